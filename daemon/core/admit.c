@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/admit.h"
+
+#include <string.h>
+
+#include "core/attempt.h"
+#include "core/hint.h"
+#include "core/place.h"
+
+/* ---- budgets --------------------------------------------------------------------- */
+
+/* One countable thing: what is asked, left, there in all, and held by strangers. */
+struct countable {
+	enum reason reason;
+	uint64_t asked, free, whole, unmanaged;
+};
+
+/* A best-effort lease may go beyond the slots where policy says so and no realtime lease
+ * would suffer. */
+static bool may_oversubscribe(const struct attempt *a)
+{
+	return a->application->arbiter->settings->oversubscribe_besteffort &&
+	       a->application->class == CLASS_BESTEFFORT && a->gpu->n_realtime == 0;
+}
+
+static enum outcome admit_countable(struct attempt *a, const struct countable *c)
+{
+	if (c->asked > c->whole) {
+		hint_format(a->refusal, "%s has %llu in all to give", a->gpu->info.name,
+			    (unsigned long long)c->whole);
+		return attempt_refuse(a, OUTCOME_NEVER, c->reason, c->asked, c->whole);
+	}
+	if (c->asked <= c->free)
+		return OUTCOME_FITS;
+
+	hint_countable(a->refusal, a->gpu, c->reason, c->free);
+	if (c->asked <= c->free + c->unmanaged)
+		return attempt_refuse(a, OUTCOME_NOT_NOW, REASON_UNMANAGED, c->asked, c->free);
+	return attempt_refuse(a, OUTCOME_NOT_NOW, c->reason, c->asked, c->free);
+}
+
+static enum outcome admit_budgets(struct attempt *a)
+{
+	const struct gpu *gpu = a->gpu;
+	const struct want *want = a->want;
+	bool slots = !may_oversubscribe(a);
+	const struct countable list[] = {
+		{ REASON_QUEUES, want->queues, slots ? gpu_queues_free(gpu) : UINT64_MAX,
+		  gpu->info.queue_slots - min_u(gpu->reserve_queues, gpu->info.queue_slots),
+		  gpu->unmanaged.queues },
+		{ REASON_PROCESSES, want->processes, slots ? gpu_processes_free(gpu) : UINT64_MAX,
+		  gpu->info.process_slots, gpu->unmanaged.processes },
+		{ REASON_SDMA, want->sdma_queues, gpu_sdma_free(gpu), gpu->info.sdma_queues,
+		  gpu->unmanaged.sdma_queues },
+		{ REASON_VRAM, want->vram, gpu_vram_free(gpu), gpu->info.vram_bytes,
+		  gpu->unmanaged.vram },
+		/* More than one queue with GWS oversubscribes the run list:
+		 * pm_calc_rlib_size(), kfd_packet_manager.c. */
+		{ REASON_COOPERATIVE, want->cooperative, gpu->charged.cooperative == 0, 1, 0 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(list); i++) {
+		enum outcome outcome = admit_countable(a, &list[i]);
+
+		if (outcome != OUTCOME_FITS)
+			return outcome;
+	}
+	return OUTCOME_FITS;
+}
+
+/* ---- quota ----------------------------------------------------------------------- */
+
+static enum outcome admit_quota(struct attempt *a)
+{
+	const struct tenant *tenant = a->application->tenant;
+	const struct gpu_info *info = &a->gpu->info;
+	const struct want *want = a->want;
+	const struct {
+		const char *key;
+		uint64_t asked, held, limit;
+	} list[] = {
+		{ "max-cus", a->aim, a->held_cus, limit_of(&tenant->max_cus, a->gpu->cus) },
+		{ "max-queues", want->queues, a->held.queues,
+		  limit_of(&tenant->max_queues, info->queue_slots) },
+		{ "max-processes", want->processes, a->held.processes,
+		  limit_of(&tenant->max_processes, info->process_slots) },
+		{ "max-vram", want->vram, a->held.vram,
+		  limit_of(&tenant->max_vram, info->vram_bytes) },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(list); i++) {
+		uint64_t left = list[i].limit > list[i].held ? list[i].limit - list[i].held : 0;
+
+		if (list[i].asked <= left)
+			continue;
+		hint_format(a->refusal, "%s of tenant %s is %llu, %llu of it held by uid %u",
+			    list[i].key, tenant->name, (unsigned long long)list[i].limit,
+			    (unsigned long long)list[i].held, a->application->uid);
+		return attempt_refuse(a, OUTCOME_QUOTA, REASON_QUOTA, list[i].asked, left);
+	}
+	return OUTCOME_FITS;
+}
+
+/* ---- all of it ------------------------------------------------------------------- */
+
+static enum outcome admit_state(struct attempt *a)
+{
+	const struct gpu *gpu = a->gpu;
+
+	if (gpu->absent) {
+		hint_format(a->refusal, "%s is not there any more", gpu->info.name);
+		return attempt_refuse(a, OUTCOME_NOT_NOW, REASON_ABSENT, a->aim, 0);
+	}
+	if (gpu->draining) {
+		hint_format(a->refusal, "%s is being drained: an administrator can undrain it",
+			    gpu->info.name);
+		return attempt_refuse(a, OUTCOME_NOT_NOW, REASON_DRAIN, a->aim, 0);
+	}
+	if (gpu->oversubscribed && !may_oversubscribe(a)) {
+		hint_oversubscribed(a->refusal, gpu);
+		return attempt_refuse(a, OUTCOME_NOT_NOW, REASON_OVERSUBSCRIBED, a->want->queues, 0);
+	}
+	return OUTCOME_FITS;
+}
+
+static enum outcome admit_aim(struct attempt *a)
+{
+	const struct geometry *geometry = &a->gpu->info.geometry;
+
+	a->aim = a->want->cus ? a->want->cus : place_engines_aim(geometry, a->want->shader_engines);
+	if (a->want->shader_engines > geometry->engines) {
+		hint_format(a->refusal, "%s has %u shader engines", a->gpu->info.name,
+			    geometry->engines);
+		return attempt_refuse(a, OUTCOME_NEVER, REASON_SHADER_ENGINES, a->want->shader_engines,
+			      geometry->engines);
+	}
+	return OUTCOME_FITS;
+}
+
+static void fill(const struct attempt *a, struct partition *ret)
+{
+	const struct want *want = a->want;
+
+	*ret = (struct partition){
+		.gpu = a->index,
+		.asked = a->aim,
+		.granted = { .queues = want->queues, .processes = want->processes,
+			     .sdma_queues = want->sdma_queues, .cooperative = want->cooperative,
+			     .vram = want->vram },
+		.streams = want->streams,
+		.priority = want->priority,
+		.isolation = want->isolation,
+		.alone = a->application->alone,
+		.any_shape = want->any_shape,
+	};
+	ret->charged = ret->granted;
+}
+
+enum outcome admit(const struct application *application, const struct want *want,
+		   unsigned gpu, struct partition *ret, struct refusal *ret_refusal)
+{
+	static enum outcome (*const steps[])(struct attempt *) = {
+		admit_aim, admit_quota, admit_state, admit_budgets,
+	};
+	struct attempt a = {
+		.application = application,
+		.want = want,
+		.gpu = &application->arbiter->gpus[gpu],
+		.index = gpu,
+		.refusal = ret_refusal,
+	};
+	struct partition partition;
+	enum outcome outcome;
+
+	*ret_refusal = (struct refusal){0};
+	memcpy(ret_refusal->gpu, a.gpu->info.name, sizeof(ret_refusal->gpu));
+	a.held = tenant_held(application->arbiter, application->tenant, application->uid,
+			     application->previous ? application->previous->id : 0, gpu,
+			     &a.held_cus);
+	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+		outcome = steps[i](&a);
+
+		/* What would not fit an empty GPU is not to be tried again. */
+		if (outcome == OUTCOME_NOT_NOW && !attempt_cus_ever(&a))
+			return attempt_cus(&a, &partition);
+		if (outcome != OUTCOME_FITS)
+			return outcome;
+	}
+	fill(&a, &partition);
+	outcome = attempt_cus(&a, &partition);
+	if (outcome == OUTCOME_FITS)
+		*ret = partition;
+	return outcome;
+}

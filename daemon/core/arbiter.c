@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/arbiter.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/ledger.h"
+
+/* Room for one more lease is made ahead, so that arbiter_commit() cannot fail. */
+static int make_room(struct arbiter *arbiter)
+{
+	struct lease **more;
+	size_t room = arbiter->room ? arbiter->room * 2 : 16;
+
+	if (arbiter->n_leases < arbiter->room)
+		return 0;
+	more = reallocarray(arbiter->leases, room, sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	arbiter->leases = more;
+	arbiter->room = room;
+	return 0;
+}
+
+int arbiter_new(struct settings *settings, const struct gpu_info *gpus, size_t n_gpus,
+		uint64_t first_id, struct arbiter **ret)
+{
+	_cleanup_(arbiter_freep) struct arbiter *arbiter = calloc(1, sizeof(*arbiter));
+
+	if (!arbiter)
+		return -ENOMEM;
+	if (n_gpus > REQUEST_WANTS)
+		return -E2BIG;
+
+	arbiter->gpus = calloc(n_gpus ? n_gpus : 1, sizeof(*arbiter->gpus));
+	if (!arbiter->gpus)
+		return -ENOMEM;
+	arbiter->n_gpus = n_gpus;
+	for (size_t i = 0; i < n_gpus; i++)
+		gpu_init(&arbiter->gpus[i], &gpus[i], 0);
+
+	if (make_room(arbiter) < 0)
+		return -ENOMEM;
+	arbiter->next_id = first_id;
+	arbiter_set_settings(arbiter, settings);
+	*ret = TAKE_PTR(arbiter);
+	return 0;
+}
+
+struct arbiter *arbiter_free(struct arbiter *arbiter)
+{
+	if (!arbiter)
+		return NULL;
+
+	/* Leases that were removed and never taken stand on the touched list alone. */
+	while (arbiter->touched) {
+		struct lease *lease = arbiter->touched;
+
+		arbiter->touched = lease->touched_next;
+		if (lease->touched & TOUCH_REMOVED)
+			lease_free(lease);
+	}
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		lease_free(arbiter->leases[i]);
+	free(arbiter->leases);
+	free(arbiter->known);
+	free(arbiter->gpus);
+	settings_free(arbiter->settings);
+	free(arbiter);
+	return NULL;
+}
+
+void arbiter_set_settings(struct arbiter *arbiter, struct settings *settings)
+{
+	settings_free(arbiter->settings);
+	arbiter->settings = settings;
+
+	for (size_t i = 0; i < arbiter->n_gpus; i++) {
+		struct gpu *gpu = &arbiter->gpus[i];
+		const struct gpu_settings *own = settings_gpu(settings, gpu->info.name);
+
+		gpu->reserve_queues = own ? own->reserve_queues : gpu->info.reserve_queues;
+		gpu->changed = true;
+	}
+}
+
+/* Decimal digits and nothing else, no leading zero; -1 otherwise. */
+static long decimal(const char *text)
+{
+	long value = 0;
+
+	if (!text[0] || (text[0] == '0' && text[1]))
+		return -1;
+	for (; *text; text++) {
+		if (*text < '0' || *text > '9' || value > 9999)
+			return -1;
+		value = value * 10 + (*text - '0');
+	}
+	return value;
+}
+
+int arbiter_gpu(const struct arbiter *arbiter, const char *gpu)
+{
+	long index = decimal(gpu);
+
+	if (index >= 0)
+		return (size_t)index < arbiter->n_gpus ? (int)index : -ENOENT;
+	for (size_t i = 0; i < arbiter->n_gpus; i++)
+		if (strcmp(gpu, arbiter->gpus[i].info.name) == 0)
+			return (int)i;
+	return -ENOENT;
+}
+
+/* Where the lease with this id stands, or would. */
+static size_t position(const struct arbiter *arbiter, uint64_t id)
+{
+	size_t low = 0, high = arbiter->n_leases;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (arbiter->leases[middle]->id < id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+struct lease *arbiter_find(const struct arbiter *arbiter, uint64_t id)
+{
+	size_t at = position(arbiter, id);
+
+	if (at == arbiter->n_leases || arbiter->leases[at]->id != id)
+		return NULL;
+	return arbiter->leases[at];
+}
+
+struct lease *arbiter_find_token(const struct arbiter *arbiter, uid_t uid, const char *token)
+{
+	for (size_t i = 0; token[0] && i < arbiter->n_leases; i++) {
+		struct lease *lease = arbiter->leases[i];
+
+		if (lease->owner == uid && lease->state != STATE_ENDING &&
+		    strcmp(lease->token, token) == 0)
+			return lease;
+	}
+	return NULL;
+}
+
+int arbiter_own(const struct arbiter *arbiter, const struct caller *caller, uint64_t id,
+		struct lease **ret, struct verdict *verdict)
+{
+	struct lease *lease = arbiter_find(arbiter, id);
+
+	if (!lease)
+		return verdict_set(verdict, VERDICT_NO_SUCH_LEASE, "there is no lease %llu",
+				   (unsigned long long)id);
+	if (lease->owner != caller->uid && !caller->administrator)
+		return verdict_set(verdict, VERDICT_NOT_PERMITTED,
+				   "lease %llu belongs to uid %u, not to uid %u",
+				   (unsigned long long)id, lease->owner, caller->uid);
+	*ret = lease;
+	return 0;
+}
+
+void ledger_touch(struct arbiter *arbiter, struct lease *lease, unsigned touch)
+{
+	if (!lease->touched) {
+		lease->touched_next = arbiter->touched;
+		arbiter->touched = lease;
+	}
+	lease->touched |= touch;
+}
+
+struct lease *arbiter_take_touched(struct arbiter *arbiter, unsigned *ret_touched)
+{
+	struct lease *lease = arbiter->touched;
+
+	if (!lease)
+		return NULL;
+	arbiter->touched = lease->touched_next;
+	*ret_touched = lease->touched;
+	lease->touched = 0;
+	lease->touched_next = NULL;
+	return lease;
+}
+
+static void recount_shared(struct arbiter *arbiter, unsigned gpu)
+{
+	memset(&arbiter->gpus[gpu].shared, 0, sizeof(arbiter->gpus[gpu].shared));
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		const struct lease *lease = arbiter->leases[i];
+
+		for (size_t j = 0; j < lease->n_partitions; j++)
+			if (lease->partitions[j].gpu == gpu &&
+			    lease->partitions[j].isolation == ISOLATION_SHARED)
+				cuset_add(&arbiter->gpus[gpu].shared, &lease->partitions[j].occupied);
+	}
+}
+
+void ledger_charge(struct arbiter *arbiter, const struct lease *lease)
+{
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		gpu_charge(&arbiter->gpus[lease->partitions[i].gpu], &lease->partitions[i],
+			   lease->class);
+}
+
+void ledger_discharge(struct arbiter *arbiter, const struct lease *lease)
+{
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		gpu_discharge(&arbiter->gpus[lease->partitions[i].gpu], &lease->partitions[i],
+			      lease->class);
+}
+
+void ledger_recount_shared(struct arbiter *arbiter, const struct lease *gone)
+{
+	for (size_t i = 0; i < gone->n_partitions; i++)
+		if (gone->partitions[i].isolation == ISOLATION_SHARED)
+			recount_shared(arbiter, gone->partitions[i].gpu);
+}
+
+void ledger_remove(struct arbiter *arbiter, struct lease *lease)
+{
+	size_t at = position(arbiter, lease->id);
+
+	ledger_discharge(arbiter, lease);
+	arbiter->n_leases--;
+	memmove(&arbiter->leases[at], &arbiter->leases[at + 1],
+		(arbiter->n_leases - at) * sizeof(*arbiter->leases));
+	ledger_recount_shared(arbiter, lease);
+	ledger_touch(arbiter, lease, TOUCH_REMOVED);
+}
+
+/* The next version of a lease moves into the object that others point to. */
+static struct lease *replace(struct arbiter *arbiter, struct lease *lease, struct lease *proposal)
+{
+	struct partition *old = lease->partitions;
+
+	ledger_discharge(arbiter, lease);
+	lease->partitions = proposal->partitions;
+	proposal->partitions = old;
+	lease->generation = proposal->generation;
+	lease->acknowledged = proposal->acknowledged;
+	ledger_recount_shared(arbiter, proposal);
+	ledger_charge(arbiter, lease);
+	ledger_touch(arbiter, lease, TOUCH_CHANGED);
+	lease_free(proposal);
+	return lease;
+}
+
+struct lease *arbiter_commit(struct arbiter *arbiter, struct lease *proposal)
+{
+	struct lease *lease = arbiter_find(arbiter, proposal->id);
+
+	if (lease)
+		return replace(arbiter, lease, proposal);
+
+	arbiter->next_id = proposal->id + 1; /* ids only grow: it belongs at the end */
+	arbiter->leases[arbiter->n_leases++] = proposal;
+	ledger_charge(arbiter, proposal);
+	ledger_touch(arbiter, proposal, TOUCH_ADDED);
+	make_room(arbiter); /* if it fails, arbiter_plan() finds none */
+	return proposal;
+}
+
+int arbiter_drain(struct arbiter *arbiter, const char *gpu, bool drain)
+{
+	int index = arbiter_gpu(arbiter, gpu);
+
+	if (index < 0)
+		return index;
+	if (arbiter->gpus[index].draining != drain) {
+		arbiter->gpus[index].draining = drain;
+		arbiter->gpus[index].changed = true;
+	}
+	return 0;
+}

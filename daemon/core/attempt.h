@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* A want on a GPU while it is being judged (admit.c), and the part of the judgement that
+ * is about CUs (attempt.c). */
+
+#include "core/admit.h"
+
+struct attempt {
+	const struct application *application;
+	const struct want *want;
+	const struct gpu *gpu;
+	unsigned index;     /* of the GPU */
+	unsigned aim;       /* CUs */
+	struct budget held; /* by this user under this tenant */
+	unsigned held_cus;
+	struct refusal *refusal;
+};
+
+/* Fills the refusal, all but its hint; returns outcome. */
+enum outcome attempt_refuse(struct attempt *a, enum outcome outcome, enum reason reason,
+			    uint64_t asked, uint64_t free);
+
+/* Finds the CUs; everything but CUs has been judged. */
+enum outcome attempt_cus(struct attempt *a, struct partition *partition);
+
+/* Would the CUs fit, were the GPU empty? */
+bool attempt_cus_ever(const struct attempt *a);

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The small vocabularies of the bus, and their words. */
+
+enum lease_class {
+	CLASS_BESTEFFORT, /* ordered: a tenant's class is the highest it may ask for */
+	CLASS_GUARANTEED,
+	CLASS_REALTIME,
+};
+
+enum isolation {
+	ISOLATION_DEFAULT, /* by class: realtime takes engines, the others CUs */
+	ISOLATION_SHADER_ENGINE,
+	ISOLATION_CU,
+	ISOLATION_SHARED,
+};
+
+enum lease_state {
+	STATE_WAITING,
+	STATE_GRANTED,
+	STATE_INACTIVE,
+	STATE_ACTIVATING,
+	STATE_REVOKING,
+	STATE_ENDING,
+};
+
+/* KFD queue priorities: 0..15, where 0..6 is the low pipe priority, 7..10 the medium one,
+ * 11..15 the high one (pipe_priority_map, kfd_mqd_manager.c). The words are the ones
+ * ROCr maps HSA_AMD_QUEUE_PRIORITY_{LOW,NORMAL,HIGH} to. */
+#define PRIORITY_LOW    0U
+#define PRIORITY_NORMAL 7U
+#define PRIORITY_HIGH   11U
+#define PRIORITY_MAX    15U
+
+const char *class_name(enum lease_class lease_class);
+const char *isolation_name(enum isolation isolation);
+const char *state_name(enum lease_state state);
+
+/* The word's value, -EINVAL if it is none. */
+int class_from_name(const char *name);
+int isolation_from_name(const char *name); /* knows no word for the default */
+int priority_from_name(const char *name);  /* low normal high, or 0..15 in digits */

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/gang.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NOBODY (-1)
+
+struct gang {
+	const struct application *application;
+	const struct request *request;
+	size_t n_gpus;
+	uint64_t candidates[REQUEST_WANTS]; /* GPUs that the want names, as bits */
+	uint8_t outcome[REQUEST_WANTS][REQUEST_WANTS]; /* by want and GPU */
+	unsigned most[REQUEST_WANTS];       /* by GPU: the most CUs a want would get there */
+	uint64_t held;                      /* GPUs that the user is on */
+	bool refused[REQUEST_WANTS];        /* by GPU */
+	struct refusal refusals[REQUEST_WANTS]; /* valid where refused */
+	struct partition last;              /* the last that fitted: of one want and GPU all */
+	size_t last_want, last_gpu;
+};
+
+static uint64_t bit(size_t i)
+{
+	return UINT64_C(1) << i;
+}
+
+static int find_candidates(struct gang *gang, struct verdict *verdict)
+{
+	uint64_t named = 0;
+
+	for (size_t i = 0; i < gang->request->n_wants; i++) {
+		const char *name = gang->request->wants[i].gpu;
+		int index;
+
+		if (strcmp(name, "any") == 0) {
+			gang->candidates[i] = gang->n_gpus == 64 ? UINT64_MAX :
+								   bit(gang->n_gpus) - 1;
+			continue;
+		}
+		index = arbiter_gpu(gang->application->arbiter, name);
+		if (index < 0)
+			return verdict_set(verdict, VERDICT_NO_SUCH_GPU,
+					   "want %zu: there is no GPU %s among %zu", i + 1, name,
+					   gang->n_gpus);
+		if (named & bit((size_t)index))
+			return verdict_set(verdict, VERDICT_INVALID_REQUEST,
+					   "want %zu: gpu %s is named twice; a lease has one want "
+					   "for each GPU", i + 1, name);
+		named |= bit((size_t)index);
+		gang->candidates[i] = bit((size_t)index);
+	}
+	return 0;
+}
+
+/* Judges every want on each of its GPUs. */
+static void judge(struct gang *gang)
+{
+	for (size_t i = 0; i < gang->request->n_wants; i++) {
+		for (size_t g = 0; g < gang->n_gpus; g++) {
+			struct refusal refusal;
+
+			if (!(gang->candidates[i] & bit(g)))
+				continue;
+			gang->outcome[i][g] = (uint8_t)admit(gang->application,
+							     &gang->request->wants[i],
+							     (unsigned)g, &gang->last, &refusal);
+			if (gang->outcome[i][g] == OUTCOME_FITS) {
+				gang->most[g] = max_u(gang->most[g], gang->last.count);
+				gang->last_want = i;
+				gang->last_gpu = g;
+			} else if (!gang->refused[g]) {
+				gang->refused[g] = true;
+				gang->refusals[g] = refusal;
+			}
+		}
+	}
+}
+
+/* GPUs in the order in which they should be used. */
+static void order_gpus(const struct gang *gang, bool few, size_t *order)
+{
+	const struct arbiter *arbiter = gang->application->arbiter;
+	uint64_t key[REQUEST_WANTS];
+
+	for (size_t g = 0; g < gang->n_gpus; g++) {
+		size_t at = g;
+
+		key[g] = (few && (gang->held & bit(g)) ? UINT64_C(1) << 40 : 0) +
+			 ((uint64_t)gang->most[g] << 20) +
+			 (DEAL_BITS - gpu_cus_free(&arbiter->gpus[g]));
+		while (at > 0 && key[order[at - 1]] < key[g]) {
+			order[at] = order[at - 1];
+			at--;
+		}
+		order[at] = g;
+	}
+}
+
+/* Finds a want for the GPU, moving others to another GPU where that helps (Kuhn). */
+static bool augment(const struct gang *gang, enum outcome worst, size_t gpu, uint64_t *tried,
+		    int *gpu_of)
+{
+	for (size_t i = 0; i < gang->request->n_wants; i++) {
+		if (!(gang->candidates[i] & bit(gpu)) || gang->outcome[i][gpu] > worst ||
+		    (*tried & bit(i)))
+			continue;
+		*tried |= bit(i);
+		if (gpu_of[i] != NOBODY && !augment(gang, worst, (size_t)gpu_of[i], tried, gpu_of))
+			continue;
+		gpu_of[i] = (int)gpu;
+		return true;
+	}
+	return false;
+}
+
+/* Matches every want with a GPU whose outcome is no worse than `worst`. GPUs that come
+ * first in `order` and can be matched are (they form a transversal matroid). */
+static bool match(const struct gang *gang, enum outcome worst, const size_t *order, int *gpu_of)
+{
+	size_t matched = 0;
+
+	for (size_t i = 0; i < gang->request->n_wants; i++)
+		gpu_of[i] = NOBODY;
+	for (size_t g = 0; g < gang->n_gpus && matched < gang->request->n_wants; g++) {
+		uint64_t tried = 0;
+
+		matched += augment(gang, worst, order[g], &tried, gpu_of);
+	}
+	return matched == gang->request->n_wants;
+}
+
+static int keep_refusals(const struct gang *gang, struct verdict *verdict)
+{
+	for (size_t g = 0; g < gang->n_gpus; g++)
+		if (gang->refused[g] && verdict_refuse(verdict, &gang->refusals[g]) < 0)
+			return verdict_set(verdict, VERDICT_NO_MEMORY, "out of memory");
+	return 0;
+}
+
+static int too_few_gpus(const struct gang *gang, struct verdict *verdict)
+{
+	struct refusal refusal = { .gpu = "any", .reason = REASON_ABSENT,
+				   .asked = gang->request->n_wants, .free = gang->n_gpus };
+
+	snprintf(refusal.hint, sizeof(refusal.hint), "%zu GPU%s here", gang->n_gpus,
+		 gang->n_gpus == 1 ? " is" : "s are");
+	if (verdict_refuse(verdict, &refusal) < 0)
+		return verdict_set(verdict, VERDICT_NO_MEMORY, "out of memory");
+	return verdict_set(verdict, VERDICT_NEVER_FITS,
+			   "%zu GPU%s asked for, %zu here: gpuarbctl gpus lists them",
+			   gang->request->n_wants, gang->request->n_wants == 1 ? "" : "s",
+			   gang->n_gpus);
+}
+
+/* Why no matching: the mildest outcome that would have to change. */
+static int refuse(const struct gang *gang, const size_t *order, struct verdict *verdict)
+{
+	static const struct {
+		enum outcome worst;
+		enum verdict_kind kind;
+		const char *text;
+	} kinds[] = {
+		{ OUTCOME_NOT_NOW, VERDICT_NO_CAPACITY, "no room now" },
+		{ OUTCOME_QUOTA, VERDICT_QUOTA_EXCEEDED, "above the quota" },
+		{ OUTCOME_NEVER, VERDICT_NEVER_FITS, "can never fit" },
+	};
+	const struct refusal *first = verdict->refusals;
+	int gpu_of[REQUEST_WANTS];
+	size_t i = 0;
+
+	while (i < ARRAY_SIZE(kinds) - 1 && !match(gang, kinds[i].worst, order, gpu_of))
+		i++;
+	if (!first)
+		return verdict_set(verdict, kinds[i].kind, "%s", kinds[i].text);
+	return verdict_set(verdict, kinds[i].kind, "%s: %s refuses for %s (%llu asked, %llu free): %s%s",
+			   kinds[i].text, first->gpu, reason_name(first->reason),
+			   (unsigned long long)first->asked, (unsigned long long)first->free,
+			   first->hint, verdict->n_refusals > 1 ? "; other GPUs refuse too" : "");
+}
+
+static int check_max_gpus(const struct gang *gang, uint64_t max, const int *gpu_of,
+			  struct verdict *verdict)
+{
+	struct refusal refusal = { .reason = REASON_QUOTA };
+	uint64_t used = gang->held;
+	unsigned n;
+
+	for (size_t i = 0; i < gang->request->n_wants; i++)
+		used |= bit((size_t)gpu_of[i]);
+	n = (unsigned)__builtin_popcountll(used);
+	if (n <= max)
+		return 0;
+
+	memcpy(refusal.gpu, gang->application->arbiter->gpus[gpu_of[0]].info.name,
+	       sizeof(refusal.gpu));
+	refusal.asked = n;
+	refusal.free = max;
+	snprintf(refusal.hint, sizeof(refusal.hint), "max-gpus of tenant %s is %llu",
+		 gang->application->tenant->name, (unsigned long long)max);
+	if (verdict_refuse(verdict, &refusal) < 0)
+		return verdict_set(verdict, VERDICT_NO_MEMORY, "out of memory");
+	return verdict_set(verdict, VERDICT_QUOTA_EXCEEDED,
+			   "above the quota: with this lease uid %u would be on %u GPUs; %s",
+			   gang->application->uid, n, refusal.hint);
+}
+
+int gang_assign(const struct application *application, const struct request *request,
+		struct partition *partitions, struct verdict *verdict)
+{
+	const struct arbiter *arbiter = application->arbiter;
+	struct gang gang; /* large: what is read is set, the rest is not touched */
+	uint64_t max_gpus = limit_of(&application->tenant->max_gpus, arbiter->n_gpus);
+	size_t order[REQUEST_WANTS];
+	int gpu_of[REQUEST_WANTS], r;
+
+	gang.application = application;
+	gang.request = request;
+	gang.n_gpus = arbiter->n_gpus;
+	gang.held = 0;
+	gang.last_want = REQUEST_WANTS;
+	memset(gang.most, 0, sizeof(gang.most));
+	memset(gang.refused, 0, sizeof(gang.refused));
+	r = find_candidates(&gang, verdict);
+	if (r < 0)
+		return r;
+	if (request->n_wants > gang.n_gpus)
+		return too_few_gpus(&gang, verdict);
+
+	if (max_gpus != UINT64_MAX)
+		gang.held = tenant_holding(arbiter, application->tenant, application->uid,
+					   application->previous ? application->previous->id : 0).gpus;
+	judge(&gang);
+	order_gpus(&gang, max_gpus != UINT64_MAX, order);
+	if (!match(&gang, OUTCOME_FITS, order, gpu_of)) {
+		r = keep_refusals(&gang, verdict);
+		return r < 0 ? r : refuse(&gang, order, verdict);
+	}
+	r = check_max_gpus(&gang, max_gpus, gpu_of, verdict);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < request->n_wants; i++) {
+		struct refusal unused;
+
+		if (gang.last_want == i && gang.last_gpu == (size_t)gpu_of[i])
+			partitions[i] = gang.last;
+		else
+			admit(application, &request->wants[i], (unsigned)gpu_of[i],
+			      &partitions[i], &unused);
+	}
+	return 0;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Several wants on as many GPUs: all or none. */
+
+#include "core/admit.h"
+
+/*
+ * Finds a GPU for each want, every GPU once; fills partitions[] in the order of the wants.
+ * Exact: wants on different GPUs do not touch each other, so this is a matching. Among
+ * those that fit it prefers GPUs that the user is on already where max-gpus bounds it,
+ * then those that grant more, then those with less left to break up.
+ */
+int gang_assign(const struct application *application, const struct request *request,
+		struct partition *partitions, struct verdict *verdict);

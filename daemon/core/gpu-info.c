@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/gpu-info.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base.h"
+
+static const char *const scheduler_names[] = {
+	[SCHEDULER_UNKNOWN] = "unknown",
+	[SCHEDULER_HWS] = "hws",
+	[SCHEDULER_HWS_STRICT] = "hws-strict",
+	[SCHEDULER_NONE] = "none",
+	[SCHEDULER_MES] = "mes",
+};
+
+void gpu_info_target_name(unsigned gfx_target, char *buf, unsigned size)
+{
+	/* Minor version and stepping are one hexadecimal digit each. */
+	snprintf(buf, size, "gfx%u%x%x", gfx_target / 10000, gfx_target / 100 % 100,
+		 gfx_target % 100);
+}
+
+const char *scheduler_name(enum scheduler scheduler)
+{
+	return scheduler_names[scheduler];
+}
+
+int scheduler_from_name(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(scheduler_names); i++)
+		if (strcmp(scheduler_names[i], name) == 0)
+			return (int)i;
+	return -EINVAL;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What a refusal tells people: who is in the way, and what would fit. */
+
+#include "core/gpu.h"
+#include "core/place.h"
+#include "core/verdict.h"
+
+void hint_format(struct refusal *refusal, const char *format, ...) PRINTF_LIKE(2, 3);
+
+/* Too few slots or bytes: how many would do, and which strangers hold the others. */
+void hint_countable(struct refusal *refusal, const struct gpu *gpu, enum reason reason,
+		    uint64_t free);
+
+/* The GPU is oversubscribed: by whom. */
+void hint_oversubscribed(struct refusal *refusal, const struct gpu *gpu);
+
+/* No rectangle: the neighbours, and the largest that would fit now. */
+void hint_cus(struct refusal *refusal, const struct gpu *gpu, const struct place_request *request,
+	      const struct place_miss *miss);

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/lease.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+int lease_new(size_t n_partitions, struct lease **ret)
+{
+	_cleanup_(lease_freep) struct lease *lease = calloc(1, sizeof(*lease));
+
+	if (!lease)
+		return -ENOMEM;
+
+	lease->partitions = calloc(n_partitions, sizeof(*lease->partitions));
+	if (!lease->partitions)
+		return -ENOMEM;
+
+	lease->n_partitions = n_partitions;
+	lease->generation = lease->acknowledged = 1;
+	lease->deadline_usec = UINT64_MAX;
+	*ret = TAKE_PTR(lease);
+	return 0;
+}
+
+struct lease *lease_free(struct lease *lease)
+{
+	if (!lease)
+		return NULL;
+
+	free(lease->request);
+	free(lease->partitions);
+	free(lease);
+	return NULL;
+}
+
+bool lease_alive(const struct lease *lease)
+{
+	return lease->n_holders > 0 || lease->n_bound > 0;
+}
+
+const char *partition_tier(const struct partition *partition)
+{
+	/* The mask is applied by the holder; nothing here has looked at the hardware. */
+	(void)partition;
+	return "cooperative";
+}

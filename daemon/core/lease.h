@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* One holder's right to parts of one or more GPUs. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "core/base.h"
+#include "core/class.h"
+#include "core/cuset.h"
+#include "core/request.h"
+
+#define LEASE_BOUND_MAX   64U /* bound processes of one lease */
+#define LEASE_HOLDERS_MAX 16U /* holder pairs of one lease */
+
+struct budget {
+	unsigned queues, processes, sdma_queues, cooperative;
+	uint64_t vram;
+};
+
+/* One lease's share of one GPU. */
+struct partition {
+	unsigned gpu;            /* index among the arbiter's GPUs */
+	struct cuset cus;        /* granted: what the mask says */
+	struct cuset occupied;   /* charged: cus, and those that left the mask in a
+				  * generation that is not acknowledged yet */
+	unsigned count;          /* CUs granted */
+	unsigned asked;          /* the aim */
+	unsigned effective;      /* E */
+	struct budget granted;
+	struct budget charged;   /* at least granted; more until acknowledged */
+	struct budget used;      /* what its processes had when last looked at */
+	unsigned streams;
+	unsigned priority;
+	enum isolation isolation; /* never the default */
+	bool alone;
+	bool any_shape;          /* shape=any was asked: E may be less than the CUs */
+};
+
+struct lease {
+	uint64_t id;         /* never used again */
+	uint64_t generation; /* counts changes of the partitions, from 1 */
+	uint64_t acknowledged;
+	enum lease_state state;
+	enum lease_class class;
+	char name[REQUEST_TEXT];
+	char tenant[REQUEST_TEXT];
+	char token[REQUEST_TEXT];
+	char unit[REQUEST_TEXT];
+	char reason[REQUEST_TEXT]; /* why it is as it is; "" while there is nothing to say */
+	uid_t owner;
+	pid_t pid; /* of who asked; a hint; 0: unknown */
+	uint64_t deadline_usec;
+	uint64_t disturbances;
+	bool adaptable;
+
+	struct request *request; /* with a token: what a repetition must equal; else NULL */
+	struct partition *partitions;
+	size_t n_partitions;
+
+	/* What keeps it alive. */
+	unsigned n_holders;
+	pid_t bound[LEASE_BOUND_MAX];
+	size_t n_bound;
+
+	unsigned users; /* processes of this lease that had queues when last looked at */
+
+	/* What became of it since the daemon last carried changes out: arbiter.c's list. */
+	unsigned touched; /* enum touch, as bits */
+	struct lease *touched_next;
+};
+
+enum touch {
+	TOUCH_ADDED = 1 << 0,   /* tell the bus */
+	TOUCH_CHANGED = 1 << 1, /* save, tell the bus and its holders */
+	TOUCH_ENDING = 1 << 2,  /* tell its holders; look at the hardware */
+	TOUCH_REMOVED = 1 << 3, /* out of the ledger: forget its file, holders, object */
+};
+
+int lease_new(size_t n_partitions, struct lease **ret);
+struct lease *lease_free(struct lease *lease);
+DEFINE_CLEANUP(struct lease *, lease_free)
+
+bool lease_alive(const struct lease *lease); /* has a holder or a bound process */
+
+/* Tier and gaps are facts about how a partition is kept: see gpuarb(7) and README. */
+const char *partition_tier(const struct partition *partition);

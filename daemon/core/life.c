@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What keeps a lease alive, and how it ends. */
+
+#include <errno.h>
+#include <string.h>
+
+#include "core/arbiter.h"
+#include "core/ledger.h"
+
+void arbiter_end(struct arbiter *arbiter, uint64_t id, const char *reason)
+{
+	struct lease *lease = arbiter_find(arbiter, id);
+
+	if (!lease || lease->state == STATE_ENDING)
+		return;
+	lease->state = STATE_ENDING;
+	memset(lease->reason, 0, sizeof(lease->reason));
+	strncpy(lease->reason, reason, sizeof(lease->reason) - 1);
+	ledger_touch(arbiter, lease, TOUCH_ENDING);
+}
+
+static void end_if_dead(struct arbiter *arbiter, const struct lease *lease, const char *reason)
+{
+	if (!lease_alive(lease))
+		arbiter_end(arbiter, lease->id, reason);
+}
+
+void arbiter_add_holder(struct arbiter *arbiter, uint64_t id)
+{
+	struct lease *lease = arbiter_find(arbiter, id);
+
+	if (lease)
+		lease->n_holders++;
+}
+
+void arbiter_holder_gone(struct arbiter *arbiter, uint64_t id)
+{
+	struct lease *lease = arbiter_find(arbiter, id);
+
+	if (!lease || lease->n_holders == 0)
+		return;
+	lease->n_holders--;
+	end_if_dead(arbiter, lease, "the last holder was closed");
+}
+
+int arbiter_bind(struct arbiter *arbiter, uint64_t id, pid_t pid)
+{
+	struct lease *lease = arbiter_find(arbiter, id);
+
+	if (!lease)
+		return -ENOENT;
+	if (lease->n_bound == LEASE_BOUND_MAX)
+		return -ENOSPC;
+	lease->bound[lease->n_bound++] = pid;
+	return 0;
+}
+
+void arbiter_bound_gone(struct arbiter *arbiter, uint64_t id, pid_t pid)
+{
+	struct lease *lease = arbiter_find(arbiter, id);
+
+	for (size_t i = 0; lease && i < lease->n_bound; i++) {
+		if (lease->bound[i] != pid)
+			continue;
+		lease->bound[i] = lease->bound[--lease->n_bound];
+		end_if_dead(arbiter, lease, "the last bound process is gone");
+		return;
+	}
+}
+
+int arbiter_acknowledge(struct arbiter *arbiter, uint64_t id, uint64_t generation)
+{
+	struct lease *lease = arbiter_find(arbiter, id);
+
+	if (!lease)
+		return -ENOENT;
+	if (generation > lease->generation || generation == 0)
+		return -ERANGE;
+	if (generation <= lease->acknowledged)
+		return 0;
+	lease->acknowledged = generation;
+	if (generation < lease->generation)
+		return 0; /* a later change is on its way: what it needs stays charged */
+
+	ledger_discharge(arbiter, lease);
+	for (size_t i = 0; i < lease->n_partitions; i++) {
+		lease->partitions[i].occupied = lease->partitions[i].cus;
+		lease->partitions[i].charged = lease->partitions[i].granted;
+	}
+	ledger_recount_shared(arbiter, lease);
+	ledger_charge(arbiter, lease);
+	return 0;
+}

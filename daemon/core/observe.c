@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/observe.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/ledger.h"
+
+/* ---- whose a process is ------------------------------------------------------------ */
+
+static bool is_bound(const struct lease *lease, pid_t pid)
+{
+	for (size_t i = 0; i < lease->n_bound; i++)
+		if (lease->bound[i] == pid)
+			return true;
+	return false;
+}
+
+/* The owner's pid came from the bus and may be another process's by now; that it is at
+ * least the same user's bounds the harm. */
+static bool is_of(const struct lease *lease, pid_t pid, uid_t uid)
+{
+	return is_bound(lease, pid) ||
+	       (pid > 0 && lease->pid == pid && (uid == lease->owner || uid == (uid_t)-1));
+}
+
+static const struct lease *lease_of_pid(const struct arbiter *arbiter, pid_t pid, uid_t uid)
+{
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		if (is_of(arbiter->leases[i], pid, uid))
+			return arbiter->leases[i];
+	return NULL;
+}
+
+/* The only lease of the process's cgroup; NULL where there are none or several. */
+static const struct lease *lease_of_unit(const struct arbiter *arbiter, const char *unit)
+{
+	const struct lease *found = NULL;
+
+	for (size_t i = 0; unit[0] && i < arbiter->n_leases; i++) {
+		if (strcmp(arbiter->leases[i]->unit, unit) != 0)
+			continue;
+		if (found)
+			return NULL;
+		found = arbiter->leases[i];
+	}
+	return found;
+}
+
+static const struct known_process *find_known(const struct arbiter *arbiter,
+					      const struct observed *row)
+{
+	for (size_t i = 0; i < arbiter->n_known; i++) {
+		const struct known_process *known = &arbiter->known[i];
+
+		/* A dead process has no start time any more, but the pid is not free yet. */
+		if (known->pid == row->pid &&
+		    (known->start_time == row->start_time || row->start_time == 0))
+			return known;
+	}
+	return NULL;
+}
+
+/* The lease that the process, or the nearest ancestor, owns or is bound to; else the one
+ * of its cgroup. What was settled once stays, while that lease lives. */
+static uint64_t attribute(const struct arbiter *arbiter, const struct observed *row)
+{
+	const struct known_process *known = find_known(arbiter, row);
+	const struct lease *lease = lease_of_pid(arbiter, row->pid, row->uid);
+
+	if (known && known->lease && arbiter_find(arbiter, known->lease))
+		return known->lease;
+	for (size_t i = 0; !lease && i < row->n_ancestors; i++)
+		lease = lease_of_pid(arbiter, row->ancestors[i], row->uid);
+	if (!lease)
+		lease = lease_of_unit(arbiter, row->unit);
+	return lease ? lease->id : 0;
+}
+
+/* ---- counting ---------------------------------------------------------------------- */
+
+static struct gpu *gpu_of_row(struct arbiter *arbiter, const struct observed *row)
+{
+	for (size_t i = 0; i < arbiter->n_gpus; i++)
+		if (arbiter->gpus[i].info.kfd_gpu_id == row->kfd_gpu_id && row->kfd_gpu_id)
+			return &arbiter->gpus[i];
+	return NULL;
+}
+
+static struct partition *partition_on(struct lease *lease, const struct arbiter *arbiter,
+				      const struct gpu *gpu)
+{
+	for (size_t i = 0; lease && i < lease->n_partitions; i++)
+		if (&arbiter->gpus[lease->partitions[i].gpu] == gpu)
+			return &lease->partitions[i];
+	return NULL;
+}
+
+static void add_use(struct budget *sum, const struct observed *row)
+{
+	sum->queues += row->queues;
+	sum->sdma_queues += row->sdma_queues;
+	sum->vram += row->vram;
+	/* KFD counts a process on a GPU from its first queue there to its last. */
+	sum->processes += row->queues > 0 || row->sdma_queues > 0;
+}
+
+/* Keeps the strangers with the most queues, most first. */
+static void add_stranger(struct gpu *gpu, const struct observed *row)
+{
+	struct stranger stranger = { .pid = row->pid, .uid = row->uid, .queues = row->queues };
+	size_t at = gpu->n_strangers;
+
+	memcpy(stranger.command, row->command, sizeof(stranger.command));
+	while (at > 0 && gpu->strangers[at - 1].queues < row->queues)
+		at--;
+	if (at == GPU_STRANGERS)
+		return;
+	if (gpu->n_strangers < GPU_STRANGERS)
+		gpu->n_strangers++;
+	memmove(&gpu->strangers[at + 1], &gpu->strangers[at],
+		(gpu->n_strangers - 1 - at) * sizeof(stranger));
+	gpu->strangers[at] = stranger;
+}
+
+/* One process may own several leases on a GPU: what exceeds one counts for the next. */
+static void spread_use(struct arbiter *arbiter, struct gpu *gpu, struct partition *first,
+		       const struct observed *row)
+{
+	struct observed rest = *row;
+
+	for (size_t i = 0; i < arbiter->n_leases && rest.queues > 0; i++) {
+		struct partition *p = partition_on(arbiter->leases[i], arbiter, gpu);
+		unsigned room, part;
+
+		if (!p || p == first || !is_of(arbiter->leases[i], row->pid, row->uid))
+			continue;
+		room = p->granted.queues > p->used.queues ? p->granted.queues - p->used.queues : 0;
+		part = min_u(room, rest.queues > first->granted.queues ?
+					   rest.queues - first->granted.queues : 0);
+		p->used.queues += part;
+		rest.queues -= part;
+	}
+	add_use(&first->used, &rest);
+}
+
+static void count_row(struct arbiter *arbiter, const struct observed *row, uint64_t id)
+{
+	struct gpu *gpu = gpu_of_row(arbiter, row);
+	struct lease *lease = id ? arbiter_find(arbiter, id) : NULL;
+	struct partition *partition;
+
+	if (!gpu)
+		return;
+	if (lease)
+		lease->users++;
+	add_use(&gpu->seen, row);
+	partition = partition_on(lease, arbiter, gpu);
+	if (partition) {
+		spread_use(arbiter, gpu, partition, row);
+		return;
+	}
+	/* No lease, or none on this GPU. */
+	if (arbiter->settings->unmanaged != UNMANAGED_IGNORE)
+		add_use(&gpu->unmanaged, row);
+	add_stranger(gpu, row);
+}
+
+static unsigned beyond(unsigned used, unsigned granted)
+{
+	return used > granted ? used - granted : 0;
+}
+
+/* What a lease has beyond its budget, charged to nobody but gone all the same. */
+static void count_excess(struct arbiter *arbiter, struct lease *lease)
+{
+	char reason[REQUEST_TEXT] = "";
+
+	for (size_t i = 0; i < lease->n_partitions; i++) {
+		struct partition *p = &lease->partitions[i];
+		struct gpu *gpu = &arbiter->gpus[p->gpu];
+
+		gpu->excess.queues += beyond(p->used.queues, p->charged.queues);
+		gpu->excess.processes += beyond(p->used.processes, p->charged.processes);
+		gpu->excess.sdma_queues += beyond(p->used.sdma_queues, p->charged.sdma_queues);
+		if (p->charged.vram > 0 && p->used.vram > p->charged.vram)
+			gpu->excess.vram += p->used.vram - p->charged.vram;
+		if (p->used.queues > p->charged.queues)
+			snprintf(reason, sizeof(reason), "has %u queues on %s, granted %u",
+				 p->used.queues, gpu->info.name, p->charged.queues);
+	}
+	if (lease->state == STATE_GRANTED && strcmp(lease->reason, reason) != 0) {
+		memcpy(lease->reason, reason, sizeof(lease->reason));
+		ledger_touch(arbiter, lease, TOUCH_CHANGED);
+	}
+}
+
+/* The run list is oversubscribed with more processes than VMIDs or more queues than
+ * slots: pm_calc_rlib_size(), kfd_packet_manager.c. Promises beyond that count too,
+ * unless policy lets best effort go there. */
+static bool is_oversubscribed(const struct gpu *gpu, const struct settings *settings)
+{
+	const struct budget *c = &gpu->charged, *e = &gpu->excess, *u = &gpu->unmanaged;
+
+	if (gpu->seen.queues > gpu->info.queue_slots ||
+	    gpu->seen.processes > gpu->info.process_slots)
+		return true;
+	if (settings->oversubscribe_besteffort)
+		return false;
+	return c->queues + e->queues + u->queues > gpu->info.queue_slots ||
+	       c->processes + e->processes + u->processes > gpu->info.process_slots;
+}
+
+/* ---- one look ---------------------------------------------------------------------- */
+
+static void forget(struct arbiter *arbiter)
+{
+	for (size_t i = 0; i < arbiter->n_gpus; i++) {
+		struct gpu *gpu = &arbiter->gpus[i];
+
+		memset(gpu->strangers, 0, sizeof(gpu->strangers));
+		gpu->n_strangers = 0;
+		gpu->unmanaged = gpu->seen = gpu->excess = (struct budget){0};
+	}
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		struct lease *lease = arbiter->leases[i];
+
+		lease->users = 0;
+		for (size_t j = 0; j < lease->n_partitions; j++)
+			lease->partitions[j].used = (struct budget){0};
+	}
+}
+
+/* What the bus shows of the last look, to find out whether it changed. */
+struct picture {
+	struct stranger strangers[GPU_STRANGERS];
+	size_t n_strangers;
+	struct budget unmanaged, excess;
+	bool oversubscribed;
+};
+
+static void take_picture(const struct gpu *gpu, struct picture *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	memcpy(ret->strangers, gpu->strangers, sizeof(ret->strangers));
+	ret->n_strangers = gpu->n_strangers;
+	ret->unmanaged = gpu->unmanaged;
+	ret->excess = gpu->excess;
+	ret->oversubscribed = gpu->oversubscribed;
+}
+
+/* Leases that were ending, and whose last process has left the hardware. */
+static void remove_ended(struct arbiter *arbiter)
+{
+	for (size_t i = arbiter->n_leases; i-- > 0;) {
+		struct lease *lease = arbiter->leases[i];
+
+		if (lease->state == STATE_ENDING && lease->users == 0)
+			ledger_remove(arbiter, lease);
+	}
+}
+
+int arbiter_observe(struct arbiter *arbiter, const struct observed *rows, size_t n)
+{
+	_cleanup_(freep) struct known_process *known = calloc(n ? n : 1, sizeof(*known));
+	_cleanup_(freep) struct picture *before = calloc(arbiter->n_gpus ? arbiter->n_gpus : 1,
+							 sizeof(*before));
+
+	if (!known || !before)
+		return -ENOMEM;
+	for (size_t i = 0; i < arbiter->n_gpus; i++)
+		take_picture(&arbiter->gpus[i], &before[i]);
+
+	forget(arbiter);
+	for (size_t i = 0; i < n; i++) {
+		known[i] = (struct known_process){ rows[i].pid, rows[i].start_time,
+						   attribute(arbiter, &rows[i]) };
+		count_row(arbiter, &rows[i], known[i].lease);
+	}
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		count_excess(arbiter, arbiter->leases[i]);
+	free(arbiter->known);
+	arbiter->known = TAKE_PTR(known);
+	arbiter->n_known = n;
+
+	for (size_t i = 0; i < arbiter->n_gpus; i++) {
+		struct gpu *gpu = &arbiter->gpus[i];
+		struct picture now;
+
+		gpu->oversubscribed = is_oversubscribed(gpu, arbiter->settings);
+		take_picture(gpu, &now);
+		gpu->changed |= memcmp(&now, &before[i], sizeof(now)) != 0;
+	}
+	remove_ended(arbiter);
+	return 0;
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/pick.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "core/base.h"
+
+static unsigned popcount(uint32_t word)
+{
+	return (unsigned)__builtin_popcount(word);
+}
+
+/* The lowest unit of the word's shader array, as its bits; 0 if it has none. */
+static uint32_t lowest_unit(uint32_t word, unsigned array, unsigned step)
+{
+	uint32_t half = word & (array == 0 ? UINT32_C(0x0000ffff) : UINT32_C(0xffff0000));
+	uint32_t lowest = half & (~half + 1);
+
+	return step == 2 ? half & (lowest | lowest << 1) : lowest;
+}
+
+/* Moves up to n units from *from to *to, the emptier array first; returns how many. */
+static unsigned move_units(uint32_t *from, uint32_t *to, unsigned n, unsigned step)
+{
+	unsigned moved = 0;
+
+	while (moved < n && *from) {
+		bool second = popcount(*to & 0xffff) > popcount(*to >> 16);
+		uint32_t unit = lowest_unit(*from, second ? 1 : 0, step);
+
+		if (!unit)
+			unit = lowest_unit(*from, second ? 0 : 1, step);
+		*from &= ~unit;
+		*to |= unit;
+		moved++;
+	}
+	return moved;
+}
+
+void pick_units(const struct geometry *geometry, const struct place_request *request,
+		unsigned pair, unsigned n, struct cuset *set)
+{
+	uint32_t avail = request->avail.pair[pair] & ~set->pair[pair];
+	uint32_t keep = request->keep ? avail & request->keep->pair[pair] : 0;
+	uint32_t calm = avail & request->calm.pair[pair] & ~keep;
+	uint32_t rest = avail & ~keep & ~calm;
+	uint32_t *tiers[] = { &keep, &calm, &rest };
+	unsigned step = geometry_step(geometry);
+
+	for (size_t i = 0; i < ARRAY_SIZE(tiers) && n > 0; i++)
+		n -= move_units(tiers[i], &set->pair[pair], n, step);
+}
+
+/* The engines that a shape of any kind may use: all, or the freest that were asked for. */
+static uint32_t allowed_engines(const struct geometry *geometry,
+				const struct place_request *request)
+{
+	unsigned left = request->engines ? request->engines : geometry->engines;
+	uint32_t allowed = 0;
+
+	while (left-- > 0) {
+		unsigned best = 0, most = 0;
+
+		for (unsigned e = 0; e < geometry->engines; e++) {
+			unsigned n = 0;
+
+			for (unsigned x = 0; x < geometry->xccs; x++)
+				n += popcount(request->avail.pair[cuset_pair(x, e)]);
+			if (!(allowed & (UINT32_C(1) << e)) && n > most) {
+				most = n;
+				best = e;
+			}
+		}
+		if (most > 0)
+			allowed |= UINT32_C(1) << best;
+	}
+	return allowed;
+}
+
+/* The allowed pair with the fewest CUs so far on the XCC with the fewest; -1: none left. */
+static int thinnest(const struct geometry *geometry, const struct place_request *request,
+		    uint32_t engines, const struct cuset *set)
+{
+	unsigned least = UINT32_MAX;
+	int best = -1;
+
+	for (unsigned x = 0; x < geometry->xccs; x++) {
+		unsigned on_xcc = 0;
+
+		for (unsigned e = 0; e < geometry->engines; e++)
+			on_xcc += popcount(set->pair[cuset_pair(x, e)]);
+		for (unsigned e = 0; e < geometry->engines; e++) {
+			unsigned pair = cuset_pair(x, e);
+			unsigned level = on_xcc * 64 + popcount(set->pair[pair]);
+
+			if (!(engines & (UINT32_C(1) << e)) || level >= least ||
+			    !(request->avail.pair[pair] & ~set->pair[pair]))
+				continue;
+			least = level;
+			best = (int)pair;
+		}
+	}
+	return best;
+}
+
+/* Levels `cus` CUs over the engines; fewer where there are no more. */
+static unsigned level(const struct geometry *geometry, const struct place_request *request,
+		      unsigned cus, struct cuset *set)
+{
+	unsigned step = geometry_step(geometry), taken = 0;
+	uint32_t engines = allowed_engines(geometry, request);
+
+	memset(set, 0, sizeof(*set));
+	while (taken + step <= cus) {
+		int pair = thinnest(geometry, request, engines, set);
+
+		if (pair < 0)
+			break;
+		pick_units(geometry, request, (unsigned)pair, 1, set);
+		taken += step;
+	}
+	return taken;
+}
+
+static bool on_every_xcc(const struct geometry *geometry, const struct cuset *set)
+{
+	for (unsigned x = 0; x < geometry->xccs; x++) {
+		uint32_t any = 0;
+
+		for (unsigned e = 0; e < geometry->engines; e++)
+			any |= set->pair[cuset_pair(x, e)];
+		if (!any)
+			return false;
+	}
+	return true;
+}
+
+static bool good(const struct geometry *geometry, const struct place_request *request,
+		 const struct placement *placement)
+{
+	if (request->exact && placement->count != request->aim)
+		return false;
+	if (request->engines > 0 && (unsigned)__builtin_popcount(cuset_engines(&placement->cus)) !=
+					    request->engines)
+		return false;
+	return placement->count >= request->floor && placement->count <= request->limit &&
+	       on_every_xcc(geometry, &placement->cus);
+}
+
+int pick_any_shape(const struct geometry *geometry, const struct place_request *request,
+		   struct placement *ret, struct place_miss *ret_miss)
+{
+	unsigned step = geometry_step(geometry);
+	unsigned cap = min_u(request->ceiling, request->limit);
+	/* The least that can be had above an aim that is no whole unit, or too few. */
+	unsigned above = max_u((request->aim / step + 1) * step, geometry->xccs * step);
+	const unsigned tries[] = { cap, above };
+	struct placement placement;
+	struct cuset everything;
+
+	for (size_t i = 0; i < ARRAY_SIZE(tries); i++) {
+		placement.count = level(geometry, request, tries[i], &placement.cus);
+		if (!good(geometry, request, &placement))
+			continue;
+		placement.effective = geometry_effective(geometry, &placement.cus);
+		*ret = placement;
+		return 0;
+	}
+	ret_miss->below = level(geometry, request, request->aim, &everything);
+	ret_miss->above = level(geometry, request, above, &everything) == above ? above : 0;
+	return -ENOSPC;
+}

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/place.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "core/base.h"
+#include "core/pick.h"
+
+/* Free units (CUs, or WGPs) by XCC and engine, and what each engine has on all XCCs. */
+struct profile {
+	unsigned xccs, engines, step;
+	unsigned free[CUSET_XCCS][CUSET_ENGINES];
+	unsigned column[CUSET_ENGINES]; /* the least over the XCCs */
+	unsigned full[CUSET_ENGINES];   /* column[] of an empty GPU */
+	unsigned kept[CUSET_ENGINES];   /* CUs to keep */
+	unsigned order[CUSET_ENGINES];  /* engines, most free first */
+};
+
+/* m engines on every XCC with k units in each; from: how many of the freest that would
+ * do are passed over. */
+struct rectangle {
+	unsigned m, k, from;
+};
+
+static unsigned popcount(uint32_t word)
+{
+	return (unsigned)__builtin_popcount(word);
+}
+
+static void profile_sort(struct profile *p)
+{
+	for (unsigned i = 0; i < p->engines; i++) {
+		unsigned at = i;
+
+		while (at > 0 && p->column[p->order[at - 1]] < p->column[i]) {
+			p->order[at] = p->order[at - 1];
+			at--;
+		}
+		p->order[at] = i;
+	}
+}
+
+static void profile_init(struct profile *p, const struct geometry *g,
+			 const struct place_request *request)
+{
+	memset(p, 0, sizeof(*p));
+	p->xccs = g->xccs;
+	p->engines = g->engines;
+	p->step = geometry_step(g);
+
+	for (unsigned e = 0; e < g->engines; e++) {
+		p->column[e] = p->full[e] = UINT32_MAX;
+		for (unsigned x = 0; x < g->xccs; x++) {
+			unsigned pair = cuset_pair(x, e);
+
+			p->free[x][e] = popcount(request->avail.pair[pair]) / p->step;
+			p->column[e] = min_u(p->column[e], p->free[x][e]);
+			p->full[e] = min_u(p->full[e], geometry_engine_cus(g, x, e) / p->step);
+			if (request->keep)
+				p->kept[e] += popcount(request->keep->pair[pair] &
+						       request->avail.pair[pair]);
+		}
+	}
+	if (request->columns || request->engines > 0)
+		for (unsigned x = 0; x < g->xccs; x++)
+			memcpy(p->free[x], p->column, sizeof(p->column));
+	profile_sort(p);
+}
+
+/* How many engines of the XCC with the fewest have k units free. */
+static unsigned profile_width(const struct profile *p, unsigned k)
+{
+	unsigned width = p->engines;
+
+	for (unsigned x = 0; x < p->xccs; x++) {
+		unsigned n = 0;
+
+		for (unsigned e = 0; e < p->engines; e++)
+			n += p->free[x][e] >= k;
+		width = min_u(width, n);
+	}
+	return width;
+}
+
+/* The most units that m engines of every XCC have free. */
+static unsigned profile_height(const struct profile *p, unsigned m)
+{
+	unsigned least = UINT32_MAX;
+
+	for (unsigned x = 0; x < p->xccs; x++) {
+		unsigned best[CUSET_ENGINES] = {0};
+
+		for (unsigned e = 0; e < p->engines; e++) {
+			unsigned value = p->free[x][e];
+
+			for (unsigned i = 0; i < m; i++) {
+				if (value <= best[i])
+					continue;
+				unsigned other = best[i];
+				best[i] = value;
+				value = other;
+			}
+		}
+		least = min_u(least, best[m - 1]);
+	}
+	return least;
+}
+
+static unsigned rectangle_cus(const struct profile *p, unsigned m, unsigned k)
+{
+	return p->xccs * m * k * p->step;
+}
+
+/* Does the rectangle use this engine on this XCC? They are taken in profile order. */
+static uint32_t rectangle_engines(const struct profile *p, const struct rectangle *r, unsigned xcc)
+{
+	uint32_t engines = 0;
+	unsigned seen = 0;
+
+	for (unsigned i = 0; i < p->engines; i++) {
+		unsigned e = p->order[i];
+
+		if (p->free[xcc][e] < r->k)
+			continue;
+		if (seen >= r->from && seen < r->from + r->m)
+			engines |= UINT32_C(1) << e;
+		seen++;
+	}
+	return engines;
+}
+
+/*
+ * What is left for those who come: the largest rectangle under the remaining columns,
+ * and the columns that nobody has touched, for realtime leases. For a lease that is
+ * resized, what it keeps comes first: every CU that it moves off stays charged.
+ */
+static unsigned long score(const struct profile *p, const struct rectangle *r)
+{
+	unsigned left[CUSET_ENGINES], sorted[CUSET_ENGINES], largest = 0, whole = 0, kept = 0;
+	uint32_t used = rectangle_engines(p, r, 0);
+
+	for (unsigned i = 0; i < p->engines; i++) {
+		bool mine = used & (UINT32_C(1) << i);
+		unsigned at = i;
+
+		left[i] = p->column[i] - (mine ? min_u(r->k, p->column[i]) : 0);
+		if (left[i] == p->full[i])
+			whole += left[i];
+		if (mine)
+			kept += min_u(p->kept[i], p->xccs * r->k * p->step);
+		while (at > 0 && sorted[at - 1] < left[i]) {
+			sorted[at] = sorted[at - 1];
+			at--;
+		}
+		sorted[at] = left[i];
+	}
+	for (unsigned i = 0; i < p->engines; i++)
+		largest = max_u(largest, (i + 1) * sorted[i]);
+	return kept * 100000UL + (largest + whole) * 10UL + (10UL - r->m);
+}
+
+/* The best of the rectangles m x k. */
+static void best_window(const struct profile *p, const struct place_request *request, unsigned m,
+			unsigned k, struct rectangle *best, unsigned long *best_score)
+{
+	unsigned width = profile_width(p, k);
+
+	for (unsigned from = 0; from + m <= width; from++) {
+		struct rectangle r = { .m = m, .k = k, .from = from };
+		unsigned long s = score(p, &r);
+
+		if (request->few_engines)
+			s += (CUSET_ENGINES - m) * 1000000UL;
+		if (best->m == 0 || s > *best_score) {
+			*best = r;
+			*best_score = s;
+		}
+	}
+}
+
+static bool width_allowed(const struct place_request *request, unsigned m)
+{
+	return request->engines == 0 || request->engines == m;
+}
+
+/* The largest rectangle of at most cap CUs; 0 if there is none. */
+static unsigned largest_below(const struct profile *p, const struct place_request *request,
+			      unsigned cap)
+{
+	unsigned best = 0;
+
+	for (unsigned m = 1; m <= p->engines; m++) {
+		if (!width_allowed(request, m))
+			continue;
+		unsigned k = min_u(profile_height(p, m), cap / rectangle_cus(p, m, 1));
+		best = max_u(best, rectangle_cus(p, m, k));
+	}
+	return best;
+}
+
+/* The smallest rectangle of more than `above` CUs; 0 if there is none. */
+static unsigned smallest_above(const struct profile *p, const struct place_request *request,
+			       unsigned above)
+{
+	unsigned best = 0;
+
+	for (unsigned m = 1; m <= p->engines; m++) {
+		unsigned unit = rectangle_cus(p, m, 1);
+		unsigned k = above / unit + 1;
+
+		if (!width_allowed(request, m) || k > profile_height(p, m))
+			continue;
+		if (best == 0 || k * unit < best)
+			best = k * unit;
+	}
+	return best;
+}
+
+/* Takes exactly `cus` CUs, which a rectangle is known to have. */
+static void take_rectangle(const struct geometry *g, const struct profile *p,
+			   const struct place_request *request, unsigned cus,
+			   struct placement *ret)
+{
+	struct rectangle best = {0};
+	unsigned long best_score = 0;
+
+	for (unsigned m = 1; m <= p->engines; m++) {
+		unsigned unit = rectangle_cus(p, m, 1);
+
+		if (width_allowed(request, m) && cus % unit == 0 &&
+		    cus / unit <= profile_height(p, m))
+			best_window(p, request, m, cus / unit, &best, &best_score);
+	}
+	memset(ret, 0, sizeof(*ret));
+	for (unsigned x = 0; x < p->xccs; x++) {
+		uint32_t engines = rectangle_engines(p, &best, x);
+
+		for (unsigned e = 0; e < p->engines; e++)
+			if (engines & (UINT32_C(1) << e))
+				pick_units(g, request, cuset_pair(x, e), best.k, &ret->cus);
+	}
+	ret->count = ret->effective = cus;
+}
+
+/* All CUs there are, granted as all, however uneven the harvest. */
+static bool take_whole(const struct geometry *g, const struct place_request *request,
+		       struct placement *ret)
+{
+	struct cuset all;
+	unsigned cus = cuset_count(&request->avail);
+
+	geometry_all(g, &all);
+	if (!cuset_equal(&all, &request->avail) || request->floor > cus ||
+	    request->ceiling < cus || request->limit < cus || (request->exact && request->aim != cus) ||
+	    (request->engines > 0 && request->engines != g->engines))
+		return false;
+	ret->cus = all;
+	ret->count = cus;
+	ret->effective = geometry_effective(g, &all);
+	return true;
+}
+
+/* How many CUs it shall be; 0: none will do. */
+static unsigned choose(const struct profile *p, const struct place_request *request)
+{
+	unsigned cap = min_u(request->ceiling, request->limit);
+	unsigned cus = largest_below(p, request, cap);
+
+	if (request->exact)
+		return cus == request->aim ? cus : 0;
+	if (cus >= request->floor)
+		return cus;
+	cus = smallest_above(p, request, request->aim);
+	return cus <= request->limit ? cus : 0;
+}
+
+int place(const struct geometry *geometry, const struct place_request *request,
+	  struct placement *ret, struct place_miss *ret_miss)
+{
+	struct profile profile;
+	unsigned cus;
+
+	if (take_whole(geometry, request, ret))
+		return 0;
+	if (request->any_shape)
+		return pick_any_shape(geometry, request, ret, ret_miss);
+
+	profile_init(&profile, geometry, request);
+	cus = choose(&profile, request);
+	if (cus == 0) {
+		ret_miss->below = largest_below(&profile, request, request->aim);
+		ret_miss->above = smallest_above(&profile, request, request->aim);
+		return -ENOSPC;
+	}
+	take_rectangle(geometry, &profile, request, cus, ret);
+	return 0;
+}
+
+unsigned place_engines_aim(const struct geometry *geometry, unsigned n)
+{
+	struct place_request whole = { .columns = true };
+	struct profile profile;
+
+	if (n == 0 || n > geometry->engines)
+		return 0;
+	geometry_all(geometry, &whole.avail);
+	profile_init(&profile, geometry, &whole);
+	return rectangle_cus(&profile, n, profile_height(&profile, n));
+}

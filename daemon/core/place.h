@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Which CUs of one GPU. A good mask is a rectangle: the same number of CUs in each shader
+ * engine that it touches, on every XCC, since the dispatcher deals work-groups evenly to
+ * every engine that has any CU and the thinnest one sets the time (geometry_effective()).
+ *
+ * On several XCCs a rectangle has the same number of engines on each XCC, because a grid
+ * is spread over all XCCs evenly. Within an engine CUs are alike; where it has two shader
+ * arrays both are filled alike as far as they go (that this matters is assumed).
+ */
+
+#include <stdbool.h>
+
+#include "core/cuset.h"
+#include "core/geometry.h"
+
+struct place_request {
+	struct cuset avail; /* what may be taken */
+	struct cuset calm;  /* the part of it to take first: nobody shares it */
+	const struct cuset *keep; /* what the lease has now and should move off little; or NULL */
+	unsigned aim;       /* CUs */
+	unsigned floor;     /* fewer will not do */
+	unsigned ceiling;   /* as many as can be had up to here; = aim but for best effort */
+	unsigned limit;     /* not one more, whatever the rounding */
+	unsigned engines;   /* spread over exactly so many; 0: over any number */
+	bool exact;         /* the aim or nothing */
+	bool any_shape;
+	bool columns;       /* the same engines on every XCC (realtime) */
+	bool few_engines;   /* rather few, whole engines (realtime) */
+};
+
+struct placement {
+	struct cuset cus;
+	unsigned count, effective;
+};
+
+/* The rectangles next to an aim that was missed, 0 where there is none. */
+struct place_miss {
+	unsigned below, above;
+};
+
+/* 0, or -ENOSPC and the neighbours. */
+int place(const struct geometry *geometry, const struct place_request *request,
+	  struct placement *ret, struct place_miss *ret_miss);
+
+/* CUs that n whole engines stand for: what `shader-engines` alone asks. 0 if there are
+ * fewer engines. */
+unsigned place_engines_aim(const struct geometry *geometry, unsigned n);

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * What can be configured: plain values with their defaults. sys/config.c fills them from
+ * files; core and the daemon read them. Keys: gpuarbd.conf(5).
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "core/base.h"
+#include "core/class.h"
+#include "core/gpu-info.h"
+
+enum backend { BACKEND_AUTO, BACKEND_KFD, BACKEND_SIMULATED };
+enum unmanaged { UNMANAGED_IGNORE, UNMANAGED_COUNT, UNMANAGED_WARN };
+
+/* A bound on how much of something: none, a count, or a share of what a GPU has. */
+struct limit {
+	enum { LIMIT_NONE, LIMIT_COUNT, LIMIT_PERCENT } kind;
+	uint64_t value;
+};
+
+/* The bound in units, where the GPU has `whole` of them; UINT64_MAX for none. Shares are
+ * rounded down. */
+uint64_t limit_of(const struct limit *limit, uint64_t whole);
+
+/* One row of policy: who may ask for what. Numbers bound what one user holds under this
+ * tenant, over all its leases; those about parts of a GPU count for each GPU. */
+struct tenant {
+	char *name; /* "*" matches everybody and is always the last */
+
+	/* Who: uid or gid in one of the lists. The strings only narrow that. */
+	uid_t *users;
+	size_t n_users;
+	gid_t *groups;
+	size_t n_groups;
+	char *unit, *slice, *executable; /* glob patterns, NULL: any */
+
+	enum lease_class class;
+	struct limit max_leases, max_gpus;
+	struct limit max_cus, max_queues, max_processes, max_vram;
+	unsigned priority; /* the highest it may ask for */
+	bool alone;        /* realtime: nobody else in its shader engines */
+};
+
+struct gpu_settings {
+	char name[GPU_NAME_MAX];
+	unsigned reserve_queues;
+};
+
+struct settings {
+	enum backend backend;
+	char *simulate; /* comma-separated profiles, never NULL */
+	uint64_t audit_interval_usec;
+	enum unmanaged unmanaged;
+	bool oversubscribe_besteffort;
+	unsigned margin_percent;
+
+	/* What one daemon, and one user, can make it hold. */
+	unsigned max_leases, max_leases_per_user, max_holders;
+
+	struct gpu_settings *gpus;
+	size_t n_gpus;
+	struct tenant *tenants; /* in the order in which they match; never empty */
+	size_t n_tenants;
+};
+
+/* The defaults, with the built-in tenant "*": class besteffort, no limits. */
+int settings_new(struct settings **ret);
+struct settings *settings_free(struct settings *settings);
+DEFINE_CLEANUP(struct settings *, settings_free)
+
+/* A tenant with the defaults: class besteffort, priority normal, no limits. -ENOMEM. */
+int tenant_init(struct tenant *tenant, const char *name);
+void tenant_done(struct tenant *tenant); /* frees what it points to */
+
+/* NULL: the configuration says nothing of this GPU. */
+const struct gpu_settings *settings_gpu(const struct settings *settings, const char *name);

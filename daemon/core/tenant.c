@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/tenant.h"
+
+#include <fnmatch.h>
+#include <string.h>
+
+static bool matches_pattern(const char *pattern, const char *text)
+{
+	return !pattern || (text[0] && fnmatch(pattern, text, 0) == 0);
+}
+
+static bool matches_who(const struct tenant *tenant, const struct caller *caller)
+{
+	for (size_t i = 0; i < tenant->n_users; i++)
+		if (tenant->users[i] == caller->uid)
+			return true;
+	for (size_t i = 0; i < tenant->n_groups; i++)
+		for (size_t j = 0; j < caller->n_groups; j++)
+			if (tenant->groups[i] == caller->groups[j])
+				return true;
+	return strcmp(tenant->name, "*") == 0;
+}
+
+/* uid and groups authorise, for the bus vouches for them; the rest only narrows. */
+static bool matches(const struct tenant *tenant, const struct caller *caller)
+{
+	return matches_who(tenant, caller) && matches_pattern(tenant->unit, caller->unit) &&
+	       matches_pattern(tenant->slice, caller->slice) &&
+	       matches_pattern(tenant->executable, caller->executable);
+}
+
+static int find_named(const struct settings *settings, const struct caller *caller,
+		      const char *name, const struct tenant **ret, struct verdict *verdict)
+{
+	for (size_t i = 0; i < settings->n_tenants; i++) {
+		const struct tenant *tenant = &settings->tenants[i];
+
+		if (strcmp(tenant->name, name) != 0)
+			continue;
+		if (!matches(tenant, caller))
+			return verdict_set(verdict, VERDICT_NOT_PERMITTED,
+					   "tenant %s is not for uid %u", name, caller->uid);
+		*ret = tenant;
+		return 0;
+	}
+	return verdict_set(verdict, VERDICT_NO_SUCH_TENANT,
+			   "there is no tenant %s; the Tenants property lists them", name);
+}
+
+int tenant_find(const struct settings *settings, const struct caller *caller, const char *name,
+		const struct tenant **ret, struct verdict *verdict)
+{
+	if (name[0])
+		return find_named(settings, caller, name, ret, verdict);
+
+	for (size_t i = 0; i < settings->n_tenants; i++) {
+		if (!matches(&settings->tenants[i], caller))
+			continue;
+		*ret = &settings->tenants[i];
+		return 0;
+	}
+	return verdict_set(verdict, VERDICT_NOT_PERMITTED, "no tenant matches uid %u",
+			   caller->uid);
+}
+
+static bool held_by(const struct lease *lease, const struct tenant *tenant, uid_t uid,
+		    uint64_t except_lease)
+{
+	return lease->owner == uid && lease->id != except_lease &&
+	       strcmp(lease->tenant, tenant->name) == 0;
+}
+
+struct holding tenant_holding(const struct arbiter *arbiter, const struct tenant *tenant,
+			      uid_t uid, uint64_t except_lease)
+{
+	struct holding holding = {0};
+
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		const struct lease *lease = arbiter->leases[i];
+
+		if (!held_by(lease, tenant, uid, except_lease))
+			continue;
+		holding.n_leases++;
+		for (size_t j = 0; j < lease->n_partitions; j++)
+			holding.gpus |= UINT64_C(1) << lease->partitions[j].gpu;
+	}
+	return holding;
+}
+
+struct budget tenant_held(const struct arbiter *arbiter, const struct tenant *tenant, uid_t uid,
+			  uint64_t except_lease, unsigned gpu, unsigned *ret_cus)
+{
+	struct budget held = {0};
+	unsigned cus = 0;
+
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		const struct lease *lease = arbiter->leases[i];
+
+		if (!held_by(lease, tenant, uid, except_lease))
+			continue;
+		for (size_t j = 0; j < lease->n_partitions; j++) {
+			const struct partition *partition = &lease->partitions[j];
+
+			if (partition->gpu != gpu)
+				continue;
+			cus += partition->count;
+			held.queues += partition->charged.queues;
+			held.processes += partition->charged.processes;
+			held.vram += partition->charged.vram;
+		}
+	}
+	*ret_cus = cus;
+	return held;
+}

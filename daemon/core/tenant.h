@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Which row of policy a caller falls under, and what is left of its numbers. */
+
+#include "core/arbiter.h"
+
+/* The tenant for this caller: the first that matches, or the one it names if that matches
+ * too. -ESRCH if there is none of that name, -EACCES if none matches. */
+int tenant_find(const struct settings *settings, const struct caller *caller, const char *name,
+		const struct tenant **ret, struct verdict *verdict);
+
+/* What one user already holds under one tenant. */
+struct holding {
+	size_t n_leases;
+	uint64_t gpus; /* bit i: holds a part of GPU i */
+};
+
+struct holding tenant_holding(const struct arbiter *arbiter, const struct tenant *tenant,
+			      uid_t uid, uint64_t except_lease);
+
+/* Of one GPU: what it holds, except by one lease. */
+struct budget tenant_held(const struct arbiter *arbiter, const struct tenant *tenant, uid_t uid,
+			  uint64_t except_lease, unsigned gpu, unsigned *ret_cus);

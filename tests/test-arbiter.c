@@ -1,0 +1,579 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/arbiter.h"
+
+#include <errno.h>
+
+#include "ledger-rig.h"
+
+#define VR  1 /* a realtime user */
+#define LAB 2 /* a guaranteed user */
+#define ANY 3 /* everybody else */
+
+struct scene {
+	struct arbiter *arbiter;
+	struct verdict verdict;
+};
+
+static struct scene scene_of(size_t n_gpus)
+{
+	struct gpu_info gpus[8];
+	struct scene scene = {0};
+	char name[16];
+
+	for (size_t i = 0; i < n_gpus; i++) {
+		snprintf(name, sizeof(name), "0000:%02zx:00.0", 3 + i);
+		gpus[i] = radeon_vii(name);
+	}
+	scene.arbiter = arbiter_of(gpus, n_gpus);
+	add_tenant(scene.arbiter, "lab", LAB, CLASS_GUARANTEED);
+	add_tenant(scene.arbiter, "vr", VR, CLASS_REALTIME)->priority = PRIORITY_HIGH;
+	return scene;
+}
+
+static void scene_done(struct scene *scene)
+{
+	verdict_done(&scene->verdict);
+	arbiter_free(scene->arbiter);
+}
+
+static struct lease *grant(struct scene *scene, uid_t uid, unsigned cus)
+{
+	struct request request = request_for(cus);
+
+	return reserve(scene->arbiter, uid, &request, &scene->verdict);
+}
+
+static bool refused(const struct scene *scene, enum verdict_kind kind, enum reason reason)
+{
+	if (scene->verdict.kind == kind && scene->verdict.n_refusals > 0 &&
+	    scene->verdict.refusals[0].reason == reason && scene->verdict.refusals[0].hint[0])
+		return true;
+	fprintf(stderr, "verdict %d: %s\n", scene->verdict.kind, scene->verdict.sentence);
+	return false;
+}
+
+TEST(two_realtime_leases_share_no_shader_engine)
+{
+	struct scene s = scene_of(1);
+	struct lease *a = grant(&s, VR, 20), *b = grant(&s, VR, 10);
+
+	CHECK(a && b);
+	CHECK(!(cuset_engines(&a->partitions[0].cus) & cuset_engines(&b->partitions[0].cus)));
+	CHECK(grant(&s, VR, 15));
+	CHECK(!grant(&s, VR, 5) && refused(&s, VERDICT_NO_CAPACITY, REASON_SHADER_ENGINES));
+	CHECK(grant(&s, ANY, 10)); /* other CUs of those engines are not closed to the others */
+	scene_done(&s);
+}
+
+TEST(realtime_that_isolates_by_cu_shares_engines_only_with_its_like)
+{
+	struct scene s = scene_of(1);
+	struct request request = request_for(24);
+
+	request.wants[0].isolation = ISOLATION_CU;
+	request.wants[0].shader_engines = 4;
+	CHECK(reserve(s.arbiter, VR, &request, &s.verdict));
+	CHECK(reserve(s.arbiter, VR, &request, &s.verdict));
+	CHECK(!grant(&s, VR, 4) && refused(&s, VERDICT_NO_CAPACITY, REASON_SHADER_ENGINES));
+	scene_done(&s);
+}
+
+TEST(a_tenant_that_wants_to_be_alone_is)
+{
+	struct scene s = scene_of(1);
+	struct lease *lease, *other;
+
+	CHECK(strcmp(s.arbiter->settings->tenants[0].name, "vr") == 0);
+	s.arbiter->settings->tenants[0].alone = true;
+	lease = grant(&s, VR, 10);
+	other = grant(&s, ANY, 60);
+	CHECK(lease && !other && refused(&s, VERDICT_NO_CAPACITY, REASON_CUS));
+	CHECK(s.verdict.refusals[0].free == 45);
+	other = grant(&s, ANY, 45);
+	CHECK(other && !(cuset_engines(&lease->partitions[0].cus) &
+			 cuset_engines(&other->partitions[0].cus)));
+	CHECK(!grant(&s, VR, 10) && refused(&s, VERDICT_NO_CAPACITY, REASON_CUS));
+	scene_done(&s);
+}
+
+TEST(best_effort_shares_cus_only_where_both_asked_for_it)
+{
+	struct scene s = scene_of(1);
+	struct request shared = request_for(60);
+
+	shared.wants[0].isolation = ISOLATION_SHARED;
+	struct lease *a = reserve(s.arbiter, ANY, &shared, &s.verdict);
+	struct lease *b = reserve(s.arbiter, ANY, &shared, &s.verdict);
+
+	CHECK(a && b && b->partitions[0].count == 60);
+	CHECK(!grant(&s, ANY, 10) && refused(&s, VERDICT_NO_CAPACITY, REASON_CUS));
+	release(s.arbiter, a->id);
+	CHECK(!grant(&s, ANY, 10)); /* the other one still has them */
+	release(s.arbiter, b->id);
+	CHECK(grant(&s, ANY, 10));
+	scene_done(&s);
+}
+
+TEST(what_is_released_comes_back_bit_for_bit)
+{
+	struct scene s = scene_of(1);
+	struct gpu before, *gpu = &s.arbiter->gpus[0];
+	struct lease *keep = grant(&s, LAB, 10), *go;
+
+	gpu->changed = false;
+	before = *gpu;
+	go = grant(&s, ANY, 30);
+	CHECK(go && memcmp(&before, gpu, sizeof(before)) != 0);
+	release(s.arbiter, go->id);
+	gpu->changed = false;
+	CHECK(keep && memcmp(&before, gpu, sizeof(before)) == 0);
+	scene_done(&s);
+}
+
+TEST(each_budget_has_its_own_refusal)
+{
+	static const enum reason table[] = { REASON_QUEUES, REASON_PROCESSES, REASON_SDMA,
+					     REASON_VRAM, REASON_COOPERATIVE };
+
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		struct scene s = scene_of(1);
+		struct request request = request_for(4);
+		struct want *want = &request.wants[0];
+
+		want->queues = table[i] == REASON_QUEUES ? 13 : 8;
+		want->processes = table[i] == REASON_PROCESSES ? 5 : 1;
+		want->sdma_queues = table[i] == REASON_SDMA ? 9 : 0;
+		want->vram = table[i] == REASON_VRAM ? UINT64_C(9) << 30 : 0;
+		want->cooperative = table[i] == REASON_COOPERATIVE;
+		CHECK(reserve(s.arbiter, ANY, &request, &s.verdict));
+		CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
+		CHECK(refused(&s, VERDICT_NO_CAPACITY, table[i]));
+		scene_done(&s);
+	}
+}
+
+TEST(what_would_not_fit_an_empty_gpu_never_fits)
+{
+	struct scene s = scene_of(1);
+	struct request request = request_for(4);
+
+	request.wants[0].queues = 25;
+	CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
+	CHECK(refused(&s, VERDICT_NEVER_FITS, REASON_QUEUES) && s.verdict.refusals[0].free == 24);
+	CHECK(grant(&s, ANY, 60));
+	CHECK(!grant(&s, ANY, 200) && refused(&s, VERDICT_NEVER_FITS, REASON_CUS));
+	scene_done(&s);
+}
+
+TEST(the_last_slots_are_granted_and_the_reserve_is_not)
+{
+	struct scene s = scene_of(1);
+	struct request request = request_for(4);
+
+	s.arbiter->gpus[0].reserve_queues = 3; /* as on an MI250: trouble from 22 queues on */
+	request.wants[0].queues = 21;
+	CHECK(reserve(s.arbiter, ANY, &request, &s.verdict));
+	request.wants[0].queues = 1;
+	CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
+	CHECK(refused(&s, VERDICT_NO_CAPACITY, REASON_QUEUES) && s.verdict.refusals[0].free == 0);
+	scene_done(&s);
+}
+
+TEST(a_shape_that_is_missed_names_both_neighbours)
+{
+	struct scene s = scene_of(1);
+	struct request request = request_for(31);
+
+	request.wants[0].exact = true;
+	CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
+	CHECK(refused(&s, VERDICT_NEVER_FITS, REASON_SHAPE));
+	CHECK(strstr(s.verdict.refusals[0].hint, "30 or 32"));
+	scene_done(&s);
+}
+
+TEST(an_aim_above_the_quota_is_refused_and_not_trimmed)
+{
+	struct scene s = scene_of(1);
+	struct tenant *vr = &s.arbiter->settings->tenants[0];
+
+	vr->max_cus = (struct limit){ LIMIT_PERCENT, 25 };
+	CHECK(!grant(&s, VR, 16) && refused(&s, VERDICT_QUOTA_EXCEEDED, REASON_QUOTA));
+	CHECK(s.verdict.refusals[0].free == 15);
+	CHECK(grant(&s, VR, 10));
+	CHECK(!grant(&s, VR, 6) && refused(&s, VERDICT_QUOTA_EXCEEDED, REASON_QUOTA));
+	CHECK(grant(&s, VR, 5));
+	scene_done(&s);
+}
+
+TEST(rounding_up_stops_at_the_quota)
+{
+	struct scene s = scene_of(1);
+	struct request request = request_for(7);
+
+	s.arbiter->settings->tenants[0].max_cus = (struct limit){ LIMIT_COUNT, 7 };
+	request.wants[0].shader_engines = 2;
+	request.wants[0].cus_min = 7; /* 6 is too few, 8 too many */
+	CHECK(!reserve(s.arbiter, VR, &request, &s.verdict));
+	CHECK(refused(&s, VERDICT_NEVER_FITS, REASON_SHAPE));
+	s.arbiter->settings->tenants[0].max_cus.value = 8;
+	CHECK(reserve(s.arbiter, VR, &request, &s.verdict)->partitions[0].count == 8);
+	scene_done(&s);
+}
+
+TEST(every_number_of_a_tenant_is_kept)
+{
+	struct scene s = scene_of(2);
+	struct tenant *vr = &s.arbiter->settings->tenants[0];
+	struct request request = request_for(4);
+
+	vr->max_leases = vr->max_gpus = (struct limit){ LIMIT_COUNT, 1 };
+	request.n_wants = 2;
+	request.wants[1] = request.wants[0];
+	CHECK(!reserve(s.arbiter, VR, &request, &s.verdict));
+	CHECK(refused(&s, VERDICT_QUOTA_EXCEEDED, REASON_QUOTA));
+	CHECK(grant(&s, VR, 4) && !grant(&s, VR, 4));
+	CHECK(s.verdict.kind == VERDICT_QUOTA_EXCEEDED);
+
+	vr->max_leases.kind = LIMIT_NONE;
+	vr->max_queues = (struct limit){ LIMIT_COUNT, 3 };
+	CHECK(!grant(&s, VR, 4) && s.verdict.kind == VERDICT_QUOTA_EXCEEDED);
+	vr->max_queues.kind = LIMIT_NONE;
+	vr->max_processes = (struct limit){ LIMIT_COUNT, 1 };
+	CHECK(!grant(&s, VR, 4) && s.verdict.kind == VERDICT_QUOTA_EXCEEDED);
+	vr->max_processes.kind = LIMIT_NONE;
+	vr->max_vram = (struct limit){ LIMIT_COUNT, 4096 };
+	request.n_wants = 1;
+	request.wants[0].vram = 4097;
+	CHECK(!reserve(s.arbiter, VR, &request, &s.verdict));
+	CHECK(refused(&s, VERDICT_QUOTA_EXCEEDED, REASON_QUOTA));
+	scene_done(&s);
+}
+
+TEST(class_and_priority_stop_at_what_the_tenant_may_have)
+{
+	struct scene s = scene_of(1);
+	struct request request = request_for(4);
+
+	request.class = CLASS_REALTIME;
+	CHECK(!reserve(s.arbiter, LAB, &request, &s.verdict));
+	CHECK(refused(&s, VERDICT_NOT_PERMITTED, REASON_POLICY));
+	CHECK(reserve(s.arbiter, VR, &request, &s.verdict));
+	request.class = -1;
+	request.wants[0].priority = 8;
+	CHECK(!reserve(s.arbiter, LAB, &request, &s.verdict));
+	CHECK(refused(&s, VERDICT_NOT_PERMITTED, REASON_POLICY));
+	CHECK(reserve(s.arbiter, VR, &request, &s.verdict));
+	scene_done(&s);
+}
+
+TEST(a_tenant_is_the_first_that_matches_or_the_one_named)
+{
+	struct scene s = scene_of(1);
+	struct request request = request_for(4);
+
+	CHECK(strcmp(grant(&s, VR, 4)->tenant, "vr") == 0);
+	strcpy(request.tenant, "*");
+	CHECK(strcmp(reserve(s.arbiter, VR, &request, &s.verdict)->tenant, "*") == 0);
+	strcpy(request.tenant, "lab");
+	CHECK(!reserve(s.arbiter, VR, &request, &s.verdict));
+	CHECK(s.verdict.kind == VERDICT_NOT_PERMITTED);
+	strcpy(request.tenant, "nobody");
+	CHECK(!reserve(s.arbiter, VR, &request, &s.verdict));
+	CHECK(s.verdict.kind == VERDICT_NO_SUCH_TENANT);
+	scene_done(&s);
+}
+
+TEST(requests_that_contradict_themselves_are_refused_by_the_key)
+{
+	static const struct {
+		struct want want;
+		const char *key;
+	} table[] = {
+		{ { .cus = 0 }, "cus or shader-engines" },
+		{ { .cus = 10, .cus_min = 11 }, "cus-min 11" },
+		{ { .cus = 10, .cus_max = 9 }, "cus-max 9" },
+		{ { .cus = 10, .cus_max = 20, .exact = true }, "exact" },
+		{ { .cus = 10, .queues = 1, .processes = 2 }, "queues 1" },
+		{ { .cus = 10, .queues = 2, .streams = 2 }, "queues 2" },
+		{ { .cus = 10, .priority = 16 }, "priority 16" },
+		{ { .cus = 10, .isolation = ISOLATION_SHADER_ENGINE }, "isolation" },
+	};
+	struct scene s = scene_of(1);
+	struct request request = request_for(10);
+
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		request.wants[0] = table[i].want;
+		strcpy(request.wants[0].gpu, "any");
+		CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
+		CHECK(s.verdict.kind == VERDICT_INVALID_REQUEST);
+		CHECK(strstr(s.verdict.sentence, table[i].key));
+	}
+	request = request_for(10);
+	request.wants[0].isolation = ISOLATION_SHARED;
+	CHECK(!reserve(s.arbiter, LAB, &request, &s.verdict));
+	request.wants[0].isolation = ISOLATION_DEFAULT;
+	request.wants[0].cus_max = 20;
+	CHECK(!reserve(s.arbiter, LAB, &request, &s.verdict));
+	CHECK(strstr(s.verdict.sentence, "cus-max"));
+	request.n_wants = 0;
+	CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
+	scene_done(&s);
+}
+
+TEST(what_this_version_cannot_do_is_said)
+{
+	struct scene s = scene_of(1);
+	struct request request = request_for(10);
+
+	request.wait_usec = 1;
+	CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
+	CHECK(s.verdict.kind == VERDICT_NOT_SUPPORTED);
+	request.wait_usec = 0;
+	request.start_inactive = true;
+	CHECK(!reserve(s.arbiter, VR, &request, &s.verdict));
+	CHECK(s.verdict.kind == VERDICT_NOT_SUPPORTED);
+	request.start_inactive = false;
+	request.adaptable = true;
+	CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
+	CHECK(s.verdict.kind == VERDICT_NOT_SUPPORTED);
+	scene_done(&s);
+}
+
+TEST(a_gang_gets_all_its_gpus_or_none)
+{
+	struct scene s = scene_of(3);
+	struct request request = request_for(40);
+	struct gpu before[3];
+
+	for (size_t i = 1; i < 3; i++)
+		request.wants[i] = request.wants[0];
+	request.n_wants = 3;
+	strcpy(request.wants[0].gpu, "1");
+	for (int busy = 0; busy < 3; busy++) { /* each of them refuses in turn */
+		struct request one = request_for(30);
+		struct lease *lease;
+
+		snprintf(one.wants[0].gpu, sizeof(one.wants[0].gpu), "%d", busy);
+		lease = reserve(s.arbiter, ANY, &one, &s.verdict);
+		memcpy(before, s.arbiter->gpus, sizeof(before));
+		CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
+		CHECK(refused(&s, VERDICT_NO_CAPACITY, REASON_CUS));
+		CHECK(strcmp(s.verdict.refusals[0].gpu, before[busy].info.name) == 0);
+		CHECK(memcmp(before, s.arbiter->gpus, sizeof(before)) == 0);
+		release(s.arbiter, lease->id);
+	}
+	struct lease *all = reserve(s.arbiter, ANY, &request, &s.verdict);
+
+	CHECK(all && all->n_partitions == 3 && all->partitions[0].gpu == 1);
+	scene_done(&s);
+}
+
+TEST(a_gang_finds_the_one_assignment_that_works)
+{
+	struct scene s = scene_of(2);
+	struct request one = request_for(30), both = request_for(60);
+
+	strcpy(one.wants[0].gpu, "0000:03:00.0");
+	CHECK(reserve(s.arbiter, ANY, &one, &s.verdict));
+	both.n_wants = 2;
+	both.wants[1] = both.wants[0];
+	both.wants[0].cus = 30; /* fits both GPUs; the other want only the second */
+	struct lease *lease = reserve(s.arbiter, ANY, &both, &s.verdict);
+
+	CHECK(lease && lease->partitions[0].gpu == 0 && lease->partitions[1].gpu == 1);
+	scene_done(&s);
+}
+
+TEST(gpus_that_are_not_there_are_refused_by_name)
+{
+	struct scene s = scene_of(2), empty = scene_of(0);
+	struct request request = request_for(10);
+
+	request.n_wants = 2;
+	request.wants[1] = request.wants[0];
+	strcpy(request.wants[0].gpu, "0");
+	strcpy(request.wants[1].gpu, "0000:03:00.0");
+	CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
+	CHECK(s.verdict.kind == VERDICT_INVALID_REQUEST && strstr(s.verdict.sentence, "twice"));
+	strcpy(request.wants[1].gpu, "0000:99:00.0");
+	CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
+	CHECK(s.verdict.kind == VERDICT_NO_SUCH_GPU && strstr(s.verdict.sentence, "0000:99"));
+	request = request_for(10);
+	request.n_wants = 3;
+	request.wants[1] = request.wants[2] = request.wants[0];
+	CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
+	CHECK(refused(&s, VERDICT_NEVER_FITS, REASON_ABSENT));
+	CHECK(!grant(&empty, ANY, 10) && refused(&empty, VERDICT_NEVER_FITS, REASON_ABSENT));
+	scene_done(&s);
+	scene_done(&empty);
+}
+
+TEST(any_gpu_is_the_fullest_that_gives_as_much)
+{
+	struct scene s = scene_of(2);
+	struct request first = request_for(20);
+
+	strcpy(first.wants[0].gpu, "1");
+	CHECK(reserve(s.arbiter, ANY, &first, &s.verdict));
+	CHECK(grant(&s, ANY, 30)->partitions[0].gpu == 1);
+	CHECK(grant(&s, ANY, 60)->partitions[0].gpu == 0);
+	scene_done(&s);
+}
+
+TEST(drained_gpus_give_nothing_more)
+{
+	struct scene s = scene_of(1);
+
+	CHECK(arbiter_drain(s.arbiter, "9", true) == -ENOENT);
+	CHECK(arbiter_drain(s.arbiter, "0", true) == 0);
+	CHECK(!grant(&s, ANY, 10) && refused(&s, VERDICT_NO_CAPACITY, REASON_DRAIN));
+	CHECK(arbiter_drain(s.arbiter, "0", false) == 0 && grant(&s, ANY, 10));
+	scene_done(&s);
+}
+
+TEST(limits_of_the_daemon_are_kept)
+{
+	struct scene s = scene_of(1);
+	struct request request = request_for(4);
+
+	request.wants[0].queues = 1;
+	s.arbiter->settings->max_leases_per_user = 1;
+	CHECK(reserve(s.arbiter, ANY, &request, &s.verdict));
+	CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
+	CHECK(s.verdict.kind == VERDICT_TOO_MANY_LEASES);
+	s.arbiter->settings->max_leases = 1;
+	CHECK(!reserve(s.arbiter, LAB, &request, &s.verdict));
+	CHECK(s.verdict.kind == VERDICT_TOO_MANY_LEASES);
+	scene_done(&s);
+}
+
+TEST(a_token_finds_the_lease_of_its_uid_while_it_lives)
+{
+	struct scene s = scene_of(1);
+	struct request request = request_for(4), other;
+
+	strcpy(request.token, "render-7");
+	struct lease *lease = reserve(s.arbiter, ANY, &request, &s.verdict);
+
+	CHECK(arbiter_find_token(s.arbiter, ANY, "render-7") == lease);
+	CHECK(!arbiter_find_token(s.arbiter, LAB, "render-7"));
+	CHECK(!arbiter_find_token(s.arbiter, ANY, ""));
+	other = request;
+	CHECK(request_equal(lease->request, &other));
+	other.wants[0].cus = 5;
+	CHECK(!request_equal(lease->request, &other));
+	arbiter_holder_gone(s.arbiter, lease->id);
+	CHECK(!arbiter_find_token(s.arbiter, ANY, "render-7"));
+	scene_done(&s);
+}
+
+/* ---- resize -------------------------------------------------------------------------- */
+
+static struct lease *resize(struct scene *scene, uid_t uid, uint64_t id, unsigned cus)
+{
+	struct request request = request_for(cus);
+	struct caller caller = caller_of(uid);
+	struct lease *next;
+	char why[256];
+
+	verdict_done(&scene->verdict);
+	if (arbiter_plan_resize(scene->arbiter, &caller, id, &request, &next, &scene->verdict) < 0)
+		return NULL;
+	next = arbiter_commit(scene->arbiter, next);
+	CHECK(arbiter_check(scene->arbiter, why, sizeof(why)));
+	return next;
+}
+
+TEST(what_a_resize_gives_up_is_charged_until_acknowledged)
+{
+	struct scene s = scene_of(1);
+	struct lease *lease = grant(&s, LAB, 60);
+	uint64_t id = lease->id;
+
+	CHECK(resize(&s, LAB, id, 30) == lease);
+	CHECK(lease->generation == 2 && lease->partitions[0].count == 30);
+	CHECK(!grant(&s, ANY, 30) && refused(&s, VERDICT_NO_CAPACITY, REASON_CUS));
+	CHECK(arbiter_acknowledge(s.arbiter, id, 3) == -ERANGE);
+	CHECK(arbiter_acknowledge(s.arbiter, id, 0) == -ERANGE);
+	CHECK(arbiter_acknowledge(s.arbiter, id, 1) == 0);
+	CHECK(!grant(&s, ANY, 30)); /* that was the mask before */
+	CHECK(arbiter_acknowledge(s.arbiter, id, 2) == 0);
+	CHECK(arbiter_acknowledge(s.arbiter, 99, 2) == -ENOENT);
+	CHECK(grant(&s, ANY, 30));
+	CHECK(!resize(&s, LAB, id, 45) && refused(&s, VERDICT_NO_CAPACITY, REASON_CUS));
+	CHECK(lease->generation == 2);
+	scene_done(&s);
+}
+
+TEST(a_resize_stays_on_the_cus_that_it_has)
+{
+	struct scene s = scene_of(1);
+	struct lease *lease = grant(&s, LAB, 20);
+	struct cuset had = lease->partitions[0].cus;
+
+	CHECK(resize(&s, LAB, lease->id, 40));
+	CHECK(cuset_within(&had, &lease->partitions[0].cus));
+	had = lease->partitions[0].cus;
+	CHECK(resize(&s, LAB, lease->id, 16));
+	CHECK(cuset_within(&lease->partitions[0].cus, &had));
+	scene_done(&s);
+}
+
+TEST(a_resize_is_the_owners_and_fits_the_lease)
+{
+	struct scene s = scene_of(2);
+	struct lease *lease = grant(&s, LAB, 20);
+	struct request two = request_for(10);
+	struct caller lab = caller_of(LAB);
+	struct lease *next;
+
+	CHECK(!resize(&s, ANY, lease->id, 10) && s.verdict.kind == VERDICT_NOT_PERMITTED);
+	CHECK(!resize(&s, LAB, 77, 10) && s.verdict.kind == VERDICT_NO_SUCH_LEASE);
+	two.n_wants = 2;
+	two.wants[1] = two.wants[0];
+	CHECK(arbiter_plan_resize(s.arbiter, &lab, lease->id, &two, &next, &s.verdict) == -EINVAL);
+	two.n_wants = 1;
+	snprintf(two.wants[0].gpu, sizeof(two.wants[0].gpu), "%u", 1 - lease->partitions[0].gpu);
+	CHECK(arbiter_plan_resize(s.arbiter, &lab, lease->id, &two, &next, &s.verdict) == -EINVAL);
+	strcpy(lease->tenant, "gone");
+	CHECK(!resize(&s, LAB, lease->id, 10) && s.verdict.kind == VERDICT_NO_SUCH_TENANT);
+	arbiter_end(s.arbiter, lease->id, "test");
+	CHECK(!resize(&s, LAB, lease->id, 10) && s.verdict.kind == VERDICT_INVALID_STATE);
+	scene_done(&s);
+}
+
+/* ---- life ---------------------------------------------------------------------------- */
+
+TEST(a_lease_lives_while_it_has_a_holder_or_a_bound_process)
+{
+	struct scene s = scene_of(1);
+	struct lease *lease = grant(&s, ANY, 10);
+	uint64_t id = lease->id;
+
+	CHECK(arbiter_bind(s.arbiter, id, 4711) == 0);
+	arbiter_holder_gone(s.arbiter, id);
+	arbiter_holder_gone(s.arbiter, id); /* more than there were */
+	CHECK(lease->state == STATE_GRANTED);
+	arbiter_bound_gone(s.arbiter, id, 4712);
+	CHECK(lease->state == STATE_GRANTED);
+	arbiter_bound_gone(s.arbiter, id, 4711);
+	CHECK(lease->state == STATE_ENDING && lease->reason[0]);
+	CHECK(!grant(&s, ANY, 60)); /* charged until the hardware was seen to be free */
+	CHECK(arbiter_observe(s.arbiter, NULL, 0) == 0);
+	CHECK(!arbiter_find(s.arbiter, id) && grant(&s, ANY, 60));
+	for (unsigned i = 0; i < LEASE_BOUND_MAX; i++)
+		CHECK(arbiter_bind(s.arbiter, id + 1, (pid_t)i + 1) == 0);
+	CHECK(arbiter_bind(s.arbiter, id + 1, 99) == -ENOSPC);
+	CHECK(arbiter_bind(s.arbiter, id, 99) == -ENOENT);
+	scene_done(&s);
+}
+
+TEST(ids_are_never_used_again)
+{
+	struct scene s = scene_of(1);
+	uint64_t id = grant(&s, ANY, 10)->id;
+
+	release(s.arbiter, id);
+	CHECK(grant(&s, ANY, 10)->id == id + 1);
+	scene_done(&s);
+}
