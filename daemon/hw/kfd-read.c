@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "hw/kfd.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int kfd_dir_open(const struct kfd_dir *parent, const char *name, struct kfd_dir *ret)
+{
+	struct kfd_dir dir;
+	int n;
+
+	n = snprintf(dir.path, sizeof(dir.path), "%s/%s", parent->path, name);
+	if (n < 0 || (size_t)n >= sizeof(dir.path))
+		return -ENAMETOOLONG;
+
+	dir.fd = openat(parent->fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK);
+	if (dir.fd < 0)
+		return -errno;
+
+	*ret = dir;
+	return 0;
+}
+
+void kfd_dir_close(struct kfd_dir *dir)
+{
+	if (dir->fd >= 0)
+		close(dir->fd);
+	dir->fd = -1;
+}
+
+static int each_entry(DIR *stream, int (*each)(const char *name, void *userdata), void *userdata)
+{
+	const struct dirent *entry;
+	unsigned n = 0;
+	int r;
+
+	for (;;) {
+		errno = 0;
+		entry = readdir(stream);
+		if (!entry)
+			return -errno;
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		if (++n > KFD_ENTRIES)
+			return -E2BIG;
+		r = each(entry->d_name, userdata);
+		if (r < 0)
+			return r;
+	}
+}
+
+int kfd_dir_each(const struct kfd_dir *dir, int (*each)(const char *name, void *userdata),
+		 void *userdata)
+{
+	DIR *stream;
+	int fd, r;
+
+	fd = openat(dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+
+	stream = fdopendir(fd);
+	if (!stream) {
+		r = -errno;
+		close(fd);
+		return r;
+	}
+	r = each_entry(stream, each, userdata);
+	closedir(stream);
+	return r;
+}
+
+struct numbers {
+	unsigned *list;
+	size_t n, max;
+};
+
+static int add_number(const char *name, void *userdata)
+{
+	struct numbers *numbers = userdata;
+	size_t length = strlen(name);
+	uint64_t number;
+
+	if (kfd_number(name, length, INT32_MAX, &number) < 0 || (length > 1 && name[0] == '0'))
+		return 0;
+	if (numbers->n == numbers->max)
+		return -E2BIG;
+	numbers->list[numbers->n++] = (unsigned)number;
+	return 0;
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+	const unsigned *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+int kfd_dir_numbers(const struct kfd_dir *dir, unsigned *numbers, size_t max)
+{
+	struct numbers found = { .list = numbers, .max = max };
+	int r;
+
+	r = kfd_dir_each(dir, add_number, &found);
+	if (r < 0)
+		return r;
+
+	qsort(numbers, found.n, sizeof(*numbers), compare_numbers);
+	return (int)found.n;
+}
+
+static int read_all(int fd, char *buf, size_t size)
+{
+	size_t n = 0;
+	ssize_t k;
+
+	for (;;) {
+		k = read(fd, buf + n, size - n);
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k < 0)
+			return -errno;
+		if (k == 0)
+			break;
+		n += (size_t)k;
+		if (n == size)
+			return -EFBIG;
+	}
+	buf[n] = '\0';
+	return strlen(buf) == n ? 0 : -EBADMSG;
+}
+
+int kfd_read(const struct kfd_dir *dir, const char *name, char *buf, size_t size)
+{
+	struct stat st;
+	int fd, r;
+
+	/* Not to wait where somebody put a pipe in the place of a file. */
+	fd = openat(dir->fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return -errno;
+
+	if (fstat(fd, &st) < 0)
+		r = -errno;
+	else if (!S_ISREG(st.st_mode))
+		r = S_ISDIR(st.st_mode) ? -EISDIR : -EBADMSG;
+	else
+		r = read_all(fd, buf, size);
+	close(fd);
+	return r;
+}
+
+int kfd_number(const char *text, size_t length, uint64_t max, uint64_t *ret)
+{
+	uint64_t number = 0;
+
+	if (length == 0)
+		return -EBADMSG;
+	for (size_t i = 0; i < length; i++) {
+		if (text[i] < '0' || text[i] > '9')
+			return -EBADMSG;
+		if (__builtin_mul_overflow(number, 10, &number) ||
+		    __builtin_add_overflow(number, (uint64_t)(text[i] - '0'), &number) ||
+		    number > max)
+			return -ERANGE;
+	}
+	*ret = number;
+	return 0;
+}
+
+int kfd_read_number(const struct kfd_dir *dir, const char *name, uint64_t max, uint64_t *ret)
+{
+	char text[64];
+	size_t length;
+	int r;
+
+	r = kfd_read(dir, name, text, sizeof(text));
+	if (r < 0)
+		return r;
+
+	length = strlen(text);
+	if (length > 0 && text[length - 1] == '\n')
+		length--;
+	return kfd_number(text, length, max, ret);
+}
+
+int kfd_property(const char *text, const char *key, const char **ret, size_t *ret_length)
+{
+	size_t length = strlen(key);
+
+	for (const char *line = text; *line; line += *line == '\n') {
+		size_t end = strcspn(line, "\n");
+
+		if (end > length && strncmp(line, key, length) == 0 && line[length] == ' ') {
+			*ret = line + length + 1;
+			*ret_length = end - length - 1;
+			return 0;
+		}
+		line += end;
+	}
+	return -ENODATA;
+}
+
+int kfd_property_number(const char *text, const char *key, uint64_t max, uint64_t *ret)
+{
+	const char *value;
+	size_t length;
+	int r;
+
+	r = kfd_property(text, key, &value, &length);
+	return r < 0 ? r : kfd_number(value, length, max, ret);
+}
+
+const char *kfd_trouble(int error)
+{
+	switch (-error) {
+	case EFBIG:
+		return "longer than a sysfs attribute can be";
+	case EBADMSG:
+		return "not what the driver writes";
+	case ERANGE:
+		return "a number that is too large to be true";
+	case E2BIG:
+		return "too many entries to be true";
+	case ENODATA:
+		return "missing";
+	case EPERM:
+		return "the device cgroup of this process hides the GPU";
+	default:
+		return strerror(-error);
+	}
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "hw/hw.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/base.h"
+
+#define FIRST_BUS  3U  /* 0000:03:00.0 */
+#define PARTITIONS 8U  /* as many as names sort in order */
+#define CARDS	   240U
+
+struct hw {
+	size_t n;
+	struct gpu_info gpus[];
+};
+
+static void simulated_close(struct hw *hw)
+{
+	free(hw);
+}
+DEFINE_CLEANUP(struct hw *, simulated_close)
+
+static int count_gpus(const struct gpu_info *cards, const unsigned *partitions, size_t n,
+		      size_t *ret)
+{
+	size_t gpus = 0;
+
+	if (n > CARDS)
+		return -EINVAL;
+	for (size_t i = 0; i < n; i++) {
+		if (partitions[i] < 1 || partitions[i] > PARTITIONS ||
+		    geometry_check(&cards[i].geometry, NULL, 0) < 0)
+			return -EINVAL;
+		gpus += partitions[i];
+	}
+	*ret = gpus;
+	return 0;
+}
+
+static void add_card(struct hw *hw, const struct gpu_info *card, unsigned partitions, unsigned bus)
+{
+	for (unsigned i = 0; i < partitions; i++) {
+		struct gpu_info *gpu = &hw->gpus[hw->n++];
+
+		*gpu = *card;
+		gpu->kfd_gpu_id = 0;
+		if (partitions > 1)
+			snprintf(gpu->name, sizeof(gpu->name), "0000:%02x:00.0/%u", bus, i);
+		else
+			snprintf(gpu->name, sizeof(gpu->name), "0000:%02x:00.0", bus);
+	}
+}
+
+int hw_simulated_new(const struct gpu_info *cards, const unsigned *partitions, size_t n,
+		     struct hw **ret)
+{
+	_cleanup_(simulated_closep) struct hw *hw = NULL;
+	size_t gpus;
+	int r;
+
+	r = count_gpus(cards, partitions, n, &gpus);
+	if (r < 0)
+		return r;
+
+	hw = calloc(1, sizeof(*hw) + gpus * sizeof(hw->gpus[0]));
+	if (!hw)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		add_card(hw, &cards[i], partitions[i], FIRST_BUS + (unsigned)i);
+	*ret = TAKE_PTR(hw);
+	return 0;
+}
+
+static int simulated_open(const char *where, struct hw **ret, struct notes *notes)
+{
+	(void)where;
+	(void)ret;
+	notes_add(notes, true, "simulated GPUs come from profiles: --simulate=PROFILE");
+	return -EOPNOTSUPP;
+}
+
+static int simulated_list(struct hw *hw, struct gpu_info *gpus, size_t max, struct notes *notes)
+{
+	(void)notes;
+	for (size_t i = 0; i < hw->n && i < max; i++)
+		gpus[i] = hw->gpus[i];
+	return (int)hw->n;
+}
+
+static int simulated_use(struct hw *hw, struct hw_use *uses, size_t max)
+{
+	(void)hw;
+	(void)uses;
+	(void)max;
+	return 0;
+}
+
+const struct hw_ops hw_simulated = {
+	.name = "simulated",
+	.open = simulated_open,
+	.close = simulated_close,
+	.list = simulated_list,
+	.use = simulated_use,
+};

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "sys/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <systemd/sd-login.h>
+#include <unistd.h>
+
+#include "core/base.h"
+
+/* proc(5): what is wanted of /proc/PID/stat. */
+struct stat_line {
+	char command[16];
+	pid_t parent;
+	uint64_t start_time;
+};
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+}
+#define _cleanup_fd_ _cleanup_(close_fd)
+
+/* Files of /proc whose beginning is all that is needed: cut at size - 1. */
+static int read_text(int dir, const char *name, char *buf, size_t size)
+{
+	_cleanup_fd_ int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+	size_t n = 0;
+	ssize_t k;
+
+	if (fd < 0)
+		return -errno;
+
+	while (n < size - 1) {
+		k = read(fd, buf + n, size - 1 - n);
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k < 0)
+			return -errno;
+		if (k == 0)
+			break;
+		n += (size_t)k;
+	}
+	buf[n] = '\0';
+	return 0;
+}
+
+static int open_process(pid_t pid)
+{
+	char path[32];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* A process chooses its own command: only what can be printed anywhere stays. */
+static void copy_command(char buf[16], const char *command, size_t length)
+{
+	size_t n = length < 15 ? length : 15;
+
+	for (size_t i = 0; i < n; i++)
+		buf[i] = command[i] >= ' ' && command[i] <= '~' ? command[i] : '?';
+	buf[n] = '\0';
+}
+
+/* "PID (COMMAND) STATE PPID … STARTTIME …", where COMMAND may hold anything, ") " too. */
+static int read_stat(int dir, struct stat_line *ret)
+{
+	struct stat_line line = {0};
+	char text[1024], *open_paren, *close_paren;
+	unsigned long long start;
+	int r;
+
+	r = read_text(dir, "stat", text, sizeof(text));
+	if (r < 0)
+		return r;
+
+	open_paren = strchr(text, '(');
+	close_paren = strrchr(text, ')');
+	if (!open_paren || !close_paren || close_paren < open_paren ||
+	    sscanf(close_paren + 1, " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d "
+		   "%*d %*d %*d %*d %llu", &line.parent, &start) != 2)
+		return -EBADMSG;
+
+	copy_command(line.command, open_paren + 1, (size_t)(close_paren - open_paren - 1));
+	line.start_time = start;
+	*ret = line;
+	return 0;
+}
+
+/* The effective uid, which is what a bus sees of it too. (The owner of /proc/PID is root
+ * for a process that may not be dumped.) */
+static int read_uid(int dir, uid_t *ret)
+{
+	char text[4096];
+	const char *line;
+	unsigned uid;
+	int r;
+
+	r = read_text(dir, "status", text, sizeof(text));
+	if (r < 0)
+		return r;
+	line = strstr(text, "\nUid:");
+	if (!line || sscanf(line, "\nUid: %*u %u", &uid) != 1)
+		return -EBADMSG;
+	*ret = uid;
+	return 0;
+}
+
+static int read_process(pid_t pid, struct stat_line *ret, uid_t *ret_uid)
+{
+	_cleanup_fd_ int dir = open_process(pid);
+	int r;
+
+	if (dir < 0)
+		return dir;
+	if (ret_uid) {
+		r = read_uid(dir, ret_uid);
+		if (r < 0)
+			return r;
+	}
+	return read_stat(dir, ret);
+}
+
+/* Up to, and without, init: orphans are its children and nobody's heirs. A parent that is
+ * younger than its child is somebody else with the number of one that has gone. */
+static void find_ancestors(struct observed *row, const struct stat_line *self)
+{
+	struct stat_line child = *self, parent;
+
+	row->n_ancestors = 0;
+	while (row->n_ancestors < OBSERVED_ANCESTORS && child.parent > 1) {
+		if (read_process(child.parent, &parent, NULL) < 0 ||
+		    parent.start_time > child.start_time)
+			return;
+		row->ancestors[row->n_ancestors++] = child.parent;
+		child = parent;
+	}
+}
+
+void process_describe(struct observed *row)
+{
+	struct stat_line self;
+	uid_t uid;
+
+	row->start_time = 0;
+	row->uid = (uid_t)-1;
+	row->command[0] = '\0';
+	row->n_ancestors = 0;
+	if (row->pid <= 0 || read_process(row->pid, &self, &uid) < 0)
+		return;
+
+	row->start_time = self.start_time;
+	row->uid = uid;
+	memcpy(row->command, self.command, sizeof(row->command));
+	find_ancestors(row, &self);
+}
+
+/* What does not fit stays unknown: half a name could match where the whole does not. */
+static void keep(char *buf, size_t size, const char *text)
+{
+	size_t length = strlen(text);
+
+	if (length < size)
+		memcpy(buf, text, length + 1);
+}
+
+static void find_executable(pid_t pid, char *buf, size_t size)
+{
+	char path[32], target[PATH_MAX];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	n = readlink(path, target, sizeof(target) - 1);
+	if (n < 0)
+		return;
+	target[n] = '\0';
+	keep(buf, size, target);
+}
+
+void process_place(pid_t pid, struct caller *caller)
+{
+	_cleanup_(freep) char *unit = NULL, *slice = NULL;
+
+	caller->unit[0] = caller->slice[0] = caller->executable[0] = '\0';
+	if (pid <= 0) /* sd-login would take 0 for this process */
+		return;
+
+	find_executable(pid, caller->executable, sizeof(caller->executable));
+	if (sd_pid_get_unit(pid, &unit) < 0)
+		return; /* outside of systemd's cgroups, where any slice would be "-.slice" */
+	keep(caller->unit, sizeof(caller->unit), unit);
+	if (sd_pid_get_slice(pid, &slice) >= 0)
+		keep(caller->slice, sizeof(caller->slice), slice);
+}
+
+/* "Pid:" is -1 once the process was reaped, 0 outside of this namespace. */
+static int read_pidfd(int fd, pid_t *ret)
+{
+	char path[48], text[4096];
+	const char *line;
+	int pid;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	if (fd < 0 || read_text(AT_FDCWD, path, text, sizeof(text)) < 0)
+		return -EBADF;
+	line = strstr(text, "\nPid:");
+	if (!line || sscanf(line, "\nPid: %d", &pid) != 1)
+		return -EBADF;
+	if (pid <= 0)
+		return -ESRCH;
+	*ret = pid;
+	return 0;
+}
+
+int process_of_pidfd(int fd, pid_t *ret_pid, uid_t *ret_uid)
+{
+	_cleanup_fd_ int dir = -1;
+	struct pollfd end = { .fd = fd, .events = POLLIN };
+	pid_t pid;
+	uid_t uid;
+	int r;
+
+	r = read_pidfd(fd, &pid);
+	if (r < 0)
+		return r;
+	dir = open_process(pid);
+	if (dir < 0 || read_uid(dir, &uid) < 0)
+		return -ESRCH;
+
+	/* Still alive: so all the while the number was its own. */
+	r = poll(&end, 1, 0);
+	if (r != 0)
+		return -ESRCH;
+	*ret_pid = pid;
+	*ret_uid = uid;
+	return 0;
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "kfd-rig.h"
+
+#include <sys/stat.h>
+
+#define A 0x1000U
+#define B 0x1101U
+
+static void start(struct rig *rig)
+{
+	struct gpu_info infos[2] = { radeon_vii(), radeon_vii() };
+
+	strcpy(infos[1].name, "0000:04:00.0");
+	rig_start(rig, infos, 2);
+}
+
+static bool row_is(const struct hw_use *row, pid_t pid, uint32_t gpu_id, unsigned queues,
+		   unsigned sdma_queues, uint64_t vram)
+{
+	return row->pid == pid && row->kfd_gpu_id == gpu_id && row->queues == queues &&
+	       row->sdma_queues == sdma_queues && row->vram == vram;
+}
+
+TEST(nobody_uses_anything_at_first)
+{
+	struct rig rig;
+	struct hw_use uses[8];
+
+	start(&rig);
+	CHECK(hw_kfd.use(rig.hw, uses, 8) == 0);
+	CHECK(fake_sysfs_process(rig.dir, 4711) == 0); /* /dev/kfd is open, no more */
+	CHECK(hw_kfd.use(rig.hw, uses, 8) == 0);
+	CHECK(fake_sysfs_remove(rig.dir, FAKE_PROC) == 0);
+	CHECK(hw_kfd.use(rig.hw, uses, 8) == 0);
+	rig_end(&rig);
+}
+
+TEST(queues_count_by_process_and_gpu_in_order)
+{
+	static const unsigned types[] = { 0, 1, 4, 0, 2, 3, 0 };
+	struct rig rig;
+	struct hw_use uses[8];
+
+	start(&rig);
+	CHECK(fake_sysfs_process(rig.dir, 1000) == 0 && fake_sysfs_process(rig.dir, 99) == 0);
+	for (unsigned i = 0; i < 7; i++)
+		CHECK(fake_sysfs_queue(rig.dir, 1000, i, B, types[i]) == 0);
+	CHECK(fake_sysfs_queue(rig.dir, 1000, 7, A, 0) == 0);
+	CHECK(fake_sysfs_queue(rig.dir, 99, 0, A, 1) == 0);
+	CHECK(hw_kfd.use(rig.hw, uses, 8) == 3);
+	CHECK(row_is(&uses[0], 99, A, 0, 1, 0) && row_is(&uses[1], 1000, A, 1, 0, 0));
+	CHECK(row_is(&uses[2], 1000, B, 3, 2, 0));
+
+	CHECK(fake_sysfs_queue_gone(rig.dir, 1000, 7) == 0);
+	CHECK(fake_sysfs_process_gone(rig.dir, 99) == 0);
+	CHECK(hw_kfd.use(rig.hw, uses, 8) == 1 && row_is(&uses[0], 1000, B, 3, 2, 0));
+	rig_end(&rig);
+}
+
+TEST(memory_alone_is_use)
+{
+	struct rig rig;
+	struct hw_use uses[8];
+
+	start(&rig);
+	CHECK(fake_sysfs_process(rig.dir, 5) == 0);
+	CHECK(fake_sysfs_vram(rig.dir, 5, B, UINT64_C(6) << 30) == 0);
+	CHECK(hw_kfd.use(rig.hw, uses, 8) == 1);
+	CHECK(row_is(&uses[0], 5, B, 0, 0, UINT64_C(6) << 30));
+	rig_end(&rig);
+}
+
+TEST(further_contexts_count_for_their_process)
+{
+	struct rig rig;
+	struct hw_use uses[8];
+
+	start(&rig);
+	CHECK(fake_sysfs_process(rig.dir, 5) == 0 && fake_sysfs_queue(rig.dir, 5, 0, A, 0) == 0);
+	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/5/context_1/vram_4096", "512\n") == 0);
+	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/5/context_1/queues/0/gpuid", "%u", A) == 0);
+	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/5/context_1/queues/0/type", "0") == 0);
+	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/5/context_1/context_2/vram_4096", "8") == 0);
+	CHECK(hw_kfd.use(rig.hw, uses, 8) == 1 && row_is(&uses[0], 5, A, 2, 0, 512));
+	rig_end(&rig);
+}
+
+TEST(a_short_array_still_learns_how_many)
+{
+	struct rig rig;
+	struct hw_use one;
+
+	start(&rig);
+	for (pid_t pid = 10; pid < 20; pid++) {
+		CHECK(fake_sysfs_process(rig.dir, pid) == 0);
+		CHECK(fake_sysfs_queue(rig.dir, pid, 0, A, 0) == 0);
+	}
+	CHECK(hw_kfd.use(rig.hw, &one, 1) == 10 && one.pid == 10);
+	CHECK(hw_kfd.use(rig.hw, NULL, 0) == 10);
+	rig_end(&rig);
+}
+
+TEST(what_goes_while_it_is_read_or_makes_no_sense_is_left_out)
+{
+	struct rig rig;
+	struct hw_use uses[8];
+
+	start(&rig);
+	CHECK(fake_sysfs_process(rig.dir, 7) == 0);
+	for (unsigned i = 0; i < 6; i++)
+		CHECK(fake_sysfs_queue(rig.dir, 7, i, A, 0) == 0);
+	CHECK(fake_sysfs_remove(rig.dir, FAKE_PROC "/7/queues/0/gpuid") == 0);
+	CHECK(fake_sysfs_remove(rig.dir, FAKE_PROC "/7/queues/1/type") == 0);
+	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/7/queues/2/gpuid", "-1") == 0);
+	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/7/queues/3/type", "compute") == 0);
+	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/7/queues/nine/type", "0") == 0);
+	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/7/queues/8", "a file") == 0);
+	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/7/vram_", "1\n") == 0);
+	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/7/vram_4096", "none\n") == 0);
+	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/8", "a file") == 0);
+	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/9/queues", "a file") == 0);
+	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/9/context_1", "a file") == 0);
+	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/self/vram_4096", "1\n") == 0);
+	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/007/vram_4096", "1\n") == 0);
+	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/99999999999/vram_4096", "1\n") == 0);
+	CHECK(hw_kfd.use(rig.hw, uses, 8) == 1 && row_is(&uses[0], 7, A, 2, 0, 0));
+	rig_end(&rig);
+}
+
+TEST(a_process_on_more_gpus_than_there_can_be_is_cut_short)
+{
+	struct rig rig;
+
+	start(&rig);
+	for (unsigned i = 0; i < 300; i++) {
+		CHECK(fake_sysfs_vram(rig.dir, 7, 5000 + i, 1) == 0);
+		CHECK(fake_sysfs_queue(rig.dir, 7, i, 6000 + i, 0) == 0);
+	}
+	CHECK(hw_kfd.use(rig.hw, NULL, 0) == 256);
+	rig_end(&rig);
+}
+
+static void make_many(struct rig *rig, const char *where, unsigned n)
+{
+	char path[256];
+
+	CHECK(fake_sysfs_mkdir(rig->dir, where) == 0);
+	for (unsigned i = 1; i <= n; i++) {
+		snprintf(path, sizeof(path), "%s/%s/%u", rig->dir, where, i);
+		CHECK(mkdir(path, 0755) == 0);
+	}
+}
+
+TEST(more_than_the_driver_can_have_is_an_error)
+{
+	struct rig rig;
+
+	start(&rig);
+	make_many(&rig, FAKE_PROC "/7/queues", 4097);
+	CHECK(hw_kfd.use(rig.hw, NULL, 0) == -E2BIG);
+	CHECK(fake_sysfs_process_gone(rig.dir, 7) == 0);
+	make_many(&rig, FAKE_PROC, 4097);
+	CHECK(hw_kfd.use(rig.hw, NULL, 0) == -E2BIG);
+	CHECK(fake_sysfs_remove(rig.dir, FAKE_PROC) == 0);
+	make_many(&rig, FAKE_PROC "/7/many", 0);
+	for (unsigned i = 0; i <= 16384; i++) {
+		char file[64];
+
+		snprintf(file, sizeof(file), FAKE_PROC "/7/x%u", i);
+		CHECK(fake_sysfs_write(rig.dir, file, "", 0) == 0);
+	}
+	CHECK(hw_kfd.use(rig.hw, NULL, 0) == -E2BIG);
+	CHECK(fake_sysfs_remove(rig.dir, FAKE_PROC) == 0);
+	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC, "a file") == 0);
+	CHECK(hw_kfd.use(rig.hw, NULL, 0) == -ENOTDIR);
+	rig_end(&rig);
+}

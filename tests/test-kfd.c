@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "kfd-rig.h"
+
+#include "hw/kfd.h"
+
+/* Every kind of GPU: what is written and what has to be made of it. */
+static const struct kind {
+	const char *what;
+	unsigned target, xccs, engines, arrays, array_cus, cus;
+	unsigned queue_slots, sdma_queues, process_slots, pipes, queues_per_pipe;
+} kinds[] = {
+	{ "Polaris10", 80003, 1, 4, 1, 9, 36, 24, 4, 8, 4, 8 },
+	{ "MI25", 90000, 1, 4, 1, 16, 64, 24, 4, 8, 4, 8 },
+	{ "Radeon VII", 90006, 1, 4, 1, 16, 60, 24, 16, 8, 4, 8 },
+	{ "MI100", 90008, 1, 8, 1, 16, 120, 24, 64, 13, 4, 8 },
+	{ "MI210", 90010, 1, 8, 1, 14, 104, 24, 40, 13, 4, 8 },
+	{ "MI250", 90010, 1, 8, 1, 14, 110, 24, 40, 13, 4, 8 },
+	{ "MI300A", 90402, 6, 4, 1, 10, 228, 24, 96, 13, 4, 8 },
+	{ "MI300X", 90402, 8, 4, 1, 10, 304, 24, 128, 13, 4, 8 },
+	{ "MI350X", 90500, 8, 4, 1, 9, 256, 24, 128, 13, 4, 8 },
+	{ "RX 6900 XT", 100300, 1, 4, 2, 10, 80, 8, 16, 8, 4, 4 },
+	{ "RX 6800", 100300, 1, 3, 2, 10, 60, 8, 16, 8, 4, 4 },
+	{ "RX 6800 XT", 100300, 1, 4, 2, 10, 72, 8, 16, 8, 4, 4 },
+	{ "RX 7900 XTX", 110000, 1, 6, 2, 8, 96, 8, 12, 8, 4, 4 },
+	{ "8060S", 110501, 1, 2, 2, 10, 40, 8, 6, 8, 4, 4 },
+	{ "8050S", 110501, 1, 2, 2, 8, 32, 8, 6, 8, 4, 4 },
+	{ "RX 9070 XT", 120001, 1, 4, 2, 8, 64, 4, 12, 8, 2, 4 },
+	{ "RX 9070", 120001, 1, 4, 2, 8, 56, 4, 12, 8, 2, 4 },
+};
+
+static struct gpu_info info_of(const struct kind *kind)
+{
+	return (struct gpu_info){
+		.name = "0000:c3:00.0", .gfx_target = kind->target,
+		.geometry = shape(kind->xccs, kind->engines, kind->arrays, kind->array_cus,
+				  kind->target >= 100000, kind->cus),
+		.queue_slots = kind->queue_slots, .sdma_queues = kind->sdma_queues,
+		.vram_bytes = UINT64_C(24) << 30,
+		.scheduler = kind->target >= 110000 ? SCHEDULER_MES : SCHEDULER_HWS,
+	};
+}
+
+TEST(every_kind_of_gpu_is_read_back_as_it_is)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		const struct kind *kind = &kinds[i];
+		struct gpu_info info = info_of(kind), *gpu;
+		struct rig rig;
+
+		rig_start(&rig, &info, 1);
+		CHECK(rig_list(&rig) == 1 && rig.notes.n == 0);
+		gpu = &rig.gpus[0];
+		CHECK(memcmp(&gpu->geometry, &info.geometry, sizeof(info.geometry)) == 0);
+		CHECK(strcmp(gpu->name, info.name) == 0 && gpu->kfd_gpu_id == 0x1000);
+		CHECK(gpu->gfx_target == kind->target && gpu->harvest_known);
+		CHECK(gpu->law_measured == (kind->target == 90006));
+		CHECK(gpu->queue_slots == kind->queue_slots);
+		CHECK(gpu->sdma_queues == kind->sdma_queues);
+		CHECK(gpu->process_slots == kind->process_slots);
+		CHECK(gpu->pipes == kind->pipes);
+		CHECK(gpu->queues_per_pipe == kind->queues_per_pipe);
+		CHECK(gpu->vram_bytes == info.vram_bytes && gpu->scheduler == info.scheduler);
+		rig_end(&rig);
+	}
+}
+
+TEST(an_uneven_harvest_is_read_from_the_caches)
+{
+	static const uint8_t mi210[] = { 14, 14, 13, 13, 12, 13, 13, 12 };
+	struct gpu_info info = info_of(&kinds[4]), spx = info_of(&kinds[7]);
+	struct rig rig;
+
+	for (unsigned engine = 0; engine < 8; engine++)
+		info.geometry.active[0][engine][0] = mi210[engine];
+	rig_start(&rig, &info, 1);
+	CHECK(rig_list(&rig) == 1 && rig.notes.n == 0 && rig.gpus[0].harvest_known);
+	CHECK(memcmp(&rig.gpus[0].geometry, &info.geometry, sizeof(info.geometry)) == 0);
+
+	for (unsigned xcc = 0; xcc < 8; xcc++)
+		for (unsigned engine = 0; engine < 4; engine++)
+			spx.geometry.active[xcc][engine][0] = (xcc + engine) % 2 ? 9 : 10;
+	CHECK(fake_sysfs_build(rig.dir, &spx, 1) == 0);
+	CHECK(rig_list(&rig) == 1 && rig.notes.n == 0);
+	CHECK(memcmp(&rig.gpus[0].geometry, &spx.geometry, sizeof(spx.geometry)) == 0);
+	rig_end(&rig);
+}
+
+TEST(random_harvests_come_back_as_they_were)
+{
+	unsigned seed = 20240611;
+	struct rig rig;
+
+	printf("seed %u\n", seed);
+	rig_start(&rig, NULL, 0);
+	for (unsigned turn = 0; turn < 40; turn++) {
+		struct gpu_info info = info_of(&kinds[turn % ARRAY_SIZE(kinds)]);
+		struct geometry *geometry = &info.geometry;
+		unsigned step = geometry->wgp ? 2 : 1;
+
+		if (geometry->wgp && geometry->engines > 4)
+			continue;
+		for (unsigned xcc = 0; xcc < geometry->xccs; xcc++)
+			for (unsigned i = 0; i < geometry->engines * geometry->arrays; i++)
+				geometry->active[xcc][i / geometry->arrays][i % geometry->arrays] =
+					(uint8_t)((1 + (unsigned)rand_r(&seed) %
+						   (geometry->array_cus / step)) * step);
+		CHECK(fake_sysfs_build(rig.dir, &info, 1) == 0);
+		CHECK(rig_list(&rig) == 1 && rig.notes.n == 0 && rig.gpus[0].harvest_known);
+		CHECK(memcmp(&rig.gpus[0].geometry, geometry, sizeof(*geometry)) == 0);
+	}
+	rig_end(&rig);
+}
+
+TEST(partitions_of_one_package_are_gpus_of_their_own)
+{
+	struct gpu_info infos[16];
+	struct rig rig;
+	char name[GPU_NAME_MAX];
+
+	for (unsigned i = 0; i < 16; i++)
+		infos[i] = mi300x_cpx(i < 8 ? 0x9c : 3, i % 8);
+	infos[5].geometry = shape(1, 4, 1, 10, false, 20); /* as of an MI308X */
+	rig_start(&rig, infos, 16);
+	CHECK(rig_list(&rig) == 16 && rig.notes.n == 0);
+	for (unsigned i = 0; i < 16; i++) {
+		snprintf(name, sizeof(name), "0000:%02x:00.0/%u", i < 8 ? 3U : 0x9c, i % 8);
+		CHECK(strcmp(rig.gpus[i].name, name) == 0);
+		CHECK(rig.gpus[i].process_slots == 6);
+		CHECK(geometry_cus(&rig.gpus[i].geometry) == (i == 13 ? 20 : 38));
+	}
+	rig_end(&rig);
+}
+
+TEST(two_or_four_xccs_in_a_partition_leave_it_all_process_slots)
+{
+	struct gpu_info infos[4];
+	struct rig rig;
+
+	for (unsigned n = 2; n <= 4; n += 2) {
+		for (unsigned i = 0; i < n; i++) {
+			infos[i] = mi300x_cpx(3, i);
+			infos[i].geometry = shape(8 / n, 4, 1, 10, false, 304 / n);
+		}
+		rig_start(&rig, infos, n);
+		CHECK(rig_list(&rig) == (int)n && rig.notes.n == 0);
+		CHECK(strcmp(rig.gpus[1].name, "0000:03:00.0/1") == 0);
+		CHECK(rig.gpus[1].process_slots == 13);
+		rig_end(&rig);
+	}
+}
+
+TEST(the_partition_may_stand_in_the_top_bits_of_location_id)
+{
+	struct gpu_info infos[2] = { mi300x_cpx(3, 0), mi300x_cpx(3, 0) };
+	struct rig rig;
+
+	rig_start(&rig, infos, 2);
+	CHECK(fake_sysfs_set(rig.dir, NODE(2) "/properties", "location_id", "1610613504") == 0);
+	CHECK(rig_list(&rig) == 2 && rig.notes.n == 0);
+	CHECK(strcmp(rig.gpus[0].name, "0000:03:00.0/0") == 0);
+	CHECK(strcmp(rig.gpus[1].name, "0000:03:00.0/6") == 0);
+	rig_end(&rig);
+}
+
+TEST(a_partition_that_is_seen_alone_is_one_still)
+{
+	struct gpu_info info = mi300x_cpx(3, 5);
+	struct rig rig;
+
+	rig_start(&rig, &info, 1);
+	CHECK(rig_list(&rig) == 1);
+	CHECK(strcmp(rig.gpus[0].name, "0000:03:00.0/5") == 0);
+	CHECK(rig.gpus[0].process_slots == 6);
+	rig_end(&rig);
+}
+
+TEST(functions_and_domains_of_other_parts_are_kept)
+{
+	struct gpu_info infos[3] = { radeon_vii(), radeon_vii(), radeon_vii() };
+	struct rig rig;
+
+	strcpy(infos[0].name, "10000:e1:1f.1");
+	strcpy(infos[1].name, "0000:05:00.1");
+	strcpy(infos[2].name, "0000:05:00.0");
+	rig_start(&rig, infos, 3);
+	CHECK(rig_list(&rig) == 3 && rig.notes.n == 0);
+	CHECK(strcmp(rig.gpus[0].name, "0000:05:00.0") == 0);
+	CHECK(strcmp(rig.gpus[1].name, "0000:05:00.1") == 0);
+	CHECK(strcmp(rig.gpus[2].name, "10000:e1:1f.1") == 0);
+	rig_end(&rig);
+}
+
+TEST(two_gpus_are_two_and_a_short_array_still_learns_how_many)
+{
+	struct gpu_info infos[2] = { radeon_vii(), info_of(&kinds[15]) }, one;
+	struct rig rig;
+
+	rig_start(&rig, infos, 2);
+	CHECK(rig_list(&rig) == 2 && rig.notes.n == 0);
+	CHECK(strcmp(rig.gpus[0].device, "vega20 (1002:66af)") == 0);
+	CHECK(strcmp(rig.gpus[1].device, "gfx1201 (1002:7550)") == 0);
+	CHECK(hw_kfd.list(rig.hw, &one, 1, &rig.notes) == 2);
+	CHECK(strcmp(one.name, "0000:03:00.0") == 0);
+	CHECK(hw_kfd.list(rig.hw, NULL, 0, &rig.notes) == 2);
+	rig_end(&rig);
+}
+
+TEST(module_parameters_say_who_schedules_and_how_many_at_once)
+{
+	static const enum scheduler policies[] = {
+		SCHEDULER_HWS, SCHEDULER_HWS_STRICT, SCHEDULER_NONE,
+	};
+	struct gpu_info infos[2] = { radeon_vii(), info_of(&kinds[15]) };
+	struct rig rig;
+
+	for (size_t i = 0; i < ARRAY_SIZE(policies); i++) {
+		infos[0].scheduler = policies[i];
+		rig_start(&rig, infos, 2);
+		CHECK(rig_list(&rig) == 2 && rig.gpus[0].scheduler == policies[i]);
+		CHECK(rig.gpus[1].scheduler == SCHEDULER_MES);
+		CHECK(fake_sysfs_print(rig.dir, FAKE_PARAMETERS "/hws_max_conc_proc", "%zu\n",
+				       i * 10) == 0);
+		CHECK(rig_list(&rig) == 2 && rig.notes.n == 0);
+		CHECK(rig.gpus[0].process_slots == (i == 0 ? 1 : 8));
+		CHECK(rig.gpus[1].process_slots == 8);
+		rig_end(&rig);
+	}
+}
+
+TEST(vram_is_what_both_heaps_hold)
+{
+	struct gpu_info info = radeon_vii();
+	struct rig rig;
+
+	rig_start(&rig, &info, 1);
+	CHECK(fake_sysfs_print(rig.dir, NODE(1) "/mem_banks/1/properties",
+			       "heap_type 2\nsize_in_bytes 4096\n") == 0);
+	CHECK(fake_sysfs_print(rig.dir, NODE(1) "/mem_banks/2/properties",
+			       "heap_type 4\nsize_in_bytes 65536\n") == 0);
+	CHECK(rig_list(&rig) == 1 && rig.notes.n == 0);
+	CHECK(rig.gpus[0].vram_bytes == info.vram_bytes + 4096);
+	rig_end(&rig);
+}
+
+TEST(a_machine_without_a_gpu_is_fine_and_one_may_come)
+{
+	struct gpu_info info = radeon_vii();
+	struct rig rig;
+
+	rig_start(&rig, NULL, 0);
+	CHECK(rig_list(&rig) == 0 && rig.notes.n == 0);
+	CHECK(fake_sysfs_remove(rig.dir, "class") == 0);
+	CHECK(rig_list(&rig) == 0 && rig_says(&rig, FAKE_TOPOLOGY, "amdgpu is not loaded"));
+	CHECK(!notes_have_errors(&rig.notes) && hw_kfd.use(rig.hw, NULL, 0) == 0);
+	CHECK(fake_sysfs_build(rig.dir, &info, 1) == 0);
+	CHECK(rig_list(&rig) == 1 && rig.notes.n == 0);
+	rig_end(&rig);
+}
+
+TEST(a_sysfs_that_is_no_directory_is_refused)
+{
+	char longer[700];
+	struct notes notes = {0};
+	struct hw *hw = NULL;
+
+	CHECK(hw_kfd.open("/nonexistent/sys", &hw, &notes) == -ENOENT && !hw);
+	CHECK(notes.n == 1 && strstr(notes.list[0].text, "/nonexistent/sys"));
+	CHECK(hw_kfd.open("/etc/passwd", &hw, &notes) == -ENOTDIR && !hw);
+	for (size_t i = 0; i + 1 < sizeof(longer); i++)
+		longer[i] = i % 2 ? '.' : '/';
+	longer[sizeof(longer) - 1] = '\0';
+	CHECK(hw_kfd.open(longer, &hw, &notes) == -ENAMETOOLONG && !hw);
+	notes_done(&notes);
+	hw_kfd.close(NULL);
+
+	CHECK(hw_kfd.open(NULL, &hw, &notes) == 0); /* this machine, whatever it has */
+	hw_kfd.close(hw);
+	notes_done(&notes);
+}

@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "sys/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+
+#define NOBODY 65534U
+
+/* A process that says when it is ready, then waits to be killed. */
+struct child {
+	pid_t pid;
+	int ready; /* reads one byte, or the end after exec */
+};
+
+static void wait_for_ever(int ready)
+{
+	CHECK(write(ready, "r", 1) == 1);
+	for (;;)
+		pause();
+}
+
+static struct child start(void (*run)(int ready))
+{
+	struct child child;
+	int fds[2];
+
+	CHECK(pipe2(fds, O_CLOEXEC) == 0);
+	child.pid = fork();
+	CHECK(child.pid >= 0);
+	if (child.pid == 0) {
+		CHECK(prctl(PR_SET_PDEATHSIG, SIGKILL) == 0);
+		run(fds[1]);
+		_exit(0);
+	}
+	close(fds[1]);
+	child.ready = fds[0];
+	return child;
+}
+
+static void wait_ready(const struct child *child)
+{
+	char c;
+
+	CHECK(read(child->ready, &c, 1) >= 0);
+	close(child->ready);
+}
+
+static void end(const struct child *child)
+{
+	CHECK(kill(child->pid, SIGKILL) == 0);
+	CHECK(waitpid(child->pid, NULL, 0) == child->pid);
+}
+
+static int open_pidfd(pid_t pid)
+{
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+	CHECK(fd >= 0);
+	return fd;
+}
+
+static void check_gone(const struct observed *row)
+{
+	CHECK(row->start_time == 0 && row->uid == (uid_t)-1);
+	CHECK(row->command[0] == '\0' && row->n_ancestors == 0);
+}
+
+TEST(a_process_is_described_with_its_parents)
+{
+	struct observed row = { .pid = getpid(), .vram = 7, .queues = 3 };
+
+	CHECK(prctl(PR_SET_NAME, "tester") == 0);
+	process_describe(&row);
+	CHECK(row.start_time > 0 && row.uid == geteuid());
+	CHECK(strcmp(row.command, "tester") == 0);
+	CHECK(getppid() <= 1 || (row.n_ancestors > 0 && row.ancestors[0] == getppid()));
+	for (size_t i = 0; i < row.n_ancestors; i++)
+		CHECK(row.ancestors[i] > 1);
+	CHECK(row.pid == getpid() && row.vram == 7 && row.queues == 3);
+}
+
+static void run_renamed(int ready)
+{
+	CHECK(prctl(PR_SET_NAME, ") R 1 (\x1b[1m\n\xff)") == 0);
+	wait_for_ever(ready);
+}
+
+TEST(a_command_cannot_pass_for_other_fields_or_for_a_terminal)
+{
+	struct child child = start(run_renamed);
+	struct observed row = { .pid = child.pid };
+
+	wait_ready(&child);
+	process_describe(&row);
+	CHECK(strcmp(row.command, ") R 1 (?[1m?" "?)") == 0);
+	CHECK(row.start_time > 0 && row.n_ancestors > 0 && row.ancestors[0] == getpid());
+	end(&child);
+}
+
+TEST(who_has_gone_is_told_by_zeros)
+{
+	struct child child = start(wait_for_ever);
+	struct observed row = {
+		.pid = child.pid, .start_time = 9, .uid = 9, .command = "x", .n_ancestors = 2,
+	};
+
+	wait_ready(&child);
+	end(&child);
+	process_describe(&row);
+	check_gone(&row);
+	row.pid = 0;
+	process_describe(&row);
+	check_gone(&row);
+	row.pid = -1;
+	process_describe(&row);
+	check_gone(&row);
+}
+
+static void run_as_nobody(int ready)
+{
+	CHECK(setresuid(NOBODY, NOBODY, NOBODY) == 0); /* and so may not be dumped */
+	wait_for_ever(ready);
+}
+
+TEST(the_uid_is_right_for_a_process_that_may_not_be_dumped)
+{
+	struct child child;
+	struct observed row;
+	pid_t pid;
+	uid_t uid;
+	int fd;
+
+	if (geteuid() != 0)
+		SKIP("only root can become somebody else");
+	child = start(run_as_nobody);
+	row = (struct observed){ .pid = child.pid };
+	wait_ready(&child);
+	process_describe(&row);
+	CHECK(row.uid == NOBODY);
+	fd = open_pidfd(child.pid);
+	CHECK(process_of_pidfd(fd, &pid, &uid) == 0 && pid == child.pid && uid == NOBODY);
+	close(fd);
+	end(&child);
+}
+
+/* The last of a line of processes tells by its exit code how many parents it sees. */
+static int descend(unsigned depth)
+{
+	struct observed row = { .pid = getpid() };
+	pid_t pid;
+	int status;
+
+	if (depth == 0) {
+		process_describe(&row);
+		return (int)row.n_ancestors;
+	}
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0)
+		_exit(descend(depth - 1));
+	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+TEST(no_more_parents_are_told_than_there_is_room_for)
+{
+	CHECK(descend(OBSERVED_ANCESTORS + 4) == (int)OBSERVED_ANCESTORS);
+}
+
+TEST(a_pidfd_says_whose_process_it_is)
+{
+	struct child child = start(wait_for_ever);
+	int fd = open_pidfd(child.pid);
+	pid_t pid = 0;
+	uid_t uid = 1;
+
+	wait_ready(&child);
+	CHECK(process_of_pidfd(fd, &pid, &uid) == 0);
+	CHECK(pid == child.pid && uid == geteuid());
+	end(&child);
+	close(fd);
+}
+
+TEST(a_process_that_has_ended_is_gone_reaped_or_not)
+{
+	struct child child = start(wait_for_ever);
+	int fd = open_pidfd(child.pid);
+	siginfo_t info;
+	pid_t pid = 42;
+	uid_t uid = 43;
+
+	wait_ready(&child);
+	CHECK(kill(child.pid, SIGKILL) == 0);
+	CHECK(waitid(P_PID, (id_t)child.pid, &info, WEXITED | WNOWAIT) == 0);
+	CHECK(process_of_pidfd(fd, &pid, &uid) == -ESRCH);
+	CHECK(waitpid(child.pid, NULL, 0) == child.pid);
+	CHECK(process_of_pidfd(fd, &pid, &uid) == -ESRCH);
+	CHECK(pid == 42 && uid == 43);
+	close(fd);
+}
+
+TEST(what_is_no_pidfd_is_refused)
+{
+	int fds[2], file = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	pid_t pid = 42;
+	uid_t uid = 43;
+
+	CHECK(file >= 0 && pipe2(fds, O_CLOEXEC) == 0);
+	CHECK(process_of_pidfd(file, &pid, &uid) == -EBADF);
+	CHECK(process_of_pidfd(fds[0], &pid, &uid) == -EBADF);
+	close(file);
+	close(fds[0]);
+	close(fds[1]);
+	CHECK(process_of_pidfd(file, &pid, &uid) == -EBADF);
+	CHECK(process_of_pidfd(-1, &pid, &uid) == -EBADF);
+	CHECK(process_of_pidfd(INT_MAX, &pid, &uid) == -EBADF && pid == 42 && uid == 43);
+}
+
+/* In a namespace of its own, with its /proc: 0 if a process outside is out of sight. */
+static int look_outside(int fd)
+{
+	pid_t pid;
+	uid_t uid;
+
+	if (mount("", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount("proc", "/proc", "proc", 0, NULL) < 0)
+		return 77;
+	return process_of_pidfd(fd, &pid, &uid) == -ESRCH ? 0 : 1;
+}
+
+TEST(a_process_outside_of_this_namespace_is_out_of_sight)
+{
+	int fd = open_pidfd(getpid()), status;
+	pid_t outer = fork(), inner;
+
+	CHECK(outer >= 0);
+	if (outer == 0) {
+		if (unshare(CLONE_NEWPID | CLONE_NEWNS) < 0)
+			_exit(77);
+		inner = fork();
+		if (inner == 0)
+			_exit(look_outside(fd));
+		CHECK(waitpid(inner, &status, 0) == inner && WIFEXITED(status));
+		_exit(WEXITSTATUS(status));
+	}
+	CHECK(waitpid(outer, &status, 0) == outer && WIFEXITED(status));
+	close(fd);
+	if (WEXITSTATUS(status) == 77)
+		SKIP("namespaces are not allowed here");
+	CHECK(WEXITSTATUS(status) == 0);
+}
+
+TEST(the_executable_is_what_proc_says)
+{
+	struct caller caller = { .uid = 5, .pid = 6 };
+	char path[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+	CHECK(n > 0);
+	path[n] = '\0';
+	process_place(getpid(), &caller);
+	CHECK(strcmp(caller.executable, path) == 0);
+	CHECK(caller.uid == 5 && caller.pid == 6);
+}
+
+static char long_path[PATH_MAX];
+
+static void run_long_path(int ready)
+{
+	(void)ready; /* closes by exec */
+	execl(long_path, long_path, "1000", (char *)NULL);
+	_exit(127);
+}
+
+static void copy_file(const char *from, const char *to)
+{
+	char buf[65536];
+	int in = open(from, O_RDONLY | O_CLOEXEC);
+	int out = open(to, O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
+	ssize_t n;
+
+	CHECK(in >= 0 && out >= 0);
+	while ((n = read(in, buf, sizeof(buf))) > 0)
+		CHECK(write(out, buf, (size_t)n) == n);
+	close(in);
+	close(out);
+}
+
+TEST(an_executable_with_too_long_a_name_is_unknown)
+{
+	char dir[] = "/tmp/test-process-XXXXXX", deep[512];
+	struct caller caller = { .executable = "before" };
+	struct child child;
+
+	CHECK(mkdtemp(dir));
+	snprintf(deep, sizeof(deep), "%s/%0250d", dir, 1);
+	CHECK(mkdir(deep, 0700) == 0);
+	snprintf(long_path, sizeof(long_path), "%s/sleep", deep);
+	copy_file("/bin/sleep", long_path);
+
+	child = start(run_long_path);
+	wait_ready(&child);
+	process_place(child.pid, &caller);
+	CHECK(caller.executable[0] == '\0');
+	end(&child);
+	CHECK(unlink(long_path) == 0 && rmdir(deep) == 0 && rmdir(dir) == 0);
+}
+
+TEST(nothing_is_known_of_the_place_of_who_has_gone)
+{
+	struct child child = start(wait_for_ever);
+	pid_t pids[] = { 0, -1, child.pid };
+
+	wait_ready(&child);
+	end(&child);
+	for (size_t i = 0; i < 3; i++) {
+		struct caller caller = { .unit = "u", .slice = "s", .executable = "e" };
+
+		process_place(pids[i], &caller);
+		CHECK(!caller.unit[0] && !caller.slice[0] && !caller.executable[0]);
+	}
+}
+
+static bool write_pid(const char *dir, pid_t pid)
+{
+	char path[256];
+	FILE *stream;
+
+	snprintf(path, sizeof(path), "%s/cgroup.procs", dir);
+	stream = fopen(path, "we");
+	if (!stream)
+		return false;
+	fprintf(stream, "%d\n", (int)pid);
+	return fclose(stream) == 0;
+}
+
+/* A service in a slice, made as systemd would make it; then what is outside of any. */
+static bool place_in_cgroup(const char *root, const struct child *child)
+{
+	struct caller caller = {0};
+	char slice[128], unit[192];
+	bool placed;
+
+	snprintf(slice, sizeof(slice), "%s/gpuarbtest%d.slice", root, (int)getpid());
+	snprintf(unit, sizeof(unit), "%s/render.service", slice);
+	placed = mkdir(slice, 0755) == 0 && mkdir(unit, 0755) == 0 && write_pid(unit, child->pid);
+	if (placed) {
+		process_place(child->pid, &caller);
+		CHECK(strcmp(caller.unit, "render.service") == 0);
+		CHECK(strncmp(caller.slice, "gpuarbtest", 10) == 0);
+		CHECK(write_pid(root, child->pid));
+		process_place(child->pid, &caller);
+		CHECK(!caller.unit[0] && !caller.slice[0] && caller.executable[0]);
+	}
+	rmdir(unit);
+	rmdir(slice);
+	return placed;
+}
+
+TEST(unit_and_slice_come_from_the_cgroup)
+{
+	struct child child = start(wait_for_ever);
+	bool placed;
+
+	wait_ready(&child);
+	placed = place_in_cgroup("/sys/fs/cgroup/unified", &child) ||
+		 place_in_cgroup("/sys/fs/cgroup", &child);
+	end(&child);
+	if (!placed)
+		SKIP("no cgroup can be made here");
+}
