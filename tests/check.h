@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check-cond.h"
+
 struct check_test {
 	const char *name;
 	void (*run)(void);
@@ -20,14 +22,6 @@ struct check_test {
 
 static struct check_test *check_first, **check_last = &check_first;
 static bool check_skipped;
-
-#define CHECK(cond)                                                                        \
-	do {                                                                               \
-		if (!(cond)) {                                                             \
-			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #cond); \
-			abort();                                                           \
-		}                                                                          \
-	} while (0)
 
 #define SKIP(why)                                                                          \
 	do {                                                                               \

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "check.h"
+#include "check-cond.h"
 #include "core/arbiter.h"
 
 /* A Radeon VII: 4 engines of 15 CUs, 24 queue slots, 8 process slots. */

@@ -6,11 +6,6 @@
 
 #include "core/base.h"
 
-static unsigned popcount(uint32_t word)
-{
-	return (unsigned)__builtin_popcount(word);
-}
-
 /* The lowest unit of the word's shader array, as its bits; 0 if it has none. */
 static uint32_t lowest_unit(uint32_t word, unsigned array, unsigned step)
 {
@@ -26,7 +21,7 @@ static unsigned move_units(uint32_t *from, uint32_t *to, unsigned n, unsigned st
 	unsigned moved = 0;
 
 	while (moved < n && *from) {
-		bool second = popcount(*to & 0xffff) > popcount(*to >> 16);
+		bool second = cuset_count_word(*to & 0xffff) > cuset_count_word(*to >> 16);
 		uint32_t unit = lowest_unit(*from, second ? 1 : 0, step);
 
 		if (!unit)
@@ -66,7 +61,7 @@ static uint32_t allowed_engines(const struct geometry *geometry,
 			unsigned n = 0;
 
 			for (unsigned x = 0; x < geometry->xccs; x++)
-				n += popcount(request->avail.pair[cuset_pair(x, e)]);
+				n += cuset_count_word(request->avail.pair[cuset_pair(x, e)]);
 			if (!(allowed & (UINT32_C(1) << e)) && n > most) {
 				most = n;
 				best = e;
@@ -89,10 +84,10 @@ static int thinnest(const struct geometry *geometry, const struct place_request 
 		unsigned on_xcc = 0;
 
 		for (unsigned e = 0; e < geometry->engines; e++)
-			on_xcc += popcount(set->pair[cuset_pair(x, e)]);
+			on_xcc += cuset_count_word(set->pair[cuset_pair(x, e)]);
 		for (unsigned e = 0; e < geometry->engines; e++) {
 			unsigned pair = cuset_pair(x, e);
-			unsigned level = on_xcc * 64 + popcount(set->pair[pair]);
+			unsigned level = on_xcc * 64 + cuset_count_word(set->pair[pair]);
 
 			if (!(engines & (UINT32_C(1) << e)) || level >= least ||
 			    !(request->avail.pair[pair] & ~set->pair[pair]))

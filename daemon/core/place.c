@@ -15,6 +15,7 @@ struct profile {
 	unsigned full[CUSET_ENGINES];   /* column[] of an empty GPU */
 	unsigned kept[CUSET_ENGINES];   /* CUs to keep */
 	unsigned order[CUSET_ENGINES];  /* engines, most free first */
+	unsigned height[CUSET_ENGINES + 1]; /* [m]: units that m engines of every XCC have */
 };
 
 /* m engines on every XCC with k units in each; from: how many of the freest that would
@@ -23,9 +24,22 @@ struct rectangle {
 	unsigned m, k, from;
 };
 
-static unsigned popcount(uint32_t word)
+/* The m-th most free units on this XCC bound the height of m engines. */
+static void profile_lower(struct profile *p, unsigned xcc)
 {
-	return (unsigned)__builtin_popcount(word);
+	unsigned sorted[CUSET_ENGINES];
+
+	for (unsigned e = 0; e < p->engines; e++) {
+		unsigned at = e;
+
+		while (at > 0 && sorted[at - 1] < p->free[xcc][e]) {
+			sorted[at] = sorted[at - 1];
+			at--;
+		}
+		sorted[at] = p->free[xcc][e];
+	}
+	for (unsigned m = 1; m <= p->engines; m++)
+		p->height[m] = xcc == 0 ? sorted[m - 1] : min_u(p->height[m], sorted[m - 1]);
 }
 
 static void profile_sort(struct profile *p)
@@ -54,57 +68,30 @@ static void profile_init(struct profile *p, const struct geometry *g,
 		for (unsigned x = 0; x < g->xccs; x++) {
 			unsigned pair = cuset_pair(x, e);
 
-			p->free[x][e] = popcount(request->avail.pair[pair]) / p->step;
+			p->free[x][e] = cuset_count_word(request->avail.pair[pair]) / p->step;
 			p->column[e] = min_u(p->column[e], p->free[x][e]);
 			p->full[e] = min_u(p->full[e], geometry_engine_cus(g, x, e) / p->step);
 			if (request->keep)
-				p->kept[e] += popcount(request->keep->pair[pair] &
-						       request->avail.pair[pair]);
+				p->kept[e] += cuset_count_word(request->keep->pair[pair] &
+							       request->avail.pair[pair]);
 		}
 	}
 	if (request->columns || request->engines > 0)
 		for (unsigned x = 0; x < g->xccs; x++)
 			memcpy(p->free[x], p->column, sizeof(p->column));
+	for (unsigned x = 0; x < g->xccs; x++)
+		profile_lower(p, x);
 	profile_sort(p);
 }
 
-/* How many engines of the XCC with the fewest have k units free. */
+/* How many engines every XCC has with k units free. */
 static unsigned profile_width(const struct profile *p, unsigned k)
 {
-	unsigned width = p->engines;
+	unsigned m = p->engines;
 
-	for (unsigned x = 0; x < p->xccs; x++) {
-		unsigned n = 0;
-
-		for (unsigned e = 0; e < p->engines; e++)
-			n += p->free[x][e] >= k;
-		width = min_u(width, n);
-	}
-	return width;
-}
-
-/* The most units that m engines of every XCC have free. */
-static unsigned profile_height(const struct profile *p, unsigned m)
-{
-	unsigned least = UINT32_MAX;
-
-	for (unsigned x = 0; x < p->xccs; x++) {
-		unsigned best[CUSET_ENGINES] = {0};
-
-		for (unsigned e = 0; e < p->engines; e++) {
-			unsigned value = p->free[x][e];
-
-			for (unsigned i = 0; i < m; i++) {
-				if (value <= best[i])
-					continue;
-				unsigned other = best[i];
-				best[i] = value;
-				value = other;
-			}
-		}
-		least = min_u(least, best[m - 1]);
-	}
-	return least;
+	while (m > 0 && p->height[m] < k)
+		m--;
+	return m;
 }
 
 static unsigned rectangle_cus(const struct profile *p, unsigned m, unsigned k)
@@ -193,7 +180,7 @@ static unsigned largest_below(const struct profile *p, const struct place_reques
 	for (unsigned m = 1; m <= p->engines; m++) {
 		if (!width_allowed(request, m))
 			continue;
-		unsigned k = min_u(profile_height(p, m), cap / rectangle_cus(p, m, 1));
+		unsigned k = min_u(p->height[m], cap / rectangle_cus(p, m, 1));
 		best = max_u(best, rectangle_cus(p, m, k));
 	}
 	return best;
@@ -209,7 +196,7 @@ static unsigned smallest_above(const struct profile *p, const struct place_reque
 		unsigned unit = rectangle_cus(p, m, 1);
 		unsigned k = above / unit + 1;
 
-		if (!width_allowed(request, m) || k > profile_height(p, m))
+		if (!width_allowed(request, m) || k > p->height[m])
 			continue;
 		if (best == 0 || k * unit < best)
 			best = k * unit;
@@ -229,7 +216,7 @@ static void take_rectangle(const struct geometry *g, const struct profile *p,
 		unsigned unit = rectangle_cus(p, m, 1);
 
 		if (width_allowed(request, m) && cus % unit == 0 &&
-		    cus / unit <= profile_height(p, m))
+		    cus / unit <= p->height[m])
 			best_window(p, request, m, cus / unit, &best, &best_score);
 	}
 	memset(ret, 0, sizeof(*ret));
@@ -306,5 +293,5 @@ unsigned place_engines_aim(const struct geometry *geometry, unsigned n)
 		return 0;
 	geometry_all(geometry, &whole.avail);
 	profile_init(&profile, geometry, &whole);
-	return rectangle_cus(&profile, n, profile_height(&profile, n));
+	return rectangle_cus(&profile, n, profile.height[n]);
 }
