@@ -13,6 +13,7 @@
 #include <dirent.h>
 #include <time.h>
 
+#include "check.h"
 #include "ledger-rig.h"
 #include "sys/profile.h"
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "check.h"
 #include "ledger-rig.h"
 
 #define VR  1 /* a realtime user */
@@ -188,6 +189,23 @@ TEST(a_shape_that_is_missed_names_both_neighbours)
 	CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
 	CHECK(refused(&s, VERDICT_NEVER_FITS, REASON_SHAPE));
 	CHECK(strstr(s.verdict.refusals[0].hint, "30 or 32"));
+	scene_done(&s);
+}
+
+TEST(a_floor_above_what_the_engines_have_never_fits)
+{
+	struct scene s = scene_of(1);
+	struct request request = request_for(0);
+
+	request.wants[0].shader_engines = 1;
+	request.wants[0].cus_min = 16;
+	CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
+	CHECK(refused(&s, VERDICT_NEVER_FITS, REASON_SHAPE));
+	request.wants[0].cus_min = 15;
+	CHECK(reserve(s.arbiter, ANY, &request, &s.verdict)->partitions[0].count == 15);
+	request.wants[0].shader_engines = 5;
+	CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
+	CHECK(refused(&s, VERDICT_NEVER_FITS, REASON_SHADER_ENGINES));
 	scene_done(&s);
 }
 

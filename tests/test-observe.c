@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "core/observe.h"
 
+#include "check.h"
 #include "ledger-rig.h"
 
 #define GPU_ID 4711

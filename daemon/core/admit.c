@@ -131,8 +131,13 @@ static enum outcome admit_aim(struct attempt *a)
 	if (a->want->shader_engines > geometry->engines) {
 		hint_format(a->refusal, "%s has %u shader engines", a->gpu->info.name,
 			    geometry->engines);
-		return attempt_refuse(a, OUTCOME_NEVER, REASON_SHADER_ENGINES, a->want->shader_engines,
-			      geometry->engines);
+		return attempt_refuse(a, OUTCOME_NEVER, REASON_SHADER_ENGINES,
+				      a->want->shader_engines, geometry->engines);
+	}
+	if (a->want->cus_min > a->aim) {
+		hint_format(a->refusal, "cus-min %u: %u shader engines of %s have %u CUs",
+			    a->want->cus_min, a->want->shader_engines, a->gpu->info.name, a->aim);
+		return attempt_refuse(a, OUTCOME_NEVER, REASON_SHAPE, a->want->cus_min, a->aim);
 	}
 	return OUTCOME_FITS;
 }
