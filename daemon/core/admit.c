@@ -26,7 +26,7 @@ static bool may_oversubscribe(const struct attempt *a)
 static enum outcome admit_countable(struct attempt *a, const struct countable *c)
 {
 	if (c->asked > c->whole) {
-		hint_format(a->refusal, "%s has %llu in all to give", a->gpu->info.name,
+		hint_format(a->refusal, "there are %llu in all to give",
 			    (unsigned long long)c->whole);
 		return attempt_refuse(a, OUTCOME_NEVER, c->reason, c->asked, c->whole);
 	}
@@ -108,12 +108,11 @@ static enum outcome admit_state(struct attempt *a)
 	const struct gpu *gpu = a->gpu;
 
 	if (gpu->absent) {
-		hint_format(a->refusal, "%s is not there any more", gpu->info.name);
+		hint_format(a->refusal, "it is not there any more");
 		return attempt_refuse(a, OUTCOME_NOT_NOW, REASON_ABSENT, a->aim, 0);
 	}
 	if (gpu->draining) {
-		hint_format(a->refusal, "%s is being drained: an administrator can undrain it",
-			    gpu->info.name);
+		hint_format(a->refusal, "it is being drained: an administrator can undrain it");
 		return attempt_refuse(a, OUTCOME_NOT_NOW, REASON_DRAIN, a->aim, 0);
 	}
 	if (gpu->oversubscribed && !may_oversubscribe(a)) {
@@ -129,14 +128,13 @@ static enum outcome admit_aim(struct attempt *a)
 
 	a->aim = a->want->cus ? a->want->cus : place_engines_aim(geometry, a->want->shader_engines);
 	if (a->want->shader_engines > geometry->engines) {
-		hint_format(a->refusal, "%s has %u shader engines", a->gpu->info.name,
-			    geometry->engines);
+		hint_format(a->refusal, "there are %u shader engines", geometry->engines);
 		return attempt_refuse(a, OUTCOME_NEVER, REASON_SHADER_ENGINES,
 				      a->want->shader_engines, geometry->engines);
 	}
 	if (a->want->cus_min > a->aim) {
-		hint_format(a->refusal, "cus-min %u: %u shader engines of %s have %u CUs",
-			    a->want->cus_min, a->want->shader_engines, a->gpu->info.name, a->aim);
+		hint_format(a->refusal, "cus-min %u: %u shader engines have %u CUs",
+			    a->want->cus_min, a->want->shader_engines, a->aim);
 		return attempt_refuse(a, OUTCOME_NEVER, REASON_SHAPE, a->want->cus_min, a->aim);
 	}
 	return OUTCOME_FITS;
@@ -148,7 +146,7 @@ static void fill(const struct attempt *a, struct partition *ret)
 
 	*ret = (struct partition){
 		.gpu = a->index,
-		.asked = a->aim,
+		.asked = max_u(a->aim, min_u(want->cus_max, a->gpu->cus)),
 		.granted = { .queues = want->queues, .processes = want->processes,
 			     .sdma_queues = want->sdma_queues, .cooperative = want->cooperative,
 			     .vram = want->vram },

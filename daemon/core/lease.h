@@ -28,7 +28,7 @@ struct partition {
 	struct cuset occupied;   /* charged: cus, and those that left the mask in a
 				  * generation that is not acknowledged yet */
 	unsigned count;          /* CUs granted */
-	unsigned asked;          /* the aim */
+	unsigned asked;          /* the aim, or cus-max where that was asked */
 	unsigned effective;      /* E */
 	struct budget granted;
 	struct budget charged;   /* at least granted; more until acknowledged */

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/lease-table.h"
+
+#include <inttypes.h>
+
+#include "client/print.h"
+#include "client/table.h"
+
+static void add_lease(struct table *table, const struct gpuarb_lease_info *lease)
+{
+	unsigned cus = 0, queues = 0;
+	char user[PRINT_USER];
+
+	for (size_t i = 0; i < lease->n_partitions; i++) {
+		cus += lease->partitions[i].cus;
+		queues += lease->partitions[i].queues;
+	}
+	print_user(lease->owner_uid, user);
+
+	table_add(table, "%" PRIu64, lease->id);
+	table_add(table, "%s", lease->name);
+	table_add(table, "%s", lease->state);
+	table_add(table, "%s", lease->lease_class);
+	table_add(table, "%s", lease->tenant);
+	table_add(table, "%s", user);
+	if (lease->owner_pid > 0)
+		table_add(table, "%u", lease->owner_pid);
+	else
+		table_add(table, "-");
+	table_add(table, "%u", cus);
+	table_add(table, "%u", queues);
+	if (lease->n_partitions == 1)
+		table_add(table, "%s", lease->partitions[0].gpu);
+	else
+		table_add(table, "%zu GPUs", lease->n_partitions);
+	table_add(table, "%s", lease->reason);
+}
+
+void lease_table(const struct command *command, const struct gpuarb_lease_info *leases, size_t n)
+{
+	static const char *const heads[] = { "ID", "NAME", "STATE", "CLASS", "TENANT", "USER",
+					     "PID", "CUS", "QUEUES", "GPU", "REASON", NULL };
+	struct table table = { .heads = heads };
+
+	for (size_t i = 0; i < n; i++)
+		add_lease(&table, &leases[i]);
+	table_print(&table, command, stdout);
+	table_done(&table);
+	if (n == 0 && !command->no_legend)
+		print_line(stdout, "No leases.");
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <locale.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/fail.h"
+#include "client/pager.h"
+#include "client/print.h"
+#include "client/verb.h"
+#include "sys/ini.h"
+
+#define WANTS (OPTIONS_WANT | OPTIONS_LEASE)
+
+static const struct verb verbs[] = {
+	{ "status", "", "who uses the GPUs, and what is free (the default)",
+	  .paged = true, .run = run_status },
+	{ "gpus", "", "the GPUs and what they have", .paged = true, .run = run_gpus },
+	{ "list", "", "all leases", .paged = true, .run = run_list },
+	{ "show", "ID", "everything about one lease",
+	  .min_words = 1, .max_words = 1, .paged = true, .run = run_show },
+	{ "run", "[OPTIONS] -- COMMAND [ARGUMENT…]", "start a program inside a lease of its own",
+	  .groups = WANTS | OPTIONS_QUIET, .min_words = 1, .max_words = SIZE_MAX, .command = true,
+	  .run = run_run },
+	{ "reserve", "[OPTIONS]", "take a lease and hold it until interrupted",
+	  .groups = WANTS, .run = run_reserve },
+	{ "release", "ID", "end a lease", .min_words = 1, .max_words = 1, .run = run_release },
+	{ "resize", "ID [OPTIONS]", "ask for other parts of the same GPUs",
+	  .groups = OPTIONS_WANT, .min_words = 1, .max_words = 1, .run = run_resize },
+	{ "plan", "[OPTIONS]", "what reserve would get, with nothing changed",
+	  .groups = WANTS, .run = run_plan },
+	{ "mask", "explain|encode|decode MASK|PLACES", "what a CU mask means and costs",
+	  .groups = OPTIONS_MODEL, .min_words = 2, .max_words = 2, .run = run_mask },
+	{ "map", "[GPU]", "the compute units and who has them",
+	  .groups = OPTIONS_SVG, .max_words = 1, .paged = true, .run = run_map },
+	{ "config", "check [FILE…]", "say what is wrong with the configuration",
+	  .min_words = 1, .max_words = SIZE_MAX, .run = run_config },
+	{ "drain", "GPU", "grant nothing more on a GPU (administrators)",
+	  .min_words = 1, .max_words = 1, .run = run_drain },
+	{ "undrain", "GPU", "open a GPU for leases again (administrators)",
+	  .min_words = 1, .max_words = 1, .run = run_undrain },
+	{ "reload", "", "read the configuration again (administrators)", .run = run_reload },
+	{ "monitor", "", "a line for each thing that changes", .run = run_monitor },
+};
+
+static const char exit_codes[] =
+	"Exit: 0 ok, 1 failure, 2 usage, 3 refused now, 4 not authorised, 5 daemon or bus absent,\n"
+	"6 configuration error, 7 waited too long, 8 lease lost. run: the command's own, 125 any\n"
+	"failure of gpuarb, 126 not executable, 127 not found.\n";
+
+static void print_options(unsigned groups)
+{
+	const char *help;
+	char option[40];
+
+	for (size_t i = 0; option_describe(groups, i, option, sizeof(option), &help); i++)
+		printf("  %-24s %s\n", option, help);
+}
+
+static void print_help(void)
+{
+	printf("gpuarbctl [VERB [OPTIONS]]: parts of AMD GPUs, who has them, how to get one\n\n");
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+		printf("  %-24s %s\n", verbs[i].name, verbs[i].summary);
+	printf("\nOptions of every verb; gpuarbctl VERB --help has the others:\n");
+	print_options(OPTIONS_GENERAL);
+	printf("\n%s", exit_codes);
+}
+
+static void print_verb_help(const struct verb *verb)
+{
+	printf("gpuarbctl %s%s%s: %s\n\n", verb->name, *verb->arguments ? " " : "",
+	       verb->arguments, verb->summary);
+	print_options(verb->groups | OPTIONS_GENERAL);
+}
+
+static const struct verb *find_verb(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
+		if (strcmp(verbs[i].name, name) == 0)
+			return &verbs[i];
+	}
+	return NULL;
+}
+
+static int unknown_verb(const struct command *command, const char *name)
+{
+	const char *names[ARRAY_SIZE(verbs) + 1], *nearest;
+
+	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+		names[i] = verbs[i].name;
+	names[ARRAY_SIZE(verbs)] = NULL;
+
+	nearest = ini_nearest(name, names);
+	return fail(command, EXIT_USAGE, "no verb %.80s%s%s%s", name,
+		    nearest ? ": did you mean " : "; --help lists them", nearest ? nearest : "",
+		    nearest ? "?" : "");
+}
+
+/* What is wrong with the words is gpuarb's own failure for run, whose command might end
+ * with any other code. */
+static int usage_code(const struct verb *verb)
+{
+	return verb->command ? EXIT_RUN_FAILED : EXIT_USAGE;
+}
+
+static int check_words(const struct command *command, const struct verb *verb)
+{
+	if (command->n_rest < verb->min_words)
+		return fail(command, usage_code(verb), "something is missing: gpuarbctl %s %s",
+			    verb->name, verb->arguments);
+	if (command->n_rest > verb->max_words)
+		return fail(command, usage_code(verb), "%.80s is too much: gpuarbctl %s%s%s",
+			    command->rest[verb->max_words], verb->name,
+			    *verb->arguments ? " " : "", verb->arguments);
+	return EXIT_OK;
+}
+
+static int run_verb(struct command *command, const struct verb *verb)
+{
+	bool page = verb->paged && !command->json && !command->no_pager && !command->svg &&
+		    isatty(STDOUT_FILENO);
+	pid_t pager = 0;
+	int r;
+
+	command->colour = print_may_colour(stdout);
+	if (page)
+		pager = pager_start();
+	r = verb->run(command);
+	if (pager > 0)
+		pager_finish(pager);
+	return r;
+}
+
+static int take_verb(struct command *command, int argc, char **argv)
+{
+	const struct verb *verb = find_verb(argc > 0 ? argv[0] : "status");
+
+	if (!verb)
+		return unknown_verb(command, argv[0]);
+
+	command->verb = verb->name;
+	if (options_parse(command, verb->groups | OPTIONS_GENERAL, verb->command,
+			  argc > 0 ? argc - 1 : 0, argc > 0 ? argv + 1 : argv) < 0)
+		return fail(command, usage_code(verb), "%s", command->problem);
+	if (command->help) {
+		print_verb_help(verb);
+		return EXIT_OK;
+	}
+	if (command->version) {
+		printf("gpuarbctl %s\n", GPUARB_VERSION);
+		return EXIT_OK;
+	}
+	if (check_words(command, verb) != EXIT_OK)
+		return usage_code(verb);
+	return run_verb(command, verb);
+}
+
+static int take_words(struct command *command, int argc, char **argv)
+{
+	/* Options of every verb may stand before it. */
+	if (options_parse(command, OPTIONS_GENERAL, true, argc, argv) < 0)
+		return fail(command, EXIT_USAGE, "%s", command->problem);
+	if (command->help && command->n_rest == 0) {
+		print_help();
+		return EXIT_OK;
+	}
+	return take_verb(command, (int)command->n_rest, command->rest);
+}
+
+int main(int argc, char **argv)
+{
+	struct command command;
+	int r;
+
+	setlocale(LC_CTYPE, "");
+	command_init(&command);
+
+	r = take_words(&command, argc - 1, argv + 1);
+	if ((fflush(stdout) != 0 || ferror(stdout)) && r == EXIT_OK)
+		return fail(&command, EXIT_FAILED, "standard output: %s", strerror(errno));
+	return r;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The shape of one GPU, here or from a profile: what masks are explained against. */
+
+#include "client/options.h"
+#include "core/deal.h"
+#include "core/geometry.h"
+
+struct model {
+	struct geometry geometry;
+	struct deal deal;
+	struct cuset all;
+	const char *law; /* measured, assumed */
+};
+
+/* What a GPU of the daemon's looks like. -EINVAL, with the sentence in buf, where the
+ * daemon describes a shape that cannot be. */
+int model_of_gpu(const struct gpuarb_gpu *gpu, struct model *ret, char *buf, size_t size);
+
+/* The one that --gpu or --profile names. Says what is wrong and returns the exit code. */
+int model_load(const struct command *command, struct model *ret);

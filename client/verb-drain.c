@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/fail.h"
+#include "client/json.h"
+#include "client/print.h"
+#include "client/session.h"
+#include "client/verb.h"
+
+static int set_drain(const struct command *command, bool drain)
+{
+	_cleanup_(session_done) struct session session = {0};
+	_cleanup_(json_freep) struct json_object *map = NULL;
+	const char *gpu = command->rest[0];
+	int r;
+
+	r = session_open(command, &session);
+	if (r != EXIT_OK)
+		return r;
+
+	r = gpuarb_drain(session.gpuarb, gpu, drain);
+	if (r < 0)
+		return fail_asked(command, session.gpuarb, r);
+
+	if (!command->json) {
+		print_line(stdout, drain ? "%s is draining: leases stay, nothing more is granted"
+				  : "%s is open for leases again", gpu);
+		return EXIT_OK;
+	}
+	map = json_map(NULL, NULL);
+	json_text(map, "gpu", gpu);
+	json_flag(map, "draining", drain);
+	json_print(stdout, map);
+	return EXIT_OK;
+}
+
+int run_drain(struct command *command)
+{
+	return set_drain(command, true);
+}
+
+int run_undrain(struct command *command)
+{
+	return set_drain(command, false);
+}

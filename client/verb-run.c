@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "client/fail.h"
+#include "client/grant.h"
+#include "client/verb.h"
+
+/* glibc has no pidfd_open() before 2.36. */
+static int open_self(void)
+{
+	return (int)syscall(SYS_pidfd_open, getpid(), 0U);
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+/* "NAME=value" is set, "NAME" is taken out. The strings live until exec. */
+static int apply_environment(char **variables)
+{
+	for (; *variables; variables++) {
+		char *equals = strchr(*variables, '=');
+
+		if (!equals) {
+			if (unsetenv(*variables) < 0)
+				return -errno;
+			continue;
+		}
+		*equals = '\0';
+		if (setenv(*variables, equals + 1, 1) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+static int set_environment(const struct command *command, const struct session *session,
+			   struct gpuarb_lease *lease)
+{
+	char **variables = NULL;
+	int r;
+
+	r = gpuarb_lease_environment(lease, &variables);
+	if (r < 0)
+		return fail_asked(command, session->gpuarb, r);
+
+	r = apply_environment(variables);
+	free(variables);
+	return r < 0 ? fail(command, EXIT_FAILED, "cannot set the environment: %s", strerror(-r))
+		     : EXIT_OK;
+}
+
+/* Reserves, bound to this process; leaves nothing open, so that the program needs nothing
+ * of gpuarb and can close whatever it likes. */
+static int lease_self(struct command *command)
+{
+	_cleanup_(session_done) struct session session = {0};
+	_cleanup_(grant_closep) struct gpuarb_lease *lease = NULL;
+	int self, r;
+
+	self = open_self();
+	if (self < 0)
+		return fail(command, EXIT_FAILED, "cannot bind the lease to this process: "
+			    "pidfd_open: %s", strerror(errno));
+
+	command->options.process_fd = self;
+	if (!command->options.name)
+		command->options.name = base_name(command->rest[0]);
+
+	r = grant_reserve(command, &session, &lease);
+	if (r == EXIT_OK)
+		r = set_environment(command, &session, lease);
+	if (r == EXIT_OK)
+		r = grant_tell(command, &session, lease, "gpuarbctl run: ", stderr);
+	close(self);
+	return r;
+}
+
+int run_run(struct command *command)
+{
+	int error;
+
+	/* Fails closed: without the lease the program does not start. */
+	if (lease_self(command) != EXIT_OK)
+		return EXIT_RUN_FAILED;
+
+	execvp(command->rest[0], command->rest);
+	error = errno;
+	return fail(command, error == ENOENT ? EXIT_RUN_NOT_FOUND : EXIT_RUN_CANNOT,
+		    "cannot start %s: %s", command->rest[0], strerror(error));
+}

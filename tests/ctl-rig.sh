@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash disable=SC2034
+#
+# What the tests of gpuarbctl share: running it, judging what came of it, and a daemon on a
+# bus of its own. A check that fails is told with what was printed; the script then ends
+# with 1 in rig_done.
+
+dir=$(mktemp -d) || exit 1
+failed=0
+bus_pid='' daemon_pid='' holder=''
+
+rig_clean()
+{
+	[ -z "$holder" ] || kill "$holder" 2>/dev/null
+	[ -z "$daemon_pid" ] || kill "$daemon_pid" 2>/dev/null
+	[ -z "$bus_pid" ] || kill "$bus_pid" 2>/dev/null
+	rm -rf "$dir"
+}
+trap rig_clean EXIT
+
+# Leaves with 77, a skipped test, where a command is missing.
+rig_need()
+{
+	local command
+	for command; do
+		command -v "$command" >/dev/null || { echo "skipped: no $command"; exit 77; }
+	done
+}
+
+complain()
+{
+	failed=$((failed + 1))
+	echo "${BASH_SOURCE[2]##*/}:${BASH_LINENO[1]}: $1"
+	sed 's/^/  out: /' "$dir/out"
+	sed 's/^/  err: /' "$dir/err"
+}
+
+# ends CODE ARGUMENT…: runs gpuarbctl; what it printed is in $dir/out and $dir/err.
+ends()
+{
+	local wanted=$1 code
+	shift
+	said="gpuarbctl $*"
+	timeout 20 "$GPUARBCTL" "$@" >"$dir/out" 2>"$dir/err" </dev/null
+	code=$?
+	[ "$code" = "$wanted" ] || complain "$said: ended with $code, not $wanted"
+}
+
+out_has() { grep -qF -- "$1" "$dir/out" || complain "$said: no '$1' on standard output"; }
+err_has() { grep -qF -- "$1" "$dir/err" || complain "$said: no '$1' on standard error"; }
+out_lacks() { ! grep -qF -- "$1" "$dir/out" || complain "$said: '$1' on standard output"; }
+err_lacks() { ! grep -qF -- "$1" "$dir/err" || complain "$said: '$1' on standard error"; }
+json_out() { jq -e "$1" "$dir/out" >/dev/null 2>&1 || complain "$said: not so: $1"; }
+json_err() { jq -e "$1" "$dir/err" >/dev/null 2>&1 || complain "$said: not so: $1"; }
+
+# out_is FILE: standard output, to the letter.
+out_is() { diff -u "$1" "$dir/out" || complain "$said: not what $1 says"; }
+
+# check SENTENCE COMMAND…
+check()
+{
+	local sentence=$1
+	shift
+	"$@" >/dev/null 2>&1 || complain "not so: $sentence"
+}
+
+rig_start_bus()
+{
+	cat >"$dir/bus.conf" <<-CONF
+		<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-BUS Bus Configuration 1.0//EN"
+		 "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+		<busconfig>
+		  <type>system</type>
+		  <listen>unix:path=$dir/bus</listen>
+		  <auth>EXTERNAL</auth>
+		  <policy context="default">
+		    <allow user="*"/>
+		    <allow own="*"/>
+		    <allow send_type="method_call"/>
+		    <allow send_type="signal"/>
+		    <allow send_requested_reply="true"/>
+		    <allow receive_requested_reply="true"/>
+		    <allow eavesdrop="true"/>
+		    <allow send_destination="*"/>
+		    <allow receive_sender="*"/>
+		  </policy>
+		</busconfig>
+	CONF
+	# Forks when it listens.
+	bus_pid=$(dbus-daemon --config-file="$dir/bus.conf" --fork --print-pid) || exit 1
+	export GPUARB_BUS_ADDRESS="unix:path=$dir/bus"
+}
+
+# rig_start_daemon HARDWARE: comes back when it owns its name. HARDWARE is an option of
+# gpuarbd, --simulate=radeon-vii.
+rig_start_daemon()
+{
+	local line watch
+
+	exec 8< <(exec dbus-monitor --address "$GPUARB_BUS_ADDRESS" \
+		"type='signal',member='NameOwnerChanged',arg0='org.gpuarb.Arbiter1'")
+	watch=$!
+	read -r -t 10 line <&8 # it has connected and listens
+	mkdir -p "$dir/run"
+	RUNTIME_DIRECTORY=$dir/run "$GPUARBD" "$1" \
+		--profiles="$GPUARB_SOURCE_ROOT/conf/gpus" --config="$dir/gpuarbd.conf" \
+		--tenants="$dir/tenants.d" 2>"$dir/daemon.err" &
+	daemon_pid=$!
+	while read -r -t 20 line <&8; do
+		case $line in *member=NameOwnerChanged*) break ;; esac
+	done
+	kill "$watch"
+	exec 8<&-
+	case $line in
+	*member=NameOwnerChanged*) ;;
+	*) echo 'the daemon does not come up:'; cat "$dir/daemon.err"; exit 1 ;;
+	esac
+}
+
+# hold ARGUMENT…: a gpuarbctl that stays; its first line is in $held, its pid in $holder.
+hold()
+{
+	said="gpuarbctl $*"
+	exec 9< <(exec "$GPUARBCTL" "$@" 2>"$dir/hold.err")
+	holder=$!
+	held=
+	read -r -t 20 held <&9
+	: >"$dir/out"
+	cp "$dir/hold.err" "$dir/err"
+}
+
+# wait_for PID: its exit status in $ended.
+wait_for()
+{
+	wait "$1"
+	ended=$?
+	exec 9<&-
+	holder=
+}
+
+# let_go SIGNAL PID
+let_go()
+{
+	kill -s "$1" "$2"
+	wait_for "$2"
+}
+
+# The daemon must have lived until now and end with 0.
+rig_stop_daemon()
+{
+	kill "$daemon_pid"
+	wait "$daemon_pid" || { failed=$((failed + 1)); echo 'the daemon failed:'
+		cat "$dir/daemon.err"; }
+	daemon_pid=
+}
+
+rig_done()
+{
+	[ -z "$daemon_pid" ] || rig_stop_daemon
+	[ "$failed" = 0 ] || { echo "$failed checks failed"; exit 1; }
+	exit 0
+}
