@@ -3,7 +3,7 @@
 
 /*
  * What is asked, and by whom. Plain values with the defaults of the bus contract already
- * in place of what was left out; bus/read-want.c makes them, request_check() judges them.
+ * in place of what was left out; bus/bus-read.c makes them, request_check() judges them.
  */
 
 #include <stdbool.h>

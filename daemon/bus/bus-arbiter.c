@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "bus/bus-error.h"
+#include "bus/bus-private.h"
+#include "bus/bus-read.h"
+#include "bus/bus-sender.h"
+#include "bus/bus-text.h"
+#include "bus/bus-write.h"
+#include "dbus/names.h"
+
+static void close_fd(const int *fd)
+{
+	close(*fd);
+}
+
+/* Takes the holder; the message keeps a duplicate until it is sent. A reply that cannot be
+ * made takes the lease back: nobody has its holder then. */
+static int reply_reserve(struct bus *bus, sd_bus_message *call, const struct lease *lease,
+			 int fd)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	_cleanup_(close_fd) const int holder = fd;
+	char path[sizeof(GPUARB_PATH_LEASE) + 24];
+	int r;
+
+	snprintf(path, sizeof(path), GPUARB_PATH_LEASE "/%llu", (unsigned long long)lease->id);
+	r = sd_bus_message_new_method_return(call, &reply);
+	if (r >= 0)
+		r = sd_bus_message_append(reply, "ohs", path, holder, state_name(lease->state));
+	if (r >= 0)
+		r = bus_append_partitions(reply, bus->arbiter, lease);
+	if (r >= 0)
+		r = sd_bus_send(NULL, reply, NULL);
+	return r < 0 ? r : 1;
+}
+
+static int method_reserve(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	_cleanup_(verdict_done) struct verdict verdict = {0};
+	const struct lease *lease;
+	const struct caller *caller;
+	struct bus *bus = userdata;
+	struct request request;
+	int r, process_fd, holder;
+
+	(void)error;
+	caller = bus_sender(bus, m, method_reserve);
+	if (!caller)
+		return 1;
+	r = bus_read_request(m, &request, &process_fd, &verdict);
+	if (r >= 0)
+		r = bus->host->reserve(bus->userdata, caller, &request, process_fd, &lease, &holder,
+				       &verdict);
+	if (r < 0)
+		return bus_refuse(m, r, &verdict);
+	return reply_reserve(bus, m, lease, holder);
+}
+
+/* Whether "no" is what was asked for, rather than a request that makes no sense. */
+static bool refused(enum verdict_kind kind)
+{
+	return kind == VERDICT_NO_CAPACITY || kind == VERDICT_NEVER_FITS ||
+	       kind == VERDICT_QUOTA_EXCEEDED || kind == VERDICT_NOT_PERMITTED;
+}
+
+/* A plan's answer has no sentence: where no GPU refused, a row without one carries it. */
+static int append_why(sd_bus_message *m, const struct verdict *verdict)
+{
+	struct refusal row = {
+		.reason = verdict->kind == VERDICT_NOT_PERMITTED ? REASON_POLICY : REASON_QUOTA,
+	};
+
+	if (verdict->kind == VERDICT_OK || verdict->n_refusals > 0)
+		return bus_append_refusals(m, verdict->refusals, verdict->n_refusals);
+	text_clean(row.hint, sizeof(row.hint), verdict->sentence);
+	return bus_append_refusals(m, &row, 1);
+}
+
+static int reply_plan(struct bus *bus, sd_bus_message *call, const struct lease *proposal,
+		      const struct verdict *verdict)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	int r;
+
+	r = sd_bus_message_new_method_return(call, &reply);
+	if (r >= 0)
+		r = sd_bus_message_append(reply, "s", proposal ? "granted" : "refused");
+	if (r >= 0)
+		r = bus_append_partitions(reply, bus->arbiter, proposal);
+	if (r >= 0)
+		r = append_why(reply, verdict);
+	if (r >= 0)
+		r = sd_bus_send(NULL, reply, NULL);
+	return r < 0 ? r : 1;
+}
+
+static int method_plan(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	_cleanup_(lease_freep) struct lease *proposal = NULL;
+	_cleanup_(verdict_done) struct verdict verdict = {0};
+	const struct caller *caller;
+	struct bus *bus = userdata;
+	struct request request;
+	int r, process_fd;
+
+	(void)error;
+	caller = bus_sender(bus, m, method_plan);
+	if (!caller)
+		return 1;
+	r = bus_read_request(m, &request, &process_fd, &verdict);
+	if (r >= 0)
+		r = arbiter_plan(bus->arbiter, caller, &request, &proposal, &verdict);
+	if (r < 0 && !refused(verdict.kind))
+		return bus_refuse(m, r, &verdict);
+	return reply_plan(bus, m, proposal, &verdict);
+}
+
+static int method_reload(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	_cleanup_(verdict_done) struct verdict verdict = {0};
+	const struct caller *caller;
+	struct bus *bus = userdata;
+	int r;
+
+	(void)error;
+	caller = bus_sender(bus, m, method_reload);
+	if (!caller)
+		return 1;
+	r = bus_check_administrator(caller, "reload the configuration", &verdict);
+	if (r >= 0)
+		r = bus->host->reload(bus->userdata, caller, &verdict);
+	if (r < 0)
+		return bus_refuse(m, r, &verdict);
+	return sd_bus_reply_method_return(m, NULL);
+}
+
+static int set_drain(sd_bus_message *m, struct bus *bus, sd_bus_message_handler_t handler,
+		     bool drain)
+{
+	_cleanup_(verdict_done) struct verdict verdict = {0};
+	const struct caller *caller;
+	const char *gpu;
+	int r;
+
+	caller = bus_sender(bus, m, handler);
+	if (!caller)
+		return 1;
+	r = sd_bus_message_read(m, "s", &gpu);
+	if (r < 0)
+		return r;
+	r = bus_check_administrator(caller, drain ? "drain a GPU" : "undrain a GPU", &verdict);
+	if (r >= 0)
+		r = bus->host->drain(bus->userdata, caller, gpu, drain, &verdict);
+	if (r < 0)
+		return bus_refuse(m, r, &verdict);
+	return sd_bus_reply_method_return(m, NULL);
+}
+
+static int method_drain(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	(void)error;
+	return set_drain(m, userdata, method_drain, true);
+}
+
+static int method_undrain(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	(void)error;
+	return set_drain(m, userdata, method_undrain, false);
+}
+
+BUS_GETTER(get_version)
+{
+	const struct bus *bus = userdata;
+
+	return sd_bus_message_append(reply, "s", bus->host->version);
+}
+
+BUS_GETTER(get_tenants)
+{
+	const struct bus *bus = userdata;
+	const struct settings *settings = bus->arbiter->settings;
+	int r;
+
+	r = sd_bus_message_open_container(reply, 'a', "s");
+	for (size_t i = 0; i < settings->n_tenants && r >= 0; i++)
+		r = bus_append_text(reply, settings->tenants[i].name);
+	return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+static const sd_bus_vtable vtable[] = {
+	SD_BUS_VTABLE_START(0),
+	SD_BUS_METHOD_WITH_ARGS("Reserve", SD_BUS_ARGS("aa{sv}", wants, "a{sv}", options),
+				SD_BUS_RESULT("o", lease, "h", holder, "s", state, "aa{sv}",
+					      partitions),
+				method_reserve, SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("Plan", SD_BUS_ARGS("aa{sv}", wants, "a{sv}", options),
+				SD_BUS_RESULT("s", verdict, "aa{sv}", partitions, "aa{sv}",
+					      refusals),
+				method_plan, SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("Reload", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_reload,
+				SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("Drain", SD_BUS_ARGS("s", gpu), SD_BUS_NO_RESULT, method_drain,
+				SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("Undrain", SD_BUS_ARGS("s", gpu), SD_BUS_NO_RESULT,
+				method_undrain, SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_PROPERTY("Version", "s", get_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
+	SD_BUS_PROPERTY("Tenants", "as", get_tenants, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
+	SD_BUS_VTABLE_END,
+};
+
+int bus_export_arbiter(struct bus *bus)
+{
+	return sd_bus_add_object_vtable(bus->sd, NULL, GPUARB_PATH, GPUARB_INTERFACE, vtable, bus);
+}
+
+void bus_tell_tenants(struct bus *bus)
+{
+	sd_bus_emit_properties_changed(bus->sd, GPUARB_PATH, GPUARB_INTERFACE, "Tenants", NULL);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "bus/bus-error.h"
+
+#include "bus/bus-text.h"
+#include "bus/bus-write.h"
+#include "core/base.h"
+#include "dbus/names.h"
+
+static const char *const names[VERDICT_KINDS] = {
+	[VERDICT_INVALID_REQUEST] = GPUARB_ERROR_INVALID_REQUEST,
+	[VERDICT_INVALID_STATE] = GPUARB_ERROR_INVALID_STATE,
+	[VERDICT_TOKEN_CONFLICT] = GPUARB_ERROR_TOKEN_CONFLICT,
+	[VERDICT_NOT_PERMITTED] = GPUARB_ERROR_NOT_PERMITTED,
+	[VERDICT_QUOTA_EXCEEDED] = GPUARB_ERROR_QUOTA_EXCEEDED,
+	[VERDICT_NO_CAPACITY] = GPUARB_ERROR_NO_CAPACITY,
+	[VERDICT_NEVER_FITS] = GPUARB_ERROR_NEVER_FITS,
+	[VERDICT_NO_SUCH_GPU] = GPUARB_ERROR_NO_SUCH_GPU,
+	[VERDICT_NO_SUCH_LEASE] = GPUARB_ERROR_NO_SUCH_LEASE,
+	[VERDICT_NO_SUCH_TENANT] = GPUARB_ERROR_NO_SUCH_TENANT,
+	[VERDICT_NOT_SUPPORTED] = GPUARB_ERROR_NOT_SUPPORTED,
+	[VERDICT_NOT_SAVED] = GPUARB_ERROR_NOT_SAVED,
+	[VERDICT_TOO_MANY_LEASES] = GPUARB_ERROR_TOO_MANY_LEASES,
+	[VERDICT_TIMED_OUT] = GPUARB_ERROR_TIMED_OUT,
+	[VERDICT_SHUTDOWN] = GPUARB_ERROR_SHUTDOWN,
+	[VERDICT_NO_MEMORY] = SD_BUS_ERROR_NO_MEMORY,
+};
+
+const char *bus_error_name(enum verdict_kind kind)
+{
+	return names[kind];
+}
+
+int bus_refuse(sd_bus_message *call, int r, const struct verdict *verdict)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	char sentence[sizeof(verdict->sentence)];
+	sd_bus_error error = {
+		.name = bus_error_name(verdict->kind),
+		.message = text_clean(sentence, sizeof(sentence), verdict->sentence),
+	};
+
+	if (verdict->kind == VERDICT_OK)
+		return sd_bus_reply_method_errno(call, r, NULL);
+
+	r = sd_bus_message_new_method_error(call, &reply, &error);
+	if (r < 0)
+		return r;
+	if (verdict->n_refusals > 0) {
+		r = bus_append_refusals(reply, verdict->refusals, verdict->n_refusals);
+		if (r < 0)
+			return r;
+	}
+	r = sd_bus_send(NULL, reply, NULL);
+	return r < 0 ? r : 1;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What the arbiter refuses, as D-Bus errors. */
+
+#include <systemd/sd-bus.h>
+
+#include "core/verdict.h"
+
+/* The error's name; NULL for VERDICT_OK. */
+const char *bus_error_name(enum verdict_kind kind);
+
+/* Answers the call: the sentence and, where GPUs refused, a row for each. r is the
+ * negative errno that came with the verdict, told by itself where the verdict is silent.
+ * Returns what a method handler returns. */
+int bus_refuse(sd_bus_message *call, int r, const struct verdict *verdict);

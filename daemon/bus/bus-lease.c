@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <stdio.h>
+#include <string.h>
+
+#include "bus/bus-error.h"
+#include "bus/bus-private.h"
+#include "bus/bus-read.h"
+#include "bus/bus-sender.h"
+#include "bus/bus-write.h"
+#include "dbus/names.h"
+
+static const struct lease *lease_at(const struct bus *bus, const char *path)
+{
+	uint64_t id;
+
+	if (bus_path_number(path, GPUARB_PATH_LEASE, &id) < 0)
+		return NULL;
+	return arbiter_find(bus->arbiter, id);
+}
+
+/* A path below that is no lease gets our own error, whatever was asked of it. */
+static int find(sd_bus *sd, const char *path, const char *interface, void *userdata,
+		void **ret_found, sd_bus_error *error)
+{
+	struct bus *bus = userdata;
+
+	(void)sd;
+	(void)interface;
+	if (strcmp(path, GPUARB_PATH_LEASE) == 0)
+		return 0;
+	if (!lease_at(bus, path))
+		return sd_bus_error_setf(error, GPUARB_ERROR_NO_SUCH_LEASE,
+					 "there is no lease at %s; if there was, it has ended", path);
+	*ret_found = bus;
+	return 1;
+}
+
+static uint64_t lease_number(const struct bus *bus, size_t i)
+{
+	return bus->arbiter->leases[i]->id;
+}
+
+static int enumerate(sd_bus *sd, const char *prefix, void *userdata, char ***ret_nodes,
+		     sd_bus_error *error)
+{
+	const struct bus *bus = userdata;
+
+	(void)sd;
+	(void)prefix; /* of who wants to know, which can be further up */
+	(void)error;
+	return bus_list_nodes(bus, GPUARB_PATH_LEASE, bus->arbiter->n_leases, lease_number, ret_nodes);
+}
+
+/* find() took the path already; the lease itself can be gone when a call had to wait. */
+static uint64_t lease_id(sd_bus_message *call)
+{
+	uint64_t id = 0;
+
+	bus_path_number(sd_bus_message_get_path(call), GPUARB_PATH_LEASE, &id);
+	return id;
+}
+
+static int answer(sd_bus_message *call, int r, const struct verdict *verdict)
+{
+	return r < 0 ? bus_refuse(call, r, verdict) : sd_bus_reply_method_return(call, NULL);
+}
+
+static int method_release(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	_cleanup_(verdict_done) struct verdict verdict = {0};
+	const struct caller *caller;
+	struct bus *bus = userdata;
+	int r;
+
+	(void)error;
+	caller = bus_sender(bus, m, method_release);
+	if (!caller)
+		return 1;
+	r = bus->host->release(bus->userdata, caller, lease_id(m), &verdict);
+	return answer(m, r, &verdict);
+}
+
+static int method_resize(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	_cleanup_(verdict_done) struct verdict verdict = {0};
+	const struct caller *caller;
+	struct bus *bus = userdata;
+	struct request request;
+	int r;
+
+	(void)error;
+	caller = bus_sender(bus, m, method_resize);
+	if (!caller)
+		return 1;
+	r = bus_read_resize(m, &request, &verdict);
+	if (r >= 0)
+		r = bus->host->resize(bus->userdata, caller, lease_id(m), &request, &verdict);
+	return answer(m, r, &verdict);
+}
+
+static int method_acknowledge(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	_cleanup_(verdict_done) struct verdict verdict = {0};
+	const struct caller *caller;
+	struct bus *bus = userdata;
+	uint64_t generation;
+	int r;
+
+	(void)error;
+	caller = bus_sender(bus, m, method_acknowledge);
+	if (!caller)
+		return 1;
+	r = sd_bus_message_read(m, "t", &generation);
+	if (r < 0)
+		return r;
+	r = bus->host->acknowledge(bus->userdata, caller, lease_id(m), generation, &verdict);
+	return answer(m, r, &verdict);
+}
+
+static int method_bind(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	_cleanup_(verdict_done) struct verdict verdict = {0};
+	const struct caller *caller;
+	struct bus *bus = userdata;
+	int r, process_fd;
+
+	(void)error;
+	caller = bus_sender(bus, m, method_bind);
+	if (!caller)
+		return 1;
+	r = sd_bus_message_read(m, "h", &process_fd);
+	if (r < 0)
+		return r;
+	r = bus->host->bind(bus->userdata, caller, lease_id(m), process_fd, &verdict);
+	return answer(m, r, &verdict);
+}
+
+/* For what the contract has and this version has not; who may not ask is told that first. */
+static int not_supported(sd_bus_message *m, struct bus *bus, const struct caller *caller,
+			 const char *why)
+{
+	_cleanup_(verdict_done) struct verdict verdict = {0};
+	struct lease *lease;
+	int r;
+
+	r = arbiter_own(bus->arbiter, caller, lease_id(m), &lease, &verdict);
+	if (r >= 0)
+		r = verdict_set(&verdict, VERDICT_NOT_SUPPORTED, "this version %s", why);
+	return bus_refuse(m, r, &verdict);
+}
+
+static int method_activate(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	const struct caller *caller = bus_sender(userdata, m, method_activate);
+
+	(void)error;
+	return caller ? not_supported(m, userdata, caller,
+				      "grants every lease active; there is nothing to activate") :
+			1;
+}
+
+static int method_deactivate(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	const struct caller *caller = bus_sender(userdata, m, method_deactivate);
+
+	(void)error;
+	return caller ? not_supported(m, userdata, caller,
+				      "does not lend CUs; release the lease instead") :
+			1;
+}
+
+static int method_revoke(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	_cleanup_(verdict_done) struct verdict verdict = {0};
+	const struct caller *caller;
+	int r;
+
+	(void)error;
+	caller = bus_sender(userdata, m, method_revoke);
+	if (!caller)
+		return 1;
+	r = bus_check_administrator(caller, "revoke a lease", &verdict);
+	if (r < 0)
+		return bus_refuse(m, r, &verdict);
+	return not_supported(m, userdata, caller, "ends leases without grace; release it instead");
+}
+
+/* The weakest of the partitions'. */
+static const char *tier(const struct lease *lease)
+{
+	static const char *const tiers[] = { "cooperative", "verified", "capped", "hardware" };
+	size_t t = ARRAY_SIZE(tiers) - 1;
+
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		for (size_t weaker = 0; weaker < t; weaker++)
+			if (strcmp(partition_tier(&lease->partitions[i]), tiers[weaker]) == 0)
+				t = weaker;
+	return tiers[t];
+}
+
+#define PROPERTY(name, append, ...)                                                        \
+	BUS_GETTER(name)                                                                   \
+	{                                                                                  \
+		const struct lease *lease = lease_at(userdata, path);                      \
+                                                                                           \
+		return append(reply, __VA_ARGS__);                                         \
+	}
+
+PROPERTY(get_id, sd_bus_message_append, "t", lease->id)
+PROPERTY(get_name, bus_append_text, lease->name)
+PROPERTY(get_state, sd_bus_message_append, "s", state_name(lease->state))
+PROPERTY(get_class, sd_bus_message_append, "s", class_name(lease->class))
+PROPERTY(get_tenant, bus_append_text, lease->tenant)
+PROPERTY(get_owner_uid, sd_bus_message_append, "u", lease->owner)
+PROPERTY(get_owner_pid, sd_bus_message_append, "u", (uint32_t)lease->pid)
+PROPERTY(get_owner_unit, bus_append_text, lease->unit)
+PROPERTY(get_adaptable, sd_bus_message_append, "b", lease->adaptable)
+PROPERTY(get_generation, sd_bus_message_append, "t", lease->generation)
+PROPERTY(get_tier, sd_bus_message_append, "s", tier(lease))
+PROPERTY(get_partitions, bus_append_partitions, ((struct bus *)userdata)->arbiter, lease)
+PROPERTY(get_reason, bus_append_text, lease->reason)
+PROPERTY(get_deadline, sd_bus_message_append, "t", lease->deadline_usec)
+PROPERTY(get_disturbances, sd_bus_message_append, "t", lease->disturbances)
+
+/* Nobody waits in this version, so nobody has a place in a queue. */
+BUS_GETTER(get_position)
+{
+	(void)userdata;
+	return sd_bus_message_append(reply, "u", UINT32_C(0));
+}
+
+#define CONST   SD_BUS_VTABLE_PROPERTY_CONST
+#define CHANGES SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE
+
+static const sd_bus_vtable vtable[] = {
+	SD_BUS_VTABLE_START(0),
+	SD_BUS_METHOD_WITH_ARGS("Release", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_release,
+				SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("Resize", SD_BUS_ARGS("aa{sv}", wants, "a{sv}", options),
+				SD_BUS_NO_RESULT, method_resize, SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("Activate", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_activate,
+				SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("Deactivate", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT,
+				method_deactivate, SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("Acknowledge", SD_BUS_ARGS("t", generation), SD_BUS_NO_RESULT,
+				method_acknowledge, SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("Bind", SD_BUS_ARGS("h", pidfd), SD_BUS_NO_RESULT, method_bind,
+				SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("Revoke", SD_BUS_ARGS("t", grace_usec, "s", reason),
+				SD_BUS_NO_RESULT, method_revoke, SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_PROPERTY("Id", "t", get_id, 0, CONST),
+	SD_BUS_PROPERTY("Name", "s", get_name, 0, CONST),
+	SD_BUS_PROPERTY("State", "s", get_state, 0, CHANGES),
+	SD_BUS_PROPERTY("Class", "s", get_class, 0, CONST),
+	SD_BUS_PROPERTY("Tenant", "s", get_tenant, 0, CONST),
+	SD_BUS_PROPERTY("OwnerUid", "u", get_owner_uid, 0, CONST),
+	SD_BUS_PROPERTY("OwnerPid", "u", get_owner_pid, 0, CONST),
+	SD_BUS_PROPERTY("OwnerUnit", "s", get_owner_unit, 0, CONST),
+	SD_BUS_PROPERTY("Adaptable", "b", get_adaptable, 0, CONST),
+	SD_BUS_PROPERTY("Generation", "t", get_generation, 0, CHANGES),
+	SD_BUS_PROPERTY("Tier", "s", get_tier, 0, CHANGES),
+	SD_BUS_PROPERTY("Partitions", "aa{sv}", get_partitions, 0, CHANGES),
+	SD_BUS_PROPERTY("Position", "u", get_position, 0, 0),
+	SD_BUS_PROPERTY("Reason", "s", get_reason, 0, CHANGES),
+	SD_BUS_PROPERTY("Deadline", "t", get_deadline, 0, CHANGES),
+	SD_BUS_PROPERTY("Disturbances", "t", get_disturbances, 0, CHANGES),
+	SD_BUS_VTABLE_END,
+};
+
+int bus_export_leases(struct bus *bus)
+{
+	int r;
+
+	r = sd_bus_add_fallback_vtable(bus->sd, NULL, GPUARB_PATH_LEASE, GPUARB_INTERFACE_LEASE,
+				       vtable, find, bus);
+	return r < 0 ? r : sd_bus_add_node_enumerator(bus->sd, NULL, GPUARB_PATH_LEASE, enumerate,
+						      bus);
+}
+
+/* A lease that is out of the ledger has no object to ask for its interfaces: these are the
+ * ones that sd_bus_emit_object_added() told. */
+static void tell_removed(struct bus *bus, const char *path)
+{
+	sd_bus_emit_interfaces_removed(bus->sd, path, "org.freedesktop.DBus.Peer",
+				       "org.freedesktop.DBus.Introspectable",
+				       "org.freedesktop.DBus.Properties", GPUARB_INTERFACE_LEASE,
+				       NULL);
+}
+
+void bus_tell_lease(struct bus *bus, const struct lease *lease, unsigned touched)
+{
+	char path[sizeof(GPUARB_PATH_LEASE) + 24];
+
+	snprintf(path, sizeof(path), GPUARB_PATH_LEASE "/%llu", (unsigned long long)lease->id);
+	if ((touched & (TOUCH_ADDED | TOUCH_REMOVED)) == (TOUCH_ADDED | TOUCH_REMOVED))
+		return; /* came and went unseen */
+	if (touched & TOUCH_REMOVED)
+		tell_removed(bus, path);
+	else if (touched & TOUCH_ADDED)
+		sd_bus_emit_object_added(bus->sd, path);
+	else if (touched & (TOUCH_CHANGED | TOUCH_ENDING))
+		sd_bus_emit_properties_changed(bus->sd, path, GPUARB_INTERFACE_LEASE, "State",
+					       "Generation", "Tier", "Partitions", "Reason",
+					       "Deadline", "Disturbances", NULL);
+}

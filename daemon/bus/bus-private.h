@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What the files of the bus adapter share. */
+
+#include "bus/bus.h"
+
+struct bus {
+	sd_bus *sd;
+	sd_event *event;
+	const struct arbiter *arbiter;
+	const struct bus_host *host;
+	void *userdata; /* host's */
+	void *peers;    /* bus-sender.c: tsearch(3) tree by unique name */
+};
+
+/* Each adds its interface to the bus. */
+int bus_export_arbiter(struct bus *bus);
+int bus_export_gpus(struct bus *bus);
+int bus_export_leases(struct bus *bus);
+
+/* The number that follows prefix and a slash; -ENOENT if path is not of that form. */
+int bus_path_number(const char *path, const char *prefix, uint64_t *ret);
+
+/* The objects below prefix, for sd-bus to own: PREFIX/number(bus, i) for each i < n. */
+int bus_list_nodes(const struct bus *bus, const char *prefix, size_t n,
+		   uint64_t (*number)(const struct bus *bus, size_t i), char ***ret);
+
+/* Only root, and the user that this runs as, may do it; `what` follows "may". */
+int bus_check_administrator(const struct caller *caller, const char *what,
+			    struct verdict *verdict);
+
+/* A property's getter: the body appends to `reply`. */
+#define BUS_GETTER(name)                                                                   \
+	static int name(sd_bus *sd __attribute__((unused)),                                \
+			const char *path __attribute__((unused)),                          \
+			const char *interface __attribute__((unused)),                     \
+			const char *property __attribute__((unused)), sd_bus_message *reply, \
+			void *userdata, sd_bus_error *error __attribute__((unused)))
+
+int bus_append_text(sd_bus_message *m, const char *text); /* cleaned */

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "bus/bus-read.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "bus/bus-keys.h"
+#include "bus/bus-text.h"
+#include "core/base.h"
+
+/* A dictionary that is being read. */
+struct dict {
+	sd_bus_message *m;
+	const struct key *keys;
+	size_t n_keys;
+	char place[16]; /* "want 2", "options" */
+	void *target;
+	uint32_t seen;  /* keys that were there, as bits */
+	struct verdict *verdict;
+};
+
+static int malformed(struct verdict *verdict)
+{
+	return verdict_set(verdict, VERDICT_INVALID_REQUEST,
+			   "the arguments are not what the method takes: see its signature");
+}
+
+static int unknown_key(const struct dict *dict, const char *name)
+{
+	char known[256] = "", shown[40];
+	size_t used = 0;
+
+	for (size_t i = 0; i < dict->n_keys && used < sizeof(known); i++)
+		if (i == 0 || strcmp(dict->keys[i].name, dict->keys[i - 1].name) != 0)
+			used += (size_t)snprintf(known + used, sizeof(known) - used, " %s",
+						 dict->keys[i].name);
+	return verdict_set(dict->verdict, VERDICT_INVALID_REQUEST,
+			   "%s: there is no key \"%s\"; %s%s", dict->place,
+			   text_clean(shown, sizeof(shown), name),
+			   dict->n_keys > 0 ? "there are" : "none is known here", known);
+}
+
+/* "PLACE: KEY is GOT; it must be WHAT WORKS" */
+static int bad_value(const struct dict *dict, const struct key *key, const char *got)
+{
+	unsigned long long min = key->min, max = key->max;
+	char works[80];
+
+	if (key->works)
+		snprintf(works, sizeof(works), "%s", key->works);
+	else if (key->type == 'b')
+		snprintf(works, sizeof(works), "a boolean (b)");
+	else if (key->type == 's')
+		snprintf(works, sizeof(works), "printable text (s) of %llu to %llu bytes", min, max);
+	else
+		snprintf(works, sizeof(works), "a number (%c) from %llu to %llu", key->type, min,
+			 max);
+	return verdict_set(dict->verdict, VERDICT_INVALID_REQUEST, "%s: %s is %s; it must be %s",
+			   dict->place, key->name, got, works);
+}
+
+static int take_number(const struct dict *dict, const struct key *key, uint64_t number)
+{
+	char *field = (char *)dict->target + key->offset;
+	char got[24];
+
+	if (number < key->min || number > key->max) {
+		snprintf(got, sizeof(got), "%llu", (unsigned long long)number);
+		return bad_value(dict, key, got);
+	}
+	if (key->type == 't')
+		*(uint64_t *)(void *)field = number;
+	else
+		*(unsigned *)(void *)field = (unsigned)number;
+	return 0;
+}
+
+static int take_text(const struct dict *dict, const struct key *key, const char *text)
+{
+	char *field = (char *)dict->target + key->offset;
+	size_t length = strlen(text);
+	char shown[40], got[48];
+
+	if (key->word ? key->word(text, field) >= 0 :
+			length >= key->min && length <= key->max && text_printable(text)) {
+		if (!key->word)
+			memcpy(field, text, length + 1);
+		return 0;
+	}
+	snprintf(got, sizeof(got), "\"%s\"", text_clean(shown, sizeof(shown), text));
+	return bad_value(dict, key, got);
+}
+
+static int take_value(const struct dict *dict, const struct key *key)
+{
+	char *field = (char *)dict->target + key->offset;
+	union {
+		uint32_t u;
+		uint64_t t;
+		int b, h;
+		const char *s;
+	} value;
+
+	if (sd_bus_message_read_basic(dict->m, key->type, &value) < 0)
+		return malformed(dict->verdict);
+
+	switch (key->type) {
+	case 'u':
+		return take_number(dict, key, value.u);
+	case 't':
+		return take_number(dict, key, value.t);
+	case 's':
+		return take_text(dict, key, value.s);
+	case 'b':
+		*(bool *)field = value.b;
+		return 0;
+	default:
+		*(int *)(void *)field = value.h;
+		return 0;
+	}
+}
+
+static int read_entry(struct dict *dict)
+{
+	const char *name, *type;
+	char got[40], shown[24];
+	size_t i = 0, row;
+	int r;
+
+	if (sd_bus_message_read_basic(dict->m, 's', &name) < 0 ||
+	    sd_bus_message_peek_type(dict->m, NULL, &type) < 0)
+		return malformed(dict->verdict);
+
+	while (i < dict->n_keys && strcmp(dict->keys[i].name, name) != 0)
+		i++;
+	if (i == dict->n_keys)
+		return unknown_key(dict, name);
+	if (dict->seen & UINT32_C(1) << i)
+		return bad_value(dict, &dict->keys[i], "there twice");
+	dict->seen |= UINT32_C(1) << i;
+
+	for (row = i; row < dict->n_keys && strcmp(dict->keys[row].name, name) == 0; row++)
+		if (type[0] == dict->keys[row].type && type[1] == '\0')
+			break;
+	if (row == dict->n_keys || strcmp(dict->keys[row].name, name) != 0) {
+		snprintf(got, sizeof(got), "of type %s", text_clean(shown, sizeof(shown), type));
+		return bad_value(dict, &dict->keys[i], got);
+	}
+
+	if (sd_bus_message_enter_container(dict->m, 'v', type) < 0)
+		return malformed(dict->verdict);
+	r = take_value(dict, &dict->keys[row]);
+	if (r < 0)
+		return r;
+	return sd_bus_message_exit_container(dict->m) < 0 ? malformed(dict->verdict) : 0;
+}
+
+static int read_dict(struct dict *dict)
+{
+	int r;
+
+	r = sd_bus_message_enter_container(dict->m, 'a', "{sv}");
+	if (r <= 0)
+		return malformed(dict->verdict);
+	while ((r = sd_bus_message_enter_container(dict->m, 'e', "sv")) > 0) {
+		r = read_entry(dict);
+		if (r < 0)
+			return r;
+		if (sd_bus_message_exit_container(dict->m) < 0)
+			return malformed(dict->verdict);
+	}
+	if (r < 0 || sd_bus_message_exit_container(dict->m) < 0)
+		return malformed(dict->verdict);
+	return 0;
+}
+
+static int read_want(sd_bus_message *m, struct request *request, struct verdict *verdict)
+{
+	struct dict dict = { .m = m, .keys = want_keys, .n_keys = n_want_keys,
+			     .verdict = verdict };
+	int r;
+
+	if (request->n_wants == REQUEST_WANTS)
+		return verdict_set(verdict, VERDICT_INVALID_REQUEST,
+				   "wants: there are too many; a lease takes 1 to %u", REQUEST_WANTS);
+	dict.target = &request->wants[request->n_wants];
+	snprintf(dict.place, sizeof(dict.place), "want %zu", request->n_wants + 1);
+	want_init(dict.target);
+	r = read_dict(&dict);
+	if (r >= 0)
+		request->n_wants++;
+	return r;
+}
+
+static int read_wants(sd_bus_message *m, struct request *request, struct verdict *verdict)
+{
+	int r;
+
+	if (sd_bus_message_enter_container(m, 'a', "a{sv}") <= 0)
+		return malformed(verdict);
+	while ((r = sd_bus_message_at_end(m, 0)) == 0) {
+		r = read_want(m, request, verdict);
+		if (r < 0)
+			return r;
+	}
+	if (r < 0 || sd_bus_message_exit_container(m) < 0)
+		return malformed(verdict);
+	if (request->n_wants == 0)
+		return verdict_set(verdict, VERDICT_INVALID_REQUEST,
+				   "wants: there is none; a lease takes 1 to %u", REQUEST_WANTS);
+	return 0;
+}
+
+static int read_all(sd_bus_message *m, const struct key *options, size_t n_options,
+		    struct reading *reading, struct verdict *verdict)
+{
+	struct dict dict = { .m = m, .keys = options, .n_keys = n_options, .place = "options",
+			     .target = reading, .verdict = verdict };
+	int r;
+
+	r = read_wants(m, &reading->request, verdict);
+	return r < 0 ? r : read_dict(&dict);
+}
+
+int bus_read_request(sd_bus_message *m, struct request *ret, int *ret_process_fd,
+		     struct verdict *verdict)
+{
+	struct reading reading = { .request.class = -1, .process_fd = -1 };
+	int r;
+
+	r = read_all(m, option_keys, n_option_keys, &reading, verdict);
+	if (r < 0)
+		return r;
+	*ret = reading.request;
+	*ret_process_fd = reading.process_fd;
+	return 0;
+}
+
+int bus_read_resize(sd_bus_message *m, struct request *ret, struct verdict *verdict)
+{
+	struct reading reading = { .request.class = -1 };
+	int r;
+
+	r = read_all(m, NULL, 0, &reading, verdict);
+	if (r < 0)
+		return r;
+	*ret = reading.request;
+	return 0;
+}

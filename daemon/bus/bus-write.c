@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "bus/bus-write.h"
+
+#include "bus/bus-text.h"
+
+static int append_words(sd_bus_message *m, const char *key, const uint32_t *words, size_t n)
+{
+	int r;
+
+	r = sd_bus_message_open_container(m, 'e', "sv");
+	if (r >= 0)
+		r = sd_bus_message_append_basic(m, 's', key);
+	if (r >= 0)
+		r = sd_bus_message_open_container(m, 'v', "au");
+	if (r >= 0)
+		r = sd_bus_message_append_array(m, 'u', words, n * sizeof(*words));
+	if (r >= 0)
+		r = sd_bus_message_close_container(m);
+	return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+static int append_mask(sd_bus_message *m, const struct gpu *gpu, const struct partition *partition)
+{
+	uint32_t words[DEAL_WORDS] = {0};
+
+	deal_encode(&gpu->deal, &partition->cus, words);
+	return append_words(m, "cu-mask", words, deal_words(&gpu->deal));
+}
+
+static int append_engines(sd_bus_message *m, const struct partition *partition)
+{
+	uint32_t engines[CUSET_ENGINES], used = cuset_engines(&partition->cus);
+	size_t n = 0;
+
+	for (uint32_t engine = 0; engine < CUSET_ENGINES; engine++)
+		if (used & UINT32_C(1) << engine)
+			engines[n++] = engine;
+	return append_words(m, "shader-engines", engines, n);
+}
+
+static int append_gaps(sd_bus_message *m, const struct arbiter *arbiter,
+		       const struct partition *partition)
+{
+	const char *gaps[6];
+	size_t n = arbiter_gaps(arbiter, partition, gaps);
+	int r;
+
+	r = sd_bus_message_open_container(m, 'e', "sv");
+	if (r >= 0)
+		r = sd_bus_message_append_basic(m, 's', "gaps");
+	if (r >= 0)
+		r = sd_bus_message_open_container(m, 'v', "as");
+	if (r >= 0)
+		r = sd_bus_message_open_container(m, 'a', "s");
+	for (size_t i = 0; i < n && r >= 0; i++)
+		r = sd_bus_message_append_basic(m, 's', gaps[i]);
+	for (unsigned depth = 0; depth < 3 && r >= 0; depth++)
+		r = sd_bus_message_close_container(m);
+	return r;
+}
+
+static int append_partition(sd_bus_message *m, const struct arbiter *arbiter,
+			    const struct partition *partition)
+{
+	const struct gpu *gpu = &arbiter->gpus[partition->gpu];
+	int r;
+
+	r = sd_bus_message_open_container(m, 'a', "{sv}");
+	if (r >= 0)
+		r = sd_bus_message_append(m, "{sv}{sv}", "gpu", "s", gpu->info.name,
+					  "kfd-gpu-id", "u", gpu->info.kfd_gpu_id);
+	if (r >= 0)
+		r = append_mask(m, gpu, partition);
+	if (r >= 0)
+		r = sd_bus_message_append(m, "{sv}{sv}{sv}", "cus", "u", partition->count,
+					  "cus-asked", "u", partition->asked,
+					  "effective-cus", "u", partition->effective);
+	if (r >= 0)
+		r = append_engines(m, partition);
+	if (r >= 0)
+		r = sd_bus_message_append(m, "{sv}{sv}{sv}{sv}{sv}{sv}{sv}",
+					  "queues", "u", partition->granted.queues,
+					  "streams", "u", partition->streams,
+					  "processes", "u", partition->granted.processes,
+					  "sdma-queues", "u", partition->granted.sdma_queues,
+					  "vram", "t", partition->granted.vram,
+					  "priority", "u", partition->priority,
+					  "tier", "s", partition_tier(partition));
+	if (r >= 0)
+		r = append_gaps(m, arbiter, partition);
+	return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+int bus_append_partitions(sd_bus_message *m, const struct arbiter *arbiter,
+			  const struct lease *lease)
+{
+	int r;
+
+	r = sd_bus_message_open_container(m, 'a', "a{sv}");
+	for (size_t i = 0; lease && i < lease->n_partitions && r >= 0; i++)
+		r = append_partition(m, arbiter, &lease->partitions[i]);
+	return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+int bus_append_refusals(sd_bus_message *m, const struct refusal *refusals, size_t n)
+{
+	int r;
+
+	r = sd_bus_message_open_container(m, 'a', "a{sv}");
+	for (size_t i = 0; i < n && r >= 0; i++) {
+		char gpu[sizeof(refusals->gpu)], hint[sizeof(refusals->hint)];
+
+		r = sd_bus_message_append(m, "a{sv}", 5,
+					  "gpu", "s", text_clean(gpu, sizeof(gpu), refusals[i].gpu),
+					  "reason", "s", reason_name(refusals[i].reason),
+					  "asked", "t", refusals[i].asked,
+					  "free", "t", refusals[i].free, "hint", "s",
+					  text_clean(hint, sizeof(hint), refusals[i].hint));
+	}
+	return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+int bus_append_unmanaged(sd_bus_message *m, const struct gpu *gpu)
+{
+	int r;
+
+	r = sd_bus_message_open_container(m, 'a', "a{sv}");
+	for (size_t i = 0; i < gpu->n_strangers && r >= 0; i++) {
+		const struct stranger *stranger = &gpu->strangers[i];
+		char command[sizeof(stranger->command)];
+
+		r = sd_bus_message_append(m, "a{sv}", 4, "pid", "u", (uint32_t)stranger->pid,
+					  "uid", "u", (uint32_t)stranger->uid, "command", "s",
+					  text_clean(command, sizeof(command), stranger->command),
+					  "queues", "u", stranger->queues);
+	}
+	return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+int bus_append_engine_cus(sd_bus_message *m, const struct geometry *geometry)
+{
+	int r;
+
+	r = sd_bus_message_open_container(m, 'a', "au");
+	for (unsigned xcc = 0; xcc < geometry->xccs && r >= 0; xcc++) {
+		uint32_t cus[CUSET_ENGINES];
+
+		for (unsigned engine = 0; engine < geometry->engines; engine++)
+			cus[engine] = geometry_engine_cus(geometry, xcc, engine);
+		r = sd_bus_message_append_array(m, 'u', cus, geometry->engines * sizeof(*cus));
+	}
+	return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+static int append_xcc_arrays(sd_bus_message *m, const struct geometry *geometry, unsigned xcc)
+{
+	int r;
+
+	r = sd_bus_message_open_container(m, 'a', "au");
+	for (unsigned engine = 0; engine < geometry->engines && r >= 0; engine++) {
+		uint32_t cus[CUSET_ARRAYS];
+
+		for (unsigned array = 0; array < geometry->arrays; array++)
+			cus[array] = geometry->active[xcc][engine][array];
+		r = sd_bus_message_append_array(m, 'u', cus, geometry->arrays * sizeof(*cus));
+	}
+	return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+int bus_append_array_cus(sd_bus_message *m, const struct geometry *geometry)
+{
+	int r;
+
+	r = sd_bus_message_open_container(m, 'a', "aau");
+	for (unsigned xcc = 0; xcc < geometry->xccs && r >= 0; xcc++)
+		r = append_xcc_arrays(m, geometry, xcc);
+	return r < 0 ? r : sd_bus_message_close_container(m);
+}

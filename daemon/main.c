@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* gpuarbd: options, parts, loop. */
+
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+#include <systemd/sd-event.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon.h"
+#include "sys/log.h"
+
+#define EXIT_USAGE         2
+#define EXIT_CONFIGURATION 6
+
+struct command_line {
+	struct daemon_options options;
+	bool check;
+	bool done; /* --help or --version was answered */
+};
+
+static void print_help(void)
+{
+	puts("gpuarbd [OPTION…]\n\n"
+	     "Arbitrates AMD GPUs among processes; see gpuarbd(8).\n\n"
+	     "  --config=FILE       read this instead of gpuarbd.conf\n"
+	     "  --tenants=DIR       read *.conf there instead of tenants.d\n"
+	     "  --simulate=PROFILE[,PROFILE…]\n"
+	     "                      GPUs that do not exist, from profiles\n"
+	     "  --profiles=DIR      where profiles are (" GPUARB_PROFILE_DIR ")\n"
+	     "  --sysfs=DIR         a tree that stands for /sys\n"
+	     "  --debugfs=DIR       a tree that stands for /sys/kernel/debug (not read yet)\n"
+	     "  --check             read everything, say what is wrong, exit\n"
+	     "  --version\n"
+	     "  --help\n\n"
+	     "Environment: RUNTIME_DIRECTORY (" GPUARB_RUNTIME_DIR "), GPUARB_BUS_ADDRESS (the\n"
+	     "system bus), NOTIFY_SOCKET, WATCHDOG_USEC.");
+}
+
+static int take_option(struct command_line *line, int option, const char *value)
+{
+	switch (option) {
+	case 'c':
+		line->options.files.config = value;
+		return 0;
+	case 't':
+		line->options.files.tenants = value;
+		return 0;
+	case 's':
+		line->options.simulate = value;
+		return 0;
+	case 'p':
+		line->options.profiles = value;
+		return 0;
+	case 'y':
+		line->options.sysfs = value;
+		return 0;
+	case 'd':
+		log_warning("--debugfs=%s: this version does not read debugfs; every lease is of "
+			    "tier cooperative", value);
+		return 0;
+	case 'k':
+		line->check = true;
+		return 0;
+	case 'v':
+		puts("gpuarbd " GPUARB_VERSION);
+		line->done = true;
+		return 0;
+	case 'h':
+		print_help();
+		line->done = true;
+		return 0;
+	default:
+		return -EINVAL; /* getopt has said why */
+	}
+}
+
+static int parse(int argc, char *argv[], struct command_line *line)
+{
+	static const struct option options[] = {
+		{ "config", required_argument, NULL, 'c' },
+		{ "tenants", required_argument, NULL, 't' },
+		{ "simulate", required_argument, NULL, 's' },
+		{ "profiles", required_argument, NULL, 'p' },
+		{ "sysfs", required_argument, NULL, 'y' },
+		{ "debugfs", required_argument, NULL, 'd' },
+		{ "check", no_argument, NULL, 'k' },
+		{ "version", no_argument, NULL, 'v' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 },
+	};
+	int option, r = 0;
+
+	while (r >= 0 && !line->done &&
+	       (option = getopt_long(argc, argv, "h", options, NULL)) != -1)
+		r = take_option(line, option, optarg);
+	if (r < 0 || line->done)
+		return r;
+	if (optind < argc) {
+		fprintf(stderr, "gpuarbd: it takes no argument such as \"%s\"; see --help\n",
+			argv[optind]);
+		return -EINVAL;
+	}
+	if (line->options.simulate && line->options.sysfs) {
+		fprintf(stderr, "gpuarbd: --simulate and --sysfs contradict each other\n");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static const char *environment(const char *name, const char *otherwise)
+{
+	const char *value = getenv(name);
+
+	return value && value[0] ? value : otherwise;
+}
+
+static int check(const struct daemon_options *options)
+{
+	_cleanup_(settings_freep) struct settings *settings = NULL;
+	_cleanup_(freep) struct gpu_info *gpus = calloc(REQUEST_WANTS, sizeof(*gpus));
+	_cleanup_(notes_done) struct notes notes = {0};
+	const struct hw_ops *ops;
+	struct hw *hw;
+	int n;
+
+	if (!gpus)
+		return EXIT_FAILURE;
+	n = config_load(&options->files, &settings, &notes);
+	if (n >= 0)
+		n = daemon_find_gpus(options, settings, &ops, &hw, gpus, REQUEST_WANTS, &notes);
+	for (size_t i = 0; i < notes.n; i++)
+		fprintf(stderr, "%s%s\n", notes.list[i].error ? "" : "note: ", notes.list[i].text);
+	if (n < 0) {
+		if (!notes_have_errors(&notes))
+			fprintf(stderr, "gpuarbd: %s\n", strerror(-n));
+		return EXIT_CONFIGURATION;
+	}
+	ops->close(hw);
+	printf("configuration is good: %zu tenant%s, %d GPU%s (%s)\n", settings->n_tenants,
+	       settings->n_tenants == 1 ? "" : "s", n, n == 1 ? "" : "s", ops->name);
+	return EXIT_SUCCESS;
+}
+
+static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
+{
+	_cleanup_(notes_done) struct notes notes = {0};
+	struct timespec now;
+
+	(void)source;
+	(void)info;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%llu",
+		   (unsigned long long)now.tv_sec * 1000000 + (unsigned long long)now.tv_nsec / 1000);
+	if (daemon_reload(userdata, &notes) < 0)
+		log_error("the configuration has errors; what was in force stays");
+	log_notes(&notes);
+	sd_notify(false, "READY=1");
+	return 0;
+}
+
+static int block_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+		return -errno;
+	return signal(SIGPIPE, SIG_IGN) == SIG_ERR ? -errno : 0;
+}
+
+static int run(const struct daemon_options *options)
+{
+	_cleanup_(sd_event_unrefp) sd_event *event = NULL;
+	_cleanup_(daemon_freep) struct daemon *daemon = NULL;
+	int r;
+
+	r = block_signals();
+	if (r < 0)
+		return r;
+	r = sd_event_default(&event);
+	if (r < 0)
+		return r;
+	r = daemon_new(options, event, &daemon);
+	if (r < 0)
+		return r;
+
+	/* NULL: leave the loop with 0. */
+	if (sd_event_add_signal(event, NULL, SIGTERM, NULL, NULL) < 0 ||
+	    sd_event_add_signal(event, NULL, SIGINT, NULL, NULL) < 0 ||
+	    sd_event_add_signal(event, NULL, SIGHUP, on_hangup, daemon) < 0 ||
+	    sd_event_set_watchdog(event, true) < 0)
+		return -EIO;
+
+	sd_notify(false, "READY=1");
+	r = sd_event_loop(event);
+	sd_notify(false, "STOPPING=1");
+	return r;
+}
+
+int main(int argc, char *argv[])
+{
+	struct command_line line = {0};
+	int r;
+
+	line.options.profiles = GPUARB_PROFILE_DIR;
+	line.options.runtime_directory = environment("RUNTIME_DIRECTORY", GPUARB_RUNTIME_DIR);
+	line.options.bus_address = environment("GPUARB_BUS_ADDRESS", NULL);
+
+	r = parse(argc, argv, &line);
+	if (r < 0)
+		return EXIT_USAGE;
+	if (line.done)
+		return EXIT_SUCCESS;
+	if (line.check)
+		return check(&line.options);
+
+	r = run(&line.options);
+	if (r < 0)
+		log_error("gpuarbd cannot go on: %s", strerror(-r));
+	if (r == -EINVAL)
+		return EXIT_CONFIGURATION;
+	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

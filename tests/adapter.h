@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * The bus adapter alone, in this process, on a bus of its own: two GPUs that are plain
+ * values, a host that saves nothing, and clients that wait in the same loop. So a test
+ * decides what has happened when.
+ */
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "bus/bus.h"
+#include "check.h"
+#include "dbus/names.h"
+#include "rig.h"
+
+struct adapter {
+	struct rig rig;
+	sd_event *event;
+	struct arbiter *arbiter;
+	struct bus *bus;
+
+	struct caller caller; /* of the last call that came to the host */
+	unsigned refreshed, described;
+	int fail;             /* reserve fails so, without a verdict; 0: it does not */
+};
+
+static inline void adapter_carry_out(struct adapter *adapter)
+{
+	unsigned touched;
+
+	for (struct lease *l; (l = arbiter_take_touched(adapter->arbiter, &touched));) {
+		bus_tell_lease(adapter->bus, l, touched);
+		if (touched & TOUCH_REMOVED)
+			lease_free(l);
+	}
+}
+
+static inline void adapter_refresh(void *userdata)
+{
+	((struct adapter *)userdata)->refreshed++;
+}
+
+static inline void adapter_describe(void *userdata, pid_t pid, struct caller *caller)
+{
+	((struct adapter *)userdata)->described++;
+	snprintf(caller->unit, sizeof(caller->unit), "pid-%d.service", pid);
+}
+
+static inline int adapter_reserve(void *userdata, const struct caller *caller,
+				  const struct request *request, int process_fd,
+				  const struct lease **ret, int *ret_holder,
+				  struct verdict *verdict)
+{
+	struct adapter *adapter = userdata;
+	struct lease *proposal;
+	int fds[2], r;
+
+	adapter->caller = *caller;
+	if (adapter->fail < 0)
+		return adapter->fail;
+	r = arbiter_plan(adapter->arbiter, caller, request, &proposal, verdict);
+	if (r < 0)
+		return r;
+	CHECK(process_fd < 0 || lseek(process_fd, 0, SEEK_CUR) >= 0 || errno == ESPIPE);
+	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == 0);
+	close(fds[0]);
+	*ret_holder = fds[1];
+	*ret = arbiter_commit(adapter->arbiter, proposal);
+	arbiter_add_holder(adapter->arbiter, (*ret)->id);
+	adapter_carry_out(adapter);
+	return 0;
+}
+
+static inline int adapter_resize(void *userdata, const struct caller *caller, uint64_t id,
+				 const struct request *request, struct verdict *verdict)
+{
+	struct adapter *adapter = userdata;
+	struct lease *proposal;
+	int r;
+
+	r = arbiter_plan_resize(adapter->arbiter, caller, id, request, &proposal, verdict);
+	if (r < 0)
+		return r;
+	arbiter_commit(adapter->arbiter, proposal);
+	adapter_carry_out(adapter);
+	return 0;
+}
+
+static inline int adapter_release(void *userdata, const struct caller *caller, uint64_t id,
+				  struct verdict *verdict)
+{
+	struct adapter *adapter = userdata;
+	struct lease *lease;
+	int r;
+
+	r = arbiter_own(adapter->arbiter, caller, id, &lease, verdict);
+	if (r < 0)
+		return r;
+	arbiter_end(adapter->arbiter, id, "released");
+	adapter_carry_out(adapter);
+	arbiter_observe(adapter->arbiter, NULL, 0);
+	adapter_carry_out(adapter);
+	return 0;
+}
+
+static inline int adapter_bind(void *userdata, const struct caller *caller, uint64_t id,
+			       int process_fd, struct verdict *verdict)
+{
+	struct adapter *adapter = userdata;
+	struct lease *lease;
+
+	CHECK(process_fd >= 0);
+	return arbiter_own(adapter->arbiter, caller, id, &lease, verdict);
+}
+
+static inline int adapter_acknowledge(void *userdata, const struct caller *caller, uint64_t id,
+				      uint64_t generation, struct verdict *verdict)
+{
+	struct adapter *adapter = userdata;
+	struct lease *lease;
+	int r;
+
+	r = arbiter_own(adapter->arbiter, caller, id, &lease, verdict);
+	return r < 0 ? r : arbiter_acknowledge(adapter->arbiter, id, generation);
+}
+
+static inline int adapter_drain(void *userdata, const struct caller *caller, const char *gpu,
+				bool drain, struct verdict *verdict)
+{
+	struct adapter *adapter = userdata;
+
+	adapter->caller = *caller;
+	if (arbiter_drain(adapter->arbiter, gpu, drain) < 0)
+		return verdict_set(verdict, VERDICT_NO_SUCH_GPU, "there is no GPU \"%s\"", gpu);
+	bus_tell_gpu(adapter->bus, (unsigned)arbiter_gpu(adapter->arbiter, gpu));
+	return 0;
+}
+
+static inline int adapter_reload(void *userdata, const struct caller *caller,
+				 struct verdict *verdict)
+{
+	struct adapter *adapter = userdata;
+
+	(void)verdict;
+	adapter->caller = *caller;
+	bus_tell_tenants(adapter->bus);
+	return 0;
+}
+
+static const struct bus_host adapter_host = {
+	.version = "1.2.3",
+	.refresh = adapter_refresh,
+	.describe = adapter_describe,
+	.reserve = adapter_reserve,
+	.resize = adapter_resize,
+	.release = adapter_release,
+	.bind = adapter_bind,
+	.acknowledge = adapter_acknowledge,
+	.drain = adapter_drain,
+	.reload = adapter_reload,
+};
+
+static inline struct gpu_info adapter_gpu(const char *name)
+{
+	struct gpu_info info = {
+		.gfx_target = 90006, .law_measured = true, .queue_slots = 24, .process_slots = 8,
+		.pipes = 4, .queues_per_pipe = 8, .sdma_queues = 4, .vram_bytes = UINT64_C(1) << 34,
+		.scheduler = SCHEDULER_HWS,
+		.geometry = { .xccs = 1, .engines = 4, .arrays = 1, .array_cus = 16 },
+	};
+
+	strcpy(info.name, name);
+	strcpy(info.device, "Radeon VII");
+	CHECK(geometry_spread(&info.geometry, 60) == 0);
+	return info;
+}
+
+static inline void adapter_new(struct adapter *ret)
+{
+	struct gpu_info gpus[] = { adapter_gpu("0000:03:00.0"), adapter_gpu("0000:43:00.0") };
+	struct settings *settings;
+
+	*ret = (struct adapter){0};
+	rig_new(&ret->rig);
+	CHECK(settings_new(&settings) == 0);
+	CHECK(arbiter_new(settings, gpus, 2, 1, &ret->arbiter) == 0);
+	CHECK(sd_event_new(&ret->event) >= 0);
+	CHECK(bus_new(ret->event, ret->rig.address, ret->arbiter, &adapter_host, ret, &ret->bus) == 0);
+	CHECK(bus_own_name(ret->bus) == 0);
+}
+
+static inline void adapter_done(struct adapter *adapter)
+{
+	bus_free(adapter->bus);
+	arbiter_free(adapter->arbiter);
+	sd_event_unref(adapter->event);
+	rig_done(&adapter->rig);
+}

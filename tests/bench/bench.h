@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What the benchmarks share: time, one core, a median. */
+
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+static inline uint64_t bench_nsec(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+/* A wake-up across cores costs more than all that is measured here: children inherit it. */
+static inline void bench_pin(void)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET((unsigned)sysconf(_SC_NPROCESSORS_ONLN) - 1, &set);
+	if (sched_setaffinity(0, sizeof(set), &set) < 0)
+		fprintf(stderr, "not pinned to a core: figures will swing\n");
+}
+
+static inline int bench_order(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* The q-th part (0..1) of n samples, which it sorts. */
+static inline uint64_t bench_quantile(uint64_t *samples, size_t n, double q)
+{
+	qsort(samples, n, sizeof(*samples), bench_order);
+	return samples[(size_t)(q * (double)(n - 1))];
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "rig.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <grp.h>
+#include <poll.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check-cond.h"
+
+#define PATIENCE_MSEC 60000 /* before a process is taken to hang */
+
+static const char bus_config[] =
+	"<busconfig>\n"
+	"  <type>system</type>\n"
+	"  <listen>unix:path=%s/bus</listen>\n"
+	"  <auth>EXTERNAL</auth>\n"
+	"  <policy context=\"default\">\n"
+	"    <allow user=\"*\"/>\n"
+	"    <allow own=\"*\"/>\n"
+	"    <allow send_destination=\"*\"/>\n"
+	"    <allow receive_sender=\"*\"/>\n"
+	"  </policy>\n"
+	"  <limit name=\"max_completed_connections\">10000</limit>\n"
+	"  <limit name=\"max_connections_per_user\">10000</limit>\n"
+	"  <limit name=\"max_match_rules_per_connection\">10000</limit>\n"
+	"  <limit name=\"max_replies_per_connection\">100000</limit>\n"
+	"  <include ignore_missing=\"yes\">%s/extra.conf</include>\n"
+	"</busconfig>\n";
+
+const char *rig_bus_missing(void)
+{
+	return access("/usr/bin/dbus-daemon", X_OK) < 0 ? "there is no dbus-daemon" : NULL;
+}
+
+const char *rig_missing(void)
+{
+	if (!getenv("GPUARBD") || !getenv("GPUARB_ROOT"))
+		return "GPUARBD and GPUARB_ROOT say which gpuarbd and whose conf/gpus to use";
+	return rig_bus_missing();
+}
+
+void rig_write(const struct rig *rig, const char *name, const char *text)
+{
+	char path[256];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", rig->dir, name);
+	file = fopen(path, "we");
+	CHECK(file && fputs(text, file) >= 0 && fclose(file) == 0);
+	CHECK(chmod(path, 0644) == 0);
+}
+
+static void make_directory(const struct rig *rig, const char *name)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s%s", rig->dir, name);
+	CHECK((mkdir(path, 0755) == 0 || errno == EEXIST) && chmod(path, 0755) == 0);
+}
+
+static void set_environment(const struct rig *rig, const char *name, const char *file)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", rig->dir, file);
+	CHECK(setenv(name, path, 1) == 0);
+}
+
+/* In the child. */
+static void die_with_parent(pid_t parent)
+{
+	sigset_t none;
+
+	sigemptyset(&none);
+	CHECK(sigprocmask(SIG_SETMASK, &none, NULL) == 0);
+	CHECK(prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent);
+}
+
+static void start_bus(struct rig *rig)
+{
+	char text[sizeof(bus_config) + 128], config[128], print[32], log[128], address[128];
+	pid_t parent = getpid();
+	int fds[2];
+
+	snprintf(text, sizeof(text), bus_config, rig->dir, rig->dir);
+	rig_write(rig, "bus.conf", text);
+	snprintf(config, sizeof(config), "--config-file=%s/bus.conf", rig->dir);
+	CHECK(pipe(fds) == 0);
+	snprintf(print, sizeof(print), "--print-address=%d", fds[1]);
+
+	rig->bus = fork();
+	CHECK(rig->bus >= 0);
+	if (rig->bus == 0) {
+		die_with_parent(parent);
+		snprintf(log, sizeof(log), "%s/bus.log", rig->dir);
+		CHECK(freopen(log, "we", stderr));
+		execl("/usr/bin/dbus-daemon", "dbus-daemon", config, "--nofork", "--nopidfile",
+		      "--nosyslog", print, NULL);
+		abort();
+	}
+	close(fds[1]);
+	CHECK(read(fds[0], address, sizeof(address)) > 0); /* when it listens */
+	close(fds[0]);
+	snprintf(rig->address, sizeof(rig->address), "unix:path=%s/bus", rig->dir);
+}
+
+static void open_notify(struct rig *rig)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s/notify", rig->dir);
+	rig->notify = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	CHECK(rig->notify >= 0);
+	CHECK(bind(rig->notify, (struct sockaddr *)&address, sizeof(address)) == 0);
+}
+
+void rig_new(struct rig *ret)
+{
+	*ret = (struct rig){ .dir = "/tmp/gpuarb-rig-XXXXXX" };
+
+	CHECK(mkdtemp(ret->dir));
+	make_directory(ret, "");
+	make_directory(ret, "/tenants.d");
+	make_directory(ret, "/run");
+	rig_write(ret, "gpuarbd.conf", "");
+	start_bus(ret);
+	open_notify(ret);
+}
+
+/* Waits until the process has ended; its wait status. */
+static int await_end(pid_t pid)
+{
+	int fd = pidfd_open(pid, 0), status;
+	struct pollfd ended = { .fd = fd, .events = POLLIN };
+
+	CHECK(fd >= 0 && poll(&ended, 1, PATIENCE_MSEC) == 1);
+	close(fd);
+	CHECK(waitpid(pid, &status, 0) == pid);
+	return status;
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *walk)
+{
+	(void)st, (void)kind, (void)walk;
+	return remove(path);
+}
+
+void rig_done(struct rig *rig)
+{
+	if (rig->daemon > 0)
+		rig_stop(rig);
+	kill(rig->bus, SIGTERM);
+	await_end(rig->bus);
+	close(rig->notify);
+	CHECK(nftw(rig->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS) == 0);
+}
+
+static void execute(const struct rig *rig, const char *hardware)
+{
+	char config[128], tenants[128], profiles[256];
+
+	snprintf(config, sizeof(config), "--config=%s/gpuarbd.conf", rig->dir);
+	snprintf(tenants, sizeof(tenants), "--tenants=%s/tenants.d", rig->dir);
+	snprintf(profiles, sizeof(profiles), "--profiles=%s/conf/gpus", getenv("GPUARB_ROOT"));
+	set_environment(rig, "RUNTIME_DIRECTORY", "run");
+	set_environment(rig, "NOTIFY_SOCKET", "notify");
+	CHECK(setenv("GPUARB_BUS_ADDRESS", rig->address, 1) == 0);
+	execl(getenv("GPUARBD"), "gpuarbd", config, tenants, profiles, hardware, NULL);
+	abort();
+}
+
+static void spawn(struct rig *rig, const char *hardware)
+{
+	pid_t parent = getpid();
+
+	CHECK(rig->daemon == 0);
+	rig->daemon = fork();
+	CHECK(rig->daemon >= 0);
+	if (rig->daemon == 0) {
+		die_with_parent(parent);
+		execute(rig, hardware);
+	}
+}
+
+/* Whether one of the notification's lines is this one. */
+static bool has_line(const char *text, const char *line)
+{
+	size_t length = strlen(line);
+
+	for (const char *at = text; (at = strstr(at, line)); at += length)
+		if ((at == text || at[-1] == '\n') && (at[length] == '\0' || at[length] == '\n'))
+			return true;
+	return false;
+}
+
+/* false: the daemon ended before it said so. */
+static bool await(const struct rig *rig, const char *line)
+{
+	struct pollfd fds[2] = { { .fd = rig->notify, .events = POLLIN }, { .events = POLLIN } };
+	char text[4096] = "";
+
+	fds[1].fd = pidfd_open(rig->daemon, 0);
+	CHECK(fds[1].fd >= 0);
+	while (!has_line(text, line)) {
+		ssize_t n;
+
+		CHECK(poll(fds, 2, PATIENCE_MSEC) > 0);
+		if (!(fds[0].revents & POLLIN))
+			break;
+		n = recv(rig->notify, text, sizeof(text) - 1, 0);
+		CHECK(n >= 0);
+		text[n] = '\0';
+	}
+	close(fds[1].fd);
+	return has_line(text, line);
+}
+
+void rig_await(const struct rig *rig, const char *line)
+{
+	CHECK(await(rig, line));
+}
+
+void rig_start(struct rig *rig, const char *hardware)
+{
+	spawn(rig, hardware);
+	rig_await(rig, "READY=1");
+}
+
+int rig_start_fails(struct rig *rig, const char *hardware)
+{
+	int status;
+
+	spawn(rig, hardware);
+	CHECK(!await(rig, "READY=1"));
+	status = await_end(rig->daemon);
+	rig->daemon = 0;
+	CHECK(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+void rig_stop(struct rig *rig)
+{
+	int status;
+
+	CHECK(kill(rig->daemon, SIGTERM) == 0);
+	status = await_end(rig->daemon);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	while (recv(rig->notify, &status, sizeof(status), MSG_DONTWAIT) >= 0)
+		continue;
+	rig->daemon = 0;
+}
+
+void rig_kill(struct rig *rig)
+{
+	CHECK(kill(rig->daemon, SIGKILL) == 0);
+	await_end(rig->daemon);
+	rig->daemon = 0;
+}
+
+/* The kernel notes who connects at connect(): SO_PEERCRED is the effective user then. */
+sd_bus *rig_connect(const struct rig *rig, uid_t uid)
+{
+	const struct passwd *user = getpwuid(uid);
+	bool other = uid != geteuid();
+	sd_bus *bus;
+
+	CHECK(user);
+	if (other)
+		CHECK(initgroups(user->pw_name, user->pw_gid) == 0 && setegid(user->pw_gid) == 0 &&
+		     seteuid(uid) == 0);
+	CHECK(sd_bus_new(&bus) >= 0);
+	CHECK(sd_bus_set_address(bus, rig->address) >= 0);
+	CHECK(sd_bus_set_bus_client(bus, true) >= 0);
+	CHECK(sd_bus_start(bus) >= 0);
+	if (other)
+		CHECK(seteuid(0) == 0 && setegid(0) == 0 && setgroups(0, NULL) == 0);
+	return bus;
+}

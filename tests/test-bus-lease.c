@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The methods of a lease. */
+
+#include "adapter-calls.h"
+
+/* Release, Resize, Acknowledge, Bind, and then those that this version lacks. */
+#define LEASE_METHODS     7U
+#define FIRST_UNSUPPORTED 4U
+
+static sd_bus_message *method_of_lease(sd_bus *bus, const char *path, unsigned i)
+{
+	switch (i) {
+	case 0:
+		return call_lease(bus, path, "Release");
+	case 1:
+		return with(call_lease(bus, path, "Resize"), "aa{sv}a{sv}", 1, 1, "cus", "u", 30, 0);
+	case 2:
+		return with(call_lease(bus, path, "Acknowledge"), "t", UINT64_C(1));
+	case 3:
+		return with(call_lease(bus, path, "Bind"), "h", STDIN_FILENO);
+	case 4:
+		return call_lease(bus, path, "Activate");
+	case 5:
+		return call_lease(bus, path, "Deactivate");
+	default:
+		return with(call_lease(bus, path, "Revoke"), "ts", UINT64_C(0), "");
+	}
+}
+
+TEST(calls_that_wait_while_their_lease_ends_find_none)
+{
+	struct adapter a;
+	sd_bus *owner;
+
+	NEEDS_BUS();
+	adapter_new(&a);
+	owner = adapter_connect(&a, 0);
+	for (unsigned i = 0; i < LEASE_METHODS; i++) {
+		sd_bus *bus = adapter_connect(&a, 0); /* not known yet: its call waits */
+		struct answer answer;
+		unsigned before;
+		char path[64];
+
+		CHECK(is_fine(call_run(&a, ask(owner, "Reserve", 15))));
+		before = a.refreshed;
+		snprintf(path, sizeof(path), GPUARB_PATH_LEASE "/%u", i + 1);
+		call_send(method_of_lease(bus, path, i), &answer);
+		while (a.refreshed == before)
+			CHECK(sd_event_run(a.event, 10 * 1000 * 1000) > 0);
+		arbiter_end(a.arbiter, i + 1, "over");
+		CHECK(arbiter_observe(a.arbiter, NULL, 0) == 0);
+		adapter_carry_out(&a);
+		adapter_run(&a, &answer.came);
+		CHECK(is_error(answer.m, GPUARB_ERROR_NO_SUCH_LEASE, ""));
+		sd_bus_flush_close_unref(bus);
+	}
+	sd_bus_flush_close_unref(owner);
+	adapter_done(&a);
+}
+
+TEST(methods_of_a_lease_are_for_its_owner)
+{
+	struct adapter a;
+	sd_bus *owner, *stranger;
+
+	NEEDS_BUS();
+	adapter_new(&a);
+	owner = adapter_connect(&a, 0);
+	stranger = adapter_connect(&a, STRANGER);
+	CHECK(is_fine(call_run(&a, ask(owner, "Reserve", 15))));
+	for (unsigned i = 0; i < LEASE_METHODS; i++)
+		CHECK(is_error(call_run(&a, method_of_lease(stranger, GPUARB_PATH_LEASE "/1", i)),
+			       GPUARB_ERROR_NOT_PERMITTED, ""));
+	sd_bus_flush_close_unref(owner);
+	sd_bus_flush_close_unref(stranger);
+	adapter_done(&a);
+}
+
+TEST(the_owner_resizes_acknowledges_and_binds)
+{
+	static const char path[] = GPUARB_PATH_LEASE "/1";
+	struct adapter a;
+	sd_bus *bus;
+
+	NEEDS_BUS();
+	adapter_new(&a);
+	bus = adapter_connect(&a, STRANGER);
+	CHECK(is_fine(call_run(&a, ask(bus, "Reserve", 15))));
+	CHECK(is_fine(call_run(&a, with(call_lease(bus, path, "Resize"), "aa{sv}a{sv}", 1, 2, "gpu",
+					"s", "0", "cus", "u", 30, 0))));
+	CHECK(arbiter_find(a.arbiter, 1)->generation == 2);
+	CHECK(is_error(call_run(&a, with(call_lease(bus, path, "Resize"), "aa{sv}a{sv}", 1, 1, "cus",
+					 "u", 30, 1, "name", "s", "x")),
+		       GPUARB_ERROR_INVALID_REQUEST, "\"name\""));
+	CHECK(is_fine(call_run(&a, with(call_lease(bus, path, "Acknowledge"), "t", UINT64_C(2)))));
+	CHECK(arbiter_find(a.arbiter, 1)->acknowledged == 2);
+	CHECK(is_fine(call_run(&a, with(call_lease(bus, path, "Bind"), "h", STDIN_FILENO))));
+	sd_bus_flush_close_unref(bus);
+	adapter_done(&a);
+}
+
+TEST(what_this_version_lacks_is_said_to_who_may_ask)
+{
+	struct adapter a;
+	sd_bus *bus;
+
+	NEEDS_BUS();
+	adapter_new(&a);
+	bus = adapter_connect(&a, 0);
+	CHECK(is_fine(call_run(&a, ask(bus, "Reserve", 15))));
+	for (unsigned i = FIRST_UNSUPPORTED; i < LEASE_METHODS; i++)
+		CHECK(is_error(call_run(&a, method_of_lease(bus, GPUARB_PATH_LEASE "/1", i)),
+			       GPUARB_ERROR_NOT_SUPPORTED, "this version"));
+	sd_bus_flush_close_unref(bus);
+	adapter_done(&a);
+}

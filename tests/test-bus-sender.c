@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Who calls, as the bus adapter knows it. */
+
+#include <grp.h>
+
+#include "adapter-calls.h"
+
+TEST(a_sender_is_looked_up_once_and_told_as_the_bus_vouches)
+{
+	struct adapter a;
+	sd_bus *root, *stranger;
+
+	NEEDS_BUS();
+	adapter_new(&a);
+	root = adapter_connect(&a, 0);
+	stranger = adapter_connect(&a, STRANGER);
+
+	CHECK(is_fine(call_run(&a, ask(stranger, "Reserve", 15))));
+	CHECK(a.caller.uid == STRANGER && !a.caller.administrator);
+	CHECK(a.caller.n_groups > 0 && a.caller.groups[0] == 1);
+	CHECK(a.caller.pid == getpid() && strncmp(a.caller.unit, "pid-", 4) == 0);
+	CHECK(is_fine(call_run(&a, ask(stranger, "Plan", 15))));
+	CHECK(a.described == 1);
+
+	CHECK(is_fine(call_run(&a, drain(root, "1"))));
+	CHECK(a.caller.uid == 0 && a.caller.administrator && a.described == 2);
+	sd_bus_flush_close_unref(root);
+	sd_bus_flush_close_unref(stranger);
+	adapter_done(&a);
+}
+
+TEST(groups_beyond_64_only_lack)
+{
+	struct adapter a;
+	gid_t groups[70];
+	sd_bus *bus;
+
+	NEEDS_BUS();
+	adapter_new(&a);
+	for (gid_t i = 0; i < 70; i++)
+		groups[i] = 1000 + i;
+	CHECK(setgroups(70, groups) == 0);
+	bus = adapter_connect(&a, 0);
+	CHECK(setgroups(0, NULL) == 0);
+	CHECK(is_fine(call_run(&a, drain(bus, "1"))));
+	CHECK(a.caller.n_groups == CALLER_GROUPS && a.caller.groups[CALLER_GROUPS - 1] > 1000);
+	sd_bus_flush_close_unref(bus);
+	adapter_done(&a);
+}
+
+TEST(pipelined_calls_are_answered_in_order)
+{
+	struct answer answers[20];
+	unsigned first = answer_count;
+	struct adapter a;
+	sd_bus *bus;
+
+	NEEDS_BUS();
+	adapter_new(&a);
+	bus = adapter_connect(&a, 0);
+	for (unsigned i = 0; i < 20; i++)
+		call_send(i % 2 ? ask(bus, "Plan", 15) : drain(bus, "1"), &answers[i]);
+	adapter_run(&a, &answers[19].came);
+	for (unsigned i = 0; i < 20; i++)
+		CHECK(answers[i].number == first + i && is_fine(answers[i].m));
+	CHECK(a.described == 1);
+	sd_bus_flush_close_unref(bus);
+	adapter_done(&a);
+}
+
+TEST(calls_beyond_1024_that_wait_for_a_look_up_are_refused)
+{
+	static struct answer answers[1100];
+	struct adapter a;
+	sd_bus *bus;
+
+	NEEDS_BUS();
+	adapter_new(&a);
+	bus = adapter_connect(&a, 0);
+	for (unsigned i = 0; i < 1100; i++)
+		call_send(drain(bus, "1"), &answers[i]);
+	settle(bus);
+	for (unsigned i = 0; i < 1100; i++) {
+		adapter_run(&a, &answers[i].came);
+		CHECK(sd_bus_message_is_method_error(answers[i].m, SD_BUS_ERROR_LIMITS_EXCEEDED) ==
+		      (i >= 1024));
+		sd_bus_message_unref(answers[i].m);
+	}
+	CHECK(is_fine(call_run(&a, drain(bus, "1"))));
+	sd_bus_flush_close_unref(bus);
+	adapter_done(&a);
+}
+
+TEST(calls_of_a_client_that_has_gone_are_dropped)
+{
+	struct answer answer;
+	struct adapter a;
+	sd_bus *gone, *bus;
+
+	NEEDS_BUS();
+	adapter_new(&a);
+	gone = rig_connect(&a.rig, 0);
+	call_send(ask(gone, "Reserve", 15), &answer);
+	call_send(ask(gone, "Reserve", 15), &answer);
+	settle(gone);
+	sd_bus_flush_close_unref(gone);
+	bus = adapter_connect(&a, 0);
+	settle(bus);
+
+	CHECK(is_fine(call_run(&a, drain(bus, "1"))));
+	CHECK(a.arbiter->n_leases == 0 && a.described == 1);
+	sd_bus_flush_close_unref(bus);
+	adapter_done(&a);
+}
+
+TEST(a_sender_whom_the_bus_does_not_vouch_for_is_refused)
+{
+	struct adapter a;
+	sd_bus *bus;
+
+	NEEDS_BUS();
+	adapter_new(&a);
+	rig_write(&a.rig, "extra.conf",
+		  "<busconfig><policy context=\"mandatory\"><deny send_destination="
+		  "\"org.freedesktop.DBus\" send_interface=\"org.freedesktop.DBus\" send_member="
+		  "\"GetConnectionCredentials\"/></policy></busconfig>");
+	bus = adapter_connect(&a, 0);
+	CHECK(sd_bus_call_method(bus, "org.freedesktop.DBus", "/org/freedesktop/DBus",
+				 "org.freedesktop.DBus", "ReloadConfig", NULL, NULL, "") >= 0);
+	CHECK(is_error(call_run(&a, ask(bus, "Reserve", 15)), GPUARB_ERROR_NOT_PERMITTED,
+		       "Access denied"));
+	CHECK(is_error(call_run(&a, ask(bus, "Reserve", 15)), GPUARB_ERROR_NOT_PERMITTED,
+		       "Access denied"));
+	CHECK(a.arbiter->n_leases == 0);
+	sd_bus_flush_close_unref(bus);
+	adapter_done(&a);
+}
+
+TEST(calls_that_wait_when_the_daemon_goes_are_told_so)
+{
+	struct answer answer;
+	struct adapter a;
+	sd_bus *bus;
+	int r = 1;
+
+	NEEDS_BUS();
+	adapter_new(&a);
+	bus = rig_connect(&a.rig, 0);
+	call_send(ask(bus, "Reserve", 15), &answer);
+	settle(bus);
+	while (a.refreshed == 0) /* the call came, and the bus was asked who sent it */
+		CHECK(sd_event_run(a.event, 10 * 1000 * 1000) > 0);
+	a.bus = bus_free(a.bus);
+	while (!answer.came && r >= 0) {
+		r = sd_bus_process(bus, NULL);
+		if (r == 0)
+			r = sd_bus_wait(bus, 10 * 1000 * 1000);
+	}
+	CHECK(is_error(answer.m, GPUARB_ERROR_SHUTDOWN, "going down"));
+	sd_bus_flush_close_unref(bus);
+	adapter_done(&a);
+}
+
+TEST(administration_is_for_administrators)
+{
+	struct adapter a;
+	sd_bus *root, *stranger;
+	sd_bus_message *m;
+
+	NEEDS_BUS();
+	adapter_new(&a);
+	root = adapter_connect(&a, 0);
+	stranger = adapter_connect(&a, STRANGER);
+	CHECK(is_error(call_run(&a, drain(stranger, "0")), GPUARB_ERROR_NOT_PERMITTED,
+		       "only root"));
+	CHECK(is_error(call_run(&a, call_arbiter(stranger, "Reload")), GPUARB_ERROR_NOT_PERMITTED,
+		       "may reload"));
+	CHECK(!a.arbiter->gpus[0].draining);
+
+	CHECK(is_fine(call_run(&a, call_arbiter(root, "Reload"))));
+	CHECK(is_fine(call_run(&a, drain(root, "0000:03:00.0"))) && a.arbiter->gpus[0].draining);
+	CHECK(is_error(call_run(&a, drain(root, "7")), GPUARB_ERROR_NO_SUCH_GPU, "\"7\""));
+	m = call_arbiter(root, "Undrain");
+	CHECK(sd_bus_message_append(m, "s", "0") >= 0);
+	CHECK(is_fine(call_run(&a, m)) && !a.arbiter->gpus[0].draining);
+	sd_bus_flush_close_unref(root);
+	sd_bus_flush_close_unref(stranger);
+	adapter_done(&a);
+}

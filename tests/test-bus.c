@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The bus adapter: reserve and plan, objects, the bus itself. */
+
+#include <fcntl.h>
+#include <signal.h>
+
+#include "adapter-calls.h"
+
+TEST(reserve_answers_with_lease_holder_state_and_partitions)
+{
+	const char *path, *state;
+	struct adapter a;
+	sd_bus_message *m;
+	sd_bus *bus;
+	int holder;
+
+	NEEDS_BUS();
+	adapter_new(&a);
+	bus = adapter_connect(&a, STRANGER);
+	m = call_run(&a, ask(bus, "Reserve", 15));
+	CHECK(sd_bus_message_has_signature(m, "ohsaa{sv}"));
+	CHECK(sd_bus_message_read(m, "ohs", &path, &holder, &state) >= 0);
+	CHECK(strcmp(path, GPUARB_PATH_LEASE "/1") == 0 && strcmp(state, "granted") == 0);
+	CHECK(fcntl(holder, F_GETFD) == FD_CLOEXEC);
+	sd_bus_message_unref(m);
+	sd_bus_flush_close_unref(bus);
+	adapter_done(&a);
+}
+
+static int count_key(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	(void)m, (void)error;
+	++*(unsigned *)userdata;
+	return 0;
+}
+
+TEST(signals_come_before_the_answer)
+{
+	unsigned added = 0, removed = 0, changed = 0;
+	struct adapter a;
+	sd_bus *bus;
+
+	NEEDS_BUS();
+	adapter_new(&a);
+	bus = adapter_connect(&a, 0);
+	CHECK(sd_bus_match_signal(bus, NULL, GPUARB_BUS_NAME, GPUARB_PATH,
+				  "org.freedesktop.DBus.ObjectManager", "InterfacesAdded",
+				  count_key, &added) >= 0);
+	CHECK(sd_bus_match_signal(bus, NULL, GPUARB_BUS_NAME, GPUARB_PATH,
+				  "org.freedesktop.DBus.ObjectManager", "InterfacesRemoved",
+				  count_key, &removed) >= 0);
+	CHECK(sd_bus_match_signal(bus, NULL, GPUARB_BUS_NAME, NULL,
+				  "org.freedesktop.DBus.Properties", "PropertiesChanged",
+				  count_key, &changed) >= 0);
+	CHECK(is_fine(call_run(&a, ask(bus, "Reserve", 15))));
+	CHECK(added == 1 && changed == 0);
+	CHECK(is_fine(call_run(&a, call_lease(bus, GPUARB_PATH_LEASE "/1", "Release"))));
+	CHECK(removed == 1 && changed == 1);
+	CHECK(is_fine(call_run(&a, drain(bus, "0"))));
+	CHECK(changed == 2);
+	CHECK(is_fine(call_run(&a, call_arbiter(bus, "Reload"))));
+	CHECK(changed == 3);
+	sd_bus_flush_close_unref(bus);
+	adapter_done(&a);
+}
+
+TEST(a_lease_that_came_and_went_unseen_is_not_told)
+{
+	_cleanup_(lease_freep) struct lease *lease = NULL;
+	unsigned told = 0;
+	struct adapter a;
+	sd_bus *bus;
+
+	NEEDS_BUS();
+	adapter_new(&a);
+	bus = adapter_connect(&a, 0);
+	CHECK(sd_bus_match_signal(bus, NULL, GPUARB_BUS_NAME, GPUARB_PATH, NULL, NULL, count_key,
+				  &told) >= 0);
+	CHECK(lease_new(1, &lease) == 0);
+	bus_tell_lease(a.bus, lease, TOUCH_ADDED | TOUCH_REMOVED);
+	CHECK(is_fine(call_run(&a, drain(bus, "1"))) && told == 0);
+	sd_bus_flush_close_unref(bus);
+	adapter_done(&a);
+}
+
+TEST(a_refusal_names_the_gpu)
+{
+	struct adapter a;
+	sd_bus_message *m;
+	sd_bus *bus;
+
+	NEEDS_BUS();
+	adapter_new(&a);
+	bus = adapter_connect(&a, 0);
+	m = call_run(&a, ask(bus, "Reserve", 5000));
+	CHECK(sd_bus_message_is_method_error(m, GPUARB_ERROR_NEVER_FITS));
+	CHECK(sd_bus_message_has_signature(m, "saa{sv}"));
+	sd_bus_message_unref(m);
+
+	CHECK(is_error(call_run(&a, ask(bus, "Reserve", 0)), GPUARB_ERROR_INVALID_REQUEST,
+		       "want 1: cus is 0"));
+	a.fail = -EMFILE;
+	m = call_run(&a, ask(bus, "Reserve", 15));
+	CHECK(sd_bus_message_is_method_error(m, NULL) && sd_bus_message_get_errno(m) == EMFILE);
+	sd_bus_message_unref(m);
+	sd_bus_flush_close_unref(bus);
+	adapter_done(&a);
+}
+
+/* Verdict and how many partitions and refusals; takes the answer. */
+static bool planned(sd_bus_message *m, const char *verdict, bool partitions, bool refusals)
+{
+	const char *said;
+	bool ok;
+
+	CHECK(sd_bus_message_has_signature(m, "saa{sv}aa{sv}"));
+	CHECK(sd_bus_message_read(m, "s", &said) >= 0);
+	ok = strcmp(said, verdict) == 0;
+	CHECK(sd_bus_message_enter_container(m, 'a', "a{sv}") >= 0);
+	ok = ok && (sd_bus_message_at_end(m, 0) == 0) == partitions;
+	while (sd_bus_message_at_end(m, 0) == 0)
+		CHECK(sd_bus_message_skip(m, "a{sv}") >= 0);
+	CHECK(sd_bus_message_exit_container(m) >= 0);
+	CHECK(sd_bus_message_enter_container(m, 'a', "a{sv}") >= 0);
+	ok = ok && (sd_bus_message_at_end(m, 0) == 0) == refusals;
+	sd_bus_message_unref(m);
+	return ok;
+}
+
+TEST(plan_answers_no_without_an_error_and_changes_nothing)
+{
+	struct adapter a;
+	sd_bus_message *m;
+	sd_bus *bus;
+
+	NEEDS_BUS();
+	adapter_new(&a);
+	bus = adapter_connect(&a, 0);
+	CHECK(planned(call_run(&a, ask(bus, "Plan", 15)), "granted", true, false));
+	CHECK(planned(call_run(&a, ask(bus, "Plan", 5000)), "refused", false, true));
+	CHECK(a.arbiter->n_leases == 0);
+
+	m = call_arbiter(bus, "Plan");
+	CHECK(sd_bus_message_append(m, "aa{sv}a{sv}", 1, 1, "cus", "u", 15, 1, "class", "s",
+				    "realtime") >= 0);
+	CHECK(planned(call_run(&a, m), "refused", false, true)); /* NotPermitted */
+
+	CHECK(is_error(call_run(&a, ask(bus, "Plan", 0)), GPUARB_ERROR_INVALID_REQUEST, "cus"));
+	m = call_arbiter(bus, "Plan");
+	CHECK(sd_bus_message_append(m, "aa{sv}a{sv}", 1, 2, "gpu", "s", "9", "cus", "u", 15, 0) >= 0);
+	CHECK(is_error(call_run(&a, m), GPUARB_ERROR_NO_SUCH_GPU, "9"));
+	sd_bus_flush_close_unref(bus);
+	adapter_done(&a);
+}
+
+TEST(a_plan_above_a_quota_of_leases_says_so_in_a_row)
+{
+	const char *key, *gpu, *reason, *hint;
+	uint64_t asked, room;
+	struct adapter a;
+	sd_bus_message *m;
+	sd_bus *bus;
+
+	NEEDS_BUS();
+	adapter_new(&a);
+	a.arbiter->settings->tenants[0].max_leases = (struct limit){ LIMIT_COUNT, 1 };
+	bus = adapter_connect(&a, STRANGER);
+	CHECK(is_fine(call_run(&a, ask(bus, "Reserve", 15))));
+	m = call_run(&a, ask(bus, "Plan", 15));
+	CHECK(sd_bus_message_skip(m, "saa{sv}") >= 0);
+	CHECK(sd_bus_message_read(m, "aa{sv}", 1, 5, &key, "s", &gpu, &key, "s", &reason, &key, "t",
+				  &asked, &key, "t", &room, &key, "s", &hint) >= 0);
+	CHECK(strcmp(gpu, "") == 0 && strcmp(reason, "quota") == 0 && strstr(hint, "max-leases"));
+	sd_bus_message_unref(m);
+	sd_bus_flush_close_unref(bus);
+	adapter_done(&a);
+}
+
+/* ---- objects ---- */
+
+TEST(what_is_not_there_has_an_error_of_its_own)
+{
+	static const char *const no_lease[] = { "/7", "/007", "/x", "/99999999999999999999",
+						"/1/2" };
+	struct adapter a;
+	sd_bus *bus;
+
+	NEEDS_BUS();
+	adapter_new(&a);
+	bus = adapter_connect(&a, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(no_lease); i++) {
+		char path[128];
+
+		snprintf(path, sizeof(path), GPUARB_PATH_LEASE "%s", no_lease[i]);
+		CHECK(is_error(call_run(&a, call_lease(bus, path, "Release")),
+			       GPUARB_ERROR_NO_SUCH_LEASE, path));
+		CHECK(is_error(call_run(&a, get(bus, path, GPUARB_INTERFACE_LEASE, "State")),
+			       GPUARB_ERROR_NO_SUCH_LEASE, path));
+		CHECK(is_error(call_run(&a, call_new(bus, path, "org.freedesktop.DBus.Introspectable",
+						     "Introspect")),
+			       GPUARB_ERROR_NO_SUCH_LEASE, path));
+	}
+	CHECK(is_error(call_run(&a, get(bus, GPUARB_PATH_GPU "/2", GPUARB_INTERFACE_GPU, "Name")),
+		       GPUARB_ERROR_NO_SUCH_GPU, "2 are numbered from 0"));
+	CHECK(is_error(call_run(&a, call_lease(bus, GPUARB_PATH_LEASE, "Release")),
+		       SD_BUS_ERROR_UNKNOWN_METHOD, ""));
+	CHECK(is_error(call_run(&a, get(bus, GPUARB_PATH_GPU, GPUARB_INTERFACE_GPU, "Name")),
+		       SD_BUS_ERROR_UNKNOWN_PROPERTY, ""));
+	sd_bus_flush_close_unref(bus);
+	adapter_done(&a);
+}
+
+TEST(all_objects_are_managed_with_all_their_properties)
+{
+	char text[65536] = "";
+	struct adapter a;
+	sd_bus_message *m;
+	FILE *file;
+	sd_bus *bus;
+
+	NEEDS_BUS();
+	adapter_new(&a);
+	bus = adapter_connect(&a, 0);
+	CHECK(is_fine(call_run(&a, ask(bus, "Reserve", 15))));
+	a.arbiter->gpus[1].n_strangers = 1;
+	a.arbiter->gpus[1].strangers[0] = (struct stranger){ .pid = 42, .uid = 7,
+							     .command = "caf\xc3", .queues = 3 };
+	m = call_run(&a, call_new(bus, GPUARB_PATH, "org.freedesktop.DBus.ObjectManager",
+				  "GetManagedObjects"));
+	CHECK(sd_bus_message_has_signature(m, "a{oa{sa{sv}}}"));
+	file = fmemopen(text, sizeof(text), "w");
+	CHECK(file && sd_bus_message_dump(m, file, SD_BUS_MESSAGE_DUMP_SUBTREE_ONLY) >= 0);
+	fclose(file);
+	sd_bus_message_unref(m);
+	CHECK(strstr(text, GPUARB_PATH_GPU "/0") && strstr(text, GPUARB_PATH_GPU "/1"));
+	CHECK(!strstr(text, GPUARB_PATH_GPU "/2") && strstr(text, GPUARB_PATH_LEASE "/1"));
+	CHECK(strstr(text, "\"gfx906\"") && strstr(text, "\"Radeon VII\""));
+	CHECK(strstr(text, "\"caf?\"")); /* or the bus would have hung up */
+	CHECK(strstr(text, "\"cu-mask\"") && strstr(text, "\"memory-bandwidth\""));
+	CHECK(is_fine(call_run(&a, get(bus, GPUARB_PATH, GPUARB_INTERFACE, "Version"))));
+	CHECK(is_fine(call_run(&a, get(bus, GPUARB_PATH, GPUARB_INTERFACE, "Tenants"))));
+	sd_bus_flush_close_unref(bus);
+	adapter_done(&a);
+}
+
+TEST(the_host_looks_at_the_hardware_once_for_each_call)
+{
+	struct adapter a;
+	sd_bus *bus;
+
+	NEEDS_BUS();
+	adapter_new(&a);
+	bus = adapter_connect(&a, 0);
+	CHECK(is_fine(call_run(&a, ask(bus, "Reserve", 15))) && a.refreshed == 1);
+	CHECK(is_fine(call_run(&a, get(bus, GPUARB_PATH_GPU "/0", GPUARB_INTERFACE_GPU, "CusFree"))));
+	CHECK(a.refreshed == 2);
+	sd_bus_message_unref(call_run(&a, call_new(bus, "/", "org.freedesktop.DBus.Introspectable",
+						   "Introspect")));
+	CHECK(a.refreshed == 2);
+	sd_bus_flush_close_unref(bus);
+	adapter_done(&a);
+}
+
+/* ---- the bus ---- */
+
+TEST(the_name_has_one_owner)
+{
+	struct bus *second;
+	struct adapter a;
+
+	NEEDS_BUS();
+	adapter_new(&a);
+	CHECK(bus_new(a.event, a.rig.address, a.arbiter, &adapter_host, &a, &second) == 0);
+	CHECK(bus_own_name(second) == -EEXIST);
+	bus_free(second);
+	adapter_done(&a);
+}
+
+TEST(without_an_address_it_is_the_system_bus)
+{
+	struct bus *second;
+	struct adapter a;
+
+	NEEDS_BUS();
+	adapter_new(&a);
+	CHECK(setenv("DBUS_SYSTEM_BUS_ADDRESS", a.rig.address, 1) == 0);
+	CHECK(bus_new(a.event, NULL, a.arbiter, &adapter_host, &a, &second) == 0);
+	CHECK(bus_own_name(second) == -EEXIST); /* so it is this one */
+	bus_free(second);
+	adapter_done(&a);
+}
+
+TEST(a_bus_that_is_not_there_is_no_connection)
+{
+	_cleanup_(sd_event_unrefp) sd_event *event = NULL;
+	struct bus *bus = NULL;
+
+	CHECK(sd_event_new(&event) >= 0);
+	CHECK(bus_new(event, "unix:path=/nonexistent/bus", NULL, &adapter_host, NULL, &bus) < 0);
+	CHECK(bus_new(event, "nonsense", NULL, &adapter_host, NULL, &bus) < 0);
+	CHECK(!bus);
+}
+
+TEST(the_loop_ends_when_the_bus_goes_away)
+{
+	struct adapter a;
+
+	NEEDS_BUS();
+	adapter_new(&a);
+	CHECK(kill(a.rig.bus, SIGKILL) == 0);
+	CHECK(sd_event_loop(a.event) == -ECONNRESET);
+	adapter_done(&a);
+}
