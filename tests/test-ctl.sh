@@ -228,6 +228,8 @@ json_out '[.[] | select(.state != "ending")] == []'
 # ---- watching, administering ------------------------------------------------------------
 exec 7< <(exec "$GPUARBCTL" monitor --json)
 monitor=$!
+read -r -t 10 event <&7
+check 'monitor says from when on' jq -e '.event == "watching"' <<<"$event"
 ends 0 drain 0
 out_has 'draining'
 read -r -t 10 event <&7

@@ -73,23 +73,19 @@ static void prepare(const struct attempt *a, struct place_request *ret)
 static bool fits_empty(const struct attempt *a, const struct place_request *request)
 {
 	struct place_request empty = *request;
-	struct placement placement;
-	struct place_miss miss;
 
 	empty.avail = empty.calm = a->gpu->all;
-	return place(&a->gpu->info.geometry, &empty, &placement, &miss) == 0;
+	return place_fits(&a->gpu->info.geometry, &empty);
 }
 
 /* Would it fit if other realtime leases did not close their engines? */
 static bool fits_without_engines(const struct attempt *a, const struct place_request *request)
 {
 	struct place_request open = *request;
-	struct placement placement;
-	struct place_miss miss;
 
 	open.engines = 0;
 	admit_available(a->gpu, CLASS_GUARANTEED, ISOLATION_CU, false, &open.avail);
-	return place(&a->gpu->info.geometry, &open, &placement, &miss) == 0;
+	return place_fits(&a->gpu->info.geometry, &open);
 }
 
 /* Engines that have a CU for it on every XCC. */

@@ -77,27 +77,11 @@ void hint_oversubscribed(struct refusal *refusal, const struct gpu *gpu)
 	hint_strangers(refusal, gpu);
 }
 
-/* The largest rectangle that could be had now, whatever was asked; 0 if none. */
-static unsigned largest_now(const struct gpu *gpu, const struct place_request *request)
-{
-	struct place_request all = *request;
-	struct place_miss miss = {0};
-	struct placement placement;
-
-	all.aim = all.floor = all.ceiling = all.limit = cuset_count(&request->avail);
-	all.exact = false;
-	if (all.aim == 0)
-		return 0;
-	if (place(&gpu->info.geometry, &all, &placement, &miss) == 0)
-		return placement.count;
-	return miss.below;
-}
-
 void hint_cus(struct refusal *refusal, const struct gpu *gpu, const struct place_request *request,
 	      const struct place_miss *miss)
 {
 	unsigned free = cuset_count(&request->avail);
-	unsigned largest = largest_now(gpu, request);
+	unsigned largest = place_largest(&gpu->info.geometry, request);
 
 	if (largest == 0)
 		hint_format(refusal, "%u CUs are free for it; nothing would fit now", free);

@@ -230,22 +230,18 @@ static void take_rectangle(const struct geometry *g, const struct profile *p,
 	ret->count = ret->effective = cus;
 }
 
-/* All CUs there are, granted as all, however uneven the harvest. */
-static bool take_whole(const struct geometry *g, const struct place_request *request,
-		       struct placement *ret)
+/* All CUs there are, granted as all, however uneven the harvest: how many; else 0. */
+static unsigned whole(const struct geometry *g, const struct place_request *request)
 {
-	struct cuset all;
 	unsigned cus = cuset_count(&request->avail);
+	struct cuset all;
 
 	geometry_all(g, &all);
 	if (!cuset_equal(&all, &request->avail) || request->floor > cus ||
 	    request->ceiling < cus || request->limit < cus || (request->exact && request->aim != cus) ||
 	    (request->engines > 0 && request->engines != g->engines))
-		return false;
-	ret->cus = all;
-	ret->count = cus;
-	ret->effective = geometry_effective(g, &all);
-	return true;
+		return 0;
+	return cus;
 }
 
 /* How many CUs it shall be; 0: none will do. */
@@ -268,8 +264,13 @@ int place(const struct geometry *geometry, const struct place_request *request,
 	struct profile profile;
 	unsigned cus;
 
-	if (take_whole(geometry, request, ret))
+	cus = whole(geometry, request);
+	if (cus > 0) {
+		ret->cus = request->avail;
+		ret->count = cus;
+		ret->effective = geometry_effective(geometry, &ret->cus);
 		return 0;
+	}
 	if (request->any_shape)
 		return pick_any_shape(geometry, request, ret, ret_miss);
 
@@ -284,14 +285,36 @@ int place(const struct geometry *geometry, const struct place_request *request,
 	return 0;
 }
 
+bool place_fits(const struct geometry *geometry, const struct place_request *request)
+{
+	struct placement placement;
+	struct place_miss miss;
+	struct profile profile;
+
+	if (request->any_shape)
+		return place(geometry, request, &placement, &miss) == 0;
+	if (whole(geometry, request) > 0)
+		return true;
+	profile_init(&profile, geometry, request);
+	return choose(&profile, request) > 0;
+}
+
+unsigned place_largest(const struct geometry *geometry, const struct place_request *request)
+{
+	struct profile profile;
+
+	profile_init(&profile, geometry, request);
+	return largest_below(&profile, request, UINT32_MAX);
+}
+
 unsigned place_engines_aim(const struct geometry *geometry, unsigned n)
 {
-	struct place_request whole = { .columns = true };
+	struct place_request empty = { .columns = true };
 	struct profile profile;
 
 	if (n == 0 || n > geometry->engines)
 		return 0;
-	geometry_all(geometry, &whole.avail);
-	profile_init(&profile, geometry, &whole);
+	geometry_all(geometry, &empty.avail);
+	profile_init(&profile, geometry, &empty);
 	return rectangle_cus(&profile, n, profile.height[n]);
 }

@@ -45,6 +45,12 @@ struct place_miss {
 int place(const struct geometry *geometry, const struct place_request *request,
 	  struct placement *ret, struct place_miss *ret_miss);
 
+/* Would place() find something? */
+bool place_fits(const struct geometry *geometry, const struct place_request *request);
+
+/* CUs of the largest rectangle that is free, whatever the aim. */
+unsigned place_largest(const struct geometry *geometry, const struct place_request *request);
+
 /* CUs that n whole engines stand for: what `shader-engines` alone asks. 0 if there are
  * fewer engines. */
 unsigned place_engines_aim(const struct geometry *geometry, unsigned n);

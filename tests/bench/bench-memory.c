@@ -4,7 +4,7 @@
  * What the daemon's resident memory is with 0 and with 1,000 leases, and again when they
  * are gone; the floor is the same daemon without a lease. Build it without sanitizers.
  *
- *	GPUARBD=… GPUARB_ROOT=… bench-memory [LEASES]
+ *	GPUARBD=… GPUARB_ROOT=… bench-memory [ROOT [LEASES]]
  */
 
 #include <fcntl.h>
@@ -84,7 +84,8 @@ static void await_count(sd_bus *bus, size_t n)
 
 int main(int argc, char *argv[])
 {
-	size_t n = argc > 1 ? strtoul(argv[1], NULL, 10) : 1000;
+	size_t n = argc > 2 ? strtoul(argv[2], NULL, 10) : 1000;
+	int null = open("/dev/null", O_WRONLY | O_CLOEXEC), errors = dup(STDERR_FILENO);
 	struct rlimit files = { n + 64, n + 64 };
 	unsigned empty, full, after;
 	struct rig rig;
@@ -99,7 +100,9 @@ int main(int argc, char *argv[])
 		setrlimit(RLIMIT_NOFILE, &files);
 	rig_new(&rig);
 	rig_write(&rig, "gpuarbd.conf", "[daemon]\noversubscribe = besteffort\n");
+	dup2(null, STDERR_FILENO); /* the daemon tells of every lease */
 	rig_start(&rig, "--simulate=radeon-vii,mi300x-cpx");
+	dup2(errors, STDERR_FILENO);
 	bus = rig_connect(&rig, getuid());
 	holders = calloc(n, sizeof(*holders));
 	await_count(bus, 0);
