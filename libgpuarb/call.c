@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dbus/names.h"
+#include "libgpuarb/call.h"
+
+int call_new(const char *path, const char *interface, const char *member, DBusMessage **ret)
+{
+	DBusMessage *m = dbus_message_new_method_call(GPUARB_BUS_NAME, path, interface, member);
+
+	if (!m)
+		return -ENOMEM;
+	*ret = m;
+	return 0;
+}
+
+/* Reads (s) or (s aa{sv}): the daemon's sentence, then what each GPU lacked. */
+static int note_error(struct gpuarb *gpuarb, DBusMessage *reply)
+{
+	const char *name = dbus_message_get_error_name(reply), *sentence = name;
+	DBusMessageIter iter;
+	int r = error_from_name(name);
+
+	gpuarb->error_name = strdup(name);
+	if (!gpuarb->error_name)
+		return -ENOMEM;
+
+	if (dbus_message_iter_init(reply, &iter) && iter_is(&iter, "s")) {
+		dbus_message_iter_get_basic(&iter, &sentence);
+		if (dbus_message_iter_next(&iter) && iter_is(&iter, "aa{sv}") &&
+		    read_refusals(&iter, &gpuarb->answer, &gpuarb->refusals,
+				  &gpuarb->n_refusals, NULL) == -ENOMEM)
+			return -ENOMEM;
+	}
+
+	if (r == -ECONNREFUSED)
+		return fail(gpuarb, r, "gpuarbd does not run on this bus (%s): %s",
+			    gpuarb->address, sentence);
+	if (r == -ECONNRESET)
+		return fail(gpuarb, r, "gpuarbd went away before it answered: %s", sentence);
+	return fail(gpuarb, r, "%s", sentence);
+}
+
+static int await(struct gpuarb *gpuarb, struct connection *connection, dbus_uint32_t serial,
+		 DBusMessage **ret)
+{
+	uint64_t deadline = deadline_after(gpuarb->answer_usec);
+
+	for (;;) {
+		_cleanup_(free_message) DBusMessage *m = NULL;
+		int r = connection_receive(connection, deadline, &m);
+
+		if (r == -ETIMEDOUT)
+			return fail(gpuarb, r, "no answer on the bus at %s within %u s: does gpuarbd hang?",
+				    gpuarb->address, (unsigned)(gpuarb->answer_usec / 1000000));
+		if (r == -EINTR)
+			return fail(gpuarb, r, "interrupted by a signal");
+		if (r == -ECONNRESET)
+			return fail(gpuarb, r, "the connection to the bus at %s was lost",
+				    gpuarb->address);
+		if (r < 0)
+			return r;
+		if (dbus_message_get_reply_serial(m) != serial)
+			continue;
+
+		*ret = TAKE_PTR(m);
+		return 0;
+	}
+}
+
+int call_send_on(struct gpuarb *gpuarb, struct connection *connection, DBusMessage *call,
+		 const char *signature, DBusMessage **ret)
+{
+	_cleanup_(free_message) DBusMessage *reply = NULL;
+	dbus_uint32_t serial;
+	int r;
+
+	free(gpuarb->error_name);
+	gpuarb->error_name = NULL;
+	r = connection_send(connection, call, &serial);
+	if (r < 0)
+		return r;
+
+	r = await(gpuarb, connection, serial, &reply);
+	if (r < 0)
+		return r;
+
+	if (dbus_message_get_type(reply) == DBUS_MESSAGE_TYPE_ERROR)
+		return note_error(gpuarb, reply);
+	if (signature && !dbus_message_has_signature(reply, signature))
+		return misunderstood(gpuarb, dbus_message_get_member(call), NULL);
+	if (ret)
+		*ret = TAKE_PTR(reply);
+	return 0;
+}
+
+int call_send(struct gpuarb *gpuarb, DBusMessage *call, const char *signature,
+	      DBusMessage **ret)
+{
+	int r = connection_ensure(gpuarb);
+
+	if (r < 0)
+		return r;
+
+	r = call_send_on(gpuarb, gpuarb->connection, call, signature, ret);
+	if (r < 0 && !gpuarb->error_name) {
+		connection_free(gpuarb->connection);
+		gpuarb->connection = NULL;
+	}
+	return r;
+}
+
+int call_simple(struct gpuarb *gpuarb, const char *path, const char *interface,
+		const char *member, int type, const void *value)
+{
+	_cleanup_(free_message) DBusMessage *call = NULL;
+	int r;
+
+	r = call_new(path, interface, member, &call);
+	if (r < 0)
+		return r;
+
+	if (type != DBUS_TYPE_INVALID && !dbus_message_append_args(call, type, value, DBUS_TYPE_INVALID))
+		return -ENOMEM;
+	return call_send(gpuarb, call, NULL, NULL);
+}
+
+int call_properties(struct gpuarb *gpuarb, const char *path, const char *interface,
+		    DBusMessage **ret)
+{
+	_cleanup_(free_message) DBusMessage *call = NULL;
+	int r;
+
+	r = call_new(path, DBUS_INTERFACE_PROPERTIES, "GetAll", &call);
+	if (r < 0)
+		return r;
+
+	if (!dbus_message_append_args(call, DBUS_TYPE_STRING, &interface, DBUS_TYPE_INVALID))
+		return -ENOMEM;
+	return call_send(gpuarb, call, "a{sv}", ret);
+}

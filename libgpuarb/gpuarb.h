@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * libgpuarb: ask gpuarbd for a part of a GPU, and keep it.
+ *
+ *	struct gpuarb *gpuarb = NULL;
+ *	struct gpuarb_lease *lease = NULL;
+ *	struct gpuarb_want want = GPUARB_WANT_INIT;
+ *	int r;
+ *
+ *	want.cus = 30;
+ *	r = gpuarb_open(&gpuarb);
+ *	if (r >= 0)
+ *		r = gpuarb_reserve(gpuarb, &want, 1, NULL, &lease);
+ *	if (r < 0)
+ *		fprintf(stderr, "%s\n", gpuarb_last_error(gpuarb));
+ *
+ * Errors. Every function that returns int returns a negative errno on failure and leaves
+ * its ret arguments as they were (gpuarb_open() alone makes its own NULL):
+ *
+ *	-EINVAL      invalid request; the sentence names the key
+ *	-EBUSY       does not fit now; trying again may help        (NoCapacity)
+ *	-ENOSPC      can never fit on this machine                  (NeverFits)
+ *	-EDQUOT      above the tenant's quota                       (QuotaExceeded)
+ *	-EACCES      policy does not allow it                       (NotPermitted)
+ *	-ENODEV      no such GPU
+ *	-ENOENT      no such lease; a lease that is gone
+ *	-ESRCH       no such tenant
+ *	-EEXIST      the token stands for another request           (TokenConflict)
+ *	-EBADFD      not in this state                              (InvalidState)
+ *	-EOPNOTSUPP  the daemon or this hardware cannot do it
+ *	-EIO         the daemon could not save it: nothing granted  (NotSaved)
+ *	-EUSERS      too many leases
+ *	-ETIMEDOUT   waited too long
+ *	-ESHUTDOWN   the daemon is going down
+ *	-ECONNREFUSED no bus, or no daemon on it
+ *	-ECONNRESET  the connection was lost; the next call makes a new one
+ *	-EPROTO      the daemon answered what this library does not understand
+ *	-EINTR       a signal came; nothing is left behind
+ *	-EMFILE      no room for a file descriptor
+ *	-ENOMEM
+ *
+ * Blocking: functions that ask the daemon wait for its answer in poll(); a signal whose
+ * handler was installed ends the wait with -EINTR, whatever SA_RESTART says. The daemon
+ * answers at once; one that says nothing for 25 seconds is given up with -ETIMEDOUT. Either
+ * way a lease that was granted meanwhile ends, as nobody receives it; a release or a resize
+ * may have been carried out and can be asked for again.
+ *
+ * Threads: a handle, and the leases made with it, belong to one thread at a time. Several
+ * handles may be used at once. Before fork and exec nothing need be done: every fd is
+ * close-on-exec, and a child must not use its parent's handles (their fds it may close).
+ *
+ * The library never calls exit or abort, installs no signal handler and starts no thread.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct gpuarb;
+struct gpuarb_lease;
+
+/* ---- connection ------------------------------------------------------------------ */
+
+/*
+ * Connects to $GPUARB_BUS_ADDRESS, else to the system bus, on a connection of its own. On
+ * failure *ret is NULL: gpuarb_last_error(NULL) then has the sentence for this thread.
+ * -ECONNREFUSED: there is no bus. A bus without a daemon is found by the first call.
+ */
+int gpuarb_open(struct gpuarb **ret);
+
+/* Closes it. Leases stay what they are: their holders are theirs, and what is asked with
+ * them makes a connection anew. Takes NULL. */
+void gpuarb_close(struct gpuarb *gpuarb);
+
+/* The last failure on this handle as a sentence, the daemon's own where it gave one.
+ * Never NULL; valid until the next call with the handle. */
+const char *gpuarb_last_error(const struct gpuarb *gpuarb);
+
+/* The D-Bus error name behind it ("org.gpuarb.Arbiter1.Error.NoCapacity"), "" if none. */
+const char *gpuarb_last_error_name(const struct gpuarb *gpuarb);
+
+/* One GPU that refused, and why. Strings are owned by the handle, valid until the next
+ * call with it. */
+struct gpuarb_refusal {
+	const char *gpu;    /* "0000:03:00.0" */
+	const char *reason; /* cus shader-engines shape queues processes sdma vram
+			     * cooperative quota policy drain unmanaged oversubscribed
+			     * absent */
+	uint64_t asked, free; /* in the reason's unit: CUs, slots, bytes */
+	const char *hint;   /* what would fit, a sentence */
+};
+
+/* Refusals of the last failed reserve or resize, or of the last plan. *ret_n may be 0. */
+const struct gpuarb_refusal *gpuarb_last_refusals(const struct gpuarb *gpuarb, size_t *ret_n);
+
+/* ---- asking ---------------------------------------------------------------------- */
+
+#define GPUARB_PRIORITY_DEFAULT UINT32_MAX
+#define GPUARB_FOREVER          UINT64_MAX
+
+/* What is asked of one GPU. Start from GPUARB_WANT_INIT; zero and NULL are defaults. */
+struct gpuarb_want {
+	size_t size;             /* set by GPUARB_WANT_INIT */
+	const char *gpu;         /* "any", an index, or a PCI address; NULL: any */
+	uint32_t cus;            /* compute units aimed at; or … */
+	uint32_t shader_engines; /* … whole engines; with both: spread over so many */
+	uint32_t cus_min;        /* take no less; 0: nine tenths of cus */
+	uint32_t cus_max;        /* best effort: take up to so many; 0: cus */
+	bool exact;              /* just that number of CUs or a refusal */
+	const char *shape;       /* "rectangle", "any"; NULL: rectangle */
+	uint32_t queues;         /* hardware queues in all; 0: 2 for each process */
+	uint32_t streams;        /* masked streams per process, a queue each */
+	uint32_t processes;      /* 0: 1 */
+	uint32_t sdma_queues;
+	uint64_t vram;           /* bytes; 0: not counted */
+	bool cooperative;        /* cooperative launches: one tenant per GPU */
+	uint32_t priority;       /* 0..15; GPUARB_PRIORITY_DEFAULT: normal */
+	const char *isolation;   /* "shader-engine", "cu", "shared"; NULL: by class */
+};
+
+/* Each member in its order: C++ before C++20 has no designators. */
+#define GPUARB_WANT_INIT                                                                 \
+	{ sizeof(struct gpuarb_want), NULL, 0, 0, 0, 0, false, NULL, 0, 0, 0, 0, 0, false, \
+	  GPUARB_PRIORITY_DEFAULT, NULL }
+
+/* How it is asked. NULL in place of it, or zero and NULL in it, are defaults. */
+struct gpuarb_options {
+	size_t size;         /* set by GPUARB_OPTIONS_INIT */
+	const char *lease_class; /* "realtime" "guaranteed" "besteffort"; NULL: the tenant's */
+	const char *name;    /* for people; NULL: none */
+	const char *tenant;  /* NULL: the first that matches */
+	const char *token;   /* repeating a request with it gives the same lease */
+	uint64_t wait_usec;  /* 0: refuse rather than wait */
+	bool start_inactive;
+	bool adaptable;
+	int process_fd;      /* a pidfd of a process to bind the lease to; -1: none */
+};
+
+#define GPUARB_OPTIONS_INIT                                                              \
+	{ sizeof(struct gpuarb_options), NULL, NULL, NULL, NULL, 0, false, false, -1 }
+
+/*
+ * Reserves n parts on n GPUs, all or nothing. The lease lives while its holder
+ * (gpuarb_lease_fd) or a copy of it is open anywhere, or a process bound to it lives.
+ */
+int gpuarb_reserve(struct gpuarb *gpuarb, const struct gpuarb_want *wants, size_t n,
+		   const struct gpuarb_options *options, struct gpuarb_lease **ret);
+
+/* One partition as a plan or a lease has it. Strings and masks are owned by what it came
+ * from. */
+struct gpuarb_partition {
+	const char *gpu;
+	uint32_t kfd_gpu_id;      /* 0: a simulated GPU */
+	const uint32_t *cu_mask;  /* KFD bit order, bit i % 32 of word i / 32 */
+	size_t cu_mask_words;
+	uint32_t cus, cus_asked, effective_cus;
+	const uint32_t *shader_engines;
+	size_t n_shader_engines;
+	uint32_t queues, streams, processes, sdma_queues;
+	uint64_t vram;
+	uint32_t priority;
+	const char *tier;         /* cooperative verified capped hardware */
+	const char *const *gaps;  /* what is not isolated */
+	size_t n_gaps;
+};
+
+/* The same decision with nothing changed: *ret_verdict is "granted", "waiting" or
+ * "refused"; the parts by gpuarb_last_plan(), the refusals by gpuarb_last_refusals(). */
+int gpuarb_plan(struct gpuarb *gpuarb, const struct gpuarb_want *wants, size_t n,
+		const struct gpuarb_options *options, const char **ret_verdict);
+const struct gpuarb_partition *gpuarb_last_plan(const struct gpuarb *gpuarb, size_t *ret_n);
+
+/* ---- a lease --------------------------------------------------------------------- */
+
+/*
+ * Gives up this handle's holder and frees it. The lease ends unless another holder or a
+ * bound process is left. Takes NULL. Never blocks.
+ */
+void gpuarb_lease_close(struct gpuarb_lease *lease);
+
+/* Ends the lease, whoever else holds it, and frees the handle also on failure. */
+int gpuarb_lease_release(struct gpuarb_lease *lease);
+
+uint64_t gpuarb_lease_id(const struct gpuarb_lease *lease);
+uint64_t gpuarb_lease_generation(const struct gpuarb_lease *lease); /* counts changes */
+const char *gpuarb_lease_state(const struct gpuarb_lease *lease);   /* "granted", … */
+const char *gpuarb_lease_reason(const struct gpuarb_lease *lease);  /* "" or why it ended */
+uint64_t gpuarb_lease_deadline(const struct gpuarb_lease *lease);   /* CLOCK_BOOTTIME usec */
+
+/* Partitions in the order of the wants. i < gpuarb_lease_partitions(); else NULL or 0.
+ * What they point to is valid until the lease is waited for, dispatched, resized, closed or
+ * its environment is made. Where a mask has come by the holder, shader_engines is NULL. */
+size_t gpuarb_lease_partitions(const struct gpuarb_lease *lease);
+const struct gpuarb_partition *gpuarb_lease_partition(const struct gpuarb_lease *lease, size_t i);
+const char *gpuarb_lease_gpu(const struct gpuarb_lease *lease, size_t i);
+const uint32_t *gpuarb_lease_cu_mask(const struct gpuarb_lease *lease, size_t i,
+				     size_t *ret_words);
+unsigned gpuarb_lease_cus(const struct gpuarb_lease *lease, size_t i);
+unsigned gpuarb_lease_effective_cus(const struct gpuarb_lease *lease, size_t i);
+unsigned gpuarb_lease_queues(const struct gpuarb_lease *lease, size_t i);
+unsigned gpuarb_lease_streams(const struct gpuarb_lease *lease, size_t i);
+unsigned gpuarb_lease_processes(const struct gpuarb_lease *lease, size_t i);
+unsigned gpuarb_lease_priority(const struct gpuarb_lease *lease, size_t i);
+
+/*
+ * The holder: poll it for POLLIN and call gpuarb_lease_dispatch(). Owned by the handle. It
+ * is close-on-exec; dup it, pass it by SCM_RIGHTS or clear the flag to hand the lease on.
+ * Every copy, wherever, keeps the lease alive until it is closed.
+ */
+int gpuarb_lease_fd(const struct gpuarb_lease *lease);
+
+/* Waits until the lease is granted, active or not. usec: at most so long, GPUARB_FOREVER.
+ * -ETIMEDOUT, -EINTR, -ENOENT when it has ended. */
+int gpuarb_lease_wait(struct gpuarb_lease *lease, uint64_t usec);
+
+/*
+ * Takes in what came by the holder, without blocking; calls back once for each change. The
+ * callback may use the lease but not close it. Returns how many there were, -ENOENT when the
+ * lease is gone (after the callback), -ECONNRESET when the daemon closed the holder without
+ * a word, or -EPROTO for what is no record.
+ */
+typedef void (*gpuarb_lease_changed_t)(struct gpuarb_lease *lease, void *userdata);
+int gpuarb_lease_dispatch(struct gpuarb_lease *lease, gpuarb_lease_changed_t callback,
+			  void *userdata);
+
+/* Asks for other parts of the same GPUs, a want for each partition in their order. The
+ * mask changes at once; CUs and queues that were given up stay charged to the lease until
+ * gpuarb_lease_acknowledge(), since only the holder can take them out of its queues. */
+int gpuarb_lease_resize(struct gpuarb_lease *lease, const struct gpuarb_want *wants, size_t n);
+
+/* Says that every queue of the holder follows the present generation. */
+int gpuarb_lease_acknowledge(struct gpuarb_lease *lease);
+
+/* Binds the lease to one more process, by a pidfd of the same user. */
+int gpuarb_lease_bind(struct gpuarb_lease *lease, int process_fd);
+
+/*
+ * What an unmodified ROCm program needs in its environment so that all its queues are
+ * masked from the first on: "NAME=value" to set and "NAME" to take out, NULL-terminated,
+ * one allocation for free(). Made for the GPUs as this process sees them.
+ *
+ * -EEXIST: a mask is in the environment already (HSA_CU_MASK, ROC_GLOBAL_CU_MASK), or
+ * ROCR_VISIBLE_DEVICES hides a GPU of the lease. -ENODEV: this process cannot see a GPU of
+ * the lease. -ERANGE: the queue budget leaves HIP no queue. -EBADFD: the lease is not
+ * granted, or has no CUs now.
+ */
+int gpuarb_lease_environment(struct gpuarb_lease *lease, char ***ret);
+
+/* ---- looking --------------------------------------------------------------------- */
+
+struct gpuarb_process {
+	uint32_t pid, uid; /* uid UINT32_MAX: unknown */
+	const char *command;
+	uint32_t queues;
+};
+
+struct gpuarb_gpu {
+	const char *name, *device, *gfx_target;
+	uint32_t kfd_gpu_id;
+	uint32_t xccs, shader_engines, shader_arrays, cus, cus_free;
+	const uint32_t *cus_per_shader_engine; /* xccs x shader_engines */
+	const uint32_t *cus_per_shader_array;  /* xccs x shader_engines x shader_arrays */
+	bool wgp_mode, harvest_known;
+	const char *law;           /* measured, assumed */
+	uint32_t queue_slots, queue_slots_free, process_slots, process_slots_free;
+	uint32_t pipes, queues_per_pipe, sdma_queues;
+	uint64_t vram_bytes, vram_free;
+	const char *scheduler;
+	const struct gpuarb_process *unmanaged; /* processes that hold no lease */
+	size_t n_unmanaged;
+	bool oversubscribed, draining;
+};
+
+/* A lease of anybody's. */
+struct gpuarb_lease_info {
+	uint64_t id;
+	const char *name, *state, *lease_class, *tenant;
+	uint32_t owner_uid, owner_pid; /* pid 0: unknown */
+	const char *owner_unit;
+	bool adaptable;
+	uint64_t generation;
+	const char *tier;
+	const struct gpuarb_partition *partitions;
+	size_t n_partitions;
+	uint32_t position;
+	const char *reason;
+	uint64_t deadline, disturbances;
+};
+
+/* A picture of everything at one moment. */
+struct gpuarb_view;
+
+int gpuarb_look(struct gpuarb *gpuarb, struct gpuarb_view **ret);
+void gpuarb_view_free(struct gpuarb_view *view); /* takes NULL */
+const char *gpuarb_view_version(const struct gpuarb_view *view); /* the daemon's */
+size_t gpuarb_view_tenants(const struct gpuarb_view *view, const char *const **ret);
+size_t gpuarb_view_gpus(const struct gpuarb_view *view, const struct gpuarb_gpu **ret);
+size_t gpuarb_view_leases(const struct gpuarb_view *view,
+			  const struct gpuarb_lease_info **ret); /* by id */
+
+/* Watching: first one call "watching": what changes from here on is told. Then one for each
+ * thing that changed. kind: "lease-added", "lease-changed", "lease-removed", "gpu-changed"; what: the lease's id in decimal, or the GPU's name.
+ * Blocks until usec have passed (0) or a signal comes (-EINTR). -ECONNRESET when the bus
+ * has gone. A daemon that goes and comes is "daemon-gone" and "daemon-back"; one that is
+ * not there to begin with is -ECONNREFUSED. What changes between two calls is not told. The
+ * callback may use the handle but not close it. */
+typedef void (*gpuarb_changed_t)(const char *kind, const char *what, void *userdata);
+int gpuarb_watch(struct gpuarb *gpuarb, uint64_t usec, gpuarb_changed_t callback,
+		 void *userdata);
+
+/* ---- acting on leases by number, and administering ------------------------------- */
+
+int gpuarb_release(struct gpuarb *gpuarb, uint64_t id);
+int gpuarb_resize(struct gpuarb *gpuarb, uint64_t id, const struct gpuarb_want *wants, size_t n);
+int gpuarb_drain(struct gpuarb *gpuarb, const char *gpu, bool drain);
+int gpuarb_reload(struct gpuarb *gpuarb);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The library's own objects. What needs libdbus is in call.h. */
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libgpuarb/gpuarb.h"
+
+#define GPUARB_EXPORT __attribute__((visibility("default")))
+
+#define _cleanup_(f) __attribute__((cleanup(f)))
+
+/* After the prototype of a free function that takes NULL: makes NAMEp for _cleanup_(). */
+#define DEFINE_CLEANUP(type, func)                                                       \
+	static inline void func##p(type *p)                                              \
+	{                                                                                \
+		if (*p)                                                                  \
+			func(*p);                                                        \
+	}
+
+/* Gives the pointer away: the variable is NULL afterwards. */
+#define TAKE_PTR(p)                                                                      \
+	({                                                                               \
+		__typeof__(p) *take_p_ = &(p);                                           \
+		__typeof__(p) take_v_ = *take_p_;                                        \
+		*take_p_ = NULL;                                                         \
+		take_v_;                                                                 \
+	})
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+#define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
+
+/* How long the daemon may take for an answer. It answers at once; one that is stopped, or
+ * an fd store that hangs, must not hold its clients for ever. */
+#define ANSWER_USEC (25U * UINT64_C(1000000))
+
+DEFINE_CLEANUP(struct gpuarb *, gpuarb_close)
+DEFINE_CLEANUP(struct gpuarb_lease *, gpuarb_lease_close)
+DEFINE_CLEANUP(struct gpuarb_view *, gpuarb_view_free)
+
+void free_charp(char **p);
+
+/* Closes *fd unless it is negative, and makes it -1. */
+void close_fd(int *fd);
+
+/* ---- memory that goes together: what one answer of the daemon was read into ---------- */
+
+struct pool {
+	struct pool_block *blocks;
+};
+
+/* Room for n objects of size bytes, zeroed; never NULL for n = 0. NULL: no memory. */
+void *pool_alloc(struct pool *pool, size_t n, size_t size);
+char *pool_string(struct pool *pool, const char *string);
+void *pool_copy(struct pool *pool, const void *data, size_t n, size_t size);
+void pool_clear(struct pool *pool); /* frees all; the pool is empty afterwards */
+
+/* ---- waiting ------------------------------------------------------------------------- */
+
+uint64_t now_usec(void);                  /* CLOCK_MONOTONIC */
+uint64_t deadline_after(uint64_t usec);   /* GPUARB_FOREVER stays for ever */
+
+struct pollfd;
+
+/* poll() until a moment. Returns how many are ready, -ETIMEDOUT, -EINTR. */
+int poll_until(struct pollfd *fds, size_t n, uint64_t deadline);
+
+/* ---- the handle ---------------------------------------------------------------------- */
+
+struct connection;
+
+struct gpuarb {
+	unsigned references; /* the program's own, and one for each lease */
+	char *address;
+	uint64_t answer_usec;
+	struct connection *connection; /* NULL: the next call makes one */
+
+	/* The last failure, and what the last answer listed. */
+	char *sentence, *error_name;
+	bool no_memory;
+	struct pool answer;
+	const struct gpuarb_refusal *refusals;
+	size_t n_refusals;
+	const struct gpuarb_partition *plan;
+	size_t n_plan;
+};
+
+struct gpuarb *gpuarb_reference(struct gpuarb *gpuarb);
+void gpuarb_unreference(struct gpuarb *gpuarb);
+
+/* Forgets the last failure and answer: the first thing that a public function does. */
+void begin(struct gpuarb *gpuarb);
+
+/* What public functions return by: without memory there may be no sentence yet. */
+int done(struct gpuarb *gpuarb, int r);
+
+/* Notes the sentence and returns error, or -ENOMEM where it found no room. */
+int fail(struct gpuarb *gpuarb, int error, const char *format, ...) PRINTF_LIKE(3, 4);
+
+/* errno for a D-Bus error name; -EPROTO for one that is unknown. */
+int error_from_name(const char *name);
+
+/* ---- a lease ------------------------------------------------------------------------- */
+
+struct gpuarb_lease {
+	struct gpuarb *gpuarb;
+	int fd; /* the holder */
+	void *record; /* room for one datagram */
+
+	/* What was read as a whole, and what is known now: the same, changed by the last
+	 * record, which does not carry everything. */
+	struct gpuarb_lease_info whole, info;
+	struct pool whole_pool, record_pool;
+	bool stale; /* info has holes that only lease_refresh() fills */
+};
+
+/* Reads all properties again. Blocks. */
+int lease_refresh(struct gpuarb_lease *lease);
+
+/* Waits as gpuarb_lease_wait(), until a moment. */
+int lease_wait_until(struct gpuarb_lease *lease, uint64_t deadline);
+
+/* Room for one record of the holder; a longer one is not understood. */
+#define RECORD_MAX 65536U
+
+/*
+ * Reads one datagram. What records do not carry is taken from whole; shader engines only
+ * where the mask is still that one. Returns 1, 0 for a record of an unknown version, which
+ * is to be skipped, -EPROTO or -ENOMEM.
+ */
+int record_read(const void *data, size_t size, const struct gpuarb_lease_info *whole,
+		struct pool *pool, struct gpuarb_lease_info *ret);

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* A lease that this program holds, and what becomes of it: told by the holder. */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "dbus/names.h"
+#include "libgpuarb/call.h"
+
+GPUARB_EXPORT void gpuarb_lease_close(struct gpuarb_lease *lease)
+{
+	if (!lease)
+		return;
+
+	close_fd(&lease->fd);
+	pool_clear(&lease->record_pool);
+	pool_clear(&lease->whole_pool);
+	free(lease->record);
+	gpuarb_unreference(lease->gpuarb);
+	free(lease);
+}
+
+/* What was read into *from takes the place of what *pool has. */
+static void pool_take(struct pool *pool, struct pool *from)
+{
+	pool_clear(pool);
+	*pool = *from;
+	*from = (struct pool){ NULL };
+}
+
+int lease_refresh(struct gpuarb_lease *lease)
+{
+	struct lease_path path = lease_path(lease->info.id);
+	_cleanup_(free_message) DBusMessage *reply = NULL;
+	_cleanup_(pool_clear) struct pool pool = { NULL };
+	struct gpuarb_lease_info info;
+	const char *key = NULL;
+	DBusMessageIter iter;
+	int r;
+
+	r = call_properties(lease->gpuarb, path.text, GPUARB_INTERFACE_LEASE, &reply);
+	if (r < 0)
+		return r;
+
+	dbus_message_iter_init(reply, &iter);
+	r = read_lease(&iter, &pool, &info, &key);
+	if (r < 0)
+		return r == -EPROTO ? misunderstood(lease->gpuarb, "GetAll", key) : r;
+
+	info.id = lease->info.id;
+	lease->whole = lease->info = info;
+	lease->stale = false;
+	pool_take(&lease->whole_pool, &pool);
+	pool_clear(&lease->record_pool);
+	return 0;
+}
+
+static bool lease_is(const struct gpuarb_lease *lease, const char *state)
+{
+	return strcmp(lease->info.state, state) == 0;
+}
+
+static int lease_gone(struct gpuarb_lease *lease)
+{
+	if (lease_is(lease, "ending"))
+		return fail(lease->gpuarb, -ENOENT, "lease %" PRIu64 " has ended: %s",
+			    lease->info.id, lease->info.reason);
+	return fail(lease->gpuarb, -ECONNRESET, "gpuarbd closed the holder of lease %" PRIu64,
+		    lease->info.id);
+}
+
+/* Takes a record over; says whether anything is new in it. */
+static bool lease_follow(struct gpuarb_lease *lease, const struct gpuarb_lease_info *info,
+			 struct pool *pool)
+{
+	const struct gpuarb_lease_info *old = &lease->info, *whole = &lease->whole;
+	bool news = info->generation != old->generation || info->deadline != old->deadline ||
+		    strcmp(info->state, old->state) != 0 || strcmp(info->reason, old->reason) != 0;
+
+	lease->stale = info->generation != whole->generation ||
+		       info->n_partitions != whole->n_partitions ||
+		       strcmp(whole->state, "waiting") == 0;
+	lease->info = *info;
+	pool_take(&lease->record_pool, pool);
+	return news;
+}
+
+/* Takes the next record: 1 if it brought news, 0 if not, -EAGAIN when there is none now. */
+static int lease_receive(struct gpuarb_lease *lease)
+{
+	_cleanup_(pool_clear) struct pool pool = { NULL };
+	struct gpuarb_lease_info info;
+	ssize_t size;
+	int r;
+
+	if (lease_is(lease, "ending"))
+		return lease_gone(lease);
+
+	size = recv(lease->fd, lease->record, RECORD_MAX, MSG_DONTWAIT | MSG_TRUNC);
+	if (size < 0 && (errno == EAGAIN || errno == EINTR))
+		return -EAGAIN;
+	if (size <= 0)
+		return lease_gone(lease);
+
+	r = (size_t)size > RECORD_MAX ? -EPROTO :
+					record_read(lease->record, (size_t)size, &lease->whole,
+						    &pool, &info);
+	if (r == -EPROTO)
+		return fail(lease->gpuarb, r,
+			    "what came by the holder of lease %" PRIu64 " is no record",
+			    lease->info.id);
+	if (r <= 0)
+		return r;
+	return lease_follow(lease, &info, &pool);
+}
+
+static int dispatch(struct gpuarb_lease *lease, gpuarb_lease_changed_t callback, void *userdata)
+{
+	int r, n = 0;
+
+	for (;;) {
+		r = lease_receive(lease);
+		if (r == -EAGAIN)
+			return n;
+		if (r < 0)
+			return r;
+		if (r == 0)
+			continue;
+		n++;
+		if (callback)
+			callback(lease, userdata);
+	}
+}
+
+GPUARB_EXPORT int gpuarb_lease_dispatch(struct gpuarb_lease *lease,
+					gpuarb_lease_changed_t callback, void *userdata)
+{
+	if (!lease)
+		return -EINVAL;
+
+	begin(lease->gpuarb);
+	return done(lease->gpuarb, dispatch(lease, callback, userdata));
+}
+
+int lease_wait_until(struct gpuarb_lease *lease, uint64_t deadline)
+{
+	struct pollfd fd = { .fd = lease->fd, .events = POLLIN };
+	int r;
+
+	while (lease_is(lease, "waiting")) {
+		r = poll_until(&fd, 1, deadline);
+		if (r == -ETIMEDOUT)
+			return fail(lease->gpuarb, r, "lease %" PRIu64 " is still waiting",
+				    lease->info.id);
+		if (r == -EINTR)
+			return fail(lease->gpuarb, r, "interrupted by a signal");
+		if (r >= 0)
+			r = dispatch(lease, NULL, NULL);
+		if (r < 0)
+			return r;
+	}
+	if (lease_is(lease, "ending"))
+		return lease_gone(lease);
+	return lease->stale ? lease_refresh(lease) : 0;
+}
+
+GPUARB_EXPORT int gpuarb_lease_wait(struct gpuarb_lease *lease, uint64_t usec)
+{
+	if (!lease)
+		return -EINVAL;
+
+	begin(lease->gpuarb);
+	return done(lease->gpuarb, lease_wait_until(lease, deadline_after(usec)));
+}
