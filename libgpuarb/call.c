@@ -27,9 +27,10 @@ static int note_error(struct gpuarb *gpuarb, DBusMessage *reply)
 	if (!gpuarb->error_name)
 		return -ENOMEM;
 
-	if (dbus_message_iter_init(reply, &iter) && iter_is(&iter, "s")) {
+	if (dbus_message_iter_init(reply, &iter) &&
+	    dbus_message_iter_get_arg_type(&iter) == DBUS_TYPE_STRING) {
 		dbus_message_iter_get_basic(&iter, &sentence);
-		if (dbus_message_iter_next(&iter) && iter_is(&iter, "aa{sv}") &&
+		if (dbus_message_iter_next(&iter) &&
 		    read_refusals(&iter, &gpuarb->answer, &gpuarb->refusals,
 				  &gpuarb->n_refusals, NULL) == -ENOMEM)
 			return -ENOMEM;

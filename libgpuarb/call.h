@@ -86,7 +86,8 @@ int read_rows(DBusMessageIter *rows, const struct field *fields, size_t n_fields
 	      struct pool *pool, size_t size, void *ret_array, size_t *ret_n,
 	      const char **ret_key);
 
-bool iter_is(DBusMessageIter *iter, const char *signature);
+/* -EPROTO unless it stands on a value of this one complete type. */
+int iter_check(DBusMessageIter *iter, const char *signature);
 size_t iter_count(const DBusMessageIter *array); /* elements of the array it stands on */
 
 int read_partitions(DBusMessageIter *rows, struct pool *pool,

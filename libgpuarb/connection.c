@@ -114,6 +114,8 @@ int connection_receive(struct connection *connection, uint64_t deadline, DBusMes
 			*ret = m;
 			return 0;
 		}
+		if (dbus_connection_get_dispatch_status(connection->dbus) == DBUS_DISPATCH_NEED_MEMORY)
+			return -ENOMEM;
 		if (!dbus_connection_get_is_connected(connection->dbus))
 			return -ECONNRESET;
 

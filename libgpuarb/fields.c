@@ -147,9 +147,10 @@ struct reading {
 static int read_engines(DBusMessageIter *value, struct pool *pool, void *object)
 {
 	struct reading *reading = object;
+	int r = iter_check(value, "aau");
 
-	if (!iter_is(value, "aau"))
-		return -EPROTO;
+	if (r < 0)
+		return r;
 	return read_table(value, pool, &reading->engines, &reading->gpu.cus_per_shader_engine,
 			  &reading->engine_xccs);
 }
@@ -160,17 +161,19 @@ static int read_arrays(DBusMessageIter *value, struct pool *pool, void *object)
 	size_t xccs, engines = 0, arrays = 0, of_xcc;
 	uint32_t *all = NULL;
 	DBusMessageIter xcc;
+	int r;
 
-	if (!iter_is(value, "aaau"))
-		return -EPROTO;
+	r = iter_check(value, "aaau");
+	if (r < 0)
+		return r;
 
 	xccs = iter_count(value);
 	dbus_message_iter_recurse(value, &xcc);
 	for (size_t i = 0; i < xccs; i++, dbus_message_iter_next(&xcc)) {
 		const uint32_t *part = NULL;
 		size_t n = 0;
-		int r = read_table(&xcc, pool, &arrays, &part, &n);
 
+		r = read_table(&xcc, pool, &arrays, &part, &n);
 		if (r < 0)
 			return r;
 		if (i == 0)

@@ -305,12 +305,15 @@ size_t gpuarb_view_gpus(const struct gpuarb_view *view, const struct gpuarb_gpu 
 size_t gpuarb_view_leases(const struct gpuarb_view *view,
 			  const struct gpuarb_lease_info **ret); /* by id */
 
-/* Watching: first one call "watching": what changes from here on is told. Then one for each
- * thing that changed. kind: "lease-added", "lease-changed", "lease-removed", "gpu-changed"; what: the lease's id in decimal, or the GPU's name.
- * Blocks until usec have passed (0) or a signal comes (-EINTR). -ECONNRESET when the bus
- * has gone. A daemon that goes and comes is "daemon-gone" and "daemon-back"; one that is
- * not there to begin with is -ECONNREFUSED. What changes between two calls is not told. The
- * callback may use the handle but not close it. */
+/*
+ * Watching: first one call "watching": what changes from here on is told. Then one for each
+ * thing that changed. kind: "lease-added", "lease-changed", "lease-removed", "gpu-changed";
+ * what: the lease's id in decimal, or the GPU's name. Blocks until usec have passed (0) or a
+ * signal comes (-EINTR). -ECONNRESET when the bus has gone. A daemon that goes and comes is
+ * "daemon-gone" and "daemon-back"; one that is not there to begin with is -ECONNREFUSED.
+ * What changes between two calls is not told. The callback may use the handle but not close
+ * it.
+ */
 typedef void (*gpuarb_changed_t)(const char *kind, const char *what, void *userdata);
 int gpuarb_watch(struct gpuarb *gpuarb, uint64_t usec, gpuarb_changed_t callback,
 		 void *userdata);

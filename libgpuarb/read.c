@@ -10,13 +10,16 @@
 
 #define ROWS_MAX 4096U /* more than a machine has GPUs, or KFD processes */
 
-bool iter_is(DBusMessageIter *iter, const char *signature)
+int iter_check(DBusMessageIter *iter, const char *signature)
 {
 	char *have = dbus_message_iter_get_signature(iter);
-	bool same = have && strcmp(have, signature) == 0;
+	int r;
 
+	if (!have)
+		return -ENOMEM;
+	r = strcmp(have, signature) == 0 ? 0 : -EPROTO;
 	dbus_free(have);
-	return same;
+	return r;
 }
 
 size_t iter_count(const DBusMessageIter *array)
@@ -101,14 +104,17 @@ static int read_field(DBusMessageIter *value, const struct field *field, struct 
 {
 	void *member = member_at(object, field->offset);
 	size_t *count = member_at(object, field->count_offset);
+	int r;
 
 	switch (field->type) {
 	case 0:
 		return field->read(value, pool, object);
 	case 'U':
-		return iter_is(value, "au") ? read_numbers(value, pool, member, count) : -EPROTO;
+		r = iter_check(value, "au");
+		return r < 0 ? r : read_numbers(value, pool, member, count);
 	case 'S':
-		return iter_is(value, "as") ? read_strings(value, pool, member, count) : -EPROTO;
+		r = iter_check(value, "as");
+		return r < 0 ? r : read_strings(value, pool, member, count);
 	default:
 		return read_basic(value, field->type, pool, member);
 	}
@@ -170,11 +176,13 @@ int read_rows(DBusMessageIter *rows, const struct field *fields, size_t n_fields
 	      const char **ret_key)
 {
 	DBusMessageIter row;
-	size_t n;
 	char *array;
+	size_t n;
+	int r;
 
-	if (!iter_is(rows, "aa{sv}"))
-		return -EPROTO;
+	r = iter_check(rows, "aa{sv}");
+	if (r < 0)
+		return r;
 
 	n = iter_count(rows);
 	if (n > ROWS_MAX)
@@ -185,8 +193,7 @@ int read_rows(DBusMessageIter *rows, const struct field *fields, size_t n_fields
 
 	dbus_message_iter_recurse(rows, &row);
 	for (size_t i = 0; i < n; i++) {
-		int r = read_fields(&row, fields, n_fields, pool, array + i * size, ret_key);
-
+		r = read_fields(&row, fields, n_fields, pool, array + i * size, ret_key);
 		if (r < 0)
 			return r;
 		dbus_message_iter_next(&row);

@@ -62,6 +62,9 @@ static int tell_gpu(struct watch *watch, uint64_t number)
 		struct gpuarb_view *view;
 		int r = view_new(watch->gpuarb, &view);
 
+		/* A daemon or a bus that has just gone is told of in its turn. */
+		if (r == -ECONNREFUSED || r == -ECONNRESET)
+			return 0;
 		if (r < 0)
 			return r;
 		gpuarb_view_free(watch->view);
@@ -104,7 +107,7 @@ static int tell_argument(struct watch *watch, const char *lease_kind, DBusMessag
 	DBusMessageIter iter;
 	const char *path;
 
-	if (!dbus_message_iter_init(m, &iter) || !iter_is(&iter, "o"))
+	if (!dbus_message_iter_init(m, &iter) || dbus_message_iter_get_arg_type(&iter) != DBUS_TYPE_OBJECT_PATH)
 		return 0;
 	dbus_message_iter_get_basic(&iter, &path);
 	return tell_object(watch, lease_kind, path);
@@ -138,8 +141,7 @@ static int watch_until(struct watch *watch, struct connection *connection, uint6
 				    watch->gpuarb->address);
 		if (r >= 0)
 			r = tell(watch, m);
-		/* A daemon that has just gone cannot say what its GPU was called. */
-		if (r < 0 && r != -ECONNREFUSED)
+		if (r < 0)
 			return r;
 	}
 }

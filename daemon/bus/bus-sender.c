@@ -289,7 +289,7 @@ void bus_drop_senders(struct bus *bus)
 {
 	_cleanup_(verdict_done) struct verdict verdict = {0};
 
-	verdict_set(&verdict, VERDICT_SHUTDOWN, "gpuarbd is going down; leases that it saved stay");
+	verdict_set(&verdict, VERDICT_SHUTDOWN, "gpuarbd is going down");
 	while (bus->peers)
 		refuse_waiting(*(struct peer **)bus->peers, &verdict);
 }

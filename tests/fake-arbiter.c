@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "fake-arbiter.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "dbus/names.h"
+
+struct service {
+	fake_answer_t answer;
+	void *userdata;
+	int log;
+};
+
+static void must(int r, const char *what)
+{
+	if (r >= 0)
+		return;
+	fprintf(stderr, "fake arbiter: %s: %s\n", what, strerror(-r));
+	_exit(1);
+}
+
+static int filter(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	struct service *service = userdata;
+	const char *member = sd_bus_message_get_member(m);
+	uint8_t type;
+
+	(void)error;
+	if (sd_bus_message_get_type(m, &type) < 0 || type != SD_BUS_MESSAGE_METHOD_CALL)
+		return 0;
+	send(service->log, member, strlen(member) + 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+	must(service->answer(m, service->userdata), member);
+	return 1;
+}
+
+static void serve(const char *address, struct service *service, int ready)
+{
+	sd_bus *bus = NULL;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	must(sd_bus_new(&bus), "new");
+	must(sd_bus_set_address(bus, address), "address");
+	must(sd_bus_set_bus_client(bus, 1), "client");
+	must(sd_bus_negotiate_fds(bus, 1), "fds");
+	must(sd_bus_start(bus), "start");
+	must(sd_bus_add_filter(bus, NULL, filter, service), "filter");
+	must(sd_bus_request_name(bus, GPUARB_BUS_NAME, 0), "name");
+	must((int)write(ready, "r", 1), "ready");
+	close(ready);
+	for (;;) {
+		int r = sd_bus_process(bus, NULL);
+
+		if (r < 0)
+			_exit(0);
+		if (r == 0)
+			must(sd_bus_wait(bus, UINT64_MAX), "wait");
+	}
+}
+
+void fake_arbiter_start(const char *address, fake_answer_t answer, void *userdata,
+			struct fake_arbiter *ret)
+{
+	struct service service = { .answer = answer, .userdata = userdata };
+	int ready[2], log[2];
+	char c;
+
+	if (pipe2(ready, O_CLOEXEC) < 0 ||
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, log) < 0)
+		abort();
+	fflush(stdout);
+	ret->pid = fork();
+	if (ret->pid == 0) {
+		close(ready[0]);
+		close(log[0]);
+		service.log = log[1];
+		serve(address, &service, ready[1]);
+	}
+	close(ready[1]);
+	close(log[1]);
+	ret->log = log[0];
+	if (read(ready[0], &c, 1) != 1)
+		abort();
+	close(ready[0]);
+}
+
+void fake_arbiter_stop(struct fake_arbiter *fake)
+{
+	close(fake->log);
+	kill(fake->pid, SIGKILL);
+	waitpid(fake->pid, NULL, 0);
+}
+
+void fake_arbiter_saw(const struct fake_arbiter *fake, const char *member)
+{
+	char saw[128] = "nothing";
+
+	if (recv(fake->log, saw, sizeof(saw) - 1, 0) <= 0 || strcmp(saw, member) != 0) {
+		fprintf(stderr, "the arbiter saw %s, not %s\n", saw, member);
+		abort();
+	}
+}
+
+int fake_append(sd_bus_message *m, const char *key, const char *type, ...)
+{
+	va_list args;
+	int r;
+
+	va_start(args, type);
+	r = sd_bus_message_open_container(m, 'e', "sv");
+	if (r >= 0)
+		r = sd_bus_message_append(m, "s", key);
+	if (r >= 0)
+		r = sd_bus_message_open_container(m, 'v', type);
+	if (r >= 0)
+		r = sd_bus_message_appendv(m, type, args);
+	if (r >= 0)
+		r = sd_bus_message_close_container(m);
+	if (r >= 0)
+		r = sd_bus_message_close_container(m);
+	va_end(args);
+	return r;
+}
+
+int fake_append_partitions(sd_bus_message *m, uint32_t cus, uint32_t kfd_gpu_id)
+{
+	uint64_t mask = (UINT64_C(1) << cus) - 1;
+
+	must(sd_bus_message_open_container(m, 'a', "a{sv}"), "open");
+	must(sd_bus_message_open_container(m, 'a', "{sv}"), "open");
+	must(fake_append(m, "gpu", "s", "0000:03:00.0"), "append");
+	must(fake_append(m, "kfd-gpu-id", "u", kfd_gpu_id), "append");
+	must(fake_append(m, "cu-mask", "au", 2, (uint32_t)mask, (uint32_t)(mask >> 32)), "append");
+	must(fake_append(m, "cus", "u", cus), "append");
+	must(fake_append(m, "cus-asked", "u", cus + 1), "append");
+	must(fake_append(m, "effective-cus", "u", cus), "append");
+	must(fake_append(m, "shader-engines", "au", 2, 0, 1), "append");
+	must(fake_append(m, "queues", "u", 5), "append");
+	must(fake_append(m, "streams", "u", 1), "append");
+	must(fake_append(m, "processes", "u", 1), "append");
+	must(fake_append(m, "sdma-queues", "u", 2), "append");
+	must(fake_append(m, "vram", "t", UINT64_C(1) << 30), "append");
+	must(fake_append(m, "priority", "u", 7), "append");
+	must(fake_append(m, "tier", "s", "cooperative"), "append");
+	must(fake_append(m, "gaps", "as", 1, "power"), "append");
+	must(sd_bus_message_close_container(m), "close");
+	return sd_bus_message_close_container(m);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* A process that owns gpuarbd's name and answers as a test wants it to. */
+
+#include <sys/types.h>
+#include <systemd/sd-bus.h>
+
+struct fake_arbiter {
+	pid_t pid;
+	int log; /* one datagram for each call that came, while there is room: its member */
+};
+
+/* Answers a call, or does not. */
+typedef int (*fake_answer_t)(sd_bus_message *call, void *userdata);
+
+/* Returns when the name is owned. The process dies with the test. */
+void fake_arbiter_start(const char *address, fake_answer_t answer, void *userdata,
+			struct fake_arbiter *ret);
+void fake_arbiter_stop(struct fake_arbiter *fake);
+
+/* Waits for the next call that came and checks that it is this one. */
+void fake_arbiter_saw(const struct fake_arbiter *fake, const char *member);
+
+/* Opens an aa{sv} with one partition in it, as a Radeon VII would have it. */
+int fake_append_partitions(sd_bus_message *m, uint32_t cus, uint32_t kfd_gpu_id);
+
+/* Appends the entry of an a{sv}. */
+int fake_append(sd_bus_message *m, const char *key, const char *type, ...);

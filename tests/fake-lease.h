@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Lease 17 on a bus with a fake daemon, whose end of the holder the test has. */
+
+#include "dbus/record.h"
+#include "fake-arbiter.h"
+#include "libgpuarb/gpuarb.h"
+#include "private-bus.h"
+
+struct stage {
+	struct private_bus bus;
+	struct fake_arbiter fake;
+	struct gpuarb *gpuarb;
+	int daemon_end;
+};
+
+/*
+ * Reserve answers with the state, and 30 CUs of a simulated GPU unless that is "waiting";
+ * GetAll says 20 CUs, generation 3; all else is refused with the error, or done if that is
+ * NULL. False without a dbus-daemon.
+ */
+bool stage_set(struct stage *ret, const char *state, const char *refuse);
+void stage_strike(struct stage *stage);
+
+/* Asks for 31 CUs, which must be granted within the time. */
+struct gpuarb_lease *stage_reserve(struct stage *stage, uint64_t wait_usec);
+
+/* Sends a record; cus 0: without a partition. */
+void stage_tell(const struct stage *stage, uint64_t generation, uint32_t state, uint32_t cus);
+
+/* Waits until every copy of the holder is closed; false if that takes too long. */
+bool stage_holder_gone(const struct stage *stage);

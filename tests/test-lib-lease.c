@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What the library makes of a lease, with a daemon whose every answer the test chooses. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "dbus/names.h"
+#include "fake-lease.h"
+
+/* ---- granted -------------------------------------------------------------------------- */
+
+TEST(a_lease_says_all_that_was_granted)
+{
+	const struct gpuarb_partition *partition;
+	struct gpuarb_lease *lease;
+	struct stage stage;
+	size_t words;
+
+	if (!stage_set(&stage, "granted", NULL))
+		SKIP("no dbus-daemon");
+	lease = stage_reserve(&stage, 0);
+	CHECK(gpuarb_lease_id(lease) == 17 && gpuarb_lease_generation(lease) == 1);
+	CHECK(strcmp(gpuarb_lease_state(lease), "granted") == 0);
+	CHECK(strcmp(gpuarb_lease_reason(lease), "") == 0);
+	CHECK(gpuarb_lease_deadline(lease) == GPUARB_FOREVER);
+	CHECK(gpuarb_lease_partitions(lease) == 1 && !gpuarb_lease_partition(lease, 1));
+	CHECK(strcmp(gpuarb_lease_gpu(lease, 0), "0000:03:00.0") == 0);
+	CHECK(gpuarb_lease_cu_mask(lease, 0, &words)[0] == 0x3fffffff && words == 2);
+	CHECK(gpuarb_lease_cus(lease, 0) == 30 && gpuarb_lease_effective_cus(lease, 0) == 30);
+	CHECK(gpuarb_lease_queues(lease, 0) == 5 && gpuarb_lease_streams(lease, 0) == 1);
+	CHECK(gpuarb_lease_processes(lease, 0) == 1 && gpuarb_lease_priority(lease, 0) == 7);
+	CHECK(gpuarb_lease_cus(lease, 1) == 0 && !gpuarb_lease_cu_mask(lease, 1, &words));
+
+	partition = gpuarb_lease_partition(lease, 0);
+	CHECK(partition->cus_asked == 31 && partition->n_shader_engines == 2);
+	CHECK(partition->shader_engines[1] == 1 && partition->sdma_queues == 2);
+	CHECK(partition->vram == 1 << 30 && partition->n_gaps == 1);
+	CHECK(strcmp(partition->tier, "cooperative") == 0);
+	CHECK(strcmp(partition->gaps[0], "power") == 0);
+	gpuarb_lease_close(lease);
+	stage_strike(&stage);
+}
+
+TEST(the_holder_is_not_inherited_and_its_close_is_seen)
+{
+	struct gpuarb_lease *lease;
+	struct stage stage;
+
+	if (!stage_set(&stage, "granted", NULL))
+		SKIP("no dbus-daemon");
+	lease = stage_reserve(&stage, 0);
+	CHECK(fcntl(gpuarb_lease_fd(lease), F_GETFD) == FD_CLOEXEC);
+	gpuarb_lease_close(lease);
+	CHECK(stage_holder_gone(&stage));
+	fake_arbiter_saw(&stage.fake, "Reserve"); /* and no word more was needed */
+	stage_strike(&stage);
+}
+
+TEST(a_token_finds_the_lease_as_it_is_now)
+{
+	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	struct gpuarb_lease *lease = NULL;
+	struct stage stage;
+
+	if (!stage_set(&stage, "granted", NULL))
+		SKIP("no dbus-daemon");
+	options.token = "again";
+	CHECK(gpuarb_reserve(stage.gpuarb, &want, 1, &options, &lease) == 0);
+	CHECK(gpuarb_lease_generation(lease) == 3 && gpuarb_lease_cus(lease, 0) == 20);
+	gpuarb_lease_close(lease);
+	stage_strike(&stage);
+}
+
+TEST(a_lease_outlives_its_handle)
+{
+	struct gpuarb_lease *lease;
+	struct stage stage;
+
+	if (!stage_set(&stage, "granted", NULL))
+		SKIP("no dbus-daemon");
+	lease = stage_reserve(&stage, 0);
+	gpuarb_close(stage.gpuarb);
+	stage.gpuarb = NULL;
+	CHECK(gpuarb_lease_acknowledge(lease) == 0); /* on a connection made anew */
+	CHECK(gpuarb_lease_release(lease) == 0);
+	fake_arbiter_saw(&stage.fake, "Reserve");
+	fake_arbiter_saw(&stage.fake, "Acknowledge");
+	fake_arbiter_saw(&stage.fake, "Release");
+	CHECK(stage_holder_gone(&stage));
+	stage_strike(&stage);
+}
+
+/* ---- asking --------------------------------------------------------------------------- */
+
+TEST(a_resized_lease_is_read_anew)
+{
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	struct gpuarb_lease *lease;
+	struct stage stage;
+
+	if (!stage_set(&stage, "granted", NULL))
+		SKIP("no dbus-daemon");
+	lease = stage_reserve(&stage, 0);
+	CHECK(gpuarb_lease_resize(lease, &want, 1) == 0);
+	CHECK(gpuarb_lease_cus(lease, 0) == 20 && gpuarb_lease_generation(lease) == 3);
+	fake_arbiter_saw(&stage.fake, "Reserve");
+	fake_arbiter_saw(&stage.fake, "Resize");
+	fake_arbiter_saw(&stage.fake, "GetAll");
+	CHECK(gpuarb_lease_resize(lease, &want, 0) == -EINVAL);
+	gpuarb_lease_close(lease);
+	stage_strike(&stage);
+}
+
+TEST(a_process_is_bound_by_an_open_pidfd)
+{
+	struct gpuarb_lease *lease;
+	struct stage stage;
+	int fd;
+
+	if (!stage_set(&stage, "granted", NULL))
+		SKIP("no dbus-daemon");
+	lease = stage_reserve(&stage, 0);
+	fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	CHECK(gpuarb_lease_bind(lease, fd) == 0);
+	close(fd);
+	CHECK(gpuarb_lease_bind(lease, fd) == -EINVAL && gpuarb_lease_bind(lease, -1) == -EINVAL);
+	gpuarb_lease_close(lease);
+	stage_strike(&stage);
+}
+
+TEST(refusals_are_the_daemons_own_words)
+{
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	struct gpuarb_lease *lease;
+	struct stage stage;
+
+	if (!stage_set(&stage, "granted", GPUARB_ERROR_INVALID_STATE))
+		SKIP("no dbus-daemon");
+	lease = stage_reserve(&stage, 0);
+	CHECK(gpuarb_lease_acknowledge(lease) == -EBADFD);
+	CHECK(strcmp(gpuarb_last_error(stage.gpuarb), "it is so") == 0);
+	CHECK(strcmp(gpuarb_last_error_name(stage.gpuarb), GPUARB_ERROR_INVALID_STATE) == 0);
+	CHECK(gpuarb_lease_resize(lease, &want, 1) == -EBADFD);
+	CHECK(gpuarb_lease_cus(lease, 0) == 30);
+	CHECK(gpuarb_reload(stage.gpuarb) == -EBADFD);
+	CHECK(gpuarb_lease_release(lease) == -EBADFD); /* and the handle is freed */
+	CHECK(stage_holder_gone(&stage));
+	stage_strike(&stage);
+}
+
+TEST(the_environment_follows_what_records_cannot_carry)
+{
+	struct gpuarb_lease *lease;
+	struct stage stage;
+	char **environment = NULL;
+
+	if (!stage_set(&stage, "granted", NULL))
+		SKIP("no dbus-daemon");
+	unsetenv("HSA_CU_MASK");
+	unsetenv("ROC_GLOBAL_CU_MASK");
+	unsetenv("ROCR_VISIBLE_DEVICES");
+	lease = stage_reserve(&stage, 0);
+	CHECK(gpuarb_lease_environment(lease, &environment) == 0);
+	CHECK(strcmp(environment[0], "ROCR_VISIBLE_DEVICES=0") == 0);
+	CHECK(strcmp(environment[1], "HSA_CU_MASK=0:0x3fffffff") == 0);
+	CHECK(strcmp(environment[2], "GPU_MAX_HW_QUEUES=3") == 0);
+	CHECK(strcmp(environment[3], "GPUARB_LEASE=17") == 0);
+	free(environment);
+
+	stage_tell(&stage, 3, GPUARB_RECORD_GRANTED, 7);
+	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == 1);
+	CHECK(!gpuarb_lease_partition(lease, 0)->shader_engines);
+	CHECK(gpuarb_lease_environment(lease, &environment) == 0);
+	CHECK(strcmp(environment[1], "HSA_CU_MASK=0:0xfffff") == 0); /* GetAll's 20 */
+	free(environment);
+
+	setenv("HSA_CU_MASK", "0:0-3", 1);
+	CHECK(gpuarb_lease_environment(lease, &environment) == -EEXIST);
+	unsetenv("HSA_CU_MASK");
+	gpuarb_lease_close(lease);
+	stage_strike(&stage);
+}

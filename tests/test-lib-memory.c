@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Every single allocation of a call fails in its turn: nothing aborts, hangs or leaks fds. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "dbus/names.h"
+#include "lib-rig.h"
+#include "libgpuarb/internal.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+
+TEST(every_allocation_may_fail)
+{
+	SKIP("the sanitizer has its own malloc");
+}
+
+#else
+
+/* The C library's own, which the test takes the place of. */
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t n, size_t size);
+void *__libc_realloc(void *p, size_t size);
+
+static atomic_long left = -1; /* allocations until one fails; negative: none does */
+
+static bool denied(void)
+{
+	return left >= 0 && left-- == 0;
+}
+
+void *malloc(size_t size)
+{
+	return denied() ? NULL : __libc_malloc(size);
+}
+
+void *calloc(size_t n, size_t size)
+{
+	return denied() ? NULL : __libc_calloc(n, size);
+}
+
+void *realloc(void *p, size_t size)
+{
+	return denied() ? NULL : __libc_realloc(p, size);
+}
+
+static unsigned open_fds(void)
+{
+	unsigned n = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+static int answer(sd_bus_message *call, void *userdata)
+{
+	sd_bus_message *reply = NULL;
+	int pair[2], r;
+
+	(void)userdata;
+	if (!sd_bus_message_is_method_call(call, NULL, "Reserve"))
+		return sd_bus_reply_method_return(call, NULL);
+
+	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
+	CHECK(sd_bus_message_new_method_return(call, &reply) >= 0);
+	CHECK(sd_bus_message_append(reply, "ohs", GPUARB_PATH_LEASE "/17", pair[0], "granted") >= 0);
+	CHECK(fake_append_partitions(reply, 30, 0) >= 0);
+	r = sd_bus_send(NULL, reply, NULL);
+	sd_bus_message_unref(reply);
+	close(pair[0]);
+	close(pair[1]);
+	return r;
+}
+
+/* From connecting to the environment and a further call. */
+static int ask(struct gpuarb *gpuarb)
+{
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	struct gpuarb_lease *lease = NULL;
+	char **environment = NULL;
+	int r;
+
+	want.gpu = "0";
+	r = gpuarb_reserve(gpuarb, &want, 1, NULL, &lease);
+	if (r >= 0)
+		r = gpuarb_lease_environment(lease, &environment);
+	if (r >= 0)
+		r = gpuarb_lease_acknowledge(lease);
+	free(environment);
+	gpuarb_lease_close(lease);
+	gpuarb_close(gpuarb_reference(gpuarb)); /* the connection goes, the handle stays */
+	return r;
+}
+
+static void ask_without_memory(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+{
+	unsigned fds;
+	long n;
+	int r;
+
+	(void)fake;
+	CHECK(ask(gpuarb) == 0);
+	fds = open_fds();
+	for (n = 0;; n++) {
+		left = n;
+		r = ask(gpuarb);
+		if (left >= 0)
+			break; /* it did with fewer */
+		CHECK(r == 0 || *gpuarb_last_error(gpuarb));
+		CHECK(r == 0 || r == -ENOMEM);
+		CHECK(open_fds() == fds);
+	}
+	left = -1;
+	CHECK(r == 0 && n > 100);
+	printf("%ld allocations\n", n);
+}
+
+TEST(every_allocation_may_fail)
+{
+	LIB_RIG_WITH(answer, NULL, ask_without_memory);
+}
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* NULL for every argument of every function. */
+
+#include <errno.h>
+
+#include "check.h"
+#include "lib-rig.h"
+#include "libgpuarb/gpuarb.h"
+
+static int say_nothing(sd_bus_message *call, void *userdata)
+{
+	(void)call;
+	(void)userdata;
+	return 0;
+}
+
+static void count(const char *kind, const char *what, void *userdata)
+{
+	(void)kind;
+	(void)what;
+	(void)userdata;
+}
+
+TEST(null_is_taken_everywhere)
+{
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	const struct gpuarb_lease_info *leases;
+	const struct gpuarb_gpu *gpus;
+	const char *const *tenants;
+	struct gpuarb_lease *lease = NULL;
+	struct gpuarb_view *view = NULL;
+	char **environment = NULL;
+	const char *verdict = NULL;
+	size_t n = 1;
+
+	CHECK(gpuarb_open(NULL) == -EINVAL);
+	gpuarb_close(NULL);
+	CHECK(gpuarb_last_error(NULL) && strcmp(gpuarb_last_error_name(NULL), "") == 0);
+	CHECK(!gpuarb_last_refusals(NULL, &n) && n == 0 && !gpuarb_last_refusals(NULL, NULL));
+	CHECK(!gpuarb_last_plan(NULL, &n) && !gpuarb_last_plan(NULL, NULL));
+	CHECK(gpuarb_reserve(NULL, &want, 1, NULL, &lease) == -EINVAL);
+	CHECK(gpuarb_plan(NULL, &want, 1, NULL, &verdict) == -EINVAL);
+	CHECK(gpuarb_look(NULL, &view) == -EINVAL);
+	CHECK(gpuarb_watch(NULL, 0, count, NULL) == -EINVAL);
+	CHECK(gpuarb_release(NULL, 1) == -EINVAL && gpuarb_resize(NULL, 1, &want, 1) == -EINVAL);
+	CHECK(gpuarb_drain(NULL, "0", true) == -EINVAL && gpuarb_reload(NULL) == -EINVAL);
+
+	gpuarb_lease_close(NULL);
+	CHECK(gpuarb_lease_release(NULL) == -EINVAL && gpuarb_lease_wait(NULL, 0) == -EINVAL);
+	CHECK(gpuarb_lease_dispatch(NULL, NULL, NULL) == -EINVAL);
+	CHECK(gpuarb_lease_resize(NULL, &want, 1) == -EINVAL);
+	CHECK(gpuarb_lease_acknowledge(NULL) == -EINVAL && gpuarb_lease_bind(NULL, 0) == -EINVAL);
+	CHECK(gpuarb_lease_environment(NULL, &environment) == -EINVAL);
+	CHECK(gpuarb_lease_fd(NULL) == -EINVAL && gpuarb_lease_id(NULL) == 0);
+	CHECK(gpuarb_lease_generation(NULL) == 0 && gpuarb_lease_deadline(NULL) == 0);
+	CHECK(!*gpuarb_lease_state(NULL) && !*gpuarb_lease_reason(NULL));
+	CHECK(gpuarb_lease_partitions(NULL) == 0 && !gpuarb_lease_partition(NULL, 0));
+	CHECK(!gpuarb_lease_gpu(NULL, 0) && !gpuarb_lease_cu_mask(NULL, 0, &n) && n == 0);
+	CHECK(gpuarb_lease_cus(NULL, 0) == 0 && gpuarb_lease_effective_cus(NULL, 0) == 0);
+	CHECK(gpuarb_lease_queues(NULL, 0) == 0 && gpuarb_lease_streams(NULL, 0) == 0);
+	CHECK(gpuarb_lease_processes(NULL, 0) == 0 && gpuarb_lease_priority(NULL, 0) == 0);
+
+	gpuarb_view_free(NULL);
+	CHECK(!*gpuarb_view_version(NULL) && gpuarb_view_tenants(NULL, &tenants) == 0);
+	CHECK(gpuarb_view_gpus(NULL, &gpus) == 0 && gpuarb_view_leases(NULL, &leases) == 0);
+}
+
+static void pass_null(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+{
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	struct gpuarb_lease *lease = NULL;
+	const char *verdict = NULL;
+
+	(void)fake;
+	CHECK(gpuarb_reserve(gpuarb, NULL, 1, NULL, &lease) == -EINVAL);
+	CHECK(gpuarb_reserve(gpuarb, &want, 1, NULL, NULL) == -EINVAL);
+	CHECK(gpuarb_plan(gpuarb, NULL, 0, NULL, &verdict) == -EINVAL);
+	CHECK(gpuarb_plan(gpuarb, &want, 1, NULL, NULL) == -EINVAL);
+	CHECK(gpuarb_look(gpuarb, NULL) == -EINVAL);
+	CHECK(gpuarb_watch(gpuarb, 0, NULL, NULL) == -EINVAL);
+	CHECK(gpuarb_drain(gpuarb, NULL, true) == -EINVAL);
+	CHECK(gpuarb_drain(gpuarb, "\xff", true) == -EINVAL);
+	CHECK(strstr(gpuarb_last_error(gpuarb), "gpu is not UTF-8"));
+	CHECK(gpuarb_resize(gpuarb, 1, NULL, 0) == -EINVAL);
+}
+
+TEST(a_call_with_null_never_leaves_the_process)
+{
+	LIB_RIG_WITH(say_nothing, NULL, pass_null);
+}

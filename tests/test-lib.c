@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The library and the shipped daemon, with a simulated Radeon VII. */
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/pidfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "libgpuarb/gpuarb.h"
+#include "rig.h"
+
+static struct gpuarb *start(struct rig *rig)
+{
+	struct gpuarb *gpuarb = NULL;
+
+	rig_new(rig);
+	rig_start(rig, "--simulate=radeon-vii,radeon-vii");
+	setenv("GPUARB_BUS_ADDRESS", rig->address, 1);
+	CHECK(gpuarb_open(&gpuarb) == 0);
+	return gpuarb;
+}
+
+static void stop(struct rig *rig, struct gpuarb *gpuarb)
+{
+	gpuarb_close(gpuarb);
+	rig_stop(rig);
+	rig_done(rig);
+}
+
+#define START(rig, gpuarb)                  \
+	do {                                \
+		if (rig_missing())          \
+			SKIP(rig_missing()); \
+		gpuarb = start(rig);        \
+	} while (0)
+
+static struct gpuarb_lease *take(struct gpuarb *gpuarb, const char *gpu, uint32_t cus)
+{
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	struct gpuarb_lease *lease = NULL;
+	int r;
+
+	want.gpu = gpu;
+	want.cus = cus;
+	r = gpuarb_reserve(gpuarb, &want, 1, NULL, &lease);
+	if (r < 0)
+		fprintf(stderr, "%s: %s\n", strerror(-r), gpuarb_last_error(gpuarb));
+	CHECK(r == 0);
+	return lease;
+}
+
+static int refused(struct gpuarb *gpuarb, const struct gpuarb_want *want,
+		   const struct gpuarb_options *options)
+{
+	struct gpuarb_lease *lease = NULL;
+	int r = gpuarb_reserve(gpuarb, want, 1, options, &lease);
+
+	CHECK(r < 0 && !lease && *gpuarb_last_error(gpuarb));
+	printf("%s: %s\n", strerror(-r), gpuarb_last_error(gpuarb));
+	return r;
+}
+
+static unsigned popcount(const struct gpuarb_lease *lease, size_t i)
+{
+	const uint32_t *mask;
+	unsigned n = 0;
+	size_t words;
+
+	mask = gpuarb_lease_cu_mask(lease, i, &words);
+	for (size_t k = 0; k < words; k++)
+		n += (unsigned)__builtin_popcount(mask[k]);
+	return n;
+}
+
+static size_t leases(struct gpuarb *gpuarb)
+{
+	struct gpuarb_view *view = NULL;
+	size_t n;
+
+	CHECK(gpuarb_look(gpuarb, &view) == 0);
+	n = gpuarb_view_leases(view, NULL);
+	gpuarb_view_free(view);
+	return n;
+}
+
+TEST(a_gang_is_granted_as_a_whole_and_has_its_environment)
+{
+	struct gpuarb_want wants[2] = { GPUARB_WANT_INIT, GPUARB_WANT_INIT };
+	struct gpuarb_lease *lease = NULL;
+	struct gpuarb *gpuarb;
+	char **environment = NULL;
+	struct rig rig;
+
+	START(&rig, gpuarb);
+	wants[0].cus = wants[1].cus = 30;
+	wants[1].queues = 6;
+	wants[1].streams = 1;
+	CHECK(gpuarb_reserve(gpuarb, wants, 2, NULL, &lease) == 0);
+	CHECK(gpuarb_lease_partitions(lease) == 2);
+	CHECK(popcount(lease, 0) == gpuarb_lease_cus(lease, 0) && gpuarb_lease_cus(lease, 1) == 30);
+	CHECK(strcmp(gpuarb_lease_gpu(lease, 0), gpuarb_lease_gpu(lease, 1)) != 0);
+	CHECK(gpuarb_lease_queues(lease, 0) == 2 && gpuarb_lease_queues(lease, 1) == 6);
+	CHECK(gpuarb_lease_environment(lease, &environment) == 0);
+	CHECK(strcmp(environment[0], "ROCR_VISIBLE_DEVICES=0,1") == 0);
+	CHECK(strncmp(environment[1], "HSA_CU_MASK=0:0x", 16) == 0);
+	CHECK(strcmp(environment[2], "GPU_MAX_HW_QUEUES=1") == 0);
+	free(environment);
+	CHECK(gpuarb_lease_release(lease) == 0 && leases(gpuarb) == 0);
+	stop(&rig, gpuarb);
+}
+
+TEST(a_refusal_says_why_and_what_is_let_go_can_be_had)
+{
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	const struct gpuarb_refusal *refusals;
+	struct gpuarb_lease *lease;
+	struct gpuarb *gpuarb;
+	struct rig rig;
+	size_t n;
+
+	START(&rig, gpuarb);
+	lease = take(gpuarb, "0", 60);
+	want.gpu = "0";
+	want.cus = 45;
+	CHECK(refused(gpuarb, &want, NULL) == -EBUSY);
+	refusals = gpuarb_last_refusals(gpuarb, &n);
+	CHECK(n == 1 && strcmp(refusals[0].gpu, "0000:03:00.0") == 0);
+	CHECK(*refusals[0].reason && refusals[0].asked > refusals[0].free);
+	gpuarb_lease_close(lease);
+	while (leases(gpuarb) > 0)
+		;
+	lease = take(gpuarb, "0", 45);
+	CHECK(popcount(lease, 0) == 45 || popcount(lease, 0) == 44);
+	gpuarb_lease_close(lease);
+	stop(&rig, gpuarb);
+}
+
+TEST(a_token_gives_one_more_holder_of_the_same_lease)
+{
+	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	struct gpuarb_lease *once = NULL, *again = NULL;
+	struct gpuarb *gpuarb;
+	struct rig rig;
+
+	START(&rig, gpuarb);
+	want.cus = 8;
+	options.token = "t";
+	CHECK(gpuarb_reserve(gpuarb, &want, 1, &options, &once) == 0);
+	CHECK(gpuarb_reserve(gpuarb, &want, 1, &options, &again) == 0);
+	CHECK(gpuarb_lease_id(once) == gpuarb_lease_id(again));
+	CHECK(gpuarb_lease_generation(once) == gpuarb_lease_generation(again));
+	gpuarb_lease_close(once);
+	CHECK(leases(gpuarb) == 1);
+	want.cus = 9;
+	CHECK(refused(gpuarb, &want, &options) == -EEXIST);
+	gpuarb_lease_close(again);
+	while (leases(gpuarb) > 0)
+		;
+	stop(&rig, gpuarb);
+}
+
+TEST(a_resize_is_seen_by_every_holder)
+{
+	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	struct gpuarb_lease *one = NULL, *two = NULL;
+	struct gpuarb *gpuarb;
+	struct pollfd fd;
+	struct rig rig;
+
+	START(&rig, gpuarb);
+	want.cus = 30;
+	options.token = "t";
+	CHECK(gpuarb_reserve(gpuarb, &want, 1, &options, &one) == 0);
+	CHECK(gpuarb_reserve(gpuarb, &want, 1, &options, &two) == 0);
+	want.cus = 16;
+	CHECK(gpuarb_lease_resize(one, &want, 1) == 0);
+	CHECK(popcount(one, 0) == 16 && gpuarb_lease_generation(one) == 2);
+
+	fd = (struct pollfd){ .fd = gpuarb_lease_fd(two), .events = POLLIN };
+	while (gpuarb_lease_generation(two) < 2) {
+		CHECK(poll(&fd, 1, 5000) == 1);
+		CHECK(gpuarb_lease_dispatch(two, NULL, NULL) >= 0);
+	}
+	CHECK(popcount(two, 0) == 16);
+	CHECK(gpuarb_lease_acknowledge(one) == 0);
+	CHECK(gpuarb_lease_release(one) == 0);
+	while (gpuarb_lease_dispatch(two, NULL, NULL) >= 0)
+		CHECK(poll(&fd, 1, 5000) == 1);
+	CHECK(gpuarb_lease_dispatch(two, NULL, NULL) == -ENOENT);
+	gpuarb_lease_close(two);
+	stop(&rig, gpuarb);
+}
+
+TEST(a_bound_process_keeps_the_lease_without_a_holder)
+{
+	struct gpuarb_lease *lease;
+	struct gpuarb *gpuarb;
+	struct rig rig;
+	int gate[2], fd, status;
+	pid_t pid;
+	char c;
+
+	START(&rig, gpuarb);
+	CHECK(pipe(gate) == 0);
+	pid = fork();
+	if (pid == 0) {
+		close(gate[1]);
+		_exit(read(gate[0], &c, 1) == 0 ? 0 : 1);
+	}
+	lease = take(gpuarb, "any", 10);
+	fd = pidfd_open(pid, 0);
+	CHECK(fd >= 0 && gpuarb_lease_bind(lease, fd) == 0);
+	close(fd);
+	gpuarb_lease_close(lease);
+	CHECK(leases(gpuarb) == 1);
+	close(gate[0]);
+	close(gate[1]);
+	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+	while (leases(gpuarb) > 0)
+		;
+	stop(&rig, gpuarb);
+}
+
+TEST(the_picture_of_a_gpu_is_whole)
+{
+	const struct gpuarb_gpu *gpus;
+	struct gpuarb_view *view = NULL;
+	struct gpuarb_lease *lease;
+	struct gpuarb *gpuarb;
+	const char *verdict;
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	struct rig rig;
+	unsigned cus = 0;
+
+	START(&rig, gpuarb);
+	lease = take(gpuarb, "0000:03:00.0", 30);
+	CHECK(gpuarb_look(gpuarb, &view) == 0 && *gpuarb_view_version(view));
+	CHECK(gpuarb_view_gpus(view, &gpus) == 2 && gpus[0].cus == 60 && gpus[0].cus_free == 30);
+	CHECK(gpus[0].xccs == 1 && gpus[0].shader_engines == 4 && gpus[0].shader_arrays == 1);
+	for (unsigned i = 0; i < 4; i++)
+		cus += gpus[0].cus_per_shader_array[i];
+	CHECK(cus == 60 && gpus[0].cus_per_shader_engine[3] == 15);
+	CHECK(gpus[0].queue_slots >= gpus[0].queue_slots_free && *gpus[0].law);
+	gpuarb_view_free(view);
+
+	want.gpu = "0";
+	want.cus = 60;
+	CHECK(gpuarb_plan(gpuarb, &want, 1, NULL, &verdict) == 0);
+	CHECK(strcmp(verdict, "granted") != 0);
+	CHECK(gpuarb_drain(gpuarb, "0", true) == 0 && gpuarb_drain(gpuarb, "0", false) == 0);
+	CHECK(gpuarb_drain(gpuarb, "7", true) == -ENODEV);
+	CHECK(gpuarb_release(gpuarb, 4711) == -ENOENT);
+	gpuarb_lease_close(lease);
+	stop(&rig, gpuarb);
+}
