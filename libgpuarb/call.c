@@ -54,8 +54,9 @@ static int await(struct gpuarb *gpuarb, struct connection *connection, dbus_uint
 		int r = connection_receive(connection, deadline, &m);
 
 		if (r == -ETIMEDOUT)
-			return fail(gpuarb, r, "no answer on the bus at %s within %u s: does gpuarbd hang?",
-				    gpuarb->address, (unsigned)(gpuarb->answer_usec / 1000000));
+			return fail(gpuarb, r, "no answer on the bus at %s within %u s: does "
+				    "gpuarbd hang?", gpuarb->address,
+				    (unsigned)(gpuarb->answer_usec / 1000000));
 		if (r == -EINTR)
 			return fail(gpuarb, r, "interrupted by a signal");
 		if (r == -ECONNRESET)
@@ -123,7 +124,8 @@ int call_simple(struct gpuarb *gpuarb, const char *path, const char *interface,
 	if (r < 0)
 		return r;
 
-	if (type != DBUS_TYPE_INVALID && !dbus_message_append_args(call, type, value, DBUS_TYPE_INVALID))
+	if (type != DBUS_TYPE_INVALID &&
+	    !dbus_message_append_args(call, type, value, DBUS_TYPE_INVALID))
 		return -ENOMEM;
 	return call_send(gpuarb, call, NULL, NULL);
 }

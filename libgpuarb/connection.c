@@ -107,16 +107,17 @@ static int turn(struct connection *connection, uint64_t deadline)
 int connection_receive(struct connection *connection, uint64_t deadline, DBusMessage **ret)
 {
 	for (;;) {
-		DBusMessage *m = dbus_connection_pop_message(connection->dbus);
+		DBusConnection *dbus = connection->dbus;
+		DBusMessage *m = dbus_connection_pop_message(dbus);
 		int r;
 
 		if (m) {
 			*ret = m;
 			return 0;
 		}
-		if (dbus_connection_get_dispatch_status(connection->dbus) == DBUS_DISPATCH_NEED_MEMORY)
+		if (dbus_connection_get_dispatch_status(dbus) == DBUS_DISPATCH_NEED_MEMORY)
 			return -ENOMEM;
-		if (!dbus_connection_get_is_connected(connection->dbus))
+		if (!dbus_connection_get_is_connected(dbus))
 			return -ECONNRESET;
 
 		r = turn(connection, deadline);

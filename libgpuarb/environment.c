@@ -92,8 +92,8 @@ static int count_hip_queues(struct gpuarb *gpuarb, const struct environment *env
 		if (each <= other)
 			return fail(gpuarb, -ERANGE,
 				    "%" PRIu32 " queues on GPU %s leave HIP none: %" PRIu64
-				    " processes with %" PRIu32 " masked streams each need at least %"
-				    PRIu64, partition->queues, partition->gpu, processes,
+				    " processes with %" PRIu32 " masked streams each need at "
+				    "least %" PRIu64, partition->queues, partition->gpu, processes,
 				    partition->streams, processes * (other + 1));
 		if (each - other < least)
 			least = (uint32_t)(each - other);

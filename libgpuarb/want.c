@@ -149,7 +149,8 @@ static int append_want(struct gpuarb *gpuarb, DBusMessageIter *array,
 	return -ENOMEM;
 }
 
-static int append_wants(struct gpuarb *gpuarb, DBusMessage *m, const struct gpuarb_want *wants, size_t n)
+static int append_wants(struct gpuarb *gpuarb, DBusMessage *m, const struct gpuarb_want *wants,
+			size_t n)
 {
 	DBusMessageIter iter, array = DBUS_MESSAGE_ITER_INIT_CLOSED;
 	int r = 0;
@@ -198,7 +199,8 @@ static bool put_options(DBusMessageIter *dict, const struct gpuarb_options *opti
 		put(dict, "process", DBUS_TYPE_UNIX_FD, &options->process_fd));
 }
 
-static int append_options(struct gpuarb *gpuarb, DBusMessage *m, const struct gpuarb_options *options)
+static int append_options(struct gpuarb *gpuarb, DBusMessage *m,
+			  const struct gpuarb_options *options)
 {
 	struct gpuarb_options copy = GPUARB_OPTIONS_INIT;
 	DBusMessageIter iter, dict = DBUS_MESSAGE_ITER_INIT_CLOSED;

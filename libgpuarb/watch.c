@@ -107,7 +107,8 @@ static int tell_argument(struct watch *watch, const char *lease_kind, DBusMessag
 	DBusMessageIter iter;
 	const char *path;
 
-	if (!dbus_message_iter_init(m, &iter) || dbus_message_iter_get_arg_type(&iter) != DBUS_TYPE_OBJECT_PATH)
+	if (!dbus_message_iter_init(m, &iter) ||
+	    dbus_message_iter_get_arg_type(&iter) != DBUS_TYPE_OBJECT_PATH)
 		return 0;
 	dbus_message_iter_get_basic(&iter, &path);
 	return tell_object(watch, lease_kind, path);

@@ -225,7 +225,8 @@ TEST(an_inherited_visible_list_may_not_hide_the_lease)
 			int r = make(&partition, 1, set, &environment, why, sizeof(why));
 
 			if (r != (lists[i].shows[gpu] ? 0 : -EEXIST))
-				fprintf(stderr, "list \"%s\", GPU %u: %s\n", lists[i].value, gpu, why);
+				fprintf(stderr, "list \"%s\", GPU %u: %s\n", lists[i].value, gpu,
+					why);
 			CHECK(r == (lists[i].shows[gpu] ? 0 : -EEXIST));
 			if (r < 0)
 				continue;

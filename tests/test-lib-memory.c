@@ -69,7 +69,8 @@ static int answer(sd_bus_message *call, void *userdata)
 
 	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
 	CHECK(sd_bus_message_new_method_return(call, &reply) >= 0);
-	CHECK(sd_bus_message_append(reply, "ohs", GPUARB_PATH_LEASE "/17", pair[0], "granted") >= 0);
+	CHECK(sd_bus_message_append(reply, "ohs", GPUARB_PATH_LEASE "/17", pair[0],
+				    "granted") >= 0);
 	CHECK(fake_append_partitions(reply, 30, 0) >= 0);
 	r = sd_bus_send(NULL, reply, NULL);
 	sd_bus_message_unref(reply);
