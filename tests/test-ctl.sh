@@ -159,9 +159,13 @@ ends 1 resize 99 --cus=3
 
 # ---- another user ------------------------------------------------------------------------
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+	# The tree may be where nobody else can read it.
 	chmod 711 "$dir"
-	printf '#!/bin/sh\nexec setpriv --reuid=65534 --regid=65534 --clear-groups %s "$@"\n' \
-		"$GPUARBCTL" >"$dir/as-nobody"
+	install -m 755 "$GPUARBCTL" "$dir/gpuarbctl"
+	install -m 755 "$(ldd "$GPUARBCTL" | sed -n 's/.*libgpuarb\.so\.0 => \([^ ]*\).*/\1/p')" \
+		"$dir/libgpuarb.so.0"
+	printf '#!/bin/sh\nexport LD_LIBRARY_PATH=%s\nexec setpriv %s %s/gpuarbctl "$@"\n' "$dir" \
+		'--reuid=65534 --regid=65534 --clear-groups' "$dir" >"$dir/as-nobody"
 	chmod 755 "$dir/as-nobody"
 	GPUARBCTL=$dir/as-nobody ends 0 status
 	GPUARBCTL=$dir/as-nobody ends 4 release "$id"
