@@ -256,3 +256,17 @@ TEST(a_gpu_that_the_lease_does_not_have_makes_its_process_a_stranger_there)
 	CHECK(arbiter_observe(a, &row, 1) == 0 && a->gpus[1].n_strangers == 0);
 	arbiter_free(a);
 }
+
+TEST(the_second_lease_of_a_process_ends_only_when_its_queues_are_gone)
+{
+	struct arbiter *a = one_gpu();
+	struct lease *first = held(a, 7, 2), *second = held(a, 7, 3);
+	uint64_t id = second->id;
+	struct observed row = process(first->pid, 5);
+
+	arbiter_holder_gone(a, id);
+	CHECK(arbiter_observe(a, &row, 1) == 0 && arbiter_find(a, id));
+	row.queues = 2;
+	CHECK(arbiter_observe(a, &row, 1) == 0 && !arbiter_find(a, id));
+	arbiter_free(a);
+}

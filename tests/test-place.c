@@ -16,6 +16,8 @@ static struct geometry shape(unsigned xccs, unsigned engines, unsigned arrays, u
 	return g;
 }
 
+static struct cuset everything; /* of the GPU that was asked last */
+
 static struct place_request ask(const struct geometry *g, unsigned aim)
 {
 	struct place_request request = { .aim = aim, .floor = aim * 9 / 10, .ceiling = aim,
@@ -23,7 +25,9 @@ static struct place_request ask(const struct geometry *g, unsigned aim)
 
 	if (request.floor == 0)
 		request.floor = 1;
-	geometry_all(g, &request.avail);
+	geometry_all(g, &everything);
+	request.all = &everything;
+	request.avail = everything;
 	request.calm = request.avail;
 	return request;
 }
@@ -119,7 +123,8 @@ TEST(engines_can_be_counted_out)
 	}
 	request.engines = 1;
 	CHECK(place(&g, &request, &p, &miss) == -ENOSPC && miss.below == 15);
-	CHECK(place_engines_aim(&g, 2) == 30 && place_engines_aim(&g, 5) == 0);
+	CHECK(place_engines_aim(&g, &everything, 2) == 30 &&
+	      place_engines_aim(&g, &everything, 5) == 0);
 }
 
 TEST(realtime_takes_few_engines_and_the_same_on_every_xcc)
@@ -203,7 +208,7 @@ TEST(no_rectangle_that_is_there_is_missed)
 	printf("seed %u\n", seed);
 	for (unsigned round = 0; round < 20000; round++) {
 		struct geometry g = shape(1, 1 + (unsigned)rand_r(&seed) % 8, 1, 16, false, 1);
-		struct place_request request = {0};
+		struct place_request request = { .all = &everything };
 		unsigned aim = 1 + (unsigned)rand_r(&seed) % 60, best = 0;
 
 		for (unsigned e = 0; e < g.engines; e++) {
@@ -211,6 +216,7 @@ TEST(no_rectangle_that_is_there_is_missed)
 			request.avail.pair[e] = (uint32_t)rand_r(&seed) &
 						((UINT32_C(1) << g.active[0][e][0]) - 1);
 		}
+		geometry_all(&g, &everything);
 		request.calm = request.avail;
 		request.aim = request.ceiling = request.limit = aim;
 		request.floor = 1;

@@ -9,10 +9,11 @@
 
 /* ---- budgets --------------------------------------------------------------------- */
 
-/* One countable thing: what is asked, left, there in all, and held by strangers. */
+/* One countable thing: what is asked, left, there in all, gone to leases, and what the
+ * lease that is resized has of it. */
 struct countable {
 	enum reason reason;
-	uint64_t asked, free, whole, unmanaged;
+	uint64_t asked, free, whole, leased, had;
 };
 
 /* A best-effort lease may go beyond the slots where policy says so and no realtime lease
@@ -25,6 +26,8 @@ static bool may_oversubscribe(const struct attempt *a)
 
 static enum outcome admit_countable(struct attempt *a, const struct countable *c)
 {
+	if (c->asked <= c->had)
+		return OUTCOME_FITS;
 	if (c->asked > c->whole) {
 		hint_format(a->refusal, "there are %llu in all to give",
 			    (unsigned long long)c->whole);
@@ -34,7 +37,7 @@ static enum outcome admit_countable(struct attempt *a, const struct countable *c
 		return OUTCOME_FITS;
 
 	hint_countable(a->refusal, a->gpu, c->reason, c->free);
-	if (c->asked <= c->free + c->unmanaged)
+	if (c->asked + c->leased <= c->whole) /* but for the strangers */
 		return attempt_refuse(a, OUTCOME_NOT_NOW, REASON_UNMANAGED, c->asked, c->free);
 	return attempt_refuse(a, OUTCOME_NOT_NOW, c->reason, c->asked, c->free);
 }
@@ -43,20 +46,24 @@ static enum outcome admit_budgets(struct attempt *a)
 {
 	const struct gpu *gpu = a->gpu;
 	const struct want *want = a->want;
+	const struct budget *charged = &gpu->charged, *excess = &gpu->excess;
+	const struct budget had = a->had ? a->had->charged : (struct budget){0};
 	bool slots = !may_oversubscribe(a);
 	const struct countable list[] = {
 		{ REASON_QUEUES, want->queues, slots ? gpu_queues_free(gpu) : UINT64_MAX,
 		  gpu->info.queue_slots - min_u(gpu->reserve_queues, gpu->info.queue_slots),
-		  gpu->unmanaged.queues },
+		  charged->queues + excess->queues, had.queues },
 		{ REASON_PROCESSES, want->processes, slots ? gpu_processes_free(gpu) : UINT64_MAX,
-		  gpu->info.process_slots, gpu->unmanaged.processes },
+		  gpu->info.process_slots, charged->processes + excess->processes,
+		  had.processes },
 		{ REASON_SDMA, want->sdma_queues, gpu_sdma_free(gpu), gpu->info.sdma_queues,
-		  gpu->unmanaged.sdma_queues },
+		  charged->sdma_queues + excess->sdma_queues, had.sdma_queues },
 		{ REASON_VRAM, want->vram, gpu_vram_free(gpu), gpu->info.vram_bytes,
-		  gpu->unmanaged.vram },
+		  charged->vram + excess->vram, had.vram },
 		/* More than one queue with GWS oversubscribes the run list:
 		 * pm_calc_rlib_size(), kfd_packet_manager.c. */
-		{ REASON_COOPERATIVE, want->cooperative, gpu->charged.cooperative == 0, 1, 0 },
+		{ REASON_COOPERATIVE, want->cooperative, charged->cooperative == 0, 1,
+		  charged->cooperative, had.cooperative },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(list); i++) {
@@ -103,14 +110,24 @@ static enum outcome admit_quota(struct attempt *a)
 
 /* ---- all of it ------------------------------------------------------------------- */
 
+/* A resize that asks for nothing that the lease does not have: it only gives. */
+static bool only_gives(const struct attempt *a)
+{
+	const struct partition *had = a->had;
+	const struct want *want = a->want;
+
+	return had && max_u(a->aim, want->cus_max) <= had->count &&
+	       want->queues <= had->charged.queues && want->processes <= had->charged.processes &&
+	       want->sdma_queues <= had->charged.sdma_queues && want->vram <= had->charged.vram &&
+	       want->cooperative <= had->charged.cooperative;
+}
+
 static enum outcome admit_state(struct attempt *a)
 {
 	const struct gpu *gpu = a->gpu;
 
-	if (gpu->absent) {
-		hint_format(a->refusal, "it is not there any more");
-		return attempt_refuse(a, OUTCOME_NOT_NOW, REASON_ABSENT, a->aim, 0);
-	}
+	if (only_gives(a))
+		return OUTCOME_FITS;
 	if (gpu->draining) {
 		hint_format(a->refusal, "it is being drained: an administrator can undrain it");
 		return attempt_refuse(a, OUTCOME_NOT_NOW, REASON_DRAIN, a->aim, 0);
@@ -126,7 +143,8 @@ static enum outcome admit_aim(struct attempt *a)
 {
 	const struct geometry *geometry = &a->gpu->info.geometry;
 
-	a->aim = a->want->cus ? a->want->cus : place_engines_aim(geometry, a->want->shader_engines);
+	a->aim = a->want->cus ? a->want->cus :
+		 place_engines_aim(geometry, &a->gpu->all, a->want->shader_engines);
 	if (a->want->shader_engines > geometry->engines) {
 		hint_format(a->refusal, "there are %u shader engines", geometry->engines);
 		return attempt_refuse(a, OUTCOME_NEVER, REASON_SHADER_ENGINES,
@@ -137,7 +155,21 @@ static enum outcome admit_aim(struct attempt *a)
 			    a->want->cus_min, a->want->shader_engines, a->aim);
 		return attempt_refuse(a, OUTCOME_NEVER, REASON_SHAPE, a->want->cus_min, a->aim);
 	}
+	if (a->want->cus_max && a->want->cus_max < a->aim) {
+		hint_format(a->refusal, "cus-max %u: %u shader engines have %u CUs; say cus too",
+			    a->want->cus_max, a->want->shader_engines, a->aim);
+		return attempt_refuse(a, OUTCOME_NEVER, REASON_SHAPE, a->want->cus_max, a->aim);
+	}
 	return OUTCOME_FITS;
+}
+
+/* The share of the GPU that the lease which is resized has. */
+static const struct partition *partition_had(const struct lease *previous, unsigned gpu)
+{
+	for (size_t i = 0; previous && i < previous->n_partitions; i++)
+		if (previous->partitions[i].gpu == gpu)
+			return &previous->partitions[i];
+	return NULL;
 }
 
 static void fill(const struct attempt *a, struct partition *ret)
@@ -170,6 +202,7 @@ enum outcome admit(const struct application *application, const struct want *wan
 		.want = want,
 		.gpu = &application->arbiter->gpus[gpu],
 		.index = gpu,
+		.had = partition_had(application->previous, gpu),
 		.refusal = ret_refusal,
 	};
 	struct partition partition;
@@ -184,8 +217,8 @@ enum outcome admit(const struct application *application, const struct want *wan
 		outcome = steps[i](&a);
 
 		/* What would not fit an empty GPU is not to be tried again. */
-		if (outcome == OUTCOME_NOT_NOW && !attempt_cus_ever(&a))
-			return attempt_cus(&a, &partition);
+		if (outcome == OUTCOME_NOT_NOW && attempt_cus_ever(&a) != OUTCOME_FITS)
+			return OUTCOME_NEVER;
 		if (outcome != OUTCOME_FITS)
 			return outcome;
 	}

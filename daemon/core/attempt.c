@@ -38,44 +38,39 @@ void admit_available(const struct gpu *gpu, enum lease_class lease_class,
 	}
 }
 
+/* Not one CU more, by policy and by what was asked; held: what the user has already. */
+static unsigned limit_cus(const struct attempt *a, unsigned held)
+{
+	uint64_t quota = limit_of(&a->application->tenant->max_cus, a->gpu->cus);
+	unsigned limit = a->want->cus_max ? a->want->cus_max : UINT32_MAX;
+
+	quota = quota > held ? quota - held : 0;
+	return quota < limit ? (unsigned)quota : limit;
+}
+
 static void prepare(const struct attempt *a, struct place_request *ret)
 {
 	const struct application *application = a->application;
 	const struct want *want = a->want;
 	bool realtime = application->class == CLASS_REALTIME;
-	uint64_t quota = limit_of(&application->tenant->max_cus, a->gpu->cus);
-	uint64_t limit = quota > a->held_cus ? quota - a->held_cus : 0;
 
 	*ret = (struct place_request){
+		.all = &a->gpu->all,
+		.keep = a->had ? &a->had->cus : NULL,
 		.aim = a->aim,
 		.floor = want->cus_min ? want->cus_min : max_u(a->aim / 10 * 9 + a->aim % 10 * 9 / 10, 1),
 		.ceiling = max_u(a->aim, want->cus_max),
-		.limit = limit > UINT32_MAX ? UINT32_MAX : (unsigned)limit,
+		.limit = limit_cus(a, a->held_cus),
 		.engines = want->shader_engines,
 		.exact = want->exact,
 		.any_shape = want->any_shape,
 		.columns = realtime,
 		.few_engines = realtime,
 	};
-	if (want->cus_max)
-		ret->limit = min_u(ret->limit, want->cus_max);
 	admit_available(a->gpu, application->class, want->isolation, application->alone,
 			&ret->avail);
 	ret->calm = ret->avail;
 	cuset_remove(&ret->calm, &a->gpu->shared);
-	if (application->previous)
-		for (size_t i = 0; i < application->previous->n_partitions; i++)
-			if (application->previous->partitions[i].gpu == a->index)
-				ret->keep = &application->previous->partitions[i].cus;
-}
-
-/* Would it fit if nobody else had any CU? */
-static bool fits_empty(const struct attempt *a, const struct place_request *request)
-{
-	struct place_request empty = *request;
-
-	empty.avail = empty.calm = a->gpu->all;
-	return place_fits(&a->gpu->info.geometry, &empty);
 }
 
 /* Would it fit if other realtime leases did not close their engines? */
@@ -83,7 +78,6 @@ static bool fits_without_engines(const struct attempt *a, const struct place_req
 {
 	struct place_request open = *request;
 
-	open.engines = 0;
 	admit_available(a->gpu, CLASS_GUARANTEED, ISOLATION_CU, false, &open.avail);
 	return place_fits(&a->gpu->info.geometry, &open);
 }
@@ -104,21 +98,35 @@ static unsigned open_engines(const struct gpu *gpu, const struct cuset *avail)
 }
 
 static enum outcome refuse_cus(struct attempt *a, const struct place_request *request,
-			       const struct place_miss *miss)
+			       const struct place_miss *miss, enum outcome outcome)
 {
 	unsigned free = cuset_count(&request->avail);
-	enum outcome outcome = fits_empty(a, request) ? OUTCOME_NOT_NOW : OUTCOME_NEVER;
 	unsigned engines = open_engines(a->gpu, &request->avail);
 
-	hint_cus(a->refusal, a->gpu, request, miss);
-	if (outcome == OUTCOME_NOT_NOW && engines < a->want->shader_engines)
+	hint_cus(a->refusal, free, miss, outcome == OUTCOME_NOT_NOW ? "now" : "an empty GPU");
+	if (engines < a->want->shader_engines)
 		return attempt_refuse(a, outcome, REASON_SHADER_ENGINES, a->want->shader_engines, engines);
 	if (a->application->class == CLASS_REALTIME && outcome == OUTCOME_NOT_NOW &&
 	    fits_without_engines(a, request))
 		return attempt_refuse(a, outcome, REASON_SHADER_ENGINES, a->aim, free);
-	if (free < request->floor)
+	if (free < (request->exact ? request->aim : request->floor))
 		return attempt_refuse(a, outcome, REASON_CUS, a->aim, free);
 	return attempt_refuse(a, outcome, REASON_SHAPE, a->aim, free);
+}
+
+enum outcome attempt_cus_ever(struct attempt *a)
+{
+	struct place_request request;
+	struct place_miss miss = {0};
+	struct placement placement;
+
+	prepare(a, &request);
+	request.avail = request.calm = a->gpu->all;
+	request.limit = limit_cus(a, 0);
+	if (place_fits(&a->gpu->info.geometry, &request) ||
+	    place(&a->gpu->info.geometry, &request, &placement, &miss) == 0)
+		return OUTCOME_FITS;
+	return refuse_cus(a, &request, &miss, OUTCOME_NEVER);
 }
 
 enum outcome attempt_cus(struct attempt *a, struct partition *partition)
@@ -128,19 +136,13 @@ enum outcome attempt_cus(struct attempt *a, struct partition *partition)
 	struct placement placement;
 
 	prepare(a, &request);
-	if (place(&a->gpu->info.geometry, &request, &placement, &miss) < 0)
-		return refuse_cus(a, &request, &miss);
-
+	if (place(&a->gpu->info.geometry, &request, &placement, &miss) < 0) {
+		if (attempt_cus_ever(a) != OUTCOME_FITS)
+			return OUTCOME_NEVER;
+		return refuse_cus(a, &request, &miss, OUTCOME_NOT_NOW);
+	}
 	partition->cus = partition->occupied = placement.cus;
 	partition->count = placement.count;
 	partition->effective = placement.effective;
 	return OUTCOME_FITS;
-}
-
-bool attempt_cus_ever(const struct attempt *a)
-{
-	struct place_request request;
-
-	prepare(a, &request);
-	return fits_empty(a, &request);
 }

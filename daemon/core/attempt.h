@@ -11,6 +11,7 @@ struct attempt {
 	const struct want *want;
 	const struct gpu *gpu;
 	unsigned index;     /* of the GPU */
+	const struct partition *had; /* there, by the lease that is resized; else NULL */
 	unsigned aim;       /* CUs */
 	struct budget held; /* by this user under this tenant */
 	unsigned held_cus;
@@ -24,5 +25,5 @@ enum outcome attempt_refuse(struct attempt *a, enum outcome outcome, enum reason
 /* Finds the CUs; everything but CUs has been judged. */
 enum outcome attempt_cus(struct attempt *a, struct partition *partition);
 
-/* Would the CUs fit, were the GPU empty? */
-bool attempt_cus_ever(const struct attempt *a);
+/* Would the CUs fit, were the GPU empty? OUTCOME_FITS, or OUTCOME_NEVER and the refusal. */
+enum outcome attempt_cus_ever(struct attempt *a);

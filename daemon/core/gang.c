@@ -15,7 +15,7 @@ struct gang {
 	uint8_t outcome[REQUEST_WANTS][REQUEST_WANTS]; /* by want and GPU */
 	unsigned most[REQUEST_WANTS];       /* by GPU: the most CUs a want would get there */
 	uint64_t held;                      /* GPUs that the user is on */
-	bool refused[REQUEST_WANTS];        /* by GPU */
+	uint8_t refused[REQUEST_WANTS];     /* by GPU: an outcome; OUTCOME_FITS: not */
 	struct refusal refusals[REQUEST_WANTS]; /* valid where refused */
 	struct partition last;              /* the last that fitted: of one want and GPU all */
 	size_t last_want, last_gpu;
@@ -71,7 +71,7 @@ static void judge(struct gang *gang)
 				gang->last_want = i;
 				gang->last_gpu = g;
 			} else if (!gang->refused[g]) {
-				gang->refused[g] = true;
+				gang->refused[g] = gang->outcome[i][g];
 				gang->refusals[g] = refusal;
 			}
 		}
@@ -154,6 +154,20 @@ static int too_few_gpus(const struct gang *gang, struct verdict *verdict)
 			   gang->n_gpus);
 }
 
+/* The first GPU that refused so; else the first that refused. */
+static const struct refusal *first_refusal(const struct gang *gang, enum outcome outcome)
+{
+	const struct refusal *first = NULL;
+
+	for (size_t g = 0; g < gang->n_gpus; g++) {
+		if (gang->refused[g] == outcome)
+			return &gang->refusals[g];
+		if (gang->refused[g] && !first)
+			first = &gang->refusals[g];
+	}
+	return first;
+}
+
 /* Why no matching: the mildest outcome that would have to change. */
 static int refuse(const struct gang *gang, const size_t *order, struct verdict *verdict)
 {
@@ -166,14 +180,13 @@ static int refuse(const struct gang *gang, const size_t *order, struct verdict *
 		{ OUTCOME_QUOTA, VERDICT_QUOTA_EXCEEDED, "above the quota" },
 		{ OUTCOME_NEVER, VERDICT_NEVER_FITS, "can never fit" },
 	};
-	const struct refusal *first = verdict->refusals;
+	const struct refusal *first;
 	int gpu_of[REQUEST_WANTS];
 	size_t i = 0;
 
 	while (i < ARRAY_SIZE(kinds) - 1 && !match(gang, kinds[i].worst, order, gpu_of))
 		i++;
-	if (!first)
-		return verdict_set(verdict, kinds[i].kind, "%s", kinds[i].text);
+	first = first_refusal(gang, kinds[i].worst);
 	return verdict_set(verdict, kinds[i].kind, "%s: %s refuses for %s (%llu asked, %llu free): %s%s",
 			   kinds[i].text, first->gpu, reason_name(first->reason),
 			   (unsigned long long)first->asked, (unsigned long long)first->free,

@@ -29,7 +29,6 @@ struct gpu {
 	unsigned cus; /* CUs that a mask can reach */
 	unsigned reserve_queues;
 	bool draining;
-	bool absent;
 
 	/* Charged to leases: sums that gpu_charge() and gpu_discharge() keep. */
 	struct cuset taken;           /* CUs of partitions that do not share */

@@ -77,19 +77,16 @@ void hint_oversubscribed(struct refusal *refusal, const struct gpu *gpu)
 	hint_strangers(refusal, gpu);
 }
 
-void hint_cus(struct refusal *refusal, const struct gpu *gpu, const struct place_request *request,
-	      const struct place_miss *miss)
+void hint_cus(struct refusal *refusal, unsigned free, const struct place_miss *miss,
+	      const char *where)
 {
-	unsigned free = cuset_count(&request->avail);
-	unsigned largest = place_largest(&gpu->info.geometry, request);
-
-	if (largest == 0)
-		hint_format(refusal, "%u CUs are free for it; nothing would fit now", free);
-	else if (miss->below > 0 && miss->above > 0)
-		hint_format(refusal, "%u or %u CUs would fit now", miss->below, miss->above);
+	if (miss->below > 0 && miss->above > 0)
+		hint_format(refusal, "%u or %u CUs would fit %s", miss->below, miss->above, where);
 	else if (miss->above > 0)
-		hint_format(refusal, "%u CUs would fit now, fewer would not", miss->above);
+		hint_format(refusal, "%u CUs would fit %s, fewer would not", miss->above, where);
+	else if (miss->below > 0)
+		hint_format(refusal, "%u CUs are free for it; %u would fit %s", free, miss->below,
+			    where);
 	else
-		hint_format(refusal, "%u CUs are free for it; %u would fit now", free,
-			    miss->below > 0 ? miss->below : largest);
+		hint_format(refusal, "%u CUs are free for it; nothing would fit %s", free, where);
 }

@@ -16,6 +16,6 @@ void hint_countable(struct refusal *refusal, const struct gpu *gpu, enum reason 
 /* The GPU is oversubscribed: by whom. */
 void hint_oversubscribed(struct refusal *refusal, const struct gpu *gpu);
 
-/* No rectangle: the neighbours, and the largest that would fit now. */
-void hint_cus(struct refusal *refusal, const struct gpu *gpu, const struct place_request *request,
-	      const struct place_miss *miss);
+/* No such shape: the neighbours that would fit; where: "now" or "an empty GPU". */
+void hint_cus(struct refusal *refusal, unsigned free, const struct place_miss *miss,
+	      const char *where);

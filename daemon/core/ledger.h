@@ -6,9 +6,11 @@
 #include "core/arbiter.h"
 
 /* A process whose lease is settled. */
+#define KNOWN_UNSEEN UINT64_MAX /* it was bound, and died before it was seen */
+
 struct known_process {
 	pid_t pid;
-	uint64_t start_time; /* 0: it was gone when first seen */
+	uint64_t start_time; /* 0: it was gone when first seen; or KNOWN_UNSEEN */
 	uint64_t lease;      /* 0: none */
 };
 

@@ -3,6 +3,7 @@
 /* What keeps a lease alive, and how it ends. */
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/arbiter.h"
@@ -56,6 +57,26 @@ int arbiter_bind(struct arbiter *arbiter, uint64_t id, pid_t pid)
 	return 0;
 }
 
+/* Its queues outlive it: the next look has to know whose they are, though it may be the
+ * first. Without memory they are a stranger's. */
+static void remember(struct arbiter *arbiter, pid_t pid, uint64_t id)
+{
+	struct known_process *more;
+
+	for (size_t i = 0; i < arbiter->n_known; i++) {
+		if (arbiter->known[i].pid != pid)
+			continue;
+		if (!arbiter_find(arbiter, arbiter->known[i].lease))
+			arbiter->known[i].lease = id;
+		return;
+	}
+	more = reallocarray(arbiter->known, arbiter->n_known + 1, sizeof(*more));
+	if (!more)
+		return;
+	arbiter->known = more;
+	more[arbiter->n_known++] = (struct known_process){ pid, KNOWN_UNSEEN, id };
+}
+
 void arbiter_bound_gone(struct arbiter *arbiter, uint64_t id, pid_t pid)
 {
 	struct lease *lease = arbiter_find(arbiter, id);
@@ -64,6 +85,7 @@ void arbiter_bound_gone(struct arbiter *arbiter, uint64_t id, pid_t pid)
 		if (lease->bound[i] != pid)
 			continue;
 		lease->bound[i] = lease->bound[--lease->n_bound];
+		remember(arbiter, pid, id);
 		end_if_dead(arbiter, lease, "the last bound process is gone");
 		return;
 	}
@@ -90,5 +112,6 @@ int arbiter_acknowledge(struct arbiter *arbiter, uint64_t id, uint64_t generatio
 	}
 	ledger_recount_shared(arbiter, lease);
 	ledger_charge(arbiter, lease);
+	ledger_touch(arbiter, lease, TOUCH_CHANGED); /* to be saved: it is told only once */
 	return 0;
 }

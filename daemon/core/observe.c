@@ -57,7 +57,8 @@ static const struct known_process *find_known(const struct arbiter *arbiter,
 
 		/* A dead process has no start time any more, but the pid is not free yet. */
 		if (known->pid == row->pid &&
-		    (known->start_time == row->start_time || row->start_time == 0))
+		    (known->start_time == row->start_time || row->start_time == 0 ||
+		     known->start_time == KNOWN_UNSEEN))
 			return known;
 	}
 	return NULL;
@@ -125,6 +126,11 @@ static void add_stranger(struct gpu *gpu, const struct observed *row)
 	gpu->strangers[at] = stranger;
 }
 
+static unsigned beyond(unsigned used, unsigned granted)
+{
+	return used > granted ? used - granted : 0;
+}
+
 /* One process may own several leases on a GPU: what exceeds one counts for the next. */
 static void spread_use(struct arbiter *arbiter, struct gpu *gpu, struct partition *first,
 		       const struct observed *row)
@@ -137,9 +143,11 @@ static void spread_use(struct arbiter *arbiter, struct gpu *gpu, struct partitio
 
 		if (!p || p == first || !is_of(arbiter->leases[i], row->pid, row->uid))
 			continue;
-		room = p->granted.queues > p->used.queues ? p->granted.queues - p->used.queues : 0;
-		part = min_u(room, rest.queues > first->granted.queues ?
-					   rest.queues - first->granted.queues : 0);
+		room = beyond(p->granted.queues, p->used.queues);
+		part = min_u(room, beyond(first->used.queues + rest.queues, first->granted.queues));
+		if (part == 0)
+			continue;
+		arbiter->leases[i]->users++;
 		p->used.queues += part;
 		rest.queues -= part;
 	}
@@ -166,11 +174,6 @@ static void count_row(struct arbiter *arbiter, const struct observed *row, uint6
 	if (arbiter->settings->unmanaged != UNMANAGED_IGNORE)
 		add_use(&gpu->unmanaged, row);
 	add_stranger(gpu, row);
-}
-
-static unsigned beyond(unsigned used, unsigned granted)
-{
-	return used > granted ? used - granted : 0;
 }
 
 /* What a lease has beyond its budget, charged to nobody but gone all the same. */

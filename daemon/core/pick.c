@@ -47,21 +47,36 @@ void pick_units(const struct geometry *geometry, const struct place_request *req
 		n -= move_units(tiers[i], &set->pair[pair], n, step);
 }
 
+/* CUs free in one engine of all XCCs; 0 unless every XCC has one. */
+static unsigned column_free(const struct geometry *geometry, const struct place_request *request,
+			    unsigned engine)
+{
+	unsigned n = 0;
+
+	for (unsigned x = 0; x < geometry->xccs; x++) {
+		uint32_t word = request->avail.pair[cuset_pair(x, engine)];
+
+		if (!word)
+			return 0;
+		n += cuset_count_word(word);
+	}
+	return n;
+}
+
 /* The engines that a shape of any kind may use: all, or the freest that were asked for. */
 static uint32_t allowed_engines(const struct geometry *geometry,
 				const struct place_request *request)
 {
-	unsigned left = request->engines ? request->engines : geometry->engines;
 	uint32_t allowed = 0;
 
-	while (left-- > 0) {
+	if (request->engines == 0)
+		return UINT32_MAX;
+	for (unsigned left = request->engines; left > 0; left--) {
 		unsigned best = 0, most = 0;
 
 		for (unsigned e = 0; e < geometry->engines; e++) {
-			unsigned n = 0;
+			unsigned n = column_free(geometry, request, e);
 
-			for (unsigned x = 0; x < geometry->xccs; x++)
-				n += cuset_count_word(request->avail.pair[cuset_pair(x, e)]);
 			if (!(allowed & (UINT32_C(1) << e)) && n > most) {
 				most = n;
 				best = e;
@@ -131,38 +146,74 @@ static bool on_every_xcc(const struct geometry *geometry, const struct cuset *se
 	return true;
 }
 
-static bool good(const struct geometry *geometry, const struct place_request *request,
-		 const struct placement *placement)
+/* The least that is on every XCC, in each engine that was asked for. */
+static unsigned least(const struct geometry *geometry, const struct place_request *request)
 {
-	if (request->exact && placement->count != request->aim)
-		return false;
-	if (request->engines > 0 && (unsigned)__builtin_popcount(cuset_engines(&placement->cus)) !=
-					    request->engines)
-		return false;
-	return placement->count >= request->floor && placement->count <= request->limit &&
-	       on_every_xcc(geometry, &placement->cus);
+	return geometry->xccs * max_u(request->engines, 1) * geometry_step(geometry);
+}
+
+/* Levels; how many CUs that were, 0 if they are not where they must be. */
+static unsigned level_well(const struct geometry *geometry, const struct place_request *request,
+			   unsigned cus, struct cuset *set)
+{
+	unsigned taken = level(geometry, request, cus, set);
+	unsigned engines = (unsigned)__builtin_popcount(cuset_engines(set));
+
+	if (taken < least(geometry, request) || (request->engines > 0 && engines != request->engines))
+		return 0;
+	return on_every_xcc(geometry, set) ? taken : 0;
+}
+
+/* For a realtime lease: as many CUs on as few engines as have them. */
+static void gather(const struct geometry *geometry, const struct place_request *request,
+		   struct placement *placement)
+{
+	struct place_request few = *request;
+
+	for (few.engines = 1; few.engines < geometry->engines; few.engines++) {
+		struct cuset set;
+
+		if (level_well(geometry, &few, placement->count, &set) != placement->count)
+			continue;
+		placement->cus = set;
+		return;
+	}
+}
+
+/* The least above an aim that is no whole unit, or less than one for each XCC (and engine
+ * that was asked for); 0 where the limit or what is free does not reach it. */
+static unsigned least_above(const struct geometry *geometry, const struct place_request *request)
+{
+	unsigned step = geometry_step(geometry);
+	unsigned most = min_u(request->limit, cuset_count(&request->avail)), above;
+
+	if (request->aim >= most)
+		return 0;
+	above = max_u((request->aim / step + 1) * step, least(geometry, request));
+	return above <= most ? above : 0;
 }
 
 int pick_any_shape(const struct geometry *geometry, const struct place_request *request,
 		   struct placement *ret, struct place_miss *ret_miss)
 {
-	unsigned step = geometry_step(geometry);
 	unsigned cap = min_u(request->ceiling, request->limit);
-	/* The least that can be had above an aim that is no whole unit, or too few. */
-	unsigned above = max_u((request->aim / step + 1) * step, geometry->xccs * step);
+	unsigned above = least_above(geometry, request);
 	const unsigned tries[] = { cap, above };
 	struct placement placement;
-	struct cuset everything;
+	struct cuset unused;
 
 	for (size_t i = 0; i < ARRAY_SIZE(tries); i++) {
-		placement.count = level(geometry, request, tries[i], &placement.cus);
-		if (!good(geometry, request, &placement))
+		placement.count = level_well(geometry, request, tries[i], &placement.cus);
+		if (placement.count < request->floor || placement.count == 0 ||
+		    (request->exact && placement.count != request->aim))
 			continue;
+		if (request->few_engines && request->engines == 0)
+			gather(geometry, request, &placement);
 		placement.effective = geometry_effective(geometry, &placement.cus);
 		*ret = placement;
 		return 0;
 	}
-	ret_miss->below = level(geometry, request, request->aim, &everything);
-	ret_miss->above = level(geometry, request, above, &everything) == above ? above : 0;
+	ret_miss->below = level_well(geometry, request, request->aim, &unused);
+	ret_miss->above = level_well(geometry, request, above, &unused) == above ? above : 0;
 	return -ENOSPC;
 }

@@ -10,15 +10,16 @@
 /* Free units (CUs, or WGPs) by XCC and engine, and what each engine has on all XCCs. */
 struct profile {
 	unsigned xccs, engines, step;
+	unsigned whole; /* CUs of the GPU, if it may be had as it is; else 0 */
 	unsigned free[CUSET_XCCS][CUSET_ENGINES];
 	unsigned column[CUSET_ENGINES]; /* the least over the XCCs */
 	unsigned full[CUSET_ENGINES];   /* column[] of an empty GPU */
 	unsigned kept[CUSET_ENGINES];   /* CUs to keep */
-	unsigned order[CUSET_ENGINES];  /* engines, most free first */
+	unsigned order[CUSET_ENGINES];  /* engines, those to keep and then most free first */
 	unsigned height[CUSET_ENGINES + 1]; /* [m]: units that m engines of every XCC have */
 };
 
-/* m engines on every XCC with k units in each; from: how many of the freest that would
+/* m engines on every XCC with k units in each; from: how many in profile order that would
  * do are passed over. */
 struct rectangle {
 	unsigned m, k, from;
@@ -42,17 +43,35 @@ static void profile_lower(struct profile *p, unsigned xcc)
 		p->height[m] = xcc == 0 ? sorted[m - 1] : min_u(p->height[m], sorted[m - 1]);
 }
 
+/* Engines to keep first, else the next window would move off them. */
+static bool comes_before(const struct profile *p, unsigned a, unsigned b)
+{
+	if (p->kept[a] != p->kept[b])
+		return p->kept[a] > p->kept[b];
+	return p->column[a] > p->column[b];
+}
+
 static void profile_sort(struct profile *p)
 {
 	for (unsigned i = 0; i < p->engines; i++) {
 		unsigned at = i;
 
-		while (at > 0 && p->column[p->order[at - 1]] < p->column[i]) {
+		while (at > 0 && comes_before(p, i, p->order[at - 1])) {
 			p->order[at] = p->order[at - 1];
 			at--;
 		}
 		p->order[at] = i;
 	}
+}
+
+/* All that an empty GPU has may be had as all, however uneven the harvest. */
+static unsigned whole(const struct place_request *request)
+{
+	if (!cuset_equal(request->all, &request->avail) ||
+	    (request->engines > 0 &&
+	     request->engines != (unsigned)__builtin_popcount(cuset_engines(request->all))))
+		return 0;
+	return cuset_count(request->all);
 }
 
 static void profile_init(struct profile *p, const struct geometry *g,
@@ -62,6 +81,7 @@ static void profile_init(struct profile *p, const struct geometry *g,
 	p->xccs = g->xccs;
 	p->engines = g->engines;
 	p->step = geometry_step(g);
+	p->whole = whole(request);
 
 	for (unsigned e = 0; e < g->engines; e++) {
 		p->column[e] = p->full[e] = UINT32_MAX;
@@ -70,7 +90,7 @@ static void profile_init(struct profile *p, const struct geometry *g,
 
 			p->free[x][e] = cuset_count_word(request->avail.pair[pair]) / p->step;
 			p->column[e] = min_u(p->column[e], p->free[x][e]);
-			p->full[e] = min_u(p->full[e], geometry_engine_cus(g, x, e) / p->step);
+			p->full[e] = min_u(p->full[e], cuset_count_word(request->all->pair[pair]) / p->step);
 			if (request->keep)
 				p->kept[e] += cuset_count_word(request->keep->pair[pair] &
 							       request->avail.pair[pair]);
@@ -158,7 +178,7 @@ static void best_window(const struct profile *p, const struct place_request *req
 		unsigned long s = score(p, &r);
 
 		if (request->few_engines)
-			s += (CUSET_ENGINES - m) * 1000000UL;
+			s += (CUSET_ENGINES - m) * 10000UL;
 		if (best->m == 0 || s > *best_score) {
 			*best = r;
 			*best_score = s;
@@ -171,11 +191,11 @@ static bool width_allowed(const struct place_request *request, unsigned m)
 	return request->engines == 0 || request->engines == m;
 }
 
-/* The largest rectangle of at most cap CUs; 0 if there is none. */
+/* The largest rectangle, or the whole, of at most cap CUs; 0 if there is none. */
 static unsigned largest_below(const struct profile *p, const struct place_request *request,
 			      unsigned cap)
 {
-	unsigned best = 0;
+	unsigned best = p->whole <= cap ? p->whole : 0;
 
 	for (unsigned m = 1; m <= p->engines; m++) {
 		if (!width_allowed(request, m))
@@ -186,11 +206,12 @@ static unsigned largest_below(const struct profile *p, const struct place_reques
 	return best;
 }
 
-/* The smallest rectangle of more than `above` CUs; 0 if there is none. */
+/* The smallest rectangle, or the whole, of more than `above` CUs; 0 if the limit allows
+ * none. */
 static unsigned smallest_above(const struct profile *p, const struct place_request *request,
 			       unsigned above)
 {
-	unsigned best = 0;
+	unsigned best = p->whole > above ? p->whole : 0;
 
 	for (unsigned m = 1; m <= p->engines; m++) {
 		unsigned unit = rectangle_cus(p, m, 1);
@@ -201,7 +222,7 @@ static unsigned smallest_above(const struct profile *p, const struct place_reque
 		if (best == 0 || k * unit < best)
 			best = k * unit;
 	}
-	return best;
+	return best <= request->limit ? best : 0;
 }
 
 /* Takes exactly `cus` CUs, which a rectangle is known to have. */
@@ -230,20 +251,6 @@ static void take_rectangle(const struct geometry *g, const struct profile *p,
 	ret->count = ret->effective = cus;
 }
 
-/* All CUs there are, granted as all, however uneven the harvest: how many; else 0. */
-static unsigned whole(const struct geometry *g, const struct place_request *request)
-{
-	unsigned cus = cuset_count(&request->avail);
-	struct cuset all;
-
-	geometry_all(g, &all);
-	if (!cuset_equal(&all, &request->avail) || request->floor > cus ||
-	    request->ceiling < cus || request->limit < cus || (request->exact && request->aim != cus) ||
-	    (request->engines > 0 && request->engines != g->engines))
-		return 0;
-	return cus;
-}
-
 /* How many CUs it shall be; 0: none will do. */
 static unsigned choose(const struct profile *p, const struct place_request *request)
 {
@@ -254,8 +261,7 @@ static unsigned choose(const struct profile *p, const struct place_request *requ
 		return cus == request->aim ? cus : 0;
 	if (cus >= request->floor)
 		return cus;
-	cus = smallest_above(p, request, request->aim);
-	return cus <= request->limit ? cus : 0;
+	return smallest_above(p, request, request->aim);
 }
 
 int place(const struct geometry *geometry, const struct place_request *request,
@@ -264,13 +270,6 @@ int place(const struct geometry *geometry, const struct place_request *request,
 	struct profile profile;
 	unsigned cus;
 
-	cus = whole(geometry, request);
-	if (cus > 0) {
-		ret->cus = request->avail;
-		ret->count = cus;
-		ret->effective = geometry_effective(geometry, &ret->cus);
-		return 0;
-	}
 	if (request->any_shape)
 		return pick_any_shape(geometry, request, ret, ret_miss);
 
@@ -280,6 +279,12 @@ int place(const struct geometry *geometry, const struct place_request *request,
 		ret_miss->below = largest_below(&profile, request, request->aim);
 		ret_miss->above = smallest_above(&profile, request, request->aim);
 		return -ENOSPC;
+	}
+	if (cus == profile.whole) {
+		ret->cus = request->avail;
+		ret->count = cus;
+		ret->effective = geometry_effective(geometry, &ret->cus);
+		return 0;
 	}
 	take_rectangle(geometry, &profile, request, cus, ret);
 	return 0;
@@ -293,28 +298,17 @@ bool place_fits(const struct geometry *geometry, const struct place_request *req
 
 	if (request->any_shape)
 		return place(geometry, request, &placement, &miss) == 0;
-	if (whole(geometry, request) > 0)
-		return true;
 	profile_init(&profile, geometry, request);
 	return choose(&profile, request) > 0;
 }
 
-unsigned place_largest(const struct geometry *geometry, const struct place_request *request)
+unsigned place_engines_aim(const struct geometry *geometry, const struct cuset *all, unsigned n)
 {
-	struct profile profile;
-
-	profile_init(&profile, geometry, request);
-	return largest_below(&profile, request, UINT32_MAX);
-}
-
-unsigned place_engines_aim(const struct geometry *geometry, unsigned n)
-{
-	struct place_request empty = { .columns = true };
+	struct place_request empty = { .all = all, .avail = *all, .columns = true };
 	struct profile profile;
 
 	if (n == 0 || n > geometry->engines)
 		return 0;
-	geometry_all(geometry, &empty.avail);
 	profile_init(&profile, geometry, &empty);
 	return rectangle_cus(&profile, n, profile.height[n]);
 }

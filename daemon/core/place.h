@@ -17,6 +17,7 @@
 #include "core/geometry.h"
 
 struct place_request {
+	const struct cuset *all;  /* what the GPU has, were it empty */
 	struct cuset avail; /* what may be taken */
 	struct cuset calm;  /* the part of it to take first: nobody shares it */
 	const struct cuset *keep; /* what the lease has now and should move off little; or NULL */
@@ -27,7 +28,7 @@ struct place_request {
 	unsigned engines;   /* spread over exactly so many; 0: over any number */
 	bool exact;         /* the aim or nothing */
 	bool any_shape;
-	bool columns;       /* the same engines on every XCC (realtime) */
+	bool columns;       /* the same engines on every XCC (realtime), as `engines` has it */
 	bool few_engines;   /* rather few, whole engines (realtime) */
 };
 
@@ -36,7 +37,8 @@ struct placement {
 	unsigned count, effective;
 };
 
-/* The rectangles next to an aim that was missed, 0 where there is none. */
+/* What would do instead of an aim that was missed: the most below or at it, the least
+ * above it that the limit allows; 0 where there is none. */
 struct place_miss {
 	unsigned below, above;
 };
@@ -45,12 +47,9 @@ struct place_miss {
 int place(const struct geometry *geometry, const struct place_request *request,
 	  struct placement *ret, struct place_miss *ret_miss);
 
-/* Would place() find something? */
+/* Would place() find something? Cheaper than to ask it. */
 bool place_fits(const struct geometry *geometry, const struct place_request *request);
 
-/* CUs of the largest rectangle that is free, whatever the aim. */
-unsigned place_largest(const struct geometry *geometry, const struct place_request *request);
-
 /* CUs that n whole engines stand for: what `shader-engines` alone asks. 0 if there are
- * fewer engines. */
-unsigned place_engines_aim(const struct geometry *geometry, unsigned n);
+ * fewer engines. all: as in a request. */
+unsigned place_engines_aim(const struct geometry *geometry, const struct cuset *all, unsigned n);

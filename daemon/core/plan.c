@@ -32,18 +32,20 @@ static int not_permitted(struct verdict *verdict, const struct want *want, const
 static int check_policy(const struct tenant *tenant, const struct request *request,
 			enum lease_class lease_class, struct verdict *verdict)
 {
-	char hint[160];
+	unsigned most = max_u(tenant->priority, PRIORITY_NORMAL); /* the default is for all */
+	char hint[192];
 
 	if (lease_class > tenant->class) {
-		snprintf(hint, sizeof(hint), "class %s: tenant %s may ask for %s at most",
-			 class_name(lease_class), tenant->name, class_name(tenant->class));
+		snprintf(hint, sizeof(hint), "class %s: tenant %s may ask for %s at most; a tenant "
+			 "in gpuarbd.conf(5) can allow more", class_name(lease_class), tenant->name,
+			 class_name(tenant->class));
 		return not_permitted(verdict, &request->wants[0], hint);
 	}
 	for (size_t i = 0; i < request->n_wants; i++) {
-		if (request->wants[i].priority <= max_u(tenant->priority, PRIORITY_NORMAL))
+		if (request->wants[i].priority <= most)
 			continue;
 		snprintf(hint, sizeof(hint), "want %zu: priority %u: tenant %s may ask for %u at most",
-			 i + 1, request->wants[i].priority, tenant->name, tenant->priority);
+			 i + 1, request->wants[i].priority, tenant->name, most);
 		return not_permitted(verdict, &request->wants[i], hint);
 	}
 	return 0;

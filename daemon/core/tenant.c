@@ -103,7 +103,9 @@ struct budget tenant_held(const struct arbiter *arbiter, const struct tenant *te
 
 			if (partition->gpu != gpu)
 				continue;
-			cus += partition->count;
+			/* What it gave up and still may use is its own as well. */
+			cus += lease->acknowledged < lease->generation ?
+				       cuset_count(&partition->occupied) : partition->count;
 			held.queues += partition->charged.queues;
 			held.processes += partition->charged.processes;
 			held.vram += partition->charged.vram;

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Some Radeon VIIs and three users: one realtime, one guaranteed, one of everybody else. */
+
+#include "ledger-rig.h"
+
+#define VR  1 /* a realtime user */
+#define LAB 2 /* a guaranteed user */
+#define ANY 3 /* everybody else */
+
+struct scene {
+	struct arbiter *arbiter;
+	struct verdict verdict;
+};
+
+static inline struct scene scene_of(size_t n_gpus)
+{
+	struct gpu_info gpus[8];
+	struct scene scene = {0};
+	char name[16];
+
+	for (size_t i = 0; i < n_gpus; i++) {
+		snprintf(name, sizeof(name), "0000:%02zx:00.0", 3 + i);
+		gpus[i] = radeon_vii(name);
+	}
+	scene.arbiter = arbiter_of(gpus, n_gpus);
+	add_tenant(scene.arbiter, "lab", LAB, CLASS_GUARANTEED);
+	add_tenant(scene.arbiter, "vr", VR, CLASS_REALTIME)->priority = PRIORITY_HIGH;
+	return scene;
+}
+
+static inline void scene_done(struct scene *scene)
+{
+	verdict_done(&scene->verdict);
+	arbiter_free(scene->arbiter);
+}
+
+static inline struct lease *grant(struct scene *scene, uid_t uid, unsigned cus)
+{
+	struct request request = request_for(cus);
+
+	return reserve(scene->arbiter, uid, &request, &scene->verdict);
+}
+
+static inline bool refused(const struct scene *scene, enum verdict_kind kind, enum reason reason)
+{
+	if (scene->verdict.kind == kind && scene->verdict.n_refusals > 0 &&
+	    scene->verdict.refusals[0].reason == reason && scene->verdict.refusals[0].hint[0])
+		return true;
+	fprintf(stderr, "verdict %d: %s\n", scene->verdict.kind, scene->verdict.sentence);
+	return false;
+}
