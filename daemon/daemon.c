@@ -11,7 +11,10 @@
 #include "sys/log.h"
 #include "sys/profile.h"
 
-#define FDS_OF_OUR_OWN 64U /* bus, event loop, files being written */
+/* Bus, event loop, files being written, and above all calls under way: each can bring 16 fds
+ * (max_message_unix_fds of a bus), and a call that finds no room for them ends our
+ * connection. dbus-daemon has up to 64 on their way to us at a time. */
+#define FDS_OF_OUR_OWN 256U
 
 /* ---- carrying out ------------------------------------------------------------------ */
 
@@ -204,17 +207,6 @@ static unsigned limit_holders(const struct settings *settings)
 	return limit.rlim_cur > FDS_OF_OUR_OWN ? (unsigned)limit.rlim_cur - FDS_OF_OUR_OWN : 0;
 }
 
-static int open_state(struct daemon *daemon, struct notes *notes)
-{
-	int r = state_open(daemon->options->runtime_directory, &daemon->state, notes);
-
-	if (r < 0)
-		return r;
-	/* Nobody kept the holders of a daemon before, so its leases have ended. */
-	state_clear(daemon->state, notes);
-	return 0;
-}
-
 static int make_arbiter(struct daemon *daemon, struct notes *notes)
 {
 	_cleanup_(settings_freep) struct settings *settings = NULL;
@@ -230,7 +222,7 @@ static int make_arbiter(struct daemon *daemon, struct notes *notes)
 			     REQUEST_WANTS, notes);
 	if (n < 0)
 		return n;
-	r = open_state(daemon, notes);
+	r = state_open(daemon->options->runtime_directory, &daemon->state, notes);
 	if (r < 0)
 		return r;
 	r = arbiter_new(settings, gpus, (size_t)n, state_first_id(daemon->state),
@@ -239,6 +231,16 @@ static int make_arbiter(struct daemon *daemon, struct notes *notes)
 		return r;
 	TAKE_PTR(settings);
 	return n;
+}
+
+/* Nobody kept the holders of a daemon before, so its leases have ended. Who has the name
+ * is the only daemon: before that they may be those of one that runs. */
+static void clear_state(struct daemon *daemon)
+{
+	_cleanup_(notes_done) struct notes notes = {0};
+
+	state_clear(daemon->state, &notes);
+	log_notes(&notes);
 }
 
 static int start(struct daemon *daemon)
@@ -265,10 +267,13 @@ static int start(struct daemon *daemon)
 		return r;
 	}
 	r = bus_own_name(daemon->bus);
-	if (r < 0)
+	if (r < 0) {
 		log_error("cannot take the name on the bus: %s",
 			  r == -EEXIST ? "another gpuarbd has it" : strerror(-r));
-	return r;
+		return r;
+	}
+	clear_state(daemon);
+	return 0;
 }
 
 int daemon_new(const struct daemon_options *options, sd_event *event, struct daemon **ret)

@@ -42,6 +42,7 @@ struct daemon {
 	uint64_t looked_usec;   /* CLOCK_BOOTTIME of the last look */
 	bool in_use;            /* somebody was seen on a GPU, or holds a lease */
 	bool must_look;         /* a lease is ending: is its hardware free? */
+	bool blind;             /* the last look failed, which was logged */
 	struct hw_use *uses;    /* room for ops->use() */
 	size_t uses_room;
 	uint64_t warned;        /* GPUs whose oversubscription was logged, as bits */

@@ -46,6 +46,29 @@ static int check_process(const struct caller *caller, int fd, pid_t *ret,
 	return 0;
 }
 
+/* Each holder and each bound process takes an fd for as long as a client likes: no user may
+ * have more than half of them, so that others always get some. */
+static int check_room(const struct daemon *daemon, uid_t owner, unsigned more,
+		      struct verdict *verdict)
+{
+	const struct arbiter *arbiter = daemon->arbiter;
+	size_t all = holders_count(daemon->holders), of_user = 0;
+
+	if (all + more > daemon->max_holders)
+		return verdict_set(verdict, VERDICT_TOO_MANY_LEASES,
+				   "%zu holders and bound processes, and max-holders is %u", all,
+				   daemon->max_holders);
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		if (arbiter->leases[i]->owner == owner)
+			of_user += arbiter->leases[i]->n_holders + arbiter->leases[i]->n_bound;
+	if (of_user + more > (daemon->max_holders + 1) / 2)
+		return verdict_set(verdict, VERDICT_TOO_MANY_LEASES,
+				   "uid %u has %zu holders and bound processes, and one user can "
+				   "have half of max-holders, which is %u", owner, of_user,
+				   daemon->max_holders);
+	return 0;
+}
+
 static int too_many_fds(struct verdict *verdict, int r)
 {
 	return verdict_set(verdict, VERDICT_TOO_MANY_LEASES, "no room for one more holder: %s",
@@ -53,26 +76,24 @@ static int too_many_fds(struct verdict *verdict, int r)
 }
 
 /* Makes a holder, and watches the process if there is one; before the lease is in force,
- * so that a failure leaves nothing. */
-static int make_holder(struct daemon *daemon, uint64_t id, int process_fd, pid_t pid,
+ * so that a failure leaves nothing. The process goes first: an end of a holder that is not
+ * counted yet would be one holder less when it closes. */
+static int make_holder(struct daemon *daemon, uint64_t id, uid_t owner, int process_fd, pid_t pid,
 		       int *ret_holder, struct verdict *verdict)
 {
 	int holder, r;
 
-	if (holders_count(daemon->holders) >= daemon->max_holders)
-		return verdict_set(verdict, VERDICT_TOO_MANY_LEASES,
-				   "%zu holders, and max-holders is %u",
-				   holders_count(daemon->holders), daemon->max_holders);
+	r = check_room(daemon, owner, process_fd >= 0 ? 2 : 1, verdict);
+	if (r < 0)
+		return r;
+	if (process_fd >= 0) {
+		r = holders_bind(daemon->holders, id, process_fd, pid);
+		if (r < 0)
+			return too_many_fds(verdict, r);
+	}
 	holder = holders_add(daemon->holders, id);
 	if (holder < 0)
 		return too_many_fds(verdict, holder);
-	if (process_fd >= 0) {
-		r = holders_bind(daemon->holders, id, process_fd, pid);
-		if (r < 0) {
-			close(holder);
-			return too_many_fds(verdict, r);
-		}
-	}
 	*ret_holder = holder;
 	return 0;
 }
@@ -119,7 +140,7 @@ static int reserve_again(struct daemon *daemon, struct lease *lease,
 				   "lease %llu has %u holders and %zu bound processes: %u and %u are "
 				   "the most", (unsigned long long)lease->id, lease->n_holders,
 				   lease->n_bound, LEASE_HOLDERS_MAX, LEASE_BOUND_MAX);
-	r = make_holder(daemon, lease->id, process_fd, pid, ret_holder, verdict);
+	r = make_holder(daemon, lease->id, lease->owner, process_fd, pid, ret_holder, verdict);
 	if (r < 0)
 		return r;
 	count_holder(daemon, lease->id, process_fd, pid);
@@ -137,7 +158,8 @@ static int reserve_new(struct daemon *daemon, const struct caller *caller,
 	r = arbiter_plan(daemon->arbiter, caller, request, &proposal, verdict);
 	if (r < 0)
 		return r;
-	r = make_holder(daemon, proposal->id, process_fd, pid, &holder, verdict);
+	r = make_holder(daemon, proposal->id, proposal->owner, process_fd, pid, &holder,
+			verdict);
 	if (r >= 0)
 		r = save(daemon, proposal, verdict);
 	if (r < 0) {
@@ -240,6 +262,9 @@ static int host_bind(void *userdata, const struct caller *caller, uint64_t id, i
 		return verdict_set(verdict, VERDICT_TOO_MANY_LEASES,
 				   "lease %llu is bound to %zu processes, which is the most",
 				   (unsigned long long)id, lease->n_bound);
+	r = check_room(daemon, lease->owner, 1, verdict);
+	if (r < 0)
+		return r;
 	r = holders_bind(daemon->holders, id, process_fd, pid);
 	if (r < 0)
 		return too_many_fds(verdict, r);

@@ -100,7 +100,11 @@ void daemon_look(struct daemon *daemon, uint64_t max_age_usec)
 	daemon->looked_usec = now;
 	daemon->must_look = false;
 	r = observe(daemon);
-	if (r < 0)
-		log_warning("cannot read what processes do on the GPUs: %s", strerror(-r));
+	if (r < 0 && !daemon->blind)
+		log_warning("cannot read what processes do on the GPUs: %s; until that is over, "
+			    "leases that end keep what they have", strerror(-r));
+	if (r >= 0 && daemon->blind)
+		log_notice("what processes do on the GPUs can be read again");
+	daemon->blind = r < 0;
 	daemon_carry_out(daemon);
 }

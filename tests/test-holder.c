@@ -142,10 +142,11 @@ TEST(a_bound_process_that_dies_is_told)
 	CHECK(pidfd >= 0 && holders_bind(rig.holders, 17, pidfd, pid) == 0);
 	close(pidfd); /* the caller's own */
 	settle(&rig);
-	CHECK(rig.bound_gone == 0 && holders_count(rig.holders) == 0);
+	CHECK(rig.bound_gone == 0 && holders_count(rig.holders) == 1);
 	kill_and_reap(pid);
 	settle(&rig);
 	CHECK(rig.bound_gone == 1 && rig.lease == 17 && rig.pid == pid);
+	CHECK(holders_count(rig.holders) == 0);
 	rig_done(&rig);
 }
 

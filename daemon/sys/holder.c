@@ -38,7 +38,7 @@ struct holders {
 	sd_event *event;
 	struct holders_callbacks callbacks;
 	void *userdata;
-	size_t n_ends;
+	size_t n;
 	struct keeper *buckets[BUCKETS];
 };
 
@@ -54,7 +54,7 @@ static void keeper_free(struct keeper *keeper)
 		*keeper->link = keeper->next;
 		if (keeper->next)
 			keeper->next->link = keeper->link;
-		keeper->holders->n_ends -= keeper->pid == 0;
+		keeper->holders->n--;
 	}
 	sd_event_source_disable_unref(keeper->source);
 	if (keeper->fd >= 0)
@@ -92,7 +92,7 @@ static int keeper_new(struct holders *holders, uint64_t lease, pid_t pid, int fd
 	if (keeper->next)
 		keeper->next->link = &keeper->next;
 	*head = TAKE_PTR(keeper);
-	holders->n_ends += pid == 0;
+	holders->n++;
 	return 0;
 }
 
@@ -245,5 +245,5 @@ void holders_drop(struct holders *holders, uint64_t lease)
 
 size_t holders_count(const struct holders *holders)
 {
-	return holders->n_ends;
+	return holders->n;
 }

@@ -42,4 +42,5 @@ void holders_tell(struct holders *holders, uint64_t lease, const void *record, s
 /* Closes all that belongs to the lease, without callbacks. */
 void holders_drop(struct holders *holders, uint64_t lease);
 
-size_t holders_count(const struct holders *holders); /* holder ends, all leases */
+/* Ends of holders and bound processes of all leases: an fd each. */
+size_t holders_count(const struct holders *holders);

@@ -172,22 +172,40 @@ static void find_first_id(struct state *state, bool fresh, struct notes *notes)
 }
 
 /* Opens the directory of leases. It holds tokens, so it is nobody else's. */
-static int open_leases(struct state *state, bool *ret_fresh)
+static int open_leases(struct state *state)
 {
 	struct stat st;
-	bool fresh;
+	int fd, r = 0;
 
-	fresh = mkdirat(state->runtime, "leases", 0700) == 0;
+	fd = openat(state->runtime, "leases", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		r = -errno;
+	else if (st.st_uid != geteuid())
+		r = -EPERM;
+	else if (fchmod(fd, 0700) < 0)
+		r = -errno;
+	if (r < 0) {
+		if (fd >= 0)
+			close(fd);
+		return r;
+	}
+
+	if (state->leases >= 0)
+		close(state->leases);
+	state->leases = fd;
+	return 0;
+}
+
+static int make_leases(struct state *state, bool *ret_fresh)
+{
+	bool fresh = mkdirat(state->runtime, "leases", 0700) == 0;
+	int r;
+
 	if (!fresh && errno != EEXIST)
 		return -errno;
-	state->leases = openat(state->runtime, "leases",
-			       O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (state->leases < 0 || fstat(state->leases, &st) < 0)
-		return -errno;
-	if (st.st_uid != geteuid())
-		return -EPERM;
-	if (fchmod(state->leases, 0700) < 0)
-		return -errno;
+	r = open_leases(state);
+	if (r < 0)
+		return r;
 	*ret_fresh = fresh;
 	return 0;
 }
@@ -212,7 +230,7 @@ int state_open(const char *runtime_directory, struct state **ret, struct notes *
 			  runtime_directory, strerror(-r));
 		return r;
 	}
-	r = open_leases(state, &fresh);
+	r = make_leases(state, &fresh);
 	if (r < 0) {
 		notes_add(notes, true, "%s/leases: cannot be used as a directory of this user: %s",
 			  runtime_directory, strerror(-r));
@@ -234,7 +252,11 @@ int state_save(struct state *state, const struct arbiter *arbiter, const struct 
 	if (r < 0)
 		return r;
 	snprintf(name, sizeof(name), "%" PRIu64 ".json", lease->id);
-	return put_file(state->leases, name, text);
+	r = put_file(state->leases, name, text);
+	/* Somebody may have removed the directory, and made it again: it is another one then. */
+	if (r == -ENOENT && open_leases(state) == 0)
+		r = put_file(state->leases, name, text);
+	return r;
 }
 
 int state_forget(struct state *state, uint64_t id)

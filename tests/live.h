@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Clients of the shipped daemon: calls that are awaited, leases, what the bus tells. */
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "adapter-calls.h"
+
+#define NEEDS_DAEMON()                                                                     \
+	do {                                                                               \
+		NEEDS_BUS();                                                               \
+		if (rig_missing())                                                         \
+			SKIP(rig_missing());                                               \
+	} while (0)
+
+/* Hundreds of leases on one GPU: besteffort, shared and beyond the slots. */
+#define CROWD "[daemon]\noversubscribe = besteffort\n"
+
+/* Runs the connection until the condition holds. */
+#define AWAIT(bus, cond)                                                                   \
+	do {                                                                               \
+		while (!(cond))                                                            \
+			live_turn(bus);                                                    \
+	} while (0)
+
+static inline void live_turn(sd_bus *bus)
+{
+	int r = sd_bus_process(bus, NULL);
+
+	CHECK(r >= 0);
+	if (r == 0)
+		CHECK(sd_bus_wait(bus, 60 * 1000 * 1000) > 0);
+}
+
+/* Sends a call, which it frees, and awaits the answer, which is the caller's. */
+static inline sd_bus_message *call(sd_bus_message *m)
+{
+	sd_bus *bus = sd_bus_message_get_bus(m);
+	struct answer answer;
+
+	call_send(m, &answer);
+	AWAIT(bus, answer.came);
+	return answer.m;
+}
+
+/* ---- leases ---- */
+
+struct live_lease {
+	char path[64];
+	uint64_t id;
+	int holder;
+};
+
+/* Out of the answer of Reserve, which it frees. */
+static inline struct live_lease granted(sd_bus_message *m)
+{
+	struct live_lease lease;
+	const char *path, *state;
+
+	if (sd_bus_message_is_method_error(m, NULL))
+		fprintf(stderr, "%s\n", sd_bus_message_get_error(m)->message);
+	CHECK(sd_bus_message_read(m, "ohs", &path, &lease.holder, &state) >= 0);
+	CHECK(strcmp(state, "granted") == 0);
+	snprintf(lease.path, sizeof(lease.path), "%s", path);
+	CHECK(sscanf(path, GPUARB_PATH_LEASE "/%" SCNu64, &lease.id) == 1);
+	lease.holder = fcntl(lease.holder, F_DUPFD_CLOEXEC, 3);
+	CHECK(lease.holder >= 0);
+	sd_bus_message_unref(m);
+	return lease;
+}
+
+static inline struct live_lease reserve(sd_bus *bus, unsigned cus)
+{
+	return granted(call(ask(bus, "Reserve", cus)));
+}
+
+/* A call for one of a crowd. */
+static inline sd_bus_message *ask_shared(sd_bus *bus)
+{
+	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 3, "cus", "u", 15, "isolation",
+		    "s", "shared", "queues", "u", 1, 0);
+}
+
+static inline sd_bus_message *ask_token(sd_bus *bus, unsigned cus, const char *token)
+{
+	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u", cus, 1, "token",
+		    "s", token);
+}
+
+static inline sd_bus_message *ask_bound(sd_bus *bus, unsigned cus, int fd)
+{
+	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u", cus, 1,
+		    "process", "h", fd);
+}
+
+static inline sd_bus_message *resize(sd_bus *bus, const char *path, unsigned cus)
+{
+	return with(call_lease(bus, path, "Resize"), "aa{sv}a{sv}", 1, 1, "cus", "u", cus, 0);
+}
+
+static inline sd_bus_message *release(sd_bus *bus, const char *path)
+{
+	return call_lease(bus, path, "Release");
+}
+
+/* ---- properties ---- */
+
+static inline uint64_t number_of(sd_bus *bus, const char *path, const char *interface,
+				 const char *name)
+{
+	sd_bus_message *m = call(get(bus, path, interface, name));
+	const char *type;
+	uint64_t number;
+	uint32_t small;
+
+	CHECK(!sd_bus_message_is_method_error(m, NULL));
+	CHECK(sd_bus_message_peek_type(m, NULL, &type) > 0);
+	if (strcmp(type, "t") == 0) {
+		CHECK(sd_bus_message_read(m, "v", "t", &number) >= 0);
+	} else {
+		CHECK(sd_bus_message_read(m, "v", type, &small) >= 0);
+		number = small;
+	}
+	sd_bus_message_unref(m);
+	return number;
+}
+
+static inline unsigned gpu_number(sd_bus *bus, const char *name)
+{
+	return (unsigned)number_of(bus, GPUARB_PATH_GPU "/0", GPUARB_INTERFACE_GPU, name);
+}
+
+/* Whether a text property of the lease has this in it. */
+static inline bool lease_says(sd_bus *bus, const char *path, const char *name, const char *text)
+{
+	sd_bus_message *m = call(get(bus, path, GPUARB_INTERFACE_LEASE, name));
+	const char *value = "";
+	bool says;
+
+	CHECK(sd_bus_message_read(m, "v", "s", &value) >= 0);
+	says = strstr(value, text);
+	sd_bus_message_unref(m);
+	return says;
+}
+
+static inline bool lease_exists(sd_bus *bus, const char *path)
+{
+	sd_bus_message *m = call(get(bus, path, GPUARB_INTERFACE_LEASE, "Id"));
+	bool exists = !sd_bus_message_is_method_error(m, NULL);
+
+	CHECK(exists || sd_bus_message_is_method_error(m, GPUARB_ERROR_NO_SUCH_LEASE));
+	sd_bus_message_unref(m);
+	return exists;
+}
+
+/* ---- what the bus tells ---- */
+
+struct told {
+	unsigned added, removed;
+	unsigned gpu, lease;         /* PropertiesChanged of each kind of object */
+	unsigned cus_free, slots_free; /* of the last one */
+	char last_added[64], last_removed[64];
+};
+
+static inline int live_objects(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	bool added = sd_bus_message_is_signal(m, NULL, "InterfacesAdded");
+	struct told *told = userdata;
+	const char *path;
+
+	(void)error;
+	CHECK(sd_bus_message_read(m, "o", &path) >= 0);
+	snprintf(added ? told->last_added : told->last_removed, 64, "%s", path);
+	++*(added ? &told->added : &told->removed);
+	return 0;
+}
+
+static inline int live_properties(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	struct told *told = userdata;
+	const char *name;
+
+	(void)error;
+	CHECK(sd_bus_message_read(m, "s", &name) >= 0);
+	if (strcmp(name, GPUARB_INTERFACE_LEASE) == 0)
+		told->lease++;
+	if (strcmp(name, GPUARB_INTERFACE_GPU) != 0)
+		return 0;
+	told->gpu++;
+	CHECK(sd_bus_message_enter_container(m, 'a', "{sv}") >= 0);
+	while (sd_bus_message_enter_container(m, 'e', "sv") > 0) {
+		CHECK(sd_bus_message_read(m, "s", &name) >= 0);
+		if (strcmp(name, "CusFree") == 0)
+			CHECK(sd_bus_message_read(m, "v", "u", &told->cus_free) >= 0);
+		else if (strcmp(name, "QueueSlotsFree") == 0)
+			CHECK(sd_bus_message_read(m, "v", "u", &told->slots_free) >= 0);
+		else
+			CHECK(sd_bus_message_skip(m, "v") >= 0);
+		CHECK(sd_bus_message_exit_container(m) >= 0);
+	}
+	return 0;
+}
+
+static inline void listen_in(sd_bus *bus, struct told *told)
+{
+	memset(told, 0, sizeof(*told));
+	CHECK(sd_bus_match_signal(bus, NULL, GPUARB_BUS_NAME, GPUARB_PATH,
+				  "org.freedesktop.DBus.ObjectManager", NULL, live_objects,
+				  told) >= 0);
+	CHECK(sd_bus_match_signal(bus, NULL, GPUARB_BUS_NAME, NULL,
+				  "org.freedesktop.DBus.Properties", "PropertiesChanged",
+				  live_properties, told) >= 0);
+}
+
+/* ---- processes ---- */
+
+/* A process that waits to be killed, and its pidfd. */
+static inline pid_t idler(uid_t uid, int *ret_pidfd)
+{
+	pid_t pid = fork();
+
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		CHECK(uid == 0 || setuid(uid) == 0);
+		for (;;)
+			pause();
+	}
+	*ret_pidfd = pidfd_open(pid, 0);
+	CHECK(*ret_pidfd >= 0);
+	return pid;
+}
+
+static inline void end_process(pid_t pid)
+{
+	CHECK(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
+}
+
+/* ---- the daemon's log ---- */
+
+/* Until log_end() what is written to stderr, by daemons started meanwhile too, goes to a
+ * file of the rig. Returns what stderr was. */
+static inline int log_begin(const struct rig *rig)
+{
+	int before = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3), fd;
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/log", rig->dir);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+	CHECK(before >= 0 && fd >= 0 && dup2(fd, STDERR_FILENO) >= 0);
+	close(fd);
+	return before;
+}
+
+/* What was written, valid until the next call. */
+static inline const char *log_end(const struct rig *rig, int before)
+{
+	static char text[65536];
+	char path[128];
+	ssize_t n;
+	int fd;
+
+	CHECK(dup2(before, STDERR_FILENO) >= 0);
+	close(before);
+	snprintf(path, sizeof(path), "%s/log", rig->dir);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	CHECK(fd >= 0);
+	n = read(fd, text, sizeof(text) - 1);
+	CHECK(n >= 0);
+	text[n] = '\0';
+	close(fd);
+	return text;
+}
+
+/* ---- the end of a test ---- */
+
+static inline void leave(sd_bus *bus)
+{
+	sd_bus_flush_close_unref(bus);
+}

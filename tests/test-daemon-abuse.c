@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Clients of the shipped daemon that mean no good, or know no better. */
+
+#include <dirent.h>
+#include <sys/stat.h>
+
+#include "live.h"
+#include "messages.h"
+
+static void arrive(struct rig *rig, const char *config, sd_bus **ret)
+{
+	rig_new(rig);
+	rig_write(rig, "gpuarbd.conf", config);
+	rig_start(rig, "--simulate=radeon-vii");
+	*ret = rig_connect(rig, 0);
+}
+
+static void depart(struct rig *rig, sd_bus *bus)
+{
+	leave(bus);
+	rig_done(rig);
+}
+
+/* ---- bad input --------------------------------------------------------------------- */
+
+static const char *const want_names[] = {
+	"gpu", "cus", "shader-engines", "cus-min", "cus-max", "exact", "shape", "queues",
+	"streams", "processes", "sdma-queues", "vram", "cooperative", "priority", "isolation",
+	"unheard-of", "", "\n",
+};
+static const char *const option_names[] = {
+	"class", "name", "tenant", "token", "wait-usec", "start-inactive", "adaptable",
+	"process", "unheard-of", "\x1b[2J",
+};
+
+/* One entry beside what makes a request; in a want or in the options. */
+static sd_bus_message *ask_odd(sd_bus *bus, bool option, const char *name, const char *type,
+			       uint64_t number, const char *text)
+{
+	sd_bus_message *m = call_arbiter(bus, number & 1 ? "Reserve" : "Plan");
+
+	CHECK(sd_bus_message_open_container(m, 'a', "a{sv}") >= 0);
+	CHECK(sd_bus_message_open_container(m, 'a', "{sv}") >= 0);
+	if (option || strcmp(name, "cus") != 0)
+		with(m, "{sv}", "cus", "u", 15);
+	if (!option)
+		append_entry(m, name, type, number, text);
+	CHECK(sd_bus_message_close_container(m) >= 0);
+	CHECK(sd_bus_message_close_container(m) >= 0);
+	CHECK(sd_bus_message_open_container(m, 'a', "{sv}") >= 0);
+	if (option)
+		append_entry(m, name, type, number, text);
+	CHECK(sd_bus_message_close_container(m) >= 0);
+	return m;
+}
+
+/* Every type with small and huge numbers and with odd text; returns how many were refused. */
+static unsigned try_all(sd_bus *bus, bool option, const char *name)
+{
+	static const uint64_t numbers[] = { 0, 1, UINT32_MAX, UINT64_MAX, UINT64_MAX - 1,
+					    UINT64_C(1) << 63 };
+	static const char *const texts[] = { "", "\n\x1b", "4294967296", "-1", "any",
+					     "0000:03:00.0/18446744073709551616" };
+	unsigned refused = 0;
+
+	for (size_t t = 0; t < ARRAY_SIZE(all_types); t++) {
+		for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
+			sd_bus_message *m = call(ask_odd(bus, option, name, all_types[t],
+							 numbers[i], texts[i]));
+			const sd_bus_error *error = sd_bus_message_get_error(m);
+
+			CHECK(!error || strncmp(error->name, GPUARB_ERROR,
+						strlen(GPUARB_ERROR)) == 0);
+			CHECK(!error || !strpbrk(error->message, "\n\x1b"));
+			refused += error != NULL;
+			sd_bus_message_unref(m); /* and with it the holder */
+		}
+	}
+	return refused;
+}
+
+TEST(no_input_harms_the_daemon_or_another_lease)
+{
+	struct live_lease victim;
+	unsigned refused = 0;
+	struct told told;
+	sd_bus *bus, *user;
+	struct rig rig;
+	int log;
+
+	NEEDS_DAEMON();
+	rig_new(&rig);
+	log = log_begin(&rig);
+	rig_start(&rig, "--simulate=radeon-vii");
+	bus = rig_connect(&rig, 0);
+	user = rig_connect(&rig, STRANGER);
+	victim = reserve(bus, 15);
+	listen_in(bus, &told);
+	for (size_t i = 0; i < ARRAY_SIZE(want_names); i++)
+		refused += try_all(user, false, want_names[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(option_names); i++)
+		refused += try_all(user, true, option_names[i]);
+	CHECK(refused > 2500);
+	AWAIT(bus, told.removed == told.added);
+	CHECK(number_of(bus, victim.path, GPUARB_INTERFACE_LEASE, "Generation") == 1);
+	CHECK(lease_says(bus, victim.path, "State", "granted"));
+	CHECK(gpu_number(bus, "CusFree") == 45);
+	log_end(&rig, log);
+	leave(user);
+	depart(&rig, bus);
+}
+
+TEST(wrong_signatures_and_paths_are_errors)
+{
+	static const char *const paths[] = {
+		GPUARB_PATH_LEASE, GPUARB_PATH_LEASE "/0", GPUARB_PATH_LEASE "/00",
+		GPUARB_PATH_LEASE "/18446744073709551616", GPUARB_PATH_LEASE "/1/2",
+		GPUARB_PATH_LEASE "/_", GPUARB_PATH_GPU "/9", GPUARB_PATH "/x", "/",
+	};
+	sd_bus_message *m;
+	struct rig rig;
+	sd_bus *bus;
+
+	NEEDS_DAEMON();
+	arrive(&rig, "", &bus);
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+		m = call(release(bus, paths[i]));
+		CHECK(sd_bus_message_is_method_error(m, NULL));
+		sd_bus_message_unref(m);
+		m = call(with(call_new(bus, paths[i], "org.freedesktop.DBus.Properties",
+				       "GetAll"), "s", GPUARB_INTERFACE_LEASE));
+		CHECK(sd_bus_message_is_method_error(m, NULL));
+		sd_bus_message_unref(m);
+	}
+	CHECK(is_error(call(with(call_arbiter(bus, "Reserve"), "s", "all of it")),
+		       SD_BUS_ERROR_INVALID_ARGS, "aa{sv}a{sv}"));
+	CHECK(is_error(call(with(call_arbiter(bus, "Drain"), "u", 0)), SD_BUS_ERROR_INVALID_ARGS,
+		       ""));
+	CHECK(gpu_number(bus, "CusFree") == 60);
+	depart(&rig, bus);
+}
+
+/* ---- limits ------------------------------------------------------------------------ */
+
+TEST(limits_are_told_and_are_of_what_there_is_now)
+{
+	sd_bus *bus, *user, *other;
+	struct live_lease a, b;
+	struct told told;
+	struct rig rig;
+
+	NEEDS_DAEMON();
+	arrive(&rig, "[daemon]\nmax-leases = 3\nmax-leases-per-user = 2\nmax-holders = 8\n", &bus);
+	user = rig_connect(&rig, STRANGER);
+	other = rig_connect(&rig, 2);
+	listen_in(bus, &told);
+	a = granted(call(ask_token(user, 1, "a")));
+	b = granted(call(ask_token(user, 1, "b")));
+	CHECK(is_error(call(ask(user, "Reserve", 1)), GPUARB_ERROR_TOO_MANY_LEASES,
+		       "max-leases-per-user"));
+	reserve(other, 1);
+	CHECK(is_error(call(ask(other, "Reserve", 1)), GPUARB_ERROR_TOO_MANY_LEASES,
+		       "max-leases is 3"));
+	CHECK(is_fine(call(release(user, b.path))));
+	reserve(other, 1);
+	CHECK(is_fine(call(release(user, a.path))));
+	AWAIT(bus, told.removed == 2);
+	reserve(user, 1);
+	leave(user), leave(other);
+	depart(&rig, bus);
+}
+
+TEST(one_user_cannot_have_all_holders)
+{
+	sd_bus *bus, *user, *other;
+	struct live_lease lease;
+	struct told told;
+	int fd;
+	struct rig rig;
+	pid_t pid;
+
+	NEEDS_DAEMON();
+	arrive(&rig, "[daemon]\nmax-holders = 8\n", &bus);
+	user = rig_connect(&rig, STRANGER);
+	other = rig_connect(&rig, 2);
+	listen_in(bus, &told);
+	pid = idler(STRANGER, &fd);
+	lease = granted(call(ask_token(user, 15, "t")));
+	for (unsigned i = 0; i < 2; i++)
+		granted(call(ask_token(user, 15, "t")));
+	CHECK(is_fine(call(with(call_lease(user, lease.path, "Bind"), "h", fd))));
+	CHECK(is_error(call(with(call_lease(user, lease.path, "Bind"), "h", fd)),
+		       GPUARB_ERROR_TOO_MANY_LEASES, "max-holders"));
+	CHECK(is_error(call(ask_token(user, 15, "t")), GPUARB_ERROR_TOO_MANY_LEASES,
+		       "max-holders"));
+	CHECK(is_error(call(ask(user, "Reserve", 15)), GPUARB_ERROR_TOO_MANY_LEASES,
+		       "max-holders"));
+	CHECK(gpu_number(bus, "CusFree") == 45);
+
+	for (unsigned i = 0; i < 4; i++)
+		granted(call(ask_token(other, 15, "u")));
+	CHECK(is_error(call(ask(bus, "Reserve", 15)), GPUARB_ERROR_TOO_MANY_LEASES,
+		       "max-holders"));
+	end_process(pid);
+	CHECK(is_fine(call(release(user, lease.path))));
+	AWAIT(bus, told.removed == 1);
+	reserve(bus, 15);
+	leave(user), leave(other);
+	depart(&rig, bus);
+}
+
+/* ---- file descriptors and memory ------------------------------------------------------ */
+
+static unsigned open_fds(pid_t pid)
+{
+	unsigned n = 0;
+	char path[64];
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	dir = opendir(path);
+	CHECK(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+static unsigned long resident_kib(pid_t pid)
+{
+	unsigned long pages;
+	char path[64];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/statm", pid);
+	file = fopen(path, "re");
+	CHECK(file && fscanf(file, "%*u %lu", &pages) == 1);
+	fclose(file);
+	return pages * (unsigned long)sysconf(_SC_PAGESIZE) / 1024;
+}
+
+static void cycle(sd_bus *bus, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		struct live_lease lease = reserve(bus, 15);
+
+		CHECK(is_fine(call(release(bus, lease.path))));
+		close(lease.holder);
+	}
+}
+
+TEST(ten_thousand_leases_leave_nothing)
+{
+	unsigned long resident;
+	struct rig rig;
+	unsigned fds;
+	sd_bus *bus;
+	int log;
+
+	NEEDS_DAEMON();
+	/* A sanitizer keeps what is freed, but not that much of it. */
+	setenv("ASAN_OPTIONS", "quarantine_size_mb=1:thread_local_quarantine_size_kb=64", 1);
+	rig_new(&rig);
+	log = log_begin(&rig);
+	rig_start(&rig, "--simulate=radeon-vii");
+	bus = rig_connect(&rig, 0);
+	cycle(bus, 1000);
+	settle(bus);
+	fds = open_fds(rig.daemon);
+	resident = resident_kib(rig.daemon);
+	cycle(bus, 9000);
+	settle(bus);
+	log_end(&rig, log);
+	printf("%u fds, %lu KiB, then %u fds, %lu KiB\n", fds, resident, open_fds(rig.daemon),
+	       resident_kib(rig.daemon));
+	CHECK(open_fds(rig.daemon) == fds && resident_kib(rig.daemon) < resident + 4096);
+	depart(&rig, bus);
+}
+
+#define POOR 320 /* 256 of them are not for holders */
+
+/* Starts the daemon with few file descriptors. */
+static void start_poor(struct rig *rig, unsigned fds)
+{
+	const char *daemon = getenv("GPUARBD");
+	char script[512], path[128];
+
+	snprintf(script, sizeof(script), "#!/bin/sh\nulimit -n %u\nexec %s \"$@\"\n", fds, daemon);
+	snprintf(path, sizeof(path), "%s/poor", rig->dir);
+	rig_write(rig, "poor", script);
+	CHECK(chmod(path, 0755) == 0);
+	snprintf(script, sizeof(script), "%s", daemon);
+	setenv("GPUARBD", path, 1);
+	rig_start(rig, "--simulate=radeon-vii");
+	setenv("GPUARBD", script, 1);
+}
+
+TEST(few_file_descriptors_mean_fewer_leases)
+{
+	struct live_lease leases[64];
+	unsigned n = 0, bound = 0;
+	sd_bus *bus, *user;
+	struct told told;
+	sd_bus_message *m;
+	struct rig rig;
+	pid_t pid;
+	int fd;
+
+	NEEDS_DAEMON();
+	rig_new(&rig);
+	rig_write(&rig, "gpuarbd.conf", CROWD);
+	start_poor(&rig, POOR);
+	bus = rig_connect(&rig, 0);
+	user = rig_connect(&rig, STRANGER);
+	listen_in(bus, &told);
+	pid = idler(STRANGER, &fd);
+	while (m = call(ask_shared(user)), !sd_bus_message_is_method_error(m, NULL))
+		leases[n++] = granted(m);
+	CHECK(is_error(m, GPUARB_ERROR_TOO_MANY_LEASES, "max-holders") && n == 32);
+	while (m = call(with(call_lease(user, leases[0].path, "Bind"), "h", fd)),
+	       !sd_bus_message_is_method_error(m, NULL))
+		bound++, sd_bus_message_unref(m);
+	CHECK(is_error(m, GPUARB_ERROR_TOO_MANY_LEASES, "") && bound == 0);
+
+	for (unsigned i = 0; i < n; i++)
+		close(leases[i].holder);
+	AWAIT(bus, told.removed == n);
+	granted(call(ask_shared(user)));
+	end_process(pid);
+	leave(user);
+	depart(&rig, bus);
+}
+
+/* Of connections that the daemon does not know yet, so that its calls wait. */
+TEST(calls_that_are_full_of_file_descriptors_do_not_bring_it_down)
+{
+	enum { CLIENTS = 20, CALLS = 100, FDS = 16 };
+	static struct answer answers[CLIENTS][CALLS];
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	sd_bus *bus, *users[CLIENTS];
+	struct rig rig;
+
+	NEEDS_DAEMON();
+	rig_new(&rig);
+	start_poor(&rig, POOR);
+	bus = rig_connect(&rig, 0);
+	for (unsigned i = 0; i < CLIENTS; i++)
+		users[i] = rig_connect(&rig, STRANGER);
+	for (unsigned i = 0; i < CLIENTS * CALLS; i++) {
+		sd_bus_message *m = call_arbiter(users[i % CLIENTS], "Reserve");
+
+		with(m, "aa{sv}", 1, 1, "cus", "u", 15);
+		CHECK(sd_bus_message_open_container(m, 'a', "{sv}") >= 0);
+		for (unsigned j = 0; j < FDS; j++)
+			with(m, "{sv}", "unheard-of", "h", null);
+		CHECK(sd_bus_message_close_container(m) >= 0);
+		call_send(m, &answers[i % CLIENTS][i / CLIENTS]);
+	}
+	for (unsigned i = 0; i < CLIENTS; i++) {
+		AWAIT(users[i], answers[i][CALLS - 1].came);
+		leave(users[i]);
+	}
+	CHECK(gpu_number(bus, "CusFree") == 60);
+	depart(&rig, bus);
+}
+
+TEST(a_thousand_leases_are_shown_at_once)
+{
+	static struct live_lease leases[1000];
+	sd_bus_message *m;
+	unsigned n = 0;
+	struct told told;
+	struct rig rig;
+	sd_bus *bus;
+	int log;
+
+	NEEDS_DAEMON();
+	rig_new(&rig);
+	rig_write(&rig, "gpuarbd.conf", CROWD);
+	log = log_begin(&rig);
+	rig_start(&rig, "--simulate=radeon-vii");
+	bus = rig_connect(&rig, 0);
+	for (unsigned i = 0; i < 1000; i++)
+		leases[i] = granted(call(ask_shared(bus)));
+	m = call(call_new(bus, GPUARB_PATH, "org.freedesktop.DBus.ObjectManager",
+			  "GetManagedObjects"));
+	CHECK(sd_bus_message_enter_container(m, 'a', "{oa{sa{sv}}}") >= 0);
+	while (sd_bus_message_at_end(m, 0) == 0 && sd_bus_message_skip(m, "{oa{sa{sv}}}") >= 0)
+		n++;
+	sd_bus_message_unref(m);
+	CHECK(n >= 1001);
+	listen_in(bus, &told);
+	for (unsigned i = 0; i < 1000; i++)
+		close(leases[i].holder);
+	AWAIT(bus, told.removed == 1000);
+	log_end(&rig, log);
+	depart(&rig, bus);
+}

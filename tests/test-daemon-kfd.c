@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The shipped daemon on a KFD tree: whose the processes on the hardware are. */
+
+#include <sys/stat.h>
+
+#include "core/gpu-info.h"
+#include "fake-sysfs.h"
+#include "hw/hw.h"
+#include "live.h"
+#include "sys/profile.h"
+
+struct machine {
+	struct rig rig;
+	char sys[80], option[96];
+	struct gpu_info gpu;
+	uint32_t gpu_id;
+	sd_bus *bus;
+	struct told told;
+};
+
+/* A Radeon VII, or nothing. */
+static void build(struct machine *machine, size_t n)
+{
+	struct notes notes = {0};
+	struct profile profile;
+	char profiles[256];
+
+	rig_new(&machine->rig);
+	rig_write(&machine->rig, "gpuarbd.conf", "[daemon]\naudit-interval = 100ms\n");
+	snprintf(profiles, sizeof(profiles), "%s/conf/gpus", getenv("GPUARB_ROOT"));
+	CHECK(profile_load(profiles, "radeon-vii", &profile, &notes) == 0);
+	notes_done(&notes);
+	machine->gpu = profile.info;
+	machine->gpu_id = fake_sysfs_gpu_id(&machine->gpu, 0);
+	snprintf(machine->sys, sizeof(machine->sys), "%s/sys", machine->rig.dir);
+	CHECK(mkdir(machine->sys, 0755) == 0);
+	CHECK(fake_sysfs_build(machine->sys, &machine->gpu, n) == 0);
+	snprintf(machine->option, sizeof(machine->option), "--sysfs=%s", machine->sys);
+}
+
+static void boot(struct machine *machine)
+{
+	rig_start(&machine->rig, machine->option);
+	machine->bus = rig_connect(&machine->rig, 0);
+	listen_in(machine->bus, &machine->told);
+}
+
+static void halt(struct machine *machine)
+{
+	leave(machine->bus);
+	rig_done(&machine->rig);
+}
+
+static void use(const struct machine *machine, pid_t pid, unsigned queues)
+{
+	CHECK(fake_sysfs_process(machine->sys, pid) == 0);
+	for (unsigned i = 0; i < queues; i++)
+		CHECK(fake_sysfs_queue(machine->sys, pid, i, machine->gpu_id, 0) == 0);
+}
+
+/* Of Unmanaged: how many; and the first one's pid and queues. */
+static unsigned strangers(const struct machine *machine, pid_t *ret_pid, unsigned *ret_queues)
+{
+	sd_bus_message *m = call(get(machine->bus, GPUARB_PATH_GPU "/0", GPUARB_INTERFACE_GPU,
+				     "Unmanaged"));
+	const char *key;
+	unsigned n = 0;
+
+	*ret_pid = 0, *ret_queues = 0;
+	CHECK(sd_bus_message_enter_container(m, 'v', "aa{sv}") >= 0);
+	CHECK(sd_bus_message_enter_container(m, 'a', "a{sv}") >= 0);
+	for (; sd_bus_message_enter_container(m, 'a', "{sv}") > 0; n++) {
+		while (sd_bus_message_enter_container(m, 'e', "sv") > 0) {
+			CHECK(sd_bus_message_read(m, "s", &key) >= 0);
+			if (n == 0 && strcmp(key, "pid") == 0)
+				CHECK(sd_bus_message_read(m, "v", "u", ret_pid) >= 0);
+			else if (n == 0 && strcmp(key, "queues") == 0)
+				CHECK(sd_bus_message_read(m, "v", "u", ret_queues) >= 0);
+			else
+				CHECK(sd_bus_message_skip(m, "v") >= 0);
+			CHECK(sd_bus_message_exit_container(m) >= 0);
+		}
+		CHECK(sd_bus_message_exit_container(m) >= 0);
+	}
+	sd_bus_message_unref(m);
+	return n;
+}
+
+TEST(strangers_and_oversubscription_are_told_before_any_lease)
+{
+	static struct machine machine;
+	unsigned queues, slots;
+	const char *said;
+	pid_t pid, seen;
+	char line[64];
+	int fd, log;
+
+	NEEDS_DAEMON();
+	build(&machine, 1);
+	slots = machine.gpu.queue_slots;
+	pid = idler(STRANGER, &fd);
+	use(&machine, pid, slots + 1);
+	log = log_begin(&machine.rig);
+	boot(&machine);
+	said = log_end(&machine.rig, log);
+	snprintf(line, sizeof(line), "pid %d (", pid);
+	CHECK(strstr(said, "is oversubscribed") && strstr(said, line));
+	CHECK(gpu_number(machine.bus, "Oversubscribed") == 1);
+	CHECK(strangers(&machine, &seen, &queues) == 1 && seen == pid && queues == slots + 1);
+	CHECK(is_error(call(ask(machine.bus, "Reserve", 15)), GPUARB_ERROR_NO_CAPACITY, ""));
+
+	for (unsigned i = 3; i <= slots; i++)
+		CHECK(fake_sysfs_queue_gone(machine.sys, pid, i) == 0);
+	AWAIT(machine.bus, machine.told.slots_free == slots - 3);
+	CHECK(gpu_number(machine.bus, "Oversubscribed") == 0);
+	reserve(machine.bus, 15);
+	AWAIT(machine.bus, machine.told.slots_free == slots - 5);
+	end_process(pid);
+	halt(&machine);
+}
+
+TEST(a_bound_process_is_no_stranger_and_is_held_to_its_budget)
+{
+	static struct machine machine;
+	struct live_lease lease;
+	unsigned queues, slots;
+	pid_t pid, seen;
+	int fd;
+
+	NEEDS_DAEMON();
+	build(&machine, 1);
+	boot(&machine);
+	slots = gpu_number(machine.bus, "QueueSlotsFree");
+	pid = idler(0, &fd);
+	lease = granted(call(ask_bound(machine.bus, 15, fd)));
+	close(lease.holder);
+	use(&machine, pid, 2);
+	CHECK(strangers(&machine, &seen, &queues) == 0);
+	AWAIT(machine.bus, machine.told.slots_free == slots - 2);
+	CHECK(lease_says(machine.bus, lease.path, "Reason", ""));
+
+	use(&machine, pid, 5);
+	AWAIT(machine.bus, machine.told.slots_free == slots - 5);
+	CHECK(lease_says(machine.bus, lease.path, "Reason", "has 5 queues on"));
+	CHECK(lease_says(machine.bus, lease.path, "Reason", "granted 2"));
+	CHECK(strangers(&machine, &seen, &queues) == 0);
+	CHECK(fake_sysfs_process_gone(machine.sys, pid) == 0);
+	end_process(pid);
+	AWAIT(machine.bus, machine.told.removed == 1);
+	halt(&machine);
+}
+
+/* A process that is nobody's child, so that only its being bound makes it the lease's. */
+static pid_t orphan(int *ret_pidfd)
+{
+	pid_t parent, pid;
+	int fds[2];
+
+	CHECK(pipe2(fds, O_CLOEXEC) == 0);
+	parent = fork();
+	CHECK(parent >= 0);
+	if (parent == 0) {
+		pid = idler(0, ret_pidfd);
+		CHECK(write(fds[1], &pid, sizeof(pid)) == sizeof(pid));
+		_exit(0);
+	}
+	CHECK(waitpid(parent, NULL, 0) == parent);
+	CHECK(read(fds[0], &pid, sizeof(pid)) == sizeof(pid));
+	close(fds[0]);
+	close(fds[1]);
+	*ret_pidfd = pidfd_open(pid, 0);
+	CHECK(*ret_pidfd >= 0);
+	return pid;
+}
+
+/* The process dies; its queues are there still. */
+static void linger(bool seen_before)
+{
+	static struct machine machine;
+	struct live_lease lease;
+	unsigned queues, slots;
+	pid_t pid, seen;
+	int fd;
+
+	memset(&machine, 0, sizeof(machine));
+	build(&machine, 1);
+	if (!seen_before)
+		rig_write(&machine.rig, "gpuarbd.conf", "[daemon]\naudit-interval = 1h\n");
+	boot(&machine);
+	slots = gpu_number(machine.bus, "QueueSlotsFree");
+	pid = orphan(&fd);
+	lease = granted(call(ask_bound(machine.bus, 15, fd)));
+	close(lease.holder);
+	settle(machine.bus);
+	AWAIT(machine.bus, machine.told.cus_free == 45);
+	use(&machine, pid, 3); /* one more than granted, which is told when it is seen */
+	AWAIT(machine.bus, !seen_before || machine.told.lease > 0);
+	machine.told.lease = 0;
+	CHECK(kill(pid, SIGKILL) == 0);
+
+	AWAIT(machine.bus, machine.told.lease > 0);
+	CHECK(machine.told.removed == 0);
+	CHECK(lease_says(machine.bus, lease.path, "State", "ending"));
+	CHECK(gpu_number(machine.bus, "CusFree") == 45);
+	CHECK(gpu_number(machine.bus, "QueueSlotsFree") == slots - 3);
+	CHECK(strangers(&machine, &seen, &queues) == 0);
+	CHECK(fake_sysfs_process_gone(machine.sys, pid) == 0);
+	AWAIT(machine.bus, machine.told.removed == 1 && machine.told.cus_free == 60);
+	CHECK(machine.told.slots_free == slots);
+	halt(&machine);
+}
+
+TEST(a_lease_is_ending_until_the_hardware_lets_go)
+{
+	NEEDS_DAEMON();
+	linger(true);
+}
+
+TEST(a_process_that_died_before_its_queues_were_seen_is_its_leases_all_the_same)
+{
+	NEEDS_DAEMON();
+	linger(false);
+}
+
+/* Counts lines with this in them. */
+static unsigned count(const char *text, const char *what)
+{
+	unsigned n = 0;
+
+	while ((text = strstr(text, what)))
+		n++, text++;
+	return n;
+}
+
+TEST(while_the_tree_cannot_be_read_leases_end_but_keep_what_they_have)
+{
+	static struct machine machine;
+	struct live_lease lease;
+	const char *said;
+	int log;
+
+	NEEDS_DAEMON();
+	build(&machine, 1);
+	log = log_begin(&machine.rig);
+	boot(&machine);
+	lease = reserve(machine.bus, 15);
+	CHECK(fake_sysfs_remove(machine.sys, FAKE_PROC) == 0);
+	CHECK(fake_sysfs_write(machine.sys, FAKE_PROC, "", 0) == 0);
+	CHECK(is_fine(call(release(machine.bus, lease.path))));
+	CHECK(lease_says(machine.bus, lease.path, "State", "ending"));
+	CHECK(gpu_number(machine.bus, "CusFree") == 45 && machine.told.removed == 0);
+	CHECK(fake_sysfs_remove(machine.sys, FAKE_PROC) == 0);
+	CHECK(fake_sysfs_mkdir(machine.sys, FAKE_PROC) == 0);
+	AWAIT(machine.bus, machine.told.removed == 1 && machine.told.cus_free == 60);
+	said = log_end(&machine.rig, log);
+	CHECK(count(said, "cannot read what processes do") == 1);
+	CHECK(count(said, "can be read again") == 1);
+	halt(&machine);
+}
+
+TEST(without_a_gpu_nothing_ever_fits)
+{
+	static struct machine machine;
+
+	NEEDS_DAEMON();
+	build(&machine, 0);
+	boot(&machine);
+	CHECK(is_error(call(with(call_arbiter(machine.bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus",
+				 "u", 1, 0)), GPUARB_ERROR_NEVER_FITS, ""));
+	CHECK(is_error(call(ask(machine.bus, "Reserve", 1)), GPUARB_ERROR_NO_SUCH_GPU, "0"));
+	halt(&machine);
+}

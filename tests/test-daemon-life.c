@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What keeps leases of the shipped daemon alive, what ends them, and what the hardware says
+ * of their processes. */
+
+#include <poll.h>
+
+#include "dbus/record.h"
+#include "live.h"
+
+static void arrive(struct rig *rig, const char *hardware, sd_bus **ret, struct told *told)
+{
+	rig_new(rig);
+	rig_write(rig, "gpuarbd.conf", CROWD);
+	rig_start(rig, hardware);
+	*ret = rig_connect(rig, 0);
+	listen_in(*ret, told);
+}
+
+static void depart(struct rig *rig, sd_bus *bus)
+{
+	leave(bus);
+	rig_done(rig);
+}
+
+#define SIMULATED "--simulate=radeon-vii"
+
+/* ---- holders ----------------------------------------------------------------------- */
+
+/* Sends, or receives, an fd over a socket; returns the one received. */
+static int pass(int socket, int fd)
+{
+	char byte = 0, space[CMSG_SPACE(sizeof(int))] = {0};
+	struct iovec iov = { &byte, 1 };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = space,
+			    .msg_controllen = sizeof(space) };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+
+	if (fd < 0) {
+		CHECK(recvmsg(socket, &m, MSG_CMSG_CLOEXEC) == 1);
+		c = CMSG_FIRSTHDR(&m);
+		CHECK(c && c->cmsg_type == SCM_RIGHTS);
+		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+		return fd;
+	}
+	*c = (struct cmsghdr){ .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS,
+			       .cmsg_len = CMSG_LEN(sizeof(fd)) };
+	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+	CHECK(sendmsg(socket, &m, MSG_NOSIGNAL) == 1);
+	return fd;
+}
+
+/* A process that takes an fd from the socket, says so, and keeps it until it is killed. */
+static pid_t start_keeper(int sockets[2])
+{
+	pid_t pid;
+
+	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) == 0);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		pass(sockets[1], -1);
+		CHECK(write(sockets[1], "", 1) == 1);
+		for (;;)
+			pause();
+	}
+	return pid;
+}
+
+TEST(a_lease_lives_while_any_copy_of_its_holder_does)
+{
+	struct live_lease lease;
+	int sockets[2], copy, fd;
+	pid_t keeper, child;
+	struct told told;
+	struct rig rig;
+	char byte;
+	sd_bus *bus;
+
+	NEEDS_DAEMON();
+	arrive(&rig, SIMULATED, &bus, &told);
+	keeper = start_keeper(sockets); /* before there is anything to inherit */
+	lease = reserve(bus, 15);
+	copy = dup(lease.holder);
+	CHECK(close(lease.holder) == 0);
+	settle(bus);
+	CHECK(lease_exists(bus, lease.path));
+
+	child = idler(0, &fd); /* inherits */
+	pass(sockets[0], copy);
+	CHECK(read(sockets[0], &byte, 1) == 1 && close(copy) == 0);
+	end_process(child);
+	settle(bus);
+	CHECK(lease_exists(bus, lease.path) && told.removed == 0);
+
+	end_process(keeper);
+	AWAIT(bus, told.removed == 1);
+	CHECK(gpu_number(bus, "CusFree") == 60);
+	depart(&rig, bus);
+}
+
+TEST(a_lease_lives_while_any_bound_process_does)
+{
+	struct live_lease a, b;
+	struct told told;
+	pid_t pids[2];
+	struct rig rig;
+	sd_bus *bus;
+	int fds[2];
+
+	NEEDS_DAEMON();
+	arrive(&rig, SIMULATED, &bus, &told);
+	for (unsigned i = 0; i < 2; i++)
+		pids[i] = idler(0, &fds[i]);
+	a = granted(call(ask_bound(bus, 15, fds[0])));
+	b = reserve(bus, 15);
+	CHECK(is_fine(call(with(call_lease(bus, b.path, "Bind"), "h", fds[0]))));
+	CHECK(is_fine(call(with(call_lease(bus, b.path, "Bind"), "h", fds[1]))));
+	close(a.holder);
+	settle(bus);
+	CHECK(lease_exists(bus, a.path));
+
+	end_process(pids[0]); /* a's last, one of b's */
+	AWAIT(bus, told.removed == 1);
+	CHECK(strcmp(told.last_removed, a.path) == 0 && lease_exists(bus, b.path));
+	close(b.holder);
+	settle(bus);
+	CHECK(lease_exists(bus, b.path));
+	end_process(pids[1]);
+	AWAIT(bus, told.removed == 2);
+	depart(&rig, bus);
+}
+
+TEST(a_requester_that_does_not_wait_for_the_answer_leaves_nothing)
+{
+	struct told told;
+	struct rig rig;
+	sd_bus *bus;
+
+	NEEDS_DAEMON();
+	arrive(&rig, SIMULATED, &bus, &told);
+	for (unsigned i = 0; i < 20; i++) {
+		sd_bus *client = rig_connect(&rig, STRANGER);
+		sd_bus_message *m;
+
+		/* Known already, so that the next call is granted at once. */
+		sd_bus_message_unref(call(ask(client, "Plan", 15)));
+		m = ask(client, "Reserve", 15);
+		CHECK(sd_bus_send(client, m, NULL) >= 0);
+		sd_bus_message_unref(m);
+		leave(client);
+		AWAIT(bus, told.added == i + 1 && told.removed == i + 1);
+	}
+	CHECK(gpu_number(bus, "CusFree") == 60);
+	depart(&rig, bus);
+}
+
+TEST(a_client_killed_with_a_hundred_leases_leaves_nothing)
+{
+	struct told told;
+	struct rig rig;
+	sd_bus *bus;
+	pid_t pid;
+
+	NEEDS_DAEMON();
+	arrive(&rig, SIMULATED, &bus, &told);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		sd_bus *client = rig_connect(&rig, STRANGER);
+
+		for (unsigned i = 0; i < 100; i++)
+			granted(call(ask_shared(client)));
+		kill(getpid(), SIGKILL);
+	}
+	CHECK(waitpid(pid, NULL, 0) == pid);
+	AWAIT(bus, told.removed == 100);
+	CHECK(told.added == 100 && gpu_number(bus, "CusFree") == 60);
+	depart(&rig, bus);
+}
+
+struct news {
+	struct gpuarb_record record;
+	struct gpuarb_record_partition partition;
+};
+
+/* The next record; false at the end. */
+static bool next(int holder, struct news *ret)
+{
+	struct pollfd ready = { .fd = holder, .events = POLLIN };
+	ssize_t n;
+
+	CHECK(poll(&ready, 1, 60000) == 1);
+	n = recv(holder, ret, sizeof(*ret), MSG_DONTWAIT);
+	CHECK(n == 0 || n == (ssize_t)(sizeof(ret->record) + sizeof(ret->partition)));
+	CHECK(n == 0 || (ret->record.version == GPUARB_RECORD_VERSION &&
+			 ret->record.partition_size == sizeof(ret->partition)));
+	return n > 0;
+}
+
+TEST(a_holder_tells_changes_and_the_end)
+{
+	struct live_lease lease;
+	struct news news;
+	struct told told;
+	struct rig rig;
+	sd_bus *bus;
+
+	NEEDS_DAEMON();
+	arrive(&rig, SIMULATED, &bus, &told);
+	lease = reserve(bus, 15);
+	CHECK(is_fine(call(resize(bus, lease.path, 30))));
+	CHECK(next(lease.holder, &news) && news.record.generation == 2);
+	CHECK(news.record.lease == lease.id && news.record.state == GPUARB_RECORD_GRANTED);
+	CHECK(news.partition.cus == 30);
+	CHECK(__builtin_popcount(news.partition.cu_mask[0]) +
+	      __builtin_popcount(news.partition.cu_mask[1]) == 30);
+
+	CHECK(is_fine(call(release(bus, lease.path))));
+	CHECK(next(lease.holder, &news) && news.record.state == GPUARB_RECORD_ENDING);
+	CHECK(strcmp(news.record.reason, "released") == 0);
+	CHECK(!next(lease.holder, &news));
+	depart(&rig, bus);
+}
+
+TEST(a_holder_that_nobody_reads_has_the_latest_state_in_the_end)
+{
+	struct live_lease lease;
+	struct news news = {0};
+	struct told told;
+	struct rig rig;
+	sd_bus *bus;
+	unsigned n = 0;
+
+	NEEDS_DAEMON();
+	arrive(&rig, SIMULATED, &bus, &told);
+	lease = reserve(bus, 15);
+	for (unsigned i = 0; i < 1000; i++)
+		CHECK(is_fine(call(resize(bus, lease.path, i % 2 ? 15 : 30))));
+	for (; news.record.generation < 1001; n++)
+		CHECK(next(lease.holder, &news));
+	CHECK(n < 500 && news.partition.cus == 15);
+	CHECK(number_of(bus, lease.path, GPUARB_INTERFACE_LEASE, "Generation") == 1001);
+	CHECK(recv(lease.holder, &news, sizeof(news), MSG_DONTWAIT) < 0 && errno == EAGAIN);
+	depart(&rig, bus);
+}
+
+TEST(nothing_that_is_sent_keeps_a_lease_alive)
+{
+	struct live_lease lease;
+	struct told told;
+	struct rig rig;
+	sd_bus *bus;
+	int sockets[2];
+
+	NEEDS_DAEMON();
+	arrive(&rig, SIMULATED, &bus, &told);
+	signal(SIGPIPE, SIG_IGN);
+	lease = reserve(bus, 15);
+	CHECK(send(lease.holder, "", 1, MSG_NOSIGNAL) < 0 && errno == EPIPE);
+	CHECK(shutdown(lease.holder, SHUT_RDWR) == 0);
+	AWAIT(bus, told.removed == 1);
+	close(lease.holder);
+
+	/* Its only copy in a queue that goes with its ends. */
+	lease = reserve(bus, 15);
+	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) == 0);
+	pass(sockets[0], lease.holder);
+	close(lease.holder);
+	settle(bus);
+	CHECK(lease_exists(bus, lease.path));
+	close(sockets[0]);
+	close(sockets[1]);
+	AWAIT(bus, told.removed == 2);
+	depart(&rig, bus);
+}
+
+TEST(a_daemon_that_is_stopped_says_so_to_its_holders)
+{
+	struct live_lease lease;
+	struct news news;
+	struct told told;
+	struct rig rig;
+	sd_bus *bus;
+
+	NEEDS_DAEMON();
+	arrive(&rig, SIMULATED, &bus, &told);
+	lease = reserve(bus, 15);
+	rig_stop(&rig);
+	CHECK(next(lease.holder, &news) && news.record.state == GPUARB_RECORD_ENDING);
+	CHECK(strcmp(news.record.reason, "gpuarbd stopped") == 0 && !next(lease.holder, &news));
+	depart(&rig, bus);
+}
+
+/* ---- what may be bound --------------------------------------------------------------- */
+
+TEST(only_a_live_process_of_the_same_user_can_be_bound)
+{
+	struct live_lease lease;
+	struct told told;
+	struct rig rig;
+	sd_bus *bus, *user;
+	int fd, dead, pipes[2], null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	pid_t pid;
+
+	NEEDS_DAEMON();
+	arrive(&rig, SIMULATED, &bus, &told);
+	user = rig_connect(&rig, STRANGER);
+	CHECK(pipe2(pipes, O_CLOEXEC) == 0);
+	pid = idler(0, &fd);
+	CHECK(is_error(call(ask_bound(user, 15, fd)), GPUARB_ERROR_NOT_PERMITTED, "uid 0"));
+	CHECK(is_error(call(ask_bound(user, 15, pipes[0])), GPUARB_ERROR_INVALID_REQUEST,
+		       "process"));
+	CHECK(is_error(call(ask_bound(user, 15, null)), GPUARB_ERROR_INVALID_REQUEST, "process"));
+	end_process(idler(0, &dead));
+	CHECK(is_error(call(ask_bound(bus, 15, dead)), GPUARB_ERROR_INVALID_REQUEST, "gone"));
+	CHECK(told.added == 0 && gpu_number(bus, "CusFree") == 60);
+
+	lease = reserve(user, 15);
+	CHECK(is_error(call(with(call_lease(user, lease.path, "Bind"), "h", null)),
+		       GPUARB_ERROR_INVALID_REQUEST, "process"));
+	CHECK(is_error(call(with(call_lease(user, lease.path, "Bind"), "h", fd)),
+		       GPUARB_ERROR_NOT_PERMITTED, "uid 0"));
+	CHECK(lease_exists(user, lease.path));
+	end_process(pid);
+	leave(user);
+	depart(&rig, bus);
+}

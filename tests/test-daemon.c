@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The shipped daemon keeps what the contract says: asking, owning, saving, administering. */
+
+#include <dirent.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include "live.h"
+
+#define OTHER 2 /* "bin" */
+
+static void arrive(struct rig *rig, sd_bus **ret)
+{
+	rig_new(rig);
+	rig_start(rig, "--simulate=radeon-vii");
+	*ret = rig_connect(rig, 0);
+}
+
+/* What is next in the message, as text; the caller's. */
+static char *text_of(sd_bus_message *m)
+{
+	sd_bus_message *copy;
+	char *text = NULL;
+	size_t size;
+	FILE *file;
+
+	CHECK(sd_bus_message_new_method_call(sd_bus_message_get_bus(m), &copy, NULL, "/", "a.b",
+					     "C") >= 0);
+	CHECK(sd_bus_message_copy(copy, m, false) > 0);
+	CHECK(sd_bus_message_seal(copy, 1, 0) >= 0);
+	file = open_memstream(&text, &size);
+	CHECK(file && sd_bus_message_dump(copy, file, SD_BUS_MESSAGE_DUMP_SUBTREE_ONLY) >= 0);
+	CHECK(fclose(file) == 0);
+	sd_bus_message_unref(copy);
+	return text;
+}
+
+TEST(plan_reserve_and_the_lease_say_the_same)
+{
+	char *planned, *granted, *shown;
+	const char *path, *word;
+	sd_bus_message *m;
+	struct rig rig;
+	sd_bus *bus;
+	int holder;
+
+	NEEDS_DAEMON();
+	arrive(&rig, &bus);
+	m = call(ask(bus, "Plan", 31));
+	CHECK(sd_bus_message_read(m, "s", &word) >= 0 && strcmp(word, "granted") == 0);
+	planned = text_of(m);
+	sd_bus_message_unref(m);
+	CHECK(gpu_number(bus, "CusFree") == 60);
+
+	m = call(ask(bus, "Reserve", 31));
+	CHECK(sd_bus_message_read(m, "ohs", &path, &holder, &word) >= 0);
+	granted = text_of(m);
+	CHECK(strcmp(planned, granted) == 0 && strstr(granted, "cu-mask"));
+
+	sd_bus_message *n = call(get(bus, path, GPUARB_INTERFACE_LEASE, "Partitions"));
+	CHECK(sd_bus_message_enter_container(n, 'v', "aa{sv}") >= 0);
+	shown = text_of(n);
+	CHECK(strcmp(granted, shown) == 0);
+	sd_bus_message_unref(n);
+	sd_bus_message_unref(m);
+	free(planned), free(granted), free(shown);
+	leave(bus);
+	rig_done(&rig);
+}
+
+TEST(what_is_free_is_told_as_it_changes)
+{
+	struct live_lease lease;
+	struct told told;
+	unsigned slots;
+	struct rig rig;
+	sd_bus *bus;
+
+	NEEDS_DAEMON();
+	arrive(&rig, &bus);
+	listen_in(bus, &told);
+	slots = gpu_number(bus, "QueueSlotsFree");
+	lease = reserve(bus, 15);
+	AWAIT(bus, told.added == 1 && told.gpu >= 1);
+	CHECK(strcmp(told.last_added, lease.path) == 0);
+	CHECK(told.cus_free == 45 && told.slots_free == slots - 2);
+	CHECK(gpu_number(bus, "CusFree") == 45);
+
+	CHECK(is_fine(call(release(bus, lease.path))));
+	AWAIT(bus, told.removed == 1 && told.cus_free == 60);
+	CHECK(strcmp(told.last_removed, lease.path) == 0 && told.slots_free == slots);
+	CHECK(!lease_exists(bus, lease.path));
+	CHECK(is_error(call(release(bus, lease.path)), GPUARB_ERROR_NO_SUCH_LEASE, "ended"));
+	close(lease.holder);
+	leave(bus);
+	rig_done(&rig);
+}
+
+TEST(a_lease_obeys_its_owner_and_root_alone)
+{
+	struct live_lease lease;
+	sd_bus *root, *owner, *other;
+	struct rig rig;
+	int self = pidfd_open(getpid(), 0);
+
+	NEEDS_DAEMON();
+	arrive(&rig, &root);
+	owner = rig_connect(&rig, STRANGER);
+	other = rig_connect(&rig, OTHER);
+	lease = reserve(owner, 15);
+	CHECK(is_error(call(release(other, lease.path)), GPUARB_ERROR_NOT_PERMITTED, "uid 2"));
+	CHECK(is_error(call(resize(other, lease.path, 30)), GPUARB_ERROR_NOT_PERMITTED, "uid 1"));
+	CHECK(is_error(call(with(call_lease(other, lease.path, "Bind"), "h", self)),
+		       GPUARB_ERROR_NOT_PERMITTED, "lease"));
+	CHECK(is_error(call(with(call_lease(other, lease.path, "Acknowledge"), "t",
+				 UINT64_C(1))), GPUARB_ERROR_NOT_PERMITTED, "lease"));
+	CHECK(gpu_number(root, "CusFree") == 45);
+
+	CHECK(is_fine(call(resize(root, lease.path, 30))));
+	CHECK(is_fine(call(with(call_lease(root, lease.path, "Acknowledge"), "t",
+				UINT64_C(2)))));
+	CHECK(is_error(call(with(call_lease(owner, lease.path, "Acknowledge"), "t",
+				 UINT64_C(3))), GPUARB_ERROR_INVALID_REQUEST, "generation 3"));
+	CHECK(is_fine(call(with(call_lease(root, lease.path, "Bind"), "h", self))));
+	CHECK(is_fine(call(release(root, lease.path))));
+	CHECK(!lease_exists(root, lease.path));
+	close(self);
+	close(lease.holder);
+	leave(root), leave(owner), leave(other);
+	rig_done(&rig);
+}
+
+TEST(a_token_stands_for_one_lease_of_one_user)
+{
+	struct live_lease first, again, others;
+	sd_bus *bus, *other;
+	struct told told;
+	int holders[15];
+	struct rig rig;
+
+	NEEDS_DAEMON();
+	arrive(&rig, &bus);
+	other = rig_connect(&rig, OTHER);
+	listen_in(bus, &told);
+	first = granted(call(ask_token(bus, 15, "t")));
+	again = granted(call(ask_token(bus, 15, "t")));
+	CHECK(first.id == again.id && gpu_number(bus, "CusFree") == 45);
+	CHECK(is_error(call(ask_token(bus, 30, "t")), GPUARB_ERROR_TOKEN_CONFLICT, "token"));
+	others = granted(call(ask_token(other, 15, "t")));
+	CHECK(others.id != first.id);
+
+	for (unsigned i = 0; i < 14; i++)
+		holders[i] = granted(call(ask_token(bus, 15, "t"))).holder;
+	CHECK(is_error(call(ask_token(bus, 15, "t")), GPUARB_ERROR_TOO_MANY_LEASES, "16"));
+
+	close(first.holder);
+	for (unsigned i = 0; i < 14; i++)
+		close(holders[i]);
+	settle(bus);
+	CHECK(lease_exists(bus, first.path));
+	close(again.holder);
+	AWAIT(bus, told.removed == 1);
+	CHECK(strcmp(told.last_removed, first.path) == 0);
+	CHECK(granted(call(ask_token(bus, 15, "t"))).id > others.id);
+	leave(bus), leave(other);
+	rig_done(&rig);
+}
+
+TEST(a_hundred_calls_of_a_new_client_are_answered_in_order)
+{
+	struct answer answers[100];
+	uint64_t id = 0;
+	struct rig rig;
+	sd_bus *bus;
+
+	NEEDS_DAEMON();
+	rig_new(&rig);
+	rig_write(&rig, "gpuarbd.conf", CROWD);
+	rig_start(&rig, "--simulate=radeon-vii");
+	bus = rig_connect(&rig, STRANGER);
+	for (unsigned i = 0; i < 100; i++)
+		call_send(ask_shared(bus), &answers[i]);
+	AWAIT(bus, answers[99].came);
+	for (unsigned i = 0; i < 100; i++) {
+		struct live_lease lease = granted(answers[i].m);
+
+		CHECK(answers[i].number == answers[0].number + i && lease.id > id);
+		id = lease.id;
+		close(lease.holder);
+	}
+	leave(bus);
+	rig_done(&rig);
+}
+
+static const char *at(const struct rig *rig, const char *name)
+{
+	static char paths[4][128];
+	static unsigned turn;
+	char *path = paths[turn++ % 4];
+
+	snprintf(path, 128, "%s/%s", rig->dir, name);
+	return path;
+}
+
+/* A lease's file. */
+static const char *saved_at(const struct rig *rig, uint64_t id)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "run/leases/%" PRIu64 ".json", id);
+	return at(rig, name);
+}
+
+TEST(what_cannot_be_saved_is_not_granted)
+{
+	struct live_lease lease;
+	struct rig rig;
+	sd_bus *bus;
+
+	NEEDS_DAEMON();
+	arrive(&rig, &bus);
+	lease = reserve(bus, 15);
+	CHECK(unlink(saved_at(&rig, lease.id)) == 0 && rmdir(at(&rig, "run/leases")) == 0);
+	CHECK(is_error(call(ask(bus, "Reserve", 15)), GPUARB_ERROR_NOT_SAVED, "run"));
+	CHECK(is_error(call(resize(bus, lease.path, 30)), GPUARB_ERROR_NOT_SAVED, "run"));
+	CHECK(gpu_number(bus, "CusFree") == 45);
+
+	CHECK(mkdir(at(&rig, "run/leases"), 0700) == 0);
+	CHECK(reserve(bus, 15).id > lease.id);
+	CHECK(is_fine(call(resize(bus, lease.path, 30))));
+	CHECK(access(saved_at(&rig, lease.id), F_OK) == 0);
+	leave(bus);
+	rig_done(&rig);
+}
+
+/* In a mount namespace of its own; the daemon inherits it. */
+static void fill_up(void)
+{
+	char junk[4096] = { 1 };
+	struct rig rig;
+	sd_bus *bus;
+	int fd;
+
+	CHECK(unshare(CLONE_NEWNS) == 0);
+	CHECK(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
+	rig_new(&rig);
+	CHECK(mount("none", at(&rig, "run"), "tmpfs", 0, "size=64k,mode=755") == 0);
+	rig_start(&rig, "--simulate=radeon-vii");
+	bus = rig_connect(&rig, STRANGER);
+	fd = open(at(&rig, "run/junk"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	while (write(fd, junk, sizeof(junk)) > 0)
+		continue;
+	close(fd);
+	CHECK(is_error(call(ask(bus, "Reserve", 15)), GPUARB_ERROR_NOT_SAVED, "No space"));
+	CHECK(gpu_number(bus, "CusFree") == 60);
+	CHECK(unlink(at(&rig, "run/junk")) == 0);
+	reserve(bus, 15);
+	leave(bus);
+	rig_stop(&rig);
+	CHECK(umount2(at(&rig, "run"), MNT_DETACH) == 0);
+	rig_done(&rig);
+	_exit(0);
+}
+
+TEST(a_full_runtime_directory_grants_nothing)
+{
+	int status;
+	pid_t pid;
+
+	NEEDS_DAEMON();
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0)
+		fill_up();
+	CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+}
+
+TEST(a_reload_is_for_new_requests_and_all_or_nothing)
+{
+	struct live_lease lease;
+	sd_bus *root, *user;
+	struct rig rig;
+
+	NEEDS_DAEMON();
+	arrive(&rig, &root);
+	user = rig_connect(&rig, STRANGER);
+	lease = reserve(user, 30);
+	rig_write(&rig, "tenants.d/10-t.conf", "[tenant few]\nmatch-user = 1\nmax-cus = 15\n");
+	CHECK(is_error(call(call_arbiter(user, "Reload")), GPUARB_ERROR_NOT_PERMITTED, "root"));
+	CHECK(is_fine(call(call_arbiter(root, "Reload"))));
+	CHECK(is_error(call(ask(user, "Reserve", 16)), GPUARB_ERROR_QUOTA_EXCEEDED, "max-cus"));
+	CHECK(lease_exists(user, lease.path) && gpu_number(root, "CusFree") == 30);
+
+	rig_write(&rig, "tenants.d/10-t.conf", "[tenant few]\nmatch-user = 1\nmax-cuss = 1\n");
+	CHECK(is_error(call(call_arbiter(root, "Reload")), GPUARB_ERROR_INVALID_REQUEST,
+		       "10-t.conf:3"));
+	CHECK(is_error(call(ask(user, "Reserve", 16)), GPUARB_ERROR_QUOTA_EXCEEDED, "max-cus"));
+	rig_write(&rig, "tenants.d/10-t.conf", "[tenant few]\nmatch-user = 1\n");
+	CHECK(kill(rig.daemon, SIGHUP) == 0);
+	rig_await(&rig, "READY=1");
+	close(reserve(user, 16).holder);
+
+	CHECK(is_error(call(drain(user, "0")), GPUARB_ERROR_NOT_PERMITTED, "root"));
+	CHECK(is_error(call(drain(root, "7")), GPUARB_ERROR_NO_SUCH_GPU, "7"));
+	CHECK(is_fine(call(drain(root, "0"))));
+	CHECK(gpu_number(root, "Draining") == 1 && lease_exists(user, lease.path));
+	CHECK(is_error(call(ask(user, "Reserve", 1)), GPUARB_ERROR_NO_CAPACITY, "drain"));
+	CHECK(is_fine(call(with(call_arbiter(root, "Undrain"), "s", "0"))));
+	reserve(user, 1);
+	leave(root), leave(user);
+	rig_done(&rig);
+}
+
+static unsigned saved_leases(const struct rig *rig)
+{
+	DIR *dir = opendir(at(rig, "run/leases"));
+	unsigned n = 0;
+
+	CHECK(dir);
+	for (const struct dirent *entry; (entry = readdir(dir));)
+		n += entry->d_name[0] != '.';
+	closedir(dir);
+	return n;
+}
+
+TEST(a_killed_daemon_is_followed_by_one_that_says_what_ended)
+{
+	struct live_lease lease, last;
+	char byte[4096], line[96];
+	const char *said;
+	struct rig rig;
+	sd_bus *bus;
+	int log;
+
+	NEEDS_DAEMON();
+	arrive(&rig, &bus);
+	lease = reserve(bus, 15);
+	last = reserve(bus, 15);
+	rig_kill(&rig);
+	while (recv(lease.holder, byte, sizeof(byte), 0) > 0)
+		continue;
+	log = log_begin(&rig);
+	rig_start(&rig, "--simulate=radeon-vii");
+	said = log_end(&rig, log);
+	snprintf(line, sizeof(line), "lease %" PRIu64 " (\"n\" of uid 0, tenant *) ended with the "
+		 "daemon before", lease.id);
+	CHECK(strstr(said, line) && last.id == lease.id + 1);
+	snprintf(line, sizeof(line), "lease %" PRIu64 " ", last.id);
+	CHECK(strstr(said, line) && saved_leases(&rig) == 0);
+	CHECK(gpu_number(bus, "CusFree") == 60 && !lease_exists(bus, lease.path));
+	CHECK(reserve(bus, 15).id > last.id);
+	leave(bus);
+	rig_done(&rig);
+}
+
+TEST(a_second_daemon_does_not_come_up_and_does_no_harm)
+{
+	struct rig rig, second;
+	const char *said;
+	sd_bus *bus;
+	int log;
+
+	NEEDS_DAEMON();
+	arrive(&rig, &bus);
+	reserve(bus, 15);
+	second = rig;
+	second.daemon = 0;
+	log = log_begin(&rig);
+	CHECK(rig_start_fails(&second, "--simulate=radeon-vii") != 0);
+	said = log_end(&rig, log);
+	CHECK(strstr(said, "another gpuarbd has it"));
+	CHECK(saved_leases(&rig) == 1 && gpu_number(bus, "CusFree") == 45);
+	leave(bus);
+	rig_done(&rig);
+}
+
+TEST(without_a_bus_it_says_so_and_ends)
+{
+	struct rig rig, lost;
+	const char *said;
+	int log;
+
+	NEEDS_DAEMON();
+	rig_new(&rig);
+	lost = rig;
+	snprintf(lost.address, sizeof(lost.address), "unix:path=%s/nobody", rig.dir);
+	log = log_begin(&rig);
+	CHECK(rig_start_fails(&lost, "--simulate=radeon-vii") != 0);
+	said = log_end(&rig, log);
+	CHECK(strstr(said, "cannot connect to unix:path=") && strstr(said, "nobody"));
+	rig_done(&rig);
+}
