@@ -16,6 +16,9 @@
  * connection. dbus-daemon has up to 64 on their way to us at a time. */
 #define FDS_OF_OUR_OWN 256U
 
+/* Others wait for what an ending lease had; the default of a quarter second is long. */
+#define LOOK_ACCURACY_USEC 5000U
+
 /* ---- carrying out ------------------------------------------------------------------ */
 
 static void tell_holders(struct daemon *daemon, const struct lease *lease)
@@ -252,8 +255,8 @@ static int start(struct daemon *daemon)
 	r = holders_new(daemon->event, &callbacks, daemon, &daemon->holders);
 	if (r < 0)
 		return r;
-	r = sd_event_add_time(daemon->event, &daemon->audit, CLOCK_BOOTTIME, UINT64_MAX, 0,
-			      on_audit, daemon);
+	r = sd_event_add_time(daemon->event, &daemon->audit, CLOCK_BOOTTIME, UINT64_MAX,
+			      LOOK_ACCURACY_USEC, on_audit, daemon);
 	if (r < 0)
 		return r;
 	sd_event_source_set_enabled(daemon->audit, SD_EVENT_OFF);

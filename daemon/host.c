@@ -293,22 +293,10 @@ static int host_acknowledge(void *userdata, const struct caller *caller, uint64_
 
 /* ---- administering ------------------------------------------------------------------- */
 
-static int check_administrator(const struct caller *caller, struct verdict *verdict)
-{
-	if (caller->administrator)
-		return 0;
-	return verdict_set(verdict, VERDICT_NOT_PERMITTED, "only an administrator (root) may do this");
-}
-
-static int host_drain(void *userdata, const struct caller *caller, const char *gpu, bool drain,
-		      struct verdict *verdict)
+static int host_drain(void *userdata, const char *gpu, bool drain, struct verdict *verdict)
 {
 	struct daemon *daemon = userdata;
-	int r;
 
-	r = check_administrator(caller, verdict);
-	if (r < 0)
-		return r;
 	if (arbiter_drain(daemon->arbiter, gpu, drain) < 0)
 		return verdict_set(verdict, VERDICT_NO_SUCH_GPU, "there is no GPU %s", gpu);
 	log_notice("%s is %s", gpu, drain ? "drained" : "no longer drained");
@@ -316,21 +304,22 @@ static int host_drain(void *userdata, const struct caller *caller, const char *g
 	return 0;
 }
 
-static int host_reload(void *userdata, const struct caller *caller, struct verdict *verdict)
+static int host_reload(void *userdata, struct verdict *verdict)
 {
 	_cleanup_(notes_done) struct notes notes = {0};
 	struct daemon *daemon = userdata;
+	const char *why;
 	int r;
 
-	r = check_administrator(caller, verdict);
-	if (r < 0)
-		return r;
 	r = daemon_reload(daemon, &notes);
 	log_notes(&notes);
 	if (r >= 0)
 		return 0;
-	return verdict_set(verdict, VERDICT_INVALID_REQUEST, "%s; what was in force stays",
-			   notes.n > 0 ? notes.list[0].text : strerror(-r));
+	why = strerror(-r);
+	for (size_t i = notes.n; i-- > 0;)
+		if (notes.list[i].error)
+			why = notes.list[i].text;
+	return verdict_set(verdict, VERDICT_INVALID_REQUEST, "%s; what was in force stays", why);
 }
 
 const struct bus_host daemon_host = {

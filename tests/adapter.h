@@ -45,8 +45,11 @@ static inline void adapter_refresh(void *userdata)
 
 static inline void adapter_describe(void *userdata, pid_t pid, struct caller *caller)
 {
-	((struct adapter *)userdata)->described++;
+	struct adapter *adapter = userdata;
+
+	adapter->described++;
 	snprintf(caller->unit, sizeof(caller->unit), "pid-%d.service", pid);
+	adapter->caller = *caller;
 }
 
 static inline int adapter_reserve(void *userdata, const struct caller *caller,
@@ -127,25 +130,22 @@ static inline int adapter_acknowledge(void *userdata, const struct caller *calle
 	return r < 0 ? r : arbiter_acknowledge(adapter->arbiter, id, generation);
 }
 
-static inline int adapter_drain(void *userdata, const struct caller *caller, const char *gpu,
-				bool drain, struct verdict *verdict)
+static inline int adapter_drain(void *userdata, const char *gpu, bool drain,
+				struct verdict *verdict)
 {
 	struct adapter *adapter = userdata;
 
-	adapter->caller = *caller;
 	if (arbiter_drain(adapter->arbiter, gpu, drain) < 0)
 		return verdict_set(verdict, VERDICT_NO_SUCH_GPU, "there is no GPU \"%s\"", gpu);
 	bus_tell_gpu(adapter->bus, (unsigned)arbiter_gpu(adapter->arbiter, gpu));
 	return 0;
 }
 
-static inline int adapter_reload(void *userdata, const struct caller *caller,
-				 struct verdict *verdict)
+static inline int adapter_reload(void *userdata, struct verdict *verdict)
 {
 	struct adapter *adapter = userdata;
 
 	(void)verdict;
-	adapter->caller = *caller;
 	bus_tell_tenants(adapter->bus);
 	return 0;
 }

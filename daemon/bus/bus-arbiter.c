@@ -130,7 +130,7 @@ static int method_reload(sd_bus_message *m, void *userdata, sd_bus_error *error)
 		return 1;
 	r = bus_check_administrator(caller, "reload the configuration", &verdict);
 	if (r >= 0)
-		r = bus->host->reload(bus->userdata, caller, &verdict);
+		r = bus->host->reload(bus->userdata, &verdict);
 	if (r < 0)
 		return bus_refuse(m, r, &verdict);
 	return sd_bus_reply_method_return(m, NULL);
@@ -152,7 +152,7 @@ static int set_drain(sd_bus_message *m, struct bus *bus, sd_bus_message_handler_
 		return r;
 	r = bus_check_administrator(caller, drain ? "drain a GPU" : "undrain a GPU", &verdict);
 	if (r >= 0)
-		r = bus->host->drain(bus->userdata, caller, gpu, drain, &verdict);
+		r = bus->host->drain(bus->userdata, gpu, drain, &verdict);
 	if (r < 0)
 		return bus_refuse(m, r, &verdict);
 	return sd_bus_reply_method_return(m, NULL);

@@ -40,9 +40,10 @@ struct bus_host {
 		    struct verdict *verdict);
 	int (*acknowledge)(void *userdata, const struct caller *caller, uint64_t id,
 			   uint64_t generation, struct verdict *verdict);
-	int (*drain)(void *userdata, const struct caller *caller, const char *gpu, bool drain,
-		     struct verdict *verdict);
-	int (*reload)(void *userdata, const struct caller *caller, struct verdict *verdict);
+
+	/* For administrators: the adapter has made sure of that. */
+	int (*drain)(void *userdata, const char *gpu, bool drain, struct verdict *verdict);
+	int (*reload)(void *userdata, struct verdict *verdict);
 };
 
 /* address: a bus address, or NULL for the system bus. Connects, exports the objects; does
