@@ -1,55 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "core/arbiter.h"
 
+#include <errno.h>
+
 #include "check.h"
-#include "ledger-rig.h"
-
-#define VR  1 /* a realtime user */
-#define LAB 2 /* a guaranteed user */
-#define ANY 3 /* everybody else */
-
-struct scene {
-	struct arbiter *arbiter;
-	struct verdict verdict;
-};
-
-static struct scene scene_of(size_t n_gpus)
-{
-	struct gpu_info gpus[8];
-	struct scene scene = {0};
-	char name[16];
-
-	for (size_t i = 0; i < n_gpus; i++) {
-		snprintf(name, sizeof(name), "0000:%02zx:00.0", 3 + i);
-		gpus[i] = radeon_vii(name);
-	}
-	scene.arbiter = arbiter_of(gpus, n_gpus);
-	add_tenant(scene.arbiter, "lab", LAB, CLASS_GUARANTEED);
-	add_tenant(scene.arbiter, "vr", VR, CLASS_REALTIME)->priority = PRIORITY_HIGH;
-	return scene;
-}
-
-static void scene_done(struct scene *scene)
-{
-	verdict_done(&scene->verdict);
-	arbiter_free(scene->arbiter);
-}
-
-static struct lease *grant(struct scene *scene, uid_t uid, unsigned cus)
-{
-	struct request request = request_for(cus);
-
-	return reserve(scene->arbiter, uid, &request, &scene->verdict);
-}
-
-static bool refused(const struct scene *scene, enum verdict_kind kind, enum reason reason)
-{
-	if (scene->verdict.kind == kind && scene->verdict.n_refusals > 0 &&
-	    scene->verdict.refusals[0].reason == reason && scene->verdict.refusals[0].hint[0])
-		return true;
-	fprintf(stderr, "verdict %d: %s\n", scene->verdict.kind, scene->verdict.sentence);
-	return false;
-}
+#include "scene.h"
 
 static struct lease *resize(struct scene *scene, uid_t uid, uint64_t id, unsigned cus)
 {
@@ -64,6 +19,64 @@ static struct lease *resize(struct scene *scene, uid_t uid, uint64_t id, unsigne
 	next = arbiter_commit(scene->arbiter, next);
 	CHECK(arbiter_check(scene->arbiter, why, sizeof(why)));
 	return next;
+}
+
+TEST(what_a_resize_gives_up_is_charged_until_acknowledged)
+{
+	struct scene s = scene_of(1);
+	struct lease *lease = grant(&s, LAB, 60);
+	uint64_t id = lease->id;
+
+	CHECK(resize(&s, LAB, id, 30) == lease);
+	CHECK(lease->generation == 2 && lease->partitions[0].count == 30);
+	CHECK(!grant(&s, ANY, 30) && refused(&s, VERDICT_NO_CAPACITY, REASON_CUS));
+	CHECK(arbiter_acknowledge(s.arbiter, id, 3) == -ERANGE);
+	CHECK(arbiter_acknowledge(s.arbiter, id, 0) == -ERANGE);
+	CHECK(arbiter_acknowledge(s.arbiter, id, 1) == 0);
+	CHECK(!grant(&s, ANY, 30)); /* that was the mask before */
+	CHECK(arbiter_acknowledge(s.arbiter, id, 2) == 0);
+	CHECK(arbiter_acknowledge(s.arbiter, 99, 2) == -ENOENT);
+	CHECK(grant(&s, ANY, 30));
+	CHECK(!resize(&s, LAB, id, 45) && refused(&s, VERDICT_NO_CAPACITY, REASON_CUS));
+	CHECK(lease->generation == 2);
+	scene_done(&s);
+}
+
+TEST(a_resize_stays_on_the_cus_that_it_has)
+{
+	struct scene s = scene_of(1);
+	struct lease *lease = grant(&s, LAB, 20);
+	struct cuset had = lease->partitions[0].cus;
+
+	CHECK(resize(&s, LAB, lease->id, 40));
+	CHECK(cuset_within(&had, &lease->partitions[0].cus));
+	had = lease->partitions[0].cus;
+	CHECK(resize(&s, LAB, lease->id, 16));
+	CHECK(cuset_within(&lease->partitions[0].cus, &had));
+	scene_done(&s);
+}
+
+TEST(a_resize_is_the_owners_and_fits_the_lease)
+{
+	struct scene s = scene_of(2);
+	struct lease *lease = grant(&s, LAB, 20);
+	struct request two = request_for(10);
+	struct caller lab = caller_of(LAB);
+	struct lease *next;
+
+	CHECK(!resize(&s, ANY, lease->id, 10) && s.verdict.kind == VERDICT_NOT_PERMITTED);
+	CHECK(!resize(&s, LAB, 77, 10) && s.verdict.kind == VERDICT_NO_SUCH_LEASE);
+	two.n_wants = 2;
+	two.wants[1] = two.wants[0];
+	CHECK(arbiter_plan_resize(s.arbiter, &lab, lease->id, &two, &next, &s.verdict) == -EINVAL);
+	two.n_wants = 1;
+	snprintf(two.wants[0].gpu, sizeof(two.wants[0].gpu), "%u", 1 - lease->partitions[0].gpu);
+	CHECK(arbiter_plan_resize(s.arbiter, &lab, lease->id, &two, &next, &s.verdict) == -EINVAL);
+	strcpy(lease->tenant, "gone");
+	CHECK(!resize(&s, LAB, lease->id, 10) && s.verdict.kind == VERDICT_NO_SUCH_TENANT);
+	arbiter_end(s.arbiter, lease->id, "test");
+	CHECK(!resize(&s, LAB, lease->id, 10) && s.verdict.kind == VERDICT_INVALID_STATE);
+	scene_done(&s);
 }
 
 /* ---- resizes that give, and what they leave behind ----------------------------------- */
