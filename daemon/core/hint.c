@@ -6,6 +6,9 @@
 #include <string.h>
 
 static void append(struct refusal *refusal, const char *format, va_list args)
+	__attribute__((format(printf, 2, 0)));
+
+static void append(struct refusal *refusal, const char *format, va_list args)
 {
 	size_t used = strlen(refusal->hint);
 
