@@ -86,7 +86,7 @@ int main(int argc, char *argv[])
 {
 	size_t n = argc > 2 ? strtoul(argv[2], NULL, 10) : 1000;
 	int null = open("/dev/null", O_WRONLY | O_CLOEXEC), errors = dup(STDERR_FILENO);
-	struct rlimit files = { n + 64, n + 64 };
+	struct rlimit files;
 	unsigned empty, full, after;
 	struct rig rig;
 	sd_bus *bus;
@@ -96,8 +96,10 @@ int main(int argc, char *argv[])
 		fprintf(stderr, "%s\n", rig_missing());
 		return 1;
 	}
-	if (n + 64 > 1024)
-		setrlimit(RLIMIT_NOFILE, &files);
+	/* The daemon raises its own; a user may have half of what it allows. */
+	CHECK(getrlimit(RLIMIT_NOFILE, &files) == 0);
+	files.rlim_cur = files.rlim_max;
+	CHECK(setrlimit(RLIMIT_NOFILE, &files) == 0);
 	rig_new(&rig);
 	rig_write(&rig, "gpuarbd.conf", "[daemon]\noversubscribe = besteffort\n");
 	dup2(null, STDERR_FILENO); /* the daemon tells of every lease */
