@@ -243,8 +243,9 @@ static void fill_up(void)
 	sd_bus *bus;
 	int fd;
 
-	CHECK(unshare(CLONE_NEWNS) == 0);
-	CHECK(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
+	/* Not to be had everywhere: in a chroot "/" is no mount point. */
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		_exit(77);
 	rig_new(&rig);
 	CHECK(mount("none", at(&rig, "run"), "tmpfs", 0, "size=64k,mode=755") == 0);
 	rig_start(&rig, "--simulate=radeon-vii");
@@ -274,7 +275,10 @@ TEST(a_full_runtime_directory_grants_nothing)
 	pid = fork();
 	if (pid == 0)
 		fill_up();
-	CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+	CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+		SKIP("mount namespaces are not to be had here");
+	CHECK(status == 0);
 }
 
 TEST(a_reload_is_for_new_requests_and_all_or_nothing)
