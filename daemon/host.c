@@ -299,7 +299,8 @@ static int host_drain(void *userdata, const char *gpu, bool drain, struct verdic
 
 	if (arbiter_drain(daemon->arbiter, gpu, drain) < 0)
 		return verdict_set(verdict, VERDICT_NO_SUCH_GPU, "there is no GPU %s", gpu);
-	log_notice("%s is %s", gpu, drain ? "drained" : "no longer drained");
+	log_notice("%s is %s", daemon->arbiter->gpus[arbiter_gpu(daemon->arbiter, gpu)].info.name,
+		   drain ? "drained" : "no longer drained");
 	daemon_carry_out(daemon);
 	return 0;
 }
