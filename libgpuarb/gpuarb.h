@@ -115,7 +115,7 @@ struct gpuarb_want {
 	uint32_t cus_max;        /* best effort: take up to so many; 0: cus */
 	bool exact;              /* just that number of CUs or a refusal */
 	const char *shape;       /* "rectangle", "any"; NULL: rectangle */
-	uint32_t queues;         /* hardware queues in all; 0: 2 for each process */
+	uint32_t queues;         /* hardware queues in all; 0: 2 + streams for each process */
 	uint32_t streams;        /* masked streams per process, a queue each */
 	uint32_t processes;      /* 0: 1 */
 	uint32_t sdma_queues;

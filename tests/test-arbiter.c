@@ -243,6 +243,22 @@ TEST(any_gpu_is_the_fullest_that_gives_as_much)
 	scene_done(&s);
 }
 
+TEST(any_gpu_is_one_that_need_not_round_up)
+{
+	struct gpu_info gpus[] = { radeon_vii("0000:03:00.0"), radeon_vii("0000:04:00.0") };
+	struct verdict verdict = {0};
+	struct request request = request_for(30);
+	struct arbiter *arbiter;
+
+	gpus[1].geometry = (struct geometry){ .xccs = 8, .engines = 4, .arrays = 1, .array_cus = 10 };
+	CHECK(geometry_spread(&gpus[1].geometry, 304) == 0);
+	arbiter = arbiter_of(gpus, 2);
+	request.wants[0].cus_min = 26; /* 24 of the other are too few, so it would give 32 */
+	CHECK(reserve(arbiter, ANY, &request, &verdict)->partitions[0].gpu == 0);
+	verdict_done(&verdict);
+	arbiter_free(arbiter);
+}
+
 TEST(drained_gpus_give_nothing_more)
 {
 	struct scene s = scene_of(1);

@@ -58,7 +58,7 @@ static void prepare(const struct attempt *a, struct place_request *ret)
 		.all = &a->gpu->all,
 		.keep = a->had ? &a->had->cus : NULL,
 		.aim = a->aim,
-		.floor = want->cus_min ? want->cus_min : max_u(a->aim / 10 * 9 + a->aim % 10 * 9 / 10, 1),
+		.floor = want->cus_min ? want->cus_min : a->aim - a->aim / 10, /* 9/10, up */
 		.ceiling = max_u(a->aim, want->cus_max),
 		.limit = limit_cus(a, a->held_cus),
 		.engines = want->shader_engines,
@@ -97,6 +97,16 @@ static unsigned open_engines(const struct gpu *gpu, const struct cuset *avail)
 	return n;
 }
 
+/* Engines that the want takes at the least. */
+static unsigned engines_for(const struct attempt *a)
+{
+	unsigned one = place_engines_aim(&a->gpu->info.geometry, &a->gpu->all, 1);
+
+	if (a->want->shader_engines > 0 || one == 0)
+		return a->want->shader_engines;
+	return (a->aim + one - 1) / one;
+}
+
 static enum outcome refuse_cus(struct attempt *a, const struct place_request *request,
 			       const struct place_miss *miss, enum outcome outcome)
 {
@@ -108,7 +118,7 @@ static enum outcome refuse_cus(struct attempt *a, const struct place_request *re
 		return attempt_refuse(a, outcome, REASON_SHADER_ENGINES, a->want->shader_engines, engines);
 	if (a->application->class == CLASS_REALTIME && outcome == OUTCOME_NOT_NOW &&
 	    fits_without_engines(a, request))
-		return attempt_refuse(a, outcome, REASON_SHADER_ENGINES, a->aim, free);
+		return attempt_refuse(a, outcome, REASON_SHADER_ENGINES, engines_for(a), engines);
 	if (free < (request->exact ? request->aim : request->floor))
 		return attempt_refuse(a, outcome, REASON_CUS, a->aim, free);
 	return attempt_refuse(a, outcome, REASON_SHAPE, a->aim, free);

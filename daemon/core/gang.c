@@ -13,7 +13,7 @@ struct gang {
 	size_t n_gpus;
 	uint64_t candidates[REQUEST_WANTS]; /* GPUs that the want names, as bits */
 	uint8_t outcome[REQUEST_WANTS][REQUEST_WANTS]; /* by want and GPU */
-	unsigned most[REQUEST_WANTS];       /* by GPU: the most CUs a want would get there */
+	unsigned most[REQUEST_WANTS];       /* by GPU: the best that a want would get there */
 	uint64_t held;                      /* GPUs that the user is on */
 	uint8_t refused[REQUEST_WANTS];     /* by GPU: an outcome; OUTCOME_FITS: not */
 	struct refusal refusals[REQUEST_WANTS]; /* valid where refused */
@@ -54,6 +54,13 @@ static int find_candidates(struct gang *gang, struct verdict *verdict)
 	return 0;
 }
 
+/* As much as can be had of what was asked; rounding up past it is worth less than that. */
+static unsigned worth(const struct partition *p)
+{
+	return p->count <= p->asked ? DEAL_BITS + p->count :
+				      DEAL_BITS - min_u(p->count - p->asked, DEAL_BITS);
+}
+
 /* Judges every want on each of its GPUs. */
 static void judge(struct gang *gang)
 {
@@ -67,7 +74,7 @@ static void judge(struct gang *gang)
 							     &gang->request->wants[i],
 							     (unsigned)g, &gang->last, &refusal);
 			if (gang->outcome[i][g] == OUTCOME_FITS) {
-				gang->most[g] = max_u(gang->most[g], gang->last.count);
+				gang->most[g] = max_u(gang->most[g], worth(&gang->last));
 				gang->last_want = i;
 				gang->last_gpu = g;
 			} else if (!gang->refused[g]) {
