@@ -159,9 +159,11 @@ static unsigned named(const char *hint, unsigned *ret)
 		return 0;
 	if (sscanf(hint, "%u or %u CUs would fit", &ret[0], &ret[1]) == 2)
 		return 2;
-	if (sscanf(hint, "%u CUs are free for it; %u would fit", &free, &ret[0]) == 2)
+	if (sscanf(hint, "%u CUs are free for it; %u would fit", &free, &ret[0]) == 2 ||
+	    sscanf(hint, "%u CU is free for it; %u would fit", &free, &ret[0]) == 2)
 		return 1;
-	return (unsigned)(sscanf(hint, "%u CUs would fit", &ret[0]) == 1);
+	return (unsigned)(sscanf(hint, "%u CU", &ret[0]) == 1 &&
+			  (strstr(hint, " CU would fit") || strstr(hint, " CUs would fit")));
 }
 
 TEST(what_a_hint_says_would_fit_now_does)

@@ -74,7 +74,7 @@ TEST(a_resize_is_the_owners_and_fits_the_lease)
 	CHECK(arbiter_plan_resize(s.arbiter, &lab, lease->id, &two, &next, &s.verdict) == -EINVAL);
 	strcpy(lease->tenant, "gone");
 	CHECK(!resize(&s, LAB, lease->id, 10) && s.verdict.kind == VERDICT_NO_SUCH_TENANT);
-	arbiter_end(s.arbiter, lease->id, "test");
+	arbiter_end(s.arbiter, lease->id, VERDICT_OK, "test");
 	CHECK(!resize(&s, LAB, lease->id, 10) && s.verdict.kind == VERDICT_INVALID_STATE);
 	scene_done(&s);
 }

@@ -5,6 +5,7 @@
 
 #include "core/attempt.h"
 #include "core/hint.h"
+#include "core/ledger.h"
 #include "core/place.h"
 
 /* ---- budgets --------------------------------------------------------------------- */
@@ -24,32 +25,16 @@ static bool may_oversubscribe(const struct attempt *a)
 	       a->application->class == CLASS_BESTEFFORT && a->gpu->n_realtime == 0;
 }
 
-static enum outcome admit_countable(struct attempt *a, const struct countable *c)
-{
-	if (c->asked <= c->had)
-		return OUTCOME_FITS;
-	if (c->asked > c->whole) {
-		hint_format(a->refusal, "there are %llu in all to give",
-			    (unsigned long long)c->whole);
-		return attempt_refuse(a, OUTCOME_NEVER, c->reason, c->asked, c->whole);
-	}
-	if (c->asked <= c->free)
-		return OUTCOME_FITS;
+#define COUNTABLES 5U
 
-	hint_countable(a->refusal, a->gpu, c->reason, c->free);
-	if (c->asked + c->leased <= c->whole) /* but for the strangers */
-		return attempt_refuse(a, OUTCOME_NOT_NOW, REASON_UNMANAGED, c->asked, c->free);
-	return attempt_refuse(a, OUTCOME_NOT_NOW, c->reason, c->asked, c->free);
-}
-
-static enum outcome admit_budgets(struct attempt *a)
+static void count_up(const struct attempt *a, struct countable ret[static COUNTABLES])
 {
 	const struct gpu *gpu = a->gpu;
 	const struct want *want = a->want;
 	const struct budget *charged = &gpu->charged, *excess = &gpu->excess;
 	const struct budget had = a->had ? a->had->charged : (struct budget){0};
 	bool slots = !may_oversubscribe(a);
-	const struct countable list[] = {
+	const struct countable list[COUNTABLES] = {
 		{ REASON_QUEUES, want->queues, slots ? gpu_queues_free(gpu) : UINT64_MAX,
 		  gpu->info.queue_slots - min_u(gpu->reserve_queues, gpu->info.queue_slots),
 		  charged->queues + excess->queues, had.queues },
@@ -66,11 +51,43 @@ static enum outcome admit_budgets(struct attempt *a)
 		  charged->cooperative, had.cooperative },
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(list); i++) {
-		enum outcome outcome = admit_countable(a, &list[i]);
+	memcpy(ret, list, sizeof(list));
+}
 
-		if (outcome != OUTCOME_FITS)
-			return outcome;
+/* More than there is in all; told before anything that may pass. */
+static enum outcome admit_whole(struct attempt *a)
+{
+	struct countable list[COUNTABLES];
+	char whole[HINT_AMOUNT];
+
+	count_up(a, list);
+	for (size_t i = 0; i < COUNTABLES; i++) {
+		const struct countable *c = &list[i];
+
+		if (c->asked <= c->had || c->asked <= c->whole)
+			continue;
+		hint_format(a->refusal, "there %s %s in all to give",
+			    c->whole == 1 || c->reason == REASON_VRAM ? "is" : "are",
+			    hint_amount(c->reason, c->whole, whole));
+		return attempt_refuse(a, OUTCOME_NEVER, c->reason, c->asked, c->whole);
+	}
+	return OUTCOME_FITS;
+}
+
+static enum outcome admit_budgets(struct attempt *a)
+{
+	struct countable list[COUNTABLES];
+
+	count_up(a, list);
+	for (size_t i = 0; i < COUNTABLES; i++) {
+		const struct countable *c = &list[i];
+		bool strangers = c->asked + c->leased <= c->whole; /* but for them it would fit */
+
+		if (c->asked <= c->had || c->asked <= c->free)
+			continue;
+		hint_countable(a->refusal, a->gpu, c->reason, c->free);
+		return attempt_refuse(a, OUTCOME_NOT_NOW,
+				      strangers ? REASON_UNMANAGED : c->reason, c->asked, c->free);
 	}
 	return OUTCOME_FITS;
 }
@@ -82,16 +99,19 @@ static enum outcome admit_quota(struct attempt *a)
 	const struct tenant *tenant = a->application->tenant;
 	const struct gpu_info *info = &a->gpu->info;
 	const struct want *want = a->want;
+	char limit[HINT_AMOUNT], held[HINT_AMOUNT];
 	const struct {
 		const char *key;
+		enum reason reason;
 		uint64_t asked, held, limit;
 	} list[] = {
-		{ "max-cus", a->aim, a->held_cus, limit_of(&tenant->max_cus, a->gpu->cus) },
-		{ "max-queues", want->queues, a->held.queues,
+		{ "max-cus", REASON_CUS, a->aim, a->held_cus,
+		  limit_of(&tenant->max_cus, a->gpu->cus) },
+		{ "max-queues", REASON_QUEUES, want->queues, a->held.queues,
 		  limit_of(&tenant->max_queues, info->queue_slots) },
-		{ "max-processes", want->processes, a->held.processes,
+		{ "max-processes", REASON_PROCESSES, want->processes, a->held.processes,
 		  limit_of(&tenant->max_processes, info->process_slots) },
-		{ "max-vram", want->vram, a->held.vram,
+		{ "max-vram", REASON_VRAM, want->vram, a->held.vram,
 		  limit_of(&tenant->max_vram, info->vram_bytes) },
 	};
 
@@ -100,9 +120,10 @@ static enum outcome admit_quota(struct attempt *a)
 
 		if (list[i].asked <= left)
 			continue;
-		hint_format(a->refusal, "%s of tenant %s is %llu, %llu of it held by uid %u",
-			    list[i].key, tenant->name, (unsigned long long)list[i].limit,
-			    (unsigned long long)list[i].held, a->application->uid);
+		hint_format(a->refusal, "%s of tenant %s is %s, %s of it held by uid %u",
+			    list[i].key, tenant->name,
+			    hint_amount(list[i].reason, list[i].limit, limit),
+			    hint_amount(list[i].reason, list[i].held, held), a->application->uid);
 		return attempt_refuse(a, OUTCOME_QUOTA, REASON_QUOTA, list[i].asked, left);
 	}
 	return OUTCOME_FITS;
@@ -122,10 +143,20 @@ static bool only_gives(const struct attempt *a)
 	       want->cooperative <= had->charged.cooperative;
 }
 
+/* A lease has waited here for as long as it must, and ranks before who asks now. */
+static bool is_barred(const struct attempt *a)
+{
+	const struct application *application = a->application;
+
+	return a->gpu->barrier && queue_before(a->gpu->barrier_class, a->gpu->barrier,
+					       application->class, application->id);
+}
+
 static enum outcome admit_state(struct attempt *a)
 {
 	const struct gpu *gpu = a->gpu;
 
+	a->confined = is_barred(a);
 	if (only_gives(a))
 		return OUTCOME_FITS;
 	if (gpu->draining) {
@@ -135,6 +166,12 @@ static enum outcome admit_state(struct attempt *a)
 	if (gpu->oversubscribed && !may_oversubscribe(a)) {
 		hint_oversubscribed(a->refusal, gpu);
 		return attempt_refuse(a, OUTCOME_NOT_NOW, REASON_OVERSUBSCRIBED, a->want->queues, 0);
+	}
+	if (a->confined) {
+		hint_format(a->refusal, "lease %llu has waited for it while %u others were granted: "
+			    "nothing else is granted there before it",
+			    (unsigned long long)gpu->barrier, LEASE_PASSES_MAX);
+		return attempt_refuse(a, OUTCOME_NOT_NOW, REASON_CUS, a->aim, 0);
 	}
 	return OUTCOME_FITS;
 }
@@ -195,7 +232,7 @@ enum outcome admit(const struct application *application, const struct want *wan
 		   unsigned gpu, struct partition *ret, struct refusal *ret_refusal)
 {
 	static enum outcome (*const steps[])(struct attempt *) = {
-		admit_aim, admit_quota, admit_state, admit_budgets,
+		admit_aim, admit_quota, admit_whole, admit_state, admit_budgets,
 	};
 	struct attempt a = {
 		.application = application,
@@ -210,9 +247,10 @@ enum outcome admit(const struct application *application, const struct want *wan
 
 	*ret_refusal = (struct refusal){0};
 	memcpy(ret_refusal->gpu, a.gpu->info.name, sizeof(ret_refusal->gpu));
-	a.held = tenant_held(application->arbiter, application->tenant, application->uid,
-			     application->previous ? application->previous->id : 0, gpu,
-			     &a.held_cus);
+	if (tenant_bounds_parts(application->tenant))
+		a.held = tenant_held(application->arbiter, application->tenant, application->uid,
+				     application->previous ? application->previous->id : 0, gpu,
+				     &a.held_cus);
 	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
 		outcome = steps[i](&a);
 

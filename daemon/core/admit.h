@@ -19,6 +19,7 @@ struct application {
 	const struct arbiter *arbiter;
 	const struct tenant *tenant;
 	enum lease_class class;
+	uint64_t id;                  /* its place in its class, where others wait */
 	uid_t uid;
 	bool alone;                   /* nobody else in its shader engines */
 	const struct lease *previous; /* the lease that is resized; else NULL */

@@ -15,6 +15,10 @@ static int make_room(struct arbiter *arbiter)
 
 	if (arbiter->n_leases < arbiter->room)
 		return 0;
+	more = reallocarray(arbiter->waiting, room, sizeof(*more)); /* all of them may wait */
+	if (!more)
+		return -ENOMEM;
+	arbiter->waiting = more;
 	more = reallocarray(arbiter->leases, room, sizeof(*more));
 	if (!more)
 		return -ENOMEM;
@@ -33,7 +37,7 @@ int arbiter_new(struct settings *settings, const struct gpu_info *gpus, size_t n
 	if (n_gpus > REQUEST_WANTS)
 		return -E2BIG;
 
-	arbiter->gpus = calloc(n_gpus ? n_gpus : 1, sizeof(*arbiter->gpus));
+	arbiter->gpus = calloc(REQUEST_WANTS, sizeof(*arbiter->gpus));
 	if (!arbiter->gpus)
 		return -ENOMEM;
 	arbiter->n_gpus = n_gpus;
@@ -64,6 +68,7 @@ struct arbiter *arbiter_free(struct arbiter *arbiter)
 	for (size_t i = 0; i < arbiter->n_leases; i++)
 		lease_free(arbiter->leases[i]);
 	free(arbiter->leases);
+	free(arbiter->waiting);
 	free(arbiter->known);
 	free(arbiter->gpus);
 	settings_free(arbiter->settings);
@@ -83,6 +88,7 @@ void arbiter_set_settings(struct arbiter *arbiter, struct settings *settings)
 		gpu->reserve_queues = own ? own->reserve_queues : gpu->info.reserve_queues;
 		gpu->changed = true;
 	}
+	ledger_wake(arbiter, UINT64_MAX);
 }
 
 /* Decimal digits and nothing else, no leading zero; -1 otherwise. */
@@ -100,16 +106,28 @@ static long decimal(const char *text)
 	return value;
 }
 
-int arbiter_gpu(const struct arbiter *arbiter, const char *gpu)
+/* A slot whose GPU is absent may have the name of one that is there. */
+static int find_slot(const struct arbiter *arbiter, const char *gpu, bool absent)
 {
 	long index = decimal(gpu);
 
-	if (index >= 0)
-		return (size_t)index < arbiter->n_gpus ? (int)index : -ENOENT;
 	for (size_t i = 0; i < arbiter->n_gpus; i++)
-		if (strcmp(gpu, arbiter->gpus[i].info.name) == 0)
+		if (arbiter->gpus[i].absent == absent &&
+		    (index >= 0 ? (size_t)index == i : strcmp(gpu, arbiter->gpus[i].info.name) == 0))
 			return (int)i;
 	return -ENOENT;
+}
+
+int arbiter_gpu(const struct arbiter *arbiter, const char *gpu)
+{
+	return find_slot(arbiter, gpu, false);
+}
+
+const struct gpu *ledger_gone(const struct arbiter *arbiter, const char *gpu)
+{
+	int slot = find_slot(arbiter, gpu, true);
+
+	return slot < 0 ? NULL : &arbiter->gpus[slot];
 }
 
 /* Where the lease with this id stands, or would. */
@@ -221,6 +239,19 @@ void ledger_recount_shared(struct arbiter *arbiter, const struct lease *gone)
 			recount_shared(arbiter, gone->partitions[i].gpu);
 }
 
+void ledger_insert(struct arbiter *arbiter, struct lease *lease)
+{
+	size_t at = position(arbiter, lease->id);
+
+	memmove(&arbiter->leases[at + 1], &arbiter->leases[at],
+		(arbiter->n_leases - at) * sizeof(*arbiter->leases));
+	arbiter->leases[at] = lease;
+	arbiter->n_leases++;
+	if (arbiter->next_id <= lease->id)
+		arbiter->next_id = lease->id + 1;
+	make_room(arbiter); /* if it fails, who is next finds none */
+}
+
 void ledger_remove(struct arbiter *arbiter, struct lease *lease)
 {
 	size_t at = position(arbiter, lease->id);
@@ -230,14 +261,29 @@ void ledger_remove(struct arbiter *arbiter, struct lease *lease)
 	memmove(&arbiter->leases[at], &arbiter->leases[at + 1],
 		(arbiter->n_leases - at) * sizeof(*arbiter->leases));
 	ledger_recount_shared(arbiter, lease);
+	ledger_wake(arbiter, lease_gpus(lease));
 	ledger_touch(arbiter, lease, TOUCH_REMOVED);
 }
 
+/* Has it more of anything than before? */
+static bool takes_more(const struct partition *next, const struct partition *now)
+{
+	const struct budget *a = &next->charged, *b = &now->charged;
+
+	return !cuset_within(&next->occupied, &now->occupied) || a->queues > b->queues ||
+	       a->processes > b->processes || a->sdma_queues > b->sdma_queues ||
+	       a->cooperative > b->cooperative || a->vram > b->vram;
+}
+
 /* The next version of a lease moves into the object that others point to. */
-static struct lease *replace(struct arbiter *arbiter, struct lease *lease, struct lease *proposal)
+static void replace(struct arbiter *arbiter, struct lease *lease, struct lease *proposal)
 {
 	struct partition *old = lease->partitions;
+	uint64_t more = 0;
 
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		if (takes_more(&proposal->partitions[i], &old[i]))
+			more |= UINT64_C(1) << old[i].gpu;
 	ledger_discharge(arbiter, lease);
 	lease->partitions = proposal->partitions;
 	proposal->partitions = old;
@@ -245,24 +291,55 @@ static struct lease *replace(struct arbiter *arbiter, struct lease *lease, struc
 	lease->acknowledged = proposal->acknowledged;
 	ledger_recount_shared(arbiter, proposal);
 	ledger_charge(arbiter, lease);
-	ledger_touch(arbiter, lease, TOUCH_CHANGED);
-	lease_free(proposal);
-	return lease;
+	queue_pass(arbiter, lease, more, UINT64_MAX);
+}
+
+/* The first partitions of one that waited: its first generation, still. */
+static void grant(struct arbiter *arbiter, struct lease *lease, struct lease *proposal)
+{
+	queue_remove(arbiter, lease);
+	lease->partitions = TAKE_PTR(proposal->partitions);
+	lease->n_partitions = proposal->n_partitions;
+	lease->state = proposal->state;
+	lease->deadline_usec = proposal->deadline_usec;
+	lease->candidates = proposal->candidates;
+	lease->passed = proposal->passed;
+	lease->over_quota = proposal->over_quota;
+	memcpy(lease->reason, proposal->reason, sizeof(lease->reason));
+	if (!lease->token[0]) {
+		free(lease->request);
+		lease->request = NULL;
+	}
+	ledger_charge(arbiter, lease);
+	queue_pass(arbiter, lease, lease_gpus(lease), lease->id);
+}
+
+static void add(struct arbiter *arbiter, struct lease *lease)
+{
+	ledger_insert(arbiter, lease);
+	ledger_charge(arbiter, lease);
+	ledger_touch(arbiter, lease, TOUCH_ADDED);
+	if (lease->state == STATE_WAITING)
+		queue_add(arbiter, lease);
+	else
+		queue_pass(arbiter, lease, lease_gpus(lease), lease->id);
 }
 
 struct lease *arbiter_commit(struct arbiter *arbiter, struct lease *proposal)
 {
 	struct lease *lease = arbiter_find(arbiter, proposal->id);
 
-	if (lease)
-		return replace(arbiter, lease, proposal);
-
-	arbiter->next_id = proposal->id + 1; /* ids only grow: it belongs at the end */
-	arbiter->leases[arbiter->n_leases++] = proposal;
-	ledger_charge(arbiter, proposal);
-	ledger_touch(arbiter, proposal, TOUCH_ADDED);
-	make_room(arbiter); /* if it fails, arbiter_plan() finds none */
-	return proposal;
+	if (!lease) {
+		add(arbiter, proposal);
+		return proposal;
+	}
+	if (lease->state == STATE_WAITING)
+		grant(arbiter, lease, proposal);
+	else
+		replace(arbiter, lease, proposal);
+	ledger_touch(arbiter, lease, TOUCH_CHANGED);
+	lease_free(proposal);
+	return lease;
 }
 
 int arbiter_drain(struct arbiter *arbiter, const char *gpu, bool drain)
@@ -274,6 +351,8 @@ int arbiter_drain(struct arbiter *arbiter, const char *gpu, bool drain)
 	if (arbiter->gpus[index].draining != drain) {
 		arbiter->gpus[index].draining = drain;
 		arbiter->gpus[index].changed = true;
+		if (!drain)
+			ledger_wake(arbiter, UINT64_C(1) << index);
 	}
 	return 0;
 }

@@ -14,6 +14,7 @@
  * leases and in gpu->changed until the daemon takes it.
  */
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,7 +27,9 @@
 #include "core/verdict.h"
 
 struct arbiter {
-	struct gpu *gpus; /* ordered by name; index = object on the bus */
+	/* Index = object on the bus. Ordered by name at the start; what comes later takes the
+	 * place that a GPU of its name had, or the next. There is room for REQUEST_WANTS. */
+	struct gpu *gpus;
 	size_t n_gpus;
 	struct settings *settings; /* never NULL */
 
@@ -34,6 +37,13 @@ struct arbiter {
 	size_t n_leases, room;
 	uint64_t next_id;
 	struct lease *touched;
+
+	/* Those of them that wait, as they are to be granted: higher classes first, then by
+	 * id. It has the room of leases. */
+	struct lease **waiting;
+	size_t n_waiting;
+	uint64_t woken;   /* GPUs where something became free since they were looked through */
+	size_t next_look; /* of them, by arbiter_plan_next() */
 
 	/* Processes already attributed, ordered by pid: a child keeps its lease when its
 	 * parent dies, a dead process while the kernel still tears its queues down. */
@@ -51,7 +61,9 @@ DEFINE_CLEANUP(struct arbiter *, arbiter_free)
 void arbiter_set_settings(struct arbiter *arbiter, struct settings *settings);
 
 /* Decides; changes nothing. On 0 the proposal is the caller's, with the id it would get.
- * Otherwise a negative errno, and in verdict why not. */
+ * Otherwise a negative errno, and in verdict why not. What has no room now and may wait
+ * (request->wait_usec > 0) is a proposal in STATE_WAITING, without partitions and deadline
+ * (for ever): the caller sets that, and verdict says what it waits for. */
 int arbiter_plan(const struct arbiter *arbiter, const struct caller *caller,
 		 const struct request *request, struct lease **ret, struct verdict *verdict);
 
@@ -65,6 +77,59 @@ int arbiter_plan_resize(const struct arbiter *arbiter, const struct caller *call
 /* Takes a proposal: a new lease, or the next version of the one with its id. Returns the
  * lease in force. */
 struct lease *arbiter_commit(struct arbiter *arbiter, struct lease *proposal);
+
+/* ---- waiting: queue.c --------------------------------------------------------------- */
+
+/* 1: *ret is the next version of a waiting lease that fits now, to be saved and committed;
+ * the next call goes on behind it. 0: none is left, until something becomes free. Leases
+ * that no policy and no GPU would ever grant end on the way. Without memory it is 0. */
+int arbiter_plan_next(struct arbiter *arbiter, struct lease **ret);
+
+/* Ends those whose deadline has passed. */
+void arbiter_expire(struct arbiter *arbiter, uint64_t now_usec);
+
+uint64_t arbiter_next_deadline(const struct arbiter *arbiter); /* UINT64_MAX: none */
+
+/* From 1; 0: it does not wait. */
+unsigned arbiter_position(const struct arbiter *arbiter, const struct lease *lease);
+
+/* ---- starting anew: adopt.c --------------------------------------------------------- */
+
+/*
+ * Puts a lease into force that an earlier daemon granted, with nothing that keeps it alive
+ * yet. lost: a GPU of it that is gone or another by now, "" if none; its partition there has
+ * the index GPU_ABSENT. Then, and where the GPU could never have this partition, the lease
+ * is ending, and says so. -EEXIST, -EINVAL: it contradicts a lease in force, or itself; why
+ * has a sentence, and lease is still the caller's. -ENOMEM. One that was ending already is
+ * touched as such again: its holder may not have been told.
+ */
+#define GPU_ABSENT UINT_MAX
+int arbiter_adopt(struct arbiter *arbiter, struct lease *lease, const char *lost, char *why,
+		  size_t size);
+
+/* The processes whose use of the hardware was seen to be this lease's: what has to be known
+ * of an ending lease to see when the hardware has let go. */
+#define LEASE_PROCESSES_MAX 1024U
+struct lease_process {
+	pid_t pid;
+	uint64_t start_time;
+};
+size_t arbiter_processes(const struct arbiter *arbiter, uint64_t id, struct lease_process *ret,
+			 size_t max); /* how many there are */
+int arbiter_adopt_process(struct arbiter *arbiter, uint64_t id,
+			  const struct lease_process *process); /* -ENOMEM */
+
+/* ---- what changes under leases ------------------------------------------------------ */
+
+/* GPUs as they are now. One that is gone, or has another kfd_gpu_id, shape or slots, ends
+ * its leases; everything else is left as it is. A name that was drained still is when it comes
+ * back. -E2BIG: nothing has changed. */
+int arbiter_set_gpus(struct arbiter *arbiter, const struct gpu_info *gpus, size_t n);
+
+/* Ends leases that the policy of now would not grant: no such tenant, a user who is not its
+ * (groups cannot be judged here: who may match by one is kept), class, priority, and what is
+ * beyond a quota, the latest first. Waiting ones are judged when they are to be granted. */
+void arbiter_review(struct arbiter *arbiter);
 
 struct lease *arbiter_find(const struct arbiter *arbiter, uint64_t id); /* NULL */
 
@@ -83,8 +148,10 @@ void arbiter_holder_gone(struct arbiter *arbiter, uint64_t id);
 int arbiter_bind(struct arbiter *arbiter, uint64_t id, pid_t pid); /* -ENOSPC */
 void arbiter_bound_gone(struct arbiter *arbiter, uint64_t id, pid_t pid);
 
-/* Ends it whoever holds it. */
-void arbiter_end(struct arbiter *arbiter, uint64_t id, const char *reason);
+/* Ends it whoever holds it. cause: what this is to a program that waited; VERDICT_OK: an end
+ * like any other. A lease that waits has nothing to let go and is removed at once. */
+void arbiter_end(struct arbiter *arbiter, uint64_t id, enum verdict_kind cause,
+		 const char *reason);
 
 /* The holder follows this generation: what it gave up is free. -ERANGE for one that was
  * never told. */

@@ -10,6 +10,7 @@ enum outcome attempt_refuse(struct attempt *a, enum outcome outcome, enum reason
 	a->refusal->reason = reason;
 	a->refusal->asked = asked;
 	a->refusal->free = free;
+	a->refusal->retry = outcome == OUTCOME_NOT_NOW;
 	return outcome;
 }
 
@@ -69,6 +70,8 @@ static void prepare(const struct attempt *a, struct place_request *ret)
 	};
 	admit_available(a->gpu, application->class, want->isolation, application->alone,
 			&ret->avail);
+	if (a->confined && a->had)
+		cuset_keep(&ret->avail, &a->had->occupied);
 	ret->calm = ret->avail;
 	cuset_remove(&ret->calm, &a->gpu->shared);
 }

@@ -13,6 +13,7 @@ struct attempt {
 	unsigned index;     /* of the GPU */
 	const struct partition *had; /* there, by the lease that is resized; else NULL */
 	unsigned aim;       /* CUs */
+	bool confined;      /* to CUs that it has: others wait for the rest */
 	struct budget held; /* by this user under this tenant */
 	unsigned held_cus;
 	struct refusal *refusal;

@@ -5,16 +5,20 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/ledger.h"
+
 #define NOBODY (-1)
 
 struct gang {
 	const struct application *application;
 	const struct request *request;
-	size_t n_gpus;
+	size_t n_gpus, n_present;           /* GPUs; those that are not absent */
+	uint64_t present;                   /* as bits */
 	uint64_t candidates[REQUEST_WANTS]; /* GPUs that the want names, as bits */
 	uint8_t outcome[REQUEST_WANTS][REQUEST_WANTS]; /* by want and GPU */
 	unsigned most[REQUEST_WANTS];       /* by GPU: the best that a want would get there */
-	uint64_t held;                      /* GPUs that the user is on */
+	uint64_t max_gpus;
+	uint64_t held;                      /* GPUs that the user is on, if max_gpus bounds it */
 	uint8_t refused[REQUEST_WANTS];     /* by GPU: an outcome; OUTCOME_FITS: not */
 	struct refusal refusals[REQUEST_WANTS]; /* valid where refused */
 	struct partition last;              /* the last that fitted: of one want and GPU all */
@@ -26,6 +30,28 @@ static uint64_t bit(size_t i)
 	return UINT64_C(1) << i;
 }
 
+static void find_present(const struct arbiter *arbiter, struct gang *gang)
+{
+	gang->present = 0;
+	for (size_t g = 0; g < arbiter->n_gpus; g++)
+		if (!arbiter->gpus[g].absent)
+			gang->present |= bit(g);
+	gang->n_gpus = arbiter->n_gpus;
+	gang->n_present = (size_t)__builtin_popcountll(gang->present);
+}
+
+static int no_such_gpu(const struct gang *gang, size_t want, struct verdict *verdict)
+{
+	const char *name = gang->request->wants[want].gpu;
+	const struct gpu *gone = ledger_gone(gang->application->arbiter, name);
+
+	if (gone)
+		return verdict_set(verdict, VERDICT_NO_SUCH_GPU, "want %zu: %s is gone", want + 1,
+				   gone->info.name);
+	return verdict_set(verdict, VERDICT_NO_SUCH_GPU, "want %zu: there is no GPU %s among %zu",
+			   want + 1, name, gang->n_present);
+}
+
 static int find_candidates(struct gang *gang, struct verdict *verdict)
 {
 	uint64_t named = 0;
@@ -35,15 +61,12 @@ static int find_candidates(struct gang *gang, struct verdict *verdict)
 		int index;
 
 		if (strcmp(name, "any") == 0) {
-			gang->candidates[i] = gang->n_gpus == 64 ? UINT64_MAX :
-								   bit(gang->n_gpus) - 1;
+			gang->candidates[i] = gang->present;
 			continue;
 		}
 		index = arbiter_gpu(gang->application->arbiter, name);
 		if (index < 0)
-			return verdict_set(verdict, VERDICT_NO_SUCH_GPU,
-					   "want %zu: there is no GPU %s among %zu", i + 1, name,
-					   gang->n_gpus);
+			return no_such_gpu(gang, i, verdict);
 		if (named & bit((size_t)index))
 			return verdict_set(verdict, VERDICT_INVALID_REQUEST,
 					   "want %zu: gpu %s is named twice; a lease has one want "
@@ -83,6 +106,18 @@ static void judge(struct gang *gang)
 			}
 		}
 	}
+}
+
+/* GPUs that could ever take a want. */
+static uint64_t possible(const struct gang *gang)
+{
+	uint64_t gpus = 0;
+
+	for (size_t i = 0; i < gang->request->n_wants; i++)
+		for (size_t g = 0; g < gang->n_gpus; g++)
+			if ((gang->candidates[i] & bit(g)) && gang->outcome[i][g] != OUTCOME_NEVER)
+				gpus |= bit(g);
+	return gpus;
 }
 
 /* GPUs in the order in which they should be used. */
@@ -138,27 +173,44 @@ static bool match(const struct gang *gang, enum outcome worst, const size_t *ord
 	return matched == gang->request->n_wants;
 }
 
-static int keep_refusals(const struct gang *gang, struct verdict *verdict)
+/* Wants may be refused for different reasons: the row is about what decides. */
+static void tell_deciding(struct gang *gang, size_t gpu, enum outcome deciding)
 {
-	for (size_t g = 0; g < gang->n_gpus; g++)
-		if (gang->refused[g] && verdict_refuse(verdict, &gang->refusals[g]) < 0)
+	struct partition unused;
+
+	for (size_t i = 0; gang->refused[gpu] != deciding && i < gang->request->n_wants; i++)
+		if ((gang->candidates[i] & bit(gpu)) && gang->outcome[i][gpu] == deciding)
+			gang->refused[gpu] = (uint8_t)admit(gang->application,
+							    &gang->request->wants[i],
+							    (unsigned)gpu, &unused,
+							    &gang->refusals[gpu]);
+}
+
+static int keep_refusals(struct gang *gang, enum outcome deciding, struct verdict *verdict)
+{
+	for (size_t g = 0; g < gang->n_gpus; g++) {
+		if (!gang->refused[g])
+			continue;
+		tell_deciding(gang, g, deciding);
+		if (verdict_refuse(verdict, &gang->refusals[g]) < 0)
 			return verdict_set(verdict, VERDICT_NO_MEMORY, "out of memory");
+	}
 	return 0;
 }
 
 static int too_few_gpus(const struct gang *gang, struct verdict *verdict)
 {
 	struct refusal refusal = { .gpu = "any", .reason = REASON_ABSENT,
-				   .asked = gang->request->n_wants, .free = gang->n_gpus };
+				   .asked = gang->request->n_wants, .free = gang->n_present };
 
-	snprintf(refusal.hint, sizeof(refusal.hint), "%zu GPU%s here", gang->n_gpus,
-		 gang->n_gpus == 1 ? " is" : "s are");
+	snprintf(refusal.hint, sizeof(refusal.hint), "%zu GPU%s here", gang->n_present,
+		 gang->n_present == 1 ? " is" : "s are");
 	if (verdict_refuse(verdict, &refusal) < 0)
 		return verdict_set(verdict, VERDICT_NO_MEMORY, "out of memory");
 	return verdict_set(verdict, VERDICT_NEVER_FITS,
 			   "%zu GPU%s asked for, %zu here: gpuarbctl gpus lists them",
 			   gang->request->n_wants, gang->request->n_wants == 1 ? "" : "s",
-			   gang->n_gpus);
+			   gang->n_present);
 }
 
 /* The first GPU that refused so; else the first that refused. */
@@ -176,7 +228,7 @@ static const struct refusal *first_refusal(const struct gang *gang, enum outcome
 }
 
 /* Why no matching: the mildest outcome that would have to change. */
-static int refuse(const struct gang *gang, const size_t *order, struct verdict *verdict)
+static int refuse(struct gang *gang, const size_t *order, struct verdict *verdict)
 {
 	static const struct {
 		enum outcome worst;
@@ -188,11 +240,14 @@ static int refuse(const struct gang *gang, const size_t *order, struct verdict *
 		{ OUTCOME_NEVER, VERDICT_NEVER_FITS, "can never fit" },
 	};
 	const struct refusal *first;
-	int gpu_of[REQUEST_WANTS];
+	int gpu_of[REQUEST_WANTS], r;
 	size_t i = 0;
 
 	while (i < ARRAY_SIZE(kinds) - 1 && !match(gang, kinds[i].worst, order, gpu_of))
 		i++;
+	r = keep_refusals(gang, kinds[i].worst, verdict);
+	if (r < 0)
+		return r;
 	first = first_refusal(gang, kinds[i].worst);
 	return verdict_set(verdict, kinds[i].kind, "%s: %s refuses for %s (%llu asked, %llu free): %s%s",
 			   kinds[i].text, first->gpu, reason_name(first->reason),
@@ -200,8 +255,7 @@ static int refuse(const struct gang *gang, const size_t *order, struct verdict *
 			   first->hint, verdict->n_refusals > 1 ? "; other GPUs refuse too" : "");
 }
 
-static int check_max_gpus(const struct gang *gang, uint64_t max, const int *gpu_of,
-			  struct verdict *verdict)
+static int check_max_gpus(const struct gang *gang, const int *gpu_of, struct verdict *verdict)
 {
 	struct refusal refusal = { .reason = REASON_QUOTA };
 	uint64_t used = gang->held;
@@ -210,15 +264,15 @@ static int check_max_gpus(const struct gang *gang, uint64_t max, const int *gpu_
 	for (size_t i = 0; i < gang->request->n_wants; i++)
 		used |= bit((size_t)gpu_of[i]);
 	n = (unsigned)__builtin_popcountll(used);
-	if (n <= max)
+	if (n <= gang->max_gpus)
 		return 0;
 
 	memcpy(refusal.gpu, gang->application->arbiter->gpus[gpu_of[0]].info.name,
 	       sizeof(refusal.gpu));
 	refusal.asked = n;
-	refusal.free = max;
+	refusal.free = gang->max_gpus;
 	snprintf(refusal.hint, sizeof(refusal.hint), "max-gpus of tenant %s is %llu",
-		 gang->application->tenant->name, (unsigned long long)max);
+		 gang->application->tenant->name, (unsigned long long)gang->max_gpus);
 	if (verdict_refuse(verdict, &refusal) < 0)
 		return verdict_set(verdict, VERDICT_NO_MEMORY, "out of memory");
 	return verdict_set(verdict, VERDICT_QUOTA_EXCEEDED,
@@ -226,38 +280,49 @@ static int check_max_gpus(const struct gang *gang, uint64_t max, const int *gpu_
 			   gang->application->uid, n, refusal.hint);
 }
 
-int gang_assign(const struct application *application, const struct request *request,
-		struct partition *partitions, struct verdict *verdict)
+/* Large: what is read is set, the rest is not touched. */
+static int init(struct gang *gang, const struct application *application,
+		const struct request *request, struct verdict *verdict)
 {
-	const struct arbiter *arbiter = application->arbiter;
-	struct gang gang; /* large: what is read is set, the rest is not touched */
-	uint64_t max_gpus = limit_of(&application->tenant->max_gpus, arbiter->n_gpus);
-	size_t order[REQUEST_WANTS];
-	int gpu_of[REQUEST_WANTS], r;
+	const struct lease *previous = application->previous;
+	int r;
 
-	gang.application = application;
-	gang.request = request;
-	gang.n_gpus = arbiter->n_gpus;
-	gang.held = 0;
-	gang.last_want = REQUEST_WANTS;
-	memset(gang.most, 0, sizeof(gang.most));
-	memset(gang.refused, 0, sizeof(gang.refused));
-	r = find_candidates(&gang, verdict);
+	gang->application = application;
+	gang->request = request;
+	gang->held = 0;
+	gang->last_want = REQUEST_WANTS;
+	memset(gang->most, 0, sizeof(gang->most));
+	memset(gang->refused, 0, sizeof(gang->refused));
+	find_present(application->arbiter, gang);
+	gang->max_gpus = limit_of(&application->tenant->max_gpus, gang->n_present);
+	r = find_candidates(gang, verdict);
 	if (r < 0)
 		return r;
-	if (request->n_wants > gang.n_gpus)
-		return too_few_gpus(&gang, verdict);
+	if (request->n_wants > gang->n_present)
+		return too_few_gpus(gang, verdict);
+	if (gang->max_gpus != UINT64_MAX)
+		gang->held = tenant_holding(application->arbiter, application->tenant,
+					    application->uid, previous ? previous->id : 0).gpus;
+	return 0;
+}
 
-	if (max_gpus != UINT64_MAX)
-		gang.held = tenant_holding(arbiter, application->tenant, application->uid,
-					   application->previous ? application->previous->id : 0).gpus;
+int gang_assign(const struct application *application, const struct request *request,
+		struct partition *partitions, uint64_t *ret_candidates, struct verdict *verdict)
+{
+	size_t order[REQUEST_WANTS];
+	int gpu_of[REQUEST_WANTS], r;
+	struct gang gang;
+
+	*ret_candidates = 0;
+	r = init(&gang, application, request, verdict);
+	if (r < 0)
+		return r;
 	judge(&gang);
-	order_gpus(&gang, max_gpus != UINT64_MAX, order);
-	if (!match(&gang, OUTCOME_FITS, order, gpu_of)) {
-		r = keep_refusals(&gang, verdict);
-		return r < 0 ? r : refuse(&gang, order, verdict);
-	}
-	r = check_max_gpus(&gang, max_gpus, gpu_of, verdict);
+	*ret_candidates = possible(&gang);
+	order_gpus(&gang, gang.max_gpus != UINT64_MAX, order);
+	if (!match(&gang, OUTCOME_FITS, order, gpu_of))
+		return refuse(&gang, order, verdict);
+	r = check_max_gpus(&gang, gpu_of, verdict);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < request->n_wants; i++) {

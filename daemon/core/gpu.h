@@ -30,6 +30,15 @@ struct gpu {
 	unsigned reserve_queues;
 	bool draining;
 
+	/* A GPU's place among the arbiter's stays its own while anything refers to it. */
+	bool absent; /* nothing is granted there: it is gone, or is another GPU by now */
+	bool shown;  /* the bus knows of it: the daemon's */
+
+	/* The waiting lease that has been passed LEASE_PASSES_MAX times and ranks first among
+	 * those that could use this GPU; 0: none. */
+	uint64_t barrier;
+	enum lease_class barrier_class;
+
 	/* Charged to leases: sums that gpu_charge() and gpu_discharge() keep. */
 	struct cuset taken;           /* CUs of partitions that do not share */
 	struct cuset shared;          /* CUs of partitions with isolation=shared */

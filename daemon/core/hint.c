@@ -36,14 +36,38 @@ void hint_format(struct refusal *refusal, const char *format, ...)
 	va_end(args);
 }
 
+static const char *plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
+const char *hint_amount(enum reason reason, uint64_t n, char buf[static HINT_AMOUNT])
+{
+	static const char units[] = "KMGTPE";
+	uint64_t tenths = n;
+	size_t i = 0;
+
+	if (reason != REASON_VRAM || n < 1024) {
+		snprintf(buf, HINT_AMOUNT, "%llu", (unsigned long long)n);
+		return buf;
+	}
+	for (; tenths >> 10 >= 1024; tenths >>= 10)
+		i++;
+	/* Cut, not rounded: what is free must not look like more. */
+	tenths = (tenths >> 10) * 10 + (tenths & 1023) * 10 / 1024;
+	snprintf(buf, HINT_AMOUNT, "%llu.%llu%c", (unsigned long long)tenths / 10,
+		 (unsigned long long)tenths % 10, units[i]);
+	return buf;
+}
+
 /* The strangers with the most queues, by name: as many as there is room for. */
 static void hint_strangers(struct refusal *refusal, const struct gpu *gpu)
 {
 	for (size_t i = 0; i < gpu->n_strangers && i < 3; i++) {
 		const struct stranger *s = &gpu->strangers[i];
 
-		hint_more(refusal, "%s pid %d (%s) has %u queues", i == 0 ? ";" : ",", s->pid,
-			  s->command, s->queues);
+		hint_more(refusal, "%s pid %d (%s) has %u queue%s", i == 0 ? ";" : ",",
+			  s->pid, s->command, s->queues, plural(s->queues));
 	}
 	if (gpu->n_strangers > 3)
 		hint_more(refusal, " and %zu more", gpu->n_strangers - 3);
@@ -52,21 +76,20 @@ static void hint_strangers(struct refusal *refusal, const struct gpu *gpu)
 void hint_countable(struct refusal *refusal, const struct gpu *gpu, enum reason reason,
 		    uint64_t free)
 {
-	static const struct {
-		enum reason reason;
-		const char *unit;
-	} units[] = {
-		{ REASON_QUEUES, "queue slots" },
-		{ REASON_PROCESSES, "process slots" },
-		{ REASON_SDMA, "SDMA queues" },
-		{ REASON_VRAM, "bytes of VRAM" },
-		{ REASON_COOPERATIVE, "cooperative (GWS) queues" },
+	static const char *const units[REASONS] = {
+		[REASON_QUEUES] = "queue slot",
+		[REASON_PROCESSES] = "process slot",
+		[REASON_SDMA] = "SDMA queue",
+		[REASON_COOPERATIVE] = "cooperative (GWS) queue",
 	};
+	char amount[HINT_AMOUNT];
 
-	for (size_t i = 0; i < ARRAY_SIZE(units); i++)
-		if (units[i].reason == reason)
-			hint_format(refusal, "%llu %s are free", (unsigned long long)free,
-				    units[i].unit);
+	hint_amount(reason, free, amount);
+	if (reason == REASON_VRAM)
+		hint_format(refusal, "%s of VRAM is free", amount);
+	else
+		hint_format(refusal, "%s %s%s %s free", amount, units[reason], plural(free),
+			    free == 1 ? "is" : "are");
 	if (reason == REASON_QUEUES && gpu->reserve_queues > 0)
 		hint_more(refusal, ", %u in reserve", gpu->reserve_queues);
 	if (reason == REASON_QUEUES || reason == REASON_PROCESSES)
@@ -75,21 +98,28 @@ void hint_countable(struct refusal *refusal, const struct gpu *gpu, enum reason 
 
 void hint_oversubscribed(struct refusal *refusal, const struct gpu *gpu)
 {
-	hint_format(refusal, "%u queues of %u processes on %u slots and %u VMIDs", gpu->seen.queues,
-		    gpu->seen.processes, gpu->info.queue_slots, gpu->info.process_slots);
+	const struct gpu_info *info = &gpu->info;
+
+	hint_format(refusal, "%u queue%s of %u process%s on %u slot%s and %u VMID%s",
+		    gpu->seen.queues, plural(gpu->seen.queues), gpu->seen.processes,
+		    gpu->seen.processes == 1 ? "" : "es", info->queue_slots,
+		    plural(info->queue_slots), info->process_slots, plural(info->process_slots));
 	hint_strangers(refusal, gpu);
 }
 
 void hint_cus(struct refusal *refusal, unsigned free, const struct place_miss *miss,
 	      const char *where)
 {
+	const char *are = free == 1 ? " is" : "s are";
+
 	if (miss->below > 0 && miss->above > 0)
 		hint_format(refusal, "%u or %u CUs would fit %s", miss->below, miss->above, where);
 	else if (miss->above > 0)
-		hint_format(refusal, "%u CUs would fit %s, fewer would not", miss->above, where);
+		hint_format(refusal, "%u CU%s would fit %s, fewer would not", miss->above,
+			    plural(miss->above), where);
 	else if (miss->below > 0)
-		hint_format(refusal, "%u CUs are free for it; %u would fit %s", free, miss->below,
-			    where);
+		hint_format(refusal, "%u CU%s free for it; %u would fit %s", free, are,
+			    miss->below, where);
 	else
-		hint_format(refusal, "%u CUs are free for it; nothing would fit %s", free, where);
+		hint_format(refusal, "%u CU%s free for it; nothing would fit %s", free, are, where);
 }

@@ -9,6 +9,10 @@
 
 void hint_format(struct refusal *refusal, const char *format, ...) PRINTF_LIKE(2, 3);
 
+/* The amount as text, in the unit of the reason: "24"; "1.5G" of VRAM. Returns buf. */
+#define HINT_AMOUNT 24U
+const char *hint_amount(enum reason reason, uint64_t n, char buf[static HINT_AMOUNT]);
+
 /* Too few slots or bytes: how many would do, and which strangers hold the others. */
 void hint_countable(struct refusal *refusal, const struct gpu *gpu, enum reason reason,
 		    uint64_t free);

@@ -11,9 +11,11 @@ int lease_new(size_t n_partitions, struct lease **ret)
 	if (!lease)
 		return -ENOMEM;
 
-	lease->partitions = calloc(n_partitions, sizeof(*lease->partitions));
-	if (!lease->partitions)
-		return -ENOMEM;
+	if (n_partitions > 0) {
+		lease->partitions = calloc(n_partitions, sizeof(*lease->partitions));
+		if (!lease->partitions)
+			return -ENOMEM;
+	}
 
 	lease->n_partitions = n_partitions;
 	lease->generation = lease->acknowledged = 1;
@@ -36,6 +38,15 @@ struct lease *lease_free(struct lease *lease)
 bool lease_alive(const struct lease *lease)
 {
 	return lease->n_holders > 0 || lease->n_bound > 0;
+}
+
+uint64_t lease_gpus(const struct lease *lease)
+{
+	uint64_t gpus = 0;
+
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		gpus |= UINT64_C(1) << lease->partitions[i].gpu;
+	return gpus;
 }
 
 const char *partition_tier(const struct partition *partition)

@@ -12,9 +12,14 @@
 #include "core/class.h"
 #include "core/cuset.h"
 #include "core/request.h"
+#include "core/verdict.h"
 
 #define LEASE_BOUND_MAX   64U /* bound processes of one lease */
 #define LEASE_HOLDERS_MAX 16U /* holder pairs of one lease */
+
+/* So many later requests may be granted on a GPU that a waiting lease could use; then
+ * nothing is granted there before it but to higher classes. */
+#define LEASE_PASSES_MAX 16U
 
 struct budget {
 	unsigned queues, processes, sdma_queues, cooperative;
@@ -51,15 +56,23 @@ struct lease {
 	char token[REQUEST_TEXT];
 	char unit[REQUEST_TEXT];
 	char reason[REQUEST_TEXT]; /* why it is as it is; "" while there is nothing to say */
+	enum verdict_kind cause;   /* ending: the error that this is to who waited for it */
 	uid_t owner;
 	pid_t pid; /* of who asked; a hint; 0: unknown */
 	uint64_t deadline_usec;
 	uint64_t disturbances;
 	bool adaptable;
 
-	struct request *request; /* with a token: what a repetition must equal; else NULL */
+	/* With a token, what a repetition must equal; while it waits, what is to be granted;
+	 * else NULL. Kept by request_keep(). */
+	struct request *request;
 	struct partition *partitions;
-	size_t n_partitions;
+	size_t n_partitions; /* 0 while it waits */
+
+	/* While it waits. */
+	uint64_t candidates; /* GPUs that could ever take a want of it, as bits */
+	unsigned passed;     /* later requests that were granted on one of them */
+	bool over_quota;     /* its own quota is what stops it: it is not passed, bars nobody */
 
 	/* What keeps it alive. */
 	unsigned n_holders;
@@ -78,6 +91,7 @@ enum touch {
 	TOUCH_CHANGED = 1 << 1, /* save, tell the bus and its holders */
 	TOUCH_ENDING = 1 << 2,  /* tell its holders; look at the hardware */
 	TOUCH_REMOVED = 1 << 3, /* out of the ledger: forget its file, holders, object */
+	TOUCH_REASON = 1 << 4,  /* a waiting lease's reason: tell the bus, nobody else */
 };
 
 int lease_new(size_t n_partitions, struct lease **ret);
@@ -85,6 +99,7 @@ struct lease *lease_free(struct lease *lease);
 DEFINE_CLEANUP(struct lease *, lease_free)
 
 bool lease_alive(const struct lease *lease); /* has a holder or a bound process */
+uint64_t lease_gpus(const struct lease *lease); /* those of its partitions, as bits */
 
 /* Tier and gaps are facts about how a partition is kept: see gpuarb(7) and README. */
 const char *partition_tier(const struct partition *partition);

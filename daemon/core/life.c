@@ -9,22 +9,42 @@
 #include "core/arbiter.h"
 #include "core/ledger.h"
 
-void arbiter_end(struct arbiter *arbiter, uint64_t id, const char *reason)
+/* Cut where a character begins: it goes over the bus, which wants UTF-8. */
+static void set_reason(struct lease *lease, const char *reason)
+{
+	size_t n = strnlen(reason, sizeof(lease->reason));
+
+	if (n == sizeof(lease->reason))
+		do
+			n--;
+		while (n > 0 && ((unsigned char)reason[n] & 0xc0) == 0x80);
+	memset(lease->reason, 0, sizeof(lease->reason));
+	memcpy(lease->reason, reason, n);
+}
+
+void arbiter_end(struct arbiter *arbiter, uint64_t id, enum verdict_kind cause,
+		 const char *reason)
 {
 	struct lease *lease = arbiter_find(arbiter, id);
+	bool waiting;
 
 	if (!lease || lease->state == STATE_ENDING)
 		return;
+	waiting = lease->state == STATE_WAITING;
+	if (waiting)
+		queue_remove(arbiter, lease);
 	lease->state = STATE_ENDING;
-	memset(lease->reason, 0, sizeof(lease->reason));
-	strncpy(lease->reason, reason, sizeof(lease->reason) - 1);
+	lease->cause = cause;
+	set_reason(lease, reason);
 	ledger_touch(arbiter, lease, TOUCH_ENDING);
+	if (waiting)
+		ledger_remove(arbiter, lease);
 }
 
 static void end_if_dead(struct arbiter *arbiter, const struct lease *lease, const char *reason)
 {
 	if (!lease_alive(lease))
-		arbiter_end(arbiter, lease->id, reason);
+		arbiter_end(arbiter, lease->id, VERDICT_OK, reason);
 }
 
 void arbiter_add_holder(struct arbiter *arbiter, uint64_t id)
@@ -51,6 +71,9 @@ int arbiter_bind(struct arbiter *arbiter, uint64_t id, pid_t pid)
 
 	if (!lease)
 		return -ENOENT;
+	for (size_t i = 0; i < lease->n_bound; i++)
+		if (lease->bound[i] == pid)
+			return 0;
 	if (lease->n_bound == LEASE_BOUND_MAX)
 		return -ENOSPC;
 	lease->bound[lease->n_bound++] = pid;
@@ -112,6 +135,7 @@ int arbiter_acknowledge(struct arbiter *arbiter, uint64_t id, uint64_t generatio
 	}
 	ledger_recount_shared(arbiter, lease);
 	ledger_charge(arbiter, lease);
+	ledger_wake(arbiter, lease_gpus(lease));
 	ledger_touch(arbiter, lease, TOUCH_CHANGED); /* to be saved: it is told only once */
 	return 0;
 }

@@ -22,6 +22,8 @@ static bool is_bound(const struct lease *lease, pid_t pid)
  * least the same user's bounds the harm. */
 static bool is_of(const struct lease *lease, pid_t pid, uid_t uid)
 {
+	if (lease->state == STATE_WAITING)
+		return false; /* what it uses already is not by this lease */
 	return is_bound(lease, pid) ||
 	       (pid > 0 && lease->pid == pid && (uid == lease->owner || uid == (uid_t)-1));
 }
@@ -40,7 +42,8 @@ static const struct lease *lease_of_unit(const struct arbiter *arbiter, const ch
 	const struct lease *found = NULL;
 
 	for (size_t i = 0; unit[0] && i < arbiter->n_leases; i++) {
-		if (strcmp(arbiter->leases[i]->unit, unit) != 0)
+		if (arbiter->leases[i]->state == STATE_WAITING ||
+		    strcmp(arbiter->leases[i]->unit, unit) != 0)
 			continue;
 		if (found)
 			return NULL;
@@ -82,12 +85,18 @@ static uint64_t attribute(const struct arbiter *arbiter, const struct observed *
 
 /* ---- counting ---------------------------------------------------------------------- */
 
+/* One that is there, rather than one that had this id. */
 static struct gpu *gpu_of_row(struct arbiter *arbiter, const struct observed *row)
 {
-	for (size_t i = 0; i < arbiter->n_gpus; i++)
-		if (arbiter->gpus[i].info.kfd_gpu_id == row->kfd_gpu_id && row->kfd_gpu_id)
-			return &arbiter->gpus[i];
-	return NULL;
+	struct gpu *found = NULL;
+
+	for (size_t i = 0; i < arbiter->n_gpus && row->kfd_gpu_id; i++) {
+		struct gpu *gpu = &arbiter->gpus[i];
+
+		if (gpu->info.kfd_gpu_id == row->kfd_gpu_id && (!found || found->absent))
+			found = gpu;
+	}
+	return found;
 }
 
 static struct partition *partition_on(struct lease *lease, const struct arbiter *arbiter,
@@ -254,6 +263,19 @@ static void take_picture(const struct gpu *gpu, struct picture *ret)
 	ret->oversubscribed = gpu->oversubscribed;
 }
 
+static bool is_less(const struct budget *now, const struct budget *before)
+{
+	return now->queues < before->queues || now->processes < before->processes ||
+	       now->sdma_queues < before->sdma_queues || now->vram < before->vram;
+}
+
+static bool is_freed(const struct picture *now, const struct picture *before)
+{
+	return is_less(&now->unmanaged, &before->unmanaged) ||
+	       is_less(&now->excess, &before->excess) ||
+	       (before->oversubscribed && !now->oversubscribed);
+}
+
 /* Leases that were ending, and whose last process has left the hardware. */
 static void remove_ended(struct arbiter *arbiter)
 {
@@ -295,6 +317,8 @@ int arbiter_observe(struct arbiter *arbiter, const struct observed *rows, size_t
 		gpu->oversubscribed = is_oversubscribed(gpu, arbiter->settings);
 		take_picture(gpu, &now);
 		gpu->changed |= memcmp(&now, &before[i], sizeof(now)) != 0;
+		if (is_freed(&now, &before[i]))
+			ledger_wake(arbiter, UINT64_C(1) << i);
 	}
 	remove_ended(arbiter);
 	return 0;

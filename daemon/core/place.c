@@ -6,6 +6,7 @@
 
 #include "core/base.h"
 #include "core/pick.h"
+#include "core/score.h"
 
 /* Free units (CUs, or WGPs) by XCC and engine, and what each engine has on all XCCs. */
 struct profile {
@@ -13,16 +14,15 @@ struct profile {
 	unsigned whole; /* CUs of the GPU, if it may be had as it is; else 0 */
 	unsigned free[CUSET_XCCS][CUSET_ENGINES];
 	unsigned column[CUSET_ENGINES]; /* the least over the XCCs */
-	unsigned full[CUSET_ENGINES];   /* column[] of an empty GPU */
 	unsigned kept[CUSET_ENGINES];   /* CUs to keep */
-	unsigned order[CUSET_ENGINES];  /* engines, those to keep and then most free first */
 	unsigned height[CUSET_ENGINES + 1]; /* [m]: units that m engines of every XCC have */
 };
 
-/* m engines on every XCC with k units in each; from: how many in profile order that would
- * do are passed over. */
+/* m engines on every XCC with k units in each. */
 struct rectangle {
-	unsigned m, k, from;
+	uint64_t score; /* 0: none yet */
+	unsigned k;
+	uint32_t engines[CUSET_XCCS];
 };
 
 /* The m-th most free units on this XCC bound the height of m engines. */
@@ -41,27 +41,6 @@ static void profile_lower(struct profile *p, unsigned xcc)
 	}
 	for (unsigned m = 1; m <= p->engines; m++)
 		p->height[m] = xcc == 0 ? sorted[m - 1] : min_u(p->height[m], sorted[m - 1]);
-}
-
-/* Engines to keep first, else the next window would move off them. */
-static bool comes_before(const struct profile *p, unsigned a, unsigned b)
-{
-	if (p->kept[a] != p->kept[b])
-		return p->kept[a] > p->kept[b];
-	return p->column[a] > p->column[b];
-}
-
-static void profile_sort(struct profile *p)
-{
-	for (unsigned i = 0; i < p->engines; i++) {
-		unsigned at = i;
-
-		while (at > 0 && comes_before(p, i, p->order[at - 1])) {
-			p->order[at] = p->order[at - 1];
-			at--;
-		}
-		p->order[at] = i;
-	}
 }
 
 /* All that an empty GPU has may be had as all, however uneven the harvest. */
@@ -84,13 +63,12 @@ static void profile_init(struct profile *p, const struct geometry *g,
 	p->whole = whole(request);
 
 	for (unsigned e = 0; e < g->engines; e++) {
-		p->column[e] = p->full[e] = UINT32_MAX;
+		p->column[e] = UINT32_MAX;
 		for (unsigned x = 0; x < g->xccs; x++) {
 			unsigned pair = cuset_pair(x, e);
 
 			p->free[x][e] = cuset_count_word(request->avail.pair[pair]) / p->step;
 			p->column[e] = min_u(p->column[e], p->free[x][e]);
-			p->full[e] = min_u(p->full[e], cuset_count_word(request->all->pair[pair]) / p->step);
 			if (request->keep)
 				p->kept[e] += cuset_count_word(request->keep->pair[pair] &
 							       request->avail.pair[pair]);
@@ -101,17 +79,6 @@ static void profile_init(struct profile *p, const struct geometry *g,
 			memcpy(p->free[x], p->column, sizeof(p->column));
 	for (unsigned x = 0; x < g->xccs; x++)
 		profile_lower(p, x);
-	profile_sort(p);
-}
-
-/* How many engines every XCC has with k units free. */
-static unsigned profile_width(const struct profile *p, unsigned k)
-{
-	unsigned m = p->engines;
-
-	while (m > 0 && p->height[m] < k)
-		m--;
-	return m;
 }
 
 static unsigned rectangle_cus(const struct profile *p, unsigned m, unsigned k)
@@ -119,71 +86,31 @@ static unsigned rectangle_cus(const struct profile *p, unsigned m, unsigned k)
 	return p->xccs * m * k * p->step;
 }
 
-/* Does the rectangle use this engine on this XCC? They are taken in profile order. */
-static uint32_t rectangle_engines(const struct profile *p, const struct rectangle *r, unsigned xcc)
+/* The same engines on every XCC if there are such; else each XCC's own best. */
+static void consider(const struct profile *p, const struct place_request *request, unsigned m,
+		     unsigned k, const struct columns *common, struct rectangle *best)
 {
-	uint32_t engines = 0;
-	unsigned seen = 0;
+	struct rectangle r = { .k = k };
 
-	for (unsigned i = 0; i < p->engines; i++) {
-		unsigned e = p->order[i];
+	r.score = score_engines(common, m, k, p->xccs * p->step, request->few_engines,
+				&r.engines[0]);
+	if (r.score > 0) {
+		for (unsigned x = 1; x < p->xccs; x++)
+			r.engines[x] = r.engines[0];
+	} else {
+		r.score = UINT64_MAX;
+		for (unsigned x = 0; x < p->xccs; x++) {
+			struct columns own;
+			uint64_t score;
 
-		if (p->free[xcc][e] < r->k)
-			continue;
-		if (seen >= r->from && seen < r->from + r->m)
-			engines |= UINT32_C(1) << e;
-		seen++;
-	}
-	return engines;
-}
-
-/*
- * What is left for those who come: the largest rectangle under the remaining columns,
- * and the columns that nobody has touched, for realtime leases. For a lease that is
- * resized, what it keeps comes first: every CU that it moves off stays charged.
- */
-static unsigned long score(const struct profile *p, const struct rectangle *r)
-{
-	unsigned left[CUSET_ENGINES], sorted[CUSET_ENGINES], largest = 0, whole = 0, kept = 0;
-	uint32_t used = rectangle_engines(p, r, 0);
-
-	for (unsigned i = 0; i < p->engines; i++) {
-		bool mine = used & (UINT32_C(1) << i);
-		unsigned at = i;
-
-		left[i] = p->column[i] - (mine ? min_u(r->k, p->column[i]) : 0);
-		if (left[i] == p->full[i])
-			whole += left[i];
-		if (mine)
-			kept += min_u(p->kept[i], p->xccs * r->k * p->step);
-		while (at > 0 && sorted[at - 1] < left[i]) {
-			sorted[at] = sorted[at - 1];
-			at--;
-		}
-		sorted[at] = left[i];
-	}
-	for (unsigned i = 0; i < p->engines; i++)
-		largest = max_u(largest, (i + 1) * sorted[i]);
-	return kept * 100000UL + (largest + whole) * 10UL + (10UL - r->m);
-}
-
-/* The best of the rectangles m x k. */
-static void best_window(const struct profile *p, const struct place_request *request, unsigned m,
-			unsigned k, struct rectangle *best, unsigned long *best_score)
-{
-	unsigned width = profile_width(p, k);
-
-	for (unsigned from = 0; from + m <= width; from++) {
-		struct rectangle r = { .m = m, .k = k, .from = from };
-		unsigned long s = score(p, &r);
-
-		if (request->few_engines)
-			s += (CUSET_ENGINES - m) * 10000UL;
-		if (best->m == 0 || s > *best_score) {
-			*best = r;
-			*best_score = s;
+			columns_init(&own, p->engines, p->free[x], p->kept, request->closed);
+			score = score_engines(&own, m, k, p->xccs * p->step, request->few_engines,
+					      &r.engines[x]);
+			r.score = score < r.score ? score : r.score;
 		}
 	}
+	if (r.score > best->score)
+		*best = r;
 }
 
 static bool width_allowed(const struct place_request *request, unsigned m)
@@ -231,23 +158,21 @@ static void take_rectangle(const struct geometry *g, const struct profile *p,
 			   struct placement *ret)
 {
 	struct rectangle best = {0};
-	unsigned long best_score = 0;
+	struct columns common;
 
+	columns_init(&common, p->engines, p->column, p->kept, request->closed);
 	for (unsigned m = 1; m <= p->engines; m++) {
 		unsigned unit = rectangle_cus(p, m, 1);
 
 		if (width_allowed(request, m) && cus % unit == 0 &&
 		    cus / unit <= p->height[m])
-			best_window(p, request, m, cus / unit, &best, &best_score);
+			consider(p, request, m, cus / unit, &common, &best);
 	}
 	memset(ret, 0, sizeof(*ret));
-	for (unsigned x = 0; x < p->xccs; x++) {
-		uint32_t engines = rectangle_engines(p, &best, x);
-
+	for (unsigned x = 0; x < p->xccs; x++)
 		for (unsigned e = 0; e < p->engines; e++)
-			if (engines & (UINT32_C(1) << e))
+			if (best.engines[x] & (UINT32_C(1) << e))
 				pick_units(g, request, cuset_pair(x, e), best.k, &ret->cus);
-	}
 	ret->count = ret->effective = cus;
 }
 

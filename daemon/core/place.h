@@ -30,6 +30,8 @@ struct place_request {
 	bool any_shape;
 	bool columns;       /* the same engines on every XCC (realtime), as `engines` has it */
 	bool few_engines;   /* rather few, whole engines (realtime) */
+	uint32_t closed;    /* engines that no realtime lease could have now: the others are
+			     * kept for one as far as that costs nothing */
 };
 
 struct placement {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "core/request.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/verdict.h"
@@ -10,6 +11,26 @@ void want_init(struct want *want)
 	memset(want, 0, sizeof(*want));
 	strcpy(want->gpu, "any");
 	want->priority = PRIORITY_NORMAL;
+}
+
+/* What of a request is kept, or read of one that was: the wants that it has, no more. */
+static size_t size_of(const struct request *request)
+{
+	return offsetof(struct request, wants) + request->n_wants * sizeof(request->wants[0]);
+}
+
+struct request *request_keep(const struct request *request)
+{
+	struct request *kept = malloc(size_of(request));
+
+	if (kept)
+		memcpy(kept, request, size_of(request));
+	return kept;
+}
+
+void request_recall(const struct request *kept, struct request *ret)
+{
+	memcpy(ret, kept, size_of(kept));
 }
 
 static int check_cus(const struct want *want, size_t i, enum lease_class lease_class,
@@ -98,10 +119,6 @@ static int complete_want(struct want *want, size_t i, enum lease_class lease_cla
 
 static int check_options(const struct request *request, struct verdict *verdict)
 {
-	if (request->wait_usec > 0)
-		return verdict_set(verdict, VERDICT_NOT_SUPPORTED,
-				   "wait-usec: this version does not queue requests; ask with 0 "
-				   "and try again");
 	if (request->start_inactive)
 		return verdict_set(verdict, VERDICT_NOT_SUPPORTED,
 				   "start-inactive: this version does not lend CUs");

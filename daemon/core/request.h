@@ -41,7 +41,6 @@ struct want {
 void want_init(struct want *want);
 
 struct request {
-	struct want wants[REQUEST_WANTS];
 	size_t n_wants;
 	int class;                 /* enum lease_class, or -1: the tenant's */
 	char name[REQUEST_TEXT];
@@ -50,7 +49,13 @@ struct request {
 	uint64_t wait_usec;
 	bool start_inactive;
 	bool adaptable;
+	struct want wants[REQUEST_WANTS]; /* last: what is kept has n_wants of them */
 };
+
+/* A copy for keeps, in no more memory than its wants need: to be read by its fields, by
+ * request_equal() and request_recall() alone, never copied whole. NULL: no memory. */
+struct request *request_keep(const struct request *request);
+void request_recall(const struct request *kept, struct request *ret);
 
 /* Who asks: uid and groups are what the bus vouches for, the rest are hints. */
 struct caller {

@@ -29,22 +29,41 @@ static bool matches(const struct tenant *tenant, const struct caller *caller)
 	       matches_pattern(tenant->executable, caller->executable);
 }
 
+const struct tenant *tenant_named(const struct settings *settings, const char *name)
+{
+	for (size_t i = 0; i < settings->n_tenants; i++)
+		if (strcmp(settings->tenants[i].name, name) == 0)
+			return &settings->tenants[i];
+	return NULL;
+}
+
+bool tenant_may_match(const struct tenant *tenant, uid_t uid)
+{
+	for (size_t i = 0; i < tenant->n_users; i++)
+		if (tenant->users[i] == uid)
+			return true;
+	return tenant->n_groups > 0 || strcmp(tenant->name, "*") == 0;
+}
+
+bool tenant_bounds_parts(const struct tenant *tenant)
+{
+	return tenant->max_cus.kind != LIMIT_NONE || tenant->max_queues.kind != LIMIT_NONE ||
+	       tenant->max_processes.kind != LIMIT_NONE || tenant->max_vram.kind != LIMIT_NONE;
+}
+
 static int find_named(const struct settings *settings, const struct caller *caller,
 		      const char *name, const struct tenant **ret, struct verdict *verdict)
 {
-	for (size_t i = 0; i < settings->n_tenants; i++) {
-		const struct tenant *tenant = &settings->tenants[i];
+	const struct tenant *tenant = tenant_named(settings, name);
 
-		if (strcmp(tenant->name, name) != 0)
-			continue;
-		if (!matches(tenant, caller))
-			return verdict_set(verdict, VERDICT_NOT_PERMITTED,
-					   "tenant %s is not for uid %u", name, caller->uid);
-		*ret = tenant;
-		return 0;
-	}
-	return verdict_set(verdict, VERDICT_NO_SUCH_TENANT,
-			   "there is no tenant %s; the Tenants property lists them", name);
+	if (!tenant)
+		return verdict_set(verdict, VERDICT_NO_SUCH_TENANT,
+				   "there is no tenant %s; the Tenants property lists them", name);
+	if (!matches(tenant, caller))
+		return verdict_set(verdict, VERDICT_NOT_PERMITTED, "tenant %s is not for uid %u",
+				   name, caller->uid);
+	*ret = tenant;
+	return 0;
 }
 
 int tenant_find(const struct settings *settings, const struct caller *caller, const char *name,

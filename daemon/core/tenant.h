@@ -10,6 +10,16 @@
 int tenant_find(const struct settings *settings, const struct caller *caller, const char *name,
 		const struct tenant **ret, struct verdict *verdict);
 
+/* NULL: policy has none of this name. */
+const struct tenant *tenant_named(const struct settings *settings, const char *name);
+
+/* Might the tenant be this user's? Groups were those of the process that asked and are not
+ * kept: a tenant that has some may. */
+bool tenant_may_match(const struct tenant *tenant, uid_t uid);
+
+/* Has it limits for parts of a GPU? Else what a user holds there is of no interest. */
+bool tenant_bounds_parts(const struct tenant *tenant);
+
 /* What one user already holds under one tenant. */
 struct holding {
 	size_t n_leases;

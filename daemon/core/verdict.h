@@ -6,6 +6,7 @@
  * each. bus/bus-error.c has the one table from kinds to error names.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -55,6 +56,7 @@ struct refusal {
 	char gpu[GPU_NAME_MAX];
 	enum reason reason;
 	uint64_t asked, free;
+	bool retry;     /* trying again may help */
 	char hint[192]; /* what would fit */
 };
 

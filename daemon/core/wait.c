@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What becomes of leases that wait: granted, still waiting, or never. */
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/gang.h"
+#include "core/hint.h"
+#include "core/ledger.h"
+#include "core/plan.h"
+#include "core/tenant.h"
+
+#define HOLDS_NOTHING ((uid_t)-1)
+
+/* ---- why it waits -------------------------------------------------------------------- */
+
+static const struct refusal *deciding(const struct verdict *verdict)
+{
+	bool quota = verdict->kind == VERDICT_QUOTA_EXCEEDED;
+
+	for (size_t i = 0; i < verdict->n_refusals; i++) {
+		const struct refusal *refusal = &verdict->refusals[i];
+
+		if (quota ? refusal->reason == REASON_QUOTA : refusal->retry)
+			return refusal;
+	}
+	return &verdict->refusals[0];
+}
+
+void plan_waits_for(const struct verdict *verdict, char ret[static REQUEST_TEXT])
+{
+	const struct refusal *refusal = deciding(verdict);
+	const char *more = verdict->n_refusals > 1 ? "; other GPUs refuse too" : "";
+	char asked[HINT_AMOUNT];
+
+	memset(ret, 0, REQUEST_TEXT);
+	switch (refusal->reason) {
+	case REASON_DRAIN:
+		snprintf(ret, REQUEST_TEXT, "waits for %s, which is being drained%s", refusal->gpu,
+			 more);
+		break;
+	case REASON_OVERSUBSCRIBED:
+		snprintf(ret, REQUEST_TEXT, "waits for %s, which is oversubscribed%s", refusal->gpu,
+			 more);
+		break;
+	case REASON_UNMANAGED:
+		snprintf(ret, REQUEST_TEXT, "waits for what processes without a lease use of %s%s",
+			 refusal->gpu, more);
+		break;
+	case REASON_QUOTA:
+		snprintf(ret, REQUEST_TEXT, "waits for the user's own quota on %s", refusal->gpu);
+		break;
+	default:
+		snprintf(ret, REQUEST_TEXT, "waits for %s on %s, %s asked%s",
+			 reason_name(refusal->reason), refusal->gpu,
+			 hint_amount(refusal->reason, refusal->asked, asked), more);
+	}
+}
+
+static void set_reason(struct arbiter *arbiter, struct lease *lease,
+		       const struct verdict *verdict)
+{
+	char reason[REQUEST_TEXT];
+
+	plan_waits_for(verdict, reason);
+	if (strcmp(reason, lease->reason) == 0)
+		return;
+	memcpy(lease->reason, reason, sizeof(reason));
+	ledger_touch(arbiter, lease, TOUCH_REASON);
+}
+
+/* ---- one decision -------------------------------------------------------------------- */
+
+static int find_tenant(const struct arbiter *arbiter, const struct lease *lease,
+		       const struct tenant **ret, struct verdict *verdict)
+{
+	const struct tenant *tenant = tenant_named(arbiter->settings, lease->tenant);
+
+	if (!tenant)
+		return verdict_set(verdict, VERDICT_NOT_PERMITTED, "policy has no tenant %s any more",
+				   lease->tenant);
+	if (!tenant_may_match(tenant, lease->owner))
+		return verdict_set(verdict, VERDICT_NOT_PERMITTED,
+				   "tenant %s is not for uid %u any more", tenant->name, lease->owner);
+	*ret = tenant;
+	return 0;
+}
+
+/* As for a new request, but for its place. holder: whose quota counts. */
+static int decide(const struct arbiter *arbiter, const struct lease *lease, uid_t holder,
+		  struct partition *partitions, uint64_t *ret_candidates,
+		  struct verdict *verdict)
+{
+	struct application application = { .arbiter = arbiter, .class = lease->class,
+					   .id = lease->id, .uid = holder };
+	struct request complete;
+	int r;
+
+	*ret_candidates = 0;
+	r = find_tenant(arbiter, lease, &application.tenant, verdict);
+	if (r < 0)
+		return r;
+	application.alone = lease->class == CLASS_REALTIME && application.tenant->alone;
+	request_recall(lease->request, &complete);
+	r = plan_complete(application.tenant, lease->class, &complete, verdict);
+	if (r < 0)
+		return r;
+	return gang_assign(&application, &complete, partitions, ret_candidates, verdict);
+}
+
+void queue_candidates(const struct arbiter *arbiter, struct lease *lease)
+{
+	_cleanup_(verdict_done) struct verdict verdict = {0};
+	struct partition partitions[REQUEST_WANTS];
+
+	decide(arbiter, lease, lease->owner, partitions, &lease->candidates, &verdict);
+}
+
+/* Would it be above the quota of a user who holds nothing? */
+static bool is_above_any_quota(const struct arbiter *arbiter, const struct lease *lease,
+			       struct partition *partitions)
+{
+	_cleanup_(verdict_done) struct verdict verdict = {0};
+	uint64_t unused;
+
+	decide(arbiter, lease, HOLDS_NOTHING, partitions, &unused, &verdict);
+	return verdict.kind == VERDICT_QUOTA_EXCEEDED;
+}
+
+/* ---- one after the other ------------------------------------------------------------- */
+
+/* Everything that it could use is for others, who rank before it. */
+static bool is_barred(const struct arbiter *arbiter, const struct lease *lease)
+{
+	for (uint64_t left = lease->candidates; left; left &= left - 1) {
+		const struct gpu *gpu = &arbiter->gpus[__builtin_ctzll(left)];
+
+		if (!gpu->barrier || !queue_before(gpu->barrier_class, gpu->barrier, lease->class,
+						   lease->id))
+			return false;
+	}
+	return true;
+}
+
+static bool must_look(const struct arbiter *arbiter, const struct lease *lease)
+{
+	if (arbiter->woken == UINT64_MAX || lease->over_quota || !lease->candidates)
+		return true; /* what it needs may be freed on any GPU */
+	return (lease->candidates & arbiter->woken) && !is_barred(arbiter, lease);
+}
+
+/* 1: it fits, and next is what it gets. 0: it does not. -ENOMEM. */
+static int look_at(struct arbiter *arbiter, struct lease *lease, struct lease *next)
+{
+	_cleanup_(verdict_done) struct verdict verdict = {0};
+	uint64_t candidates;
+
+	if (decide(arbiter, lease, lease->owner, next->partitions, &candidates, &verdict) >= 0)
+		return 1;
+	if (verdict.kind == VERDICT_NO_MEMORY)
+		return -ENOMEM;
+	if (verdict.kind == VERDICT_NO_CAPACITY ||
+	    (verdict.kind == VERDICT_QUOTA_EXCEEDED &&
+	     !is_above_any_quota(arbiter, lease, next->partitions))) {
+		set_reason(arbiter, lease, &verdict);
+		queue_judged(arbiter, lease, candidates, verdict.kind == VERDICT_QUOTA_EXCEEDED);
+	} else {
+		arbiter_end(arbiter, lease->id, verdict.kind, verdict.sentence);
+	}
+	return 0;
+}
+
+static void make_granted(struct lease *next)
+{
+	next->state = STATE_GRANTED;
+	next->deadline_usec = UINT64_MAX;
+	next->candidates = 0;
+	next->passed = 0;
+	next->over_quota = false;
+	memset(next->reason, 0, sizeof(next->reason));
+}
+
+int arbiter_plan_next(struct arbiter *arbiter, struct lease **ret)
+{
+	while (arbiter->woken && arbiter->next_look < arbiter->n_waiting) {
+		_cleanup_(lease_freep) struct lease *next = NULL;
+		struct lease *lease = arbiter->waiting[arbiter->next_look];
+		int r;
+
+		arbiter->next_look++; /* from here on whoever removes one corrects it */
+		if (!must_look(arbiter, lease))
+			continue;
+		r = plan_next_version(lease, lease->request->n_wants, &next);
+		if (r >= 0)
+			r = look_at(arbiter, lease, next);
+		if (r < 0) {
+			arbiter->next_look = 0;
+			return 0; /* it is looked at when there is memory */
+		}
+		if (r == 0)
+			continue;
+		make_granted(next);
+		*ret = TAKE_PTR(next);
+		return 1;
+	}
+	arbiter->woken = 0;
+	arbiter->next_look = 0;
+	return 0;
+}
+
+void arbiter_expire(struct arbiter *arbiter, uint64_t now_usec)
+{
+	for (size_t i = arbiter->n_waiting; i-- > 0;) {
+		const struct lease *lease = arbiter->waiting[i];
+		char reason[2 * REQUEST_TEXT];
+
+		if (lease->deadline_usec > now_usec)
+			continue;
+		snprintf(reason, sizeof(reason), "its deadline passed; it %s", lease->reason);
+		arbiter_end(arbiter, lease->id, VERDICT_TIMED_OUT, reason);
+	}
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Random operations on an arbiter, each checked: test-arbiter-model.c runs them. */
+
+#include "ledger-rig.h"
+
+struct model {
+	struct arbiter *arbiter;
+	unsigned seed;
+	uint64_t last_id;
+	uint64_t now; /* in steps: deadlines are some of them ahead */
+	bool oversubscribe;
+	struct gpu_info infos[4];
+	/* What was reached, over all runs. */
+	unsigned granted[3], gangs, resized, refused[REASONS];
+	unsigned waited, waited_gangs, granted_later, timed_out, cancelled, never, barred;
+};
+
+unsigned model_below(struct model *model, unsigned n);
+bool model_chance(struct model *model, unsigned percent);
+void model_fail(const char *what) __attribute__((noreturn));
+
+/* The promises, or the end. */
+void model_check(const struct model *model);
+
+/* Takes what was touched, as the daemon does. */
+void model_carry_out(struct model *model);
+
+/* Another policy, as after a reload; also the first. */
+void model_set_policy(struct model *model);
+
+/* One operation, and all that becomes of it. */
+void model_step(struct model *model);
+
+/* ---- waiting: arbiter-model-wait.c ---- */
+
+/* Grants to those that wait what they can have; afterwards none is left that could. */
+void model_grant_waiting(struct model *model);
+
+/* Counts what ended while it waited. */
+void model_count_ended(struct model *model, const struct lease *lease);
+
+void model_expire(struct model *model);
+
+/* What was granted against what was asked, want by want. */
+void model_check_grant(const struct model *model, const struct request *request,
+		       const struct lease *lease);

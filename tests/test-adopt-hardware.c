@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Leases of an earlier daemon on hardware that is another by now; those that waited; and the
+ * processes of all. */
+
+#include "adopt-rig.h"
+#include "check.h"
+
+/* ---- what cannot be on this hardware ------------------------------------------------------ */
+
+TEST(a_gang_of_which_a_gpu_is_gone_is_ending_and_the_rest_stays_charged)
+{
+	struct pair p = pair_of(2);
+	struct request request = request_for(20);
+	struct lease *lease;
+	unsigned touched;
+
+	request.n_wants = 2;
+	request.wants[1] = request.wants[0];
+	strcpy(request.wants[0].gpu, "0");
+	lease = saved(reserve(p.old.arbiter, ANY, &request, &p.old.verdict));
+	lease->partitions[0] = (struct partition){ .gpu = GPU_ABSENT };
+	CHECK(adopt_saved(p.new.arbiter, lease, "0000:99:00.0", p.why, sizeof(p.why)) == 0);
+	CHECK(lease->state == STATE_ENDING && lease->cause == VERDICT_NO_SUCH_GPU);
+	CHECK(strcmp(lease->reason, "GPU 0000:99:00.0 is gone, or another by now") == 0);
+	CHECK(lease->n_partitions == 1 && p.new.arbiter->gpus[1].n_partitions == 1);
+	CHECK(arbiter_take_touched(p.new.arbiter, &touched) == lease && touched == TOUCH_ENDING);
+	CHECK(arbiter_observe(p.new.arbiter, NULL, 0) == 0 && p.new.arbiter->n_leases == 0);
+	pair_done(&p);
+}
+
+TEST(a_lease_of_which_all_is_gone_is_there_to_be_told_of)
+{
+	struct pair p = pair_of(1);
+	struct lease *lease = saved(grant(&p.old, ANY, 20)), *again;
+
+	lease->partitions[0].gpu = GPU_ABSENT;
+	CHECK(adopt_saved(p.new.arbiter, lease, "0000:99:00.0", p.why, sizeof(p.why)) == 0);
+	CHECK(lease->n_partitions == 0 && lease->state == STATE_ENDING);
+
+	/* And so it is saved, for the daemon after this one. */
+	again = saved(lease);
+	again->id = 2;
+	CHECK(adopt(&p, again) == 0 && again->state == STATE_ENDING);
+	pair_done(&p);
+}
+
+static void set_cus(struct partition *p, unsigned engine, uint32_t word)
+{
+	p->cus.pair[engine] = word;
+	p->occupied = p->cus;
+}
+
+TEST(what_the_gpu_could_never_have_ends)
+{
+	for (unsigned i = 0; i < 6; i++) {
+		struct pair p = pair_of(1);
+		struct lease *lease = saved(grant(&p.old, ANY, 20));
+		struct partition *partition = &lease->partitions[0];
+		const char *words[] = { "not there", "not there", "effective", "than there are",
+					"than there are", "than there are" };
+
+		if (i == 0)
+			set_cus(partition, 5, 1); /* there are four engines */
+		else if (i == 1)
+			partition->occupied.pair[0] |= UINT32_C(1) << 20;
+		else if (i == 2)
+			set_cus(partition, 0, partition->cus.pair[0] ^ 1); /* lopsided */
+		else if (i == 3)
+			partition->charged.queues = 25;
+		else if (i == 4)
+			partition->charged.cooperative = 2;
+		else
+			partition->charged.vram = UINT64_MAX;
+		CHECK(adopt(&p, lease) == 0 && lease->state == STATE_ENDING);
+		CHECK(strstr(lease->reason, "GPU 0000:03:00.0 cannot have this partition: "));
+		CHECK(strstr(lease->reason, words[i]) && lease->n_partitions == 0);
+		CHECK(gpu_cus_free(&p.new.arbiter->gpus[0]) == 60);
+		pair_done(&p);
+	}
+}
+
+TEST(half_a_wgp_and_an_xcc_without_a_cu_end)
+{
+	static const struct geometry shapes[] = {
+		{ .xccs = 1, .engines = 4, .arrays = 2, .array_cus = 10, .wgp = true },
+		{ .xccs = 2, .engines = 4, .arrays = 1, .array_cus = 10 },
+		{ .xccs = 1, .engines = 4, .arrays = 2, .array_cus = 10, .wgp = true },
+	};
+	static const char *const words[] = { "half a WGP", "an XCC without a CU",
+					     "another set of it" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(shapes); i++) {
+		struct gpu_info info = radeon_vii("0000:03:00.0");
+		struct verdict verdict = {0};
+		struct request request = request_for(16);
+		struct arbiter *old, *new;
+		struct lease *lease;
+		char why[256];
+
+		info.geometry = shapes[i];
+		CHECK(geometry_spread(&info.geometry, 80) == 0);
+		old = arbiter_of(&info, 1);
+		new = arbiter_of(&info, 1);
+		lease = saved(reserve(old, ANY, &request, &verdict));
+		lease->partitions[0].any_shape = true;
+		if (i == 0)
+			set_cus(&lease->partitions[0], 0, lease->partitions[0].cus.pair[0] ^ 1);
+		for (unsigned e = 0; i == 1 && e < 4; e++)
+			set_cus(&lease->partitions[0], CUSET_ENGINES + e, 0);
+		if (i == 2) /* nor may half of one be left to others */
+			lease->partitions[0].occupied.pair[0] |= UINT32_C(1) << 9;
+		CHECK(adopt_saved(new, lease, "", why, sizeof(why)) == 0);
+		CHECK(lease->state == STATE_ENDING && strstr(lease->reason, words[i]));
+		verdict_done(&verdict);
+		arbiter_free(old);
+		arbiter_free(new);
+	}
+}
+
+TEST(what_was_ending_is_ending_still_for_the_reason_that_it_had)
+{
+	struct pair p = pair_of(1);
+	struct lease *lease = grant(&p.old, ANY, 20);
+
+	arbiter_end(p.old.arbiter, lease->id, VERDICT_NOT_PERMITTED, "because");
+	lease = saved(lease);
+	lease->partitions[0].charged.queues = 25;
+	CHECK(adopt(&p, lease) == 0 && lease->state == STATE_ENDING);
+	CHECK(strcmp(lease->reason, "because") == 0 && lease->cause == VERDICT_NOT_PERMITTED);
+	pair_done(&p);
+}
+
+/* ---- what waited --------------------------------------------------------------------------- */
+
+static struct lease *waiting(struct pair *p, uid_t uid, const char *gpu)
+{
+	struct request request = request_for(30);
+	struct lease *lease;
+
+	strcpy(request.wants[0].gpu, gpu);
+	request.wait_usec = 1000000;
+	lease = reserve(p->old.arbiter, uid, &request, &p->old.verdict);
+	CHECK(lease && lease->state == STATE_WAITING);
+	return lease;
+}
+
+TEST(what_waited_waits_in_its_place_and_is_judged_at_once)
+{
+	struct pair p = pair_of(2);
+	struct request request = request_for(60);
+	struct lease *a, *b, *next;
+
+	for (size_t i = 0; i < 2; i++) {
+		a = reserve(p.old.arbiter, ANY, &request, &p.old.verdict);
+		CHECK(adopt(&p, saved(a)) == 0);
+	}
+	a = saved(waiting(&p, ANY, "any"));
+	b = saved(waiting(&p, LAB, "1"));
+	CHECK(adopt(&p, a) == 0 && adopt(&p, b) == 0);
+	CHECK(arbiter_position(p.new.arbiter, b) == 1 && arbiter_position(p.new.arbiter, a) == 2);
+	CHECK(a->candidates == 3 && b->candidates == 2 && !a->touched);
+	CHECK(arbiter_plan_next(p.new.arbiter, &next) == 0);
+
+	arbiter_end(p.new.arbiter, 2, VERDICT_OK, "test");
+	CHECK(arbiter_observe(p.new.arbiter, NULL, 0) == 0);
+	CHECK(arbiter_plan_next(p.new.arbiter, &next) == 1 && next->id == b->id);
+	CHECK(arbiter_commit(p.new.arbiter, next) == b && b->state == STATE_GRANTED);
+	pair_done(&p);
+}
+
+TEST(what_waited_for_a_gpu_that_is_gone_ends)
+{
+	struct pair p = pair_of(2);
+	struct request request = request_for(60);
+	struct lease *lease, *next;
+	uint64_t id;
+
+	strcpy(request.wants[0].gpu, "1");
+	CHECK(reserve(p.old.arbiter, ANY, &request, &p.old.verdict));
+	lease = saved(waiting(&p, ANY, "0000:04:00.0"));
+	id = lease->id;
+	arbiter_free(p.new.arbiter);
+	p.new = scene_of(1);
+	CHECK(adopt(&p, lease) == 0 && lease->candidates == 0);
+	CHECK(arbiter_plan_next(p.new.arbiter, &next) == 0 && !arbiter_find(p.new.arbiter, id));
+	pair_done(&p);
+}
+
+/* ---- processes ------------------------------------------------------------------------------ */
+
+TEST(a_dead_process_is_still_its_leases_after_a_restart)
+{
+	struct gpu_info info = radeon_vii("0000:03:00.0");
+	struct observed row = { .pid = 1000 + ANY, .start_time = 7, .uid = ANY, .kfd_gpu_id = 9,
+				.queues = 2 };
+	struct observed dead = { .pid = 1000 + ANY, .uid = (uid_t)-1, .kfd_gpu_id = 9, .queues = 2 };
+	struct lease_process processes[2] = {0};
+	struct scene old = scene_of(0), new = scene_of(0);
+	struct lease *lease;
+	char why[256];
+
+	info.kfd_gpu_id = 9;
+	CHECK(arbiter_set_gpus(old.arbiter, &info, 1) == 0);
+	CHECK(arbiter_set_gpus(new.arbiter, &info, 1) == 0);
+	lease = grant(&old, ANY, 10);
+	CHECK(arbiter_observe(old.arbiter, &row, 1) == 0);
+	CHECK(arbiter_processes(old.arbiter, lease->id, processes, 2) == 1);
+	CHECK(processes[0].pid == 1000 + ANY && processes[0].start_time == 7);
+	arbiter_holder_gone(old.arbiter, lease->id);
+
+	lease = saved(lease);
+	lease->pid = 0; /* the one who asked is another by now */
+	CHECK(adopt_saved(new.arbiter, lease, "", why, sizeof(why)) == 0);
+	CHECK(arbiter_adopt_process(new.arbiter, lease->id, &processes[0]) == 0);
+	CHECK(arbiter_observe(new.arbiter, &dead, 1) == 0);
+	CHECK(new.arbiter->n_leases == 1 && lease->users == 1);
+	CHECK(lease->partitions[0].used.queues == 2 && new.arbiter->gpus[0].n_strangers == 0);
+	CHECK(arbiter_observe(new.arbiter, NULL, 0) == 0 && new.arbiter->n_leases == 0);
+	scene_done(&old);
+	scene_done(&new);
+}
+
+TEST(processes_are_told_once_each_and_counted_beyond_the_room)
+{
+	struct scene s = scene_of(1);
+	struct lease *a = grant(&s, ANY, 10), *b = grant(&s, LAB, 10);
+	static const struct lease_process list[] = { { 30, 3 }, { 10, 1 }, { 20, 2 }, { 10, 1 },
+						     { 10, 9 } };
+	struct lease_process got[4] = {0};
+
+	for (size_t i = 0; i < ARRAY_SIZE(list); i++)
+		CHECK(arbiter_adopt_process(s.arbiter, a->id, &list[i]) == 0);
+	CHECK(arbiter_adopt_process(s.arbiter, b->id, &(struct lease_process){ 15, 1 }) == 0);
+	CHECK(arbiter_processes(s.arbiter, a->id, got, 3) == 4 && got[3].pid == 0);
+	CHECK(got[0].pid == 10 && got[1].pid == 10 && got[2].pid == 20);
+	CHECK(arbiter_processes(s.arbiter, b->id, got, 4) == 1 && got[0].pid == 15);
+	CHECK(arbiter_processes(s.arbiter, 77, NULL, 0) == 0);
+	scene_done(&s);
+}
+
+TEST(a_process_on_two_gpus_is_one)
+{
+	struct scene s = scene_of(2);
+	struct lease *lease = grant(&s, ANY, 10);
+	struct observed rows[2] = { { .pid = 1000 + ANY, .start_time = 7, .uid = ANY, .kfd_gpu_id = 1 },
+				    { .pid = 1000 + ANY, .start_time = 7, .uid = ANY, .kfd_gpu_id = 2 } };
+
+	CHECK(arbiter_observe(s.arbiter, rows, 2) == 0);
+	CHECK(arbiter_processes(s.arbiter, lease->id, NULL, 0) == 1);
+	scene_done(&s);
+}

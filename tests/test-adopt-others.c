@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Leases of an earlier daemon that contradict each other. */
+
+#include <errno.h>
+
+#include "adopt-rig.h"
+#include "check.h"
+
+TEST(an_id_and_a_token_are_taken_once)
+{
+	struct pair p = pair_of(1);
+	struct request request = request_for(10);
+	struct lease *a, *b;
+
+	strcpy(request.token, "t");
+	a = reserve(p.old.arbiter, ANY, &request, &p.old.verdict);
+	CHECK(adopt(&p, saved(a)) == 0);
+	CHECK(refused_for(&p, adopt(&p, saved(a)), -EEXIST, "there is a lease 1 already"));
+	b = saved(grant(&p.old, ANY, 10));
+	strcpy(b->token, "t");
+	b->request = request_keep(&request);
+	CHECK(refused_for(&p, adopt(&p, b), -EEXIST, "lease 1 has its token"));
+
+	b = saved(p.old.arbiter->leases[1]);
+	strcpy(b->token, "t");
+	b->state = STATE_ENDING; /* its token is free again */
+	CHECK(adopt(&p, b) == 0);
+	pair_done(&p);
+}
+
+/* A lease like this one under the next id, as a file that was tampered with would say. */
+static int adopt_twin(struct pair *p, const struct lease *lease)
+{
+	struct lease *twin = saved(lease);
+
+	twin->id++;
+	return adopt(p, twin);
+}
+
+TEST(no_cu_is_given_twice)
+{
+	static const uid_t users[] = { VR, LAB, ANY };
+
+	for (size_t i = 0; i < ARRAY_SIZE(users); i++) {
+		struct pair p = pair_of(1);
+		struct lease *lease = grant(&p.old, users[i], 10);
+
+		CHECK(adopt(&p, saved(lease)) == 0);
+		CHECK(refused_for(&p, adopt_twin(&p, lease), -EEXIST,
+				  "lease 1 has CUs of it on 0000:03:00.0"));
+		pair_done(&p);
+	}
+}
+
+TEST(cus_that_are_still_in_use_are_not_free_for_others)
+{
+	struct pair p = pair_of(1);
+	struct caller caller = caller_of(ANY);
+	struct request request = request_for(8);
+	struct lease *a = grant(&p.old, ANY, 60), *next;
+	struct gpu *gpu = &p.new.arbiter->gpus[0];
+
+	CHECK(arbiter_plan_resize(p.old.arbiter, &caller, a->id, &request, &next,
+				  &p.old.verdict) == 0);
+	CHECK(arbiter_commit(p.old.arbiter, next) == a && adopt(&p, saved(a)) == 0);
+	CHECK(gpu_cus_free(gpu) == 0);
+	CHECK(arbiter_acknowledge(p.new.arbiter, a->id, 2) == 0 && gpu_cus_free(gpu) == 52);
+	pair_done(&p);
+}
+
+TEST(best_effort_that_shares_is_adopted_as_often_as_it_was_granted)
+{
+	struct pair p = pair_of(1);
+	struct request request = request_for(60);
+	struct lease *lease;
+
+	request.wants[0].isolation = ISOLATION_SHARED;
+	lease = reserve(p.old.arbiter, ANY, &request, &p.old.verdict);
+	CHECK(adopt(&p, saved(lease)) == 0 && adopt_twin(&p, lease) == 0);
+	CHECK(p.new.arbiter->gpus[0].n_shared == 2);
+	pair_done(&p);
+}
+
+TEST(no_shader_engine_is_given_to_two_who_exclude_each_other)
+{
+	struct pair p = pair_of(1);
+	struct lease *a = grant(&p.old, VR, 10), *b = saved(a);
+
+	CHECK(adopt(&p, saved(a)) == 0);
+	for (unsigned i = 0; i < CUSET_PAIRS; i++) /* other CUs of the same engine */
+		b->partitions[0].cus.pair[i] = b->partitions[0].cus.pair[i] ? 0x7c00 : 0;
+	b->partitions[0].occupied = b->partitions[0].cus;
+	b->id = 2;
+	CHECK(refused_for(&p, adopt(&p, b), -EEXIST, "lease 1 has a shader engine of it"));
+	pair_done(&p);
+}
+
+static void many_queues(struct partition *p)
+{
+	p->granted.queues = p->charged.queues = 15;
+}
+
+static void many_processes(struct partition *p)
+{
+	p->granted.processes = p->charged.processes = 5;
+}
+
+static void many_sdma_queues(struct partition *p)
+{
+	p->granted.sdma_queues = p->charged.sdma_queues = 9;
+}
+
+static void much_vram(struct partition *p)
+{
+	p->granted.vram = p->charged.vram = UINT64_C(9) << 30;
+}
+
+static void cooperates(struct partition *p)
+{
+	p->granted.cooperative = p->charged.cooperative = 1;
+}
+
+TEST(no_budget_is_given_twice)
+{
+	static void (*const budgets[])(struct partition *) = {
+		many_sdma_queues, much_vram, cooperates, many_queues, many_processes,
+	};
+	static const uid_t users[] = { VR, LAB, ANY };
+
+	for (size_t i = 0; i < ARRAY_SIZE(budgets) * ARRAY_SIZE(users); i++) {
+		void (*spend)(struct partition *) = budgets[i / ARRAY_SIZE(users)];
+		uid_t user = users[i % ARRAY_SIZE(users)];
+		struct pair p = pair_of(1);
+		struct lease *a = saved(grant(&p.old, user, 15)), *b = saved(grant(&p.old, user, 15));
+
+		if (user == ANY && i >= 9) /* slots: policy may have allowed that */
+			b->class = a->class = CLASS_GUARANTEED;
+		spend(&a->partitions[0]);
+		spend(&b->partitions[0]);
+		CHECK(adopt(&p, a) == 0);
+		CHECK(refused_for(&p, adopt(&p, b), -EEXIST,
+				  "lease 1 and others have left less on 0000:03:00.0"));
+		pair_done(&p);
+	}
+}
+
+TEST(best_effort_beyond_the_slots_stays_and_is_told_whatever_policy_says_now)
+{
+	struct pair p = pair_of(1);
+	struct request request = request_for(15);
+	struct lease *a, *b;
+
+	p.old.arbiter->settings->oversubscribe_besteffort = true;
+	request.wants[0].queues = 20;
+	a = reserve(p.old.arbiter, ANY, &request, &p.old.verdict);
+	b = reserve(p.old.arbiter, ANY, &request, &p.old.verdict);
+	CHECK(adopt(&p, saved(a)) == 0 && !p.new.arbiter->gpus[0].oversubscribed);
+	CHECK(adopt(&p, saved(b)) == 0 && p.new.arbiter->gpus[0].oversubscribed);
+	CHECK(p.new.arbiter->leases[1]->state == STATE_GRANTED);
+	CHECK(!grant(&p.new, ANY, 4) && refused(&p.new, VERDICT_NO_CAPACITY, REASON_OVERSUBSCRIBED));
+
+	/* Where realtime would suffer nobody can have been let in. */
+	b = saved(b);
+	b->id = 3;
+	b->class = CLASS_REALTIME;
+	b->partitions[0].cus = p.new.arbiter->gpus[0].all; /* what is left */
+	cuset_remove(&b->partitions[0].cus, &p.new.arbiter->gpus[0].taken);
+	b->partitions[0].occupied = b->partitions[0].cus;
+	b->partitions[0].any_shape = true;
+	CHECK(refused_for(&p, adopt(&p, b), -EEXIST, "and others have left less"));
+	pair_done(&p);
+}

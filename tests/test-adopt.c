@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Leases of an earlier daemon: what is taken over, and what contradicts itself. */
+
+#include <errno.h>
+
+#include "adopt-rig.h"
+#include "check.h"
+
+TEST(a_lease_is_adopted_as_it_was_and_nobody_is_told)
+{
+	struct pair p = pair_of(1);
+	struct lease *lease = grant(&p.old, VR, 20), *again = saved(lease);
+	const struct gpu *before = &p.old.arbiter->gpus[0], *gpu = &p.new.arbiter->gpus[0];
+
+	again->n_bound = 1; /* what kept it alive, and what it was seen to use, comes later */
+	again->users = 3;
+	again->partitions[0].used.queues = 3;
+	again->partitions[0].count = 7;
+	CHECK(adopt(&p, again) == 0);
+	CHECK(!again->touched && !p.new.arbiter->touched && again->state == STATE_GRANTED);
+	CHECK(again->n_holders == 0 && again->n_bound == 0 && again->users == 0);
+	CHECK(again->partitions[0].count == 20 && again->partitions[0].used.queues == 0);
+	CHECK(cuset_equal(&before->taken, &gpu->taken) && gpu->n_realtime == 1);
+	CHECK(gpu->charged.queues == before->charged.queues);
+	CHECK(grant(&p.new, ANY, 10)->id == lease->id + 1);
+	pair_done(&p);
+}
+
+TEST(ids_need_not_come_in_order)
+{
+	struct pair p = pair_of(1);
+	struct lease *a = grant(&p.old, ANY, 10), *b = grant(&p.old, ANY, 10);
+
+	CHECK(adopt(&p, saved(b)) == 0 && adopt(&p, saved(a)) == 0);
+	CHECK(p.new.arbiter->leases[0]->id == a->id && p.new.arbiter->next_id == b->id + 1);
+	pair_done(&p);
+}
+
+/* ---- what contradicts itself ----------------------------------------------------------- */
+
+static void no_id(struct lease *lease)
+{
+	lease->id = 0;
+}
+
+static void last_id(struct lease *lease)
+{
+	lease->id = UINT64_MAX;
+}
+
+static void no_state(struct lease *lease)
+{
+	lease->state = STATE_REVOKING;
+}
+
+static void no_class(struct lease *lease)
+{
+	lease->class = (enum lease_class)3;
+}
+
+static void no_cause(struct lease *lease)
+{
+	lease->cause = VERDICT_KINDS;
+}
+
+static void no_end(struct lease *lease)
+{
+	memset(lease->unit, 'x', sizeof(lease->unit));
+}
+
+static void future(struct lease *lease)
+{
+	lease->acknowledged = 2;
+}
+
+static void no_partition(struct lease *lease)
+{
+	lease->n_partitions = 0;
+}
+
+static void waits(struct lease *lease)
+{
+	lease->state = STATE_WAITING;
+}
+
+static void waits_for_nothing(struct lease *lease)
+{
+	lease->state = STATE_WAITING;
+	lease->n_partitions = 0;
+}
+
+static void token_alone(struct lease *lease)
+{
+	strcpy(lease->token, "t");
+}
+
+static void give_request(struct lease *lease)
+{
+	struct request request = request_for(10);
+
+	lease->request = request_keep(&request);
+	CHECK(lease->request);
+}
+
+static void no_wants(struct lease *lease)
+{
+	give_request(lease);
+	lease->request->n_wants = 0;
+}
+
+static void another_class(struct lease *lease)
+{
+	give_request(lease);
+	lease->request->class = CLASS_BESTEFFORT;
+}
+
+static void bad_want(struct lease *lease)
+{
+	give_request(lease);
+	lease->request->wants[0].priority = 16;
+}
+
+static void no_gpu(struct lease *lease)
+{
+	lease->partitions[1].gpu = GPU_ABSENT;
+}
+
+static void other_gpu(struct lease *lease)
+{
+	lease->partitions[1].gpu = 2;
+}
+
+static void same_gpu(struct lease *lease)
+{
+	lease->partitions[1].gpu = lease->partitions[0].gpu;
+}
+
+static void no_isolation(struct lease *lease)
+{
+	lease->partitions[0].isolation = ISOLATION_DEFAULT;
+}
+
+static void shares(struct lease *lease)
+{
+	lease->partitions[0].isolation = ISOLATION_SHARED;
+}
+
+static void takes_engines(struct lease *lease)
+{
+	lease->class = CLASS_GUARANTEED;
+	lease->partitions[0].isolation = ISOLATION_SHADER_ENGINE;
+}
+
+static void is_alone(struct lease *lease)
+{
+	lease->class = CLASS_GUARANTEED;
+	lease->partitions[0].isolation = lease->partitions[1].isolation = ISOLATION_CU;
+	lease->partitions[0].alone = true;
+}
+
+static void high(struct lease *lease)
+{
+	lease->partitions[0].priority = 16;
+}
+
+static void no_cus(struct lease *lease)
+{
+	memset(&lease->partitions[0].cus, 0, sizeof(lease->partitions[0].cus));
+}
+
+static void not_occupied(struct lease *lease)
+{
+	memset(&lease->partitions[0].occupied, 0, sizeof(lease->partitions[0].occupied));
+}
+
+static void not_charged(struct lease *lease)
+{
+	lease->partitions[0].charged.vram = 0;
+}
+
+TEST(what_contradicts_itself_is_refused)
+{
+	static const struct {
+		void (*spoil)(struct lease *);
+		const char *words;
+	} table[] = {
+		{ no_id, "0 is no lease's id" },
+		{ last_id, "is no lease's id" },
+		{ no_state, "state 4 is none" },
+		{ no_class, "class 3 is none" },
+		{ no_cause, "cause" },
+		{ no_end, "does not end" },
+		{ future, "generation 2 is acknowledged, of 1" },
+		{ no_partition, "is granted and has 0 partitions" },
+		{ waits, "is waiting and has 2 partitions" },
+		{ waits_for_nothing, "there is no request" },
+		{ token_alone, "a token and no request" },
+		{ no_wants, "0 wants" },
+		{ another_class, "of another class" },
+		{ bad_want, "its request: want 1: priority 16" },
+		{ no_gpu, "on no GPU" },
+		{ other_gpu, "there is no GPU 2" },
+		{ same_gpu, "two partitions are on 0000:0" },
+		{ no_isolation, "isolation 0 is none" },
+		{ shares, "class realtime cannot have isolation shared" },
+		{ takes_engines, "class guaranteed cannot have isolation shader-engine" },
+		{ is_alone, "class guaranteed cannot have isolation cu, alone" },
+		{ high, "priority 16 is above 15" },
+		{ no_cus, "has no CU" },
+		{ not_occupied, "more is granted than charged" },
+		{ not_charged, "more is granted than charged" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		struct pair p = pair_of(2);
+		struct request request = request_for(10);
+		struct lease *lease;
+
+		request.wants[0].vram = 1 << 20;
+		request.n_wants = 2;
+		request.wants[1] = request.wants[0];
+		lease = saved(reserve(p.old.arbiter, VR, &request, &p.old.verdict));
+		table[i].spoil(lease);
+		CHECK(refused_for(&p, adopt(&p, lease), -EINVAL, table[i].words));
+		pair_done(&p);
+	}
+}
+
+TEST(a_partition_on_a_place_without_a_gpu_is_refused)
+{
+	struct pair p = pair_of(2);
+	struct lease *lease = saved(grant(&p.old, ANY, 10));
+
+	p.new.arbiter->gpus[lease->partitions[0].gpu].absent = true;
+	CHECK(refused_for(&p, adopt(&p, lease), -EINVAL, "there is no GPU"));
+	pair_done(&p);
+}
+
+TEST(without_memory_the_lease_is_still_the_callers)
+{
+	struct pair p = pair_of(1);
+	struct lease *lease = saved(grant(&p.old, ANY, 10));
+	size_t room = p.new.arbiter->room;
+
+	p.new.arbiter->room = p.new.arbiter->n_leases;
+	CHECK(refused_for(&p, adopt(&p, lease), -ENOMEM, "out of memory"));
+	p.new.arbiter->room = room;
+	pair_done(&p);
+}

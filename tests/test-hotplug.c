@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* GPUs that come and go under leases. */
+
+#include <errno.h>
+
+#include "check.h"
+#include "ledger-play.h"
+#include "scene.h"
+
+static struct gpu_info numbered(unsigned i)
+{
+	struct gpu_info info;
+	char name[16];
+
+	snprintf(name, sizeof(name), "0000:%02x:00.0", 3 + i);
+	info = radeon_vii(name);
+	info.kfd_gpu_id = 100 + i;
+	return info;
+}
+
+static struct arbiter *machine(unsigned n)
+{
+	struct gpu_info infos[REQUEST_WANTS];
+
+	for (unsigned i = 0; i < n; i++)
+		infos[i] = numbered(i);
+	return arbiter_of(infos, n);
+}
+
+static void promises(const struct arbiter *arbiter)
+{
+	const struct play play = { .arbiter = (struct arbiter *)(uintptr_t)arbiter };
+
+	play_promises(&play);
+}
+
+static struct lease *on(struct arbiter *arbiter, const char *gpu, unsigned cus)
+{
+	struct request request = request_for(cus);
+	struct verdict verdict = {0};
+	struct lease *lease;
+
+	strcpy(request.wants[0].gpu, gpu);
+	request.wants[0].processes = 1;
+	request.wants[0].queues = 1;
+	lease = reserve(arbiter, ANY, &request, &verdict);
+	verdict_done(&verdict);
+	return lease;
+}
+
+static void look(struct arbiter *arbiter)
+{
+	struct lease *lease;
+	unsigned touched;
+
+	CHECK(arbiter_observe(arbiter, NULL, 0) == 0);
+	while ((lease = arbiter_take_touched(arbiter, &touched)))
+		if (touched & TOUCH_REMOVED)
+			lease_free(lease);
+	promises(arbiter);
+}
+
+TEST(nothing_changes_when_nothing_has_changed)
+{
+	struct arbiter *a = machine(2);
+	struct gpu_info infos[] = { numbered(1), numbered(0) };
+	struct lease *lease = on(a, "0", 20);
+	struct gpu before[2];
+	unsigned touched;
+
+	while (arbiter_take_touched(a, &touched))
+		;
+	a->gpus[1].draining = true;
+	a->gpus[0].changed = false;
+	memcpy(before, a->gpus, sizeof(before));
+	CHECK(arbiter_set_gpus(a, infos, 2) == 0);
+	CHECK(memcmp(before, a->gpus, sizeof(before)) == 0 && a->n_gpus == 2);
+	CHECK(lease->state == STATE_GRANTED && !lease->touched);
+	arbiter_free(a);
+}
+
+TEST(a_gpu_that_is_gone_ends_its_leases_and_gangs_as_a_whole)
+{
+	struct arbiter *a = machine(3);
+	struct gpu_info infos[] = { numbered(0), numbered(2) };
+	struct request gang = request_for(10);
+	struct verdict verdict = {0};
+	struct gpu *gpu = &a->gpus[1];
+	struct lease *there, *elsewhere, *both;
+	struct gpu before[3];
+
+	there = on(a, "1", 20);
+	elsewhere = on(a, "2", 20);
+	gang.n_wants = 2;
+	gang.wants[1] = gang.wants[0];
+	strcpy(gang.wants[0].gpu, "0");
+	strcpy(gang.wants[1].gpu, "1");
+	both = reserve(a, ANY, &gang, &verdict);
+	a->gpus[0].changed = a->gpus[1].changed = a->gpus[2].changed = false;
+	memcpy(before, a->gpus, sizeof(before));
+
+	CHECK(arbiter_set_gpus(a, infos, 2) == 0);
+	promises(a);
+	CHECK(gpu->absent && gpu->changed && gpu->n_partitions == 2);
+	CHECK(memcmp(&before[0], &a->gpus[0], sizeof(before[0])) == 0);
+	CHECK(memcmp(&before[2], &a->gpus[2], sizeof(before[2])) == 0);
+	CHECK(there->state == STATE_ENDING && both->state == STATE_ENDING);
+	CHECK(strcmp(both->reason, "0000:04:00.0 is gone") == 0);
+	CHECK(both->cause == VERDICT_NO_SUCH_GPU && (both->touched & TOUCH_ENDING));
+	CHECK(elsewhere->state == STATE_GRANTED && !(elsewhere->touched & TOUCH_ENDING));
+	look(a);
+	CHECK(a->n_leases == 1 && gpu->n_partitions == 0 && gpu_cus_free(&a->gpus[0]) == 60);
+
+	/* Nothing is granted there, by any name. */
+	CHECK(!on(a, "1", 10) && !on(a, "0000:04:00.0", 10) && on(a, "2", 10));
+	verdict_done(&verdict);
+	arbiter_free(a);
+}
+
+static void other_id(struct gpu_info *info)
+{
+	info->kfd_gpu_id++;
+}
+
+static void other_target(struct gpu_info *info)
+{
+	info->gfx_target++;
+}
+
+static void other_shape(struct gpu_info *info)
+{
+	CHECK(geometry_spread(&info->geometry, 56) == 0);
+}
+
+static void more_queues(struct gpu_info *info)
+{
+	info->queue_slots++;
+}
+
+static void fewer_processes(struct gpu_info *info)
+{
+	info->process_slots--;
+}
+
+static void fewer_sdma_queues(struct gpu_info *info)
+{
+	info->sdma_queues--;
+}
+
+static void less_vram(struct gpu_info *info)
+{
+	info->vram_bytes /= 2;
+}
+
+TEST(a_gpu_that_is_another_by_now_ends_its_leases)
+{
+	static void (*const changes[])(struct gpu_info *) = {
+		other_id, other_target, other_shape, more_queues, fewer_processes,
+		fewer_sdma_queues, less_vram,
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
+		struct arbiter *a = machine(2);
+		struct gpu_info infos[] = { numbered(0), numbered(1) };
+		struct lease *lease = on(a, "0", 20), *other = on(a, "1", 20);
+
+		changes[i](&infos[0]);
+		CHECK(arbiter_set_gpus(a, infos, 2) == 0);
+		promises(a);
+		CHECK(lease->state == STATE_ENDING && other->state == STATE_GRANTED);
+		CHECK(strcmp(lease->reason,
+			     "0000:03:00.0 has changed: its leases ended with it") == 0);
+		/* Its new form is a GPU beside it, until the leases of the old one are gone. */
+		CHECK(a->n_gpus == 3 && a->gpus[0].absent && !a->gpus[2].absent);
+		CHECK(arbiter_gpu(a, "0000:03:00.0") == 2 && on(a, "0000:03:00.0", 20));
+		arbiter_free(a);
+	}
+}
+
+TEST(what_a_daemon_shows_beyond_that_is_no_change)
+{
+	struct arbiter *a = machine(1);
+	struct gpu_info info = numbered(0);
+	struct lease *lease = on(a, "0", 20);
+
+	strcpy(info.device, "another name of it");
+	CHECK(arbiter_set_gpus(a, &info, 1) == 0 && lease->state == STATE_GRANTED);
+	arbiter_free(a);
+}
+
+TEST(a_gpu_that_comes_back_takes_its_place_if_that_is_free)
+{
+	struct arbiter *a = machine(2);
+	struct gpu_info infos[] = { numbered(0), numbered(1) };
+
+	CHECK(arbiter_set_gpus(a, &infos[1], 1) == 0 && a->gpus[0].absent);
+	CHECK(arbiter_set_gpus(a, infos, 2) == 0 && !a->gpus[0].absent && a->n_gpus == 2);
+
+	CHECK(on(a, "0", 20) && arbiter_set_gpus(a, &infos[1], 1) == 0);
+	CHECK(arbiter_set_gpus(a, infos, 2) == 0 && a->gpus[0].absent && a->n_gpus == 3);
+	look(a);
+	CHECK(arbiter_set_gpus(a, &infos[1], 1) == 0 && a->gpus[2].absent);
+	CHECK(arbiter_set_gpus(a, infos, 2) == 0 && !a->gpus[0].absent && a->n_gpus == 3);
+	arbiter_free(a);
+}
+
+TEST(a_changed_gpu_without_leases_keeps_its_place)
+{
+	struct arbiter *a = machine(1);
+	struct gpu_info info = numbered(0);
+
+	other_id(&info);
+	a->gpus[0].changed = false;
+	CHECK(arbiter_set_gpus(a, &info, 1) == 0 && a->n_gpus == 1);
+	CHECK(!a->gpus[0].absent && a->gpus[0].changed && a->gpus[0].info.kfd_gpu_id == 101);
+	arbiter_free(a);
+}
+
+TEST(a_drained_gpu_is_still_drained_when_it_comes_back)
+{
+	struct arbiter *a = machine(1);
+	struct gpu_info info = numbered(0);
+
+	CHECK(on(a, "0", 20) && arbiter_drain(a, "0", true) == 0);
+	CHECK(arbiter_set_gpus(a, NULL, 0) == 0);
+	CHECK(arbiter_set_gpus(a, &info, 1) == 0 && a->n_gpus == 2 && a->gpus[1].draining);
+	CHECK(!on(a, "0000:03:00.0", 10));
+	arbiter_free(a);
+}
+
+TEST(a_new_gpu_has_the_reserve_that_is_configured_or_advised)
+{
+	struct arbiter *a = machine(1);
+	struct gpu_info infos[] = { numbered(0), numbered(1), numbered(2) };
+
+	a->settings->gpus = calloc(1, sizeof(*a->settings->gpus));
+	a->settings->n_gpus = 1;
+	strcpy(a->settings->gpus[0].name, infos[2].name);
+	a->settings->gpus[0].reserve_queues = 5;
+	infos[1].reserve_queues = infos[2].reserve_queues = 2;
+	CHECK(arbiter_set_gpus(a, infos, 3) == 0 && a->n_gpus == 3);
+	CHECK(a->gpus[1].reserve_queues == 2 && a->gpus[2].reserve_queues == 5);
+	arbiter_free(a);
+}
+
+TEST(places_of_others_are_taken_when_there_is_no_more_room)
+{
+	struct arbiter *a = machine(REQUEST_WANTS);
+	struct gpu_info infos[REQUEST_WANTS + 1];
+
+	for (unsigned i = 0; i < REQUEST_WANTS + 1; i++)
+		infos[i] = numbered(i + 1);
+	CHECK(arbiter_set_gpus(a, infos, REQUEST_WANTS) == 0 && a->n_gpus == REQUEST_WANTS);
+	CHECK(arbiter_gpu(a, infos[REQUEST_WANTS - 1].name) == 0);
+	CHECK(arbiter_set_gpus(a, infos, REQUEST_WANTS + 1) == -E2BIG);
+	arbiter_free(a);
+}
+
+TEST(without_a_place_nothing_has_changed)
+{
+	struct arbiter *a = machine(REQUEST_WANTS);
+	struct gpu *before = malloc(REQUEST_WANTS * sizeof(*before));
+	struct gpu_info infos[REQUEST_WANTS];
+	struct lease *lease = NULL;
+	char index[4];
+
+	for (unsigned i = 0; i < REQUEST_WANTS; i++) {
+		snprintf(index, sizeof(index), "%u", i);
+		lease = on(a, index, 20);
+		infos[i] = numbered(i);
+	}
+	other_id(&infos[5]);
+	memcpy(before, a->gpus, REQUEST_WANTS * sizeof(*before));
+	CHECK(arbiter_set_gpus(a, infos, REQUEST_WANTS) == -E2BIG);
+	CHECK(memcmp(before, a->gpus, REQUEST_WANTS * sizeof(*before)) == 0);
+	CHECK(lease && lease->state == STATE_GRANTED);
+	free(before);
+	arbiter_free(a);
+}
+
+static struct lease *wait_for(struct arbiter *a, const char *gpu, unsigned cus)
+{
+	struct request request = request_for(cus);
+	struct verdict verdict = {0};
+	struct lease *lease;
+
+	strcpy(request.wants[0].gpu, gpu);
+	request.wait_usec = 1000000;
+	lease = reserve(a, ANY, &request, &verdict);
+	CHECK(lease && lease->state == STATE_WAITING);
+	verdict_done(&verdict);
+	return lease;
+}
+
+TEST(a_new_gpu_is_looked_through_for_those_that_wait)
+{
+	struct arbiter *a = machine(1);
+	struct gpu_info infos[] = { numbered(0), numbered(1) };
+	struct lease *lease, *next;
+
+	CHECK(on(a, "0", 60));
+	lease = wait_for(a, "any", 30);
+	CHECK(arbiter_plan_next(a, &next) == 0 && lease->candidates == 1);
+	CHECK(arbiter_set_gpus(a, infos, 2) == 0 && lease->candidates == 3);
+	CHECK(arbiter_plan_next(a, &next) == 1 && next->partitions[0].gpu == 1);
+	CHECK(arbiter_commit(a, next) == lease && lease->state == STATE_GRANTED);
+	promises(a);
+	arbiter_free(a);
+}
+
+TEST(what_waits_for_a_gpu_that_is_gone_ends)
+{
+	struct arbiter *a = machine(2);
+	struct gpu_info info = numbered(0);
+	struct lease *lease, *next;
+	uint64_t id;
+
+	CHECK(on(a, "1", 60));
+	lease = wait_for(a, "1", 30);
+	id = lease->id;
+	CHECK(arbiter_set_gpus(a, &info, 1) == 0 && lease->candidates == 0);
+	CHECK(arbiter_plan_next(a, &next) == 0 && !arbiter_find(a, id));
+	look(a);
+	arbiter_free(a);
+}
+
+TEST(a_process_is_counted_where_its_gpu_is_now)
+{
+	struct arbiter *a = machine(1);
+	struct gpu_info info = numbered(0);
+	struct observed row = { .pid = 1000 + ANY, .start_time = 1, .uid = ANY, .kfd_gpu_id = 100,
+				.queues = 3 };
+	struct lease *lease = on(a, "0", 20);
+
+	CHECK(arbiter_observe(a, &row, 1) == 0 && lease->users == 1);
+	info.queue_slots--;
+	CHECK(arbiter_set_gpus(a, &info, 1) == 0 && a->n_gpus == 2);
+	CHECK(arbiter_observe(a, &row, 1) == 0);
+	promises(a);
+	/* Its lease was of the old form; the hardware has not let go. */
+	CHECK(lease->state == STATE_ENDING && lease->users == 1 && a->n_leases == 1);
+	CHECK(a->gpus[0].seen.queues == 0 && a->gpus[1].unmanaged.queues == 3);
+	look(a);
+	CHECK(a->n_leases == 0);
+	arbiter_free(a);
+}

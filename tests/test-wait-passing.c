@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* How often a lease that waits is passed, and what happens then. */
+
+#include <time.h>
+
+#include "check.h"
+#include "wait-rig.h"
+
+/* A small one passes: granted and released again. False: it was refused. */
+static bool pass(struct scene *s, uid_t uid, const char *gpu)
+{
+	struct lease *lease = grant_on(s, uid, gpu, 4);
+
+	if (!lease)
+		return false;
+	release(s->arbiter, lease->id);
+	CHECK(grant_waiting(s, NULL) == 0);
+	return true;
+}
+
+static void pass_often(struct scene *s, uid_t uid, const char *gpu)
+{
+	for (unsigned i = 0; i < LEASE_PASSES_MAX; i++)
+		CHECK(pass(s, uid, gpu));
+}
+
+TEST(it_is_passed_so_often_and_not_once_more)
+{
+	struct scene s = scene_of(1);
+	struct lease *busy = grant(&s, VR, 30), *lease = wait_for(&s, ANY, "any", 60);
+	char hint[192];
+
+	for (unsigned i = 0; i < LEASE_PASSES_MAX; i++) {
+		forget_touched(&s);
+		CHECK(lease->passed == i && s.arbiter->gpus[0].barrier == 0);
+		CHECK(pass(&s, ANY, "any"));
+	}
+	CHECK(lease->passed == LEASE_PASSES_MAX && s.arbiter->gpus[0].barrier == lease->id);
+	CHECK(!pass(&s, ANY, "any") && refused(&s, VERDICT_NO_CAPACITY, REASON_CUS));
+	snprintf(hint, sizeof(hint), "lease %llu has waited for it while 16 others were granted: "
+		 "nothing else is granted there before it", (unsigned long long)lease->id);
+	CHECK(strcmp(s.verdict.refusals[0].hint, hint) == 0 && s.verdict.refusals[0].retry);
+	CHECK(s.verdict.refusals[0].asked == 4 && s.verdict.refusals[0].free == 0);
+	CHECK(lease->passed == LEASE_PASSES_MAX);
+	release(s.arbiter, busy->id);
+	CHECK(grant_waiting(&s, NULL) == 1 && lease->state == STATE_GRANTED);
+	CHECK(s.arbiter->gpus[0].barrier == 0);
+	scene_done(&s);
+}
+
+TEST(that_it_was_passed_often_is_saved)
+{
+	struct scene s = scene_of(1);
+	struct lease *lease, *small = NULL;
+
+	CHECK(grant(&s, VR, 30));
+	lease = wait_for(&s, ANY, "any", 60);
+	for (unsigned i = 0; i < LEASE_PASSES_MAX; i++) {
+		CHECK(touched_of(&s, lease->id, NULL) == (i ? 0 : TOUCH_ADDED));
+		small = grant(&s, ANY, 4);
+		if (i + 1 < LEASE_PASSES_MAX)
+			release(s.arbiter, small->id);
+	}
+	CHECK(touched_of(&s, lease->id, NULL) == TOUCH_CHANGED);
+	scene_done(&s);
+}
+
+TEST(what_can_never_fit_is_told_so_where_a_gpu_is_closed)
+{
+	struct scene s = scene_of(1);
+	struct request request = request_for(4);
+
+	CHECK(grant(&s, VR, 30) && wait_for(&s, ANY, "any", 60));
+	pass_often(&s, ANY, "any");
+	request.wants[0].queues = 25;
+	CHECK(!ask(&s, ANY, request) && refused(&s, VERDICT_NEVER_FITS, REASON_QUEUES));
+	CHECK(!ask(&s, ANY, request_for(200)) && refused(&s, VERDICT_NEVER_FITS, REASON_CUS));
+	CHECK(ask(&s, ANY, request_for(4))->state == STATE_WAITING);
+	scene_done(&s);
+}
+
+TEST(other_gpus_stay_open)
+{
+	struct scene s = scene_of(2);
+
+	CHECK(grant_on(&s, VR, "0", 30) && wait_for(&s, ANY, "0", 60));
+	pass_often(&s, ANY, "0");
+	CHECK(!pass(&s, ANY, "0") && pass(&s, ANY, "1") && pass(&s, ANY, "any"));
+	scene_done(&s);
+}
+
+TEST(one_that_may_use_any_gpu_closes_all_of_them)
+{
+	struct scene s = scene_of(2);
+	struct lease *lease;
+
+	CHECK(grant_on(&s, VR, "0", 30) && grant_on(&s, VR, "1", 30));
+	lease = wait_for(&s, ANY, "any", 60);
+	for (unsigned i = 0; i < LEASE_PASSES_MAX; i++)
+		CHECK(pass(&s, ANY, i % 2 ? "0" : "1"));
+	CHECK(lease->passed == LEASE_PASSES_MAX && !pass(&s, ANY, "0") && !pass(&s, ANY, "1"));
+	scene_done(&s);
+}
+
+TEST(a_gang_passes_once_and_is_passed_once)
+{
+	struct scene s = scene_of(2);
+	struct request gang = request_for(4);
+	struct lease *lease, *waiting;
+
+	gang.n_wants = 2;
+	gang.wants[1] = gang.wants[0];
+	CHECK(grant_on(&s, VR, "0", 30) && grant_on(&s, VR, "1", 30));
+	waiting = wait_for(&s, ANY, "any", 60);
+	lease = reserve(s.arbiter, ANY, &gang, &s.verdict);
+	CHECK(lease && lease->n_partitions == 2 && waiting->passed == 1);
+	scene_done(&s);
+}
+
+TEST(higher_classes_are_no_passing)
+{
+	struct scene s = scene_of(1);
+	struct lease *lease;
+
+	CHECK(grant(&s, VR, 30));
+	lease = wait_for(&s, ANY, "any", 60);
+	for (unsigned i = 0; i < 3 * LEASE_PASSES_MAX; i++)
+		CHECK(pass(&s, LAB, "any"));
+	CHECK(lease->passed == 0);
+	pass_often(&s, ANY, "any");
+	CHECK(!pass(&s, ANY, "any") && pass(&s, LAB, "any"));
+	scene_done(&s);
+}
+
+TEST(lower_classes_pass_and_are_stopped_as_well)
+{
+	struct scene s = scene_of(1);
+	struct lease *first, *lease;
+
+	CHECK(grant(&s, VR, 30));
+	first = wait_for(&s, ANY, "any", 60);
+	lease = wait_for(&s, LAB, "any", 60);
+	pass_often(&s, ANY, "any");
+	CHECK(first->passed == LEASE_PASSES_MAX && lease->passed == LEASE_PASSES_MAX);
+	CHECK(s.arbiter->gpus[0].barrier == lease->id);
+	CHECK(s.arbiter->gpus[0].barrier_class == CLASS_GUARANTEED);
+	CHECK(!pass(&s, ANY, "any") && !pass(&s, LAB, "any"));
+	arbiter_holder_gone(s.arbiter, lease->id); /* the next one closes it now */
+	forget_touched(&s);
+	check_promises(&s);
+	CHECK(s.arbiter->gpus[0].barrier == first->id);
+	CHECK(!pass(&s, ANY, "any") && pass(&s, LAB, "any"));
+	scene_done(&s);
+}
+
+TEST(who_waits_behind_one_that_gives_up_is_woken)
+{
+	struct scene s = scene_of(1);
+	struct lease *lease, *small;
+
+	CHECK(grant(&s, VR, 30));
+	lease = wait_for(&s, ANY, "any", 60);
+	pass_often(&s, ANY, "any");
+	small = wait_for(&s, ANY, "any", 4);
+	CHECK(grant_waiting(&s, NULL) == 0);
+	arbiter_holder_gone(s.arbiter, lease->id);
+	CHECK(grant_waiting(&s, NULL) == 1 && small->state == STATE_GRANTED);
+	scene_done(&s);
+}
+
+TEST(one_that_waits_for_its_own_quota_closes_nothing)
+{
+	struct scene s = scene_of(1);
+	struct lease *own, *lease, *small;
+
+	CHECK(grant(&s, VR, 20));
+	own = grant(&s, LAB, 10);
+	lease = wait_for(&s, LAB, "any", 40);
+	pass_often(&s, LAB, "any");
+	small = wait_for(&s, ANY, "any", 4);
+	CHECK(s.arbiter->gpus[0].barrier == lease->id);
+	s.arbiter->settings->tenants[1].max_cus = (struct limit){ LIMIT_COUNT, 40 };
+	CHECK(arbiter_drain(s.arbiter, "0", true) == 0 && arbiter_drain(s.arbiter, "0", false) == 0);
+	CHECK(grant_waiting(&s, NULL) == 1 && small->state == STATE_GRANTED);
+	CHECK(lease->over_quota && s.arbiter->gpus[0].barrier == 0 && pass(&s, ANY, "any"));
+	CHECK(lease->passed == LEASE_PASSES_MAX);
+	release(s.arbiter, own->id); /* CUs are what it waits for again */
+	CHECK(grant_waiting(&s, NULL) == 0 && !lease->over_quota);
+	CHECK(s.arbiter->gpus[0].barrier == lease->id && !pass(&s, ANY, "any"));
+	scene_done(&s);
+}
+
+TEST(one_that_waited_and_is_granted_passes_those_before_it)
+{
+	struct scene s = scene_of(1);
+	struct lease *busy = grant(&s, VR, 40), *small = grant(&s, ANY, 20), *large, *next;
+
+	large = wait_for(&s, ANY, "any", 60);
+	next = wait_for(&s, ANY, "any", 20);
+	release(s.arbiter, small->id);
+	CHECK(grant_waiting(&s, NULL) == 1 && next->state == STATE_GRANTED && large->passed == 1);
+	release(s.arbiter, next->id);
+	release(s.arbiter, busy->id);
+	CHECK(grant_waiting(&s, NULL) == 1 && large->state == STATE_GRANTED);
+	scene_done(&s);
+}
+
+/* ---- resize -------------------------------------------------------------------------- */
+
+static bool resize(struct scene *s, const struct lease *lease, unsigned cus, unsigned queues)
+{
+	struct caller caller = caller_of(lease->owner);
+	struct request request = request_for(cus);
+	struct lease *next;
+
+	request.wants[0].queues = queues;
+	verdict_done(&s->verdict);
+	if (arbiter_plan_resize(s->arbiter, &caller, lease->id, &request, &next, &s->verdict) < 0)
+		return false;
+	arbiter_commit(s->arbiter, next);
+	CHECK(arbiter_acknowledge(s->arbiter, lease->id, lease->generation) == 0);
+	CHECK(grant_waiting(s, NULL) == 0);
+	return true;
+}
+
+TEST(a_resize_passes_if_it_takes_more_of_anything)
+{
+	struct scene s = scene_of(1);
+	struct lease *lease = grant(&s, ANY, 8), *waiting;
+
+	CHECK(grant(&s, VR, 30));
+	waiting = wait_for(&s, ANY, "any", 60);
+	CHECK(resize(&s, lease, 12, 2) && waiting->passed == 1);
+	CHECK(resize(&s, lease, 4, 2) && waiting->passed == 1);
+	CHECK(resize(&s, lease, 4, 3) && waiting->passed == 2);
+	CHECK(resize(&s, lease, 4, 3) && resize(&s, lease, 4, 2) && waiting->passed == 2);
+	scene_done(&s);
+}
+
+TEST(where_a_gpu_is_closed_a_lease_only_gives)
+{
+	struct scene s = scene_of(1);
+	struct lease *lease = grant(&s, ANY, 8), *waiting;
+
+	CHECK(grant(&s, VR, 30));
+	waiting = wait_for(&s, ANY, "any", 60);
+	pass_often(&s, ANY, "any");
+	CHECK(!resize(&s, lease, 12, 2) && refused(&s, VERDICT_NO_CAPACITY, REASON_CUS));
+	CHECK(strstr(s.verdict.refusals[0].hint, "has waited for it"));
+	CHECK(!resize(&s, lease, 8, 3));
+	CHECK(resize(&s, lease, 8, 2) && resize(&s, lease, 4, 2));
+	CHECK(waiting->passed == LEASE_PASSES_MAX && !resize(&s, lease, 8, 2));
+	scene_done(&s);
+}
+
+TEST(where_a_gpu_is_closed_no_cu_is_taken_for_another)
+{
+	struct scene s = scene_of(1);
+	struct caller caller = caller_of(ANY);
+	struct request request = request_for(9);
+	struct lease *lease, *busy = grant(&s, VR, 15), *waiting, *next;
+
+	request.wants[0].shader_engines = 3;
+	lease = reserve(s.arbiter, ANY, &request, &s.verdict);
+	waiting = wait_for(&s, ANY, "any", 60);
+	pass_often(&s, ANY, "any");
+	CHECK(lease->partitions[0].count == 9 && busy);
+	request.wants[0].shader_engines = 1; /* as many, gathered: that would be others */
+	CHECK(arbiter_plan_resize(s.arbiter, &caller, lease->id, &request, &next, &s.verdict) < 0);
+	CHECK(refused(&s, VERDICT_NO_CAPACITY, REASON_SHAPE) && s.verdict.refusals[0].free == 9);
+	verdict_done(&s.verdict);
+	arbiter_holder_gone(s.arbiter, waiting->id);
+	CHECK(arbiter_plan_resize(s.arbiter, &caller, lease->id, &request, &next, &s.verdict) == 0);
+	lease_free(next);
+	scene_done(&s);
+}
+
+/* ---- nobody starves ------------------------------------------------------------------ */
+
+struct stream {
+	struct scene s;
+	unsigned seed;
+	uint64_t running[64];
+	size_t n_running;
+};
+
+static void end_one(struct stream *stream)
+{
+	size_t i = stream->n_running ? (size_t)rand_r(&stream->seed) % stream->n_running : 0;
+
+	if (stream->n_running == 0)
+		return;
+	release(stream->s.arbiter, stream->running[i]);
+	stream->running[i] = stream->running[--stream->n_running];
+}
+
+static void start_one(struct stream *stream)
+{
+	struct request request = request_for(4 + 4 * ((unsigned)rand_r(&stream->seed) % 4));
+	struct lease *lease;
+
+	request.wait_usec = (unsigned)rand_r(&stream->seed) % 2;
+	lease = reserve(stream->s.arbiter, ANY, &request, &stream->s.verdict);
+	if (lease)
+		stream->running[stream->n_running++] = lease->id;
+}
+
+/* Small ones come faster than they go: how many steps a large one waits. */
+static unsigned steps_until_granted(unsigned seed)
+{
+	struct stream stream = { .s = scene_of(2), .seed = seed };
+	struct lease *large;
+	unsigned steps = 0;
+
+	for (unsigned i = 0; i < 30; i++)
+		start_one(&stream);
+	large = wait_for(&stream.s, ANY, "any", 60);
+	for (; large->state == STATE_WAITING; steps++) {
+		CHECK(steps < 10000 && large->passed <= LEASE_PASSES_MAX);
+		if (stream.n_running < 40)
+			start_one(&stream);
+		if (steps % 2)
+			end_one(&stream);
+		grant_waiting(&stream.s, NULL);
+	}
+	scene_done(&stream.s);
+	return steps;
+}
+
+TEST(a_large_one_does_not_starve_in_a_stream_of_small_ones)
+{
+	unsigned seed = (unsigned)time(NULL), most = 0;
+
+	printf("seed %u\n", seed);
+	for (unsigned i = 0; i < 100; i++) {
+		unsigned steps = steps_until_granted(seed + i);
+
+		most = steps > most ? steps : most;
+	}
+	printf("granted after %u steps at the most\n", most);
+}

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What wakes a lease that waits, and what it is then found to wait for. */
+
+#include "check.h"
+#include "wait-rig.h"
+
+static struct tenant *lab(struct scene *s)
+{
+	CHECK(strcmp(s->arbiter->settings->tenants[1].name, "lab") == 0);
+	return &s->arbiter->settings->tenants[1];
+}
+
+static bool says(const struct lease *lease, const char *reason)
+{
+	if (lease->state == STATE_WAITING && strcmp(lease->reason, reason) == 0)
+		return true;
+	fprintf(stderr, "%s: %s\n", state_name(lease->state), lease->reason);
+	return false;
+}
+
+/* How a lease that waited was ended; its place in the ledger is gone. */
+static bool ended(struct scene *s, uint64_t id, enum verdict_kind cause, const char *reason)
+{
+	struct lease gone = {0};
+	unsigned touched = touched_of(s, id, &gone);
+
+	if (!arbiter_find(s->arbiter, id) && gone.cause == cause && strstr(gone.reason, reason) &&
+	    (touched & (TOUCH_ENDING | TOUCH_REMOVED)) == (TOUCH_ENDING | TOUCH_REMOVED))
+		return true;
+	fprintf(stderr, "touched %u, cause %d: %s\n", touched, gone.cause, gone.reason);
+	return false;
+}
+
+/* ---- hardware ------------------------------------------------------------------------ */
+
+TEST(a_gpu_that_is_drained_no_more)
+{
+	struct scene s = scene_of(1);
+	struct lease *lease;
+
+	CHECK(arbiter_drain(s.arbiter, "0", true) == 0);
+	lease = wait_for(&s, ANY, "any", 20);
+	CHECK(says(lease, "waits for 0000:03:00.0, which is being drained"));
+	CHECK(grant_waiting(&s, NULL) == 0);
+	CHECK(arbiter_drain(s.arbiter, "0", false) == 0 && grant_waiting(&s, NULL) == 1);
+	scene_done(&s);
+}
+
+TEST(strangers_that_go)
+{
+	struct scene s = scene_of(1);
+	struct observed row = { .pid = 9, .start_time = 1, .kfd_gpu_id = 1, .queues = 20 };
+	struct request request = request_for(20);
+	struct lease *lease;
+
+	s.arbiter->gpus[0].info.kfd_gpu_id = 1;
+	request.wants[0].queues = 8;
+	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0);
+	lease = ask(&s, ANY, request);
+	CHECK(says(lease, "waits for what processes without a lease use of 0000:03:00.0"));
+	row.queues = 18;
+	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0 && grant_waiting(&s, NULL) == 0);
+	row.queues = 25;
+	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0 && grant_waiting(&s, NULL) == 0);
+	row.queues = 16; /* fewer of theirs, and no more than there are slots */
+	forget_touched(&s);
+	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0 && grant_waiting(&s, NULL) == 1);
+	scene_done(&s);
+}
+
+TEST(a_gpu_that_is_oversubscribed_no_more)
+{
+	struct scene s = scene_of(1);
+	struct observed row = { .pid = 9, .start_time = 1, .kfd_gpu_id = 1, .queues = 30 };
+	struct lease *lease;
+
+	s.arbiter->gpus[0].info.kfd_gpu_id = 1;
+	s.arbiter->settings->unmanaged = UNMANAGED_IGNORE; /* they do not count, but are there */
+	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0);
+	lease = wait_for(&s, ANY, "any", 20);
+	CHECK(says(lease, "waits for 0000:03:00.0, which is oversubscribed"));
+	CHECK(grant_waiting(&s, NULL) == 0);
+	row.queues = 24;
+	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0 && grant_waiting(&s, NULL) == 1);
+	scene_done(&s);
+}
+
+TEST(what_a_lease_has_beyond_its_budget_and_gives_back)
+{
+	struct scene s = scene_of(1);
+	struct observed row = { .pid = 9, .start_time = 1, .kfd_gpu_id = 1, .queues = 20 };
+	struct request request = request_for(20);
+	struct lease *lease = grant(&s, ANY, 20);
+
+	s.arbiter->gpus[0].info.kfd_gpu_id = 1;
+	CHECK(arbiter_bind(s.arbiter, lease->id, 9) == 0);
+	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0);
+	request.wants[0].queues = 8;
+	CHECK(says(ask(&s, LAB, request), "waits for queues on 0000:03:00.0, 8 asked"));
+	CHECK(grant_waiting(&s, NULL) == 0);
+	row.queues = 2;
+	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0 && grant_waiting(&s, NULL) == 1);
+	scene_done(&s);
+}
+
+TEST(cus_that_a_resized_lease_has_let_go)
+{
+	struct scene s = scene_of(1);
+	struct caller caller = caller_of(ANY);
+	struct request request = request_for(20);
+	struct lease *lease = grant(&s, ANY, 60), *next;
+
+	wait_for(&s, ANY, "any", 30);
+	CHECK(grant_waiting(&s, NULL) == 0);
+	CHECK(arbiter_plan_resize(s.arbiter, &caller, lease->id, &request, &next, &s.verdict) == 0);
+	arbiter_commit(s.arbiter, next);
+	CHECK(grant_waiting(&s, NULL) == 0);
+	CHECK(arbiter_acknowledge(s.arbiter, lease->id, 2) == 0 && grant_waiting(&s, NULL) == 1);
+	scene_done(&s);
+}
+
+TEST(a_gpu_that_comes)
+{
+	struct scene s = scene_of(1);
+	struct gpu_info gpus[] = { s.arbiter->gpus[0].info, radeon_vii("0000:04:00.0") };
+	struct lease *lease;
+
+	CHECK(grant(&s, ANY, 60));
+	lease = wait_for(&s, ANY, "any", 20);
+	CHECK(lease->candidates == 1 && grant_waiting(&s, NULL) == 0);
+	CHECK(arbiter_set_gpus(s.arbiter, gpus, 2) == 0);
+	CHECK(lease->candidates == 3 && grant_waiting(&s, NULL) == 1);
+	CHECK(lease->partitions[0].gpu == 1);
+	scene_done(&s);
+}
+
+TEST(a_gpu_that_goes_ends_who_waits_for_it_alone)
+{
+	struct scene s = scene_of(2);
+	struct gpu_info one = s.arbiter->gpus[0].info;
+	struct request both = request_for(20);
+	uint64_t named, by_index, gang;
+	struct lease *any;
+
+	CHECK(grant(&s, VR, 60) && grant(&s, VR, 60));
+	named = wait_for(&s, ANY, "0000:04:00.0", 20)->id;
+	by_index = wait_for(&s, ANY, "1", 20)->id;
+	any = wait_for(&s, ANY, "any", 20);
+	both.n_wants = 2;
+	both.wants[1] = both.wants[0];
+	gang = ask(&s, ANY, both)->id;
+	CHECK(any->candidates == 3);
+	CHECK(arbiter_set_gpus(s.arbiter, &one, 1) == 0 && any->candidates == 1);
+	CHECK(grant_waiting(&s, NULL) == 0 && s.arbiter->n_waiting == 1);
+	CHECK(any->state == STATE_WAITING);
+	CHECK(!ask(&s, ANY, both) && refused(&s, VERDICT_NEVER_FITS, REASON_ABSENT));
+	strcpy(both.wants[0].gpu, "1");
+	CHECK(!ask(&s, ANY, both) && s.verdict.kind == VERDICT_NO_SUCH_GPU);
+	CHECK(strcmp(s.verdict.sentence, "want 1: 0000:04:00.0 is gone") == 0);
+	for (unsigned i = 0; i < 3; i++) {
+		struct lease gone = {0}, *lease;
+		unsigned touched;
+
+		do
+			CHECK((lease = arbiter_take_touched(s.arbiter, &touched)));
+		while (!(touched & TOUCH_REMOVED));
+		gone = *lease;
+		lease_free(lease);
+		CHECK(gone.id == named || gone.id == by_index || gone.id == gang);
+		CHECK(gone.cause == (gone.id == gang ? VERDICT_NEVER_FITS : VERDICT_NO_SUCH_GPU));
+		CHECK(gone.id == gang || strstr(gone.reason, "0000:04:00.0 is gone"));
+	}
+	scene_done(&s);
+}
+
+/* ---- policy -------------------------------------------------------------------------- */
+
+TEST(a_reserve_that_another_policy_gives_up)
+{
+	struct scene s = scene_of(1);
+	struct settings *settings = NULL;
+	struct request request = request_for(20);
+	struct lease *first;
+
+	s.arbiter->gpus[0].reserve_queues = 10;
+	request.wants[0].queues = 10;
+	first = ask(&s, ANY, request);
+	CHECK(first->state == STATE_GRANTED);
+	ask(&s, ANY, request);
+	CHECK(grant_waiting(&s, NULL) == 0);
+	CHECK(settings_new(&settings) == 0);
+	arbiter_set_settings(s.arbiter, settings);
+	CHECK(grant_waiting(&s, NULL) == 1);
+	scene_done(&s);
+}
+
+TEST(a_reserve_that_another_policy_keeps_opens_a_gpu_of_no_more_use)
+{
+	struct scene s = scene_of(2);
+	struct settings *settings = NULL;
+	struct request request = request_for(60);
+	struct lease *lease;
+
+	CHECK(grant_on(&s, VR, "0", 30) && grant_on(&s, VR, "1", 30));
+	request.wants[0].queues = 20;
+	lease = ask(&s, ANY, request);
+	for (unsigned i = 0; i < LEASE_PASSES_MAX; i++) {
+		release(s.arbiter, grant_on(&s, ANY, "0", 4)->id);
+		CHECK(grant_waiting(&s, NULL) == 0);
+	}
+	CHECK(!grant_on(&s, ANY, "1", 4));
+	CHECK(settings_new(&settings) == 0);
+	settings->gpus = calloc(1, sizeof(*settings->gpus));
+	settings->gpus[0] = (struct gpu_settings){ "0000:04:00.0", 10 };
+	settings->n_gpus = 1;
+	arbiter_set_settings(s.arbiter, settings);
+	CHECK(grant_waiting(&s, NULL) == 0 && lease->candidates == 1);
+	CHECK(!grant_on(&s, ANY, "0", 4) && grant_on(&s, ANY, "1", 4));
+	scene_done(&s);
+}
+
+TEST(policy_that_does_not_allow_it_any_more)
+{
+	struct scene s = scene_of(1);
+	struct settings *settings = NULL;
+	struct lease *all = grant(&s, ANY, 60);
+	uint64_t lab_id = wait_for(&s, LAB, "any", 20)->id, vr_id = wait_for(&s, VR, "any", 10)->id;
+	uint64_t any_id = wait_for(&s, ANY, "any", 10)->id;
+	struct tenant *vr;
+
+	CHECK(settings_new(&settings) == 0);
+	arbiter_set_settings(s.arbiter, settings);
+	vr = add_tenant(s.arbiter, "vr", VR, CLASS_GUARANTEED);
+	release(s.arbiter, all->id);
+	forget_touched(&s);
+	CHECK(grant_waiting(&s, NULL) == 1);
+	CHECK(arbiter_find(s.arbiter, any_id)->state == STATE_GRANTED);
+	CHECK(!arbiter_find(s.arbiter, lab_id) && !arbiter_find(s.arbiter, vr_id));
+	CHECK(vr->n_users == 1);
+	scene_done(&s);
+}
+
+TEST(why_policy_ended_it_is_said)
+{
+	static const char *const reasons[] = { "policy has no tenant lab any more",
+					       "tenant lab is not for uid 2 any more",
+					       "class guaranteed: tenant lab may ask for besteffort",
+					       "max-cus of tenant lab is 10" };
+
+	for (unsigned i = 0; i < 4; i++) {
+		struct scene s = scene_of(1);
+		struct settings *settings = NULL;
+		enum verdict_kind cause = i < 3 ? VERDICT_NOT_PERMITTED : VERDICT_QUOTA_EXCEEDED;
+		uint64_t id;
+
+		CHECK(grant(&s, ANY, 60));
+		id = wait_for(&s, LAB, "any", 20)->id;
+		CHECK(settings_new(&settings) == 0);
+		arbiter_set_settings(s.arbiter, settings);
+		if (i > 0)
+			add_tenant(s.arbiter, "lab", i == 1 ? ANY : LAB,
+				   i == 2 ? CLASS_BESTEFFORT : CLASS_GUARANTEED);
+		if (i == 3)
+			s.arbiter->settings->tenants[0].max_cus = (struct limit){ LIMIT_COUNT, 10 };
+		CHECK(grant_waiting(&s, NULL) == 0 && ended(&s, id, cause, reasons[i]));
+		scene_done(&s);
+	}
+}
+
+TEST(its_own_quota_that_frees_up)
+{
+	struct scene s = scene_of(1);
+	struct lease *all = grant(&s, ANY, 30), *own, *lease;
+
+	lab(&s)->max_cus = (struct limit){ LIMIT_COUNT, 40 };
+	lease = wait_for(&s, LAB, "any", 40);
+	own = grant(&s, LAB, 10);
+	CHECK(own && lease->passed == 1);
+	release(s.arbiter, all->id);
+	forget_touched(&s);
+	CHECK(grant_waiting(&s, NULL) == 0 && lease->over_quota);
+	CHECK(says(lease, "waits for the user's own quota on 0000:03:00.0"));
+	CHECK(touched_of(&s, lease->id, NULL) == TOUCH_REASON);
+	CHECK(grant(&s, LAB, 10) && lease->passed == 1); /* that is not what stops it */
+	release(s.arbiter, own->id + 1);
+	CHECK(grant_waiting(&s, NULL) == 0);
+	release(s.arbiter, own->id);
+	CHECK(grant_waiting(&s, NULL) == 1 && !lease->over_quota);
+	scene_done(&s);
+}
+
+TEST(its_own_quota_that_frees_up_on_another_gpu)
+{
+	struct scene s = scene_of(2);
+	struct lease *all = grant_on(&s, ANY, "1", 60), *own, *lease;
+
+	lab(&s)->max_gpus = (struct limit){ LIMIT_COUNT, 1 };
+	lease = wait_for(&s, LAB, "1", 20);
+	own = grant_on(&s, LAB, "0", 10);
+	release(s.arbiter, all->id);
+	CHECK(own && grant_waiting(&s, NULL) == 0 && lease->over_quota);
+	CHECK(says(lease, "waits for the user's own quota on 0000:04:00.0"));
+	release(s.arbiter, own->id);
+	CHECK(grant_waiting(&s, NULL) == 1 && lease->partitions[0].gpu == 1);
+	scene_done(&s);
+}
+
+TEST(only_another_reason_is_told)
+{
+	struct scene s = scene_of(1);
+	struct lease *first = grant(&s, VR, 10), *second = grant(&s, ANY, 10), *lease;
+
+	CHECK(grant(&s, ANY, 30));
+	lease = wait_for(&s, ANY, "any", 60);
+	forget_touched(&s);
+	release(s.arbiter, first->id);
+	CHECK(grant_waiting(&s, NULL) == 0 && touched_of(&s, lease->id, NULL) == 0);
+	CHECK(arbiter_drain(s.arbiter, "0", true) == 0);
+	release(s.arbiter, second->id);
+	CHECK(grant_waiting(&s, NULL) == 0 && touched_of(&s, lease->id, NULL) == TOUCH_REASON);
+	CHECK(says(lease, "waits for 0000:03:00.0, which is being drained"));
+	scene_done(&s);
+}
+
+/* ---- gangs --------------------------------------------------------------------------- */
+
+static struct request gang_of(const char *first, const char *second, unsigned cus)
+{
+	struct request request = request_for(cus);
+
+	request.n_wants = 2;
+	request.wants[1] = request.wants[0];
+	strcpy(request.wants[0].gpu, first);
+	strcpy(request.wants[1].gpu, second);
+	return request;
+}
+
+TEST(a_gang_holds_nothing_while_it_waits)
+{
+	struct scene s = scene_of(2);
+	struct lease *busy = grant_on(&s, ANY, "1", 30), *other;
+	struct lease *gang = ask(&s, ANY, gang_of("0", "1", 40));
+
+	CHECK(gang->state == STATE_WAITING && gang->candidates == 3);
+	CHECK(says(gang, "waits for cus on 0000:04:00.0, 40 asked"));
+	other = grant_on(&s, ANY, "0", 60);
+	CHECK(other && gang->passed == 1);
+	release(s.arbiter, busy->id);
+	CHECK(grant_waiting(&s, NULL) == 0 && gpu_cus_free(&s.arbiter->gpus[1]) == 60);
+	release(s.arbiter, other->id);
+	CHECK(grant_waiting(&s, NULL) == 1 && gang->n_partitions == 2);
+	CHECK(gang->partitions[0].gpu == 0 && gang->partitions[1].gpu == 1);
+	scene_done(&s);
+}
+
+TEST(gangs_that_name_the_same_gpus_in_opposite_order_follow_each_other)
+{
+	struct scene s = scene_of(2);
+	struct lease *busy[] = { grant_on(&s, ANY, "0", 30), grant_on(&s, ANY, "1", 30) };
+	uint64_t ids[4], waiting[4];
+
+	for (unsigned i = 0; i < 4; i++)
+		waiting[i] = ask(&s, ANY, i % 2 ? gang_of("1", "0", 40) : gang_of("0", "1", 40))->id;
+	CHECK(s.arbiter->n_waiting == 4);
+	release(s.arbiter, busy[0]->id);
+	CHECK(grant_waiting(&s, NULL) == 0);
+	release(s.arbiter, busy[1]->id);
+	for (unsigned i = 0; i < 4; i++) {
+		CHECK(grant_waiting(&s, ids) == 1 && ids[0] == waiting[i]);
+		release(s.arbiter, ids[0]);
+	}
+	CHECK(s.arbiter->n_leases == 0);
+	scene_done(&s);
+}
+
+TEST(a_gang_of_any_gpus_takes_those_that_are_free)
+{
+	struct scene s = scene_of(3);
+	struct lease *busy[] = { grant_on(&s, ANY, "0", 60), grant_on(&s, ANY, "1", 60),
+				 grant_on(&s, ANY, "2", 60) };
+	struct lease *gang = ask(&s, ANY, gang_of("any", "any", 20));
+
+	CHECK(gang->candidates == 7);
+	CHECK(says(gang, "waits for cus on 0000:03:00.0, 20 asked; other GPUs refuse too"));
+	release(s.arbiter, busy[2]->id);
+	CHECK(grant_waiting(&s, NULL) == 0);
+	release(s.arbiter, busy[0]->id);
+	CHECK(grant_waiting(&s, NULL) == 1 && lease_gpus(gang) == 5);
+	scene_done(&s);
+}

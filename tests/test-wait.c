@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Leases that wait: how that begins, in which order they are granted, how it ends. */
+
+#include <errno.h>
+
+#include "check.h"
+#include "wait-rig.h"
+
+TEST(what_has_no_room_now_waits_if_it_may)
+{
+	struct scene s = scene_of(2);
+	struct lease *lease;
+
+	CHECK(grant_on(&s, ANY, "0", 40));
+	forget_touched(&s);
+	lease = wait_for(&s, ANY, "0", 30);
+	CHECK(lease->n_partitions == 0 && !lease->partitions && lease->generation == 1);
+	CHECK(lease->candidates == 1 && lease->passed == 0 && lease->deadline_usec == UINT64_MAX);
+	CHECK(strcmp(lease->reason, "waits for cus on 0000:03:00.0, 30 asked") == 0);
+	CHECK(refused(&s, VERDICT_NO_CAPACITY, REASON_CUS) && s.verdict.refusals[0].retry);
+	CHECK(s.verdict.sentence[0] && arbiter_position(s.arbiter, lease) == 1);
+	CHECK(lease->request && lease->request->wants[0].cus == 30 && lease->n_holders == 1);
+	CHECK(touched_of(&s, lease->id, NULL) == TOUCH_ADDED);
+	CHECK(grant_waiting(&s, NULL) == 0 && touched_of(&s, lease->id, NULL) == 0);
+	scene_done(&s);
+}
+
+TEST(what_has_room_does_not_wait)
+{
+	struct scene s = scene_of(1);
+	struct lease *lease = ask(&s, ANY, request_for(30));
+
+	CHECK(lease->state == STATE_GRANTED && !lease->request && !lease->reason[0]);
+	CHECK(s.verdict.kind == VERDICT_OK && arbiter_position(s.arbiter, lease) == 0);
+	scene_done(&s);
+}
+
+TEST(what_waiting_cannot_help_is_refused)
+{
+	struct scene s = scene_of(1);
+	struct request request = request_for(4);
+
+	CHECK(grant(&s, ANY, 60));
+	CHECK(!ask(&s, ANY, request_for(200)) && refused(&s, VERDICT_NEVER_FITS, REASON_CUS));
+	request.wants[0].priority = PRIORITY_HIGH;
+	CHECK(!ask(&s, ANY, request) && refused(&s, VERDICT_NOT_PERMITTED, REASON_POLICY));
+	CHECK(!s.verdict.refusals[0].retry);
+	/* Whatever else is in the way now. */
+	request = request_for(4);
+	request.wants[0].vram = UINT64_C(17) << 30;
+	CHECK(!ask(&s, ANY, request) && refused(&s, VERDICT_NEVER_FITS, REASON_VRAM));
+	CHECK(arbiter_drain(s.arbiter, "0", true) == 0);
+	CHECK(!ask(&s, ANY, request) && refused(&s, VERDICT_NEVER_FITS, REASON_VRAM));
+	CHECK(!s.verdict.refusals[0].retry);
+	scene_done(&s);
+}
+
+TEST(it_becomes_a_lease_like_any_other)
+{
+	struct scene s = scene_of(1);
+	struct lease *first = grant(&s, ANY, 40), *lease = wait_for(&s, ANY, "any", 30);
+
+	lease->deadline_usec = 1000;
+	release(s.arbiter, first->id);
+	forget_touched(&s);
+	CHECK(grant_waiting(&s, NULL) == 1);
+	CHECK(lease->state == STATE_GRANTED && lease->partitions[0].count == 30);
+	CHECK(lease->generation == 1 && lease->acknowledged == 1 && !lease->reason[0]);
+	CHECK(lease->deadline_usec == UINT64_MAX && lease->candidates == 0 && !lease->request);
+	CHECK(lease->n_holders == 1 && arbiter_position(s.arbiter, lease) == 0);
+	CHECK(touched_of(&s, lease->id, NULL) == TOUCH_CHANGED);
+	CHECK(gpu_cus_free(&s.arbiter->gpus[0]) == 30);
+	release(s.arbiter, lease->id);
+	CHECK(gpu_cus_free(&s.arbiter->gpus[0]) == 60);
+	scene_done(&s);
+}
+
+TEST(who_asked_first_is_granted_first_and_higher_classes_before)
+{
+	struct scene s = scene_of(1);
+	struct lease *all = grant(&s, ANY, 60);
+	struct lease *any[2], *lab[2];
+	uint64_t ids[4];
+
+	any[0] = wait_for(&s, ANY, "any", 60);
+	lab[0] = wait_for(&s, LAB, "any", 60);
+	any[1] = wait_for(&s, ANY, "any", 60);
+	lab[1] = wait_for(&s, LAB, "any", 60);
+	const uint64_t order[] = { lab[0]->id, lab[1]->id, any[0]->id, any[1]->id };
+
+	for (unsigned i = 0; i < 4; i++)
+		CHECK(arbiter_position(s.arbiter, arbiter_find(s.arbiter, order[i])) == i + 1);
+	release(s.arbiter, all->id);
+	for (unsigned i = 0; i < 4; i++) {
+		CHECK(grant_waiting(&s, ids) == 1 && ids[0] == order[i]);
+		release(s.arbiter, ids[0]);
+	}
+	scene_done(&s);
+}
+
+TEST(all_that_fit_are_granted_at_once)
+{
+	struct scene s = scene_of(1);
+	struct lease *all = grant(&s, ANY, 60);
+	uint64_t ids[4], first = wait_for(&s, ANY, "any", 20)->id;
+
+	wait_for(&s, ANY, "any", 50);
+	wait_for(&s, ANY, "any", 20);
+	wait_for(&s, ANY, "any", 20);
+	release(s.arbiter, all->id);
+	CHECK(grant_waiting(&s, ids) == 3);
+	CHECK(ids[0] == first && ids[1] == first + 2 && ids[2] == first + 3);
+	CHECK(s.arbiter->n_waiting == 1 && s.arbiter->waiting[0]->passed == 2);
+	scene_done(&s);
+}
+
+/* ---- how it ends --------------------------------------------------------------------- */
+
+TEST(closing_the_last_holder_gives_the_place_up)
+{
+	struct scene s = scene_of(1);
+	struct lease *all = grant(&s, ANY, 60), *lease = wait_for(&s, ANY, "any", 20), gone;
+	uint64_t id = lease->id;
+
+	CHECK(arbiter_bind(s.arbiter, id, 77) == 0 && arbiter_bind(s.arbiter, id, 77) == 0);
+	CHECK(lease->n_bound == 1);
+	forget_touched(&s);
+	arbiter_holder_gone(s.arbiter, id);
+	CHECK(lease->state == STATE_WAITING);
+	arbiter_bound_gone(s.arbiter, id, 77);
+	CHECK(!arbiter_find(s.arbiter, id) && s.arbiter->n_waiting == 0);
+	CHECK(touched_of(&s, id, &gone) == (TOUCH_ENDING | TOUCH_REMOVED));
+	CHECK(gone.state == STATE_ENDING && gone.cause == VERDICT_OK && gone.reason[0]);
+	release(s.arbiter, all->id);
+	CHECK(grant_waiting(&s, NULL) == 0);
+	check_promises(&s);
+	scene_done(&s);
+}
+
+TEST(who_waits_too_long_is_told_so)
+{
+	struct scene s = scene_of(1);
+	struct lease *leases[4], gone;
+	uint64_t id;
+
+	CHECK(grant(&s, ANY, 60) && arbiter_next_deadline(s.arbiter) == UINT64_MAX);
+	for (uint64_t i = 0; i < 4; i++) {
+		leases[i] = wait_for(&s, ANY, "any", 10);
+		leases[i]->deadline_usec = i < 3 ? 3000 - 1000 * i : UINT64_MAX;
+	}
+	forget_touched(&s);
+	id = leases[2]->id;
+	CHECK(arbiter_next_deadline(s.arbiter) == 1000);
+	arbiter_expire(s.arbiter, 999);
+	CHECK(s.arbiter->n_waiting == 4);
+	arbiter_expire(s.arbiter, 1000);
+	CHECK(s.arbiter->n_waiting == 3 && arbiter_next_deadline(s.arbiter) == 2000);
+	CHECK(touched_of(&s, id, &gone) == (TOUCH_ENDING | TOUCH_REMOVED));
+	CHECK(gone.cause == VERDICT_TIMED_OUT);
+	CHECK(strcmp(gone.reason, "its deadline passed; it waits for cus on 0000:03:00.0, 10 "
+				  "asked") == 0);
+	arbiter_expire(s.arbiter, 5000);
+	CHECK(s.arbiter->n_waiting == 1 && arbiter_find(s.arbiter, leases[3]->id));
+	CHECK(arbiter_next_deadline(s.arbiter) == UINT64_MAX);
+	check_promises(&s);
+	scene_done(&s);
+}
+
+TEST(a_reason_is_cut_where_a_character_begins)
+{
+	struct scene s = scene_of(1);
+	uint64_t id = grant(&s, ANY, 10)->id;
+	struct lease lease;
+	char text[256] = "x";
+
+	for (size_t i = 1; i + 2 < sizeof(text); i += 2)
+		memcpy(&text[i], "ü", 2);
+	for (size_t odd = 0; odd < 2; odd++, id = grant(&s, ANY, 10)->id) {
+		arbiter_end(s.arbiter, id, VERDICT_OK, &text[odd]);
+		CHECK(touched_of(&s, id, &lease) & TOUCH_ENDING);
+		CHECK(strlen(lease.reason) == REQUEST_TEXT - 1 - odd);
+		CHECK(strncmp(lease.reason, &text[odd], REQUEST_TEXT - 1 - odd) == 0);
+	}
+	scene_done(&s);
+}
+
+/* ---- what else asks about leases ----------------------------------------------------- */
+
+TEST(a_token_finds_what_waits_and_still_does_when_it_is_granted)
+{
+	struct scene s = scene_of(1);
+	struct lease *all = grant(&s, ANY, 60), *lease;
+	struct request request = request_for(20);
+
+	strcpy(request.token, "render-7");
+	lease = ask(&s, ANY, request);
+	CHECK(arbiter_find_token(s.arbiter, ANY, "render-7") == lease);
+	CHECK(request_equal(lease->request, &request)); /* however long it may wait */
+	release(s.arbiter, all->id);
+	CHECK(grant_waiting(&s, NULL) == 1);
+	CHECK(arbiter_find_token(s.arbiter, ANY, "render-7") == lease);
+	CHECK(request_equal(lease->request, &request));
+	scene_done(&s);
+}
+
+TEST(a_token_is_saved_with_what_is_about_to_be_granted)
+{
+	struct scene s = scene_of(1);
+	struct caller caller = caller_of(ANY);
+	struct lease *all = grant(&s, ANY, 60), *next;
+	struct request request = request_for(20), more = request_for(24);
+
+	strcpy(request.token, "render-7");
+	ask(&s, ANY, request);
+	release(s.arbiter, all->id);
+	CHECK(arbiter_plan_next(s.arbiter, &next) == 1);
+	CHECK(next->request && request_equal(next->request, &request) && next->n_holders == 1);
+	next = arbiter_commit(s.arbiter, next);
+	CHECK(arbiter_plan_resize(s.arbiter, &caller, next->id, &more, &next, &s.verdict) == 0);
+	CHECK(next->request && request_equal(next->request, &request));
+	arbiter_commit(s.arbiter, next);
+	check_promises(&s);
+	scene_done(&s);
+}
+
+TEST(what_waits_cannot_be_resized_and_has_nothing_to_acknowledge)
+{
+	struct scene s = scene_of(1);
+	struct caller caller = caller_of(ANY);
+	struct request request = request_for(10);
+	struct lease *lease, *next;
+
+	CHECK(grant(&s, ANY, 60));
+	lease = wait_for(&s, ANY, "any", 20);
+	CHECK(arbiter_plan_resize(s.arbiter, &caller, lease->id, &request, &next, &s.verdict) < 0);
+	CHECK(s.verdict.kind == VERDICT_INVALID_STATE && strstr(s.verdict.sentence, "waiting"));
+	CHECK(arbiter_acknowledge(s.arbiter, lease->id, 1) == 0);
+	CHECK(arbiter_acknowledge(s.arbiter, lease->id, 2) == -ERANGE);
+	scene_done(&s);
+}
+
+TEST(what_waits_counts_as_a_lease)
+{
+	struct scene s = scene_of(1);
+
+	s.arbiter->settings->tenants[1].max_leases = (struct limit){ LIMIT_COUNT, 2 };
+	CHECK(grant(&s, LAB, 60) && wait_for(&s, LAB, "any", 10));
+	CHECK(!ask(&s, LAB, request_for(10)) && s.verdict.kind == VERDICT_QUOTA_EXCEEDED);
+	s.arbiter->settings->max_leases_per_user = 1;
+	CHECK(wait_for(&s, ANY, "any", 10) && !ask(&s, ANY, request_for(10)));
+	CHECK(s.verdict.kind == VERDICT_TOO_MANY_LEASES);
+	scene_done(&s);
+}
+
+TEST(what_a_process_uses_already_is_not_by_a_lease_that_waits)
+{
+	struct scene s = scene_of(1);
+	struct observed row = { .pid = 1000 + ANY, .start_time = 1, .uid = ANY, .kfd_gpu_id = 1,
+				.queues = 2, .unit = "u.service" };
+	struct lease *all, *lease;
+
+	s.arbiter->gpus[0].info.kfd_gpu_id = 1;
+	all = grant(&s, VR, 60);
+	lease = wait_for(&s, ANY, "any", 20);
+	strcpy(lease->unit, row.unit);
+	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0);
+	CHECK(lease->users == 0 && s.arbiter->gpus[0].unmanaged.queues == 2);
+
+	/* Once it is granted the process is its own. */
+	arbiter_holder_gone(s.arbiter, all->id);
+	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0 && grant_waiting(&s, NULL) == 1);
+	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0);
+	CHECK(lease->users == 1 && s.arbiter->gpus[0].unmanaged.queues == 0);
+	scene_done(&s);
+}
+
+TEST(what_was_not_carried_out_waits_on_and_those_behind_it_are_looked_at)
+{
+	struct scene s = scene_of(1);
+	struct lease *all = grant(&s, ANY, 60), *next = NULL;
+	struct lease *first = wait_for(&s, ANY, "any", 20), *second = wait_for(&s, ANY, "any", 20);
+
+	release(s.arbiter, all->id);
+	CHECK(arbiter_plan_next(s.arbiter, &next) == 1 && next->id == first->id);
+	lease_free(next); /* it could not be saved */
+	CHECK(arbiter_plan_next(s.arbiter, &next) == 1 && next->id == second->id);
+	arbiter_commit(s.arbiter, next);
+	CHECK(arbiter_plan_next(s.arbiter, &next) == 0 && first->state == STATE_WAITING);
+	release(s.arbiter, second->id);
+	CHECK(grant_waiting(&s, NULL) == 1 && first->state == STATE_GRANTED);
+	scene_done(&s);
+}
+
+TEST(what_is_freed_between_two_grants_is_offered_to_all)
+{
+	struct scene s = scene_of(1);
+	struct lease *busy[] = { grant(&s, VR, 30), grant(&s, LAB, 30) }, *next;
+	struct lease *first = wait_for(&s, ANY, "any", 60);
+
+	wait_for(&s, ANY, "any", 4);
+	release(s.arbiter, busy[0]->id);
+	CHECK(arbiter_plan_next(s.arbiter, &next) == 1 && next->id == first->id + 1);
+	next = arbiter_commit(s.arbiter, next);
+	release(s.arbiter, next->id);
+	release(s.arbiter, busy[1]->id);
+	CHECK(grant_waiting(&s, NULL) == 1 && first->state == STATE_GRANTED);
+	scene_done(&s);
+}
+
+TEST(ten_thousand_can_wait)
+{
+	struct scene s = scene_of(2);
+	struct lease *all[] = { grant(&s, VR, 60), grant(&s, VR, 60) };
+	struct request request = request_for(1);
+	uint64_t first = 0;
+
+	s.arbiter->settings->max_leases = s.arbiter->settings->max_leases_per_user = 20000;
+	for (unsigned i = 0; i < 10000; i++) {
+		struct caller caller = caller_of(i % 2 ? ANY : LAB);
+		struct lease *lease;
+
+		request.wait_usec = 1;
+		CHECK(arbiter_plan(s.arbiter, &caller, &request, &lease, &s.verdict) == 0);
+		verdict_done(&s.verdict);
+		lease->deadline_usec = i + 1;
+		first = first ? first : lease->id;
+		arbiter_add_holder(s.arbiter, arbiter_commit(s.arbiter, lease)->id);
+	}
+	CHECK(s.arbiter->n_waiting == 10000);
+	CHECK(arbiter_position(s.arbiter, arbiter_find(s.arbiter, first + 9999)) == 10000);
+	CHECK(arbiter_position(s.arbiter, arbiter_find(s.arbiter, first + 1)) == 5001);
+	release(s.arbiter, all[0]->id);
+	for (unsigned n = 0;; n++) { /* 8 processes at a time */
+		struct lease *next;
+
+		if (arbiter_plan_next(s.arbiter, &next) == 0) {
+			CHECK(n == 8);
+			break;
+		}
+		CHECK(next->id == first + 2 * n);
+		arbiter_commit(s.arbiter, next);
+	}
+	arbiter_expire(s.arbiter, 9000);
+	CHECK(s.arbiter->n_waiting == 1000);
+	forget_touched(&s);
+	check_promises(&s);
+	scene_done(&s);
+}
