@@ -13,6 +13,7 @@
 
 struct rig {
 	sd_event *event;
+	struct store *store;
 	struct holders *holders;
 	unsigned holders_gone, bound_gone;
 	uint64_t lease;  /* the last that lost something */
@@ -41,18 +42,30 @@ static inline void bound_gone(void *userdata, uint64_t lease, pid_t pid)
 		holders_drop(rig->holders, lease);
 }
 
-static inline void rig_init(struct rig *rig)
+static inline void rig_holders(struct rig *rig)
 {
 	static const struct holders_callbacks callbacks = { holder_gone, bound_gone };
 
+	CHECK(holders_new(rig->event, rig->store, &callbacks, rig, &rig->holders) == 0);
+}
+
+/* Without a service manager. */
+static inline void rig_init(struct rig *rig)
+{
+	struct notes notes = {0};
+
 	*rig = (struct rig){0};
+	CHECK(unsetenv("NOTIFY_SOCKET") == 0);
 	CHECK(sd_event_new(&rig->event) >= 0);
-	CHECK(holders_new(rig->event, &callbacks, rig, &rig->holders) == 0);
+	CHECK(store_new(rig->event, &rig->store, &notes) == 0);
+	notes_done(&notes);
+	rig_holders(rig);
 }
 
 static inline void rig_done(struct rig *rig)
 {
 	holders_free(rig->holders);
+	store_free(rig->store);
 	sd_event_unref(rig->event);
 }
 

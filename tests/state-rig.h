@@ -70,6 +70,15 @@ static inline struct state *open_state(struct rig *rig)
 	return state;
 }
 
+/* Another daemon's, with the notes of its start put away. */
+static inline struct state *open_again(struct rig *rig)
+{
+	struct state *state = open_state(rig);
+
+	notes_done(&rig->notes);
+	return state;
+}
+
 static inline void save(struct rig *rig, struct state *state, uint64_t id)
 {
 	rig->lease.id = id;

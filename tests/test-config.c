@@ -13,6 +13,7 @@ static const char full[] =
 	"unmanaged = warn\n"
 	"oversubscribe = besteffort\n"
 	"margin = 41%\n"
+	"on-reload = revoke\n"
 	"max-leases = 5\n"
 	"max-leases-per-user = 4\n"
 	"max-holders = 6\n"
@@ -54,7 +55,7 @@ TEST(every_key_lands_in_its_place)
 	CHECK(s->backend == BACKEND_SIMULATED);
 	CHECK(strcmp(s->simulate, "radeon-vii,mi300x-cpx") == 0);
 	CHECK(s->audit_interval_usec == 500000 && s->unmanaged == UNMANAGED_WARN);
-	CHECK(s->oversubscribe_besteffort && s->margin_percent == 41);
+	CHECK(s->oversubscribe_besteffort && s->margin_percent == 41 && s->revoke_on_reload);
 	CHECK(s->max_leases == 5 && s->max_leases_per_user == 4 && s->max_holders == 6);
 	CHECK(s->n_gpus == 2 && settings_gpu(s, "0000:03:00.0")->reserve_queues == 2);
 	CHECK(settings_gpu(s, "0000:c1:00.0/7")->reserve_queues == 0);
@@ -99,7 +100,15 @@ TEST(an_empty_configuration_is_the_defaults)
 
 	CHECK(tree_load(&tree) == 0 && tree.settings->n_tenants == 1);
 	CHECK(strcmp(tree.settings->tenants[0].name, "*") == 0);
-	CHECK(tree.settings->max_leases == 4096);
+	CHECK(tree.settings->max_leases == 4096 && !tree.settings->revoke_on_reload);
+	tree_done(&tree);
+}
+
+TEST(leases_that_a_new_policy_would_not_grant_may_be_said_to_stay)
+{
+	struct tree tree = tree_new("[daemon]\non-reload = keep\n");
+
+	CHECK(tree_load(&tree) == 0 && !tree.settings->revoke_on_reload);
 	tree_done(&tree);
 }
 
@@ -114,7 +123,7 @@ TEST(the_test_of_every_key_leaves_none_out)
 		snprintf(needle, sizeof(needle), "\n%s = ", strchr(key, ' ') + 1);
 		CHECK(strstr(full, needle));
 	}
-	CHECK(n == 24);
+	CHECK(n == 25);
 }
 
 TEST(wrong_values_are_refused_with_file_line_and_key)
@@ -141,9 +150,11 @@ TEST(wrong_values_are_refused_with_file_line_and_key)
 		{ "daemon", "unmanaged = counts", "did you mean 'count'?" },
 		{ "daemon", "oversubscribe = yes", "is not no or besteffort" },
 		{ "daemon", "margin = 60", "is not a share from 0% to 1000%, written like 60%" },
-		{ "daemon", "margin = 1001%", "is not a number from 0 to 1000" },
+		{ "daemon", "margin = 1001%", "'1001%' is not a share from 0% to 1000%" },
 		{ "daemon", "margin = -1%", "is not a share" },
 		{ "daemon", "margin = %", "is not a share" },
+		{ "daemon", "on-reload = kep", "is not keep or revoke; did you mean 'keep'?" },
+		{ "daemon", "on-reload = no", "'no' is not keep or revoke" },
 		{ "daemon", "max-leases = 0", "is not a number from 1 to 65536" },
 		{ "daemon", "max-leases = 65537", "is not a number from 1 to 65536" },
 		{ "daemon", "max-leases-per-user = -1", "is not a number from 1 to 65536" },
@@ -167,9 +178,10 @@ TEST(wrong_values_are_refused_with_file_line_and_key)
 		{ "tenant t", "max-leases = -1", "is not a number from 0 to 65536" },
 		{ "tenant t", "max-gpus = 1.5", "is not a number from 0 to 65536" },
 		{ "tenant t", "max-cus = 0", "is not a number from 1 to 1024" },
-		{ "tenant t", "max-cus = 0%", "'0' is not a number from 1 to 100" },
-		{ "tenant t", "max-cus = 101%", "'101' is not a number from 1 to 100" },
-		{ "tenant t", "max-cus = %", "'' is not a number from 1 to 100" },
+		{ "tenant t", "max-cus = 0%", "'0%' is not a share from 1% to 100%" },
+		{ "tenant t", "max-cus = 101%", "'101%' is not a share from 1% to 100%" },
+		{ "tenant t", "max-cus = %", "'%' is not a share from 1% to 100%" },
+		{ "tenant t", "max-vram = 99999999999999999999%", "is not a share from 1% to" },
 		{ "tenant t", "max-cus = half", "is neither a count like 16 nor a share like 25%" },
 		{ "tenant t", "max-cus =", "is not a number from 1 to 1024" },
 		{ "tenant t", "max-queues = 0", "is not a number from 1 to 65536" },

@@ -28,7 +28,7 @@ TEST(a_saved_lease_has_all_that_a_ledger_needs)
 	CHECK(!there(rig, "leases/.new"));
 
 	file = json_object_from_file(scratch_at(&rig->scratch, "leases/17.json"));
-	CHECK(file && strcmp(text_at(file, "version"), "1") == 0);
+	CHECK(file && strcmp(text_at(file, "version"), "2") == 0);
 	CHECK(strcmp(text_at(file, "id"), "17") == 0);
 	CHECK(strcmp(text_at(file, "name"), "\"trainer \\\"\xc3\xa9\\\"\"") == 0);
 	CHECK(strcmp(text_at(file, "tenant"), "\"students\"") == 0);
@@ -40,14 +40,14 @@ TEST(a_saved_lease_has_all_that_a_ledger_needs)
 	CHECK(strcmp(text_at(file, "acknowledged"), "2") == 0);
 	CHECK(strcmp(text_at(file, "state"), "\"granted\"") == 0);
 	CHECK(strcmp(text_at(file, "deadline_usec"), "18446744073709551615") == 0);
-	CHECK(strcmp(text_at(file, "bound"), "[4242,4243]") == 0);
+	CHECK(!json_object_object_get_ex(file, "bound", NULL)); /* the store's names say it */
 
 	CHECK(json_object_object_get_ex(file, "partitions", &list));
 	row = json_object_array_get_idx(list, 0);
 	CHECK(row && strcmp(text_at(row, "gpu"), "\"0000:03:00.0\"") == 0);
 	/* Bits go to the engines in turn: CU 0 and 1 of engines 0 and 1, CU 2 of engine 0. */
-	CHECK(strcmp(text_at(row, "cu_mask"), "[\"0x00000033\",\"0x00000000\"]") == 0);
-	CHECK(strcmp(text_at(row, "occupied"), "[\"0x00000133\",\"0x00000000\"]") == 0);
+	CHECK(strcmp(text_at(row, "cu_mask"), "\"0x00000033,0x00000000\"") == 0);
+	CHECK(strcmp(text_at(row, "occupied"), "\"0x00000133,0x00000000\"") == 0);
 	CHECK(strcmp(text_at(row, "granted"), "{\"queues\":2,\"processes\":1,\"sdma_queues\":0,"
 					      "\"cooperative\":0,\"vram\":1048576}") == 0);
 	CHECK(strcmp(text_at(row, "isolation"), "\"cu\"") == 0);
@@ -72,26 +72,22 @@ TEST(a_lease_that_is_forgotten_leaves_no_file)
 	rig_free(rig);
 }
 
-TEST(leases_of_a_daemon_before_are_told_and_cleared)
+/* How many of the saved leases are good. */
+static unsigned load_all(struct rig *rig, struct state *state)
 {
-	struct rig *rig = rig_new();
-	struct state *state = open_state(rig);
+	static struct state_lease saved;
+	_cleanup_(freep) uint64_t *ids = NULL;
+	unsigned good = 0;
+	size_t n = 0;
 
-	save(rig, state, 17);
-	rig->lease.name[0] = '\0';
-	save(rig, state, 18);
-	state_close(state);
-
-	state = open_state(rig);
-	notes_done(&rig->notes);
-	CHECK(state_clear(state, &rig->notes) == 2 && rig->notes.n == 2);
-	CHECK(says(rig, "lease 17 (\"trainer \"\xc3\xa9\"\" of uid 1000, tenant students) ended"));
-	CHECK(says(rig, "lease 18 (of uid 1000, tenant students) ended with the daemon before"));
-	CHECK(!notes_have_errors(&rig->notes));
-	CHECK(!there(rig, "leases/17.json") && !there(rig, "leases/18.json"));
-	CHECK(!there(rig, "set-aside"));
-	state_close(state);
-	rig_free(rig);
+	CHECK(state_list(state, &ids, &n, &rig->notes) == 0);
+	for (size_t i = 0; i < n; i++) {
+		if (state_load(state, &rig->arbiter, ids[i], &saved, &rig->notes) < 0)
+			continue;
+		lease_free(saved.lease);
+		good++;
+	}
+	return good;
 }
 
 TEST(torn_and_foreign_files_are_set_aside)
@@ -116,9 +112,9 @@ TEST(torn_and_foreign_files_are_set_aside)
 	scratch_write(&rig->scratch, "leases/.new", "half a le"); /* the end came while saving */
 
 	notes_done(&rig->notes);
-	CHECK(state_clear(state, &rig->notes) == 0 && rig->notes.n == 10);
+	CHECK(load_all(rig, state) == 0 && rig->notes.n == 10);
 	CHECK(!notes_have_errors(&rig->notes));
-	CHECK(says(rig, "/leases/17.json: not a saved lease; it is in "));
+	CHECK(says(rig, "/leases/17.json: "));
 	CHECK(there(rig, "set-aside/17.json") && there(rig, "set-aside/notes.txt"));
 	CHECK(there(rig, "set-aside/22.json") && there(rig, "set-aside/25.json"));
 	CHECK(!there(rig, "leases/.new") && !there(rig, "set-aside/.new"));
@@ -133,7 +129,7 @@ TEST(what_cannot_be_set_aside_does_not_stop_the_start)
 
 	scratch_write(&rig->scratch, "set-aside", "in the way");
 	scratch_write(&rig->scratch, "leases/x", "");
-	CHECK(state_clear(state, &rig->notes) == 0);
+	CHECK(load_all(rig, state) == 0);
 	CHECK(says(rig, "/leases/x: not a saved lease, and cannot be moved: Not a directory"));
 	rig_free(rig);
 }

@@ -54,6 +54,16 @@ void config_set_oversubscribe(const struct ini_place *place, const struct config
 		*(bool *)field = i == 1;
 }
 
+void config_set_on_reload(const struct ini_place *place, const struct config_key *key,
+			  const char *value, void *field)
+{
+	static const char *const words[] = { "keep", "revoke", NULL };
+	int i = find_word(place, key, value, words, "keep or revoke");
+
+	if (i >= 0)
+		*(bool *)field = i == 1;
+}
+
 void config_set_class(const struct ini_place *place, const struct config_key *key,
 		      const char *value, void *field)
 {
@@ -131,14 +141,7 @@ void config_set_interval(const struct ini_place *place, const struct config_key 
 void config_set_percent(const struct ini_place *place, const struct config_key *key,
 			const char *value, void *field)
 {
-	char number[NUMBER_BYTES];
-	const char *unit = split_unit(value, number);
-
-	if (*number && strcmp(unit, "%") == 0)
-		ini_unsigned(place, key->name, number, key->min, key->max, field);
-	else
-		ini_bad(place, "%s: '%s' is not a share from %u%% to %u%%, written like 60%%",
-			key->name, value, key->min, key->max);
+	ini_percent(place, key->name, value, key->min, key->max, field);
 }
 
 void config_set_count(const struct ini_place *place, const struct config_key *key,
@@ -155,12 +158,11 @@ void config_set_count(const struct ini_place *place, const struct config_key *ke
 static bool read_share(const struct ini_place *place, const struct config_key *key,
 		       const char *value, struct limit *ret)
 {
-	char number[NUMBER_BYTES];
 	unsigned n;
 
-	if (strcmp(split_unit(value, number), "%") != 0)
+	if (strcmp(value + strspn(value, "0123456789"), "%") != 0)
 		return false;
-	if (ini_unsigned(place, key->name, number, 1, 100, &n) == 0)
+	if (ini_percent(place, key->name, value, 1, 100, &n) == 0)
 		*ret = (struct limit){ .kind = LIMIT_PERCENT, .value = n };
 	return true;
 }

@@ -2,17 +2,13 @@
 #include "sys/holder.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* What one holder's queue may take of kernel memory: a few of the largest records. Readers
- * want the latest one only, and there can be thousands of holders that nobody reads. */
-#define QUEUE_BYTES 32768
+#include "sys/holder-fd.h"
 
 #define BUCKETS 4096U /* lease ids follow each other: id % BUCKETS spreads them evenly */
 
@@ -28,6 +24,7 @@ struct keeper {
 	struct keeper *next, **link; /* in its bucket */
 	uint64_t lease;
 	pid_t pid;               /* 0: a holder */
+	bool leaving;            /* of a lease that was dropped: what waits is its last record */
 	int fd;
 	sd_event_source *source;
 	void *waiting;           /* the latest record, where the queue was full */
@@ -36,24 +33,44 @@ struct keeper {
 
 struct holders {
 	sd_event *event;
+	struct store *store;
 	struct holders_callbacks callbacks;
 	void *userdata;
 	size_t n;
 	struct keeper *buckets[BUCKETS];
+	struct keeper *leaving[HOLDERS_LEAVING_MAX]; /* a ring: each is alone in its place */
+	unsigned next_leaving;
 };
+
+static int on_holder(sd_event_source *source, int fd, uint32_t events, void *userdata);
+static int on_process(sd_event_source *source, int fd, uint32_t events, void *userdata);
 
 static struct keeper **bucket(struct holders *holders, uint64_t lease)
 {
 	return &holders->buckets[lease % BUCKETS];
 }
 
-/* Takes it out of its bucket, too. */
+static void link_keeper(struct keeper **head, struct keeper *keeper)
+{
+	keeper->next = *head;
+	keeper->link = head;
+	if (keeper->next)
+		keeper->next->link = &keeper->next;
+	*head = keeper;
+}
+
+static void unlink_keeper(struct keeper *keeper)
+{
+	*keeper->link = keeper->next;
+	if (keeper->next)
+		keeper->next->link = keeper->link;
+}
+
+/* What the store knows stays there. */
 static void keeper_free(struct keeper *keeper)
 {
 	if (keeper->link) {
-		*keeper->link = keeper->next;
-		if (keeper->next)
-			keeper->next->link = keeper->link;
+		unlink_keeper(keeper);
 		keeper->holders->n--;
 	}
 	sd_event_source_disable_unref(keeper->source);
@@ -71,10 +88,9 @@ static void keeper_freep(struct keeper *const *keeper)
 
 /* Takes fd, also on failure. */
 static int keeper_new(struct holders *holders, uint64_t lease, pid_t pid, int fd,
-		      uint32_t events, sd_event_io_handler_t on_event)
+		      struct keeper **ret)
 {
 	_cleanup_(keeper_freep) struct keeper *keeper = calloc(1, sizeof(*keeper));
-	struct keeper **head = bucket(holders, lease);
 	int r;
 
 	if (!keeper) {
@@ -83,18 +99,50 @@ static int keeper_new(struct holders *holders, uint64_t lease, pid_t pid, int fd
 	}
 	*keeper = (struct keeper){ .holders = holders, .lease = lease, .pid = pid, .fd = fd };
 
-	r = sd_event_add_io(holders->event, &keeper->source, fd, events, on_event, keeper);
+	r = sd_event_add_io(holders->event, &keeper->source, fd, pid ? EXIT : HANG_UP,
+			    pid ? on_process : on_holder, keeper);
+	/* Ends are seen before requests that came at the same time. */
+	if (r >= 0)
+		r = sd_event_source_set_priority(keeper->source, SD_EVENT_PRIORITY_IMPORTANT);
 	if (r < 0)
 		return r;
 
-	keeper->next = *head;
-	keeper->link = head;
-	if (keeper->next)
-		keeper->next->link = &keeper->next;
-	*head = TAKE_PTR(keeper);
+	link_keeper(bucket(holders, lease), keeper);
 	holders->n++;
+	*ret = TAKE_PTR(keeper);
 	return 0;
 }
+
+static struct keeper *find_process(struct holders *holders, uint64_t lease, pid_t pid)
+{
+	struct keeper *keeper = *bucket(holders, lease);
+
+	while (keeper && (keeper->lease != lease || keeper->pid != pid))
+		keeper = keeper->next;
+	return keeper;
+}
+
+/* ---- the store ----------------------------------------------------------------------- */
+
+static int keeper_store(const struct keeper *keeper)
+{
+	char name[STORE_NAME_MAX];
+
+	holder_fd_name(name, keeper->lease, keeper->pid, keeper->fd);
+	return store_keep(keeper->holders->store, name, keeper->fd);
+}
+
+static void keeper_forget(const struct keeper *keeper)
+{
+	char name[STORE_NAME_MAX];
+
+	if (keeper->leaving)
+		return; /* as was done then */
+	holder_fd_name(name, keeper->lease, keeper->pid, keeper->fd);
+	store_forget(keeper->holders->store, name);
+}
+
+/* ---- records ------------------------------------------------------------------------- */
 
 static void keep_waiting(struct keeper *keeper, const void *record, size_t size)
 {
@@ -127,21 +175,34 @@ static void send_waiting(struct keeper *keeper)
 	sd_event_source_set_io_events(keeper->source, HANG_UP);
 }
 
+/* ---- ends ---------------------------------------------------------------------------- */
+
+static void keeper_end(struct keeper *keeper)
+{
+	keeper_forget(keeper);
+	keeper_free(keeper);
+}
+
 static int on_holder(sd_event_source *source, int fd, uint32_t events, void *userdata)
 {
 	struct keeper *keeper = userdata;
 	struct holders *holders = keeper->holders;
 	uint64_t lease = keeper->lease;
+	bool leaving;
 
 	(void)source, (void)fd;
 	if (!(events & (EPOLLHUP | EPOLLERR))) {
 		send_waiting(keeper);
+		if (keeper->leaving && !keeper->waiting)
+			keeper_free(keeper);
 		return 0;
 	}
 
 	/* Gone before the callback, which may drop the rest of the lease. */
-	keeper_free(keeper);
-	holders->callbacks.holder_gone(holders->userdata, lease);
+	leaving = keeper->leaving;
+	keeper_end(keeper);
+	if (!leaving)
+		holders->callbacks.holder_gone(holders->userdata, lease);
 	return 0;
 }
 
@@ -153,13 +214,15 @@ static int on_process(sd_event_source *source, int fd, uint32_t events, void *us
 	pid_t pid = keeper->pid;
 
 	(void)source, (void)fd, (void)events;
-	keeper_free(keeper);
+	keeper_end(keeper);
 	holders->callbacks.bound_gone(holders->userdata, lease, pid);
 	return 0;
 }
 
-int holders_new(sd_event *event, const struct holders_callbacks *callbacks, void *userdata,
-		struct holders **ret)
+/* ---- from start to end --------------------------------------------------------------- */
+
+int holders_new(sd_event *event, struct store *store, const struct holders_callbacks *callbacks,
+		void *userdata, struct holders **ret)
 {
 	struct holders *holders = calloc(1, sizeof(*holders));
 
@@ -167,6 +230,7 @@ int holders_new(sd_event *event, const struct holders_callbacks *callbacks, void
 		return -ENOMEM;
 
 	holders->event = sd_event_ref(event);
+	holders->store = store;
 	holders->callbacks = *callbacks;
 	holders->userdata = userdata;
 	*ret = holders;
@@ -181,30 +245,37 @@ struct holders *holders_free(struct holders *holders)
 	for (size_t i = 0; i < BUCKETS; i++)
 		while (holders->buckets[i])
 			keeper_free(holders->buckets[i]);
+	for (size_t i = 0; i < HOLDERS_LEAVING_MAX; i++)
+		if (holders->leaving[i])
+			keeper_free(holders->leaving[i]);
 	sd_event_unref(holders->event);
 	free(holders);
 	return NULL;
 }
 
+/* Takes fd, also on failure. */
+static int keep(struct holders *holders, uint64_t lease, pid_t pid, int fd)
+{
+	struct keeper *keeper;
+	int r;
+
+	r = keeper_new(holders, lease, pid, fd, &keeper);
+	if (r < 0)
+		return r;
+	r = keeper_store(keeper);
+	if (r < 0)
+		keeper_free(keeper);
+	return r;
+}
+
 int holders_add(struct holders *holders, uint64_t lease)
 {
-	const int queue = QUEUE_BYTES;
 	int pair[2], r;
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
-		return -errno;
-
-	/* From here on the other end can send nothing, and when it goes, however it does,
-	 * both directions are shut down: EPOLLHUP, which comes unasked. EPOLLRDHUP would
-	 * be there for ever. */
-	r = 0;
-	if (shutdown(pair[0], SHUT_RD) < 0 ||
-	    setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &queue, sizeof(queue)) < 0) {
-		r = -errno;
-		close(pair[0]);
-	}
-	if (r == 0)
-		r = keeper_new(holders, lease, 0, pair[0], HANG_UP, on_holder);
+	r = holder_fd_pair(pair);
+	if (r < 0)
+		return r;
+	r = keep(holders, lease, 0, pair[0]);
 	if (r < 0) {
 		close(pair[1]);
 		return r;
@@ -214,11 +285,36 @@ int holders_add(struct holders *holders, uint64_t lease)
 
 int holders_bind(struct holders *holders, uint64_t lease, int pidfd, pid_t pid)
 {
-	int fd = fcntl(pidfd, F_DUPFD_CLOEXEC, 3);
+	int fd;
 
-	if (fd < 0)
-		return -errno;
-	return keeper_new(holders, lease, pid, fd, EXIT, on_process);
+	if (find_process(holders, lease, pid))
+		return -EEXIST;
+	fd = holder_fd_copy(pidfd, pid);
+	return fd < 0 ? fd : keep(holders, lease, pid, fd);
+}
+
+void holders_unbind(struct holders *holders, uint64_t lease, pid_t pid)
+{
+	struct keeper *keeper = find_process(holders, lease, pid);
+
+	if (keeper)
+		keeper_end(keeper);
+}
+
+int holders_adopt(struct holders *holders, uint64_t lease, pid_t pid, int fd)
+{
+	struct keeper *keeper;
+	int r = 0;
+
+	if (!holder_fd_is(fd, pid))
+		r = -EINVAL;
+	else if (pid && find_process(holders, lease, pid))
+		r = -EEXIST;
+	if (r < 0) {
+		close(fd);
+		return r;
+	}
+	return keeper_new(holders, lease, pid, fd, &keeper);
 }
 
 void holders_tell(struct holders *holders, uint64_t lease, const void *record, size_t size)
@@ -232,13 +328,31 @@ void holders_tell(struct holders *holders, uint64_t lease, const void *record, s
 	}
 }
 
+/* At most so many: the one that has been here the longest makes room. */
+static void let_leave(struct keeper *keeper)
+{
+	struct holders *holders = keeper->holders;
+	struct keeper **place = &holders->leaving[holders->next_leaving++ % HOLDERS_LEAVING_MAX];
+
+	if (*place)
+		keeper_free(*place);
+	unlink_keeper(keeper);
+	link_keeper(place, keeper);
+	keeper->leaving = true;
+}
+
 void holders_drop(struct holders *holders, uint64_t lease)
 {
 	struct keeper *keeper, *next;
 
 	for (keeper = *bucket(holders, lease); keeper; keeper = next) {
 		next = keeper->next;
-		if (keeper->lease == lease)
+		if (keeper->lease != lease)
+			continue;
+		keeper_forget(keeper);
+		if (keeper->waiting)
+			let_leave(keeper);
+		else
 			keeper_free(keeper);
 	}
 }

@@ -41,6 +41,22 @@ int ini_unsigned(const struct ini_place *place, const char *key, const char *val
 	return 0;
 }
 
+int ini_percent(const struct ini_place *place, const char *key, const char *value, unsigned min,
+		unsigned max, unsigned *ret)
+{
+	unsigned long long number;
+	const char *rest;
+
+	if (parse_number(value, &number, &rest) < 0 || strcmp(rest, "%") != 0 || number < min ||
+	    number > max) {
+		ini_bad(place, "%s: '%s' is not a share from %u%% to %u%%, written like 60%%", key,
+			value, min, max);
+		return -EINVAL;
+	}
+	*ret = (unsigned)number;
+	return 0;
+}
+
 int ini_bool(const struct ini_place *place, const char *key, const char *value, bool *ret)
 {
 	static const struct {

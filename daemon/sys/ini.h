@@ -47,6 +47,8 @@ void ini_bad(const struct ini_place *place, const char *format, ...) PRINTF_LIKE
 /* Values: -EINVAL after a complaint that names the key and what would work. */
 int ini_unsigned(const struct ini_place *place, const char *key, const char *value,
 		 unsigned min, unsigned max, unsigned *ret);
+int ini_percent(const struct ini_place *place, const char *key, const char *value, unsigned min,
+		unsigned max, unsigned *ret); /* "60%" */
 int ini_bool(const struct ini_place *place, const char *key, const char *value, bool *ret);
 int ini_bytes(const struct ini_place *place, const char *key, const char *value,
 	      unsigned long long *ret); /* 4096, 512M, 2G, 1T: powers of 1024 */

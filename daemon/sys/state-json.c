@@ -7,17 +7,43 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#define FORMAT_VERSION 1
-#define FILE_MAX       (1024 * 1024)
+/* Keys are literals, each of which is given once to an object. */
+#define ADD_KEY (JSON_C_OBJECT_ADD_KEY_IS_NEW | JSON_C_OBJECT_KEY_IS_CONSTANT)
+
+#define MASK_TEXT (DEAL_WORDS * sizeof("0x00000000,"))
+
+static const char *const causes[VERDICT_KINDS] = {
+	[VERDICT_OK] = "ok",
+	[VERDICT_INVALID_REQUEST] = "invalid-request",
+	[VERDICT_INVALID_STATE] = "invalid-state",
+	[VERDICT_TOKEN_CONFLICT] = "token-conflict",
+	[VERDICT_NOT_PERMITTED] = "not-permitted",
+	[VERDICT_QUOTA_EXCEEDED] = "quota-exceeded",
+	[VERDICT_NO_CAPACITY] = "no-capacity",
+	[VERDICT_NEVER_FITS] = "never-fits",
+	[VERDICT_NO_SUCH_GPU] = "no-such-gpu",
+	[VERDICT_NO_SUCH_LEASE] = "no-such-lease",
+	[VERDICT_NO_SUCH_TENANT] = "no-such-tenant",
+	[VERDICT_NOT_SUPPORTED] = "not-supported",
+	[VERDICT_NOT_SAVED] = "not-saved",
+	[VERDICT_TOO_MANY_LEASES] = "too-many-leases",
+	[VERDICT_TIMED_OUT] = "timed-out",
+	[VERDICT_SHUTDOWN] = "shutdown",
+	[VERDICT_NO_MEMORY] = "no-memory",
+};
+
+const char *state_json_cause(enum verdict_kind cause)
+{
+	return causes[cause];
+}
 
 /* json-c answers a failed allocation with NULL, and takes NULL for the value null: so each
  * step is looked at, and *failed says at the end whether all were made. */
 static void add(bool *failed, struct json_object *object, const char *key,
 		struct json_object *value)
 {
-	if (object && value && json_object_object_add(object, key, value) == 0)
+	if (object && value && json_object_object_add_ex(object, key, value, ADD_KEY) == 0)
 		return;
 	json_object_put(value);
 	*failed = true;
@@ -47,19 +73,18 @@ static void add_string(bool *failed, struct json_object *object, const char *key
 	add(failed, object, key, json_object_new_string(value));
 }
 
-static struct json_object *mask_json(bool *failed, const struct deal *deal,
-				     const struct cuset *set)
+/* Words in the order of the bus, in one text: an object for each would cost as much as all
+ * the rest. */
+static void add_mask(bool *failed, struct json_object *object, const char *key,
+		     const struct deal *deal, const struct cuset *set)
 {
-	struct json_object *array = json_object_new_array();
 	uint32_t words[DEAL_WORDS] = {0};
-	char hex[16];
+	char text[MASK_TEXT] = "", *end = text;
 
 	deal_encode(deal, set, words);
-	for (size_t i = 0; i < deal_words(deal); i++) {
-		snprintf(hex, sizeof(hex), "0x%08x", words[i]);
-		append(failed, array, json_object_new_string(hex));
-	}
-	return array;
+	for (size_t i = 0; i < deal_words(deal); i++)
+		end += sprintf(end, "%s0x%08x", i > 0 ? "," : "", words[i]);
+	add_string(failed, object, key, text);
 }
 
 static struct json_object *budget_json(bool *failed, const struct budget *budget)
@@ -74,14 +99,27 @@ static struct json_object *budget_json(bool *failed, const struct budget *budget
 	return object;
 }
 
+/* The GPU, and by what it is known to be another when a daemon comes back. */
+static void add_gpu(bool *failed, struct json_object *object, const struct gpu *gpu)
+{
+	const struct geometry *geometry = &gpu->info.geometry;
+
+	add_string(failed, object, "gpu", gpu->info.name);
+	add_number(failed, object, "kfd_gpu_id", gpu->info.kfd_gpu_id);
+	add_number(failed, object, "xccs", geometry->xccs);
+	add_number(failed, object, "shader_engines", geometry->engines);
+	add_number(failed, object, "shader_arrays", geometry->arrays);
+	add_number(failed, object, "gpu_cus", gpu->deal.n_bits);
+}
+
 static struct json_object *partition_json(bool *failed, const struct gpu *gpu,
 					  const struct partition *partition)
 {
 	struct json_object *object = json_object_new_object();
 
-	add_string(failed, object, "gpu", gpu->info.name);
-	add(failed, object, "cu_mask", mask_json(failed, &gpu->deal, &partition->cus));
-	add(failed, object, "occupied", mask_json(failed, &gpu->deal, &partition->occupied));
+	add_gpu(failed, object, gpu);
+	add_mask(failed, object, "cu_mask", &gpu->deal, &partition->cus);
+	add_mask(failed, object, "occupied", &gpu->deal, &partition->occupied);
 	add_number(failed, object, "asked", partition->asked);
 	add(failed, object, "granted", budget_json(failed, &partition->granted));
 	add(failed, object, "charged", budget_json(failed, &partition->charged));
@@ -89,9 +127,11 @@ static struct json_object *partition_json(bool *failed, const struct gpu *gpu,
 	add_number(failed, object, "priority", partition->priority);
 	add_string(failed, object, "isolation", isolation_name(partition->isolation));
 	add_bool(failed, object, "alone", partition->alone);
+	add_bool(failed, object, "any_shape", partition->any_shape);
 	return object;
 }
 
+/* isolation is left out where it is the class's. */
 static struct json_object *want_json(bool *failed, const struct want *want)
 {
 	struct json_object *object = json_object_new_object();
@@ -115,7 +155,8 @@ static struct json_object *want_json(bool *failed, const struct want *want)
 	return object;
 }
 
-/* As it was asked, which a repeated token must equal. */
+/* As it was asked, which a repeated token must equal. class is left out where it is the
+ * tenant's. */
 static struct json_object *request_json(bool *failed, const struct request *request)
 {
 	struct json_object *object = json_object_new_object();
@@ -137,7 +178,7 @@ static struct json_object *request_json(bool *failed, const struct request *requ
 
 static void add_identity(bool *failed, struct json_object *object, const struct lease *lease)
 {
-	add_number(failed, object, "version", FORMAT_VERSION);
+	add_number(failed, object, "version", STATE_JSON_VERSION);
 	add_number(failed, object, "id", lease->id);
 	add_string(failed, object, "name", lease->name);
 	add_string(failed, object, "tenant", lease->tenant);
@@ -151,90 +192,82 @@ static void add_identity(bool *failed, struct json_object *object, const struct 
 
 static void add_condition(bool *failed, struct json_object *object, const struct lease *lease)
 {
-	struct json_object *bound = json_object_new_array();
-
 	add_string(failed, object, "state", state_name(lease->state));
 	add_string(failed, object, "reason", lease->reason);
+	add_string(failed, object, "cause", state_json_cause(lease->cause));
 	add_number(failed, object, "generation", lease->generation);
 	add_number(failed, object, "acknowledged", lease->acknowledged);
 	add_number(failed, object, "deadline_usec", lease->deadline_usec);
 	add_number(failed, object, "disturbances", lease->disturbances);
-	for (size_t i = 0; i < lease->n_bound; i++)
-		append(failed, bound, json_object_new_int(lease->bound[i]));
-	add(failed, object, "bound", bound);
+	add_number(failed, object, "passed", lease->passed);
 }
 
+/* Each as [pid, start time]. What is beyond the most that is kept is found again, or not, as
+ * any process is. */
+static struct json_object *processes_json(bool *failed, const struct arbiter *arbiter, uint64_t id)
+{
+	struct json_object *array = json_object_new_array();
+	struct lease_process processes[LEASE_PROCESSES_MAX];
+	size_t n = arbiter_processes(arbiter, id, processes, LEASE_PROCESSES_MAX);
+
+	for (size_t i = 0; i < n && i < LEASE_PROCESSES_MAX; i++) {
+		struct json_object *pair = json_object_new_array_ext(2);
+
+		append(failed, pair, json_object_new_int64(processes[i].pid));
+		append(failed, pair, json_object_new_uint64(processes[i].start_time));
+		append(failed, array, pair);
+	}
+	return array;
+}
+
+static struct json_object *partitions_json(bool *failed, const struct arbiter *arbiter,
+					   const struct lease *lease)
+{
+	struct json_object *array = json_object_new_array();
+
+	for (size_t i = 0; i < lease->n_partitions; i++) {
+		const struct partition *partition = &lease->partitions[i];
+
+		append(failed, array,
+		       partition_json(failed, &arbiter->gpus[partition->gpu], partition));
+	}
+	return array;
+}
+
+/* Where json-c cannot make the text larger it leaves a part out and says nothing; but malloc()
+ * has said it. */
 static int text_of(struct json_object *object, char **ret)
 {
-	const char *text = json_object_to_json_string_ext(object, JSON_C_TO_STRING_PRETTY);
+	size_t length;
+	const char *text;
 	char *copy;
 
-	if (!text || asprintf(&copy, "%s\n", text) < 0)
+	errno = 0;
+	text = json_object_to_json_string_length(object, JSON_C_TO_STRING_PLAIN, &length);
+	copy = text && errno != ENOMEM ? malloc(length + 2) : NULL;
+	if (!copy)
 		return -ENOMEM;
+	memcpy(copy, text, length);
+	memcpy(copy + length, "\n", 2);
 	*ret = copy;
 	return 0;
 }
 
+/* request is left out where there is none. */
 int state_json_write(const struct arbiter *arbiter, const struct lease *lease, char **ret)
 {
 	struct json_object *object = json_object_new_object();
-	struct json_object *partitions = json_object_new_array();
 	bool failed = false;
 	int r;
 
 	add_identity(&failed, object, lease);
 	add_condition(&failed, object, lease);
-	for (size_t i = 0; i < lease->n_partitions; i++) {
-		const struct partition *partition = &lease->partitions[i];
-
-		append(&failed, partitions,
-		       partition_json(&failed, &arbiter->gpus[partition->gpu], partition));
-	}
-	add(&failed, object, "partitions", partitions);
+	add(&failed, object, "partitions", partitions_json(&failed, arbiter, lease));
 	if (lease->request)
 		add(&failed, object, "request", request_json(&failed, lease->request));
+	add(&failed, object, "processes", processes_json(&failed, arbiter, lease->id));
 
 	r = failed ? -ENOMEM : text_of(object, ret);
 	json_object_put(object);
 	return r;
-}
-
-static struct json_object *member(struct json_object *object, const char *key, json_type type)
-{
-	struct json_object *value = NULL;
-
-	json_object_object_get_ex(object, key, &value);
-	return json_object_is_type(value, type) ? value : NULL;
-}
-
-static bool copy_text(struct json_object *object, const char *key, char ret[static REQUEST_TEXT])
-{
-	struct json_object *value = member(object, key, json_type_string);
-
-	return value && snprintf(ret, REQUEST_TEXT, "%s", json_object_get_string(value)) <
-				(int)REQUEST_TEXT;
-}
-
-int state_json_read(int fd, struct state_obituary *ret)
-{
-	struct state_obituary read = {0};
-	struct json_object *object, *id, *owner;
-	struct stat st;
-	bool good;
-
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > FILE_MAX)
-		return -EINVAL;
-	object = json_object_from_fd(fd);
-	id = member(object, "id", json_type_int);
-	owner = member(object, "owner", json_type_int);
-
-	good = id && owner && copy_text(object, "name", read.name) &&
-	       copy_text(object, "tenant", read.tenant);
-	if (good) {
-		read.id = json_object_get_uint64(id);
-		read.owner = (uid_t)json_object_get_uint64(owner);
-		*ret = read;
-	}
-	json_object_put(object);
-	return good ? 0 : -EINVAL;
 }

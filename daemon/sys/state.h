@@ -14,7 +14,8 @@
 
 struct state;
 
-/* Opens the directory, making what is missing in it. -errno, with a note. */
+/* Opens the directory, making what is missing in it, and locks it: -EBUSY where another
+ * daemon uses it. -errno, with a note. */
 int state_open(const char *runtime_directory, struct state **ret, struct notes *notes);
 struct state *state_close(struct state *state);
 DEFINE_CLEANUP(struct state *, state_close)
@@ -28,6 +29,32 @@ int state_forget(struct state *state, uint64_t id); /* -ENOENT is fine: 0 */
 uint64_t state_first_id(const struct state *state);
 int state_ids_until(struct state *state, uint64_t id);
 
-/* Leases of a daemon before, which have ended since nobody kept their holders: a note
- * each, and the files are gone. Returns how many. */
-int state_clear(struct state *state, struct notes *notes);
+/* What a daemon before saved. */
+struct state_lease {
+	struct lease *lease;
+	char lost[GPU_NAME_MAX]; /* a GPU of it that is not here, or is another; "": none */
+	struct lease_process processes[LEASE_PROCESSES_MAX];
+	size_t n_processes;
+};
+
+/* Ids of the leases that are saved, ascending; for free(). What is no file of ours is set
+ * aside, with a note. -errno, with a note. */
+int state_list(struct state *state, uint64_t **ret, size_t *ret_n, struct notes *notes);
+
+/* Reads one, for arbiter_adopt(), which finds what contradicts itself or others. -EINVAL: it is
+ * torn, foreign, or from another version; it has been set aside, with a note. -ENOMEM, -EMFILE,
+ * -ENFILE: it is left as it is, with a note, and a start has to wait until there is room. */
+int state_load(struct state *state, const struct arbiter *arbiter, uint64_t id,
+	       struct state_lease *ret, struct notes *notes);
+
+/* Moves a lease's file to RUNTIME/set-aside, under another name where one of its name is there
+ * already, and says why in a note. */
+void state_set_aside(struct state *state, uint64_t id, const char *why, struct notes *notes);
+
+/*
+ * Which GPUs are drained: RUNTIME/drained, a name a line; no file: none. What cannot be read,
+ * or names no GPU, is a note. A GPU that is not here stays in the file, so that it is drained
+ * when it is loaded again after the GPU came back.
+ */
+int state_save_drained(struct state *state, const struct arbiter *arbiter);
+void state_load_drained(struct state *state, struct arbiter *arbiter, struct notes *notes);

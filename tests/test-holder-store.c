@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Holders and the store: what a restart takes over. The manager sees what it is sent when
+ * the test has it read. */
+
+#include <fcntl.h>
+
+#include "holder-rig.h"
+#include "store-rig.h"
+
+struct kept {
+	struct rig rig;
+	struct manager manager;
+	unsigned fds; /* before */
+};
+
+static void kept_init(struct kept *kept, size_t max)
+{
+	struct notes notes = {0};
+
+	*kept = (struct kept){ .fds = count_fds() };
+	manager_start(&kept->manager, max);
+	CHECK(sd_event_new(&kept->rig.event) >= 0);
+	kept->rig.store = manager_store_new(&kept->manager, kept->rig.event, &notes);
+	CHECK(store_works(kept->rig.store));
+	rig_holders(&kept->rig);
+}
+
+static void kept_done(struct kept *kept)
+{
+	rig_done(&kept->rig);
+	manager_stop(&kept->manager);
+	CHECK(count_fds() == kept->fds);
+}
+
+static void go_on(struct kept *kept)
+{
+	manager_settle(&kept->manager, kept->rig.event);
+}
+
+static void bind_process(struct rig *rig, uint64_t lease, pid_t pid)
+{
+	int pidfd = open_pidfd(pid);
+
+	CHECK(pidfd >= 0 && holders_bind(rig->holders, lease, pidfd, pid) == 0);
+	close(pidfd);
+}
+
+/* Another daemon, which is given what the manager has. */
+static void restart(struct kept *kept)
+{
+	struct rig *rig = &kept->rig;
+	const struct manager_store *store = &kept->manager.store;
+	uint64_t lease;
+	pid_t pid;
+	int fd;
+
+	go_on(kept);
+	holders_free(rig->holders);
+	rig_holders(rig);
+	for (size_t i = 0; i < store->n; i++) {
+		CHECK(holders_parse_name(store->list[i].name, &lease, &pid));
+		fd = fcntl(store->list[i].fd, F_DUPFD_CLOEXEC, 3);
+		CHECK(holders_adopt(rig->holders, lease, pid, fd) == 0);
+	}
+}
+
+TEST(names_say_whose_and_what_they_are)
+{
+	static const char *const bad[] = {
+		"", "lease", "lease-", "lease-1", "lease-1-", "lease-1-pid", "lease-1-pid-",
+		"lease-1-pid-0", "lease-1-pid--2", "lease-1-pid-+2", "lease-1-pid-02",
+		"lease-01-pid-2", "lease--1-pid-2", "lease- 1-pid-2", "lease-1-pid-2x",
+		"lease-1-pid-99999999999", "lease-1-socket-0", "lease-1-socket-2 ",
+		"lease-99999999999999999999-pid-2", "Lease-1-pid-2", "probe", "stored",
+	};
+	uint64_t lease;
+	pid_t pid;
+
+	CHECK(holders_parse_name("lease-17-pid-4711", &lease, &pid) && lease == 17 && pid == 4711);
+	CHECK(holders_parse_name("lease-18446744073709551615-socket-18446744073709551615",
+				 &lease, &pid) && lease == UINT64_MAX && pid == 0);
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
+		CHECK(!holders_parse_name(bad[i], &lease, &pid));
+}
+
+TEST(each_is_kept_until_it_ends)
+{
+	struct kept kept;
+	pid_t one = start_sleeper(), two = start_sleeper();
+	int first, second;
+
+	kept_init(&kept, 8);
+	first = add(&kept.rig, 17);
+	second = add(&kept.rig, 17);
+	bind_process(&kept.rig, 17, one);
+	bind_process(&kept.rig, 17, two);
+	go_on(&kept);
+	CHECK(kept.manager.store.n == 4);
+	close(first);
+	go_on(&kept);
+	CHECK(kept.manager.store.n == 3 && holders_count(kept.rig.holders) == 3);
+	kill_and_reap(one);
+	go_on(&kept);
+	CHECK(kept.manager.store.n == 2 && holders_count(kept.rig.holders) == 2);
+	holders_unbind(kept.rig.holders, 17, two);
+	holders_unbind(kept.rig.holders, 17, two); /* nothing */
+	go_on(&kept);
+	CHECK(kept.manager.store.n == 1 && holders_count(kept.rig.holders) == 1);
+	holders_drop(kept.rig.holders, 17);
+	go_on(&kept);
+	CHECK(kept.manager.store.n == 0 && holders_count(kept.rig.holders) == 0);
+	CHECK(kept.rig.holders_gone == 1 && kept.rig.bound_gone == 1);
+	kill_and_reap(two);
+	close(second);
+	kept_done(&kept);
+}
+
+/* What hangs up the manager drops itself, but it may read a later message first. */
+TEST(what_has_ended_is_forgotten_before_anything_else_is_kept)
+{
+	struct kept kept;
+	int first, second;
+
+	kept_init(&kept, 1);
+	first = add(&kept.rig, 17);
+	CHECK(manager_read(&kept.manager) && kept.manager.store.n == 1);
+	close(first);
+	settle(&kept.rig);
+	second = add(&kept.rig, 17);
+	CHECK(manager_read(&kept.manager) && manager_read(&kept.manager));
+	CHECK(kept.manager.store.n == 1);
+	settle(&kept.rig);
+	CHECK(kept.rig.holders_gone == 1);
+	close(second);
+	kept_done(&kept);
+}
+
+TEST(one_pidfd_for_two_leases_is_kept_for_both)
+{
+	struct kept kept;
+	pid_t pid = start_sleeper();
+	int pidfd = open_pidfd(pid);
+
+	kept_init(&kept, 8);
+	CHECK(holders_bind(kept.rig.holders, 17, pidfd, pid) == 0);
+	CHECK(holders_bind(kept.rig.holders, 18, pidfd, pid) == 0);
+	CHECK(holders_bind(kept.rig.holders, 18, pidfd, pid) == -EEXIST);
+	go_on(&kept);
+	CHECK(kept.manager.store.n == 2);
+	holders_unbind(kept.rig.holders, 18, pid);
+	CHECK(holders_bind(kept.rig.holders, 18, pidfd, pid) == 0);
+	restart(&kept);
+	CHECK(holders_count(kept.rig.holders) == 2);
+	kill_and_reap(pid);
+	go_on(&kept);
+	CHECK(kept.rig.bound_gone == 2 && kept.manager.store.n == 0);
+	kept_done(&kept);
+	close(pidfd);
+}
+
+TEST(a_restart_goes_on_with_what_was_kept)
+{
+	struct kept kept;
+	pid_t pid = start_sleeper();
+	char buf[8];
+	int first, second;
+
+	kept_init(&kept, 8);
+	first = add(&kept.rig, 17);
+	second = add(&kept.rig, 18);
+	bind_process(&kept.rig, 18, pid);
+	restart(&kept);
+	CHECK(holders_count(kept.rig.holders) == 3 && kept.manager.store.n == 3);
+	go_on(&kept);
+	CHECK(kept.rig.holders_gone == 0 && kept.rig.bound_gone == 0);
+	holders_tell(kept.rig.holders, 18, "news", 4);
+	CHECK(recv(second, buf, sizeof(buf), 0) == 4);
+	close(first);
+	go_on(&kept);
+	CHECK(kept.rig.holders_gone == 1 && kept.rig.lease == 17 && kept.manager.store.n == 2);
+	kill_and_reap(pid);
+	go_on(&kept);
+	CHECK(kept.rig.bound_gone == 1 && kept.rig.pid == pid && kept.manager.store.n == 1);
+	holders_drop(kept.rig.holders, 18);
+	go_on(&kept);
+	CHECK(kept.manager.store.n == 0);
+	close(second);
+	kept_done(&kept);
+}
+
+TEST(what_ended_while_no_daemon_ran_is_told_in_the_next_turn)
+{
+	struct kept kept;
+	pid_t dead = start_sleeper(), reaped = start_sleeper();
+	int holder, holder_copy, first, second;
+
+	kept_init(&kept, 8);
+	holder = add(&kept.rig, 17);
+	go_on(&kept);
+	holder_copy = fcntl(kept.manager.store.list[0].fd, F_DUPFD_CLOEXEC, 3);
+	first = open_pidfd(dead);
+	second = open_pidfd(reaped);
+	holders_free(kept.rig.holders);
+	close(holder);
+	CHECK(kill(dead, SIGKILL) == 0);
+	CHECK(waitid(P_PID, (id_t)dead, NULL, WEXITED | WNOWAIT) == 0); /* a zombie */
+	kill_and_reap(reaped);
+
+	rig_holders(&kept.rig);
+	CHECK(holders_adopt(kept.rig.holders, 17, 0, holder_copy) == 0);
+	CHECK(holders_adopt(kept.rig.holders, 18, dead, first) == 0);
+	CHECK(holders_adopt(kept.rig.holders, 18, reaped, second) == 0);
+	CHECK(kept.rig.holders_gone == 0 && kept.rig.bound_gone == 0);
+	go_on(&kept);
+	CHECK(kept.rig.holders_gone == 1 && kept.rig.bound_gone == 2);
+	CHECK(holders_count(kept.rig.holders) == 0 && kept.manager.store.n == 0);
+	CHECK(waitpid(dead, NULL, 0) == dead);
+	kept_done(&kept);
+}
+
+TEST(what_is_not_what_its_name_says_is_not_adopted)
+{
+	pid_t pid = start_sleeper(), other = start_sleeper();
+	int stream[2], packets[2], holder, fd;
+	unsigned fds = count_fds();
+	struct kept kept;
+
+	kept_init(&kept, 8);
+	CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, stream) == 0);
+	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, packets) == 0);
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	CHECK(fd < 0 || holders_adopt(kept.rig.holders, 17, 0, fd) == -EINVAL);
+	CHECK(holders_adopt(kept.rig.holders, 17, 0, stream[0]) == -EINVAL);
+	CHECK(holders_adopt(kept.rig.holders, 17, 0, open_pidfd(pid)) == -EINVAL);
+	CHECK(holders_adopt(kept.rig.holders, 17, pid, stream[1]) == -EINVAL);
+	CHECK(holders_adopt(kept.rig.holders, 17, pid, packets[1]) == -EINVAL);
+	CHECK(holders_adopt(kept.rig.holders, 17, pid, open_pidfd(other)) == -EINVAL);
+	CHECK(holders_adopt(kept.rig.holders, 17, pid, open_pidfd(pid)) == 0);
+	CHECK(holders_adopt(kept.rig.holders, 17, pid, open_pidfd(pid)) == -EEXIST);
+	CHECK(holders_count(kept.rig.holders) == 1);
+	close(packets[0]);
+	holder = add(&kept.rig, 17);
+	kill_and_reap(pid);
+	kill_and_reap(other);
+	close(holder);
+	kept_done(&kept);
+	CHECK(count_fds() == fds);
+}
+
+TEST(what_cannot_be_kept_is_not_made)
+{
+	pid_t pid = start_sleeper();
+	int pidfd = open_pidfd(pid), holder;
+	struct kept kept;
+	unsigned fds;
+
+	kept_init(&kept, 8);
+	manager_stop(&kept.manager);
+	fds = count_fds();
+	CHECK(holders_add(kept.rig.holders, 17) == -ECONNREFUSED);
+	CHECK(holders_count(kept.rig.holders) == 0 && count_fds() == fds - 1);
+	holder = add(&kept.rig, 17); /* there is no store any more */
+	close(holder);
+	settle(&kept.rig);
+	CHECK(kept.rig.holders_gone == 1);
+	kept_done(&kept);
+
+	kept_init(&kept, 8);
+	manager_stop(&kept.manager);
+	CHECK(holders_bind(kept.rig.holders, 17, pidfd, pid) == -ECONNREFUSED);
+	CHECK(holders_count(kept.rig.holders) == 0);
+	kill_and_reap(pid);
+	settle(&kept.rig);
+	CHECK(kept.rig.bound_gone == 0);
+	kept_done(&kept);
+	close(pidfd);
+}
+
+TEST(running_out_of_descriptors_leaves_nothing_half_made)
+{
+	pid_t pid = start_sleeper();
+	int pidfd = open_pidfd(pid);
+	struct rlimit limit;
+	struct kept kept;
+
+	kept_init(&kept, 8);
+	for (unsigned n = 0; n < 2; n++) {
+		limit = leave_fds(n);
+		CHECK(holders_add(kept.rig.holders, 17) == -EMFILE);
+		CHECK(holders_bind(kept.rig.holders, 17, pidfd, pid) == -EMFILE);
+		CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+	}
+	CHECK(holders_count(kept.rig.holders) == 0);
+	go_on(&kept);
+	CHECK(kept.manager.store.n == 0);
+	kill_and_reap(pid);
+	kept_done(&kept);
+	close(pidfd);
+}
+
+TEST(a_thousand_holders_come_back)
+{
+	enum { MANY = 1000 };
+	int fds[MANY];
+	struct kept kept;
+
+	kept_init(&kept, MANY);
+	for (unsigned i = 0; i < MANY; i++)
+		fds[i] = add(&kept.rig, i / 2); /* most wait for the manager, who reads nothing */
+	restart(&kept);
+	CHECK(kept.manager.store.n == MANY && holders_count(kept.rig.holders) == MANY);
+	for (unsigned i = 0; i < MANY; i++)
+		close(fds[i]);
+	go_on(&kept);
+	CHECK(kept.rig.holders_gone == MANY && holders_count(kept.rig.holders) == 0);
+	CHECK(kept.manager.store.n == 0);
+	kept_done(&kept);
+}
