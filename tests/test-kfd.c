@@ -257,6 +257,52 @@ TEST(a_machine_without_a_gpu_is_fine_and_one_may_come)
 	rig_end(&rig);
 }
 
+TEST(the_generation_is_another_whenever_gpus_may_be)
+{
+	struct gpu_info infos[2] = { radeon_vii(), radeon_vii() };
+	uint64_t first, second;
+	struct rig rig;
+
+	strcpy(infos[1].name, "0000:04:00.0");
+	rig_start(&rig, infos, 1);
+	first = hw_kfd.generation(rig.hw);
+	CHECK(first != UINT64_MAX && hw_kfd.generation(rig.hw) == first);
+	CHECK(fake_sysfs_build(rig.dir, infos, 2) == 0);
+	second = hw_kfd.generation(rig.hw);
+	CHECK(second != UINT64_MAX && second != first);
+
+	CHECK(fake_sysfs_write(rig.dir, FAKE_TOPOLOGY "/generation_id", "4294967295\n", 11) == 0);
+	CHECK(hw_kfd.generation(rig.hw) != UINT64_MAX);
+	CHECK(fake_sysfs_write(rig.dir, FAKE_TOPOLOGY "/generation_id", "4294967296\n", 11) == 0);
+	CHECK(hw_kfd.generation(rig.hw) == UINT64_MAX);
+	for (size_t i = 0; i < ARRAY_SIZE(intruders); i++) {
+		in_place_of(&rig, FAKE_TOPOLOGY "/generation_id", intruders[i]);
+		CHECK(hw_kfd.generation(rig.hw) == UINT64_MAX);
+	}
+	CHECK(fake_sysfs_remove(rig.dir, "class") == 0);
+	CHECK(hw_kfd.generation(rig.hw) == UINT64_MAX); /* the driver is not loaded */
+	rig_end(&rig);
+}
+
+TEST(a_driver_that_was_loaded_anew_is_another_generation)
+{
+	struct gpu_info info = radeon_vii();
+	char topology[256], before[256];
+	uint64_t first;
+	struct rig rig;
+
+	rig_start(&rig, &info, 1);
+	first = hw_kfd.generation(rig.hw);
+	put_path(&rig, FAKE_TOPOLOGY, topology, sizeof(topology));
+	put_path(&rig, "before", before, sizeof(before));
+	CHECK(rename(topology, before) == 0); /* still there, so that its inode is not used again */
+	CHECK(fake_sysfs_build(rig.dir, &info, 1) == 0);
+	CHECK(rig_list(&rig) == 1 && hw_kfd.generation(rig.hw) != first);
+	CHECK(fake_sysfs_remove(rig.dir, FAKE_TOPOLOGY) == 0);
+	CHECK(rename(before, topology) == 0 && hw_kfd.generation(rig.hw) == first);
+	rig_end(&rig);
+}
+
 TEST(a_sysfs_that_is_no_directory_is_refused)
 {
 	char longer[700];

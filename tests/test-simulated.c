@@ -32,6 +32,8 @@ TEST(cards_sit_one_behind_the_other_and_nobody_uses_them)
 	CHECK(memcmp(&gpus[1].geometry, &cards[1].geometry, sizeof(gpus[1].geometry)) == 0);
 	CHECK(strcmp(gpus[1].device, "card") == 0 && gpus[1].queue_slots == 24);
 	CHECK(hw_simulated.use(hw, NULL, 0) == 0);
+	CHECK(hw_simulated.generation(hw) != UINT64_MAX); /* and they stay what they are */
+	CHECK(hw_simulated.generation(hw) == hw_simulated.generation(hw));
 	hw_simulated.close(hw);
 }
 

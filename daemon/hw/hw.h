@@ -42,6 +42,10 @@ struct hw_ops {
 	 * among the notes; -EIO, with a note, where none of the tree can be. */
 	int (*list)(struct hw *hw, struct gpu_info *gpus, size_t max, struct notes *notes);
 
+	/* A number that is another whenever list() may have another answer. Cheap: asked for at
+	 * every look. UINT64_MAX while it cannot be told. */
+	uint64_t (*generation)(struct hw *hw);
+
 	/* Fills uses[] with up to max rows, one for each process and GPU that it holds
 	 * queues or memory on, ordered by pid, then GPU; returns how many there are in
 	 * all. A process that goes while it is read is left out, never an error; -E2BIG where

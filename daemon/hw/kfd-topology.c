@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define TOPOLOGY "class/kfd/kfd/topology"
 #define TRIES	 4
@@ -199,4 +200,17 @@ int kfd_topology_list(const struct kfd_dir *sys, struct gpu_info *gpus, size_t m
 		return -EIO;
 	}
 	return listing ? hand_out(listing, r, gpus, max, notes) : r;
+}
+
+/* The driver counts anew when it is loaded anew; then its directory is another, too. */
+uint64_t kfd_topology_generation(const struct kfd_dir *sys)
+{
+	_cleanup_dir_ struct kfd_dir topology = KFD_DIR_NONE;
+	uint64_t count;
+	struct stat st;
+
+	if (kfd_dir_open(sys, TOPOLOGY, &topology) < 0 || fstat(topology.fd, &st) < 0 ||
+	    kfd_read_number(&topology, "generation_id", UINT32_MAX, &count) < 0)
+		return UINT64_MAX;
+	return (uint64_t)st.st_ino << 32 | count;
 }

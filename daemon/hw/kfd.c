@@ -48,6 +48,11 @@ static int kfd_list(struct hw *hw, struct gpu_info *gpus, size_t max, struct not
 	return kfd_topology_list(&hw->sys, gpus, max, notes);
 }
 
+static uint64_t kfd_generation(struct hw *hw)
+{
+	return kfd_topology_generation(&hw->sys);
+}
+
 static int kfd_use(struct hw *hw, struct hw_use *uses, size_t max)
 {
 	return kfd_use_read(&hw->sys, uses, max);
@@ -58,5 +63,6 @@ const struct hw_ops hw_kfd = {
 	.open = kfd_open,
 	.close = kfd_close,
 	.list = kfd_list,
+	.generation = kfd_generation,
 	.use = kfd_use,
 };

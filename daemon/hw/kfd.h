@@ -136,7 +136,8 @@ int kfd_gpu_read(const struct kfd_dir *dir, const struct kfd_node *node, struct 
 void kfd_gpu_finish(const struct kfd_node *node, const struct kfd_parameters *parameters,
 		    struct gpu_info *info);
 
-/* kfd-topology.c, kfd-use.c: the two questions of struct hw_ops. */
+/* kfd-topology.c, kfd-use.c: the questions of struct hw_ops. */
 int kfd_topology_list(const struct kfd_dir *sys, struct gpu_info *gpus, size_t max,
 		      struct notes *notes);
+uint64_t kfd_topology_generation(const struct kfd_dir *sys);
 int kfd_use_read(const struct kfd_dir *sys, struct hw_use *uses, size_t max);

@@ -90,6 +90,12 @@ static int simulated_list(struct hw *hw, struct gpu_info *gpus, size_t max, stru
 	return (int)hw->n;
 }
 
+static uint64_t simulated_generation(struct hw *hw)
+{
+	(void)hw;
+	return 1; /* profiles are read once */
+}
+
 static int simulated_use(struct hw *hw, struct hw_use *uses, size_t max)
 {
 	(void)hw;
@@ -103,5 +109,6 @@ const struct hw_ops hw_simulated = {
 	.open = simulated_open,
 	.close = simulated_close,
 	.list = simulated_list,
+	.generation = simulated_generation,
 	.use = simulated_use,
 };
