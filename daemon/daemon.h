@@ -16,6 +16,10 @@
 #include "sys/config.h"
 #include "sys/holder.h"
 #include "sys/state.h"
+#include "sys/store.h"
+
+/* What ends is seen first, then carried out together, and only then is anything decided. */
+#define PRIORITY_CARRY_OUT ((SD_EVENT_PRIORITY_IMPORTANT + SD_EVENT_PRIORITY_NORMAL) / 2)
 
 struct daemon_options {
 	struct config_files files;
@@ -33,45 +37,127 @@ struct daemon {
 	struct hw *hw;
 	struct arbiter *arbiter;
 	struct state *state;
+	struct store *store;
 	struct holders *holders;
-	struct bus *bus;
 
-	unsigned max_holders; /* as configured, or what RLIMIT_NOFILE allows */
+	struct bus *bus; /* NULL while there is none */
+	sd_event_source *reconnect;
+	uint64_t pause_usec; /* before the next attempt */
+
+	unsigned nofile;      /* fds that the service manager can give to a process of ours */
+	unsigned store_max;   /* fds that it keeps for us; UINT_MAX: it does not say */
+	bool stored;          /* leases outlive this process, as far as anybody was told */
+	unsigned max_holders; /* as configured, or what the two allow */
+
+	sd_event_source *carry;    /* something has ended: daemon_carry_out() */
+	sd_event_source *deadline; /* of a lease that waits */
+	uint64_t saved;            /* the lease that was saved as it is, before its commit; or 0 */
+	bool unsaved;              /* a waiting lease fits, and could not be saved */
 
 	sd_event_source *audit; /* when to look at the hardware next */
+	uint64_t generation;    /* of the list of GPUs */
+	bool unlisted;          /* the last attempt to list them again failed, which was logged */
 	uint64_t looked_usec;   /* CLOCK_BOOTTIME of the last look */
-	bool in_use;            /* somebody was seen on a GPU, or holds a lease */
-	bool must_look;         /* a lease is ending: is its hardware free? */
+	bool in_use;            /* somebody was seen on a GPU */
 	bool blind;             /* the last look failed, which was logged */
 	struct hw_use *uses;    /* room for ops->use() */
 	size_t uses_room;
 	uint64_t warned;        /* GPUs whose oversubscription was logged, as bits */
 };
 
-/* Reads the configuration and the hardware, connects, takes the name. What is wrong is
- * logged. -EINVAL: the configuration. */
+/* Reads the configuration and the hardware, connects, takes the name, goes on with the
+ * leases of the daemon before. What is wrong is logged. -EINVAL: the configuration. */
 int daemon_new(const struct daemon_options *options, sd_event *event, struct daemon **ret);
 
-/* Ends every lease, telling its holders why. Takes NULL. */
+/* Leaves the leases to the next daemon, if the service manager keeps what they live by; else
+ * ends them, telling their holders why. Takes NULL. */
 struct daemon *daemon_free(struct daemon *daemon);
 DEFINE_CLEANUP(struct daemon *, daemon_free)
 
 /* Reads the configuration anew; on failure what was in force stays, notes say why. */
 int daemon_reload(struct daemon *daemon, struct notes *notes);
 
+uint64_t daemon_now_usec(void); /* CLOCK_BOOTTIME */
+
+/* ---- carry-out.c ------------------------------------------------------------------- */
+
+/* Grants what fits to those who wait, saves, and tells the world what has changed in core.
+ * The last step of everything. */
+void daemon_carry_out(struct daemon *daemon);
+
+/* The same, before the next request is looked at. */
+void daemon_carry_out_soon(struct daemon *daemon);
+
+/* All that there is to say of a lease, as a record. */
+void daemon_tell_holders(struct daemon *daemon, const struct lease *lease);
+
+/* Ends all leases, for nobody will keep them: tells their holders, and no more. */
+void daemon_end_leases(struct daemon *daemon);
+
+/* ---- adopt.c ------------------------------------------------------------------------ */
+
+/* Goes on with the leases that were saved, and with what the service manager kept of them. */
+int daemon_adopt(struct daemon *daemon);
+
+/* ---- connect.c ---------------------------------------------------------------------- */
+
+/* Connects and takes the name; waits for that. What is wrong is logged. */
+int daemon_connect(struct daemon *daemon);
+
+/* The bus has gone: tries until there is one. Leases need none. */
+void daemon_reconnect(struct daemon *daemon);
+
+/* ---- gpus.c ------------------------------------------------------------------------- */
+
 /* Lists GPUs of the backend that options and settings ask for: for --check too. */
 int daemon_find_gpus(const struct daemon_options *options, const struct settings *settings,
 		     const struct hw_ops **ret_ops, struct hw **ret_hw, struct gpu_info *gpus,
 		     size_t max, struct notes *notes);
 
-/* Looks at the hardware if the last look is older than this; carries out what follows. */
-void daemon_look(struct daemon *daemon, uint64_t max_age_usec);
+/* Lists them again if there may be others by now. */
+void daemon_check_gpus(struct daemon *daemon);
+
+/* ---- look.c ------------------------------------------------------------------------- */
+
+/* Looks at the hardware if the last look is older than this, and says whether it did. What
+ * follows from it is for daemon_carry_out(). */
+bool daemon_look(struct daemon *daemon, uint64_t max_age_usec);
 
 /* Sets the time of the next look. */
 void daemon_plan_look(struct daemon *daemon);
 
-/* Tells the world what has changed in core. The last step of everything. */
-void daemon_carry_out(struct daemon *daemon);
+/* ---- keep.c: what keeps leases alive -------------------------------------------------- */
 
-/* What the bus may ask: host.c. */
+/* How many holders and bound processes there can be, by these settings and by what the
+ * service manager can keep and give back; says so where that is less than configured. */
+unsigned daemon_limit_holders(const struct daemon *daemon, const struct settings *settings);
+
+/* A pidfd is worth what the kernel says of it: alive, and of the sender's user. */
+int keep_check_process(const struct caller *caller, int fd, pid_t *ret, struct verdict *verdict);
+
+/* Watches a process for a lease, and makes a holder for it: an fd of the caller's. Both or
+ * none. process_fd: -1 if there is no process. Counted by keep_count() once the lease is in
+ * force. */
+struct kept {
+	uint64_t lease;
+	int holder;  /* the client's end; -1: none */
+	pid_t pid;   /* newly bound; 0: none, or bound before */
+};
+int keep_process(struct daemon *daemon, uint64_t lease, uid_t owner, int process_fd, pid_t pid,
+		 struct kept *ret, struct verdict *verdict);
+int keep_holder(struct daemon *daemon, uint64_t lease, uid_t owner, int process_fd, pid_t pid,
+		struct kept *ret, struct verdict *verdict);
+void keep_count(struct daemon *daemon, const struct kept *kept);
+
+/* ---- host.c and its parts: what the bus may ask ------------------------------------- */
+
 extern const struct bus_host daemon_host;
+void host_disconnected(void *userdata);
+void host_named(void *userdata, int r);
+int host_reserve(void *userdata, const struct caller *caller, const struct request *request,
+		 int process_fd, const struct lease **ret, int *ret_holder,
+		 struct verdict *verdict);
+int host_bind(void *userdata, const struct caller *caller, uint64_t id, int process_fd,
+	      struct verdict *verdict);
+int host_resize(void *userdata, const struct caller *caller, uint64_t id,
+		const struct request *request, struct verdict *verdict);

@@ -14,7 +14,7 @@
 /* While a lease is ending, others wait for what it had. */
 #define LOOK_WHILE_ENDING_USEC UINT64_C(50000)
 
-static uint64_t now_usec(void)
+uint64_t daemon_now_usec(void)
 {
 	struct timespec ts;
 
@@ -90,15 +90,15 @@ void daemon_plan_look(struct daemon *daemon)
 	sd_event_source_set_enabled(daemon->audit, wanted ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
 }
 
-void daemon_look(struct daemon *daemon, uint64_t max_age_usec)
+bool daemon_look(struct daemon *daemon, uint64_t max_age_usec)
 {
-	uint64_t now = now_usec();
+	uint64_t now = daemon_now_usec();
 	int r;
 
 	if (now - daemon->looked_usec < max_age_usec)
-		return;
+		return false;
 	daemon->looked_usec = now;
-	daemon->must_look = false;
+	daemon_check_gpus(daemon);
 	r = observe(daemon);
 	if (r < 0 && !daemon->blind)
 		log_warning("cannot read what processes do on the GPUs: %s; until that is over, "
@@ -106,5 +106,5 @@ void daemon_look(struct daemon *daemon, uint64_t max_age_usec)
 	if (r >= 0 && daemon->blind)
 		log_notice("what processes do on the GPUs can be read again");
 	daemon->blind = r < 0;
-	daemon_carry_out(daemon);
+	return true;
 }

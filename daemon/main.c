@@ -225,7 +225,9 @@ int main(int argc, char *argv[])
 		return check(&line.options);
 
 	r = run(&line.options);
-	if (r < 0)
+	if (r == -EINVAL || r == -EEXIST || r == -EBUSY) /* it was said why */
+		log_error("gpuarbd cannot go on");
+	else if (r < 0)
 		log_error("gpuarbd cannot go on: %s", strerror(-r));
 	if (r == -EINVAL)
 		return EXIT_CONFIGURATION;

@@ -25,6 +25,13 @@ struct adapter {
 	struct caller caller; /* of the last call that came to the host */
 	unsigned refreshed, described;
 	int fail;             /* reserve fails so, without a verdict; 0: it does not */
+
+	/* Answers that must outlive the daemon: the last one is kept here if hold is set. */
+	bool hold;
+	int settle_fails;     /* why none is taken; 0: they are */
+	void (*settled)(void *call, int r);
+	void *call;
+	bool disconnected;
 };
 
 static inline void adapter_carry_out(struct adapter *adapter)
@@ -50,6 +57,32 @@ static inline void adapter_describe(void *userdata, pid_t pid, struct caller *ca
 	adapter->described++;
 	snprintf(caller->unit, sizeof(caller->unit), "pid-%d.service", pid);
 	adapter->caller = *caller;
+}
+
+static inline int adapter_settle(void *userdata, void (*settled)(void *call, int r), void *call)
+{
+	struct adapter *adapter = userdata;
+
+	if (adapter->settle_fails < 0)
+		return adapter->settle_fails;
+	if (!adapter->hold) {
+		settled(call, 0);
+		return 0;
+	}
+	adapter->settled = settled;
+	adapter->call = call;
+	return 0;
+}
+
+static inline void adapter_disconnected(void *userdata)
+{
+	((struct adapter *)userdata)->disconnected = true;
+}
+
+static inline void adapter_named(void *userdata, int r)
+{
+	(void)userdata;
+	CHECK(r == 0);
 }
 
 static inline int adapter_reserve(void *userdata, const struct caller *caller,
@@ -102,7 +135,7 @@ static inline int adapter_release(void *userdata, const struct caller *caller, u
 	r = arbiter_own(adapter->arbiter, caller, id, &lease, verdict);
 	if (r < 0)
 		return r;
-	arbiter_end(adapter->arbiter, id, "released");
+	arbiter_end(adapter->arbiter, id, VERDICT_OK, "released");
 	adapter_carry_out(adapter);
 	arbiter_observe(adapter->arbiter, NULL, 0);
 	adapter_carry_out(adapter);
@@ -154,6 +187,9 @@ static const struct bus_host adapter_host = {
 	.version = "1.2.3",
 	.refresh = adapter_refresh,
 	.describe = adapter_describe,
+	.settle = adapter_settle,
+	.disconnected = adapter_disconnected,
+	.named = adapter_named,
 	.reserve = adapter_reserve,
 	.resize = adapter_resize,
 	.release = adapter_release,

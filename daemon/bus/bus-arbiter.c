@@ -16,7 +16,7 @@ static void close_fd(const int *fd)
 }
 
 /* Takes the holder; the message keeps a duplicate until it is sent. A reply that cannot be
- * made takes the lease back: nobody has its holder then. */
+ * made or sent takes the lease back: nobody has its holder then. */
 static int reply_reserve(struct bus *bus, sd_bus_message *call, const struct lease *lease,
 			 int fd)
 {
@@ -31,9 +31,7 @@ static int reply_reserve(struct bus *bus, sd_bus_message *call, const struct lea
 		r = sd_bus_message_append(reply, "ohs", path, holder, state_name(lease->state));
 	if (r >= 0)
 		r = bus_append_partitions(reply, bus->arbiter, lease);
-	if (r >= 0)
-		r = sd_bus_send(NULL, reply, NULL);
-	return r < 0 ? r : 1;
+	return r < 0 ? r : bus_send_settled(bus, call, reply);
 }
 
 static int method_reserve(sd_bus_message *m, void *userdata, sd_bus_error *error)
@@ -86,7 +84,8 @@ static int reply_plan(struct bus *bus, sd_bus_message *call, const struct lease 
 
 	r = sd_bus_message_new_method_return(call, &reply);
 	if (r >= 0)
-		r = sd_bus_message_append(reply, "s", proposal ? "granted" : "refused");
+		r = sd_bus_message_append(reply, "s", proposal ? state_name(proposal->state) :
+							 "refused");
 	if (r >= 0)
 		r = bus_append_partitions(reply, bus->arbiter, proposal);
 	if (r >= 0)

@@ -30,13 +30,24 @@ const char *bus_error_name(enum verdict_kind kind)
 	return names[kind];
 }
 
+/* A sentence may have lines, one for each mistake of a configuration. What is cleaned keeps
+ * its bytes where they were. */
+static const char *clean_lines(char *buf, size_t size, const char *text)
+{
+	text_clean(buf, size, text);
+	for (size_t i = 0; buf[i]; i++)
+		if (text[i] == '\n')
+			buf[i] = '\n';
+	return buf;
+}
+
 int bus_refuse(sd_bus_message *call, int r, const struct verdict *verdict)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	char sentence[sizeof(verdict->sentence)];
 	sd_bus_error error = {
 		.name = bus_error_name(verdict->kind),
-		.message = text_clean(sentence, sizeof(sentence), verdict->sentence),
+		.message = clean_lines(sentence, sizeof(sentence), verdict->sentence),
 	};
 
 	if (verdict->kind == VERDICT_OK)

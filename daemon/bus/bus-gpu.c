@@ -10,7 +10,8 @@ static const struct gpu *gpu_at(const struct bus *bus, const char *path)
 {
 	uint64_t i;
 
-	if (bus_path_number(path, GPUARB_PATH_GPU, &i) < 0 || i >= bus->arbiter->n_gpus)
+	if (bus_path_number(path, GPUARB_PATH_GPU, &i) < 0 || i >= bus->arbiter->n_gpus ||
+	    bus->arbiter->gpus[i].absent)
 		return NULL;
 	return &bus->arbiter->gpus[i];
 }
@@ -27,16 +28,28 @@ static int find(sd_bus *sd, const char *path, const char *interface, void *userd
 		return 0;
 	if (!gpu_at(bus, path))
 		return sd_bus_error_setf(error, GPUARB_ERROR_NO_SUCH_GPU,
-					 "there is no GPU at %s: %zu are numbered from 0", path,
-					 bus->arbiter->n_gpus);
+					 "there is no GPU at %s; if there was, it is gone", path);
 	*ret_found = bus;
 	return 1;
 }
 
+static size_t count_present(const struct bus *bus)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < bus->arbiter->n_gpus; i++)
+		n += !bus->arbiter->gpus[i].absent;
+	return n;
+}
+
+/* Of the i-th that is present. */
 static uint64_t gpu_number(const struct bus *bus, size_t i)
 {
-	(void)bus;
-	return i;
+	uint64_t number = 0;
+
+	while (bus->arbiter->gpus[number].absent || i-- > 0)
+		number++;
+	return number;
 }
 
 static int enumerate(sd_bus *sd, const char *prefix, void *userdata, char ***ret_nodes,
@@ -47,7 +60,8 @@ static int enumerate(sd_bus *sd, const char *prefix, void *userdata, char ***ret
 	(void)sd;
 	(void)prefix; /* of who wants to know, which can be further up */
 	(void)error;
-	return bus_list_nodes(bus, GPUARB_PATH_GPU, bus->arbiter->n_gpus, gpu_number, ret_nodes);
+	return bus_list_nodes(bus, GPUARB_PATH_GPU, count_present(bus), gpu_number,
+			      ret_nodes);
 }
 
 #define PROPERTY(name, type, value)                                                        \
@@ -152,12 +166,31 @@ int bus_export_gpus(struct bus *bus)
 						      bus);
 }
 
+struct gpu_path {
+	char text[sizeof(GPUARB_PATH_GPU) + 12];
+};
+
+static struct gpu_path gpu_path(unsigned gpu)
+{
+	struct gpu_path path;
+
+	snprintf(path.text, sizeof(path.text), GPUARB_PATH_GPU "/%u", gpu);
+	return path;
+}
+
+void bus_tell_gpu_added(struct bus *bus, unsigned gpu)
+{
+	sd_bus_emit_object_added(bus->sd, gpu_path(gpu).text);
+}
+
+void bus_tell_gpu_removed(struct bus *bus, unsigned gpu)
+{
+	bus_emit_removed(bus, gpu_path(gpu).text, GPUARB_INTERFACE_GPU);
+}
+
 void bus_tell_gpu(struct bus *bus, unsigned gpu)
 {
-	char path[sizeof(GPUARB_PATH_GPU) + 12];
-
-	snprintf(path, sizeof(path), GPUARB_PATH_GPU "/%u", gpu);
-	sd_bus_emit_properties_changed(bus->sd, path, GPUARB_INTERFACE_GPU, "CusFree",
+	sd_bus_emit_properties_changed(bus->sd, gpu_path(gpu).text, GPUARB_INTERFACE_GPU, "CusFree",
 				       "QueueSlotsFree", "ProcessSlotsFree", "VramFree",
 				       "Unmanaged", "Oversubscribed", "Draining", NULL);
 }

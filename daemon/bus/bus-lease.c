@@ -119,6 +119,7 @@ static int method_acknowledge(sd_bus_message *m, void *userdata, sd_bus_error *e
 
 static int method_bind(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	_cleanup_(verdict_done) struct verdict verdict = {0};
 	const struct caller *caller;
 	struct bus *bus = userdata;
@@ -132,7 +133,10 @@ static int method_bind(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	if (r < 0)
 		return r;
 	r = bus->host->bind(bus->userdata, caller, lease_id(m), process_fd, &verdict);
-	return answer(m, r, &verdict);
+	if (r < 0)
+		return bus_refuse(m, r, &verdict);
+	r = sd_bus_message_new_method_return(m, &reply);
+	return r < 0 ? r : bus_send_settled(bus, m, reply);
 }
 
 /* For what the contract has and this version has not; who may not ask is told that first. */
@@ -185,11 +189,11 @@ static int method_revoke(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	return not_supported(m, userdata, caller, "ends leases without grace; release it instead");
 }
 
-/* The weakest of the partitions'. */
+/* The weakest of the partitions'; of a lease that waits, the one that promises nothing. */
 static const char *tier(const struct lease *lease)
 {
 	static const char *const tiers[] = { "cooperative", "verified", "capped", "hardware" };
-	size_t t = ARRAY_SIZE(tiers) - 1;
+	size_t t = lease->n_partitions > 0 ? ARRAY_SIZE(tiers) - 1 : 0;
 
 	for (size_t i = 0; i < lease->n_partitions; i++)
 		for (size_t weaker = 0; weaker < t; weaker++)
@@ -218,16 +222,11 @@ PROPERTY(get_adaptable, sd_bus_message_append, "b", lease->adaptable)
 PROPERTY(get_generation, sd_bus_message_append, "t", lease->generation)
 PROPERTY(get_tier, sd_bus_message_append, "s", tier(lease))
 PROPERTY(get_partitions, bus_append_partitions, ((struct bus *)userdata)->arbiter, lease)
+PROPERTY(get_position, sd_bus_message_append, "u",
+	 arbiter_position(((struct bus *)userdata)->arbiter, lease))
 PROPERTY(get_reason, bus_append_text, lease->reason)
 PROPERTY(get_deadline, sd_bus_message_append, "t", lease->deadline_usec)
 PROPERTY(get_disturbances, sd_bus_message_append, "t", lease->disturbances)
-
-/* Nobody waits in this version, so nobody has a place in a queue. */
-BUS_GETTER(get_position)
-{
-	(void)userdata;
-	return sd_bus_message_append(reply, "u", UINT32_C(0));
-}
 
 #define CONST   SD_BUS_VTABLE_PROPERTY_CONST
 #define CHANGES SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE
@@ -277,16 +276,6 @@ int bus_export_leases(struct bus *bus)
 						      bus);
 }
 
-/* A lease that is out of the ledger has no object to ask for its interfaces: these are the
- * ones that sd_bus_emit_object_added() told. */
-static void tell_removed(struct bus *bus, const char *path)
-{
-	sd_bus_emit_interfaces_removed(bus->sd, path, "org.freedesktop.DBus.Peer",
-				       "org.freedesktop.DBus.Introspectable",
-				       "org.freedesktop.DBus.Properties", GPUARB_INTERFACE_LEASE,
-				       NULL);
-}
-
 void bus_tell_lease(struct bus *bus, const struct lease *lease, unsigned touched)
 {
 	char path[sizeof(GPUARB_PATH_LEASE) + 24];
@@ -295,10 +284,10 @@ void bus_tell_lease(struct bus *bus, const struct lease *lease, unsigned touched
 	if ((touched & (TOUCH_ADDED | TOUCH_REMOVED)) == (TOUCH_ADDED | TOUCH_REMOVED))
 		return; /* came and went unseen */
 	if (touched & TOUCH_REMOVED)
-		tell_removed(bus, path);
+		bus_emit_removed(bus, path, GPUARB_INTERFACE_LEASE);
 	else if (touched & TOUCH_ADDED)
 		sd_bus_emit_object_added(bus->sd, path);
-	else if (touched & (TOUCH_CHANGED | TOUCH_ENDING))
+	else if (touched & (TOUCH_CHANGED | TOUCH_ENDING | TOUCH_REASON))
 		sd_bus_emit_properties_changed(bus->sd, path, GPUARB_INTERFACE_LEASE, "State",
 					       "Generation", "Tier", "Partitions", "Reason",
 					       "Deadline", "Disturbances", NULL);

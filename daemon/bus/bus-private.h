@@ -30,6 +30,13 @@ int bus_list_nodes(const struct bus *bus, const char *prefix, size_t n,
 int bus_check_administrator(const struct caller *caller, const char *what,
 			    struct verdict *verdict);
 
+/* An object is gone that had this interface of ours. */
+void bus_emit_removed(struct bus *bus, const char *path, const char *interface);
+
+/* Sends the reply to the call once what was done so far outlives the daemon; until then the
+ * host has it. Returns what a handler returns. */
+int bus_send_settled(struct bus *bus, sd_bus_message *call, sd_bus_message *reply);
+
 /* A property's getter: the body appends to `reply`. */
 #define BUS_GETTER(name)                                                                   \
 	static int name(sd_bus *sd __attribute__((unused)),                                \

@@ -110,12 +110,13 @@ int bus_append_refusals(sd_bus_message *m, const struct refusal *refusals, size_
 	for (size_t i = 0; i < n && r >= 0; i++) {
 		char gpu[sizeof(refusals->gpu)], hint[sizeof(refusals->hint)];
 
-		r = sd_bus_message_append(m, "a{sv}", 5,
+		r = sd_bus_message_append(m, "a{sv}", 6,
 					  "gpu", "s", text_clean(gpu, sizeof(gpu), refusals[i].gpu),
 					  "reason", "s", reason_name(refusals[i].reason),
 					  "asked", "t", refusals[i].asked,
 					  "free", "t", refusals[i].free, "hint", "s",
-					  text_clean(hint, sizeof(hint), refusals[i].hint));
+					  text_clean(hint, sizeof(hint), refusals[i].hint),
+					  "retry", "b", refusals[i].retry);
 	}
 	return r < 0 ? r : sd_bus_message_close_container(m);
 }

@@ -69,6 +69,15 @@ int bus_append_text(sd_bus_message *m, const char *text)
 	return sd_bus_message_append_basic(m, 's', text_clean(clean, sizeof(clean), text));
 }
 
+/* What is gone has no object to ask for its interfaces: these are the ones that
+ * sd_bus_emit_object_added() told. */
+void bus_emit_removed(struct bus *bus, const char *path, const char *interface)
+{
+	sd_bus_emit_interfaces_removed(bus->sd, path, "org.freedesktop.DBus.Peer",
+				       "org.freedesktop.DBus.Introspectable",
+				       "org.freedesktop.DBus.Properties", interface, NULL);
+}
+
 /* Before anything is looked up for a call, properties included. */
 static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
@@ -82,14 +91,15 @@ static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	return 0;
 }
 
-/* There is no way back to the bus from here: the service manager starts anew. */
+/* There is no way back to the bus from here: the host makes another. */
 static int on_disconnected(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	struct bus *bus = userdata;
 
 	(void)m;
 	(void)error;
-	return sd_event_exit(bus->event, -ECONNRESET);
+	bus->host->disconnected(bus->userdata);
+	return 0;
 }
 
 static int connect_bus(const char *address, sd_bus **ret)
@@ -175,6 +185,27 @@ struct bus *bus_free(struct bus *bus)
 int bus_own_name(struct bus *bus)
 {
 	int r = sd_bus_request_name(bus->sd, GPUARB_BUS_NAME, 0);
+
+	return r < 0 ? r : 0;
+}
+
+static int on_name(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	struct bus *bus = userdata;
+	uint32_t answer = 0;
+	int r;
+
+	(void)error;
+	r = sd_bus_message_is_method_error(m, NULL) ? -sd_bus_message_get_errno(m) :
+						      sd_bus_message_read(m, "u", &answer);
+	/* 3: it exists; 1 and 4: it is ours (RequestName, D-Bus specification). */
+	bus->host->named(bus->userdata, r < 0 ? r : answer == 3 ? -EEXIST : 0);
+	return 1;
+}
+
+int bus_own_name_async(struct bus *bus)
+{
+	int r = sd_bus_request_name_async(bus->sd, NULL, GPUARB_BUS_NAME, 0, on_name, bus);
 
 	return r < 0 ? r : 0;
 }

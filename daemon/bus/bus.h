@@ -27,8 +27,20 @@ struct bus_host {
 	/* Hints about a process: unit, slice, executable. */
 	void (*describe)(void *userdata, pid_t pid, struct caller *caller);
 
+	/* Calls back once all that was done so far outlives the daemon; maybe at once. For
+	 * answers that must not be sent before. -errno: it does not call back. */
+	int (*settle)(void *userdata, void (*settled)(void *call, int r), void *call);
+
+	/* The connection is gone, and this bus is of no use any more: to be freed, but not
+	 * from here. */
+	void (*disconnected)(void *userdata);
+
+	/* The answer of bus_own_name_async(): 0, or -EEXIST. */
+	void (*named)(void *userdata, int r);
+
 	/* process_fd: a pidfd to bind to, or -1. On 0, *ret_holder is an fd that the bus
-	 * owns. The lease is in force and saved. */
+	 * owns. The lease is in force, or waiting, and saved; settle() tells when its holder
+	 * outlives the daemon, too. */
 	int (*reserve)(void *userdata, const struct caller *caller,
 		       const struct request *request, int process_fd,
 		       const struct lease **ret, int *ret_holder, struct verdict *verdict);
@@ -56,8 +68,17 @@ DEFINE_CLEANUP(struct bus *, bus_free)
 /* Takes the name. -EEXIST if another daemon has it. */
 int bus_own_name(struct bus *bus);
 
+/* The same without waiting: host->named() is called. */
+int bus_own_name_async(struct bus *bus);
+
+/* How many fds systemd keeps for our unit (FileDescriptorStoreMax=). Waits for its answer,
+ * two seconds at most. -errno where it does not run on this bus, or did not start us. */
+int bus_store_max(struct bus *bus, unsigned *ret);
+
 /* Signals for what changed. touched: enum touch as bits; a removed lease is announced
  * before it is freed. */
 void bus_tell_lease(struct bus *bus, const struct lease *lease, unsigned touched);
 void bus_tell_gpu(struct bus *bus, unsigned gpu);
+void bus_tell_gpu_added(struct bus *bus, unsigned gpu);
+void bus_tell_gpu_removed(struct bus *bus, unsigned gpu);
 void bus_tell_tenants(struct bus *bus);

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <inttypes.h>
+#include <string.h>
+
+#include "daemon.h"
+#include "record.h"
+#include "sys/log.h"
+
+void daemon_tell_holders(struct daemon *daemon, const struct lease *lease)
+{
+	_cleanup_(freep) void *record = NULL;
+	size_t size = 0;
+
+	if (record_new(daemon->arbiter, lease, &record, &size) < 0)
+		return;
+	holders_tell(daemon->holders, lease->id, record, size);
+}
+
+static void save(struct daemon *daemon, const struct lease *lease)
+{
+	int r;
+
+	if (daemon->saved == lease->id) {
+		daemon->saved = 0;
+		return;
+	}
+	r = state_save(daemon->state, daemon->arbiter, lease);
+	if (r < 0)
+		log_warning("cannot save lease %" PRIu64 ": %s", lease->id, strerror(-r));
+}
+
+static void carry_out_lease(struct daemon *daemon, struct lease *lease, unsigned touched)
+{
+	/* Who waited is told before that, so that its next daemon tells it again if need be. */
+	if ((touched & TOUCH_REMOVED) && lease->n_partitions > 0)
+		state_forget(daemon->state, lease->id);
+	else if ((touched & (TOUCH_CHANGED | TOUCH_ENDING)) && !(touched & TOUCH_REMOVED))
+		save(daemon, lease);
+	if (touched & (TOUCH_CHANGED | TOUCH_ENDING))
+		daemon_tell_holders(daemon, lease);
+	if (touched & TOUCH_ENDING)
+		log_info("lease %" PRIu64 " of uid %u ends: %s", lease->id, lease->owner,
+			 lease->reason);
+	if (daemon->bus)
+		bus_tell_lease(daemon->bus, lease, touched);
+	if (touched & TOUCH_REMOVED) {
+		/* The file goes first: what the store has without one is nobody's. */
+		state_forget(daemon->state, lease->id);
+		holders_drop(daemon->holders, lease->id);
+		lease_free(lease);
+	}
+}
+
+static void warn_of_strangers(const struct gpu *gpu)
+{
+	for (size_t i = 0; i < gpu->n_strangers && i < 8; i++)
+		log_warning("%s: pid %d (%s) of uid %u has %u queues and no lease",
+			    gpu->info.name, gpu->strangers[i].pid, gpu->strangers[i].command,
+			    gpu->strangers[i].uid, gpu->strangers[i].queues);
+}
+
+static void log_gpu(struct daemon *daemon, const struct gpu *gpu, uint64_t bit)
+{
+	bool warned = daemon->warned & bit;
+
+	if (gpu->oversubscribed && !warned) {
+		log_warning("%s is oversubscribed: %u queues of %u processes on %u queue slots and "
+			    "%u process slots; nothing more is granted on it", gpu->info.name,
+			    gpu->seen.queues, gpu->seen.processes, gpu->info.queue_slots,
+			    gpu->info.process_slots);
+		warn_of_strangers(gpu);
+	} else if (daemon->arbiter->settings->unmanaged == UNMANAGED_WARN) {
+		warn_of_strangers(gpu);
+	}
+	if (!gpu->oversubscribed && warned && !gpu->absent)
+		log_notice("%s is no longer oversubscribed", gpu->info.name);
+	daemon->warned = gpu->oversubscribed ? daemon->warned | bit : daemon->warned & ~bit;
+}
+
+static void tell_gpu(struct daemon *daemon, unsigned index, struct gpu *gpu)
+{
+	bool shown = gpu->shown;
+
+	gpu->shown = !gpu->absent;
+	if (gpu->shown != shown)
+		log_notice("GPU %s is %s", gpu->info.name, gpu->shown ? "here" : "gone");
+	if (!daemon->bus)
+		return;
+	if (gpu->shown && !shown)
+		bus_tell_gpu_added(daemon->bus, index);
+	else if (!gpu->shown && shown)
+		bus_tell_gpu_removed(daemon->bus, index);
+	else if (gpu->shown)
+		bus_tell_gpu(daemon->bus, index);
+}
+
+static void carry_out_gpu(struct daemon *daemon, unsigned index)
+{
+	struct gpu *gpu = &daemon->arbiter->gpus[index];
+
+	gpu->changed = false;
+	log_gpu(daemon, gpu, UINT64_C(1) << index);
+	tell_gpu(daemon, index, gpu);
+}
+
+/* Whether the hardware still has something of a lease that has just ended: if not, that is
+ * all of its end. */
+static bool must_look(const struct arbiter *arbiter)
+{
+	for (const struct lease *l = arbiter->touched; l; l = l->touched_next)
+		if ((l->touched & (TOUCH_ENDING | TOUCH_REMOVED)) == TOUCH_ENDING)
+			return true;
+	return false;
+}
+
+static void log_granted(const struct daemon *daemon, const struct lease *lease)
+{
+	log_info("lease %" PRIu64 ": granted after waiting: %u CUs and %u queues on %s%s",
+		 lease->id, lease->partitions[0].count, lease->partitions[0].granted.queues,
+		 daemon->arbiter->gpus[lease->partitions[0].gpu].info.name,
+		 lease->n_partitions > 1 ? " and more GPUs" : "");
+}
+
+/* Grants to the next who waits and fits. What cannot be saved is not granted: it waits on,
+ * and the next look is the next attempt. */
+static bool grant_next(struct daemon *daemon)
+{
+	_cleanup_(lease_freep) struct lease *proposal = NULL;
+	int r;
+
+	if (arbiter_plan_next(daemon->arbiter, &proposal) <= 0)
+		return false;
+	r = state_save(daemon->state, daemon->arbiter, proposal);
+	if (r < 0) {
+		if (!daemon->unsaved)
+			log_error("lease %" PRIu64 " would fit, but cannot be saved: %s; it waits on",
+				  proposal->id, strerror(-r));
+		daemon->unsaved = true;
+		return false;
+	}
+	daemon->unsaved = false;
+	daemon->saved = proposal->id;
+	log_granted(daemon, arbiter_commit(daemon->arbiter, TAKE_PTR(proposal)));
+	return true;
+}
+
+static void carry_out_touched(struct daemon *daemon)
+{
+	struct lease *lease;
+	unsigned touched;
+
+	if (must_look(daemon->arbiter))
+		daemon_look(daemon, 0);
+	while ((lease = arbiter_take_touched(daemon->arbiter, &touched)))
+		carry_out_lease(daemon, lease, touched);
+	daemon->saved = 0;
+}
+
+static void plan_deadline(struct daemon *daemon)
+{
+	uint64_t next = arbiter_next_deadline(daemon->arbiter);
+
+	sd_event_source_set_time(daemon->deadline, next);
+	sd_event_source_set_enabled(daemon->deadline,
+				    next == UINT64_MAX ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
+}
+
+/* A service manager that has gone for good keeps nothing any more. */
+static void check_store(struct daemon *daemon)
+{
+	if (!daemon->stored || store_works(daemon->store))
+		return;
+	daemon->stored = false;
+	log_warning("the service manager does not answer any more: leases end with this process");
+}
+
+void daemon_carry_out(struct daemon *daemon)
+{
+	check_store(daemon);
+	do
+		carry_out_touched(daemon);
+	while (grant_next(daemon) || daemon->arbiter->touched);
+
+	for (unsigned i = 0; i < daemon->arbiter->n_gpus; i++)
+		if (daemon->arbiter->gpus[i].changed)
+			carry_out_gpu(daemon, i);
+	sd_event_source_set_enabled(daemon->carry, SD_EVENT_OFF);
+	plan_deadline(daemon);
+	daemon_plan_look(daemon);
+}
+
+void daemon_carry_out_soon(struct daemon *daemon)
+{
+	sd_event_source_set_enabled(daemon->carry, SD_EVENT_ONESHOT);
+}
+
+void daemon_end_leases(struct daemon *daemon)
+{
+	struct arbiter *arbiter = daemon->arbiter;
+	struct lease *lease;
+	unsigned touched;
+
+	for (size_t i = arbiter->n_leases; i-- > 0;)
+		arbiter_end(arbiter, arbiter->leases[i]->id, VERDICT_SHUTDOWN, "gpuarbd stopped");
+	while ((lease = arbiter_take_touched(arbiter, &touched))) {
+		daemon_tell_holders(daemon, lease);
+		state_forget(daemon->state, lease->id);
+		if (touched & TOUCH_REMOVED)
+			lease_free(lease);
+	}
+}

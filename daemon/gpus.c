@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Which GPUs there are. */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon.h"
+#include "sys/log.h"
+#include "sys/profile.h"
+
+static int simulate(const struct daemon_options *options, const char *profiles, struct hw **ret,
+		    struct notes *notes)
+{
+	_cleanup_(freep) char *list = strdup(profiles);
+	struct gpu_info cards[REQUEST_WANTS];
+	unsigned partitions[REQUEST_WANTS];
+	char *rest = NULL;
+	size_t n = 0;
+
+	if (!list)
+		return -ENOMEM;
+	for (char *name = strtok_r(list, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
+		struct profile profile;
+		int r;
+
+		if (n == REQUEST_WANTS) {
+			notes_add(notes, true, "%u simulated cards are the most", REQUEST_WANTS);
+			return -EINVAL;
+		}
+		r = profile_load(options->profiles, name, &profile, notes);
+		if (r < 0)
+			return r == -ENOMEM ? r : -EINVAL;
+		cards[n] = profile.info;
+		partitions[n++] = profile.partitions;
+	}
+	if (n == 0) {
+		notes_add(notes, true, "no profile to simulate is named: \"%s\"", profiles);
+		return -EINVAL;
+	}
+	return hw_simulated_new(cards, partitions, n, ret);
+}
+
+int daemon_find_gpus(const struct daemon_options *options, const struct settings *settings,
+		     const struct hw_ops **ret_ops, struct hw **ret_hw, struct gpu_info *gpus,
+		     size_t max, struct notes *notes)
+{
+	bool simulated = options->simulate ||
+			 (!options->sysfs && settings->backend == BACKEND_SIMULATED);
+	const struct hw_ops *ops = simulated ? &hw_simulated : &hw_kfd;
+	struct hw *hw = NULL;
+	int r;
+
+	if (simulated)
+		r = simulate(options, options->simulate ? options->simulate : settings->simulate,
+			     &hw, notes);
+	else
+		r = ops->open(options->sysfs ? options->sysfs : "/sys", &hw, notes);
+	if (r < 0)
+		return r;
+	r = ops->list(hw, gpus, max, notes);
+	if (r >= 0 && (size_t)r > max) {
+		notes_add(notes, false, "%d GPUs are here; the first %zu are used", r, max);
+		r = (int)max;
+	}
+	if (r < 0) {
+		ops->close(hw);
+		return r;
+	}
+	*ret_ops = ops;
+	*ret_hw = hw;
+	return r;
+}
+
+static int list_again(struct daemon *daemon, struct notes *notes)
+{
+	_cleanup_(freep) struct gpu_info *gpus = calloc(REQUEST_WANTS, sizeof(*gpus));
+	int n;
+
+	if (!gpus)
+		return -ENOMEM;
+	n = daemon->ops->list(daemon->hw, gpus, REQUEST_WANTS, notes);
+	if (n < 0)
+		return n;
+	n = arbiter_set_gpus(daemon->arbiter, gpus, min_u((unsigned)n, REQUEST_WANTS));
+	if (n >= 0)
+		state_load_drained(daemon->state, daemon->arbiter, notes); /* one may be back */
+	return n;
+}
+
+void daemon_check_gpus(struct daemon *daemon)
+{
+	_cleanup_(notes_done) struct notes notes = {0};
+	uint64_t generation = daemon->ops->generation(daemon->hw);
+	int r;
+
+	if (generation == daemon->generation)
+		return;
+	r = list_again(daemon, &notes);
+	if (r >= 0)
+		daemon->generation = generation;
+	if (r >= 0 || !daemon->unlisted)
+		log_notes(&notes);
+	if (r < 0 && !daemon->unlisted)
+		log_warning("the GPUs have changed, and cannot be listed: %s; those known before "
+			    "stay", strerror(-r));
+	daemon->unlisted = r < 0;
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Answers that wait until what they tell outlives the daemon; the connection's own life; what
+ * systemd says of our unit. */
+
+#include <poll.h>
+
+#include "live.h"
+
+static int holder_of(sd_bus_message *m)
+{
+	const char *path, *state;
+	int holder;
+
+	CHECK(sd_bus_message_read(m, "ohs", &path, &holder, &state) >= 0);
+	return holder;
+}
+
+/* A call whose answer the host holds back. */
+static void send_held(struct adapter *a, sd_bus_message *m, struct answer *answer)
+{
+	a->call = NULL;
+	call_send(m, answer);
+	while (!a->call)
+		CHECK(sd_event_run(a->event, 10 * 1000 * 1000) > 0);
+}
+
+TEST(an_answer_comes_only_when_its_lease_outlives_the_daemon)
+{
+	struct answer answer;
+	struct adapter a;
+	sd_bus *bus;
+
+	NEEDS_BUS();
+	adapter_new(&a);
+	bus = adapter_connect(&a, 0);
+	a.hold = true;
+	send_held(&a, ask(bus, "Reserve", 15), &answer);
+	CHECK(is_fine(call_run(&a, get(bus, GPUARB_PATH_LEASE "/1", GPUARB_INTERFACE_LEASE, "Id"))));
+	CHECK(!answer.came); /* what was asked later has been answered */
+	a.settled(a.call, 0);
+	adapter_run(&a, &answer.came);
+	CHECK(holder_of(answer.m) >= 0);
+	sd_bus_message_unref(answer.m);
+
+	send_held(&a, with(call_lease(bus, GPUARB_PATH_LEASE "/1", "Bind"), "h", STDIN_FILENO),
+		  &answer);
+	a.settled(a.call, 0);
+	adapter_run(&a, &answer.came);
+	CHECK(is_fine(answer.m));
+	sd_bus_flush_close_unref(bus);
+	adapter_done(&a);
+}
+
+TEST(what_cannot_outlive_the_daemon_is_an_error_and_keeps_no_holder)
+{
+	static const struct {
+		int r;
+		const char *name, *says;
+	} ways[] = {
+		{ -ECONNRESET, GPUARB_ERROR_NOT_SAVED, "service manager" },
+		{ -ECANCELED, GPUARB_ERROR_SHUTDOWN, "going down" },
+	};
+	struct answer answer;
+	struct adapter a;
+	sd_bus *bus;
+
+	NEEDS_BUS();
+	adapter_new(&a);
+	bus = adapter_connect(&a, 0);
+	a.hold = true;
+	for (size_t i = 0; i < ARRAY_SIZE(ways); i++) {
+		send_held(&a, ask(bus, "Reserve", 15), &answer);
+		a.settled(a.call, ways[i].r);
+		adapter_run(&a, &answer.came);
+		CHECK(is_error(answer.m, ways[i].name, ways[i].says));
+	}
+	a.settle_fails = -ENOMEM;
+	CHECK(!is_fine(call_run(&a, ask(bus, "Reserve", 15))));
+	CHECK(!is_fine(call_run(&a, with(call_lease(bus, GPUARB_PATH_LEASE "/1", "Bind"), "h",
+					 STDIN_FILENO))));
+	sd_bus_flush_close_unref(bus);
+	adapter_done(&a);
+}
+
+TEST(an_answer_whose_bus_has_gone_closes_its_holder)
+{
+	struct answer answer;
+	struct adapter a;
+	sd_bus *bus;
+
+	NEEDS_BUS();
+	adapter_new(&a);
+	bus = adapter_connect(&a, 0);
+	a.hold = true;
+	send_held(&a, ask(bus, "Reserve", 15), &answer);
+	CHECK(kill(a.rig.bus, SIGKILL) == 0);
+	while (!a.disconnected)
+		CHECK(sd_event_run(a.event, 10 * 1000 * 1000) > 0);
+	a.bus = bus_free(a.bus);
+	a.settled(a.call, 0); /* nobody hears it, and nothing is kept: sanitizers look */
+	sd_bus_close_unref(bus);
+	sd_bus_message_unref(answer.m);
+	adapter_done(&a);
+}
+
+static int no_systemd(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	(void)userdata;
+	(void)error;
+	return sd_bus_reply_method_errorf(m, "org.freedesktop.systemd1.NoUnitForPID", "none");
+}
+
+static int unit_by_pid(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	uint32_t pid;
+
+	(void)userdata;
+	(void)error;
+	CHECK(sd_bus_message_read(m, "u", &pid) >= 0);
+	return sd_bus_reply_method_return(m, "o", "/unit");
+}
+
+static int store_max_property(sd_bus *bus, const char *path, const char *interface,
+			      const char *property, sd_bus_message *reply, void *userdata,
+			      sd_bus_error *error)
+{
+	(void)bus, (void)path, (void)interface, (void)property, (void)userdata, (void)error;
+	return sd_bus_message_append(reply, "u", UINT32_C(4200));
+}
+
+static const sd_bus_vtable manager[] = {
+	SD_BUS_VTABLE_START(0),
+	SD_BUS_METHOD("GetUnitByPID", "u", "o", unit_by_pid, SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_VTABLE_END,
+};
+static const sd_bus_vtable stranger[] = {
+	SD_BUS_VTABLE_START(0),
+	SD_BUS_METHOD("GetUnitByPID", "u", "o", no_systemd, SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_VTABLE_END,
+};
+static const sd_bus_vtable service[] = {
+	SD_BUS_VTABLE_START(0),
+	SD_BUS_PROPERTY("FileDescriptorStoreMax", "u", store_max_property, 0, 0),
+	SD_BUS_VTABLE_END,
+};
+
+/* In a child: it serves while the parent waits for its answers. */
+static pid_t serve_systemd(const struct rig *rig, const sd_bus_vtable *vtable)
+{
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	CHECK(pipe(ready) == 0);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		sd_bus *bus = rig_connect(rig, 0);
+
+		CHECK(sd_bus_add_object_vtable(bus, NULL, "/org/freedesktop/systemd1",
+					       "org.freedesktop.systemd1.Manager", vtable,
+					       NULL) >= 0);
+		CHECK(sd_bus_add_object_vtable(bus, NULL, "/unit",
+					       "org.freedesktop.systemd1.Service", service,
+					       NULL) >= 0);
+		CHECK(sd_bus_request_name(bus, "org.freedesktop.systemd1", 0) >= 0);
+		CHECK(write(ready[1], "", 1) == 1);
+		for (;;)
+			if (sd_bus_process(bus, NULL) == 0)
+				sd_bus_wait(bus, UINT64_MAX);
+	}
+	CHECK(read(ready[0], &byte, 1) == 1);
+	close(ready[0]);
+	close(ready[1]);
+	return pid;
+}
+
+TEST(systemd_says_how_many_fds_it_keeps)
+{
+	struct adapter a;
+	unsigned max = 0;
+	pid_t systemd;
+
+	NEEDS_BUS();
+	adapter_new(&a);
+	CHECK(bus_store_max(a.bus, &max) < 0 && max == 0); /* there is none */
+
+	systemd = serve_systemd(&a.rig, stranger);
+	CHECK(bus_store_max(a.bus, &max) < 0 && max == 0);
+	end_process(systemd);
+
+	systemd = serve_systemd(&a.rig, manager);
+	CHECK(bus_store_max(a.bus, &max) == 0 && max == 4200);
+	end_process(systemd);
+	adapter_done(&a);
+}
