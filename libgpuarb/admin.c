@@ -17,14 +17,25 @@ struct lease_path lease_path(uint64_t id)
 	return path;
 }
 
+int call_release(struct gpuarb *gpuarb, uint64_t id)
+{
+	int r = call_simple(gpuarb, lease_path(id).text, GPUARB_INTERFACE_LEASE, "Release",
+			    DBUS_TYPE_INVALID, NULL);
+
+	if (r != -ENOENT || !gpuarb->repeated)
+		return r;
+
+	begin(gpuarb); /* the call before did it, and its answer was lost */
+	return 0;
+}
+
 GPUARB_EXPORT int gpuarb_release(struct gpuarb *gpuarb, uint64_t id)
 {
 	if (!gpuarb)
 		return -EINVAL;
 
 	begin(gpuarb);
-	return done(gpuarb, call_simple(gpuarb, lease_path(id).text, GPUARB_INTERFACE_LEASE,
-					"Release", DBUS_TYPE_INVALID, NULL));
+	return done(gpuarb, call_release(gpuarb, id));
 }
 
 GPUARB_EXPORT int gpuarb_resize(struct gpuarb *gpuarb, uint64_t id,

@@ -58,7 +58,7 @@ static int await(struct gpuarb *gpuarb, struct connection *connection, dbus_uint
 				    "gpuarbd hang?", gpuarb->address,
 				    (unsigned)(gpuarb->answer_usec / 1000000));
 		if (r == -EINTR)
-			return fail(gpuarb, r, "interrupted by a signal");
+			return interrupted(gpuarb);
 		if (r == -ECONNRESET)
 			return fail(gpuarb, r, "the connection to the bus at %s was lost",
 				    gpuarb->address);
@@ -89,6 +89,8 @@ int call_send_on(struct gpuarb *gpuarb, struct connection *connection, DBusMessa
 	if (r < 0)
 		return r;
 
+	if (!dbus_message_has_sender(reply, DBUS_SERVICE_DBUS))
+		gpuarb->known = true;
 	if (dbus_message_get_type(reply) == DBUS_MESSAGE_TYPE_ERROR)
 		return note_error(gpuarb, reply);
 	if (signature && !dbus_message_has_signature(reply, signature))
@@ -98,20 +100,74 @@ int call_send_on(struct gpuarb *gpuarb, struct connection *connection, DBusMessa
 	return 0;
 }
 
-int call_send(struct gpuarb *gpuarb, DBusMessage *call, const char *signature,
-	      DBusMessage **ret)
+static int send_once(struct gpuarb *gpuarb, DBusMessage *call, const char *signature,
+		     DBusMessage **ret)
 {
+	bool brings = signature && strchr(signature, DBUS_TYPE_UNIX_FD);
 	int r = connection_ensure(gpuarb);
 
 	if (r < 0)
 		return r;
+	if ((brings || dbus_message_contains_unix_fds(call)) &&
+	    !connection_passes_fds(gpuarb->connection))
+		return fail(gpuarb, -EOPNOTSUPP,
+			    "the bus at %s passes no file descriptors: use one on a unix socket",
+			    gpuarb->address);
 
 	r = call_send_on(gpuarb, gpuarb->connection, call, signature, ret);
-	if (r < 0 && !gpuarb->error_name) {
+	if (r < 0 && brings && !gpuarb->error_name) {
 		connection_free(gpuarb->connection);
 		gpuarb->connection = NULL;
 	}
 	return r;
+}
+
+int call_send(struct gpuarb *gpuarb, DBusMessage *call, const char *signature,
+	      DBusMessage **ret)
+{
+	_cleanup_(outage_done) struct outage outage = { .error = 0 };
+	int r;
+
+	gpuarb->repeated = false;
+	r = outage_wait(gpuarb, &outage, send_once(gpuarb, call, signature, ret));
+	while (r > 0) {
+		_cleanup_(free_message) DBusMessage *again = dbus_message_copy(call);
+
+		if (!again)
+			return -ENOMEM;
+		r = outage_wait(gpuarb, &outage, send_once(gpuarb, again, signature, ret));
+	}
+	if (r >= 0) {
+		free(gpuarb->sentence); /* of what failed on the way */
+		gpuarb->sentence = NULL;
+	}
+	return r;
+}
+
+int call_bus(struct gpuarb *gpuarb, struct connection *connection, const char *member,
+	     const char *argument, const char *signature, DBusMessage **ret)
+{
+	_cleanup_(free_message) DBusMessage *call = dbus_message_new_method_call(
+		DBUS_SERVICE_DBUS, DBUS_PATH_DBUS, DBUS_INTERFACE_DBUS, member);
+
+	if (!call || (argument && !dbus_message_append_args(call, DBUS_TYPE_STRING, &argument,
+							    DBUS_TYPE_INVALID)))
+		return -ENOMEM;
+	return call_send_on(gpuarb, connection, call, signature, ret);
+}
+
+void call_tell(struct gpuarb *gpuarb, const char *path, const char *interface,
+	       const char *member)
+{
+	_cleanup_(free_message) DBusMessage *call = NULL;
+
+	if (!gpuarb->connection || call_new(path, interface, member, &call) < 0)
+		return;
+
+	/* libdbus writes at once what the socket takes. */
+	dbus_message_set_no_reply(call, TRUE);
+	dbus_message_set_auto_start(call, FALSE);
+	connection_send(gpuarb->connection, call, NULL);
 }
 
 int call_simple(struct gpuarb *gpuarb, const char *path, const char *interface,
@@ -143,4 +199,20 @@ int call_properties(struct gpuarb *gpuarb, const char *path, const char *interfa
 	if (!dbus_message_append_args(call, DBUS_TYPE_STRING, &interface, DBUS_TYPE_INVALID))
 		return -ENOMEM;
 	return call_send(gpuarb, call, "a{sv}", ret);
+}
+
+int call_property(struct gpuarb *gpuarb, const char *path, const char *interface,
+		  const char *property, DBusMessage **ret)
+{
+	_cleanup_(free_message) DBusMessage *call = NULL;
+	int r;
+
+	r = call_new(path, DBUS_INTERFACE_PROPERTIES, "Get", &call);
+	if (r < 0)
+		return r;
+
+	if (!dbus_message_append_args(call, DBUS_TYPE_STRING, &interface, DBUS_TYPE_STRING,
+				      &property, DBUS_TYPE_INVALID))
+		return -ENOMEM;
+	return call_send(gpuarb, call, "v", ret);
 }

@@ -23,8 +23,7 @@ DEFINE_CLEANUP(struct connection *, connection_free)
 /* Makes gpuarb->connection if there is none, or none that is still alive. */
 int connection_ensure(struct gpuarb *gpuarb);
 
-/* Connects if need be; -EOPNOTSUPP, noted, on a bus that passes no file descriptors. */
-int need_fds(struct gpuarb *gpuarb);
+bool connection_passes_fds(const struct connection *connection);
 
 /* Takes the next message that came: 0, or waits for it until deadline: -ETIMEDOUT, -EINTR,
  * -ECONNRESET, -ENOMEM. */
@@ -40,15 +39,26 @@ int call_new(const char *path, const char *interface, const char *member, DBusMe
 
 /*
  * Sends the call and waits for its answer, which has the signature; any, if that is NULL.
- * A failure is noted. Where it is not the daemon's own word, the connection is gone
- * afterwards: an answer that comes late is dropped by the bus, with the fd it carries.
+ * Where the daemon or the bus went away it is sent again when they are back; then
+ * gpuarb->repeated tells whether it may have been carried out before. A failure is noted.
+ * Where it is not the daemon's own word and the answer would carry an fd, the connection is
+ * gone afterwards: an answer that comes late is dropped by the bus, with the fd.
  */
 int call_send(struct gpuarb *gpuarb, DBusMessage *call, const char *signature,
 	      DBusMessage **ret);
 
-/* The same on a given connection, which stays as it is. */
+/* The same, once, on a given connection, which stays as it is. */
 int call_send_on(struct gpuarb *gpuarb, struct connection *connection, DBusMessage *call,
 		 const char *signature, DBusMessage **ret);
+
+/* A call of the bus's own method, of no argument (NULL) or one. */
+int call_bus(struct gpuarb *gpuarb, struct connection *connection, const char *member,
+	     const char *argument, const char *signature, DBusMessage **ret);
+
+/* A call of no argument whose answer nobody waits for. Without a connection, or memory, it
+ * is not made. */
+void call_tell(struct gpuarb *gpuarb, const char *path, const char *interface,
+	       const char *member);
 
 /* Calls of no argument (DBUS_TYPE_INVALID) or one, whose answer says nothing. */
 int call_simple(struct gpuarb *gpuarb, const char *path, const char *interface,
@@ -57,6 +67,41 @@ int call_simple(struct gpuarb *gpuarb, const char *path, const char *interface,
 /* Properties.GetAll; *ret has the signature "a{sv}". */
 int call_properties(struct gpuarb *gpuarb, const char *path, const char *interface,
 		    DBusMessage **ret);
+
+/* Properties.Get; *ret has the signature "v". */
+int call_property(struct gpuarb *gpuarb, const char *path, const char *interface,
+		  const char *property, DBusMessage **ret);
+
+/* Release, which counts as done where a call that was cut off did it. */
+int call_release(struct gpuarb *gpuarb, uint64_t id);
+
+/* ---- return.c: a daemon or a bus that went away, and comes back ----------------------- */
+
+/* What became of a call whose first sending failed that way. Starts zeroed. */
+struct outage {
+	int error; /* 0: there was none */
+	char *sentence, *error_name;
+	uint64_t since, deadline;
+	unsigned cuts;
+};
+void outage_done(struct outage *outage);
+
+/*
+ * What to do after a call ended with r: 1: send it again; they may be back. Else what it is
+ * in the end, noted: r itself, the first failure where nobody came back in time, -EINTR.
+ */
+int outage_wait(struct gpuarb *gpuarb, struct outage *outage, int r);
+
+/* connection_new() after a pause, again and again until there is a bus. -ECONNREFUSED: not
+ * by then. */
+int return_of_bus(struct gpuarb *gpuarb, uint64_t deadline, struct connection **ret);
+
+/* Sees to it that the daemon's coming and going is told on the connection; whether it is
+ * there. */
+int return_subscribe(struct gpuarb *gpuarb, struct connection *connection, bool *ret_there);
+
+/* The daemon came (1), went (0), or this tells neither (-1). */
+int return_told(DBusMessage *m);
 
 /* ---- read.c: what came, never trusted ------------------------------------------------ */
 

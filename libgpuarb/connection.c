@@ -131,7 +131,7 @@ int connection_send(struct connection *connection, DBusMessage *m, dbus_uint32_t
 	return dbus_connection_send(connection->dbus, m, ret_serial) ? 0 : -ENOMEM;
 }
 
-static bool connection_passes_fds(const struct connection *connection)
+bool connection_passes_fds(const struct connection *connection)
 {
 	return dbus_connection_can_send_type(connection->dbus, DBUS_TYPE_UNIX_FD);
 }
@@ -166,14 +166,8 @@ static int dial(struct gpuarb *gpuarb, struct connection *connection)
 
 static int hello(struct gpuarb *gpuarb, struct connection *connection)
 {
-	_cleanup_(free_message) DBusMessage *call = dbus_message_new_method_call(
-		DBUS_SERVICE_DBUS, DBUS_PATH_DBUS, DBUS_INTERFACE_DBUS, "Hello");
-	int r;
+	int r = call_bus(gpuarb, connection, "Hello", NULL, "s", NULL);
 
-	if (!call)
-		return -ENOMEM;
-
-	r = call_send_on(gpuarb, connection, call, "s", NULL);
 	if (r == -ECONNRESET)
 		return fail(gpuarb, -ECONNREFUSED,
 			    "the bus at %s closed the connection without a greeting",
@@ -223,15 +217,4 @@ int connection_ensure(struct gpuarb *gpuarb)
 	connection_free(gpuarb->connection);
 	gpuarb->connection = NULL;
 	return connection_new(gpuarb, &gpuarb->connection);
-}
-
-int need_fds(struct gpuarb *gpuarb)
-{
-	int r = connection_ensure(gpuarb);
-
-	if (r >= 0 && !connection_passes_fds(gpuarb->connection))
-		return fail(gpuarb, -EOPNOTSUPP,
-			    "the bus at %s passes no file descriptors: use one on a unix socket",
-			    gpuarb->address);
-	return r;
 }

@@ -80,18 +80,41 @@ int done(struct gpuarb *gpuarb, int r)
 	return r;
 }
 
+static bool note(struct gpuarb *gpuarb, const char *format, va_list args)
+{
+	free(gpuarb->sentence);
+	if (vasprintf(&gpuarb->sentence, format, args) < 0)
+		gpuarb->sentence = NULL;
+	return gpuarb->sentence;
+}
+
 int fail(struct gpuarb *gpuarb, int error, const char *format, ...)
 {
 	va_list args;
+	bool noted;
 
-	free(gpuarb->sentence);
 	va_start(args, format);
-	if (vasprintf(&gpuarb->sentence, format, args) < 0) {
-		gpuarb->sentence = NULL;
-		error = -ENOMEM;
-	}
+	noted = note(gpuarb, format, args);
 	va_end(args);
-	return error;
+	return noted ? error : -ENOMEM;
+}
+
+int fail_as(struct gpuarb *gpuarb, const char *name, const char *format, ...)
+{
+	va_list args;
+	bool noted;
+
+	free(gpuarb->error_name);
+	gpuarb->error_name = strdup(name);
+	va_start(args, format);
+	noted = note(gpuarb, format, args);
+	va_end(args);
+	return noted && gpuarb->error_name ? error_from_name(name) : -ENOMEM;
+}
+
+int interrupted(struct gpuarb *gpuarb)
+{
+	return fail(gpuarb, -EINTR, "interrupted by a signal");
 }
 
 GPUARB_EXPORT const char *gpuarb_last_error_name(const struct gpuarb *gpuarb)

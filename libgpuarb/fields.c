@@ -40,6 +40,7 @@ static const struct field refusal_fields[] = {
 	FIELD('t', "asked", gpuarb_refusal, asked),
 	FIELD('t', "free", gpuarb_refusal, free),
 	FIELD('s', "hint", gpuarb_refusal, hint),
+	FIELD('b', "retry", gpuarb_refusal, retry),
 };
 
 static const struct field process_fields[] = {

@@ -32,10 +32,11 @@
  *	-EOPNOTSUPP  the daemon or this hardware cannot do it
  *	-EIO         the daemon could not save it: nothing granted  (NotSaved)
  *	-EUSERS      too many leases
- *	-ETIMEDOUT   waited too long
+ *	-ETIMEDOUT   waited too long                                (TimedOut)
  *	-ESHUTDOWN   the daemon is going down
- *	-ECONNREFUSED no bus, or no daemon on it
- *	-ECONNRESET  the connection was lost; the next call makes a new one
+ *	-ECONNREFUSED no bus, or no daemon on it: nothing was done
+ *	-ECONNRESET  the daemon or the bus went away in the middle and did not come back in
+ *		     time: what was asked may have been done
  *	-EPROTO      the daemon answered what this library does not understand
  *	-EINTR       a signal came; nothing is left behind
  *	-EMFILE      no room for a file descriptor
@@ -45,7 +46,16 @@
  * handler was installed ends the wait with -EINTR, whatever SA_RESTART says. The daemon
  * answers at once; one that says nothing for 25 seconds is given up with -ETIMEDOUT. Either
  * way a lease that was granted meanwhile ends, as nobody receives it; a release or a resize
- * may have been carried out and can be asked for again.
+ * may have been carried out and can be asked for again. Waiting for a GPU is no call that
+ * hangs: it is for the holder to tell, for as long as it takes (gpuarb_reserve()).
+ *
+ * Restarts: leases and their holders outlive the daemon and the bus; nothing need be done
+ * about them. A call that finds the daemon or the bus away where they have been before on
+ * this handle, or is cut off by their going, waits until they are back and is sent again:
+ * for up to 10 seconds; the failure then says how long. One that was cut off three times is
+ * given up, as it may be what the daemon dies of. To repeat a call does no harm: of two
+ * Reserves that were granted the first had no holder, and is gone. A daemon that was never
+ * seen on this handle is not waited for, nor is a bus by gpuarb_open().
  *
  * Threads: a handle, and the leases made with it, belong to one thread at a time. Several
  * handles may be used at once. Before fork and exec nothing need be done: every fd is
@@ -95,6 +105,7 @@ struct gpuarb_refusal {
 			     * absent */
 	uint64_t asked, free; /* in the reason's unit: CUs, slots, bytes */
 	const char *hint;   /* what would fit, a sentence */
+	bool retry;         /* trying again may help */
 };
 
 /* Refusals of the last failed reserve or resize, or of the last plan. *ret_n may be 0. */
@@ -137,10 +148,11 @@ struct gpuarb_options {
 	const char *name;    /* for people; NULL: none */
 	const char *tenant;  /* NULL: the first that matches */
 	const char *token;   /* repeating a request with it gives the same lease */
-	uint64_t wait_usec;  /* 0: refuse rather than wait */
+	uint64_t wait_usec;  /* 0: refuse rather than wait; GPUARB_FOREVER */
 	bool start_inactive;
 	bool adaptable;
-	int process_fd;      /* a pidfd of a process to bind the lease to; -1: none */
+	int process_fd;      /* a pidfd of a process to bind the lease to once it is granted;
+			      * -1: none. gpuarb_plan() takes no notice of it */
 };
 
 #define GPUARB_OPTIONS_INIT                                                              \
@@ -149,9 +161,30 @@ struct gpuarb_options {
 /*
  * Reserves n parts on n GPUs, all or nothing. The lease lives while its holder
  * (gpuarb_lease_fd) or a copy of it is open anywhere, or a process bound to it lives.
+ *
+ * Waits for up to options->wait_usec where there is no room now. Then it is the daemon who
+ * says why nothing came of it: -ETIMEDOUT; -ENOSPC, -EACCES, -ENODEV when it can not be
+ * granted any more; -ESHUTDOWN; -ENOENT when somebody released it. A signal ends the wait
+ * with -EINTR. Whatever the failure, nothing is left behind.
+ *
+ * options->process_fd is bound by a second call when the lease is granted. Where that fails
+ * the lease is given up, and this is the failure. (The daemon is asked to end it, without
+ * waiting for its answer: the process may have been bound by a call whose answer was lost.)
  */
 int gpuarb_reserve(struct gpuarb *gpuarb, const struct gpuarb_want *wants, size_t n,
 		   const struct gpuarb_options *options, struct gpuarb_lease **ret);
+
+/*
+ * The first of its two steps: asks, and does not wait. The lease may be "waiting", for as
+ * long as options->wait_usec says from now on: poll gpuarb_lease_fd() and dispatch, or
+ * gpuarb_lease_wait(), as often as it takes; close it to give up the place. A signal leaves
+ * nothing behind. A lease that waits has no partitions: gpuarb_lease_partitions() is 0.
+ *
+ * options->process_fd is bound here if the lease is granted at once, else by the
+ * gpuarb_lease_wait() that finds it granted.
+ */
+int gpuarb_reserve_start(struct gpuarb *gpuarb, const struct gpuarb_want *wants, size_t n,
+			 const struct gpuarb_options *options, struct gpuarb_lease **ret);
 
 /* One partition as a plan or a lease has it. Strings and masks are owned by what it came
  * from. */
@@ -195,8 +228,7 @@ const char *gpuarb_lease_reason(const struct gpuarb_lease *lease);  /* "" or why
 uint64_t gpuarb_lease_deadline(const struct gpuarb_lease *lease);   /* CLOCK_BOOTTIME usec */
 
 /* Partitions in the order of the wants. i < gpuarb_lease_partitions(); else NULL or 0.
- * What they point to is valid until the lease is waited for, dispatched, resized, closed or
- * its environment is made. Where a mask has come by the holder, shader_engines is NULL. */
+ * What they point to is valid until the lease is waited for, dispatched, resized or closed. */
 size_t gpuarb_lease_partitions(const struct gpuarb_lease *lease);
 const struct gpuarb_partition *gpuarb_lease_partition(const struct gpuarb_lease *lease, size_t i);
 const char *gpuarb_lease_gpu(const struct gpuarb_lease *lease, size_t i);
@@ -209,6 +241,9 @@ unsigned gpuarb_lease_streams(const struct gpuarb_lease *lease, size_t i);
 unsigned gpuarb_lease_processes(const struct gpuarb_lease *lease, size_t i);
 unsigned gpuarb_lease_priority(const struct gpuarb_lease *lease, size_t i);
 
+/* Its place among those that wait, from 1; 0: it does not wait. Asks the daemon. */
+int gpuarb_lease_position(struct gpuarb_lease *lease, unsigned *ret);
+
 /*
  * The holder: poll it for POLLIN and call gpuarb_lease_dispatch(). Owned by the handle. It
  * is close-on-exec; dup it, pass it by SCM_RIGHTS or clear the flag to hand the lease on.
@@ -216,15 +251,22 @@ unsigned gpuarb_lease_priority(const struct gpuarb_lease *lease, size_t i);
  */
 int gpuarb_lease_fd(const struct gpuarb_lease *lease);
 
-/* Waits until the lease is granted, active or not. usec: at most so long, GPUARB_FOREVER.
- * -ETIMEDOUT, -EINTR, -ENOENT when it has ended. */
+/*
+ * Waits until the lease is granted, active or not; then binds the process that it was
+ * reserved for. usec: at most so long, GPUARB_FOREVER. After -ETIMEDOUT without an error
+ * name, after -EINTR, and where the process could not be bound, the lease is what it was and
+ * can be waited for again. When it has ended: as gpuarb_lease_dispatch().
+ */
 int gpuarb_lease_wait(struct gpuarb_lease *lease, uint64_t usec);
 
 /*
- * Takes in what came by the holder, without blocking; calls back once for each change. The
- * callback may use the lease but not close it. Returns how many there were, -ENOENT when the
- * lease is gone (after the callback), -ECONNRESET when the daemon closed the holder without
- * a word, or -EPROTO for what is no record.
+ * Takes in what came by the holder, all that there is to know, without asking or blocking;
+ * calls back once for each change. The callback may use the lease but not close it. Returns
+ * how many there were; when the lease is gone (after the callback) what that is to its
+ * holder, with the daemon's reason as the sentence: -ENOENT for an end like any other,
+ * -ETIMEDOUT when its deadline passed while it waited, -ENOSPC, -EACCES, -ENODEV, -ESHUTDOWN;
+ * -ECONNRESET when the daemon closed the holder without a word, or -EPROTO for what is no
+ * record. A daemon that restarts is not seen here.
  */
 typedef void (*gpuarb_lease_changed_t)(struct gpuarb_lease *lease, void *userdata);
 int gpuarb_lease_dispatch(struct gpuarb_lease *lease, gpuarb_lease_changed_t callback,
@@ -309,10 +351,10 @@ size_t gpuarb_view_leases(const struct gpuarb_view *view,
  * Watching: first one call "watching": what changes from here on is told. Then one for each
  * thing that changed. kind: "lease-added", "lease-changed", "lease-removed", "gpu-changed";
  * what: the lease's id in decimal, or the GPU's name. Blocks until usec have passed (0) or a
- * signal comes (-EINTR). -ECONNRESET when the bus has gone. A daemon that goes and comes is
- * "daemon-gone" and "daemon-back"; one that is not there to begin with is -ECONNREFUSED.
- * What changes between two calls is not told. The callback may use the handle but not close
- * it.
+ * signal comes (-EINTR). A daemon that goes and comes is "daemon-gone" and "daemon-back", and
+ * so is a bus, which is waited for however long it takes: what changed between the two is not
+ * told, so look again. A daemon that is not there to begin with is -ECONNREFUSED. What
+ * changes between two calls is not told. The callback may use the handle but not close it.
  */
 typedef void (*gpuarb_changed_t)(const char *kind, const char *what, void *userdata);
 int gpuarb_watch(struct gpuarb *gpuarb, uint64_t usec, gpuarb_changed_t callback,

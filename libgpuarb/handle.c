@@ -37,6 +37,7 @@ GPUARB_EXPORT int gpuarb_open(struct gpuarb **ret)
 
 	gpuarb->references = 1;
 	gpuarb->answer_usec = ANSWER_USEC;
+	gpuarb->return_usec = RETURN_USEC;
 	gpuarb->address = bus_address();
 	if (!gpuarb->address)
 		return -ENOMEM;

@@ -39,6 +39,13 @@
  * an fd store that hangs, must not hold its clients for ever. */
 #define ANSWER_USEC (25U * UINT64_C(1000000))
 
+/* How long a call waits for a daemon or a bus that went away, at most ANSWER_USEC. */
+#define RETURN_USEC (10U * UINT64_C(1000000))
+
+/* How much longer than its deadline a lease may wait: it is the daemon who ends it, and
+ * knows why. */
+#define GRACE_USEC (5U * UINT64_C(1000000))
+
 DEFINE_CLEANUP(struct gpuarb *, gpuarb_close)
 DEFINE_CLEANUP(struct gpuarb_lease *, gpuarb_lease_close)
 DEFINE_CLEANUP(struct gpuarb_view *, gpuarb_view_free)
@@ -77,8 +84,10 @@ struct connection;
 struct gpuarb {
 	unsigned references; /* the program's own, and one for each lease */
 	char *address;
-	uint64_t answer_usec;
+	uint64_t answer_usec, return_usec;
 	struct connection *connection; /* NULL: the next call makes one */
+	bool known;    /* the daemon was here: one that is not is waited for */
+	bool repeated; /* the last call was cut off before and may have been carried out then */
 
 	/* The last failure, and what the last answer listed. */
 	char *sentence, *error_name;
@@ -102,6 +111,11 @@ int done(struct gpuarb *gpuarb, int r);
 /* Notes the sentence and returns error, or -ENOMEM where it found no room. */
 int fail(struct gpuarb *gpuarb, int error, const char *format, ...) PRINTF_LIKE(3, 4);
 
+/* The same with the D-Bus error name that stands behind it. */
+int fail_as(struct gpuarb *gpuarb, const char *name, const char *format, ...) PRINTF_LIKE(3, 4);
+
+int interrupted(struct gpuarb *gpuarb); /* -EINTR */
+
 /* errno for a D-Bus error name; -EPROTO for one that is unknown. */
 int error_from_name(const char *name);
 
@@ -109,29 +123,38 @@ int error_from_name(const char *name);
 
 struct gpuarb_lease {
 	struct gpuarb *gpuarb;
-	int fd; /* the holder */
-	void *record; /* room for one datagram */
+	int fd;         /* the holder */
+	int process_fd; /* to be bound to it once it is granted; -1: none */
+	void *record;   /* room for one datagram */
 
-	/* What was read as a whole, and what is known now: the same, changed by the last
-	 * record, which does not carry everything. */
-	struct gpuarb_lease_info whole, info;
-	struct pool whole_pool, record_pool;
-	bool stale; /* info has holes that only lease_refresh() fills */
+	struct gpuarb_lease_info info;
+	struct pool pool; /* what info points to */
+	uint32_t cause;   /* of its end: enum gpuarb_record_cause */
 };
 
 /* Reads all properties again. Blocks. */
 int lease_refresh(struct gpuarb_lease *lease);
 
-/* Waits as gpuarb_lease_wait(), until a moment. */
+/* Takes in what came by the holder, as gpuarb_lease_dispatch(). */
+int lease_dispatch(struct gpuarb_lease *lease, gpuarb_lease_changed_t callback, void *userdata);
+
+bool lease_is(const struct gpuarb_lease *lease, const char *state);
+
+/* Waits until it does not wait any more, or until a moment. */
 int lease_wait_until(struct gpuarb_lease *lease, uint64_t deadline);
+
+/* Binds the process that it was reserved for, if there is one. */
+int lease_bind_process(struct gpuarb_lease *lease);
+
+/* Asks that it ends, whatever keeps it alive, and does not wait for the answer. */
+void lease_abandon(struct gpuarb_lease *lease);
 
 /* Room for one record of the holder; a longer one is not understood. */
 #define RECORD_MAX 65536U
 
 /*
- * Reads one datagram. What records do not carry is taken from whole; shader engines only
- * where the mask is still that one. Returns 1, 0 for a record of an unknown version, which
- * is to be skipped, -EPROTO or -ENOMEM.
+ * Reads one datagram: all of *ret that a holder can ask for. Returns 1, 0 for a record of an
+ * unknown version, which is to be skipped, -EPROTO or -ENOMEM.
  */
-int record_read(const void *data, size_t size, const struct gpuarb_lease_info *whole,
-		struct pool *pool, struct gpuarb_lease_info *ret);
+int record_read(const void *data, size_t size, struct pool *pool, struct gpuarb_lease_info *ret,
+		uint32_t *ret_cause);

@@ -24,9 +24,15 @@ GPUARB_EXPORT int gpuarb_lease_release(struct gpuarb_lease *lease)
 
 	gpuarb = lease->gpuarb;
 	begin(gpuarb);
-	r = done(gpuarb, lease_call(lease, "Release", DBUS_TYPE_INVALID, NULL));
+	r = done(gpuarb, call_release(gpuarb, lease->info.id));
 	gpuarb_lease_close(lease);
 	return r;
+}
+
+void lease_abandon(struct gpuarb_lease *lease)
+{
+	call_tell(lease->gpuarb, lease_path(lease->info.id).text, GPUARB_INTERFACE_LEASE,
+		  "Release");
 }
 
 GPUARB_EXPORT int gpuarb_lease_resize(struct gpuarb_lease *lease, const struct gpuarb_want *wants,
@@ -54,6 +60,19 @@ GPUARB_EXPORT int gpuarb_lease_acknowledge(struct gpuarb_lease *lease)
 		    lease_call(lease, "Acknowledge", DBUS_TYPE_UINT64, &generation));
 }
 
+int lease_bind_process(struct gpuarb_lease *lease)
+{
+	int r;
+
+	if (lease->process_fd < 0)
+		return 0;
+
+	r = lease_call(lease, "Bind", DBUS_TYPE_UNIX_FD, &lease->process_fd);
+	if (r >= 0)
+		close_fd(&lease->process_fd);
+	return r;
+}
+
 GPUARB_EXPORT int gpuarb_lease_bind(struct gpuarb_lease *lease, int process_fd)
 {
 	struct gpuarb *gpuarb;
@@ -66,10 +85,39 @@ GPUARB_EXPORT int gpuarb_lease_bind(struct gpuarb_lease *lease, int process_fd)
 	begin(gpuarb);
 	r = check_fd(gpuarb, "process_fd", process_fd);
 	if (r >= 0)
-		r = need_fds(gpuarb);
-	if (r >= 0)
 		r = lease_call(lease, "Bind", DBUS_TYPE_UNIX_FD, &process_fd);
 	return done(gpuarb, r);
+}
+
+/* Reads (v), a number. */
+static int read_position(struct gpuarb *gpuarb, DBusMessage *reply, unsigned *ret)
+{
+	DBusMessageIter iter, value;
+	dbus_uint32_t number;
+
+	dbus_message_iter_init(reply, &iter);
+	dbus_message_iter_recurse(&iter, &value);
+	if (dbus_message_iter_get_arg_type(&value) != DBUS_TYPE_UINT32)
+		return misunderstood(gpuarb, "Get", "Position");
+	dbus_message_iter_get_basic(&value, &number);
+	*ret = number;
+	return 0;
+}
+
+GPUARB_EXPORT int gpuarb_lease_position(struct gpuarb_lease *lease, unsigned *ret)
+{
+	_cleanup_(free_message) DBusMessage *reply = NULL;
+	int r;
+
+	if (!lease || !ret)
+		return -EINVAL;
+
+	begin(lease->gpuarb);
+	r = call_property(lease->gpuarb, lease_path(lease->info.id).text, GPUARB_INTERFACE_LEASE,
+			  "Position", &reply);
+	if (r >= 0)
+		r = read_position(lease->gpuarb, reply, ret);
+	return done(lease->gpuarb, r);
 }
 
 GPUARB_EXPORT int gpuarb_lease_fd(const struct gpuarb_lease *lease)

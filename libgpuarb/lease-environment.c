@@ -56,8 +56,10 @@ GPUARB_EXPORT int gpuarb_lease_environment(struct gpuarb_lease *lease, char ***r
 		return -EINVAL;
 
 	begin(lease->gpuarb);
-	r = lease->stale ? lease_refresh(lease) : 0;
-	if (r >= 0)
+	if (lease_is(lease, "waiting") || lease_is(lease, "ending"))
+		r = fail(lease->gpuarb, -EBADFD, "lease %" PRIu64 " is %s, not granted",
+			 lease->info.id, lease->info.state);
+	else
 		r = make(lease, ret);
 	return done(lease->gpuarb, r);
 }

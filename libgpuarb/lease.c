@@ -10,7 +10,18 @@
 #include <sys/socket.h>
 
 #include "dbus/names.h"
+#include "dbus/record.h"
 #include "libgpuarb/call.h"
+
+/* Why it ended, as the bus says it. */
+static const char *const causes[] = {
+	[GPUARB_RECORD_ENDED] = GPUARB_ERROR_NO_SUCH_LEASE,
+	[GPUARB_RECORD_TIMED_OUT] = GPUARB_ERROR_TIMED_OUT,
+	[GPUARB_RECORD_NEVER_FITS] = GPUARB_ERROR_NEVER_FITS,
+	[GPUARB_RECORD_NOT_PERMITTED] = GPUARB_ERROR_NOT_PERMITTED,
+	[GPUARB_RECORD_NO_SUCH_GPU] = GPUARB_ERROR_NO_SUCH_GPU,
+	[GPUARB_RECORD_SHUTDOWN] = GPUARB_ERROR_SHUTDOWN,
+};
 
 GPUARB_EXPORT void gpuarb_lease_close(struct gpuarb_lease *lease)
 {
@@ -18,8 +29,8 @@ GPUARB_EXPORT void gpuarb_lease_close(struct gpuarb_lease *lease)
 		return;
 
 	close_fd(&lease->fd);
-	pool_clear(&lease->record_pool);
-	pool_clear(&lease->whole_pool);
+	close_fd(&lease->process_fd);
+	pool_clear(&lease->pool);
 	free(lease->record);
 	gpuarb_unreference(lease->gpuarb);
 	free(lease);
@@ -53,40 +64,44 @@ int lease_refresh(struct gpuarb_lease *lease)
 		return r == -EPROTO ? misunderstood(lease->gpuarb, "GetAll", key) : r;
 
 	info.id = lease->info.id;
-	lease->whole = lease->info = info;
-	lease->stale = false;
-	pool_take(&lease->whole_pool, &pool);
-	pool_clear(&lease->record_pool);
+	lease->info = info;
+	pool_take(&lease->pool, &pool);
 	return 0;
 }
 
-static bool lease_is(const struct gpuarb_lease *lease, const char *state)
+bool lease_is(const struct gpuarb_lease *lease, const char *state)
 {
 	return strcmp(lease->info.state, state) == 0;
 }
 
 static int lease_gone(struct gpuarb_lease *lease)
 {
+	uint32_t cause = lease->cause < ARRAY_SIZE(causes) ? lease->cause : GPUARB_RECORD_ENDED;
+	const char *reason = lease->info.reason;
+
 	if (lease_is(lease, "ending"))
-		return fail(lease->gpuarb, -ENOENT, "lease %" PRIu64 " has ended: %s",
-			    lease->info.id, lease->info.reason);
+		return fail_as(lease->gpuarb, causes[cause], "lease %" PRIu64 " has ended%s%s",
+			       lease->info.id, *reason ? ": " : "", reason);
 	return fail(lease->gpuarb, -ECONNRESET, "gpuarbd closed the holder of lease %" PRIu64,
 		    lease->info.id);
 }
 
-/* Takes a record over; says whether anything is new in it. */
+/* Takes a record over; says whether anything is new in it. One that the daemon sent before it
+ * was asked for all of the lease is old by now. */
 static bool lease_follow(struct gpuarb_lease *lease, const struct gpuarb_lease_info *info,
-			 struct pool *pool)
+			 uint32_t cause, struct pool *pool)
 {
-	const struct gpuarb_lease_info *old = &lease->info, *whole = &lease->whole;
+	const struct gpuarb_lease_info *old = &lease->info;
+	bool end = strcmp(info->state, "ending") == 0;
 	bool news = info->generation != old->generation || info->deadline != old->deadline ||
 		    strcmp(info->state, old->state) != 0 || strcmp(info->reason, old->reason) != 0;
 
-	lease->stale = info->generation != whole->generation ||
-		       info->n_partitions != whole->n_partitions ||
-		       strcmp(whole->state, "waiting") == 0;
+	if (!end && (info->generation < old->generation || lease_is(lease, "ending")))
+		return false;
+
 	lease->info = *info;
-	pool_take(&lease->record_pool, pool);
+	lease->cause = cause;
+	pool_take(&lease->pool, pool);
 	return news;
 }
 
@@ -95,31 +110,29 @@ static int lease_receive(struct gpuarb_lease *lease)
 {
 	_cleanup_(pool_clear) struct pool pool = { NULL };
 	struct gpuarb_lease_info info;
+	uint32_t cause;
 	ssize_t size;
 	int r;
 
-	if (lease_is(lease, "ending"))
-		return lease_gone(lease);
-
 	size = recv(lease->fd, lease->record, RECORD_MAX, MSG_DONTWAIT | MSG_TRUNC);
-	if (size < 0 && (errno == EAGAIN || errno == EINTR))
+	if (size < 0 && (errno == EAGAIN || errno == EINTR) && !lease_is(lease, "ending"))
 		return -EAGAIN;
 	if (size <= 0)
 		return lease_gone(lease);
 
-	r = (size_t)size > RECORD_MAX ? -EPROTO :
-					record_read(lease->record, (size_t)size, &lease->whole,
-						    &pool, &info);
+	r = (size_t)size > RECORD_MAX ?
+		    -EPROTO :
+		    record_read(lease->record, (size_t)size, &pool, &info, &cause);
 	if (r == -EPROTO)
 		return fail(lease->gpuarb, r,
 			    "what came by the holder of lease %" PRIu64 " is no record",
 			    lease->info.id);
 	if (r <= 0)
 		return r;
-	return lease_follow(lease, &info, &pool);
+	return lease_follow(lease, &info, cause, &pool);
 }
 
-static int dispatch(struct gpuarb_lease *lease, gpuarb_lease_changed_t callback, void *userdata)
+int lease_dispatch(struct gpuarb_lease *lease, gpuarb_lease_changed_t callback, void *userdata)
 {
 	int r, n = 0;
 
@@ -144,7 +157,7 @@ GPUARB_EXPORT int gpuarb_lease_dispatch(struct gpuarb_lease *lease,
 		return -EINVAL;
 
 	begin(lease->gpuarb);
-	return done(lease->gpuarb, dispatch(lease, callback, userdata));
+	return done(lease->gpuarb, lease_dispatch(lease, callback, userdata));
 }
 
 int lease_wait_until(struct gpuarb_lease *lease, uint64_t deadline)
@@ -158,22 +171,25 @@ int lease_wait_until(struct gpuarb_lease *lease, uint64_t deadline)
 			return fail(lease->gpuarb, r, "lease %" PRIu64 " is still waiting",
 				    lease->info.id);
 		if (r == -EINTR)
-			return fail(lease->gpuarb, r, "interrupted by a signal");
+			return interrupted(lease->gpuarb);
 		if (r >= 0)
-			r = dispatch(lease, NULL, NULL);
+			r = lease_dispatch(lease, NULL, NULL);
 		if (r < 0)
 			return r;
 	}
-	if (lease_is(lease, "ending"))
-		return lease_gone(lease);
-	return lease->stale ? lease_refresh(lease) : 0;
+
+	/* The last record says why, where it was the bus that told it. */
+	return lease_is(lease, "ending") ? lease_dispatch(lease, NULL, NULL) : 0;
 }
 
 GPUARB_EXPORT int gpuarb_lease_wait(struct gpuarb_lease *lease, uint64_t usec)
 {
+	int r;
+
 	if (!lease)
 		return -EINVAL;
 
 	begin(lease->gpuarb);
-	return done(lease->gpuarb, lease_wait_until(lease, deadline_after(usec)));
+	r = lease_wait_until(lease, deadline_after(usec));
+	return done(lease->gpuarb, r < 0 ? r : lease_bind_process(lease));
 }

@@ -30,46 +30,75 @@ static bool holds_together(const struct gpuarb_record *record, size_t size)
 	       record->state < ARRAY_SIZE(states) && ends(record->reason, sizeof(record->reason));
 }
 
-static bool same_mask(const struct gpuarb_partition *partition,
-		      const struct gpuarb_record_partition *from)
+static bool partition_holds_together(const struct gpuarb_record_partition *from)
 {
-	return partition->cu_mask_words == from->n_words &&
-	       memcmp(partition->cu_mask, from->cu_mask, from->n_words * sizeof(uint32_t)) == 0;
+	return from->n_words <= GPUARB_RECORD_WORDS && ends(from->gpu, sizeof(from->gpu)) &&
+	       ends(from->tier, sizeof(from->tier)) && ends(from->gaps, sizeof(from->gaps));
 }
 
-/* What records do not carry, if the partition is still on the same GPU. */
-static void start_from(const struct gpuarb_lease_info *whole, size_t i,
-		       const struct gpuarb_record_partition *from, struct gpuarb_partition *ret)
+static int read_engines(uint32_t engines, struct pool *pool, struct gpuarb_partition *partition)
 {
-	*ret = (struct gpuarb_partition){ .tier = "" };
-	if (i >= whole->n_partitions || strcmp(whole->partitions[i].gpu, from->gpu) != 0)
-		return;
+	uint32_t *list = pool_alloc(pool, 32, sizeof(*list));
+	size_t n = 0;
 
-	*ret = whole->partitions[i];
-	if (!same_mask(ret, from)) {
-		ret->shader_engines = NULL;
-		ret->n_shader_engines = 0;
-	}
+	if (!list)
+		return -ENOMEM;
+
+	for (uint32_t engine = 0; engine < 32; engine++)
+		if (engines & UINT32_C(1) << engine)
+			list[n++] = engine;
+	partition->shader_engines = list;
+	partition->n_shader_engines = n;
+	return 0;
+}
+
+/* Names with a blank between them. */
+static int read_gaps(const char *text, struct pool *pool, struct gpuarb_partition *partition)
+{
+	char *copy = pool_string(pool, text), *rest = NULL;
+	const char **list = pool_alloc(pool, strlen(text) / 2 + 1, sizeof(*list));
+	size_t n = 0;
+
+	if (!copy || !list)
+		return -ENOMEM;
+
+	for (char *p = strtok_r(copy, " ", &rest); p; p = strtok_r(NULL, " ", &rest))
+		list[n++] = p;
+	partition->gaps = list;
+	partition->n_gaps = n;
+	return 0;
 }
 
 static int read_partition(const struct gpuarb_record_partition *from, struct pool *pool,
-			  struct gpuarb_partition *partition)
+			  struct gpuarb_partition *ret)
 {
-	partition->gpu = pool_string(pool, from->gpu);
-	partition->cu_mask = pool_copy(pool, from->cu_mask, from->n_words, sizeof(uint32_t));
-	partition->cu_mask_words = from->n_words;
-	partition->cus = from->cus;
-	partition->effective_cus = from->effective_cus;
-	partition->queues = from->queues;
-	partition->streams = from->streams;
-	partition->processes = from->processes;
-	partition->priority = from->priority;
-	return partition->gpu && partition->cu_mask ? 0 : -ENOMEM;
+	int r;
+
+	*ret = (struct gpuarb_partition){
+		.gpu = pool_string(pool, from->gpu),
+		.kfd_gpu_id = from->kfd_gpu_id,
+		.cu_mask = pool_copy(pool, from->cu_mask, from->n_words, sizeof(uint32_t)),
+		.cu_mask_words = from->n_words,
+		.cus = from->cus,
+		.cus_asked = from->cus_asked,
+		.effective_cus = from->effective_cus,
+		.queues = from->queues,
+		.streams = from->streams,
+		.processes = from->processes,
+		.sdma_queues = from->sdma_queues,
+		.vram = from->vram,
+		.priority = from->priority,
+		.tier = pool_string(pool, from->tier),
+	};
+	if (!ret->gpu || !ret->cu_mask || !ret->tier)
+		return -ENOMEM;
+
+	r = read_engines(from->shader_engines, pool, ret);
+	return r < 0 ? r : read_gaps(from->gaps, pool, ret);
 }
 
 static int read_all(const unsigned char *data, const struct gpuarb_record *record,
-		    const struct gpuarb_lease_info *whole, struct pool *pool,
-		    struct gpuarb_lease_info *info)
+		    struct pool *pool, struct gpuarb_lease_info *info)
 {
 	struct gpuarb_partition *partitions =
 		pool_alloc(pool, record->n_partitions, sizeof(*partitions));
@@ -83,9 +112,8 @@ static int read_all(const unsigned char *data, const struct gpuarb_record *recor
 
 		memcpy(&from, data + record->header_size + i * record->partition_size,
 		       sizeof(from));
-		if (from.n_words > GPUARB_RECORD_WORDS || !ends(from.gpu, sizeof(from.gpu)))
+		if (!partition_holds_together(&from))
 			return -EPROTO;
-		start_from(whole, i, &from, &partitions[i]);
 		r = read_partition(&from, pool, &partitions[i]);
 		if (r < 0)
 			return r;
@@ -95,10 +123,10 @@ static int read_all(const unsigned char *data, const struct gpuarb_record *recor
 	return 0;
 }
 
-int record_read(const void *data, size_t size, const struct gpuarb_lease_info *whole,
-		struct pool *pool, struct gpuarb_lease_info *ret)
+int record_read(const void *data, size_t size, struct pool *pool, struct gpuarb_lease_info *ret,
+		uint32_t *ret_cause)
 {
-	struct gpuarb_lease_info info = *whole;
+	struct gpuarb_lease_info info = { .id = 0 };
 	struct gpuarb_record record;
 	int r;
 
@@ -114,10 +142,11 @@ int record_read(const void *data, size_t size, const struct gpuarb_lease_info *w
 	if (!holds_together(&record, size))
 		return -EPROTO;
 
-	r = read_all(data, &record, whole, pool, &info);
+	r = read_all(data, &record, pool, &info);
 	if (r < 0)
 		return r;
 
+	info.id = record.lease;
 	info.generation = record.generation;
 	info.deadline = record.deadline_usec;
 	info.state = states[record.state];
@@ -125,5 +154,6 @@ int record_read(const void *data, size_t size, const struct gpuarb_lease_info *w
 	if (!info.reason)
 		return -ENOMEM;
 	*ret = info;
+	*ret_cause = record.cause;
 	return 1;
 }

@@ -15,7 +15,7 @@ static int lease_new(struct gpuarb *gpuarb, struct gpuarb_lease **ret)
 		return -ENOMEM;
 
 	lease->gpuarb = gpuarb_reference(gpuarb);
-	lease->fd = -1;
+	lease->fd = lease->process_fd = -1;
 	lease->record = malloc(RECORD_MAX);
 	if (!lease->record) {
 		gpuarb_lease_close(lease);
@@ -48,19 +48,50 @@ static int read_reserved(struct gpuarb *gpuarb, DBusMessage *reply, struct gpuar
 
 	if (path_number(path, GPUARB_PATH_LEASE, &info.id) < 0)
 		return misunderstood(gpuarb, "Reserve", "lease");
-	info.state = pool_string(&lease->whole_pool, state);
+	info.state = pool_string(&lease->pool, state);
 	if (!info.state)
 		return -ENOMEM;
 
-	r = read_partitions(&iter, &lease->whole_pool, &info.partitions, &info.n_partitions,
+	r = read_partitions(&iter, &lease->pool, &info.partitions, &info.n_partitions,
 			    &key);
 	if (r < 0)
 		return r == -EPROTO ? misunderstood(gpuarb, "Reserve", key) : r;
-	lease->whole = lease->info = info;
+	lease->info = info;
 	return 0;
 }
 
-/* The lease, granted or not yet. */
+/* Keeps the process until it can be bound: by a call of its own, as a Reserve that is
+ * interrupted must not leave a lease that lives by it. */
+static int keep_process(struct gpuarb *gpuarb, const struct gpuarb_options *options,
+			struct gpuarb_lease *lease)
+{
+	if (!options || options->process_fd == -1)
+		return 0;
+
+	lease->process_fd = fcntl(options->process_fd, F_DUPFD_CLOEXEC, 0);
+	return lease->process_fd < 0 ?
+		       fail(gpuarb, -EMFILE, "no room for the process's file descriptor") :
+		       0;
+}
+
+/* A lease that waits has more to say than the answer to Reserve, and a token may have found
+ * one that is not as it was at first. */
+static int complete(struct gpuarb_lease *lease, const struct gpuarb_options *options)
+{
+	int r, end;
+
+	if (!lease_is(lease, "waiting") && (!options || !options->token))
+		return 0;
+
+	r = lease_refresh(lease);
+	if (r != -ENOENT)
+		return r;
+
+	end = lease_dispatch(lease, NULL, NULL); /* it has ended meanwhile */
+	return end < 0 ? end : r;
+}
+
+/* The lease, granted or not yet, and not bound yet. */
 static int reserve(struct gpuarb *gpuarb, const struct gpuarb_want *wants, size_t n,
 		   const struct gpuarb_options *options, struct gpuarb_lease **ret)
 {
@@ -71,27 +102,35 @@ static int reserve(struct gpuarb *gpuarb, const struct gpuarb_want *wants, size_
 	r = request_new(gpuarb, GPUARB_PATH, GPUARB_INTERFACE, "Reserve", wants, n, options,
 			&call);
 	if (r >= 0)
-		r = need_fds(gpuarb); /* the holder is one */
-	if (r >= 0)
 		r = lease_new(gpuarb, &lease);
+	if (r >= 0)
+		r = keep_process(gpuarb, options, lease);
 	if (r >= 0)
 		r = call_send(gpuarb, call, "ohsaa{sv}", &reply);
 	if (r >= 0)
 		r = read_reserved(gpuarb, reply, lease);
-
-	/* A token may have found a lease that is not as it was at first. */
-	if (r >= 0 && options && options->token)
-		r = lease_refresh(lease);
+	if (r >= 0)
+		r = complete(lease, options);
 	if (r >= 0)
 		*ret = TAKE_PTR(lease);
 	return r;
 }
 
-GPUARB_EXPORT int gpuarb_reserve(struct gpuarb *gpuarb, const struct gpuarb_want *wants, size_t n,
-				 const struct gpuarb_options *options, struct gpuarb_lease **ret)
+/* It is bound, or nothing of it is left. */
+static int bind_or_abandon(struct gpuarb_lease *lease)
+{
+	int r = lease_bind_process(lease);
+
+	if (r < 0)
+		lease_abandon(lease);
+	return r;
+}
+
+GPUARB_EXPORT int gpuarb_reserve_start(struct gpuarb *gpuarb, const struct gpuarb_want *wants,
+				       size_t n, const struct gpuarb_options *options,
+				       struct gpuarb_lease **ret)
 {
 	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = NULL;
-	uint64_t deadline;
 	int r;
 
 	if (!gpuarb || !ret)
@@ -99,18 +138,42 @@ GPUARB_EXPORT int gpuarb_reserve(struct gpuarb *gpuarb, const struct gpuarb_want
 
 	begin(gpuarb);
 	r = reserve(gpuarb, wants, n, options, &lease);
-	if (r < 0)
-		return done(gpuarb, r);
+	if (r >= 0 && !lease_is(lease, "waiting"))
+		r = bind_or_abandon(lease);
+	if (r >= 0)
+		*ret = TAKE_PTR(lease);
+	return done(gpuarb, r);
+}
 
-	deadline = deadline_after(options ? options->wait_usec : 0);
-	r = lease_wait_until(lease, deadline);
-	if (r == -ENOENT && now_usec() >= deadline)
-		r = -ETIMEDOUT; /* the daemon's clock was faster */
-	if (r < 0)
-		return done(gpuarb, r);
+/* Until when to wait for the daemon's word. */
+static uint64_t patience(const struct gpuarb *gpuarb, const struct gpuarb_options *options)
+{
+	uint64_t grace = gpuarb->answer_usec < GRACE_USEC ? gpuarb->answer_usec : GRACE_USEC;
+	uint64_t usec = options ? options->wait_usec : 0;
 
-	*ret = TAKE_PTR(lease);
-	return 0;
+	if (usec > 0 && __builtin_add_overflow(usec, grace, &usec))
+		usec = GPUARB_FOREVER;
+	return deadline_after(usec);
+}
+
+GPUARB_EXPORT int gpuarb_reserve(struct gpuarb *gpuarb, const struct gpuarb_want *wants, size_t n,
+				 const struct gpuarb_options *options, struct gpuarb_lease **ret)
+{
+	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = NULL;
+	int r;
+
+	if (!gpuarb || !ret)
+		return -EINVAL;
+
+	begin(gpuarb);
+	r = reserve(gpuarb, wants, n, options, &lease);
+	if (r >= 0)
+		r = lease_wait_until(lease, patience(gpuarb, options));
+	if (r >= 0)
+		r = bind_or_abandon(lease);
+	if (r >= 0)
+		*ret = TAKE_PTR(lease);
+	return done(gpuarb, r);
 }
 
 /* Reads (s verdict, aa{sv} partitions, aa{sv} refusals). */

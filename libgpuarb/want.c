@@ -194,9 +194,7 @@ static bool put_options(DBusMessageIter *dict, const struct gpuarb_options *opti
 	       put_string(dict, "token", options->token, "") &&
 	       put_u64(dict, "wait-usec", options->wait_usec) &&
 	       put_true(dict, "start-inactive", options->start_inactive) &&
-	       put_true(dict, "adaptable", options->adaptable) &&
-	       (options->process_fd == -1 ||
-		put(dict, "process", DBUS_TYPE_UNIX_FD, &options->process_fd));
+	       put_true(dict, "adaptable", options->adaptable);
 }
 
 static int append_options(struct gpuarb *gpuarb, DBusMessage *m,

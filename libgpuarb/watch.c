@@ -20,29 +20,18 @@ struct watch {
 	struct gpuarb_view *view; /* for the names of GPUs; NULL: to be looked up again */
 	gpuarb_changed_t callback;
 	void *userdata;
+	uint64_t deadline;
+	bool gone; /* the daemon; and that was told */
 };
 
-static const char *const rules[] = {
-	"type='signal',sender='" GPUARB_BUS_NAME "',path_namespace='" GPUARB_PATH "'",
-	"type='signal',sender='" DBUS_SERVICE_DBUS "',member='NameOwnerChanged',"
-	"arg0='" GPUARB_BUS_NAME "'",
-};
+#define OBJECTS_RULE \
+	"type='signal',sender='" GPUARB_BUS_NAME "',path_namespace='" GPUARB_PATH "'"
 
-static int subscribe(struct gpuarb *gpuarb, struct connection *connection)
+static int subscribe(struct gpuarb *gpuarb, struct connection *connection, bool *ret_there)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(rules); i++) {
-		_cleanup_(free_message) DBusMessage *call = dbus_message_new_method_call(
-			DBUS_SERVICE_DBUS, DBUS_PATH_DBUS, DBUS_INTERFACE_DBUS, "AddMatch");
-		int r;
+	int r = call_bus(gpuarb, connection, "AddMatch", OBJECTS_RULE, NULL, NULL);
 
-		if (!call || !dbus_message_append_args(call, DBUS_TYPE_STRING, &rules[i],
-						       DBUS_TYPE_INVALID))
-			return -ENOMEM;
-		r = call_send_on(gpuarb, connection, call, NULL, NULL);
-		if (r < 0)
-			return r;
-	}
-	return 0;
+	return r < 0 ? r : return_subscribe(gpuarb, connection, ret_there);
 }
 
 static void tell_lease(struct watch *watch, const char *kind, uint64_t id)
@@ -53,6 +42,19 @@ static void tell_lease(struct watch *watch, const char *kind, uint64_t id)
 	watch->callback(kind, what, watch->userdata);
 }
 
+/* A picture without waiting for a daemon that is not there: what became of it is told in its
+ * turn. */
+static int look_now(struct gpuarb *gpuarb, struct gpuarb_view **ret)
+{
+	uint64_t usec = gpuarb->return_usec;
+	int r;
+
+	gpuarb->return_usec = 0;
+	r = view_new(gpuarb, ret);
+	gpuarb->return_usec = usec;
+	return r;
+}
+
 /* A GPU whose object is not in the picture came after it: look once more. */
 static int tell_gpu(struct watch *watch, uint64_t number)
 {
@@ -60,9 +62,8 @@ static int tell_gpu(struct watch *watch, uint64_t number)
 
 	if (!name) {
 		struct gpuarb_view *view;
-		int r = view_new(watch->gpuarb, &view);
+		int r = look_now(watch->gpuarb, &view);
 
-		/* A daemon or a bus that has just gone is told of in its turn. */
 		if (r == -ECONNREFUSED || r == -ECONNRESET)
 			return 0;
 		if (r < 0)
@@ -87,18 +88,12 @@ static int tell_object(struct watch *watch, const char *lease_kind, const char *
 	return 0;
 }
 
-static void tell_daemon(struct watch *watch, DBusMessage *m)
+/* Another daemon may have other GPUs behind the same numbers. */
+static void tell_daemon(struct watch *watch, bool there)
 {
-	const char *name, *from, *to;
-
-	if (!dbus_message_get_args(m, NULL, DBUS_TYPE_STRING, &name, DBUS_TYPE_STRING, &from,
-				   DBUS_TYPE_STRING, &to, DBUS_TYPE_INVALID) ||
-	    strcmp(name, GPUARB_BUS_NAME) != 0)
-		return;
-
-	/* Another daemon may have other GPUs behind the same numbers. */
 	gpuarb_view_free(TAKE_PTR(watch->view));
-	watch->callback(*to ? "daemon-back" : "daemon-gone", "", watch->userdata);
+	watch->gone = !there;
+	watch->callback(there ? "daemon-back" : "daemon-gone", "", watch->userdata);
 }
 
 /* An object that came or went is the first argument of its signal. */
@@ -122,24 +117,19 @@ static int tell(struct watch *watch, DBusMessage *m)
 		return tell_argument(watch, "lease-added", m);
 	if (dbus_message_is_signal(m, OBJECT_MANAGER, "InterfacesRemoved"))
 		return tell_argument(watch, "lease-removed", m);
-	if (dbus_message_is_signal(m, DBUS_INTERFACE_DBUS, "NameOwnerChanged"))
-		tell_daemon(watch, m);
+	if (return_told(m) >= 0)
+		tell_daemon(watch, return_told(m));
 	return 0;
 }
 
-static int watch_until(struct watch *watch, struct connection *connection, uint64_t deadline)
+static int watch_connection(struct watch *watch, struct connection *connection)
 {
 	for (;;) {
 		_cleanup_(free_message) DBusMessage *m = NULL;
-		int r = connection_receive(connection, deadline, &m);
+		int r = connection_receive(connection, watch->deadline, &m);
 
-		if (r == -ETIMEDOUT)
-			return 0;
 		if (r == -EINTR)
-			return fail(watch->gpuarb, r, "interrupted by a signal");
-		if (r == -ECONNRESET)
-			return fail(watch->gpuarb, r, "the connection to the bus at %s was lost",
-				    watch->gpuarb->address);
+			return interrupted(watch->gpuarb);
 		if (r >= 0)
 			r = tell(watch, m);
 		if (r < 0)
@@ -147,33 +137,82 @@ static int watch_until(struct watch *watch, struct connection *connection, uint6
 	}
 }
 
-static int watch_all(struct gpuarb *gpuarb, uint64_t deadline, gpuarb_changed_t callback,
-		     void *userdata)
+static int connect_patiently(struct gpuarb *gpuarb, struct connection **ret)
 {
-	struct watch watch = { .gpuarb = gpuarb, .callback = callback, .userdata = userdata };
+	_cleanup_(outage_done) struct outage outage = { .error = 0 };
+	int r;
+
+	do
+		r = outage_wait(gpuarb, &outage, connection_new(gpuarb, ret));
+	while (r > 0);
+	return r;
+}
+
+static int watch_begin(struct watch *watch, struct connection **ret)
+{
+	_cleanup_(connection_freep) struct connection *connection = NULL;
+	bool there;
+	int r;
+
+	r = connect_patiently(watch->gpuarb, &connection);
+	if (r >= 0)
+		r = subscribe(watch->gpuarb, connection, &there);
+	if (r >= 0)
+		r = view_new(watch->gpuarb, &watch->view);
+	if (r < 0)
+		return r;
+
+	watch->callback("watching", "", watch->userdata);
+	*ret = TAKE_PTR(connection);
+	return 0;
+}
+
+/* The bus was lost: goes on when there is one again. */
+static int watch_again(struct watch *watch, struct connection **connection)
+{
+	bool there = false;
+	int r;
+
+	if (!watch->gone)
+		tell_daemon(watch, false);
+
+	connection_free(TAKE_PTR(*connection));
+	r = return_of_bus(watch->gpuarb, watch->deadline, connection);
+	if (r == -ECONNREFUSED)
+		return -ETIMEDOUT;
+	if (r >= 0)
+		r = subscribe(watch->gpuarb, *connection, &there);
+	if (r >= 0 && there)
+		tell_daemon(watch, true);
+	return r;
+}
+
+static int watch_all(struct watch *watch)
+{
 	_cleanup_(connection_freep) struct connection *connection = NULL;
 	int r;
 
-	r = connection_new(gpuarb, &connection);
-	if (r >= 0)
-		r = subscribe(gpuarb, connection);
-	if (r >= 0)
-		r = view_new(gpuarb, &watch.view);
-	if (r >= 0) {
-		callback("watching", "", userdata);
-		r = watch_until(&watch, connection, deadline);
+	r = watch_begin(watch, &connection);
+	while (r >= 0) {
+		r = watch_connection(watch, connection);
+		while (r == -ECONNRESET)
+			r = watch_again(watch, &connection);
 	}
-
-	gpuarb_view_free(watch.view);
-	return r;
+	return r == -ETIMEDOUT && now_usec() >= watch->deadline ? 0 : r;
 }
 
 GPUARB_EXPORT int gpuarb_watch(struct gpuarb *gpuarb, uint64_t usec, gpuarb_changed_t callback,
 			       void *userdata)
 {
+	struct watch watch = { .gpuarb = gpuarb, .callback = callback, .userdata = userdata };
+	int r;
+
 	if (!gpuarb || !callback)
 		return -EINVAL;
 
 	begin(gpuarb);
-	return done(gpuarb, watch_all(gpuarb, deadline_after(usec), callback, userdata));
+	watch.deadline = deadline_after(usec);
+	r = done(gpuarb, watch_all(&watch));
+	gpuarb_view_free(watch.view);
+	return r;
 }

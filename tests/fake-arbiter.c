@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,9 +16,12 @@
 #include "dbus/names.h"
 
 struct service {
+	const char *address;
 	fake_answer_t answer;
+	void (*again)(void *userdata);
 	void *userdata;
-	int log;
+	int ready, log;
+	bool late, keep;
 };
 
 static void must(int r, const char *what)
@@ -42,34 +46,85 @@ static int filter(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	return 1;
 }
 
-static void serve(const char *address, struct service *service, int ready)
+static void process(sd_bus *bus)
+{
+	int r = sd_bus_process(bus, NULL);
+
+	if (r < 0)
+		_exit(0);
+	if (r == 0)
+		must(sd_bus_wait(bus, UINT64_MAX), "wait");
+}
+
+static int somebody_came(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	const char *name, *from, *to;
+
+	(void)error;
+	must(sd_bus_message_read(m, "sss", &name, &from, &to), "read");
+	if (*name == ':' && *to)
+		*(bool *)userdata = true;
+	return 0;
+}
+
+static void tell_ready(struct service *service)
+{
+	if (service->ready < 0)
+		return;
+	must((int)write(service->ready, "r", 1), "ready");
+	close(service->ready);
+	service->ready = -1;
+}
+
+static void wait_for_somebody(sd_bus *bus, struct service *service)
+{
+	bool came = false;
+
+	must(sd_bus_match_signal(bus, NULL, "org.freedesktop.DBus", NULL, NULL,
+				 "NameOwnerChanged", somebody_came, &came), "match");
+	tell_ready(service);
+	while (!came)
+		process(bus);
+}
+
+static void serve(struct service *service)
 {
 	sd_bus *bus = NULL;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	must(sd_bus_new(&bus), "new");
-	must(sd_bus_set_address(bus, address), "address");
+	must(sd_bus_set_address(bus, service->address), "address");
 	must(sd_bus_set_bus_client(bus, 1), "client");
 	must(sd_bus_negotiate_fds(bus, 1), "fds");
 	must(sd_bus_start(bus), "start");
 	must(sd_bus_add_filter(bus, NULL, filter, service), "filter");
+	if (service->late)
+		wait_for_somebody(bus, service);
 	must(sd_bus_request_name(bus, GPUARB_BUS_NAME, 0), "name");
-	must((int)write(ready, "r", 1), "ready");
-	close(ready);
-	for (;;) {
-		int r = sd_bus_process(bus, NULL);
+	tell_ready(service);
+	for (;;)
+		process(bus);
+}
 
-		if (r < 0)
-			_exit(0);
-		if (r == 0)
-			must(sd_bus_wait(bus, UINT64_MAX), "wait");
+/* One life after the other. */
+static void keep(struct service *service)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;) {
+		pid_t pid = fork();
+
+		if (pid == 0)
+			serve(service);
+		close(service->ready);
+		service->ready = -1;
+		waitpid(pid, NULL, 0);
+		if (service->again)
+			service->again(service->userdata);
 	}
 }
 
-void fake_arbiter_start(const char *address, fake_answer_t answer, void *userdata,
-			struct fake_arbiter *ret)
+static void start(struct service *service, struct fake_arbiter *ret)
 {
-	struct service service = { .answer = answer, .userdata = userdata };
 	int ready[2], log[2];
 	char c;
 
@@ -81,8 +136,11 @@ void fake_arbiter_start(const char *address, fake_answer_t answer, void *userdat
 	if (ret->pid == 0) {
 		close(ready[0]);
 		close(log[0]);
-		service.log = log[1];
-		serve(address, &service, ready[1]);
+		service->ready = ready[1];
+		service->log = log[1];
+		if (service->keep)
+			keep(service);
+		serve(service);
 	}
 	close(ready[1]);
 	close(log[1]);
@@ -90,6 +148,32 @@ void fake_arbiter_start(const char *address, fake_answer_t answer, void *userdat
 	if (read(ready[0], &c, 1) != 1)
 		abort();
 	close(ready[0]);
+}
+
+void fake_arbiter_start(const char *address, fake_answer_t answer, void *userdata,
+			struct fake_arbiter *ret)
+{
+	struct service service = { .address = address, .answer = answer, .userdata = userdata };
+
+	start(&service, ret);
+}
+
+void fake_arbiter_start_late(const char *address, fake_answer_t answer, void *userdata,
+			     struct fake_arbiter *ret)
+{
+	struct service service = { .address = address, .answer = answer, .userdata = userdata,
+				   .late = true };
+
+	start(&service, ret);
+}
+
+void fake_arbiter_keep(const char *address, fake_answer_t answer, void (*again)(void *userdata),
+		       void *userdata, struct fake_arbiter *ret)
+{
+	struct service service = { .address = address, .answer = answer, .userdata = userdata,
+				   .again = again, .keep = true };
+
+	start(&service, ret);
 }
 
 void fake_arbiter_stop(struct fake_arbiter *fake)

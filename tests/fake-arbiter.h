@@ -17,6 +17,16 @@ typedef int (*fake_answer_t)(sd_bus_message *call, void *userdata);
 /* Returns when the name is owned. The process dies with the test. */
 void fake_arbiter_start(const char *address, fake_answer_t answer, void *userdata,
 			struct fake_arbiter *ret);
+
+/* Returns when it is on the bus; it takes the name only when the next one comes there. */
+void fake_arbiter_start_late(const char *address, fake_answer_t answer, void *userdata,
+			     struct fake_arbiter *ret);
+
+/* The same as the first, and whenever it dies there is another one: again() is called first,
+ * unless it is NULL. */
+void fake_arbiter_keep(const char *address, fake_answer_t answer, void (*again)(void *userdata),
+		       void *userdata, struct fake_arbiter *ret);
+
 void fake_arbiter_stop(struct fake_arbiter *fake);
 
 /* Waits for the next call that came and checks that it is this one. */

@@ -28,17 +28,22 @@ static void must(bool so, const char *what)
 	abort();
 }
 
+static bool waits(const struct ledger *ledger)
+{
+	return strcmp(ledger->state, "waiting") == 0 || strcmp(ledger->state, "gone") == 0;
+}
+
 static int answer_reserve(sd_bus_message *call, struct ledger *ledger)
 {
 	sd_bus_message *reply = NULL;
-	bool waits = strcmp(ledger->state, "waiting") == 0;
 	int r = sd_bus_message_new_method_return(call, &reply);
 
 	if (r >= 0)
-		r = sd_bus_message_append(reply, "ohs", LEASE, ledger->theirs, ledger->state);
+		r = sd_bus_message_append(reply, "ohs", LEASE, ledger->theirs,
+					  waits(ledger) ? "waiting" : ledger->state);
 	if (r >= 0)
-		r = waits ? sd_bus_message_append(reply, "aa{sv}", 0) :
-			    fake_append_partitions(reply, 30, ledger->kfd_gpu_id);
+		r = waits(ledger) ? sd_bus_message_append(reply, "aa{sv}", 0) :
+				    fake_append_partitions(reply, 30, ledger->kfd_gpu_id);
 	if (r >= 0)
 		r = sd_bus_send(NULL, reply, NULL);
 	sd_bus_message_unref(reply);
@@ -48,33 +53,67 @@ static int answer_reserve(sd_bus_message *call, struct ledger *ledger)
 }
 
 /* All properties of the lease as they are after a change: 20 CUs, generation 3. */
-static int answer_properties(sd_bus_message *call, struct ledger *ledger)
+static int append_granted(sd_bus_message *m, const struct ledger *ledger)
+{
+	int r = fake_append(m, "State", "s", "granted");
+
+	if (r >= 0)
+		r = fake_append(m, "Generation", "t", UINT64_C(3));
+	if (r >= 0)
+		r = sd_bus_message_open_container(m, 'e', "sv");
+	if (r >= 0)
+		r = sd_bus_message_append(m, "s", "Partitions");
+	if (r >= 0)
+		r = sd_bus_message_open_container(m, 'v', "aa{sv}");
+	if (r >= 0)
+		r = fake_append_partitions(m, 20, ledger->kfd_gpu_id);
+	for (int i = 0; i < 2 && r >= 0; i++)
+		r = sd_bus_message_close_container(m);
+	return r;
+}
+
+static int append_waiting(sd_bus_message *m)
+{
+	int r = fake_append(m, "State", "s", "waiting");
+
+	if (r >= 0)
+		r = fake_append(m, "Deadline", "t", UINT64_C(4711));
+	if (r >= 0)
+		r = fake_append(m, "Reason", "s", "one is before it");
+	return r;
+}
+
+static int answer_properties(sd_bus_message *call, const struct ledger *ledger)
 {
 	sd_bus_message *reply = NULL;
-	int r = sd_bus_message_new_method_return(call, &reply);
+	int r;
 
+	if (strcmp(ledger->state, "gone") == 0)
+		return sd_bus_reply_method_errorf(call, GPUARB_ERROR_NO_SUCH_LEASE, "it is gone");
+
+	r = sd_bus_message_new_method_return(call, &reply);
 	if (r >= 0)
 		r = sd_bus_message_open_container(reply, 'a', "{sv}");
 	if (r >= 0)
 		r = fake_append(reply, "Id", "t", UINT64_C(17));
 	if (r >= 0)
-		r = fake_append(reply, "State", "s", "granted");
+		r = waits(ledger) ? append_waiting(reply) : append_granted(reply, ledger);
 	if (r >= 0)
-		r = fake_append(reply, "Generation", "t", UINT64_C(3));
-	if (r >= 0)
-		r = sd_bus_message_open_container(reply, 'e', "sv");
-	if (r >= 0)
-		r = sd_bus_message_append(reply, "s", "Partitions");
-	if (r >= 0)
-		r = sd_bus_message_open_container(reply, 'v', "aa{sv}");
-	if (r >= 0)
-		r = fake_append_partitions(reply, 20, ledger->kfd_gpu_id);
-	for (int i = 0; i < 3 && r >= 0; i++)
 		r = sd_bus_message_close_container(reply);
 	if (r >= 0)
 		r = sd_bus_send(NULL, reply, NULL);
 	sd_bus_message_unref(reply);
 	return r;
+}
+
+static int answer_else(sd_bus_message *call, struct ledger *ledger)
+{
+	if (!ledger->refuse)
+		return sd_bus_reply_method_return(call, NULL);
+	if (*ledger->refuse)
+		return sd_bus_reply_method_errorf(call, ledger->refuse, "%s", "it is so");
+	ledger->refuse = NULL;
+	return 0;
 }
 
 static int answer(sd_bus_message *call, void *userdata)
@@ -89,9 +128,9 @@ static int answer(sd_bus_message *call, void *userdata)
 		return answer_reserve(call, ledger);
 	if (sd_bus_message_is_method_call(call, NULL, "GetAll"))
 		return answer_properties(call, ledger);
-	if (ledger->refuse)
-		return sd_bus_reply_method_errorf(call, ledger->refuse, "%s", "it is so");
-	return sd_bus_reply_method_return(call, NULL);
+	if (sd_bus_message_is_method_call(call, NULL, "Get"))
+		return sd_bus_reply_method_return(call, "v", "u", 2);
+	return answer_else(call, ledger);
 }
 
 bool stage_set(struct stage *ret, const char *state, const char *refuse)
@@ -136,25 +175,41 @@ struct datagram {
 	struct gpuarb_record_partition partition;
 };
 
-void stage_tell(const struct stage *stage, uint64_t generation, uint32_t state, uint32_t cus)
+static void send_record(const struct stage *stage, struct gpuarb_record record, uint32_t cus)
 {
 	struct datagram datagram = {
-		.record = { .version = GPUARB_RECORD_VERSION,
-			    .header_size = sizeof(struct gpuarb_record),
-			    .partition_size = sizeof(struct gpuarb_record_partition),
-			    .n_partitions = cus > 0,
-			    .lease = 17,
-			    .generation = generation,
-			    .deadline_usec = UINT64_MAX,
-			    .state = state,
-			    .reason = "so it is" },
-		.partition = { .gpu = "0000:03:00.0", .cus = cus, .effective_cus = cus,
-			       .queues = 5, .processes = 1, .n_words = 1,
+		.record = record,
+		.partition = { .gpu = "0000:03:00.0", .tier = "cooperative",
+			       .gaps = "power reset", .vram = 1 << 20, .cus = cus,
+			       .cus_asked = cus + 1, .effective_cus = cus, .shader_engines = 0xa,
+			       .queues = 5, .processes = 1, .sdma_queues = 3, .n_words = 1,
 			       .cu_mask = { (UINT32_C(1) << cus) - 1 } },
 	};
 	size_t size = sizeof(datagram.record) + (cus > 0 ? sizeof(datagram.partition) : 0);
 
+	datagram.record.version = GPUARB_RECORD_VERSION;
+	datagram.record.header_size = sizeof(struct gpuarb_record);
+	datagram.record.partition_size = sizeof(struct gpuarb_record_partition);
+	datagram.record.n_partitions = cus > 0;
+	datagram.record.lease = 17;
+	datagram.record.deadline_usec = UINT64_MAX;
 	must(send(stage->daemon_end, &datagram, size, MSG_NOSIGNAL) == (ssize_t)size, "sent");
+}
+
+void stage_tell(const struct stage *stage, uint64_t generation, uint32_t state, uint32_t cus)
+{
+	struct gpuarb_record record = { .generation = generation, .state = state,
+					.reason = "so it is" };
+
+	send_record(stage, record, cus);
+}
+
+void stage_end(const struct stage *stage, uint32_t cause)
+{
+	struct gpuarb_record record = { .state = GPUARB_RECORD_ENDING, .cause = cause,
+					.reason = "so it is" };
+
+	send_record(stage, record, 0);
 }
 
 bool stage_holder_gone(const struct stage *stage)

@@ -37,6 +37,7 @@ int main()
 	gpuarb_lease_changed_t changed = on_change;
 	gpuarb_changed_t event = on_event;
 	gpuarb_lease *lease = nullptr;
+	unsigned position = 0;
 	gpuarb *handle = nullptr;
 
 	check_want(wants[0]);
@@ -48,6 +49,8 @@ int main()
 	setenv("GPUARB_BUS_ADDRESS", "unix:path=/nonexistent/bus", 1);
 	CHECK(gpuarb_open(&handle) < 0 && std::strstr(gpuarb_last_error(nullptr), "/nonexistent"));
 	CHECK(gpuarb_reserve(handle, wants, 2, &options, &lease) < 0 && !lease);
+	CHECK(gpuarb_reserve_start(handle, wants, 2, &options, &lease) < 0 && !lease);
+	CHECK(gpuarb_lease_position(lease, &position) < 0 && position == 0);
 	CHECK(gpuarb_lease_dispatch(lease, changed, nullptr) < 0);
 	CHECK(gpuarb_watch(handle, GPUARB_FOREVER, event, nullptr) < 0);
 	gpuarb_close(handle);

@@ -51,9 +51,11 @@ static void time_out(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 {
 	gpuarb->answer_usec = LIB_RIG_SOON;
 	CHECK(gpuarb_reload(gpuarb) == -ETIMEDOUT);
-	CHECK(strstr(gpuarb_last_error(gpuarb), "no answer") && !gpuarb->connection);
+	CHECK(strstr(gpuarb_last_error(gpuarb), "no answer"));
+	CHECK(lib_rig_reserve(gpuarb) == -ETIMEDOUT && !gpuarb->connection);
 	CHECK(gpuarb_reload(gpuarb) == -ETIMEDOUT); /* on a new connection */
 	fake_arbiter_saw(fake, "Reload");
+	fake_arbiter_saw(fake, "Reserve");
 	fake_arbiter_saw(fake, "Reload");
 }
 
@@ -65,8 +67,9 @@ TEST(a_daemon_that_hangs_is_given_up_after_a_while)
 static void lose_bus(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 {
 	(void)fake;
+	gpuarb->answer_usec = LIB_RIG_SOON;
 	CHECK(gpuarb_reload(gpuarb) == -ECONNRESET);
-	CHECK(strstr(gpuarb_last_error(gpuarb), "lost") && !gpuarb->connection);
+	CHECK(strstr(gpuarb_last_error(gpuarb), "lost; waited 0.") && !gpuarb->connection);
 	CHECK(gpuarb_reload(gpuarb) == -ECONNREFUSED);
 }
 
@@ -78,8 +81,10 @@ TEST(a_bus_that_dies_in_the_middle_is_a_reset)
 static void lose_daemon(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 {
 	(void)fake;
+	gpuarb->answer_usec = LIB_RIG_SOON;
 	CHECK(gpuarb_reload(gpuarb) == -ECONNRESET);
 	CHECK(strstr(gpuarb_last_error(gpuarb), "gpuarbd went away"));
+	CHECK(strstr(gpuarb_last_error(gpuarb), "; waited 0."));
 	CHECK(gpuarb_reload(gpuarb) == -ECONNREFUSED);
 }
 
@@ -97,8 +102,8 @@ static void be_interrupted(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	(void)fake;
 	lib_rig_signals(5000);
 	CHECK(gpuarb_reload(gpuarb) == -EINTR);
-	CHECK(strstr(gpuarb_last_error(gpuarb), "signal") && !gpuarb->connection);
-	CHECK(lib_rig_reserve(gpuarb) == -EINTR);
+	CHECK(strstr(gpuarb_last_error(gpuarb), "signal"));
+	CHECK(lib_rig_reserve(gpuarb) == -EINTR && !gpuarb->connection);
 	CHECK(gpuarb_watch(gpuarb, GPUARB_FOREVER, count, &n) == -EINTR && n == 0);
 	lib_rig_signals(0);
 }
@@ -187,6 +192,27 @@ static void be_told_nonsense(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 TEST(an_answer_of_the_wrong_types_is_not_understood)
 {
 	LIB_RIG_WITH(answer_nonsense, NULL, be_told_nonsense);
+}
+
+static int answer_words(sd_bus_message *call, void *userdata)
+{
+	(void)userdata;
+	return sd_bus_reply_method_return(call, "v", "s", "the second");
+}
+
+static void be_told_words(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+{
+	struct gpuarb_lease lease = { .gpuarb = gpuarb, .fd = -1 };
+	unsigned position = 7;
+
+	(void)fake;
+	CHECK(gpuarb_lease_position(&lease, &position) == -EPROTO && position == 7);
+	CHECK(strstr(gpuarb_last_error(gpuarb), "Position is of another type"));
+}
+
+TEST(a_place_is_a_number)
+{
+	LIB_RIG_WITH(answer_words, NULL, be_told_words);
 }
 
 /* Answers of the right types with something wrong in them; one after the other. */

@@ -237,10 +237,12 @@ struct watcher {
 	struct gpuarb *gpuarb;
 	struct private_bus bus;
 	struct fake_arbiter fake;
+	unsigned gone;
 	char events[512];
 };
 
-/* Writes down what happens; lets the daemon go, come back, and the bus go at the end. */
+/* Writes down what happens; lets the daemon go and come back, then the bus, then a signal end
+ * it all. */
 static void note(const char *kind, const char *what, void *userdata)
 {
 	struct watcher *watcher = userdata;
@@ -254,24 +256,30 @@ static void note(const char *kind, const char *what, void *userdata)
 		gpuarb_view_free(view);
 		fake_arbiter_stop(&watcher->fake);
 	}
+	if (strcmp(kind, "daemon-gone") == 0 && watcher->gone++ == 1)
+		CHECK(private_bus_again(&watcher->bus));
 	if (strcmp(kind, "daemon-gone") == 0)
-		fake_arbiter_start(watcher->bus.address, answer, NULL, &watcher->fake);
-	if (strcmp(kind, "daemon-back") == 0)
+		fake_arbiter_start(watcher->bus.address, answer, NULL,
+				   &watcher->fake);
+	if (strcmp(kind, "daemon-back") == 0 && watcher->gone == 1)
 		private_bus_kill(&watcher->bus);
+	if (strcmp(kind, "daemon-back") == 0 && watcher->gone == 2)
+		lib_rig_signals(5000);
 }
 
 TEST(a_watch_tells_what_changes_in_its_order)
 {
 	static const char expected[] = "watching() lease-added(5) lease-changed(5) "
 				       "gpu-changed(0000:0a:00.0) lease-removed(5) daemon-gone() "
-				       "daemon-back() ";
+				       "daemon-back() daemon-gone() daemon-back() ";
 	struct watcher watcher = { .gpuarb = NULL };
 
 	if (!private_bus_start(&watcher.bus))
 		SKIP("no dbus-daemon");
 	fake_arbiter_start(watcher.bus.address, answer_and_change, NULL, &watcher.fake);
 	watcher.gpuarb = lib_rig_open();
-	CHECK(gpuarb_watch(watcher.gpuarb, GPUARB_FOREVER, note, &watcher) == -ECONNRESET);
+	CHECK(gpuarb_watch(watcher.gpuarb, GPUARB_FOREVER, note, &watcher) == -EINTR);
+	lib_rig_signals(0);
 	if (strcmp(watcher.events, expected) != 0)
 		fprintf(stderr, "%s\n", watcher.events);
 	CHECK(strcmp(watcher.events, expected) == 0);
@@ -298,9 +306,10 @@ TEST(a_watch_ends_when_its_time_is_over)
 
 static void append_refusal(sd_bus_message *m)
 {
-	CHECK(sd_bus_message_append(m, "aa{sv}", 1, 5, "gpu", "s", "0000:03:00.0", "reason", "s",
+	CHECK(sd_bus_message_append(m, "aa{sv}", 2, 6, "gpu", "s", "0000:03:00.0", "reason", "s",
 				    "shape", "asked", "t", UINT64_C(31), "free", "t", UINT64_C(60),
-				    "hint", "s", "30 or 32 CUs would fit") >= 0);
+				    "hint", "s", "30 or 32 CUs would fit", "retry", "b", 1, 1,
+				    "reason", "s", "policy") >= 0);
 }
 
 static int answer_plan(sd_bus_message *call, void *userdata)
@@ -330,7 +339,8 @@ static void check_refusal(struct gpuarb *gpuarb)
 	size_t n;
 
 	refusals = gpuarb_last_refusals(gpuarb, &n);
-	CHECK(n == 1 && strcmp(refusals[0].gpu, "0000:03:00.0") == 0);
+	CHECK(n == 2 && strcmp(refusals[0].gpu, "0000:03:00.0") == 0);
+	CHECK(refusals[0].retry && !refusals[1].retry); /* an older daemon does not say */
 	CHECK(strcmp(refusals[0].reason, "shape") == 0);
 	CHECK(refusals[0].asked == 31 && refusals[0].free == 60);
 	CHECK(strcmp(refusals[0].hint, "30 or 32 CUs would fit") == 0);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include "dbus/names.h"
 #include "lib-rig.h"
 #include "libgpuarb/internal.h"
+#include "private-bus.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 
@@ -82,13 +84,15 @@ static int answer(sd_bus_message *call, void *userdata)
 /* From connecting to the environment and a further call. */
 static int ask(struct gpuarb *gpuarb)
 {
+	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	struct gpuarb_lease *lease = NULL;
 	char **environment = NULL;
 	int r;
 
 	want.gpu = "0";
-	r = gpuarb_reserve(gpuarb, &want, 1, NULL, &lease);
+	options.process_fd = STDIN_FILENO;
+	r = gpuarb_reserve(gpuarb, &want, 1, &options, &lease);
 	if (r >= 0)
 		r = gpuarb_lease_environment(lease, &environment);
 	if (r >= 0)
@@ -99,18 +103,17 @@ static int ask(struct gpuarb *gpuarb)
 	return r;
 }
 
-static void ask_without_memory(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+static void without_memory(struct gpuarb *gpuarb, int (*ask_it)(struct gpuarb *gpuarb))
 {
 	unsigned fds;
 	long n;
 	int r;
 
-	(void)fake;
-	CHECK(ask(gpuarb) == 0);
+	CHECK(ask_it(gpuarb) == 0);
 	fds = open_fds();
 	for (n = 0;; n++) {
 		left = n;
-		r = ask(gpuarb);
+		r = ask_it(gpuarb);
 		if (left >= 0)
 			break; /* it did with fewer */
 		CHECK(r == 0 || *gpuarb_last_error(gpuarb));
@@ -122,9 +125,56 @@ static void ask_without_memory(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	printf("%ld allocations\n", n);
 }
 
+static void ask_without_memory(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+{
+	(void)fake;
+	without_memory(gpuarb, ask);
+}
+
 TEST(every_allocation_may_fail)
 {
 	LIB_RIG_WITH(answer, NULL, ask_without_memory);
+}
+
+/* Calls that came since it was set to 0, in whichever life of the daemon. */
+static unsigned *calls;
+
+static int die_first(sd_bus_message *call, void *userdata)
+{
+	(void)userdata;
+	if ((*calls)++ == 0)
+		_exit(0);
+	return sd_bus_reply_method_return(call, NULL);
+}
+
+static int ask_who_dies(struct gpuarb *gpuarb)
+{
+	int r;
+
+	*calls = 0;
+	r = gpuarb_reload(gpuarb);
+	gpuarb_close(gpuarb_reference(gpuarb));
+	return r;
+}
+
+TEST(every_allocation_may_fail_while_the_daemon_restarts)
+{
+	struct fake_arbiter fake;
+	struct private_bus bus;
+	struct gpuarb *gpuarb;
+
+	if (!private_bus_start(&bus))
+		SKIP("no dbus-daemon");
+	calls = mmap(NULL, sizeof(*calls), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		     0);
+	CHECK(calls != MAP_FAILED);
+	fake_arbiter_keep(bus.address, die_first, NULL, NULL, &fake);
+	gpuarb = lib_rig_open();
+	without_memory(gpuarb, ask_who_dies);
+	gpuarb_close(gpuarb);
+	fake_arbiter_stop(&fake);
+	private_bus_stop(&bus);
+	munmap(calls, sizeof(*calls));
 }
 
 #endif

@@ -32,6 +32,7 @@ TEST(null_is_taken_everywhere)
 	struct gpuarb_view *view = NULL;
 	char **environment = NULL;
 	const char *verdict = NULL;
+	unsigned position = 1;
 	size_t n = 1;
 
 	CHECK(gpuarb_open(NULL) == -EINVAL);
@@ -40,6 +41,8 @@ TEST(null_is_taken_everywhere)
 	CHECK(!gpuarb_last_refusals(NULL, &n) && n == 0 && !gpuarb_last_refusals(NULL, NULL));
 	CHECK(!gpuarb_last_plan(NULL, &n) && !gpuarb_last_plan(NULL, NULL));
 	CHECK(gpuarb_reserve(NULL, &want, 1, NULL, &lease) == -EINVAL);
+	CHECK(gpuarb_reserve_start(NULL, &want, 1, NULL, &lease) == -EINVAL);
+	CHECK(gpuarb_lease_position(NULL, &position) == -EINVAL && position == 1);
 	CHECK(gpuarb_plan(NULL, &want, 1, NULL, &verdict) == -EINVAL);
 	CHECK(gpuarb_look(NULL, &view) == -EINVAL);
 	CHECK(gpuarb_watch(NULL, 0, count, NULL) == -EINVAL);
@@ -75,6 +78,7 @@ static void pass_null(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	(void)fake;
 	CHECK(gpuarb_reserve(gpuarb, NULL, 1, NULL, &lease) == -EINVAL);
 	CHECK(gpuarb_reserve(gpuarb, &want, 1, NULL, NULL) == -EINVAL);
+	CHECK(gpuarb_reserve_start(gpuarb, &want, 1, NULL, NULL) == -EINVAL);
 	CHECK(gpuarb_plan(gpuarb, NULL, 0, NULL, &verdict) == -EINVAL);
 	CHECK(gpuarb_plan(gpuarb, &want, 1, NULL, NULL) == -EINVAL);
 	CHECK(gpuarb_look(gpuarb, NULL) == -EINVAL);

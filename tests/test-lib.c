@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -168,6 +169,7 @@ TEST(a_resize_is_seen_by_every_holder)
 	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	struct gpuarb_lease *one = NULL, *two = NULL;
+	const struct gpuarb_partition *part;
 	struct gpuarb *gpuarb;
 	struct pollfd fd;
 	struct rig rig;
@@ -187,6 +189,9 @@ TEST(a_resize_is_seen_by_every_holder)
 		CHECK(gpuarb_lease_dispatch(two, NULL, NULL) >= 0);
 	}
 	CHECK(popcount(two, 0) == 16);
+	part = gpuarb_lease_partition(two, 0);
+	CHECK(part->cus_asked == 16 && part->effective_cus == 16 && part->n_shader_engines > 0);
+	CHECK(*part->tier && part->n_gaps > 0); /* a record has all of it */
 	CHECK(gpuarb_lease_acknowledge(one) == 0);
 	CHECK(gpuarb_lease_release(one) == 0);
 	while (gpuarb_lease_dispatch(two, NULL, NULL) >= 0)
@@ -194,6 +199,111 @@ TEST(a_resize_is_seen_by_every_holder)
 	CHECK(gpuarb_lease_dispatch(two, NULL, NULL) == -ENOENT);
 	gpuarb_lease_close(two);
 	stop(&rig, gpuarb);
+}
+
+TEST(a_lease_that_waits_is_granted_when_there_is_room)
+{
+	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	struct gpuarb_lease *first, *second = NULL;
+	struct gpuarb *gpuarb;
+	unsigned position;
+	struct rig rig;
+
+	START(&rig, gpuarb);
+	first = take(gpuarb, "0", 60);
+	want.gpu = "0";
+	want.cus = 30;
+	options.wait_usec = GPUARB_FOREVER;
+	CHECK(gpuarb_reserve_start(gpuarb, &want, 1, &options, &second) == 0);
+	CHECK(strcmp(gpuarb_lease_state(second), "waiting") == 0);
+	CHECK(*gpuarb_lease_reason(second) && gpuarb_lease_partitions(second) == 0);
+	CHECK(gpuarb_lease_position(second, &position) == 0 && position == 1);
+	CHECK(gpuarb_lease_wait(second, 0) == -ETIMEDOUT);
+
+	gpuarb_lease_close(first);
+	CHECK(gpuarb_lease_wait(second, GPUARB_FOREVER) == 0);
+	CHECK(strcmp(gpuarb_lease_state(second), "granted") == 0 && popcount(second, 0) == 30);
+	CHECK(gpuarb_lease_partition(second, 0)->cus_asked == 30);
+	CHECK(gpuarb_lease_position(second, &position) == 0 && position == 0);
+	gpuarb_lease_close(second);
+	stop(&rig, gpuarb);
+}
+
+TEST(a_wait_that_is_too_long_is_the_daemons_to_end)
+{
+	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	struct gpuarb_lease *first, *second = NULL;
+	struct gpuarb *gpuarb;
+	struct rig rig;
+
+	START(&rig, gpuarb);
+	first = take(gpuarb, "0", 60);
+	want.gpu = "0";
+	want.cus = 30;
+	options.wait_usec = 20000;
+	CHECK(refused(gpuarb, &want, &options) == -ETIMEDOUT);
+	CHECK(strcmp(gpuarb_last_error_name(gpuarb), "org.gpuarb.Arbiter1.Error.TimedOut") == 0);
+	CHECK(leases(gpuarb) == 1);
+
+	options.wait_usec = GPUARB_FOREVER; /* who gives up its place leaves nothing */
+	CHECK(gpuarb_reserve_start(gpuarb, &want, 1, &options, &second) == 0);
+	gpuarb_lease_close(second);
+	while (leases(gpuarb) > 1)
+		;
+	gpuarb_lease_close(first);
+	stop(&rig, gpuarb);
+}
+
+TEST(a_process_is_bound_when_its_lease_is_granted)
+{
+	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	struct gpuarb_lease *lease = NULL;
+	struct gpuarb *gpuarb;
+	struct rig rig;
+	uint64_t id;
+
+	START(&rig, gpuarb);
+	options.process_fd = pidfd_open(getpid(), 0);
+	CHECK(options.process_fd >= 0);
+	want.cus = 4;
+	CHECK(gpuarb_reserve(gpuarb, &want, 1, &options, &lease) == 0);
+	close(options.process_fd);
+	id = gpuarb_lease_id(lease);
+	gpuarb_lease_close(lease);
+	CHECK(leases(gpuarb) == 1 && gpuarb_release(gpuarb, id) == 0);
+	stop(&rig, gpuarb);
+}
+
+TEST(clients_notice_nothing_of_a_daemon_that_is_killed)
+{
+	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	struct gpuarb_lease *first, *second = NULL;
+	struct gpuarb *gpuarb = NULL;
+	struct rig rig;
+
+	if (rig_missing())
+		SKIP(rig_missing());
+	rig_new(&rig);
+	rig_start_managed(&rig, "--simulate=radeon-vii", "--store-max=64");
+	setenv("GPUARB_BUS_ADDRESS", rig.address, 1);
+	CHECK(gpuarb_open(&gpuarb) == 0);
+	first = take(gpuarb, "0", 60);
+	want.cus = 30;
+	options.wait_usec = GPUARB_FOREVER;
+	CHECK(gpuarb_reserve_start(gpuarb, &want, 1, &options, &second) == 0);
+
+	CHECK(kill(rig.daemon, SIGKILL) == 0); /* its manager starts another one */
+	CHECK(leases(gpuarb) == 2 && gpuarb_lease_acknowledge(first) == 0);
+	CHECK(gpuarb_lease_dispatch(first, NULL, NULL) == 0);
+	CHECK(gpuarb_lease_release(first) == 0);
+	CHECK(gpuarb_lease_wait(second, GPUARB_FOREVER) == 0 && popcount(second, 0) == 30);
+	gpuarb_lease_close(second);
+	gpuarb_close(gpuarb);
+	rig_done(&rig);
 }
 
 TEST(a_bound_process_keeps_the_lease_without_a_holder)
