@@ -35,9 +35,18 @@ int fail_code(int error)
 	return EXIT_FAILED;
 }
 
+/* A sentence of several lines, such as all that is wrong with a configuration, is told in as
+ * many. */
 static void print_failure(const struct command *command, const char *sentence)
 {
-	print_line(stderr, "gpuarbctl%s%s: %s", *command->verb ? " " : "", command->verb, sentence);
+	size_t n;
+
+	do {
+		n = strcspn(sentence, "\n");
+		print_line(stderr, "gpuarbctl%s%s: %.*s", *command->verb ? " " : "", command->verb,
+			   (int)n, sentence);
+		sentence += n;
+	} while (*sentence && *++sentence);
 }
 
 static void json_failure(const char *sentence, const struct gpuarb *gpuarb)
@@ -71,9 +80,20 @@ int fail(const struct command *command, int code, const char *format, ...)
 	return code;
 }
 
+/* What policy says can change any time, and it is said already. */
+static const char *prospects(const struct gpuarb_refusal *refusal)
+{
+	if (refusal->retry)
+		return "; later it may";
+	if (strcmp(refusal->reason, "policy") == 0 || strcmp(refusal->reason, "quota") == 0)
+		return "";
+	return "; it never will";
+}
+
 static void print_refusal(FILE *out, const struct gpuarb_refusal *refusal)
 {
-	bool bytes = strcmp(refusal->reason, "vram") == 0;
+	/* A quota on memory is called quota; nothing but bytes comes in millions. */
+	bool bytes = strcmp(refusal->reason, "vram") == 0 || refusal->asked >= 1U << 20;
 	char asked[PRINT_BYTES], left[PRINT_BYTES], amounts[96] = "";
 
 	if (bytes) {
@@ -86,8 +106,8 @@ static void print_refusal(FILE *out, const struct gpuarb_refusal *refusal)
 	if (refusal->asked > 0 || refusal->free > 0)
 		snprintf(amounts, sizeof(amounts), ": %s asked, %s free", asked, left);
 
-	print_line(out, "  %s  %s%s%s%s", refusal->gpu, refusal->reason, amounts,
-		   *refusal->hint ? "; " : "", refusal->hint);
+	print_line(out, "  %s  %s%s%s%s%s", refusal->gpu, refusal->reason, amounts,
+		   *refusal->hint ? "; " : "", refusal->hint, prospects(refusal));
 }
 
 void fail_print_refusals(FILE *out, const struct gpuarb *gpuarb)
@@ -100,14 +120,10 @@ void fail_print_refusals(FILE *out, const struct gpuarb *gpuarb)
 		print_refusal(out, &refusals[i]);
 }
 
-int fail_asked(const struct command *command, const struct gpuarb *gpuarb, int error)
+/* The sentence that is said instead of the library's. */
+static int fail_saying(const struct command *command, const struct gpuarb *gpuarb, int code,
+		       const char *sentence)
 {
-	const char *sentence = gpuarb_last_error(gpuarb);
-	int code = fail_code(error);
-
-	if (!*sentence)
-		sentence = strerror(-error);
-
 	if (command->json) {
 		json_failure(sentence, gpuarb);
 		return code;
@@ -116,4 +132,23 @@ int fail_asked(const struct command *command, const struct gpuarb *gpuarb, int e
 	if (gpuarb)
 		fail_print_refusals(stderr, gpuarb);
 	return code;
+}
+
+int fail_asked(const struct command *command, const struct gpuarb *gpuarb, int error)
+{
+	const char *sentence = gpuarb_last_error(gpuarb);
+
+	return fail_saying(command, gpuarb, fail_code(error),
+			   *sentence ? sentence : strerror(-error));
+}
+
+int fail_lease(const struct command *command, const struct gpuarb *gpuarb, int error, uint64_t id)
+{
+	char sentence[64];
+
+	if (error != -ENOENT)
+		return fail_asked(command, gpuarb, error);
+
+	snprintf(sentence, sizeof(sentence), "no lease %" PRIu64 "; it may have ended", id);
+	return fail_saying(command, gpuarb, EXIT_FAILED, sentence);
 }

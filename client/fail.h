@@ -32,5 +32,8 @@ int fail(const struct command *command, int code, const char *format, ...) PRINT
 /* The library's last failure, with the GPUs that refused and what would fit there. */
 int fail_asked(const struct command *command, const struct gpuarb *gpuarb, int error);
 
+/* The same for what was asked of one lease. */
+int fail_lease(const struct command *command, const struct gpuarb *gpuarb, int error, uint64_t id);
+
 /* A line for each refusal, on standard output of plan or with a failure. */
 void fail_print_refusals(FILE *out, const struct gpuarb *gpuarb);

@@ -1,31 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "client/grant.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <string.h>
 
 #include "client/fail.h"
 #include "client/json-view.h"
+#include "client/lease-text.h"
 #include "client/print.h"
 #include "client/want.h"
+
+#define GRACE_USEC UINT64_C(2000000)
 
 void grant_close(struct gpuarb_lease *lease)
 {
 	gpuarb_lease_close(lease);
-}
-
-int grant_reserve(struct command *command, struct session *session, struct gpuarb_lease **ret)
-{
-	struct gpuarb_want wants[REQUEST_WANTS];
-	int r;
-
-	r = want_resolve(command, session, wants);
-	if (r == EXIT_OK && !session->gpuarb)
-		r = session_open(command, session);
-	if (r != EXIT_OK)
-		return r;
-
-	r = gpuarb_reserve(session->gpuarb, wants, command->n_asks, &command->options, ret);
-	return r < 0 ? fail_asked(command, session->gpuarb, r) : EXIT_OK;
 }
 
 static int tell_json(const struct command *command, struct session *session,
@@ -45,6 +35,89 @@ static int tell_json(const struct command *command, struct session *session,
 	json_lease_into(map, info);
 	json_print(out, map);
 	return EXIT_OK;
+}
+
+static int ask(struct command *command, struct session *session, struct gpuarb_lease **ret)
+{
+	struct gpuarb_want wants[REQUEST_WANTS];
+	int r;
+
+	r = want_resolve(command, session, wants);
+	if (r == EXIT_OK && !session->gpuarb)
+		r = session_open(command, session);
+	if (r != EXIT_OK)
+		return r;
+
+	do {
+		r = gpuarb_reserve_start(session->gpuarb, wants, command->n_asks,
+					 &command->options, ret);
+	} while (r < 0 && want_ask_less(command, session->gpuarb, wants));
+	return r < 0 ? fail_asked(command, session->gpuarb, r) : EXIT_OK;
+}
+
+/* "lease 12 waits for cus on 0000:03:00.0, 30 asked; position 2; gives up in 60 s". */
+static int tell_waiting(const struct command *command, struct session *session,
+			struct gpuarb_lease *lease, const char *before)
+{
+	const char *reason;
+	unsigned position;
+	char why[256];
+	int r;
+
+	if (command->quiet)
+		return EXIT_OK;
+	if (command->json)
+		return tell_json(command, session, lease, stderr);
+
+	r = gpuarb_lease_position(lease, &position);
+	if (r < 0)
+		return fail_asked(command, session->gpuarb, r);
+	if (position == 0) /* not any more */
+		return EXIT_OK;
+
+	reason = gpuarb_lease_reason(lease);
+	lease_text_why("waiting", position, *reason ? reason : "waits",
+		       gpuarb_lease_deadline(lease), why, sizeof(why));
+	print_line(stderr, "%slease %" PRIu64 " %s", before, gpuarb_lease_id(lease), why);
+	return EXIT_OK;
+}
+
+/* The daemon ends it in time, and has the sentence; ours is for one that is not there. */
+static uint64_t patience(const struct command *command)
+{
+	uint64_t usec = command->options.wait_usec;
+
+	return usec > GPUARB_FOREVER - GRACE_USEC ? GPUARB_FOREVER : usec + GRACE_USEC;
+}
+
+static int wait_for_it(const struct command *command, struct session *session,
+		       struct gpuarb_lease *lease, const char *before)
+{
+	int r;
+
+	r = tell_waiting(command, session, lease, before);
+	if (r != EXIT_OK)
+		return r;
+
+	r = gpuarb_lease_wait(lease, patience(command));
+	if (r >= 0)
+		return EXIT_OK;
+	(void)fail_asked(command, session->gpuarb, r);
+	return r == -ENOENT ? EXIT_LOST : fail_code(r);
+}
+
+int grant_reserve(struct command *command, struct session *session, const char *before,
+		  struct gpuarb_lease **ret)
+{
+	_cleanup_(grant_closep) struct gpuarb_lease *lease = NULL;
+	int r;
+
+	r = ask(command, session, &lease);
+	if (r == EXIT_OK && strcmp(gpuarb_lease_state(lease), "waiting") == 0)
+		r = wait_for_it(command, session, lease, before);
+	if (r == EXIT_OK)
+		*ret = TAKE_PTR(lease);
+	return r;
 }
 
 int grant_tell(const struct command *command, struct session *session,

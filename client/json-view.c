@@ -146,5 +146,6 @@ void json_refusals(struct json_object *in, const char *key, const struct gpuarb 
 		json_number(map, "asked", refusals[i].asked);
 		json_number(map, "free", refusals[i].free);
 		json_text(map, "hint", refusals[i].hint);
+		json_flag(map, "retry", refusals[i].retry);
 	}
 }

@@ -3,19 +3,39 @@
 
 #include <inttypes.h>
 
+#include "client/lease-text.h"
 #include "client/print.h"
 #include "client/table.h"
 
-static void add_lease(struct table *table, const struct gpuarb_lease_info *lease)
+/* What waits has nothing yet. */
+static void add_parts(struct table *table, const struct gpuarb_lease_info *lease)
 {
 	unsigned cus = 0, queues = 0;
-	char user[PRINT_USER];
 
 	for (size_t i = 0; i < lease->n_partitions; i++) {
 		cus += lease->partitions[i].cus;
 		queues += lease->partitions[i].queues;
 	}
+	if (lease->n_partitions == 0) {
+		for (size_t i = 0; i < 3; i++)
+			table_add(table, "-");
+		return;
+	}
+	table_add(table, "%u", cus);
+	table_add(table, "%u", queues);
+	if (lease->n_partitions == 1)
+		table_add(table, "%s", lease->partitions[0].gpu);
+	else
+		table_add(table, "%zu GPUs", lease->n_partitions);
+}
+
+static void add_lease(struct table *table, const struct gpuarb_lease_info *lease)
+{
+	char user[PRINT_USER], why[256];
+
 	print_user(lease->owner_uid, user);
+	lease_text_why(lease->state, lease->position, lease->reason, lease->deadline, why,
+		       sizeof(why));
 
 	table_add(table, "%" PRIu64, lease->id);
 	table_add(table, "%s", lease->name);
@@ -27,13 +47,8 @@ static void add_lease(struct table *table, const struct gpuarb_lease_info *lease
 		table_add(table, "%u", lease->owner_pid);
 	else
 		table_add(table, "-");
-	table_add(table, "%u", cus);
-	table_add(table, "%u", queues);
-	if (lease->n_partitions == 1)
-		table_add(table, "%s", lease->partitions[0].gpu);
-	else
-		table_add(table, "%zu GPUs", lease->n_partitions);
-	table_add(table, "%s", lease->reason);
+	add_parts(table, lease);
+	table_add(table, "%s", why);
 }
 
 void lease_table(const struct command *command, const struct gpuarb_lease_info *leases, size_t n)

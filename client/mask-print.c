@@ -81,13 +81,14 @@ static void print_advice(const struct model *model, const struct explanation *e)
 	if (e->effective == e->cus)
 		return;
 	if (e->best <= e->effective) {
-		printf("uneven: E %u of %u; %u CUs could be given up without losing time\n",
-		       e->effective, e->cus, e->cus - e->effective);
+		printf("uneven: E %u of %u; %u CU%s could be given up without losing time\n",
+		       e->effective, e->cus, e->cus - e->effective,
+		       print_s(e->cus - e->effective));
 		return;
 	}
 	printf("cliff: E %u of %u, since work is dealt evenly to every shader engine in use and\n"
-	       "the thinnest sets the time. Without what has fewer than %u CUs: E %u of %u.\n",
-	       e->effective, e->cus, e->each, e->best, e->best);
+	       "the thinnest sets the time. Without what has fewer than %u CU%s: E %u of %u.\n",
+	       e->effective, e->cus, e->each, print_s(e->each), e->best, e->best);
 	print_thin(model, e);
 }
 
@@ -178,8 +179,9 @@ void mask_print_encoded(const struct command *command, const struct cuset *wante
 	unsigned beyond = cuset_count(wanted) - e->cus;
 
 	if (beyond > 0)
-		print_line(stderr, "gpuarbctl mask: %u CUs are left out: no bit of a mask reaches "
-			   "them", beyond);
+		print_line(stderr, "gpuarbctl mask: %u CU%s left out: no bit of a mask reaches "
+			   "%s", beyond, beyond == 1 ? " is" : "s are",
+			   beyond == 1 ? "it" : "them");
 	if (command->json) {
 		map = json_map(NULL, NULL);
 		json_text(map, "cu_mask", hex);
@@ -190,8 +192,6 @@ void mask_print_encoded(const struct command *command, const struct cuset *wante
 	} else {
 		print_line(stdout, "%s", hex ? hex : "");
 		print_line(stdout, "%s", list ? list : "");
-		if (!e->valid)
-			print_line(stdout, "not valid: %s", e->problem);
 	}
 	free(hex);
 	free(list);

@@ -24,6 +24,12 @@ void print_line(FILE *out, const char *format, ...) PRINTF_LIKE(2, 3);
 /* "cus: 31 asked, 30 granted, 30 effective (0000:03:00.0 SE 0-1 x15)". */
 void print_grant(FILE *out, const char *before, const struct gpuarb_partition *partition);
 
+/* "1 queue", "5 queues": the s or nothing. */
+static inline const char *print_s(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
 #define PRINT_BYTES 24U
 void print_bytes(uint64_t bytes, char buf[static PRINT_BYTES]); /* "2.0G" */
 

@@ -54,8 +54,8 @@ int session_gpu(const struct command *command, const struct session *session, co
 			return EXIT_OK;
 		}
 	}
-	return fail(command, EXIT_FAILED, "no GPU %s; `gpuarbctl gpus` lists the %zu there are",
-		    gpu, n);
+	return fail(command, EXIT_FAILED, "no GPU %s; `gpuarbctl gpus` lists the %zu there %s", gpu,
+		    n, n == 1 ? "is" : "are");
 }
 
 int session_lease(const struct command *command, const struct session *session, uint64_t id,
@@ -70,8 +70,8 @@ int session_lease(const struct command *command, const struct session *session, 
 			return EXIT_OK;
 		}
 	}
-	return fail(command, EXIT_FAILED, "no lease %" PRIu64 "; `gpuarbctl list` has those there "
-		    "are", id);
+	return fail(command, EXIT_FAILED, "no lease %" PRIu64 "; it may have ended; `gpuarbctl "
+		    "list` has those there are", id);
 }
 
 int session_id(const struct command *command, const char *text, uint64_t *ret)

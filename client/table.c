@@ -9,9 +9,20 @@
 #include "client/print.h"
 
 #define CELL_COLUMNS 32U
+#define LAST_COLUMNS 96U /* nothing stands behind it */
+
+static bool ends_row(const struct table *table)
+{
+	size_t columns = 0;
+
+	while (table->heads[columns])
+		columns++;
+	return table->n % columns == columns - 1;
+}
 
 void table_add(struct table *table, const char *format, ...)
 {
+	size_t columns = CELL_COLUMNS;
 	char *text = NULL, **cells;
 	va_list args;
 	int n;
@@ -27,7 +38,9 @@ void table_add(struct table *table, const char *format, ...)
 	va_start(args, format);
 	n = vasprintf(&text, format, args);
 	va_end(args);
-	table->cells[table->n++] = n < 0 ? NULL : print_escape(text, CELL_COLUMNS);
+	if (ends_row(table))
+		columns = LAST_COLUMNS;
+	table->cells[table->n++] = n < 0 ? NULL : print_escape(text, columns);
 	if (n >= 0)
 		free(text);
 }
@@ -40,8 +53,8 @@ static const char *cell_text(const char *cell)
 /* Columns that escaped text takes. */
 static size_t width_of(const char *text)
 {
-	wchar_t wide[CELL_COLUMNS * 2];
-	size_t n = mbstowcs(wide, text, CELL_COLUMNS * 2);
+	wchar_t wide[LAST_COLUMNS * 2];
+	size_t n = mbstowcs(wide, text, LAST_COLUMNS * 2);
 	int width = n == (size_t)-1 ? -1 : wcswidth(wide, n);
 
 	return width < 0 ? strlen(text) : (size_t)width;

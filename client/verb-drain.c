@@ -9,24 +9,26 @@ static int set_drain(const struct command *command, bool drain)
 {
 	_cleanup_(session_done) struct session session = {0};
 	_cleanup_(json_freep) struct json_object *map = NULL;
-	const char *gpu = command->rest[0];
+	const struct gpuarb_gpu *gpu;
 	int r;
 
-	r = session_open(command, &session);
+	r = session_look(command, &session);
+	if (r == EXIT_OK)
+		r = session_gpu(command, &session, command->rest[0], &gpu);
 	if (r != EXIT_OK)
 		return r;
 
-	r = gpuarb_drain(session.gpuarb, gpu, drain);
+	r = gpuarb_drain(session.gpuarb, gpu->name, drain);
 	if (r < 0)
 		return fail_asked(command, session.gpuarb, r);
 
 	if (!command->json) {
 		print_line(stdout, drain ? "%s is draining: leases stay, nothing more is granted"
-				  : "%s is open for leases again", gpu);
+				  : "%s is open for leases again", gpu->name);
 		return EXIT_OK;
 	}
 	map = json_map(NULL, NULL);
-	json_text(map, "gpu", gpu);
+	json_text(map, "gpu", gpu->name);
 	json_flag(map, "draining", drain);
 	json_print(stdout, map);
 	return EXIT_OK;

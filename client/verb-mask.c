@@ -75,7 +75,11 @@ static int encode_mask(const struct command *command, const struct model *model)
 	deal_encode(&model->deal, &set, mask);
 	explain(model, mask, words, &explanation);
 	mask_print_encoded(command, &set, mask, words, &explanation);
-	return EXIT_OK;
+	if (explanation.valid)
+		return EXIT_OK;
+
+	/* It is what was asked for, but nobody should go on with it unawares. */
+	return fail(command, EXIT_FAILED, "not a valid mask: %s", explanation.problem);
 }
 
 static const struct {

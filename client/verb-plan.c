@@ -36,7 +36,11 @@ int run_plan(struct command *command)
 	if (r != EXIT_OK)
 		return r;
 
-	r = gpuarb_plan(session.gpuarb, wants, command->n_asks, &command->options, &verdict);
+	do {
+		r = gpuarb_plan(session.gpuarb, wants, command->n_asks, &command->options,
+				&verdict);
+	} while (r >= 0 && strcmp(verdict, "refused") == 0 &&
+		 want_ask_less(command, session.gpuarb, wants));
 	if (r < 0)
 		return fail_asked(command, session.gpuarb, r);
 

@@ -22,7 +22,7 @@ int run_release(struct command *command)
 
 	r = gpuarb_release(session.gpuarb, id);
 	if (r < 0)
-		return fail_asked(command, session.gpuarb, r);
+		return fail_lease(command, session.gpuarb, r, id);
 
 	if (!command->json) {
 		print_line(stdout, "lease %" PRIu64 " released", id);

@@ -76,7 +76,7 @@ int run_reserve(struct command *command)
 	_cleanup_(grant_closep) struct gpuarb_lease *lease = NULL;
 	int r, signals;
 
-	r = grant_reserve(command, &session, &lease);
+	r = grant_reserve(command, &session, "", &lease);
 	if (r != EXIT_OK)
 		return r;
 

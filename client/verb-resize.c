@@ -45,7 +45,7 @@ int run_resize(struct command *command)
 
 	r = gpuarb_resize(session.gpuarb, id, wants, command->n_asks);
 	if (r < 0)
-		return fail_asked(command, session.gpuarb, r);
+		return fail_lease(command, session.gpuarb, r, id);
 
 	r = session_look(command, &session);
 	if (r == EXIT_OK)

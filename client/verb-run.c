@@ -9,6 +9,8 @@
 #include "client/grant.h"
 #include "client/verb.h"
 
+#define SAYS "gpuarbctl run: " /* its standard error is also the command's */
+
 /* glibc has no pidfd_open() before 2.36. */
 static int open_self(void)
 {
@@ -73,11 +75,11 @@ static int lease_self(struct command *command)
 	if (!command->options.name)
 		command->options.name = base_name(command->rest[0]);
 
-	r = grant_reserve(command, &session, &lease);
+	r = grant_reserve(command, &session, SAYS, &lease);
 	if (r == EXIT_OK)
 		r = set_environment(command, &session, lease);
 	if (r == EXIT_OK)
-		r = grant_tell(command, &session, lease, "gpuarbctl run: ", stderr);
+		r = grant_tell(command, &session, lease, SAYS, stderr);
 	close(self);
 	return r;
 }

@@ -4,6 +4,7 @@
 
 #include "client/fail.h"
 #include "client/json-view.h"
+#include "client/lease-text.h"
 #include "client/mask-text.h"
 #include "client/print.h"
 #include "client/session.h"
@@ -30,15 +31,18 @@ static void print_partition(const struct gpuarb_partition *partition)
 
 static void print_lease(const struct gpuarb_lease_info *lease)
 {
-	char user[PRINT_USER];
+	char user[PRINT_USER], when[48];
 
 	print_user(lease->owner_uid, user);
+	lease_text_deadline(lease->state, lease->deadline, when, sizeof(when));
 	print_line(stdout, "lease        %" PRIu64, lease->id);
 	print_line(stdout, "name         %s", lease->name);
 	print_line(stdout, "state        %s%s%s", lease->state, *lease->reason ? ": " : "",
 		   lease->reason);
 	if (lease->position > 0)
 		print_line(stdout, "position     %u", lease->position);
+	if (*when)
+		print_line(stdout, "deadline     %s", when);
 	print_line(stdout, "class        %s", lease->lease_class);
 	print_line(stdout, "tenant       %s", lease->tenant);
 	print_line(stdout, "owner        %s, pid %u%s%s", user, lease->owner_pid,

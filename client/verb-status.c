@@ -134,15 +134,16 @@ static void print_alarm(const struct command *command, const struct gpuarb_gpu *
 	size_t used = 0;
 
 	for (size_t i = 0; i < gpu->n_unmanaged && used < sizeof(who); i++)
-		used += (size_t)snprintf(who + used, sizeof(who) - used, "%s%u (%s, %u queues)",
+		used += (size_t)snprintf(who + used, sizeof(who) - used, "%s%u (%s, %u queue%s)",
 					 used ? ", " : "", gpu->unmanaged[i].pid,
-					 gpu->unmanaged[i].command, gpu->unmanaged[i].queues);
+					 gpu->unmanaged[i].command, gpu->unmanaged[i].queues,
+					 print_s(gpu->unmanaged[i].queues));
 
 	fputs(command->colour ? COLOUR_ALARM : "", stdout);
-	print_line(stdout, "%s is oversubscribed: more is in use than its %u queue slots and %u "
-		   "process slots, SDMA queues or memory; nothing more is granted on it. "
+	print_line(stdout, "%s is oversubscribed: more is in use than its %u queue slot%s and %u "
+		   "process slot%s, SDMA queues or memory; nothing more is granted on it. "
 		   "Processes without a lease: %s", gpu->name, gpu->queue_slots,
-		   gpu->process_slots, used ? who : "none, so a lease uses more than its budget");
+		   print_s(gpu->queue_slots), gpu->process_slots, print_s(gpu->process_slots), used ? who : "none, so a lease uses more than its budget");
 	fputs(command->colour ? COLOUR_NONE : "", stdout);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "client/want.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "client/fail.h"
@@ -144,9 +145,9 @@ static int check_wants(struct command *command, bool *ret_all)
 	for (size_t i = 0; i < command->n_asks; i++)
 		said += says_cus(&command->asks[i]);
 	if (said > 0 && said < command->n_asks)
-		return fail(command, EXIT_USAGE, "only %zu of the %zu wants say how many CUs; each "
-			    "--gpu needs a --cus or --shader-engines after it", said,
-			    command->n_asks);
+		return fail(command, EXIT_USAGE, "only %zu of the %zu wants say%s how many CUs; "
+			    "each --gpu needs a --cus or --shader-engines after it", said,
+			    command->n_asks, said == 1 ? "s" : "");
 
 	*ret_all = said == 0;
 	if (said > 0)
@@ -176,6 +177,42 @@ int want_resolve(struct command *command, struct session *session,
 	return r;
 }
 
+static bool refused_for_queues(const struct gpuarb *gpuarb)
+{
+	const struct gpuarb_refusal *refusals;
+	size_t n;
+
+	refusals = gpuarb_last_refusals(gpuarb, &n);
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(refusals[i].reason, "queues") == 0 ||
+		    strcmp(refusals[i].reason, "unmanaged") == 0 ||
+		    strcmp(refusals[i].reason, "quota") == 0)
+			return true;
+	}
+	return false;
+}
+
+bool want_ask_less(const struct command *command, const struct gpuarb *gpuarb,
+		   struct gpuarb_want wants[static REQUEST_WANTS])
+{
+	bool less = false;
+
+	if (!refused_for_queues(gpuarb))
+		return false;
+
+	for (size_t i = 0; i < command->n_asks; i++) {
+		const struct gpuarb_want *typed = &command->asks[i].want;
+		uint32_t processes = max_u(wants[i].processes, 1);
+
+		if (typed->queues > 0 || typed->streams > 0 ||
+		    wants[i].queues <= processes * QUEUES_LEAST)
+			continue;
+		wants[i].queues -= processes;
+		less = true;
+	}
+	return less;
+}
+
 static void keep_the_rest(const struct ask *ask, const struct gpuarb_partition *partition,
 			  struct gpuarb_want *want)
 {
@@ -201,10 +238,14 @@ int want_resolve_resize(const struct command *command, struct session *session,
 {
 	int r = EXIT_OK;
 
+	if (lease->n_partitions == 0)
+		return fail(command, EXIT_FAILED, "lease %" PRIu64 " is %s: it has no parts to "
+			    "resize", lease->id, lease->state);
 	if (command->n_asks != lease->n_partitions)
-		return fail(command, EXIT_USAGE, "the lease has %zu partitions and %zu wants were "
+		return fail(command, EXIT_USAGE, "the lease has %zu partition%s and %zu want%s "
 			    "given; start each but the first with --gpu", lease->n_partitions,
-			    command->n_asks);
+			    print_s(lease->n_partitions), command->n_asks,
+			    command->n_asks == 1 ? " was" : "s were");
 
 	for (size_t i = 0; r == EXIT_OK && i < command->n_asks; i++) {
 		const struct ask *ask = &command->asks[i];

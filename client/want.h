@@ -15,6 +15,11 @@
 int want_resolve(struct command *command, struct session *session,
 		 struct gpuarb_want ret[static REQUEST_WANTS]);
 
+/* After a refusal for queues or a quota: a queue less for each process, where their number
+ * was left to us. false: nobody left it to us, or there are as few as HIP can live with. */
+bool want_ask_less(const struct command *command, const struct gpuarb *gpuarb,
+		   struct gpuarb_want wants[static REQUEST_WANTS]);
+
 /* For resize: what is not named stays as the lease has it. */
 int want_resolve_resize(const struct command *command, struct session *session,
 			const struct gpuarb_lease_info *lease,

@@ -138,8 +138,12 @@ json_out '. == {cu_mask: "0x201111", list: "0,4,8,12,21", cus: 5, valid: true, p
 	effective_cus: 2}'
 mask 0 encode SE0 --profile=mi300x-spx --json
 json_out '.valid and .effective_cus == .cus'
-mask 0 encode XCC0.SE0 --profile=mi300x-spx --json
-json_out '.valid == false and (.problem | test("XCC 1"))'
+mask 1 encode XCC0.SE0 --profile=mi300x-spx --json
+json_out '.valid == false and (.problem | test("XCC 1")) and (.cu_mask | startswith("0x"))'
+json_err '.error | test("not a valid mask: .*XCC 1")'
+mask 1 encode XCC0.SE0 --profile=mi300x-spx
+out_has '0x'
+err_has 'gpuarbctl mask: not a valid mask: '
 mask 0 encode SE0.SH1:0-1 --profile=rx6900xt --json
 json_out '.cu_mask == "0x300"'
 mask 0 encode SE0:10-11 --profile=rx6900xt --json

@@ -30,6 +30,11 @@ cat >"$dir/tenants.d/10-all.conf" <<-CONF
 	max-cus = 10
 CONF
 
+# ---- a daemon that cannot start --------------------------------------------------------
+RUNTIME_DIRECTORY=$dir/none timeout 20 "$GPUARBD" --simulate=no-such-profile \
+	--config="$dir/gpuarbd.conf" --tenants="$dir/tenants.d" 2>"$dir/err"
+check 'a profile that there is not is a mistake in the configuration' test $? = 6
+
 # ---- without a daemon -----------------------------------------------------------------
 for verb in status gpus list 'show 1' reserve 'release 1' 'resize 1 --cus=3' plan map \
 	'drain 0' 'undrain 0' reload monitor 'mask explain 0x1 --gpu=0'; do
@@ -71,6 +76,9 @@ ends 1 show 99
 err_has 'no lease 99'
 ends 2 show x
 ends 1 release 99
+err_has 'no lease 99; it may have ended'
+ends 1 release 99 --json
+json_err '.error_name == "org.gpuarb.Arbiter1.Error.NoSuchLease"'
 
 # ---- planning --------------------------------------------------------------------------
 ends 0 plan --cus=31
@@ -92,10 +100,13 @@ err_has '--cus=1%'
 ends 0 plan --json
 json_out '.partitions[0] | .cus == 60 and .queues == 5'
 ends 3 plan --cus=30 --queues=1000 --json
-json_out '.verdict == "refused" and (.refusals[0] | keys == ["asked","free","gpu","hint","reason"])'
+json_out '.verdict == "refused" and (.refusals[0] | keys == ["asked","free","gpu","hint","reason","retry"])'
 json_out '.refusals[0].reason == "queues" and .refusals[0].asked == 1000'
 ends 3 plan --cus=30 --queues=1000
 out_has 'queues: 1000 asked'
+out_has '; it never will'
+ends 3 plan --cus=30 --vram=1T
+out_has 'vram: 1.0T asked, 16.0G free; there is 16.0G in all to give'
 ends 2 plan --class=realtime
 err_has '--cus'
 ends 2 plan --gpu=0 --cus=3 --gpu=1
@@ -235,7 +246,7 @@ monitor=$!
 read -r -t 10 event <&7
 check 'monitor says from when on' jq -e '.event == "watching"' <<<"$event"
 ends 0 drain 0
-out_has 'draining'
+out_has '0000:03:00.0 is draining'
 read -r -t 10 event <&7
 check 'monitor tells it' jq -e '.event == "gpu-changed" and .what == "0000:03:00.0"' <<<"$event"
 kill "$monitor"
@@ -250,8 +261,11 @@ ends 1 drain 9
 ends 0 reload
 ends 0 reload --json
 json_out '.reloaded'
-echo 'nonsense' >>"$dir/gpuarbd.conf"
+printf 'nonsense\n[daemon]\n' >>"$dir/gpuarbd.conf"
 ends 6 reload
-err_has 'gpuarbd.conf:'
+err_has 'gpuarbctl reload: '
+err_has 'gpuarbd.conf:3: '
+err_has 'gpuarbd.conf:4: '
+check 'each mistake has a line of its own' test "$(grep -c 'gpuarbd.conf:' "$dir/err")" = 2
 
 rig_done
