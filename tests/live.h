@@ -5,12 +5,14 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
 #include "adapter-calls.h"
+#include "dbus/record.h"
 
 #define NEEDS_DAEMON()                                                                     \
 	do {                                                                               \
@@ -58,7 +60,7 @@ struct live_lease {
 };
 
 /* Out of the answer of Reserve, which it frees. */
-static inline struct live_lease granted(sd_bus_message *m)
+static inline struct live_lease reserved(sd_bus_message *m, const char *in_state)
 {
 	struct live_lease lease;
 	const char *path, *state;
@@ -66,13 +68,23 @@ static inline struct live_lease granted(sd_bus_message *m)
 	if (sd_bus_message_is_method_error(m, NULL))
 		fprintf(stderr, "%s\n", sd_bus_message_get_error(m)->message);
 	CHECK(sd_bus_message_read(m, "ohs", &path, &lease.holder, &state) >= 0);
-	CHECK(strcmp(state, "granted") == 0);
+	CHECK(strcmp(state, in_state) == 0);
 	snprintf(lease.path, sizeof(lease.path), "%s", path);
 	CHECK(sscanf(path, GPUARB_PATH_LEASE "/%" SCNu64, &lease.id) == 1);
 	lease.holder = fcntl(lease.holder, F_DUPFD_CLOEXEC, 3);
 	CHECK(lease.holder >= 0);
 	sd_bus_message_unref(m);
 	return lease;
+}
+
+static inline struct live_lease granted(sd_bus_message *m)
+{
+	return reserved(m, "granted");
+}
+
+static inline struct live_lease waiting(sd_bus_message *m)
+{
+	return reserved(m, "waiting");
 }
 
 static inline struct live_lease reserve(sd_bus *bus, unsigned cus)
@@ -107,6 +119,39 @@ static inline sd_bus_message *resize(sd_bus *bus, const char *path, unsigned cus
 static inline sd_bus_message *release(sd_bus *bus, const char *path)
 {
 	return call_lease(bus, path, "Release");
+}
+
+/* ---- what a holder carries ---- */
+
+struct live_record {
+	struct gpuarb_record record;
+	struct gpuarb_record_partition partitions[8];
+};
+
+/* The next record; false at the end. */
+static inline bool next_record(int holder, struct live_record *ret)
+{
+	struct pollfd ready = { .fd = holder, .events = POLLIN };
+	ssize_t n;
+
+	CHECK(poll(&ready, 1, 60000) == 1);
+	n = recv(holder, ret, sizeof(*ret), MSG_DONTWAIT);
+	CHECK(n == 0 || (n >= (ssize_t)sizeof(ret->record) &&
+			 ret->record.version == GPUARB_RECORD_VERSION &&
+			 ret->record.header_size == sizeof(ret->record) &&
+			 ret->record.partition_size == sizeof(ret->partitions[0])));
+	return n > 0;
+}
+
+/* The first record that says this, of those that come. */
+static inline struct live_record await_record(int holder, enum gpuarb_record_state state)
+{
+	struct live_record record;
+
+	do
+		CHECK(next_record(holder, &record));
+	while (record.record.state != state);
+	return record;
 }
 
 /* ---- properties ---- */

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <pwd.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +21,7 @@
 #include <unistd.h>
 
 #include "check-cond.h"
-
-#define PATIENCE_MSEC 60000 /* before a process is taken to hang */
+#include "rig-internal.h"
 
 static const char bus_config[] =
 	"<busconfig>\n"
@@ -80,8 +80,7 @@ static void set_environment(const struct rig *rig, const char *name, const char 
 	CHECK(setenv(name, path, 1) == 0);
 }
 
-/* In the child. */
-static void die_with_parent(pid_t parent)
+void rig_die_with_parent(pid_t parent)
 {
 	sigset_t none;
 
@@ -90,7 +89,7 @@ static void die_with_parent(pid_t parent)
 	CHECK(prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent);
 }
 
-static void start_bus(struct rig *rig)
+void rig_start_bus(struct rig *rig)
 {
 	char text[sizeof(bus_config) + 128], config[128], print[32], log[128], address[128];
 	pid_t parent = getpid();
@@ -105,7 +104,7 @@ static void start_bus(struct rig *rig)
 	rig->bus = fork();
 	CHECK(rig->bus >= 0);
 	if (rig->bus == 0) {
-		die_with_parent(parent);
+		rig_die_with_parent(parent);
 		snprintf(log, sizeof(log), "%s/bus.log", rig->dir);
 		CHECK(freopen(log, "we", stderr));
 		execl("/usr/bin/dbus-daemon", "dbus-daemon", config, "--nofork", "--nopidfile",
@@ -137,17 +136,16 @@ void rig_new(struct rig *ret)
 	make_directory(ret, "/tenants.d");
 	make_directory(ret, "/run");
 	rig_write(ret, "gpuarbd.conf", "");
-	start_bus(ret);
+	rig_start_bus(ret);
 	open_notify(ret);
 }
 
-/* Waits until the process has ended; its wait status. */
-static int await_end(pid_t pid)
+int rig_await_end(pid_t pid)
 {
 	int fd = pidfd_open(pid, 0), status;
 	struct pollfd ended = { .fd = fd, .events = POLLIN };
 
-	CHECK(fd >= 0 && poll(&ended, 1, PATIENCE_MSEC) == 1);
+	CHECK(fd >= 0 && poll(&ended, 1, RIG_PATIENCE_MSEC) == 1);
 	close(fd);
 	CHECK(waitpid(pid, &status, 0) == pid);
 	return status;
@@ -159,27 +157,47 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
 	return remove(path);
 }
 
+void rig_kill_bus(struct rig *rig)
+{
+	CHECK(kill(rig->bus, SIGKILL) == 0);
+	rig_await_end(rig->bus);
+	rig->bus = 0;
+}
+
 void rig_done(struct rig *rig)
 {
-	if (rig->daemon > 0)
+	if (rig->daemon > 0 || rig->manager > 0)
 		rig_stop(rig);
-	kill(rig->bus, SIGTERM);
-	await_end(rig->bus);
+	if (rig->bus > 0) {
+		kill(rig->bus, SIGTERM);
+		rig_await_end(rig->bus);
+	}
 	close(rig->notify);
 	CHECK(nftw(rig->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS) == 0);
 }
 
-static void execute(const struct rig *rig, const char *hardware)
+_Noreturn void rig_execute(const struct rig *rig, const char *hardware,
+			   const char *const program[])
 {
 	char config[128], tenants[128], profiles[256];
+	const char *argv[32];
+	size_t n = 0;
 
 	snprintf(config, sizeof(config), "--config=%s/gpuarbd.conf", rig->dir);
 	snprintf(tenants, sizeof(tenants), "--tenants=%s/tenants.d", rig->dir);
 	snprintf(profiles, sizeof(profiles), "--profiles=%s/conf/gpus", getenv("GPUARB_ROOT"));
 	set_environment(rig, "RUNTIME_DIRECTORY", "run");
-	set_environment(rig, "NOTIFY_SOCKET", "notify");
 	CHECK(setenv("GPUARB_BUS_ADDRESS", rig->address, 1) == 0);
-	execl(getenv("GPUARBD"), "gpuarbd", config, tenants, profiles, hardware, NULL);
+	for (; program[n]; n++) {
+		CHECK(n < 24);
+		argv[n] = program[n];
+	}
+	argv[n++] = config;
+	argv[n++] = tenants;
+	argv[n++] = profiles;
+	argv[n++] = hardware;
+	argv[n] = NULL;
+	execv(argv[0], (char *const *)(uintptr_t)argv);
 	abort();
 }
 
@@ -191,8 +209,9 @@ static void spawn(struct rig *rig, const char *hardware)
 	rig->daemon = fork();
 	CHECK(rig->daemon >= 0);
 	if (rig->daemon == 0) {
-		die_with_parent(parent);
-		execute(rig, hardware);
+		rig_die_with_parent(parent);
+		set_environment(rig, "NOTIFY_SOCKET", "notify");
+		rig_execute(rig, hardware, (const char *const[]){ getenv("GPUARBD"), NULL });
 	}
 }
 
@@ -218,7 +237,7 @@ static bool await(const struct rig *rig, const char *line)
 	while (!has_line(text, line)) {
 		ssize_t n;
 
-		CHECK(poll(fds, 2, PATIENCE_MSEC) > 0);
+		CHECK(poll(fds, 2, RIG_PATIENCE_MSEC) > 0);
 		if (!(fds[0].revents & POLLIN))
 			break;
 		n = recv(rig->notify, text, sizeof(text) - 1, 0);
@@ -246,7 +265,7 @@ int rig_start_fails(struct rig *rig, const char *hardware)
 
 	spawn(rig, hardware);
 	CHECK(!await(rig, "READY=1"));
-	status = await_end(rig->daemon);
+	status = rig_await_end(rig->daemon);
 	rig->daemon = 0;
 	CHECK(WIFEXITED(status));
 	return WEXITSTATUS(status);
@@ -256,8 +275,12 @@ void rig_stop(struct rig *rig)
 {
 	int status;
 
+	if (rig->manager > 0) {
+		rig_stop_manager(rig);
+		return;
+	}
 	CHECK(kill(rig->daemon, SIGTERM) == 0);
-	status = await_end(rig->daemon);
+	status = rig_await_end(rig->daemon);
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 	while (recv(rig->notify, &status, sizeof(status), MSG_DONTWAIT) >= 0)
 		continue;
@@ -267,9 +290,11 @@ void rig_stop(struct rig *rig)
 void rig_kill(struct rig *rig)
 {
 	CHECK(kill(rig->daemon, SIGKILL) == 0);
-	await_end(rig->daemon);
+	rig_await_end(rig->daemon);
 	rig->daemon = 0;
 }
+
+/* ---- clients --------------------------------------------------------------------------- */
 
 /* The kernel notes who connects at connect(): SO_PEERCRED is the effective user then. */
 sd_bus *rig_connect(const struct rig *rig, uid_t uid)

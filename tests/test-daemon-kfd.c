@@ -2,62 +2,8 @@
 
 /* The shipped daemon on a KFD tree: whose the processes on the hardware are. */
 
-#include <sys/stat.h>
-
-#include "core/gpu-info.h"
-#include "fake-sysfs.h"
 #include "hw/hw.h"
-#include "live.h"
-#include "sys/profile.h"
-
-struct machine {
-	struct rig rig;
-	char sys[80], option[96];
-	struct gpu_info gpu;
-	uint32_t gpu_id;
-	sd_bus *bus;
-	struct told told;
-};
-
-/* A Radeon VII, or nothing. */
-static void build(struct machine *machine, size_t n)
-{
-	struct notes notes = {0};
-	struct profile profile;
-	char profiles[256];
-
-	rig_new(&machine->rig);
-	rig_write(&machine->rig, "gpuarbd.conf", "[daemon]\naudit-interval = 100ms\n");
-	snprintf(profiles, sizeof(profiles), "%s/conf/gpus", getenv("GPUARB_ROOT"));
-	CHECK(profile_load(profiles, "radeon-vii", &profile, &notes) == 0);
-	notes_done(&notes);
-	machine->gpu = profile.info;
-	machine->gpu_id = fake_sysfs_gpu_id(&machine->gpu, 0);
-	snprintf(machine->sys, sizeof(machine->sys), "%s/sys", machine->rig.dir);
-	CHECK(mkdir(machine->sys, 0755) == 0);
-	CHECK(fake_sysfs_build(machine->sys, &machine->gpu, n) == 0);
-	snprintf(machine->option, sizeof(machine->option), "--sysfs=%s", machine->sys);
-}
-
-static void boot(struct machine *machine)
-{
-	rig_start(&machine->rig, machine->option);
-	machine->bus = rig_connect(&machine->rig, 0);
-	listen_in(machine->bus, &machine->told);
-}
-
-static void halt(struct machine *machine)
-{
-	leave(machine->bus);
-	rig_done(&machine->rig);
-}
-
-static void use(const struct machine *machine, pid_t pid, unsigned queues)
-{
-	CHECK(fake_sysfs_process(machine->sys, pid) == 0);
-	for (unsigned i = 0; i < queues; i++)
-		CHECK(fake_sysfs_queue(machine->sys, pid, i, machine->gpu_id, 0) == 0);
-}
+#include "machine.h"
 
 /* Of Unmanaged: how many; and the first one's pid and queues. */
 static unsigned strangers(const struct machine *machine, pid_t *ret_pid, unsigned *ret_queues)
@@ -97,12 +43,12 @@ TEST(strangers_and_oversubscription_are_told_before_any_lease)
 	int fd, log;
 
 	NEEDS_DAEMON();
-	build(&machine, 1);
-	slots = machine.gpu.queue_slots;
+	machine_build(&machine, 1);
+	slots = machine.gpus[0].queue_slots;
 	pid = idler(STRANGER, &fd);
-	use(&machine, pid, slots + 1);
+	machine_use(&machine, pid, 0, slots + 1);
 	log = log_begin(&machine.rig);
-	boot(&machine);
+	machine_boot(&machine);
 	said = log_end(&machine.rig, log);
 	snprintf(line, sizeof(line), "pid %d (", pid);
 	CHECK(strstr(said, "is oversubscribed") && strstr(said, line));
@@ -117,7 +63,7 @@ TEST(strangers_and_oversubscription_are_told_before_any_lease)
 	reserve(machine.bus, 15);
 	AWAIT(machine.bus, machine.told.slots_free == slots - 5);
 	end_process(pid);
-	halt(&machine);
+	machine_halt(&machine);
 }
 
 TEST(a_bound_process_is_no_stranger_and_is_held_to_its_budget)
@@ -129,18 +75,18 @@ TEST(a_bound_process_is_no_stranger_and_is_held_to_its_budget)
 	int fd;
 
 	NEEDS_DAEMON();
-	build(&machine, 1);
-	boot(&machine);
+	machine_build(&machine, 1);
+	machine_boot(&machine);
 	slots = gpu_number(machine.bus, "QueueSlotsFree");
 	pid = idler(0, &fd);
 	lease = granted(call(ask_bound(machine.bus, 15, fd)));
 	close(lease.holder);
-	use(&machine, pid, 2);
+	machine_use(&machine, pid, 0, 2);
 	CHECK(strangers(&machine, &seen, &queues) == 0);
 	AWAIT(machine.bus, machine.told.slots_free == slots - 2);
 	CHECK(lease_says(machine.bus, lease.path, "Reason", ""));
 
-	use(&machine, pid, 5);
+	machine_use(&machine, pid, 0, 5);
 	AWAIT(machine.bus, machine.told.slots_free == slots - 5);
 	CHECK(lease_says(machine.bus, lease.path, "Reason", "has 5 queues on"));
 	CHECK(lease_says(machine.bus, lease.path, "Reason", "granted 2"));
@@ -148,7 +94,7 @@ TEST(a_bound_process_is_no_stranger_and_is_held_to_its_budget)
 	CHECK(fake_sysfs_process_gone(machine.sys, pid) == 0);
 	end_process(pid);
 	AWAIT(machine.bus, machine.told.removed == 1);
-	halt(&machine);
+	machine_halt(&machine);
 }
 
 /* A process that is nobody's child, so that only its being bound makes it the lease's. */
@@ -184,17 +130,17 @@ static void linger(bool seen_before)
 	int fd;
 
 	memset(&machine, 0, sizeof(machine));
-	build(&machine, 1);
+	machine_build(&machine, 1);
 	if (!seen_before)
 		rig_write(&machine.rig, "gpuarbd.conf", "[daemon]\naudit-interval = 1h\n");
-	boot(&machine);
+	machine_boot(&machine);
 	slots = gpu_number(machine.bus, "QueueSlotsFree");
 	pid = orphan(&fd);
 	lease = granted(call(ask_bound(machine.bus, 15, fd)));
 	close(lease.holder);
 	settle(machine.bus);
 	AWAIT(machine.bus, machine.told.cus_free == 45);
-	use(&machine, pid, 3); /* one more than granted, which is told when it is seen */
+	machine_use(&machine, pid, 0, 3); /* one more than granted, which is told when it is seen */
 	AWAIT(machine.bus, !seen_before || machine.told.lease > 0);
 	machine.told.lease = 0;
 	CHECK(kill(pid, SIGKILL) == 0);
@@ -208,7 +154,7 @@ static void linger(bool seen_before)
 	CHECK(fake_sysfs_process_gone(machine.sys, pid) == 0);
 	AWAIT(machine.bus, machine.told.removed == 1 && machine.told.cus_free == 60);
 	CHECK(machine.told.slots_free == slots);
-	halt(&machine);
+	machine_halt(&machine);
 }
 
 TEST(a_lease_is_ending_until_the_hardware_lets_go)
@@ -241,9 +187,9 @@ TEST(while_the_tree_cannot_be_read_leases_end_but_keep_what_they_have)
 	int log;
 
 	NEEDS_DAEMON();
-	build(&machine, 1);
+	machine_build(&machine, 1);
 	log = log_begin(&machine.rig);
-	boot(&machine);
+	machine_boot(&machine);
 	lease = reserve(machine.bus, 15);
 	CHECK(fake_sysfs_remove(machine.sys, FAKE_PROC) == 0);
 	CHECK(fake_sysfs_write(machine.sys, FAKE_PROC, "", 0) == 0);
@@ -256,7 +202,7 @@ TEST(while_the_tree_cannot_be_read_leases_end_but_keep_what_they_have)
 	said = log_end(&machine.rig, log);
 	CHECK(count(said, "cannot read what processes do") == 1);
 	CHECK(count(said, "can be read again") == 1);
-	halt(&machine);
+	machine_halt(&machine);
 }
 
 TEST(without_a_gpu_nothing_ever_fits)
@@ -264,10 +210,10 @@ TEST(without_a_gpu_nothing_ever_fits)
 	static struct machine machine;
 
 	NEEDS_DAEMON();
-	build(&machine, 0);
-	boot(&machine);
+	machine_build(&machine, 0);
+	machine_boot(&machine);
 	CHECK(is_error(call(with(call_arbiter(machine.bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus",
 				 "u", 1, 0)), GPUARB_ERROR_NEVER_FITS, ""));
 	CHECK(is_error(call(ask(machine.bus, "Reserve", 1)), GPUARB_ERROR_NO_SUCH_GPU, "0"));
-	halt(&machine);
+	machine_halt(&machine);
 }

@@ -141,10 +141,6 @@ TEST(what_this_version_cannot_do_is_said)
 	struct scene s = scene_of(1);
 	struct request request = request_for(10);
 
-	request.wait_usec = 1;
-	CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
-	CHECK(s.verdict.kind == VERDICT_NOT_SUPPORTED);
-	request.wait_usec = 0;
 	request.start_inactive = true;
 	CHECK(!reserve(s.arbiter, VR, &request, &s.verdict));
 	CHECK(s.verdict.kind == VERDICT_NOT_SUPPORTED);

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "arbiter-model.h"
+
+static bool ranks_before(const struct lease *a, const struct lease *b)
+{
+	return a->class > b->class || (a->class == b->class && a->id < b->id);
+}
+
+/* For a lease that has been passed often enough, and ranks before this one. */
+static bool is_closed(const struct model *model, unsigned gpu, const struct lease *lease)
+{
+	for (size_t i = 0; i < model->arbiter->n_waiting; i++) {
+		const struct lease *other = model->arbiter->waiting[i];
+
+		if (other->passed >= LEASE_PASSES_MAX && !other->over_quota &&
+		    (other->candidates >> gpu & 1) && ranks_before(other, lease))
+			return true;
+	}
+	return false;
+}
+
+/* What was granted against what was asked, want by want. */
+void model_check_grant(const struct model *model, const struct request *request,
+		       const struct lease *lease)
+{
+	if (lease->n_partitions != request->n_wants)
+		model_fail("a partition for each want");
+	for (size_t i = 0; i < request->n_wants; i++) {
+		const struct want *want = &request->wants[i];
+		const struct partition *p = &lease->partitions[i];
+		const struct gpu *gpu = &model->arbiter->gpus[p->gpu];
+
+		if (want->exact && want->cus && p->count != want->cus)
+			model_fail("exact was not");
+		if (want->cus_min && p->count < want->cus_min)
+			model_fail("below cus-min");
+		if (want->cus_max && p->count > want->cus_max)
+			model_fail("above cus-max");
+		if (want->cus && !want->cus_min && p->count < want->cus - want->cus / 10 - 1)
+			model_fail("below nine tenths");
+		if (want->shader_engines && p->count < gpu->cus &&
+		    (unsigned)__builtin_popcount(cuset_engines(&p->cus)) != want->shader_engines)
+			model_fail("not so many shader engines");
+		if (strcmp(want->gpu, "any") != 0 && (unsigned)atoi(want->gpu) != p->gpu)
+			model_fail("another GPU");
+		if (is_closed(model, p->gpu, lease))
+			model_fail("granted on a GPU that is closed");
+		if (p->priority != want->priority || (want->queues && p->granted.queues != want->queues))
+			model_fail("another budget");
+	}
+}
+
+/* Judges all that wait, whatever has become free. */
+static void check_none_fits(struct model *model)
+{
+	struct arbiter *arbiter = model->arbiter;
+	size_t waiting = arbiter->n_waiting;
+	struct lease *next;
+
+	if (arbiter->woken)
+		model_fail("not all were looked at");
+	arbiter->woken = UINT64_MAX;
+	if (arbiter_plan_next(arbiter, &next) != 0)
+		model_fail("one waits that would fit");
+	if (arbiter->n_waiting != waiting)
+		model_fail("one waited in vain");
+}
+
+void model_grant_waiting(struct model *model)
+{
+	struct arbiter *arbiter = model->arbiter;
+	struct lease *next;
+
+	while (arbiter_plan_next(arbiter, &next) == 1) {
+		const struct lease *lease = arbiter_find(arbiter, next->id);
+
+		model_check_grant(model, lease->request, next);
+		lease = arbiter_commit(arbiter, next);
+		if (lease->state != STATE_GRANTED || lease->reason[0] || lease->passed ||
+		    !(lease->touched & TOUCH_CHANGED) ||
+		    (lease->request != NULL) != (lease->token[0] != '\0'))
+			model_fail("granted, and not as if it never waited");
+		model->granted_later++;
+	}
+	if (model_chance(model, 30))
+		check_none_fits(model);
+	for (size_t i = 0; i < arbiter->n_gpus; i++)
+		model->barred += arbiter->gpus[i].barrier != 0;
+}
+
+void model_count_ended(struct model *model, const struct lease *lease)
+{
+	if (lease->state != STATE_ENDING || !lease->reason[0])
+		model_fail("removed, and not ended");
+	if (lease->n_partitions > 0)
+		return;
+	model->timed_out += lease->cause == VERDICT_TIMED_OUT;
+	model->cancelled += lease->cause == VERDICT_OK;
+	model->never += lease->cause == VERDICT_NOT_PERMITTED ||
+			lease->cause == VERDICT_NEVER_FITS ||
+			lease->cause == VERDICT_QUOTA_EXCEEDED;
+}
+
+void model_expire(struct model *model)
+{
+	arbiter_expire(model->arbiter, model->now);
+	if (arbiter_next_deadline(model->arbiter) <= model->now)
+		model_fail("it waits beyond its deadline");
+}

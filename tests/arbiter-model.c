@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "arbiter-model.h"
+
+#include <stdlib.h>
+
+#define LEASES 40 /* that a run tries to keep alive at the most */
+
+unsigned model_below(struct model *model, unsigned n)
+{
+	return (unsigned)rand_r(&model->seed) % n;
+}
+
+bool model_chance(struct model *model, unsigned percent)
+{
+	return model_below(model, 100) < percent;
+}
+
+void model_fail(const char *what)
+{
+	fprintf(stderr, "%s\n", what);
+	abort();
+}
+
+void model_check(const struct model *model)
+{
+	char why[256];
+
+	if (!arbiter_check(model->arbiter, why, sizeof(why)))
+		model_fail(why);
+}
+
+void model_carry_out(struct model *model)
+{
+	struct lease *lease;
+	unsigned touched;
+
+	while ((lease = arbiter_take_touched(model->arbiter, &touched))) {
+		if (!(touched & TOUCH_REMOVED))
+			continue;
+		model_count_ended(model, lease);
+		lease_free(lease);
+	}
+}
+
+/* ---- requests ------------------------------------------------------------------------ */
+
+static void random_want(struct model *model, struct want *want)
+{
+	want_init(want);
+	if (model_chance(model, 40))
+		snprintf(want->gpu, sizeof(want->gpu), "%u", model_below(model, 5));
+	if (model_chance(model, 85))
+		want->cus = 1 + model_below(model, model_chance(model, 20) ? 330 : 40);
+	if (model_chance(model, 20))
+		want->shader_engines = 1 + model_below(model, 8);
+	if (model_chance(model, 20))
+		want->cus_min = 1 + model_below(model, 40);
+	if (model_chance(model, 20))
+		want->cus_max = 1 + model_below(model, 400);
+	want->exact = model_chance(model, 10);
+	want->any_shape = model_chance(model, 10);
+	want->queues = model_chance(model, 50) ? 1 + model_below(model, 6) : 0;
+	want->streams = model_chance(model, 10) ? model_below(model, 3) : 0;
+	want->processes = model_chance(model, 20) ? 1 + model_below(model, 3) : 0;
+	want->sdma_queues = model_chance(model, 20) ? model_below(model, 4) : 0;
+	want->vram = model_chance(model, 20) ? (uint64_t)model_below(model, 1000) << 24 : 0;
+	want->cooperative = model_chance(model, 5);
+	want->priority = model_chance(model, 10) ? model_below(model, 17) : PRIORITY_NORMAL;
+	if (model_chance(model, 30))
+		want->isolation = (enum isolation)model_below(model, 4);
+}
+
+static void random_request(struct model *model, struct request *request)
+{
+	memset(request, 0, sizeof(*request));
+	request->n_wants = model_chance(model, 20) ? 1 + model_below(model, 4) : 1;
+	request->class = model_chance(model, 70) ? (int)model_below(model, 3) : -1;
+	for (size_t i = 0; i < request->n_wants; i++)
+		random_want(model, &request->wants[i]);
+	if (model_chance(model, 50))
+		request->wait_usec = 1;
+	if (model_chance(model, 10))
+		snprintf(request->token, sizeof(request->token), "t%u", model_below(model, 5));
+}
+
+static void check_refusal(struct model *model, const struct verdict *verdict)
+{
+	if (verdict->kind == VERDICT_OK || !verdict->sentence[0])
+		model_fail("a refusal without a sentence");
+	for (size_t i = 0; i < verdict->n_refusals; i++) {
+		if (!verdict->refusals[i].gpu[0] || !verdict->refusals[i].hint[0])
+			model_fail("a refusal without a name or a hint");
+		model->refused[verdict->refusals[i].reason]++;
+	}
+	if (verdict->kind == VERDICT_NO_CAPACITY && verdict->n_refusals == 0)
+		model_fail("nobody refused");
+}
+
+static void count_new(struct model *model, const struct request *request,
+		      struct lease *proposal)
+{
+	if (proposal->id <= model->last_id)
+		model_fail("an id was used again");
+	model->last_id = proposal->id;
+	if (proposal->state == STATE_WAITING) {
+		proposal->deadline_usec = model_chance(model, 50) ?
+						  model->now + model_below(model, 300) : UINT64_MAX;
+		model->waited++;
+		model->waited_gangs += request->n_wants > 1;
+		return;
+	}
+	model_check_grant(model, request, proposal);
+	model->granted[proposal->class]++;
+	model->gangs += proposal->n_partitions > 1;
+}
+
+static void reserve_one(struct model *model)
+{
+	struct caller caller = caller_of(model_below(model, 4));
+	struct verdict verdict = {0};
+	struct request request;
+	struct lease *lease = NULL;
+
+	random_request(model, &request);
+	if (arbiter_find_token(model->arbiter, caller.uid, request.token))
+		return;
+	if (arbiter_plan(model->arbiter, &caller, &request, &lease, &verdict) < 0) {
+		check_refusal(model, &verdict);
+	} else {
+		count_new(model, &request, lease);
+		lease = arbiter_commit(model->arbiter, lease);
+		arbiter_add_holder(model->arbiter, lease->id);
+		if (model_chance(model, 30))
+			arbiter_bind(model->arbiter, lease->id,
+				     (pid_t)(100 + model_below(model, 50)));
+	}
+	verdict_done(&verdict);
+}
+
+/* ---- the other operations ------------------------------------------------------------ */
+
+static struct lease *random_lease(struct model *model)
+{
+	size_t n = model->arbiter->n_leases;
+
+	return n ? model->arbiter->leases[model_below(model, (unsigned)n)] : NULL;
+}
+
+static void resize_one(struct model *model)
+{
+	struct lease *lease = random_lease(model), *next = NULL;
+	struct verdict verdict = {0};
+	struct request request;
+	struct caller caller;
+
+	if (!lease)
+		return;
+	caller = caller_of(model_chance(model, 90) ? lease->owner : 77);
+	random_request(model, &request);
+	if (model_chance(model, 90)) {
+		request.n_wants = lease->n_partitions;
+		for (size_t i = 0; i < request.n_wants; i++)
+			strcpy(request.wants[i].gpu, "any");
+	}
+	for (size_t i = 0; i < request.n_wants; i++)
+		if (!request.wants[i].cus)
+			random_want(model, &request.wants[i]);
+	if (arbiter_plan_resize(model->arbiter, &caller, lease->id, &request, &next, &verdict) < 0)
+		check_refusal(model, &verdict);
+	else if (arbiter_commit(model->arbiter, next))
+		model->resized++;
+	verdict_done(&verdict);
+}
+
+static void end_one(struct model *model)
+{
+	struct lease *lease = random_lease(model);
+
+	if (!lease || (lease->state == STATE_WAITING && model_chance(model, 80)))
+		return;
+	if (model_chance(model, 50))
+		arbiter_holder_gone(model->arbiter, lease->id);
+	else if (lease->n_bound > 0)
+		arbiter_bound_gone(model->arbiter, lease->id, lease->bound[0]);
+	else
+		arbiter_end(model->arbiter, lease->id, VERDICT_OK, "model");
+}
+
+static void look(struct model *model)
+{
+	struct observed rows[6];
+	unsigned n = model_below(model, 7);
+
+	memset(rows, 0, sizeof(rows));
+	for (unsigned i = 0; i < n; i++) {
+		rows[i].pid = (pid_t)(100 + 10 * i + model_below(model, 10));
+		rows[i].start_time = 1;
+		rows[i].uid = model_below(model, 4);
+		rows[i].kfd_gpu_id = 1 + model_below(model, 5);
+		rows[i].queues = model_below(model, 4);
+		rows[i].sdma_queues = model_below(model, 2);
+		rows[i].vram = (uint64_t)model_below(model, 100) << 20;
+	}
+	if (arbiter_observe(model->arbiter, rows, n) < 0)
+		model_fail("arbiter_observe");
+}
+
+/* ---- policy --------------------------------------------------------------------------- */
+
+void model_set_policy(struct model *model)
+{
+	struct settings *settings;
+	struct tenant *tenant;
+
+	if (settings_new(&settings) < 0)
+		model_fail("settings_new");
+	settings->oversubscribe_besteffort = model->oversubscribe;
+	arbiter_set_settings(model->arbiter, settings);
+	if (model_chance(model, 90)) {
+		tenant = add_tenant(model->arbiter, "lab", 1, CLASS_GUARANTEED);
+		tenant->max_cus = (struct limit){ LIMIT_PERCENT, 60 + model_below(model, 40) };
+		if (model_chance(model, 50))
+			tenant->max_gpus = (struct limit){ LIMIT_COUNT, 1 + model_below(model, 3) };
+	}
+	tenant = add_tenant(model->arbiter, "vr", 2,
+			    model_chance(model, 90) ? CLASS_REALTIME : CLASS_GUARANTEED);
+	tenant->priority = PRIORITY_HIGH;
+	tenant->alone = model_chance(model, 30);
+	tenant->max_queues = (struct limit){ LIMIT_COUNT, 8 + model_below(model, 16) };
+}
+
+static void drain(struct model *model)
+{
+	char gpu[12];
+
+	snprintf(gpu, sizeof(gpu), "%u", model_below(model, 5));
+	arbiter_drain(model->arbiter, gpu, model_chance(model, 30));
+}
+
+/* ---- all of them ---------------------------------------------------------------------- */
+
+static void operate(struct model *model)
+{
+	unsigned what = model_below(model, 100);
+	struct lease *lease = random_lease(model);
+
+	if (what < 45 && model->arbiter->n_leases < LEASES)
+		reserve_one(model);
+	else if (what < 55)
+		resize_one(model);
+	else if (what < 74)
+		end_one(model);
+	else if (what < 84 && lease)
+		arbiter_acknowledge(model->arbiter, lease->id, lease->generation -
+				    (lease->generation > 1 && model_chance(model, 20)));
+	else if (what < 94)
+		look(model);
+	else if (what < 97)
+		drain(model);
+	else if (what < 98 && model_chance(model, 20))
+		model_set_policy(model);
+	else
+		model_expire(model);
+}
+
+void model_step(struct model *model)
+{
+	model->now++;
+	operate(model);
+	model_check(model);
+	model_grant_waiting(model);
+	model_check(model);
+	model_carry_out(model);
+}

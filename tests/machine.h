@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The shipped daemon on a KFD tree that a test changes as a driver would. */
+
+#include <sys/stat.h>
+
+#include "core/gpu-info.h"
+#include "fake-sysfs.h"
+#include "live.h"
+#include "sys/profile.h"
+
+#define MACHINE_GPUS 4
+
+struct machine {
+	struct rig rig;
+	char sys[80], option[96];
+	struct gpu_info gpus[MACHINE_GPUS];
+	size_t n;
+	sd_bus *bus;
+	struct told told;
+};
+
+/* Writes the tree with so many of the GPUs, from the first on. */
+static inline void machine_write(const struct machine *machine, size_t n)
+{
+	CHECK(fake_sysfs_build(machine->sys, machine->gpus, n) == 0);
+}
+
+/* So many Radeon VII; the daemon looks every 100 ms. */
+static inline void machine_build(struct machine *machine, size_t n)
+{
+	struct notes notes = {0};
+	struct profile profile;
+	char profiles[256];
+
+	rig_new(&machine->rig);
+	rig_write(&machine->rig, "gpuarbd.conf", "[daemon]\naudit-interval = 100ms\n");
+	snprintf(profiles, sizeof(profiles), "%s/conf/gpus", getenv("GPUARB_ROOT"));
+	CHECK(profile_load(profiles, "radeon-vii", &profile, &notes) == 0);
+	notes_done(&notes);
+	for (size_t i = 0; i < MACHINE_GPUS; i++) {
+		machine->gpus[i] = profile.info;
+		snprintf(machine->gpus[i].name, sizeof(machine->gpus[i].name), "0000:%02zx:00.0",
+			 3 + i);
+	}
+	machine->n = n;
+	snprintf(machine->sys, sizeof(machine->sys), "%s/sys", machine->rig.dir);
+	CHECK(mkdir(machine->sys, 0755) == 0);
+	machine_write(machine, n);
+	snprintf(machine->option, sizeof(machine->option), "--sysfs=%s", machine->sys);
+}
+
+static inline void machine_connect(struct machine *machine)
+{
+	machine->bus = rig_connect(&machine->rig, 0);
+	listen_in(machine->bus, &machine->told);
+}
+
+static inline void machine_boot(struct machine *machine)
+{
+	rig_start(&machine->rig, machine->option);
+	machine_connect(machine);
+}
+
+static inline void machine_halt(struct machine *machine)
+{
+	leave(machine->bus);
+	rig_done(&machine->rig);
+}
+
+static inline uint32_t machine_gpu_id(const struct machine *machine, size_t gpu)
+{
+	return fake_sysfs_gpu_id(&machine->gpus[gpu], gpu);
+}
+
+/* A process has so many compute queues on a GPU. */
+static inline void machine_use(const struct machine *machine, pid_t pid, size_t gpu,
+			       unsigned queues)
+{
+	CHECK(fake_sysfs_process(machine->sys, pid) == 0);
+	for (unsigned i = 0; i < queues; i++)
+		CHECK(fake_sysfs_queue(machine->sys, pid, i, machine_gpu_id(machine, gpu), 0) == 0);
+}

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The shipped daemon is killed at the n-th thing that others could see of an operation, for
+ * every n, and started again: then its ledger must agree with what clients were told.
+ * GPUARB_LONG: for each of them, that start is cut off at every point, too.
+ */
+
+#include "crash-stage.h"
+
+#define ONE_GPU  "--simulate=radeon-vii"
+#define TWO_GPUS "--simulate=radeon-vii,radeon-vii"
+
+struct operation {
+	const char *hardware;
+	void (*before)(struct stage *stage);
+	void (*run)(struct stage *stage);   /* may lose the daemon at any moment; NULL: only
+					     * the start after a crash is cut off */
+	void (*after)(struct stage *stage); /* with the next daemon */
+};
+
+/* ---- operations ------------------------------------------------------------------------- */
+
+static sd_bus_message *ask_gang(sd_bus *bus)
+{
+	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 2, 1, "cus", "u", 15, 1, "cus",
+		    "u", 30, 0);
+}
+
+static sd_bus_message *ask_waiting(sd_bus *bus, unsigned cus, uint64_t usec)
+{
+	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u", cus, 1,
+		    "wait-usec", "t", usec);
+}
+
+static void hold_all(struct stage *stage)
+{
+	take_grant(&stage->known[0], try(ask(stage->bus, "Reserve", 60)));
+}
+
+static void hold_some(struct stage *stage)
+{
+	take_grant(&stage->known[0], try(ask(stage->bus, "Reserve", 30)));
+}
+
+static void hold_all_and_wait(struct stage *stage)
+{
+	hold_all(stage);
+	take_grant(&stage->known[1], try(ask_waiting(stage->bus, 60, UINT64_MAX)));
+	CHECK(stage->known[1].told == WAITING);
+}
+
+static void reserve_one(struct stage *stage)
+{
+	take_grant(&stage->known[0], try(ask(stage->bus, "Reserve", 15)));
+}
+
+static void reserve_token(struct stage *stage)
+{
+	take_grant(&stage->known[0], try(ask_token(stage->bus, 15, "crash")));
+}
+
+/* The repetition finds what there is, and never makes a second one. */
+static void repeat_token(struct stage *stage)
+{
+	struct known again = { .lease.holder = -1 };
+
+	take_grant(&again, try(ask_token(stage->bus, 15, "crash")));
+	CHECK(again.told == GRANTED);
+	CHECK(stage->known[0].told == NOTHING || stage->known[0].lease.id == again.lease.id);
+	book_read(stage->bus, &stage->book);
+	CHECK(stage->book.n_leases == 1);
+	book_check(&stage->book, true);
+	close(again.lease.holder);
+}
+
+/* What was released is not found by its token. */
+static void repeat_token_anew(struct stage *stage)
+{
+	uint64_t before = stage->known[0].told == GONE ? stage->known[0].lease.id : 0;
+	struct known again = { .lease.holder = -1 };
+
+	take_grant(&again, try(ask_token(stage->bus, 15, "crash")));
+	CHECK(again.told == GRANTED && again.lease.id != before);
+	close(again.lease.holder);
+}
+
+static void reserve_gang(struct stage *stage)
+{
+	take_grant(&stage->known[0], try(ask_gang(stage->bus)));
+}
+
+static void reserve_waiting(struct stage *stage)
+{
+	take_grant(&stage->known[1], try(ask_waiting(stage->bus, 60, UINT64_MAX)));
+}
+
+static void reserve_until_it_expires(struct stage *stage)
+{
+	stage->known[1].expires = true;
+	take_grant(&stage->known[1], try(ask_waiting(stage->bus, 60, 100000)));
+	if (stage->known[1].told == WAITING)
+		await_news(stage, &stage->known[1]);
+}
+
+static void bind_one(struct stage *stage)
+{
+	struct known *known = &stage->known[0];
+
+	known->bound = done(with(call_lease(stage->bus, known->lease.path, "Bind"), "h",
+				 stage->pidfd));
+}
+
+static void hold_with_process(struct stage *stage)
+{
+	hold_some(stage);
+	stage->process = idler(0, &stage->pidfd);
+}
+
+/* A process that was bound keeps the lease when nothing else does. */
+static void close_and_end(struct stage *stage)
+{
+	struct known *known = &stage->known[0];
+
+	close(known->lease.holder);
+	known->lease.holder = -1;
+	ping(stage);
+	CHECK(!known->bound || lease_exists(stage->bus, known->lease.path));
+	end_process(stage->process);
+	close(stage->pidfd);
+}
+
+static void resize_to(struct stage *stage, unsigned cus)
+{
+	struct known *known = &stage->known[0];
+	bool told = done(resize(stage->bus, known->lease.path, cus));
+
+	known->resized = true;
+	hear(known);
+	if (told)
+		CHECK(known->generation == 2 && known->parts[0].cus == cus);
+}
+
+static void grow(struct stage *stage)
+{
+	resize_to(stage, 45);
+}
+
+static void shrink(struct stage *stage)
+{
+	resize_to(stage, 15);
+}
+
+static void hold_and_shrink(struct stage *stage)
+{
+	hold_some(stage);
+	shrink(stage);
+}
+
+static void acknowledge(struct stage *stage)
+{
+	struct known *known = &stage->known[0];
+
+	known->acknowledged = done(with(call_lease(stage->bus, known->lease.path, "Acknowledge"),
+					"t", UINT64_C(2)));
+}
+
+static void check_acknowledged(struct stage *stage)
+{
+	unsigned free = stage->book.gpus[0].cus_free;
+
+	CHECK(stage->known[0].acknowledged ? free == 45 : free == 45 || free == 30);
+}
+
+static void release_one(struct stage *stage)
+{
+	if (done(release(stage->bus, stage->known[0].lease.path)))
+		stage->known[0].told = GONE;
+}
+
+static void release_for_another(struct stage *stage)
+{
+	release_one(stage);
+	if (stage->known[0].told == GONE)
+		await_news(stage, &stage->known[1]);
+}
+
+/* Who waits gets what nobody has any more. */
+static void await_grant(struct stage *stage)
+{
+	struct known *known = &stage->known[1];
+
+	while (!book_find(&stage->book, stage->known[0].lease.id) && known->told == WAITING)
+		await_news(stage, known);
+	CHECK(known->told == GRANTED || stage->known[0].told != GONE);
+}
+
+static void await_expiry(struct stage *stage)
+{
+	struct known *known = &stage->known[1];
+
+	while (known->told == WAITING)
+		await_news(stage, known);
+	CHECK(known->told == NOTHING || (known->told == GONE && known->cause ==
+					 GPUARB_RECORD_TIMED_OUT));
+}
+
+static void close_last(struct stage *stage)
+{
+	close(stage->known[0].lease.holder);
+	stage->known[0].lease.holder = -1;
+	stage->known[0].told = GONE;
+	AWAIT(stage->bus, stage->gone || stage->heard.removed > 0);
+}
+
+static void drain_one(struct stage *stage)
+{
+	stage->drained = done(drain(stage->bus, "0"));
+}
+
+static void undrain(struct stage *stage)
+{
+	CHECK(!stage->drained || stage->book.gpus[0].draining);
+	CHECK(is_fine(call(with(call_arbiter(stage->bus, "Undrain"), "s", "0"))));
+}
+
+/* ---- every point ------------------------------------------------------------------------ */
+
+static void set_up(struct stage *stage, const char *hardware)
+{
+	*stage = (struct stage){ .known = { { .lease.holder = -1 }, { .lease.holder = -1 } } };
+	rig_new(&stage->rig);
+	rig_start_managed(&stage->rig, hardware, "--store-max=64");
+	stage->bus = rig_connect(&stage->rig, 0);
+	CHECK(sd_bus_match_signal(stage->bus, NULL, "org.freedesktop.DBus", NULL,
+				  "org.freedesktop.DBus", "NameOwnerChanged", on_owner, stage) >= 0);
+	listen_in(stage->bus, &stage->heard);
+}
+
+/* Says why not, if processes cannot be traced here. */
+static bool arm(struct stage *stage, unsigned at)
+{
+	const char *why;
+
+	rig_say(&stage->rig, "hold");
+	rig_say(&stage->rig, "arm %u", at);
+	why = rig_hear(&stage->rig, "armed");
+	if (!*why)
+		return true;
+	printf("skipped: processes cannot be traced here, %s\n", why);
+	check_skipped = true;
+	return false;
+}
+
+/* Whether it has been killed. */
+static bool disarm(struct stage *stage, unsigned at)
+{
+	rig_say(&stage->rig, "disarm");
+	return strtoul(rig_hear(&stage->rig, "count"), NULL, 10) >= at;
+}
+
+/* Whether this start was cut off, too. */
+static bool start_next(struct stage *stage, unsigned at)
+{
+	bool killed = false;
+
+	if (at > 0)
+		CHECK(arm(stage, at));
+	rig_say(&stage->rig, "go");
+	rig_hear(&stage->rig, "ready");
+	settle(stage->bus);
+	if (at > 0)
+		killed = disarm(stage, at);
+	stage->gone = false;
+	return killed;
+}
+
+static void run(struct stage *stage, const struct operation *operation)
+{
+	if (!operation->run)
+		return;
+	operation->run(stage);
+	ping(stage);
+}
+
+/* Cuts off the operation, and then the start; 0: not that. Returns how often it did. */
+static unsigned try_point(struct stage *stage, const struct operation *operation, unsigned at,
+			  unsigned start_at)
+{
+	unsigned killed = 0;
+
+	if (operation->before)
+		operation->before(stage);
+	ping(stage);
+	stage->heard.removed = 0;
+	if (at > 0 && !arm(stage, at))
+		return 0;
+	run(stage, operation);
+	if (at == 0)
+		rig_down(&stage->rig);
+	if (at == 0 || disarm(stage, at))
+		killed = 1 + start_next(stage, start_at);
+	else
+		rig_say(&stage->rig, "go");
+	compare(stage);
+	if (operation->after)
+		operation->after(stage);
+	let_go(stage);
+	return killed;
+}
+
+static unsigned try_starts(struct stage *stage, const struct operation *operation, unsigned at)
+{
+	unsigned start_at = 1;
+
+	while (try_point(stage, operation, at, start_at) == 2)
+		start_at++;
+	return start_at - 1;
+}
+
+static void try_all(const struct operation *operation)
+{
+	static struct stage stage;
+	unsigned at = 1, starts = 0;
+
+	set_up(&stage, operation->hardware);
+	if (!operation->run)
+		starts = try_starts(&stage, operation, 0);
+	else
+		for (; try_point(&stage, operation, at, 0) == 1; at++)
+			if (getenv("GPUARB_LONG"))
+				starts += try_starts(&stage, operation, at);
+	printf("killed at %u points of it and %u of starts\n", at - 1, starts);
+	leave(stage.bus);
+	rig_done(&stage.rig);
+}
+
+/* ---- the tests ---------------------------------------------------------------------------- */
+
+#define EVERY_POINT(...) try_all(&(const struct operation){ __VA_ARGS__ })
+
+TEST(a_reserve_that_is_cut_off)
+{
+	NEEDS_DAEMON();
+	EVERY_POINT(.hardware = ONE_GPU, .run = reserve_one);
+}
+
+TEST(a_reserve_with_a_token_that_is_cut_off_and_repeated)
+{
+	NEEDS_DAEMON();
+	EVERY_POINT(.hardware = ONE_GPU, .run = reserve_token, .after = repeat_token);
+}
+
+TEST(a_release_that_is_cut_off)
+{
+	NEEDS_DAEMON();
+	EVERY_POINT(.hardware = ONE_GPU, .before = hold_some, .run = release_one);
+}
+
+TEST(a_release_of_a_lease_with_a_token_that_is_cut_off)
+{
+	NEEDS_DAEMON();
+	EVERY_POINT(.hardware = ONE_GPU, .before = reserve_token, .run = release_one,
+		    .after = repeat_token_anew);
+}
+
+TEST(a_reserve_of_two_gpus_that_is_cut_off)
+{
+	NEEDS_DAEMON();
+	EVERY_POINT(.hardware = TWO_GPUS, .run = reserve_gang);
+}
+
+TEST(a_reserve_that_waits_and_is_cut_off)
+{
+	NEEDS_DAEMON();
+	EVERY_POINT(.hardware = ONE_GPU, .before = hold_all, .run = reserve_waiting);
+}
+
+TEST(a_bind_that_is_cut_off)
+{
+	NEEDS_DAEMON();
+	EVERY_POINT(.hardware = ONE_GPU, .before = hold_with_process, .run = bind_one,
+		    .after = close_and_end);
+}
+
+TEST(a_growth_that_is_cut_off)
+{
+	NEEDS_DAEMON();
+	EVERY_POINT(.hardware = ONE_GPU, .before = hold_some, .run = grow);
+}
+
+TEST(a_shrinking_that_is_cut_off)
+{
+	NEEDS_DAEMON();
+	EVERY_POINT(.hardware = ONE_GPU, .before = hold_some, .run = shrink);
+}
+
+TEST(an_acknowledgement_that_is_cut_off)
+{
+	NEEDS_DAEMON();
+	EVERY_POINT(.hardware = ONE_GPU, .before = hold_and_shrink, .run = acknowledge,
+		    .after = check_acknowledged);
+}
+
+TEST(the_end_of_a_last_holder_that_is_cut_off)
+{
+	NEEDS_DAEMON();
+	EVERY_POINT(.hardware = ONE_GPU, .before = hold_some, .run = close_last);
+}
+
+TEST(a_release_that_lets_another_in_and_is_cut_off)
+{
+	NEEDS_DAEMON();
+	EVERY_POINT(.hardware = ONE_GPU, .before = hold_all_and_wait, .run = release_for_another,
+		    .after = await_grant);
+}
+
+TEST(a_drain_that_is_cut_off)
+{
+	NEEDS_DAEMON();
+	EVERY_POINT(.hardware = ONE_GPU, .run = drain_one, .after = undrain);
+}
+
+TEST(a_wait_whose_end_is_cut_off)
+{
+	NEEDS_DAEMON();
+	EVERY_POINT(.hardware = ONE_GPU, .before = hold_all, .run = reserve_until_it_expires,
+		    .after = await_expiry);
+}
+
+TEST(a_start_that_is_cut_off)
+{
+	NEEDS_DAEMON();
+	EVERY_POINT(.hardware = ONE_GPU, .before = hold_all_and_wait);
+}

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What a daemon finds at its start is not always what the one before has left: files that
+ * are none, stores that are too small, hardware that is slow. */
+
+#include <sys/stat.h>
+
+#include "book.h"
+#include "machine.h"
+
+#define SIMULATED "--simulate=radeon-vii"
+
+static void arrive(struct rig *rig, const char *options, sd_bus **ret, struct told *told)
+{
+	rig_new(rig);
+	rig_start_managed(rig, SIMULATED, options);
+	*ret = rig_connect(rig, 0);
+	listen_in(*ret, told);
+}
+
+static void depart(struct rig *rig, sd_bus *bus)
+{
+	leave(bus);
+	rig_done(rig);
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static void read_file(const struct rig *rig, uint64_t id, char *ret, size_t size)
+{
+	char path[160];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/run/leases/%" PRIu64 ".json", rig->dir, id);
+	file = fopen(path, "re");
+	CHECK(file);
+	ret[fread(ret, 1, size - 1, file)] = '\0';
+	fclose(file);
+}
+
+static void write_file(const struct rig *rig, uint64_t id, const char *text)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "run/leases/%" PRIu64 ".json", id);
+	rig_write(rig, name, text);
+}
+
+/* Puts another number behind the first "key":. */
+static void set_number(char *text, size_t size, const char *key, uint64_t number)
+{
+	char *at = strstr(text, key), rest[8192];
+
+	CHECK(at);
+	at += strlen(key);
+	at += strspn(at, "\": ");
+	snprintf(rest, sizeof(rest), "%s", at + strspn(at, "0123456789"));
+	snprintf(at, size - (size_t)(at - text), "%" PRIu64 "%s", number, rest);
+}
+
+static bool is_set_aside(const struct rig *rig, const char *name)
+{
+	char path[192];
+
+	snprintf(path, sizeof(path), "%s/run/set-aside/%s", rig->dir, name);
+	return access(path, F_OK) == 0;
+}
+
+/* Whether a line of the log names the file, and says so of it. */
+static bool log_names(const char *log, uint64_t id, const char *what)
+{
+	char name[32];
+	const char *at, *end;
+
+	snprintf(name, sizeof(name), "%" PRIu64 ".json", id);
+	for (at = log; (at = strstr(at, name)); at = end) {
+		end = at + strcspn(at, "\n");
+		if (memmem(at, (size_t)(end - at), what, strlen(what)))
+			return true;
+	}
+	return false;
+}
+
+TEST(files_that_cannot_be_believed_are_set_aside_and_named)
+{
+	struct live_lease good, torn, newer;
+	static struct book book;
+	char text[8192], name[64];
+	struct told told;
+	struct rig rig;
+	const char *said;
+	sd_bus *bus;
+	int log;
+
+	NEEDS_DAEMON();
+	rig_new(&rig);
+	log = log_begin(&rig);
+	rig_start_managed(&rig, SIMULATED, "--store-max=64");
+	bus = rig_connect(&rig, 0);
+	listen_in(bus, &told);
+	good = reserve(bus, 15);
+	torn = reserve(bus, 15);
+	newer = reserve(bus, 15);
+	rig_down(&rig);
+
+	read_file(&rig, torn.id, text, sizeof(text));
+	text[strlen(text) / 2] = '\0';
+	write_file(&rig, torn.id, text);
+	read_file(&rig, newer.id, text, sizeof(text));
+	set_number(text, sizeof(text), "\"version\"", 99);
+	write_file(&rig, newer.id, text);
+	read_file(&rig, good.id, text, sizeof(text));
+	set_number(text, sizeof(text), "\"id\"", newer.id + 1); /* the same CUs once more */
+	write_file(&rig, newer.id + 1, text);
+	write_file(&rig, newer.id + 2, text); /* another's id */
+	rig_write(&rig, "run/leases/notes.txt", "Remember the milk.\n");
+	rig_up(&rig);
+
+	book_read(bus, &book);
+	CHECK(book.n_leases == 1 && book.leases[0].id == good.id && book.gpus[0].cus_free == 45);
+	book_check(&book, true);
+	CHECK(is_set_aside(&rig, "notes.txt"));
+	for (uint64_t id = torn.id; id <= newer.id + 2; id++) {
+		snprintf(name, sizeof(name), "%" PRIu64 ".json", id);
+		CHECK(is_set_aside(&rig, name));
+	}
+	said = log_end(&rig, log);
+	CHECK(strstr(said, "notes.txt"));
+	CHECK(log_names(said, torn.id, "") && log_names(said, newer.id, "version"));
+	CHECK(log_names(said, newer.id + 1, "") && log_names(said, newer.id + 2, "it is about lease"));
+
+	CHECK(!next_record(torn.holder, &(struct live_record){0}));
+	CHECK(!next_record(newer.holder, &(struct live_record){0}));
+	rig_await_stored(&rig, 1);
+	rig_crash(&rig);
+	CHECK(lease_exists(bus, good.path));
+	depart(&rig, bus);
+}
+
+TEST(a_lease_of_a_gpu_that_is_another_by_now_has_ended)
+{
+	struct live_lease kept, lost;
+	struct live_record end;
+	char text[8192];
+	struct told told;
+	struct rig rig;
+	sd_bus *bus;
+
+	NEEDS_DAEMON();
+	arrive(&rig, "--store-max=64", &bus, &told);
+	kept = reserve(bus, 15);
+	lost = reserve(bus, 15);
+	rig_down(&rig);
+	read_file(&rig, lost.id, text, sizeof(text));
+	set_number(text, sizeof(text), "\"kfd_gpu_id\"", 4711);
+	write_file(&rig, lost.id, text);
+	rig_up(&rig);
+	end = await_record(lost.holder, GPUARB_RECORD_ENDING);
+	CHECK(end.record.cause == GPUARB_RECORD_NO_SUCH_GPU);
+	CHECK(strstr(end.record.reason, "0000:03:00.0"));
+	CHECK(lease_exists(bus, kept.path));
+	depart(&rig, bus);
+}
+
+/* ---- stores ---------------------------------------------------------------------------------- */
+
+TEST(what_the_store_has_no_room_for_is_refused_and_nothing_is_lost)
+{
+	struct live_lease leases[3];
+	struct told told;
+	struct rig rig;
+	sd_bus *bus, *stranger;
+
+	NEEDS_DAEMON();
+	arrive(&rig, "--store-max=3", &bus, &told);
+	stranger = rig_connect(&rig, STRANGER);
+	leases[0] = reserve(bus, 15);
+	leases[1] = reserve(bus, 15);
+	CHECK(is_error(call(ask(bus, "Reserve", 15)), GPUARB_ERROR_TOO_MANY_LEASES, "3"));
+	leases[2] = reserve(stranger, 15);
+	CHECK(is_error(call(ask(stranger, "Reserve", 15)), GPUARB_ERROR_TOO_MANY_LEASES, "3"));
+	rig_await_stored(&rig, 3);
+	rig_crash(&rig);
+	for (unsigned i = 0; i < 3; i++)
+		CHECK(lease_exists(bus, leases[i].path));
+	CHECK(gpu_number(bus, "CusFree") == 15);
+
+	CHECK(is_error(call(ask(bus, "Reserve", 15)), GPUARB_ERROR_TOO_MANY_LEASES, "3"));
+	close(leases[0].holder);
+	AWAIT(bus, told.removed == 1);
+	reserve(bus, 15);
+	leave(stranger);
+	depart(&rig, bus);
+}
+
+TEST(without_a_store_leases_end_with_the_daemon_which_is_said)
+{
+	struct live_lease lease;
+	struct told told;
+	struct rig rig;
+	const char *said;
+	sd_bus *bus;
+	int log;
+
+	NEEDS_DAEMON();
+	rig_new(&rig);
+	log = log_begin(&rig);
+	rig_start_managed(&rig, SIMULATED, "--store-max=0");
+	bus = rig_connect(&rig, 0);
+	listen_in(bus, &told);
+	lease = reserve(bus, 15);
+	rig_crash(&rig);
+	CHECK(!next_record(lease.holder, &(struct live_record){0}));
+	CHECK(!lease_exists(bus, lease.path) && gpu_number(bus, "CusFree") == 60);
+	lease = reserve(bus, 15);
+	rig_restart(&rig);
+	CHECK(strcmp(await_record(lease.holder, GPUARB_RECORD_ENDING).record.reason,
+		     "gpuarbd stopped") == 0);
+	CHECK(!lease_exists(bus, lease.path));
+	said = log_end(&rig, log);
+	CHECK(strstr(said, "when gpuarbd stops or restarts, leases end"));
+	CHECK(strstr(said, "ended with the"));
+	depart(&rig, bus);
+}
+
+TEST(a_daemon_that_is_stopped_for_good_leaves_nothing)
+{
+	struct live_lease lease;
+	struct told told;
+	struct rig rig;
+	sd_bus *bus;
+
+	NEEDS_DAEMON();
+	arrive(&rig, "--store-max=64", &bus, &told);
+	lease = reserve(bus, 15);
+	rig_stop(&rig); /* the manager empties its store */
+	CHECK(!next_record(lease.holder, &(struct live_record){0}));
+	rig_start_managed(&rig, SIMULATED, "--store-max=64");
+	CHECK(!lease_exists(bus, lease.path) && gpu_number(bus, "CusFree") == 60);
+	depart(&rig, bus);
+}
+
+/* ---- hardware --------------------------------------------------------------------------------- */
+
+static void boot_managed(struct machine *machine)
+{
+	machine_build(machine, 1);
+	rig_start_managed(&machine->rig, machine->option, "--store-max=64");
+	machine_connect(machine);
+}
+
+TEST(what_the_hardware_keeps_of_an_ending_lease_stays_charged_over_a_restart)
+{
+	static struct machine machine;
+	struct live_lease lease;
+	pid_t pid;
+	int fd;
+
+	NEEDS_DAEMON();
+	boot_managed(&machine);
+	pid = idler(0, &fd);
+	lease = granted(call(ask_bound(machine.bus, 15, fd)));
+	close(lease.holder);
+	machine_use(&machine, pid, 0, 3);
+	AWAIT(machine.bus, machine.told.lease > 0); /* one more than granted: they are seen */
+	end_process(pid);
+	while (!lease_says(machine.bus, lease.path, "State", "ending"))
+		continue;
+	rig_crash(&machine.rig);
+	CHECK(lease_says(machine.bus, lease.path, "State", "ending"));
+	CHECK(lease_says(machine.bus, lease.path, "Reason", "last bound process"));
+	CHECK(gpu_number(machine.bus, "CusFree") == 45);
+
+	CHECK(fake_sysfs_process_gone(machine.sys, pid) == 0);
+	AWAIT(machine.bus, machine.told.removed == 1);
+	CHECK(gpu_number(machine.bus, "CusFree") == 60);
+	close(fd);
+	machine_halt(&machine);
+}
+
+TEST(a_process_that_died_while_the_daemon_was_down_keeps_its_lease_until_its_queues_go)
+{
+	static struct machine machine;
+	struct live_lease lease;
+	pid_t pid;
+	int fd;
+
+	NEEDS_DAEMON();
+	boot_managed(&machine);
+	pid = idler(0, &fd);
+	lease = granted(call(ask_bound(machine.bus, 15, fd)));
+	close(lease.holder);
+	machine_use(&machine, pid, 0, 2);
+	settle(machine.bus);
+	while (gpu_number(machine.bus, "CusFree") != 45)
+		continue;
+	rig_down(&machine.rig);
+	end_process(pid);
+	rig_up(&machine.rig);
+	CHECK(lease_says(machine.bus, lease.path, "State", "ending"));
+	CHECK(gpu_number(machine.bus, "CusFree") == 45);
+	CHECK(fake_sysfs_process_gone(machine.sys, pid) == 0);
+	AWAIT(machine.bus, machine.told.removed == 1);
+	close(fd);
+	machine_halt(&machine);
+}

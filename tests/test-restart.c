@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* A daemon that is killed, or restarted, with leases held: the next one goes on with them. */
+
+#include <sys/timerfd.h>
+
+#include "book.h"
+
+#define TWO_GPUS "--simulate=radeon-vii,radeon-vii"
+#define HOUR     UINT64_C(3600000000)
+
+/* ---- a machine full of leases ----------------------------------------------------------- */
+
+struct scene {
+	struct rig rig;
+	sd_bus *bus;
+	struct told told;
+	struct live_lease held, bound, gang, token, resized, first, second;
+	pid_t process;
+	int pidfd;
+	struct book before, after;
+};
+
+static sd_bus_message *ask_on(sd_bus *bus, const char *gpu, unsigned cus)
+{
+	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "gpu", "s", gpu, "cus", "u",
+		    cus, 0);
+}
+
+static sd_bus_message *ask_gang(sd_bus *bus)
+{
+	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 2, 2, "gpu", "s", "0", "cus", "u",
+		    15, 2, "gpu", "s", "1", "cus", "u", 15, 0);
+}
+
+static sd_bus_message *ask_to_wait(sd_bus *bus, uint64_t usec)
+{
+	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "gpu", "s", "0", "cus", "u",
+		    60, 1, "wait-usec", "t", usec);
+}
+
+static sd_bus_message *ask_with_token(sd_bus *bus, unsigned cus)
+{
+	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "gpu", "s", "1", "cus", "u",
+		    cus, 1, "token", "s", "restart");
+}
+
+static void arrive(struct scene *scene, const char *hardware, const char *options)
+{
+	memset(scene, 0, sizeof(*scene));
+	rig_new(&scene->rig);
+	rig_start_managed(&scene->rig, hardware, options);
+	scene->bus = rig_connect(&scene->rig, 0);
+	listen_in(scene->bus, &scene->told);
+}
+
+static void depart(struct scene *scene)
+{
+	leave(scene->bus);
+	rig_done(&scene->rig);
+}
+
+/* GPU 0: 15 CUs each of a holder, a process and a gang, and two who wait for all of it.
+ * GPU 1: the gang's 15, 15 under a token, 15 of a lease that had 30; drained. */
+static void fill(struct scene *scene)
+{
+	sd_bus *bus = scene->bus;
+
+	scene->held = granted(call(ask_on(bus, "0", 15)));
+	scene->bound = granted(call(ask_on(bus, "0", 15)));
+	scene->process = idler(0, &scene->pidfd);
+	CHECK(is_fine(call(with(call_lease(bus, scene->bound.path, "Bind"), "h", scene->pidfd))));
+	close(scene->bound.holder);
+	scene->gang = granted(call(ask_gang(bus)));
+	scene->token = granted(call(ask_with_token(bus, 15)));
+	scene->resized = granted(call(ask_on(bus, "1", 30)));
+	CHECK(is_fine(call(with(call_lease(bus, scene->resized.path, "Resize"), "aa{sv}a{sv}", 1, 2,
+				"gpu", "s", "1", "cus", "u", 15, 0))));
+	scene->first = waiting(call(ask_to_wait(bus, UINT64_MAX)));
+	scene->second = waiting(call(ask_to_wait(bus, HOUR)));
+	CHECK(is_fine(call(drain(bus, "1"))));
+}
+
+static void compare(const struct book *before, struct book *after)
+{
+	CHECK(before->n_leases == after->n_leases && before->n_gpus == after->n_gpus);
+	for (unsigned i = 0; i < before->n_leases; i++) {
+		const struct book_lease *a = &before->leases[i], *b = book_find(after, a->id);
+
+		CHECK(b && strcmp(a->state, b->state) == 0 && strcmp(a->reason, b->reason) == 0);
+		CHECK(a->generation == b->generation && a->deadline == b->deadline);
+		CHECK(a->position == b->position && book_same_parts(a, b->parts, b->n_parts));
+	}
+	for (unsigned i = 0; i < before->n_gpus; i++) {
+		const struct book_gpu *a = &before->gpus[i], *b = &after->gpus[i];
+
+		CHECK(strcmp(a->name, b->name) == 0 && a->cus_free == b->cus_free);
+		CHECK(a->slots_free == b->slots_free && a->draining == b->draining);
+	}
+}
+
+/* Each lease still lives by what it lived by, and by nothing else. */
+static void end_one_by_one(struct scene *scene)
+{
+	sd_bus *bus = scene->bus;
+
+	scene->told.removed = 0;
+	CHECK(is_fine(call(with(call_lease(bus, scene->resized.path, "Acknowledge"), "t",
+				UINT64_C(2)))));
+	end_process(scene->process);
+	close(scene->pidfd);
+	AWAIT(bus, scene->told.removed == 1);
+	CHECK(strcmp(scene->told.last_removed, scene->bound.path) == 0);
+	close(scene->held.holder);
+	AWAIT(bus, scene->told.removed == 2);
+	CHECK(lease_says(bus, scene->first.path, "State", "waiting"));
+	close(scene->gang.holder);
+	AWAIT(bus, scene->told.removed == 3);
+	CHECK(lease_says(bus, scene->first.path, "State", "granted"));
+	close(scene->first.holder);
+	AWAIT(bus, scene->told.removed == 4);
+	CHECK(lease_says(bus, scene->second.path, "State", "granted"));
+	close(scene->second.holder);
+	close(scene->token.holder);
+	close(scene->resized.holder);
+	AWAIT(bus, scene->told.removed == 7);
+	book_read(bus, &scene->after);
+	CHECK(book_is_empty(&scene->after));
+	rig_await_stored(&scene->rig, 0);
+}
+
+static void go_through(const char *options, void (*restart)(struct rig *rig))
+{
+	static struct scene scene;
+
+	arrive(&scene, TWO_GPUS, options);
+	fill(&scene);
+	book_read(scene.bus, &scene.before);
+	CHECK(scene.before.n_leases == 7 && scene.before.gpus[1].draining);
+	for (unsigned i = 0; i < 2; i++) {
+		restart(&scene.rig);
+		book_read(scene.bus, &scene.after);
+		compare(&scene.before, &scene.after);
+	}
+	end_one_by_one(&scene);
+	depart(&scene);
+}
+
+TEST(leases_of_all_kinds_survive_kill_9)
+{
+	NEEDS_DAEMON();
+	go_through("--store-max=64", rig_crash);
+}
+
+TEST(leases_of_all_kinds_survive_a_restart)
+{
+	NEEDS_DAEMON();
+	go_through("--store-max=64", rig_restart);
+}
+
+TEST(leases_of_all_kinds_survive_under_a_manager_that_does_not_say_how_much_it_stores)
+{
+	NEEDS_DAEMON();
+	go_through("--store-max=64 --no-fdstore-variable", rig_crash);
+}
+
+/* As of a package: what is installed meanwhile is started later. */
+static void upgrade(struct rig *rig)
+{
+	rig_say(rig, "hold");
+	rig_say(rig, "restart");
+	CHECK(strcmp(rig_hear(rig, "died"), "0") == 0);
+	rig_up(rig);
+}
+
+TEST(leases_of_all_kinds_survive_an_upgrade)
+{
+	NEEDS_DAEMON();
+	go_through("--store-max=64", upgrade);
+}
+
+TEST(a_token_finds_its_lease_after_a_restart)
+{
+	static struct scene scene;
+	struct live_lease again;
+	sd_bus *stranger;
+
+	NEEDS_DAEMON();
+	arrive(&scene, TWO_GPUS, "--store-max=64");
+	scene.token = granted(call(ask_with_token(scene.bus, 15)));
+	rig_crash(&scene.rig);
+	again = granted(call(ask_with_token(scene.bus, 15)));
+	CHECK(again.id == scene.token.id);
+	CHECK(is_error(call(ask_with_token(scene.bus, 30)), GPUARB_ERROR_TOKEN_CONFLICT, ""));
+	stranger = rig_connect(&scene.rig, STRANGER);
+	scene.held = granted(call(ask_with_token(stranger, 15)));
+	CHECK(scene.held.id > again.id);
+
+	close(scene.token.holder);
+	settle(scene.bus);
+	CHECK(lease_exists(scene.bus, again.path));
+	close(again.holder);
+	AWAIT(scene.bus, scene.told.removed == 1);
+	leave(stranger);
+	depart(&scene);
+}
+
+TEST(ids_go_on_after_a_restart)
+{
+	static struct scene scene;
+	uint64_t id = 0;
+
+	NEEDS_DAEMON();
+	arrive(&scene, TWO_GPUS, "--store-max=64");
+	for (unsigned i = 0; i < 3; i++) {
+		struct live_lease lease = granted(call(ask_on(scene.bus, "0", 15)));
+
+		CHECK(lease.id > id);
+		id = lease.id;
+		close(lease.holder);
+		AWAIT(scene.bus, scene.told.removed == i + 1);
+		rig_crash(&scene.rig);
+	}
+	depart(&scene);
+}
+
+/* ---- while it is down --------------------------------------------------------------------- */
+
+TEST(what_ended_while_the_daemon_was_down_has_ended)
+{
+	static struct scene scene;
+
+	NEEDS_DAEMON();
+	arrive(&scene, TWO_GPUS, "--store-max=64");
+	fill(&scene);
+	book_read(scene.bus, &scene.before);
+	rig_down(&scene.rig);
+	end_process(scene.process);
+	close(scene.held.holder);
+	close(scene.gang.holder);
+	close(scene.second.holder);
+	rig_up(&scene.rig);
+	while (scene.after.n_leases != 3)
+		book_read(scene.bus, &scene.after);
+	CHECK(!book_find(&scene.after, scene.bound.id) && !book_find(&scene.after, scene.held.id));
+	CHECK(!book_find(&scene.after, scene.gang.id) && !book_find(&scene.after, scene.second.id));
+	CHECK(strcmp(book_find(&scene.after, scene.first.id)->state, "granted") == 0);
+	CHECK(scene.after.gpus[0].cus_free == 0 && scene.after.gpus[1].cus_free == 15);
+
+	close(scene.pidfd);
+	close(scene.first.holder);
+	close(scene.token.holder);
+	close(scene.resized.holder);
+	rig_await_stored(&scene.rig, 0);
+	depart(&scene);
+}
+
+static void await_time(uint64_t usec)
+{
+	const struct itimerspec at = { .it_value = { (time_t)(usec / 1000000),
+						     (long)(usec % 1000000) * 1000 } };
+	int fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
+	uint64_t n;
+
+	CHECK(fd >= 0 && timerfd_settime(fd, TFD_TIMER_ABSTIME, &at, NULL) == 0);
+	CHECK(read(fd, &n, sizeof(n)) == sizeof(n));
+	close(fd);
+}
+
+TEST(a_deadline_that_passed_while_the_daemon_was_down_has_passed)
+{
+	static struct scene scene;
+	struct live_record end;
+	uint64_t deadline;
+
+	NEEDS_DAEMON();
+	arrive(&scene, TWO_GPUS, "--store-max=64");
+	scene.held = granted(call(ask_on(scene.bus, "0", 60)));
+	scene.first = waiting(call(ask_to_wait(scene.bus, 300000)));
+	deadline = number_of(scene.bus, scene.first.path, GPUARB_INTERFACE_LEASE, "Deadline");
+	rig_down(&scene.rig);
+	close(scene.held.holder); /* which would let it in */
+	await_time(deadline);
+	rig_up(&scene.rig);
+	end = await_record(scene.first.holder, GPUARB_RECORD_ENDING);
+	CHECK(end.record.cause == GPUARB_RECORD_TIMED_OUT && end.record.generation == 1);
+	depart(&scene);
+}
