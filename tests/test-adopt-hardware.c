@@ -250,3 +250,19 @@ TEST(a_process_on_two_gpus_is_one)
 	CHECK(arbiter_processes(s.arbiter, lease->id, NULL, 0) == 1);
 	scene_done(&s);
 }
+
+TEST(passes_that_were_not_saved_any_more_count)
+{
+	static const unsigned counts[][2] = { { 0, 3 }, { 4, 7 }, { 7, 7 }, { 15, 15 }, { 16, 16 } };
+
+	for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
+		struct pair p = pair_of(1);
+		struct lease *lease;
+
+		grant(&p.old, ANY, 45);
+		lease = saved(waiting(&p, ANY, "any"));
+		lease->passed = counts[i][0];
+		CHECK(adopt(&p, lease) == 0 && lease->passed == counts[i][1]);
+		pair_done(&p);
+	}
+}

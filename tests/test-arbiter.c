@@ -19,6 +19,31 @@ TEST(two_realtime_leases_share_no_shader_engine)
 	scene_done(&s);
 }
 
+TEST(too_many_shader_engines_are_refused_with_how_many_could_be_had)
+{
+	struct scene s = scene_of(1);
+	struct request request = request_for(0);
+
+	CHECK(grant(&s, VR, 15));
+	request.wants[0].shader_engines = 4;
+	CHECK(!reserve(s.arbiter, VR, &request, &s.verdict));
+	CHECK(refused(&s, VERDICT_NO_CAPACITY, REASON_SHADER_ENGINES));
+	CHECK(strcmp(s.verdict.refusals[0].hint, "ask for 3 shader engines") == 0);
+	CHECK(grant(&s, VR, 30));
+	request.wants[0].shader_engines = 2;
+	CHECK(!reserve(s.arbiter, VR, &request, &s.verdict));
+	CHECK(refused(&s, VERDICT_NO_CAPACITY, REASON_SHADER_ENGINES));
+	CHECK(strcmp(s.verdict.refusals[0].hint, "ask for 1 shader engine") == 0);
+	request.wants[0].cus = 30; /* for those one is too small */
+	CHECK(!reserve(s.arbiter, VR, &request, &s.verdict));
+	CHECK(strstr(s.verdict.refusals[0].hint, "15 CUs are free for it"));
+	request.wants[0].cus = 0;
+	CHECK(grant(&s, ANY, 5)); /* of the last one, which is whole no more */
+	CHECK(!reserve(s.arbiter, VR, &request, &s.verdict));
+	CHECK(strstr(s.verdict.refusals[0].hint, "nothing would fit"));
+	scene_done(&s);
+}
+
 TEST(realtime_that_isolates_by_cu_shares_engines_only_with_its_like)
 {
 	struct scene s = scene_of(1);
@@ -324,4 +349,22 @@ TEST(ids_are_never_used_again)
 	release(s.arbiter, id);
 	CHECK(grant(&s, ANY, 10)->id == id + 1);
 	scene_done(&s);
+}
+
+TEST(an_index_becomes_the_name_of_the_gpu_that_it_means_now)
+{
+	struct gpu_info gpus[] = { radeon_vii("0000:03:00.0"), radeon_vii("0000:43:00.0") };
+	struct arbiter *arbiter = arbiter_of(gpus, 2);
+	struct request request = request_for(15);
+	static const char *const texts[][2] = {
+		{ "1", "0000:43:00.0" }, { "0000:03:00.0", "0000:03:00.0" }, { "any", "any" },
+		{ "2", "2" }, { "01", "01" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		strcpy(request.wants[0].gpu, texts[i][0]);
+		arbiter_name_gpus(arbiter, &request);
+		CHECK(strcmp(request.wants[0].gpu, texts[i][1]) == 0);
+	}
+	arbiter_free(arbiter);
 }

@@ -98,7 +98,7 @@ static void count_set(struct small *s, const struct cuset *set)
 
 	if (t.on_every_xcc)
 		s->counts.any[0] |= bit;
-	if (t.on_every_xcc && t.same_engines)
+	if (t.on_every_xcc && (t.same_engines || whole))
 		s->counts.any[t.engines] |= bit;
 	if (!t.on_every_xcc || !(rectangle || whole))
 		return;

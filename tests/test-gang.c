@@ -11,7 +11,7 @@
 #include "check.h"
 #include "ledger-rig.h"
 
-#define GPUS 4
+#define GPUS 8
 
 static unsigned below(unsigned *seed, unsigned n)
 {
@@ -61,7 +61,7 @@ static struct arbiter *random_machine(unsigned *seed)
 	vr = add_tenant(arbiter, "vr", 2, CLASS_REALTIME);
 	vr->max_gpus = (struct limit){ LIMIT_COUNT, 1 + below(seed, GPUS) };
 	vr->alone = below(seed, 4) == 0;
-	for (unsigned i = below(seed, 12); i > 0; i--) {
+	for (unsigned i = below(seed, 3 * GPUS); i > 0; i--) {
 		struct request request;
 
 		random_request(seed, &request, 1);
@@ -73,36 +73,55 @@ static struct arbiter *random_machine(unsigned *seed)
 	return arbiter;
 }
 
-/* The mildest outcome over all assignments of the wants from `want` on, and among the
- * assignments where all fit the fewest GPUs that the user would then be on. */
+/* The mildest outcome over all assignments of the wants, and among the assignments where all
+ * fit the fewest GPUs that the user would then be on. */
 struct tried {
-	const struct application *application;
-	const struct request *request;
+	size_t n_wants, n_gpus;
+	int outcome[GPUS][GPUS]; /* by want and GPU; -1: it names another */
 	enum outcome mildest;
 	unsigned fewest;
 };
 
+/* Wants on different GPUs do not touch each other. */
+static void judge_all(struct tried *t, const struct application *application,
+		      const struct request *request)
+{
+	const struct arbiter *arbiter = application->arbiter;
+
+	t->n_wants = request->n_wants;
+	t->n_gpus = arbiter->n_gpus;
+	for (size_t i = 0; i < t->n_wants; i++) {
+		const struct want *want = &request->wants[i];
+
+		for (unsigned g = 0; g < t->n_gpus; g++) {
+			struct partition partition;
+			struct refusal refusal;
+			bool named = strcmp(want->gpu, "any") == 0 ||
+				     arbiter_gpu(arbiter, want->gpu) == (int)g;
+
+			t->outcome[i][g] = named ? (int)admit(application, want, g, &partition,
+							      &refusal) : -1;
+		}
+	}
+}
+
+/* From `want` on. Goes on only where that can still be milder, or on fewer GPUs. */
 static void try_all(struct tried *t, size_t want, uint64_t used, uint64_t on, enum outcome worst)
 {
-	const struct arbiter *arbiter = t->application->arbiter;
-
-	if (want == t->request->n_wants) {
-		if (worst < t->mildest)
-			t->mildest = worst;
+	if (worst > t->mildest || (worst == t->mildest && worst != OUTCOME_FITS))
+		return;
+	if (want == t->n_wants) {
+		t->mildest = worst;
 		if (worst == OUTCOME_FITS)
 			t->fewest = min_u(t->fewest, (unsigned)__builtin_popcountll(on));
 		return;
 	}
-	for (unsigned g = 0; g < arbiter->n_gpus; g++) {
-		const char *name = t->request->wants[want].gpu;
-		struct partition partition;
-		struct refusal refusal;
-		enum outcome outcome;
+	for (unsigned g = 0; g < t->n_gpus; g++) {
+		int outcome = t->outcome[want][g];
 
-		if ((used >> g & 1) || (strcmp(name, "any") != 0 && arbiter_gpu(arbiter, name) != (int)g))
-			continue;
-		outcome = admit(t->application, &t->request->wants[want], g, &partition, &refusal);
-		try_all(t, want + 1, used | 1U << g, on | 1U << g, outcome > worst ? outcome : worst);
+		if (!(used >> g & 1) && outcome >= 0)
+			try_all(t, want + 1, used | 1U << g, on | 1U << g,
+				outcome > (int)worst ? (enum outcome)outcome : worst);
 	}
 }
 
@@ -115,7 +134,7 @@ static void check_gang(struct arbiter *arbiter, uid_t uid, const struct request 
 	struct verdict verdict = {0}, unused = {0};
 	struct request complete = *request;
 	struct lease *lease = NULL;
-	struct tried tried = { &application, &complete, OUTCOME_NEVER, UINT32_MAX };
+	struct tried tried = { .mildest = OUTCOME_NEVER, .fewest = UINT32_MAX };
 
 	CHECK(tenant_find(arbiter->settings, &caller, "", &application.tenant, &unused) == 0);
 	application.class = application.tenant->class;
@@ -126,7 +145,9 @@ static void check_gang(struct arbiter *arbiter, uid_t uid, const struct request 
 		verdict_done(&verdict);
 		return;
 	}
-	try_all(&tried, 0, 0, tenant_holding(arbiter, application.tenant, uid, 0).gpus, OUTCOME_FITS);
+	judge_all(&tried, &application, &complete);
+	try_all(&tried, 0, 0, tenant_holding(arbiter, application.tenant, uid, 0).gpus,
+		OUTCOME_FITS);
 	if (tried.mildest == OUTCOME_FITS &&
 	    tried.fewest > limit_of(&application.tenant->max_gpus, arbiter->n_gpus))
 		tried.mildest = OUTCOME_QUOTA;

@@ -229,6 +229,19 @@ TEST(a_drained_gpu_is_still_drained_when_it_comes_back)
 	arbiter_free(a);
 }
 
+TEST(what_takes_back_a_drain_takes_it_back_from_the_place_that_a_gpu_had)
+{
+	struct arbiter *a = machine(1);
+	struct gpu_info info = numbered(0);
+
+	CHECK(on(a, "0", 20) && arbiter_drain(a, "0", true) == 0);
+	other_id(&info);
+	CHECK(arbiter_set_gpus(a, &info, 1) == 0 && a->n_gpus == 2 && a->gpus[0].absent);
+	CHECK(arbiter_drain(a, "0000:03:00.0", false) == 0);
+	CHECK(!a->gpus[0].draining && !a->gpus[1].draining);
+	arbiter_free(a);
+}
+
 TEST(a_new_gpu_has_the_reserve_that_is_configured_or_advised)
 {
 	struct arbiter *a = machine(1);
@@ -257,25 +270,30 @@ TEST(places_of_others_are_taken_when_there_is_no_more_room)
 	arbiter_free(a);
 }
 
-TEST(without_a_place_nothing_has_changed)
+TEST(without_a_place_a_gpu_comes_when_there_is_one)
 {
 	struct arbiter *a = machine(REQUEST_WANTS);
-	struct gpu *before = malloc(REQUEST_WANTS * sizeof(*before));
 	struct gpu_info infos[REQUEST_WANTS];
-	struct lease *lease = NULL;
+	struct lease *leases[REQUEST_WANTS];
+	struct gpu before;
 	char index[4];
 
 	for (unsigned i = 0; i < REQUEST_WANTS; i++) {
 		snprintf(index, sizeof(index), "%u", i);
-		lease = on(a, index, 20);
+		leases[i] = on(a, index, 20);
 		infos[i] = numbered(i);
 	}
 	other_id(&infos[5]);
-	memcpy(before, a->gpus, REQUEST_WANTS * sizeof(*before));
+	before = a->gpus[6];
 	CHECK(arbiter_set_gpus(a, infos, REQUEST_WANTS) == -E2BIG);
-	CHECK(memcmp(before, a->gpus, REQUEST_WANTS * sizeof(*before)) == 0);
-	CHECK(lease && lease->state == STATE_GRANTED);
-	free(before);
+	promises(a);
+	CHECK(a->gpus[5].absent && leases[5]->state == STATE_ENDING);
+	CHECK(memcmp(&before, &a->gpus[6], sizeof(before)) == 0);
+	CHECK(leases[6]->state == STATE_GRANTED);
+
+	look(a);
+	CHECK(arbiter_set_gpus(a, infos, REQUEST_WANTS) == 0 && on(a, infos[5].name, 60));
+	CHECK(a->n_leases == REQUEST_WANTS);
 	arbiter_free(a);
 }
 

@@ -74,8 +74,9 @@ static size_t load(struct sample *samples)
 	while (f && fgets(line, sizeof(line), f)) {
 		struct sample s;
 
-		if (sscanf(line, "SE-distributed %*u %u %" SCNx64 " %*u %*u %*u %*u %*u %*u %*u %*f %lf",
-			   &s.bits, &s.mask, &s.msec) != 3)
+		if (sscanf(line, "SE-distributed %*u %u %" SCNx64 /* engines, blocks, n, least */
+			   " %*u %*u %*u %*u %*u %*u %*u %*f %lf", &s.bits, &s.mask,
+			   &s.msec) != 3)
 			continue;
 		CHECK(n < SAMPLES);
 		samples[n++] = s;
@@ -138,7 +139,7 @@ TEST(one_coefficient_foretells_every_time_that_was_measured)
 	       law.median * 100, law.worst * 100, control.coefficient, control.median * 100,
 	       control.worst * 100);
 	CHECK(law.median <= 0.02 && law.worst <= 0.09);
-	CHECK(control.median > 0.05 && control.worst > 0.3);
+	CHECK(control.median > 2 * law.median && control.worst > 0.3);
 }
 
 TEST(a_packed_mask_that_opens_a_shader_engine_falls_off_a_cliff)
@@ -154,10 +155,10 @@ TEST(a_packed_mask_that_opens_a_shader_engine_falls_off_a_cliff)
 		before = mask_of(&model, engine);
 		engine[full] = 1;
 		after = mask_of(&model, engine);
-		/* One CU more, and 15 of 16 rounds are waited for. */
 		CHECK(predict(&model, after, explain_relative_time) >=
 		      7 * predict(&model, before, explain_relative_time));
-		CHECK(predict(&model, after, work_conserving) < predict(&model, before, work_conserving));
+		CHECK(predict(&model, after, work_conserving) <
+		      predict(&model, before, work_conserving));
 	}
 }
 
@@ -166,8 +167,9 @@ TEST(the_law_rewards_each_row_of_cus_and_nothing_between)
 	struct model model = radeon_vii_model();
 
 	for (unsigned bits = 4; bits < 60; bits++) {
-		double before = predict(&model, (UINT64_C(1) << bits) - 1, explain_relative_time);
-		double after = predict(&model, (UINT64_C(1) << (bits + 1)) - 1, explain_relative_time);
+		uint64_t mask = (UINT64_C(1) << bits) - 1;
+		double before = predict(&model, mask, explain_relative_time);
+		double after = predict(&model, mask << 1 | 1, explain_relative_time);
 
 		CHECK(bits % 4 == 3 ? after < before : after >= before && after <= before);
 	}

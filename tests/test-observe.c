@@ -212,8 +212,11 @@ TEST(a_lease_that_takes_more_than_it_was_granted_is_told_so)
 	struct observed row = process(lease->pid, 5);
 	unsigned touched;
 
+	row.queues = 2;
+	CHECK(arbiter_observe(a, &row, 1) == 0);
 	while (arbiter_take_touched(a, &touched))
 		;
+	row.queues = 5;
 	CHECK(arbiter_observe(a, &row, 1) == 0);
 	CHECK(strstr(lease->reason, "5 queues") && gpu_queues_free(&a->gpus[0]) == 19);
 	CHECK(arbiter_take_touched(a, &touched) == lease && touched == TOUCH_CHANGED);
@@ -222,6 +225,23 @@ TEST(a_lease_that_takes_more_than_it_was_granted_is_told_so)
 	row.queues = 2;
 	CHECK(arbiter_observe(a, &row, 1) == 0);
 	CHECK(!lease->reason[0] && !a->gpus[0].oversubscribed);
+	arbiter_free(a);
+}
+
+TEST(a_process_that_is_seen_for_the_first_time_is_saved_with_its_lease)
+{
+	struct arbiter *a = one_gpu();
+	struct lease *lease = held(a, 7, 2);
+	struct observed row = process(lease->pid, 1);
+	struct lease_process known[2];
+	unsigned touched;
+
+	while (arbiter_take_touched(a, &touched))
+		;
+	CHECK(arbiter_observe(a, &row, 1) == 0);
+	CHECK(arbiter_take_touched(a, &touched) == lease && touched == TOUCH_SAVE);
+	CHECK(arbiter_processes(a, lease->id, known, 2) == 1 && known[0].pid == row.pid);
+	CHECK(arbiter_observe(a, &row, 1) == 0 && !arbiter_take_touched(a, &touched));
 	arbiter_free(a);
 }
 

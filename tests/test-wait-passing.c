@@ -49,20 +49,22 @@ TEST(it_is_passed_so_often_and_not_once_more)
 	scene_done(&s);
 }
 
-TEST(that_it_was_passed_often_is_saved)
+TEST(how_often_it_was_passed_is_saved_now_and_then)
 {
 	struct scene s = scene_of(1);
-	struct lease *lease, *small = NULL;
+	struct lease *lease, *small;
 
 	CHECK(grant(&s, VR, 30));
 	lease = wait_for(&s, ANY, "any", 60);
-	for (unsigned i = 0; i < LEASE_PASSES_MAX; i++) {
-		CHECK(touched_of(&s, lease->id, NULL) == (i ? 0 : TOUCH_ADDED));
+	CHECK(touched_of(&s, lease->id, NULL) == TOUCH_ADDED);
+	for (unsigned i = 1; i <= LEASE_PASSES_MAX; i++) {
+		bool saved = i % LEASE_PASSES_SAVED == 0;
+
 		small = grant(&s, ANY, 4);
-		if (i + 1 < LEASE_PASSES_MAX)
-			release(s.arbiter, small->id);
+		CHECK(touched_of(&s, lease->id, NULL) == (saved ? TOUCH_SAVE : 0));
+		release(s.arbiter, small->id);
 	}
-	CHECK(touched_of(&s, lease->id, NULL) == TOUCH_CHANGED);
+	CHECK(lease->passed == LEASE_PASSES_MAX);
 	scene_done(&s);
 }
 
@@ -188,6 +190,24 @@ TEST(one_that_waits_for_its_own_quota_closes_nothing)
 	release(s.arbiter, own->id); /* CUs are what it waits for again */
 	CHECK(grant_waiting(&s, NULL) == 0 && !lease->over_quota);
 	CHECK(s.arbiter->gpus[0].barrier == lease->id && !pass(&s, ANY, "any"));
+	scene_done(&s);
+}
+
+TEST(what_its_own_user_is_granted_may_open_a_gpu)
+{
+	struct scene s = scene_of(1);
+	struct request request = request_for(40);
+	struct lease *lease, *small;
+
+	s.arbiter->settings->tenants[1].max_cus = (struct limit){ LIMIT_COUNT, 40 };
+	CHECK(grant(&s, VR, 30));
+	request.class = CLASS_BESTEFFORT;
+	lease = ask(&s, LAB, request);
+	pass_often(&s, ANY, "any");
+	small = wait_for(&s, ANY, "any", 4);
+	CHECK(grant_waiting(&s, NULL) == 0 && s.arbiter->gpus[0].barrier == lease->id);
+	CHECK(grant(&s, LAB, 10)); /* guaranteed */
+	CHECK(grant_waiting(&s, NULL) == 1 && small->state == STATE_GRANTED && lease->over_quota);
 	scene_done(&s);
 }
 

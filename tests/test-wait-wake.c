@@ -309,17 +309,19 @@ TEST(its_own_quota_that_frees_up_on_another_gpu)
 TEST(only_another_reason_is_told)
 {
 	struct scene s = scene_of(1);
-	struct lease *first = grant(&s, VR, 10), *second = grant(&s, ANY, 10), *lease;
+	struct lease *first = grant(&s, VR, 10), *second = grant(&s, ANY, 10), *lease, *like;
 
 	CHECK(grant(&s, ANY, 30));
 	lease = wait_for(&s, ANY, "any", 60);
+	like = wait_for(&s, ANY, "any", 60);
 	forget_touched(&s);
 	release(s.arbiter, first->id);
 	CHECK(grant_waiting(&s, NULL) == 0 && touched_of(&s, lease->id, NULL) == 0);
 	CHECK(arbiter_drain(s.arbiter, "0", true) == 0);
 	release(s.arbiter, second->id);
-	CHECK(grant_waiting(&s, NULL) == 0 && touched_of(&s, lease->id, NULL) == TOUCH_REASON);
+	CHECK(grant_waiting(&s, NULL) == 0 && lease->touched == TOUCH_REASON);
 	CHECK(says(lease, "waits for 0000:03:00.0, which is being drained"));
+	CHECK(says(like, lease->reason) && like->touched == TOUCH_REASON);
 	scene_done(&s);
 }
 

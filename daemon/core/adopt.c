@@ -12,6 +12,12 @@
 #include "core/arbiter.h"
 #include "core/ledger.h"
 
+/* Passes that were not saved any more count as if there had been as many as there can. */
+static unsigned count_passes(unsigned saved)
+{
+	return min_u(saved | (LEASE_PASSES_SAVED - 1), LEASE_PASSES_MAX);
+}
+
 /* What follows from other things is counted anew; what keeps a lease alive comes later. */
 static void make_anew(struct arbiter *arbiter, struct lease *lease)
 {
@@ -30,7 +36,7 @@ static void make_anew(struct arbiter *arbiter, struct lease *lease)
 	}
 	lease->candidates = 0;
 	lease->over_quota = false;
-	lease->passed = lease->state == STATE_WAITING ? min_u(lease->passed, LEASE_PASSES_MAX) : 0;
+	lease->passed = lease->state == STATE_WAITING ? count_passes(lease->passed) : 0;
 	lease->n_holders = 0;
 	lease->n_bound = 0;
 	lease->users = 0;

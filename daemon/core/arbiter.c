@@ -130,6 +130,17 @@ const struct gpu *ledger_gone(const struct arbiter *arbiter, const char *gpu)
 	return slot < 0 ? NULL : &arbiter->gpus[slot];
 }
 
+void arbiter_name_gpus(const struct arbiter *arbiter, struct request *request)
+{
+	for (size_t i = 0; i < request->n_wants; i++) {
+		char *gpu = request->wants[i].gpu;
+		int index = decimal(gpu) >= 0 ? arbiter_gpu(arbiter, gpu) : -ENOENT;
+
+		if (index >= 0)
+			memcpy(gpu, arbiter->gpus[index].info.name, GPU_NAME_MAX);
+	}
+}
+
 /* Where the lease with this id stands, or would. */
 static size_t position(const struct arbiter *arbiter, uint64_t id)
 {
@@ -348,6 +359,11 @@ int arbiter_drain(struct arbiter *arbiter, const char *gpu, bool drain)
 
 	if (index < 0)
 		return index;
+	/* Slots that it had before are of its name, too. */
+	for (size_t i = 0; i < arbiter->n_gpus; i++)
+		if (arbiter->gpus[i].absent &&
+		    strcmp(arbiter->gpus[i].info.name, arbiter->gpus[index].info.name) == 0)
+			arbiter->gpus[i].draining = drain;
 	if (arbiter->gpus[index].draining != drain) {
 		arbiter->gpus[index].draining = drain;
 		arbiter->gpus[index].changed = true;

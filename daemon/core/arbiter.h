@@ -78,7 +78,7 @@ int arbiter_plan_resize(const struct arbiter *arbiter, const struct caller *call
  * lease in force. */
 struct lease *arbiter_commit(struct arbiter *arbiter, struct lease *proposal);
 
-/* ---- waiting: queue.c --------------------------------------------------------------- */
+/* ---- waiting: queue.c, wait.c ------------------------------------------------------- */
 
 /* 1: *ret is the next version of a waiting lease that fits now, to be saved and committed;
  * the next call goes on behind it. 0: none is left, until something becomes free. Leases
@@ -123,7 +123,8 @@ int arbiter_adopt_process(struct arbiter *arbiter, uint64_t id,
 
 /* GPUs as they are now. One that is gone, or has another kfd_gpu_id, shape or slots, ends
  * its leases; everything else is left as it is. A name that was drained still is when it comes
- * back. -E2BIG: nothing has changed. */
+ * back. -E2BIG: more than REQUEST_WANTS, and nothing has changed; or places are taken until
+ * leases have ended, and GPUs that have none are to be listed once more then. */
 int arbiter_set_gpus(struct arbiter *arbiter, const struct gpu_info *gpus, size_t n);
 
 /* Ends leases that the policy of now would not grant: no such tenant, a user who is not its
@@ -162,6 +163,10 @@ int arbiter_drain(struct arbiter *arbiter, const char *gpu, bool drain);
 
 /* Index of a GPU by name or decimal index; -ENOENT. */
 int arbiter_gpu(const struct arbiter *arbiter, const char *gpu);
+
+/* Indexes of GPUs become their names: what waits, or is repeated, means the GPU that it meant
+ * when it was asked. */
+void arbiter_name_gpus(const struct arbiter *arbiter, struct request *request);
 
 /* All processes that use GPUs now, ordered by pid: settles whose they are, counts what is
  * unmanaged, finds oversubscription, and removes the ending leases that nobody

@@ -49,6 +49,17 @@ static unsigned limit_cus(const struct attempt *a, unsigned held)
 	return quota < limit ? (unsigned)quota : limit;
 }
 
+/* Engines that no realtime lease could have now. */
+static uint32_t closed_engines(const struct gpu *gpu)
+{
+	uint32_t closed = 0;
+
+	for (unsigned e = 0; e < gpu->info.geometry.engines; e++)
+		if (gpu->rt_exclusive[e] > 0 || gpu->rt_tolerant[e] > 0 || gpu->alone[e] > 0)
+			closed |= UINT32_C(1) << e;
+	return closed;
+}
+
 static void prepare(const struct attempt *a, struct place_request *ret)
 {
 	const struct application *application = a->application;
@@ -67,6 +78,7 @@ static void prepare(const struct attempt *a, struct place_request *ret)
 		.any_shape = want->any_shape,
 		.columns = realtime,
 		.few_engines = realtime,
+		.closed = closed_engines(a->gpu),
 	};
 	admit_available(a->gpu, application->class, want->isolation, application->alone,
 			&ret->avail);
@@ -110,6 +122,35 @@ static unsigned engines_for(const struct attempt *a)
 	return (a->aim + one - 1) / one;
 }
 
+/* The most whole engines that could be had, n at most, where nothing else was asked. */
+static unsigned engines_that_fit(const struct attempt *a, const struct place_request *request,
+				 unsigned n)
+{
+	const struct geometry *geometry = &a->gpu->info.geometry;
+	struct place_request fewer = *request;
+
+	if (a->want->cus > 0 || a->want->cus_min > 0 || a->want->cus_max > 0)
+		return 0;
+	for (; n > 0; n--) {
+		fewer.engines = n;
+		fewer.aim = fewer.ceiling = place_engines_aim(geometry, &a->gpu->all, n);
+		fewer.floor = fewer.aim - fewer.aim / 10;
+		if (place_fits(geometry, &fewer))
+			break;
+	}
+	return n;
+}
+
+static enum outcome refuse_engines(struct attempt *a, const struct place_request *request,
+				   unsigned engines, enum outcome outcome)
+{
+	unsigned fit = engines_that_fit(a, request, engines);
+
+	if (fit > 0)
+		hint_format(a->refusal, "ask for %u shader engine%s", fit, fit == 1 ? "" : "s");
+	return attempt_refuse(a, outcome, REASON_SHADER_ENGINES, a->want->shader_engines, engines);
+}
+
 static enum outcome refuse_cus(struct attempt *a, const struct place_request *request,
 			       const struct place_miss *miss, enum outcome outcome)
 {
@@ -118,7 +159,7 @@ static enum outcome refuse_cus(struct attempt *a, const struct place_request *re
 
 	hint_cus(a->refusal, free, miss, outcome == OUTCOME_NOT_NOW ? "now" : "an empty GPU");
 	if (engines < a->want->shader_engines)
-		return attempt_refuse(a, outcome, REASON_SHADER_ENGINES, a->want->shader_engines, engines);
+		return refuse_engines(a, request, engines, outcome);
 	if (a->application->class == CLASS_REALTIME && outcome == OUTCOME_NOT_NOW &&
 	    fits_without_engines(a, request))
 		return attempt_refuse(a, outcome, REASON_SHADER_ENGINES, engines_for(a), engines);

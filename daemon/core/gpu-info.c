@@ -34,3 +34,18 @@ int scheduler_from_name(const char *name)
 			return (int)i;
 	return -EINVAL;
 }
+
+static bool same_geometry(const struct geometry *a, const struct geometry *b)
+{
+	return a->xccs == b->xccs && a->engines == b->engines && a->arrays == b->arrays &&
+	       a->array_cus == b->array_cus && a->wgp == b->wgp &&
+	       memcmp(a->active, b->active, sizeof(a->active)) == 0;
+}
+
+bool gpu_info_same(const struct gpu_info *a, const struct gpu_info *b)
+{
+	return strcmp(a->name, b->name) == 0 && a->kfd_gpu_id == b->kfd_gpu_id &&
+	       a->gfx_target == b->gfx_target && a->queue_slots == b->queue_slots &&
+	       a->process_slots == b->process_slots && a->sdma_queues == b->sdma_queues &&
+	       a->vram_bytes == b->vram_bytes && same_geometry(&a->geometry, &b->geometry);
+}

@@ -37,6 +37,9 @@ struct gpu_info {
 	unsigned reserve_queues;     /* a profile's advice; the configuration overrides */
 };
 
+/* All that leases depend on. */
+bool gpu_info_same(const struct gpu_info *a, const struct gpu_info *b);
+
 /* "gfx906" for 90006, "gfx90a" for 90010. Writes at most size bytes, always a NUL. */
 void gpu_info_target_name(unsigned gfx_target, char *buf, unsigned size);
 

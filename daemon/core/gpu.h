@@ -31,8 +31,9 @@ struct gpu {
 	bool draining;
 
 	/* A GPU's place among the arbiter's stays its own while anything refers to it. */
-	bool absent; /* nothing is granted there: it is gone, or is another GPU by now */
-	bool shown;  /* the bus knows of it: the daemon's */
+	bool absent;  /* nothing is granted there: it is gone, or is another GPU by now */
+	bool shown;   /* the bus knows of it: the daemon's, as the next */
+	bool another; /* it has become another GPU since the bus was told of this place */
 
 	/* The waiting lease that has been passed LEASE_PASSES_MAX times and ranks first among
 	 * those that could use this GPU; 0: none. */

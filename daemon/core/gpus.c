@@ -24,28 +24,13 @@ static uint64_t bit(size_t i)
 	return UINT64_C(1) << i;
 }
 
-static bool same_geometry(const struct geometry *a, const struct geometry *b)
-{
-	return a->xccs == b->xccs && a->engines == b->engines && a->arrays == b->arrays &&
-	       a->array_cus == b->array_cus && a->wgp == b->wgp &&
-	       memcmp(a->active, b->active, sizeof(a->active)) == 0;
-}
-
-static bool same_gpu(const struct gpu_info *a, const struct gpu_info *b)
-{
-	return strcmp(a->name, b->name) == 0 && a->kfd_gpu_id == b->kfd_gpu_id &&
-	       a->gfx_target == b->gfx_target && a->queue_slots == b->queue_slots &&
-	       a->process_slots == b->process_slots && a->sdma_queues == b->sdma_queues &&
-	       a->vram_bytes == b->vram_bytes && same_geometry(&a->geometry, &b->geometry);
-}
-
 /* The slot where the GPU is as it was. */
 static unsigned find_same(const struct arbiter *arbiter, const struct moves *moves,
 			  const struct gpu_info *info)
 {
 	for (unsigned i = 0; i < arbiter->n_gpus; i++)
 		if (!arbiter->gpus[i].absent && !(moves->kept & bit(i)) &&
-		    same_gpu(&arbiter->gpus[i].info, info))
+		    gpu_info_same(&arbiter->gpus[i].info, info))
 			return i;
 	return NO_SLOT;
 }
@@ -82,7 +67,7 @@ static void take_slots(const struct arbiter *arbiter, const struct gpu_info *gpu
 	}
 }
 
-/* Who has a place by its name takes that first: -E2BIG if there are not enough others. */
+/* Who has a place by its name takes that first. -E2BIG: some have NO_SLOT, for now. */
 static int plan_moves(const struct arbiter *arbiter, const struct gpu_info *gpus, size_t n,
 		      struct moves *moves)
 {
@@ -114,9 +99,16 @@ static bool is_listed(const struct gpu_info *gpus, size_t n, const char *name)
 
 static void end_leases(struct arbiter *arbiter, unsigned slot, const char *reason)
 {
-	for (size_t i = 0; i < arbiter->n_leases; i++)
-		if (lease_gpus(arbiter->leases[i]) & bit(slot))
-			arbiter_end(arbiter, arbiter->leases[i]->id, VERDICT_NO_SUCH_GPU, reason);
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		struct lease *lease = arbiter->leases[i];
+
+		if (!(lease_gpus(lease) & bit(slot)))
+			continue;
+		if (lease->state == STATE_ENDING)
+			ledger_touch(arbiter, lease, TOUCH_CHANGED); /* to be saved as of no GPU */
+		else
+			arbiter_end(arbiter, lease->id, VERDICT_NO_SUCH_GPU, reason);
+	}
 }
 
 static void lose(struct arbiter *arbiter, unsigned slot, bool listed)
@@ -149,9 +141,11 @@ static void settle(struct arbiter *arbiter, unsigned slot, const struct gpu_info
 	const struct gpu_settings *own = settings_gpu(arbiter->settings, info->name);
 	bool draining = is_drained(arbiter, info->name);
 	struct gpu *gpu = &arbiter->gpus[slot];
+	bool shown = gpu->shown;
 
 	gpu_init(gpu, info, own ? own->reserve_queues : info->reserve_queues);
 	gpu->draining = draining;
+	gpu->shown = gpu->another = shown;
 	gpu->changed = true;
 	if (arbiter->n_gpus <= slot)
 		arbiter->n_gpus = slot + 1;
@@ -166,8 +160,6 @@ int arbiter_set_gpus(struct arbiter *arbiter, const struct gpu_info *gpus, size_
 	if (n > REQUEST_WANTS)
 		return -E2BIG;
 	r = plan_moves(arbiter, gpus, n, &moves);
-	if (r < 0)
-		return r;
 
 	for (unsigned i = 0; i < arbiter->n_gpus; i++) {
 		if (arbiter->gpus[i].absent || (moves.kept & bit(i)))
@@ -176,12 +168,12 @@ int arbiter_set_gpus(struct arbiter *arbiter, const struct gpu_info *gpus, size_
 		any = true;
 	}
 	for (size_t i = 0; i < n; i++) {
-		if (moves.kept & bit(moves.slot[i]))
+		if (moves.slot[i] == NO_SLOT || (moves.kept & bit(moves.slot[i])))
 			continue;
 		settle(arbiter, moves.slot[i], &gpus[i]);
 		any = true;
 	}
 	if (any)
 		queue_gpus_changed(arbiter);
-	return 0;
+	return r;
 }

@@ -40,6 +40,14 @@ bool lease_alive(const struct lease *lease)
 	return lease->n_holders > 0 || lease->n_bound > 0;
 }
 
+bool lease_is_bound(const struct lease *lease, pid_t pid)
+{
+	for (size_t i = 0; i < lease->n_bound; i++)
+		if (lease->bound[i] == pid)
+			return true;
+	return false;
+}
+
 uint64_t lease_gpus(const struct lease *lease)
 {
 	uint64_t gpus = 0;

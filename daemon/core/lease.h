@@ -21,6 +21,10 @@
  * nothing is granted there before it but to higher classes. */
 #define LEASE_PASSES_MAX 16U
 
+/* How often that is saved: each time it has been passed so often more. A restart counts what
+ * was not saved as if it had been. A power of two. */
+#define LEASE_PASSES_SAVED 4U
+
 struct budget {
 	unsigned queues, processes, sdma_queues, cooperative;
 	uint64_t vram;
@@ -89,8 +93,9 @@ struct lease {
 enum touch {
 	TOUCH_ADDED = 1 << 0,   /* tell the bus */
 	TOUCH_CHANGED = 1 << 1, /* save, tell the bus and its holders */
-	TOUCH_ENDING = 1 << 2,  /* tell its holders; look at the hardware */
+	TOUCH_ENDING = 1 << 2,  /* save, tell the bus and its holders; look at the hardware */
 	TOUCH_REMOVED = 1 << 3, /* out of the ledger: forget its file, holders, object */
+	TOUCH_SAVE = 1 << 5,    /* save it: more is known of its processes */
 	TOUCH_REASON = 1 << 4,  /* a waiting lease's reason: tell the bus, nobody else */
 };
 
@@ -99,6 +104,7 @@ struct lease *lease_free(struct lease *lease);
 DEFINE_CLEANUP(struct lease *, lease_free)
 
 bool lease_alive(const struct lease *lease); /* has a holder or a bound process */
+bool lease_is_bound(const struct lease *lease, pid_t pid);
 uint64_t lease_gpus(const struct lease *lease); /* those of its partitions, as bits */
 
 /* Tier and gaps are facts about how a partition is kept: see gpuarb(7) and README. */

@@ -71,9 +71,8 @@ int arbiter_bind(struct arbiter *arbiter, uint64_t id, pid_t pid)
 
 	if (!lease)
 		return -ENOENT;
-	for (size_t i = 0; i < lease->n_bound; i++)
-		if (lease->bound[i] == pid)
-			return 0;
+	if (lease_is_bound(lease, pid))
+		return 0;
 	if (lease->n_bound == LEASE_BOUND_MAX)
 		return -ENOSPC;
 	lease->bound[lease->n_bound++] = pid;

@@ -10,21 +10,13 @@
 
 /* ---- whose a process is ------------------------------------------------------------ */
 
-static bool is_bound(const struct lease *lease, pid_t pid)
-{
-	for (size_t i = 0; i < lease->n_bound; i++)
-		if (lease->bound[i] == pid)
-			return true;
-	return false;
-}
-
 /* The owner's pid came from the bus and may be another process's by now; that it is at
  * least the same user's bounds the harm. */
 static bool is_of(const struct lease *lease, pid_t pid, uid_t uid)
 {
 	if (lease->state == STATE_WAITING)
 		return false; /* what it uses already is not by this lease */
-	return is_bound(lease, pid) ||
+	return lease_is_bound(lease, pid) ||
 	       (pid > 0 && lease->pid == pid && (uid == lease->owner || uid == (uid_t)-1));
 }
 
@@ -287,6 +279,27 @@ static void remove_ended(struct arbiter *arbiter)
 	}
 }
 
+static bool was_known(const struct arbiter *arbiter, const struct known_process *process)
+{
+	for (size_t i = 0; i < arbiter->n_known; i++)
+		if (arbiter->known[i].pid == process->pid &&
+		    arbiter->known[i].lease == process->lease)
+			return true;
+	return false;
+}
+
+/* What is known of a lease's processes outlives the daemon: who has lost its parent, and what
+ * the hardware has of the dead, could not be found out anew. */
+static void save_new(struct arbiter *arbiter, const struct known_process *known, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct lease *lease = known[i].lease ? arbiter_find(arbiter, known[i].lease) : NULL;
+
+		if (lease && !was_known(arbiter, &known[i]))
+			ledger_touch(arbiter, lease, TOUCH_SAVE);
+	}
+}
+
 int arbiter_observe(struct arbiter *arbiter, const struct observed *rows, size_t n)
 {
 	_cleanup_(freep) struct known_process *known = calloc(n ? n : 1, sizeof(*known));
@@ -306,6 +319,7 @@ int arbiter_observe(struct arbiter *arbiter, const struct observed *rows, size_t
 	}
 	for (size_t i = 0; i < arbiter->n_leases; i++)
 		count_excess(arbiter, arbiter->leases[i]);
+	save_new(arbiter, known, n);
 	free(arbiter->known);
 	arbiter->known = TAKE_PTR(known);
 	arbiter->n_known = n;

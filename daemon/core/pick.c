@@ -47,6 +47,15 @@ void pick_units(const struct geometry *geometry, const struct place_request *req
 		n -= move_units(tiers[i], &set->pair[pair], n, step);
 }
 
+unsigned pick_whole(const struct place_request *request)
+{
+	if (!cuset_equal(request->all, &request->avail) ||
+	    (request->engines > 0 &&
+	     request->engines != (unsigned)__builtin_popcount(cuset_engines(request->all))))
+		return 0;
+	return cuset_count(request->all);
+}
+
 /* CUs free in one engine of all XCCs; 0 unless every XCC has one. */
 static unsigned column_free(const struct geometry *geometry, const struct place_request *request,
 			    unsigned engine)
@@ -180,17 +189,32 @@ static void gather(const struct geometry *geometry, const struct place_request *
 	}
 }
 
-/* The least above an aim that is no whole unit, or less than one for each XCC (and engine
- * that was asked for); 0 where the limit or what is free does not reach it. */
+/* The same, or the whole GPU where that is more and has at most `cus`. */
+static unsigned level_or_whole(const struct geometry *geometry,
+			       const struct place_request *request, unsigned cus,
+			       struct cuset *set)
+{
+	unsigned taken = level_well(geometry, request, cus, set), whole = pick_whole(request);
+
+	if (whole > cus || whole <= taken)
+		return taken;
+	*set = request->avail;
+	return whole;
+}
+
+/* The least above the aim, which may be no whole unit, or less than one for each XCC (and
+ * engine that was asked for); 0 where the limit or what is free does not reach it. */
 static unsigned least_above(const struct geometry *geometry, const struct place_request *request)
 {
 	unsigned step = geometry_step(geometry);
-	unsigned most = min_u(request->limit, cuset_count(&request->avail)), above;
+	unsigned above = max_u((request->aim / step + 1) * step, least(geometry, request));
+	struct cuset unused;
 
-	if (request->aim >= most)
-		return 0;
-	above = max_u((request->aim / step + 1) * step, least(geometry, request));
-	return above <= most ? above : 0;
+	if (request->aim < request->limit && above <= request->limit &&
+	    level_well(geometry, request, above, &unused) == above)
+		return above;
+	above = pick_whole(request);
+	return above > request->aim && above <= request->limit ? above : 0;
 }
 
 int pick_any_shape(const struct geometry *geometry, const struct place_request *request,
@@ -203,7 +227,7 @@ int pick_any_shape(const struct geometry *geometry, const struct place_request *
 	struct cuset unused;
 
 	for (size_t i = 0; i < ARRAY_SIZE(tries); i++) {
-		placement.count = level_well(geometry, request, tries[i], &placement.cus);
+		placement.count = level_or_whole(geometry, request, tries[i], &placement.cus);
 		if (placement.count < request->floor || placement.count == 0 ||
 		    (request->exact && placement.count != request->aim))
 			continue;
@@ -213,7 +237,7 @@ int pick_any_shape(const struct geometry *geometry, const struct place_request *
 		*ret = placement;
 		return 0;
 	}
-	ret_miss->below = level_well(geometry, request, request->aim, &unused);
-	ret_miss->above = level_well(geometry, request, above, &unused) == above ? above : 0;
+	ret_miss->below = level_or_whole(geometry, request, request->aim, &unused);
+	ret_miss->above = above;
 	return -ENOSPC;
 }

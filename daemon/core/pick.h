@@ -10,6 +10,10 @@
 void pick_units(const struct geometry *geometry, const struct place_request *request,
 		unsigned pair, unsigned n, struct cuset *set);
 
+/* CUs of the whole GPU where it may be had as it is: all that an empty GPU has, however
+ * uneven the harvest. Else 0. */
+unsigned pick_whole(const struct place_request *request);
+
 /* Any CUs, levelled over the engines: what shape=any gets. 0 or -ENOSPC, as place(). */
 int pick_any_shape(const struct geometry *geometry, const struct place_request *request,
 		   struct placement *ret, struct place_miss *ret_miss);

@@ -43,16 +43,6 @@ static void profile_lower(struct profile *p, unsigned xcc)
 		p->height[m] = xcc == 0 ? sorted[m - 1] : min_u(p->height[m], sorted[m - 1]);
 }
 
-/* All that an empty GPU has may be had as all, however uneven the harvest. */
-static unsigned whole(const struct place_request *request)
-{
-	if (!cuset_equal(request->all, &request->avail) ||
-	    (request->engines > 0 &&
-	     request->engines != (unsigned)__builtin_popcount(cuset_engines(request->all))))
-		return 0;
-	return cuset_count(request->all);
-}
-
 static void profile_init(struct profile *p, const struct geometry *g,
 			 const struct place_request *request)
 {
@@ -60,7 +50,7 @@ static void profile_init(struct profile *p, const struct geometry *g,
 	p->xccs = g->xccs;
 	p->engines = g->engines;
 	p->step = geometry_step(g);
-	p->whole = whole(request);
+	p->whole = pick_whole(request);
 
 	for (unsigned e = 0; e < g->engines; e++) {
 		p->column[e] = UINT32_MAX;

@@ -23,7 +23,7 @@ static int not_permitted(struct verdict *verdict, const struct want *want, const
 	struct refusal refusal = { .reason = REASON_POLICY };
 
 	memcpy(refusal.gpu, want->gpu, sizeof(refusal.gpu));
-	strncpy(refusal.hint, hint, sizeof(refusal.hint) - 1);
+	snprintf(refusal.hint, sizeof(refusal.hint), "%s", hint);
 	if (verdict_refuse(verdict, &refusal) < 0)
 		return plan_no_memory(verdict);
 	return verdict_set(verdict, VERDICT_NOT_PERMITTED, "%s", hint);
@@ -132,7 +132,7 @@ static int make_proposal(const struct arbiter *arbiter, const struct caller *cal
 	memcpy(lease->name, asked->name, sizeof(lease->name));
 	memcpy(lease->token, asked->token, sizeof(lease->token));
 	memcpy(lease->unit, caller->unit, sizeof(lease->unit));
-	strncpy(lease->tenant, application->tenant->name, sizeof(lease->tenant) - 1);
+	snprintf(lease->tenant, sizeof(lease->tenant), "%s", application->tenant->name);
 	lease->owner = caller->uid;
 	lease->pid = caller->pid;
 	*ret = TAKE_PTR(lease);

@@ -137,10 +137,9 @@ void queue_pass(struct arbiter *arbiter, const struct lease *granted, uint64_t g
 		if (!(lease->candidates & gpus) || lease->over_quota)
 			continue;
 		lease->passed++;
-		if (lease->passed < LEASE_PASSES_MAX)
-			continue;
-		ledger_touch(arbiter, lease, TOUCH_CHANGED); /* to be saved: it counts now */
-		barred = true;
+		if (lease->passed % LEASE_PASSES_SAVED == 0)
+			ledger_touch(arbiter, lease, TOUCH_SAVE);
+		barred |= lease->passed == LEASE_PASSES_MAX;
 	}
 	if (barred)
 		find_barriers(arbiter);

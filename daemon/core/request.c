@@ -159,14 +159,20 @@ static bool want_equal(const struct want *a, const struct want *b)
 	       a->priority == b->priority && a->isolation == b->isolation;
 }
 
-bool request_equal(const struct request *a, const struct request *b)
+bool request_wants_equal(const struct request *a, const struct request *b)
 {
-	if (a->n_wants != b->n_wants || a->class != b->class || strcmp(a->name, b->name) != 0 ||
-	    strcmp(a->tenant, b->tenant) != 0 || strcmp(a->token, b->token) != 0 ||
-	    a->start_inactive != b->start_inactive || a->adaptable != b->adaptable)
+	if (a->n_wants != b->n_wants)
 		return false;
 	for (size_t i = 0; i < a->n_wants; i++)
 		if (!want_equal(&a->wants[i], &b->wants[i]))
 			return false;
 	return true;
+}
+
+bool request_equal(const struct request *a, const struct request *b)
+{
+	return a->class == b->class && strcmp(a->name, b->name) == 0 &&
+	       strcmp(a->tenant, b->tenant) == 0 && strcmp(a->token, b->token) == 0 &&
+	       a->start_inactive == b->start_inactive && a->adaptable == b->adaptable &&
+	       request_wants_equal(a, b);
 }

@@ -77,5 +77,8 @@ struct verdict;
 int request_complete(struct request *request, enum lease_class lease_class,
 		     struct verdict *verdict);
 
+/* Do they ask the same of GPUs, whatever they are called? */
+bool request_wants_equal(const struct request *a, const struct request *b);
+
 /* Do two requests, both as they came, ask the same? */
 bool request_equal(const struct request *a, const struct request *b);

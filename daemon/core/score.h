@@ -14,8 +14,8 @@ struct columns {
 	unsigned free[CUSET_ENGINES];   /* units */
 	unsigned kept[CUSET_ENGINES];   /* CUs of it that the lease has now */
 	unsigned engine[CUSET_ENGINES]; /* what it is called */
-	uint32_t closed;                /* places in this order whose engine no realtime lease could have */
-	uint32_t same;                  /* places that are as the one before */
+	uint32_t closed; /* places in this order whose engine no realtime lease could have */
+	uint32_t same;   /* places that are as the one before */
 };
 
 void columns_init(struct columns *columns, unsigned n, const unsigned *free,

@@ -14,6 +14,9 @@
 
 #define HOLDS_NOTHING ((uid_t)-1)
 
+/* What comes of a look at one. */
+enum look { LOOK_WAITS, LOOK_FITS, LOOK_ENDED };
+
 /* ---- why it waits -------------------------------------------------------------------- */
 
 static const struct refusal *deciding(const struct verdict *verdict)
@@ -59,16 +62,14 @@ void plan_waits_for(const struct verdict *verdict, char ret[static REQUEST_TEXT]
 	}
 }
 
-static void set_reason(struct arbiter *arbiter, struct lease *lease,
-		       const struct verdict *verdict)
+static void wait_on(struct arbiter *arbiter, struct lease *lease,
+		    const char reason[static REQUEST_TEXT], uint64_t candidates, bool over_quota)
 {
-	char reason[REQUEST_TEXT];
-
-	plan_waits_for(verdict, reason);
-	if (strcmp(reason, lease->reason) == 0)
-		return;
-	memcpy(lease->reason, reason, sizeof(reason));
-	ledger_touch(arbiter, lease, TOUCH_REASON);
+	if (strcmp(reason, lease->reason) != 0) {
+		memcpy(lease->reason, reason, sizeof(lease->reason));
+		ledger_touch(arbiter, lease, TOUCH_REASON);
+	}
+	queue_judged(arbiter, lease, candidates, over_quota);
 }
 
 /* ---- one decision -------------------------------------------------------------------- */
@@ -151,59 +152,111 @@ static bool must_look(const struct arbiter *arbiter, const struct lease *lease)
 	return (lease->candidates & arbiter->woken) && !is_barred(arbiter, lease);
 }
 
-/* 1: it fits, and next is what it gets. 0: it does not. -ENOMEM. */
-static int look_at(struct arbiter *arbiter, struct lease *lease, struct lease *next)
+/* Leases that were looked at in this round and wait on: who asks the same, behind them and
+ * with nothing changed in between, does too. Often all ask for the same few things. */
+#define SEEN_MAX 16U
+struct seen {
+	const struct lease *leases[SEEN_MAX];
+	size_t n;
+};
+
+static bool asks_the_same(const struct lease *a, const struct lease *b)
+{
+	return a->class == b->class && a->owner == b->owner &&
+	       strcmp(a->tenant, b->tenant) == 0 && request_wants_equal(a->request, b->request);
+}
+
+static const struct lease *find_seen(const struct seen *seen, const struct lease *lease)
+{
+	for (size_t i = 0; i < seen->n; i++)
+		if (asks_the_same(seen->leases[i], lease))
+			return seen->leases[i];
+	return NULL;
+}
+
+static int look_at(struct arbiter *arbiter, struct lease *lease, struct partition *partitions)
 {
 	_cleanup_(verdict_done) struct verdict verdict = {0};
+	char reason[REQUEST_TEXT];
 	uint64_t candidates;
 
-	if (decide(arbiter, lease, lease->owner, next->partitions, &candidates, &verdict) >= 0)
-		return 1;
+	if (decide(arbiter, lease, lease->owner, partitions, &candidates, &verdict) >= 0)
+		return LOOK_FITS;
 	if (verdict.kind == VERDICT_NO_MEMORY)
 		return -ENOMEM;
 	if (verdict.kind == VERDICT_NO_CAPACITY ||
 	    (verdict.kind == VERDICT_QUOTA_EXCEEDED &&
-	     !is_above_any_quota(arbiter, lease, next->partitions))) {
-		set_reason(arbiter, lease, &verdict);
-		queue_judged(arbiter, lease, candidates, verdict.kind == VERDICT_QUOTA_EXCEEDED);
-	} else {
-		arbiter_end(arbiter, lease->id, verdict.kind, verdict.sentence);
+	     !is_above_any_quota(arbiter, lease, partitions))) {
+		plan_waits_for(&verdict, reason);
+		wait_on(arbiter, lease, reason, candidates, verdict.kind == VERDICT_QUOTA_EXCEEDED);
+		return LOOK_WAITS;
 	}
-	return 0;
+	arbiter_end(arbiter, lease->id, verdict.kind, verdict.sentence);
+	return LOOK_ENDED;
 }
 
-static void make_granted(struct lease *next)
+/* The same, if there is need to look; LOOK_FITS: partitions are what it gets. */
+static int look(struct arbiter *arbiter, struct lease *lease, struct seen *seen,
+		struct partition *partitions)
 {
+	const struct lease *same;
+	int r;
+
+	if (!must_look(arbiter, lease))
+		return LOOK_WAITS;
+	same = find_seen(seen, lease);
+	if (same) {
+		wait_on(arbiter, lease, same->reason, same->candidates, same->over_quota);
+		return LOOK_WAITS;
+	}
+	r = look_at(arbiter, lease, partitions);
+	if (r == LOOK_WAITS && seen->n < SEEN_MAX)
+		seen->leases[seen->n++] = lease;
+	return r;
+}
+
+/* The next version of a lease that fits. */
+static int make_granted(const struct lease *lease, const struct partition *partitions,
+			struct lease **ret)
+{
+	_cleanup_(lease_freep) struct lease *next = NULL;
+	int r;
+
+	r = plan_next_version(lease, lease->request->n_wants, &next);
+	if (r < 0)
+		return r;
+	memcpy(next->partitions, partitions, next->n_partitions * sizeof(*partitions));
 	next->state = STATE_GRANTED;
 	next->deadline_usec = UINT64_MAX;
 	next->candidates = 0;
 	next->passed = 0;
 	next->over_quota = false;
 	memset(next->reason, 0, sizeof(next->reason));
+	*ret = TAKE_PTR(next);
+	return 0;
 }
 
 int arbiter_plan_next(struct arbiter *arbiter, struct lease **ret)
 {
+	struct partition partitions[REQUEST_WANTS];
+	struct seen seen = { .n = 0 };
+
 	while (arbiter->woken && arbiter->next_look < arbiter->n_waiting) {
-		_cleanup_(lease_freep) struct lease *next = NULL;
 		struct lease *lease = arbiter->waiting[arbiter->next_look];
 		int r;
 
+		if (arbiter->next_look == 0)
+			seen.n = 0; /* something was freed on the way */
 		arbiter->next_look++; /* from here on whoever removes one corrects it */
-		if (!must_look(arbiter, lease))
+		r = look(arbiter, lease, &seen, partitions);
+		if (r == LOOK_FITS)
+			r = make_granted(lease, partitions, ret);
+		else if (r >= 0)
 			continue;
-		r = plan_next_version(lease, lease->request->n_wants, &next);
 		if (r >= 0)
-			r = look_at(arbiter, lease, next);
-		if (r < 0) {
-			arbiter->next_look = 0;
-			return 0; /* it is looked at when there is memory */
-		}
-		if (r == 0)
-			continue;
-		make_granted(next);
-		*ret = TAKE_PTR(next);
-		return 1;
+			return 1;
+		arbiter->next_look = 0; /* it is looked at when there is memory */
+		return 0;
 	}
 	arbiter->woken = 0;
 	arbiter->next_look = 0;
