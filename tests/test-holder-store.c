@@ -71,17 +71,31 @@ TEST(names_say_whose_and_what_they_are)
 		"", "lease", "lease-", "lease-1", "lease-1-", "lease-1-pid", "lease-1-pid-",
 		"lease-1-pid-0", "lease-1-pid--2", "lease-1-pid-+2", "lease-1-pid-02",
 		"lease-01-pid-2", "lease--1-pid-2", "lease- 1-pid-2", "lease-1-pid-2x",
-		"lease-1-pid-99999999999", "lease-1-socket-0", "lease-1-socket-2 ",
+		"lease-1-pid-99999999999", "lease-1-0", "lease-1-2 ",
 		"lease-99999999999999999999-pid-2", "Lease-1-pid-2", "probe", "stored",
 	};
 	uint64_t lease;
 	pid_t pid;
 
 	CHECK(holders_parse_name("lease-17-pid-4711", &lease, &pid) && lease == 17 && pid == 4711);
-	CHECK(holders_parse_name("lease-18446744073709551615-socket-18446744073709551615",
+	CHECK(holders_parse_name("lease-18446744073709551615-18446744073709551615",
 				 &lease, &pid) && lease == UINT64_MAX && pid == 0);
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
 		CHECK(!holders_parse_name(bad[i], &lease, &pid));
+}
+
+TEST(names_of_as_many_as_there_can_be_fit_into_one_variable)
+{
+	static const uint64_t ids[] = { 1, 99999999999, 100000000000, UINT64_MAX };
+	char name[STORE_NAME_MAX + 1];
+
+	CHECK(holders_most(1) > 4096); /* the default of max-holders */
+	for (size_t i = 0; i < ARRAY_SIZE(ids); i++) {
+		int pid = snprintf(name, sizeof(name), "lease-%" PRIu64 "-pid-4194304:", ids[i]);
+		int end = snprintf(name, sizeof(name), "lease-%" PRIu64 "-4294967295:", ids[i]);
+
+		CHECK(holders_most(ids[i]) * (unsigned)(pid > end ? pid : end) < 128 * 1024 - 64);
+	}
 }
 
 TEST(each_is_kept_until_it_ends)

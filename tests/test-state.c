@@ -142,6 +142,10 @@ TEST(ids_go_on_after_a_restart)
 
 	CHECK(first > 0 && rig->notes.n == 0); /* a first start is nothing to tell */
 	CHECK(!there(rig, "next-id"));
+	state_close(state);
+	state = open_state(rig); /* nor is one after a daemon that granted nothing */
+	first = state_first_id(state);
+	CHECK(rig->notes.n == 0);
 	CHECK(state_ids_until(state, first) == 0 && there(rig, "next-id"));
 	CHECK(unlink(scratch_at(&rig->scratch, "next-id")) == 0);
 	CHECK(state_ids_until(state, first + 1023) == 0 && !there(rig, "next-id"));

@@ -178,7 +178,7 @@ static void as_service(struct manager *manager, void (*run)(struct manager *, sd
 	for (size_t i = 0; i < manager->store.n; i++)
 		manager->store.list[i].fd = fcntl(manager->store.list[i].fd, F_DUPFD_CLOEXEC, 100);
 	manager->store.watch = -1;
-	CHECK(manager_store_pass(&manager->store) == 0);
+	CHECK(manager_store_pass(&manager->store, RLIM_INFINITY) == 0);
 	CHECK(sd_event_new(&event) >= 0);
 	run(manager, event);
 	_exit(0);

@@ -290,8 +290,8 @@ TEST(settling_and_forgetting_notice_too_that_the_manager_has_gone)
 
 	rig_init(&rig, 8);
 	manager_stop(&rig.manager);
-	CHECK(store_settle(rig.store, on_settled, &a) == -ECONNREFUSED);
-	CHECK(!store_works(rig.store) && rig.log[0] == '\0');
+	CHECK(store_settle(rig.store, on_settled, &a) == 0);
+	CHECK(!store_works(rig.store) && strcmp(rig.log, "a ECONNREFUSED ") == 0);
 	rig_done(&rig);
 
 	rig_init(&rig, 8);

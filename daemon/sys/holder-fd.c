@@ -89,7 +89,18 @@ static void write_name(char name[static STORE_NAME_MAX], uint64_t lease, pid_t p
 	if (pid)
 		snprintf(name, STORE_NAME_MAX, "lease-%" PRIu64 "-pid-%d", lease, (int)pid);
 	else
-		snprintf(name, STORE_NAME_MAX, "lease-%" PRIu64 "-socket-%" PRIu64, lease, inode);
+		snprintf(name, STORE_NAME_MAX, "lease-%" PRIu64 "-%" PRIu64, lease, inode);
+}
+
+unsigned holders_most(uint64_t id)
+{
+	/* MAX_ARG_STRLEN, and room for what else may be there. */
+	const unsigned names = 32 * 4096 - 128;
+	char name[STORE_NAME_MAX];
+
+	/* Ids that this daemon will come to, in years; and the largest pid. An inode is shorter. */
+	write_name(name, id < 10000000000 ? 10000000000 : id, 4194304, 0);
+	return names / ((unsigned)strlen(name) + 1);
 }
 
 void holder_fd_name(char name[static STORE_NAME_MAX], uint64_t lease, pid_t pid, int fd)
@@ -107,7 +118,7 @@ bool holders_parse_name(const char *name, uint64_t *ret_lease, pid_t *ret_pid)
 	int pid = 0;
 
 	if (sscanf(name, "lease-%" SCNu64 "-pid-%d", &lease, &pid) != 2 &&
-	    sscanf(name, "lease-%" SCNu64 "-socket-%" SCNu64, &lease, &inode) != 2)
+	    sscanf(name, "lease-%" SCNu64 "-%" SCNu64, &lease, &inode) != 2)
 		return false;
 	if (pid < 0 || (pid == 0 && inode == 0))
 		return false;

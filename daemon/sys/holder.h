@@ -29,7 +29,7 @@ struct holders_callbacks {
 #define HOLDERS_LEAVING_MAX 256U
 
 /* store: keeps what keeps leases alive over a restart, under the names lease-ID-pid-PID and
- * lease-ID-socket-INODE (the end of a holder). Each has a name of its own, so that each is
+ * lease-ID-INODE (the end of a holder). Each has a name of its own, so that each is
  * forgotten when it ends and what is kept never is more than holders_count(): the manager
  * sees a hang-up itself, but at its leisure. The store outlives holders. */
 int holders_new(sd_event *event, struct store *store, const struct holders_callbacks *callbacks,
@@ -49,6 +49,10 @@ int holders_bind(struct holders *holders, uint64_t lease, int pidfd, pid_t pid);
 
 /* Undoes a holders_bind(), without callback; nothing where there was none. */
 void holders_unbind(struct holders *holders, uint64_t lease, pid_t pid);
+
+/* How many there can be in a store: their names are one variable of the environment of the next
+ * daemon, and Linux starts no program with one of 128 KiB. id: the next lease's. */
+unsigned holders_most(uint64_t id);
 
 /* Whether this is a name of ours in the store; *ret_pid is 0 for the end of a holder. */
 bool holders_parse_name(const char *name, uint64_t *ret_lease, pid_t *ret_pid);

@@ -64,7 +64,7 @@ static int read_next_id(const struct state *state, uint64_t *ret)
 	return 0;
 }
 
-void state_find_first_id(struct state *state, bool fresh, struct notes *notes)
+void state_find_first_id(struct state *state, struct notes *notes)
 {
 	uint64_t highest = highest_id(state), clock = id_from_clock();
 	int r;
@@ -75,7 +75,8 @@ void state_find_first_id(struct state *state, bool fresh, struct notes *notes)
 	if (r < 0)
 		state->first_id = clock > highest ? clock : highest + 1;
 	state->set_aside = state->first_id;
-	if (r == -EINVAL || (r == -ENOENT && !fresh))
+	/* Without a lease there may never have been one, and so no file. */
+	if (r == -EINVAL || (r == -ENOENT && highest > 0))
 		notes_add(notes, false,
 			  "%s/" NEXT_ID ": %s, so which lease ids were used is not known; they go "
 			  "on at %" PRIu64, state->path,

@@ -51,5 +51,4 @@ DIR *state_open_list(const struct state *state);
 
 /* ---- state-ids.c -------------------------------------------------------------------- */
 
-/* fresh: the directory of leases was just made, so that no file is no wonder. */
-void state_find_first_id(struct state *state, bool fresh, struct notes *notes);
+void state_find_first_id(struct state *state, struct notes *notes);

@@ -99,13 +99,14 @@ static struct json_object *budget_json(bool *failed, const struct budget *budget
 	return object;
 }
 
-/* The GPU, and by what it is known to be another when a daemon comes back. */
+/* The GPU, and by what it is known to be another when a daemon comes back. One that is gone
+ * has no kfd_gpu_id, for it may be back by then, and granted anew. */
 static void add_gpu(bool *failed, struct json_object *object, const struct gpu *gpu)
 {
 	const struct geometry *geometry = &gpu->info.geometry;
 
 	add_string(failed, object, "gpu", gpu->info.name);
-	add_number(failed, object, "kfd_gpu_id", gpu->info.kfd_gpu_id);
+	add_number(failed, object, "kfd_gpu_id", gpu->absent ? 0 : gpu->info.kfd_gpu_id);
 	add_number(failed, object, "xccs", geometry->xccs);
 	add_number(failed, object, "shader_engines", geometry->engines);
 	add_number(failed, object, "shader_arrays", geometry->arrays);

@@ -51,18 +51,11 @@ static int open_leases(struct state *state)
 	return 0;
 }
 
-static int make_leases(struct state *state, bool *ret_fresh)
+static int make_leases(struct state *state)
 {
-	bool fresh = mkdirat(state->runtime, "leases", 0700) == 0;
-	int r;
-
-	if (!fresh && errno != EEXIST)
+	if (mkdirat(state->runtime, "leases", 0700) < 0 && errno != EEXIST)
 		return -errno;
-	r = open_leases(state);
-	if (r < 0)
-		return r;
-	*ret_fresh = fresh;
-	return 0;
+	return open_leases(state);
 }
 
 /* Two daemons on one directory would each give away what the other has granted. */
@@ -88,7 +81,6 @@ static int open_runtime(struct state *state, struct notes *notes)
 int state_open(const char *runtime_directory, struct state **ret, struct notes *notes)
 {
 	_cleanup_(state_closep) struct state *state = calloc(1, sizeof(*state));
-	bool fresh = false;
 	int r;
 
 	if (!state)
@@ -101,7 +93,7 @@ int state_open(const char *runtime_directory, struct state **ret, struct notes *
 	r = open_runtime(state, notes);
 	if (r < 0)
 		return r;
-	r = make_leases(state, &fresh);
+	r = make_leases(state);
 	if (r < 0) {
 		notes_add(notes, true, "%s/leases: cannot be used as a directory of this user: %s",
 			  runtime_directory, strerror(-r));
@@ -109,7 +101,7 @@ int state_open(const char *runtime_directory, struct state **ret, struct notes *
 	}
 	state_remove_new(state, state->runtime, "", notes);
 	state_remove_new(state, state->leases, "leases/", notes);
-	state_find_first_id(state, fresh, notes);
+	state_find_first_id(state, notes);
 
 	*ret = TAKE_PTR(state);
 	return 0;

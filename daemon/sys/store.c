@@ -301,7 +301,10 @@ int store_settle(struct store *store, store_settled_t settled, void *userdata)
 		r = start_barrier(store);
 		if (r < 0) {
 			free(waiter);
-			return r;
+			if (store_works(store))
+				return r;
+			settled(userdata, r); /* the manager has gone: there is no store */
+			return 0;
 		}
 		waiter->stage = SETTLING;
 	}
