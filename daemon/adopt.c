@@ -31,7 +31,66 @@ static int adopt_lease(struct daemon *daemon, struct state_lease *saved, struct 
 	return r;
 }
 
-static int load_leases(struct daemon *daemon, struct notes *notes)
+/* What the service manager kept. */
+struct legacy {
+	struct legacy_fd {
+		char name[STORE_NAME_MAX];
+		uint64_t lease; /* 0: the name is none of ours */
+		pid_t pid;
+		int fd;
+	} *list;
+	size_t n;
+};
+
+static void legacy_done(struct legacy *legacy)
+{
+	for (size_t i = 0; i < legacy->n; i++)
+		if (legacy->list[i].fd >= 0)
+			close(legacy->list[i].fd);
+	free(legacy->list);
+}
+
+static int legacy_take(struct store *store, struct legacy *legacy)
+{
+	struct legacy_fd next = {0}, *more;
+
+	while (store_take(store, next.name, &next.fd) > 0) {
+		if (!holders_parse_name(next.name, &next.lease, &next.pid))
+			next.lease = 0;
+		/* Grows by halves: thousands are not rare. */
+		more = (legacy->n & (legacy->n - 1)) ? legacy->list :
+			reallocarray(legacy->list, legacy->n ? legacy->n * 2 : 1, sizeof(next));
+		if (!more) {
+			close(next.fd);
+			return -ENOMEM;
+		}
+		legacy->list = more;
+		legacy->list[legacy->n++] = next;
+	}
+	return 0;
+}
+
+static int by_lease(const void *a, const void *b)
+{
+	const struct legacy_fd *x = a, *y = b;
+
+	return (x->lease > y->lease) - (x->lease < y->lease);
+}
+
+static int load(struct daemon *daemon, uint64_t id, struct state_lease *saved,
+		struct notes *notes)
+{
+	int r;
+
+	r = state_load(daemon->state, daemon->arbiter, id, saved, notes);
+	if (r >= 0)
+		r = adopt_lease(daemon, saved, notes);
+	return r == -EINVAL ? 0 : r; /* set aside; but not without what cannot be read now */
+}
+
+/* Leases that something was kept of come first: should a file be left of one that has ended,
+ * it is not to stand in their way. */
+static int load_leases(struct daemon *daemon, const struct legacy *legacy, struct notes *notes)
 {
 	_cleanup_(freep) struct state_lease *saved = calloc(1, sizeof(*saved));
 	_cleanup_(freep) uint64_t *ids = NULL;
@@ -41,45 +100,54 @@ static int load_leases(struct daemon *daemon, struct notes *notes)
 	if (!saved)
 		return -ENOMEM;
 	r = state_list(daemon->state, &ids, &n, notes);
+	for (unsigned kept = 2; kept-- > 0;) {
+		for (size_t i = 0; i < n && r >= 0; i++) {
+			const struct legacy_fd key = { .lease = ids[i] };
+			bool has = legacy->n > 0 && bsearch(&key, legacy->list, legacy->n, sizeof(key),
+						    by_lease);
+
+			if (has == kept)
+				r = load(daemon, ids[i], saved, notes);
+		}
+	}
+	return r;
+}
+
+/* Takes the fd. */
+static int adopt_fd(struct daemon *daemon, struct legacy_fd *kept)
+{
+	int r, fd = kept->fd;
+
+	if (!kept->lease || !arbiter_find(daemon->arbiter, kept->lease)) {
+		store_forget(daemon->store, kept->name);
+		return 0;
+	}
+	kept->fd = -1;
+	r = holders_adopt(daemon->holders, kept->lease, kept->pid, fd);
+	if (r == -EEXIST)
+		return 0; /* the same process once more: what is kept under its name is good */
+	if (r == -EINVAL) {
+		log_warning("lease %" PRIu64 ": what was kept as %s is of no use", kept->lease,
+			    kept->name);
+		store_forget(daemon->store, kept->name);
+		return 0;
+	}
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < n; i++) {
-		r = state_load(daemon->state, daemon->arbiter, ids[i], saved, notes);
-		if (r >= 0)
-			r = adopt_lease(daemon, saved, notes);
-		if (r < 0 && r != -EINVAL) /* it cannot be read now: not without it */
-			return r;
-	}
+	if (kept->pid == 0)
+		arbiter_add_holder(daemon->arbiter, kept->lease);
+	else if (arbiter_bind(daemon->arbiter, kept->lease, kept->pid) < 0)
+		holders_unbind(daemon->holders, kept->lease, kept->pid);
 	return 0;
 }
 
-/* Takes fd. */
-static void adopt_fd(struct daemon *daemon, const char *name, int fd)
+static int adopt_fds(struct daemon *daemon, struct legacy *legacy)
 {
-	struct lease *lease = NULL;
-	uint64_t id;
-	pid_t pid;
-	int r = -EINVAL;
+	int r = 0;
 
-	if (holders_parse_name(name, &id, &pid))
-		lease = arbiter_find(daemon->arbiter, id);
-	if (!lease) {
-		close(fd);
-		store_forget(daemon->store, name);
-		return;
-	}
-	r = holders_adopt(daemon->holders, id, pid, fd);
-	if (r == -EEXIST) {
-		return; /* the same process once more: what is kept under its name is good */
-	} else if (r < 0) {
-		log_warning("lease %" PRIu64 ": what was kept as %s is of no use: %s", id, name,
-			    strerror(-r));
-		store_forget(daemon->store, name);
-	} else if (pid == 0) {
-		arbiter_add_holder(daemon->arbiter, id);
-	} else if (arbiter_bind(daemon->arbiter, id, pid) < 0) {
-		holders_unbind(daemon->holders, id, pid);
-	}
+	for (size_t i = 0; i < legacy->n && r >= 0; i++)
+		r = adopt_fd(daemon, &legacy->list[i]);
+	return r;
 }
 
 /* What the daemon before has saved it need not have told any more. */
@@ -90,44 +158,54 @@ static void tell_again(struct daemon *daemon)
 }
 
 /* A saved lease that nothing was kept of has lost its holders with the daemon before. */
-static size_t end_orphans(struct daemon *daemon)
+static void end_orphans(struct arbiter *arbiter)
 {
-	struct arbiter *arbiter = daemon->arbiter;
-	size_t ended = 0;
-
 	/* From the end: one that waited leaves the list at once. */
 	for (size_t i = arbiter->n_leases; i-- > 0;) {
 		if (arbiter->leases[i]->state == STATE_ENDING || lease_alive(arbiter->leases[i]))
 			continue;
 		arbiter_end(arbiter, arbiter->leases[i]->id, VERDICT_OK,
 			    "it ended with the gpuarbd before: nobody kept its holders");
-		ended++;
 	}
-	return ended;
+}
+
+static size_t count_alive(const struct arbiter *arbiter)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		n += arbiter->leases[i]->state != STATE_ENDING;
+	return n;
 }
 
 int daemon_adopt(struct daemon *daemon)
 {
 	_cleanup_(notes_done) struct notes notes = {0};
-	char name[STORE_NAME_MAX];
-	size_t n, ended;
-	int fd, r;
+	_cleanup_(legacy_done) struct legacy legacy = {0};
+	size_t n;
+	int r;
 
-	r = load_leases(daemon, &notes);
+	r = legacy_take(daemon->store, &legacy);
+	if (r < 0)
+		return r;
+	if (legacy.n > 0)
+		qsort(legacy.list, legacy.n, sizeof(*legacy.list), by_lease);
+	r = load_leases(daemon, &legacy, &notes);
 	state_load_drained(daemon->state, daemon->arbiter, &notes);
 	log_notes(&notes);
 	if (r < 0)
 		return r;
 	n = daemon->arbiter->n_leases;
-	while (store_take(daemon->store, name, &fd) > 0)
-		adopt_fd(daemon, name, fd);
+	r = adopt_fds(daemon, &legacy);
+	if (r < 0)
+		return r;
 	tell_again(daemon);
 	arbiter_expire(daemon->arbiter, daemon_now_usec());
-	ended = end_orphans(daemon);
+	end_orphans(daemon->arbiter);
 	if (daemon->arbiter->settings->revoke_on_reload)
 		arbiter_review(daemon->arbiter);
 	if (n > 0)
 		log_notice("%zu lease%s of the gpuarbd before: %zu go on", n, n == 1 ? "" : "s",
-			   n - ended);
+			   count_alive(daemon->arbiter));
 	return 0;
 }

@@ -27,14 +27,44 @@ static void save(struct daemon *daemon, const struct lease *lease)
 	r = state_save(daemon->state, daemon->arbiter, lease);
 	if (r < 0)
 		log_warning("cannot save lease %" PRIu64 ": %s", lease->id, strerror(-r));
+	daemon->stale |= r < 0;
+}
+
+int daemon_save_again(struct daemon *daemon)
+{
+	bool stale = daemon->stale;
+	int r = 0;
+
+	for (size_t i = 0; stale && r >= 0 && i < daemon->arbiter->n_leases; i++)
+		r = state_save(daemon->state, daemon->arbiter, daemon->arbiter->leases[i]);
+	daemon->stale = r < 0;
+	return r;
+}
+
+int daemon_save(struct daemon *daemon, const struct lease *proposal)
+{
+	int r = daemon_save_again(daemon);
+
+	return r < 0 ? r : state_save(daemon->state, daemon->arbiter, proposal);
+}
+
+/* What is left is nobody's, and ends with the next start. */
+static void forget(struct daemon *daemon, const struct lease *lease)
+{
+	int r = state_forget(daemon->state, lease->id);
+
+	if (r < 0)
+		log_warning("cannot remove the file of lease %" PRIu64 ": %s", lease->id,
+			    strerror(-r));
 }
 
 static void carry_out_lease(struct daemon *daemon, struct lease *lease, unsigned touched)
 {
 	/* Who waited is told before that, so that its next daemon tells it again if need be. */
 	if ((touched & TOUCH_REMOVED) && lease->n_partitions > 0)
-		state_forget(daemon->state, lease->id);
-	else if ((touched & (TOUCH_CHANGED | TOUCH_ENDING)) && !(touched & TOUCH_REMOVED))
+		forget(daemon, lease);
+	else if ((touched & (TOUCH_CHANGED | TOUCH_ENDING | TOUCH_SAVE)) &&
+		 !(touched & TOUCH_REMOVED))
 		save(daemon, lease);
 	if (touched & (TOUCH_CHANGED | TOUCH_ENDING))
 		daemon_tell_holders(daemon, lease);
@@ -45,7 +75,8 @@ static void carry_out_lease(struct daemon *daemon, struct lease *lease, unsigned
 		bus_tell_lease(daemon->bus, lease, touched);
 	if (touched & TOUCH_REMOVED) {
 		/* The file goes first: what the store has without one is nobody's. */
-		state_forget(daemon->state, lease->id);
+		if (lease->n_partitions == 0)
+			forget(daemon, lease);
 		holders_drop(daemon->holders, lease->id);
 		lease_free(lease);
 	}
@@ -79,17 +110,20 @@ static void log_gpu(struct daemon *daemon, const struct gpu *gpu, uint64_t bit)
 
 static void tell_gpu(struct daemon *daemon, unsigned index, struct gpu *gpu)
 {
-	bool shown = gpu->shown;
+	bool gone = gpu->shown && (gpu->absent || gpu->another);
+	bool came = !gpu->absent && (!gpu->shown || gpu->another);
 
 	gpu->shown = !gpu->absent;
-	if (gpu->shown != shown)
-		log_notice("GPU %s is %s", gpu->info.name, gpu->shown ? "here" : "gone");
+	gpu->another = false;
+	if (gone || came)
+		log_notice("GPU %s is %s", gpu->info.name,
+			   gone && came ? "another now" : came ? "here" : "gone");
 	if (!daemon->bus)
 		return;
-	if (gpu->shown && !shown)
-		bus_tell_gpu_added(daemon->bus, index);
-	else if (!gpu->shown && shown)
+	if (gone)
 		bus_tell_gpu_removed(daemon->bus, index);
+	if (came)
+		bus_tell_gpu_added(daemon->bus, index);
 	else if (gpu->shown)
 		bus_tell_gpu(daemon->bus, index);
 }
@@ -130,12 +164,13 @@ static bool grant_next(struct daemon *daemon)
 
 	if (arbiter_plan_next(daemon->arbiter, &proposal) <= 0)
 		return false;
-	r = state_save(daemon->state, daemon->arbiter, proposal);
+	r = daemon_save(daemon, proposal);
 	if (r < 0) {
 		if (!daemon->unsaved)
 			log_error("lease %" PRIu64 " would fit, but cannot be saved: %s; it waits on",
 				  proposal->id, strerror(-r));
 		daemon->unsaved = true;
+		daemon->arbiter->next_look = 0; /* not to be passed by who is behind it */
 		return false;
 	}
 	daemon->unsaved = false;
@@ -192,6 +227,14 @@ void daemon_carry_out(struct daemon *daemon)
 void daemon_carry_out_soon(struct daemon *daemon)
 {
 	sd_event_source_set_enabled(daemon->carry, SD_EVENT_ONESHOT);
+}
+
+void daemon_leave_leases(struct daemon *daemon)
+{
+	daemon->stale = true;
+	daemon_save_again(daemon);
+	if (daemon->arbiter->n_leases > 0)
+		log_notice("leases left with the service manager: %zu", daemon->arbiter->n_leases);
 }
 
 void daemon_end_leases(struct daemon *daemon)

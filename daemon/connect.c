@@ -95,15 +95,16 @@ void host_named(void *userdata, int r)
 {
 	struct daemon *daemon = userdata;
 
-	if (r == -EEXIST) {
-		log_error("another gpuarbd has the name on %s", address(daemon));
-		sd_event_exit(daemon->event, r);
-		return;
-	}
 	if (r < 0) {
+		/* The leases are ours, whoever it is: their files are locked. */
+		if (r == -EEXIST && !daemon->unnamed)
+			log_error("somebody else has the name on %s; it is tried again",
+				  address(daemon));
+		daemon->unnamed = r == -EEXIST;
 		try_later(daemon);
 		return;
 	}
 	daemon->pause_usec = 0;
+	daemon->unnamed = false;
 	log_notice("on %s again", address(daemon));
 }

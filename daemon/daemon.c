@@ -47,13 +47,9 @@ static int on_audit(sd_event_source *source, uint64_t usec, void *userdata)
 
 	(void)source;
 	(void)usec;
-	if (daemon->unsaved) {
-		/* Who waits and fits is tried once more. */
-		daemon->arbiter->woken = UINT64_MAX;
-		daemon->arbiter->next_look = 0;
-	}
 	daemon_look(daemon, 0);
-	daemon_carry_out(daemon);
+	daemon_save_again(daemon);
+	daemon_carry_out(daemon); /* which also tries once more who fits and could not be saved */
 	return 0;
 }
 
@@ -76,17 +72,16 @@ static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata)
 static unsigned count_fds(bool store)
 {
 	struct rlimit limit, more;
-	rlim_t own, next;
+	rlim_t own, next, copies;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
 		return 0;
 	more = (struct rlimit){ limit.rlim_max, limit.rlim_max };
 	own = setrlimit(RLIMIT_NOFILE, &more) < 0 ? limit.rlim_cur : limit.rlim_max;
+	copies = own / 4 < STORE_QUEUE_MAX ? own / 4 : STORE_QUEUE_MAX;
 	next = limit.rlim_cur;
-	if (store && own <= STORE_QUEUE_MAX)
-		return 0;
-	if (store && next > own - STORE_QUEUE_MAX)
-		next = own - STORE_QUEUE_MAX;
+	if (store)
+		next = next < own - copies ? next : own - copies;
 	if (!store)
 		next = own;
 	return next < UINT_MAX ? (unsigned)next : UINT_MAX;
@@ -226,8 +221,8 @@ struct daemon *daemon_free(struct daemon *daemon)
 	if (!daemon)
 		return NULL;
 
-	if (daemon->holders && store_works(daemon->store) && daemon->arbiter->n_leases > 0)
-		log_notice("%zu leases are left to the next gpuarbd", daemon->arbiter->n_leases);
+	if (daemon->holders && store_works(daemon->store))
+		daemon_leave_leases(daemon);
 	else if (daemon->holders)
 		daemon_end_leases(daemon); /* their holders close with this process */
 	holders_free(daemon->holders);
@@ -259,7 +254,8 @@ int daemon_reload(struct daemon *daemon, struct notes *notes)
 	if (settings->revoke_on_reload)
 		arbiter_review(daemon->arbiter);
 	daemon->max_holders = daemon_limit_holders(daemon, settings);
-	log_notice("configuration reloaded: %zu tenants", settings->n_tenants);
+	log_notice("configuration reloaded: %zu tenant%s", settings->n_tenants,
+		   settings->n_tenants == 1 ? "" : "s");
 	if (daemon->bus)
 		bus_tell_tenants(daemon->bus);
 	daemon_carry_out(daemon);

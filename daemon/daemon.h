@@ -43,6 +43,7 @@ struct daemon {
 	struct bus *bus; /* NULL while there is none */
 	sd_event_source *reconnect;
 	uint64_t pause_usec; /* before the next attempt */
+	bool unnamed;        /* somebody else had the name at the last one, which was logged */
 
 	unsigned nofile;      /* fds that the service manager can give to a process of ours */
 	unsigned store_max;   /* fds that it keeps for us; UINT_MAX: it does not say */
@@ -52,10 +53,15 @@ struct daemon {
 	sd_event_source *carry;    /* something has ended: daemon_carry_out() */
 	sd_event_source *deadline; /* of a lease that waits */
 	uint64_t saved;            /* the lease that was saved as it is, before its commit; or 0 */
+	bool stale;                /* what was saved of some lease is not what it is */
 	bool unsaved;              /* a waiting lease fits, and could not be saved */
 
 	sd_event_source *audit; /* when to look at the hardware next */
 	uint64_t generation;    /* of the list of GPUs */
+	struct gpu_info listed[REQUEST_WANTS]; /* the last list, which may be of half a tree */
+	size_t n_listed;
+	uint64_t listed_usec;   /* since when it is this one */
+	bool unsettled;         /* it is to be read once more */
 	bool unlisted;          /* the last attempt to list them again failed, which was logged */
 	uint64_t looked_usec;   /* CLOCK_BOOTTIME of the last look */
 	bool in_use;            /* somebody was seen on a GPU */
@@ -88,8 +94,19 @@ void daemon_carry_out(struct daemon *daemon);
 /* The same, before the next request is looked at. */
 void daemon_carry_out_soon(struct daemon *daemon);
 
+/* Saves all leases once more, if one could not be saved when it changed: one that has ended
+ * would go on after a restart. -errno where one still cannot be. */
+int daemon_save_again(struct daemon *daemon);
+
+/* Saves what is about to be granted; nothing is while the file of another says more than is
+ * true, since that may be what is granted here. */
+int daemon_save(struct daemon *daemon, const struct lease *proposal);
+
 /* All that there is to say of a lease, as a record. */
 void daemon_tell_holders(struct daemon *daemon, const struct lease *lease);
+
+/* Leaves all leases to the next daemon, with what is known of them now. */
+void daemon_leave_leases(struct daemon *daemon);
 
 /* Ends all leases, for nobody will keep them: tells their holders, and no more. */
 void daemon_end_leases(struct daemon *daemon);
@@ -114,7 +131,10 @@ int daemon_find_gpus(const struct daemon_options *options, const struct settings
 		     const struct hw_ops **ret_ops, struct hw **ret_hw, struct gpu_info *gpus,
 		     size_t max, struct notes *notes);
 
-/* Lists them again if there may be others by now. */
+/* Lists them again if there may be others by now. While the driver builds its tree anew, as it
+ * does for all GPUs when one goes, there seem to be fewer: a list counts when it is the same
+ * after this time. */
+#define GPUS_SETTLE_USEC UINT64_C(200000)
 void daemon_check_gpus(struct daemon *daemon);
 
 /* ---- look.c ------------------------------------------------------------------------- */
@@ -154,7 +174,7 @@ void keep_count(struct daemon *daemon, const struct kept *kept);
 extern const struct bus_host daemon_host;
 void host_disconnected(void *userdata);
 void host_named(void *userdata, int r);
-int host_reserve(void *userdata, const struct caller *caller, const struct request *request,
+int host_reserve(void *userdata, const struct caller *caller, const struct request *asked,
 		 int process_fd, const struct lease **ret, int *ret_holder,
 		 struct verdict *verdict);
 int host_bind(void *userdata, const struct caller *caller, uint64_t id, int process_fd,

@@ -73,20 +73,47 @@ int daemon_find_gpus(const struct daemon_options *options, const struct settings
 	return r;
 }
 
+static bool is_settled(struct daemon *daemon, const struct gpu_info *gpus, size_t n)
+{
+	bool same = n == daemon->n_listed && daemon->listed_usec > 0;
+
+	for (size_t i = 0; same && i < n; i++)
+		same = gpu_info_same(&gpus[i], &daemon->listed[i]);
+	if (same)
+		return daemon->looked_usec - daemon->listed_usec >= GPUS_SETTLE_USEC;
+	memcpy(daemon->listed, gpus, n * sizeof(*gpus));
+	daemon->n_listed = n;
+	daemon->listed_usec = daemon->looked_usec;
+	return false;
+}
+
+/* 1: done. 0: not yet. */
 static int list_again(struct daemon *daemon, struct notes *notes)
 {
 	_cleanup_(freep) struct gpu_info *gpus = calloc(REQUEST_WANTS, sizeof(*gpus));
-	int n;
+	int n, r;
 
 	if (!gpus)
 		return -ENOMEM;
 	n = daemon->ops->list(daemon->hw, gpus, REQUEST_WANTS, notes);
 	if (n < 0)
 		return n;
-	n = arbiter_set_gpus(daemon->arbiter, gpus, min_u((unsigned)n, REQUEST_WANTS));
-	if (n >= 0)
+	n = (int)min_u((unsigned)n, REQUEST_WANTS);
+	if (!is_settled(daemon, gpus, (size_t)n))
+		return 0;
+	r = arbiter_set_gpus(daemon->arbiter, gpus, (size_t)n);
+	if (r == 0 || r == -E2BIG)
 		state_load_drained(daemon->state, daemon->arbiter, notes); /* one may be back */
-	return n;
+	return r < 0 ? r : 1;
+}
+
+static void warn_unlisted(int r)
+{
+	if (r == -E2BIG)
+		log_warning("some GPUs have no place before leases of those that are gone have ended");
+	else
+		log_warning("the GPUs have changed, and cannot be listed: %s; those known before "
+			    "stay", strerror(-r));
 }
 
 void daemon_check_gpus(struct daemon *daemon)
@@ -95,15 +122,18 @@ void daemon_check_gpus(struct daemon *daemon)
 	uint64_t generation = daemon->ops->generation(daemon->hw);
 	int r;
 
+	daemon->unsettled = false;
 	if (generation == daemon->generation)
 		return;
 	r = list_again(daemon, &notes);
-	if (r >= 0)
+	daemon->unsettled = r == 0;
+	if (r == 0)
+		return;
+	if (r > 0)
 		daemon->generation = generation;
-	if (r >= 0 || !daemon->unlisted)
+	if (r > 0 || !daemon->unlisted)
 		log_notes(&notes);
 	if (r < 0 && !daemon->unlisted)
-		log_warning("the GPUs have changed, and cannot be listed: %s; those known before "
-			    "stay", strerror(-r));
+		warn_unlisted(r);
 	daemon->unlisted = r < 0;
 }

@@ -16,7 +16,7 @@ static int save(struct daemon *daemon, const struct lease *lease, struct verdict
 
 	r = state_ids_until(daemon->state, lease->id);
 	if (r >= 0)
-		r = state_save(daemon->state, daemon->arbiter, lease);
+		r = daemon_save(daemon, lease);
 	if (r >= 0)
 		return 0;
 	log_error("cannot save lease %" PRIu64 " in %s: %s", lease->id,
@@ -29,7 +29,7 @@ static int save(struct daemon *daemon, const struct lease *lease, struct verdict
 static void log_new(const struct daemon *daemon, const struct lease *lease)
 {
 	if (lease->state == STATE_WAITING)
-		log_info("lease %" PRIu64 ": uid %u, tenant %s waits: %s", lease->id, lease->owner,
+		log_info("lease %" PRIu64 ": uid %u, tenant %s: %s", lease->id, lease->owner,
 			 lease->tenant, lease->reason);
 	else
 		log_info("lease %" PRIu64 ": %s to uid %u, tenant %s: %u CUs and %u queues on %s%s",
@@ -48,6 +48,8 @@ static int reserve_again(struct daemon *daemon, struct lease *lease,
 		return verdict_set(verdict, VERDICT_TOKEN_CONFLICT,
 				   "lease %" PRIu64 " has this token and was asked for otherwise",
 				   lease->id);
+	if (lease_is_bound(lease, pid))
+		process_fd = -1; /* that much is done */
 	if (lease->n_holders >= LEASE_HOLDERS_MAX ||
 	    (process_fd >= 0 && lease->n_bound >= LEASE_BOUND_MAX))
 		return verdict_set(verdict, VERDICT_TOO_MANY_LEASES,
@@ -75,6 +77,7 @@ static int reserve_new(struct daemon *daemon, const struct caller *caller,
 	r = arbiter_plan(daemon->arbiter, caller, request, &proposal, verdict);
 	if (r < 0)
 		return r;
+	verdict_done(verdict); /* what it waits for is no reason for what fails below */
 	if (proposal->state == STATE_WAITING)
 		proposal->deadline_usec = deadline_of(request);
 	r = keep_holder(daemon, proposal->id, proposal->owner, process_fd, pid, kept, verdict);
@@ -91,12 +94,13 @@ static int reserve_new(struct daemon *daemon, const struct caller *caller,
 	return 0;
 }
 
-int host_reserve(void *userdata, const struct caller *caller, const struct request *request,
+int host_reserve(void *userdata, const struct caller *caller, const struct request *asked,
 		 int process_fd, const struct lease **ret, int *ret_holder,
 		 struct verdict *verdict)
 {
 	struct daemon *daemon = userdata;
-	struct lease *lease = arbiter_find_token(daemon->arbiter, caller->uid, request->token);
+	struct lease *lease = arbiter_find_token(daemon->arbiter, caller->uid, asked->token);
+	struct request request = *asked;
 	struct kept kept;
 	pid_t pid = 0;
 	int r = 0;
@@ -105,10 +109,11 @@ int host_reserve(void *userdata, const struct caller *caller, const struct reque
 		r = keep_check_process(caller, process_fd, &pid, verdict);
 	if (r < 0)
 		return r;
+	arbiter_name_gpus(daemon->arbiter, &request);
 	if (lease)
-		r = reserve_again(daemon, lease, request, process_fd, pid, &kept, verdict);
+		r = reserve_again(daemon, lease, &request, process_fd, pid, &kept, verdict);
 	else
-		r = reserve_new(daemon, caller, request, process_fd, pid, &lease, &kept, verdict);
+		r = reserve_new(daemon, caller, &request, process_fd, pid, &lease, &kept, verdict);
 	if (r < 0)
 		return r;
 	keep_count(daemon, &kept);
@@ -140,6 +145,8 @@ int host_bind(void *userdata, const struct caller *caller, uint64_t id, int proc
 	r = keep_check_process(caller, process_fd, &pid, verdict);
 	if (r < 0)
 		return r;
+	if (lease_is_bound(lease, pid))
+		return 0; /* who got no answer asks again, and needs no room for that */
 	if (lease->n_bound >= LEASE_BOUND_MAX)
 		return verdict_set(verdict, VERDICT_TOO_MANY_LEASES,
 				   "lease %" PRIu64 " is bound to %zu processes, which is the most",

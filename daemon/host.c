@@ -47,6 +47,13 @@ static int host_release(void *userdata, const struct caller *caller, uint64_t id
 	arbiter_end(daemon->arbiter, id, VERDICT_OK,
 		    caller->uid == lease->owner ? "released" : "released by an administrator");
 	daemon_carry_out(daemon);
+	r = arbiter_find(daemon->arbiter, id) ? daemon_save_again(daemon) : 0;
+	if (r < 0)
+		return verdict_set(verdict, VERDICT_NOT_SAVED,
+				   "lease %llu is ending, which could not be saved in %s (%s): "
+				   "should gpuarbd be restarted before that, release it again",
+				   (unsigned long long)id, daemon->options->runtime_directory,
+				   strerror(-r));
 	return 0;
 }
 

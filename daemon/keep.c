@@ -3,6 +3,7 @@
 /* What keeps leases alive: room for it, and making it. */
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -19,14 +20,18 @@ unsigned daemon_limit_holders(const struct daemon *daemon, const struct settings
 {
 	unsigned wanted = settings->max_holders;
 	unsigned room = daemon->nofile > FDS_OF_OUR_OWN ? daemon->nofile - FDS_OF_OUR_OWN : 0;
+	unsigned most = daemon->stored ? holders_most(daemon->arbiter->next_id) : UINT_MAX;
 
 	if (wanted > room)
-		log_warning("max-holders %u needs LimitNOFILE=%u, which is %u", wanted,
-			    wanted + FDS_OF_OUR_OWN, daemon->nofile);
+		log_warning("max-holders %u needs LimitNOFILE=%u: with what there is, %u can be "
+			    "had", wanted, wanted + FDS_OF_OUR_OWN + STORE_QUEUE_MAX, room);
 	if (wanted > daemon->store_max)
 		log_warning("max-holders %u needs FileDescriptorStoreMax=%u, which is %u", wanted,
 			    wanted, daemon->store_max);
-	return min_u(wanted, min_u(room, daemon->store_max));
+	if (wanted > most)
+		log_warning("max-holders %u: the service manager can give no more than %u to the "
+			    "next gpuarbd", wanted, most);
+	return min_u(min_u(wanted, most), min_u(room, daemon->store_max));
 }
 
 int keep_check_process(const struct caller *caller, int fd, pid_t *ret, struct verdict *verdict)

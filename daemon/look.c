@@ -81,8 +81,10 @@ static bool anything_ending(const struct daemon *daemon)
 void daemon_plan_look(struct daemon *daemon)
 {
 	uint64_t delay = daemon->arbiter->settings->audit_interval_usec;
-	bool wanted = daemon->in_use || daemon->arbiter->n_leases > 0;
+	bool wanted = daemon->in_use || daemon->arbiter->n_leases > 0 || daemon->unsettled;
 
+	if (daemon->unsettled && delay > GPUS_SETTLE_USEC)
+		delay = GPUS_SETTLE_USEC;
 	if (anything_ending(daemon) && delay > LOOK_WHILE_ENDING_USEC)
 		delay = LOOK_WHILE_ENDING_USEC;
 	if (wanted)

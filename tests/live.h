@@ -10,6 +10,7 @@
 #include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "adapter-calls.h"
 #include "dbus/record.h"
@@ -49,6 +50,14 @@ static inline sd_bus_message *call(sd_bus_message *m)
 	call_send(m, &answer);
 	AWAIT(bus, answer.came);
 	return answer.m;
+}
+
+static inline uint64_t boottime_usec(void)
+{
+	struct timespec now;
+
+	CHECK(clock_gettime(CLOCK_BOOTTIME, &now) == 0);
+	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
 /* ---- leases ---- */
@@ -284,6 +293,29 @@ static inline pid_t idler(uid_t uid, int *ret_pidfd)
 static inline void end_process(pid_t pid)
 {
 	CHECK(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
+}
+
+/* Sends an fd over a socket; with fd -1 it receives one, and returns it. */
+static inline int pass(int socket, int fd)
+{
+	char byte = 0, space[CMSG_SPACE(sizeof(int))] = {0};
+	struct iovec iov = { &byte, 1 };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = space,
+			    .msg_controllen = sizeof(space) };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+
+	if (fd < 0) {
+		CHECK(recvmsg(socket, &m, MSG_CMSG_CLOEXEC) == 1);
+		c = CMSG_FIRSTHDR(&m);
+		CHECK(c && c->cmsg_type == SCM_RIGHTS);
+		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+		return fd;
+	}
+	*c = (struct cmsghdr){ .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS,
+			       .cmsg_len = CMSG_LEN(sizeof(fd)) };
+	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+	CHECK(sendmsg(socket, &m, MSG_NOSIGNAL) == 1);
+	return fd;
 }
 
 /* ---- the daemon's log ---- */

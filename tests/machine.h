@@ -16,38 +16,36 @@ struct machine {
 	struct rig rig;
 	char sys[80], option[96];
 	struct gpu_info gpus[MACHINE_GPUS];
-	size_t n;
+	unsigned replugs;
 	sd_bus *bus;
 	struct told told;
 };
 
-/* Writes the tree with so many of the GPUs, from the first on. */
-static inline void machine_write(const struct machine *machine, size_t n)
-{
-	CHECK(fake_sysfs_build(machine->sys, machine->gpus, n) == 0);
-}
-
-/* So many Radeon VII; the daemon looks every 100 ms. */
-static inline void machine_build(struct machine *machine, size_t n)
+static inline struct gpu_info machine_model(const char *name)
 {
 	struct notes notes = {0};
 	struct profile profile;
 	char profiles[256];
 
+	snprintf(profiles, sizeof(profiles), "%s/conf/gpus", getenv("GPUARB_ROOT"));
+	CHECK(profile_load(profiles, name, &profile, &notes) == 0);
+	notes_done(&notes);
+	return profile.info;
+}
+
+/* So many Radeon VII; the daemon looks every 100 ms. */
+static inline void machine_build(struct machine *machine, size_t n)
+{
 	rig_new(&machine->rig);
 	rig_write(&machine->rig, "gpuarbd.conf", "[daemon]\naudit-interval = 100ms\n");
-	snprintf(profiles, sizeof(profiles), "%s/conf/gpus", getenv("GPUARB_ROOT"));
-	CHECK(profile_load(profiles, "radeon-vii", &profile, &notes) == 0);
-	notes_done(&notes);
 	for (size_t i = 0; i < MACHINE_GPUS; i++) {
-		machine->gpus[i] = profile.info;
+		machine->gpus[i] = machine_model("radeon-vii");
 		snprintf(machine->gpus[i].name, sizeof(machine->gpus[i].name), "0000:%02zx:00.0",
 			 3 + i);
 	}
-	machine->n = n;
 	snprintf(machine->sys, sizeof(machine->sys), "%s/sys", machine->rig.dir);
 	CHECK(mkdir(machine->sys, 0755) == 0);
-	machine_write(machine, n);
+	CHECK(fake_sysfs_build(machine->sys, machine->gpus, n) == 0);
 	snprintf(machine->option, sizeof(machine->option), "--sysfs=%s", machine->sys);
 }
 
@@ -67,6 +65,19 @@ static inline void machine_halt(struct machine *machine)
 {
 	leave(machine->bus);
 	rig_done(&machine->rig);
+}
+
+/* Puts another topology in the place of the one that is there, as it looks when the driver
+ * has done: so many GPUs, from the first on. Processes stay. */
+static inline void machine_replug(struct machine *machine, size_t n)
+{
+	char now[160], next[160], other[96];
+
+	snprintf(other, sizeof(other), "%s/sys-%u", machine->rig.dir, machine->replugs++);
+	CHECK(mkdir(other, 0755) == 0 && fake_sysfs_build(other, machine->gpus, n) == 0);
+	snprintf(now, sizeof(now), "%s/" FAKE_TOPOLOGY, machine->sys);
+	snprintf(next, sizeof(next), "%s/" FAKE_TOPOLOGY, other);
+	CHECK(renameat2(AT_FDCWD, now, AT_FDCWD, next, RENAME_EXCHANGE) == 0);
 }
 
 static inline uint32_t machine_gpu_id(const struct machine *machine, size_t gpu)

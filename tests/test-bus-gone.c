@@ -81,6 +81,50 @@ TEST(leases_stay_and_the_daemon_comes_back)
 	depart(&rig, bus);
 }
 
+/* Counts connections that come, and wakes who waits. */
+static int on_connection(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	const char *name, *before;
+	unsigned *came = userdata;
+
+	(void)error;
+	CHECK(sd_bus_message_read(m, "ss", &name, &before) >= 0);
+	*came += name[0] == ':' && !before[0];
+	return 0;
+}
+
+TEST(somebody_else_with_the_name_keeps_the_daemon_waiting_and_no_more)
+{
+	struct live_lease lease;
+	unsigned came = 0;
+	struct told told;
+	struct rig rig;
+	sd_bus *bus;
+	pid_t daemon;
+
+	NEEDS_DAEMON();
+	arrive(&rig, &bus, &told);
+	daemon = rig.daemon;
+	lease = reserve(bus, 15);
+	leave(bus);
+	CHECK(kill(daemon, SIGSTOP) == 0);
+	rig_kill_bus(&rig);
+	rig_start_bus(&rig);
+	bus = rig_connect(&rig, 0);
+	CHECK(sd_bus_request_name(bus, GPUARB_BUS_NAME, 0) > 0);
+	CHECK(sd_bus_match_signal(bus, NULL, "org.freedesktop.DBus", NULL, "org.freedesktop.DBus",
+				  "NameOwnerChanged", on_connection, &came) >= 0);
+	CHECK(kill(daemon, SIGCONT) == 0);
+	AWAIT(bus, came > 1); /* it has tried, and once more */
+	leave(bus);
+
+	bus = connect_again(&rig, &told);
+	CHECK(rig.daemon == daemon && lease_says(bus, lease.path, "State", "granted"));
+	close(lease.holder);
+	AWAIT(bus, told.removed == 1);
+	depart(&rig, bus);
+}
+
 TEST(holders_and_records_need_no_bus)
 {
 	struct live_lease first, second, third;

@@ -170,10 +170,47 @@ TEST(a_plan_above_a_quota_of_leases_says_so_in_a_row)
 	CHECK(is_fine(call_run(&a, ask(bus, "Reserve", 15))));
 	m = call_run(&a, ask(bus, "Plan", 15));
 	CHECK(sd_bus_message_skip(m, "saa{sv}") >= 0);
-	CHECK(sd_bus_message_read(m, "aa{sv}", 1, 6, &key, "s", &gpu, &key, "s", &reason, &key, "t",
-				  &asked, &key, "t", &room, &key, "s", &hint, &key, "b",
-				  &retry) >= 0);
+	CHECK(sd_bus_message_enter_container(m, 'a', "a{sv}") > 0);
+	CHECK(sd_bus_message_enter_container(m, 'a', "{sv}") > 0);
+	CHECK(sd_bus_message_read(m, "{sv}{sv}{sv}{sv}{sv}{sv}", &key, "s", &gpu, &key, "s",
+				  &reason, &key, "t", &asked, &key, "t", &room, &key, "s", &hint,
+				  &key, "b", &retry) >= 0);
 	CHECK(strcmp(gpu, "") == 0 && strcmp(reason, "quota") == 0 && strstr(hint, "max-leases"));
+	sd_bus_message_unref(m);
+	sd_bus_flush_close_unref(bus);
+	adapter_done(&a);
+}
+
+TEST(a_plan_says_whose_end_would_make_room)
+{
+	const char *key, *verdict;
+	const uint64_t *ids;
+	struct adapter a;
+	sd_bus_message *m;
+	size_t size;
+	sd_bus *bus;
+	int exact;
+
+	NEEDS_BUS();
+	adapter_new(&a);
+	bus = adapter_connect(&a, 0);
+	CHECK(is_fine(call_run(&a, ask(bus, "Reserve", 15))));
+	CHECK(is_fine(call_run(&a, ask(bus, "Reserve", 30))));
+	m = call_run(&a, ask(bus, "Plan", 45)); /* 15 are free, and 30 with the end of lease 1 */
+	CHECK(sd_bus_message_read(m, "s", &verdict) >= 0 && strcmp(verdict, "refused") == 0);
+	CHECK(sd_bus_message_skip(m, "aa{sv}") >= 0);
+	CHECK(sd_bus_message_enter_container(m, 'a', "a{sv}") > 0);
+	CHECK(sd_bus_message_enter_container(m, 'a', "{sv}") > 0);
+	for (unsigned i = 0; i < 6; i++)
+		CHECK(sd_bus_message_skip(m, "{sv}") >= 0);
+	CHECK(sd_bus_message_enter_container(m, 'e', "sv") > 0);
+	CHECK(sd_bus_message_read(m, "s", &key) >= 0 && strcmp(key, "end") == 0);
+	CHECK(sd_bus_message_enter_container(m, 'v', "at") > 0);
+	CHECK(sd_bus_message_read_array(m, 't', (const void **)&ids, &size) >= 0);
+	CHECK(size == sizeof(*ids) && ids[0] == 2);
+	CHECK(sd_bus_message_exit_container(m) >= 0 && sd_bus_message_exit_container(m) >= 0);
+	CHECK(sd_bus_message_read(m, "{sv}", &key, "b", &exact) >= 0 && exact);
+	CHECK(strcmp(key, "end-exact") == 0);
 	sd_bus_message_unref(m);
 	sd_bus_flush_close_unref(bus);
 	adapter_done(&a);

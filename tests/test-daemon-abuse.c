@@ -175,10 +175,11 @@ TEST(one_user_cannot_have_all_holders)
 {
 	sd_bus *bus, *user, *other;
 	struct live_lease lease;
+	sd_bus_message *answer;
 	struct told told;
-	int fd;
+	int fd, another;
 	struct rig rig;
-	pid_t pid;
+	pid_t pid, other_pid;
 
 	NEEDS_DAEMON();
 	arrive(&rig, "[daemon]\nmax-holders = 8\n", &bus);
@@ -186,23 +187,31 @@ TEST(one_user_cannot_have_all_holders)
 	other = rig_connect(&rig, 2);
 	listen_in(bus, &told);
 	pid = idler(STRANGER, &fd);
+	other_pid = idler(STRANGER, &another);
 	lease = granted(call(ask_token(user, 15, "t")));
 	for (unsigned i = 0; i < 2; i++)
 		granted(call(ask_token(user, 15, "t")));
 	CHECK(is_fine(call(with(call_lease(user, lease.path, "Bind"), "h", fd))));
-	CHECK(is_error(call(with(call_lease(user, lease.path, "Bind"), "h", fd)),
+	CHECK(is_error(call(with(call_lease(user, lease.path, "Bind"), "h", another)),
 		       GPUARB_ERROR_TOO_MANY_LEASES, "max-holders"));
 	CHECK(is_error(call(ask_token(user, 15, "t")), GPUARB_ERROR_TOO_MANY_LEASES,
 		       "max-holders"));
 	CHECK(is_error(call(ask(user, "Reserve", 15)), GPUARB_ERROR_TOO_MANY_LEASES,
 		       "max-holders"));
+	answer = call(with(call_arbiter(user, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u", 60, 1,
+			   "wait-usec", "t", UINT64_MAX));
+	CHECK(sd_bus_message_has_signature(answer, "s")); /* that no GPU has room is no reason */
+	CHECK(is_error(answer, GPUARB_ERROR_TOO_MANY_LEASES, "max-holders"));
 	CHECK(gpu_number(bus, "CusFree") == 45);
+	/* What is done already needs no room. */
+	CHECK(is_fine(call(with(call_lease(user, lease.path, "Bind"), "h", fd))));
 
 	for (unsigned i = 0; i < 4; i++)
 		granted(call(ask_token(other, 15, "u")));
 	CHECK(is_error(call(ask(bus, "Reserve", 15)), GPUARB_ERROR_TOO_MANY_LEASES,
 		       "max-holders"));
 	end_process(pid);
+	end_process(other_pid);
 	CHECK(is_fine(call(release(user, lease.path))));
 	AWAIT(bus, told.removed == 1);
 	reserve(bus, 15);

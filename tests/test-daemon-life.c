@@ -3,9 +3,6 @@
 /* What keeps leases of the shipped daemon alive, what ends them, and what the hardware says
  * of their processes. */
 
-#include <poll.h>
-
-#include "dbus/record.h"
 #include "live.h"
 
 static void arrive(struct rig *rig, const char *hardware, sd_bus **ret, struct told *told)
@@ -26,29 +23,6 @@ static void depart(struct rig *rig, sd_bus *bus)
 #define SIMULATED "--simulate=radeon-vii"
 
 /* ---- holders ----------------------------------------------------------------------- */
-
-/* Sends, or receives, an fd over a socket; returns the one received. */
-static int pass(int socket, int fd)
-{
-	char byte = 0, space[CMSG_SPACE(sizeof(int))] = {0};
-	struct iovec iov = { &byte, 1 };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = space,
-			    .msg_controllen = sizeof(space) };
-	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-
-	if (fd < 0) {
-		CHECK(recvmsg(socket, &m, MSG_CMSG_CLOEXEC) == 1);
-		c = CMSG_FIRSTHDR(&m);
-		CHECK(c && c->cmsg_type == SCM_RIGHTS);
-		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
-		return fd;
-	}
-	*c = (struct cmsghdr){ .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS,
-			       .cmsg_len = CMSG_LEN(sizeof(fd)) };
-	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-	CHECK(sendmsg(socket, &m, MSG_NOSIGNAL) == 1);
-	return fd;
-}
 
 /* A process that takes an fd from the socket, says so, and keeps it until it is killed. */
 static pid_t start_keeper(int sockets[2])

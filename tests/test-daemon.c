@@ -2,7 +2,6 @@
 
 /* The shipped daemon keeps what the contract says: asking, owning, saving, administering. */
 
-#include <dirent.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -235,6 +234,39 @@ TEST(what_cannot_be_saved_is_not_granted)
 	rig_done(&rig);
 }
 
+static sd_bus_message *ask_all_of(sd_bus *bus, const char *gpu)
+{
+	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "gpu", "s", gpu, "cus", "u",
+		    60, 1, "wait-usec", "t", UINT64_MAX);
+}
+
+TEST(who_waits_and_could_not_be_saved_is_granted_once_he_can_be)
+{
+	struct live_lease has[2], waits[2];
+	struct rig rig;
+	sd_bus *bus;
+
+	NEEDS_DAEMON();
+	rig_new(&rig);
+	rig_write(&rig, "gpuarbd.conf", "[daemon]\naudit-interval = 100ms\n");
+	rig_start(&rig, "--simulate=radeon-vii,radeon-vii");
+	bus = rig_connect(&rig, STRANGER);
+	for (unsigned i = 0; i < 2; i++)
+		has[i] = granted(call(ask_all_of(bus, i ? "1" : "0")));
+	for (unsigned i = 0; i < 2; i++)
+		waits[i] = waiting(call(ask_all_of(bus, i ? "1" : "0")));
+
+	CHECK(mkdir(at(&rig, "run/leases/.new"), 0700) == 0); /* in the way of every file */
+	CHECK(is_fine(call(release(bus, has[0].path))));
+	CHECK(lease_says(bus, waits[0].path, "State", "waiting"));
+	CHECK(rmdir(at(&rig, "run/leases/.new")) == 0);
+	CHECK(is_fine(call(release(bus, has[1].path)))); /* the other is not all that is tried */
+	for (unsigned i = 0; i < 2; i++)
+		await_record(waits[i].holder, GPUARB_RECORD_GRANTED);
+	leave(bus);
+	rig_done(&rig);
+}
+
 /* In a mount namespace of its own; the daemon inherits it. */
 static void fill_up(void)
 {
@@ -314,106 +346,5 @@ TEST(a_reload_is_for_new_requests_and_all_or_nothing)
 	CHECK(is_fine(call(with(call_arbiter(root, "Undrain"), "s", "0"))));
 	reserve(user, 1);
 	leave(root), leave(user);
-	rig_done(&rig);
-}
-
-static unsigned saved_leases(const struct rig *rig)
-{
-	DIR *dir = opendir(at(rig, "run/leases"));
-	unsigned n = 0;
-
-	CHECK(dir);
-	for (const struct dirent *entry; (entry = readdir(dir));)
-		n += entry->d_name[0] != '.';
-	closedir(dir);
-	return n;
-}
-
-TEST(a_killed_daemon_is_followed_by_one_that_says_what_ended)
-{
-	struct live_lease lease, last;
-	char byte[4096], line[96];
-	const char *said;
-	struct rig rig;
-	sd_bus *bus;
-	int log;
-
-	NEEDS_DAEMON();
-	arrive(&rig, &bus);
-	lease = reserve(bus, 15);
-	last = reserve(bus, 15);
-	rig_kill(&rig);
-	while (recv(lease.holder, byte, sizeof(byte), 0) > 0)
-		continue;
-	log = log_begin(&rig);
-	rig_start(&rig, "--simulate=radeon-vii");
-	said = log_end(&rig, log);
-	CHECK(last.id == lease.id + 1);
-	for (uint64_t id = lease.id; id <= last.id; id++) {
-		snprintf(line, sizeof(line), "lease %" PRIu64 " of uid 0 ends: it ended with the "
-			 "gpuarbd before", id);
-		CHECK(strstr(said, line));
-	}
-	CHECK(strstr(said, "keeps no file descriptors") && saved_leases(&rig) == 0);
-	CHECK(gpu_number(bus, "CusFree") == 60 && !lease_exists(bus, lease.path));
-	CHECK(reserve(bus, 15).id > last.id);
-	leave(bus);
-	rig_done(&rig);
-}
-
-TEST(a_second_daemon_does_not_come_up_and_does_no_harm)
-{
-	struct rig rig, second;
-	const char *said;
-	sd_bus *bus;
-	int log;
-
-	NEEDS_DAEMON();
-	arrive(&rig, &bus);
-	reserve(bus, 15);
-	second = rig;
-	second.daemon = 0;
-	log = log_begin(&rig);
-	CHECK(rig_start_fails(&second, "--simulate=radeon-vii") != 0);
-	said = log_end(&rig, log);
-	CHECK(strstr(said, "another gpuarbd uses it")); /* the directory */
-	CHECK(saved_leases(&rig) == 1 && gpu_number(bus, "CusFree") == 45);
-	leave(bus);
-	rig_done(&rig);
-}
-
-TEST(a_name_that_somebody_else_has_is_not_waited_for)
-{
-	const char *said;
-	struct rig rig;
-	sd_bus *bus;
-	int log;
-
-	NEEDS_DAEMON();
-	rig_new(&rig);
-	bus = rig_connect(&rig, 0);
-	CHECK(sd_bus_request_name(bus, GPUARB_BUS_NAME, 0) >= 0);
-	log = log_begin(&rig);
-	CHECK(rig_start_fails(&rig, "--simulate=radeon-vii") != 0);
-	said = log_end(&rig, log);
-	CHECK(strstr(said, "another gpuarbd has it"));
-	leave(bus);
-	rig_done(&rig);
-}
-
-TEST(without_a_bus_it_says_so_and_ends)
-{
-	struct rig rig, lost;
-	const char *said;
-	int log;
-
-	NEEDS_DAEMON();
-	rig_new(&rig);
-	lost = rig;
-	snprintf(lost.address, sizeof(lost.address), "unix:path=%s/nobody", rig.dir);
-	log = log_begin(&rig);
-	CHECK(rig_start_fails(&lost, "--simulate=radeon-vii") != 0);
-	said = log_end(&rig, log);
-	CHECK(strstr(said, "cannot connect to unix:path=") && strstr(said, "nobody"));
 	rig_done(&rig);
 }

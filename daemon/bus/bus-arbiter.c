@@ -63,21 +63,28 @@ static bool refused(enum verdict_kind kind)
 	       kind == VERDICT_QUOTA_EXCEEDED || kind == VERDICT_NOT_PERMITTED;
 }
 
+/* Whether the end of other leases could make room. */
+static bool ends_help(enum verdict_kind kind)
+{
+	return kind == VERDICT_NO_CAPACITY || kind == VERDICT_QUOTA_EXCEEDED;
+}
+
 /* A plan's answer has no sentence: where no GPU refused, a row without one carries it. */
-static int append_why(sd_bus_message *m, const struct verdict *verdict)
+static int append_why(sd_bus_message *m, const struct verdict *verdict,
+		      const struct advice *advice)
 {
 	struct refusal row = {
 		.reason = verdict->kind == VERDICT_NOT_PERMITTED ? REASON_POLICY : REASON_QUOTA,
 	};
 
 	if (verdict->kind == VERDICT_OK || verdict->n_refusals > 0)
-		return bus_append_refusals(m, verdict->refusals, verdict->n_refusals);
+		return bus_append_refusals(m, verdict->refusals, verdict->n_refusals, advice);
 	text_clean(row.hint, sizeof(row.hint), verdict->sentence);
-	return bus_append_refusals(m, &row, 1);
+	return bus_append_refusals(m, &row, 1, advice);
 }
 
 static int reply_plan(struct bus *bus, sd_bus_message *call, const struct lease *proposal,
-		      const struct verdict *verdict)
+		      const struct verdict *verdict, const struct advice *advice)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	int r;
@@ -89,7 +96,7 @@ static int reply_plan(struct bus *bus, sd_bus_message *call, const struct lease 
 	if (r >= 0)
 		r = bus_append_partitions(reply, bus->arbiter, proposal);
 	if (r >= 0)
-		r = append_why(reply, verdict);
+		r = append_why(reply, verdict, advice);
 	if (r >= 0)
 		r = sd_bus_send(NULL, reply, NULL);
 	return r < 0 ? r : 1;
@@ -101,6 +108,7 @@ static int method_plan(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	_cleanup_(verdict_done) struct verdict verdict = {0};
 	const struct caller *caller;
 	struct bus *bus = userdata;
+	struct advice advice = {0};
 	struct request request;
 	int r, process_fd;
 
@@ -113,7 +121,9 @@ static int method_plan(sd_bus_message *m, void *userdata, sd_bus_error *error)
 		r = arbiter_plan(bus->arbiter, caller, &request, &proposal, &verdict);
 	if (r < 0 && !refused(verdict.kind))
 		return bus_refuse(m, r, &verdict);
-	return reply_plan(bus, m, proposal, &verdict);
+	if (ends_help(verdict.kind))
+		r = arbiter_advise(bus->arbiter, caller, &request, &advice);
+	return reply_plan(bus, m, proposal, &verdict, r >= 0 && advice.n > 0 ? &advice : NULL);
 }
 
 static int method_reload(sd_bus_message *m, void *userdata, sd_bus_error *error)

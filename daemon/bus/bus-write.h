@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <systemd/sd-bus.h>
 
+#include "core/advice.h"
 #include "core/arbiter.h"
 
 /* aa{sv}: a dictionary for each partition of the lease; none for NULL. */
@@ -13,7 +14,8 @@ int bus_append_partitions(sd_bus_message *m, const struct arbiter *arbiter,
 			  const struct lease *lease);
 
 /* aa{sv}: a dictionary for each GPU that refused. */
-int bus_append_refusals(sd_bus_message *m, const struct refusal *refusals, size_t n);
+int bus_append_refusals(sd_bus_message *m, const struct refusal *refusals, size_t n,
+			const struct advice *advice);
 
 /* aa{sv}: a dictionary for each process without a lease that uses the GPU. */
 int bus_append_unmanaged(sd_bus_message *m, const struct gpu *gpu);

@@ -28,7 +28,8 @@ struct bus_host {
 	void (*describe)(void *userdata, pid_t pid, struct caller *caller);
 
 	/* Calls back once all that was done so far outlives the daemon; maybe at once. For
-	 * answers that must not be sent before. -errno: it does not call back. */
+	 * answers that must not be sent before. r: -ECANCELED where the daemon goes down;
+	 * another error where nothing outlives it any more. -errno: it does not call back. */
 	int (*settle)(void *userdata, void (*settled)(void *call, int r), void *call);
 
 	/* The connection is gone, and this bus is of no use any more: to be freed, but not

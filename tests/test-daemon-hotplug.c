@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* GPUs that go, come back, and are others then, under the shipped daemon. */
+
+#include <sys/inotify.h>
+
+#include "book.h"
+#include "machine.h"
+
+static sd_bus_message *ask_on(sd_bus *bus, const char *gpu, unsigned cus, uint64_t wait_usec)
+{
+	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "gpu", "s", gpu, "cus", "u",
+		    cus, 1, "wait-usec", "t", wait_usec);
+}
+
+static sd_bus_message *ask_gang(sd_bus *bus)
+{
+	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 2, 1, "cus", "u", 15, 1, "cus", "u",
+		    15, 0);
+}
+
+struct leases {
+	struct live_lease first, second, gang; /* on GPU 0, on GPU 1, on both */
+	struct book before, after;
+};
+
+static void fill(struct machine *machine, struct leases *leases, const char *second)
+{
+	memset(machine, 0, sizeof(*machine));
+	machine_build(machine, 2);
+	machine->gpus[1] = machine_model(second);
+	strcpy(machine->gpus[1].name, "0000:04:00.0");
+	machine_replug(machine, 2);
+	machine_boot(machine);
+	leases->first = granted(call(ask_on(machine->bus, "0", 15, 0)));
+	leases->second = granted(call(ask_on(machine->bus, "1", 15, 0)));
+	leases->gang = granted(call(ask_gang(machine->bus)));
+	book_read(machine->bus, &leases->before);
+	CHECK(leases->before.n_leases == 3 && leases->before.n_gpus == 2);
+}
+
+static void await_gone(const struct live_lease *lease, const char *gpu)
+{
+	struct live_record record = await_record(lease->holder, GPUARB_RECORD_ENDING);
+
+	CHECK(record.record.cause == GPUARB_RECORD_NO_SUCH_GPU);
+	CHECK(strstr(record.record.reason, gpu));
+}
+
+/* What was on the second GPU has ended, as a whole; what was not is as it was. */
+static void check_end(struct machine *machine, struct leases *leases)
+{
+	const struct book_lease *first;
+
+	await_gone(&leases->second, "0000:04:00.0");
+	await_gone(&leases->gang, "0000:04:00.0");
+	AWAIT(machine->bus, !lease_exists(machine->bus, leases->second.path) &&
+	      !lease_exists(machine->bus, leases->gang.path));
+	book_read(machine->bus, &leases->after);
+	first = book_find(&leases->after, leases->first.id);
+	CHECK(leases->after.n_leases == 1 && first && strcmp(first->state, "granted") == 0);
+	CHECK(book_same_parts(first, book_find(&leases->before, leases->first.id)->parts, 1));
+	book_check(&leases->after, true);
+	close(leases->second.holder);
+	close(leases->gang.holder);
+}
+
+TEST(a_gpu_that_goes_ends_what_is_on_it_and_nothing_else)
+{
+	static struct machine machine;
+	static struct leases leases;
+
+	NEEDS_DAEMON();
+	fill(&machine, &leases, "radeon-vii");
+	machine_replug(&machine, 1);
+	check_end(&machine, &leases);
+	CHECK(leases.after.n_gpus == 1 && strcmp(leases.after.gpus[0].name, "0000:03:00.0") == 0);
+	CHECK(leases.after.gpus[0].cus_free == 45);
+	CHECK(is_error(call(ask_on(machine.bus, "1", 15, 0)), GPUARB_ERROR_NO_SUCH_GPU, "1"));
+	CHECK(is_error(call(ask_gang(machine.bus)), GPUARB_ERROR_NEVER_FITS, ""));
+	close(leases.first.holder);
+	machine_halt(&machine);
+}
+
+/* Takes a node away or puts it back, as the driver does with all of them when one goes: it
+ * has counted before. */
+static void move_node(const struct machine *machine, const char *from, const char *to)
+{
+	char source[160], target[160];
+
+	snprintf(source, sizeof(source), "%s/%s", machine->sys, from);
+	snprintf(target, sizeof(target), "%s/%s", machine->sys, to);
+	CHECK(rename(source, target) == 0);
+}
+
+/* The daemon lists them when it opens the directory. */
+static void await_listing(int watch)
+{
+	char events[4096];
+
+	CHECK(read(watch, events, sizeof(events)) > 0);
+}
+
+static int watch_nodes(const struct machine *machine)
+{
+	int watch = inotify_init1(IN_CLOEXEC);
+	char nodes[160];
+
+	snprintf(nodes, sizeof(nodes), "%s/" FAKE_NODES, machine->sys);
+	CHECK(watch >= 0 && inotify_add_watch(watch, nodes, IN_OPEN) >= 0);
+	return watch;
+}
+
+TEST(a_gpu_that_is_missing_while_the_driver_builds_its_tree_has_not_gone)
+{
+	static struct machine machine;
+	static struct leases leases;
+	struct told *told = &machine.told;
+	int watch;
+
+	NEEDS_DAEMON();
+	fill(&machine, &leases, "radeon-vii");
+	watch = watch_nodes(&machine);
+	move_node(&machine, FAKE_NODES "/2", "away");
+	CHECK(fake_sysfs_print(machine.sys, FAKE_TOPOLOGY "/generation_id", "99\n") == 0);
+	await_listing(watch);
+	move_node(&machine, "away", FAKE_NODES "/2");
+
+	/* What comes later is seen later. */
+	close(watch);
+	machine_replug(&machine, 3);
+	AWAIT(machine.bus, told->added > 0 && strstr(told->last_added, GPUARB_PATH_GPU "/"));
+	book_read(machine.bus, &leases.after);
+	CHECK(leases.after.n_leases == 3 && leases.after.n_gpus == 3);
+	CHECK(lease_says(machine.bus, leases.second.path, "State", "granted"));
+	CHECK(lease_says(machine.bus, leases.gang.path, "State", "granted"));
+	close(leases.first.holder);
+	close(leases.second.holder);
+	close(leases.gang.holder);
+	machine_halt(&machine);
+}
+
+TEST(a_gpu_that_comes_back_has_its_place_again)
+{
+	static struct machine machine;
+	static struct leases leases;
+	struct live_lease lease;
+
+	NEEDS_DAEMON();
+	fill(&machine, &leases, "radeon-vii");
+	machine_replug(&machine, 1);
+	check_end(&machine, &leases);
+	machine.told.added = 0;
+	machine_replug(&machine, 2);
+	AWAIT(machine.bus, machine.told.added == 1);
+	CHECK(strcmp(machine.told.last_added, GPUARB_PATH_GPU "/1") == 0);
+	lease = granted(call(ask_on(machine.bus, "0000:04:00.0", 60, 0)));
+	book_read(machine.bus, &leases.after);
+	CHECK(leases.after.n_gpus == 2 && leases.after.n_leases == 2);
+	book_check(&leases.after, true);
+	close(lease.holder);
+	close(leases.first.holder);
+	machine_halt(&machine);
+}
+
+TEST(a_gpu_with_another_gpu_id_is_another_gpu)
+{
+	static struct machine machine;
+	static struct leases leases;
+	struct live_lease lease;
+	uint32_t id;
+
+	NEEDS_DAEMON();
+	fill(&machine, &leases, "radeon-vii");
+	id = machine_gpu_id(&machine, 1);
+	machine.gpus[1].kfd_gpu_id = id + 1;
+	machine_replug(&machine, 2);
+	check_end(&machine, &leases);
+	CHECK(leases.after.n_gpus == 2);
+	lease = granted(call(ask_on(machine.bus, "0000:04:00.0", 60, 0)));
+	for (unsigned i = 0; i < 2; i++)
+		if (strcmp(leases.after.gpus[i].name, "0000:04:00.0") == 0)
+			CHECK(number_of(machine.bus, leases.after.gpus[i].path,
+					GPUARB_INTERFACE_GPU, "KfdGpuId") == id + 1);
+	close(lease.holder);
+	close(leases.first.holder);
+	machine_halt(&machine);
+}
+
+TEST(a_gpu_in_another_partition_mode_is_other_gpus)
+{
+	static struct machine machine;
+	static struct leases leases;
+	struct live_lease parts[2];
+
+	NEEDS_DAEMON();
+	fill(&machine, &leases, "mi300x-spx");
+	for (unsigned i = 1; i < 3; i++) {
+		machine.gpus[i] = machine_model("mi300x-cpx");
+		snprintf(machine.gpus[i].name, sizeof(machine.gpus[i].name), "0000:04:00.0/%u",
+			 i - 1);
+	}
+	machine_replug(&machine, 3);
+	check_end(&machine, &leases);
+	CHECK(leases.after.n_gpus == 3);
+	for (unsigned i = 0; i < 2; i++)
+		parts[i] = granted(call(ask_on(machine.bus, machine.gpus[i + 1].name, 38, 0)));
+	book_read(machine.bus, &leases.after);
+	book_check(&leases.after, true);
+	close(parts[0].holder);
+	close(parts[1].holder);
+	close(leases.first.holder);
+	machine_halt(&machine);
+}
+
+TEST(who_waits_for_a_gpu_is_let_in_when_it_comes)
+{
+	static struct machine machine;
+	struct live_lease all, any, named;
+	struct live_record record;
+
+	NEEDS_DAEMON();
+	memset(&machine, 0, sizeof(machine));
+	machine_build(&machine, 2);
+	machine_boot(&machine);
+	all = granted(call(ask_on(machine.bus, "0", 60, 0)));
+	named = granted(call(ask_on(machine.bus, "1", 60, 0)));
+	any = waiting(call(ask_on(machine.bus, "any", 60, UINT64_MAX)));
+	machine_replug(&machine, 1);
+	await_gone(&named, "0000:04:00.0");
+	CHECK(lease_says(machine.bus, any.path, "State", "waiting"));
+	machine_replug(&machine, 2);
+	record = await_record(any.holder, GPUARB_RECORD_GRANTED);
+	CHECK(strcmp(record.partitions[0].gpu, "0000:04:00.0") == 0);
+	close(named.holder);
+
+	/* Who waits for one by its name does not wait for one that is gone. */
+	named = waiting(call(ask_on(machine.bus, "1", 60, UINT64_MAX)));
+	machine_replug(&machine, 1);
+	await_gone(&any, "0000:04:00.0");
+	record = await_record(named.holder, GPUARB_RECORD_ENDING);
+	CHECK(record.record.cause == GPUARB_RECORD_NO_SUCH_GPU);
+	close(all.holder);
+	machine_halt(&machine);
+}
+
+TEST(a_gpu_that_went_while_the_daemon_was_down_has_gone)
+{
+	static struct machine machine;
+	struct live_lease first, second;
+
+	NEEDS_DAEMON();
+	memset(&machine, 0, sizeof(machine));
+	machine_build(&machine, 2);
+	rig_start_managed(&machine.rig, machine.option, "--store-max=64");
+	machine_connect(&machine);
+	first = granted(call(ask_on(machine.bus, "0", 15, 0)));
+	second = granted(call(ask_on(machine.bus, "1", 15, 0)));
+	rig_down(&machine.rig);
+	machine_replug(&machine, 1);
+	rig_up(&machine.rig);
+	await_gone(&second, "0000:04:00.0");
+	CHECK(lease_says(machine.bus, first.path, "State", "granted"));
+	AWAIT(machine.bus, !lease_exists(machine.bus, second.path));
+	close(first.holder);
+	close(second.holder);
+	rig_await_stored(&machine.rig, 0);
+	machine_halt(&machine);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* GPUs that go, come back and are others then, as the bus is told and as the next daemon finds
+ * them. */
+
+#include "book.h"
+#include "machine.h"
+
+#define GPU "0000:04:00.0"
+
+static sd_bus_message *ask_on(sd_bus *bus, unsigned cus, int process)
+{
+	sd_bus_message *m = call_arbiter(bus, "Reserve");
+
+	if (process < 0)
+		return with(m, "aa{sv}a{sv}", 1, 2, "gpu", "s", GPU, "cus", "u", cus, 0);
+	return with(m, "aa{sv}a{sv}", 1, 2, "gpu", "s", GPU, "cus", "u", cus, 1, "process", "h",
+		    process);
+}
+
+/* Two GPUs, and a lease of a process that uses the second. */
+static struct live_lease boot(struct machine *machine, pid_t *ret_pid, int *ret_fd)
+{
+	struct live_lease lease;
+
+	memset(machine, 0, sizeof(*machine));
+	machine_build(machine, 2);
+	rig_start_managed(&machine->rig, machine->option, "--store-max=64");
+	machine_connect(machine);
+	*ret_pid = idler(0, ret_fd);
+	lease = granted(call(ask_on(machine->bus, 15, *ret_fd)));
+	machine_use(machine, *ret_pid, 1, 3);
+	AWAIT(machine->bus, machine->told.lease > 0); /* one more than granted: they are seen */
+	return lease;
+}
+
+static void replug(struct machine *machine)
+{
+	machine_replug(machine, 1);
+	AWAIT(machine->bus, machine->told.removed == 1);
+	machine_replug(machine, 2);
+	AWAIT(machine->bus, machine->told.added == 2); /* a lease, and now the GPU */
+}
+
+/* All of the GPU of now for another lease, which has it still after a crash; and the old one
+ * is ending until the hardware has let go. */
+static void grant_and_crash(struct machine *machine, const struct live_lease *old, pid_t pid)
+{
+	static struct book before, after;
+	struct live_lease lease = granted(call(ask_on(machine->bus, 60, -1)));
+
+	book_read(machine->bus, &before);
+	rig_crash(&machine->rig);
+	book_read(machine->bus, &after);
+	CHECK(before.n_leases == 2 && after.n_leases == 2);
+	CHECK(book_find(&after, lease.id) && book_same_parts(book_find(&before, lease.id),
+			book_find(&after, lease.id)->parts, 1));
+	CHECK(lease_says(machine->bus, lease.path, "State", "granted"));
+	CHECK(lease_says(machine->bus, old->path, "State", "ending"));
+
+	CHECK(fake_sysfs_process_gone(machine->sys, pid) == 0);
+	AWAIT(machine->bus, !lease_exists(machine->bus, old->path));
+	CHECK(lease_says(machine->bus, lease.path, "State", "granted"));
+	close(lease.holder);
+}
+
+TEST(what_ended_with_a_gpu_is_not_in_the_way_of_a_lease_on_it_when_it_is_back)
+{
+	static struct machine machine;
+	struct live_lease old;
+	pid_t pid;
+	int fd;
+
+	NEEDS_DAEMON();
+	old = boot(&machine, &pid, &fd);
+	replug(&machine);
+	CHECK(lease_says(machine.bus, old.path, "Reason", "is gone"));
+	grant_and_crash(&machine, &old, pid);
+	close(old.holder);
+	end_process(pid);
+	close(fd);
+	machine_halt(&machine);
+}
+
+TEST(what_was_ending_before_its_gpu_went_is_not_either)
+{
+	static struct machine machine;
+	struct live_lease old;
+	pid_t pid;
+	int fd;
+
+	NEEDS_DAEMON();
+	old = boot(&machine, &pid, &fd);
+	CHECK(is_fine(call(release(machine.bus, old.path))));
+	CHECK(lease_says(machine.bus, old.path, "State", "ending"));
+	replug(&machine);
+	grant_and_crash(&machine, &old, pid);
+	close(old.holder);
+	end_process(pid);
+	close(fd);
+	machine_halt(&machine);
+}
+
+TEST(a_gpu_that_nobody_used_and_is_another_is_told_as_gone_and_come)
+{
+	static struct machine machine;
+
+	NEEDS_DAEMON();
+	memset(&machine, 0, sizeof(machine));
+	machine_build(&machine, 2);
+	machine_boot(&machine);
+	machine.gpus[1].kfd_gpu_id = machine_gpu_id(&machine, 1) + 1;
+	machine_replug(&machine, 2);
+	while (machine.told.added == 0) /* a look comes with each question */
+		CHECK(gpu_number(machine.bus, "Cus") == 60);
+	CHECK(machine.told.removed == 1 && machine.told.added == 1);
+	CHECK(strcmp(machine.told.last_removed, GPUARB_PATH_GPU "/1") == 0);
+	CHECK(strcmp(machine.told.last_added, GPUARB_PATH_GPU "/1") == 0);
+	CHECK(number_of(machine.bus, GPUARB_PATH_GPU "/1", GPUARB_INTERFACE_GPU, "KfdGpuId") ==
+	      machine.gpus[1].kfd_gpu_id);
+	machine_halt(&machine);
+}
