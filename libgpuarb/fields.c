@@ -41,6 +41,8 @@ static const struct field refusal_fields[] = {
 	FIELD('t', "free", gpuarb_refusal, free),
 	FIELD('s', "hint", gpuarb_refusal, hint),
 	FIELD('b', "retry", gpuarb_refusal, retry),
+	LIST('T', "end", gpuarb_refusal, end, n_end),
+	FIELD('b', "end-exact", gpuarb_refusal, end_exact),
 };
 
 static const struct field process_fields[] = {

@@ -106,6 +106,12 @@ struct gpuarb_refusal {
 	uint64_t asked, free; /* in the reason's unit: CUs, slots, bytes */
 	const char *hint;   /* what would fit, a sentence */
 	bool retry;         /* trying again may help */
+
+	/* Of a plan, in the first refusal: leases whose end would make room for all of it, the
+	 * fewest and cheapest; end_exact: nothing cheaper would do. */
+	const uint64_t *end;
+	size_t n_end;
+	bool end_exact;
 };
 
 /* Refusals of the last failed reserve or resize, or of the last plan. *ret_n may be 0. */
@@ -349,9 +355,9 @@ size_t gpuarb_view_leases(const struct gpuarb_view *view,
 
 /*
  * Watching: first one call "watching": what changes from here on is told. Then one for each
- * thing that changed. kind: "lease-added", "lease-changed", "lease-removed", "gpu-changed";
- * what: the lease's id in decimal, or the GPU's name. Blocks until usec have passed (0) or a
- * signal comes (-EINTR). A daemon that goes and comes is "daemon-gone" and "daemon-back", and
+ * thing that changed. kind: "lease-added", "lease-changed", "lease-removed",
+ * "gpu-added", "gpu-changed", "gpu-removed"; what: the lease's id in decimal, or the GPU's
+ * name. Blocks until usec have passed (0) or a signal comes (-EINTR). A daemon that goes and comes is "daemon-gone" and "daemon-back", and
  * so is a bus, which is waited for however long it takes: what changed between the two is not
  * told, so look again. A daemon that is not there to begin with is -ECONNREFUSED. What
  * changes between two calls is not told. The callback may use the handle but not close it.

@@ -29,16 +29,17 @@ size_t iter_count(const DBusMessageIter *array)
 	return (size_t)dbus_message_iter_get_element_count(&copy);
 }
 
-static int read_numbers(DBusMessageIter *value, struct pool *pool, const uint32_t **ret,
+/* Numbers of this size: *ret is an array of them. */
+static int read_numbers(DBusMessageIter *value, struct pool *pool, size_t size, const void **ret,
 			size_t *ret_n)
 {
 	DBusMessageIter array;
-	const uint32_t *numbers = NULL;
+	const void *numbers = NULL;
 	int n = 0;
 
 	dbus_message_iter_recurse(value, &array);
 	dbus_message_iter_get_fixed_array(&array, &numbers, &n);
-	*ret = pool_copy(pool, numbers, (size_t)n, sizeof(uint32_t));
+	*ret = pool_copy(pool, numbers, (size_t)n, size);
 	*ret_n = (size_t)n;
 	return *ret ? 0 : -ENOMEM;
 }
@@ -111,7 +112,10 @@ static int read_field(DBusMessageIter *value, const struct field *field, struct 
 		return field->read(value, pool, object);
 	case 'U':
 		r = iter_check(value, "au");
-		return r < 0 ? r : read_numbers(value, pool, member, count);
+		return r < 0 ? r : read_numbers(value, pool, sizeof(uint32_t), member, count);
+	case 'T':
+		r = iter_check(value, "at");
+		return r < 0 ? r : read_numbers(value, pool, sizeof(uint64_t), member, count);
 	case 'S':
 		r = iter_check(value, "as");
 		return r < 0 ? r : read_strings(value, pool, member, count);

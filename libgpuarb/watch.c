@@ -56,10 +56,13 @@ static int look_now(struct gpuarb *gpuarb, struct gpuarb_view **ret)
 }
 
 /* A GPU whose object is not in the picture came after it: look once more. */
-static int tell_gpu(struct watch *watch, uint64_t number)
+static int tell_gpu(struct watch *watch, const char *kind, uint64_t number)
 {
-	const char *name = watch->view ? view_gpu_name(watch->view, number) : NULL;
+	const char *name;
 
+	if (strcmp(kind, "gpu-added") == 0) /* the picture may have another of this number */
+		gpuarb_view_free(TAKE_PTR(watch->view));
+	name = watch->view ? view_gpu_name(watch->view, number) : NULL;
 	if (!name) {
 		struct gpuarb_view *view;
 		int r = look_now(watch->gpuarb, &view);
@@ -73,22 +76,23 @@ static int tell_gpu(struct watch *watch, uint64_t number)
 		name = view_gpu_name(view, number);
 	}
 	if (name)
-		watch->callback("gpu-changed", name, watch->userdata);
+		watch->callback(kind, name, watch->userdata);
 	return 0;
 }
 
-static int tell_object(struct watch *watch, const char *lease_kind, const char *path)
+/* Of whichever of the two the path is. */
+static int tell_object(struct watch *watch, const char *lease_kind, const char *gpu_kind,
+		       const char *path)
 {
 	uint64_t number;
 
 	if (path_number(path, GPUARB_PATH_GPU, &number) >= 0)
-		return tell_gpu(watch, number);
+		return tell_gpu(watch, gpu_kind, number);
 	if (path_number(path, GPUARB_PATH_LEASE, &number) >= 0)
 		tell_lease(watch, lease_kind, number);
 	return 0;
 }
 
-/* Another daemon may have other GPUs behind the same numbers. */
 static void tell_daemon(struct watch *watch, bool there)
 {
 	gpuarb_view_free(TAKE_PTR(watch->view));
@@ -97,7 +101,8 @@ static void tell_daemon(struct watch *watch, bool there)
 }
 
 /* An object that came or went is the first argument of its signal. */
-static int tell_argument(struct watch *watch, const char *lease_kind, DBusMessage *m)
+static int tell_argument(struct watch *watch, const char *lease_kind, const char *gpu_kind,
+			 DBusMessage *m)
 {
 	DBusMessageIter iter;
 	const char *path;
@@ -106,17 +111,18 @@ static int tell_argument(struct watch *watch, const char *lease_kind, DBusMessag
 	    dbus_message_iter_get_arg_type(&iter) != DBUS_TYPE_OBJECT_PATH)
 		return 0;
 	dbus_message_iter_get_basic(&iter, &path);
-	return tell_object(watch, lease_kind, path);
+	return tell_object(watch, lease_kind, gpu_kind, path);
 }
 
 static int tell(struct watch *watch, DBusMessage *m)
 {
 	if (dbus_message_is_signal(m, DBUS_INTERFACE_PROPERTIES, "PropertiesChanged"))
-		return tell_object(watch, "lease-changed", dbus_message_get_path(m));
+		return tell_object(watch, "lease-changed", "gpu-changed",
+				   dbus_message_get_path(m));
 	if (dbus_message_is_signal(m, OBJECT_MANAGER, "InterfacesAdded"))
-		return tell_argument(watch, "lease-added", m);
+		return tell_argument(watch, "lease-added", "gpu-added", m);
 	if (dbus_message_is_signal(m, OBJECT_MANAGER, "InterfacesRemoved"))
-		return tell_argument(watch, "lease-removed", m);
+		return tell_argument(watch, "lease-removed", "gpu-removed", m);
 	if (return_told(m) >= 0)
 		tell_daemon(watch, return_told(m));
 	return 0;

@@ -206,6 +206,11 @@ static void change(sd_bus *bus)
 	CHECK(sd_bus_emit_signal(bus, GPUARB_PATH_GPU "/10", PROPERTIES, "PropertiesChanged",
 				 "sa{sv}as", GPUARB_INTERFACE_GPU, 0, 0) >= 0);
 
+	CHECK(sd_bus_emit_signal(bus, GPUARB_PATH, MANAGER, "InterfacesRemoved", "oas",
+				 GPUARB_PATH_GPU "/10", 0) >= 0);
+	CHECK(sd_bus_emit_signal(bus, GPUARB_PATH, MANAGER, "InterfacesAdded", "oa{sa{sv}}",
+				 GPUARB_PATH_GPU "/10", 0) >= 0);
+
 	/* None of these is anything. */
 	CHECK(sd_bus_emit_signal(bus, GPUARB_PATH_GPU "/11", PROPERTIES, "PropertiesChanged",
 				 "sa{sv}as", GPUARB_INTERFACE_GPU, 0, 0) >= 0);
@@ -270,7 +275,8 @@ static void note(const char *kind, const char *what, void *userdata)
 TEST(a_watch_tells_what_changes_in_its_order)
 {
 	static const char expected[] = "watching() lease-added(5) lease-changed(5) "
-				       "gpu-changed(0000:0a:00.0) lease-removed(5) daemon-gone() "
+				       "gpu-changed(0000:0a:00.0) gpu-removed(0000:0a:00.0) "
+				       "gpu-added(0000:0a:00.0) lease-removed(5) daemon-gone() "
 				       "daemon-back() daemon-gone() daemon-back() ";
 	struct watcher watcher = { .gpuarb = NULL };
 

@@ -25,6 +25,11 @@ static void put_variant(DBusMessageIter *dict, const char *key, const char *sign
 
 			if (signature[1] == 'u')
 				CHECK(dbus_message_iter_append_basic(&array, 'u', &i));
+			if (signature[1] == 't') {
+				uint64_t wide = i;
+
+				CHECK(dbus_message_iter_append_basic(&array, 't', &wide));
+			}
 			if (signature[1] == 's')
 				CHECK(dbus_message_iter_append_basic(&array, 's', &text));
 			if (strncmp(signature, "aau", 3) == 0) {
@@ -142,6 +147,21 @@ TEST(refusals_count_in_either_width)
 
 	CHECK(read_refusals(&iter, &pool, &refusals, &n, NULL) == 0);
 	CHECK(refusals[0].asked == 7 && refusals[0].free == 7);
+	dbus_message_unref(m);
+	pool_clear(&pool);
+}
+
+TEST(a_refusal_may_name_leases)
+{
+	static const struct pair end[] = { { "end", "at" }, { "end-exact", "b" } };
+	const struct gpuarb_refusal *refusals;
+	struct pool pool = { NULL };
+	DBusMessageIter iter;
+	DBusMessage *m = rows_of(end, 2, 1, &iter);
+	size_t n;
+
+	CHECK(read_refusals(&iter, &pool, &refusals, &n, NULL) == 0);
+	CHECK(refusals[0].n_end == 3 && refusals[0].end[2] == 2 && refusals[0].end_exact);
 	dbus_message_unref(m);
 	pool_clear(&pool);
 }
