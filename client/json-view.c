@@ -129,6 +129,15 @@ void json_lease(struct json_object *in, const char *key, const struct gpuarb_lea
 	json_lease_into(json_map(in, key), lease);
 }
 
+static void json_advice(struct json_object *map, const struct gpuarb_refusal *refusal)
+{
+	struct json_object *list = json_list(map, "end");
+
+	for (size_t i = 0; i < refusal->n_end; i++)
+		json_number(list, NULL, refusal->end[i]);
+	json_flag(map, "end_exact", refusal->end_exact);
+}
+
 void json_refusals(struct json_object *in, const char *key, const struct gpuarb *gpuarb)
 {
 	struct json_object *list = json_list(in, key);
@@ -147,5 +156,7 @@ void json_refusals(struct json_object *in, const char *key, const struct gpuarb 
 		json_number(map, "free", refusals[i].free);
 		json_text(map, "hint", refusals[i].hint);
 		json_flag(map, "retry", refusals[i].retry);
+		if (refusals[i].n_end > 0)
+			json_advice(map, &refusals[i]);
 	}
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <inttypes.h>
 #include <string.h>
 
 #include "client/fail.h"
@@ -6,6 +7,20 @@
 #include "client/print.h"
 #include "client/verb.h"
 #include "client/want.h"
+
+#define ADVICE_MAX 64U
+
+static void print_lease(const struct gpuarb_lease_info *lease)
+{
+	char user[PRINT_USER];
+	unsigned cus = 0;
+
+	print_user(lease->owner_uid, user);
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		cus += lease->partitions[i].cus;
+	print_line(stdout, "  %" PRIu64 "  %s%s%s of %s, %u CU%s", lease->id, lease->name,
+		   *lease->name ? ", " : "", lease->lease_class, user, cus, print_s(cus));
+}
 
 static void print_json(const struct gpuarb *gpuarb, const char *verdict,
 		       const struct gpuarb_partition *partitions, size_t n)
@@ -21,12 +36,38 @@ static void print_json(const struct gpuarb *gpuarb, const char *verdict,
 	json_print(stdout, map);
 }
 
+/* Leases whose end would make room; looked at once more, to say whose they are. */
+static void print_advice(struct command *command, struct session *session)
+{
+	const struct gpuarb_refusal *refusals;
+	const struct gpuarb_lease_info *lease;
+	uint64_t ids[ADVICE_MAX];
+	bool exact;
+	size_t n;
+
+	refusals = gpuarb_last_refusals(session->gpuarb, &n);
+	if (n == 0 || refusals[0].n_end == 0 || refusals[0].n_end > ADVICE_MAX)
+		return;
+	n = refusals[0].n_end;
+	exact = refusals[0].end_exact;
+	memcpy(ids, refusals[0].end, n * sizeof(*ids));
+
+	print_line(stdout, "  it would fit if %s ended%s:", n == 1 ? "this lease" : "these leases",
+		   exact ? "" : " (fewer or cheaper ones may do)");
+	if (session_look(command, session) != EXIT_OK)
+		return;
+	for (size_t i = 0; i < n; i++)
+		if (session_lease(command, session, ids[i], &lease) == EXIT_OK)
+			print_lease(lease);
+}
+
 int run_plan(struct command *command)
 {
 	_cleanup_(session_done) struct session session = {0};
 	const struct gpuarb_partition *partitions;
 	struct gpuarb_want wants[REQUEST_WANTS];
 	const char *verdict;
+	bool granted;
 	size_t n;
 	int r;
 
@@ -44,6 +85,7 @@ int run_plan(struct command *command)
 	if (r < 0)
 		return fail_asked(command, session.gpuarb, r);
 
+	granted = strcmp(verdict, "granted") == 0;
 	partitions = gpuarb_last_plan(session.gpuarb, &n);
 	if (command->json) {
 		print_json(session.gpuarb, verdict, partitions, n);
@@ -52,6 +94,7 @@ int run_plan(struct command *command)
 		for (size_t i = 0; i < n; i++)
 			print_grant(stdout, "  ", &partitions[i]);
 		fail_print_refusals(stdout, session.gpuarb);
+		print_advice(command, &session);
 	}
-	return strcmp(verdict, "granted") == 0 ? EXIT_OK : EXIT_REFUSED;
+	return granted ? EXIT_OK : EXIT_REFUSED;
 }

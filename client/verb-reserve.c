@@ -45,7 +45,7 @@ static int lost(const struct command *command, const struct gpuarb_lease *lease)
 	const char *reason = gpuarb_lease_reason(lease);
 
 	return fail(command, EXIT_LOST, "lease %" PRIu64 " is lost: %s", gpuarb_lease_id(lease),
-		    *reason ? reason : "the daemon took it back without a word");
+		    *reason ? reason : "gpuarbd was stopped, or ended and nobody kept it");
 }
 
 /* Holds the lease until a signal comes or it is gone. */

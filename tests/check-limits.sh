@@ -16,14 +16,19 @@ store=$(of_unit FileDescriptorStoreMax)
 files=$(of_unit LimitNOFILE)
 holders=$(sed -n 's/^\tsettings->max_holders = \([0-9]*\);$/\1/p' "$1/daemon/core/settings.c")
 own=$(sed -n 's/^#define FDS_OF_OUR_OWN \([0-9]*\)U$/\1/p' "$1/daemon/keep.c")
-for value in "$store" "$files" "$holders" "$own"; do
-	case $value in '' | *[!0-9]*) echo "one of four numbers is not where it was"; exit 1 ;; esac
+queue=$(sed -n 's/^#define STORE_QUEUE_MAX \([0-9]*\)U$/\1/p' "$1/daemon/sys/store.h")
+for value in "$store" "$files" "$holders" "$own" "$queue"; do
+	case $value in '' | *[!0-9]*) echo "one of five numbers is not where it was"; exit 1 ;; esac
 done
 
 [ "$store" -gt "$holders" ] ||
 	complain "FileDescriptorStoreMax=$store: max-holders is $holders, and a probe needs room"
-[ "$files" -ge $((store + own)) ] ||
-	complain "LimitNOFILE=$files: $store may be stored, and the daemon has $own of its own"
+[ "$files" -ge $((store + own + queue)) ] ||
+	complain "LimitNOFILE=$files: $store may be stored, $queue sent, and $own are the daemon's own"
+for text in docs/gpuarbd.8.scd docs/gpuarbd.conf.5.scd systemd/gpuarbd.service.in; do
+	grep -q "LimitNOFILE.* $((own + queue))\b\|FileDescriptorStoreMax by $((own + queue)):" "$1/$text" ||
+		complain "$text does not say that LimitNOFILE= is more by $((own + queue))"
+done
 [ "$(of_unit StartLimitIntervalSec)" = 0 ] ||
 	complain "StartLimitIntervalSec is not 0: after quick failures the store is emptied"
 [ "$(of_unit RuntimeDirectoryPreserve)" = restart ] ||
