@@ -34,7 +34,7 @@ static void disarm(struct manager *manager)
 		waitid(P_PID, (id_t)manager->child, &info, WEXITED | WNOWAIT);
 		manager_take_child(manager);
 	}
-	tell("count %u", manager->trace.count);
+	tell(manager, "count %u", manager->trace.count);
 }
 
 static void restart(struct manager *manager)
@@ -63,12 +63,13 @@ static void go(struct manager *manager)
 
 static void say_stored(struct manager *manager)
 {
-	tell("holds %zu", manager->store.n);
+	tell(manager, "holds %zu", manager->store.n);
+	manager->told_stored = manager->store.n;
 }
 
 static void say_count(struct manager *manager)
 {
-	tell("count %u", manager->trace.count);
+	tell(manager, "count %u", manager->trace.count);
 }
 
 static const struct command {
@@ -87,9 +88,9 @@ static void arm(struct manager *manager)
 	manager->arm = true;
 	r = manager_arm(manager);
 	if (r < 0)
-		tell("armed not: %s", strerror(-r));
+		tell(manager, "armed %s", strerror(-r));
 	else
-		tell("armed");
+		tell(manager, "armed");
 }
 
 static void obey(struct manager *manager, const char *line)

@@ -118,7 +118,7 @@ static int set_number(const char *name, long number)
 }
 
 /* First out of the way of each other, then where they belong. */
-int manager_store_pass(const struct manager_store *store)
+int manager_store_pass(const struct manager_store *store, rlim_t limit)
 {
 	int *away = calloc(store->n + 1, sizeof(*away)), n = (int)store->n;
 	char *names = join_names(store);
@@ -126,6 +126,8 @@ int manager_store_pass(const struct manager_store *store)
 
 	if (!away || !names)
 		r = -ENOMEM;
+	if (r == 0 && (rlim_t)(FIRST + n) > limit)
+		r = -EMFILE;
 	for (int i = 0; r == 0 && i < n; i++) {
 		away[i] = fcntl(store->list[n - 1 - i].fd, F_DUPFD_CLOEXEC, FIRST + n);
 		r = away[i] < 0 ? -errno : 0;

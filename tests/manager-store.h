@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/resource.h>
 
 struct stored {
 	int fd;
@@ -30,5 +31,6 @@ void manager_store_poll(struct manager_store *store);
 void manager_store_clear(struct manager_store *store);
 
 /* In a child before it executes: puts them at 3, 4, … and says so in LISTEN_PID, LISTEN_FDS
- * and LISTEN_FDNAMES, the latest first as systemd does. -errno. */
-int manager_store_pass(const struct manager_store *store);
+ * and LISTEN_FDNAMES, the latest first as systemd does. -EMFILE: they are beyond the limit
+ * that the child will have. -errno. */
+int manager_store_pass(const struct manager_store *store, rlim_t limit);

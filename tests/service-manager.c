@@ -26,13 +26,15 @@
  *	count      answers with count N
  *
  * On stdout it tells what happens, a line each: started PID, ready PID, reloading PID,
- * stopping PID, died SIGNAL-or-STATUS, stored N, killed-at N CALL, failed. It ends with 0
- * after a PROGRAM that exited with 0.
+ * stopping PID, died SIGNAL-or-STATUS, stored N, killed-at N CALL, failed. Who does not
+ * listen is not told of each change of what is stored. It ends with 0 after a PROGRAM that
+ * exited with 0.
  */
 
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -52,15 +54,44 @@
 
 #define STARTS_MAX 5 /* in vain, one after the other: StartLimitBurst= */
 
-void tell(const char *format, ...)
+/* What does not fit now goes out when there is room: who does not listen stops nothing. */
+void tell(struct manager *manager, const char *format, ...)
 {
 	va_list args;
+	int n;
 
 	va_start(args, format);
-	vprintf(format, args);
+	n = vsnprintf(manager->out + manager->out_size, sizeof(manager->out) - manager->out_size,
+		      format, args);
 	va_end(args);
-	putchar('\n');
-	fflush(stdout);
+	CHECK(n >= 0 && manager->out_size + (size_t)n + 1 < sizeof(manager->out));
+	manager->out_size += (size_t)n;
+	manager->out[manager->out_size++] = '\n';
+}
+
+/* A pipe with room takes PIPE_BUF bytes without waiting. */
+static void flush_out(struct manager *manager)
+{
+	struct pollfd room = { .fd = STDOUT_FILENO, .events = POLLOUT };
+
+	while (manager->out_size > 0 && poll(&room, 1, 0) == 1) {
+		size_t size = manager->out_size < PIPE_BUF ? manager->out_size : PIPE_BUF;
+		ssize_t n = write(STDOUT_FILENO, manager->out, size);
+
+		if (n < 0)
+			break;
+		manager->out_size -= (size_t)n;
+		memmove(manager->out, manager->out + n, manager->out_size);
+	}
+}
+
+/* How much is stored, once it has been told how much was. */
+static void tell_stored(struct manager *manager)
+{
+	if (manager->store.n == manager->told_stored || manager->out_size > 0)
+		return;
+	manager->told_stored = manager->store.n;
+	tell(manager, "stored %zu", manager->store.n);
 }
 
 /* ---- the program ----------------------------------------------------------------------- */
@@ -82,12 +113,12 @@ static _Noreturn void execute(const struct manager *manager, pid_t parent, int g
 	CHECK(read(go, &byte, 1) == 1);
 	sigemptyset(&none);
 	CHECK(sigprocmask(SIG_SETMASK, &none, NULL) == 0);
-	CHECK(setrlimit(RLIMIT_NOFILE, &manager->files) == 0);
 	CHECK(setenv("NOTIFY_SOCKET", manager->address, 1) == 0);
 	if (manager->fdstore_variable && manager->store.max > 0)
 		set_number("FDSTORE", manager->store.max);
-	if (manager_store_pass(&manager->store) < 0)
+	if (manager_store_pass(&manager->store, manager->files.rlim_cur) < 0)
 		_exit(202); /* systemd's EXIT_FDS */
+	CHECK(setrlimit(RLIMIT_NOFILE, &manager->files) == 0);
 	execvp(manager->argv[0], manager->argv);
 	perror(manager->argv[0]);
 	_exit(203); /* EXIT_EXEC */
@@ -107,13 +138,12 @@ void manager_start(struct manager *manager)
 	int go[2];
 
 	CHECK(pipe2(go, O_CLOEXEC) == 0);
-	fflush(stdout);
 	manager->child = fork();
 	CHECK(manager->child >= 0);
 	if (manager->child == 0)
 		execute(manager, parent, go[0]);
 	manager->vain++;
-	tell("started %d", manager->child);
+	tell(manager, "started %d", manager->child);
 	if (manager_arm(manager) < 0)
 		fprintf(stderr, "service-manager: %d cannot be traced\n", manager->child);
 	CHECK(write(go[1], "", 1) == 1);
@@ -123,6 +153,7 @@ void manager_start(struct manager *manager)
 
 _Noreturn void manager_finish(struct manager *manager, int status)
 {
+	flush_out(manager);
 	manager_store_clear(&manager->store);
 	exit(status);
 }
@@ -137,7 +168,7 @@ static void go_on(struct manager *manager, bool fine)
 	if (manager->hold)
 		return;
 	if (manager->vain >= STARTS_MAX) {
-		tell("failed");
+		tell(manager, "failed");
 		manager_finish(manager, 1);
 	}
 	manager->restarting = false;
@@ -149,12 +180,12 @@ static void bury(struct manager *manager, int status)
 	manager->child = 0;
 	manager->trace.pid = 0;
 	if (manager->trace.killed_before)
-		tell("killed-at %u %s", manager->trace.kill_at, manager->trace.killed_before);
+		tell(manager, "killed-at %u %s", manager->trace.kill_at, manager->trace.killed_before);
 	manager->trace.killed_before = NULL;
 	if (WIFSIGNALED(status))
-		tell("died SIG%s", sigabbrev_np(WTERMSIG(status)));
+		tell(manager, "died SIG%s", sigabbrev_np(WTERMSIG(status)));
 	else
-		tell("died %d", WEXITSTATUS(status));
+		tell(manager, "died %d", WEXITSTATUS(status));
 	go_on(manager, WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
@@ -175,7 +206,6 @@ static void take_fds(struct manager *manager, const struct notification *notific
 	bool named = notification_value(notification, "FDNAME=", name, sizeof(name)) &&
 		     name_is_valid(name);
 	bool store = notification_has(notification, "FDSTORE=1");
-	size_t before = manager->store.n;
 
 	if (named && notification_has(notification, "FDSTOREREMOVE=1"))
 		manager_store_remove(&manager->store, name);
@@ -186,8 +216,6 @@ static void take_fds(struct manager *manager, const struct notification *notific
 					  !notification_has(notification, "FDPOLL=0"));
 		else
 			close(notification->fds[i]);
-	if (manager->store.n != before)
-		tell("stored %zu", manager->store.n);
 }
 
 static void take_message(struct manager *manager, const struct notification *notification)
@@ -199,12 +227,12 @@ static void take_message(struct manager *manager, const struct notification *not
 	}
 	take_fds(manager, notification);
 	if (notification_has(notification, "RELOADING=1"))
-		tell("reloading %d", manager->child);
+		tell(manager, "reloading %d", manager->child);
 	if (notification_has(notification, "STOPPING=1"))
-		tell("stopping %d", manager->child);
+		tell(manager, "stopping %d", manager->child);
 	if (notification_has(notification, "READY=1")) {
 		manager->vain = 0;
-		tell("ready %d", manager->child);
+		tell(manager, "ready %d", manager->child);
 	}
 }
 
@@ -243,15 +271,6 @@ static void take_signals(struct manager *manager)
 	manager_take_child(manager);
 }
 
-static void drop_dead(struct manager *manager)
-{
-	size_t before = manager->store.n;
-
-	manager_store_poll(&manager->store);
-	if (manager->store.n != before)
-		tell("stored %zu", manager->store.n);
-}
-
 /* In systemd's order: what is notified, deaths, the store. */
 static _Noreturn void run(struct manager *manager)
 {
@@ -261,15 +280,19 @@ static _Noreturn void run(struct manager *manager)
 			{ .fd = manager->signals, .events = POLLIN },
 			{ .fd = manager->store.watch, .events = POLLIN },
 			{ .fd = manager->deaf ? -1 : STDIN_FILENO, .events = POLLIN },
+			{ .fd = manager->out_size > 0 ? STDOUT_FILENO : -1, .events = POLLOUT },
 		};
 
-		CHECK(poll(fds, 4, -1) > 0 || errno == EINTR);
+		CHECK(poll(fds, 5, -1) > 0 || errno == EINTR);
 		take_messages(manager);
 		if (fds[1].revents)
 			take_signals(manager);
-		drop_dead(manager);
+		manager_store_poll(&manager->store);
 		if (fds[3].revents)
 			manager_take_commands(manager);
+		flush_out(manager);
+		tell_stored(manager);
+		flush_out(manager);
 	}
 }
 

@@ -31,10 +31,14 @@ struct manager {
 	char line[256];       /* of stdin, as far as it is there */
 	size_t line_size;
 	bool deaf;            /* stdin has ended */
+	char out[65536];      /* for stdout */
+	size_t out_size;
+	size_t told_stored;
 };
 
 /* A line on stdout. */
-void tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void tell(struct manager *manager, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
 void manager_start(struct manager *manager);
 int manager_arm(struct manager *manager); /* as soon as there is somebody to trace */

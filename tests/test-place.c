@@ -199,6 +199,88 @@ TEST(cus_that_nobody_shares_come_first)
 	CHECK(cuset_within(&p.cus, &request.calm));
 }
 
+TEST(others_go_where_no_realtime_lease_could_be)
+{
+	struct geometry g = shape(1, 4, 1, 16, false, 60);
+	struct place_request request = ask(&g, 10);
+	struct placement p;
+	struct place_miss miss;
+
+	request.closed = 1U << 2;
+	CHECK(place(&g, &request, &p, &miss) == 0);
+	CHECK(p.count == 10 && cuset_engines(&p.cus) == 1U << 2);
+}
+
+/* Twice the largest rectangle that is left, and the largest on engines that are open. */
+static unsigned left_over(unsigned engines, const unsigned *left, uint32_t closed)
+{
+	unsigned largest = 0, open = 0;
+
+	for (unsigned k = 1; k <= 16; k++) {
+		unsigned all = 0, of_open = 0;
+
+		for (unsigned e = 0; e < engines; e++) {
+			all += left[e] >= k;
+			of_open += left[e] >= k && !(closed >> e & 1);
+		}
+		largest = all * k > largest ? all * k : largest;
+		open = of_open * k > open ? of_open * k : open;
+	}
+	return 2 * largest + open;
+}
+
+/* The most that any choice of engines leaves, for so many CUs. */
+static unsigned best_left_over(unsigned engines, const unsigned *free, unsigned cus,
+			       uint32_t closed)
+{
+	unsigned best = 0;
+
+	for (uint32_t set = 1; set < 1U << engines; set++) {
+		unsigned m = (unsigned)__builtin_popcount(set), left[CUSET_ENGINES], value;
+		bool fits = cus % m == 0;
+
+		for (unsigned e = 0; e < engines; e++) {
+			unsigned k = set >> e & 1 ? cus / m : 0;
+
+			fits &= free[e] >= k;
+			left[e] = free[e] - k;
+		}
+		value = fits ? left_over(engines, left, closed) : 0;
+		best = value > best ? value : best;
+	}
+	return best;
+}
+
+TEST(no_other_choice_leaves_more_for_those_who_come)
+{
+	unsigned seed = (unsigned)time(NULL);
+
+	printf("seed %u\n", seed);
+	for (unsigned round = 0; round < 5000; round++) {
+		struct geometry g = shape(1, 1 + (unsigned)rand_r(&seed) % 8, 1, 16, false, 1);
+		struct place_request request = { .all = &everything, .floor = 1 };
+		unsigned free[CUSET_ENGINES], left[CUSET_ENGINES];
+		struct place_miss miss;
+		struct placement p;
+
+		for (unsigned e = 0; e < g.engines; e++) {
+			g.active[0][e][0] = 16;
+			free[e] = (unsigned)rand_r(&seed) % 16;
+			request.avail.pair[e] = (UINT32_C(1) << free[e]) - 1;
+		}
+		geometry_all(&g, &everything);
+		request.calm = request.avail;
+		request.aim = request.ceiling = request.limit = 1 + (unsigned)rand_r(&seed) % 60;
+		request.closed = (uint32_t)rand_r(&seed) % 256 & (uint32_t)rand_r(&seed);
+		if (place(&g, &request, &p, &miss) < 0)
+			continue;
+		for (unsigned e = 0; e < g.engines; e++)
+			left[e] = free[e] - (unsigned)__builtin_popcount(p.cus.pair[e]);
+		CHECK(left_over(g.engines, left, request.closed) ==
+		      best_left_over(g.engines, free, p.count, request.closed));
+	}
+}
+
 /* Whatever is free: the largest rectangle that place() finds is the largest there is,
  * found here by trying every one. */
 TEST(no_rectangle_that_is_there_is_missed)

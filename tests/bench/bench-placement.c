@@ -147,9 +147,20 @@ static int measure_small(struct small *small)
 
 /* ---- what is printed ------------------------------------------------------------------------ */
 
-static void print_rows(const struct row *rows, size_t n)
+static void print_key(const struct row *row)
 {
-	printf("Useful work of work offered, mean and standard error; in brackets of fluid repacking\n");
+	printf("%-11s %ux%u %4.1f %3.1f", row->profile, row->xccs, row->engines, row->offered,
+	       row->realtime);
+}
+
+static void print_mean(const struct mean *mean)
+{
+	printf("  %.3f ±%.3f", mean_of(mean), mean_error(mean));
+}
+
+static void print_useful(const struct row *rows, size_t n)
+{
+	printf("Useful work of work offered, mean and standard error; (of fluid repacking)\n");
 	printf("%-11s %3s %4s %3s", "profile", "SE", "load", "RT");
 	for (size_t i = 0; i < POLICIES; i++)
 		printf("  %*s", i == GPUARB ? 19 : 11, policies[i].name);
@@ -157,15 +168,19 @@ static void print_rows(const struct row *rows, size_t n)
 	for (size_t j = 0; j < n; j++) {
 		const struct row *r = &rows[j];
 
-		printf("%-11s %ux%u %4.1f %3.1f", r->profile, r->xccs, r->engines, r->offered, r->realtime);
+		print_key(r);
 		for (size_t i = 0; i < POLICIES; i++) {
-			printf("  %.3f ±%.3f", mean_of(&r->by[i].useful), mean_error(&r->by[i].useful));
+			print_mean(&r->by[i].useful);
 			if (i == GPUARB)
 				printf(" (%.3f)", mean_of(&r->by[i].of_fluid));
 		}
 		printf("  %.3f\n", mean_of(&r->ahead));
 	}
-	printf("\nE for each CU granted, and the largest request still possible (of the GPU, over time)\n");
+}
+
+static void print_others(const struct row *rows, size_t n)
+{
+	printf("\nE for each CU granted; the largest request still possible, of the GPU, over time\n");
 	printf("%-11s %3s %4s %3s", "profile", "SE", "load", "RT");
 	for (size_t i = 0; i < POLICIES; i++)
 		printf("  %11s", policies[i].name);
@@ -173,17 +188,18 @@ static void print_rows(const struct row *rows, size_t n)
 	for (size_t j = 0; j < n; j++) {
 		const struct row *r = &rows[j];
 
-		printf("%-11s %ux%u %4.1f %3.1f", r->profile, r->xccs, r->engines, r->offered, r->realtime);
+		print_key(r);
 		for (size_t i = 0; i < POLICIES; i++)
-			printf("  %5.3f %5.3f", mean_of(&r->by[i].per_granted), mean_of(&r->by[i].largest));
+			printf("  %5.3f %5.3f", mean_of(&r->by[i].per_granted),
+			       mean_of(&r->by[i].largest));
 		putchar('\n');
 	}
 }
 
 static void print_small(const struct small *small, size_t n, int status)
 {
-	printf("\nSmall instances (%u engines of %u CUs, %u requests, load 1.4): of the offline optimum\n",
-	       SMALL_ENGINES, SMALL_CUS, SMALL_JOBS);
+	printf("\nSmall instances (%u engines of %u CUs, %u requests, load 1.4), of the offline "
+	       "optimum\n", SMALL_ENGINES, SMALL_CUS, SMALL_JOBS);
 	if (status < 0) {
 		printf("skipped: built without glpk\n");
 		return;
@@ -191,7 +207,8 @@ static void print_small(const struct small *small, size_t n, int status)
 	for (size_t j = 0; j < n; j++) {
 		printf("RT %.1f, %2u of %u proved ", small[j].realtime, small[j].proved, SMALL_N);
 		for (size_t i = 0; i < POLICIES; i++)
-			printf("  %s %.3f ±%.3f", policies[i].name, mean_of(&small[j].of_optimum[i]),
+			printf("  %s %.3f ±%.3f", policies[i].name,
+			       mean_of(&small[j].of_optimum[i]),
 			       mean_error(&small[j].of_optimum[i]));
 		putchar('\n');
 	}
@@ -258,7 +275,8 @@ int main(int argc, char *argv[])
 	for (size_t i = 0; i < ARRAY_SIZE(small) && r == 0; i++)
 		r = measure_small(&small[i]);
 	printf("seed %u, %u instances of %u requests\n", SEED, instances, JOBS - FORGET);
-	print_rows(rows, n);
+	print_useful(rows, n);
+	print_others(rows, n);
 	print_small(small, ARRAY_SIZE(small), r);
 	print_json(rows, n, small, r == 0 ? ARRAY_SIZE(small) : 0, instances);
 	if (argc > 2) {

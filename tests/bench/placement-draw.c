@@ -14,8 +14,9 @@
 #define LOW    0.2 /* useful work at the bottom and at the top */
 #define HIGH   0.8
 
-static const char *const colours[POLICIES] = {
-	"#d62728", "#7f7f7f", "#9467bd", "#1f77b4", "#8c564b", "#000000",
+static const char *const strokes[POLICIES] = {
+	"stroke=\"#d62728\" stroke-width=\"3\"", "stroke=\"#7f7f7f\"", "stroke=\"#9467bd\"",
+	"stroke=\"#1f77b4\"", "stroke=\"#8c564b\"", "stroke=\"black\" stroke-dasharray=\"4 3\"",
 };
 
 static double x_of(double offered)
@@ -30,12 +31,13 @@ static double y_of(double useful)
 
 static void draw_axes(FILE *f, const struct row *row)
 {
-	fprintf(f, "<text x=\"%.0f\" y=\"16\" font-weight=\"bold\">%s, %ux%u engines, %.0f %% realtime"
-		"</text>\n", LEFT, row->profile, row->xccs, row->engines, row->realtime * 100);
+	fprintf(f, "<text x=\"%.0f\" y=\"16\" font-weight=\"bold\">%s, %ux%u engines, %.0f %% "
+		"realtime</text>\n", LEFT, row->profile, row->xccs, row->engines,
+		row->realtime * 100);
 	for (int i = 2; i <= 8; i += 2)
-		fprintf(f, "<path d=\"M%.1f %.1fh%.1f\" stroke=\"#ddd\"/><text x=\"%.1f\" y=\"%.1f\" "
-			"text-anchor=\"end\">0.%d</text>\n", LEFT, y_of(i / 10.0), INNER_WIDTH,
-			LEFT - 4, y_of(i / 10.0) + 4, i);
+		fprintf(f, "<path d=\"M%.1f %.1fh%.1f\" stroke=\"#ddd\"/><text x=\"%.1f\" "
+			"y=\"%.1f\" text-anchor=\"end\">0.%d</text>\n", LEFT, y_of(i / 10.0),
+			INNER_WIDTH, LEFT - 4, y_of(i / 10.0) + 4, i);
 	for (int i = 8; i <= 14; i += 2)
 		fprintf(f, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%.1f</text>\n",
 			x_of(i / 10.0), TOP + INNER_HEIGHT + 14, i / 10.0);
@@ -44,8 +46,7 @@ static void draw_axes(FILE *f, const struct row *row)
 static void draw_lines(FILE *f, const struct row *rows, size_t n)
 {
 	for (size_t i = 0; i < POLICIES; i++) {
-		fprintf(f, "<path fill=\"none\" stroke=\"%s\" stroke-width=\"%d\"%s d=\"", colours[i],
-			i == 0 ? 3 : 1, i == POLICIES - 1 ? " stroke-dasharray=\"4 3\"" : "");
+		fprintf(f, "<path fill=\"none\" %s d=\"", strokes[i]);
 		for (size_t j = 0; j < n; j++)
 			fprintf(f, "%c%.1f %.1f", j ? 'L' : 'M', x_of(rows[j].offered),
 				y_of(mean_of(&rows[j].by[i].useful)));
@@ -58,10 +59,9 @@ static void draw_legend(FILE *f, double y)
 	fprintf(f, "<text x=\"%.0f\" y=\"%.0f\">Useful work (E of CUs) of work offered, by offered "
 		"load:</text>\n", LEFT, y);
 	for (size_t i = 0; i < POLICIES; i++)
-		fprintf(f, "<path d=\"M%.0f %.0fh20\" stroke=\"%s\" stroke-width=\"%d\"%s/>"
-			"<text x=\"%.0f\" y=\"%.0f\">%s</text>\n", LEFT + (double)i * 120, y + 16,
-			colours[i], i == 0 ? 3 : 1, i == POLICIES - 1 ? " stroke-dasharray=\"4 3\"" : "",
-			LEFT + (double)i * 120 + 24, y + 20, policies[i].text);
+		fprintf(f, "<path d=\"M%.0f %.0fh20\" %s/><text x=\"%.0f\" y=\"%.0f\">%s</text>\n",
+			LEFT + (double)i * 120, y + 16, strokes[i], LEFT + (double)i * 120 + 24,
+			y + 20, policies[i].name);
 }
 
 /* Rows of one panel follow one another. */
@@ -87,13 +87,14 @@ int draw_rows(const char *path, const struct row *rows, size_t n)
 		panels++;
 	height = (double)((panels + columns - 1) / columns) * HEIGHT;
 	fprintf(f, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
-		"font-family=\"sans-serif\" font-size=\"11\">\n<rect width=\"100%%\" height=\"100%%\" "
-		"fill=\"white\"/>\n", WIDTH * (double)columns, height + 40);
+		"font-family=\"sans-serif\" font-size=\"11\">\n"
+		"<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
+		WIDTH * (double)columns, height + 40);
 	for (size_t i = 0; i < n; at++) {
 		size_t same = same_panel(&rows[i], n - i);
 
-		fprintf(f, "<g transform=\"translate(%.0f %.0f)\">\n", (double)(at % columns) * WIDTH,
-			(double)(at / columns) * HEIGHT);
+		fprintf(f, "<g transform=\"translate(%.0f %.0f)\">\n",
+			(double)(at % columns) * WIDTH, (double)(at / columns) * HEIGHT);
 		draw_axes(f, &rows[i]);
 		draw_lines(f, &rows[i], same);
 		fprintf(f, "</g>\n");

@@ -8,7 +8,7 @@
 
 #include <errno.h>
 #include <glpk.h>
-#include <string.h>
+#include <stdlib.h>
 
 #include "bench/placement.h"
 

@@ -59,7 +59,7 @@ struct policy {
 	const char *name, *text;
 	bool arbiter;
 	bool (*take)(struct machine *machine, const struct job *job, struct grant *ret);
-	unsigned (*largest)(const struct machine *machine); /* E of the most that it would give now */
+	unsigned (*largest)(const struct machine *machine); /* E of what it would give now */
 };
 
 extern const struct policy policies[POLICIES]; /* the first is gpuarb's, the last the upper line */

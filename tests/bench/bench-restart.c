@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * A daemon with leases is killed: the time until the next one is ready, and until it has
+ * answered. The floor is the same without a lease.
+ *
+ *	GPUARBD=… GPUARB_ROOT=… SERVICE_MANAGER=… bench-restart [ROOT [LEASES]]
+ */
+
+#include <signal.h>
+
+#include "bench/client.h"
+
+#define ROUNDS 20
+
+struct figures {
+	uint64_t ready[ROUNDS], answer[ROUNDS];
+};
+
+static unsigned cus_free(sd_bus *bus)
+{
+	sd_bus_message *m = client_ask(bus, GPUARB_PATH_GPU "/0", "org.freedesktop.DBus.Properties",
+				       "Get");
+	unsigned number;
+
+	CHECK(sd_bus_message_append(m, "ss", GPUARB_INTERFACE_GPU, "CusFree") >= 0);
+	m = client_call(bus, m);
+	CHECK(sd_bus_message_read(m, "v", "u", &number) >= 0);
+	sd_bus_message_unref(m);
+	return number;
+}
+
+static void measure(struct rig *rig, sd_bus *bus, struct figures *ret)
+{
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		uint64_t start = bench_nsec();
+
+		CHECK(kill(rig->daemon, SIGKILL) == 0);
+		rig_hear(rig, "died");
+		rig_hear(rig, "ready");
+		ret->ready[i] = bench_nsec() - start;
+		cus_free(bus);
+		ret->answer[i] = bench_nsec() - start;
+	}
+}
+
+/* Of one CU that they share: they all fit. */
+static int reserve(sd_bus *bus)
+{
+	sd_bus_message *m = client_ask_arbiter(bus, "Reserve");
+
+	CHECK(sd_bus_message_append(m, "aa{sv}a{sv}", 1, 3, "cus", "u", 1, "queues", "u", 1,
+				    "isolation", "s", "shared", 1, "name", "s", "one of many") >= 0);
+	return client_take(client_call(bus, m)).holder;
+}
+
+static double msec(uint64_t *samples, double q)
+{
+	return (double)bench_quantile(samples, ROUNDS, q) / 1e6;
+}
+
+static void row(const char *name, uint64_t *samples)
+{
+	printf("%-36s %9.1f %9.1f\n", name, msec(samples, 0.5), msec(samples, 1));
+}
+
+int main(int argc, char *argv[])
+{
+	size_t n = argc > 2 ? strtoul(argv[2], NULL, 10) : 1000;
+	static struct figures none, full;
+	int *holders = calloc(n, sizeof(*holders));
+	struct rig rig;
+	unsigned before;
+	sd_bus *bus;
+
+	if (rig_missing()) {
+		fprintf(stderr, "%s\n", rig_missing());
+		return 1;
+	}
+	rig_new(&rig);
+	rig_write(&rig, "gpuarbd.conf", "[daemon]\noversubscribe = besteffort\n");
+	client_start_daemon(&rig, "--simulate=radeon-vii", true);
+	bus = rig_connect(&rig, getuid());
+	measure(&rig, bus, &none);
+	for (size_t i = 0; i < n; i++)
+		holders[i] = reserve(bus);
+	before = cus_free(bus);
+	measure(&rig, bus, &full);
+	CHECK(cus_free(bus) == before);
+
+	printf("%-36s %9s %9s\n", "SIGKILL to", "p50 ms", "max ms");
+	row("ready, no lease (floor)", none.ready);
+	row("first answer, no lease (floor)", none.answer);
+	printf("%zu leases:\n", n);
+	row("ready", full.ready);
+	row("first answer", full.answer);
+	printf("\n{\"leases\":%zu,\"floor_ready_ms\":%.2f,\"floor_answer_ms\":%.2f,"
+	       "\"ready_ms\":%.2f,\"answer_ms\":%.2f,\"answer_max_ms\":%.2f}\n", n,
+	       msec(none.ready, 0.5), msec(none.answer, 0.5), msec(full.ready, 0.5),
+	       msec(full.answer, 0.5), msec(full.answer, 1));
+	for (size_t i = 0; i < n; i++)
+		close(holders[i]);
+	free(holders);
+	sd_bus_flush_close_unref(bus);
+	rig_done(&rig);
+	return 0;
+}
