@@ -131,6 +131,7 @@ static void check_gang(struct arbiter *arbiter, uid_t uid, const struct request 
 						   VERDICT_QUOTA_EXCEEDED, VERDICT_NEVER_FITS };
 	struct caller caller = caller_of(uid);
 	struct application application = { .arbiter = arbiter, .uid = uid };
+	struct share shares[REQUEST_WANTS];
 	struct verdict verdict = {0}, unused = {0};
 	struct request complete = *request;
 	struct lease *lease = NULL;
@@ -145,6 +146,8 @@ static void check_gang(struct arbiter *arbiter, uid_t uid, const struct request 
 		verdict_done(&verdict);
 		return;
 	}
+	tenant_shares(arbiter, application.tenant, uid, 0, shares);
+	application.shares = shares;
 	judge_all(&tried, &application, &complete);
 	try_all(&tried, 0, 0, tenant_holding(arbiter, application.tenant, uid, 0).gpus,
 		OUTCOME_FITS);

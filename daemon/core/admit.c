@@ -105,13 +105,13 @@ static enum outcome admit_quota(struct attempt *a)
 		enum reason reason;
 		uint64_t asked, held, limit;
 	} list[] = {
-		{ "max-cus", REASON_CUS, a->aim, a->held_cus,
+		{ "max-cus", REASON_CUS, a->aim, a->held.cus,
 		  limit_of(&tenant->max_cus, a->gpu->cus) },
-		{ "max-queues", REASON_QUEUES, want->queues, a->held.queues,
+		{ "max-queues", REASON_QUEUES, want->queues, a->held.budget.queues,
 		  limit_of(&tenant->max_queues, info->queue_slots) },
-		{ "max-processes", REASON_PROCESSES, want->processes, a->held.processes,
+		{ "max-processes", REASON_PROCESSES, want->processes, a->held.budget.processes,
 		  limit_of(&tenant->max_processes, info->process_slots) },
-		{ "max-vram", REASON_VRAM, want->vram, a->held.vram,
+		{ "max-vram", REASON_VRAM, want->vram, a->held.budget.vram,
 		  limit_of(&tenant->max_vram, info->vram_bytes) },
 	};
 
@@ -247,10 +247,8 @@ enum outcome admit(const struct application *application, const struct want *wan
 
 	*ret_refusal = (struct refusal){0};
 	memcpy(ret_refusal->gpu, a.gpu->info.name, sizeof(ret_refusal->gpu));
-	if (tenant_bounds_parts(application->tenant))
-		a.held = tenant_held(application->arbiter, application->tenant, application->uid,
-				     application->previous ? application->previous->id : 0, gpu,
-				     &a.held_cus);
+	if (application->shares)
+		a.held = application->shares[gpu];
 	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
 		outcome = steps[i](&a);
 

@@ -23,6 +23,7 @@ struct application {
 	uid_t uid;
 	bool alone;                   /* nobody else in its shader engines */
 	const struct lease *previous; /* the lease that is resized; else NULL */
+	const struct share *shares;   /* by GPU, tenant_shares(); NULL: no quota asks */
 };
 
 /* want: complete. On OUTCOME_FITS *ret is the partition, else *ret_refusal says why. */

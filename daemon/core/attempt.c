@@ -72,7 +72,7 @@ static void prepare(const struct attempt *a, struct place_request *ret)
 		.aim = a->aim,
 		.floor = want->cus_min ? want->cus_min : a->aim - a->aim / 10, /* 9/10, up */
 		.ceiling = max_u(a->aim, want->cus_max),
-		.limit = limit_cus(a, a->held_cus),
+		.limit = limit_cus(a, a->held.cus),
 		.engines = want->shader_engines,
 		.exact = want->exact,
 		.any_shape = want->any_shape,

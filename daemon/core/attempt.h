@@ -14,8 +14,7 @@ struct attempt {
 	const struct partition *had; /* there, by the lease that is resized; else NULL */
 	unsigned aim;       /* CUs */
 	bool confined;      /* to CUs that it has: others wait for the rest */
-	struct budget held; /* by this user under this tenant */
-	unsigned held_cus;
+	struct share held;  /* by this user under this tenant, where quotas ask */
 	struct refusal *refusal;
 };
 

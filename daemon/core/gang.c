@@ -10,7 +10,9 @@
 #define NOBODY (-1)
 
 struct gang {
-	const struct application *application;
+	const struct application *application; /* &own */
+	struct application own;
+	struct share shares[REQUEST_WANTS];    /* set where a quota asks */
 	const struct request *request;
 	size_t n_gpus, n_present;           /* GPUs; those that are not absent */
 	uint64_t present;                   /* as bits */
@@ -287,7 +289,8 @@ static int init(struct gang *gang, const struct application *application,
 	const struct lease *previous = application->previous;
 	int r;
 
-	gang->application = application;
+	gang->own = *application;
+	gang->application = &gang->own;
 	gang->request = request;
 	gang->held = 0;
 	gang->last_want = REQUEST_WANTS;
@@ -300,6 +303,11 @@ static int init(struct gang *gang, const struct application *application,
 		return r;
 	if (request->n_wants > gang->n_present)
 		return too_few_gpus(gang, verdict);
+	if (tenant_bounds_parts(application->tenant)) {
+		tenant_shares(application->arbiter, application->tenant, application->uid,
+			      previous ? previous->id : 0, gang->shares);
+		gang->own.shares = gang->shares;
+	}
 	if (gang->max_gpus != UINT64_MAX)
 		gang->held = tenant_holding(application->arbiter, application->tenant,
 					    application->uid, previous ? previous->id : 0).gpus;
@@ -331,7 +339,7 @@ int gang_assign(const struct application *application, const struct request *req
 		if (gang.last_want == i && gang.last_gpu == (size_t)gpu_of[i])
 			partitions[i] = gang.last;
 		else
-			admit(application, &request->wants[i], (unsigned)gpu_of[i],
+			admit(gang.application, &request->wants[i], (unsigned)gpu_of[i],
 			      &partitions[i], &unused);
 	}
 	return 0;

@@ -106,30 +106,27 @@ struct holding tenant_holding(const struct arbiter *arbiter, const struct tenant
 	return holding;
 }
 
-struct budget tenant_held(const struct arbiter *arbiter, const struct tenant *tenant, uid_t uid,
-			  uint64_t except_lease, unsigned gpu, unsigned *ret_cus)
+static void add_share(const struct lease *lease, const struct partition *partition,
+		      struct share *share)
 {
-	struct budget held = {0};
-	unsigned cus = 0;
+	/* What it gave up and still may use is its own as well. */
+	share->cus += lease->acknowledged < lease->generation ?
+			      cuset_count(&partition->occupied) : partition->count;
+	share->budget.queues += partition->charged.queues;
+	share->budget.processes += partition->charged.processes;
+	share->budget.vram += partition->charged.vram;
+}
 
+void tenant_shares(const struct arbiter *arbiter, const struct tenant *tenant, uid_t uid,
+		   uint64_t except_lease, struct share ret[static REQUEST_WANTS])
+{
+	memset(ret, 0, arbiter->n_gpus * sizeof(*ret));
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		const struct lease *lease = arbiter->leases[i];
 
-		if (!held_by(lease, tenant, uid, except_lease))
+		if (lease->n_partitions == 0 || !held_by(lease, tenant, uid, except_lease))
 			continue;
-		for (size_t j = 0; j < lease->n_partitions; j++) {
-			const struct partition *partition = &lease->partitions[j];
-
-			if (partition->gpu != gpu)
-				continue;
-			/* What it gave up and still may use is its own as well. */
-			cus += lease->acknowledged < lease->generation ?
-				       cuset_count(&partition->occupied) : partition->count;
-			held.queues += partition->charged.queues;
-			held.processes += partition->charged.processes;
-			held.vram += partition->charged.vram;
-		}
+		for (size_t j = 0; j < lease->n_partitions; j++)
+			add_share(lease, &lease->partitions[j], &ret[lease->partitions[j].gpu]);
 	}
-	*ret_cus = cus;
-	return held;
 }

@@ -29,6 +29,12 @@ struct holding {
 struct holding tenant_holding(const struct arbiter *arbiter, const struct tenant *tenant,
 			      uid_t uid, uint64_t except_lease);
 
-/* Of one GPU: what it holds, except by one lease. */
-struct budget tenant_held(const struct arbiter *arbiter, const struct tenant *tenant, uid_t uid,
-			  uint64_t except_lease, unsigned gpu, unsigned *ret_cus);
+/* What it holds of one GPU. */
+struct share {
+	struct budget budget;
+	unsigned cus;
+};
+
+/* Of all GPUs, by index: what it holds, except by one lease. */
+void tenant_shares(const struct arbiter *arbiter, const struct tenant *tenant, uid_t uid,
+		   uint64_t except_lease, struct share ret[static REQUEST_WANTS]);
