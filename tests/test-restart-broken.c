@@ -304,3 +304,38 @@ TEST(a_process_that_died_while_the_daemon_was_down_keeps_its_lease_until_its_que
 	close(fd);
 	machine_halt(&machine);
 }
+
+TEST(a_release_that_cannot_be_saved_says_so_and_nothing_is_granted_before_it_is)
+{
+	static struct machine machine;
+	char leases[96], file[128];
+	struct live_lease lease, other;
+	pid_t pid;
+	int fd;
+
+	NEEDS_DAEMON();
+	boot_managed(&machine);
+	snprintf(leases, sizeof(leases), "%s/run/leases", machine.rig.dir);
+	pid = idler(0, &fd);
+	lease = granted(call(ask_bound(machine.bus, 15, fd)));
+	machine_use(&machine, pid, 0, 3);
+	AWAIT(machine.bus, machine.told.lease > 0); /* one more than granted: they are seen */
+
+	snprintf(file, sizeof(file), "%s/%" PRIu64 ".json", leases, lease.id);
+	CHECK(unlink(file) == 0 && rmdir(leases) == 0);
+	CHECK(is_error(call(release(machine.bus, lease.path)), GPUARB_ERROR_NOT_SAVED, "ending"));
+	CHECK(is_error(call(ask(machine.bus, "Reserve", 15)), GPUARB_ERROR_NOT_SAVED, "granted"));
+	CHECK(mkdir(leases, 0700) == 0);
+	other = reserve(machine.bus, 15);
+	rig_crash(&machine.rig);
+	CHECK(lease_says(machine.bus, lease.path, "State", "ending"));
+	CHECK(lease_says(machine.bus, other.path, "State", "granted"));
+
+	end_process(pid);
+	CHECK(fake_sysfs_process_gone(machine.sys, pid) == 0);
+	AWAIT(machine.bus, machine.told.removed == 1);
+	close(lease.holder);
+	close(other.holder);
+	close(fd);
+	machine_halt(&machine);
+}
