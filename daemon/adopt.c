@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -113,11 +114,28 @@ static int load_leases(struct daemon *daemon, const struct legacy *legacy, struc
 	return r;
 }
 
+/* What there is no lease for any more has ended for who holds it: it is told why. */
+static void tell_gone(struct daemon *daemon, const struct legacy_fd *kept)
+{
+	_cleanup_(lease_freep) struct lease *lease = NULL;
+
+	if (kept->pid != 0 || lease_new(1, &lease) < 0)
+		return;
+	lease->n_partitions = 0;
+	lease->id = kept->lease;
+	lease->state = STATE_ENDING;
+	snprintf(lease->reason, sizeof(lease->reason), "nothing was left of it after a restart that "
+		 "could be believed");
+	daemon_tell(daemon, lease, kept->fd);
+}
+
 /* Takes the fd. */
 static int adopt_fd(struct daemon *daemon, struct legacy_fd *kept)
 {
 	int r, fd = kept->fd;
 
+	if (kept->lease && !arbiter_find(daemon->arbiter, kept->lease))
+		tell_gone(daemon, kept);
 	if (!kept->lease || !arbiter_find(daemon->arbiter, kept->lease)) {
 		store_forget(daemon->store, kept->name);
 		return 0;

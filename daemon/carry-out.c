@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <inttypes.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "daemon.h"
 #include "record.h"
@@ -14,6 +15,15 @@ void daemon_tell_holders(struct daemon *daemon, const struct lease *lease)
 	if (record_new(daemon->arbiter, lease, &record, &size) < 0)
 		return;
 	holders_tell(daemon->holders, lease->id, record, size);
+}
+
+void daemon_tell(struct daemon *daemon, const struct lease *lease, int holder)
+{
+	_cleanup_(freep) void *record = NULL;
+	size_t size = 0;
+
+	if (record_new(daemon->arbiter, lease, &record, &size) >= 0)
+		send(holder, record, size, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 static void save(struct daemon *daemon, const struct lease *lease)

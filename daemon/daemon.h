@@ -104,6 +104,7 @@ int daemon_save(struct daemon *daemon, const struct lease *proposal);
 
 /* All that there is to say of a lease, as a record. */
 void daemon_tell_holders(struct daemon *daemon, const struct lease *lease);
+void daemon_tell(struct daemon *daemon, const struct lease *lease, int holder);
 
 /* Leaves all leases to the next daemon, with what is known of them now. */
 void daemon_leave_leases(struct daemon *daemon);

@@ -26,8 +26,8 @@ unsigned daemon_limit_holders(const struct daemon *daemon, const struct settings
 		log_warning("max-holders %u needs LimitNOFILE=%u: with what there is, %u can be "
 			    "had", wanted, wanted + FDS_OF_OUR_OWN + STORE_QUEUE_MAX, room);
 	if (wanted > daemon->store_max)
-		log_warning("max-holders %u needs FileDescriptorStoreMax=%u, which is %u", wanted,
-			    wanted, daemon->store_max);
+		log_warning("max-holders %u needs FileDescriptorStoreMax=%u: with what there is, "
+			    "%u can be had", wanted, wanted, daemon->store_max);
 	if (wanted > most)
 		log_warning("max-holders %u: the service manager can give no more than %u to the "
 			    "next gpuarbd", wanted, most);

@@ -348,3 +348,37 @@ TEST(a_reload_is_for_new_requests_and_all_or_nothing)
 	leave(root), leave(user);
 	rig_done(&rig);
 }
+
+TEST(a_thousand_leases_are_shown_at_once)
+{
+	static struct live_lease leases[1000];
+	sd_bus_message *m;
+	unsigned n = 0;
+	struct told told;
+	struct rig rig;
+	sd_bus *bus;
+	int log;
+
+	NEEDS_DAEMON();
+	rig_new(&rig);
+	rig_write(&rig, "gpuarbd.conf", CROWD);
+	log = log_begin(&rig);
+	rig_start(&rig, "--simulate=radeon-vii");
+	bus = rig_connect(&rig, 0);
+	for (unsigned i = 0; i < 1000; i++)
+		leases[i] = granted(call(ask_shared(bus)));
+	m = call(call_new(bus, GPUARB_PATH, "org.freedesktop.DBus.ObjectManager",
+			  "GetManagedObjects"));
+	CHECK(sd_bus_message_enter_container(m, 'a', "{oa{sa{sv}}}") >= 0);
+	while (sd_bus_message_at_end(m, 0) == 0 && sd_bus_message_skip(m, "{oa{sa{sv}}}") >= 0)
+		n++;
+	sd_bus_message_unref(m);
+	CHECK(n >= 1001);
+	listen_in(bus, &told);
+	for (unsigned i = 0; i < 1000; i++)
+		close(leases[i].holder);
+	AWAIT(bus, told.removed == 1000);
+	log_end(&rig, log);
+	leave(bus);
+	rig_done(&rig);
+}

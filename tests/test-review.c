@@ -34,7 +34,7 @@ static bool stays(const struct lease *lease)
 
 static bool ended(const struct lease *lease, const char *reason)
 {
-	char all[REQUEST_TEXT];
+	char all[2 * REQUEST_TEXT];
 
 	snprintf(all, sizeof(all), "policy was reloaded: %s", reason);
 	if (lease->state == STATE_ENDING && lease->cause == VERDICT_NOT_PERMITTED &&

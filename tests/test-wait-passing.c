@@ -165,7 +165,8 @@ TEST(who_waits_behind_one_that_gives_up_is_woken)
 	lease = wait_for(&s, ANY, "any", 60);
 	pass_often(&s, ANY, "any");
 	small = wait_for(&s, ANY, "any", 4);
-	CHECK(grant_waiting(&s, NULL) == 0);
+	CHECK(strstr(small->reason, "waits for its turn on 0000:03:00.0, behind lease 2"));
+	CHECK(lease->id == 2 && grant_waiting(&s, NULL) == 0);
 	arbiter_holder_gone(s.arbiter, lease->id);
 	CHECK(grant_waiting(&s, NULL) == 1 && small->state == STATE_GRANTED);
 	scene_done(&s);

@@ -120,7 +120,7 @@ TEST(all_that_fit_are_granted_at_once)
 TEST(closing_the_last_holder_gives_the_place_up)
 {
 	struct scene s = scene_of(1);
-	struct lease *all = grant(&s, ANY, 60), *lease = wait_for(&s, ANY, "any", 20), gone;
+	struct lease *all = grant(&s, ANY, 60), *lease = wait_for(&s, ANY, "any", 20), gone = {0};
 	uint64_t id = lease->id;
 
 	CHECK(arbiter_bind(s.arbiter, id, 77) == 0 && arbiter_bind(s.arbiter, id, 77) == 0);
@@ -158,7 +158,7 @@ TEST(who_waits_too_long_is_told_so)
 	CHECK(s.arbiter->n_waiting == 3 && arbiter_next_deadline(s.arbiter) == 2000);
 	CHECK(touched_of(&s, id, &gone) == (TOUCH_ENDING | TOUCH_REMOVED));
 	CHECK(gone.cause == VERDICT_TIMED_OUT);
-	CHECK(strcmp(gone.reason, "its deadline passed; it waits for cus on 0000:03:00.0, 10 "
+	CHECK(strcmp(gone.reason, "its deadline passed; it waited for cus on 0000:03:00.0, 10 "
 				  "asked") == 0);
 	arbiter_expire(s.arbiter, 5000);
 	CHECK(s.arbiter->n_waiting == 1 && arbiter_find(s.arbiter, leases[3]->id));

@@ -168,6 +168,7 @@ static enum outcome admit_state(struct attempt *a)
 		return attempt_refuse(a, OUTCOME_NOT_NOW, REASON_OVERSUBSCRIBED, a->want->queues, 0);
 	}
 	if (a->confined) {
+		a->refusal->behind = gpu->barrier;
 		hint_format(a->refusal, "lease %llu has waited for it while %u others were granted: "
 			    "nothing else is granted there before it",
 			    (unsigned long long)gpu->barrier, LEASE_PASSES_MAX);

@@ -57,6 +57,7 @@ struct refusal {
 	enum reason reason;
 	uint64_t asked, free;
 	bool retry;     /* trying again may help */
+	uint64_t behind; /* a lease that waits, and comes first; 0: none */
 	char hint[192]; /* what would fit */
 };
 

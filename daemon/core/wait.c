@@ -39,6 +39,11 @@ void plan_waits_for(const struct verdict *verdict, char ret[static REQUEST_TEXT]
 	char asked[HINT_AMOUNT];
 
 	memset(ret, 0, REQUEST_TEXT);
+	if (refusal->behind > 0) {
+		snprintf(ret, REQUEST_TEXT, "waits for its turn on %s, behind lease %llu%s",
+			 refusal->gpu, (unsigned long long)refusal->behind, more);
+		return;
+	}
 	switch (refusal->reason) {
 	case REASON_DRAIN:
 		snprintf(ret, REQUEST_TEXT, "waits for %s, which is being drained%s", refusal->gpu,
@@ -271,7 +276,8 @@ void arbiter_expire(struct arbiter *arbiter, uint64_t now_usec)
 
 		if (lease->deadline_usec > now_usec)
 			continue;
-		snprintf(reason, sizeof(reason), "its deadline passed; it %s", lease->reason);
+		snprintf(reason, sizeof(reason), "its deadline passed; it waited%s",
+			 strncmp(lease->reason, "waits", 5) == 0 ? lease->reason + 5 : "");
 		arbiter_end(arbiter, lease->id, VERDICT_TIMED_OUT, reason);
 	}
 }
