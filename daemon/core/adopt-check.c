@@ -227,6 +227,23 @@ static int check_pair(const struct arbiter *arbiter, const struct lease *lease,
 	return 0;
 }
 
+/* Whether there is any need to ask each lease: thousands are adopted in a row. What excludes
+ * others from an engine is realtime, on either side, or wants to be alone. */
+static bool may_collide(const struct gpu *gpu, enum lease_class lease_class,
+			const struct partition *p)
+{
+	uint32_t engines = cuset_engines(&p->occupied);
+
+	if (lease_class == CLASS_REALTIME || cuset_overlap(&gpu->taken, &p->occupied) ||
+	    (p->isolation != ISOLATION_SHARED && cuset_overlap(&gpu->shared, &p->occupied)))
+		return true;
+	for (unsigned e = 0; e < CUSET_ENGINES; e++)
+		if ((engines & (UINT32_C(1) << e)) &&
+		    (gpu->rt_exclusive[e] || gpu->rt_tolerant[e] || gpu->alone[e]))
+			return true;
+	return false;
+}
+
 /* A lease on this GPU: the last, for who came first was first. */
 static unsigned long long neighbour(const struct arbiter *arbiter, unsigned gpu)
 {
@@ -288,10 +305,12 @@ int adopt_check_others(const struct arbiter *arbiter, const struct lease *lease,
 
 	for (size_t i = 0; r == 0 && i < lease->n_partitions; i++) {
 		const struct partition *p = &lease->partitions[i];
+		bool ask;
 
 		if (!(possible & (UINT64_C(1) << i)))
 			continue;
-		for (size_t j = 0; r == 0 && j < arbiter->n_leases; j++)
+		ask = may_collide(&arbiter->gpus[p->gpu], lease->class, p);
+		for (size_t j = 0; ask && r == 0 && j < arbiter->n_leases; j++)
 			r = check_pair(arbiter, lease, p, arbiter->leases[j], why, size);
 		if (r == 0 && !(fits_slots(arbiter, lease, p) &&
 				fits_rest(&arbiter->gpus[p->gpu], p)))
