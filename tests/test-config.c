@@ -13,6 +13,7 @@ static const char full[] =
 	"unmanaged = warn\n"
 	"oversubscribe = besteffort\n"
 	"margin = 41%\n"
+	"gpus = spread\n"
 	"on-reload = revoke\n"
 	"max-leases = 5\n"
 	"max-leases-per-user = 4\n"
@@ -56,6 +57,7 @@ TEST(every_key_lands_in_its_place)
 	CHECK(strcmp(s->simulate, "radeon-vii,mi300x-cpx") == 0);
 	CHECK(s->audit_interval_usec == 500000 && s->unmanaged == UNMANAGED_WARN);
 	CHECK(s->oversubscribe_besteffort && s->margin_percent == 41 && s->revoke_on_reload);
+	CHECK(s->spread_gpus);
 	CHECK(s->max_leases == 5 && s->max_leases_per_user == 4 && s->max_holders == 6);
 	CHECK(s->n_gpus == 2 && settings_gpu(s, "0000:03:00.0")->reserve_queues == 2);
 	CHECK(settings_gpu(s, "0000:c1:00.0/7")->reserve_queues == 0);
@@ -104,11 +106,12 @@ TEST(an_empty_configuration_is_the_defaults)
 	tree_done(&tree);
 }
 
-TEST(leases_that_a_new_policy_would_not_grant_may_be_said_to_stay)
+TEST(defaults_may_be_said)
 {
-	struct tree tree = tree_new("[daemon]\non-reload = keep\n");
+	struct tree tree = tree_new("[daemon]\non-reload = keep\ngpus = pack\n");
 
 	CHECK(tree_load(&tree) == 0 && !tree.settings->revoke_on_reload);
+	CHECK(!tree.settings->spread_gpus);
 	tree_done(&tree);
 }
 
@@ -123,7 +126,7 @@ TEST(the_test_of_every_key_leaves_none_out)
 		snprintf(needle, sizeof(needle), "\n%s = ", strchr(key, ' ') + 1);
 		CHECK(strstr(full, needle));
 	}
-	CHECK(n == 25);
+	CHECK(n == 26);
 }
 
 TEST(wrong_values_are_refused_with_file_line_and_key)
@@ -154,6 +157,7 @@ TEST(wrong_values_are_refused_with_file_line_and_key)
 		{ "daemon", "margin = -1%", "is not a share" },
 		{ "daemon", "margin = %", "is not a share" },
 		{ "daemon", "on-reload = kep", "is not keep or revoke; did you mean 'keep'?" },
+		{ "daemon", "gpus = packed", "is not pack or spread; did you mean 'pack'?" },
 		{ "daemon", "on-reload = no", "'no' is not keep or revoke" },
 		{ "daemon", "max-leases = 0", "is not a number from 1 to 65536" },
 		{ "daemon", "max-leases = 65537", "is not a number from 1 to 65536" },

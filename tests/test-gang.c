@@ -231,3 +231,27 @@ TEST(what_a_hint_says_would_fit_now_does)
 	}
 	CHECK(hints > 100 && slots > 10);
 }
+
+TEST(policy_packs_gpus_or_spreads_over_them)
+{
+	struct gpu_info gpus[] = { radeon_vii("0000:03:00.0"), radeon_vii("0000:43:00.0"),
+				   radeon_vii("0000:83:00.0") };
+	static const unsigned cus[] = { 15, 30 }; /* on the first and the second */
+	struct verdict verdict = {0};
+
+	for (unsigned spread = 0; spread < 2; spread++) {
+		struct arbiter *arbiter = arbiter_of(gpus, 3);
+		struct request request;
+
+		for (unsigned i = 0; i < 2; i++) {
+			request = request_for(cus[i]);
+			snprintf(request.wants[0].gpu, sizeof(request.wants[0].gpu), "%u", i);
+			CHECK(reserve(arbiter, 7, &request, &verdict));
+		}
+		arbiter->settings->spread_gpus = spread;
+		request = request_for(15);
+		CHECK(reserve(arbiter, 7, &request, &verdict)->partitions[0].gpu == (spread ? 2 : 1));
+		arbiter_free(arbiter);
+	}
+	verdict_done(&verdict);
+}

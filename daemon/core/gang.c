@@ -133,7 +133,9 @@ static void order_gpus(const struct gang *gang, bool few, size_t *order)
 
 		key[g] = (few && (gang->held & bit(g)) ? UINT64_C(1) << 40 : 0) +
 			 ((uint64_t)gang->most[g] << 20) +
-			 (DEAL_BITS - gpu_cus_free(&arbiter->gpus[g]));
+			 (arbiter->settings->spread_gpus ?
+				  gpu_cus_free(&arbiter->gpus[g]) :
+				  DEAL_BITS - gpu_cus_free(&arbiter->gpus[g]));
 		while (at > 0 && key[order[at - 1]] < key[g]) {
 			order[at] = order[at - 1];
 			at--;

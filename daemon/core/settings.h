@@ -59,6 +59,7 @@ struct settings {
 	enum unmanaged unmanaged;
 	bool oversubscribe_besteffort;
 	unsigned margin_percent;
+	bool spread_gpus;      /* of GPUs that do, the emptiest; else the fullest */
 	bool revoke_on_reload; /* end what the policy of now would not grant; else it stays */
 
 	/* What one daemon, and one user, can make it hold. */

@@ -78,6 +78,7 @@ void config_drop_tenants(struct config *config);
 /* config-value.c */
 config_set_t config_set_backend, config_set_unmanaged, config_set_oversubscribe;
 config_set_t config_set_on_reload;
+config_set_t config_set_gpus;
 config_set_t config_set_interval, config_set_percent, config_set_unsigned, config_set_bool;
 config_set_t config_set_class, config_set_priority;
 config_set_t config_set_count, config_set_share, config_set_bytes; /* struct limit */

@@ -18,6 +18,7 @@ static const struct config_key daemon_keys[] = {
 	DAEMON("unmanaged", config_set_unmanaged, unmanaged, 0, 0),
 	DAEMON("oversubscribe", config_set_oversubscribe, oversubscribe_besteffort, 0, 0),
 	DAEMON("margin", config_set_percent, margin_percent, 0, 1000),
+	DAEMON("gpus", config_set_gpus, spread_gpus, 0, 0),
 	DAEMON("on-reload", config_set_on_reload, revoke_on_reload, 0, 0),
 	DAEMON("max-leases", config_set_unsigned, max_leases, 1, 65536),
 	DAEMON("max-leases-per-user", config_set_unsigned, max_leases_per_user, 1, 65536),

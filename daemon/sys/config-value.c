@@ -64,6 +64,16 @@ void config_set_on_reload(const struct ini_place *place, const struct config_key
 		*(bool *)field = i == 1;
 }
 
+void config_set_gpus(const struct ini_place *place, const struct config_key *key,
+		     const char *value, void *field)
+{
+	static const char *const words[] = { "pack", "spread", NULL };
+	int i = find_word(place, key, value, words, "pack or spread");
+
+	if (i >= 0)
+		*(bool *)field = i == 1;
+}
+
 void config_set_class(const struct ini_place *place, const struct config_key *key,
 		      const char *value, void *field)
 {
