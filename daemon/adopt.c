@@ -13,7 +13,7 @@
 #include "daemon.h"
 #include "sys/log.h"
 
-/* What cannot be in the ledger is set aside. -ENOMEM: nothing can be said of it. */
+/* What cannot be in the ledger is set aside: -EINVAL. -ENOMEM: nothing can be said of it. */
 static int adopt_lease(struct daemon *daemon, struct state_lease *saved, struct notes *notes)
 {
 	uint64_t id = saved->lease->id;
@@ -25,7 +25,7 @@ static int adopt_lease(struct daemon *daemon, struct state_lease *saved, struct 
 		lease_free(saved->lease);
 		if (r != -ENOMEM)
 			state_set_aside(daemon->state, id, why, notes);
-		return r == -ENOMEM ? r : 0;
+		return r == -ENOMEM ? r : -EINVAL;
 	}
 	for (size_t i = 0; i < saved->n_processes && r >= 0; i++)
 		r = arbiter_adopt_process(daemon->arbiter, id, &saved->processes[i]);
@@ -39,6 +39,7 @@ struct legacy {
 		uint64_t lease; /* 0: the name is none of ours */
 		pid_t pid;
 		int fd;
+		bool spoilt; /* what was saved of the lease could not be believed */
 	} *list;
 	size_t n;
 };
@@ -78,20 +79,24 @@ static int by_lease(const void *a, const void *b)
 	return (x->lease > y->lease) - (x->lease < y->lease);
 }
 
-static int load(struct daemon *daemon, uint64_t id, struct state_lease *saved,
-		struct notes *notes)
+static int load(struct daemon *daemon, uint64_t id, struct legacy *legacy,
+		struct state_lease *saved, struct notes *notes)
 {
 	int r;
 
 	r = state_load(daemon->state, daemon->arbiter, id, saved, notes);
 	if (r >= 0)
 		r = adopt_lease(daemon, saved, notes);
-	return r == -EINVAL ? 0 : r; /* set aside; but not without what cannot be read now */
+	if (r != -EINVAL)
+		return r; /* not without what cannot be read now */
+	for (size_t i = 0; i < legacy->n; i++)
+		legacy->list[i].spoilt |= legacy->list[i].lease == id;
+	return 0;
 }
 
 /* Leases that something was kept of come first: should a file be left of one that has ended,
  * it is not to stand in their way. */
-static int load_leases(struct daemon *daemon, const struct legacy *legacy, struct notes *notes)
+static int load_leases(struct daemon *daemon, struct legacy *legacy, struct notes *notes)
 {
 	_cleanup_(freep) struct state_lease *saved = calloc(1, sizeof(*saved));
 	_cleanup_(freep) uint64_t *ids = NULL;
@@ -108,13 +113,13 @@ static int load_leases(struct daemon *daemon, const struct legacy *legacy, struc
 						    by_lease);
 
 			if (has == kept)
-				r = load(daemon, ids[i], saved, notes);
+				r = load(daemon, ids[i], legacy, saved, notes);
 		}
 	}
 	return r;
 }
 
-/* What there is no lease for any more has ended for who holds it: it is told why. */
+/* A lease that was set aside has ended for who holds it: it is told why. */
 static void tell_gone(struct daemon *daemon, const struct legacy_fd *kept)
 {
 	_cleanup_(lease_freep) struct lease *lease = NULL;
@@ -124,8 +129,8 @@ static void tell_gone(struct daemon *daemon, const struct legacy_fd *kept)
 	lease->n_partitions = 0;
 	lease->id = kept->lease;
 	lease->state = STATE_ENDING;
-	snprintf(lease->reason, sizeof(lease->reason), "nothing was left of it after a restart that "
-		 "could be believed");
+	snprintf(lease->reason, sizeof(lease->reason), "what was saved of it could not be believed "
+		 "after a restart");
 	daemon_tell(daemon, lease, kept->fd);
 }
 
@@ -134,7 +139,7 @@ static int adopt_fd(struct daemon *daemon, struct legacy_fd *kept)
 {
 	int r, fd = kept->fd;
 
-	if (kept->lease && !arbiter_find(daemon->arbiter, kept->lease))
+	if (kept->spoilt)
 		tell_gone(daemon, kept);
 	if (!kept->lease || !arbiter_find(daemon->arbiter, kept->lease)) {
 		store_forget(daemon->store, kept->name);
