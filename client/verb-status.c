@@ -143,7 +143,8 @@ static void print_alarm(const struct command *command, const struct gpuarb_gpu *
 	print_line(stdout, "%s is oversubscribed: more is in use than its %u queue slot%s and %u "
 		   "process slot%s, SDMA queues or memory; nothing more is granted on it. "
 		   "Processes without a lease: %s", gpu->name, gpu->queue_slots,
-		   print_s(gpu->queue_slots), gpu->process_slots, print_s(gpu->process_slots), used ? who : "none, so a lease uses more than its budget");
+		   print_s(gpu->queue_slots), gpu->process_slots, print_s(gpu->process_slots),
+		   used ? who : "none, so a lease uses more than its budget");
 	fputs(command->colour ? COLOUR_NONE : "", stdout);
 }
 

@@ -79,6 +79,14 @@ static int by_lease(const void *a, const void *b)
 	return (x->lease > y->lease) - (x->lease < y->lease);
 }
 
+static bool legacy_has(const struct legacy *legacy, uint64_t lease)
+{
+	const struct legacy_fd key = { .lease = lease };
+
+	return legacy->n > 0 &&
+	       bsearch(&key, legacy->list, legacy->n, sizeof(key), by_lease) != NULL;
+}
+
 static int load(struct daemon *daemon, uint64_t id, struct legacy *legacy,
 		struct state_lease *saved, struct notes *notes)
 {
@@ -108,11 +116,7 @@ static int load_leases(struct daemon *daemon, struct legacy *legacy, struct note
 	r = state_list(daemon->state, &ids, &n, notes);
 	for (unsigned kept = 2; kept-- > 0;) {
 		for (size_t i = 0; i < n && r >= 0; i++) {
-			const struct legacy_fd key = { .lease = ids[i] };
-			bool has = legacy->n > 0 && bsearch(&key, legacy->list, legacy->n, sizeof(key),
-						    by_lease);
-
-			if (has == kept)
+			if (legacy_has(legacy, ids[i]) == kept)
 				r = load(daemon, ids[i], legacy, saved, notes);
 		}
 	}

@@ -107,8 +107,8 @@ int return_told(DBusMessage *m);
 
 /*
  * One key of a dictionary and the member that it fills. type: 'b' bool, 'u' uint32_t, 't'
- * uint64_t (from u or t), 's' const char *, 'U' const uint32_t *, 'T' const uint64_t * and 'S' const char *const *
- * with their number in the member at count_offset; 0: read() does it.
+ * uint64_t (from u or t), 's' const char *; 'U' const uint32_t *, 'T' const uint64_t * and 'S'
+ * const char *const *, with their number in the member at count_offset; 0: read() does it.
  */
 struct field {
 	const char *key;

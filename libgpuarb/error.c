@@ -80,6 +80,7 @@ int done(struct gpuarb *gpuarb, int r)
 	return r;
 }
 
+PRINTF_LIKE(2, 0)
 static bool note(struct gpuarb *gpuarb, const char *format, va_list args)
 {
 	free(gpuarb->sentence);

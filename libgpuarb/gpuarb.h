@@ -359,8 +359,9 @@ size_t gpuarb_view_leases(const struct gpuarb_view *view,
  * "gpu-added", "gpu-changed", "gpu-removed"; what: the lease's id in decimal, or the GPU's
  * name. Blocks until usec have passed (0) or a signal comes (-EINTR). A daemon that goes and
  * comes is "daemon-gone" and "daemon-back", and so is a bus, which is waited for however long
- * it takes: what changed between the two is not told, so look again. A daemon that is not there to begin with is -ECONNREFUSED. What
- * changes between two calls is not told. The callback may use the handle but not close it.
+ * it takes: what changed between the two is not told, so look again. A daemon that is not
+ * there to begin with is -ECONNREFUSED. What changes between two calls is not told. The
+ * callback may use the handle but not close it.
  */
 typedef void (*gpuarb_changed_t)(const char *kind, const char *what, void *userdata);
 int gpuarb_watch(struct gpuarb *gpuarb, uint64_t usec, gpuarb_changed_t callback,
