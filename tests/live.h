@@ -277,14 +277,22 @@ static inline void listen_in(sd_bus *bus, struct told *told)
 /* A process that waits to be killed, and its pidfd. */
 static inline pid_t idler(uid_t uid, int *ret_pidfd)
 {
-	pid_t pid = fork();
+	int ready[2];
+	char byte;
+	pid_t pid;
 
+	CHECK(pipe2(ready, O_CLOEXEC) == 0);
+	pid = fork();
 	CHECK(pid >= 0);
 	if (pid == 0) {
 		CHECK(uid == 0 || setuid(uid) == 0);
+		CHECK(write(ready[1], "", 1) == 1);
 		for (;;)
 			pause();
 	}
+	CHECK(read(ready[0], &byte, 1) == 1); /* it is that user's now */
+	close(ready[0]);
+	close(ready[1]);
 	*ret_pidfd = pidfd_open(pid, 0);
 	CHECK(*ret_pidfd >= 0);
 	return pid;
