@@ -157,11 +157,12 @@ static bool must_look(const struct arbiter *arbiter)
 	return false;
 }
 
-static void log_granted(const struct daemon *daemon, const struct lease *lease)
+void daemon_log_grant(const struct daemon *daemon, const struct lease *lease, const char *how)
 {
-	log_info("lease %" PRIu64 ": granted after waiting: %u CUs and %u queues on %s%s",
-		 lease->id, lease->partitions[0].count, lease->partitions[0].granted.queues,
-		 daemon->arbiter->gpus[lease->partitions[0].gpu].info.name,
+	const struct partition *first = &lease->partitions[0];
+
+	log_info("lease %" PRIu64 ": %s: %u CUs and %u queues on %s%s", lease->id, how,
+		 first->count, first->granted.queues, daemon->arbiter->gpus[first->gpu].info.name,
 		 lease->n_partitions > 1 ? " and more GPUs" : "");
 }
 
@@ -185,7 +186,8 @@ static bool grant_next(struct daemon *daemon)
 	}
 	daemon->unsaved = false;
 	daemon->saved = proposal->id;
-	log_granted(daemon, arbiter_commit(daemon->arbiter, TAKE_PTR(proposal)));
+	daemon_log_grant(daemon, arbiter_commit(daemon->arbiter, TAKE_PTR(proposal)),
+			 "granted after waiting");
 	return true;
 }
 

@@ -63,32 +63,22 @@ static int on_reconnect(sd_event_source *source, uint64_t usec, void *userdata)
 	return 0;
 }
 
-static int prepare(struct daemon *daemon)
+void host_disconnected(void *userdata)
 {
-	if (daemon->reconnect)
-		return 0;
-	return sd_event_add_time_relative(daemon->event, &daemon->reconnect, CLOCK_MONOTONIC, 0,
-					  1000, on_reconnect, daemon);
-}
-
-void daemon_reconnect(struct daemon *daemon)
-{
-	int r;
+	struct daemon *daemon = userdata;
+	int r = 0;
 
 	if (daemon->pause_usec == 0)
 		log_warning("the connection to %s is lost; leases stay, and it is tried again",
 			    address(daemon));
-	r = prepare(daemon);
+	if (!daemon->reconnect)
+		r = sd_event_add_time_relative(daemon->event, &daemon->reconnect, CLOCK_MONOTONIC,
+					       0, 1000, on_reconnect, daemon);
 	if (r < 0) {
 		sd_event_exit(daemon->event, r); /* no memory: the service manager starts anew */
 		return;
 	}
 	try_later(daemon);
-}
-
-void host_disconnected(void *userdata)
-{
-	daemon_reconnect(userdata);
 }
 
 void host_named(void *userdata, int r)

@@ -91,6 +91,9 @@ uint64_t daemon_now_usec(void); /* CLOCK_BOOTTIME */
  * The last step of everything. */
 void daemon_carry_out(struct daemon *daemon);
 
+/* "lease 17: HOW: 30 CUs and 4 queues on 0000:03:00.0". */
+void daemon_log_grant(const struct daemon *daemon, const struct lease *lease, const char *how);
+
 /* The same, before the next request is looked at. */
 void daemon_carry_out_soon(struct daemon *daemon);
 
@@ -121,9 +124,6 @@ int daemon_adopt(struct daemon *daemon);
 
 /* Connects and takes the name; waits for that. What is wrong is logged. */
 int daemon_connect(struct daemon *daemon);
-
-/* The bus has gone: tries until there is one. Leases need none. */
-void daemon_reconnect(struct daemon *daemon);
 
 /* ---- gpus.c ------------------------------------------------------------------------- */
 
@@ -173,7 +173,7 @@ void keep_count(struct daemon *daemon, const struct kept *kept);
 /* ---- host.c and its parts: what the bus may ask ------------------------------------- */
 
 extern const struct bus_host daemon_host;
-void host_disconnected(void *userdata);
+void host_disconnected(void *userdata); /* tries until there is a bus: leases need none */
 void host_named(void *userdata, int r);
 int host_reserve(void *userdata, const struct caller *caller, const struct request *asked,
 		 int process_fd, const struct lease **ret, int *ret_holder,

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -28,15 +29,16 @@ static int save(struct daemon *daemon, const struct lease *lease, struct verdict
 
 static void log_new(const struct daemon *daemon, const struct lease *lease)
 {
-	if (lease->state == STATE_WAITING)
+	char how[2 * REQUEST_TEXT];
+
+	if (lease->state == STATE_WAITING) {
 		log_info("lease %" PRIu64 ": uid %u, tenant %s: %s", lease->id, lease->owner,
 			 lease->tenant, lease->reason);
-	else
-		log_info("lease %" PRIu64 ": %s to uid %u, tenant %s: %u CUs and %u queues on %s%s",
-			 lease->id, class_name(lease->class), lease->owner, lease->tenant,
-			 lease->partitions[0].count, lease->partitions[0].granted.queues,
-			 daemon->arbiter->gpus[lease->partitions[0].gpu].info.name,
-			 lease->n_partitions > 1 ? " and more GPUs" : "");
+		return;
+	}
+	snprintf(how, sizeof(how), "%s to uid %u, tenant %s", class_name(lease->class),
+		 lease->owner, lease->tenant);
+	daemon_log_grant(daemon, lease, how);
 }
 
 /* The same request under the same token: one more holder of the lease that it has. */

@@ -315,3 +315,26 @@ sd_bus *rig_connect(const struct rig *rig, uid_t uid)
 		CHECK(seteuid(0) == 0 && setegid(0) == 0 && setgroups(0, NULL) == 0);
 	return bus;
 }
+
+const char *rig_path(const struct rig *rig, const char *name)
+{
+	static char paths[4][128];
+	static unsigned turn;
+	char *path = paths[turn++ % 4];
+
+	snprintf(path, 128, "%s/%s", rig->dir, name);
+	return path;
+}
+
+unsigned long rig_resident_kib(pid_t pid)
+{
+	unsigned long pages;
+	char path[64];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/statm", pid);
+	file = fopen(path, "re");
+	CHECK(file && fscanf(file, "%*u %lu", &pages) == 1);
+	fclose(file);
+	return pages * (unsigned long)sysconf(_SC_PAGESIZE) / 1024;
+}

@@ -85,5 +85,11 @@ void rig_start_bus(struct rig *rig);
  * socket: await them. */
 void rig_await(const struct rig *rig, const char *line);
 
+/* A file below the directory, until the fourth call after this one. */
+const char *rig_path(const struct rig *rig, const char *name);
+
+/* What a process has in memory. */
+unsigned long rig_resident_kib(pid_t pid);
+
 /* A connection as this user, who must exist; the caller must be root, or be that user. */
 sd_bus *rig_connect(const struct rig *rig, uid_t uid);

@@ -236,19 +236,6 @@ static unsigned open_fds(pid_t pid)
 	return n;
 }
 
-static unsigned long resident_kib(pid_t pid)
-{
-	unsigned long pages;
-	char path[64];
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%d/statm", pid);
-	file = fopen(path, "re");
-	CHECK(file && fscanf(file, "%*u %lu", &pages) == 1);
-	fclose(file);
-	return pages * (unsigned long)sysconf(_SC_PAGESIZE) / 1024;
-}
-
 static void cycle(sd_bus *bus, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
@@ -277,13 +264,13 @@ TEST(ten_thousand_leases_leave_nothing)
 	cycle(bus, 1000);
 	settle(bus);
 	fds = open_fds(rig.daemon);
-	resident = resident_kib(rig.daemon);
+	resident = rig_resident_kib(rig.daemon);
 	cycle(bus, 9000);
 	settle(bus);
 	log_end(&rig, log);
 	printf("%u fds, %lu KiB, then %u fds, %lu KiB\n", fds, resident, open_fds(rig.daemon),
-	       resident_kib(rig.daemon));
-	CHECK(open_fds(rig.daemon) == fds && resident_kib(rig.daemon) < resident + 4096);
+	       rig_resident_kib(rig.daemon));
+	CHECK(open_fds(rig.daemon) == fds && rig_resident_kib(rig.daemon) < resident + 4096);
 	depart(&rig, bus);
 }
 

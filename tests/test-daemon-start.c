@@ -13,20 +13,9 @@ static void arrive(struct rig *rig, sd_bus **ret)
 	*ret = rig_connect(rig, 0);
 }
 
-static const char *at(const struct rig *rig, const char *name)
-{
-	static char paths[4][128];
-	static unsigned turn;
-	char *path = paths[turn++ % 4];
-
-	snprintf(path, 128, "%s/%s", rig->dir, name);
-	return path;
-}
-
-/* A lease's file. */
 static unsigned saved_leases(const struct rig *rig)
 {
-	DIR *dir = opendir(at(rig, "run/leases"));
+	DIR *dir = opendir(rig_path(rig, "run/leases"));
 	unsigned n = 0;
 
 	CHECK(dir);

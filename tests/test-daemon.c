@@ -193,23 +193,13 @@ TEST(a_hundred_calls_of_a_new_client_are_answered_in_order)
 	rig_done(&rig);
 }
 
-static const char *at(const struct rig *rig, const char *name)
-{
-	static char paths[4][128];
-	static unsigned turn;
-	char *path = paths[turn++ % 4];
-
-	snprintf(path, 128, "%s/%s", rig->dir, name);
-	return path;
-}
-
 /* A lease's file. */
 static const char *saved_at(const struct rig *rig, uint64_t id)
 {
 	char name[64];
 
 	snprintf(name, sizeof(name), "run/leases/%" PRIu64 ".json", id);
-	return at(rig, name);
+	return rig_path(rig, name);
 }
 
 TEST(what_cannot_be_saved_is_not_granted)
@@ -221,12 +211,13 @@ TEST(what_cannot_be_saved_is_not_granted)
 	NEEDS_DAEMON();
 	arrive(&rig, &bus);
 	lease = reserve(bus, 15);
-	CHECK(unlink(saved_at(&rig, lease.id)) == 0 && rmdir(at(&rig, "run/leases")) == 0);
+	CHECK(unlink(saved_at(&rig, lease.id)) == 0);
+	CHECK(rmdir(rig_path(&rig, "run/leases")) == 0);
 	CHECK(is_error(call(ask(bus, "Reserve", 15)), GPUARB_ERROR_NOT_SAVED, "run"));
 	CHECK(is_error(call(resize(bus, lease.path, 30)), GPUARB_ERROR_NOT_SAVED, "run"));
 	CHECK(gpu_number(bus, "CusFree") == 45);
 
-	CHECK(mkdir(at(&rig, "run/leases"), 0700) == 0);
+	CHECK(mkdir(rig_path(&rig, "run/leases"), 0700) == 0);
 	CHECK(reserve(bus, 15).id > lease.id);
 	CHECK(is_fine(call(resize(bus, lease.path, 30))));
 	CHECK(access(saved_at(&rig, lease.id), F_OK) == 0);
@@ -256,10 +247,10 @@ TEST(who_waits_and_could_not_be_saved_is_granted_once_he_can_be)
 	for (unsigned i = 0; i < 2; i++)
 		waits[i] = waiting(call(ask_all_of(bus, i ? "1" : "0")));
 
-	CHECK(mkdir(at(&rig, "run/leases/.new"), 0700) == 0); /* in the way of every file */
+	CHECK(mkdir(rig_path(&rig, "run/leases/.new"), 0700) == 0); /* in the way of every file */
 	CHECK(is_fine(call(release(bus, has[0].path))));
 	CHECK(lease_says(bus, waits[0].path, "State", "waiting"));
-	CHECK(rmdir(at(&rig, "run/leases/.new")) == 0);
+	CHECK(rmdir(rig_path(&rig, "run/leases/.new")) == 0);
 	CHECK(is_fine(call(release(bus, has[1].path)))); /* the other is not all that is tried */
 	for (unsigned i = 0; i < 2; i++)
 		await_record(waits[i].holder, GPUARB_RECORD_GRANTED);
@@ -279,20 +270,20 @@ static void fill_up(void)
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		_exit(77);
 	rig_new(&rig);
-	CHECK(mount("none", at(&rig, "run"), "tmpfs", 0, "size=64k,mode=755") == 0);
+	CHECK(mount("none", rig_path(&rig, "run"), "tmpfs", 0, "size=64k,mode=755") == 0);
 	rig_start(&rig, "--simulate=radeon-vii");
 	bus = rig_connect(&rig, STRANGER);
-	fd = open(at(&rig, "run/junk"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	fd = open(rig_path(&rig, "run/junk"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	while (write(fd, junk, sizeof(junk)) > 0)
 		continue;
 	close(fd);
 	CHECK(is_error(call(ask(bus, "Reserve", 15)), GPUARB_ERROR_NOT_SAVED, "No space"));
 	CHECK(gpu_number(bus, "CusFree") == 60);
-	CHECK(unlink(at(&rig, "run/junk")) == 0);
+	CHECK(unlink(rig_path(&rig, "run/junk")) == 0);
 	reserve(bus, 15);
 	leave(bus);
 	rig_stop(&rig);
-	CHECK(umount2(at(&rig, "run"), MNT_DETACH) == 0);
+	CHECK(umount2(rig_path(&rig, "run"), MNT_DETACH) == 0);
 	rig_done(&rig);
 	_exit(0);
 }

@@ -206,21 +206,6 @@ static unsigned count_entries(const char *path)
 	return n;
 }
 
-static unsigned rss_kib(pid_t pid)
-{
-	char path[64], line[256];
-	unsigned kib = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	f = fopen(path, "re");
-	CHECK(f);
-	while (fgets(line, sizeof(line), f) && sscanf(line, "VmRSS: %u", &kib) != 1)
-		continue;
-	fclose(f);
-	return kib;
-}
-
 static unsigned count_leases(sd_bus *bus)
 {
 	sd_bus_message *m = call(call_new(bus, GPUARB_PATH, "org.freedesktop.DBus.ObjectManager",
@@ -252,7 +237,7 @@ static struct figures take_figures(struct rig *rig, sd_bus *bus)
 	figures.files = count_entries(path);
 	snprintf(path, sizeof(path), "/proc/%d/fd", rig->daemon);
 	figures.fds = count_entries(path);
-	figures.kib = rss_kib(rig->daemon);
+	figures.kib = (unsigned)rig_resident_kib(rig->daemon);
 	figures.cus_free = gpu_number(bus, "CusFree");
 	figures.slots_free = gpu_number(bus, "QueueSlotsFree");
 	return figures;

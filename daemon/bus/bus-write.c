@@ -3,17 +3,20 @@
 
 #include "bus/bus-text.h"
 
-static int append_words(sd_bus_message *m, const char *key, const uint32_t *words, size_t n)
+/* Numbers of this type ("u", "t"), as many bytes of them. */
+static int append_numbers(sd_bus_message *m, const char *key, const char *type,
+			  const void *numbers, size_t size)
 {
+	const char array[] = { 'a', type[0], '\0' };
 	int r;
 
 	r = sd_bus_message_open_container(m, 'e', "sv");
 	if (r >= 0)
 		r = sd_bus_message_append_basic(m, 's', key);
 	if (r >= 0)
-		r = sd_bus_message_open_container(m, 'v', "au");
+		r = sd_bus_message_open_container(m, 'v', array);
 	if (r >= 0)
-		r = sd_bus_message_append_array(m, 'u', words, n * sizeof(*words));
+		r = sd_bus_message_append_array(m, type[0], numbers, size);
 	if (r >= 0)
 		r = sd_bus_message_close_container(m);
 	return r < 0 ? r : sd_bus_message_close_container(m);
@@ -24,7 +27,8 @@ static int append_mask(sd_bus_message *m, const struct gpu *gpu, const struct pa
 	uint32_t words[DEAL_WORDS] = {0};
 
 	deal_encode(&gpu->deal, &partition->cus, words);
-	return append_words(m, "cu-mask", words, deal_words(&gpu->deal));
+	return append_numbers(m, "cu-mask", "u", words,
+			      deal_words(&gpu->deal) * sizeof(*words));
 }
 
 static int append_engines(sd_bus_message *m, const struct partition *partition)
@@ -35,7 +39,7 @@ static int append_engines(sd_bus_message *m, const struct partition *partition)
 	for (uint32_t engine = 0; engine < CUSET_ENGINES; engine++)
 		if (used & UINT32_C(1) << engine)
 			engines[n++] = engine;
-	return append_words(m, "shader-engines", engines, n);
+	return append_numbers(m, "shader-engines", "u", engines, n * sizeof(*engines));
 }
 
 static int append_gaps(sd_bus_message *m, const struct arbiter *arbiter,
@@ -106,18 +110,7 @@ static int append_advice(sd_bus_message *m, const struct advice *advice)
 {
 	int r;
 
-	r = sd_bus_message_open_container(m, 'e', "sv");
-	if (r >= 0)
-		r = sd_bus_message_append(m, "s", "end");
-	if (r >= 0)
-		r = sd_bus_message_open_container(m, 'v', "at");
-	if (r >= 0)
-		r = sd_bus_message_append_array(m, 't', advice->ids,
-						advice->n * sizeof(*advice->ids));
-	if (r >= 0)
-		r = sd_bus_message_close_container(m);
-	if (r >= 0)
-		r = sd_bus_message_close_container(m);
+	r = append_numbers(m, "end", "t", advice->ids, advice->n * sizeof(*advice->ids));
 	return r < 0 ? r : sd_bus_message_append(m, "{sv}", "end-exact", "b", advice->exact);
 }
 

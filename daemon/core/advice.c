@@ -44,25 +44,9 @@ static int without_init(struct arbiter *without, const struct arbiter *arbiter)
 	return 0;
 }
 
-/* The place of the first lease with this id or a higher one. */
-static size_t place_of(const struct arbiter *without, uint64_t id)
-{
-	size_t low = 0, high = without->n_leases;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (without->leases[middle]->id < id)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 static void take_out(struct arbiter *without, struct lease *lease)
 {
-	size_t at = place_of(without, lease->id);
+	size_t at = ledger_position(without, lease->id);
 
 	without->n_leases--;
 	memmove(&without->leases[at], &without->leases[at + 1],
@@ -87,7 +71,7 @@ static void leave_all_out(struct arbiter *without, struct lease *const *leases, 
 
 static void put_back(struct arbiter *without, struct lease *lease)
 {
-	size_t at = place_of(without, lease->id);
+	size_t at = ledger_position(without, lease->id);
 
 	memmove(&without->leases[at + 1], &without->leases[at],
 		(without->n_leases - at) * sizeof(struct lease *));

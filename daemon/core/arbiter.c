@@ -142,7 +142,7 @@ void arbiter_name_gpus(const struct arbiter *arbiter, struct request *request)
 }
 
 /* Where the lease with this id stands, or would. */
-static size_t position(const struct arbiter *arbiter, uint64_t id)
+size_t ledger_position(const struct arbiter *arbiter, uint64_t id)
 {
 	size_t low = 0, high = arbiter->n_leases;
 
@@ -159,7 +159,7 @@ static size_t position(const struct arbiter *arbiter, uint64_t id)
 
 struct lease *arbiter_find(const struct arbiter *arbiter, uint64_t id)
 {
-	size_t at = position(arbiter, id);
+	size_t at = ledger_position(arbiter, id);
 
 	if (at == arbiter->n_leases || arbiter->leases[at]->id != id)
 		return NULL;
@@ -252,7 +252,7 @@ void ledger_recount_shared(struct arbiter *arbiter, const struct lease *gone)
 
 void ledger_insert(struct arbiter *arbiter, struct lease *lease)
 {
-	size_t at = position(arbiter, lease->id);
+	size_t at = ledger_position(arbiter, lease->id);
 
 	memmove(&arbiter->leases[at + 1], &arbiter->leases[at],
 		(arbiter->n_leases - at) * sizeof(*arbiter->leases));
@@ -265,7 +265,7 @@ void ledger_insert(struct arbiter *arbiter, struct lease *lease)
 
 void ledger_remove(struct arbiter *arbiter, struct lease *lease)
 {
-	size_t at = position(arbiter, lease->id);
+	size_t at = ledger_position(arbiter, lease->id);
 
 	ledger_discharge(arbiter, lease);
 	arbiter->n_leases--;

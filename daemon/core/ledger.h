@@ -48,6 +48,9 @@ static inline bool queue_before(enum lease_class a_class, uint64_t a, enum lease
 /* The GPU that this name or index stood for and that is absent; NULL. */
 const struct gpu *ledger_gone(const struct arbiter *arbiter, const char *gpu);
 
+/* Where the lease with this id stands among arbiter->leases, or would. */
+size_t ledger_position(const struct arbiter *arbiter, uint64_t id);
+
 void ledger_touch(struct arbiter *arbiter, struct lease *lease, unsigned touch);
 void ledger_charge(struct arbiter *arbiter, const struct lease *lease);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "sys/config-internal.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define NUMBER_BYTES 24U
@@ -44,34 +45,36 @@ void config_set_unmanaged(const struct ini_place *place, const struct config_key
 		*(enum unmanaged *)field = (enum unmanaged)i;
 }
 
+/* One of two words: the second is true. */
+static void set_either(const struct ini_place *place, const struct config_key *key,
+		       const char *value, void *field, const char *no, const char *yes)
+{
+	const char *const words[] = { no, yes, NULL };
+	char works[64];
+	int i;
+
+	snprintf(works, sizeof(works), "%s or %s", no, yes);
+	i = find_word(place, key, value, words, works);
+	if (i >= 0)
+		*(bool *)field = i == 1;
+}
+
 void config_set_oversubscribe(const struct ini_place *place, const struct config_key *key,
 			      const char *value, void *field)
 {
-	static const char *const words[] = { "no", "besteffort", NULL };
-	int i = find_word(place, key, value, words, "no or besteffort");
-
-	if (i >= 0)
-		*(bool *)field = i == 1;
+	set_either(place, key, value, field, "no", "besteffort");
 }
 
 void config_set_on_reload(const struct ini_place *place, const struct config_key *key,
 			  const char *value, void *field)
 {
-	static const char *const words[] = { "keep", "revoke", NULL };
-	int i = find_word(place, key, value, words, "keep or revoke");
-
-	if (i >= 0)
-		*(bool *)field = i == 1;
+	set_either(place, key, value, field, "keep", "revoke");
 }
 
 void config_set_gpus(const struct ini_place *place, const struct config_key *key,
 		     const char *value, void *field)
 {
-	static const char *const words[] = { "pack", "spread", NULL };
-	int i = find_word(place, key, value, words, "pack or spread");
-
-	if (i >= 0)
-		*(bool *)field = i == 1;
+	set_either(place, key, value, field, "pack", "spread");
 }
 
 void config_set_class(const struct ini_place *place, const struct config_key *key,

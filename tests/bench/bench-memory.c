@@ -19,22 +19,6 @@
 #include "dbus/names.h"
 #include "rig.h"
 
-static unsigned rss_kib(pid_t pid)
-{
-	char path[64], line[256];
-	unsigned kib = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	f = fopen(path, "re");
-	CHECK(f);
-	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, "VmRSS: %u", &kib) == 1)
-			break;
-	fclose(f);
-	return kib;
-}
-
 /* A lease that shares, of one CU: they all fit. */
 static int reserve(sd_bus *bus)
 {
@@ -109,15 +93,15 @@ int main(int argc, char *argv[])
 	holders = calloc(n, sizeof(*holders));
 	await_count(bus, 0);
 
-	empty = rss_kib(rig.daemon);
+	empty = (unsigned)rig_resident_kib(rig.daemon);
 	for (size_t i = 0; i < n; i++)
 		holders[i] = reserve(bus);
 	await_count(bus, n);
-	full = rss_kib(rig.daemon);
+	full = (unsigned)rig_resident_kib(rig.daemon);
 	for (size_t i = 0; i < n; i++)
 		close(holders[i]);
 	await_count(bus, 0);
-	after = rss_kib(rig.daemon);
+	after = (unsigned)rig_resident_kib(rig.daemon);
 
 	printf("%-28s %9s\n", "gpuarbd", "RSS KiB");
 	printf("%-28s %9u\n", "no lease (floor)", empty);
