@@ -6,6 +6,9 @@
 #include "dbus/names.h"
 #include "libgpuarb/call.h"
 
+/* The daemon gives a person two minutes (bus-polkit.c), and this is a little more. */
+#define PERSON_USEC UINT64_C(130000000)
+
 int call_new(const char *path, const char *interface, const char *member, DBusMessage **ret)
 {
 	DBusMessage *m = dbus_message_new_method_call(GPUARB_BUS_NAME, path, interface, member);
@@ -47,7 +50,9 @@ static int note_error(struct gpuarb *gpuarb, DBusMessage *reply)
 static int await(struct gpuarb *gpuarb, struct connection *connection, dbus_uint32_t serial,
 		 DBusMessage **ret)
 {
-	uint64_t deadline = deadline_after(gpuarb->answer_usec);
+	uint64_t usec = gpuarb->interactive && gpuarb->answer_usec < PERSON_USEC ? PERSON_USEC :
+										   gpuarb->answer_usec;
+	uint64_t deadline = deadline_after(usec);
 
 	for (;;) {
 		_cleanup_(free_message) DBusMessage *m = NULL;
@@ -56,7 +61,7 @@ static int await(struct gpuarb *gpuarb, struct connection *connection, dbus_uint
 		if (r == -ETIMEDOUT)
 			return fail(gpuarb, r, "no answer on the bus at %s within %u s: does "
 				    "gpuarbd hang?", gpuarb->address,
-				    (unsigned)(gpuarb->answer_usec / 1000000));
+				    (unsigned)(usec / 1000000));
 		if (r == -EINTR)
 			return interrupted(gpuarb);
 		if (r == -ECONNRESET)
@@ -81,6 +86,7 @@ int call_send_on(struct gpuarb *gpuarb, struct connection *connection, DBusMessa
 
 	free(gpuarb->error_name);
 	gpuarb->error_name = NULL;
+	dbus_message_set_allow_interactive_authorization(call, gpuarb->interactive);
 	r = connection_send(connection, call, &serial);
 	if (r < 0)
 		return r;

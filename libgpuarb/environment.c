@@ -39,16 +39,19 @@ static int find_gpus(struct gpuarb *gpuarb, const struct environment *environmen
 
 	for (size_t i = 0; i < environment->n; i++) {
 		const struct gpuarb_partition *partition = &environment->partitions[i];
-		size_t k = partition->kfd_gpu_id == 0 ? i : 0;
+		const struct topology_gpu *gpu = NULL;
 
-		while (k < topology->n && topology->gpus[k].kfd_gpu_id != partition->kfd_gpu_id)
-			k++;
-		if (k == topology->n)
+		if (partition->kfd_gpu_id != 0)
+			gpu = topology_find(topology, partition->kfd_gpu_id);
+		else if (i < topology->n && topology->gpus[i].kfd_gpu_id == 0)
+			gpu = &topology->gpus[i];
+		if (!gpu)
 			return fail(gpuarb, -ENODEV,
 				    "this process does not see GPU %s (KFD's %" PRIu32
-				    "): give it /dev/kfd and the GPU's /dev/dri/renderD*",
+				    "), or sees it twice: give it /dev/kfd and the GPU's "
+				    "/dev/dri/renderD*",
 				    partition->gpu, partition->kfd_gpu_id);
-		indices[i] = k;
+		indices[i] = (size_t)(gpu - topology->gpus);
 	}
 	return 0;
 }

@@ -14,7 +14,9 @@
  * for it: its name may differ in a container that sees one partition of a card alone. */
 struct topology_gpu {
 	uint32_t kfd_gpu_id;
-	uint64_t unique_id; /* 0: none */
+	uint64_t unique_id;  /* 0: none */
+	uint32_t gfx_target; /* 90006: gfx906 */
+	uint32_t xccs;       /* at least 1 */
 };
 
 struct topology {
@@ -29,6 +31,14 @@ struct topology {
  * ret->gpus is the caller's to free.
  */
 int topology_read(const char *sys, const char *dev, struct topology *ret);
+
+/* The GPU of that id; NULL: there is none, or more than one. */
+const struct topology_gpu *topology_find(const struct topology *topology, uint32_t kfd_gpu_id);
+
+#define ATTRIBUTE_MAX 4096U /* as long as a sysfs attribute can be, and its NUL */
+
+/* Reads an attribute below dir; buf ends with a NUL. */
+int attribute_read(int dir, const char *name, char buf[ATTRIBUTE_MAX]);
 
 /* ---- visible.c ------------------------------------------------------------------------ */
 

@@ -118,6 +118,15 @@ int interrupted(struct gpuarb *gpuarb)
 	return fail(gpuarb, -EINTR, "interrupted by a signal");
 }
 
+GPUARB_EXPORT int gpuarb_lease_fail(struct gpuarb_lease *lease, int error, const char *sentence)
+{
+	if (!lease || !sentence)
+		return -EINVAL;
+
+	begin(lease->gpuarb);
+	return fail(lease->gpuarb, error, "%s", sentence);
+}
+
 GPUARB_EXPORT const char *gpuarb_last_error_name(const struct gpuarb *gpuarb)
 {
 	return gpuarb && gpuarb->error_name ? gpuarb->error_name : "";

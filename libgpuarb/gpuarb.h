@@ -69,6 +69,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "gpuarb-queues.h" /* queues that are there already; libraries on top of this one */
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -368,6 +370,14 @@ int gpuarb_watch(struct gpuarb *gpuarb, uint64_t usec, gpuarb_changed_t callback
 		 void *userdata);
 
 /* ---- acting on leases by number, and administering ------------------------------- */
+
+/*
+ * Whether a person may be asked for a password by polkit where a call needs an administrator
+ * (org.gpuarb.Arbiter1.manage): draining, reloading, and what is done to leases of others.
+ * False at first: such a call is then refused at once. With it, calls wait for up to 130
+ * seconds. Root is never asked. Takes NULL.
+ */
+void gpuarb_set_interactive(struct gpuarb *gpuarb, bool interactive);
 
 int gpuarb_release(struct gpuarb *gpuarb, uint64_t id);
 int gpuarb_resize(struct gpuarb *gpuarb, uint64_t id, const struct gpuarb_want *wants, size_t n);

@@ -69,6 +69,12 @@ void gpuarb_unreference(struct gpuarb *gpuarb)
 	free(gpuarb);
 }
 
+GPUARB_EXPORT void gpuarb_set_interactive(struct gpuarb *gpuarb, bool interactive)
+{
+	if (gpuarb)
+		gpuarb->interactive = interactive;
+}
+
 GPUARB_EXPORT void gpuarb_close(struct gpuarb *gpuarb)
 {
 	if (!gpuarb)

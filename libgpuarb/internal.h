@@ -86,6 +86,7 @@ struct gpuarb {
 	char *address;
 	uint64_t answer_usec, return_usec;
 	struct connection *connection; /* NULL: the next call makes one */
+	bool interactive;
 	bool known;    /* the daemon was here: one that is not is waited for */
 	bool repeated; /* the last call was cut off before and may have been carried out then */
 
@@ -121,6 +122,14 @@ int error_from_name(const char *name);
 
 /* ---- a lease ------------------------------------------------------------------------- */
 
+/* What this library knows of the masks of queues (book.c). */
+struct book {
+	struct book_entry *entries; /* by the queues' ids */
+	size_t n;
+};
+
+void book_clear(struct book *book);
+
 struct gpuarb_lease {
 	struct gpuarb *gpuarb;
 	int fd;         /* the holder */
@@ -130,6 +139,10 @@ struct gpuarb_lease {
 	struct gpuarb_lease_info info;
 	struct pool pool; /* what info points to */
 	uint32_t cause;   /* of its end: enum gpuarb_record_cause */
+
+	struct book book; /* masks of this process's queues: apply.h */
+	void *attached;
+	void (*attached_done)(void *data);
 };
 
 /* Reads all properties again. Blocks. */

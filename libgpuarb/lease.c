@@ -28,9 +28,11 @@ GPUARB_EXPORT void gpuarb_lease_close(struct gpuarb_lease *lease)
 	if (!lease)
 		return;
 
+	gpuarb_lease_attach(lease, NULL, NULL); /* done with while the lease is still there */
 	close_fd(&lease->fd);
 	close_fd(&lease->process_fd);
 	pool_clear(&lease->pool);
+	book_clear(&lease->book);
 	free(lease->record);
 	gpuarb_unreference(lease->gpuarb);
 	free(lease);

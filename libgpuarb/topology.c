@@ -11,9 +11,9 @@
 #include "libgpuarb/environment.h"
 
 #define NODES_MAX 1024U
-#define FILE_MAX  4096U /* as long as a sysfs attribute can be */
+#define XCCS_MAX  64U
 
-static int read_file(int dir, const char *name, char buf[FILE_MAX])
+int attribute_read(int dir, const char *name, char buf[ATTRIBUTE_MAX])
 {
 	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
 	size_t size = 0;
@@ -22,10 +22,10 @@ static int read_file(int dir, const char *name, char buf[FILE_MAX])
 	if (fd < 0)
 		return -errno;
 	do {
-		n = read(fd, buf + size, FILE_MAX - 1 - size);
+		n = read(fd, buf + size, ATTRIBUTE_MAX - 1 - size);
 		if (n > 0)
 			size += (size_t)n;
-	} while (n > 0 && size < FILE_MAX - 1);
+	} while (n > 0 && size < ATTRIBUTE_MAX - 1);
 	close_fd(&fd);
 	buf[size] = '\0';
 	return n < 0 ? -EIO : 0;
@@ -57,21 +57,26 @@ static bool has_render_node(const char *dev, unsigned long long minor)
 /* Whether the node is a GPU that ROCm will find too. */
 static bool read_node(int nodes, unsigned number, const char *dev, struct topology_gpu *ret)
 {
-	char name[32], text[FILE_MAX];
+	char name[32], text[ATTRIBUTE_MAX];
 	unsigned long gpu_id;
 
 	snprintf(name, sizeof(name), "%u/gpu_id", number);
-	if (read_file(nodes, name, text) < 0)
+	if (attribute_read(nodes, name, text) < 0)
 		return false;
 	gpu_id = strtoul(text, NULL, 10);
 
 	snprintf(name, sizeof(name), "%u/properties", number);
-	if (gpu_id == 0 || read_file(nodes, name, text) < 0 || property(text, "simd_count") == 0 ||
+	if (gpu_id == 0 || attribute_read(nodes, name, text) < 0 ||
+	    property(text, "simd_count") == 0 ||
 	    !has_render_node(dev, property(text, "drm_render_minor")))
 		return false;
 
 	ret->kfd_gpu_id = (uint32_t)gpu_id;
 	ret->unique_id = property(text, "unique_id");
+	ret->gfx_target = (uint32_t)property(text, "gfx_target_version");
+	ret->xccs = (uint32_t)property(text, "num_xcc");
+	if (ret->xccs == 0 || ret->xccs > XCCS_MAX) /* before Linux 6.5 there is no such line */
+		ret->xccs = 1;
 	return true;
 }
 
@@ -101,7 +106,7 @@ int topology_read(const char *sys, const char *dev, struct topology *ret)
 	snprintf(path, sizeof(path), "%s/class/kfd/kfd/topology/nodes", sys);
 	dir = opendir(path);
 	if (!dir)
-		return -ENODEV;
+		return errno == ENOMEM ? -ENOMEM : -ENODEV;
 
 	count = count_nodes(dir);
 	topology.gpus = calloc(count + 1, sizeof(*topology.gpus));
@@ -113,4 +118,18 @@ int topology_read(const char *sys, const char *dev, struct topology *ret)
 		return -ENOMEM;
 	*ret = topology;
 	return 0;
+}
+
+const struct topology_gpu *topology_find(const struct topology *topology, uint32_t kfd_gpu_id)
+{
+	const struct topology_gpu *found = NULL;
+
+	for (size_t i = 0; i < topology->n; i++) {
+		if (topology->gpus[i].kfd_gpu_id != kfd_gpu_id)
+			continue;
+		if (found)
+			return NULL;
+		found = &topology->gpus[i];
+	}
+	return found;
 }

@@ -20,8 +20,9 @@ daemon/hw   core/|hw/                                         -none-
 daemon/sys  core/|sys/                                        systemd|json|ini
 daemon/bus  core/|bus/|dbus/                                  systemd
 daemon      core/|hw/|sys/|bus/|dbus/|daemon.h|record.h       systemd
-libgpuarb   libgpuarb/|dbus/                                  dbus
+libgpuarb   libgpuarb/|dbus/|gpuarb-queues.h                  dbus
 client      client/|libgpuarb/gpuarb.h|core/|sys/(config|ini|profile).h json
+client/latency client/|libgpuarb/gpuarb.h|libgpuarb/hip/gpuarb-hip.h|core/ hip
 ROWS
 )
 # core reads no clock, file or device.

@@ -53,6 +53,10 @@ int main()
 	CHECK(gpuarb_lease_position(lease, &position) < 0 && position == 0);
 	CHECK(gpuarb_lease_dispatch(lease, changed, nullptr) < 0);
 	CHECK(gpuarb_watch(handle, GPUARB_FOREVER, event, nullptr) < 0);
+	CHECK(gpuarb_lease_apply(lease) < 0 && gpuarb_lease_queue_ids(lease, 0, nullptr, 0) < 0);
+	CHECK(gpuarb_lease_mask_queue(lease, 0, 0, nullptr, 0) < 0);
+	gpuarb_lease_attach(lease, &position, nullptr);
+	CHECK(!gpuarb_lease_attached(lease));
 	gpuarb_close(handle);
 	return 0;
 }

@@ -42,10 +42,12 @@ static bool takes_out(char **environment, const char *name)
 
 static const uint32_t low_half[] = { 0x3fffffff, 0 };
 
-static const struct topology_gpu four_gpus[] = { { 1001, 0x1111222233334444 },
-						 { 1002, 0x1111222233335555 },
-						 { 1003, 0x0000000000000001 },
-						 { 1004, 0 } };
+static const struct topology_gpu four_gpus[] = {
+	{ .kfd_gpu_id = 1001, .unique_id = 0x1111222233334444 },
+	{ .kfd_gpu_id = 1002, .unique_id = 0x1111222233335555 },
+	{ .kfd_gpu_id = 1003, .unique_id = 0x0000000000000001 },
+	{ .kfd_gpu_id = 1004 },
+};
 
 static struct topology four(void)
 {
@@ -123,7 +125,7 @@ TEST(simulated_gpus_are_numbered_as_the_lease_has_them)
 	CHECK(make(partitions, 2, NULL, &environment, why, sizeof(why)) == -ENODEV);
 
 	struct gpuarb gpuarb = { .references = 1 };
-	struct topology_gpu none[2] = { { 0, 0 }, { 0, 0 } };
+	struct topology_gpu none[2] = { { .kfd_gpu_id = 0 }, { .kfd_gpu_id = 0 } };
 	struct topology topology = { none, 2 };
 	struct environment asked = { .lease = 7, .partitions = partitions, .n = 2,
 				     .topology = &topology, .get = lookup };
@@ -243,6 +245,25 @@ TEST(a_gpu_that_the_process_does_not_see_is_no_device)
 
 	CHECK(make(&partition, 1, NULL, &environment, why, sizeof(why)) == -ENODEV);
 	CHECK(strstr(why, "0000:03:00.0"));
+}
+
+TEST(a_gpu_that_is_there_twice_is_no_device)
+{
+	struct topology_gpu twins[] = { { .kfd_gpu_id = 1001 }, { .kfd_gpu_id = 1001 } };
+	struct gpuarb_partition partition = partition_on(1001);
+	struct topology topology = { twins, 2 };
+	struct gpuarb gpuarb = { .references = 1 };
+	struct environment asked = { .lease = 7, .partitions = &partition, .n = 1,
+				     .topology = &topology, .get = lookup };
+	char **environment;
+
+	CHECK(environment_make(&gpuarb, &asked, &environment) == -ENODEV);
+	CHECK(strstr(gpuarb_last_error(&gpuarb), "twice"));
+	begin(&gpuarb);
+
+	partition.kfd_gpu_id = 0; /* a simulated GPU beside real ones is none of them */
+	CHECK(environment_make(&gpuarb, &asked, &environment) == -ENODEV);
+	begin(&gpuarb);
 }
 
 TEST(no_mask_is_never_written)

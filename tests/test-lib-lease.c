@@ -47,6 +47,22 @@ TEST(a_lease_says_all_that_was_granted)
 	stage_strike(&stage);
 }
 
+TEST(a_library_on_top_has_the_last_word)
+{
+	struct gpuarb_lease *lease;
+	struct stage stage;
+
+	if (!stage_set(&stage, "granted", NULL))
+		SKIP("no dbus-daemon");
+	lease = stage_reserve(&stage, 0);
+	CHECK(gpuarb_lease_fail(lease, -EIO, "100% of it failed: %s") == -EIO);
+	CHECK(strcmp(gpuarb_last_error(stage.gpuarb), "100% of it failed: %s") == 0);
+	CHECK(strcmp(gpuarb_last_error_name(stage.gpuarb), "") == 0);
+	CHECK(gpuarb_lease_fail(lease, -EIO, NULL) == -EINVAL);
+	gpuarb_lease_close(lease);
+	stage_strike(&stage);
+}
+
 TEST(the_holder_is_not_inherited_and_its_close_is_seen)
 {
 	struct gpuarb_lease *lease;

@@ -7,12 +7,13 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "check.h"
 #include "dbus/names.h"
 #include "lib-rig.h"
-#include "libgpuarb/internal.h"
+#include "libgpuarb/apply.h"
 #include "private-bus.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -33,7 +34,10 @@ static atomic_long left = -1; /* allocations until one fails; negative: none doe
 
 static bool denied(void)
 {
-	return left >= 0 && left-- == 0;
+	if (left < 0 || left-- > 0)
+		return false;
+	errno = ENOMEM;
+	return true;
 }
 
 void *malloc(size_t size)
@@ -103,7 +107,7 @@ static int ask(struct gpuarb *gpuarb)
 	return r;
 }
 
-static void without_memory(struct gpuarb *gpuarb, int (*ask_it)(struct gpuarb *gpuarb))
+static void without_memory(struct gpuarb *gpuarb, int (*ask_it)(struct gpuarb *gpuarb), long least)
 {
 	unsigned fds;
 	long n;
@@ -121,14 +125,14 @@ static void without_memory(struct gpuarb *gpuarb, int (*ask_it)(struct gpuarb *g
 		CHECK(open_fds() == fds);
 	}
 	left = -1;
-	CHECK(r == 0 && n > 100);
+	CHECK(r == 0 && n > least);
 	printf("%ld allocations\n", n);
 }
 
 static void ask_without_memory(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 {
 	(void)fake;
-	without_memory(gpuarb, ask);
+	without_memory(gpuarb, ask, 100);
 }
 
 TEST(every_allocation_may_fail)
@@ -170,11 +174,87 @@ TEST(every_allocation_may_fail_while_the_daemon_restarts)
 	CHECK(calls != MAP_FAILED);
 	fake_arbiter_keep(bus.address, die_first, NULL, NULL, &fake);
 	gpuarb = lib_rig_open();
-	without_memory(gpuarb, ask_who_dies);
+	without_memory(gpuarb, ask_who_dies, 100);
 	gpuarb_close(gpuarb);
 	fake_arbiter_stop(&fake);
 	private_bus_stop(&bus);
 	munmap(calls, sizeof(*calls));
+}
+
+/* ---- masks for queues ------------------------------------------------------------------- */
+
+static char tree[] = "/tmp/gpuarb-test-XXXXXX";
+
+static void put(const char *file, const char *text)
+{
+	char path[256];
+	FILE *stream;
+
+	snprintf(path, sizeof(path), "%s/%s", tree, file);
+	for (char *slash = path + strlen(tree) + 1; (slash = strchr(slash, '/')); slash++) {
+		*slash = '\0';
+		CHECK(mkdir(path, 0755) == 0 || errno == EEXIST);
+		*slash = '/';
+	}
+	stream = fopen(path, "we");
+	CHECK(stream && fputs(text, stream) >= 0 && fclose(stream) == 0);
+}
+
+static int open_null(void *userdata)
+{
+	(void)userdata;
+	return open("/dev/null", O_RDWR | O_CLOEXEC);
+}
+
+/* The second queue is refused, so that there is something to take back and to say. */
+static int set_first(void *userdata, int fd, uint32_t queue, const struct mask *mask)
+{
+	(void)userdata, (void)fd, (void)mask;
+	return queue == 1 ? -EBUSY : 0;
+}
+
+static const char *no_environment(void *userdata, const char *name)
+{
+	(void)userdata, (void)name;
+	return NULL;
+}
+
+static int mask_queues(struct gpuarb *gpuarb)
+{
+	static const struct driver driver = { NULL, open_null, set_first };
+	static const uint32_t mask[] = { 0xff };
+	struct gpuarb_partition partition = { .gpu = "0000:03:00.0", .kfd_gpu_id = 7,
+					      .cu_mask = mask, .cu_mask_words = 1 };
+	struct book book = { NULL, 0 };
+	struct apply apply = { .gpuarb = gpuarb, .lease = 1, .state = "granted",
+			       .partitions = &partition, .n = 1, .book = &book, .sys = tree,
+			       .dev = tree, .pid = 5, .driver = &driver, .get = no_environment };
+	int r;
+
+	begin(gpuarb);
+	r = apply_own(&apply, 0, 0, mask, 1);
+	if (r >= 0)
+		r = apply_all(&apply);
+	book_clear(&book);
+	return r == -EBUSY ? 0 : done(gpuarb, r);
+}
+
+TEST(every_allocation_may_fail_while_queues_are_masked)
+{
+	struct gpuarb gpuarb = { .references = 1 };
+	char command[64];
+
+	CHECK(mkdtemp(tree));
+	put("class/kfd/kfd/topology/nodes/1/gpu_id", "7");
+	put("class/kfd/kfd/topology/nodes/1/properties", "simd_count 240\n");
+	put("class/kfd/kfd/proc/5/queues/0/gpuid", "7");
+	put("class/kfd/kfd/proc/5/queues/0/type", "0");
+	put("class/kfd/kfd/proc/5/queues/1/gpuid", "7");
+	put("class/kfd/kfd/proc/5/queues/1/type", "0");
+	without_memory(&gpuarb, mask_queues, 8);
+	begin(&gpuarb);
+	snprintf(command, sizeof(command), "rm -r %s", tree);
+	CHECK(system(command) == 0);
 }
 
 #endif

@@ -37,6 +37,7 @@ TEST(null_is_taken_everywhere)
 
 	CHECK(gpuarb_open(NULL) == -EINVAL);
 	gpuarb_close(NULL);
+	gpuarb_set_interactive(NULL, true);
 	CHECK(gpuarb_last_error(NULL) && strcmp(gpuarb_last_error_name(NULL), "") == 0);
 	CHECK(!gpuarb_last_refusals(NULL, &n) && n == 0 && !gpuarb_last_refusals(NULL, NULL));
 	CHECK(!gpuarb_last_plan(NULL, &n) && !gpuarb_last_plan(NULL, NULL));
@@ -55,6 +56,12 @@ TEST(null_is_taken_everywhere)
 	CHECK(gpuarb_lease_resize(NULL, &want, 1) == -EINVAL);
 	CHECK(gpuarb_lease_acknowledge(NULL) == -EINVAL && gpuarb_lease_bind(NULL, 0) == -EINVAL);
 	CHECK(gpuarb_lease_environment(NULL, &environment) == -EINVAL);
+	CHECK(gpuarb_lease_apply(NULL) == -EINVAL);
+	CHECK(gpuarb_lease_queue_ids(NULL, 0, NULL, 0) == -EINVAL);
+	CHECK(gpuarb_lease_mask_queue(NULL, 0, 0, NULL, 0) == -EINVAL);
+	CHECK(gpuarb_lease_fail(NULL, -EIO, "") == -EINVAL);
+	gpuarb_lease_attach(NULL, &n, NULL);
+	CHECK(!gpuarb_lease_attached(NULL));
 	CHECK(gpuarb_lease_fd(NULL) == -EINVAL && gpuarb_lease_id(NULL) == 0);
 	CHECK(gpuarb_lease_generation(NULL) == 0 && gpuarb_lease_deadline(NULL) == 0);
 	CHECK(!*gpuarb_lease_state(NULL) && !*gpuarb_lease_reason(NULL));

@@ -43,7 +43,8 @@ TEST(gpus_are_listed_as_rocm_will_list_them)
 	write_file(root, NODES "0/gpu_id", "0\n");
 	write_file(root, NODES "0/properties", "cpu_cores_count 8\nsimd_count 0\n");
 	write_file(root, NODES "10/gpu_id", "1010\n");
-	write_file(root, NODES "10/properties", "simd_count 240\n");
+	write_file(root, NODES "10/properties",
+		   "simd_count 240\ngfx_target_version 90402\nnum_xcc 8\n");
 	write_file(root, NODES "2/gpu_id", "1002\n");
 	write_file(root, NODES "2/properties",
 		   "mem_banks_count 1\nsimd_count 240\nsimd_id_base 9\ndrm_render_minor 129\n"
@@ -64,7 +65,13 @@ TEST(gpus_are_listed_as_rocm_will_list_them)
 	CHECK(topology.n == 2);
 	CHECK(topology.gpus[0].kfd_gpu_id == 1002);
 	CHECK(topology.gpus[0].unique_id == 18364758544493064720U);
+	CHECK(topology.gpus[0].gfx_target == 0 && topology.gpus[0].xccs == 1);
 	CHECK(topology.gpus[1].kfd_gpu_id == 1010 && topology.gpus[1].unique_id == 0);
+	CHECK(topology.gpus[1].gfx_target == 90402 && topology.gpus[1].xccs == 8);
+	CHECK(topology_find(&topology, 1010) == &topology.gpus[1]);
+	CHECK(!topology_find(&topology, 1011));
+	topology.gpus[0].kfd_gpu_id = 1010;
+	CHECK(!topology_find(&topology, 1010)); /* which of the two? */
 	free(topology.gpus);
 	remove_tree(root);
 }

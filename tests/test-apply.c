@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Which queues get the lease's mask, and what remains when the driver refuses one. */
+
+#include <errno.h>
+
+#include "apply-rig.h"
+#include "check.h"
+#include "fake-sysfs.h"
+
+TEST(every_compute_queue_on_the_leases_gpus_is_masked_and_nothing_else)
+{
+	struct apply_rig rig;
+
+	apply_rig_new(&rig, 2);
+	apply_rig_queue(&rig, 0, 0, 0);
+	apply_rig_queue(&rig, 1, 0, 1); /* SDMA */
+	apply_rig_queue(&rig, 10, 1, 0);
+	apply_rig_queue(&rig, 9, 0, 0);
+	apply_rig_queue(&rig, 3, 2, 0); /* not the lease's GPU */
+	CHECK(fake_sysfs_queue(rig.sys, APPLY_PID + 1, 20, rig.gpu_ids[0], 0) == 0);
+	apply_rig_mask(&rig, 0, 0x3fff, 0x3);
+	apply_rig_mask(&rig, 1, 0xff00ff, 0);
+
+	CHECK(apply_rig_apply(&rig) == 3 && rig.calls == 3 && rig.opened == 1);
+	CHECK(apply_rig_has(&rig, 0, 0x3fff, 0x3) && apply_rig_has(&rig, 9, 0x3fff, 0x3));
+	CHECK(apply_rig_has(&rig, 10, 0xff00ff, 0) && rig.has[10].words == 10);
+	CHECK(rig.has[1].words == 0 && rig.has[3].words == 0 && rig.has[20].words == 0);
+	apply_rig_done(&rig);
+}
+
+TEST(a_process_without_queues_there_does_not_open_the_device)
+{
+	struct apply_rig rig;
+
+	apply_rig_new(&rig, 1);
+	CHECK(apply_rig_apply(&rig) == 0 && rig.opened == 0);
+	CHECK(fake_sysfs_process(rig.sys, APPLY_PID) == 0);
+	CHECK(apply_rig_apply(&rig) == 0 && rig.opened == 0);
+	apply_rig_queue(&rig, 0, 1, 0);
+	apply_rig_queue(&rig, 1, 0, 4);
+	CHECK(apply_rig_apply(&rig) == 0 && rig.opened == 0);
+	CHECK(!*gpuarb_last_error(&rig.gpuarb));
+	apply_rig_done(&rig);
+}
+
+TEST(a_queue_that_goes_away_meanwhile_is_not_counted)
+{
+	struct apply_rig rig;
+
+	apply_rig_new(&rig, 2);
+	for (unsigned id = 0; id < 4; id++)
+		apply_rig_queue(&rig, id, id % 2, 0);
+	rig.vanish_at = 2;
+	CHECK(apply_rig_apply(&rig) == 3 && rig.calls == 4);
+	for (unsigned id = 0; id < 4; id++)
+		CHECK(id == 1 || apply_rig_has(&rig, id, 0xffff, 0));
+	apply_rig_done(&rig);
+}
+
+/* ---- all or back -------------------------------------------------------------------------- */
+
+static const struct {
+	int error;
+	bool writes_anyway;
+	const char *says;
+} refusals[] = {
+	{ -EACCES, false, "reset" }, { -EBUSY, false, "debugger" }, { -EINVAL, false, "invalid" },
+	{ -EFAULT, false, "exec" }, { -EIO, false, "kernel's log" },
+	{ -EIO, true, "kernel's log" },
+	{ -ETIME, true, "kernel's log" }, { -ENOMEM, false, "memory" },
+	{ -ENODEV, false, "No such device" },
+};
+
+#define QUEUES 5U
+
+/* Fails at every queue in its turn. */
+static void refuse_at_each(struct apply_rig *rig, size_t which)
+{
+	for (unsigned at = 1; at <= QUEUES; at++) {
+		struct mask before[APPLY_QUEUES];
+		char queue[16];
+		int r;
+
+		memcpy(before, rig->has, sizeof(before));
+		rig->fail_at = at;
+		rig->fail_with = refusals[which].error;
+		rig->writes_anyway = refusals[which].writes_anyway;
+		r = apply_rig_apply(rig);
+		CHECK(r == refusals[which].error);
+		snprintf(queue, sizeof(queue), "queue %u ", at - 1);
+		CHECK(apply_rig_said(rig, queue) && apply_rig_said(rig, refusals[which].says));
+		CHECK(apply_rig_said(rig, (at - 1) % 2 ? "0000:04:00.0" : "0000:03:00.0"));
+		for (unsigned id = 0; id < QUEUES; id++)
+			CHECK(before[id].words == 0 ? apply_rig_free(rig, id) :
+						      memcmp(&before[id], &rig->has[id],
+							     sizeof(before[id])) == 0);
+	}
+	rig->fail_at = 0;
+}
+
+TEST(whichever_queue_is_refused_all_have_what_they_had)
+{
+	for (size_t which = 0; which < sizeof(refusals) / sizeof(refusals[0]); which++) {
+		struct apply_rig rig;
+
+		apply_rig_new(&rig, 2);
+		for (unsigned id = 0; id < QUEUES; id++)
+			apply_rig_queue(&rig, id, id % 2, 0);
+		refuse_at_each(&rig, which); /* never masked before */
+
+		CHECK(apply_rig_apply(&rig) == (int)QUEUES);
+		apply_rig_mask(&rig, 0, 0xff, 0);
+		apply_rig_mask(&rig, 1, 0xff00, 0xff);
+		refuse_at_each(&rig, which); /* back to the mask before the resize */
+		CHECK(apply_rig_has(&rig, 0, 0xffff, 0));
+
+		CHECK(apply_rig_apply(&rig) == (int)QUEUES);
+		CHECK(apply_rig_has(&rig, 4, 0xff, 0) && apply_rig_has(&rig, 3, 0xff00, 0xff));
+		apply_rig_done(&rig);
+	}
+}
+
+TEST(a_queue_made_after_the_last_apply_is_freed_again_and_the_others_are_not)
+{
+	struct apply_rig rig;
+
+	apply_rig_new(&rig, 1);
+	apply_rig_queue(&rig, 1, 0, 0);
+	apply_rig_queue(&rig, 2, 0, 0);
+	CHECK(apply_rig_apply(&rig) == 2);
+	apply_rig_queue(&rig, 0, 0, 0);
+	apply_rig_mask(&rig, 0, 0xf, 0);
+	rig.fail_at = 3;
+	rig.fail_with = -EBUSY;
+	CHECK(apply_rig_apply(&rig) == -EBUSY);
+	CHECK(apply_rig_free(&rig, 0) && rig.has[0].words == MASK_WORDS);
+	CHECK(apply_rig_has(&rig, 1, 0xffff, 0) && apply_rig_has(&rig, 2, 0xffff, 0));
+	apply_rig_done(&rig);
+}
+
+TEST(a_device_that_does_not_open_masks_nothing)
+{
+	struct apply_rig rig;
+
+	apply_rig_new(&rig, 1);
+	apply_rig_queue(&rig, 0, 0, 0);
+	rig.open_error = -EACCES;
+	CHECK(apply_rig_apply(&rig) == -EACCES && rig.calls == 0);
+	CHECK(apply_rig_said(&rig, "/dev/kfd"));
+	apply_rig_done(&rig);
+}
+
+/* ---- refused before anything is asked ------------------------------------------------------ */
+
+TEST(a_lease_without_cus_masks_nothing)
+{
+	static const char *const states[] = { "waiting", "ending" };
+	struct apply_rig rig;
+
+	apply_rig_new(&rig, 2);
+	apply_rig_queue(&rig, 0, 0, 0);
+	for (size_t i = 0; i < 2; i++) {
+		rig.apply.state = states[i];
+		CHECK(apply_rig_apply(&rig) == -EBADFD && apply_rig_said(&rig, states[i]));
+	}
+	rig.apply.state = "granted";
+	rig.apply.n = 0;
+	CHECK(apply_rig_apply(&rig) == -EBADFD);
+	rig.apply.n = 2;
+	apply_rig_mask(&rig, 1, 0, 0);
+	CHECK(apply_rig_apply(&rig) == -EBADFD && apply_rig_said(&rig, "0000:04:00.0"));
+	rig.partitions[1].cu_mask_words = MASK_WORDS + 1;
+	CHECK(apply_rig_apply(&rig) == -EOPNOTSUPP && apply_rig_said(&rig, "1024 bits"));
+	rig.partitions[0].kfd_gpu_id = 0;
+	CHECK(apply_rig_apply(&rig) == -EOPNOTSUPP && apply_rig_said(&rig, "simulated"));
+	CHECK(rig.opened == 0 && rig.has[0].words == 0);
+	apply_rig_done(&rig);
+}
+
+#define QUEUE_3 FAKE_PROC "/4711/queues/3"
+
+TEST(files_that_are_not_understood_are_said_and_nothing_is_masked)
+{
+	static const char *const wrong[] = { "", "x", "-1", "4294967296", "1 2",
+					     "99999999999999999999" };
+	struct apply_rig rig;
+
+	apply_rig_new(&rig, 1);
+	apply_rig_queue(&rig, 0, 0, 0);
+	apply_rig_queue(&rig, 3, 0, 0);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		CHECK(fake_sysfs_print(rig.sys, QUEUE_3 "/gpuid", "%s", wrong[i]) == 0);
+		CHECK(apply_rig_apply(&rig) == -EIO && apply_rig_said(&rig, "/proc/4711"));
+	}
+	CHECK(fake_sysfs_print(rig.sys, QUEUE_3 "/gpuid", "%u\n", rig.gpu_ids[0]) == 0);
+	CHECK(apply_rig_apply(&rig) == 2); /* a newline does no harm */
+	apply_rig_done(&rig);
+}
+
+TEST(a_queue_that_goes_away_while_it_is_read_is_none)
+{
+	struct apply_rig rig;
+
+	apply_rig_new(&rig, 1);
+	apply_rig_queue(&rig, 0, 0, 0);
+	apply_rig_queue(&rig, 3, 0, 0);
+	CHECK(fake_sysfs_remove(rig.sys, QUEUE_3 "/gpuid") == 0);
+	CHECK(fake_sysfs_mkdir(rig.sys, FAKE_PROC "/4711/queues/none") == 0);
+	CHECK(apply_rig_apply(&rig) == 1);
+	CHECK(fake_sysfs_remove(rig.sys, QUEUE_3) == 0);
+	CHECK(fake_sysfs_remove(rig.sys, FAKE_PROC "/4711/queues") == 0);
+	CHECK(fake_sysfs_write(rig.sys, FAKE_PROC "/4711/queues", "", 0) == 0);
+	CHECK(apply_rig_apply(&rig) == -ENOTDIR);
+	apply_rig_done(&rig);
+}
+
+/* ---- masks by the environment --------------------------------------------------------------- */
+
+TEST(a_mask_that_is_not_the_leases_is_not_replaced)
+{
+	static const char *const foreign[] = { "0:0-15", "0:0xf", "x", "0:0xf;1:", "0:0xf;1:0x",
+					       "0:0xg", "0:0xf1:0xf", "1:0xf;0:0xf x" };
+	struct apply_rig rig;
+
+	apply_rig_new(&rig, 2);
+	apply_rig_queue(&rig, 0, 0, 0);
+	for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
+		rig.hsa_mask = foreign[i];
+		rig.lease = "12";
+		CHECK(apply_rig_apply(&rig) == -EEXIST && apply_rig_said(&rig, "HSA_CU_MASK"));
+	}
+	rig.hsa_mask = "0:0xf;1:0xf";
+	rig.lease = "13";
+	CHECK(apply_rig_apply(&rig) == -EEXIST && apply_rig_said(&rig, "inside another one"));
+	rig.lease = NULL;
+	CHECK(apply_rig_apply(&rig) == -EEXIST);
+	CHECK(apply_rig_own(&rig, 0, 0, NULL, 0) == -EEXIST);
+	rig.hsa_mask = "";
+	rig.global_mask = "0xffff";
+	CHECK(apply_rig_apply(&rig) == -EEXIST && apply_rig_said(&rig, "ROC_GLOBAL_CU_MASK"));
+	CHECK(rig.opened == 0);
+	rig.global_mask = "";
+	CHECK(apply_rig_apply(&rig) == 1);
+	apply_rig_done(&rig);
+}
+
+TEST(what_the_environment_of_the_lease_said_is_what_queues_get_back)
+{
+	struct apply_rig rig;
+
+	apply_rig_new(&rig, 2);
+	apply_rig_queue(&rig, 0, 0, 0);
+	apply_rig_queue(&rig, 1, 1, 0);
+	apply_rig_queue(&rig, 2, 1, 0);
+	rig.lease = "12";
+	rig.hsa_mask = "0:0x3fFffffff;1:0xab000000000000000c";
+	rig.fail_at = 3;
+	rig.fail_with = -EBUSY;
+	CHECK(apply_rig_apply(&rig) == -EBUSY);
+	CHECK(apply_rig_has(&rig, 0, 0xffffffff, 0x3));
+	CHECK(rig.has[1].words == 3 && rig.has[1].word[0] == 0xc && rig.has[1].word[1] == 0 &&
+	      rig.has[1].word[2] == 0xab);
+	rig.fail_at = 0;
+	CHECK(apply_rig_apply(&rig) == 3 && apply_rig_has(&rig, 2, 0xffff, 0));
+	apply_rig_done(&rig);
+}

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Streams of libgpuarb-hip on a HIP made of numbers (fake-hip.h): what must never happen is a
+ * stream that was handed out without its mask. */
+
+#include <errno.h>
+
+#include "check.h"
+#include "fake-hip.h"
+#include "libgpuarb/hip/gpuarb-hip.h"
+
+static hipStream_t create(void)
+{
+	hipStream_t stream = NULL;
+
+	CHECK(gpuarb_hip_stream_create(fake_lease(), 0, &stream) == 0 && stream);
+	return stream;
+}
+
+/* Fails so, says so, hands nothing out and leaves nothing behind. */
+static void refused_within(int error, const char *word, const uint32_t *mask, size_t words)
+{
+	hipStream_t stream = NULL;
+	unsigned streams = fake.streams;
+	int r;
+
+	fake.sentence[0] = '\0';
+	r = mask ? gpuarb_hip_stream_create_within(fake_lease(), 0, mask, words, &stream) :
+		   gpuarb_hip_stream_create(fake_lease(), 0, &stream);
+	if (r != error || !strstr(fake.sentence, word))
+		printf("%d: %s\n", r, fake.sentence);
+	CHECK(r == error && strstr(fake.sentence, word));
+	CHECK(!stream && fake.streams == streams && fake.current == 0);
+}
+
+static void refused(int error, const char *word)
+{
+	refused_within(error, word, NULL, 0);
+}
+
+TEST(null_is_taken_everywhere)
+{
+	const uint32_t mask = 1;
+	hipStream_t stream = NULL;
+	unsigned n;
+	int i;
+
+	fake_start();
+	CHECK(gpuarb_hip_device(NULL, 0, &i) == -EINVAL);
+	CHECK(gpuarb_hip_device(fake_lease(), 0, NULL) == -EINVAL);
+	CHECK(gpuarb_hip_streams(NULL, 0, &n) == -EINVAL);
+	CHECK(gpuarb_hip_streams(fake_lease(), 0, NULL) == -EINVAL);
+	CHECK(gpuarb_hip_stream_create(NULL, 0, &stream) == -EINVAL);
+	CHECK(gpuarb_hip_stream_create(fake_lease(), 0, NULL) == -EINVAL);
+	CHECK(gpuarb_hip_stream_create_within(NULL, 0, &mask, 1, &stream) == -EINVAL);
+	CHECK(gpuarb_hip_stream_create_within(fake_lease(), 0, NULL, 1, &stream) == -EINVAL);
+	CHECK(gpuarb_hip_stream_create_within(fake_lease(), 0, &mask, 1, NULL) == -EINVAL);
+	CHECK(gpuarb_hip_stream_destroy(NULL, stream) == -EINVAL);
+	CHECK(fake.creations == 0);
+}
+
+TEST(a_stream_has_the_mask_and_so_has_the_runtime_s_queue)
+{
+	hipStream_t stream;
+	unsigned left = 0;
+
+	fake_start();
+	fake.mask[0] = 0xff00;
+	fake.mask[1] = 0;
+	CHECK(gpuarb_hip_streams(fake_lease(), 0, &left) == 0 && left == 3);
+	stream = create();
+	CHECK(fake.queues[0].mask[0] == 0xff00 && fake.queues[1].mask[0] == 0xff00);
+	CHECK(fake.forgotten == 2); /* they follow the lease, not a mask of their own */
+	CHECK(gpuarb_hip_streams(fake_lease(), 0, &left) == 0 && left == 2);
+	CHECK(gpuarb_hip_stream_destroy(fake_lease(), stream) == 0 && fake.streams == 0);
+	CHECK(gpuarb_hip_streams(fake_lease(), 0, &left) == 0 && left == 3);
+}
+
+TEST(the_thread_keeps_its_device)
+{
+	int device = 42;
+
+	fake_start();
+	fake.devices = 2;
+	fake.addresses[0] = "0000:43:00.0";
+	fake.addresses[1] = "0000:03:00.0";
+	fake.lease_device = 1;
+	CHECK(gpuarb_hip_device(fake_lease(), 0, &device) == 0 && device == 1);
+	create();
+	CHECK(fake.queues[1].there && fake.queues[1].device == 1 && fake.current == 0);
+}
+
+TEST(an_own_mask_is_what_both_have)
+{
+	const uint32_t own[] = { 0xf0, 0xffffffff, 7 }, half = 1, beside = 0xf0000;
+
+	fake_start();
+	fake.mask[0] = 0xffff;
+	fake.mask[1] = 0;
+	refused_within(-ERANGE, "no CU", &beside, 1);
+	for (int major = 9; major < 11; major++) {
+		hipStream_t stream = NULL;
+
+		fake.major = major;
+		CHECK(gpuarb_hip_stream_create_within(fake_lease(), 0, own, 3, &stream) == 0);
+		CHECK(fake_masked(0xf0));
+		CHECK(gpuarb_hip_stream_destroy(fake_lease(), stream) == 0);
+	}
+	refused_within(-EINVAL, "in pairs", &half, 1);
+}
+
+TEST(bits_of_cus_and_bits_of_wgps_come_to_the_same)
+{
+	static const int versions[] = { 50221153, 60140092 };
+
+	for (int bits = 0; bits < 2; bits++)
+		for (int i = 0; i < 2; i++) {
+			fake_start();
+			fake.major = 10;
+			fake.version = versions[i];
+			fake.wgp_bits = bits;
+			fake.mask[0] = 0x0f0f00f0;
+			fake.mask[1] = 0;
+			fake.partition.cu_mask_words = 2;
+			create();
+			CHECK(fake.queues[1].mask[0] == 0x0f0f00f0 && fake.queues[1].masked == 1);
+			}
+}
+
+TEST(a_wrong_guess_about_bits_is_tried_again)
+{
+	fake_start();
+	fake.major = 10;
+	fake.wgp_bits = true; /* though it says that it is 5.2 */
+	fake.mask[0] = 0;
+	fake.mask[1] = 0xff00;
+	create();
+	CHECK(fake.creations == 2 && fake.queues[1].mask[1] == 0xff00);
+}
+
+TEST(the_budget_ends_somewhere)
+{
+	fake_start();
+	for (int i = 0; i < 3; i++)
+		create();
+	fake.creations = 0;
+	refused(-EDQUOT, "4 queues on GPU 0000:03:00.0 for 1 processes; this process has 4 there");
+	CHECK(strstr(fake.sentence, "ask for 5 queues") && fake.creations == 0);
+
+	fake_start();
+	fake.partition.processes = 4;
+	refused(-EDQUOT, "ROCr's own");
+	CHECK(strstr(fake.sentence, "ask for 8 queues"));
+
+	fake_start();
+	fake.partition.streams = 1;
+	create();
+	refused(-EDQUOT, "ask for 2 streams");
+}
+
+TEST(priority_is_asked_for_and_the_queue_masked)
+{
+	static const struct {
+		uint32_t kfd;
+		int hip;
+	} priorities[] = { { 0, 1 }, { 6, 1 }, { 11, -1 }, { 15, -1 } };
+
+	for (int i = 0; i < 4; i++) {
+		fake_start();
+		fake.partition.priority = priorities[i].kfd;
+		fake.mask[0] = 0xff;
+		create();
+		CHECK(fake.queues[1].priority == priorities[i].hip && fake.queues[1].pooled);
+		CHECK(fake.queues[0].mask[0] == 0xff && fake.queues[1].mask[0] == 0xff);
+		CHECK(fake.applied == 0);
+	}
+}
+
+TEST(a_shared_queue_is_masked_with_all_others_or_there_is_no_stream)
+{
+	const uint32_t own = 0xf;
+	hipStream_t stream = NULL;
+
+	fake_start();
+	fake.partition.priority = 11;
+	fake.partition.queues = 8;
+	fake.pool = 1;
+	create();
+	create();
+	CHECK(fake.applied == 1 && fake.streams == 2);
+	refused_within(-EBUSY, "GPU_MAX_HW_QUEUES", &own, 1);
+	fake.apply_fails = -EACCES;
+	refused(-EACCES, "cannot apply");
+
+	/* It may be the queue that has a mask of its own. */
+	fake_start();
+	fake.partition.priority = 11;
+	fake.partition.queues = 8;
+	fake.pool = 1;
+	CHECK(gpuarb_hip_stream_create_within(fake_lease(), 0, &own, 1, &stream) == 0);
+	refused(-EBUSY, "alone");
+
+	/* HIP keeps the queue; its next user gets all of the lease. */
+	fake.forgotten = 0;
+	CHECK(gpuarb_hip_stream_destroy(fake_lease(), stream) == 0 && fake.forgotten == 1);
+	create();
+	CHECK(fake.applied == 1 && !fake_masked(0xf));
+}
+
+TEST(a_stream_on_another_gpu_is_refused)
+{
+	for (uint32_t priority = 7; priority < 16; priority += 8) {
+		fake_start();
+		fake.lands_on = 1;
+		fake.partition.priority = priority;
+		refused(-ENODEV, "came elsewhere");
+	}
+	fake.partition.priority = 7;
+	fake.queues[FAKE_QUEUES - 2].there = true; /* another one is here */
+	refused(-ENODEV, "came elsewhere");
+
+	/* With priority a shared queue could be another partition's. */
+	fake_start();
+	fake.partition.gpu = "0000:03:00.0/1";
+	fake.partition.priority = 15;
+	fake.queues[0] = (struct fake_queue){ .there = true };
+	fake.lands_on = 1;
+	refused(-EBUSY, "alone");
+}
+
+TEST(what_cannot_be_masked_is_not_handed_out)
+{
+	fake_start();
+	fake.mask_fails = -EIO;
+	refused(-EIO, "cannot mask");
+	fake.mask_fails = -EEXIST; /* HSA_CU_MASK is wider: HIP's mask does, where it is exact */
+	fake.partition.queues = 8;
+	CHECK(create() && fake.creations == 2);
+	fake.major = 10;
+	refused(-EEXIST, "cannot mask");
+	fake.mask_fails = 0;
+	fake.look_fails_after = 1;
+	fake.looks = 0;
+	refused(-EIO, "cannot read");
+	fake.looks = 1;
+	refused(-EIO, "cannot read");
+}
+
+TEST(strangers_do_not_get_an_own_mask)
+{
+	const uint32_t own = 0xf;
+
+	fake_start();
+	fake.partition.queues = 32;
+	fake.strangers = 1;
+	refused_within(-EAGAIN, "try again", &own, 1);
+	fake.strangers = 1;
+	create(); /* with the lease's mask it is no matter whose they are */
+	for (int i = 0; i < FAKE_QUEUES; i++)
+		CHECK(!fake.queues[i].there || fake.queues[i].device != 0 ||
+		      fake.queues[i].mask[0] != 0xf);
+}
+
+TEST(without_seeing_queues_only_what_hip_masks_by_itself)
+{
+	unsigned left = 0;
+
+	fake_start();
+	fake.blind = true;
+	CHECK(gpuarb_hip_streams(fake_lease(), 0, &left) == 0 && left == 3);
+	fake.mask[0] = 0xff;
+	create();
+	CHECK(fake_masked(0xff));
+	create();
+	create();
+	CHECK(gpuarb_hip_streams(fake_lease(), 0, &left) == 0 && left == 0);
+	refused(-EDQUOT, "has 4 there");
+
+	for (int i = 0; i < 4; i++) {
+		fake_start();
+		fake.blind = true;
+		fake.partition.priority = i == 0 ? 15 : 7;
+		fake.major = i == 1 ? 11 : 9;
+		fake.partition.gpu = i == 2 ? "0000:03:00.0/0" : "0000:03:00.0";
+		if (i == 3)
+			setenv("ROC_GLOBAL_CU_MASK", "0xf", 1);
+		refused(-EOPNOTSUPP, "PID namespace");
+		CHECK(fake.creations == 0);
+	}
+}
+
+TEST(hip_s_failures_have_a_sentence)
+{
+	static const struct {
+		const char *call;
+		hipError_t error;
+		int r;
+	} cases[] = {
+		{ "hipGetDeviceCount", hipErrorNoDevice, -ENODEV },
+		{ "hipDeviceGetPCIBusId", hipErrorInvalidDevice, -ENODEV },
+		{ "hipDeviceGetAttribute", hipErrorUnknown, -EIO },
+		{ "hipSetDevice", hipErrorOutOfMemory, -EBUSY },
+		{ "hipExtStreamCreateWithCUMask", hipErrorUnknown, -EIO },
+	};
+
+	fake_start();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		fake.fails = cases[i].call;
+		fake.error = cases[i].error;
+		refused(cases[i].r, cases[i].call);
+	}
+	fake.fails = "hipStreamCreateWithPriority";
+	fake.partition.priority = 0;
+	fake.error = hipErrorOutOfMemory;
+	refused(-EBUSY, "no queue");
+	setenv("HSA_CU_MASK", "0:0-15", 1);
+	refused(-EEXIST, "HSA_CU_MASK=0:0-15");
+}
+
+TEST(a_device_that_is_not_there_is_named)
+{
+	fake_start();
+	fake.addresses[0] = "0000:04:00.0";
+	refused(-ENODEV, "none of HIP's 1 devices is GPU 0000:03:00.0");
+	setenv("HIP_VISIBLE_DEVICES", "1", 1);
+	setenv("ROCR_VISIBLE_DEVICES", "0,1", 1);
+	refused(-ENODEV, "(ROCR_VISIBLE_DEVICES=0,1 HIP_VISIBLE_DEVICES=1)");
+
+	fake_start();
+	fake.addresses[0] = "what";
+	refused(-EOPNOTSUPP, "\"what\"");
+	fake_start();
+	fake.partition.gpu = "gpu0";
+	refused(-EOPNOTSUPP, "gpu0 has no PCI address");
+	fake_start();
+	fake.devices = 2;
+	fake.addresses[1] = fake.addresses[0];
+	fake.partition.gpu = "0000:03:00.0/2";
+	refused(-EOPNOTSUPP, "several");
+	setenv("HIP_VISIBLE_DEVICES", "1", 1);
+	refused(-EOPNOTSUPP, "unset HIP_VISIBLE_DEVICES=1");
+}
+
+TEST(a_lease_that_cannot_have_streams_says_why)
+{
+	unsigned left;
+	int device;
+
+	fake_start();
+	fake.gone = -ENOENT;
+	refused(-ENOENT, "has ended");
+	CHECK(gpuarb_hip_streams(fake_lease(), 0, &left) == -ENOENT);
+	CHECK(gpuarb_hip_device(fake_lease(), 0, &device) == -ENOENT);
+	fake_start();
+	CHECK(gpuarb_hip_device(fake_lease(), 1, &device) == -EINVAL);
+	fake.state = "waiting";
+	fake.partitions = 0;
+	refused(-EBADFD, "is waiting");
+	fake_start();
+	fake.partition.kfd_gpu_id = 0;
+	refused(-EOPNOTSUPP, "simulated");
+	fake_start();
+	memset(fake.mask, 0, sizeof(fake.mask));
+	refused(-EBADFD, "no CU");
+	fake_start();
+	fake.look_fails_after = 1;
+	fake.looks = 1;
+	CHECK(gpuarb_hip_streams(fake_lease(), 0, &left) == -EIO);
+	CHECK(fake.creations == 0);
+}
+
+TEST(streams_outlive_the_lease_and_are_destroyed_with_it_once)
+{
+	hipStream_t stream, other;
+
+	fake_start();
+	CHECK(gpuarb_hip_stream_destroy(fake_lease(), NULL) == -EINVAL);
+	stream = create();
+	other = create();
+	fake.gone = -ENOENT;
+	CHECK(gpuarb_hip_stream_destroy(fake_lease(), stream) == 0 && fake.streams == 1);
+	CHECK(gpuarb_hip_stream_destroy(fake_lease(), stream) == -EINVAL && fake.streams == 1);
+	CHECK(strstr(fake.sentence, "not made with lease 7"));
+	fake.fails = "hipStreamDestroy";
+	fake.error = hipErrorUnknown;
+	CHECK(gpuarb_hip_stream_destroy(fake_lease(), other) == -EIO);
+	CHECK(gpuarb_hip_stream_destroy(fake_lease(), other) == -EINVAL);
+	fake_end();
+}
