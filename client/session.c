@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/fail.h"
 #include "client/number.h"
@@ -32,6 +33,11 @@ int session_look(const struct command *command, struct session *session)
 	gpuarb_view_free(session->view);
 	session->view = view;
 	return EXIT_OK;
+}
+
+void session_administer(const struct session *session)
+{
+	gpuarb_set_interactive(session->gpuarb, isatty(STDIN_FILENO));
 }
 
 void session_done(struct session *session)

@@ -15,6 +15,10 @@ int session_open(const struct command *command, struct session *ret);
 int session_look(const struct command *command, struct session *session); /* opens if need be */
 void session_done(struct session *session);
 
+/* What follows may need an administrator: polkit may ask the person at this terminal, if there
+ * is one. */
+void session_administer(const struct session *session);
+
 /* The GPU by name or index, the lease by its number as typed. */
 int session_gpu(const struct command *command, const struct session *session, const char *gpu,
 		const struct gpuarb_gpu **ret);

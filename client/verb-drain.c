@@ -18,6 +18,7 @@ static int set_drain(const struct command *command, bool drain)
 	if (r != EXIT_OK)
 		return r;
 
+	session_administer(&session);
 	r = gpuarb_drain(session.gpuarb, gpu->name, drain);
 	if (r < 0)
 		return fail_asked(command, session.gpuarb, r);

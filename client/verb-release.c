@@ -20,6 +20,7 @@ int run_release(struct command *command)
 	if (r != EXIT_OK)
 		return r;
 
+	session_administer(&session);
 	r = gpuarb_release(session.gpuarb, id);
 	if (r < 0)
 		return fail_lease(command, session.gpuarb, r, id);

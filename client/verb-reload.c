@@ -17,6 +17,7 @@ int run_reload(struct command *command)
 	if (r != EXIT_OK)
 		return r;
 
+	session_administer(&session);
 	r = gpuarb_reload(session.gpuarb);
 	if (r == -EINVAL) {
 		(void)fail_asked(command, session.gpuarb, r);

@@ -43,6 +43,7 @@ int run_resize(struct command *command)
 	if (r != EXIT_OK)
 		return r;
 
+	session_administer(&session);
 	r = gpuarb_resize(session.gpuarb, id, wants, command->n_asks);
 	if (r < 0)
 		return fail_lease(command, session.gpuarb, r, id);

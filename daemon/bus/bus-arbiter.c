@@ -3,11 +3,12 @@
 #include <unistd.h>
 
 #include "bus/bus-error.h"
+#include "bus/bus-polkit.h"
 #include "bus/bus-private.h"
 #include "bus/bus-read.h"
 #include "bus/bus-sender.h"
-#include "bus/bus-text.h"
 #include "bus/bus-write.h"
+#include "core/text.h"
 #include "dbus/names.h"
 
 static void close_fd(const int *fd)
@@ -129,17 +130,13 @@ static int method_plan(sd_bus_message *m, void *userdata, sd_bus_error *error)
 static int method_reload(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	_cleanup_(verdict_done) struct verdict verdict = {0};
-	const struct caller *caller;
 	struct bus *bus = userdata;
 	int r;
 
 	(void)error;
-	caller = bus_sender(bus, m, method_reload);
-	if (!caller)
+	if (!bus_administrator(bus, m, method_reload, "reload the configuration"))
 		return 1;
-	r = bus_check_administrator(caller, "reload the configuration", &verdict);
-	if (r >= 0)
-		r = bus->host->reload(bus->userdata, &verdict);
+	r = bus->host->reload(bus->userdata, &verdict);
 	if (r < 0)
 		return bus_refuse(m, r, &verdict);
 	return sd_bus_reply_method_return(m, NULL);
@@ -149,19 +146,15 @@ static int set_drain(sd_bus_message *m, struct bus *bus, sd_bus_message_handler_
 		     bool drain)
 {
 	_cleanup_(verdict_done) struct verdict verdict = {0};
-	const struct caller *caller;
 	const char *gpu;
 	int r;
 
-	caller = bus_sender(bus, m, handler);
-	if (!caller)
+	if (!bus_administrator(bus, m, handler, drain ? "drain a GPU" : "undrain a GPU"))
 		return 1;
 	r = sd_bus_message_read(m, "s", &gpu);
 	if (r < 0)
 		return r;
-	r = bus_check_administrator(caller, drain ? "drain a GPU" : "undrain a GPU", &verdict);
-	if (r >= 0)
-		r = bus->host->drain(bus->userdata, gpu, drain, &verdict);
+	r = bus->host->drain(bus->userdata, gpu, drain, &verdict);
 	if (r < 0)
 		return bus_refuse(m, r, &verdict);
 	return sd_bus_reply_method_return(m, NULL);

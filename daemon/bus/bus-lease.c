@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "bus/bus-error.h"
+#include "bus/bus-polkit.h"
 #include "bus/bus-private.h"
 #include "bus/bus-read.h"
-#include "bus/bus-sender.h"
 #include "bus/bus-write.h"
 #include "dbus/names.h"
 
@@ -73,7 +73,7 @@ static int method_release(sd_bus_message *m, void *userdata, sd_bus_error *error
 	int r;
 
 	(void)error;
-	caller = bus_sender(bus, m, method_release);
+	caller = bus_owner(bus, m, method_release, lease_id(m));
 	if (!caller)
 		return 1;
 	r = bus->host->release(bus->userdata, caller, lease_id(m), &verdict);
@@ -89,7 +89,7 @@ static int method_resize(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	int r;
 
 	(void)error;
-	caller = bus_sender(bus, m, method_resize);
+	caller = bus_owner(bus, m, method_resize, lease_id(m));
 	if (!caller)
 		return 1;
 	r = bus_read_resize(m, &request, &verdict);
@@ -107,7 +107,7 @@ static int method_acknowledge(sd_bus_message *m, void *userdata, sd_bus_error *e
 	int r;
 
 	(void)error;
-	caller = bus_sender(bus, m, method_acknowledge);
+	caller = bus_owner(bus, m, method_acknowledge, lease_id(m));
 	if (!caller)
 		return 1;
 	r = sd_bus_message_read(m, "t", &generation);
@@ -126,7 +126,7 @@ static int method_bind(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	int r, process_fd;
 
 	(void)error;
-	caller = bus_sender(bus, m, method_bind);
+	caller = bus_owner(bus, m, method_bind, lease_id(m));
 	if (!caller)
 		return 1;
 	r = sd_bus_message_read(m, "h", &process_fd);
@@ -155,7 +155,7 @@ static int not_supported(sd_bus_message *m, struct bus *bus, const struct caller
 
 static int method_activate(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
-	const struct caller *caller = bus_sender(userdata, m, method_activate);
+	const struct caller *caller = bus_owner(userdata, m, method_activate, lease_id(m));
 
 	(void)error;
 	return caller ? not_supported(m, userdata, caller,
@@ -165,7 +165,7 @@ static int method_activate(sd_bus_message *m, void *userdata, sd_bus_error *erro
 
 static int method_deactivate(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
-	const struct caller *caller = bus_sender(userdata, m, method_deactivate);
+	const struct caller *caller = bus_owner(userdata, m, method_deactivate, lease_id(m));
 
 	(void)error;
 	return caller ? not_supported(m, userdata, caller,
@@ -175,17 +175,12 @@ static int method_deactivate(sd_bus_message *m, void *userdata, sd_bus_error *er
 
 static int method_revoke(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
-	_cleanup_(verdict_done) struct verdict verdict = {0};
-	const struct caller *caller;
-	int r;
+	const struct caller *caller = bus_administrator(userdata, m, method_revoke,
+							"revoke a lease");
 
 	(void)error;
-	caller = bus_sender(userdata, m, method_revoke);
 	if (!caller)
 		return 1;
-	r = bus_check_administrator(caller, "revoke a lease", &verdict);
-	if (r < 0)
-		return bus_refuse(m, r, &verdict);
 	return not_supported(m, userdata, caller, "ends leases without grace; release it instead");
 }
 

@@ -12,6 +12,11 @@ struct bus {
 	const struct bus_host *host;
 	void *userdata; /* host's */
 	void *peers;    /* bus-sender.c: tsearch(3) tree by unique name */
+
+	/* bus-polkit.c: what polkit was asked and has not answered. */
+	struct question *questions;
+	size_t n_questions;
+	uint64_t last_question;
 };
 
 /* Each adds its interface to the bus. */
@@ -25,10 +30,6 @@ int bus_path_number(const char *path, const char *prefix, uint64_t *ret);
 /* The objects below prefix, for sd-bus to own: PREFIX/number(bus, i) for each i < n. */
 int bus_list_nodes(const struct bus *bus, const char *prefix, size_t n,
 		   uint64_t (*number)(const struct bus *bus, size_t i), char ***ret);
-
-/* Only root, and the user that this runs as, may do it; `what` follows "may". */
-int bus_check_administrator(const struct caller *caller, const char *what,
-			    struct verdict *verdict);
 
 /* An object is gone that had this interface of ours. */
 void bus_emit_removed(struct bus *bus, const char *path, const char *interface);

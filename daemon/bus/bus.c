@@ -6,9 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bus/bus-polkit.h"
 #include "bus/bus-private.h"
 #include "bus/bus-sender.h"
-#include "bus/bus-text.h"
+#include "core/text.h"
 #include "dbus/names.h"
 
 int bus_path_number(const char *path, const char *prefix, uint64_t *ret)
@@ -50,16 +51,6 @@ int bus_list_nodes(const struct bus *bus, const char *prefix, size_t n,
 		free(nodes[--i]);
 	free(nodes);
 	return -ENOMEM;
-}
-
-int bus_check_administrator(const struct caller *caller, const char *what,
-			    struct verdict *verdict)
-{
-	if (caller->administrator)
-		return 0;
-	return verdict_set(verdict, VERDICT_NOT_PERMITTED,
-			   "Access denied: only root, or the user that gpuarbd runs as, may %s",
-			   what);
 }
 
 int bus_append_text(sd_bus_message *m, const char *text)
@@ -175,6 +166,7 @@ struct bus *bus_free(struct bus *bus)
 	if (!bus)
 		return NULL;
 
+	bus_drop_questions(bus);
 	bus_drop_senders(bus);
 	sd_bus_flush_close_unref(bus->sd);
 	sd_event_unref(bus->event);

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "bus/bus-polkit.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "bus/bus-error.h"
+#include "bus/bus-private.h"
+#include "bus/bus-sender.h"
+#include "dbus/names.h"
+
+#define ACTION GPUARB_INTERFACE ".manage"
+
+/* polkit's D-Bus interface, org.freedesktop.PolicyKit1.Authority. */
+#define POLKIT_NAME	 "org.freedesktop.PolicyKit1"
+#define POLKIT_PATH	 "/org/freedesktop/PolicyKit1/Authority"
+#define POLKIT_INTERFACE POLKIT_NAME ".Authority"
+#define ALLOW_INTERACTION 1U
+
+#define QUESTIONS_MAX 64U /* at a time: polkit works them off one after the other */
+#define ANSWER_USEC   UINT64_C(5000000)   /* polkit's own time */
+#define PERSON_USEC   UINT64_C(120000000) /* somebody types a password */
+
+/* A call about whose sender polkit is asked. */
+struct question {
+	struct bus *bus;
+	uint64_t number;
+	sd_bus_message *call;
+	sd_bus_message_handler_t handler;
+	sd_bus_slot *slot;
+	struct caller caller;
+	bool answered;
+	const char *why; /* answered, and not allowed: how that came */
+	struct question *next;
+};
+
+static struct question *question_free(struct question *question)
+{
+	if (!question)
+		return NULL;
+
+	sd_bus_slot_unref(question->slot);
+	sd_bus_message_unref(question->call);
+	free(question);
+	return NULL;
+}
+DEFINE_CLEANUP(struct question *, question_free)
+
+static void forget(struct question *question)
+{
+	struct question **p = &question->bus->questions;
+
+	while (*p != question)
+		p = &(*p)->next;
+	*p = question->next;
+	question->bus->n_questions--;
+	question_free(question);
+}
+
+static void question_id(const struct question *question, char *buf, size_t size)
+{
+	snprintf(buf, size, "gpuarb-%" PRIu64, question->number);
+}
+
+static struct question *find(const struct bus *bus, const sd_bus_message *call)
+{
+	struct question *question = bus->questions;
+
+	while (question && question->call != call)
+		question = question->next;
+	return question;
+}
+
+/* Nobody waits for the person any more. Sent without starting a polkit that has died. */
+static void cancel(const struct question *question)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+	char id[32];
+
+	if (sd_bus_message_new_method_call(question->bus->sd, &m, POLKIT_NAME, POLKIT_PATH,
+					   POLKIT_INTERFACE, "CancelCheckAuthorization") < 0)
+		return;
+	question_id(question, id, sizeof(id));
+	if (sd_bus_message_append_basic(m, 's', id) >= 0 &&
+	    sd_bus_message_set_auto_start(m, false) >= 0 &&
+	    sd_bus_message_set_expect_reply(m, false) >= 0)
+		sd_bus_send(question->bus->sd, m, NULL);
+}
+
+static void take_answer(struct question *question, sd_bus_message *m)
+{
+	int authorised = 0;
+
+	if (sd_bus_message_is_method_error(m, SD_BUS_ERROR_NO_REPLY))
+		cancel(question);
+	if (sd_bus_message_is_method_error(m, NULL))
+		question->why = "polkit cannot be asked";
+	else if (sd_bus_message_enter_container(m, 'r', "bba{ss}") < 0 ||
+		 sd_bus_message_read_basic(m, 'b', &authorised) < 0)
+		question->why = "polkit answered what gpuarbd does not understand";
+	else if (!authorised)
+		question->why = "polkit does not allow it";
+	question->caller.administrator = authorised;
+	question->answered = true;
+}
+
+static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	_cleanup_(sd_bus_error_free) sd_bus_error failed = SD_BUS_ERROR_NULL;
+	struct question *question = userdata;
+	int r;
+
+	(void)error;
+	take_answer(question, m);
+	r = question->handler(question->call, question->bus, &failed);
+	if (r < 0 || sd_bus_error_is_set(&failed))
+		sd_bus_reply_method_errno(question->call, r, &failed);
+	forget(question);
+	return 1;
+}
+
+static int send_question(struct question *question)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+	bool person = sd_bus_message_get_allow_interactive_authorization(question->call) > 0;
+	char id[32];
+	int r;
+
+	question_id(question, id, sizeof(id));
+	r = sd_bus_message_new_method_call(question->bus->sd, &m, POLKIT_NAME, POLKIT_PATH,
+					   POLKIT_INTERFACE, "CheckAuthorization");
+	if (r >= 0)
+		r = sd_bus_message_append(m, "(sa{sv})sa{ss}us", "system-bus-name", 1, "name", "s",
+					  sd_bus_message_get_sender(question->call), ACTION, 0,
+					  person ? ALLOW_INTERACTION : 0U, id);
+	if (r >= 0)
+		r = sd_bus_call_async(question->bus->sd, &question->slot, m, on_answer, question,
+				      person ? PERSON_USEC : ANSWER_USEC);
+	return r;
+}
+
+static int ask(struct bus *bus, sd_bus_message *call, sd_bus_message_handler_t handler,
+	       const struct caller *caller)
+{
+	_cleanup_(question_freep) struct question *question = NULL;
+	int r;
+
+	if (bus->n_questions >= QUESTIONS_MAX)
+		return sd_bus_reply_method_errorf(call, SD_BUS_ERROR_LIMITS_EXCEEDED,
+						  "%u calls wait for polkit already: try again later",
+						  QUESTIONS_MAX);
+	question = calloc(1, sizeof(*question));
+	if (!question)
+		return -ENOMEM;
+	question->bus = bus;
+	question->number = ++bus->last_question;
+	question->call = sd_bus_message_ref(call);
+	question->handler = handler;
+	question->caller = *caller;
+	r = send_question(question);
+	if (r < 0)
+		return r;
+
+	question->next = bus->questions;
+	bus->questions = TAKE_PTR(question);
+	bus->n_questions++;
+	return 0;
+}
+
+/* As bus_sender(), but who is no administrator and `needs` it has been asked about. *ret_why:
+ * why polkit did not allow it, NULL if it did or was not asked. */
+static const struct caller *sender(struct bus *bus, sd_bus_message *call,
+				   sd_bus_message_handler_t handler,
+				   bool (*needs)(const struct bus *bus,
+						 const struct caller *caller, uint64_t lease),
+				   uint64_t lease, const char **ret_why)
+{
+	const struct question *question = find(bus, call);
+	const struct caller *caller;
+	int r;
+
+	if (question && question->answered) {
+		*ret_why = question->why;
+		return &question->caller;
+	}
+	caller = bus_sender(bus, call, handler);
+	*ret_why = NULL;
+	if (!caller || caller->administrator || !needs(bus, caller, lease))
+		return caller;
+
+	r = ask(bus, call, handler, caller);
+	if (r < 0)
+		sd_bus_reply_method_errno(call, r, NULL);
+	return NULL;
+}
+
+static bool always(const struct bus *bus, const struct caller *caller, uint64_t lease)
+{
+	(void)bus, (void)caller, (void)lease;
+	return true;
+}
+
+static bool of_another(const struct bus *bus, const struct caller *caller, uint64_t id)
+{
+	const struct lease *lease = arbiter_find(bus->arbiter, id);
+
+	return lease && lease->owner != caller->uid;
+}
+
+const struct caller *bus_administrator(struct bus *bus, sd_bus_message *call,
+				       sd_bus_message_handler_t handler, const char *what)
+{
+	_cleanup_(verdict_done) struct verdict verdict = {0};
+	const struct caller *caller;
+	const char *why;
+
+	caller = sender(bus, call, handler, always, 0, &why);
+	if (!caller || caller->administrator)
+		return caller;
+
+	verdict_set(&verdict, VERDICT_NOT_PERMITTED,
+		    "Access denied: only root, or the user that gpuarbd runs as, may %s, and whom "
+		    "polkit lets " ACTION "; %s", what, why);
+	bus_refuse(call, -EACCES, &verdict);
+	return NULL;
+}
+
+const struct caller *bus_owner(struct bus *bus, sd_bus_message *call,
+			       sd_bus_message_handler_t handler, uint64_t lease)
+{
+	const char *why;
+
+	return sender(bus, call, handler, of_another, lease, &why);
+}
+
+void bus_drop_questions(struct bus *bus)
+{
+	_cleanup_(verdict_done) struct verdict verdict = {0};
+
+	verdict_set(&verdict, VERDICT_SHUTDOWN, "gpuarbd is going down");
+	while (bus->questions) {
+		bus_refuse(bus->questions->call, -ESHUTDOWN, &verdict);
+		forget(bus->questions);
+	}
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Who may administer: polkit is asked, and nothing waits for it. A connection of the test's own
+ * is polkit here. */
+
+#include "adapter-calls.h"
+
+#define POLKIT "org.freedesktop.PolicyKit1"
+
+struct polkit {
+	struct adapter a;
+	sd_bus *bus;		/* polkit's; NULL: there is none */
+	sd_bus *client;		/* a stranger's */
+	sd_bus_message *asked;	/* the question, held */
+	bool was_asked, cancelled, holds;
+	const char *answer;	/* "yes", "no", "nonsense" */
+	char subject[256], action[256];
+	uint32_t flags;
+};
+
+static void polkit_answer(struct polkit *p)
+{
+	if (strcmp(p->answer, "nonsense") == 0)
+		CHECK(sd_bus_reply_method_return(p->asked, "s", "perhaps") >= 0);
+	else
+		CHECK(sd_bus_reply_method_return(p->asked, "(bba{ss})",
+						 strcmp(p->answer, "yes") == 0, 0, 0) >= 0);
+	p->asked = sd_bus_message_unref(p->asked);
+}
+
+static void take_question(struct polkit *p, sd_bus_message *m)
+{
+	const char *kind, *key, *name, *action;
+
+	CHECK(sd_bus_message_read(m, "(sa{sv})sa{ss}u", &kind, 1, &key, "s", &name, &action, 0,
+				  &p->flags) >= 0);
+	CHECK(strcmp(kind, "system-bus-name") == 0 && strcmp(key, "name") == 0);
+	snprintf(p->subject, sizeof(p->subject), "%s", name);
+	snprintf(p->action, sizeof(p->action), "%s", action);
+	sd_bus_message_unref(p->asked);
+	p->asked = sd_bus_message_ref(m);
+	p->was_asked = true;
+	if (!p->holds)
+		polkit_answer(p);
+}
+
+/* No vtable: that would see to it that answers have the right type. */
+static int on_call(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	struct polkit *p = userdata;
+
+	(void)error;
+	if (sd_bus_message_is_method_call(m, POLKIT ".Authority", "CheckAuthorization"))
+		take_question(p, m);
+	else if (sd_bus_message_is_method_call(m, POLKIT ".Authority", "CancelCheckAuthorization"))
+		p->cancelled = true;
+	else
+		return 0;
+	return 1;
+}
+
+/* answer NULL: no polkit. */
+static void polkit_new(struct polkit *p, const char *answer)
+{
+	*p = (struct polkit){ .answer = answer };
+	adapter_new(&p->a);
+	p->client = adapter_connect(&p->a, STRANGER);
+	if (!answer)
+		return;
+	p->bus = adapter_connect(&p->a, 0);
+	CHECK(sd_bus_add_object(p->bus, NULL, "/org/freedesktop/PolicyKit1/Authority", on_call,
+				p) >= 0);
+	CHECK(sd_bus_request_name(p->bus, POLKIT, 0) >= 0);
+}
+
+static void polkit_dies(struct polkit *p)
+{
+	p->asked = sd_bus_message_unref(p->asked);
+	p->bus = sd_bus_flush_close_unref(p->bus);
+}
+
+static void polkit_done(struct polkit *p)
+{
+	polkit_dies(p);
+	sd_bus_flush_close_unref(p->client);
+	adapter_done(&p->a);
+}
+
+static bool drained(const struct polkit *p)
+{
+	return p->a.arbiter->gpus[0].draining;
+}
+
+TEST(whom_polkit_allows_it_may_administer)
+{
+	struct polkit p;
+	const char *name;
+
+	NEEDS_BUS();
+	polkit_new(&p, "yes");
+	CHECK(is_fine(call_run(&p.a, drain(p.client, "0"))) && drained(&p));
+	CHECK(sd_bus_get_unique_name(p.client, &name) >= 0);
+	CHECK(strcmp(p.subject, name) == 0 && p.flags == 0);
+	CHECK(strcmp(p.action, "org.gpuarb.Arbiter1.manage") == 0);
+	CHECK(is_fine(call_run(&p.a, call_arbiter(p.client, "Reload"))));
+	polkit_done(&p);
+}
+
+TEST(a_person_is_asked_only_where_the_caller_says_so)
+{
+	sd_bus_message *call;
+	struct polkit p;
+
+	NEEDS_BUS();
+	polkit_new(&p, "yes");
+	call = drain(p.client, "0");
+	CHECK(sd_bus_message_set_allow_interactive_authorization(call, true) >= 0);
+	CHECK(is_fine(call_run(&p.a, call)) && p.flags == 1);
+	polkit_done(&p);
+}
+
+TEST(whom_polkit_does_not_allow_it_may_not)
+{
+	struct polkit p;
+
+	NEEDS_BUS();
+	polkit_new(&p, "no");
+	CHECK(is_error(call_run(&p.a, drain(p.client, "0")), GPUARB_ERROR_NOT_PERMITTED,
+		       "polkit does not allow it"));
+	CHECK(is_error(call_run(&p.a, call_arbiter(p.client, "Reload")),
+		       GPUARB_ERROR_NOT_PERMITTED, "org.gpuarb.Arbiter1.manage"));
+	CHECK(!drained(&p));
+	polkit_done(&p);
+}
+
+TEST(root_is_not_asked_about)
+{
+	struct polkit p;
+	sd_bus *root;
+
+	NEEDS_BUS();
+	polkit_new(&p, "no");
+	root = adapter_connect(&p.a, 0);
+	CHECK(is_fine(call_run(&p.a, drain(root, "0"))) && drained(&p) && !p.was_asked);
+	sd_bus_flush_close_unref(root);
+	polkit_done(&p);
+}
+
+TEST(without_polkit_nobody_else_may)
+{
+	struct polkit p;
+
+	NEEDS_BUS();
+	polkit_new(&p, NULL);
+	CHECK(is_error(call_run(&p.a, drain(p.client, "0")), GPUARB_ERROR_NOT_PERMITTED,
+		       "polkit cannot be asked"));
+	CHECK(!drained(&p));
+	polkit_done(&p);
+}
+
+TEST(an_answer_that_is_none_allows_nothing)
+{
+	struct polkit p;
+
+	NEEDS_BUS();
+	polkit_new(&p, "nonsense");
+	CHECK(is_error(call_run(&p.a, drain(p.client, "0")), GPUARB_ERROR_NOT_PERMITTED,
+		       "does not understand"));
+	CHECK(!drained(&p));
+	polkit_done(&p);
+}
+
+TEST(others_are_served_while_polkit_thinks_and_its_death_is_a_no)
+{
+	struct answer slow;
+	struct polkit p;
+
+	NEEDS_BUS();
+	polkit_new(&p, "yes");
+	p.holds = true;
+	call_send(drain(p.client, "0"), &slow);
+	adapter_run(&p.a, &p.was_asked);
+	CHECK(is_fine(call_run(&p.a, ask(p.client, "Reserve", 15))) && !slow.came);
+
+	polkit_dies(&p);
+	adapter_run(&p.a, &slow.came);
+	CHECK(is_error(slow.m, GPUARB_ERROR_NOT_PERMITTED, "polkit cannot be asked"));
+	CHECK(!drained(&p));
+	polkit_done(&p);
+}
+
+/* polkit's own time-out is five seconds; nobody types a password here. */
+TEST(a_polkit_that_says_nothing_is_a_no_and_told_to_forget_it)
+{
+	struct polkit p;
+
+	NEEDS_BUS();
+	polkit_new(&p, "yes");
+	p.holds = true;
+	CHECK(is_error(call_run(&p.a, drain(p.client, "0")), GPUARB_ERROR_NOT_PERMITTED,
+		       "polkit cannot be asked"));
+	adapter_run(&p.a, &p.cancelled);
+	polkit_answer(&p); /* too late */
+	settle(p.client);
+	CHECK(is_fine(call_run(&p.a, ask(p.client, "Plan", 15))) && !drained(&p));
+	polkit_done(&p);
+}
+
+TEST(questions_are_bounded_and_answered_when_the_daemon_goes)
+{
+	struct answer answers[65];
+	unsigned refused = 0;
+	struct polkit p;
+
+	NEEDS_BUS();
+	polkit_new(&p, "yes");
+	p.holds = true;
+	for (unsigned i = 0; i < 65; i++)
+		call_send(drain(p.client, "0"), &answers[i]);
+	adapter_run(&p.a, &answers[64].came);
+	CHECK(is_error(answers[64].m, SD_BUS_ERROR_LIMITS_EXCEEDED, "64 calls wait for polkit"));
+
+	p.a.bus = bus_free(p.a.bus);
+	for (unsigned i = 0; i < 64; i++) {
+		adapter_run(&p.a, &answers[i].came);
+		refused += is_error(answers[i].m, GPUARB_ERROR_SHUTDOWN, "going down");
+	}
+	CHECK(refused == 64 && !drained(&p));
+	polkit_done(&p);
+}
+
+TEST(anothers_lease_is_for_its_owner_and_for_whom_polkit_allows_it)
+{
+	sd_bus *root;
+	struct polkit p;
+
+	NEEDS_BUS();
+	polkit_new(&p, "no");
+	root = adapter_connect(&p.a, 0);
+	CHECK(is_fine(call_run(&p.a, ask(root, "Reserve", 15))));
+	CHECK(is_fine(call_run(&p.a, ask(p.client, "Reserve", 15))));
+	CHECK(is_error(call_run(&p.a, call_lease(p.client, GPUARB_PATH_LEASE "/1", "Release")),
+		       GPUARB_ERROR_NOT_PERMITTED, "lease 1"));
+	CHECK(p.was_asked && p.a.arbiter->n_leases == 2);
+
+	p.was_asked = false;
+	CHECK(is_fine(call_run(&p.a, call_lease(p.client, GPUARB_PATH_LEASE "/2", "Release"))));
+	CHECK(!p.was_asked && p.a.arbiter->n_leases == 1);
+
+	p.answer = "yes";
+	CHECK(is_fine(call_run(&p.a, call_lease(p.client, GPUARB_PATH_LEASE "/1", "Release"))));
+	CHECK(p.was_asked && p.a.arbiter->n_leases == 0);
+	sd_bus_flush_close_unref(root);
+	polkit_done(&p);
+}
+
