@@ -6,22 +6,37 @@
 
 #include "core/base.h"
 
+/* What follows from the target alone. Capabilities are HSA_CAP_* in kfd_topology.h: watch
+ * points, the doorbells' kind, ECC and SVM, as dumps of such nodes have them. */
+#define CAP_WATCH     0x00000280U
+#define CAP_DOORBELL1 0x00001000U /* 4-byte doorbells of packets: before Vega */
+#define CAP_DOORBELL2 0x00002000U
+#define CAP_ECC	      0x04100000U
+#define CAP_SVM	      0x08000000U
+#define CAP_VEGA      (CAP_WATCH | CAP_DOORBELL2 | CAP_SVM)
+#define CAP_INSTINCT  (CAP_VEGA | CAP_ECC)
+
 static const struct model {
 	unsigned target;
 	const char *name;
-	unsigned device;
+	unsigned device, capability, waves, lds, firmware, sdma_firmware;
 } models[] = {
-	{ 80003, "polaris10", 0x67df },	     { 90000, "vega10", 0x6860 },
-	{ 90006, "vega20", 0x66af },	     { 90008, "arcturus", 0x738c },
-	{ 90010, "aldebaran", 0x740f },	     { 90402, "ip discovery", 0x74a1 },
-	{ 90500, "ip discovery", 0x75a0 },   { 100300, "sienna_cichlid", 0x73af },
-	{ 110000, "ip discovery", 0x744c },  { 110501, "ip discovery", 0x1586 },
-	{ 120001, "ip discovery", 0x7550 },
+	{ 80003, "polaris10", 0x67df, CAP_WATCH | CAP_DOORBELL1, 10, 64, 730, 58 },
+	{ 90000, "vega10", 0x6860, CAP_VEGA, 10, 64, 472, 434 },
+	{ 90006, "vega20", 0x66af, CAP_INSTINCT, 10, 64, 472, 145 },
+	{ 90008, "arcturus", 0x738c, CAP_INSTINCT, 10, 64, 67, 18 },
+	{ 90010, "aldebaran", 0x740f, CAP_INSTINCT, 8, 64, 92, 8 },
+	{ 90402, "ip discovery", 0x74a1, CAP_INSTINCT, 8, 64, 177, 22 },
+	{ 90500, "ip discovery", 0x75a0, CAP_INSTINCT, 8, 160, 45, 15 },
+	{ 100300, "sienna_cichlid", 0x73af, CAP_VEGA, 16, 64, 115, 83 },
+	{ 110000, "ip discovery", 0x744c, CAP_VEGA, 16, 64, 2140, 24 },
+	{ 110501, "ip discovery", 0x1586, CAP_VEGA, 16, 64, 32, 14 },
+	{ 120001, "ip discovery", 0x7550, CAP_VEGA, 16, 64, 2780, 844 },
 };
 
 static const struct model *model_of(unsigned target)
 {
-	static const struct model other = { 0, "ip discovery", 0x7fff };
+	static const struct model other = { 0, "ip discovery", 0x7fff, CAP_VEGA, 10, 64, 1, 1 };
 
 	for (size_t i = 0; i < ARRAY_SIZE(models); i++)
 		if (models[i].target == target)
@@ -35,6 +50,7 @@ struct node {
 	const struct model *model;
 	unsigned number, first_cu, n_caches;
 	unsigned domain, location;
+	unsigned card; /* what partitions of one card share */
 };
 
 static uint32_t working_cus(const struct geometry *geometry, unsigned xcc, unsigned engine,
@@ -169,21 +185,23 @@ static int write_properties(const struct node *node)
 		node->dir, file,
 		"cpu_cores_count 0\nsimd_count %u\nmem_banks_count 1\ncaches_count %u\n"
 		"io_links_count 1\np2p_links_count 0\ncpu_core_id_base 0\nsimd_id_base %u\n"
-		"max_waves_per_simd 10\nlds_size_in_kb 64\ngds_size_in_kb 0\nnum_gws 64\n"
+		"max_waves_per_simd %u\nlds_size_in_kb %u\ngds_size_in_kb 0\nnum_gws 64\n"
 		"wave_front_size %u\narray_count %u\nsimd_arrays_per_engine %u\n"
 		"cu_per_simd_array %u\nsimd_per_cu %u\nmax_slots_scratch_cu 32\n"
 		"gfx_target_version %u\nvendor_id %u\ndevice_id %u\nlocation_id %u\ndomain %u\n"
 		"drm_render_minor %u\nhive_id 0\nnum_sdma_engines %u\nnum_sdma_xgmi_engines %u\n"
 		"num_sdma_queues_per_engine %u\nnum_cp_queues %u\ncwsr_size 0\n"
 		"ctl_stack_size 0\nmax_engine_clk_fcompute 1700\nlocal_mem_size 0\n"
-		"fw_version 472\ncapability 745644672\ndebug_prop 1495\nsdma_fw_version 145\n"
+		"fw_version %u\ncapability %u\ndebug_prop 1495\nsdma_fw_version %u\n"
 		"unique_id %llu\nnum_xcc %u\nmax_engine_clk_ccompute 3800\n",
 		geometry_cus(geometry) * simds, node->n_caches, node->first_cu,
-		geometry->wgp ? 32U : 64U, geometry->xccs * geometry->engines * geometry->arrays,
+		node->model->waves, node->model->lds, geometry->wgp ? 32U : 64U,
+		geometry->xccs * geometry->engines * geometry->arrays,
 		geometry->arrays, geometry->array_cus, simds, info->gfx_target, 0x1002U,
 		node->model->device, node->location, node->domain, 127 + node->number, pcie,
-		engines - pcie, per_engine, info->queue_slots, 0x1122334455667788ULL,
-		geometry->xccs);
+		engines - pcie, per_engine, info->queue_slots, node->model->firmware,
+		node->model->capability, node->model->sdma_firmware,
+		0x1122334400000000ULL | node->card, geometry->xccs);
 }
 
 /* The driver ORs the partition into the bits of the function. */
@@ -195,6 +213,7 @@ static void find_place(struct node *node, size_t i)
 		     &partition);
 	node->domain = domain;
 	node->location = bus << 8 | device << 3 | function | partition;
+	node->card = domain << 16 | bus << 8 | device << 3;
 }
 
 int fake_sysfs_node(const char *dir, const struct gpu_info *info, size_t i, unsigned first_cu)
@@ -215,6 +234,7 @@ int fake_sysfs_node(const char *dir, const struct gpu_info *info, size_t i, unsi
 	r = r < 0 ? r : fake_sysfs_print(dir, file, "heap_type 1\nsize_in_bytes %llu\n"
 					 "flags 0\nwidth 4096\nmem_clk_max 1000\n",
 					 (unsigned long long)info->vram_bytes);
+	r = r < 0 ? r : fake_sysfs_link(dir, node.number, 0, 0);
 	r = r < 0 ? r : write_caches(&node);
 	return r < 0 ? r : write_properties(&node);
 }

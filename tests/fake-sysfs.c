@@ -138,7 +138,22 @@ uint32_t fake_sysfs_gpu_id(const struct gpu_info *info, size_t i)
 	return info->kfd_gpu_id ? info->kfd_gpu_id : 0x1000U + 0x101U * (uint32_t)i;
 }
 
-static int write_cpu(const char *dir)
+/* As kfd_fill_iolink_info_to_cpu() in kfd_crat.c has it for a card without XGMI. */
+int fake_sysfs_link(const char *dir, unsigned from, unsigned n, unsigned to)
+{
+	char file[128];
+
+	snprintf(file, sizeof(file), FAKE_NODES "/%u/io_links/%u/properties", from, n);
+	return fake_sysfs_print(dir, file,
+				"type 2\nversion_major 0\nversion_minor 0\nnode_from %u\n"
+				"node_to %u\nweight 20\nmin_latency 0\nmax_latency 0\n"
+				"min_bandwidth 312\nmax_bandwidth 32000\n"
+				"recommended_transfer_size 0\n"
+				"recommended_sdma_engine_id_mask 0\nflags 1\n", from, to);
+}
+
+/* Its caches are not told: libhsakmt asks the CPUs themselves. */
+static int write_cpu(const char *dir, size_t n_gpus)
 {
 	int r;
 
@@ -147,13 +162,19 @@ static int write_cpu(const char *dir)
 	r = r < 0 ? r : fake_sysfs_print(dir, FAKE_NODES "/0/mem_banks/0/properties",
 					 "heap_type 0\nsize_in_bytes 68719476736\nflags 0\n"
 					 "width 64\nmem_clk_max 3200\n");
-	return r < 0 ? r : fake_sysfs_print(dir, FAKE_NODES "/0/properties",
-					    "cpu_cores_count 16\nsimd_count 0\nmem_banks_count 1\n"
-					    "caches_count 0\nio_links_count 1\nsimd_id_base 0\n"
-					    "array_count 0\nsimd_arrays_per_engine 0\n"
-					    "cu_per_simd_array 0\nsimd_per_cu 0\n"
-					    "gfx_target_version 0\nlocation_id 0\n"
-					    "num_cp_queues 0\nmax_engine_clk_ccompute 3800\n");
+	for (unsigned i = 0; i < n_gpus && r == 0; i++)
+		r = fake_sysfs_link(dir, 0, i, i + 1);
+	return r < 0 ? r : fake_sysfs_print(
+		dir, FAKE_NODES "/0/properties",
+		"cpu_cores_count 16\nsimd_count 0\nmem_banks_count 1\ncaches_count 0\n"
+		"io_links_count %zu\np2p_links_count 0\ncpu_core_id_base 0\nsimd_id_base 0\n"
+		"max_waves_per_simd 0\nlds_size_in_kb 0\ngds_size_in_kb 0\nnum_gws 0\n"
+		"wave_front_size 0\narray_count 0\nsimd_arrays_per_engine 0\n"
+		"cu_per_simd_array 0\nsimd_per_cu 0\nmax_slots_scratch_cu 0\n"
+		"gfx_target_version 0\nvendor_id 0\ndevice_id 0\nlocation_id 0\ndomain 0\n"
+		"drm_render_minor 0\nhive_id 0\nnum_sdma_engines 0\n"
+		"num_sdma_xgmi_engines 0\nnum_sdma_queues_per_engine 0\nnum_cp_queues 0\n"
+		"max_engine_clk_ccompute 3800\n", n_gpus);
 }
 
 /* sched_policy is the module's, so the first GPU that it matters to decides. */
@@ -192,7 +213,7 @@ int fake_sysfs_build(const char *dir, const struct gpu_info *gpus, size_t n)
 	(void)read_text(dir, FAKE_TOPOLOGY "/generation_id", generation, sizeof(generation));
 	r = fake_sysfs_remove(dir, "class/kfd");
 	r = r < 0 ? r : fake_sysfs_remove(dir, "module/amdgpu");
-	r = r < 0 ? r : write_cpu(dir);
+	r = r < 0 ? r : write_cpu(dir, n);
 	r = r < 0 ? r : write_parameters(dir, gpus, n);
 	r = r < 0 ? r : fake_sysfs_mkdir(dir, FAKE_PROC);
 	for (size_t i = 0; i < n && r == 0; i++) {

@@ -21,13 +21,17 @@
 #define FAKE_PROC	"class/kfd/kfd/proc"
 #define FAKE_PARAMETERS "module/amdgpu/parameters"
 
-/* Node 0 is the CPU's, GPU i is node i + 1. A GPU's name says where it sits; without one it
+/* Node 0 is the CPU's with a link to each GPU and one back, which is what libhsakmt asks
+ * for before it takes a topology; GPU i is node i + 1. A GPU's name says where it sits; without one it
  * gets the next bus from 0000:03:00.0 on. CUs that are fused off are taken from the middle
  * of their array. What was there before goes, and generation_id counts up. */
 int fake_sysfs_build(const char *dir, const struct gpu_info *gpus, size_t n);
 
 /* One of them, written in fake-sysfs-node.c; first_cu is its simd_id_base. */
 int fake_sysfs_node(const char *dir, const struct gpu_info *info, size_t i, unsigned first_cu);
+
+/* The n-th link that a node tells of: PCIe, from it to another. */
+int fake_sysfs_link(const char *dir, unsigned from, unsigned n, unsigned to);
 
 /* What nodes/i+1/gpu_id says: the one in info, or a made-up one. */
 uint32_t fake_sysfs_gpu_id(const struct gpu_info *info, size_t i);

@@ -25,6 +25,14 @@ static inline struct scratch scratch_new(void)
 	return scratch;
 }
 
+/* For thousands of files; where there is no /dev/shm, as above. */
+static inline struct scratch scratch_in_memory(void)
+{
+	struct scratch scratch = { .path = "/dev/shm/gpuarb-test-XXXXXX" };
+
+	return mkdtemp(scratch.path) ? scratch : scratch_new();
+}
+
 static inline int scratch_remove(const char *path, const struct stat *st, int kind,
 				 struct FTW *walk)
 {

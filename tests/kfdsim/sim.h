@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * The emulated KFD, its pure core: one driver, several GPUs, the processes that opened it,
+ * their queues, events, memory and doorbells. No file descriptor, no thread, no clock of its
+ * own: what it needs of the world comes by struct sim_world, and time as an argument. The front
+ * ends (FUSE, seccomp) bring ioctls here and carry answers back.
+ *
+ * Written from what amdkfd does (Linux 6.1, KFD 1.11), as read for facts in the comments beside
+ * each check; nothing here is shared with the daemon but the plain value struct gpu_info.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "core/gpu-info.h"
+
+#define SIM_GPUS_MAX 64U
+
+struct sim;
+struct sim_process;
+
+/* ---- the world ------------------------------------------------------------------------- */
+
+struct sim_world {
+	void *userdata;
+
+	/* A process's own memory. 0 or -EFAULT. */
+	int (*read)(void *userdata, pid_t pid, uint64_t address, void *buf, size_t size);
+	int (*write)(void *userdata, pid_t pid, uint64_t address, const void *buf, size_t size);
+
+	/* Answers a request for which sim_ioctl() returned -EINPROGRESS: result 0 or -errno, and
+	 * the argument struct as the driver would write it back. Must not call back into sim. */
+	void (*answer)(void *userdata, uint64_t request, int result, const void *argument,
+		       size_t size);
+
+	/* What stands for VRAM, GTT and doorbell pages: one sparse piece of memory that the front
+	 * end lets clients map. Offset 0 is never given out. */
+	uint8_t *arena;
+	uint64_t arena_size; /* at least 1 MiB; the front ends have 4 TiB */
+
+	/* Makes a piece of the arena zero again, in whole pages, and gives back what it cost.
+	 * NULL: written over, which costs as much as it is long. */
+	void (*clear)(void *userdata, uint64_t place, uint64_t size);
+};
+
+/* ---- making it ---------------------------------------------------------------------------- */
+
+struct sim_config {
+	const struct gpu_info *gpus; /* kfd_gpu_id and name are set; copied */
+	const unsigned *minors;      /* drm render minor of each */
+	size_t n_gpus;
+	unsigned nodes;              /* of the topology, CPUs too; 0: one CPU and the GPUs */
+
+	uint64_t teardown_ns; /* queues of a dead process stay so long (0: gone at the next work) */
+	bool timing;          /* dispatches take time by the model of timing.h */
+};
+
+int sim_new(const struct sim_config *config, const struct sim_world *world, struct sim **ret);
+struct sim *sim_free(struct sim *sim); /* takes NULL, returns NULL */
+
+/*
+ * Faults, one a text, checked when given. -EINVAL with a sentence in why (size why_size):
+ *   IOCTL:N:ERRNO[:PID]   the N-th ioctl of that kind from now on (of that process) fails:
+ *                         "create-queue:3:ENOMEM"; N "*": every one. Names as in kfd_ioctl.h,
+ *                         lower case, with dashes
+ *   gone:GPU              the GPU (its name) disappears, its queues with it
+ *   slow:GPU:USEC         each packet of its packet processors takes that long; 0: no longer
+ *   teardown:MSEC         queues of processes that die from now on go away so late
+ *   teardown:now          those of processes that are dead go away
+ */
+int sim_fault(struct sim *sim, const char *text, uint64_t now_ns, char *why, size_t why_size);
+
+/* ---- what a front end brings ---------------------------------------------------------------- */
+
+/* open("/dev/kfd") by a process (its thread group's id). The same process again: the same
+ * struct, as in the driver (kfd_create_process()). Processes are told apart by pid; one that
+ * ended must have been told by sim_exit() before its pid is used again. -ENOMEM. */
+int sim_open(struct sim *sim, pid_t pid, struct sim_process **ret);
+
+/* The process's memory is gone: exit, or exec. Its requests that wait are forgotten, not
+ * answered; its queues go now or, with teardown_ns, later. Unknown pids are fine. */
+void sim_exit(struct sim *sim, pid_t pid, uint64_t now_ns);
+
+/*
+ * One ioctl on a /dev/kfd that `opener` opened, called by process `caller`. cmd as the client
+ * gave it; argument holds size bytes (of _IOC_SIZE(cmd), at most SIM_ARGUMENT_MAX; the core
+ * zero-extends what is short) and is written back in place. request names it for
+ * world.answer() and sim_cancel(). Returns 0, a negative errno as the driver's, or
+ * -EINPROGRESS: answered later. -EBADF: the caller is not the opener (kfd_ioctl()).
+ */
+#define SIM_ARGUMENT_MAX 4096U
+int sim_ioctl(struct sim *sim, struct sim_process *opener, pid_t caller, uint64_t request,
+	      unsigned cmd, void *argument, size_t size, uint64_t now_ns);
+
+/* A signal ended the wait: forgets the request; the front end answers EINTR. */
+void sim_cancel(struct sim *sim, uint64_t request);
+
+/*
+ * Everything that happens by itself: doorbells are looked at, packets retire, dispatches end,
+ * waits time out, the dead are torn down. Returns nanoseconds until it wants to be called
+ * again: UINT64_MAX where nothing can happen before the next call from outside (no queue
+ * lives), small while there are doorbells to watch.
+ */
+uint64_t sim_work(struct sim *sim, uint64_t now_ns);
+
+/* ---- offsets for mmap ------------------------------------------------------------------------ */
+
+/*
+ * As kfd_priv.h encodes them: bits 63:62 type, 61:46 gpu_id, below that the byte offset.
+ * CREATE_QUEUE and ALLOC_MEMORY answer with them where the driver does.
+ */
+enum sim_mmap { SIM_MMAP_MMIO, SIM_MMAP_RESERVED, SIM_MMAP_EVENTS, SIM_MMAP_DOORBELL };
+
+uint64_t sim_mmap_encode(enum sim_mmap type, uint32_t gpu_id, uint64_t offset);
+void sim_mmap_decode(uint64_t encoded, enum sim_mmap *type, uint32_t *gpu_id, uint64_t *offset);
+
+/*
+ * Where in the arena an encoded offset of a process lies; -EINVAL: no such type, an unknown
+ * gpu_id, or past the end of what there is. The front ends serve /dev/kfd as a regular file, whose
+ * mmap cannot carry bits 63:46: they hand this place to the client in the encoded one's stead.
+ */
+int sim_mmap_place(struct sim *sim, struct sim_process *process, uint64_t encoded,
+		   uint64_t *ret_place);
+
+/* With it set, sim_ioctl() answers with such places instead of encoded offsets. */
+void sim_set_places(struct sim *sim, bool places);

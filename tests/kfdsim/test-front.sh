@@ -1,0 +1,130 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# kfdsim as a program: its command line, its namespace, what it leaves behind. Argument: test-kfd.
+
+kfd=$(realpath "$1")
+cd "$GPUARB_ROOT/tests/kfdsim" || exit 1
+. ./rig.sh
+
+# Wrong command lines say what is wrong, and need no privilege.
+ends 2 "$KFDSIM" -- true
+err_has 'which GPUs? --gpu PROFILE'
+ends 2 "$KFDSIM" --gpu mi210 --topology / -- true
+err_has 'which GPUs?'
+ends 2 "$KFDSIM" --gpu mi210
+err_has 'no command'
+ends 2 "$KFDSIM" --gpux mi210 -- true
+err_has '--help lists'
+ends 2 "$KFDSIM" --gpu mi210 --front smoke -- true
+err_has '--front smoke: there is no such'
+for wrong in 1s -1 600001 ''; do
+	ends 2 "$KFDSIM" --gpu mi210 --teardown "$wrong" -- true
+	err_has "--teardown $wrong: wanted: milliseconds"
+done
+many=()
+for ((i = 0; i < 17; i++)); do many+=(--gpu mi210); done
+ends 2 "$KFDSIM" "${many[@]}" -- true
+err_has 'one too many'
+ends 0 "$KFDSIM" --help
+out_has '--topology DIR'
+ends 125 "$KFDSIM" --topology "$dir/nowhere" -- true
+err_has "--topology $dir/nowhere: No such file"
+
+rig_need setsid setpriv jq
+rig_need_kfdsim
+sim() { local code=$1; shift; ends "$code" kfdsim --gpu radeon-vii "$@"; }
+
+# A program that opens /dev/kfd. Texts are not made at each look where they are plain files.
+[ "$front" != fuse ] || sim 0 -- "$kfd"
+
+# Trouble with what was asked for.
+ends 125 kfdsim --gpu radeon-viii -- true
+err_has 'radeon-vii'
+sim 2 --fail nonsense -- true
+err_has '--fail nonsense: '
+mkdir "$dir/empty"
+ends 125 kfdsim --topology "$dir/empty" -- true
+err_has "$dir/empty"
+ends 125 setpriv --reuid 65534 --regid 65534 --clear-groups \
+	"$KFDSIM" --gpu radeon-vii --front fuse -- true
+err_has 'CAP_SYS_ADMIN'
+
+# The command's end is kfdsim's.
+sim 7 -- sh -c 'exit 7'
+sim 137 -- sh -c 'kill -9 $$'
+sim 127 -- "$dir/no-such-command"
+err_has 'no-such-command: No such file'
+sim 126 -- "$dir"
+err_has 'Permission denied'
+
+# The command stands where kfdsim stood, and reads its input.
+cd "$dir" || exit 1
+sim 0 -- pwd
+out_is "$dir"
+[ "$(echo hello | kfdsim --gpu radeon-vii -- cat)" = hello ] || complain 'standard input'
+
+# What a program finds inside.
+sim 0 -- sh -c 'ls /dev/dri; test -w /dev/kfd; ls /sys/class/kfd/kfd; ls /sys/class/net;
+	cat /sys/devices/virtual/kfd/kfd/topology/nodes/1/name; lsmod;
+	test -e /sys/devices/virtual/mem/null/dev; cat /sys/module/amdgpu/parameters/sched_policy;
+	ls /sys/kernel/debug/kfdsim; cat /proc/self/mountinfo'
+for name in renderD128 topology proc lo vega20 amdgpu control state; do
+	out_has "$name"
+done
+
+# A topology that was copied inside is the same machine again.
+sim 0 -- cp -r --no-preserve=mode /sys/devices/virtual/kfd "$dir/kfd"
+mkdir -p "$dir/sys/class"
+mv "$dir/kfd" "$dir/sys/class/kfd"
+ends 0 kfdsim --topology sys -- sh -c 'ls /dev/dri
+	diff -r /sys/class/kfd/kfd/topology '"$dir"'/sys/class/kfd/kfd/topology'
+out_is renderD128
+sed -i '/^drm_render_minor/d' "$dir/sys/class/kfd/kfd/topology/nodes/1/properties"
+ends 125 kfdsim --topology "$dir/sys" -- true
+err_has 'no drm_render_minor of GPU'
+
+# Faults by the control file; a wrong one fails the write and says why.
+sim 0 -- sh -c 'echo slow:0000:03:00.0:5 >/sys/kernel/debug/kfdsim/control'
+if [ "$front" = fuse ]; then
+	sim 1 -- sh -c 'echo nonsense >/sys/kernel/debug/kfdsim/control || exit 1'
+	err_has 'kfdsim: debug/kfdsim/control: '
+fi
+# shellcheck disable=SC2016 # of jq
+sim 0 -- jq -es --arg front "$front" '.[0] | .front == $front and .timing == false and
+	(.processes | length) == 0' /sys/kernel/debug/kfdsim/state
+
+# Files that are not there, and directories that are none.
+sim 0 -- sh -c '! cat /sys/class/kfd/kfd/nothing; ! ls /dev/kfd/x; ! touch /sys/class/kfd/kfd/x;
+	! cat /sys/kernel/debug/kfd 2>/dev/null; ! mkdir /dev/dri/x; df /sys/class/kfd/kfd'
+
+# Whoever the command leaves behind is ended.
+sim 0 -- sh -c 'setsid sleep 1000 >/dev/null 2>&1 & echo $!'
+! kill -0 "$(cat "$dir/out")" 2>/dev/null || complain 'a process was left behind'
+
+# SIGTERM and SIGINT end the command's group, and kfdsim after it. stop SIGNAL CODE TIMES SCRIPT
+stop()
+{
+	local pid wanted=$2 line
+	said="kfdsim, SIG$1 $3 times"
+	coproc "$KFDSIM" --front "$front" --gpu radeon-vii -- sh -c "$4" 2>"$dir/err"
+	pid=$COPROC_PID
+	read -r line <&"${COPROC[0]}"
+	kill -s "$1" "$pid"
+	[ "$3" = 1 ] || { read -r line <&"${COPROC[0]}"; kill -s "$1" "$pid"; }
+	wait "$pid"
+	[ $? = "$wanted" ] || complain "$said: not $wanted"
+}
+: >"$dir/out"
+stop TERM 143 1 'echo ready; exec sleep 1000'
+stop INT 130 1 'echo ready; exec sleep 1000'
+stop TERM 137 2 'trap "echo no" TERM; echo ready; while :; do sleep 0.01; done'
+
+# Nothing of it is seen outside, neither now nor while it runs.
+shopt -s nullglob
+before=$(cat /proc/self/mountinfo; ls /sys/kernel/debug /dev; ls -d /tmp/*kfdsim*)
+sim 0 -- sh -c 'nsenter -t '$$' -m -- cat /proc/self/mountinfo'
+! grep -q kfdsim "$dir/out" || complain 'the mounts are seen outside'
+[ "$before" = "$(cat /proc/self/mountinfo; ls /sys/kernel/debug /dev; ls -d /tmp/*kfdsim*)" ] ||
+	complain 'something was left behind'
+rig_done

@@ -1,0 +1,58 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# test-hip.sh TEST-HIP [EXAMPLE…]: libgpuarb-hip with AMD's HIP under the shipped gpuarbd, on the
+# emulated driver. The first is tests, each of which runs for itself; then the examples.
+set -u
+
+if [ "${INSIDE:-}" != yes ]; then
+	[ $# -gt 0 ] || { echo 'skipped: no HIP (libamdhip64-dev)'; exit 77; }
+	mapfile -t programs < <(realpath "$@")
+	cd "$GPUARB_ROOT/tests/kfdsim" || exit 1
+	# shellcheck source=tests/kfdsim/rig.sh
+	. ./rig.sh
+	rig_need dbus-daemon dbus-monitor
+	rig_need_kfdsim
+	export INSIDE=yes
+	"$KFDSIM" --gpu radeon-vii --gpu v620 -- "$BASH" ./test-hip.sh "${programs[0]}" ||
+		failed=1
+	# HIP wants a program's kernels compiled for every GPU that there is.
+	"$KFDSIM" --gpu radeon-vii --gpu mi210 -- "$BASH" ./test-hip.sh '' "${programs[@]:1}" ||
+		failed=1
+	rig_done
+	exit 0
+fi
+
+# shellcheck source=tests/ctl-rig.sh
+. "$GPUARB_ROOT/tests/ctl-rig.sh"
+cat >"$dir/gpuarbd.conf" <<-'CONF'
+	[daemon]
+	backend = kfd
+CONF
+mkdir "$dir/tenants.d"
+cat >"$dir/tenants.d/10-all.conf" <<-CONF
+	[tenant everything]
+	match-user = $(id -un)
+	class = guaranteed
+	priority = 15
+CONF
+rig_start_bus
+rig_start_daemon --sysfs=/sys
+
+# passes COMMAND…: within the time, with 0.
+passes()
+{
+	said="$*"
+	timeout 60 "$@" >"$dir/out" 2>"$dir/err" </dev/null || complain "$said: ended with $?"
+}
+
+tests=$1
+shift
+for name in $([ -z "$tests" ] || sed -n 's/^TEST(\(.*\))$/\1/p' test-hip.c); do
+	passes "$tests" "$name"
+done
+for example; do
+	passes "$example"
+	out_has ' CUs of GPU 0000:'
+done
+rig_done

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Run by kfdsim: what a front end owes to a program that opens /dev/kfd, without any library
+ * of AMD's in between. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/kfd_ioctl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+
+#define PROC "/sys/class/kfd/kfd/proc"
+
+static int open_kfd(int flags)
+{
+	int fd = open("/dev/kfd", O_RDWR | flags);
+
+	CHECK(fd >= 0);
+	return fd;
+}
+
+static int version(int fd)
+{
+	struct kfd_ioctl_get_version_args args = {0};
+
+	if (ioctl(fd, AMDKFD_IOC_GET_VERSION, &args) < 0)
+		return -errno;
+	CHECK(args.major_version == 1 && args.minor_version > 0);
+	return 0;
+}
+
+static bool shown(pid_t pid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), PROC "/%d", pid);
+	return access(path, F_OK) == 0;
+}
+
+/* Waits for an event that nobody sets. */
+static int wait_for_ever(int fd)
+{
+	struct kfd_ioctl_create_event_args event = { .event_type = KFD_IOC_EVENT_SIGNAL };
+	struct kfd_event_data data = {0};
+	struct kfd_ioctl_wait_events_args args = {
+		.events_ptr = (uintptr_t)&data, .num_events = 1, .timeout = UINT32_MAX,
+	};
+
+	CHECK(ioctl(fd, AMDKFD_IOC_CREATE_EVENT, &event) == 0);
+	data.event_id = event.event_id;
+	return ioctl(fd, AMDKFD_IOC_WAIT_EVENTS, &args) < 0 ? -errno : 0;
+}
+
+static int status_of(pid_t pid)
+{
+	int status;
+
+	CHECK(waitpid(pid, &status, 0) == pid);
+	return status;
+}
+
+TEST(a_process_is_shown_from_its_first_open_to_its_end)
+{
+	pid_t pid;
+
+	CHECK(!shown(getpid()));
+	pid = fork();
+	if (pid == 0) {
+		open_kfd(O_CLOEXEC);
+		_exit(shown(getpid()) ? 3 : 1);
+	}
+	CHECK(WEXITSTATUS(status_of(pid)) == 3);
+	CHECK(!shown(pid));
+}
+
+static void *ask_version(void *fd)
+{
+	CHECK(version(*(int *)fd) == 0);
+	return NULL;
+}
+
+TEST(every_thread_may_ask)
+{
+	int fd = open_kfd(O_CLOEXEC);
+	pthread_t thread;
+
+	CHECK(pthread_create(&thread, NULL, ask_version, &fd) == 0);
+	CHECK(pthread_join(thread, NULL) == 0);
+	close(fd);
+}
+
+TEST(an_inherited_file_is_bad_and_one_of_its_own_is_not)
+{
+	int fd = open_kfd(O_CLOEXEC);
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		CHECK(version(fd) == -EBADF);
+		CHECK(version(open_kfd(O_CLOEXEC)) == 0);
+		_exit(0);
+	}
+	CHECK(status_of(pid) == 0);
+	CHECK(version(fd) == 0);
+	close(fd);
+}
+
+TEST(exec_ends_a_process_for_the_driver)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		open_kfd(O_CLOEXEC);
+		CHECK(shown(getpid()));
+		execl("/bin/sh", "sh", "-c", "test ! -e " PROC "/$$", NULL);
+		_exit(1);
+	}
+	CHECK(status_of(pid) == 0);
+}
+
+/* Called again by itself, below: the file is of another memory. */
+TEST(a_file_that_was_kept_over_exec_is_bad)
+{
+	const char *kept = getenv("KEPT_FD");
+	char text[16];
+	pid_t pid;
+
+	if (kept) {
+		CHECK(version(atoi(kept)) == -EBADF);
+		CHECK(version(open_kfd(O_CLOEXEC)) == 0);
+		return;
+	}
+	pid = fork();
+	if (pid == 0) {
+		snprintf(text, sizeof(text), "%d", open_kfd(0));
+		setenv("KEPT_FD", text, 1);
+		execl("/proc/self/exe", "test-kfd", "a_file_that_was_kept_over_exec_is_bad", NULL);
+		_exit(1);
+	}
+	CHECK(status_of(pid) == 0);
+}
+
+TEST(the_last_close_of_several_changes_nothing_while_the_process_lives)
+{
+	int fds[2] = { open_kfd(O_CLOEXEC), open_kfd(O_CLOEXEC) };
+
+	close(fds[0]);
+	CHECK(version(fds[1]) == 0);
+	close(fds[1]);
+	CHECK(shown(getpid()));
+	fds[0] = open_kfd(O_CLOEXEC);
+	CHECK(version(fds[0]) == 0);
+	close(fds[0]);
+}
+
+static void hear(int signal)
+{
+	(void)signal;
+}
+
+TEST(a_signal_ends_a_wait)
+{
+	struct sigaction action = { .sa_handler = hear }, old;
+	int fd = open_kfd(O_CLOEXEC);
+
+	CHECK(sigaction(SIGALRM, &action, &old) == 0);
+	ualarm(20000, 20000);
+	CHECK(wait_for_ever(fd) == -EINTR);
+	ualarm(0, 0);
+	CHECK(sigaction(SIGALRM, &old, NULL) == 0);
+	CHECK(version(fd) == 0);
+	close(fd);
+}
+
+/* Once the event is there the child is about to wait, or does. */
+TEST(who_waits_can_be_killed)
+{
+	int pipes[2];
+	char byte;
+	pid_t pid;
+
+	CHECK(pipe(pipes) == 0);
+	pid = fork();
+	if (pid == 0) {
+		int fd = open_kfd(O_CLOEXEC);
+
+		CHECK(write(pipes[1], "x", 1) == 1);
+		wait_for_ever(fd);
+		_exit(1);
+	}
+	CHECK(read(pipes[0], &byte, 1) == 1);
+	CHECK(kill(pid, SIGKILL) == 0);
+	CHECK(WTERMSIG(status_of(pid)) == SIGKILL);
+	CHECK(!shown(pid));
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
+TEST(ioctls_of_others_are_not_known)
+{
+	int fd = open_kfd(O_CLOEXEC), render = open("/dev/dri/renderD128", O_RDWR | O_CLOEXEC);
+	uint8_t argument[40] = {0};
+
+	CHECK(render >= 0);
+	CHECK(ioctl(render, _IOWR('d', 5, argument), argument) < 0);
+	CHECK(ioctl(fd, _IOWR('d', 5, argument), argument) < 0 && errno == ENOTTY);
+	CHECK(ioctl(fd, _IOWR('K', 0xff, argument), argument) < 0);
+	close(fd);
+	close(render);
+}
+
+/* What one process stores another that maps the same place reads: the arena is one memory. */
+TEST(a_place_is_the_same_memory_for_everyone)
+{
+	int fd = open_kfd(O_CLOEXEC), render = open("/dev/dri/renderD128", O_RDWR | O_CLOEXEC);
+	uint32_t *a, *b;
+
+	a = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 1L << 41);
+	b = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, render, 1L << 41);
+	CHECK(a != MAP_FAILED && b != MAP_FAILED);
+	a[7] = 0x12345678;
+	CHECK(b[7] == 0x12345678);
+	munmap(a, 4096);
+	munmap(b, 4096);
+	close(fd);
+	close(render);
+}
+
+TEST(a_text_read_again_from_its_beginning_is_made_anew)
+{
+	char path[64], text[16] = "";
+	int fd, kfd = open_kfd(O_CLOEXEC);
+
+	snprintf(path, sizeof(path), PROC "/%d/pasid", getpid());
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	CHECK(fd >= 0);
+	CHECK(pread(fd, text, 2, 0) == 2);
+	CHECK(pread(fd, text, sizeof(text), 2) > 0);
+	CHECK(pread(fd, text, sizeof(text), 0) > 2);
+	CHECK(pread(fd, text, sizeof(text), 4096) == 0);
+	close(fd);
+	close(kfd);
+}

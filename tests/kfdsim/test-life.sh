@@ -1,0 +1,201 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# test-life.sh CLIENT-HIP: how leases of real programs live and end: queues that the driver tears
+# down late, GPUs that go, programs that take more than they were granted or hold no lease at all,
+# a gpuarbd that is killed, and programs that fork.
+set -u
+
+if [ "${INSIDE:-}" != yes ]; then
+	[ $# -gt 0 ] || { echo 'skipped: no HIP (libamdhip64-dev)'; exit 77; }
+	hip=$(realpath "$1")
+	cd "$GPUARB_ROOT/tests/kfdsim" || exit 1
+	. ./rig.sh
+	rig_need jq dbus-daemon setsid
+	rig_need_kfdsim
+	export INSIDE=yes
+	kfdsim --gpu radeon-vii --gpu mi210 --gpu v620 -- "$BASH" ./test-life.sh "$hip" || failed=1
+	kfdsim --gpu mi300x-cpx -- "$BASH" ./test-life.sh "$hip" partitions || failed=1
+	rig_done
+	exit 0
+fi
+
+hip=$1
+. "$GPUARB_ROOT/tests/ctl-rig.sh"
+: >"$dir/out" >"$dir/err"
+mkdir "$dir/tenants.d" "$dir/run"
+printf '[tenant *]\nclass = guaranteed\n' >"$dir/tenants.d/all.conf"
+vii=0000:03:00.0 mi210=0000:04:00.0 v620=0000:05:00.0
+run=("$GPUARBCTL" run)
+
+# ---- the stage -----------------------------------------------------------------------------------
+
+# look TIME: how often gpuarbd looks by itself.
+look() { printf '[daemon]\nbackend = kfd\naudit-interval = %s\n' "$1" >"$dir/gpuarbd.conf"; }
+look_again() { look "$1"; ends 0 reload; }
+
+# A gpuarbd that is started again when it dies; what becomes of it is read from 4.
+gpuarbd_is() # WHAT
+{
+	local what=
+	while read -r -t 20 what gpuarbd <&4 && [ "$what" != "$1" ]; do :; done
+	[ "$what" = "$1" ] || { echo "gpuarbd is not $1:"; cat "$dir/daemon.err"; exit 1; }
+}
+
+start()
+{
+	rig_start_bus
+	coproc manager { exec "$SERVICE_MANAGER" --store-max=64 --runtime="$dir/run" -- \
+		"$GPUARBD" --profiles="$GPUARB_SOURCE_ROOT/conf/gpus" \
+		--config="$dir/gpuarbd.conf" --tenants="$dir/tenants.d" 2>"$dir/daemon.err"; }
+	# shellcheck disable=SC2154 # coproc sets it
+	exec 4<&"${manager[0]}" 5>&"${manager[1]}"
+	gpuarbd_is ready
+	exec 7< <(exec "$GPUARBCTL" monitor)
+	await watching
+}
+
+finish()
+{
+	echo stop >&5
+	wait "$manager_PID" || { failed=$((failed + 1)); echo 'gpuarbd failed:'
+		cat "$dir/daemon.err"; }
+	rig_done
+}
+
+# await KIND: the next such event of the monitor.
+await()
+{
+	local line=
+	while read -r -t 20 line <&7 && [[ $line != "$1"* ]]; do :; done
+	[[ $line == "$1"* ]] || complain "no $1 in 20 seconds"
+}
+
+# settles JQ: until `gpuarbctl status --json` is so, looked at after each event.
+settles()
+{
+	local line
+	said="it settles"
+	until "$GPUARBCTL" status --json >"$dir/out" 2>"$dir/err" &&
+		jq -e "$1" "$dir/out" >/dev/null 2>&1; do
+		read -r -t 20 line <&7 || { complain "not so: $1"; return; }
+	done
+}
+
+# driver JQ: what the emulated driver says.
+driver()
+{
+	said='the driver'
+	cp /sys/kernel/debug/kfdsim/state "$dir/out"
+	json_out "$1"
+}
+control() { echo "$1" >/sys/kernel/debug/kfdsim/control || complain "control: $1"; }
+
+# program NAME COMMAND…: comes back when it prints "ready", with its pid in ${pid[NAME]}.
+declare -A pid in
+program()
+{
+	local name=$1 line='' out fd
+	shift
+	said="$*"
+	mkfifo "$dir/$name.in" "$dir/$name.out"
+	(
+		for fd in "${in[@]}"; do exec {fd}>&-; done
+		exec "$@" <"$dir/$name.in" >"$dir/$name.out" 2>"$dir/$name.err" 4<&- 5>&- 7<&-
+	) &
+	pid[$name]=$!
+	exec {fd}>"$dir/$name.in" {out}<"$dir/$name.out"
+	in[$name]=$fd
+	while read -r -t 60 line <&"$out" && [ "$line" != ready ]; do :; done
+	[ "$line" = ready ] || { cp "$dir/$name.err" "$dir/err"; complain "it is not ready"; }
+	rm "$dir/$name.in" "$dir/$name.out"
+}
+
+# leave NAME: its input ends, and it with that.
+leave()
+{
+	exec {in[$1]}>&-
+	unset "in[$1]"
+	wait "${pid[$1]}"
+}
+crash() # NAME
+{
+	exec {in[$1]}>&-
+	unset "in[$1]"
+	kill -KILL "${pid[$1]}"
+	wait "${pid[$1]}" 2>/dev/null
+}
+named() { echo ".leases[] | select(.name == \"$1\")"; }
+gpu() { echo ".gpus[] | select(.name == \"$1\")"; }
+
+# ---- partitions of one card ---------------------------------------------------------------------
+# ROCr 5.2.3 does not know gfx942 and is told that it is gfx90a.
+partitions()
+{
+	local zero=$vii/0 one=$vii/1 compute='[.queues[] | select(.type == "compute")]'
+
+	export HSA_OVERRIDE_GFX_VERSION=9.0.10
+	look 100ms
+	start
+	program zero "${run[@]}" --name zero --gpu "$zero" --cus 10 --queues 3 -- \
+		"$hip" --streams 4 --work --hold
+	program one "${run[@]}" --name one --gpu "$one" --cus 38 --queues 5 -- \
+		"$hip" --streams 6 --work --hold
+	settles "$(named one) | .partitions | length == 1 and .[0].gpu == \"$one\" and .[0].cus == 38"
+	json_out "$(named zero) | .partitions[0] | .gpu == \"$zero\" and .cus == 10"
+	json_out "$(gpu "$zero") | .cus_free == 28 and .queue_slots_free == 21"
+	json_out "$(gpu "$one") | .cus_free == 0 and .queue_slots_free == 19"
+	json_out '[.gpus[2:][] | select(.cus_free != 38 or .queue_slots_free != 24)] == []'
+	json_out '.gpus | all(.unmanaged == [] and (.oversubscribed | not))'
+	driver ".processes[0] | $compute | length == 3 and all(.gpu == \"$zero\")"
+	driver ".processes[1] | $compute | length == 5 and all(.gpu == \"$one\")"
+	driver '[.processes[].queues[] | .mask == null] | any | not'
+	driver '[.processes[0].queues[] | .engines[0] | map(select(. != "0x00000000")) | length] |
+		all(. == 1)'
+	leave zero
+	settles '[.leases[].name] == ["one"]'
+	json_out "$(gpu "$one") | .cus_free == 0 and .queue_slots_free == 19"
+	json_out "$(gpu "$zero") | .cus_free == 38 and .queue_slots_free == 24"
+	leave one
+	finish
+}
+[ "${2:-}" != partitions ] || partitions
+
+# ---- queues of a dead program stay until the driver has torn them down ----------------------------
+# gpuarbd looks by itself once an hour: it is not by that that it learns of the end.
+look 1h
+start
+control teardown:600000
+program first "${run[@]}" --name first --gpu "$vii" --cus 60 --queues 20 -- "$hip" --streams 1 --hold
+crash first
+settles "$(named first) | .state == \"ending\" and .reason == \"the last bound process is gone\""
+hold reserve --name second --gpu "$vii" --cus 60 --wait=60
+settles "$(named second) | .state == \"waiting\""
+ends 3 plan --gpu "$vii" --cus 1
+out_has 'cus: 1 asked, 0 free'
+ends 3 plan --class besteffort --isolation shared --gpu "$vii" --cus 1 --queues 5
+out_has 'queues: 5 asked, 4 free'
+driver ".gpus[0].compute_queues == 2 and (.processes[0].alive | not)"
+check 'sysfs has it still' [ -d "/sys/class/kfd/kfd/proc/${pid[first]}" ]
+control teardown:now
+settles "([.leases[].name] == [\"second\"]) and ($(named second) | .state == \"granted\")"
+driver '.gpus[0].compute_queues == 0'
+let_go TERM "$holder"
+control teardown:0
+
+# ---- a GPU that goes takes with it what was on it, and a gang as a whole ----------------------------
+program stays "${run[@]}" --name stays --gpu "$v620" --cus 18 --queues 3 -- \
+	"$hip" --streams 2 --work --hold
+program goes "${run[@]}" --name goes --gpu "$mi210" --cus 52 --queues 3 -- "$hip" --streams 2 --hold
+program gang "${run[@]}" --name gang --gpu "$vii" --cus 15 --queues 3 --gpu "$mi210" --cus 26 \
+	--queues 3 -- "$hip" --device 0 --streams 2 --hold
+control "gone:$mi210"
+settles "[.gpus[].name] == [\"$vii\", \"$v620\"]"
+settles "$(named stays) | .state == \"granted\""
+cat $dir/out | jq .leases
+leave goes
+leave gang
+settles "[.leases[].name] == [\"stays\"]"
+driver ".processes[] | select(.alive) | .gpu"
+leave stays
+finish

@@ -1,0 +1,134 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# test-run.sh CLIENT-HIP: what `gpuarbctl run` makes of programs that know nothing of it: the
+# masks and the number of queues that arrived at the driver, as the emulated one recorded them.
+# Then the traps of AMD's runtime that gpuarbctl(1) warns of, each as it is.
+set -u
+
+if [ "${INSIDE:-}" != yes ]; then
+	[ $# -gt 0 ] || { echo 'skipped: no HIP (libamdhip64-dev)'; exit 77; }
+	hip=$(realpath "$1")
+	cd "$GPUARB_ROOT/tests/kfdsim" || exit 1
+	. ./rig.sh
+	rig_need jq dbus-daemon dbus-monitor rocminfo
+	rig_need_kfdsim
+	export INSIDE=yes
+	kfdsim --gpu radeon-vii --gpu mi210 --gpu v620 -- "$BASH" ./test-run.sh "$hip" || failed=1
+	rig_done
+	exit 0
+fi
+
+hip=$1
+. "$GPUARB_ROOT/tests/ctl-rig.sh"
+printf '[daemon]\nbackend = kfd\n' >"$dir/gpuarbd.conf"
+mkdir "$dir/tenants.d"
+rig_start_bus
+rig_start_daemon --sysfs=/sys
+vii=0000:03:00.0 mi210=0000:04:00.0 v620=0000:05:00.0
+
+# runs CODE COMMAND…: what it printed is in $dir/err, what the driver recorded of the last process
+# with a queue in $dir/out.
+runs()
+{
+	local wanted=$1 code
+	shift
+	said="$*"
+	timeout 60 "$@" >"$dir/err" 2>&1 </dev/null
+	code=$?
+	jq '[.processes[] | select(.made > 0)] | last' /sys/kernel/debug/kfdsim/state >"$dir/out"
+	[ "$code" = "$wanted" ] || complain "$said: ended with $code, not $wanted"
+}
+compute='[.queues[] | select(.type == "compute")]'
+half=0x333333333333333 quarter=0x111111111111111 # SE 0 and 1, SE 0 of the Radeon VII
+ctl=("$GPUARBCTL" run --isolation shared)
+
+# ---- rocminfo: the GPU of the lease is all that it sees --------------------------------------
+runs 0 "${ctl[@]}" --gpu "$mi210" --cus 26 --queues 4 -- rocminfo
+err_has 'gfx90a'
+err_lacks 'gfx906'
+err_lacks 'gfx1030'
+
+# ---- plain streams: HIP pools them in what the budget leaves, ROCr's own queue is in it ------
+runs 0 "${ctl[@]}" --gpu "$vii" --cus 30 --queues 4 -- "$hip" --streams 13 --work
+json_out "$compute | length == 4"
+json_out "$compute | all(.mask == \"$half\" and .priority == 7)"
+json_out '.peak == 4 and .peaks["'$vii'"] == 4'
+runs 0 "${ctl[@]}" --gpu "$v620" --cus 18 --queues 2 -- "$hip" --streams 3 --work
+json_out "$compute | length == 2 and (map(.mask) | unique | length) == 1"
+json_out "$compute | all(.engines[0] | map(select(. != \"0x00000000\")) | length == 1)"
+
+# ---- streams that the program masks itself -----------------------------------------------------
+# Within the grant (SE 0 and 1: bits 0 1, 4 5, …): its own mask, in a queue of its own.
+runs 0 "${ctl[@]}" --gpu "$vii" --cus 30 --queues 4 --streams 1 -- "$hip" --streams 2 \
+	--masked 0x33 --work
+json_out "$compute | map(select(.masks[-1] == \"0x33\")) | length == 1"
+json_out '.peak <= 4'
+
+# With a bit outside of it: ROCr reduces the mask, which HIP takes for a failure. No queue is left
+# that has more than the grant.
+runs 1 "${ctl[@]}" --gpu "$vii" --cus 30 --queues 4 --streams 1 -- "$hip" --masked 0xff
+err_has 'hipExtStreamCreateWithCUMask: hipErrorOutOfMemory'
+json_out "$compute | all(.masks[-1] == \"$half\" or .masks[-1] == \"0x33\")"
+
+# ---- two GPUs, and ROCR_VISIBLE_DEVICES that had them the other way round ------------------------
+runs 0 env ROCR_VISIBLE_DEVICES=1,0 "${ctl[@]}" --gpu "$vii" --cus 15 --queues 3 \
+	--gpu "$mi210" --cus 52 --queues 3 -- "$hip" --device 0 --streams 2 --work
+json_out "$compute | all(.gpu == \"$vii\" and .mask == \"$quarter\")"
+runs 0 env ROCR_VISIBLE_DEVICES=1,0 "${ctl[@]}" --gpu "$mi210" --cus 52 --queues 3 \
+	--gpu "$vii" --cus 15 --queues 3 -- "$hip" --device 0 --streams 2 --work
+json_out "$compute | all(.gpu == \"$mi210\")"
+json_out "$compute | all(.engines[0] | map(select(. != \"0x00000000\")) | length == 4)"
+runs 125 env ROCR_VISIBLE_DEVICES=1 "${ctl[@]}" --gpu "$vii" --cus 15 -- "$hip" --streams 1
+err_has 'ROCR_VISIBLE_DEVICES=1 hides GPU'
+
+# ---- the traps: first as they are without gpuarb, then what run makes of them ---------------------
+# A string that ROCr does not understand is no mask at all, without a word.
+runs 0 env HSA_CU_MASK=0:none-of-this "$hip" --streams 1 --work
+json_out "$compute | all(.mask == null)"
+runs 125 env HSA_CU_MASK=0:none-of-this "${ctl[@]}" --cus 4 -- "$hip" --streams 1
+err_has 'HSA_CU_MASK=0:none-of-this is in the environment already'
+
+# HSA_CU_MASK_SKIP_INIT undoes it; run takes it out.
+runs 0 env HSA_CU_MASK=0:0-15 HSA_CU_MASK_SKIP_INIT=1 "$hip" --streams 1 --work
+json_out "$compute | all(.mask == null)"
+runs 0 env HSA_CU_MASK_SKIP_INIT=1 "${ctl[@]}" --gpu "$vii" --cus 15 -- "$hip" --streams 1 --work
+json_out "$compute | length >= 2 and all(.mask == \"$quarter\")"
+
+# ROC_GLOBAL_CU_MASK leaves ROCr's own queue, which is in every process, without a mask.
+runs 0 env ROC_GLOBAL_CU_MASK=0xffff "$hip" --streams 1 --work
+json_out "$compute | map(.mask) | sort == [null, \"0xffff\"]"
+runs 125 env ROC_GLOBAL_CU_MASK=0xffff "${ctl[@]}" --cus 4 -- "$hip" --streams 1
+err_has 'ROC_GLOBAL_CU_MASK=0xffff is in the environment already'
+
+# GPU_MAX_HW_QUEUES is for each priority: a stream of another one has a queue more.
+runs 0 env GPU_MAX_HW_QUEUES=1 "$hip" --streams 3 --high --work
+json_out "$compute | length == 3 and (map(.priority) | sort) == [7, 7, 15]"
+
+# ---- eight programs at once under one daemon --------------------------------------------------------
+# Each has a shader engine of its own; all are there before the first one leaves.
+pids=() ins=()
+for i in {0..7}; do
+	mkfifo "$dir/in$i" "$dir/out$i"
+	"$GPUARBCTL" run --gpu "$mi210" --shader-engines 1 --queues 3 -- "$hip" --streams 4 --work \
+		--copy --hold <"$dir/in$i" >"$dir/out$i" 2>"$dir/err$i" &
+	pids+=($!)
+	exec {in}>"$dir/in$i" {out}<"$dir/out$i"
+	ins+=("$in") outs+=("$out")
+done
+for i in {0..7}; do
+	line=
+	while read -r -t 60 line <&"${outs[i]}" && [ "$line" != ready ]; do :; done
+	check "program $i gets to work" [ "$line" = ready ]
+done
+said='eight at once'
+cp "$dir/err7" "$dir/err"
+jq --arg gpu "$mi210" '{gpu: .gpus[] | select(.name == $gpu),
+	masks: [.processes[] | select(.alive) | [.queues[] | select(.type == "compute") |
+		.engines[0]] | unique]}' /sys/kernel/debug/kfdsim/state >"$dir/out"
+json_out '.gpu | .processes == 8 and .compute_queues == 24 and .oversubscriptions == 0'
+json_out '.masks | length == 8 and all(length == 1) and (unique | length) == 8'
+json_out '[.masks[][0] | map(select(. != "0x00000000")) | length] | all(. == 1)'
+kill "${pids[@]}"
+wait "${pids[@]}"
+rig_done

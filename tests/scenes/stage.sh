@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash disable=SC2034
+#
+# What scenes share: the programs that they are played with, built unless the environment names
+# them; and, within the emulated machine, a bus, gpuarbd and programs that use the GPU.
+
+tree=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+state=/sys/kernel/debug/kfdsim/state
+
+say() { printf '\n\033[1m# %s\033[0m\n' "$*"; }
+show() { printf '$ %s\n' "$*"; "$@"; }
+
+# Silent while it works; all of it where it does not.
+quietly()
+{
+	local out
+	out=$("$@" 2>&1) || { printf '%s\n' "$out"; exit 1; }
+}
+
+# ---- outside ---------------------------------------------------------------------------------
+
+# KFDSIM, GPUARBD, GPUARBCTL, SERVICE_MANAGER and CLIENT_HIP, from the environment or built.
+stage_build()
+{
+	local build=$tree/build/scenes
+
+	if [ -z "${KFDSIM:-}" ]; then
+		"$tree/tests/setup"
+		echo "building…"
+		[ -f "$build/build.ninja" ] ||
+			quietly meson setup "$build" "$tree" --buildtype=release -Dman=disabled
+		quietly ninja -C "$build" daemon/gpuarbd client/gpuarbctl tests/service-manager \
+			tests/kfdsim/kfdsim tests/kfdsim/client-hip
+		KFDSIM=$build/tests/kfdsim/kfdsim
+		GPUARBD=$build/daemon/gpuarbd
+		GPUARBCTL=$build/client/gpuarbctl
+		CLIENT_HIP=$build/tests/kfdsim/client-hip
+		SERVICE_MANAGER=$build/tests/service-manager
+	fi
+	[ -x "${CLIENT_HIP:-}" ] || { echo "skipped: no HIP, so no HIP programs"; exit 77; }
+	export KFDSIM GPUARBD GPUARBCTL CLIENT_HIP SERVICE_MANAGER
+}
+
+# play PROFILE SCRIPT ARGUMENT…: the script in a machine with that card.
+play()
+{
+	local profile=$1
+	shift
+	"$KFDSIM" --gpu "$profile" --profiles "$tree/conf/gpus" -- bash "$@"
+}
+
+# ---- within the emulated machine -------------------------------------------------------------
+
+stage_pids=()
+
+stage_leave()
+{
+	[ ${#stage_pids[@]} = 0 ] || kill "${stage_pids[@]}" 2>/dev/null
+	wait
+	rm -rf "$stage"
+}
+
+# A bus of its own and gpuarbd on it, which reads this machine as any other.
+stage_enter()
+{
+	stage=$(mktemp -d)
+	trap stage_leave EXIT
+	cat >"$stage/bus.conf" <<-BUS
+		<busconfig>
+		  <listen>unix:path=$stage/bus</listen>
+		  <auth>EXTERNAL</auth>
+		  <policy context="default">
+		    <allow user="*"/>
+		    <allow own="*"/>
+		    <allow send_destination="*"/>
+		    <allow eavesdrop="false"/>
+		  </policy>
+		</busconfig>
+	BUS
+	mkdir "$stage/run" "$stage/tenants.d"
+	: >"$stage/gpuarbd.conf"
+	export GPUARB_BUS_ADDRESS=unix:path=$stage/bus RUNTIME_DIRECTORY=$stage/run NO_COLOR=1
+	export PATH=${GPUARBCTL%/*}:$PATH
+
+	# It prints its address when it listens.
+	exec 3< <(exec dbus-daemon --config-file="$stage/bus.conf" --nofork --nopidfile \
+		--print-address 2>"$stage/log")
+	stage_pids+=($!)
+	read -r _ <&3
+	# It stands for systemd, and says when gpuarbd is ready.
+	exec 4< <(exec "$SERVICE_MANAGER" --store-max=64 -- "$GPUARBD" \
+		--config="$stage/gpuarbd.conf" --tenants="$stage/tenants.d" 2>>"$stage/log" \
+		</dev/null)
+	stage_pids+=($!)
+	while read -r -t 20 what _ <&4; do
+		[ "$what" != ready ] || return 0
+	done
+	echo "gpuarbd does not start:"
+	cat "$stage/log"
+	exit 1
+}
+
+# serve NAME COMMAND…: a HIP server, or gpuarbctl run with one, that stays until it is killed. Comes
+# back when it has its queues, or all of $ranks ranks have theirs, with its pid in $served; or with
+# 1 and what it said in $stage/NAME when it has ended instead.
+serve()
+{
+	local name=$1 line ready=0
+	shift
+	mkfifo "$stage/$name.in" "$stage/$name.out"
+	"$@" <"$stage/$name.in" >"$stage/$name.out" 2>"$stage/$name" &
+	served=$!
+	exec {server_in}>"$stage/$name.in" {server_out}<"$stage/$name.out"
+	while read -r -t 60 line <&"$server_out"; do
+		[ "$line" != ready ] || ready=$((ready + 1))
+		[ "$ready" != "${ranks:-1}" ] || { stage_pids+=("$served"); return 0; }
+	done
+	wait "$served"
+	return 1
+}
+
+# What the emulated driver has to say.
+driver_says()
+{
+	jq -r '.gpus[] | select(.peak_queues > 0) |
+		"the driver: at most \(.peak_queues) of \(.queue_slots) queue slots and " +
+		"\(.peak_processes) of \(.process_slots) process slots in use" +
+		if .oversubscriptions > 0 then "; OVERSUBSCRIBED" else "; never oversubscribed" end +
+		if .oversubscribed then " by " + (.reasons | join(", ")) else "" end' $state
+}
+
+# fact JQ: whether it is so.
+fact() { jq -e "$1" $state >/dev/null; }
