@@ -14,6 +14,8 @@ struct model {
 	const char *law; /* measured, assumed */
 };
 
+void model_init(struct model *model, const struct geometry *geometry, bool measured);
+
 /* What a GPU of the daemon's looks like. -EINVAL, with the sentence in buf, where the
  * daemon describes a shape that cannot be. */
 int model_of_gpu(const struct gpuarb_gpu *gpu, struct model *ret, char *buf, size_t size);

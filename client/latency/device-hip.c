@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/latency/device.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/latency/compiler.h"
+#include "client/latency/kernel.h"
+#include "core/base.h"
+#include "libgpuarb/hip/gpuarb-hip.h"
+
+#define LINE_WORDS   32U /* 128 bytes: no GPU has longer cache lines */
+#define STRIDE_WORDS (2 * LINE_WORDS)
+#define FLAG_WORDS   (CUSET_XCCS * STRIDE_WORDS)
+#define ATTEMPTS     3
+#define PATIENCE_MS  60000 /* far beyond what GAME_SPINS takes */
+#define CLOCK_MS     50    /* over so long the GPU's clock is compared with ours */
+
+/* What the GPU writes and the host reads. */
+struct shared {
+	struct report report[2][CUSET_XCCS];
+	uint64_t clock;
+};
+
+struct hip {
+	struct gpuarb *gpuarb;
+	struct gpuarb_lease *lease;
+	const struct stop *stop;
+	struct device *device; /* whose problem is ours */
+	hipModule_t module;
+	hipFunction_t play, clear, clock;
+	unsigned *flags;
+	struct shared *shared;
+	double tick_ns; /* 0: not known yet */
+	bool masked;    /* what is not a stream of ours, too */
+	bool abandoned; /* kernels are on their way; the end of the process ends them */
+};
+
+PRINTF_LIKE(3, 4)
+static int problem(struct device *device, int error, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(device->problem, sizeof(device->problem), format, args);
+	va_end(args);
+	return error;
+}
+
+static int check(struct hip *hip, const char *call, hipError_t error)
+{
+	if (error == hipSuccess)
+		return 0;
+	(void)hipGetLastError();
+	return problem(hip->device, error == hipErrorOutOfMemory ? -ENOMEM : -EIO, "%s: %s", call,
+		       hipGetErrorString(error));
+}
+
+/* ---- streams ---------------------------------------------------------------------- */
+
+/* The queue that ROCr keeps for itself, which is there with the first stream. */
+static int mask_others(struct hip *hip)
+{
+	int r = gpuarb_lease_apply(hip->lease);
+
+	if (r < 0)
+		return problem(hip->device, r, "%s", gpuarb_last_error(hip->gpuarb));
+	hip->masked = true;
+	return 0;
+}
+
+static int create(void *data, const uint32_t *mask, size_t words, void **ret)
+{
+	struct hip *hip = data;
+	hipStream_t stream = NULL;
+	int r = -EAGAIN;
+
+	for (int i = 0; r == -EAGAIN && i < ATTEMPTS; i++)
+		r = gpuarb_hip_stream_create_within(hip->lease, 0, mask, words, &stream);
+	if (r < 0)
+		return problem(hip->device, r == -EAGAIN ? -EBUSY : r, "%s",
+			       gpuarb_last_error(hip->gpuarb));
+	*ret = stream;
+	return hip->masked ? 0 : mask_others(hip);
+}
+
+/* HIP waits for the kernels of a stream that it destroys. */
+static void destroy(void *data, void *stream)
+{
+	struct hip *hip = data;
+
+	if (!hip->abandoned)
+		(void)gpuarb_hip_stream_destroy(hip->lease, stream);
+}
+
+/* ---- games ------------------------------------------------------------------------ */
+
+static int finish(struct hip *hip, hipStream_t stream)
+{
+	for (int waited = 0; waited < PATIENCE_MS; waited++) {
+		hipError_t error = hipStreamQuery(stream);
+		int r;
+
+		if (error != hipErrorNotReady)
+			return check(hip, "hipStreamQuery", error);
+		r = hip->stop->wait(hip->stop->data, 1);
+		if (r < 0) {
+			hip->abandoned = true;
+			return r;
+		}
+	}
+	hip->abandoned = true;
+	return problem(hip->device, -ETIMEDOUT, "a kernel does not end; gave up after %d s",
+		       PATIENCE_MS / 1000);
+}
+
+static int launch(struct hip *hip, hipFunction_t function, unsigned groups, hipStream_t stream,
+		  void **parameters)
+{
+	return check(hip, "hipModuleLaunchKernel",
+		     hipModuleLaunchKernel(function, groups, 1, 1, 1, 1, 1, 0, stream, parameters,
+					   NULL));
+}
+
+static int clear(struct hip *hip, hipStream_t stream)
+{
+	unsigned words = FLAG_WORDS;
+	void *parameters[] = { &hip->flags, &words };
+	int r = launch(hip, hip->clear, 1, stream, parameters);
+
+	return r < 0 ? r : finish(hip, stream);
+}
+
+static uint64_t our_clock(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC_RAW, &now);
+	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+/* Both clocks; the GPU's is 0 where the kernel did not run. */
+static int read_clocks(struct hip *hip, hipStream_t stream, uint64_t *ret_theirs,
+		       uint64_t *ret_ours)
+{
+	uint64_t *where = &hip->shared->clock;
+	void *parameters[] = { &where };
+	int r;
+
+	hip->shared->clock = 0;
+	*ret_ours = our_clock();
+	r = launch(hip, hip->clock, 1, stream, parameters);
+	if (r >= 0)
+		r = finish(hip, stream);
+	*ret_theirs = hip->shared->clock;
+	return r;
+}
+
+/* The clock that the kernel reads goes at a constant rate, which HIP 5.2 does not tell. */
+static int calibrate(struct hip *hip, hipStream_t stream)
+{
+	uint64_t theirs[2], ours[2];
+	int r;
+
+	r = read_clocks(hip, stream, &theirs[0], &ours[0]); /* the first launch is a slow one */
+	if (r >= 0)
+		r = read_clocks(hip, stream, &theirs[0], &ours[0]);
+	if (r >= 0)
+		r = hip->stop->wait(hip->stop->data, CLOCK_MS);
+	if (r >= 0)
+		r = read_clocks(hip, stream, &theirs[1], &ours[1]);
+	if (r < 0 || theirs[1] == 0) /* the game will tell that nothing ran */
+		return r;
+	if (theirs[1] <= theirs[0])
+		return problem(hip->device, -EIO, "the GPU's clock does not advance");
+
+	hip->tick_ns = (double)(ours[1] - ours[0]) / (double)(theirs[1] - theirs[0]);
+	return 0;
+}
+
+static int meet(struct hip *hip, void *const streams[static 2], bool same_line, unsigned lanes)
+{
+	unsigned *flag[2] = { hip->flags, hip->flags + (same_line ? 1 : LINE_WORDS) };
+	unsigned stride = STRIDE_WORDS;
+	int r = 0;
+
+	for (unsigned player = 0; r >= 0 && player < 2; player++) {
+		struct report *reports = hip->shared->report[player];
+		unsigned first = player == 0;
+		void *parameters[] = { &flag[player], &flag[!player], &stride, &first, &reports };
+
+		r = launch(hip, hip->play, lanes, streams[player], parameters);
+	}
+	for (unsigned player = 0; r >= 0 && player < 2; player++)
+		r = finish(hip, streams[player]);
+	return r;
+}
+
+static int play(void *data, void *const streams[static 2], bool same_line, unsigned lanes,
+		struct outcome *ret)
+{
+	struct hip *hip = data;
+	int r = 0;
+
+	memset(ret, 0, sizeof(*ret));
+	memset(hip->shared->report, 0, sizeof(hip->shared->report));
+	if (hip->tick_ns <= 0)
+		r = calibrate(hip, streams[0]);
+	if (r >= 0)
+		r = clear(hip, streams[0]);
+	if (r >= 0)
+		r = meet(hip, streams, same_line, lanes);
+	if (r < 0)
+		return r;
+
+	memcpy(ret->report, hip->shared->report, sizeof(ret->report));
+	ret->tick_ns = hip->tick_ns;
+	return 0;
+}
+
+/* ---- opening ---------------------------------------------------------------------- */
+
+/* The rest goes with the process: to free memory HIP waits for its null stream, and makes it a
+ * queue, without a mask, if there is none. */
+static void close_hip(void *data)
+{
+	free(data);
+}
+
+static int load(struct hip *hip, struct compiler *compiler, int ordinal)
+{
+	_cleanup_(freep) char *code = NULL;
+	hipDeviceProp_t properties;
+	size_t size;
+	int r;
+
+	r = check(hip, "hipGetDeviceProperties", hipGetDeviceProperties(&properties, ordinal));
+	if (r >= 0)
+		r = compiler_ask(compiler, properties.gcnArchName, &code, &size,
+				 hip->device->problem, sizeof(hip->device->problem));
+	if (r >= 0)
+		r = check(hip, "hipModuleLoadData", hipModuleLoadData(&hip->module, code));
+	if (r >= 0)
+		r = check(hip, KERNEL_NAME,
+			  hipModuleGetFunction(&hip->play, hip->module, KERNEL_NAME));
+	if (r >= 0)
+		r = check(hip, KERNEL_CLEAR,
+			  hipModuleGetFunction(&hip->clear, hip->module, KERNEL_CLEAR));
+	if (r >= 0)
+		r = check(hip, KERNEL_CLOCK,
+			  hipModuleGetFunction(&hip->clock, hip->module, KERNEL_CLOCK));
+	return r;
+}
+
+static int allocate(struct hip *hip)
+{
+	void *flags = NULL, *shared = NULL;
+	int r;
+
+	r = check(hip, "hipMalloc", hipMalloc(&flags, FLAG_WORDS * sizeof(*hip->flags)));
+	if (r >= 0)
+		r = check(hip, "hipHostMalloc",
+			  hipHostMalloc(&shared, sizeof(*hip->shared), hipHostMallocCoherent));
+	hip->flags = flags;
+	hip->shared = shared;
+	return r;
+}
+
+static int open_gpu(struct hip *hip, struct compiler *compiler)
+{
+	int ordinal = -1, r;
+
+	r = gpuarb_hip_device(hip->lease, 0, &ordinal);
+	if (r < 0)
+		return problem(hip->device, r, "%s", gpuarb_last_error(hip->gpuarb));
+	r = check(hip, "hipSetDevice", hipSetDevice(ordinal));
+	if (r >= 0)
+		r = load(hip, compiler, ordinal);
+	return r < 0 ? r : allocate(hip);
+}
+
+int device_open(struct gpuarb *gpuarb, struct gpuarb_lease *lease, const struct stop *stop,
+		struct compiler *compiler, struct device *ret)
+{
+	static const struct device_calls calls = { create, destroy, play, close_hip };
+	struct hip *hip = calloc(1, sizeof(*hip));
+	int r;
+
+	if (!hip)
+		return problem(ret, -ENOMEM, "no memory");
+	*hip = (struct hip){ .gpuarb = gpuarb, .lease = lease, .stop = stop, .device = ret };
+	r = open_gpu(hip, compiler);
+	if (r < 0) {
+		close_hip(hip);
+		return r;
+	}
+	ret->calls = &calls;
+	ret->data = hip;
+	return 0;
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <locale.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/fail.h"
+#include "client/grant.h"
+#include "client/latency/compiler.h"
+#include "client/latency/device.h"
+#include "client/latency/measure.h"
+#include "client/latency/print.h"
+#include "client/latency/watch.h"
+#include "client/model.h"
+#include "client/print.h"
+
+/* Two streams of ours, and the queue that ROCr keeps for itself. */
+#define STREAMS 2U
+#define QUEUES  (STREAMS + 1U)
+
+/* All that a measurement needs and leaves to be cleaned up. */
+struct bench {
+	struct session session;
+	struct gpuarb_lease *lease;
+	struct watch watch;
+	struct stop stop;
+	struct compiler compiler;
+	struct device device;
+	const struct gpuarb_gpu *gpu;
+	struct model model;
+	struct units units;
+	struct matrix matrix;
+	struct summary summary;
+};
+
+static void bench_done(struct bench *bench)
+{
+	watch_done(&bench->watch);
+	device_done(&bench->device);
+	compiler_done(&bench->compiler);
+	gpuarb_lease_close(bench->lease);
+	session_done(&bench->session);
+	summary_done(&bench->summary);
+	matrix_done(&bench->matrix);
+	units_done(&bench->units);
+}
+
+static int failed(const struct command *command, int error, const char *sentence)
+{
+	switch (error) {
+	case -EINTR:
+		return fail(command, EXIT_FAILED, "interrupted before all was measured");
+	case -ENOENT:
+		return fail(command, EXIT_LOST, "the lease is lost: it ended before all was "
+			    "measured");
+	case -ESTALE:
+		return fail(command, EXIT_LOST, "the lease was changed before all was measured: "
+			    "the figures would not belong together");
+	case -EBUSY:
+	case -EDQUOT:
+		return fail(command, EXIT_REFUSED, "%s", sentence);
+	default:
+		return fail(command, EXIT_FAILED, "%s", *sentence ? sentence : strerror(-error));
+	}
+}
+
+static int reserve(struct command *command, struct bench *bench)
+{
+	struct gpuarb_want *want = &command->asks[0].want;
+	int r;
+
+	want->gpu = command->gpu;
+	want->queues = QUEUES;
+	want->streams = STREAMS;
+	want->shape = "any"; /* a rectangle would leave CUs out */
+	command->options.name = "latency";
+	command->quiet = true;
+
+	r = grant_reserve(command, &bench->session, "", &bench->lease);
+	if (r != EXIT_OK)
+		return r;
+
+	/* Until here a signal ends the program, and what was asked with it. */
+	r = watch_open(bench->lease, &bench->watch);
+	if (r < 0)
+		return fail(command, EXIT_FAILED, "cannot watch for signals: %s", strerror(-r));
+	bench->stop = (struct stop){ watch_wait, &bench->watch };
+	return EXIT_OK;
+}
+
+static int look(const struct command *command, struct bench *bench)
+{
+	const uint32_t *mask;
+	char problem[256];
+	size_t words;
+	int r;
+
+	r = session_look(command, &bench->session);
+	if (r == EXIT_OK)
+		r = session_gpu(command, &bench->session, gpuarb_lease_gpu(bench->lease, 0),
+				&bench->gpu);
+	if (r != EXIT_OK)
+		return r;
+	if (model_of_gpu(bench->gpu, &bench->model, problem, sizeof(problem)) < 0)
+		return fail(command, EXIT_FAILED, "%s: %s", bench->gpu->name, problem);
+
+	mask = gpuarb_lease_cu_mask(bench->lease, 0, &words);
+	r = units_init(&bench->model, mask, words, &bench->units);
+	if (r == -ENOENT)
+		return fail(command, EXIT_FAILED, "%s: what was granted has no CU on every XCC",
+			    bench->gpu->name);
+	if (r >= 0)
+		r = matrix_init(bench->units.n, &bench->matrix);
+	return r < 0 ? fail(command, EXIT_FAILED, "no memory") : EXIT_OK;
+}
+
+/* On a terminal, on a line that what comes next writes over. */
+static void progress(size_t done, size_t of, void *data)
+{
+	(void)data;
+	if (done % 16 == 0)
+		fprintf(stderr, "\r%zu of %zu pairs ", done, of);
+	if (done + 1 == of)
+		fprintf(stderr, "\r%30s\r", "");
+}
+
+static int play(const struct command *command, struct bench *bench)
+{
+	struct measurement measurement = {
+		.device = &bench->device,
+		.stop = &bench->stop,
+		.units = &bench->units,
+		.target = bench->gpu->gfx_target,
+		.same_line = command->same_line,
+		.progress = isatty(STDERR_FILENO) ? progress : NULL,
+	};
+	char problem[320] = "";
+	int r;
+
+	r = device_open(bench->session.gpuarb, bench->lease, &bench->stop, &bench->compiler,
+			&bench->device);
+	if (r < 0)
+		return failed(command, r, bench->device.problem);
+	r = measure(&measurement, &bench->matrix, problem, sizeof(problem));
+	if (r < 0)
+		return failed(command, r, problem);
+
+	judge_places(&bench->matrix, &bench->units);
+	r = summary_init(&bench->matrix, &bench->units, &bench->summary);
+	return r < 0 ? fail(command, EXIT_FAILED, "no memory") : EXIT_OK;
+}
+
+static int write_svg(const struct command *command, const struct findings *findings)
+{
+	FILE *out = strcmp(command->svg, "-") == 0 ? stdout : fopen(command->svg, "we");
+
+	if (!out)
+		return fail(command, EXIT_FAILED, "%s: %s", command->svg, strerror(errno));
+	print_svg(findings, out);
+	if (out != stdout && (ferror(out) | (fclose(out) != 0)))
+		return fail(command, EXIT_FAILED, "%s: could not be written whole", command->svg);
+	return EXIT_OK;
+}
+
+static int tell(const struct command *command, const struct bench *bench)
+{
+	const struct findings findings = {
+		.gpu = bench->gpu->name,
+		.model = &bench->model,
+		.units = &bench->units,
+		.matrix = &bench->matrix,
+		.summary = &bench->summary,
+		.same_line = command->same_line,
+		.harvest_known = bench->gpu->harvest_known,
+	};
+
+	if (command->svg)
+		return write_svg(command, &findings);
+	if (command->json)
+		print_json(&findings, stdout);
+	else
+		print_text(command, &findings, stdout);
+	return EXIT_OK;
+}
+
+static int run(struct command *command)
+{
+	_cleanup_(bench_done) struct bench bench = {
+		.watch.signals = -1,
+		.compiler.fd = -1,
+	};
+	int r;
+
+	r = compiler_start(&bench.compiler);
+	if (r < 0)
+		return fail(command, EXIT_FAILED, "cannot start the compiler: %s", strerror(-r));
+
+	r = reserve(command, &bench);
+	if (r == EXIT_OK)
+		r = look(command, &bench);
+	if (r == EXIT_OK)
+		r = play(command, &bench);
+	return r == EXIT_OK ? tell(command, &bench) : r;
+}
+
+/* Started by "gpuarbctl latency", which has checked the words. */
+int main(int argc, char **argv)
+{
+	struct command command;
+	int r;
+
+	setlocale(LC_CTYPE, "");
+	command_init(&command);
+	command.verb = "latency";
+	if (options_parse(&command, OPTIONS_LATENCY | OPTIONS_SVG | OPTIONS_GENERAL, false,
+			  argc - 1, argv + 1) < 0)
+		return fail(&command, EXIT_USAGE, "%s", command.problem);
+
+	r = run(&command);
+	if ((fflush(stdout) != 0 || ferror(stdout)) && r == EXIT_OK)
+		return fail(&command, EXIT_FAILED, "standard output: %s", strerror(errno));
+	return r;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Plays all the games, two streams at a time. */
+
+#include "client/latency/device.h"
+#include "client/latency/matrix.h"
+#include "client/latency/unit.h"
+
+struct measurement {
+	const struct device *device;
+	const struct stop *stop;
+	const struct units *units;
+	const char *target; /* "gfx906" */
+	bool same_line;
+	void (*progress)(size_t done, size_t of, void *data); /* may be NULL */
+	void *progress_data;
+};
+
+/*
+ * Fills an initialised matrix. Failures are the device's, the stop's, and: -ENODATA (the
+ * kernel did not run), -EAGAIN (players did not meet, several times in a row), -EPROTO (one
+ * was never seen to end). Leaves no stream behind; the sentence is in buf.
+ */
+int measure(const struct measurement *measurement, struct matrix *matrix, char *buf,
+	    size_t size);

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/latency/unit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint32_t bits_of(const struct place *place, unsigned step)
+{
+	return ((UINT32_C(1) << step) - 1) << (place->array * CUSET_ARRAY_CUS + place->cu);
+}
+
+/* The first place that is left on an XCC, in that engine or in any (UNIT_MIXED). */
+static bool first_left(const struct cuset *left, unsigned step, unsigned xcc, unsigned engine,
+		       struct place *ret)
+{
+	for (unsigned e = 0; e < CUSET_ENGINES; e++) {
+		uint32_t word = left->pair[cuset_pair(xcc, e)];
+		unsigned bit;
+
+		if (word == 0 || (engine != UNIT_MIXED && e != engine))
+			continue;
+		bit = (unsigned)__builtin_ctz(word);
+		*ret = (struct place){ xcc, e, bit / CUSET_ARRAY_CUS,
+				       bit % CUSET_ARRAY_CUS / step * step };
+		return true;
+	}
+	return false;
+}
+
+/* The next unit of an engine, out of what is left; false where an XCC has no more there. */
+static bool cut(struct cuset *left, const struct units *units, unsigned engine,
+		struct unit *ret)
+{
+	struct unit unit = {0};
+
+	for (unsigned xcc = 0; xcc < units->lanes; xcc++) {
+		if (!first_left(left, units->step, xcc, engine, &unit.lane[xcc]))
+			return false;
+	}
+	unit.engine = unit.lane[0].engine;
+	for (unsigned xcc = 0; xcc < units->lanes; xcc++) {
+		const struct place *place = &unit.lane[xcc];
+
+		left->pair[cuset_pair(xcc, place->engine)] &= ~bits_of(place, units->step);
+		if (place->engine != unit.engine)
+			unit.engine = UNIT_MIXED;
+	}
+	*ret = unit;
+	return true;
+}
+
+static void encode(const struct model *model, const struct units *units, struct unit *unit)
+{
+	struct cuset set = {0};
+
+	for (unsigned xcc = 0; xcc < units->lanes; xcc++) {
+		const struct place *place = &unit->lane[xcc];
+
+		set.pair[cuset_pair(xcc, place->engine)] |= bits_of(place, units->step);
+	}
+	deal_encode(&model->deal, &set, unit->mask);
+}
+
+int units_init(const struct model *model, const uint32_t *mask, size_t words, struct units *ret)
+{
+	struct units units = {
+		.lanes = model->geometry.xccs,
+		.step = geometry_step(&model->geometry),
+		.words = deal_words(&model->deal),
+	};
+	struct cuset left;
+
+	deal_decode(&model->deal, mask, words, &left);
+	units.list = calloc(cuset_count(&left) + 1, sizeof(*units.list));
+	if (!units.list)
+		return -ENOMEM;
+
+	for (unsigned e = 0; e < model->geometry.engines; e++)
+		while (cut(&left, &units, e, &units.list[units.n]))
+			units.n++;
+	while (cut(&left, &units, UNIT_MIXED, &units.list[units.n]))
+		units.n++;
+	if (units.n == 0) {
+		units_done(&units);
+		return -ENOENT;
+	}
+	for (size_t i = 0; i < units.n; i++)
+		encode(model, &units, &units.list[i]);
+	*ret = units;
+	return 0;
+}
+
+void units_done(struct units *units)
+{
+	free(units->list);
+	units->list = NULL;
+}
+
+bool place_equal(const struct place *a, const struct place *b)
+{
+	return a->xcc == b->xcc && a->engine == b->engine && a->array == b->array &&
+	       a->cu == b->cu;
+}
+
+void unit_name(const struct model *model, const struct units *units, size_t i,
+	       char buf[static UNIT_NAME])
+{
+	const struct place *place = &units->list[i].lane[0];
+	char array[16] = "", last[16] = "";
+
+	if (model->geometry.arrays > 1)
+		snprintf(array, sizeof(array), ".SH%u", place->array);
+	if (units->step > 1)
+		snprintf(last, sizeof(last), "-%u", place->cu + units->step - 1);
+	snprintf(buf, UNIT_NAME, "SE%u%s:%u%s", place->engine, array, place->cu, last);
+}
+
+const char *unit_kind(const struct units *units)
+{
+	return units->step > 1 ? "WGP" : "CU";
+}

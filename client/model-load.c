@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+
+#include "client/fail.h"
+#include "client/model.h"
+#include "client/print.h"
+#include "client/session.h"
+#include "core/base.h"
+#include "sys/profile.h"
+
+static int load_gpu(const struct command *command, struct model *ret)
+{
+	_cleanup_(session_done) struct session session = {0};
+	const struct gpuarb_gpu *gpu;
+	char problem[256];
+	int r;
+
+	r = session_look(command, &session);
+	if (r == EXIT_OK)
+		r = session_gpu(command, &session, command->gpu, &gpu);
+	if (r != EXIT_OK)
+		return r;
+
+	if (model_of_gpu(gpu, ret, problem, sizeof(problem)) < 0)
+		return fail(command, EXIT_FAILED, "%s: %s", gpu->name, problem);
+	return EXIT_OK;
+}
+
+static int load_profile(const struct command *command, struct model *ret)
+{
+	const char *dir = command->profiles ? command->profiles : GPUARB_PROFILE_DIR;
+	_cleanup_(notes_done) struct notes notes = {0};
+	struct profile profile;
+	int r;
+
+	r = profile_load(dir, command->profile, &profile, &notes);
+	if (r >= 0) {
+		model_init(ret, &profile.info.geometry, profile.info.law_measured);
+		return EXIT_OK;
+	}
+
+	for (size_t i = 0; i + 1 < notes.n; i++)
+		print_line(stderr, "gpuarbctl %s: %s", command->verb, notes.list[i].text);
+	return fail(command, r == -ENOENT ? EXIT_USAGE : EXIT_CONFIGURATION, "%s",
+		    notes.n > 0 ? notes.list[notes.n - 1].text : "no such profile");
+}
+
+int model_load(const struct command *command, struct model *ret)
+{
+	if (!command->gpu == !command->profile)
+		return fail(command, EXIT_USAGE,
+			    "for which GPU? --gpu=GPU is one of this machine, --profile=PROFILE "
+			    "a model");
+
+	return command->gpu ? load_gpu(command, ret) : load_profile(command, ret);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+#include "check-cond.h"
+#include "client/model.h"
+#include "sys/profile.h"
+
+/* The GPU of a shipped profile. */
+static inline struct model latency_gpu(const char *name)
+{
+	struct notes notes = {0};
+	struct profile profile;
+	struct model model;
+	char dir[4096];
+
+	snprintf(dir, sizeof(dir), "%s/conf/gpus", getenv("GPUARB_SOURCE_ROOT"));
+	CHECK(profile_load(dir, name, &profile, &notes) == 0);
+	notes_done(&notes);
+	model_init(&model, &profile.info.geometry, false);
+	return model;
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * In place of HIP, in the program behind `gpuarbctl latency`: $LATENCY_MODEL says what goes
+ * wrong, a word of the table below. What was made is told on standard error at the end.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/latency/compile.h"
+#include "client/latency/compiler.h"
+#include "latency/model.h"
+
+struct whole {
+	struct model gpu;
+	struct latency_model model;
+	struct device inner;
+	const struct stop *stop;
+	bool blocks;
+};
+
+static const struct place strays = { 0, 1, 0, 2 }, slow = { 0, 2, 1, 4 };
+
+static const struct scenario {
+	const char *name;
+	struct latency_model model;
+	const char *problem;
+} scenarios[] = {
+	{ "", {0}, "" },
+	{ "slow", { .slow = &slow }, "" },
+	{ "slow-pair", { .slow_pair = 400 }, "" },
+	{ "strays", { .strays = &strays, .strays_to = { 0, 3, 1, 6 } }, "" },
+	{ "wanders", { .wanders = true }, "" },
+	{ "no-queue", { .fail_at = 5, .fail_with = -EDQUOT }, "the budget is used up" },
+	{ "no-slot", { .fail_at = 5, .fail_with = -EBUSY }, "HIP got no queue" },
+	{ "no-memory", { .fail_at = 6, .fail_with = -ENOMEM }, "hipMalloc: out of memory" },
+	{ "bad-mask", { .fail_at = 7, .fail_with = -ERANGE }, "no CU in common" },
+	{ "silent", { .answer = STAYS_SILENT }, "" },
+	{ "alone", { .answer = MEETS_NOBODY }, "" },
+	{ "some-alone", { .answer = MEETS_NOBODY, .answer_from = 50, .answer_to = 51 }, "" },
+	{ "blocks", {0}, "" }, /* until there is a reason to stop */
+};
+
+static int create(void *data, const uint32_t *mask, size_t words, void **ret)
+{
+	struct whole *whole = data;
+
+	return whole->inner.calls->create(&whole->model, mask, words, ret);
+}
+
+static void destroy(void *data, void *stream)
+{
+	struct whole *whole = data;
+
+	whole->inner.calls->destroy(&whole->model, stream);
+}
+
+static int play(void *data, void *const streams[static 2], bool same_line, unsigned lanes,
+		struct outcome *ret)
+{
+	struct whole *whole = data;
+
+	if (whole->blocks && whole->model.games == 3) {
+		fprintf(stderr, "blocks\n");
+		return whole->stop->wait(whole->stop->data, -1);
+	}
+	return whole->inner.calls->play(&whole->model, streams, same_line, lanes, ret);
+}
+
+static void close_whole(void *data)
+{
+	struct whole *whole = data;
+
+	fprintf(stderr, "model: %zu streams, %zu at most, %zu left, %zu games, %s\n",
+		whole->model.made, whole->model.peak, whole->model.live, whole->model.games,
+		whole->model.same_line ? "one line" : "two lines");
+	free(whole);
+}
+
+static const struct scenario *find(const char *name)
+{
+	for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++) {
+		if (strcmp(scenarios[i].name, name) == 0)
+			return &scenarios[i];
+	}
+	fprintf(stderr, "no scenario %s\n", name);
+	abort();
+}
+
+static void find_gpu(struct gpuarb *gpuarb, struct gpuarb_lease *lease, struct model *ret)
+{
+	struct gpuarb_view *view;
+	const struct gpuarb_gpu *gpus;
+	char problem[256];
+	size_t n;
+
+	if (gpuarb_look(gpuarb, &view) < 0)
+		abort();
+	n = gpuarb_view_gpus(view, &gpus);
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(gpus[i].name, gpuarb_lease_gpu(lease, 0)) == 0 &&
+		    model_of_gpu(&gpus[i], ret, problem, sizeof(problem)) < 0)
+			abort();
+	}
+	gpuarb_view_free(view);
+}
+
+/* The kernel is what the model does not need; a target that dies of it is. */
+int kernel_compile(const char *target, char **ret_code, size_t *ret_size, char *buf, size_t size)
+{
+	if (strcmp(target, "gfx-crash") == 0)
+		abort();
+	if (strcmp(target, "gfx-unknown") == 0) {
+		snprintf(buf, size, "the kernel was not compiled for %s: unknown", target);
+		return -EIO;
+	}
+	*ret_code = strdup("code");
+	*ret_size = 4;
+	return *ret_code ? 0 : -ENOMEM;
+}
+
+int device_open(struct gpuarb *gpuarb, struct gpuarb_lease *lease, const struct stop *stop,
+		struct compiler *compiler, struct device *ret)
+{
+	static const struct device_calls calls = { create, destroy, play, close_whole };
+	const char *name = getenv("LATENCY_MODEL");
+	const char *target = getenv("LATENCY_TARGET");
+	const struct scenario *scenario = find(name ? name : "");
+	struct whole *whole;
+	char *code;
+	size_t size;
+	int r;
+
+	r = compiler_ask(compiler, target ? target : "gfx1030", &code, &size, ret->problem,
+			 sizeof(ret->problem));
+	if (r < 0)
+		return r;
+	free(code);
+	whole = calloc(1, sizeof(*whole));
+	if (!whole)
+		abort();
+	*whole = (struct whole){ .model = scenario->model, .stop = stop };
+	find_gpu(gpuarb, lease, &whole->gpu);
+	whole->model.gpu = &whole->gpu;
+	whole->blocks = strcmp(scenario->name, "blocks") == 0;
+	latency_model_open(&whole->model, &whole->inner);
+	*ret = (struct device){ .calls = &calls, .data = whole };
+	snprintf(ret->problem, sizeof(ret->problem), "%s", scenario->problem);
+	return 0;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "latency/model.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TICK_NS 10.0 /* 100 MHz, as most GPUs have it */
+
+/* CU 2 of every array is fused off: numbers from there on are one, or one WGP, higher. */
+static unsigned hardware_cu(const struct model *gpu, unsigned cu)
+{
+	return cu < 2 ? cu : cu + geometry_step(&gpu->geometry);
+}
+
+/* Fields of HW_ID of gfx9 and of HW_ID1 of gfx10. */
+static uint32_t hw_id_of(const struct model *gpu, const struct place *place)
+{
+	unsigned cu = hardware_cu(gpu, place->cu);
+
+	if (gpu->geometry.wgp)
+		return cu / 2 << 10 | place->array << 16 | place->engine << 18 | 0xa5;
+	return cu << 8 | place->array << 12 | place->engine << 13 | 0xa5;
+}
+
+/* The first CU on each XCC that the stream may use. */
+struct stream {
+	struct place lane[CUSET_XCCS];
+};
+
+static int create(void *data, const uint32_t *mask, size_t words, void **ret)
+{
+	struct latency_model *model = data;
+	struct stream *stream;
+	struct cuset set;
+
+	if (++model->made == model->fail_at)
+		return model->fail_with;
+
+	deal_decode(&model->gpu->deal, mask, words, &set);
+	stream = calloc(1, sizeof(*stream));
+	if (!stream)
+		abort();
+	for (unsigned xcc = 0; xcc < model->gpu->geometry.xccs; xcc++) {
+		for (unsigned e = CUSET_ENGINES; e-- > 0;) {
+			uint32_t word = set.pair[cuset_pair(xcc, e)];
+			unsigned bit = word ? (unsigned)__builtin_ctz(word) : 0;
+
+			if (word)
+				stream->lane[xcc] = (struct place){ xcc, e, bit / CUSET_ARRAY_CUS,
+								    bit % CUSET_ARRAY_CUS };
+		}
+	}
+	if (++model->live > model->peak)
+		model->peak = model->live;
+	*ret = stream;
+	return 0;
+}
+
+static void destroy(void *data, void *stream)
+{
+	struct latency_model *model = data;
+
+	model->live--;
+	free(stream);
+}
+
+/* xorshift64 */
+static double uniform(struct latency_model *model)
+{
+	model->random ^= model->random << 13;
+	model->random ^= model->random >> 7;
+	model->random ^= model->random << 17;
+	return (double)(model->random >> 11) / 0x1p53;
+}
+
+static double latency(struct latency_model *model, const struct place *a, const struct place *b)
+{
+	double ns = 150;
+
+	if (place_equal(a, b))
+		ns = 50;
+	else if (a->engine == b->engine)
+		ns = 100;
+	ns += 30 * uniform(model);
+	if (model->slow && (place_equal(a, model->slow) != place_equal(b, model->slow)))
+		ns *= 1.5;
+	if (model->slow_pair > 0 && a->engine + b->engine == 1 &&
+	    a->array + b->array + a->cu + b->cu == 0)
+		ns = model->slow_pair;
+	return ns;
+}
+
+static struct place where(const struct latency_model *model, const struct stream *stream,
+			  unsigned lane)
+{
+	struct place place = stream->lane[lane];
+
+	if (model->ignores_masks)
+		return (struct place){ .xcc = lane };
+	if (model->strays && place_equal(&place, model->strays))
+		place = model->strays_to;
+	if (model->wanders && model->games % 2 == 0)
+		place.engine ^= 1;
+	return place;
+}
+
+static enum model_answer answer_now(const struct latency_model *model)
+{
+	if (model->answer_from > 0 &&
+	    (model->games < model->answer_from || model->games > model->answer_to))
+		return ANSWERS;
+	return model->answer;
+}
+
+static enum report_state state_of(enum model_answer answer, unsigned player)
+{
+	switch (answer) {
+	case MEETS_NOBODY:
+		return player == 0 ? REPORT_ALONE : REPORT_NONE;
+	case LEAVES:
+		return player == 0 ? REPORT_LEFT : REPORT_CAME;
+	case IS_CUT_OFF:
+		return player == 0 ? REPORT_ENDED : REPORT_CAME;
+	default:
+		return REPORT_ENDED;
+	}
+}
+
+static int play(void *data, void *const streams[static 2], bool same_line, unsigned lanes,
+		struct outcome *ret)
+{
+	struct latency_model *model = data;
+	enum model_answer answer;
+
+	memset(ret, 0, sizeof(*ret));
+	ret->tick_ns = TICK_NS;
+	model->games++;
+	model->same_line = same_line;
+	answer = answer_now(model);
+	if (answer == STAYS_SILENT)
+		return 0;
+
+	for (unsigned lane = 0; lane < lanes; lane++) {
+		struct place place[2];
+
+		for (unsigned player = 0; player < 2; player++) {
+			struct report *report = &ret->report[player][lane];
+
+			place[player] = where(model, streams[player], lane);
+			report->state = state_of(answer, player);
+			report->hw_id = hw_id_of(model->gpu, &place[player]);
+			report->xcc_id = place[player].xcc;
+			report->rounds = GAME_ROUNDS;
+		}
+		for (unsigned round = 0; round < GAME_ROUNDS; round++)
+			ret->report[0][lane].ticks[round] =
+				(uint64_t)llround(latency(model, &place[0], &place[1]) * 2 *
+						  GAME_TRIPS / TICK_NS);
+	}
+	return 0;
+}
+
+static void close_model(void *data)
+{
+	(void)data;
+}
+
+void latency_model_open(struct latency_model *model, struct device *ret)
+{
+	static const struct device_calls calls = { create, destroy, play, close_model };
+
+	model->random = model->random ? model->random : 1;
+	*ret = (struct device){ .calls = &calls, .data = model };
+	snprintf(ret->problem, sizeof(ret->problem), "the model's sentence");
+}
+
+int latency_model_stop(void *data, int msec)
+{
+	struct latency_model *model = data;
+
+	(void)msec;
+	return model->stop_at > 0 && --model->stop_at == 0 ? model->stop_with : 0;
+}

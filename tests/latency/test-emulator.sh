@@ -1,0 +1,96 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# The program behind gpuarbctl latency with the real HIP, on the emulated driver. No kernel
+# runs there: the program must say so, and must not have taken more than it may.
+#
+#	test-emulator.sh LATENCY
+set -u
+latency=$(readlink -f "$1")
+state=/sys/kernel/debug/kfdsim/state
+
+# ---- inside: the daemon and HIP have the emulated GPUs -----------------------------------
+start()
+{
+	# shellcheck source=tests/ctl-rig.sh
+	. "$GPUARB_SOURCE_ROOT/tests/ctl-rig.sh"
+	rig_start_bus
+	: >"$dir/gpuarbd.conf"
+	mkdir "$dir/tenants.d"
+	printf '[tenant everything]\nmatch-user = %s\n' "$(id -un)" >"$dir/tenants.d/10-all.conf"
+	rig_start_daemon --sysfs=/sys
+}
+
+# The programs that had queues: its compiler has none.
+has_left()
+{
+	check 'no lease is left' test "$("$GPUARBCTL" list --json)" = '[]'
+	cat "$state" >"$dir/out"
+	json_out ".processes | map(select(.made > 0)) | length <= 1 and all($1)"
+	json_out '.gpus | all(.compute_queues == 0 and .oversubscriptions == 0)'
+}
+
+# fails CODE SENTENCE ARGUMENT…
+fails()
+{
+	local code=$1 sentence=$2
+	shift 2
+	said="gpuarb-latency $*"
+	timeout 60 "$latency" "$@" >"$dir/out" 2>"$dir/err"
+	check "it ends with $code" test $? = "$code"
+	err_has "$sentence"
+	check 'nothing is printed of what was not measured' test ! -s "$dir/out"
+	has_left '.peak <= 3 and .alive == false'
+}
+
+# Two streams and what ROCr keeps, which has the lease's mask when they have theirs.
+runs()
+{
+	fails 1 'the kernel did not run' "$@"
+	json_out '[.processes[].queues[] | select(.type == "compute")] | length >= 3
+		and all(.mask != null)'
+	json_out '[.processes[].queues[] | select(.type == "compute" and .mask_bits > 0 and
+		(.masks | length) > 1)] | length >= 2 and all(.dispatches >= 1)'
+}
+
+# A signal is heard while a kernel does not end. Where the processors are slow nothing but
+# the state says how far it is.
+interrupted()
+{
+	local pid
+	said='gpuarb-latency, interrupted'
+	echo slow:0000:03:00.0:1000000 >/sys/kernel/debug/kfdsim/control
+	"$latency" >"$dir/out" 2>"$dir/err" &
+	pid=$!
+	until jq -e '.processes[-1].queues[-1] | .id >= 2 and .mask' "$state" >/dev/null; do
+		kill -0 "$pid" || break
+	done
+	kill -INT "$pid"
+	wait "$pid"
+	check 'a signal is a failure' test $? = 1
+	err_has 'interrupted before all was measured'
+	has_left '.peak <= 3 and .alive == false'
+}
+
+if [ -n "${2:-}" ]; then
+	start
+	"${@:2}"
+	rig_done
+fi
+
+# ---- outside -------------------------------------------------------------------------------
+cd "$GPUARB_ROOT/tests/kfdsim" || exit 1
+# shellcheck source=tests/kfdsim/rig.sh
+. ./rig.sh
+rig_need jq dbus-daemon dbus-monitor
+rig_need_kfdsim
+here=("$GPUARB_ROOT/tests/latency/test-emulator.sh" "$latency")
+
+ends 0 kfdsim --gpu radeon-vii --gpu mi210 -- "${here[@]}" runs --gpu=1 --json
+ends 0 kfdsim --gpu rx6900xt -- "${here[@]}" runs --same-line
+ends 0 kfdsim --gpu radeon-vii -- "${here[@]}" interrupted
+ends 0 kfdsim --gpu radeon-vii --fail 'create-queue:*:ENOMEM' -- "${here[@]}" \
+	fails 1 'hipModuleLoadData: '
+ends 0 kfdsim --gpu radeon-vii --fail 'set-cu-mask:*:EINVAL' -- "${here[@]}" \
+	fails 3 'HIP got no queue'
+rig_done

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The kernel compiled for every target that hiprtc and hipcc's compiler have. */
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "client/latency/compiler.h"
+#include "client/latency/kernel.h"
+#include "client/latency/report.h"
+
+static const char *const targets[] = {
+	"gfx803", "gfx900", "gfx906", "gfx906:sramecc+:xnack-", "gfx908", "gfx90a", "gfx940",
+	"gfx1010", "gfx1030", "gfx1100", "gfx942", "gfx1201",
+};
+
+#define N_TARGETS (sizeof(targets) / sizeof(targets[0]))
+
+static int compile(const char *target, char **ret_code, size_t *ret_size, char *buf, size_t size)
+{
+	struct compiler compiler;
+	int r;
+
+	CHECK(compiler_start(&compiler) == 0);
+	r = compiler_ask(&compiler, target, ret_code, ret_size, buf, size);
+	compiler_done(&compiler);
+	return r;
+}
+
+static bool contains(const char *data, size_t size, const char *text)
+{
+	return memmem(data, size, text, strlen(text)) != NULL;
+}
+
+TEST(hiprtc_compiles_the_kernel_for_the_targets_that_it_has)
+{
+	size_t compiled = 0;
+
+	for (size_t i = 0; i < N_TARGETS; i++) {
+		char *code = NULL, why[320] = "";
+		size_t size = 0;
+		int r = compile(targets[i], &code, &size, why, sizeof(why));
+
+		if (r < 0) {
+			CHECK(r == -EIO && strstr(why, "not compiled"));
+			printf("  skipped: %s: %s\n", targets[i], why);
+			continue;
+		}
+		CHECK(size > 64 && memcmp(code, "\177ELF", 4) == 0);
+		CHECK(contains(code, size, KERNEL_NAME) && contains(code, size, KERNEL_CLEAR) &&
+		      contains(code, size, KERNEL_CLOCK));
+		printf("  %s: %zu bytes\n", targets[i], size);
+		free(code);
+		compiled++;
+	}
+	/* Any HIP that there is has these. */
+	CHECK(compiled >= 6);
+}
+
+TEST(a_target_that_hiprtc_does_not_know_is_a_sentence)
+{
+	char *code = NULL, why[320] = "", longest[200];
+	size_t size = 0;
+
+	CHECK(compile("gfx1", &code, &size, why, sizeof(why)) == -EIO && !code);
+	CHECK(strstr(why, "not compiled") && strstr(why, "gfx1"));
+
+	memset(longest, 'g', sizeof(longest) - 1);
+	longest[sizeof(longest) - 1] = '\0';
+	CHECK(compile(longest, &code, &size, why, sizeof(why)) == -EIO);
+	CHECK(strstr(why, "cannot be asked"));
+}
+
+TEST(a_compiler_that_is_not_asked_ends)
+{
+	struct compiler compiler;
+	pid_t pid;
+
+	CHECK(compiler_start(&compiler) == 0);
+	pid = compiler.pid;
+	compiler_done(&compiler);
+	CHECK(compiler.pid == 0 && kill(pid, 0) < 0 && errno == ESRCH);
+}
+
+/* ---- hipcc's compiler, on the source as a file ------------------------------------- */
+
+static void write_source(const char *path)
+{
+	FILE *file = fopen(path, "w");
+
+	CHECK(file && fputs("#include <hip/hip_runtime.h>\n", file) >= 0);
+	CHECK(fputs(kernel_source, file) >= 0 && fclose(file) == 0);
+}
+
+static int run(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static int run(const char *format, ...)
+{
+	char command[1024];
+	va_list args;
+	int status;
+
+	va_start(args, format);
+	vsnprintf(command, sizeof(command), format, args);
+	va_end(args);
+	status = system(command);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static bool build(const char *dir, const char *target)
+{
+	return run("hipcc --genco --offload-arch=%s -O3 -Wall -Werror -DROUNDS=%d -DTRIPS=%u "
+		   "-DSPINS=%uu %s/k.hip -o %s/k.co 2>%s/log", target, (int)GAME_ROUNDS,
+		   GAME_TRIPS, GAME_SPINS, dir, dir, dir) == 0;
+}
+
+TEST(hipcc_compiles_the_kernel_for_the_targets_that_it_has)
+{
+	char dir[] = "/tmp/latency-XXXXXX", path[64];
+	size_t compiled = 0;
+	struct stat made;
+
+	if (system("command -v hipcc >/dev/null") != 0)
+		SKIP("no hipcc");
+	CHECK(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/k.hip", dir);
+	write_source(path);
+	for (size_t i = 0; i < N_TARGETS; i++) {
+		if (!build(dir, targets[i])) {
+			printf("  skipped: hipcc and %s: ", targets[i]);
+			fflush(stdout);
+			run("head -n 1 %s/log", dir);
+			continue;
+		}
+		snprintf(path, sizeof(path), "%s/k.co", dir);
+		CHECK(stat(path, &made) == 0 && made.st_size > 1000);
+		compiled++;
+	}
+	run("rm -rf %s", dir);
+	CHECK(compiled >= 6);
+}

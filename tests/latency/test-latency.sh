@@ -1,0 +1,213 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# gpuarbctl latency against the shipped gpuarbd, on a GPU that answers from a table.
+#
+#	test-latency.sh GPUARBCTL ELSEWHERE WITHOUT
+#
+# ELSEWHERE starts a program that is not there, WITHOUT was built without HIP.
+set -u
+GPUARBCTL=$1
+elsewhere=$2
+without=$3
+# shellcheck source=tests/ctl-rig.sh
+. "$GPUARB_SOURCE_ROOT/tests/ctl-rig.sh"
+rig_need dbus-daemon dbus-monitor jq
+
+no_lease() { check 'no lease is left' test "$("$GPUARBCTL" list --json)" = '[]'; }
+
+# model SCENARIO CODE ARGUMENT…
+model()
+{
+	local scenario=$1 code=$2
+	shift 2
+	LATENCY_MODEL=$scenario ends "$code" latency "$@"
+	no_lease
+}
+
+# ---- usage -----------------------------------------------------------------------------
+rig_start_bus
+: >"$dir/gpuarbd.conf"
+mkdir "$dir/tenants.d"
+cat >"$dir/tenants.d/10-all.conf" <<-CONF
+	[tenant everything]
+	match-user = $(id -un)
+	class = realtime
+CONF
+ends 2 latency --json --svg=x
+err_has '--json and --svg: one or the other'
+ends 2 latency 0
+ends 2 latency --same-line=1
+err_has 'takes no value'
+ends 0 latency --help
+out_has '--same-line'
+ends 5 latency
+ends 5 latency --json
+json_err '.error | length > 0'
+
+timeout 20 "$elsewhere" latency >"$dir/out" 2>"$dir/err"
+check 'a program that is not there is a failure' test $? = 1
+err_has 'cannot start /nonexistent/gpuarb-latency: No such file'
+timeout 20 "$without" latency --json >"$dir/out" 2>"$dir/err"
+check 'without HIP there is no measuring' test $? = 1
+json_err '.error | test("built without HIP") and test("libamdhip64-dev")'
+timeout 20 "$without" latency --json --svg=x >"$dir/out" 2>"$dir/err"
+check 'wrong usage is wrong usage without HIP, too' test $? = 2
+
+# ---- a GPU with WGPs -------------------------------------------------------------------
+rig_start_daemon --simulate=rx6900xt
+gpu=0000:03:00.0
+model '' 0
+out_has "$gpu: from WGP to WGP, nanoseconds one way, median of 9 rounds; flags in cache lines of"
+out_has 'SE 3'
+out_has '  39 SE3.SH1:8-9'
+out_has 'same WGP               median '
+out_has '600 pairs'
+out_lacks 'outlier'
+out_lacks 'not honoured'
+err_has 'model: 1640 streams, 2 at most, 0 left, 820 games, two lines'
+
+model '' 0 --same-line --no-legend
+out_lacks 'nanoseconds'
+err_has 'one line'
+
+model '' 0 --json --gpu=0 --same-line
+json_out 'keys == ["gpu","harvest_known","matrix","outliers","rounds","same_line","summary",
+	"unit","units","unmet"]'
+json_out ".gpu == \"$gpu\" and .unit == \"wgp\" and .same_line and (.units | length) == 40"
+json_out '.matrix == (.matrix | transpose) and (.matrix | length == 40 and all(length == 40))'
+json_out '[.matrix[][]] | all(. >= 50 and . <= 200)'
+json_out '[.units[].shader_engine] == ([.units[].shader_engine] | sort)'
+json_out '.units[1] | keys == ["cu_mask","mask_honoured","name","ran_on","shader_engine","xccs"]'
+json_out '.units[3] | .name == "SE0.SH0:6-7" and .mask_honoured and .cu_mask == "0x3000000000000"
+	and .xccs == [{xcc: 0, shader_engine: 0, shader_array: 0, cu: 6}]
+	and .ran_on == [{xcc: 0, shader_engine: 0, shader_array: 0, cu: 8}]'
+json_out '.summary.same_unit.pairs == 40 and .summary.across.median > .summary.same_unit.median'
+json_out '.outliers == {units: [], pairs: []} and .unmet == 0'
+
+model slow 0 --json
+json_out '[.outliers.units[].unit] == [27] and .outliers.units[0].ratio > 1.4
+	and .outliers.pairs == []'
+model slow 0
+out_has '27 SE2.SH1:4-5*'
+out_has 'outlier: SE2.SH1:4-5, 1.'
+model slow-pair 0
+out_has 'outlier: SE0.SH0:0-1 and SE1.SH0:0-1, 400 ns'
+model slow-pair 0 --json
+json_out '.outliers.pairs == [{units: [0, 10], ns: 400}] and .outliers.units == []'
+
+model strays 0
+out_has 'mask not honoured: SE1.SH0:2-3 ran on SE3.SH1:8'
+out_lacks 'which CUs are fused off'
+out_has '11 SE1.SH0:2-3 !'
+model strays 0 --json
+json_out '[.units[] | select(.mask_honoured == false) | .name] == ["SE1.SH0:2-3"]'
+model wanders 0
+out_has ', and elsewhere in other games'
+
+model some-alone 0
+out_has 'did not meet: 2 pairs, shown as -'
+model some-alone 0 --json
+json_out '.unmet == 2 and ([.matrix[][] | select(. == null)] | length == 4)'
+
+# ---- drawing ---------------------------------------------------------------------------
+model strays 0 --svg="$dir/map.svg"
+check 'a cell for each pair' test "$(grep -c '<rect ' "$dir/map.svg")" = 1600
+check 'the drawing is whole' grep -qx '</svg>' "$dir/map.svg"
+check 'what ran elsewhere is marked' grep -q 'mask not honoured: ran on SE3.SH1:8' "$dir/map.svg"
+! command -v xmllint >/dev/null || check 'it is XML' xmllint --noout "$dir/map.svg"
+model some-alone 0 --svg=-
+out_has ': did not meet</title>'
+model '' 1 --svg="$dir/none/map.svg"
+err_has 'No such file'
+model '' 1 --svg=/dev/full
+err_has 'could not be written whole'
+LATENCY_MODEL='' timeout 20 "$GPUARBCTL" latency >/dev/full 2>"$dir/err"
+check 'a matrix that cannot be written is a failure' test $? = 1
+
+# ---- what goes wrong -------------------------------------------------------------------
+model no-queue 3
+err_has 'gpuarbctl latency: the budget is used up'
+err_has '5 streams, 2 at most, 0 left, 2 games'
+model no-slot 3 --json
+check 'the failure is one object' sh -c 'head -n 1 "$1" | jq -e ".refusals == []"' sh "$dir/err"
+err_has 'HIP got no queue'
+model no-memory 1
+err_has 'hipMalloc: out of memory'
+model bad-mask 1
+err_has 'no CU in common'
+model silent 1
+err_has 'the kernel did not run'
+err_has '1 games'
+model alone 1
+err_has 'did not meet: each waited for the other, 3 times in a row'
+LATENCY_TARGET=gfx-crash model '' 1
+err_has 'hiprtc died of the target gfx-crash'
+LATENCY_TARGET=gfx-unknown model '' 1
+err_has 'the kernel was not compiled for gfx-unknown: unknown'
+ends 1 latency --gpu=0000:99:00.0
+no_lease
+
+# Not enough slots for two streams and what ROCr keeps.
+hold reserve --cus=10 --queues=6
+ends 3 latency
+err_has 'queues: 3 asked, 2 free'
+let_go TERM "$holder"
+
+# ---- in the middle ---------------------------------------------------------------------
+# blocked: a measurement that waits in a game; its pid is in $holder.
+blocked()
+{
+	said="gpuarbctl latency"
+	exec 9< <(LATENCY_MODEL=blocks exec "$GPUARBCTL" latency 2>&1)
+	holder=$!
+	read -r -t 20 line <&9
+	check 'it plays' test "$line" = blocks
+	id=$("$GPUARBCTL" list --json | jq -r '.[] | select(.state == "granted").id')
+	"$GPUARBCTL" show "$id" --json >"$dir/out"
+	json_out '.name == "latency" and .class == "besteffort" and .partitions[0].cus == 80'
+	json_out '.partitions[0] | .queues == 3 and .streams == 2'
+}
+
+# says SENTENCE: among the rest of what it prints, which ends with it.
+says()
+{
+	cat <&9 >"$dir/err"
+	err_has "$1"
+	err_has '2 at most, 0 left'
+	wait_for "$holder"
+}
+
+for signal in INT TERM; do
+	blocked
+	kill -s "$signal" "$holder"
+	says 'interrupted before all was measured'
+	check "SIG$signal is a failure" test "$ended" = 1
+	no_lease
+done
+
+blocked
+ends 0 release "$id"
+says 'the lease is lost'
+check 'a lost lease has its own status' test "$ended" = 8
+
+blocked
+# When it comes to tell what it got, the lease may be gone.
+"$GPUARBCTL" resize "$id" --cus=20 >/dev/null 2>&1
+says 'the lease was changed'
+check 'a changed lease, too' test "$ended" = 8
+no_lease
+rig_stop_daemon
+
+# ---- CUs alone, and several XCCs ---------------------------------------------------------
+rig_start_daemon --simulate=mi300x-spx
+model '' 0 --json
+json_out '.unit == "cu" and (.units | length == 38 and all(.xccs | length == 8))'
+json_out '.harvest_known == false and (.units | all(.ran_on | length == 8))'
+err_has 'model: 1482 streams, 2 at most, 0 left, 741 games, two lines'
+model '' 0
+out_has 'Each stands for one CU on each of the 8 XCCs'
+out_has '541 pairs'
+model wanders 0
+out_has 'Which CUs are fused off is not known here'
+rig_done

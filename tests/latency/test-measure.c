@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Whole measurements on a GPU that answers as a real one might. */
+
+#include <errno.h>
+#include <math.h>
+#include <stdint.h>
+
+#include "check.h"
+#include "client/latency/judge.h"
+#include "client/latency/measure.h"
+#include "client/latency/pairs.h"
+#include "latency/gpu.h"
+#include "latency/model.h"
+
+struct run {
+	struct model gpu;
+	struct latency_model model;
+	struct device device;
+	struct stop stop;
+	struct units units;
+	struct matrix matrix;
+	struct summary summary;
+	char problem[320];
+};
+
+static void prepare(struct run *run, const char *name)
+{
+	uint32_t mask[DEAL_WORDS];
+
+	memset(run, 0, sizeof(*run));
+	memset(mask, 0xff, sizeof(mask));
+	run->gpu = latency_gpu(name);
+	run->model.gpu = &run->gpu;
+	CHECK(units_init(&run->gpu, mask, deal_words(&run->gpu.deal), &run->units) == 0);
+	CHECK(matrix_init(run->units.n, &run->matrix) == 0);
+	latency_model_open(&run->model, &run->device);
+	run->stop = (struct stop){ latency_model_stop, &run->model };
+}
+
+static int play(struct run *run, bool same_line)
+{
+	const struct measurement measurement = {
+		.device = &run->device,
+		.stop = &run->stop,
+		.units = &run->units,
+		.target = run->gpu.geometry.wgp ? "gfx1030" :
+			  run->gpu.geometry.xccs > 1 ? "gfx942" : "gfx906",
+		.same_line = same_line,
+	};
+	int r = measure(&measurement, &run->matrix, run->problem, sizeof(run->problem));
+
+	CHECK(run->model.live == 0 && run->model.peak <= 2);
+	if (r < 0)
+		return r;
+	judge_places(&run->matrix, &run->units);
+	CHECK(summary_init(&run->matrix, &run->units, &run->summary) == 0);
+	return 0;
+}
+
+static void done(struct run *run)
+{
+	summary_done(&run->summary);
+	matrix_done(&run->matrix);
+	units_done(&run->units);
+}
+
+static size_t slow_units(const struct run *run)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < run->units.n; i++)
+		n += run->summary.slow[i];
+	return n;
+}
+
+static size_t slow_pairs(const struct run *run)
+{
+	size_t n = 0;
+
+	for (size_t a = 0; a < run->units.n; a++)
+		for (size_t b = a; b < run->units.n; b++)
+			n += summary_slow_pair(&run->summary, &run->matrix, &run->units, a, b);
+	return n;
+}
+
+static size_t elsewhere(const struct run *run)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < run->units.n; i++)
+		n += run->matrix.ran[i].elsewhere;
+	return n;
+}
+
+TEST(all_pairs_are_measured_with_two_streams_at_a_time)
+{
+	static const struct {
+		const char *gpu;
+		size_t units;
+	} rows[] = { { "radeon-vii", 60 }, { "rx6900xt", 40 }, { "mi300x-spx", 38 } };
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct run run;
+
+		prepare(&run, rows[i].gpu);
+		CHECK(play(&run, false) == 0);
+		CHECK(run.units.n == rows[i].units);
+		CHECK(run.model.games == pairs_count(rows[i].units));
+		CHECK(run.model.made == 2 * run.model.games && run.model.peak == 2);
+		CHECK(!run.model.same_line && run.matrix.unmet == 0);
+		CHECK(elsewhere(&run) == 0 && slow_units(&run) == 0);
+		done(&run);
+	}
+}
+
+TEST(the_matrix_is_symmetric_and_the_classes_are_told_apart)
+{
+	struct run run;
+
+	prepare(&run, "rx6900xt");
+	CHECK(play(&run, true) == 0 && run.model.same_line);
+	for (size_t a = 0; a < 40; a++) {
+		for (size_t b = 0; b < 40; b++) {
+			double ns = matrix_get(&run.matrix, a, b);
+
+			CHECK(ns == matrix_get(&run.matrix, b, a));
+			CHECK(a == b ? ns >= 50 && ns <= 120 : ns >= 100 && ns <= 200);
+		}
+	}
+	CHECK(run.summary.pairs[PAIR_SAME_UNIT].n == 40);
+	CHECK(run.summary.pairs[PAIR_SAME_ENGINE].n == 4 * 45);
+	CHECK(run.summary.pairs[PAIR_ACROSS].n == 6 * 100);
+	CHECK(run.summary.pairs[PAIR_SAME_UNIT].median < 80);
+	CHECK(run.summary.pairs[PAIR_SAME_ENGINE].median < 130);
+	CHECK(run.summary.pairs[PAIR_ACROSS].median > 150);
+	done(&run);
+}
+
+TEST(a_slow_wgp_is_found_and_its_pairs_are_not_told_again)
+{
+	const struct place slow = { 0, 2, 1, 4 };
+	struct run run;
+
+	prepare(&run, "rx6900xt");
+	run.model.slow = &slow;
+	CHECK(play(&run, false) == 0);
+	CHECK(slow_units(&run) == 1 && slow_pairs(&run) == 0);
+	for (size_t i = 0; i < run.units.n; i++)
+		CHECK(run.summary.slow[i] == place_equal(&run.units.list[i].lane[0], &slow));
+	done(&run);
+}
+
+TEST(a_slow_pair_is_found_though_its_units_are_like_the_others)
+{
+	struct run run;
+
+	prepare(&run, "radeon-vii");
+	run.model.slow_pair = 400;
+	CHECK(play(&run, false) == 0);
+	CHECK(slow_units(&run) == 0 && slow_pairs(&run) == 1);
+	CHECK(summary_slow_pair(&run.summary, &run.matrix, &run.units, 0, 15));
+	done(&run);
+}
+
+TEST(a_unit_that_ran_elsewhere_is_marked_and_no_other)
+{
+	static const struct place stray = { 0, 1, 0, 5 }, targets[] = {
+		{ 0, 3, 0, 2 }, /* another engine */
+		{ 0, 1, 0, 0 }, /* below, where another is */
+		{ 0, 1, 0, 9 }, /* above, where another is */
+	};
+
+	for (size_t i = 0; i < 3; i++) {
+		struct run run;
+
+		prepare(&run, "radeon-vii");
+		run.model.strays = &stray;
+		run.model.strays_to = targets[i];
+		CHECK(play(&run, false) == 0);
+		CHECK(elsewhere(&run) == 1 && run.matrix.ran[20].elsewhere);
+		done(&run);
+	}
+}
+
+TEST(masks_that_the_gpu_ignores_are_noticed_and_so_is_a_unit_that_moves)
+{
+	struct run run;
+
+	prepare(&run, "radeon-vii");
+	run.model.ignores_masks = true;
+	CHECK(play(&run, false) == 0);
+	CHECK(elsewhere(&run) == 59 && !run.matrix.ran[0].elsewhere);
+	done(&run);
+
+	prepare(&run, "mi300x-spx");
+	run.model.wanders = true;
+	CHECK(play(&run, false) == 0);
+	CHECK(elsewhere(&run) == 38 && run.matrix.ran[3].moved);
+	done(&run);
+}
+
+TEST(a_failure_to_make_a_stream_ends_it_and_leaves_no_stream)
+{
+	static const int errors[] = { -EDQUOT, -EBUSY, -ENOMEM, -EINVAL, -ENOENT };
+
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		for (size_t at = 1; at <= 6; at++) {
+			struct run run;
+
+			prepare(&run, "radeon-vii");
+			run.model.fail_at = at;
+			run.model.fail_with = errors[i];
+			CHECK(play(&run, false) == errors[i]);
+			CHECK(strcmp(run.problem, "the model's sentence") == 0);
+			CHECK(run.model.games == (at - 1) / 2);
+			done(&run);
+		}
+	}
+}
+
+TEST(a_kernel_that_writes_nothing_is_no_latency_of_zero)
+{
+	struct run run;
+
+	prepare(&run, "radeon-vii");
+	run.model.answer = STAYS_SILENT;
+	CHECK(play(&run, false) == -ENODATA && run.model.games == 1);
+	CHECK(strstr(run.problem, "the kernel did not run"));
+	CHECK(isnan(matrix_get(&run.matrix, 0, 0)) && !run.matrix.ran[0].known);
+	done(&run);
+
+	prepare(&run, "radeon-vii");
+	run.model.answer = IS_CUT_OFF;
+	CHECK(play(&run, false) == -EPROTO);
+	CHECK(strstr(run.problem, "cut off"));
+	done(&run);
+}
+
+TEST(players_that_never_meet_end_it_after_three_games)
+{
+	struct run run;
+
+	prepare(&run, "radeon-vii");
+	run.model.answer = MEETS_NOBODY;
+	CHECK(play(&run, false) == -EAGAIN && run.model.games == 3);
+	CHECK(strstr(run.problem, "did not meet") && strstr(run.problem, "3 times"));
+	done(&run);
+
+	prepare(&run, "radeon-vii");
+	run.model.answer = LEAVES;
+	CHECK(play(&run, false) == -EAGAIN && run.model.games == 3);
+	done(&run);
+}
+
+TEST(a_pair_that_did_not_meet_is_unknown_and_the_others_are_measured)
+{
+	struct run run;
+
+	prepare(&run, "radeon-vii");
+	run.model.answer = MEETS_NOBODY;
+	run.model.answer_from = 61; /* after 60 with themselves: 0 and 1, 1 and 2 */
+	run.model.answer_to = 62;
+	CHECK(play(&run, false) == 0);
+	CHECK(run.matrix.unmet == 2 && run.model.games == pairs_count(60));
+	CHECK(isnan(matrix_get(&run.matrix, 0, 1)) && isnan(matrix_get(&run.matrix, 2, 1)));
+	CHECK(run.summary.pairs[PAIR_SAME_ENGINE].n == 4 * 105 - 2);
+	CHECK(!isnan(run.summary.ratio[1]));
+	done(&run);
+}
+
+TEST(a_reason_to_stop_is_taken_before_the_next_pair)
+{
+	static const int reasons[] = { -EINTR, -ENOENT, -ESTALE };
+
+	for (size_t i = 0; i < 3; i++) {
+		struct run run;
+
+		prepare(&run, "radeon-vii");
+		run.model.stop_at = 8;
+		run.model.stop_with = reasons[i];
+		CHECK(play(&run, false) == reasons[i] && run.model.games == 7);
+		done(&run);
+	}
+}
