@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base.h"
+#include "kfdsim/driver/ioctl.h"
+#include "kfdsim/driver/parts.h"
+
+#define ERRNO_MAX  133
+#define NS_OF_USEC 1000ULL
+#define NS_OF_MSEC 1000000ULL
+
+/* Waits for the ioctl that it is to spoil. */
+struct sim_fault {
+	unsigned nr;
+	uint64_t left; /* 1: the next one */
+	bool every;    /* from now on; left is 0 */
+	int error;     /* negative */
+	pid_t pid;     /* 0: of any process */
+	struct sim_fault *next;
+};
+
+struct complaint {
+	char *why;
+	size_t size;
+};
+
+PRINTF_LIKE(2, 3) static int bad(const struct complaint *complaint, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	(void)vsnprintf(complaint->why, complaint->size, format, arguments);
+	va_end(arguments);
+	return -EINVAL;
+}
+
+/* ---- words ---- */
+
+static int parse_number(const char *text, uint64_t max, uint64_t *ret)
+{
+	char *end;
+	unsigned long long value;
+
+	if (!isdigit((unsigned char)text[0]))
+		return -EINVAL;
+	errno = 0;
+	value = strtoull(text, &end, 10);
+	if (errno != 0 || *end != '\0' || value > max)
+		return -EINVAL;
+	*ret = value;
+	return 0;
+}
+
+static int parse_errno(const char *text)
+{
+	for (int i = 1; i <= ERRNO_MAX; i++) {
+		const char *name = strerrorname_np(i);
+
+		if (name && strcmp(name, text) == 0)
+			return -i;
+	}
+	return 0;
+}
+
+static unsigned parse_ioctl(const char *text)
+{
+	for (unsigned nr = 1; nr < AMDKFD_COMMAND_END; nr++)
+		if (sim_ioctl_name(nr) && strcmp(sim_ioctl_name(nr), text) == 0)
+			return nr;
+	return 0;
+}
+
+static struct sim_gpu *find_name(struct sim *sim, const char *name)
+{
+	for (size_t i = 0; i < sim->n_gpus; i++)
+		if (!sim->gpus[i].gone && strcmp(sim->gpus[i].info.name, name) == 0)
+			return &sim->gpus[i];
+	return NULL;
+}
+
+/* ---- kinds ---- */
+
+static int fault_gone(struct sim *sim, char *rest, uint64_t now_ns,
+		      const struct complaint *complaint)
+{
+	struct sim_gpu *gpu = find_name(sim, rest);
+
+	if (!gpu)
+		return bad(complaint, "gone: no GPU «%s»", rest);
+	sim_gpu_gone(sim, gpu, now_ns);
+	sim_events_of_gone(sim, gpu);
+	return 0;
+}
+
+/* A GPU's name has colons in it: the number is what follows the last one. */
+static int fault_slow(struct sim *sim, char *rest, uint64_t now_ns,
+		      const struct complaint *complaint)
+{
+	char *last = strrchr(rest, ':');
+	struct sim_gpu *gpu;
+	uint64_t usec;
+
+	(void)now_ns;
+	if (!last)
+		return bad(complaint, "slow: want GPU:USEC, not «%s»", rest);
+	*last = '\0';
+	gpu = find_name(sim, rest);
+	if (!gpu)
+		return bad(complaint, "slow: no GPU «%s»", rest);
+	if (parse_number(last + 1, UINT32_MAX, &usec) < 0)
+		return bad(complaint, "slow: «%s» is no number of microseconds", last + 1);
+	gpu->slow_ns = usec * NS_OF_USEC;
+	return 0;
+}
+
+/* The dead that are there still, whatever they were told. */
+static void teardown_now(struct sim *sim, uint64_t now_ns)
+{
+	for (struct sim_process *process = sim->processes; process; process = process->next)
+		if (process->dead)
+			process->gone_ns = now_ns;
+}
+
+static int fault_teardown(struct sim *sim, char *rest, uint64_t now_ns,
+			  const struct complaint *complaint)
+{
+	uint64_t msec;
+
+	if (strcmp(rest, "now") == 0) {
+		teardown_now(sim, now_ns);
+		return 0;
+	}
+	if (parse_number(rest, UINT32_MAX, &msec) < 0)
+		return bad(complaint, "teardown: «%s» is neither milliseconds nor now", rest);
+	sim->teardown_ns = msec * NS_OF_MSEC;
+	return 0;
+}
+
+/* The fields after the ioctl's name: N:ERRNO[:PID]. */
+static int parse_fault(char *rest, struct sim_fault *ret, const struct complaint *complaint)
+{
+	char *count = strsep(&rest, ":"), *error = strsep(&rest, ":"), *pid = strsep(&rest, ":");
+	uint64_t value = 0;
+
+	if (!count || !error || rest)
+		return bad(complaint, "want IOCTL:N:ERRNO or IOCTL:N:ERRNO:PID");
+	if (strcmp(count, "*") != 0 && (parse_number(count, UINT32_MAX, &value) < 0 || value == 0))
+		return bad(complaint, "«%s» is neither * nor a number from 1 on", count);
+	ret->left = value;
+	ret->every = value == 0;
+	ret->error = parse_errno(error);
+	if (ret->error == 0)
+		return bad(complaint, "«%s» is no name of an errno", error);
+	value = 0;
+	if (pid && (parse_number(pid, INT32_MAX, &value) < 0 || value == 0))
+		return bad(complaint, "«%s» is no pid", pid);
+	ret->pid = (pid_t)value;
+	return 0;
+}
+
+static int add_fault(struct sim *sim, unsigned nr, char *rest, const struct complaint *complaint)
+{
+	struct sim_fault parsed = { .nr = nr }, *fault, **at = &sim->faults;
+	int r = parse_fault(rest, &parsed, complaint);
+
+	if (r < 0)
+		return r;
+	fault = malloc(sizeof(*fault));
+	if (!fault)
+		return -ENOMEM;
+	*fault = parsed;
+	while (*at)
+		at = &(*at)->next;
+	*at = fault;
+	return 0;
+}
+
+int sim_fault(struct sim *sim, const char *text, uint64_t now_ns, char *why, size_t why_size)
+{
+	static const struct {
+		const char *name;
+		int (*run)(struct sim *sim, char *rest, uint64_t now_ns,
+			   const struct complaint *complaint);
+	} kinds[] = {
+		{ "gone", fault_gone },
+		{ "slow", fault_slow },
+		{ "teardown", fault_teardown },
+	};
+	const struct complaint complaint = { why, why_size };
+	_cleanup_(freep) char *copy = strdup(text);
+	char *rest = copy, *kind;
+	unsigned nr;
+
+	if (!copy)
+		return -ENOMEM;
+	kind = strsep(&rest, ":");
+	if (!rest)
+		return bad(&complaint, "want KIND:…, not «%s»", text);
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (strcmp(kinds[i].name, kind) == 0)
+			return kinds[i].run(sim, rest, now_ns, &complaint);
+	nr = parse_ioctl(kind);
+	if (nr == 0)
+		return bad(&complaint, "«%s»: no ioctl, nor gone, slow or teardown", kind);
+	return add_fault(sim, nr, rest, &complaint);
+}
+
+/* ---- and in use ---- */
+
+/* Each one counts by itself; of those that are due, the oldest says which errno. */
+int sim_fault_ioctl(struct sim *sim, unsigned nr, pid_t pid)
+{
+	struct sim_fault **at = &sim->faults;
+	int error = 0;
+
+	while (*at) {
+		struct sim_fault *fault = *at;
+		bool mine = fault->nr == nr && (fault->pid == 0 || fault->pid == pid);
+		bool due = mine && (fault->every || --fault->left == 0);
+
+		if (due && error == 0)
+			error = fault->error;
+		if (due && !fault->every) {
+			*at = fault->next;
+			free(fault);
+		} else {
+			at = &fault->next;
+		}
+	}
+	return error;
+}
+
+void sim_faults_free(struct sim *sim)
+{
+	for (struct sim_fault *fault = sim->faults, *next; fault; fault = next) {
+		next = fault->next;
+		free(fault);
+	}
+	sim->faults = NULL;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * What both front ends stand on: the arena, clients' memory, who is alive, and the loop.
+ *
+ * One thread. /dev/kfd's requests come by the front end's own fd; deaths by pidfds; everything
+ * else happens in sim_work(), called when it said it wants to be.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "kfdsim/driver/sim.h"
+#include "kfdsim/text/tree.h"
+
+#define FRONT_WHY 512U
+
+struct front;
+
+/* A way to put the emulator at the real paths. */
+struct front_end {
+	const char *name; /* as --front has it */
+
+	/* Takes this process into its private mount namespace with FRONT_SCRATCH in it, makes
+	 * the arena and fills front->world. A negative errno with a sentence in why where this
+	 * way is not to be had here; nothing is left of it then that would be in another's way. */
+	int (*start)(struct front *front, char *why, size_t size);
+
+	/* sim and tree are there: runs the command until it has ended. 0 and front->child_status,
+	 * or a negative errno, said on stderr. */
+	int (*run)(struct front *front, char *const command[]);
+
+	/* front->data, whether it was run or not. */
+	void (*done)(struct front *front);
+
+	/* struct sim_world's answer(). */
+	void (*answer)(struct front *front, uint64_t request, int result, const void *argument,
+		       size_t size);
+};
+
+extern const struct front_end front_fuse, front_seccomp;
+
+/* The directory that is kfdsim's own, a tmpfs in its mount namespace alone: nothing is ever left
+ * behind. "sysfs" in it is what --gpu's texts are built in. */
+#define FRONT_SCRATCH "/sys/kernel/debug"
+
+/* A process that opened /dev/kfd. Gone from the list when it has ended, from memory when its
+ * handles are closed too. */
+struct front_client {
+	pid_t pid;
+	int pidfd;
+	int memory_fd;  /* its memory at the first open: reads 0 bytes once that is gone */
+	unsigned handles;
+	bool ended;     /* sim_exit() was called: process is not valid any more */
+	struct sim_process *process;
+	struct front_client *next;
+};
+
+struct front {
+	const struct front_end *end;
+	void *data; /* the front end's own */
+	struct sim *sim;
+	struct tree *tree;
+	struct sim_world world;
+	const char *sysfs; /* what stands for /sys: class/kfd/kfd, module/amdgpu/parameters */
+
+	int arena_fd; /* memfd, or the tmpfs file that stands for /dev/kfd */
+	int epoll_fd, signal_fd;
+	struct front_client *clients;
+	pid_t child;      /* the command; its end ends the loop */
+	bool child_ended;
+	int child_status; /* as of waitpid() */
+	unsigned signals; /* SIGTERM or SIGINT that came */
+};
+
+/* ---- front-memory.c ---- */
+
+uint64_t front_now(void); /* CLOCK_MONOTONIC_RAW, nanoseconds */
+
+/* Makes the arena in a memfd (path NULL) or in that file, and fills front->world. */
+int front_arena(struct front *front, const char *path);
+
+void front_arena_free(struct front *front);
+
+/* The thread group that a thread belongs to, as /proc says: requests name threads. */
+int front_process_of(pid_t tid, pid_t *ret);
+
+/* ---- front-client.c ---- */
+
+/* open("/dev/kfd") by a thread; each success wants a front_close(). The same process again:
+ * the same client, unless it has become another program by exec. */
+int front_open(struct front *front, pid_t tid, struct front_client **ret);
+
+/* The last close of what was opened once. A process whose handles are all closed and whose
+ * memory is another one has called exec: that ends it for the driver. */
+void front_close(struct front *front, struct front_client *client);
+
+/* sim_ioctl() by a thread, -EBADF where the opener has ended or is not the thread's. */
+int front_ioctl(struct front *front, struct front_client *client, pid_t tid, uint64_t request,
+		unsigned cmd, void *argument, size_t size);
+
+void front_bury(struct front *front); /* some pidfd is readable: ends whoever is gone */
+void front_kill_clients(struct front *front);
+
+/* ---- front.c ---- */
+
+/* Forks the command: enter() goes to where it is to run, in the child, while the parent is in
+ * front_loop() already; a negative errno of it, said on stderr, ends the child with 125. */
+int front_spawn(struct front *front, char *const command[],
+		int (*enter)(struct front *front));
+
+/* Runs until the child has ended and nobody is left of those that it started: whoever it
+ * left behind is killed. ready(): the front end's fd is readable. */
+int front_loop(struct front *front, int fd, int (*ready)(struct front *front));
+
+void front_done(struct front *front);

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "kfdsim/front/seccomp.h"
+
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "core/base.h"
+
+#define KFD_TYPE 'K'
+
+/* With the second one, a request that was taken up is not sent again after a signal. */
+#define FLAGS (SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
+
+static int set_filter(const struct sock_fprog *program)
+{
+	long r = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, FLAGS, program);
+
+	return r < 0 ? -errno : (int)r;
+}
+
+bool seccomp_there(void)
+{
+	return set_filter(NULL) == -EFAULT;
+}
+
+/* Two bytes of a word are the low ones of the ioctl's number, where its type is. */
+static int install(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 4, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 4),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xff00),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, KFD_TYPE << 8, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { .len = ARRAY_SIZE(code), .filter = code };
+	int r = set_filter(&program);
+
+	/* Without CAP_SYS_ADMIN it takes this, and setuid programs are none then. */
+	if (r == -EACCES && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
+		r = set_filter(&program);
+	return r;
+}
+
+union control {
+	struct cmsghdr align;
+	char space[CMSG_SPACE(sizeof(int))];
+};
+
+static struct msghdr one_fd(struct iovec *part, union control *control)
+{
+	return (struct msghdr){
+		.msg_iov = part, .msg_iovlen = 1,
+		.msg_control = control, .msg_controllen = sizeof(*control),
+	};
+}
+
+int seccomp_install(int socket_fd)
+{
+	union control control = {0};
+	char byte = 0;
+	struct iovec part = { .iov_base = &byte, .iov_len = 1 };
+	struct msghdr message = one_fd(&part, &control);
+	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+	int fd, r = 0;
+
+	fd = install();
+	if (fd < 0)
+		return fd;
+	header->cmsg_level = SOL_SOCKET;
+	header->cmsg_type = SCM_RIGHTS;
+	header->cmsg_len = CMSG_LEN(sizeof(fd));
+	memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+	if (sendmsg(socket_fd, &message, MSG_NOSIGNAL) < 0)
+		r = -errno;
+	close(fd);
+	return r;
+}
+
+int seccomp_receive(int socket_fd, int *ret_listener_fd)
+{
+	union control control = {0};
+	char byte;
+	struct iovec part = { .iov_base = &byte, .iov_len = 1 };
+	struct msghdr message = one_fd(&part, &control);
+	struct cmsghdr *header;
+	ssize_t n;
+
+	n = recvmsg(socket_fd, &message, MSG_CMSG_CLOEXEC);
+	if (n < 0)
+		return -errno;
+	header = CMSG_FIRSTHDR(&message);
+	if (n == 0 || !header || header->cmsg_type != SCM_RIGHTS)
+		return -EPIPE; /* the other side has said why */
+	memcpy(ret_listener_fd, CMSG_DATA(header), sizeof(*ret_listener_fd));
+	return 0;
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "kfdsim/program/machine.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base.h"
+#include "fake-sysfs.h"
+#include "hw/hw.h"
+#include "sys/profile.h"
+
+#define CARDS 16U
+#define NODES 256U /* of a topology; numbers may be missing */
+
+static void tell(struct notes *notes)
+{
+	for (size_t i = 0; i < notes->n; i++)
+		fprintf(stderr, "kfdsim: %s\n", notes->list[i].text);
+	notes_done(notes);
+}
+
+static int fail(const char *what, int error)
+{
+	fprintf(stderr, "kfdsim: %s: %s\n", what, strerror(-error));
+	return error;
+}
+
+/* The number on a line of a file below sysfs; without a key, the whole file. */
+static int read_number(const char *path, const char *key, unsigned long *ret)
+{
+	_cleanup_(freep) char *line = NULL;
+	size_t size = 0, length = strlen(key);
+	FILE *stream = fopen(path, "re");
+	int r = -ENODATA;
+
+	if (!stream)
+		return -errno;
+	while (r < 0 && getline(&line, &size, stream) > 0)
+		if (strncmp(line, key, length) == 0 &&
+		    (length == 0 || line[length] == ' ')) {
+			*ret = strtoul(line + length, NULL, 10);
+			r = 0;
+		}
+	fclose(stream);
+	return r;
+}
+
+/* The render minor of the node with that gpu_id. */
+static int find_minor(const char *sysfs, uint32_t gpu_id, unsigned *ret)
+{
+	unsigned long id, minor;
+	char path[4096];
+
+	for (unsigned node = 0; node < NODES; node++) {
+		snprintf(path, sizeof(path), "%s/" FAKE_NODES "/%u/gpu_id", sysfs, node);
+		if (read_number(path, "", &id) < 0 || id != gpu_id)
+			continue;
+		snprintf(path, sizeof(path), "%s/" FAKE_NODES "/%u/properties", sysfs, node);
+		if (read_number(path, "drm_render_minor", &minor) < 0)
+			break;
+		*ret = (unsigned)minor;
+		return 0;
+	}
+	fprintf(stderr, "kfdsim: %s: no drm_render_minor of GPU %u\n", sysfs, gpu_id);
+	return -ENODATA;
+}
+
+/* The processors' too: as many libhsakmt asks apertures of. */
+static unsigned count_nodes(const char *sysfs)
+{
+	unsigned long id;
+	char path[4096];
+	unsigned n = 0;
+
+	for (unsigned node = 0; node < NODES; node++) {
+		snprintf(path, sizeof(path), "%s/" FAKE_NODES "/%u/gpu_id", sysfs, node);
+		n += read_number(path, "", &id) == 0;
+	}
+	return n;
+}
+
+/* What offsets for mmap have room for, and the driver's 16-bit hash gives. */
+static int check_id(const char *sysfs, uint32_t gpu_id)
+{
+	if (gpu_id <= UINT16_MAX)
+		return 0;
+	fprintf(stderr, "kfdsim: %s: gpu_id %u: wanted: 1 to %u\n", sysfs, gpu_id, UINT16_MAX);
+	return -EINVAL;
+}
+
+static int find_minors(struct machine *machine, const char *sysfs)
+{
+	int r = 0;
+
+	machine->nodes = count_nodes(sysfs);
+	for (size_t i = 0; i < machine->n && r == 0; i++)
+		r = check_id(sysfs, machine->gpus[i].kfd_gpu_id);
+	for (size_t i = 0; i < machine->n && r == 0; i++)
+		r = find_minor(sysfs, machine->gpus[i].kfd_gpu_id, &machine->minors[i]);
+	return r;
+}
+
+static int load_profiles(const char *dir, const char *const *names, size_t n,
+			 struct gpu_info *cards, unsigned *partitions)
+{
+	struct notes notes = {0};
+	struct profile profile;
+	int r = n > CARDS ? -E2BIG : 0;
+
+	for (size_t i = 0; i < n && r == 0; i++) {
+		r = profile_load(dir, names[i], &profile, &notes);
+		if (r == 0) {
+			cards[i] = profile.info;
+			partitions[i] = profile.partitions;
+		}
+	}
+	tell(&notes);
+	return r;
+}
+
+/* A card is as many GPUs as it has partitions, named by where it would sit. */
+static int expand(struct machine *machine, const struct gpu_info *cards,
+		  const unsigned *partitions, size_t n)
+{
+	struct hw *hw;
+	int r;
+
+	r = hw_simulated_new(cards, partitions, n, &hw);
+	if (r < 0)
+		return fail("--gpu", r);
+	r = hw_simulated.list(hw, machine->gpus, SIM_GPUS_MAX, NULL);
+	hw_simulated.close(hw);
+	if (r > (int)SIM_GPUS_MAX)
+		return fail("--gpu", -E2BIG);
+	machine->n = (size_t)r;
+	for (size_t i = 0; i < machine->n; i++)
+		machine->gpus[i].kfd_gpu_id = fake_sysfs_gpu_id(&machine->gpus[i], i);
+	return 0;
+}
+
+int machine_from_profiles(struct machine *machine, const char *profiles, const char *const *names,
+			  size_t n, const char *sysfs)
+{
+	struct gpu_info cards[CARDS];
+	unsigned partitions[CARDS];
+	int r;
+
+	r = load_profiles(profiles, names, n, cards, partitions);
+	if (r < 0)
+		return r;
+	r = expand(machine, cards, partitions, n);
+	if (r < 0)
+		return r;
+	r = fake_sysfs_build(sysfs, machine->gpus, machine->n);
+	return r < 0 ? fail(sysfs, r) : find_minors(machine, sysfs);
+}
+
+int machine_from_topology(struct machine *machine, const char *sysfs)
+{
+	struct notes notes = {0};
+	struct hw *hw = NULL;
+	int r;
+
+	r = hw_kfd.open(sysfs, &hw, &notes);
+	if (r == 0)
+		r = hw_kfd.list(hw, machine->gpus, SIM_GPUS_MAX, &notes);
+	hw_kfd.close(hw);
+	tell(&notes);
+	if (r < 0)
+		return r;
+	if (r == 0 || r > (int)SIM_GPUS_MAX) {
+		fprintf(stderr, "kfdsim: --topology %s: %d GPUs in class/kfd/kfd/topology there; "
+				"wanted: 1 to %u\n", sysfs, r, SIM_GPUS_MAX);
+		return -EINVAL;
+	}
+	machine->n = (size_t)r;
+	return find_minors(machine, sysfs);
+}

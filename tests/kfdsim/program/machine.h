@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * The GPUs of the emulated machine: from profiles, whose texts are then written as the kernel
+ * would, or from texts as a kernel wrote them once.
+ *
+ * Negative errno with a sentence on stderr.
+ */
+
+#include <stddef.h>
+
+#include "core/gpu-info.h"
+#include "kfdsim/driver/sim.h"
+
+struct machine {
+	struct gpu_info gpus[SIM_GPUS_MAX];
+	unsigned minors[SIM_GPUS_MAX];
+	size_t n;
+	unsigned nodes; /* of the topology, processors too */
+};
+
+/* Cards of these profiles, written to sysfs, a directory that is made. */
+int machine_from_profiles(struct machine *machine, const char *profiles, const char *const *names,
+			  size_t n, const char *sysfs);
+
+/* What class/kfd/kfd/topology below sysfs says, as the daemon reads it. */
+int machine_from_topology(struct machine *machine, const char *sysfs);

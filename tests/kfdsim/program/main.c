@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * kfdsim: runs a command on AMD GPUs that do not exist. The command, and all that it starts, sees
+ * /dev/kfd, /dev/dri and the kernel's texts as amdkfd has them; libhsakmt, ROCr and HIP run
+ * unmodified. What happened is JSON in /sys/kernel/debug/kfdsim/state there.
+ */
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "core/base.h"
+#include "kfdsim/front/front.h"
+#include "kfdsim/program/machine.h"
+#include "kfdsim/program/options.h"
+
+#define EXIT_OWN   125
+#define EXIT_USAGE 2
+
+static const struct front_end *const ends[] = { &front_fuse, &front_seccomp };
+
+static void print_help(void)
+{
+	puts("kfdsim OPTION... -- COMMAND...\n\n"
+	     "Runs COMMAND on emulated AMD GPUs, in a mount namespace of its own.\n\n"
+	     "  --gpu PROFILE     a card as gpuarb's profiles describe it; once for each\n"
+	     "  --profiles DIR    where they are (" KFDSIM_PROFILES ")\n"
+	     "  --topology DIR    instead: a copy of /sys, class/kfd/kfd/topology in it\n"
+	     "  --fail SPEC       a fault, as control takes it: IOCTL:N:ERRNO[:PID], gone:GPU,\n"
+	     "                    slow:GPU:USEC, teardown:MSEC or teardown:now\n"
+	     "  --timing          kernels take time (a model)\n"
+	     "  --teardown MSEC   queues of the dead stay so long\n"
+	     "  --front NAME      how: fuse (needs root and Linux 6.9) or seccomp (Linux 5.19);\n"
+	     "                    the first that can be had\n"
+	     "  --help\n\n"
+	     "Inside, /sys/kernel/debug/kfdsim/state is what happened, as JSON; what is written\n"
+	     "to control there are faults. Exit status: the command's; 125 where kfdsim failed,\n"
+	     "126 and 127 where the command could not be run or found, 2 for a wrong command\n"
+	     "line.");
+}
+
+/* The first way that can be had, or the one that was asked for. */
+static int start_front(struct front *front, const struct options *options)
+{
+	char why[ARRAY_SIZE(ends)][FRONT_WHY] = {0};
+	int r = -EINVAL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(ends) && r < 0; i++) {
+		if (options->front && strcmp(options->front, ends[i]->name) != 0)
+			continue;
+		front->end = ends[i];
+		r = ends[i]->start(front, why[i], sizeof(why[i]));
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(ends) && r < 0; i++)
+		if (*why[i])
+			fprintf(stderr, "kfdsim: --front %s: %s\n", ends[i]->name, why[i]);
+	if (!front->end)
+		fprintf(stderr, "kfdsim: --front %s: there is no such; --help lists them\n",
+			options->front);
+	return front->end ? r : -ENOENT;
+}
+
+static int make_machine(struct machine *machine, const struct options *options, const char *sysfs)
+{
+	return options->topology ? machine_from_topology(machine, sysfs)
+				 : machine_from_profiles(machine, options->profiles, options->gpus,
+							 options->n_gpus, sysfs);
+}
+
+static int apply_faults(struct front *front, const struct options *options)
+{
+	char why[FRONT_WHY] = "";
+
+	for (size_t i = 0; i < options->n_faults; i++)
+		if (sim_fault(front->sim, options->faults[i], front_now(), why, sizeof(why)) < 0) {
+			fprintf(stderr, "kfdsim: --fail %s: %s\n", options->faults[i], why);
+			return -EINVAL;
+		}
+	return 0;
+}
+
+static int make_sim(struct front *front, const struct options *options)
+{
+	_cleanup_(freep) struct machine *machine = calloc(1, sizeof(*machine));
+	_cleanup_(freep) char *topology = NULL;
+	struct sim_config config;
+	int r;
+
+	if (!machine || asprintf(&topology, "%s/class/kfd/kfd", front->sysfs) < 0)
+		return -ENOMEM;
+	r = make_machine(machine, options, front->sysfs);
+	if (r < 0)
+		return r;
+	config = (struct sim_config){
+		.gpus = machine->gpus, .minors = machine->minors, .n_gpus = machine->n,
+		.nodes = machine->nodes,
+		.teardown_ns = options->teardown_ns, .timing = options->timing,
+	};
+	r = sim_new(&config, &front->world, &front->sim);
+	r = r < 0 ? r : tree_new(front->sim, topology, &front->tree);
+	if (r < 0) {
+		fprintf(stderr, "kfdsim: %s: %s\n", topology, strerror(-r));
+		return r;
+	}
+	sim_set_places(front->sim, true);
+	tree_set_front(front->tree, front->end->name);
+	return 0;
+}
+
+static int status_of(const struct front *front)
+{
+	return WIFSIGNALED(front->child_status) ? 128 + WTERMSIG(front->child_status)
+						: WEXITSTATUS(front->child_status);
+}
+
+static int run(struct front *front, const struct options *options)
+{
+	_cleanup_(freep) char *given = NULL;
+	int r;
+
+	if (options->topology) {
+		given = realpath(options->topology, NULL);
+		if (!given) {
+			fprintf(stderr, "kfdsim: --topology %s: %s\n", options->topology,
+				strerror(errno));
+			return EXIT_OWN;
+		}
+	}
+	front->sysfs = given ? given : FRONT_SCRATCH "/sysfs";
+	r = start_front(front, options);
+	if (r == -ENOENT && !front->end)
+		return EXIT_USAGE;
+	r = r < 0 ? r : make_sim(front, options);
+	if (r == 0 && apply_faults(front, options) < 0)
+		return EXIT_USAGE;
+	r = r < 0 ? r : front->end->run(front, options->command);
+	return r < 0 ? EXIT_OWN : status_of(front);
+}
+
+int main(int argc, char *argv[])
+{
+	struct options options = { .profiles = KFDSIM_PROFILES };
+	struct front front = { .arena_fd = -1, .epoll_fd = -1, .signal_fd = -1 };
+	int r;
+
+	if (options_parse(&options, argc, argv) < 0) {
+		fprintf(stderr, "kfdsim --help lists the options\n");
+		return EXIT_USAGE;
+	}
+	if (options.help) {
+		print_help();
+		return EXIT_SUCCESS;
+	}
+	r = run(&front, &options);
+	front_done(&front);
+	return r;
+}

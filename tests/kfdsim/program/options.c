@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "kfdsim/program/options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define TEARDOWN_MAX 600000UL /* milliseconds */
+
+static int wrong(const char *option, const char *value, const char *wanted)
+{
+	fprintf(stderr, "kfdsim: %s %s: %s\n", option, value, wanted);
+	return -EINVAL;
+}
+
+static int add(const char **list, size_t *n, size_t max, const char *option, const char *value)
+{
+	if (*n == max)
+		return wrong(option, value, "one too many of these");
+	list[(*n)++] = value;
+	return 0;
+}
+
+static int take_teardown(struct options *options, const char *value)
+{
+	unsigned long number;
+	char *end;
+
+	errno = 0;
+	number = strtoul(value, &end, 10);
+	if (errno || end == value || *end != '\0' || *value == '-' || number > TEARDOWN_MAX)
+		return wrong("--teardown", value, "wanted: milliseconds, 0 to 600000");
+	options->teardown_ns = number * 1000000U;
+	return 0;
+}
+
+static int take(struct options *options, int option, const char *value)
+{
+	switch (option) {
+	case 'g':
+		return add(options->gpus, &options->n_gpus, OPTIONS_GPUS, "--gpu", value);
+	case 't':
+		options->topology = value;
+		return 0;
+	case 'f':
+		return add(options->faults, &options->n_faults, OPTIONS_FAULTS, "--fail", value);
+	case 'm':
+		options->timing = true;
+		return 0;
+	case 'r':
+		options->front = value;
+		return 0;
+	case 'p':
+		options->profiles = value;
+		return 0;
+	case 'd':
+		return take_teardown(options, value);
+	case 'h':
+		options->help = true;
+		return 0;
+	default:
+		return -EINVAL; /* getopt has said why */
+	}
+}
+
+static int check(const struct options *options)
+{
+	if (options->help)
+		return 0;
+	if (!options->topology == (options->n_gpus == 0)) {
+		fprintf(stderr, "kfdsim: which GPUs? --gpu PROFILE, once for each card, or "
+				"--topology DIR\n");
+		return -EINVAL;
+	}
+	if (!options->command[0]) {
+		fprintf(stderr, "kfdsim: no command; wanted: kfdsim OPTION... -- COMMAND...\n");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int options_parse(struct options *options, int argc, char *argv[])
+{
+	static const struct option table[] = {
+		{ "gpu", required_argument, NULL, 'g' },
+		{ "topology", required_argument, NULL, 't' },
+		{ "fail", required_argument, NULL, 'f' },
+		{ "timing", no_argument, NULL, 'm' },
+		{ "front", required_argument, NULL, 'r' },
+		{ "profiles", required_argument, NULL, 'p' },
+		{ "teardown", required_argument, NULL, 'd' },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
+	};
+	int option, r;
+
+	while ((option = getopt_long(argc, argv, "+", table, NULL)) != -1) {
+		r = take(options, option, optarg);
+		if (r < 0)
+			return r;
+	}
+	options->command = argv + optind;
+	return check(options);
+}

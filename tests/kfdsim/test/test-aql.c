@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "kfdsim/test/packet-rig.h"
+
+#include <errno.h>
+
+#include "check.h"
+
+#define SLOTS 16U
+
+static struct rig rig;
+
+static void start(void)
+{
+	rig_start(&rig, SIM_COMPUTE, SLOTS * 64);
+}
+
+static void put64(uint8_t *packet, unsigned at, uint64_t value)
+{
+	memcpy(packet + at, &value, sizeof(value));
+}
+
+static bool noted(const char *text)
+{
+	return rig.queue.stopped && strstr(rig.queue.note, text) != NULL;
+}
+
+/* Retired or not, by what the client can see. */
+static uint64_t taken(void)
+{
+	return rig_read64(&rig, RIG_READ);
+}
+
+TEST(nothing_happens_before_the_doorbell_is_rung)
+{
+	start();
+	rig_dispatch(&rig, 64, 64, 0);
+	CHECK(!rig_work(&rig) && taken() == 0);
+	rig_ring(&rig, 0);
+	CHECK(rig_work(&rig) && taken() == 1);
+	rig_stop(&rig);
+}
+
+TEST(a_dispatch_retires_and_tells_its_signal)
+{
+	uint8_t *packet;
+	uint64_t signal;
+
+	start();
+	signal = rig_signal(&rig, 0, 1, true);
+	packet = rig_dispatch(&rig, 1000, 256, signal);
+	put64(packet, 32, 0xabcdef00);
+	rig_ring(&rig, 0);
+	CHECK(rig_work(&rig));
+
+	CHECK(taken() == 1 && rig.queue.packets == 1 && rig.queue.dispatches == 1);
+	CHECK(packet[0] == 1);
+	CHECK(rig_value(&rig, 0) == 0);
+	CHECK(rig_read64(&rig, signal + 32) == rig.now_ns);
+	CHECK(rig_read64(&rig, signal + 40) == rig.now_ns);
+	CHECK(rig_read64(&rig, RIG_MAILBOXES) == 1);
+	CHECK(rig.n_raised == 1 && rig.raised[0] == 1);
+	CHECK(rig.queue.last.grid[0] == 1000 && rig.queue.last.group[0] == 256);
+	CHECK(rig.queue.last.kernel_object == 0xabcdef00);
+	rig_stop(&rig);
+}
+
+TEST(a_signal_without_a_mailbox_raises_no_event)
+{
+	start();
+	rig_packet(&rig, 3, rig_signal(&rig, 0, INT64_MIN, false));
+	rig_ring(&rig, 0);
+	CHECK(rig_work(&rig));
+	CHECK(rig_value(&rig, 0) == INT64_MAX && rig.n_raised == 0);
+	rig_stop(&rig);
+}
+
+TEST(a_barrier_waits_for_all_five_signals)
+{
+	uint8_t *packet;
+
+	start();
+	packet = rig_packet(&rig, 3, rig_signal(&rig, 7, 1, false));
+	for (unsigned i = 0; i < 5; i++)
+		put64(packet, 8 + 8 * i, rig_signal(&rig, i, 1, false));
+	rig_ring(&rig, 0);
+	for (unsigned i = 0; i < 5; i++) {
+		CHECK(!rig_work(&rig) && taken() == 0);
+		rig_signal(&rig, i, 0, false);
+	}
+	CHECK(rig_work(&rig) && taken() == 1 && rig_value(&rig, 7) == 0);
+	rig_stop(&rig);
+}
+
+TEST(an_or_barrier_waits_for_one_of_its_signals)
+{
+	uint8_t *packet;
+
+	start();
+	packet = rig_packet(&rig, 5, 0);
+	put64(packet, 8 + 8, rig_signal(&rig, 1, 1, false));
+	put64(packet, 8 + 32, rig_signal(&rig, 4, -1, false));
+	rig_ring(&rig, 0);
+	CHECK(!rig_work(&rig) && taken() == 0);
+	rig_signal(&rig, 4, 0, false);
+	CHECK(rig_work(&rig) && taken() == 1);
+	rig_packet(&rig, 5, 0);
+	rig_ring(&rig, 1);
+	CHECK(rig_work(&rig) && taken() == 2);
+	rig_stop(&rig);
+}
+
+static bool compares(uint32_t condition, uint64_t value, uint64_t mask, uint64_t against)
+{
+	uint8_t *packet;
+	bool open;
+
+	start();
+	packet = rig_packet(&rig, 0, 0);
+	packet[2] = 2;
+	put64(packet, 8, rig_signal(&rig, 0, (int64_t)value, false));
+	put64(packet, 16, against);
+	put64(packet, 24, mask);
+	memcpy(packet + 32, &condition, sizeof(condition));
+	rig_ring(&rig, 0);
+	rig_work(&rig);
+	CHECK(rig.queue.stopped == (condition > 3));
+	open = taken() == 1;
+	rig_stop(&rig);
+	return open;
+}
+
+TEST(a_vendor_barrier_compares_what_its_mask_leaves)
+{
+	CHECK(compares(0, 0x15, 0xf, 5) && !compares(0, 0x15, 0x1f, 5));
+	CHECK(compares(1, 4, ~0ULL, 5) && !compares(1, 5, ~0ULL, 5));
+	CHECK(compares(2, ~0ULL, ~0ULL, 0) && !compares(2, 5, ~0ULL, 5));
+	CHECK(compares(3, 5, ~0ULL, 5) && !compares(3, 4, ~0ULL, 5));
+	CHECK(!compares(4, 5, ~0ULL, 5));
+}
+
+TEST(a_vendor_buffer_retires_and_a_null_signal_is_satisfied)
+{
+	start();
+	rig_packet(&rig, 0, rig_signal(&rig, 0, 1, true))[2] = 1;
+	rig_packet(&rig, 0, 0)[2] = 2;
+	rig_ring(&rig, 1);
+	CHECK(rig_work(&rig) && taken() == 2 && rig_value(&rig, 0) == 0);
+	rig_packet(&rig, 0, 0)[2] = 9;
+	rig_ring(&rig, 2);
+	CHECK(rig_work(&rig) && taken() == 2 && noted("format 9"));
+	rig_stop(&rig);
+}
+
+TEST(a_packet_that_is_not_ready_holds_up_those_after_it)
+{
+	uint8_t *first;
+
+	start();
+	first = rig_dispatch(&rig, 1, 1, 0);
+	first[0] = 1;
+	rig_dispatch(&rig, 1, 1, 0);
+	rig_ring(&rig, 1);
+	CHECK(!rig_work(&rig) && taken() == 0 && !rig.queue.stopped);
+	first[0] = 2;
+	rig_ring(&rig, 0); /* its producer comes second, and rings lower */
+	CHECK(rig_work(&rig) && taken() == 2);
+	rig_stop(&rig);
+}
+
+TEST(a_doorbell_that_was_rung_over_loses_no_packet)
+{
+	start();
+	rig_dispatch(&rig, 1, 1, 0);
+	rig_dispatch(&rig, 1, 1, 0);
+	rig_ring(&rig, 0); /* 1 was rung before, and never seen */
+	CHECK(rig_work(&rig) && taken() == 2);
+	rig_stop(&rig);
+}
+
+TEST(the_ring_wraps)
+{
+	start();
+	for (unsigned i = 0; i < 5 * SLOTS + 3; i++) {
+		rig_dispatch(&rig, i + 1, 1, 0);
+		rig_ring(&rig, i);
+		CHECK(rig_work(&rig) && taken() == i + 1);
+		CHECK(rig.queue.last.grid[0] == i + 1);
+	}
+	rig_stop(&rig);
+}
+
+TEST(a_full_ring_retires_at_once_and_no_further)
+{
+	start();
+	for (unsigned i = 0; i < SLOTS; i++)
+		rig_dispatch(&rig, 1, 1, 0);
+	rig_ring(&rig, UINT64_MAX - 5); /* whatever the client says */
+	CHECK(rig_work(&rig) && taken() == SLOTS && !rig.queue.stopped);
+	CHECK(!rig_work(&rig) && taken() == SLOTS);
+	rig_stop(&rig);
+}
+
+TEST(unknown_packets_stop_the_queue_and_say_so)
+{
+	start();
+	rig_packet(&rig, 4, 0);
+	rig_ring(&rig, 0);
+	CHECK(rig_work(&rig) && noted("type 4") && taken() == 0);
+	rig_packet(&rig, 3, 0);
+	rig_ring(&rig, 1);
+	CHECK(!rig_work(&rig) && taken() == 0 && rig.next_ns == UINT64_MAX);
+	rig_stop(&rig);
+}
+
+TEST(dispatches_that_no_hardware_takes_stop_the_queue)
+{
+	start();
+	rig_dispatch(&rig, 0, 64, 0);
+	rig_ring(&rig, 0);
+	CHECK(rig_work(&rig) && noted("nothing"));
+	rig_stop(&rig);
+	start();
+	rig_dispatch(&rig, 64, 0, 0);
+	rig_ring(&rig, 0);
+	CHECK(rig_work(&rig) && noted("nothing"));
+	rig_stop(&rig);
+	start();
+	rig_dispatch(&rig, 64, 1025, 0);
+	rig_ring(&rig, 0);
+	CHECK(rig_work(&rig) && noted("1025 threads"));
+	rig_stop(&rig);
+}
+
+/* Each address of a client in turn, where nothing is mapped. */
+TEST(addresses_that_are_not_there_stop_the_queue)
+{
+	uint64_t *const members[] = { &rig.queue.ring_base, &rig.queue.read_pointer,
+				      &rig.queue.write_pointer };
+	static const uint64_t bad[] = { 0, 1, RIG_MEMORY - 64, RIG_MEMORY + RIG_SIZE - 1,
+					UINT64_MAX, UINT64_MAX - 63 };
+
+	for (unsigned i = 0; i < 3; i++)
+		for (unsigned k = 0; k < 6; k++) {
+			start();
+			rig_packet(&rig, 3, 0);
+			rig_ring(&rig, 0);
+			*members[i] = bad[k];
+			CHECK(rig_work(&rig) && noted("cannot ") && rig.queue.read_index <= 1);
+			rig_stop(&rig);
+		}
+	for (unsigned k = 1; k < 6; k++) {
+		start();
+		rig_packet(&rig, 3, bad[k]);
+		rig_packet(&rig, 3, 0);
+		rig_ring(&rig, 1);
+		CHECK(rig_work(&rig) && noted("cannot read") && taken() == 1);
+		rig_stop(&rig);
+		start();
+		put64(rig_packet(&rig, 3 + k % 2 * 2, 0), 24, bad[k]);
+		rig_ring(&rig, 0);
+		CHECK(rig_work(&rig) && noted("cannot read") && taken() == 0);
+		rig_stop(&rig);
+	}
+}
+
+TEST(a_vendor_barrier_or_a_mailbox_nowhere_stops_the_queue)
+{
+	uint8_t *packet;
+
+	start();
+	packet = rig_packet(&rig, 0, 0);
+	packet[2] = 2;
+	put64(packet, 8, 8);
+	rig_ring(&rig, 0);
+	CHECK(rig_work(&rig) && noted("cannot read") && taken() == 0);
+	rig_stop(&rig);
+	start();
+	rig_packet(&rig, 3, rig_signal(&rig, 0, 1, true));
+	rig_write64(&rig, RIG_SIGNALS + 16, 12);
+	rig_ring(&rig, 0);
+	CHECK(rig_work(&rig) && noted("cannot write") && rig.n_raised == 0);
+	rig_stop(&rig);
+}
+
+TEST(a_ring_of_less_than_a_packet_stops_the_queue)
+{
+	start();
+	rig.queue.ring_size = 32;
+	CHECK(rig_work(&rig) && noted("ring of 32"));
+	rig_stop(&rig);
+}
+
+TEST(queues_that_are_not_for_running_are_left_alone)
+{
+	bool *const members[] = { &rig.queue.stopped, &rig.queue.reset, &rig.process.dead };
+
+	start();
+	rig_packet(&rig, 3, 0);
+	rig_ring(&rig, 0);
+	for (unsigned i = 0; i < 3; i++) {
+		*members[i] = true;
+		CHECK(!rig_work(&rig) && rig.next_ns == UINT64_MAX && taken() == 0);
+		*members[i] = false;
+	}
+	rig.queue.active = false;
+	CHECK(!rig_work(&rig) && rig.next_ns == UINT64_MAX && taken() == 0);
+	rig.queue.active = true;
+	CHECK(rig_work(&rig) && taken() == 1);
+	rig_stop(&rig);
+}

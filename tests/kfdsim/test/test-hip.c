@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * libgpuarb-hip with AMD's HIP, under the shipped daemon, on the emulated driver: whose record
+ * says what came of it. test-hip.sh makes the machine, of a Radeon VII and a V620, and runs
+ * each test in a process of its own, as HIP and ROCr read the environment once.
+ */
+
+#include <errno.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+
+#include "kfdsim/test/hip-rig.h"
+
+#define RADEON_VII "0"
+#define V620	   "1"
+
+TEST(masks_that_arrive_are_the_lease_s)
+{
+	struct gpuarb_want want = want_of(RADEON_VII, 30, 4);
+	hipStream_t first, second;
+	struct stage stage;
+	int value = 42, back = 0;
+	void *memory = NULL;
+
+	start(&stage, &want, 1);
+	first = create(&stage, 0);
+	check_masks(&stage, 0, 2); /* ROCr's own, too */
+	second = create(&stage, 0);
+	check_masks(&stage, 0, 3);
+
+	CHECK(hipMalloc(&memory, sizeof(value)) == hipSuccess);
+	CHECK(hipMemcpyAsync(memory, &value, sizeof(value), hipMemcpyHostToDevice, first) ==
+	      hipSuccess);
+	CHECK(hipStreamSynchronize(first) == hipSuccess);
+	CHECK(hipMemcpyAsync(&back, memory, sizeof(back), hipMemcpyDeviceToHost, second) ==
+	      hipSuccess);
+	CHECK(hipStreamSynchronize(second) == hipSuccess && back == 42);
+
+	CHECK(gpuarb_hip_stream_destroy(stage.lease, first) == 0);
+	CHECK(gpuarb_hip_stream_destroy(stage.lease, second) == 0);
+	check_masks(&stage, 0, 1);
+	end(&stage);
+}
+
+/* hipFree() waits for the null stream, which has a queue from then on. */
+TEST(the_null_stream_is_masked_by_apply)
+{
+	struct gpuarb_want want = want_of(RADEON_VII, 30, 4);
+	void *memory = NULL;
+	struct stage stage;
+
+	start(&stage, &want, 1);
+	create(&stage, 0);
+	CHECK(hipMalloc(&memory, 64) == hipSuccess && hipFree(memory) == hipSuccess);
+	CHECK(count_queues(&stage, 0) == 3);
+	CHECK(strcmp(text(queue(&stage, 0, 2), "mask"), "") == 0);
+	CHECK(gpuarb_lease_apply(stage.lease) == 3);
+	check_masks(&stage, 0, 3);
+	end(&stage);
+}
+
+TEST(streams_stay_within_the_queue_budget)
+{
+	struct gpuarb_want want = want_of(RADEON_VII, 15, 4);
+	hipStream_t streams[3];
+	struct stage stage;
+	unsigned left = 42;
+
+	start(&stage, &want, 1);
+	for (int i = 0; i < 3; i++) {
+		CHECK(gpuarb_hip_streams(stage.lease, 0, &left) == 0 && left == 3U - (unsigned)i);
+		streams[i] = create(&stage, 0);
+	}
+	refused(&stage, -EDQUOT, "ask for 5 queues");
+	check_masks(&stage, 0, 4);
+	CHECK(json_object_get_int(member(own_record(&stage), "peak")) == 4);
+
+	/* One that goes makes room for one. */
+	CHECK(gpuarb_hip_stream_destroy(stage.lease, streams[1]) == 0);
+	streams[1] = create(&stage, 0);
+	check_masks(&stage, 0, 4);
+	end(&stage);
+}
+
+static void check_priority(uint32_t asked, int least, int most)
+{
+	struct gpuarb_want want = want_of(RADEON_VII, 15, 4);
+	struct stage stage;
+	int priority;
+
+	want.priority = asked;
+	start(&stage, &want, 1);
+	CHECK(gpuarb_lease_priority(stage.lease, 0) == asked);
+	create(&stage, 0);
+	check_masks(&stage, 0, 2);
+	priority = json_object_get_int(member(queue(&stage, 0, 1), "priority"));
+	CHECK(priority >= least && priority <= most);
+	end(&stage);
+}
+
+TEST(a_lease_of_high_priority_has_streams_of_high_priority_with_its_mask)
+{
+	check_priority(13, 11, 15);
+}
+
+TEST(a_lease_of_low_priority_has_streams_of_low_priority_with_its_mask)
+{
+	check_priority(3, 0, 6);
+}
+
+TEST(a_high_stream_on_a_shared_queue_is_masked_like_all_others)
+{
+	struct gpuarb_want want = want_of(RADEON_VII, 15, 6);
+	struct stage stage;
+	hipStream_t plain;
+
+	setenv("GPU_MAX_HW_QUEUES", "1", 1);
+	want.priority = 11;
+	start(&stage, &want, 1);
+	CHECK(hipSetDevice(0) == hipSuccess && hipStreamCreate(&plain) == hipSuccess);
+	create(&stage, 0);
+	CHECK(strcmp(text(queue(&stage, 0, 1), "mask"), "") == 0); /* the program's own */
+	create(&stage, 0);
+	check_masks(&stage, 0, 3);
+	end(&stage);
+}
+
+TEST(an_own_mask_is_narrowed_and_never_widened)
+{
+	struct gpuarb_want want = want_of(RADEON_VII, 30, 4);
+	const uint32_t *mask, beyond[2] = { 0xffff, 0 };
+	uint32_t inside[2] = { 0 };
+	hipStream_t stream = NULL;
+	struct stage stage;
+	size_t words;
+
+	start(&stage, &want, 1);
+	CHECK(gpuarb_hip_stream_create_within(stage.lease, 0, beyond, 2, &stream) == 0);
+	mask = gpuarb_lease_cu_mask(stage.lease, 0, &words);
+	inside[0] = mask[0] & 0xffff;
+	CHECK(has_mask(queue(&stage, 0, 1), inside, 2));
+	CHECK(has_mask(queue(&stage, 0, 0), mask, words));
+	create(&stage, 0);
+
+	want.cus = 8;
+	CHECK(gpuarb_lease_resize(stage.lease, &want, 1) == 0);
+	CHECK(gpuarb_lease_apply(stage.lease) == 3);
+	mask = gpuarb_lease_cu_mask(stage.lease, 0, &words);
+	inside[0] = mask[0] & 0xffff;
+	CHECK(has_mask(queue(&stage, 0, 1), inside, 2));
+	CHECK(has_mask(queue(&stage, 0, 2), mask, words));
+	end(&stage);
+}
+
+TEST(a_lease_that_is_lost_in_mid_run_is_an_error_and_no_more)
+{
+	struct gpuarb_want want = want_of(RADEON_VII, 15, 4);
+	struct gpuarb *other = NULL;
+	hipStream_t stream;
+	struct stage stage;
+
+	start(&stage, &want, 1);
+	stream = create(&stage, 0);
+	CHECK(gpuarb_open(&other) == 0);
+	CHECK(gpuarb_release(other, gpuarb_lease_id(stage.lease)) == 0);
+	refused(&stage, -ENOENT, "has ended");
+	CHECK(hipStreamSynchronize(stream) == hipSuccess);
+	CHECK(gpuarb_hip_stream_destroy(stage.lease, stream) == 0);
+	gpuarb_close(other);
+	end(&stage);
+}
+
+TEST(each_gpu_of_a_lease_has_its_own_mask)
+{
+	const struct gpuarb_want wants[] = { want_of(V620, 16, 3), want_of(RADEON_VII, 24, 4) };
+	struct stage stage;
+	int device, current;
+
+	start(&stage, wants, 2);
+	CHECK(gpuarb_hip_device(stage.lease, 0, &device) == 0 && device == 1);
+	CHECK(gpuarb_hip_device(stage.lease, 1, &device) == 0 && device == 0);
+	create(&stage, 0);
+	create(&stage, 1);
+	create(&stage, 1);
+	CHECK(hipGetDevice(&current) == hipSuccess && current == 0);
+	check_masks(&stage, 0, 2);
+	check_masks(&stage, 1, 3);
+	end(&stage);
+}
+
+TEST(a_gpu_is_found_whatever_the_order_that_hip_shows)
+{
+	struct gpuarb_want want = want_of(V620, 16, 3);
+	struct stage stage;
+	int device;
+
+	setenv("ROCR_VISIBLE_DEVICES", "1", 1);
+	start(&stage, &want, 1);
+	CHECK(gpuarb_hip_device(stage.lease, 0, &device) == 0 && device == 0);
+	create(&stage, 0);
+	check_masks(&stage, 0, 2);
+	end(&stage);
+}
+
+TEST(a_gpu_that_is_hidden_from_hip_is_named)
+{
+	struct gpuarb_want want = want_of(V620, 16, 3);
+	struct stage stage;
+
+	setenv("HIP_VISIBLE_DEVICES", "0", 1);
+	start(&stage, &want, 1);
+	refused(&stage, -ENODEV, "HIP_VISIBLE_DEVICES=0");
+	end(&stage);
+}
+
+/* HIP 5.2 counts WGPs as its processors and has CUs as the bits of its masks. */
+TEST(wgps_get_the_mask_that_the_lease_has)
+{
+	struct gpuarb_want want = want_of(V620, 20, 4);
+	struct json_object *found;
+	hipStream_t stream;
+	struct stage stage;
+	size_t words;
+
+	start(&stage, &want, 1);
+	create(&stage, 0);
+	check_masks(&stage, 0, 2);
+
+	/* HIP itself had set it right at once. */
+	found = queue(&stage, 0, 1);
+	CHECK(strcmp(json_object_get_string(json_object_array_get_idx(member(found, "masks"), 0)),
+		     text(found, "mask")) == 0);
+	CHECK(gpuarb_hip_stream_create_within(stage.lease, 0, (const uint32_t[]){ 1 }, 1,
+					      &stream) == -EINVAL ||
+	      !(gpuarb_lease_cu_mask(stage.lease, 0, &words)[0] & 1));
+	end(&stage);
+}
+
+TEST(a_mask_outside_of_hsa_cu_mask_is_explained)
+{
+	struct gpuarb_want want = want_of(RADEON_VII, 15, 4);
+	struct stage stage;
+
+	setenv("HSA_CU_MASK", "0:0-1", 1);
+	start(&stage, &want, 1);
+	refused(&stage, -EEXIST, "HSA_CU_MASK=0:0-1");
+	end(&stage);
+}
+
+TEST(a_mask_inside_of_hsa_cu_mask_works)
+{
+	struct gpuarb_want want = want_of(RADEON_VII, 15, 4);
+	const uint32_t *mask;
+	struct stage stage;
+	size_t words;
+
+	setenv("HSA_CU_MASK", "0:0-59", 1);
+	start(&stage, &want, 1);
+	create(&stage, 0);
+	mask = gpuarb_lease_cu_mask(stage.lease, 0, &words);
+	CHECK(has_mask(queue(&stage, 0, 1), mask, words));
+	end(&stage);
+}
+
+/* As under gpuarbctl run. */
+TEST(the_environment_of_the_lease_does_no_harm)
+{
+	struct gpuarb_want want = want_of(RADEON_VII, 30, 4);
+	hipStream_t stream = NULL;
+	struct stage stage;
+	char **environment;
+
+	want.streams = 2;
+	start(&stage, &want, 1);
+	CHECK(gpuarb_lease_environment(stage.lease, &environment) == 0);
+	for (size_t i = 0; environment[i]; i++)
+		if (strchr(environment[i], '='))
+			CHECK(putenv(environment[i]) == 0);
+	create(&stage, 0);
+	CHECK(gpuarb_hip_stream_create_within(stage.lease, 0, (const uint32_t[]){ 0xff }, 1,
+					      &stream) == 0);
+	CHECK(count_queues(&stage, 0) == 3);
+	end(&stage);
+}
+
+static void command(const char *text)
+{
+	FILE *file = fopen("/sys/kernel/debug/kfdsim/control", "w");
+
+	CHECK(file && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+static void refused_without_mask(struct stage *stage, const char *fault, int error)
+{
+	command(fault);
+	refused(stage, error, "GPU 0000:");
+	check_masks(stage, 0, 2);
+}
+
+TEST(where_the_driver_refuses_a_mask_there_is_no_stream)
+{
+	struct gpuarb_want want = want_of(RADEON_VII, 15, 4);
+	struct stage stage;
+
+	start(&stage, &want, 1);
+	create(&stage, 0);
+	refused_without_mask(&stage, "set-cu-mask:1:ENOMEM", -EBUSY); /* HIP's */
+	refused_without_mask(&stage, "set-cu-mask:2:EIO", -EIO);      /* and ours */
+	create(&stage, 0);
+	check_masks(&stage, 0, 3);
+	end(&stage);
+}
+
+TEST(where_the_driver_refuses_a_mask_there_is_no_stream_of_high_priority)
+{
+	struct gpuarb_want want = want_of(RADEON_VII, 15, 4);
+	struct stage stage;
+
+	want.priority = 15;
+	start(&stage, &want, 1);
+	create(&stage, 0);
+	refused_without_mask(&stage, "set-cu-mask:1:EIO", -EIO);
+	refused_without_mask(&stage, "update-queue:1:EIO", -EBUSY);
+	end(&stage);
+}
+
+/* As in most containers: sysfs has this process by another number. */
+static void run_inside(int told)
+{
+	struct gpuarb_want want = want_of(RADEON_VII, 30, 4), high = want_of(V620, 16, 3);
+	const uint32_t *mask;
+	struct stage stage;
+	size_t words;
+	pid_t pid;
+
+	CHECK(read(told, &pid, sizeof(pid)) == sizeof(pid));
+	start(&stage, &want, 1);
+	stage.pid = pid;
+	create(&stage, 0);
+	mask = gpuarb_lease_cu_mask(stage.lease, 0, &words);
+	CHECK(has_mask(queue(&stage, 0, 1), mask, words));
+	create(&stage, 0);
+	create(&stage, 0);
+	refused(&stage, -EDQUOT, "4 queues");
+	end(&stage);
+
+	start(&stage, &high, 1);
+	refused(&stage, -EOPNOTSUPP, "PID namespace");
+	end(&stage);
+}
+
+TEST(in_a_pid_namespace_only_what_hip_masks_by_itself_is_handed_out)
+{
+	int told[2], status;
+	pid_t pid;
+
+	CHECK(pipe(told) == 0);
+	CHECK(unshare(CLONE_NEWPID | CLONE_NEWNS) == 0);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		CHECK(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
+		CHECK(mount("proc", "/proc", "proc", 0, NULL) == 0); /* HIP crashes without */
+		run_inside(told[0]);
+		exit(EXIT_SUCCESS);
+	}
+	CHECK(write(told[1], &pid, sizeof(pid)) == sizeof(pid));
+	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+
+#include "check.h"
+#include "kfdsim/test/sim-rig.h"
+
+#define AQL  KFD_IOC_QUEUE_TYPE_COMPUTE_AQL
+#define SDMA KFD_IOC_QUEUE_TYPE_SDMA
+#define MSEC 1000000ULL
+
+static struct sim_process *start(struct sim_rig *rig)
+{
+	struct gpu_info infos[] = { rig_vega(), rig_navi() };
+
+	rig_start(rig, infos, 2);
+	return rig_open(rig, 1);
+}
+
+TEST(a_fault_that_makes_no_sense_is_refused_with_a_sentence)
+{
+	static struct sim_rig rig;
+	static const char *const bad[] = {
+		"", "gone", "nothing:1:EIO", "create-queue", "create-queue:1", "create-queue::EIO",
+		"create-queue:0:EIO", "create-queue:-1:EIO", "create-queue:1x:EIO",
+		"create-queue: 1:EIO", "create-queue:1:EWHAT", "create-queue:1:eio",
+		"create-queue:1:5", "create-queue:1:EIO:", "create-queue:1:EIO:0",
+		"create-queue:1:EIO:x", "create-queue:1:EIO:1:2", "create-queue:1:EIO:4294967296",
+		"create-queue:99999999999999999999:EIO", "CREATE-QUEUE:1:EIO", "gone:", "gone:x",
+		"slow:0000:03:00.0", "slow:x:1", "slow:5", "slow:0000:03:00.0:",
+		"slow:0000:03:00.0:x", "slow:0000:03:00.0:-1", "slow:0000:03:00.0:99999999999",
+		"teardown:", "teardown:x",
+		"teardown:-1", "teardown:99999999999", ":", "*:1:EIO",
+	};
+
+	start(&rig);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		CHECK(rig_fault(&rig, bad[i]) == -EINVAL);
+	CHECK(!rig.sim->faults && rig.sim->topology_generation == 1);
+	rig_stop(&rig);
+}
+
+TEST(the_nth_ioctl_of_a_kind_fails_and_no_other)
+{
+	static struct sim_rig rig;
+	struct sim_process *process = start(&rig);
+
+	CHECK(rig_fault(&rig, "create-queue:3:ENOMEM") == 0);
+	CHECK(rig_fault(&rig, "destroy-queue:1:ETIME") == 0);
+	CHECK(rig_queue(&rig, process, 0) == 0 && rig_queue(&rig, process, 1) == 1);
+	CHECK(rig_try_queue(&rig, process, 0, AQL) == -ENOMEM);
+	CHECK(rig_queue(&rig, process, 0) == 2);
+	CHECK(rig_destroy(&rig, process, 0) == -ETIME);
+	CHECK(rig_destroy(&rig, process, 0) == 0 && !rig.sim->faults);
+	rig_stop(&rig);
+}
+
+TEST(every_one_fails_until_the_end)
+{
+	static struct sim_rig rig;
+	struct sim_process *process = start(&rig);
+
+	CHECK(rig_fault(&rig, "create-queue:*:EBUSY") == 0);
+	for (unsigned i = 0; i < 5; i++)
+		CHECK(rig_try_queue(&rig, process, 0, AQL) == -EBUSY);
+	rig_stop(&rig);
+}
+
+TEST(a_fault_can_be_one_processs)
+{
+	static struct sim_rig rig;
+	struct sim_process *process = start(&rig), *other = rig_open(&rig, 2);
+
+	CHECK(rig_fault(&rig, "create-queue:2:EIO:2") == 0);
+	rig_queue(&rig, process, 0);
+	rig_queue(&rig, process, 0);
+	rig_queue(&rig, other, 0);
+	CHECK(rig_try_queue(&rig, process, 0, AQL) == 2);
+	CHECK(rig_try_queue(&rig, other, 0, AQL) == -EIO);
+	rig_queue(&rig, other, 0);
+	rig_stop(&rig);
+}
+
+TEST(faults_count_each_by_itself)
+{
+	static struct sim_rig rig;
+	struct sim_process *process = start(&rig);
+
+	CHECK(rig_fault(&rig, "create-queue:2:EIO") == 0);
+	CHECK(rig_fault(&rig, "create-queue:1:EPERM") == 0);
+	CHECK(rig_fault(&rig, "create-queue:2:ENOSPC") == 0);
+	CHECK(rig_try_queue(&rig, process, 0, AQL) == -EPERM);
+	CHECK(rig_try_queue(&rig, process, 0, AQL) == -EIO); /* the older one says */
+	CHECK(rig_try_queue(&rig, process, 0, AQL) == 0 && !rig.sim->faults);
+	rig_stop(&rig);
+}
+
+TEST(every_ioctl_has_a_name_that_a_fault_can_have)
+{
+	static struct sim_rig rig;
+	unsigned n = 0;
+
+	start(&rig);
+	for (unsigned nr = 0; nr < 256; nr++) {
+		char text[64];
+
+		if (!sim_ioctl_name(nr))
+			continue;
+		snprintf(text, sizeof(text), "%s:7:EIO", sim_ioctl_name(nr));
+		CHECK(rig_fault(&rig, text) == 0);
+		n++;
+	}
+	CHECK(n == 0x23);
+	rig_stop(&rig);
+}
+
+/* ---- a GPU goes ---- */
+
+TEST(a_gpu_that_goes_takes_its_queues_with_it_and_nothing_of_the_other)
+{
+	static struct sim_rig rig;
+	struct sim_process *process = start(&rig);
+	const uint32_t mask = 0xf;
+	static struct sim_gpu other;
+
+	rig_queue(&rig, process, 0);
+	rig_queue(&rig, process, 1);
+	CHECK(rig_try_queue(&rig, process, 0, SDMA) == 2);
+	memcpy(&other, &rig.sim->gpus[1], sizeof(other));
+	CHECK(rig_fault(&rig, "gone:0000:03:00.0") == 0);
+	CHECK(memcmp(&other, &rig.sim->gpus[1], sizeof(other)) == 0);
+	CHECK(rig.sim->gpus[0].gone && rig.sim->topology_generation == 2);
+	CHECK(rig.sim->gpus[0].compute_queues == 0 && rig.sim->gpus[0].sdma_queues == 0);
+	CHECK(!rig.sim->gpus[0].hqds[8] && !sim_find_queue(process, 0)->active);
+
+	CHECK(rig_try_queue(&rig, process, 0, AQL) == -EINVAL);
+	CHECK(rig_update(&rig, process, 0, 100, 7) == -EACCES);
+	CHECK(rig_mask(&rig, process, 0, &mask, 32) == -EACCES);
+	CHECK(rig_gws(&rig, process, 0, 1) == -EACCES);
+	CHECK(rig_update(&rig, process, 1, 100, 7) == 0);
+	CHECK(rig_mask(&rig, process, 1, &mask, 32) == 0);
+	CHECK(rig_destroy(&rig, process, 0) == 0 && rig_destroy(&rig, process, 2) == 0);
+	CHECK(rig.sim->gpus[0].processes == 0);
+	CHECK(rig_fault(&rig, "gone:0000:03:00.0") == -EINVAL);
+	rig_stop(&rig);
+}
+
+TEST(a_gpu_that_went_is_not_told_of_and_its_memory_can_be_freed)
+{
+	static struct sim_rig rig;
+	struct sim_process *process = start(&rig);
+	struct kfd_ioctl_get_process_apertures_new_args apertures = { 0 };
+	struct kfd_ioctl_alloc_memory_of_gpu_args memory = {
+		.va_addr = 1U << 30, .size = 4096, .gpu_id = rig_id(&rig, 0),
+		.flags = KFD_IOC_ALLOC_MEM_FLAGS_VRAM,
+	};
+	struct kfd_ioctl_map_memory_to_gpu_args map = {
+		.device_ids_array_ptr = RIG_MEMORY, .n_devices = 1,
+	};
+	struct kfd_ioctl_free_memory_of_gpu_args gone;
+
+	CHECK(RIG_CALL(&rig, process, ALLOC_MEMORY_OF_GPU, &memory) == 0);
+	map.handle = gone.handle = memory.handle;
+	memcpy(rig_at(&rig, RIG_MEMORY), &memory.gpu_id, sizeof(memory.gpu_id));
+	CHECK(RIG_CALL(&rig, process, MAP_MEMORY_TO_GPU, &map) == 0);
+	CHECK(rig_fault(&rig, "gone:0000:03:00.0") == 0);
+	map.n_success = 0;
+	CHECK(RIG_CALL(&rig, process, MAP_MEMORY_TO_GPU, &map) == -EINVAL);
+	CHECK(RIG_CALL(&rig, process, UNMAP_MEMORY_FROM_GPU, &map) == 0);
+	CHECK(RIG_CALL(&rig, process, FREE_MEMORY_OF_GPU, &gone) == 0);
+	CHECK(RIG_CALL(&rig, process, ALLOC_MEMORY_OF_GPU, &memory) == -EINVAL);
+	CHECK(RIG_CALL(&rig, process, GET_PROCESS_APERTURES_NEW, &apertures) == 0);
+	CHECK(apertures.num_of_nodes == 1);
+	rig_stop(&rig);
+}
+
+TEST(a_slow_gpu_is_slow_until_it_is_told_not_to_be)
+{
+	static struct sim_rig rig;
+
+	start(&rig);
+	CHECK(rig_fault(&rig, "slow:0000:04:00.0:250") == 0);
+	CHECK(rig.sim->gpus[1].slow_ns == 250000 && rig.sim->gpus[0].slow_ns == 0);
+	CHECK(rig_fault(&rig, "slow:0000:04:00.0:0") == 0 && rig.sim->gpus[1].slow_ns == 0);
+	rig_stop(&rig);
+}
+
+/* ---- a process ends ---- */
+
+static void have_everything(struct sim_rig *rig, struct sim_process *process)
+{
+	struct kfd_ioctl_alloc_memory_of_gpu_args memory = {
+		.va_addr = 1U << 30, .size = 3U << 20, .gpu_id = rig_id(rig, 0),
+		.flags = KFD_IOC_ALLOC_MEM_FLAGS_VRAM,
+	};
+	struct kfd_ioctl_create_event_args event = { 0 };
+	struct kfd_ioctl_wait_events_args wait = { .events_ptr = RIG_MEMORY, .num_events = 1,
+						   .timeout = UINT32_MAX };
+	struct kfd_event_data *data = rig_at(rig, RIG_MEMORY);
+
+	rig_queue(rig, process, 0);
+	rig_queue(rig, process, 1);
+	CHECK(rig_try_queue(rig, process, 1, SDMA) == 2);
+	CHECK(RIG_CALL(rig, process, ALLOC_MEMORY_OF_GPU, &memory) == 0);
+	CHECK(RIG_CALL(rig, process, CREATE_EVENT, &event) == 0);
+	memset(data, 0, sizeof(*data));
+	data->event_id = event.event_id;
+	CHECK(RIG_CALL(rig, process, WAIT_EVENTS, &wait) == -EINPROGRESS);
+}
+
+static void check_nothing(const struct sim_rig *rig)
+{
+	CHECK(!rig->sim->processes && !rig->sim->waits && rig->n_answers == 0);
+	for (unsigned i = 0; i < 2; i++) {
+		const struct sim_gpu *gpu = &rig->sim->gpus[i];
+
+		CHECK(gpu->compute_queues + gpu->sdma_queues + gpu->processes == 0);
+		CHECK(gpu->vram_used == 0);
+		for (unsigned j = 0; j < SIM_HQDS_MAX; j++)
+			CHECK(!gpu->hqds[j]);
+	}
+}
+
+TEST(a_process_that_ends_leaves_nothing)
+{
+	static struct sim_rig rig;
+	struct gpu_info infos[] = { rig_vega(), rig_navi() };
+
+	rig_start(&rig, infos, 2);
+	for (unsigned i = 0; i < 100; i++) { /* the arena would not have room for all at once */
+		have_everything(&rig, rig_open(&rig, 1));
+		sim_exit(rig.sim, 1, rig.now);
+		check_nothing(&rig);
+	}
+	sim_exit(rig.sim, 1, rig.now);
+	sim_exit(rig.sim, 99, rig.now);
+	rig_stop(&rig);
+}
+
+TEST(on_request_the_queues_of_the_dead_stay)
+{
+	static struct sim_rig rig;
+	struct gpu_info infos[] = { rig_vega(), rig_navi() };
+	struct sim_process *dead, *next;
+	struct kfd_ioctl_get_version_args version;
+
+	rig_start_with(&rig, infos, 2, (struct sim_config){ .teardown_ns = 5 * MSEC }, RIG_ARENA);
+	dead = rig_open(&rig, 1);
+	have_everything(&rig, dead);
+	sim_exit(rig.sim, 1, rig.now);
+	CHECK(dead->dead && !sim_find_process(rig.sim, 1) && rig.sim->processes == dead);
+	CHECK(rig.sim->gpus[0].compute_queues == 1 && rig.sim->gpus[0].processes == 1);
+	CHECK(dead->queues->active && !rig.sim->waits);
+	CHECK(RIG_CALL(&rig, dead, GET_VERSION, &version) == -EBADF);
+	next = rig_open(&rig, 1); /* the pid again */
+	CHECK(next != dead && rig_queue(&rig, next, 0) == 0);
+	CHECK(rig.sim->gpus[0].processes == 2);
+	CHECK(rig_fault(&rig, "teardown:0") == 0); /* for those that die from now on */
+	sim_exit(rig.sim, 1, rig.now);
+	CHECK(rig.sim->gpus[0].processes == 1);
+	CHECK(sim_work(rig.sim, rig.now + 2 * MSEC) == 3 * MSEC);
+	CHECK(rig.sim->gpus[0].processes == 1);
+	CHECK(sim_work(rig.sim, rig.now + 5 * MSEC) == UINT64_MAX);
+	check_nothing(&rig);
+	CHECK(rig_fault(&rig, "teardown:7") == 0 && rig.sim->teardown_ns == 7 * MSEC);
+	rig_stop(&rig);
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "check.h"
+#include "kfdsim/test/sim-rig.h"
+
+/* Random bytes to random ioctls, some of them sensible: nothing but an errno may come of it. */
+
+#define ROUNDS    120000U
+#define PROCESSES 3U
+#define WORDS     22U /* CREATE_QUEUE's */
+
+struct fuzz {
+	struct sim_rig rig;
+	struct sim_process *processes[PROCESSES];
+	unsigned seed;
+	unsigned good[256], bad[256]; /* by number: how often it went well, or not */
+};
+
+static uint32_t any(struct fuzz *fuzz)
+{
+	return (uint32_t)rand_r(&fuzz->seed) << 16 ^ (uint32_t)rand_r(&fuzz->seed);
+}
+
+/* A number that something may be known by. */
+static uint32_t any_word(struct fuzz *fuzz)
+{
+	static const uint32_t liked[] = {
+		0, 0, 1, 2, 3, 32, 64, 100, 1024, 4096, 8192, 0x1000, 0x1101, 0x10000, 0x12000,
+		0x80000000, 0x80000001, 0x7fffffff, 0xffffffff,
+	};
+
+	switch (any(fuzz) % 6) {
+	case 0:
+		return any(fuzz);
+	case 1:
+		return any(fuzz) % 64;
+	case 2:
+		return RIG_MEMORY + any(fuzz) % RIG_SIZE;
+	default:
+		return liked[any(fuzz) % (sizeof(liked) / sizeof(liked[0]))];
+	}
+}
+
+static void scribble(struct fuzz *fuzz)
+{
+	uint32_t *memory = (uint32_t *)(void *)fuzz->rig.memory;
+
+	for (unsigned i = 0; i < 16; i++)
+		memory[any(fuzz) % (RIG_SIZE / 4)] = any_word(fuzz);
+}
+
+/* Sensible arguments of those that want much at once; the rest is found by chance. */
+static void make_sensible(struct fuzz *fuzz, unsigned nr, uint32_t *words)
+{
+	size_t gpu = any(fuzz) % 2;
+	struct kfd_ioctl_create_queue_args queue =
+		rig_queue_args(&fuzz->rig, gpu, any(fuzz) % 4);
+	struct kfd_ioctl_alloc_memory_of_gpu_args memory = {
+		.va_addr = (uint64_t)any(fuzz) << 12, .size = 1U << any(fuzz) % 22,
+		.mmap_offset = RIG_MEMORY, .gpu_id = rig_id(&fuzz->rig, gpu),
+		.flags = 1U << any(fuzz) % 5,
+	};
+	struct kfd_ioctl_map_memory_to_gpu_args map = {
+		.handle = (uint64_t)rig_id(&fuzz->rig, gpu) << 32 | any(fuzz) % 64,
+		.device_ids_array_ptr = RIG_MEMORY, .n_devices = 1,
+	};
+	struct kfd_ioctl_set_cu_mask_args mask = {
+		.queue_id = any(fuzz) % 32, .num_cu_mask = 32 * (any(fuzz) % 40),
+		.cu_mask_ptr = RIG_MEMORY + any(fuzz) % RIG_SIZE,
+	};
+
+	if (nr == 0x1a)
+		memcpy(words, &mask, sizeof(mask));
+	if (nr == 0x02)
+		memcpy(words, &queue, sizeof(queue));
+	if (nr == 0x16)
+		memcpy(words, &memory, sizeof(memory));
+	if (nr == 0x17 || nr == 0x18 || nr == 0x19)
+		memcpy(words, &map, sizeof(map));
+	if (nr == 0x18)
+		memcpy(fuzz->rig.memory, &memory.gpu_id, sizeof(memory.gpu_id));
+	if (any(fuzz) % 2)
+		words[any(fuzz) % WORDS] = any_word(fuzz);
+}
+
+static void call(struct fuzz *fuzz)
+{
+	static const uint16_t sizes[] = { 0, 1, 7, 8, 16, 24, 32, 40, 48 };
+	unsigned nr = any(fuzz) % 0x26, p = any(fuzz) % PROCESSES;
+	size_t size = any(fuzz) % 3 ? sizeof(uint32_t) * WORDS : sizes[any(fuzz) % 9];
+	_Alignas(8) uint32_t words[256];
+	int r;
+
+	for (unsigned i = 0; i < 256; i++)
+		words[i] = any_word(fuzz);
+	if (any(fuzz) % 2) /* 64-bit numbers have zeros above */
+		for (unsigned i = 1; i < WORDS; i += 2)
+			words[i] = 0;
+	if (any(fuzz) % 8 == 0)
+		size = sizeof(words);
+	if (any(fuzz) % 2)
+		make_sensible(fuzz, nr, words);
+	r = rig_call(&fuzz->rig, fuzz->processes[p],
+		     _IOC(_IOC_READ | _IOC_WRITE, 'K', nr, (unsigned)size), words, size);
+	CHECK(r <= 0 && r > -600);
+	if (r == 0)
+		fuzz->good[nr]++;
+	else
+		fuzz->bad[nr]++;
+}
+
+static void end(struct fuzz *fuzz)
+{
+	unsigned p = any(fuzz) % PROCESSES;
+
+	sim_exit(fuzz->rig.sim, 1 + (pid_t)p, fuzz->rig.now);
+	fuzz->processes[p] = rig_open(&fuzz->rig, 1 + (pid_t)p);
+}
+
+static void pass(struct fuzz *fuzz)
+{
+	fuzz->rig.now += any(fuzz) % 1000000;
+	sim_work(fuzz->rig.sim, fuzz->rig.now);
+}
+
+static void ring(struct fuzz *fuzz)
+{
+	struct sim_process *process = fuzz->processes[any(fuzz) % PROCESSES];
+	uint64_t place, value = any(fuzz) % 200;
+
+	if (!process->queues)
+		return;
+	CHECK(sim_mmap_place(fuzz->rig.sim, process,
+			     sim_mmap_encode(SIM_MMAP_DOORBELL,
+					     process->queues->gpu->info.kfd_gpu_id,
+					     8ULL * process->queues->doorbell), &place) == 0);
+	memcpy(fuzz->rig.world.arena + place, &value, sizeof(value));
+}
+
+static void round_of(struct fuzz *fuzz)
+{
+	unsigned kind = any(fuzz) % 4000;
+
+	if (kind == 0)
+		end(fuzz);
+	else if (kind < 100)
+		scribble(fuzz);
+	else if (kind < 300)
+		pass(fuzz);
+	else if (kind < 400)
+		ring(fuzz);
+	else if (kind < 450)
+		sim_cancel(fuzz->rig.sim, fuzz->rig.request - any(fuzz) % 100);
+	else
+		call(fuzz);
+}
+
+static void run(bool timing)
+{
+	static struct fuzz fuzz;
+	struct gpu_info infos[] = { rig_vega(), rig_navi() };
+	const char *seed = getenv("SEED");
+
+	memset(&fuzz, 0, sizeof(fuzz));
+	fuzz.seed = seed ? (unsigned)strtoul(seed, NULL, 10) : 20;
+	printf("SEED=%u\n", fuzz.seed);
+	fflush(stdout);
+	rig_start_with(&fuzz.rig, infos, 2, (struct sim_config){ .timing = timing }, RIG_ARENA);
+	for (unsigned p = 0; p < PROCESSES; p++)
+		fuzz.processes[p] = rig_open(&fuzz.rig, 1 + (pid_t)p);
+	for (unsigned i = 0; i < ROUNDS; i++)
+		round_of(&fuzz);
+
+	/* It came further than the first check. */
+	for (unsigned nr = 1; nr < 0x26; nr++)
+		CHECK(fuzz.good[nr] + fuzz.bad[nr] > ROUNDS / 100);
+	CHECK(fuzz.good[0x02] > 100 && fuzz.good[0x03] > 100 && fuzz.good[0x07] > 100);
+	CHECK(fuzz.good[0x08] > 100 && fuzz.good[0x0c] > 10 && fuzz.good[0x16] > 100);
+	CHECK(fuzz.good[0x18] > 10 && fuzz.good[0x1a] > 10);
+	rig_stop(&fuzz.rig);
+}
+
+TEST(random_arguments_come_to_no_harm)
+{
+	run(false);
+}
+
+TEST(random_arguments_come_to_no_harm_where_dispatches_take_time)
+{
+	run(true);
+}

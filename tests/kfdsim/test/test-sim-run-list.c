@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+
+#include "check.h"
+#include "kfdsim/test/sim-rig.h"
+
+#define AQL  KFD_IOC_QUEUE_TYPE_COMPUTE_AQL
+#define SDMA KFD_IOC_QUEUE_TYPE_SDMA
+
+static struct sim_gpu *start(struct sim_rig *rig, struct gpu_info info)
+{
+	rig_start(rig, &info, 1);
+	return &rig->sim->gpus[0];
+}
+
+static void check_reasons(const struct sim_gpu *gpu, bool queues, bool processes, bool gws)
+{
+	CHECK(gpu->too_many_queues == queues && gpu->too_many_processes == processes);
+	CHECK(gpu->too_many_gws == gws && gpu->oversubscribed == (queues || processes || gws));
+}
+
+/* Each slot's queue knows it, and no other does. */
+static unsigned check_slots(const struct sim_gpu *gpu)
+{
+	unsigned n = 0;
+
+	for (int i = 0; i < (int)SIM_HQDS_MAX; i++) {
+		if (!gpu->hqds[i])
+			continue;
+		CHECK(gpu->hqds[i]->hqd == i && gpu->hqds[i]->active);
+		CHECK(gpu->hqds[i]->type == SIM_COMPUTE && gpu->hqds[i]->gpu == gpu);
+		n++;
+	}
+	CHECK(n <= gpu->info.queue_slots);
+	return n;
+}
+
+TEST(one_queue_more_than_slots_is_too_many_and_one_less_is_not)
+{
+	static struct sim_rig rig;
+	struct sim_gpu *gpu = start(&rig, rig_navi());
+	struct sim_process *process = rig_open(&rig, 1);
+
+	for (unsigned i = 0; i < 8; i++)
+		rig_queue(&rig, process, 0);
+	check_reasons(gpu, false, false, false);
+	CHECK(check_slots(gpu) == 8 && gpu->hqds[8] && gpu->hqds[15] && !gpu->hqds[7]);
+	rig_queue(&rig, process, 0);
+	check_reasons(gpu, true, false, false);
+	CHECK(gpu->oversubscriptions == 1 && gpu->peak_queues == 9);
+	CHECK(check_slots(gpu) == 8 && process->queues->hqd == -1);
+	CHECK(rig_destroy(&rig, process, 3) == 0);
+	check_reasons(gpu, false, false, false);
+	CHECK(check_slots(gpu) == 8 && process->queues->hqd == 11); /* the one that was left */
+	rig_queue(&rig, process, 0);
+	rig_queue(&rig, process, 0); /* still so */
+	CHECK(gpu->oversubscriptions == 2);
+	rig_stop(&rig);
+}
+
+TEST(copy_queues_are_not_counted)
+{
+	static struct sim_rig rig;
+	struct sim_gpu *gpu = start(&rig, rig_navi());
+	struct sim_process *process = rig_open(&rig, 1);
+
+	for (unsigned i = 0; i < 8; i++)
+		rig_queue(&rig, process, 0);
+	for (unsigned i = 0; i < 8; i++)
+		CHECK(rig_try_queue(&rig, process, 0, SDMA) >= 0);
+	check_reasons(gpu, false, false, false);
+	CHECK(gpu->compute_queues == 8 && gpu->sdma_queues == 8 && gpu->peak_queues == 8);
+	rig_stop(&rig);
+}
+
+TEST(a_queue_of_no_percentage_or_no_ring_takes_no_slot)
+{
+	static struct sim_rig rig;
+	struct sim_gpu *gpu = start(&rig, rig_navi());
+	struct sim_process *process = rig_open(&rig, 1);
+	struct kfd_ioctl_update_queue_args no_ring = { .queue_id = 1, .queue_percentage = 100 };
+	struct kfd_ioctl_create_queue_args resting = rig_queue_args(&rig, 0, AQL);
+
+	for (unsigned i = 0; i < 9; i++)
+		rig_queue(&rig, process, 0);
+	CHECK(rig_update(&rig, process, 0, 0, 7) == 0);
+	check_reasons(gpu, false, false, false);
+	CHECK(gpu->compute_queues == 8 && check_slots(gpu) == 8);
+	CHECK(RIG_CALL(&rig, process, UPDATE_QUEUE, &no_ring) == 0);
+	CHECK(gpu->compute_queues == 7 && check_slots(gpu) == 7);
+	CHECK(rig_update(&rig, process, 0, 1, 7) == 0 && rig_update(&rig, process, 1, 1, 7) == 0);
+	check_reasons(gpu, true, false, false);
+
+	resting.queue_percentage = 0;
+	CHECK(RIG_CALL(&rig, process, CREATE_QUEUE, &resting) == 0);
+	CHECK(gpu->compute_queues == 9 && !process->queues->active);
+	rig_stop(&rig);
+}
+
+TEST(a_process_counts_from_its_first_queue_to_its_last)
+{
+	static struct sim_rig rig;
+	struct sim_gpu *gpu = start(&rig, rig_vega());
+	struct sim_process *last = NULL;
+
+	for (pid_t pid = 1; pid <= 9; pid++) {
+		CHECK(gpu->processes == (unsigned)pid - 1);
+		last = rig_open(&rig, pid);
+		CHECK(gpu->processes == (unsigned)pid - 1);
+		CHECK(rig_try_queue(&rig, last, 0, pid % 2 ? AQL : SDMA) == 0);
+	}
+	check_reasons(gpu, false, true, false);
+	CHECK(gpu->peak_processes == 9 && check_slots(gpu) == 5);
+	CHECK(rig_destroy(&rig, last, 0) == 0);
+	check_reasons(gpu, false, false, false);
+	CHECK(gpu->processes == 8);
+	rig_stop(&rig);
+}
+
+TEST(only_as_many_processes_as_there_are_ids_sit_in_slots)
+{
+	static struct sim_rig rig;
+	struct sim_gpu *gpu = start(&rig, rig_vega());
+
+	for (pid_t pid = 1; pid <= 9; pid++)
+		rig_queue(&rig, rig_open(&rig, pid), 0);
+	CHECK(check_slots(gpu) == 8);
+	CHECK(sim_find_process(rig.sim, 9)->queues->hqd == -1);
+	rig_queue(&rig, rig_open(&rig, 1), 0); /* one that sits there has room for more */
+	CHECK(check_slots(gpu) == 9);
+	sim_exit(rig.sim, 5, rig.now);
+	CHECK(sim_find_process(rig.sim, 9)->queues->hqd >= 0);
+	rig_stop(&rig);
+}
+
+TEST(two_cooperative_queues_are_too_many)
+{
+	static struct sim_rig rig;
+	struct sim_gpu *gpu = start(&rig, rig_vega());
+
+	for (pid_t pid = 1; pid <= 2; pid++)
+		rig_queue(&rig, rig_open(&rig, pid), 0);
+	CHECK(rig_gws(&rig, rig_open(&rig, 1), 0, 1) == 0);
+	check_reasons(gpu, false, false, false);
+	CHECK(rig_gws(&rig, rig_open(&rig, 2), 0, 1) == 0);
+	check_reasons(gpu, false, false, true);
+	CHECK(rig_update(&rig, rig_open(&rig, 1), 0, 0, 7) == 0);
+	check_reasons(gpu, false, false, false);
+	rig_stop(&rig);
+}
+
+TEST(all_three_reasons_come_together)
+{
+	static struct sim_rig rig;
+	struct sim_gpu *gpu = start(&rig, rig_info(100300, SCHEDULER_HWS, 2, 2));
+
+	for (pid_t pid = 1; pid <= 3; pid++) {
+		rig_queue(&rig, rig_open(&rig, pid), 0);
+		CHECK(rig_gws(&rig, rig_open(&rig, pid), 0, 1) == 0);
+	}
+	check_reasons(gpu, true, true, true);
+	sim_exit(rig.sim, 2, rig.now);
+	check_reasons(gpu, false, false, true);
+	rig_stop(&rig);
+}
+
+TEST(where_nothing_is_active_nothing_is_oversubscribed)
+{
+	static struct sim_rig rig;
+	struct sim_gpu *gpu = start(&rig, rig_info(90402, SCHEDULER_HWS, 24, 1));
+
+	for (pid_t pid = 1; pid <= 2; pid++)
+		rig_queue(&rig, rig_open(&rig, pid), 0);
+	check_reasons(gpu, false, true, false);
+	for (pid_t pid = 1; pid <= 2; pid++)
+		CHECK(rig_update(&rig, rig_open(&rig, pid), 0, 0, 7) == 0);
+	check_reasons(gpu, false, false, false);
+	CHECK(gpu->processes == 2);
+	rig_stop(&rig);
+}
+
+/* Changes: made, masked, changed, paused, changed while paused, resumed, destroyed. */
+static uint64_t count_run_lists(struct sim_rig *rig)
+{
+	struct sim_process *process = rig_open(rig, 1);
+	const uint32_t mask = 0xf;
+	uint64_t before;
+
+	rig_queue(rig, process, 0);
+	CHECK(rig->sim->gpus[0].run_lists == 1);
+	CHECK(rig_mask(rig, process, 0, &mask, 32) == 0);
+	CHECK(rig_update(rig, process, 0, 100, 15) == 0);
+	CHECK(rig_update(rig, process, 0, 0, 15) == 0);
+	before = rig->sim->gpus[0].run_lists;
+	CHECK(before == 4);
+	CHECK(rig_update(rig, process, 0, 0, 3) == 0);
+	before = rig->sim->gpus[0].run_lists - before;
+	CHECK(rig_update(rig, process, 0, 100, 3) == 0);
+	CHECK(rig_destroy(rig, process, 0) == 0);
+	return before;
+}
+
+TEST(before_mes_a_queue_that_rests_is_a_run_list_too)
+{
+	static struct sim_rig rig;
+	struct sim_gpu *gpu = start(&rig, rig_vega());
+
+	CHECK(count_run_lists(&rig) == 1 && gpu->run_lists == 7);
+	rig_stop(&rig);
+}
+
+TEST(with_mes_a_queue_that_rests_is_nobodys_business)
+{
+	static struct sim_rig rig;
+	struct sim_gpu *gpu = start(&rig, rig_navi3());
+
+	CHECK(count_run_lists(&rig) == 0 && gpu->run_lists == 6);
+	for (unsigned i = 0; i < 9; i++)
+		rig_queue(&rig, rig_open(&rig, 1), 0);
+	check_reasons(gpu, true, false, false);
+	rig_stop(&rig);
+}
+
+TEST(a_process_that_ends_is_one_run_list_for_all_its_queues)
+{
+	static struct sim_rig rig;
+	struct sim_gpu *gpu = start(&rig, rig_vega());
+
+	for (unsigned i = 0; i < 5; i++)
+		rig_queue(&rig, rig_open(&rig, 1), 0);
+	sim_exit(rig.sim, 1, rig.now);
+	CHECK(gpu->run_lists == 6 && gpu->compute_queues == 0 && check_slots(gpu) == 0);
+	CHECK(rig_try_queue(&rig, rig_open(&rig, 2), 0, AQL) == 0);
+	CHECK(rig_update(&rig, rig_open(&rig, 2), 0, 0, 7) == 0);
+	sim_exit(rig.sim, 2, rig.now);
+	CHECK(gpu->run_lists == 8 && gpu->processes == 0); /* it rested: nothing to send */
+	rig_stop(&rig);
+}
+
+/* ---- other schedulers ---- */
+
+TEST(strict_hws_refuses_what_would_be_too_many)
+{
+	static struct sim_rig rig;
+	struct sim_process *process;
+
+	start(&rig, rig_info(90006, SCHEDULER_HWS_STRICT, 4, 8));
+	process = rig_open(&rig, 1);
+	CHECK(rig_try_queue(&rig, process, 0, SDMA) == 0);
+	for (unsigned i = 0; i < 3; i++)
+		rig_queue(&rig, process, 0);
+	CHECK(rig_try_queue(&rig, process, 0, AQL) == -EPERM); /* the copy queue counts */
+	CHECK(rig_try_queue(&rig, process, 0, SDMA) == 4);
+	CHECK(rig_update(&rig, process, 0, 0, 7) == 0);
+	CHECK(rig_try_queue(&rig, process, 0, AQL) == -EPERM);
+	CHECK(rig_update(&rig, process, 4, 0, 7) == 0);
+	rig_queue(&rig, process, 0);
+	rig_stop(&rig);
+}
+
+TEST(strict_hws_counts_the_process_that_asks)
+{
+	static struct sim_rig rig;
+	struct sim_gpu *gpu = start(&rig, rig_info(90006, SCHEDULER_HWS_STRICT, 24, 8));
+
+	for (pid_t pid = 1; pid <= 7; pid++)
+		rig_queue(&rig, rig_open(&rig, pid), 0);
+	CHECK(rig_try_queue(&rig, rig_open(&rig, 8), 0, AQL) == -EPERM);
+	CHECK(gpu->processes == 7);
+	CHECK(rig_try_queue(&rig, rig_open(&rig, 8), 0, SDMA) == 0);
+	CHECK(rig_try_queue(&rig, rig_open(&rig, 1), 0, AQL) == -EPERM);
+	rig_stop(&rig);
+}
+
+TEST(without_a_scheduler_slots_are_for_life)
+{
+	static struct sim_rig rig;
+	struct sim_process *process;
+
+	start(&rig, rig_info(90010, SCHEDULER_NONE, 4, 2));
+	process = rig_open(&rig, 1);
+	for (unsigned i = 0; i < 4; i++)
+		rig_queue(&rig, process, 0);
+	CHECK(rig_update(&rig, process, 0, 0, 7) == 0);
+	CHECK(rig_try_queue(&rig, process, 0, AQL) == -EBUSY);
+	CHECK(rig_destroy(&rig, process, 0) == 0);
+	rig_queue(&rig, process, 0);
+	CHECK(rig_try_queue(&rig, rig_open(&rig, 2), 0, SDMA) == 0);
+	CHECK(rig_try_queue(&rig, rig_open(&rig, 3), 0, SDMA) == -ENOSPC);
+	rig_stop(&rig);
+}

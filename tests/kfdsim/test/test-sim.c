@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <sys/ioctl.h>
+
+#include "check.h"
+#include "kfdsim/test/sim-rig.h"
+
+#define PID 100
+
+static struct sim_process *start(struct sim_rig *rig, struct gpu_info info)
+{
+	rig_start(rig, &info, 1);
+	return rig_open(rig, PID);
+}
+
+/* ---- the dispatcher ---- */
+
+TEST(an_unknown_number_is_not_a_tty)
+{
+	static struct sim_rig rig;
+	struct sim_process *process = start(&rig, rig_vega());
+	uint64_t argument[4] = { 0 };
+	static const unsigned unknown[] = { 0, 0x24, 0x25, 0x82, 0xff };
+
+	for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
+		CHECK(rig_call(&rig, process, _IOC(IOC_INOUT, 'K', unknown[i], 8), argument,
+			       8) == -ENOTTY);
+	rig_stop(&rig);
+}
+
+TEST(only_the_process_that_opened_it_may_call)
+{
+	static struct sim_rig rig;
+	struct sim_process *process = start(&rig, rig_vega());
+	struct kfd_ioctl_get_version_args args;
+
+	CHECK(sim_ioctl(rig.sim, process, PID + 1, 1, AMDKFD_IOC_GET_VERSION, &args,
+			sizeof(args), rig.now) == -EBADF);
+	rig_stop(&rig);
+}
+
+TEST(a_process_that_opens_again_is_the_same)
+{
+	static struct sim_rig rig;
+	struct sim_process *process = start(&rig, rig_vega()), *again, *other;
+
+	CHECK(sim_open(rig.sim, PID, &again) == 0 && again == process);
+	CHECK(sim_open(rig.sim, PID + 1, &other) == 0 && other != process);
+	CHECK(sim_find_process(rig.sim, PID + 1) == other);
+	CHECK(!sim_find_process(rig.sim, PID + 2));
+	rig_stop(&rig);
+}
+
+TEST(a_shorter_argument_is_zero_where_it_ends_and_not_written_past_it)
+{
+	static struct sim_rig rig;
+	struct sim_process *process = start(&rig, rig_vega());
+	uint8_t argument[sizeof(struct kfd_ioctl_get_version_args)];
+
+	memset(argument, 0xaa, sizeof(argument));
+	CHECK(rig_call(&rig, process, _IOC(_IOC_READ, 'K', 1, 4), argument, 4) == 0);
+	CHECK(argument[0] == 1 && argument[4] == 0xaa);
+	CHECK(rig_call(&rig, process, _IOC(_IOC_READ, 'K', 1, 0), NULL, 0) == 0);
+	CHECK(rig_call(&rig, process, AMDKFD_IOC_GET_VERSION, argument, sizeof(argument)) == 0);
+	CHECK(argument[4] == 11);
+	rig_stop(&rig);
+}
+
+TEST(a_longer_argument_is_left_alone_past_what_the_driver_knows)
+{
+	static struct sim_rig rig;
+	struct sim_process *process = start(&rig, rig_vega());
+	static uint8_t argument[SIM_ARGUMENT_MAX + 1];
+
+	memset(argument, 0xaa, sizeof(argument));
+	CHECK(rig_call(&rig, process, _IOC(IOC_INOUT, 'K', 0x23, 64), argument, 64) == -EINVAL);
+	for (size_t i = 16; i < sizeof(argument); i++)
+		CHECK(argument[i] == 0xaa);
+	CHECK(rig_call(&rig, process, _IOC(IOC_INOUT, 'K', 0x23, 4097), argument,
+		       SIM_ARGUMENT_MAX + 1) == -EINVAL);
+	rig_stop(&rig);
+}
+
+/* ---- ioctls of their own ---- */
+
+static struct kfd_process_device_apertures *apertures_at(struct sim_rig *rig)
+{
+	return rig_at(rig, RIG_MEMORY);
+}
+
+TEST(apertures_are_counted_first_and_then_filled)
+{
+	static struct sim_rig rig;
+	struct gpu_info infos[] = { rig_vega(), rig_navi() };
+	struct kfd_ioctl_get_process_apertures_new_args args = { 0 };
+	struct sim_process *process;
+
+	rig_start(&rig, infos, 2);
+	process = rig_open(&rig, PID);
+	CHECK(RIG_CALL(&rig, process, GET_PROCESS_APERTURES_NEW, &args) == 0);
+	CHECK(args.num_of_nodes == 2);
+	args.kfd_process_device_apertures_ptr = RIG_MEMORY;
+	args.num_of_nodes = 3; /* a CPU too: libhsakmt asks for as many as there are nodes */
+	CHECK(RIG_CALL(&rig, process, GET_PROCESS_APERTURES_NEW, &args) == 0);
+	CHECK(args.num_of_nodes == 2);
+	CHECK(apertures_at(&rig)[0].gpu_id == rig_id(&rig, 0));
+	CHECK(apertures_at(&rig)[1].gpu_id == rig_id(&rig, 1));
+	CHECK(apertures_at(&rig)[1].gpuvm_limit == (1ULL << 47) - 1);
+
+	args.num_of_nodes = 1;
+	CHECK(RIG_CALL(&rig, process, GET_PROCESS_APERTURES_NEW, &args) == 0);
+	CHECK(args.num_of_nodes == 1);
+	args.num_of_nodes = 4;
+	CHECK(RIG_CALL(&rig, process, GET_PROCESS_APERTURES_NEW, &args) == -EINVAL);
+	args = (struct kfd_ioctl_get_process_apertures_new_args){ .num_of_nodes = 1 };
+	CHECK(RIG_CALL(&rig, process, GET_PROCESS_APERTURES_NEW, &args) == -EFAULT);
+	rig_stop(&rig);
+}
+
+TEST(a_machine_of_two_processors_has_room_for_their_nodes_too)
+{
+	static struct sim_rig rig;
+	struct gpu_info info = rig_vega();
+	struct kfd_ioctl_get_process_apertures_new_args args = {
+		.kfd_process_device_apertures_ptr = RIG_MEMORY, .num_of_nodes = 3,
+	};
+
+	rig_start_with(&rig, &info, 1, (struct sim_config){ .nodes = 3 }, RIG_ARENA);
+	CHECK(RIG_CALL(&rig, rig_open(&rig, PID), GET_PROCESS_APERTURES_NEW, &args) == 0);
+	CHECK(args.num_of_nodes == 1);
+	rig_stop(&rig);
+}
+
+TEST(old_apertures_end_at_seven)
+{
+	static struct sim_rig rig;
+	struct gpu_info infos[9];
+	struct kfd_ioctl_get_process_apertures_args args = { 0 };
+	struct sim_process *process;
+
+	for (size_t i = 0; i < 9; i++)
+		infos[i] = rig_vega();
+	rig_start(&rig, infos, 9);
+	process = rig_open(&rig, PID);
+	CHECK(RIG_CALL(&rig, process, GET_PROCESS_APERTURES, &args) == 0);
+	CHECK(args.num_of_nodes == 7);
+	CHECK(args.process_apertures[6].gpu_id == rig_id(&rig, 6));
+	rig_stop(&rig);
+}
+
+TEST(clocks_go_and_an_unknown_gpu_has_none)
+{
+	static struct sim_rig rig;
+	struct sim_process *process = start(&rig, rig_vega());
+	struct kfd_ioctl_get_clock_counters_args args = { .gpu_id = rig_id(&rig, 0) };
+
+	CHECK(RIG_CALL(&rig, process, GET_CLOCK_COUNTERS, &args) == 0);
+	CHECK(args.gpu_clock_counter == rig.now && args.system_clock_freq == 1000000000);
+	args.gpu_id = 7;
+	CHECK(RIG_CALL(&rig, process, GET_CLOCK_COUNTERS, &args) == 0);
+	CHECK(args.gpu_clock_counter == 0 && args.cpu_clock_counter == rig.now);
+	rig_stop(&rig);
+}
+
+TEST(tile_configurations_are_cut_to_what_there_is)
+{
+	static struct sim_rig rig;
+	struct sim_process *process = start(&rig, rig_vega());
+	struct kfd_ioctl_get_tile_config_args args = {
+		.tile_config_ptr = RIG_MEMORY, .macro_tile_config_ptr = RIG_MEMORY + 4096,
+		.num_tile_configs = 40, .num_macro_tile_configs = 3, .gpu_id = rig_id(&rig, 0),
+	};
+
+	CHECK(RIG_CALL(&rig, process, GET_TILE_CONFIG, &args) == 0);
+	CHECK(args.num_tile_configs == 32 && args.num_macro_tile_configs == 3);
+	CHECK(args.gb_addr_config != 0);
+	args.tile_config_ptr = 0;
+	CHECK(RIG_CALL(&rig, process, GET_TILE_CONFIG, &args) == -EFAULT);
+	CHECK(args.num_tile_configs == 0);
+	args.num_macro_tile_configs = 1;
+	args.macro_tile_config_ptr = 8;
+	CHECK(RIG_CALL(&rig, process, GET_TILE_CONFIG, &args) == -EFAULT);
+	args.gpu_id = 7;
+	CHECK(RIG_CALL(&rig, process, GET_TILE_CONFIG, &args) == -EINVAL);
+	rig_stop(&rig);
+}
+
+TEST(what_is_set_for_a_gpu_wants_it_known_and_bound)
+{
+	static struct sim_rig rig;
+	struct gpu_info info = rig_vega();
+	struct kfd_ioctl_set_memory_policy_args policy = { 0 };
+	struct kfd_ioctl_set_scratch_backing_va_args scratch = { 0 };
+	struct kfd_ioctl_set_trap_handler_args trap = { 0 };
+	struct sim_process *process;
+
+	rig_start(&rig, &info, 1);
+	CHECK(sim_open(rig.sim, PID, &process) == 0);
+	CHECK(RIG_CALL(&rig, process, SET_MEMORY_POLICY, &policy) == -EINVAL);
+	CHECK(RIG_CALL(&rig, process, SET_SCRATCH_BACKING_VA, &scratch) == -EINVAL);
+	CHECK(RIG_CALL(&rig, process, SET_TRAP_HANDLER, &trap) == -EINVAL);
+	policy.gpu_id = scratch.gpu_id = trap.gpu_id = rig_id(&rig, 0);
+	CHECK(RIG_CALL(&rig, process, SET_MEMORY_POLICY, &policy) == -ESRCH);
+	CHECK(RIG_CALL(&rig, process, SET_SCRATCH_BACKING_VA, &scratch) == -ENODEV);
+	CHECK(RIG_CALL(&rig, process, SET_TRAP_HANDLER, &trap) == -ESRCH);
+	process = rig_open(&rig, PID);
+	CHECK(RIG_CALL(&rig, process, SET_MEMORY_POLICY, &policy) == 0);
+	CHECK(RIG_CALL(&rig, process, SET_SCRATCH_BACKING_VA, &scratch) == 0);
+	CHECK(RIG_CALL(&rig, process, SET_TRAP_HANDLER, &trap) == 0);
+	policy.default_policy = 2;
+	CHECK(RIG_CALL(&rig, process, SET_MEMORY_POLICY, &policy) == -EINVAL);
+	policy.default_policy = 1;
+	policy.alternate_policy = 2;
+	CHECK(RIG_CALL(&rig, process, SET_MEMORY_POLICY, &policy) == -EINVAL);
+	rig_stop(&rig);
+}
+
+TEST(retries_of_page_faults_are_for_some_gpus_and_for_processes_without_queues)
+{
+	static struct sim_rig rig;
+	struct sim_process *process = start(&rig, rig_info(90010, SCHEDULER_HWS, 24, 13));
+	struct kfd_ioctl_set_xnack_mode_args on = { 1 }, off = { 0 }, ask = { -1 };
+
+	CHECK(RIG_CALL(&rig, process, SET_XNACK_MODE, &ask) == 0 && ask.xnack_enabled == 0);
+	CHECK(RIG_CALL(&rig, process, SET_XNACK_MODE, &on) == 0);
+	ask.xnack_enabled = -1;
+	CHECK(RIG_CALL(&rig, process, SET_XNACK_MODE, &ask) == 0 && ask.xnack_enabled == 1);
+	rig_queue(&rig, process, 0);
+	CHECK(RIG_CALL(&rig, process, SET_XNACK_MODE, &off) == -EBUSY);
+	rig_stop(&rig);
+
+	process = start(&rig, rig_vega());
+	CHECK(RIG_CALL(&rig, process, SET_XNACK_MODE, &off) == 0);
+	CHECK(RIG_CALL(&rig, process, SET_XNACK_MODE, &on) == -EPERM);
+	rig_stop(&rig);
+}
+
+TEST(what_is_not_to_be_had_here_is_refused_by_its_own_errno)
+{
+	static struct sim_rig rig;
+	struct sim_process *process = start(&rig, rig_vega());
+	struct kfd_ioctl_smi_events_args smi = { .gpuid = rig_id(&rig, 0) };
+	struct kfd_ioctl_get_dmabuf_info_args info = { 0 };
+	struct kfd_ioctl_import_dmabuf_args import = { .gpu_id = rig_id(&rig, 0) };
+	struct kfd_ioctl_criu_args criu = { 0 };
+	struct kfd_ioctl_svm_args svm = { .start_addr = 4096, .size = 4096 };
+	uint64_t debugger[4] = { 0 };
+
+	CHECK(RIG_CALL(&rig, process, SMI_EVENTS, &smi) == -EOPNOTSUPP);
+	smi.gpuid = 7;
+	CHECK(RIG_CALL(&rig, process, SMI_EVENTS, &smi) == -EINVAL);
+	CHECK(RIG_CALL(&rig, process, GET_DMABUF_INFO, &info) == -EINVAL);
+	CHECK(RIG_CALL(&rig, process, IMPORT_DMABUF, &import) == -EINVAL);
+	CHECK(RIG_CALL(&rig, process, CRIU_OP, &criu) == -EACCES);
+	CHECK(RIG_CALL(&rig, process, SVM, &svm) == -EPERM);
+	svm.nattr = 1; /* and not there */
+	CHECK(RIG_CALL(&rig, process, SVM, &svm) == -EINVAL);
+	for (unsigned nr = 0x0d; nr <= 0x10; nr++)
+		CHECK(rig_call(&rig, process, _IOC(_IOC_WRITE, 'K', nr, 16), debugger, 16) ==
+		      -EPERM);
+	rig_stop(&rig);
+}
+
+TEST(a_machine_that_makes_no_sense_is_not_made)
+{
+	static struct sim_rig rig;
+	struct gpu_info infos[2] = { rig_vega(), rig_vega() };
+	unsigned minors[2] = { 128, 129 };
+	struct sim_config config = { .gpus = infos, .minors = minors, .n_gpus = 2 };
+	struct sim *sim = NULL;
+
+	rig_start(&rig, infos, 1); /* for its world */
+	infos[0].kfd_gpu_id = infos[1].kfd_gpu_id = 4096;
+	CHECK(sim_new(&config, &rig.world, &sim) == -EEXIST);
+	infos[1].kfd_gpu_id = 0x10000;
+	CHECK(sim_new(&config, &rig.world, &sim) == -EINVAL);
+	infos[1].kfd_gpu_id = 0;
+	CHECK(sim_new(&config, &rig.world, &sim) == -EINVAL);
+	infos[1].kfd_gpu_id = 4097;
+	config.n_gpus = SIM_GPUS_MAX + 1;
+	CHECK(sim_new(&config, &rig.world, &sim) == -EINVAL);
+	config.n_gpus = 2;
+	config.timing = true;
+	infos[1].geometry.xccs = 9; /* the timing model refuses it */
+	CHECK(sim_new(&config, &rig.world, &sim) == -EINVAL && !sim);
+	rig_stop(&rig);
+}

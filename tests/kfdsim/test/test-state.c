@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <json-c/json.h>
+#include <unistd.h>
+
+#include "kfdsim/text/state.h"
+#include "kfdsim/test/text-rig.h"
+
+static struct sim *state_start(void)
+{
+	struct gpu_info infos[] = { rig_radeon_vii(), rig_rx6900() };
+
+	return rig_sim(infos, 2);
+}
+
+static void state_end(struct sim *sim)
+{
+	sim_record_free(sim);
+	rig_done(sim);
+}
+
+static struct json_object *read_state(const struct sim *sim)
+{
+	struct json_object *object;
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	CHECK(out && state_print(sim, "test", out) == 0 && fclose(out) == 0);
+	CHECK(size > 0 && text[size - 1] == '\n');
+	object = json_tokener_parse(text);
+	CHECK(object);
+	free(text);
+	return object;
+}
+
+/* The value at a path: names and numbers between slashes. */
+static struct json_object *at(struct json_object *object, const char *path)
+{
+	struct json_object *value = NULL;
+
+	CHECK(json_pointer_get(object, path, &value) == 0);
+	return value;
+}
+
+static int64_t number(struct json_object *object, const char *path)
+{
+	CHECK(json_object_is_type(at(object, path), json_type_int));
+	return json_object_get_int64(at(object, path));
+}
+
+static const char *text(struct json_object *object, const char *path)
+{
+	CHECK(json_object_is_type(at(object, path), json_type_string));
+	return json_object_get_string(at(object, path));
+}
+
+static bool truth(struct json_object *object, const char *path)
+{
+	CHECK(json_object_is_type(at(object, path), json_type_boolean));
+	return json_object_get_boolean(at(object, path));
+}
+
+static size_t length(struct json_object *object, const char *path)
+{
+	CHECK(json_object_is_type(at(object, path), json_type_array));
+	return json_object_array_length(at(object, path));
+}
+
+static struct sim_queue *recorded(struct sim_process *process, unsigned gpu)
+{
+	struct sim_queue *queue = rig_queue(process, gpu);
+
+	sim_record_queue(queue);
+	return queue;
+}
+
+static void gone(struct sim_queue *queue)
+{
+	sim_record_queue_gone(queue);
+	rig_queue_gone(queue);
+}
+
+TEST(gpus_are_told_with_what_they_count)
+{
+	struct sim *sim = state_start();
+	struct sim_gpu *gpu = &sim->gpus[1];
+	struct json_object *state;
+
+	sim->timing = true;
+	gpu->gone = gpu->oversubscribed = gpu->too_many_processes = gpu->too_many_gws = true;
+	gpu->compute_queues = 9;
+	gpu->sdma_queues = 3;
+	gpu->gws_queues = 2;
+	gpu->processes = 4;
+	gpu->oversubscriptions = 5;
+	gpu->peak_queues = 11;
+	gpu->peak_processes = 6;
+	gpu->run_lists = UINT64_C(5000000000);
+	state = read_state(sim);
+	CHECK(truth(state, "/timing") && strcmp(text(state, "/front"), "test") == 0);
+	CHECK(number(state, "/topology_generation") == 1 && number(state, "/forgotten") == 0);
+	CHECK(length(state, "/gpus") == 2 && length(state, "/processes") == 0);
+	CHECK(strcmp(text(state, "/gpus/1/name"), "0000:04:00.0") == 0);
+	CHECK(number(state, "/gpus/1/gpu_id") == 0x1101 && truth(state, "/gpus/1/gone"));
+	CHECK(number(state, "/gpus/1/queue_slots") == 8 && number(state, "/gpus/1/process_slots") == 8);
+	CHECK(number(state, "/gpus/1/compute_queues") == 9 && number(state, "/gpus/1/sdma_queues") == 3);
+	CHECK(number(state, "/gpus/1/gws_queues") == 2 && number(state, "/gpus/1/processes") == 4);
+	CHECK(truth(state, "/gpus/1/oversubscribed") && number(state, "/gpus/1/oversubscriptions") == 5);
+	CHECK(length(state, "/gpus/1/reasons") == 2);
+	CHECK(strcmp(text(state, "/gpus/1/reasons/0"), "processes") == 0);
+	CHECK(strcmp(text(state, "/gpus/1/reasons/1"), "gws") == 0);
+	CHECK(number(state, "/gpus/1/peak_queues") == 11 && number(state, "/gpus/1/peak_processes") == 6);
+	CHECK(number(state, "/gpus/1/run_lists") == INT64_C(5000000000));
+	CHECK(!truth(state, "/gpus/0/gone") && !truth(state, "/gpus/0/oversubscribed"));
+	CHECK(length(state, "/gpus/0/reasons") == 0 && length(state, "/gpus/0/slots") == 0);
+	json_object_put(state);
+	gpu->too_many_queues = true;
+	state = read_state(sim);
+	CHECK(strcmp(text(state, "/gpus/1/reasons/0"), "queues") == 0);
+	json_object_put(state);
+	state_end(sim);
+}
+
+TEST(slots_in_use_are_told_with_whose_they_are)
+{
+	struct sim *sim = state_start();
+	struct sim_process *process = rig_process(sim, 4711);
+	struct json_object *state;
+
+	recorded(process, 0);
+	rig_slot(recorded(process, 0), 13);
+	state = read_state(sim);
+	CHECK(length(state, "/gpus/0/slots") == 1 && number(state, "/gpus/0/slots/0/slot") == 13);
+	CHECK(number(state, "/gpus/0/slots/0/pipe") == 1 && number(state, "/gpus/0/slots/0/queue") == 3);
+	CHECK(number(state, "/gpus/0/slots/0/pid") == 4711 && number(state, "/gpus/0/slots/0/id") == 1);
+	json_object_put(state);
+	state_end(sim);
+}
+
+TEST(a_process_is_told_from_its_first_open_on)
+{
+	struct sim *sim = state_start();
+	struct sim_process *process = rig_process(sim, getpid());
+	struct json_object *state;
+
+	sim_record_process(process);
+	sim_record_process(process);
+	state = read_state(sim);
+	CHECK(length(state, "/processes") == 1 && number(state, "/processes/0/pid") == getpid());
+	CHECK(strncmp(text(state, "/processes/0/command"), "test-", 5) == 0);
+	CHECK(truth(state, "/processes/0/alive") && length(state, "/processes/0/queues") == 0);
+	json_object_put(state);
+
+	process->dead = true; /* and not torn down yet */
+	state = read_state(sim);
+	CHECK(!truth(state, "/processes/0/alive"));
+	json_object_put(state);
+	rig_process_gone(process);
+	state = read_state(sim);
+	CHECK(length(state, "/processes") == 1 && !truth(state, "/processes/0/alive"));
+	json_object_put(state);
+	state_end(sim);
+}
+
+TEST(the_most_compute_queues_at_a_time_are_counted_by_gpu_and_together)
+{
+	struct sim *sim = state_start();
+	struct sim_process *process = rig_process(sim, 1);
+	struct sim_queue *first, *sdma;
+	struct json_object *state, *peaks;
+
+	first = recorded(process, 0);
+	recorded(process, 1);
+	gone(first);
+	first = recorded(process, 0);
+	recorded(process, 0);
+	gone(first);
+	sdma = rig_queue(process, 1);
+	sdma->type = SIM_SDMA;
+	sim_record_queue(sdma);
+	state = read_state(sim);
+	CHECK(number(state, "/processes/0/made") == 5 && number(state, "/processes/0/peak") == 3);
+	peaks = at(state, "/processes/0/peaks");
+	CHECK(json_object_get_int(json_object_object_get(peaks, "0000:03:00.0")) == 2);
+	CHECK(json_object_get_int(json_object_object_get(peaks, "0000:04:00.0")) == 1);
+	CHECK(strcmp(text(state, "/processes/0/queues/4/type"), "sdma") == 0);
+	json_object_put(state);
+	state_end(sim);
+}
+
+TEST(a_queue_is_told_with_all_its_masks_and_what_the_engines_have)
+{
+	struct sim *sim = state_start();
+	struct sim_queue *queue = recorded(rig_process(sim, 1), 0);
+	struct json_object *state = read_state(sim);
+
+	CHECK(at(state, "/processes/0/queues/0/mask") == NULL);
+	CHECK(at(state, "/processes/0/queues/0/last") == NULL);
+	CHECK(at(state, "/processes/0/queues/0/note") == NULL);
+	CHECK(number(state, "/processes/0/queues/0/mask_bits") == 0);
+	CHECK(strcmp(text(state, "/processes/0/queues/0/engines/0/0"), "0xffffffff") == 0);
+	json_object_put(state);
+
+	rig_mask(queue, 2, 0x00ff00ffU, 0x3U);
+	sim_mask_map(queue);
+	sim_record_change(queue);
+	queue->priority = 15;
+	queue->percentage = 50;
+	sim_record_change(queue); /* no mask, this time */
+	rig_mask(queue, 2, 0xffU, 0U);
+	sim_mask_map(queue);
+	sim_record_change(queue);
+	state = read_state(sim);
+	CHECK(strcmp(text(state, "/processes/0/queues/0/mask"), "0xff") == 0);
+	CHECK(number(state, "/processes/0/queues/0/mask_bits") == 64);
+	CHECK(length(state, "/processes/0/queues/0/masks") == 2);
+	CHECK(strcmp(text(state, "/processes/0/queues/0/masks/0"), "0x300ff00ff") == 0);
+	CHECK(strcmp(text(state, "/processes/0/queues/0/masks/1"), "0xff") == 0);
+	CHECK(length(state, "/processes/0/queues/0/engines") == 1);
+	CHECK(length(state, "/processes/0/queues/0/engines/0") == 4);
+	CHECK(strcmp(text(state, "/processes/0/queues/0/engines/0/3"), "0x00000003") == 0);
+	CHECK(number(state, "/processes/0/queues/0/priority") == 15);
+	CHECK(number(state, "/processes/0/queues/0/percentage") == 50);
+	json_object_put(state);
+	state_end(sim);
+}
+
+TEST(what_a_queue_did_is_told_after_it_has_gone)
+{
+	struct sim *sim = state_start();
+	struct sim_process *process = rig_process(sim, 1);
+	struct sim_queue *queue = recorded(process, 1);
+	struct json_object *state;
+
+	rig_mask(queue, 1, 0x3U);
+	sim_record_change(queue);
+	queue->packets = 7;
+	queue->dispatches = 5;
+	queue->copied = 4096;
+	queue->last = (struct sim_dispatch_info){ .grid = { 1024, 2, 1 }, .group = { 64, 1, 1 } };
+	queue->stopped = true;
+	strcpy(queue->note, "a packet of type 9");
+	gone(queue);
+	rig_process_gone(process);
+	state = read_state(sim);
+	CHECK(!truth(state, "/processes/0/alive") && !truth(state, "/processes/0/queues/0/alive"));
+	CHECK(!truth(state, "/processes/0/queues/0/active"));
+	CHECK(strcmp(text(state, "/processes/0/queues/0/gpu"), "0000:04:00.0") == 0);
+	CHECK(number(state, "/processes/0/queues/0/gpu_id") == 0x1101);
+	CHECK(number(state, "/processes/0/queues/0/packets") == 7);
+	CHECK(number(state, "/processes/0/queues/0/dispatches") == 5);
+	CHECK(number(state, "/processes/0/queues/0/copied") == 4096);
+	CHECK(number(state, "/processes/0/queues/0/last/grid/0") == 1024);
+	CHECK(number(state, "/processes/0/queues/0/last/group/0") == 64);
+	CHECK(truth(state, "/processes/0/queues/0/stopped"));
+	CHECK(strcmp(text(state, "/processes/0/queues/0/note"), "a packet of type 9") == 0);
+	CHECK(strcmp(text(state, "/processes/0/queues/0/masks/0"), "0x3") == 0);
+	json_object_put(state);
+	state_end(sim);
+}
+
+TEST(the_oldest_that_has_ended_is_forgotten_first)
+{
+	struct sim *sim = state_start();
+	struct sim_process *lives = rig_process(sim, 1);
+	struct json_object *state;
+
+	sim_record_process(lives);
+	for (int i = 0; i < 300; i++) {
+		struct sim_process *process = rig_process(sim, 1000 + i);
+
+		gone(recorded(process, 0));
+		rig_process_gone(process);
+	}
+	state = read_state(sim);
+	CHECK(length(state, "/processes") == STATE_PROCESSES);
+	CHECK(number(state, "/processes/0/pid") == 1); /* it lives */
+	CHECK(number(state, "/processes/1/pid") == 1000 + 300 - (int)STATE_PROCESSES + 1);
+	CHECK(number(state, "/processes/255/pid") == 1299);
+	CHECK(number(state, "/forgotten") == 2 * (301 - STATE_PROCESSES));
+	json_object_put(state);
+	state_end(sim);
+}
+
+TEST(of_many_queues_the_latest_are_kept)
+{
+	struct sim *sim = state_start();
+	struct sim_process *process = rig_process(sim, 1);
+	struct json_object *state;
+
+	recorded(process, 0); /* lives */
+	for (unsigned i = 0; i < STATE_QUEUES + 10; i++)
+		gone(recorded(process, 0));
+	state = read_state(sim);
+	CHECK(length(state, "/processes/0/queues") == STATE_QUEUES);
+	CHECK(number(state, "/processes/0/queues/0/id") == 0);
+	CHECK(number(state, "/processes/0/queues/1/id") == 12);
+	CHECK(number(state, "/forgotten") == 11);
+	CHECK(number(state, "/processes/0/made") == STATE_QUEUES + 11);
+	json_object_put(state);
+	state_end(sim);
+}
+
+TEST(of_many_masks_the_latest_are_kept)
+{
+	struct sim *sim = state_start();
+	struct sim_queue *queue = recorded(rig_process(sim, 1), 0);
+	struct json_object *state;
+
+	for (uint32_t i = 1; i <= STATE_MASKS + 3; i++) {
+		rig_mask(queue, 1, i);
+		sim_record_change(queue);
+	}
+	state = read_state(sim);
+	CHECK(length(state, "/processes/0/queues/0/masks") == STATE_MASKS);
+	CHECK(strcmp(text(state, "/processes/0/queues/0/masks/0"), "0x4") == 0);
+	CHECK(strcmp(text(state, "/processes/0/queues/0/masks/255"), "0x103") == 0);
+	json_object_put(state);
+	state_end(sim);
+}
+
+TEST(queues_nobody_recorded_are_nothing_to_tell_of)
+{
+	struct sim *sim = state_start();
+	struct sim_queue *queue = rig_queue(rig_process(sim, 1), 0);
+	struct json_object *state;
+
+	sim_record_change(queue);
+	sim_record_queue_gone(queue);
+	state = read_state(sim);
+	CHECK(length(state, "/processes") == 0);
+	json_object_put(state);
+	state_end(sim);
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The timing model where memory runs out: told, and nothing is half done. */
+
+#include <errno.h>
+#include <stdbool.h>
+
+#include "core/base.h"
+#include "kfdsim/timing/timing-compare.h"
+#include "kfdsim/test/timing-rig.h"
+#include "scratch.h"
+
+#ifdef __SANITIZE_ADDRESS__
+
+TEST(every_allocation_may_fail)
+{
+	SKIP("the sanitizer has its own malloc");
+}
+
+#else
+
+/* The C library's own, which the test takes the place of. */
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t n, size_t size);
+void *__libc_realloc(void *p, size_t size);
+
+static long left = -1; /* allocations until one fails; negative: none does */
+
+static bool denied(void)
+{
+	if (left < 0 || left-- > 0)
+		return false;
+	errno = ENOMEM;
+	return true;
+}
+
+void *malloc(size_t size)
+{
+	return denied() ? NULL : __libc_malloc(size);
+}
+
+void *calloc(size_t n, size_t size)
+{
+	return denied() ? NULL : __libc_calloc(n, size);
+}
+
+void *realloc(void *p, size_t size)
+{
+	return denied() ? NULL : __libc_realloc(p, size);
+}
+
+TEST(every_allocation_may_fail)
+{
+	const struct timing_gpu gpu = rig_gpu(2, 4, 15);
+	const struct timing_kernel kernel = { .blocks = 1000, .threads = 64 };
+	struct words all = rig_all();
+	struct timing *timing = NULL;
+	uint64_t now = 0;
+
+	for (long n = 0; !timing; n++) {
+		left = n;
+		CHECK(timing_new(&gpu, &timing) == (n < 2 ? -ENOMEM : 0));
+	}
+	left = 0;
+	CHECK(timing_queue_set(timing, 1, 1, all.of, 7, 0) == -ENOMEM);
+	left = -1;
+	CHECK(timing_dispatch(timing, 1, &kernel, 0) == -ENOENT);
+	rig_queue(timing, 1, 1, all, 0);
+	left = 0;
+	CHECK(timing_dispatch(timing, 1, &kernel, 0) == -ENOMEM);
+	CHECK(timing_next(timing) == UINT64_MAX);
+	left = -1;
+	CHECK(timing_dispatch(timing, 1, &kernel, 0) == 0);
+	CHECK(rig_wait(timing, &now) == 1);
+	timing_free(timing);
+}
+
+#define TABLE "mask_hex\tmed\tactive_cus\tse0\tse1\tse2\tse3\n0xf\t1\t4\t1\t1\t1\t1\n"
+
+TEST(a_comparison_says_that_memory_ran_out)
+{
+	struct scratch scratch = scratch_new();
+	bool denied_one = true;
+	unsigned failed = 0;
+
+	scratch_write(&scratch, "cu_mask_distributed.tsv", TABLE);
+	for (long n = 0; denied_one; n++) {
+		struct comparisons c = {0};
+		int r;
+
+		left = n;
+		r = compare_masks(scratch.path, &c);
+		denied_one = left < 0;
+		left = -1;
+		/* The C library reads files without a buffer as well. */
+		CHECK(r == -ENOMEM || (r == 0 && c.n == 1));
+		failed += r != 0;
+		comparisons_clear(&c);
+	}
+	CHECK(failed >= 20);
+	scratch_done(&scratch);
+}
+
+#endif

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+
+#include "fake-sysfs.h"
+#include "scratch.h"
+#include "kfdsim/test/text-rig.h"
+
+#define TOPOLOGY "class/kfd/kfd"
+
+struct grove {
+	struct scratch scratch;
+	struct sim *sim;
+	struct tree *tree;
+	char *text;
+};
+
+static void grow(struct grove *grove)
+{
+	struct gpu_info infos[] = { rig_small(), rig_small_wgps(), rig_small_xccs() };
+
+	*grove = (struct grove){ .scratch = scratch_in_memory(), .sim = rig_sim(infos, 3) };
+	CHECK(fake_sysfs_build(grove->scratch.path, infos, 3) == 0);
+	CHECK(tree_new(grove->sim, scratch_at(&grove->scratch, TOPOLOGY), &grove->tree) == 0);
+}
+
+static void fell(struct grove *grove)
+{
+	free(grove->text);
+	tree_free(grove->tree);
+	sim_record_free(grove->sim);
+	rig_done(grove->sim);
+	scratch_done(&grove->scratch);
+}
+
+/* As the fault "gone" leaves it. */
+static void go(struct grove *grove, unsigned gpu)
+{
+	grove->sim->gpus[gpu].gone = true;
+	grove->sim->topology_generation++;
+}
+
+static const char *text(struct grove *grove, const char *path)
+{
+	size_t size = 0;
+
+	free(grove->text);
+	grove->text = NULL;
+	CHECK(tree_find(grove->tree, path) == TREE_TEXT);
+	CHECK(tree_read(grove->tree, path, &grove->text, &size) == 0);
+	CHECK(strlen(grove->text) == size);
+	return grove->text;
+}
+
+static bool has_line(struct grove *grove, const char *path, const char *line)
+{
+	const char *found = strstr(text(grove, path), line);
+
+	return found && (found == grove->text || found[-1] == '\n') && found[strlen(line)] == '\n';
+}
+
+struct names {
+	char text[65536];
+	size_t n;
+};
+
+static int append(const char *name, enum tree_kind kind, void *userdata)
+{
+	struct names *names = userdata;
+	size_t left = sizeof(names->text) - names->n;
+
+	CHECK(kind != TREE_NONE);
+	names->n += (size_t)snprintf(names->text + names->n, left, "%s%s ", name,
+				     kind == TREE_DIRECTORY ? "/" : "");
+	CHECK(names->n < sizeof(names->text));
+	return 0;
+}
+
+static const char *list(struct grove *grove, const char *path)
+{
+	static struct names names;
+
+	names = (struct names){0};
+	CHECK(tree_find(grove->tree, path) == TREE_DIRECTORY);
+	CHECK(tree_each(grove->tree, path, append, &names) == 0);
+	return names.text;
+}
+
+static int stop(const char *name, enum tree_kind kind, void *userdata)
+{
+	unsigned *calls = userdata;
+
+	(void)name, (void)kind;
+	++*calls;
+	return -EINTR;
+}
+
+TEST(what_is_always_there)
+{
+	struct grove grove;
+
+	grow(&grove);
+	CHECK(strcmp(list(&grove, ""), "dev/ kfd/ debug/ ") == 0);
+	CHECK(strcmp(list(&grove, "dev"), "kfd dri/ ") == 0);
+	CHECK(strcmp(list(&grove, "dev/dri"), "renderD128 renderD129 renderD130 ") == 0);
+	CHECK(strcmp(list(&grove, "kfd"), "topology/ proc/ ") == 0);
+	CHECK(strcmp(list(&grove, "debug"), "kfd/ kfdsim/ ") == 0);
+	CHECK(strcmp(list(&grove, "debug/kfd"), "mqds hqds rls ") == 0);
+	CHECK(strcmp(list(&grove, "debug/kfdsim"), "state control ") == 0);
+	CHECK(strcmp(list(&grove, "kfd/proc"), "") == 0);
+	CHECK(tree_find(grove.tree, "dev/kfd") == TREE_KFD);
+	CHECK(tree_find(grove.tree, "dev/dri/renderD129") == TREE_RENDER);
+	CHECK(tree_find(grove.tree, "debug/kfdsim/control") == TREE_CONTROL);
+	CHECK(strcmp(text(&grove, "debug/kfd/mqds"), "") == 0);
+	CHECK(strstr(text(&grove, "debug/kfd/hqds"), "Node 3, gpu_id 1202:\n"));
+	CHECK(strstr(text(&grove, "debug/kfd/rls"), "Node 2, gpu_id 1101:\n"));
+	CHECK(strstr(text(&grove, "debug/kfdsim/state"), "\"front\": \"none\""));
+	tree_set_front(grove.tree, "fuse");
+	CHECK(strstr(text(&grove, "debug/kfdsim/state"), "\"front\": \"fuse\""));
+	fell(&grove);
+}
+
+TEST(what_is_nowhere)
+{
+	static const char *const paths[] = {
+		"x", "dev/x", "dev/dri/renderD127", "dev/dri/renderD128/x", "dev/kfd/x", "kfd/x",
+		"kfd/topology/x", "kfd/topology/nodes/9", "kfd/topology/nodes/0/../0", "debug/kfd/x",
+		"kfd/proc/x", "kfd/proc/0", "kfd/proc/1/x", "kfd/proc/1/queues/9",
+		"kfd/proc/1/queues/0/x", "kfd/proc/1/queues/00", "kfd/proc/1/queues/0/gpuid/x",
+		"kfd/proc/1/vram_1", "kfd/proc/1/vram_", "kfd/proc/1/vram_4096/x", "kfd/proc/01",
+		"kfd/proc/1/pasid/x", "kfd/proc/1/stats_4096/x", "kfd/proc/1/counters_4096",
+		"kfd/proc/1/queues/11111111111111111111111111111111111111111111", "kfd/proc/1//pasid",
+	};
+	struct grove grove;
+	char *got = NULL;
+	unsigned calls = 0;
+	size_t size;
+
+	grow(&grove);
+	rig_queue(rig_process(grove.sim, 1), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+		CHECK(tree_find(grove.tree, paths[i]) == TREE_NONE);
+		CHECK(tree_read(grove.tree, paths[i], &got, &size) == -ENOENT && !got);
+		CHECK(tree_each(grove.tree, paths[i], stop, &calls) == -ENOENT);
+	}
+	CHECK(tree_read(grove.tree, "kfd/proc/1", &got, &size) == -EISDIR);
+	CHECK(tree_read(grove.tree, "kfd/topology/nodes", &got, &size) == -EISDIR);
+	CHECK(tree_read(grove.tree, "dev/kfd", &got, &size) == -EINVAL);
+	CHECK(tree_read(grove.tree, "debug/kfdsim/control", &got, &size) == -EINVAL);
+	CHECK(tree_each(grove.tree, "kfd/proc/1/pasid", stop, &calls) == -ENOTDIR && calls == 0);
+	fell(&grove);
+}
+
+TEST(a_listing_stops_when_it_is_told_to)
+{
+	static const char *const paths[] = {
+		"", "dev/dri", "kfd/topology", "kfd/topology/nodes", "kfd/topology/nodes/0/io_links",
+		"kfd/proc", "kfd/proc/1", "kfd/proc/1/queues", "kfd/proc/1/queues/0",
+		"kfd/proc/1/stats_4096",
+	};
+	struct grove grove;
+
+	grow(&grove);
+	rig_queue(rig_process(grove.sim, 1), 0);
+	rig_queue(grove.sim->processes, 0);
+	rig_process(grove.sim, 2);
+	for (int gone = 0; gone < 2; gone++) {
+		for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
+			unsigned calls = 0;
+
+			CHECK(tree_each(grove.tree, paths[i], stop, &calls) == -EINTR && calls == 1);
+		}
+		go(&grove, 2);
+	}
+	fell(&grove);
+}
+
+TEST(a_process_has_a_directory_from_its_open_on)
+{
+	struct grove grove;
+	struct sim_process *process;
+
+	grow(&grove);
+	process = rig_process(grove.sim, 4711);
+	CHECK(strcmp(list(&grove, "kfd/proc"), "4711/ ") == 0);
+	CHECK(strcmp(list(&grove, "kfd/proc/4711"),
+		     "pasid queues/ vram_4096 sdma_4096 stats_4096/ vram_4353 sdma_4353 stats_4353/ "
+		     "vram_4610 sdma_4610 stats_4610/ ") == 0);
+	CHECK(strcmp(list(&grove, "kfd/proc/4711/queues"), "") == 0);
+	CHECK(strcmp(text(&grove, "kfd/proc/4711/pasid"), "32769\n") == 0);
+	CHECK(strcmp(text(&grove, "kfd/proc/4711/vram_4353"), "0\n") == 0);
+	process->sdma_usec[2] = 77;
+	CHECK(strcmp(text(&grove, "kfd/proc/4711/sdma_4610"), "77\n") == 0);
+	CHECK(strcmp(list(&grove, "kfd/proc/4711/stats_4096"), "evicted_ms cu_occupancy ") == 0);
+	CHECK(strcmp(list(&grove, "kfd/proc/4711/stats_4353"), "evicted_ms ") == 0); /* gfx10 */
+	CHECK(tree_find(grove.tree, "kfd/proc/4711/stats_4353/cu_occupancy") == TREE_NONE);
+	CHECK(strcmp(text(&grove, "kfd/proc/4711/stats_4353/evicted_ms"), "0\n") == 0);
+	fell(&grove);
+}
+
+TEST(a_dead_process_stays_until_it_is_torn_down)
+{
+	struct sim_process *dead, *again;
+	struct grove grove;
+
+	grow(&grove);
+	dead = rig_process(grove.sim, 7);
+	rig_queue(dead, 0);
+	dead->dead = true;
+	CHECK(strcmp(list(&grove, "kfd/proc/7/queues"), "0/ ") == 0);
+
+	again = rig_process(grove.sim, 7);
+	CHECK(strcmp(list(&grove, "kfd/proc"), "7/ ") == 0);
+	CHECK(strcmp(list(&grove, "kfd/proc/7/queues"), "") == 0);
+	again->dead = true;
+	dead->dead = false; /* the order that they are kept in does not matter */
+	CHECK(strcmp(list(&grove, "kfd/proc"), "7/ ") == 0);
+	CHECK(strcmp(list(&grove, "kfd/proc/7/queues"), "0/ ") == 0);
+	fell(&grove);
+}
+
+TEST(files_of_queues_have_no_newline)
+{
+	struct sim_process *process;
+	struct sim_queue *queue;
+	struct grove grove;
+
+	grow(&grove);
+	process = rig_process(grove.sim, 1);
+	rig_queue(process, 0);
+	queue = rig_queue(process, 1);
+	queue->type = SIM_SDMA_XGMI;
+	queue->ring_size = UINT64_C(1) << 33;
+	CHECK(strcmp(list(&grove, "kfd/proc/1/queues"), "1/ 0/ ") == 0);
+	CHECK(strcmp(list(&grove, "kfd/proc/1/queues/1"), "gpuid size type ") == 0);
+	CHECK(strcmp(text(&grove, "kfd/proc/1/queues/0/gpuid"), "4096") == 0);
+	CHECK(strcmp(text(&grove, "kfd/proc/1/queues/0/size"), "65536") == 0);
+	CHECK(strcmp(text(&grove, "kfd/proc/1/queues/0/type"), "0") == 0);
+	CHECK(strcmp(text(&grove, "kfd/proc/1/queues/1/gpuid"), "4353") == 0);
+	CHECK(strcmp(text(&grove, "kfd/proc/1/queues/1/size"), "8589934592") == 0);
+	CHECK(strcmp(text(&grove, "kfd/proc/1/queues/1/type"), "4") == 0);
+	fell(&grove);
+}
+
+TEST(vram_is_what_lies_in_that_gpus_memory)
+{
+	struct sim_buffer buffers[] = {
+		{ .size = 4096, .flags = 1, .gpu_id = 4096 },
+		{ .size = 8192, .flags = 2, .gpu_id = 4096 }, /* GTT */
+		{ .size = 1U << 20, .flags = 1U << 31 | 1, .gpu_id = 4096 },
+		{ .size = 16384, .flags = 1, .gpu_id = 4353 },
+	};
+	struct sim_process *process;
+	struct grove grove;
+
+	grow(&grove);
+	process = rig_process(grove.sim, 1);
+	for (size_t i = 0; i < ARRAY_SIZE(buffers); i++) {
+		buffers[i].next = process->buffers;
+		process->buffers = &buffers[i];
+	}
+	CHECK(strcmp(text(&grove, "kfd/proc/1/vram_4096"), "1052672\n") == 0);
+	CHECK(strcmp(text(&grove, "kfd/proc/1/vram_4353"), "16384\n") == 0);
+	fell(&grove);
+}
+
+TEST(occupancy_is_the_cus_that_a_running_dispatch_may_be_on)
+{
+	struct sim_queue *queue, *other;
+	struct grove grove;
+
+	grow(&grove);
+	queue = rig_queue(rig_process(grove.sim, 1), 0);
+	CHECK(strcmp(text(&grove, "kfd/proc/1/stats_4096/cu_occupancy"), "0\n") == 0);
+	queue->dispatched = true;
+	CHECK(strcmp(text(&grove, "kfd/proc/1/stats_4096/cu_occupancy"), "6\n") == 0);
+	rig_mask(queue, 1, 0x3U);
+	sim_mask_map(queue);
+	other = rig_queue(queue->process, 0);
+	other->dispatched = true;
+	rig_mask(other, 1, 0x6U);
+	sim_mask_map(other);
+	CHECK(strcmp(text(&grove, "kfd/proc/1/stats_4096/cu_occupancy"), "3\n") == 0);
+	fell(&grove);
+}
+
+TEST(the_topology_is_that_of_the_directory)
+{
+	struct grove grove;
+
+	grow(&grove);
+	CHECK(strcmp(text(&grove, "kfd/topology/generation_id"), "1\n") == 0);
+	CHECK(has_line(&grove, "kfd/topology/system_properties", "platform_oem 0"));
+	CHECK(strstr(list(&grove, "kfd/topology/nodes"), "3/ "));
+	CHECK(has_line(&grove, "kfd/topology/nodes/0/properties", "io_links_count 3"));
+	CHECK(has_line(&grove, "kfd/topology/nodes/2/io_links/0/properties", "node_from 2"));
+	CHECK(strcmp(text(&grove, "kfd/topology/nodes/3/gpu_id"), "4610\n") == 0);
+	fake_sysfs_print(grove.scratch.path, FAKE_NODES "/3/gpu_id", "99\n");
+	CHECK(strcmp(text(&grove, "kfd/topology/nodes/3/gpu_id"), "99\n") == 0);
+	fell(&grove);
+}
+
+TEST(a_gpu_that_goes_takes_its_node_and_its_links_along)
+{
+	struct grove grove;
+
+	grow(&grove);
+	go(&grove, 1);
+	CHECK(strcmp(text(&grove, "kfd/topology/generation_id"), "2\n") == 0);
+	CHECK(strcmp(list(&grove, "kfd/topology/nodes"), "0/ 1/ 2/ ") == 0);
+	CHECK(tree_find(grove.tree, "kfd/topology/nodes/3") == TREE_NONE);
+	CHECK(strcmp(text(&grove, "kfd/topology/nodes/2/gpu_id"), "4610\n") == 0);
+	CHECK(has_line(&grove, "kfd/topology/nodes/2/properties", "drm_render_minor 130"));
+	CHECK(has_line(&grove, "kfd/topology/nodes/2/properties", "io_links_count 1"));
+	CHECK(has_line(&grove, "kfd/topology/nodes/2/io_links/0/properties", "node_from 2"));
+	CHECK(has_line(&grove, "kfd/topology/nodes/2/io_links/0/properties", "node_to 0"));
+	CHECK(has_line(&grove, "kfd/topology/nodes/2/io_links/0/properties", "weight 20"));
+	CHECK(has_line(&grove, "kfd/topology/nodes/0/properties", "io_links_count 2"));
+	CHECK(has_line(&grove, "kfd/topology/nodes/0/properties", "p2p_links_count 0"));
+	CHECK(strcmp(list(&grove, "kfd/topology/nodes/0/io_links"), "0/ 1/ ") == 0);
+	CHECK(has_line(&grove, "kfd/topology/nodes/0/io_links/1/properties", "node_to 2"));
+	CHECK(tree_find(grove.tree, "kfd/topology/nodes/0/io_links/2") == TREE_NONE);
+	CHECK(tree_find(grove.tree, "kfd/topology/nodes/0/io_links/x") == TREE_NONE);
+	CHECK(strcmp(list(&grove, "kfd/topology/nodes/0/mem_banks"), "0/ ") == 0);
+	CHECK(has_line(&grove, "kfd/topology/nodes/2/caches/7/properties", "level 1"));
+	CHECK(strcmp(list(&grove, "dev/dri"), "renderD128 renderD130 ") == 0);
+	CHECK(tree_find(grove.tree, "dev/dri/renderD129") == TREE_NONE);
+
+	go(&grove, 0);
+	go(&grove, 2);
+	CHECK(strcmp(list(&grove, "kfd/topology/nodes"), "0/ ") == 0);
+	CHECK(has_line(&grove, "kfd/topology/nodes/0/properties", "io_links_count 0"));
+	CHECK(strcmp(list(&grove, "kfd/topology/nodes/0/io_links"), "") == 0);
+	CHECK(strcmp(list(&grove, "dev/dri"), "") == 0);
+	fell(&grove);
+}
+
+TEST(who_used_a_gpu_that_has_gone_still_has_its_files)
+{
+	struct grove grove;
+
+	grow(&grove);
+	rig_process(grove.sim, 1)->acquired[0] = true;
+	rig_process(grove.sim, 2);
+	go(&grove, 0);
+	CHECK(strstr(list(&grove, "kfd/proc/1"), "vram_4096 "));
+	CHECK(strcmp(text(&grove, "kfd/proc/1/vram_4096"), "0\n") == 0);
+	CHECK(!strstr(list(&grove, "kfd/proc/2"), "vram_4096 "));
+	CHECK(tree_find(grove.tree, "kfd/proc/2/vram_4096") == TREE_NONE);
+	fell(&grove);
+}

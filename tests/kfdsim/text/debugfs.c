@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/base.h"
+#include "kfdsim/text/text.h"
+
+/*
+ * /sys/kernel/debug/kfd/{mqds,hqds} as pqm_debugfs_mqds(), dqm_debugfs_hqds() and
+ * kfd_debugfs_hqds_by_device() print them (Linux 6.12).
+ */
+
+#define HQD_REGISTERS	   56U /* CP_MQD_BASE_ADDR to CP_HQD_PQ_WPTR_HI */
+#define HQD_REGISTERS_GFX8 54U
+#define SDMA_REGISTERS	   42U /* 19 + 6 + 7 + 10: see below */
+
+void debugfs_dump(FILE *out, const char *indent, const uint32_t *words, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (i % 8 == 0)
+			fprintf(out, "%s%08zx:", indent, i * sizeof(words[0]));
+		fprintf(out, " %08x%s", words[i], i % 8 == 7 || i + 1 == n ? "\n" : "");
+	}
+}
+
+static void print_compute(const struct sim_queue *queue, FILE *out)
+{
+	uint32_t words[MQD_WORDS];
+
+	fprintf(out, "  Compute queue on device %x\n", queue->gpu->info.kfd_gpu_id);
+	for (unsigned xcc = 0; xcc < queue->gpu->info.geometry.xccs; xcc++) {
+		mqd_compute(queue, xcc, words);
+		debugfs_dump(out, "    ", words, MQD_WORDS);
+	}
+}
+
+/* copies: the driver does not set its count of XCCs back after a compute queue, so an SDMA
+ * queue that comes after one is printed as often. */
+static void print_sdma(const struct sim_queue *queue, unsigned copies, FILE *out)
+{
+	uint32_t words[MQD_SDMA_WORDS];
+
+	fprintf(out, "  SDMA queue on device %x\n", queue->gpu->info.kfd_gpu_id);
+	mqd_sdma(queue, words);
+	for (unsigned i = 0; i < copies; i++)
+		debugfs_dump(out, "    ", words, MQD_SDMA_WORDS);
+}
+
+void debugfs_mqds(const struct sim *sim, FILE *out)
+{
+	for (const struct sim_process *process = sim->processes; process; process = process->next) {
+		unsigned copies = 1;
+
+		fprintf(out, "Process %d PASID 0x%x:\n", (int)process->pid, mqd_pasid(process));
+		for (const struct sim_queue *queue = process->queues; queue; queue = queue->next) {
+			if (queue->type == SIM_COMPUTE) {
+				copies = queue->gpu->info.geometry.xccs;
+				print_compute(queue, out);
+			} else {
+				print_sdma(queue, copies, out);
+			}
+		}
+	}
+}
+
+/* seq_reg_dump(): registers by byte address, up to 8 a line, a new line where there is a gap. */
+struct registers {
+	FILE *out;
+	uint32_t last;
+	unsigned left; /* on the line; 0: at the start */
+	bool any;
+};
+
+static void put_register(struct registers *registers, uint32_t address, uint32_t value)
+{
+	if (registers->left > 0 && registers->last + 4 == address) {
+		fprintf(registers->out, " %08x", value);
+		registers->left--;
+	} else {
+		fprintf(registers->out, "%s    %08x: %08x", registers->any ? "\n" : "", address,
+			value);
+		registers->left = 7;
+	}
+	registers->last = address;
+	registers->any = true;
+}
+
+/* CP_MQD_BASE_ADDR: mmCP_MQD_BASE_ADDR of gc_*_offset.h with the block's base, in bytes. */
+static uint32_t first_register(unsigned target)
+{
+	return (target < 100000 ? 0x3245 : 0x1260 + 0x1fa9) * 4;
+}
+
+/* gfx8 tells the masks of the engines, too: COMPUTE_STATIC_THREAD_MGMT_SE0 and on. */
+static void put_engine_registers(struct registers *registers, const uint32_t *words)
+{
+	static const uint32_t addresses[] = { 0xb858, 0xb85c, 0xb864, 0xb868 };
+
+	for (unsigned i = 0; i < ARRAY_SIZE(addresses); i++)
+		put_register(registers, addresses[i], words[23 + i + i / 2]);
+}
+
+static void print_hqd(const struct sim_gpu *gpu, const struct sim_queue *queue, unsigned xcc,
+		      FILE *out)
+{
+	struct registers registers = { .out = out };
+	unsigned target = gpu->info.gfx_target;
+	unsigned n = target < 90000 ? HQD_REGISTERS_GFX8 : HQD_REGISTERS;
+	uint32_t words[MQD_WORDS] = {0};
+
+	if (queue)
+		mqd_compute(queue, xcc, words);
+	if (target < 90000)
+		put_engine_registers(&registers, words);
+	for (unsigned i = 0; i < n; i++)
+		put_register(&registers, first_register(target) + 4 * i, words[MQD_REGISTERS + i]);
+	fputc('\n', out);
+}
+
+static void print_slots(const struct sim_gpu *gpu, unsigned xcc, FILE *out)
+{
+	unsigned pipes = max_u(gpu->info.pipes, 1), first, end;
+
+	slots_of(&gpu->info, &first, &end);
+	for (unsigned pipe = 0; pipe < pipes; pipe++)
+		for (unsigned slot = pipe; slot < end; slot += pipes) {
+			if (slot < first)
+				continue;
+			fprintf(out, " Inst %u,  CP Pipe %u, Queue %u\n", xcc, pipe, slot / pipes);
+			print_hqd(gpu, gpu->hqds[slot], xcc, out);
+		}
+}
+
+/* The n-th SDMA queue of this GPU, oldest first: ids of engines and rings are given out so. */
+static const struct sim_queue *sdma_queue(const struct sim_gpu *gpu, const struct sim *sim,
+					  unsigned n)
+{
+	const struct sim_queue *found = NULL;
+	uint64_t after = 0;
+
+	for (unsigned i = 0; i <= n; i++) {
+		found = NULL;
+		for (const struct sim_process *p = sim->processes; p; p = p->next)
+			for (const struct sim_queue *q = p->queues; q; q = q->next)
+				if (q->gpu == gpu && q->active && q->type != SIM_COMPUTE &&
+				    q->serial > after && (!found || q->serial < found->serial))
+					found = q;
+		if (!found)
+			return NULL;
+		after = found->serial;
+	}
+	return found;
+}
+
+static unsigned sdma_per_engine(unsigned queues)
+{
+	return queues % 8 == 0 ? 8 : queues % 6 == 0 ? 6 : queues % 2 == 0 ? 2 : 1;
+}
+
+/* Ring registers, then status to CSA address, then the rest: SDMA0_RLC0_RB_CNTL and on, in
+ * the order of sdma0_4_0_offset.h. */
+static void print_sdma_ring(const struct sim_queue *queue, unsigned engine, unsigned ring, FILE *out)
+{
+	static const struct {
+		unsigned first, n;
+	} runs[] = { { 0x140, 19 }, { 0x168, 6 }, { 0x16f, 7 }, { 0x180, 10 } };
+	struct registers registers = { .out = out };
+	uint32_t words[MQD_SDMA_WORDS] = {0}, base = 0x1260 + 0x600 * engine + 0x60 * ring;
+	unsigned word = 0;
+
+	if (queue)
+		mqd_sdma(queue, words);
+	for (size_t i = 0; i < ARRAY_SIZE(runs); i++)
+		for (unsigned k = 0; k < runs[i].n; k++)
+			put_register(&registers, (base + runs[i].first + k) * 4, words[word++]);
+	fputc('\n', out);
+}
+
+static void print_sdma_rings(const struct sim_gpu *gpu, const struct sim *sim, FILE *out)
+{
+	unsigned per_engine = sdma_per_engine(gpu->info.sdma_queues);
+	unsigned engines = gpu->info.sdma_queues / per_engine;
+
+	for (unsigned i = 0; i < gpu->info.sdma_queues; i++) {
+		unsigned engine = i / per_engine, ring = i % per_engine;
+
+		fprintf(out, "  SDMA Engine %u, RLC %u\n", engine, ring);
+		print_sdma_ring(sdma_queue(gpu, sim, ring * engines + engine), engine, ring, out);
+	}
+}
+
+/* The scheduler's own queue, KFD_CIK_HIQ_PIPE 4: firmware's, of which nothing is known here but
+ * that it runs. */
+static void print_hiq(const struct sim_gpu *gpu, unsigned xcc, FILE *out)
+{
+	struct registers registers = { .out = out };
+	uint32_t first = first_register(gpu->info.gfx_target);
+
+	fprintf(out, "   Inst %u, HIQ on MEC 2 Pipe 0 Queue 0\n", xcc);
+	for (unsigned i = 0; i < HQD_REGISTERS; i++)
+		put_register(&registers, first + 4 * i, i == 2);
+	fputc('\n', out);
+}
+
+void debugfs_hqds(const struct sim *sim, const struct topology *topology, FILE *out)
+{
+	for (size_t i = 0; i < sim->n_gpus; i++) {
+		const struct sim_gpu *gpu = &sim->gpus[i];
+
+		if (gpu->gone)
+			continue;
+		fprintf(out, "Node %u, gpu_id %x:\n",
+			topology_node(topology, sim, gpu->info.kfd_gpu_id), gpu->info.kfd_gpu_id);
+		for (unsigned xcc = 0; xcc < gpu->info.geometry.xccs; xcc++) {
+			print_hiq(gpu, xcc, out);
+			print_slots(gpu, xcc, out);
+		}
+		print_sdma_rings(gpu, sim, out);
+	}
+}

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base.h"
+#include "kfdsim/text/text.h"
+
+/*
+ * kfd/proc as kfd_procfs_show(), kfd_procfs_queue_show() and kfd_procfs_stats_show() in
+ * kfd_process.c have it (Linux 6.12): a directory from open("/dev/kfd") until the process is
+ * torn down. What is in queues/ has no newline at its end, the rest has.
+ */
+
+#define ALLOC_VRAM 1U /* KFD_IOC_ALLOC_MEM_FLAGS_VRAM */
+
+enum file {
+	DIRECTORY_ALL,
+	DIRECTORY_PROCESS,
+	DIRECTORY_QUEUES,
+	DIRECTORY_QUEUE,
+	DIRECTORY_STATS,
+	PASID,
+	VRAM,
+	SDMA,
+	EVICTED,
+	OCCUPANCY,
+	QUEUE_GPU,
+	QUEUE_SIZE,
+	QUEUE_TYPE,
+};
+
+struct place {
+	enum file file;
+	const struct sim_process *process;
+	const struct sim_queue *queue;
+	const struct sim_gpu *gpu;
+};
+
+/* One name of a path, and what follows it. -EINVAL for one that is empty or too long. */
+static int next_name(const char **path, char name[32])
+{
+	size_t length = strcspn(*path, "/");
+
+	if (length == 0 || length >= 32)
+		return -EINVAL;
+	memcpy(name, *path, length);
+	name[length] = '\0';
+	*path += length;
+	if (**path == '/')
+		++*path;
+	return 0;
+}
+
+/* A number as the driver writes it. */
+static int number(const char *text, uint64_t *ret)
+{
+	char again[32], *end;
+
+	*ret = strtoull(text, &end, 10);
+	snprintf(again, sizeof(again), "%" PRIu64, *ret);
+	return *end == '\0' && strcmp(again, text) == 0 ? 0 : -ENOENT;
+}
+
+/* The living one, where a dead one that had the same number is not torn down yet. */
+static const struct sim_process *find_process(const struct sim *sim, uint64_t pid)
+{
+	const struct sim_process *found = NULL;
+
+	for (const struct sim_process *p = sim->processes; p; p = p->next)
+		if ((uint64_t)p->pid == pid && (!found || found->dead))
+			found = p;
+	return found;
+}
+
+/* A GPU that has gone is still told by who used it then. */
+static bool tells_of(const struct sim_process *process, const struct sim_gpu *gpu)
+{
+	return !gpu->gone || process->acquired[gpu->index];
+}
+
+static const struct sim_gpu *find_gpu(const struct sim_process *process, const char *text)
+{
+	uint64_t id;
+
+	if (number(text, &id) < 0)
+		return NULL;
+	for (size_t i = 0; i < process->sim->n_gpus; i++) {
+		const struct sim_gpu *gpu = &process->sim->gpus[i];
+
+		if (gpu->info.kfd_gpu_id == id && tells_of(process, gpu))
+			return gpu;
+	}
+	return NULL;
+}
+
+/* gfx9 alone can tell (get_cu_occupancy in amdgpu_amdkfd_gfx_v9.c and its variants). */
+static bool has_occupancy(const struct sim_gpu *gpu)
+{
+	return gpu->info.gfx_target >= 90000 && gpu->info.gfx_target < 100000;
+}
+
+static int find_queue_file(const char *path, struct place *place)
+{
+	char name[32];
+	uint64_t id;
+
+	place->file = DIRECTORY_QUEUES;
+	if (!*path)
+		return 0;
+	if (next_name(&path, name) < 0 || number(name, &id) < 0)
+		return -ENOENT;
+	for (place->queue = place->process->queues; place->queue; place->queue = place->queue->next)
+		if (place->queue->id == id)
+			break;
+	if (!place->queue)
+		return -ENOENT;
+	place->file = strcmp(path, "") == 0	 ? DIRECTORY_QUEUE :
+		      strcmp(path, "gpuid") == 0 ? QUEUE_GPU :
+		      strcmp(path, "size") == 0	 ? QUEUE_SIZE :
+		      strcmp(path, "type") == 0	 ? QUEUE_TYPE : DIRECTORY_ALL;
+	return place->file == DIRECTORY_ALL ? -ENOENT : 0;
+}
+
+static int find_gpu_file(const char *name, const char *path, struct place *place)
+{
+	static const struct {
+		const char *prefix, *rest;
+		enum file file;
+	} files[] = { { "vram_", "", VRAM },
+		      { "sdma_", "", SDMA },
+		      { "stats_", "", DIRECTORY_STATS },
+		      { "stats_", "evicted_ms", EVICTED },
+		      { "stats_", "cu_occupancy", OCCUPANCY } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++) {
+		size_t length = strlen(files[i].prefix);
+
+		if (strncmp(name, files[i].prefix, length) != 0 || strcmp(path, files[i].rest) != 0)
+			continue;
+		place->file = files[i].file;
+		place->gpu = find_gpu(place->process, name + length);
+		if (!place->gpu || (place->file == OCCUPANCY && !has_occupancy(place->gpu)))
+			return -ENOENT;
+		return 0;
+	}
+	return -ENOENT;
+}
+
+static int find_place(const struct sim *sim, const char *path, struct place *ret)
+{
+	char name[32];
+	uint64_t pid;
+
+	*ret = (struct place){ .file = DIRECTORY_ALL };
+	if (!*path)
+		return 0;
+	if (next_name(&path, name) < 0 || number(name, &pid) < 0)
+		return -ENOENT;
+	ret->process = find_process(sim, pid);
+	if (!ret->process)
+		return -ENOENT;
+
+	ret->file = DIRECTORY_PROCESS;
+	if (!*path)
+		return 0;
+	if (next_name(&path, name) < 0)
+		return -ENOENT;
+	if (strcmp(name, "queues") == 0)
+		return find_queue_file(path, ret);
+	if (strcmp(name, "pasid") == 0 && !*path) {
+		ret->file = PASID;
+		return 0;
+	}
+	return find_gpu_file(name, path, ret);
+}
+
+enum tree_kind proc_find(const struct sim *sim, const char *path)
+{
+	struct place place;
+
+	if (find_place(sim, path, &place) < 0)
+		return TREE_NONE;
+	return place.file <= DIRECTORY_STATS ? TREE_DIRECTORY : TREE_TEXT;
+}
+
+static int each_process(const struct sim *sim, tree_each_t *each, void *userdata)
+{
+	char name[32];
+	int r = 0;
+
+	for (const struct sim_process *p = sim->processes; p && r >= 0; p = p->next) {
+		if (find_process(sim, (uint64_t)p->pid) != p)
+			continue;
+		snprintf(name, sizeof(name), "%d", (int)p->pid);
+		r = each(name, TREE_DIRECTORY, userdata);
+	}
+	return r < 0 ? r : 0;
+}
+
+static int each_gpu_file(const struct sim_process *process, tree_each_t *each, void *userdata)
+{
+	static const struct {
+		const char *prefix;
+		enum tree_kind kind;
+	} files[] = { { "vram", TREE_TEXT }, { "sdma", TREE_TEXT }, { "stats", TREE_DIRECTORY } };
+	char name[32];
+	int r = 0;
+
+	for (size_t i = 0; i < process->sim->n_gpus; i++) {
+		const struct sim_gpu *gpu = &process->sim->gpus[i];
+
+		for (size_t k = 0; k < ARRAY_SIZE(files) && tells_of(process, gpu) && r >= 0; k++) {
+			snprintf(name, sizeof(name), "%s_%u", files[k].prefix,
+				 gpu->info.kfd_gpu_id);
+			r = each(name, files[k].kind, userdata);
+		}
+	}
+	return r;
+}
+
+static int each_queue(const struct sim_process *process, tree_each_t *each, void *userdata)
+{
+	char name[32];
+	int r = 0;
+
+	for (const struct sim_queue *queue = process->queues; queue && r >= 0; queue = queue->next) {
+		snprintf(name, sizeof(name), "%u", queue->id);
+		r = each(name, TREE_DIRECTORY, userdata);
+	}
+	return r < 0 ? r : 0;
+}
+
+static int each_name(const char *const *names, tree_each_t *each, void *userdata)
+{
+	int r = 0;
+
+	for (; *names && r >= 0; names++)
+		r = each(*names, TREE_TEXT, userdata);
+	return r < 0 ? r : 0;
+}
+
+int proc_each(const struct sim *sim, const char *path, tree_each_t *each, void *userdata)
+{
+	static const char *const queue_names[] = { "gpuid", "size", "type", NULL };
+	static const char *const stats[] = { "evicted_ms", "cu_occupancy", NULL };
+	static const char *const stats_without[] = { "evicted_ms", NULL };
+	struct place place;
+	int r;
+
+	r = find_place(sim, path, &place);
+	if (r < 0)
+		return r;
+	switch (place.file) {
+	case DIRECTORY_ALL:
+		return each_process(sim, each, userdata);
+	case DIRECTORY_PROCESS:
+		r = each("pasid", TREE_TEXT, userdata);
+		r = r < 0 ? r : each("queues", TREE_DIRECTORY, userdata);
+		r = r < 0 ? r : each_gpu_file(place.process, each, userdata);
+		return r < 0 ? r : 0;
+	case DIRECTORY_QUEUES:
+		return each_queue(place.process, each, userdata);
+	case DIRECTORY_QUEUE:
+		return each_name(queue_names, each, userdata);
+	case DIRECTORY_STATS:
+		return each_name(has_occupancy(place.gpu) ? stats : stats_without, each, userdata);
+	default:
+		return -ENOTDIR;
+	}
+}
+
+static uint64_t vram(const struct place *place)
+{
+	uint64_t bytes = 0;
+
+	for (const struct sim_buffer *b = place->process->buffers; b; b = b->next)
+		if (b->gpu_id == place->gpu->info.kfd_gpu_id && b->flags & ALLOC_VRAM)
+			bytes += b->size;
+	return bytes;
+}
+
+/* CUs that a dispatch which runs may be on: full ones, as the driver's figure counts waves. */
+static unsigned occupancy(const struct place *place)
+{
+	const struct geometry *geometry = &place->gpu->info.geometry;
+	unsigned cus = 0;
+
+	for (unsigned xcc = 0; xcc < geometry->xccs; xcc++)
+		for (unsigned engine = 0; engine < geometry->engines; engine++)
+			for (unsigned array = 0; array < geometry->arrays; array++) {
+				uint32_t word = 0;
+
+				for (const struct sim_queue *q = place->process->queues; q; q = q->next)
+					if (q->gpu == place->gpu && q->dispatched)
+						word |= q->engines[xcc][engine] >> 16 * array;
+				word &= (1U << geometry->active[xcc][engine][array]) - 1;
+				cus += (unsigned)__builtin_popcount(word);
+			}
+	return cus;
+}
+
+int proc_print(const struct sim *sim, const char *path, FILE *out)
+{
+	struct place place;
+	int r;
+
+	r = find_place(sim, path, &place);
+	if (r < 0)
+		return r;
+	switch (place.file) {
+	case PASID:
+		fprintf(out, "%u\n", mqd_pasid(place.process));
+		return 0;
+	case VRAM:
+		fprintf(out, "%" PRIu64 "\n", vram(&place));
+		return 0;
+	case SDMA:
+		fprintf(out, "%" PRIu64 "\n", place.process->sdma_usec[place.gpu->index]);
+		return 0;
+	case EVICTED:
+		fprintf(out, "0\n");
+		return 0;
+	case OCCUPANCY:
+		fprintf(out, "%u\n", occupancy(&place));
+		return 0;
+	case QUEUE_GPU:
+		fprintf(out, "%u", place.queue->gpu->info.kfd_gpu_id);
+		return 0;
+	case QUEUE_SIZE:
+		fprintf(out, "%" PRIu64, place.queue->ring_size);
+		return 0;
+	case QUEUE_TYPE:
+		fprintf(out, "%d", (int)place.queue->type);
+		return 0;
+	default:
+		return -EISDIR;
+	}
+}

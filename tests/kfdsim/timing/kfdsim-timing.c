@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* kfdsim-timing [--json] [DIRECTORY]: the timing model beside each row that was measured.
+ * Judges nothing. */
+
+#include <getopt.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kfdsim/timing/timing-compare.h"
+
+static void print_row(const struct comparisons *c, const struct comparison *row)
+{
+	if (isnan(row->measured)) {
+		printf("  %-52s     hangs %9.3f %s\n", row->what, row->model, c->unit);
+		return;
+	}
+	printf("  %-52s %9.3f %9.3f %-5s %+7.1f %%  %s\n", row->what, row->measured, row->model,
+	       c->unit, comparison_error(row) * 100, row->apart ? row->apart : "");
+}
+
+static void print_text(const struct comparisons *c)
+{
+	struct summary summary;
+
+	comparisons_summary(c, &summary);
+	printf("%s\n  %-52s  measured     model\n", c->file, "");
+	for (size_t i = 0; i < c->n; i++)
+		print_row(c, &c->rows[i]);
+	printf("  model, %zu rows: median error %.1f %%, worst %.1f %%\n\n", summary.rows,
+	       summary.median * 100, summary.worst * 100);
+}
+
+/* The tables are not ours: nothing of them may end a string. */
+static void print_string(const char *s)
+{
+	putchar('"');
+	for (; *s; s++)
+		if (*s >= ' ' && *s != '"' && *s != '\\')
+			putchar(*s);
+	putchar('"');
+}
+
+static void print_json(const struct comparisons *c, bool first)
+{
+	struct summary summary;
+
+	comparisons_summary(c, &summary);
+	printf("%s{\"file\":\"%s\",\"unit\":\"%s\",\"rows\":[", first ? "" : ",\n", c->file,
+	       c->unit);
+	for (size_t i = 0; i < c->n; i++) {
+		const struct comparison *row = &c->rows[i];
+
+		printf("%s\n{\"what\":", i > 0 ? "," : "");
+		print_string(row->what);
+		printf(",\"model\":%.4f,\"apart\":", row->model);
+		if (row->apart)
+			print_string(row->apart);
+		else
+			printf("null");
+		putchar(',');
+		if (isnan(row->measured))
+			printf("\"measured\":null,\"error\":null}");
+		else
+			printf("\"measured\":%.4f,\"error\":%.4f}", row->measured,
+			       comparison_error(row));
+	}
+	printf("],\n\"compared\":%zu,\"median_error\":%.4f,\"worst_error\":%.4f}", summary.rows,
+	       summary.rows ? summary.median : 0, summary.rows ? summary.worst : 0);
+}
+
+static int show(const char *dir, bool json)
+{
+	static int (*const each[])(const char *dir, struct comparisons *ret) = {
+		compare_masks, compare_sharing, compare_slices, compare_spx,
+	};
+
+	puts(json ? "{\"model\":true,\"tables\":[" :
+		    "Times of the model, not of hardware: see tests/kfdsim/timing.c.\n");
+	for (size_t i = 0; i < ARRAY_SIZE(each); i++) {
+		_cleanup_(comparisons_clear) struct comparisons c = {0};
+		int r = each[i](dir, &c);
+
+		if (r < 0) {
+			fprintf(stderr, "kfdsim-timing: %s/%s: %s\n", dir, c.file, strerror(-r));
+			return EXIT_FAILURE;
+		}
+		if (json)
+			print_json(&c, i == 0);
+		else
+			print_text(&c);
+	}
+	if (json)
+		puts("]}");
+	return EXIT_SUCCESS;
+}
+
+static int usage(FILE *to, int status)
+{
+	fputs("kfdsim-timing [--json] [DIRECTORY]\n\n"
+	      "Prints the timing model beside each row measured on real GPUs, from the tables in\n"
+	      "DIRECTORY, or in $GPUARB_SHARED/data.\n", to);
+	return status;
+}
+
+int main(int argc, char *argv[])
+{
+	static const struct option options[] = {
+		{ "json", no_argument, NULL, 'j' }, { "help", no_argument, NULL, 'h' }, {0},
+	};
+	_cleanup_(freep) char *dir = NULL;
+	const char *shared = getenv("GPUARB_SHARED");
+	bool json = false;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (c == 'h')
+			return usage(stdout, EXIT_SUCCESS);
+		if (c != 'j')
+			return usage(stderr, 2);
+		json = true;
+	}
+	if (argc - optind > 1 || (optind == argc && !shared))
+		return usage(stderr, 2);
+	if (optind < argc)
+		return show(argv[optind], json);
+	if (asprintf(&dir, "%s/data", shared) < 0)
+		return EXIT_FAILURE;
+	return show(dir, json);
+}
