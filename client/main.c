@@ -11,39 +11,6 @@
 #include "client/verb.h"
 #include "sys/ini.h"
 
-#define WANTS (OPTIONS_WANT | OPTIONS_LEASE)
-
-static const struct verb verbs[] = {
-	{ "status", "", "who uses the GPUs, and what is free (the default)",
-	  .paged = true, .run = run_status },
-	{ "gpus", "", "the GPUs and what they have", .paged = true, .run = run_gpus },
-	{ "list", "", "all leases", .paged = true, .run = run_list },
-	{ "show", "ID", "everything about one lease",
-	  .min_words = 1, .max_words = 1, .paged = true, .run = run_show },
-	{ "run", "[OPTIONS] -- COMMAND [ARGUMENT…]", "start a program inside a lease of its own",
-	  .groups = WANTS | OPTIONS_QUIET, .min_words = 1, .max_words = SIZE_MAX, .command = true,
-	  .run = run_run },
-	{ "reserve", "[OPTIONS]", "take a lease and hold it until interrupted",
-	  .groups = WANTS, .run = run_reserve },
-	{ "release", "ID", "end a lease", .min_words = 1, .max_words = 1, .run = run_release },
-	{ "resize", "ID [OPTIONS]", "ask for other parts of the same GPUs",
-	  .groups = OPTIONS_WANT, .min_words = 1, .max_words = 1, .run = run_resize },
-	{ "plan", "[OPTIONS]", "what reserve would get, with nothing changed",
-	  .groups = WANTS, .run = run_plan },
-	{ "mask", "explain|encode|decode MASK|PLACES", "what a CU mask means and costs",
-	  .groups = OPTIONS_MODEL, .min_words = 2, .max_words = 2, .run = run_mask },
-	{ "map", "[GPU]", "the compute units and who has them",
-	  .groups = OPTIONS_SVG, .max_words = 1, .paged = true, .run = run_map },
-	{ "config", "check [FILE…]", "say what is wrong with the configuration",
-	  .min_words = 1, .max_words = SIZE_MAX, .run = run_config },
-	{ "drain", "GPU", "grant nothing more on a GPU (administrators)",
-	  .min_words = 1, .max_words = 1, .run = run_drain },
-	{ "undrain", "GPU", "open a GPU for leases again (administrators)",
-	  .min_words = 1, .max_words = 1, .run = run_undrain },
-	{ "reload", "", "read the configuration again (administrators)", .run = run_reload },
-	{ "monitor", "", "a line for each thing that changes", .run = run_monitor },
-};
-
 static const char exit_codes[] =
 	"Exit: 0 ok, 1 failure, 2 usage, 3 refused now, 4 not authorised, 5 daemon or bus absent,\n"
 	"6 configuration error, 7 waited too long, 8 lease lost. run: the command's own, 125 any\n"
@@ -61,8 +28,8 @@ static void print_options(unsigned groups)
 static void print_help(void)
 {
 	printf("gpuarbctl [VERB [OPTIONS]]: parts of AMD GPUs, who has them, how to get one\n\n");
-	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
-		printf("  %-24s %s\n", verbs[i].name, verbs[i].summary);
+	for (size_t i = 0; i < verb_count; i++)
+		printf("  %-24s %s\n", verb_table[i].name, verb_table[i].summary);
 	printf("\nOptions of every verb; gpuarbctl VERB --help has the others:\n");
 	print_options(OPTIONS_GENERAL);
 	printf("\n%s", exit_codes);
@@ -77,20 +44,20 @@ static void print_verb_help(const struct verb *verb)
 
 static const struct verb *find_verb(const char *name)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++) {
-		if (strcmp(verbs[i].name, name) == 0)
-			return &verbs[i];
+	for (size_t i = 0; i < verb_count; i++) {
+		if (strcmp(verb_table[i].name, name) == 0)
+			return &verb_table[i];
 	}
 	return NULL;
 }
 
 static int unknown_verb(const struct command *command, const char *name)
 {
-	const char *names[ARRAY_SIZE(verbs) + 1], *nearest;
+	const char *names[VERB_MAX + 1], *nearest;
 
-	for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
-		names[i] = verbs[i].name;
-	names[ARRAY_SIZE(verbs)] = NULL;
+	for (size_t i = 0; i < verb_count; i++)
+		names[i] = verb_table[i].name;
+	names[verb_count] = NULL;
 
 	nearest = ini_nearest(name, names);
 	return fail(command, EXIT_USAGE, "no verb %.80s%s%s%s", name,

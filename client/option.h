@@ -15,6 +15,7 @@ struct option {
 	int (*take)(struct command *command, const struct option *option, const char *value);
 	size_t offset, share; /* of what it sets: in the want, the share or the command */
 	unsigned min, max;
+	const char *values; /* for completion; NULL: argument says it. completions/spec.h */
 };
 
 #define OPTION_MAX 64

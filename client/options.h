@@ -18,6 +18,7 @@ enum option_group {
 	OPTIONS_QUIET = 1 << 3,
 	OPTIONS_MODEL = 1 << 4,   /* which GPU a mask is for */
 	OPTIONS_SVG = 1 << 5,
+	OPTIONS_LATENCY = 1 << 6,
 };
 
 /* One want as it was typed. Shares are resolved by want.h. */
@@ -30,7 +31,7 @@ struct ask {
 };
 
 struct command {
-	bool json, no_legend, no_pager, help, version, quiet;
+	bool json, no_legend, no_pager, help, version, quiet, same_line;
 	bool colour; /* decided by main */
 	const char *verb; /* for messages; "": none yet */
 	const char *gpu, *profile, *profiles, *svg;

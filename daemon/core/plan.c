@@ -37,7 +37,7 @@ static int check_policy(const struct tenant *tenant, const struct request *reque
 
 	if (lease_class > tenant->class) {
 		snprintf(hint, sizeof(hint), "class %s: tenant %s may ask for %s at most; a tenant "
-			 "in gpuarbd.conf(5) can allow more", class_name(lease_class), tenant->name,
+			 "in gpuarb-tenants(5) can allow more", class_name(lease_class), tenant->name,
 			 class_name(tenant->class));
 		return not_permitted(verdict, &request->wants[0], hint);
 	}
