@@ -97,6 +97,7 @@ static int load(struct daemon *daemon, uint64_t id, struct legacy *legacy,
 		r = adopt_lease(daemon, saved, notes);
 	if (r != -EINVAL)
 		return r; /* not without what cannot be read now */
+	story_lost(id);
 	for (size_t i = 0; i < legacy->n; i++)
 		legacy->list[i].spoilt |= legacy->list[i].lease == id;
 	return 0;
@@ -191,17 +192,23 @@ static void end_orphans(struct arbiter *arbiter)
 	for (size_t i = arbiter->n_leases; i-- > 0;) {
 		if (arbiter->leases[i]->state == STATE_ENDING || lease_alive(arbiter->leases[i]))
 			continue;
+		arbiter->leases[i]->revoked = true;
 		arbiter_end(arbiter, arbiter->leases[i]->id, VERDICT_OK,
 			    "it ended with the gpuarbd before: nobody kept its holders");
 	}
 }
 
-static size_t count_alive(const struct arbiter *arbiter)
+/* Tells of those that go on; how many. */
+static size_t tell_alive(const struct daemon *daemon)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < arbiter->n_leases; i++)
-		n += arbiter->leases[i]->state != STATE_ENDING;
+	for (size_t i = 0; i < daemon->arbiter->n_leases; i++) {
+		if (daemon->arbiter->leases[i]->state == STATE_ENDING)
+			continue;
+		story_adopted(daemon, daemon->arbiter->leases[i]);
+		n++;
+	}
 	return n;
 }
 
@@ -209,7 +216,7 @@ int daemon_adopt(struct daemon *daemon)
 {
 	_cleanup_(notes_done) struct notes notes = {0};
 	_cleanup_(legacy_done) struct legacy legacy = {0};
-	size_t n;
+	size_t n, alive;
 	int r;
 
 	r = legacy_take(daemon->store, &legacy);
@@ -231,8 +238,9 @@ int daemon_adopt(struct daemon *daemon)
 	end_orphans(daemon->arbiter);
 	if (daemon->arbiter->settings->revoke_on_reload)
 		arbiter_review(daemon->arbiter);
+	alive = tell_alive(daemon);
 	if (n > 0)
 		log_notice("%zu lease%s of the gpuarbd before: %zu go on", n, n == 1 ? "" : "s",
-			   count_alive(daemon->arbiter));
+			   alive);
 	return 0;
 }

@@ -79,8 +79,9 @@ static void carry_out_lease(struct daemon *daemon, struct lease *lease, unsigned
 	if (touched & (TOUCH_CHANGED | TOUCH_ENDING))
 		daemon_tell_holders(daemon, lease);
 	if (touched & TOUCH_ENDING)
-		log_info("lease %" PRIu64 " of uid %u ends: %s", lease->id, lease->owner,
-			 lease->reason);
+		story_ended(daemon, lease);
+	else if (touched & TOUCH_DRIFT)
+		story_drift(daemon, lease);
 	if (daemon->bus)
 		bus_tell_lease(daemon->bus, lease, touched);
 	if (touched & TOUCH_REMOVED) {
@@ -90,32 +91,6 @@ static void carry_out_lease(struct daemon *daemon, struct lease *lease, unsigned
 		holders_drop(daemon->holders, lease->id);
 		lease_free(lease);
 	}
-}
-
-static void warn_of_strangers(const struct gpu *gpu)
-{
-	for (size_t i = 0; i < gpu->n_strangers && i < 8; i++)
-		log_warning("%s: pid %d (%s) of uid %u has %u queues and no lease",
-			    gpu->info.name, gpu->strangers[i].pid, gpu->strangers[i].command,
-			    gpu->strangers[i].uid, gpu->strangers[i].queues);
-}
-
-static void log_gpu(struct daemon *daemon, const struct gpu *gpu, uint64_t bit)
-{
-	bool warned = daemon->warned & bit;
-
-	if (gpu->oversubscribed && !warned) {
-		log_warning("%s is oversubscribed: %u queues of %u processes on %u queue slots and "
-			    "%u process slots; nothing more is granted on it", gpu->info.name,
-			    gpu->seen.queues, gpu->seen.processes, gpu->info.queue_slots,
-			    gpu->info.process_slots);
-		warn_of_strangers(gpu);
-	} else if (daemon->arbiter->settings->unmanaged == UNMANAGED_WARN) {
-		warn_of_strangers(gpu);
-	}
-	if (!gpu->oversubscribed && warned && !gpu->absent)
-		log_notice("%s is no longer oversubscribed", gpu->info.name);
-	daemon->warned = gpu->oversubscribed ? daemon->warned | bit : daemon->warned & ~bit;
 }
 
 static void tell_gpu(struct daemon *daemon, unsigned index, struct gpu *gpu)
@@ -141,9 +116,11 @@ static void tell_gpu(struct daemon *daemon, unsigned index, struct gpu *gpu)
 static void carry_out_gpu(struct daemon *daemon, unsigned index)
 {
 	struct gpu *gpu = &daemon->arbiter->gpus[index];
+	uint64_t bit = UINT64_C(1) << index;
 
 	gpu->changed = false;
-	log_gpu(daemon, gpu, UINT64_C(1) << index);
+	story_gpu(daemon, gpu, daemon->warned & bit);
+	daemon->warned = gpu->oversubscribed ? daemon->warned | bit : daemon->warned & ~bit;
 	tell_gpu(daemon, index, gpu);
 }
 
@@ -155,15 +132,6 @@ static bool must_look(const struct arbiter *arbiter)
 		if ((l->touched & (TOUCH_ENDING | TOUCH_REMOVED)) == TOUCH_ENDING)
 			return true;
 	return false;
-}
-
-void daemon_log_grant(const struct daemon *daemon, const struct lease *lease, const char *how)
-{
-	const struct partition *first = &lease->partitions[0];
-
-	log_info("lease %" PRIu64 ": %s: %u CUs and %u queues on %s%s", lease->id, how,
-		 first->count, first->granted.queues, daemon->arbiter->gpus[first->gpu].info.name,
-		 lease->n_partitions > 1 ? " and more GPUs" : "");
 }
 
 /* Grants to the next who waits and fits. What cannot be saved is not granted: it waits on,
@@ -186,8 +154,8 @@ static bool grant_next(struct daemon *daemon)
 	}
 	daemon->unsaved = false;
 	daemon->saved = proposal->id;
-	daemon_log_grant(daemon, arbiter_commit(daemon->arbiter, TAKE_PTR(proposal)),
-			 "granted after waiting");
+	story_granted(daemon, arbiter_commit(daemon->arbiter, TAKE_PTR(proposal)),
+		      ", after waiting");
 	return true;
 }
 
@@ -259,6 +227,8 @@ void daemon_end_leases(struct daemon *daemon)
 		arbiter_end(arbiter, arbiter->leases[i]->id, VERDICT_SHUTDOWN, "gpuarbd stopped");
 	while ((lease = arbiter_take_touched(arbiter, &touched))) {
 		daemon_tell_holders(daemon, lease);
+		if (touched & TOUCH_ENDING)
+			story_ended(daemon, lease);
 		state_forget(daemon->state, lease->id);
 		if (touched & TOUCH_REMOVED)
 			lease_free(lease);

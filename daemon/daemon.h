@@ -12,6 +12,7 @@
 
 #include "bus/bus.h"
 #include "core/arbiter.h"
+#include "core/trickle.h"
 #include "hw/hw.h"
 #include "sys/config.h"
 #include "sys/holder.h"
@@ -69,6 +70,7 @@ struct daemon {
 	struct hw_use *uses;    /* room for ops->use() */
 	size_t uses_room;
 	uint64_t warned;        /* GPUs whose oversubscription was logged, as bits */
+	struct trickle refused; /* refusals that were logged */
 };
 
 /* Reads the configuration and the hardware, connects, takes the name, goes on with the
@@ -91,9 +93,6 @@ uint64_t daemon_now_usec(void); /* CLOCK_BOOTTIME */
  * The last step of everything. */
 void daemon_carry_out(struct daemon *daemon);
 
-/* "lease 17: HOW: 30 CUs and 4 queues on 0000:03:00.0". */
-void daemon_log_grant(const struct daemon *daemon, const struct lease *lease, const char *how);
-
 /* The same, before the next request is looked at. */
 void daemon_carry_out_soon(struct daemon *daemon);
 
@@ -114,6 +113,21 @@ void daemon_leave_leases(struct daemon *daemon);
 
 /* Ends all leases, for nobody will keep them: tells their holders, and no more. */
 void daemon_end_leases(struct daemon *daemon);
+
+/* ---- story.c: what becomes of leases, told to the journal ------------------------------ */
+
+void story_waits(const struct daemon *daemon, const struct lease *lease);
+void story_granted(const struct daemon *daemon, const struct lease *lease, const char *when);
+void story_resized(const struct daemon *daemon, const struct lease *lease);
+void story_adopted(const struct daemon *daemon, const struct lease *lease);
+void story_lost(uint64_t lease); /* its file is set aside */
+void story_ended(const struct daemon *daemon, const struct lease *lease);
+void story_drift(const struct daemon *daemon, const struct lease *lease);
+void story_refused(struct daemon *daemon, const struct caller *caller,
+		   const struct request *request, const struct verdict *verdict);
+void story_resize_refused(struct daemon *daemon, const struct caller *caller, uint64_t id,
+			  const struct verdict *verdict);
+void story_gpu(const struct daemon *daemon, const struct gpu *gpu, bool was_oversubscribed);
 
 /* ---- adopt.c ------------------------------------------------------------------------ */
 

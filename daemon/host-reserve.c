@@ -27,20 +27,6 @@ static int save(struct daemon *daemon, const struct lease *lease, struct verdict
 			   strerror(-r));
 }
 
-static void log_new(const struct daemon *daemon, const struct lease *lease)
-{
-	char how[2 * REQUEST_TEXT];
-
-	if (lease->state == STATE_WAITING) {
-		log_info("lease %" PRIu64 ": uid %u, tenant %s: %s", lease->id, lease->owner,
-			 lease->tenant, lease->reason);
-		return;
-	}
-	snprintf(how, sizeof(how), "%s to uid %u, tenant %s", class_name(lease->class),
-		 lease->owner, lease->tenant);
-	daemon_log_grant(daemon, lease, how);
-}
-
 /* The same request under the same token: one more holder of the lease that it has. */
 static int reserve_again(struct daemon *daemon, struct lease *lease,
 			 const struct request *request, int process_fd, pid_t pid,
@@ -92,18 +78,18 @@ static int reserve_new(struct daemon *daemon, const struct caller *caller,
 		return r;
 	}
 	*ret = arbiter_commit(daemon->arbiter, TAKE_PTR(proposal));
-	log_new(daemon, *ret);
+	if ((*ret)->state == STATE_WAITING)
+		story_waits(daemon, *ret);
+	else
+		story_granted(daemon, *ret, "");
 	return 0;
 }
 
-int host_reserve(void *userdata, const struct caller *caller, const struct request *asked,
-		 int process_fd, const struct lease **ret, int *ret_holder,
-		 struct verdict *verdict)
+static int reserve(struct daemon *daemon, const struct caller *caller,
+		   const struct request *request, int process_fd, struct kept *kept,
+		   struct verdict *verdict)
 {
-	struct daemon *daemon = userdata;
-	struct lease *lease = arbiter_find_token(daemon->arbiter, caller->uid, asked->token);
-	struct request request = *asked;
-	struct kept kept;
+	struct lease *lease = arbiter_find_token(daemon->arbiter, caller->uid, request->token);
 	pid_t pid = 0;
 	int r = 0;
 
@@ -111,13 +97,26 @@ int host_reserve(void *userdata, const struct caller *caller, const struct reque
 		r = keep_check_process(caller, process_fd, &pid, verdict);
 	if (r < 0)
 		return r;
-	arbiter_name_gpus(daemon->arbiter, &request);
 	if (lease)
-		r = reserve_again(daemon, lease, &request, process_fd, pid, &kept, verdict);
-	else
-		r = reserve_new(daemon, caller, &request, process_fd, pid, &lease, &kept, verdict);
-	if (r < 0)
+		return reserve_again(daemon, lease, request, process_fd, pid, kept, verdict);
+	return reserve_new(daemon, caller, request, process_fd, pid, &lease, kept, verdict);
+}
+
+int host_reserve(void *userdata, const struct caller *caller, const struct request *asked,
+		 int process_fd, const struct lease **ret, int *ret_holder,
+		 struct verdict *verdict)
+{
+	struct daemon *daemon = userdata;
+	struct request request = *asked;
+	struct kept kept;
+	int r;
+
+	arbiter_name_gpus(daemon->arbiter, &request);
+	r = reserve(daemon, caller, &request, process_fd, &kept, verdict);
+	if (r < 0) {
+		story_refused(daemon, caller, &request, verdict);
 		return r;
+	}
 	keep_count(daemon, &kept);
 	daemon_carry_out(daemon);
 	*ret = arbiter_find(daemon->arbiter, kept.lease);
@@ -168,13 +167,14 @@ int host_resize(void *userdata, const struct caller *caller, uint64_t id,
 	int r;
 
 	r = arbiter_plan_resize(daemon->arbiter, caller, id, request, &proposal, verdict);
-	if (r < 0)
+	if (r >= 0)
+		r = save(daemon, proposal, verdict);
+	if (r < 0) {
+		story_resize_refused(daemon, caller, id, verdict);
 		return r;
-	r = save(daemon, proposal, verdict);
-	if (r < 0)
-		return r;
+	}
 	daemon->saved = id;
-	arbiter_commit(daemon->arbiter, TAKE_PTR(proposal));
+	story_resized(daemon, arbiter_commit(daemon->arbiter, TAKE_PTR(proposal)));
 	daemon_carry_out(daemon);
 	return 0;
 }

@@ -44,6 +44,7 @@ static int host_release(void *userdata, const struct caller *caller, uint64_t id
 	r = arbiter_own(daemon->arbiter, caller, id, &lease, verdict);
 	if (r < 0)
 		return r;
+	lease->revoked |= caller->uid != lease->owner;
 	arbiter_end(daemon->arbiter, id, VERDICT_OK,
 		    caller->uid == lease->owner ? "released" : "released by an administrator");
 	daemon_carry_out(daemon);

@@ -219,12 +219,57 @@ TEST(a_lease_that_takes_more_than_it_was_granted_is_told_so)
 	row.queues = 5;
 	CHECK(arbiter_observe(a, &row, 1) == 0);
 	CHECK(strstr(lease->reason, "5 queues") && gpu_queues_free(&a->gpus[0]) == 19);
-	CHECK(arbiter_take_touched(a, &touched) == lease && touched == TOUCH_CHANGED);
+	CHECK(arbiter_take_touched(a, &touched) == lease);
+	CHECK(touched == (TOUCH_CHANGED | TOUCH_DRIFT) && lease->excessive);
 	row.queues = 30;
 	CHECK(arbiter_observe(a, &row, 1) == 0 && a->gpus[0].oversubscribed);
+	CHECK(arbiter_take_touched(a, &touched) == lease && touched == TOUCH_CHANGED);
 	row.queues = 2;
 	CHECK(arbiter_observe(a, &row, 1) == 0);
 	CHECK(!lease->reason[0] && !a->gpus[0].oversubscribed);
+	CHECK(arbiter_take_touched(a, &touched) == lease);
+	CHECK(touched == (TOUCH_CHANGED | TOUCH_DRIFT) && !lease->excessive);
+	arbiter_free(a);
+}
+
+static bool exceeds(struct arbiter *a, struct lease *lease, const struct observed *row,
+		    const char *by)
+{
+	char text[256], cut[8];
+
+	CHECK(arbiter_observe(a, row, 1) == 0);
+	arbiter_excess(a, lease, text, sizeof(text));
+	arbiter_excess(a, lease, cut, sizeof(cut));
+	CHECK(strncmp(cut, text, sizeof(cut) - 1) == 0 && lease->excessive == (text[0] != '\0'));
+	return strcmp(text, by) == 0;
+}
+
+TEST(what_a_lease_has_beyond_its_budgets_can_be_said)
+{
+	struct arbiter *a = one_gpu();
+	struct request request = request_for(10);
+	struct verdict verdict = {0};
+	struct lease *plain = held(a, 7, 2), *lease;
+	struct observed row = process(plain->pid, 2);
+
+	row.sdma_queues = 2; /* of who asked for none nobody counts these */
+	row.vram = 1 << 30;
+	CHECK(exceeds(a, plain, &row, ""));
+	row.queues = 3;
+	CHECK(exceeds(a, plain, &row, "3 queues on 0000:03:00.0 (granted: 2)"));
+	arbiter_end(a, plain->id, VERDICT_OK, "");
+	CHECK(arbiter_observe(a, NULL, 0) == 0);
+
+	request.wants[0].queues = 2;
+	request.wants[0].sdma_queues = 1;
+	request.wants[0].vram = 4096;
+	lease = reserve(a, 7, &request, &verdict);
+	row = process(lease->pid, 2);
+	row.sdma_queues = 2;
+	row.vram = 4097;
+	CHECK(exceeds(a, lease, &row, "2 SDMA queues on 0000:03:00.0 (granted: 1), "
+				      "4097 bytes of VRAM on 0000:03:00.0 (granted: 4096)"));
+	verdict_done(&verdict);
 	arbiter_free(a);
 }
 

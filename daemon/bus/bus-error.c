@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "bus/bus-error.h"
 
-#include "bus/bus-text.h"
 #include "bus/bus-write.h"
 #include "core/base.h"
+#include "core/text.h"
 #include "dbus/names.h"
 
 static const char *const names[VERDICT_KINDS] = {

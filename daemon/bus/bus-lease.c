@@ -30,7 +30,8 @@ static int find(sd_bus *sd, const char *path, const char *interface, void *userd
 		return 0;
 	if (!lease_at(bus, path))
 		return sd_bus_error_setf(error, GPUARB_ERROR_NO_SUCH_LEASE,
-					 "there is no lease at %s; if there was, it has ended", path);
+					 "there is no lease at %s; if there was, it has ended",
+					 path);
 	*ret_found = bus;
 	return 1;
 }
@@ -48,7 +49,8 @@ static int enumerate(sd_bus *sd, const char *prefix, void *userdata, char ***ret
 	(void)sd;
 	(void)prefix; /* of who wants to know, which can be further up */
 	(void)error;
-	return bus_list_nodes(bus, GPUARB_PATH_LEASE, bus->arbiter->n_leases, lease_number, ret_nodes);
+	return bus_list_nodes(bus, GPUARB_PATH_LEASE, bus->arbiter->n_leases, lease_number,
+			      ret_nodes);
 }
 
 /* find() took the path already; the lease itself can be gone when a call had to wait. */

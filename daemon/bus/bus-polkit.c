@@ -149,8 +149,8 @@ static int ask(struct bus *bus, sd_bus_message *call, sd_bus_message_handler_t h
 
 	if (bus->n_questions >= QUESTIONS_MAX)
 		return sd_bus_reply_method_errorf(call, SD_BUS_ERROR_LIMITS_EXCEEDED,
-						  "%u calls wait for polkit already: try again later",
-						  QUESTIONS_MAX);
+						  "%u calls wait for polkit already: try again "
+						  "later", QUESTIONS_MAX);
 	question = calloc(1, sizeof(*question));
 	if (!question)
 		return -ENOMEM;

@@ -173,6 +173,11 @@ void arbiter_name_gpus(const struct arbiter *arbiter, struct request *request);
  * uses any more. -ENOMEM, and then nothing changed. */
 int arbiter_observe(struct arbiter *arbiter, const struct observed *rows, size_t n);
 
+/* "3 queues on 0000:03:00.0 (granted: 2), …": what its processes have beyond its budgets. "" if
+ * nothing. */
+void arbiter_excess(const struct arbiter *arbiter, const struct lease *lease, char *ret,
+		    size_t size);
+
 /* Takes the next touched lease off the list; one that was removed is the caller's. NULL:
  * no more. */
 struct lease *arbiter_take_touched(struct arbiter *arbiter, unsigned *ret_touched);

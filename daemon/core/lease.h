@@ -61,6 +61,7 @@ struct lease {
 	char unit[REQUEST_TEXT];
 	char reason[REQUEST_TEXT]; /* why it is as it is; "" while there is nothing to say */
 	enum verdict_kind cause;   /* ending: the error that this is to who waited for it */
+	bool revoked;              /* ending: not by who holds it, nor for want of holders */
 	uid_t owner;
 	pid_t pid; /* of who asked; a hint; 0: unknown */
 	uint64_t deadline_usec;
@@ -84,6 +85,7 @@ struct lease {
 	size_t n_bound;
 
 	unsigned users; /* processes of this lease that had queues when last looked at */
+	bool excessive; /* they had more than its budgets */
 
 	/* What became of it since the daemon last carried changes out: arbiter.c's list. */
 	unsigned touched; /* enum touch, as bits */
@@ -97,6 +99,7 @@ enum touch {
 	TOUCH_REMOVED = 1 << 3, /* out of the ledger: forget its file, holders, object */
 	TOUCH_SAVE = 1 << 5,    /* save it: more is known of its processes */
 	TOUCH_REASON = 1 << 4,  /* a waiting lease's reason: tell the bus, nobody else */
+	TOUCH_DRIFT = 1 << 6,   /* it has become excessive, or no longer is: tell the log */
 };
 
 int lease_new(size_t n_partitions, struct lease **ret);
@@ -109,3 +112,6 @@ uint64_t lease_gpus(const struct lease *lease); /* those of its partitions, as b
 
 /* Tier and gaps are facts about how a partition is kept: see gpuarb(7) and README. */
 const char *partition_tier(const struct partition *partition);
+
+/* Do its processes have more than it was granted? */
+bool partition_excessive(const struct partition *partition);

@@ -181,6 +181,7 @@ static void count_row(struct arbiter *arbiter, const struct observed *row, uint6
 static void count_excess(struct arbiter *arbiter, struct lease *lease)
 {
 	char reason[REQUEST_TEXT] = "";
+	bool excessive = false;
 
 	for (size_t i = 0; i < lease->n_partitions; i++) {
 		struct partition *p = &lease->partitions[i];
@@ -194,11 +195,17 @@ static void count_excess(struct arbiter *arbiter, struct lease *lease)
 		if (p->used.queues > p->charged.queues)
 			snprintf(reason, sizeof(reason), "has %u queues on %s, granted %u",
 				 p->used.queues, gpu->info.name, p->charged.queues);
+		excessive |= partition_excessive(p);
 	}
-	if (lease->state == STATE_GRANTED && strcmp(lease->reason, reason) != 0) {
+	if (lease->state != STATE_GRANTED)
+		return;
+	if (strcmp(lease->reason, reason) != 0) {
 		memcpy(lease->reason, reason, sizeof(lease->reason));
 		ledger_touch(arbiter, lease, TOUCH_CHANGED);
 	}
+	if (lease->excessive != excessive)
+		ledger_touch(arbiter, lease, TOUCH_DRIFT);
+	lease->excessive = excessive;
 }
 
 /* The run list is oversubscribed with more processes than VMIDs or more queues than

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * gpuarbd.conf and tenants.d/ *.conf into struct settings. See gpuarbd.conf(5).
+ * gpuarbd.conf and tenants.d/ *.conf into struct settings. See gpuarbd.conf(5), gpuarb-tenants(5).
  */
 
 #include <stdbool.h>

@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Sentences to the journal by standard error, with its level prefix when the journal
- * reads it ($JOURNAL_STREAM), plain otherwise. */
+/*
+ * Sentences to whoever reads standard error: plain ones, or with their level where that is the
+ * journal ($JOURNAL_STREAM). What becomes of leases the journal gets as entries with fields. Names
+ * that clients chose are cleaned here, and a journal that does not take what it is sent holds
+ * nobody up.
+ */
 
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
 #include <syslog.h>
 
 #include "core/base.h"
 #include "core/notes.h"
+#include "sys/log-events.h"
 
 void log_line(int level, const char *format, ...) PRINTF_LIKE(2, 3);
 
@@ -18,3 +26,16 @@ void log_line(int level, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /* Each note on a line: errors as errors, the others as warnings. */
 void log_notes(const struct notes *notes);
+
+#define LOG_GPUS_MAX 64U
+
+struct log_fields {
+	uint64_t lease;     /* GPUARB_LEASE=; 0: none */
+	const char *tenant; /* GPUARB_TENANT=; NULL: none */
+	uid_t uid;          /* GPUARB_UID=: whose it is, or who asked; (uid_t) -1: nobody's */
+	const char *gpus[LOG_GPUS_MAX]; /* GPUARB_GPU=, one for each */
+	size_t n_gpus;
+};
+
+void log_event(enum log_event event, const struct log_fields *fields, const char *format, ...)
+	PRINTF_LIKE(3, 4);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "bus/bus-text.h"
+#include "core/text.h"
 
 #include <stdint.h>
 #include <string.h>

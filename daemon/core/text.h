@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Text that crosses the bus. The bus hangs up on whoever sends a string that is not UTF-8,
- * so what is told (commands, units and sentences that were cut) is cleaned, and what is
- * taken in must be fit to print on a terminal.
+ * Text that crosses the bus or goes to the journal. The bus hangs up on whoever sends a string
+ * that is not UTF-8, and journalctl shows none, so what is told (commands, units and sentences
+ * that were cut) is cleaned, and what is taken in must be fit to print on a terminal.
  */
 
 #include <stdbool.h>

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What the shipped daemon tells the journal: the story of leases, in entries with fields. */
+
+#include "journal-rig.h"
+#include "machine.h"
+
+#define TENANT "[tenant gold]\nmatch-user = daemon\nclass = guaranteed\nmax-cus = 30\n"
+#define GPU    "GPUARB_GPU=0000:03:00.0"
+
+#define NEEDS_JOURNAL(journal)                                                             \
+	do {                                                                               \
+		NEEDS_DAEMON();                                                            \
+		*(journal) = journal_open();                                               \
+		if (*(journal) < 0)                                                        \
+			SKIP("there can be no journal of its own here");                   \
+	} while (0)
+
+/* Daemons that are started from now on write to a file that they take for the journal. */
+static int begin(struct rig *rig)
+{
+	int before = log_begin(rig);
+
+	journal_reads_stderr();
+	return before;
+}
+
+static void begun(const struct rig *rig, int before)
+{
+	log_end(rig, before);
+}
+
+/* A simulated GPU under a manager that keeps leases, and a user who is tenant gold. */
+struct scene {
+	struct rig rig;
+	sd_bus *root, *user;
+	int journal;
+};
+
+static void arrive(struct scene *scene)
+{
+	int before;
+
+	rig_new(&scene->rig);
+	rig_write(&scene->rig, "tenants.d/10-gold.conf", TENANT);
+	before = begin(&scene->rig);
+	rig_start_managed(&scene->rig, "--simulate=radeon-vii", "--store-max=64");
+	begun(&scene->rig, before);
+	scene->root = rig_connect(&scene->rig, 0);
+	scene->user = rig_connect(&scene->rig, STRANGER);
+}
+
+static void depart(struct scene *scene)
+{
+	struct entry entry;
+
+	leave(scene->user);
+	leave(scene->root);
+	rig_done(&scene->rig);
+	while (entry_take(scene->journal, &entry))
+		;
+	close(scene->journal);
+}
+
+static bool is_golds(const struct entry *entry)
+{
+	return entry_has(entry, "GPUARB_TENANT=gold") && entry_has(entry, "GPUARB_UID=1");
+}
+
+static bool is_of(const struct entry *entry, const struct live_lease *lease)
+{
+	char field[64];
+
+	snprintf(field, sizeof(field), "GPUARB_LEASE=%" PRIu64, lease->id);
+	return entry_has(entry, field);
+}
+
+TEST(grant_resize_and_release_are_told)
+{
+	struct live_lease lease;
+	struct scene scene;
+	struct entry entry;
+
+	NEEDS_JOURNAL(&scene.journal);
+	arrive(&scene);
+	lease = reserve(scene.user, 15);
+	entry = entry_next(scene.journal, EVENT_GRANTED);
+	CHECK(is_golds(&entry) && is_of(&entry, &lease) && entry_has(&entry, GPU));
+	CHECK(entry_has(&entry, "SYSLOG_IDENTIFIER=gpuarbd") && entry_says(&entry, "15 CUs"));
+
+	CHECK(is_fine(call(resize(scene.user, lease.path, 30))));
+	entry = entry_next(scene.journal, EVENT_RESIZED);
+	CHECK(is_golds(&entry) && is_of(&entry, &lease) && entry_has(&entry, GPU));
+	CHECK(entry_says(&entry, "30 CUs"));
+
+	CHECK(is_fine(call(release(scene.user, lease.path))));
+	entry = entry_next(scene.journal, EVENT_ENDED);
+	CHECK(is_golds(&entry) && is_of(&entry, &lease) && entry_has(&entry, GPU));
+	CHECK(entry_says(&entry, "ends: released"));
+	CHECK(!entry_take(scene.journal, &entry));
+	depart(&scene);
+}
+
+static sd_bus_message *ask_as(sd_bus *bus, unsigned cus, const char *tenant)
+{
+	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u", cus, 1, "tenant",
+		    "s", tenant);
+}
+
+TEST(refusals_are_told_and_only_in_the_story_of_ones_own_tenant)
+{
+	struct live_lease lease;
+	struct scene scene;
+	struct entry entry;
+
+	NEEDS_JOURNAL(&scene.journal);
+	arrive(&scene);
+	CHECK(is_error(call(ask(scene.user, "Reserve", 45)), GPUARB_ERROR_QUOTA_EXCEEDED, ""));
+	entry = entry_next(scene.journal, EVENT_REFUSED);
+	CHECK(is_golds(&entry) && entry_has(&entry, GPU) && !entry_names(&entry, "GPUARB_LEASE="));
+	CHECK(entry_says(&entry, "max-cus"));
+
+	CHECK(is_error(call(ask_as(scene.root, 15, "gold")), GPUARB_ERROR_NOT_PERMITTED, ""));
+	entry = entry_next(scene.journal, EVENT_REFUSED);
+	CHECK(entry_has(&entry, "GPUARB_UID=0") && !entry_names(&entry, "GPUARB_TENANT="));
+
+	lease = reserve(scene.user, 15);
+	entry_next(scene.journal, EVENT_GRANTED);
+	CHECK(is_error(call(resize(scene.user, lease.path, 45)), GPUARB_ERROR_QUOTA_EXCEEDED, ""));
+	entry = entry_next(scene.journal, EVENT_REFUSED);
+	CHECK(is_golds(&entry) && is_of(&entry, &lease) && entry_has(&entry, GPU));
+	CHECK(!entry_take(scene.journal, &entry));
+	depart(&scene);
+}
+
+/* The middle of the night: a client that tries without a pause. */
+TEST(a_flood_of_refusals_is_bounded_and_hides_nobody_else)
+{
+	unsigned told = 0, more = 0, others = 0;
+	struct scene scene;
+	struct entry entry;
+
+	NEEDS_JOURNAL(&scene.journal);
+	arrive(&scene);
+	for (unsigned i = 0; i < 150; i++) {
+		sd_bus_message_unref(call(ask(scene.user, "Reserve", 45)));
+		while (entry_take(scene.journal, &entry)) {
+			told++;
+			if (entry_says(&entry, "left out"))
+				more++;
+		}
+	}
+	CHECK(is_error(call(ask_as(scene.root, 15, "gold")), GPUARB_ERROR_NOT_PERMITTED, ""));
+	while (entry_take(scene.journal, &entry))
+		if (entry_has(&entry, "GPUARB_UID=0"))
+			others++;
+	CHECK(told == 100 && more == 1 && others == 1);
+	depart(&scene);
+}
+
+TEST(waiting_and_what_comes_of_it_are_told)
+{
+	struct live_lease first, second, third;
+	struct scene scene;
+	struct entry entry;
+
+	NEEDS_JOURNAL(&scene.journal);
+	arrive(&scene);
+	first = reserve(scene.root, 60);
+	entry_next(scene.journal, EVENT_GRANTED);
+	second = waiting(call(with(call_arbiter(scene.user, "Reserve"), "aa{sv}a{sv}", 1, 2, "gpu",
+				   "s", "0", "cus", "u", 30, 1, "wait-usec", "t", UINT64_MAX)));
+	entry = entry_next(scene.journal, EVENT_WAITING);
+	CHECK(is_golds(&entry) && is_of(&entry, &second) && entry_has(&entry, GPU));
+
+	third = waiting(call(with(call_arbiter(scene.root, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus",
+				  "u", 60, 1, "wait-usec", "t", UINT64_C(1))));
+	entry = entry_next(scene.journal, EVENT_WAITING);
+	CHECK(is_of(&entry, &third) && !entry_names(&entry, "GPUARB_GPU="));
+	entry = entry_next(scene.journal, EVENT_ENDED);
+	CHECK(is_of(&entry, &third));
+
+	close(first.holder);
+	entry = entry_next(scene.journal, EVENT_ENDED);
+	CHECK(is_of(&entry, &first) && entry_says(&entry, "the last holder was closed"));
+	entry = entry_next(scene.journal, EVENT_GRANTED);
+	CHECK(is_golds(&entry) && is_of(&entry, &second) && entry_has(&entry, GPU));
+	CHECK(entry_says(&entry, "after waiting"));
+	depart(&scene);
+}
+
+TEST(adoption_loss_and_revocation_are_told)
+{
+	struct live_lease kept, spoilt;
+	struct scene scene;
+	struct entry entry;
+	char file[64];
+
+	NEEDS_JOURNAL(&scene.journal);
+	arrive(&scene);
+	kept = reserve(scene.user, 15);
+	spoilt = reserve(scene.root, 15);
+	entry_next(scene.journal, EVENT_GRANTED);
+	entry_next(scene.journal, EVENT_GRANTED);
+	rig_down(&scene.rig);
+	snprintf(file, sizeof(file), "run/leases/%" PRIu64 ".json", spoilt.id);
+	rig_write(&scene.rig, file, "{");
+	rig_up(&scene.rig);
+	entry = entry_next(scene.journal, EVENT_LOST);
+	CHECK(is_of(&entry, &spoilt) && !entry_names(&entry, "GPUARB_UID="));
+	entry = entry_next(scene.journal, EVENT_ADOPTED);
+	CHECK(is_golds(&entry) && is_of(&entry, &kept) && entry_has(&entry, GPU));
+
+	CHECK(is_fine(call(release(scene.root, kept.path))));
+	entry = entry_next(scene.journal, EVENT_REVOKED);
+	CHECK(is_golds(&entry) && is_of(&entry, &kept) && entry_says(&entry, "by an administrator"));
+	CHECK(!entry_take(scene.journal, &entry));
+	depart(&scene);
+}
+
+TEST(what_a_daemon_cannot_leave_to_another_is_revoked)
+{
+	struct live_lease lease;
+	struct entry entry;
+	int journal, before;
+	struct rig rig;
+	sd_bus *bus;
+
+	NEEDS_JOURNAL(&journal);
+	rig_new(&rig);
+	before = begin(&rig);
+	rig_start(&rig, "--simulate=radeon-vii");
+	begun(&rig, before);
+	bus = rig_connect(&rig, 0);
+	lease = reserve(bus, 15);
+	entry_next(journal, EVENT_GRANTED);
+	rig_stop(&rig);
+	entry = entry_next(journal, EVENT_REVOKED);
+	CHECK(is_of(&entry, &lease) && entry_says(&entry, "gpuarbd stopped"));
+	leave(bus);
+	rig_done(&rig);
+	close(journal);
+}
+
+/* net.unix.max_dgram_qlen is 10 where nobody changed it, and seldom above 512. */
+TEST(a_journal_that_stands_still_holds_up_neither_clients_nor_the_story)
+{
+	struct live_lease lease;
+	struct scene scene;
+	struct entry entry;
+	char text[1 << 20];
+	ssize_t n;
+	int log;
+
+	NEEDS_JOURNAL(&scene.journal);
+	arrive(&scene);
+	for (unsigned i = 0; i < 600; i++) {
+		lease = reserve(scene.user, 15);
+		CHECK(is_fine(call(release(scene.user, lease.path))));
+		close(lease.holder);
+	}
+	log = open(rig_path(&scene.rig, "log"), O_RDONLY | O_CLOEXEC);
+	n = read(log, text, sizeof(text) - 1);
+	CHECK(n > 0);
+	text[n] = '\0';
+	close(log);
+	snprintf(entry.text, 80, "<6>lease %" PRIu64 " of uid 1 ends: released\n", lease.id);
+	CHECK(strstr(text, entry.text));
+	depart(&scene);
+}
+
+/* ---- on hardware -------------------------------------------------------------------- */
+
+static void boot(struct machine *machine, const char *config)
+{
+	int before;
+
+	machine_build(machine, 1);
+	rig_write(&machine->rig, "gpuarbd.conf", config);
+	before = begin(&machine->rig);
+	machine_boot(machine);
+	begun(&machine->rig, before);
+}
+
+#define QUICK "[daemon]\naudit-interval = 100ms\n"
+
+static void forget(const struct machine *machine, pid_t pid, unsigned first, unsigned end)
+{
+	for (unsigned i = first; i < end; i++)
+		CHECK(fake_sysfs_queue_gone(machine->sys, pid, i) == 0);
+}
+
+TEST(a_lease_beyond_its_budget_is_told_once_and_when_it_is_over)
+{
+	static struct machine machine;
+	struct live_lease lease;
+	struct entry entry;
+	int fd, journal;
+	pid_t pid;
+
+	NEEDS_JOURNAL(&journal);
+	boot(&machine, QUICK);
+	pid = idler(0, &fd);
+	lease = granted(call(ask_bound(machine.bus, 15, fd)));
+	entry_next(journal, EVENT_GRANTED);
+	machine_use(&machine, pid, 0, 3);
+	entry = entry_next(journal, EVENT_EXCEEDED);
+	CHECK(is_of(&entry, &lease) && entry_has(&entry, "GPUARB_UID=0") && entry_has(&entry, GPU));
+	CHECK(entry_has(&entry, "GPUARB_TENANT=*") && entry_says(&entry, "(granted: 2)"));
+	machine_use(&machine, pid, 0, 4);
+	AWAIT(machine.bus, lease_says(machine.bus, lease.path, "Reason", "has 4 queues on"));
+	forget(&machine, pid, 2, 4);
+	entry = entry_next(journal, EVENT_WITHIN);
+	CHECK(is_of(&entry, &lease) && entry_has(&entry, GPU));
+
+	machine_replug(&machine, 0);
+	entry = entry_next(journal, EVENT_REVOKED);
+	CHECK(is_of(&entry, &lease) && entry_has(&entry, GPU) && entry_says(&entry, "is gone"));
+	end_process(pid);
+	machine_halt(&machine);
+	close(journal);
+}
+
+TEST(an_oversubscribed_gpu_is_told_with_who_is_to_blame)
+{
+	static struct machine machine;
+	struct entry entry;
+	unsigned slots;
+	int fd, journal;
+	char says[64];
+	pid_t pid;
+
+	NEEDS_JOURNAL(&journal);
+	boot(&machine, QUICK);
+	slots = machine.gpus[0].queue_slots;
+	pid = idler(STRANGER, &fd);
+	machine_use(&machine, pid, 0, slots + 1);
+	gpu_number(machine.bus, "Oversubscribed"); /* whoever asks makes it look */
+	entry = entry_next(journal, EVENT_OVERSUBSCRIBED);
+	CHECK(entry_has(&entry, GPU) && !entry_names(&entry, "GPUARB_UID="));
+	entry = entry_next(journal, EVENT_UNMANAGED);
+	snprintf(says, sizeof(says), "pid %d (", pid);
+	CHECK(entry_has(&entry, GPU) && entry_has(&entry, "GPUARB_UID=1") && entry_says(&entry, says));
+	forget(&machine, pid, 3, slots + 1);
+	AWAIT(machine.bus, gpu_number(machine.bus, "Oversubscribed") == 0);
+	entry = entry_next(journal, EVENT_RELIEVED);
+	CHECK(entry_has(&entry, GPU));
+	CHECK(!entry_take(journal, &entry));
+	end_process(pid);
+	machine_halt(&machine);
+	close(journal);
+}
+
+TEST(where_policy_warns_of_them_processes_without_a_lease_are_told)
+{
+	static struct machine machine;
+	struct entry entry;
+	int fd, journal;
+	pid_t pid;
+
+	NEEDS_JOURNAL(&journal);
+	boot(&machine, QUICK "unmanaged = warn\n");
+	pid = idler(STRANGER, &fd);
+	machine_use(&machine, pid, 0, 1);
+	gpu_number(machine.bus, "Oversubscribed");
+	entry = entry_next(journal, EVENT_UNMANAGED);
+	CHECK(entry_has(&entry, GPU) && entry_says(&entry, "has 1 queues and no lease"));
+	end_process(pid);
+	machine_halt(&machine);
+	close(journal);
+}
