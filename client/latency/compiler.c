@@ -122,9 +122,12 @@ int compiler_ask(struct compiler *compiler, const char *target, char **ret_code,
 		return r;
 	}
 	death = death_of(compiler);
+	if (death == SIGINT || death == SIGTERM) /* from the terminal, to us as well */
+		return -EINTR;
 	if (got == 0 || death > 0) {
 		snprintf(buf, size, "the kernel was not compiled: hiprtc died of the target %s "
-			 "(%s); this HIP does not know it", target, strsignal(death));
+			 "(%s); this HIP does not know it", target,
+			 death > 0 ? strsignal(death) : "it left without a word");
 		return -EIO;
 	}
 	if (answer[0] == IS_SENTENCE) {

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What `gpuarbctl doctor` says of made-up drivers and GPUs. */
+
+#include "doctor-rig.h"
+
+#define PARAMETERS "sys/module/amdgpu/parameters"
+
+static const char *const vii[] = { "radeon-vii" };
+static const char *const mixed[] = { "radeon-vii", "v620", "rx9070xt" };
+
+TEST(a_driver_with_gpus_is_fine)
+{
+	struct patient patient;
+
+	patient_new(&patient);
+	patient_has_gpus(&patient, vii, 1);
+	examine(&patient, check_kernel);
+	only(&patient, MARK_OK, "amdgpu of Linux ");
+	only(&patient, MARK_OK, "KFD shows 1 GPU");
+	CHECK(!doctor_has_problems(&patient.doctor));
+
+	patient_put(&patient, "sys/module/amdgpu/version", "6.8.5\n");
+	examine(&patient, check_kernel);
+	only(&patient, MARK_OK, "amdgpu 6.8.5 of Linux ");
+	patient_done(&patient);
+}
+
+TEST(a_driver_that_is_missing_is_told_apart_from_one_without_kfd)
+{
+	struct patient patient;
+
+	patient_new(&patient);
+	examine(&patient, check_kernel);
+	CHECK(advises(only(&patient, MARK_PROBLEM, "amdgpu is not loaded"), "modprobe"));
+	CHECK(doctor_has_problems(&patient.doctor));
+
+	patient_put(&patient, PARAMETERS "/sched_policy", "0\n");
+	examine(&patient, check_kernel);
+	CHECK(advises(only(&patient, MARK_PROBLEM, "without KFD"), "CONFIG_HSA_AMD"));
+	patient_done(&patient);
+}
+
+TEST(a_driver_that_shows_no_gpu_is_a_problem)
+{
+	struct patient patient;
+
+	patient_new(&patient);
+	patient_has_gpus(&patient, NULL, 0);
+	examine(&patient, check_kernel);
+	only(&patient, MARK_PROBLEM, "KFD shows no GPU");
+	patient_done(&patient);
+}
+
+TEST(what_the_daemon_would_leave_out_or_guess_is_told)
+{
+	struct patient patient;
+
+	patient_new(&patient);
+	patient_has_gpus(&patient, mixed, 2);
+	CHECK(fake_sysfs_set(patient.sys, FAKE_NODES "/2/properties", "simd_count", "many") == 0);
+	patient_remove(&patient, PARAMETERS "/hws_max_conc_proc");
+	examine(&patient, check_kernel);
+	finding_of(&patient, MARK_OK, "KFD shows 1 GPU");
+	finding_of(&patient, MARK_PROBLEM, "this GPU is left out");
+	finding_of(&patient, MARK_NOTE, "hws_max_conc_proc");
+
+	CHECK(fake_sysfs_remove(patient.sys, FAKE_NODES) == 0);
+	examine(&patient, check_kernel);
+	only(&patient, MARK_PROBLEM, "/nodes: ");
+	patient_done(&patient);
+}
+
+TEST(each_sched_policy_says_what_follows)
+{
+	static const struct {
+		const char *value;
+		enum mark mark;
+		const char *found;
+	} rows[] = {
+		{ "0\n", MARK_OK, "sched_policy=0: firmware schedules" },
+		{ "1\n", MARK_NOTE, "no more queues than slots" },
+		{ "2\n", MARK_PROBLEM, "no scheduler" },
+		{ "3\n", MARK_NOTE, "sched_policy=3: not known" },
+	};
+	struct patient patient;
+
+	patient_new(&patient);
+	patient_has_gpus(&patient, vii, 1);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		patient_put(&patient, PARAMETERS "/sched_policy", rows[i].value);
+		examine(&patient, check_scheduler);
+		only(&patient, rows[i].mark, rows[i].found);
+	}
+	patient_remove(&patient, PARAMETERS "/sched_policy");
+	examine(&patient, check_scheduler);
+	only(&patient, MARK_NOTE, "cannot be read");
+	patient_done(&patient);
+}
+
+TEST(a_limit_on_processes_and_another_scheduler_are_told)
+{
+	struct patient patient;
+
+	patient_new(&patient);
+	patient_has_gpus(&patient, mixed, 3);
+	examine(&patient, check_scheduler);
+	finding_of(&patient, MARK_OK, "MES schedules");
+	CHECK(patient.doctor.n_findings == 2);
+
+	patient_put(&patient, PARAMETERS "/hws_max_conc_proc", "4\n");
+	examine(&patient, check_scheduler);
+	finding_of(&patient, MARK_NOTE, "hws_max_conc_proc=4");
+	patient_put(&patient, PARAMETERS "/hws_max_conc_proc", "-1\n");
+	examine(&patient, check_scheduler);
+	CHECK(patient.doctor.n_findings == 2);
+	patient_done(&patient);
+}
+
+TEST(gpus_with_few_slots_are_told)
+{
+	struct patient patient;
+
+	patient_new(&patient);
+	patient_has_gpus(&patient, mixed, 3);
+	examine(&patient, check_slots);
+	CHECK(patient.doctor.n_findings == 3);
+	finding_of(&patient, MARK_OK, "0000:03:00.0 (gfx906): 24 queue slots, 8 process slots");
+	finding_of(&patient, MARK_NOTE, "(gfx1030): 8 queue slots");
+	CHECK(strstr(finding_of(&patient, MARK_NOTE, "(gfx1201): 4 queue slots")->means,
+		     "so 2 of them fit"));
+
+	/* With HWS each process more than that waits for a turn. */
+	patient_put(&patient, PARAMETERS "/hws_max_conc_proc", "1\n");
+	examine(&patient, check_slots);
+	finding_of(&patient, MARK_NOTE, "(gfx906): 24 queue slots, 1 process slot (VMIDs)");
+
+	patient_remove(&patient, "sys/class");
+	examine(&patient, check_slots);
+	only(&patient, MARK_NOTE, "no GPU");
+	patient_done(&patient);
+}
+
+TEST(isolation_that_is_enforced_is_told_once_a_card)
+{
+	static const char *const gpus[] = { "radeon-vii", "mi210" };
+	struct patient patient;
+
+	patient_new(&patient);
+	patient_has_gpus(&patient, gpus, 2);
+	examine(&patient, check_isolation);
+	only(&patient, MARK_OK, "no GPU here has enforce_isolation");
+
+	patient_put(&patient, "sys/bus/pci/devices/0000:03:00.0/enforce_isolation", "0 0\n");
+	patient_put(&patient, "sys/bus/pci/devices/0000:04:00.0/enforce_isolation", "0 1\n");
+	examine(&patient, check_isolation);
+	CHECK(patient.doctor.n_findings == 2);
+	finding_of(&patient, MARK_OK, "0000:03:00.0: enforce_isolation is off");
+	CHECK(advises(finding_of(&patient, MARK_NOTE, "0000:04:00.0: enforce_isolation is 0 1"),
+		      "/sys/bus/pci/devices/0000:04:00.0/enforce_isolation"));
+
+	/* Partitions of one card. */
+	CHECK(patient.doctor.n_gpus == 2);
+	snprintf(patient.doctor.gpus[0].name, GPU_NAME_MAX, "0000:04:00.0/0");
+	snprintf(patient.doctor.gpus[1].name, GPU_NAME_MAX, "0000:04:00.0/1");
+	doctor_run(&patient.doctor, &(struct check){ "test", check_isolation });
+	CHECK(patient.doctor.n_findings == 3);
+	patient_done(&patient);
+}
+
+TEST(debugfs_is_told_of_and_never_a_problem)
+{
+	struct patient patient;
+
+	patient_new(&patient);
+	examine(&patient, check_debugfs);
+	CHECK(advises(only(&patient, MARK_NOTE, "debugfs is not mounted"), "mount -t debugfs"));
+
+	patient_put(&patient, "proc/self/mounts",
+		    "proc /proc proc rw 0 0\ndebugfs /sys/kernel/debug debugfs rw 0 0\n");
+	examine(&patient, check_debugfs);
+	only(&patient, MARK_NOTE, "no kfd in /sys/kernel/debug");
+
+	patient_put(&patient, "sys/kernel/debug/kfd/mqds", "");
+	examine(&patient, check_debugfs);
+	only(&patient, MARK_OK, "is there");
+
+	patient_put(&patient, "sys/kernel/security/lockdown", "none [integrity] confidentiality\n");
+	examine(&patient, check_debugfs);
+	only(&patient, MARK_OK, "is there");
+	patient_put(&patient, "sys/kernel/security/lockdown", "none integrity [confidentiality]\n");
+	examine(&patient, check_debugfs);
+	CHECK(advises(finding_of(&patient, MARK_NOTE, "locked down"), "lockdown=integrity"));
+	patient_done(&patient);
+}
+
+TEST(debugfs_that_is_closed_to_the_user_is_told_so)
+{
+	struct patient patient;
+	uid_t uid = geteuid();
+
+	patient_new(&patient);
+	patient_put(&patient, "sys/kernel/debug/kfd/mqds", "");
+	CHECK(chmod(scratch_at(&patient.scratch, "sys/kernel/debug"), 0) == 0);
+	CHECK(uid != 0 || seteuid(65534) == 0);
+	examine(&patient, check_debugfs);
+	CHECK(seteuid(uid) == 0);
+	only(&patient, MARK_NOTE, "closed to this user");
+	CHECK(chmod(scratch_at(&patient.scratch, "sys/kernel/debug"), 0755) == 0);
+	patient_done(&patient);
+}
