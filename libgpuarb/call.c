@@ -50,8 +50,8 @@ static int note_error(struct gpuarb *gpuarb, DBusMessage *reply)
 static int await(struct gpuarb *gpuarb, struct connection *connection, dbus_uint32_t serial,
 		 DBusMessage **ret)
 {
-	uint64_t usec = gpuarb->interactive && gpuarb->answer_usec < PERSON_USEC ? PERSON_USEC :
-										   gpuarb->answer_usec;
+	bool person = gpuarb->interactive && gpuarb->answer_usec < PERSON_USEC;
+	uint64_t usec = person ? PERSON_USEC : gpuarb->answer_usec;
 	uint64_t deadline = deadline_after(usec);
 
 	for (;;) {

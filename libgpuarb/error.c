@@ -124,7 +124,7 @@ GPUARB_EXPORT int gpuarb_lease_fail(struct gpuarb_lease *lease, int error, const
 		return -EINVAL;
 
 	begin(lease->gpuarb);
-	return fail(lease->gpuarb, error, "%s", sentence);
+	return done(lease->gpuarb, fail(lease->gpuarb, error, "%s", sentence));
 }
 
 GPUARB_EXPORT const char *gpuarb_last_error_name(const struct gpuarb *gpuarb)

@@ -29,6 +29,7 @@
  *	-ESRCH       no such tenant
  *	-EEXIST      the token stands for another request           (TokenConflict)
  *	-EBADFD      not in this state                              (InvalidState)
+ *	-ERANGE      a budget or a mask leaves nothing to work with
  *	-EOPNOTSUPP  the daemon or this hardware cannot do it
  *	-EIO         the daemon could not save it: nothing granted  (NotSaved)
  *	-EUSERS      too many leases
@@ -41,6 +42,8 @@
  *	-EINTR       a signal came; nothing is left behind
  *	-EMFILE      no room for a file descriptor
  *	-ENOMEM
+ *
+ * and in gpuarb-queues.h those of the driver.
  *
  * Blocking: functions that ask the daemon wait for its answer in poll(); a signal whose
  * handler was installed ends the wait with -EINTR, whatever SA_RESTART says. The daemon

@@ -18,6 +18,7 @@ int attribute_read(int dir, const char *name, char buf[ATTRIBUTE_MAX])
 	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
 	size_t size = 0;
 	ssize_t n;
+	int r;
 
 	if (fd < 0)
 		return -errno;
@@ -25,10 +26,11 @@ int attribute_read(int dir, const char *name, char buf[ATTRIBUTE_MAX])
 		n = read(fd, buf + size, ATTRIBUTE_MAX - 1 - size);
 		if (n > 0)
 			size += (size_t)n;
-	} while (n > 0 && size < ATTRIBUTE_MAX - 1);
+	} while ((n > 0 && size < ATTRIBUTE_MAX - 1) || (n < 0 && errno == EINTR));
+	r = n < 0 ? -errno : 0;
 	close_fd(&fd);
 	buf[size] = '\0';
-	return n < 0 ? -EIO : 0;
+	return r;
 }
 
 /* "name value" lines; 0 for one that is not there. */

@@ -195,6 +195,9 @@ TEST(files_that_are_not_understood_are_said_and_nothing_is_masked)
 	}
 	CHECK(fake_sysfs_print(rig.sys, QUEUE_3 "/gpuid", "%u\n", rig.gpu_ids[0]) == 0);
 	CHECK(apply_rig_apply(&rig) == 2); /* a newline does no harm */
+	CHECK(fake_sysfs_remove(rig.sys, QUEUE_3 "/gpuid") == 0);
+	CHECK(fake_sysfs_mkdir(rig.sys, QUEUE_3 "/gpuid") == 0);
+	CHECK(apply_rig_apply(&rig) == -EISDIR && apply_rig_said(&rig, "/proc/4711"));
 	apply_rig_done(&rig);
 }
 

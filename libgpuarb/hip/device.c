@@ -18,6 +18,11 @@ static const char *const orders[] = { "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVIC
 				      "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL" };
 #define N_ORDERS (sizeof(orders) / sizeof(orders[0]))
 
+int hip_no_memory(struct gpuarb_lease *lease)
+{
+	return gpuarb_lease_fail(lease, -ENOMEM, "out of memory");
+}
+
 int hip_fail(struct gpuarb_lease *lease, int error, const char *format, ...)
 {
 	char *sentence = NULL;
@@ -28,7 +33,7 @@ int hip_fail(struct gpuarb_lease *lease, int error, const char *format, ...)
 	r = vasprintf(&sentence, format, args);
 	va_end(args);
 	if (r < 0)
-		return -ENOMEM;
+		return hip_no_memory(lease);
 	error = gpuarb_lease_fail(lease, error, sentence);
 	free(sentence);
 	return error;
@@ -141,7 +146,7 @@ int hip_find_device(struct gpuarb_lease *lease, const struct gpuarb_partition *p
 
 	addresses = calloc((size_t)count + 1, sizeof(*addresses));
 	if (!addresses)
-		return -ENOMEM;
+		return hip_no_memory(lease);
 	r = read_addresses(lease, count, addresses);
 	if (r >= 0)
 		r = choose(lease, partition, addresses, count, ret);

@@ -109,7 +109,8 @@ int gpuarb_hip_stream_create(struct gpuarb_lease *lease, size_t i, hipStream_t *
 int gpuarb_hip_stream_create_within(struct gpuarb_lease *lease, size_t i, const uint32_t *mask,
 				    size_t words, hipStream_t *ret);
 
-/* For a stream made with this lease; also when the lease is gone. -EINVAL: it was not. */
+/* For a stream made with this lease; also when the lease is gone. May wait for what is in the
+ * stream, as hipStreamDestroy() does. -EINVAL: it was not made with it. */
 int gpuarb_hip_stream_destroy(struct gpuarb_lease *lease, hipStream_t stream);
 
 #ifdef __cplusplus

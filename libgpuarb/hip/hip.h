@@ -26,6 +26,8 @@ struct hip_lease {
 int hip_fail(struct gpuarb_lease *lease, int error, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+int hip_no_memory(struct gpuarb_lease *lease); /* -ENOMEM */
+
 /* The same for a call of HIP that failed, and forgets HIP's own note of it. */
 int hip_failed(struct gpuarb_lease *lease, const char *call, hipError_t error);
 

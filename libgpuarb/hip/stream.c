@@ -129,12 +129,12 @@ static int remember(struct gpuarb_lease *lease, struct hip_lease **ret)
 	if (!hip) {
 		hip = calloc(1, sizeof(*hip));
 		if (!hip)
-			return -ENOMEM;
+			return hip_no_memory(lease);
 		gpuarb_lease_attach(lease, hip, forget);
 	}
 	streams = realloc(hip->streams, (hip->n + 1) * sizeof(*streams));
 	if (!streams)
-		return -ENOMEM;
+		return hip_no_memory(lease);
 	hip->streams = streams;
 	*ret = hip;
 	return 0;
@@ -208,7 +208,7 @@ static int create_anew(struct gpuarb_lease *lease, size_t i, const uint32_t *own
 
 	creation = calloc(1, sizeof(*creation));
 	if (!creation)
-		return -ENOMEM;
+		return hip_no_memory(lease);
 	creation->lease = lease;
 	creation->i = i;
 	r = create(creation, own, words, ret);

@@ -6,9 +6,11 @@
  */
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "client/latency/compile.h"
 #include "client/latency/compiler.h"
@@ -113,6 +115,10 @@ int kernel_compile(const char *target, char **ret_code, size_t *ret_size, char *
 {
 	if (strcmp(target, "gfx-crash") == 0)
 		abort();
+	if (strcmp(target, "gfx-leave") == 0)
+		_exit(EXIT_FAILURE);
+	if (strcmp(target, "gfx-interrupt") == 0)
+		raise(SIGINT);
 	if (strcmp(target, "gfx-unknown") == 0) {
 		snprintf(buf, size, "the kernel was not compiled for %s: unknown", target);
 		return -EIO;

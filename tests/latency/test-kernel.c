@@ -22,6 +22,12 @@ static const char *const targets[] = {
 
 #define N_TARGETS (sizeof(targets) / sizeof(targets[0]))
 
+/* hipcc has the same compiler behind it and takes its time: one for each kind of wave and of
+ * queue registers. All of them with GPUARB_LONG. */
+static const char *const some_targets[] = { "gfx900", "gfx90a", "gfx1030" };
+
+#define N_SOME (sizeof(some_targets) / sizeof(some_targets[0]))
+
 static int compile(const char *target, char **ret_code, size_t *ret_size, char *buf, size_t size)
 {
 	struct compiler compiler;
@@ -122,8 +128,9 @@ static bool build(const char *dir, const char *target)
 
 TEST(hipcc_compiles_the_kernel_for_the_targets_that_it_has)
 {
+	const char *const *list = getenv("GPUARB_LONG") ? targets : some_targets;
+	size_t n = list == targets ? N_TARGETS : N_SOME, compiled = 0;
 	char dir[] = "/tmp/latency-XXXXXX", path[64];
-	size_t compiled = 0;
 	struct stat made;
 
 	if (system("command -v hipcc >/dev/null") != 0)
@@ -131,9 +138,9 @@ TEST(hipcc_compiles_the_kernel_for_the_targets_that_it_has)
 	CHECK(mkdtemp(dir));
 	snprintf(path, sizeof(path), "%s/k.hip", dir);
 	write_source(path);
-	for (size_t i = 0; i < N_TARGETS; i++) {
-		if (!build(dir, targets[i])) {
-			printf("  skipped: hipcc and %s: ", targets[i]);
+	for (size_t i = 0; i < n; i++) {
+		if (!build(dir, list[i])) {
+			printf("  skipped: hipcc and %s: ", list[i]);
 			fflush(stdout);
 			run("head -n 1 %s/log", dir);
 			continue;
@@ -143,5 +150,5 @@ TEST(hipcc_compiles_the_kernel_for_the_targets_that_it_has)
 		compiled++;
 	}
 	run("rm -rf %s", dir);
-	CHECK(compiled >= 6);
+	CHECK(compiled >= (list == targets ? 6 : N_SOME));
 }

@@ -142,7 +142,11 @@ err_has '1 games'
 model alone 1
 err_has 'did not meet: each waited for the other, 3 times in a row'
 LATENCY_TARGET=gfx-crash model '' 1
-err_has 'hiprtc died of the target gfx-crash'
+err_has 'hiprtc died of the target gfx-crash (Aborted)'
+LATENCY_TARGET=gfx-leave model '' 1
+err_has 'hiprtc died of the target gfx-leave (it left without a word)'
+LATENCY_TARGET=gfx-interrupt model '' 1
+err_has 'interrupted before all was measured'
 LATENCY_TARGET=gfx-unknown model '' 1
 err_has 'the kernel was not compiled for gfx-unknown: unknown'
 ends 1 latency --gpu=0000:99:00.0

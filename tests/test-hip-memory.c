@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Every allocation of libgpuarb-hip fails in its turn: that is said, and no stream is left. */
+
+#include <errno.h>
+
+#include "check.h"
+#include "fake-hip.h"
+#include "libgpuarb/hip/gpuarb-hip.h"
+
+#define FEW 32 /* more allocations than a call makes */
+
+#if defined(__SANITIZE_ADDRESS__)
+
+TEST(every_allocation_may_fail)
+{
+	SKIP("the sanitizer has its own malloc");
+}
+
+#else
+
+/* The C library's own, which the test takes the place of. */
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t n, size_t size);
+void *__libc_realloc(void *p, size_t size);
+
+static long left = -1; /* allocations until one fails; negative: none does */
+
+static bool denied(void)
+{
+	if (left < 0 || left-- > 0)
+		return false;
+	errno = ENOMEM;
+	return true;
+}
+
+void *malloc(size_t size)
+{
+	return denied() ? NULL : __libc_malloc(size);
+}
+
+void *calloc(size_t n, size_t size)
+{
+	return denied() ? NULL : __libc_calloc(n, size);
+}
+
+void *realloc(void *p, size_t size)
+{
+	return denied() ? NULL : __libc_realloc(p, size);
+}
+
+/* Creates a stream of which allocation k fails. */
+static int create(long k, hipStream_t *ret)
+{
+	int r;
+
+	fake.sentence[0] = '\0';
+	left = k;
+	r = gpuarb_hip_stream_create(fake_lease(), 0, ret);
+	left = -1;
+	return r;
+}
+
+TEST(every_allocation_of_a_stream_may_fail)
+{
+	hipStream_t stream = NULL;
+	int r = -ENOMEM;
+	long k;
+
+	for (k = 0; k < FEW; k++) {
+		fake_start();
+		r = create(k, &stream);
+		if (r == 0)
+			break;
+		CHECK(r == -ENOMEM && strcmp(fake.sentence, "out of memory") == 0);
+		CHECK(!stream && fake.streams == 0);
+	}
+	CHECK(r == 0 && stream && k == 4);
+	CHECK(gpuarb_hip_stream_destroy(fake_lease(), stream) == 0);
+	fake_end();
+}
+
+TEST(every_allocation_of_a_refusal_may_fail)
+{
+	hipStream_t stream = NULL;
+	unsigned unsaid = 0;
+
+	for (long k = 0; k < FEW; k++) {
+		int r;
+
+		fake_start();
+		fake.partition.queues = 1;
+		r = create(k, &stream);
+		CHECK((r == -EDQUOT || r == -ENOMEM) && *fake.sentence);
+		CHECK(!stream && fake.streams == 0);
+		unsaid += r == -ENOMEM;
+	}
+	CHECK(unsaid > 4 && unsaid < FEW);
+	fake_end();
+}
+
+#endif
