@@ -4,8 +4,8 @@
 # with, and the outside headers it may name. Silent where all is well.
 #
 # core is pure; hw, sys and bus do not see each other. The tool works with the library's
-# public header alone, and with core and the readers of sys where no daemon is needed
-# (masks, profiles, configuration).
+# public header alone, and with core and the readers of sys and hw where no daemon is needed
+# (masks, profiles, configuration, doctor).
 cd "${1:-.}" || exit 2
 wrong=$(
 	while read -r dir own outside; do
@@ -21,7 +21,7 @@ daemon/sys  core/|sys/                                        systemd|json|ini
 daemon/bus  core/|bus/|dbus/                                  systemd
 daemon      core/|hw/|sys/|bus/|dbus/|daemon.h|record.h       systemd
 libgpuarb   libgpuarb/|dbus/|gpuarb-queues.h                  dbus
-client      client/|libgpuarb/gpuarb.h|core/|sys/(config|ini|profile).h json
+client      client/|libgpuarb/gpuarb.h|core/|hw/hw.h|sys/(config|ini|profile).h json
 client/latency client/|libgpuarb/gpuarb.h|libgpuarb/hip/gpuarb-hip.h|core/ hip
 ROWS
 )

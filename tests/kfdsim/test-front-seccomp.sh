@@ -20,6 +20,7 @@ sim() { local code=$1; shift; ends "$code" kfdsim --gpu radeon-vii "$@"; }
 for test in every_thread_may_ask an_inherited_file_is_bad_and_one_of_its_own_is_not \
 	a_signal_ends_a_wait ioctls_of_others_are_not_known \
 	a_place_is_the_same_memory_for_everyone \
+	a_device_keeps_its_memory_whoever_opens_it_to_be_emptied \
 	the_last_close_of_several_changes_nothing_while_the_process_lives; do
 	sim 0 -- "$test_kfd" "$test"
 	out_is "$test"
@@ -50,6 +51,12 @@ done'
 # shellcheck disable=SC2016
 sim 0 -- bash -c 'cd /sys/class/kfd/kfd/proc || exit 1
 	exec 3<>/dev/kfd; cd $$ || exit 1; read -r line <pasid; test -n "$line"'
+
+# Sizes of other files change as ever, and a device's by no path.
+# shellcheck disable=SC2016
+sim 0 -- bash -c 'cd "$1" || exit 1; echo 1234 >x; truncate -s 2 x; [ "$(cat x)" = 12 ] || exit 2
+	cd /dev || exit 3; ! truncate -s 0 kfd || exit 4; : >kfd
+	[ "$(stat -c %s kfd)" -gt 4096 ] && exec 3<>kfd' sh "$dir"
 
 # One listener in another is one too many for a kernel.
 sim 125 -- "$KFDSIM" --gpu radeon-vii --front seccomp -- true

@@ -102,6 +102,16 @@ sim 0 -- sh -c '! cat /sys/class/kfd/kfd/nothing; ! ls /dev/kfd/x; ! touch /sys/
 sim 0 -- sh -c 'setsid sleep 1000 >/dev/null 2>&1 & echo $!'
 ! kill -0 "$(cat "$dir/out")" 2>/dev/null || complain 'a process was left behind'
 
+# Programs that come and go leave no descriptor open in kfdsim.
+sim 0 -- bash -c 'fds() { find /proc/$PPID/fd -type l | wc -l; }
+	before=$(fds)
+	for i in {1..50}; do (exec 3<>/dev/kfd); done
+	for i in {1..100}; do
+		cat /sys/kernel/debug/kfdsim/state >/dev/null
+		[ "$(fds)" != "$before" ] || exit 0
+	done
+	exit 1'
+
 # SIGTERM and SIGINT end the command's group, and kfdsim after it. stop SIGNAL CODE TIMES SCRIPT
 stop()
 {

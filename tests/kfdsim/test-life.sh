@@ -21,12 +21,17 @@ if [ "${INSIDE:-}" != yes ]; then
 fi
 
 hip=$1
+# shellcheck source=tests/ctl-rig.sh
 . "$GPUARB_ROOT/tests/ctl-rig.sh"
-: >"$dir/out" >"$dir/err"
+declare -A pid in
+manager_pid=
+trap 'kill -KILL $manager_pid "${pid[@]}" 2>/dev/null; rig_clean' EXIT
+touch "$dir/out" "$dir/err"
 mkdir "$dir/tenants.d" "$dir/run"
 printf '[tenant *]\nclass = guaranteed\n' >"$dir/tenants.d/all.conf"
 vii=0000:03:00.0 mi210=0000:04:00.0 v620=0000:05:00.0
 run=("$GPUARBCTL" run)
+compute='.queues[] | select(.type == "compute" and .alive)'
 
 # ---- the stage -----------------------------------------------------------------------------------
 
@@ -49,6 +54,7 @@ start()
 		"$GPUARBD" --profiles="$GPUARB_SOURCE_ROOT/conf/gpus" \
 		--config="$dir/gpuarbd.conf" --tenants="$dir/tenants.d" 2>"$dir/daemon.err"; }
 	# shellcheck disable=SC2154 # coproc sets it
+	manager_pid=$manager_PID
 	exec 4<&"${manager[0]}" 5>&"${manager[1]}"
 	gpuarbd_is ready
 	exec 7< <(exec "$GPUARBCTL" monitor)
@@ -58,7 +64,7 @@ start()
 finish()
 {
 	echo stop >&5
-	wait "$manager_PID" || { failed=$((failed + 1)); echo 'gpuarbd failed:'
+	wait "$manager_pid" || { failed=$((failed + 1)); echo 'gpuarbd failed:'
 		cat "$dir/daemon.err"; }
 	rig_done
 }
@@ -86,13 +92,12 @@ settles()
 driver()
 {
 	said='the driver'
-	cp /sys/kernel/debug/kfdsim/state "$dir/out"
+	jq -c . /sys/kernel/debug/kfdsim/state >"$dir/out"
 	json_out "$1"
 }
 control() { echo "$1" >/sys/kernel/debug/kfdsim/control || complain "control: $1"; }
 
 # program NAME COMMAND…: comes back when it prints "ready", with its pid in ${pid[NAME]}.
-declare -A pid in
 program()
 {
 	local name=$1 line='' out fd
@@ -107,7 +112,7 @@ program()
 	exec {fd}>"$dir/$name.in" {out}<"$dir/$name.out"
 	in[$name]=$fd
 	while read -r -t 60 line <&"$out" && [ "$line" != ready ]; do :; done
-	[ "$line" = ready ] || { cp "$dir/$name.err" "$dir/err"; complain "it is not ready"; }
+	[ "$line" = ready ] || { cp "$dir/$name.err" "$dir/err"; complain "it is not ready"; rig_done; }
 	rm "$dir/$name.in" "$dir/$name.out"
 }
 
@@ -125,14 +130,16 @@ crash() # NAME
 	kill -KILL "${pid[$1]}"
 	wait "${pid[$1]}" 2>/dev/null
 }
-named() { echo ".leases[] | select(.name == \"$1\")"; }
-gpu() { echo ".gpus[] | select(.name == \"$1\")"; }
+# What the driver, and the daemon, say of it.
+of() { echo "(.processes[] | select(.pid == ${pid[$1]} and .made > 0))"; }
+named() { echo "(.leases[] | select(.name == \"$1\"))"; }
+gpu() { echo "(.gpus[] | select(.name == \"$1\"))"; }
 
 # ---- partitions of one card ---------------------------------------------------------------------
 # ROCr 5.2.3 does not know gfx942 and is told that it is gfx90a.
 partitions()
 {
-	local zero=$vii/0 one=$vii/1 compute='[.queues[] | select(.type == "compute")]'
+	local zero=$vii/0 one=$vii/1
 
 	export HSA_OVERRIDE_GFX_VERSION=9.0.10
 	look 100ms
@@ -147,11 +154,10 @@ partitions()
 	json_out "$(gpu "$one") | .cus_free == 0 and .queue_slots_free == 19"
 	json_out '[.gpus[2:][] | select(.cus_free != 38 or .queue_slots_free != 24)] == []'
 	json_out '.gpus | all(.unmanaged == [] and (.oversubscribed | not))'
-	driver ".processes[0] | $compute | length == 3 and all(.gpu == \"$zero\")"
-	driver ".processes[1] | $compute | length == 5 and all(.gpu == \"$one\")"
-	driver '[.processes[].queues[] | .mask == null] | any | not'
-	driver '[.processes[0].queues[] | .engines[0] | map(select(. != "0x00000000")) | length] |
-		all(. == 1)'
+	driver "[$(of zero) | $compute] | length == 3 and all(.gpu == \"$zero\" and .mask != null)"
+	driver "[$(of one) | $compute] | length == 5 and all(.gpu == \"$one\" and .mask != null)"
+	driver "[$(of zero) | $compute | .engines[0] | map(select(. != \"0x00000000\")) | length] |
+		all(. == 1)"
 	leave zero
 	settles '[.leases[].name] == ["one"]'
 	json_out "$(gpu "$one") | .cus_free == 0 and .queue_slots_free == 19"
@@ -175,13 +181,103 @@ ends 3 plan --gpu "$vii" --cus 1
 out_has 'cus: 1 asked, 0 free'
 ends 3 plan --class besteffort --isolation shared --gpu "$vii" --cus 1 --queues 5
 out_has 'queues: 5 asked, 4 free'
-driver ".gpus[0].compute_queues == 2 and (.processes[0].alive | not)"
+driver ".gpus[0].compute_queues == 2 and ($(of first) | .alive | not)"
 check 'sysfs has it still' [ -d "/sys/class/kfd/kfd/proc/${pid[first]}" ]
 control teardown:now
 settles "([.leases[].name] == [\"second\"]) and ($(named second) | .state == \"granted\")"
 driver '.gpus[0].compute_queues == 0'
 let_go TERM "$holder"
 control teardown:0
+
+# ---- a program takes more than its lease has -------------------------------------------------------
+look_again 100ms
+program greedy "${run[@]}" --name greedy --gpu "$v620" --cus 18 --queues 2 -- \
+	sh -c 'unset GPU_MAX_HW_QUEUES; exec "$@"' sh "$hip" --streams 8 --work --hold
+await lease-changed # nobody asked
+settles "$(named greedy) | .reason | test(\"5 queues on $v620\")"
+json_out "$(gpu "$v620") | .queue_slots_free == 3 and .unmanaged == [] and (.oversubscribed | not)"
+ends 3 plan --gpu "$v620" --cus 4 --queues 4
+out_has 'queues: 4 asked, 3 free'
+ends 0 plan --gpu "$v620" --cus 4 --queues 3
+driver '.gpus[2] | .compute_queues == 5 and .oversubscriptions == 0'
+driver "[$(of greedy) | $compute | .mask] | unique | length == 1 and .[0] != null"
+leave greedy
+settles ".leases == [] and ($(gpu "$v620") | .queue_slots_free == 8)"
+
+# ---- programs without a lease ------------------------------------------------------------------------
+program stranger "$hip" --streams 4 --work --hold --device 2
+settles "$(gpu "$v620") | .unmanaged[0].queues == 5"
+json_out "$(gpu "$v620") | .unmanaged | length == 1 and .[0].pid == ${pid[stranger]} and
+	.[0].command == \"client-hip\" and .[0].uid == $(id -u)"
+json_out "$(gpu "$v620") | .queue_slots_free == 3 and .process_slots_free == 7 and .cus_free == 72"
+ends 3 plan --gpu "$v620" --cus 4 --queues 4
+out_has 'unmanaged: 4 asked, 3 free'
+program another "$hip" --streams 4 --work --hold --device 2
+settles "$(gpu "$v620") | .oversubscribed"
+ends 3 plan --gpu "$v620" --cus 4 --queues 2
+out_has 'oversubscribed: '
+ends 0 status
+out_has "$v620 is oversubscribed"
+out_has "${pid[stranger]} (client-hip, 5 queues)"
+out_has "${pid[another]} (client-hip, 5 queues)"
+driver '.gpus[2] | .oversubscribed and .reasons == ["queues"]'
+leave stranger
+settles "$(gpu "$v620") | (.oversubscribed | not) and (.unmanaged | length) == 1"
+leave another
+settles "$(gpu "$v620") | .unmanaged == [] and .queue_slots_free == 8"
+
+# ---- programs that fork, and that lose their parent ----------------------------------------------------
+# As daemons do: the parent, of another session, ends when it is told to. The program was seen while
+# it had one, and so stays its lease's.
+mkfifo "$dir/parent"
+# shellcheck disable=SC2016 # expanded there
+program forks "${run[@]}" --name forks --gpu "$vii" --cus 15 --queues 3 -- sh -c '
+	exec 3<&0
+	setsid sh -c '\''"$@" <&3 & read -r _ <"$0"'\'' "$0" "$@" &
+	read -r _' "$dir/parent" "$hip" --streams 1 --work --hold
+settles "$(named forks) | .state == \"granted\""
+json_out "$(gpu "$vii") | .unmanaged == []"
+child=$(jq '.processes[] | select(.alive and .made > 0) | .pid' /sys/kernel/debug/kfdsim/state)
+parent=$(cut -d' ' -f4 "/proc/$child/stat")
+echo >"$dir/parent"
+until [ "$(cut -d' ' -f4 "/proc/$child/stat")" != "$parent" ]; do :; done
+settles "$(named forks) | .state == \"granted\""
+json_out "$(gpu "$vii") | .unmanaged == [] and .queue_slots_free == 21 and .process_slots_free == 7"
+leave forks
+settles '.leases == []'
+
+# One that nobody has seen before it lost its parent: only its systemd unit says whose it is, where
+# there is one; else it has no lease. Its mask is the lease's all the same.
+# shellcheck disable=SC2016
+program lost "${run[@]}" --name lost --gpu "$vii" --cus 15 --queues 3 -- \
+	sh -c 'exec 3<&0; setsid -f "$@" <&3; read -r _' sh "$hip" --streams 1 --work --hold
+settles "($(gpu "$vii") | .unmanaged | length) == if ($(named lost) | .owner.unit) then 0 else 1 end"
+driver "[.processes[] | select(.alive) | $compute | .mask] | unique == [\"0x111111111111111\"]"
+leave lost
+settles ".leases == [] and ($(gpu "$vii") | .unmanaged == [])"
+
+# ---- gpuarbd dies: what was granted stays, and nobody's queues are touched ------------------------------
+held='[.leases[] | {id, name, state, generation, partitions, reason}]'
+queues='[.processes[] | select(.alive) | {pid, queues}], .gpus[0].run_lists'
+program vr "${run[@]}" --name vr --gpu "$vii" --cus 15 --queues 4 -- "$hip" --streams 3 --work --hold
+program ml "${run[@]}" --name ml --gpu "$vii" --cus 30 --queues 4 --gpu "$v620" --cus 18 --queues 3 \
+	-- "$hip" --streams 3 --work --hold
+settles '.leases | length == 2'
+jq -c "$held" "$dir/out" >"$dir/held"
+jq -c "$queues" /sys/kernel/debug/kfdsim/state >"$dir/queues"
+check 'there are masks' grep -q '0x111111111111111' "$dir/queues"
+kill -KILL "$gpuarbd"
+await daemon-gone
+gpuarbd_is ready
+await daemon-back
+settles '.leases | length == 2'
+jq -c "$held" "$dir/out" | check 'leases are the same' diff - "$dir/held"
+jq -c "$queues" /sys/kernel/debug/kfdsim/state | check 'queues are the same' diff - "$dir/queues"
+json_out '.gpus | all(.unmanaged == [])'
+leave vr
+settles '[.leases[].name] == ["ml"]'
+leave ml
+settles '.leases == []'
 
 # ---- a GPU that goes takes with it what was on it, and a gang as a whole ----------------------------
 program stays "${run[@]}" --name stays --gpu "$v620" --cus 18 --queues 3 -- \
@@ -190,12 +286,17 @@ program goes "${run[@]}" --name goes --gpu "$mi210" --cus 52 --queues 3 -- "$hip
 program gang "${run[@]}" --name gang --gpu "$vii" --cus 15 --queues 3 --gpu "$mi210" --cus 26 \
 	--queues 3 -- "$hip" --device 0 --streams 2 --hold
 control "gone:$mi210"
-settles "[.gpus[].name] == [\"$vii\", \"$v620\"]"
-settles "$(named stays) | .state == \"granted\""
-cat $dir/out | jq .leases
-leave goes
-leave gang
-settles "[.leases[].name] == [\"stays\"]"
-driver ".processes[] | select(.alive) | .gpu"
+settles "[.gpus[].name] == [\"$vii\", \"$v620\"] and ([.leases[].state] == [\"granted\", \"ending\",
+	\"ending\"])"
+json_out "$(named stays) | .state == \"granted\" and .reason == \"\""
+json_out "[.leases[1:][] | .reason == \"$mi210 is gone\"] == [true, true]"
+json_out "$(gpu "$vii") | .cus_free == 45"
+driver '.gpus | map(.gone) == [false, true, false]'
+crash goes # HIP waits for ever for a GPU that has gone
+crash gang
+settles '[.leases[].name] == ["stays"]'
+json_out "$(gpu "$vii") | .cus_free == 60"
+driver "[$(of stays) | $compute | .mask] | length == 3 and all(. != null)"
 leave stays
+settles '.leases == []'
 finish

@@ -101,6 +101,11 @@ json_out "$compute | map(.mask) | sort == [null, \"0xffff\"]"
 runs 125 env ROC_GLOBAL_CU_MASK=0xffff "${ctl[@]}" --cus 4 -- "$hip" --streams 1
 err_has 'ROC_GLOBAL_CU_MASK=0xffff is in the environment already'
 
+# A mask that the driver refuses is no mask at all either.
+echo set-cu-mask:1:EBUSY >/sys/kernel/debug/kfdsim/control
+runs 0 "${ctl[@]}" --gpu "$vii" --cus 15 --queues 3 -- "$hip" --streams 1 --work
+json_out "$compute | map(.mask) | sort == [null, \"$quarter\"]"
+
 # GPU_MAX_HW_QUEUES is for each priority: a stream of another one has a queue more.
 runs 0 env GPU_MAX_HW_QUEUES=1 "$hip" --streams 3 --high --work
 json_out "$compute | length == 3 and (map(.priority) | sort) == [7, 7, 15]"

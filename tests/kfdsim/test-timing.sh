@@ -29,8 +29,9 @@ run() { "$program" "$@" > "$dir/out" 2> "$dir/err"; }
 
 unset GPUARB_SHARED
 run; is 'no directory' 2 $?
-has err 'kfdsim-timing [--json] [DIRECTORY]'
+has err 'Neither DIRECTORY nor $GPUARB_SHARED is given'
 run a b; is 'two directories' 2 $?
+has err 'kfdsim-timing [--json] [DIRECTORY]'
 run --what; is 'an unknown option' 2 $?
 run --help; is help 0 $?
 has out 'kfdsim-timing [--json] [DIRECTORY]'

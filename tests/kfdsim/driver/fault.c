@@ -141,6 +141,27 @@ static int fault_teardown(struct sim *sim, char *rest, uint64_t now_ns,
 	return 0;
 }
 
+/* No fault, but what else is told to the driver in mid-run. */
+static int fault_cost(struct sim *sim, char *rest, uint64_t now_ns,
+		      const struct complaint *complaint)
+{
+	char *threads = strsep(&rest, ":");
+	uint64_t n, nsec;
+
+	(void)now_ns;
+	if (!sim->timing)
+		return bad(complaint, "cost: kernels take no time here: --timing was not given");
+	if (!rest)
+		return bad(complaint, "cost: want THREADS:NSEC, not «%s»", threads);
+	if (parse_number(threads, SIM_GROUP_MAX, &n) < 0 || n == 0)
+		return bad(complaint, "cost: «%s»: a work-group has 1 to %u threads", threads,
+			   SIM_GROUP_MAX);
+	if (parse_number(rest, UINT32_MAX, &nsec) < 0)
+		return bad(complaint, "cost: «%s» is no number of nanoseconds", rest);
+	sim->block_ns[n] = nsec;
+	return 0;
+}
+
 /* The fields after the ioctl's name: N:ERRNO[:PID]. */
 static int parse_fault(char *rest, struct sim_fault *ret, const struct complaint *complaint)
 {
@@ -187,6 +208,7 @@ int sim_fault(struct sim *sim, const char *text, uint64_t now_ns, char *why, siz
 		int (*run)(struct sim *sim, char *rest, uint64_t now_ns,
 			   const struct complaint *complaint);
 	} kinds[] = {
+		{ "cost", fault_cost },
 		{ "gone", fault_gone },
 		{ "slow", fault_slow },
 		{ "teardown", fault_teardown },
@@ -206,7 +228,8 @@ int sim_fault(struct sim *sim, const char *text, uint64_t now_ns, char *why, siz
 			return kinds[i].run(sim, rest, now_ns, &complaint);
 	nr = parse_ioctl(kind);
 	if (nr == 0)
-		return bad(&complaint, "«%s»: no ioctl, nor gone, slow or teardown", kind);
+		return bad(&complaint, "«%s»: no ioctl, nor cost, gone, slow or teardown",
+			   kind);
 	return add_fault(sim, nr, rest, &complaint);
 }
 

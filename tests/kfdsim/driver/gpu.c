@@ -217,6 +217,8 @@ bool sim_gpu_work(struct sim_gpu *gpu, uint64_t now_ns, uint64_t *next_ns)
 	while (timing_ended(gpu->timing, now_ns, &key, &end)) {
 		struct sim_queue *queue = find_serial(gpu, key);
 
+		if (gpu->late_ns < now_ns - end)
+			gpu->late_ns = now_ns - end;
 		if (queue)
 			sim_queue_ended(queue, end);
 		any = true;

@@ -14,6 +14,7 @@
 #define SIM_HQDS_MAX    256U
 #define SIM_DOORBELLS   1024U /* 8-byte doorbells of a process on a GPU: two pages */
 #define SIM_SLICE       (SIM_DOORBELLS * 8U)
+#define SIM_GROUP_MAX   1024U /* threads of a work-group */
 
 /* As the driver numbers them inside (enum kfd_queue_type): what sysfs shows. */
 enum sim_queue_type { SIM_COMPUTE, SIM_SDMA, SIM_HIQ, SIM_DIQ, SIM_SDMA_XGMI };
@@ -51,7 +52,8 @@ struct sim_queue {
 	uint64_t limit;       /* AQL: as far as packets may be taken */
 	uint64_t rung;        /* the doorbell as it was found last */
 	uint64_t progress;    /* bytes of the copy or fill at read_index that are done */
-	uint64_t began;       /* when the packet at read_index was first looked at; 0: not yet */
+	uint64_t began;       /* when the packet at read_index was first looked at; 0: not yet.
+			       * Of one that the timing model has: when it started there */
 	uint64_t active_ns;   /* when a packet last moved on */
 	uint64_t busy_until;  /* slow: the packet at read_index does not retire before */
 	bool dispatched;      /* the packet at read_index was given to the timing model */
@@ -62,6 +64,9 @@ struct sim_queue {
 		uint32_t grid[3], group[3];
 		uint64_t kernel_object;
 	} last;
+	struct sim_model_ns { /* what dispatches took by the timing model */
+		uint64_t last, most, all;
+	} model_ns;
 
 	struct sim_queue *next; /* of the process, newest first as list_add() has it */
 };
@@ -128,6 +133,7 @@ struct sim_gpu {
 
 	struct sim_queue *hqds[SIM_HQDS_MAX]; /* compute slots; index = pipe + pipes * queue */
 	struct timing *timing; /* NULL: dispatches take no time */
+	uint64_t late_ns;      /* that an end was told after its time, at most */
 };
 
 struct sim {
@@ -143,6 +149,7 @@ struct sim {
 	uint64_t queue_serial;
 	uint64_t mmio[SIM_GPUS_MAX];   /* place of the page of remapped registers (mmap.c) */
 	struct sim_fault *faults;
+	uint64_t block_ns[SIM_GROUP_MAX + 1]; /* of work-groups by threads; 0: the model's */
 	struct sim_wait *waits;
 	struct sim_arena *arena;
 	struct sim_record *record;     /* of what was and is: state.c */

@@ -71,6 +71,8 @@ struct sim *sim_free(struct sim *sim); /* takes NULL, returns NULL */
  *   slow:GPU:USEC         each packet of its packet processors takes that long; 0: no longer
  *   teardown:MSEC         queues of processes that die from now on go away so late
  *   teardown:now          those of processes that are dead go away
+ *   cost:THREADS:NSEC     work-groups of so many threads take that long, alone on their CU, in
+ *                         dispatches from now on; 0: what the timing model says
  */
 int sim_fault(struct sim *sim, const char *text, uint64_t now_ns, char *why, size_t why_size);
 

@@ -14,11 +14,15 @@ static struct fuse_handle *handle_of(uint64_t number)
 	return (struct fuse_handle *)(uintptr_t)number;
 }
 
+/*
+ * Without FLUSH: exec() closes files while nobody may look at the process's memory (bprm's
+ * exec_update_lock), and who looks at it here is who would have to answer.
+ */
 static int reply_open(struct fuse *fuse, const struct fuse_request *request,
 		      struct fuse_handle *handle, uint32_t flags)
 {
 	struct wire_open_out out = {
-		.handle = (uintptr_t)handle, .flags = flags,
+		.handle = (uintptr_t)handle, .flags = flags | WIRE_OPEN_NO_FLUSH,
 		.backing_id = flags & WIRE_OPEN_PASSTHROUGH ? fuse->backing_id : 0,
 	};
 	int r;

@@ -146,7 +146,6 @@ int fuse_batch_forget(struct fuse *fuse, const struct fuse_request *request)
 	return 0;
 }
 
-/* SETATTR too: the only thing that changes is nothing, open() with O_TRUNC asks for it. */
 int fuse_getattr(struct fuse *fuse, const struct fuse_request *request)
 {
 	struct fuse_attr_out out = {0};
@@ -156,4 +155,19 @@ int fuse_getattr(struct fuse *fuse, const struct fuse_request *request)
 		return -ENOENT;
 	out.attr = attributes(fuse, request->node);
 	return fuse_reply(fuse, request->in->unique, 0, &out, sizeof(out));
+}
+
+/* Nothing changes: open() with O_TRUNC asks for it. A character device refuses ftruncate(); what
+ * truncate() asks for looks as that of open(). */
+int fuse_setattr(struct fuse *fuse, const struct fuse_request *request)
+{
+	const uint32_t resize = FATTR_SIZE | FATTR_FH;
+	const struct fuse_setattr_in *in = request->body;
+	enum tree_kind kind = request->node->kind;
+
+	if (request->size < sizeof(*in))
+		return -EINVAL;
+	if ((kind == TREE_KFD || kind == TREE_RENDER) && (in->valid & resize) == resize)
+		return -EINVAL;
+	return fuse_getattr(fuse, request);
 }

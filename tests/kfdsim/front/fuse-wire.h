@@ -14,6 +14,7 @@
 #define WIRE_INIT_EXT	      (1U << 30)
 #define WIRE_PASSTHROUGH      (1U << 5) /* in flags2 */
 #define WIRE_OPEN_DIRECT_IO   (1U << 0)
+#define WIRE_OPEN_NO_FLUSH    (1U << 5)
 #define WIRE_OPEN_PASSTHROUGH (1U << 7)
 
 struct wire_init_out {

@@ -15,6 +15,7 @@
 #include "kfdsim/program/namespace.h"
 
 #define FILES FRONT_SCRATCH "/files"
+#define BATCH 64U /* requests before others have their turn */
 
 int fuse_reply_two(struct fuse *fuse, uint64_t unique, const void *head, size_t head_size,
 		   const void *data, size_t size)
@@ -59,7 +60,7 @@ static const struct {
 	[FUSE_FORGET] = { fuse_forget, true },
 	[FUSE_BATCH_FORGET] = { fuse_batch_forget, true },
 	[FUSE_GETATTR] = { fuse_getattr, false },
-	[FUSE_SETATTR] = { fuse_getattr, false },
+	[FUSE_SETATTR] = { fuse_setattr, false },
 	[FUSE_OPEN] = { fuse_open, false },
 	[FUSE_READ] = { fuse_read, false },
 	[FUSE_WRITE] = { fuse_write, false },
@@ -76,14 +77,14 @@ static const struct {
 static int serve(struct fuse *fuse, const struct fuse_request *request)
 {
 	uint32_t opcode = request->in->opcode;
+	bool known = opcode < ARRAY_SIZE(handlers) && handlers[opcode].handler;
+	bool silent = known && handlers[opcode].silent;
 	int r;
 
-	if (opcode >= ARRAY_SIZE(handlers) || !handlers[opcode].handler)
-		return fuse_reply(fuse, request->in->unique, -ENOSYS, NULL, 0);
-	r = handlers[opcode].handler(fuse, request);
-	if (r < 0 && !handlers[opcode].silent)
+	r = known ? handlers[opcode].handler(fuse, request) : -ENOSYS;
+	if (r < 0 && !silent)
 		r = fuse_reply(fuse, request->in->unique, r, NULL, 0);
-	return r == -ENOENT || handlers[opcode].silent ? 0 : r;
+	return r == -ENOENT || silent ? 0 : r;
 }
 
 /* Reads one request. -EAGAIN: none there. */
@@ -110,14 +111,15 @@ static int ready(struct front *front)
 {
 	struct fuse *fuse = front->data;
 	struct fuse_request request;
-	int r;
+	int r = 0;
 
-	while ((r = receive(fuse, &request)) == 0) {
-		r = serve(fuse, &request);
-		if (r < 0)
-			break;
+	for (unsigned i = 0; i < BATCH && r == 0; i++) {
+		r = receive(fuse, &request);
+		if (r == -EAGAIN)
+			return 0;
+		r = r < 0 ? r : serve(fuse, &request);
 	}
-	if (r == -EAGAIN)
+	if (r == 0)
 		return 0;
 	fprintf(stderr, "kfdsim: /dev/fuse: %s\n", strerror(-r));
 	return r;

@@ -65,7 +65,7 @@ int fuse_reply_two(struct fuse *fuse, uint64_t unique, const void *head, size_t 
 struct fuse_node *fuse_node_of(struct fuse *fuse, uint64_t id);
 uint64_t fuse_node_id(const struct fuse *fuse, const struct fuse_node *node);
 void fuse_nodes_done(struct fuse_nodes *nodes);
-fuse_handler fuse_lookup, fuse_forget, fuse_batch_forget, fuse_getattr;
+fuse_handler fuse_lookup, fuse_forget, fuse_batch_forget, fuse_getattr, fuse_setattr;
 
 /* fuse-file.c */
 fuse_handler fuse_open, fuse_read, fuse_write, fuse_release, fuse_opendir, fuse_readdir;

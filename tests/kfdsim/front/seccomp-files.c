@@ -37,19 +37,23 @@ static int write_topology(struct seccomp *seccomp)
 	return 0;
 }
 
-int seccomp_write_files(struct seccomp *seccomp)
+int seccomp_write_processes(struct seccomp *seccomp)
 {
-	struct tree *tree = seccomp->front->tree;
-	int r;
+	int r = write_topology(seccomp);
 
-	r = write_topology(seccomp);
-	r = r < 0 ? r : mirror_tree(tree, "kfd/proc", FILES "/kfd/proc", DEVICE);
-	return r < 0 ? r : mirror_tree(tree, "debug", FILES "/debug", DEVICE);
+	return r < 0 ? r : mirror_tree(seccomp->front->tree, "kfd/proc", FILES "/kfd/proc", DEVICE);
 }
 
-/* The path as the caller gave it, page by page: the one behind its end may not be there. */
-static void read_path(const struct seccomp *seccomp, const struct seccomp_call *call,
-		      char path[PATH_MAX])
+int seccomp_write_files(struct seccomp *seccomp)
+{
+	int r = seccomp_write_processes(seccomp);
+
+	return r < 0 ? r : mirror_tree(seccomp->front->tree, "debug", FILES "/debug", DEVICE);
+}
+
+/* Page by page: the one behind its end may not be there. */
+void seccomp_path(const struct seccomp *seccomp, const struct seccomp_call *call,
+		  char path[PATH_MAX])
 {
 	const struct sim_world *world = &seccomp->front->world;
 	size_t done = 0, n = PAGE - call->address % PAGE;
@@ -102,16 +106,15 @@ static int note_open(struct seccomp *seccomp, const struct seccomp_call *call)
 	if (front_open(front, call->tid, &client) < 0)
 		return 0;
 	front_close(front, client);
-	return front->clients == first ? 0 : write_now(seccomp);
+	return front->clients == first ? 0 : seccomp_write_processes(seccomp);
 }
 
-int seccomp_openat(struct seccomp *seccomp, struct seccomp_call *call)
+int seccomp_open(struct seccomp *seccomp, const struct seccomp_call *call, const char *path)
 {
-	char path[PATH_MAX], base[PATH_MAX];
 	const char *ours;
+	char base[PATH_MAX];
 	int r;
 
-	read_path(seccomp, call, path);
 	ours = is_ours(call, path, base);
 	if (!seccomp_waits(seccomp, call->id) || !ours)
 		r = 0;
@@ -121,5 +124,7 @@ int seccomp_openat(struct seccomp *seccomp, struct seccomp_call *call)
 		r = write_topology(seccomp);
 	else
 		r = write_now(seccomp);
-	return r < 0 ? r : seccomp_reply(seccomp, call->id, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE);
+	if (r < 0 || seccomp_open_whole(seccomp, call, path, &r))
+		return r;
+	return seccomp_reply(seccomp, call->id, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE);
 }

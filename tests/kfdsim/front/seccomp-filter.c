@@ -29,12 +29,16 @@ bool seccomp_there(void)
 	return set_filter(NULL) == -EFAULT;
 }
 
-/* Two bytes of a word are the low ones of the ioctl's number, where its type is. */
+/* Two bytes of a word are the low ones of the ioctl's number, where its type is. The older calls
+ * open() and creat() are not there on every machine, and the library has no use for them. */
 static int install(void)
 {
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 4, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 7, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_truncate, 6, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ftruncate, 5, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fallocate, 4, 0),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 4),
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
 		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xff00),

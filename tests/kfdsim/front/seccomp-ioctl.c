@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -19,11 +18,9 @@
 static bool is_kfd(const struct seccomp *seccomp, const struct seccomp_call *call)
 {
 	char path[64], target[64] = "";
-	struct stat here, there;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", call->tid, call->fd);
-	if (stat(path, &there) < 0 || fstat(seccomp->front->arena_fd, &here) < 0 ||
-	    here.st_dev != there.st_dev || here.st_ino != there.st_ino ||
+	if (!seccomp_is_device(seccomp, path) ||
 	    readlink(path, target, sizeof(target) - 1) < 0)
 		return false;
 	return strcmp(basename(target), "kfd") == 0;
@@ -110,7 +107,7 @@ static int kfd_call(struct seccomp *seccomp, const struct seccomp_call *call,
 		return 0;
 	if (!seccomp_take_wait(seccomp, call->id, &taken))
 		return 0;
-	r = changes_queues(call->cmd) ? seccomp_write_files(seccomp) : 0;
+	r = changes_queues(call->cmd) ? seccomp_write_processes(seccomp) : 0;
 	return r < 0 ? r : seccomp_reply_call(seccomp, &taken, result, argument);
 }
 

@@ -190,6 +190,19 @@ static int look_around(struct seccomp *seccomp)
 	return r < 0 ? r : set_timer(seccomp, took > LOOK_NS ? took : LOOK_NS);
 }
 
+static int serve_call(struct seccomp *seccomp, struct seccomp_call *call)
+{
+	char path[PATH_MAX] = "";
+
+	if (call->number == SYS_ioctl)
+		return seccomp_ioctl(seccomp, call);
+	if (call->number == SYS_openat || call->number == SYS_truncate)
+		seccomp_path(seccomp, call, path);
+	if (call->number == SYS_openat)
+		return seccomp_open(seccomp, call, path);
+	return seccomp_resize(seccomp, call, path);
+}
+
 static int serve(struct seccomp *seccomp)
 {
 	struct seccomp_notif request = {0};
@@ -199,13 +212,17 @@ static int serve(struct seccomp *seccomp)
 		return errno == ENOENT || errno == EINTR ? 0 : -errno;
 	take_control(seccomp); /* what was written before this was called */
 	call = (struct seccomp_call){
-		.id = request.id, .tid = (pid_t)request.pid, .fd = (int)request.data.args[0],
-		.cmd = (unsigned)request.data.args[1], .address = request.data.args[2],
+		.id = request.id, .number = request.data.nr, .tid = (pid_t)request.pid,
+		.fd = (int)request.data.args[0], .cmd = (unsigned)request.data.args[1],
+		.address = request.data.args[2], .flags = request.data.args[2],
 	};
-	if (request.data.nr == SYS_ioctl)
-		return seccomp_ioctl(seccomp, &call);
-	call.address = request.data.args[1];
-	return seccomp_openat(seccomp, &call);
+	if (call.number == SYS_openat)
+		call.address = request.data.args[1];
+	if (call.number == SYS_truncate) {
+		call.address = request.data.args[0];
+		call.fd = AT_FDCWD;
+	}
+	return serve_call(seccomp, &call);
 }
 
 /* The listener hangs up with the last process that has the filter. */

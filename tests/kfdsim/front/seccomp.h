@@ -8,7 +8,8 @@
  * no privilege: where there is none, a user namespace is made.
  *
  * The filter hands over openat() too, which then goes on as it would: so whoever opens a text
- * finds it as it is at that time, as one that is made when it is read.
+ * finds it as it is at that time, as one that is made when it is read. And nobody may change the
+ * size of what stands for /dev/kfd.
  *
  * What is other than with FUSE: a text is not made anew for who keeps it open, and who only looks
  * if it is there may be some milliseconds behind; faults written to control get no answer; a
@@ -16,15 +17,21 @@
  * own cannot be run.
  */
 
+#include <limits.h>
+
 #include "kfdsim/front/front.h"
+
+#define SECCOMP_PATH (PATH_MAX + 64U) /* with /proc/TID/root before it */
 
 /* A system call of a thread, as it called it. */
 struct seccomp_call {
 	uint64_t id;
+	int number;
 	pid_t tid, pid;
-	int fd;
+	int fd;           /* AT_FDCWD where the call has none */
 	unsigned cmd;     /* ioctl */
-	uint64_t address; /* of its argument, or of openat()'s path */
+	uint64_t address; /* of its argument, or of a path */
+	uint64_t flags;   /* of what opens */
 };
 
 /* A request that waits: world.answer() is to come. */
@@ -84,17 +91,35 @@ void seccomp_forget(struct seccomp *seccomp); /* all that is kept of requests */
 /* Ends those whose memory is gone: they have ended, or called exec. */
 void seccomp_look_at_clients(struct front *front);
 
+/* ---- seccomp-device.c ---- */
+
+/* True if the path leads to /dev/kfd or a render node: here they are one file. */
+bool seccomp_is_device(const struct seccomp *seccomp, const char *path);
+
+/* open() with O_TRUNC of a device: true, and answered as without, or *ret is a negative errno. */
+bool seccomp_open_whole(const struct seccomp *seccomp, const struct seccomp_call *call,
+			const char *path, int *ret);
+
+/* truncate(), ftruncate() and fallocate(): refused on a device. path: truncate()'s. */
+int seccomp_resize(struct seccomp *seccomp, const struct seccomp_call *call, const char *path);
+
 /* ---- seccomp-ioctl.c ---- */
 
 int seccomp_ioctl(struct seccomp *seccomp, struct seccomp_call *call);
 
 /* ---- seccomp-files.c ---- */
 
-/* Brings all files in line with the tree: the topology's only where that has changed. */
-int seccomp_write_files(struct seccomp *seccomp);
+/* Brings files in line with the tree: the topology's only where that has changed. Processes are
+ * what is looked for by name; debugfs has long texts, wanted by who opens them. */
+int seccomp_write_processes(struct seccomp *seccomp);
+int seccomp_write_files(struct seccomp *seccomp); /* all */
 
 /* Before a path is opened: writes the files where it is one of them. */
-int seccomp_openat(struct seccomp *seccomp, struct seccomp_call *call);
+int seccomp_open(struct seccomp *seccomp, const struct seccomp_call *call, const char *path);
+
+/* The path as the caller gave it; empty if it cannot be read. */
+void seccomp_path(const struct seccomp *seccomp, const struct seccomp_call *call,
+		  char path[PATH_MAX]);
 
 /* ---- seccomp-mirror.c ---- */
 

@@ -11,7 +11,6 @@
  * dispatch does nothing but take its time, where a model of it is asked for.
  */
 #define PACKET_SIZE  64U
-#define GROUP_MAX    1024U /* threads of a work-group */
 #define DEPENDENCIES 5U
 
 enum packet_type {
@@ -223,10 +222,13 @@ static int measure(struct sim_queue *queue, const union packet *packet,
 		blocks = clamp(blocks * ((grid + group - 1) / group));
 		threads = clamp(threads * group);
 	}
-	if (threads > GROUP_MAX)
+	if (threads > SIM_GROUP_MAX)
 		return packet_stop(queue, "AQL dispatch with %" PRIu64 " threads a work-group",
 				   threads);
-	*ret = (struct timing_kernel){ .blocks = clamp(blocks), .threads = clamp(threads) };
+	*ret = (struct timing_kernel){
+		.blocks = clamp(blocks), .threads = clamp(threads),
+		.block_ns = queue->process->sim->block_ns[threads],
+	};
 	return 0;
 }
 
@@ -240,6 +242,14 @@ static void note_dispatch(struct sim_queue *queue, const union packet *packet)
 	queue->dispatches++;
 }
 
+static void note_time(struct sim_queue *queue, uint64_t ns)
+{
+	queue->model_ns.last = ns;
+	queue->model_ns.all += ns;
+	if (queue->model_ns.most < ns)
+		queue->model_ns.most = ns;
+}
+
 /* The model may have no place for the queue now: it is asked again. */
 static int give_away(struct sim_queue *queue, const struct timing_kernel *kernel, uint64_t now_ns)
 {
@@ -250,6 +260,7 @@ static int give_away(struct sim_queue *queue, const struct timing_kernel *kernel
 	if (r < 0)
 		return packet_stop(queue, "no time for a dispatch: errno %d", -r);
 	queue->dispatched = true;
+	queue->began = timing_now(queue->gpu->timing);
 	return 0;
 }
 
@@ -317,5 +328,6 @@ int aql_dispatch_ended(struct sim_queue *queue, uint64_t end_ns)
 	if (r < 0)
 		return r;
 	note_dispatch(queue, &packet);
+	note_time(queue, end_ns - queue->began);
 	return retire(queue, &packet, end_ns);
 }

@@ -223,7 +223,6 @@ static const struct sdma_kind kinds[] = {
 	{ 13, 2, 3, run_timestamp },
 	{ 17, 0, 5, run_nothing }, /* caches, SDMA 5 and later: the kernel's, */
 	{ 17, 1, 5, run_nothing }, /* and user space's (ROCR-Runtime, sdma_registers.h) */
-	{ 17, 1, 5, run_nothing }, /* as ROCr has it: SDMA_SUBOP_USER_GCR */
 };
 
 static const struct sdma_kind *find_kind(uint32_t header)

@@ -58,6 +58,11 @@ int timing_dispatch(struct timing *timing, uint64_t key, const struct timing_ker
 	return rig->timing_answer;
 }
 
+uint64_t timing_now(const struct timing *timing)
+{
+	return ((const struct rig *)(const void *)timing)->model_now;
+}
+
 void rig_start(struct rig *rig, enum sim_queue_type type, uint64_t ring_size)
 {
 	*rig = (struct rig){ .now_ns = 1000000 };

@@ -29,6 +29,7 @@ struct rig {
 	unsigned n_raised;
 	int timing_answer;  /* of timing_dispatch() */
 	unsigned timed;     /* how often it was called */
+	uint64_t model_now; /* what timing_now() answers */
 	uint64_t timed_key;
 	struct timing_kernel kernel;
 };

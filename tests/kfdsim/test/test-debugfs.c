@@ -52,7 +52,8 @@ TEST(an_mqd_has_the_masks_of_the_first_four_engines_around_the_ring_of_scratch)
 	stage_start(&stage, &info, 1);
 	queue = rig_queue(rig_process(stage.sim, 1), 0);
 	heading = line_with(mqds(&stage), QUEUE_LINE, 0);
-	CHECK(word(heading, 0, OFFSET_SE0) == UINT32_MAX && word(heading, 0, OFFSET_SE3) == UINT32_MAX);
+	CHECK(word(heading, 0, OFFSET_SE0) == UINT32_MAX &&
+	      word(heading, 0, OFFSET_SE3) == UINT32_MAX);
 
 	rig_mask(queue, 2, 0x55555555U, 0x0d555555U);
 	sim_mask_map(queue);
@@ -85,7 +86,8 @@ TEST(engines_from_the_fifth_on_are_where_their_generation_has_them)
 		heading = line_with(mqds(&stage), QUEUE_LINE, 0);
 		CHECK(word(heading, 0, OFFSET_SE3) == 0x103);
 		for (uint32_t engine = 4; engine < 8; engine++)
-			CHECK(word(heading, 0, rows[i].offset + 4 * (engine - 4)) == 0x100 + engine);
+			CHECK(word(heading, 0, rows[i].offset + 4 * engine - 16) ==
+			      0x100 + engine);
 		stage_end(&stage);
 	}
 }

@@ -25,7 +25,9 @@ TEST(hqds_tell_every_slot_that_is_kfds)
 					 pipe, queue);
 				CHECK(lines_with(stage.text, line) == 1);
 			}
-		CHECK(lines_with(stage.text, "   Inst 0, HIQ on MEC 2 Pipe 0 Queue 0\n") == 1);
+		snprintf(line, sizeof(line), "   Inst 0, HIQ on MEC %u Pipe 0 Queue 0\n",
+			 4 / rows[i].pipes + 1);
+		CHECK(lines_with(stage.text, line) == 1);
 		CHECK(lines_with(stage.text, "  SDMA Engine 1, RLC 7\n") == 1);
 		CHECK(lines_with(stage.text, "  SDMA Engine ") == 16);
 		stage_end(&stage);
@@ -140,7 +142,8 @@ TEST(the_run_list_tells_processes_and_active_queues)
 	CHECK(word(heading, 0, 4 * 13) >> 22 == 1);
 	CHECK(word(heading, 0, 4 * 16) == 0xc005a200);
 	CHECK(word(heading, 0, 4 * 18) == mqd_doorbell(queue) << 2);
-	CHECK(lines_with(stage.text, "  00000040: ") == 1 && lines_with(stage.text, "  00000060: ") == 0);
+	CHECK(lines_with(stage.text, "  00000040: ") == 1 &&
+	      lines_with(stage.text, "  00000060: ") == 0);
 
 	stage.sim->gpus[0].oversubscribed = true;
 	stage.sim->gpus[0].processes = 1;

@@ -233,6 +233,32 @@ TEST(a_place_is_the_same_memory_for_everyone)
 	close(render);
 }
 
+/* Whose memory is everybody's, so that nobody may take it away. */
+TEST(a_device_keeps_its_memory_whoever_opens_it_to_be_emptied)
+{
+	int fd = open_kfd(O_CLOEXEC), render, again, copy;
+	uint32_t *word = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 1L << 41);
+
+	CHECK(word != MAP_FAILED);
+	*word = 0x12345678;
+	again = open_kfd(O_CLOEXEC | O_TRUNC | O_CREAT);
+	CHECK(fcntl(again, F_GETFD) == FD_CLOEXEC && version(again) == 0);
+	render = open("/dev/dri/renderD128", O_WRONLY | O_TRUNC);
+	CHECK(render >= 0 && fcntl(render, F_GETFD) == 0);
+	copy = openat(AT_FDCWD, "/dev/../dev/kfd", O_RDWR | O_TRUNC | O_CREAT | O_EXCL, 0600);
+	CHECK(copy < 0 && errno == EEXIST);
+	CHECK(ftruncate(fd, 0) < 0 && errno == EINVAL);
+	CHECK(ftruncate(render, 1) < 0 && errno == EINVAL);
+	(void)truncate("/dev/kfd", 0); /* FUSE cannot tell it from O_TRUNC: 0 */
+	CHECK(fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 1L << 42) < 0);
+	CHECK(*word == 0x12345678);
+	*word = 0;
+	munmap(word, 4096);
+	close(again);
+	close(render);
+	close(fd);
+}
+
 TEST(a_text_read_again_from_its_beginning_is_made_anew)
 {
 	char path[64], text[16] = "";

@@ -191,10 +191,13 @@ static void random_geometry(struct gpu_info *info)
 			.xccs = wgp ? 1 : 1 + below(8), .engines = 1 + below(8),
 			.arrays = 1 + below(2), .array_cus = step + below(17 - step), .wgp = wgp,
 		};
-		for (unsigned i = 0; i < geometry->xccs * geometry->engines; i++)
+		for (unsigned i = 0; i < geometry->xccs * geometry->engines; i++) {
+			unsigned xcc = i / geometry->engines, engine = i % geometry->engines;
+
 			for (unsigned array = 0; array < geometry->arrays; array++)
-				geometry->active[i / geometry->engines][i % geometry->engines][array] =
+				geometry->active[xcc][engine][array] =
 					(uint8_t)(below(geometry->array_cus / step + 1) * step);
+		}
 		info->gfx_target = wgp ? 100300 + 10000 * below(3) : 80003 + 10000 * below(2);
 	} while (geometry_check(geometry, problem, sizeof(problem)) < 0);
 }

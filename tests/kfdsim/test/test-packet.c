@@ -78,6 +78,25 @@ static void start_timed(void)
 	rig_ring(&rig, 1);
 }
 
+TEST(a_dispatch_starts_and_ends_by_the_models_own_time)
+{
+	start_timed();
+	rig.sim.block_ns[256] = 5000;
+	rig.model_now = rig.now_ns - 700; /* it is behind */
+	CHECK(rig_work(&rig) && rig.kernel.block_ns == 5000);
+	sim_queue_ended(&rig.queue, rig.now_ns - 200);
+	CHECK(rig_read64(&rig, RIG_SIGNALS + 32) == rig.now_ns - 700);
+	CHECK(rig_read64(&rig, RIG_SIGNALS + 40) == rig.now_ns - 200);
+	CHECK(rig.queue.model_ns.last == 500 && rig.queue.model_ns.most == 500);
+
+	rig.model_now = rig.now_ns;
+	CHECK(rig_work(&rig) && rig.timed == 2 && rig.kernel.block_ns == 0);
+	sim_queue_ended(&rig.queue, rig.now_ns + 300);
+	CHECK(rig.queue.model_ns.last == 300 && rig.queue.model_ns.most == 500);
+	CHECK(rig.queue.model_ns.all == 800);
+	rig_stop(&rig);
+}
+
 TEST(a_dispatch_that_takes_time_retires_when_it_has_ended)
 {
 	start_timed();

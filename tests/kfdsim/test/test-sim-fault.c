@@ -29,7 +29,7 @@ TEST(a_fault_that_makes_no_sense_is_refused_with_a_sentence)
 		"slow:0000:03:00.0", "slow:x:1", "slow:5", "slow:0000:03:00.0:",
 		"slow:0000:03:00.0:x", "slow:0000:03:00.0:-1", "slow:0000:03:00.0:99999999999",
 		"teardown:", "teardown:x",
-		"teardown:-1", "teardown:99999999999", ":", "*:1:EIO",
+		"teardown:-1", "teardown:99999999999", ":", "*:1:EIO", "cost:64:1000",
 	};
 
 	start(&rig);
@@ -181,6 +181,24 @@ TEST(a_slow_gpu_is_slow_until_it_is_told_not_to_be)
 	CHECK(rig_fault(&rig, "slow:0000:04:00.0:250") == 0);
 	CHECK(rig.sim->gpus[1].slow_ns == 250000 && rig.sim->gpus[0].slow_ns == 0);
 	CHECK(rig_fault(&rig, "slow:0000:04:00.0:0") == 0 && rig.sim->gpus[1].slow_ns == 0);
+	rig_stop(&rig);
+}
+
+TEST(what_a_work_group_costs_is_told_by_its_threads)
+{
+	static struct sim_rig rig;
+	static const char *const bad[] = {
+		"cost", "cost:64", "cost:0:1000", "cost:1025:1000", "cost:x:1000", "cost:64:",
+		"cost:64:x", "cost:64:-1", "cost:64:4294967296", "cost:64:1:1",
+	};
+	struct gpu_info info = rig_vega();
+
+	rig_start_with(&rig, &info, 1, (struct sim_config){ .timing = true }, RIG_ARENA);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		CHECK(rig_fault(&rig, bad[i]) == -EINVAL);
+	CHECK(rig_fault(&rig, "cost:64:1000") == 0 && rig_fault(&rig, "cost:1024:7") == 0);
+	CHECK(rig.sim->block_ns[64] == 1000 && rig.sim->block_ns[1024] == 7);
+	CHECK(rig_fault(&rig, "cost:64:0") == 0 && rig.sim->block_ns[64] == 0);
 	rig_stop(&rig);
 }
 

@@ -141,6 +141,53 @@ TEST(with_timing_a_dispatch_takes_its_time_and_half_the_cus_take_twice)
 	rig_stop(&rig);
 }
 
+TEST(with_timing_a_work_group_takes_what_was_said_that_it_costs)
+{
+	static struct sim_rig rig;
+	struct gpu_info info = rig_vega();
+	struct sim_queue *queue = start(&rig, &info, true);
+	uint64_t one, told;
+
+	dispatch(&rig, queue, 0, 1);
+	one = work_until(&rig, queue, 1);
+	CHECK(one > 200000 && one < 450000); /* whatever a single work-group has to do */
+	CHECK(rig_fault(&rig, "cost:1024:5000") == 0);
+	dispatch(&rig, queue, 1, 1);
+	work_until(&rig, queue, 2);
+	told = queue->model_ns.last;
+	CHECK(told > 3000 && told < 7000);
+	CHECK(rig_fault(&rig, "cost:1024:0") == 0);
+	dispatch(&rig, queue, 2, 1);
+	work_until(&rig, queue, 3);
+	CHECK(queue->model_ns.last > 200000 && queue->model_ns.most > 200000);
+	rig_stop(&rig);
+}
+
+/* Whoever works so seldom that the model falls behind gets its ends late, and no other time. */
+TEST(with_timing_a_dispatch_took_as_long_however_late_the_model_is)
+{
+	static struct sim_rig rig;
+	struct gpu_info info = rig_vega();
+	struct sim_queue *queue = start(&rig, &info, true);
+	uint64_t in_time;
+
+	dispatch(&rig, queue, 0, 50000);
+	work_until(&rig, queue, 1);
+	in_time = queue->model_ns.last;
+	CHECK(in_time == queue->model_ns.all && queue->gpu->late_ns < SECOND / 100);
+	rig_stop(&rig);
+
+	queue = start(&rig, &info, true);
+	dispatch(&rig, queue, 0, 50000);
+	sim_work(rig.sim, rig.now);
+	rig.now += 10 * SECOND;
+	while (queue->packets < 1)
+		CHECK(sim_work(rig.sim, rig.now) < SECOND);
+	CHECK(queue->model_ns.last == in_time);
+	CHECK(queue->gpu->late_ns > 9 * SECOND);
+	rig_stop(&rig);
+}
+
 TEST(with_timing_a_run_list_that_is_sent_again_costs_everyone)
 {
 	static struct sim_rig rig;

@@ -102,16 +102,21 @@ TEST(gpus_are_told_with_what_they_count)
 	CHECK(length(state, "/gpus") == 2 && length(state, "/processes") == 0);
 	CHECK(strcmp(text(state, "/gpus/1/name"), "0000:04:00.0") == 0);
 	CHECK(number(state, "/gpus/1/gpu_id") == 0x1101 && truth(state, "/gpus/1/gone"));
-	CHECK(number(state, "/gpus/1/queue_slots") == 8 && number(state, "/gpus/1/process_slots") == 8);
-	CHECK(number(state, "/gpus/1/compute_queues") == 9 && number(state, "/gpus/1/sdma_queues") == 3);
+	CHECK(number(state, "/gpus/1/queue_slots") == 8 &&
+	      number(state, "/gpus/1/process_slots") == 8);
+	CHECK(number(state, "/gpus/1/compute_queues") == 9 &&
+	      number(state, "/gpus/1/sdma_queues") == 3);
 	CHECK(number(state, "/gpus/1/gws_queues") == 2 && number(state, "/gpus/1/processes") == 4);
-	CHECK(truth(state, "/gpus/1/oversubscribed") && number(state, "/gpus/1/oversubscriptions") == 5);
+	CHECK(truth(state, "/gpus/1/oversubscribed") &&
+	      number(state, "/gpus/1/oversubscriptions") == 5);
 	CHECK(length(state, "/gpus/1/reasons") == 2);
 	CHECK(strcmp(text(state, "/gpus/1/reasons/0"), "processes") == 0);
 	CHECK(strcmp(text(state, "/gpus/1/reasons/1"), "gws") == 0);
-	CHECK(number(state, "/gpus/1/peak_queues") == 11 && number(state, "/gpus/1/peak_processes") == 6);
+	CHECK(number(state, "/gpus/1/peak_queues") == 11 &&
+	      number(state, "/gpus/1/peak_processes") == 6);
 	CHECK(number(state, "/gpus/1/run_lists") == INT64_C(5000000000));
 	CHECK(!truth(state, "/gpus/0/gone") && !truth(state, "/gpus/0/oversubscribed"));
+	CHECK(at(state, "/gpus/0/model_late_ns") == NULL);
 	CHECK(length(state, "/gpus/0/reasons") == 0 && length(state, "/gpus/0/slots") == 0);
 	json_object_put(state);
 	gpu->too_many_queues = true;
@@ -131,8 +136,10 @@ TEST(slots_in_use_are_told_with_whose_they_are)
 	rig_slot(recorded(process, 0), 13);
 	state = read_state(sim);
 	CHECK(length(state, "/gpus/0/slots") == 1 && number(state, "/gpus/0/slots/0/slot") == 13);
-	CHECK(number(state, "/gpus/0/slots/0/pipe") == 1 && number(state, "/gpus/0/slots/0/queue") == 3);
-	CHECK(number(state, "/gpus/0/slots/0/pid") == 4711 && number(state, "/gpus/0/slots/0/id") == 1);
+	CHECK(number(state, "/gpus/0/slots/0/pipe") == 1 &&
+	      number(state, "/gpus/0/slots/0/queue") == 3);
+	CHECK(number(state, "/gpus/0/slots/0/pid") == 4711 &&
+	      number(state, "/gpus/0/slots/0/id") == 1);
 	json_object_put(state);
 	state_end(sim);
 }
@@ -197,6 +204,8 @@ TEST(a_queue_is_told_with_all_its_masks_and_what_the_engines_have)
 	CHECK(at(state, "/processes/0/queues/0/mask") == NULL);
 	CHECK(at(state, "/processes/0/queues/0/last") == NULL);
 	CHECK(at(state, "/processes/0/queues/0/note") == NULL);
+	CHECK(at(state, "/processes/0/queues/0/model_ns") == NULL);
+	CHECK(!truth(state, "/processes/0/queues/0/running"));
 	CHECK(number(state, "/processes/0/queues/0/mask_bits") == 0);
 	CHECK(strcmp(text(state, "/processes/0/queues/0/engines/0/0"), "0xffffffff") == 0);
 	json_object_put(state);
@@ -204,6 +213,7 @@ TEST(a_queue_is_told_with_all_its_masks_and_what_the_engines_have)
 	rig_mask(queue, 2, 0x00ff00ffU, 0x3U);
 	sim_mask_map(queue);
 	sim_record_change(queue);
+	queue->dispatched = true;
 	queue->priority = 15;
 	queue->percentage = 50;
 	sim_record_change(queue); /* no mask, this time */
@@ -219,6 +229,7 @@ TEST(a_queue_is_told_with_all_its_masks_and_what_the_engines_have)
 	CHECK(length(state, "/processes/0/queues/0/engines") == 1);
 	CHECK(length(state, "/processes/0/queues/0/engines/0") == 4);
 	CHECK(strcmp(text(state, "/processes/0/queues/0/engines/0/3"), "0x00000003") == 0);
+	CHECK(truth(state, "/processes/0/queues/0/running"));
 	CHECK(number(state, "/processes/0/queues/0/priority") == 15);
 	CHECK(number(state, "/processes/0/queues/0/percentage") == 50);
 	json_object_put(state);
@@ -237,6 +248,8 @@ TEST(what_a_queue_did_is_told_after_it_has_gone)
 	queue->packets = 7;
 	queue->dispatches = 5;
 	queue->copied = 4096;
+	queue->model_ns = (struct sim_model_ns){ .last = 3, .most = 5, .all = UINT64_C(5000000000) };
+	queue->dispatched = true;
 	queue->last = (struct sim_dispatch_info){ .grid = { 1024, 2, 1 }, .group = { 64, 1, 1 } };
 	queue->stopped = true;
 	strcpy(queue->note, "a packet of type 9");
@@ -252,6 +265,10 @@ TEST(what_a_queue_did_is_told_after_it_has_gone)
 	CHECK(number(state, "/processes/0/queues/0/copied") == 4096);
 	CHECK(number(state, "/processes/0/queues/0/last/grid/0") == 1024);
 	CHECK(number(state, "/processes/0/queues/0/last/group/0") == 64);
+	CHECK(!truth(state, "/processes/0/queues/0/running"));
+	CHECK(number(state, "/processes/0/queues/0/model_ns/last") == 3);
+	CHECK(number(state, "/processes/0/queues/0/model_ns/most") == 5);
+	CHECK(number(state, "/processes/0/queues/0/model_ns/all") == INT64_C(5000000000));
 	CHECK(truth(state, "/processes/0/queues/0/stopped"));
 	CHECK(strcmp(text(state, "/processes/0/queues/0/note"), "a packet of type 9") == 0);
 	CHECK(strcmp(text(state, "/processes/0/queues/0/masks/0"), "0x3") == 0);

@@ -164,7 +164,8 @@ TEST(files_that_lie_are_served_as_they_are)
 		{ FAKE_NODES "/0/properties", "io_links_count\n\n\nio_links_count 7\n" },
 		{ FAKE_NODES "/0/properties", "no newline at the end" },
 		{ FAKE_NODES "/0/io_links/0/properties", "" },
-		{ FAKE_NODES "/0/io_links/0/properties", "node_to\nnode_to \nnode_to 4294967296\n" },
+		{ FAKE_NODES "/0/io_links/0/properties",
+		  "node_to\nnode_to \nnode_to 4294967296\n" },
 		{ FAKE_NODES "/0/io_links/0/properties", "node_to -1\nnode_from 99\n" },
 		{ FAKE_NODES "/0/io_links/7/properties", "node_to 1\n" },
 		{ FAKE_NODES "/77/gpu_id", "5\n" },
@@ -248,8 +249,10 @@ TEST(a_fault_is_asked_for_by_writing_to_control)
 
 TEST(what_is_no_fault_is_refused_with_a_sentence)
 {
-	static const char *const texts[] = { "", "\n", "gone:", "gone:nobody", "teardown:1\nteardown:2",
-					     "teardown:x", "slow", "explode:now" };
+	static const char *const texts[] = {
+		"", "\n", "gone:", "gone:nobody", "teardown:1\nteardown:2", "teardown:x", "slow",
+		"explode:now",
+	};
 	char why[256] = "", line[300];
 	struct grove grove;
 
@@ -260,7 +263,8 @@ TEST(what_is_no_fault_is_refused_with_a_sentence)
 	memset(line, 'x', sizeof(line));
 	line[sizeof(line) - 1] = '\0';
 	CHECK(ask(&grove, line) == -EINVAL);
-	CHECK(tree_write(grove.tree, "debug/kfdsim/control", "a\0b", 3, 0, why, sizeof(why)) == -EINVAL);
+	CHECK(tree_write(grove.tree, "debug/kfdsim/control", "a\0b", 3, 0, why, sizeof(why)) ==
+	      -EINVAL);
 	CHECK(why[0]);
 	why[0] = '\0';
 	CHECK(tree_write(grove.tree, "debug/kfdsim/state", "x", 1, 0, why, sizeof(why)) == -EINVAL);

@@ -123,12 +123,14 @@ TEST(what_is_nowhere)
 {
 	static const char *const paths[] = {
 		"x", "dev/x", "dev/dri/renderD127", "dev/dri/renderD128/x", "dev/kfd/x", "kfd/x",
-		"kfd/topology/x", "kfd/topology/nodes/9", "kfd/topology/nodes/0/../0", "debug/kfd/x",
+		"kfd/topology/x", "kfd/topology/nodes/9", "kfd/topology/nodes/0/../0",
+		"debug/kfd/x",
 		"kfd/proc/x", "kfd/proc/0", "kfd/proc/1/x", "kfd/proc/1/queues/9",
 		"kfd/proc/1/queues/0/x", "kfd/proc/1/queues/00", "kfd/proc/1/queues/0/gpuid/x",
 		"kfd/proc/1/vram_1", "kfd/proc/1/vram_", "kfd/proc/1/vram_4096/x", "kfd/proc/01",
 		"kfd/proc/1/pasid/x", "kfd/proc/1/stats_4096/x", "kfd/proc/1/counters_4096",
-		"kfd/proc/1/queues/11111111111111111111111111111111111111111111", "kfd/proc/1//pasid",
+		"kfd/proc/1/queues/11111111111111111111111111111111111111111111",
+		"kfd/proc/1//pasid",
 	};
 	struct grove grove;
 	char *got = NULL;
@@ -153,7 +155,8 @@ TEST(what_is_nowhere)
 TEST(a_listing_stops_when_it_is_told_to)
 {
 	static const char *const paths[] = {
-		"", "dev/dri", "kfd/topology", "kfd/topology/nodes", "kfd/topology/nodes/0/io_links",
+		"", "dev/dri", "kfd/topology", "kfd/topology/nodes",
+		"kfd/topology/nodes/0/io_links",
 		"kfd/proc", "kfd/proc/1", "kfd/proc/1/queues", "kfd/proc/1/queues/0",
 		"kfd/proc/1/stats_4096",
 	};
@@ -167,7 +170,8 @@ TEST(a_listing_stops_when_it_is_told_to)
 		for (size_t i = 0; i < ARRAY_SIZE(paths); i++) {
 			unsigned calls = 0;
 
-			CHECK(tree_each(grove.tree, paths[i], stop, &calls) == -EINTR && calls == 1);
+			CHECK(tree_each(grove.tree, paths[i], stop, &calls) == -EINTR &&
+			      calls == 1);
 		}
 		go(&grove, 2);
 	}
@@ -183,8 +187,8 @@ TEST(a_process_has_a_directory_from_its_open_on)
 	process = rig_process(grove.sim, 4711);
 	CHECK(strcmp(list(&grove, "kfd/proc"), "4711/ ") == 0);
 	CHECK(strcmp(list(&grove, "kfd/proc/4711"),
-		     "pasid queues/ vram_4096 sdma_4096 stats_4096/ vram_4353 sdma_4353 stats_4353/ "
-		     "vram_4610 sdma_4610 stats_4610/ ") == 0);
+		     "pasid queues/ vram_4096 sdma_4096 stats_4096/ vram_4353 sdma_4353 "
+		     "stats_4353/ vram_4610 sdma_4610 stats_4610/ ") == 0);
 	CHECK(strcmp(list(&grove, "kfd/proc/4711/queues"), "") == 0);
 	CHECK(strcmp(text(&grove, "kfd/proc/4711/pasid"), "32769\n") == 0);
 	CHECK(strcmp(text(&grove, "kfd/proc/4711/vram_4353"), "0\n") == 0);

@@ -52,7 +52,8 @@ static inline bool dump_word(const char *heading, unsigned copy, uint32_t addres
 {
 	unsigned seen = 0;
 
-	for (const char *line = strchr(heading, '\n'); line && line[1]; line = strchr(line + 1, '\n')) {
+	for (const char *line = strchr(heading, '\n'); line && line[1];
+	     line = strchr(line + 1, '\n')) {
 		uint32_t at, words[8];
 		unsigned n = dump_line(line + 1, &at, words);
 

@@ -9,7 +9,7 @@
 
 #define HQD_REGISTERS	   56U /* CP_MQD_BASE_ADDR to CP_HQD_PQ_WPTR_HI */
 #define HQD_REGISTERS_GFX8 54U
-#define SDMA_REGISTERS	   42U /* 19 + 6 + 7 + 10: see below */
+#define HIQ_PIPE	   4U /* KFD_CIK_HIQ_PIPE */
 
 void debugfs_dump(FILE *out, const char *indent, const uint32_t *words, size_t n)
 {
@@ -156,7 +156,8 @@ static unsigned sdma_per_engine(unsigned queues)
 
 /* Ring registers, then status to CSA address, then the rest: SDMA0_RLC0_RB_CNTL and on, in
  * the order of sdma0_4_0_offset.h. */
-static void print_sdma_ring(const struct sim_queue *queue, unsigned engine, unsigned ring, FILE *out)
+static void print_sdma_ring(const struct sim_queue *queue, unsigned engine, unsigned ring,
+			    FILE *out)
 {
 	static const struct {
 		unsigned first, n;
@@ -186,14 +187,17 @@ static void print_sdma_rings(const struct sim_gpu *gpu, const struct sim *sim, F
 	}
 }
 
-/* The scheduler's own queue, KFD_CIK_HIQ_PIPE 4: firmware's, of which nothing is known here but
- * that it runs. */
+/* The scheduler's own queue, firmware's, of which nothing is known here but that it runs. MECs are
+ * counted from 1 by dqm_debugfs_hqds(), and the pipe is a number of all MECs: with two a MEC it
+ * names one that is not there. */
 static void print_hiq(const struct sim_gpu *gpu, unsigned xcc, FILE *out)
 {
 	struct registers registers = { .out = out };
 	uint32_t first = first_register(gpu->info.gfx_target);
+	unsigned pipes = max_u(gpu->info.pipes, 1);
 
-	fprintf(out, "   Inst %u, HIQ on MEC 2 Pipe 0 Queue 0\n", xcc);
+	fprintf(out, "   Inst %u, HIQ on MEC %u Pipe %u Queue 0\n", xcc, HIQ_PIPE / pipes + 1,
+		HIQ_PIPE % pipes);
 	for (unsigned i = 0; i < HQD_REGISTERS; i++)
 		put_register(&registers, first + 4 * i, i == 2);
 	fputc('\n', out);

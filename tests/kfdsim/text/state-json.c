@@ -89,6 +89,8 @@ static struct json_object *gpu_object(const struct sim_gpu *gpu)
 	put_number(object, "peak_processes", gpu->peak_processes);
 	put_number(object, "run_lists", gpu->run_lists);
 	put(object, "slots", slots(gpu));
+	put(object, "model_late_ns",
+	    gpu->timing ? json_object_new_uint64(gpu->late_ns) : NULL);
 	return object;
 }
 
@@ -160,6 +162,19 @@ static struct json_object *last_dispatch(const struct sim_queue *queue)
 	return object;
 }
 
+static struct json_object *model_ns(const struct sim_queue *queue)
+{
+	struct json_object *object;
+
+	if (queue->model_ns.all == 0)
+		return NULL;
+	object = json_object_new_object();
+	put_number(object, "last", queue->model_ns.last);
+	put_number(object, "most", queue->model_ns.most);
+	put_number(object, "all", queue->model_ns.all);
+	return object;
+}
+
 static struct json_object *queue_object(const struct state_queue *record)
 {
 	const struct sim_queue *queue = record->live ? record->live : &record->last;
@@ -180,6 +195,8 @@ static struct json_object *queue_object(const struct state_queue *record)
 	put_number(object, "dispatches", queue->dispatches);
 	put_number(object, "copied", queue->copied);
 	put(object, "last", last_dispatch(queue));
+	put_bool(object, "running", record->live && queue->dispatched);
+	put(object, "model_ns", model_ns(queue));
 	put_bool(object, "stopped", queue->stopped);
 	put_text(object, "note", queue->note[0] ? queue->note : NULL);
 	return object;

@@ -112,7 +112,8 @@ static void drop_queues(struct sim_record *record)
 		return;
 	for (struct state_process *p = record->processes; p; p = p->next)
 		for (struct state_queue **at = &p->queues; *at; at = &(*at)->next)
-			if (!(*at)->live && (!oldest || (*at)->last.serial < (*oldest)->last.serial))
+			if (!(*at)->live &&
+			    (!oldest || (*at)->last.serial < (*oldest)->last.serial))
 				oldest = at;
 	if (!oldest)
 		return;

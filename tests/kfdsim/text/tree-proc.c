@@ -225,8 +225,8 @@ static int each_queue(const struct sim_process *process, tree_each_t *each, void
 	char name[32];
 	int r = 0;
 
-	for (const struct sim_queue *queue = process->queues; queue && r >= 0; queue = queue->next) {
-		snprintf(name, sizeof(name), "%u", queue->id);
+	for (const struct sim_queue *q = process->queues; q && r >= 0; q = q->next) {
+		snprintf(name, sizeof(name), "%u", q->id);
 		r = each(name, TREE_DIRECTORY, userdata);
 	}
 	return r < 0 ? r : 0;
@@ -281,6 +281,17 @@ static uint64_t vram(const struct place *place)
 	return bytes;
 }
 
+/* An engine's word: where the process's dispatches that run may be. */
+static uint32_t busy(const struct place *place, unsigned xcc, unsigned engine)
+{
+	uint32_t word = 0;
+
+	for (const struct sim_queue *q = place->process->queues; q; q = q->next)
+		if (q->gpu == place->gpu && q->dispatched)
+			word |= q->engines[xcc][engine];
+	return word;
+}
+
 /* CUs that a dispatch which runs may be on: full ones, as the driver's figure counts waves. */
 static unsigned occupancy(const struct place *place)
 {
@@ -290,11 +301,8 @@ static unsigned occupancy(const struct place *place)
 	for (unsigned xcc = 0; xcc < geometry->xccs; xcc++)
 		for (unsigned engine = 0; engine < geometry->engines; engine++)
 			for (unsigned array = 0; array < geometry->arrays; array++) {
-				uint32_t word = 0;
+				uint32_t word = busy(place, xcc, engine) >> 16 * array;
 
-				for (const struct sim_queue *q = place->process->queues; q; q = q->next)
-					if (q->gpu == place->gpu && q->dispatched)
-						word |= q->engines[xcc][engine] >> 16 * array;
 				word &= (1U << geometry->active[xcc][engine][array]) - 1;
 				cus += (unsigned)__builtin_popcount(word);
 			}

@@ -18,8 +18,9 @@ static void print_row(const struct comparisons *c, const struct comparison *row)
 		printf("  %-52s     hangs %9.3f %s\n", row->what, row->model, c->unit);
 		return;
 	}
-	printf("  %-52s %9.3f %9.3f %-5s %+7.1f %%  %s\n", row->what, row->measured, row->model,
-	       c->unit, comparison_error(row) * 100, row->apart ? row->apart : "");
+	printf("  %-52s %9.3f %9.3f %-5s %+7.1f %%%s%s\n", row->what, row->measured, row->model,
+	       c->unit, comparison_error(row) * 100, row->apart ? "  " : "",
+	       row->apart ? row->apart : "");
 }
 
 static void print_text(const struct comparisons *c)
@@ -27,11 +28,11 @@ static void print_text(const struct comparisons *c)
 	struct summary summary;
 
 	comparisons_summary(c, &summary);
-	printf("%s\n  %-52s  measured     model\n", c->file, "");
+	printf("%s\n  %-52s  measured     model          error\n", c->file, "");
 	for (size_t i = 0; i < c->n; i++)
 		print_row(c, &c->rows[i]);
-	printf("  model, %zu rows: median error %.1f %%, worst %.1f %%\n\n", summary.rows,
-	       summary.median * 100, summary.worst * 100);
+	printf("  model, %zu of %zu rows compared: median error %.1f %%, worst %.1f %%\n\n",
+	       summary.rows, c->n, summary.median * 100, summary.worst * 100);
 }
 
 /* The tables are not ours: nothing of them may end a string. */
@@ -79,7 +80,7 @@ static int show(const char *dir, bool json)
 	};
 
 	puts(json ? "{\"model\":true,\"tables\":[" :
-		    "Times of the model, not of hardware: see tests/kfdsim/timing.c.\n");
+		    "Times of the model, not of hardware: see tests/kfdsim/timing/timing.c.\n");
 	for (size_t i = 0; i < ARRAY_SIZE(each); i++) {
 		_cleanup_(comparisons_clear) struct comparisons c = {0};
 		int r = each[i](dir, &c);
@@ -123,8 +124,13 @@ int main(int argc, char *argv[])
 			return usage(stderr, 2);
 		json = true;
 	}
-	if (argc - optind > 1 || (optind == argc && !shared))
+	if (argc - optind > 1)
 		return usage(stderr, 2);
+	if (optind == argc && !shared) {
+		fputs("kfdsim-timing: where are the tables? Neither DIRECTORY nor $GPUARB_SHARED "
+		      "is given\n", stderr);
+		return 2;
+	}
 	if (optind < argc)
 		return show(argv[optind], json);
 	if (asprintf(&dir, "%s/data", shared) < 0)

@@ -102,7 +102,7 @@ static struct timing_queue *find(const struct timing *t, uint64_t key)
 }
 
 /* One call does so much at most: whoever models more than his CPU can do falls behind, but is
- * never stuck. */
+ * never stuck. Dispatches start and end by the model's own clock, and take no longer. */
 #define EVENTS_MAX 16384U
 
 static void advance(struct timing *t, uint64_t now)
@@ -126,6 +126,11 @@ static void advance(struct timing *t, uint64_t now)
 			timing_block_ended(t, &block);
 		}
 	}
+}
+
+uint64_t timing_now(const struct timing *t)
+{
+	return t->now;
 }
 
 struct timing *timing_free(struct timing *t)

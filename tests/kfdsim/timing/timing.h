@@ -69,6 +69,10 @@ int timing_dispatch(struct timing *timing, uint64_t key, const struct timing_ker
  * did (<= now), oldest first; call again until false. */
 bool timing_ended(struct timing *timing, uint64_t now_ns, uint64_t *ret_key, uint64_t *ret_end);
 
+/* The model's own time: that of the last call, or before it where the CPU cannot keep up. A
+ * dispatch that was taken just now starts here. */
+uint64_t timing_now(const struct timing *timing);
+
 /* No dispatch ends before; it may be too early, but never by so much that asking again then
  * costs more than the blocks that ran meanwhile. UINT64_MAX: nothing runs that could end. */
 uint64_t timing_next(const struct timing *timing);
