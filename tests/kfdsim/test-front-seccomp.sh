@@ -62,8 +62,10 @@ sim 0 -- bash -c 'cd "$1" || exit 1; echo 1234 >x; truncate -s 2 x; [ "$(cat x)"
 sim 125 -- "$KFDSIM" --gpu radeon-vii --front seccomp -- true
 err_has "another's listener"
 
-# The same for a user who has no privilege at all. Copies, since that one may read no more.
+# The same for a user who has no privilege at all. Copies, since that one may read no more, and
+# from where that one may be.
 chmod 755 "$dir"
+cd "$dir" || exit 1
 cp -r "$KFDSIM" "$GPUARB_ROOT/conf/gpus" "$test_kfd" "${clients[@]}" "$dir"
 mkdir "$dir/tmp" # HIP compiles there
 chown 65534:65534 "$dir/tmp"
