@@ -6,6 +6,7 @@
 
 # Inside: a daemon on this machine's GPUs, the client, and what the driver says afterwards.
 if [ "$1" = inside ]; then
+	# shellcheck source=tests/ctl-rig.sh
 	. "$GPUARB_ROOT/tests/ctl-rig.sh"
 	printf '[daemon]\nbackend = kfd\n' >"$dir/gpuarbd.conf"
 	mkdir "$dir/tenants.d"
@@ -21,6 +22,7 @@ fi
 [ $# = 1 ] || { echo 'skipped: no libhsakmt'; exit 77; }
 client=$(realpath "$1")
 cd "$GPUARB_ROOT/tests/kfdsim" || exit 1
+# shellcheck source=tests/kfdsim/rig.sh
 . ./rig.sh
 rig_need jq dbus-daemon dbus-monitor
 rig_need_kfdsim

@@ -5,6 +5,7 @@
 
 kfd=$(realpath "$1")
 cd "$GPUARB_ROOT/tests/kfdsim" || exit 1
+# shellcheck source=tests/kfdsim/rig.sh
 . ./rig.sh
 
 # Wrong command lines say what is wrong, and need no privilege.
@@ -103,6 +104,7 @@ sim 0 -- sh -c 'setsid sleep 1000 >/dev/null 2>&1 & echo $!'
 ! kill -0 "$(cat "$dir/out")" 2>/dev/null || complain 'a process was left behind'
 
 # Programs that come and go leave no descriptor open in kfdsim.
+# shellcheck disable=SC2016
 sim 0 -- bash -c 'fds() { find /proc/$PPID/fd -type l | wc -l; }
 	before=$(fds)
 	for i in {1..50}; do (exec 3<>/dev/kfd); done
@@ -115,13 +117,13 @@ sim 0 -- bash -c 'fds() { find /proc/$PPID/fd -type l | wc -l; }
 # SIGTERM and SIGINT end the command's group, and kfdsim after it. stop SIGNAL CODE TIMES SCRIPT
 stop()
 {
-	local pid wanted=$2 line
+	local pid wanted=$2
 	said="kfdsim, SIG$1 $3 times"
 	coproc "$KFDSIM" --front "$front" --gpu radeon-vii -- sh -c "$4" 2>"$dir/err"
 	pid=$COPROC_PID
-	read -r line <&"${COPROC[0]}"
+	read -r _ <&"${COPROC[0]}"
 	kill -s "$1" "$pid"
-	[ "$3" = 1 ] || { read -r line <&"${COPROC[0]}"; kill -s "$1" "$pid"; }
+	[ "$3" = 1 ] || { read -r _ <&"${COPROC[0]}"; kill -s "$1" "$pid"; }
 	wait "$pid"
 	[ $? = "$wanted" ] || complain "$said: not $wanted"
 }

@@ -4,6 +4,7 @@
 # Topologies that lie: each is served as it is, or refused with a sentence; none is a crash.
 
 cd "$GPUARB_ROOT/tests/kfdsim" || exit 1
+# shellcheck source=tests/kfdsim/rig.sh
 . ./rig.sh
 
 rig_need jq

@@ -6,6 +6,7 @@
 clients=()
 for path; do clients+=("$(realpath "$path")"); done
 cd "$GPUARB_ROOT/tests/kfdsim" || exit 1
+# shellcheck source=tests/kfdsim/rig.sh
 . ./rig.sh
 rig_need jq
 rig_need_kfdsim
