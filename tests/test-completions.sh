@@ -14,6 +14,10 @@ shell=${2:?}
 # shellcheck source=tests/ctl-rig.sh
 . "$GPUARB_SOURCE_ROOT/tests/ctl-rig.sh"
 rig_need "$shell" dbus-daemon dbus-monitor jq
+if [ "$shell" = zsh ] && ! zsh -fc 'zmodload zsh/zpty && zpty probe true' 2>/dev/null; then
+	echo 'skipped: no pseudo-terminal is to be had, and zsh completes in nothing else'
+	exit 77
+fi
 
 # The completion calls what is called gpuarbctl, and looks for profiles where they are installed.
 mkdir "$dir/bin" "$dir/home" "$dir/files" "$dir/tenants.d"

@@ -39,6 +39,26 @@ stage_build()
 	fi
 	[ -x "${CLIENT_HIP:-}" ] || { echo "skipped: no HIP, so no HIP programs"; exit 77; }
 	export KFDSIM GPUARBD GPUARBCTL CLIENT_HIP SERVICE_MANAGER
+	stage_need jq dbus-daemon mpirun
+}
+
+# Leaves with 77 where a command is missing, or the emulated machine cannot be had.
+stage_need()
+{
+	local command out
+
+	for command; do
+		command -v "$command" >/dev/null || { echo "skipped: no $command"; exit 77; }
+	done
+	out=$("$KFDSIM" --gpu v620 --profiles "$tree/conf/gpus" -- true 2>&1) && return
+	case $out in
+	*'takes CAP_SYS_ADMIN'* | *'no passthrough'* | *'no FUSE here'*)
+		echo "skipped: ${out##*$'\n'}"
+		exit 77
+		;;
+	esac
+	echo "$out"
+	exit 1
 }
 
 # play PROFILE SCRIPT ARGUMENT…: the script in a machine with that card.
