@@ -4,6 +4,9 @@
 # What tests of and on the emulated driver share. KFDSIM is the program, KFDSIM_FRONT the way
 # that it is asked to go.
 
+# shellcheck source=tests/kfdsim/absent.sh
+. "${BASH_SOURCE[0]%/*}/absent.sh"
+
 front=${KFDSIM_FRONT:-fuse}
 kfdsim() { "$KFDSIM" --front "$front" "$@"; }
 
@@ -24,11 +27,7 @@ rig_need()
 rig_need_kfdsim()
 {
 	kfdsim --gpu radeon-vii -- true 2>"$dir/err" && return
-	if grep -q -e 'takes CAP_SYS_ADMIN' -e 'no passthrough' -e 'no FUSE here' \
-		-e 'cannot hand over system calls' -e 'no user namespace' "$dir/err"; then
-		echo "skipped: $(tail -n 1 "$dir/err")"
-		exit 77
-	fi
+	kfdsim_absent "$(cat "$dir/err")"
 	cat "$dir/err"
 	exit 1
 }

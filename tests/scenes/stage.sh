@@ -6,6 +6,8 @@
 
 tree=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 state=/sys/kernel/debug/kfdsim/state
+# shellcheck source=tests/kfdsim/absent.sh
+. "$tree/tests/kfdsim/absent.sh"
 
 say() { printf '\n\033[1m# %s\033[0m\n' "$*"; }
 show() { printf '$ %s\n' "$*"; "$@"; }
@@ -51,12 +53,7 @@ stage_need()
 		command -v "$command" >/dev/null || { echo "skipped: no $command"; exit 77; }
 	done
 	out=$("$KFDSIM" --gpu v620 --profiles "$tree/conf/gpus" -- true 2>&1) && return
-	case $out in
-	*'takes CAP_SYS_ADMIN'* | *'no passthrough'* | *'no FUSE here'*)
-		echo "skipped: ${out##*$'\n'}"
-		exit 77
-		;;
-	esac
+	kfdsim_absent "$out"
 	echo "$out"
 	exit 1
 }

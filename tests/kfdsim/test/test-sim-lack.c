@@ -16,26 +16,7 @@ TEST(every_allocation_may_fail)
 
 #else
 
-/* The C library's own, which the test takes the place of. */
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t n, size_t size);
-
-static long left = -1; /* allocations until one fails; negative: none does */
-
-static bool denied(void)
-{
-	return left >= 0 && left-- == 0;
-}
-
-void *malloc(size_t size)
-{
-	return denied() ? NULL : __libc_malloc(size);
-}
-
-void *calloc(size_t n, size_t size)
-{
-	return denied() ? NULL : __libc_calloc(n, size);
-}
+#include "lack.h"
 
 static void start(struct sim_rig *rig, bool timing)
 {
