@@ -80,7 +80,7 @@ static int ask(struct gpuarb *gpuarb)
 
 static void without_memory(struct gpuarb *gpuarb, int (*ask_it)(struct gpuarb *gpuarb), long least)
 {
-	unsigned fds;
+	unsigned fds, early = 0;
 	long n;
 	int r;
 
@@ -89,8 +89,12 @@ static void without_memory(struct gpuarb *gpuarb, int (*ask_it)(struct gpuarb *g
 	for (n = 0;; n++) {
 		left = n;
 		r = ask_it(gpuarb);
-		if (left >= 0)
-			break; /* it did with fewer */
+		if (left >= 0) { /* it did with fewer */
+			if (n > least || early++ == 3)
+				break;
+			n--; /* what the round before sent came late, and killed the daemon first */
+			continue;
+		}
 		CHECK(r == 0 || *gpuarb_last_error(gpuarb));
 		CHECK(r == 0 || r == -ENOMEM);
 		CHECK(open_fds() == fds);
