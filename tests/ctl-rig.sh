@@ -41,7 +41,7 @@ ends()
 	local wanted=$1 code
 	shift
 	said="gpuarbctl $*"
-	timeout 20 "$GPUARBCTL" "$@" >"$dir/out" 2>"$dir/err" </dev/null
+	timeout 60 "$GPUARBCTL" "$@" >"$dir/out" 2>"$dir/err" </dev/null
 	code=$?
 	[ "$code" = "$wanted" ] || complain "$said: ended with $code, not $wanted"
 }
@@ -100,13 +100,13 @@ rig_start_daemon()
 	exec 8< <(exec dbus-monitor --address "$GPUARB_BUS_ADDRESS" \
 		"type='signal',member='NameOwnerChanged',arg0='org.gpuarb.Arbiter1'")
 	watch=$!
-	read -r -t 10 line <&8 # it has connected and listens
+	read -r -t 60 line <&8 # it has connected and listens
 	mkdir -p "$dir/run"
 	RUNTIME_DIRECTORY=$dir/run "$GPUARBD" "$1" \
 		--profiles="$GPUARB_SOURCE_ROOT/conf/gpus" --config="$dir/gpuarbd.conf" \
 		--tenants="$dir/tenants.d" 2>"$dir/daemon.err" &
 	daemon_pid=$!
-	while read -r -t 20 line <&8; do
+	while read -r -t 60 line <&8; do
 		case $line in *member=NameOwnerChanged*) break ;; esac
 	done
 	kill "$watch"
@@ -115,6 +115,29 @@ rig_start_daemon()
 	*member=NameOwnerChanged*) ;;
 	*) echo 'the daemon does not come up:'; cat "$dir/daemon.err"; exit 1 ;;
 	esac
+}
+
+listed()
+{
+	"$GPUARBCTL" list --json >"$dir/out" 2>"$dir/err" && jq -e "$1" "$dir/out" >/dev/null 2>&1
+}
+
+# list_becomes JQ: until `gpuarbctl list --json` is so, looked at after each event. A lease ends
+# after its last program does: when the driver has torn down what that had.
+list_becomes()
+{
+	local events watch so=
+
+	said='gpuarbctl list --json'
+	! listed "$1" || return 0
+	exec {events}< <(exec "$GPUARBCTL" monitor 2>/dev/null)
+	watch=$!
+	while [ -z "$so" ] && read -r -t 60 _ <&"$events"; do
+		! listed "$1" || so=yes
+	done
+	kill "$watch" 2>/dev/null
+	exec {events}<&-
+	[ -n "$so" ] || complain "$said: never so: $1"
 }
 
 # hold ARGUMENT…: a gpuarbctl that stays; its first line is in $held, its pid in $holder.

@@ -31,7 +31,7 @@ wait_in_line()
 	exec 6< <(exec "$GPUARBCTL" "$@" 2>&1)
 	waiter=$!
 	waits=
-	read -r -t 20 waits <&6
+	read -r -t 60 waits <&6
 	id=$(sed -n 's/.*lease \([0-9]*\) waits .*/\1/p' <<<"$waits")
 	check "it says that it waits: $waits" test -n "$id"
 }
@@ -101,19 +101,36 @@ check 'a higher class has the first place' grep -q '; position 1' <<<"$waits"
 kill -KILL "$waiter"
 waiter_ends 137 'it was killed'
 
-ends 7 reserve --cus=30 --class=guaranteed --wait=1
+# gives_up ARGUMENT…: one that has three seconds; gave_up NUMBER STATUS: of the first one, 0.
+late=()
+gives_up()
+{
+	"$GPUARBCTL" "$@" </dev/null >/dev/null 2>"$dir/late${#late[@]}" &
+	late+=($!)
+}
+gave_up()
+{
+	wait "${late[$1]}"
+	check "number $1 of those that give up ends with $2" test $? = "$2"
+	cp "$dir/late$1" "$dir/err"
+}
+gives_up reserve --cus=30 --class=guaranteed --wait=3
+gives_up run --cus=30 --class=guaranteed --wait=3 -- true
+gives_up reserve --cus=30 --class=guaranteed --wait=3 --json
+gave_up 0 7
 err_has ' waits for '
-err_has '; position 2; gives up in 1 s'
+check 'it says its place and when it gives up' \
+	grep -q '; position [234]; gives up in [123] s$' "$dir/err"
 err_has 'has ended'
-ends 125 run --cus=30 --class=guaranteed --wait=1 -- true
+gave_up 1 125
 err_has 'gpuarbctl run: lease '
-ends 7 reserve --cus=30 --class=guaranteed --wait=1 --json
+gave_up 2 7
 check 'with --json what waits is an object' \
 	jq -se '.[0].state == "waiting" and (.[1].error | length > 0)' "$dir/err"
 
 # ---- and are granted ----------------------------------------------------------------------
 let_go TERM "$first"
-read -r -t 20 line <&5
+read -r -t 60 line <&5
 check 'what waited is granted' grep -q "^lease $second: cus: 30 asked, 30 granted" <<<"$line"
 ends 0 list --json
 json_out ".[0] | .state == \"granted\" and .position == 0 and .reason == \"\""
@@ -123,9 +140,9 @@ wait_in_line run --cus=60 --class=guaranteed --wait -- sh -c 'echo "mask $HSA_CU
 kill -TERM "$second_pid"
 wait "$second_pid"
 check 'SIGTERM ends reserve with 0' test $? = 0
-read -r -t 20 line <&6
+read -r -t 60 line <&6
 check 'run says what was granted' grep -q "^gpuarbctl run: lease $id: cus: 60 asked" <<<"$line"
-read -r -t 20 line <&6
+read -r -t 60 line <&6
 check 'and starts the command' grep -qx 'mask 0:0x[0-9a-f]*' <<<"$line"
 waiter_ends 9 'whose status it is'
 exec 5<&-
@@ -150,7 +167,7 @@ daemon_pid=$!
 ready() # its pid is in $gpuarbd
 {
 	local what
-	while read -r -t 20 what gpuarbd <&4; do
+	while read -r -t 60 what gpuarbd <&4; do
 		[ "$what" != ready ] || return 0
 	done
 	echo 'the daemon does not come up:'
@@ -165,7 +182,7 @@ ready
 ends 0 show "$id" --json
 json_out '.state == "waiting" and .position == 1 and .deadline > 0'
 let_go TERM "$holder"
-read -r -t 20 line <&6
+read -r -t 60 line <&6
 check 'what waited before is granted' grep -q "^lease $id: cus: 30 asked, 30 granted" <<<"$line"
 kill -KILL "$gpuarbd"
 ready

@@ -109,7 +109,7 @@ stage_enter()
 		--config="$stage/gpuarbd.conf" --tenants="$stage/tenants.d" 2>>"$stage/log" \
 		</dev/null)
 	stage_pids+=($!)
-	while read -r -t 20 what _ <&4; do
+	while read -r -t 60 what _ <&4; do
 		[ "$what" != ready ] || return 0
 	done
 	echo "gpuarbd does not start:"
@@ -128,7 +128,7 @@ serve()
 	"$@" <"$stage/$name.in" >"$stage/$name.out" 2>"$stage/$name" &
 	served=$!
 	exec {server_in}>"$stage/$name.in" {server_out}<"$stage/$name.out"
-	while read -r -t 60 line <&"$server_out"; do
+	while read -r -t 120 line <&"$server_out"; do
 		[ "$line" != ready ] || ready=$((ready + 1))
 		[ "$ready" != "${ranks:-1}" ] || { stage_pids+=("$served"); return 0; }
 	done
@@ -146,5 +146,15 @@ driver_says()
 		if .oversubscribed then " by " + (.reasons | join(", ")) else "" end' $state
 }
 
-# fact JQ: whether it is so.
+# fact JQ: whether it is so; seen JQ: whether gpuarbd says so.
 fact() { jq -e "$1" $state >/dev/null; }
+seen() { gpuarbctl --no-pager status --json | jq -e "$1" >/dev/null; }
+
+# soon COMMAND…: what gpuarbd says may be of some milliseconds ago.
+soon()
+{
+	for _ in {1..1000}; do
+		"$@" && return
+	done
+	return 1
+}
