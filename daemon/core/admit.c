@@ -225,6 +225,7 @@ static void fill(const struct attempt *a, struct partition *ret)
 		.isolation = want->isolation,
 		.alone = a->application->alone,
 		.any_shape = want->any_shape,
+		.adaptable = a->application->adaptable,
 	};
 	ret->charged = ret->granted;
 }

@@ -22,6 +22,7 @@ struct application {
 	uint64_t id;                  /* its place in its class, where others wait */
 	uid_t uid;
 	bool alone;                   /* nobody else in its shader engines */
+	bool adaptable;               /* claims no more than cus-min */
 	const struct lease *previous; /* the lease that is resized; else NULL */
 	const struct share *shares;   /* by GPU, tenant_shares(); NULL: no quota asks */
 };

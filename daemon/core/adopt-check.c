@@ -39,14 +39,19 @@ static int check_words(const struct lease *lease, char *why, size_t size)
 {
 	if (lease->id == 0 || lease->id == UINT64_MAX)
 		return refuse(why, size, -EINVAL, "%llu is no lease's id", ID(lease));
-	if (lease->state != STATE_GRANTED && lease->state != STATE_WAITING &&
-	    lease->state != STATE_ENDING)
-		return refuse(why, size, -EINVAL, "state %u is none of a saved lease",
+	if ((unsigned)lease->state > STATE_ENDING)
+		return refuse(why, size, -EINVAL, "state %u is none",
 			      (unsigned)lease->state);
 	if ((unsigned)lease->class > CLASS_REALTIME)
 		return refuse(why, size, -EINVAL, "class %u is none", (unsigned)lease->class);
 	if ((unsigned)lease->cause >= VERDICT_KINDS)
 		return refuse(why, size, -EINVAL, "cause %u is none", (unsigned)lease->cause);
+	if ((unsigned)lease->rung > RUNG_KILL)
+		return refuse(why, size, -EINVAL, "rung %u is none", (unsigned)lease->rung);
+	if ((lease->adaptable && lease->class != CLASS_BESTEFFORT) ||
+	    (lease->state == STATE_INACTIVE && lease->class != CLASS_REALTIME))
+		return refuse(why, size, -EINVAL, "a %s lease is %s", class_name(lease->class),
+			      lease->adaptable ? "adaptable" : "inactive");
 	if (!texts_end(lease))
 		return refuse(why, size, -EINVAL, "a text does not end");
 	if (lease->acknowledged == 0 || lease->acknowledged > lease->generation)
@@ -108,6 +113,10 @@ static int check_terms(const struct lease *lease, const struct partition *p, cha
 		return refuse(why, size, -EINVAL, "a partition has no CU");
 	if (!cuset_within(&p->cus, &p->occupied) || !within(&p->granted, &p->charged))
 		return refuse(why, size, -EINVAL, "more is granted than charged");
+	if (p->adaptable != lease->adaptable || cuset_empty(&p->base) == p->adaptable ||
+	    !cuset_within(&p->base, &p->cus) || !cuset_empty(&p->before) > p->adaptable ||
+	    (p->adaptable && p->isolation == ISOLATION_SHARED))
+		return refuse(why, size, -EINVAL, "what it may not lose is not among its CUs");
 	return 0;
 }
 
@@ -130,7 +139,7 @@ static int check_place(const struct arbiter *arbiter, const struct lease *lease,
 int adopt_check_self(const struct arbiter *arbiter, const struct lease *lease, const char *lost,
 		     char *why, size_t size)
 {
-	size_t least = lease->state == STATE_GRANTED, most = REQUEST_WANTS;
+	size_t least = lease->state != STATE_WAITING && lease->state != STATE_ENDING, most = REQUEST_WANTS;
 	int r;
 
 	r = check_words(lease, why, size);
@@ -232,10 +241,11 @@ static int check_pair(const struct arbiter *arbiter, const struct lease *lease,
 static bool may_collide(const struct gpu *gpu, enum lease_class lease_class,
 			const struct partition *p)
 {
-	uint32_t engines = cuset_engines(&p->occupied);
+	const struct cuset *claim = partition_claim(p);
+	uint32_t engines = cuset_engines(claim);
 
-	if (lease_class == CLASS_REALTIME || cuset_overlap(&gpu->taken, &p->occupied) ||
-	    (p->isolation != ISOLATION_SHARED && cuset_overlap(&gpu->shared, &p->occupied)))
+	if (lease_class == CLASS_REALTIME || cuset_overlap(&gpu->taken, claim) ||
+	    (p->isolation != ISOLATION_SHARED && cuset_overlap(&gpu->shared, claim)))
 		return true;
 	for (unsigned e = 0; e < CUSET_ENGINES; e++)
 		if ((engines & (UINT32_C(1) << e)) &&

@@ -11,6 +11,7 @@
 #include "core/adopt-check.h"
 #include "core/arbiter.h"
 #include "core/ledger.h"
+#include "core/lend.h"
 
 /* Passes that were not saved any more count as if there had been as many as there can. */
 static unsigned count_passes(unsigned saved)
@@ -25,6 +26,7 @@ static void make_anew(struct arbiter *arbiter, struct lease *lease)
 		struct partition *p = &lease->partitions[i];
 
 		p->used = (struct budget){0};
+		p->judged = p->verified = false;
 		if (p->gpu == GPU_ABSENT)
 			continue;
 		p->count = cuset_count(&p->cus);
@@ -118,6 +120,24 @@ int arbiter_adopt(struct arbiter *arbiter, struct lease *lease, const char *lost
 	return 0;
 }
 
+/* Where a crash came between what a borrower said and its being saved, it may still have what
+ * another was granted: that one is activating again. */
+void arbiter_adopted(struct arbiter *arbiter)
+{
+	unsigned gpu, cus;
+
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		struct lease *lease = arbiter->leases[i];
+
+		if (lease->state != STATE_GRANTED || lease->adaptable ||
+		    !lend_contested(arbiter, lease, &gpu, &cus))
+			continue;
+		lease->state = STATE_ACTIVATING;
+		ledger_touch(arbiter, lease, TOUCH_CHANGED);
+	}
+	ledger_grow(arbiter, UINT64_MAX);
+}
+
 /* ---- processes --------------------------------------------------------------------- */
 
 size_t arbiter_processes(const struct arbiter *arbiter, uint64_t id, struct lease_process *ret,
@@ -165,7 +185,8 @@ int arbiter_adopt_process(struct arbiter *arbiter, uint64_t id,
 	while (at > 0 && more[at - 1].pid > process->pid)
 		at--;
 	memmove(&more[at + 1], &more[at], (arbiter->n_known - at) * sizeof(*more));
-	more[at] = (struct known_process){ process->pid, process->start_time, id };
+	more[at] = (struct known_process){ .pid = process->pid,
+					    .start_time = process->start_time, .lease = id };
 	arbiter->n_known++;
 	return 0;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/ledger.h"
+#include "core/lend.h"
 
 /* Room for one more lease is made ahead, so that arbiter_commit() cannot fail. */
 static int make_room(struct arbiter *arbiter)
@@ -225,7 +226,8 @@ static void recount_shared(struct arbiter *arbiter, unsigned gpu)
 		for (size_t j = 0; j < lease->n_partitions; j++)
 			if (lease->partitions[j].gpu == gpu &&
 			    lease->partitions[j].isolation == ISOLATION_SHARED)
-				cuset_add(&arbiter->gpus[gpu].shared, &lease->partitions[j].occupied);
+				cuset_add(&arbiter->gpus[gpu].shared,
+					  partition_claim(&lease->partitions[j]));
 	}
 }
 
@@ -281,7 +283,7 @@ static bool takes_more(const struct partition *next, const struct partition *now
 {
 	const struct budget *a = &next->charged, *b = &now->charged;
 
-	return !cuset_within(&next->occupied, &now->occupied) || a->queues > b->queues ||
+	return !cuset_within(partition_claim(next), partition_claim(now)) || a->queues > b->queues ||
 	       a->processes > b->processes || a->sdma_queues > b->sdma_queues ||
 	       a->cooperative > b->cooperative || a->vram > b->vram;
 }
@@ -302,6 +304,9 @@ static void replace(struct arbiter *arbiter, struct lease *lease, struct lease *
 	lease->acknowledged = proposal->acknowledged;
 	ledger_recount_shared(arbiter, proposal);
 	ledger_charge(arbiter, lease);
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		if (!cuset_equal(&lease->partitions[i].cus, &old[i].cus))
+			lend_disturb(arbiter, lease, old[i].gpu);
 	queue_pass(arbiter, lease, more, UINT64_MAX);
 }
 
@@ -312,7 +317,9 @@ static void grant(struct arbiter *arbiter, struct lease *lease, struct lease *pr
 	lease->partitions = TAKE_PTR(proposal->partitions);
 	lease->n_partitions = proposal->n_partitions;
 	lease->state = proposal->state;
+	lease->fresh = proposal->fresh;
 	lease->deadline_usec = proposal->deadline_usec;
+	lease->give_up_usec = proposal->give_up_usec;
 	lease->candidates = proposal->candidates;
 	lease->passed = proposal->passed;
 	lease->over_quota = proposal->over_quota;
@@ -323,6 +330,7 @@ static void grant(struct arbiter *arbiter, struct lease *lease, struct lease *pr
 	}
 	ledger_charge(arbiter, lease);
 	queue_pass(arbiter, lease, lease_gpus(lease), lease->id);
+	ledger_grow(arbiter, lease_gpus(lease));
 }
 
 static void add(struct arbiter *arbiter, struct lease *lease)
@@ -334,6 +342,7 @@ static void add(struct arbiter *arbiter, struct lease *lease)
 		queue_add(arbiter, lease);
 	else
 		queue_pass(arbiter, lease, lease_gpus(lease), lease->id);
+	ledger_grow(arbiter, lease_gpus(lease));
 }
 
 struct lease *arbiter_commit(struct arbiter *arbiter, struct lease *proposal)

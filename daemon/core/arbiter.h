@@ -21,6 +21,7 @@
 
 #include "core/gpu.h"
 #include "core/lease.h"
+#include "core/mask-seen.h"
 #include "core/observe.h"
 #include "core/request.h"
 #include "core/settings.h"
@@ -45,10 +46,19 @@ struct arbiter {
 	uint64_t woken;   /* GPUs where something became free since they were looked through */
 	size_t next_look; /* of them, by arbiter_plan_next() */
 
+	bool lending;  /* there were adaptable leases when it was last looked */
+	bool verifies; /* what the hardware has can be seen: an acknowledgement has to be true */
+
 	/* Processes already attributed, ordered by pid: a child keeps its lease when its
 	 * parent dies, a dead process while the kernel still tears its queues down. */
 	struct known_process *known;
 	size_t n_known;
+};
+
+#define LEASE_PROCESSES_MAX 1024U
+struct lease_process {
+	pid_t pid;
+	uint64_t start_time;
 };
 
 /* Takes settings. first_id: the first lease id to hand out. */
@@ -93,6 +103,61 @@ uint64_t arbiter_next_deadline(const struct arbiter *arbiter); /* UINT64_MAX: no
 /* From 1; 0: it does not wait. */
 unsigned arbiter_position(const struct arbiter *arbiter, const struct lease *lease);
 
+/* ---- lending: lend.c, grow.c, activate.c -------------------------------------------- */
+
+/*
+ * Adaptable leases borrow what others do not use: lend.h. This brings their masks in line with
+ * what is claimed, after every change: who must give way does, who waited for that is granted,
+ * and it is settled when masks may grow again. New generations are touched.
+ */
+void arbiter_lend(struct arbiter *arbiter, uint64_t now_usec);
+
+/* 1: *ret is the next version of an adaptable lease that may have more, to be saved and
+ * committed; each is asked once in a round, which begins grow-delay after something became
+ * free and activate-min-interval after the last. 0: none. Without memory it is 0. */
+int arbiter_plan_growth(struct arbiter *arbiter, uint64_t now_usec, struct lease **ret);
+
+/* It could not be saved: all of that again, after grow-delay. */
+void arbiter_grow_later(struct arbiter *arbiter);
+
+/* An inactive lease is to be active: it is granted by arbiter_lend() when nobody has CUs of it
+ * any more; and the reverse, from then on they are lent. -EBUSY: not in this state. */
+int arbiter_activate(struct arbiter *arbiter, const struct caller *caller, uint64_t id,
+		     struct verdict *verdict);
+int arbiter_deactivate(struct arbiter *arbiter, const struct caller *caller, uint64_t id,
+		       struct verdict *verdict);
+
+/* It is to end when its holder acknowledges this generation, or at the deadline. A second time
+ * may only be sooner. */
+#define REVOKE_GRACE_MAX_USEC (UINT64_C(24) * 3600 * 1000000)
+int arbiter_revoke(struct arbiter *arbiter, uint64_t id, uint64_t now_usec, uint64_t grace_usec,
+		   const char *reason, struct verdict *verdict);
+
+/* ---- who does not follow: enforce.c, verify.c --------------------------------------- */
+
+/* The next thing to do to a lease whose deadline has passed, which counts as done from then
+ * on; RUNG_NONE: nothing is due. A revoked lease ends at its deadline, others when they are
+ * killed. */
+enum rung arbiter_next_rung(struct arbiter *arbiter, uint64_t now_usec, struct lease **ret);
+
+/* One whose unit was frozen and need not be any more; NULL: none. */
+struct lease *arbiter_next_thaw(struct arbiter *arbiter);
+
+/* Processes that are the lease's for sure, by who started them: those that may be killed. */
+size_t arbiter_own_processes(const struct arbiter *arbiter, uint64_t id,
+			     struct lease_process *ret, size_t max);
+
+/* Is there an acknowledgement that has to be seen to be true (*ret_urgent: for the first time), or
+ * are there queues that nobody has looked at? */
+bool arbiter_wants_masks(const struct arbiter *arbiter, bool *ret_urgent);
+
+/* All compute queues that the hardware has. What was acknowledged and is true is followed; what is
+ * not stays occupied, and is told. */
+void arbiter_masks_seen(struct arbiter *arbiter, const struct mask_seen *rows, size_t n);
+
+/* They cannot be seen: acknowledgements are believed, as if verifies had been false. */
+void arbiter_masks_unseen(struct arbiter *arbiter);
+
 /* ---- starting anew: adopt.c --------------------------------------------------------- */
 
 /*
@@ -107,13 +172,11 @@ unsigned arbiter_position(const struct arbiter *arbiter, const struct lease *lea
 int arbiter_adopt(struct arbiter *arbiter, struct lease *lease, const char *lost, char *why,
 		  size_t size);
 
+/* All of them are in force. */
+void arbiter_adopted(struct arbiter *arbiter);
+
 /* The processes whose use of the hardware was seen to be this lease's: what has to be known
  * of an ending lease to see when the hardware has let go. */
-#define LEASE_PROCESSES_MAX 1024U
-struct lease_process {
-	pid_t pid;
-	uint64_t start_time;
-};
 size_t arbiter_processes(const struct arbiter *arbiter, uint64_t id, struct lease_process *ret,
 			 size_t max); /* how many there are */
 int arbiter_adopt_process(struct arbiter *arbiter, uint64_t id,

@@ -80,12 +80,35 @@ static void prepare(const struct attempt *a, struct place_request *ret)
 		.few_engines = realtime,
 		.closed = closed_engines(a->gpu),
 	};
+	if (application->adaptable) {
+		ret->aim = ret->ceiling = max_u(ret->floor, 1);
+		ret->few_engines = true;
+	}
 	admit_available(a->gpu, application->class, want->isolation, application->alone,
 			&ret->avail);
+	if (application->previous) /* it is granted at once: nobody is asked to give way */
+		cuset_remove(&ret->avail, &a->gpu->borrowed);
 	if (a->confined && a->had)
 		cuset_keep(&ret->avail, &a->had->occupied);
 	ret->calm = ret->avail;
 	cuset_remove(&ret->calm, &a->gpu->shared);
+	cuset_remove(&ret->calm, &a->gpu->borrowed);
+}
+
+/* As many CUs where nobody has to give way for them, if there are. */
+static void place_calmly(const struct attempt *a, const struct place_request *request,
+			 struct placement *placement)
+{
+	struct place_request calm = *request;
+	struct placement other;
+	struct place_miss miss;
+
+	if (!cuset_overlap(&placement->cus, &a->gpu->borrowed))
+		return;
+	cuset_remove(&calm.avail, &a->gpu->borrowed);
+	if (place(&a->gpu->info.geometry, &calm, &other, &miss) >= 0 &&
+	    other.count >= placement->count)
+		*placement = other;
 }
 
 /* Would it fit if other realtime leases did not close their engines? */
@@ -195,7 +218,10 @@ enum outcome attempt_cus(struct attempt *a, struct partition *partition)
 			return OUTCOME_NEVER;
 		return refuse_cus(a, &request, &miss, OUTCOME_NOT_NOW);
 	}
+	place_calmly(a, &request, &placement);
 	partition->cus = partition->occupied = placement.cus;
+	if (a->application->adaptable)
+		partition->base = placement.cus;
 	partition->count = placement.count;
 	partition->effective = placement.effective;
 	return OUTCOME_FITS;

@@ -86,6 +86,11 @@ bool check_partition(const struct gpu *gpu, const struct partition *p, char *buf
 
 	if (!check_mask(&check, gpu, p))
 		return false;
+	if (p->adaptable &&
+	    (!cuset_within(&p->base, &p->cus) || cuset_empty(&p->base) ||
+	     !on_every_xcc(&gpu->info.geometry, &p->base) ||
+	     geometry_effective(&gpu->info.geometry, &p->base) != cuset_count(&p->base)))
+		return broken(&check, "what it may not lose is no rectangle among its CUs");
 	/* Rectangular, but for the whole GPU and shape=any. */
 	if (p->effective == p->count || p->any_shape || cuset_equal(&p->cus, &gpu->all))
 		return true;
@@ -108,12 +113,19 @@ const char *check_apart(enum lease_class a, const struct partition *p, enum leas
 {
 	bool may_share = p->isolation == ISOLATION_SHARED && q->isolation == ISOLATION_SHARED;
 
-	if (cuset_overlap(&p->occupied, &q->occupied) && !may_share)
+	if (cuset_overlap(partition_claim(p), partition_claim(q)) && !may_share)
 		return "CUs";
-	if ((cuset_engines(&p->occupied) & cuset_engines(&q->occupied)) &&
+	if ((cuset_engines(partition_claim(p)) & cuset_engines(partition_claim(q))) &&
 	    exclusive_engines(a, p, b, q))
 		return "a shader engine";
 	return NULL;
+}
+
+/* What it has is its own now: not to come, and not lent. */
+static bool is_active(const struct lease *lease)
+{
+	return lease->state == STATE_GRANTED || (lease->state == STATE_REVOKING && !lease->fresh) ||
+	       (lease->state == STATE_ENDING && lease->adaptable);
 }
 
 static bool check_pair(const struct check *check, const struct lease *a,
@@ -122,7 +134,15 @@ static bool check_pair(const struct check *check, const struct lease *a,
 {
 	const char *shared = p->gpu == q->gpu ? check_apart(a->class, p, b->class, q) : NULL;
 
-	return !shared || broken(check, "leases %llu and %llu share %s", ID(a), ID(b), shared);
+	if (shared)
+		return broken(check, "leases %llu and %llu share %s", ID(a), ID(b), shared);
+	if (p->gpu == q->gpu && is_active(a) && is_active(b) && (p->adaptable || q->adaptable) &&
+	    (cuset_overlap(&p->occupied, &q->occupied) ||
+	     ((p->alone || q->alone) &&
+	      (cuset_engines(&p->occupied) & cuset_engines(&q->occupied)))))
+		return broken(check, "leases %llu and %llu have the same CUs or engines: one is "
+			      "granted before the other gave way", ID(a), ID(b));
+	return true;
 }
 
 static bool check_others(const struct check *check, size_t i)

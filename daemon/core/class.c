@@ -29,6 +29,13 @@ static const char *const state_names[] = {
 	[STATE_ENDING] = "ending",
 };
 
+static const char *const rung_names[] = {
+	[RUNG_NONE] = "none",
+	[RUNG_REPORT] = "report",
+	[RUNG_FREEZE] = "freeze",
+	[RUNG_KILL] = "kill",
+};
+
 const char *class_name(enum lease_class lease_class)
 {
 	return class_names[lease_class];
@@ -42,6 +49,11 @@ const char *isolation_name(enum isolation isolation)
 const char *state_name(enum lease_state state)
 {
 	return state_names[state];
+}
+
+const char *rung_name(enum rung rung)
+{
+	return rung_names[rung];
 }
 
 static int find(const char *const *names, int n, const char *name)
@@ -62,6 +74,13 @@ int isolation_from_name(const char *name)
 	int r = find(isolation_names, ARRAY_SIZE(isolation_names), name);
 
 	return r == ISOLATION_DEFAULT ? -EINVAL : r;
+}
+
+int rung_from_name(const char *name)
+{
+	int r = find(rung_names, ARRAY_SIZE(rung_names), name);
+
+	return r == RUNG_NONE ? -EINVAL : r;
 }
 
 static int priority_from_digits(const char *digits)

@@ -25,6 +25,15 @@ enum lease_state {
 	STATE_ENDING,
 };
 
+/* What may be done to a lease that does not give back what it must; ordered: a tenant's is the
+ * last that may be used on it. */
+enum rung {
+	RUNG_NONE,
+	RUNG_REPORT, /* the log and the bus say so */
+	RUNG_FREEZE, /* its unit is frozen; what its queues have runs on */
+	RUNG_KILL,   /* its processes are killed, and it ends */
+};
+
 /* KFD queue priorities: 0..15, where 0..6 is the low pipe priority, 7..10 the medium one,
  * 11..15 the high one (pipe_priority_map, kfd_mqd_manager.c). The words are the ones
  * ROCr maps HSA_AMD_QUEUE_PRIORITY_{LOW,NORMAL,HIGH} to. */
@@ -36,8 +45,10 @@ enum lease_state {
 const char *class_name(enum lease_class lease_class);
 const char *isolation_name(enum isolation isolation);
 const char *state_name(enum lease_state state);
+const char *rung_name(enum rung rung);
 
 /* The word's value, -EINVAL if it is none. */
 int class_from_name(const char *name);
 int isolation_from_name(const char *name); /* knows no word for the default */
+int rung_from_name(const char *name);      /* knows no word for none */
 int priority_from_name(const char *name);  /* low normal high, or 0..15 in digits */

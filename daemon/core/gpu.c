@@ -43,7 +43,7 @@ static void budget_remove(struct budget *sum, const struct budget *b)
 static void count_engines(struct gpu *gpu, const struct partition *partition,
 			  enum lease_class lease_class, unsigned by)
 {
-	uint32_t engines = cuset_engines(&partition->occupied);
+	uint32_t engines = cuset_engines(partition_claim(partition));
 	unsigned *owners = partition->isolation == ISOLATION_SHADER_ENGINE ? gpu->rt_exclusive :
 									     gpu->rt_tolerant;
 
@@ -62,7 +62,7 @@ void gpu_charge(struct gpu *gpu, const struct partition *partition, enum lease_c
 {
 	bool shared = partition->isolation == ISOLATION_SHARED;
 
-	cuset_add(shared ? &gpu->shared : &gpu->taken, &partition->occupied);
+	cuset_add(shared ? &gpu->shared : &gpu->taken, partition_claim(partition));
 	budget_add(&gpu->charged, &partition->charged);
 	count_engines(gpu, partition, lease_class, 1);
 	gpu->n_partitions++;
@@ -76,7 +76,7 @@ void gpu_discharge(struct gpu *gpu, const struct partition *partition,
 	bool shared = partition->isolation == ISOLATION_SHARED;
 
 	if (!shared)
-		cuset_remove(&gpu->taken, &partition->occupied);
+		cuset_remove(&gpu->taken, partition_claim(partition));
 	budget_remove(&gpu->charged, &partition->charged);
 	count_engines(gpu, partition, lease_class, -1U);
 	gpu->n_partitions--;
@@ -99,6 +99,7 @@ unsigned gpu_cus_free(const struct gpu *gpu)
 
 	cuset_remove(&left_over, &gpu->taken);
 	cuset_remove(&left_over, &gpu->shared);
+	cuset_remove(&left_over, &gpu->borrowed);
 	return cuset_count(&left_over);
 }
 

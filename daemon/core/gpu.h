@@ -57,6 +57,13 @@ struct gpu {
 	struct budget excess;         /* what leases had beyond their budgets */
 	bool oversubscribed;
 
+	/* What adaptable leases have beyond what they are charged, and when they may have more:
+	 * lend.c, grow.c. */
+	struct cuset borrowed;
+	bool may_grow;
+	uint64_t grow_usec;  /* the next look; UINT64_MAX: not settled yet */
+	uint64_t grown_usec; /* the last time that masks grew */
+
 	bool changed; /* since the daemon last told the bus */
 };
 
@@ -69,7 +76,7 @@ void gpu_charge(struct gpu *gpu, const struct partition *partition, enum lease_c
 void gpu_discharge(struct gpu *gpu, const struct partition *partition,
 		   enum lease_class lease_class);
 
-/* CUs in nobody's mask; budgets not charged, seen or reserved (never below zero). */
+/* CUs in nobody's mask, nor kept for an inactive lease; budgets not charged, seen or reserved (never below zero). */
 unsigned gpu_cus_free(const struct gpu *gpu);
 unsigned gpu_queues_free(const struct gpu *gpu);
 unsigned gpu_processes_free(const struct gpu *gpu);

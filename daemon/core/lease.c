@@ -19,7 +19,7 @@ int lease_new(size_t n_partitions, struct lease **ret)
 
 	lease->n_partitions = n_partitions;
 	lease->generation = lease->acknowledged = 1;
-	lease->deadline_usec = UINT64_MAX;
+	lease->deadline_usec = lease->give_up_usec = lease->rung_usec = UINT64_MAX;
 	*ret = TAKE_PTR(lease);
 	return 0;
 }
@@ -59,7 +59,5 @@ uint64_t lease_gpus(const struct lease *lease)
 
 const char *partition_tier(const struct partition *partition)
 {
-	/* The mask is applied by the holder; nothing here has looked at the hardware. */
-	(void)partition;
-	return "cooperative";
+	return partition->verified ? "verified" : "cooperative";
 }

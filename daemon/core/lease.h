@@ -34,8 +34,20 @@ struct budget {
 struct partition {
 	unsigned gpu;            /* index among the arbiter's GPUs */
 	struct cuset cus;        /* granted: what the mask says */
-	struct cuset occupied;   /* charged: cus, and those that left the mask in a
-				  * generation that is not acknowledged yet */
+	struct cuset occupied;   /* cus, and those that left the mask in a generation that is
+				  * not acknowledged yet */
+
+	/* Of an adaptable lease: what it never gives up, of cus-min CUs or more, and all that
+	 * the GPU is charged; what it has beyond that is borrowed. */
+	struct cuset base;
+	struct cuset before; /* what it had when it first gave way; empty: it has it all */
+	bool adaptable;
+
+	/* Of its queues, as the hardware has them: verify.c. */
+	unsigned queues_before;  /* what used.queues was at the look before */
+	bool judged;             /* they were looked at since the last of them came, or changed */
+	bool verified;           /* they have no CU beyond cus */
+	pid_t wide;              /* one of this process has; 0: none */
 	unsigned count;          /* CUs granted */
 	unsigned asked;          /* the aim, or cus-max where that was asked */
 	unsigned effective;      /* E */
@@ -62,10 +74,23 @@ struct lease {
 	char reason[REQUEST_TEXT]; /* why it is as it is; "" while there is nothing to say */
 	enum verdict_kind cause;   /* ending: the error that this is to who waited for it */
 	bool revoked;              /* ending: not by who holds it, nor for want of holders */
+	bool fresh;                /* activating: it was never granted */
+	bool unseen;               /* acknowledged; that it is true has to be seen: verify.c */
+	bool false_acknowledged;   /* it was seen not to be true */
 	uid_t owner;
 	pid_t pid; /* of who asked; a hint; 0: unknown */
-	uint64_t deadline_usec;
-	uint64_t disturbances;
+	uint64_t deadline_usec; /* waiting: to be granted; revoking, or lending: to give back;
+				 * activating: to be given back; UINT64_MAX: none */
+	uint64_t give_up_usec;  /* fresh: it ends if it is not granted by then */
+	uint64_t disturbances;  /* mask changes of others that took its queues off the GPU */
+
+	/* What was done to make it give back, and when the next is due: enforce.c. */
+	enum rung rung;
+	uint64_t rung_usec; /* UINT64_MAX: nothing is */
+	bool frozen;
+
+	uint64_t grown_usec; /* when it was last looked at for growing */
+	uint64_t was_verified; /* partitions, as bits, before the look that is being taken */
 	bool adaptable;
 
 	/* With a token, what a repetition must equal; while it waits, what is to be granted;
@@ -100,7 +125,14 @@ enum touch {
 	TOUCH_SAVE = 1 << 5,    /* save it: more is known of its processes */
 	TOUCH_REASON = 1 << 4,  /* a waiting lease's reason: tell the bus, nobody else */
 	TOUCH_DRIFT = 1 << 6,   /* it has become excessive, or no longer is: tell the log */
+	TOUCH_ACTIVE = 1 << 7,  /* it was activating, and is granted: tell the log */
 };
+
+/* The CUs that nobody else can be granted: those that the ledger is charged. */
+static inline const struct cuset *partition_claim(const struct partition *partition)
+{
+	return partition->adaptable ? &partition->base : &partition->occupied;
+}
 
 int lease_new(size_t n_partitions, struct lease **ret);
 struct lease *lease_free(struct lease *lease);

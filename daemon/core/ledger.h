@@ -12,6 +12,7 @@ struct known_process {
 	pid_t pid;
 	uint64_t start_time; /* 0: it was gone when first seen; or KNOWN_UNSEEN */
 	uint64_t lease;      /* 0: none */
+	bool own;            /* it is bound, or was started by one that is */
 };
 
 /* Something of these GPUs (as bits) may be had now: arbiter_plan_next() has to look.
@@ -47,6 +48,15 @@ static inline bool queue_before(enum lease_class a_class, uint64_t a, enum lease
 
 /* The GPU that this name or index stood for and that is absent; NULL. */
 const struct gpu *ledger_gone(const struct arbiter *arbiter, const char *gpu);
+
+/* What of these GPUs (as bits) is free may be borrowed, after a while. */
+void ledger_grow(struct arbiter *arbiter, uint64_t gpus);
+
+/* The holder has followed: what left its masks is free. */
+void ledger_follow(struct arbiter *arbiter, struct lease *lease);
+
+/* Cut where a character begins: it goes over the bus, which wants UTF-8. */
+void ledger_set_reason(struct lease *lease, const char *reason);
 
 /* Where the lease with this id stands among arbiter->leases, or would. */
 size_t ledger_position(const struct arbiter *arbiter, uint64_t id);

@@ -9,17 +9,17 @@
 #include "core/arbiter.h"
 #include "core/ledger.h"
 
-/* Cut where a character begins: it goes over the bus, which wants UTF-8. */
-static void set_reason(struct lease *lease, const char *reason)
+void ledger_set_reason(struct lease *lease, const char *reason)
 {
 	size_t n = strnlen(reason, sizeof(lease->reason));
+	char text[sizeof(lease->reason)] = "";
 
 	if (n == sizeof(lease->reason))
 		do
 			n--;
 		while (n > 0 && ((unsigned char)reason[n] & 0xc0) == 0x80);
-	memset(lease->reason, 0, sizeof(lease->reason));
-	memcpy(lease->reason, reason, n);
+	memcpy(text, reason, n); /* which may be its own */
+	memcpy(lease->reason, text, sizeof(text));
 }
 
 void arbiter_end(struct arbiter *arbiter, uint64_t id, enum verdict_kind cause,
@@ -35,7 +35,7 @@ void arbiter_end(struct arbiter *arbiter, uint64_t id, enum verdict_kind cause,
 		queue_remove(arbiter, lease);
 	lease->state = STATE_ENDING;
 	lease->cause = cause;
-	set_reason(lease, reason);
+	ledger_set_reason(lease, reason);
 	ledger_touch(arbiter, lease, TOUCH_ENDING);
 	if (waiting)
 		ledger_remove(arbiter, lease);
@@ -96,7 +96,7 @@ static void remember(struct arbiter *arbiter, pid_t pid, uint64_t id)
 	if (!more)
 		return;
 	arbiter->known = more;
-	more[arbiter->n_known++] = (struct known_process){ pid, KNOWN_UNSEEN, id };
+	more[arbiter->n_known++] = (struct known_process){ pid, KNOWN_UNSEEN, id, true };
 }
 
 void arbiter_bound_gone(struct arbiter *arbiter, uint64_t id, pid_t pid)
@@ -126,7 +126,20 @@ int arbiter_acknowledge(struct arbiter *arbiter, uint64_t id, uint64_t generatio
 	lease->acknowledged = generation;
 	if (generation < lease->generation)
 		return 0; /* a later change is on its way: what it needs stays charged */
+	if (lease->state == STATE_REVOKING) {
+		arbiter_end(arbiter, id, VERDICT_OK, lease->reason);
+		return 0;
+	}
+	ledger_touch(arbiter, lease, TOUCH_CHANGED); /* to be saved: it is told only once */
+	lease->unseen = lease->adaptable && arbiter->verifies;
+	if (!lease->unseen)
+		ledger_follow(arbiter, lease);
+	return 0;
+}
 
+void ledger_follow(struct arbiter *arbiter, struct lease *lease)
+{
+	lease->unseen = lease->false_acknowledged = false;
 	ledger_discharge(arbiter, lease);
 	for (size_t i = 0; i < lease->n_partitions; i++) {
 		lease->partitions[i].occupied = lease->partitions[i].cus;
@@ -135,6 +148,4 @@ int arbiter_acknowledge(struct arbiter *arbiter, uint64_t id, uint64_t generatio
 	ledger_recount_shared(arbiter, lease);
 	ledger_charge(arbiter, lease);
 	ledger_wake(arbiter, lease_gpus(lease));
-	ledger_touch(arbiter, lease, TOUCH_CHANGED); /* to be saved: it is told only once */
-	return 0;
 }

@@ -59,20 +59,36 @@ static const struct known_process *find_known(const struct arbiter *arbiter,
 	return NULL;
 }
 
+/* The kernel has vouched for this, which it has not for the pid of who asked. */
+static bool is_bound_to(const struct lease *lease, const struct observed *row)
+{
+	if (lease_is_bound(lease, row->pid))
+		return true;
+	for (size_t i = 0; i < row->n_ancestors; i++)
+		if (lease_is_bound(lease, row->ancestors[i]))
+			return true;
+	return false;
+}
+
 /* The lease that the process, or the nearest ancestor, owns or is bound to; else the one
  * of its cgroup. What was settled once stays, while that lease lives. */
-static uint64_t attribute(const struct arbiter *arbiter, const struct observed *row)
+static struct known_process attribute(const struct arbiter *arbiter, const struct observed *row)
 {
 	const struct known_process *known = find_known(arbiter, row);
 	const struct lease *lease = lease_of_pid(arbiter, row->pid, row->uid);
+	struct known_process ret = { .pid = row->pid, .start_time = row->start_time };
 
-	if (known && known->lease && arbiter_find(arbiter, known->lease))
-		return known->lease;
 	for (size_t i = 0; !lease && i < row->n_ancestors; i++)
 		lease = lease_of_pid(arbiter, row->ancestors[i], row->uid);
+	ret.own = lease && is_bound_to(lease, row);
 	if (!lease)
 		lease = lease_of_unit(arbiter, row->unit);
-	return lease ? lease->id : 0;
+	ret.lease = lease ? lease->id : 0;
+	if (known && known->lease && arbiter_find(arbiter, known->lease)) {
+		ret.own = known->own || (ret.own && ret.lease == known->lease);
+		ret.lease = known->lease;
+	}
+	return ret;
 }
 
 /* ---- counting ---------------------------------------------------------------------- */
@@ -196,10 +212,12 @@ static void count_excess(struct arbiter *arbiter, struct lease *lease)
 			snprintf(reason, sizeof(reason), "has %u queues on %s, granted %u",
 				 p->used.queues, gpu->info.name, p->charged.queues);
 		excessive |= partition_excessive(p);
+		p->judged &= p->used.queues == p->queues_before;
 	}
 	if (lease->state != STATE_GRANTED)
 		return;
-	if (strcmp(lease->reason, reason) != 0) {
+	if (strcmp(lease->reason, reason) != 0 && lease->rung == RUNG_NONE &&
+	    !lease->false_acknowledged) {
 		memcpy(lease->reason, reason, sizeof(lease->reason));
 		ledger_touch(arbiter, lease, TOUCH_CHANGED);
 	}
@@ -239,8 +257,10 @@ static void forget(struct arbiter *arbiter)
 		struct lease *lease = arbiter->leases[i];
 
 		lease->users = 0;
-		for (size_t j = 0; j < lease->n_partitions; j++)
+		for (size_t j = 0; j < lease->n_partitions; j++) {
+			lease->partitions[j].queues_before = lease->partitions[j].used.queues;
 			lease->partitions[j].used = (struct budget){0};
+		}
 	}
 }
 
@@ -320,8 +340,7 @@ int arbiter_observe(struct arbiter *arbiter, const struct observed *rows, size_t
 
 	forget(arbiter);
 	for (size_t i = 0; i < n; i++) {
-		known[i] = (struct known_process){ rows[i].pid, rows[i].start_time,
-						   attribute(arbiter, &rows[i]) };
+		known[i] = attribute(arbiter, &rows[i]);
 		count_row(arbiter, &rows[i], known[i].lease);
 	}
 	for (size_t i = 0; i < arbiter->n_leases; i++)

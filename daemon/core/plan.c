@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/gang.h"
+#include "core/lend.h"
 #include "core/tenant.h"
 
 int plan_no_memory(struct verdict *verdict)
@@ -128,6 +129,7 @@ static int make_proposal(const struct arbiter *arbiter, const struct caller *cal
 	}
 	lease->id = arbiter->next_id;
 	lease->state = STATE_GRANTED;
+	lease->adaptable = asked->adaptable;
 	lease->class = application->class;
 	memcpy(lease->name, asked->name, sizeof(lease->name));
 	memcpy(lease->token, asked->token, sizeof(lease->token));
@@ -150,8 +152,9 @@ static void make_wait(struct lease *lease, uint64_t candidates, const struct ver
 	plan_waits_for(verdict, lease->reason);
 }
 
-static void make_granted(struct lease *lease)
+static void make_granted(const struct arbiter *arbiter, struct lease *lease, bool inactive)
 {
+	lend_start(arbiter, lease, inactive);
 	if (lease->token[0])
 		return;
 	free(lease->request);
@@ -174,6 +177,7 @@ int arbiter_plan(const struct arbiter *arbiter, const struct caller *caller,
 	application.class = request->class < 0 ? application.tenant->class :
 						 (enum lease_class)request->class;
 	application.alone = application.class == CLASS_REALTIME && application.tenant->alone;
+	application.adaptable = request->adaptable;
 	r = plan_complete(application.tenant, application.class, &complete, verdict);
 	if (r < 0)
 		return r;
@@ -185,7 +189,7 @@ int arbiter_plan(const struct arbiter *arbiter, const struct caller *caller,
 		return plan_no_memory(verdict);
 	r = gang_assign(&application, &complete, lease->partitions, &candidates, verdict);
 	if (r >= 0)
-		make_granted(lease);
+		make_granted(arbiter, lease, request->start_inactive);
 	else if (verdict->kind == VERDICT_NO_CAPACITY && request->wait_usec > 0)
 		make_wait(lease, candidates, verdict);
 	else

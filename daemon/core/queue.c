@@ -16,6 +16,7 @@ void ledger_wake(struct arbiter *arbiter, uint64_t gpus)
 	arbiter->woken |= gpus;
 	if (gpus)
 		arbiter->next_look = 0;
+	ledger_grow(arbiter, gpus);
 }
 
 /* ---- order --------------------------------------------------------------------------- */
@@ -51,6 +52,15 @@ uint64_t arbiter_next_deadline(const struct arbiter *arbiter)
 	for (size_t i = 0; i < arbiter->n_waiting; i++)
 		if (arbiter->waiting[i]->deadline_usec < next)
 			next = arbiter->waiting[i]->deadline_usec;
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		const struct lease *lease = arbiter->leases[i];
+
+		next = lease->give_up_usec < next ? lease->give_up_usec : next;
+		next = lease->rung_usec < next ? lease->rung_usec : next;
+	}
+	for (size_t i = 0; arbiter->lending && i < arbiter->n_gpus; i++)
+		if (arbiter->gpus[i].may_grow && arbiter->gpus[i].grow_usec < next)
+			next = arbiter->gpus[i].grow_usec;
 	return next;
 }
 

@@ -117,15 +117,31 @@ static int complete_want(struct want *want, size_t i, enum lease_class lease_cla
 	return check_budget(want, i, verdict);
 }
 
-static int check_options(const struct request *request, struct verdict *verdict)
+static int check_options(const struct request *request, enum lease_class lease_class,
+			 struct verdict *verdict)
 {
-	if (request->start_inactive)
-		return verdict_set(verdict, VERDICT_NOT_SUPPORTED,
-				   "start-inactive: this version does not lend CUs");
-	if (request->adaptable)
-		return verdict_set(verdict, VERDICT_NOT_SUPPORTED,
-				   "adaptable: this version does not shrink or grow leases");
+	if (request->start_inactive && lease_class != CLASS_REALTIME)
+		return verdict_set(verdict, VERDICT_INVALID_REQUEST,
+				   "start-inactive: class %s does not lend; only realtime does",
+				   class_name(lease_class));
+	if (request->adaptable && lease_class != CLASS_BESTEFFORT)
+		return verdict_set(verdict, VERDICT_INVALID_REQUEST,
+				   "adaptable: a %s lease keeps what it has; only besteffort shrinks "
+				   "and grows", class_name(lease_class));
 	return 0;
+}
+
+static int check_adaptable(const struct want *want, size_t i, struct verdict *verdict)
+{
+	const char *key = want->exact ? "exact" : want->any_shape ? "shape any" :
+			  want->isolation == ISOLATION_SHARED ? "isolation shared" :
+			  want->shader_engines > 0 ? "shader-engines" : NULL;
+
+	if (!key)
+		return 0;
+	return verdict_set(verdict, VERDICT_INVALID_REQUEST,
+			   "want %zu: %s: an adaptable lease is any rectangle between cus-min and "
+			   "cus-max, and shares no CU", i, key);
 }
 
 int request_complete(struct request *request, enum lease_class lease_class,
@@ -137,11 +153,13 @@ int request_complete(struct request *request, enum lease_class lease_class,
 		return verdict_set(verdict, VERDICT_INVALID_REQUEST,
 				   "%zu wants: a lease is over 1 to %u GPUs", request->n_wants,
 				   REQUEST_WANTS);
-	r = check_options(request, verdict);
+	r = check_options(request, lease_class, verdict);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < request->n_wants; i++) {
 		r = complete_want(&request->wants[i], i + 1, lease_class, verdict);
+		if (r >= 0 && request->adaptable)
+			r = check_adaptable(&request->wants[i], i + 1, verdict);
 		if (r < 0)
 			return r;
 	}

@@ -120,6 +120,10 @@ int arbiter_plan_resize(const struct arbiter *arbiter, const struct caller *call
 	if (lease->state != STATE_GRANTED)
 		return verdict_set(verdict, VERDICT_INVALID_STATE, "lease %llu is %s",
 				   (unsigned long long)id, state_name(lease->state));
+	if (lease->adaptable)
+		return verdict_set(verdict, VERDICT_NOT_SUPPORTED,
+				   "lease %llu is adaptable: gpuarbd sets its size; release it and ask "
+				   "for another to have other bounds", (unsigned long long)id);
 	tenant = tenant_named(arbiter->settings, lease->tenant);
 	if (!tenant)
 		return verdict_set(verdict, VERDICT_NO_SUCH_TENANT,

@@ -84,7 +84,7 @@ static void keep_all(const struct review *review, struct kept *ret)
 
 	memset(ret, 0, sizeof(*ret));
 	for (size_t i = 0; i < arbiter->n_leases && arbiter->leases[i]->id <= review->lease->id; i++)
-		if (arbiter->leases[i]->state == STATE_GRANTED &&
+		if (arbiter->leases[i]->n_partitions > 0 && arbiter->leases[i]->state != STATE_ENDING &&
 		    arbiter->leases[i]->owner == review->lease->owner &&
 		    strcmp(arbiter->leases[i]->tenant, review->lease->tenant) == 0)
 			keep(ret, arbiter->leases[i]);
@@ -148,7 +148,7 @@ void arbiter_review(struct arbiter *arbiter)
 		const struct lease *lease = arbiter->leases[i];
 		struct review review = { .arbiter = arbiter, .lease = lease };
 
-		if (lease->state != STATE_GRANTED)
+		if (lease->n_partitions == 0 || lease->state == STATE_ENDING)
 			continue;
 		review.tenant = tenant_named(arbiter->settings, lease->tenant);
 		if (!check_who(&review) || !check_quotas(&review))

@@ -29,6 +29,7 @@ int tenant_init(struct tenant *tenant, const char *name)
 		.name = copy,
 		.class = CLASS_BESTEFFORT,
 		.priority = PRIORITY_NORMAL,
+		.enforce = RUNG_REPORT,
 	};
 	return 0;
 }
@@ -54,6 +55,10 @@ int settings_new(struct settings **ret)
 
 	settings->backend = BACKEND_AUTO;
 	settings->audit_interval_usec = 2000000;
+	settings->activate_grace_usec = 1000000;
+	settings->activate_min_interval_usec = 1000000;
+	settings->grow_delay_usec = 2000000;
+	settings->enforce_delay_usec = 1000000;
 	settings->unmanaged = UNMANAGED_COUNT;
 	settings->margin_percent = 60;
 	settings->max_leases = 4096;

@@ -45,6 +45,7 @@ struct tenant {
 	struct limit max_cus, max_queues, max_processes, max_vram;
 	unsigned priority; /* the highest it may ask for */
 	bool alone;        /* realtime: nobody else in its shader engines */
+	enum rung enforce; /* the last thing that may be done to a lease that does not give back */
 };
 
 struct gpu_settings {
@@ -61,6 +62,12 @@ struct settings {
 	unsigned margin_percent;
 	bool spread_gpus;      /* of GPUs that do, the emptiest; else the fullest */
 	bool revoke_on_reload; /* end what the policy of now would not grant; else it stays */
+
+	/* Lending. */
+	uint64_t activate_grace_usec;        /* for borrowers to give back */
+	uint64_t activate_min_interval_usec; /* between two times that masks of a GPU grow */
+	uint64_t grow_delay_usec;            /* from when something is free */
+	uint64_t enforce_delay_usec;         /* between two rungs */
 
 	/* What one daemon, and one user, can make it hold. */
 	unsigned max_leases, max_leases_per_user, max_holders;

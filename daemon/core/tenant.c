@@ -2,6 +2,7 @@
 #include "core/tenant.h"
 
 #include <fnmatch.h>
+#include <limits.h>
 #include <string.h>
 
 static bool matches_pattern(const char *pattern, const char *text)
@@ -129,4 +130,19 @@ void tenant_shares(const struct arbiter *arbiter, const struct tenant *tenant, u
 		for (size_t j = 0; j < lease->n_partitions; j++)
 			add_share(lease, &lease->partitions[j], &ret[lease->partitions[j].gpu]);
 	}
+}
+
+unsigned tenant_cus_left(const struct arbiter *arbiter, const struct lease *lease, unsigned gpu)
+{
+	const struct tenant *tenant = tenant_named(arbiter->settings, lease->tenant);
+	struct share shares[REQUEST_WANTS];
+	uint64_t limit;
+
+	if (!tenant)
+		return 0;
+	limit = limit_of(&tenant->max_cus, arbiter->gpus[gpu].cus);
+	if (limit >= UINT_MAX)
+		return UINT_MAX;
+	tenant_shares(arbiter, tenant, lease->owner, lease->id, shares);
+	return limit > shares[gpu].cus ? (unsigned)limit - shares[gpu].cus : 0;
 }

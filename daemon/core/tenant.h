@@ -38,3 +38,7 @@ struct share {
 /* Of all GPUs, by index: what it holds, except by one lease. */
 void tenant_shares(const struct arbiter *arbiter, const struct tenant *tenant, uid_t uid,
 		   uint64_t except_lease, struct share ret[static REQUEST_WANTS]);
+
+/* CUs of the GPU that this lease may have by its tenant's quota; UINT_MAX: as many as there
+ * are. 0: policy has no such tenant any more. */
+unsigned tenant_cus_left(const struct arbiter *arbiter, const struct lease *lease, unsigned gpu);

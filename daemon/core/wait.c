@@ -9,6 +9,7 @@
 #include "core/gang.h"
 #include "core/hint.h"
 #include "core/ledger.h"
+#include "core/lend.h"
 #include "core/plan.h"
 #include "core/tenant.h"
 
@@ -109,6 +110,7 @@ static int decide(const struct arbiter *arbiter, const struct lease *lease, uid_
 	if (r < 0)
 		return r;
 	application.alone = lease->class == CLASS_REALTIME && application.tenant->alone;
+	application.adaptable = lease->adaptable;
 	request_recall(lease->request, &complete);
 	r = plan_complete(application.tenant, lease->class, &complete, verdict);
 	if (r < 0)
@@ -221,8 +223,8 @@ static int look(struct arbiter *arbiter, struct lease *lease, struct seen *seen,
 }
 
 /* The next version of a lease that fits. */
-static int make_granted(const struct lease *lease, const struct partition *partitions,
-			struct lease **ret)
+static int make_granted(const struct arbiter *arbiter, const struct lease *lease,
+			const struct partition *partitions, struct lease **ret)
 {
 	_cleanup_(lease_freep) struct lease *next = NULL;
 	int r;
@@ -231,12 +233,15 @@ static int make_granted(const struct lease *lease, const struct partition *parti
 	if (r < 0)
 		return r;
 	memcpy(next->partitions, partitions, next->n_partitions * sizeof(*partitions));
-	next->state = STATE_GRANTED;
+	next->give_up_usec = lease->deadline_usec;
 	next->deadline_usec = UINT64_MAX;
 	next->candidates = 0;
 	next->passed = 0;
 	next->over_quota = false;
 	memset(next->reason, 0, sizeof(next->reason));
+	lend_start(arbiter, next, lease->request->start_inactive);
+	if (!next->fresh)
+		next->give_up_usec = UINT64_MAX;
 	*ret = TAKE_PTR(next);
 	return 0;
 }
@@ -255,7 +260,7 @@ int arbiter_plan_next(struct arbiter *arbiter, struct lease **ret)
 		arbiter->next_look++; /* from here on whoever removes one corrects it */
 		r = look(arbiter, lease, &seen, partitions);
 		if (r == LOOK_FITS)
-			r = make_granted(lease, partitions, ret);
+			r = make_granted(arbiter, lease, partitions, ret);
 		else if (r >= 0)
 			continue;
 		if (r >= 0)
@@ -278,6 +283,15 @@ void arbiter_expire(struct arbiter *arbiter, uint64_t now_usec)
 			continue;
 		snprintf(reason, sizeof(reason), "its deadline passed; it waited%s",
 			 strncmp(lease->reason, "waits", 5) == 0 ? lease->reason + 5 : "");
+		arbiter_end(arbiter, lease->id, VERDICT_TIMED_OUT, reason);
+	}
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		const struct lease *lease = arbiter->leases[i];
+		char reason[2 * REQUEST_TEXT];
+
+		if (lease->give_up_usec > now_usec || lease->state != STATE_ACTIVATING)
+			continue;
+		snprintf(reason, sizeof(reason), "its deadline passed; it %s", lease->reason);
 		arbiter_end(arbiter, lease->id, VERDICT_TIMED_OUT, reason);
 	}
 }
