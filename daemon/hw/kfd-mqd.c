@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "hw/kfd-mqd.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base.h"
+
+/*
+ * struct vi_mqd, v9_mqd, v10_mqd, v11_mqd, v12_mqd in drivers/gpu/drm/amd/include: 2048 bytes,
+ * with compute_static_thread_mgmt_se0 and on at these words (compute_tmpring_size is between se1
+ * and se2). The upper four engines are at a place that each generation has for itself; gfx8, gfx10
+ * and gfx9.4.3 have none, and no mask for them.
+ */
+#define MQD_BYTES 2048U
+#define ROW_WORDS 8U
+#define ROW_BYTES (ROW_WORDS * 4U)
+
+enum { SE0 = 23, SE2 = 26, SE4_GFX9 = 39, SE4_GFX11 = 44 };
+
+/* Only what the kernel prints is quoted, and that is never long. */
+#define QUOTE_MAX 60
+
+enum kind {
+	NO_PROCESS, /* nothing may come but a process */
+	NO_QUEUE,
+	COMPUTE,
+	PASSED_OVER,
+};
+
+struct parser {
+	const char *at, *end; /* what is left of the text */
+	const char *line;     /* the one that is being read */
+	size_t length;
+	size_t number;
+
+	const struct gpu_info *gpus;
+	size_t n_gpus;
+
+	enum kind kind;
+	pid_t pid;
+	const struct gpu_info *gpu; /* of a COMPUTE queue */
+	unsigned xcc;
+	uint32_t offset;	    /* where the next row goes on */
+	uint32_t words[CUSET_PAIRS];
+
+	struct mask_seen *seen;
+	size_t n, room;
+	char *why;
+	size_t why_size;
+};
+
+PRINTF_LIKE(2, 3)
+static int refuse(const struct parser *parser, const char *format, ...)
+{
+	char text[160];
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(text, sizeof(text), format, ap);
+	va_end(ap);
+	snprintf(parser->why, parser->why_size, "kfd/mqds, line %zu: %s", parser->number, text);
+	return -EBADMSG;
+}
+
+static int refuse_line(const struct parser *parser, const char *what)
+{
+	char quote[QUOTE_MAX + 1];
+	size_t n = parser->length < QUOTE_MAX ? parser->length : QUOTE_MAX;
+
+	for (size_t i = 0; i < n; i++)
+		quote[i] = parser->line[i] >= ' ' && parser->line[i] <= '~' ? parser->line[i] : '?';
+	quote[n] = '\0';
+	return refuse(parser, "%s: \"%s\"", what, quote);
+}
+
+/* ---- the line ------------------------------------------------------------------------ */
+
+/* Returns whether there is one. */
+static bool next_line(struct parser *parser)
+{
+	const char *newline;
+
+	if (parser->at == parser->end)
+		return false;
+	newline = memchr(parser->at, '\n', (size_t)(parser->end - parser->at));
+	parser->line = parser->at;
+	parser->length = (size_t)((newline ? newline : parser->end) - parser->at);
+	parser->at = newline ? newline + 1 : parser->end;
+	parser->number++;
+	return true;
+}
+
+static bool starts_with(const struct parser *parser, const char *word)
+{
+	size_t n = strlen(word);
+
+	return parser->length >= n && memcmp(parser->line, word, n) == 0;
+}
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Exactly eight digits, as seq_hex_dump() prints offsets and words. */
+static bool hex8(const char *text, uint32_t *ret)
+{
+	uint32_t value = 0;
+
+	for (unsigned i = 0; i < 8; i++) {
+		int digit = hex_digit(text[i]);
+
+		if (digit < 0)
+			return false;
+		value = value << 4 | (uint32_t)digit;
+	}
+	*ret = value;
+	return true;
+}
+
+/* ---- headings ------------------------------------------------------------------------ */
+
+/* The number of "Process NUMBER …:". What is between it and the colon is another thing with
+ * every kernel. */
+static int take_process(struct parser *parser)
+{
+	size_t i = strlen("Process ");
+	int64_t pid = 0;
+
+	for (; i < parser->length && parser->line[i] >= '0' && parser->line[i] <= '9'; i++) {
+		pid = pid * 10 + (parser->line[i] - '0');
+		if (pid > INT32_MAX)
+			return refuse_line(parser, "no number of a process");
+	}
+	if (pid == 0 || i == parser->length || (parser->line[i] != ' ' && parser->line[i] != ':') ||
+	    parser->line[parser->length - 1] != ':')
+		return refuse_line(parser, "no number of a process");
+	parser->pid = (pid_t)pid;
+	parser->kind = NO_QUEUE;
+	return 0;
+}
+
+/* The hexadecimal number that the line ends with, without zeros before it. */
+static bool device_of(const struct parser *parser, const char *heading, uint32_t *ret)
+{
+	size_t i = strlen(heading), first = i;
+	uint32_t id = 0;
+
+	for (; i < parser->length; i++) {
+		int digit = hex_digit(parser->line[i]);
+
+		if (digit < 0 || i - first == 8 || (i > first && id == 0))
+			return false;
+		id = id << 4 | (uint32_t)digit;
+	}
+	*ret = id;
+	return i > first;
+}
+
+static const struct gpu_info *find_gpu(const struct parser *parser, uint32_t id)
+{
+	for (size_t i = 0; id != 0 && i < parser->n_gpus; i++)
+		if (parser->gpus[i].kfd_gpu_id == id)
+			return &parser->gpus[i];
+	return NULL;
+}
+
+#define COMPUTE_HEADING "  Compute queue on device "
+#define SDMA_HEADING	"  SDMA queue on device "
+
+static int take_compute(struct parser *parser)
+{
+	uint32_t id;
+
+	if (!device_of(parser, COMPUTE_HEADING, &id))
+		return refuse_line(parser, "no id of a GPU");
+	parser->gpu = find_gpu(parser, id);
+	parser->kind = parser->gpu ? COMPUTE : PASSED_OVER;
+	parser->xcc = 0;
+	parser->offset = 0;
+	/* What no register restricts is not restricted. */
+	memset(parser->words, 0xff, sizeof(parser->words));
+	return 0;
+}
+
+static int take_other(struct parser *parser)
+{
+	uint32_t id;
+
+	if (starts_with(parser, SDMA_HEADING) && !device_of(parser, SDMA_HEADING, &id))
+		return refuse_line(parser, "no id of a GPU");
+	parser->kind = PASSED_OVER;
+	parser->offset = 0;
+	return 0;
+}
+
+/* ---- rows of words ------------------------------------------------------------------- */
+
+/* Which engine's register this word of a descriptor is; -1 for all others. */
+static int engine_of(unsigned target, uint32_t word)
+{
+	unsigned upper = 0;
+
+	if (target >= 110000)
+		upper = SE4_GFX11;
+	else if (target >= 90000 && target < 90400)
+		upper = SE4_GFX9;
+
+	if (word >= SE0 && word < SE0 + 2)
+		return (int)(word - SE0);
+	if (word >= SE2 && word < SE2 + 2)
+		return (int)(word - SE2 + 2);
+	if (upper != 0 && word >= upper && word < upper + 4)
+		return (int)(word - upper + 4);
+	return -1;
+}
+
+static int take_words(struct parser *parser, const uint32_t words[ROW_WORDS], unsigned n)
+{
+	int engine;
+
+	if (n != ROW_WORDS)
+		return refuse(parser, "%u words where a descriptor has %u", n, ROW_WORDS);
+	for (unsigned i = 0; i < n; i++) {
+		engine = engine_of(parser->gpu->gfx_target, parser->offset / 4 + i);
+		if (engine >= 0)
+			parser->words[cuset_pair(parser->xcc, (unsigned)engine)] = words[i];
+	}
+	return 0;
+}
+
+/* The next descriptor of the queue, for the next XCC. */
+static int begin_again(struct parser *parser)
+{
+	if (parser->offset == 0)
+		return 0;
+	if (parser->kind == COMPUTE) {
+		if (parser->offset < MQD_BYTES)
+			return refuse(parser, "a descriptor ends after %u of %u bytes",
+				      parser->offset, MQD_BYTES);
+		parser->xcc++;
+		if (parser->xcc >= parser->gpu->geometry.xccs)
+			return refuse(parser, "more descriptors than the %u XCCs of %s",
+				      parser->gpu->geometry.xccs, parser->gpu->name);
+	}
+	parser->offset = 0;
+	return 0;
+}
+
+static int take_row(struct parser *parser)
+{
+	const char *at = parser->line + 4, *end = parser->line + parser->length;
+	uint32_t offset, words[ROW_WORDS];
+	unsigned n = 0;
+	int r;
+
+	if (parser->kind == NO_PROCESS || parser->kind == NO_QUEUE)
+		return refuse_line(parser, "words that belong to no queue");
+	if (end - at < 9 || !hex8(at, &offset) || at[8] != ':')
+		return refuse_line(parser, "no row of a descriptor");
+	for (at += 9; at != end; at += 9)
+		if (n == ROW_WORDS || end - at < 9 || at[0] != ' ' || !hex8(at + 1, &words[n++]))
+			return refuse_line(parser, "no row of a descriptor");
+
+	r = offset == 0 ? begin_again(parser) : 0;
+	if (r < 0)
+		return r;
+	if (offset != parser->offset)
+		return refuse(parser, "a row at 0x%x where 0x%x comes next", offset,
+			      parser->offset);
+	r = parser->kind == COMPUTE ? take_words(parser, words, n) : 0;
+	if (r < 0)
+		return r;
+	parser->offset += ROW_BYTES;
+	return 0;
+}
+
+/* ---- queues -------------------------------------------------------------------------- */
+
+static int make_room(struct parser *parser)
+{
+	size_t room = parser->room > 0 ? parser->room * 2 : 16;
+	struct mask_seen *seen;
+
+	if (parser->n < parser->room)
+		return 0;
+	seen = reallocarray(parser->seen, room, sizeof(*seen));
+	if (!seen) {
+		snprintf(parser->why, parser->why_size, "out of memory for %zu queues", room);
+		return -ENOMEM;
+	}
+	parser->seen = seen;
+	parser->room = room;
+	return 0;
+}
+
+/* What comes next is no row of the queue that is being read. */
+static int end_queue(struct parser *parser)
+{
+	struct mask_seen *row;
+	int r;
+
+	if (parser->kind != COMPUTE)
+		return 0;
+	if (parser->offset < MQD_BYTES || parser->xcc + 1 != parser->gpu->geometry.xccs)
+		return refuse(parser, "the queue before has %u whole descriptors, and %s %u XCCs",
+			      parser->xcc + (parser->offset >= MQD_BYTES), parser->gpu->name,
+			      parser->gpu->geometry.xccs);
+	r = make_room(parser);
+	if (r < 0)
+		return r;
+
+	row = &parser->seen[parser->n++];
+	row->pid = parser->pid;
+	row->kfd_gpu_id = parser->gpu->kfd_gpu_id;
+	row->unrestricted = mask_seen_from_words(&parser->gpu->geometry, parser->words, &row->cus);
+	parser->kind = NO_QUEUE;
+	return 0;
+}
+
+static int take_heading(struct parser *parser)
+{
+	static const char *const others[] = { SDMA_HEADING, "  DIQ on device ", "  Bad user queue ",
+					      "  Bad kernel queue ", "  Weird: " };
+	int r;
+
+	r = end_queue(parser);
+	if (r < 0)
+		return r;
+	if (starts_with(parser, "Process "))
+		return take_process(parser);
+	if (parser->kind == NO_PROCESS)
+		return refuse_line(parser, "no process to begin with");
+	if (starts_with(parser, COMPUTE_HEADING))
+		return take_compute(parser);
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		if (starts_with(parser, others[i]))
+			return take_other(parser);
+	return refuse_line(parser, "neither a process, a queue nor a row of one");
+}
+
+static int take_all(struct parser *parser)
+{
+	int r;
+
+	if (parser->at != parser->end && parser->end[-1] != '\n') {
+		while (next_line(parser))
+			;
+		return refuse_line(parser, "the text ends within a line");
+	}
+	while (next_line(parser)) {
+		r = starts_with(parser, "    ") ? take_row(parser) : take_heading(parser);
+		if (r < 0)
+			return r;
+	}
+	return end_queue(parser);
+}
+
+int kfd_mqds_parse(const char *text, size_t size, const struct gpu_info *gpus, size_t n_gpus,
+		   struct mask_seen **ret, size_t *ret_n, char *why, size_t why_size)
+{
+	struct parser parser = {
+		.at = text, .end = text + size, .gpus = gpus, .n_gpus = n_gpus,
+		.why = why, .why_size = why_size,
+	};
+	int r;
+
+	r = take_all(&parser);
+	if (r < 0) {
+		free(parser.seen);
+		return r;
+	}
+	*ret = parser.seen;
+	*ret_n = parser.n;
+	return 0;
+}
