@@ -3,11 +3,14 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "sys/trust.h"
 
 static void close_directory(DIR **directory)
 {
@@ -22,26 +25,46 @@ static const char *file_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-int config_find(const char *const *directories, const char *name, char **ret)
+/* Whether the directory has such a file. Not what a link leads to: one that leads nowhere is to
+ * be told, not passed over. -ENOENT, -EINVAL with a note. */
+static int look_for(const char *directory, const char *name, const struct trust *trust, struct notes *notes)
 {
-	_cleanup_(freep) char *found = NULL;
+	int fd = trust_open(directory, trust, O_PATH | O_DIRECTORY, notes), r = 0;
 	struct stat st;
 
-	for (; *directories; directories++) {
-		_cleanup_(freep) char *path = NULL;
+	if (fd < 0)
+		return fd;
+	if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		r = -errno;
+	close(fd);
+	if (r >= 0 || r == -ENOENT)
+		return r;
+	notes_add(notes, true, "%s/%s: %s", directory, name, strerror(-r));
+	return -EINVAL;
+}
 
-		if (asprintf(&path, "%s/%s", *directories, name) < 0) {
-			path = NULL;
-			return -ENOMEM;
-		}
-		/* Not what a link leads to: one that leads nowhere is to be told, not passed over. */
-		if (lstat(path, &st) < 0)
+int config_find(const char *const *directories, const char *name, const struct trust *trust,
+		char **ret, struct notes *notes)
+{
+	_cleanup_(freep) char *found = NULL;
+	int r, worst = 0;
+
+	for (; *directories; directories++) {
+		char *path;
+
+		r = look_for(*directories, name, trust, notes);
+		if (r < 0 && r != -ENOENT)
+			worst = r;
+		if (r < 0)
 			continue;
+		if (asprintf(&path, "%s/%s", *directories, name) < 0)
+			return -ENOMEM;
 		free(found);
-		found = TAKE_PTR(path);
+		found = path;
 	}
-	*ret = TAKE_PTR(found);
-	return 0;
+	if (worst == 0)
+		*ret = TAKE_PTR(found);
+	return worst;
 }
 
 /* Takes path. */
@@ -74,16 +97,30 @@ static bool is_conf(const char *name)
 	return *name != '.' && size > 5 && strcmp(name + size - 5, ".conf") == 0;
 }
 
-static int list_directory(const char *path, bool required, struct config_list *list,
-			  struct notes *notes)
+static DIR *open_directory(int fd)
 {
-	_cleanup_(close_directory) DIR *directory = opendir(path);
+	DIR *directory = fdopendir(fd);
+	int r = errno;
+
+	if (!directory)
+		close(fd);
+	errno = r;
+	return directory;
+}
+
+static int list_directory(const char *path, bool required, const struct trust *trust,
+			  struct config_list *list, struct notes *notes)
+{
+	int fd = trust_open(path, trust, O_RDONLY | O_DIRECTORY, notes);
+	_cleanup_(close_directory) DIR *directory = fd >= 0 ? open_directory(fd) : NULL;
 	const struct dirent *entry;
 	char *file;
 	int r;
 
-	if (!directory && errno == ENOENT && !required)
-		return 0;
+	if (fd == -ENOENT && required)
+		notes_add(notes, true, "%s: %s", path, strerror(ENOENT));
+	if (fd < 0)
+		return fd == -ENOENT && !required ? 0 : -EINVAL;
 	while (directory && (errno = 0, entry = readdir(directory))) {
 		if (!is_conf(entry->d_name))
 			continue;
@@ -106,13 +143,13 @@ static int compare_names(const void *left, const void *right)
 	return strcmp(file_name(*a), file_name(*b));
 }
 
-int config_find_all(const char *const *directories, bool required, struct config_list *list,
-		    struct notes *notes)
+int config_find_all(const char *const *directories, bool required, const struct trust *trust,
+		    struct config_list *list, struct notes *notes)
 {
 	int r, worst = 0;
 
 	for (; *directories; directories++) {
-		r = list_directory(*directories, required, list, notes);
+		r = list_directory(*directories, required, trust, list, notes);
 		if (r < 0)
 			worst = r;
 	}

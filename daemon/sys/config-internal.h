@@ -9,6 +9,7 @@
 #include "core/notes.h"
 #include "core/settings.h"
 #include "sys/ini.h"
+#include "sys/trust.h"
 
 struct config_key;
 
@@ -80,7 +81,7 @@ config_set_t config_set_backend, config_set_unmanaged, config_set_oversubscribe;
 config_set_t config_set_on_reload;
 config_set_t config_set_gpus;
 config_set_t config_set_interval, config_set_percent, config_set_unsigned, config_set_bool;
-config_set_t config_set_class, config_set_priority;
+config_set_t config_set_class, config_set_priority, config_set_enforce;
 config_set_t config_set_count, config_set_share, config_set_bytes; /* struct limit */
 
 /* config-match.c. The field of users and groups is the tenant itself. */
@@ -93,12 +94,15 @@ struct config_list {
 	size_t n;
 };
 
-/* DIRECTORY/NAME of the last directory that has it; *ret stays NULL if none has. -ENOMEM. */
-int config_find(const char *const *directories, const char *name, char **ret);
+/* DIRECTORY/NAME of the last directory that has it; *ret stays NULL if none has. Directories are
+ * to be trusted, as trust_open() has it, whether they have it or not; a directory that is missing
+ * is fine. -EINVAL with a note, -ENOMEM. */
+int config_find(const char *const *directories, const char *name, const struct trust *trust,
+		char **ret, struct notes *notes);
 
 /* DIRECTORY/?*.conf of all directories in order of the file name; a file takes the place of
  * one with its name in an earlier directory. A directory that is missing is fine unless
- * required. -EINVAL with a note, -ENOMEM. */
-int config_find_all(const char *const *directories, bool required, struct config_list *list,
-		    struct notes *notes);
+ * required, one that is not to be trusted is not. -EINVAL with a note, -ENOMEM. */
+int config_find_all(const char *const *directories, bool required, const struct trust *trust,
+		    struct config_list *list, struct notes *notes);
 void config_list_done(struct config_list *list);

@@ -14,12 +14,16 @@
 static const struct config_key daemon_keys[] = {
 	DAEMON("backend", config_set_backend, backend, 0, 0),
 	DAEMON("simulate", config_set_profiles, simulate, 0, 0),
-	DAEMON("audit-interval", config_set_interval, audit_interval_usec, 0, 0),
+	DAEMON("audit-interval", config_set_interval, audit_interval_usec, 100, 0),
 	DAEMON("unmanaged", config_set_unmanaged, unmanaged, 0, 0),
 	DAEMON("oversubscribe", config_set_oversubscribe, oversubscribe_besteffort, 0, 0),
 	DAEMON("margin", config_set_percent, margin_percent, 0, 1000),
 	DAEMON("gpus", config_set_gpus, spread_gpus, 0, 0),
 	DAEMON("on-reload", config_set_on_reload, revoke_on_reload, 0, 0),
+	DAEMON("activate-grace", config_set_interval, activate_grace_usec, 1, 0),
+	DAEMON("activate-min-interval", config_set_interval, activate_min_interval_usec, 1, 0),
+	DAEMON("grow-delay", config_set_interval, grow_delay_usec, 1, 0),
+	DAEMON("enforce-delay", config_set_interval, enforce_delay_usec, 1, 0),
 	DAEMON("max-leases", config_set_unsigned, max_leases, 1, 65536),
 	DAEMON("max-leases-per-user", config_set_unsigned, max_leases_per_user, 1, 65536),
 	DAEMON("max-holders", config_set_unsigned, max_holders, 1, 65536),
@@ -44,6 +48,7 @@ static const struct config_key tenant_keys[] = {
 	TENANT("max-vram", config_set_bytes, max_vram, 0, 0),
 	TENANT("priority", config_set_priority, priority, 0, 0),
 	TENANT("alone", config_set_bool, alone, 0, 0),
+	TENANT("enforce", config_set_enforce, enforce, 0, 0),
 };
 
 const struct config_section config_sections[CONFIG_KINDS] = {

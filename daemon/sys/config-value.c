@@ -87,6 +87,15 @@ void config_set_class(const struct ini_place *place, const struct config_key *ke
 		*(enum lease_class *)field = (enum lease_class)class_from_name(value);
 }
 
+void config_set_enforce(const struct ini_place *place, const struct config_key *key,
+			const char *value, void *field)
+{
+	static const char *const words[] = { "report", "freeze", "kill", NULL };
+
+	if (find_word(place, key, value, words, "report, freeze or kill") >= 0)
+		*(enum rung *)field = (enum rung)rung_from_name(value);
+}
+
 void config_set_priority(const struct ini_place *place, const struct config_key *key,
 			 const char *value, void *field)
 {
@@ -127,11 +136,11 @@ static const char *split_unit(const char *value, char number[static NUMBER_BYTES
 void config_set_interval(const struct ini_place *place, const struct config_key *key,
 			 const char *value, void *field)
 {
-	static const struct {
+	const struct {
 		const char *name;
-		unsigned usec, min, max; /* 100 ms to 1 h */
+		unsigned usec, min, max; /* to 1 h */
 	} units[] = {
-		{ "ms", 1000, 100, 3600000 },
+		{ "ms", 1000, (unsigned)key->min, 3600000 },
 		{ "s", 1000000, 1, 3600 },
 		{ "min", 60000000, 1, 60 },
 		{ "h", 3600000000, 1, 1 },
@@ -147,8 +156,8 @@ void config_set_interval(const struct ini_place *place, const struct config_key 
 			*(uint64_t *)field = (uint64_t)n * units[i].usec;
 		return;
 	}
-	ini_bad(place, "%s: '%s' is not a time from 100ms to 1h, written like 500ms, 2s or 1min",
-		key->name, value);
+	ini_bad(place, "%s: '%s' is not a time from %ums to 1h, written like 500ms, 2s or 1min",
+		key->name, value, (unsigned)key->min);
 }
 
 void config_set_percent(const struct ini_place *place, const struct config_key *key,

@@ -39,13 +39,13 @@ static int config_finish(struct config *config, struct settings **ret)
 	return 0;
 }
 
-static void read_file(struct config *config, const char *path, bool trusted)
+static void read_file(struct config *config, const char *path, const struct trust *trust)
 {
 	int r;
 
 	config->section = NULL;
 	config->target = NULL;
-	r = ini_read_sections(path, trusted, config_on_section, config_on_key, config,
+	r = ini_read_sections(path, trust, config_on_section, config_on_key, config,
 			      config->notes);
 	if (r == -ENOENT)
 		notes_add(config->notes, true, "%s: no such file, or a link that leads nowhere",
@@ -54,28 +54,32 @@ static void read_file(struct config *config, const char *path, bool trusted)
 		config->complaints++;
 }
 
-static int read_main_file(struct config *config, const char *path)
+/* How many files there were: 0 or 1. */
+static int read_main_file(struct config *config, const struct config_files *files)
 {
 	_cleanup_(freep) char *found = NULL;
-	int r;
+	int r = 0;
 
-	if (!path) {
-		r = config_find(directories, "gpuarbd.conf", &found);
-		if (r < 0 || !found)
-			return r;
-	}
-	read_file(config, path ? path : found, true);
-	return 0;
+	if (!files->config)
+		r = config_find(directories, "gpuarbd.conf", &files->trust, &found, config->notes);
+	if (r == -ENOMEM)
+		return r;
+	if (r < 0)
+		config->complaints++;
+	if (!files->config && !found)
+		return 0;
+	read_file(config, found ? found : files->config, &files->trust);
+	return 1;
 }
 
-static int read_tenants(struct config *config, const char *directory)
+static int read_tenants(struct config *config, const struct config_files *files)
 {
-	const char *const one[] = { directory, NULL };
+	const char *const one[] = { files->tenants, NULL };
 	_cleanup_(config_list_done) struct config_list list = {0};
 	int r;
 
-	r = config_find_all(directory ? one : tenant_directories, directory != NULL,
-			    &list, config->notes);
+	r = config_find_all(files->tenants ? one : tenant_directories, files->tenants != NULL,
+			    &files->trust, &list, config->notes);
 	if (r == -ENOMEM)
 		return r;
 	if (r < 0)
@@ -83,25 +87,34 @@ static int read_tenants(struct config *config, const char *directory)
 
 	config->tenants_only = true;
 	for (size_t i = 0; i < list.n; i++)
-		read_file(config, list.paths[i], true);
-	return 0;
+		read_file(config, list.paths[i], &files->trust);
+	return (int)list.n;
+}
+
+/* How many files there were. */
+static int read_all(struct config *config, const struct config_files *files)
+{
+	int main_files = read_main_file(config, files), tenants;
+
+	if (main_files < 0)
+		return main_files;
+	tenants = read_tenants(config, files);
+	return tenants < 0 ? tenants : main_files + tenants;
 }
 
 int config_load(const struct config_files *files, struct settings **ret, struct notes *notes)
 {
 	_cleanup_(config_done) struct config config;
-	int r;
+	int n = 0, r;
 
 	r = config_init(&config, notes);
 	if (r >= 0)
-		r = read_main_file(&config, files->config);
-	if (r >= 0)
-		r = read_tenants(&config, files->tenants);
+		r = n = read_all(&config, files);
 	if (r >= 0)
 		r = config_finish(&config, ret);
 	if (r == -ENOMEM)
 		notes_add(notes, true, "the configuration: out of memory");
-	return r;
+	return r < 0 ? r : n == 0 && !files->tenants;
 }
 
 int config_check_file(const char *path, struct notes *notes)
@@ -112,7 +125,7 @@ int config_check_file(const char *path, struct notes *notes)
 
 	r = config_init(&config, notes);
 	if (r >= 0) {
-		read_file(&config, path, false);
+		read_file(&config, path, NULL);
 		r = config_finish(&config, &settings);
 	}
 	if (r == -ENOMEM)

@@ -10,18 +10,25 @@
 
 #include "core/notes.h"
 #include "core/settings.h"
+#include "sys/trust.h"
 
 struct config_files {
 	const char *config;  /* one file instead of the search for gpuarbd.conf; NULL: search */
 	const char *tenants; /* one directory instead of the search for tenants.d; NULL: search */
+	struct trust trust;  /* whose both may be */
 };
 
 /* Reads everything and says everything that is wrong, "FILE:LINE: …" each, with the
- * nearest known section or key. Files that are missing are fine unless named in `files`.
- * Refused: a directory, a file over 1 MiB, lines over 190 bytes, NUL bytes, and a file
- * that others than root (or the user this runs as) own or can write. Returns -EINVAL
- * where anything was wrong and then leaves *ret as it was. */
+ * nearest known section or key. Files and directories that are missing are fine unless named
+ * in `files`. Refused: a directory in the place of a file, a file over 1 MiB, lines over 190
+ * bytes, NUL bytes, and what sys/trust.h refuses, directories without any file among it.
+ * Returns 1 where there was no file at all, else 0; -EINVAL where anything was wrong, and then
+ * leaves *ret as it was. */
 int config_load(const struct config_files *files, struct settings **ret, struct notes *notes);
+
+#define CONFIG_NONE                                                                        \
+	"there is no gpuarbd.conf and no tenants.d/*.conf in /usr/lib/gpuarb, /run/gpuarb and " \
+	"/etc/gpuarb: the defaults hold, and everybody may ask for best effort"
 
 /* The same for single files, of whatever name, as `gpuarbctl config check FILE…` wants. */
 int config_check_file(const char *path, struct notes *notes);

@@ -293,6 +293,14 @@ int holders_bind(struct holders *holders, uint64_t lease, int pidfd, pid_t pid)
 	return fd < 0 ? fd : keep(holders, lease, pid, fd);
 }
 
+int holders_process(const struct holders *holders, uint64_t lease, pid_t pid)
+{
+	for (const struct keeper *k = holders->buckets[lease % BUCKETS]; k && pid; k = k->next)
+		if (k->lease == lease && k->pid == pid)
+			return k->fd;
+	return -1;
+}
+
 void holders_unbind(struct holders *holders, uint64_t lease, pid_t pid)
 {
 	struct keeper *keeper = find_process(holders, lease, pid);

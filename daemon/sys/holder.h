@@ -47,6 +47,9 @@ int holders_add(struct holders *holders, uint64_t lease);
  * process that is bound to this lease already is not bound twice: -EEXIST. */
 int holders_bind(struct holders *holders, uint64_t lease, int pidfd, pid_t pid);
 
+/* The pidfd of a bound process, which stays ours; -1: it is not bound to the lease. */
+int holders_process(const struct holders *holders, uint64_t lease, pid_t pid);
+
 /* Undoes a holders_bind(), without callback; nothing where there was none. */
 void holders_unbind(struct holders *holders, uint64_t lease, pid_t pid);
 

@@ -218,7 +218,7 @@ static char *read_line(char *buf, int size, void *stream)
 	return buf;
 }
 
-int ini_read_sections(const char *path, bool trusted, ini_section_t on_section,
+int ini_read_sections(const char *path, const struct trust *trust, ini_section_t on_section,
 		      ini_key_t key, void *userdata, struct notes *notes)
 {
 	_cleanup_(freep) char *text = NULL;
@@ -230,7 +230,7 @@ int ini_read_sections(const char *path, bool trusted, ini_section_t on_section,
 	size_t size;
 	int r;
 
-	r = textfile_load(path, trusted, &text, &size, notes);
+	r = textfile_load(path, trust, &text, &size, notes);
 	if (r < 0)
 		return r;
 
@@ -245,7 +245,7 @@ int ini_read_sections(const char *path, bool trusted, ini_section_t on_section,
 	return complaints > 0 ? -EINVAL : 0;
 }
 
-int ini_read(const char *path, bool trusted, ini_key_t key, void *userdata, struct notes *notes)
+int ini_read(const char *path, const struct trust *trust, ini_key_t key, void *userdata, struct notes *notes)
 {
-	return ini_read_sections(path, trusted, NULL, key, userdata, notes);
+	return ini_read_sections(path, trust, NULL, key, userdata, notes);
 }

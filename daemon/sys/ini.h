@@ -14,6 +14,7 @@
 #include <stddef.h>
 
 #include "core/notes.h"
+#include "sys/trust.h"
 
 struct ini_place {
 	const char *file;
@@ -31,14 +32,13 @@ typedef void (*ini_key_t)(const struct ini_place *place, const char *section, co
 typedef void (*ini_section_t)(const struct ini_place *place, const char *section,
 			      void *userdata);
 
-/* trusted: refuse a file that others than root or this user own or can write, or that is
- * in a directory where they could replace it. Returns -ENOENT if there is no such file (no
+/* trust: as for textfile_load(). Returns -ENOENT if there is no such file (no
  * note), -EINVAL if it was refused or a complaint was made, -ENOMEM; each with a note. */
-int ini_read(const char *path, bool trusted, ini_key_t on_key, void *userdata,
+int ini_read(const char *path, const struct trust *trust, ini_key_t on_key, void *userdata,
 	     struct notes *notes);
 
 /* The same where a section without keys means something, too. on_section may be NULL. */
-int ini_read_sections(const char *path, bool trusted, ini_section_t on_section,
+int ini_read_sections(const char *path, const struct trust *trust, ini_section_t on_section,
 		      ini_key_t on_key, void *userdata, struct notes *notes);
 
 /* "FILE:LINE: …" as an error. */

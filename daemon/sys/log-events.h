@@ -17,6 +17,11 @@
 	EVENT(ENDED, LOG_INFO, "029fff1b9ae141989d24011da9e29d14")                         \
 	EVENT(REVOKED, LOG_NOTICE, "f810bf3518ee457caf3fd6bb20ae8780")                     \
 	EVENT(ADOPTED, LOG_INFO, "7edeed42ca4d41b283d96ebc3c95240c")                       \
+	EVENT(ACTIVATED, LOG_INFO, "151df0e0a626411ca8c452472d06eb96")                       \
+	EVENT(DEACTIVATED, LOG_INFO, "6a656ab45c944edcac3b1a630931412d")                     \
+	EVENT(REVOKING, LOG_NOTICE, "bf7ebc6312e14b2fa122d4a96b3fd741")                      \
+	EVENT(OVERDUE, LOG_WARNING, "a28710bce7b34059ac24d0914a7dca35")                      \
+	EVENT(UNTRUE, LOG_WARNING, "4d3192d6e20d4e9399152d583256cecc")                       \
 	EVENT(LOST, LOG_WARNING, "f3c873e7e5a9455cb9a3d1cb14ebd626")                       \
 	EVENT(EXCEEDED, LOG_WARNING, "5bb00a9cfd9e43e59ffe8ea488c15354")                   \
 	EVENT(WITHIN, LOG_NOTICE, "d68d1bde19b54ab086bd4fd5548ff886")                      \

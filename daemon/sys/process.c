@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -186,6 +187,20 @@ static void find_executable(pid_t pid, char *buf, size_t size)
 	keep(buf, size, target);
 }
 
+/* proc(5): reading that link takes what tracing the process does. */
+bool process_sees_executables(void)
+{
+	unsigned long long effective = 0;
+	char text[4096];
+	const char *line;
+
+	if (read_text(AT_FDCWD, "/proc/self/status", text, sizeof(text)) < 0)
+		return false;
+	line = strstr(text, "\nCapEff:");
+	return line && sscanf(line, "\nCapEff: %llx", &effective) == 1 &&
+	       effective & UINT64_C(1) << CAP_SYS_PTRACE;
+}
+
 void process_place(pid_t pid, struct caller *caller)
 {
 	_cleanup_(freep) char *unit = NULL, *slice = NULL;
@@ -203,7 +218,7 @@ void process_place(pid_t pid, struct caller *caller)
 }
 
 /* "Pid:" is -1 once the process was reaped, 0 outside of this namespace. */
-static int read_pidfd(int fd, pid_t *ret)
+int process_pid_of_pidfd(int fd, pid_t *ret)
 {
 	char path[48], text[4096];
 	const char *line;
@@ -229,7 +244,7 @@ int process_of_pidfd(int fd, pid_t *ret_pid, uid_t *ret_uid)
 	uid_t uid;
 	int r;
 
-	r = read_pidfd(fd, &pid);
+	r = process_pid_of_pidfd(fd, &pid);
 	if (r < 0)
 		return r;
 	dir = open_process(pid);

@@ -166,7 +166,7 @@ int profile_load(const char *dir, const char *name, struct profile *ret, struct 
 		return -ENOMEM;
 	}
 
-	r = ini_read(path, false, profile_take_key, &draft, notes);
+	r = ini_read(path, NULL, profile_take_key, &draft, notes);
 	if (r == -ENOENT)
 		note_absent(dir, name, notes);
 	if (r < 0)

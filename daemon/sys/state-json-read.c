@@ -196,6 +196,11 @@ static void read_partition(const struct reading *reading, struct object *object,
 	p->isolation = take_isolation(object);
 	p->alone = take_bool(object, "alone");
 	p->any_shape = take_bool(object, "any_shape");
+	p->adaptable = object_has(object, "base");
+	if (p->adaptable)
+		take_mask(object, "base", gpu, &p->base);
+	if (object_has(object, "before"))
+		take_mask(object, "before", gpu, &p->before);
 	object_end(object, "partition");
 }
 
@@ -296,6 +301,25 @@ static void read_condition(struct object *object, struct lease *lease)
 	lease->passed = take_unsigned(object, "passed");
 }
 
+static const char *rung_word(unsigned value)
+{
+	return rung_name((enum rung)value);
+}
+
+static void read_duties(struct object *parent, struct lease *lease)
+{
+	struct object object = take_object(parent, "duties");
+
+	lease->fresh = take_bool(&object, "fresh");
+	lease->unseen = take_bool(&object, "unseen");
+	lease->revoked = take_bool(&object, "revoked");
+	lease->frozen = take_bool(&object, "frozen");
+	lease->rung = (enum rung)take_word(&object, "rung", rung_word, RUNG_KILL + 1);
+	lease->rung_usec = take_number(&object, "rung_usec", 0, UINT64_MAX);
+	lease->give_up_usec = take_number(&object, "give_up_usec", 0, UINT64_MAX);
+	object_end(&object, "duties");
+}
+
 static void read_process(struct trouble *trouble, struct json_object *pair,
 			 struct lease_process *ret)
 {
@@ -353,6 +377,8 @@ static void read_lease(struct reading *reading, struct object *object)
 	read_condition(object, lease);
 	read_partitions(reading, partitions, lease);
 	take_processes(object, reading->saved);
+	if (object_has(object, "duties"))
+		read_duties(object, lease);
 	if (object_has(object, "request"))
 		lease->request = take_request(object);
 	object_end(object, "lease");

@@ -129,6 +129,10 @@ static struct json_object *partition_json(bool *failed, const struct gpu *gpu,
 	add_string(failed, object, "isolation", isolation_name(partition->isolation));
 	add_bool(failed, object, "alone", partition->alone);
 	add_bool(failed, object, "any_shape", partition->any_shape);
+	if (partition->adaptable)
+		add_mask(failed, object, "base", &gpu->deal, &partition->base);
+	if (!cuset_empty(&partition->before))
+		add_mask(failed, object, "before", &gpu->deal, &partition->before);
 	return object;
 }
 
@@ -203,6 +207,26 @@ static void add_condition(bool *failed, struct json_object *object, const struct
 	add_number(failed, object, "passed", lease->passed);
 }
 
+/* What a lease has to do, or what is done to it, by when; left out where there is nothing. */
+static void add_duties(bool *failed, struct json_object *parent, const struct lease *lease)
+{
+	struct json_object *object;
+
+	if (!lease->fresh && !lease->unseen && !lease->revoked && !lease->frozen &&
+	    lease->rung == RUNG_NONE && lease->rung_usec == UINT64_MAX &&
+	    lease->give_up_usec == UINT64_MAX)
+		return;
+	object = json_object_new_object();
+	add_bool(failed, object, "fresh", lease->fresh);
+	add_bool(failed, object, "unseen", lease->unseen);
+	add_bool(failed, object, "revoked", lease->revoked);
+	add_bool(failed, object, "frozen", lease->frozen);
+	add_string(failed, object, "rung", rung_name(lease->rung));
+	add_number(failed, object, "rung_usec", lease->rung_usec);
+	add_number(failed, object, "give_up_usec", lease->give_up_usec);
+	add(failed, parent, "duties", object);
+}
+
 /* Each as [pid, start time]. What is beyond the most that is kept is found again, or not, as
  * any process is. */
 static struct json_object *processes_json(bool *failed, const struct arbiter *arbiter, uint64_t id)
@@ -263,6 +287,7 @@ int state_json_write(const struct arbiter *arbiter, const struct lease *lease, c
 
 	add_identity(&failed, object, lease);
 	add_condition(&failed, object, lease);
+	add_duties(&failed, object, lease);
 	add(&failed, object, "partitions", partitions_json(&failed, arbiter, lease));
 	if (lease->request)
 		add(&failed, object, "request", request_json(&failed, lease->request));
