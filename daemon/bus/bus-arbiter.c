@@ -18,8 +18,8 @@ static void close_fd(const int *fd)
 
 /* Takes the holder; the message keeps a duplicate until it is sent. A reply that cannot be
  * made or sent takes the lease back: nobody has its holder then. */
-static int reply_reserve(struct bus *bus, sd_bus_message *call, const struct lease *lease,
-			 int fd)
+int bus_reply_reserve(struct bus *bus, sd_bus_message *call, const struct lease *lease, int fd,
+		      const char *state)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	_cleanup_(close_fd) const int holder = fd;
@@ -29,7 +29,7 @@ static int reply_reserve(struct bus *bus, sd_bus_message *call, const struct lea
 	snprintf(path, sizeof(path), GPUARB_PATH_LEASE "/%llu", (unsigned long long)lease->id);
 	r = sd_bus_message_new_method_return(call, &reply);
 	if (r >= 0)
-		r = sd_bus_message_append(reply, "ohs", path, holder, state_name(lease->state));
+		r = sd_bus_message_append(reply, "ohs", path, holder, state);
 	if (r >= 0)
 		r = bus_append_partitions(reply, bus->arbiter, lease);
 	return r < 0 ? r : bus_send_settled(bus, call, reply);
@@ -54,7 +54,12 @@ static int method_reserve(sd_bus_message *m, void *userdata, sd_bus_error *error
 				       &verdict);
 	if (r < 0)
 		return bus_refuse(m, r, &verdict);
-	return reply_reserve(bus, m, lease, holder);
+	if (lease->state != STATE_ACTIVATING)
+		return bus_reply_reserve(bus, m, lease, holder, state_name(lease->state));
+	/* Borrowers give way first, which takes a moment and not until some lease ends. */
+	if (request.wait_usec == 0)
+		return bus_defer_reserve(bus, m, lease, holder);
+	return bus_reply_reserve(bus, m, lease, holder, state_name(STATE_WAITING));
 }
 
 /* Whether "no" is what was asked for, rather than a request that makes no sense. */
@@ -84,6 +89,14 @@ static int append_why(sd_bus_message *m, const struct verdict *verdict,
 	return bus_append_refusals(m, &row, 1, advice);
 }
 
+/* One that starts inactive, or when borrowers have given way, is granted all the same. */
+static const char *plan_verdict(const struct lease *proposal)
+{
+	if (!proposal)
+		return "refused";
+	return state_name(proposal->state == STATE_WAITING ? STATE_WAITING : STATE_GRANTED);
+}
+
 static int reply_plan(struct bus *bus, sd_bus_message *call, const struct lease *proposal,
 		      const struct verdict *verdict, const struct advice *advice)
 {
@@ -92,8 +105,7 @@ static int reply_plan(struct bus *bus, sd_bus_message *call, const struct lease 
 
 	r = sd_bus_message_new_method_return(call, &reply);
 	if (r >= 0)
-		r = sd_bus_message_append(reply, "s", proposal ? state_name(proposal->state) :
-							 "refused");
+		r = sd_bus_message_append(reply, "s", plan_verdict(proposal));
 	if (r >= 0)
 		r = bus_append_partitions(reply, bus->arbiter, proposal);
 	if (r >= 0)

@@ -7,6 +7,7 @@
 #include "bus/bus-private.h"
 #include "bus/bus-read.h"
 #include "bus/bus-write.h"
+#include "core/text.h"
 #include "dbus/names.h"
 
 static const struct lease *lease_at(const struct bus *bus, const char *path)
@@ -141,49 +142,50 @@ static int method_bind(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	return r < 0 ? r : bus_send_settled(bus, m, reply);
 }
 
-/* For what the contract has and this version has not; who may not ask is told that first. */
-static int not_supported(sd_bus_message *m, struct bus *bus, const struct caller *caller,
-			 const char *why)
-{
-	_cleanup_(verdict_done) struct verdict verdict = {0};
-	struct lease *lease;
-	int r;
-
-	r = arbiter_own(bus->arbiter, caller, lease_id(m), &lease, &verdict);
-	if (r >= 0)
-		r = verdict_set(&verdict, VERDICT_NOT_SUPPORTED, "this version %s", why);
-	return bus_refuse(m, r, &verdict);
-}
-
 static int method_activate(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
+	_cleanup_(verdict_done) struct verdict verdict = {0};
 	const struct caller *caller = bus_owner(userdata, m, method_activate, lease_id(m));
-
-	(void)error;
-	return caller ? not_supported(m, userdata, caller,
-				      "grants every lease active; there is nothing to activate") :
-			1;
-}
-
-static int method_deactivate(sd_bus_message *m, void *userdata, sd_bus_error *error)
-{
-	const struct caller *caller = bus_owner(userdata, m, method_deactivate, lease_id(m));
-
-	(void)error;
-	return caller ? not_supported(m, userdata, caller,
-				      "does not lend CUs; release the lease instead") :
-			1;
-}
-
-static int method_revoke(sd_bus_message *m, void *userdata, sd_bus_error *error)
-{
-	const struct caller *caller = bus_administrator(userdata, m, method_revoke,
-							"revoke a lease");
+	struct bus *bus = userdata;
 
 	(void)error;
 	if (!caller)
 		return 1;
-	return not_supported(m, userdata, caller, "ends leases without grace; release it instead");
+	return answer(m, bus->host->activate(bus->userdata, caller, lease_id(m), true, &verdict),
+		      &verdict);
+}
+
+static int method_deactivate(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	_cleanup_(verdict_done) struct verdict verdict = {0};
+	const struct caller *caller = bus_owner(userdata, m, method_deactivate, lease_id(m));
+	struct bus *bus = userdata;
+
+	(void)error;
+	if (!caller)
+		return 1;
+	return answer(m, bus->host->activate(bus->userdata, caller, lease_id(m), false, &verdict),
+		      &verdict);
+}
+
+static int method_revoke(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	_cleanup_(verdict_done) struct verdict verdict = {0};
+	char reason[REQUEST_TEXT];
+	struct bus *bus = userdata;
+	uint64_t grace_usec;
+	const char *text;
+	int r;
+
+	(void)error;
+	if (!bus_administrator(bus, m, method_revoke, "revoke a lease"))
+		return 1;
+	r = sd_bus_message_read(m, "ts", &grace_usec, &text);
+	if (r < 0)
+		return r;
+	text_clean(reason, sizeof(reason), text);
+	r = bus->host->revoke(bus->userdata, lease_id(m), grace_usec, reason, &verdict);
+	return answer(m, r, &verdict);
 }
 
 /* The weakest of the partitions'; of a lease that waits, the one that promises nothing. */
@@ -278,6 +280,7 @@ void bus_tell_lease(struct bus *bus, const struct lease *lease, unsigned touched
 	char path[sizeof(GPUARB_PATH_LEASE) + 24];
 
 	snprintf(path, sizeof(path), GPUARB_PATH_LEASE "/%llu", (unsigned long long)lease->id);
+	bus_answer_deferred(bus, lease, touched);
 	if ((touched & (TOUCH_ADDED | TOUCH_REMOVED)) == (TOUCH_ADDED | TOUCH_REMOVED))
 		return; /* came and went unseen */
 	if (touched & TOUCH_REMOVED)

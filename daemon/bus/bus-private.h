@@ -17,6 +17,8 @@ struct bus {
 	struct question *questions;
 	size_t n_questions;
 	uint64_t last_question;
+
+	struct deferred *deferred; /* bus-defer.c: grants that borrowers have to give way for */
 };
 
 /* Each adds its interface to the bus. */
@@ -37,6 +39,17 @@ void bus_emit_removed(struct bus *bus, const char *path, const char *interface);
 /* Sends the reply to the call once what was done so far outlives the daemon; until then the
  * host has it. Returns what a handler returns. */
 int bus_send_settled(struct bus *bus, sd_bus_message *call, sd_bus_message *reply);
+
+/* Answers a Reserve with the lease and its holder, which it takes; bus-arbiter.c. */
+int bus_reply_reserve(struct bus *bus, sd_bus_message *call, const struct lease *lease, int holder,
+		      const char *state);
+
+/* The same once the lease is granted, for who would rather be refused than wait: bus-defer.c.
+ * Takes the holder. */
+int bus_defer_reserve(struct bus *bus, sd_bus_message *call, const struct lease *lease,
+		      int holder);
+void bus_answer_deferred(struct bus *bus, const struct lease *lease, unsigned touched);
+void bus_drop_deferred(struct bus *bus);
 
 /* A property's getter: the body appends to `reply`. */
 #define BUS_GETTER(name)                                                                   \

@@ -166,6 +166,7 @@ struct bus *bus_free(struct bus *bus)
 	if (!bus)
 		return NULL;
 
+	bus_drop_deferred(bus);
 	bus_drop_questions(bus);
 	bus_drop_senders(bus);
 	sd_bus_flush_close_unref(bus->sd);

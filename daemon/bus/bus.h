@@ -54,9 +54,14 @@ struct bus_host {
 	int (*acknowledge)(void *userdata, const struct caller *caller, uint64_t id,
 			   uint64_t generation, struct verdict *verdict);
 
+	int (*activate)(void *userdata, const struct caller *caller, uint64_t id, bool active,
+			struct verdict *verdict);
+
 	/* For administrators: the adapter has made sure of that. */
 	int (*drain)(void *userdata, const char *gpu, bool drain, struct verdict *verdict);
 	int (*reload)(void *userdata, struct verdict *verdict);
+	int (*revoke)(void *userdata, uint64_t id, uint64_t grace_usec, const char *reason,
+		      struct verdict *verdict);
 };
 
 /* address: a bus address, or NULL for the system bus. Connects, exports the objects; does
