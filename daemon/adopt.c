@@ -234,6 +234,7 @@ int daemon_adopt(struct daemon *daemon)
 	if (r < 0)
 		return r;
 	tell_again(daemon);
+	arbiter_adopted(daemon->arbiter);
 	arbiter_expire(daemon->arbiter, daemon_now_usec());
 	end_orphans(daemon->arbiter);
 	if (daemon->arbiter->settings->revoke_on_reload)

@@ -73,15 +73,16 @@ static void carry_out_lease(struct daemon *daemon, struct lease *lease, unsigned
 	/* Who waited is told before that, so that its next daemon tells it again if need be. */
 	if ((touched & TOUCH_REMOVED) && lease->n_partitions > 0)
 		forget(daemon, lease);
-	else if ((touched & (TOUCH_CHANGED | TOUCH_ENDING | TOUCH_SAVE)) &&
-		 !(touched & TOUCH_REMOVED))
-		save(daemon, lease);
 	if (touched & (TOUCH_CHANGED | TOUCH_ENDING))
 		daemon_tell_holders(daemon, lease);
 	if (touched & TOUCH_ENDING)
 		story_ended(daemon, lease);
 	else if (touched & TOUCH_DRIFT)
 		story_drift(daemon, lease);
+	else if (touched & TOUCH_ACTIVE)
+		story_active(daemon, lease);
+	if ((touched & TOUCH_REMOVED) && lease->frozen)
+		daemon_thaw(daemon, lease);
 	if (daemon->bus)
 		bus_tell_lease(daemon->bus, lease, touched);
 	if (touched & TOUCH_REMOVED) {
@@ -139,6 +140,7 @@ static bool must_look(const struct arbiter *arbiter)
 static bool grant_next(struct daemon *daemon)
 {
 	_cleanup_(lease_freep) struct lease *proposal = NULL;
+	const struct lease *lease;
 	int r;
 
 	if (arbiter_plan_next(daemon->arbiter, &proposal) <= 0)
@@ -154,9 +156,35 @@ static bool grant_next(struct daemon *daemon)
 	}
 	daemon->unsaved = false;
 	daemon->saved = proposal->id;
-	story_granted(daemon, arbiter_commit(daemon->arbiter, TAKE_PTR(proposal)),
-		      ", after waiting");
+	lease = arbiter_commit(daemon->arbiter, TAKE_PTR(proposal));
+	if (lease->state != STATE_ACTIVATING)
+		story_granted(daemon, lease, ", after waiting");
 	return true;
+}
+
+/* An adaptable lease may have more; nothing of it is told before it is saved. */
+static bool grow_next(struct daemon *daemon)
+{
+	_cleanup_(lease_freep) struct lease *proposal = NULL;
+
+	if (arbiter_plan_growth(daemon->arbiter, daemon_now_usec(), &proposal) <= 0)
+		return false;
+	if (daemon_save(daemon, proposal) < 0) {
+		arbiter_grow_later(daemon->arbiter);
+		return false;
+	}
+	daemon->saved = proposal->id;
+	story_resized(daemon, arbiter_commit(daemon->arbiter, TAKE_PTR(proposal)));
+	return true;
+}
+
+/* What one lease gave back may be what another is told to have: all is saved first. */
+static void save_touched(struct daemon *daemon)
+{
+	for (const struct lease *l = daemon->arbiter->touched; l; l = l->touched_next)
+		if ((l->touched & (TOUCH_CHANGED | TOUCH_ENDING | TOUCH_SAVE)) &&
+		    !(l->touched & TOUCH_REMOVED))
+			save(daemon, l);
 }
 
 static void carry_out_touched(struct daemon *daemon)
@@ -166,6 +194,7 @@ static void carry_out_touched(struct daemon *daemon)
 
 	if (must_look(daemon->arbiter))
 		daemon_look(daemon, 0);
+	save_touched(daemon);
 	while ((lease = arbiter_take_touched(daemon->arbiter, &touched)))
 		carry_out_lease(daemon, lease, touched);
 	daemon->saved = 0;
@@ -192,14 +221,17 @@ static void check_store(struct daemon *daemon)
 void daemon_carry_out(struct daemon *daemon)
 {
 	check_store(daemon);
-	do
+	do {
+		daemon_enforce(daemon);
+		arbiter_lend(daemon->arbiter, daemon_now_usec());
 		carry_out_touched(daemon);
-	while (grant_next(daemon) || daemon->arbiter->touched);
+	} while (grant_next(daemon) || grow_next(daemon) || daemon->arbiter->touched);
 
 	for (unsigned i = 0; i < daemon->arbiter->n_gpus; i++)
 		if (daemon->arbiter->gpus[i].changed)
 			carry_out_gpu(daemon, i);
 	sd_event_source_set_enabled(daemon->carry, SD_EVENT_OFF);
+	daemon_verify(daemon);
 	plan_deadline(daemon);
 	daemon_plan_look(daemon);
 }

@@ -16,6 +16,16 @@ static const char *address(const struct daemon *daemon)
 	return daemon->options->bus_address ? daemon->options->bus_address : "the system bus";
 }
 
+static const char *why_no_name(int r)
+{
+	if (r == -EEXIST)
+		return "another gpuarbd has it";
+	if (r == -EACCES)
+		return "the bus gives it to the service's own user alone: systemctl start gpuarbd, "
+		       "or name a bus of your own in GPUARB_BUS_ADDRESS";
+	return strerror(-r);
+}
+
 static int open_bus(struct daemon *daemon)
 {
 	return bus_new(daemon->event, daemon->options->bus_address, daemon->arbiter,
@@ -33,8 +43,7 @@ int daemon_connect(struct daemon *daemon)
 	}
 	r = bus_own_name(daemon->bus);
 	if (r < 0)
-		log_error("cannot take the name on the bus: %s",
-			  r == -EEXIST ? "another gpuarbd has it" : strerror(-r));
+		log_error("cannot take the name on %s: %s", address(daemon), why_no_name(r));
 	return r;
 }
 

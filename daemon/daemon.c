@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "sys/log.h"
+#include "sys/process.h"
 
 /* Others wait for what an ending lease had; the default of a quarter second is long. */
 #define LOOK_ACCURACY_USEC     5000U
@@ -87,6 +88,21 @@ static unsigned count_fds(bool store)
 	return next < UINT_MAX ? (unsigned)next : UINT_MAX;
 }
 
+static int load_settings(const struct daemon *daemon, struct settings **ret, struct notes *notes)
+{
+	int r = config_load(&daemon->options->files, ret, notes);
+
+	if (r > 0)
+		log_info(CONFIG_NONE);
+	for (size_t i = 0; r >= 0 && i < (*ret)->n_tenants; i++)
+		if ((*ret)->tenants[i].executable && !process_sees_executables())
+			notes_add(notes, false,
+				  "tenant %s: match-executable matches nobody: gpuarbd may not see "
+				  "which program other users run without CAP_SYS_PTRACE; see "
+				  "SECURITY in gpuarbd(8)", (*ret)->tenants[i].name);
+	return r;
+}
+
 static int make_arbiter(struct daemon *daemon, struct notes *notes)
 {
 	_cleanup_(settings_freep) struct settings *settings = NULL;
@@ -95,7 +111,7 @@ static int make_arbiter(struct daemon *daemon, struct notes *notes)
 
 	if (!gpus)
 		return -ENOMEM;
-	r = config_load(&daemon->options->files, &settings, notes);
+	r = load_settings(daemon, &settings, notes);
 	if (r < 0)
 		return r;
 	n = daemon_find_gpus(daemon->options, settings, &daemon->ops, &daemon->hw, gpus,
@@ -179,6 +195,10 @@ static int start(struct daemon *daemon)
 	if (r >= 0)
 		r = make_sources(daemon);
 	if (r >= 0)
+		r = daemon_start_enforce(daemon);
+	if (r >= 0)
+		r = daemon_start_probe(daemon);
+	if (r >= 0)
 		r = daemon_connect(daemon);
 	if (r < 0)
 		return r;
@@ -232,6 +252,9 @@ struct daemon *daemon_free(struct daemon *daemon)
 	sd_event_source_disable_unref(daemon->carry);
 	sd_event_source_disable_unref(daemon->deadline);
 	sd_event_source_disable_unref(daemon->audit);
+	sd_event_source_disable_unref(daemon->probing);
+	probe_free(daemon->probe);
+	enforce_free(daemon->enforce);
 	arbiter_free(daemon->arbiter);
 	state_close(daemon->state);
 	if (daemon->ops)
@@ -247,7 +270,7 @@ int daemon_reload(struct daemon *daemon, struct notes *notes)
 	struct settings *settings = NULL;
 	int r;
 
-	r = config_load(&daemon->options->files, &settings, notes);
+	r = load_settings(daemon, &settings, notes);
 	if (r < 0)
 		return r;
 	arbiter_set_settings(daemon->arbiter, settings);

@@ -15,7 +15,9 @@
 #include "core/trickle.h"
 #include "hw/hw.h"
 #include "sys/config.h"
+#include "sys/enforce.h"
 #include "sys/holder.h"
+#include "sys/probe.h"
 #include "sys/state.h"
 #include "sys/store.h"
 
@@ -27,6 +29,8 @@ struct daemon_options {
 	const char *profiles;          /* directory */
 	const char *simulate;          /* profiles, comma-separated; NULL: as configured */
 	const char *sysfs;             /* what stands for /sys; NULL: /sys */
+	const char *debugfs;           /* for /sys/kernel/debug; NULL: a service reads it */
+	const char *enforce;           /* the socket of gpuarb-enforce */
 	const char *runtime_directory;
 	const char *bus_address;       /* NULL: the system bus */
 };
@@ -56,6 +60,13 @@ struct daemon {
 	uint64_t saved;            /* the lease that was saved as it is, before its commit; or 0 */
 	bool stale;                /* what was saved of some lease is not what it is */
 	bool unsaved;              /* a waiting lease fits, and could not be saved */
+
+	struct enforce *enforce;   /* who kills and freezes for us */
+	struct probe *probe;       /* who reads what hardware queues have */
+	sd_event_source *probing;
+	uint64_t probed_usec;      /* when it was asked last */
+	bool asked;                /* it has not answered yet */
+	bool outdated;             /* what it is about to answer is older than what was said */
 
 	sd_event_source *audit; /* when to look at the hardware next */
 	uint64_t generation;    /* of the list of GPUs */
@@ -122,12 +133,34 @@ void story_resized(const struct daemon *daemon, const struct lease *lease);
 void story_adopted(const struct daemon *daemon, const struct lease *lease);
 void story_lost(uint64_t lease); /* its file is set aside */
 void story_ended(const struct daemon *daemon, const struct lease *lease);
+void story_active(const struct daemon *daemon, const struct lease *lease);
+void story_inactive(const struct daemon *daemon, const struct lease *lease);
+void story_revoking(const struct daemon *daemon, const struct lease *lease, uint64_t grace_usec);
+void story_forced(const struct daemon *daemon, const struct lease *lease, const char *what);
 void story_drift(const struct daemon *daemon, const struct lease *lease);
 void story_refused(struct daemon *daemon, const struct caller *caller,
 		   const struct request *request, const struct verdict *verdict);
 void story_resize_refused(struct daemon *daemon, const struct caller *caller, uint64_t id,
 			  const struct verdict *verdict);
 void story_gpu(const struct daemon *daemon, const struct gpu *gpu, bool was_oversubscribed);
+
+/* ---- verify.c: what the hardware has of what was acknowledged ----------------------------- */
+
+/* Whether it can be read here at all; if so, acknowledgements have to be true from now on. */
+int daemon_start_probe(struct daemon *daemon);
+
+/* Reads it if there is need to. */
+void daemon_verify(struct daemon *daemon);
+
+/* ---- force.c: what is done to who does not give back --------------------------------------- */
+
+int daemon_start_enforce(struct daemon *daemon);
+
+/* Does what is due; whether anything was. */
+bool daemon_enforce(struct daemon *daemon);
+
+/* The lease is no more: what was frozen for it is thawed. */
+void daemon_thaw(struct daemon *daemon, const struct lease *lease);
 
 /* ---- adopt.c ------------------------------------------------------------------------ */
 
@@ -192,6 +225,12 @@ void host_named(void *userdata, int r);
 int host_reserve(void *userdata, const struct caller *caller, const struct request *asked,
 		 int process_fd, const struct lease **ret, int *ret_holder,
 		 struct verdict *verdict);
+int host_activate(void *userdata, const struct caller *caller, uint64_t id, bool active,
+		  struct verdict *verdict);
+int host_acknowledge(void *userdata, const struct caller *caller, uint64_t id,
+		     uint64_t generation, struct verdict *verdict);
+int host_revoke(void *userdata, uint64_t id, uint64_t grace_usec, const char *reason,
+		struct verdict *verdict);
 int host_bind(void *userdata, const struct caller *caller, uint64_t id, int process_fd,
 	      struct verdict *verdict);
 int host_resize(void *userdata, const struct caller *caller, uint64_t id,

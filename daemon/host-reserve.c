@@ -47,11 +47,19 @@ static int reserve_again(struct daemon *daemon, struct lease *lease,
 	return keep_holder(daemon, lease->id, lease->owner, process_fd, pid, kept, verdict);
 }
 
-static uint64_t deadline_of(const struct request *request)
+static uint64_t deadline_of(uint64_t wait_usec)
 {
 	uint64_t now = daemon_now_usec();
 
-	return request->wait_usec > UINT64_MAX - now ? UINT64_MAX : now + request->wait_usec;
+	return wait_usec > UINT64_MAX - now ? UINT64_MAX : now + wait_usec;
+}
+
+/* Borrowers have their time to give way, and policy its own to see to it. */
+static uint64_t give_up_at(const struct settings *settings, const struct request *request)
+{
+	uint64_t least = settings->activate_grace_usec + 2 * settings->enforce_delay_usec;
+
+	return deadline_of(request->wait_usec > least ? request->wait_usec : least);
 }
 
 /* What keeps it alive is made before it is in force, so that a failure leaves nothing. */
@@ -67,7 +75,9 @@ static int reserve_new(struct daemon *daemon, const struct caller *caller,
 		return r;
 	verdict_done(verdict); /* what it waits for is no reason for what fails below */
 	if (proposal->state == STATE_WAITING)
-		proposal->deadline_usec = deadline_of(request);
+		proposal->deadline_usec = deadline_of(request->wait_usec);
+	if (proposal->state == STATE_ACTIVATING)
+		proposal->give_up_usec = give_up_at(daemon->arbiter->settings, request);
 	r = keep_holder(daemon, proposal->id, proposal->owner, process_fd, pid, kept, verdict);
 	if (r < 0)
 		return r;
@@ -80,7 +90,7 @@ static int reserve_new(struct daemon *daemon, const struct caller *caller,
 	*ret = arbiter_commit(daemon->arbiter, TAKE_PTR(proposal));
 	if ((*ret)->state == STATE_WAITING)
 		story_waits(daemon, *ret);
-	else
+	else if ((*ret)->state != STATE_ACTIVATING)
 		story_granted(daemon, *ret, "");
 	return 0;
 }

@@ -58,25 +58,6 @@ static int host_release(void *userdata, const struct caller *caller, uint64_t id
 	return 0;
 }
 
-static int host_acknowledge(void *userdata, const struct caller *caller, uint64_t id,
-			    uint64_t generation, struct verdict *verdict)
-{
-	struct daemon *daemon = userdata;
-	struct lease *lease;
-	int r;
-
-	r = arbiter_own(daemon->arbiter, caller, id, &lease, verdict);
-	if (r < 0)
-		return r;
-	if (arbiter_acknowledge(daemon->arbiter, id, generation) < 0)
-		return verdict_set(verdict, VERDICT_INVALID_REQUEST,
-				   "generation %llu: lease %llu is at %llu",
-				   (unsigned long long)generation, (unsigned long long)id,
-				   (unsigned long long)lease->generation);
-	daemon_carry_out(daemon);
-	return 0;
-}
-
 /* ---- administering ------------------------------------------------------------------- */
 
 static int host_drain(void *userdata, const char *gpu, bool drain, struct verdict *verdict)
@@ -146,4 +127,6 @@ const struct bus_host daemon_host = {
 	.acknowledge = host_acknowledge,
 	.drain = host_drain,
 	.reload = host_reload,
+	.activate = host_activate,
+	.revoke = host_revoke,
 };

@@ -35,7 +35,8 @@ static void print_help(void)
 	     "                      GPUs that do not exist, from profiles\n"
 	     "  --profiles=DIR      where profiles are (" GPUARB_PROFILE_DIR ")\n"
 	     "  --sysfs=DIR         a tree that stands for /sys\n"
-	     "  --debugfs=DIR       a tree that stands for /sys/kernel/debug (not read yet)\n"
+	     "  --debugfs=DIR       a tree that stands for /sys/kernel/debug\n"
+	     "  --enforce=SOCKET    who kills and freezes (" ENFORCE_SOCKET ")\n"
 	     "  --check             read everything, say what is wrong, exit\n"
 	     "  --version\n"
 	     "  --help\n\n"
@@ -62,8 +63,10 @@ static int take_option(struct command_line *line, int option, const char *value)
 		line->options.sysfs = value;
 		return 0;
 	case 'd':
-		log_warning("--debugfs=%s: this version does not read debugfs; every lease is of "
-			    "tier cooperative", value);
+		line->options.debugfs = value;
+		return 0;
+	case 'e':
+		line->options.enforce = value;
 		return 0;
 	case 'k':
 		line->check = true;
@@ -90,6 +93,7 @@ static int parse(int argc, char *argv[], struct command_line *line)
 		{ "profiles", required_argument, NULL, 'p' },
 		{ "sysfs", required_argument, NULL, 'y' },
 		{ "debugfs", required_argument, NULL, 'd' },
+		{ "enforce", required_argument, NULL, 'e' },
 		{ "check", no_argument, NULL, 'k' },
 		{ "version", no_argument, NULL, 'v' },
 		{ "help", no_argument, NULL, 'h' },
@@ -133,6 +137,8 @@ static int check(const struct daemon_options *options)
 	if (!gpus)
 		return EXIT_FAILURE;
 	n = config_load(&options->files, &settings, &notes);
+	if (n > 0)
+		notes_add(&notes, false, CONFIG_NONE);
 	if (n >= 0)
 		n = daemon_find_gpus(options, settings, &ops, &hw, gpus, REQUEST_WANTS, &notes);
 	for (size_t i = 0; i < notes.n; i++)
@@ -212,6 +218,8 @@ int main(int argc, char *argv[])
 	struct command_line line = {0};
 	int r;
 
+	line.options.files.trust = (struct trust){ { trust_service(), geteuid() } };
+	line.options.enforce = ENFORCE_SOCKET;
 	line.options.profiles = GPUARB_PROFILE_DIR;
 	line.options.runtime_directory = environment("RUNTIME_DIRECTORY", GPUARB_RUNTIME_DIR);
 	line.options.bus_address = environment("GPUARB_BUS_ADDRESS", NULL);

@@ -119,11 +119,42 @@ void story_ended(const struct daemon *daemon, const struct lease *lease)
 		  "lease %" PRIu64 " of uid %u ends: %s", lease->id, lease->owner, lease->reason);
 }
 
+void story_active(const struct daemon *daemon, const struct lease *lease)
+{
+	tell_parts(daemon, EVENT_ACTIVATED, lease, "active");
+}
+
+void story_inactive(const struct daemon *daemon, const struct lease *lease)
+{
+	tell_parts(daemon, EVENT_DEACTIVATED, lease, "inactive, and lends what it has");
+}
+
+void story_revoking(const struct daemon *daemon, const struct lease *lease, uint64_t grace_usec)
+{
+	struct log_fields fields = fields_of(daemon, lease);
+
+	log_event(EVENT_REVOKING, &fields, "lease %" PRIu64 " of uid %u is to end within %.3f s: %s",
+		  lease->id, lease->owner, (double)grace_usec / 1e6, lease->reason);
+}
+
+void story_forced(const struct daemon *daemon, const struct lease *lease, const char *what)
+{
+	struct log_fields fields = fields_of(daemon, lease);
+
+	log_event(EVENT_OVERDUE, &fields, "lease %" PRIu64 " of uid %u: %s", lease->id,
+		  lease->owner, what);
+}
+
 void story_drift(const struct daemon *daemon, const struct lease *lease)
 {
 	struct log_fields fields = fields_of(daemon, lease);
 	char excess[512];
 
+	if (lease->false_acknowledged) {
+		log_event(EVENT_UNTRUE, &fields, "lease %" PRIu64 " of uid %u %s", lease->id,
+			  lease->owner, lease->reason);
+		return;
+	}
 	if (!lease->excessive) {
 		log_event(EVENT_WITHIN, &fields, "lease %" PRIu64 " is within its budgets again",
 			  lease->id);
