@@ -6,12 +6,10 @@
 
 #include "libgpuarb/apply.h"
 
-static bool mask_empty(const uint32_t *word, size_t words)
+static void mask_of(const struct gpuarb_partition *partition, struct mask *ret)
 {
-	for (size_t i = 0; i < words; i++)
-		if (word[i])
-			return false;
-	return true;
+	ret->words = partition->cu_mask_words;
+	memcpy(ret->word, partition->cu_mask, ret->words * sizeof(*ret->word));
 }
 
 /* ---- before anything is changed --------------------------------------------------------- */
@@ -25,6 +23,7 @@ static int check_lease(const struct apply *apply)
 
 	for (size_t i = 0; i < apply->n; i++) {
 		const struct gpuarb_partition *partition = &apply->partitions[i];
+		struct mask mask;
 
 		if (partition->kfd_gpu_id == 0)
 			return fail(apply->gpuarb, -EOPNOTSUPP,
@@ -33,7 +32,8 @@ static int check_lease(const struct apply *apply)
 			return fail(apply->gpuarb, -EOPNOTSUPP,
 				    "the mask on GPU %s has more than %u bits, which KFD does not "
 				    "look at", partition->gpu, MASK_WORDS * 32);
-		if (mask_empty(partition->cu_mask, partition->cu_mask_words))
+		mask_of(partition, &mask);
+		if (mask_empty(&mask))
 			return fail(apply->gpuarb, -EBADFD, "the lease has no CU on GPU %s now",
 				    partition->gpu);
 	}
@@ -60,20 +60,6 @@ static int refresh(const struct apply *apply)
 
 /* ---- the mask that a queue is to have --------------------------------------------------- */
 
-/* The XCC that has no bit in the mask, bit i being XCC i % xccs, or xccs. */
-static uint32_t idle_xcc(const struct mask *mask, uint32_t xccs)
-{
-	for (uint32_t xcc = 0; xcc < xccs; xcc++) {
-		size_t i = xcc;
-
-		while (i < mask->words * 32 && !(mask->word[i / 32] >> i % 32 & 1))
-			i += xccs;
-		if (i >= mask->words * 32)
-			return xcc;
-	}
-	return xccs;
-}
-
 static bool half_pair(const struct mask *mask)
 {
 	for (size_t i = 0; i < mask->words; i++)
@@ -82,32 +68,33 @@ static bool half_pair(const struct mask *mask)
 	return false;
 }
 
-/* What the lease has, and of that what the program wants. */
-static int narrow(const struct apply *apply, struct book_entry *entry)
+static int no_room(const struct apply *apply, const struct book_entry *entry, uint32_t xcc)
 {
-	const struct gpuarb_partition *partition = &apply->partitions[entry->partition];
-	struct mask *next = &entry->next;
-	uint32_t xcc;
+	const char *gpu = apply->partitions[entry->partition].gpu;
 
-	next->words = partition->cu_mask_words;
-	memcpy(next->word, partition->cu_mask, next->words * sizeof(*next->word));
-	if (entry->own.words == 0)
-		return 0;
-
-	for (size_t i = 0; i < next->words; i++)
-		next->word[i] &= i < entry->own.words ? entry->own.word[i] : 0;
-	if (mask_empty(next->word, next->words))
+	if (xcc == entry->xccs)
 		return fail(apply->gpuarb, -ERANGE,
 			    "the own mask of queue %" PRIu32 " has no CU that lease %" PRIu64
 			    " has on GPU %s: give it another one or none", entry->queue.id,
-			    apply->lease, partition->gpu);
-	xcc = idle_xcc(next, entry->xccs);
-	if (xcc < entry->xccs)
-		return fail(apply->gpuarb, -ERANGE,
-			    "the own mask of queue %" PRIu32 " and that of lease %" PRIu64 " leave "
-			    "XCC %" PRIu32 " of GPU %s no CU, and what is dispatched would never "
-			    "end: give it another one or none", entry->queue.id, apply->lease, xcc,
-			    partition->gpu);
+			    apply->lease, gpu);
+	return fail(apply->gpuarb, -ERANGE,
+		    "the own mask of queue %" PRIu32 " and that of lease %" PRIu64 " leave XCC %"
+		    PRIu32 " of GPU %s no CU, and what is dispatched would never end: give it "
+		    "another one or none", entry->queue.id, apply->lease, xcc, gpu);
+}
+
+/* What the lease has, and of that what the program wants. */
+static int narrow(const struct apply *apply, struct book_entry *entry, bool yields)
+{
+	struct mask grant;
+	uint32_t xcc = 0;
+
+	mask_of(&apply->partitions[entry->partition], &grant);
+	if (mask_narrow(&grant, &entry->own, entry->xccs, &entry->next, &xcc) >= 0)
+		return 0;
+	if (!yields)
+		return no_room(apply, entry, xcc);
+	entry->next = grant;
 	return 0;
 }
 
@@ -203,7 +190,8 @@ static int carry_out(const struct apply *apply)
 	return r;
 }
 
-int apply_all(const struct apply *apply)
+/* All queues, with their next masks; returns how many there are. */
+static int prepare(const struct apply *apply)
 {
 	int r;
 
@@ -213,10 +201,31 @@ int apply_all(const struct apply *apply)
 	if (r >= 0)
 		r = refresh(apply);
 	for (size_t i = 0; r >= 0 && i < apply->book->n; i++)
-		r = narrow(apply, &apply->book->entries[i]);
+		r = narrow(apply, &apply->book->entries[i], apply->yields);
+	return r < 0 ? r : (int)apply->book->n;
+}
 
-	/* To open the device is to become a process of KFD: not without a queue to mask. */
-	return r < 0 || apply->book->n == 0 ? r : carry_out(apply);
+/* To open the device is to become a process of KFD: not without a queue to mask. */
+int apply_all(const struct apply *apply)
+{
+	int r = prepare(apply);
+
+	return r <= 0 ? r : carry_out(apply);
+}
+
+int apply_missing(const struct apply *apply)
+{
+	int r = prepare(apply), n = 0;
+
+	for (size_t i = 0; r > 0 && i < apply->book->n; i++) {
+		struct book_entry *entry = &apply->book->entries[i];
+
+		if (entry->now.words > 0 && mask_same(&entry->now, &entry->next))
+			entry->next.words = 0;
+		else
+			n++;
+	}
+	return r <= 0 ? r : n == 0 ? 0 : carry_out(apply);
 }
 
 /* ---- single queues ---------------------------------------------------------------------- */
@@ -319,7 +328,7 @@ int apply_own(const struct apply *apply, size_t i, uint32_t queue, const uint32_
 	entry->own.words = 0;
 	r = mask ? read_own(apply, entry, mask, words) : 0;
 	if (r >= 0)
-		r = narrow(apply, entry);
+		r = narrow(apply, entry, false);
 	if (r >= 0)
 		r = carry_out(apply);
 	if (r == 0) /* it went away meanwhile */

@@ -9,15 +9,9 @@
 #include <sys/types.h>
 
 #include "libgpuarb/environment.h"
+#include "libgpuarb/mask.h"
 
 /* ---- kfd-mask.c: asking the driver ------------------------------------------------------ */
-
-#define MASK_WORDS 32U /* the driver looks at 1024 bits at most (kfd_ioctl_set_cu_mask()) */
-
-struct mask {
-	uint32_t word[MASK_WORDS];
-	size_t words; /* 0: none */
-};
 
 struct driver {
 	void *userdata;
@@ -47,6 +41,9 @@ int queues_read(const char *sys, pid_t pid, struct queue_list *ret);
 
 bool queues_there(const char *sys, pid_t pid, uint32_t id);
 
+/* Whether the numbers of processes here are those that KFD has: in the first PID namespace. */
+bool queues_visible(void);
+
 /* ---- book.c: what this library knows of their masks ------------------------------------- */
 
 struct book_entry {
@@ -75,6 +72,7 @@ struct apply {
 	const struct gpuarb_partition *partitions;
 	size_t n;
 	struct book *book;
+	bool yields; /* a queue whose own mask the lease does not meet any more has the lease's */
 
 	const char *sys, *dev;
 	pid_t pid;
@@ -87,6 +85,9 @@ struct apply {
 
 /* gpuarb_lease_apply(), gpuarb_lease_queue_ids(), gpuarb_lease_mask_queue(). */
 int apply_all(const struct apply *apply);
+
+/* The first of queues alone that do not have their mask yet: nothing is done without one. */
+int apply_missing(const struct apply *apply);
 int apply_queue_ids(const struct apply *apply, size_t i, uint32_t *ids, size_t max);
 int apply_own(const struct apply *apply, size_t i, uint32_t queue, const uint32_t *mask,
 	      size_t words);

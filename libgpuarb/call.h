@@ -25,8 +25,12 @@ int connection_ensure(struct gpuarb *gpuarb);
 
 bool connection_passes_fds(const struct connection *connection);
 
+/* From now on who waits for it gives up when that fd is readable; NULL: nobody does. A new one
+ * has the handle's. */
+void connection_wake(struct connection *connection, const int *wake);
+
 /* Takes the next message that came: 0, or waits for it until deadline: -ETIMEDOUT, -EINTR,
- * -ECONNRESET, -ENOMEM. */
+ * -ECANCELED, -ECONNRESET, -ENOMEM. */
 int connection_receive(struct connection *connection, uint64_t deadline, DBusMessage **ret);
 
 /* Queues a message. -ENOMEM. */

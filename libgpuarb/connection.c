@@ -19,6 +19,7 @@
 struct connection {
 	DBusConnection *dbus;
 	DBusWatch *watches[WATCHES];
+	const int *wake; /* as the handle's */
 };
 
 void free_message(DBusMessage **m)
@@ -81,13 +82,17 @@ static void watches_to_poll(const struct connection *connection, struct pollfd *
 /* One turn: waits until the socket is ready and lets libdbus read or write. */
 static int turn(struct connection *connection, uint64_t deadline)
 {
-	struct pollfd fds[WATCHES];
+	struct pollfd fds[WATCHES + 1];
 	int r;
 
 	watches_to_poll(connection, fds);
-	r = poll_until(fds, WATCHES, deadline);
+	fds[WATCHES] = (struct pollfd){ .fd = connection->wake ? *connection->wake : -1,
+					.events = POLLIN };
+	r = poll_until(fds, WATCHES + 1, deadline);
 	if (r < 0)
 		return r;
+	if (fds[WATCHES].revents)
+		return -ECANCELED;
 
 	for (size_t i = 0; i < WATCHES; i++) {
 		unsigned flags = (fds[i].revents & POLLIN ? DBUS_WATCH_READABLE : 0) |
@@ -129,6 +134,11 @@ int connection_receive(struct connection *connection, uint64_t deadline, DBusMes
 int connection_send(struct connection *connection, DBusMessage *m, dbus_uint32_t *ret_serial)
 {
 	return dbus_connection_send(connection->dbus, m, ret_serial) ? 0 : -ENOMEM;
+}
+
+void connection_wake(struct connection *connection, const int *wake)
+{
+	connection->wake = wake;
 }
 
 bool connection_passes_fds(const struct connection *connection)
@@ -183,6 +193,7 @@ int connection_new(struct gpuarb *gpuarb, struct connection **ret)
 	connection = calloc(1, sizeof(*connection));
 	if (!connection)
 		return -ENOMEM;
+	connection->wake = gpuarb->wake;
 
 	r = dial(gpuarb, connection);
 	if (r < 0)

@@ -75,6 +75,48 @@ int gpuarb_lease_mask_queue(struct gpuarb_lease *lease, size_t i, uint32_t queue
 			    const uint32_t *mask, size_t words);
 
 /*
+ * Starts a thread that makes this process's queues follow the lease, which is what an adaptable
+ * one (struct gpuarb_options) promises: whenever the lease changes it does what
+ * gpuarb_lease_apply() does and then acknowledges the generation, never before every queue has its
+ * mask. The first time is here and now: when this returns 0 all queues are masked.
+ *
+ * Queues that come later: those of gpuarb-hip.h are masked before they are handed out, and
+ * gpuarb_lease_apply() masks all at once. KFD tells nobody of a new queue, so the thread looks for
+ * others ten times a second: until then such a queue, as of a stream that the program makes by
+ * itself, has all CUs, and so it may have at the moment when a change is acknowledged. A program
+ * that cannot have that calls gpuarb_lease_apply() after it made a queue and before it uses it.
+ *
+ * From now on gpuarb_lease_apply(), gpuarb_lease_queue_ids() and gpuarb_lease_mask_queue() go by
+ * what the agent knows, which may be newer than what the lease's other functions say: those say
+ * what was dispatched, as ever. The holder is the program's, who may read it or not: it tells of a
+ * revocation and of the end. A queue whose own mask has nothing in common with what the lease has
+ * become gets the lease's until they meet again.
+ *
+ * gpuarb_lease_acknowledge() is not needed any more, and -EBUSY for what is not applied yet; but a
+ * lease that is being revoked is taken when it is acknowledged, so the agent leaves that to the
+ * program. When the lease has ended queues keep what they had, and the thread is done.
+ *
+ * The thread has all signals blocked, a connection of its own to the bus, and no part in the
+ * lease's handle, which is used as before. gpuarb_lease_close() and gpuarb_lease_release() stop it
+ * and wait for it: for as long as the driver takes, if it is in there. A forked child has no agent:
+ * the queues are its parent's, too.
+ *
+ * -EALREADY: the lease has an agent. -EINVAL: it is not adaptable; or it is for several processes
+ * (want.processes), for all of which one would acknowledge. -EOPNOTSUPP: as gpuarb_lease_apply(),
+ * or this process does not see KFD. -EAGAIN: no thread. -EMFILE. All others as
+ * gpuarb_lease_apply() and gpuarb_lease_acknowledge(). After a failure there is no agent.
+ */
+int gpuarb_lease_start_agent(struct gpuarb_lease *lease);
+
+/*
+ * 0: the agent follows. Else what a change could not be applied for, as gpuarb_lease_apply(), with
+ * its sentence: it was not acknowledged, the queues have what they had, and it is tried again with
+ * the next change, by gpuarb_lease_apply(), and by and by. -ENOENT: the lease has ended.
+ * -EBADFD: it has no agent. A daemon or a bus that is away is no error: they are waited for.
+ */
+int gpuarb_lease_agent_error(struct gpuarb_lease *lease);
+
+/*
  * For a library on top of this one: one pointer that goes with the lease. done (or NULL) is
  * called with it when another takes its place, and before the lease is closed or released.
  */

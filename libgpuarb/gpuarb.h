@@ -64,7 +64,8 @@
  * handles may be used at once. Before fork and exec nothing need be done: every fd is
  * close-on-exec, and a child must not use its parent's handles (their fds it may close).
  *
- * The library never calls exit or abort, installs no signal handler and starts no thread.
+ * The library never calls exit or abort, installs no signal handler, and starts no thread but
+ * that of gpuarb_lease_start_agent().
  */
 
 #include <stdbool.h>
@@ -160,8 +161,9 @@ struct gpuarb_options {
 	const char *tenant;  /* NULL: the first that matches */
 	const char *token;   /* repeating a request with it gives the same lease */
 	uint64_t wait_usec;  /* 0: refuse rather than wait; GPUARB_FOREVER */
-	bool start_inactive;
-	bool adaptable;
+	bool start_inactive; /* realtime: its CUs are lent until gpuarb_lease_activate() */
+	bool adaptable;      /* best effort: the holder follows and acknowledges each change, and
+			      * so may have more, and less, than what it was granted at first */
 	int process_fd;      /* a pidfd of a process to bind the lease to once it is granted;
 			      * -1: none. gpuarb_plan() takes no notice of it */
 };
@@ -176,9 +178,15 @@ struct gpuarb_options {
  * Waits for up to options->wait_usec where there is no room now. Then it is the daemon who
  * says why nothing came of it: -ETIMEDOUT; -ENOSPC, -EACCES, -ENODEV when it can not be
  * granted any more; -ESHUTDOWN; -ENOENT when somebody released it. A signal ends the wait
- * with -EINTR. Whatever the failure, nothing is left behind.
+ * with -EINTR. Whatever the failure, nothing is left behind. CUs that others borrow are room; that
+ * they give them back is waited for without wait_usec, too, and -EBUSY if they do not.
  *
- * options->process_fd is bound by a second call when the lease is granted. Where that fails
+ * The lease is "granted", or "inactive" where that was asked for, or where a token found one that
+ * was deactivated since. A token may also find a lease that waits (-EBUSY without wait_usec) or
+ * is being revoked (-EBADFD).
+ *
+ * options->process_fd is bound by a second call when the lease is granted, active or not. Where
+ * that fails
  * the lease is given up, and this is the failure. (The daemon is asked to end it, without
  * waiting for its answer: the process may have been bound by a call whose answer was lost.)
  */
@@ -189,7 +197,8 @@ int gpuarb_reserve(struct gpuarb *gpuarb, const struct gpuarb_want *wants, size_
  * The first of its two steps: asks, and does not wait. The lease may be "waiting", for as
  * long as options->wait_usec says from now on: poll gpuarb_lease_fd() and dispatch, or
  * gpuarb_lease_wait(), as often as it takes; close it to give up the place. A signal leaves
- * nothing behind. A lease that waits has no partitions: gpuarb_lease_partitions() is 0.
+ * nothing behind. A lease that waits has no partitions: gpuarb_lease_partitions() is 0. One that
+ * is "activating" has them, and others still have CUs in them.
  *
  * options->process_fd is bound here if the lease is granted at once, else by the
  * gpuarb_lease_wait() that finds it granted.
@@ -234,8 +243,21 @@ int gpuarb_lease_release(struct gpuarb_lease *lease);
 
 uint64_t gpuarb_lease_id(const struct gpuarb_lease *lease);
 uint64_t gpuarb_lease_generation(const struct gpuarb_lease *lease); /* counts changes */
-const char *gpuarb_lease_state(const struct gpuarb_lease *lease);   /* "granted", … */
-const char *gpuarb_lease_reason(const struct gpuarb_lease *lease);  /* "" or why it ended */
+const char *gpuarb_lease_reason(const struct gpuarb_lease *lease);  /* "" or why it is so */
+
+/*
+ * What became of it, as far as it was told:
+ *
+ *	"waiting"     there is no room yet; the deadline is when it gives up
+ *	"granted"     its CUs are its own; with a deadline, those that left its mask are to be
+ *		      given back by then
+ *	"inactive"    they are kept for it, and lent meanwhile: what it runs now runs beside others
+ *	"activating"  others are giving them back, by the deadline
+ *	"revoking"    it is taken away, at the deadline or when it is acknowledged; until then it
+ *		      has what it had
+ *	"ending"      it is gone
+ */
+const char *gpuarb_lease_state(const struct gpuarb_lease *lease);
 uint64_t gpuarb_lease_deadline(const struct gpuarb_lease *lease);   /* CLOCK_BOOTTIME usec */
 
 /* Partitions in the order of the wants. i < gpuarb_lease_partitions(); else NULL or 0.
@@ -263,10 +285,12 @@ int gpuarb_lease_position(struct gpuarb_lease *lease, unsigned *ret);
 int gpuarb_lease_fd(const struct gpuarb_lease *lease);
 
 /*
- * Waits until the lease is granted, active or not; then binds the process that it was
- * reserved for. usec: at most so long, GPUARB_FOREVER. After -ETIMEDOUT without an error
- * name, after -EINTR, and where the process could not be bound, the lease is what it was and
- * can be waited for again. When it has ended: as gpuarb_lease_dispatch().
+ * Waits while the lease is "waiting" or "activating"; then binds the process that it was
+ * reserved for. usec: at most so long, GPUARB_FOREVER. 0: it is "granted"; or "inactive", at once:
+ * nobody is activating it, and that is asked for by gpuarb_lease_activate(). After -ETIMEDOUT
+ * without an error name, after -EINTR, and where the process could not be bound, the lease is
+ * what it was and can be waited for again. -EBADFD: it is "revoking", nothing to begin with; it is
+ * still there. When it has ended: as gpuarb_lease_dispatch().
  */
 int gpuarb_lease_wait(struct gpuarb_lease *lease, uint64_t usec);
 
@@ -278,6 +302,9 @@ int gpuarb_lease_wait(struct gpuarb_lease *lease, uint64_t usec);
  * -ETIMEDOUT when its deadline passed while it waited, -ENOSPC, -EACCES, -ENODEV, -ESHUTDOWN;
  * -ECONNRESET when the daemon closed the holder without a word, or -EPROTO for what is no
  * record. A daemon that restarts is not seen here.
+ *
+ * A change is one of the state, the deadline, the reason, or the generation, and with that of the
+ * partitions. A revocation is a change as others are; the end that follows is -ENOENT.
  */
 typedef void (*gpuarb_lease_changed_t)(struct gpuarb_lease *lease, void *userdata);
 int gpuarb_lease_dispatch(struct gpuarb_lease *lease, gpuarb_lease_changed_t callback,
@@ -288,8 +315,23 @@ int gpuarb_lease_dispatch(struct gpuarb_lease *lease, gpuarb_lease_changed_t cal
  * gpuarb_lease_acknowledge(), since only the holder can take them out of its queues. */
 int gpuarb_lease_resize(struct gpuarb_lease *lease, const struct gpuarb_want *wants, size_t n);
 
-/* Says that every queue of the holder follows the present generation. */
+/* Says that every queue of the holder follows the present generation; of a lease that is
+ * "revoking", that it may be taken now. */
 int gpuarb_lease_acknowledge(struct gpuarb_lease *lease);
+
+/*
+ * Has the CUs of a realtime lease back from those who borrow them, and lends them. Both ask the
+ * daemon and do not wait for others: the state says what came of it. After the first it is
+ * "activating" until every borrower has given way, which gpuarb_lease_wait() waits for, or
+ * "granted" already; after the second "inactive". What was told by the holder before is taken in:
+ * gpuarb_lease_dispatch() tells what comes next. The masks stay what they are: a program that
+ * computes while it is inactive disturbs who borrows, and is disturbed.
+ *
+ * -EBADFD: it is not inactive, or has nothing to lend: it is inactive already, waits, is being
+ * revoked, or is not realtime. -ENOENT and others as of gpuarb_lease_dispatch(): it has ended.
+ */
+int gpuarb_lease_activate(struct gpuarb_lease *lease);
+int gpuarb_lease_deactivate(struct gpuarb_lease *lease);
 
 /* Binds the lease to one more process, by a pidfd of the same user. */
 int gpuarb_lease_bind(struct gpuarb_lease *lease, int process_fd);
@@ -366,11 +408,13 @@ size_t gpuarb_view_leases(const struct gpuarb_view *view,
  * comes is "daemon-gone" and "daemon-back", and so is a bus, which is waited for however long
  * it takes: what changed between the two is not told, so look again. A daemon that is not
  * there to begin with is -ECONNREFUSED. What changes between two calls is not told. The
- * callback may use the handle but not close it.
+ * callback may use the handle but not close it, and ends it by gpuarb_watch_stop(): then it
+ * returns 0, and nothing more is told. Outside of a callback that does nothing; takes NULL.
  */
 typedef void (*gpuarb_changed_t)(const char *kind, const char *what, void *userdata);
 int gpuarb_watch(struct gpuarb *gpuarb, uint64_t usec, gpuarb_changed_t callback,
 		 void *userdata);
+void gpuarb_watch_stop(struct gpuarb *gpuarb);
 
 /* ---- acting on leases by number, and administering ------------------------------- */
 
@@ -383,6 +427,17 @@ int gpuarb_watch(struct gpuarb *gpuarb, uint64_t usec, gpuarb_changed_t callback
 void gpuarb_set_interactive(struct gpuarb *gpuarb, bool interactive);
 
 int gpuarb_release(struct gpuarb *gpuarb, uint64_t id);
+int gpuarb_activate(struct gpuarb *gpuarb, uint64_t id);   /* as gpuarb_lease_activate() */
+int gpuarb_deactivate(struct gpuarb *gpuarb, uint64_t id);
+
+/*
+ * Administrators: takes a lease away, whosever it is. Its holder is told the reason (NULL: none)
+ * and has grace_usec to finish, less if it acknowledges; then the lease ends, and what its
+ * tenant's policy allows is done to processes that go on. Does not wait for that. A lease that
+ * waits ends at once. A second revocation may bring the deadline forward: else -EBADFD. -EINVAL: a
+ * grace of more than a day.
+ */
+int gpuarb_revoke(struct gpuarb *gpuarb, uint64_t id, uint64_t grace_usec, const char *reason);
 int gpuarb_resize(struct gpuarb *gpuarb, uint64_t id, const struct gpuarb_want *wants, size_t n);
 int gpuarb_drain(struct gpuarb *gpuarb, const char *gpu, bool drain);
 int gpuarb_reload(struct gpuarb *gpuarb);

@@ -21,6 +21,30 @@ static char *bus_address(void)
 	return strdup(address && *address ? address : SYSTEM_BUS);
 }
 
+int gpuarb_new(const char *address, struct gpuarb **ret)
+{
+	_cleanup_(gpuarb_closep) struct gpuarb *gpuarb = calloc(1, sizeof(*gpuarb));
+
+	if (!gpuarb)
+		return -ENOMEM;
+
+	gpuarb->references = 1;
+	gpuarb->answer_usec = ANSWER_USEC;
+	gpuarb->return_usec = RETURN_USEC;
+	gpuarb->address = address ? strdup(address) : bus_address();
+	if (!gpuarb->address)
+		return -ENOMEM;
+	*ret = TAKE_PTR(gpuarb);
+	return 0;
+}
+
+static const char *last_sentence(const struct gpuarb *gpuarb)
+{
+	if (gpuarb->no_memory)
+		return "out of memory";
+	return gpuarb->sentence ? gpuarb->sentence : "";
+}
+
 GPUARB_EXPORT int gpuarb_open(struct gpuarb **ret)
 {
 	_cleanup_(gpuarb_closep) struct gpuarb *gpuarb = NULL;
@@ -31,20 +55,13 @@ GPUARB_EXPORT int gpuarb_open(struct gpuarb **ret)
 
 	*ret = NULL;
 	snprintf(open_sentence, sizeof(open_sentence), "out of memory");
-	gpuarb = calloc(1, sizeof(*gpuarb));
-	if (!gpuarb)
-		return -ENOMEM;
-
-	gpuarb->references = 1;
-	gpuarb->answer_usec = ANSWER_USEC;
-	gpuarb->return_usec = RETURN_USEC;
-	gpuarb->address = bus_address();
-	if (!gpuarb->address)
-		return -ENOMEM;
+	r = gpuarb_new(NULL, &gpuarb);
+	if (r < 0)
+		return r;
 
 	r = done(gpuarb, connection_ensure(gpuarb));
 	if (r < 0) {
-		snprintf(open_sentence, sizeof(open_sentence), "%s", gpuarb_last_error(gpuarb));
+		snprintf(open_sentence, sizeof(open_sentence), "%s", last_sentence(gpuarb));
 		return r;
 	}
 	open_sentence[0] = '\0';
@@ -88,9 +105,5 @@ GPUARB_EXPORT void gpuarb_close(struct gpuarb *gpuarb)
 
 GPUARB_EXPORT const char *gpuarb_last_error(const struct gpuarb *gpuarb)
 {
-	if (!gpuarb)
-		return open_sentence;
-	if (gpuarb->no_memory)
-		return "out of memory";
-	return gpuarb->sentence ? gpuarb->sentence : "";
+	return gpuarb ? last_sentence(gpuarb) : open_sentence;
 }

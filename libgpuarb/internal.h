@@ -87,6 +87,8 @@ struct gpuarb {
 	uint64_t answer_usec, return_usec;
 	struct connection *connection; /* NULL: the next call makes one */
 	bool interactive;
+	bool stop;     /* the watch that goes on is to end */
+	const int *wake; /* an fd; readable: who waits here gives up with -ECANCELED. NULL: none */
 	bool known;    /* the daemon was here: one that is not is waited for */
 	bool repeated; /* the last call was cut off before and may have been carried out then */
 
@@ -99,6 +101,9 @@ struct gpuarb {
 	const struct gpuarb_partition *plan;
 	size_t n_plan;
 };
+
+/* A handle that is not connected, for the bus at that address; NULL: as gpuarb_open(). */
+int gpuarb_new(const char *address, struct gpuarb **ret);
 
 struct gpuarb *gpuarb_reference(struct gpuarb *gpuarb);
 void gpuarb_unreference(struct gpuarb *gpuarb);
@@ -140,7 +145,8 @@ struct gpuarb_lease {
 	struct pool pool; /* what info points to */
 	uint32_t cause;   /* of its end: enum gpuarb_record_cause */
 
-	struct book book; /* masks of this process's queues: apply.h */
+	struct book book;    /* masks of this process's queues: apply.h */
+	struct agent *agent; /* agent.h; NULL: none */
 	void *attached;
 	void (*attached_done)(void *data);
 };
@@ -148,12 +154,17 @@ struct gpuarb_lease {
 /* Reads all properties again. Blocks. */
 int lease_refresh(struct gpuarb_lease *lease);
 
+/* The same of a lease that may have ended meanwhile: then the failure is what its holder says. */
+int lease_update(struct gpuarb_lease *lease);
+
 /* Takes in what came by the holder, as gpuarb_lease_dispatch(). */
 int lease_dispatch(struct gpuarb_lease *lease, gpuarb_lease_changed_t callback, void *userdata);
 
 bool lease_is(const struct gpuarb_lease *lease, const char *state);
+bool lease_pending(const struct gpuarb_lease *lease); /* for room, or for CUs that are lent */
+bool lease_usable(const struct gpuarb_lease *lease);  /* granted, active or not, and to stay */
 
-/* Waits until it does not wait any more, or until a moment. */
+/* Waits while it is pending, at most until a moment; as gpuarb_lease_wait() then. */
 int lease_wait_until(struct gpuarb_lease *lease, uint64_t deadline);
 
 /* Binds the process that it was reserved for, if there is one. */

@@ -5,21 +5,15 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "libgpuarb/apply.h"
-
-/* The inode of the first PID namespace, in every kernel (PROC_PID_INIT_INO in proc_ns.h). */
-#define FIRST_PID_NAMESPACE 0xEFFFFFFCU
+#include "libgpuarb/agent.h"
 
 /* KFD names processes by the numbers of the first PID namespace. In another one the own number
  * is another process's there. */
 static int check_namespace(struct gpuarb *gpuarb)
 {
-	struct stat st;
-
-	if (stat("/proc/self/ns/pid", &st) == 0 && st.st_ino == FIRST_PID_NAMESPACE)
+	if (queues_visible())
 		return 0;
 	return fail(gpuarb, -EOPNOTSUPP,
 		    "this process is in a PID namespace of its own, or has no /proc: its queues "
@@ -33,23 +27,37 @@ static const char *own_environment(void *userdata, const char *name)
 	return getenv(name);
 }
 
+static const struct apply own_seat = {
+	.sys = "/sys",
+	.dev = "/dev",
+	.driver = &kfd_driver,
+	.get = own_environment,
+};
+
+/* What an agent knows is newer than what the program has taken in, and its own until the end. */
 static int begin_apply(struct gpuarb_lease *lease, struct apply *ret)
 {
 	begin(lease->gpuarb);
-	*ret = (struct apply){
-		.gpuarb = lease->gpuarb,
-		.lease = lease->info.id,
-		.state = lease->info.state,
-		.partitions = lease->info.partitions,
-		.n = lease->info.n_partitions,
-		.book = &lease->book,
-		.sys = "/sys",
-		.dev = "/dev",
-		.pid = getpid(),
-		.driver = &kfd_driver,
-		.get = own_environment,
-	};
+	if (lease->agent) {
+		agent_enter(lease->agent, lease->gpuarb, ret);
+		return 0;
+	}
+	*ret = own_seat;
+	ret->pid = getpid();
+	ret->gpuarb = lease->gpuarb;
+	ret->lease = lease->info.id;
+	ret->state = lease->info.state;
+	ret->partitions = lease->info.partitions;
+	ret->n = lease->info.n_partitions;
+	ret->book = &lease->book;
 	return check_namespace(lease->gpuarb);
+}
+
+static int end_apply(struct gpuarb_lease *lease, int r)
+{
+	if (lease->agent)
+		agent_leave(lease->agent);
+	return done(lease->gpuarb, r);
 }
 
 GPUARB_EXPORT int gpuarb_lease_apply(struct gpuarb_lease *lease)
@@ -61,7 +69,11 @@ GPUARB_EXPORT int gpuarb_lease_apply(struct gpuarb_lease *lease)
 		return -EINVAL;
 
 	r = begin_apply(lease, &apply);
-	return done(lease->gpuarb, r < 0 ? r : apply_all(&apply));
+	if (r >= 0)
+		r = apply_all(&apply);
+	if (r >= 0 && lease->agent)
+		agent_applied(lease->agent);
+	return end_apply(lease, r);
 }
 
 GPUARB_EXPORT int gpuarb_lease_queue_ids(struct gpuarb_lease *lease, size_t i, uint32_t *ids,
@@ -74,7 +86,7 @@ GPUARB_EXPORT int gpuarb_lease_queue_ids(struct gpuarb_lease *lease, size_t i, u
 		return -EINVAL;
 
 	r = begin_apply(lease, &apply);
-	return done(lease->gpuarb, r < 0 ? r : apply_queue_ids(&apply, i, ids, max));
+	return end_apply(lease, r < 0 ? r : apply_queue_ids(&apply, i, ids, max));
 }
 
 GPUARB_EXPORT int gpuarb_lease_mask_queue(struct gpuarb_lease *lease, size_t i, uint32_t queue,
@@ -87,8 +99,38 @@ GPUARB_EXPORT int gpuarb_lease_mask_queue(struct gpuarb_lease *lease, size_t i, 
 		return -EINVAL;
 
 	r = begin_apply(lease, &apply);
-	return done(lease->gpuarb, r < 0 ? r : apply_own(&apply, i, queue, mask, words));
+	return end_apply(lease, r < 0 ? r : apply_own(&apply, i, queue, mask, words));
 }
+
+/* ---- the agent --------------------------------------------------------------------------- */
+
+GPUARB_EXPORT int gpuarb_lease_start_agent(struct gpuarb_lease *lease)
+{
+	struct apply seat = own_seat;
+	int r;
+
+	if (!lease)
+		return -EINVAL;
+
+	begin(lease->gpuarb);
+	seat.pid = getpid();
+	r = check_namespace(lease->gpuarb);
+	return done(lease->gpuarb, r < 0 ? r : agent_start(lease, &seat));
+}
+
+GPUARB_EXPORT int gpuarb_lease_agent_error(struct gpuarb_lease *lease)
+{
+	if (!lease)
+		return -EINVAL;
+
+	begin(lease->gpuarb);
+	return done(lease->gpuarb, lease->agent ?
+					   agent_error(lease->agent, lease->gpuarb) :
+					   fail(lease->gpuarb, -EBADFD, "lease %" PRIu64
+						" has no agent", lease->info.id));
+}
+
+/* ---- what goes with a lease -------------------------------------------------------------- */
 
 GPUARB_EXPORT void gpuarb_lease_attach(struct gpuarb_lease *lease, void *data,
 				       void (*done_with)(void *data))

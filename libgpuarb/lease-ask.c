@@ -3,9 +3,10 @@
 /* What the holder of a lease asks about it, and what it can read without asking. */
 
 #include <errno.h>
+#include <inttypes.h>
 
 #include "dbus/names.h"
-#include "libgpuarb/call.h"
+#include "libgpuarb/agent.h"
 
 static int lease_call(struct gpuarb_lease *lease, const char *member, int type,
 		      const void *value)
@@ -56,6 +57,11 @@ GPUARB_EXPORT int gpuarb_lease_acknowledge(struct gpuarb_lease *lease)
 
 	begin(lease->gpuarb);
 	generation = lease->info.generation;
+	if (lease->agent && !agent_has_applied(lease->agent, generation))
+		return done(lease->gpuarb, fail(lease->gpuarb, -EBUSY, "the agent of lease %" PRIu64
+						" has not applied generation %" PRIu64 " yet: "
+						"gpuarb_lease_agent_error() says whether it can",
+						lease->info.id, lease->info.generation));
 	return done(lease->gpuarb,
 		    lease_call(lease, "Acknowledge", DBUS_TYPE_UINT64, &generation));
 }

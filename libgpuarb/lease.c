@@ -11,7 +11,7 @@
 
 #include "dbus/names.h"
 #include "dbus/record.h"
-#include "libgpuarb/call.h"
+#include "libgpuarb/agent.h"
 
 /* Why it ended, as the bus says it. */
 static const char *const causes[] = {
@@ -28,6 +28,7 @@ GPUARB_EXPORT void gpuarb_lease_close(struct gpuarb_lease *lease)
 	if (!lease)
 		return;
 
+	agent_stop(lease->agent);
 	gpuarb_lease_attach(lease, NULL, NULL); /* done with while the lease is still there */
 	close_fd(&lease->fd);
 	close_fd(&lease->process_fd);
@@ -71,9 +72,30 @@ int lease_refresh(struct gpuarb_lease *lease)
 	return 0;
 }
 
+int lease_update(struct gpuarb_lease *lease)
+{
+	int r = lease_refresh(lease), end;
+
+	if (r != -ENOENT)
+		return r;
+
+	end = lease_dispatch(lease, NULL, NULL); /* it has ended meanwhile: the holder says why */
+	return end < 0 ? end : r;
+}
+
 bool lease_is(const struct gpuarb_lease *lease, const char *state)
 {
 	return strcmp(lease->info.state, state) == 0;
+}
+
+bool lease_pending(const struct gpuarb_lease *lease)
+{
+	return lease_is(lease, "waiting") || lease_is(lease, "activating");
+}
+
+bool lease_usable(const struct gpuarb_lease *lease)
+{
+	return lease_is(lease, "granted") || lease_is(lease, "inactive");
 }
 
 static int lease_gone(struct gpuarb_lease *lease)
@@ -167,11 +189,11 @@ int lease_wait_until(struct gpuarb_lease *lease, uint64_t deadline)
 	struct pollfd fd = { .fd = lease->fd, .events = POLLIN };
 	int r;
 
-	while (lease_is(lease, "waiting")) {
+	while (lease_pending(lease)) {
 		r = poll_until(&fd, 1, deadline);
 		if (r == -ETIMEDOUT)
-			return fail(lease->gpuarb, r, "lease %" PRIu64 " is still waiting",
-				    lease->info.id);
+			return fail(lease->gpuarb, r, "lease %" PRIu64 " is still %s",
+				    lease->info.id, lease->info.state);
 		if (r == -EINTR)
 			return interrupted(lease->gpuarb);
 		if (r >= 0)
@@ -180,6 +202,10 @@ int lease_wait_until(struct gpuarb_lease *lease, uint64_t deadline)
 			return r;
 	}
 
+	if (lease_is(lease, "revoking"))
+		return fail_as(lease->gpuarb, GPUARB_ERROR_INVALID_STATE,
+			       "lease %" PRIu64 " is being revoked%s%s", lease->info.id,
+			       *lease->info.reason ? ": " : "", lease->info.reason);
 	/* The last record says why, where it was the bus that told it. */
 	return lease_is(lease, "ending") ? lease_dispatch(lease, NULL, NULL) : 0;
 }

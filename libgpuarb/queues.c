@@ -7,9 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "libgpuarb/apply.h"
+
+/* The inode of the first PID namespace, in every kernel (PROC_PID_INIT_INO in proc_ns.h). */
+#define FIRST_PID_NAMESPACE 0xEFFFFFFCU
 
 #define COMPUTE 0U /* KFD_QUEUE_TYPE_COMPUTE in kfd_priv.h; the ioctl numbers them otherwise */
 
@@ -126,4 +130,11 @@ bool queues_there(const char *sys, pid_t pid, uint32_t id)
 	snprintf(rest, sizeof(rest), "/%" PRIu32, id);
 	path_of(sys, pid, rest, path);
 	return access(path, F_OK) == 0;
+}
+
+bool queues_visible(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) == 0 && st.st_ino == FIRST_PID_NAMESPACE;
 }

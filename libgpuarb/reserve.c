@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,17 +79,9 @@ static int keep_process(struct gpuarb *gpuarb, const struct gpuarb_options *opti
  * one that is not as it was at first. */
 static int complete(struct gpuarb_lease *lease, const struct gpuarb_options *options)
 {
-	int r, end;
-
-	if (!lease_is(lease, "waiting") && (!options || !options->token))
+	if (!lease_pending(lease) && (!options || !options->token))
 		return 0;
-
-	r = lease_refresh(lease);
-	if (r != -ENOENT)
-		return r;
-
-	end = lease_dispatch(lease, NULL, NULL); /* it has ended meanwhile */
-	return end < 0 ? end : r;
+	return lease_update(lease);
 }
 
 /* The lease, granted or not yet, and not bound yet. */
@@ -138,22 +131,37 @@ GPUARB_EXPORT int gpuarb_reserve_start(struct gpuarb *gpuarb, const struct gpuar
 
 	begin(gpuarb);
 	r = reserve(gpuarb, wants, n, options, &lease);
-	if (r >= 0 && !lease_is(lease, "waiting"))
+	if (r >= 0 && lease_usable(lease))
 		r = bind_or_abandon(lease);
 	if (r >= 0)
 		*ret = TAKE_PTR(lease);
 	return done(gpuarb, r);
 }
 
-/* Until when to wait for the daemon's word. */
-static uint64_t patience(const struct gpuarb *gpuarb, const struct gpuarb_options *options)
+/* A token can find a lease that waits, though nobody wants to wait here. */
+static int refuse_to_wait(struct gpuarb_lease *lease)
 {
-	uint64_t grace = gpuarb->answer_usec < GRACE_USEC ? gpuarb->answer_usec : GRACE_USEC;
-	uint64_t usec = options ? options->wait_usec : 0;
+	const char *reason;
+	int r = lease_dispatch(lease, NULL, NULL);
 
-	if (usec > 0 && __builtin_add_overflow(usec, grace, &usec))
+	if (r < 0 || !lease_pending(lease))
+		return r;
+
+	reason = lease->info.reason;
+	return fail(lease->gpuarb, -EBUSY, "lease %" PRIu64 " is there, but %s%s%s",
+		    lease->info.id, lease->info.state, *reason ? ": " : "", reason);
+}
+
+static int wait_for(struct gpuarb_lease *lease, uint64_t usec)
+{
+	uint64_t most = lease->gpuarb->answer_usec;
+	uint64_t grace = most < GRACE_USEC ? most : GRACE_USEC;
+	int r = usec == 0 ? refuse_to_wait(lease) : 0;
+
+	/* Until the daemon has said its word. */
+	if (__builtin_add_overflow(usec, grace, &usec))
 		usec = GPUARB_FOREVER;
-	return deadline_after(usec);
+	return r < 0 ? r : lease_wait_until(lease, deadline_after(usec));
 }
 
 GPUARB_EXPORT int gpuarb_reserve(struct gpuarb *gpuarb, const struct gpuarb_want *wants, size_t n,
@@ -168,7 +176,7 @@ GPUARB_EXPORT int gpuarb_reserve(struct gpuarb *gpuarb, const struct gpuarb_want
 	begin(gpuarb);
 	r = reserve(gpuarb, wants, n, options, &lease);
 	if (r >= 0)
-		r = lease_wait_until(lease, patience(gpuarb, options));
+		r = wait_for(lease, options ? options->wait_usec : 0);
 	if (r >= 0)
 		r = bind_or_abandon(lease);
 	if (r >= 0)

@@ -138,7 +138,7 @@ static int watch_connection(struct watch *watch, struct connection *connection)
 			return interrupted(watch->gpuarb);
 		if (r >= 0)
 			r = tell(watch, m);
-		if (r < 0)
+		if (r < 0 || watch->gpuarb->stop)
 			return r;
 	}
 }
@@ -181,6 +181,8 @@ static int watch_again(struct watch *watch, struct connection **connection)
 
 	if (!watch->gone)
 		tell_daemon(watch, false);
+	if (watch->gpuarb->stop)
+		return 0;
 
 	connection_free(TAKE_PTR(*connection));
 	r = return_of_bus(watch->gpuarb, watch->deadline, connection);
@@ -199,12 +201,12 @@ static int watch_all(struct watch *watch)
 	int r;
 
 	r = watch_begin(watch, &connection);
-	while (r >= 0) {
+	while (r >= 0 && !watch->gpuarb->stop) {
 		r = watch_connection(watch, connection);
 		while (r == -ECONNRESET)
 			r = watch_again(watch, &connection);
 	}
-	return r == -ETIMEDOUT && now_usec() >= watch->deadline ? 0 : r;
+	return watch->gpuarb->stop || (r == -ETIMEDOUT && now_usec() >= watch->deadline) ? 0 : r;
 }
 
 GPUARB_EXPORT int gpuarb_watch(struct gpuarb *gpuarb, uint64_t usec, gpuarb_changed_t callback,
@@ -217,8 +219,15 @@ GPUARB_EXPORT int gpuarb_watch(struct gpuarb *gpuarb, uint64_t usec, gpuarb_chan
 		return -EINVAL;
 
 	begin(gpuarb);
+	gpuarb->stop = false;
 	watch.deadline = deadline_after(usec);
 	r = done(gpuarb, watch_all(&watch));
 	gpuarb_view_free(watch.view);
 	return r;
+}
+
+GPUARB_EXPORT void gpuarb_watch_stop(struct gpuarb *gpuarb)
+{
+	if (gpuarb)
+		gpuarb->stop = true;
 }
