@@ -20,6 +20,12 @@
 
 static void missing(struct doctor *doctor, const char *device)
 {
+	if (doctor->n_gpus == 0 && doctor_count_devices(doctor) == 0) {
+		say(doctor, MARK_NOTE, "there is no %s, and no GPU for it", device);
+		means(doctor, "Programs find nothing to compute on.");
+		advise(doctor, "See kernel.");
+		return;
+	}
 	say(doctor, MARK_PROBLEM, "there is no %s", device);
 	means(doctor, "Programs cannot compute on %s.",
 	      strcmp(device, "/dev/kfd") == 0 ? "any GPU" : "that GPU");

@@ -29,8 +29,21 @@ static void describe_gpus(struct doctor *doctor)
 	means(doctor, "They can be leased, and programs can compute on them.");
 }
 
+/* What there is not cannot be at fault. */
+static void no_device(struct doctor *doctor, const char *also)
+{
+	say(doctor, MARK_NOTE, "there is no AMD GPU on the PCI bus of this machine%s", also);
+	means(doctor, "There is nothing to lease here. gpuarbd runs all the same, and says so.");
+	advise(doctor, "If there should be one: see lspci, and in a virtual machine whether it is "
+		       "passed through.");
+}
+
 static void no_topology(struct doctor *doctor)
 {
+	if (doctor_count_devices(doctor) == 0) {
+		no_device(doctor, "");
+		return;
+	}
 	if (doctor_find(doctor, "/sys/module/amdgpu") < 0) {
 		say(doctor, MARK_PROBLEM, "the kernel module amdgpu is not loaded");
 		means(doctor, "There is no AMD GPU for the kernel, so there is nothing to lease.");
@@ -45,6 +58,10 @@ static void no_topology(struct doctor *doctor)
 
 static void no_gpu(struct doctor *doctor)
 {
+	if (doctor_count_devices(doctor) == 0) {
+		no_device(doctor, ", and KFD shows none");
+		return;
+	}
 	say(doctor, MARK_PROBLEM, "KFD shows no GPU");
 	means(doctor, "Either it supports none that is there, or the device cgroup of this process "
 		      "hides them, as that of a container does.");

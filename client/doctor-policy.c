@@ -4,11 +4,11 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "client/doctor.h"
 #include "client/print.h"
+#include "client/service-user.h"
 #include "core/class.h"
 #include "core/tenant.h"
 
@@ -23,26 +23,9 @@ static void tell_complaints(struct doctor *doctor, const struct notes *notes)
 				      "it, and goes on with the one before at a reload.");
 		else
 			means(doctor, "gpuarbd takes it like that.");
-		advise(doctor, "Correct it; `gpuarbctl config check`, then `gpuarbctl reload`.");
+		advise(doctor, "%s; `gpuarbctl config check`, then `gpuarbctl reload`.",
+		       note->error ? "Correct it" : "If that is not meant, correct it");
 	}
-}
-
-/* Who can put a file into it makes policy. */
-static void judge_directory(struct doctor *doctor, const char *path)
-{
-	char full[DOCTOR_PATH], user[PRINT_USER];
-	struct stat st;
-
-	if (stat(doctor_path(doctor, full, "%s", path), &st) < 0)
-		return;
-	if ((st.st_mode & 022) == 0 && (st.st_uid == 0 || st.st_uid == geteuid()))
-		return;
-
-	print_user(st.st_uid, user);
-	say(doctor, MARK_PROBLEM, "%s is %s's, with mode %03o", path, user,
-	    (unsigned)st.st_mode & 07777);
-	means(doctor, "Others than root can put files into it, take some out and so make policy.");
-	advise(doctor, "chown root: %s; chmod 0755 %s", path, path);
 }
 
 static void who_am_i(struct caller *ret)
@@ -81,10 +64,11 @@ void check_policy(struct doctor *doctor)
 {
 	_cleanup_(notes_done) struct notes notes = {0};
 
-	(void)config_load(&doctor->config, &doctor->settings, &notes);
+	if (service_load_config(&doctor->config, &doctor->settings, &notes) > 0) {
+		say(doctor, MARK_OK, CONFIG_NONE);
+		means(doctor, "That is fine, and no policy.");
+	}
 	tell_complaints(doctor, &notes);
-	judge_directory(doctor, "/etc/gpuarb");
-	judge_directory(doctor, "/etc/gpuarb/tenants.d");
 	if (doctor->settings)
 		find_tenant(doctor);
 }

@@ -13,6 +13,7 @@
 #include "client/number.h"
 
 #define UNIT "gpuarbd.service"
+#define USER "gpuarb"
 
 /* The daemon's own, and what may be under way to the store, FDS_OF_OUR_OWN and
  * STORE_QUEUE_MAX of its: see gpuarbd(8). tests/check-limits.sh compares. */
@@ -20,8 +21,9 @@
 
 struct unit {
 	char load[32], active[32]; /* "": there is no service manager */
+	char user[64];             /* "": root */
 	uint64_t store, files;     /* UINT64_MAX: no limit */
-	bool has_store, has_files;
+	bool has_store, has_files, has_user;
 };
 
 static bool take(const char *line, const char *key, const char **ret)
@@ -52,6 +54,8 @@ static void read_unit(FILE *file, struct unit *unit)
 			snprintf(unit->load, sizeof(unit->load), "%.31s", value);
 		else if (take(line, "ActiveState", &value))
 			snprintf(unit->active, sizeof(unit->active), "%.31s", value);
+		else if (take(line, "User", &value))
+			unit->has_user = snprintf(unit->user, sizeof(unit->user), "%.63s", value) >= 0;
 		else if (take(line, "FileDescriptorStoreMax", &value))
 			unit->has_store = take_limit(value, &unit->store);
 		else if (take(line, "LimitNOFILE", &value))
@@ -63,7 +67,7 @@ static void read_unit(FILE *file, struct unit *unit)
 static int ask_systemd(struct unit *unit)
 {
 	FILE *file = popen("LC_ALL=C systemctl show --no-pager --property=LoadState,ActiveState,"
-			   "FileDescriptorStoreMax,LimitNOFILE " UNIT " 2>/dev/null", "re");
+			   "FileDescriptorStoreMax,LimitNOFILE,User " UNIT " 2>/dev/null", "re");
 
 	if (!file)
 		return -errno;
@@ -116,6 +120,19 @@ static void judge_state(struct doctor *doctor, const struct unit *unit)
 	}
 }
 
+/* Of an installation before, or an administrator's. */
+static void judge_user(struct doctor *doctor, const struct unit *unit)
+{
+	if (!unit->has_user || strcmp(unit->user, USER) == 0)
+		return;
+	say(doctor, MARK_PROBLEM, UNIT " runs as %s, not as " USER,
+	    unit->user[0] ? unit->user : "root");
+	means(doctor, "The bus gives the arbiter's name to " USER " alone: as somebody else it cannot "
+		      "be started.");
+	advise(doctor, "systemctl cat gpuarbd shows which file says so, or does not; systemctl edit "
+		       "gpuarbd: User=" USER "; then systemctl restart gpuarbd.");
+}
+
 static void too_small(struct doctor *doctor, const char *limit, uint64_t is, uint64_t least,
 		      const char *what)
 {
@@ -161,6 +178,7 @@ void check_unit(struct doctor *doctor)
 			return;
 		}
 		judge_state(doctor, &unit);
+		judge_user(doctor, &unit);
 		judge_limits(doctor, &unit);
 		return;
 	}
@@ -173,5 +191,6 @@ void check_unit(struct doctor *doctor)
 	say(doctor, MARK_NOTE, "%s is there, and systemd does not answer", path);
 	means(doctor, "Whether it runs is not known here; of its limits the file alone is judged.");
 	advise(doctor, "In a container: see outside.");
+	judge_user(doctor, &unit);
 	judge_limits(doctor, &unit);
 }

@@ -80,6 +80,10 @@ int doctor_find(const struct doctor *doctor, const char *path);
 /* The first line of a small file, without its end. A negative errno where there is none. */
 int doctor_read_line(const struct doctor *doctor, const char *path, char *buf, size_t size);
 
+/* AMD's GPUs on the PCI bus, whatever drives them: 0 means that there is nothing to find. A negative
+ * errno where the bus cannot be seen. doctor-pci.c */
+int doctor_count_devices(const struct doctor *doctor);
+
 /* ---- the checks ----------------------------------------------------------------------- */
 
 void check_kernel(struct doctor *doctor);      /* doctor-kernel.c */

@@ -35,18 +35,21 @@ int fail_code(int error)
 	return EXIT_FAILED;
 }
 
-/* A sentence of several lines, such as all that is wrong with a configuration, is told in as
- * many. */
-static void print_failure(const struct command *command, const char *sentence)
+/* The first `length` bytes. A sentence of several lines, such as all that is wrong with a
+ * configuration, is told in as many. */
+static void print_failure(const struct command *command, const char *sentence, size_t length)
 {
+	const char *end = sentence + length;
 	size_t n;
 
 	do {
 		n = strcspn(sentence, "\n");
+		if (n > (size_t)(end - sentence))
+			n = (size_t)(end - sentence);
 		print_line(stderr, "gpuarbctl%s%s: %.*s", *command->verb ? " " : "", command->verb,
 			   (int)n, sentence);
 		sentence += n;
-	} while (*sentence && *++sentence);
+	} while (sentence < end && ++sentence < end);
 }
 
 static void json_failure(const char *sentence, const struct gpuarb *gpuarb)
@@ -75,7 +78,7 @@ int fail(const struct command *command, int code, const char *format, ...)
 	if (command->json)
 		json_failure(sentence, NULL);
 	else
-		print_failure(command, sentence);
+		print_failure(command, sentence, strlen(sentence));
 	free(sentence);
 	return code;
 }
@@ -90,12 +93,27 @@ static const char *prospects(const struct gpuarb_refusal *refusal)
 	return "; it never will";
 }
 
-static void print_refusal(FILE *out, const struct gpuarb_refusal *refusal)
+/* "2 queue slots are free; …": with a unit, and needs no number beside it. */
+static bool says_what_is_free(const struct gpuarb_refusal *refusal, bool bytes)
+{
+	const char *text = strstr(refusal->hint, " free");
+	char *end;
+	uint64_t number = strtoull(refusal->hint, &end, 10);
+
+	return text && (size_t)(text - refusal->hint) < strcspn(refusal->hint, ";") &&
+	       end > refusal->hint && (bytes || number == refusal->free);
+}
+
+/* ": 31 asked, 30 free", or "". */
+static void describe_amounts(const struct gpuarb_refusal *refusal, char *buf, size_t size)
 {
 	/* A quota on memory is called quota; nothing but bytes comes in millions. */
 	bool bytes = strcmp(refusal->reason, "vram") == 0 || refusal->asked >= 1U << 20;
-	char asked[PRINT_BYTES], left[PRINT_BYTES], amounts[96] = "";
+	char asked[PRINT_BYTES], left[PRINT_BYTES];
 
+	buf[0] = '\0';
+	if (refusal->asked == 0 && refusal->free == 0)
+		return;
 	if (bytes) {
 		print_bytes(refusal->asked, asked);
 		print_bytes(refusal->free, left);
@@ -103,34 +121,69 @@ static void print_refusal(FILE *out, const struct gpuarb_refusal *refusal)
 		snprintf(asked, sizeof(asked), "%" PRIu64, refusal->asked);
 		snprintf(left, sizeof(left), "%" PRIu64, refusal->free);
 	}
-	if (refusal->asked > 0 || refusal->free > 0)
-		snprintf(amounts, sizeof(amounts), ": %s asked, %s free", asked, left);
-
-	print_line(out, "  %s  %s%s%s%s%s", refusal->gpu, refusal->reason, amounts,
-		   *refusal->hint ? "; " : "", refusal->hint, prospects(refusal));
+	if (says_what_is_free(refusal, bytes))
+		snprintf(buf, size, ": %s asked", asked);
+	else
+		snprintf(buf, size, ": %s asked, %s free", asked, left);
 }
 
-void fail_print_refusals(FILE *out, const struct gpuarb *gpuarb)
+/* said: what the reader has read before it, and need not read again. */
+static void print_refusal(FILE *out, const struct gpuarb_refusal *refusal, const char *said)
+{
+	const char *hint = strstr(said, refusal->hint) ? "" : refusal->hint;
+	char amounts[96];
+
+	describe_amounts(refusal, amounts, sizeof(amounts));
+	print_line(out, "  %s  %s%s%s%s%s", refusal->gpu, refusal->reason, amounts,
+		   *hint ? "; " : "", hint, prospects(refusal));
+}
+
+static void print_refusals(FILE *out, const struct gpuarb *gpuarb, const char *said)
 {
 	const struct gpuarb_refusal *refusals;
 	size_t n;
 
 	refusals = gpuarb_last_refusals(gpuarb, &n);
 	for (size_t i = 0; i < n; i++)
-		print_refusal(out, &refusals[i]);
+		print_refusal(out, &refusals[i], said);
+}
+
+void fail_print_refusals(FILE *out, const struct gpuarb *gpuarb)
+{
+	print_refusals(out, gpuarb, "");
+}
+
+/* How much of "no room now: 0000:03:00.0 refuses for queues …" is not in the refusals. */
+static size_t head_of(const char *sentence, const struct gpuarb *gpuarb)
+{
+	const struct gpuarb_refusal *refusals;
+	char tail[128];
+	const char *at;
+	size_t n;
+
+	refusals = gpuarb_last_refusals(gpuarb, &n);
+	for (size_t i = 0; i < n; i++) {
+		snprintf(tail, sizeof(tail), ": %s refuses for %s ", refusals[i].gpu,
+			 refusals[i].reason);
+		at = strstr(sentence, tail);
+		if (at)
+			return (size_t)(at - sentence);
+	}
+	return strlen(sentence);
 }
 
 /* The sentence that is said instead of the library's. */
 static int fail_saying(const struct command *command, const struct gpuarb *gpuarb, int code,
 		       const char *sentence)
 {
+	size_t head = head_of(sentence, gpuarb);
+
 	if (command->json) {
 		json_failure(sentence, gpuarb);
 		return code;
 	}
-	print_failure(command, sentence);
-	if (gpuarb)
-		fail_print_refusals(stderr, gpuarb);
+	print_failure(command, sentence, head);
+	print_refusals(stderr, gpuarb, sentence[head] ? "" : sentence);
 	return code;
 }
 

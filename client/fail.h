@@ -18,6 +18,7 @@ enum exit_code {
 	EXIT_CONFIGURATION = 6,
 	EXIT_WAITED = 7,
 	EXIT_LOST = 8,
+	EXIT_DRIFT = 9,
 	EXIT_RUN_FAILED = 125, /* of run: gpuarb itself failed */
 	EXIT_RUN_CANNOT = 126,
 	EXIT_RUN_NOT_FOUND = 127,

@@ -55,6 +55,23 @@ static int ask(struct command *command, struct session *session, struct gpuarb_l
 	return r < 0 ? fail_asked(command, session->gpuarb, r) : EXIT_OK;
 }
 
+static bool is(const struct gpuarb_lease *lease, const char *state)
+{
+	return strcmp(gpuarb_lease_state(lease), state) == 0;
+}
+
+/* "lease 12 is activating: lease 9 is to give back 30 CUs; active in 1 s". */
+static void tell_activating(const struct gpuarb_lease *lease, const char *before)
+{
+	const char *reason = gpuarb_lease_reason(lease);
+	char why[256];
+
+	lease_text_why("activating", 0, *reason ? reason : "others give CUs back",
+		       gpuarb_lease_deadline(lease), why, sizeof(why));
+	print_line(stderr, "%slease %" PRIu64 " is activating: %s", before, gpuarb_lease_id(lease),
+		   why);
+}
+
 /* "lease 12 waits for cus on 0000:03:00.0, 30 asked; position 2; gives up in 60 s". */
 static int tell_waiting(const struct command *command, struct session *session,
 			struct gpuarb_lease *lease, const char *before)
@@ -68,6 +85,10 @@ static int tell_waiting(const struct command *command, struct session *session,
 		return EXIT_OK;
 	if (command->json)
 		return tell_json(command, session, lease, stderr);
+	if (is(lease, "activating"))
+		tell_activating(lease, before);
+	if (!is(lease, "waiting"))
+		return EXIT_OK;
 
 	r = gpuarb_lease_position(lease, &position);
 	if (r < 0)
@@ -90,10 +111,23 @@ static uint64_t patience(const struct command *command)
 	return usec > GPUARB_FOREVER - GRACE_USEC ? GPUARB_FOREVER : usec + GRACE_USEC;
 }
 
+/* A token can find a lease that waits, though --wait was not given here. */
+static int refuse_to_wait(const struct command *command, const struct gpuarb_lease *lease)
+{
+	const char *reason = gpuarb_lease_reason(lease);
+
+	return fail(command, EXIT_REFUSED, "lease %" PRIu64 ", which has this token, is %s%s%s; "
+		    "--wait waits for it", gpuarb_lease_id(lease), gpuarb_lease_state(lease),
+		    *reason ? ": " : "", reason);
+}
+
 static int wait_for_it(const struct command *command, struct session *session,
 		       struct gpuarb_lease *lease, const char *before)
 {
 	int r;
+
+	if (command->options.wait_usec == 0 && !is(lease, "revoking"))
+		return refuse_to_wait(command, lease);
 
 	r = tell_waiting(command, session, lease, before);
 	if (r != EXIT_OK)
@@ -103,7 +137,7 @@ static int wait_for_it(const struct command *command, struct session *session,
 	if (r >= 0)
 		return EXIT_OK;
 	(void)fail_asked(command, session->gpuarb, r);
-	return r == -ENOENT ? EXIT_LOST : fail_code(r);
+	return r == -ENOENT || r == -EBADFD ? EXIT_LOST : fail_code(r);
 }
 
 int grant_reserve(struct command *command, struct session *session, const char *before,
@@ -113,7 +147,7 @@ int grant_reserve(struct command *command, struct session *session, const char *
 	int r;
 
 	r = ask(command, session, &lease);
-	if (r == EXIT_OK && strcmp(gpuarb_lease_state(lease), "waiting") == 0)
+	if (r == EXIT_OK && !is(lease, "granted") && !is(lease, "inactive"))
 		r = wait_for_it(command, session, lease, before);
 	if (r == EXIT_OK)
 		*ret = TAKE_PTR(lease);
@@ -133,6 +167,9 @@ int grant_tell(const struct command *command, struct session *session,
 	snprintf(head, sizeof(head), "%slease %" PRIu64 ": ", before, gpuarb_lease_id(lease));
 	for (size_t i = 0; i < gpuarb_lease_partitions(lease); i++)
 		print_grant(out, head, gpuarb_lease_partition(lease, i));
+	if (is(lease, "inactive"))
+		print_line(out, "%sinactive: its CUs are lent until `gpuarbctl activate %" PRIu64
+			   "`", head, gpuarb_lease_id(lease));
 	fflush(out);
 	return EXIT_OK;
 }

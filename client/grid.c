@@ -6,6 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What is lent is its borrower's. */
+static int both(const struct grid *grid, int one, int other)
+{
+	if (one == GRID_FREE || (one >= 0 && lent_by(grid->here[one])))
+		return other;
+	return lent_by(grid->here[other]) ? one : GRID_SHARED;
+}
+
 static void mark(struct grid *grid, const struct cuset *set, int who)
 {
 	for (size_t pair = 0; pair < CUSET_PAIRS; pair++) {
@@ -13,7 +21,7 @@ static void mark(struct grid *grid, const struct cuset *set, int who)
 			int *cell = &grid->cell[pair][bit];
 
 			if (set->pair[pair] >> bit & 1)
-				*cell = *cell == GRID_FREE ? who : GRID_SHARED;
+				*cell = both(grid, *cell, who);
 		}
 	}
 }
@@ -28,8 +36,8 @@ static void add_lease(struct grid *grid, const struct gpuarb_lease_info *lease)
 			continue;
 		deal_decode(&grid->model.deal, partition->cu_mask, partition->cu_mask_words,
 			    &set);
-		mark(grid, &set, (int)grid->n_here);
-		grid->here[grid->n_here++] = lease;
+		grid->here[grid->n_here] = lease;
+		mark(grid, &set, (int)grid->n_here++);
 		return; /* a lease has one partition on a GPU */
 	}
 }
@@ -41,6 +49,7 @@ int grid_init(struct grid *grid, const struct gpuarb_gpu *gpu,
 		return -EINVAL;
 
 	grid->gpu = gpu;
+	grid->all = (struct lent){ leases, n };
 	grid->n_here = 0;
 	grid->here = calloc(n + 1, sizeof(struct gpuarb_lease_info *));
 	if (!grid->here) {

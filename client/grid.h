@@ -3,15 +3,17 @@
 
 /* Who has which CU of a GPU: what the map draws. */
 
+#include "client/lent.h"
 #include "client/model.h"
 
 /* In a cell: the number of a tenancy, or one of these. */
 #define GRID_FREE   (-1)
-#define GRID_SHARED (-2) /* in the masks of several leases */
+#define GRID_SHARED (-2) /* in the masks of several leases; what one of two lends is the other's */
 
 struct grid {
 	struct model model;
 	const struct gpuarb_gpu *gpu;
+	struct lent all;                       /* leases, wherever they are */
 	const struct gpuarb_lease_info **here; /* leases with a part of this GPU, owned */
 	size_t n_here;
 	int cell[CUSET_PAIRS][CUSET_ARRAYS * CUSET_ARRAY_CUS];

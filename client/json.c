@@ -55,6 +55,11 @@ void json_number(struct json_object *in, const char *key, uint64_t value)
 	put(in, key, have(json_object_new_uint64(value)));
 }
 
+void json_signed(struct json_object *in, const char *key, int64_t value)
+{
+	put(in, key, have(json_object_new_int64(value)));
+}
+
 void json_real(struct json_object *in, const char *key, double value)
 {
 	put(in, key, have(json_object_new_double(value)));

@@ -20,6 +20,7 @@ struct json_object *json_map(struct json_object *in, const char *key);  /* in ma
 struct json_object *json_list(struct json_object *in, const char *key);
 void json_text(struct json_object *in, const char *key, const char *value); /* NULL: null */
 void json_number(struct json_object *in, const char *key, uint64_t value);
+void json_signed(struct json_object *in, const char *key, int64_t value);
 void json_real(struct json_object *in, const char *key, double value);
 void json_flag(struct json_object *in, const char *key, bool value);
 void json_null(struct json_object *in, const char *key);

@@ -32,5 +32,6 @@ int latency_start(const struct command *command)
 		words[n++] = "--no-legend";
 
 	execv(program, (char *const *)(uintptr_t)words);
-	return fail(command, EXIT_FAILED, "cannot start %s: %s", program, strerror(errno));
+	return fail(command, EXIT_FAILED, "cannot start %s: %s%s", program, strerror(errno),
+		    errno == ENOENT ? ": Debian has it in the package gpuarb-latency" : "");
 }

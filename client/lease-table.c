@@ -29,13 +29,24 @@ static void add_parts(struct table *table, const struct gpuarb_lease_info *lease
 		table_add(table, "%zu GPUs", lease->n_partitions);
 }
 
-static void add_lease(struct table *table, const struct gpuarb_lease_info *lease)
+void lease_table_why(const struct lent *all, const struct gpuarb_lease_info *lease, char *buf,
+		     size_t size)
 {
-	char user[PRINT_USER], why[256];
+	char lent[64], why[256];
 
-	print_user(lease->owner_uid, user);
+	lent_text(all, lease, lent, sizeof(lent));
 	lease_text_why(lease->state, lease->position, lease->reason, lease->deadline, why,
 		       sizeof(why));
+	snprintf(buf, size, "%s%s%s", lent, *lent && *why ? "; " : "", why);
+}
+
+static void add_lease(struct table *table, const struct lent *all,
+		      const struct gpuarb_lease_info *lease)
+{
+	char user[PRINT_USER], why[LEASE_TABLE_WHY];
+
+	print_user(lease->owner_uid, user);
+	lease_table_why(all, lease, why, sizeof(why));
 
 	table_add(table, "%" PRIu64, lease->id);
 	table_add(table, "%s", lease->name);
@@ -55,10 +66,11 @@ void lease_table(const struct command *command, const struct gpuarb_lease_info *
 {
 	static const char *const heads[] = { "ID", "NAME", "STATE", "CLASS", "TENANT", "USER",
 					     "PID", "CUS", "QUEUES", "GPU", "REASON", NULL };
+	const struct lent all = { leases, n };
 	struct table table = { .heads = heads };
 
 	for (size_t i = 0; i < n; i++)
-		add_lease(&table, &leases[i]);
+		add_lease(&table, &all, &leases[i]);
 	table_print(&table, command, stdout);
 	table_done(&table);
 	if (n == 0 && !command->no_legend)

@@ -16,6 +16,16 @@ static uint64_t seconds_until(uint64_t deadline)
 	return deadline > usec ? (deadline - usec + 999999) / 1000000 : 0;
 }
 
+/* What the deadline is to a lease in that state. */
+static const char *what_comes(const char *state)
+{
+	if (strcmp(state, "waiting") == 0)
+		return "gives up";
+	if (strcmp(state, "activating") == 0)
+		return "active";
+	return strcmp(state, "granted") == 0 ? "to give CUs back" : "ends";
+}
+
 void lease_text_deadline(const char *state, uint64_t deadline, char *buf, size_t size)
 {
 	static const struct {
@@ -31,14 +41,17 @@ void lease_text_deadline(const char *state, uint64_t deadline, char *buf, size_t
 	size_t i = 0;
 
 	buf[0] = '\0';
-	if (deadline == GPUARB_FOREVER)
+	if (deadline == GPUARB_FOREVER || strcmp(state, "ending") == 0)
 		return;
 
 	left = seconds_until(deadline);
+	if (left == 0 && (strcmp(state, "activating") == 0 || strcmp(state, "granted") == 0)) {
+		snprintf(buf, size, "overdue"); /* others do not give way, or it does not */
+		return;
+	}
 	while (left > units[i].most)
 		i++;
-	snprintf(buf, size, "%s in %" PRIu64 " %s",
-		 strcmp(state, "waiting") == 0 ? "gives up" : "ends", left / units[i].seconds,
+	snprintf(buf, size, "%s in %" PRIu64 " %s", what_comes(state), left / units[i].seconds,
 		 units[i].name);
 }
 

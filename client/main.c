@@ -13,8 +13,8 @@
 
 static const char exit_codes[] =
 	"Exit: 0 ok, 1 failure, 2 usage, 3 refused now, 4 not authorised, 5 daemon or bus absent,\n"
-	"6 configuration error, 7 waited too long, 8 lease lost. run: the command's own, 125 any\n"
-	"failure of gpuarb, 126 not executable, 127 not found.\n";
+	"6 configuration error, 7 waited too long, 8 lease lost, 9 drift found. run: the command's\n"
+	"own, 125 any failure of gpuarb, 126 not executable, 127 not found.\n";
 
 static void print_options(unsigned groups)
 {

@@ -37,10 +37,13 @@ static void print_legend(const struct command *command, const struct grid *grid)
 {
 	for (size_t i = 0; i < grid->n_here; i++) {
 		const struct gpuarb_lease_info *lease = grid->here[i];
+		char lent[64];
 
+		lent_text(&grid->all, lease, lent, sizeof(lent));
 		put_cell(command, (int)i);
-		print_line(stdout, "  lease %" PRIu64 " %.40s, %s, tenant %.40s, %s", lease->id,
-			   lease->name, lease->lease_class, lease->tenant, lease->state);
+		print_line(stdout, "  lease %" PRIu64 " %.40s, %s, tenant %.40s, %s%s%s", lease->id,
+			   lease->name, lease->lease_class, lease->tenant, lease->state,
+			   *lent ? ", " : "", lent);
 	}
 	print_line(stdout, ".  free%s", grid->model.geometry.arrays > 1
 		   ? "; | between shader arrays" : "");

@@ -26,18 +26,15 @@ static int load_gpu(const struct command *command, struct model *ret)
 	return EXIT_OK;
 }
 
-static int load_profile(const struct command *command, struct model *ret)
+int model_load_profile(const struct command *command, struct profile *ret)
 {
 	const char *dir = command->profiles ? command->profiles : GPUARB_PROFILE_DIR;
 	_cleanup_(notes_done) struct notes notes = {0};
-	struct profile profile;
 	int r;
 
-	r = profile_load(dir, command->profile, &profile, &notes);
-	if (r >= 0) {
-		model_init(ret, &profile.info.geometry, profile.info.law_measured);
+	r = profile_load(dir, command->profile, ret, &notes);
+	if (r >= 0)
 		return EXIT_OK;
-	}
 
 	for (size_t i = 0; i + 1 < notes.n; i++)
 		print_line(stderr, "gpuarbctl %s: %s", command->verb, notes.list[i].text);
@@ -45,12 +42,31 @@ static int load_profile(const struct command *command, struct model *ret)
 		    notes.n > 0 ? notes.list[notes.n - 1].text : "no such profile");
 }
 
-int model_load(const struct command *command, struct model *ret)
+static int load_profile(const struct command *command, struct model *ret)
+{
+	struct profile profile;
+	int r;
+
+	r = model_load_profile(command, &profile);
+	if (r == EXIT_OK)
+		model_init(ret, &profile.info.geometry, profile.info.law_measured);
+	return r;
+}
+
+int model_names_gpu(const struct command *command)
 {
 	if (!command->gpu == !command->profile)
 		return fail(command, EXIT_USAGE,
 			    "for which GPU? --gpu=GPU is one of this machine, --profile=PROFILE "
 			    "a model");
+	return EXIT_OK;
+}
 
+int model_load(const struct command *command, struct model *ret)
+{
+	int r = model_names_gpu(command);
+
+	if (r != EXIT_OK)
+		return r;
 	return command->gpu ? load_gpu(command, ret) : load_profile(command, ret);
 }

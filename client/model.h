@@ -22,3 +22,9 @@ int model_of_gpu(const struct gpuarb_gpu *gpu, struct model *ret, char *buf, siz
 
 /* The one that --gpu or --profile names. Says what is wrong and returns the exit code. */
 int model_load(const struct command *command, struct model *ret);
+
+/* Its steps, for who needs more than the shape: is one of the two named, and not both; and the
+ * profile. */
+struct profile;
+int model_names_gpu(const struct command *command);
+int model_load_profile(const struct command *command, struct profile *ret);

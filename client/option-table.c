@@ -157,20 +157,45 @@ static int take_class(struct command *command, const struct option *option, cons
 	return take_text(command, option, value);
 }
 
-static int take_wait(struct command *command, const struct option *option, const char *value)
+static int take_seconds(struct command *command, const struct option *option, const char *value,
+			const char *works)
 {
 	uint64_t seconds;
 
-	if (!value) {
-		command->options.wait_usec = GPUARB_FOREVER;
-		return 0;
-	}
 	if (number_parse(value, 0, SECONDS_MAX, &seconds) < 0)
-		return option_wrong(command, option, value,
-			     "must be whole seconds; --wait alone waits for ever");
+		return option_wrong(command, option, value, works);
 
-	command->options.wait_usec = seconds * UINT64_C(1000000);
+	*(uint64_t *)command_field(command, option) = seconds * UINT64_C(1000000);
 	return 0;
+}
+
+static int take_wait(struct command *command, const struct option *option, const char *value)
+{
+	if (value)
+		return take_seconds(command, option, value,
+				    "must be whole seconds; --wait alone waits for ever");
+
+	command->options.wait_usec = GPUARB_FOREVER;
+	return 0;
+}
+
+static int take_margin(struct command *command, const struct option *option, const char *value)
+{
+	uint64_t percent;
+
+	if (number_take(&(const char *){ value }, &percent) < 0 || percent > option->max ||
+	    value[strspn(value, "0123456789")] != '%' ||
+	    value[strspn(value, "0123456789") + 1] != '\0')
+		return option_wrong(command, option, value, "must be a share from 0% to 1000%");
+
+	command->margin_percent = (unsigned)percent;
+	command->margin_given = true;
+	return 0;
+}
+
+static int take_grace(struct command *command, const struct option *option, const char *value)
+{
+	return take_seconds(command, option, value, "must be whole seconds");
 }
 
 #define WANT(field)    .group = OPTIONS_WANT, .offset = offsetof(struct gpuarb_want, field)
@@ -215,8 +240,12 @@ const struct option option_table[] = {
 	{ "name", "NAME", "the lease's name, for people", LEASE(name), .take = take_text },
 	{ "token", "TOKEN", "asking again with it gives the same lease",
 	  LEASE(token), .take = take_text },
+	{ "start-inactive", NULL, "realtime: lend its CUs until it is activated",
+	  LEASE(start_inactive), .take = take_flag },
+	{ "adaptable", NULL, "best effort: follow, with more CUs or fewer, what is free",
+	  LEASE(adaptable), .take = take_flag },
 	{ "wait", "[=SECONDS]", "wait for room, so long or for ever, rather than be refused",
-	  .group = OPTIONS_LEASE, .take = take_wait },
+	  LEASE(wait_usec), .take = take_wait },
 
 	{ "quiet", NULL, "do not say what was granted",
 	  FIELD(OPTIONS_QUIET, quiet), .take = take_flag },
@@ -228,6 +257,16 @@ const struct option option_table[] = {
 	  FIELD(OPTIONS_MODEL, profiles), .take = take_text },
 	{ "svg", "FILE", "draw to this file instead, - is standard output",
 	  FIELD(OPTIONS_SVG, svg), .take = take_text },
+
+	{ "wait", "[=SECONDS]", "wait until others have given way, so long or for ever",
+	  FIELD(OPTIONS_ACTIVATE, options.wait_usec), .take = take_wait },
+	{ "grace", "SECONDS", "the time that its holder has to finish (10)",
+	  FIELD(OPTIONS_REVOKE, grace_usec), .take = take_grace },
+	{ "reason", "TEXT", "what its holder is told",
+	  FIELD(OPTIONS_REVOKE, reason), .take = take_text },
+
+	{ "margin", "N%", "added to execution times instead of what the file says",
+	  .group = OPTIONS_RT, .take = take_margin, .max = 1000 },
 
 	{ "same-line", NULL, "both flags in one cache line, not in one each",
 	  FIELD(OPTIONS_LATENCY, same_line), .take = take_flag },

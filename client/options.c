@@ -8,10 +8,13 @@
 #include "client/option.h"
 #include "sys/ini.h"
 
+#define GRACE_USEC UINT64_C(10000000) /* that revoke gives */
+
 void command_init(struct command *command)
 {
 	*command = (struct command){
 		.verb = "",
+		.grace_usec = GRACE_USEC,
 		.n_asks = 1,
 		.options = GPUARB_OPTIONS_INIT,
 	};

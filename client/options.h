@@ -19,6 +19,9 @@ enum option_group {
 	OPTIONS_MODEL = 1 << 4,   /* which GPU a mask is for */
 	OPTIONS_SVG = 1 << 5,
 	OPTIONS_LATENCY = 1 << 6,
+	OPTIONS_ACTIVATE = 1 << 7,
+	OPTIONS_REVOKE = 1 << 8,
+	OPTIONS_RT = 1 << 9,
 };
 
 /* One want as it was typed. Shares are resolved by want.h. */
@@ -35,6 +38,10 @@ struct command {
 	bool colour; /* decided by main */
 	const char *verb; /* for messages; "": none yet */
 	const char *gpu, *profile, *profiles, *svg;
+	uint64_t grace_usec;
+	const char *reason; /* NULL: none */
+	bool margin_given;
+	unsigned margin_percent;
 
 	struct ask asks[REQUEST_WANTS];
 	size_t n_asks; /* at least 1 */

@@ -64,20 +64,27 @@ int session_gpu(const struct command *command, const struct session *session, co
 		    n, n == 1 ? "is" : "are");
 }
 
-int session_lease(const struct command *command, const struct session *session, uint64_t id,
-		  const struct gpuarb_lease_info **ret)
+const struct gpuarb_lease_info *session_find(const struct session *session, uint64_t id)
 {
 	const struct gpuarb_lease_info *leases;
 	size_t n = gpuarb_view_leases(session->view, &leases);
 
-	for (size_t i = 0; i < n; i++) {
-		if (leases[i].id == id) {
-			*ret = &leases[i];
-			return EXIT_OK;
-		}
-	}
-	return fail(command, EXIT_FAILED, "no lease %" PRIu64 "; it may have ended; `gpuarbctl "
-		    "list` has those there are", id);
+	for (size_t i = 0; i < n; i++)
+		if (leases[i].id == id)
+			return &leases[i];
+	return NULL;
+}
+
+int session_lease(const struct command *command, const struct session *session, uint64_t id,
+		  const struct gpuarb_lease_info **ret)
+{
+	const struct gpuarb_lease_info *lease = session_find(session, id);
+
+	if (!lease)
+		return fail(command, EXIT_FAILED, "no lease %" PRIu64 "; it may have ended; "
+			    "`gpuarbctl list` has those there are", id);
+	*ret = lease;
+	return EXIT_OK;
 }
 
 int session_id(const struct command *command, const char *text, uint64_t *ret)

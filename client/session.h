@@ -25,5 +25,8 @@ int session_gpu(const struct command *command, const struct session *session, co
 int session_lease(const struct command *command, const struct session *session, uint64_t id,
 		  const struct gpuarb_lease_info **ret);
 
+/* NULL: there is none of that number. */
+const struct gpuarb_lease_info *session_find(const struct session *session, uint64_t id);
+
 /* Reads a lease's number. */
 int session_id(const struct command *command, const char *text, uint64_t *ret);

@@ -5,18 +5,18 @@
 #include "client/fail.h"
 #include "client/json.h"
 #include "client/print.h"
+#include "client/service-user.h"
 #include "client/verb.h"
-#include "sys/config.h"
 
-/* The files named, or everything that the daemon would read. */
+/* The files named, or everything that the daemon would read, as it would. */
 static int check(const struct command *command, struct notes *notes)
 {
-	const struct config_files files = {0};
+	const struct config_files files = { .trust = service_trust() };
 	_cleanup_(settings_freep) struct settings *settings = NULL;
 	int result = 0, r;
 
 	if (command->n_rest == 1)
-		return config_load(&files, &settings, notes);
+		return service_load_config(&files, &settings, notes);
 
 	for (size_t i = 1; i < command->n_rest; i++) {
 		size_t before = notes->n;
@@ -55,6 +55,8 @@ int run_config(struct command *command)
 
 	r = check(command, &notes);
 	valid = r >= 0 && !notes_have_errors(&notes);
+	if (r > 0 && !command->json)
+		print_line(stdout, CONFIG_NONE);
 	if (command->json) {
 		print_json(&notes, valid);
 	} else {

@@ -3,6 +3,7 @@
 #include "client/fail.h"
 #include "client/json.h"
 #include "client/print.h"
+#include "client/service-user.h"
 #include "client/verb.h"
 
 static const char *const marks[] = {
@@ -56,7 +57,9 @@ static void print_text(const struct command *command, const struct doctor *docto
 
 int run_doctor(struct command *command)
 {
-	_cleanup_(doctor_done) struct doctor doctor = { .root = "", .version = GPUARB_VERSION };
+	_cleanup_(doctor_done) struct doctor doctor = {
+		.root = "", .version = GPUARB_VERSION, .config.trust = service_trust(),
+	};
 
 	doctor_look_at_gpus(&doctor);
 	for (size_t i = 0; i < doctor_n_checks; i++)

@@ -9,6 +9,7 @@
 
 #include "client/fail.h"
 #include "client/grant.h"
+#include "client/lease-text.h"
 #include "client/print.h"
 #include "client/verb.h"
 
@@ -28,13 +29,16 @@ static int read_signals(void)
 static void changed(struct gpuarb_lease *lease, void *userdata)
 {
 	const struct command *command = userdata;
-	const char *reason = gpuarb_lease_reason(lease);
+	const char *state = gpuarb_lease_state(lease);
+	char why[256];
 
 	if (command->json)
 		return;
+	lease_text_why(state, 0, gpuarb_lease_reason(lease), gpuarb_lease_deadline(lease), why,
+		       sizeof(why));
 	print_line(stdout, "lease %" PRIu64 ": %s, generation %" PRIu64 "%s%s",
-		   gpuarb_lease_id(lease), gpuarb_lease_state(lease),
-		   gpuarb_lease_generation(lease), *reason ? ": " : "", reason);
+		   gpuarb_lease_id(lease), state, gpuarb_lease_generation(lease),
+		   *why ? ": " : "", why);
 	for (size_t i = 0; i < gpuarb_lease_partitions(lease); i++)
 		print_grant(stdout, "  ", gpuarb_lease_partition(lease, i));
 	fflush(stdout);
@@ -48,9 +52,28 @@ static int lost(const struct command *command, const struct gpuarb_lease *lease)
 		    *reason ? reason : "gpuarbd was stopped, or ended and nobody kept it");
 }
 
-/* Holds the lease until a signal comes or it is gone. */
-static int hold(struct command *command, struct gpuarb_lease *lease, int signals)
+/* This process has no queue that could be behind: an adaptable lease is followed by saying so.
+ * Of one that is being revoked that would be its end. */
+static int follow(const struct command *command, const struct session *session,
+		  struct gpuarb_lease *lease, uint64_t *generation)
 {
+	uint64_t now = gpuarb_lease_generation(lease);
+	int r;
+
+	if (!command->options.adaptable || now == *generation ||
+	    strcmp(gpuarb_lease_state(lease), "granted") != 0)
+		return EXIT_OK;
+
+	*generation = now;
+	r = gpuarb_lease_acknowledge(lease);
+	return r < 0 && r != -ENOENT ? fail_asked(command, session->gpuarb, r) : EXIT_OK;
+}
+
+/* Holds the lease until a signal comes or it is gone. */
+static int hold(struct command *command, const struct session *session,
+		struct gpuarb_lease *lease, int signals)
+{
+	uint64_t generation = gpuarb_lease_generation(lease);
 	struct pollfd fds[] = {
 		{ .fd = signals, .events = POLLIN },
 		{ .fd = gpuarb_lease_fd(lease), .events = POLLIN },
@@ -67,6 +90,9 @@ static int hold(struct command *command, struct gpuarb_lease *lease, int signals
 		r = gpuarb_lease_dispatch(lease, changed, command);
 		if (r < 0)
 			return lost(command, lease);
+		r = follow(command, session, lease, &generation);
+		if (r != EXIT_OK)
+			return r;
 	}
 }
 
@@ -87,7 +113,7 @@ int run_reserve(struct command *command)
 
 	r = grant_tell(command, &session, lease, "", stdout);
 	if (r == EXIT_OK)
-		r = hold(command, lease, signals);
+		r = hold(command, &session, lease, signals);
 	close(signals);
 	return r;
 }

@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "client/adapt.h"
 #include "client/fail.h"
 #include "client/grant.h"
 #include "client/verb.h"
@@ -58,14 +59,34 @@ static int set_environment(const struct command *command, const struct session *
 		     : EXIT_OK;
 }
 
-/* Reserves, bound to this process; leaves nothing open, so that the program needs nothing
- * of gpuarb and can close whatever it likes. */
-static int lease_self(struct command *command)
+/* The lease, bound to this process, in its environment, and followed where it changes. */
+static int take_lease(struct command *command, const struct adapt *adapt, int self)
 {
 	_cleanup_(session_done) struct session session = {0};
 	_cleanup_(grant_closep) struct gpuarb_lease *lease = NULL;
-	int self, r;
+	int r;
 
+	r = grant_reserve(command, &session, SAYS, &lease);
+	if (r == EXIT_OK)
+		r = set_environment(command, &session, lease);
+	if (r == EXIT_OK && command->options.adaptable)
+		r = adapt_start(command, adapt, gpuarb_lease_id(lease), self);
+	if (r == EXIT_OK)
+		r = grant_tell(command, &session, lease, SAYS, stderr);
+	return r;
+}
+
+/* Leaves nothing open, so that the program needs nothing of gpuarb and can close whatever it
+ * likes. */
+static int lease_self(struct command *command)
+{
+	struct adapt adapt;
+	int self, r = EXIT_OK;
+
+	if (command->options.adaptable)
+		r = adapt_check(command, &adapt);
+	if (r != EXIT_OK)
+		return r;
 	self = open_self();
 	if (self < 0)
 		return fail(command, EXIT_FAILED, "cannot bind the lease to this process: "
@@ -74,12 +95,7 @@ static int lease_self(struct command *command)
 	command->options.process_fd = self;
 	if (!command->options.name)
 		command->options.name = base_name(command->rest[0]);
-
-	r = grant_reserve(command, &session, SAYS, &lease);
-	if (r == EXIT_OK)
-		r = set_environment(command, &session, lease);
-	if (r == EXIT_OK)
-		r = grant_tell(command, &session, lease, SAYS, stderr);
+	r = take_lease(command, &adapt, self);
 	close(self);
 	return r;
 }

@@ -5,31 +5,40 @@
 #include "client/fail.h"
 #include "client/json-view.h"
 #include "client/lease-text.h"
+#include "client/lent.h"
 #include "client/mask-text.h"
 #include "client/print.h"
 #include "client/session.h"
 #include "client/verb.h"
 
-static void print_partition(const struct gpuarb_partition *partition)
+static void print_partition(const struct lent *all, const struct gpuarb_lease_info *lease,
+			    size_t i)
 {
+	const struct gpuarb_partition *partition = &lease->partitions[i];
 	char *mask = mask_hex(partition->cu_mask, partition->cu_mask_words);
+	unsigned borrowed = lent_in(all, lease, i);
 	char vram[PRINT_BYTES];
 
 	print_bytes(partition->vram, vram);
 	print_line(stdout, "partition    %s", partition->gpu);
 	print_grant(stdout, "  ", partition);
+	if (lent_by(lease))
+		print_line(stdout, "  lent: %u of %u CUs", lent_out(all, lease, i),
+			   partition->cus);
+	if (borrowed > 0)
+		print_line(stdout, "  borrowed: %u of %u CUs", borrowed, partition->cus);
 	print_line(stdout, "  mask: %s", mask ? mask : "?");
 	print_line(stdout, "  queues: %u, of them %u masked streams a process; processes: %u; "
 		   "SDMA queues: %u; priority: %u", partition->queues, partition->streams,
 		   partition->processes, partition->sdma_queues, partition->priority);
 	print_line(stdout, "  vram: %s", partition->vram > 0 ? vram : "not counted");
 	print_line(stdout, "  tier: %s", partition->tier);
-	for (size_t i = 0; i < partition->n_gaps; i++)
-		print_line(stdout, "  not isolated: %s", partition->gaps[i]);
+	for (size_t gap = 0; gap < partition->n_gaps; gap++)
+		print_line(stdout, "  not isolated: %s", partition->gaps[gap]);
 	free(mask);
 }
 
-static void print_lease(const struct gpuarb_lease_info *lease)
+static void print_lease(const struct lent *all, const struct gpuarb_lease_info *lease)
 {
 	char user[PRINT_USER], when[48];
 
@@ -51,7 +60,7 @@ static void print_lease(const struct gpuarb_lease_info *lease)
 	print_line(stdout, "generation   %" PRIu64, lease->generation);
 	print_line(stdout, "disturbances %" PRIu64, lease->disturbances);
 	for (size_t i = 0; i < lease->n_partitions; i++)
-		print_partition(&lease->partitions[i]);
+		print_partition(all, lease, i);
 }
 
 int run_show(struct command *command)
@@ -59,6 +68,7 @@ int run_show(struct command *command)
 	_cleanup_(session_done) struct session session = {0};
 	_cleanup_(json_freep) struct json_object *map = NULL;
 	const struct gpuarb_lease_info *lease;
+	struct lent all = {0};
 	uint64_t id;
 	int r;
 
@@ -71,7 +81,8 @@ int run_show(struct command *command)
 		return r;
 
 	if (!command->json) {
-		print_lease(lease);
+		all.n = gpuarb_view_leases(session.view, &all.leases);
+		print_lease(&all, lease);
 		return EXIT_OK;
 	}
 	map = json_map(NULL, NULL);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "client/fail.h"
+#include "client/gpu-table.h"
 #include "client/json-view.h"
 #include "client/lease-table.h"
 #include "client/print.h"
@@ -34,37 +35,6 @@ static void print_json(const struct gpuarb_view *view, const struct picture *pic
 	for (size_t i = 0; i < picture->n_leases; i++)
 		json_lease(list, NULL, &picture->leases[i]);
 	json_print(stdout, map);
-}
-
-static const char *state_of(const struct gpuarb_gpu *gpu)
-{
-	if (gpu->oversubscribed)
-		return gpu->draining ? "OVERSUBSCRIBED, draining" : "OVERSUBSCRIBED";
-	return gpu->draining ? "draining" : "ok";
-}
-
-static void print_gpus(const struct command *command, const struct picture *picture)
-{
-	static const char *const heads[] = { "GPU", "DEVICE", "TARGET", "FREE: CUS", "QUEUES",
-					     "PROCESSES", "VRAM", "STATE", NULL };
-	_cleanup_(table_done) struct table table = { .heads = heads };
-
-	for (size_t i = 0; i < picture->n_gpus; i++) {
-		const struct gpuarb_gpu *gpu = &picture->gpus[i];
-		char left[PRINT_BYTES], all[PRINT_BYTES];
-
-		print_bytes(gpu->vram_free, left);
-		print_bytes(gpu->vram_bytes, all);
-		table_add(&table, "%s", gpu->name);
-		table_add(&table, "%s", gpu->device);
-		table_add(&table, "%s", gpu->gfx_target);
-		table_add(&table, "%u of %u", gpu->cus_free, gpu->cus);
-		table_add(&table, "%u of %u", gpu->queue_slots_free, gpu->queue_slots);
-		table_add(&table, "%u of %u", gpu->process_slots_free, gpu->process_slots);
-		table_add(&table, "%s of %s", left, all);
-		table_add(&table, "%s", state_of(gpu));
-	}
-	table_print(&table, command, stdout);
 }
 
 static void add_lease_user(struct table *table, const struct gpuarb_lease_info *lease,
@@ -152,7 +122,7 @@ static void print_picture(const struct command *command, const struct picture *p
 {
 	if (picture->n_gpus == 0)
 		print_line(stdout, "No GPU: the daemon found none on this machine.");
-	print_gpus(command, picture);
+	gpu_table(command, picture->gpus, picture->n_gpus, stdout);
 	for (size_t i = 0; i < picture->n_gpus; i++) {
 		if (picture->gpus[i].oversubscribed)
 			print_alarm(command, &picture->gpus[i]);

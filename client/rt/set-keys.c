@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The keys of a task set, one row each. */
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/rt/set-internal.h"
+
+struct key {
+	enum rt_section section;
+	const char *name;
+	void (*take)(const struct ini_place *place, const struct key *key, const char *value,
+		     void *target);
+	size_t offset;     /* of what it sets */
+	uint64_t min, max; /* of numbers and times */
+};
+
+static void *field(const struct key *key, void *target)
+{
+	return (char *)target + key->offset;
+}
+
+/* ---- values ------------------------------------------------------------------------------- */
+
+/* Microseconds of "250us", "11ms", "2s", "1min", "1h", "250". */
+static int read_time(const char *text, uint64_t *ret)
+{
+	static const struct {
+		const char *name;
+		uint64_t usec;
+	} units[] = { { "", 1 }, { "us", 1 }, { "ms", 1000 }, { "s", 1000000 },
+		      { "min", 60000000 }, { "h", RT_TIME_MAX } };
+	size_t digits = strspn(text, "0123456789");
+	uint64_t number = 0;
+
+	if (digits == 0)
+		return -EINVAL;
+	for (size_t i = 0; i < digits; i++) {
+		number = number * 10 + (uint64_t)(text[i] - '0');
+		if (number > RT_TIME_MAX)
+			return -ERANGE;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
+		if (strcmp(text + digits, units[i].name) != 0)
+			continue;
+		*ret = number * units[i].usec;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+static void take_time(const struct ini_place *place, const struct key *key, const char *value,
+		      void *target)
+{
+	uint64_t usec;
+
+	if (read_time(value, &usec) < 0 || usec < key->min || usec > RT_TIME_MAX)
+		ini_bad(place, "%s: '%s' is not a time from %llu us to 1 h, written 250us, 11ms or "
+			"2s", key->name, value, (unsigned long long)key->min);
+	else
+		*(uint64_t *)field(key, target) = usec;
+}
+
+/* What gpuarbd.conf(5) can say, too: whole milliseconds. */
+static void take_interval(const struct ini_place *place, const struct key *key,
+			  const char *value, void *target)
+{
+	uint64_t usec;
+
+	if (read_time(value, &usec) < 0 || usec < 1000 || usec > RT_TIME_MAX || usec % 1000 != 0)
+		ini_bad(place, "%s: '%s' is not a time from 1ms to 1h in whole milliseconds, written "
+			"500ms or 2s", key->name, value);
+	else
+		*(uint64_t *)field(key, target) = usec;
+}
+
+static void take_number(const struct ini_place *place, const struct key *key, const char *value,
+			void *target)
+{
+	ini_unsigned(place, key->name, value, (unsigned)key->min, (unsigned)key->max,
+		     field(key, target));
+}
+
+static void take_count(const struct ini_place *place, const struct key *key, const char *value,
+		       void *target)
+{
+	unsigned count;
+
+	if (ini_unsigned(place, key->name, value, (unsigned)key->min, (unsigned)key->max,
+			 &count) >= 0)
+		*(uint64_t *)field(key, target) = count;
+}
+
+static void take_percent(const struct ini_place *place, const struct key *key,
+			 const char *value, void *target)
+{
+	ini_percent(place, key->name, value, (unsigned)key->min, (unsigned)key->max,
+		    field(key, target));
+}
+
+static void take_bool(const struct ini_place *place, const struct key *key, const char *value,
+		      void *target)
+{
+	ini_bool(place, key->name, value, field(key, target));
+}
+
+static void take_isolation(const struct ini_place *place, const struct key *key,
+			   const char *value, void *target)
+{
+	int isolation = isolation_from_name(value);
+
+	if (isolation == ISOLATION_SHADER_ENGINE || isolation == ISOLATION_CU)
+		*(enum isolation *)field(key, target) = (enum isolation)isolation;
+	else
+		ini_bad(place, "%s: '%s' is neither shader-engine nor cu, which realtime leases can "
+			"have", key->name, value);
+}
+
+static void take_priority(const struct ini_place *place, const struct key *key,
+			  const char *value, void *target)
+{
+	int priority = priority_from_name(value);
+
+	if (priority >= 0)
+		*(unsigned *)field(key, target) = (unsigned)priority;
+	else
+		ini_bad(place, "%s: '%s' is not low, normal, high or a number from 0 to 15",
+			key->name, value);
+}
+
+static void take_text(const struct ini_place *place, const struct key *key, const char *value,
+		      void *target)
+{
+	char **text = field(key, target), *copy = strdup(value);
+
+	if (!*value)
+		ini_bad(place, "%s: may not be empty", key->name);
+	else if (!copy)
+		ini_bad(place, "out of memory");
+	if (!*value || !copy) {
+		free(copy);
+		return;
+	}
+	free(*text);
+	*text = copy;
+}
+
+/* A user's name becomes a line of a tenant's: no list, no blanks. */
+static void take_user(const struct ini_place *place, const struct key *key, const char *value,
+		      void *target)
+{
+	if (rt_is_name(value))
+		take_text(place, key, value, target);
+	else
+		ini_bad(place, "%s: '%s' is not one user's name or number", key->name, value);
+}
+
+static void take_partition(const struct ini_place *place, const struct key *key,
+			   const char *value, void *target)
+{
+	if (rt_is_name(value))
+		strcpy(field(key, target), value);
+	else if (strpbrk(value, ", \t"))
+		ini_bad(place, "%s: '%s': a task is in one partition; what runs in two is two tasks",
+			key->name, value);
+	else
+		ini_bad(place, "%s: '%s' is no name of a [partition NAME]", key->name, value);
+}
+
+static void take_deadline(const struct ini_place *place, const struct key *key,
+			  const char *value, void *target)
+{
+	struct rt_task *task = target;
+
+	task->deadline_line = place->line;
+	take_time(place, key, value, target);
+}
+
+/* ---- the table of execution times --------------------------------------------------------- */
+
+/* "15:2100" */
+static int read_point(char *text, struct rt_point *ret)
+{
+	char *colon = strchr(text, ':');
+	uint64_t cus, usec;
+
+	if (!colon)
+		return -EINVAL;
+	*colon++ = '\0';
+	/* CUs are a plain number, which a time without its unit is. */
+	if (text[strspn(text, "0123456789")] || read_time(text, &cus) < 0 ||
+	    read_time(colon, &usec) < 0)
+		return -EINVAL;
+	if (cus < 1 || cus > 1024 || usec < 1 || usec > RT_TIME_MAX)
+		return -ERANGE;
+	*ret = (struct rt_point){ (unsigned)cus, usec };
+	return 0;
+}
+
+static int take_point(const struct ini_place *place, const struct key *key, char *word,
+		      struct rt_task *task)
+{
+	struct rt_point point;
+	char copy[64];
+	int r;
+
+	snprintf(copy, sizeof(copy), "%s", word);
+	r = read_point(word, &point);
+	if (r < 0) {
+		ini_bad(place, "%s: '%s' is not CUS:TIME, 15:2100 or 15:2100us, with 1 to 1024 CUs "
+			"and 1 us to 1 h", key->name, copy);
+		return r;
+	}
+	if (task->n_points == RT_POINTS_MAX) {
+		ini_bad(place, "%s: more than %u points", key->name, RT_POINTS_MAX);
+		return -E2BIG;
+	}
+	task->points[task->n_points++] = point;
+	return 0;
+}
+
+static void take_wcet(const struct ini_place *place, const struct key *key, const char *value,
+		      void *target)
+{
+	_cleanup_(freep) char *copy = strdup(value);
+	struct rt_task *task = target;
+	char *word, *rest = copy;
+
+	task->wcet_line = place->line;
+	if (!copy)
+		ini_bad(place, "out of memory");
+	while (copy && (word = strtok_r(rest, " \t,", &rest)))
+		if (take_point(place, key, word, task) < 0)
+			return;
+	if (copy && task->n_points == 0)
+		ini_bad(place, "%s: the table is empty: write CUS:TIME for each mask that was "
+			"measured, 15:2100 30:1100", key->name);
+}
+
+/* ---- rows --------------------------------------------------------------------------------- */
+
+#define SET(key, how, member, least, most)                                                  \
+	{ RT_SET, key, how, offsetof(struct rt_set, member), least, most }
+#define PARTITION(key, how, member, least, most)                                            \
+	{ RT_PARTITION, key, how, offsetof(struct rt_partition, member), least, most }
+#define TASK(key, how, member, least)                                                       \
+	{ RT_TASK, key, how, offsetof(struct rt_task, member), least, 0 }
+
+static const struct key keys[] = {
+	SET("margin", take_percent, margin_percent, 0, 1000),
+	SET("every-client-capped", take_bool, capped, 0, 0),
+	SET("no-graphics", take_bool, no_graphics, 0, 0),
+	SET("borrowers", take_bool, borrowers, 0, 0),
+	SET("law", take_bool, law, 0, 0),
+	SET("preemption", take_time, preemption, 0, 0),
+	SET("queue-changes", take_count, queue_changes, 0, 100000),
+	SET("activations", take_count, activations, 0, 100000),
+	SET("changed-queues", take_count, changed_queues, 0, 100000),
+	SET("activate-grace", take_interval, activate_grace, 0, 0),
+	SET("activate-min-interval", take_interval, activate_min_interval, 0, 0),
+	SET("enforce-delay", take_interval, enforce_delay, 0, 0),
+	SET("preemption-timeout", take_interval, preemption_timeout, 0, 0),
+
+	PARTITION("isolation", take_isolation, isolation, 0, 0),
+	PARTITION("start-inactive", take_bool, start_inactive, 0, 0),
+	PARTITION("waits-for-grant", take_bool, waits_for_grant, 0, 0),
+	PARTITION("activation-latency", take_time, activation, 0, 0),
+	PARTITION("host-submission", take_time, host_submission, 0, 0),
+	PARTITION("queues", take_number, queues, 1, 1024),
+	PARTITION("processes", take_number, processes, 1, 1024),
+	PARTITION("priority", take_priority, priority, 0, 0),
+	PARTITION("alone", take_bool, alone, 0, 0),
+	PARTITION("user", take_user, user, 0, 0),
+	PARTITION("command", take_text, command, 0, 0),
+
+	TASK("partition", take_partition, partition_name, 0),
+	TASK("period", take_time, period, 1),
+	TASK("deadline", take_deadline, deadline, 1),
+	TASK("jitter", take_time, jitter, 0),
+	TASK("wcet", take_wcet, n_points, 0),
+};
+
+const char *rt_set_key(size_t i, const char **ret_section)
+{
+	if (i >= ARRAY_SIZE(keys))
+		return NULL;
+	*ret_section = rt_section_name(keys[i].section);
+	return keys[i].name;
+}
+
+static void unknown_key(const struct ini_place *place, enum rt_section section, const char *name)
+{
+	const char *words[ARRAY_SIZE(keys) + 1], *nearest;
+	char all[256] = "";
+	size_t n = 0, size = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		if (keys[i].section != section)
+			continue;
+		size += (size_t)snprintf(all + size, sizeof(all) - size, "%s%s", n > 0 ? ", " : "",
+					 keys[i].name);
+		words[n++] = keys[i].name;
+	}
+	words[n] = NULL;
+	nearest = ini_nearest(name, words);
+	if (nearest)
+		ini_bad(place, "unknown key '%s' in [%s]; did you mean '%s'?", name,
+			rt_section_name(section), nearest);
+	else
+		ini_bad(place, "unknown key '%s' in [%s]; there are %s", name,
+			rt_section_name(section), all);
+}
+
+void rt_take_key(const struct ini_place *place, const char *section, const char *name,
+		 const char *value, void *userdata)
+{
+	struct rt_reader *reader = userdata;
+
+	(void)section;
+	if (!reader->within) {
+		ini_bad(place, "%s: a key needs a [section] above it", name);
+		return;
+	}
+	if (!reader->target)
+		return; /* the section was complained of */
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		if (keys[i].section != reader->section || strcmp(keys[i].name, name) != 0)
+			continue;
+		keys[i].take(place, &keys[i], value, reader->target);
+		return;
+	}
+	unknown_key(place, reader->section, name);
+}
