@@ -11,7 +11,7 @@ if [ "${INSIDE:-}" != yes ]; then
 	cd "$GPUARB_ROOT/tests/kfdsim" || exit 1
 	# shellcheck source=tests/kfdsim/rig.sh
 	. ./rig.sh
-	rig_need dbus-daemon dbus-monitor
+	rig_need jq dbus-daemon dbus-monitor
 	rig_need_kfdsim
 	export INSIDE=yes
 	"$KFDSIM" --gpu radeon-vii --gpu v620 -- "$BASH" ./test-hip.sh "${programs[0]}" ||
@@ -39,11 +39,12 @@ CONF
 rig_start_bus
 rig_start_daemon --sysfs=/sys
 
-# passes COMMAND…: within the time, with 0.
+# passes COMMAND…: within the time, with 0, and alone: the one before has been torn down.
 passes()
 {
+	list_becomes '. == []'
 	said="$*"
-	timeout 60 "$@" >"$dir/out" 2>"$dir/err" </dev/null || complain "$said: ended with $?"
+	timeout 120 "$@" >"$dir/out" 2>"$dir/err" </dev/null || complain "$said: ended with $?"
 }
 
 tests=$1

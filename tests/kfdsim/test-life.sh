@@ -43,7 +43,7 @@ look_again() { look "$1"; ends 0 reload; }
 gpuarbd_is() # WHAT
 {
 	local what=
-	while read -r -t 20 what gpuarbd <&4 && [ "$what" != "$1" ]; do :; done
+	while read -r -t 60 what gpuarbd <&4 && [ "$what" != "$1" ]; do :; done
 	[ "$what" = "$1" ] || { echo "gpuarbd is not $1:"; cat "$dir/daemon.err"; exit 1; }
 }
 
@@ -73,8 +73,8 @@ finish()
 await()
 {
 	local line=
-	while read -r -t 20 line <&7 && [[ $line != "$1"* ]]; do :; done
-	[[ $line == "$1"* ]] || complain "no $1 in 20 seconds"
+	while read -r -t 60 line <&7 && [[ $line != "$1"* ]]; do :; done
+	[[ $line == "$1"* ]] || complain "no $1 in a minute"
 }
 
 # settles JQ: until `gpuarbctl status --json` is so, looked at after each event.
@@ -84,7 +84,7 @@ settles()
 	said="it settles"
 	until "$GPUARBCTL" status --json >"$dir/out" 2>"$dir/err" &&
 		jq -e "$1" "$dir/out" >/dev/null 2>&1; do
-		read -r -t 20 line <&7 || { complain "not so: $1"; return; }
+		read -r -t 60 line <&7 || { complain "not so: $1"; return; }
 	done
 }
 
@@ -111,7 +111,7 @@ program()
 	pid[$name]=$!
 	exec {fd}>"$dir/$name.in" {out}<"$dir/$name.out"
 	in[$name]=$fd
-	while read -r -t 60 line <&"$out" && [ "$line" != ready ]; do :; done
+	while read -r -t 120 line <&"$out" && [ "$line" != ready ]; do :; done
 	[ "$line" = ready ] || { cp "$dir/$name.err" "$dir/err"; complain "it is not ready"; rig_done; }
 	rm "$dir/$name.in" "$dir/$name.out"
 }
@@ -175,7 +175,8 @@ control teardown:600000
 program first "${run[@]}" --name first --gpu "$vii" --cus 60 --queues 20 -- "$hip" --streams 1 --hold
 crash first
 settles "$(named first) | .state == \"ending\" and .reason == \"the last bound process is gone\""
-hold reserve --name second --gpu "$vii" --cus 60 --wait=60
+"$GPUARBCTL" reserve --name second --gpu "$vii" --cus 60 --wait >/dev/null 2>&1 &
+holder=$!
 settles "$(named second) | .state == \"waiting\""
 ends 3 plan --gpu "$vii" --cus 1
 out_has 'cus: 1 asked, 0 free'
@@ -213,7 +214,7 @@ json_out "$(gpu "$v620") | .queue_slots_free == 3 and .process_slots_free == 7 a
 ends 3 plan --gpu "$v620" --cus 4 --queues 4
 out_has 'unmanaged: 4 asked, 3 free'
 program another "$hip" --streams 4 --work --hold --device 2
-settles "$(gpu "$v620") | .oversubscribed"
+settles "$(gpu "$v620") | .oversubscribed and ([.unmanaged[].queues] == [5, 5])"
 ends 3 plan --gpu "$v620" --cus 4 --queues 2
 out_has 'oversubscribed: '
 ends 0 status

@@ -102,7 +102,9 @@ void front_close(struct front *front, struct front_client *client);
 int front_ioctl(struct front *front, struct front_client *client, pid_t tid, uint64_t request,
 		unsigned cmd, void *argument, size_t size);
 
-void front_bury(struct front *front); /* some pidfd is readable: ends whoever is gone */
+/* Ends whoever is gone. Before a text is made, too: who asks for one after a death has its turn
+ * before the pidfd may have, and nothing tells of files that an exec has closed. */
+void front_bury(struct front *front);
 void front_kill_clients(struct front *front);
 
 /* ---- front.c ---- */

@@ -81,6 +81,8 @@ static int serve(struct fuse *fuse, const struct fuse_request *request)
 	bool silent = known && handlers[opcode].silent;
 	int r;
 
+	if (opcode != FUSE_IOCTL)
+		front_bury(fuse->front);
 	r = known ? handlers[opcode].handler(fuse, request) : -ENOSYS;
 	if (r < 0 && !silent)
 		r = fuse_reply(fuse, request->in->unique, r, NULL, 0);

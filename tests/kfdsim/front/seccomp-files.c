@@ -92,7 +92,7 @@ static const char *is_ours(const struct seccomp_call *call, const char *path,
 
 static int write_now(struct seccomp *seccomp)
 {
-	seccomp_look_at_clients(seccomp->front);
+	front_bury(seccomp->front);
 	sim_work(seccomp->front->sim, front_now());
 	return seccomp_write_files(seccomp);
 }

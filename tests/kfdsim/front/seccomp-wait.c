@@ -115,16 +115,3 @@ void seccomp_forget(struct seccomp *seccomp)
 		free(file);
 	}
 }
-
-/* Neither is seen otherwise: nothing tells of files that an exec has closed, and who asks for
- * a text just after a death is served before it. */
-void seccomp_look_at_clients(struct front *front)
-{
-	struct front_client *client, *next;
-
-	for (client = front->clients; client; client = next) {
-		next = client->next;
-		client->handles++;
-		front_close(front, client);
-	}
-}

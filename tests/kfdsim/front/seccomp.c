@@ -182,7 +182,7 @@ static int look_around(struct seccomp *seccomp)
 
 	if (read(seccomp->timer_fd, &expired, sizeof(expired)) < 0)
 		return 0;
-	seccomp_look_at_clients(seccomp->front);
+	front_bury(seccomp->front);
 	if (seccomp->listener_fd >= 0)
 		seccomp_look_at_waits(seccomp);
 	r = seccomp_write_files(seccomp);

@@ -88,9 +88,6 @@ void seccomp_answer(struct front *front, uint64_t id, int result, const void *ar
 void seccomp_look_at_waits(struct seccomp *seccomp);
 void seccomp_forget(struct seccomp *seccomp); /* all that is kept of requests */
 
-/* Ends those whose memory is gone: they have ended, or called exec. */
-void seccomp_look_at_clients(struct front *front);
-
 /* ---- seccomp-device.c ---- */
 
 /* True if the path leads to /dev/kfd or a render node: here they are one file. */
