@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+#
+# The packages on a machine without a GPU, and then with simulated ones.
+
+installs()
+{
+	dpkg -i /opt/debs/libgpuarb0_*.deb /opt/debs/gpuarb_*.deb &&
+		[ "$(systemctl is-failed '*gpuarb*')" != failed ]
+}
+
+is_activated()
+{
+	systemctl stop gpuarbd
+	fails 0 'found none on this machine' as alice gpuarbctl &&
+		[ "$(systemctl is-active gpuarbd)" = active ]
+}
+
+runs_as_its_user()
+{
+	local pid
+	pid=$(of_unit MainPID)
+	same "$(of_unit NFileDescriptorStore):$(stat -c %a:%U /run/gpuarb /run/gpuarb/leases)" \
+		$'0:755:gpuarb\n700:gpuarb' &&
+		same "$(stat -c %U "/proc/$pid")" gpuarb &&
+		same "$(busctl status org.gpuarb.Arbiter1 | sed -n 's/^EUID=//p')" "$(id -u gpuarb)"
+}
+
+doctor_finds_no_fault()
+{
+	fails 0 '^note .*no AMD GPU' gpuarbctl doctor && fails 0 '^note .*no AMD GPU' \
+		as bob gpuarbctl doctor
+}
+
+doctor_finds_all_in_place()
+{
+	gpuarbctl doctor --json >"$dir/doctor"
+	same "$(jq -c 'map(select(.check == ("bus", "daemon", "policy", "unit", "installed")) |
+		select(.result != "ok"))' "$dir/doctor")" '[]'
+}
+
+has_simulated_gpus()
+{
+	printf '[daemon]\nbackend = simulated\n' >"$settings"
+	gpuarbctl config check && systemctl restart gpuarbd &&
+		same "$(as alice gpuarbctl gpus --json | jq -c 'map(.cus)')" '[60]'
+}
+
+does_without_a_configuration()
+{
+	mv /etc/gpuarb "$dir/aside"
+	systemctl restart gpuarbd && fails 0 'No leases' as alice gpuarbctl && doctor_finds_all_in_place
+	local status=$?
+	mv "$dir/aside" /etc/gpuarb
+	return "$status"
+}
+
+says_nothing_of_note() { ! journal -p notice _COMM=gpuarbd | grep .; }
+
+check 'the packages install, and nothing fails' installs
+check 'a call of an ordinary user starts it, and no GPU is nothing wrong' is_activated
+check 'it runs as its own user' runs_as_its_user
+check 'a first start is nothing to tell' says_nothing_of_note
+check 'doctor finds no fault with a machine without a GPU' doctor_finds_no_fault
+check 'doctor finds all of the service in its place' doctor_finds_all_in_place
+check 'no configuration is no fault' does_without_a_configuration
+check 'what an administrator writes into /etc counts' has_simulated_gpus

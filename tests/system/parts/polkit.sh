@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+#
+# Who may administer: root, and whom polkit lets. carol gets a rule, bob none.
+rule=/etc/polkit-1/rules.d/50-gpuarb.rules
+
+gpu_is() { [ "$(gpuarbctl gpus --json | jq -c 'map(.draining)')" = "[$1]" ]; }
+
+denies_a_user()
+{
+	fails 4 'polkit does not allow it' as bob gpuarbctl drain 0 &&
+		fails 4 'polkit does not allow it' as bob gpuarbctl reload &&
+		fails 4 'polkit does not allow it' as bob gpuarbctl undrain 0 &&
+		gpu_is false
+}
+
+lets_root()
+{
+	gpuarbctl drain 0 && gpu_is true && gpuarbctl undrain 0 && gpu_is false && gpuarbctl reload
+}
+
+lets_whom_a_rule_names()
+{
+	cat >"$rule" <<-END
+		polkit.addRule(function(action, subject) {
+			if (action.id == "org.gpuarb.Arbiter1.manage" && subject.user == "carol")
+				return polkit.Result.YES;
+		});
+	END
+	chmod 644 "$rule"
+	soon as carol gpuarbctl drain 0 && gpu_is true && as carol gpuarbctl undrain 0 &&
+		as carol gpuarbctl reload && denies_a_user
+}
+
+# An administrator's end of a lease is told as such.
+takes_leases_away()
+{
+	local id
+	hold alice film reserve --name=film --class=realtime --shader-engines=1 || return
+	id=$(lease film)
+	fails 4 'belongs to' as bob gpuarbctl release "$id" && as carol gpuarbctl release "$id" &&
+		ended film 8 && soon eval 'entries revoked GPUARB_LEASE=$id PRIORITY=5 | grep .'
+}
+
+# Waits until the bus has carried the question.
+asks_polkit()
+{
+	local line
+	mkfifo "$dir/asked"
+	busctl monitor --match="interface='org.freedesktop.PolicyKit1.Authority'" \
+		>"$dir/asked" 2>&1 &
+	monitor=$!
+	exec {asked}<"$dir/asked"
+	read -r line <&"$asked" # it watches
+	systemctl kill -s STOP polkit
+	as "$1" gpuarbctl drain 0 >"$dir/drain" 2>&1 &
+	client[drain]=$!
+	while read -r line <&"$asked"; do
+		[[ $line == *Member=CheckAuthorization* ]] && break
+	done
+	kill "$monitor"
+	exec {asked}<&-
+	rm "$dir/asked"
+}
+
+serves_others()
+{
+	kill -0 "${client[drain]}" && hold alice quick reserve --name=quick --cus=1 --shape=any &&
+		let_go quick && as bob gpuarbctl gpus
+}
+
+denies_when_polkit_dies()
+{
+	asks_polkit carol
+	serves_others && kill -0 "${client[drain]}" && systemctl kill -s KILL polkit &&
+		ended drain 4 && gpu_is false
+}
+
+# polkit is started again by the next question.
+lets_when_polkit_is_back()
+{
+	soon as carol gpuarbctl drain 0 && as carol gpuarbctl undrain 0
+}
+
+denies_when_polkit_is_slow()
+{
+	asks_polkit carol
+	serves_others && ended drain 4 && gpu_is false && grep polkit "$dir/drain" &&
+		systemctl kill -s CONT polkit && lets_when_polkit_is_back && gpu_is false
+}
+
+denies_without_polkit()
+{
+	systemctl mask --now polkit
+	fails 4 polkit as carol gpuarbctl drain 0 && gpu_is false && lets_root || return
+	systemctl unmask polkit
+	lets_when_polkit_is_back
+}
+
+check 'a user administers nothing' denies_a_user
+check 'root does' lets_root
+check 'a rule lets a user, and no other' lets_whom_a_rule_names
+check 'who administers takes leases away, and the journal tells of it' takes_leases_away
+check 'a polkit that dies has not allowed it, and meanwhile others are served' denies_when_polkit_dies
+check 'a polkit that is back is asked again' lets_when_polkit_is_back
+check 'a polkit that does not answer has not allowed it' denies_when_polkit_is_slow
+check 'nor one that is not there' denies_without_polkit

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+#
+# Removed, then purged.
+
+removes()
+{
+	dpkg -r gpuarb && ended root 8 && ended waiting 8 && kill -0 "${client[command]}" &&
+		let_go command
+}
+
+leaves_nothing_running()
+{
+	! pgrep -u gpuarb -a && ! pgrep -a gpuarb &&
+		same "$(systemctl list-units --all --plain --no-legend '*gpuarb*' | grep -v not-found)" '' &&
+		[ ! -e /run/gpuarb ] && [ ! -e /run/gpuarb-enforce.socket ] && [ ! -e /run/gpuarb-mqds.socket ]
+}
+
+frees_the_name()
+{
+	! busctl list --no-pager | grep gpuarb &&
+		fails 1 'not provided\|No such\|unknown' as alice busctl introspect org.gpuarb.Arbiter1 \
+			/org/gpuarb/Arbiter1
+}
+
+keeps_what_was_configured_until_purged()
+{
+	keeps_what_was_configured && [ -f "$policy" ]
+}
+
+# What is an administrator's own, users and the log of dpkg stay, as Debian has it.
+purges()
+{
+	dpkg -P gpuarb libgpuarb0 && ! find / -xdev -path /proc -prune -o -path /opt -prune -o \
+		-name '*gpuarb*' ! -path "$rule" ! -path '/etc/gpuarb*' ! -path '/tmp/*' -print | grep .
+}
+
+installs_again() { installs && fails 0 '' as alice gpuarbctl; }
+
+check 'it is removed while leases are held, and holders see that' removes
+check 'nothing of it runs' leaves_nothing_running
+check 'its name is free' frees_the_name
+check 'what was configured stays' keeps_what_was_configured_until_purged
+check 'purged, nothing of it is left' purges
+check 'and it can be installed again' installs_again

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+#
+# The next version, while leases are held.
+
+version_is() { [ "$(dpkg-query -W -f '${Version}' gpuarb)" = "$1" ]; }
+version_of() { dpkg-deb -f "$1"/gpuarb_*.deb Version; }
+
+upgrades()
+{
+	local pid
+	pid=$(of_unit MainPID)
+	dpkg -i /opt/debs-next/libgpuarb0_*.deb /opt/debs-next/gpuarb_*.deb &&
+		version_is "$(version_of /opt/debs-next)" && another_runs "$pid"
+}
+
+# The libraries of the next version, and a daemon that was not restarted yet.
+is_asked_by_the_next_one()
+{
+	local next=$dir/next
+	dpkg-deb -x /opt/debs-next/libgpuarb0_*.deb "$next"
+	dpkg-deb -x /opt/debs-next/gpuarb_*.deb "$next"
+	LD_LIBRARY_PATH=$(dirname "$next"/usr/lib/*/libgpuarb.so.0)
+	export LD_LIBRARY_PATH
+	same "$("$next/usr/bin/gpuarbctl" list --json)" "$before" &&
+		fails 0 '' as alice "$next/usr/bin/gpuarbctl" run --cus=1 --shape=any -- true &&
+		fails '*' "^note *daemon: gpuarbd .* answers, and this is" "$next/usr/bin/gpuarbctl" doctor
+	local status=$?
+	unset LD_LIBRARY_PATH
+	return "$status"
+}
+
+# Holders of before, with the library of before, are holders still, and are told.
+tells_what_was_there_before()
+{
+	let_go other && soon granted waiting && stores 3 && same "$(lease other)" ''
+}
+
+granted() { [ "$(gpuarbctl list --json | jq -r ".[] | select(.id == $(lease "$1")) | .state")" = granted ]; }
+
+is_the_next_one()
+{
+	local running
+	running=$(readlink "/proc/$(of_unit MainPID)/exe")
+	same "$running" /usr/libexec/gpuarb/gpuarbd && doctor_finds_all_in_place
+}
+
+keeps_what_was_configured() { same "$(cat "$settings")" $'[daemon]\nbackend = simulated'; }
+
+check 'there are leases' eval 'arrive && as_before && version_is "$(version_of /opt/debs)"'
+check 'the library of the next version talks to the daemon of this one' is_asked_by_the_next_one
+check 'the next version installs while leases are held' upgrades
+check 'ids, masks and holders are the same' as_before
+check 'what runs is the next version, and doctor finds all in its place' is_the_next_one
+check 'what was configured is kept' keeps_what_was_configured
+check 'the library of before is told by the daemon of now' tells_what_was_there_before

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# shellcheck shell=bash
+#
+# Users with different tenants, on one GPU.
+
+takes_a_policy()
+{
+	cat >"$policy" <<-END
+		[tenant studio]
+		match-user = alice
+		class = realtime
+		max-cus = 75%
+		[tenant lab]
+		match-user = bob
+		max-cus = 30
+		max-queues = 6
+		[tenant *]
+		max-leases = 0
+	END
+	gpuarbctl config check && systemctl reload gpuarbd &&
+		soon eval '[[ $(gpuarbctl status --json | jq -c .tenants) == *studio* ]]'
+}
+
+gets_what_policy_allows()
+{
+	hold alice film reserve --name=film --class=realtime --shader-engines=1 \
+		--token=swordfish && hold bob paper reserve --name=paper --cus=15 --queues=4 &&
+		same "$(gpuarbctl list --json | jq -r '.[] | "\(.name) \(.class) \(.tenant)"' | sort)" \
+			$'film realtime studio\npaper besteffort lab'
+}
+
+is_refused_what_policy_does_not()
+{
+	fails 4 'lab may ask for besteffort at most' as bob gpuarbctl reserve --class=realtime --cus=15 &&
+		fails 3 'max-cus of tenant lab is 30' as bob gpuarbctl reserve --cus=31 &&
+		fails 3 'max-queues of tenant lab is 6' as bob gpuarbctl reserve --cus=15 --queues=3 &&
+		fails 4 'studio is not for' as bob gpuarbctl reserve --cus=15 --tenant=studio &&
+		fails 3 'max-leases of tenant \* is' as carol gpuarbctl reserve --cus=1 &&
+		same "$(leases)" 2
+}
+
+# Whatever of it bob tries, with gpuarbctl and without; it answers that he may not.
+leaves_others_leases_alone()
+{
+	local id method before
+	id=$(lease film)
+	before=$(gpuarbctl show "$id" --json)
+	fails 4 'belongs to' as bob gpuarbctl release "$id" &&
+		fails 4 'belongs to' as bob gpuarbctl resize "$id" --shader-engines=2 || return
+	for method in Release 'Acknowledge t 1' Activate Deactivate 'Revoke ts 0 mine' \
+		'Resize aa{sv}a{sv} 1 1 cus u 15 0'; do
+		# shellcheck disable=SC2086 # the arguments of the method
+		fails 1 'belongs to\|only root' ask bob "$id" $method || return
+	done
+	fails 1 'belongs to' as bob /opt/told/bind "$id" &&
+		same "$(gpuarbctl show "$id" --json)" "$before"
+}
+
+leaves_ones_own_to_oneself()
+{
+	as bob gpuarbctl resize "$(lease paper)" --cus=15 --queues=5 && ask bob "$(lease paper)" Release &&
+		ended paper 8
+}
+
+# Under one token two users hold two leases, and neither learns of the other's.
+shows_no_token()
+{
+	local id
+	id=$(lease film)
+	hold bob other reserve --name=other --cus=15 --token=swordfish && same "$(leases)" 2 || return
+	let_go other
+	as bob gpuarbctl show "$id" --json >"$dir/shown" &&
+		as bob gpuarbctl list --json >>"$dir/shown" &&
+		as bob busctl introspect org.gpuarb.Arbiter1 "$(object "$id")" >>"$dir/shown" &&
+		as bob busctl call org.gpuarb.Arbiter1 /org/gpuarb/Arbiter1 \
+			org.freedesktop.DBus.ObjectManager GetManagedObjects >>"$dir/shown" || return
+	journal >>"$dir/shown"
+	! grep -o '.\{60\}swordfish.*' "$dir/shown" &&
+		fails 1 'Permission denied' as bob cat "/run/gpuarb/leases/$id.json"
+}
+
+is_nobody_elses_name()
+{
+	fails 1 'Access denied' as bob busctl call org.freedesktop.DBus / org.freedesktop.DBus \
+		RequestName su org.gpuarb.Arbiter1 0
+}
+
+# In its directory, beside it on the bus, and by somebody who has no business to.
+is_the_only_one()
+{
+	local before daemon=/usr/libexec/gpuarb/gpuarbd
+	before=$(gpuarbctl list --json)
+	fails 1 'another gpuarbd uses it' as gpuarb "$daemon" &&
+		fails 1 'cannot take the name' \
+			as gpuarb env RUNTIME_DIRECTORY="$(as gpuarb mktemp -d)" "$daemon" &&
+		fails 1 'cannot take the name' \
+			as bob env RUNTIME_DIRECTORY="$(as bob mktemp -d)" "$daemon" &&
+		same "$(gpuarbctl list --json)" "$before"
+}
+
+# With what was in force before a reload that fails.
+keeps_what_was_in_force()
+{
+	fails 3 'max-leases of tenant \* is' as carol gpuarbctl reserve --cus=1 &&
+		[ "$(of_unit ActiveState)" = active ] && [ "$(leases)" = 1 ]
+}
+
+refuses_a_bad_policy()
+{
+	sed -i 's/^max-leases = 0/max-leasses = 5/' "$policy"
+	fails 6 "$policy:10: unknown key 'max-leasses'" gpuarbctl config check &&
+		fails 6 "$policy:10: .*what was in force stays" gpuarbctl reload &&
+		keeps_what_was_in_force || return
+	systemctl reload gpuarbd
+	soon eval 'journal -n 3 -p err | grep "what was in force stays"' && keeps_what_was_in_force &&
+		sed -i 's/^max-leasses = 5/max-leases = 0/' "$policy" && gpuarbctl reload
+}
+
+# What others can write is no policy.
+refuses_a_policy_of_others()
+{
+	chmod o+w "$policy"
+	fails 6 "$policy: .*writ" gpuarbctl reload && keeps_what_was_in_force || return
+	chmod o-w "$policy"
+	chown bob "$policy"
+	fails 6 "$policy: " gpuarbctl reload && keeps_what_was_in_force || return
+	chown root "$policy"
+	chmod 777 "${policy%/*}"
+	fails 6 "${policy%/*}: " gpuarbctl reload && keeps_what_was_in_force || return
+	chmod 755 "${policy%/*}"
+	gpuarbctl reload
+}
+
+takes_a_good_policy()
+{
+	sed -i 's/^max-leases = 0/max-leases = 1/' "$policy"
+	systemctl reload gpuarbd
+	soon as carol gpuarbctl plan --cus=1 && [ "$(leases)" = 1 ] && let_go film && soon no_leases
+}
+
+check 'systemctl reload takes a policy' takes_a_policy
+check 'users get what their tenants allow' gets_what_policy_allows
+check 'users are refused what their tenants do not allow, and told why' is_refused_what_policy_does_not
+check 'nobody releases, resizes, binds, activates or acknowledges the lease of another' \
+	leaves_others_leases_alone
+check 'and everybody his own' leaves_ones_own_to_oneself
+check 'tokens are not shown, and no key to the lease of another' shows_no_token
+check 'a user cannot be the arbiter' is_nobody_elses_name
+check 'a second daemon leaves the first alone' is_the_only_one
+check 'a bad policy is refused by its line, and what was in force stays' refuses_a_bad_policy
+check 'files that others may write are no policy' refuses_a_policy_of_others
+check 'a good one counts, and leases stay' takes_a_good_policy

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * queues N: makes N compute queues on the GPU of KFD's node 1, by ioctls alone. Says "made N", or
+ * how many there were when the driver refused, and why. Then a line "mask WORD…" on standard input
+ * (hexadecimal, 32 bits each) masks all of them and says "masked"; its end is the end.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/kfd_ioctl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+
+#define RING  4096
+#define MOST  64
+#define WORDS 8
+
+static void must(int condition, const char *what)
+{
+	if (condition)
+		return;
+	printf("%s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static unsigned read_gpu_id(void)
+{
+	FILE *file = fopen("/sys/class/kfd/kfd/topology/nodes/1/gpu_id", "r");
+	unsigned id = 0;
+
+	must(file && fscanf(file, "%u", &id) == 1, "gpu_id");
+	fclose(file);
+	return id;
+}
+
+static int make(int kfd, unsigned gpu, unsigned *ret)
+{
+	/* Ring, end of pipe, and the two pointers. */
+	char *memory = mmap(NULL, 3 * RING, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct kfd_ioctl_create_queue_args args = {
+		.gpu_id = gpu,
+		.queue_type = KFD_IOC_QUEUE_TYPE_COMPUTE_AQL,
+		.queue_percentage = 100,
+		.queue_priority = 7,
+		.ring_size = RING,
+	};
+
+	must(memory != MAP_FAILED, "memory");
+	args.ring_base_address = (__u64)memory;
+	args.eop_buffer_address = (__u64)(memory + RING);
+	args.eop_buffer_size = RING;
+	args.write_pointer_address = (__u64)(memory + 2 * RING);
+	args.read_pointer_address = (__u64)(memory + 2 * RING + 64);
+	if (ioctl(kfd, AMDKFD_IOC_CREATE_QUEUE, &args) < 0)
+		return -errno;
+	*ret = args.queue_id;
+	return 0;
+}
+
+static void mask(int kfd, const unsigned *ids, int n, char *line)
+{
+	__u32 words[WORDS];
+	struct kfd_ioctl_set_cu_mask_args args = { .cu_mask_ptr = (__u64)words };
+
+	for (char *word = strtok(line + 4, " \n"); word && args.num_cu_mask < WORDS * 32;
+	     word = strtok(NULL, " \n")) {
+		words[args.num_cu_mask / 32] = (__u32)strtoul(word, NULL, 16);
+		args.num_cu_mask += 32;
+	}
+	for (int i = 0; i < n; i++) {
+		args.queue_id = ids[i];
+		must(ioctl(kfd, AMDKFD_IOC_SET_CU_MASK, &args) == 0, "mask");
+	}
+	puts("masked");
+}
+
+int main(int argc, char *argv[])
+{
+	int wanted = argc > 1 ? atoi(argv[1]) : 1, n, r = 0;
+	int kfd = open("/dev/kfd", O_RDWR | O_CLOEXEC);
+	struct kfd_ioctl_acquire_vm_args vm = { .gpu_id = read_gpu_id() };
+	unsigned ids[MOST];
+	char line[256];
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	must(kfd >= 0 && wanted <= MOST, "/dev/kfd");
+	vm.drm_fd = (__u32)open("/dev/dri/renderD128", O_RDWR | O_CLOEXEC);
+	must(ioctl(kfd, AMDKFD_IOC_ACQUIRE_VM, &vm) == 0, "vm");
+	for (n = 0; n < wanted && r == 0; n += r == 0)
+		r = make(kfd, vm.gpu_id, &ids[n]);
+	printf("made %d%s%s\n", n, r < 0 ? ": " : "", r < 0 ? strerror(-r) : "");
+	while (fgets(line, sizeof(line), stdin)) {
+		if (strncmp(line, "mask", 4) == 0)
+			mask(kfd, ids, n, line);
+	}
+	return 0;
+}
