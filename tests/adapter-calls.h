@@ -19,7 +19,7 @@ static inline sd_bus *adapter_connect(struct adapter *adapter, uid_t uid)
 static inline void adapter_run(struct adapter *adapter, const bool *until)
 {
 	while (!*until)
-		CHECK(sd_event_run(adapter->event, 10 * 1000 * 1000) > 0);
+		CHECK(sd_event_run(adapter->event, 60 * 1000 * 1000) > 0);
 }
 
 /* An answer that is awaited. */

@@ -35,6 +35,7 @@ static inline int tree_load(struct tree *tree)
 	const struct config_files files = {
 		.config = scratch_at(&tree->scratch, "gpuarbd.conf"),
 		.tenants = scratch_at(&tree->scratch, "tenants.d"),
+		.trust = { { geteuid() } },
 	};
 
 	return config_load(&files, &tree->settings, &tree->notes);

@@ -147,7 +147,7 @@ hold()
 	exec 9< <(exec "$GPUARBCTL" "$@" 2>"$dir/hold.err")
 	holder=$!
 	held=
-	read -r -t 20 held <&9
+	read -r -t 60 held <&9
 	: >"$dir/out"
 	cp "$dir/hold.err" "$dir/err"
 }

@@ -15,7 +15,7 @@
 
 struct ledger {
 	int ours, theirs;
-	const char *state; /* at Reserve */
+	const char *state; /* at Reserve; Activate and Deactivate change it */
 	uint32_t kfd_gpu_id;
 	const char *refuse; /* the error that everything but Reserve and GetAll gets */
 };
@@ -28,22 +28,28 @@ static void must(bool so, const char *what)
 	abort();
 }
 
+static bool is(const struct ledger *ledger, const char *state)
+{
+	return strcmp(ledger->state, state) == 0;
+}
+
 static bool waits(const struct ledger *ledger)
 {
-	return strcmp(ledger->state, "waiting") == 0 || strcmp(ledger->state, "gone") == 0;
+	return is(ledger, "waiting") || is(ledger, "gone");
 }
 
 static int answer_reserve(sd_bus_message *call, struct ledger *ledger)
 {
+	bool later = waits(ledger) || is(ledger, "activating");
 	sd_bus_message *reply = NULL;
 	int r = sd_bus_message_new_method_return(call, &reply);
 
 	if (r >= 0)
 		r = sd_bus_message_append(reply, "ohs", LEASE, ledger->theirs,
-					  waits(ledger) ? "waiting" : ledger->state);
+					  later ? "waiting" : ledger->state);
 	if (r >= 0)
-		r = waits(ledger) ? sd_bus_message_append(reply, "aa{sv}", 0) :
-				    fake_append_partitions(reply, 30, ledger->kfd_gpu_id);
+		r = later ? sd_bus_message_append(reply, "aa{sv}", 0) :
+			    fake_append_partitions(reply, 30, ledger->kfd_gpu_id);
 	if (r >= 0)
 		r = sd_bus_send(NULL, reply, NULL);
 	sd_bus_message_unref(reply);
@@ -55,7 +61,7 @@ static int answer_reserve(sd_bus_message *call, struct ledger *ledger)
 /* All properties of the lease as they are after a change: 20 CUs, generation 3. */
 static int append_granted(sd_bus_message *m, const struct ledger *ledger)
 {
-	int r = fake_append(m, "State", "s", "granted");
+	int r = fake_append(m, "State", "s", ledger->state);
 
 	if (r >= 0)
 		r = fake_append(m, "Generation", "t", UINT64_C(3));
@@ -88,7 +94,7 @@ static int answer_properties(sd_bus_message *call, const struct ledger *ledger)
 	sd_bus_message *reply = NULL;
 	int r;
 
-	if (strcmp(ledger->state, "gone") == 0)
+	if (is(ledger, "gone"))
 		return sd_bus_reply_method_errorf(call, GPUARB_ERROR_NO_SUCH_LEASE, "it is gone");
 
 	r = sd_bus_message_new_method_return(call, &reply);
@@ -108,8 +114,13 @@ static int answer_properties(sd_bus_message *call, const struct ledger *ledger)
 
 static int answer_else(sd_bus_message *call, struct ledger *ledger)
 {
-	if (!ledger->refuse)
+	if (!ledger->refuse) {
+		if (sd_bus_message_is_method_call(call, NULL, "Activate"))
+			ledger->state = "activating";
+		if (sd_bus_message_is_method_call(call, NULL, "Deactivate"))
+			ledger->state = "inactive";
 		return sd_bus_reply_method_return(call, NULL);
+	}
 	if (*ledger->refuse)
 		return sd_bus_reply_method_errorf(call, ledger->refuse, "%s", "it is so");
 	ledger->refuse = NULL;
@@ -192,22 +203,29 @@ static void send_record(const struct stage *stage, struct gpuarb_record record, 
 	datagram.record.partition_size = sizeof(struct gpuarb_record_partition);
 	datagram.record.n_partitions = cus > 0;
 	datagram.record.lease = 17;
-	datagram.record.deadline_usec = UINT64_MAX;
 	must(send(stage->daemon_end, &datagram, size, MSG_NOSIGNAL) == (ssize_t)size, "sent");
 }
 
 void stage_tell(const struct stage *stage, uint64_t generation, uint32_t state, uint32_t cus)
 {
 	struct gpuarb_record record = { .generation = generation, .state = state,
-					.reason = "so it is" };
+					.deadline_usec = UINT64_MAX, .reason = "so it is" };
 
 	send_record(stage, record, cus);
+}
+
+void stage_revoke(const struct stage *stage, uint64_t deadline)
+{
+	struct gpuarb_record record = { .generation = 3, .state = GPUARB_RECORD_REVOKING,
+					.deadline_usec = deadline, .reason = "so it is" };
+
+	send_record(stage, record, 20);
 }
 
 void stage_end(const struct stage *stage, uint32_t cause)
 {
 	struct gpuarb_record record = { .state = GPUARB_RECORD_ENDING, .cause = cause,
-					.reason = "so it is" };
+					.deadline_usec = UINT64_MAX, .reason = "so it is" };
 
 	send_record(stage, record, 0);
 }
@@ -216,5 +234,5 @@ bool stage_holder_gone(const struct stage *stage)
 {
 	struct pollfd fd = { .fd = stage->daemon_end, .events = POLLIN };
 
-	return poll(&fd, 1, 5000) == 1 && fd.revents & POLLHUP;
+	return poll(&fd, 1, 60000) == 1 && fd.revents & POLLHUP;
 }

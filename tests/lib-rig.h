@@ -6,7 +6,10 @@
 #include "fake-arbiter.h"
 #include "libgpuarb/gpuarb.h"
 
-#define LIB_RIG_SOON 100000U /* microseconds after which an answer is given up here */
+/* Microseconds after which is given up here: what never comes, and what comes only after
+ * something that must not be too late on any machine. */
+#define LIB_RIG_SOON 100000U
+#define LIB_RIG_LATE 3000000U
 
 struct gpuarb *lib_rig_open(void);
 

@@ -16,7 +16,8 @@
 static _Noreturn void execute_manager(const struct rig *rig, const char *hardware,
 				      const char *options)
 {
-	const char *program[16] = { getenv("SERVICE_MANAGER") };
+	const char *program[16] = { rig->user > 0 ? rig_path(rig, "service-manager")
+						  : getenv("SERVICE_MANAGER") };
 	char text[256], *rest = NULL;
 	size_t n = 1;
 
@@ -27,7 +28,7 @@ static _Noreturn void execute_manager(const struct rig *rig, const char *hardwar
 		program[n++] = word;
 	}
 	program[n++] = "--";
-	program[n] = getenv("GPUARBD");
+	program[n] = rig_daemon(rig);
 	rig_execute(rig, hardware, program);
 }
 
@@ -41,6 +42,7 @@ void rig_start_managed(struct rig *rig, const char *hardware, const char *option
 	rig->manager = fork();
 	CHECK(rig->manager >= 0);
 	if (rig->manager == 0) {
+		rig_become_user(rig);
 		rig_die_with_parent(parent);
 		CHECK(dup2(in[0], STDIN_FILENO) >= 0 && dup2(out[1], STDOUT_FILENO) >= 0);
 		execute_manager(rig, hardware, options);

@@ -89,6 +89,13 @@ void rig_die_with_parent(pid_t parent)
 	CHECK(prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent);
 }
 
+void rig_become_user(const struct rig *rig)
+{
+	if (rig->user > 0)
+		CHECK(setgroups(0, NULL) == 0 && setgid(rig->user) == 0 &&
+		      setuid(rig->user) == 0);
+}
+
 void rig_start_bus(struct rig *rig)
 {
 	char text[sizeof(bus_config) + 128], config[128], print[32], log[128], address[128];
@@ -185,7 +192,8 @@ _Noreturn void rig_execute(const struct rig *rig, const char *hardware,
 
 	snprintf(config, sizeof(config), "--config=%s/gpuarbd.conf", rig->dir);
 	snprintf(tenants, sizeof(tenants), "--tenants=%s/tenants.d", rig->dir);
-	snprintf(profiles, sizeof(profiles), "--profiles=%s/conf/gpus", getenv("GPUARB_ROOT"));
+	snprintf(profiles, sizeof(profiles), "--profiles=%s/conf/gpus",
+		 rig->user > 0 ? rig->dir : getenv("GPUARB_ROOT"));
 	set_environment(rig, "RUNTIME_DIRECTORY", "run");
 	CHECK(setenv("GPUARB_BUS_ADDRESS", rig->address, 1) == 0);
 	for (; program[n]; n++) {
@@ -201,6 +209,42 @@ _Noreturn void rig_execute(const struct rig *rig, const char *hardware,
 	abort();
 }
 
+static void copy(const struct rig *rig, const char *from, const char *to)
+{
+	int in = open(from, O_RDONLY | O_CLOEXEC), out;
+	char path[256];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "%s/%s", rig->dir, to);
+	out = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
+	CHECK(in >= 0 && out >= 0);
+	while ((n = copy_file_range(in, NULL, out, NULL, 1 << 30, 0)) > 0)
+		continue;
+	CHECK(n == 0 && fchmod(out, 0755) == 0);
+	close(in);
+	close(out);
+}
+
+void rig_run_as(struct rig *rig, uid_t uid)
+{
+	char profile[256];
+
+	snprintf(profile, sizeof(profile), "%s/conf/gpus/radeon-vii.conf", getenv("GPUARB_ROOT"));
+	make_directory(rig, "/conf");
+	make_directory(rig, "/conf/gpus");
+	copy(rig, profile, "conf/gpus/radeon-vii.conf");
+	copy(rig, getenv("GPUARBD"), "gpuarbd");
+	copy(rig, getenv("SERVICE_MANAGER"), "service-manager");
+	CHECK(chown(rig->dir, uid, 0) == 0 && chown(rig_path(rig, "run"), uid, 0) == 0);
+	CHECK(chmod(rig_path(rig, "notify"), 0666) == 0);
+	rig->user = uid;
+}
+
+const char *rig_daemon(const struct rig *rig)
+{
+	return rig->user > 0 ? rig_path(rig, "gpuarbd") : getenv("GPUARBD");
+}
+
 static void spawn(struct rig *rig, const char *hardware)
 {
 	pid_t parent = getpid();
@@ -209,9 +253,10 @@ static void spawn(struct rig *rig, const char *hardware)
 	rig->daemon = fork();
 	CHECK(rig->daemon >= 0);
 	if (rig->daemon == 0) {
+		rig_become_user(rig);
 		rig_die_with_parent(parent);
 		set_environment(rig, "NOTIFY_SOCKET", "notify");
-		rig_execute(rig, hardware, (const char *const[]){ getenv("GPUARBD"), NULL });
+		rig_execute(rig, hardware, (const char *const[]){ rig_daemon(rig), NULL });
 	}
 }
 

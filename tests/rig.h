@@ -21,6 +21,7 @@ struct rig {
 	char address[128]; /* of the bus */
 	pid_t bus, daemon; /* 0: does not run */
 	int notify;        /* NOTIFY_SOCKET of a daemon without a manager */
+	uid_t user;        /* whom daemons run as; 0: whom the test does */
 
 	pid_t manager;     /* 0: none */
 	int say, hear;     /* its stdin and stdout */
@@ -40,6 +41,10 @@ void rig_done(struct rig *rig);
 
 /* Writes a file below the directory: "gpuarbd.conf", "tenants.d/10-test.conf". */
 void rig_write(const struct rig *rig, const char *name, const char *text);
+
+/* From now on daemons, and their manager, run as this user, whom the directory belongs to then;
+ * out of copies of their own, for others need not reach where the test's programs are. */
+void rig_run_as(struct rig *rig, uid_t uid);
 
 /* Starts the daemon and waits until it is ready. hardware: "--simulate=radeon-vii". Its
  * service manager keeps nothing for it. */

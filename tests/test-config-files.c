@@ -4,6 +4,8 @@
 #include "config-rig.h"
 #include "sys/config-internal.h"
 
+#define OURS (struct trust){ { geteuid() } }
+
 TEST(a_tenant_stands_once_over_all_files)
 {
 	struct tree tree = tree_new("[tenant a]\nmatch-user = root\n");
@@ -80,6 +82,76 @@ TEST(policy_that_others_can_write_is_refused)
 	tree_done(&tree);
 }
 
+TEST(a_directory_that_others_can_write_is_refused_though_there_is_nothing_in_it)
+{
+	struct scratch scratch = scratch_new();
+	const char *const directories[] = {
+		scratch_mkdir(&scratch, "lib"), scratch_mkdir(&scratch, "etc"), NULL,
+	};
+	struct config_list list = {0};
+	struct notes notes = {0};
+	char *found = NULL;
+
+	scratch_write(&scratch, "lib/gpuarbd.conf", "");
+	scratch_write(&scratch, "lib/a.conf", "");
+	CHECK(chmod(directories[1], 01777) == 0);
+	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &found, &notes) == -EINVAL);
+	CHECK(!found && says(&notes, "/etc: others than its owner can write it (mode 1777)"));
+	CHECK(config_find_all(directories, false, &OURS, &list, &notes) == -EINVAL);
+	CHECK(notes.n == 1); /* said once */
+	config_list_done(&list);
+	notes_done(&notes);
+	scratch_done(&scratch);
+}
+
+TEST(a_file_that_cannot_be_looked_for_is_told)
+{
+	struct scratch scratch = scratch_new();
+	const char *const directories[] = { scratch_write(&scratch, "etc", ""), NULL };
+	struct notes notes = {0};
+	char *found = NULL, long_name[300] = "";
+
+	memset(long_name, 'x', sizeof(long_name) - 1);
+	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &found, &notes) == -EINVAL);
+	CHECK(!found && says(&notes, "/etc: Not a directory"));
+	CHECK(unlink(directories[0]) == 0 && mkdir(directories[0], 0755) == 0);
+	CHECK(config_find(directories, long_name, &OURS, &found, &notes) == -EINVAL);
+	CHECK(!found && says(&notes, strerror(ENAMETOOLONG)));
+	notes_done(&notes);
+	scratch_done(&scratch);
+}
+
+static void look_into(const struct scratch *scratch)
+{
+	const char *const directories[] = { scratch_at(scratch, "etc"), NULL };
+	struct config_list list = {0};
+	struct notes notes = {0};
+	char *found = NULL;
+
+	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &found, &notes) == -EINVAL);
+	CHECK(notes.n == 1 && says(&notes, "/etc: uid 65534, as whom it is read") && !found);
+	CHECK(config_find_all(directories, false, &OURS, &list, &notes) == -EINVAL);
+	CHECK(notes.n == 1);
+	notes_done(&notes);
+}
+
+/* Policy that is not seen is not no policy. */
+TEST(a_directory_that_this_user_may_not_look_into_is_refused)
+{
+	struct scratch scratch;
+
+	if (geteuid() != 0)
+		SKIP("it takes root to have files of another user");
+	scratch = scratch_new();
+	scratch_mkdir(&scratch, "etc");
+	scratch_write(&scratch, "etc/gpuarbd.conf", "");
+	CHECK(chmod(scratch.path, 0755) == 0 && chmod(scratch_at(&scratch, "etc"), 0700) == 0);
+	CHECK(seteuid(65534) == 0);
+	look_into(&scratch);
+	CHECK(seteuid(0) == 0);
+	scratch_done(&scratch);
+}
+
 TEST(policy_that_is_huge_or_binary_is_refused)
 {
 	struct tree tree = tree_new("");
@@ -127,17 +199,17 @@ TEST(a_later_directory_overrides_by_file_name)
 	scratch_write(&scratch, "lib/gpuarbd.conf.old", "");
 	scratch_write(&scratch, "etc/b.conf", "");
 	CHECK(symlink("/dev/null", scratch_at(&scratch, "etc/a.conf")) == 0);
-	CHECK(config_find_all(directories, false, &list, &notes) == 0 && list.n == 2);
+	CHECK(config_find_all(directories, false, &OURS, &list, &notes) == 0 && list.n == 2);
 	CHECK(strcmp(list.paths[0], scratch_at(&scratch, "etc/a.conf")) == 0);
 	CHECK(strcmp(list.paths[1], scratch_at(&scratch, "etc/b.conf")) == 0);
 
-	CHECK(config_find(directories, "gpuarbd.conf", &found) == 0 && !found);
+	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &found, &notes) == 0 && !found);
 	scratch_write(&scratch, "lib/gpuarbd.conf", "");
-	CHECK(config_find(directories, "gpuarbd.conf", &found) == 0);
+	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &found, &notes) == 0);
 	CHECK(strcmp(found, scratch_at(&scratch, "lib/gpuarbd.conf")) == 0);
 	free(found);
 	CHECK(symlink("nowhere", scratch_at(&scratch, "etc/gpuarbd.conf")) == 0);
-	CHECK(config_find(directories, "gpuarbd.conf", &found) == 0);
+	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &found, &notes) == 0);
 	CHECK(strcmp(found, scratch_at(&scratch, "etc/gpuarbd.conf")) == 0);
 	free(found);
 	config_list_done(&list);
@@ -151,7 +223,8 @@ TEST(a_directory_that_cannot_be_read_is_told)
 	struct config_list list = {0};
 	struct notes notes = {0};
 
-	CHECK(config_find_all(directories, false, &list, &notes) == -EINVAL && list.n == 0);
+	CHECK(config_find_all(directories, false, &OURS, &list, &notes) == -EINVAL &&
+	      list.n == 0);
 	CHECK(says(&notes, "/file: Not a directory"));
 	notes_done(&notes);
 	scratch_done(&scratch);

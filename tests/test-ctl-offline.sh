@@ -56,7 +56,7 @@ ends 125 run -- true
 ends 0 --version
 out_has 'gpuarbctl '
 ends 0 run --version
-timeout 20 "$GPUARBCTL" --help >/dev/full 2>"$dir/err"
+timeout 60 "$GPUARBCTL" --help >/dev/full 2>"$dir/err"
 check 'text that cannot be written is a failure' test $? = 1
 
 # ---- help, and the manual says the same --------------------------------------------------

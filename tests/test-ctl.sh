@@ -31,7 +31,7 @@ cat >"$dir/tenants.d/10-all.conf" <<-CONF
 CONF
 
 # ---- a daemon that cannot start --------------------------------------------------------
-RUNTIME_DIRECTORY=$dir/none timeout 20 "$GPUARBD" --simulate=no-such-profile \
+RUNTIME_DIRECTORY=$dir/none timeout 60 "$GPUARBD" --simulate=no-such-profile \
 	--config="$dir/gpuarbd.conf" --tenants="$dir/tenants.d" 2>"$dir/err"
 check 'a profile that there is not is a mistake in the configuration' test $? = 6
 
@@ -248,11 +248,11 @@ json_out '[.[] | select(.state != "ending")] == []'
 # ---- watching, administering ------------------------------------------------------------
 exec 7< <(exec "$GPUARBCTL" monitor --json)
 monitor=$!
-read -r -t 10 event <&7
+read -r -t 60 event <&7
 check 'monitor says from when on' jq -e '.event == "watching"' <<<"$event"
 ends 0 drain 0
 out_has '0000:03:00.0 is draining'
-read -r -t 10 event <&7
+read -r -t 60 event <&7
 check 'monitor tells it' jq -e '.event == "gpu-changed" and .what == "0000:03:00.0"' <<<"$event"
 kill "$monitor"
 exec 7<&-

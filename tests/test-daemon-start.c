@@ -3,6 +3,7 @@
 /* How the shipped daemon comes up where another is, was, or cannot be. */
 
 #include <dirent.h>
+#include <sys/stat.h>
 
 #include "live.h"
 
@@ -78,6 +79,53 @@ TEST(a_second_daemon_does_not_come_up_and_does_no_harm)
 	rig_done(&rig);
 }
 
+/* One with a directory of its own, as a package of another prefix would have. */
+TEST(a_second_daemon_on_the_same_bus_does_not_come_up_and_does_no_harm)
+{
+	struct live_lease lease;
+	struct rig rig, second;
+	const char *said;
+	sd_bus *bus;
+	int log;
+
+	NEEDS_DAEMON();
+	arrive(&rig, &bus);
+	lease = reserve(bus, 15);
+	rig_new(&second);
+	rig_kill_bus(&second);
+	memcpy(second.address, rig.address, sizeof(second.address));
+	log = log_begin(&rig);
+	CHECK(rig_start_fails(&second, "--simulate=radeon-vii") == 1);
+	said = log_end(&rig, log);
+	CHECK(strstr(said, "another gpuarbd has it") && strstr(said, rig.address));
+	CHECK(lease_exists(bus, lease.path) && gpu_number(bus, "CusFree") == 45);
+	CHECK(saved_leases(&rig) == 1 && saved_leases(&second) == 0);
+	rig_done(&second);
+	leave(bus);
+	rig_done(&rig);
+}
+
+/* The bus of an installed gpuarbd, and somebody who starts another by hand. */
+TEST(a_bus_that_does_not_give_the_name_is_told_with_what_would_work)
+{
+	const char *said;
+	struct rig rig;
+	int log;
+
+	NEEDS_DAEMON();
+	rig_new(&rig);
+	rig_write(&rig, "extra.conf",
+		  "<busconfig><policy context=\"mandatory\"><deny own=\"*\"/></policy></busconfig>");
+	rig_kill_bus(&rig);
+	rig_start_bus(&rig);
+	log = log_begin(&rig);
+	CHECK(rig_start_fails(&rig, "--simulate=radeon-vii") == 1);
+	said = log_end(&rig, log);
+	CHECK(strstr(said, "the bus gives it to the service's own user alone"));
+	CHECK(strstr(said, "systemctl start gpuarbd"));
+	rig_done(&rig);
+}
+
 TEST(a_name_that_somebody_else_has_is_not_waited_for)
 {
 	const char *said;
@@ -94,6 +142,35 @@ TEST(a_name_that_somebody_else_has_is_not_waited_for)
 	said = log_end(&rig, log);
 	CHECK(strstr(said, "another gpuarbd has it"));
 	leave(bus);
+	rig_done(&rig);
+}
+
+static void expect_refusal(struct rig *rig, const char *sentence)
+{
+	int log = log_begin(rig), status = rig_start_fails(rig, "--simulate=radeon-vii");
+
+	CHECK(strstr(log_end(rig, log), sentence) && status == 6);
+}
+
+TEST(a_configuration_that_others_can_change_is_refused_with_status_6)
+{
+	struct rig rig;
+
+	NEEDS_DAEMON();
+	rig_new(&rig);
+	CHECK(chmod(rig_path(&rig, "tenants.d"), 0775) == 0);
+	expect_refusal(&rig, "/tenants.d: others than its owner can write it (mode 0775)");
+	CHECK(chmod(rig_path(&rig, "tenants.d"), 0755) == 0);
+	CHECK(chown(rig_path(&rig, "tenants.d"), STRANGER, 0) == 0);
+	expect_refusal(&rig, "/tenants.d: owned by uid 1, who could change it");
+	CHECK(chown(rig_path(&rig, "tenants.d"), 0, 0) == 0);
+	CHECK(chmod(rig_path(&rig, "gpuarbd.conf"), 0646) == 0);
+	expect_refusal(&rig, "/gpuarbd.conf: others than its owner can write it (mode 0646)");
+	CHECK(chmod(rig_path(&rig, "gpuarbd.conf"), 0644) == 0 && chmod(rig.dir, 01777) == 0);
+	expect_refusal(&rig, ": others than its owner can write it (mode 1777)");
+	CHECK(chmod(rig.dir, 0755) == 0 && rmdir(rig_path(&rig, "tenants.d")) == 0);
+	expect_refusal(&rig, "/tenants.d: No such file or directory");
+	CHECK(access(rig_path(&rig, "run/leases"), F_OK) < 0); /* nothing was begun */
 	rig_done(&rig);
 }
 

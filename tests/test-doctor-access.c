@@ -65,6 +65,17 @@ TEST(a_device_that_is_missing_is_named)
 	patient_done(&patient);
 }
 
+TEST(no_device_is_missed_where_there_is_no_gpu)
+{
+	struct patient patient;
+
+	patient_new(&patient);
+	CHECK(fake_sysfs_mkdir(patient.scratch.path, "sys/bus/pci/devices") == 0);
+	examine(&patient, check_permissions);
+	only(&patient, MARK_NOTE, "there is no /dev/kfd, and no GPU for it");
+	patient_done(&patient);
+}
+
 TEST(a_gpu_without_a_render_node_is_a_problem)
 {
 	struct patient patient;

@@ -52,6 +52,58 @@ TEST(a_driver_that_shows_no_gpu_is_a_problem)
 	patient_done(&patient);
 }
 
+static void has_device(const struct patient *patient, const char *address, const char *vendor,
+		       const char *class)
+{
+	char path[96];
+
+	snprintf(path, sizeof(path), "sys/bus/pci/devices/%s/vendor", address);
+	patient_put(patient, path, vendor);
+	snprintf(path, sizeof(path), "sys/bus/pci/devices/%s/class", address);
+	patient_put(patient, path, class);
+}
+
+TEST(a_machine_without_a_gpu_has_no_problem)
+{
+	struct patient patient;
+
+	/* A bridge of AMD's, a GPU of somebody else's, a GPU's sound, a device that is no directory. */
+	patient_new(&patient);
+	has_device(&patient, "0000:00:01.0", "0x1022\n", "0x060400\n");
+	has_device(&patient, "0000:01:00.0", "0x10de\n", "0x030000\n");
+	has_device(&patient, "0000:03:00.1", "0x1002\n", "0x040300\n");
+	patient_put(&patient, "sys/bus/pci/devices/0000:04:00.0", "");
+	examine(&patient, check_kernel);
+	CHECK(advises(only(&patient, MARK_NOTE, "no AMD GPU on the PCI bus"), "lspci"));
+
+	/* Nor with the driver loaded, which makes a topology of the CPUs alone. */
+	patient_has_gpus(&patient, NULL, 0);
+	examine(&patient, check_kernel);
+	only(&patient, MARK_NOTE, "KFD shows none");
+
+	examine(&patient, check_slots);
+	only(&patient, MARK_NOTE, "no GPU");
+	patient_done(&patient);
+}
+
+TEST(a_gpu_without_its_driver_is_a_problem)
+{
+	static const char *const classes[] = { "0x030000\n", "0x038000\n", "0x120000\n" };
+	struct patient patient;
+
+	for (size_t i = 0; i < ARRAY_SIZE(classes); i++) {
+		patient_new(&patient);
+		has_device(&patient, "0000:03:00.0", "0x1002\n", classes[i]);
+		examine(&patient, check_kernel);
+		CHECK(advises(only(&patient, MARK_PROBLEM, "amdgpu is not loaded"), "modprobe"));
+
+		patient_has_gpus(&patient, NULL, 0);
+		examine(&patient, check_kernel);
+		only(&patient, MARK_PROBLEM, "KFD shows no GPU");
+		patient_done(&patient);
+	}
+}
+
 TEST(what_the_daemon_would_leave_out_or_guess_is_told)
 {
 	struct patient patient;

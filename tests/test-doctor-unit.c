@@ -164,3 +164,27 @@ TEST(limits_that_do_not_fit_together_are_problems)
 		patient_done(&patient);
 	}
 }
+
+TEST(a_unit_that_runs_as_another_user_is_a_problem)
+{
+	static const char *const users[][2] = {
+		{ "User=", "runs as root, not as gpuarb" },
+		{ "User=nobody", "runs as nobody, not as gpuarb" },
+		{ "User=gpuarb", NULL },
+	};
+	char answer[256];
+
+	for (size_t i = 0; i < ARRAY_SIZE(users); i++) {
+		struct patient patient;
+
+		snprintf(answer, sizeof(answer), "LoadState=loaded\nActiveState=active\n%s\n"
+			 "FileDescriptorStoreMax=4352\nLimitNOFILE=16384", users[i][0]);
+		new_booted(&patient, answer, 0);
+		examine(&patient, check_unit);
+		if (users[i][1])
+			CHECK(advises(finding_of(&patient, MARK_PROBLEM, users[i][1]), "User=gpuarb"));
+		else
+			only(&patient, MARK_OK, "is active");
+		patient_done(&patient);
+	}
+}

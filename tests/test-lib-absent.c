@@ -250,12 +250,12 @@ TEST(a_bus_that_is_lost_is_found_again)
 	if (!private_bus_start(&bus))
 		SKIP("no dbus-daemon");
 	gpuarb = lib_rig_open();
-	gpuarb->answer_usec = LIB_RIG_SOON;
+	gpuarb->return_usec = LIB_RIG_SOON;
 	private_bus_kill(&bus);
 	CHECK(gpuarb_reload(gpuarb) == -ECONNREFUSED);
 	CHECK(strstr(gpuarb_last_error(gpuarb), "cannot connect"));
 	CHECK(private_bus_again(&bus));
-	gpuarb->answer_usec = ANSWER_USEC; /* and yet told at once: no daemon was ever there */
+	gpuarb->return_usec = RETURN_USEC; /* and yet told at once: no daemon was ever there */
 	CHECK(gpuarb_reload(gpuarb) == -ECONNREFUSED);
 	CHECK(strstr(gpuarb_last_error(gpuarb), "gpuarbd does not run"));
 	gpuarb_close(gpuarb);

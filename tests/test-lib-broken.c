@@ -53,7 +53,10 @@ static void time_out(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(gpuarb_reload(gpuarb) == -ETIMEDOUT);
 	CHECK(strstr(gpuarb_last_error(gpuarb), "no answer"));
 	CHECK(lib_rig_reserve(gpuarb) == -ETIMEDOUT && !gpuarb->connection);
-	CHECK(gpuarb_reload(gpuarb) == -ETIMEDOUT); /* on a new connection */
+	gpuarb->answer_usec = ANSWER_USEC;
+	CHECK(connection_ensure(gpuarb) == 0);
+	gpuarb->answer_usec = LIB_RIG_SOON;
+	CHECK(gpuarb_reload(gpuarb) == -ETIMEDOUT);
 	fake_arbiter_saw(fake, "Reload");
 	fake_arbiter_saw(fake, "Reserve");
 	fake_arbiter_saw(fake, "Reload");
@@ -67,9 +70,9 @@ TEST(a_daemon_that_hangs_is_given_up_after_a_while)
 static void lose_bus(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 {
 	(void)fake;
-	gpuarb->answer_usec = LIB_RIG_SOON;
+	gpuarb->return_usec = LIB_RIG_SOON;
 	CHECK(gpuarb_reload(gpuarb) == -ECONNRESET);
-	CHECK(strstr(gpuarb_last_error(gpuarb), "lost; waited 0.") && !gpuarb->connection);
+	CHECK(strstr(gpuarb_last_error(gpuarb), "lost; waited ") && !gpuarb->connection);
 	CHECK(gpuarb_reload(gpuarb) == -ECONNREFUSED);
 }
 
@@ -81,10 +84,10 @@ TEST(a_bus_that_dies_in_the_middle_is_a_reset)
 static void lose_daemon(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 {
 	(void)fake;
-	gpuarb->answer_usec = LIB_RIG_SOON;
+	gpuarb->return_usec = LIB_RIG_SOON;
 	CHECK(gpuarb_reload(gpuarb) == -ECONNRESET);
 	CHECK(strstr(gpuarb_last_error(gpuarb), "gpuarbd went away"));
-	CHECK(strstr(gpuarb_last_error(gpuarb), "; waited 0."));
+	CHECK(strstr(gpuarb_last_error(gpuarb), "; waited "));
 	CHECK(gpuarb_reload(gpuarb) == -ECONNREFUSED);
 }
 
@@ -162,7 +165,7 @@ TEST(a_lease_that_is_granted_after_the_signal_ends_at_once)
 	close(pair[1]);
 
 	fd = (struct pollfd){ .fd = pair[0], .events = POLLIN };
-	CHECK(poll(&fd, 1, 5000) == 1 && fd.revents & POLLHUP);
+	CHECK(poll(&fd, 1, 60000) == 1 && fd.revents & POLLHUP);
 	close(pair[0]);
 }
 

@@ -189,7 +189,7 @@ static void fail_to_bind(int (*reserve)(struct gpuarb *, const struct gpuarb_wan
 
 	if (!stage_set(&stage, "granted", refuse))
 		SKIP("no dbus-daemon");
-	stage.gpuarb->answer_usec = *refuse ? ANSWER_USEC : LIB_RIG_SOON;
+	stage.gpuarb->answer_usec = *refuse ? ANSWER_USEC : LIB_RIG_LATE;
 	CHECK(reserve(stage.gpuarb, &want, 1, &options, &lease) == error && !lease);
 	CHECK(strstr(gpuarb_last_error(stage.gpuarb), *refuse ? "it is so" : "no answer"));
 	CHECK(strcmp(gpuarb_last_error_name(stage.gpuarb), refuse) == 0);

@@ -49,12 +49,15 @@ TEST(null_is_taken_everywhere)
 	CHECK(gpuarb_watch(NULL, 0, count, NULL) == -EINVAL);
 	CHECK(gpuarb_release(NULL, 1) == -EINVAL && gpuarb_resize(NULL, 1, &want, 1) == -EINVAL);
 	CHECK(gpuarb_drain(NULL, "0", true) == -EINVAL && gpuarb_reload(NULL) == -EINVAL);
+	CHECK(gpuarb_activate(NULL, 1) == -EINVAL && gpuarb_deactivate(NULL, 1) == -EINVAL);
+	CHECK(gpuarb_revoke(NULL, 1, 0, "") == -EINVAL);
 
 	gpuarb_lease_close(NULL);
 	CHECK(gpuarb_lease_release(NULL) == -EINVAL && gpuarb_lease_wait(NULL, 0) == -EINVAL);
 	CHECK(gpuarb_lease_dispatch(NULL, NULL, NULL) == -EINVAL);
 	CHECK(gpuarb_lease_resize(NULL, &want, 1) == -EINVAL);
 	CHECK(gpuarb_lease_acknowledge(NULL) == -EINVAL && gpuarb_lease_bind(NULL, 0) == -EINVAL);
+	CHECK(gpuarb_lease_activate(NULL) == -EINVAL && gpuarb_lease_deactivate(NULL) == -EINVAL);
 	CHECK(gpuarb_lease_environment(NULL, &environment) == -EINVAL);
 	CHECK(gpuarb_lease_apply(NULL) == -EINVAL);
 	CHECK(gpuarb_lease_queue_ids(NULL, 0, NULL, 0) == -EINVAL);
@@ -93,6 +96,8 @@ static void pass_null(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(gpuarb_drain(gpuarb, NULL, true) == -EINVAL);
 	CHECK(gpuarb_drain(gpuarb, "\xff", true) == -EINVAL);
 	CHECK(strstr(gpuarb_last_error(gpuarb), "gpu is not UTF-8"));
+	CHECK(gpuarb_revoke(gpuarb, 1, 0, "\xff") == -EINVAL);
+	CHECK(strstr(gpuarb_last_error(gpuarb), "reason is not UTF-8"));
 	CHECK(gpuarb_resize(gpuarb, 1, NULL, 0) == -EINVAL);
 }
 

@@ -180,19 +180,17 @@ TEST(what_stays_away_is_given_up_as_what_it_was)
 
 	BEGIN(fate, gpuarb);
 	come_and_go(fate, gpuarb);
-	gpuarb->answer_usec = LIB_RIG_SOON;
+	gpuarb->return_usec = LIB_RIG_SOON;
 	CHECK(gpuarb_reload(gpuarb) == -ECONNREFUSED);
 	CHECK(strstr(gpuarb_last_error(gpuarb), "gpuarbd does not run on this bus"));
-	CHECK(strstr(gpuarb_last_error(gpuarb), "; waited 0."));
+	CHECK(strstr(gpuarb_last_error(gpuarb), "; waited "));
 	CHECK(strstr(gpuarb_last_error(gpuarb), "s for it to return"));
 	CHECK(strstr(gpuarb_last_error_name(gpuarb), "ServiceUnknown"));
 
-	gpuarb->answer_usec = ANSWER_USEC;
-	gpuarb->return_usec = LIB_RIG_SOON;
 	private_bus_kill(&fate->bus);
 	CHECK(gpuarb_reload(gpuarb) == -ECONNREFUSED);
 	CHECK(strstr(gpuarb_last_error(gpuarb), "cannot connect"));
-	CHECK(strstr(gpuarb_last_error(gpuarb), "; waited 0."));
+	CHECK(strstr(gpuarb_last_error(gpuarb), "; waited "));
 	CHECK(strcmp(gpuarb_last_error_name(gpuarb), "") == 0);
 	end_fate(fate, gpuarb);
 }
@@ -222,7 +220,7 @@ TEST(a_call_that_was_cut_off_later_may_have_been_carried_out)
 	BEGIN(fate, gpuarb);
 	come_and_go(fate, gpuarb);
 	fate->deaths = 2;
-	gpuarb->return_usec = 3 * LIB_RIG_SOON;
+	gpuarb->return_usec = LIB_RIG_LATE;
 	fake_arbiter_start_late(fate->bus.address, answer, fate, &fake);
 	CHECK(gpuarb_reload(gpuarb) == -ECONNRESET && fate->calls == 2);
 	fake_arbiter_stop(&fake);

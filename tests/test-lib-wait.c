@@ -276,7 +276,7 @@ static void come_to_nothing(uint64_t wait_usec, int cause, int error, const char
 	if (cause >= 0)
 		stage_end(&stage, (uint32_t)cause);
 	if (cause < 0 && wait_usec != GPUARB_FOREVER)
-		stage.gpuarb->answer_usec = LIB_RIG_SOON; /* this much longer than the deadline */
+		stage.gpuarb->answer_usec = LIB_RIG_LATE; /* this much longer than the deadline */
 	options.wait_usec = wait_usec;
 	CHECK(gpuarb_reserve(stage.gpuarb, &want, 1, &options, &lease) == error && !lease);
 	CHECK(strstr(gpuarb_last_error(stage.gpuarb), error == -EINTR ? "signal" : "lease 17"));
@@ -323,7 +323,12 @@ TEST(the_end_of_a_lease_is_the_same_to_who_dispatches)
 TEST(a_daemon_that_forgets_the_deadline_is_not_waited_for)
 {
 	come_to_nothing(20000, -1, -ETIMEDOUT, "");
-	come_to_nothing(0, -1, -ETIMEDOUT, "");
+}
+
+TEST(who_does_not_want_to_wait_does_not)
+{
+	come_to_nothing(0, -1, -EBUSY, "");
+	come_to_nothing(0, GPUARB_RECORD_NEVER_FITS, -ENOSPC, GPUARB_ERROR_NEVER_FITS);
 }
 
 TEST(a_signal_ends_the_wait_and_leaves_nothing)

@@ -185,7 +185,7 @@ TEST(a_resize_is_seen_by_every_holder)
 
 	fd = (struct pollfd){ .fd = gpuarb_lease_fd(two), .events = POLLIN };
 	while (gpuarb_lease_generation(two) < 2) {
-		CHECK(poll(&fd, 1, 5000) == 1);
+		CHECK(poll(&fd, 1, 60000) == 1);
 		CHECK(gpuarb_lease_dispatch(two, NULL, NULL) >= 0);
 	}
 	CHECK(popcount(two, 0) == 16);
@@ -195,7 +195,7 @@ TEST(a_resize_is_seen_by_every_holder)
 	CHECK(gpuarb_lease_acknowledge(one) == 0);
 	CHECK(gpuarb_lease_release(one) == 0);
 	while (gpuarb_lease_dispatch(two, NULL, NULL) >= 0)
-		CHECK(poll(&fd, 1, 5000) == 1);
+		CHECK(poll(&fd, 1, 60000) == 1);
 	CHECK(gpuarb_lease_dispatch(two, NULL, NULL) == -ENOENT);
 	gpuarb_lease_close(two);
 	stop(&rig, gpuarb);

@@ -96,20 +96,20 @@ chmod go-w "$dir/gpuarbd.conf"
 mkdir "$dir/sys"
 "$FAKE_SYSFS" "$dir/sys" "$GPUARB_SOURCE_ROOT/conf/gpus" radeon-vii >"$dir/out" || exit 1
 rig_start_bus
-timeout 20 "$dir/example" >"$dir/out" 2>"$dir/err"
+timeout 60 "$dir/example" >"$dir/out" 2>"$dir/err"
 check 'without a gpuarbd it fails' test $? = 1
 check 'and says so' test -s "$dir/err"
 
 rig_start_daemon --sysfs="$dir/sys"
 exec 9< <(exec "$dir/example" 2>"$dir/example.err")
 holder=$!
-read -r -t 20 line <&9
+read -r -t 60 line <&9
 check 'it has what it asked for' test "$line" = '0000:03:00.0: 30 CUs, 0 queues masked'
 ends 0 list --json
 json_out 'length == 1 and .[0].name == "example" and .[0].partitions[0].queues == 3'
 id=$(jq '.[0].id' "$dir/out")
 ends 0 resize "$id" --cus=15
-read -r -t 20 line <&9
+read -r -t 60 line <&9
 check 'it follows' test "$line" = '0000:03:00.0: 15 CUs, 0 queues masked'
 ends 0 release "$id"
 wait_for "$holder"

@@ -73,7 +73,8 @@ TEST(every_option_of_a_lease_arrives_in_it)
 	static struct command command;
 
 	CHECK(PARSE(&command, "--class=realtime", "--tenant=vr", "--name=n", "--token=t",
-		    "--wait=3") == 0);
+		    "--start-inactive", "--adaptable", "--wait=3") == 0);
+	CHECK(command.options.start_inactive && command.options.adaptable);
 	CHECK(strcmp(command.options.lease_class, "realtime") == 0);
 	CHECK(strcmp(command.options.tenant, "vr") == 0);
 	CHECK(strcmp(command.options.token, "t") == 0);
@@ -115,6 +116,23 @@ TEST(more_gpus_than_a_lease_can_have_are_refused)
 
 	words[REQUEST_WANTS] = NULL;
 	CHECK(parse(&command, ALL, false, words) == 0);
+}
+
+TEST(what_is_asked_of_a_lease_that_is_there_has_its_own_options)
+{
+	static struct command command;
+	char *revoke[] = { "17", "--grace=3", "--reason", "a b", NULL };
+	char *activate[] = { "--wait", "17", NULL }, *alone[] = { "17", NULL };
+	char *wrong[] = { "--grace=1h", NULL }, *other[] = { "--wait=1", NULL };
+
+	CHECK(parse(&command, OPTIONS_REVOKE, false, revoke) == 0 && command.n_rest == 1);
+	CHECK(command.grace_usec == 3000000 && strcmp(command.reason, "a b") == 0);
+	CHECK(parse(&command, OPTIONS_REVOKE, false, alone) == 0);
+	CHECK(command.grace_usec == 10000000 && !command.reason);
+	CHECK(parse(&command, OPTIONS_REVOKE, false, wrong) == -EINVAL && says(&command, "seconds"));
+	CHECK(parse(&command, OPTIONS_REVOKE, false, other) == -EINVAL);
+	CHECK(parse(&command, OPTIONS_ACTIVATE, false, activate) == 0);
+	CHECK(command.options.wait_usec == GPUARB_FOREVER);
 }
 
 TEST(cus_may_be_a_share)
@@ -255,7 +273,7 @@ TEST(the_table_describes_each_option_of_a_group)
 
 	while (option_describe(OPTIONS_LEASE, n, option, sizeof(option), &help))
 		n++;
-	CHECK(n == 5 && strcmp(option, "--wait[=SECONDS]") == 0 && *help);
+	CHECK(n == 7 && strcmp(option, "--wait[=SECONDS]") == 0 && *help);
 	CHECK(option_describe(OPTIONS_WANT, 1, option, sizeof(option), &help));
 	CHECK(strcmp(option, "--cus=N|N%") == 0);
 }

@@ -2,6 +2,8 @@
 
 /* A new policy, and the leases that the old one has granted. */
 
+#include <sys/stat.h>
+
 #include "book.h"
 
 #define SIMULATED "--simulate=radeon-vii"
@@ -168,4 +170,26 @@ TEST(a_bad_file_changes_nothing_and_says_where)
 	said = log_end(&rig, log);
 	CHECK(!strstr(said, "gpuarbd.conf:2") && lease_exists(bus, lease.path));
 	depart(&rig, bus, user);
+}
+
+TEST(a_directory_that_others_can_write_is_refused_and_named)
+{
+	struct rig rig;
+	sd_bus *bus;
+
+	NEEDS_DAEMON();
+	rig_new(&rig);
+	rig_write(&rig, "tenants.d/10-t.conf", "[tenant few]\nmatch-user = 0\nmax-cus = 15\n");
+	rig_start(&rig, "--simulate=radeon-vii");
+	bus = rig_connect(&rig, 0);
+	CHECK(unlink(rig_path(&rig, "tenants.d/10-t.conf")) == 0);
+	CHECK(chmod(rig_path(&rig, "tenants.d"), 0777) == 0);
+	CHECK(is_error(call(call_arbiter(bus, "Reload")), GPUARB_ERROR_INVALID_REQUEST,
+		       "/tenants.d: others than its owner can write it (mode 0777)"));
+	CHECK(is_error(call(ask(bus, "Reserve", 16)), GPUARB_ERROR_QUOTA_EXCEEDED, "max-cus"));
+	CHECK(chmod(rig_path(&rig, "tenants.d"), 0755) == 0);
+	CHECK(is_fine(call(call_arbiter(bus, "Reload"))));
+	close(reserve(bus, 16).holder);
+	leave(bus);
+	rig_done(&rig);
 }

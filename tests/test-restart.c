@@ -276,7 +276,7 @@ TEST(a_deadline_that_passed_while_the_daemon_was_down_has_passed)
 	NEEDS_DAEMON();
 	arrive(&scene, TWO_GPUS, "--store-max=64");
 	scene.held = granted(call(ask_on(scene.bus, "0", 60)));
-	scene.first = waiting(call(ask_to_wait(scene.bus, 300000)));
+	scene.first = waiting(call(ask_to_wait(scene.bus, 2000000)));
 	deadline = number_of(scene.bus, scene.first.path, GPUARB_INTERFACE_LEASE, "Deadline");
 	rig_down(&scene.rig);
 	close(scene.held.holder); /* which would let it in */

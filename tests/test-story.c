@@ -136,12 +136,14 @@ TEST(refusals_are_told_and_only_in_the_story_of_ones_own_tenant)
 /* The middle of the night: a client that tries without a pause. */
 TEST(a_flood_of_refusals_is_bounded_and_hides_nobody_else)
 {
-	unsigned told = 0, more = 0, others = 0;
+	unsigned told = 0, more = 0, others = 0, windows;
 	struct scene scene;
+	uint64_t began;
 	struct entry entry;
 
 	NEEDS_JOURNAL(&scene.journal);
 	arrive(&scene);
+	began = boottime_usec();
 	for (unsigned i = 0; i < 150; i++) {
 		sd_bus_message_unref(call(ask(scene.user, "Reserve", 45)));
 		while (entry_take(scene.journal, &entry)) {
@@ -154,7 +156,9 @@ TEST(a_flood_of_refusals_is_bounded_and_hides_nobody_else)
 	while (entry_take(scene.journal, &entry))
 		if (entry_has(&entry, "GPUARB_UID=0"))
 			others++;
-	CHECK(told == 100 && more == 1 && others == 1);
+	windows = 1 + (unsigned)((boottime_usec() - began) / 30000000); /* half a minute each */
+	CHECK(told >= 100 && told <= 100 * windows && more <= windows && others == 1);
+	CHECK(windows > 1 || more == 1);
 	depart(&scene);
 }
 

@@ -48,6 +48,7 @@ json_err '.error | length > 0'
 timeout 60 "$elsewhere" latency >"$dir/out" 2>"$dir/err"
 check 'a program that is not there is a failure' test $? = 1
 err_has 'cannot start /nonexistent/gpuarb-latency: No such file'
+err_has 'in the package gpuarb-latency'
 timeout 60 "$without" latency --json >"$dir/out" 2>"$dir/err"
 check 'without HIP there is no measuring' test $? = 1
 json_err '.error | test("built without HIP") and test("libamdhip64-dev")'

@@ -1,0 +1,64 @@
+#!/bin/sh
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# What debian/ says again, and must say alike: the version, the symbols' versions, and each file
+# that is installed in one package. That none of them is missing dh_install sees.
+#
+#	check-package.sh SOURCE BUILD
+set -eu
+source=$1
+plan=$2/meson-info/intro-install_plan.json
+command -v jq >/dev/null || { echo "skipped: there is no jq"; exit 77; }
+status=0
+
+complain() { echo "$*"; status=1; }
+
+ours=$(sed -n "s/^\tversion: '\(.*\)',/\1/p" "$source/meson.build")
+grep -q "^gpuarb ($ours) " "$source/debian/changelog" || complain "debian/changelog has no $ours"
+sed 1q "$source/debian/changelog" | grep -q "^gpuarb ($ours) " ||
+	complain "debian/changelog begins with another version than meson.build's $ours"
+
+# symbols FILE PACKAGE: each version of the one is a line of the other.
+symbols()
+{
+	for node in $(sed -n 's/^\(GPUARB_[A-Z0-9_]*\) {$/\1/p' "$source/$1"); do
+		grep -q "^ (symver)$node [0-9]" "$source/debian/$2.symbols" ||
+			complain "debian/$2.symbols does not say since when there is $node of $1"
+	done
+}
+symbols libgpuarb/gpuarb.sym libgpuarb0
+symbols libgpuarb/hip/gpuarb-hip.sym libgpuarb-hip0
+
+# Where debian/rules has it installed to.
+installed()
+{
+	jq -r '.[][].destination' "$plan" | sed '
+		s,^{bindir},usr/bin,
+		s,^{libexecdir},usr/libexec,
+		s,^{includedir},usr/include,
+		s,^{libdir[a-z_]*},usr/lib/TRIPLET,
+		s,^{prefix},usr,
+		s,^usr/lib/systemd/system/,lib/systemd/system/,
+		s,^usr/share/zsh/site-functions/,usr/share/zsh/vendor-completions/,'
+}
+
+packages_of()
+{
+	for list in "$source"/debian/*.install; do
+		while read -r pattern; do
+			# shellcheck disable=SC2254 # patterns they are
+			case $1 in $pattern | $pattern/*) basename "$list" .install ;; esac
+		done <"$list"
+	done
+}
+
+[ -n "$(installed)" ] || complain "$plan names nothing"
+for path in $(installed); do
+	packages=$(packages_of "$path" | sort -u)
+	case $(echo "$packages" | grep -c .) in
+	0) complain "$path is in no package: it belongs in a file debian/*.install" ;;
+	1) ;;
+	*) complain "$path is in more than one package:" "$packages" ;;
+	esac
+done
+exit $status

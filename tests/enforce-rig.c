@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "enforce-rig.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check-cond.h"
+
+#define FOR_EVER_SECONDS 60 /* reached by a failure only */
+
+void helper_listen(struct helper *ret)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+
+	*ret = (struct helper){ .dir = "/tmp/gpuarb-test-XXXXXX" };
+	CHECK(mkdtemp(ret->dir));
+	snprintf(ret->path, sizeof(ret->path), "%s/socket", ret->dir);
+	snprintf(un.sun_path, sizeof(un.sun_path), "%s", ret->path);
+	ret->listening = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	CHECK(ret->listening >= 0);
+	CHECK(bind(ret->listening, (const struct sockaddr *)&un, sizeof(un)) == 0);
+	CHECK(listen(ret->listening, 16) == 0);
+}
+
+static void run(const struct helper *helper, const char *idle, const char *timeout, int log)
+{
+	char pid[16], idle_option[64], timeout_option[64];
+	const char *program = getenv("GPUARB_ENFORCE"), *argv[4] = { program };
+	unsigned n = 1;
+
+	if (helper->uid != 0 && setresuid(helper->uid, helper->uid, helper->uid) < 0)
+		_exit(126);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (log >= 0)
+		dup2(log, STDERR_FILENO);
+	dup2(helper->listening, 3);
+	snprintf(pid, sizeof(pid), "%d", (int)getpid());
+	setenv("LISTEN_PID", pid, 1);
+	setenv("LISTEN_FDS", "1", 1);
+	snprintf(idle_option, sizeof(idle_option), "--exit-idle-time=%s", idle ? idle : "");
+	snprintf(timeout_option, sizeof(timeout_option), "--timeout=%s", timeout ? timeout : "");
+	if (idle)
+		argv[n++] = idle_option;
+	if (timeout)
+		argv[n++] = timeout_option;
+	argv[n] = NULL;
+	execv(program, (char *const *)(uintptr_t)argv);
+	_exit(127);
+}
+
+void helper_start(struct helper *helper, const char *idle, const char *timeout, int log)
+{
+	CHECK(getenv("GPUARB_ENFORCE"));
+	/* Our own end stays off the number that it has there. */
+	if (helper->listening == 3) {
+		helper->listening = fcntl(3, F_DUPFD_CLOEXEC, 10);
+		CHECK(helper->listening >= 10);
+		close(3);
+	}
+	helper->pid = fork();
+	CHECK(helper->pid >= 0);
+	if (helper->pid == 0)
+		run(helper, idle, timeout, log);
+}
+
+int helper_wait(struct helper *helper)
+{
+	int status;
+
+	CHECK(waitpid(helper->pid, &status, 0) == helper->pid);
+	helper->pid = 0;
+	return status;
+}
+
+void helper_stop(struct helper *helper)
+{
+	if (helper->pid > 0) {
+		CHECK(kill(helper->pid, SIGTERM) == 0);
+		CHECK(helper_wait(helper) == 0);
+	}
+	if (helper->listening >= 0)
+		close(helper->listening);
+	unlink(helper->path);
+	CHECK(rmdir(helper->dir) == 0);
+}
+
+/* ---- a client ---------------------------------------------------------------------------- */
+
+int client_connect(const struct helper *helper)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	struct timeval limit = { .tv_sec = FOR_EVER_SECONDS };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	CHECK(fd >= 0);
+	snprintf(un.sun_path, sizeof(un.sun_path), "%s", helper->path);
+	CHECK(connect(fd, (const struct sockaddr *)&un, sizeof(un)) == 0);
+	CHECK(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) == 0);
+	return fd;
+}
+
+bool client_send(int client, const void *text, size_t length, const int *fds, unsigned n_fds)
+{
+	union {
+		char bytes[CMSG_SPACE(16 * sizeof(int))];
+		struct cmsghdr align;
+	} control = {0};
+	struct iovec io = { .iov_base = (void *)(uintptr_t)text, .iov_len = length };
+	struct msghdr message = { .msg_iov = &io, .msg_iovlen = 1 };
+
+	if (n_fds > 0) {
+		struct cmsghdr *header;
+
+		message.msg_control = control.bytes;
+		message.msg_controllen = CMSG_SPACE(n_fds * sizeof(int));
+		header = CMSG_FIRSTHDR(&message);
+		header->cmsg_level = SOL_SOCKET;
+		header->cmsg_type = SCM_RIGHTS;
+		header->cmsg_len = CMSG_LEN(n_fds * sizeof(int));
+		memcpy(CMSG_DATA(header), fds, n_fds * sizeof(int));
+	}
+	if (sendmsg(client, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+		return true;
+	CHECK(errno == EAGAIN);
+	return false;
+}
+
+size_t client_receive(int client, char buf[ENFORCE_TEXT_MAX])
+{
+	ssize_t n = recv(client, buf, ENFORCE_TEXT_MAX - 1, 0);
+
+	/* A helper that ends with something unread resets the connection. */
+	CHECK(n >= 0 || errno == ECONNRESET);
+	buf[n > 0 ? n : 0] = '\0';
+	return n > 0 ? (size_t)n : 0;
+}
+
+bool client_hears(int client, const char *answer)
+{
+	char buf[ENFORCE_TEXT_MAX];
+
+	client_receive(client, buf);
+	if (strncmp(buf, answer, strlen(answer)) == 0 && (buf[0] != '\0' || answer[0] == '\0'))
+		return true;
+	fprintf(stderr, "it answers: %s\n", buf);
+	return false;
+}
+
+bool client_asks(int client, const char *text, int fd, const char *answer)
+{
+	CHECK(client_send(client, text, strlen(text), &fd, fd >= 0));
+	return client_hears(client, answer);
+}
+
+/* ---- processes ---------------------------------------------------------------------------- */
+
+pid_t victim_new(void)
+{
+	pid_t pid = fork();
+
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close_range(3, UINT32_MAX, 0); /* connections of ours, that would stay open */
+		for (;;)
+			pause();
+	}
+	return pid;
+}
+
+int victim_pidfd(pid_t pid)
+{
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+	CHECK(fd >= 0);
+	return fd;
+}
+
+bool victim_was_killed(pid_t pid)
+{
+	int status;
+
+	CHECK(waitpid(pid, &status, 0) == pid);
+	return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+}

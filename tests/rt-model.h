@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * One partition as it may behave, explored whole: a server in steps of a microsecond, with up to
+ * three tasks. At each moment anything may happen that the model of rt/bound.h allows: a
+ * release as soon as the period is over or later, a job ready within its jitter, host time
+ * before the queue or after the end, ties in any order, an end after any time up to the
+ * longest, changes of masks told and applied when they may be, an activation that takes all its
+ * time or none. Every state that can be reached is looked at once.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define RT_MODEL_TASKS 3U
+#define RT_MODEL_TIME  15U /* the longest period */
+
+struct rt_model {
+	size_t n_tasks;
+	struct {
+		unsigned period, deadline, jitter, longest;
+	} task[RT_MODEL_TASKS];
+	unsigned host;
+	unsigned interval, queues; /* of paced changes, each queue one step; queues 0: none */
+	unsigned once, window;     /* other standstill, once in a window; 0: none */
+	unsigned activation;       /* 0: active from the start */
+};
+
+struct rt_seen {
+	bool missed;
+	unsigned worst[RT_MODEL_TASKS]; /* from release to notice, of those that were in time */
+	size_t states;
+};
+
+/* Stops at the first miss. */
+void rt_model_explore(const struct rt_model *model, struct rt_seen *ret);

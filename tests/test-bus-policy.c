@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The policy that is installed for the bus, on a bus that forbids what it does not allow, as
+ * system buses do. */
+
+#include <errno.h>
+
+#include "adapter-calls.h"
+
+#define SERVICE "daemon" /* stands for the service's user, uid 1 */
+#define OTHER	2	 /* "bin" */
+
+static const char forbidding[] =
+	"<busconfig>\n"
+	"  <policy context=\"default\">\n"
+	"    <deny own=\"*\"/>\n"
+	"    <deny send_type=\"method_call\"/>\n"
+	"    <allow send_destination=\"org.freedesktop.DBus\"/>\n"
+	"  </policy>\n"
+	"  <include>%s/policy.conf</include>\n"
+	"</busconfig>\n";
+
+/* The shipped file, with another name in the place of the service's user. */
+static void write_policy(const struct rig *rig)
+{
+	static const char shipped[] = "user=\"gpuarb\"", here[] = "user=\"" SERVICE "\"";
+	char path[512], text[8192], *at;
+	FILE *file;
+	size_t n;
+
+	snprintf(path, sizeof(path), "%s/dbus/org.gpuarb.Arbiter1.conf",
+		 getenv("GPUARB_SOURCE_ROOT"));
+	file = fopen(path, "re");
+	CHECK(file);
+	n = fread(text, 1, sizeof(text) - 1, file);
+	CHECK(n > 0 && feof(file));
+	fclose(file);
+	text[n] = '\0';
+	at = strstr(text, shipped);
+	CHECK(at);
+	_Static_assert(sizeof(here) == sizeof(shipped), "it is replaced in its place");
+	memcpy(at, here, sizeof(here) - 1);
+	rig_write(rig, "policy.conf", text);
+}
+
+static void arrive(struct rig *rig)
+{
+	char text[sizeof(forbidding) + 64];
+
+	rig_new(rig);
+	write_policy(rig);
+	snprintf(text, sizeof(text), forbidding, rig->dir);
+	rig_write(rig, "extra.conf", text);
+	rig_kill_bus(rig);
+	rig_start_bus(rig);
+}
+
+/* As which user the name was asked for, and what came of it. */
+static int take_name(const struct rig *rig, uid_t uid, sd_bus **ret)
+{
+	*ret = rig_connect(rig, uid);
+	return sd_bus_request_name(*ret, GPUARB_BUS_NAME, 0);
+}
+
+static int count(sd_bus_message *m, void *userdata, sd_bus_error *error)
+{
+	unsigned *calls = userdata;
+
+	(void)error;
+	*calls += sd_bus_message_is_method_call(m, NULL, NULL) > 0;
+	return 0;
+}
+
+static void process_all(sd_bus *bus)
+{
+	while (sd_bus_process(bus, NULL) > 0)
+		continue;
+}
+
+/* A call of the client's, whom the service answers. */
+static sd_bus_message *converse(sd_bus *client, sd_bus *service, const char *interface,
+				const char *member)
+{
+	struct answer answer;
+
+	call_send(call_new(client, GPUARB_PATH, interface, member), &answer);
+	while (!answer.came) {
+		process_all(service);
+		process_all(client);
+	}
+	return answer.m;
+}
+
+TEST(only_the_services_user_may_be_the_arbiter)
+{
+	sd_bus *service, *root, *other;
+	struct rig rig;
+
+	NEEDS_BUS();
+	arrive(&rig);
+	CHECK(take_name(&rig, 0, &root) == -EACCES && take_name(&rig, OTHER, &other) == -EACCES);
+	CHECK(take_name(&rig, 1, &service) >= 0);
+	CHECK(sd_bus_request_name(service, GPUARB_BUS_NAME "x", 0) == -EACCES);
+	CHECK(sd_bus_request_name(other, GPUARB_BUS_NAME, SD_BUS_NAME_REPLACE_EXISTING) == -EACCES);
+	sd_bus_flush_close_unref(service);
+	sd_bus_flush_close_unref(root);
+	sd_bus_flush_close_unref(other);
+	rig_done(&rig);
+}
+
+TEST(everybody_may_ask_the_arbiter_everything)
+{
+	sd_bus *service, *other, *third;
+	sd_bus_message *denied;
+	const char *name;
+	struct rig rig;
+
+	NEEDS_BUS();
+	arrive(&rig);
+	CHECK(take_name(&rig, 1, &service) >= 0);
+	other = rig_connect(&rig, OTHER);
+	CHECK(is_fine(converse(other, service, "org.freedesktop.DBus.Peer", "Ping")));
+	CHECK(is_error(converse(other, service, GPUARB_INTERFACE, "Drain"),
+		       SD_BUS_ERROR_UNKNOWN_OBJECT, "")); /* it came there */
+
+	/* The bus that this is played on does forbid. */
+	third = rig_connect(&rig, 0);
+	CHECK(sd_bus_get_unique_name(third, &name) >= 0);
+	CHECK(sd_bus_call_method(other, name, "/", "org.freedesktop.DBus.Peer", "Ping", NULL,
+				 &denied, "") == -EACCES);
+	sd_bus_flush_close_unref(third);
+	sd_bus_flush_close_unref(other);
+	sd_bus_flush_close_unref(service);
+	rig_done(&rig);
+}
+
+TEST(nobody_hears_what_others_ask)
+{
+	sd_bus *service, *other, *root;
+	unsigned calls = 0;
+	struct rig rig;
+
+	NEEDS_BUS();
+	arrive(&rig);
+	CHECK(take_name(&rig, 1, &service) >= 0);
+	other = rig_connect(&rig, OTHER);
+	CHECK(sd_bus_add_filter(other, NULL, count, &calls) >= 0);
+	/* Which a bus may refuse, or take and then ask its policy of every message. */
+	sd_bus_call_method(other, "org.freedesktop.DBus", "/org/freedesktop/DBus",
+			   "org.freedesktop.DBus", "AddMatch", NULL, NULL, "s",
+			   "eavesdrop='true',type='method_call'");
+	CHECK(sd_bus_call_method(other, "org.freedesktop.DBus", "/org/freedesktop/DBus",
+				 "org.freedesktop.DBus.Monitoring", "BecomeMonitor", NULL, NULL,
+				 "asu", 0, 0) == -EACCES);
+	root = rig_connect(&rig, 0);
+	CHECK(is_fine(converse(root, service, "org.freedesktop.DBus.Peer", "Ping")));
+	settle(other);
+	process_all(other);
+	CHECK(calls == 0);
+	sd_bus_flush_close_unref(root);
+	sd_bus_flush_close_unref(other);
+	sd_bus_flush_close_unref(service);
+	rig_done(&rig);
+}

@@ -1,0 +1,104 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# The configuration where it is installed, and whose it has to be: what gpuarbd says as its own
+# user, gpuarbctl says to root and to anybody. In a mount namespace of its own, with an /etc that
+# has that user.
+#
+#	test-config-machine.sh GPUARBCTL
+set -u
+skip() { echo "skipped: $*"; exit 77; }
+
+if [ "${1:-}" != --inside ]; then
+	[ "$(id -u)" = 0 ] || skip "only root can be two users"
+	command -v setpriv >/dev/null || skip "no setpriv"
+	unshare -m --propagation private true 2>/dev/null || skip "no mount namespaces here"
+	exec unshare -m --propagation private "$0" --inside "$1"
+fi
+
+# The programs, where every user can reach them.
+mount -t tmpfs -o mode=755 none /mnt || skip "no tmpfs can be mounted"
+cp -r "$GPUARBD" "$2" "$GPUARB_SOURCE_ROOT/conf/gpus" /mnt && mkdir /mnt/etc /mnt/run && cp -a /etc/. /mnt/etc
+sed -i '/^gpuarb:/d' /mnt/etc/passwd /mnt/etc/group
+echo 'gpuarb:x:4711:4711::/:/bin/false' >>/mnt/etc/passwd
+echo 'gpuarb:x:4711:' >>/mnt/etc/group
+# Its library is beside it, or where the loader looks anyway.
+lib=$(ldd "$2" | sed -n 's/.*=> \(.*libgpuarb\.so[^ ]*\).*/\1/p')
+mkdir /mnt/lib
+[ -z "$lib" ] || cp "$lib" /mnt/lib
+export LD_LIBRARY_PATH=/mnt/lib
+{ mount --bind /mnt/etc /etc && mount --bind /mnt/run /run; } || skip "nothing can be mounted"
+rm -rf /etc/gpuarb
+
+checks=0 failed=0
+check_as_service() { gpuarb /mnt/gpuarbd --check --simulate=radeon-vii --profiles=/mnt/gpus; }
+gpuarb() { setpriv --reuid=4711 --regid=4711 --clear-groups "$@"; }
+somebody() { setpriv --reuid=1 --regid=1 --clear-groups "$@"; }
+
+# told STATUS SENTENCE WHAT: by all three.
+told()
+{
+	local status=$1 sentence=$2 what=$3 who
+	checks=$((checks + 1))
+	: >/mnt/out
+	check_as_service >/mnt/daemon 2>&1
+	[ $? = "$status" ] || echo "gpuarbd --check: another status" >>/mnt/out
+	for who in command somebody; do
+		"$who" /mnt/gpuarbctl config check >"/mnt/$who" 2>&1
+		[ $? = "$status" ] || echo "$who gpuarbctl config check: another status" >>/mnt/out
+	done
+	for who in daemon command somebody; do
+		grep -qF -- "$sentence" "/mnt/$who" || { echo "$who said:"; cat "/mnt/$who"; } >>/mnt/out
+	done
+	[ ! -s /mnt/out ] || { echo "FAIL: $what"; sed 's/^/  /' /mnt/out; failed=$((failed + 1)); }
+}
+
+defaults='there is no gpuarbd.conf and no tenants.d/*.conf in'
+told 0 "$defaults" 'without a directory the defaults hold, and that is said'
+mkdir -p /etc/gpuarb/tenants.d
+told 0 "$defaults" 'empty ones are no policy either'
+echo '[daemon]' >/etc/gpuarb/gpuarbd.conf
+told 0 'configuration is' 'a file is enough'
+! grep -q "$defaults" /mnt/daemon /mnt/command || { echo 'FAIL: there is a file'; failed=1; }
+
+chmod 775 /etc/gpuarb
+told 6 '/etc/gpuarb: others than its owner can write it (mode 0775): chmod go-w' \
+	'a directory that others can write is refused'
+chmod 755 /etc/gpuarb
+chown 1 /etc/gpuarb/tenants.d
+told 6 '/etc/gpuarb/tenants.d: owned by uid 1, who could change it' \
+	'an empty directory of another user is refused'
+chown 0 /etc/gpuarb/tenants.d
+
+chmod 700 /etc/gpuarb/tenants.d
+told 6 '/etc/gpuarb/tenants.d: uid ' 'a directory that cannot be read is refused'
+grep -q 'uid 4711, as whom it is read, may not read it' /mnt/daemon /mnt/command ||
+	{ echo 'FAIL: not told as whom'; failed=1; }
+chgrp gpuarb /etc/gpuarb/tenants.d
+chmod 750 /etc/gpuarb/tenants.d
+{ check_as_service && /mnt/gpuarbctl config check; } >/mnt/out 2>&1 ||
+	{ echo 'FAIL: its group is enough'; cat /mnt/out; failed=1; }
+chmod 755 /etc/gpuarb/tenants.d
+
+mkdir -m 1777 /mnt/shared
+mkdir /mnt/shared/conf.d
+rmdir /etc/gpuarb/tenants.d
+ln -s /mnt/shared/conf.d /etc/gpuarb/tenants.d
+told 0 'configuration is' 'a link to a directory of root is good'
+chown -h 1 /mnt/shared/conf.d
+told 6 '/mnt/shared/conf.d: owned by uid 1' 'a link does not hide whose a directory is'
+rm /etc/gpuarb/tenants.d
+touch /etc/gpuarb/tenants.d
+told 6 '/etc/gpuarb/tenants.d: Not a directory' 'a file in the place of a directory is refused'
+rm /etc/gpuarb/tenants.d
+
+# Its runtime directory is the service's own, and so may files in it be.
+mkdir -p /run/gpuarb/tenants.d
+echo '[tenant *]' >/run/gpuarb/tenants.d/1.conf
+chown -R gpuarb: /run/gpuarb
+told 0 'configuration is' 'what is of the service itself is good'
+chown 1 /run/gpuarb/tenants.d/1.conf
+told 6 '/run/gpuarb/tenants.d/1.conf: owned by uid 1' 'what somebody else has in it is not'
+
+echo "$checks checks, $failed failed"
+[ "$failed" = 0 ]

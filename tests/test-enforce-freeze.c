@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* gpuarb-enforce as it is shipped, on a private bus with something that stands for systemd. */
+
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "enforce-rig.h"
+#include "fake-systemd.h"
+#include "private-bus.h"
+
+struct stage {
+	struct private_bus bus;
+	struct fake_systemd systemd;
+	struct helper helper;
+	int client;
+};
+
+static void stage_start(struct stage *stage, const char *timeout)
+{
+	CHECK(private_bus_start(&stage->bus));
+	CHECK(fake_systemd_start(&stage->systemd));
+	helper_listen(&stage->helper);
+	helper_start(&stage->helper, NULL, timeout, -1);
+	stage->client = client_connect(&stage->helper);
+}
+
+static void stage_end(struct stage *stage)
+{
+	close(stage->client);
+	helper_stop(&stage->helper);
+	fake_systemd_stop(&stage->systemd);
+	private_bus_stop(&stage->bus);
+}
+
+static bool asks(struct stage *stage, const char *request, const char *answer)
+{
+	return client_asks(stage->client, request, -1, answer);
+}
+
+static void say(struct stage *stage, const char *request)
+{
+	CHECK(client_send(stage->client, request, strlen(request), NULL, 0));
+}
+
+TEST(units_are_frozen_and_thawed)
+{
+	struct stage stage;
+
+	stage_start(&stage, NULL);
+	CHECK(asks(&stage, "freeze ok.service", "ok"));
+	CHECK(fake_systemd_was_asked(&stage.systemd, "FreezeUnit ok.service"));
+	CHECK(asks(&stage, "thaw ok.service", "ok"));
+	CHECK(fake_systemd_was_asked(&stage.systemd, "ThawUnit ok.service"));
+	CHECK(asks(&stage, "freeze ok-3.scope", "ok"));
+	CHECK(fake_systemd_was_asked(&stage.systemd, "FreezeUnit ok-3.scope"));
+	stage_end(&stage);
+}
+
+TEST(units_that_are_never_frozen_are_not_even_asked_for)
+{
+	struct stage stage;
+
+	stage_start(&stage, NULL);
+	CHECK(asks(&stage, "freeze init.scope", "error 1 "));
+	CHECK(asks(&stage, "freeze user.slice", "error 22 "));
+	CHECK(asks(&stage, "thaw gpuarbd.service", "error 1 "));
+	CHECK(asks(&stage, "freeze ok.service", "ok"));
+	CHECK(fake_systemd_was_asked(&stage.systemd, "FreezeUnit ok.service"));
+	stage_end(&stage);
+}
+
+TEST(what_systemd_says_is_passed_on)
+{
+	struct stage stage;
+
+	stage_start(&stage, NULL);
+	CHECK(asks(&stage, "freeze gone.service",
+		   "error 2 Unit gone.service not loaded. (org.freedesktop.systemd1.NoSuchUnit)"));
+	CHECK(asks(&stage, "freeze inactive.service", "error 3 Unit is inactive."));
+	CHECK(asks(&stage, "freeze busy.service", "error 16 Previously requested"));
+	CHECK(asks(&stage, "freeze unable.service", "error 95 Unit does not support freezing."));
+	CHECK(asks(&stage, "freeze denied.service", "error 13 Permission denied"));
+	CHECK(asks(&stage, "freeze interactive.service", "error 13 Ask somebody."));
+	CHECK(asks(&stage, "freeze old.service", "error 95 Unknown method"));
+	CHECK(asks(&stage, "thaw strange.service", "error 5 a?b?c (org.example.Strange)"));
+	stage_end(&stage);
+}
+
+TEST(a_kill_does_not_wait_for_a_unit_to_freeze)
+{
+	struct stage stage;
+	pid_t victim = victim_new();
+	int pidfd;
+
+	stage_start(&stage, NULL);
+	pidfd = victim_pidfd(victim);
+	say(&stage, "freeze silent.service");
+	CHECK(client_send(stage.client, "kill", 4, &pidfd, 1));
+	CHECK(victim_was_killed(victim)); /* long before the answer to the first */
+	close(pidfd);
+	stage_end(&stage);
+}
+
+TEST(silence_ends_with_the_timeout_and_answers_keep_their_order)
+{
+	struct stage stage;
+
+	stage_start(&stage, "1");
+	say(&stage, "freeze silent.service");
+	say(&stage, "freeze ok.service");
+	say(&stage, "thaw gone.service");
+	say(&stage, "hello");
+	CHECK(fake_systemd_was_asked(&stage.systemd, "FreezeUnit silent.service"));
+	CHECK(fake_systemd_was_asked(&stage.systemd, "FreezeUnit ok.service"));
+	CHECK(fake_systemd_was_asked(&stage.systemd, "ThawUnit gone.service"));
+	CHECK(client_hears(stage.client, "error 110 the service manager does not answer"));
+	CHECK(client_hears(stage.client, "ok"));
+	CHECK(client_hears(stage.client, "error 2 "));
+	CHECK(client_hears(stage.client, "error 74 "));
+	stage_end(&stage);
+}
+
+TEST(a_client_that_vanishes_while_a_unit_freezes_makes_room_for_the_next)
+{
+	struct stage stage;
+
+	stage_start(&stage, NULL);
+	for (unsigned i = 0; i < 40; i++)
+		say(&stage, "freeze silent.service");
+	for (unsigned i = 0; i < 40; i++)
+		CHECK(fake_systemd_was_asked(&stage.systemd, "FreezeUnit silent.service"));
+	close(stage.client);
+	stage.client = client_connect(&stage.helper);
+	CHECK(asks(&stage, "freeze ok.service", "ok"));
+	stage_end(&stage);
+}
+
+/* More than it keeps answers for: what is beyond waits in the socket. */
+TEST(many_requests_that_take_their_time_are_all_answered)
+{
+	struct stage stage;
+
+	stage_start(&stage, "1");
+	for (unsigned i = 0; i < 80; i++)
+		say(&stage, i % 2 ? "thaw ok.service" : "freeze silent.service");
+	for (unsigned i = 0; i < 80; i++)
+		CHECK(client_hears(stage.client, i % 2 ? "ok" : "error 110 "));
+	stage_end(&stage);
+}
+
+TEST(it_does_not_leave_while_something_is_under_way)
+{
+	struct stage stage;
+	char buf[ENFORCE_TEXT_MAX];
+
+	CHECK(private_bus_start(&stage.bus));
+	CHECK(fake_systemd_start(&stage.systemd));
+	helper_listen(&stage.helper);
+	helper_start(&stage.helper, "1", "2", -1);
+	stage.client = client_connect(&stage.helper);
+	CHECK(asks(&stage, "freeze silent.service", "error 110 "));
+	CHECK(client_receive(stage.client, buf) == 0 && helper_wait(&stage.helper) == 0);
+	stage_end(&stage);
+}
+
+TEST(no_bus_no_systemd_and_one_that_dies_are_told)
+{
+	struct stage stage;
+
+	stage_start(&stage, NULL);
+	say(&stage, "freeze silent.service");
+	CHECK(fake_systemd_was_asked(&stage.systemd, "FreezeUnit silent.service"));
+	fake_systemd_stop(&stage.systemd);
+	CHECK(client_hears(stage.client, "error 5 "));
+	CHECK(asks(&stage, "freeze ok.service", "error 95 "));
+
+	private_bus_kill(&stage.bus);
+	CHECK(asks(&stage, "freeze ok.service", "error "));
+	CHECK(asks(&stage, "freeze ok.service", "error 2 cannot ask the service manager"));
+	CHECK(private_bus_again(&stage.bus) && fake_systemd_start(&stage.systemd));
+	CHECK(asks(&stage, "freeze ok.service", "ok"));
+	stage_end(&stage);
+}
+
+TEST(without_an_address_it_is_the_system_bus)
+{
+	struct stage stage;
+
+	CHECK(private_bus_start(&stage.bus));
+	CHECK(fake_systemd_start(&stage.systemd));
+	CHECK(setenv("DBUS_SYSTEM_BUS_ADDRESS", stage.bus.address, 1) == 0);
+	CHECK(unsetenv("GPUARB_BUS_ADDRESS") == 0);
+	helper_listen(&stage.helper);
+	helper_start(&stage.helper, NULL, NULL, -1);
+	stage.client = client_connect(&stage.helper);
+	CHECK(asks(&stage, "freeze ok.service", "ok"));
+	CHECK(unsetenv("DBUS_SYSTEM_BUS_ADDRESS") == 0);
+	stage_end(&stage);
+}
+
+/* Accepts, and says nothing: not even the hello of a bus comes back. */
+TEST(a_bus_that_does_not_answer_holds_nobody_up)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	struct helper helper;
+	int bus = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), client;
+	char address[160];
+
+	helper_listen(&helper);
+	CHECK((size_t)snprintf(un.sun_path, sizeof(un.sun_path), "%s/bus", helper.dir) <
+	      sizeof(un.sun_path));
+	CHECK(bus >= 0 && bind(bus, (const struct sockaddr *)&un, sizeof(un)) == 0);
+	CHECK(listen(bus, 4) == 0);
+	snprintf(address, sizeof(address), "unix:path=%s", un.sun_path);
+	CHECK(setenv("GPUARB_BUS_ADDRESS", address, 1) == 0);
+	helper_start(&helper, NULL, "1", -1);
+	client = client_connect(&helper);
+	CHECK(client_asks(client, "freeze ok.service", -1,
+			  "error 110 the service manager does not answer"));
+	close(client);
+	close(bus);
+	unlink(un.sun_path);
+	helper_stop(&helper);
+}

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Leases that lend their CUs and have them back, and leases that are taken away. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "dbus/names.h"
+#include "fake-lease.h"
+#include "lib-rig.h"
+
+#define STAGE(stage, state, refuse)                       \
+	do {                                              \
+		if (!stage_set(stage, state, refuse))     \
+			SKIP("no dbus-daemon");           \
+	} while (0)
+
+static bool is(const struct gpuarb_lease *lease, const char *state)
+{
+	return strcmp(gpuarb_lease_state(lease), state) == 0;
+}
+
+static void count(struct gpuarb_lease *lease, void *userdata)
+{
+	(void)lease;
+	(*(int *)userdata)++;
+}
+
+/* ---- activating ------------------------------------------------------------------------ */
+
+TEST(what_was_reserved_inactive_is_there_and_nothing_to_wait_for)
+{
+	struct gpuarb_lease *lease;
+	struct stage stage;
+
+	STAGE(&stage, "inactive", NULL);
+	lease = stage_reserve(&stage, GPUARB_FOREVER);
+	CHECK(is(lease, "inactive") && gpuarb_lease_cus(lease, 0) == 30);
+	CHECK(gpuarb_lease_wait(lease, GPUARB_FOREVER) == 0);
+	gpuarb_lease_close(lease);
+	stage_strike(&stage);
+}
+
+TEST(activation_returns_at_once_and_is_waited_for)
+{
+	struct gpuarb_lease *lease;
+	struct stage stage;
+
+	STAGE(&stage, "inactive", NULL);
+	lease = stage_reserve(&stage, 0);
+	CHECK(gpuarb_lease_activate(lease) == 0 && is(lease, "activating"));
+	fake_arbiter_saw(&stage.fake, "Reserve");
+	fake_arbiter_saw(&stage.fake, "Activate");
+	CHECK(gpuarb_lease_wait(lease, 0) == -ETIMEDOUT);
+	CHECK(strstr(gpuarb_last_error(stage.gpuarb), "lease 17 is still activating"));
+	CHECK(strcmp(gpuarb_last_error_name(stage.gpuarb), "") == 0);
+
+	stage_tell(&stage, 3, GPUARB_RECORD_GRANTED, 20);
+	CHECK(gpuarb_lease_wait(lease, GPUARB_FOREVER) == 0 && is(lease, "granted"));
+	CHECK(gpuarb_lease_deactivate(lease) == 0 && is(lease, "inactive"));
+	CHECK(gpuarb_lease_wait(lease, GPUARB_FOREVER) == 0);
+	gpuarb_lease_close(lease);
+	stage_strike(&stage);
+}
+
+TEST(what_was_told_before_an_activation_is_no_change_after_it)
+{
+	struct gpuarb_lease *lease;
+	struct stage stage;
+	int changes = 0;
+
+	STAGE(&stage, "inactive", NULL);
+	lease = stage_reserve(&stage, 0);
+	stage_tell(&stage, 3, GPUARB_RECORD_INACTIVE, 20);
+	stage_tell(&stage, 3, GPUARB_RECORD_ACTIVATING, 20);
+	stage_tell(&stage, 3, GPUARB_RECORD_GRANTED, 20);
+	CHECK(gpuarb_lease_activate(lease) == 0 && is(lease, "granted"));
+	CHECK(gpuarb_lease_dispatch(lease, count, &changes) == 0 && changes == 0);
+	gpuarb_lease_close(lease);
+	stage_strike(&stage);
+}
+
+TEST(a_lease_that_ends_while_it_is_activated_says_why)
+{
+	struct gpuarb_lease *lease;
+	struct stage stage;
+
+	STAGE(&stage, "inactive", NULL);
+	lease = stage_reserve(&stage, 0);
+	stage_end(&stage, GPUARB_RECORD_NO_SUCH_GPU);
+	CHECK(gpuarb_lease_activate(lease) == -ENODEV && is(lease, "ending"));
+	CHECK(strcmp(gpuarb_last_error(stage.gpuarb), "lease 17 has ended: so it is") == 0);
+	gpuarb_lease_close(lease);
+	stage_strike(&stage);
+}
+
+TEST(what_is_refused_changes_nothing)
+{
+	struct gpuarb_lease *lease;
+	struct stage stage;
+
+	STAGE(&stage, "inactive", GPUARB_ERROR_INVALID_STATE);
+	lease = stage_reserve(&stage, 0);
+	CHECK(gpuarb_lease_activate(lease) == -EBADFD && is(lease, "inactive"));
+	CHECK(strcmp(gpuarb_last_error(stage.gpuarb), "it is so") == 0);
+	CHECK(gpuarb_lease_deactivate(lease) == -EBADFD && is(lease, "inactive"));
+	CHECK(gpuarb_activate(stage.gpuarb, 17) == -EBADFD);
+	CHECK(gpuarb_deactivate(stage.gpuarb, 17) == -EBADFD);
+	CHECK(gpuarb_revoke(stage.gpuarb, 17, 0, NULL) == -EBADFD);
+	CHECK(strcmp(gpuarb_last_error_name(stage.gpuarb), GPUARB_ERROR_INVALID_STATE) == 0);
+	gpuarb_lease_close(lease);
+	stage_strike(&stage);
+}
+
+/* ---- others must give way first --------------------------------------------------------- */
+
+TEST(reserve_waits_until_others_have_given_way)
+{
+	struct gpuarb_lease *lease;
+	struct stage stage;
+
+	STAGE(&stage, "activating", NULL);
+	stage_tell(&stage, 3, GPUARB_RECORD_GRANTED, 20);
+	lease = stage_reserve(&stage, GPUARB_FOREVER);
+	CHECK(is(lease, "granted") && gpuarb_lease_cus(lease, 0) == 20);
+	gpuarb_lease_close(lease);
+	stage_strike(&stage);
+}
+
+TEST(a_process_is_bound_when_others_have_given_way)
+{
+	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	struct gpuarb_lease *lease = NULL;
+	struct stage stage;
+
+	STAGE(&stage, "activating", NULL);
+	options.wait_usec = GPUARB_FOREVER;
+	options.process_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	CHECK(gpuarb_reserve_start(stage.gpuarb, &want, 1, &options, &lease) == 0);
+	close(options.process_fd);
+	CHECK(is(lease, "activating") && gpuarb_lease_partitions(lease) == 1);
+	CHECK(gpuarb_lease_wait(lease, 0) == -ETIMEDOUT);
+	stage_tell(&stage, 3, GPUARB_RECORD_GRANTED, 20);
+	CHECK(gpuarb_lease_wait(lease, GPUARB_FOREVER) == 0);
+	fake_arbiter_saw(&stage.fake, "Reserve");
+	fake_arbiter_saw(&stage.fake, "GetAll");
+	fake_arbiter_saw(&stage.fake, "Bind");
+	gpuarb_lease_close(lease);
+	stage_strike(&stage);
+}
+
+TEST(a_token_that_finds_a_lease_that_waits_is_refused_without_waiting)
+{
+	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	struct gpuarb_lease *lease = NULL;
+	struct stage stage;
+
+	STAGE(&stage, "waiting", NULL);
+	options.token = "again";
+	CHECK(gpuarb_reserve(stage.gpuarb, &want, 1, &options, &lease) == -EBUSY && !lease);
+	CHECK(strcmp(gpuarb_last_error(stage.gpuarb),
+		     "lease 17 is there, but waiting: one is before it") == 0);
+	CHECK(stage_holder_gone(&stage));
+	stage_strike(&stage);
+}
+
+TEST(a_token_that_finds_a_lease_just_granted_has_it)
+{
+	struct gpuarb_lease *lease;
+	struct stage stage;
+
+	STAGE(&stage, "waiting", NULL);
+	stage_tell(&stage, 1, GPUARB_RECORD_GRANTED, 20);
+	lease = stage_reserve(&stage, 0);
+	CHECK(is(lease, "granted"));
+	gpuarb_lease_close(lease);
+	stage_strike(&stage);
+}
+
+/* ---- revoking -------------------------------------------------------------------------- */
+
+TEST(a_revocation_is_told_with_its_deadline_and_acknowledged)
+{
+	struct gpuarb_lease *lease;
+	struct stage stage;
+	int changes = 0;
+
+	STAGE(&stage, "granted", NULL);
+	lease = stage_reserve(&stage, 0);
+	stage_revoke(&stage, 4711);
+	CHECK(gpuarb_lease_dispatch(lease, count, &changes) == 1 && changes == 1);
+	CHECK(is(lease, "revoking") && gpuarb_lease_deadline(lease) == 4711);
+	CHECK(strcmp(gpuarb_lease_reason(lease), "so it is") == 0);
+	CHECK(gpuarb_lease_cus(lease, 0) == 20);
+
+	CHECK(gpuarb_lease_wait(lease, GPUARB_FOREVER) == -EBADFD);
+	CHECK(strstr(gpuarb_last_error(stage.gpuarb), "lease 17 is being revoked: so it is"));
+	CHECK(strcmp(gpuarb_last_error_name(stage.gpuarb), GPUARB_ERROR_INVALID_STATE) == 0);
+	stage_revoke(&stage, 815); /* an earlier one takes its place */
+	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == 1 && gpuarb_lease_deadline(lease) == 815);
+
+	CHECK(gpuarb_lease_acknowledge(lease) == 0);
+	fake_arbiter_saw(&stage.fake, "Reserve");
+	fake_arbiter_saw(&stage.fake, "Acknowledge");
+	stage_end(&stage, GPUARB_RECORD_ENDED);
+	CHECK(gpuarb_lease_dispatch(lease, count, &changes) == -ENOENT && changes == 2);
+	gpuarb_lease_close(lease);
+	stage_strike(&stage);
+}
+
+TEST(a_lease_that_is_revoked_while_it_is_waited_for_is_none)
+{
+	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	struct gpuarb_lease *lease = NULL;
+	struct stage stage;
+
+	STAGE(&stage, "activating", NULL);
+	stage_revoke(&stage, 4711);
+	options.wait_usec = GPUARB_FOREVER;
+	CHECK(gpuarb_reserve(stage.gpuarb, &want, 1, &options, &lease) == -EBADFD && !lease);
+	CHECK(stage_holder_gone(&stage));
+	stage_strike(&stage);
+}
+
+TEST(what_is_being_revoked_is_not_bound_to_a_process)
+{
+	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	struct gpuarb_lease *lease = NULL;
+	struct stage stage;
+
+	STAGE(&stage, "revoking", NULL);
+	options.process_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	options.token = "again";
+	CHECK(gpuarb_reserve_start(stage.gpuarb, &want, 1, &options, &lease) == 0);
+	CHECK(is(lease, "revoking"));
+	fake_arbiter_saw(&stage.fake, "Reserve");
+	fake_arbiter_saw(&stage.fake, "GetAll");
+	gpuarb_lease_close(lease);
+	lease = NULL;
+	CHECK(gpuarb_reload(stage.gpuarb) == 0);
+	fake_arbiter_saw(&stage.fake, "Reload");
+	close(options.process_fd);
+	stage_strike(&stage);
+}
+
+static int take_revocation(sd_bus_message *call, void *userdata)
+{
+	uint64_t grace_usec = 0;
+	const char *reason = "?";
+
+	(void)userdata;
+	if (!sd_bus_message_is_method_call(call, GPUARB_INTERFACE_LEASE, "Revoke") ||
+	    strcmp(sd_bus_message_get_path(call), GPUARB_PATH_LEASE "/23") != 0 ||
+	    sd_bus_message_read(call, "ts", &grace_usec, &reason) < 0)
+		return sd_bus_reply_method_errorf(call, GPUARB_ERROR_INVALID_REQUEST, "not so");
+	return sd_bus_reply_method_errorf(call, GPUARB_ERROR_NOT_PERMITTED, "%llu %s.",
+					  (unsigned long long)grace_usec, reason);
+}
+
+static void revoke_23(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+{
+	(void)fake;
+	CHECK(gpuarb_revoke(gpuarb, 23, 1500000, "maintenance") == -EACCES);
+	CHECK(strcmp(gpuarb_last_error(gpuarb), "1500000 maintenance.") == 0);
+	CHECK(gpuarb_revoke(gpuarb, 23, GPUARB_FOREVER, NULL) == -EACCES);
+	CHECK(strcmp(gpuarb_last_error(gpuarb), "18446744073709551615 .") == 0);
+}
+
+TEST(a_revocation_has_its_time_and_its_reason)
+{
+	LIB_RIG_WITH(take_revocation, NULL, revoke_23);
+}
+
+/* ---- a daemon that dies in the middle ---------------------------------------------------- */
+
+/* Dies of the first call, and says then that the lease is not in a state for that. */
+struct fate {
+	unsigned calls;
+	const char *error;
+	const char *state; /* that Get tells; NULL: it tells a number */
+};
+
+static int die_once(sd_bus_message *call, void *userdata)
+{
+	struct fate *fate = userdata;
+
+	if (fate->calls++ == 0)
+		_exit(0);
+	if (!sd_bus_message_is_method_call(call, NULL, "Get"))
+		return sd_bus_reply_method_errorf(call, fate->error, "it is so");
+	return fate->state ? sd_bus_reply_method_return(call, "v", "s", fate->state) :
+			     sd_bus_reply_method_return(call, "v", "u", 2);
+}
+
+enum call { ACTIVATE, DEACTIVATE, REVOKE };
+
+static int make_call(struct gpuarb *gpuarb, enum call call)
+{
+	if (call == ACTIVATE)
+		return gpuarb_activate(gpuarb, 17);
+	if (call == DEACTIVATE)
+		return gpuarb_deactivate(gpuarb, 17);
+	return gpuarb_revoke(gpuarb, 17, 0, NULL);
+}
+
+static void survive(enum call call, const char *error, const char *state, int wanted,
+		    const char *sentence)
+{
+	struct fate *fate = mmap(NULL, sizeof(*fate), PROT_READ | PROT_WRITE,
+				 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct fake_arbiter fake;
+	struct private_bus bus;
+	struct gpuarb *gpuarb;
+
+	CHECK(fate != MAP_FAILED);
+	if (!private_bus_start(&bus))
+		SKIP("no dbus-daemon");
+	*fate = (struct fate){ .error = error, .state = state };
+	fake_arbiter_keep(bus.address, die_once, NULL, fate, &fake);
+	gpuarb = lib_rig_open();
+	CHECK(make_call(gpuarb, call) == wanted);
+	CHECK(strcmp(gpuarb_last_error(gpuarb), sentence) == 0);
+	CHECK(wanted < 0 || strcmp(gpuarb_last_error_name(gpuarb), "") == 0);
+	gpuarb_close(gpuarb);
+	fake_arbiter_stop(&fake);
+	private_bus_stop(&bus);
+	munmap(fate, sizeof(*fate));
+}
+
+TEST(what_a_call_that_was_cut_off_did_counts_as_done)
+{
+	survive(ACTIVATE, GPUARB_ERROR_INVALID_STATE, "activating", 0, "");
+	survive(ACTIVATE, GPUARB_ERROR_INVALID_STATE, "granted", 0, "");
+	survive(DEACTIVATE, GPUARB_ERROR_INVALID_STATE, "inactive", 0, "");
+	survive(REVOKE, GPUARB_ERROR_INVALID_STATE, "revoking", 0, "");
+	survive(REVOKE, GPUARB_ERROR_INVALID_STATE, "ending", 0, "");
+	survive(REVOKE, GPUARB_ERROR_NO_SUCH_LEASE, "", 0, "");
+}
+
+TEST(what_a_call_that_was_cut_off_did_not_do_is_refused)
+{
+	survive(ACTIVATE, GPUARB_ERROR_INVALID_STATE, "inactive", -EBADFD, "lease 17 is inactive");
+	survive(DEACTIVATE, GPUARB_ERROR_INVALID_STATE, "waiting", -EBADFD, "lease 17 is waiting");
+	survive(REVOKE, GPUARB_ERROR_INVALID_STATE, "waiting", -EBADFD, "lease 17 is waiting");
+	survive(ACTIVATE, GPUARB_ERROR_NO_SUCH_LEASE, "", -ENOENT, "it is so");
+	survive(ACTIVATE, GPUARB_ERROR_INVALID_STATE, NULL, -EPROTO,
+		"gpuarbd's answer to Get is not understood: State is of another type");
+}

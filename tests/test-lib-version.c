@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The library with a daemon of another version: a newer one says more than it knows, an older one
+ * less, and both are understood as far as that goes. */
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "dbus/names.h"
+#include "dbus/record.h"
+#include "lib-rig.h"
+#include "private-bus.h"
+
+struct play {
+	bool newer;
+	int theirs; /* the holder's end that is handed out */
+};
+
+struct table {
+	struct private_bus bus;
+	struct fake_arbiter fake;
+	struct gpuarb *gpuarb;
+	int ours;
+};
+
+/* ---- what it answers --------------------------------------------------------------------- */
+
+static void append_partitions(sd_bus_message *m, bool newer)
+{
+	CHECK(sd_bus_message_open_container(m, 'a', "a{sv}") >= 0);
+	CHECK(sd_bus_message_open_container(m, 'a', "{sv}") >= 0);
+	if (newer) {
+		CHECK(fake_append(m, "aardvark", "aa{sv}", 1, 1, "x", "d", 1.5) >= 0);
+		CHECK(fake_append(m, "xcc-masks", "aau", 1, 2, 1, 2) >= 0);
+		CHECK(fake_append(m, "tier", "s", "sealed") >= 0); /* a value of its own */
+		CHECK(fake_append(m, "gaps", "as", 2, "power", "clock") >= 0);
+	}
+	CHECK(fake_append(m, "gpu", "s", "0000:03:00.0") >= 0);
+	CHECK(fake_append(m, "cu-mask", "au", 1, 0xff) >= 0);
+	CHECK(fake_append(m, "cus", "u", 8) >= 0 && fake_append(m, "queues", "u", 5) >= 0);
+	CHECK(sd_bus_message_close_container(m) >= 0 && sd_bus_message_close_container(m) >= 0);
+}
+
+static int answer_reserve(sd_bus_message *call, struct play *play)
+{
+	sd_bus_message *reply = NULL;
+	int r;
+
+	CHECK(sd_bus_message_new_method_return(call, &reply) >= 0);
+	CHECK(sd_bus_message_append(reply, "ohs", GPUARB_PATH_LEASE "/17", play->theirs,
+				    "granted") >= 0);
+	append_partitions(reply, play->newer);
+	r = sd_bus_send(NULL, reply, NULL);
+	sd_bus_message_unref(reply);
+	return r;
+}
+
+static int answer_plan(sd_bus_message *call)
+{
+	sd_bus_message *reply = NULL;
+	int r;
+
+	CHECK(sd_bus_message_new_method_return(call, &reply) >= 0);
+	CHECK(sd_bus_message_append(reply, "s", "refused") >= 0);
+	append_partitions(reply, true);
+	CHECK(sd_bus_message_append(reply, "aa{sv}", 1, 4, "gpu", "s", "0000:03:00.0", "reason", "s",
+				    "bandwidth", "since", "t", UINT64_C(4), "asked", "t",
+				    UINT64_C(9)) >= 0);
+	r = sd_bus_send(NULL, reply, NULL);
+	sd_bus_message_unref(reply);
+	return r;
+}
+
+static int answer(sd_bus_message *call, void *userdata)
+{
+	struct play *play = userdata;
+
+	if (sd_bus_message_is_method_call(call, NULL, "Reserve"))
+		return answer_reserve(call, play);
+	if (!play->newer)
+		return sd_bus_reply_method_errorf(call, SD_BUS_ERROR_UNKNOWN_METHOD,
+						  "there is no %s",
+						  sd_bus_message_get_member(call));
+	if (sd_bus_message_is_method_call(call, NULL, "Plan"))
+		return answer_plan(call);
+	return sd_bus_reply_method_errorf(call, GPUARB_ERROR "Overheated", "it is too hot");
+}
+
+/* ---- the table ------------------------------------------------------------------------------ */
+
+static bool table_set(struct table *table, bool newer)
+{
+	struct play play = { .newer = newer };
+	int pair[2];
+
+	if (!private_bus_start(&table->bus))
+		return false;
+	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
+	play.theirs = pair[1];
+	fake_arbiter_start(table->bus.address, answer, &play, &table->fake);
+	close(pair[1]);
+	table->ours = pair[0];
+	table->gpuarb = lib_rig_open();
+	return true;
+}
+
+static void table_strike(struct table *table)
+{
+	gpuarb_close(table->gpuarb);
+	close(table->ours);
+	fake_arbiter_stop(&table->fake);
+	private_bus_stop(&table->bus);
+}
+
+static struct gpuarb_lease *take_lease(struct table *table)
+{
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	struct gpuarb_lease *lease = NULL;
+
+	want.cus = 8;
+	CHECK(gpuarb_reserve(table->gpuarb, &want, 1, NULL, &lease) == 0);
+	return lease;
+}
+
+/* A record of this version with room after its header and after each of its partitions, in which
+ * there is something. */
+static void tell_grown(const struct table *table, uint64_t generation, uint32_t cus)
+{
+	struct {
+		struct gpuarb_record record;
+		uint32_t news[6];
+		struct gpuarb_record_partition partition;
+		uint32_t more[10];
+	} grown = {
+		.record = { .version = GPUARB_RECORD_VERSION,
+			    .header_size = sizeof(struct gpuarb_record) + sizeof(grown.news),
+			    .partition_size = sizeof(struct gpuarb_record_partition) +
+					      sizeof(grown.more),
+			    .n_partitions = 1, .lease = 17, .generation = generation,
+			    .deadline_usec = UINT64_MAX, .state = GPUARB_RECORD_GRANTED },
+		.partition = { .gpu = "0000:03:00.0", .tier = "sealed", .cus = cus,
+			       .n_words = 1, .cu_mask = { (UINT32_C(1) << cus) - 1 } },
+	};
+
+	memset(grown.news, 0xa5, sizeof(grown.news));
+	memset(grown.more, 0x5a, sizeof(grown.more));
+	CHECK(send(table->ours, &grown, sizeof(grown), 0) == sizeof(grown));
+}
+
+/* ---- the tests ------------------------------------------------------------------------------- */
+
+TEST(what_a_newer_daemon_adds_is_passed_over)
+{
+	struct gpuarb_lease *lease;
+	struct table table;
+
+	if (!table_set(&table, true))
+		SKIP("no dbus-daemon");
+	lease = take_lease(&table);
+	CHECK(gpuarb_lease_cus(lease, 0) == 8 && gpuarb_lease_queues(lease, 0) == 5);
+	CHECK(strcmp(gpuarb_lease_partition(lease, 0)->tier, "sealed") == 0);
+	CHECK(gpuarb_lease_partition(lease, 0)->n_gaps == 2);
+	gpuarb_lease_close(lease);
+	table_strike(&table);
+}
+
+TEST(a_newer_daemons_records_are_read_as_far_as_they_are_known)
+{
+	uint32_t next[64] = { GPUARB_RECORD_VERSION + 1 };
+	struct gpuarb_lease *lease;
+	struct table table;
+
+	if (!table_set(&table, true))
+		SKIP("no dbus-daemon");
+	lease = take_lease(&table);
+	tell_grown(&table, 2, 6);
+	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == 1);
+	CHECK(gpuarb_lease_cus(lease, 0) == 6 && gpuarb_lease_generation(lease) == 2);
+	CHECK(gpuarb_lease_cu_mask(lease, 0, NULL)[0] == 0x3f);
+
+	CHECK(send(table.ours, next, sizeof(next), 0) == sizeof(next)); /* of no version it knows */
+	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == 0 && gpuarb_lease_cus(lease, 0) == 6);
+	tell_grown(&table, 3, 4);
+	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == 1 && gpuarb_lease_cus(lease, 0) == 4);
+	gpuarb_lease_close(lease);
+	table_strike(&table);
+}
+
+TEST(a_newer_daemons_refusals_keep_their_words)
+{
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	const struct gpuarb_refusal *refusals;
+	const char *verdict;
+	struct table table;
+	size_t n = 0;
+
+	if (!table_set(&table, true))
+		SKIP("no dbus-daemon");
+	CHECK(gpuarb_plan(table.gpuarb, &want, 1, NULL, &verdict) == 0);
+	CHECK(strcmp(verdict, "refused") == 0);
+	refusals = gpuarb_last_refusals(table.gpuarb, &n);
+	CHECK(n == 1 && strcmp(refusals[0].reason, "bandwidth") == 0 && refusals[0].asked == 9);
+	CHECK(gpuarb_reload(table.gpuarb) == -EPROTO);
+	CHECK(strstr(gpuarb_last_error(table.gpuarb), "it is too hot"));
+	table_strike(&table);
+}
+
+TEST(what_an_older_daemon_does_not_say_is_none)
+{
+	const struct gpuarb_partition *partition;
+	struct gpuarb_lease *lease;
+	struct table table;
+
+	if (!table_set(&table, false))
+		SKIP("no dbus-daemon");
+	lease = take_lease(&table);
+	partition = gpuarb_lease_partition(lease, 0);
+	CHECK(partition->cus == 8 && partition->cu_mask[0] == 0xff);
+	CHECK(strcmp(partition->tier, "") == 0 && partition->n_gaps == 0);
+	CHECK(partition->streams == 0 && partition->vram == 0);
+	gpuarb_lease_close(lease);
+	table_strike(&table);
+}
+
+TEST(what_an_older_daemon_cannot_do_is_not_supported)
+{
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	struct gpuarb_lease *lease;
+	struct table table;
+
+	if (!table_set(&table, false))
+		SKIP("no dbus-daemon");
+	lease = take_lease(&table);
+	CHECK(gpuarb_lease_acknowledge(lease) == -EOPNOTSUPP);
+	CHECK(strstr(gpuarb_last_error(table.gpuarb), "there is no Acknowledge"));
+	CHECK(gpuarb_lease_resize(lease, &want, 1) == -EOPNOTSUPP);
+	CHECK(gpuarb_lease_cus(lease, 0) == 8); /* as it was */
+	gpuarb_lease_close(lease);
+	table_strike(&table);
+}
