@@ -43,6 +43,7 @@ static inline int adopt_saved(struct arbiter *arbiter, struct lease *lease, cons
 		CHECK(arbiter->n_leases == n + 1 && arbiter_find(arbiter, lease->id) == lease);
 		CHECK(arbiter->next_id > lease->id);
 	}
+	arbiter_adopted(arbiter);
 	if (!arbiter_check(arbiter, broken, sizeof(broken))) {
 		fprintf(stderr, "%s\n", broken);
 		abort();

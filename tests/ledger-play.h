@@ -11,6 +11,7 @@
 struct play {
 	struct arbiter *arbiter;
 	unsigned seed;
+	uint64_t now; /* us; a second passes at each step */
 };
 
 static inline unsigned play_below(struct play *play, unsigned n)
@@ -102,6 +103,14 @@ static inline void play_request(struct play *play, struct request *ret)
 		want->isolation = play_chance(play, 40) ? (enum isolation)play_below(play, 4) :
 							  ISOLATION_DEFAULT;
 	}
+	if (play_chance(play, 20)) {
+		ret->adaptable = true;
+		ret->class = CLASS_BESTEFFORT;
+		ret->wants[0].any_shape = false;
+	} else if (play_chance(play, 20)) {
+		ret->start_inactive = true;
+		ret->class = CLASS_REALTIME;
+	}
 	if (play_chance(play, 30))
 		snprintf(ret->token, sizeof(ret->token), "t%u", play_below(play, 9));
 }
@@ -147,6 +156,24 @@ static inline void play_resize(struct play *play, struct lease *lease)
 	verdict_done(&verdict);
 }
 
+static inline void play_lend(struct play *play, const struct lease *lease)
+{
+	struct caller caller = caller_of(lease->owner);
+	struct verdict verdict = {0};
+
+	switch (play_below(play, 4)) {
+	case 0:
+		arbiter_deactivate(play->arbiter, &caller, lease->id, &verdict);
+		break;
+	case 1:
+		arbiter_revoke(play->arbiter, lease->id, play->now, 5000000, "play", &verdict);
+		break;
+	default:
+		arbiter_activate(play->arbiter, &caller, lease->id, &verdict);
+	}
+	verdict_done(&verdict);
+}
+
 static inline void play_look(struct play *play)
 {
 	struct observed rows[6];
@@ -174,6 +201,22 @@ static inline void play_grant(struct play *play)
 	}
 }
 
+/* Who must gives way, who may grows, and whose time is over is told so. */
+static inline void play_settle(struct play *play)
+{
+	struct lease *lease;
+
+	play->now += 1000000;
+	while (arbiter_next_rung(play->arbiter, play->now, &lease))
+		;
+	arbiter_lend(play->arbiter, play->now);
+	while (arbiter_plan_growth(play->arbiter, play->now, &lease) > 0) {
+		arbiter_commit(play->arbiter, lease);
+		arbiter_lend(play->arbiter, play->now);
+		play_promises(play);
+	}
+}
+
 static inline void play_step(struct play *play)
 {
 	struct lease *lease = play_lease(play);
@@ -187,12 +230,15 @@ static inline void play_step(struct play *play)
 		arbiter_holder_gone(play->arbiter, lease->id);
 	else if (what < 76)
 		arbiter_end(play->arbiter, lease->id, VERDICT_OK, "play");
-	else if (what < 84)
+	else if (what < 80)
+		play_lend(play, lease);
+	else if (what < 88)
 		arbiter_acknowledge(play->arbiter, lease->id, lease->generation);
 	else
 		play_look(play);
 	if (play_chance(play, 80))
 		play_grant(play);
+	play_settle(play);
 	play_drain(play);
 }
 
@@ -204,6 +250,7 @@ static inline void play_end(struct play *play)
 		CHECK(arbiter_observe(play->arbiter, NULL, 0) == 0);
 		play_drain(play);
 	}
+	arbiter_lend(play->arbiter, play->now);
 	play_promises(play);
 	for (size_t i = 0; i < play->arbiter->n_gpus; i++) {
 		const struct gpu *gpu = &play->arbiter->gpus[i];

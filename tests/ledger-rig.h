@@ -53,6 +53,7 @@ static inline struct tenant *add_tenant(struct arbiter *arbiter, const char *nam
 	tenants[0].n_users = 1;
 	tenants[0].class = lease_class;
 	tenants[0].priority = PRIORITY_NORMAL;
+	tenants[0].enforce = RUNG_REPORT;
 	return &tenants[0];
 }
 

@@ -60,13 +60,16 @@ static bool is_listed(const struct gpu_info *infos, size_t n, const struct gpu_i
 	return false;
 }
 
-/* Byte for byte, but for who bars it: that is for all GPUs together. */
+/* Byte for byte, but for who bars it, which is for all GPUs together, and when masks may grow:
+ * what ends elsewhere may have had a part here. */
 static bool is_same(const struct gpu *before, const struct gpu *after)
 {
 	struct gpu gpu = *before;
 
 	gpu.barrier = after->barrier;
 	gpu.barrier_class = after->barrier_class;
+	gpu.may_grow = after->may_grow;
+	gpu.grow_usec = after->grow_usec;
 	return memcmp(&gpu, after, sizeof(gpu)) == 0;
 }
 

@@ -232,6 +232,9 @@ static int check_pair(const struct arbiter *arbiter, const struct lease *lease,
 		const char *shared = p->gpu == q->gpu ?
 					     check_apart(lease->class, p, other->class, q) : NULL;
 
+		if (p->gpu == q->gpu && p->adaptable && q->adaptable && check_active(lease) &&
+		    check_active(other) && cuset_overlap(&p->cus, &q->cus))
+			shared = "CUs";
 		if (shared)
 			return refuse(why, size, -EEXIST, "lease %llu has %s of it on %s",
 				      ID(other), shared, arbiter->gpus[p->gpu].info.name);
@@ -247,7 +250,7 @@ static bool may_collide(const struct gpu *gpu, enum lease_class lease_class,
 	const struct cuset *claim = partition_claim(p);
 	uint32_t engines = cuset_engines(claim);
 
-	if (lease_class == CLASS_REALTIME || cuset_overlap(&gpu->taken, claim) ||
+	if (lease_class == CLASS_REALTIME || p->adaptable || cuset_overlap(&gpu->taken, claim) ||
 	    (p->isolation != ISOLATION_SHARED && cuset_overlap(&gpu->shared, claim)))
 		return true;
 	for (unsigned e = 0; e < CUSET_ENGINES; e++)

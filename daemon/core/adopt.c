@@ -10,6 +10,7 @@
 
 #include "core/adopt-check.h"
 #include "core/arbiter.h"
+#include "core/check.h"
 #include "core/ledger.h"
 #include "core/lend.h"
 
@@ -61,6 +62,8 @@ static void end_for(struct lease *lease, const char reason[static REQUEST_TEXT])
 {
 	if (lease->state == STATE_ENDING)
 		return;
+	lease->idle |= lease->state == STATE_INACTIVE || lease->state == STATE_ACTIVATING;
+	lease->give_up_usec = UINT64_MAX;
 	lease->state = STATE_ENDING;
 	lease->cause = VERDICT_NO_SUCH_GPU;
 	memcpy(lease->reason, reason, sizeof(lease->reason));
@@ -120,8 +123,35 @@ int arbiter_adopt(struct arbiter *arbiter, struct lease *lease, const char *lost
 	return 0;
 }
 
+static bool has_any(const struct lease *borrower, unsigned gpu, const struct cuset *cus)
+{
+	for (size_t i = 0; i < borrower->n_partitions; i++)
+		if (borrower->partitions[i].gpu == gpu &&
+		    cuset_overlap(&borrower->partitions[i].occupied, cus))
+			return true;
+	return false;
+}
+
+/* Whether another borrower was granted CUs that left the mask of this one. */
+static bool was_followed(const struct arbiter *arbiter, const struct lease *lease)
+{
+	for (size_t i = 0; i < lease->n_partitions; i++) {
+		const struct partition *p = &lease->partitions[i];
+		struct cuset left = p->occupied;
+
+		cuset_remove(&left, &p->cus);
+		for (size_t j = 0; !cuset_empty(&left) && j < arbiter->n_leases; j++)
+			if (arbiter->leases[j] != lease && arbiter->leases[j]->adaptable &&
+			    check_active(arbiter->leases[j]) &&
+			    has_any(arbiter->leases[j], p->gpu, &left))
+				return true;
+	}
+	return false;
+}
+
 /* Where a crash came between what a borrower said and its being saved, it may still have what
- * another was granted: that one is activating again. */
+ * another was granted: that one is activating again. Another borrower got it because it was
+ * said. */
 void arbiter_adopted(struct arbiter *arbiter)
 {
 	unsigned gpu, cus;
@@ -129,12 +159,25 @@ void arbiter_adopted(struct arbiter *arbiter)
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		struct lease *lease = arbiter->leases[i];
 
-		if (lease->state != STATE_GRANTED || lease->adaptable ||
+		if (!lease->adaptable || !was_followed(arbiter, lease))
+			continue;
+		lease->acknowledged = lease->generation;
+		ledger_follow(arbiter, lease);
+		ledger_touch(arbiter, lease, TOUCH_SAVE);
+	}
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		struct lease *lease = arbiter->leases[i];
+
+		if (!check_active(lease) || lease->adaptable ||
 		    !lend_contested(arbiter, lease, &gpu, &cus))
 			continue;
-		lease->state = STATE_ACTIVATING;
+		lease->idle = lease->state == STATE_REVOKING; /* it has nothing to wait for */
+		if (lease->state == STATE_GRANTED)
+			lease->state = STATE_ACTIVATING;
 		ledger_touch(arbiter, lease, TOUCH_CHANGED);
 	}
+	arbiter->lending = true; /* the next arbiter_lend() finds out */
+	lend_sum_up(arbiter);
 	ledger_grow(arbiter, UINT64_MAX);
 }
 

@@ -122,8 +122,7 @@ const char *check_apart(enum lease_class a, const struct partition *p, enum leas
 	return NULL;
 }
 
-/* What it has is its own now: not to come, and not lent. */
-static bool is_active(const struct lease *lease)
+bool check_active(const struct lease *lease)
 {
 	return lease->state == STATE_GRANTED || (lease->state == STATE_REVOKING && !lease->idle) ||
 	       (lease->state == STATE_ENDING && lease->adaptable && !lease->idle);
@@ -137,7 +136,7 @@ static bool check_pair(const struct check *check, const struct lease *a,
 
 	if (shared)
 		return broken(check, "leases %llu and %llu share %s", ID(a), ID(b), shared);
-	if (p->gpu == q->gpu && is_active(a) && is_active(b) && (p->adaptable || q->adaptable) &&
+	if (p->gpu == q->gpu && check_active(a) && check_active(b) && (p->adaptable || q->adaptable) &&
 	    (cuset_overlap(&p->occupied, &q->occupied) ||
 	     ((p->alone || q->alone) &&
 	      (cuset_engines(&p->occupied) & cuset_engines(&q->occupied)))))

@@ -14,3 +14,6 @@ bool check_partition(const struct gpu *gpu, const struct partition *p, char *buf
  * "a shader engine"; else NULL. */
 const char *check_apart(enum lease_class a, const struct partition *p, enum lease_class b,
 			const struct partition *q);
+
+/* What it has is its own now: not to come, and not lent. */
+bool check_active(const struct lease *lease);

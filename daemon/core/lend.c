@@ -188,7 +188,10 @@ static bool give_way(struct arbiter *arbiter, const struct lease *lease, struct 
 		p->before = p->cus;
 	stretch(&gpu->info.geometry, &request, &cus);
 	lend_set_mask(arbiter, p, &cus);
-	lend_disturb(arbiter, lease, p->gpu);
+	if (lease->fresh)
+		p->occupied = cus; /* it never had them */
+	else
+		lend_disturb(arbiter, lease, p->gpu);
 	return true;
 }
 
@@ -257,11 +260,24 @@ static bool is_needed(const struct arbiter *arbiter, const struct lease *borrowe
 	return false;
 }
 
+/* Notice of its end gives a borrower no longer than others have. */
+static void hurry(struct arbiter *arbiter, struct lease *lease, uint64_t now_usec)
+{
+	uint64_t deadline = now_usec + arbiter->settings->activate_grace_usec;
+
+	if (lease->deadline_usec <= deadline)
+		return;
+	lease->deadline_usec = lease->rung_usec = deadline;
+	ledger_touch(arbiter, lease, TOUCH_CHANGED);
+}
+
 /* The time that a borrower has, from when somebody needs what it has. */
 static void set_deadline(struct arbiter *arbiter, struct lease *lease, uint64_t now_usec)
 {
 	bool needed = is_needed(arbiter, lease);
 
+	if (lease->state == STATE_REVOKING && needed)
+		hurry(arbiter, lease, now_usec);
 	if (lease->state == STATE_REVOKING || (lease->state == STATE_ENDING && lease->revoked))
 		return; /* it has another */
 	if (needed && lease->rung == RUNG_NONE && lease->rung_usec == UINT64_MAX) {
@@ -281,7 +297,7 @@ static void set_deadline(struct arbiter *arbiter, struct lease *lease, uint64_t 
 
 /* ---- all of it -------------------------------------------------------------------------- */
 
-static void sum_up(struct arbiter *arbiter)
+void lend_sum_up(struct arbiter *arbiter)
 {
 	for (unsigned i = 0; i < arbiter->n_gpus; i++) {
 		struct gpu *gpu = &arbiter->gpus[i];
@@ -330,6 +346,6 @@ void arbiter_lend(struct arbiter *arbiter, uint64_t now_usec)
 	for (size_t i = 0; i < arbiter->n_leases; i++)
 		if (lease_borrows(arbiter->leases[i]))
 			set_deadline(arbiter, arbiter->leases[i], now_usec);
-	sum_up(arbiter);
+	lend_sum_up(arbiter);
 	plan_growth(arbiter, now_usec);
 }

@@ -42,3 +42,6 @@ void lend_set_mask(const struct arbiter *arbiter, struct partition *partition,
 /* The masks of this lease on the GPU are others: queues of realtime leases there were taken
  * off the hardware for that. */
 void lend_disturb(struct arbiter *arbiter, const struct lease *by, unsigned gpu);
+
+/* What is borrowed of each GPU, counted anew. */
+void lend_sum_up(struct arbiter *arbiter);
