@@ -164,7 +164,7 @@ static void apply(struct daemon *daemon, struct lease *lease, enum rung rung)
 
 	if (rung == RUNG_REPORT) {
 		story_forced(daemon, lease, lease->state == STATE_ENDING ?
-						   "its time is over, and it has not let go" :
+						   "its time is over, and it has not acknowledged that" :
 						   "others wait for CUs that it has not given back");
 	} else if (rung == RUNG_FREEZE) {
 		freeze(daemon, lease);
