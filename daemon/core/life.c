@@ -34,7 +34,6 @@ void arbiter_end(struct arbiter *arbiter, uint64_t id, enum verdict_kind cause,
 	if (waiting)
 		queue_remove(arbiter, lease);
 	lease->state = STATE_ENDING;
-	lease->give_up_usec = UINT64_MAX;
 	lease->cause = cause;
 	ledger_set_reason(lease, reason);
 	ledger_touch(arbiter, lease, TOUCH_ENDING);
