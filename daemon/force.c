@@ -76,7 +76,8 @@ static unsigned kill_all(struct daemon *daemon, const struct lease *lease)
 		return 0;
 	n = arbiter_own_processes(daemon->arbiter, lease->id, processes, LEASE_PROCESSES_MAX);
 	for (size_t i = 0; i < n && i < LEASE_PROCESSES_MAX; i++)
-		killed += kill_process(daemon, lease, &processes[i]);
+		killed += !lease_is_bound(lease, processes[i].pid) &&
+			  kill_process(daemon, lease, &processes[i]);
 	for (size_t i = 0; i < lease->n_bound; i++) {
 		int fd = holders_process(daemon->holders, lease->id, lease->bound[i]);
 
