@@ -66,6 +66,12 @@ static void check_none_fits(struct model *model)
 		model_fail("one waited in vain");
 }
 
+static bool is_in_force(const struct lease *lease)
+{
+	return lease->state == STATE_GRANTED || lease->state == STATE_INACTIVE ||
+	       (lease->state == STATE_ACTIVATING && lease->fresh);
+}
+
 void model_grant_waiting(struct model *model)
 {
 	struct arbiter *arbiter = model->arbiter;
@@ -76,7 +82,7 @@ void model_grant_waiting(struct model *model)
 
 		model_check_grant(model, lease->request, next);
 		lease = arbiter_commit(arbiter, next);
-		if (lease->state != STATE_GRANTED || lease->reason[0] || lease->passed ||
+		if (!is_in_force(lease) || lease->reason[0] || lease->passed ||
 		    !(lease->touched & TOUCH_CHANGED) ||
 		    (lease->request != NULL) != (lease->token[0] != '\0'))
 			model_fail("granted, and not as if it never waited");
@@ -104,6 +110,7 @@ void model_count_ended(struct model *model, const struct lease *lease)
 void model_expire(struct model *model)
 {
 	arbiter_expire(model->arbiter, model->now);
+	model_settle(model);
 	if (arbiter_next_deadline(model->arbiter) <= model->now)
-		model_fail("it waits beyond its deadline");
+		model_fail("something is due, and not done");
 }

@@ -77,6 +77,7 @@ static void random_request(struct model *model, struct request *request)
 	request->class = model_chance(model, 70) ? (int)model_below(model, 3) : -1;
 	for (size_t i = 0; i < request->n_wants; i++)
 		random_want(model, &request->wants[i]);
+	model_random_lending(model, request);
 	if (model_chance(model, 50))
 		request->wait_usec = 1;
 	if (model_chance(model, 10))
@@ -109,8 +110,11 @@ static void count_new(struct model *model, const struct request *request,
 		model->waited_gangs += request->n_wants > 1;
 		return;
 	}
+	if (proposal->state == STATE_ACTIVATING && model_chance(model, 50))
+		proposal->give_up_usec = model->now + model_below(model, 100);
 	model_check_grant(model, request, proposal);
 	model->granted[proposal->class]++;
+	model->borrowed += proposal->adaptable;
 	model->gangs += proposal->n_partitions > 1;
 }
 
@@ -122,6 +126,8 @@ static void reserve_one(struct model *model)
 	struct lease *lease = NULL;
 
 	random_request(model, &request);
+	if (request.start_inactive && model_chance(model, 80))
+		caller = caller_of(2); /* whose tenant may have realtime leases */
 	if (arbiter_find_token(model->arbiter, caller.uid, request.token))
 		return;
 	if (arbiter_plan(model->arbiter, &caller, &request, &lease, &verdict) < 0) {
@@ -130,7 +136,7 @@ static void reserve_one(struct model *model)
 		count_new(model, &request, lease);
 		lease = arbiter_commit(model->arbiter, lease);
 		arbiter_add_holder(model->arbiter, lease->id);
-		if (model_chance(model, 30))
+		if (model_chance(model, lease->adaptable ? 80 : 30))
 			arbiter_bind(model->arbiter, lease->id,
 				     (pid_t)(100 + model_below(model, 50)));
 	}
@@ -227,6 +233,7 @@ void model_set_policy(struct model *model)
 	tenant->priority = PRIORITY_HIGH;
 	tenant->alone = model_chance(model, 30);
 	tenant->max_queues = (struct limit){ LIMIT_COUNT, 8 + model_below(model, 16) };
+	model_set_lending(model, model->arbiter->settings);
 }
 
 static void drain(struct model *model)
@@ -244,10 +251,12 @@ static void operate(struct model *model)
 	unsigned what = model_below(model, 100);
 	struct lease *lease = random_lease(model);
 
-	if (what < 45 && model->arbiter->n_leases < LEASES)
+	if (what < 40 && model->arbiter->n_leases < LEASES)
 		reserve_one(model);
-	else if (what < 55)
+	else if (what < 48)
 		resize_one(model);
+	else if (what < 58)
+		model_lend_one(model);
 	else if (what < 74)
 		end_one(model);
 	else if (what < 84 && lease)
@@ -268,7 +277,7 @@ void model_step(struct model *model)
 	model->now++;
 	operate(model);
 	model_check(model);
-	model_grant_waiting(model);
-	model_check(model);
-	model_carry_out(model);
+	model_settle(model);
+	if (model_chance(model, 1))
+		model_check_progress(model);
 }

@@ -15,6 +15,7 @@ struct model {
 	/* What was reached, over all runs. */
 	unsigned granted[3], gangs, resized, refused[REASONS];
 	unsigned waited, waited_gangs, granted_later, timed_out, cancelled, never, barred;
+	unsigned borrowed, activated, revoked, grown, untrue, forced[RUNG_KILL + 1], settled;
 };
 
 unsigned model_below(struct model *model, unsigned n);
@@ -46,3 +47,16 @@ void model_expire(struct model *model);
 /* What was granted against what was asked, want by want. */
 void model_check_grant(const struct model *model, const struct request *request,
 		       const struct lease *lease);
+
+/* ---- lending: arbiter-model-lend.c ---- */
+
+void model_set_lending(struct model *model, struct settings *settings);
+void model_random_lending(struct model *model, struct request *request);
+
+/* One operation of those that concern lending. */
+void model_lend_one(struct model *model);
+
+/* What a daemon does after each operation, until nothing is left to do. */
+void model_settle(struct model *model);
+
+void model_check_progress(struct model *model);

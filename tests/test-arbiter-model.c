@@ -27,6 +27,7 @@ static void end_all(struct model *model)
 			model_fail("arbiter_observe");
 		model_carry_out(model);
 	}
+	arbiter_lend(model->arbiter, model->now);
 	for (size_t i = 0; i < model->arbiter->n_gpus; i++) {
 		const struct gpu *gpu = &model->arbiter->gpus[i];
 
@@ -51,6 +52,7 @@ static void run(struct model *model, size_t n_gpus, unsigned operations, unsigne
 	}
 	model->arbiter = arbiter_of(model->infos, n_gpus);
 	model->oversubscribe = model_chance(model, 20);
+	model->arbiter->verifies = model_chance(model, 50);
 	model_set_policy(model);
 	for (unsigned i = 0; i < operations; i++)
 		model_step(model);
@@ -70,7 +72,15 @@ static void check_reached(const struct model *model)
 	       model->never, model->barred);
 	for (size_t i = 0; i < REASONS; i++)
 		printf(" %s %u", reason_name((enum reason)i), model->refused[i]);
-	printf("\n");
+	printf("\n%u borrowed, %u activated, %u grown, %u revoked, %u acknowledged what was not so; "
+	       "reported %u, frozen %u, killed %u; all settled %u times\n", model->borrowed,
+	       model->activated, model->grown, model->revoked, model->untrue,
+	       model->forced[RUNG_REPORT], model->forced[RUNG_FREEZE], model->forced[RUNG_KILL],
+	       model->settled);
+	CHECK(model->borrowed > 0 && model->activated > 0 && model->grown > 0);
+	CHECK(model->revoked > 0 && model->untrue > 0 && model->settled > 0);
+	for (size_t i = RUNG_REPORT; i <= RUNG_KILL; i++)
+		CHECK(model->forced[i] > 0);
 	for (size_t i = 0; i < 3; i++)
 		CHECK(model->granted[i] > 0);
 	CHECK(model->gangs > 0 && model->resized > 0);

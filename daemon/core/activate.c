@@ -91,12 +91,12 @@ int arbiter_revoke(struct arbiter *arbiter, uint64_t id, uint64_t now_usec, uint
 	snprintf(text, sizeof(text), "revoked by an administrator%s%s", reason[0] ? ": " : "",
 		 reason);
 	lease->revoked = true;
-	if (lease->state == STATE_WAITING) {
+	if (lease->state == STATE_WAITING || lease->fresh) { /* it was never granted */
 		arbiter_end(arbiter, id, VERDICT_NOT_PERMITTED, text);
 		return 0;
 	}
+	lease->idle |= lease->state == STATE_INACTIVE || lease->state == STATE_ACTIVATING;
 	lease->state = STATE_REVOKING;
-	lease->fresh = false;
 	lease->generation++;
 	lease->deadline_usec = lease->rung_usec = deadline;
 	lease->give_up_usec = UINT64_MAX;

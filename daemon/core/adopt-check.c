@@ -52,6 +52,9 @@ static int check_words(const struct lease *lease, char *why, size_t size)
 	    (lease->state == STATE_INACTIVE && lease->class != CLASS_REALTIME))
 		return refuse(why, size, -EINVAL, "a %s lease is %s", class_name(lease->class),
 			      lease->adaptable ? "adaptable" : "inactive");
+	if (lease->idle && lease->state != STATE_REVOKING && lease->state != STATE_ENDING)
+		return refuse(why, size, -EINVAL, "a lease that is %s is not idle",
+			      state_name(lease->state));
 	if (!texts_end(lease))
 		return refuse(why, size, -EINVAL, "a text does not end");
 	if (lease->acknowledged == 0 || lease->acknowledged > lease->generation)

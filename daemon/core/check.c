@@ -89,7 +89,8 @@ bool check_partition(const struct gpu *gpu, const struct partition *p, char *buf
 	if (p->adaptable &&
 	    (!cuset_within(&p->base, &p->cus) || cuset_empty(&p->base) ||
 	     !on_every_xcc(&gpu->info.geometry, &p->base) ||
-	     geometry_effective(&gpu->info.geometry, &p->base) != cuset_count(&p->base)))
+	     (geometry_effective(&gpu->info.geometry, &p->base) != cuset_count(&p->base) &&
+	      !cuset_equal(&p->base, &gpu->all))))
 		return broken(&check, "what it may not lose is no rectangle among its CUs");
 	/* Rectangular, but for the whole GPU and shape=any. */
 	if (p->effective == p->count || p->any_shape || cuset_equal(&p->cus, &gpu->all))
@@ -124,8 +125,8 @@ const char *check_apart(enum lease_class a, const struct partition *p, enum leas
 /* What it has is its own now: not to come, and not lent. */
 static bool is_active(const struct lease *lease)
 {
-	return lease->state == STATE_GRANTED || (lease->state == STATE_REVOKING && !lease->fresh) ||
-	       (lease->state == STATE_ENDING && lease->adaptable);
+	return lease->state == STATE_GRANTED || (lease->state == STATE_REVOKING && !lease->idle) ||
+	       (lease->state == STATE_ENDING && lease->adaptable && !lease->idle);
 }
 
 static bool check_pair(const struct check *check, const struct lease *a,

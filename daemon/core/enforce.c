@@ -69,6 +69,10 @@ enum rung arbiter_next_rung(struct arbiter *arbiter, uint64_t now_usec, struct l
 
 		if (lease->rung_usec > now_usec)
 			continue;
+		if (lease->rung >= last_rung(arbiter, lease)) { /* the policy is another by now */
+			lease->rung_usec = UINT64_MAX;
+			continue;
+		}
 		lease->rung = lease->rung < RUNG_KILL ? lease->rung + 1 : RUNG_KILL;
 		lease->rung_usec = next_due(arbiter, lease, now_usec);
 		ledger_touch(arbiter, lease, TOUCH_SAVE);

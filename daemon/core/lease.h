@@ -75,6 +75,8 @@ struct lease {
 	enum verdict_kind cause;   /* ending: the error that this is to who waited for it */
 	bool revoked;              /* ending: not by who holds it, nor for want of holders */
 	bool fresh;                /* activating: it was never granted */
+	bool idle;                 /* revoking, ending: it was not active, and has no CU to give
+				    * back: what others borrowed of it stays theirs */
 	bool unseen;               /* acknowledged; that it is true has to be seen: verify.c */
 	bool false_acknowledged;   /* it was seen not to be true */
 	uid_t owner;

@@ -43,7 +43,7 @@ void lend_forbidden(const struct arbiter *arbiter, unsigned gpu, const struct le
 		const struct partition *p;
 		struct cuset needed;
 
-		if (lease->state == STATE_INACTIVE || (self && lease->id == self->id))
+		if (lease->state == STATE_INACTIVE || lease->idle || (self && lease->id == self->id))
 			continue;
 		p = partition_on(lease, gpu);
 		if (!p)

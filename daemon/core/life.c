@@ -33,6 +33,8 @@ void arbiter_end(struct arbiter *arbiter, uint64_t id, enum verdict_kind cause,
 	waiting = lease->state == STATE_WAITING;
 	if (waiting)
 		queue_remove(arbiter, lease);
+	lease->idle |= lease->state == STATE_INACTIVE || lease->state == STATE_ACTIVATING;
+	lease->give_up_usec = UINT64_MAX;
 	lease->state = STATE_ENDING;
 	lease->cause = cause;
 	ledger_set_reason(lease, reason);

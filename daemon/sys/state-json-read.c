@@ -311,6 +311,7 @@ static void read_duties(struct object *parent, struct lease *lease)
 	struct object object = take_object(parent, "duties");
 
 	lease->fresh = take_bool(&object, "fresh");
+	lease->idle = take_bool(&object, "idle");
 	lease->unseen = take_bool(&object, "unseen");
 	lease->revoked = take_bool(&object, "revoked");
 	lease->frozen = take_bool(&object, "frozen");

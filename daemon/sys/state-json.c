@@ -212,12 +212,13 @@ static void add_duties(bool *failed, struct json_object *parent, const struct le
 {
 	struct json_object *object;
 
-	if (!lease->fresh && !lease->unseen && !lease->revoked && !lease->frozen &&
+	if (!lease->fresh && !lease->idle && !lease->unseen && !lease->revoked && !lease->frozen &&
 	    lease->rung == RUNG_NONE && lease->rung_usec == UINT64_MAX &&
 	    lease->give_up_usec == UINT64_MAX)
 		return;
 	object = json_object_new_object();
 	add_bool(failed, object, "fresh", lease->fresh);
+	add_bool(failed, object, "idle", lease->idle);
 	add_bool(failed, object, "unseen", lease->unseen);
 	add_bool(failed, object, "revoked", lease->revoked);
 	add_bool(failed, object, "frozen", lease->frozen);
