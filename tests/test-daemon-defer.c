@@ -188,6 +188,25 @@ TEST(a_lease_that_ends_before_it_is_granted_is_refused)
 	depart(&s);
 }
 
+TEST(a_lease_that_is_revoked_before_it_is_granted_is_not_permitted)
+{
+	struct answer answer;
+	struct live_lease lease;
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s, PATIENT);
+	call_send(ask_for(s.bus, 30, 0), &answer);
+	await_added(&s, 2);
+	snprintf(lease.path, sizeof(lease.path), "%s", s.told.last_added);
+	CHECK(is_fine(take_away(s.bus, &lease, HOUR_USEC, "not now")));
+	AWAIT(s.bus, answer.came);
+	CHECK(is_error(answer.m, GPUARB_ERROR_NOT_PERMITTED, "not now"));
+	CHECK(!lease_exists(s.bus, lease.path));
+	CHECK(lease_number(s.bus, &s.borrower, "Deadline") == UINT64_MAX);
+	depart(&s);
+}
+
 TEST(a_daemon_that_stops_answers_who_is_not_granted_yet)
 {
 	struct answer answer;

@@ -232,6 +232,27 @@ TEST(a_lease_that_waits_is_revoked_at_once)
 	depart(&s);
 }
 
+/* What it cannot have for itself as it is taken away, those who have it keep. */
+TEST(the_revocation_of_an_inactive_lease_costs_borrowers_nothing)
+{
+	struct live_lease rt, borrower;
+	struct live_record record;
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s);
+	rt = keep_inactive(s.bus, 15);
+	borrower = borrow(s.owner);
+	CHECK(is_fine(take_away(s.bus, &rt, HOUR_USEC, "")));
+	CHECK(is_error(activate(s.bus, &rt), GPUARB_ERROR_INVALID_STATE, "revoking"));
+	CHECK(is_error(deactivate(s.bus, &rt), GPUARB_ERROR_INVALID_STATE, "revoking"));
+	record = await_record(rt.holder, GPUARB_RECORD_REVOKING);
+	CHECK(is_fine(acknowledge(s.bus, &rt, record.record.generation)));
+	AWAIT(s.bus, s.told.removed == 1);
+	CHECK(lease_number(s.bus, &borrower, "Generation") == 1);
+	depart(&s);
+}
+
 TEST(a_borrower_that_is_revoked_gives_back_when_it_ends)
 {
 	struct live_lease rt, borrower;
