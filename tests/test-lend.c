@@ -3,7 +3,6 @@
 
 #include <errno.h>
 
-#include "adopt-rig.h"
 #include "check.h"
 #include "lend-rig.h"
 
@@ -364,27 +363,4 @@ TEST(a_resize_takes_nothing_that_is_borrowed)
 				  &l.s.verdict) < 0);
 	CHECK(l.s.verdict.kind == VERDICT_NO_CAPACITY);
 	scene_done(&l.s);
-}
-
-/* A crash between the file of who was let in and that of who made room. */
-TEST(what_was_granted_is_to_come_again_where_the_next_daemon_does_not_know_of_the_answer)
-{
-	struct lending l = lending_of(1), next = { .s = scene_of(1), .now = 100 * SECOND_USEC };
-	struct lease *a = borrow(&l, 4, 60), *b = borrow(&l, 4, 60);
-	struct lease *before = saved(a), *after;
-	char why[128];
-
-	CHECK(b->state == STATE_ACTIVATING);
-	follow(&l, a);
-	CHECK(b->state == STATE_GRANTED);
-	after = saved(b);
-	CHECK(arbiter_adopt(next.s.arbiter, before, "", why, sizeof(why)) == 0);
-	CHECK(arbiter_adopt(next.s.arbiter, after, "", why, sizeof(why)) == 0);
-	arbiter_adopted(next.s.arbiter);
-	settle(&next);
-	CHECK(after->state == STATE_ACTIVATING && before->generation == 2);
-	follow(&next, before);
-	CHECK(after->state == STATE_GRANTED);
-	scene_done(&l.s);
-	scene_done(&next.s);
 }

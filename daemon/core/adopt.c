@@ -129,7 +129,8 @@ void arbiter_adopted(struct arbiter *arbiter)
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		struct lease *lease = arbiter->leases[i];
 
-		if (lease->state != STATE_GRANTED || !lend_contested(arbiter, lease, &gpu, &cus))
+		if (lease->state != STATE_GRANTED || lease->adaptable ||
+		    !lend_contested(arbiter, lease, &gpu, &cus))
 			continue;
 		lease->state = STATE_ACTIVATING;
 		ledger_touch(arbiter, lease, TOUCH_CHANGED);
