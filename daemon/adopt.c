@@ -233,8 +233,8 @@ int daemon_adopt(struct daemon *daemon)
 	r = adopt_fds(daemon, &legacy);
 	if (r < 0)
 		return r;
+	arbiter_adopted(daemon->arbiter); /* which may take back what was not told yet */
 	tell_again(daemon);
-	arbiter_adopted(daemon->arbiter);
 	arbiter_expire(daemon->arbiter, daemon_now_usec());
 	end_orphans(daemon->arbiter);
 	if (daemon->arbiter->settings->revoke_on_reload)

@@ -76,7 +76,8 @@ static unsigned kill_all(struct daemon *daemon, const struct lease *lease)
 		return 0;
 	n = arbiter_own_processes(daemon->arbiter, lease->id, processes, LEASE_PROCESSES_MAX);
 	for (size_t i = 0; i < n && i < LEASE_PROCESSES_MAX; i++)
-		killed += kill_process(daemon, lease, &processes[i]);
+		killed += !lease_is_bound(lease, processes[i].pid) &&
+			  kill_process(daemon, lease, &processes[i]);
 	for (size_t i = 0; i < lease->n_bound; i++) {
 		int fd = holders_process(daemon->holders, lease->id, lease->bound[i]);
 
@@ -164,7 +165,7 @@ static void apply(struct daemon *daemon, struct lease *lease, enum rung rung)
 
 	if (rung == RUNG_REPORT) {
 		story_forced(daemon, lease, lease->state == STATE_ENDING ?
-						   "its time is over, and it has not let go" :
+						   "its time is over, and it has not acknowledged that" :
 						   "others wait for CUs that it has not given back");
 	} else if (rung == RUNG_FREEZE) {
 		freeze(daemon, lease);

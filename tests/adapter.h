@@ -38,6 +38,7 @@ static inline void adapter_carry_out(struct adapter *adapter)
 {
 	unsigned touched;
 
+	arbiter_lend(adapter->arbiter, 0);
 	for (struct lease *l; (l = arbiter_take_touched(adapter->arbiter, &touched));) {
 		bus_tell_lease(adapter->bus, l, touched);
 		if (touched & TOUCH_REMOVED)
@@ -163,6 +164,29 @@ static inline int adapter_acknowledge(void *userdata, const struct caller *calle
 	return r < 0 ? r : arbiter_acknowledge(adapter->arbiter, id, generation);
 }
 
+static inline int adapter_activate(void *userdata, const struct caller *caller, uint64_t id,
+				   bool active, struct verdict *verdict)
+{
+	struct adapter *adapter = userdata;
+	int r;
+
+	r = active ? arbiter_activate(adapter->arbiter, caller, id, verdict) :
+		     arbiter_deactivate(adapter->arbiter, caller, id, verdict);
+	adapter_carry_out(adapter);
+	return r;
+}
+
+static inline int adapter_revoke(void *userdata, uint64_t id, uint64_t grace_usec,
+				 const char *reason, struct verdict *verdict)
+{
+	struct adapter *adapter = userdata;
+	int r;
+
+	r = arbiter_revoke(adapter->arbiter, id, 0, grace_usec, reason, verdict);
+	adapter_carry_out(adapter);
+	return r;
+}
+
 static inline int adapter_drain(void *userdata, const char *gpu, bool drain,
 				struct verdict *verdict)
 {
@@ -197,6 +221,8 @@ static const struct bus_host adapter_host = {
 	.acknowledge = adapter_acknowledge,
 	.drain = adapter_drain,
 	.reload = adapter_reload,
+	.activate = adapter_activate,
+	.revoke = adapter_revoke,
 };
 
 static inline struct gpu_info adapter_gpu(const char *name)

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <sys/pidfd.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -58,6 +59,18 @@ static inline uint64_t boottime_usec(void)
 
 	CHECK(clock_gettime(CLOCK_BOOTTIME, &now) == 0);
 	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+static inline void await_time(uint64_t boottime)
+{
+	const struct itimerspec at = { .it_value = { (time_t)(boottime / 1000000),
+						     (long)(boottime % 1000000) * 1000 } };
+	int fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
+	uint64_t n;
+
+	CHECK(fd >= 0 && timerfd_settime(fd, TFD_TIMER_ABSTIME, &at, NULL) == 0);
+	CHECK(read(fd, &n, sizeof(n)) == sizeof(n));
+	close(fd);
 }
 
 /* ---- leases ---- */

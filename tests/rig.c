@@ -188,8 +188,10 @@ _Noreturn void rig_execute(const struct rig *rig, const char *hardware,
 {
 	char config[128], tenants[128], profiles[256];
 	const char *argv[32];
+	char *more = strdup(hardware), *rest = more;
 	size_t n = 0;
 
+	CHECK(more);
 	snprintf(config, sizeof(config), "--config=%s/gpuarbd.conf", rig->dir);
 	snprintf(tenants, sizeof(tenants), "--tenants=%s/tenants.d", rig->dir);
 	snprintf(profiles, sizeof(profiles), "--profiles=%s/conf/gpus",
@@ -203,7 +205,8 @@ _Noreturn void rig_execute(const struct rig *rig, const char *hardware,
 	argv[n++] = config;
 	argv[n++] = tenants;
 	argv[n++] = profiles;
-	argv[n++] = hardware;
+	for (char *option; n < 31 && (option = strtok_r(rest, " ", &rest));)
+		argv[n++] = option;
 	argv[n] = NULL;
 	execv(argv[0], (char *const *)(uintptr_t)argv);
 	abort();

@@ -46,8 +46,8 @@ void rig_write(const struct rig *rig, const char *name, const char *text);
  * out of copies of their own, for others need not reach where the test's programs are. */
 void rig_run_as(struct rig *rig, uid_t uid);
 
-/* Starts the daemon and waits until it is ready. hardware: "--simulate=radeon-vii". Its
- * service manager keeps nothing for it. */
+/* Starts the daemon and waits until it is ready. hardware: "--simulate=radeon-vii", and other
+ * options behind spaces. Its service manager keeps nothing for it. */
 void rig_start(struct rig *rig, const char *hardware);
 
 /* The same where it must not come up: its exit status. */

@@ -4,9 +4,7 @@
 
 #include "adapter-calls.h"
 
-/* Release, Resize, Acknowledge, Bind, and then those that this version lacks. */
-#define LEASE_METHODS     7U
-#define FIRST_UNSUPPORTED 4U
+#define LEASE_METHODS 7U
 
 static sd_bus_message *method_of_lease(sd_bus *bus, const char *path, unsigned i)
 {
@@ -100,8 +98,9 @@ TEST(the_owner_resizes_acknowledges_and_binds)
 	adapter_done(&a);
 }
 
-TEST(what_this_version_lacks_is_said_to_who_may_ask)
+TEST(only_a_realtime_lease_is_activated_or_deactivated)
 {
+	static const char path[] = GPUARB_PATH_LEASE "/1";
 	struct adapter a;
 	sd_bus *bus;
 
@@ -109,9 +108,36 @@ TEST(what_this_version_lacks_is_said_to_who_may_ask)
 	adapter_new(&a);
 	bus = adapter_connect(&a, 0);
 	CHECK(is_fine(call_run(&a, ask(bus, "Reserve", 15))));
-	for (unsigned i = FIRST_UNSUPPORTED; i < LEASE_METHODS; i++)
-		CHECK(is_error(call_run(&a, method_of_lease(bus, GPUARB_PATH_LEASE "/1", i)),
-			       GPUARB_ERROR_NOT_SUPPORTED, "this version"));
+	CHECK(is_error(call_run(&a, call_lease(bus, path, "Activate")), GPUARB_ERROR_INVALID_STATE,
+		       "besteffort"));
+	CHECK(is_error(call_run(&a, call_lease(bus, path, "Deactivate")),
+		       GPUARB_ERROR_INVALID_STATE, "besteffort"));
 	sd_bus_flush_close_unref(bus);
+	adapter_done(&a);
+}
+
+TEST(an_owner_does_not_revoke_its_lease_and_an_administrator_does)
+{
+	static const char path[] = GPUARB_PATH_LEASE "/1";
+	sd_bus *owner, *administrator;
+	struct adapter a;
+
+	NEEDS_BUS();
+	adapter_new(&a);
+	owner = adapter_connect(&a, STRANGER);
+	administrator = adapter_connect(&a, 0);
+	CHECK(is_fine(call_run(&a, ask(owner, "Reserve", 15))));
+	CHECK(is_error(call_run(&a, method_of_lease(owner, path, 6)), GPUARB_ERROR_NOT_PERMITTED,
+		       "revoke a lease"));
+	CHECK(arbiter_find(a.arbiter, 1)->state == STATE_GRANTED);
+	CHECK(is_fine(call_run(&a, with(call_lease(administrator, path, "Revoke"), "ts",
+					UINT64_C(1000000), "a fan\nis\x01 broken"))));
+	CHECK(arbiter_find(a.arbiter, 1)->state == STATE_REVOKING);
+	CHECK(arbiter_find(a.arbiter, 1)->deadline_usec == 1000000);
+	/* A line for journals and terminals, whatever somebody wrote. */
+	CHECK(strcmp(arbiter_find(a.arbiter, 1)->reason,
+		     "revoked by an administrator: a fan?is? broken") == 0);
+	sd_bus_flush_close_unref(owner);
+	sd_bus_flush_close_unref(administrator);
 	adapter_done(&a);
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "check.h"
+#include "core/lend.h"
 #include "lend-rig.h"
 
 /* A borrower that does not answer, and who needs what it has. */
@@ -69,6 +70,7 @@ TEST(the_worst_case_of_an_activation_is_grace_and_delay_and_the_kernels_own)
 	CHECK(next_rung(&c) == RUNG_NONE);
 	pass(&c.l, arbiter_next_deadline(c.l.s.arbiter) - c.l.now);
 	CHECK(next_rung(&c) == RUNG_KILL && next_rung(&c) == RUNG_NONE);
+	CHECK(c.rt->deadline_usec == c.l.now + LEND_LET_GO_USEC);
 	CHECK(c.l.now - began == settings->activate_grace_usec + settings->enforce_delay_usec);
 	CHECK(c.borrower->state == STATE_ENDING && c.borrower->revoked);
 	settle(&c.l);
@@ -77,6 +79,30 @@ TEST(the_worst_case_of_an_activation_is_grace_and_delay_and_the_kernels_own)
 	settle(&c.l);
 	CHECK(c.rt->state == STATE_GRANTED);
 	scene_done(&c.l.s);
+}
+
+TEST(an_activation_is_due_when_the_slowest_of_its_borrowers_is_killed)
+{
+	struct lending l = lending_of(1);
+	struct lease *rt = keep_inactive(&l, 30), *other = keep_inactive(&l, 15), *first, *second;
+	struct tenant *tenant = add_tenant(l.s.arbiter, "borrowers", ANY, CLASS_BESTEFFORT);
+	uint64_t due;
+
+	tenant->enforce = RUNG_KILL;
+	first = borrow(&l, 4, 40);
+	second = borrow(&l, 4, 60);
+	CHECK(first && second && first->partitions[0].count < 60);
+	CHECK(activate(&l, rt->id, true) == 0);
+	due = rt->deadline_usec;
+	CHECK(due == l.now + 2 * SECOND_USEC + LEND_LET_GO_USEC);
+	l.now += SECOND_USEC / 2;
+	CHECK(activate(&l, other->id, true) == 0);
+	CHECK(rt->deadline_usec == due && other->deadline_usec >= due);
+	CHECK(other->deadline_usec <= due + SECOND_USEC / 2);
+	tenant->enforce = RUNG_FREEZE;
+	CHECK(activate(&l, other->id, false) == 0 && activate(&l, other->id, true) == 0);
+	CHECK(other->deadline_usec == l.now + SECOND_USEC); /* nothing bounds it */
+	scene_done(&l.s);
 }
 
 TEST(what_was_frozen_is_thawed_when_nobody_needs_it_any_more)
@@ -146,6 +172,25 @@ TEST(a_second_revocation_only_brings_the_deadline_forward)
 	CHECK(revoke(&l, lab->id, 5 * SECOND_USEC) == 0);
 	CHECK(lab->deadline_usec == l.now + 5 * SECOND_USEC && lab->generation == 3);
 	scene_done(&l.s);
+}
+
+TEST(who_needs_what_a_revoked_borrower_has_waits_no_longer_for_that)
+{
+	struct contest c = contest_of(RUNG_REPORT);
+	struct lease *which;
+
+	CHECK(activate(&c.l, c.rt->id, false) == 0);
+	CHECK(revoke(&c.l, c.borrower->id, 3600 * SECOND_USEC) == 0);
+	CHECK(c.borrower->deadline_usec == c.l.now + 3600 * SECOND_USEC);
+	CHECK(activate(&c.l, c.rt->id, true) == 0);
+	CHECK(c.borrower->deadline_usec == c.l.now + SECOND_USEC);
+	pass(&c.l, SECOND_USEC);
+	CHECK(arbiter_next_rung(c.l.s.arbiter, c.l.now, &which) == RUNG_REPORT);
+	CHECK(which == c.borrower && which->state == STATE_ENDING);
+	CHECK(arbiter_observe(c.l.s.arbiter, NULL, 0) == 0);
+	settle(&c.l);
+	CHECK(c.rt->state == STATE_GRANTED);
+	scene_done(&c.l.s);
 }
 
 TEST(a_grace_of_a_year_is_refused)

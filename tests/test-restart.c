@@ -2,8 +2,6 @@
 
 /* A daemon that is killed, or restarted, with leases held: the next one goes on with them. */
 
-#include <sys/timerfd.h>
-
 #include "book.h"
 
 #define TWO_GPUS "--simulate=radeon-vii,radeon-vii"
@@ -253,18 +251,6 @@ TEST(what_ended_while_the_daemon_was_down_has_ended)
 	close(scene.resized.holder);
 	rig_await_stored(&scene.rig, 0);
 	depart(&scene);
-}
-
-static void await_time(uint64_t usec)
-{
-	const struct itimerspec at = { .it_value = { (time_t)(usec / 1000000),
-						     (long)(usec % 1000000) * 1000 } };
-	int fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
-	uint64_t n;
-
-	CHECK(fd >= 0 && timerfd_settime(fd, TFD_TIMER_ABSTIME, &at, NULL) == 0);
-	CHECK(read(fd, &n, sizeof(n)) == sizeof(n));
-	close(fd);
 }
 
 TEST(a_deadline_that_passed_while_the_daemon_was_down_has_passed)

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "bus/bus-error.h"
@@ -44,13 +45,21 @@ int bus_defer_reserve(struct bus *bus, sd_bus_message *call, const struct lease 
 	return 1;
 }
 
+/* What its end is to who did not want to wait: time that ran out is room that there was not. */
+static enum verdict_kind refusal_of(const struct lease *lease)
+{
+	if (lease->cause == VERDICT_OK || lease->cause == VERDICT_TIMED_OUT)
+		return VERDICT_NO_CAPACITY;
+	return lease->cause;
+}
+
 static void settle(struct bus *bus, struct deferred *deferred, const struct lease *lease)
 {
 	_cleanup_(verdict_done) struct verdict verdict = {0};
 	int holder = deferred->holder, r;
 
 	if (lease->state == STATE_ENDING) {
-		r = verdict_set(&verdict, VERDICT_NO_CAPACITY, "%s", lease->reason);
+		r = verdict_set(&verdict, refusal_of(lease), "%s", lease->reason);
 		bus_refuse(deferred->call, r, &verdict);
 		return;
 	}
@@ -76,6 +85,23 @@ void bus_answer_deferred(struct bus *bus, const struct lease *lease, unsigned to
 		}
 		*at = deferred->next;
 		settle(bus, deferred, lease);
+		deferred_free(deferred);
+	}
+}
+
+/* Its holder was for nobody else. */
+void bus_forget_deferred(struct bus *bus, const char *sender)
+{
+	struct deferred **at = &bus->deferred;
+
+	while (*at) {
+		struct deferred *deferred = *at;
+
+		if (strcmp(sd_bus_message_get_sender(deferred->call), sender) != 0) {
+			at = &deferred->next;
+			continue;
+		}
+		*at = deferred->next;
 		deferred_free(deferred);
 	}
 }

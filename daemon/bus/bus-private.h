@@ -49,6 +49,7 @@ int bus_reply_reserve(struct bus *bus, sd_bus_message *call, const struct lease 
 int bus_defer_reserve(struct bus *bus, sd_bus_message *call, const struct lease *lease,
 		      int holder);
 void bus_answer_deferred(struct bus *bus, const struct lease *lease, unsigned touched);
+void bus_forget_deferred(struct bus *bus, const char *sender); /* who has gone */
 void bus_drop_deferred(struct bus *bus);
 
 /* A property's getter: the body appends to `reply`. */

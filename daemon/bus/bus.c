@@ -155,6 +155,8 @@ int bus_new(sd_event *event, const char *address, const struct arbiter *arbiter,
 		r = export(bus);
 	if (r >= 0)
 		r = sd_bus_attach_event(bus->sd, event, SD_EVENT_PRIORITY_NORMAL);
+	if (r >= 0) /* bus_free() has answers to send when the loop is over */
+		r = sd_bus_set_close_on_exit(bus->sd, false);
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(bus);

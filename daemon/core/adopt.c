@@ -150,32 +150,37 @@ static bool was_followed(const struct arbiter *arbiter, const struct lease *leas
 }
 
 /* Where a crash came between what a borrower said and its being saved, it may still have what
- * another was granted: that one is activating again. Another borrower got it because it was
- * said. */
-void arbiter_adopted(struct arbiter *arbiter)
+ * another was granted: that one is activating again. */
+static void let_in_again(struct arbiter *arbiter, struct lease *lease)
 {
 	unsigned gpu, cus;
 
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		struct lease *lease = arbiter->leases[i];
+	if (!check_active(lease) || lease->state == STATE_ENDING ||
+	    !lend_contested(arbiter, lease, &gpu, &cus))
+		return;
+	if (lease->state == STATE_GRANTED)
+		lease->state = STATE_ACTIVATING;
+	else
+		lease->idle = true; /* it is revoked, and has nothing to wait for */
+	ledger_touch(arbiter, lease, TOUCH_CHANGED);
+}
 
-		if (!lease->adaptable || !was_followed(arbiter, lease))
-			continue;
-		lease->acknowledged = lease->generation;
-		ledger_follow(arbiter, lease);
-		ledger_touch(arbiter, lease, TOUCH_SAVE);
-	}
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		struct lease *lease = arbiter->leases[i];
+/* What is not to be let in again was let in because this one had said that it follows. */
+static void take_as_followed(struct arbiter *arbiter, struct lease *lease)
+{
+	if (!lease->adaptable || !was_followed(arbiter, lease))
+		return;
+	lease->acknowledged = lease->generation;
+	ledger_follow(arbiter, lease);
+	ledger_touch(arbiter, lease, TOUCH_SAVE);
+}
 
-		if (!check_active(lease) || lease->adaptable ||
-		    !lend_contested(arbiter, lease, &gpu, &cus))
-			continue;
-		lease->idle = lease->state == STATE_REVOKING; /* it has nothing to wait for */
-		if (lease->state == STATE_GRANTED)
-			lease->state = STATE_ACTIVATING;
-		ledger_touch(arbiter, lease, TOUCH_CHANGED);
-	}
+void arbiter_adopted(struct arbiter *arbiter)
+{
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		let_in_again(arbiter, arbiter->leases[i]);
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		take_as_followed(arbiter, arbiter->leases[i]);
 	arbiter->lending = true; /* the next arbiter_lend() finds out */
 	lend_sum_up(arbiter);
 	ledger_grow(arbiter, UINT64_MAX);

@@ -9,13 +9,14 @@
 #include <string.h>
 
 #include "core/ledger.h"
+#include "core/lend.h"
 #include "core/tenant.h"
 
 static enum rung last_rung(const struct arbiter *arbiter, const struct lease *lease)
 {
 	const struct tenant *tenant = tenant_named(arbiter->settings, lease->tenant);
 
-	return tenant ? tenant->enforce : RUNG_REPORT;
+	return tenant && tenant->enforce > RUNG_REPORT ? tenant->enforce : RUNG_REPORT;
 }
 
 /* When the one after this is due: to freeze goes with the report, to kill takes a while. */
@@ -26,6 +27,21 @@ static uint64_t next_due(const struct arbiter *arbiter, const struct lease *leas
 		return UINT64_MAX;
 	return lease->rung == RUNG_REPORT ? now_usec :
 					    now_usec + arbiter->settings->enforce_delay_usec;
+}
+
+uint64_t enforce_over_at(const struct arbiter *arbiter, const struct lease *lease,
+			 uint64_t now_usec)
+{
+	const struct settings *settings = arbiter->settings;
+	uint64_t first = now_usec + settings->activate_grace_usec;
+
+	if (last_rung(arbiter, lease) < RUNG_KILL)
+		return UINT64_MAX;
+	if (lease->rung != RUNG_NONE)
+		first = now_usec;
+	else if (lease->rung_usec < first)
+		first = lease->rung_usec;
+	return first + settings->enforce_delay_usec + LEND_LET_GO_USEC;
 }
 
 static void apply(struct arbiter *arbiter, struct lease *lease)

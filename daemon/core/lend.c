@@ -228,9 +228,33 @@ static void activate(struct arbiter *arbiter, struct lease *lease)
 	ledger_touch(arbiter, lease, TOUCH_CHANGED | TOUCH_ACTIVE);
 }
 
+/* By when it is granted, whatever borrowers do; where policy gives no such time, when they are
+ * to have given way. */
+static uint64_t granted_by(const struct arbiter *arbiter, const struct lease *lease,
+			   uint64_t now_usec)
+{
+	uint64_t by = 0, over;
+	unsigned gpu;
+
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		const struct lease *other = arbiter->leases[i];
+
+		if (!lease_borrows(other) || other->id == lease->id ||
+		    overlap(arbiter, lease, other, &gpu) == 0)
+			continue;
+		over = enforce_over_at(arbiter, other, now_usec);
+		if (over == UINT64_MAX)
+			by = UINT64_MAX;
+		else if (over > by)
+			by = over;
+	}
+	if (by == UINT64_MAX)
+		by = now_usec + arbiter->settings->activate_grace_usec;
+	return lease->give_up_usec < by ? lease->give_up_usec : by;
+}
+
 static void wait_for_borrowers(struct arbiter *arbiter, struct lease *lease, uint64_t now_usec)
 {
-	const struct settings *settings = arbiter->settings;
 	char reason[REQUEST_TEXT];
 	unsigned gpu = 0, cus = 0;
 	const struct lease *by = lend_contested(arbiter, lease, &gpu, &cus);
@@ -240,7 +264,7 @@ static void wait_for_borrowers(struct arbiter *arbiter, struct lease *lease, uin
 		return;
 	}
 	if (lease->deadline_usec == UINT64_MAX) {
-		lease->deadline_usec = now_usec + settings->activate_grace_usec;
+		lease->deadline_usec = granted_by(arbiter, lease, now_usec);
 		ledger_touch(arbiter, lease, TOUCH_CHANGED);
 	}
 	snprintf(reason, sizeof(reason), "waits for %u CUs of %s, which lease %llu gives back", cus,

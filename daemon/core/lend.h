@@ -31,6 +31,15 @@ void lend_borrowed(const struct arbiter *arbiter, unsigned gpu, const struct lea
 const struct lease *lend_contested(const struct arbiter *arbiter, const struct lease *lease,
 				   unsigned *ret_gpu, unsigned *ret_cus);
 
+/* Who was killed is off the hardware by then: the default of amdgpu.queue_preemption_timeout_ms
+ * (amdgpu_drv.c, Linux 6.12), after which the GPU is reset, and the look that sees it. */
+#define LEND_LET_GO_USEC UINT64_C(9050000)
+
+/* When the lease has let go of its CUs at the latest, if it never answers; UINT64_MAX: policy
+ * does not go so far as to kill. */
+uint64_t enforce_over_at(const struct arbiter *arbiter, const struct lease *lease,
+			 uint64_t now_usec);
+
 /* Of a proposal whose claims are placed: the state that it starts in, and what it borrows at
  * once, since its queues do not exist yet. */
 void lend_start(const struct arbiter *arbiter, struct lease *proposal, bool inactive);

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Reserve of the shipped daemon where what is asked for is lent: who would not wait gets an
+ * answer when borrowers have given way, or have not. */
+
+#include "lend-live.h"
+
+struct stage {
+	struct rig rig;
+	sd_bus *bus, *crowd;
+	struct told told;
+	struct live_lease borrower;
+};
+
+#define PATIENT "activate-grace = 1h\n" GROW_NEVER
+
+static void arrive(struct stage *stage, const char *settings)
+{
+	memset(stage, 0, sizeof(*stage));
+	rig_new(&stage->rig);
+	lend_configure(&stage->rig, settings, "report");
+	rig_start(&stage->rig, LEND_GPU);
+	stage->bus = rig_connect(&stage->rig, 0);
+	stage->crowd = rig_connect(&stage->rig, STRANGER);
+	listen_in(stage->bus, &stage->told);
+	stage->borrower = borrow(stage->crowd);
+}
+
+static void depart(struct stage *stage)
+{
+	leave(stage->bus);
+	leave(stage->crowd);
+	rig_done(&stage->rig);
+}
+
+static sd_bus_message *ask_for(sd_bus *bus, unsigned cus, uint64_t wait_usec)
+{
+	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "cus", "u", cus, "queues",
+		    "u", 2, 2, "wait-usec", "t", wait_usec, "class", "s", "guaranteed");
+}
+
+/* The lease of a call that was sent on this connection, when the daemon has it. */
+static void await_added(struct stage *s, unsigned n)
+{
+	AWAIT(s->bus, s->told.added == n);
+}
+
+static bool added_is(const struct stage *s, const char *name, const char *text)
+{
+	return lease_says(s->bus, s->told.last_added, name, text);
+}
+
+/* ---- granted ------------------------------------------------------------------------------------ */
+
+TEST(who_would_not_wait_is_answered_when_borrowers_have_given_way)
+{
+	struct answer answer;
+	struct live_lease lease;
+	static struct book book;
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s, PATIENT);
+	call_send(ask_for(s.bus, 30, 0), &answer);
+	await_added(&s, 2);
+	CHECK(added_is(&s, "State", "activating") && added_is(&s, "Reason", "30 CUs of"));
+	CHECK(gpu_number(s.bus, "CusFree") == 0 && !answer.came); /* others are answered meanwhile */
+	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
+	AWAIT(s.bus, answer.came);
+	lease = granted(answer.m);
+	CHECK(is_in_state(s.bus, &lease, "granted"));
+	book_read(s.bus, &book);
+	book_check(&book, true);
+	close(lease.holder);
+	AWAIT(s.bus, s.told.removed == 1); /* there is no other holder of it */
+	depart(&s);
+}
+
+TEST(what_nobody_has_borrowed_is_granted_at_once)
+{
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s, PATIENT);
+	CHECK(is_fine(call(release(s.crowd, s.borrower.path))));
+	s.borrower = granted(call(ask_to_borrow(s.crowd, LEND_LEAST, 30, 0)));
+	granted(call(ask_for(s.bus, 30, 0)));
+	CHECK(lease_number(s.bus, &s.borrower, "Generation") == 1);
+	depart(&s);
+}
+
+TEST(who_would_wait_is_told_so_at_once)
+{
+	struct live_lease lease;
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s, PATIENT);
+	lease = waiting(call(ask_for(s.bus, 30, HOUR_USEC)));
+	await_record(lease.holder, GPUARB_RECORD_ACTIVATING);
+	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
+	CHECK(await_record(lease.holder, GPUARB_RECORD_GRANTED).partitions[0].cus == 30);
+	depart(&s);
+}
+
+TEST(a_repeated_token_gets_the_same_answer)
+{
+	struct live_lease first, second;
+	struct answer answers[2];
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s, PATIENT);
+	for (unsigned i = 0; i < 2; i++)
+		call_send(ask_token(s.bus, 30, "again"), &answers[i]);
+	await_added(&s, 2);
+	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
+	AWAIT(s.bus, answers[0].came && answers[1].came);
+	first = granted(answers[0].m);
+	second = granted(answers[1].m);
+	CHECK(first.id == second.id);
+	close(first.holder);
+	settle(s.bus);
+	CHECK(is_in_state(s.bus, &second, "granted"));
+	depart(&s);
+}
+
+TEST(a_plan_does_not_wait_for_borrowers)
+{
+	static struct stage s;
+	const char *verdict;
+	sd_bus_message *m;
+
+	NEEDS_DAEMON();
+	arrive(&s, PATIENT);
+	m = call(with(call_arbiter(s.bus, "Plan"), "aa{sv}a{sv}", 1, 2, "cus", "u", 30, "queues",
+		      "u", 2, 0));
+	CHECK(sd_bus_message_read(m, "s", &verdict) >= 0 && strcmp(verdict, "granted") == 0);
+	sd_bus_message_unref(m);
+	CHECK(lease_number(s.bus, &s.borrower, "Generation") == 1);
+	depart(&s);
+}
+
+/* ---- not granted -------------------------------------------------------------------------------- */
+
+TEST(a_borrower_that_does_not_answer_is_no_capacity)
+{
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s, "activate-grace = 50ms\nenforce-delay = 50ms\n" GROW_NEVER);
+	CHECK(is_error(call(ask_for(s.bus, 30, 0)), GPUARB_ERROR_NO_CAPACITY, "CUs of"));
+	AWAIT(s.bus, s.told.removed == 1);
+	CHECK(lease_number(s.bus, &s.borrower, "Deadline") == UINT64_MAX);
+	depart(&s);
+}
+
+TEST(who_waits_for_a_borrower_waits_as_long_as_it_said)
+{
+	struct live_record record;
+	struct live_lease lease;
+	static struct stage s;
+	uint64_t before;
+
+	NEEDS_DAEMON();
+	arrive(&s, "activate-grace = 1ms\nenforce-delay = 1ms\n" GROW_NEVER);
+	before = boottime_usec();
+	lease = waiting(call(ask_for(s.bus, 30, 200000)));
+	record = await_record(lease.holder, GPUARB_RECORD_ENDING);
+	CHECK(record.record.cause == GPUARB_RECORD_TIMED_OUT);
+	CHECK(boottime_usec() >= before + 200000);
+	depart(&s);
+}
+
+TEST(a_lease_that_ends_before_it_is_granted_is_refused)
+{
+	struct answer answer;
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s, PATIENT);
+	call_send(ask_for(s.bus, 30, 0), &answer);
+	await_added(&s, 2);
+	CHECK(is_fine(call(release(s.bus, s.told.last_added))));
+	AWAIT(s.bus, answer.came);
+	CHECK(is_error(answer.m, GPUARB_ERROR_NO_CAPACITY, "released"));
+	AWAIT(s.bus, s.told.removed == 1);
+	depart(&s);
+}
+
+TEST(a_lease_that_is_revoked_before_it_is_granted_is_not_permitted)
+{
+	struct answer answer;
+	struct live_lease lease;
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s, PATIENT);
+	call_send(ask_for(s.bus, 30, 0), &answer);
+	await_added(&s, 2);
+	snprintf(lease.path, sizeof(lease.path), "%s", s.told.last_added);
+	CHECK(is_fine(take_away(s.bus, &lease, HOUR_USEC, "not now")));
+	AWAIT(s.bus, answer.came);
+	CHECK(is_error(answer.m, GPUARB_ERROR_NOT_PERMITTED, "not now"));
+	CHECK(!lease_exists(s.bus, lease.path));
+	CHECK(lease_number(s.bus, &s.borrower, "Deadline") == UINT64_MAX);
+	depart(&s);
+}
+
+TEST(a_daemon_that_stops_answers_who_is_not_granted_yet)
+{
+	struct answer answer;
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s, PATIENT);
+	call_send(ask_for(s.bus, 30, 0), &answer);
+	await_added(&s, 2);
+	rig_stop(&s.rig);
+	AWAIT(s.bus, answer.came);
+	CHECK(is_error(answer.m, GPUARB_ERROR_SHUTDOWN, "going down"));
+	rig_start(&s.rig, LEND_GPU); /* for rig_done() */
+	depart(&s);
+}
+
+/* ---- who has gone ------------------------------------------------------------------------------- */
+
+TEST(a_client_that_goes_before_its_answer_leaves_nothing)
+{
+	static struct stage s;
+	struct answer answer;
+	sd_bus *client;
+
+	NEEDS_DAEMON();
+	arrive(&s, PATIENT);
+	client = rig_connect(&s.rig, 0);
+	call_send(ask_for(client, 30, 0), &answer);
+	CHECK(sd_bus_flush(client) >= 0);
+	await_added(&s, 2);
+	sd_bus_close_unref(client);
+	AWAIT(s.bus, s.told.removed == 1);
+	CHECK(lease_number(s.bus, &s.borrower, "Deadline") == UINT64_MAX); /* nobody needs it */
+	depart(&s);
+}
+
+/* ---- many --------------------------------------------------------------------------------------- */
+
+#define MANY 1000U
+#define LOST 100U
+
+/* They share what they are granted; the GPU has slots for a few only. */
+static void send_many(sd_bus *bus, struct answer *answers, unsigned n)
+{
+	CHECK(sd_bus_set_method_call_timeout(bus, 10 * 60 * UINT64_C(1000000)) >= 0);
+	for (unsigned i = 0; i < n; i++)
+		call_send(with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 3, "cus", "u", 30,
+			       "isolation", "s", "shared", "queues", "u", 1, 1, "class", "s",
+			       "besteffort"), &answers[i]);
+}
+
+TEST(a_thousand_answers_wait_for_one_borrower)
+{
+	static struct answer answers[MANY], lost[LOST];
+	static struct stage s;
+	struct answer followed;
+	sd_bus *client;
+
+	NEEDS_DAEMON();
+	arrive(&s, PATIENT "oversubscribe = besteffort\nmax-leases-per-user = 4096\n");
+	client = rig_connect(&s.rig, 0);
+	send_many(client, lost, LOST);
+	CHECK(sd_bus_flush(client) >= 0);
+	send_many(s.bus, answers, MANY);
+	await_added(&s, 1 + MANY + LOST);
+	sd_bus_close_unref(client);
+	AWAIT(s.bus, s.told.removed == LOST);
+	CHECK(lease_number(s.bus, &s.borrower, "Generation") == 2);
+	/* The bus passes nothing on behind so many fds that nobody takes. */
+	call_send(with(call_lease(s.crowd, s.borrower.path, "Acknowledge"), "t", UINT64_C(2)),
+		  &followed);
+	CHECK(sd_bus_flush(s.crowd) >= 0);
+	for (unsigned i = 0; i < MANY; i++) {
+		struct live_lease lease;
+
+		AWAIT(s.bus, answers[i].came);
+		lease = granted(answers[i].m);
+		close(lease.holder);
+	}
+	AWAIT(s.bus, s.told.removed == MANY + LOST);
+	AWAIT(s.crowd, followed.came);
+	CHECK(is_fine(followed.m));
+	depart(&s);
+}

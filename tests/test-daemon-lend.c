@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Realtime leases of the shipped daemon that lend their CUs, and have them back. */
+
+#include "lend-live.h"
+
+#define PATIENT "activate-grace = 1h\n"
+
+struct stage {
+	struct rig rig;
+	sd_bus *bus, *crowd;
+	struct told told;
+};
+
+static void arrive(struct stage *stage, const char *settings)
+{
+	memset(stage, 0, sizeof(*stage));
+	rig_new(&stage->rig);
+	lend_configure(&stage->rig, settings, "kill");
+	rig_start(&stage->rig, LEND_GPU);
+	stage->bus = rig_connect(&stage->rig, 0);
+	stage->crowd = rig_connect(&stage->rig, STRANGER);
+	listen_in(stage->bus, &stage->told);
+}
+
+static void depart(struct stage *stage)
+{
+	leave(stage->bus);
+	leave(stage->crowd);
+	rig_done(&stage->rig);
+}
+
+/* ---- giving way ---------------------------------------------------------------------------- */
+
+TEST(an_activation_is_answered_at_once_and_granted_when_borrowers_have_followed)
+{
+	struct live_lease rt, borrower;
+	struct book_part part, mine;
+	struct live_record record;
+	static struct book book;
+	static struct stage s;
+	uint64_t before;
+	char name[32];
+
+	NEEDS_DAEMON();
+	arrive(&s, PATIENT GROW_NEVER);
+	rt = keep_inactive(s.bus, 15);
+	borrower = borrow(s.crowd);
+	CHECK(part_of(s.bus, &borrower).cus == LEND_CUS);
+
+	before = boottime_usec();
+	s.told.lease = 0;
+	CHECK(is_fine(activate(s.bus, &rt)));
+	CHECK(is_in_state(s.bus, &rt, "activating") && s.told.lease > 0);
+	snprintf(name, sizeof(name), "lease %" PRIu64, borrower.id);
+	CHECK(lease_says(s.bus, rt.path, "Reason", "15 CUs of 0000:03:00.0"));
+	CHECK(lease_says(s.bus, rt.path, "Reason", name));
+	CHECK(await_record(rt.holder, GPUARB_RECORD_ACTIVATING).record.deadline_usec ==
+	      lease_number(s.bus, &rt, "Deadline"));
+
+	record = await_generation(borrower.holder, 2);
+	CHECK(record.record.state == GPUARB_RECORD_GRANTED && record.partitions[0].cus == 45);
+	CHECK(record.record.deadline_usec >= before + HOUR_USEC);
+	CHECK(record.record.deadline_usec == lease_number(s.bus, &borrower, "Deadline"));
+	CHECK(is_fine(acknowledge(s.crowd, &borrower, 1))); /* that is not it */
+	CHECK(is_in_state(s.bus, &rt, "activating"));
+
+	s.told.lease = 0;
+	CHECK(is_fine(acknowledge(s.crowd, &borrower, 2)));
+	record = await_record(rt.holder, GPUARB_RECORD_GRANTED);
+	CHECK(record.record.deadline_usec == UINT64_MAX && !record.record.reason[0]);
+	AWAIT(s.bus, s.told.lease > 0);
+	book_read(s.bus, &book);
+	book_check(&book, true);
+	part = part_of(s.bus, &borrower);
+	mine = part_of(s.bus, &rt);
+	CHECK(apart(&part, &mine) && mine.cus == 15 && part.cus == 45);
+	CHECK(lease_number(s.bus, &borrower, "Deadline") == UINT64_MAX);
+	CHECK(lease_number(s.bus, &rt, "Generation") == 1); /* its mask is what it was */
+	depart(&s);
+}
+
+TEST(an_activation_waits_for_the_last_of_its_borrowers)
+{
+	struct live_lease rt, first, second;
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	for (unsigned gone = 0; gone < 2; gone++) {
+		arrive(&s, PATIENT GROW_NEVER);
+		rt = keep_inactive(s.bus, 30);
+		first = granted(call(ask_to_borrow(s.crowd, LEND_LEAST, 40, 0)));
+		second = granted(call(ask_to_borrow(s.crowd, LEND_LEAST, LEND_CUS, 0)));
+		CHECK(is_fine(activate(s.bus, &rt)));
+		await_generation(first.holder, 2);
+		await_generation(second.holder, 2);
+		CHECK(is_fine(acknowledge(s.crowd, &first, 2)));
+		CHECK(is_in_state(s.bus, &rt, "activating"));
+		if (gone)
+			close(second.holder);
+		else
+			CHECK(is_fine(acknowledge(s.crowd, &second, 2)));
+		await_record(rt.holder, GPUARB_RECORD_GRANTED);
+		CHECK(lease_exists(s.bus, second.path) == !gone);
+		depart(&s);
+	}
+}
+
+TEST(a_lease_from_which_nobody_borrows_is_active_at_once)
+{
+	static struct stage s;
+	struct live_lease rt;
+
+	NEEDS_DAEMON();
+	arrive(&s, PATIENT GROW_SOON);
+	rt = keep_inactive(s.bus, 15);
+	for (unsigned i = 0; i < 3; i++) {
+		CHECK(is_fine(activate(s.bus, &rt)) && is_in_state(s.bus, &rt, "granted"));
+		await_record(rt.holder, GPUARB_RECORD_GRANTED);
+		CHECK(is_fine(deactivate(s.bus, &rt)) && is_in_state(s.bus, &rt, "inactive"));
+		CHECK(await_record(rt.holder, GPUARB_RECORD_INACTIVE).partitions[0].cus == 15);
+	}
+	depart(&s);
+}
+
+/* ---- having it back ------------------------------------------------------------------------ */
+
+static void deactivate_it(struct stage *s, const struct live_lease *rt)
+{
+	CHECK(is_fine(deactivate(s->bus, rt)));
+}
+
+static void release_it(struct stage *s, const struct live_lease *rt)
+{
+	CHECK(is_fine(call(release(s->bus, rt->path))));
+}
+
+static void close_it(struct stage *s, const struct live_lease *rt)
+{
+	(void)s;
+	close(rt->holder);
+}
+
+static void take_it(struct stage *s, const struct live_lease *rt)
+{
+	CHECK(is_fine(take_away(s->bus, rt, 0, "")));
+}
+
+TEST(what_was_lent_comes_back_bit_for_bit_whatever_ends_the_activation)
+{
+	void (*const ends[])(struct stage *, const struct live_lease *) = {
+		deactivate_it, release_it, close_it, take_it,
+	};
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	for (unsigned early = 0; early < 2; early++) {
+		for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+			struct book_part before, after;
+			struct live_lease rt, borrower;
+
+			arrive(&s, PATIENT GROW_SOON);
+			rt = keep_inactive(s.bus, 15);
+			borrower = borrow(s.crowd);
+			before = part_of(s.bus, &borrower);
+			CHECK(is_fine(activate(s.bus, &rt)));
+			if (!early) {
+				follow_until(s.crowd, &borrower, 45);
+				await_record(rt.holder, GPUARB_RECORD_GRANTED);
+			}
+			ends[i](&s, &rt);
+			follow_until(s.crowd, &borrower, LEND_CUS);
+			after = part_of(s.bus, &borrower);
+			CHECK(same_part(&before, &after));
+			depart(&s);
+		}
+	}
+}
+
+TEST(a_holder_that_is_killed_gives_back_what_it_activated)
+{
+	struct book_part before, after;
+	struct live_lease borrower;
+	static struct stage s;
+	int ends[2];
+	pid_t pid;
+	char byte;
+
+	NEEDS_DAEMON();
+	arrive(&s, PATIENT GROW_SOON);
+	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		sd_bus *bus = rig_connect(&s.rig, 0);
+		struct live_lease rt = keep_inactive(bus, 15);
+
+		CHECK(write(ends[1], "", 1) == 1 && read(ends[1], &byte, 1) == 1);
+		CHECK(is_fine(activate(bus, &rt)));
+		await_record(rt.holder, GPUARB_RECORD_GRANTED);
+		for (;;)
+			pause();
+	}
+	CHECK(read(ends[0], &byte, 1) == 1);
+	borrower = borrow(s.crowd);
+	before = part_of(s.bus, &borrower);
+	CHECK(write(ends[0], "", 1) == 1);
+	follow_until(s.crowd, &borrower, 45);
+	end_process(pid);
+	follow_until(s.crowd, &borrower, LEND_CUS);
+	after = part_of(s.bus, &borrower);
+	CHECK(same_part(&before, &after));
+	close(ends[0]);
+	close(ends[1]);
+	depart(&s);
+}
+
+/* ---- what is counted ----------------------------------------------------------------------- */
+
+TEST(an_active_realtime_lease_counts_the_mask_changes_of_others)
+{
+	struct live_lease rt, other, borrower;
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s, PATIENT GROW_NEVER);
+	rt = keep_inactive(s.bus, 15);
+	other = keep_inactive(s.bus, 15);
+	borrower = borrow(s.crowd);
+	CHECK(is_fine(activate(s.bus, &rt)));
+	CHECK(is_fine(acknowledge(s.crowd, &borrower, 2)));
+	CHECK(lease_number(s.bus, &rt, "Disturbances") == 0); /* it did not run yet */
+	s.told.lease = 0;
+	CHECK(is_fine(activate(s.bus, &other)));
+	CHECK(lease_number(s.bus, &rt, "Disturbances") == 1);
+	CHECK(s.told.lease >= 3); /* of all three */
+	CHECK(is_fine(acknowledge(s.crowd, &borrower, 3)));
+	CHECK(lease_number(s.bus, &other, "Disturbances") == 0);
+	depart(&s);
+}
+
+/* ---- what is refused ----------------------------------------------------------------------- */
+
+TEST(only_its_owner_activates_a_lease_and_only_out_of_the_right_state)
+{
+	struct live_lease rt, borrower, waiter, plain;
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s, PATIENT GROW_NEVER);
+	rt = keep_inactive(s.bus, 15);
+	CHECK(is_error(activate(s.crowd, &rt), GPUARB_ERROR_NOT_PERMITTED, "belongs to uid 0"));
+	CHECK(is_error(deactivate(s.crowd, &rt), GPUARB_ERROR_NOT_PERMITTED, ""));
+	CHECK(is_error(deactivate(s.bus, &rt), GPUARB_ERROR_INVALID_STATE, "inactive"));
+	plain = granted(call(with(call_arbiter(s.bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "cus", "u",
+				  4, "queues", "u", 2, 1, "class", "s", "guaranteed")));
+	CHECK(is_error(activate(s.bus, &plain), GPUARB_ERROR_INVALID_STATE, "guaranteed"));
+	borrower = borrow(s.crowd);
+	CHECK(is_error(activate(s.crowd, &borrower), GPUARB_ERROR_INVALID_STATE, "besteffort"));
+
+	CHECK(is_fine(activate(s.bus, &rt)));
+	CHECK(is_error(activate(s.bus, &rt), GPUARB_ERROR_INVALID_STATE, "activating"));
+	CHECK(is_fine(acknowledge(s.crowd, &borrower, 2)));
+	CHECK(is_error(activate(s.bus, &rt), GPUARB_ERROR_INVALID_STATE, "granted"));
+
+	waiter = waiting(call(with(call_arbiter(s.bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u",
+				   60, 2, "start-inactive", "b", 1, "wait-usec", "t", HOUR_USEC)));
+	CHECK(is_error(activate(s.bus, &waiter), GPUARB_ERROR_INVALID_STATE, "waiting"));
+	CHECK(is_error(deactivate(s.bus, &waiter), GPUARB_ERROR_INVALID_STATE, "waiting"));
+	CHECK(is_fine(call(release(s.bus, waiter.path))));
+	CHECK(is_error(activate(s.bus, &waiter), GPUARB_ERROR_NO_SUCH_LEASE, ""));
+	depart(&s);
+}
+
+TEST(an_acknowledgement_is_of_the_owner_and_of_a_generation_that_there_is)
+{
+	static const uint64_t none[] = { 0, 3, UINT64_MAX };
+	struct live_lease rt, borrower;
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s, PATIENT GROW_NEVER);
+	rt = keep_inactive(s.bus, 15);
+	borrower = borrow(s.crowd);
+	CHECK(is_fine(activate(s.bus, &rt)));
+	for (size_t i = 0; i < ARRAY_SIZE(none); i++)
+		CHECK(is_error(acknowledge(s.crowd, &borrower, none[i]),
+			       GPUARB_ERROR_INVALID_REQUEST, "is at 2"));
+	CHECK(is_error(acknowledge(s.crowd, &rt, 1), GPUARB_ERROR_NOT_PERMITTED, ""));
+	CHECK(is_in_state(s.bus, &rt, "activating"));
+	for (unsigned i = 0; i < 3; i++)
+		CHECK(is_fine(acknowledge(s.crowd, &borrower, 2))); /* and again */
+	CHECK(is_in_state(s.bus, &rt, "granted"));
+	depart(&s);
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Leases that an administrator takes away from the shipped daemon's clients, with notice. */
+
+#include "lend-live.h"
+
+struct stage {
+	struct rig rig;
+	sd_bus *bus, *owner;
+	struct told told;
+	struct live_lease lease;
+};
+
+static struct live_lease take_some(sd_bus *bus, unsigned cus)
+{
+	return granted(call(with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "cus", "u", cus,
+				 "queues", "u", 2, 0)));
+}
+
+static void arrive(struct stage *stage)
+{
+	memset(stage, 0, sizeof(*stage));
+	rig_new(&stage->rig);
+	lend_configure(&stage->rig, "activate-grace = 1h\n" GROW_SOON, "report");
+	rig_start(&stage->rig, LEND_GPU);
+	stage->bus = rig_connect(&stage->rig, 0);
+	stage->owner = rig_connect(&stage->rig, STRANGER);
+	listen_in(stage->bus, &stage->told);
+	stage->lease = take_some(stage->owner, 15);
+}
+
+static void depart(struct stage *stage)
+{
+	leave(stage->bus);
+	leave(stage->owner);
+	rig_done(&stage->rig);
+}
+
+static bool is_free_again(struct stage *s)
+{
+	static struct book book;
+
+	AWAIT(s->bus, s->told.removed > 0);
+	book_read(s->bus, &book);
+	return book_is_empty(&book);
+}
+
+/* ---- notice ---------------------------------------------------------------------------------- */
+
+TEST(a_holder_is_told_why_and_until_when_and_may_be_done_before)
+{
+	struct live_record record;
+	static struct stage s;
+	uint64_t before, after;
+
+	NEEDS_DAEMON();
+	arrive(&s);
+	before = boottime_usec();
+	CHECK(is_fine(take_away(s.bus, &s.lease, HOUR_USEC, "the rack is moved")));
+	after = boottime_usec();
+	record = await_record(s.lease.holder, GPUARB_RECORD_REVOKING);
+	CHECK(record.record.deadline_usec >= before + HOUR_USEC);
+	CHECK(record.record.deadline_usec <= after + HOUR_USEC);
+	CHECK(record.record.deadline_usec == lease_number(s.bus, &s.lease, "Deadline"));
+	CHECK(strcmp(record.record.reason, "revoked by an administrator: the rack is moved") == 0);
+	CHECK(record.record.n_partitions == 1 && record.partitions[0].cus == 15);
+	CHECK(lease_says(s.bus, s.lease.path, "State", "revoking"));
+	CHECK(lease_says(s.bus, s.lease.path, "Reason", "the rack is moved"));
+	CHECK(gpu_number(s.bus, "CusFree") == 45); /* until then it has what it had */
+
+	CHECK(is_fine(acknowledge(s.owner, &s.lease, record.record.generation - 1)));
+	CHECK(is_in_state(s.bus, &s.lease, "revoking")); /* of a change before */
+	CHECK(is_fine(acknowledge(s.owner, &s.lease, record.record.generation)));
+	record = await_record(s.lease.holder, GPUARB_RECORD_ENDING);
+	CHECK(strstr(record.record.reason, "the rack is moved"));
+	CHECK(!next_record(s.lease.holder, &record));
+	CHECK(is_free_again(&s));
+	depart(&s);
+}
+
+TEST(a_deadline_ends_a_revoked_lease)
+{
+	struct live_record record;
+	static struct stage s;
+	uint64_t deadline;
+
+	NEEDS_DAEMON();
+	arrive(&s);
+	CHECK(is_fine(take_away(s.bus, &s.lease, 50000, "")));
+	record = await_record(s.lease.holder, GPUARB_RECORD_REVOKING);
+	CHECK(strcmp(record.record.reason, "revoked by an administrator") == 0);
+	deadline = record.record.deadline_usec;
+	record = await_record(s.lease.holder, GPUARB_RECORD_ENDING);
+	CHECK(boottime_usec() >= deadline);
+	CHECK(record.record.cause == GPUARB_RECORD_ENDED);
+	CHECK(is_free_again(&s));
+	depart(&s);
+}
+
+TEST(a_grace_of_zero_is_no_notice)
+{
+	struct live_record record;
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s);
+	CHECK(is_fine(take_away(s.bus, &s.lease, 0, "now")));
+	CHECK(!lease_exists(s.bus, s.lease.path));
+	record = await_record(s.lease.holder, GPUARB_RECORD_ENDING);
+	CHECK(strstr(record.record.reason, "now"));
+	CHECK(is_free_again(&s));
+	depart(&s);
+}
+
+TEST(a_grace_is_a_day_at_most)
+{
+	static const uint64_t day = UINT64_C(24) * HOUR_USEC;
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s);
+	CHECK(is_error(take_away(s.bus, &s.lease, 365 * day, "x"), GPUARB_ERROR_INVALID_REQUEST,
+		       "grace_usec"));
+	CHECK(is_error(take_away(s.bus, &s.lease, UINT64_MAX, "x"), GPUARB_ERROR_INVALID_REQUEST,
+		       "a day"));
+	CHECK(is_in_state(s.bus, &s.lease, "granted"));
+	CHECK(lease_number(s.bus, &s.lease, "Generation") == 1);
+	CHECK(is_fine(take_away(s.bus, &s.lease, day, "x")));
+	CHECK(is_in_state(s.bus, &s.lease, "revoking"));
+	depart(&s);
+}
+
+/* ---- twice ------------------------------------------------------------------------------------ */
+
+static void send_revocation(const struct stage *s, uint64_t usec, struct answer *answer)
+{
+	call_send(with(call_lease(s->bus, s->lease.path, "Revoke"), "ts", usec, "twice"), answer);
+}
+
+TEST(of_two_revocations_at_once_the_sooner_counts)
+{
+	static const uint64_t graces[][2] = { { HOUR_USEC, 2 * HOUR_USEC },
+					      { 2 * HOUR_USEC, HOUR_USEC } };
+	struct answer answers[2];
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	for (unsigned sooner = 0; sooner < 2; sooner++) {
+		uint64_t before;
+
+		arrive(&s);
+		before = boottime_usec();
+		for (unsigned i = 0; i < 2; i++)
+			send_revocation(&s, graces[sooner][i], &answers[i]);
+		AWAIT(s.bus, answers[0].came && answers[1].came);
+		CHECK(is_fine(answers[0].m));
+		CHECK(sooner ? is_fine(answers[1].m)
+			     : is_error(answers[1].m, GPUARB_ERROR_INVALID_STATE, "sooner"));
+		CHECK(lease_number(s.bus, &s.lease, "Deadline") >= before + HOUR_USEC);
+		CHECK(lease_number(s.bus, &s.lease, "Deadline") < before + 2 * HOUR_USEC);
+		CHECK(lease_number(s.bus, &s.lease, "Generation") == 2 + sooner);
+		depart(&s);
+	}
+}
+
+TEST(who_acknowledged_the_first_of_two_revocations_has_not_acknowledged_the_second)
+{
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s);
+	CHECK(is_fine(take_away(s.bus, &s.lease, 2 * HOUR_USEC, "")));
+	CHECK(is_fine(take_away(s.bus, &s.lease, HOUR_USEC, "")));
+	CHECK(is_fine(acknowledge(s.owner, &s.lease, 2)));
+	CHECK(is_in_state(s.bus, &s.lease, "revoking"));
+	CHECK(is_fine(acknowledge(s.owner, &s.lease, 3)));
+	CHECK(is_free_again(&s));
+	depart(&s);
+}
+
+/* ---- whose, and of what ------------------------------------------------------------------------ */
+
+TEST(only_administrators_revoke)
+{
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s);
+	CHECK(is_error(take_away(s.owner, &s.lease, 0, ""), GPUARB_ERROR_NOT_PERMITTED,
+		       "revoke a lease"));
+	CHECK(is_in_state(s.bus, &s.lease, "granted"));
+	s.lease.path[strlen(s.lease.path) - 1]++;
+	CHECK(is_error(take_away(s.bus, &s.lease, 0, ""), GPUARB_ERROR_NO_SUCH_LEASE, ""));
+	depart(&s);
+}
+
+TEST(a_lease_that_is_revoked_can_be_given_up_and_nothing_else)
+{
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	for (unsigned closed = 0; closed < 2; closed++) {
+		arrive(&s);
+		CHECK(is_fine(take_away(s.bus, &s.lease, HOUR_USEC, "")));
+		CHECK(is_error(call(with(call_lease(s.owner, s.lease.path, "Resize"), "aa{sv}a{sv}",
+					 1, 1, "cus", "u", 30, 0)),
+			       GPUARB_ERROR_INVALID_STATE, "revoking"));
+		if (closed)
+			close(s.lease.holder);
+		else
+			CHECK(is_fine(call(release(s.owner, s.lease.path))));
+		CHECK(is_free_again(&s));
+		depart(&s);
+	}
+}
+
+TEST(a_lease_that_waits_is_revoked_at_once)
+{
+	struct live_record record;
+	struct live_lease later;
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s);
+	later = waiting(call(with(call_arbiter(s.owner, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u",
+				  60, 1, "wait-usec", "t", HOUR_USEC)));
+	CHECK(is_fine(take_away(s.bus, &later, HOUR_USEC, "no more today")));
+	CHECK(!lease_exists(s.bus, later.path));
+	record = await_record(later.holder, GPUARB_RECORD_ENDING);
+	CHECK(record.record.cause == GPUARB_RECORD_NOT_PERMITTED);
+	CHECK(strstr(record.record.reason, "no more today"));
+	depart(&s);
+}
+
+/* What it cannot have for itself as it is taken away, those who have it keep. */
+TEST(the_revocation_of_an_inactive_lease_costs_borrowers_nothing)
+{
+	struct live_lease rt, borrower;
+	struct live_record record;
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s);
+	rt = keep_inactive(s.bus, 15);
+	borrower = borrow(s.owner);
+	CHECK(is_fine(take_away(s.bus, &rt, HOUR_USEC, "")));
+	CHECK(is_error(activate(s.bus, &rt), GPUARB_ERROR_INVALID_STATE, "revoking"));
+	CHECK(is_error(deactivate(s.bus, &rt), GPUARB_ERROR_INVALID_STATE, "revoking"));
+	record = await_record(rt.holder, GPUARB_RECORD_REVOKING);
+	CHECK(is_fine(acknowledge(s.bus, &rt, record.record.generation)));
+	AWAIT(s.bus, s.told.removed == 1);
+	CHECK(lease_number(s.bus, &borrower, "Generation") == 1);
+	depart(&s);
+}
+
+TEST(a_borrower_that_is_revoked_gives_back_when_it_ends)
+{
+	struct live_lease rt, borrower;
+	struct live_record record;
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s);
+	rt = keep_inactive(s.bus, 15);
+	borrower = borrow(s.owner);
+	CHECK(is_fine(take_away(s.bus, &borrower, HOUR_USEC, "")));
+	CHECK(is_fine(activate(s.bus, &rt)));
+	CHECK(is_in_state(s.bus, &rt, "activating"));
+	do
+		record = await_record(borrower.holder, GPUARB_RECORD_REVOKING);
+	while (record.record.generation != lease_number(s.bus, &borrower, "Generation"));
+	CHECK(is_fine(acknowledge(s.owner, &borrower, record.record.generation)));
+	await_record(rt.holder, GPUARB_RECORD_GRANTED);
+	CHECK(is_in_state(s.bus, &rt, "granted") && !lease_exists(s.bus, borrower.path));
+	depart(&s);
+}

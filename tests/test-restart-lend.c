@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* A daemon that is killed, or restarted, while leases lend, borrow, give way and are taken away:
+ * the next one goes on where it was. */
+
+#include "lend-live.h"
+
+struct stage {
+	struct rig rig;
+	sd_bus *bus, *crowd;
+	struct told told;
+	struct live_lease rt, borrower;
+	struct book before, after;
+};
+
+static void arrive(struct stage *s, const char *settings)
+{
+	memset(s, 0, sizeof(*s));
+	rig_new(&s->rig);
+	lend_configure(&s->rig, settings, "kill");
+	rig_start_managed(&s->rig, LEND_GPU, "--store-max=64");
+	s->bus = rig_connect(&s->rig, 0);
+	s->crowd = rig_connect(&s->rig, STRANGER);
+	listen_in(s->bus, &s->told);
+	s->rt = keep_inactive(s->bus, 15);
+	s->borrower = borrow(s->crowd);
+}
+
+static void depart(struct stage *s)
+{
+	leave(s->bus);
+	leave(s->crowd);
+	rig_done(&s->rig);
+}
+
+/* All that the bus tells of leases and GPUs is the same after it. */
+static void check_restart(struct stage *s, void (*restart)(struct rig *rig))
+{
+	book_read(s->bus, &s->before);
+	restart(&s->rig);
+	book_read(s->bus, &s->after);
+	CHECK(s->before.n_leases == s->after.n_leases);
+	for (unsigned i = 0; i < s->before.n_leases; i++) {
+		const struct book_lease *a = &s->before.leases[i], *b = book_find(&s->after, a->id);
+
+		CHECK(b && strcmp(a->state, b->state) == 0 && strcmp(a->reason, b->reason) == 0);
+		CHECK(a->generation == b->generation && a->deadline == b->deadline);
+		CHECK(book_same_parts(a, b->parts, b->n_parts));
+	}
+	CHECK(s->before.gpus[0].cus_free == s->after.gpus[0].cus_free);
+	CHECK(s->before.gpus[0].slots_free == s->after.gpus[0].slots_free);
+}
+
+static void (*const restarts[])(struct rig *rig) = { rig_crash, rig_restart };
+
+#define PATIENT "activate-grace = 1h\n"
+
+/* ---- each state --------------------------------------------------------------------------------- */
+
+TEST(what_is_lent_stays_lent)
+{
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s, PATIENT GROW_NEVER);
+	for (size_t i = 0; i < ARRAY_SIZE(restarts); i++)
+		check_restart(&s, restarts[i]);
+	CHECK(is_in_state(s.bus, &s.rt, "inactive"));
+	CHECK(part_of(s.bus, &s.borrower).cus == LEND_CUS);
+	CHECK(is_fine(activate(s.bus, &s.rt)));
+	follow_until(s.crowd, &s.borrower, 45);
+	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
+	for (size_t i = 0; i < ARRAY_SIZE(restarts); i++)
+		check_restart(&s, restarts[i]);
+	depart(&s);
+}
+
+TEST(an_activation_goes_on_and_nothing_is_granted_before_who_has_to_answer_has)
+{
+	struct live_record record;
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	for (size_t i = 0; i < ARRAY_SIZE(restarts); i++) {
+		arrive(&s, PATIENT GROW_NEVER);
+		CHECK(is_fine(activate(s.bus, &s.rt)));
+		await_generation(s.borrower.holder, 2);
+		check_restart(&s, restarts[i]);
+		CHECK(is_in_state(s.bus, &s.rt, "activating"));
+		/* It is told again, for it may not have got that. */
+		record = await_generation(s.borrower.holder, 2);
+		CHECK(record.partitions[0].cus == 45 && record.record.generation == 2);
+		CHECK(record.record.deadline_usec != UINT64_MAX);
+		CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
+		await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
+		book_read(s.bus, &s.after);
+		book_check(&s.after, true);
+		depart(&s);
+	}
+}
+
+TEST(an_acknowledgement_that_was_answered_is_not_asked_for_again)
+{
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s, PATIENT GROW_NEVER);
+	CHECK(is_fine(activate(s.bus, &s.rt)));
+	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
+	check_restart(&s, rig_crash);
+	CHECK(is_in_state(s.bus, &s.rt, "granted"));
+	CHECK(lease_number(s.bus, &s.borrower, "Deadline") == UINT64_MAX);
+	depart(&s);
+}
+
+TEST(what_others_gave_way_for_comes_back_to_them_after_a_restart)
+{
+	struct book_part before, after;
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s, PATIENT GROW_SOON);
+	before = part_of(s.bus, &s.borrower);
+	CHECK(is_fine(activate(s.bus, &s.rt)));
+	follow_until(s.crowd, &s.borrower, 45);
+	rig_down(&s.rig);
+	close(s.rt.holder);
+	rig_up(&s.rig);
+	follow_until(s.crowd, &s.borrower, LEND_CUS);
+	after = part_of(s.bus, &s.borrower);
+	CHECK(same_part(&before, &after));
+	depart(&s);
+}
+
+TEST(who_shrank_and_did_not_say_so_keeps_what_it_may_still_use)
+{
+	struct live_lease other;
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	for (size_t i = 0; i < ARRAY_SIZE(restarts); i++) {
+		arrive(&s, PATIENT GROW_NEVER);
+		CHECK(is_fine(activate(s.bus, &s.rt)));
+		CHECK(is_fine(deactivate(s.bus, &s.rt))); /* nobody needs it any more */
+		check_restart(&s, restarts[i]);
+		CHECK(lease_number(s.bus, &s.borrower, "Generation") == 2);
+		other = reserved(call(with(call_arbiter(s.bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "cus",
+					   "u", 15, "queues", "u", 2, 1, "wait-usec", "t",
+					   HOUR_USEC)), "waiting");
+		CHECK(is_in_state(s.bus, &other, "activating"));
+		CHECK(is_fine(acknowledge(s.crowd, &s.borrower,
+					  lease_number(s.bus, &s.borrower, "Generation"))));
+		await_record(other.holder, GPUARB_RECORD_GRANTED);
+		depart(&s);
+	}
+}
+
+TEST(a_revocation_goes_on_until_its_deadline)
+{
+	struct live_record record;
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	for (size_t i = 0; i < ARRAY_SIZE(restarts); i++) {
+		arrive(&s, PATIENT GROW_NEVER);
+		CHECK(is_fine(take_away(s.bus, &s.borrower, HOUR_USEC, "maintenance")));
+		check_restart(&s, restarts[i]);
+		CHECK(is_in_state(s.bus, &s.borrower, "revoking"));
+		CHECK(is_fine(take_away(s.bus, &s.borrower, 2000, "now")));
+		record = await_record(s.borrower.holder, GPUARB_RECORD_ENDING);
+		CHECK(strstr(record.record.reason, "now"));
+		AWAIT(s.bus, s.told.removed == 1);
+		depart(&s);
+	}
+}
+
+TEST(a_revocation_whose_deadline_passed_while_the_daemon_was_down_is_over)
+{
+	struct live_record record;
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s, PATIENT GROW_NEVER);
+	CHECK(is_fine(take_away(s.bus, &s.borrower, 500000, "maintenance")));
+	rig_down(&s.rig);
+	record = await_record(s.borrower.holder, GPUARB_RECORD_REVOKING);
+	await_time(record.record.deadline_usec);
+	rig_up(&s.rig);
+	record = await_record(s.borrower.holder, GPUARB_RECORD_ENDING);
+	CHECK(strstr(record.record.reason, "maintenance"));
+	AWAIT(s.bus, s.told.removed == 1);
+	depart(&s);
+}
+
+TEST(disturbances_are_counted_on)
+{
+	struct live_lease other;
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s, PATIENT GROW_NEVER);
+	CHECK(is_fine(activate(s.bus, &s.rt)));
+	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
+	other = reserved(call(with(call_arbiter(s.bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "cus", "u", 15,
+				   "queues", "u", 2, 1, "wait-usec", "t", HOUR_USEC)), "waiting");
+	CHECK(lease_number(s.bus, &s.rt, "Disturbances") == 1);
+	rig_crash(&s.rig);
+	CHECK(lease_number(s.bus, &s.rt, "Disturbances") == 1);
+	CHECK(is_in_state(s.bus, &other, "activating"));
+	depart(&s);
+}
+
+/* ---- while nobody answers ----------------------------------------------------------------------- */
+
+TEST(a_deadline_that_passed_while_the_daemon_was_down_is_acted_upon)
+{
+	struct live_record record;
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s, "activate-grace = 500ms\nenforce-delay = 1ms\n" GROW_NEVER);
+	CHECK(is_fine(activate(s.bus, &s.rt)));
+	rig_down(&s.rig);
+	record = await_generation(s.borrower.holder, 2);
+	await_time(record.record.deadline_usec);
+	rig_up(&s.rig);
+	record = await_record(s.borrower.holder, GPUARB_RECORD_ENDING);
+	CHECK(strstr(record.record.reason, "did not give them back"));
+	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
+	AWAIT(s.bus, s.told.removed == 1);
+	depart(&s);
+}
+
+TEST(a_request_that_was_not_answered_yet_ends_with_the_daemon)
+{
+	struct answer answer;
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s, PATIENT GROW_NEVER);
+	call_send(with(call_arbiter(s.bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "cus", "u", 15, "queues",
+		       "u", 2, 0), &answer);
+	AWAIT(s.bus, s.told.added == 3);
+	rig_crash(&s.rig);
+	AWAIT(s.bus, answer.came);
+	CHECK(is_error(answer.m, SD_BUS_ERROR_NO_REPLY, ""));
+	book_read(s.bus, &s.after);
+	while (s.after.n_leases > 2)
+		book_read(s.bus, &s.after);
+	CHECK(lease_number(s.bus, &s.borrower, "Deadline") == UINT64_MAX);
+	depart(&s);
+}

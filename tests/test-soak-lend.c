@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * A realtime lease that is activated and deactivated over and over, and a borrower that gives
+ * way and grows back: nothing of it is left. SOAK_CYCLES: how often; 1000 if it is not set, and
+ * 100,000 with GPUARB_LONG.
+ */
+
+#include <dirent.h>
+
+#include "lend-live.h"
+
+#define MEMORY_KIB 8192 /* what the allocator may keep for the next time */
+
+struct figures {
+	unsigned fds, kib, files;
+};
+
+static unsigned count_entries(const char *path)
+{
+	const struct dirent *entry;
+	DIR *d = opendir(path);
+	unsigned n = 0;
+
+	CHECK(d);
+	while ((entry = readdir(d)))
+		n += entry->d_name[0] != '.';
+	closedir(d);
+	return n;
+}
+
+static struct figures take_figures(const struct rig *rig)
+{
+	struct figures figures = { .kib = (unsigned)rig_resident_kib(rig->daemon) };
+	char path[128];
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", rig->daemon);
+	figures.fds = count_entries(path);
+	snprintf(path, sizeof(path), "%s/run/leases", rig->dir);
+	figures.files = count_entries(path);
+	return figures;
+}
+
+static void print(const char *when, const struct figures *f)
+{
+	printf("%-22s %5u %9u %6u\n", when, f->fds, f->kib, f->files);
+}
+
+/* The daemon, without what it says of each lease, and without AddressSanitizer's keeping of
+ * what is freed, which would hide what is not. */
+static void start_quietly(struct rig *rig)
+{
+	const char *options = getenv("ASAN_OPTIONS");
+	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	int errors = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+	char text[256];
+
+	snprintf(text, sizeof(text), "%s:quarantine_size_mb=1", options ? options : "");
+	CHECK(setenv("ASAN_OPTIONS", text, 1) == 0);
+	rig_new(rig);
+	lend_configure(rig, "activate-grace = 1h\n" GROW_SOON, "report");
+	CHECK(null >= 0 && errors >= 0 && dup2(null, STDERR_FILENO) >= 0);
+	rig_start(rig, LEND_GPU);
+	CHECK(dup2(errors, STDERR_FILENO) >= 0);
+	close(errors);
+	close(null);
+}
+
+static void cycle(sd_bus *bus, sd_bus *crowd, const struct live_lease *rt,
+		  const struct live_lease *borrower, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		CHECK(is_fine(activate(bus, rt)));
+		follow_until(crowd, borrower, 45);
+		await_record(rt->holder, GPUARB_RECORD_GRANTED);
+		CHECK(is_fine(deactivate(bus, rt)));
+		await_record(rt->holder, GPUARB_RECORD_INACTIVE);
+		follow_until(crowd, borrower, LEND_CUS);
+	}
+}
+
+TEST(activation_and_deactivation_over_and_over_leave_nothing)
+{
+	const char *text = getenv("SOAK_CYCLES");
+	unsigned cycles = text ? (unsigned)strtoul(text, NULL, 10) :
+				 getenv("GPUARB_LONG") ? 100000 : 1000;
+	struct book_part parts[2], now[2];
+	struct live_lease rt, borrower;
+	struct figures warm, last;
+	static struct book book;
+	sd_bus *bus, *crowd;
+	struct rig rig;
+
+	NEEDS_DAEMON();
+	start_quietly(&rig);
+	bus = rig_connect(&rig, 0);
+	crowd = rig_connect(&rig, STRANGER);
+	rt = keep_inactive(bus, 15);
+	borrower = borrow(crowd);
+	parts[0] = part_of(bus, &rt);
+	parts[1] = part_of(bus, &borrower);
+	cycle(bus, crowd, &rt, &borrower, cycles / 10);
+	warm = take_figures(&rig);
+	cycle(bus, crowd, &rt, &borrower, cycles - cycles / 10);
+	last = take_figures(&rig);
+
+	printf("%u cycles\n%-22s %5s %9s %6s\n", cycles, "", "fds", "RSS KiB", "files");
+	print("after a tenth", &warm);
+	print("after", &last);
+	now[0] = part_of(bus, &rt);
+	now[1] = part_of(bus, &borrower);
+	CHECK(same_part(&parts[0], &now[0]) && same_part(&parts[1], &now[1]));
+	CHECK(lease_number(bus, &borrower, "Generation") == 1 + 2 * (uint64_t)cycles);
+	CHECK(lease_number(bus, &rt, "Generation") == 1);
+	CHECK(last.fds == warm.fds && last.files == 2 && warm.files == 2);
+	CHECK(last.kib <= warm.kib + MEMORY_KIB);
+	CHECK(is_fine(call(release(bus, rt.path))) && is_fine(call(release(crowd, borrower.path))));
+	do
+		book_read(bus, &book);
+	while (!book_is_empty(&book));
+	leave(bus);
+	leave(crowd);
+	rig_done(&rig);
+}
