@@ -74,6 +74,12 @@ static uint32_t ones(unsigned i)
 	return UINT32_MAX;
 }
 
+/* cp_hqd_queue_priority is at 0x218. */
+static uint32_t priority_of_15(unsigned i)
+{
+	return i == 0x218 / 4 ? 15 : i > 0x200 / 4 ? 0 : UINT32_MAX;
+}
+
 static uint32_t number(unsigned i)
 {
 	return i;
@@ -132,6 +138,26 @@ TEST(each_compute_queue_of_each_process_is_a_row)
 }
 
 /* Words 23, 24, 26, 27; 25 is another register. */
+/* gfx9.4.3 has a descriptor for each XCC, all alike. */
+TEST(a_queue_has_its_priority_whatever_the_gpu)
+{
+	for (unsigned i = 0; i < 4; i++) {
+		struct page page = page_new();
+
+		say(&page, "Process 1 PASID 0x8001:\n  Compute queue on device %x\n",
+		    gpus[i].kfd_gpu_id);
+		for (unsigned xcc = 0; xcc < gpus[i].geometry.xccs; xcc++)
+			dump(&page, ROWS, priority_of_15);
+		say(&page, "  Compute queue on device %x\n", gpus[i].kfd_gpu_id);
+		for (unsigned xcc = 0; xcc < gpus[i].geometry.xccs; xcc++)
+			dump(&page, ROWS, ones);
+		CHECK(parse(&page) == 0 && page.n == 2);
+		CHECK(page.seen[0].priority == 15 && page.seen[0].unrestricted);
+		CHECK(page.seen[1].priority == 15); /* no more than there are */
+		page_done(&page);
+	}
+}
+
 TEST(the_first_four_engines_are_around_the_ring_of_scratch)
 {
 	struct page page = page_new();
