@@ -93,6 +93,9 @@ void json_partition(struct json_object *in, const char *key,
 	json_number(map, "sdma_queues", partition->sdma_queues);
 	json_number(map, "vram", partition->vram);
 	json_number(map, "priority", partition->priority);
+	if (partition->n_priorities_seen > 0)
+		json_numbers(map, "priorities_seen", partition->priorities_seen,
+			     partition->n_priorities_seen);
 	json_text(map, "tier", known(partition->tier));
 	gaps = json_list(map, "gaps");
 	for (size_t i = 0; i < partition->n_gaps; i++)

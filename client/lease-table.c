@@ -5,6 +5,7 @@
 
 #include "client/lease-text.h"
 #include "client/print.h"
+#include "client/priority-text.h"
 #include "client/table.h"
 
 /* What waits has nothing yet. */
@@ -29,15 +30,29 @@ static void add_parts(struct table *table, const struct gpuarb_lease_info *lease
 		table_add(table, "%zu GPUs", lease->n_partitions);
 }
 
+/* The first that the hardware has otherwise than it was asked: "priority normal (asked high)". */
+static void add_priority(const struct gpuarb_lease_info *lease, char *buf, size_t size)
+{
+	char priority[48];
+
+	buf[0] = '\0';
+	for (size_t i = 0; i < lease->n_partitions && buf[0] == '\0'; i++)
+		if (priority_text(&lease->partitions[i], priority, sizeof(priority)) !=
+		    PRIORITY_AS_ASKED)
+			snprintf(buf, size, "priority %s", priority);
+}
+
 void lease_table_why(const struct lent *all, const struct gpuarb_lease_info *lease, char *buf,
 		     size_t size)
 {
-	char lent[64], why[256];
+	char lent[64], why[256], priority[64];
 
 	lent_text(all, lease, lent, sizeof(lent));
+	add_priority(lease, priority, sizeof(priority));
 	lease_text_why(lease->state, lease->position, lease->reason, lease->deadline, why,
 		       sizeof(why));
-	snprintf(buf, size, "%s%s%s", lent, *lent && *why ? "; " : "", why);
+	snprintf(buf, size, "%s%s%s%s%s", lent, *lent && *priority ? "; " : "", priority,
+		 (*lent || *priority) && *why ? "; " : "", why);
 }
 
 static void add_lease(struct table *table, const struct lent *all,

@@ -8,7 +8,8 @@
 void lease_table(const struct command *command, const struct gpuarb_lease_info *leases,
 		 size_t n);
 
-/* What stands in its last column: why the lease is as it is, and what it lends or borrows. */
-#define LEASE_TABLE_WHY 320U
+/* What stands in its last column: why the lease is as it is, what it lends or borrows, and
+ * a priority that it was not given. */
+#define LEASE_TABLE_WHY 392U
 void lease_table_why(const struct lent *all, const struct gpuarb_lease_info *lease, char *buf,
 		     size_t size);

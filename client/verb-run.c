@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -8,7 +9,10 @@
 #include "client/adapt.h"
 #include "client/fail.h"
 #include "client/grant.h"
+#include "client/print.h"
+#include "client/priority-text.h"
 #include "client/verb.h"
+#include "core/class.h"
 
 #define SAYS "gpuarbctl run: " /* its standard error is also the command's */
 
@@ -59,6 +63,21 @@ static int set_environment(const struct command *command, const struct session *
 		     : EXIT_OK;
 }
 
+/* What the environment cannot do is said, not left to be found out. */
+static void tell_priority(const struct gpuarb_lease *lease)
+{
+	char buf[PRIORITY_NAME];
+
+	for (size_t i = 0; i < gpuarb_lease_partitions(lease); i++) {
+		if (gpuarb_lease_priority(lease, i) == PRIORITY_NORMAL)
+			continue;
+		print_line(stderr, SAYS "lease %" PRIu64 ": priority: normal (asked %s): no variable "
+			   "sets it, the program has to", gpuarb_lease_id(lease),
+			   priority_name(gpuarb_lease_priority(lease, i), buf));
+		return;
+	}
+}
+
 /* The lease, bound to this process, in its environment, and followed where it changes. */
 static int take_lease(struct command *command, const struct adapt *adapt, int self)
 {
@@ -73,6 +92,8 @@ static int take_lease(struct command *command, const struct adapt *adapt, int se
 		r = adapt_start(command, adapt, gpuarb_lease_id(lease), self);
 	if (r == EXIT_OK)
 		r = grant_tell(command, &session, lease, SAYS, stderr);
+	if (r == EXIT_OK && !command->quiet && !command->json)
+		tell_priority(lease);
 	return r;
 }
 

@@ -8,6 +8,7 @@
 #include "client/lent.h"
 #include "client/mask-text.h"
 #include "client/print.h"
+#include "client/priority-text.h"
 #include "client/session.h"
 #include "client/verb.h"
 
@@ -17,8 +18,9 @@ static void print_partition(const struct lent *all, const struct gpuarb_lease_in
 	const struct gpuarb_partition *partition = &lease->partitions[i];
 	char *mask = mask_hex(partition->cu_mask, partition->cu_mask_words);
 	unsigned borrowed = lent_in(all, lease, i);
-	char vram[PRINT_BYTES];
+	char vram[PRINT_BYTES], priority[80];
 
+	priority_text(partition, priority, sizeof(priority));
 	print_bytes(partition->vram, vram);
 	print_line(stdout, "partition    %s", partition->gpu);
 	print_grant(stdout, "  ", partition);
@@ -29,8 +31,9 @@ static void print_partition(const struct lent *all, const struct gpuarb_lease_in
 		print_line(stdout, "  borrowed: %u of %u CUs", borrowed, partition->cus);
 	print_line(stdout, "  mask: %s", mask ? mask : "?");
 	print_line(stdout, "  queues: %u, of them %u masked streams a process; processes: %u; "
-		   "SDMA queues: %u; priority: %u", partition->queues, partition->streams,
-		   partition->processes, partition->sdma_queues, partition->priority);
+		   "SDMA queues: %u", partition->queues, partition->streams,
+		   partition->processes, partition->sdma_queues);
+	print_line(stdout, "  priority: %s", priority);
 	print_line(stdout, "  vram: %s", partition->vram > 0 ? vram : "not counted");
 	print_line(stdout, "  tier: %s", partition->tier);
 	for (size_t gap = 0; gap < partition->n_gaps; gap++)

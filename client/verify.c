@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "client/print.h"
+#include "client/priority-text.h"
 
 static void no_memory(void)
 {
@@ -90,6 +91,24 @@ static void judge_use(struct verify *verify, size_t l, size_t i)
 			    use.sdma_queues);
 }
 
+/* KFD lets any program set any priority. */
+static void judge_priority(struct verify *verify, const struct gpuarb_lease_info *lease,
+			   const struct gpuarb_partition *partition)
+{
+	static const enum verify_result results[] = {
+		[PRIORITY_AS_ASKED] = VERIFY_OK,
+		[PRIORITY_LESS] = VERIFY_NOTE,
+		[PRIORITY_MORE] = VERIFY_DRIFT,
+	};
+	struct verify_finding finding = { lease->id, partition->gpu, "priority", VERIFY_OK, NULL };
+	char text[48];
+
+	if (partition->n_priorities_seen == 0)
+		return;
+	finding.result = results[priority_text(partition, text, sizeof(text))];
+	find(verify, finding, "%s", text);
+}
+
 /* What gpuarbd says of it. There is a reason why a lease waits, is activating, revoked or gone; of
  * one that is granted it is what is wrong. */
 static void judge_state(struct verify *verify, const struct gpuarb_lease_info *lease)
@@ -116,6 +135,7 @@ void verify_lease(struct verify *verify, size_t i)
 	judge_state(verify, lease);
 	for (size_t k = 0; k < lease->n_partitions; k++) {
 		judge_mask(verify, lease, &lease->partitions[k]);
+		judge_priority(verify, lease, &lease->partitions[k]);
 		judge_use(verify, i, k);
 	}
 }

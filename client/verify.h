@@ -20,7 +20,7 @@ enum verify_result { VERIFY_OK, VERIFY_NOTE, VERIFY_DRIFT };
 struct verify_finding {
 	uint64_t lease;    /* 0: about the GPU as a whole */
 	const char *gpu;   /* "": about all of the lease; the view's */
-	const char *check; /* state mask queues processes sdma-queues; slots unmanaged */
+	const char *check; /* state mask priority queues processes sdma-queues; slots unmanaged */
 	enum verify_result result;
 	char *found;
 };

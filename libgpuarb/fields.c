@@ -30,6 +30,7 @@ static const struct field partition_fields[] = {
 	FIELD('u', "sdma-queues", gpuarb_partition, sdma_queues),
 	FIELD('t', "vram", gpuarb_partition, vram),
 	FIELD('u', "priority", gpuarb_partition, priority),
+	LIST('U', "priorities-seen", gpuarb_partition, priorities_seen, n_priorities_seen),
 	FIELD('s', "tier", gpuarb_partition, tier),
 	LIST('S', "gaps", gpuarb_partition, gaps, n_gaps),
 };

@@ -222,6 +222,11 @@ struct gpuarb_partition {
 	const char *tier;         /* cooperative verified capped hardware */
 	const char *const *gaps;  /* what is not isolated */
 	size_t n_gaps;
+
+	/* Those that its queues were last seen to have, ascending; n 0: not known. Of a lease of
+	 * anybody's only (gpuarb_look()): a holder is not told. */
+	const uint32_t *priorities_seen;
+	size_t n_priorities_seen;
 };
 
 /* The same decision with nothing changed: *ret_verdict is "granted", "waiting" or

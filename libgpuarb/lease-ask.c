@@ -57,7 +57,9 @@ GPUARB_EXPORT int gpuarb_lease_acknowledge(struct gpuarb_lease *lease)
 
 	begin(lease->gpuarb);
 	generation = lease->info.generation;
-	if (lease->agent && !agent_has_applied(lease->agent, generation))
+	/* Of one that is being revoked it says that it may be taken, whatever its queues have. */
+	if (lease->agent && !lease_is(lease, "revoking") &&
+	    !agent_has_applied(lease->agent, generation))
 		return done(lease->gpuarb, fail(lease->gpuarb, -EBUSY, "the agent of lease %" PRIu64
 						" has not applied generation %" PRIu64 " yet: "
 						"gpuarb_lease_agent_error() says whether it can",

@@ -75,6 +75,15 @@ void helper_start(struct helper *helper, const char *idle, const char *timeout, 
 		run(helper, idle, timeout, log);
 }
 
+struct helper helper_new(void)
+{
+	struct helper helper;
+
+	helper_listen(&helper);
+	helper_start(&helper, NULL, NULL, -1);
+	return helper;
+}
+
 int helper_wait(struct helper *helper)
 {
 	int status;

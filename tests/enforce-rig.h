@@ -27,6 +27,9 @@ void helper_listen(struct helper *ret);
  * else than ours where that is -1. */
 void helper_start(struct helper *helper, const char *idle, const char *timeout, int log);
 
+/* Both of them, as the program is shipped. */
+struct helper helper_new(void);
+
 /* Waits until it has ended by itself; its status as waitpid() has it. */
 int helper_wait(struct helper *helper);
 

@@ -51,7 +51,7 @@ static void last_id(struct lease *lease)
 
 static void no_state(struct lease *lease)
 {
-	lease->state = STATE_REVOKING;
+	lease->state = (enum lease_state)(STATE_ENDING + 1);
 }
 
 static void no_class(struct lease *lease)
@@ -62,6 +62,66 @@ static void no_class(struct lease *lease)
 static void no_cause(struct lease *lease)
 {
 	lease->cause = VERDICT_KINDS;
+}
+
+static void no_rung(struct lease *lease)
+{
+	lease->rung = (enum rung)(RUNG_KILL + 1);
+}
+
+static void lends(struct lease *lease)
+{
+	lease->class = CLASS_GUARANTEED;
+	lease->state = STATE_INACTIVE;
+}
+
+static void adapts(struct lease *lease)
+{
+	lease->adaptable = true;
+}
+
+static void adapts_in_part(struct lease *lease)
+{
+	lease->class = CLASS_BESTEFFORT;
+	lease->adaptable = true;
+	lease->partitions[0].isolation = lease->partitions[1].isolation = ISOLATION_CU;
+}
+
+static void adapts_without_base(struct lease *lease)
+{
+	adapts_in_part(lease);
+	lease->partitions[0].adaptable = lease->partitions[1].adaptable = true;
+}
+
+static void base_elsewhere(struct lease *lease)
+{
+	adapts_without_base(lease);
+	for (size_t i = 0; i < 2; i++) {
+		struct partition *p = &lease->partitions[i];
+
+		for (unsigned pair = 0; pair < CUSET_PAIRS; pair++)
+			p->base.pair[pair] = p->cus.pair[pair] << 16;
+	}
+}
+
+static void adapts_and_shares(struct lease *lease)
+{
+	adapts_without_base(lease);
+	for (size_t i = 0; i < 2; i++) {
+		lease->partitions[i].base = lease->partitions[i].cus;
+		lease->partitions[i].isolation = ISOLATION_SHARED;
+	}
+}
+
+static void had_before(struct lease *lease)
+{
+	lease->partitions[0].before = lease->partitions[0].cus;
+}
+
+static void inactive_without_partitions(struct lease *lease)
+{
+	lease->state = STATE_INACTIVE;
+	lease->n_partitions = 0;
 }
 
 static void no_end(struct lease *lease)
@@ -187,9 +247,18 @@ TEST(what_contradicts_itself_is_refused)
 	} table[] = {
 		{ no_id, "0 is no lease's id" },
 		{ last_id, "is no lease's id" },
-		{ no_state, "state 4 is none" },
+		{ no_state, "state 6 is none" },
 		{ no_class, "class 3 is none" },
 		{ no_cause, "cause" },
+		{ no_rung, "rung 4 is none" },
+		{ lends, "a guaranteed lease is inactive" },
+		{ adapts, "a realtime lease is adaptable" },
+		{ adapts_in_part, "what it may not lose" },
+		{ adapts_without_base, "what it may not lose" },
+		{ base_elsewhere, "what it may not lose" },
+		{ adapts_and_shares, "what it may not lose" },
+		{ had_before, "what it may not lose" },
+		{ inactive_without_partitions, "is inactive and has 0 partitions" },
 		{ no_end, "does not end" },
 		{ future, "generation 2 is acknowledged, of 1" },
 		{ no_partition, "is granted and has 0 partitions" },

@@ -288,6 +288,12 @@ TEST(the_sample_is_the_defaults)
 	CHECK(s->audit_interval_usec == defaults->audit_interval_usec);
 	CHECK(s->oversubscribe_besteffort == defaults->oversubscribe_besteffort);
 	CHECK(s->margin_percent == defaults->margin_percent);
+	CHECK(s->spread_gpus == defaults->spread_gpus);
+	CHECK(s->revoke_on_reload == defaults->revoke_on_reload);
+	CHECK(s->activate_grace_usec == defaults->activate_grace_usec);
+	CHECK(s->activate_min_interval_usec == defaults->activate_min_interval_usec);
+	CHECK(s->grow_delay_usec == defaults->grow_delay_usec);
+	CHECK(s->enforce_delay_usec == defaults->enforce_delay_usec);
 	CHECK(s->max_leases == defaults->max_leases);
 	CHECK(s->max_leases_per_user == defaults->max_leases_per_user);
 	CHECK(s->max_holders == defaults->max_holders);

@@ -15,6 +15,10 @@ static const char full[] =
 	"margin = 41%\n"
 	"gpus = spread\n"
 	"on-reload = revoke\n"
+	"activate-grace = 1500ms\n"
+	"activate-min-interval = 1min\n"
+	"grow-delay = 1h\n"
+	"enforce-delay = 1ms\n"
 	"max-leases = 5\n"
 	"max-leases-per-user = 4\n"
 	"max-holders = 6\n"
@@ -39,11 +43,13 @@ static const char full[] =
 	"max-vram = 2G\n"
 	"priority = high\n"
 	"alone = yes\n"
+	"enforce = kill\n"
 	"[tenant small]\n"
 	"match-group = 7\n"
 	"max-cus = 16\n"
 	"max-vram = 50%\n"
-	"priority = 15\n";
+	"priority = 15\n"
+	"enforce = freeze\n";
 
 TEST(every_key_lands_in_its_place)
 {
@@ -58,6 +64,8 @@ TEST(every_key_lands_in_its_place)
 	CHECK(s->audit_interval_usec == 500000 && s->unmanaged == UNMANAGED_WARN);
 	CHECK(s->oversubscribe_besteffort && s->margin_percent == 41 && s->revoke_on_reload);
 	CHECK(s->spread_gpus);
+	CHECK(s->activate_grace_usec == 1500000 && s->activate_min_interval_usec == 60000000);
+	CHECK(s->grow_delay_usec == 3600000000 && s->enforce_delay_usec == 1000);
 	CHECK(s->max_leases == 5 && s->max_leases_per_user == 4 && s->max_holders == 6);
 	CHECK(s->n_gpus == 2 && settings_gpu(s, "0000:03:00.0")->reserve_queues == 2);
 	CHECK(settings_gpu(s, "0000:c1:00.0/7")->reserve_queues == 0);
@@ -75,13 +83,14 @@ TEST(every_key_lands_in_its_place)
 	CHECK(t->max_queues.kind == LIMIT_COUNT && t->max_queues.value == 4);
 	CHECK(t->max_processes.kind == LIMIT_COUNT && t->max_processes.value == 2);
 	CHECK(t->max_vram.kind == LIMIT_COUNT && t->max_vram.value == 2ULL << 30);
-	CHECK(t->priority == PRIORITY_HIGH && t->alone);
+	CHECK(t->priority == PRIORITY_HIGH && t->alone && t->enforce == RUNG_KILL);
 
 	t = &s->tenants[1];
 	CHECK(strcmp(t->name, "small") == 0 && t->groups[0] == 7 && t->class == CLASS_BESTEFFORT);
 	CHECK(t->max_cus.kind == LIMIT_COUNT && t->max_cus.value == 16);
 	CHECK(t->max_vram.kind == LIMIT_PERCENT && t->max_vram.value == 50);
 	CHECK(t->priority == 15 && !t->alone && t->max_leases.kind == LIMIT_NONE);
+	CHECK(t->enforce == RUNG_FREEZE);
 	tree_done(&tree);
 }
 
@@ -93,6 +102,7 @@ TEST(everybody_is_the_last_tenant_wherever_it_stands)
 	CHECK(tree_load(&tree) == 0);
 	last = &tree.settings->tenants[2];
 	CHECK(strcmp(last->name, "*") == 0 && last->max_gpus.value == 1);
+	CHECK(last->enforce == RUNG_REPORT); /* which is said nowhere */
 	tree_done(&tree);
 }
 
@@ -108,10 +118,12 @@ TEST(an_empty_configuration_is_the_defaults)
 
 TEST(defaults_may_be_said)
 {
-	struct tree tree = tree_new("[daemon]\non-reload = keep\ngpus = pack\n");
+	struct tree tree = tree_new("[daemon]\non-reload = keep\ngpus = pack\n"
+				    "[tenant *]\nenforce = report\n");
 
 	CHECK(tree_load(&tree) == 0 && !tree.settings->revoke_on_reload);
 	CHECK(!tree.settings->spread_gpus);
+	CHECK(tree.settings->tenants[0].enforce == RUNG_REPORT);
 	tree_done(&tree);
 }
 
@@ -126,7 +138,7 @@ TEST(the_test_of_every_key_leaves_none_out)
 		snprintf(needle, sizeof(needle), "\n%s = ", strchr(key, ' ') + 1);
 		CHECK(strstr(full, needle));
 	}
-	CHECK(n == 26);
+	CHECK(n == 31);
 }
 
 TEST(wrong_values_are_refused_with_file_line_and_key)
@@ -142,13 +154,13 @@ TEST(wrong_values_are_refused_with_file_line_and_key)
 		{ "daemon", "simulate =", "'' names no profile" },
 		{ "daemon", "simulate = a,,b", "'' names no profile" },
 		{ "daemon", "audit-interval = 2", "is not a time from 100ms to 1h" },
-		{ "daemon", "audit-interval = 99ms", "'99' is not a number from 100 to" },
-		{ "daemon", "audit-interval = 0s", "'0' is not a number from 1 to 3600" },
-		{ "daemon", "audit-interval = 61min", "'61' is not a number from 1 to 60" },
-		{ "daemon", "audit-interval = 2h", "'2' is not a number from 1 to 1" },
+		{ "daemon", "audit-interval = 99ms", "'99ms' is not a time from 100ms to 1h" },
+		{ "daemon", "audit-interval = 0s", "'0s' is not a time from 100ms" },
+		{ "daemon", "audit-interval = 61min", "'61min' is not a time from" },
+		{ "daemon", "audit-interval = 2h", "'2h' is not a time from" },
 		{ "daemon", "audit-interval = -1s", "'-1s' is not a time" },
 		{ "daemon", "audit-interval = ms", "'ms' is not a time" },
-		{ "daemon", "audit-interval = 99999999999999999999s", "is not a number" },
+		{ "daemon", "audit-interval = 99999999999999999999s", "is not a time" },
 		{ "daemon", "audit-interval = 999999999999999999999999999s", "is not a time" },
 		{ "daemon", "unmanaged = counts", "did you mean 'count'?" },
 		{ "daemon", "oversubscribe = yes", "is not no or besteffort" },
@@ -159,6 +171,19 @@ TEST(wrong_values_are_refused_with_file_line_and_key)
 		{ "daemon", "on-reload = kep", "is not keep or revoke; did you mean 'keep'?" },
 		{ "daemon", "gpus = packed", "is not pack or spread; did you mean 'pack'?" },
 		{ "daemon", "on-reload = no", "'no' is not keep or revoke" },
+		{ "daemon", "activate-grace = 0s", "activate-grace: '0s' is not a time from 1ms to 1h" },
+		{ "daemon", "activate-grace = 0", "'0' is not a time" },
+		{ "daemon", "activate-grace = 365d", "'365d' is not a time from 1ms to 1h" },
+		{ "daemon", "activate-grace = 8760h", "'8760h' is not a time from 1ms to 1h" },
+		{ "daemon", "activate-grace = 3600001ms", "'3600001ms' is not a time" },
+		{ "daemon", "activate-grace = 1.5s", "'1.5s' is not a time" },
+		{ "daemon", "activate-min-interval = 0ms", "activate-min-interval: '0ms' is not" },
+		{ "daemon", "activate-min-interval = 2h", "'2h' is not a time from 1ms to 1h" },
+		{ "daemon", "grow-delay = 0min", "grow-delay: '0min' is not a time from 1ms" },
+		{ "daemon", "grow-delay = never", "'never' is not a time from 1ms to 1h" },
+		{ "daemon", "enforce-delay = 0h", "enforce-delay: '0h' is not a time from 1ms" },
+		{ "daemon", "enforce-delay = 61min", "'61min' is not a time from 1ms to 1h" },
+		{ "daemon", "activate-grase = 1s", "did you mean 'activate-grace'?" },
 		{ "daemon", "max-leases = 0", "is not a number from 1 to 65536" },
 		{ "daemon", "max-leases = 65537", "is not a number from 1 to 65536" },
 		{ "daemon", "max-leases-per-user = -1", "is not a number from 1 to 65536" },
@@ -198,6 +223,12 @@ TEST(wrong_values_are_refused_with_file_line_and_key)
 		{ "tenant t", "priority = hihg", "from 0 to 15; did you mean 'high'?" },
 		{ "tenant t", "alone = perhaps", "is neither yes nor no" },
 		{ "tenant t", "alone = yes", "it needs class = realtime" },
+		{ "tenant t", "enforce = kil", "is not report, freeze or kill; did you mean 'kill'?" },
+		{ "tenant t", "enforce = none", "'none' is not report, freeze or kill" },
+		{ "tenant t", "enforce = no", "'no' is not report, freeze or kill" },
+		{ "tenant t", "enforce =", "'' is not report, freeze or kill" },
+		{ "daemon", "enforce = kill", "unknown key 'enforce' in [daemon]" },
+		{ "tenant t", "activate-grace = 1s", "unknown key 'activate-grace' in [tenant]" },
 		{ "tenant t", "margin = 1%", "unknown key 'margin' in [tenant]" },
 	};
 	char text[512], where[32];
@@ -217,6 +248,29 @@ TEST(wrong_values_are_refused_with_file_line_and_key)
 			fprintf(stderr, "%s -> %s\n", wrong[i].line, tree.notes.list[0].text);
 			abort();
 		}
+		tree_done(&tree);
+	}
+}
+
+TEST(a_time_is_bounded_by_an_hour_whatever_its_unit)
+{
+	static const struct {
+		const char *value;
+		uint64_t usec;
+	} table[] = {
+		{ "1ms", 1000 }, { "3600000ms", 3600000000 }, { "1s", 1000000 },
+		{ "3600s", 3600000000 }, { "60min", 3600000000 }, { "1h", 3600000000 },
+		{ "0001s", 1000000 },
+	};
+	char text[64];
+
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		struct tree tree;
+
+		snprintf(text, sizeof(text), "[daemon]\nactivate-grace = %s\n", table[i].value);
+		tree = tree_new(text);
+		CHECK(tree_load(&tree) == 0);
+		CHECK(tree.settings->activate_grace_usec == table[i].usec);
 		tree_done(&tree);
 	}
 }

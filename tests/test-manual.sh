@@ -82,26 +82,28 @@ for page in gpuarbd.conf.5 gpuarb-tenants.5; do
 	check "$page has examples" test "$count" -ge 3
 done
 
-# ---- the example of the library ----------------------------------------------------------
-# shellcheck disable=SC2016
-section "$manual" EXAMPLES | sed -n '/^```$/,/^```$/{/^```$/!p}' |
-	sed 's/\\\\/\\/g' >"$dir/example.c"
-"${compiler[@]}" -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror \
-	-I"$GPUARB_SOURCE_ROOT/libgpuarb" "$dir/example.c" "$library" \
-	-Wl,-rpath,"$(dirname "$library")" -o "$dir/example" >"$dir/out" 2>"$dir/err" ||
-	complain 'the example of libgpuarb(3) does not compile'
+# ---- the examples of the library ---------------------------------------------------------
+# shellcheck source=tests/manual-rig.sh
+. "$GPUARB_SOURCE_ROOT/tests/manual-rig.sh"
+check 'the library has two examples' manual_examples "$manual" "$dir/example" 2
+for n in 1 2; do
+	manual_compile "$dir/example-$n" "$library" "${compiler[@]}" ||
+		complain "example $n of libgpuarb(3) does not compile"
+done
 
 echo '[daemon]' >"$dir/gpuarbd.conf"
 chmod go-w "$dir/gpuarbd.conf"
 mkdir "$dir/sys"
 "$FAKE_SYSFS" "$dir/sys" "$GPUARB_SOURCE_ROOT/conf/gpus" radeon-vii >"$dir/out" || exit 1
 rig_start_bus
-timeout 60 "$dir/example" >"$dir/out" 2>"$dir/err"
-check 'without a gpuarbd it fails' test $? = 1
-check 'and says so' test -s "$dir/err"
+for n in 1 2; do
+	timeout 60 "$dir/example-$n" >"$dir/out" 2>"$dir/err"
+	check 'without a gpuarbd it fails' test $? = 1
+	check 'and says so' test -s "$dir/err"
+done
 
 rig_start_daemon --sysfs="$dir/sys"
-exec 9< <(exec "$dir/example" 2>"$dir/example.err")
+exec 9< <(exec "$dir/example-1" 2>"$dir/example.err")
 holder=$!
 read -r -t 60 line <&9
 check 'it has what it asked for' test "$line" = '0000:03:00.0: 30 CUs, 0 queues masked'
@@ -115,4 +117,11 @@ ends 0 release "$id"
 wait_for "$holder"
 check 'it ends with its lease' test "$ended" = 0
 check 'and says why' test -s "$dir/example.err"
+
+# An agent needs the driver: kfdsim/test-adaptable.sh has one.
+if [ ! -e /sys/class/kfd/kfd ]; then
+	timeout 60 "$dir/example-2" >"$dir/out" 2>"$dir/err"
+	check 'an agent that sees no driver fails' test $? = 1
+	check 'and says so' grep -q 'does not see KFD' "$dir/err"
+fi
 rig_done

@@ -136,19 +136,68 @@ TEST(requests_that_contradict_themselves_are_refused_by_the_key)
 	scene_done(&s);
 }
 
-TEST(what_this_version_cannot_do_is_said)
+TEST(only_realtime_lends_and_only_best_effort_borrows)
 {
-	struct scene s = scene_of(1);
-	struct request request = request_for(10);
+	static const struct {
+		int lease_class;
+		bool start_inactive, adaptable;
+		const char *says; /* NULL: it is granted */
+	} table[] = {
+		{ CLASS_REALTIME, true, false, NULL },
+		{ CLASS_BESTEFFORT, false, true, NULL },
+		{ CLASS_GUARANTEED, true, false, "start-inactive: class guaranteed does not lend" },
+		{ CLASS_BESTEFFORT, true, false, "start-inactive: class besteffort does not lend" },
+		{ CLASS_REALTIME, false, true, "adaptable: a realtime lease keeps what it has" },
+		{ CLASS_GUARANTEED, false, true, "adaptable: a guaranteed lease keeps" },
+		{ CLASS_REALTIME, true, true, "adaptable: a realtime lease keeps" },
+	};
 
-	request.start_inactive = true;
-	CHECK(!reserve(s.arbiter, VR, &request, &s.verdict));
-	CHECK(s.verdict.kind == VERDICT_NOT_SUPPORTED);
-	request.start_inactive = false;
-	request.adaptable = true;
-	CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
-	CHECK(s.verdict.kind == VERDICT_NOT_SUPPORTED);
-	scene_done(&s);
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		struct scene s = scene_of(1);
+		struct request request = request_for(10);
+		const struct lease *lease;
+
+		request.class = table[i].lease_class;
+		request.start_inactive = table[i].start_inactive;
+		request.adaptable = table[i].adaptable;
+		lease = reserve(s.arbiter, VR, &request, &s.verdict);
+		CHECK(!table[i].says == (lease != NULL));
+		CHECK(lease || s.verdict.kind == VERDICT_INVALID_REQUEST);
+		CHECK(lease || strstr(s.verdict.sentence, table[i].says));
+		CHECK(!lease || lease->state == (table[i].start_inactive ? STATE_INACTIVE :
+									  STATE_GRANTED));
+		scene_done(&s);
+	}
+}
+
+TEST(an_adaptable_lease_is_any_rectangle_and_shares_nothing)
+{
+	static const struct {
+		struct want want;
+		const char *key;
+	} table[] = {
+		{ { .cus = 10, .exact = true }, "exact" },
+		{ { .cus = 10, .any_shape = true }, "shape any" },
+		{ { .cus = 10, .isolation = ISOLATION_SHARED }, "isolation shared" },
+		{ { .cus = 10, .shader_engines = 2 }, "shader-engines" },
+		{ { .shader_engines = 1 }, "shader-engines" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		struct scene s = scene_of(1);
+		struct request request = request_for(10);
+
+		request.wants[0] = table[i].want;
+		strcpy(request.wants[0].gpu, "any");
+		request.adaptable = true;
+		CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
+		CHECK(s.verdict.kind == VERDICT_INVALID_REQUEST);
+		CHECK(strstr(s.verdict.sentence, "want 1: ") &&
+		      strstr(s.verdict.sentence, table[i].key));
+		request.adaptable = false;
+		CHECK(reserve(s.arbiter, ANY, &request, &s.verdict));
+		scene_done(&s);
+	}
 }
 
 TEST(limits_of_the_daemon_are_kept)

@@ -15,11 +15,15 @@ TEST(the_defaults_let_everybody_ask_for_best_effort)
 	CHECK(!settings->oversubscribe_besteffort && settings->n_gpus == 0);
 	CHECK(settings->max_leases == 4096 && settings->max_leases_per_user == 1024);
 	CHECK(settings->max_holders == 4096);
+	CHECK(settings->activate_grace_usec == 1000000 && settings->enforce_delay_usec == 1000000);
+	CHECK(settings->activate_min_interval_usec == 1000000);
+	CHECK(settings->grow_delay_usec == 2000000);
 
 	CHECK(settings->n_tenants == 1);
 	tenant = &settings->tenants[0];
 	CHECK(strcmp(tenant->name, "*") == 0 && tenant->class == CLASS_BESTEFFORT);
 	CHECK(tenant->priority == PRIORITY_NORMAL && !tenant->alone);
+	CHECK(tenant->enforce == RUNG_REPORT);
 	CHECK(tenant->max_leases.kind == LIMIT_NONE && tenant->max_vram.kind == LIMIT_NONE);
 }
 

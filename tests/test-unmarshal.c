@@ -98,6 +98,7 @@ static const struct pair partition_pairs[] = {
 	{ "shader-engines", "au" }, { "queues", "u" },       { "streams", "u" },
 	{ "processes", "u" },     { "sdma-queues", "u" },    { "vram", "t" },
 	{ "priority", "u" },      { "tier", "s" },           { "gaps", "as" },
+	{ "priorities-seen", "au" },
 	{ "what-comes-later", "o" },
 };
 
@@ -116,6 +117,7 @@ TEST(partitions_are_read_and_unknown_keys_skipped)
 	CHECK(partitions[1].cu_mask_words == 3 && partitions[1].cu_mask[2] == 2);
 	CHECK(partitions[1].n_shader_engines == 3 && partitions[1].priority == 7);
 	CHECK(partitions[1].n_gaps == 3 && strcmp(partitions[1].gaps[2], "gap") == 0);
+	CHECK(partitions[1].n_priorities_seen == 3 && partitions[1].priorities_seen[2] == 2);
 	pool_clear(&pool);
 }
 

@@ -247,6 +247,27 @@ static void state_is(const char *state, const char *reason, uint64_t deadline,
 	stage_done(&stage);
 }
 
+TEST(a_priority_that_nobody_granted_is_drift)
+{
+	static const uint32_t seen[] = { 7, 15 };
+	struct stage stage;
+
+	stage_new(&stage);
+	look(&stage);
+	stage.partitions[0].priority = 11;
+	stage.partitions[0].priorities_seen = seen;
+	stage.partitions[0].n_priorities_seen = 1;
+	verify_lease(&stage.verify, 0);
+	CHECK(only(&stage, VERIFY_NOTE, "priority", "normal (asked high)")->lease == 5);
+	CHECK(!verify_drifts(&stage.verify));
+	stage.partitions[0].priority = 7;
+	stage.partitions[0].n_priorities_seen = 2;
+	verify_lease(&stage.verify, 0);
+	CHECK(only(&stage, VERIFY_DRIFT, "priority", "15 (asked normal)")->lease == 5);
+	CHECK(verify_drifts(&stage.verify));
+	stage_done(&stage);
+}
+
 TEST(what_the_daemon_says_of_a_lease_is_judged)
 {
 	state_is("granted", "has 5 queues", GPUARB_FOREVER, VERIFY_DRIFT, "granted: has 5 queues");

@@ -42,6 +42,18 @@ static int append_engines(sd_bus_message *m, const struct partition *partition)
 	return append_numbers(m, "shader-engines", "u", engines, n * sizeof(*engines));
 }
 
+/* What was not looked at is not there. */
+static int append_priorities(sd_bus_message *m, const struct partition *partition)
+{
+	uint32_t seen[PRIORITY_MAX + 1];
+	size_t n = 0;
+
+	for (uint32_t priority = 0; priority <= PRIORITY_MAX; priority++)
+		if (partition->priorities_seen & 1U << priority)
+			seen[n++] = priority;
+	return n == 0 ? 0 : append_numbers(m, "priorities-seen", "u", seen, n * sizeof(*seen));
+}
+
 static int append_gaps(sd_bus_message *m, const struct arbiter *arbiter,
 		       const struct partition *partition)
 {
@@ -90,6 +102,8 @@ static int append_partition(sd_bus_message *m, const struct arbiter *arbiter,
 					  "vram", "t", partition->granted.vram,
 					  "priority", "u", partition->priority,
 					  "tier", "s", partition_tier(partition));
+	if (r >= 0)
+		r = append_priorities(m, partition);
 	if (r >= 0)
 		r = append_gaps(m, arbiter, partition);
 	return r < 0 ? r : sd_bus_message_close_container(m);

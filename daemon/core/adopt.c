@@ -28,6 +28,7 @@ static void make_anew(struct arbiter *arbiter, struct lease *lease)
 
 		p->used = (struct budget){0};
 		p->judged = p->verified = false;
+		p->priorities_seen = 0;
 		if (p->gpu == GPU_ABSENT)
 			continue;
 		p->count = cuset_count(&p->cus);

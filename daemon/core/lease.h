@@ -48,6 +48,7 @@ struct partition {
 	bool judged;             /* they were looked at since the last of them came, or changed */
 	bool verified;           /* they have no CU beyond cus */
 	pid_t wide;              /* one of this process has; 0: none */
+	uint16_t priorities_seen, priorities_before; /* as bits; 0: not looked at */
 	unsigned count;          /* CUs granted */
 	unsigned asked;          /* the aim, or cus-max where that was asked */
 	unsigned effective;      /* E */

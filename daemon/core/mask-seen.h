@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Which CUs the hardware lets a compute queue use: what was read of it, not what was asked.
- * A plain value.
+ * Which CUs the hardware lets a compute queue use, and with what priority: what was read of it,
+ * not what was asked. A plain value.
  */
 
 #include <stdbool.h>
@@ -19,6 +19,7 @@ struct mask_seen {
 	uint32_t kfd_gpu_id;
 	bool unrestricted;   /* never masked; cus are then all of the GPU's */
 	struct cuset cus;    /* CUs that work: those fused off are left out */
+	unsigned priority;   /* 0 to 15 */
 };
 
 /*

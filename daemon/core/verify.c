@@ -18,28 +18,55 @@ static uint64_t lease_of(const struct arbiter *arbiter, pid_t pid)
 	return 0;
 }
 
-static struct partition *partition_of(const struct arbiter *arbiter, const struct mask_seen *row)
+static struct partition *partition_of(const struct arbiter *arbiter, const struct lease *lease,
+				      const struct mask_seen *row)
 {
-	uint64_t id = lease_of(arbiter, row->pid);
-	struct lease *lease = id ? arbiter_find(arbiter, id) : NULL;
-
-	for (size_t i = 0; lease && i < lease->n_partitions; i++)
+	for (size_t i = 0; i < lease->n_partitions; i++)
 		if (arbiter->gpus[lease->partitions[i].gpu].info.kfd_gpu_id == row->kfd_gpu_id)
 			return &lease->partitions[i];
 	return NULL;
 }
 
+/* A process may have several leases of its user: its own, and those that it asked for or that are
+ * bound to it. */
+static bool may_be_of(const struct lease *lease, const struct lease *own, pid_t pid)
+{
+	return lease == own || (lease->owner == own->owner && lease->state != STATE_WAITING &&
+				(lease->pid == pid || lease_is_bound(lease, pid)));
+}
+
+static void note_queue(struct partition *p, const struct mask_seen *row)
+{
+	p->verified = p->wide == 0;
+	p->priorities_seen |= (uint16_t)(1U << row->priority);
+}
+
+/* The queue is that lease's within whose mask it is. One that is in none may be any's: where one
+ * of them has not followed, none of them is known to have. */
 static void look(const struct arbiter *arbiter, const struct mask_seen *row)
 {
-	struct partition *p = partition_of(arbiter, row);
+	uint64_t id = lease_of(arbiter, row->pid);
+	const struct lease *own = id ? arbiter_find(arbiter, id) : NULL;
+	bool found = false;
 
-	if (!p)
-		return;
-	p->verified = p->wide == 0;
-	if (cuset_within(&row->cus, &p->cus))
-		return;
-	p->verified = false;
-	p->wide = row->pid;
+	for (size_t i = 0; own && !found && i < arbiter->n_leases; i++) {
+		struct partition *p = may_be_of(arbiter->leases[i], own, row->pid) ?
+					      partition_of(arbiter, arbiter->leases[i], row) : NULL;
+
+		found = p && cuset_within(&row->cus, &p->cus);
+		if (found)
+			note_queue(p, row);
+	}
+	for (size_t i = 0; own && !found && i < arbiter->n_leases; i++) {
+		struct partition *p = may_be_of(arbiter->leases[i], own, row->pid) ?
+					      partition_of(arbiter, arbiter->leases[i], row) : NULL;
+
+		if (!p)
+			continue;
+		note_queue(p, row);
+		p->verified = false;
+		p->wide = row->pid;
+	}
 }
 
 static const struct partition *find_wide(const struct lease *lease)
@@ -97,6 +124,8 @@ static void forget(struct lease *lease, bool judged)
 	for (size_t i = 0; i < lease->n_partitions; i++) {
 		lease->partitions[i].verified = false;
 		lease->partitions[i].wide = 0;
+		lease->partitions[i].priorities_before = lease->partitions[i].priorities_seen;
+		lease->partitions[i].priorities_seen = 0;
 		lease->partitions[i].judged = judged;
 	}
 }
@@ -110,6 +139,14 @@ static uint64_t verified(const struct lease *lease)
 	return bits;
 }
 
+static bool other_priorities(const struct lease *lease)
+{
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		if (lease->partitions[i].priorities_seen != lease->partitions[i].priorities_before)
+			return true;
+	return false;
+}
+
 void arbiter_masks_seen(struct arbiter *arbiter, const struct mask_seen *rows, size_t n)
 {
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
@@ -121,7 +158,7 @@ void arbiter_masks_seen(struct arbiter *arbiter, const struct mask_seen *rows, s
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		struct lease *lease = arbiter->leases[i];
 
-		if (verified(lease) != lease->was_verified)
+		if (verified(lease) != lease->was_verified || other_priorities(lease))
 			ledger_touch(arbiter, lease, TOUCH_REASON);
 		if (lease->unseen)
 			judge(arbiter, lease);
@@ -133,9 +170,10 @@ void arbiter_masks_unseen(struct arbiter *arbiter)
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		struct lease *lease = arbiter->leases[i];
 
-		if (verified(lease))
-			ledger_touch(arbiter, lease, TOUCH_REASON);
+		lease->was_verified = verified(lease);
 		forget(lease, true);
+		if (lease->was_verified || other_priorities(lease))
+			ledger_touch(arbiter, lease, TOUCH_REASON);
 		if (!lease->unseen)
 			continue;
 		ledger_follow(arbiter, lease);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/base.h"
+#include "core/class.h"
 
 /*
  * struct vi_mqd, v9_mqd, v10_mqd, v11_mqd, v12_mqd in drivers/gpu/drm/amd/include: 2048 bytes,
@@ -21,6 +22,9 @@
 #define ROW_BYTES (ROW_WORDS * 4U)
 
 enum { SE0 = 23, SE2 = 26, SE4_GFX9 = 39, SE4_GFX11 = 44 };
+
+/* cp_hqd_queue_priority, in the same place in all of them: KFD's 0 to 15. */
+#define QUEUE_PRIORITY 134U
 
 /* Only what the kernel prints is quoted, and that is never long. */
 #define QUOTE_MAX 60
@@ -47,6 +51,7 @@ struct parser {
 	unsigned xcc;
 	uint32_t offset;	    /* where the next row goes on */
 	uint32_t words[CUSET_PAIRS];
+	unsigned priority;
 
 	struct mask_seen *seen;
 	size_t n, room;
@@ -229,6 +234,8 @@ static int take_words(struct parser *parser, const uint32_t words[ROW_WORDS], un
 	if (n != ROW_WORDS)
 		return refuse(parser, "%u words where a descriptor has %u", n, ROW_WORDS);
 	for (unsigned i = 0; i < n; i++) {
+		if (parser->offset / 4 + i == QUEUE_PRIORITY)
+			parser->priority = min_u(words[i], PRIORITY_MAX);
 		engine = engine_of(parser->gpu->gfx_target, parser->offset / 4 + i);
 		if (engine >= 0)
 			parser->words[cuset_pair(parser->xcc, (unsigned)engine)] = words[i];
@@ -320,6 +327,7 @@ static int end_queue(struct parser *parser)
 	row = &parser->seen[parser->n++];
 	row->pid = parser->pid;
 	row->kfd_gpu_id = parser->gpu->kfd_gpu_id;
+	row->priority = parser->priority;
 	row->unrestricted = mask_seen_from_words(&parser->gpu->geometry, parser->words, &row->cus);
 	parser->kind = NO_QUEUE;
 	return 0;

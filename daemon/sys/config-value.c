@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "sys/config-internal.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define NUMBER_BYTES 24U
@@ -133,31 +135,40 @@ static const char *split_unit(const char *value, char number[static NUMBER_BYTES
 	return value + n;
 }
 
-void config_set_interval(const struct ini_place *place, const struct config_key *key,
-			 const char *value, void *field)
+/* All times are at least a few milliseconds, and nobody who waits for one is to wait for ever. */
+#define TIME_MAX_USEC UINT64_C(3600000000)
+
+/* Digits and a unit; 0 for what is neither, or longer than any time may be. */
+static uint64_t read_time(const char *value)
 {
-	const struct {
+	static const struct {
 		const char *name;
-		unsigned usec, min, max; /* to 1 h */
+		unsigned usec;
 	} units[] = {
-		{ "ms", 1000, (unsigned)key->min, 3600000 },
-		{ "s", 1000000, 1, 3600 },
-		{ "min", 60000000, 1, 60 },
-		{ "h", 3600000000, 1, 1 },
+		{ "ms", 1000 }, { "s", 1000000 }, { "min", 60000000 }, { "h", 3600000000 },
 	};
 	char number[NUMBER_BYTES];
 	const char *unit = split_unit(value, number);
-	unsigned n;
+	unsigned long long n;
 
-	for (size_t i = 0; *number && i < ARRAY_SIZE(units); i++) {
-		if (strcmp(unit, units[i].name) != 0)
-			continue;
-		if (ini_unsigned(place, key->name, number, units[i].min, units[i].max, &n) == 0)
-			*(uint64_t *)field = (uint64_t)n * units[i].usec;
-		return;
-	}
-	ini_bad(place, "%s: '%s' is not a time from %ums to 1h, written like 500ms, 2s or 1min",
-		key->name, value, (unsigned)key->min);
+	errno = 0;
+	n = strtoull(number, NULL, 10);
+	for (size_t i = 0; errno == 0 && i < ARRAY_SIZE(units); i++)
+		if (strcmp(unit, units[i].name) == 0 && n <= TIME_MAX_USEC / units[i].usec)
+			return n * units[i].usec;
+	return 0;
+}
+
+void config_set_interval(const struct ini_place *place, const struct config_key *key,
+			 const char *value, void *field)
+{
+	uint64_t usec = read_time(value);
+
+	if (usec > 0 && usec >= key->min * UINT64_C(1000))
+		*(uint64_t *)field = usec;
+	else
+		ini_bad(place, "%s: '%s' is not a time from %ums to 1h, written like 500ms, 2s or "
+			       "1min", key->name, value, (unsigned)key->min);
 }
 
 void config_set_percent(const struct ini_place *place, const struct config_key *key,

@@ -109,85 +109,15 @@ static unsigned take_gpu(struct object *object, const struct arbiter *arbiter,
 	return GPU_ABSENT;
 }
 
-/* "0x" and eight digits, as they are written. */
-static bool parse_word(const char *text, uint32_t *ret)
-{
-	static const char digits[] = "0123456789abcdef";
-	uint32_t word = 0;
-
-	if (text[0] != '0' || text[1] != 'x')
-		return false;
-	for (unsigned i = 2; i < 10; i++) {
-		const char *digit = text[i] ? strchr(digits, text[i]) : NULL;
-
-		if (!digit)
-			return false;
-		word = word << 4 | (uint32_t)(digit - digits);
-	}
-	*ret = word;
-	return true;
-}
-
-static bool parse_mask(const char *text, uint32_t words[static DEAL_WORDS], size_t *ret_n)
-{
-	size_t n = 0;
-
-	for (;; text++) {
-		if (n == DEAL_WORDS || !parse_word(text, &words[n]))
-			return false;
-		n++;
-		text += 10;
-		if (*text != ',')
-			break;
-	}
-	*ret_n = n;
-	return *text == '\0';
-}
-
-/* The CUs that the hardware makes of the mask. Each bit has to reach one, each WGP is whole:
- * then the same mask comes out of the CUs. */
-static bool decode(const struct deal *deal, const uint32_t *words, size_t n, struct cuset *ret)
-{
-	uint32_t again[DEAL_WORDS];
-
-	if (n != deal_words(deal))
-		return false;
-	deal_decode(deal, words, n, ret);
-	deal_encode(deal, ret, again);
-	return memcmp(words, again, n * sizeof(*words)) == 0;
-}
-
-/* gpu: NULL where it is not here, and with it the order of the bits. Returns how many bits
- * are set. */
-static unsigned take_mask(struct object *object, const char *key, const struct gpu *gpu,
-			  struct cuset *ret)
-{
-	char text[DEAL_WORDS * sizeof("0x00000000,")];
-	uint32_t words[DEAL_WORDS];
-	unsigned count = 0;
-	size_t n;
-
-	take_text(object, key, text, sizeof(text));
-	if (!parse_mask(text, words, &n)) {
-		trouble_at(object->trouble, key, "is no mask");
-		return 0;
-	}
-	if (gpu && !decode(&gpu->deal, words, n, ret))
-		trouble_at(object->trouble, key, "is no mask of this GPU");
-	for (size_t i = 0; i < n; i++)
-		count += cuset_count_word(words[i]);
-	return count;
-}
-
 static void read_partition(const struct reading *reading, struct object *object,
 			   struct partition *p)
 {
-	const struct gpu *gpu;
+	const struct deal *deal;
 
 	p->gpu = take_gpu(object, reading->arbiter, reading->saved->lost);
-	gpu = p->gpu == GPU_ABSENT ? NULL : &reading->arbiter->gpus[p->gpu];
-	p->count = take_mask(object, "cu_mask", gpu, &p->cus);
-	take_mask(object, "occupied", gpu, &p->occupied);
+	deal = p->gpu == GPU_ABSENT ? NULL : &reading->arbiter->gpus[p->gpu].deal;
+	p->count = take_mask(object, "cu_mask", deal, &p->cus);
+	take_mask(object, "occupied", deal, &p->occupied);
 	p->asked = take_unsigned(object, "asked");
 	p->granted = take_budget(object, "granted");
 	p->charged = take_budget(object, "charged");
@@ -198,9 +128,9 @@ static void read_partition(const struct reading *reading, struct object *object,
 	p->any_shape = take_bool(object, "any_shape");
 	p->adaptable = object_has(object, "base");
 	if (p->adaptable)
-		take_mask(object, "base", gpu, &p->base);
+		take_mask(object, "base", deal, &p->base);
 	if (object_has(object, "before"))
-		take_mask(object, "before", gpu, &p->before);
+		take_mask(object, "before", deal, &p->before);
 	object_end(object, "partition");
 }
 

@@ -165,3 +165,73 @@ void object_end(const struct object *object, const char *what)
 	if (object->json && json_object_object_length(object->json) != object->taken)
 		trouble_at(object->trouble, what, "has a member that this version does not know");
 }
+
+/* ---- masks ----------------------------------------------------------------------------- */
+
+/* "0x" and eight digits, as they are written. */
+static bool parse_word(const char *text, uint32_t *ret)
+{
+	static const char digits[] = "0123456789abcdef";
+	uint32_t word = 0;
+
+	if (text[0] != '0' || text[1] != 'x')
+		return false;
+	for (unsigned i = 2; i < 10; i++) {
+		const char *digit = text[i] ? strchr(digits, text[i]) : NULL;
+
+		if (!digit)
+			return false;
+		word = word << 4 | (uint32_t)(digit - digits);
+	}
+	*ret = word;
+	return true;
+}
+
+static bool parse_mask(const char *text, uint32_t words[static DEAL_WORDS], size_t *ret_n)
+{
+	size_t n = 0;
+
+	for (;; text++) {
+		if (n == DEAL_WORDS || !parse_word(text, &words[n]))
+			return false;
+		n++;
+		text += 10;
+		if (*text != ',')
+			break;
+	}
+	*ret_n = n;
+	return *text == '\0';
+}
+
+/* The CUs that the hardware makes of the mask. Each bit has to reach one, each WGP is whole:
+ * then the same mask comes out of the CUs. */
+static bool decode(const struct deal *deal, const uint32_t *words, size_t n, struct cuset *ret)
+{
+	uint32_t again[DEAL_WORDS];
+
+	if (n != deal_words(deal))
+		return false;
+	deal_decode(deal, words, n, ret);
+	deal_encode(deal, ret, again);
+	return memcmp(words, again, n * sizeof(*words)) == 0;
+}
+
+unsigned take_mask(struct object *object, const char *key, const struct deal *deal,
+		   struct cuset *ret)
+{
+	char text[DEAL_WORDS * sizeof("0x00000000,")];
+	uint32_t words[DEAL_WORDS];
+	unsigned count = 0;
+	size_t n;
+
+	take_text(object, key, text, sizeof(text));
+	if (!parse_mask(text, words, &n)) {
+		trouble_at(object->trouble, key, "is no mask");
+		return 0;
+	}
+	if (deal && !decode(deal, words, n, ret))
+		trouble_at(object->trouble, key, "is no mask of this GPU");
+	for (size_t i = 0; i < n; i++)
+		count += cuset_count_word(words[i]);
+	return count;
+}

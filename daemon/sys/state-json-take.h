@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/deal.h"
+
 struct trouble {
 	int r; /* 0: none so far */
 	char *why;
@@ -41,6 +43,11 @@ struct object take_object(struct object *object, const char *key);
 /* One of n words; its index. */
 unsigned take_word(struct object *object, const char *key, const char *(*word)(unsigned index),
 		   unsigned n);
+
+/* A mask as words, "0x0000000f,0x…". deal: NULL where the GPU is not here, and with it the order of
+ * the bits; *ret is then left alone. Returns how many bits are set. */
+unsigned take_mask(struct object *object, const char *key, const struct deal *deal,
+		   struct cuset *ret);
 
 /* *ret_n is 0 where the answer is NULL. */
 struct json_object *take_array(struct object *object, const char *key, size_t max,

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Texts that the kernel does not print. */
+
+#include "kfd-mqd-rig.h"
+
+TEST(a_descriptor_that_breaks_off_is_refused_with_its_line)
+{
+	struct page page = page_new();
+
+	say(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 3a7c\n");
+	dump(&page, ROWS - 1, ones);
+	CHECK(refused(&page, "line 65: the queue before has 0 whole descriptors"));
+
+	page = page_new();
+	say(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 51\n");
+	dump(&page, ROWS, ones);
+	CHECK(refused(&page, "1 whole descriptors, and 0000:04:00.0 2 XCCs"));
+
+	page = page_new();
+	say(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 51\n");
+	dump(&page, 10, ones);
+	dump(&page, ROWS, ones);
+	CHECK(refused(&page, "line 13: a descriptor ends after 320 of 2048 bytes"));
+
+	page = page_new();
+	say(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 3a7c\n");
+	CHECK(refused(&page, "0 whole descriptors"));
+
+	page = page_new();
+	say(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 3a7c\nProcess 2:\n");
+	CHECK(refused(&page, "line 3: the queue before has 0 whole descriptors"));
+}
+
+TEST(more_descriptors_than_xccs_are_refused)
+{
+	struct page page = page_new();
+
+	say(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 3a7c\n");
+	dump(&page, ROWS, ones);
+	dump(&page, ROWS, ones);
+	CHECK(refused(&page, "line 67: more descriptors than the 1 XCCs of 0000:03:00.0"));
+}
+
+TEST(a_text_that_ends_within_a_line_is_refused)
+{
+	struct page page = page_new();
+
+	say(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 3a7c\n    00000000: 0000");
+	CHECK(refused(&page, "line 3: the text ends within a line: \"    00000000: 0000\""));
+
+	page = page_new();
+	say(&page, "Process");
+	CHECK(refused(&page, "line 1: the text ends within a line"));
+}
+
+TEST(a_row_that_is_out_of_place_is_refused)
+{
+	struct page page = page_new();
+
+	say(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 3a7c\n");
+	dump(&page, 2, ones);
+	say(&page, "    00000060: 0 0\n");
+	CHECK(refused(&page, "line 5: no row of a descriptor"));
+
+	page = page_new();
+	say(&page, "Process 1 PASID 0x8001:\n  SDMA queue on device 3a7c\n");
+	dump(&page, 2, ones);
+	say(&page, "    00000060: 00000000\n");
+	CHECK(refused(&page, "line 5: a row at 0x60 where 0x40 comes next"));
+
+	page = page_new();
+	say(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 3a7c\n"
+		   "    00000000: 00000000 00000000\n");
+	CHECK(refused(&page, "line 3: 2 words where a descriptor has 8"));
+
+	page = page_new();
+	dump(&page, 1, ones);
+	CHECK(refused(&page, "line 1: words that belong to no queue"));
+
+	page = page_new();
+	say(&page, "Process 1 PASID 0x8001:\n");
+	dump(&page, 1, ones);
+	CHECK(refused(&page, "line 2: words that belong to no queue"));
+}
+
+/* One line behind a good beginning. */
+static bool line_refused(const char *line, const char *words)
+{
+	struct page page = page_new();
+
+	say(&page, "Process 1 PASID 0x8001:\n  SDMA queue on device 3a7c\n%s\n", line);
+	return refused(&page, words);
+}
+
+TEST(lines_that_the_kernel_does_not_print_are_refused_and_quoted)
+{
+	CHECK(line_refused("", "neither a process, a queue nor a row of one: \"\""));
+	CHECK(line_refused("\x01\xff stuff", "one: \"?? stuff\""));
+	CHECK(line_refused("Process x PASID 1:", "no number of a process"));
+	CHECK(line_refused("Process 0 PASID 0x1:", "no number of a process"));
+	CHECK(line_refused("Process 99999999999 PASID 0x1:", "no number of a process"));
+	CHECK(line_refused("Process 12x PASID 0x1:", "no number of a process"));
+	CHECK(line_refused("Process 12 PASID 0x1", "no number of a process"));
+	CHECK(line_refused("Process 12", "no number of a process"));
+	CHECK(line_refused("Process -1:", "no number of a process"));
+	CHECK(line_refused("  Compute queue on device ", "no id of a GPU"));
+	CHECK(line_refused("  Compute queue on device 3A7C", "no id of a GPU"));
+	CHECK(line_refused("  Compute queue on device 03a7c", "no id of a GPU"));
+	CHECK(line_refused("  Compute queue on device 123456789", "no id of a GPU"));
+	CHECK(line_refused("  SDMA queue on device 3a7c!", "no id of a GPU"));
+	CHECK(line_refused("    00000000", "no row of a descriptor"));
+	CHECK(line_refused("    0000000g: 00000000", "no row of a descriptor"));
+	CHECK(line_refused("    00000000: 0000000", "no row of a descriptor"));
+	CHECK(line_refused("    00000000: 00000000 ", "no row of a descriptor"));
+	CHECK(line_refused("    00000000:-00000001", "no row of a descriptor"));
+	CHECK(line_refused("    00000000: 00000000 00000000 00000000 00000000 00000000 00000000 "
+			   "00000000 00000000 00000000", "no row of a descriptor"));
+}
+
+TEST(a_queue_before_any_process_is_refused)
+{
+	struct page page = page_new();
+
+	say(&page, "  Compute queue on device 3a7c\n");
+	CHECK(refused(&page, "line 1: no process to begin with"));
+}
+
+TEST(bytes_that_are_no_text_are_refused)
+{
+	static const char zeros[4096], newlines[] = "\n\n\n\n";
+	struct mask_seen *seen = NULL;
+	char why[200];
+	size_t n = 0;
+
+	CHECK(kfd_mqds_parse(zeros, sizeof(zeros), gpus, 1, &seen, &n, why, sizeof(why)) ==
+	      -EBADMSG);
+	CHECK(strstr(why, "line 1: the text ends within a line: \"????"));
+	CHECK(kfd_mqds_parse(newlines, 4, gpus, 1, &seen, &n, why, sizeof(why)) == -EBADMSG);
+	CHECK(!seen && n == 0);
+}
+
+/* Nothing is said of lengths in the text: a line of a million bytes is one line. */
+TEST(a_line_that_does_not_end_costs_no_more_than_its_bytes)
+{
+	struct page page = page_new();
+
+	say(&page, "Process 1 %01000000d:\n", 0);
+	say(&page, "%01000000d\n", 0);
+	CHECK(refused(&page, "line 2: neither a process, a queue nor a row of one: \"0000"));
+}
+
+TEST(a_short_buffer_for_the_sentence_is_respected)
+{
+	struct mask_seen *seen = NULL;
+	char why[8] = "1234567";
+	size_t n = 0;
+
+	CHECK(kfd_mqds_parse("x\n", 2, gpus, 1, &seen, &n, why, 4) == -EBADMSG);
+	CHECK(memcmp(why, "kfd\000567", 8) == 0);
+	CHECK(kfd_mqds_parse("x\n", 2, gpus, 1, &seen, &n, NULL, 0) == -EBADMSG);
+}
+
+/* One in ten is a compute queue: as many as fit into what is read at the most. */
+TEST(a_hundred_thousand_queues_are_all_gone_through)
+{
+	const unsigned queues = 100000;
+	struct page page = page_new(), descriptor = page_new();
+
+	say(&descriptor, "  Compute queue on device 3a7c\n");
+	dump(&descriptor, ROWS, ones);
+	CHECK(fclose(descriptor.out) == 0);
+	for (unsigned i = 0; i < queues; i++) {
+		if (i % 100 == 0)
+			say(&page, "Process %u PASID 0x8001:\n", i + 1);
+		if (i % 10 == 0)
+			say(&page, "%s", descriptor.text);
+		else
+			say(&page, "  SDMA queue on device 3a7c\n    00000000: 00000001\n");
+	}
+	CHECK(parse(&page) == 0 && page.n == queues / 10);
+	for (unsigned i = 0; i < page.n; i++)
+		CHECK(page.seen[i].pid == (pid_t)(i / 10 * 100 + 1) && page.seen[i].unrestricted);
+	free(descriptor.text);
+	page_done(&page);
+}

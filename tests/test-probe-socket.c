@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Hardware queue descriptors, by a socket of the service that reads them. */
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "probe-rig.h"
+
+/* ---- a socket ---------------------------------------------------------------------------- */
+
+static int listen_at(const char *path, int backlog)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	CHECK(fd >= 0);
+	snprintf(un.sun_path, sizeof(un.sun_path), "%s", path);
+	CHECK(bind(fd, (const struct sockaddr *)&un, sizeof(un)) == 0);
+	CHECK(listen(fd, backlog) == 0);
+	return fd;
+}
+
+static struct stage stage_at_socket(void)
+{
+	struct stage stage = { .scratch = scratch_new() };
+
+	CHECK(probe_new(NULL, scratch_at(&stage.scratch, "socket"), &stage.probe) == 0);
+	return stage;
+}
+
+static int accept_one(int listening)
+{
+	int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
+
+	CHECK(fd >= 0);
+	return fd;
+}
+
+TEST(the_socket_answers_a_connection_with_the_text)
+{
+	struct stage stage = stage_at_socket();
+	int listening = listen_at(scratch_at(&stage.scratch, "socket"), 4), fd;
+
+	for (unsigned i = 0; i < 3; i++) {
+		CHECK(start(&stage) == 0 && go_on(&stage) == -EAGAIN && is_quiet(&stage));
+		fd = accept_one(listening);
+		CHECK(write(fd, "Process ", 8) == 8);
+		wait_readable(&stage);
+		CHECK(go_on(&stage) == -EAGAIN);
+		CHECK(write(fd, "1:\n", 3) == 3);
+		close(fd);
+		CHECK(finish(&stage) == 0 && strcmp(stage.text, "Process 1:\n") == 0);
+	}
+	close(listening);
+	stage_end(&stage);
+}
+
+TEST(a_socket_that_is_not_there_or_that_nobody_listens_at_is_told)
+{
+	struct stage stage = stage_at_socket();
+
+	CHECK(start(&stage) == -EOPNOTSUPP);
+	CHECK(says(&stage, "nobody is at /tmp/gpuarb-test-") &&
+	      says(&stage, "systemctl enable --now gpuarb-mqds.socket"));
+	close(listen_at(scratch_at(&stage.scratch, "socket"), 1));
+	CHECK(start(&stage) == -EOPNOTSUPP);
+	CHECK(go_on(&stage) == -EAGAIN);
+	stage_end(&stage);
+}
+
+TEST(a_socket_for_others_is_told_with_the_reason)
+{
+	struct stage stage = stage_at_socket();
+	int listening = listen_at(scratch_at(&stage.scratch, "socket"), 1), r;
+
+	if (geteuid() == 0) {
+		CHECK(seteuid(NOBODY) == 0);
+		r = start(&stage);
+		CHECK(seteuid(0) == 0);
+	} else {
+		CHECK(chmod(scratch_at(&stage.scratch, "socket"), 0) == 0);
+		r = start(&stage);
+	}
+	CHECK(r == -EACCES && says(&stage, "Permission denied"));
+	close(listening);
+	stage_end(&stage);
+}
+
+TEST(a_name_that_is_too_long_for_a_socket_is_told)
+{
+	struct probe *probe;
+	char name[200], why[300];
+
+	memset(name, 'x', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	CHECK(probe_new(NULL, name, &probe) == 0);
+	CHECK(probe_start(probe, why, sizeof(why)) == -ENAMETOOLONG);
+	probe_free(probe);
+}
+
+TEST(a_socket_that_has_too_many_waiting_is_tried_another_time)
+{
+	struct stage stage = stage_at_socket();
+	int listening = listen_at(scratch_at(&stage.scratch, "socket"), 0);
+	struct probe *first;
+
+	CHECK(probe_new(NULL, scratch_at(&stage.scratch, "socket"), &first) == 0);
+	CHECK(probe_start(first, stage.why, sizeof(stage.why)) == 0);
+	CHECK(start(&stage) == -EAGAIN && says(&stage, "cannot connect to"));
+	close(accept_one(listening));
+	CHECK(start(&stage) == 0);
+	close(listening);
+	probe_free(first);
+	stage_end(&stage);
+}
+
+/* It read nothing, perhaps for it may not. */
+TEST(a_reader_that_hangs_up_at_once_leaves_an_empty_text)
+{
+	struct stage stage = stage_at_socket();
+	int listening = listen_at(scratch_at(&stage.scratch, "socket"), 1);
+
+	CHECK(start(&stage) == 0);
+	close(accept_one(listening));
+	CHECK(finish(&stage) == 0 && stage.size == 0);
+	close(listening);
+	stage_end(&stage);
+}
+
+TEST(a_connection_that_is_given_up_is_closed)
+{
+	struct stage stage = stage_at_socket();
+	int listening = listen_at(scratch_at(&stage.scratch, "socket"), 2), fd;
+	char c;
+
+	CHECK(start(&stage) == 0);
+	fd = accept_one(listening);
+	probe_cancel(stage.probe);
+	CHECK(read(fd, &c, 1) == 0);
+	close(fd);
+	CHECK(is_quiet(&stage) && go_on(&stage) == -EAGAIN);
+
+	CHECK(start(&stage) == 0);
+	fd = accept_one(listening);
+	CHECK(start(&stage) == 0);
+	CHECK(read(fd, &c, 1) == 0);
+	close(fd);
+	close(listening);
+	stage_end(&stage);
+}
+
+/* Writes until nobody reads any more. It is there before who connects: else it had a copy of the
+ * other end, and would wait for itself. */
+static pid_t writer_new(int listening)
+{
+	static const char bytes[65536];
+	pid_t pid = fork();
+
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		int fd;
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		fd = accept_one(listening);
+		while (send(fd, bytes, sizeof(bytes), MSG_NOSIGNAL) > 0)
+			;
+		_exit(0);
+	}
+	return pid;
+}
+
+TEST(a_text_from_the_socket_is_bounded_too)
+{
+	struct stage stage = stage_at_socket();
+	int listening = listen_at(scratch_at(&stage.scratch, "socket"), 1), status;
+	pid_t writer = writer_new(listening);
+
+	CHECK(start(&stage) == 0);
+	CHECK(finish(&stage) == -EFBIG && says(&stage, "/socket is larger than 64 MiB"));
+	CHECK(waitpid(writer, &status, 0) == writer && status == 0);
+	close(listening);
+	stage_end(&stage);
+}
+
+TEST(a_socket_takes_a_file_descriptor_too)
+{
+	struct stage stage = stage_at_socket();
+	struct rlimit before, limit;
+	struct probe *probe;
+	int r;
+
+	CHECK(getrlimit(RLIMIT_NOFILE, &before) == 0);
+	limit = before;
+	limit.rlim_cur = open_files();
+	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+	r = start(&stage);
+	CHECK(probe_new(NULL, NOWHERE, &probe) == -EMFILE);
+	CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
+	CHECK(r == -EMFILE && says(&stage, "cannot make a socket"));
+	stage_end(&stage);
+}
