@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "client/fail.h"
@@ -7,22 +8,35 @@
 #include "client/rt/show.h"
 #include "client/verb.h"
 
-/* The last thing that is wrong is the failure; with --json it is all of them, a line each. */
+/* A line for each thing that is wrong; with --json the lines of one object. */
+static int fail_notes(const struct command *command, const struct notes *notes)
+{
+	_cleanup_(freep) char *text = NULL;
+	size_t size, last = notes->n - 1;
+	FILE *out = command->json ? open_memstream(&text, &size) : NULL;
+
+	for (size_t i = 0; i < last; i++) {
+		if (out)
+			fprintf(out, "%s\n", notes->list[i].text);
+		else
+			print_line(stderr, "gpuarbctl %s: %s", command->verb, notes->list[i].text);
+	}
+	if (out && fclose(out) != 0)
+		return fail(command, EXIT_FAILED, "no memory");
+	return fail(command, EXIT_CONFIGURATION, "%s%s", text ? text : "", notes->list[last].text);
+}
+
 static int load_set(const struct command *command, struct rt_set **ret)
 {
 	_cleanup_(notes_done) struct notes notes = {0};
-	size_t last;
 	int r;
 
 	r = rt_set_load(command->rest[1], ret, &notes);
 	if (r >= 0)
 		return EXIT_OK;
-
-	last = notes.n > 0 ? notes.n - 1 : 0;
-	for (size_t i = 0; i < last; i++)
-		print_line(stderr, "gpuarbctl %s: %s", command->verb, notes.list[i].text);
-	return fail(command, EXIT_CONFIGURATION, "%s", notes.n > 0 ? notes.list[last].text :
-		    strerror(-r));
+	if (notes.n == 0)
+		return fail(command, EXIT_FAILED, "%s: %s", command->rest[1], strerror(-r));
+	return fail_notes(command, &notes);
 }
 
 int run_rt(struct command *command)

@@ -62,7 +62,7 @@ for key in $keys; do
 done
 for key in $(sed -n 's/^\t\(SET\|PARTITION\|TASK\)("\([a-z-]*\)",.*/\2/p' \
 	"$GPUARB_SOURCE_ROOT/client/rt/set-keys.c"); do
-	check "the manual has the key $key" grep -q "^\*$key\* = " "$manual"
+	check "the manual has the key $key" grep -q "^\(\*.*, \)\?\*$key\* = " "$manual"
 done
 
 # ---- the margin ----------------------------------------------------------------------------

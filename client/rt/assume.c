@@ -87,9 +87,8 @@ static void say_changes(const struct rt_plan *plan, struct list *list)
 		say(list, "Within one response time every other lease of this file that starts inactive "
 		    "may be activated once, and nothing else is granted on the GPU.");
 	if (set->queue_changes != RT_UNSET)
-		say(list, "At most %llu queue%s created or destroyed by other programs within one "
-		    "response time.", ull(set->queue_changes), set->queue_changes == 1 ? " is" :
-		    "s are");
+		say(list, "Other programs create or destroy at most %llu queue%s within one response "
+		    "time.", ull(set->queue_changes), set->queue_changes == 1 ? "" : "s");
 }
 
 static void say_activation(const struct rt_plan *plan, struct list *list)
