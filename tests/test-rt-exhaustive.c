@@ -63,7 +63,7 @@ static void draw_set(struct rt_rig *rig)
 		rig->set.borrowers = true;
 		rig->set.preemption = 1;
 		rig->set.changed_queues = 1 + below(2);
-		rig->set.activate_min_interval = 2 + below(10);
+		rig->set.daemon.activate_min_interval = 2 + below(10);
 		rig->set.activations = below(2);
 	}
 	if (below(4) == 0) {
@@ -93,7 +93,7 @@ static void make_model(const struct rt_plan *plan, struct rt_model *ret)
 		.n_tasks = set->n_tasks,
 		.host = (unsigned)partition->host_submission,
 		.activation = partition->start_inactive ? (unsigned)partition->activation : 0,
-		.interval = set->borrowers ? (unsigned)set->activate_min_interval : 0,
+		.interval = set->borrowers ? (unsigned)set->daemon.activate_min_interval : 0,
 		.queues = set->borrowers ? (unsigned)set->changed_queues : 0,
 		.once = others_once(set),
 		.window = p->response < RT_MODEL_TIME ? (unsigned)p->response : RT_MODEL_TIME,
@@ -220,7 +220,7 @@ static void play_around(const struct tiny *a, const struct tiny *b, unsigned aro
 	rig.set.borrowers = around >> 1 & 1;
 	rig.set.preemption = 1;
 	rig.set.changed_queues = 1;
-	rig.set.activate_min_interval = 3;
+	rig.set.daemon.activate_min_interval = 3;
 	rig.set.queue_changes = around >> 2 & 1;
 	partition->start_inactive = around >> 3 & 1;
 	partition->activation = partition->start_inactive ? 1 : RT_UNSET;

@@ -15,6 +15,9 @@
 #include "core/class.h"
 #include "core/gpu-info.h"
 
+/* How often the hardware is looked at while a lease is ending: others wait for what it had. */
+#define LOOK_WHILE_ENDING_USEC UINT64_C(50000)
+
 enum backend { BACKEND_AUTO, BACKEND_KFD, BACKEND_SIMULATED };
 enum unmanaged { UNMANAGED_IGNORE, UNMANAGED_COUNT, UNMANAGED_WARN };
 
