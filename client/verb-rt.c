@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "client/fail.h"
+#include "client/model.h"
 #include "client/print.h"
 #include "client/rt/show.h"
 #include "client/service-user.h"
@@ -70,9 +71,11 @@ static int load(const struct command *command, struct rt_gpu *gpu, struct rt_set
 	const struct gpu_settings *own;
 	int r;
 
-	r = rt_gpu_load(command, gpu);
+	r = model_names_gpu(command);
 	if (r == EXIT_OK)
 		r = load_settings(command, &settings);
+	if (r == EXIT_OK)
+		r = rt_gpu_load(command, gpu);
 	if (r == EXIT_OK)
 		r = load_set(command, settings, ret);
 	if (r != EXIT_OK)

@@ -149,6 +149,7 @@ TEST(queue_slots_and_process_slots_count)
 	rt_rig_needs(&rig, 1)->queues = 5;
 	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
 	CHECK(plan->verdict == RT_REJECTED && strstr(plan->reason, "queues: 5 asked, 4 left"));
+	CHECK(strstr(plan->reason, "ask for fewer (queues = N"));
 
 	rt_rig_init(&rig);
 	rt_rig_needs(&rig, 1)->processes = 9;

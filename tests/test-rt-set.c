@@ -246,8 +246,10 @@ TEST(what_a_partition_cannot_be_is_refused)
 	bad(TASK "[partition q]\npriority = 16\n", 7, "0 to 15");
 	bad(TASK "[partition q]\nuser = a, b\n", 7, "not one user's name");
 	bad(TASK "[partition q]\ncommand =\n", 7, "may not be empty");
-	bad("[partition p]\nqueues = 1\nprocesses = 2\n[task t]\npartition = p\nperiod = 1s\n"
-	    "wcet = 1:1\n", 1, "queues 1 is too few for 2 processes");
+	bad("[partition p]\nqueues = 3\nprocesses = 2\n[task t]\npartition = p\nperiod = 1s\n"
+	    "wcet = 1:1\n", 1, "queues 3 is too few for 2 processes");
+	bad("[partition p]\nqueues = 1\n[task t]\npartition = p\nperiod = 1s\nwcet = 1:1\n", 1,
+	    "queues 1 is too few for 1 process:");
 	bad("[partition p]\nactivation-latency = 1s\n[task t]\npartition = p\nperiod = 1s\n"
 	    "wcet = 1:1\n", 1, "activation-latency is for a lease that starts inactive");
 	bad("[partition p]\nwaits-for-grant = yes\n[task t]\npartition = p\nperiod = 1s\n"

@@ -58,9 +58,5 @@ static int load_gpu(const struct command *command, struct rt_gpu *ret)
 
 int rt_gpu_load(const struct command *command, struct rt_gpu *ret)
 {
-	int r = model_names_gpu(command);
-
-	if (r != EXIT_OK)
-		return r;
 	return command->gpu ? load_gpu(command, ret) : load_profile(command, ret);
 }

@@ -62,7 +62,7 @@ struct settings {
 	uint64_t audit_interval_usec;
 	enum unmanaged unmanaged;
 	bool oversubscribe_besteffort;
-	unsigned margin_percent;
+	unsigned margin_percent; /* for who reckons with running times: gpuarbctl rt plan */
 	bool spread_gpus;      /* of GPUs that do, the emptiest; else the fullest */
 	bool revoke_on_reload; /* end what the policy of now would not grant; else it stays */
 
