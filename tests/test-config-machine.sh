@@ -67,7 +67,7 @@ told 6 '/etc/gpuarb: others than its owner can write it (mode 0775): chmod go-w'
 # rt plan takes what a task set does not say from here, for GPUs of this machine.
 planned() { /mnt/gpuarbctl rt plan /mnt/set.ini --profiles=/mnt/gpus "$@" >/mnt/out 2>&1; echo $?; }
 cp "$GPUARB_SOURCE_ROOT/tests/data/rt/small.ini" /mnt/set.ini
-[ "$(planned --gpu=0)" = 6 ] && grep -q 'is not right; --config=FILE takes another' /mnt/out ||
+{ [ "$(planned --gpu=0)" = 6 ] && grep -q 'is not right; --config=FILE takes another' /mnt/out; } ||
 	{ echo 'FAIL: rt plan for this machine believes it'; cat /mnt/out; failed=1; }
 [ "$(GPUARB_BUS_ADDRESS=unix:path=/mnt/none planned --gpu=0 --config=/dev/null)" = 5 ] ||
 	{ echo 'FAIL: rt plan reads more than it was told to'; cat /mnt/out; failed=1; }
