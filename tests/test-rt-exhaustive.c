@@ -16,7 +16,7 @@
 #include "rt-model.h"
 #include "rt-rig.h"
 
-#define SETS 3000U
+#define SETS 1500U
 
 struct tally {
 	unsigned sets, accepted, cautious; /* refused, and yet nothing was ever missed */
