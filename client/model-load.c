@@ -8,22 +8,29 @@
 #include "core/base.h"
 #include "sys/profile.h"
 
+int model_find_gpu(const struct command *command, struct session *session,
+		   const struct gpuarb_gpu **ret_gpu, struct model *ret)
+{
+	char problem[256];
+	int r;
+
+	r = session_look(command, session);
+	if (r == EXIT_OK)
+		r = session_gpu(command, session, command->gpu, ret_gpu);
+	if (r != EXIT_OK)
+		return r;
+
+	if (model_of_gpu(*ret_gpu, ret, problem, sizeof(problem)) < 0)
+		return fail(command, EXIT_FAILED, "%s: %s", (*ret_gpu)->name, problem);
+	return EXIT_OK;
+}
+
 static int load_gpu(const struct command *command, struct model *ret)
 {
 	_cleanup_(session_done) struct session session = {0};
 	const struct gpuarb_gpu *gpu;
-	char problem[256];
-	int r;
 
-	r = session_look(command, &session);
-	if (r == EXIT_OK)
-		r = session_gpu(command, &session, command->gpu, &gpu);
-	if (r != EXIT_OK)
-		return r;
-
-	if (model_of_gpu(gpu, ret, problem, sizeof(problem)) < 0)
-		return fail(command, EXIT_FAILED, "%s: %s", gpu->name, problem);
-	return EXIT_OK;
+	return model_find_gpu(command, &session, &gpu, ret);
 }
 
 int model_load_profile(const struct command *command, struct profile *ret)

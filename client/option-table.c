@@ -267,6 +267,8 @@ const struct option option_table[] = {
 
 	{ "margin", "N%", "added to execution times instead of what the file says",
 	  .group = OPTIONS_RT, .take = take_margin, .max = 1000 },
+	{ "config", "FILE", "a gpuarbd.conf to take defaults from (this machine's with --gpu)",
+	  FIELD(OPTIONS_RT, config), .take = take_text },
 
 	{ "same-line", NULL, "both flags in one cache line, not in one each",
 	  FIELD(OPTIONS_LATENCY, same_line), .take = take_flag },

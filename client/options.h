@@ -40,6 +40,7 @@ struct command {
 	const char *gpu, *profile, *profiles, *svg;
 	uint64_t grace_usec;
 	const char *reason; /* NULL: none */
+	const char *config; /* NULL: by what the GPU is */
 	bool margin_given;
 	unsigned margin_percent;
 

@@ -1,28 +1,89 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "client/fail.h"
+#include "client/model.h"
 #include "client/print.h"
 #include "client/rt/show.h"
+#include "client/service-user.h"
 #include "client/verb.h"
 
-/* The last thing that is wrong is the failure; with --json it is all of them, a line each. */
-static int load_set(const struct command *command, struct rt_set **ret)
+/* A line for each thing that is wrong; with --json the lines of one object. */
+static int fail_notes(const struct command *command, const struct notes *notes, int r)
 {
+	_cleanup_(freep) char *text = NULL;
+	size_t size, last = notes->n - 1;
+	FILE *out = command->json ? open_memstream(&text, &size) : NULL;
+
+	if (notes->n == 0)
+		return fail(command, EXIT_FAILED, "%s", strerror(-r));
+	for (size_t i = 0; i < last; i++) {
+		if (out)
+			fprintf(out, "%s\n", notes->list[i].text);
+		else
+			print_line(stderr, "gpuarbctl %s: %s", command->verb, notes->list[i].text);
+	}
+	if (out && fclose(out) != 0)
+		return fail(command, EXIT_FAILED, "no memory");
+	return fail(command, EXIT_CONFIGURATION, "%s%s", text ? text : "", notes->list[last].text);
+}
+
+/* What the file need not say: for a GPU of this machine what gpuarbd is configured to do here,
+ * for a model what it does without a configuration. */
+static int load_settings(const struct command *command, struct settings **ret)
+{
+	const struct config_files files = { .trust = service_trust() };
 	_cleanup_(notes_done) struct notes notes = {0};
-	size_t last;
 	int r;
 
-	r = rt_set_load(command->rest[1], ret, &notes);
+	if (command->config)
+		r = config_load_file(command->config, ret, &notes);
+	else if (command->gpu)
+		r = service_load_config(&files, ret, &notes);
+	else
+		r = settings_new(ret);
 	if (r >= 0)
 		return EXIT_OK;
+	if (command->gpu && !command->config)
+		notes_add(&notes, true, "the configuration of this machine is not right; "
+			  "--config=FILE takes another, --config=/dev/null the defaults");
+	return fail_notes(command, &notes, r);
+}
 
-	last = notes.n > 0 ? notes.n - 1 : 0;
-	for (size_t i = 0; i < last; i++)
-		print_line(stderr, "gpuarbctl %s: %s", command->verb, notes.list[i].text);
-	return fail(command, EXIT_CONFIGURATION, "%s", notes.n > 0 ? notes.list[last].text :
-		    strerror(-r));
+static int load_set(const struct command *command, const struct settings *settings,
+		    struct rt_set **ret)
+{
+	_cleanup_(notes_done) struct notes notes = {0};
+	int r = rt_set_load(command->rest[1], settings, ret, &notes);
+
+	if (r < 0)
+		return fail_notes(command, &notes, r);
+	if (command->margin_given)
+		(*ret)->margin_percent = command->margin_percent;
+	return EXIT_OK;
+}
+
+static int load(const struct command *command, struct rt_gpu *gpu, struct rt_set **ret)
+{
+	_cleanup_(settings_freep) struct settings *settings = NULL;
+	const struct gpu_settings *own;
+	int r;
+
+	r = model_names_gpu(command);
+	if (r == EXIT_OK)
+		r = load_settings(command, &settings);
+	if (r == EXIT_OK)
+		r = rt_gpu_load(command, gpu);
+	if (r == EXIT_OK)
+		r = load_set(command, settings, ret);
+	if (r != EXIT_OK)
+		return r;
+	own = settings_gpu(settings, gpu->info.name);
+	if (own)
+		gpu->info.reserve_queues = own->reserve_queues;
+	return EXIT_OK;
 }
 
 int run_rt(struct command *command)
@@ -36,13 +97,9 @@ int run_rt(struct command *command)
 	if (strcmp(command->rest[0], "plan") != 0)
 		return fail(command, EXIT_USAGE, "rt %.80s: plan is what there is",
 			    command->rest[0]);
-	r = rt_gpu_load(command, &gpu);
-	if (r == EXIT_OK)
-		r = load_set(command, &set);
+	r = load(command, &gpu, &set);
 	if (r != EXIT_OK)
 		return r;
-	if (command->margin_given)
-		set->margin_percent = command->margin_percent;
 
 	r = rt_plan_make(set, &gpu.info, &plan, problem, sizeof(problem));
 	if (r == -EINVAL)

@@ -11,9 +11,6 @@
 #include "sys/log.h"
 #include "sys/process.h"
 
-/* While a lease is ending, others wait for what it had. */
-#define LOOK_WHILE_ENDING_USEC UINT64_C(50000)
-
 uint64_t daemon_now_usec(void)
 {
 	struct timespec ts;

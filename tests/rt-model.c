@@ -7,9 +7,11 @@
 
 #include "check-cond.h"
 
+#define STILL_MAX 7U /* 3 bits */
+
 enum status { IDLE, RELEASED, READY, QUEUED, DONE };
 
-/* 14 bits for each task and 17 for the rest: a state is one number. */
+/* 14 bits for each task and 20 for the rest: a state is one number. */
 struct state {
 	struct {
 		unsigned since; /* the release; no more than the period while idle */
@@ -19,7 +21,7 @@ struct state {
 	unsigned told;      /* since the last paced change, up to the interval */
 	unsigned pending;   /* queues of it that are not changed yet */
 	unsigned still;     /* steps that the server stands still */
-	unsigned other;     /* since the last other standstill, up to the window */
+	unsigned other[RT_MODEL_ONCE]; /* since each last was, up to the window */
 	unsigned waits;     /* steps to the grant */
 	bool active;
 };
@@ -47,7 +49,8 @@ static uint64_t pack(const struct rt_model *m, const struct state *s)
 	word = word << 4 | s->told;
 	word = word << 2 | s->pending;
 	word = word << 3 | s->still;
-	word = word << 4 | s->other;
+	for (size_t i = 0; i < RT_MODEL_ONCE; i++)
+		word = word << 4 | s->other[i];
 	word = word << 2 | s->waits;
 	return word << 1 | s->active;
 }
@@ -65,7 +68,8 @@ static void unpack(const struct rt_model *m, uint64_t word, struct state *s)
 	memset(s, 0, sizeof(*s));
 	s->active = take(&word, 1);
 	s->waits = take(&word, 2);
-	s->other = take(&word, 4);
+	for (size_t i = RT_MODEL_ONCE; i-- > 0;)
+		s->other[i] = take(&word, 4);
 	s->still = take(&word, 3);
 	s->pending = take(&word, 2);
 	s->told = take(&word, 4);
@@ -142,8 +146,8 @@ static void enqueue(struct explorer *x, struct state s, size_t i)
 	s.task[i].status = QUEUED;
 	if (!s.active) {
 		s.active = true;
-		reach(x, &s); /* nobody has to give way */
-		s.waits = m->activation;
+		for (s.waits = 0; s.waits < m->activation; s.waits++)
+			reach(x, &s); /* who has to give way is quicker than he may be */
 	}
 	reach(x, &s);
 }
@@ -206,12 +210,23 @@ static bool all_idle(const struct rt_model *m, const struct state *s)
 	return true;
 }
 
+/* More than has room is cut off, which who asks is told: changes that come faster than they are
+ * over. */
+static void stand_still(struct explorer *x, struct state s)
+{
+	if (s.still == STILL_MAX)
+		x->seen->cut = true;
+	else
+		s.still++;
+	reach(x, &s);
+}
+
 static void act_others(struct explorer *x, const struct state *s)
 {
 	const struct rt_model *m = x->model;
 	struct state next = *s;
 
-	if (m->queues > 0 && s->told >= m->interval && s->pending == 0 && s->still == 0) {
+	if (m->queues > 0 && s->told >= m->interval && s->pending == 0) {
 		next.told = 0;
 		next.pending = m->queues;
 		reach(x, &next);
@@ -219,14 +234,14 @@ static void act_others(struct explorer *x, const struct state *s)
 	}
 	if (s->pending > 0) {
 		next.pending--;
-		next.still++;
-		reach(x, &next);
+		stand_still(x, next);
 		next = *s;
 	}
-	if (m->once > 0 && s->other >= m->window) {
-		next.other = 0;
-		next.still += m->once;
-		reach(x, &next);
+	for (size_t i = 0; i < m->once; i++) {
+		if (s->other[i] < m->window)
+			continue;
+		next.other[i] = 0;
+		stand_still(x, next);
 		next = *s;
 	}
 	if (m->activation > 0 && s->active && s->waits == 0 && all_idle(m, s)) {
@@ -283,7 +298,8 @@ static void tick(struct explorer *x, struct state s)
 			return;
 		}
 	s.told = up_to(s.told, m->interval);
-	s.other = up_to(s.other, m->window);
+	for (size_t i = 0; i < m->once; i++)
+		s.other[i] = up_to(s.other[i], m->window);
 	s.still -= s.still > 0;
 	s.waits -= s.waits > 0;
 	reach(x, &s);
@@ -292,13 +308,14 @@ static void tick(struct explorer *x, struct state s)
 void rt_model_explore(const struct rt_model *model, struct rt_seen *ret)
 {
 	struct explorer x = { .model = model, .seen = ret };
-	struct state s = { .told = model->interval, .other = model->window,
-			   .active = model->activation == 0 };
+	struct state s = { .told = model->interval, .active = model->activation == 0 };
 
 	/* Every number has to fit its bits. */
 	CHECK(model->n_tasks <= RT_MODEL_TASKS && model->interval <= 15 && model->window <= 15);
 	CHECK(model->host <= 3 && model->queues <= 3 && model->activation <= 3);
-	CHECK(model->queues + model->once <= 7);
+	CHECK(model->once <= RT_MODEL_ONCE);
+	for (size_t i = 0; i < model->once; i++)
+		s.other[i] = model->window;
 	*ret = (struct rt_seen){0};
 	for (size_t i = 0; i < model->n_tasks; i++) {
 		CHECK(model->task[i].period <= RT_MODEL_TIME && model->task[i].longest <= 7);

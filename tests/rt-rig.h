@@ -23,8 +23,9 @@ static inline void rt_rig_init(struct rt_rig *rig)
 	rig->set = (struct rt_set){
 		.capped = true, .no_graphics = true, .law = true, .queue_changes = 0,
 		.preemption = RT_UNSET, .activations = RT_UNSET, .changed_queues = RT_UNSET,
-		.activate_grace = 1000000, .activate_min_interval = 1000000,
-		.enforce_delay = 1000000, .preemption_timeout = 9000000,
+		.daemon = { .activate_grace = 1000000, .activate_min_interval = 1000000,
+			    .enforce_delay = 1000000 },
+		.preemption_timeout = 9000000,
 		.partitions = rig->partitions, .tasks = rig->tasks,
 	};
 }
@@ -64,4 +65,16 @@ static inline struct rt_plan *rt_rig_plan(const struct rt_rig *rig, const struct
 
 	CHECK(rt_plan_make(&rig->set, gpu, &plan, problem, sizeof(problem)) == 0);
 	return plan;
+}
+
+/* A partition with one task that needs `cus` CUs: on fewer nothing is known of it. */
+static inline struct rt_partition *rt_rig_needs(struct rt_rig *rig, unsigned cus)
+{
+	struct rt_partition *partition;
+	char name[16];
+
+	snprintf(name, sizeof(name), "p%zu", rig->set.n_partitions);
+	partition = rt_rig_partition(rig, name);
+	rt_rig_task(rig, 1000, 1000, cus, 500);
+	return partition;
 }

@@ -100,6 +100,14 @@ ask 'gpuarbctl config check on'
 offers one.conf
 ask 'gpuarbctl config check one.conf o'
 offers one.conf
+ask 'gpuarbctl rt '
+offers plan
+ask 'gpuarbctl rt plan on'
+offers one.conf
+ask 'gpuarbctl rt plan one.conf --profile=mi300'
+offers mi300x-cpx mi300x-spx
+ask 'gpuarbctl rt plan one.conf --config on'
+offers one.conf
 ask 'gpuarbctl run --exact -- tim'
 offers_also timeout
 ask 'gpuarbctl run --class realtime tim'

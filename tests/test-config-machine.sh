@@ -64,7 +64,18 @@ told 0 'configuration is' 'a file is enough'
 chmod 775 /etc/gpuarb
 told 6 '/etc/gpuarb: others than its owner can write it (mode 0775): chmod go-w' \
 	'a directory that others can write is refused'
+# rt plan takes what a task set does not say from here, for GPUs of this machine.
+planned() { /mnt/gpuarbctl rt plan /mnt/set.ini --profiles=/mnt/gpus "$@" >/mnt/out 2>&1; echo $?; }
+cp "$GPUARB_SOURCE_ROOT/tests/data/rt/small.ini" /mnt/set.ini
+{ [ "$(planned --gpu=0)" = 6 ] && grep -q 'is not right; --config=FILE takes another' /mnt/out; } ||
+	{ echo 'FAIL: rt plan for this machine believes it'; cat /mnt/out; failed=1; }
+[ "$(GPUARB_BUS_ADDRESS=unix:path=/mnt/none planned --gpu=0 --config=/dev/null)" = 5 ] ||
+	{ echo 'FAIL: rt plan reads more than it was told to'; cat /mnt/out; failed=1; }
+[ "$(planned --profile=radeon-vii)" = 0 ] ||
+	{ echo 'FAIL: rt plan for a model needs this machine'; cat /mnt/out; failed=1; }
 chmod 755 /etc/gpuarb
+[ "$(GPUARB_BUS_ADDRESS=unix:path=/mnt/none planned --gpu=0)" = 5 ] ||
+	{ echo 'FAIL: rt plan does not take a configuration that is right'; cat /mnt/out; failed=1; }
 chown 1 /etc/gpuarb/tenants.d
 told 6 '/etc/gpuarb/tenants.d: owned by uid 1, who could change it' \
 	'an empty directory of another user is refused'

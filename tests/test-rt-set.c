@@ -13,7 +13,8 @@
 #define HEAD "[partition p]\n"
 #define TASK HEAD "[task t]\npartition = p\nperiod = 10ms\nwcet = 15:2000 30:1200\n"
 
-static int load_text(const char *text, size_t size, struct rt_set **ret, struct notes *notes)
+static int load_under(const struct settings *settings, const char *text, size_t size,
+		      struct rt_set **ret, struct notes *notes)
 {
 	char path[] = "/tmp/gpuarb-set-XXXXXX";
 	int fd = mkstemp(path), r;
@@ -21,9 +22,17 @@ static int load_text(const char *text, size_t size, struct rt_set **ret, struct 
 	CHECK(fd >= 0);
 	CHECK(write(fd, text, size) == (ssize_t)size);
 	close(fd);
-	r = rt_set_load(path, ret, notes);
+	r = rt_set_load(path, settings, ret, notes);
 	unlink(path);
 	return r;
+}
+
+static int load_text(const char *text, size_t size, struct rt_set **ret, struct notes *notes)
+{
+	_cleanup_(settings_freep) struct settings *settings = NULL;
+
+	CHECK(settings_new(&settings) == 0);
+	return load_under(settings, text, size, ret, notes);
 }
 
 static struct rt_set *good(const char *text)
@@ -60,14 +69,35 @@ TEST(what_is_not_said_has_the_daemons_defaults)
 
 	CHECK(settings_new(&settings) == 0);
 	CHECK(set->margin_percent == settings->margin_percent);
-	CHECK(set->activate_min_interval == settings->activate_min_interval_usec);
-	CHECK(set->activate_grace == settings->activate_grace_usec);
-	CHECK(set->enforce_delay == settings->enforce_delay_usec);
+	CHECK(set->daemon.activate_min_interval == settings->activate_min_interval_usec);
+	CHECK(set->daemon.activate_grace == settings->activate_grace_usec);
+	CHECK(set->daemon.enforce_delay == settings->enforce_delay_usec);
 	CHECK(!set->capped && !set->no_graphics && set->borrowers && set->law);
 	CHECK(set->preemption == RT_UNSET && set->queue_changes == RT_UNSET);
 	CHECK(set->tasks[0].deadline == 10000 && set->tasks[0].jitter == 0);
 	CHECK(set->partitions[0].n_tasks == 1 && rt_partition_queues(&set->partitions[0]) == 2);
 	CHECK(set->partitions[0].isolation == ISOLATION_SHADER_ENGINE);
+}
+
+TEST(what_is_not_said_is_by_the_configuration_and_what_is_said_is_not)
+{
+	_cleanup_(rt_set_freep) struct rt_set *silent = NULL, *loud = NULL;
+	_cleanup_(settings_freep) struct settings *settings = NULL;
+	_cleanup_(notes_done) struct notes notes = {0};
+	static const char text[] = "[taskset]\nmargin = 70%\nactivate-grace = 3s\n" TASK;
+
+	CHECK(settings_new(&settings) == 0);
+	settings->margin_percent = 25;
+	settings->activate_grace_usec = 2000000;
+	settings->activate_min_interval_usec = 4000000;
+	settings->enforce_delay_usec = 500000;
+	CHECK(load_under(settings, TASK, strlen(TASK), &silent, &notes) == 0);
+	CHECK(silent->margin_percent == 25 && silent->daemon.activate_grace == 2000000);
+	CHECK(silent->daemon.activate_min_interval == 4000000);
+	CHECK(silent->daemon.enforce_delay == 500000);
+	CHECK(load_under(settings, text, strlen(text), &loud, &notes) == 0);
+	CHECK(loud->margin_percent == 70 && loud->daemon.activate_grace == 3000000);
+	CHECK(loud->in_force.activate_grace == 2000000 && loud->daemon.enforce_delay == 500000);
 }
 
 TEST(times_have_units_and_are_microseconds_without)
@@ -98,8 +128,9 @@ TEST(everything_can_be_said)
 
 	CHECK(set->margin_percent == 25 && set->capped && set->no_graphics && !set->borrowers);
 	CHECK(!set->law && set->preemption == 90 && set->queue_changes == 3);
-	CHECK(set->activations == 1 && set->changed_queues == 4 && set->activate_grace == 500000);
-	CHECK(set->activate_min_interval == 3000000 && set->enforce_delay == 2000000);
+	CHECK(set->activations == 1 && set->changed_queues == 4);
+	CHECK(set->daemon.activate_grace == 500000 && set->daemon.enforce_delay == 2000000);
+	CHECK(set->daemon.activate_min_interval == 3000000);
 	CHECK(set->preemption_timeout == 4000000);
 	CHECK(p->isolation == ISOLATION_CU && p->start_inactive && p->waits_for_grant);
 	CHECK(p->activation == 40000 && rt_partition_queues(p) == 6 && p->processes == 2);
@@ -215,8 +246,10 @@ TEST(what_a_partition_cannot_be_is_refused)
 	bad(TASK "[partition q]\npriority = 16\n", 7, "0 to 15");
 	bad(TASK "[partition q]\nuser = a, b\n", 7, "not one user's name");
 	bad(TASK "[partition q]\ncommand =\n", 7, "may not be empty");
-	bad("[partition p]\nqueues = 1\nprocesses = 2\n[task t]\npartition = p\nperiod = 1s\n"
-	    "wcet = 1:1\n", 1, "queues 1 is too few for 2 processes");
+	bad("[partition p]\nqueues = 3\nprocesses = 2\n[task t]\npartition = p\nperiod = 1s\n"
+	    "wcet = 1:1\n", 1, "queues 3 is too few for 2 processes");
+	bad("[partition p]\nqueues = 1\n[task t]\npartition = p\nperiod = 1s\nwcet = 1:1\n", 1,
+	    "queues 1 is too few for 1 process:");
 	bad("[partition p]\nactivation-latency = 1s\n[task t]\npartition = p\nperiod = 1s\n"
 	    "wcet = 1:1\n", 1, "activation-latency is for a lease that starts inactive");
 	bad("[partition p]\nwaits-for-grant = yes\n[task t]\npartition = p\nperiod = 1s\n"
@@ -238,12 +271,14 @@ TEST(everything_that_is_wrong_is_told_at_once)
 
 TEST(a_file_that_is_not_there_or_no_text_is_refused)
 {
+	_cleanup_(settings_freep) struct settings *settings = NULL;
 	_cleanup_(notes_done) struct notes notes = {0};
 	struct rt_set *set = NULL;
 
-	CHECK(rt_set_load("/nonexistent/set.ini", &set, &notes) == -ENOENT);
+	CHECK(settings_new(&settings) == 0);
+	CHECK(rt_set_load("/nonexistent/set.ini", settings, &set, &notes) == -ENOENT);
 	CHECK(notes.n == 1 && strstr(notes.list[0].text, "no such file"));
-	CHECK(rt_set_load("/tmp", &set, &notes) < 0 && notes.n == 2);
+	CHECK(rt_set_load("/tmp", settings, &set, &notes) < 0 && notes.n == 2);
 	CHECK(load_text("[task\0t]\n", 9, &set, &notes) == -EINVAL && notes.n == 3);
 	CHECK(!set);
 }

@@ -78,7 +78,7 @@ static void say_changes(const struct rt_plan *plan, struct list *list)
 	else
 		say(list, "Masks of borrowers grow at most once in %llu us; each such change is of up to "
 		    "%llu queues, and each of these stops the GPU for up to %llu us.",
-		    ull(set->activate_min_interval), ull(plan->changed_queues),
+		    ull(set->daemon.activate_min_interval), ull(plan->changed_queues),
 		    ull(set->preemption));
 	if (set->borrowers && set->activations != RT_UNSET)
 		say(list, "At most %llu other lease%s granted or activated within one response time.",
@@ -87,9 +87,9 @@ static void say_changes(const struct rt_plan *plan, struct list *list)
 		say(list, "Within one response time every other lease of this file that starts inactive "
 		    "may be activated once, and nothing else is granted on the GPU.");
 	if (set->queue_changes != RT_UNSET)
-		say(list, "At most %llu queue%s created or destroyed by other programs within one "
-		    "response time.", ull(set->queue_changes), set->queue_changes == 1 ? " is" :
-		    "s are");
+		say(list, "Queues outside of the partition are created, masked or destroyed at most %llu "
+		    "time%s within one response time.", ull(set->queue_changes),
+		    set->queue_changes == 1 ? "" : "s");
 }
 
 static void say_activation(const struct rt_plan *plan, struct list *list)
@@ -104,7 +104,8 @@ static void say_activation(const struct rt_plan *plan, struct list *list)
 		if (p->activation == RT_UNSET)
 			say(list, "%s is active %llu us after it is activated: activate-grace, "
 			    "enforce-delay and the kernel's preemption time-out; so only if every "
-			    "tenant whose leases borrow has enforce = kill.", p->name,
+			    "tenant whose leases borrow has enforce = kill, and "
+			    "gpuarb-enforce.socket is there.", p->name,
 			    ull(plan->partitions[i].activation));
 		else
 			say(list, "%s is active %llu us after it is activated.", p->name,
@@ -124,8 +125,8 @@ static void say_gpu(const struct rt_plan *plan, struct list *list)
 		    "The partitions fit if they start in the order below.");
 	if (!plan->gpu->harvest_known)
 		say(list, "Which of the GPU's CUs are fused off is assumed.");
-	say(list, "The clock is as it was when times were measured; no reset, no page fault and no "
-	    "debugger stops the GPU.");
+	say(list, "The clock is as it was when times were measured; no reset, no page fault, no want "
+	    "of memory that evicts queues, and no debugger stops the GPU.");
 }
 
 static void say_conditions(const struct rt_plan *plan, struct list *list)
@@ -140,7 +141,7 @@ static void say_conditions(const struct rt_plan *plan, struct list *list)
 		    "(no-graphics = yes states it).");
 	if (plan->preempts && set->queue_changes == RT_UNSET)
 		say(list, "Not stated how many queues of other programs come or go within one response "
-		    "time: each stops the GPU (queue-changes = N states it).");
+		    "time, or get a mask: each stops the GPU (queue-changes = N states it).");
 }
 
 int rt_plan_assume(struct rt_plan *plan)

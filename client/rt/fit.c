@@ -162,6 +162,7 @@ static void say_why(const struct fit *fit, size_t i, const struct verdict *verdi
 	const struct refusal *refusal = verdict->n_refusals > 0 ? &verdict->refusals[0] : NULL;
 
 	ret->failed = i;
+	ret->lacks = refusal ? refusal->reason : REASON_SHAPE;
 	if (refusal)
 		snprintf(ret->why, sizeof(ret->why), "%s: %s: %llu asked, %llu left%s%s",
 			 fit->set->partitions[i].name, reason_name(refusal->reason),

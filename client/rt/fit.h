@@ -9,6 +9,7 @@
 #include "client/rt/set.h"
 #include "core/cuset.h"
 #include "core/gpu-info.h"
+#include "core/verdict.h"
 
 /* What is asked for one partition; `run` is to ask the same. */
 struct rt_ask {
@@ -31,6 +32,7 @@ struct rt_layout {
 	bool any_order; /* they fit in whatever order they start */
 	char why[320];  /* they do not fit: what the arbiter said of the last, and of which */
 	size_t failed;  /* that one */
+	enum reason lacks; /* what it was refused for */
 };
 
 /*

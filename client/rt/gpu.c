@@ -49,25 +49,14 @@ static int load_gpu(const struct command *command, struct rt_gpu *ret)
 	_cleanup_(session_done) struct session session = {0};
 	const struct gpuarb_gpu *gpu;
 	struct model model;
-	char problem[256];
-	int r;
+	int r = model_find_gpu(command, &session, &gpu, &model);
 
-	r = session_look(command, &session);
 	if (r == EXIT_OK)
-		r = session_gpu(command, &session, command->gpu, &gpu);
-	if (r != EXIT_OK)
-		return r;
-	if (model_of_gpu(gpu, &model, problem, sizeof(problem)) < 0)
-		return fail(command, EXIT_FAILED, "%s: %s", gpu->name, problem);
-	take_gpu(gpu, &model, ret);
-	return EXIT_OK;
+		take_gpu(gpu, &model, ret);
+	return r;
 }
 
 int rt_gpu_load(const struct command *command, struct rt_gpu *ret)
 {
-	int r = model_names_gpu(command);
-
-	if (r != EXIT_OK)
-		return r;
 	return command->gpu ? load_gpu(command, ret) : load_profile(command, ret);
 }

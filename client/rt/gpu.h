@@ -12,5 +12,6 @@ struct rt_gpu {
 	bool here;            /* one of this machine */
 };
 
-/* The one that --gpu or --profile names. Says what is wrong and returns the exit code. */
+/* The one that --gpu or --profile names, as model_names_gpu() has checked. Says what is wrong and
+ * returns the exit code. */
 int rt_gpu_load(const struct command *command, struct rt_gpu *ret);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "core/settings.h"
+#include "core/class.h"
 
 static char *close_text(FILE *out, char **text)
 {
@@ -99,19 +99,16 @@ static void interval(FILE *out, const char *key, uint64_t usec)
 
 char *rt_daemon_lines(const struct rt_plan *plan)
 {
-	_cleanup_(settings_freep) struct settings *defaults = NULL;
-	const struct rt_set *set = plan->set;
+	const struct rt_daemon *daemon = &plan->set->daemon, *now = &plan->set->in_force;
 	bool paced, graced;
 	char *text = NULL;
 	size_t size;
 	FILE *out;
 
-	if (settings_new(&defaults) < 0)
-		return NULL;
-	paced = plan->preempts && set->borrowers &&
-		set->activate_min_interval != defaults->activate_min_interval_usec;
-	graced = needs_kill(set) && (set->activate_grace != defaults->activate_grace_usec ||
-				     set->enforce_delay != defaults->enforce_delay_usec);
+	paced = plan->preempts && plan->set->borrowers &&
+		daemon->activate_min_interval != now->activate_min_interval;
+	graced = needs_kill(plan->set) && (daemon->activate_grace != now->activate_grace ||
+					   daemon->enforce_delay != now->enforce_delay);
 	if (!paced && !graced)
 		return NULL;
 
@@ -120,10 +117,10 @@ char *rt_daemon_lines(const struct rt_plan *plan)
 		return NULL;
 	fputs("[daemon]\n", out);
 	if (paced)
-		interval(out, "activate-min-interval", set->activate_min_interval);
+		interval(out, "activate-min-interval", daemon->activate_min_interval);
 	if (graced) {
-		interval(out, "activate-grace", set->activate_grace);
-		interval(out, "enforce-delay", set->enforce_delay);
+		interval(out, "activate-grace", daemon->activate_grace);
+		interval(out, "enforce-delay", daemon->enforce_delay);
 	}
 	return close_text(out, &text);
 }

@@ -11,6 +11,6 @@
 char *rt_tenant_lines(const struct rt_plan *plan);
 char *rt_run_line(const struct rt_plan *plan, const struct rt_gpu *gpu, size_t partition);
 
-/* What gpuarbd.conf has to say where the set is not for its defaults; NULL: nothing, or no
+/* What gpuarbd.conf has to say where the set is not for what is in force; NULL: nothing, or no
  * memory. */
 char *rt_daemon_lines(const struct rt_plan *plan);

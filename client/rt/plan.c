@@ -7,11 +7,9 @@
 #include <string.h>
 
 #include "client/rt/reason.h"
+#include "core/settings.h"
 
-/* How long the daemon takes to see that what it killed is gone: LOOK_WHILE_ENDING_USEC of
- * daemon/look.c. */
-#define LOOK_USEC 50000U
-#define CUS_MAX	  1024U
+#define CUS_MAX 1024U
 
 const char *rt_verdict_name(enum rt_verdict verdict)
 {
@@ -59,15 +57,18 @@ static uint64_t activations_of_others(const struct rt_set *set, size_t partition
 	return n;
 }
 
-/* As long as a borrower that never answers may take: it is told, and after the grace killed;
- * the kernel then takes its queues off, or resets the GPU when its time-out is over. */
+/* As long as a borrower may take that never answers: what gpuarbd does about it is in core/lend.c
+ * (set_deadline()) and core/enforce.c (next_due()). When the grace is over it is reported and
+ * frozen, at once, and one delay later killed. The kernel then takes its queues off, or resets
+ * the GPU when its time-out is over; that they are gone is seen by the next look. */
 static uint64_t activation(const struct rt_set *set, const struct rt_partition *partition)
 {
 	if (!partition->start_inactive)
 		return RT_UNSET;
 	if (partition->activation != RT_UNSET)
 		return partition->activation;
-	return set->activate_grace + set->enforce_delay + set->preemption_timeout + LOOK_USEC;
+	return set->daemon.activate_grace + set->daemon.enforce_delay + set->preemption_timeout +
+	       LOOK_WHILE_ENDING_USEC;
 }
 
 static void make_bound(const struct rt_plan *plan, size_t i, struct rt_partition_plan *ret)
@@ -81,7 +82,7 @@ static void make_bound(const struct rt_plan *plan, size_t i, struct rt_partition
 	ret->bound = (struct bound){
 		.margin_percent = set->margin_percent,
 		.host = partition->host_submission,
-		.interval = set->activate_min_interval,
+		.interval = set->daemon.activate_min_interval,
 	};
 	if (partition->start_inactive && !partition->waits_for_grant)
 		ret->bound.latency = ret->activation;

@@ -32,7 +32,10 @@ void rt_reason_fit(struct rt_plan *plan, const unsigned *least)
 {
 	const char *advice = "take a GPU with more shader engines, or fewer partitions";
 
-	if (fits_sharing_engines(plan, least))
+	if (plan->layout.lacks == REASON_QUEUES || plan->layout.lacks == REASON_PROCESSES)
+		advice = "ask for fewer (queues = N, processes = N), or put tasks of several partitions "
+			 "into one";
+	else if (fits_sharing_engines(plan, least))
 		advice = "with isolation = cu in each partition they would, sharing shader engines";
 	snprintf(plan->reason, sizeof(plan->reason), "the partitions do not fit side by side: %s; %s",
 		 plan->layout.why, advice);

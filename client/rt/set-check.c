@@ -125,10 +125,10 @@ static void check_partition(const struct rt_reader *reader, const struct rt_part
 
 	if (partition->n_tasks == 0)
 		ini_bad(&place, "[partition %s] has no task", partition->name);
-	if (partition->queues > 0 && partition->queues < partition->processes)
-		ini_bad(&place, "[partition %s]: queues %u is too few for %u processes: each has one "
-			"that the runtime keeps for itself", partition->name, partition->queues,
-			partition->processes);
+	if (partition->queues > 0 && partition->queues < 2 * partition->processes)
+		ini_bad(&place, "[partition %s]: queues %u is too few for %u process%s: the least that HIP "
+			"can live with is 2 in each", partition->name, partition->queues,
+			partition->processes, partition->processes == 1 ? "" : "es");
 	if (!partition->start_inactive &&
 	    (partition->activation != RT_UNSET || partition->waits_for_grant))
 		ini_bad(&place, "[partition %s]: %s is for a lease that starts inactive: "

@@ -260,9 +260,9 @@ static const struct key keys[] = {
 	SET("queue-changes", take_count, queue_changes, 0, 100000),
 	SET("activations", take_count, activations, 0, 100000),
 	SET("changed-queues", take_count, changed_queues, 0, 100000),
-	SET("activate-grace", take_interval, activate_grace, 0, 0),
-	SET("activate-min-interval", take_interval, activate_min_interval, 0, 0),
-	SET("enforce-delay", take_interval, enforce_delay, 0, 0),
+	SET("activate-grace", take_interval, daemon.activate_grace, 0, 0),
+	SET("activate-min-interval", take_interval, daemon.activate_min_interval, 0, 0),
+	SET("enforce-delay", take_interval, daemon.enforce_delay, 0, 0),
 	SET("preemption-timeout", take_interval, preemption_timeout, 0, 0),
 
 	PARTITION("isolation", take_isolation, isolation, 0, 0),

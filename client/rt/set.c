@@ -162,24 +162,22 @@ static void take_section(const struct ini_place *place, const char *section, voi
 
 /* ---- the whole ---------------------------------------------------------------------------- */
 
-/* The daemon's own defaults, so that the two agree: gpuarbd.conf(5). */
-static int set_new(struct rt_set **ret)
+static int set_new(const struct settings *settings, struct rt_set **ret)
 {
-	_cleanup_(settings_freep) struct settings *settings = NULL;
-	struct rt_set *set;
+	struct rt_set *set = calloc(1, sizeof(*set));
 
-	if (settings_new(&settings) < 0)
-		return -ENOMEM;
-	set = calloc(1, sizeof(*set));
 	if (!set)
 		return -ENOMEM;
 
 	set->margin_percent = settings->margin_percent;
 	set->borrowers = set->law = true;
 	set->preemption = set->queue_changes = set->activations = set->changed_queues = RT_UNSET;
-	set->activate_grace = settings->activate_grace_usec;
-	set->activate_min_interval = settings->activate_min_interval_usec;
-	set->enforce_delay = settings->enforce_delay_usec;
+	set->in_force = (struct rt_daemon){
+		.activate_grace = settings->activate_grace_usec,
+		.activate_min_interval = settings->activate_min_interval_usec,
+		.enforce_delay = settings->enforce_delay_usec,
+	};
+	set->daemon = set->in_force;
 	/* amdgpu.queue_preemption_timeout_ms, Linux 6.12 amdgpu_drv.c. */
 	set->preemption_timeout = 9000000;
 	*ret = set;
@@ -201,13 +199,14 @@ struct rt_set *rt_set_free(struct rt_set *set)
 	return NULL;
 }
 
-int rt_set_load(const char *path, struct rt_set **ret, struct notes *notes)
+int rt_set_load(const char *path, const struct settings *settings, struct rt_set **ret,
+		struct notes *notes)
 {
 	_cleanup_(rt_set_freep) struct rt_set *set = NULL;
 	struct rt_reader reader = {0};
 	int r;
 
-	r = set_new(&set);
+	r = set_new(settings, &set);
 	if (r < 0) {
 		notes_add(notes, true, "%s: out of memory", path);
 		return r;

@@ -51,6 +51,11 @@ struct rt_partition {
 	size_t n_tasks;
 };
 
+/* Keys of gpuarbd.conf(5). */
+struct rt_daemon {
+	uint64_t activate_grace, activate_min_interval, enforce_delay;
+};
+
 struct rt_set {
 	unsigned margin_percent;
 	bool capped, no_graphics, borrowers, law;
@@ -58,7 +63,9 @@ struct rt_set {
 	uint64_t queue_changes; /* by others, within one response time; RT_UNSET */
 	uint64_t activations;   /* of others, within one response time; RT_UNSET */
 	uint64_t changed_queues; /* by one change of masks; RT_UNSET: all that others can have */
-	uint64_t activate_grace, activate_min_interval, enforce_delay, preemption_timeout;
+	uint64_t preemption_timeout; /* the kernel's */
+	struct rt_daemon daemon;     /* what gpuarbd has to do for the set to pass */
+	struct rt_daemon in_force;   /* what it does by its configuration */
 
 	struct rt_partition *partitions;
 	size_t n_partitions;
@@ -66,9 +73,12 @@ struct rt_set {
 	size_t n_tasks;
 };
 
-/* Reads and checks the file. Everything that is wrong is a note, "FILE:LINE: …". -ENOENT,
- * -EINVAL, -ENOMEM, each with a note; *ret is left alone then. */
-int rt_set_load(const char *path, struct rt_set **ret, struct notes *notes);
+/* Reads and checks the file; what it does not say of margin and daemon is by the settings.
+ * Everything that is wrong is a note, "FILE:LINE: …". -ENOENT, -EINVAL, -ENOMEM, each with a
+ * note; *ret is left alone then. */
+struct settings;
+int rt_set_load(const char *path, const struct settings *settings, struct rt_set **ret,
+		struct notes *notes);
 struct rt_set *rt_set_free(struct rt_set *set);
 DEFINE_CLEANUP(struct rt_set *, rt_set_free)
 

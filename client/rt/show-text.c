@@ -11,15 +11,18 @@
 static void print_head(const struct rt_gpu *gpu, const struct rt_plan *plan)
 {
 	size_t tasks = plan->set->n_tasks, meet = 0;
+	char on[160];
 
+	snprintf(on, sizeof(on), "%s (%s, %s, %u CUs)", gpu->info.name, gpu->info.device,
+		 gpu->target, geometry_cus(&gpu->info.geometry));
 	for (size_t i = 0; i < tasks; i++)
 		meet += plan->tasks[i].meets;
-	print_line(stdout, "%s: %zu of %zu task%s deadline on %s (%s, %s, %u CUs)",
-		   rt_verdict_name(plan->verdict), meet, tasks,
-		   tasks == 1 ? " keeps its" : "s keep their", gpu->info.name, gpu->info.device,
-		   gpu->target, geometry_cus(&gpu->info.geometry));
 	if (plan->reason[0])
-		print_line(stdout, "%s", plan->reason);
+		print_line(stdout, "%s on %s: %s", rt_verdict_name(plan->verdict), on, plan->reason);
+	else
+		print_line(stdout, "%s: %zu of %zu task%s deadline on %s",
+			   rt_verdict_name(plan->verdict), meet, tasks,
+			   tasks == 1 ? " keeps its" : "s keep their", on);
 }
 
 /* Times are microseconds; what has no bound is "none". */
@@ -163,7 +166,8 @@ void rt_show_text(const struct command *command, const struct rt_gpu *gpu,
 {
 	print_head(gpu, plan);
 	if (!command->no_legend)
-		printf("\nTimes are microseconds.\n");
+		printf("\nTimes are microseconds; what is not placed is judged on the most CUs that one "
+		       "lease can have.\n");
 	print_partitions(command, plan);
 	putchar('\n');
 	print_tasks(command, plan);

@@ -15,6 +15,9 @@
 #include "core/class.h"
 #include "core/gpu-info.h"
 
+/* How often the hardware is looked at while a lease is ending: others wait for what it had. */
+#define LOOK_WHILE_ENDING_USEC UINT64_C(50000)
+
 enum backend { BACKEND_AUTO, BACKEND_KFD, BACKEND_SIMULATED };
 enum unmanaged { UNMANAGED_IGNORE, UNMANAGED_COUNT, UNMANAGED_WARN };
 
@@ -59,7 +62,7 @@ struct settings {
 	uint64_t audit_interval_usec;
 	enum unmanaged unmanaged;
 	bool oversubscribe_besteffort;
-	unsigned margin_percent;
+	unsigned margin_percent; /* for who reckons with running times: gpuarbctl rt plan */
 	bool spread_gpus;      /* of GPUs that do, the emptiest; else the fullest */
 	bool revoke_on_reload; /* end what the policy of now would not grant; else it stays */
 

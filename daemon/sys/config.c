@@ -117,18 +117,24 @@ int config_load(const struct config_files *files, struct settings **ret, struct 
 	return r < 0 ? r : n == 0 && !files->tenants;
 }
 
-int config_check_file(const char *path, struct notes *notes)
+int config_load_file(const char *path, struct settings **ret, struct notes *notes)
 {
-	_cleanup_(settings_freep) struct settings *settings = NULL;
 	_cleanup_(config_done) struct config config;
 	int r;
 
 	r = config_init(&config, notes);
 	if (r >= 0) {
 		read_file(&config, path, NULL);
-		r = config_finish(&config, &settings);
+		r = config_finish(&config, ret);
 	}
 	if (r == -ENOMEM)
 		notes_add(notes, true, "%s: out of memory", path);
 	return r;
+}
+
+int config_check_file(const char *path, struct notes *notes)
+{
+	_cleanup_(settings_freep) struct settings *settings = NULL;
+
+	return config_load_file(path, &settings, notes);
 }

@@ -31,6 +31,7 @@ int config_load(const struct config_files *files, struct settings **ret, struct 
 	"/etc/gpuarb: the defaults hold, and everybody may ask for best effort"
 
 /* The same for single files, of whatever name, as `gpuarbctl config check FILE…` wants. */
+int config_load_file(const char *path, struct settings **ret, struct notes *notes);
 int config_check_file(const char *path, struct notes *notes);
 
 /* Key names for tests that compare them with the sample and the manual: "section key",

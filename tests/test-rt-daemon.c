@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * What rt plan takes for granted of gpuarbd, against what core does: how long an activation may
+ * take, and how often masks change.
+ */
+
+#include <time.h>
+
+#include "check.h"
+#include "lend-rig.h"
+#include "random-geometry.h"
+#include "rt-rig.h"
+
+/* ---- activation ---------------------------------------------------------------------------- */
+
+/* Everybody follows, until all that can be borrowed is. */
+static void share_out(struct lending *l)
+{
+	const struct arbiter *arbiter = l->s.arbiter;
+
+	for (unsigned i = 0; i < 4 * 10; i++) {
+		for (size_t k = 0; k < arbiter->n_leases; k++)
+			if (arbiter->leases[k]->acknowledged != arbiter->leases[k]->generation)
+				follow(l, arbiter->leases[k]);
+		pass(l, SECOND_USEC);
+	}
+}
+
+static unsigned borrowers_of(const struct arbiter *arbiter, const struct lease *from)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		n += arbiter->leases[i] != from &&
+		     cuset_overlap(&arbiter->leases[i]->partitions[0].occupied,
+				   &from->partitions[0].cus);
+	return n;
+}
+
+static void climb(struct lending *l, unsigned to_kill)
+{
+	struct lease *lease;
+
+	while (to_kill > 0) {
+		enum rung rung = arbiter_next_rung(l->s.arbiter, l->now, &lease);
+
+		to_kill -= rung == RUNG_KILL;
+		CHECK(rung != RUNG_NONE || arbiter_next_deadline(l->s.arbiter) != UINT64_MAX);
+		if (rung == RUNG_NONE)
+			pass(l, arbiter_next_deadline(l->s.arbiter) - l->now);
+	}
+	settle(l);
+}
+
+/* From the activation to when the last who does not answer is killed. */
+static uint64_t until_killed(const struct rt_daemon *daemon, unsigned borrowers)
+{
+	struct lending l = lending_of(1);
+	uint64_t began;
+	struct lease *rt;
+
+	l.s.arbiter->settings->activate_grace_usec = daemon->activate_grace;
+	l.s.arbiter->settings->enforce_delay_usec = daemon->enforce_delay;
+	add_tenant(l.s.arbiter, "borrowers", ANY, CLASS_BESTEFFORT)->enforce = RUNG_KILL;
+	rt = keep_inactive(&l, 45);
+	for (unsigned i = 0; i < borrowers; i++)
+		borrow(&l, 3, 60);
+	share_out(&l);
+	CHECK(borrowers_of(l.s.arbiter, rt) > 0);
+	began = l.now;
+	CHECK(activate(&l, rt->id, true) == 0 && rt->state == STATE_ACTIVATING);
+	climb(&l, borrowers_of(l.s.arbiter, rt));
+	/* The hardware lets go, which is the kernel's time and a look. */
+	CHECK(rt->state == STATE_ACTIVATING && arbiter_observe(l.s.arbiter, NULL, 0) == 0);
+	settle(&l);
+	CHECK(rt->state == STATE_GRANTED);
+	began = l.now - began;
+	scene_done(&l.s);
+	return began;
+}
+
+TEST(an_activation_takes_as_long_as_the_ladder_of_the_daemon)
+{
+	unsigned seed = (unsigned)time(NULL);
+	struct gpu_info gpu = radeon_vii("g");
+
+	printf("seed %u\n", seed);
+	srand48((long)seed);
+	for (unsigned i = 0; i < 100; i++) {
+		struct rt_rig rig;
+
+		rt_rig_init(&rig);
+		rt_rig_needs(&rig, 15)->start_inactive = true;
+		rig.set.daemon.activate_grace = 1000 * (1 + below(4000));
+		rig.set.daemon.enforce_delay = 1000 * (1 + below(4000));
+		rig.set.preemption_timeout = 1000 * (1 + below(9000));
+		_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
+
+		CHECK(plan->partitions[0].activation ==
+		      until_killed(&rig.set.daemon, 1 + below(4)) + rig.set.preemption_timeout +
+			      LOOK_WHILE_ENDING_USEC);
+	}
+}
+
+/* ---- changes of masks ---------------------------------------------------------------------- */
+
+#define BORROWERS 3U
+
+struct watch {
+	struct lending l;
+	struct lease *rt[2], *borrower[BORROWERS];
+	uint64_t generation[BORROWERS], grown; /* when a mask last changed of itself */
+	unsigned rounds, given;
+};
+
+/* Masks that changed now: because a lease was activated, or of themselves. */
+static void look(struct watch *w, bool activated)
+{
+	bool changed = false;
+
+	for (unsigned i = 0; i < BORROWERS; i++) {
+		uint64_t times = w->borrower[i]->generation - w->generation[i];
+
+		CHECK(times <= 1); /* and not twice for one cause */
+		changed |= times > 0;
+		w->generation[i] += times;
+	}
+	if (!changed)
+		return;
+	if (activated) {
+		w->given++;
+		return;
+	}
+	CHECK(w->grown == 0 || w->l.now - w->grown >=
+	      w->l.s.arbiter->settings->activate_min_interval_usec);
+	w->grown = w->l.now;
+	w->rounds++;
+}
+
+static void act(struct watch *w)
+{
+	struct lease *rt = w->rt[below(2)], *borrower = w->borrower[below(BORROWERS)];
+	bool inactive = rt->state == STATE_INACTIVE;
+
+	switch (below(4)) {
+	case 0:
+		CHECK(activate(&w->l, rt->id, inactive) == 0);
+		look(w, inactive);
+		return;
+	case 1:
+		if (borrower->acknowledged != borrower->generation)
+			follow(&w->l, borrower);
+		break;
+	default:
+		pass(&w->l, 1 + below(2000000));
+	}
+	look(w, false);
+}
+
+TEST(masks_change_for_each_activation_once_and_else_no_oftener_than_the_interval)
+{
+	unsigned seed = (unsigned)time(NULL);
+	struct watch w = { .l = lending_of(1) };
+
+	printf("seed %u\n", seed);
+	srand48((long)seed);
+	w.l.s.arbiter->settings->activate_min_interval_usec = 5000000;
+	for (unsigned i = 0; i < 2; i++)
+		w.rt[i] = keep_inactive(&w.l, 15);
+	for (unsigned i = 0; i < BORROWERS; i++)
+		w.borrower[i] = borrow(&w.l, 4, 60);
+	for (unsigned i = 0; i < BORROWERS; i++)
+		w.generation[i] = w.borrower[i]->generation;
+	for (unsigned i = 0; i < 20000; i++)
+		act(&w);
+	printf("masks changed %u times of themselves, and for %u activations\n", w.rounds, w.given);
+	CHECK(w.rounds > 100 && w.given > 100);
+	scene_done(&w.l.s);
+}

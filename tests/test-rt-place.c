@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Which CUs rt plan finds, and that there was no better way. */
+
+#include <time.h>
+
+#include "check.h"
+#include "random-geometry.h"
+#include "rt-rig.h"
+
+static struct gpu_info gpu_of(const struct geometry *geometry)
+{
+	struct gpu_info gpu = radeon_vii("g");
+
+	gpu.geometry = *geometry;
+	gpu.queue_slots = 256;
+	gpu.process_slots = 64;
+	return gpu;
+}
+
+static unsigned engines_of(const struct rt_plan *plan, size_t i)
+{
+	return (unsigned)__builtin_popcount(plan->layout.places[i].engines);
+}
+
+/* ---- where -------------------------------------------------------------------------------- */
+
+TEST(whole_shader_engines_as_few_as_pass)
+{
+	struct gpu_info gpu = radeon_vii("g");
+	struct rt_rig rig;
+
+	rt_rig_init(&rig);
+	rt_rig_needs(&rig, 15);
+	rt_rig_needs(&rig, 16);
+	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
+
+	CHECK(plan->verdict == RT_ACCEPTED && plan->layout.any_order);
+	CHECK(plan->layout.places[0].cus == 15 && engines_of(plan, 0) == 1);
+	CHECK(plan->layout.places[1].cus == 30 && engines_of(plan, 1) == 2);
+	CHECK(!(plan->layout.places[0].engines & plan->layout.places[1].engines));
+	CHECK(plan->partitions[1].least == 16 && plan->partitions[1].effective == 30);
+}
+
+TEST(isolation_cu_takes_the_fewest_cus_and_shares_engines)
+{
+	struct gpu_info gpu = radeon_vii("g");
+	struct rt_rig rig;
+
+	rt_rig_init(&rig);
+	for (unsigned i = 0; i < 5; i++)
+		rt_rig_needs(&rig, 7)->isolation = ISOLATION_CU;
+	rt_rig_needs(&rig, 17)->isolation = ISOLATION_CU;
+	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
+
+	CHECK(plan->verdict == RT_ACCEPTED);
+	CHECK(plan->layout.places[0].cus == 7);
+	CHECK(plan->layout.places[5].cus == 18); /* no rectangle has 17 */
+	for (size_t i = 0; i < 6; i++)
+		for (size_t j = 0; j < i; j++)
+			CHECK(!cuset_overlap(&plan->layout.places[i].set,
+					     &plan->layout.places[j].set));
+}
+
+TEST(an_uneven_harvest_gives_the_small_engine_to_who_needs_little)
+{
+	struct geometry g = { .xccs = 1, .engines = 4, .arrays = 1, .array_cus = 16,
+			      .active = { { { 16 }, { 12 }, { 16 }, { 10 } } } };
+	struct gpu_info gpu = gpu_of(&g);
+	struct rt_rig rig;
+
+	rt_rig_init(&rig);
+	rt_rig_needs(&rig, 10);
+	rt_rig_needs(&rig, 11);
+	rt_rig_needs(&rig, 16);
+	rt_rig_needs(&rig, 13);
+	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
+
+	CHECK(plan->verdict == RT_ACCEPTED);
+	CHECK(plan->layout.places[0].engines == 1 << 3);
+	CHECK(plan->layout.places[1].engines == 1 << 1);
+}
+
+TEST(an_uneven_gpu_as_a_whole_is_no_more_than_its_effective_cus)
+{
+	struct geometry g = { .xccs = 1, .engines = 4, .arrays = 1, .array_cus = 10,
+			      .active = { { { 10 }, { 10 }, { 9 }, { 9 } } } };
+	struct gpu_info gpu = gpu_of(&g);
+
+	for (unsigned cus = 36; cus <= 38; cus++) {
+		struct rt_rig rig;
+
+		rt_rig_init(&rig);
+		rt_rig_needs(&rig, cus)->isolation = cus % 2 ? ISOLATION_CU : ISOLATION_SHADER_ENGINE;
+		_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
+
+		CHECK((plan->verdict == RT_ACCEPTED) == (cus == 36));
+		CHECK(cus > 36 || plan->layout.places[0].effective == 36);
+	}
+}
+
+TEST(wgps_and_xccs_count_whole)
+{
+	struct geometry wgp = { .xccs = 1, .engines = 2, .arrays = 2, .array_cus = 10, .wgp = true,
+				.active = { { { 10, 10 }, { 10, 10 } } } };
+	struct geometry xcc = { .xccs = 4, .engines = 4, .arrays = 1, .array_cus = 10 };
+	struct gpu_info gpu = gpu_of(&wgp);
+	struct rt_rig rig;
+
+	rt_rig_init(&rig);
+	rt_rig_needs(&rig, 5)->isolation = ISOLATION_CU;
+	_cleanup_(rt_plan_freep) struct rt_plan *pairs = rt_rig_plan(&rig, &gpu);
+	CHECK(pairs->layout.places[0].cus == 6);
+
+	CHECK(geometry_spread(&xcc, 160) == 0);
+	gpu = gpu_of(&xcc);
+	rt_rig_init(&rig);
+	rt_rig_needs(&rig, 41);
+	_cleanup_(rt_plan_freep) struct rt_plan *dies = rt_rig_plan(&rig, &gpu);
+	CHECK(dies->layout.places[0].cus == 80 && engines_of(dies, 0) == 2);
+}
+
+TEST(what_does_not_fit_side_by_side_says_which_and_what_would_do)
+{
+	struct gpu_info gpu = radeon_vii("g");
+	struct rt_rig rig;
+
+	rt_rig_init(&rig);
+	rt_rig_needs(&rig, 20);
+	rt_rig_needs(&rig, 20);
+	rt_rig_needs(&rig, 4);
+	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
+
+	CHECK(plan->verdict == RT_REJECTED && plan->layout.n == 0);
+	CHECK(strstr(plan->reason, "do not fit side by side: p2: shader-engines"));
+	CHECK(strstr(plan->reason, "isolation = cu"));
+	rt_rig_needs(&rig, 40);
+	_cleanup_(rt_plan_freep) struct rt_plan *more = rt_rig_plan(&rig, &gpu);
+	CHECK(strstr(more->reason, "more shader engines"));
+}
+
+TEST(queue_slots_and_process_slots_count)
+{
+	struct gpu_info gpu = radeon_vii("g");
+	struct rt_rig rig;
+
+	rt_rig_init(&rig);
+	rt_rig_needs(&rig, 1)->queues = 20;
+	rt_rig_needs(&rig, 1)->queues = 5;
+	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
+	CHECK(plan->verdict == RT_REJECTED && strstr(plan->reason, "queues: 5 asked, 4 left"));
+	CHECK(strstr(plan->reason, "ask for fewer (queues = N"));
+
+	rt_rig_init(&rig);
+	rt_rig_needs(&rig, 1)->processes = 9;
+	_cleanup_(rt_plan_freep) struct rt_plan *crowd = rt_rig_plan(&rig, &gpu);
+	CHECK(crowd->verdict == RT_REJECTED && strstr(crowd->reason, "processes: 9 asked"));
+}
+
+TEST(alone_keeps_others_out_of_shared_engines)
+{
+	struct gpu_info gpu = radeon_vii("g");
+	struct rt_rig rig;
+
+	rt_rig_init(&rig);
+	for (unsigned i = 0; i < 5; i++) {
+		struct rt_partition *partition = rt_rig_needs(&rig, 5);
+
+		partition->isolation = ISOLATION_CU;
+		partition->alone = i < 4;
+	}
+	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
+	CHECK(plan->verdict == RT_REJECTED);
+	rig.partitions[3].alone = false;
+	_cleanup_(rt_plan_freep) struct rt_plan *fewer = rt_rig_plan(&rig, &gpu);
+	CHECK(fewer->verdict == RT_ACCEPTED);
+}
+
+/* ---- against every way to give engines away ------------------------------------------------ */
+
+/* CUs of these engines as one rectangle, of those that a mask can reach. */
+static unsigned rectangle(const struct gpu *gpu, uint32_t engines)
+{
+	const struct geometry *g = &gpu->info.geometry;
+	unsigned least = UINT32_MAX;
+
+	for (unsigned e = 0; e < g->engines; e++)
+		for (unsigned x = 0; x < g->xccs && (engines >> e & 1); x++)
+			least = min_u(least, cuset_count_word(gpu->all.pair[cuset_pair(x, e)]));
+	return engines ? least * (unsigned)__builtin_popcount(engines) * g->xccs : 0;
+}
+
+/* The fewest engines that give each partition from i on what it needs; 99: they cannot. */
+static unsigned fewest(const struct gpu *g, const unsigned *least, size_t n, uint32_t free)
+{
+	unsigned best = 99;
+
+	if (n == 0)
+		return 0;
+	for (uint32_t own = free; own; own = (own - 1) & free) {
+		unsigned rest;
+
+		if (rectangle(g, own) < least[0])
+			continue;
+		rest = fewest(g, least + 1, n - 1, free & ~own);
+		best = min_u(best, rest + (unsigned)__builtin_popcount(own));
+	}
+	return best;
+}
+
+struct tally {
+	unsigned fit, refused, missed, wider;
+};
+
+static void fit_random(struct tally *tally)
+{
+	struct geometry g = random_geometry();
+	struct gpu_info gpu = gpu_of(&g);
+	unsigned least[4], n = 1 + below(4), best, used = 0, whole = geometry_cus(&g);
+	struct gpu empty;
+	uint32_t taken = 0;
+	struct rt_rig rig;
+
+	rt_rig_init(&rig);
+	for (unsigned i = 0; i < n; i++) {
+		least[i] = 1 + below(1 + whole * 3 / (2 * n));
+		rt_rig_needs(&rig, least[i]);
+	}
+	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
+	gpu_init(&empty, &gpu, 0);
+	best = fewest(&empty, least, n, (UINT32_C(1) << g.engines) - 1);
+	if (plan->verdict == RT_REJECTED) {
+		tally->refused++;
+		tally->missed += best < 99;
+		return;
+	}
+	for (unsigned i = 0; i < n; i++) {
+		const struct rt_place *place = &plan->layout.places[i];
+
+		CHECK(place->effective >= least[i] && !(place->engines & taken));
+		CHECK(geometry_effective(&g, &place->set) == place->effective);
+		taken |= place->engines;
+		used += engines_of(plan, i);
+	}
+	CHECK(used >= best);
+	tally->fit++;
+	tally->wider += used > best;
+}
+
+TEST(partitions_fit_where_there_is_a_way_and_take_no_engine_too_many)
+{
+	unsigned seed = (unsigned)time(NULL);
+	struct tally tally = {0};
+
+	printf("seed %u\n", seed);
+	srand48((long)seed);
+	for (unsigned i = 0; i < 1500; i++)
+		fit_random(&tally);
+	printf("%u fit, %u of them on more engines than need be; %u refused, %u of them for want of "
+	       "an order in which the daemon places them\n", tally.fit, tally.wider, tally.refused,
+	       tally.missed);
+	CHECK(tally.fit > 200 && tally.refused > 200);
+	/* The daemon places one lease after the other, and no order may do. */
+	CHECK(tally.missed * 50 <= tally.fit && tally.wider * 50 <= tally.fit);
+}
