@@ -20,28 +20,30 @@ static bool over(void)
 	return poll(&input, 1, 0) > 0 && read(STDIN_FILENO, buf, sizeof(buf)) <= 0;
 }
 
-static void make_events(hipEvent_t events[BUSY_STREAMS][DEPTH], unsigned n)
+static hipEvent_t launch(hipStream_t stream, const struct work_kernel *kernel, hipEvent_t end)
 {
-	for (unsigned i = 0; i < n * DEPTH; i++)
-		work_check(hipEventCreate(&events[i / DEPTH][i % DEPTH]), "hipEventCreate");
+	if (!end)
+		work_check(hipEventCreateWithFlags(&end, hipEventBlockingSync), "hipEventCreate");
+	work_launch(stream, kernel);
+	work_check(hipEventRecord(end, stream), "hipEventRecord");
+	return end;
 }
 
 void busy(const hipStream_t *streams, unsigned n, const struct work_kernel *kernel)
 {
-	hipEvent_t ends[BUSY_STREAMS][DEPTH];
+	hipEvent_t ends[BUSY_STREAMS][DEPTH] = { 0 };
 
 	if (n > BUSY_STREAMS)
 		exit(2);
-	make_events(ends, n);
 	for (unsigned turn = 0; turn < DEPTH; turn++)
 		for (unsigned i = 0; i < n; i++)
-			work_launch(streams[i], kernel, NULL, ends[i][turn]);
+			ends[i][turn] = launch(streams[i], kernel, NULL);
 	for (unsigned turn = 0; !over(); turn++) {
 		for (unsigned i = 0; i < n; i++) {
 			hipEvent_t end = ends[i][turn % DEPTH];
 
 			work_check(hipEventSynchronize(end), "hipEventSynchronize");
-			work_launch(streams[i], kernel, NULL, end);
+			launch(streams[i], kernel, end);
 		}
 		if (turn == 0) {
 			puts("ready");

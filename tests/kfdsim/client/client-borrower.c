@@ -41,6 +41,7 @@ static int run(struct gpuarb_lease *lease, char *argv[])
 	if (r < 0)
 		return r;
 	work_check(hipSetDevice(device), "hipSetDevice");
+	work_begin();
 	for (unsigned i = 0; i < n && i < BUSY_STREAMS; i++) {
 		r = gpuarb_hip_stream_create(lease, 0, &streams[i]);
 		if (r < 0)

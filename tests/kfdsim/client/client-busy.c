@@ -22,6 +22,7 @@ int main(int argc, char *argv[])
 	n = work_number(argv[1]);
 	kernel.blocks = work_number(argv[2]);
 	kernel.threads = work_number(argv[3]);
+	work_begin();
 	for (unsigned i = 0; i < n && i < BUSY_STREAMS; i++)
 		work_check(hipStreamCreate(&streams[i]), "hipStreamCreate");
 	busy(streams, n, &kernel);

@@ -3,11 +3,8 @@
 
 /*
  * Kernels for HIP programs that are in C (work.hip), and what those that keep a GPU at work share
- * (busy.c). Emulated, a kernel takes its time and does nothing; what that was is in the times of
- * its signal, the emulator's own.
+ * (busy.c). Emulated, a kernel takes its time and does nothing; what it took is in debug/kfdsim.
  */
-
-#include <stdbool.h>
 
 #include <hip/hip_runtime_api.h>
 
@@ -19,15 +16,13 @@ struct work_kernel {
 	unsigned blocks, threads; /* threads: of a block */
 };
 
-/* Has HIP's error ended the program, with what was done in a sentence? Then with 1. */
+/* Ends the program with 1 and what failed where HIP says so. */
 void work_check(hipError_t error, const char *what);
 
-/* Into the stream; the events get its times, and may be NULL. Ends the program where HIP fails. */
-void work_launch(hipStream_t stream, const struct work_kernel *kernel, hipEvent_t from,
-		 hipEvent_t until);
+/* Whoever waits for the GPU sleeps, on the device that is set: before anything is made there. */
+void work_begin(void);
 
-/* What two events of a launch that has ended say it took, in nanoseconds. */
-double work_took(hipEvent_t from, hipEvent_t until);
+void work_launch(hipStream_t stream, const struct work_kernel *kernel);
 
 /* A number of a command line, from 1 on; ends the program with 2 for anything else. */
 unsigned work_number(const char *text);

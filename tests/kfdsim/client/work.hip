@@ -2,7 +2,6 @@
 
 /* The kernel of work.h: what has to be compiled for a GPU. */
 
-#include <hip/hip_ext.h>
 #include <hip/hip_runtime.h>
 
 #include <cstdio>
@@ -28,21 +27,17 @@ void work_check(hipError_t error, const char *what)
 	exit(1);
 }
 
-void work_launch(hipStream_t stream, const work_kernel *kernel, hipEvent_t from, hipEvent_t until)
+void work_begin(void)
+{
+	work_check(hipSetDeviceFlags(hipDeviceScheduleBlockingSync), "hipSetDeviceFlags");
+}
+
+void work_launch(hipStream_t stream, const work_kernel *kernel)
 {
 	unsigned *nowhere = nullptr;
 
-	hipExtLaunchKernelGGL(spin, dim3(kernel->blocks), dim3(kernel->threads), 0, stream, from,
-			      until, 0, nowhere);
-	work_check(hipGetLastError(), "hipExtLaunchKernel");
-}
-
-double work_took(hipEvent_t from, hipEvent_t until)
-{
-	float msec = 0;
-
-	work_check(hipEventElapsedTime(&msec, from, until), "hipEventElapsedTime");
-	return static_cast<double>(msec) * 1e6;
+	hipLaunchKernelGGL(spin, dim3(kernel->blocks), dim3(kernel->threads), 0, stream, nowhere);
+	work_check(hipGetLastError(), "hipLaunchKernel");
 }
 
 unsigned work_number(const char *text)
