@@ -2,8 +2,8 @@
 
 /*
  * client-borrower CUS MAX STREAMS BLOCKS THREADS: the same as client-busy, but it asks gpuarbd for
- * so many CUs, up to MAX, and follows what becomes of them by libgpuarb's agent; its streams are of
- * libgpuarb-hip.
+ * so many CUs and up to MAX of what others do not need, and follows what becomes of those by
+ * libgpuarb's agent; its streams are of libgpuarb-hip.
  */
 
 #include <stdio.h>
@@ -20,6 +20,7 @@ static int reserve(struct gpuarb *gpuarb, char *argv[], struct gpuarb_lease **re
 	int r;
 
 	want.cus = work_number(argv[1]);
+	want.cus_min = want.cus;
 	want.cus_max = work_number(argv[2]);
 	want.streams = work_number(argv[3]);
 	options.lease_class = "besteffort";
