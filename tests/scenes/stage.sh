@@ -21,23 +21,23 @@ quietly()
 
 # ---- outside ---------------------------------------------------------------------------------
 
-# stage_build NAME…: KFDSIM, GPUARBD, GPUARBCTL, SERVICE_MANAGER, CLIENT_HIP, GPUARB_AGENT_DIR and
+# stage_build NAME…: KFDSIM, KFDSIM_TIMING, GPUARBD, GPUARBCTL, SERVICE_MANAGER, GPUARB_AGENT_DIR and
 # CLIENT_NAME of each program that was named, from the environment or built.
 stage_build()
 {
 	local build=$tree/build/scenes name clients=()
 
 	for name; do clients+=("tests/kfdsim/client-$name"); done
-
 	if [ -z "${KFDSIM:-}" ]; then
 		"$tree/tests/setup"
 		echo "building…"
 		[ -f "$build/build.ninja" ] ||
 			quietly meson setup "$build" "$tree" --buildtype=release -Dman=disabled
 		quietly ninja -C "$build" daemon/gpuarbd client/gpuarbctl tests/service-manager \
-			tests/kfdsim/kfdsim libgpuarb/agent/gpuarb-agent \
-			libgpuarb/agent/libgpuarb-agent.so "${clients[@]}"
+			tests/kfdsim/kfdsim tests/kfdsim/kfdsim-timing \
+			libgpuarb/agent/gpuarb-agent libgpuarb/agent/libgpuarb-agent.so "${clients[@]}"
 		KFDSIM=$build/tests/kfdsim/kfdsim
+		KFDSIM_TIMING=$build/tests/kfdsim/kfdsim-timing
 		GPUARBD=$build/daemon/gpuarbd
 		GPUARBCTL=$build/client/gpuarbctl
 		SERVICE_MANAGER=$build/tests/service-manager
@@ -50,7 +50,7 @@ stage_build()
 			{ echo "skipped: no HIP or no hipcc, so no HIP programs"; exit 77; }
 		export "${name?}"
 	done
-	export KFDSIM GPUARBD GPUARBCTL SERVICE_MANAGER GPUARB_AGENT_DIR
+	export KFDSIM KFDSIM_TIMING GPUARBD GPUARBCTL SERVICE_MANAGER GPUARB_AGENT_DIR
 	stage_need jq dbus-daemon
 }
 
@@ -156,8 +156,8 @@ serve()
 	return 1
 }
 
-# slay PID: SIGKILL, and it is gone.
-slay()
+# leave_be PID: it has ended, and is not to be killed.
+leave_be()
 {
 	local pid left=()
 
@@ -165,6 +165,12 @@ slay()
 		[ "$pid" = "$1" ] || left+=("$pid")
 	done
 	stage_pids=("${left[@]}")
+}
+
+# slay PID: SIGKILL, and it is gone.
+slay()
+{
+	leave_be "$1"
 	kill -KILL "$1"
 	wait "$1" 2>/dev/null || true
 }
