@@ -33,6 +33,12 @@ has err 'Neither DIRECTORY nor $GPUARB_SHARED is given'
 run a b; is 'two directories' 2 $?
 has err 'kfdsim-timing [--json] [DIRECTORY]'
 run --what; is 'an unknown option' 2 $?
+for player in '' 1024 1024: 1024:0x 1024:0x0 512:0x1 1024:1 1024:0x1g 256:0x1000000000000000 \
+	1024:0x11111111111111111; do
+	run --play ${player:+"$player"}; is "to play '$player'" 2 $?
+done
+run --play 256:1 256:0x1 256:0x1 256:0x1 256:0x1; is 'five players' 2 $?
+run --json --play 256:0x1; is 'JSON of a play' 2 $?
 run --help; is help 0 $?
 has out 'kfdsim-timing [--json] [DIRECTORY]'
 run "$dir/none"; is 'no tables' 1 $?
@@ -68,4 +74,12 @@ is 'what JSON says' 'true 4 44.4783 ab MM256  beside -      isolated true null 0
 	"\(.model) \(.tables | length) \(.tables[0].rows[0].measured) " +
 	"\(.tables[1].rows[0].what) \(.tables[1].rows[0].apart != null) " +
 	"\(.tables[2].rows[1].measured) \(.tables[3].compared)"' "$dir/out")"
+
+# What is played is what is compared.
+run --play 256:0xfffffffffffffff; is 'a play' 0 $?
+is 'what is played' "$("$program" --json "$dir/data" | jq '.tables[1].rows[0].model')" \
+	"$(jq . "$dir/out")"
+run --play 1024:0xd55555555555555 1024:0xaaaaaaaaaaaaaaa; uneven=$(cat "$dir/out")
+run --play 1024:0x555555555555555 1024:0xaaaaaaaaaaaaaaa; even=$(cat "$dir/out")
+is 'a CU in common costs' 1 "$(jq -n "if $uneven > 5 * $even then 1 else 0 end")"
 exit $failed

@@ -21,27 +21,37 @@ quietly()
 
 # ---- outside ---------------------------------------------------------------------------------
 
-# KFDSIM, GPUARBD, GPUARBCTL, SERVICE_MANAGER and CLIENT_HIP, from the environment or built.
+# stage_build NAME…: KFDSIM, KFDSIM_TIMING, GPUARBD, GPUARBCTL, SERVICE_MANAGER, GPUARB_AGENT_DIR and
+# CLIENT_NAME of each program that was named, from the environment or built.
 stage_build()
 {
-	local build=$tree/build/scenes
+	local build=$tree/build/scenes name clients=()
 
+	for name; do clients+=("tests/kfdsim/client-$name"); done
 	if [ -z "${KFDSIM:-}" ]; then
 		"$tree/tests/setup"
 		echo "building…"
 		[ -f "$build/build.ninja" ] ||
 			quietly meson setup "$build" "$tree" --buildtype=release -Dman=disabled
 		quietly ninja -C "$build" daemon/gpuarbd client/gpuarbctl tests/service-manager \
-			tests/kfdsim/kfdsim tests/kfdsim/client-hip
+			tests/kfdsim/kfdsim tests/kfdsim/kfdsim-timing \
+			libgpuarb/agent/gpuarb-agent libgpuarb/agent/libgpuarb-agent.so "${clients[@]}"
 		KFDSIM=$build/tests/kfdsim/kfdsim
+		KFDSIM_TIMING=$build/tests/kfdsim/kfdsim-timing
 		GPUARBD=$build/daemon/gpuarbd
 		GPUARBCTL=$build/client/gpuarbctl
-		CLIENT_HIP=$build/tests/kfdsim/client-hip
 		SERVICE_MANAGER=$build/tests/service-manager
+		GPUARB_AGENT_DIR=$build/libgpuarb/agent
+		for name; do declare -g "CLIENT_${name^^}=$build/tests/kfdsim/client-$name"; done
 	fi
-	[ -x "${CLIENT_HIP:-}" ] || { echo "skipped: no HIP, so no HIP programs"; exit 77; }
-	export KFDSIM GPUARBD GPUARBCTL CLIENT_HIP SERVICE_MANAGER
-	stage_need jq dbus-daemon mpirun
+	for name; do
+		name=CLIENT_${name^^}
+		[ -x "${!name:-}" ] ||
+			{ echo "skipped: no HIP or no hipcc, so no HIP programs"; exit 77; }
+		export "${name?}"
+	done
+	export KFDSIM KFDSIM_TIMING GPUARBD GPUARBCTL SERVICE_MANAGER GPUARB_AGENT_DIR
+	stage_need jq dbus-daemon
 }
 
 # Leaves with 77 where a command is missing, or the emulated machine cannot be had.
@@ -58,12 +68,14 @@ stage_need()
 	exit 1
 }
 
-# play PROFILE SCRIPT ARGUMENT…: the script in a machine with that card.
+# play PROFILE SCRIPT ARGUMENT…: the script in a machine with that card, and with $stage_options of
+# kfdsim.
+stage_options=()
 play()
 {
 	local profile=$1
 	shift
-	"$KFDSIM" --gpu "$profile" --profiles "$tree/conf/gpus" -- bash "$@"
+	"$KFDSIM" "${stage_options[@]}" --gpu "$profile" --profiles "$tree/conf/gpus" -- bash "$@"
 }
 
 # ---- within the emulated machine -------------------------------------------------------------
@@ -77,11 +89,18 @@ stage_leave()
 	rm -rf "$stage"
 }
 
-# A bus of its own and gpuarbd on it, which reads this machine as any other.
-stage_enter()
+# Without gpuarbd.
+stage_alone()
 {
 	stage=$(mktemp -d)
 	trap stage_leave EXIT
+}
+
+# A bus of its own and gpuarbd on it, which reads this machine as any other: with $stage_daemon in
+# its configuration and $stage_tenants as its policy.
+stage_enter()
+{
+	stage_alone
 	cat >"$stage/bus.conf" <<-BUS
 		<busconfig>
 		  <listen>unix:path=$stage/bus</listen>
@@ -95,7 +114,8 @@ stage_enter()
 		</busconfig>
 	BUS
 	mkdir "$stage/run" "$stage/tenants.d"
-	: >"$stage/gpuarbd.conf"
+	printf '%s\n' "${stage_daemon:-}" >"$stage/gpuarbd.conf"
+	printf '%s\n' "${stage_tenants:-}" >"$stage/tenants.d/all.conf"
 	export GPUARB_BUS_ADDRESS=unix:path=$stage/bus RUNTIME_DIRECTORY=$stage/run NO_COLOR=1
 	export PATH=${GPUARBCTL%/*}:$PATH
 
@@ -136,6 +156,25 @@ serve()
 	return 1
 }
 
+# leave_be PID: it has ended, and is not to be killed.
+leave_be()
+{
+	local pid left=()
+
+	for pid in "${stage_pids[@]}"; do
+		[ "$pid" = "$1" ] || left+=("$pid")
+	done
+	stage_pids=("${left[@]}")
+}
+
+# slay PID: SIGKILL, and it is gone.
+slay()
+{
+	leave_be "$1"
+	kill -KILL "$1"
+	wait "$1" 2>/dev/null || true
+}
+
 # What the emulated driver has to say.
 driver_says()
 {
@@ -149,6 +188,21 @@ driver_says()
 # fact JQ: whether it is so; seen JQ: whether gpuarbd says so.
 fact() { jq -e "$1" $state >/dev/null; }
 seen() { gpuarbctl --no-pager status --json | jq -e "$1" >/dev/null; }
+
+# settles JQ: until gpuarbd says so, looked at after each of its events.
+settles()
+{
+	local line
+
+	if [ -z "${events:-}" ]; then
+		exec {events}< <(exec gpuarbctl monitor)
+		stage_pids+=($!)
+		read -r -t 60 line <&"$events"
+	fi
+	until seen "$1"; do
+		read -r -t 120 line <&"$events" || { echo "gpuarbd never says $1"; return 1; }
+	done
+}
 
 # soon COMMAND…: what gpuarbd says may be of some milliseconds ago.
 soon()

@@ -204,4 +204,7 @@ void sim_record_process(struct sim_process *process); /* opened /dev/kfd for the
 void sim_record_queue(struct sim_queue *queue);  /* made */
 void sim_record_change(struct sim_queue *queue); /* mask, priority or percentage changed */
 void sim_record_queue_gone(struct sim_queue *queue);
+/* A dispatch that the timing model had, and that began at queue->began, has ended. */
+void sim_record_dispatch(const struct sim_queue *queue, const struct timing_kernel *kernel,
+			 uint64_t end_ns);
 void sim_record_free(struct sim *sim);

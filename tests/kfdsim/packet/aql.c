@@ -321,13 +321,18 @@ int aql_step(struct sim_queue *queue, struct packet_step *step)
 
 int aql_dispatch_ended(struct sim_queue *queue, uint64_t end_ns)
 {
+	struct timing_kernel kernel;
 	union packet packet;
 	int r;
 
 	r = packet_get(queue, head(queue), &packet, sizeof(packet));
 	if (r < 0)
 		return r;
+	r = measure(queue, &packet, &kernel);
+	if (r < 0)
+		return r;
 	note_dispatch(queue, &packet);
 	note_time(queue, end_ns - queue->began);
+	sim_record_dispatch(queue, &kernel, end_ns);
 	return retire(queue, &packet, end_ns);
 }

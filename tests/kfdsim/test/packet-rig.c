@@ -36,6 +36,14 @@ int sim_put(struct sim_process *process, uint64_t address, const void *buf, size
 	return 0;
 }
 
+void sim_record_dispatch(const struct sim_queue *queue, const struct timing_kernel *kernel,
+			 uint64_t end_ns)
+{
+	(void)queue;
+	(void)kernel;
+	(void)end_ns;
+}
+
 void sim_raise(struct sim_process *process, uint32_t event_id, uint64_t now_ns)
 {
 	struct rig *rig = rig_of(process->sim);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
+#include <inttypes.h>
 
 #include "check.h"
 #include "kfdsim/test/sim-rig.h"
+#include "kfdsim/text/text.h"
 
 /* The driver, its packet processors and the timing model together, through sim_work() alone. */
 
@@ -138,6 +140,42 @@ TEST(with_timing_a_dispatch_takes_its_time_and_half_the_cus_take_twice)
 	dispatch(&rig, queue, 1, 6000);
 	masked = work_until(&rig, queue, 2);
 	CHECK(masked > 2 * whole && masked < 5 * whole / 2);
+	rig_stop(&rig);
+}
+
+/* The text's last line, but for its number and where the dispatch was. */
+static void last_told(struct sim_rig *rig, unsigned *ret_blocks, unsigned *ret_threads,
+		      uint64_t *ret_ns)
+{
+	char *told = NULL, *last = NULL;
+	unsigned pid;
+	size_t size;
+	FILE *out = open_memstream(&told, &size);
+
+	CHECK(out);
+	dispatches_print(rig->sim, out);
+	CHECK(fclose(out) == 0 && size > 1 && told[size - 1] == '\n');
+	told[size - 1] = '\0';
+	last = strrchr(told, '\n');
+	CHECK(last && sscanf(last + 1, "%*u 0000:03:00.0 %u 0 %u %u %*u %" SCNu64, &pid, ret_blocks,
+			     ret_threads, ret_ns) == 4 && pid == 1);
+	free(told);
+}
+
+TEST(with_timing_each_dispatch_is_told_with_what_it_took)
+{
+	static struct sim_rig rig;
+	struct gpu_info info = rig_vega();
+	struct sim_queue *queue = start(&rig, &info, true);
+	unsigned blocks, threads;
+	uint64_t ns;
+
+	for (uint32_t i = 1; i <= 3; i++) {
+		dispatch(&rig, queue, i - 1, 100 * i);
+		work_until(&rig, queue, i);
+		last_told(&rig, &blocks, &threads, &ns);
+		CHECK(blocks == 100 * i && threads == 1024 && ns == queue->model_ns.last);
+	}
 	rig_stop(&rig);
 }
 

@@ -336,6 +336,52 @@ TEST(of_many_masks_the_latest_are_kept)
 	state_end(sim);
 }
 
+TEST(of_many_dispatches_the_latest_are_told)
+{
+	const struct timing_kernel kernel = { .blocks = 7, .threads = 64 };
+	struct sim *sim = state_start();
+	struct sim_process *process = rig_process(sim, 21);
+	struct sim_queue *queue = recorded(process, 1);
+	unsigned lines = 0;
+	char *told = NULL;
+	size_t size;
+	FILE *out = open_memstream(&told, &size);
+
+	for (uint64_t i = 0; i < STATE_DISPATCHES + 3; i++) {
+		queue->began = 10 * i;
+		sim_record_dispatch(queue, &kernel, 10 * i + i % 10);
+	}
+	gone(queue);
+	rig_process_gone(process);
+	CHECK(out);
+	dispatches_print(sim, out);
+	CHECK(fclose(out) == 0);
+	for (const char *c = told; *c; c++)
+		lines += *c == '\n';
+	CHECK(lines == STATE_DISPATCHES + 1);
+	CHECK(strstr(told, "took_ns\n3\t0000:04:00.0\t21\t0\t7\t64\t30\t3\n"));
+	CHECK(strstr(told, "\n16386\t0000:04:00.0\t21\t0\t7\t64\t163860\t6\n"));
+	free(told);
+	state_end(sim);
+}
+
+TEST(dispatches_of_nobody_recorded_are_nothing_to_tell_of)
+{
+	const struct timing_kernel kernel = { .blocks = 1, .threads = 64 };
+	struct sim *sim = state_start();
+	struct sim_queue *queue = rig_queue(rig_process(sim, 1), 0);
+	char *told = NULL;
+	size_t size;
+	FILE *out = open_memstream(&told, &size);
+
+	sim_record_dispatch(queue, &kernel, 1);
+	CHECK(out);
+	dispatches_print(sim, out);
+	CHECK(fclose(out) == 0 && strstr(told, "took_ns\n") && !strstr(told, "took_ns\n0"));
+	free(told);
+	state_end(sim);
+}
+
 TEST(queues_nobody_recorded_are_nothing_to_tell_of)
 {
 	struct sim *sim = state_start();

@@ -105,7 +105,7 @@ TEST(what_is_always_there)
 	CHECK(strcmp(list(&grove, "kfd"), "topology/ proc/ ") == 0);
 	CHECK(strcmp(list(&grove, "debug"), "kfd/ kfdsim/ ") == 0);
 	CHECK(strcmp(list(&grove, "debug/kfd"), "mqds hqds rls ") == 0);
-	CHECK(strcmp(list(&grove, "debug/kfdsim"), "state control ") == 0);
+	CHECK(strcmp(list(&grove, "debug/kfdsim"), "state dispatches control ") == 0);
 	CHECK(strcmp(list(&grove, "kfd/proc"), "") == 0);
 	CHECK(tree_find(grove.tree, "dev/kfd") == TREE_KFD);
 	CHECK(tree_find(grove.tree, "dev/dri/renderD129") == TREE_RENDER);

@@ -37,6 +37,7 @@ void sim_record_free(struct sim *sim)
 		next = p->next;
 		free_process(p);
 	}
+	free(sim->record->dispatches);
 	free(sim->record);
 	sim->record = NULL;
 }

@@ -8,6 +8,7 @@
 #define STATE_PROCESSES 256U
 #define STATE_QUEUES	4096U
 #define STATE_MASKS	256U /* of one queue */
+#define STATE_DISPATCHES 16384U
 
 struct state_queue {
 	const struct sim_queue *live; /* NULL: gone */
@@ -28,10 +29,19 @@ struct state_process {
 	struct state_process *next; /* came after it */
 };
 
+struct state_dispatch {
+	pid_t pid;
+	unsigned queue, gpu;
+	uint32_t blocks, threads;
+	uint64_t began, ns;
+};
+
 struct sim_record {
 	struct state_process *processes;
 	unsigned n_processes, n_queues;
 	uint64_t forgotten; /* processes and queues that were dropped, or for which memory lacked */
+	struct state_dispatch *dispatches; /* the latest; with --timing alone, else NULL */
+	uint64_t n_dispatches;             /* ever */
 };
 
 /* Has not ended. */

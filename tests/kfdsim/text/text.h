@@ -43,6 +43,9 @@ void debugfs_dump(FILE *out, const char *indent, const uint32_t *words, size_t n
 /* debug/kfdsim/state. -ENOMEM. */
 int state_print(const struct sim *sim, const char *front, FILE *out);
 
+/* ---- dispatches.c: debug/kfdsim/dispatches ---- */
+void dispatches_print(const struct sim *sim, FILE *out);
+
 /* ---- tree-proc.c, tree-topology.c: paths below theirs, "" for themselves ---- */
 
 typedef int tree_each_t(const char *name, enum tree_kind kind, void *userdata);

@@ -16,7 +16,7 @@ struct tree {
 	const char *front;
 };
 
-enum maker { NOBODY, MQDS, HQDS, RLS, STATE };
+enum maker { NOBODY, MQDS, HQDS, RLS, STATE, DISPATCHES };
 
 /* What is always there; dev/dri, kfd/topology and kfd/proc have more in them. */
 static const struct fixed {
@@ -38,6 +38,7 @@ static const struct fixed {
 	{ "debug/kfd/rls", TREE_TEXT, RLS },
 	{ "debug/kfdsim", TREE_DIRECTORY, NOBODY },
 	{ "debug/kfdsim/state", TREE_TEXT, STATE },
+	{ "debug/kfdsim/dispatches", TREE_TEXT, DISPATCHES },
 	{ "debug/kfdsim/control", TREE_CONTROL, NOBODY },
 };
 
@@ -183,6 +184,9 @@ static int print_fixed(const struct tree *tree, enum maker maker, FILE *out)
 		return 0;
 	case STATE:
 		return state_print(tree->sim, tree->front, out);
+	case DISPATCHES:
+		dispatches_print(tree->sim, out);
+		return 0;
 	default:
 		return -EINVAL;
 	}

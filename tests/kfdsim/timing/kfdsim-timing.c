@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* kfdsim-timing [--json] [DIRECTORY]: the timing model beside each row that was measured.
- * Judges nothing. */
+/* kfdsim-timing [--json] [DIRECTORY]: the timing model beside each row that was measured; or
+ * --play, what it says of programs beside each other. Judges nothing. */
 
 #include <getopt.h>
 #include <math.h>
@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "kfdsim/timing/timing-compare.h"
+#include "kfdsim/timing/timing-play.h"
 
 static void print_row(const struct comparisons *c, const struct comparison *row)
 {
@@ -101,29 +102,69 @@ static int show(const char *dir, bool json)
 
 static int usage(FILE *to, int status)
 {
-	fputs("kfdsim-timing [--json] [DIRECTORY]\n\n"
+	fputs("kfdsim-timing [--json] [DIRECTORY]\n"
+	      "kfdsim-timing --play THREADS:MASK…\n\n"
 	      "Prints the timing model beside each row measured on real GPUs, from the tables in\n"
-	      "DIRECTORY, or in $GPUARB_SHARED/data.\n", to);
+	      "DIRECTORY, or in $GPUARB_SHARED/data. --play: up to four programs beside each other\n"
+	      "on a Radeon VII, each with a CU mask and one product of 1024 x 1024 matrices after\n"
+	      "the other, with 1024 or 256 threads a block; the first one's median in ms.\n", to);
 	return status;
+}
+
+/* "1024:0xd55555555555555" */
+static bool read_player(const char *text, struct player *ret)
+{
+	char *end;
+	unsigned long threads = strtoul(text, &end, 10);
+
+	if ((threads != 1024 && threads != 256) || strncmp(end, ":0x", 3) != 0)
+		return false;
+	ret->kernel = threads == 1024 ? MATRIX_1024 : MATRIX_256;
+	text = end + 1;
+	ret->mask = strtoull(text, &end, 16);
+	return *end == '\0' && ret->mask != 0 && ret->mask >> PLAY_CUS == 0;
+}
+
+static int play_them(char *texts[], int n)
+{
+	struct player players[PLAY_PLAYERS];
+	uint64_t ns;
+	int r;
+
+	if (n < 1 || n > (int)PLAY_PLAYERS)
+		return usage(stderr, 2);
+	for (int i = 0; i < n; i++)
+		if (!read_player(texts[i], &players[i]))
+			return usage(stderr, 2);
+	r = play_loops(players, (unsigned)n, PLAY_TIMES, &ns);
+	if (r < 0) {
+		fprintf(stderr, "kfdsim-timing: %s\n", strerror(-r));
+		return EXIT_FAILURE;
+	}
+	printf("%.4f\n", (double)ns / 1e6);
+	return EXIT_SUCCESS;
 }
 
 int main(int argc, char *argv[])
 {
 	static const struct option options[] = {
-		{ "json", no_argument, NULL, 'j' }, { "help", no_argument, NULL, 'h' }, {0},
+		{ "json", no_argument, NULL, 'j' }, { "help", no_argument, NULL, 'h' },
+		{ "play", no_argument, NULL, 'p' }, {0},
 	};
 	_cleanup_(freep) char *dir = NULL;
 	const char *shared = getenv("GPUARB_SHARED");
-	bool json = false;
+	bool json = false, play = false;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (c == 'h')
 			return usage(stdout, EXIT_SUCCESS);
-		if (c != 'j')
+		if (c == '?')
 			return usage(stderr, 2);
-		json = true;
+		*(c == 'j' ? &json : &play) = true;
 	}
+	if (play)
+		return json ? usage(stderr, 2) : play_them(argv + optind, argc - optind);
 	if (argc - optind > 1)
 		return usage(stderr, 2);
 	if (optind == argc && !shared) {

@@ -10,7 +10,6 @@
 #include "kfdsim/timing/timing-play.h"
 #include "kfdsim/timing/timing-rows.h"
 
-#define TIMES 11U /* an odd number: the median is one of them */
 #define NS_PER_MS 1e6
 
 void comparisons_clear(struct comparisons *c)
@@ -70,7 +69,7 @@ static int compare(const char *dir, const char *file, const char *unit,
 static int play_ms(const struct player *players, unsigned n, double *ret)
 {
 	uint64_t ns = 0;
-	int r = play_loops(players, n, TIMES, &ns);
+	int r = play_loops(players, n, PLAY_TIMES, &ns);
 
 	*ret = (double)ns / NS_PER_MS;
 	return r;

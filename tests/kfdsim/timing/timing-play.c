@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PLAYERS 4U
 #define ENGINES 4U
 #define GAP_NS  50000 /* between kernels on the CPU: what 1 / iter_per_s - mean leaves */
 
@@ -38,7 +37,7 @@ static int by_size(const void *a, const void *b)
 static int play(struct timing *timing, const struct player *players, unsigned n, unsigned times,
 		uint64_t *samples)
 {
-	uint64_t start[PLAYERS], since[PLAYERS] = {0}, now = 0;
+	uint64_t start[PLAY_PLAYERS], since[PLAY_PLAYERS] = {0}, now = 0;
 	unsigned done = 0;
 
 	for (unsigned i = 0; i < n; i++)
@@ -75,7 +74,7 @@ int play_loops(const struct player *players, unsigned n, unsigned times, uint64_
 	_cleanup_(freep) uint64_t *samples = calloc(times, sizeof(samples[0]));
 	_cleanup_(timing_freep) struct timing *timing = NULL;
 	struct timing_gpu gpu = radeon_vii();
-	int r = samples && n <= PLAYERS ? timing_new(&gpu, &timing) : -ENOMEM;
+	int r = samples && n <= PLAY_PLAYERS ? timing_new(&gpu, &timing) : -ENOMEM;
 
 	for (unsigned i = 0; r == 0 && i < n; i++) {
 		uint32_t engines[TIMING_XCCS][TIMING_ENGINES];

@@ -15,6 +15,10 @@ struct player {
 	struct timing_kernel kernel;
 };
 
+#define PLAY_PLAYERS 4U
+#define PLAY_TIMES   11U /* an odd number: the median is one of them */
+#define PLAY_CUS     60U
+
 /* Radeon VII: 4 shader engines of 15 CUs. Players run beside each other; the first one's
  * times, launch to end, are taken so many times: their median in ns. -ENOMEM. */
 int play_loops(const struct player *players, unsigned n, unsigned times, uint64_t *ret);
