@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154,SC2016
 #
 # Who may administer: root, and whom polkit lets. carol gets a rule, bob none.
 rule=/etc/polkit-1/rules.d/50-gpuarb.rules

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# shellcheck shell=bash disable=SC2034
+# shellcheck shell=bash disable=SC2034,SC2154,SC2016
 #
 # What the parts share: checks, users, clients that hold leases.
 checks=0 failed=0
