@@ -3,8 +3,9 @@
 #
 # What run and kernel share. Both take
 #   --prepare      only make what is kept in build/system for the next time
-#   --if-prepared  leave with 77 where that was not done; where GPUARB_LONG is set, do it
-# and without either do what is needed.
+#   --if-prepared  leave with 77 where that was not done, but for tests/run --long, which does it
+#   --if-long      leave with 77 but for tests/run --long
+# and without any do what is needed.
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 work=$root/build/system
@@ -26,8 +27,9 @@ take_options()
 	'') ;;
 	--prepare) mode=prepare ;;
 	--if-prepared) [ -n "${GPUARB_LONG:-}" ] || mode=if-prepared ;;
+	--if-long) [ -n "${GPUARB_LONG:-}" ] || skip "tests/system/${0##*/} is part of tests/run --long" ;;
 	*)
-		echo "${0##*/}: --prepare, --if-prepared, or nothing; not $1" >&2
+		echo "${0##*/}: --prepare, --if-prepared, --if-long or nothing; not $1" >&2
 		exit 2
 		;;
 	esac

@@ -2,8 +2,10 @@
 
 /*
  * queues N: makes N compute queues on the GPU of KFD's node 1, by ioctls alone. Says "made N", or
- * how many there were when the driver refused, and why. Then a line "mask WORD…" on standard input
- * (hexadecimal, 32 bits each) masks all of them and says "masked"; its end is the end.
+ * how many there were when the driver refused, and why. Then, by lines on standard input:
+ *	make N       N more: says the same, of all that there are
+ *	mask WORD…   masks all of them (hexadecimal, 32 bits each): says "masked"
+ * The end of it is the end.
  */
 
 #include <errno.h>
@@ -61,6 +63,18 @@ static int make(int kfd, unsigned gpu, unsigned *ret)
 	return 0;
 }
 
+/* Until there are n, or the driver refuses. Returns how many there are. */
+static int make_up_to(int kfd, unsigned gpu, unsigned *ids, int n, int wanted)
+{
+	int r = 0;
+
+	must(wanted <= MOST, "so many");
+	for (; n < wanted && r == 0; n += r == 0)
+		r = make(kfd, gpu, &ids[n]);
+	printf("made %d%s%s\n", n, r < 0 ? ": " : "", r < 0 ? strerror(-r) : "");
+	return n;
+}
+
 static void mask(int kfd, const unsigned *ids, int n, char *line)
 {
 	__u32 words[WORDS];
@@ -80,20 +94,19 @@ static void mask(int kfd, const unsigned *ids, int n, char *line)
 
 int main(int argc, char *argv[])
 {
-	int wanted = argc > 1 ? atoi(argv[1]) : 1, n, r = 0;
-	int kfd = open("/dev/kfd", O_RDWR | O_CLOEXEC);
+	int kfd = open("/dev/kfd", O_RDWR | O_CLOEXEC), n;
 	struct kfd_ioctl_acquire_vm_args vm = { .gpu_id = read_gpu_id() };
 	unsigned ids[MOST];
 	char line[256];
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	must(kfd >= 0 && wanted <= MOST, "/dev/kfd");
+	must(kfd >= 0, "/dev/kfd");
 	vm.drm_fd = (__u32)open("/dev/dri/renderD128", O_RDWR | O_CLOEXEC);
 	must(ioctl(kfd, AMDKFD_IOC_ACQUIRE_VM, &vm) == 0, "vm");
-	for (n = 0; n < wanted && r == 0; n += r == 0)
-		r = make(kfd, vm.gpu_id, &ids[n]);
-	printf("made %d%s%s\n", n, r < 0 ? ": " : "", r < 0 ? strerror(-r) : "");
+	n = make_up_to(kfd, vm.gpu_id, ids, 0, argc > 1 ? atoi(argv[1]) : 1);
 	while (fgets(line, sizeof(line), stdin)) {
+		if (strncmp(line, "make", 4) == 0)
+			n = make_up_to(kfd, vm.gpu_id, ids, n, n + atoi(line + 4));
 		if (strncmp(line, "mask", 4) == 0)
 			mask(kfd, ids, n, line);
 	}

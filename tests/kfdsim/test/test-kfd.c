@@ -19,9 +19,10 @@
 
 #define PROC "/sys/class/kfd/kfd/proc"
 
+/* The mode is for O_CREAT, which some have among the flags. */
 static int open_kfd(int flags)
 {
-	int fd = open("/dev/kfd", O_RDWR | flags);
+	int fd = open("/dev/kfd", O_RDWR | flags, 0600);
 
 	CHECK(fd >= 0);
 	return fd;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * What amdkfd asks of amdgpu about one GPU that is not there: an MI200 with 8 shader engines of 13
- * CUs, 4 pipes of 8 queues, 8 VMIDs. A device of QEMU's (ivshmem, 1af4:1110) is its PCI function
+ * CUs, 4 pipes of 8 queues, 13 VMIDs. A device of QEMU's (ivshmem, 1af4:1110) is its PCI function
  * and its doorbells. It executes nothing; without firmware to schedule queues (sched_policy=2)
  * loading one into its slot is all there is to do.
  */
@@ -72,6 +72,21 @@ int amdgpu_pasid_alloc(unsigned int bits)
 	static atomic_t last = ATOMIC_INIT(0x8000);
 
 	return atomic_inc_return(&last);
+}
+
+/* They are enough for a machine's life. */
+void amdgpu_pasid_free(u32 pasid)
+{
+}
+
+/* 16 lanes of PCI Express 4.0. */
+int amdgpu_amdkfd_get_pcie_bandwidth_mbytes(struct amdgpu_device *adev, bool is_min)
+{
+	return 32000;
+}
+
+void amdgpu_amdkfd_set_compute_idle(struct amdgpu_device *adev, bool idle)
+{
 }
 
 /* ---- registers: there are none ---------------------------------------------------------- */
@@ -238,7 +253,7 @@ static struct amdgpu_device *card_new(struct pci_dev *pci)
 static void share(struct pci_dev *pci, struct kgd2kfd_shared_resources *ret)
 {
 	*ret = (struct kgd2kfd_shared_resources){
-		.compute_vmid_bitmap = 0xff00,
+		.compute_vmid_bitmap = 0xfff8,
 		.num_pipe_per_mec = PIPES,
 		.num_queue_per_pipe = QUEUES_OF_PIPE,
 		.sdma_doorbell_idx = card.sdma_doorbells,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154,SC2016
 #
 # Who may administer: root, and whom polkit lets. carol gets a rule, bob none.
 rule=/etc/polkit-1/rules.d/50-gpuarb.rules
@@ -19,17 +19,33 @@ lets_root()
 	gpuarbctl drain 0 && gpu_is true && gpuarbctl undrain 0 && gpu_is false && gpuarbctl reload
 }
 
+# rules USER RESULT…
+rules()
+{
+	{
+		echo 'polkit.addRule(function(action, subject) {'
+		echo 'if (action.id != "org.gpuarb.Arbiter1.manage") return;'
+		printf 'if (subject.user == "%s") return polkit.Result.%s;\n' "$@"
+		echo '});'
+	} >"$rule"
+	chmod 644 "$rule"
+}
+
 lets_whom_a_rule_names()
 {
-	cat >"$rule" <<-END
-		polkit.addRule(function(action, subject) {
-			if (action.id == "org.gpuarb.Arbiter1.manage" && subject.user == "carol")
-				return polkit.Result.YES;
-		});
-	END
-	chmod 644 "$rule"
+	rules carol YES bob NO
 	soon as carol gpuarbctl drain 0 && gpu_is true && as carol gpuarbctl undrain 0 &&
 		as carol gpuarbctl reload && denies_a_user
+}
+
+# What a rule takes back, it does not let any longer.
+denies_whom_a_rule_names()
+{
+	rules carol NO
+	soon fails 4 'polkit does not allow it' as carol gpuarbctl reload &&
+		fails 4 'polkit does not allow it' as carol gpuarbctl drain 0 && gpu_is false || return
+	rules carol YES
+	soon as carol gpuarbctl reload
 }
 
 # An administrator's end of a lease is told as such.
@@ -100,6 +116,7 @@ denies_without_polkit()
 check 'a user administers nothing' denies_a_user
 check 'root does' lets_root
 check 'a rule lets a user, and no other' lets_whom_a_rule_names
+check 'and denies whom it names' denies_whom_a_rule_names
 check 'who administers takes leases away, and the journal tells of it' takes_leases_away
 check 'a polkit that dies has not allowed it, and meanwhile others are served' denies_when_polkit_dies
 check 'a polkit that is back is asked again' lets_when_polkit_is_back

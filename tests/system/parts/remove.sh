@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154
 #
 # Removed, then purged.
 
@@ -9,10 +9,12 @@ removes()
 		let_go command
 }
 
+# The slice of a template stays with systemd, as empty as it is.
 leaves_nothing_running()
 {
 	! pgrep -u gpuarb -a && ! pgrep -a gpuarb &&
-		same "$(systemctl list-units --all --plain --no-legend '*gpuarb*' | grep -v not-found)" '' &&
+		same "$(systemctl list-units --type=service,socket --all --plain --no-legend '*gpuarb*' |
+			grep -v not-found)" '' &&
 		[ ! -e /run/gpuarb ] && [ ! -e /run/gpuarb-enforce.socket ] && [ ! -e /run/gpuarb-mqds.socket ]
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154,SC2016
 #
 # What leases outlive, and what they do not.
 drop_in=/run/systemd/system/gpuarbd.service.d

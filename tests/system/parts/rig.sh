@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# shellcheck shell=bash disable=SC2034
+# shellcheck shell=bash disable=SC2034,SC2154,SC2016
 #
 # What the parts share: checks, users, clients that hold leases.
 checks=0 failed=0
@@ -7,6 +7,8 @@ export DEBIAN_FRONTEND=noninteractive
 settings=/etc/gpuarb/gpuarbd.conf
 policy=/etc/gpuarb/tenants.d/50-site.conf
 declare -A client # name: pid
+turns=3000 # of who waits; so many that only what has failed gets there
+progress=${progress:-/dev/null} # has the check that runs
 
 of_unit() { systemctl show -P "$1" gpuarbd; }
 journal() { journalctl -b -q -u gpuarbd -o cat --no-pager "$@"; }
@@ -17,6 +19,7 @@ check()
 	local what=$1
 	shift
 	checks=$((checks + 1))
+	echo "$SECONDS s: $what" >>"$progress"
 	"$@" >"$dir/out" 2>&1 && return
 	failed=$((failed + 1))
 	echo "FAIL: $what"
@@ -34,7 +37,7 @@ told()
 soon()
 {
 	local n
-	for n in {1..3000}; do
+	for ((n = 0; n < turns; n++)); do
 		"$@" >/dev/null 2>&1 && return
 	done
 	echo "not soon: $*"

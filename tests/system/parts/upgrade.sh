@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2154,SC2016
 #
 # The next version, while leases are held.
 
@@ -14,18 +14,19 @@ upgrades()
 		version_is "$(version_of /opt/debs-next)" && another_runs "$pid"
 }
 
-# The libraries of the next version, and a daemon that was not restarted yet.
-is_asked_by_the_next_one()
+# talks DEBS: gpuarbctl and the library of one version to the daemon of the other.
+talks()
 {
-	local next=$dir/next
-	dpkg-deb -x /opt/debs-next/libgpuarb0_*.deb "$next"
-	dpkg-deb -x /opt/debs-next/gpuarb_*.deb "$next"
-	LD_LIBRARY_PATH=$(dirname "$next"/usr/lib/*/libgpuarb.so.0)
+	local other=$dir/other status
+	rm -rf "$other"
+	dpkg-deb -x "$1"/libgpuarb0_*.deb "$other"
+	dpkg-deb -x "$1"/gpuarb_*.deb "$other"
+	LD_LIBRARY_PATH=$(dirname "$other"/usr/lib/*/libgpuarb.so.0)
 	export LD_LIBRARY_PATH
-	same "$("$next/usr/bin/gpuarbctl" list --json)" "$before" &&
-		fails 0 '' as alice "$next/usr/bin/gpuarbctl" run --cus=1 --shape=any -- true &&
-		fails '*' "^note *daemon: gpuarbd .* answers, and this is" "$next/usr/bin/gpuarbctl" doctor
-	local status=$?
+	same "$("$other/usr/bin/gpuarbctl" list --json)" "$before" &&
+		fails 0 '' as alice "$other/usr/bin/gpuarbctl" run --cus=1 --shape=any -- true &&
+		fails '*' "^note *daemon: gpuarbd .* answers, and this is" "$other/usr/bin/gpuarbctl" doctor
+	status=$?
 	unset LD_LIBRARY_PATH
 	return "$status"
 }
@@ -48,9 +49,10 @@ is_the_next_one()
 keeps_what_was_configured() { same "$(cat "$settings")" $'[daemon]\nbackend = simulated'; }
 
 check 'there are leases' eval 'arrive && as_before && version_is "$(version_of /opt/debs)"'
-check 'the library of the next version talks to the daemon of this one' is_asked_by_the_next_one
+check 'the library of the next version talks to the daemon of this one' talks /opt/debs-next
 check 'the next version installs while leases are held' upgrades
 check 'ids, masks and holders are the same' as_before
 check 'what runs is the next version, and doctor finds all in its place' is_the_next_one
+check 'the library of this version talks to the daemon of the next' talks /opt/debs
 check 'what was configured is kept' keeps_what_was_configured
 check 'the library of before is told by the daemon of now' tells_what_was_there_before
