@@ -142,8 +142,11 @@ GPUARB_EXPORT int gpuarb_reserve_start(struct gpuarb *gpuarb, const struct gpuar
 static int refuse_to_wait(struct gpuarb_lease *lease)
 {
 	const char *reason;
-	int r = lease_dispatch(lease, NULL, NULL);
+	int r;
 
+	if (!lease_pending(lease))
+		return 0;
+	r = lease_dispatch(lease, NULL, NULL); /* it may have been granted just now */
 	if (r < 0 || !lease_pending(lease))
 		return r;
 

@@ -12,7 +12,7 @@
 #include "check.h"
 #include "dbus/names.h"
 #include "lib-rig.h"
-#include "libgpuarb/apply.h"
+#include "libgpuarb/agent.h"
 #include "private-bus.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -35,14 +35,15 @@ static unsigned open_fds(void)
 	return n;
 }
 
-static int answer(sd_bus_message *call, void *userdata)
+/* The daemon's ends of the holders stay open for some calls. */
+#define HOLDERS 8U
+
+static int answer_reserve(sd_bus_message *call)
 {
+	static int ours[HOLDERS];
+	static size_t n;
 	sd_bus_message *reply = NULL;
 	int pair[2], r;
-
-	(void)userdata;
-	if (!sd_bus_message_is_method_call(call, NULL, "Reserve"))
-		return sd_bus_reply_method_return(call, NULL);
 
 	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
 	CHECK(sd_bus_message_new_method_return(call, &reply) >= 0);
@@ -52,8 +53,42 @@ static int answer(sd_bus_message *call, void *userdata)
 	r = sd_bus_send(NULL, reply, NULL);
 	sd_bus_message_unref(reply);
 	close(pair[0]);
-	close(pair[1]);
+	if (n >= HOLDERS)
+		close(ours[n % HOLDERS]);
+	ours[n++ % HOLDERS] = pair[1];
 	return r;
+}
+
+/* Adaptable, of generation 3, on GPU 7. */
+static int answer_properties(sd_bus_message *call)
+{
+	sd_bus_message *reply = NULL;
+	int r;
+
+	CHECK(sd_bus_message_new_method_return(call, &reply) >= 0);
+	CHECK(sd_bus_message_open_container(reply, 'a', "{sv}") >= 0);
+	CHECK(fake_append(reply, "State", "s", "granted") >= 0);
+	CHECK(fake_append(reply, "Generation", "t", UINT64_C(3)) >= 0);
+	CHECK(fake_append(reply, "Adaptable", "b", 1) >= 0);
+	CHECK(sd_bus_message_open_container(reply, 'e', "sv") >= 0);
+	CHECK(sd_bus_message_append(reply, "s", "Partitions") >= 0);
+	CHECK(sd_bus_message_open_container(reply, 'v', "aa{sv}") >= 0);
+	CHECK(fake_append_partitions(reply, 20, 7) >= 0);
+	for (int i = 0; i < 3; i++)
+		CHECK(sd_bus_message_close_container(reply) >= 0);
+	r = sd_bus_send(NULL, reply, NULL);
+	sd_bus_message_unref(reply);
+	return r;
+}
+
+static int answer(sd_bus_message *call, void *userdata)
+{
+	(void)userdata;
+	if (sd_bus_message_is_method_call(call, NULL, "Reserve"))
+		return answer_reserve(call);
+	if (sd_bus_message_is_method_call(call, NULL, "GetAll"))
+		return answer_properties(call);
+	return sd_bus_reply_method_return(call, NULL);
 }
 
 /* From connecting to the environment and a further call. */
@@ -115,6 +150,43 @@ TEST(every_allocation_may_fail)
 	LIB_RIG_WITH(answer, NULL, ask_without_memory);
 }
 
+/* Lent, had back, and taken away. */
+static int lend(struct gpuarb *gpuarb)
+{
+	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	struct gpuarb_lease *lease = NULL;
+	int r;
+
+	options.token = "again";
+	options.start_inactive = options.adaptable = true;
+	r = gpuarb_reserve(gpuarb, &want, 1, &options, &lease);
+	if (r >= 0)
+		r = gpuarb_lease_activate(lease);
+	if (r >= 0)
+		r = gpuarb_lease_deactivate(lease);
+	gpuarb_lease_close(lease);
+	if (r >= 0)
+		r = gpuarb_activate(gpuarb, 17);
+	if (r >= 0)
+		r = gpuarb_deactivate(gpuarb, 17);
+	if (r >= 0)
+		r = gpuarb_revoke(gpuarb, 17, 0, "maintenance");
+	gpuarb_close(gpuarb_reference(gpuarb));
+	return r;
+}
+
+static void lend_without_memory(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+{
+	(void)fake;
+	without_memory(gpuarb, lend, 100);
+}
+
+TEST(every_allocation_may_fail_while_cus_are_lent)
+{
+	LIB_RIG_WITH(answer, NULL, lend_without_memory);
+}
+
 /* Calls that came since it was set to 0, in whichever life of the daemon. */
 static unsigned *calls;
 
@@ -158,7 +230,7 @@ TEST(every_allocation_may_fail_while_the_daemon_restarts)
 
 /* ---- masks for queues ------------------------------------------------------------------- */
 
-static char tree[] = "/tmp/gpuarb-test-XXXXXX";
+static char tree[32];
 
 static void put(const char *file, const char *text)
 {
@@ -214,11 +286,9 @@ static int mask_queues(struct gpuarb *gpuarb)
 	return r == -EBUSY ? 0 : done(gpuarb, r);
 }
 
-TEST(every_allocation_may_fail_while_queues_are_masked)
+static void make_tree(void)
 {
-	struct gpuarb gpuarb = { .references = 1 };
-	char command[64];
-
+	strcpy(tree, "/tmp/gpuarb-test-XXXXXX");
 	CHECK(mkdtemp(tree));
 	put("class/kfd/kfd/topology/nodes/1/gpu_id", "7");
 	put("class/kfd/kfd/topology/nodes/1/properties", "simd_count 240\n");
@@ -226,10 +296,67 @@ TEST(every_allocation_may_fail_while_queues_are_masked)
 	put("class/kfd/kfd/proc/5/queues/0/type", "0");
 	put("class/kfd/kfd/proc/5/queues/1/gpuid", "7");
 	put("class/kfd/kfd/proc/5/queues/1/type", "0");
-	without_memory(&gpuarb, mask_queues, 8);
-	begin(&gpuarb);
+}
+
+static void remove_tree(void)
+{
+	char command[64];
+
 	snprintf(command, sizeof(command), "rm -r %s", tree);
 	CHECK(system(command) == 0);
+}
+
+TEST(every_allocation_may_fail_while_queues_are_masked)
+{
+	struct gpuarb gpuarb = { .references = 1 };
+
+	make_tree();
+	without_memory(&gpuarb, mask_queues, 8);
+	begin(&gpuarb);
+	remove_tree();
+}
+
+/* ---- the agent -------------------------------------------------------------------------- */
+
+static int set_all(void *userdata, int fd, uint32_t queue, const struct mask *mask)
+{
+	(void)userdata, (void)fd, (void)queue, (void)mask;
+	return 0;
+}
+
+/* Its thread runs out of memory, too, now and then: that is not told, but tried again. */
+static int follow(struct gpuarb *gpuarb)
+{
+	static const struct driver driver = { NULL, open_null, set_all };
+	const struct apply seat = { .sys = tree, .dev = tree, .pid = 5, .driver = &driver,
+				    .get = no_environment };
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	struct gpuarb_lease *lease = NULL;
+	int r;
+
+	r = gpuarb_reserve(gpuarb, &want, 1, NULL, &lease);
+	if (r >= 0) {
+		begin(gpuarb);
+		r = done(gpuarb, agent_start(lease, &seat));
+	}
+	if (r >= 0)
+		(void)agent_error(lease->agent, gpuarb);
+	gpuarb_lease_close(lease);
+	gpuarb_close(gpuarb_reference(gpuarb));
+	return r == -EAGAIN ? -ENOMEM : r; /* of pthread_create() */
+}
+
+static void follow_without_memory(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+{
+	(void)fake;
+	without_memory(gpuarb, follow, 200);
+}
+
+TEST(every_allocation_may_fail_while_an_agent_starts)
+{
+	make_tree();
+	LIB_RIG_WITH(answer, NULL, follow_without_memory);
+	remove_tree();
 }
 
 #endif
