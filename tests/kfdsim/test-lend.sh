@@ -101,7 +101,8 @@ follows()
 	activates
 	driver "$(have $rest "$n")"
 	tell "$name" stream
-	driver "$(have $rest $((++n)))"
+	n=$((n + 1))
+	driver "$(have $rest $n)"
 	gives_back "$name" $n
 
 	# One that does not run keeps what it has, and is waited for.
@@ -149,14 +150,16 @@ story_follow()
 	driver "$(have $rest 2)"
 	leave agent
 
-	# What a program wants for a queue of its own it has while the lease has any of it.
-	program ml "${borrow[@]}" --name ml --streams 1 -- "$hip" --masked $first --work --hold
-	driver "$masks | all(. == \"$rest\")"
+	# What a program wants for a queue of its own it has while the lease has any of it. (The
+	# runtime holds it to HSA_CU_MASK, which is what was granted at first.)
 	ends 0 deactivate "$vr"
+	program ml "${borrow[@]}" --name ml --streams 1 -- "$hip" --masked $first --work --hold
 	borrows ml
-	driver_becomes "$masks == [\"$all\", \"$first\"]"
+	driver "$masks == [\"$all\", \"$first\"]"
 	activates
 	driver "$(have $rest 2)"
+	ends 0 deactivate "$vr"
+	driver_becomes "$masks == [\"$all\", \"$first\"]"
 	leave ml
 }
 
