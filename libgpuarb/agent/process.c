@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -270,17 +269,16 @@ static void try_again(void)
 
 static void *run(void *userdata)
 {
-	struct pollfd fd = { .events = POLLIN };
-	int pause;
+	int fd, pause;
 
 	(void)userdata;
 	pthread_setname_np(pthread_self(), "gpuarb-agent");
 	do {
 		pthread_mutex_lock(&process.lock);
-		fd.fd = process.link.fd;
+		fd = process.link.fd;
 		pause = process.error < 0 ? process.pause : -1;
 		pthread_mutex_unlock(&process.lock);
-		if (fd.fd >= 0 && poll(&fd, 1, pause) == 0)
+		if (fd >= 0 && !link_wait(fd, pause))
 			try_again();
 	} while (take_turn());
 	return NULL;

@@ -1,25 +1,26 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# test-lend.sh STORY CLIENT-HIP CLIENT-AGENT: programs that borrow what a realtime lease does not
+# test-lend.sh STORY CLIENT-RAW CLIENT-HIP CLIENT-AGENT: programs that borrow what a realtime lease does not
 # use, and give it back before it does: one that knows nothing of it (run --adaptable), and one
 # that follows by libgpuarb. STORY is one of those at the end.
 set -u
 
 if [ "${INSIDE:-}" != yes ]; then
-	[ $# -gt 2 ] || { echo 'skipped: no HIP (libamdhip64-dev)'; exit 77; }
-	hip=$(realpath "$2") agent=$(realpath "$3")
+	[ $# -gt 3 ] || [ "$1" = raw ] || { echo 'skipped: no HIP (libamdhip64-dev)'; exit 77; }
+	story=$1
+	mapfile -t clients < <(realpath "${@:2}")
 	cd "$GPUARB_ROOT/tests/kfdsim" || exit 1
 	. ./rig.sh
 	rig_need jq dbus-daemon setsid systemd-socket-activate
 	rig_need_kfdsim
 	export INSIDE=yes
-	kfdsim --gpu radeon-vii -- "$BASH" ./test-lend.sh "$1" "$hip" "$agent" || failed=1
+	kfdsim --gpu radeon-vii -- "$BASH" ./test-lend.sh "$story" "${clients[@]}" || failed=1
 	rig_done
 	exit 0
 fi
 
-hip=$2 agent=$3
+raw=$2 hip=${3:-} agent=${4:-}
 # shellcheck source=tests/kfdsim/stage.sh
 . "$GPUARB_ROOT/tests/kfdsim/stage.sh"
 all=0xfffffffffffffff first=0x111111111111111 rest=0xeeeeeeeeeeeeeee # SE 0, and SE 1 to 3
@@ -215,6 +216,77 @@ story_processes()
 	gives_back daemon 3
 	leave daemon
 	settles '[.leases[].name] == ["vr"]'
+}
+
+# What no library does, and programs may.
+story_raw()
+{
+	policy 600s report
+	start --debugfs=/sys/kernel/debug
+	lend
+	program raw "${borrow[@]}" --name raw --processes 2 --queues 8 -- "$raw"
+	tell raw queue
+	tell raw queue
+	borrows raw
+	driver "$(have $all 2)"
+
+	# Its own mask, narrowed and given back; what the driver refuses, it refuses as ever.
+	tell raw 'mask ff'
+	driver "$masks == [\"$all\", \"0xff\"]"
+	activates
+	driver "$masks == [\"$rest\", \"0xee\"]"
+	tell raw 'mask 33333333'
+	driver "$masks == [\"$rest\", \"0x22222222\"]"
+	tell raw destroy
+	tell raw queue # which has the same number
+	driver "$(have $rest 2)"
+	echo bad >&"${in[raw]}"
+	bad=()
+	while read -r -t 60 line <&"${from[raw]}" && [ "$line" != ready ]; do bad+=("$line"); done
+	check "what is wrong is the driver's to say: ${bad[*]}" \
+		test "${bad[*]}" = 'nowhere: EFAULT no bits: EINVAL 33 bits: EINVAL no such queue: EFAULT no arguments: -1 EFAULT'
+	driver "$(have $rest 2)"
+
+	# It closes every fd there is, and forks: neither takes it out of what is followed.
+	tell raw close
+	ends 0 deactivate "$vr"
+	driver_becomes "$(have $all 2)"
+	borrows raw
+	tell raw queue
+	tell raw fork
+	driver "$(have $all 4)"
+	activates
+	driver "$(have $rest 4)"
+	gives_back raw 4
+	tell raw close # with nothing to follow before the next queue
+	tell raw queue
+	driver "$(have $all 5)"
+	activates
+	driver "$(have $rest 5)"
+	gives_back raw 5
+
+	# A queue that is made in another way is not seen, but for what gpuarbd reads itself.
+	tell raw hidden
+	ends 0 activate "$vr"
+	settles "$(named raw) | .reason | test(\"^says that it follows\")"
+	json_out "$(named vr) | .state == \"activating\""
+	driver "$masks | map(select(. == \"$rest\")) | length == 5"
+	ends 9 verify
+	tell raw destroy
+	settles "$(named vr) | .state == \"granted\""
+	leave raw
+	settles '[.leases[].name] == ["vr"]'
+	ends 0 deactivate "$vr"
+
+	# One that nothing was loaded into: nobody says that it follows.
+	program stray "${borrow[@]}" --name stray -- sh -c '"$@"; exit' sh env -u LD_PRELOAD "$raw"
+	tell stray queue
+	borrows stray
+	ends 0 activate "$vr"
+	settles "$(named vr) | .reason | test(\"^waits for 15 CUs\")"
+	settles "$(named stray) | .partitions[0].cus == 45"
+	leave stray
+	settles "$(named vr) | .state == \"granted\""
 }
 
 story_late()
