@@ -68,7 +68,7 @@ driver_becomes()
 masks="[.processes[] | select(.alive) | $compute | .mask]"
 have() { echo "($masks | length == $2 and all(. == \"$1\"))"; }
 
-# of the newest queue: the masks that it ever had.
+# Of the queue that was made last: the masks that it ever had.
 newest="[.processes[] | select(.alive) | $compute] | last | .masks"
 
 borrows() # NAME
@@ -104,6 +104,7 @@ follows()
 	tell "$name" stream
 	n=$((n + 1))
 	driver "$(have $rest $n)"
+	driver "$newest | length > 0 and all(. == \"$rest\")"
 	gives_back "$name" $n
 
 	# One that does not run keeps what it has, and is waited for.
