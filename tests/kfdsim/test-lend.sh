@@ -12,7 +12,8 @@ if [ "${INSIDE:-}" != yes ]; then
 	mapfile -t clients < <(realpath "${@:2}")
 	cd "$GPUARB_ROOT/tests/kfdsim" || exit 1
 	. ./rig.sh
-	rig_need jq dbus-daemon setsid systemd-socket-activate
+	rig_need jq dbus-daemon setsid
+	[ "$story" != late ] || rig_need systemd-socket-activate
 	rig_need_kfdsim
 	export INSIDE=yes
 	kfdsim --gpu radeon-vii -- "$BASH" ./test-lend.sh "$story" "${clients[@]}" || failed=1
