@@ -48,7 +48,7 @@ static int find_parts(const struct command *command, struct adapt *ret)
 	return EXIT_OK;
 }
 
-int adapt_check(struct command *command, struct adapt *ret)
+int adapt_check(const struct command *command, struct adapt *ret)
 {
 	const char *lease_class = command->options.lease_class;
 	char why[512];
@@ -69,7 +69,6 @@ int adapt_check(struct command *command, struct adapt *ret)
 		return fail(command, EXIT_RUN_FAILED, "--adaptable cannot follow %s: %s; run it "
 			    "without --adaptable, or let it follow by libgpuarb", command->rest[0],
 			    why);
-	command->options.lease_class = "besteffort";
 	return EXIT_OK;
 }
 

@@ -14,9 +14,9 @@ struct adapt {
 	char library[PATH_MAX], program[PATH_MAX];
 };
 
-/* Before anything is asked: what is installed, what is asked for, and the command. Makes it a best
- * effort request. Says what is wrong and returns the exit code. */
-int adapt_check(struct command *command, struct adapt *ret);
+/* Before anything is asked: what is installed, what is asked for, and the command. Says what is
+ * wrong and returns the exit code. */
+int adapt_check(const struct command *command, struct adapt *ret);
 
 /* Starts gpuarb-agent for a lease whose environment is set already, and sets the rest of that for
  * the command. process: a pidfd of this process, which is to become the command. */

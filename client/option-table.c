@@ -12,6 +12,7 @@
 
 #define SLOTS_MAX   1024U /* of anything a GPU has slots for: far above any GPU */
 #define SECONDS_MAX UINT64_C(1000000000)
+#define GRACE_MAX   UINT64_C(86400) /* the daemon's: REVOKE_GRACE_MAX_USEC */
 
 int option_wrong(struct command *command, const struct option *option, const char *value,
 		 const char *works)
@@ -158,11 +159,11 @@ static int take_class(struct command *command, const struct option *option, cons
 }
 
 static int take_seconds(struct command *command, const struct option *option, const char *value,
-			const char *works)
+			uint64_t most, const char *works)
 {
 	uint64_t seconds;
 
-	if (number_parse(value, 0, SECONDS_MAX, &seconds) < 0)
+	if (number_parse(value, 0, most, &seconds) < 0)
 		return option_wrong(command, option, value, works);
 
 	*(uint64_t *)command_field(command, option) = seconds * UINT64_C(1000000);
@@ -172,7 +173,7 @@ static int take_seconds(struct command *command, const struct option *option, co
 static int take_wait(struct command *command, const struct option *option, const char *value)
 {
 	if (value)
-		return take_seconds(command, option, value,
+		return take_seconds(command, option, value, SECONDS_MAX,
 				    "must be whole seconds; --wait alone waits for ever");
 
 	command->options.wait_usec = GPUARB_FOREVER;
@@ -195,7 +196,8 @@ static int take_margin(struct command *command, const struct option *option, con
 
 static int take_grace(struct command *command, const struct option *option, const char *value)
 {
-	return take_seconds(command, option, value, "must be whole seconds");
+	return take_seconds(command, option, value, GRACE_MAX,
+			    "must be whole seconds, 86400 (a day) at the most");
 }
 
 #define WANT(field)    .group = OPTIONS_WANT, .offset = offsetof(struct gpuarb_want, field)

@@ -168,14 +168,25 @@ static int take_signals(sigset_t *ret_before)
 	return signalfd(-1, &set, SFD_CLOEXEC);
 }
 
-/* 0 if it was ended here. */
+/* The screen is left when nobody draws any more. One that failed has left it, and said why. */
 static int end_painter(pid_t pid)
 {
 	int status = 0;
 
 	kill(pid, SIGTERM);
 	waitpid(pid, &status, 0);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_OK;
+	if (WIFEXITED(status))
+		return WEXITSTATUS(status);
+	put_screen(SCREEN_LEAVE);
+	return EXIT_OK;
+}
+
+static int no_painter(const struct command *command)
+{
+	int error = errno;
+
+	put_screen(SCREEN_LEAVE);
+	return fail(command, EXIT_FAILED, "fork: %s", strerror(error));
 }
 
 static int show(const struct command *command)
@@ -198,8 +209,7 @@ static int show(const struct command *command)
 	pid = start_painter(command, &mask);
 	if (pid > 0)
 		attend(signals);
-	put_screen(SCREEN_LEAVE);
-	r = pid > 0 ? end_painter(pid) : fail(command, EXIT_FAILED, "fork: %s", strerror(errno));
+	r = pid > 0 ? end_painter(pid) : no_painter(command);
 	tcsetattr(STDIN_FILENO, TCSANOW, &before);
 	close(signals);
 	return r;

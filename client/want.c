@@ -165,6 +165,9 @@ int want_resolve(struct command *command, struct session *session,
 	bool all = false;
 	int r;
 
+	/* Whatever the tenant's class is: no other can follow. */
+	if (command->options.adaptable && !command->options.lease_class)
+		command->options.lease_class = "besteffort";
 	r = check_wants(command, &all);
 	for (size_t i = 0; r == EXIT_OK && i < command->n_asks; i++) {
 		const struct ask *ask = &command->asks[i];

@@ -91,8 +91,8 @@ rig_start_bus()
 	export GPUARB_BUS_ADDRESS="unix:path=$dir/bus"
 }
 
-# rig_start_daemon HARDWARE: comes back when it owns its name. HARDWARE is an option of
-# gpuarbd, --simulate=radeon-vii.
+# rig_start_daemon OPTION…: comes back when it owns its name. The options of gpuarbd say of its
+# hardware: --simulate=radeon-vii.
 rig_start_daemon()
 {
 	local line watch
@@ -102,7 +102,7 @@ rig_start_daemon()
 	watch=$!
 	read -r -t 60 line <&8 # it has connected and listens
 	mkdir -p "$dir/run"
-	RUNTIME_DIRECTORY=$dir/run "$GPUARBD" "$1" \
+	RUNTIME_DIRECTORY=$dir/run "$GPUARBD" "$@" \
 		--profiles="$GPUARB_SOURCE_ROOT/conf/gpus" --config="$dir/gpuarbd.conf" \
 		--tenants="$dir/tenants.d" 2>"$dir/daemon.err" &
 	daemon_pid=$!

@@ -143,8 +143,10 @@ id=${held%%:*}
 id=${id#lease }
 check 'there is a lease' test "$id" -gt 0
 
-ask 'gpuarbctl show '
-offers "$id"
+for verb in show activate deactivate revoke verify; do
+	ask "gpuarbctl $verb "
+	offers "$id"
+done
 ask "gpuarbctl resize --cus 3 ${id%?}"
 offers "$id"
 # shellcheck disable=SC2207

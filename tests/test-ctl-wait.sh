@@ -92,6 +92,15 @@ waiter_ends 143 'a signal ends it while it waits'
 ends 0 list --json
 json_out "[.[].id | select(. == $id)] == []"
 
+wait_in_line reserve --cus=30 --class=guaranteed --token=again --wait
+ends 3 reserve --cus=30 --class=guaranteed --token=again
+err_has "lease $id, which has this token, is waiting: "
+err_has '; --wait waits for it'
+ends 3 reserve --cus=30 --class=guaranteed --token=again --json
+json_err '.error | test("which has this token")'
+ends 0 release "$id"
+waiter_ends 8 'the place was given up'
+
 wait_in_line reserve --cus=30 --class=guaranteed --wait
 ends 0 release "$id"
 waiter_ends 8 'a place that somebody released is lost'

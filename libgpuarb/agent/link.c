@@ -99,6 +99,17 @@ void link_close(struct link *link)
 	link->fd = -1;
 }
 
+bool link_wait(int fd, int msec)
+{
+	struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
+	char c;
+
+	if (msec >= 0)
+		return poll(&poll_fd, 1, msec) != 0;
+	(void)recv(fd, &c, 1, MSG_PEEK);
+	return true;
+}
+
 int link_receive(const struct link *link, int msec, struct agent_grant *ret)
 {
 	struct pollfd poll_fd = { .fd = link->fd, .events = POLLIN };

@@ -24,6 +24,13 @@ void link_close(struct link *link);
 
 bool link_is_ours(const struct link *link);
 
+/*
+ * Waits until there is something to do, at most for msec; -1: for ever. False: nothing came. For
+ * ever is waited in recv(), which stays with the socket that it began with: poll() looks for the
+ * number each time it wakes up, and where another socket has it by then, sleeps on without it.
+ */
+bool link_wait(int fd, int msec);
+
 /* Takes the next grant, waiting up to msec for it: 1. 0: there is none. -ECONNRESET: the other end
  * is gone, or the fd is; -EPROTO: what came is none. */
 int link_receive(const struct link *link, int msec, struct agent_grant *ret);

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,6 +14,10 @@
 
 /* How long the first queue waits for the grant, which gpuarb-agent sends at once. */
 #define GRANT_MSEC 10000
+
+/* How long after a refusal of the driver it is asked again: longer and longer. */
+#define RETRY_MSEC     100
+#define RETRY_MSEC_MAX 10000
 
 /* Room for what a thread of ours needs, beside what the program's libraries put into each. */
 #define STACK_SIZE 262144U
@@ -39,6 +42,7 @@ struct process {
 	struct agent_grant incoming; /* room for one */
 	bool thread;
 	int error; /* of the last grant that was followed */
+	int pause; /* with it: until the driver is asked again, in milliseconds */
 };
 
 static struct process process = {
@@ -211,8 +215,10 @@ static int receive(int msec)
 {
 	int r = link_receive(&process.link, msec, &process.incoming);
 
-	if (r > 0)
+	if (r > 0) {
+		process.pause = RETRY_MSEC;
 		follow();
+	}
 	return r == -EPROTO ? 0 : r;
 }
 
@@ -248,18 +254,32 @@ static bool take_turn(void)
 	return goes_on;
 }
 
+/* What the driver refused is no program's fault, and it may not do so any more. */
+static void try_again(void)
+{
+	pthread_mutex_lock(&process.lock);
+	if (process.error < 0) {
+		process.incoming = process.ward.grant;
+		follow();
+		process.pause = process.pause < RETRY_MSEC_MAX / 2 ? process.pause * 2 :
+								     RETRY_MSEC_MAX;
+	}
+	pthread_mutex_unlock(&process.lock);
+}
+
 static void *run(void *userdata)
 {
-	struct pollfd fd = { .events = POLLIN };
+	int fd, pause;
 
 	(void)userdata;
 	pthread_setname_np(pthread_self(), "gpuarb-agent");
 	do {
 		pthread_mutex_lock(&process.lock);
-		fd.fd = process.link.fd;
+		fd = process.link.fd;
+		pause = process.error < 0 ? process.pause : -1;
 		pthread_mutex_unlock(&process.lock);
-		if (fd.fd >= 0)
-			poll(&fd, 1, -1);
+		if (fd >= 0 && !link_wait(fd, pause))
+			try_again();
 	} while (take_turn());
 	return NULL;
 }

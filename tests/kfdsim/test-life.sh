@@ -21,119 +21,13 @@ if [ "${INSIDE:-}" != yes ]; then
 fi
 
 hip=$1
-# shellcheck source=tests/ctl-rig.sh
-. "$GPUARB_ROOT/tests/ctl-rig.sh"
-declare -A pid in
-manager_pid=
-trap 'kill -KILL $manager_pid "${pid[@]}" 2>/dev/null; rig_clean' EXIT
-touch "$dir/out" "$dir/err"
-mkdir "$dir/tenants.d" "$dir/run"
+# shellcheck source=tests/kfdsim/stage.sh
+. "$GPUARB_ROOT/tests/kfdsim/stage.sh"
 printf '[tenant *]\nclass = guaranteed\n' >"$dir/tenants.d/all.conf"
-vii=0000:03:00.0 mi210=0000:04:00.0 v620=0000:05:00.0
-run=("$GPUARBCTL" run)
-compute='.queues[] | select(.type == "compute" and .alive)'
-
-# ---- the stage -----------------------------------------------------------------------------------
 
 # look TIME: how often gpuarbd looks by itself.
 look() { printf '[daemon]\nbackend = kfd\naudit-interval = %s\n' "$1" >"$dir/gpuarbd.conf"; }
 look_again() { look "$1"; ends 0 reload; }
-
-# A gpuarbd that is started again when it dies; what becomes of it is read from 4.
-gpuarbd_is() # WHAT
-{
-	local what=
-	while read -r -t 60 what gpuarbd <&4 && [ "$what" != "$1" ]; do :; done
-	[ "$what" = "$1" ] || { echo "gpuarbd is not $1:"; cat "$dir/daemon.err"; exit 1; }
-}
-
-start()
-{
-	rig_start_bus
-	coproc manager { exec "$SERVICE_MANAGER" --store-max=64 --runtime="$dir/run" -- \
-		"$GPUARBD" --profiles="$GPUARB_SOURCE_ROOT/conf/gpus" \
-		--config="$dir/gpuarbd.conf" --tenants="$dir/tenants.d" 2>"$dir/daemon.err"; }
-	# shellcheck disable=SC2154 # coproc sets it
-	manager_pid=$manager_PID
-	exec 4<&"${manager[0]}" 5>&"${manager[1]}"
-	gpuarbd_is ready
-	exec 7< <(exec "$GPUARBCTL" monitor)
-	await watching
-}
-
-finish()
-{
-	echo stop >&5
-	wait "$manager_pid" || { failed=$((failed + 1)); echo 'gpuarbd failed:'
-		cat "$dir/daemon.err"; }
-	rig_done
-}
-
-# await KIND: the next such event of the monitor.
-await()
-{
-	local line=
-	while read -r -t 60 line <&7 && [[ $line != "$1"* ]]; do :; done
-	[[ $line == "$1"* ]] || complain "no $1 in a minute"
-}
-
-# settles JQ: until `gpuarbctl status --json` is so, looked at after each event.
-settles()
-{
-	local line
-	said="it settles"
-	until "$GPUARBCTL" status --json >"$dir/out" 2>"$dir/err" &&
-		jq -e "$1" "$dir/out" >/dev/null 2>&1; do
-		read -r -t 60 line <&7 || { complain "not so: $1"; return; }
-	done
-}
-
-# driver JQ: what the emulated driver says.
-driver()
-{
-	said='the driver'
-	jq -c . /sys/kernel/debug/kfdsim/state >"$dir/out"
-	json_out "$1"
-}
-control() { echo "$1" >/sys/kernel/debug/kfdsim/control || complain "control: $1"; }
-
-# program NAME COMMAND…: comes back when it prints "ready", with its pid in ${pid[NAME]}.
-program()
-{
-	local name=$1 line='' out fd
-	shift
-	said="$*"
-	mkfifo "$dir/$name.in" "$dir/$name.out"
-	(
-		for fd in "${in[@]}"; do exec {fd}>&-; done
-		exec "$@" <"$dir/$name.in" >"$dir/$name.out" 2>"$dir/$name.err" 4<&- 5>&- 7<&-
-	) &
-	pid[$name]=$!
-	exec {fd}>"$dir/$name.in" {out}<"$dir/$name.out"
-	in[$name]=$fd
-	while read -r -t 120 line <&"$out" && [ "$line" != ready ]; do :; done
-	[ "$line" = ready ] || { cp "$dir/$name.err" "$dir/err"; complain "it is not ready"; rig_done; }
-	rm "$dir/$name.in" "$dir/$name.out"
-}
-
-# leave NAME: its input ends, and it with that.
-leave()
-{
-	exec {in[$1]}>&-
-	unset "in[$1]"
-	wait "${pid[$1]}"
-}
-crash() # NAME
-{
-	exec {in[$1]}>&-
-	unset "in[$1]"
-	kill -KILL "${pid[$1]}"
-	wait "${pid[$1]}" 2>/dev/null
-}
-# What the driver, and the daemon, say of it.
-of() { echo "(.processes[] | select(.pid == ${pid[$1]} and .made > 0))"; }
-named() { echo "(.leases[] | select(.name == \"$1\"))"; }
-gpu() { echo "(.gpus[] | select(.name == \"$1\"))"; }
 
 # ---- partitions of one card ---------------------------------------------------------------------
 # ROCr 5.2.3 does not know gfx942 and is told that it is gfx90a.
@@ -179,9 +73,9 @@ settles "$(named first) | .state == \"ending\" and .reason == \"the last bound p
 holder=$!
 settles "$(named second) | .state == \"waiting\""
 ends 3 plan --gpu "$vii" --cus 1
-out_has 'cus: 1 asked, 0 free'
+out_has 'cus: 1 asked; 0 CUs are free'
 ends 3 plan --class besteffort --isolation shared --gpu "$vii" --cus 1 --queues 5
-out_has 'queues: 5 asked, 4 free'
+out_has 'queues: 5 asked; 4 queue slots are free'
 driver ".gpus[0].compute_queues == 2 and ($(of first) | .alive | not)"
 check 'sysfs has it still' [ -d "/sys/class/kfd/kfd/proc/${pid[first]}" ]
 control teardown:now
@@ -198,7 +92,7 @@ await lease-changed # nobody asked
 settles "$(named greedy) | .reason | test(\"5 queues on $v620\")"
 json_out "$(gpu "$v620") | .queue_slots_free == 3 and .unmanaged == [] and (.oversubscribed | not)"
 ends 3 plan --gpu "$v620" --cus 4 --queues 4
-out_has 'queues: 4 asked, 3 free'
+out_has 'queues: 4 asked; 3 queue slots are free'
 ends 0 plan --gpu "$v620" --cus 4 --queues 3
 driver '.gpus[2] | .compute_queues == 5 and .oversubscriptions == 0'
 driver "[$(of greedy) | $compute | .mask] | unique | length == 1 and .[0] != null"
@@ -212,7 +106,7 @@ json_out "$(gpu "$v620") | .unmanaged | length == 1 and .[0].pid == ${pid[strang
 	.[0].command == \"client-hip\" and .[0].uid == $(id -u)"
 json_out "$(gpu "$v620") | .queue_slots_free == 3 and .process_slots_free == 7 and .cus_free == 72"
 ends 3 plan --gpu "$v620" --cus 4 --queues 4
-out_has 'unmanaged: 4 asked, 3 free'
+out_has 'unmanaged: 4 asked; 3 queue slots are free'
 program another "$hip" --streams 4 --work --hold --device 2
 settles "$(gpu "$v620") | .oversubscribed and ([.unmanaged[].queues] == [5, 5])"
 ends 3 plan --gpu "$v620" --cus 4 --queues 2

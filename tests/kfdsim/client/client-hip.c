@@ -74,6 +74,15 @@ static void work(struct state *state)
 	works(state, "hipEventDestroy", hipEventDestroy(event));
 }
 
+static void one_more(struct state *state)
+{
+	hipStream_t stream;
+
+	if (state->n < STREAMS && works(state, "hipStreamCreate", hipStreamCreate(&stream)))
+		state->streams[state->n++] = stream;
+	work(state);
+}
+
 static void copy_through(struct state *state, uint8_t *to, const uint8_t *from)
 {
 	void *device[2] = { NULL, NULL };
@@ -122,7 +131,8 @@ int main(int argc, char *argv[])
 		work(&state);
 	if (options.copy)
 		copy(&state);
-	client_hold(&options);
+	while (client_step(&options))
+		one_more(&state);
 	for (size_t i = 0; i < state.n; i++)
 		works(&state, "hipStreamDestroy", hipStreamDestroy(state.streams[i]));
 	return state.failures > 0 ? EXIT_FAILURE : EXIT_SUCCESS;

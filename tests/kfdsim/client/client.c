@@ -90,14 +90,22 @@ void client_options(struct client_options *options, int argc, char *argv[])
 		usage(argv[optind]);
 }
 
-void client_hold(const struct client_options *options)
+bool client_step(const struct client_options *options)
 {
-	char buf[256];
+	char c = '\0';
 
 	if (!options->hold)
-		return;
+		return false;
 	puts("ready");
 	fflush(stdout);
-	while (read(STDIN_FILENO, buf, sizeof(buf)) > 0)
+	while (c != '\n')
+		if (read(STDIN_FILENO, &c, 1) != 1)
+			return false;
+	return true;
+}
+
+void client_hold(const struct client_options *options)
+{
+	while (client_step(options))
 		continue;
 }

@@ -23,7 +23,8 @@ struct client_mask {
  *	--high          one of high priority
  *	--copy          memory there and back (HIP)
  *	--work          a packet through each queue, and wait for it
- *	--hold          then print "ready" and wait until standard input ends
+ *	--hold          then print "ready" and wait until standard input ends; with HIP, each line
+ *	                that comes there makes a plain stream more, and "ready" again
  */
 struct client_options {
 	unsigned device, streams;
@@ -36,3 +37,6 @@ struct client_options {
 void client_options(struct client_options *options, int argc, char *argv[]);
 
 void client_hold(const struct client_options *options);
+
+/* Prints "ready" and waits for a line of standard input; false at its end, or without --hold. */
+bool client_step(const struct client_options *options);

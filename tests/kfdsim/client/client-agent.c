@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * A HIP program that holds an adaptable lease itself, of GPU 0, and follows it: by the library's
+ * agent, or by itself. It prints "ready" after each line of standard input:
+ *
+ *	client-agent agent|own
+ *
+ *	stream    one more stream, whose queue has its mask before it is used
+ *	quiet     one more, of which the library is told nothing
+ *	follow    own: what the lease is now is applied and acknowledged
+ *	lie       own: it is acknowledged alone
+ *	fork      a child that closes the lease, and ends
+ */
+
+#include <hip/hip_runtime_api.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "libgpuarb/gpuarb.h"
+
+struct state {
+	struct gpuarb *gpuarb;
+	struct gpuarb_lease *lease;
+};
+
+static void must(const struct state *state, const char *what, long is)
+{
+	if (is >= 0)
+		return;
+	fprintf(stderr, "%s: %ld: %s\n", what, is, gpuarb_last_error(state->gpuarb));
+	exit(EXIT_FAILURE);
+}
+
+static void must_hip(const struct state *state, hipError_t error)
+{
+	must(state, hipGetErrorName(error), error == hipSuccess ? 0 : -1);
+}
+
+static void reserve(struct state *state, bool agent)
+{
+	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+
+	want.gpu = "0";
+	want.cus = 60;
+	want.cus_min = 15;
+	want.queues = 8;
+	options.lease_class = "besteffort";
+	options.name = agent ? "agent" : "own";
+	options.adaptable = true;
+	must(state, "open", gpuarb_open(&state->gpuarb));
+	must(state, "reserve", gpuarb_reserve(state->gpuarb, &want, 1, &options, &state->lease));
+	if (agent)
+		must(state, "agent", gpuarb_lease_start_agent(state->lease));
+}
+
+/* A stream has its queue, or shares one, when it is used. */
+static void use(struct state *state, hipStream_t stream)
+{
+	hipEvent_t event;
+
+	must_hip(state, hipEventCreate(&event));
+	must_hip(state, hipEventRecord(event, stream));
+	must_hip(state, hipStreamSynchronize(stream));
+	must_hip(state, hipEventDestroy(event));
+}
+
+static void make(struct state *state, bool told)
+{
+	hipStream_t stream;
+
+	must_hip(state, hipStreamCreate(&stream));
+	if (told)
+		must(state, "apply", gpuarb_lease_apply(state->lease));
+	use(state, stream);
+}
+
+static void follow(struct state *state, bool apply)
+{
+	must(state, "dispatch", gpuarb_lease_dispatch(state->lease, NULL, NULL));
+	if (apply)
+		must(state, "apply", gpuarb_lease_apply(state->lease));
+	must(state, "acknowledge", gpuarb_lease_acknowledge(state->lease));
+}
+
+static void fork_one(struct state *state)
+{
+	pid_t pid = fork();
+	int status = -1;
+
+	if (pid == 0) {
+		gpuarb_lease_close(state->lease);
+		gpuarb_close(state->gpuarb);
+		_exit(0);
+	}
+	must(state, "fork", pid);
+	must(state, "wait", waitpid(pid, &status, 0));
+	must(state, "the child", status == 0 ? 0 : -1);
+}
+
+static void step(struct state *state, const char *line)
+{
+	if (strcmp(line, "stream\n") == 0)
+		make(state, true);
+	else if (strcmp(line, "quiet\n") == 0)
+		make(state, false);
+	else if (strcmp(line, "follow\n") == 0)
+		follow(state, true);
+	else if (strcmp(line, "lie\n") == 0)
+		follow(state, false);
+	else if (strcmp(line, "fork\n") == 0)
+		fork_one(state);
+	else
+		must(state, line, -EINVAL);
+}
+
+int main(int argc, char *argv[])
+{
+	struct state state = { NULL, NULL };
+	char line[64];
+
+	if (argc != 2 || (strcmp(argv[1], "agent") != 0 && strcmp(argv[1], "own") != 0))
+		return 2;
+	reserve(&state, strcmp(argv[1], "agent") == 0);
+	do {
+		puts("ready");
+		fflush(stdout);
+		if (!fgets(line, sizeof(line), stdin))
+			break;
+		step(&state, line);
+	} while (true);
+	gpuarb_lease_close(state.lease);
+	gpuarb_close(state.gpuarb);
+	return EXIT_SUCCESS;
+}

@@ -1,0 +1,360 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# test-lend.sh STORY CLIENT-RAW CLIENT-HIP CLIENT-AGENT: programs that borrow what a realtime lease does not
+# use, and give it back before it does: one that knows nothing of it (run --adaptable), and one
+# that follows by libgpuarb. STORY is one of those at the end.
+set -u
+
+if [ "${INSIDE:-}" != yes ]; then
+	[ $# -gt 3 ] || [ "$1" = raw ] || { echo 'skipped: no HIP (libamdhip64-dev)'; exit 77; }
+	story=$1
+	mapfile -t clients < <(realpath "${@:2}")
+	cd "$GPUARB_ROOT/tests/kfdsim" || exit 1
+	. ./rig.sh
+	rig_need jq dbus-daemon setsid
+	[ "$story" != late ] || rig_need systemd-socket-activate
+	rig_need_kfdsim
+	export INSIDE=yes
+	kfdsim --gpu radeon-vii -- "$BASH" ./test-lend.sh "$story" "${clients[@]}" || failed=1
+	rig_done
+	exit 0
+fi
+
+raw=$2 hip=${3:-} agent=${4:-}
+# shellcheck source=tests/kfdsim/stage.sh
+. "$GPUARB_ROOT/tests/kfdsim/stage.sh"
+all=0xfffffffffffffff first=0x111111111111111 rest=0xeeeeeeeeeeeeeee # SE 0, and SE 1 to 3
+# shellcheck disable=SC2154 # the stage sets it
+borrow=("${run[@]}" --adaptable --gpu "$vii" --cus 60 --cus-min 15 --queues 6)
+
+# policy GRACE RUNG: how long borrowers have, and what is done to those that take longer.
+policy()
+{
+	cat >"$dir/gpuarbd.conf" <<-CONF
+		[daemon]
+		backend = kfd
+		audit-interval = 100ms
+		activate-grace = $1
+		enforce-delay = 1s
+		activate-min-interval = 1ms
+		grow-delay = 1ms
+	CONF
+	printf '[tenant all]\nmatch-user = %s\nclass = realtime\nenforce = %s\n' "$(id -un)" "$2" \
+		>"$dir/tenants.d/all.conf"
+}
+policy_now() { policy "$@"; ends 0 reload; }
+
+# A realtime lease that lends shader engine 0; its number is in $vr.
+lend()
+{
+	hold reserve --name vr --class realtime --gpu "$vii" --shader-engines 1 --start-inactive
+	vr=$(sed -n 's/^lease \([0-9]*\): .*/\1/p' <<<"$held")
+	check 'it lends' test -n "$vr"
+}
+
+# driver_becomes JQ: growing is nothing that is waited for, and the driver tells of no event.
+driver_becomes()
+{
+	local end=$((SECONDS + 120))
+
+	said='the driver'
+	until jq -c . /sys/kernel/debug/kfdsim/state >"$dir/out" &&
+		jq -e "$1" "$dir/out" >/dev/null 2>&1; do
+		[ $SECONDS -lt $end ] || { complain "never so: $1"; return; }
+	done
+}
+
+# The masks of all queues that there are, as a list; have MASK N: each of them is that.
+masks="[.processes[] | select(.alive) | $compute | .mask]"
+have() { echo "($masks | length == $2 and all(. == \"$1\"))"; }
+
+# Of the queue that was made last: the masks that it ever had.
+newest="[.processes[] | select(.alive) | $compute] | last | .masks"
+
+borrows() # NAME
+{
+	settles "$(named "$1") | .state == \"granted\" and .partitions[0].cus == 60"
+}
+
+activates() # what the driver has is looked at when it is granted, not later
+{
+	ends 0 activate "$vr" --wait=60
+	out_has "lease $vr: granted"
+}
+
+gives_back() # NAME QUEUES
+{
+	ends 0 deactivate "$vr"
+	out_has "lease $vr: inactive"
+	borrows "$1"
+	driver_becomes "$(have $all "$2")"
+}
+
+# ---- the stories ------------------------------------------------------------------------------
+
+# follows NAME QUEUES: what every borrower does, however it does it.
+follows()
+{
+	local name=$1 n=$2
+
+	borrows "$name"
+	driver_becomes "$(have $all "$n")"
+	activates
+	driver "$(have $rest "$n")"
+	tell "$name" stream
+	n=$((n + 1))
+	driver "$(have $rest $n)"
+	driver "$newest | length > 0 and all(. == \"$rest\")"
+	gives_back "$name" $n
+
+	# One that does not run keeps what it has, and is waited for.
+	kill -STOP "${pid[$name]}"
+	ends 0 activate "$vr"
+	settles "$(named vr) | .state == \"activating\" and (.reason | test(\"^waits for 15 CUs of $vii\"))"
+	driver "$(have $all $n)"
+	kill -CONT "${pid[$name]}"
+	settles "$(named vr) | .state == \"granted\" and .reason == \"\""
+	driver "$(have $rest $n)"
+	gives_back "$name" $n
+
+	# The driver refuses once: that is tried again.
+	control "set-cu-mask:2:EBUSY"
+	activates
+	driver "$(have $rest $n)"
+	gives_back "$name" $n
+
+	# It is killed before it can give back, and gone is as good.
+	kill -STOP "${pid[$name]}"
+	ends 0 activate "$vr"
+	settles "$(named vr) | .state == \"activating\""
+	crash "$name"
+	settles "([.leases[].name] == [\"vr\"]) and ($(named vr) | .state == \"granted\")"
+	ends 0 deactivate "$vr"
+}
+
+story_follow()
+{
+	policy 600s report
+	start --debugfs=/sys/kernel/debug
+	lend
+	program ml "${borrow[@]}" --name ml -- "$hip" --streams 3 --work --hold
+	follows ml 4
+	# HIP's own way to pool streams may have no more than four queues, its own beside.
+	program agent "$agent" agent
+	tell agent stream
+	tell agent fork
+	follows agent 2
+
+	# A queue that nobody told of is masked when the CUs are needed, if not before.
+	program agent "$agent" agent
+	tell agent quiet
+	activates
+	driver "$(have $rest 2)"
+	leave agent
+
+	# What a program wants for a queue of its own it has while the lease has any of it. (The
+	# runtime holds it to HSA_CU_MASK, which is what was granted at first.)
+	ends 0 deactivate "$vr"
+	program ml "${borrow[@]}" --name ml --streams 1 -- "$hip" --masked $first --work --hold
+	borrows ml
+	driver "$masks == [\"$all\", \"$first\"]"
+	activates
+	driver "$(have $rest 2)"
+	ends 0 deactivate "$vr"
+	driver_becomes "$masks == [\"$all\", \"$first\"]"
+	leave ml
+}
+
+story_processes()
+{
+	local pids
+
+	policy 600s report
+	start
+	lend
+
+	# Two processes, one of them a child that is started by another program.
+	# shellcheck disable=SC2016
+	program two "${borrow[@]}" --name two --processes 2 --queues 8 -- \
+		sh -c 'exec 3<&0; "$@" <&3 & "$@"; wait' sh "$hip" --streams 2 --work --hold
+	is_ready two
+	borrows two
+	driver_becomes "$(have $all 6)"
+	activates
+	driver "$(have $rest 6)"
+	gives_back two 6
+
+	# One ends in the middle, the other has to follow still.
+	mapfile -t pids < <(jq '.processes[] | select(.alive and .made > 0) | .pid' \
+		/sys/kernel/debug/kfdsim/state)
+	kill -STOP "${pids[@]}"
+	ends 0 activate "$vr"
+	kill -KILL "${pids[0]}"
+	settles "$(named vr) | .state == \"activating\""
+	kill -CONT "${pids[1]}"
+	settles "$(named vr) | .state == \"granted\""
+	driver "$(have $rest 3)"
+	leave two
+	settles '[.leases[].name] == ["vr"]'
+	ends 0 deactivate "$vr"
+
+	# A program that becomes another, and one that leaves its parents.
+	# shellcheck disable=SC2016
+	program daemon "${borrow[@]}" --name daemon -- \
+		sh -c 'exec 3<&0; setsid -f "$@" <&3; exec sh -c "read -r _"' \
+		sh "$hip" --streams 2 --work --hold
+	borrows daemon
+	driver_becomes "$(have $all 3)"
+	activates
+	driver "$(have $rest 3)"
+
+	# gpuarbd is killed: nobody's queues change, and its next life is followed, too.
+	kill -KILL "$gpuarbd"
+	await daemon-gone
+	gpuarbd_is ready
+	await daemon-back
+	driver "$(have $rest 3)"
+	gives_back daemon 3
+	leave daemon
+	settles '[.leases[].name] == ["vr"]'
+}
+
+# What no library does, and programs may.
+story_raw()
+{
+	policy 600s report
+	start --debugfs=/sys/kernel/debug
+	lend
+	program raw "${borrow[@]}" --name raw --processes 2 --queues 8 -- "$raw"
+	tell raw queue
+	tell raw queue
+	borrows raw
+	driver "$(have $all 2)"
+
+	# Its own mask, narrowed and given back; what the driver refuses, it refuses as ever.
+	tell raw 'mask ff'
+	driver "$masks == [\"$all\", \"0xff\"]"
+	activates
+	driver "$masks == [\"$rest\", \"0xee\"]"
+	tell raw 'mask 33333333'
+	driver "$masks == [\"$rest\", \"0x22222222\"]"
+	tell raw destroy
+	tell raw queue # which has the same number
+	driver "$(have $rest 2)"
+	echo bad >&"${in[raw]}"
+	bad=()
+	while read -r -t 60 line <&"${from[raw]}" && [ "$line" != ready ]; do bad+=("$line"); done
+	check "what is wrong is the driver's to say: ${bad[*]}" \
+		test "${bad[*]}" = 'nowhere: EFAULT no bits: EINVAL 33 bits: EINVAL no such queue: EFAULT no arguments: -1 EFAULT'
+	driver "$(have $rest 2)"
+
+	# It closes every fd there is, and forks: neither takes it out of what is followed.
+	tell raw close
+	ends 0 deactivate "$vr"
+	driver_becomes "$(have $all 2)"
+	borrows raw
+	tell raw queue
+	tell raw fork
+	driver "$(have $all 4)"
+	activates
+	driver "$(have $rest 4)"
+	gives_back raw 4
+	tell raw close # with nothing to follow before the next queue
+	tell raw queue
+	driver "$(have $all 5)"
+	activates
+	driver "$(have $rest 5)"
+	gives_back raw 5
+
+	# A queue that is made in another way is not seen, but for what gpuarbd reads itself.
+	tell raw hidden
+	ends 0 activate "$vr"
+	settles "$(named raw) | .reason | test(\"^says that it follows\")"
+	json_out "$(named vr) | .state == \"activating\""
+	driver "$masks | map(select(. == \"$rest\")) | length == 5"
+	ends 9 verify
+	tell raw destroy
+	settles "$(named vr) | .state == \"granted\""
+	leave raw
+	settles '[.leases[].name] == ["vr"]'
+	ends 0 deactivate "$vr"
+
+	# One that nothing was loaded into: nobody says that it follows.
+	program stray "${borrow[@]}" --name stray -- sh -c '"$@"; exit' sh env -u LD_PRELOAD "$raw"
+	tell stray queue
+	borrows stray
+	ends 0 activate "$vr"
+	settles "$(named vr) | .reason | test(\"^waits for 15 CUs\")"
+	settles "$(named stray) | .partitions[0].cus == 45"
+	leave stray
+	settles "$(named vr) | .state == \"granted\""
+}
+
+story_late()
+{
+	policy 600s report
+	start --debugfs=/sys/kernel/debug --enforce="$dir/enforce"
+	lend
+
+	# One that says that it follows, and does not: where it can be seen it is not believed.
+	program own "$agent" own
+	tell own stream
+	tell own follow
+	borrows own
+	driver "$(have $all 2)"
+	ends 0 verify
+	ends 0 activate "$vr"
+	settles "$(named own) | .partitions[0].cus == 45"
+	tell own lie
+	settles "$(named own) | .reason | test(\"^says that it follows generation [0-9]+, but a queue of pid ${pid[own]} has other CUs\")"
+	json_out "$(named vr) | .state == \"activating\""
+	driver "$(have $all 2)"
+	ends 9 verify
+	out_has 'drift  lease'
+	out_has 'says that it follows'
+	tell own follow
+	settles "$(named vr) | .state == \"granted\""
+	driver "$(have $rest 2)"
+	ends 0 verify
+	out_has 'gpuarbd saw it in the hardware: no queue has more than 45 CUs'
+	leave own
+	ends 0 deactivate "$vr"
+
+	# One that never answers: it is named when the time is over, and nothing more by this policy.
+	policy_now 1s report
+	program ml "${borrow[@]}" --name ml -- "$hip" --streams 3 --work --hold
+	borrows ml
+	kill -STOP "${pid[ml]}"
+	ends 7 activate "$vr" --wait=2
+	err_has "lease $vr is still activating: waits for 15 CUs of $vii, which lease "
+	settles "$(named ml) | .reason | test(\"has not given back\")"
+	json_out "$(named vr) | .state == \"activating\""
+	ends 0 list
+	out_has 'overdue'
+	ends 9 verify
+	out_has 'its deadline has passed'
+	driver "$(have $all 4)"
+	kill -CONT "${pid[ml]}"
+	settles "$(named vr) | .state == \"granted\""
+	settles "$(named ml) | .reason == \"\" and .deadline == null"
+	driver "$(have $rest 4)"
+	ends 0 verify
+	gives_back ml 4
+
+	# By this one it is killed, and nobody else is.
+	systemd-socket-activate --seqpacket -l "$dir/enforce" "$GPUARB_ENFORCE" 2>"$dir/enforce.err" &
+	helper=$!
+	policy_now 1s kill
+	kill -STOP "${pid[ml]}"
+	ends 0 activate "$vr" --wait=60
+	driver "$(have $rest 0)"
+	wait "${pid[ml]}" 2>/dev/null
+	check 'it was killed' test $? = 137
+	kill "$helper"
+	settles '[.leases[].name] == ["vr"]'
+}
+
+"story_$1"
+let_go TERM "$holder"
+finish
