@@ -16,7 +16,7 @@ static enum rung last_rung(const struct arbiter *arbiter, const struct lease *le
 {
 	const struct tenant *tenant = tenant_named(arbiter->settings, lease->tenant);
 
-	return tenant ? tenant->enforce : RUNG_REPORT;
+	return tenant && tenant->enforce > RUNG_REPORT ? tenant->enforce : RUNG_REPORT;
 }
 
 /* When the one after this is due: to freeze goes with the report, to kill takes a while. */
