@@ -107,7 +107,7 @@ static bool are_apart(const struct cut *cut)
 	return apart(&a, &b);
 }
 
-/* ---- operations --------------------------------------------------------------------------------- */
+/* ---- operations -------------------------------------------------------------------------- */
 
 static void activate_it(struct cut *cut)
 {
@@ -141,7 +141,7 @@ static sd_bus_message *make_revoke(const struct cut *cut)
 	return with(call_lease(cut->stage.bus, cut->borrower.path, "Revoke"), "ts", HOUR_USEC, "x");
 }
 
-/* ---- what has to be so then ------------------------------------------------------------------------ */
+/* ---- what has to be so then -------------------------------------------------------------- */
 
 /* From wherever it is: granted, when the borrower says that it follows what it is told now. */
 static void finish(struct cut *cut)
@@ -201,7 +201,7 @@ static void check_revoked(struct cut *cut)
 	CHECK(lease_number(cut->stage.bus, &cut->borrower, "Deadline") > boottime_usec());
 }
 
-/* ---- the tests -------------------------------------------------------------------------------------- */
+/* ---- the tests --------------------------------------------------------------------------- */
 
 #define SETTINGS "activate-grace = 1h\n" GROW_NEVER
 

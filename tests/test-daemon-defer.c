@@ -50,7 +50,7 @@ static bool added_is(const struct stage *s, const char *name, const char *text)
 	return lease_says(s->bus, s->told.last_added, name, text);
 }
 
-/* ---- granted ------------------------------------------------------------------------------------ */
+/* ---- granted ----------------------------------------------------------------------------- */
 
 TEST(who_would_not_wait_is_answered_when_borrowers_have_given_way)
 {
@@ -64,7 +64,7 @@ TEST(who_would_not_wait_is_answered_when_borrowers_have_given_way)
 	call_send(ask_for(s.bus, 30, 0), &answer);
 	await_added(&s, 2);
 	CHECK(added_is(&s, "State", "activating") && added_is(&s, "Reason", "30 CUs of"));
-	CHECK(gpu_number(s.bus, "CusFree") == 0 && !answer.came); /* others are answered meanwhile */
+	CHECK(gpu_number(s.bus, "CusFree") == 0 && !answer.came); /* others are answered */
 	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
 	AWAIT(s.bus, answer.came);
 	lease = granted(answer.m);
@@ -141,7 +141,7 @@ TEST(a_plan_does_not_wait_for_borrowers)
 	depart(&s);
 }
 
-/* ---- not granted -------------------------------------------------------------------------------- */
+/* ---- not granted ------------------------------------------------------------------------- */
 
 TEST(a_borrower_that_does_not_answer_is_no_capacity)
 {
@@ -223,7 +223,7 @@ TEST(a_daemon_that_stops_answers_who_is_not_granted_yet)
 	depart(&s);
 }
 
-/* ---- who has gone ------------------------------------------------------------------------------- */
+/* ---- who has gone ------------------------------------------------------------------------ */
 
 TEST(a_client_that_goes_before_its_answer_leaves_nothing)
 {
@@ -243,7 +243,7 @@ TEST(a_client_that_goes_before_its_answer_leaves_nothing)
 	depart(&s);
 }
 
-/* ---- many --------------------------------------------------------------------------------------- */
+/* ---- many -------------------------------------------------------------------------------- */
 
 #define MANY 1000U
 #define LOST 100U

@@ -63,7 +63,7 @@ static void await_reason(struct stage *s, const struct live_lease *lease, const 
 	AWAIT(s->bus, lease_says(s->bus, lease->path, "Reason", reason));
 }
 
-/* ---- report ------------------------------------------------------------------------------------ */
+/* ---- report ------------------------------------------------------------------------------ */
 
 TEST(who_may_only_be_reported_is_reported_and_waited_for)
 {
@@ -84,7 +84,8 @@ TEST(who_may_only_be_reported_is_reported_and_waited_for)
 	/* It says what it lacks, and who has that. */
 	CHECK(is_in_state(s.bus, &s.rt, "activating"));
 	CHECK(lease_says(s.bus, s.rt.path, "Reason", " CUs of 0000:03:00.0, which lease "));
-	CHECK(lease_number(s.bus, &s.rt, "Deadline") == lease_number(s.bus, &s.borrower, "Deadline"));
+	CHECK(lease_number(s.bus, &s.rt, "Deadline") ==
+	      lease_number(s.bus, &s.borrower, "Deadline"));
 	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2))); /* late is not never */
 	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
 	CHECK(lease_number(s.bus, &s.borrower, "Deadline") == UINT64_MAX);
@@ -97,7 +98,7 @@ TEST(who_may_only_be_reported_is_reported_and_waited_for)
 	rig_done(&s.rig);
 }
 
-/* ---- freeze ------------------------------------------------------------------------------------ */
+/* ---- freeze ------------------------------------------------------------------------------ */
 
 TEST(what_cannot_be_frozen_is_not_and_that_is_told)
 {
@@ -129,7 +130,7 @@ TEST(what_cannot_be_frozen_is_not_and_that_is_told)
 	rig_done(&s.rig);
 }
 
-/* ---- kill -------------------------------------------------------------------------------------- */
+/* ---- kill -------------------------------------------------------------------------------- */
 
 static void bind_it(const struct stage *s, const struct live_lease *lease, int pidfd)
 {

@@ -130,7 +130,7 @@ TEST(a_grace_is_a_day_at_most)
 	depart(&s);
 }
 
-/* ---- twice ------------------------------------------------------------------------------------ */
+/* ---- twice ------------------------------------------------------------------------------- */
 
 static void send_revocation(const struct stage *s, uint64_t usec, struct answer *answer)
 {
@@ -178,7 +178,7 @@ TEST(who_acknowledged_the_first_of_two_revocations_has_not_acknowledged_the_seco
 	depart(&s);
 }
 
-/* ---- whose, and of what ------------------------------------------------------------------------ */
+/* ---- whose, and of what ------------------------------------------------------------------ */
 
 TEST(only_administrators_revoke)
 {

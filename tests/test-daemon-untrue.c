@@ -24,7 +24,7 @@ struct stage {
 	int fd;
 };
 
-/* ---- descriptors ------------------------------------------------------------------------------- */
+/* ---- descriptors ------------------------------------------------------------------------- */
 
 /* Where a descriptor of gfx9 has the masks of its four engines. */
 static const unsigned registers[] = { 23, 24, 26, 27 };
@@ -71,7 +71,7 @@ static void show(const struct stage *s, const struct book_part *part)
 	CHECK(rename(rig_path(&s->machine.rig, MQDS "~"), rig_path(&s->machine.rig, MQDS)) == 0);
 }
 
-/* ---- the stage --------------------------------------------------------------------------------- */
+/* ---- the stage --------------------------------------------------------------------------- */
 
 static void make_debugfs(const struct stage *s)
 {
@@ -122,7 +122,7 @@ static void await_text(struct stage *s, const struct live_lease *lease, const ch
 
 #define LOOKS "audit-interval = 100ms\n" GROW_NEVER
 
-/* ---- what is seen ------------------------------------------------------------------------------ */
+/* ---- what is seen ------------------------------------------------------------------------ */
 
 TEST(an_acknowledgement_that_is_not_true_gives_nothing_to_anybody)
 {
@@ -134,7 +134,7 @@ TEST(an_acknowledgement_that_is_not_true_gives_nothing_to_anybody)
 	arrive(&s, LOOKS "activate-grace = 1h\n", "report");
 	CHECK(is_fine(activate(s.machine.bus, &s.rt)));
 	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
-	await_text(&s, &s.borrower, "Reason", "says that it follows generation 2, but a queue of pid");
+	await_text(&s, &s.borrower, "Reason", "says that it follows generation 2, but");
 	snprintf(pid, sizeof(pid), "pid %d", s.pid);
 	CHECK(lease_says(s.machine.bus, s.borrower.path, "Reason", pid));
 	CHECK(is_in_state(s.machine.bus, &s.rt, "activating"));
@@ -189,7 +189,7 @@ TEST(what_cannot_be_read_any_more_is_believed)
 	}
 }
 
-/* ---- what is done about it --------------------------------------------------------------------- */
+/* ---- what is done about it --------------------------------------------------------------- */
 
 #define SOON LOOKS "activate-grace = 50ms\nenforce-delay = 50ms\n"
 

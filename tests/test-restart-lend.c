@@ -33,6 +33,12 @@ static void depart(struct stage *s)
 	rig_done(&s->rig);
 }
 
+static sd_bus_message *ask_plain(sd_bus *bus, uint64_t wait_usec)
+{
+	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "cus", "u", 15, "queues", "u",
+		    2, 1, "wait-usec", "t", wait_usec);
+}
+
 /* All that the bus tells of leases and GPUs is the same after it. */
 static void check_restart(struct stage *s, void (*restart)(struct rig *rig))
 {
@@ -55,7 +61,7 @@ static void (*const restarts[])(struct rig *rig) = { rig_crash, rig_restart };
 
 #define PATIENT "activate-grace = 1h\n"
 
-/* ---- each state --------------------------------------------------------------------------------- */
+/* ---- each state -------------------------------------------------------------------------- */
 
 TEST(what_is_lent_stays_lent)
 {
@@ -144,9 +150,7 @@ TEST(who_shrank_and_did_not_say_so_keeps_what_it_may_still_use)
 		CHECK(is_fine(deactivate(s.bus, &s.rt))); /* nobody needs it any more */
 		check_restart(&s, restarts[i]);
 		CHECK(lease_number(s.bus, &s.borrower, "Generation") == 2);
-		other = reserved(call(with(call_arbiter(s.bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "cus",
-					   "u", 15, "queues", "u", 2, 1, "wait-usec", "t",
-					   HOUR_USEC)), "waiting");
+		other = waiting(call(ask_plain(s.bus, HOUR_USEC)));
 		CHECK(is_in_state(s.bus, &other, "activating"));
 		CHECK(is_fine(acknowledge(s.crowd, &s.borrower,
 					  lease_number(s.bus, &s.borrower, "Generation"))));
@@ -210,7 +214,7 @@ TEST(disturbances_are_counted_on)
 	depart(&s);
 }
 
-/* ---- while nobody answers ----------------------------------------------------------------------- */
+/* ---- while nobody answers ---------------------------------------------------------------- */
 
 TEST(a_deadline_that_passed_while_the_daemon_was_down_is_acted_upon)
 {
@@ -238,8 +242,7 @@ TEST(a_request_that_was_not_answered_yet_ends_with_the_daemon)
 
 	NEEDS_DAEMON();
 	arrive(&s, PATIENT GROW_NEVER);
-	call_send(with(call_arbiter(s.bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "cus", "u", 15, "queues",
-		       "u", 2, 0), &answer);
+	call_send(ask_plain(s.bus, 0), &answer);
 	AWAIT(s.bus, s.told.added == 3);
 	rig_crash(&s.rig);
 	AWAIT(s.bus, answer.came);
