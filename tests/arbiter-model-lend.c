@@ -189,7 +189,6 @@ void model_settle(struct model *model)
 			model_fail("it never settles");
 		enforce(model);
 		arbiter_lend(model->arbiter, model->now);
-		model_check(model);
 		model_carry_out(model);
 		model_grant_waiting(model);
 		model_check(model);
