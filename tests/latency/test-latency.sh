@@ -156,7 +156,7 @@ no_lease
 # Not enough slots for two streams and what ROCr keeps.
 hold reserve --cus=10 --queues=6
 ends 3 latency
-err_has 'queues: 3 asked, 2 free'
+err_has 'queues: 3 asked; 2 queue slots are free'
 let_go TERM "$holder"
 
 # ---- in the middle ---------------------------------------------------------------------
