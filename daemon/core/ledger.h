@@ -17,6 +17,9 @@ struct known_process {
 
 /* Something of these GPUs (as bits) may be had now: arbiter_plan_next() has to look.
  * UINT64_MAX: and at leases that wait for other GPUs as well. */
+void ledger_look_again(struct arbiter *arbiter, uint64_t gpus);
+
+/* The same, and masks may grow there. */
 void ledger_wake(struct arbiter *arbiter, uint64_t gpus);
 
 /* A lease enters and leaves the queue of those that wait: arbiter_commit(), adopt.c. */

@@ -206,6 +206,7 @@ static void yield(struct arbiter *arbiter, struct lease *lease)
 	lease->generation++;
 	lease->unseen = lease->false_acknowledged = false;
 	ledger_touch(arbiter, lease, TOUCH_CHANGED);
+	ledger_look_again(arbiter, lease_gpus(lease)); /* its tenant's quota has room again */
 }
 
 /* ---- being granted ---------------------------------------------------------------------- */

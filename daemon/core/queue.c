@@ -11,11 +11,16 @@
 #include "core/ledger.h"
 #include "core/tenant.h"
 
-void ledger_wake(struct arbiter *arbiter, uint64_t gpus)
+void ledger_look_again(struct arbiter *arbiter, uint64_t gpus)
 {
 	arbiter->woken |= gpus;
 	if (gpus)
 		arbiter->next_look = 0;
+}
+
+void ledger_wake(struct arbiter *arbiter, uint64_t gpus)
+{
+	ledger_look_again(arbiter, gpus);
 	ledger_grow(arbiter, gpus);
 }
 

@@ -111,7 +111,7 @@ static void add_share(const struct lease *lease, const struct partition *partiti
 		      struct share *share)
 {
 	/* What it gave up and still may use is its own as well. */
-	share->cus += lease->acknowledged < lease->generation ?
+	share->cus += lease->unseen || lease->acknowledged < lease->generation ?
 			      cuset_count(&partition->occupied) : partition->count;
 	share->budget.queues += partition->charged.queues;
 	share->budget.processes += partition->charged.processes;
