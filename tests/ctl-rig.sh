@@ -30,7 +30,9 @@ rig_need()
 complain()
 {
 	failed=$((failed + 1))
-	echo "${BASH_SOURCE[2]##*/}:${BASH_LINENO[1]}: $1"
+	# Asked by one of the functions below, or by the test itself.
+	local of=$((${#BASH_SOURCE[@]} > 2 ? 2 : 1))
+	echo "${BASH_SOURCE[of]##*/}:${BASH_LINENO[of - 1]}: $1"
 	sed 's/^/  out: /' "$dir/out"
 	sed 's/^/  err: /' "$dir/err"
 }

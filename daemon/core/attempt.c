@@ -2,6 +2,7 @@
 #include "core/attempt.h"
 
 #include "core/hint.h"
+#include "core/lend.h"
 #include "core/place.h"
 
 enum outcome attempt_refuse(struct attempt *a, enum outcome outcome, enum reason reason,
@@ -86,8 +87,13 @@ static void prepare(const struct attempt *a, struct place_request *ret)
 	}
 	admit_available(a->gpu, application->class, want->isolation, application->alone,
 			&ret->avail);
-	if (application->previous) /* it is granted at once: nobody is asked to give way */
-		cuset_remove(&ret->avail, &a->gpu->borrowed);
+	if (application->previous) { /* it is granted at once: nobody is asked to give way */
+		struct cuset borrowed = a->gpu->borrowed;
+
+		if (application->alone)
+			lend_add_engines(a->gpu, &borrowed);
+		cuset_remove(&ret->avail, &borrowed);
+	}
 	if (a->confined && a->had)
 		cuset_keep(&ret->avail, &a->had->occupied);
 	ret->calm = ret->avail;

@@ -10,8 +10,10 @@
 
 /* ---- who may have what ---------------------------------------------------------------- */
 
-static void add_engines(const struct gpu *gpu, uint32_t engines, struct cuset *set)
+void lend_add_engines(const struct gpu *gpu, struct cuset *set)
 {
+	uint32_t engines = cuset_engines(set);
+
 	for (unsigned x = 0; x < gpu->info.geometry.xccs; x++)
 		for (unsigned e = 0; e < gpu->info.geometry.engines; e++)
 			if (engines & (UINT32_C(1) << e))
@@ -23,7 +25,7 @@ static void needs(const struct arbiter *arbiter, const struct partition *p, stru
 {
 	*ret = *partition_claim(p);
 	if (p->alone)
-		add_engines(&arbiter->gpus[p->gpu], cuset_engines(ret), ret);
+		lend_add_engines(&arbiter->gpus[p->gpu], ret);
 }
 
 static const struct partition *partition_on(const struct lease *lease, unsigned gpu)
