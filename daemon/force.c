@@ -101,7 +101,9 @@ static bool is_of(const struct lease *lease, pid_t pid)
 	return false;
 }
 
-/* The unit of the lease, where there is nobody in it who is not the lease's. */
+/* The unit of the lease, where there is nobody in it who is not the lease's. Not where an agent
+ * follows for it: systemd 252 thaws no unit whose main process was killed, and the agent would
+ * be frozen until the unit's stop times out. */
 static bool find_unit(const struct lease *lease, struct unit_place *place, char *why, size_t size)
 {
 	_cleanup_(freep) pid_t *pids = NULL;

@@ -298,7 +298,9 @@ static void hurry(struct arbiter *arbiter, struct lease *lease, uint64_t now_use
 	ledger_touch(arbiter, lease, TOUCH_CHANGED);
 }
 
-/* The time that a borrower has, from when somebody needs what it has. */
+/* The time that a borrower has, from when somebody first needs what it has: another who comes
+ * to need more of it meanwhile gives it no more time, or the first would wait beyond what it
+ * was told. */
 static void set_deadline(struct arbiter *arbiter, struct lease *lease, uint64_t now_usec)
 {
 	bool needed = is_needed(arbiter, lease);
