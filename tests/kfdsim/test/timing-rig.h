@@ -73,7 +73,8 @@ static inline uint64_t rig_wait(struct timing *timing, uint64_t *now)
 		CHECK(next != UINT64_MAX && tries < 100000);
 		*now = next > *now ? next : *now + 1;
 	}
-	*now = end; /* back to it; the next may have been seen to end before that is asked for */
+	CHECK(end <= timing_now(timing)); /* it may be ahead: *now goes back to each end */
+	*now = end;
 	return key;
 }
 
