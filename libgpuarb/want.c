@@ -50,15 +50,27 @@ static int copy_sized(struct gpuarb *gpuarb, const char *init, const void *from,
 	return 0;
 }
 
+/* Where memory lacks, libdbus (1.14) leaves a copy of the parent in ret, which passes for open:
+ * to abandon that would free a second time what the parent still has. */
+static bool open_in(DBusMessageIter *parent, int type, const char *signature, DBusMessageIter *ret)
+{
+	static const DBusMessageIter closed = DBUS_MESSAGE_ITER_INIT_CLOSED;
+
+	if (dbus_message_iter_open_container(parent, type, signature, ret))
+		return true;
+	*ret = closed;
+	return false;
+}
+
 static bool put(DBusMessageIter *dict, const char *key, int type, const void *value)
 {
 	const char signature[] = { (char)type, '\0' };
 	DBusMessageIter entry = DBUS_MESSAGE_ITER_INIT_CLOSED;
 	DBusMessageIter variant = DBUS_MESSAGE_ITER_INIT_CLOSED;
 
-	if (dbus_message_iter_open_container(dict, DBUS_TYPE_DICT_ENTRY, NULL, &entry) &&
+	if (open_in(dict, DBUS_TYPE_DICT_ENTRY, NULL, &entry) &&
 	    dbus_message_iter_append_basic(&entry, DBUS_TYPE_STRING, &key) &&
-	    dbus_message_iter_open_container(&entry, DBUS_TYPE_VARIANT, signature, &variant) &&
+	    open_in(&entry, DBUS_TYPE_VARIANT, signature, &variant) &&
 	    dbus_message_iter_append_basic(&variant, type, value) &&
 	    dbus_message_iter_close_container(&entry, &variant) &&
 	    dbus_message_iter_close_container(dict, &entry))
@@ -141,7 +153,7 @@ static int append_want(struct gpuarb *gpuarb, DBusMessageIter *array,
 	if (r < 0)
 		return r;
 
-	if (dbus_message_iter_open_container(array, DBUS_TYPE_ARRAY, "{sv}", &dict) &&
+	if (open_in(array, DBUS_TYPE_ARRAY, "{sv}", &dict) &&
 	    put_want(&dict, &want) && dbus_message_iter_close_container(array, &dict))
 		return 0;
 
@@ -160,7 +172,7 @@ static int append_wants(struct gpuarb *gpuarb, DBusMessage *m, const struct gpua
 			    WANTS_MAX);
 
 	dbus_message_iter_init_append(m, &iter);
-	if (!dbus_message_iter_open_container(&iter, DBUS_TYPE_ARRAY, "a{sv}", &array))
+	if (!open_in(&iter, DBUS_TYPE_ARRAY, "a{sv}", &array))
 		return -ENOMEM;
 	for (size_t i = 0; i < n && r >= 0; i++)
 		r = append_want(gpuarb, &array, wants, i);
@@ -213,7 +225,7 @@ static int append_options(struct gpuarb *gpuarb, DBusMessage *m,
 		return r;
 
 	dbus_message_iter_init_append(m, &iter);
-	if (dbus_message_iter_open_container(&iter, DBUS_TYPE_ARRAY, "{sv}", &dict) &&
+	if (open_in(&iter, DBUS_TYPE_ARRAY, "{sv}", &dict) &&
 	    put_options(&dict, &copy) && dbus_message_iter_close_container(&iter, &dict))
 		return 0;
 

@@ -187,6 +187,47 @@ TEST(every_allocation_may_fail_while_cus_are_lent)
 	LIB_RIG_WITH(answer, NULL, lend_without_memory);
 }
 
+/* libdbus keeps as many for the room they have: what is built while others hold them has to grow. */
+#define KEPT 5U
+
+/* As long as it takes until there is no room left just where a container opens. */
+static char token[80];
+
+static int build(struct gpuarb *gpuarb)
+{
+	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	DBusMessage *kept[KEPT], *call = NULL;
+	long before = left;
+	int r;
+
+	left = -1;
+	for (unsigned i = 0; i < KEPT; i++)
+		CHECK((kept[i] = dbus_message_new(DBUS_MESSAGE_TYPE_METHOD_CALL)));
+	left = before;
+
+	options.token = token;
+	options.wait_usec = 1;
+	begin(gpuarb);
+	r = request_new(gpuarb, GPUARB_PATH, GPUARB_INTERFACE, "Reserve", &want, 1, &options, &call);
+	if (call)
+		dbus_message_unref(call);
+	for (unsigned i = 0; i < KEPT; i++)
+		dbus_message_unref(kept[i]);
+	return done(gpuarb, r);
+}
+
+TEST(every_allocation_may_fail_while_a_request_is_built)
+{
+	struct gpuarb gpuarb = { .references = 1 };
+
+	while (strlen(token) < sizeof(token) - 1) {
+		strcat(token, "x");
+		without_memory(&gpuarb, build, 8);
+	}
+	begin(&gpuarb);
+}
+
 /* Calls that came since it was set to 0, in whichever life of the daemon. */
 static unsigned *calls;
 
