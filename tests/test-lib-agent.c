@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include "lib-rig.h"
 #include "libgpuarb/agent.h"
 #include "private-bus.h"
+#include "queue-tree.h"
 
 #define LEASE GPUARB_PATH_LEASE "/17"
 
@@ -31,7 +31,7 @@ struct play {
 };
 
 static struct play *play;
-static char tree[32];
+static struct scratch tree;
 static int asked[2]; /* a pipe: a byte for each mask that the driver is asked for */
 
 /* ---- the daemon ------------------------------------------------------------------------- */
@@ -122,36 +122,10 @@ static const char *no_environment(void *userdata, const char *name)
 	return NULL;
 }
 
-static void put(const char *file, const char *text)
-{
-	char path[256];
-	FILE *stream;
-
-	snprintf(path, sizeof(path), "%s/%s", tree, file);
-	for (char *slash = path + strlen(tree) + 1; (slash = strchr(slash, '/')); slash++) {
-		*slash = '\0';
-		CHECK(mkdir(path, 0755) == 0 || errno == EEXIST);
-		*slash = '/';
-	}
-	stream = fopen(path, "we");
-	CHECK(stream && fputs(text, stream) >= 0 && fclose(stream) == 0);
-}
-
-/* One queue, of process 5 on GPU 7. */
-static void make_tree(void)
-{
-	strcpy(tree, "/tmp/gpuarb-test-XXXXXX");
-	CHECK(mkdtemp(tree));
-	put("class/kfd/kfd/topology/nodes/1/gpu_id", "7");
-	put("class/kfd/kfd/topology/nodes/1/properties", "simd_count 240\n");
-	put("class/kfd/kfd/proc/5/queues/0/gpuid", "7");
-	put("class/kfd/kfd/proc/5/queues/0/type", "0");
-}
-
 static int start(struct gpuarb_lease *lease, const char *sys)
 {
 	static const struct driver driver = { NULL, open_null, set_mask };
-	const struct apply seat = { .sys = sys, .dev = tree, .pid = 5, .driver = &driver,
+	const struct apply seat = { .sys = sys, .dev = tree.path, .pid = 5, .driver = &driver,
 				    .get = no_environment };
 
 	begin(lease->gpuarb);
@@ -188,20 +162,17 @@ static struct gpuarb_lease *reserve(struct gpuarb *gpuarb)
 
 static void perform(void (*work)(struct gpuarb *gpuarb, struct fake_arbiter *fake))
 {
-	char command[64];
-
 	play = mmap(NULL, sizeof(*play), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	CHECK(play != MAP_FAILED);
 	*play = (struct play){ .adaptable = true, .processes = 1, .kfd_gpu_id = 7, .generation = 3,
 			       .state = "granted" };
 	CHECK(pipe2(asked, O_CLOEXEC) == 0);
-	make_tree();
+	tree = queue_tree_new(1);
 	LIB_RIG_WITH(answer, NULL, work);
 	munmap(play, sizeof(*play));
 	close(asked[0]);
 	close(asked[1]);
-	snprintf(command, sizeof(command), "rm -r %s", tree);
-	CHECK(system(command) == 0);
+	scratch_done(&tree);
 }
 
 /* ---- what is refused ---------------------------------------------------------------------- */
@@ -225,17 +196,17 @@ static void refuse(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(says(gpuarb, "lease 17 has no agent"));
 
 	play->adaptable = false;
-	CHECK(start(lease, tree) == -EINVAL && says(gpuarb, "options.adaptable"));
+	CHECK(start(lease, tree.path) == -EINVAL && says(gpuarb, "options.adaptable"));
 	play->adaptable = true;
 	play->processes = 2;
-	CHECK(start(lease, tree) == -EINVAL);
+	CHECK(start(lease, tree.path) == -EINVAL);
 	CHECK(says(gpuarb, "for 2 processes on GPU 0000:03:00.0"));
 	play->processes = 1;
 	CHECK(start(lease, "/nowhere") == -EOPNOTSUPP && says(gpuarb, "/nowhere/class/kfd/kfd"));
 	play->refused = -EBUSY;
-	CHECK(start(lease, tree) == -EBUSY && says(gpuarb, "queue 0 on GPU 0000:03:00.0"));
+	CHECK(start(lease, tree.path) == -EBUSY && says(gpuarb, "queue 0 on GPU 0000:03:00.0"));
 	play->gone = true;
-	CHECK(start(lease, tree) == -ENOENT && says(gpuarb, "it is gone"));
+	CHECK(start(lease, tree.path) == -ENOENT && says(gpuarb, "it is gone"));
 	CHECK(gpuarb_lease_agent_error(lease) == -EBADFD); /* still none */
 	CHECK(play->acknowledgements == 0);
 	gpuarb_lease_close(lease);
@@ -253,14 +224,13 @@ static void follow(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	struct gpuarb_lease *lease = reserve(gpuarb);
 
 	(void)fake;
-	CHECK(start(lease, tree) == 0);
+	CHECK(start(lease, tree.path) == 0);
 	CHECK(play->acknowledged == 3 && play->acknowledgements == 1 && play->masked == 1);
-	CHECK(start(lease, tree) == -EALREADY && says(gpuarb, "lease 17 has its agent"));
+	CHECK(start(lease, tree.path) == -EALREADY && says(gpuarb, "lease 17 has its agent"));
 	CHECK(gpuarb_lease_agent_error(lease) == 0);
 
 	/* A queue that comes later is masked without a change, and nothing is acknowledged. */
-	put("class/kfd/kfd/proc/5/queues/1/gpuid", "7");
-	put("class/kfd/kfd/proc/5/queues/1/type", "0");
+	queue_tree_add(&tree, 1);
 	AWAIT(agent_masked(lease) == 2);
 	CHECK(play->acknowledgements == 1);
 	gpuarb_lease_close(lease);
@@ -276,10 +246,9 @@ static void fail_and_mend(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	struct gpuarb_lease *lease = reserve(gpuarb);
 
 	(void)fake;
-	CHECK(start(lease, tree) == 0);
+	CHECK(start(lease, tree.path) == 0);
 	play->refused = -EBUSY; /* of the second one, which is not there yet */
-	put("class/kfd/kfd/proc/5/queues/1/gpuid", "7");
-	put("class/kfd/kfd/proc/5/queues/1/type", "0");
+	queue_tree_add(&tree, 1);
 	AWAIT(gpuarb_lease_agent_error(lease) < 0);
 	CHECK(gpuarb_lease_agent_error(lease) == -EBUSY);
 	CHECK(says(gpuarb, "queue 1 on GPU 0000:03:00.0"));
@@ -306,7 +275,7 @@ static void be_revoked(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 
 	(void)fake;
 	play->state = "revoking"; /* the same address in the daemon, which was forked */
-	CHECK(start(lease, tree) == 0);
+	CHECK(start(lease, tree.path) == 0);
 	CHECK(play->acknowledgements == 0 && gpuarb_lease_agent_error(lease) == 0);
 	gpuarb_lease_close(lease);
 }
@@ -323,7 +292,7 @@ static void fork_one(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	pid_t pid;
 
 	(void)fake;
-	CHECK(start(lease, tree) == 0);
+	CHECK(start(lease, tree.path) == 0);
 	fflush(stdout);
 	pid = fork();
 	if (pid == 0) {
