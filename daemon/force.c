@@ -16,6 +16,7 @@
 
 #include "daemon.h"
 #include "sys/cgroup-members.h"
+#include "sys/fd.h"
 #include "sys/log.h"
 #include "sys/process.h"
 
@@ -36,12 +37,6 @@ int daemon_start_enforce(struct daemon *daemon)
 
 /* ---- killing --------------------------------------------------------------------------- */
 
-static void close_fd(const int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-}
-
 static bool kill_fd(struct daemon *daemon, const struct lease *lease, int pidfd)
 {
 	char why[256];
@@ -56,7 +51,7 @@ static bool kill_fd(struct daemon *daemon, const struct lease *lease, int pidfd)
 static bool kill_process(struct daemon *daemon, const struct lease *lease,
 			 const struct lease_process *process)
 {
-	_cleanup_(close_fd) int fd = (int)syscall(SYS_pidfd_open, process->pid, 0);
+	_cleanup_fd_ int fd = (int)syscall(SYS_pidfd_open, process->pid, 0);
 	struct observed row = { .pid = process->pid };
 
 	if (fd < 0)

@@ -19,7 +19,7 @@ daemon/core core/                                             -none-
 daemon/hw   core/|hw/                                         -none-
 daemon/sys  core/|sys/                                        systemd|json|ini
 daemon/bus  core/|bus/|dbus/                                  systemd
-daemon/enforce core/|enforce/|sys/(log|process).h             systemd
+daemon/enforce core/|enforce/|sys/(fd|log|process).h             systemd
 daemon      core/|hw/|sys/|bus/|dbus/|daemon.h|record.h       systemd
 libgpuarb   libgpuarb/|dbus/|gpuarb-queues.h                  dbus
 client      client/|libgpuarb/gpuarb.h|core/|hw/hw.h|sys/(config|ini|profile).h json

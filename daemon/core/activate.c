@@ -13,8 +13,17 @@ static int wrong_state(const struct lease *lease, struct verdict *verdict, const
 			   (unsigned long long)lease->id, state_name(lease->state), which);
 }
 
-static int check_class(const struct lease *lease, struct verdict *verdict)
+/* A lease that this caller may act on, and that can lend. */
+static int find_lender(struct arbiter *arbiter, const struct caller *caller, uint64_t id,
+		       struct lease **ret, struct verdict *verdict)
 {
+	const struct lease *lease;
+	int r;
+
+	r = arbiter_own(arbiter, caller, id, ret, verdict);
+	if (r < 0)
+		return r;
+	lease = *ret;
 	if (lease->class == CLASS_REALTIME)
 		return 0;
 	return verdict_set(verdict, VERDICT_INVALID_STATE,
@@ -28,9 +37,7 @@ int arbiter_activate(struct arbiter *arbiter, const struct caller *caller, uint6
 	struct lease *lease;
 	int r;
 
-	r = arbiter_own(arbiter, caller, id, &lease, verdict);
-	if (r >= 0)
-		r = check_class(lease, verdict);
+	r = find_lender(arbiter, caller, id, &lease, verdict);
 	if (r < 0)
 		return r;
 	if (lease->state != STATE_INACTIVE)
@@ -47,9 +54,7 @@ int arbiter_deactivate(struct arbiter *arbiter, const struct caller *caller, uin
 	struct lease *lease;
 	int r;
 
-	r = arbiter_own(arbiter, caller, id, &lease, verdict);
-	if (r >= 0)
-		r = check_class(lease, verdict);
+	r = find_lender(arbiter, caller, id, &lease, verdict);
 	if (r < 0)
 		return r;
 	if (lease->state != STATE_GRANTED && lease->state != STATE_ACTIVATING)

@@ -2,23 +2,11 @@
 #include "core/adopt-check.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/check.h"
-
-static int refuse(char *why, size_t size, int error, const char *format, ...) PRINTF_LIKE(4, 5);
-
-static int refuse(char *why, size_t size, int error, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(why, size, format, args);
-	va_end(args);
-	return error;
-}
+#include "core/refuse.h"
 
 #define ID(lease) ((unsigned long long)(lease)->id)
 

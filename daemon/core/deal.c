@@ -2,12 +2,12 @@
 #include "core/deal.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/base.h"
+#include "core/refuse.h"
 
 static bool mask_has(const uint32_t *mask, unsigned bit)
 {
@@ -89,17 +89,6 @@ void deal_encode(const struct deal *deal, const struct cuset *set, uint32_t *ret
 	}
 }
 
-PRINTF_LIKE(3, 4)
-static int refuse(char *buf, size_t size, const char *format, ...)
-{
-	va_list ap;
-
-	va_start(ap, format);
-	vsnprintf(buf, size, format, ap);
-	va_end(ap);
-	return -EINVAL;
-}
-
 static int check_bits(const struct deal *deal, const uint32_t *mask, size_t n_words, char *buf,
 		      size_t size)
 {
@@ -109,12 +98,13 @@ static int check_bits(const struct deal *deal, const uint32_t *mask, size_t n_wo
 		bool on = mask_has(mask, bit);
 
 		if (on && bit >= deal->n_bits)
-			return refuse(buf, size, "bit %u is set: the last CU is bit %u", bit,
+			return refuse(buf, size, -EINVAL,
+				      "bit %u is set: the last CU is bit %u", bit,
 				      deal->n_bits - 1);
 		any |= on;
 	}
 	if (!any)
-		return refuse(buf, size, "no bit is set: a queue without a CU hangs");
+		return refuse(buf, size, -EINVAL, "no bit is set: a queue without a CU hangs");
 	return 0;
 }
 
@@ -122,7 +112,7 @@ static int check_wgps(const uint32_t *mask, size_t n_words, char *buf, size_t si
 {
 	for (unsigned bit = 0; bit < n_words * 32; bit += 2)
 		if (mask_has(mask, bit) != mask_has(mask, bit + 1))
-			return refuse(buf, size,
+			return refuse(buf, size, -EINVAL,
 				      "half a WGP: bits %u and %u go together on this GPU", bit,
 				      bit + 1);
 	return 0;
@@ -140,7 +130,7 @@ static int check_xccs(const struct deal *deal, const struct geometry *geometry,
 		for (unsigned engine = 0; engine < geometry->engines; engine++)
 			any |= set.pair[cuset_pair(xcc, engine)];
 		if (any == 0)
-			return refuse(buf, size,
+			return refuse(buf, size, -EINVAL,
 				      "no CU on XCC %u: its share of a grid would never end; "
 				      "XCC %u has the bits i with i %% %u = %u", xcc, xcc,
 				      geometry->xccs, xcc);

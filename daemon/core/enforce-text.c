@@ -2,12 +2,12 @@
 #include "core/enforce-text.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/base.h"
+#include "core/refuse.h"
 #include "core/text.h"
 
 #define ERRNO_MAX 4095 /* of Linux */
@@ -17,17 +17,6 @@ static const char *const verbs[] = {
 	[ENFORCE_FREEZE] = "freeze",
 	[ENFORCE_THAW] = "thaw",
 };
-
-PRINTF_LIKE(4, 5)
-static int refuse(int r, char *why, size_t size, const char *format, ...)
-{
-	va_list ap;
-
-	va_start(ap, format);
-	vsnprintf(why, size, format, ap);
-	va_end(ap);
-	return r;
-}
 
 /* ---- units ----------------------------------------------------------------------------- */
 
@@ -72,9 +61,9 @@ int enforce_unit_check(const char *unit, char *why, size_t size)
 
 	text_clean(clean, sizeof(clean), unit);
 	if (!has_rules_of_systemd(unit))
-		return refuse(-EINVAL, why, size, "\"%s\" is no name of a service or scope", clean);
+		return refuse(why, size, -EINVAL, "\"%s\" is no name of a service or scope", clean);
 	if (is_never_frozen(unit))
-		return refuse(-EPERM, why, size,
+		return refuse(why, size, -EPERM,
 			      "%s is never frozen: the system, or thawing, depends on it", clean);
 	return 0;
 }
@@ -106,7 +95,7 @@ static int read_unit(const char *text, size_t length, char ret[ENFORCE_UNIT_MAX]
 		     size_t size)
 {
 	if (length >= ENFORCE_UNIT_MAX || memchr(text, '\0', length))
-		return refuse(-EINVAL, why, size, "no name of a unit: %zu bytes", length);
+		return refuse(why, size, -EINVAL, "no name of a unit: %zu bytes", length);
 	memcpy(ret, text, length);
 	ret[length] = '\0';
 	return enforce_unit_check(ret, why, size);
@@ -128,7 +117,8 @@ int enforce_request_read(const char *text, size_t length, enum enforce_verb *ret
 			*ret_verb = (enum enforce_verb)verb;
 			return read_unit(rest, n, ret_unit, why, size);
 		}
-	return refuse(-EBADMSG, why, size, "a request is \"kill\", \"freeze UNIT\" or \"thaw UNIT\"");
+	return refuse(why, size, -EBADMSG,
+		      "a request is \"kill\", \"freeze UNIT\" or \"thaw UNIT\"");
 }
 
 /* ---- answers --------------------------------------------------------------------------- */

@@ -3,22 +3,11 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/base.h"
-
-PRINTF_LIKE(3, 4)
-static int refuse(char *buf, size_t size, const char *format, ...)
-{
-	va_list ap;
-
-	va_start(ap, format);
-	vsnprintf(buf, size, format, ap);
-	va_end(ap);
-	return -EINVAL;
-}
+#include "core/refuse.h"
 
 static int check_shape(const struct geometry *geometry, char *buf, size_t size)
 {
@@ -34,11 +23,11 @@ static int check_shape(const struct geometry *geometry, char *buf, size_t size)
 
 	for (size_t i = 0; i < ARRAY_SIZE(counts); i++)
 		if (counts[i].n < 1 || counts[i].n > counts[i].max)
-			return refuse(buf, size, "%u %s: 1 to %u are possible", counts[i].n,
-				      counts[i].what, counts[i].max);
+			return refuse(buf, size, -EINVAL, "%u %s: 1 to %u are possible",
+				      counts[i].n, counts[i].what, counts[i].max);
 	if (geometry->wgp && geometry->xccs > 1)
-		return refuse(buf, size, "WGPs together with %u XCCs: no such GPU is known",
-			      geometry->xccs);
+		return refuse(buf, size, -EINVAL,
+			      "WGPs together with %u XCCs: no such GPU is known", geometry->xccs);
 	return 0;
 }
 
@@ -48,11 +37,11 @@ static int check_array(const struct geometry *geometry, unsigned xcc, unsigned e
 	unsigned cus = geometry->active[xcc][engine][array];
 
 	if (cus > geometry->array_cus)
-		return refuse(buf, size,
+		return refuse(buf, size, -EINVAL,
 			      "%u CUs in XCC %u, shader engine %u, array %u: it has places for %u",
 			      cus, xcc, engine, array, geometry->array_cus);
 	if (cus % geometry_step(geometry) != 0)
-		return refuse(buf, size,
+		return refuse(buf, size, -EINVAL,
 			      "%u CUs in XCC %u, shader engine %u, array %u: CUs of this GPU come "
 			      "in pairs (WGPs)", cus, xcc, engine, array);
 	return 0;
@@ -78,8 +67,8 @@ static int check_xcc(const struct geometry *geometry, unsigned xcc, char *buf, s
 				return r;
 		}
 	if (geometry->xccs > 1 && xcc_cus(geometry, xcc) == 0)
-		return refuse(buf, size, "XCC %u has no CU: its share of a grid would never end",
-			      xcc);
+		return refuse(buf, size, -EINVAL,
+			      "XCC %u has no CU: its share of a grid would never end", xcc);
 	return 0;
 }
 
@@ -97,7 +86,7 @@ int geometry_check(const struct geometry *geometry, char *buf, size_t size)
 			return r;
 	}
 	if (geometry_cus(geometry) == 0)
-		return refuse(buf, size, "no CU at all");
+		return refuse(buf, size, -EINVAL, "no CU at all");
 	return 0;
 }
 

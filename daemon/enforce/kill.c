@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,32 +13,17 @@
 
 #include "core/base.h"
 #include "core/observe.h"
+#include "core/refuse.h"
+#include "sys/fd.h"
 #include "sys/log.h"
 #include "sys/process.h"
 
 #define PF_KTHREAD 0x00200000U /* Linux, include/linux/sched.h */
 
-PRINTF_LIKE(4, 5)
-static int refuse(int r, char *why, size_t size, const char *format, ...)
-{
-	va_list ap;
-
-	va_start(ap, format);
-	vsnprintf(why, size, format, ap);
-	va_end(ap);
-	return r;
-}
-
-static void close_fd(const int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-}
-
 /* The ninth field of /proc/PID/stat, where the second may hold anything. */
 static bool read_flags(pid_t pid, unsigned *ret)
 {
-	_cleanup_(close_fd) int fd = -1;
+	_cleanup_fd_ int fd = -1;
 	char path[32], text[1024];
 	const char *end;
 	ssize_t n;
@@ -80,17 +64,17 @@ static int check(int pidfd, pid_t spared, struct observed *ret, char *why, size_
 
 	r = process_pid_of_pidfd(pidfd, &ret->pid);
 	if (r == -EBADF)
-		return refuse(r, why, size, "what came with the request is no pidfd");
+		return refuse(why, size, r, "what came with the request is no pidfd");
 	if (r < 0)
-		return refuse(r, why, size, "the process has ended, or is in another namespace");
+		return refuse(why, size, r, "the process has ended, or is in another namespace");
 
 	process_describe(ret);
 	never = ret->pid == 1 || ret->pid == getpid() || ret->pid == spared ||
 		is_kernel_thread(ret->pid);
 	if (!is_alive(pidfd))
-		return refuse(-ESRCH, why, size, "the process has ended");
+		return refuse(why, size, -ESRCH, "the process has ended");
 	if (never)
-		return refuse(-EPERM, why, size, "process %d (%s) is never killed", (int)ret->pid,
+		return refuse(why, size, -EPERM, "process %d (%s) is never killed", (int)ret->pid,
 			      ret->command);
 	return 0;
 }
@@ -104,7 +88,7 @@ int kill_process(int pidfd, pid_t spared, char *why, size_t size)
 	if (r < 0)
 		return r;
 	if (syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0) < 0)
-		return refuse(-errno, why, size, "cannot kill process %d (%s): %s",
+		return refuse(why, size, -errno, "cannot kill process %d (%s): %s",
 			      (int)process.pid, process.command, strerror(errno));
 	log_notice("process %d (%s): SIGKILL", (int)process.pid, process.command);
 	return 0;

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/enforce-text.h"
+#include "core/refuse.h"
 
 struct request {
 	uint64_t tag;
@@ -39,17 +39,6 @@ struct enforce {
 	struct request *queue, **end; /* those that were sent are first */
 	size_t n;
 };
-
-PRINTF_LIKE(4, 5)
-static int fail(int r, char *why, size_t size, const char *format, ...)
-{
-	va_list ap;
-
-	va_start(ap, format);
-	vsnprintf(why, size, format, ap);
-	va_end(ap);
-	return r;
-}
 
 /* ---- the queue ------------------------------------------------------------------------- */
 
@@ -132,7 +121,7 @@ static int connect_helper(struct enforce *enforce, char *why, size_t size)
 	int r = 0;
 
 	if (strlen(enforce->socket) >= sizeof(un.sun_path))
-		return fail(-ENAMETOOLONG, why, size, "%s is too long for the name of a socket",
+		return refuse(why, size, -ENAMETOOLONG, "%s is too long for the name of a socket",
 			    enforce->socket);
 	strcpy(un.sun_path, enforce->socket);
 	enforce->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -147,10 +136,10 @@ static int connect_helper(struct enforce *enforce, char *why, size_t size)
 
 	hang_up(enforce);
 	if (r == -ENOENT || r == -ECONNREFUSED)
-		return fail(-EOPNOTSUPP, why, size,
+		return refuse(why, size, -EOPNOTSUPP,
 			    "nobody is at %s: systemctl enable --now gpuarb-enforce.socket",
 			    enforce->socket);
-	return fail(r, why, size, "cannot connect to %s: %s", enforce->socket, strerror(-r));
+	return refuse(why, size, r, "cannot connect to %s: %s", enforce->socket, strerror(-r));
 }
 
 static int send_request(struct enforce *enforce, const struct request *request)
@@ -282,15 +271,16 @@ static int queue_request(struct enforce *enforce, const struct request *wanted, 
 	int r;
 
 	if (enforce->n == ENFORCE_QUEUE)
-		return fail(-ENOBUFS, why, size, "%u requests wait for the helper", ENFORCE_QUEUE);
+		return refuse(why, size, -ENOBUFS, "%u requests wait for the helper",
+			      ENFORCE_QUEUE);
 	request = malloc(sizeof(*request));
 	if (!request)
-		return fail(-ENOMEM, why, size, "out of memory");
+		return refuse(why, size, -ENOMEM, "out of memory");
 	*request = *wanted;
 	if (wanted->pidfd >= 0) {
 		request->pidfd = fcntl(wanted->pidfd, F_DUPFD_CLOEXEC, 3);
 		if (request->pidfd < 0)
-			return fail(-errno, why, size, "cannot keep a copy of the pidfd: %s",
+			return refuse(why, size, -errno, "cannot keep a copy of the pidfd: %s",
 				    strerror(errno));
 	}
 	r = sd_event_now(enforce->event, CLOCK_MONOTONIC, &request->deadline);
@@ -312,7 +302,7 @@ int enforce_kill(struct enforce *enforce, int pidfd, uint64_t tag, char *why, si
 	const struct request wanted = { .verb = ENFORCE_KILL, .pidfd = pidfd, .tag = tag };
 
 	if (pidfd < 0)
-		return fail(-EBADF, why, size, "there is no pidfd");
+		return refuse(why, size, -EBADF, "there is no pidfd");
 	return queue_request(enforce, &wanted, why, size);
 }
 

@@ -12,17 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/base.h"
+#include "sys/fd.h"
 
 /* Newer managers close what they do not keep in a thread, which may come after the barrier. */
 #define LATE_CLOSE_MSEC 5
-
-static void close_fd(const int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-}
-#define _cleanup_fd_ _cleanup_(close_fd)
 
 int notify_connect(int socket, const char *address)
 {

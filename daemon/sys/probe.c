@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "core/refuse.h"
 #include "sys/probe-child.h"
 
 #define ROOM_FIRST 65536U
@@ -122,29 +122,19 @@ struct probe *probe_free(struct probe *probe)
 
 /* ---- asking -------------------------------------------------------------------------- */
 
-PRINTF_LIKE(4, 5)
-static int fail(int r, char *why, size_t size, const char *format, ...)
-{
-	va_list ap;
-
-	va_start(ap, format);
-	vsnprintf(why, size, format, ap);
-	va_end(ap);
-	return r;
-}
-
 static int start_child(struct probe *probe, char *why, size_t size)
 {
 	int fd;
 
 	if (faccessat(AT_FDCWD, probe->file, R_OK, AT_EACCESS) < 0) {
 		if (errno == ENOENT || errno == ENOTDIR)
-			return fail(-EOPNOTSUPP, why, size, "there is no %s", probe->file);
-		return fail(-errno, why, size, "cannot read %s: %s", probe->file, strerror(errno));
+			return refuse(why, size, -EOPNOTSUPP, "there is no %s", probe->file);
+		return refuse(why, size, -errno, "cannot read %s: %s", probe->file,
+			      strerror(errno));
 	}
 	fd = probe_child_start(&probe->child, probe->file);
 	if (fd < 0)
-		return fail(fd, why, size, "cannot start cat to read %s: %s", probe->file,
+		return refuse(why, size, fd, "cannot start cat to read %s: %s", probe->file,
 			    strerror(-fd));
 	return fd;
 }
@@ -155,21 +145,21 @@ static int connect_socket(struct probe *probe, char *why, size_t size)
 	int fd, r;
 
 	if (strlen(probe->socket) >= sizeof(un.sun_path))
-		return fail(-ENAMETOOLONG, why, size, "%s is too long for the name of a socket",
+		return refuse(why, size, -ENAMETOOLONG, "%s is too long for the name of a socket",
 			    probe->socket);
 	strcpy(un.sun_path, probe->socket);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
-		return fail(-errno, why, size, "cannot make a socket: %s", strerror(errno));
+		return refuse(why, size, -errno, "cannot make a socket: %s", strerror(errno));
 	if (connect(fd, (const struct sockaddr *)&un, sizeof(un)) == 0)
 		return fd;
 	r = -errno;
 	close(fd);
 	if (r == -ENOENT || r == -ECONNREFUSED)
-		return fail(-EOPNOTSUPP, why, size,
+		return refuse(why, size, -EOPNOTSUPP,
 			    "nobody is at %s: systemctl enable --now gpuarb-mqds.socket",
 			    probe->socket);
-	return fail(r, why, size, "cannot connect to %s: %s", probe->socket, strerror(-r));
+	return refuse(why, size, r, "cannot connect to %s: %s", probe->socket, strerror(-r));
 }
 
 int probe_start(struct probe *probe, char *why, size_t size)
@@ -178,7 +168,7 @@ int probe_start(struct probe *probe, char *why, size_t size)
 
 	probe_cancel(probe);
 	if (!child_is_gone(probe))
-		return fail(-EBUSY, why, size, "the reader of %s that was given up has not ended",
+		return refuse(why, size, -EBUSY, "the reader of %s that was given up has not ended",
 			    probe->file);
 
 	r = probe->file ? start_child(probe, why, size) : connect_socket(probe, why, size);
@@ -189,7 +179,8 @@ int probe_start(struct probe *probe, char *why, size_t size)
 	r = watch(probe, probe->in);
 	if (r < 0) {
 		probe_cancel(probe);
-		return fail(r, why, size, "cannot wait for the text of kfd/mqds: %s", strerror(-r));
+		return refuse(why, size, r, "cannot wait for the text of kfd/mqds: %s",
+			      strerror(-r));
 	}
 	return 0;
 }
@@ -260,7 +251,7 @@ static int end_child(struct probe *probe, char *why, size_t size)
 	probe_child_forget(&probe->child);
 	if (status == 0)
 		return 0;
-	return fail(-EIO, why, size, "cannot read %s: %s", probe->file,
+	return refuse(why, size, -EIO, "cannot read %s: %s", probe->file,
 		    complaint[0] ? complaint : "cat was killed");
 }
 
@@ -272,17 +263,17 @@ static int take_text(struct probe *probe, char *why, size_t size)
 		return end_child(probe, why, size);
 	r = read_text(probe);
 	if (r == -EFBIG)
-		return fail(r, why, size, "%s is larger than %u MiB", from(probe),
+		return refuse(why, size, r, "%s is larger than %u MiB", from(probe),
 			    PROBE_MAX / 1024 / 1024);
 	if (r < 0)
-		return r == -EAGAIN ? r : fail(r, why, size, "cannot read %s: %s", from(probe),
+		return r == -EAGAIN ? r : refuse(why, size, r, "cannot read %s: %s", from(probe),
 					       strerror(-r));
 	close_in(probe);
 	if (probe->child.pidfd < 0)
 		return 0;
 	r = watch(probe, probe->child.pidfd);
 	if (r < 0)
-		return fail(r, why, size, "cannot wait for cat: %s", strerror(-r));
+		return refuse(why, size, r, "cannot wait for cat: %s", strerror(-r));
 	return end_child(probe, why, size);
 }
 

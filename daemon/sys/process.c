@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/base.h"
+#include "sys/fd.h"
 
 /* proc(5): what is wanted of /proc/PID/stat. */
 struct stat_line {
@@ -20,13 +21,6 @@ struct stat_line {
 	pid_t parent;
 	uint64_t start_time;
 };
-
-static void close_fd(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-}
-#define _cleanup_fd_ _cleanup_(close_fd)
 
 /* Files of /proc whose beginning is all that is needed: cut at size - 1. */
 static int read_text(int dir, const char *name, char *buf, size_t size)

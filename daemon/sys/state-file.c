@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "sys/fd.h"
+
 /*
  * No fsync: the runtime directory is a tmpfs, whose files last as long as the kernel that
  * the leases are about. What has to be survived is the end of this process at any moment,
@@ -18,12 +20,6 @@
  */
 
 #define ASIDE_TRIES 1000U
-
-static void close_fd(const int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-}
 
 static int write_all(int fd, const char *text)
 {
@@ -105,7 +101,7 @@ static bool may_pass(int r)
 int state_read_file(int directory, const char *name, char **ret, size_t *ret_length)
 {
 	/* O_NONBLOCK: opening a FIFO must not wait for its other end. */
-	_cleanup_(close_fd) int fd = openat(directory, name,
+	_cleanup_fd_ int fd = openat(directory, name,
 					    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	int r;
 

@@ -9,12 +9,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "sys/fd.h"
 
-static void close_fd(const int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-}
 
 static int refuse(struct notes *notes, const char *path, const char *why)
 {
@@ -76,7 +72,7 @@ static int open_file(const char *path, const struct trust *trust, struct notes *
 int textfile_load(const char *path, const struct trust *trust, char **ret, size_t *ret_size,
 		  struct notes *notes)
 {
-	_cleanup_(close_fd) int fd = open_file(path, trust, notes);
+	_cleanup_fd_ int fd = open_file(path, trust, notes);
 	struct stat st;
 
 	if (fd < 0)

@@ -14,6 +14,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "sys/fd.h"
+
 #define SERVICE_USER "gpuarb" /* of its unit, the bus's policy and polkit's */
 
 #define LINKS_MAX 40U /* as the kernel's own (path_resolution(7)) */
@@ -31,12 +33,6 @@ struct walk {
 	unsigned links;
 	int found;             /* what was opened; -1: not yet */
 };
-
-static void close_fd(const int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-}
 
 static void walk_done(struct walk *walk)
 {
@@ -206,7 +202,7 @@ static int open_file(struct walk *walk, const char *name, int flags, const struc
 
 static int step(struct walk *walk, const char *name, int flags)
 {
-	_cleanup_(close_fd) int fd = openat(walk->at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	_cleanup_fd_ int fd = openat(walk->at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
 	int r;
 

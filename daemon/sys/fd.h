@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+#include <unistd.h>
+
+#include "core/base.h"
+
+/* For _cleanup_(): closes what is open; -1 is not. */
+static inline void close_fd(const int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+}
+#define _cleanup_fd_ _cleanup_(close_fd)
