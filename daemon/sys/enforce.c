@@ -14,6 +14,7 @@
 
 #include "core/enforce-text.h"
 #include "core/refuse.h"
+#include "sys/fd.h"
 
 struct request {
 	uint64_t tag;
@@ -122,7 +123,7 @@ static int connect_helper(struct enforce *enforce, char *why, size_t size)
 
 	if (strlen(enforce->socket) >= sizeof(un.sun_path))
 		return refuse(why, size, -ENAMETOOLONG, "%s is too long for the name of a socket",
-			    enforce->socket);
+			      enforce->socket);
 	strcpy(un.sun_path, enforce->socket);
 	enforce->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (enforce->fd < 0 ||
@@ -137,34 +138,18 @@ static int connect_helper(struct enforce *enforce, char *why, size_t size)
 	hang_up(enforce);
 	if (r == -ENOENT || r == -ECONNREFUSED)
 		return refuse(why, size, -EOPNOTSUPP,
-			    "nobody is at %s: systemctl enable --now gpuarb-enforce.socket",
-			    enforce->socket);
+			      "nobody is at %s: systemctl enable --now gpuarb-enforce.socket",
+			      enforce->socket);
 	return refuse(why, size, r, "cannot connect to %s: %s", enforce->socket, strerror(-r));
 }
 
 static int send_request(struct enforce *enforce, const struct request *request)
 {
-	union {
-		char bytes[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control = {0};
 	char text[ENFORCE_TEXT_MAX];
-	struct iovec io = { .iov_base = text };
-	struct msghdr message = { .msg_iov = &io, .msg_iovlen = 1 };
-	struct cmsghdr *header;
+	size_t size = enforce_request_write(text, request->verb,
+					    request->unit[0] ? request->unit : NULL);
 
-	io.iov_len = enforce_request_write(text, request->verb,
-					   request->unit[0] ? request->unit : NULL);
-	if (request->pidfd >= 0) {
-		message.msg_control = control.bytes;
-		message.msg_controllen = sizeof(control.bytes);
-		header = CMSG_FIRSTHDR(&message);
-		header->cmsg_level = SOL_SOCKET;
-		header->cmsg_type = SCM_RIGHTS;
-		header->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(header), &request->pidfd, sizeof(int));
-	}
-	return sendmsg(enforce->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+	return send_with_fd(enforce->fd, text, size, request->pidfd);
 }
 
 /* Sends what there is room for. A helper that takes no more hangs up, and that is an event. */
@@ -281,7 +266,7 @@ static int queue_request(struct enforce *enforce, const struct request *wanted, 
 		request->pidfd = fcntl(wanted->pidfd, F_DUPFD_CLOEXEC, 3);
 		if (request->pidfd < 0)
 			return refuse(why, size, -errno, "cannot keep a copy of the pidfd: %s",
-				    strerror(errno));
+				      strerror(errno));
 	}
 	r = sd_event_now(enforce->event, CLOCK_MONOTONIC, &request->deadline);
 	if (r >= 0 && enforce->fd < 0)

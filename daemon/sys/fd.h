@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
+#include <stddef.h>
 #include <unistd.h>
 
 #include "core/base.h"
@@ -12,3 +13,6 @@ static inline void close_fd(const int *fd)
 		close(*fd);
 }
 #define _cleanup_fd_ _cleanup_(close_fd)
+
+/* One message, without waiting for room, and fd with it unless that is negative. */
+int send_with_fd(int socket, const char *text, size_t size, int fd);

@@ -51,25 +51,7 @@ int notify_open(const char *address)
 
 int notify_send(int socket, const char *text, int fd)
 {
-	union {
-		char bytes[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control = {0};
-	char *base = strdupa(text); /* short: iov_base is not const */
-	struct iovec io = { .iov_base = base, .iov_len = strlen(text) };
-	struct msghdr message = { .msg_iov = &io, .msg_iovlen = 1 };
-	struct cmsghdr *header;
-
-	if (fd >= 0) {
-		message.msg_control = control.bytes;
-		message.msg_controllen = sizeof(control.bytes);
-		header = CMSG_FIRSTHDR(&message);
-		header->cmsg_level = SOL_SOCKET;
-		header->cmsg_type = SCM_RIGHTS;
-		header->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(header), &fd, sizeof(fd));
-	}
-	return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+	return send_with_fd(socket, text, strlen(text), fd);
 }
 
 /* ---- the probe, which waits ---------------------------------------------------------- */

@@ -135,7 +135,7 @@ static int start_child(struct probe *probe, char *why, size_t size)
 	fd = probe_child_start(&probe->child, probe->file);
 	if (fd < 0)
 		return refuse(why, size, fd, "cannot start cat to read %s: %s", probe->file,
-			    strerror(-fd));
+			      strerror(-fd));
 	return fd;
 }
 
@@ -146,7 +146,7 @@ static int connect_socket(struct probe *probe, char *why, size_t size)
 
 	if (strlen(probe->socket) >= sizeof(un.sun_path))
 		return refuse(why, size, -ENAMETOOLONG, "%s is too long for the name of a socket",
-			    probe->socket);
+			      probe->socket);
 	strcpy(un.sun_path, probe->socket);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
@@ -157,8 +157,8 @@ static int connect_socket(struct probe *probe, char *why, size_t size)
 	close(fd);
 	if (r == -ENOENT || r == -ECONNREFUSED)
 		return refuse(why, size, -EOPNOTSUPP,
-			    "nobody is at %s: systemctl enable --now gpuarb-mqds.socket",
-			    probe->socket);
+			      "nobody is at %s: systemctl enable --now gpuarb-mqds.socket",
+			      probe->socket);
 	return refuse(why, size, r, "cannot connect to %s: %s", probe->socket, strerror(-r));
 }
 
@@ -169,7 +169,7 @@ int probe_start(struct probe *probe, char *why, size_t size)
 	probe_cancel(probe);
 	if (!child_is_gone(probe))
 		return refuse(why, size, -EBUSY, "the reader of %s that was given up has not ended",
-			    probe->file);
+			      probe->file);
 
 	r = probe->file ? start_child(probe, why, size) : connect_socket(probe, why, size);
 	if (r < 0)
@@ -252,7 +252,7 @@ static int end_child(struct probe *probe, char *why, size_t size)
 	if (status == 0)
 		return 0;
 	return refuse(why, size, -EIO, "cannot read %s: %s", probe->file,
-		    complaint[0] ? complaint : "cat was killed");
+		      complaint[0] ? complaint : "cat was killed");
 }
 
 static int take_text(struct probe *probe, char *why, size_t size)
@@ -264,7 +264,7 @@ static int take_text(struct probe *probe, char *why, size_t size)
 	r = read_text(probe);
 	if (r == -EFBIG)
 		return refuse(why, size, r, "%s is larger than %u MiB", from(probe),
-			    PROBE_MAX / 1024 / 1024);
+			      PROBE_MAX / 1024 / 1024);
 	if (r < 0)
 		return r == -EAGAIN ? r : refuse(why, size, r, "cannot read %s: %s", from(probe),
 					       strerror(-r));
