@@ -4,11 +4,11 @@
 /* Clients whose daemon may be killed at any moment: what they were told, and the comparison
  * of that with the ledger of the next one. */
 
-#include <dirent.h>
 #include <poll.h>
 
 #include "book.h"
 #include "dbus/record.h"
+#include "entries.h"
 
 enum knowledge { NOTHING, WAITING, GRANTED, GONE };
 
@@ -203,18 +203,10 @@ static inline void compare(struct stage *stage)
 
 static inline bool no_file_is_left(const struct stage *stage)
 {
-	const struct dirent *entry;
 	char path[128];
-	bool none = true;
-	DIR *d;
 
 	snprintf(path, sizeof(path), "%s/run/leases", stage->rig.dir);
-	d = opendir(path);
-	CHECK(d);
-	while ((entry = readdir(d)))
-		none = none && entry->d_name[0] == '.'; /* .new: what was not in place yet */
-	closedir(d);
-	return none;
+	return count_entries(path) == 0; /* .new: what was not in place yet */
 }
 
 /* When nobody holds anything nothing is left, anywhere. */

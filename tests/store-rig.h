@@ -3,7 +3,6 @@
 
 /* A service manager inside of the test: what it is sent waits until the test has it read. */
 
-#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "entries.h"
 #include "manager-store.h"
 #include "sys/store-internal.h"
 
@@ -184,14 +184,7 @@ static inline bool manager_has(const struct manager *manager, const char *name)
 
 static inline unsigned count_fds(void)
 {
-	DIR *dir = opendir("/proc/self/fd");
-	unsigned n = 0;
-
-	CHECK(dir);
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
+	return count_entries("/proc/self/fd");
 }
 
 /* No fd can be opened but so many. */

@@ -2,9 +2,9 @@
 
 /* Clients of the shipped daemon that mean no good, or know no better. */
 
-#include <dirent.h>
 #include <sys/stat.h>
 
+#include "entries.h"
 #include "live.h"
 #include "messages.h"
 
@@ -223,17 +223,10 @@ TEST(one_user_cannot_have_all_holders)
 
 static unsigned open_fds(pid_t pid)
 {
-	unsigned n = 0;
 	char path[64];
-	DIR *dir;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
-	dir = opendir(path);
-	CHECK(dir);
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
+	return count_entries(path);
 }
 
 static void cycle(sd_bus *bus, unsigned n)

@@ -2,9 +2,9 @@
 
 /* How the shipped daemon comes up where another is, was, or cannot be. */
 
-#include <dirent.h>
 #include <sys/stat.h>
 
+#include "entries.h"
 #include "live.h"
 
 static void arrive(struct rig *rig, sd_bus **ret)
@@ -16,14 +16,7 @@ static void arrive(struct rig *rig, sd_bus **ret)
 
 static unsigned saved_leases(const struct rig *rig)
 {
-	DIR *dir = opendir(rig_path(rig, "run/leases"));
-	unsigned n = 0;
-
-	CHECK(dir);
-	for (const struct dirent *entry; (entry = readdir(dir));)
-		n += entry->d_name[0] != '.';
-	closedir(dir);
-	return n;
+	return count_entries(rig_path(rig, "run/leases"));
 }
 
 TEST(a_killed_daemon_is_followed_by_one_that_says_what_ended)

@@ -6,8 +6,8 @@
  * 100,000 with GPUARB_LONG.
  */
 
-#include <dirent.h>
 
+#include "entries.h"
 #include "lend-live.h"
 
 #define MEMORY_KIB 8192 /* what the allocator may keep for the next time */
@@ -15,19 +15,6 @@
 struct figures {
 	unsigned fds, kib, files;
 };
-
-static unsigned count_entries(const char *path)
-{
-	const struct dirent *entry;
-	DIR *d = opendir(path);
-	unsigned n = 0;
-
-	CHECK(d);
-	while ((entry = readdir(d)))
-		n += entry->d_name[0] != '.';
-	closedir(d);
-	return n;
-}
 
 static struct figures take_figures(const struct rig *rig)
 {

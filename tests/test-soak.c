@@ -6,11 +6,11 @@
  * 100,000 with GPUARB_LONG.
  */
 
-#include <dirent.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
+#include "entries.h"
 #include "live.h"
 
 #define CLIENTS 64
@@ -192,19 +192,6 @@ static void run(const struct rig *rig, struct shared *shared, unsigned cycles, u
 struct figures {
 	unsigned fds, kib, files, leases, stored, cus_free, slots_free;
 };
-
-static unsigned count_entries(const char *path)
-{
-	const struct dirent *entry;
-	DIR *d = opendir(path);
-	unsigned n = 0;
-
-	CHECK(d);
-	while ((entry = readdir(d)))
-		n += entry->d_name[0] != '.';
-	closedir(d);
-	return n;
-}
 
 static unsigned count_leases(sd_bus *bus)
 {
