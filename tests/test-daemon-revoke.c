@@ -189,7 +189,7 @@ TEST(only_administrators_revoke)
 	CHECK(is_error(take_away(s.owner, &s.lease, 0, ""), GPUARB_ERROR_NOT_PERMITTED,
 		       "revoke a lease"));
 	CHECK(is_in_state(s.bus, &s.lease, "granted"));
-	s.lease.path[strlen(s.lease.path) - 1]++;
+	s.lease.path[strlen(s.lease.path) - 1] ^= 1; /* the digit beside it */
 	CHECK(is_error(take_away(s.bus, &s.lease, 0, ""), GPUARB_ERROR_NO_SUCH_LEASE, ""));
 	depart(&s);
 }
