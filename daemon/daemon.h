@@ -66,6 +66,7 @@ struct daemon {
 	sd_event_source *probing;
 	uint64_t probed_usec;      /* when it was asked last */
 	bool asked;                /* it has not answered yet */
+	bool readable;             /* it has answered once, so that it may again */
 	bool outdated;             /* what it is about to answer is older than what was said */
 
 	sd_event_source *audit; /* when to look at the hardware next */

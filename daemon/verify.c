@@ -13,6 +13,10 @@
 /* The kernel prints a process under a mutex that the process can hold for as long as it likes. */
 #define PROBE_PATIENCE_USEC UINT64_C(5000000)
 
+/* Looks at sysfs between two at descriptors that nobody waits for: to print one takes the mutexes
+ * that making a queue needs. */
+#define LOOKS_BETWEEN 30U
+
 static void give_up(struct daemon *daemon, const char *why)
 {
 	if (daemon->arbiter->verifies)
@@ -22,6 +26,14 @@ static void give_up(struct daemon *daemon, const char *why)
 	daemon->asked = false;
 	probe_cancel(daemon->probe);
 	arbiter_masks_unseen(daemon->arbiter);
+}
+
+static void take_up(struct daemon *daemon)
+{
+	if (!daemon->arbiter->verifies)
+		log_notice("hardware queue descriptors can be read again: acknowledgements have to be "
+			   "true");
+	daemon->arbiter->verifies = daemon->readable = true;
 }
 
 static void compare(struct daemon *daemon, const char *text, size_t size)
@@ -40,8 +52,10 @@ static void compare(struct daemon *daemon, const char *text, size_t size)
 	r = kfd_mqds_parse(text, size, gpus, n_gpus, &rows, &n, why, sizeof(why));
 	if (r == -EBADMSG)
 		give_up(daemon, why);
-	if (r >= 0)
-		arbiter_masks_seen(daemon->arbiter, rows, n);
+	if (r < 0)
+		return;
+	take_up(daemon);
+	arbiter_masks_seen(daemon->arbiter, rows, n);
 }
 
 static int on_probe(sd_event_source *source, int fd, uint32_t events, void *userdata)
@@ -87,17 +101,22 @@ static bool is_late(const struct daemon *daemon)
 	return daemon_now_usec() - daemon->probed_usec > PROBE_PATIENCE_USEC;
 }
 
-void daemon_verify(struct daemon *daemon)
+/* What was seen changes without a word, and what could not be read once may be the next time. */
+static bool is_due(const struct daemon *daemon)
 {
+	uint64_t age = daemon_now_usec() - daemon->probed_usec;
+	uint64_t look = daemon->arbiter->settings->audit_interval_usec;
 	bool urgent;
 
-	if (!daemon->arbiter->verifies || !arbiter_wants_masks(daemon->arbiter, &urgent) ||
-	    (daemon->asked && !is_late(daemon)))
-		return;
-	if (!urgent && daemon_now_usec() - daemon->probed_usec <
-			       daemon->arbiter->settings->audit_interval_usec)
-		return;
-	ask(daemon);
+	if (daemon->arbiter->verifies && arbiter_wants_masks(daemon->arbiter, &urgent))
+		return urgent || age >= look;
+	return daemon->readable && daemon->in_use && age >= look * LOOKS_BETWEEN;
+}
+
+void daemon_verify(struct daemon *daemon)
+{
+	if ((!daemon->asked || is_late(daemon)) && is_due(daemon))
+		ask(daemon);
 }
 
 int daemon_start_probe(struct daemon *daemon)

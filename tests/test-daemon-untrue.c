@@ -189,6 +189,52 @@ TEST(what_cannot_be_read_any_more_is_believed)
 	}
 }
 
+TEST(what_can_be_read_again_has_to_be_true_again)
+{
+	struct book_part part;
+	static struct stage s;
+	uint64_t grown;
+
+	NEEDS_DAEMON();
+	arrive(&s, "audit-interval = 100ms\ngrow-delay = 1ms\nactivate-grace = 1h\n", "report");
+	await_text(&s, &s.borrower, "Tier", "verified");
+	CHECK(unlink(rig_path(&s.machine.rig, MQDS)) == 0);
+	CHECK(is_fine(activate(s.machine.bus, &s.rt)));
+	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
+	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
+	part = part_of(s.machine.bus, &s.borrower);
+	show(&s, &part);
+	await_text(&s, &s.borrower, "Tier", "verified");
+
+	CHECK(is_fine(deactivate(s.machine.bus, &s.rt)));
+	AWAIT(s.machine.bus,
+	      (grown = lease_number(s.machine.bus, &s.borrower, "Generation")) > 2);
+	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, grown)));
+	CHECK(is_fine(activate(s.machine.bus, &s.rt)));
+	show(&s, NULL);
+	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, grown + 1)));
+	await_text(&s, &s.borrower, "Reason", "says that it follows");
+	depart(&s);
+}
+
+TEST(a_borrower_that_takes_more_later_is_verified_no_more)
+{
+	struct book_part part;
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s, LOOKS "activate-grace = 1h\n", "report");
+	CHECK(is_fine(activate(s.machine.bus, &s.rt)));
+	part = part_of(s.machine.bus, &s.borrower);
+	show(&s, &part);
+	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
+	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
+	await_text(&s, &s.borrower, "Tier", "verified");
+	show(&s, NULL);
+	await_text(&s, &s.borrower, "Tier", "cooperative");
+	depart(&s);
+}
+
 /* ---- what is done about it --------------------------------------------------------------- */
 
 #define SOON LOOKS "activate-grace = 50ms\nenforce-delay = 50ms\n"
