@@ -59,7 +59,8 @@ static inline bool start_next(struct stage *stage, unsigned at)
 	rig_hear(&stage->rig, "ready");
 	settle(stage->bus);
 	if (at > 0)
-		killed = disarm(stage, at);
+		killed = disarm(stage, at); /* maybe after it was ready */
+	rig_await_ready(&stage->rig);
 	stage->gone = false;
 	return killed;
 }

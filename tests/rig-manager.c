@@ -119,6 +119,7 @@ const char *rig_hear(struct rig *rig, const char *word)
 	for (;;) {
 		hear_line(rig, line);
 		sscanf(line, "started %d", &rig->daemon);
+		sscanf(line, "ready %d", &rig->ready);
 		if (strncmp(line, word, length) == 0 && (line[length] == ' ' || !line[length]))
 			return line + length + (line[length] == ' ');
 		if (is_failure(line)) {
@@ -126,6 +127,12 @@ const char *rig_hear(struct rig *rig, const char *word)
 			abort();
 		}
 	}
+}
+
+void rig_await_ready(struct rig *rig)
+{
+	while (rig->ready != rig->daemon)
+		rig_hear(rig, "ready");
 }
 
 void rig_crash(struct rig *rig)

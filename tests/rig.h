@@ -24,6 +24,7 @@ struct rig {
 	uid_t user;        /* whom daemons run as; 0: whom the test does */
 
 	pid_t manager;     /* 0: none */
+	pid_t ready;       /* the last daemon that said so to it */
 	int say, hear;     /* its stdin and stdout */
 	char heard[512];   /* of which this has not been taken yet */
 	size_t heard_size;
@@ -71,6 +72,10 @@ void rig_say(struct rig *rig, const char *format, ...) __attribute__((format(pri
 /* Waits until the manager tells this, passing over all else but a daemon that failed. What
  * follows the word, until the next call: "ready" in "ready 17" gives "17". */
 const char *rig_hear(struct rig *rig, const char *word);
+
+/* Waits until the daemon that was started last is ready. Beside rig_hear("ready"), where the one
+ * that was ready may have ended since. */
+void rig_await_ready(struct rig *rig);
 
 void rig_crash(struct rig *rig);   /* SIGKILL, and the next one is ready */
 void rig_restart(struct rig *rig); /* systemctl restart */
