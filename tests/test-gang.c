@@ -183,6 +183,8 @@ static unsigned named(const char *hint, unsigned *ret)
 		return 0;
 	if (sscanf(hint, "%u or %u CUs would fit", &ret[0], &ret[1]) == 2)
 		return 2;
+	if (strstr(hint, "free for it, and would fit"))
+		return (unsigned)(sscanf(hint, "%u", &ret[0]) == 1);
 	if (sscanf(hint, "%u CUs are free for it; %u would fit", &free, &ret[0]) == 2 ||
 	    sscanf(hint, "%u CU is free for it; %u would fit", &free, &ret[0]) == 2)
 		return 1;

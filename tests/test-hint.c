@@ -63,8 +63,15 @@ TEST(one_is_singular)
 	CHECK(countable_is(REASON_COOPERATIVE, 1, "1 cooperative (GWS) queue is free"));
 	CHECK(cus_is(1, 0, 0, "1 CU is free for it; nothing would fit now"));
 	CHECK(cus_is(7, 1, 0, "7 CUs are free for it; 1 would fit now"));
+	CHECK(cus_is(1, 1, 0, "1 CU is free for it, and would fit now"));
 	CHECK(cus_is(7, 0, 1, "1 CU would fit now, fewer would not"));
 	CHECK(cus_is(7, 1, 2, "1 or 2 CUs would fit now"));
+}
+
+TEST(what_is_plain_is_not_said_twice)
+{
+	CHECK(cus_is(7, 7, 0, "7 CUs are free for it, and would fit now"));
+	CHECK(cus_is(0, 0, 0, "no CU is free for it"));
 }
 
 TEST(who_is_in_the_way_is_told_with_its_queues)

@@ -117,9 +117,13 @@ void hint_cus(struct refusal *refusal, unsigned free, const struct place_miss *m
 	else if (miss->above > 0)
 		hint_format(refusal, "%u CU%s would fit %s, fewer would not", miss->above,
 			    plural(miss->above), where);
+	else if (miss->below > 0 && miss->below == free)
+		hint_format(refusal, "%u CU%s free for it, and would fit %s", free, are, where);
 	else if (miss->below > 0)
 		hint_format(refusal, "%u CU%s free for it; %u would fit %s", free, are,
 			    miss->below, where);
+	else if (free == 0)
+		hint_format(refusal, "no CU is free for it");
 	else
 		hint_format(refusal, "%u CU%s free for it; nothing would fit %s", free, are, where);
 }
