@@ -20,8 +20,8 @@
 static void give_up(struct daemon *daemon, const char *why)
 {
 	if (daemon->arbiter->verifies)
-		log_warning("hardware queue descriptors cannot be read any more (%s): what holders "
-			    "acknowledge is believed", why);
+		log_warning("hardware queue descriptors cannot be read%s (%s): what holders "
+			    "acknowledge is believed", daemon->readable ? " any more" : "", why);
 	daemon->arbiter->verifies = false;
 	daemon->asked = false;
 	probe_cancel(daemon->probe);
@@ -33,6 +33,8 @@ static void take_up(struct daemon *daemon)
 	if (!daemon->arbiter->verifies)
 		log_notice("hardware queue descriptors can be read again: acknowledgements have to be "
 			   "true");
+	else if (!daemon->readable)
+		log_info("hardware queue descriptors can be read: acknowledgements have to be true");
 	daemon->arbiter->verifies = daemon->readable = true;
 }
 
@@ -54,7 +56,8 @@ static void compare(struct daemon *daemon, const char *text, size_t size)
 		give_up(daemon, why);
 	if (r < 0)
 		return;
-	take_up(daemon);
+	if (n_gpus > 0)
+		take_up(daemon);
 	arbiter_masks_seen(daemon->arbiter, rows, n);
 }
 
@@ -132,9 +135,8 @@ int daemon_start_probe(struct daemon *daemon)
 	if (strcmp(daemon->ops->name, "kfd") != 0)
 		return 0; /* nothing that is simulated has hardware queues */
 	daemon->arbiter->verifies = ask(daemon) >= 0;
-	log_info(daemon->arbiter->verifies ?
-			 "hardware queue descriptors can be read: acknowledgements have to be true" :
-			 "hardware queue descriptors cannot be read here: every lease is of tier "
+	if (!daemon->arbiter->verifies)
+		log_info("hardware queue descriptors cannot be read here: every lease is of tier "
 			 "cooperative");
 	return 0;
 }

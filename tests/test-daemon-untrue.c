@@ -79,14 +79,18 @@ static void make_debugfs(const struct stage *s)
 	CHECK(mkdir(rig_path(&s->machine.rig, DEBUGFS "/kfd"), 0755) == 0);
 }
 
-/* A borrower with a process that has a queue; what it lends from is kept for another. */
-static void arrive(struct stage *s, const char *settings, const char *enforce)
+static void prepare(struct stage *s)
 {
-	char options[256];
-
 	memset(s, 0, sizeof(*s));
 	machine_build(&s->machine, 1);
 	make_debugfs(s);
+}
+
+/* A borrower with a process that has a queue; what it lends from is kept for another. */
+static void settle_in(struct stage *s, const char *settings, const char *enforce)
+{
+	char options[256];
+
 	helper_listen(&s->helper);
 	helper_start(&s->helper, NULL, NULL, -1);
 	lend_configure(&s->machine.rig, settings, enforce);
@@ -102,6 +106,12 @@ static void arrive(struct stage *s, const char *settings, const char *enforce)
 	CHECK(is_fine(call(with(call_lease(s->crowd, s->borrower.path, "Bind"), "h", s->fd))));
 	machine_use(&s->machine, s->pid, 0, 1);
 	show(s, NULL);
+}
+
+static void arrive(struct stage *s, const char *settings, const char *enforce)
+{
+	prepare(s);
+	settle_in(s, settings, enforce);
 }
 
 static void depart(struct stage *s)
@@ -193,10 +203,14 @@ TEST(what_can_be_read_again_has_to_be_true_again)
 {
 	struct book_part part;
 	static struct stage s;
+	const char *said;
 	uint64_t grown;
+	int log;
 
 	NEEDS_DAEMON();
-	arrive(&s, "audit-interval = 100ms\ngrow-delay = 1ms\nactivate-grace = 1h\n", "report");
+	prepare(&s);
+	log = log_begin(&s.machine.rig);
+	settle_in(&s, "audit-interval = 100ms\ngrow-delay = 1ms\nactivate-grace = 1h\n", "report");
 	await_text(&s, &s.borrower, "Tier", "verified");
 	CHECK(unlink(rig_path(&s.machine.rig, MQDS)) == 0);
 	CHECK(is_fine(activate(s.machine.bus, &s.rt)));
@@ -214,6 +228,10 @@ TEST(what_can_be_read_again_has_to_be_true_again)
 	show(&s, NULL);
 	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, grown + 1)));
 	await_text(&s, &s.borrower, "Reason", "says that it follows");
+	said = log_end(&s.machine.rig, log);
+	CHECK(strstr(said, "descriptors can be read:"));
+	CHECK(strstr(said, "descriptors cannot be read any more ("));
+	CHECK(strstr(said, "descriptors can be read again:"));
 	depart(&s);
 }
 
