@@ -4,25 +4,8 @@
 #include <errno.h>
 
 #include "check.h"
+#include "contest.h"
 #include "core/lend.h"
-#include "lend-rig.h"
-
-/* A borrower that does not answer, and who needs what it has. */
-struct contest {
-	struct lending l;
-	struct lease *rt, *borrower;
-};
-
-static struct contest contest_of(enum rung enforce)
-{
-	struct contest c = { .l = lending_of(1) };
-
-	add_tenant(c.l.s.arbiter, "borrowers", ANY, CLASS_BESTEFFORT)->enforce = enforce;
-	c.rt = keep_inactive(&c.l, 15);
-	c.borrower = borrow(&c.l, 4, 60);
-	CHECK(activate(&c.l, c.rt->id, true) == 0);
-	return c;
-}
 
 static enum rung next_rung(struct contest *c)
 {
@@ -78,6 +61,18 @@ TEST(the_worst_case_of_an_activation_is_grace_and_delay_and_the_kernels_own)
 	CHECK(arbiter_observe(c.l.s.arbiter, NULL, 0) == 0);
 	settle(&c.l);
 	CHECK(c.rt->state == STATE_GRANTED);
+	scene_done(&c.l.s);
+}
+
+TEST(the_kernel_may_have_been_told_to_wait_longer)
+{
+	struct contest c = contest_of(RUNG_KILL);
+	uint64_t due = c.rt->deadline_usec;
+
+	c.l.s.arbiter->gpus[0].info.preemption_msec = 2 * LEND_PREEMPTION_MSEC;
+	settle(&c.l);
+	CHECK(enforce_over_at(c.l.s.arbiter, c.borrower, c.l.now) ==
+	      due + LEND_PREEMPTION_MSEC * UINT64_C(1000));
 	scene_done(&c.l.s);
 }
 
@@ -245,159 +240,4 @@ TEST(only_bound_processes_and_their_children_may_be_killed)
 	CHECK(arbiter_own_processes(l.s.arbiter, lab->id, own, 8) == 2);
 	CHECK(own[0].pid == 10 && own[1].pid == 11 && own[1].start_time == 2);
 	scene_done(&l.s);
-}
-
-/* ---- what the hardware has ------------------------------------------------------------------ */
-
-TEST(an_acknowledgement_counts_when_it_was_seen_to_be_true)
-{
-	struct contest c = contest_of(RUNG_REPORT);
-	struct arbiter *arbiter = c.l.s.arbiter;
-	struct mask_seen row = { .pid = 10, .kfd_gpu_id = 77, .unrestricted = true };
-	bool urgent;
-
-	arbiter->verifies = true;
-	arbiter->gpus[0].info.kfd_gpu_id = 77;
-	row.cus = arbiter->gpus[0].all;
-	CHECK(arbiter_bind(arbiter, c.borrower->id, 10) == 0);
-	follow(&c.l, c.borrower);
-	CHECK(c.rt->state == STATE_ACTIVATING && c.borrower->unseen);
-	CHECK(arbiter_wants_masks(arbiter, &urgent) && urgent);
-
-	arbiter_masks_seen(arbiter, &row, 1);
-	settle(&c.l);
-	CHECK(c.rt->state == STATE_ACTIVATING && c.borrower->false_acknowledged);
-	CHECK(strstr(c.borrower->reason, "pid 10"));
-	CHECK(arbiter_wants_masks(arbiter, &urgent) && !urgent);
-	CHECK(strcmp(partition_tier(&c.borrower->partitions[0]), "cooperative") == 0);
-
-	row.cus = c.borrower->partitions[0].cus;
-	row.unrestricted = false;
-	arbiter_masks_seen(arbiter, &row, 1);
-	settle(&c.l);
-	CHECK(c.rt->state == STATE_GRANTED && !c.borrower->false_acknowledged);
-	CHECK(strcmp(partition_tier(&c.borrower->partitions[0]), "verified") == 0);
-	scene_done(&c.l.s);
-}
-
-TEST(where_nothing_can_be_seen_any_more_acknowledgements_are_believed)
-{
-	struct contest c = contest_of(RUNG_REPORT);
-
-	c.l.s.arbiter->verifies = true;
-	follow(&c.l, c.borrower);
-	CHECK(c.rt->state == STATE_ACTIVATING);
-	arbiter_masks_unseen(c.l.s.arbiter);
-	settle(&c.l);
-	CHECK(c.rt->state == STATE_GRANTED);
-	scene_done(&c.l.s);
-}
-
-/* ---- a process with two leases -------------------------------------------------------------- */
-
-#define GAME 10 /* its pid */
-
-/* One process of user VR has a high lease and a normal one on the same GPU. */
-struct both {
-	struct lending l;
-	struct lease *high, *normal;
-	struct mask_seen rows[3]; /* one queue inside of each, and what the test makes of the last */
-};
-
-static struct lease *ask(struct lending *l, unsigned cus, unsigned priority)
-{
-	struct caller caller = caller_of(VR);
-	struct request request = request_for(cus);
-	struct lease *proposal;
-
-	caller.pid = GAME;
-	request.wants[0].priority = priority;
-	CHECK(arbiter_plan(l->s.arbiter, &caller, &request, &proposal, &l->s.verdict) == 0);
-	return arbiter_commit(l->s.arbiter, proposal);
-}
-
-static struct both both_of(void)
-{
-	static const struct observed use = { .pid = GAME, .start_time = 1, .uid = VR,
-					     .kfd_gpu_id = 77, .queues = 4 };
-	struct both b = { .l = lending_of(1) };
-	struct arbiter *arbiter = b.l.s.arbiter;
-
-	arbiter->verifies = true;
-	arbiter->gpus[0].info.kfd_gpu_id = 77;
-	b.high = ask(&b.l, 15, PRIORITY_HIGH);
-	b.normal = ask(&b.l, 30, PRIORITY_NORMAL);
-	for (size_t i = 0; i < 3; i++) {
-		const struct lease *lease = i == 0 ? b.high : b.normal;
-
-		b.rows[i] = (struct mask_seen){ .pid = GAME, .kfd_gpu_id = 77,
-						.cus = lease->partitions[0].cus,
-						.priority = lease->partitions[0].priority };
-	}
-	CHECK(arbiter_observe(arbiter, &use, 1) == 0);
-	return b;
-}
-
-TEST(one_process_may_hold_a_high_and_a_normal_lease)
-{
-	struct both b = both_of();
-
-	CHECK(b.high->id != b.normal->id && b.high->state == STATE_GRANTED);
-	CHECK(b.normal->state == STATE_GRANTED);
-	CHECK(!cuset_overlap(&b.high->partitions[0].cus, &b.normal->partitions[0].cus));
-	CHECK(b.high->partitions[0].used.queues == 2 && b.normal->partitions[0].used.queues == 2);
-	CHECK(!b.high->excessive && !b.normal->excessive);
-	scene_done(&b.l.s);
-}
-
-TEST(each_queue_of_a_process_is_the_leases_whose_mask_it_has)
-{
-	struct both b = both_of();
-
-	arbiter_masks_seen(b.l.s.arbiter, b.rows, 2);
-	CHECK(b.high->partitions[0].verified && b.normal->partitions[0].verified);
-	CHECK(b.high->partitions[0].priorities_seen == 1U << 11);
-	CHECK(b.normal->partitions[0].priorities_seen == 1U << 7);
-	scene_done(&b.l.s);
-}
-
-TEST(a_queue_that_is_in_no_lease_may_be_any_of_its_process)
-{
-	struct both b = both_of();
-
-	cuset_add(&b.rows[2].cus, &b.rows[0].cus);
-	arbiter_masks_seen(b.l.s.arbiter, b.rows, 3);
-	CHECK(!b.high->partitions[0].verified && !b.normal->partitions[0].verified);
-	CHECK(b.high->partitions[0].wide == GAME && b.normal->partitions[0].wide == GAME);
-	scene_done(&b.l.s);
-}
-
-TEST(a_lease_of_another_user_is_not_that_process_whatever_its_pid)
-{
-	struct both b = both_of();
-	struct lease *lab = grant(&b.l.s, LAB, 15);
-
-	lab->pid = GAME;
-	b.rows[2].cus = lab->partitions[0].cus;
-	arbiter_masks_seen(b.l.s.arbiter, b.rows, 3);
-	CHECK(!lab->partitions[0].verified && lab->partitions[0].wide == 0);
-	CHECK(b.high->partitions[0].wide == GAME);
-	scene_done(&b.l.s);
-}
-
-TEST(what_becomes_of_a_priority_is_told)
-{
-	struct both b = both_of();
-	struct arbiter *arbiter = b.l.s.arbiter;
-
-	arbiter_masks_seen(arbiter, b.rows, 2);
-	settle(&b.l);
-	b.rows[0].priority = PRIORITY_NORMAL;
-	arbiter_masks_seen(arbiter, b.rows, 2);
-	CHECK(b.high->touched & TOUCH_REASON && !(b.normal->touched & TOUCH_REASON));
-	CHECK(b.high->partitions[0].priorities_seen == 1U << 7);
-	settle(&b.l);
-	arbiter_masks_unseen(arbiter);
-	CHECK(b.high->touched & TOUCH_REASON && b.high->partitions[0].priorities_seen == 0);
-	scene_done(&b.l.s);
 }

@@ -230,6 +230,18 @@ TEST(parameters_that_cannot_be_read_leave_the_scheduler_unknown)
 	rig_end(&rig);
 }
 
+TEST(a_time_out_that_makes_no_sense_is_taken_as_the_default)
+{
+	static const char file[] = FAKE_PARAMETERS "/queue_preemption_timeout_ms";
+	struct rig rig;
+
+	start_two(&rig);
+	CHECK(fake_sysfs_print(rig.dir, file, "-1\n") == 0);
+	check_degraded(&rig, file);
+	CHECK(rig.gpus[0].preemption_msec == 0);
+	rig_end(&rig);
+}
+
 TEST(what_two_nodes_share_leaves_the_second_out)
 {
 	struct rig rig;

@@ -227,6 +227,22 @@ TEST(module_parameters_say_who_schedules_and_how_many_at_once)
 	}
 }
 
+TEST(how_long_the_kernel_waits_for_a_preemption_is_read)
+{
+	struct gpu_info infos[2] = { radeon_vii(), info_of(&kinds[15]) };
+	struct rig rig;
+
+	rig_start(&rig, infos, 2);
+	CHECK(rig_list(&rig) == 2 && rig.gpus[0].preemption_msec == 9000);
+	CHECK(fake_sysfs_print(rig.dir, FAKE_PARAMETERS "/queue_preemption_timeout_ms", "8000\n")
+	      == 0);
+	CHECK(rig_list(&rig) == 2 && rig.notes.n == 0);
+	CHECK(rig.gpus[0].preemption_msec == 8000 && rig.gpus[1].preemption_msec == 8000);
+	CHECK(fake_sysfs_remove(rig.dir, FAKE_PARAMETERS "/queue_preemption_timeout_ms") == 0);
+	CHECK(rig_list(&rig) == 2 && rig.notes.n == 0 && rig.gpus[0].preemption_msec == 0);
+	rig_end(&rig);
+}
+
 TEST(vram_is_what_both_heaps_hold)
 {
 	struct gpu_info info = radeon_vii();

@@ -29,6 +29,20 @@ static uint64_t next_due(const struct arbiter *arbiter, const struct lease *leas
 					    now_usec + arbiter->settings->enforce_delay_usec;
 }
 
+/* On the slowest of its GPUs. */
+static uint64_t let_go_usec(const struct arbiter *arbiter, const struct lease *lease)
+{
+	unsigned msec = 0;
+
+	for (size_t i = 0; i < lease->n_partitions; i++) {
+		const struct gpu *gpu = &arbiter->gpus[lease->partitions[i].gpu];
+		unsigned known = gpu->info.preemption_msec;
+
+		msec = max_u(msec, known > 0 ? known : LEND_PREEMPTION_MSEC);
+	}
+	return msec * UINT64_C(1000) + LEND_LOOK_USEC;
+}
+
 uint64_t enforce_over_at(const struct arbiter *arbiter, const struct lease *lease,
 			 uint64_t now_usec)
 {
@@ -41,7 +55,7 @@ uint64_t enforce_over_at(const struct arbiter *arbiter, const struct lease *leas
 		first = now_usec;
 	else if (lease->rung_usec < first)
 		first = lease->rung_usec;
-	return first + settings->enforce_delay_usec + LEND_LET_GO_USEC;
+	return first + settings->enforce_delay_usec + let_go_usec(arbiter, lease);
 }
 
 static void apply(struct arbiter *arbiter, struct lease *lease)

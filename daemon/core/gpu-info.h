@@ -34,6 +34,7 @@ struct gpu_info {
 	unsigned sdma_queues;
 	uint64_t vram_bytes;
 	enum scheduler scheduler;
+	unsigned preemption_msec;    /* queue_preemption_timeout_ms; 0: not known, its default */
 	unsigned reserve_queues;     /* a profile's advice; the configuration overrides */
 };
 

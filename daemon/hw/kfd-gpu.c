@@ -186,7 +186,7 @@ int kfd_gpu_read(const struct kfd_dir *dir, const struct kfd_node *node, struct 
 	return 0;
 }
 
-/* MES keeps house by itself: neither parameter reaches it. */
+/* MES keeps house by itself: who schedules, and how many at once, does not reach it. */
 void kfd_gpu_finish(const struct kfd_node *node, const struct kfd_parameters *parameters,
 		    struct gpu_info *info)
 {
@@ -194,6 +194,7 @@ void kfd_gpu_finish(const struct kfd_node *node, const struct kfd_parameters *pa
 
 	kfd_node_name(node, info->name, sizeof(info->name));
 	info->process_slots = kfd_target_process_slots(info->gfx_target, cpx);
+	info->preemption_msec = parameters->preemption_msec;
 	info->scheduler = SCHEDULER_MES;
 	if (kfd_target_mes(info->gfx_target))
 		return;

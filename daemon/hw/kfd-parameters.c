@@ -52,11 +52,24 @@ static unsigned read_max_processes(const struct kfd_dir *sys, struct notes *note
 	return max_u((unsigned)limit, 1);
 }
 
+/* Nothing that is granted depends on it. */
+static unsigned read_preemption(const struct kfd_dir *sys, struct notes *notes)
+{
+	uint64_t msec;
+	int r;
+
+	r = kfd_read_number(sys, PARAMETERS "/queue_preemption_timeout_ms", INT_MAX, &msec);
+	if (r < 0 && r != -ENOENT)
+		guess(sys, "queue_preemption_timeout_ms", r, "taken as its default", notes);
+	return r < 0 ? 0 : (unsigned)msec;
+}
+
 void kfd_parameters_read(const struct kfd_dir *sys, struct kfd_parameters *ret,
 			 struct notes *notes)
 {
 	*ret = (struct kfd_parameters){
 		.scheduler = read_scheduler(sys, notes),
 		.max_processes = read_max_processes(sys, notes),
+		.preemption_msec = read_preemption(sys, notes),
 	};
 }

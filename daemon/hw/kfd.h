@@ -116,6 +116,7 @@ bool kfd_target_mes(unsigned target);
 struct kfd_parameters {
 	enum scheduler scheduler;
 	unsigned max_processes; /* hws_max_conc_proc; UINT_MAX: not limited */
+	unsigned preemption_msec; /* queue_preemption_timeout_ms; 0: not known */
 };
 
 void kfd_parameters_read(const struct kfd_dir *sys, struct kfd_parameters *ret,
