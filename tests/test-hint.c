@@ -71,7 +71,7 @@ TEST(one_is_singular)
 TEST(what_is_plain_is_not_said_twice)
 {
 	CHECK(cus_is(7, 7, 0, "7 CUs are free for it, and would fit now"));
-	CHECK(cus_is(0, 0, 0, "no CU is free for it"));
+	CHECK(cus_is(0, 0, 0, "nothing would fit now"));
 }
 
 TEST(who_is_in_the_way_is_told_with_its_queues)

@@ -123,7 +123,7 @@ void hint_cus(struct refusal *refusal, unsigned free, const struct place_miss *m
 		hint_format(refusal, "%u CU%s free for it; %u would fit %s", free, are,
 			    miss->below, where);
 	else if (free == 0)
-		hint_format(refusal, "no CU is free for it");
+		hint_format(refusal, "nothing would fit %s", where);
 	else
 		hint_format(refusal, "%u CU%s free for it; nothing would fit %s", free, are, where);
 }
