@@ -9,12 +9,12 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "core/enforce-text.h"
 #include "core/refuse.h"
 #include "sys/fd.h"
+#include "sys/helper.h"
 
 struct request {
 	uint64_t tag;
@@ -118,28 +118,16 @@ static void hang_up(struct enforce *enforce)
 
 static int connect_helper(struct enforce *enforce, char *why, size_t size)
 {
-	struct sockaddr_un un = { .sun_family = AF_UNIX };
-	int r = 0;
+	int r;
 
-	if (strlen(enforce->socket) >= sizeof(un.sun_path))
-		return refuse(why, size, -ENAMETOOLONG, "%s is too long for the name of a socket",
-			      enforce->socket);
-	strcpy(un.sun_path, enforce->socket);
-	enforce->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (enforce->fd < 0 ||
-	    connect(enforce->fd, (const struct sockaddr *)&un, sizeof(un)) < 0)
-		r = -errno;
-	if (r == 0)
-		r = sd_event_add_io(enforce->event, &enforce->io, enforce->fd, EPOLLIN, on_io,
-				    enforce);
+	r = helper_connect(enforce->socket, SOCK_SEQPACKET, "gpuarb-enforce.socket", why, size);
+	if (r < 0)
+		return r;
+	enforce->fd = r;
+	r = sd_event_add_io(enforce->event, &enforce->io, enforce->fd, EPOLLIN, on_io, enforce);
 	if (r >= 0)
 		return 0;
-
 	hang_up(enforce);
-	if (r == -ENOENT || r == -ECONNREFUSED)
-		return refuse(why, size, -EOPNOTSUPP,
-			      "nobody is at %s: systemctl enable --now gpuarb-enforce.socket",
-			      enforce->socket);
 	return refuse(why, size, r, "cannot connect to %s: %s", enforce->socket, strerror(-r));
 }
 

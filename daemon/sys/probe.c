@@ -10,10 +10,10 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "core/refuse.h"
+#include "sys/helper.h"
 #include "sys/probe-child.h"
 
 #define ROOM_FIRST 65536U
@@ -139,29 +139,6 @@ static int start_child(struct probe *probe, char *why, size_t size)
 	return fd;
 }
 
-static int connect_socket(struct probe *probe, char *why, size_t size)
-{
-	struct sockaddr_un un = { .sun_family = AF_UNIX };
-	int fd, r;
-
-	if (strlen(probe->socket) >= sizeof(un.sun_path))
-		return refuse(why, size, -ENAMETOOLONG, "%s is too long for the name of a socket",
-			      probe->socket);
-	strcpy(un.sun_path, probe->socket);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return refuse(why, size, -errno, "cannot make a socket: %s", strerror(errno));
-	if (connect(fd, (const struct sockaddr *)&un, sizeof(un)) == 0)
-		return fd;
-	r = -errno;
-	close(fd);
-	if (r == -ENOENT || r == -ECONNREFUSED)
-		return refuse(why, size, -EOPNOTSUPP,
-			      "nobody is at %s: systemctl enable --now gpuarb-mqds.socket",
-			      probe->socket);
-	return refuse(why, size, r, "cannot connect to %s: %s", probe->socket, strerror(-r));
-}
-
 int probe_start(struct probe *probe, char *why, size_t size)
 {
 	int r;
@@ -171,7 +148,10 @@ int probe_start(struct probe *probe, char *why, size_t size)
 		return refuse(why, size, -EBUSY, "the reader of %s that was given up has not ended",
 			      probe->file);
 
-	r = probe->file ? start_child(probe, why, size) : connect_socket(probe, why, size);
+	if (probe->file)
+		r = start_child(probe, why, size);
+	else
+		r = helper_connect(probe->socket, SOCK_STREAM, "gpuarb-mqds.socket", why, size);
 	if (r < 0)
 		return r;
 	probe->in = r;
