@@ -18,21 +18,24 @@ static uint64_t lease_of(const struct arbiter *arbiter, pid_t pid)
 	return 0;
 }
 
-static struct partition *partition_of(const struct arbiter *arbiter, const struct lease *lease,
-				      const struct mask_seen *row)
-{
-	for (size_t i = 0; i < lease->n_partitions; i++)
-		if (arbiter->gpus[lease->partitions[i].gpu].info.kfd_gpu_id == row->kfd_gpu_id)
-			return &lease->partitions[i];
-	return NULL;
-}
-
 /* A process may have several leases of its user: its own, and those that it asked for or that are
  * bound to it. */
 static bool may_be_of(const struct lease *lease, const struct lease *own, pid_t pid)
 {
 	return lease == own || (lease->owner == own->owner && lease->state != STATE_WAITING &&
 				(lease->pid == pid || lease_is_bound(lease, pid)));
+}
+
+/* Where the queue may be the lease's; NULL: nowhere. */
+static struct partition *partition_of(const struct arbiter *arbiter, const struct lease *lease,
+				      const struct lease *own, const struct mask_seen *row)
+{
+	if (!may_be_of(lease, own, row->pid))
+		return NULL;
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		if (arbiter->gpus[lease->partitions[i].gpu].info.kfd_gpu_id == row->kfd_gpu_id)
+			return &lease->partitions[i];
+	return NULL;
 }
 
 static void note_queue(struct partition *p, const struct mask_seen *row)
@@ -47,20 +50,19 @@ static void look(const struct arbiter *arbiter, const struct mask_seen *row)
 {
 	uint64_t id = lease_of(arbiter, row->pid);
 	const struct lease *own = id ? arbiter_find(arbiter, id) : NULL;
-	bool found = false;
+	struct partition *p;
 
-	for (size_t i = 0; own && !found && i < arbiter->n_leases; i++) {
-		struct partition *p = may_be_of(arbiter->leases[i], own, row->pid) ?
-					      partition_of(arbiter, arbiter->leases[i], row) : NULL;
-
-		found = p && cuset_within(&row->cus, &p->cus);
-		if (found)
+	if (!own)
+		return;
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		p = partition_of(arbiter, arbiter->leases[i], own, row);
+		if (p && cuset_within(&row->cus, &p->cus)) {
 			note_queue(p, row);
+			return;
+		}
 	}
-	for (size_t i = 0; own && !found && i < arbiter->n_leases; i++) {
-		struct partition *p = may_be_of(arbiter->leases[i], own, row->pid) ?
-					      partition_of(arbiter, arbiter->leases[i], row) : NULL;
-
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		p = partition_of(arbiter, arbiter->leases[i], own, row);
 		if (!p)
 			continue;
 		note_queue(p, row);
