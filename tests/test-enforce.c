@@ -69,10 +69,10 @@ TEST(the_kernel_may_have_been_told_to_wait_longer)
 	struct contest c = contest_of(RUNG_KILL);
 	uint64_t due = c.rt->deadline_usec;
 
-	c.l.s.arbiter->gpus[0].info.preemption_msec = 2 * LEND_PREEMPTION_MSEC;
+	c.l.s.arbiter->gpus[0].info.preemption_msec = 2 * PREEMPTION_MSEC;
 	settle(&c.l);
 	CHECK(enforce_over_at(c.l.s.arbiter, c.borrower, c.l.now) ==
-	      due + LEND_PREEMPTION_MSEC * UINT64_C(1000));
+	      due + PREEMPTION_MSEC * UINT64_C(1000));
 	scene_done(&c.l.s);
 }
 

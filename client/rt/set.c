@@ -178,8 +178,7 @@ static int set_new(const struct settings *settings, struct rt_set **ret)
 		.enforce_delay = settings->enforce_delay_usec,
 	};
 	set->daemon = set->in_force;
-	/* amdgpu.queue_preemption_timeout_ms, Linux 6.12 amdgpu_drv.c. */
-	set->preemption_timeout = 9000000;
+	set->preemption_timeout = PREEMPTION_MSEC * UINT64_C(1000);
 	*ret = set;
 	return 0;
 }

@@ -29,18 +29,20 @@ static uint64_t next_due(const struct arbiter *arbiter, const struct lease *leas
 					    now_usec + arbiter->settings->enforce_delay_usec;
 }
 
-/* On the slowest of its GPUs. */
+/* From when it is killed until it is seen to be gone, on the slowest of its GPUs. */
 static uint64_t let_go_usec(const struct arbiter *arbiter, const struct lease *lease)
 {
-	unsigned msec = 0;
+	uint64_t longest = 0;
 
 	for (size_t i = 0; i < lease->n_partitions; i++) {
-		const struct gpu *gpu = &arbiter->gpus[lease->partitions[i].gpu];
-		unsigned known = gpu->info.preemption_msec;
+		unsigned msec = arbiter->gpus[lease->partitions[i].gpu].info.preemption_msec;
+		uint64_t usec = msec == 0 ? LEND_LET_GO_USEC :
+					    msec * UINT64_C(1000) + LOOK_WHILE_ENDING_USEC;
 
-		msec = max_u(msec, known > 0 ? known : LEND_PREEMPTION_MSEC);
+		if (usec > longest)
+			longest = usec;
 	}
-	return msec * UINT64_C(1000) + LEND_LOOK_USEC;
+	return longest;
 }
 
 uint64_t enforce_over_at(const struct arbiter *arbiter, const struct lease *lease,

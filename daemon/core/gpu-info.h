@@ -11,6 +11,9 @@
 #define GPU_NAME_MAX   32U
 #define GPU_DEVICE_MAX 64U
 
+/* The default of amdgpu.queue_preemption_timeout_ms (amdgpu_drv.c, Linux 6.12). */
+#define PREEMPTION_MSEC 9000U
+
 enum scheduler {
 	SCHEDULER_UNKNOWN,
 	SCHEDULER_HWS,        /* sched_policy 0: firmware, may oversubscribe */
@@ -34,7 +37,7 @@ struct gpu_info {
 	unsigned sdma_queues;
 	uint64_t vram_bytes;
 	enum scheduler scheduler;
-	unsigned preemption_msec;    /* queue_preemption_timeout_ms; 0: not known, its default */
+	unsigned preemption_msec;    /* queue_preemption_timeout_ms; 0: PREEMPTION_MSEC */
 	unsigned reserve_queues;     /* a profile's advice; the configuration overrides */
 };
 

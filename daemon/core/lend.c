@@ -246,9 +246,7 @@ static uint64_t granted_by(const struct arbiter *arbiter, const struct lease *le
 		    overlap(arbiter, lease, other, &gpu) == 0)
 			continue;
 		over = enforce_over_at(arbiter, other, now_usec);
-		if (over == UINT64_MAX)
-			by = UINT64_MAX;
-		else if (over > by)
+		if (over > by)
 			by = over;
 	}
 	if (by == UINT64_MAX)

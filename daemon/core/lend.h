@@ -31,11 +31,9 @@ void lend_borrowed(const struct arbiter *arbiter, unsigned gpu, const struct lea
 const struct lease *lend_contested(const struct arbiter *arbiter, const struct lease *lease,
 				   unsigned *ret_gpu, unsigned *ret_cus);
 
-/* Who was killed is off the hardware by then: amdgpu.queue_preemption_timeout_ms, of which this is
- * the default (amdgpu_drv.c, Linux 6.12), after which the GPU is reset, and the look that sees it. */
-#define LEND_PREEMPTION_MSEC 9000U
-#define LEND_LOOK_USEC	     UINT64_C(50000)
-#define LEND_LET_GO_USEC     (LEND_PREEMPTION_MSEC * UINT64_C(1000) + LEND_LOOK_USEC)
+/* Who was killed is off the hardware by then, where the driver has its default time-out, after
+ * which the GPU is reset; and the look that sees it. */
+#define LEND_LET_GO_USEC (PREEMPTION_MSEC * UINT64_C(1000) + LOOK_WHILE_ENDING_USEC)
 
 /* When the lease has let go of its CUs at the latest, if it never answers; UINT64_MAX: policy
  * does not go so far as to kill. */
