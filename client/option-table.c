@@ -6,13 +6,14 @@
 #include <string.h>
 
 #include "client/number.h"
+#include "core/arbiter.h"
 #include "core/base.h"
 #include "core/class.h"
 #include "core/deal.h"
 
 #define SLOTS_MAX   1024U /* of anything a GPU has slots for: far above any GPU */
 #define SECONDS_MAX UINT64_C(1000000000)
-#define GRACE_MAX   UINT64_C(86400) /* the daemon's: REVOKE_GRACE_MAX_USEC */
+#define GRACE_MAX   (REVOKE_GRACE_MAX_USEC / 1000000)
 
 int option_wrong(struct command *command, const struct option *option, const char *value,
 		 const char *works)

@@ -94,7 +94,8 @@ int gpuarb_lease_mask_queue(struct gpuarb_lease *lease, size_t i, uint32_t queue
  *
  * gpuarb_lease_acknowledge() is not needed any more, and -EBUSY for what is not applied yet; but a
  * lease that is being revoked is taken when it is acknowledged, so the agent leaves that to the
- * program, who may say it at any time. When the lease has ended queues keep what they had, and the thread is done.
+ * program, who may say it at any time. When the lease has ended queues keep what they had, and
+ * the thread is done.
  *
  * The thread has all signals blocked, a connection of its own to the bus, and no part in the
  * lease's handle, which is used as before. gpuarb_lease_close() and gpuarb_lease_release() stop it
