@@ -6,9 +6,9 @@
  * 100,000 with GPUARB_LONG.
  */
 
-
 #include "entries.h"
 #include "lend-live.h"
+#include "soak.h"
 
 #define MEMORY_KIB 8192 /* what the allocator may keep for the next time */
 
@@ -33,24 +33,10 @@ static void print(const char *when, const struct figures *f)
 	printf("%-22s %5u %9u %6u\n", when, f->fds, f->kib, f->files);
 }
 
-/* The daemon, without what it says of each lease, and without AddressSanitizer's keeping of
- * what is freed, which would hide what is not. */
-static void start_quietly(struct rig *rig)
+static void start(struct rig *rig)
 {
-	const char *options = getenv("ASAN_OPTIONS");
-	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-	int errors = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
-	char text[256];
-
-	snprintf(text, sizeof(text), "%s:quarantine_size_mb=1", options ? options : "");
-	CHECK(setenv("ASAN_OPTIONS", text, 1) == 0);
-	rig_new(rig);
 	lend_configure(rig, "activate-grace = 1h\n" GROW_SOON, "report");
-	CHECK(null >= 0 && errors >= 0 && dup2(null, STDERR_FILENO) >= 0);
 	rig_start(rig, LEND_GPU);
-	CHECK(dup2(errors, STDERR_FILENO) >= 0);
-	close(errors);
-	close(null);
 }
 
 static void cycle(sd_bus *bus, sd_bus *crowd, const struct live_lease *rt,
@@ -79,7 +65,7 @@ TEST(activation_and_deactivation_over_and_over_leave_nothing)
 	struct rig rig;
 
 	NEEDS_DAEMON();
-	start_quietly(&rig);
+	start_quietly(&rig, start);
 	bus = rig_connect(&rig, 0);
 	crowd = rig_connect(&rig, STRANGER);
 	rt = keep_inactive(bus, 15);

@@ -12,6 +12,7 @@
 
 #include "entries.h"
 #include "live.h"
+#include "soak.h"
 
 #define CLIENTS 64
 #define KEPT    4  /* leases that a client has at a time */
@@ -243,24 +244,10 @@ static unsigned number_in_environment(const char *name, unsigned otherwise)
 	return text ? (unsigned)strtoul(text, NULL, 10) : otherwise;
 }
 
-/* The daemon, without what it says of each lease, and without AddressSanitizer's keeping of
- * what is freed, which would hide what is not. */
-static void start_quietly(struct rig *rig)
+static void start(struct rig *rig)
 {
-	const char *options = getenv("ASAN_OPTIONS");
-	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-	int errors = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
-	char text[256];
-
-	snprintf(text, sizeof(text), "%s:quarantine_size_mb=1", options ? options : "");
-	CHECK(setenv("ASAN_OPTIONS", text, 1) == 0);
-	CHECK(null >= 0 && errors >= 0 && dup2(null, STDERR_FILENO) >= 0);
-	rig_new(rig);
 	rig_write(rig, "gpuarbd.conf", CROWD);
 	rig_start_managed(rig, GPUS, "--store-max=4096");
-	CHECK(dup2(errors, STDERR_FILENO) >= 0);
-	close(errors);
-	close(null);
 }
 
 TEST(clients_that_die_at_random_leave_nothing)
@@ -276,7 +263,7 @@ TEST(clients_that_die_at_random_leave_nothing)
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		      0);
 	CHECK(shared != MAP_FAILED);
-	start_quietly(&rig);
+	start_quietly(&rig, start);
 	bus = rig_connect(&rig, 0);
 	printf("SOAK_SEED=%u\n", seed);
 	first = take_figures(&rig, bus);
