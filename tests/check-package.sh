@@ -9,6 +9,8 @@ set -eu
 source=$1
 plan=$2/meson-info/intro-install_plan.json
 command -v jq >/dev/null || { echo "skipped: there is no jq"; exit 77; }
+# Without dpkg-dev meson does not know Debian's: lib64, or lib.
+libdir=$(jq -r '.[] | select(.name == "libdir").value' "$2/meson-info/intro-buildoptions.json")
 status=0
 
 complain() { echo "$*"; status=1; }
@@ -38,6 +40,7 @@ installed()
 		s,^{includedir},usr/include,
 		s,^{libdir[a-z_]*},usr/lib/TRIPLET,
 		s,^{prefix},usr,
+		s,^usr/'"$libdir"'/gpuarb/,usr/lib/TRIPLET/gpuarb/,
 		s,^usr/lib/systemd/system/,lib/systemd/system/,
 		s,^usr/share/zsh/site-functions/,usr/share/zsh/vendor-completions/,'
 }
