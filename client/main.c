@@ -5,11 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/fail.h"
-#include "client/pager.h"
-#include "client/print.h"
-#include "client/verb.h"
-#include "sys/ini.h"
+#include "client/output/fail.h"
+#include "client/output/pager.h"
+#include "client/output/print.h"
+#include "client/verbs/verb.h"
+#include "util/ini.h"
 
 static const char exit_codes[] =
 	"Exit: 0 ok, 1 failure, 2 usage, 3 refused now, 4 not authorised, 5 daemon or bus absent,\n"

@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "sys/log.h"
+#include "util/log.h"
 #include "sys/process.h"
 
 /* Others wait for what an ending lease had; the default of a quarter second is long. */

@@ -11,15 +11,15 @@
 #include <systemd/sd-event.h>
 
 #include "bus/bus.h"
-#include "core/arbiter.h"
-#include "core/trickle.h"
+#include "core/change/arbiter.h"
+#include "util/ratelimit.h"
 #include "hw/hw.h"
-#include "sys/config.h"
-#include "sys/enforce.h"
-#include "sys/holder.h"
-#include "sys/probe.h"
-#include "sys/state.h"
-#include "sys/store.h"
+#include "sys/config/config.h"
+#include "helpers/enforce-client.h"
+#include "sys/liveness/holder.h"
+#include "helpers/debugfs-reader.h"
+#include "sys/state/state.h"
+#include "sys/liveness/store.h"
 
 /* What ends is seen first, then carried out together, and only then is anything decided. */
 #define PRIORITY_CARRY_OUT ((SD_EVENT_PRIORITY_IMPORTANT + SD_EVENT_PRIORITY_NORMAL) / 2)
@@ -99,7 +99,7 @@ int daemon_reload(struct daemon *daemon, struct notes *notes);
 
 uint64_t daemon_now_usec(void); /* CLOCK_BOOTTIME */
 
-/* ---- carry-out.c ------------------------------------------------------------------- */
+/* ---- commit.c ------------------------------------------------------------------- */
 
 /* Grants what fits to those who wait, saves, and tells the world what has changed in core.
  * The last step of everything. */
@@ -126,7 +126,7 @@ void daemon_leave_leases(struct daemon *daemon);
 /* Ends all leases, for nobody will keep them: tells their holders, and no more. */
 void daemon_end_leases(struct daemon *daemon);
 
-/* ---- story.c: what becomes of leases, told to the journal ------------------------------ */
+/* ---- journal-events.c: what becomes of leases, told to the journal ------------------------------ */
 
 void story_waits(const struct daemon *daemon, const struct lease *lease);
 void story_granted(const struct daemon *daemon, const struct lease *lease, const char *when);
@@ -145,7 +145,7 @@ void story_resize_refused(struct daemon *daemon, const struct caller *caller, ui
 			  const struct verdict *verdict);
 void story_gpu(const struct daemon *daemon, const struct gpu *gpu, bool was_oversubscribed);
 
-/* ---- verify.c: what the hardware has of what was acknowledged ----------------------------- */
+/* ---- descriptors.c: what the hardware has of what was acknowledged ----------------------------- */
 
 /* Whether it can be read here at all; if so, acknowledgements have to be true from now on. */
 int daemon_start_probe(struct daemon *daemon);
@@ -153,7 +153,7 @@ int daemon_start_probe(struct daemon *daemon);
 /* Reads it if there is need to. */
 void daemon_verify(struct daemon *daemon);
 
-/* ---- force.c: what is done to who does not give back --------------------------------------- */
+/* ---- enforce.c: what is done to who does not give back --------------------------------------- */
 
 int daemon_start_enforce(struct daemon *daemon);
 
@@ -163,12 +163,12 @@ bool daemon_enforce(struct daemon *daemon);
 /* The lease is no more: what was frozen for it is thawed. */
 void daemon_thaw(struct daemon *daemon, const struct lease *lease);
 
-/* ---- adopt.c ------------------------------------------------------------------------ */
+/* ---- recover.c ------------------------------------------------------------------------ */
 
 /* Goes on with the leases that were saved, and with what the service manager kept of them. */
 int daemon_adopt(struct daemon *daemon);
 
-/* ---- connect.c ---------------------------------------------------------------------- */
+/* ---- bus-connection.c ---------------------------------------------------------------------- */
 
 /* Connects and takes the name; waits for that. What is wrong is logged. */
 int daemon_connect(struct daemon *daemon);
@@ -186,7 +186,7 @@ int daemon_find_gpus(const struct daemon_options *options, const struct settings
 #define GPUS_SETTLE_USEC UINT64_C(200000)
 void daemon_check_gpus(struct daemon *daemon);
 
-/* ---- look.c ------------------------------------------------------------------------- */
+/* ---- scan.c ------------------------------------------------------------------------- */
 
 /* Looks at the hardware if the last look is older than this, and says whether it did. What
  * follows from it is for daemon_carry_out(). */
@@ -195,7 +195,7 @@ bool daemon_look(struct daemon *daemon, uint64_t max_age_usec);
 /* Sets the time of the next look. */
 void daemon_plan_look(struct daemon *daemon);
 
-/* ---- keep.c: what keeps leases alive -------------------------------------------------- */
+/* ---- liveness.c: what keeps leases alive -------------------------------------------------- */
 
 /* How many holders and bound processes there can be, by these settings and by what the
  * service manager can keep and give back; says so where that is less than configured. */
@@ -218,7 +218,7 @@ int keep_holder(struct daemon *daemon, uint64_t lease, uid_t owner, int process_
 		struct kept *ret, struct verdict *verdict);
 void keep_count(struct daemon *daemon, const struct kept *kept);
 
-/* ---- host.c and its parts: what the bus may ask ------------------------------------- */
+/* ---- requests.c and its parts: what the bus may ask ------------------------------------- */
 
 extern const struct bus_host daemon_host;
 void host_disconnected(void *userdata); /* tries until there is a bus: leases need none */

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "daemon.h"
-#include "sys/log.h"
-#include "sys/profile.h"
+#include "util/log.h"
+#include "sys/config/profile.h"
 
 static int simulate(const struct daemon_options *options, const char *profiles, struct hw **ret,
 		    struct notes *notes)

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "daemon.h"
-#include "sys/log.h"
+#include "util/log.h"
 
 #define EXIT_USAGE         2
 #define EXIT_CONFIGURATION 6

@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "client/completions/rows.h"
-#include "core/base.h"
+#include "util/base.h"
 
 static const struct {
 	const char *name;

@@ -15,8 +15,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "client/option.h"
-#include "client/verb.h"
+#include "client/options/option.h"
+#include "client/verbs/verb.h"
 
 #define SPEC_MAX 64U
 

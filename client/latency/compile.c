@@ -9,7 +9,7 @@
 
 #include "client/latency/kernel.h"
 #include "client/latency/report.h"
-#include "core/base.h"
+#include "util/base.h"
 
 static void program_done(hiprtcProgram *program)
 {

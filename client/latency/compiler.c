@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "client/latency/compile.h"
-#include "core/base.h"
+#include "util/base.h"
 
 #define TARGET_MAX 64U
 #define CODE_MAX   (1U << 24)

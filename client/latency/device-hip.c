@@ -10,7 +10,7 @@
 
 #include "client/latency/compiler.h"
 #include "client/latency/kernel.h"
-#include "core/base.h"
+#include "util/base.h"
 #include "libgpuarb/hip/gpuarb-hip.h"
 
 #define LINE_WORDS   32U /* 128 bytes: no GPU has longer cache lines */

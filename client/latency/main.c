@@ -5,15 +5,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/fail.h"
-#include "client/grant.h"
+#include "client/output/fail.h"
+#include "client/launch/grant.h"
 #include "client/latency/compiler.h"
 #include "client/latency/device.h"
 #include "client/latency/measure.h"
-#include "client/latency/print.h"
-#include "client/latency/watch.h"
-#include "client/model.h"
-#include "client/print.h"
+#include "client/latency/latency-print.h"
+#include "client/latency/interrupt.h"
+#include "client/output/model.h"
+#include "client/output/print.h"
 
 /* Two streams of ours, and the queue that ROCr keeps for itself. */
 #define STREAMS 2U

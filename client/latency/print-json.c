@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "client/latency/print.h"
+#include "client/latency/latency-print.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "client/json.h"
-#include "client/mask-text.h"
+#include "client/output/json.h"
+#include "client/output/mask-text.h"
 
 const char *const pair_class_keys[PAIR_CLASSES] = {
 	[PAIR_SAME_UNIT] = "same_unit",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "client/latency/print.h"
+#include "client/latency/latency-print.h"
 
 #include <math.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "client/latency/print.h"
+#include "client/latency/latency-print.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "client/print.h"
+#include "client/output/print.h"
 
 #define LABEL 16 /* columns of a row's name */
 #define CELL  5

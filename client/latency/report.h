@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "core/cuset.h"
+#include "core/mask/cuset.h"
 
 #define GAME_ROUNDS 9U   /* that count; one before them warms up */
 #define GAME_TRIPS  256U /* there and back, in each round */

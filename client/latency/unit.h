@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "client/model.h"
+#include "client/output/model.h"
 
 #define UNIT_MIXED UINT_MAX /* its CUs are in different shader engines of their XCCs */
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "client/rt/plan.h"
+#include "client/rt/rt-plan.h"
 
 struct list {
 	char ***list;

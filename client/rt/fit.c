@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/arbiter.h"
-#include "core/place.h"
+#include "core/change/arbiter.h"
+#include "core/mask/place.h"
 
 struct fit {
 	const struct gpu_info *gpu;

@@ -7,9 +7,9 @@
  */
 
 #include "client/rt/set.h"
-#include "core/cuset.h"
-#include "core/gpu-info.h"
-#include "core/verdict.h"
+#include "core/mask/cuset.h"
+#include "core/ledger/gpu-info.h"
+#include "core/policy/result.h"
 
 /* What is asked for one partition; `run` is to ask the same. */
 struct rt_ask {

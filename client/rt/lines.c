@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "core/class.h"
+#include "core/policy/class.h"
 
 static char *close_text(FILE *out, char **text)
 {

@@ -3,8 +3,8 @@
 
 /* What puts a plan into effect: lines of policy, and of a shell. */
 
-#include "client/rt/gpu.h"
-#include "client/rt/plan.h"
+#include "client/rt/rt-gpu.h"
+#include "client/rt/rt-plan.h"
 
 /* A file for tenants.d, as gpuarb-tenants(5) wants it; and the command that starts one
  * partition. Owned; NULL without memory. Only for partitions that have a place. */

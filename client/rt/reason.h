@@ -3,7 +3,7 @@
 
 /* Why a set is rejected, and what would do. */
 
-#include "client/rt/plan.h"
+#include "client/rt/rt-plan.h"
 
 /* Partitions that pass alone do not fit side by side: plan->layout says which was the last. */
 void rt_reason_fit(struct rt_plan *plan, const unsigned *least);

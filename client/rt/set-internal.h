@@ -4,7 +4,7 @@
 /* Between set.c, which has the sections, set-keys.c and set-check.c. */
 
 #include "client/rt/set.h"
-#include "sys/ini.h"
+#include "util/ini.h"
 
 enum rt_section { RT_SET, RT_PARTITION, RT_TASK, RT_SECTIONS };
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "client/rt/set-internal.h"
-#include "core/settings.h"
+#include "core/policy/settings.h"
 
 static const char *const section_names[] = {
 	[RT_SET] = "taskset", [RT_PARTITION] = "partition", [RT_TASK] = "task", NULL,

@@ -7,9 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/base.h"
-#include "core/class.h"
-#include "core/notes.h"
+#include "util/base.h"
+#include "core/policy/class.h"
+#include "util/diagnostics.h"
 
 #define RT_TASKS_MAX	  4096U
 #define RT_PARTITIONS_MAX 64U

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "client/json.h"
+#include "client/output/json.h"
 #include "client/rt/lines.h"
 #include "client/rt/show.h"
 

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/print.h"
+#include "client/output/print.h"
 #include "client/rt/lines.h"
 #include "client/rt/show.h"
-#include "client/table.h"
+#include "client/output/table.h"
 
 static void print_head(const struct rt_gpu *gpu, const struct rt_plan *plan)
 {

@@ -3,8 +3,8 @@
 
 /* A plan, for people and for programs. */
 
-#include "client/rt/gpu.h"
-#include "client/rt/plan.h"
+#include "client/rt/rt-gpu.h"
+#include "client/rt/rt-plan.h"
 
 void rt_show_text(const struct command *command, const struct rt_gpu *gpu,
 		  const struct rt_plan *plan);

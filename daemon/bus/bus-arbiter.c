@@ -8,7 +8,7 @@
 #include "bus/bus-read.h"
 #include "bus/bus-sender.h"
 #include "bus/bus-write.h"
-#include "core/text.h"
+#include "util/text.h"
 #include "dbus/names.h"
 
 static void close_fd(const int *fd)

@@ -2,8 +2,8 @@
 #include "bus/bus-error.h"
 
 #include "bus/bus-write.h"
-#include "core/base.h"
-#include "core/text.h"
+#include "util/base.h"
+#include "util/text.h"
 #include "dbus/names.h"
 
 static const char *const names[VERDICT_KINDS] = {

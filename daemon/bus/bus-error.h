@@ -5,7 +5,7 @@
 
 #include <systemd/sd-bus.h>
 
-#include "core/verdict.h"
+#include "core/policy/result.h"
 
 /* The error's name; NULL for VERDICT_OK. */
 const char *bus_error_name(enum verdict_kind kind);

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "core/base.h"
+#include "util/base.h"
 
 #define COUNT_MAX 65535U              /* more than any GPU has of anything; sums of it fit */
 #define VRAM_MAX  (UINT64_C(1) << 50) /* likewise, in bytes */

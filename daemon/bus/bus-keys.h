@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/request.h"
+#include "core/policy/request.h"
 
 /* What one call reads. */
 struct reading {

@@ -7,7 +7,7 @@
 #include "bus/bus-private.h"
 #include "bus/bus-read.h"
 #include "bus/bus-write.h"
-#include "core/text.h"
+#include "util/text.h"
 #include "dbus/names.h"
 
 static const struct lease *lease_at(const struct bus *bus, const char *path)

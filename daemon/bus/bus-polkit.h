@@ -9,7 +9,7 @@
 
 #include <systemd/sd-bus.h>
 
-#include "core/request.h"
+#include "core/policy/request.h"
 
 struct bus;
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "bus/bus-keys.h"
-#include "core/base.h"
-#include "core/text.h"
+#include "util/base.h"
+#include "util/text.h"
 
 /* A dictionary that is being read. */
 struct dict {

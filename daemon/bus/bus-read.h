@@ -9,8 +9,8 @@
 
 #include <systemd/sd-bus.h>
 
-#include "core/request.h"
-#include "core/verdict.h"
+#include "core/policy/request.h"
+#include "core/policy/result.h"
 
 /* Reads aa{sv} a{sv}. *ret_process_fd is the message's, or -1. Returns -EINVAL with the
  * verdict set. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "bus/bus-write.h"
 
-#include "core/text.h"
+#include "util/text.h"
 
 /* Numbers of this type ("u", "t"), as many bytes of them. */
 static int append_numbers(sd_bus_message *m, const char *key, const char *type,

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <systemd/sd-bus.h>
 
-#include "core/advice.h"
-#include "core/arbiter.h"
+#include "core/decide/advice.h"
+#include "core/change/arbiter.h"
 
 /* aa{sv}: a dictionary for each partition of the lease; none for NULL. */
 int bus_append_partitions(sd_bus_message *m, const struct arbiter *arbiter,

@@ -9,7 +9,7 @@
 #include "bus/bus-polkit.h"
 #include "bus/bus-private.h"
 #include "bus/bus-sender.h"
-#include "core/text.h"
+#include "util/text.h"
 #include "dbus/names.h"
 
 int bus_path_number(const char *path, const char *prefix, uint64_t *ret)

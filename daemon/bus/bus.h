@@ -11,8 +11,8 @@
 #include <systemd/sd-bus.h>
 #include <systemd/sd-event.h>
 
-#include "core/arbiter.h"
-#include "core/base.h"
+#include "core/change/arbiter.h"
+#include "util/base.h"
 
 struct bus;
 

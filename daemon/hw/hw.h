@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "core/gpu-info.h"
-#include "core/notes.h"
+#include "core/ledger/gpu-info.h"
+#include "util/diagnostics.h"
 
 struct hw;
 

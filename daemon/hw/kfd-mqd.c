@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base.h"
-#include "core/class.h"
+#include "util/base.h"
+#include "core/policy/class.h"
 
 /*
  * struct vi_mqd, v9_mqd, v10_mqd, v11_mqd, v12_mqd in drivers/gpu/drm/amd/include: 2048 bytes,

@@ -13,8 +13,8 @@
 
 #include <stddef.h>
 
-#include "core/gpu-info.h"
-#include "core/mask-seen.h"
+#include "core/ledger/gpu-info.h"
+#include "core/mask/observed-mask.h"
 
 /*
  * Every compute queue in the text on one of these GPUs, in the order of the text: within a process

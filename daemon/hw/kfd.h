@@ -13,9 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/base.h"
-#include "core/gpu-info.h"
-#include "core/notes.h"
+#include "util/base.h"
+#include "core/ledger/gpu-info.h"
+#include "util/diagnostics.h"
 #include "hw/hw.h"
 
 #define KFD_TEXT    65537U /* a sysfs attribute is one page, 64 KiB at the most, and a NUL */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/base.h"
+#include "util/base.h"
 
 #define FIRST_BUS  3U  /* 0000:03:00.0 */
 #define PARTITIONS 8U  /* as many as names sort in order */

@@ -12,8 +12,8 @@
 #include <systemd/sd-login.h>
 #include <unistd.h>
 
-#include "core/base.h"
-#include "sys/fd.h"
+#include "util/base.h"
+#include "util/fd.h"
 
 /* proc(5): what is wanted of /proc/PID/stat. */
 struct stat_line {

@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "core/observe.h"
-#include "core/request.h"
+#include "core/change/observe.h"
+#include "core/policy/request.h"
 
 /* Fills start_time, uid, command and ancestors of rows[].pid. A process that is gone
  * keeps start_time 0, uid -1 and the command "". */

@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "libgpuarb/mask.h"
+#include "libgpuarb/lease/mask.h"
 
 #define AGENT_VARIABLE "GPUARB_AGENT"
 #define AGENT_DEBUG    "GPUARB_AGENT_DEBUG"

@@ -15,7 +15,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "libgpuarb/agent/process.h"
+#include "libgpuarb/agent/process-agent.h"
 
 /* The beginnings of what <linux/kfd_ioctl.h> has; newer kernels only append to them. */
 struct create_queue {

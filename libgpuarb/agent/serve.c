@@ -11,8 +11,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "libgpuarb/agent/strays.h"
-#include "libgpuarb/apply.h"
+#include "libgpuarb/agent/unfollowed.h"
+#include "libgpuarb/lease/apply.h"
 
 /* While the daemon hangs nobody here is served: a process with its first queue does not wait for
  * longer (GRANT_MSEC). */

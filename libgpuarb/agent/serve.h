@@ -6,8 +6,8 @@
  * of them what is granted, and acknowledges a generation when every queue of every one has it.
  */
 
-#include "libgpuarb/agent/crowd.h"
-#include "libgpuarb/follow.h"
+#include "libgpuarb/agent/members.h"
+#include "libgpuarb/agent/follow.h"
 
 struct server {
 	const char *sys, *dev, *proc;

@@ -3,7 +3,7 @@
 
 #include "libgpuarb/gpuarb.h"
 #include "libgpuarb/hip/gpuarb-hip.h"
-#include "libgpuarb/hip/plan.h"
+#include "libgpuarb/hip/stream-plan.h"
 
 #define GPUARB_EXPORT __attribute__((visibility("default")))
 

@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "bench/bench.h"
-#include "core/arbiter.h"
+#include "core/change/arbiter.h"
 #include "ledger-rig.h"
-#include "sys/profile.h"
+#include "sys/config/profile.h"
 
 #define REQUESTS 64
 #define ROUNDS   200

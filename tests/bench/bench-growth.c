@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "bench/bench.h"
-#include "core/advice.h"
+#include "core/decide/advice.h"
 #include "ledger-rig.h"
 
 #define REQUESTS 32

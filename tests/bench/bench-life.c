@@ -21,7 +21,7 @@
 
 #include "bench/client.h"
 #include "ledger-rig.h"
-#include "sys/state.h"
+#include "sys/state/state.h"
 
 #define SAMPLES 500
 

@@ -13,7 +13,7 @@
 #include "bench/bench.h"
 #include "bench/placement.h"
 #include "ledger-rig.h"
-#include "sys/profile.h"
+#include "sys/config/profile.h"
 
 #define SEED      1U /* of the first instance; the others follow */
 #define INSTANCES 8U

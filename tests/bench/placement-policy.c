@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "bench/placement.h"
-#include "core/admit.h"
-#include "core/place.h"
+#include "core/decide/admit.h"
+#include "core/mask/place.h"
 #include "ledger-rig.h"
 
 /* ---- what they share -------------------------------------------------------------------- */

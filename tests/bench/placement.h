@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/arbiter.h"
+#include "core/change/arbiter.h"
 
 #define POLICIES 6
 #define EIGHTHS  8U

@@ -5,8 +5,8 @@
 # monitor whose events are waited for, and programs that hold their queues until they are told.
 # The test writes $dir/gpuarbd.conf and $dir/tenants.d.
 
-# shellcheck source=tests/ctl-rig.sh
-. "$GPUARB_ROOT/tests/ctl-rig.sh"
+# shellcheck source=tests/cli/ctl-rig.sh
+. "$GPUARB_ROOT/tests/cli/ctl-rig.sh"
 declare -A pid in from
 manager_pid=
 trap 'kill -KILL $manager_pid "${pid[@]}" 2>/dev/null; rig_clean' EXIT

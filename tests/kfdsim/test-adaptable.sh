@@ -10,8 +10,8 @@
 
 # Inside: a daemon on this machine's GPU, and what each of them prints.
 if [ "$1" = inside ]; then
-	# shellcheck source=tests/ctl-rig.sh
-	. "$GPUARB_SOURCE_ROOT/tests/ctl-rig.sh"
+	# shellcheck source=tests/cli/ctl-rig.sh
+	. "$GPUARB_SOURCE_ROOT/tests/cli/ctl-rig.sh"
 	printf '[daemon]\nactivate-grace = 1min\n' >"$dir/gpuarbd.conf"
 	mkdir "$dir/tenants.d"
 	printf '[tenant all]\nmatch-user = %s\nclass = realtime\n' "$(id -un)" \
@@ -54,8 +54,8 @@ compiler=("${@:2}")
 cd "$GPUARB_SOURCE_ROOT/tests/kfdsim" || exit 1
 # shellcheck source=tests/kfdsim/rig.sh
 . ./rig.sh
-# shellcheck source=tests/manual-rig.sh
-. ../manual-rig.sh
+# shellcheck source=tests/cli/manual-rig.sh
+. ../cli/manual-rig.sh
 rig_need jq dbus-daemon dbus-monitor
 rig_need_kfdsim
 touch "$dir/out" "$dir/err"

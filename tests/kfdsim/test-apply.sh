@@ -6,8 +6,8 @@
 
 # Inside: a daemon on this machine's GPUs, the client, and what the driver says afterwards.
 if [ "$1" = inside ]; then
-	# shellcheck source=tests/ctl-rig.sh
-	. "$GPUARB_ROOT/tests/ctl-rig.sh"
+	# shellcheck source=tests/cli/ctl-rig.sh
+	. "$GPUARB_ROOT/tests/cli/ctl-rig.sh"
 	printf '[daemon]\nbackend = kfd\n' >"$dir/gpuarbd.conf"
 	mkdir "$dir/tenants.d"
 	printf '[tenant everything]\nmatch-user = %s\nclass = guaranteed\n' "$(id -un)" \

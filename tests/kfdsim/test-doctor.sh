@@ -15,7 +15,7 @@ if [ "${INSIDE:-}" != yes ]; then
 	exit 0
 fi
 
-. "$GPUARB_ROOT/tests/ctl-rig.sh"
+. "$GPUARB_ROOT/tests/cli/ctl-rig.sh"
 vii=0000:03:00.0 v620=0000:04:00.0
 printf '[daemon]\nbackend = kfd\n' >"$dir/gpuarbd.conf"
 mkdir "$dir/tenants.d"

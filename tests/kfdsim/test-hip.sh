@@ -23,8 +23,8 @@ if [ "${INSIDE:-}" != yes ]; then
 	exit 0
 fi
 
-# shellcheck source=tests/ctl-rig.sh
-. "$GPUARB_ROOT/tests/ctl-rig.sh"
+# shellcheck source=tests/cli/ctl-rig.sh
+. "$GPUARB_ROOT/tests/cli/ctl-rig.sh"
 cat >"$dir/gpuarbd.conf" <<-'CONF'
 	[daemon]
 	backend = kfd

@@ -20,7 +20,7 @@ if [ "${INSIDE:-}" != yes ]; then
 fi
 
 hip=$1
-. "$GPUARB_ROOT/tests/ctl-rig.sh"
+. "$GPUARB_ROOT/tests/cli/ctl-rig.sh"
 printf '[daemon]\nbackend = kfd\n' >"$dir/gpuarbd.conf"
 mkdir "$dir/tenants.d"
 rig_start_bus

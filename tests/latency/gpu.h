@@ -2,8 +2,8 @@
 #pragma once
 
 #include "check-cond.h"
-#include "client/model.h"
-#include "sys/profile.h"
+#include "client/output/model.h"
+#include "sys/config/profile.h"
 
 /* The GPU of a shipped profile. */
 static inline struct model latency_gpu(const char *name)

@@ -9,7 +9,7 @@
 
 #include "client/latency/device.h"
 #include "client/latency/unit.h"
-#include "client/model.h"
+#include "client/output/model.h"
 
 enum model_answer {
 	ANSWERS,

@@ -12,8 +12,8 @@ state=/sys/kernel/debug/kfdsim/state
 # ---- inside: the daemon and HIP have the emulated GPUs -----------------------------------
 start()
 {
-	# shellcheck source=tests/ctl-rig.sh
-	. "$GPUARB_SOURCE_ROOT/tests/ctl-rig.sh"
+	# shellcheck source=tests/cli/ctl-rig.sh
+	. "$GPUARB_SOURCE_ROOT/tests/cli/ctl-rig.sh"
 	rig_start_bus
 	: >"$dir/gpuarbd.conf"
 	mkdir "$dir/tenants.d"

@@ -10,8 +10,8 @@ set -u
 GPUARBCTL=$1
 elsewhere=$2
 without=$3
-# shellcheck source=tests/ctl-rig.sh
-. "$GPUARB_SOURCE_ROOT/tests/ctl-rig.sh"
+# shellcheck source=tests/cli/ctl-rig.sh
+. "$GPUARB_SOURCE_ROOT/tests/cli/ctl-rig.sh"
 rig_need dbus-daemon dbus-monitor jq
 
 no_lease() { check 'no lease is left' test "$("$GPUARBCTL" list --json)" = '[]'; }

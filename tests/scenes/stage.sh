@@ -33,14 +33,14 @@ stage_build()
 		echo "building…"
 		[ -f "$build/build.ninja" ] ||
 			quietly meson setup "$build" "$tree" --buildtype=release -Dman=disabled
-		quietly ninja -C "$build" daemon/gpuarbd client/gpuarbctl tests/service-manager \
+		quietly ninja -C "$build" daemon/gpuarbd client/gpuarbctl tests/rigs/service-manager \
 			tests/kfdsim/kfdsim tests/kfdsim/kfdsim-timing \
 			libgpuarb/agent/gpuarb-agent libgpuarb/agent/libgpuarb-agent.so "${clients[@]}"
 		KFDSIM=$build/tests/kfdsim/kfdsim
 		KFDSIM_TIMING=$build/tests/kfdsim/kfdsim-timing
 		GPUARBD=$build/daemon/gpuarbd
 		GPUARBCTL=$build/client/gpuarbctl
-		SERVICE_MANAGER=$build/tests/service-manager
+		SERVICE_MANAGER=$build/tests/rigs/service-manager
 		GPUARB_AGENT_DIR=$build/libgpuarb/agent
 		for name; do declare -g "CLIENT_${name^^}=$build/tests/kfdsim/client-$name"; done
 	fi

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base.h"
+#include "util/base.h"
 #include "kfdsim/driver/parts.h"
 
 #define PAGE       4096ULL

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "core/base.h"
+#include "util/base.h"
 #include "kfdsim/driver/parts.h"
 
 #define ARENA_MIN (1U << 20)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base.h"
+#include "util/base.h"
 #include "kfdsim/driver/ioctl.h"
 #include "kfdsim/driver/parts.h"
 

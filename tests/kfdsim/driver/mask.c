@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <string.h>
 
-#include "core/base.h"
+#include "util/base.h"
 #include "kfdsim/driver/internal.h"
 
 /*

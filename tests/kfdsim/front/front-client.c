@@ -11,7 +11,7 @@
 #include <sys/pidfd.h>
 #include <unistd.h>
 
-#include "core/base.h"
+#include "util/base.h"
 
 static void client_free(struct front_client *client)
 {

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/base.h"
+#include "util/base.h"
 
 #define ARENA_SIZE (1ULL << 42) /* sparse: only pages that were touched cost anything */
 

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/base.h"
+#include "util/base.h"
 
 #define EVENTS 64
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base.h"
+#include "util/base.h"
 
 static struct fuse_handle *handle_of(uint64_t number)
 {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base.h"
+#include "util/base.h"
 
 #define KFD_TYPE 'K'
 

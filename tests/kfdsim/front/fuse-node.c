@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/base.h"
+#include "util/base.h"
 
 #define TEXT_SIZE 4096U /* as sysfs says of every attribute, however long it is */
 

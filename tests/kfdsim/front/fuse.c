@@ -11,7 +11,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "core/base.h"
+#include "util/base.h"
 #include "kfdsim/program/namespace.h"
 
 #define FILES FRONT_SCRATCH "/files"

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/base.h"
+#include "util/base.h"
 
 #define FILES  FRONT_SCRATCH "/files"
 #define DEVICE FILES "/dev/kfd"

@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "core/base.h"
+#include "util/base.h"
 
 #define KFD_TYPE 'K'
 

@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "core/base.h"
+#include "util/base.h"
 
 /* The filter sees numbers only: consoles have ioctls of that type too. Render nodes are the
  * same file by another name. */

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/base.h"
+#include "util/base.h"
 
 #define NEW ".new" /* nothing in the tree begins with a dot */
 

@@ -17,7 +17,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "core/base.h"
+#include "util/base.h"
 #include "kfdsim/program/namespace.h"
 
 #define FILES   FRONT_SCRATCH "/files"

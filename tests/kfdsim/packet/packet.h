@@ -7,7 +7,7 @@
  * stopped. Nothing that a client wrote is trusted: not the ring, nor what is in it.
  */
 
-#include "core/base.h"
+#include "util/base.h"
 #include "kfdsim/driver/internal.h"
 
 struct packet_step {

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base.h"
+#include "util/base.h"
 #include "fake-sysfs.h"
 #include "hw/hw.h"
-#include "sys/profile.h"
+#include "sys/config/profile.h"
 
 #define CARDS 16U
 #define NODES 256U /* of a topology; numbers may be missing */

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "core/base.h"
+#include "util/base.h"
 #include "kfdsim/front/front.h"
 #include "kfdsim/program/machine.h"
 #include "kfdsim/program/options.h"

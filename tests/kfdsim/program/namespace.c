@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/base.h"
+#include "util/base.h"
 
 #define DEBUG "/sys/kernel/debug"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "core/geometry.h"
+#include "core/mask/geometry.h"
 
 static bool mine(uint64_t address, size_t size)
 {

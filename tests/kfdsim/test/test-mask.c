@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <time.h>
 
-#include "core/deal.h"
+#include "core/mask/codec.h"
 #include "kfdsim/test/text-rig.h"
 
 /* A queue on a GPU of its own, masked and mapped. */

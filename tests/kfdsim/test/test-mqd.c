@@ -7,11 +7,11 @@
 
 #include <errno.h>
 
-#include "core/deal.h"
+#include "core/mask/codec.h"
 #include "hw/kfd-mqd.h"
 #include "kfdsim/test/text-rig.h"
 #include "random-geometry.h"
-#include "sys/profile.h"
+#include "sys/config/profile.h"
 
 #define SEED 20260302L
 

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdbool.h>
 
-#include "core/base.h"
+#include "util/base.h"
 #include "kfdsim/timing/timing-compare.h"
 #include "kfdsim/test/timing-rig.h"
 #include "scratch.h"

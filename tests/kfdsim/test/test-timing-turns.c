@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <unistd.h>
 
-#include "core/base.h"
+#include "util/base.h"
 #include "kfdsim/timing/timing-internal.h"
 #include "kfdsim/test/timing-rig.h"
 

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <math.h>
 
-#include "core/base.h"
+#include "util/base.h"
 #include "kfdsim/test/timing-rig.h"
 
 #define BLOCKS 1024U

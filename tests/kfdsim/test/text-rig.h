@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "check.h"
-#include "core/base.h"
-#include "core/geometry.h"
+#include "util/base.h"
+#include "core/mask/geometry.h"
 #include "kfdsim/text/text.h"
 
 static inline struct gpu_info rig_gpu(const char *name, unsigned target, unsigned xccs,

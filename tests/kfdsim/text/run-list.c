@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "core/base.h"
+#include "util/base.h"
 #include "kfdsim/text/text.h"
 
 /*

@@ -3,7 +3,7 @@
 #include <json-c/json.h>
 #include <stdlib.h>
 
-#include "core/base.h"
+#include "util/base.h"
 #include "kfdsim/text/state.h"
 #include "kfdsim/text/text.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base.h"
+#include "util/base.h"
 #include "kfdsim/text/text.h"
 
 /*

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/base.h"
+#include "util/base.h"
 #include "kfdsim/text/text.h"
 
 /*

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "core/base.h"
+#include "util/base.h"
 
 struct comparison {
 	char what[96];

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/base.h"
+#include "util/base.h"
 
 #define TIMING_XCCS    8U
 #define TIMING_ENGINES 8U

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/doctor/doctor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+const struct check doctor_checks[] = {
+	{ "kernel", check_kernel },
+	{ "permissions", check_permissions },
+	{ "scheduler", check_scheduler },
+	{ "slots", check_slots },
+	{ "isolation", check_isolation },
+	{ "debugfs", check_debugfs },
+	{ "hip", check_hip },
+	{ "environment", check_environment },
+	{ "bus", check_bus },
+	{ "daemon", check_daemon },
+	{ "policy", check_policy },
+	{ "unit", check_unit },
+	{ "installed", check_installed },
+};
+const size_t doctor_n_checks = ARRAY_SIZE(doctor_checks);
+
+static void no_memory(void)
+{
+	fprintf(stderr, "gpuarbctl doctor: no memory\n");
+	exit(EXIT_FAILURE);
+}
+
+static char *compose(const char *format, va_list args) __attribute__((format(printf, 1, 0)));
+static char *compose(const char *format, va_list args)
+{
+	char *text = NULL;
+
+	if (vasprintf(&text, format, args) < 0)
+		no_memory();
+	return text;
+}
+
+void say(struct doctor *doctor, enum mark mark, const char *format, ...)
+{
+	struct finding *list;
+	va_list args;
+
+	list = reallocarray(doctor->findings, doctor->n_findings + 1, sizeof(*list));
+	if (!list)
+		no_memory();
+	doctor->findings = list;
+
+	va_start(args, format);
+	list[doctor->n_findings++] = (struct finding){
+		.check = doctor->check,
+		.mark = mark,
+		.found = compose(format, args),
+	};
+	va_end(args);
+}
+
+void means(struct doctor *doctor, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	doctor->findings[doctor->n_findings - 1].means = compose(format, args);
+	va_end(args);
+}
+
+void advise(struct doctor *doctor, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	doctor->findings[doctor->n_findings - 1].advice = compose(format, args);
+	va_end(args);
+}
+
+const char *doctor_path(const struct doctor *doctor, char buf[static DOCTOR_PATH],
+			const char *format, ...)
+{
+	int n = snprintf(buf, DOCTOR_PATH, "%s", doctor->root);
+	va_list args;
+
+	if (n >= 0 && (size_t)n < DOCTOR_PATH) {
+		va_start(args, format);
+		vsnprintf(buf + n, DOCTOR_PATH - (size_t)n, format, args);
+		va_end(args);
+	}
+	return buf;
+}
+
+int doctor_find(const struct doctor *doctor, const char *path)
+{
+	char buf[DOCTOR_PATH];
+	struct stat st;
+
+	return stat(doctor_path(doctor, buf, "%s", path), &st) < 0 ? -errno : 0;
+}
+
+int doctor_read_line(const struct doctor *doctor, const char *path, char *buf, size_t size)
+{
+	char full[DOCTOR_PATH];
+	int fd = open(doctor_path(doctor, full, "%s", path), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	ssize_t n;
+	int r;
+
+	if (fd < 0)
+		return -errno;
+
+	n = read(fd, buf, size - 1);
+	r = n < 0 ? -errno : 0;
+	close(fd);
+	buf[n > 0 ? n : 0] = '\0';
+	buf[strcspn(buf, "\n")] = '\0';
+	return r;
+}
+
+/* Twice: how many there are, and which. Between the two one may have gone. */
+void doctor_look_at_gpus(struct doctor *doctor)
+{
+	_cleanup_(notes_done) struct notes counting = {0};
+	char sys[DOCTOR_PATH];
+	struct hw *hw;
+	int n;
+
+	doctor->listed = hw_kfd.open(doctor_path(doctor, sys, "/sys"), &hw, &doctor->notes);
+	if (doctor->listed < 0)
+		return;
+
+	n = hw_kfd.list(hw, NULL, 0, &counting);
+	doctor->gpus = calloc(n > 0 ? (size_t)n : 1, sizeof(*doctor->gpus));
+	if (!doctor->gpus)
+		no_memory();
+	doctor->listed = hw_kfd.list(hw, doctor->gpus, n > 0 ? (size_t)n : 0, &doctor->notes);
+	if (doctor->listed > 0)
+		doctor->n_gpus = min_u((unsigned)doctor->listed, n > 0 ? (unsigned)n : 0);
+	hw_kfd.close(hw);
+}
+
+void doctor_run(struct doctor *doctor, const struct check *check)
+{
+	doctor->check = check->name;
+	check->run(doctor);
+}
+
+bool doctor_has_problems(const struct doctor *doctor)
+{
+	for (size_t i = 0; i < doctor->n_findings; i++) {
+		if (doctor->findings[i].mark == MARK_PROBLEM)
+			return true;
+	}
+	return false;
+}
+
+void doctor_done(struct doctor *doctor)
+{
+	for (size_t i = 0; i < doctor->n_findings; i++) {
+		free(doctor->findings[i].found);
+		free(doctor->findings[i].means);
+		free(doctor->findings[i].advice);
+	}
+	free(doctor->findings);
+	free(doctor->gpus);
+	notes_done(&doctor->notes);
+	settings_free(doctor->settings);
+	gpuarb_view_free(doctor->view);
+	gpuarb_close(doctor->gpuarb);
+	*doctor = (struct doctor){0};
+}

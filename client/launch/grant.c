@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/launch/grant.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "client/output/fail.h"
+#include "client/output/json-view.h"
+#include "client/output/lease-text.h"
+#include "client/output/print.h"
+#include "client/options/want-options.h"
+
+#define GRACE_USEC UINT64_C(2000000)
+
+void grant_close(struct gpuarb_lease *lease)
+{
+	gpuarb_lease_close(lease);
+}
+
+static int tell_json(const struct command *command, struct session *session,
+		     const struct gpuarb_lease *lease, FILE *out)
+{
+	_cleanup_(json_freep) struct json_object *map = NULL;
+	const struct gpuarb_lease_info *info;
+	int r;
+
+	r = session_look(command, session);
+	if (r == EXIT_OK)
+		r = session_lease(command, session, gpuarb_lease_id(lease), &info);
+	if (r != EXIT_OK)
+		return r;
+
+	map = json_map(NULL, NULL);
+	json_lease_into(map, info);
+	json_print(out, map);
+	return EXIT_OK;
+}
+
+static int ask(struct command *command, struct session *session, struct gpuarb_lease **ret)
+{
+	struct gpuarb_want wants[REQUEST_WANTS];
+	int r;
+
+	r = want_resolve(command, session, wants);
+	if (r == EXIT_OK && !session->gpuarb)
+		r = session_open(command, session);
+	if (r != EXIT_OK)
+		return r;
+
+	do {
+		r = gpuarb_reserve_start(session->gpuarb, wants, command->n_asks,
+					 &command->options, ret);
+	} while (r < 0 && want_ask_less(command, session->gpuarb, wants));
+	return r < 0 ? fail_asked(command, session->gpuarb, r) : EXIT_OK;
+}
+
+static bool is(const struct gpuarb_lease *lease, const char *state)
+{
+	return strcmp(gpuarb_lease_state(lease), state) == 0;
+}
+
+/* "lease 12 is activating: lease 9 is to give back 30 CUs; active in 1 s". */
+static void tell_activating(const struct gpuarb_lease *lease, const char *before)
+{
+	const char *reason = gpuarb_lease_reason(lease);
+	char why[256];
+
+	lease_text_why("activating", 0, *reason ? reason : "others give CUs back",
+		       gpuarb_lease_deadline(lease), why, sizeof(why));
+	print_line(stderr, "%slease %" PRIu64 " is activating: %s", before, gpuarb_lease_id(lease),
+		   why);
+}
+
+/* "lease 12 waits for cus on 0000:03:00.0, 30 asked; position 2; gives up in 60 s". */
+static int tell_waiting(const struct command *command, struct session *session,
+			struct gpuarb_lease *lease, const char *before)
+{
+	const char *reason;
+	unsigned position;
+	char why[256];
+	int r;
+
+	if (command->quiet)
+		return EXIT_OK;
+	if (command->json)
+		return tell_json(command, session, lease, stderr);
+	if (is(lease, "activating"))
+		tell_activating(lease, before);
+	if (!is(lease, "waiting"))
+		return EXIT_OK;
+
+	r = gpuarb_lease_position(lease, &position);
+	if (r < 0)
+		return fail_asked(command, session->gpuarb, r);
+	if (position == 0) /* not any more */
+		return EXIT_OK;
+
+	reason = gpuarb_lease_reason(lease);
+	lease_text_why("waiting", position, *reason ? reason : "waits",
+		       gpuarb_lease_deadline(lease), why, sizeof(why));
+	print_line(stderr, "%slease %" PRIu64 " %s", before, gpuarb_lease_id(lease), why);
+	return EXIT_OK;
+}
+
+/* The daemon ends it in time, and has the sentence; ours is for one that is not there. */
+static uint64_t patience(const struct command *command)
+{
+	uint64_t usec = command->options.wait_usec;
+
+	return usec > GPUARB_FOREVER - GRACE_USEC ? GPUARB_FOREVER : usec + GRACE_USEC;
+}
+
+/* A token can find a lease that waits, though --wait was not given here. */
+static int refuse_to_wait(const struct command *command, const struct gpuarb_lease *lease)
+{
+	const char *reason = gpuarb_lease_reason(lease);
+
+	return fail(command, EXIT_REFUSED, "lease %" PRIu64 ", which has this token, is %s%s%s; "
+		    "--wait waits for it", gpuarb_lease_id(lease), gpuarb_lease_state(lease),
+		    *reason ? ": " : "", reason);
+}
+
+static int wait_for_it(const struct command *command, struct session *session,
+		       struct gpuarb_lease *lease, const char *before)
+{
+	int r;
+
+	if (command->options.wait_usec == 0 && !is(lease, "revoking"))
+		return refuse_to_wait(command, lease);
+
+	r = tell_waiting(command, session, lease, before);
+	if (r != EXIT_OK)
+		return r;
+
+	r = gpuarb_lease_wait(lease, patience(command));
+	if (r >= 0)
+		return EXIT_OK;
+	(void)fail_asked(command, session->gpuarb, r);
+	return r == -ENOENT || r == -EBADFD ? EXIT_LOST : fail_code(r);
+}
+
+int grant_reserve(struct command *command, struct session *session, const char *before,
+		  struct gpuarb_lease **ret)
+{
+	_cleanup_(grant_closep) struct gpuarb_lease *lease = NULL;
+	int r;
+
+	r = ask(command, session, &lease);
+	if (r == EXIT_OK && !is(lease, "granted") && !is(lease, "inactive"))
+		r = wait_for_it(command, session, lease, before);
+	if (r == EXIT_OK)
+		*ret = TAKE_PTR(lease);
+	return r;
+}
+
+int grant_tell(const struct command *command, struct session *session,
+	       const struct gpuarb_lease *lease, const char *before, FILE *out)
+{
+	char head[64];
+
+	if (command->quiet)
+		return EXIT_OK;
+	if (command->json)
+		return tell_json(command, session, lease, out);
+
+	snprintf(head, sizeof(head), "%slease %" PRIu64 ": ", before, gpuarb_lease_id(lease));
+	for (size_t i = 0; i < gpuarb_lease_partitions(lease); i++)
+		print_grant(out, head, gpuarb_lease_partition(lease, i));
+	if (is(lease, "inactive"))
+		print_line(out, "%sinactive: its CUs are lent until `gpuarbctl activate %" PRIu64
+			   "`", head, gpuarb_lease_id(lease));
+	fflush(out);
+	return EXIT_OK;
+}

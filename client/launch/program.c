@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/launch/program.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "util/base.h"
+
+#define SCRIPTS 4 /* as deep as the kernel goes into interpreters of interpreters, and less */
+
+/* What an ELF file says of its loader. */
+struct image {
+	unsigned char class;
+	uint16_t machine;
+	char loader[PATH_MAX]; /* "": none */
+};
+
+/* ---- finding it -------------------------------------------------------------------------- */
+
+/* As execvp() does, but for its excuses. */
+static bool find(const char *command, char path[PATH_MAX])
+{
+	const char *dir = getenv("PATH"), *end;
+
+	if (strchr(command, '/'))
+		return snprintf(path, PATH_MAX, "%s", command) < PATH_MAX;
+	for (dir = dir ? dir : "/bin:/usr/bin";; dir = end + 1) {
+		end = strchrnul(dir, ':');
+		if (snprintf(path, PATH_MAX, "%.*s%s%s", (int)(end - dir), dir,
+			     end > dir ? "/" : "", command) < PATH_MAX && access(path, X_OK) == 0)
+			return true;
+		if (!*end)
+			return false;
+	}
+}
+
+/* ---- reading it -------------------------------------------------------------------------- */
+
+static bool read_at(int fd, void *to, size_t size, uint64_t offset)
+{
+	return pread(fd, to, size, (off_t)offset) == (ssize_t)size;
+}
+
+static bool read_loader(int fd, const Elf64_Ehdr *header, struct image *ret)
+{
+	for (unsigned i = 0; i < header->e_phnum; i++) {
+		Elf64_Phdr segment;
+
+		if (!read_at(fd, &segment, sizeof(segment),
+			     header->e_phoff + (uint64_t)i * header->e_phentsize))
+			return false;
+		if (segment.p_type != PT_INTERP)
+			continue;
+		if (segment.p_filesz >= sizeof(ret->loader) ||
+		    !read_at(fd, ret->loader, segment.p_filesz, segment.p_offset))
+			return false;
+		ret->loader[segment.p_filesz] = '\0';
+	}
+	return true;
+}
+
+/* false: it is no ELF file, or a broken one. */
+static bool read_image(int fd, struct image *ret)
+{
+	Elf64_Ehdr header;
+
+	*ret = (struct image){ .class = ELFCLASSNONE };
+	if (!read_at(fd, &header, EI_NIDENT, 0) || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+		return false;
+	ret->class = header.e_ident[EI_CLASS];
+	if (ret->class != ELFCLASS64)
+		return true;
+	if (!read_at(fd, &header, sizeof(header), 0))
+		return false;
+	ret->machine = header.e_machine;
+	return read_loader(fd, &header, ret);
+}
+
+/* The word after "#!". */
+static bool read_interpreter(int fd, char path[PATH_MAX])
+{
+	char line[256] = "", *word;
+	ssize_t n = pread(fd, line, sizeof(line) - 1, 0);
+
+	if (n < 2 || line[0] != '#' || line[1] != '!')
+		return false;
+	line[n] = '\0';
+	word = line + 2 + strspn(line + 2, " \t");
+	word[strcspn(word, " \t\n")] = '\0';
+	return snprintf(path, PATH_MAX, "%s", word) > 0;
+}
+
+/* ---- judging it -------------------------------------------------------------------------- */
+
+/* Where it gets more rights than its caller has, the loader ignores LD_PRELOAD (AT_SECURE). */
+static bool is_privileged(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return false;
+	if ((st.st_mode & S_ISUID && st.st_uid != geteuid()) ||
+	    (st.st_mode & S_ISGID && st.st_mode & S_IXGRP && st.st_gid != getegid()))
+		return true;
+	return geteuid() != 0 && fgetxattr(fd, "security.capability", NULL, 0) > 0;
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* Compared with this program, which is of the same build as what is to be loaded. */
+static bool judge_image(const struct image *image, const char *path, char *why, size_t size)
+{
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	struct image own = { .class = ELFCLASSNONE };
+	bool known = fd >= 0 && read_image(fd, &own);
+
+	if (fd >= 0)
+		close(fd);
+	if (image->class != ELFCLASS64) {
+		snprintf(why, size, "%s is not a 64-bit program", path);
+		return false;
+	}
+	if (known && image->machine != own.machine) {
+		snprintf(why, size, "%s is for another kind of machine", path);
+		return false;
+	}
+	if (!*image->loader) {
+		snprintf(why, size, "%s is linked statically, and nothing can be loaded into it",
+			 path);
+		return false;
+	}
+	if (known && strcmp(base_name(image->loader), base_name(own.loader)) != 0) {
+		snprintf(why, size, "%s is for another C library (%s)", path, image->loader);
+		return false;
+	}
+	return true;
+}
+
+static bool judge(const char *path, int depth, char *why, size_t size)
+{
+	char interpreter[PATH_MAX];
+	struct image image;
+	bool good = true;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return true;
+	if (is_privileged(fd)) {
+		snprintf(why, size, "%s gives rights to who starts it, and so nothing is loaded "
+			 "into it", path);
+		good = false;
+	} else if (read_image(fd, &image)) {
+		good = judge_image(&image, path, why, size);
+	} else if (depth < SCRIPTS && read_interpreter(fd, interpreter)) {
+		good = judge(interpreter, depth + 1, why, size);
+	}
+	close(fd);
+	return good;
+}
+
+bool program_preloads(const char *command, char *why, size_t size)
+{
+	char path[PATH_MAX];
+
+	return !find(command, path) || judge(path, 0, why, size);
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The command line into plain values: one table of options for all verbs. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/policy/request.h"
+#include "libgpuarb/gpuarb.h"
+
+/* Which options a verb takes, as bits. */
+enum option_group {
+	OPTIONS_GENERAL = 1 << 0, /* every verb */
+	OPTIONS_WANT = 1 << 1,    /* what is asked of a GPU */
+	OPTIONS_LEASE = 1 << 2,   /* how it is asked */
+	OPTIONS_QUIET = 1 << 3,
+	OPTIONS_MODEL = 1 << 4,   /* which GPU a mask is for */
+	OPTIONS_SVG = 1 << 5,
+	OPTIONS_LATENCY = 1 << 6,
+	OPTIONS_ACTIVATE = 1 << 7,
+	OPTIONS_REVOKE = 1 << 8,
+	OPTIONS_RT = 1 << 9,
+};
+
+/* One want as it was typed. Shares are resolved by want.h. */
+struct ask {
+	struct gpuarb_want want;
+	struct share {
+		unsigned cus, cus_min, cus_max; /* percent of the GPU's CUs; 0: none */
+	} share;
+	uint64_t given; /* options named, by their place in the table */
+};
+
+struct command {
+	bool json, no_legend, no_pager, help, version, quiet, same_line;
+	bool colour; /* decided by main */
+	const char *verb; /* for messages; "": none yet */
+	const char *gpu, *profile, *profiles, *svg;
+	uint64_t grace_usec;
+	const char *reason; /* NULL: none */
+	const char *config; /* NULL: by what the GPU is */
+	bool margin_given;
+	unsigned margin_percent;
+
+	struct ask asks[REQUEST_WANTS];
+	size_t n_asks; /* at least 1 */
+	struct gpuarb_options options;
+
+	char **rest; /* what is no option: part of argv */
+	size_t n_rest;
+
+	char problem[320]; /* what was wrong */
+};
+
+void command_init(struct command *command);
+
+/*
+ * Takes the options of these groups out of argv[0..argc). A command (stops = true) begins
+ * at the first word that is no option; otherwise words and options may be mixed. "--" ends
+ * the options. Moves the words that are left to the front of argv, with a NULL after them.
+ * Returns -EINVAL with the sentence in command->problem, naming the option, its value and
+ * what would work.
+ */
+int options_parse(struct command *command, unsigned groups, bool stops, int argc, char **argv);
+
+/* Was this option named for this want? */
+bool option_given(const struct ask *ask, const char *name);
+
+/* For help and for its comparison with the manual: the i-th option of these groups as
+ * "--cus=N|N%" and what it does; false past the last. */
+bool option_describe(unsigned groups, size_t i, char *buf, size_t size, const char **ret_help);

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/options/want-options.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "client/output/fail.h"
+#include "client/output/print.h"
+#include "util/base.h"
+
+#define QUEUES_GOOD  5U /* what an unmodified HIP process makes: 4 pooled and its own */
+#define QUEUES_LEAST 2U /* one for the program, one that ROCr keeps for itself */
+
+/* The GPUs that a want may end up on. */
+struct candidates {
+	const struct gpuarb_gpu *gpus;
+	size_t n;
+};
+
+static bool says_cus(const struct ask *ask)
+{
+	return ask->want.cus > 0 || ask->share.cus > 0 || ask->want.shader_engines > 0;
+}
+
+static bool has_share(const struct ask *ask)
+{
+	return ask->share.cus > 0 || ask->share.cus_min > 0 || ask->share.cus_max > 0;
+}
+
+static int find_candidates(const struct command *command, struct session *session,
+			   const char *gpu, struct candidates *ret)
+{
+	int r;
+
+	if (!session->view) {
+		r = session_look(command, session);
+		if (r != EXIT_OK)
+			return r;
+	}
+	if (gpu && strcmp(gpu, "any") != 0) {
+		ret->n = 1;
+		return session_gpu(command, session, gpu, &ret->gpus);
+	}
+	ret->n = gpuarb_view_gpus(session->view, &ret->gpus);
+	if (ret->n == 0)
+		return fail(command, EXIT_REFUSED, "there is no GPU to ask for");
+	return EXIT_OK;
+}
+
+/* A share needs to know of how many CUs: one GPU, or all of a kind. */
+static int share_base(const struct command *command, const struct candidates *candidates,
+		      unsigned *ret)
+{
+	for (size_t i = 1; i < candidates->n; i++) {
+		if (candidates->gpus[i].cus != candidates->gpus[0].cus)
+			return fail(command, EXIT_USAGE,
+				    "a share of which GPU? %s has %u CUs, %s has %u; name one with "
+				    "--gpu", candidates->gpus[0].name, candidates->gpus[0].cus,
+				    candidates->gpus[i].name, candidates->gpus[i].cus);
+	}
+	*ret = candidates->gpus[0].cus;
+	return EXIT_OK;
+}
+
+static int resolve_share(const struct command *command, const char *option, unsigned percent,
+			 unsigned cus, uint32_t *value)
+{
+	if (percent == 0)
+		return EXIT_OK;
+	if (cus * percent < 100)
+		return fail(command, EXIT_USAGE, "--%s=%u%%: less than one of the GPU's %u CUs",
+			    option, percent, cus);
+
+	*value = cus * percent / 100;
+	if (cus * percent % 100 != 0 && !command->quiet)
+		print_line(stderr, "gpuarbctl %s: --%s=%u%% of %u CUs: rounded down to %u",
+			   command->verb, option, percent, cus, *value);
+	return EXIT_OK;
+}
+
+static int resolve_shares(const struct command *command, struct session *session,
+			  const struct ask *ask, const char *gpu, struct gpuarb_want *want)
+{
+	struct candidates candidates = {0};
+	unsigned cus = 0;
+	int r;
+
+	if (!has_share(ask))
+		return EXIT_OK;
+
+	r = find_candidates(command, session, gpu, &candidates);
+	if (r == EXIT_OK)
+		r = share_base(command, &candidates, &cus);
+	if (r == EXIT_OK)
+		r = resolve_share(command, "cus", ask->share.cus, cus, &want->cus);
+	if (r == EXIT_OK)
+		r = resolve_share(command, "cus-min", ask->share.cus_min, cus, &want->cus_min);
+	if (r == EXIT_OK)
+		r = resolve_share(command, "cus-max", ask->share.cus_max, cus, &want->cus_max);
+	return r;
+}
+
+/* Half of the free slots on the GPU that has most of them. */
+static unsigned fair_queues(const struct candidates *candidates)
+{
+	unsigned most = 0;
+
+	for (size_t i = 0; i < candidates->n; i++)
+		most = max_u(most, candidates->gpus[i].queue_slots_free);
+	return most / 2;
+}
+
+static int all_that_can_be_had(const struct command *command, struct session *session,
+			       struct gpuarb_want *want)
+{
+	unsigned processes = max_u(want->processes, 1), fair, most = 0;
+	struct candidates candidates = {0};
+	int r;
+
+	r = find_candidates(command, session, want->gpu, &candidates);
+	if (r != EXIT_OK)
+		return r;
+
+	for (size_t i = 0; i < candidates.n; i++)
+		most = max_u(most, candidates.gpus[i].cus);
+	if (want->cus_min == 0)
+		want->cus_min = 1;
+	if (want->cus_max == 0)
+		want->cus_max = max_u(most, want->cus_min);
+	want->cus = want->cus_min;
+
+	if (want->queues == 0) {
+		fair = min_u(QUEUES_GOOD + want->streams, fair_queues(&candidates) / processes);
+		want->queues = processes * max_u(fair, QUEUES_LEAST + want->streams);
+	}
+	return EXIT_OK;
+}
+
+/* Either every want says how many CUs, or none does. */
+static int check_wants(struct command *command, bool *ret_all)
+{
+	const char *lease_class = command->options.lease_class;
+	size_t said = 0;
+
+	for (size_t i = 0; i < command->n_asks; i++)
+		said += says_cus(&command->asks[i]);
+	if (said > 0 && said < command->n_asks)
+		return fail(command, EXIT_USAGE, "only %zu of the %zu wants say%s how many CUs; "
+			    "each --gpu needs a --cus or --shader-engines after it", said,
+			    command->n_asks, said == 1 ? "s" : "");
+
+	*ret_all = said == 0;
+	if (said > 0)
+		return EXIT_OK;
+	if (lease_class && strcmp(lease_class, "besteffort") != 0)
+		return fail(command, EXIT_USAGE, "--class=%s needs --cus or --shader-engines; only "
+			    "best effort takes what can be had", lease_class);
+	command->options.lease_class = "besteffort";
+	return EXIT_OK;
+}
+
+int want_resolve(struct command *command, struct session *session,
+		 struct gpuarb_want ret[static REQUEST_WANTS])
+{
+	bool all = false;
+	int r;
+
+	/* Whatever the tenant's class is: no other can follow. */
+	if (command->options.adaptable && !command->options.lease_class)
+		command->options.lease_class = "besteffort";
+	r = check_wants(command, &all);
+	for (size_t i = 0; r == EXIT_OK && i < command->n_asks; i++) {
+		const struct ask *ask = &command->asks[i];
+
+		ret[i] = ask->want;
+		r = resolve_shares(command, session, ask, ask->want.gpu, &ret[i]);
+		if (r == EXIT_OK && all)
+			r = all_that_can_be_had(command, session, &ret[i]);
+	}
+	return r;
+}
+
+static bool refused_for_queues(const struct gpuarb *gpuarb)
+{
+	const struct gpuarb_refusal *refusals;
+	size_t n;
+
+	refusals = gpuarb_last_refusals(gpuarb, &n);
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(refusals[i].reason, "queues") == 0 ||
+		    strcmp(refusals[i].reason, "unmanaged") == 0 ||
+		    strcmp(refusals[i].reason, "quota") == 0)
+			return true;
+	}
+	return false;
+}
+
+bool want_ask_less(const struct command *command, const struct gpuarb *gpuarb,
+		   struct gpuarb_want wants[static REQUEST_WANTS])
+{
+	bool less = false;
+
+	if (!refused_for_queues(gpuarb))
+		return false;
+
+	for (size_t i = 0; i < command->n_asks; i++) {
+		const struct gpuarb_want *typed = &command->asks[i].want;
+		uint32_t processes = max_u(wants[i].processes, 1);
+
+		if (typed->queues > 0 || typed->streams > 0 ||
+		    wants[i].queues <= processes * QUEUES_LEAST)
+			continue;
+		wants[i].queues -= processes;
+		less = true;
+	}
+	return less;
+}
+
+static void keep_the_rest(const struct ask *ask, const struct gpuarb_partition *partition,
+			  struct gpuarb_want *want)
+{
+	if (want->cus == 0 && want->shader_engines == 0)
+		want->cus = partition->cus;
+	if (want->processes == 0)
+		want->processes = partition->processes;
+	if (want->queues == 0)
+		want->queues = partition->queues;
+	if (!option_given(ask, "streams"))
+		want->streams = partition->streams;
+	if (!option_given(ask, "sdma-queues"))
+		want->sdma_queues = partition->sdma_queues;
+	if (!option_given(ask, "vram"))
+		want->vram = partition->vram;
+	if (!option_given(ask, "priority"))
+		want->priority = partition->priority;
+}
+
+int want_resolve_resize(const struct command *command, struct session *session,
+			const struct gpuarb_lease_info *lease,
+			struct gpuarb_want ret[static REQUEST_WANTS])
+{
+	int r = EXIT_OK;
+
+	if (lease->n_partitions == 0)
+		return fail(command, EXIT_FAILED, "lease %" PRIu64 " is %s: it has no parts to "
+			    "resize", lease->id, lease->state);
+	if (command->n_asks != lease->n_partitions)
+		return fail(command, EXIT_USAGE, "the lease has %zu partition%s and %zu want%s "
+			    "given; start each but the first with --gpu", lease->n_partitions,
+			    print_s(lease->n_partitions), command->n_asks,
+			    command->n_asks == 1 ? " was" : "s were");
+
+	for (size_t i = 0; r == EXIT_OK && i < command->n_asks; i++) {
+		const struct ask *ask = &command->asks[i];
+		const struct gpuarb_partition *partition = &lease->partitions[i];
+
+		ret[i] = ask->want;
+		r = resolve_shares(command, session, ask, partition->gpu, &ret[i]);
+		if (r == EXIT_OK)
+			keep_the_rest(ask, partition, &ret[i]);
+	}
+	return r;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/output/drift.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/output/print.h"
+#include "client/output/priority-text.h"
+
+static void no_memory(void)
+{
+	fprintf(stderr, "gpuarbctl verify: no memory\n");
+	exit(EXIT_FAILURE);
+}
+
+static void find(struct verify *verify, struct verify_finding finding, const char *format, ...)
+	PRINTF_LIKE(3, 4);
+
+static void find(struct verify *verify, struct verify_finding finding, const char *format, ...)
+{
+	struct verify_finding *more = reallocarray(verify->findings, verify->n_findings + 1,
+						   sizeof(*more));
+	va_list args;
+	int n;
+
+	if (!more)
+		no_memory();
+	verify->findings = more;
+
+	va_start(args, format);
+	n = vasprintf(&finding.found, format, args);
+	va_end(args);
+	if (n < 0)
+		no_memory();
+	more[verify->n_findings++] = finding;
+}
+
+static bool is(const struct gpuarb_lease_info *lease, const char *state)
+{
+	return strcmp(lease->state, state) == 0;
+}
+
+static void judge_mask(struct verify *verify, const struct gpuarb_lease_info *lease,
+		       const struct gpuarb_partition *partition)
+{
+	struct verify_finding finding = { lease->id, partition->gpu, "mask", VERIFY_OK, NULL };
+
+	if (strcmp(partition->tier, "verified") == 0) {
+		find(verify, finding, "gpuarbd saw it in the hardware: no queue has more than %u "
+		     "CU%s", partition->cus, print_s(partition->cus));
+		return;
+	}
+	if (strcmp(partition->tier, "cooperative") != 0) {
+		find(verify, finding, "kept by more than its holder (tier %s)", partition->tier);
+		return;
+	}
+	finding.result = VERIFY_NOTE;
+	find(verify, finding, "taken on trust: its holder applies it, and gpuarbd has not seen it "
+	     "in the hardware");
+}
+
+static void judge_count(struct verify *verify, struct verify_finding finding, const char *what,
+			unsigned granted, unsigned seen)
+{
+	finding.check = what;
+	if (seen > granted)
+		finding.result = VERIFY_DRIFT;
+	find(verify, finding, "%u granted, %u seen", granted, seen);
+}
+
+/* ROCr makes SDMA queues by itself: those of who asked for none are nobody's fault. */
+static void judge_use(struct verify *verify, size_t l, size_t i)
+{
+	const struct gpuarb_lease_info *lease = &verify->leases[l];
+	const struct gpuarb_partition *partition = &lease->partitions[i];
+	struct verify_finding finding = { lease->id, partition->gpu, "queues", VERIFY_OK, NULL };
+	struct seen_use use;
+
+	if (!seen_use(verify->seen, verify->leases, verify->n_leases, l, i, &use)) {
+		finding.result = VERIFY_NOTE;
+		find(verify, finding, "%u granted; which processes are its own cannot be told "
+		     "from here, gpuarbd says what it knows", partition->queues);
+		return;
+	}
+	judge_count(verify, finding, "queues", partition->queues, use.queues);
+	judge_count(verify, finding, "processes", partition->processes, use.processes);
+	if (partition->sdma_queues > 0)
+		judge_count(verify, finding, "sdma-queues", partition->sdma_queues,
+			    use.sdma_queues);
+}
+
+/* KFD lets any program set any priority. */
+static void judge_priority(struct verify *verify, const struct gpuarb_lease_info *lease,
+			   const struct gpuarb_partition *partition)
+{
+	static const enum verify_result results[] = {
+		[PRIORITY_AS_ASKED] = VERIFY_OK,
+		[PRIORITY_LESS] = VERIFY_NOTE,
+		[PRIORITY_MORE] = VERIFY_DRIFT,
+	};
+	struct verify_finding finding = { lease->id, partition->gpu, "priority", VERIFY_OK, NULL };
+	char text[48];
+
+	if (partition->n_priorities_seen == 0)
+		return;
+	finding.result = results[priority_text(partition, text, sizeof(text))];
+	find(verify, finding, "%s", text);
+}
+
+/* What gpuarbd says of it. There is a reason why a lease waits, is activating, revoked or gone; of
+ * one that is granted it is what is wrong. */
+static void judge_state(struct verify *verify, const struct gpuarb_lease_info *lease)
+{
+	struct verify_finding finding = { lease->id, "", "state", VERIFY_NOTE, NULL };
+	bool granted = is(lease, "granted");
+	bool late = lease->deadline <= verify->now_usec && !is(lease, "ending");
+
+	if (granted && !*lease->reason && lease->deadline == GPUARB_FOREVER)
+		return;
+	if (late || (granted && *lease->reason))
+		finding.result = VERIFY_DRIFT;
+	find(verify, finding, "%s%s%s%s", lease->state, *lease->reason ? ": " : "", lease->reason,
+	     late ? "; its deadline has passed" :
+	     finding.result == VERIFY_NOTE && granted ? ", with CUs to give back" : "");
+}
+
+void verify_lease(struct verify *verify, size_t i)
+{
+	const struct gpuarb_lease_info *lease = &verify->leases[i];
+
+	if (is(lease, "waiting"))
+		return;
+	judge_state(verify, lease);
+	for (size_t k = 0; k < lease->n_partitions; k++) {
+		judge_mask(verify, lease, &lease->partitions[k]);
+		judge_priority(verify, lease, &lease->partitions[k]);
+		judge_use(verify, i, k);
+	}
+}
+
+static void judge_unmanaged(struct verify *verify, const struct gpuarb_gpu *gpu)
+{
+	struct verify_finding finding = { 0, gpu->name, "unmanaged", VERIFY_NOTE, NULL };
+
+	for (size_t i = 0; i < gpu->n_unmanaged; i++) {
+		const struct gpuarb_process *process = &gpu->unmanaged[i];
+
+		find(verify, finding, "pid %u (%s) has %u queue%s and no lease", process->pid,
+		     process->command, process->queues, print_s(process->queues));
+	}
+}
+
+void verify_gpu(struct verify *verify, const struct gpuarb_gpu *gpu)
+{
+	struct verify_finding finding = { 0, gpu->name, "slots", VERIFY_OK, NULL };
+
+	if (gpu->oversubscribed) {
+		finding.result = VERIFY_DRIFT;
+		find(verify, finding, "oversubscribed: more is in use than it has");
+	} else {
+		find(verify, finding, "not oversubscribed");
+	}
+	judge_unmanaged(verify, gpu);
+}
+
+bool verify_drifts(const struct verify *verify)
+{
+	for (size_t i = 0; i < verify->n_findings; i++)
+		if (verify->findings[i].result == VERIFY_DRIFT)
+			return true;
+	return false;
+}
+
+void verify_done(struct verify *verify)
+{
+	for (size_t i = 0; i < verify->n_findings; i++)
+		free(verify->findings[i].found);
+	free(verify->findings);
+	verify->findings = NULL;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Who has which CU of a GPU: what the map draws. */
+
+#include "client/output/lent.h"
+#include "client/output/model.h"
+
+/* In a cell: the number of a tenancy, or one of these. */
+#define GRID_FREE   (-1)
+#define GRID_SHARED (-2) /* in the masks of several leases; what one of two lends is the other's */
+
+struct grid {
+	struct model model;
+	const struct gpuarb_gpu *gpu;
+	struct lent all;                       /* leases, wherever they are */
+	const struct gpuarb_lease_info **here; /* leases with a part of this GPU, owned */
+	size_t n_here;
+	int cell[CUSET_PAIRS][CUSET_ARRAYS * CUSET_ARRAY_CUS];
+};
+
+/* -EINVAL, with the sentence in buf, where the daemon describes a GPU that cannot be;
+ * -ENOMEM. */
+int grid_init(struct grid *grid, const struct gpuarb_gpu *gpu,
+	      const struct gpuarb_lease_info *leases, size_t n, char *buf, size_t size);
+void grid_done(struct grid *grid);
+
+/* '.', '+' for shared, else the lease's letter: a to z, A to Z, then '#'. */
+char grid_letter(int cell);
+
+/* The cell of a working CU. */
+static inline int grid_cell(const struct grid *grid, unsigned xcc, unsigned engine,
+			    unsigned array, unsigned cu)
+{
+	return grid->cell[cuset_pair(xcc, engine)][array * CUSET_ARRAY_CUS + cu];
+}

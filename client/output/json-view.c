@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/output/json-view.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/output/mask-text.h"
+
+static const char *known(const char *text)
+{
+	return *text ? text : NULL;
+}
+
+static void json_known(struct json_object *in, const char *key, uint64_t value, uint64_t unknown)
+{
+	if (value == unknown)
+		json_null(in, key);
+	else
+		json_number(in, key, value);
+}
+
+static void json_processes(struct json_object *in, const char *key,
+			   const struct gpuarb_process *processes, size_t n)
+{
+	struct json_object *list = json_list(in, key);
+
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *map = json_map(list, NULL);
+
+		json_number(map, "pid", processes[i].pid);
+		json_known(map, "uid", processes[i].uid, UINT32_MAX);
+		json_text(map, "command", known(processes[i].command));
+		json_number(map, "queues", processes[i].queues);
+	}
+}
+
+static void json_slots(struct json_object *map, const struct gpuarb_gpu *gpu)
+{
+	json_number(map, "queue_slots", gpu->queue_slots);
+	json_number(map, "queue_slots_free", gpu->queue_slots_free);
+	json_number(map, "process_slots", gpu->process_slots);
+	json_number(map, "process_slots_free", gpu->process_slots_free);
+	json_number(map, "pipes", gpu->pipes);
+	json_number(map, "queues_per_pipe", gpu->queues_per_pipe);
+	json_number(map, "sdma_queues", gpu->sdma_queues);
+	json_number(map, "vram_bytes", gpu->vram_bytes);
+	json_number(map, "vram_free", gpu->vram_free);
+}
+
+void json_gpu(struct json_object *in, const char *key, const struct gpuarb_gpu *gpu)
+{
+	struct json_object *map = json_map(in, key), *xccs;
+
+	json_text(map, "name", gpu->name);
+	json_text(map, "device", known(gpu->device));
+	json_text(map, "gfx_target", known(gpu->gfx_target));
+	json_number(map, "xccs", gpu->xccs);
+	json_number(map, "shader_engines", gpu->shader_engines);
+	json_number(map, "cus", gpu->cus);
+	xccs = json_list(map, "cus_per_shader_engine");
+	for (uint32_t x = 0; x < gpu->xccs; x++)
+		json_numbers(xccs, NULL, gpu->cus_per_shader_engine + x * gpu->shader_engines,
+			     gpu->shader_engines);
+	json_number(map, "cus_free", gpu->cus_free);
+	json_flag(map, "wgp_mode", gpu->wgp_mode);
+	json_flag(map, "harvest_known", gpu->harvest_known);
+	json_text(map, "law", known(gpu->law));
+	json_slots(map, gpu);
+	json_text(map, "scheduler", known(gpu->scheduler));
+	json_processes(map, "unmanaged", gpu->unmanaged, gpu->n_unmanaged);
+	json_flag(map, "oversubscribed", gpu->oversubscribed);
+	json_flag(map, "draining", gpu->draining);
+}
+
+void json_partition(struct json_object *in, const char *key,
+		    const struct gpuarb_partition *partition)
+{
+	struct json_object *map = json_map(in, key), *gaps;
+	char *mask = mask_hex(partition->cu_mask, partition->cu_mask_words);
+
+	json_text(map, "gpu", partition->gpu);
+	json_number(map, "kfd_gpu_id", partition->kfd_gpu_id);
+	json_text(map, "cu_mask", mask);
+	free(mask);
+	json_number(map, "cus", partition->cus);
+	json_number(map, "cus_asked", partition->cus_asked);
+	json_number(map, "effective_cus", partition->effective_cus);
+	json_numbers(map, "shader_engines", partition->shader_engines,
+		     partition->n_shader_engines);
+	json_number(map, "queues", partition->queues);
+	json_number(map, "streams", partition->streams);
+	json_number(map, "processes", partition->processes);
+	json_number(map, "sdma_queues", partition->sdma_queues);
+	json_number(map, "vram", partition->vram);
+	json_number(map, "priority", partition->priority);
+	if (partition->n_priorities_seen > 0)
+		json_numbers(map, "priorities_seen", partition->priorities_seen,
+			     partition->n_priorities_seen);
+	json_text(map, "tier", known(partition->tier));
+	gaps = json_list(map, "gaps");
+	for (size_t i = 0; i < partition->n_gaps; i++)
+		json_text(gaps, NULL, partition->gaps[i]);
+}
+
+void json_lease_into(struct json_object *map, const struct gpuarb_lease_info *lease)
+{
+	struct json_object *owner, *partitions;
+
+	json_number(map, "id", lease->id);
+	json_text(map, "name", lease->name);
+	json_text(map, "state", lease->state);
+	json_text(map, "class", lease->lease_class);
+	json_text(map, "tenant", lease->tenant);
+	owner = json_map(map, "owner");
+	json_known(owner, "uid", lease->owner_uid, UINT32_MAX);
+	json_known(owner, "pid", lease->owner_pid, 0);
+	json_text(owner, "unit", known(lease->owner_unit));
+	json_flag(map, "adaptable", lease->adaptable);
+	json_number(map, "generation", lease->generation);
+	json_text(map, "tier", known(lease->tier));
+	partitions = json_list(map, "partitions");
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		json_partition(partitions, NULL, &lease->partitions[i]);
+	json_number(map, "position", lease->position);
+	json_text(map, "reason", lease->reason);
+	json_known(map, "deadline", lease->deadline, GPUARB_FOREVER);
+	json_number(map, "disturbances", lease->disturbances);
+}
+
+void json_lease(struct json_object *in, const char *key, const struct gpuarb_lease_info *lease)
+{
+	json_lease_into(json_map(in, key), lease);
+}
+
+static void json_advice(struct json_object *map, const struct gpuarb_refusal *refusal)
+{
+	struct json_object *list = json_list(map, "end");
+
+	for (size_t i = 0; i < refusal->n_end; i++)
+		json_number(list, NULL, refusal->end[i]);
+	json_flag(map, "end_exact", refusal->end_exact);
+}
+
+void json_refusals(struct json_object *in, const char *key, const struct gpuarb *gpuarb)
+{
+	struct json_object *list = json_list(in, key);
+	const struct gpuarb_refusal *refusals = NULL;
+	size_t n = 0;
+
+	if (gpuarb)
+		refusals = gpuarb_last_refusals(gpuarb, &n);
+
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *map = json_map(list, NULL);
+
+		json_text(map, "gpu", refusals[i].gpu);
+		json_text(map, "reason", refusals[i].reason);
+		json_number(map, "asked", refusals[i].asked);
+		json_number(map, "free", refusals[i].free);
+		json_text(map, "hint", refusals[i].hint);
+		json_flag(map, "retry", refusals[i].retry);
+		if (refusals[i].n_end > 0)
+			json_advice(map, &refusals[i]);
+	}
+}

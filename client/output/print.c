@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/output/print.h"
+
+#include <pwd.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <wchar.h>
+
+/* Bytes of the printable character at text, 0 if it is none: control characters, bytes
+ * that are no character here, and what takes no column (marks that turn text around). */
+static size_t printable(const char *text, size_t *ret_columns)
+{
+	mbstate_t state = {0};
+	wchar_t c;
+	size_t n = mbrtowc(&c, text, strlen(text), &state);
+	int columns;
+
+	if (n == 0 || n >= (size_t)-2) /* the end, no character, half of one */
+		return 0;
+	columns = wcwidth(c);
+	if (columns <= 0)
+		return 0;
+
+	*ret_columns = (size_t)columns;
+	return n;
+}
+
+char *print_escape(const char *text, size_t columns)
+{
+	char *escaped = malloc(strlen(text) * 4 + 3), *end = escaped, *cut = escaped;
+	size_t used = 0;
+
+	if (!escaped)
+		return NULL;
+
+	while (*text) {
+		size_t width = 4, n = printable(text, &width);
+
+		if (used + width > columns) {
+			strcpy(cut, "..");
+			return escaped;
+		}
+		if (n > 0)
+			memcpy(end, text, n);
+		else
+			sprintf(end, "\\x%02x", (unsigned)(unsigned char)*text);
+		end += n > 0 ? n : 4;
+		text += n > 0 ? n : 1;
+		used += width;
+		if (used + 2 <= columns)
+			cut = end;
+	}
+	*end = '\0';
+	return escaped;
+}
+
+void print_line(FILE *out, const char *format, ...)
+{
+	char *line = NULL, *escaped;
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vasprintf(&line, format, args);
+	va_end(args);
+	if (n < 0)
+		return;
+
+	escaped = print_escape(line, SIZE_MAX);
+	fprintf(out, "%s\n", escaped ? escaped : "");
+	free(escaped);
+	free(line);
+}
+
+void print_ranges(const uint32_t *numbers, size_t n, char *buf, size_t size)
+{
+	size_t used = 0;
+
+	buf[0] = '\0';
+	for (size_t i = 0; i < n && used < size; i++) {
+		size_t first = i;
+
+		while (i + 1 < n && numbers[i + 1] == numbers[i] + 1)
+			i++;
+		used += (size_t)snprintf(buf + used, size - used, first == i ? "%s%u" : "%s%u-%u",
+					 used ? "," : "", numbers[first], numbers[i]);
+	}
+}
+
+void print_grant(FILE *out, const char *before, const struct gpuarb_partition *partition)
+{
+	size_t n = partition->n_shader_engines;
+	char engines[64], shape[32] = "uneven";
+
+	print_ranges(partition->shader_engines, n, engines, sizeof(engines));
+	if (n > 0 && partition->cus % n == 0 && partition->effective_cus == partition->cus)
+		snprintf(shape, sizeof(shape), "x%zu", partition->cus / n);
+
+	print_line(out, "%scus: %u asked, %u granted, %u effective (%s SE %s %s)", before,
+		   partition->cus_asked, partition->cus, partition->effective_cus, partition->gpu,
+		   engines, shape);
+}
+
+void print_bytes(uint64_t bytes, char buf[static PRINT_BYTES])
+{
+	static const char suffixes[] = "KMGTPE";
+	double value = (double)bytes;
+	size_t i = 0;
+
+	if (bytes < 1024) {
+		snprintf(buf, PRINT_BYTES, "%u", (unsigned)bytes);
+		return;
+	}
+	for (value /= 1024; value >= 1024; value /= 1024)
+		i++;
+	snprintf(buf, PRINT_BYTES, "%.1f%c", value, suffixes[i]);
+}
+
+void print_user(uint32_t uid, char buf[static PRINT_USER])
+{
+	const struct passwd *user = uid == UINT32_MAX ? NULL : getpwuid(uid);
+
+	if (user)
+		snprintf(buf, PRINT_USER, "%s", user->pw_name);
+	else if (uid == UINT32_MAX)
+		snprintf(buf, PRINT_USER, "?");
+	else
+		snprintf(buf, PRINT_USER, "%u", uid);
+}
+
+bool print_may_colour(FILE *out)
+{
+	const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+
+	return isatty(fileno(out)) && !(no && *no) && term && strcmp(term, "dumb") != 0;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+
+#include "client/output/fail.h"
+#include "client/output/model.h"
+#include "client/output/print.h"
+#include "client/launch/session.h"
+#include "util/base.h"
+#include "sys/config/profile.h"
+
+int model_find_gpu(const struct command *command, struct session *session,
+		   const struct gpuarb_gpu **ret_gpu, struct model *ret)
+{
+	char problem[256];
+	int r;
+
+	r = session_look(command, session);
+	if (r == EXIT_OK)
+		r = session_gpu(command, session, command->gpu, ret_gpu);
+	if (r != EXIT_OK)
+		return r;
+
+	if (model_of_gpu(*ret_gpu, ret, problem, sizeof(problem)) < 0)
+		return fail(command, EXIT_FAILED, "%s: %s", (*ret_gpu)->name, problem);
+	return EXIT_OK;
+}
+
+static int load_gpu(const struct command *command, struct model *ret)
+{
+	_cleanup_(session_done) struct session session = {0};
+	const struct gpuarb_gpu *gpu;
+
+	return model_find_gpu(command, &session, &gpu, ret);
+}
+
+int model_load_profile(const struct command *command, struct profile *ret)
+{
+	const char *dir = command->profiles ? command->profiles : GPUARB_PROFILE_DIR;
+	_cleanup_(notes_done) struct notes notes = {0};
+	int r;
+
+	r = profile_load(dir, command->profile, ret, &notes);
+	if (r >= 0)
+		return EXIT_OK;
+
+	for (size_t i = 0; i + 1 < notes.n; i++)
+		print_line(stderr, "gpuarbctl %s: %s", command->verb, notes.list[i].text);
+	return fail(command, r == -ENOENT ? EXIT_USAGE : EXIT_CONFIGURATION, "%s",
+		    notes.n > 0 ? notes.list[notes.n - 1].text : "no such profile");
+}
+
+static int load_profile(const struct command *command, struct model *ret)
+{
+	struct profile profile;
+	int r;
+
+	r = model_load_profile(command, &profile);
+	if (r == EXIT_OK)
+		model_init(ret, &profile.info.geometry, profile.info.law_measured);
+	return r;
+}
+
+int model_names_gpu(const struct command *command)
+{
+	if (!command->gpu == !command->profile)
+		return fail(command, EXIT_USAGE,
+			    "for which GPU? --gpu=GPU is one of this machine, --profile=PROFILE "
+			    "a model");
+	return EXIT_OK;
+}
+
+int model_load(const struct command *command, struct model *ret)
+{
+	int r = model_names_gpu(command);
+
+	if (r != EXIT_OK)
+		return r;
+	return command->gpu ? load_gpu(command, ret) : load_profile(command, ret);
+}

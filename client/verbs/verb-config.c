@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <string.h>
+
+#include "client/output/fail.h"
+#include "client/output/json.h"
+#include "client/output/print.h"
+#include "client/doctor/service-user.h"
+#include "client/verbs/verb.h"
+
+/* The files named, or everything that the daemon would read, as it would. */
+static int check(const struct command *command, struct notes *notes)
+{
+	const struct config_files files = { .trust = service_trust() };
+	_cleanup_(settings_freep) struct settings *settings = NULL;
+	int result = 0, r;
+
+	if (command->n_rest == 1)
+		return service_load_config(&files, &settings, notes);
+
+	for (size_t i = 1; i < command->n_rest; i++) {
+		size_t before = notes->n;
+
+		r = config_check_file(command->rest[i], notes);
+		if (r < 0 && notes->n == before)
+			notes_add(notes, true, "%s: %s", command->rest[i], strerror(-r));
+		if (r < 0)
+			result = r;
+	}
+	return result;
+}
+
+static void print_json(const struct notes *notes, bool valid)
+{
+	_cleanup_(json_freep) struct json_object *map = json_map(NULL, NULL);
+	struct json_object *problems, *warnings;
+
+	json_flag(map, "valid", valid);
+	problems = json_list(map, "problems");
+	warnings = json_list(map, "warnings");
+	for (size_t i = 0; i < notes->n; i++)
+		json_text(notes->list[i].error ? problems : warnings, NULL, notes->list[i].text);
+	json_print(stdout, map);
+}
+
+int run_config(struct command *command)
+{
+	_cleanup_(notes_done) struct notes notes = {0};
+	bool valid;
+	int r;
+
+	if (strcmp(command->rest[0], "check") != 0)
+		return fail(command, EXIT_USAGE, "config %.80s: check is what there is",
+			    command->rest[0]);
+
+	r = check(command, &notes);
+	valid = r >= 0 && !notes_have_errors(&notes);
+	if (r > 0 && !command->json)
+		print_line(stdout, CONFIG_NONE);
+	if (command->json) {
+		print_json(&notes, valid);
+	} else {
+		for (size_t i = 0; i < notes.n; i++)
+			print_line(stderr, "%s%s", notes.list[i].error ? "" : "warning: ",
+				   notes.list[i].text);
+		if (valid)
+			print_line(stdout, "the configuration is right");
+	}
+	return valid ? EXIT_OK : EXIT_CONFIGURATION;
+}

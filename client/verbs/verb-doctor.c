@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/doctor/doctor.h"
+#include "client/output/fail.h"
+#include "client/output/json.h"
+#include "client/output/print.h"
+#include "client/doctor/service-user.h"
+#include "client/verbs/verb.h"
+
+static const char *const marks[] = {
+	[MARK_OK] = "ok", [MARK_NOTE] = "note", [MARK_PROBLEM] = "problem",
+};
+
+static void print_json(const struct doctor *doctor)
+{
+	_cleanup_(json_freep) struct json_object *list = json_list(NULL, NULL);
+
+	for (size_t i = 0; i < doctor->n_findings; i++) {
+		const struct finding *finding = &doctor->findings[i];
+		struct json_object *map = json_map(list, NULL);
+
+		json_text(map, "check", finding->check);
+		json_text(map, "result", marks[finding->mark]);
+		json_text(map, "found", finding->found);
+		json_text(map, "means", finding->means);
+		json_text(map, "do", finding->advice);
+	}
+	json_print(stdout, list);
+}
+
+static void print_finding(const struct command *command, const struct finding *finding)
+{
+	bool alarm = command->colour && finding->mark == MARK_PROBLEM;
+
+	fputs(alarm ? COLOUR_ALARM : "", stdout);
+	print_line(stdout, "%-8s %s: %s", marks[finding->mark], finding->check, finding->found);
+	fputs(alarm ? COLOUR_NONE : "", stdout);
+	if (command->no_legend)
+		return;
+	print_line(stdout, "         means: %s", finding->means);
+	if (finding->advice)
+		print_line(stdout, "         do: %s", finding->advice);
+}
+
+static void print_text(const struct command *command, const struct doctor *doctor)
+{
+	size_t counts[ARRAY_SIZE(marks)] = {0};
+
+	for (size_t i = 0; i < doctor->n_findings; i++) {
+		print_finding(command, &doctor->findings[i]);
+		counts[doctor->findings[i].mark]++;
+	}
+	if (!command->no_legend)
+		print_line(stdout, "%zu ok, %zu note%s, %zu problem%s", counts[MARK_OK],
+			   counts[MARK_NOTE], print_s(counts[MARK_NOTE]), counts[MARK_PROBLEM],
+			   print_s(counts[MARK_PROBLEM]));
+}
+
+int run_doctor(struct command *command)
+{
+	_cleanup_(doctor_done) struct doctor doctor = {
+		.root = "", .version = GPUARB_VERSION, .config.trust = service_trust(),
+	};
+
+	doctor_look_at_gpus(&doctor);
+	for (size_t i = 0; i < doctor_n_checks; i++)
+		doctor_run(&doctor, &doctor_checks[i]);
+
+	if (command->json)
+		print_json(&doctor);
+	else
+		print_text(command, &doctor);
+	return doctor_has_problems(&doctor) ? EXIT_FAILED : EXIT_OK;
+}

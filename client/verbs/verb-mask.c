@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/output/explain.h"
+#include "client/output/fail.h"
+#include "client/output/mask-print.h"
+#include "client/output/mask-text.h"
+#include "client/options/places.h"
+#include "client/verbs/verb.h"
+
+static void free_mask(uint32_t **mask)
+{
+	free(*mask);
+}
+
+static int read_mask(const struct command *command, uint32_t **ret, size_t *ret_words)
+{
+	const char *text = command->rest[1];
+	int r = mask_parse(text, ret, ret_words);
+
+	if (r == -ERANGE)
+		return fail(command, EXIT_USAGE, "%.80s: no GPU has so many CUs; bits go up to "
+			    "65535", text);
+	if (r < 0)
+		return fail(command, EXIT_USAGE, "%.80s: not a mask; write hexadecimal digits as "
+			    "0x3fffffff, or bits as 0-15,32-47", text);
+	return EXIT_OK;
+}
+
+static int explain_mask(const struct command *command, const struct model *model)
+{
+	_cleanup_(free_mask) uint32_t *mask = NULL;
+	struct explanation explanation;
+	size_t words;
+	int r;
+
+	r = read_mask(command, &mask, &words);
+	if (r != EXIT_OK)
+		return r;
+
+	explain(model, mask, words, &explanation);
+	mask_print_explanation(command, model, &explanation);
+	return EXIT_OK;
+}
+
+static int decode_mask(const struct command *command, const struct model *model)
+{
+	_cleanup_(free_mask) uint32_t *mask = NULL;
+	struct explanation explanation;
+	size_t words;
+	int r;
+
+	r = read_mask(command, &mask, &words);
+	if (r != EXIT_OK)
+		return r;
+
+	explain(model, mask, words, &explanation);
+	mask_print_places(command, model, &explanation);
+	return EXIT_OK;
+}
+
+static int encode_mask(const struct command *command, const struct model *model)
+{
+	size_t words = deal_words(&model->deal);
+	struct explanation explanation;
+	uint32_t mask[DEAL_WORDS] = {0};
+	struct cuset set;
+	char problem[256];
+
+	if (places_parse(model, command->rest[1], &set, problem, sizeof(problem)) < 0)
+		return fail(command, EXIT_USAGE, "%s", problem);
+
+	deal_encode(&model->deal, &set, mask);
+	explain(model, mask, words, &explanation);
+	mask_print_encoded(command, &set, mask, words, &explanation);
+	if (explanation.valid)
+		return EXIT_OK;
+
+	/* It is what was asked for, but nobody should go on with it unawares. */
+	return fail(command, EXIT_FAILED, "not a valid mask: %s", explanation.problem);
+}
+
+static const struct {
+	const char *name;
+	int (*run)(const struct command *command, const struct model *model);
+} actions[] = {
+	{ "explain", explain_mask },
+	{ "encode", encode_mask },
+	{ "decode", decode_mask },
+};
+
+int run_mask(struct command *command)
+{
+	const char *name = command->rest[0];
+	struct model model;
+	int r;
+
+	for (size_t i = 0; i < ARRAY_SIZE(actions); i++) {
+		if (strcmp(name, actions[i].name) != 0)
+			continue;
+		r = model_load(command, &model);
+		return r == EXIT_OK ? actions[i].run(command, &model) : r;
+	}
+	return fail(command, EXIT_USAGE, "mask %.80s: explain, encode and decode are what there is",
+		    name);
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <inttypes.h>
+#include <string.h>
+
+#include "client/output/fail.h"
+#include "client/output/json-view.h"
+#include "client/output/print.h"
+#include "client/verbs/verb.h"
+#include "client/options/want-options.h"
+
+#define ADVICE_MAX 64U
+
+static void print_lease(const struct gpuarb_lease_info *lease)
+{
+	char user[PRINT_USER];
+	unsigned cus = 0;
+
+	print_user(lease->owner_uid, user);
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		cus += lease->partitions[i].cus;
+	print_line(stdout, "  %" PRIu64 "  %s%s%s of %s, %u CU%s", lease->id, lease->name,
+		   *lease->name ? ", " : "", lease->lease_class, user, cus, print_s(cus));
+}
+
+static void print_json(const struct gpuarb *gpuarb, const char *verdict,
+		       const struct gpuarb_partition *partitions, size_t n)
+{
+	_cleanup_(json_freep) struct json_object *map = json_map(NULL, NULL);
+	struct json_object *list;
+
+	json_text(map, "verdict", verdict);
+	list = json_list(map, "partitions");
+	for (size_t i = 0; i < n; i++)
+		json_partition(list, NULL, &partitions[i]);
+	json_refusals(map, "refusals", gpuarb);
+	json_print(stdout, map);
+}
+
+/* Leases whose end would make room; looked at once more, to say whose they are. */
+static void print_advice(struct command *command, struct session *session)
+{
+	const struct gpuarb_refusal *refusals;
+	const struct gpuarb_lease_info *lease;
+	uint64_t ids[ADVICE_MAX];
+	bool exact;
+	size_t n;
+
+	refusals = gpuarb_last_refusals(session->gpuarb, &n);
+	if (n == 0 || refusals[0].n_end == 0 || refusals[0].n_end > ADVICE_MAX)
+		return;
+	n = refusals[0].n_end;
+	exact = refusals[0].end_exact;
+	memcpy(ids, refusals[0].end, n * sizeof(*ids));
+
+	print_line(stdout, "  it would fit if %s ended%s:", n == 1 ? "this lease" : "these leases",
+		   exact ? "" : " (fewer or cheaper ones may do)");
+	if (session_look(command, session) != EXIT_OK)
+		return;
+	for (size_t i = 0; i < n; i++)
+		if (session_lease(command, session, ids[i], &lease) == EXIT_OK)
+			print_lease(lease);
+}
+
+int run_plan(struct command *command)
+{
+	_cleanup_(session_done) struct session session = {0};
+	const struct gpuarb_partition *partitions;
+	struct gpuarb_want wants[REQUEST_WANTS];
+	const char *verdict;
+	bool granted;
+	size_t n;
+	int r;
+
+	r = want_resolve(command, &session, wants);
+	if (r == EXIT_OK && !session.gpuarb)
+		r = session_open(command, &session);
+	if (r != EXIT_OK)
+		return r;
+
+	do {
+		r = gpuarb_plan(session.gpuarb, wants, command->n_asks, &command->options,
+				&verdict);
+	} while (r >= 0 && strcmp(verdict, "refused") == 0 &&
+		 want_ask_less(command, session.gpuarb, wants));
+	if (r < 0)
+		return fail_asked(command, session.gpuarb, r);
+
+	granted = strcmp(verdict, "granted") == 0;
+	partitions = gpuarb_last_plan(session.gpuarb, &n);
+	if (command->json) {
+		print_json(session.gpuarb, verdict, partitions, n);
+	} else {
+		print_line(stdout, "%s", verdict);
+		for (size_t i = 0; i < n; i++)
+			print_grant(stdout, "  ", &partitions[i]);
+		fail_print_refusals(stdout, session.gpuarb);
+		print_advice(command, &session);
+	}
+	return granted ? EXIT_OK : EXIT_REFUSED;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/output/fail.h"
+#include "client/output/model.h"
+#include "client/output/print.h"
+#include "client/rt/show.h"
+#include "client/doctor/service-user.h"
+#include "client/verbs/verb.h"
+
+/* A line for each thing that is wrong; with --json the lines of one object. */
+static int fail_notes(const struct command *command, const struct notes *notes, int r)
+{
+	_cleanup_(freep) char *text = NULL;
+	size_t size, last = notes->n - 1;
+	FILE *out = command->json ? open_memstream(&text, &size) : NULL;
+
+	if (notes->n == 0)
+		return fail(command, EXIT_FAILED, "%s", strerror(-r));
+	for (size_t i = 0; i < last; i++) {
+		if (out)
+			fprintf(out, "%s\n", notes->list[i].text);
+		else
+			print_line(stderr, "gpuarbctl %s: %s", command->verb, notes->list[i].text);
+	}
+	if (out && fclose(out) != 0)
+		return fail(command, EXIT_FAILED, "no memory");
+	return fail(command, EXIT_CONFIGURATION, "%s%s", text ? text : "", notes->list[last].text);
+}
+
+/* What the file need not say: for a GPU of this machine what gpuarbd is configured to do here,
+ * for a model what it does without a configuration. */
+static int load_settings(const struct command *command, struct settings **ret)
+{
+	const struct config_files files = { .trust = service_trust() };
+	_cleanup_(notes_done) struct notes notes = {0};
+	int r;
+
+	if (command->config)
+		r = config_load_file(command->config, ret, &notes);
+	else if (command->gpu)
+		r = service_load_config(&files, ret, &notes);
+	else
+		r = settings_new(ret);
+	if (r >= 0)
+		return EXIT_OK;
+	if (command->gpu && !command->config)
+		notes_add(&notes, true, "the configuration of this machine is not right; "
+			  "--config=FILE takes another, --config=/dev/null the defaults");
+	return fail_notes(command, &notes, r);
+}
+
+static int load_set(const struct command *command, const struct settings *settings,
+		    struct rt_set **ret)
+{
+	_cleanup_(notes_done) struct notes notes = {0};
+	int r = rt_set_load(command->rest[1], settings, ret, &notes);
+
+	if (r < 0)
+		return fail_notes(command, &notes, r);
+	if (command->margin_given)
+		(*ret)->margin_percent = command->margin_percent;
+	return EXIT_OK;
+}
+
+static int load(const struct command *command, struct rt_gpu *gpu, struct rt_set **ret)
+{
+	_cleanup_(settings_freep) struct settings *settings = NULL;
+	const struct gpu_settings *own;
+	int r;
+
+	r = model_names_gpu(command);
+	if (r == EXIT_OK)
+		r = load_settings(command, &settings);
+	if (r == EXIT_OK)
+		r = rt_gpu_load(command, gpu);
+	if (r == EXIT_OK)
+		r = load_set(command, settings, ret);
+	if (r != EXIT_OK)
+		return r;
+	own = settings_gpu(settings, gpu->info.name);
+	if (own)
+		gpu->info.reserve_queues = own->reserve_queues;
+	return EXIT_OK;
+}
+
+int run_rt(struct command *command)
+{
+	_cleanup_(rt_plan_freep) struct rt_plan *plan = NULL;
+	_cleanup_(rt_set_freep) struct rt_set *set = NULL;
+	struct rt_gpu gpu;
+	char problem[512];
+	int r;
+
+	if (strcmp(command->rest[0], "plan") != 0)
+		return fail(command, EXIT_USAGE, "rt %.80s: plan is what there is",
+			    command->rest[0]);
+	r = load(command, &gpu, &set);
+	if (r != EXIT_OK)
+		return r;
+
+	r = rt_plan_make(set, &gpu.info, &plan, problem, sizeof(problem));
+	if (r == -EINVAL)
+		return fail(command, EXIT_CONFIGURATION, "%s: %s", command->rest[1], problem);
+	if (r < 0)
+		return fail(command, EXIT_FAILED, "%s", strerror(-r));
+	if (command->json)
+		rt_show_json(&gpu, plan);
+	else
+		rt_show_text(command, &gpu, plan);
+	return plan->verdict == RT_REJECTED ? EXIT_REFUSED : EXIT_OK;
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * A process of its own watches and draws; this one has the keyboard, so that a key is answered
+ * whatever the daemon does, and puts the terminal back in order.
+ */
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/output/fail.h"
+#include "client/launch/session.h"
+#include "client/output/top.h"
+#include "client/verbs/verb.h"
+
+#define SECOND_USEC UINT64_C(1000000) /* between two pictures where nothing changes */
+#define PAUSE_USEC  UINT64_C(100000)  /* where much does */
+
+#define SCREEN_ENTER "\033[?1049h\033[?25l\033[?7l" /* another screen, no cursor, lines are cut */
+#define SCREEN_LEAVE "\033[?7h\033[?25h\033[?1049l"
+
+struct painter {
+	const struct command *command;
+	struct gpuarb *gpuarb;
+	struct gpuarb_view *view; /* the last that there was */
+	struct seen seen;
+	uint64_t drawn_usec;
+};
+
+static void put_screen(const char *text)
+{
+	fputs(text, stdout);
+	fflush(stdout);
+}
+
+static uint64_t now_usec(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+static void look(struct painter *painter)
+{
+	struct gpuarb_view *view = NULL;
+	struct seen seen;
+
+	if (gpuarb_look(painter->gpuarb, &view) >= 0) {
+		gpuarb_view_free(painter->view);
+		painter->view = view;
+	}
+	if (seen_read(NULL, "/proc", &seen) >= 0) {
+		seen_done(&painter->seen);
+		painter->seen = seen;
+	}
+}
+
+static void draw(struct painter *painter, const char *note)
+{
+	top_draw(painter->command, painter->view, &painter->seen, note);
+	painter->drawn_usec = now_usec();
+}
+
+/* When much changes at once the watch is taken up again after a pause, with a picture. */
+static void on_change(const char *kind, const char *what, void *userdata)
+{
+	struct painter *painter = userdata;
+
+	(void)what;
+	if (strcmp(kind, "daemon-gone") == 0) {
+		draw(painter, "gpuarbd is away");
+	} else if (strcmp(kind, "watching") != 0 && now_usec() - painter->drawn_usec < PAUSE_USEC) {
+		gpuarb_watch_stop(painter->gpuarb);
+	} else {
+		look(painter);
+		draw(painter, "");
+	}
+}
+
+static void pause_a_little(const struct painter *painter)
+{
+	uint64_t passed = now_usec() - painter->drawn_usec;
+
+	if (passed < PAUSE_USEC)
+		poll(NULL, 0, (int)((PAUSE_USEC - passed) / 1000));
+}
+
+/* Until it is killed. */
+static int paint(const struct command *command)
+{
+	struct painter painter = { .command = command };
+	int r = gpuarb_open(&painter.gpuarb);
+
+	while (r >= 0) {
+		r = gpuarb_watch(painter.gpuarb, SECOND_USEC, on_change, &painter);
+		if (r == -ECONNREFUSED || r == -ECONNRESET || r == -ETIMEDOUT) {
+			draw(&painter, gpuarb_last_error(painter.gpuarb));
+			r = 0;
+		}
+		pause_a_little(&painter);
+	}
+	put_screen(SCREEN_LEAVE); /* it is to be read */
+	return fail_asked(command, painter.gpuarb, r);
+}
+
+static pid_t start_painter(const struct command *command, const sigset_t *before)
+{
+	pid_t parent = getpid(), pid = fork();
+
+	if (pid != 0)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	sigprocmask(SIG_SETMASK, before, NULL);
+	if (getppid() != parent)
+		_exit(EXIT_FAILED);
+	_exit(paint(command));
+}
+
+/* Ctrl-C and Ctrl-D are keys here as q is. */
+static bool key_quits(void)
+{
+	char key;
+	ssize_t n = read(STDIN_FILENO, &key, 1);
+
+	if (n < 0)
+		return errno != EINTR && errno != EAGAIN;
+	return n == 0 || key == 'q' || key == 'Q' || key == 3 || key == 4;
+}
+
+/* Until somebody has had enough, or the painter has failed. */
+static void attend(int signals)
+{
+	struct pollfd fds[] = {
+		{ .fd = STDIN_FILENO, .events = POLLIN },
+		{ .fd = signals, .events = POLLIN },
+	};
+
+	for (;;) {
+		if (poll(fds, ARRAY_SIZE(fds), -1) < 0 && errno != EINTR)
+			return;
+		if (fds[1].revents || (fds[0].revents && key_quits()))
+			return;
+	}
+}
+
+/* Signals end it, too: blocked, and read from what is returned. */
+static int take_signals(sigset_t *ret_before)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGCHLD);
+	if (sigprocmask(SIG_BLOCK, &set, ret_before) < 0)
+		return -errno;
+	return signalfd(-1, &set, SFD_CLOEXEC);
+}
+
+/* The screen is left when nobody draws any more. One that failed has left it, and said why. */
+static int end_painter(pid_t pid)
+{
+	int status = 0;
+
+	kill(pid, SIGTERM);
+	waitpid(pid, &status, 0);
+	if (WIFEXITED(status))
+		return WEXITSTATUS(status);
+	put_screen(SCREEN_LEAVE);
+	return EXIT_OK;
+}
+
+static int no_painter(const struct command *command)
+{
+	int error = errno;
+
+	put_screen(SCREEN_LEAVE);
+	return fail(command, EXIT_FAILED, "fork: %s", strerror(error));
+}
+
+static int show(const struct command *command)
+{
+	struct termios before, raw;
+	sigset_t mask;
+	int signals, r;
+	pid_t pid;
+
+	if (tcgetattr(STDIN_FILENO, &before) < 0)
+		return fail(command, EXIT_FAILED, "the terminal: %s", strerror(errno));
+	signals = take_signals(&mask);
+	if (signals < 0)
+		return fail(command, EXIT_FAILED, "cannot watch for signals: %s", strerror(errno));
+
+	raw = before;
+	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO | ISIG);
+	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+	put_screen(SCREEN_ENTER);
+	pid = start_painter(command, &mask);
+	if (pid > 0)
+		attend(signals);
+	r = pid > 0 ? end_painter(pid) : no_painter(command);
+	tcsetattr(STDIN_FILENO, TCSANOW, &before);
+	close(signals);
+	return r;
+}
+
+static int print_once(struct command *command, const struct session *session)
+{
+	struct seen seen;
+
+	if (command->json)
+		return run_status(command);
+	if (seen_read(NULL, "/proc", &seen) < 0)
+		return fail(command, EXIT_FAILED, "no memory");
+	top_print(command, session->view, &seen, stdout);
+	seen_done(&seen);
+	return EXIT_OK;
+}
+
+int run_top(struct command *command)
+{
+	struct session session = {0};
+	int r;
+
+	/* A daemon that is not there is told at once, not waited for. */
+	r = session_look(command, &session);
+	if (r == EXIT_OK && (command->json || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)))
+		r = print_once(command, &session);
+	else if (r == EXIT_OK)
+		r = show(command);
+	session_done(&session);
+	return r;
+}

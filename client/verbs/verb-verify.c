@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/output/fail.h"
+#include "client/output/json.h"
+#include "client/output/print.h"
+#include "client/launch/session.h"
+#include "client/verbs/verb.h"
+#include "client/output/drift.h"
+
+static const char *const results[] = {
+	[VERIFY_OK] = "ok", [VERIFY_NOTE] = "note", [VERIFY_DRIFT] = "drift",
+};
+
+static uint64_t now_usec(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+static bool uses(const struct gpuarb_lease_info *lease, const char *gpu)
+{
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		if (strcmp(lease->partitions[i].gpu, gpu) == 0)
+			return true;
+	return false;
+}
+
+/* All, or one lease and the GPUs that it is on. */
+static void judge(struct verify *verify, const struct gpuarb_lease_info *only)
+{
+	for (size_t i = 0; i < verify->n_gpus; i++)
+		if (!only || uses(only, verify->gpus[i].name))
+			verify_gpu(verify, &verify->gpus[i]);
+	for (size_t i = 0; i < verify->n_leases; i++)
+		if (!only || only == &verify->leases[i])
+			verify_lease(verify, i);
+}
+
+static void print_json(const struct verify *verify)
+{
+	_cleanup_(json_freep) struct json_object *list = json_list(NULL, NULL);
+
+	for (size_t i = 0; i < verify->n_findings; i++) {
+		const struct verify_finding *finding = &verify->findings[i];
+		struct json_object *map = json_map(list, NULL);
+
+		if (finding->lease > 0)
+			json_number(map, "lease", finding->lease);
+		else
+			json_null(map, "lease");
+		json_text(map, "gpu", *finding->gpu ? finding->gpu : NULL);
+		json_text(map, "check", finding->check);
+		json_text(map, "result", results[finding->result]);
+		json_text(map, "found", finding->found);
+	}
+	json_print(stdout, list);
+}
+
+static void print_finding(const struct command *command, const struct verify_finding *finding)
+{
+	bool alarm = command->colour && finding->result == VERIFY_DRIFT;
+	char lease[32] = "";
+
+	if (finding->lease > 0)
+		snprintf(lease, sizeof(lease), "lease %" PRIu64 "%s", finding->lease,
+			 *finding->gpu ? " on " : "");
+	fputs(alarm ? COLOUR_ALARM : "", stdout);
+	print_line(stdout, "%-5s  %s%s: %s: %s", results[finding->result], lease, finding->gpu,
+		   finding->check, finding->found);
+	fputs(alarm ? COLOUR_NONE : "", stdout);
+}
+
+static int tell(const struct command *command, const struct verify *verify)
+{
+	if (command->json)
+		print_json(verify);
+	else
+		for (size_t i = 0; i < verify->n_findings; i++)
+			print_finding(command, &verify->findings[i]);
+	return verify_drifts(verify) ? EXIT_DRIFT : EXIT_OK;
+}
+
+int run_verify(struct command *command)
+{
+	_cleanup_(session_done) struct session session = {0};
+	_cleanup_(verify_done) struct verify verify = {0};
+	_cleanup_(seen_done) struct seen seen = {0};
+	const struct gpuarb_lease_info *only = NULL;
+	uint64_t id = 0;
+	int r = EXIT_OK;
+
+	if (command->n_rest > 0)
+		r = session_id(command, command->rest[0], &id);
+	if (r == EXIT_OK)
+		r = session_look(command, &session);
+	if (r == EXIT_OK && id > 0)
+		r = session_lease(command, &session, id, &only);
+	if (r != EXIT_OK)
+		return r;
+	if (seen_read(NULL, "/proc", &seen) < 0)
+		return fail(command, EXIT_FAILED, "no memory");
+
+	verify.n_gpus = gpuarb_view_gpus(session.view, &verify.gpus);
+	verify.n_leases = gpuarb_view_leases(session.view, &verify.leases);
+	verify.seen = &seen;
+	verify.now_usec = now_usec();
+	judge(&verify, only);
+	return tell(command, &verify);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The verbs. Each takes what options.h read and returns the exit code. */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "client/options/options.h"
+
+struct verb {
+	const char *name;
+	const char *arguments;      /* its words: see completions/spec.h for how they are read */
+	const char *summary;
+	unsigned groups;            /* enum option_group */
+	size_t min_words, max_words; /* what is no option */
+	bool paged;
+	bool command;               /* its words are a command: nothing after it is ours */
+	int (*run)(struct command *command);
+};
+
+#define VERB_MAX 64
+
+/* For help, and for the completions that shells are given. */
+extern const struct verb verb_table[];
+extern const size_t verb_count;
+
+int run_status(struct command *command);
+int run_gpus(struct command *command);
+int run_list(struct command *command);
+int run_show(struct command *command);
+int run_run(struct command *command);
+int run_reserve(struct command *command);
+int run_release(struct command *command);
+int run_activate(struct command *command);
+int run_deactivate(struct command *command);
+int run_revoke(struct command *command);
+int run_resize(struct command *command);
+int run_plan(struct command *command);
+int run_mask(struct command *command);
+int run_map(struct command *command);
+int run_latency(struct command *command);
+int run_config(struct command *command);
+int run_drain(struct command *command);
+int run_undrain(struct command *command);
+int run_reload(struct command *command);
+int run_rt(struct command *command);
+int run_monitor(struct command *command);
+int run_top(struct command *command);
+int run_verify(struct command *command);
+int run_doctor(struct command *command);

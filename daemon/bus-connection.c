@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The connection to the bus, which may go and come while leases stay. */
+
+#include <errno.h>
+#include <string.h>
+
+#include "daemon.h"
+#include "util/log.h"
+
+#define PAUSE_USEC     UINT64_C(10000)
+#define PAUSE_MAX_USEC UINT64_C(500000)
+
+static const char *address(const struct daemon *daemon)
+{
+	return daemon->options->bus_address ? daemon->options->bus_address : "the system bus";
+}
+
+static const char *why_no_name(int r)
+{
+	if (r == -EEXIST)
+		return "another gpuarbd has it";
+	if (r == -EACCES)
+		return "the bus gives it to the service's own user alone: systemctl start gpuarbd, "
+		       "or name a bus of your own in GPUARB_BUS_ADDRESS";
+	return strerror(-r);
+}
+
+static int open_bus(struct daemon *daemon)
+{
+	return bus_new(daemon->event, daemon->options->bus_address, daemon->arbiter,
+		       &daemon_host, daemon, &daemon->bus);
+}
+
+int daemon_connect(struct daemon *daemon)
+{
+	int r;
+
+	r = open_bus(daemon);
+	if (r < 0) {
+		log_error("cannot connect to %s: %s", address(daemon), strerror(-r));
+		return r;
+	}
+	r = bus_own_name(daemon->bus);
+	if (r < 0)
+		log_error("cannot take the name on %s: %s", address(daemon), why_no_name(r));
+	return r;
+}
+
+static void try_later(struct daemon *daemon)
+{
+	uint64_t pause = daemon->pause_usec ? daemon->pause_usec : PAUSE_USEC;
+
+	daemon->pause_usec = pause * 2 < PAUSE_MAX_USEC ? pause * 2 : PAUSE_MAX_USEC;
+	sd_event_source_set_time_relative(daemon->reconnect, pause);
+	sd_event_source_set_enabled(daemon->reconnect, SD_EVENT_ONESHOT);
+}
+
+static int on_reconnect(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct daemon *daemon = userdata;
+	int r;
+
+	(void)source;
+	(void)usec;
+	daemon->bus = bus_free(daemon->bus);
+	r = open_bus(daemon);
+	if (r >= 0)
+		r = bus_own_name_async(daemon->bus);
+	if (r < 0)
+		try_later(daemon);
+	return 0;
+}
+
+void host_disconnected(void *userdata)
+{
+	struct daemon *daemon = userdata;
+	int r = 0;
+
+	if (daemon->pause_usec == 0)
+		log_warning("the connection to %s is lost; leases stay, and it is tried again",
+			    address(daemon));
+	if (!daemon->reconnect)
+		r = sd_event_add_time_relative(daemon->event, &daemon->reconnect, CLOCK_MONOTONIC,
+					       0, 1000, on_reconnect, daemon);
+	if (r < 0) {
+		sd_event_exit(daemon->event, r); /* no memory: the service manager starts anew */
+		return;
+	}
+	try_later(daemon);
+}
+
+void host_named(void *userdata, int r)
+{
+	struct daemon *daemon = userdata;
+
+	if (r < 0) {
+		/* The leases are ours, whoever it is: their files are locked. */
+		if (r == -EEXIST && !daemon->unnamed)
+			log_error("somebody else has the name on %s; it is tried again",
+				  address(daemon));
+		daemon->unnamed = r == -EEXIST;
+		try_later(daemon);
+		return;
+	}
+	daemon->pause_usec = 0;
+	daemon->unnamed = false;
+	log_notice("on %s again", address(daemon));
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * What is done about a lease that does not give back in time: one rung after the other, as far
+ * as its tenant's policy lets it come. Which rung is due is decided here, done elsewhere.
+ */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/ledger/ledger.h"
+#include "core/change/lend.h"
+#include "core/policy/tenant.h"
+
+static enum rung last_rung(const struct arbiter *arbiter, const struct lease *lease)
+{
+	const struct tenant *tenant = tenant_named(arbiter->settings, lease->tenant);
+
+	return tenant && tenant->enforce > RUNG_REPORT ? tenant->enforce : RUNG_REPORT;
+}
+
+/* When the one after this is due: to freeze goes with the report, to kill takes a while. */
+static uint64_t next_due(const struct arbiter *arbiter, const struct lease *lease,
+			 uint64_t now_usec)
+{
+	if (lease->rung >= last_rung(arbiter, lease))
+		return UINT64_MAX;
+	return lease->rung == RUNG_REPORT ? now_usec :
+					    now_usec + arbiter->settings->enforce_delay_usec;
+}
+
+/* From when it is killed until it is seen to be gone, on the slowest of its GPUs. */
+static uint64_t let_go_usec(const struct arbiter *arbiter, const struct lease *lease)
+{
+	uint64_t longest = 0;
+
+	for (size_t i = 0; i < lease->n_partitions; i++) {
+		unsigned msec = arbiter->gpus[lease->partitions[i].gpu].info.preemption_msec;
+		uint64_t usec = msec == 0 ? LEND_LET_GO_USEC :
+					    msec * UINT64_C(1000) + LOOK_WHILE_ENDING_USEC;
+
+		if (usec > longest)
+			longest = usec;
+	}
+	return longest;
+}
+
+uint64_t enforce_over_at(const struct arbiter *arbiter, const struct lease *lease,
+			 uint64_t now_usec)
+{
+	const struct settings *settings = arbiter->settings;
+	uint64_t first = now_usec + settings->activate_grace_usec;
+
+	if (last_rung(arbiter, lease) < RUNG_KILL)
+		return UINT64_MAX;
+	if (lease->rung != RUNG_NONE)
+		first = now_usec;
+	else if (lease->rung_usec < first)
+		first = lease->rung_usec;
+	return first + settings->enforce_delay_usec + let_go_usec(arbiter, lease);
+}
+
+static void apply(struct arbiter *arbiter, struct lease *lease)
+{
+	char reason[REQUEST_TEXT];
+
+	if (lease->state == STATE_REVOKING) {
+		memcpy(reason, lease->reason, sizeof(reason));
+		arbiter_end(arbiter, lease->id, VERDICT_OK, reason);
+	} else if (lease->rung == RUNG_KILL && lease->state != STATE_ENDING) {
+		lease->revoked = true;
+		arbiter_end(arbiter, lease->id, VERDICT_OK,
+			    "its CUs were needed, and it did not give them back in time");
+	} else if (lease->rung == RUNG_REPORT && lease->state == STATE_GRANTED) {
+		ledger_set_reason(lease, "has not given back CUs that others need, and its deadline "
+				  "has passed");
+		ledger_touch(arbiter, lease, TOUCH_CHANGED);
+	}
+}
+
+enum rung arbiter_next_rung(struct arbiter *arbiter, uint64_t now_usec, struct lease **ret)
+{
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		struct lease *lease = arbiter->leases[i];
+
+		if (lease->rung_usec > now_usec)
+			continue;
+		if (lease->rung >= last_rung(arbiter, lease)) { /* the policy is another by now */
+			lease->rung_usec = UINT64_MAX;
+			continue;
+		}
+		lease->rung = lease->rung < RUNG_KILL ? lease->rung + 1 : RUNG_KILL;
+		lease->rung_usec = next_due(arbiter, lease, now_usec);
+		ledger_touch(arbiter, lease, TOUCH_SAVE);
+		apply(arbiter, lease);
+		*ret = lease;
+		return lease->rung;
+	}
+	return RUNG_NONE;
+}
+
+struct lease *arbiter_next_thaw(struct arbiter *arbiter)
+{
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		struct lease *lease = arbiter->leases[i];
+
+		if (!lease->frozen || lease->rung >= RUNG_FREEZE)
+			continue;
+		lease->frozen = false;
+		ledger_touch(arbiter, lease, TOUCH_SAVE);
+		return lease;
+	}
+	return NULL;
+}
+
+size_t arbiter_own_processes(const struct arbiter *arbiter, uint64_t id,
+			     struct lease_process *ret, size_t max)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < arbiter->n_known; i++) {
+		const struct known_process *known = &arbiter->known[i];
+
+		if (known->lease != id || !known->own || known->start_time == 0 ||
+		    known->start_time == KNOWN_UNSEEN ||
+		    (i > 0 && known[-1].pid == known->pid))
+			continue;
+		if (n < max)
+			ret[n] = (struct lease_process){ known->pid, known->start_time };
+		n++;
+	}
+	return n;
+}

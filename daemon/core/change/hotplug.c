@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* GPUs that come and go under the leases. */
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/change/arbiter.h"
+#include "core/ledger/ledger.h"
+
+#define NO_SLOT UINT_MAX
+
+/* Where each GPU of a new list is to be, found before anything is changed. */
+struct moves {
+	unsigned slot[REQUEST_WANTS];
+	uint64_t kept;  /* slots whose GPU is what it was */
+	uint64_t taken; /* those, and the slots of what is new */
+	size_t n_slots;
+};
+
+static uint64_t bit(size_t i)
+{
+	return UINT64_C(1) << i;
+}
+
+/* The slot where the GPU is as it was. */
+static unsigned find_same(const struct arbiter *arbiter, const struct moves *moves,
+			  const struct gpu_info *info)
+{
+	for (unsigned i = 0; i < arbiter->n_gpus; i++)
+		if (!arbiter->gpus[i].absent && !(moves->kept & bit(i)) &&
+		    gpu_info_same(&arbiter->gpus[i].info, info))
+			return i;
+	return NO_SLOT;
+}
+
+/* Of those that nothing refers to: the slot that a GPU of this name had; "": any. */
+static unsigned find_free(const struct arbiter *arbiter, const struct moves *moves,
+			  const char *name)
+{
+	for (unsigned i = 0; i < arbiter->n_gpus; i++)
+		if (!(moves->taken & bit(i)) && arbiter->gpus[i].n_partitions == 0 &&
+		    (!name[0] || strcmp(arbiter->gpus[i].info.name, name) == 0))
+			return i;
+	return NO_SLOT;
+}
+
+/* The next place, or one that another GPU had. */
+static unsigned find_other(const struct arbiter *arbiter, struct moves *moves)
+{
+	if (moves->n_slots < REQUEST_WANTS)
+		return (unsigned)moves->n_slots++;
+	return find_free(arbiter, moves, "");
+}
+
+static void take_slots(const struct arbiter *arbiter, const struct gpu_info *gpus, size_t n,
+		       bool by_name, struct moves *moves)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (moves->slot[i] != NO_SLOT)
+			continue;
+		moves->slot[i] = by_name ? find_free(arbiter, moves, gpus[i].name) :
+					   find_other(arbiter, moves);
+		if (moves->slot[i] != NO_SLOT)
+			moves->taken |= bit(moves->slot[i]);
+	}
+}
+
+/* Who has a place by its name takes that first. -E2BIG: some have NO_SLOT, for now. */
+static int plan_moves(const struct arbiter *arbiter, const struct gpu_info *gpus, size_t n,
+		      struct moves *moves)
+{
+	moves->kept = 0;
+	moves->n_slots = arbiter->n_gpus;
+	for (size_t i = 0; i < n; i++) {
+		moves->slot[i] = find_same(arbiter, moves, &gpus[i]);
+		if (moves->slot[i] != NO_SLOT)
+			moves->kept |= bit(moves->slot[i]);
+	}
+	moves->taken = moves->kept;
+	take_slots(arbiter, gpus, n, true, moves);
+	take_slots(arbiter, gpus, n, false, moves);
+	for (size_t i = 0; i < n; i++)
+		if (moves->slot[i] == NO_SLOT)
+			return -E2BIG;
+	return 0;
+}
+
+/* ---- what is lost --------------------------------------------------------------------- */
+
+static bool is_listed(const struct gpu_info *gpus, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(gpus[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+static void end_leases(struct arbiter *arbiter, unsigned slot, const char *reason)
+{
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		struct lease *lease = arbiter->leases[i];
+
+		if (!(lease_gpus(lease) & bit(slot)))
+			continue;
+		if (lease->state == STATE_ENDING)
+			ledger_touch(arbiter, lease, TOUCH_CHANGED); /* to be saved as of no GPU */
+		else
+			arbiter_end(arbiter, lease->id, VERDICT_NO_SUCH_GPU, reason);
+	}
+}
+
+static void lose(struct arbiter *arbiter, unsigned slot, bool listed)
+{
+	struct gpu *gpu = &arbiter->gpus[slot];
+	char reason[REQUEST_TEXT];
+
+	gpu->absent = true;
+	gpu->changed = true;
+	snprintf(reason, sizeof(reason), "%s %s", gpu->info.name,
+		 listed ? "has changed: its leases ended with it" : "is gone");
+	end_leases(arbiter, slot, reason);
+}
+
+/* ---- what is new ---------------------------------------------------------------------- */
+
+/* Whether it is drained was said of the name: it outlives what is behind it. */
+static bool is_drained(const struct arbiter *arbiter, const char *name)
+{
+	bool draining = false;
+
+	for (size_t i = 0; i < arbiter->n_gpus; i++)
+		if (strcmp(arbiter->gpus[i].info.name, name) == 0)
+			draining = arbiter->gpus[i].draining;
+	return draining;
+}
+
+static void settle(struct arbiter *arbiter, unsigned slot, const struct gpu_info *info)
+{
+	const struct gpu_settings *own = settings_gpu(arbiter->settings, info->name);
+	bool draining = is_drained(arbiter, info->name);
+	struct gpu *gpu = &arbiter->gpus[slot];
+	bool shown = gpu->shown;
+
+	gpu_init(gpu, info, own ? own->reserve_queues : info->reserve_queues);
+	gpu->draining = draining;
+	gpu->shown = gpu->another = shown;
+	gpu->changed = true;
+	if (arbiter->n_gpus <= slot)
+		arbiter->n_gpus = slot + 1;
+}
+
+int arbiter_set_gpus(struct arbiter *arbiter, const struct gpu_info *gpus, size_t n)
+{
+	struct moves moves;
+	bool any = false;
+	int r;
+
+	if (n > REQUEST_WANTS)
+		return -E2BIG;
+	r = plan_moves(arbiter, gpus, n, &moves);
+
+	for (unsigned i = 0; i < arbiter->n_gpus; i++) {
+		if (arbiter->gpus[i].absent || (moves.kept & bit(i)))
+			continue;
+		lose(arbiter, i, is_listed(gpus, n, arbiter->gpus[i].info.name));
+		any = true;
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (moves.slot[i] == NO_SLOT || (moves.kept & bit(moves.slot[i])))
+			continue;
+		settle(arbiter, moves.slot[i], &gpus[i]);
+		any = true;
+	}
+	if (any)
+		queue_gpus_changed(arbiter);
+	return r;
+}

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/change/observe.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/ledger/ledger.h"
+
+/* ---- whose a process is ------------------------------------------------------------ */
+
+/* The owner's pid came from the bus and may be another process's by now; that it is at
+ * least the same user's bounds the harm. */
+static bool is_of(const struct lease *lease, pid_t pid, uid_t uid)
+{
+	if (lease->state == STATE_WAITING)
+		return false; /* what it uses already is not by this lease */
+	return lease_is_bound(lease, pid) ||
+	       (pid > 0 && lease->pid == pid && (uid == lease->owner || uid == (uid_t)-1));
+}
+
+static const struct lease *lease_of_pid(const struct arbiter *arbiter, pid_t pid, uid_t uid)
+{
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		if (is_of(arbiter->leases[i], pid, uid))
+			return arbiter->leases[i];
+	return NULL;
+}
+
+/* The only lease of the process's cgroup; NULL where there are none or several. */
+static const struct lease *lease_of_unit(const struct arbiter *arbiter, const char *unit)
+{
+	const struct lease *found = NULL;
+
+	for (size_t i = 0; unit[0] && i < arbiter->n_leases; i++) {
+		if (arbiter->leases[i]->state == STATE_WAITING ||
+		    strcmp(arbiter->leases[i]->unit, unit) != 0)
+			continue;
+		if (found)
+			return NULL;
+		found = arbiter->leases[i];
+	}
+	return found;
+}
+
+static const struct known_process *find_known(const struct arbiter *arbiter,
+					      const struct observed *row)
+{
+	for (size_t i = 0; i < arbiter->n_known; i++) {
+		const struct known_process *known = &arbiter->known[i];
+
+		/* A dead process has no start time any more, but the pid is not free yet. */
+		if (known->pid == row->pid &&
+		    (known->start_time == row->start_time || row->start_time == 0 ||
+		     known->start_time == KNOWN_UNSEEN))
+			return known;
+	}
+	return NULL;
+}
+
+/* The kernel has vouched for this, which it has not for the pid of who asked. */
+static bool is_bound_to(const struct lease *lease, const struct observed *row)
+{
+	if (lease_is_bound(lease, row->pid))
+		return true;
+	for (size_t i = 0; i < row->n_ancestors; i++)
+		if (lease_is_bound(lease, row->ancestors[i]))
+			return true;
+	return false;
+}
+
+/* The lease that the process, or the nearest ancestor, owns or is bound to; else the one
+ * of its cgroup. What was settled once stays, while that lease lives. */
+static struct known_process attribute(const struct arbiter *arbiter, const struct observed *row)
+{
+	const struct known_process *known = find_known(arbiter, row);
+	const struct lease *lease = lease_of_pid(arbiter, row->pid, row->uid);
+	struct known_process ret = { .pid = row->pid, .start_time = row->start_time };
+
+	for (size_t i = 0; !lease && i < row->n_ancestors; i++)
+		lease = lease_of_pid(arbiter, row->ancestors[i], row->uid);
+	ret.own = lease && is_bound_to(lease, row);
+	if (!lease)
+		lease = lease_of_unit(arbiter, row->unit);
+	ret.lease = lease ? lease->id : 0;
+	if (known && known->lease && arbiter_find(arbiter, known->lease)) {
+		ret.own = known->own || (ret.own && ret.lease == known->lease);
+		ret.lease = known->lease;
+	}
+	return ret;
+}
+
+/* ---- counting ---------------------------------------------------------------------- */
+
+/* One that is there, rather than one that had this id. */
+static struct gpu *gpu_of_row(struct arbiter *arbiter, const struct observed *row)
+{
+	struct gpu *found = NULL;
+
+	for (size_t i = 0; i < arbiter->n_gpus && row->kfd_gpu_id; i++) {
+		struct gpu *gpu = &arbiter->gpus[i];
+
+		if (gpu->info.kfd_gpu_id == row->kfd_gpu_id && (!found || found->absent))
+			found = gpu;
+	}
+	return found;
+}
+
+static struct partition *partition_on(struct lease *lease, const struct arbiter *arbiter,
+				      const struct gpu *gpu)
+{
+	for (size_t i = 0; lease && i < lease->n_partitions; i++)
+		if (&arbiter->gpus[lease->partitions[i].gpu] == gpu)
+			return &lease->partitions[i];
+	return NULL;
+}
+
+static void add_use(struct budget *sum, const struct observed *row)
+{
+	sum->queues += row->queues;
+	sum->sdma_queues += row->sdma_queues;
+	sum->vram += row->vram;
+	/* KFD counts a process on a GPU from its first queue there to its last. */
+	sum->processes += row->queues > 0 || row->sdma_queues > 0;
+}
+
+/* Keeps the strangers with the most queues, most first. */
+static void add_stranger(struct gpu *gpu, const struct observed *row)
+{
+	struct stranger stranger = { .pid = row->pid, .uid = row->uid, .queues = row->queues };
+	size_t at = gpu->n_strangers;
+
+	memcpy(stranger.command, row->command, sizeof(stranger.command));
+	while (at > 0 && gpu->strangers[at - 1].queues < row->queues)
+		at--;
+	if (at == GPU_STRANGERS)
+		return;
+	if (gpu->n_strangers < GPU_STRANGERS)
+		gpu->n_strangers++;
+	memmove(&gpu->strangers[at + 1], &gpu->strangers[at],
+		(gpu->n_strangers - 1 - at) * sizeof(stranger));
+	gpu->strangers[at] = stranger;
+}
+
+static unsigned beyond(unsigned used, unsigned granted)
+{
+	return used > granted ? used - granted : 0;
+}
+
+/* One process may own several leases on a GPU: what exceeds one counts for the next. */
+static void spread_use(struct arbiter *arbiter, struct gpu *gpu, struct partition *first,
+		       const struct observed *row)
+{
+	struct observed rest = *row;
+
+	for (size_t i = 0; i < arbiter->n_leases && rest.queues > 0; i++) {
+		struct partition *p = partition_on(arbiter->leases[i], arbiter, gpu);
+		unsigned room, part;
+
+		if (!p || p == first || !is_of(arbiter->leases[i], row->pid, row->uid))
+			continue;
+		room = beyond(p->granted.queues, p->used.queues);
+		part = min_u(room, beyond(first->used.queues + rest.queues, first->granted.queues));
+		if (part == 0)
+			continue;
+		arbiter->leases[i]->users++;
+		p->used.queues += part;
+		rest.queues -= part;
+	}
+	add_use(&first->used, &rest);
+}
+
+static void count_row(struct arbiter *arbiter, const struct observed *row, uint64_t id)
+{
+	struct gpu *gpu = gpu_of_row(arbiter, row);
+	struct lease *lease = id ? arbiter_find(arbiter, id) : NULL;
+	struct partition *partition;
+
+	if (!gpu)
+		return;
+	if (lease)
+		lease->users++;
+	add_use(&gpu->seen, row);
+	partition = partition_on(lease, arbiter, gpu);
+	if (partition) {
+		spread_use(arbiter, gpu, partition, row);
+		return;
+	}
+	/* No lease, or none on this GPU. */
+	if (arbiter->settings->unmanaged != UNMANAGED_IGNORE)
+		add_use(&gpu->unmanaged, row);
+	add_stranger(gpu, row);
+}
+
+/* What a lease has beyond its budget, charged to nobody but gone all the same. */
+static void count_excess(struct arbiter *arbiter, struct lease *lease)
+{
+	char reason[REQUEST_TEXT] = "";
+	bool excessive = false;
+
+	for (size_t i = 0; i < lease->n_partitions; i++) {
+		struct partition *p = &lease->partitions[i];
+		struct gpu *gpu = &arbiter->gpus[p->gpu];
+
+		gpu->excess.queues += beyond(p->used.queues, p->charged.queues);
+		gpu->excess.processes += beyond(p->used.processes, p->charged.processes);
+		gpu->excess.sdma_queues += beyond(p->used.sdma_queues, p->charged.sdma_queues);
+		if (p->charged.vram > 0 && p->used.vram > p->charged.vram)
+			gpu->excess.vram += p->used.vram - p->charged.vram;
+		if (p->used.queues > p->charged.queues)
+			snprintf(reason, sizeof(reason), "has %u queues on %s, granted %u",
+				 p->used.queues, gpu->info.name, p->charged.queues);
+		excessive |= partition_excessive(p);
+		p->judged &= p->used.queues == p->queues_before;
+	}
+	if (lease->state != STATE_GRANTED)
+		return;
+	if (strcmp(lease->reason, reason) != 0 && lease->rung == RUNG_NONE &&
+	    !lease->false_acknowledged) {
+		memcpy(lease->reason, reason, sizeof(lease->reason));
+		ledger_touch(arbiter, lease, TOUCH_CHANGED);
+	}
+	if (lease->excessive != excessive)
+		ledger_touch(arbiter, lease, TOUCH_DRIFT);
+	lease->excessive = excessive;
+}
+
+/* The run list is oversubscribed with more processes than VMIDs or more queues than
+ * slots: pm_calc_rlib_size(), kfd_packet_manager.c. Promises beyond that count too,
+ * unless policy lets best effort go there. */
+static bool is_oversubscribed(const struct gpu *gpu, const struct settings *settings)
+{
+	const struct budget *c = &gpu->charged, *e = &gpu->excess, *u = &gpu->unmanaged;
+
+	if (gpu->seen.queues > gpu->info.queue_slots ||
+	    gpu->seen.processes > gpu->info.process_slots)
+		return true;
+	if (settings->oversubscribe_besteffort)
+		return false;
+	return c->queues + e->queues + u->queues > gpu->info.queue_slots ||
+	       c->processes + e->processes + u->processes > gpu->info.process_slots;
+}
+
+/* ---- one look ---------------------------------------------------------------------- */
+
+static void forget(struct arbiter *arbiter)
+{
+	for (size_t i = 0; i < arbiter->n_gpus; i++) {
+		struct gpu *gpu = &arbiter->gpus[i];
+
+		memset(gpu->strangers, 0, sizeof(gpu->strangers));
+		gpu->n_strangers = 0;
+		gpu->unmanaged = gpu->seen = gpu->excess = (struct budget){0};
+	}
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		struct lease *lease = arbiter->leases[i];
+
+		lease->users = 0;
+		for (size_t j = 0; j < lease->n_partitions; j++) {
+			lease->partitions[j].queues_before = lease->partitions[j].used.queues;
+			lease->partitions[j].used = (struct budget){0};
+		}
+	}
+}
+
+/* What the bus shows of the last look, to find out whether it changed. */
+struct picture {
+	struct stranger strangers[GPU_STRANGERS];
+	size_t n_strangers;
+	struct budget unmanaged, excess;
+	bool oversubscribed;
+};
+
+static void take_picture(const struct gpu *gpu, struct picture *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	memcpy(ret->strangers, gpu->strangers, sizeof(ret->strangers));
+	ret->n_strangers = gpu->n_strangers;
+	ret->unmanaged = gpu->unmanaged;
+	ret->excess = gpu->excess;
+	ret->oversubscribed = gpu->oversubscribed;
+}
+
+static bool is_less(const struct budget *now, const struct budget *before)
+{
+	return now->queues < before->queues || now->processes < before->processes ||
+	       now->sdma_queues < before->sdma_queues || now->vram < before->vram;
+}
+
+static bool is_freed(const struct picture *now, const struct picture *before)
+{
+	return is_less(&now->unmanaged, &before->unmanaged) ||
+	       is_less(&now->excess, &before->excess) ||
+	       (before->oversubscribed && !now->oversubscribed);
+}
+
+/* Leases that were ending, and whose last process has left the hardware. */
+static void remove_ended(struct arbiter *arbiter)
+{
+	for (size_t i = arbiter->n_leases; i-- > 0;) {
+		struct lease *lease = arbiter->leases[i];
+
+		if (lease->state == STATE_ENDING && lease->users == 0)
+			ledger_remove(arbiter, lease);
+	}
+}
+
+static bool was_known(const struct arbiter *arbiter, const struct known_process *process)
+{
+	for (size_t i = 0; i < arbiter->n_known; i++)
+		if (arbiter->known[i].pid == process->pid &&
+		    arbiter->known[i].lease == process->lease)
+			return true;
+	return false;
+}
+
+/* What is known of a lease's processes outlives the daemon: who has lost its parent, and what
+ * the hardware has of the dead, could not be found out anew. */
+static void save_new(struct arbiter *arbiter, const struct known_process *known, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct lease *lease = known[i].lease ? arbiter_find(arbiter, known[i].lease) : NULL;
+
+		if (lease && !was_known(arbiter, &known[i]))
+			ledger_touch(arbiter, lease, TOUCH_SAVE);
+	}
+}
+
+int arbiter_observe(struct arbiter *arbiter, const struct observed *rows, size_t n)
+{
+	_cleanup_(freep) struct known_process *known = calloc(n ? n : 1, sizeof(*known));
+	_cleanup_(freep) struct picture *before = calloc(arbiter->n_gpus ? arbiter->n_gpus : 1,
+							 sizeof(*before));
+
+	if (!known || !before)
+		return -ENOMEM;
+	for (size_t i = 0; i < arbiter->n_gpus; i++)
+		take_picture(&arbiter->gpus[i], &before[i]);
+
+	forget(arbiter);
+	for (size_t i = 0; i < n; i++) {
+		known[i] = attribute(arbiter, &rows[i]);
+		count_row(arbiter, &rows[i], known[i].lease);
+	}
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		count_excess(arbiter, arbiter->leases[i]);
+	save_new(arbiter, known, n);
+	free(arbiter->known);
+	arbiter->known = TAKE_PTR(known);
+	arbiter->n_known = n;
+
+	for (size_t i = 0; i < arbiter->n_gpus; i++) {
+		struct gpu *gpu = &arbiter->gpus[i];
+		struct picture now;
+
+		gpu->oversubscribed = is_oversubscribed(gpu, arbiter->settings);
+		take_picture(gpu, &now);
+		gpu->changed |= memcmp(&now, &before[i], sizeof(now)) != 0;
+		if (is_freed(&now, &before[i]))
+			ledger_wake(arbiter, UINT64_C(1) << i);
+	}
+	remove_ended(arbiter);
+	return 0;
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What was acknowledged, compared with what the hardware was seen to have. */
+
+#include <stdio.h>
+
+#include "core/ledger/ledger.h"
+
+/* The lease whose process this is, as it was settled when its use was seen. */
+static uint64_t lease_of(const struct arbiter *arbiter, pid_t pid)
+{
+	for (size_t i = 0; i < arbiter->n_known; i++)
+		if (arbiter->known[i].pid == pid && arbiter->known[i].lease)
+			return arbiter->known[i].lease;
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		if (lease_is_bound(arbiter->leases[i], pid))
+			return arbiter->leases[i]->id;
+	return 0;
+}
+
+/* A process may have several leases of its user: its own, and those that it asked for or that are
+ * bound to it. */
+static bool may_be_of(const struct lease *lease, const struct lease *own, pid_t pid)
+{
+	return lease == own || (lease->owner == own->owner && lease->state != STATE_WAITING &&
+				(lease->pid == pid || lease_is_bound(lease, pid)));
+}
+
+/* Where the queue may be the lease's; NULL: nowhere. */
+static struct partition *partition_of(const struct arbiter *arbiter, const struct lease *lease,
+				      const struct lease *own, const struct mask_seen *row)
+{
+	if (!may_be_of(lease, own, row->pid))
+		return NULL;
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		if (arbiter->gpus[lease->partitions[i].gpu].info.kfd_gpu_id == row->kfd_gpu_id)
+			return &lease->partitions[i];
+	return NULL;
+}
+
+static void note_queue(struct partition *p, const struct mask_seen *row)
+{
+	p->verified = p->wide == 0;
+	p->priorities_seen |= (uint16_t)(1U << row->priority);
+}
+
+/* The queue is that lease's within whose mask it is. One that is in none may be any's: where one
+ * of them has not followed, none of them is known to have. */
+static void look(const struct arbiter *arbiter, const struct mask_seen *row)
+{
+	uint64_t id = lease_of(arbiter, row->pid);
+	const struct lease *own = id ? arbiter_find(arbiter, id) : NULL;
+	struct partition *p;
+
+	if (!own)
+		return;
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		p = partition_of(arbiter, arbiter->leases[i], own, row);
+		if (p && cuset_within(&row->cus, &p->cus)) {
+			note_queue(p, row);
+			return;
+		}
+	}
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		p = partition_of(arbiter, arbiter->leases[i], own, row);
+		if (!p)
+			continue;
+		note_queue(p, row);
+		p->verified = false;
+		p->wide = row->pid;
+	}
+}
+
+static const struct partition *find_wide(const struct lease *lease)
+{
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		if (lease->partitions[i].wide)
+			return &lease->partitions[i];
+	return NULL;
+}
+
+static void judge(struct arbiter *arbiter, struct lease *lease)
+{
+	const struct partition *p = find_wide(lease);
+	char reason[REQUEST_TEXT];
+
+	if (!p) {
+		ledger_follow(arbiter, lease);
+		ledger_touch(arbiter, lease, TOUCH_CHANGED);
+		return;
+	}
+	if (lease->false_acknowledged)
+		return;
+	lease->false_acknowledged = true;
+	snprintf(reason, sizeof(reason), "says that it follows generation %llu, but a queue of pid %d "
+		 "has other CUs of %s too", (unsigned long long)lease->generation, p->wide,
+		 arbiter->gpus[p->gpu].info.name);
+	ledger_set_reason(lease, reason);
+	ledger_touch(arbiter, lease, TOUCH_CHANGED | TOUCH_DRIFT);
+}
+
+static bool any_unjudged(const struct lease *lease)
+{
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		if (lease->partitions[i].used.queues > 0 && !lease->partitions[i].judged)
+			return true;
+	return false;
+}
+
+bool arbiter_wants_masks(const struct arbiter *arbiter, bool *ret_urgent)
+{
+	bool wanted = false;
+
+	*ret_urgent = false;
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		const struct lease *lease = arbiter->leases[i];
+
+		wanted |= lease->unseen || any_unjudged(lease);
+		*ret_urgent |= lease->unseen && !lease->false_acknowledged;
+	}
+	return wanted;
+}
+
+static void forget(struct lease *lease, bool judged)
+{
+	for (size_t i = 0; i < lease->n_partitions; i++) {
+		lease->partitions[i].verified = false;
+		lease->partitions[i].wide = 0;
+		lease->partitions[i].priorities_before = lease->partitions[i].priorities_seen;
+		lease->partitions[i].priorities_seen = 0;
+		lease->partitions[i].judged = judged;
+	}
+}
+
+static uint64_t verified(const struct lease *lease)
+{
+	uint64_t bits = 0;
+
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		bits |= (uint64_t)lease->partitions[i].verified << i;
+	return bits;
+}
+
+static bool other_priorities(const struct lease *lease)
+{
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		if (lease->partitions[i].priorities_seen != lease->partitions[i].priorities_before)
+			return true;
+	return false;
+}
+
+void arbiter_masks_seen(struct arbiter *arbiter, const struct mask_seen *rows, size_t n)
+{
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		arbiter->leases[i]->was_verified = verified(arbiter->leases[i]);
+		forget(arbiter->leases[i], true);
+	}
+	for (size_t i = 0; i < n; i++)
+		look(arbiter, &rows[i]);
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		struct lease *lease = arbiter->leases[i];
+
+		if (verified(lease) != lease->was_verified || other_priorities(lease))
+			ledger_touch(arbiter, lease, TOUCH_REASON);
+		if (lease->unseen)
+			judge(arbiter, lease);
+	}
+}
+
+void arbiter_masks_unseen(struct arbiter *arbiter)
+{
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		struct lease *lease = arbiter->leases[i];
+
+		lease->was_verified = verified(lease);
+		forget(lease, true);
+		if (lease->was_verified || other_priorities(lease))
+			ledger_touch(arbiter, lease, TOUCH_REASON);
+		if (!lease->unseen)
+			continue;
+		ledger_follow(arbiter, lease);
+		ledger_touch(arbiter, lease, TOUCH_CHANGED);
+	}
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What was granted, against the policy of now. */
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/change/arbiter.h"
+#include "core/policy/tenant.h"
+
+struct review {
+	struct arbiter *arbiter;
+	const struct lease *lease;
+	const struct tenant *tenant;
+	char reason[512]; /* cut when it is given to the lease */
+};
+
+/* Returns false, for a check to end in. */
+static bool forbidden(struct review *review, const char *format, ...) PRINTF_LIKE(2, 3);
+
+static bool forbidden(struct review *review, const char *format, ...)
+{
+	static const char before[] = "policy was reloaded: ";
+	va_list args;
+
+	memcpy(review->reason, before, sizeof(before));
+	va_start(args, format);
+	vsnprintf(review->reason + sizeof(before) - 1, sizeof(review->reason) - sizeof(before) + 1,
+		  format, args);
+	va_end(args);
+	return false;
+}
+
+static bool check_who(struct review *review)
+{
+	const struct lease *lease = review->lease;
+	const struct tenant *tenant = review->tenant;
+	unsigned most;
+
+	if (!tenant)
+		return forbidden(review, "there is no tenant %s", lease->tenant);
+	if (!tenant_may_match(tenant, lease->owner))
+		return forbidden(review, "tenant %s is not for uid %u", tenant->name, lease->owner);
+	if (lease->class > tenant->class)
+		return forbidden(review, "class of tenant %s is %s, and this is %s", tenant->name,
+				 class_name(tenant->class), class_name(lease->class));
+	most = max_u(tenant->priority, PRIORITY_NORMAL);
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		if (lease->partitions[i].priority > most)
+			return forbidden(review, "priority of tenant %s is %u, and this has %u",
+					 tenant->name, most, lease->partitions[i].priority);
+	return true;
+}
+
+/* ---- quotas --------------------------------------------------------------------------- */
+
+/* What the user keeps under this tenant, up to this lease and with it. */
+struct kept {
+	uint64_t leases, gpus; /* gpus: as bits */
+	struct {
+		uint64_t cus, queues, processes, vram;
+	} on[REQUEST_WANTS];
+};
+
+static void keep(struct kept *kept, const struct lease *lease)
+{
+	kept->leases++;
+	for (size_t i = 0; i < lease->n_partitions; i++) {
+		const struct partition *p = &lease->partitions[i];
+
+		kept->gpus |= UINT64_C(1) << p->gpu;
+		kept->on[p->gpu].cus += lease->acknowledged < lease->generation ?
+						cuset_count(&p->occupied) : p->count;
+		kept->on[p->gpu].queues += p->charged.queues;
+		kept->on[p->gpu].processes += p->charged.processes;
+		kept->on[p->gpu].vram += p->charged.vram;
+	}
+}
+
+static void keep_all(const struct review *review, struct kept *ret)
+{
+	const struct arbiter *arbiter = review->arbiter;
+
+	memset(ret, 0, sizeof(*ret));
+	for (size_t i = 0; i < arbiter->n_leases && arbiter->leases[i]->id <= review->lease->id; i++)
+		if (arbiter->leases[i]->n_partitions > 0 && arbiter->leases[i]->state != STATE_ENDING &&
+		    arbiter->leases[i]->owner == review->lease->owner &&
+		    strcmp(arbiter->leases[i]->tenant, review->lease->tenant) == 0)
+			keep(ret, arbiter->leases[i]);
+}
+
+static bool check_limit(struct review *review, const char *key, uint64_t limit, uint64_t has)
+{
+	return has <= limit ||
+	       forbidden(review, "%s of tenant %s is %llu, and uid %u has %llu", key,
+			 review->tenant->name, (unsigned long long)limit, review->lease->owner,
+			 (unsigned long long)has);
+}
+
+static unsigned count_gpus(const struct arbiter *arbiter)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < arbiter->n_gpus; i++)
+		n += !arbiter->gpus[i].absent;
+	return n;
+}
+
+static bool check_gpu(struct review *review, const struct kept *kept, unsigned index)
+{
+	const struct tenant *tenant = review->tenant;
+	const struct gpu *gpu = &review->arbiter->gpus[index];
+
+	return check_limit(review, "max-cus", limit_of(&tenant->max_cus, gpu->cus),
+			   kept->on[index].cus) &&
+	       check_limit(review, "max-queues",
+			   limit_of(&tenant->max_queues, gpu->info.queue_slots),
+			   kept->on[index].queues) &&
+	       check_limit(review, "max-processes",
+			   limit_of(&tenant->max_processes, gpu->info.process_slots),
+			   kept->on[index].processes) &&
+	       check_limit(review, "max-vram", limit_of(&tenant->max_vram, gpu->info.vram_bytes),
+			   kept->on[index].vram);
+}
+
+static bool check_quotas(struct review *review)
+{
+	const struct tenant *tenant = review->tenant;
+	const struct lease *lease = review->lease;
+	struct kept kept;
+
+	keep_all(review, &kept);
+	if (!check_limit(review, "max-leases", limit_of(&tenant->max_leases, 100), kept.leases) ||
+	    !check_limit(review, "max-gpus",
+			 limit_of(&tenant->max_gpus, count_gpus(review->arbiter)),
+			 (unsigned)__builtin_popcountll(kept.gpus)))
+		return false;
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		if (!check_gpu(review, &kept, lease->partitions[i].gpu))
+			return false;
+	return true;
+}
+
+void arbiter_review(struct arbiter *arbiter)
+{
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		const struct lease *lease = arbiter->leases[i];
+		struct review review = { .arbiter = arbiter, .lease = lease };
+
+		if (lease->n_partitions == 0 || lease->state == STATE_ENDING)
+			continue;
+		review.tenant = tenant_named(arbiter->settings, lease->tenant);
+		if (!check_who(&review) || !check_quotas(&review))
+			arbiter_end(arbiter, lease->id, VERDICT_NOT_PERMITTED, review.reason);
+	}
+}

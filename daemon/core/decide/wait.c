@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What becomes of leases that wait: granted, still waiting, or never. */
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/decide/gang.h"
+#include "core/decide/hint.h"
+#include "core/ledger/ledger.h"
+#include "core/change/lend.h"
+#include "core/decide/plan.h"
+#include "core/policy/tenant.h"
+
+#define HOLDS_NOTHING ((uid_t)-1)
+
+/* What comes of a look at one. */
+enum look { LOOK_WAITS, LOOK_FITS, LOOK_ENDED };
+
+/* ---- why it waits -------------------------------------------------------------------- */
+
+static const struct refusal *deciding(const struct verdict *verdict)
+{
+	bool quota = verdict->kind == VERDICT_QUOTA_EXCEEDED;
+
+	for (size_t i = 0; i < verdict->n_refusals; i++) {
+		const struct refusal *refusal = &verdict->refusals[i];
+
+		if (quota ? refusal->reason == REASON_QUOTA : refusal->retry)
+			return refusal;
+	}
+	return &verdict->refusals[0];
+}
+
+void plan_waits_for(const struct verdict *verdict, char ret[static REQUEST_TEXT])
+{
+	const struct refusal *refusal = deciding(verdict);
+	const char *more = verdict->n_refusals > 1 ? "; other GPUs refuse too" : "";
+	char asked[HINT_AMOUNT];
+
+	memset(ret, 0, REQUEST_TEXT);
+	if (refusal->behind > 0) {
+		snprintf(ret, REQUEST_TEXT, "waits for its turn on %s, behind lease %llu%s",
+			 refusal->gpu, (unsigned long long)refusal->behind, more);
+		return;
+	}
+	switch (refusal->reason) {
+	case REASON_DRAIN:
+		snprintf(ret, REQUEST_TEXT, "waits for %s, which is being drained%s", refusal->gpu,
+			 more);
+		break;
+	case REASON_OVERSUBSCRIBED:
+		snprintf(ret, REQUEST_TEXT, "waits for %s, which is oversubscribed%s", refusal->gpu,
+			 more);
+		break;
+	case REASON_UNMANAGED:
+		snprintf(ret, REQUEST_TEXT, "waits for what processes without a lease use of %s%s",
+			 refusal->gpu, more);
+		break;
+	case REASON_QUOTA:
+		snprintf(ret, REQUEST_TEXT, "waits for the user's own quota on %s", refusal->gpu);
+		break;
+	default:
+		snprintf(ret, REQUEST_TEXT, "waits for %s on %s, %s asked%s",
+			 reason_name(refusal->reason), refusal->gpu,
+			 hint_amount(refusal->reason, refusal->asked, asked), more);
+	}
+}
+
+static void wait_on(struct arbiter *arbiter, struct lease *lease,
+		    const char reason[static REQUEST_TEXT], uint64_t candidates, bool over_quota)
+{
+	if (strcmp(reason, lease->reason) != 0) {
+		memcpy(lease->reason, reason, sizeof(lease->reason));
+		ledger_touch(arbiter, lease, TOUCH_REASON);
+	}
+	queue_judged(arbiter, lease, candidates, over_quota);
+}
+
+/* ---- one decision -------------------------------------------------------------------- */
+
+static int find_tenant(const struct arbiter *arbiter, const struct lease *lease,
+		       const struct tenant **ret, struct verdict *verdict)
+{
+	const struct tenant *tenant = tenant_named(arbiter->settings, lease->tenant);
+
+	if (!tenant)
+		return verdict_set(verdict, VERDICT_NOT_PERMITTED, "policy has no tenant %s any more",
+				   lease->tenant);
+	if (!tenant_may_match(tenant, lease->owner))
+		return verdict_set(verdict, VERDICT_NOT_PERMITTED,
+				   "tenant %s is not for uid %u any more", tenant->name, lease->owner);
+	*ret = tenant;
+	return 0;
+}
+
+/* As for a new request, but for its place. holder: whose quota counts. */
+static int decide(const struct arbiter *arbiter, const struct lease *lease, uid_t holder,
+		  struct partition *partitions, uint64_t *ret_candidates,
+		  struct verdict *verdict)
+{
+	struct application application = { .arbiter = arbiter, .class = lease->class,
+					   .id = lease->id, .uid = holder };
+	struct request complete;
+	int r;
+
+	*ret_candidates = 0;
+	r = find_tenant(arbiter, lease, &application.tenant, verdict);
+	if (r < 0)
+		return r;
+	application.alone = lease->class == CLASS_REALTIME && application.tenant->alone;
+	application.adaptable = lease->adaptable;
+	request_recall(lease->request, &complete);
+	r = plan_complete(application.tenant, lease->class, &complete, verdict);
+	if (r < 0)
+		return r;
+	return gang_assign(&application, &complete, partitions, ret_candidates, verdict);
+}
+
+void queue_candidates(const struct arbiter *arbiter, struct lease *lease)
+{
+	_cleanup_(verdict_done) struct verdict verdict = {0};
+	struct partition partitions[REQUEST_WANTS];
+
+	decide(arbiter, lease, lease->owner, partitions, &lease->candidates, &verdict);
+}
+
+/* Would it be above the quota of a user who holds nothing? */
+static bool is_above_any_quota(const struct arbiter *arbiter, const struct lease *lease,
+			       struct partition *partitions)
+{
+	_cleanup_(verdict_done) struct verdict verdict = {0};
+	uint64_t unused;
+
+	decide(arbiter, lease, HOLDS_NOTHING, partitions, &unused, &verdict);
+	return verdict.kind == VERDICT_QUOTA_EXCEEDED;
+}
+
+/* ---- one after the other ------------------------------------------------------------- */
+
+/* Everything that it could use is for others, who rank before it. */
+static bool is_barred(const struct arbiter *arbiter, const struct lease *lease)
+{
+	for (uint64_t left = lease->candidates; left; left &= left - 1) {
+		const struct gpu *gpu = &arbiter->gpus[__builtin_ctzll(left)];
+
+		if (!gpu->barrier || !queue_before(gpu->barrier_class, gpu->barrier, lease->class,
+						   lease->id))
+			return false;
+	}
+	return true;
+}
+
+static bool must_look(const struct arbiter *arbiter, const struct lease *lease)
+{
+	if (arbiter->woken == UINT64_MAX || lease->over_quota || !lease->candidates)
+		return true; /* what it needs may be freed on any GPU */
+	return (lease->candidates & arbiter->woken) && !is_barred(arbiter, lease);
+}
+
+/* Leases that were looked at in this round and wait on: who asks the same, behind them and
+ * with nothing changed in between, does too. Often all ask for the same few things. */
+#define SEEN_MAX 16U
+struct seen {
+	const struct lease *leases[SEEN_MAX];
+	size_t n;
+};
+
+static bool asks_the_same(const struct lease *a, const struct lease *b)
+{
+	return a->class == b->class && a->owner == b->owner &&
+	       strcmp(a->tenant, b->tenant) == 0 && request_wants_equal(a->request, b->request);
+}
+
+static const struct lease *find_seen(const struct seen *seen, const struct lease *lease)
+{
+	for (size_t i = 0; i < seen->n; i++)
+		if (asks_the_same(seen->leases[i], lease))
+			return seen->leases[i];
+	return NULL;
+}
+
+static int look_at(struct arbiter *arbiter, struct lease *lease, struct partition *partitions)
+{
+	_cleanup_(verdict_done) struct verdict verdict = {0};
+	char reason[REQUEST_TEXT];
+	uint64_t candidates;
+
+	if (decide(arbiter, lease, lease->owner, partitions, &candidates, &verdict) >= 0)
+		return LOOK_FITS;
+	if (verdict.kind == VERDICT_NO_MEMORY)
+		return -ENOMEM;
+	if (verdict.kind == VERDICT_NO_CAPACITY ||
+	    (verdict.kind == VERDICT_QUOTA_EXCEEDED &&
+	     !is_above_any_quota(arbiter, lease, partitions))) {
+		plan_waits_for(&verdict, reason);
+		wait_on(arbiter, lease, reason, candidates, verdict.kind == VERDICT_QUOTA_EXCEEDED);
+		return LOOK_WAITS;
+	}
+	arbiter_end(arbiter, lease->id, verdict.kind, verdict.sentence);
+	return LOOK_ENDED;
+}
+
+/* The same, if there is need to look; LOOK_FITS: partitions are what it gets. */
+static int look(struct arbiter *arbiter, struct lease *lease, struct seen *seen,
+		struct partition *partitions)
+{
+	const struct lease *same;
+	int r;
+
+	if (!must_look(arbiter, lease))
+		return LOOK_WAITS;
+	same = find_seen(seen, lease);
+	if (same) {
+		wait_on(arbiter, lease, same->reason, same->candidates, same->over_quota);
+		return LOOK_WAITS;
+	}
+	r = look_at(arbiter, lease, partitions);
+	if (r == LOOK_WAITS && seen->n < SEEN_MAX)
+		seen->leases[seen->n++] = lease;
+	return r;
+}
+
+/* The next version of a lease that fits. */
+static int make_granted(const struct arbiter *arbiter, const struct lease *lease,
+			const struct partition *partitions, struct lease **ret)
+{
+	_cleanup_(lease_freep) struct lease *next = NULL;
+	int r;
+
+	r = plan_next_version(lease, lease->request->n_wants, &next);
+	if (r < 0)
+		return r;
+	memcpy(next->partitions, partitions, next->n_partitions * sizeof(*partitions));
+	next->give_up_usec = lease->deadline_usec;
+	next->deadline_usec = UINT64_MAX;
+	next->candidates = 0;
+	next->passed = 0;
+	next->over_quota = false;
+	memset(next->reason, 0, sizeof(next->reason));
+	lend_start(arbiter, next, lease->request->start_inactive);
+	if (!next->fresh)
+		next->give_up_usec = UINT64_MAX;
+	*ret = TAKE_PTR(next);
+	return 0;
+}
+
+int arbiter_plan_next(struct arbiter *arbiter, struct lease **ret)
+{
+	struct partition partitions[REQUEST_WANTS];
+	struct seen seen = { .n = 0 };
+
+	while (arbiter->woken && arbiter->next_look < arbiter->n_waiting) {
+		struct lease *lease = arbiter->waiting[arbiter->next_look];
+		int r;
+
+		if (arbiter->next_look == 0)
+			seen.n = 0; /* something was freed on the way */
+		arbiter->next_look++; /* from here on whoever removes one corrects it */
+		r = look(arbiter, lease, &seen, partitions);
+		if (r == LOOK_FITS)
+			r = make_granted(arbiter, lease, partitions, ret);
+		else if (r >= 0)
+			continue;
+		if (r >= 0)
+			return 1;
+		arbiter->next_look = 0; /* it is looked at when there is memory */
+		return 0;
+	}
+	arbiter->woken = 0;
+	arbiter->next_look = 0;
+	return 0;
+}
+
+void arbiter_expire(struct arbiter *arbiter, uint64_t now_usec)
+{
+	for (size_t i = arbiter->n_waiting; i-- > 0;) {
+		const struct lease *lease = arbiter->waiting[i];
+		char reason[2 * REQUEST_TEXT];
+
+		if (lease->deadline_usec > now_usec)
+			continue;
+		snprintf(reason, sizeof(reason), "its deadline passed; it waited%s",
+			 strncmp(lease->reason, "waits", 5) == 0 ? lease->reason + 5 : "");
+		arbiter_end(arbiter, lease->id, VERDICT_TIMED_OUT, reason);
+	}
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		const struct lease *lease = arbiter->leases[i];
+		char reason[2 * REQUEST_TEXT];
+
+		if (lease->give_up_usec > now_usec || lease->state != STATE_ACTIVATING)
+			continue;
+		snprintf(reason, sizeof(reason), "its deadline passed; it %s", lease->reason);
+		arbiter_end(arbiter, lease->id, VERDICT_TIMED_OUT, reason);
+	}
+}

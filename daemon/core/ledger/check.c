@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* arbiter_check(): the promises, from scratch. Nothing here trusts the sums that gpu.c
+ * keeps, or the code that made the partitions. */
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/change/arbiter.h"
+#include "core/ledger/check.h"
+
+struct check {
+	const struct arbiter *arbiter;
+	char *buf;
+	size_t size;
+};
+
+static bool broken(const struct check *check, const char *format, ...) PRINTF_LIKE(2, 3);
+
+static bool broken(const struct check *check, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(check->buf, check->size, format, args);
+	va_end(args);
+	return false;
+}
+
+#define ID(lease) ((unsigned long long)(lease)->id)
+
+/* ---- promise 4: every mask is valid for the hardware -------------------------------- */
+
+static bool on_every_xcc(const struct geometry *g, const struct cuset *set)
+{
+	for (unsigned x = 0; x < g->xccs; x++) {
+		uint32_t any = 0;
+
+		for (unsigned e = 0; e < CUSET_ENGINES; e++)
+			any |= set->pair[cuset_pair(x, e)];
+		if (!any)
+			return false;
+	}
+	return true;
+}
+
+/* Whole WGPs: half of one cannot be had, nor left to others. */
+static bool is_whole(const struct deal *deal, const struct cuset *set)
+{
+	uint32_t mask[DEAL_WORDS];
+	struct cuset back;
+
+	deal_encode(deal, set, mask);
+	deal_decode(deal, mask, deal_words(deal), &back);
+	return cuset_equal(&back, set);
+}
+
+static bool check_mask(const struct check *check, const struct gpu *gpu,
+		       const struct partition *p)
+{
+	uint32_t mask[DEAL_WORDS];
+	char why[128];
+
+	if (!cuset_within(&p->occupied, &gpu->all) || !cuset_within(&p->cus, &p->occupied))
+		return broken(check, "CUs that are not there, or not charged");
+	if (cuset_count(&p->cus) != p->count || p->count == 0)
+		return broken(check, "count %u of %u CUs", p->count, cuset_count(&p->cus));
+	if (!on_every_xcc(&gpu->info.geometry, &p->cus))
+		return broken(check, "an XCC without a CU");
+	if (geometry_effective(&gpu->info.geometry, &p->cus) != p->effective)
+		return broken(check, "E is not %u", p->effective);
+
+	deal_encode(&gpu->deal, &p->cus, mask);
+	if (deal_check(&gpu->deal, &gpu->info.geometry, mask, deal_words(&gpu->deal), why,
+		       sizeof(why)) < 0)
+		return broken(check, "the kernel's mask: %s", why);
+	if (!is_whole(&gpu->deal, &p->cus) || !is_whole(&gpu->deal, &p->occupied))
+		return broken(check, "the kernel would make another set of it");
+	return true;
+}
+
+bool check_partition(const struct gpu *gpu, const struct partition *p, char *buf, size_t size)
+{
+	const struct check check = { NULL, buf, size };
+
+	if (!check_mask(&check, gpu, p))
+		return false;
+	if (p->adaptable &&
+	    (!cuset_within(&p->base, &p->cus) || cuset_empty(&p->base) ||
+	     !on_every_xcc(&gpu->info.geometry, &p->base) ||
+	     (geometry_effective(&gpu->info.geometry, &p->base) != cuset_count(&p->base) &&
+	      !cuset_equal(&p->base, &gpu->all))))
+		return broken(&check, "what it may not lose is no rectangle among its CUs");
+	/* Rectangular, but for the whole GPU and shape=any. */
+	if (p->effective == p->count || p->any_shape || cuset_equal(&p->cus, &gpu->all))
+		return true;
+	return broken(&check, "%u CUs of which %u effective", p->count, p->effective);
+}
+
+/* ---- promises 1 and 2: who may share what ------------------------------------------- */
+
+static bool exclusive_engines(enum lease_class a, const struct partition *p, enum lease_class b,
+			      const struct partition *q)
+{
+	if (p->alone || q->alone)
+		return true;
+	return a == CLASS_REALTIME && b == CLASS_REALTIME &&
+	       (p->isolation == ISOLATION_SHADER_ENGINE || q->isolation == ISOLATION_SHADER_ENGINE);
+}
+
+const char *check_apart(enum lease_class a, const struct partition *p, enum lease_class b,
+			const struct partition *q)
+{
+	bool may_share = p->isolation == ISOLATION_SHARED && q->isolation == ISOLATION_SHARED;
+
+	if (cuset_overlap(partition_claim(p), partition_claim(q)) && !may_share)
+		return "CUs";
+	if ((cuset_engines(partition_claim(p)) & cuset_engines(partition_claim(q))) &&
+	    exclusive_engines(a, p, b, q))
+		return "a shader engine";
+	return NULL;
+}
+
+bool check_active(const struct lease *lease)
+{
+	return lease->state == STATE_GRANTED || (lease->state == STATE_REVOKING && !lease->idle) ||
+	       (lease->state == STATE_ENDING && lease->adaptable && !lease->idle);
+}
+
+static bool check_pair(const struct check *check, const struct lease *a,
+		       const struct partition *p, const struct lease *b,
+		       const struct partition *q)
+{
+	const char *shared = p->gpu == q->gpu ? check_apart(a->class, p, b->class, q) : NULL;
+
+	if (shared)
+		return broken(check, "leases %llu and %llu share %s", ID(a), ID(b), shared);
+	if (p->gpu == q->gpu && check_active(a) && check_active(b) && (p->adaptable || q->adaptable) &&
+	    (cuset_overlap(&p->occupied, &q->occupied) ||
+	     ((p->alone || q->alone) &&
+	      (cuset_engines(&p->occupied) & cuset_engines(&q->occupied)))))
+		return broken(check, "leases %llu and %llu have the same CUs or engines: one is "
+			      "granted before the other gave way", ID(a), ID(b));
+	return true;
+}
+
+static bool check_others(const struct check *check, size_t i)
+{
+	const struct arbiter *arbiter = check->arbiter;
+	const struct lease *a = arbiter->leases[i];
+
+	for (size_t j = i + 1; j < arbiter->n_leases; j++) {
+		const struct lease *b = arbiter->leases[j];
+
+		for (size_t k = 0; k < a->n_partitions; k++)
+			for (size_t l = 0; l < b->n_partitions; l++)
+				if (!check_pair(check, a, &a->partitions[k], b, &b->partitions[l]))
+					return false;
+	}
+	return true;
+}
+
+static bool check_lease(const struct check *check, size_t i)
+{
+	const struct lease *lease = check->arbiter->leases[i];
+	char why[192];
+
+	if (lease->id >= check->arbiter->next_id ||
+	    (i > 0 && lease->id <= check->arbiter->leases[i - 1]->id))
+		return broken(check, "lease %llu is out of order", ID(lease));
+	for (size_t j = 0; j < lease->n_partitions; j++) {
+		const struct partition *p = &lease->partitions[j];
+		const struct gpu *gpu;
+
+		if (p->gpu >= check->arbiter->n_gpus)
+			return broken(check, "lease %llu is on no GPU", ID(lease));
+		gpu = &check->arbiter->gpus[p->gpu];
+		if (gpu->absent && lease->state != STATE_ENDING)
+			return broken(check, "lease %llu is on %s, which is gone", ID(lease),
+				      gpu->info.name);
+		for (size_t k = 0; k < j; k++)
+			if (lease->partitions[k].gpu == p->gpu)
+				return broken(check, "lease %llu is on a GPU twice", ID(lease));
+		if (p->isolation == ISOLATION_SHARED && lease->class != CLASS_BESTEFFORT)
+			return broken(check, "lease %llu shares and must not", ID(lease));
+		if (!check_partition(gpu, p, why, sizeof(why)))
+			return broken(check, "lease %llu: %s", ID(lease), why);
+	}
+	return lease->n_partitions == 0 || check_others(check, i);
+}
+
+/* ---- promise 3: budgets, and the sums ------------------------------------------------ */
+
+/* What the leases on a GPU come to, counted anew. */
+static void sum_up(const struct arbiter *arbiter, unsigned index, struct gpu *ret)
+{
+	gpu_init(ret, &arbiter->gpus[index].info, arbiter->gpus[index].reserve_queues);
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		for (size_t j = 0; j < arbiter->leases[i]->n_partitions; j++)
+			if (arbiter->leases[i]->partitions[j].gpu == index)
+				gpu_charge(ret, &arbiter->leases[i]->partitions[j],
+					   arbiter->leases[i]->class);
+}
+
+static bool check_sums(const struct check *check, const struct gpu *gpu, const struct gpu *sum)
+{
+	if (!cuset_equal(&gpu->taken, &sum->taken) || !cuset_equal(&gpu->shared, &sum->shared) ||
+	    memcmp(&gpu->charged, &sum->charged, sizeof(gpu->charged)) != 0 ||
+	    gpu->n_partitions != sum->n_partitions || gpu->n_realtime != sum->n_realtime ||
+	    gpu->n_shared != sum->n_shared ||
+	    memcmp(gpu->rt_exclusive, sum->rt_exclusive, sizeof(gpu->rt_exclusive)) != 0 ||
+	    memcmp(gpu->rt_tolerant, sum->rt_tolerant, sizeof(gpu->rt_tolerant)) != 0 ||
+	    memcmp(gpu->alone, sum->alone, sizeof(gpu->alone)) != 0)
+		return broken(check, "%s: the sums are not those of its leases", gpu->info.name);
+	return true;
+}
+
+/* Grants alone; what strangers add later, or another policy finds, makes the GPU
+ * oversubscribed, which is told. */
+static bool check_budgets(const struct check *check, const struct gpu *gpu)
+{
+	const struct budget *c = &gpu->charged;
+	bool slots = gpu->n_realtime > 0 ||
+		     !(check->arbiter->settings->oversubscribe_besteffort || gpu->oversubscribed);
+
+	if (slots && c->queues > gpu->info.queue_slots)
+		return broken(check, "%s: %u queues granted of %u", gpu->info.name, c->queues,
+			      gpu->info.queue_slots);
+	if (slots && c->processes > gpu->info.process_slots)
+		return broken(check, "%s: %u processes granted of %u", gpu->info.name,
+			      c->processes, gpu->info.process_slots);
+	if (c->sdma_queues > gpu->info.sdma_queues || c->vram > gpu->info.vram_bytes ||
+	    c->cooperative > 1)
+		return broken(check, "%s: more SDMA queues, VRAM or cooperative queues granted "
+			      "than there are", gpu->info.name);
+	return true;
+}
+
+/* ---- those that wait ----------------------------------------------------------------- */
+
+/* Higher classes first, then by id. */
+static bool is_behind(const struct lease *a, const struct lease *b)
+{
+	return a->class < b->class || (a->class == b->class && a->id > b->id);
+}
+
+static bool check_waiting(const struct check *check)
+{
+	const struct arbiter *arbiter = check->arbiter;
+	size_t waiting = 0;
+
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		const struct lease *lease = arbiter->leases[i];
+
+		waiting += lease->state == STATE_WAITING;
+		if (lease->state == STATE_WAITING && (lease->n_partitions > 0 || !lease->request))
+			return broken(check, "lease %llu waits, and has parts of GPUs or no request",
+				      ID(lease));
+	}
+	if (waiting != arbiter->n_waiting)
+		return broken(check, "%zu leases wait, and %zu are in the queue", waiting,
+			      arbiter->n_waiting);
+	for (size_t i = 0; i < arbiter->n_waiting; i++) {
+		const struct lease *lease = arbiter->waiting[i];
+
+		if (lease->state != STATE_WAITING || arbiter_find(arbiter, lease->id) != lease ||
+		    (i > 0 && !is_behind(lease, arbiter->waiting[i - 1])))
+			return broken(check, "lease %llu is wrong in the queue", ID(lease));
+		if (lease->passed > LEASE_PASSES_MAX)
+			return broken(check, "lease %llu was passed %u times", ID(lease),
+				      lease->passed);
+	}
+	return true;
+}
+
+static bool check_barrier(const struct check *check, unsigned index)
+{
+	const struct gpu *gpu = &check->arbiter->gpus[index];
+	const struct lease *first = NULL;
+
+	for (size_t i = 0; i < check->arbiter->n_waiting && !first; i++) {
+		const struct lease *lease = check->arbiter->waiting[i];
+
+		if (lease->passed == LEASE_PASSES_MAX && !lease->over_quota &&
+		    (lease->candidates >> index & 1))
+			first = lease;
+	}
+	if (gpu->barrier != (first ? first->id : 0) ||
+	    (first && gpu->barrier_class != first->class))
+		return broken(check, "%s: closed for lease %llu, which is not the one",
+			      gpu->info.name, (unsigned long long)gpu->barrier);
+	return true;
+}
+
+bool arbiter_check(const struct arbiter *arbiter, char *buf, size_t size)
+{
+	const struct check check = { arbiter, buf, size };
+
+	if (!check_waiting(&check))
+		return false;
+
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		if (!check_lease(&check, i))
+			return false;
+	for (unsigned i = 0; i < arbiter->n_gpus; i++) {
+		struct gpu sum;
+
+		sum_up(arbiter, i, &sum);
+		if (!check_sums(&check, &arbiter->gpus[i], &sum) ||
+		    !check_budgets(&check, &arbiter->gpus[i]) || !check_barrier(&check, i))
+			return false;
+	}
+	return true;
+}

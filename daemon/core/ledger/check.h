@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The promises about partitions, for arbiter_check() and for leases that are not of this
+ * arbiter's making. */
+
+#include "core/ledger/gpu.h"
+
+/* May this be a partition of the GPU, were it empty? cus, count and E first have to be each
+ * other's. false: and in buf why not. */
+bool check_partition(const struct gpu *gpu, const struct partition *p, char *buf, size_t size);
+
+/* What two partitions of one GPU, by leases of these classes, must not share and do: "CUs",
+ * "a shader engine"; else NULL. */
+const char *check_apart(enum lease_class a, const struct partition *p, enum lease_class b,
+			const struct partition *q);
+
+/* What it has is its own now: not to come, and not lent. */
+bool check_active(const struct lease *lease);

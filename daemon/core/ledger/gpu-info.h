@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What hardware, or a profile that stands in for it, says of one GPU. A plain value. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/mask/geometry.h"
+
+#define GPU_NAME_MAX   32U
+#define GPU_DEVICE_MAX 64U
+
+/* The default of amdgpu.queue_preemption_timeout_ms (amdgpu_drv.c, Linux 6.12). */
+#define PREEMPTION_MSEC 9000U
+
+enum scheduler {
+	SCHEDULER_UNKNOWN,
+	SCHEDULER_HWS,        /* sched_policy 0: firmware, may oversubscribe */
+	SCHEDULER_HWS_STRICT, /* sched_policy 1: the kernel refuses surplus queues */
+	SCHEDULER_NONE,       /* sched_policy 2: no firmware scheduler */
+	SCHEDULER_MES,        /* gfx11 and later */
+};
+
+struct gpu_info {
+	/* Stable over reboots and partition modes: "0000:03:00.0", "0000:03:00.0/2". */
+	char name[GPU_NAME_MAX];
+	char device[GPU_DEVICE_MAX]; /* "Radeon VII", or "1002:66af" */
+	unsigned gfx_target;         /* as KFD writes it: 90006 is gfx906, 110501 gfx1151 */
+	uint32_t kfd_gpu_id;         /* changes with the partition mode; 0: simulated */
+	struct geometry geometry;
+	bool harvest_known;          /* false: active[] is a guess */
+	bool law_measured;           /* time ~ 1/E measured on this gfx target */
+	unsigned queue_slots;        /* num_cp_queues: HQDs that KFD owns */
+	unsigned process_slots;      /* VMIDs that KFD owns */
+	unsigned pipes, queues_per_pipe;
+	unsigned sdma_queues;
+	uint64_t vram_bytes;
+	enum scheduler scheduler;
+	unsigned preemption_msec;    /* queue_preemption_timeout_ms; 0: PREEMPTION_MSEC */
+	unsigned reserve_queues;     /* a profile's advice; the configuration overrides */
+};
+
+/* All that leases depend on. */
+bool gpu_info_same(const struct gpu_info *a, const struct gpu_info *b);
+
+/* "gfx906" for 90006, "gfx90a" for 90010. Writes at most size bytes, always a NUL. */
+void gpu_info_target_name(unsigned gfx_target, char *buf, unsigned size);
+
+const char *scheduler_name(enum scheduler scheduler); /* hws hws-strict none mes unknown */
+int scheduler_from_name(const char *name);            /* -EINVAL */

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/ledger/gpu.h"
+
+#include <string.h>
+
+#include "util/base.h"
+
+void gpu_init(struct gpu *gpu, const struct gpu_info *info, unsigned reserve_queues)
+{
+	uint32_t mask[DEAL_WORDS];
+
+	memset(gpu, 0, sizeof(*gpu));
+	gpu->info = *info;
+	gpu->reserve_queues = reserve_queues;
+	deal_init(&gpu->deal, &info->geometry);
+
+	/* What no mask bit reaches cannot be granted. */
+	geometry_all(&info->geometry, &gpu->all);
+	deal_encode(&gpu->deal, &gpu->all, mask);
+	deal_decode(&gpu->deal, mask, deal_words(&gpu->deal), &gpu->all);
+	gpu->cus = cuset_count(&gpu->all);
+}
+
+static void budget_add(struct budget *sum, const struct budget *b)
+{
+	sum->queues += b->queues;
+	sum->processes += b->processes;
+	sum->sdma_queues += b->sdma_queues;
+	sum->cooperative += b->cooperative;
+	sum->vram += b->vram;
+}
+
+static void budget_remove(struct budget *sum, const struct budget *b)
+{
+	sum->queues -= b->queues;
+	sum->processes -= b->processes;
+	sum->sdma_queues -= b->sdma_queues;
+	sum->cooperative -= b->cooperative;
+	sum->vram -= b->vram;
+}
+
+/* by: 1 to charge, -1 (wrapping) to discharge. */
+static void count_engines(struct gpu *gpu, const struct partition *partition,
+			  enum lease_class lease_class, unsigned by)
+{
+	uint32_t engines = cuset_engines(partition_claim(partition));
+	unsigned *owners = partition->isolation == ISOLATION_SHADER_ENGINE ? gpu->rt_exclusive :
+									     gpu->rt_tolerant;
+
+	if (lease_class != CLASS_REALTIME)
+		return;
+	gpu->n_realtime += by;
+	for (unsigned e = 0; e < CUSET_ENGINES; e++) {
+		if (!(engines & (UINT32_C(1) << e)))
+			continue;
+		owners[e] += by;
+		gpu->alone[e] += partition->alone ? by : 0;
+	}
+}
+
+void gpu_charge(struct gpu *gpu, const struct partition *partition, enum lease_class lease_class)
+{
+	bool shared = partition->isolation == ISOLATION_SHARED;
+
+	cuset_add(shared ? &gpu->shared : &gpu->taken, partition_claim(partition));
+	budget_add(&gpu->charged, &partition->charged);
+	count_engines(gpu, partition, lease_class, 1);
+	gpu->n_partitions++;
+	gpu->n_shared += shared;
+	gpu->changed = true;
+}
+
+void gpu_discharge(struct gpu *gpu, const struct partition *partition,
+		   enum lease_class lease_class)
+{
+	bool shared = partition->isolation == ISOLATION_SHARED;
+
+	if (!shared)
+		cuset_remove(&gpu->taken, partition_claim(partition));
+	budget_remove(&gpu->charged, &partition->charged);
+	count_engines(gpu, partition, lease_class, -1U);
+	gpu->n_partitions--;
+	gpu->n_shared -= shared;
+	gpu->changed = true;
+}
+
+/* All that is spoken for, whoever speaks. */
+static uint64_t left(uint64_t whole, uint64_t charged, uint64_t excess, uint64_t unmanaged,
+		     uint64_t reserve)
+{
+	uint64_t gone = charged + excess + unmanaged + reserve;
+
+	return gone < whole ? whole - gone : 0;
+}
+
+unsigned gpu_cus_free(const struct gpu *gpu)
+{
+	struct cuset left_over = gpu->all;
+
+	cuset_remove(&left_over, &gpu->taken);
+	cuset_remove(&left_over, &gpu->shared);
+	cuset_remove(&left_over, &gpu->borrowed);
+	return cuset_count(&left_over);
+}
+
+unsigned gpu_queues_free(const struct gpu *gpu)
+{
+	return (unsigned)left(gpu->info.queue_slots, gpu->charged.queues, gpu->excess.queues,
+			      gpu->unmanaged.queues, gpu->reserve_queues);
+}
+
+unsigned gpu_processes_free(const struct gpu *gpu)
+{
+	return (unsigned)left(gpu->info.process_slots, gpu->charged.processes,
+			      gpu->excess.processes, gpu->unmanaged.processes, 0);
+}
+
+unsigned gpu_sdma_free(const struct gpu *gpu)
+{
+	return (unsigned)left(gpu->info.sdma_queues, gpu->charged.sdma_queues,
+			      gpu->excess.sdma_queues, gpu->unmanaged.sdma_queues, 0);
+}
+
+uint64_t gpu_vram_free(const struct gpu *gpu)
+{
+	return left(gpu->info.vram_bytes, gpu->charged.vram, gpu->excess.vram,
+		    gpu->unmanaged.vram, 0);
+}

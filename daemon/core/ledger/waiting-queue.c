@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Leases that wait, in the order in which they are to be granted. Others may pass one of
+ * them, small ones a large one: LEASE_PASSES_MAX times. Then the GPUs that it could use are
+ * barred: nothing is granted there to who ranks behind it.
+ */
+
+#include <string.h>
+
+#include "core/ledger/ledger.h"
+#include "core/policy/tenant.h"
+
+void ledger_look_again(struct arbiter *arbiter, uint64_t gpus)
+{
+	arbiter->woken |= gpus;
+	if (gpus)
+		arbiter->next_look = 0;
+}
+
+void ledger_wake(struct arbiter *arbiter, uint64_t gpus)
+{
+	ledger_look_again(arbiter, gpus);
+	ledger_grow(arbiter, gpus);
+}
+
+/* ---- order --------------------------------------------------------------------------- */
+
+/* How many rank before this place. */
+static size_t rank(const struct arbiter *arbiter, enum lease_class lease_class, uint64_t id)
+{
+	size_t low = 0, high = arbiter->n_waiting;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct lease *lease = arbiter->waiting[middle];
+
+		if (queue_before(lease->class, lease->id, lease_class, id))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+unsigned arbiter_position(const struct arbiter *arbiter, const struct lease *lease)
+{
+	if (lease->state != STATE_WAITING)
+		return 0;
+	return (unsigned)rank(arbiter, lease->class, lease->id) + 1;
+}
+
+uint64_t arbiter_next_deadline(const struct arbiter *arbiter)
+{
+	uint64_t next = UINT64_MAX;
+
+	for (size_t i = 0; i < arbiter->n_waiting; i++)
+		if (arbiter->waiting[i]->deadline_usec < next)
+			next = arbiter->waiting[i]->deadline_usec;
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		const struct lease *lease = arbiter->leases[i];
+
+		next = lease->give_up_usec < next ? lease->give_up_usec : next;
+		next = lease->rung_usec < next ? lease->rung_usec : next;
+	}
+	for (size_t i = 0; arbiter->lending && i < arbiter->n_gpus; i++)
+		if (arbiter->gpus[i].may_grow && arbiter->gpus[i].grow_usec < next)
+			next = arbiter->gpus[i].grow_usec;
+	return next;
+}
+
+/* ---- barriers ------------------------------------------------------------------------ */
+
+static bool bars(const struct lease *lease)
+{
+	return lease->passed >= LEASE_PASSES_MAX && !lease->over_quota;
+}
+
+/* by: NULL: nobody. What ranks between the old barrier and the new one may be had again. */
+static void set_barrier(struct arbiter *arbiter, unsigned index, const struct lease *by)
+{
+	struct gpu *gpu = &arbiter->gpus[index];
+	uint64_t old = gpu->barrier;
+	enum lease_class old_class = gpu->barrier_class;
+
+	gpu->barrier = by ? by->id : 0;
+	gpu->barrier_class = by ? by->class : CLASS_BESTEFFORT;
+	if (old && (!by || queue_before(old_class, old, by->class, by->id)))
+		ledger_wake(arbiter, UINT64_C(1) << index);
+}
+
+/* The first in the queue that bars a GPU is the one that counts. */
+static void find_barriers(struct arbiter *arbiter)
+{
+	uint64_t left = arbiter->n_gpus == 64 ? UINT64_MAX :
+						(UINT64_C(1) << arbiter->n_gpus) - 1;
+
+	for (size_t i = 0; i < arbiter->n_waiting && left; i++) {
+		const struct lease *lease = arbiter->waiting[i];
+		uint64_t barred = bars(lease) ? lease->candidates & left : 0;
+
+		left &= ~barred;
+		for (; barred; barred &= barred - 1)
+			set_barrier(arbiter, (unsigned)__builtin_ctzll(barred), lease);
+	}
+	for (; left; left &= left - 1)
+		set_barrier(arbiter, (unsigned)__builtin_ctzll(left), NULL);
+}
+
+void queue_judged(struct arbiter *arbiter, struct lease *lease, uint64_t candidates,
+		  bool over_quota)
+{
+	bool barred = bars(lease), same = lease->candidates == candidates;
+
+	lease->candidates = candidates;
+	lease->over_quota = over_quota;
+	if (bars(lease) != barred || (barred && !same))
+		find_barriers(arbiter);
+}
+
+void queue_gpus_changed(struct arbiter *arbiter)
+{
+	for (size_t i = 0; i < arbiter->n_waiting; i++)
+		queue_candidates(arbiter, arbiter->waiting[i]);
+	find_barriers(arbiter);
+	ledger_wake(arbiter, UINT64_MAX);
+}
+
+/* Those of the same user may be above the quota by now; then they close nothing. */
+static void wake_own(struct arbiter *arbiter, const struct lease *granted)
+{
+	const struct tenant *tenant = tenant_named(arbiter->settings, granted->tenant);
+
+	if (!tenant || (!tenant_bounds_parts(tenant) && tenant->max_gpus.kind == LIMIT_NONE))
+		return;
+	for (size_t i = 0; i < arbiter->n_waiting; i++) {
+		const struct lease *lease = arbiter->waiting[i];
+
+		if (lease->owner == granted->owner && strcmp(lease->tenant, tenant->name) == 0)
+			ledger_wake(arbiter, lease->candidates);
+	}
+}
+
+void queue_pass(struct arbiter *arbiter, const struct lease *granted, uint64_t gpus, uint64_t id)
+{
+	size_t before = gpus ? rank(arbiter, granted->class, id) : 0;
+	bool barred = false;
+
+	for (size_t i = 0; i < before; i++) {
+		struct lease *lease = arbiter->waiting[i];
+
+		if (!(lease->candidates & gpus) || lease->over_quota)
+			continue;
+		lease->passed++;
+		if (lease->passed % LEASE_PASSES_SAVED == 0)
+			ledger_touch(arbiter, lease, TOUCH_SAVE);
+		barred |= lease->passed == LEASE_PASSES_MAX;
+	}
+	if (barred)
+		find_barriers(arbiter);
+	if (gpus)
+		wake_own(arbiter, granted);
+}
+
+/* ---- coming and going ---------------------------------------------------------------- */
+
+void queue_add(struct arbiter *arbiter, struct lease *lease)
+{
+	size_t at = rank(arbiter, lease->class, lease->id);
+
+	memmove(&arbiter->waiting[at + 1], &arbiter->waiting[at],
+		(arbiter->n_waiting - at) * sizeof(struct lease *));
+	arbiter->waiting[at] = lease;
+	arbiter->n_waiting++;
+	if (bars(lease))
+		find_barriers(arbiter);
+}
+
+void queue_remove(struct arbiter *arbiter, struct lease *lease)
+{
+	size_t at = rank(arbiter, lease->class, lease->id);
+
+	arbiter->n_waiting--;
+	memmove(&arbiter->waiting[at], &arbiter->waiting[at + 1],
+		(arbiter->n_waiting - at) * sizeof(struct lease *));
+	if (at < arbiter->next_look)
+		arbiter->next_look--;
+	if (bars(lease))
+		find_barriers(arbiter);
+}

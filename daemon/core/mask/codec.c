@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/mask/codec.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "util/base.h"
+#include "util/refuse.h"
+
+static bool mask_has(const uint32_t *mask, unsigned bit)
+{
+	return (mask[bit / 32] >> (bit % 32)) & 1;
+}
+
+/* Bits from `bit` on go to the CUs from `cu` on of one array: one CU, or a WGP's two. */
+static void place(struct deal *deal, unsigned bit, unsigned pair, unsigned cu)
+{
+	for (unsigned i = 0; i < deal->step && bit + i < deal->n_bits; i++) {
+		deal->at[bit + i].pair = (uint8_t)pair;
+		deal->at[bit + i].cu = (uint8_t)(cu + i);
+	}
+}
+
+/* The kernel's loop for one XCC. It stops at the last bit even where other XCCs had fewer
+ * CUs than their share of the bits: what this one has more is then out of reach. */
+static void deal_xcc(struct deal *deal, const struct geometry *geometry, unsigned xcc)
+{
+	unsigned bit = xcc;
+
+	for (unsigned cu = 0; cu < CUSET_ARRAY_CUS; cu += deal->step)
+		for (unsigned array = 0; array < geometry->arrays; array++)
+			for (unsigned engine = 0; engine < geometry->engines; engine++) {
+				if (geometry->active[xcc][engine][array] <= cu)
+					continue;
+				if (bit >= deal->n_bits)
+					return;
+				place(deal, bit, cuset_pair(xcc, engine),
+				      array * CUSET_ARRAY_CUS + cu);
+				bit += deal->step * geometry->xccs;
+			}
+}
+
+void deal_init(struct deal *deal, const struct geometry *geometry)
+{
+	deal->n_bits = min_u(geometry_cus(geometry), DEAL_BITS);
+	deal->step = geometry_step(geometry);
+	memset(deal->at, DEAL_NONE, sizeof(deal->at));
+	for (unsigned xcc = 0; xcc < geometry->xccs; xcc++)
+		deal_xcc(deal, geometry, xcc);
+}
+
+size_t deal_words(const struct deal *deal)
+{
+	return (deal->n_bits + 31) / 32;
+}
+
+void deal_decode(const struct deal *deal, const uint32_t *mask, size_t n_words,
+		 struct cuset *ret)
+{
+	uint32_t whole = (UINT32_C(1) << deal->step) - 1;
+	struct cuset set = {0};
+	unsigned n_bits = (unsigned)(n_words < deal_words(deal) ? n_words * 32 : deal->n_bits);
+
+	for (unsigned bit = 0; bit < n_bits; bit++) {
+		/* The first of the bits that go together knows where its unit begins. */
+		unsigned first = bit - bit % deal->step;
+
+		if (mask_has(mask, bit) && deal->at[first].pair != DEAL_NONE)
+			set.pair[deal->at[first].pair] |= whole << deal->at[first].cu;
+	}
+	*ret = set;
+}
+
+void deal_encode(const struct deal *deal, const struct cuset *set, uint32_t *ret_mask)
+{
+	for (unsigned base = 0; base < deal->n_bits; base += 32) {
+		unsigned n = min_u(32, deal->n_bits - base);
+		uint32_t word = 0;
+
+		for (unsigned i = 0; i < n; i++) {
+			unsigned pair = deal->at[base + i].pair;
+
+			if (pair != DEAL_NONE)
+				word |= ((set->pair[pair] >> deal->at[base + i].cu) & 1) << i;
+		}
+		ret_mask[base / 32] = word;
+	}
+}
+
+static int check_bits(const struct deal *deal, const uint32_t *mask, size_t n_words, char *buf,
+		      size_t size)
+{
+	bool any = false;
+
+	for (unsigned bit = 0; bit < n_words * 32; bit++) {
+		bool on = mask_has(mask, bit);
+
+		if (on && bit >= deal->n_bits)
+			return refuse(buf, size, -EINVAL,
+				      "bit %u is set: the last CU is bit %u", bit,
+				      deal->n_bits - 1);
+		any |= on;
+	}
+	if (!any)
+		return refuse(buf, size, -EINVAL, "no bit is set: a queue without a CU hangs");
+	return 0;
+}
+
+static int check_wgps(const uint32_t *mask, size_t n_words, char *buf, size_t size)
+{
+	for (unsigned bit = 0; bit < n_words * 32; bit += 2)
+		if (mask_has(mask, bit) != mask_has(mask, bit + 1))
+			return refuse(buf, size, -EINVAL,
+				      "half a WGP: bits %u and %u go together on this GPU", bit,
+				      bit + 1);
+	return 0;
+}
+
+static int check_xccs(const struct deal *deal, const struct geometry *geometry,
+		      const uint32_t *mask, size_t n_words, char *buf, size_t size)
+{
+	struct cuset set;
+
+	deal_decode(deal, mask, n_words, &set);
+	for (unsigned xcc = 0; xcc < geometry->xccs; xcc++) {
+		uint32_t any = 0;
+
+		for (unsigned engine = 0; engine < geometry->engines; engine++)
+			any |= set.pair[cuset_pair(xcc, engine)];
+		if (any == 0)
+			return refuse(buf, size, -EINVAL,
+				      "no CU on XCC %u: its share of a grid would never end; "
+				      "XCC %u has the bits i with i %% %u = %u", xcc, xcc,
+				      geometry->xccs, xcc);
+	}
+	return 0;
+}
+
+int deal_check(const struct deal *deal, const struct geometry *geometry,
+	       const uint32_t *mask, size_t n_words, char *buf, size_t size)
+{
+	int r;
+
+	r = check_bits(deal, mask, n_words, buf, size);
+	if (r < 0)
+		return r;
+	if (deal->step == 2) {
+		r = check_wgps(mask, n_words, buf, size);
+		if (r < 0)
+			return r;
+	}
+	return check_xccs(deal, geometry, mask, n_words, buf, size);
+}

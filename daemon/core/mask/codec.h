@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * How the kernel deals the bits of a CU mask over a GPU: mqd_symmetrically_map_cu_mask()
+ * in drivers/gpu/drm/amd/amdkfd/kfd_mqd_manager.c (Linux 6.12; since 5.15 for one XCC).
+ *
+ * Bits go to the XCCs in turn, within one to the shader engines in turn, then to the
+ * other shader array, then to the next CU; with WGPs two bits at a time. Where an engine
+ * has run out of CUs it is skipped and takes no bit, so bit % engines is wrong in the
+ * tail of an uneven harvest. A mask in this order is 32-bit words, bit i % 32 of word
+ * i / 32: what SET_CU_MASK, HSA_CU_MASK and "au" on the bus carry.
+ */
+
+#include <stdint.h>
+#include <stddef.h>
+
+#include "core/mask/cuset.h"
+#include "core/mask/geometry.h"
+
+#define DEAL_BITS  1024U /* the ioctl clips longer masks */
+#define DEAL_WORDS (DEAL_BITS / 32U)
+#define DEAL_NONE  UINT8_MAX
+
+struct deal {
+	unsigned n_bits; /* the GPU's CUs: the kernel ignores what follows */
+	unsigned step;   /* bits that go together: 2 with WGPs */
+	struct {
+		uint8_t pair; /* DEAL_NONE: this bit reaches no CU */
+		uint8_t cu;   /* bit in the pair's word */
+	} at[DEAL_BITS];
+};
+
+void deal_init(struct deal *deal, const struct geometry *geometry);
+
+/* Words that a full mask of this GPU takes. */
+size_t deal_words(const struct deal *deal);
+
+/* What the hardware gets of a mask, as the kernel computes it: a bit that is missing is
+ * a CU that is off, bits past the GPU's last CU mean nothing, either bit of a WGP's pair
+ * turns both on. */
+void deal_decode(const struct deal *deal, const uint32_t *mask, size_t n_words,
+		 struct cuset *ret);
+
+/* The mask for a set; writes deal_words() words. CUs that no bit reaches are left out. */
+void deal_encode(const struct deal *deal, const struct cuset *set, uint32_t *ret_mask);
+
+/* Returns 0 if the kernel takes the mask and every XCC gets a CU; else -EINVAL and in
+ * buf why not: no bit set (hangs the queue), half a WGP (the kernel refuses it), an XCC
+ * without a CU (its share of a grid would never end), bits past the last CU. */
+int deal_check(const struct deal *deal, const struct geometry *geometry,
+	       const uint32_t *mask, size_t n_words, char *buf, size_t size);

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Which CUs of one GPU. A good mask is a rectangle: the same number of CUs in each shader
+ * engine that it touches, on every XCC, since the dispatcher deals work-groups evenly to
+ * every engine that has any CU and the thinnest one sets the time (geometry_effective()).
+ *
+ * On several XCCs a rectangle has the same number of engines on each XCC, because a grid
+ * is spread over all XCCs evenly. Within an engine CUs are alike; where it has two shader
+ * arrays both are filled alike as far as they go (that this matters is assumed).
+ */
+
+#include <stdbool.h>
+
+#include "core/mask/cuset.h"
+#include "core/mask/geometry.h"
+
+struct place_request {
+	const struct cuset *all;  /* what the GPU has, were it empty */
+	struct cuset avail; /* what may be taken */
+	struct cuset calm;  /* the part of it to take first: nobody shares it */
+	const struct cuset *keep; /* what the lease has now and should move off little; or NULL */
+	unsigned aim;       /* CUs */
+	unsigned floor;     /* fewer will not do */
+	unsigned ceiling;   /* as many as can be had up to here; = aim but for best effort */
+	unsigned limit;     /* not one more, whatever the rounding */
+	unsigned engines;   /* spread over exactly so many; 0: over any number */
+	bool exact;         /* the aim or nothing */
+	bool any_shape;
+	bool columns;       /* the same engines on every XCC (realtime), as `engines` has it */
+	bool few_engines;   /* rather few, whole engines (realtime) */
+	uint32_t closed;    /* engines that no realtime lease could have now: the others are
+			     * kept for one as far as that costs nothing */
+};
+
+struct placement {
+	struct cuset cus;
+	unsigned count, effective;
+};
+
+/* What would do instead of an aim that was missed: the most below or at it, the least
+ * above it that the limit allows; 0 where there is none. */
+struct place_miss {
+	unsigned below, above;
+};
+
+/* 0, or -ENOSPC and the neighbours. */
+int place(const struct geometry *geometry, const struct place_request *request,
+	  struct placement *ret, struct place_miss *ret_miss);
+
+/* Would place() find something? Cheaper than to ask it. */
+bool place_fits(const struct geometry *geometry, const struct place_request *request);
+
+/* CUs that n whole engines stand for: what `shader-engines` alone asks. 0 if there are
+ * fewer engines. all: as in a request. */
+unsigned place_engines_aim(const struct geometry *geometry, const struct cuset *all, unsigned n);

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/policy/request.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/policy/result.h"
+
+void want_init(struct want *want)
+{
+	memset(want, 0, sizeof(*want));
+	strcpy(want->gpu, "any");
+	want->priority = PRIORITY_NORMAL;
+}
+
+/* What of a request is kept, or read of one that was: the wants that it has, no more. */
+static size_t size_of(const struct request *request)
+{
+	return offsetof(struct request, wants) + request->n_wants * sizeof(request->wants[0]);
+}
+
+struct request *request_keep(const struct request *request)
+{
+	struct request *kept = malloc(size_of(request));
+
+	if (kept)
+		memcpy(kept, request, size_of(request));
+	return kept;
+}
+
+void request_recall(const struct request *kept, struct request *ret)
+{
+	memcpy(ret, kept, size_of(kept));
+}
+
+static int check_cus(const struct want *want, size_t i, enum lease_class lease_class,
+		     struct verdict *verdict)
+{
+	if (want->cus == 0 && want->shader_engines == 0)
+		return verdict_set(verdict, VERDICT_INVALID_REQUEST,
+				   "want %zu: cus or shader-engines must say how much", i);
+	if (want->cus > 0 && want->cus_min > want->cus)
+		return verdict_set(verdict, VERDICT_INVALID_REQUEST,
+				   "want %zu: cus-min %u is above cus %u", i, want->cus_min,
+				   want->cus);
+	if (want->cus_max > 0 && want->cus_max < want->cus)
+		return verdict_set(verdict, VERDICT_INVALID_REQUEST,
+				   "want %zu: cus-max %u is below cus %u", i, want->cus_max,
+				   want->cus);
+	if (want->cus_max > 0 && lease_class != CLASS_BESTEFFORT)
+		return verdict_set(verdict, VERDICT_INVALID_REQUEST,
+				   "want %zu: cus-max is for class besteffort; a %s lease gets "
+				   "what cus says", i, class_name(lease_class));
+	if (want->exact && want->cus_max > want->cus)
+		return verdict_set(verdict, VERDICT_INVALID_REQUEST,
+				   "want %zu: exact and cus-max contradict each other", i);
+	return 0;
+}
+
+static int check_isolation(const struct want *want, size_t i, enum lease_class lease_class,
+			   struct verdict *verdict)
+{
+	bool realtime = lease_class == CLASS_REALTIME;
+
+	if (want->isolation == ISOLATION_SHARED && lease_class != CLASS_BESTEFFORT)
+		return verdict_set(verdict, VERDICT_INVALID_REQUEST,
+				   "want %zu: isolation shared is for class besteffort; the CUs "
+				   "of a %s lease are its own", i, class_name(lease_class));
+	if (want->isolation == ISOLATION_SHADER_ENGINE && !realtime)
+		return verdict_set(verdict, VERDICT_INVALID_REQUEST,
+				   "want %zu: isolation shader-engine is for class realtime; a %s "
+				   "lease can have cu%s", i, class_name(lease_class),
+				   lease_class == CLASS_BESTEFFORT ? " or shared" : "");
+	return 0;
+}
+
+static int check_budget(const struct want *want, size_t i, struct verdict *verdict)
+{
+	uint64_t least = (uint64_t)want->processes * (1 + (uint64_t)want->streams);
+
+	if (want->queues >= least)
+		return 0;
+	return verdict_set(verdict, VERDICT_INVALID_REQUEST,
+			   "want %zu: queues %u is too few: %u process%s with %u masked stream%s "
+			   "need%s at least %llu (each process has one utility queue)", i,
+			   want->queues, want->processes, want->processes == 1 ? "" : "es",
+			   want->streams, want->streams == 1 ? "" : "s",
+			   want->processes == 1 ? "s" : "", (unsigned long long)least);
+}
+
+static int complete_want(struct want *want, size_t i, enum lease_class lease_class,
+			 struct verdict *verdict)
+{
+	int r;
+
+	if (want->priority > PRIORITY_MAX)
+		return verdict_set(verdict, VERDICT_INVALID_REQUEST,
+				   "want %zu: priority %u is above %u", i, want->priority,
+				   PRIORITY_MAX);
+	r = check_cus(want, i, lease_class, verdict);
+	if (r < 0)
+		return r;
+	r = check_isolation(want, i, lease_class, verdict);
+	if (r < 0)
+		return r;
+
+	if (want->processes == 0)
+		want->processes = 1;
+	if (want->queues == 0) {
+		uint64_t queues = (uint64_t)want->processes * (2 + (uint64_t)want->streams);
+
+		want->queues = queues > UINT32_MAX ? UINT32_MAX : (unsigned)queues;
+	}
+	if (want->isolation == ISOLATION_DEFAULT)
+		want->isolation = lease_class == CLASS_REALTIME ? ISOLATION_SHADER_ENGINE :
+								  ISOLATION_CU;
+	return check_budget(want, i, verdict);
+}
+
+static int check_options(const struct request *request, enum lease_class lease_class,
+			 struct verdict *verdict)
+{
+	if (request->start_inactive && lease_class != CLASS_REALTIME)
+		return verdict_set(verdict, VERDICT_INVALID_REQUEST,
+				   "start-inactive: class %s does not lend; only realtime does",
+				   class_name(lease_class));
+	if (request->adaptable && lease_class != CLASS_BESTEFFORT)
+		return verdict_set(verdict, VERDICT_INVALID_REQUEST,
+				   "adaptable: a %s lease keeps what it has; only besteffort shrinks "
+				   "and grows", class_name(lease_class));
+	return 0;
+}
+
+static int check_adaptable(const struct want *want, size_t i, struct verdict *verdict)
+{
+	const char *key = want->exact ? "exact" : want->any_shape ? "shape any" :
+			  want->isolation == ISOLATION_SHARED ? "isolation shared" :
+			  want->shader_engines > 0 ? "shader-engines" : NULL;
+
+	if (!key)
+		return 0;
+	return verdict_set(verdict, VERDICT_INVALID_REQUEST,
+			   "want %zu: %s: an adaptable lease is any rectangle between cus-min and "
+			   "cus-max, and shares no CU", i, key);
+}
+
+int request_complete(struct request *request, enum lease_class lease_class,
+		     struct verdict *verdict)
+{
+	int r;
+
+	if (request->n_wants == 0 || request->n_wants > REQUEST_WANTS)
+		return verdict_set(verdict, VERDICT_INVALID_REQUEST,
+				   "%zu wants: a lease is over 1 to %u GPUs", request->n_wants,
+				   REQUEST_WANTS);
+	r = check_options(request, lease_class, verdict);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < request->n_wants; i++) {
+		r = complete_want(&request->wants[i], i + 1, lease_class, verdict);
+		if (r >= 0 && request->adaptable)
+			r = check_adaptable(&request->wants[i], i + 1, verdict);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static bool want_equal(const struct want *a, const struct want *b)
+{
+	return strcmp(a->gpu, b->gpu) == 0 && a->cus == b->cus &&
+	       a->shader_engines == b->shader_engines && a->cus_min == b->cus_min &&
+	       a->cus_max == b->cus_max && a->exact == b->exact && a->any_shape == b->any_shape &&
+	       a->queues == b->queues && a->streams == b->streams &&
+	       a->processes == b->processes && a->sdma_queues == b->sdma_queues &&
+	       a->vram == b->vram && a->cooperative == b->cooperative &&
+	       a->priority == b->priority && a->isolation == b->isolation;
+}
+
+bool request_wants_equal(const struct request *a, const struct request *b)
+{
+	if (a->n_wants != b->n_wants)
+		return false;
+	for (size_t i = 0; i < a->n_wants; i++)
+		if (!want_equal(&a->wants[i], &b->wants[i]))
+			return false;
+	return true;
+}
+
+bool request_equal(const struct request *a, const struct request *b)
+{
+	return a->class == b->class && strcmp(a->name, b->name) == 0 &&
+	       strcmp(a->tenant, b->tenant) == 0 && strcmp(a->token, b->token) == 0 &&
+	       a->start_inactive == b->start_inactive && a->adaptable == b->adaptable &&
+	       request_wants_equal(a, b);
+}

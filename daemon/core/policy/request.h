@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * What is asked, and by whom. Plain values with the defaults of the bus contract already
+ * in place of what was left out; bus/bus-read.c makes them, request_check() judges them.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "core/policy/class.h"
+#include "core/ledger/gpu-info.h"
+
+#define REQUEST_WANTS 64U  /* GPUs in one lease at most */
+#define REQUEST_TEXT  128U /* bytes of a name, token or tenant with the NUL */
+#define CALLER_GROUPS 64U
+
+/* What is asked of one GPU. */
+struct want {
+	char gpu[GPU_NAME_MAX];   /* "any", an index in decimal, or a name */
+	unsigned cus;             /* the aim; 0: shader_engines says it */
+	unsigned shader_engines;  /* 0: any number of them */
+	unsigned cus_min;         /* 0: nine tenths of the aim */
+	unsigned cus_max;         /* 0: the aim; best effort only */
+	bool exact;
+	bool any_shape;           /* shape=any: not a rectangle */
+	unsigned queues;          /* 0: 2 x processes */
+	unsigned streams;         /* masked streams of each process: a queue each */
+	unsigned processes;       /* 0: 1 */
+	unsigned sdma_queues;
+	uint64_t vram;            /* bytes; 0: not counted */
+	bool cooperative;
+	unsigned priority;        /* 0..15 */
+	enum isolation isolation;
+};
+
+/* All zero but priority = PRIORITY_NORMAL and gpu = "any". */
+void want_init(struct want *want);
+
+struct request {
+	size_t n_wants;
+	int class;                 /* enum lease_class, or -1: the tenant's */
+	char name[REQUEST_TEXT];
+	char tenant[REQUEST_TEXT]; /* "": the first that matches */
+	char token[REQUEST_TEXT];  /* "": none */
+	uint64_t wait_usec;
+	bool start_inactive;
+	bool adaptable;
+	struct want wants[REQUEST_WANTS]; /* last: what is kept has n_wants of them */
+};
+
+/* A copy for keeps, in no more memory than its wants need: to be read by its fields, by
+ * request_equal() and request_recall() alone, never copied whole. NULL: no memory. */
+struct request *request_keep(const struct request *request);
+void request_recall(const struct request *kept, struct request *ret);
+
+/* Who asks: uid and groups are what the bus vouches for, the rest are hints. */
+struct caller {
+	uid_t uid;
+	gid_t groups[CALLER_GROUPS];
+	size_t n_groups;
+	bool administrator;
+	pid_t pid;                /* 0: unknown */
+	char unit[REQUEST_TEXT];  /* "": unknown, as the next two */
+	char slice[REQUEST_TEXT];
+	char executable[256];
+};
+
+struct verdict;
+
+/* Judges what can be judged without looking at a GPU, and fills in the defaults that
+ * depend on other values, for a lease of this class. -EINVAL or -EOPNOTSUPP, with a
+ * sentence that names the want (from 1) and the key. */
+int request_complete(struct request *request, enum lease_class lease_class,
+		     struct verdict *verdict);
+
+/* Do they ask the same of GPUs, whatever they are called? */
+bool request_wants_equal(const struct request *a, const struct request *b);
+
+/* Do two requests, both as they came, ask the same? */
+bool request_equal(const struct request *a, const struct request *b);

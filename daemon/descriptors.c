@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Hardware queue descriptors, read by somebody who may, compared by core/change/verify.c. */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon.h"
+#include "hw/kfd-mqd.h"
+#include "util/log.h"
+
+/* The kernel prints a process under a mutex that the process can hold for as long as it likes. */
+#define PROBE_PATIENCE_USEC UINT64_C(5000000)
+
+/* Looks at sysfs between two at descriptors that nobody waits for: to print one takes the mutexes
+ * that making a queue needs. */
+#define LOOKS_BETWEEN 30U
+
+static void give_up(struct daemon *daemon, const char *why)
+{
+	if (daemon->arbiter->verifies)
+		log_warning("hardware queue descriptors cannot be read%s (%s): what holders "
+			    "acknowledge is believed", daemon->readable ? " any more" : "", why);
+	daemon->arbiter->verifies = false;
+	daemon->asked = false;
+	probe_cancel(daemon->probe);
+	arbiter_masks_unseen(daemon->arbiter);
+}
+
+static void take_up(struct daemon *daemon)
+{
+	if (!daemon->arbiter->verifies)
+		log_notice("hardware queue descriptors can be read again: acknowledgements have to be "
+			   "true");
+	else if (!daemon->readable)
+		log_info("hardware queue descriptors can be read: acknowledgements have to be true");
+	daemon->arbiter->verifies = daemon->readable = true;
+}
+
+static void compare(struct daemon *daemon, const char *text, size_t size)
+{
+	_cleanup_(freep) struct gpu_info *gpus = calloc(REQUEST_WANTS, sizeof(*gpus));
+	_cleanup_(freep) struct mask_seen *rows = NULL;
+	size_t n_gpus = 0, n;
+	char why[256];
+	int r;
+
+	if (!gpus)
+		return;
+	for (size_t i = 0; i < daemon->arbiter->n_gpus; i++)
+		if (!daemon->arbiter->gpus[i].absent)
+			gpus[n_gpus++] = daemon->arbiter->gpus[i].info;
+	r = kfd_mqds_parse(text, size, gpus, n_gpus, &rows, &n, why, sizeof(why));
+	if (r == -EBADMSG)
+		give_up(daemon, why);
+	if (r < 0)
+		return;
+	if (n_gpus > 0)
+		take_up(daemon);
+	arbiter_masks_seen(daemon->arbiter, rows, n);
+}
+
+static int on_probe(sd_event_source *source, int fd, uint32_t events, void *userdata)
+{
+	_cleanup_(freep) char *text = NULL;
+	struct daemon *daemon = userdata;
+	char why[256];
+	size_t size;
+	int r;
+
+	(void)source;
+	(void)fd;
+	(void)events;
+	r = probe_read(daemon->probe, &text, &size, why, sizeof(why));
+	if (r == -EAGAIN || r == -EINVAL)
+		return 0;
+	daemon->asked = false;
+	if (r < 0 && r != -ENOMEM)
+		give_up(daemon, why);
+	else if (r == 0 && !daemon->outdated)
+		compare(daemon, text, size);
+	daemon_carry_out(daemon);
+	return 0;
+}
+
+static int ask(struct daemon *daemon)
+{
+	char why[256];
+	int r;
+
+	daemon->probed_usec = daemon_now_usec();
+	r = probe_start(daemon->probe, why, sizeof(why));
+	daemon->asked = r >= 0;
+	daemon->outdated = false;
+	if (r < 0 && r != -EAGAIN && r != -EBUSY && r != -ENOMEM)
+		give_up(daemon, why);
+	return r;
+}
+
+/* One that does not come is asked for again: what was acknowledged stays unseen meanwhile. */
+static bool is_late(const struct daemon *daemon)
+{
+	return daemon_now_usec() - daemon->probed_usec > PROBE_PATIENCE_USEC;
+}
+
+/* What was seen changes without a word, and what could not be read once may be the next time. */
+static bool is_due(const struct daemon *daemon)
+{
+	uint64_t age = daemon_now_usec() - daemon->probed_usec;
+	uint64_t look = daemon->arbiter->settings->audit_interval_usec;
+	bool urgent;
+
+	if (daemon->arbiter->verifies && arbiter_wants_masks(daemon->arbiter, &urgent))
+		return urgent || age >= look;
+	return daemon->readable && daemon->in_use && age >= look * LOOKS_BETWEEN;
+}
+
+void daemon_verify(struct daemon *daemon)
+{
+	if ((!daemon->asked || is_late(daemon)) && is_due(daemon))
+		ask(daemon);
+}
+
+int daemon_start_probe(struct daemon *daemon)
+{
+	int r;
+
+	r = probe_new(daemon->options->debugfs, PROBE_SOCKET, &daemon->probe);
+	if (r >= 0)
+		r = sd_event_add_io(daemon->event, &daemon->probing, probe_fd(daemon->probe),
+				    EPOLLIN, on_probe, daemon);
+	if (r < 0)
+		return r;
+	if (strcmp(daemon->ops->name, "kfd") != 0)
+		return 0; /* nothing that is simulated has hardware queues */
+	daemon->arbiter->verifies = ask(daemon) >= 0;
+	if (!daemon->arbiter->verifies)
+		log_info("hardware queue descriptors cannot be read here: every lease is of tier "
+			 "cooperative");
+	return 0;
+}

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "helpers/debugfs-reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "util/refuse.h"
+#include "helpers/helper.h"
+#include "helpers/debugfs-child.h"
+
+#define ROOM_FIRST 65536U
+#define TURN_BYTES (1024U * 1024U) /* what is read before others have their turn */
+#define DIE_MSEC   1000
+
+struct probe {
+	char *file;   /* NULL: ask at the socket */
+	char *socket;
+	int epoll;
+
+	bool asked;
+	int in; /* -1: the text has ended, or nothing was asked */
+	struct probe_child child;
+	char *text;
+	size_t size, room;
+};
+
+static int watch(struct probe *probe, int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+
+	return epoll_ctl(probe->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+}
+
+int probe_new(const char *debugfs, const char *socket, struct probe **ret)
+{
+	_cleanup_(probe_freep) struct probe *probe = calloc(1, sizeof(*probe));
+
+	if (!probe)
+		return -ENOMEM;
+	probe->in = probe->epoll = -1;
+	probe->child = (struct probe_child)PROBE_CHILD_NONE;
+	if (debugfs && asprintf(&probe->file, "%s/kfd/mqds", debugfs) < 0) {
+		probe->file = NULL;
+		return -ENOMEM;
+	}
+	probe->socket = strdup(socket);
+	if (!probe->socket)
+		return -ENOMEM;
+	probe->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (probe->epoll < 0)
+		return -errno;
+	*ret = TAKE_PTR(probe);
+	return 0;
+}
+
+int probe_fd(const struct probe *probe)
+{
+	return probe->epoll;
+}
+
+/* An fd that is closed leaves the epoll by itself: nobody else has a copy. */
+static void close_in(struct probe *probe)
+{
+	if (probe->in >= 0)
+		close(probe->in);
+	probe->in = -1;
+}
+
+/* Reaps what was given up. */
+static bool child_is_gone(struct probe *probe)
+{
+	int status;
+
+	if (probe->child.pidfd >= 0 && !probe_child_ended(&probe->child, &status))
+		return false;
+	probe_child_forget(&probe->child);
+	return true;
+}
+
+void probe_cancel(struct probe *probe)
+{
+	close_in(probe);
+	free(probe->text);
+	probe->text = NULL;
+	probe->size = probe->room = 0;
+	if (!child_is_gone(probe)) {
+		probe_child_kill(&probe->child);
+		if (probe->asked)
+			watch(probe, probe->child.pidfd); /* if it is not yet: to be reaped */
+	}
+	probe->asked = false;
+}
+
+struct probe *probe_free(struct probe *probe)
+{
+	if (!probe)
+		return NULL;
+
+	probe_cancel(probe);
+	if (probe->child.pidfd >= 0) {
+		struct pollfd end = { .fd = probe->child.pidfd, .events = POLLIN };
+
+		poll(&end, 1, DIE_MSEC);
+		child_is_gone(probe);
+	}
+	probe_child_forget(&probe->child);
+	if (probe->epoll >= 0)
+		close(probe->epoll);
+	free(probe->socket);
+	free(probe->file);
+	free(probe);
+	return NULL;
+}
+
+/* ---- asking -------------------------------------------------------------------------- */
+
+static int start_child(struct probe *probe, char *why, size_t size)
+{
+	int fd;
+
+	if (faccessat(AT_FDCWD, probe->file, R_OK, AT_EACCESS) < 0) {
+		if (errno == ENOENT || errno == ENOTDIR)
+			return refuse(why, size, -EOPNOTSUPP, "there is no %s", probe->file);
+		return refuse(why, size, -errno, "cannot read %s: %s", probe->file,
+			      strerror(errno));
+	}
+	fd = probe_child_start(&probe->child, probe->file);
+	if (fd < 0)
+		return refuse(why, size, fd, "cannot start cat to read %s: %s", probe->file,
+			      strerror(-fd));
+	return fd;
+}
+
+int probe_start(struct probe *probe, char *why, size_t size)
+{
+	int r;
+
+	probe_cancel(probe);
+	if (!child_is_gone(probe))
+		return refuse(why, size, -EBUSY, "the reader of %s that was given up has not ended",
+			      probe->file);
+
+	if (probe->file)
+		r = start_child(probe, why, size);
+	else
+		r = helper_connect(probe->socket, SOCK_STREAM, "gpuarb-mqds.socket", why, size);
+	if (r < 0)
+		return r;
+	probe->in = r;
+	probe->asked = true;
+	r = watch(probe, probe->in);
+	if (r < 0) {
+		probe_cancel(probe);
+		return refuse(why, size, r, "cannot wait for the text of kfd/mqds: %s",
+			      strerror(-r));
+	}
+	return 0;
+}
+
+/* ---- reading ------------------------------------------------------------------------- */
+
+static const char *from(const struct probe *probe)
+{
+	return probe->file ? probe->file : probe->socket;
+}
+
+static int make_room(struct probe *probe)
+{
+	size_t room = probe->room > 0 ? 2 * probe->room : ROOM_FIRST;
+	char *text;
+
+	/* For the NUL, too; and one byte more than may be. */
+	if (probe->room - probe->size > 1)
+		return 0;
+	if (room > PROBE_MAX + 2)
+		room = PROBE_MAX + 2;
+	text = realloc(probe->text, room);
+	if (!text)
+		return -ENOMEM;
+	probe->text = text;
+	probe->room = room;
+	return 0;
+}
+
+/* 0: the end; a positive number: more may come. */
+static ssize_t read_some(struct probe *probe)
+{
+	ssize_t n;
+	int r;
+
+	if (probe->size > PROBE_MAX)
+		return -EFBIG;
+	r = make_room(probe);
+	if (r < 0)
+		return r;
+	n = read(probe->in, probe->text + probe->size, probe->room - probe->size - 1);
+	if (n < 0)
+		return errno == EINTR ? 1 : -errno;
+	probe->size += (size_t)n;
+	return n;
+}
+
+static int read_text(struct probe *probe)
+{
+	size_t before = probe->size;
+	ssize_t n;
+
+	do
+		n = read_some(probe);
+	while (n > 0 && probe->size - before < TURN_BYTES);
+	return n > 0 ? -EAGAIN : (int)n;
+}
+
+/* After its last byte a child has to say that this was all. */
+static int end_child(struct probe *probe, char *why, size_t size)
+{
+	char complaint[256];
+	int status;
+
+	if (!probe_child_ended(&probe->child, &status))
+		return -EAGAIN;
+	probe_child_complaint(&probe->child, complaint, sizeof(complaint));
+	probe_child_forget(&probe->child);
+	if (status == 0)
+		return 0;
+	return refuse(why, size, -EIO, "cannot read %s: %s", probe->file,
+		      complaint[0] ? complaint : "cat was killed");
+}
+
+static int take_text(struct probe *probe, char *why, size_t size)
+{
+	int r;
+
+	if (probe->in < 0)
+		return end_child(probe, why, size);
+	r = read_text(probe);
+	if (r == -EFBIG)
+		return refuse(why, size, r, "%s is larger than %u MiB", from(probe),
+			      PROBE_MAX / 1024 / 1024);
+	if (r < 0)
+		return r == -EAGAIN ? r : refuse(why, size, r, "cannot read %s: %s", from(probe),
+					       strerror(-r));
+	close_in(probe);
+	if (probe->child.pidfd < 0)
+		return 0;
+	r = watch(probe, probe->child.pidfd);
+	if (r < 0)
+		return refuse(why, size, r, "cannot wait for cat: %s", strerror(-r));
+	return end_child(probe, why, size);
+}
+
+int probe_read(struct probe *probe, char **ret_text, size_t *ret_size, char *why, size_t size)
+{
+	int r;
+
+	if (!probe->asked) {
+		child_is_gone(probe);
+		return -EAGAIN;
+	}
+	r = take_text(probe, why, size);
+	if (r < 0) {
+		if (r != -EAGAIN)
+			probe_cancel(probe);
+		return r;
+	}
+	probe->asked = false;
+	probe->text[probe->size] = '\0';
+	*ret_size = probe->size;
+	*ret_text = TAKE_PTR(probe->text);
+	probe->size = probe->room = 0;
+	return 0;
+}

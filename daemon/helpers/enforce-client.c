@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "helpers/enforce-client.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "helpers/enforce-protocol.h"
+#include "util/refuse.h"
+#include "util/fd.h"
+#include "helpers/helper.h"
+
+struct request {
+	uint64_t tag;
+	enum enforce_verb verb;
+	char unit[ENFORCE_UNIT_MAX];
+	int pidfd; /* -1: none */
+	bool sent;
+	uint64_t deadline;
+	struct request *next;
+};
+
+struct enforce {
+	sd_event *event;
+	char *socket;
+	uint64_t patience_usec;
+	enforce_done_t *done;
+	void *userdata;
+
+	int fd; /* -1: not connected */
+	bool full;    /* until there is room for more */
+	bool leaving; /* the helper takes no more, and will hang up */
+	sd_event_source *io, *timer;
+	struct request *queue, **end; /* those that were sent are first */
+	size_t n;
+};
+
+/* ---- the queue ------------------------------------------------------------------------- */
+
+static void request_free(struct request *request)
+{
+	if (request->pidfd >= 0)
+		close(request->pidfd);
+	free(request);
+}
+DEFINE_CLEANUP(struct request *, request_free)
+
+static void append(struct enforce *enforce, struct request *request)
+{
+	*enforce->end = request;
+	enforce->end = &request->next;
+	enforce->n++;
+}
+
+static struct request *take_first(struct enforce *enforce)
+{
+	struct request *first = enforce->queue;
+
+	enforce->queue = first->next;
+	if (!enforce->queue)
+		enforce->end = &enforce->queue;
+	enforce->n--;
+	return first;
+}
+
+/* The first one's: all have the same patience. */
+static void set_timer(struct enforce *enforce)
+{
+	if (enforce->queue)
+		sd_event_source_set_time(enforce->timer, enforce->queue->deadline);
+	sd_event_source_set_enabled(enforce->timer,
+				    enforce->queue ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
+}
+
+static void answer(struct enforce *enforce, int r, const char *sentence)
+{
+	_cleanup_(request_freep) struct request *request = take_first(enforce);
+
+	set_timer(enforce);
+	enforce->done(enforce->userdata, request->tag, r, sentence);
+}
+
+/* Answers as many of the first as there are now: those that come meanwhile are others. */
+static void answer_first(struct enforce *enforce, size_t n, int r, const char *sentence)
+{
+	while (n-- > 0)
+		answer(enforce, r, sentence);
+}
+
+static size_t count_sent(const struct enforce *enforce)
+{
+	size_t n = 0;
+
+	for (const struct request *request = enforce->queue; request && request->sent;
+	     request = request->next)
+		n++;
+	return n;
+}
+
+/* ---- the connection -------------------------------------------------------------------- */
+
+static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdata);
+
+static void hang_up(struct enforce *enforce)
+{
+	enforce->io = sd_event_source_disable_unref(enforce->io);
+	if (enforce->fd >= 0)
+		close(enforce->fd);
+	enforce->fd = -1;
+	enforce->full = enforce->leaving = false;
+}
+
+static int connect_helper(struct enforce *enforce, char *why, size_t size)
+{
+	int r;
+
+	r = helper_connect(enforce->socket, SOCK_SEQPACKET, "gpuarb-enforce.socket", why, size);
+	if (r < 0)
+		return r;
+	enforce->fd = r;
+	r = sd_event_add_io(enforce->event, &enforce->io, enforce->fd, EPOLLIN, on_io, enforce);
+	if (r >= 0)
+		return 0;
+	hang_up(enforce);
+	return refuse(why, size, r, "cannot connect to %s: %s", enforce->socket, strerror(-r));
+}
+
+static int send_request(struct enforce *enforce, const struct request *request)
+{
+	char text[ENFORCE_TEXT_MAX];
+	size_t size = enforce_request_write(text, request->verb,
+					    request->unit[0] ? request->unit : NULL);
+
+	return send_with_fd(enforce->fd, text, size, request->pidfd);
+}
+
+/* Sends what there is room for. A helper that takes no more hangs up, and that is an event. */
+static void flush(struct enforce *enforce)
+{
+	int r = 0;
+
+	for (struct request *request = enforce->queue; request; request = request->next) {
+		if (request->sent || enforce->leaving)
+			continue;
+		r = send_request(enforce, request);
+		if (r < 0)
+			break;
+		request->sent = true;
+		if (request->pidfd >= 0)
+			close(request->pidfd);
+		request->pidfd = -1;
+	}
+	enforce->full = r == -EAGAIN;
+	if (r < 0 && !enforce->full) {
+		enforce->leaving = true;
+		shutdown(enforce->fd, SHUT_WR);
+	}
+	sd_event_source_set_io_events(enforce->io, EPOLLIN | (enforce->full ? EPOLLOUT : 0));
+}
+
+/* Those that were sent may or may not have been carried out; the others go to the next helper. */
+static void lost(struct enforce *enforce, int r, const char *sentence)
+{
+	size_t sent = count_sent(enforce), waiting = enforce->n - sent;
+	char why[256];
+	int again;
+
+	hang_up(enforce);
+	answer_first(enforce, sent, r, sentence);
+	if (waiting == 0 || enforce->fd >= 0) /* a callback has connected, and sent them */
+		return;
+
+	again = connect_helper(enforce, why, sizeof(why));
+	if (again < 0)
+		answer_first(enforce, waiting, again, why);
+	else
+		flush(enforce);
+}
+
+/* ---- events ---------------------------------------------------------------------------- */
+
+/* Returns whether there may be more. */
+static bool receive(struct enforce *enforce)
+{
+	char text[ENFORCE_TEXT_MAX], sentence[ENFORCE_TEXT_MAX];
+	ssize_t n = recv(enforce->fd, text, sizeof(text), MSG_DONTWAIT | MSG_TRUNC);
+	int r;
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return false;
+	if (n <= 0) {
+		lost(enforce, -ECONNRESET, "the helper ended before its answer");
+		return false;
+	}
+	/* It may say that it does not talk to us before it is asked. */
+	if (!enforce->queue || (size_t)n > sizeof(text) ||
+	    enforce_answer_read(text, (size_t)n, &r, sentence) < 0) {
+		lost(enforce, -EBADMSG, "the helper's answer makes no sense");
+		return false;
+	}
+	answer(enforce, r, sentence);
+	return enforce->fd >= 0;
+}
+
+static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdata)
+{
+	struct enforce *enforce = userdata;
+
+	(void)source;
+	(void)fd;
+	if (events & ~(uint32_t)EPOLLOUT)
+		while (receive(enforce))
+			;
+	if (enforce->fd >= 0 && enforce->full)
+		flush(enforce);
+	return 0;
+}
+
+/* A helper that is stuck. Requests that were not sent to it have their own time. */
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct enforce *enforce = userdata;
+
+	(void)source;
+	(void)usec;
+	if (!enforce->queue->sent)
+		answer(enforce, -ETIMEDOUT, "the helper took no request in time");
+	lost(enforce, -ETIMEDOUT, "the helper did not answer in time");
+	return 0;
+}
+
+/* ---- requests -------------------------------------------------------------------------- */
+
+static int queue_request(struct enforce *enforce, const struct request *wanted, char *why,
+			 size_t size)
+{
+	_cleanup_(request_freep) struct request *request = NULL;
+	int r;
+
+	if (enforce->n == ENFORCE_QUEUE)
+		return refuse(why, size, -ENOBUFS, "%u requests wait for the helper",
+			      ENFORCE_QUEUE);
+	request = malloc(sizeof(*request));
+	if (!request)
+		return refuse(why, size, -ENOMEM, "out of memory");
+	*request = *wanted;
+	if (wanted->pidfd >= 0) {
+		request->pidfd = fcntl(wanted->pidfd, F_DUPFD_CLOEXEC, 3);
+		if (request->pidfd < 0)
+			return refuse(why, size, -errno, "cannot keep a copy of the pidfd: %s",
+				      strerror(errno));
+	}
+	r = sd_event_now(enforce->event, CLOCK_MONOTONIC, &request->deadline);
+	if (r >= 0 && enforce->fd < 0)
+		r = connect_helper(enforce, why, size);
+	if (r < 0)
+		return r;
+
+	request->deadline += enforce->patience_usec;
+	append(enforce, TAKE_PTR(request));
+	set_timer(enforce);
+	if (!enforce->full)
+		flush(enforce);
+	return 0;
+}
+
+int enforce_kill(struct enforce *enforce, int pidfd, uint64_t tag, char *why, size_t size)
+{
+	const struct request wanted = { .verb = ENFORCE_KILL, .pidfd = pidfd, .tag = tag };
+
+	if (pidfd < 0)
+		return refuse(why, size, -EBADF, "there is no pidfd");
+	return queue_request(enforce, &wanted, why, size);
+}
+
+static int queue_unit(struct enforce *enforce, enum enforce_verb verb, const char *unit,
+		      uint64_t tag, char *why, size_t size)
+{
+	struct request wanted = { .verb = verb, .pidfd = -1, .tag = tag };
+	int r;
+
+	r = enforce_unit_check(unit, why, size);
+	if (r < 0)
+		return r;
+	strcpy(wanted.unit, unit);
+	return queue_request(enforce, &wanted, why, size);
+}
+
+int enforce_freeze(struct enforce *enforce, const char *unit, uint64_t tag, char *why, size_t size)
+{
+	return queue_unit(enforce, ENFORCE_FREEZE, unit, tag, why, size);
+}
+
+int enforce_thaw(struct enforce *enforce, const char *unit, uint64_t tag, char *why, size_t size)
+{
+	return queue_unit(enforce, ENFORCE_THAW, unit, tag, why, size);
+}
+
+/* ---- life ------------------------------------------------------------------------------ */
+
+int enforce_new(sd_event *event, const char *socket, uint64_t patience_usec, enforce_done_t *done,
+		void *userdata, struct enforce **ret)
+{
+	_cleanup_(enforce_freep) struct enforce *enforce = calloc(1, sizeof(*enforce));
+	int r;
+
+	if (!enforce)
+		return -ENOMEM;
+	enforce->event = sd_event_ref(event);
+	enforce->fd = -1;
+	enforce->end = &enforce->queue;
+	enforce->patience_usec = patience_usec;
+	enforce->done = done;
+	enforce->userdata = userdata;
+	enforce->socket = strdup(socket);
+	if (!enforce->socket)
+		return -ENOMEM;
+	r = sd_event_add_time(event, &enforce->timer, CLOCK_MONOTONIC, 0, 1000, on_timer, enforce);
+	if (r < 0)
+		return r;
+	sd_event_source_set_enabled(enforce->timer, SD_EVENT_OFF);
+	*ret = TAKE_PTR(enforce);
+	return 0;
+}
+
+struct enforce *enforce_free(struct enforce *enforce)
+{
+	if (!enforce)
+		return NULL;
+
+	hang_up(enforce);
+	while (enforce->queue)
+		request_free(take_first(enforce));
+	sd_event_source_disable_unref(enforce->timer);
+	sd_event_unref(enforce->event);
+	free(enforce->socket);
+	free(enforce);
+	return NULL;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Asks gpuarb-enforce, which is root, for what an unprivileged daemon cannot do: kill a process,
+ * freeze and thaw a unit. helpers/enforce-protocol.h has the protocol. Nothing here waits.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+#include <systemd/sd-event.h>
+
+#include "util/base.h"
+
+#define ENFORCE_SOCKET "/run/gpuarb-enforce.socket"
+#define ENFORCE_QUEUE  256U /* requests without an answer at the most */
+
+struct enforce;
+
+/*
+ * One answer. r: 0, or what the helper says is wrong: -ESRCH, the process has ended already, or
+ * the unit is not active; -EPERM, refused for good; -ENOENT, no such unit is loaded; -EBUSY, it is
+ * being frozen or thawed; -EOPNOTSUPP, units cannot be frozen here; -ETIMEDOUT, the service manager,
+ * or the helper, did not answer in time: a unit may be frozen all the same, or become so;
+ * -ECONNRESET, the helper ended before its answer; -EBADMSG, that was none. sentence is "" where r
+ * is 0. Called from the event loop, never from within a request; may make requests, and must
+ * not free.
+ */
+typedef void enforce_done_t(void *userdata, uint64_t tag, int r, const char *sentence);
+
+/* patience_usec: how long the answer of one request may take; the helper gives the service
+ * manager 10 s. The helper need not be there: each request connects if need be. */
+int enforce_new(sd_event *event, const char *socket, uint64_t patience_usec, enforce_done_t *done,
+		void *userdata, struct enforce **ret);
+
+/* Takes NULL. Requests without an answer are forgotten, without a callback. */
+struct enforce *enforce_free(struct enforce *enforce);
+DEFINE_CLEANUP(struct enforce *, enforce_free)
+
+/*
+ * One request each; 0: done() will be called once with the tag. They are carried out in this order,
+ * but that one does not wait for the end of those before. Else, with a sentence in why:
+ * -EOPNOTSUPP, there is no helper; -ENOBUFS, ENFORCE_QUEUE of them wait; -EINVAL, no name of a unit;
+ * -EPERM, one that is never frozen; and whatever else the kernel says. kill keeps a copy of
+ * pidfd for as long as it needs one.
+ */
+int enforce_kill(struct enforce *enforce, int pidfd, uint64_t tag, char *why, size_t size);
+int enforce_freeze(struct enforce *enforce, const char *unit, uint64_t tag, char *why, size_t size);
+int enforce_thaw(struct enforce *enforce, const char *unit, uint64_t tag, char *why, size_t size);

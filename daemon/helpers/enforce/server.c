@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "helpers/enforce/server.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "helpers/enforce-protocol.h"
+#include "helpers/enforce/kill.h"
+#include "helpers/enforce/packet.h"
+#include "util/log.h"
+
+#define SLOTS_MAX 64U /* requests of a client without an answer, before it has to take some */
+#define TURN	  16U /* packets that are taken before others have their turn */
+
+/* A request whose answer was not sent yet. */
+struct slot {
+	struct server *server;
+	struct freezer_call *call; /* under way */
+	bool answered;
+	char text[ENFORCE_TEXT_MAX];
+	size_t length;
+	struct slot *next;
+};
+
+struct server {
+	sd_event *event;
+	int listening;
+	struct freezer *freezer;
+	uint64_t idle_usec;
+	sd_event_source *accept, *io, *timer;
+
+	int client; /* -1: none */
+	pid_t client_pid;
+	bool ended;   /* it sends no more */
+	bool leaving; /* and is the last */
+	struct slot *slots, **end;
+	unsigned n_slots;
+};
+
+static void touch(struct server *server)
+{
+	sd_event_source_set_time_relative(server->timer, server->idle_usec);
+	sd_event_source_set_enabled(server->timer, SD_EVENT_ONESHOT);
+}
+
+/* ---- slots ----------------------------------------------------------------------------- */
+
+static struct slot *slot_add(struct server *server)
+{
+	struct slot *slot = calloc(1, sizeof(*slot));
+
+	if (!slot)
+		return NULL;
+	slot->server = server;
+	*server->end = slot;
+	server->end = &slot->next;
+	server->n_slots++;
+	return slot;
+}
+
+static void slot_drop_first(struct server *server)
+{
+	struct slot *first = server->slots;
+
+	server->slots = first->next;
+	if (!server->slots)
+		server->end = &server->slots;
+	server->n_slots--;
+	freezer_call_free(first->call);
+	free(first);
+}
+
+static void close_client(struct server *server)
+{
+	while (server->slots)
+		slot_drop_first(server);
+	server->io = sd_event_source_disable_unref(server->io);
+	if (server->client >= 0)
+		close(server->client);
+	server->client = -1;
+	server->ended = false;
+	sd_event_source_set_enabled(server->accept, SD_EVENT_ON);
+	if (server->leaving)
+		sd_event_exit(server->event, 0);
+}
+
+/* Sends what there is to say, in the order of the requests. */
+static void flush(struct server *server)
+{
+	uint32_t events = 0;
+
+	while (server->slots && server->slots->answered && events == 0) {
+		if (send(server->client, server->slots->text, server->slots->length,
+			 MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) {
+			slot_drop_first(server);
+		} else if (errno == EAGAIN) {
+			events = EPOLLOUT;
+		} else {
+			close_client(server);
+			return;
+		}
+	}
+	if (server->ended && !server->slots) {
+		close_client(server);
+		return;
+	}
+	if (!server->ended && server->n_slots < SLOTS_MAX)
+		events |= EPOLLIN;
+	sd_event_source_set_io_events(server->io, events);
+}
+
+static void settle(struct slot *slot, int r, const char *sentence)
+{
+	slot->length = enforce_answer_write(slot->text, r, sentence);
+	slot->answered = true;
+}
+
+/* ---- requests -------------------------------------------------------------------------- */
+
+static void on_done(void *userdata, int r, const char *sentence)
+{
+	struct slot *slot = userdata;
+	struct server *server = slot->server;
+
+	slot->call = NULL;
+	settle(slot, r, sentence);
+	touch(server);
+	flush(server);
+}
+
+/* 0: done; 1: will be; a negative errno with a sentence. */
+static int carry_out(struct slot *slot, const struct packet *packet, char *why, size_t size)
+{
+	struct server *server = slot->server;
+	char unit[ENFORCE_UNIT_MAX];
+	enum enforce_verb verb;
+	int r;
+
+	if (packet->cut) {
+		snprintf(why, size, "a request has up to %u bytes", ENFORCE_TEXT_MAX);
+		return -EMSGSIZE;
+	}
+	r = enforce_request_read(packet->text, packet->length, &verb, unit, why, size);
+	if (r < 0)
+		return r;
+	if (packet->n_fds != (verb == ENFORCE_KILL)) {
+		snprintf(why, size, "a kill needs one pidfd, other requests none: %s came",
+			 packet->n_fds == 0 ? "none" : packet->n_fds == 1 ? "one" : "several");
+		return -EBADMSG;
+	}
+	if (verb == ENFORCE_KILL)
+		return kill_process(packet->fd, server->client_pid, why, size);
+	r = freezer_start(server->freezer, verb == ENFORCE_FREEZE, unit, on_done, slot, &slot->call,
+			  why, size);
+	return r < 0 ? r : 1;
+}
+
+/* Returns whether there may be more. */
+static bool take_request(struct server *server)
+{
+	char why[ENFORCE_TEXT_MAX] = "";
+	struct packet packet;
+	struct slot *slot;
+	int r;
+
+	if (server->ended || server->n_slots >= SLOTS_MAX)
+		return false;
+	r = packet_receive(server->client, &packet);
+	if (r <= 0) {
+		server->ended = r != -EAGAIN;
+		return false;
+	}
+	touch(server);
+	slot = slot_add(server);
+	if (!slot) {
+		packet_done(&packet);
+		server->ended = true; /* no memory for an answer: the hang-up is one */
+		return false;
+	}
+	r = carry_out(slot, &packet, why, sizeof(why));
+	if (r <= 0)
+		settle(slot, r, why);
+	packet_done(&packet);
+	return true;
+}
+
+static void take_requests(struct server *server)
+{
+	for (unsigned i = 0; i < TURN && take_request(server); i++)
+		;
+	flush(server);
+}
+
+/* ---- clients --------------------------------------------------------------------------- */
+
+/* Of one that has hung up nothing more is carried out: nobody stands behind it. */
+static int on_client(sd_event_source *source, int fd, uint32_t events, void *userdata)
+{
+	struct server *server = userdata;
+
+	(void)source;
+	(void)fd;
+	if (events & (EPOLLHUP | EPOLLERR))
+		close_client(server);
+	else
+		take_requests(server);
+	return 0;
+}
+
+/* The socket's file says who may connect; so does this, whatever became of its mode. */
+static bool is_owner(int listening, uid_t uid)
+{
+	struct sockaddr_un un = {0};
+	socklen_t size = sizeof(un) - 1;
+	struct stat st;
+
+	return getsockname(listening, (struct sockaddr *)&un, &size) == 0 &&
+	       un.sun_path[0] == '/' && stat(un.sun_path, &st) == 0 && S_ISSOCK(st.st_mode) &&
+	       st.st_uid == uid;
+}
+
+static bool may_ask(int listening, int client, struct ucred *ret)
+{
+	socklen_t size = sizeof(*ret);
+
+	*ret = (struct ucred){ .uid = (uid_t)-1 };
+	return getsockopt(client, SOL_SOCKET, SO_PEERCRED, ret, &size) == 0 &&
+	       (ret->uid == 0 || is_owner(listening, ret->uid));
+}
+
+static void send_away(int client, const struct ucred *who)
+{
+	char text[ENFORCE_TEXT_MAX], sentence[128];
+
+	snprintf(sentence, sizeof(sentence), "uid %u is neither root nor the owner of the socket",
+		 who->uid);
+	log_warning("process %d: %s", (int)who->pid, sentence);
+	send(client, text, enforce_answer_write(text, -EPERM, sentence),
+	     MSG_DONTWAIT | MSG_NOSIGNAL);
+	close(client);
+}
+
+static int on_accept(sd_event_source *source, int fd, uint32_t events, void *userdata)
+{
+	struct server *server = userdata;
+	struct ucred who;
+	int client;
+
+	(void)source;
+	(void)events;
+	client = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (client < 0)
+		return 0;
+	touch(server);
+	if (!may_ask(fd, client, &who)) {
+		send_away(client, &who);
+		return 0;
+	}
+	if (sd_event_add_io(server->event, &server->io, client, EPOLLIN, on_client, server) < 0) {
+		close(client);
+		return 0;
+	}
+	server->client = client;
+	server->client_pid = who.pid;
+	sd_event_source_set_enabled(server->accept, SD_EVENT_OFF);
+	return 0;
+}
+
+/* What the client has sent until now is still carried out; it cannot send any more. */
+static int on_idle(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct server *server = userdata;
+
+	(void)source;
+	(void)usec;
+	if (server->slots) {
+		touch(server);
+		return 0;
+	}
+	server->leaving = true;
+	if (server->client < 0)
+		return sd_event_exit(server->event, 0);
+	shutdown(server->client, SHUT_RD);
+	take_requests(server);
+	return 0;
+}
+
+/* ---- life ------------------------------------------------------------------------------ */
+
+int server_new(sd_event *event, int listening, struct freezer *freezer, uint64_t idle_usec,
+	       struct server **ret)
+{
+	_cleanup_(server_freep) struct server *server = calloc(1, sizeof(*server));
+	int r;
+
+	if (!server)
+		return -ENOMEM;
+	*server = (struct server){ .listening = listening, .freezer = freezer, .client = -1,
+				   .idle_usec = idle_usec };
+	server->event = sd_event_ref(event);
+	server->end = &server->slots;
+	r = sd_event_add_io(event, &server->accept, listening, EPOLLIN, on_accept, server);
+	if (r >= 0)
+		r = sd_event_add_time_relative(event, &server->timer, CLOCK_MONOTONIC, idle_usec,
+					       1000, on_idle, server);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(server);
+	return 0;
+}
+
+struct server *server_free(struct server *server)
+{
+	if (!server)
+		return NULL;
+
+	server->leaving = false;
+	close_client(server);
+	sd_event_source_disable_unref(server->accept);
+	sd_event_source_disable_unref(server->timer);
+	sd_event_unref(server->event);
+	free(server);
+	return NULL;
+}

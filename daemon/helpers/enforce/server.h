@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The helper's side of helpers/enforce-protocol.h: one client at a time, for which nothing is waited. */
+
+#include <stdint.h>
+#include <systemd/sd-event.h>
+
+#include "util/base.h"
+#include "helpers/enforce/freezer.h"
+
+struct server;
+
+/* listening: a SOCK_SEQPACKET socket that does not block; not taken. The loop is left with 0 after
+ * idle_usec without a request and without one that is under way. */
+int server_new(sd_event *event, int listening, struct freezer *freezer, uint64_t idle_usec,
+	       struct server **ret);
+
+/* Takes NULL. */
+struct server *server_free(struct server *server);
+DEFINE_CLEANUP(struct server *, server_free)

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What becomes of leases, told to the journal. */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/policy/tenant.h"
+#include "daemon.h"
+#include "util/log.h"
+
+#define STRANGERS_TOLD 8U
+
+_Static_assert(LOG_GPUS_MAX >= REQUEST_WANTS, "all GPUs of a lease are told");
+
+/* ---- fields ------------------------------------------------------------------------- */
+
+static void add_gpu(struct log_fields *fields, const char *name)
+{
+	for (size_t i = 0; i < fields->n_gpus; i++)
+		if (strcmp(fields->gpus[i], name) == 0)
+			return;
+	if (fields->n_gpus < LOG_GPUS_MAX)
+		fields->gpus[fields->n_gpus++] = name;
+}
+
+/* Those that are meant by name, whether the request can have them or not. */
+static void add_wanted(struct log_fields *fields, const struct daemon *daemon,
+		       const struct request *request)
+{
+	for (size_t i = 0; i < request->n_wants; i++) {
+		int gpu = arbiter_gpu(daemon->arbiter, request->wants[i].gpu);
+
+		if (gpu >= 0)
+			add_gpu(fields, daemon->arbiter->gpus[gpu].info.name);
+	}
+}
+
+static struct log_fields fields_of(const struct daemon *daemon, const struct lease *lease)
+{
+	struct log_fields fields = { .lease = lease->id, .tenant = lease->tenant,
+				     .uid = lease->owner };
+
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		if (lease->partitions[i].gpu < daemon->arbiter->n_gpus)
+			add_gpu(&fields, daemon->arbiter->gpus[lease->partitions[i].gpu].info.name);
+	if (lease->n_partitions == 0 && lease->request)
+		add_wanted(&fields, daemon, lease->request);
+	return fields;
+}
+
+/* ---- leases ------------------------------------------------------------------------- */
+
+/* Says what it has. */
+static void tell_parts(const struct daemon *daemon, enum log_event event,
+		       const struct lease *lease, const char *how)
+{
+	struct log_fields fields = fields_of(daemon, lease);
+	const struct partition *first = &lease->partitions[0];
+
+	log_event(event, &fields, "lease %" PRIu64 ": %s: %u CUs and %u queues on %s%s", lease->id,
+		  how, first->count, first->granted.queues,
+		  daemon->arbiter->gpus[first->gpu].info.name,
+		  lease->n_partitions > 1 ? " and more GPUs" : "");
+}
+
+void story_waits(const struct daemon *daemon, const struct lease *lease)
+{
+	struct log_fields fields = fields_of(daemon, lease);
+
+	log_event(EVENT_WAITING, &fields, "lease %" PRIu64 ": uid %u, tenant %s: %s", lease->id,
+		  lease->owner, lease->tenant, lease->reason);
+}
+
+void story_granted(const struct daemon *daemon, const struct lease *lease, const char *when)
+{
+	char how[2 * REQUEST_TEXT];
+
+	snprintf(how, sizeof(how), "%s to uid %u, tenant %s%s", class_name(lease->class),
+		 lease->owner, lease->tenant, when);
+	tell_parts(daemon, EVENT_GRANTED, lease, how);
+}
+
+void story_resized(const struct daemon *daemon, const struct lease *lease)
+{
+	tell_parts(daemon, EVENT_RESIZED, lease, "resized");
+}
+
+void story_adopted(const struct daemon *daemon, const struct lease *lease)
+{
+	struct log_fields fields = fields_of(daemon, lease);
+
+	log_event(EVENT_ADOPTED, &fields, "lease %" PRIu64 " of uid %u goes on: %s", lease->id,
+		  lease->owner, state_name(lease->state));
+}
+
+void story_lost(uint64_t lease)
+{
+	const struct log_fields fields = { .lease = lease, .uid = (uid_t)-1 };
+
+	log_event(EVENT_LOST, &fields, "lease %" PRIu64 " is lost: what was saved of it cannot be "
+		  "believed", lease);
+}
+
+/* Time and room run out by themselves; a policy, a GPU and this daemon are others' doing. */
+static bool is_revoked(const struct lease *lease)
+{
+	return lease->revoked ||
+	       (lease->cause != VERDICT_OK && lease->cause != VERDICT_TIMED_OUT &&
+		lease->cause != VERDICT_NEVER_FITS && lease->cause != VERDICT_NO_MEMORY);
+}
+
+void story_ended(const struct daemon *daemon, const struct lease *lease)
+{
+	struct log_fields fields = fields_of(daemon, lease);
+
+	log_event(is_revoked(lease) ? EVENT_REVOKED : EVENT_ENDED, &fields,
+		  "lease %" PRIu64 " of uid %u ends: %s", lease->id, lease->owner, lease->reason);
+}
+
+void story_active(const struct daemon *daemon, const struct lease *lease)
+{
+	tell_parts(daemon, EVENT_ACTIVATED, lease, "active");
+}
+
+void story_inactive(const struct daemon *daemon, const struct lease *lease)
+{
+	tell_parts(daemon, EVENT_DEACTIVATED, lease, "inactive, and lends what it has");
+}
+
+void story_revoking(const struct daemon *daemon, const struct lease *lease, uint64_t grace_usec)
+{
+	struct log_fields fields = fields_of(daemon, lease);
+
+	log_event(EVENT_REVOKING, &fields, "lease %" PRIu64 " of uid %u is to end within %.3f s: %s",
+		  lease->id, lease->owner, (double)grace_usec / 1e6, lease->reason);
+}
+
+void story_forced(const struct daemon *daemon, const struct lease *lease, const char *what)
+{
+	struct log_fields fields = fields_of(daemon, lease);
+
+	log_event(EVENT_OVERDUE, &fields, "lease %" PRIu64 " of uid %u: %s", lease->id,
+		  lease->owner, what);
+}
+
+void story_drift(const struct daemon *daemon, const struct lease *lease)
+{
+	struct log_fields fields = fields_of(daemon, lease);
+	char excess[512];
+
+	if (lease->false_acknowledged) {
+		log_event(EVENT_UNTRUE, &fields, "lease %" PRIu64 " of uid %u %s", lease->id,
+			  lease->owner, lease->reason);
+		return;
+	}
+	if (!lease->excessive) {
+		log_event(EVENT_WITHIN, &fields, "lease %" PRIu64 " is within its budgets again",
+			  lease->id);
+		return;
+	}
+	arbiter_excess(daemon->arbiter, lease, excess, sizeof(excess));
+	log_event(EVENT_EXCEEDED, &fields, "lease %" PRIu64 " of uid %u has more than it was "
+		  "granted: %s", lease->id, lease->owner, excess);
+}
+
+/* ---- refusals ------------------------------------------------------------------------- */
+
+/* Clients that try again and again are not to push out of the journal what others do. */
+static bool may_tell(struct daemon *daemon, uid_t uid, char *note, size_t size)
+{
+	uint64_t times, withheld;
+
+	note[0] = '\0';
+	if (!trickle(&daemon->refused, uid, daemon_now_usec(), &times, &withheld))
+		return false;
+	if (withheld > 0)
+		snprintf(note, size, " (%" PRIu64 " more before it are left out)", withheld);
+	if (times == TRICKLE_TIMES)
+		snprintf(note, size, " (more within half a minute are left out)");
+	return true;
+}
+
+static void tell_refused(struct daemon *daemon, struct log_fields *fields, const char *what,
+			 const struct verdict *verdict)
+{
+	char note[80];
+
+	if (!may_tell(daemon, fields->uid, note, sizeof(note)))
+		return;
+	for (size_t i = 0; i < verdict->n_refusals; i++)
+		if (verdict->refusals[i].gpu[0])
+			add_gpu(fields, verdict->refusals[i].gpu);
+	log_event(EVENT_REFUSED, fields, "uid %u%s%s is refused %s: %s%s", fields->uid,
+		  fields->tenant ? ", tenant " : "", fields->tenant ? fields->tenant : "", what,
+		  verdict->sentence, note);
+}
+
+void story_refused(struct daemon *daemon, const struct caller *caller,
+		   const struct request *request, const struct verdict *verdict)
+{
+	_cleanup_(verdict_done) struct verdict none = {0};
+	struct log_fields fields = { .uid = caller->uid };
+	const struct tenant *tenant = NULL;
+
+	/* Who is no tenant's writes into no tenant's story. */
+	if (tenant_find(daemon->arbiter->settings, caller, request->tenant, &tenant, &none) >= 0)
+		fields.tenant = tenant->name;
+	add_wanted(&fields, daemon, request);
+	tell_refused(daemon, &fields, "a lease", verdict);
+}
+
+void story_resize_refused(struct daemon *daemon, const struct caller *caller, uint64_t id,
+			  const struct verdict *verdict)
+{
+	struct log_fields fields = { .uid = caller->uid };
+	const struct lease *lease = arbiter_find(daemon->arbiter, id);
+	char what[64];
+
+	if (lease && (lease->owner == caller->uid || caller->administrator)) {
+		fields = fields_of(daemon, lease);
+		fields.uid = caller->uid;
+	}
+	snprintf(what, sizeof(what), "another size of lease %" PRIu64, id);
+	tell_refused(daemon, &fields, what, verdict);
+}
+
+/* ---- GPUs --------------------------------------------------------------------------- */
+
+static void tell_strangers(const struct gpu *gpu)
+{
+	for (size_t i = 0; i < gpu->n_strangers && i < STRANGERS_TOLD; i++) {
+		const struct stranger *stranger = &gpu->strangers[i];
+		const struct log_fields fields = { .uid = stranger->uid, .gpus = { gpu->info.name },
+						   .n_gpus = 1 };
+
+		log_event(EVENT_UNMANAGED, &fields, "%s: pid %d (%s) of uid %u has %u queues and no "
+			  "lease", gpu->info.name, stranger->pid, stranger->command, stranger->uid,
+			  stranger->queues);
+	}
+}
+
+void story_gpu(const struct daemon *daemon, const struct gpu *gpu, bool was_oversubscribed)
+{
+	const struct log_fields fields = { .uid = (uid_t)-1, .gpus = { gpu->info.name },
+					   .n_gpus = 1 };
+	bool newly = gpu->oversubscribed && !was_oversubscribed;
+
+	if (newly)
+		log_event(EVENT_OVERSUBSCRIBED, &fields, "%s is oversubscribed: %u queues of %u "
+			  "processes on %u queue slots and %u process slots; nothing more is granted "
+			  "on it", gpu->info.name, gpu->seen.queues, gpu->seen.processes,
+			  gpu->info.queue_slots, gpu->info.process_slots);
+	if (newly || daemon->arbiter->settings->unmanaged == UNMANAGED_WARN)
+		tell_strangers(gpu);
+	if (!gpu->oversubscribed && was_oversubscribed && !gpu->absent)
+		log_event(EVENT_RELIEVED, &fields, "%s is no longer oversubscribed",
+			  gpu->info.name);
+}

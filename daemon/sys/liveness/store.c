@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "sys/liveness/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "sys/liveness/notify.h"
+#include "sys/liveness/store-internal.h"
+
+#define PATIENCE_MSEC 5000
+
+enum kind { KEEP, FORGET, BARRIER };
+
+/* What has to wait for room in the manager's queue. */
+struct message {
+	struct message *next;
+	enum kind kind;
+	int fd; /* ours; -1: none */
+	char text[];
+};
+
+/* In the order of the calls those that are DONE come first, and NEXT last. */
+enum stage {
+	NEXT,     /* for the barrier after the one under way */
+	SETTLING, /* for the one under way */
+	DONE,     /* to be called back */
+};
+
+struct waiter {
+	struct waiter *next;
+	enum stage stage;
+	int r;
+	store_settled_t settled;
+	void *userdata;
+};
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+/* ---- who waits ----------------------------------------------------------------------- */
+
+static bool advance(struct store *store, enum stage from, enum stage to, int r)
+{
+	bool any = false;
+
+	for (struct waiter *waiter = store->waiters; waiter; waiter = waiter->next) {
+		if (waiter->stage != from)
+			continue;
+		waiter->stage = to;
+		waiter->r = r;
+		any = true;
+	}
+	return any;
+}
+
+static void append(struct store *store, struct waiter *waiter)
+{
+	*store->waiters_end = waiter;
+	store->waiters_end = &waiter->next;
+}
+
+/* Callbacks may bring new ones. */
+static void deliver(struct store *store)
+{
+	struct waiter *waiter;
+
+	while ((waiter = store->waiters) && waiter->stage == DONE) {
+		store->waiters = waiter->next;
+		if (!store->waiters)
+			store->waiters_end = &store->waiters;
+		waiter->settled(waiter->userdata, waiter->r);
+		free(waiter);
+	}
+}
+
+static int on_deliver(sd_event_source *source, void *userdata)
+{
+	(void)source;
+	deliver(userdata);
+	return 0;
+}
+
+/* ---- messages ------------------------------------------------------------------------ */
+
+static void pop(struct store *store)
+{
+	struct message *message = store->queue;
+
+	store->queue = message->next;
+	if (!store->queue)
+		store->queue_end = &store->queue;
+	if (message->kind == KEEP)
+		store->n_kept_back--;
+	close_fd(&message->fd);
+	free(message);
+}
+
+static void stop_barrier(struct store *store)
+{
+	store->passed = sd_event_source_disable_unref(store->passed);
+	close_fd(&store->barrier);
+}
+
+/* From here on there is no store. */
+static void lose(struct store *store, int r)
+{
+	store->room = sd_event_source_disable_unref(store->room);
+	close_fd(&store->socket);
+	while (store->queue)
+		pop(store);
+	stop_barrier(store);
+	advance(store, SETTLING, DONE, r);
+	advance(store, NEXT, DONE, r);
+	if (store->waiters)
+		sd_event_source_set_enabled(store->deliver, SD_EVENT_ONESHOT);
+}
+
+/* What went wrong before a barrier is for those to know who wait for it. */
+static void account(struct store *store, enum kind kind, int r)
+{
+	if (r < 0 && store->failed == 0)
+		store->failed = r;
+	if (kind != BARRIER)
+		return;
+	store->barrier_failed = store->failed;
+	store->failed = 0;
+}
+
+static bool is_gone(int r)
+{
+	return r == -ECONNREFUSED || r == -ECONNRESET || r == -ENOTCONN || r == -EPIPE;
+}
+
+static int on_room(sd_event_source *source, int fd, uint32_t events, void *userdata)
+{
+	struct store *store = userdata;
+	int r;
+
+	(void)source, (void)fd, (void)events;
+	while (store->queue) {
+		r = notify_send(store->socket, store->queue->text, store->queue->fd);
+		if (r == -EAGAIN)
+			return 0;
+		if (is_gone(r)) {
+			lose(store, r);
+			return 0;
+		}
+		account(store, store->queue->kind, r);
+		pop(store);
+	}
+	sd_event_source_set_enabled(store->room, SD_EVENT_OFF);
+	return 0;
+}
+
+static int enqueue(struct store *store, enum kind kind, const char *text, int fd)
+{
+	size_t size = strlen(text) + 1;
+	struct message *message;
+
+	if (kind == KEEP && store->n_kept_back >= STORE_QUEUE_MAX)
+		return -EAGAIN;
+	message = malloc(sizeof(*message) + size);
+	if (!message)
+		return -ENOMEM;
+	*message = (struct message){ .kind = kind, .fd = -1 };
+	memcpy(message->text, text, size);
+	if (fd >= 0) {
+		message->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+		if (message->fd < 0) {
+			free(message);
+			return -errno;
+		}
+	}
+	*store->queue_end = message;
+	store->queue_end = &message->next;
+	if (kind == KEEP)
+		store->n_kept_back++;
+	sd_event_source_set_enabled(store->room, SD_EVENT_ON);
+	return 0;
+}
+
+static int hand_over(struct store *store, enum kind kind, const char *text, int fd)
+{
+	int r = -EAGAIN;
+
+	if (!store->queue)
+		r = notify_send(store->socket, text, fd);
+	if (r == -EAGAIN)
+		return enqueue(store, kind, text, fd);
+	if (is_gone(r))
+		lose(store, r);
+	else if (r == 0)
+		account(store, kind, 0);
+	return r;
+}
+
+static bool name_is_good(const char *name)
+{
+	size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-");
+
+	return length > 0 && length < STORE_NAME_MAX && name[length] == '\0';
+}
+
+int store_keep(struct store *store, const char *name, int fd)
+{
+	char text[STORE_NAME_MAX + 32];
+
+	if (!store_works(store))
+		return 0;
+	if (!name_is_good(name))
+		return -EINVAL;
+	if (fd < 0)
+		return -EBADF;
+	/* What ends while no daemon runs is for the next one to see: the manager would drop it. */
+	snprintf(text, sizeof(text), "FDSTORE=1\nFDPOLL=0\nFDNAME=%s", name);
+	return hand_over(store, KEEP, text, fd);
+}
+
+void store_forget(struct store *store, const char *name)
+{
+	char text[STORE_NAME_MAX + 32];
+	int r;
+
+	if (!store_works(store))
+		return;
+	snprintf(text, sizeof(text), "FDSTOREREMOVE=1\nFDNAME=%s", name);
+	r = hand_over(store, FORGET, text, -1);
+	if (r < 0)
+		account(store, FORGET, r);
+}
+
+/* ---- barriers ------------------------------------------------------------------------ */
+
+static int on_passed(sd_event_source *source, int fd, uint32_t events, void *userdata);
+
+static int start_barrier(struct store *store)
+{
+	int ends[2], r;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	store->barrier = ends[0];
+	/* A hang-up comes unasked. */
+	r = sd_event_add_io(store->event, &store->passed, store->barrier, 0, on_passed, store);
+	if (r >= 0)
+		r = hand_over(store, BARRIER, "BARRIER=1", ends[1]);
+	close(ends[1]);
+	if (r < 0)
+		stop_barrier(store);
+	return r;
+}
+
+static int on_passed(sd_event_source *source, int fd, uint32_t events, void *userdata)
+{
+	struct store *store = userdata;
+	int r;
+
+	(void)source, (void)fd, (void)events;
+	stop_barrier(store);
+
+	/* With the manager goes what it has not read yet, which looks like a barrier passed. */
+	r = notify_connect(store->socket, store->address);
+	if (r < 0) {
+		lose(store, r);
+	} else {
+		advance(store, SETTLING, DONE, store->barrier_failed);
+		if (advance(store, NEXT, SETTLING, 0)) {
+			r = start_barrier(store);
+			if (r < 0)
+				advance(store, SETTLING, DONE, r);
+		}
+	}
+	deliver(store);
+	return 0;
+}
+
+int store_settle(struct store *store, store_settled_t settled, void *userdata)
+{
+	struct waiter *waiter;
+	int r;
+
+	if (!store_works(store)) {
+		settled(userdata, 0);
+		return 0;
+	}
+	waiter = malloc(sizeof(*waiter));
+	if (!waiter)
+		return -ENOMEM;
+	*waiter = (struct waiter){ .settled = settled, .userdata = userdata };
+	if (store->barrier < 0) {
+		r = start_barrier(store);
+		if (r < 0) {
+			free(waiter);
+			if (store_works(store))
+				return r;
+			settled(userdata, r); /* the manager has gone: there is no store */
+			return 0;
+		}
+		waiter->stage = SETTLING;
+	}
+	append(store, waiter);
+	return 0;
+}
+
+/* ---- from start to end --------------------------------------------------------------- */
+
+static int watch_room(struct store *store)
+{
+	int r;
+
+	r = sd_event_add_io(store->event, &store->room, store->socket, EPOLLOUT, on_room, store);
+	return r < 0 ? r : sd_event_source_set_enabled(store->room, SD_EVENT_OFF);
+}
+
+int store_new_patient(sd_event *event, int patience_msec, struct store **ret,
+		      struct notes *notes)
+{
+	_cleanup_(store_freep) struct store *store = calloc(1, sizeof(*store));
+	int r;
+
+	if (!store)
+		return -ENOMEM;
+	store->event = sd_event_ref(event);
+	store->max = UINT_MAX;
+	store->socket = store->barrier = -1;
+	store->queue_end = &store->queue;
+	store->waiters_end = &store->waiters;
+
+	r = store_take_over(store, notes);
+	if (r >= 0)
+		r = sd_event_add_defer(event, &store->deliver, on_deliver, store);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(store->deliver, SD_EVENT_OFF);
+	if (r >= 0)
+		r = store_find_manager(store, patience_msec, notes);
+	if (r >= 0 && store_works(store))
+		r = watch_room(store);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(store);
+	return 0;
+}
+
+int store_new(sd_event *event, struct store **ret, struct notes *notes)
+{
+	return store_new_patient(event, PATIENCE_MSEC, ret, notes);
+}
+
+struct store *store_free(struct store *store)
+{
+	if (!store)
+		return NULL;
+	lose(store, -ECANCELED);
+	deliver(store);
+	while (store->next_fd < store->end_fd)
+		close(store->next_fd++);
+	sd_event_source_disable_unref(store->deliver);
+	sd_event_unref(store->event);
+	free(store->names);
+	free(store->address);
+	free(store);
+	return NULL;
+}
+
+bool store_works(const struct store *store)
+{
+	return store->socket >= 0;
+}
+
+unsigned store_max(const struct store *store)
+{
+	return store->max;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "util/log.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "util/text.h"
+#include "util/journal.h"
+
+#define LINE_MAX_BYTES 2048
+
+/* $JOURNAL_STREAM is DEVICE:INODE of what the service manager connected to the journal
+ * (systemd.exec(5)). */
+static bool journal_reads(void)
+{
+	const char *stream = getenv("JOURNAL_STREAM");
+	uint64_t device, inode;
+	struct stat st;
+
+	return stream && sscanf(stream, "%" SCNu64 ":%" SCNu64, &device, &inode) == 2 &&
+	       fstat(STDERR_FILENO, &st) == 0 && st.st_dev == device && st.st_ino == inode;
+}
+
+/* A line is one sentence: names that clients chose must not begin another. */
+static void compose(char ret[static LINE_MAX_BYTES], const char *format, va_list args)
+	PRINTF_LIKE(2, 0);
+
+static void compose(char ret[static LINE_MAX_BYTES], const char *format, va_list args)
+{
+	char raw[LINE_MAX_BYTES];
+
+	vsnprintf(raw, sizeof(raw), format, args);
+	text_clean(ret, LINE_MAX_BYTES, raw);
+}
+
+/* A journal that is stopped fills its socket, and then a line is lost rather than waited for. */
+static void write_line(bool journal, int level, const char *text)
+{
+	char line[LINE_MAX_BYTES + 8];
+	int n;
+
+	if (journal)
+		n = snprintf(line, sizeof(line), "<%d>%s\n", level, text);
+	else
+		n = snprintf(line, sizeof(line), "%s\n", text);
+	if (send(STDERR_FILENO, line, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 &&
+	    errno == ENOTSOCK)
+		dprintf(STDERR_FILENO, "%s", line);
+}
+
+void log_line(int level, const char *format, ...)
+{
+	char text[LINE_MAX_BYTES];
+	va_list args;
+
+	va_start(args, format);
+	compose(text, format, args);
+	va_end(args);
+	write_line(journal_reads(), level, text);
+}
+
+void log_notes(const struct notes *notes)
+{
+	for (size_t i = 0; i < notes->n; i++)
+		log_line(notes->list[i].error ? LOG_ERR : LOG_WARNING, "%s", notes->list[i].text);
+}
+
+/* ---- entries with fields --------------------------------------------------------------- */
+
+static const struct {
+	int level;
+	const char *id;
+} events[LOG_N_EVENTS] = {
+#define EVENT_ROW(name, row_level, row_id) [EVENT_##name] = { row_level, row_id },
+	LOG_EVENTS(EVENT_ROW)
+#undef EVENT_ROW
+};
+
+/* The journal's own fields are as those of lines from standard error. */
+static int send_entry(enum log_event event, const struct log_fields *fields, const char *text)
+{
+	struct journal_entry entry = {0};
+
+	journal_add(&entry, "MESSAGE", "%s", text);
+	journal_add(&entry, "MESSAGE_ID", "%s", events[event].id);
+	journal_add(&entry, "PRIORITY", "%d", events[event].level);
+	journal_add(&entry, "SYSLOG_FACILITY", "%d", LOG_FAC(LOG_DAEMON));
+	journal_add(&entry, "SYSLOG_IDENTIFIER", "%s", program_invocation_short_name);
+	if (fields->lease)
+		journal_add(&entry, "GPUARB_LEASE", "%" PRIu64, fields->lease);
+	if (fields->tenant)
+		journal_add(&entry, "GPUARB_TENANT", "%s", fields->tenant);
+	if (fields->uid != (uid_t)-1)
+		journal_add(&entry, "GPUARB_UID", "%u", fields->uid);
+	for (size_t i = 0; i < fields->n_gpus; i++)
+		journal_add(&entry, "GPUARB_GPU", "%s", fields->gpus[i]);
+	return journal_send(JOURNAL_SOCKET, &entry);
+}
+
+void log_event(enum log_event event, const struct log_fields *fields, const char *format, ...)
+{
+	bool journal = journal_reads();
+	char text[LINE_MAX_BYTES];
+	va_list args;
+
+	va_start(args, format);
+	compose(text, format, args);
+	va_end(args);
+	if (!journal || send_entry(event, fields, text) < 0)
+		write_line(journal, events[event].level, text);
+}

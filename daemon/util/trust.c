@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "util/trust.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "util/fd.h"
+
+#define SERVICE_USER "gpuarb" /* of its unit, the bus's policy and polkit's */
+
+#define LINKS_MAX 40U /* as the kernel's own (path_resolution(7)) */
+
+/* On the way from "/". All that is passed is looked at by its fd, so that nothing can be put in
+ * its place between the look and the next step. */
+struct walk {
+	const struct trust *trust;
+	struct notes *notes;
+	const char *path;      /* that was asked for */
+	int at;                /* the directory that was reached, its mode and its path */
+	mode_t mode;
+	char here[PATH_MAX];
+	char rest[PATH_MAX];   /* what is still to go */
+	unsigned links;
+	int found;             /* what was opened; -1: not yet */
+};
+
+static void walk_done(struct walk *walk)
+{
+	close_fd(&walk->at);
+	close_fd(&walk->found);
+}
+
+uid_t trust_service(void)
+{
+	const struct passwd *user = getpwnam(SERVICE_USER);
+
+	return user ? user->pw_uid : 0;
+}
+
+/* Many files can be refused for one directory. */
+static int refuse(struct walk *walk, const char *format, ...) PRINTF_LIKE(2, 3);
+static int refuse(struct walk *walk, const char *format, ...)
+{
+	char text[PATH_MAX + 256];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	for (size_t i = 0; i < walk->notes->n; i++)
+		if (strcmp(walk->notes->list[i].text, text) == 0)
+			return -EINVAL;
+	notes_add(walk->notes, true, "%s", text);
+	return -EINVAL;
+}
+
+static int fail(struct walk *walk)
+{
+	if (errno == ENOENT)
+		return -ENOENT;
+	if (errno == EACCES)
+		return refuse(walk, "%s: uid %u, as whom it is read, may not read it: chmod a+r it "
+			      "and a+x what it is in, or let the group of that user", walk->path,
+			      geteuid());
+	return refuse(walk, "%s: %s", walk->path, strerror(errno));
+}
+
+static bool is_dev_null(const struct stat *st)
+{
+	return S_ISCHR(st->st_mode) && st->st_rdev == makedev(1, 3);
+}
+
+static bool is_last(const struct walk *walk)
+{
+	return walk->rest[strspn(walk->rest, "/")] == '\0';
+}
+
+static int judge_mode(struct walk *walk, mode_t mode)
+{
+	if (!(mode & (S_IWGRP | S_IWOTH)))
+		return 0;
+	return refuse(walk, "%s: others than its owner can write it (mode %04o): chmod go-w",
+		      walk->here, mode & 07777);
+}
+
+static int judge(struct walk *walk, const struct stat *st)
+{
+	bool sticky = S_ISDIR(st->st_mode) && (st->st_mode & S_ISVTX) && !is_last(walk);
+
+	if (is_dev_null(st))
+		return 0;
+	if (st->st_uid != 0 && st->st_uid != walk->trust->owners[0] &&
+	    st->st_uid != walk->trust->owners[1])
+		return refuse(walk, "%s: owned by uid %u, who could change it: chown root",
+			      walk->here, st->st_uid);
+	return sticky || S_ISLNK(st->st_mode) ? 0 : judge_mode(walk, st->st_mode);
+}
+
+/* Goes on from "/" where the path begins there. */
+static int set_out(struct walk *walk, const char *path)
+{
+	struct stat st;
+
+	if (path[0] != '/')
+		return 0;
+	close_fd(&walk->at);
+	walk->at = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (walk->at < 0 || fstat(walk->at, &st) < 0)
+		return fail(walk);
+	strcpy(walk->here, "/");
+	walk->mode = st.st_mode;
+	return judge(walk, &st);
+}
+
+/* Puts text before what is still to go. */
+static int prepend(struct walk *walk, const char *text)
+{
+	char rest[PATH_MAX];
+	int n = snprintf(rest, sizeof(rest), "%s/%s", text, walk->rest);
+
+	if (n < 0 || (size_t)n >= sizeof(rest)) {
+		errno = ENAMETOOLONG;
+		return fail(walk);
+	}
+	memcpy(walk->rest, rest, (size_t)n + 1);
+	return 0;
+}
+
+/* The next name that is to go; false: that was all. */
+static bool next_name(struct walk *walk, char ret[static PATH_MAX])
+{
+	for (;;) {
+		const char *from = walk->rest + strspn(walk->rest, "/");
+		size_t size = strcspn(from, "/");
+
+		if (size == 0)
+			return false;
+		memcpy(ret, from, size);
+		ret[size] = '\0';
+		memmove(walk->rest, from + size, strlen(from + size) + 1);
+		if (strcmp(ret, ".") != 0)
+			return true;
+	}
+}
+
+/* The path of what has this name in the directory that was reached: for people, and cut where it
+ * is too long. */
+static void go_to(struct walk *walk, const char *name)
+{
+	size_t length = strlen(walk->here);
+	char *slash = strrchr(walk->here, '/');
+
+	if (strcmp(name, "..") == 0)
+		slash[slash == walk->here] = '\0';
+	else
+		snprintf(walk->here + length, sizeof(walk->here) - length, "%s%s",
+			 length > 1 ? "/" : "", name);
+}
+
+static int follow(struct walk *walk, int link)
+{
+	char target[PATH_MAX];
+	ssize_t n = readlinkat(link, "", target, sizeof(target) - 1);
+	int r;
+
+	if (++walk->links > LINKS_MAX)
+		errno = ELOOP;
+	if (n < 0 || walk->links > LINKS_MAX)
+		return fail(walk);
+	target[n] = '\0';
+	go_to(walk, "..");
+	r = prepend(walk, target);
+	return r < 0 ? r : set_out(walk, target);
+}
+
+/* A file is the end of the way, and others may not write the directory that has it. */
+static int open_file(struct walk *walk, const char *name, int flags, const struct stat *st)
+{
+	int r;
+
+	if (!is_last(walk)) {
+		errno = ENOTDIR;
+		return fail(walk);
+	}
+	go_to(walk, "..");
+	r = is_dev_null(st) ? 0 : judge_mode(walk, walk->mode);
+	if (r < 0)
+		return r;
+	walk->found = openat(walk->at, name, flags | O_NOFOLLOW);
+	return walk->found < 0 ? fail(walk) : 0;
+}
+
+static int step(struct walk *walk, const char *name, int flags)
+{
+	_cleanup_fd_ int fd = openat(walk->at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+	int r;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return fail(walk);
+	go_to(walk, name);
+	r = judge(walk, &st);
+	if (r < 0)
+		return r;
+	if (S_ISLNK(st.st_mode))
+		return follow(walk, fd);
+	if (!S_ISDIR(st.st_mode))
+		return open_file(walk, name, flags, &st);
+	close(walk->at);
+	walk->at = fd;
+	walk->mode = st.st_mode;
+	fd = -1;
+	return 0;
+}
+
+static int walk_all(struct walk *walk, int flags)
+{
+	char name[PATH_MAX];
+	int r = set_out(walk, "/");
+
+	while (r >= 0 && next_name(walk, name))
+		r = step(walk, name, flags);
+	if (r >= 0 && walk->found < 0) {
+		walk->found = openat(walk->at, ".", flags);
+		r = walk->found < 0 ? fail(walk) : 0;
+	}
+	return r;
+}
+
+int trust_open(const char *path, const struct trust *trust, int flags, struct notes *notes)
+{
+	_cleanup_(walk_done) struct walk walk = { .trust = trust, .notes = notes, .path = path,
+						  .at = -1, .found = -1 };
+	char directory[PATH_MAX] = "";
+	int fd, r = 0;
+
+	flags |= O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+	if (path[0] != '/' && !getcwd(directory, sizeof(directory)))
+		return fail(&walk);
+	r = prepend(&walk, path);
+	if (r >= 0)
+		r = prepend(&walk, directory);
+	if (r >= 0)
+		r = walk_all(&walk, flags);
+	if (r < 0)
+		return r;
+	fd = walk.found;
+	walk.found = -1;
+	return fd;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "libgpuarb/agent/queue-set.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool agent_grant_valid(const struct agent_grant *grant, size_t size)
+{
+	if (size < offsetof(struct agent_grant, parts) || grant->version != AGENT_VERSION ||
+	    grant->n_parts > AGENT_PARTS || grant->generation == 0 ||
+	    size != agent_grant_size(grant))
+		return false;
+	for (size_t i = 0; i < grant->n_parts; i++)
+		if (grant->parts[i].n_words == 0 || grant->parts[i].n_words > MASK_WORDS ||
+		    grant->parts[i].n_environment > MASK_WORDS)
+			return false;
+	return true;
+}
+
+void ward_clear(struct ward *ward)
+{
+	free(ward->queues);
+	ward->queues = NULL;
+	ward->n = 0;
+	ward->grant.generation = 0;
+	ward->grant.n_parts = 0;
+}
+
+static const struct agent_part *find_part(const struct ward *ward, uint32_t kfd_gpu_id)
+{
+	for (size_t i = 0; i < ward->grant.n_parts; i++)
+		if (ward->grant.parts[i].kfd_gpu_id == kfd_gpu_id)
+			return &ward->grant.parts[i];
+	return NULL;
+}
+
+static struct ward_queue *find_queue(const struct ward *ward, uint32_t id)
+{
+	for (size_t i = 0; i < ward->n; i++)
+		if (ward->queues[i].id == id)
+			return &ward->queues[i];
+	return NULL;
+}
+
+static void take_mask(const uint32_t *word, uint32_t words, struct mask *ret)
+{
+	*ret = (struct mask){ .words = words };
+	memcpy(ret->word, word, words * sizeof(*word));
+}
+
+/* The grant's mask within what the program wants; all of it where the two have nothing in common,
+ * or leave an XCC without a CU: the program cannot know, and must not get stuck. */
+static void wanted(const struct agent_part *part, const struct ward_queue *queue, struct mask *ret)
+{
+	struct mask grant;
+	uint32_t xcc;
+
+	take_mask(part->cu_mask, part->n_words, &grant);
+	if (mask_narrow(&grant, &queue->own, part->xccs, ret, &xcc) < 0)
+		*ret = grant;
+}
+
+/* Each change costs a preemption of the GPU: not without need. */
+static int set(const struct ward *ward, int fd, struct ward_queue *queue)
+{
+	const struct agent_part *part = find_part(ward, queue->kfd_gpu_id);
+	struct mask next;
+	int r;
+
+	if (!part)
+		return 0;
+	wanted(part, queue, &next);
+	if (queue->now.words > 0 && mask_same(&queue->now, &next))
+		return 0;
+	r = ward->set_mask(fd, queue->id, &next, ward->userdata);
+	if (r >= 0)
+		queue->now = next;
+	return r;
+}
+
+static struct ward_queue *append(struct ward *ward)
+{
+	struct ward_queue *queues = realloc(ward->queues, (ward->n + 1) * sizeof(*queues));
+
+	if (!queues)
+		return NULL;
+	ward->queues = queues;
+	return &queues[ward->n++];
+}
+
+int ward_made(struct ward *ward, int fd, uint32_t id, uint32_t kfd_gpu_id)
+{
+	struct ward_queue *queue;
+	int r;
+
+	ward_gone(ward, id); /* the program destroyed it in a way that was not seen */
+	if (!find_part(ward, kfd_gpu_id))
+		return 0;
+	queue = append(ward);
+	if (!queue)
+		return -ENOMEM;
+
+	*queue = (struct ward_queue){ .id = id, .kfd_gpu_id = kfd_gpu_id };
+	r = set(ward, fd, queue);
+	if (r < 0)
+		ward->n--;
+	return r;
+}
+
+/* The environment's mask is what the runtime asks for every queue: no wish of the program. */
+static bool is_wish(const struct agent_part *part, const struct mask *own)
+{
+	struct mask environment;
+
+	take_mask(part->environment, part->n_environment, &environment);
+	return environment.words == 0 || !mask_same(&environment, own);
+}
+
+int ward_asked(struct ward *ward, int fd, uint32_t id, const struct mask *own)
+{
+	struct ward_queue *queue = find_queue(ward, id);
+	const struct agent_part *part = queue ? find_part(ward, queue->kfd_gpu_id) : NULL;
+	struct mask before;
+	int r;
+
+	if (!part)
+		return -ENOENT;
+
+	before = queue->own;
+	queue->own = (struct mask){ .words = 0 };
+	if (is_wish(part, own))
+		queue->own = *own;
+	r = set(ward, fd, queue);
+	if (r < 0)
+		queue->own = before;
+	return r;
+}
+
+void ward_gone(struct ward *ward, uint32_t id)
+{
+	struct ward_queue *queue = find_queue(ward, id);
+
+	if (queue)
+		*queue = ward->queues[--ward->n];
+}
+
+int ward_follow(struct ward *ward, int fd, const struct agent_grant *grant)
+{
+	int error = 0;
+
+	ward->grant = *grant;
+	for (size_t i = ward->n; i-- > 0;) {
+		int r = set(ward, fd, &ward->queues[i]);
+
+		if (r == -EFAULT) /* the driver does not know it: it has gone unseen */
+			ward_gone(ward, ward->queues[i].id);
+		else if (r < 0 && error == 0)
+			error = r;
+	}
+	return error;
+}

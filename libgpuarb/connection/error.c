@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dbus/names.h"
+#include "libgpuarb/connection/internal.h"
+
+#define DBUS  "org.freedesktop.DBus.Error."
+#define SPAWN DBUS "Spawn."
+
+static const struct {
+	const char *name;
+	int error;
+} errors[] = {
+	{ GPUARB_ERROR_INVALID_REQUEST, -EINVAL },
+	{ GPUARB_ERROR_INVALID_STATE, -EBADFD },
+	{ GPUARB_ERROR_TOKEN_CONFLICT, -EEXIST },
+	{ GPUARB_ERROR_NOT_PERMITTED, -EACCES },
+	{ GPUARB_ERROR_QUOTA_EXCEEDED, -EDQUOT },
+	{ GPUARB_ERROR_NO_CAPACITY, -EBUSY },
+	{ GPUARB_ERROR_NEVER_FITS, -ENOSPC },
+	{ GPUARB_ERROR_NO_SUCH_GPU, -ENODEV },
+	{ GPUARB_ERROR_NO_SUCH_LEASE, -ENOENT },
+	{ GPUARB_ERROR_NO_SUCH_TENANT, -ESRCH },
+	{ GPUARB_ERROR_NOT_SUPPORTED, -EOPNOTSUPP },
+	{ GPUARB_ERROR_NOT_SAVED, -EIO },
+	{ GPUARB_ERROR_TOO_MANY_LEASES, -EUSERS },
+	{ GPUARB_ERROR_TIMED_OUT, -ETIMEDOUT },
+	{ GPUARB_ERROR_SHUTDOWN, -ESHUTDOWN },
+
+	/* The bus's own, and those of a daemon that another version wrote. */
+	{ DBUS "NoMemory", -ENOMEM },
+	{ DBUS "AccessDenied", -EACCES },
+	{ DBUS "InteractiveAuthorizationRequired", -EACCES },
+	{ DBUS "InvalidArgs", -EINVAL },
+	{ DBUS "LimitsExceeded", -EUSERS },
+	{ DBUS "NotSupported", -EOPNOTSUPP },
+	{ DBUS "UnknownMethod", -EOPNOTSUPP },
+	{ DBUS "UnknownInterface", -EOPNOTSUPP },
+	{ DBUS "UnknownObject", -ENOENT },
+	{ DBUS "ServiceUnknown", -ECONNREFUSED },
+	{ DBUS "NameHasNoOwner", -ECONNREFUSED },
+	{ DBUS "NoReply", -ECONNRESET },
+	{ DBUS "Disconnected", -ECONNRESET },
+	{ DBUS "Timeout", -ETIMEDOUT },
+	{ DBUS "TimedOut", -ETIMEDOUT },
+};
+
+int error_from_name(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(errors); i++)
+		if (strcmp(errors[i].name, name) == 0)
+			return errors[i].error;
+
+	/* The bus tried to start the daemon, and could not. */
+	if (strncmp(name, SPAWN, strlen(SPAWN)) == 0 ||
+	    strncmp(name, "org.freedesktop.systemd1.", 25) == 0)
+		return -ECONNREFUSED;
+	return -EPROTO;
+}
+
+void begin(struct gpuarb *gpuarb)
+{
+	free(gpuarb->sentence);
+	free(gpuarb->error_name);
+	gpuarb->sentence = gpuarb->error_name = NULL;
+	gpuarb->no_memory = false;
+	pool_clear(&gpuarb->answer);
+	gpuarb->refusals = NULL;
+	gpuarb->n_refusals = 0;
+	gpuarb->plan = NULL;
+	gpuarb->n_plan = 0;
+}
+
+int done(struct gpuarb *gpuarb, int r)
+{
+	gpuarb->no_memory = r == -ENOMEM;
+	return r;
+}
+
+PRINTF_LIKE(2, 0)
+static bool note(struct gpuarb *gpuarb, const char *format, va_list args)
+{
+	free(gpuarb->sentence);
+	if (vasprintf(&gpuarb->sentence, format, args) < 0)
+		gpuarb->sentence = NULL;
+	return gpuarb->sentence;
+}
+
+int fail(struct gpuarb *gpuarb, int error, const char *format, ...)
+{
+	va_list args;
+	bool noted;
+
+	va_start(args, format);
+	noted = note(gpuarb, format, args);
+	va_end(args);
+	return noted ? error : -ENOMEM;
+}
+
+int fail_as(struct gpuarb *gpuarb, const char *name, const char *format, ...)
+{
+	va_list args;
+	bool noted;
+
+	free(gpuarb->error_name);
+	gpuarb->error_name = strdup(name);
+	va_start(args, format);
+	noted = note(gpuarb, format, args);
+	va_end(args);
+	return noted && gpuarb->error_name ? error_from_name(name) : -ENOMEM;
+}
+
+int interrupted(struct gpuarb *gpuarb)
+{
+	return fail(gpuarb, -EINTR, "interrupted by a signal");
+}
+
+GPUARB_EXPORT int gpuarb_lease_fail(struct gpuarb_lease *lease, int error, const char *sentence)
+{
+	if (!lease || !sentence)
+		return -EINVAL;
+
+	begin(lease->gpuarb);
+	return done(lease->gpuarb, fail(lease->gpuarb, error, "%s", sentence));
+}
+
+GPUARB_EXPORT const char *gpuarb_last_error_name(const struct gpuarb *gpuarb)
+{
+	return gpuarb && gpuarb->error_name ? gpuarb->error_name : "";
+}
+
+GPUARB_EXPORT const struct gpuarb_refusal *gpuarb_last_refusals(const struct gpuarb *gpuarb,
+								size_t *ret_n)
+{
+	if (ret_n)
+		*ret_n = gpuarb ? gpuarb->n_refusals : 0;
+	return gpuarb ? gpuarb->refusals : NULL;
+}

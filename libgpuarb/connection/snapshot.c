@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* A picture of everything, out of GetManagedObjects. */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dbus/names.h"
+#include "libgpuarb/connection/call.h"
+
+#define OBJECTS_MAX 65536U
+
+struct gpuarb_view {
+	struct pool pool;
+	const char *version;
+	const char *const *tenants;
+	size_t n_tenants;
+	struct gpuarb_gpu *gpus;
+	uint64_t *gpu_numbers; /* of their objects, in the same order */
+	size_t n_gpus;
+	struct gpuarb_lease_info *leases;
+	size_t n_leases;
+};
+
+static const struct field root_fields[] = {
+	{ .key = "Version", .type = 's', .offset = offsetof(struct gpuarb_view, version) },
+	{ .key = "Tenants",
+	  .type = 'S',
+	  .offset = offsetof(struct gpuarb_view, tenants),
+	  .count_offset = offsetof(struct gpuarb_view, n_tenants) },
+};
+
+/* One object of the answer: where it is, and the properties of one of its interfaces. */
+struct object {
+	uint64_t number; /* at the end of its path */
+	union {
+		struct gpuarb_gpu gpu;
+		struct gpuarb_lease_info lease;
+	};
+};
+
+/* The kinds of objects there are, and how each is read. */
+struct kind {
+	const char *prefix, *interface;
+	int (*read)(DBusMessageIter *dict, struct pool *pool, struct object *ret,
+		    const char **ret_key);
+};
+
+static int read_gpu_object(DBusMessageIter *dict, struct pool *pool, struct object *ret,
+			   const char **ret_key)
+{
+	return read_gpu(dict, pool, &ret->gpu, ret_key);
+}
+
+static int read_lease_object(DBusMessageIter *dict, struct pool *pool, struct object *ret,
+			     const char **ret_key)
+{
+	return read_lease(dict, pool, &ret->lease, ret_key);
+}
+
+static const struct kind gpu_kind = { GPUARB_PATH_GPU, GPUARB_INTERFACE_GPU, read_gpu_object };
+static const struct kind lease_kind = { GPUARB_PATH_LEASE, GPUARB_INTERFACE_LEASE,
+					read_lease_object };
+
+/* Stands *ret on the properties of the interface, if the object (oa{sa{sv}}) has it. */
+static bool find_interface(DBusMessageIter *object, const char *interface, DBusMessageIter *ret)
+{
+	DBusMessageIter interfaces;
+
+	dbus_message_iter_recurse(object, &interfaces);
+	for (; dbus_message_iter_get_arg_type(&interfaces) != DBUS_TYPE_INVALID;
+	     dbus_message_iter_next(&interfaces)) {
+		const char *name;
+
+		dbus_message_iter_recurse(&interfaces, ret);
+		dbus_message_iter_get_basic(ret, &name);
+		dbus_message_iter_next(ret);
+		if (strcmp(name, interface) == 0)
+			return true;
+	}
+	return false;
+}
+
+static int compare_objects(const void *a, const void *b)
+{
+	const struct object *x = a, *y = b;
+
+	return x->number < y->number ? -1 : x->number > y->number;
+}
+
+/* Reads all objects of a kind into scratch, ordered by number; what they have goes to pool. */
+static int read_objects(DBusMessageIter *answer, const struct kind *kind, struct pool *pool,
+			struct pool *scratch, struct object **ret, size_t *ret_n,
+			const char **ret_key)
+{
+	size_t room = iter_count(answer), n = 0;
+	struct object *objects = room <= OBJECTS_MAX ?
+					 pool_alloc(scratch, room, sizeof(*objects)) :
+					 NULL;
+	DBusMessageIter entries, entry, properties;
+
+	if (!objects)
+		return -ENOMEM;
+
+	dbus_message_iter_recurse(answer, &entries);
+	for (; dbus_message_iter_get_arg_type(&entries) != DBUS_TYPE_INVALID;
+	     dbus_message_iter_next(&entries)) {
+		const char *path;
+		int r;
+
+		dbus_message_iter_recurse(&entries, &entry);
+		dbus_message_iter_get_basic(&entry, &path);
+		dbus_message_iter_next(&entry);
+		if (path_number(path, kind->prefix, &objects[n].number) < 0 ||
+		    !find_interface(&entry, kind->interface, &properties))
+			continue;
+		r = kind->read(&properties, pool, &objects[n], ret_key);
+		if (r < 0)
+			return r;
+		n++;
+	}
+	qsort(objects, n, sizeof(*objects), compare_objects);
+	*ret = objects;
+	*ret_n = n;
+	return 0;
+}
+
+static int read_gpus(DBusMessageIter *answer, struct gpuarb_view *view, const char **ret_key)
+{
+	_cleanup_(pool_clear) struct pool scratch = { NULL };
+	struct object *objects;
+	size_t n;
+	int r = read_objects(answer, &gpu_kind, &view->pool, &scratch, &objects, &n, ret_key);
+
+	if (r < 0)
+		return r;
+
+	view->gpus = pool_alloc(&view->pool, n, sizeof(*view->gpus));
+	view->gpu_numbers = pool_alloc(&view->pool, n, sizeof(*view->gpu_numbers));
+	if (!view->gpus || !view->gpu_numbers)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		view->gpus[i] = objects[i].gpu;
+		view->gpu_numbers[i] = objects[i].number;
+	}
+	view->n_gpus = n;
+	return 0;
+}
+
+static int read_leases(DBusMessageIter *answer, struct gpuarb_view *view, const char **ret_key)
+{
+	_cleanup_(pool_clear) struct pool scratch = { NULL };
+	struct object *objects;
+	size_t n;
+	int r = read_objects(answer, &lease_kind, &view->pool, &scratch, &objects, &n, ret_key);
+
+	if (r < 0)
+		return r;
+
+	view->leases = pool_alloc(&view->pool, n, sizeof(*view->leases));
+	if (!view->leases)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		view->leases[i] = objects[i].lease;
+		view->leases[i].id = objects[i].number;
+	}
+	view->n_leases = n;
+	return 0;
+}
+
+static int read_root(struct gpuarb *gpuarb, struct gpuarb_view *view)
+{
+	_cleanup_(free_message) DBusMessage *reply = NULL;
+	const char *key = NULL;
+	DBusMessageIter iter;
+	int r;
+
+	r = call_properties(gpuarb, GPUARB_PATH, GPUARB_INTERFACE, &reply);
+	if (r < 0)
+		return r;
+
+	dbus_message_iter_init(reply, &iter);
+	r = read_fields(&iter, root_fields, ARRAY_SIZE(root_fields), &view->pool, view, &key);
+	return r == -EPROTO ? misunderstood(gpuarb, "GetAll", key) : r;
+}
+
+static int read_tree(struct gpuarb *gpuarb, struct gpuarb_view *view)
+{
+	_cleanup_(free_message) DBusMessage *call = NULL, *reply = NULL;
+	const char *key = NULL;
+	DBusMessageIter iter;
+	int r;
+
+	r = call_new(GPUARB_PATH, "org.freedesktop.DBus.ObjectManager", "GetManagedObjects",
+		     &call);
+	if (r >= 0)
+		r = call_send(gpuarb, call, "a{oa{sa{sv}}}", &reply);
+	if (r < 0)
+		return r;
+
+	dbus_message_iter_init(reply, &iter);
+	r = read_gpus(&iter, view, &key);
+	if (r >= 0)
+		r = read_leases(&iter, view, &key);
+	return r == -EPROTO ? misunderstood(gpuarb, "GetManagedObjects", key) : r;
+}
+
+int view_new(struct gpuarb *gpuarb, struct gpuarb_view **ret)
+{
+	_cleanup_(gpuarb_view_freep) struct gpuarb_view *view = calloc(1, sizeof(*view));
+	int r;
+
+	if (!view)
+		return -ENOMEM;
+
+	r = read_root(gpuarb, view);
+	if (r >= 0)
+		r = read_tree(gpuarb, view);
+	if (r >= 0)
+		*ret = TAKE_PTR(view);
+	return r;
+}
+
+const char *view_gpu_name(const struct gpuarb_view *view, uint64_t number)
+{
+	for (size_t i = 0; i < view->n_gpus; i++)
+		if (view->gpu_numbers[i] == number)
+			return view->gpus[i].name;
+	return NULL;
+}
+
+GPUARB_EXPORT int gpuarb_look(struct gpuarb *gpuarb, struct gpuarb_view **ret)
+{
+	if (!gpuarb || !ret)
+		return -EINVAL;
+
+	begin(gpuarb);
+	return done(gpuarb, view_new(gpuarb, ret));
+}
+
+GPUARB_EXPORT void gpuarb_view_free(struct gpuarb_view *view)
+{
+	if (!view)
+		return;
+
+	pool_clear(&view->pool);
+	free(view);
+}
+
+GPUARB_EXPORT const char *gpuarb_view_version(const struct gpuarb_view *view)
+{
+	return view ? view->version : "";
+}
+
+GPUARB_EXPORT size_t gpuarb_view_tenants(const struct gpuarb_view *view, const char *const **ret)
+{
+	if (ret)
+		*ret = view ? view->tenants : NULL;
+	return view ? view->n_tenants : 0;
+}
+
+GPUARB_EXPORT size_t gpuarb_view_gpus(const struct gpuarb_view *view,
+				      const struct gpuarb_gpu **ret)
+{
+	if (ret)
+		*ret = view ? view->gpus : NULL;
+	return view ? view->n_gpus : 0;
+}
+
+GPUARB_EXPORT size_t gpuarb_view_leases(const struct gpuarb_view *view,
+					const struct gpuarb_lease_info **ret)
+{
+	if (ret)
+		*ret = view ? view->leases : NULL;
+	return view ? view->n_leases : 0;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "libgpuarb/lease/mask.h"
+
+#include <errno.h>
+
+static uint32_t word_of(const struct mask *mask, size_t i)
+{
+	return i < mask->words ? mask->word[i] : 0;
+}
+
+bool mask_empty(const struct mask *mask)
+{
+	for (size_t i = 0; i < mask->words; i++)
+		if (mask->word[i])
+			return false;
+	return true;
+}
+
+bool mask_same(const struct mask *a, const struct mask *b)
+{
+	for (size_t i = 0; i < a->words || i < b->words; i++)
+		if (word_of(a, i) != word_of(b, i))
+			return false;
+	return true;
+}
+
+uint32_t mask_idle_xcc(const struct mask *mask, uint32_t xccs)
+{
+	for (uint32_t xcc = 0; xcc < xccs; xcc++) {
+		size_t i = xcc;
+
+		while (i < mask->words * 32 && !(mask->word[i / 32] >> i % 32 & 1))
+			i += xccs;
+		if (i >= mask->words * 32)
+			return xcc;
+	}
+	return xccs;
+}
+
+int mask_narrow(const struct mask *grant, const struct mask *own, uint32_t xccs, struct mask *ret,
+		uint32_t *ret_xcc)
+{
+	struct mask narrow = *grant;
+	uint32_t xcc;
+
+	if (own->words == 0) {
+		*ret = narrow;
+		return 0;
+	}
+
+	for (size_t i = 0; i < narrow.words; i++)
+		narrow.word[i] &= word_of(own, i);
+	if (mask_empty(&narrow)) {
+		*ret_xcc = xccs;
+		return -ERANGE;
+	}
+	xcc = mask_idle_xcc(&narrow, xccs);
+	if (xcc < xccs) {
+		*ret_xcc = xcc;
+		return -ERANGE;
+	}
+	*ret = narrow;
+	return 0;
+}

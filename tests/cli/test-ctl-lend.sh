@@ -1,0 +1,345 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# gpuarbctl with CUs that are lent: activate, deactivate, revoke, top, verify, and what is asked
+# with --start-inactive and --adaptable. Environment as for test-ctl.sh, and GPUARB_AGENT_DIR:
+# where gpuarb-agent and its library are.
+set -u
+: "${GPUARB_SOURCE_ROOT:=$(dirname "$0")/../..}" "${GPUARB_AGENT_DIR:?}"
+# shellcheck source=tests/cli/ctl-rig.sh
+. "$GPUARB_SOURCE_ROOT/tests/cli/ctl-rig.sh"
+
+rig_need dbus-daemon dbus-monitor jq
+touch "$dir/out" "$dir/err"
+rig_start_bus
+
+# ---- without a daemon -------------------------------------------------------------------
+for verb in 'activate 1' 'activate 1 --wait' 'deactivate 1' 'revoke 1' top verify 'verify 1'; do
+	# shellcheck disable=SC2086
+	ends 5 $verb
+done
+
+# As long as nobody says otherwise there is all the time of the world to give back.
+cat >"$dir/gpuarbd.conf" <<-'CONF'
+	[daemon]
+	activate-grace = 600s
+	activate-min-interval = 1ms
+	grow-delay = 1ms
+CONF
+mkdir "$dir/tenants.d"
+cat >"$dir/tenants.d/10-all.conf" <<-CONF
+	[tenant everything]
+	match-user = $(id -un)
+	class = realtime
+
+	[tenant small]
+	match-user = $(id -un)
+	class = guaranteed
+CONF
+rig_start_daemon --simulate=radeon-vii
+
+# ---- words that make no sense -----------------------------------------------------------
+for verb in activate deactivate revoke; do
+	ends 2 "$verb"
+	ends 2 "$verb" x
+	ends 2 "$verb" 1 2
+	ends 1 "$verb" 99
+	err_has "no lease 99; it may have ended"
+	ends 1 "$verb" 99 --json
+	json_err '.error_name == "org.gpuarb.Arbiter1.Error.NoSuchLease"'
+done
+ends 2 activate 1 --grace=1
+ends 2 activate 1 --wait=soon
+err_has 'must be whole seconds'
+ends 2 revoke 1 --grace=31536000
+err_has 'a day'
+ends 2 revoke 1 --grace=-1
+ends 2 revoke 1 --wait
+ends 2 top x
+ends 2 verify x
+ends 2 verify 1 2
+ends 1 verify 99
+err_has 'no lease 99'
+
+# ---- what only some may ask ---------------------------------------------------------------
+ends 2 reserve --start-inactive --class=guaranteed --cus=3
+err_has 'only realtime does'
+ends 2 reserve --start-inactive --adaptable --cus=3
+err_has 'start-inactive: class besteffort does not lend'
+ends 2 reserve --adaptable --class=realtime --cus=3
+err_has 'only besteffort shrinks and grows'
+ends 4 reserve --start-inactive --class=realtime --tenant=small --cus=3
+err_has 'tenant small may ask for guaranteed at most'
+ends 0 plan --start-inactive --class=realtime --shader-engines=1
+out_has 'granted'
+ends 0 plan --adaptable --cus=60 --cus-min=15
+ends 2 release 1 --adaptable
+
+# ---- run --adaptable needs a program that can be followed ----------------------------------
+ends 125 run --adaptable --class=realtime -- true
+err_has 'only best effort leases grow and shrink'
+ends 125 run --adaptable --token=x -- true
+err_has 'several commands would share the lease'
+ends 125 run --adaptable --start-inactive -- true
+err_has 'does not lend'
+printf '\177ELF\2\1\1' | head -c 64 >"$dir/static" # of a loader it says nothing
+printf '\0%.0s' {1..57} >>"$dir/static"
+chmod +x "$dir/static"
+ends 125 run --adaptable -- "$dir/static"
+err_has "--adaptable cannot follow $dir/static: "
+err_has 'run it without --adaptable, or let it follow by libgpuarb'
+ends 0 list --json
+json_out '. == []'
+cp /bin/true "$dir/setuid"
+if chown nobody "$dir/setuid" 2>/dev/null && chmod 4755 "$dir/setuid"; then # as root
+	ends 125 run --adaptable -- "$dir/setuid"
+	err_has 'gives rights to who starts it'
+fi
+with_dir=$GPUARB_AGENT_DIR
+GPUARB_AGENT_DIR=$dir/none
+ends 125 run --adaptable -- true
+err_has "--adaptable needs $dir/none/libgpuarb-agent.so, and cannot read it"
+GPUARB_AGENT_DIR=none
+ends 125 run --adaptable -- true
+err_has 'it has to be a path from the root'
+mkdir "$dir/half"
+cp "$with_dir/libgpuarb-agent.so" "$dir/half"
+GPUARB_AGENT_DIR=$dir/half
+ends 125 run --adaptable -- true
+err_has "--adaptable needs $dir/half/gpuarb-agent, and cannot start it"
+printf '#!/bin/sh\necho "it does not work" >&2\nexit 1\n' >"$dir/half/gpuarb-agent"
+chmod +x "$dir/half/gpuarb-agent"
+ends 125 run --adaptable -- true
+err_has 'it does not work'
+err_has "$dir/half/gpuarb-agent does not follow lease "
+list_becomes '. == []'
+GPUARB_AGENT_DIR=$with_dir
+
+ends 127 run --adaptable -- no-such-program
+# shellcheck disable=SC2016
+ends 3 run --adaptable --cus=30 -- sh -c 'echo "$LD_PRELOAD $GPUARB_AGENT $HSA_CU_MASK"; exit 3'
+out_has "$GPUARB_AGENT_DIR/libgpuarb-agent.so gpuarb-agent-"
+out_has '0:0x'
+# shellcheck disable=SC2016
+LD_PRELOAD=$dir/other.so ends 0 run --adaptable --cus=30 -- sh -c 'echo "$LD_PRELOAD"'
+out_has "libgpuarb-agent.so:$dir/other.so"
+list_becomes '. == []'
+
+# ---- lending and having back ----------------------------------------------------------------
+# borrower NAME: one that borrows all it can; its pid is in $borrower, its lease in $ml.
+borrower()
+{
+	said="borrower $1"
+	exec 5< <(exec "$GPUARBCTL" reserve --adaptable --cus=60 --cus-min=15 --name="$1" 2>&1)
+	borrower=$!
+	line=
+	read -r -t 60 line <&5
+	ml=$(sed -n 's/^lease \([0-9]*\): .*/\1/p' <<<"$line")
+	check "it says what it has: $line" test -n "$ml"
+}
+
+# borrower_ends STATUS
+borrower_ends()
+{
+	wait "$borrower"
+	check "the borrower ends with $1" test $? = "$1"
+	exec 5<&-
+}
+of() { echo "(.[] | select(.id == $1))"; }
+
+hold reserve --class=realtime --shader-engines=1 --start-inactive --name=vr
+vr=$(sed -n 's/^lease \([0-9]*\): .*/\1/p' <<<"$held")
+check 'it says what it got, though it is lent' grep -q '15 granted' <<<"$held"
+ends 0 show "$vr"
+out_has 'state        inactive'
+out_has 'lent: 0 of 15 CUs'
+borrower ml
+list_becomes "$(of "$ml") | .adaptable and .partitions[0].cus == 60"
+json_out "$(of "$vr") | .state == \"inactive\" and .partitions[0].cus == 15"
+ends 0 list
+out_has 'lends 15 of 15 CUs'
+out_has 'borrows 15 of 60 CUs'
+ends 0 show "$ml"
+out_has 'adaptable    yes'
+ends 0 top
+out_has 'lends 15 of 15 CUs'
+out_has 'DISTURBED'
+ends 0 top --no-legend
+out_lacks 'DISTURBED'
+ends 0 top --json
+json_out 'keys == ["gpus","leases","tenants","version"] and (.leases | length == 2)'
+
+ends 1 activate "$ml"
+err_has 'only realtime leases lend and are activated'
+ends 1 deactivate "$ml"
+ends 1 deactivate "$vr"
+err_has 'only an active lease can be deactivated'
+
+# A borrower that answers: gpuarbctl itself, which has no queues.
+ends 0 activate "$vr" --wait=60
+out_has "lease $vr: granted"
+ends 0 list --json
+json_out "$(of "$ml") | .partitions[0] | .cus == 45 and .cu_mask == \"0xeeeeeeeeeeeeeee\""
+ends 1 activate "$vr"
+err_has 'is granted: only an inactive lease can be activated'
+ends 1 activate "$vr" --wait --json
+json_err '.error_name == "org.gpuarb.Arbiter1.Error.InvalidState"'
+ends 0 deactivate "$vr" --json
+json_out ".id == $vr and .state == \"inactive\""
+list_becomes "$(of "$ml") | .partitions[0].cus == 60"
+ends 0 activate "$vr" --wait --json
+json_out ".id == $vr and .state == \"granted\" and .deadline == null"
+ends 0 deactivate "$vr"
+list_becomes "$(of "$ml") | .partitions[0].cus == 60"
+
+# One that does not answer.
+kill -STOP "$borrower"
+ends 0 activate "$vr"
+out_has "lease $vr: activating: waits for 15 CUs of 0000:03:00.0, which lease $ml gives back"
+ends 1 activate "$vr"
+err_has 'is activating'
+ends 0 show "$vr" --json
+json_out '.state == "activating" and .deadline > 0 and (.reason | length > 0)'
+ends 0 deactivate "$vr"
+ends 7 activate "$vr" --wait=1
+err_has "lease $vr: activating: waits for"
+err_has "gpuarbctl activate: lease $vr is still activating: waits for"
+ends 0 deactivate "$vr"
+ends 7 activate "$vr" --wait=0 --json --wait=1
+json_err '.error | test("still activating")'
+ends 0 verify
+out_has "note   lease $vr: state: activating: waits for 15 CUs"
+exec 6< <(exec "$GPUARBCTL" monitor)
+read -r -t 60 line <&6
+kill -CONT "$borrower"
+list_becomes "$(of "$vr") | .state == \"granted\""
+exec 6<&-
+
+# One that waits while it is deactivated, or lost.
+ends 0 deactivate "$vr"
+list_becomes "$(of "$ml") | .partitions[0].cus == 60"
+kill -STOP "$borrower"
+for how in deactivate release; do
+	said="activate, and $how"
+	exec 6< <(exec "$GPUARBCTL" activate "$vr" --wait 2>&1)
+	waiter=$!
+	line=
+	read -r -t 60 line <&6
+	check "it says that it waits: $line" grep -q 'activating' <<<"$line"
+	ends 0 "$how" "$vr"
+	wait "$waiter"
+	ended=$? line=
+	read -r -t 60 line <&6
+	exec 6<&-
+	if [ "$how" = deactivate ]; then
+		check "what was lent again is a failure: $line" test "$ended" = 1
+		check 'and is said' grep -q "lease $vr is inactive again" <<<"$line"
+	else
+		check "what is gone is lost: $line" test "$ended" = 8
+		check 'and is said' grep -q "lease $vr is lost" <<<"$line"
+	fi
+done
+wait_for "$holder"
+check 'its holder has lost it' test "$ended" = 8
+kill -CONT "$borrower"
+
+# What is asked beside a borrower is room: reserve waits until it is given back.
+hold reserve --class=realtime --shader-engines=1 --name=vr
+vr=$(sed -n 's/^lease \([0-9]*\): .*/\1/p' <<<"$held")
+list_becomes "($(of "$vr") | .state == \"granted\") and ($(of "$ml") | .partitions[0].cus == 45)"
+
+# What waits cannot be activated.
+exec 6< <(exec "$GPUARBCTL" reserve --class=realtime --shader-engines=4 --wait --start-inactive 2>&1)
+waiter=$!
+read -r -t 60 line <&6
+waits=$(sed -n 's/^lease \([0-9]*\) waits .*/\1/p' <<<"$line")
+check "it waits: $line" test -n "$waits"
+ends 1 activate "$waits"
+err_has 'is waiting'
+ends 1 deactivate "$waits"
+kill "$waiter"
+wait "$waiter"
+exec 6<&-
+
+# ---- what is seen --------------------------------------------------------------------------
+ends 0 verify
+out_has 'ok     0000:03:00.0: slots: not oversubscribed'
+out_has "note   lease $ml on 0000:03:00.0: mask: taken on trust"
+ends 0 verify "$ml" --json
+json_out "map(.lease) | unique == [null, $ml]"
+json_out 'all(keys == ["check","found","gpu","lease","result"]) and (map(.result) | unique | inside(["note", "ok"]))'
+
+# On a terminal it draws until a key is typed; the screen is put back.
+if command -v script >/dev/null; then
+	mkfifo "$dir/keys"
+	# top_ends CODE KEYS: they are typed when the first picture comes.
+	top_ends()
+	{
+		local text='' c
+		said="top on a terminal, and $2"
+		: >"$dir/out"
+		: >"$dir/err"
+		exec 6< <(exec script -qec "$GPUARBCTL top" /dev/null <"$dir/keys" 2>&1)
+		waiter=$!
+		exec 7>"$dir/keys"
+		while [[ $text != *'q quits'* ]] && IFS= read -r -t 60 -n 1 -d '' c <&6; do
+			text+=$c
+		done
+		check 'it draws' test "${text: -7}" = 'q quits'
+		printf '%b' "$2" >&7
+		cat <&6 >"$dir/out"
+		wait "$waiter"
+		check "it ends with $1" test $? = "$1"
+		out_has $'\033[?1049l'
+		exec 6<&- 7>&-
+	}
+	top_ends 0 q
+	check 'nothing is drawn on the screen that was there before' \
+		test "$(tr -d '\r\n' <"$dir/out" | tail -c 8)" = $'\033[?1049l'
+	top_ends 0 '\003'
+fi
+
+# ---- taking leases away ----------------------------------------------------------------------
+ends 0 revoke "$ml" --grace=1000 --reason='new cards' --json
+json_out ".revoked == $ml and .deadline > 0"
+ends 0 show "$ml"
+out_has 'state        revoking: revoked by an administrator: new cards'
+out_has 'deadline     ends in'
+line=
+while read -r -t 60 line <&5 && [[ $line != *revoking* ]]; do :; done
+check "its holder is told: $line" grep -q 'revoked by an administrator: new cards; ends in' <<<"$line"
+ends 1 revoke "$ml" --grace=2000
+err_has 'it can only be brought forward'
+ends 1 revoke "$ml" --grace=2000 --json
+json_err '.error_name == "org.gpuarb.Arbiter1.Error.InvalidState"'
+ends 0 revoke "$ml" --grace=500
+out_has "lease $ml: revoking: revoked by an administrator; ends in"
+ends 0 verify "$ml"
+out_has "note   lease $ml: state: revoking"
+ends 0 revoke "$ml" --grace=0
+out_has "lease $ml has ended"
+borrower_ends 8
+ends 0 revoke "$vr" --grace=0 --json
+json_out ".revoked == $vr and .deadline == null"
+wait_for "$holder"
+check 'who loses its lease says so' test "$ended" = 8
+cp "$dir/hold.err" "$dir/err"
+err_has 'revoked by an administrator'
+ends 0 list --json
+json_out '. == []'
+
+# ---- and who may --------------------------------------------------------------------------
+chmod 755 "$dir"
+other=(setpriv --reuid=65534 --clear-groups)
+if [ "$(id -u)" = 0 ] && "${other[@]}" "$GPUARBCTL" --version >/dev/null 2>&1; then
+	hold reserve --class=realtime --shader-engines=1 --start-inactive
+	vr=$(sed -n 's/^lease \([0-9]*\): .*/\1/p' <<<"$held")
+	for verb in activate deactivate revoke; do
+		"${other[@]}" "$GPUARBCTL" "$verb" "$vr" >"$dir/out" 2>"$dir/err"
+		check "$verb of another's lease is not authorised" test $? = 4
+	done
+	ends 0 show "$vr" --json
+	json_out '.state == "inactive"'
+	let_go TERM "$holder"
+fi
+rig_done

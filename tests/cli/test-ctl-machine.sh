@@ -1,0 +1,95 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# What gpuarbctl says of processes without a lease, of a GPU that has too many of them, and
+# of a machine without a GPU. Environment as for test-ctl.sh, and FAKE_SYSFS: fake-sysfs.
+set -u
+: "${GPUARB_SOURCE_ROOT:=$(dirname "$0")/../..}"
+# shellcheck source=tests/cli/ctl-rig.sh
+. "$GPUARB_SOURCE_ROOT/tests/cli/ctl-rig.sh"
+
+rig_need dbus-daemon dbus-monitor jq
+rig_start_bus
+: >"$dir/gpuarbd.conf"
+mkdir "$dir/tenants.d"
+gpu_id=$("$FAKE_SYSFS" "$dir/sys" "$GPUARB_SOURCE_ROOT/conf/gpus" radeon-vii | cut -d' ' -f2)
+
+# ---- a process that nobody gave a lease --------------------------------------------------
+"$FAKE_SYSFS" "$dir/sys" --process $$ "$gpu_id" 7
+rig_start_daemon --sysfs="$dir/sys"
+ends 0 status
+out_has '17 of 24'
+out_has 'unmanaged'
+out_has " $$ "
+out_lacks OVERSUBSCRIBED
+ends 0 gpus --json
+json_out ".[0].unmanaged == [{pid: $$, uid: $(id -u), command: \"$(cat /proc/$$/comm)\", queues: 7}]"
+json_out '.[0].oversubscribed == false'
+ends 0 plan --json
+json_out '.partitions[0].queues == 5'
+rig_stop_daemon
+
+# ---- half of the free queues where that is less than 5, never below 2 ----------------------
+"$FAKE_SYSFS" "$dir/sys" --gone $$
+"$FAKE_SYSFS" "$dir/sys" --process $$ "$gpu_id" 18
+rig_start_daemon --sysfs="$dir/sys"
+ends 0 plan --json
+json_out '.partitions[0].queues == 3'
+ends 0 plan --processes=2 --streams=0 --json
+json_out '.partitions[0].queues == 4'
+rig_stop_daemon
+
+# ---- more than the GPU has -----------------------------------------------------------------
+"$FAKE_SYSFS" "$dir/sys" --gone $$
+"$FAKE_SYSFS" "$dir/sys" --process $$ "$gpu_id" 30
+rig_start_daemon --sysfs="$dir/sys"
+ends 0 status
+out_has 'OVERSUBSCRIBED'
+out_has '24 queue slots'
+out_has "$$ ("
+out_has '30 queues'
+ends 0 status --json
+json_out '.gpus[0].oversubscribed and .gpus[0].queue_slots_free == 0'
+ends 3 plan --cus=3
+out_has 'oversubscribed'
+rig_stop_daemon
+
+# ---- several GPUs ----------------------------------------------------------------------------
+rig_start_daemon --simulate=radeon-vii,rx7900xtx
+ends 2 plan --cus=25%
+err_has '0000:03:00.0 has 60 CUs, 0000:04:00.0 has 96'
+ends 0 plan --gpu=0000:04:00.0 --cus=25% --json
+json_out '.partitions[0].cus == 24'
+ends 0 plan --gpu=0 --cus=50% --gpu=1 --cus=50% --json
+json_out '[.partitions[].cus] == [30, 48]'
+ends 0 plan --gpu=any --gpu=any --json
+json_out '[.partitions[].cus] | sort == [60, 96]'
+ends 2 plan --gpu=0 --cus=3 --gpu=0 --cus=3
+ends 3 plan --gpu=0 --cus=3 --gpu=1 --cus=3 --queues=20
+out_has '0000:04:00.0  queues'
+ends 0 run --gpu=0 --cus=10 --gpu=1 --cus=10 -- true
+err_has '(0000:03:00.0 SE'
+err_has '(0000:04:00.0 SE'
+ends 0 map
+out_has 'between shader arrays'
+out_has '........|........'
+ends 0 map 1 --json
+json_out '.[0].gpu == "0000:04:00.0" and (.[0].rows | length == 12)'
+rig_stop_daemon
+
+# ---- no GPU at all -------------------------------------------------------------------------
+mkdir -p "$dir/none"
+rig_start_daemon --sysfs="$dir/none"
+ends 0 status
+out_has 'No GPU'
+ends 0 gpus
+out_has 'No GPU'
+ends 0 gpus --json
+json_out '. == []'
+ends 0 map
+out_has 'No GPU'
+ends 3 plan
+err_has 'no GPU'
+ends 125 run -- true
+
+rig_done

@@ -1,0 +1,194 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# What gpuarbctl does without a daemon: usage, help and manual, masks, configuration.
+#
+#	test-ctl-offline.sh GPUARBCTL
+#
+# GPUARB_SOURCE_ROOT: the source tree; what this file is in where it is not set.
+set -u
+GPUARBCTL=${1:-${GPUARBCTL:?}}
+: "${GPUARB_SOURCE_ROOT:=$(dirname "$0")/../..}"
+# shellcheck source=tests/cli/ctl-rig.sh
+. "$GPUARB_SOURCE_ROOT/tests/cli/ctl-rig.sh"
+rig_need jq
+data=$GPUARB_SOURCE_ROOT/tests/data
+manual=$GPUARB_SOURCE_ROOT/docs/gpuarbctl.1.scd
+export GPUARB_BUS_ADDRESS="unix:path=$dir/no-bus"
+
+# mask CODE ARGUMENT…: of a profile.
+mask() { ends "$1" mask "${@:2}" --profiles="$GPUARB_SOURCE_ROOT/conf/gpus"; }
+
+# ---- usage -----------------------------------------------------------------------------
+ends 2 stauts
+err_has 'did you mean status?'
+ends 2 xyzzy-plugh
+err_has '--help'
+ends 2 --jsno
+err_has 'did you mean --json?'
+ends 2 show
+err_has 'gpuarbctl show ID'
+ends 2 show 1 2
+err_has '2 is too much'
+ends 2 list --cus=3
+ends 2 plan --cus=0
+err_has '--cus=0'
+ends 2 plan --cus=-1
+ends 2 plan --cus=99999999999999999999
+ends 2 plan --cus 30x
+err_has '--cus=30x: must be CUs from 1 to 1024, or a share'
+ends 2 plan --vram=1X
+err_has '512M'
+ends 2 plan --cus
+err_has 'needs a value'
+ends 2 plan --json --cus=0
+json_err '.error | test("--cus=0")'
+ends 2 release 0
+ends 2 release 1x
+ends 125 run --cus=0 -- true
+ends 125 run
+ends 5 status
+err_has "$dir/no-bus"
+ends 5
+ends 5 --json gpus
+json_err '.error | length > 0'
+ends 125 run -- true
+ends 0 --version
+out_has 'gpuarbctl '
+ends 0 run --version
+timeout 60 "$GPUARBCTL" --help >/dev/full 2>"$dir/err"
+check 'text that cannot be written is a failure' test $? = 1
+
+# ---- help, and the manual says the same --------------------------------------------------
+ends 0 --help
+out_has 'Exit: 0 ok'
+verbs=$(sed -n 's/^  \([a-z]*\) .*/\1/p' "$dir/out")
+check 'there are verbs' test "$(wc -w <<<"$verbs")" = 24
+for verb in $verbs; do
+	ends 0 "$verb" --help
+	out_has "gpuarbctl $verb"
+	check "the manual has the verb $verb" grep -q "^\*${verb}[* ]\|, \*${verb}\*" "$manual"
+	# shellcheck disable=SC2013
+	for option in $(sed -n 's/^  \(--[a-z-]*\).*/\1/p' "$dir/out"); do
+		check "the manual has $option" grep -q "\*$option\*" "$manual"
+		grep -qx -- "$option" "$dir/options" 2>/dev/null || echo "$option" >>"$dir/options"
+	done
+done
+for option in $(grep -o '^\*--[a-z-]*\*' "$manual" | tr -d '*' | sort -u); do
+	check "$option of the manual exists" grep -qx -- "$option" "$dir/options"
+done
+ends 0 -h
+ends 0 plan --cus=3 -h
+out_has '--cus=N|N%'
+
+# ---- mask explain ------------------------------------------------------------------------
+for case in "whole-engines 0x555555555555555" "cliff 0xd55555555555555" "uneven 0x3fffffff" \
+	"list 0-15,32-47" "zero 0x0" "beyond 0-60"; do
+	# shellcheck disable=SC2086
+	set -- $case
+	mask 0 explain "$2" --profile=radeon-vii
+	out_is "$data/ctl-explain-$1.out"
+done
+mask 0 explain 0xd55555555555555 --profile=radeon-vii --json
+json_out '. == {cus: 31, valid: true, problem: null, shader_engines: [15,0,15,1],
+	per_xcc: [[15,0,15,1]], shader_engines_used: 3, effective_cus: 3,
+	efficiency: (3/31), relative_time: 20, law: "measured"}'
+mask 0 explain 0-29 --profile=radeon-vii --json
+json_out '.shader_engines == [8,8,7,7] and .effective_cus == 28'
+mask 0 explain 0 --profile=radeon-vii --json
+json_out '.cus == 1 and .valid and .relative_time == 60'
+mask 0 explain 0x00000000000000000000000000000000000000000000000000f --profile=radeon-vii --json
+json_out '.valid and .cus == 4'
+mask 0 explain 0x0 --profile=radeon-vii --json
+json_out '.valid == false and (.problem | length > 0) and .relative_time == null
+	and .efficiency == null and .cus == 0'
+mask 0 explain 60 --profile=radeon-vii --json
+json_out '.valid == false and .relative_time == null and (.problem | test("60"))'
+mask 0 explain 0x1 --profile=rx6900xt --json
+json_out '.valid == false and (.problem | test("WGP"))'
+mask 0 explain 0x3 --profile=rx6900xt --json
+json_out '.valid and .cus == 2'
+mask 0 explain 0xf --profile=mi300x-spx --json
+json_out '.valid == false and (.problem | test("XCC 4")) and (.per_xcc | length == 8)'
+mask 0 explain 0xff --profile=mi300x-spx --json
+json_out '.valid and .cus == 8 and .effective_cus == 8 and .shader_engines[0] == 8'
+
+for bad in 0x 0xg 0x-1 '' ',' '1,' '1,,2' 3-1 a 1-2-3 '1 2' -- 99999999 65536 0-70000; do
+	mask 2 explain --profile=radeon-vii -- "$bad"
+done
+mask 2 explain "0x$(printf '%020000d' 1)" --profile=radeon-vii
+mask 2 explain 0x1
+err_has '--profile'
+mask 2 explain 0x1 --gpu=0 --profile=radeon-vii
+mask 5 explain 0x1 --gpu=0
+mask 2 explain 0x1 --profile=radeon-viii
+err_has 'radeon-vii'
+mask 2 decide 0x1 --profile=radeon-vii
+err_has 'explain, encode and decode'
+mkdir "$dir/gpus"
+echo 'nonsense = 1' >"$dir/gpus/broken.conf"
+ends 6 mask explain 0x1 --profile=broken --profiles="$dir/gpus"
+err_has 'broken.conf:1'
+
+# ---- mask encode, decode -------------------------------------------------------------------
+mask 0 encode SE0,SE2 --profile=radeon-vii
+out_is "$data/ctl-encode.out"
+mask 0 encode se0:0-3,SE1:5 --profile=radeon-vii --json
+json_out '. == {cu_mask: "0x201111", list: "0,4,8,12,21", cus: 5, valid: true, problem: null,
+	effective_cus: 2}'
+mask 0 encode SE0 --profile=mi300x-spx --json
+json_out '.valid and .effective_cus == .cus'
+mask 1 encode XCC0.SE0 --profile=mi300x-spx --json
+json_out '.valid == false and (.problem | test("XCC 1")) and (.cu_mask | startswith("0x"))'
+json_err '.error | test("not a valid mask: .*XCC 1")'
+mask 1 encode XCC0.SE0 --profile=mi300x-spx
+out_has '0x'
+err_has 'gpuarbctl mask: not a valid mask: '
+mask 0 encode SE0.SH1:0-1 --profile=rx6900xt --json
+json_out '.cu_mask == "0x300"'
+mask 0 encode SE0:10-11 --profile=rx6900xt --json
+json_out '.cu_mask == "0x300"'
+for bad in SE4 SE0:15 SE0:3-1 SE0.SH1 XCC1.SE0 XCC0SE1 SE SE0: SE0:1- 'SE0,,' ',SE0' SE0x CU1 ''; do
+	mask 2 encode --profile=radeon-vii -- "$bad"
+done
+mask 2 encode SE0:0-2 --profile=rx6900xt
+err_has 'WGP'
+mask 0 decode 0x111111111111111 --profile=radeon-vii
+out_is "$data/ctl-decode.out"
+mask 0 decode 0x0 --profile=radeon-vii
+out_has 'not valid'
+mask 0 decode 0x3 --profile=rx6900xt --json
+json_out '.places == "SE0.SH0:0-1" and .shader_arrays[0].cus == [0,1]'
+
+# What decode says, encode takes; the tail of an uneven harvest included.
+for profile in "$GPUARB_SOURCE_ROOT"/conf/gpus/*.conf; do
+	name=$(basename "$profile" .conf)
+	mask 0 encode SE0,SE1 --profile="$name" --json
+	hex=$(jq -r .cu_mask "$dir/out")
+	mask 0 decode "$hex" --profile="$name" --json
+	places=$(jq -r .places "$dir/out")
+	mask 0 encode "$places" --profile="$name" --json
+	json_out ".cu_mask == \"$hex\""
+done
+
+# ---- config check --------------------------------------------------------------------------
+printf '[daemon]\naudit-interval = 3s\n' >"$dir/good.conf"
+printf '[daemon]\naudit-intervall = 3s\nmargin = much\n' >"$dir/bad.conf"
+chmod go-w "$dir"/*.conf
+ends 0 config check "$dir/good.conf"
+out_has 'is right'
+ends 0 config check "$dir/good.conf" --json
+json_out '. == {valid: true, problems: [], warnings: []}'
+ends 6 config check "$dir/good.conf" "$dir/bad.conf"
+err_has 'bad.conf:2'
+err_has 'audit-interval'
+err_has 'bad.conf:3'
+ends 6 config check "$dir/bad.conf" --json
+json_out '.valid == false and (.problems | length == 2)'
+ends 6 config check "$dir/none.conf"
+err_has 'none.conf'
+ends 2 config
+ends 2 config diff
+err_has 'check'
+
+rig_done

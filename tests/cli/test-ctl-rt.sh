@@ -1,0 +1,219 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# gpuarbctl rt plan: what it prints, how it ends, and that gpuarbd grants what it says.
+#
+#	test-ctl-rt.sh GPUARBCTL
+#
+# GPUARBD, GPUARB_SOURCE_ROOT: the daemon and the source tree.
+set -u
+GPUARBCTL=${1:-${GPUARBCTL:?}}
+: "${GPUARBD:?}" "${GPUARB_SOURCE_ROOT:=$(dirname "$0")/../..}"
+# shellcheck source=tests/cli/ctl-rig.sh
+. "$GPUARB_SOURCE_ROOT/tests/cli/ctl-rig.sh"
+rig_need dbus-daemon dbus-monitor jq
+data=$GPUARB_SOURCE_ROOT/tests/data/rt
+example=$GPUARB_SOURCE_ROOT/docs/examples/taskset.ini
+manual=$GPUARB_SOURCE_ROOT/docs/gpuarbctl.1.scd
+export GPUARB_BUS_ADDRESS="unix:path=$dir/no-bus"
+
+# plan CODE FILE ARGUMENT…
+plan() { ends "$1" rt plan "${@:2}" --profiles="$GPUARB_SOURCE_ROOT/conf/gpus"; }
+
+# Whose tenants they are depends on who asks.
+out_is_of_user()
+{
+	sed -i "s/^match-user = $(id -u)\$/match-user = UID/" "$dir/out"
+	out_is "$1"
+}
+
+# ---- what it says ------------------------------------------------------------------------
+plan 0 "$example" --profile=radeon-vii
+out_is_of_user "$data/example.out"
+plan 3 "$data/tight.ini" --profile=radeon-vii
+out_is "$data/tight.out"
+plan 3 "$data/crowd.ini" --profile=radeon-vii
+out_is "$data/crowd.out"
+plan 0 "$data/shared.ini" --profile=rx7900xtx
+out_is_of_user "$data/shared.out"
+plan 0 "$example" --profile=radeon-vii --no-legend
+out_lacks 'rests on'
+out_lacks 'PARTITION'
+
+plan 0 "$example" --profile=radeon-vii --json
+jq -S 'del(.tenants)' "$dir/out" >"$dir/json"
+mv "$dir/json" "$dir/out"
+out_is "$data/example.json"
+plan 3 "$data/tight.ini" --profile=radeon-vii --json
+json_out '.verdict == "rejected" and .tenants == null and .order == [] and
+	(.tasks | map(select(.meets | not)) | length > 0 and all(.reason | length > 0)) and
+	(.tasks[0].slack_usec < 0) and .partitions[0].run == null'
+plan 3 "$data/crowd.ini" --profile=radeon-vii --json
+json_out '.reason | test("side by side")'
+
+# Of the keys of the JSON, and of the file, the manual tells.
+"$GPUARBCTL" rt plan "$example" --profile=radeon-vii \
+	--profiles="$GPUARB_SOURCE_ROOT/conf/gpus" --json >"$dir/out" 2>"$dir/err"
+keys=$(jq -r '[., .partitions[0], .tasks[0]] | map(keys) | add | unique[]' "$dir/out")
+told=$(sed -n '/^\*rt plan\*: _verdict/,/^$/p' "$manual" | tr -d '_*(),;')
+for key in $keys; do
+	key=$(tr -d _ <<<"$key")
+	check "the manual has $key of the JSON" grep -qw "$key" <<<"$told"
+done
+# shellcheck disable=SC2013 # words are what is wanted
+for key in $(sed -n 's/^\t\(SET\|PARTITION\|TASK\)("\([a-z-]*\)",.*/\2/p' \
+	"$GPUARB_SOURCE_ROOT/client/rt/set-keys.c"); do
+	check "the manual has the key $key" grep -q "^\(\*.*, \)\?\*$key\* = " "$manual"
+done
+
+# ---- the margin ----------------------------------------------------------------------------
+plan 0 "$example" --profile=radeon-vii --json --margin=0%
+json_out '.margin_percent == 0 and .partitions[0].margin_usec == 0'
+plan 3 "$example" --profile=radeon-vii --margin 1000%
+plan 2 "$example" --profile=radeon-vii --margin=1001%
+err_has '--margin=1001%: must be a share from 0% to 1000%'
+for bad in 60 -1% % 60%% 6x% ''; do
+	plan 2 "$example" --profile=radeon-vii "--margin=$bad"
+done
+
+# What a set leaves open is by the configuration, and by no other than is named.
+printf '[daemon]\nmargin = 25%%\n' >"$dir/margin.conf"
+plan 0 "$example" --profile=radeon-vii --config="$dir/margin.conf" --json
+json_out '.margin_percent == 25'
+plan 0 "$example" --profile=radeon-vii --config="$dir/margin.conf" --margin=30% --json
+json_out '.margin_percent == 30'
+{ printf '[taskset]\nmargin = 35%%\n'; sed '/^\[taskset\]/d' "$data/small.ini"; } >"$dir/own.ini"
+plan 0 "$dir/own.ini" --profile=rx7900xtx --config="$dir/margin.conf" --json
+json_out '.margin_percent == 35'
+plan 0 "$example" --profile=radeon-vii --config=/dev/null --json
+json_out '.margin_percent == 60'
+plan 6 "$example" --profile=radeon-vii --config="$dir/none.conf"
+err_has 'none.conf: no such file'
+printf '[daemon]\nmargn = 25%%\n' >"$dir/margn.conf"
+plan 6 "$example" --profile=radeon-vii --config="$dir/margn.conf"
+err_has "margn.conf:2: unknown key 'margn'"
+
+# ---- how it ends ---------------------------------------------------------------------------
+plan 2 "$example"
+err_has 'for which GPU?'
+plan 2 "$example" --profile=radeon-vii --gpu=0
+plan 2 "$example" --profile=radeon-viii
+plan 5 "$example" --gpu=0
+ends 2 rt
+ends 2 rt plan
+ends 2 rt prove "$example" --profile=radeon-vii
+plan 6 "$dir/none.ini" --profile=radeon-vii
+err_has 'none.ini: no such file'
+printf '[taskset]\nmargn = 5%%\n[task t]\nperiod = -1\n' >"$dir/bad.ini"
+plan 6 "$dir/bad.ini" --profile=radeon-vii
+err_has "bad.ini:2: unknown key 'margn' in [taskset]; did you mean 'margin'?"
+err_has "bad.ini:4: period: '-1' is not a time"
+plan 6 "$dir/bad.ini" --profile=radeon-vii --json
+check 'a failure is one object' jq -se 'length == 1 and (.[0].error | length > 0)' "$dir/err"
+# wrong WORDS LINES: of a set with one task that has these lines.
+wrong()
+{
+	printf '[partition p]\n[task t]\npartition = p\n%b\n' "$2" >"$dir/wrong.ini"
+	plan 6 "$dir/wrong.ini" --profile=radeon-vii
+	err_has "wrong.ini:$1"
+}
+wrong '5: [task t]: deadline 9001 us is past the period' 'period = 9ms\ndeadline = 9001us\nwcet = 1:5'
+wrong '1: [partition p]: utilisation 1.20 is above one' 'period = 10ms\nwcet = 1:12ms'
+wrong '5: [task t]: wcet grows with CUs: 5 us on 1, 6 us on 2' 'period = 9ms\nwcet = 1:5 2:6'
+printf '[partition p]\n[task t]\npartition = p\nperiod = 9ms\nwcet = 1:5\n' >"$dir/cost.ini"
+plan 6 "$dir/cost.ini" --profile=radeon-vii
+err_has 'preemption = TIME'
+plan 0 "$dir/cost.ini" --profile=rx7900xtx
+
+# Thousands of tasks, and every model there is.
+{
+	printf '[taskset]\nborrowers = no\n[partition p]\n'
+	for ((i = 0; i < 4096; i++)); do
+		printf '[task t%d]\npartition = p\nperiod = 1s\nwcet = 1:90 30:50\n' "$i"
+	done
+} >"$dir/many.ini"
+plan 0 "$dir/many.ini" --profile=radeon-vii --json
+json_out '.tasks | length == 4096 and all(.meets)'
+for profile in "$GPUARB_SOURCE_ROOT"/conf/gpus/*.conf; do
+	plan 0 "$data/small.ini" --profile="$(basename "$profile" .conf)" --json
+	json_out '.verdict == "conditional" and .partitions[0].effective_cus >= 4'
+done
+
+# ---- what it says is what gpuarbd grants ----------------------------------------------------
+mkdir "$dir/tenants.d" "$dir/bin"
+ln -s "$(realpath "$GPUARBCTL")" "$dir/bin/gpuarbctl"
+mkfifo "$dir/end"
+for name in compositor speech left COMMAND; do
+	printf '#!/bin/sh\necho up "$@"\nread -r _ <%s\n' "$dir/end" >"$dir/bin/$name"
+	chmod +x "$dir/bin/$name"
+done
+rig_start_bus
+
+# part HEAD: what stands below it in the plan, up to the next head.
+part() { awk -v head="$1" '$0 == head { on = 1; next } /^[^ ].*:$/ { on = 0 } on' "$dir/text"; }
+
+# enact SET PROFILE: plans, puts the lines that were printed where they say, types the commands,
+# looks.
+enact()
+{
+	local line holders=() fds=() fd id
+
+	plan 0 "$1" --profile="$2"
+	cp "$dir/out" "$dir/text"
+	part tenants.d/50-realtime.conf: >"$dir/tenants.d/50-realtime.conf"
+	part gpuarbd.conf: >"$dir/gpuarbd.conf"
+	chmod go-w "$dir/tenants.d" "$dir/tenants.d/50-realtime.conf" "$dir/gpuarbd.conf"
+	check 'there are tenants' grep -q '^\[tenant' "$dir/tenants.d/50-realtime.conf"
+	ends 0 config check "$dir/tenants.d/50-realtime.conf" "$dir/gpuarbd.conf"
+	rig_start_daemon --simulate="$2"
+
+	plan 0 "$1" --profile="$2" --json
+	cp "$dir/out" "$dir/plan"
+	plan 0 "$1" --gpu=0 --config="$dir/gpuarbd.conf" --json
+	check 'the GPU of the daemon is planned for like its model' \
+		test "$(jq -cS '.tasks, .order' "$dir/out")" = "$(jq -cS '.tasks, .order' "$dir/plan")"
+	json_out '.daemon == null'
+	printf '[gpu 0000:03:00.0]\nreserve-queues = 1000\n' >"$dir/reserve.conf"
+	plan 3 "$1" --gpu=0 --config="$dir/reserve.conf"
+	out_has 'queues: '
+	out_has 'there are 0 in all to give'
+	plan 0 "$1" --gpu=0 --config="$dir/gpuarbd.conf"
+	cp "$dir/out" "$dir/text"
+	: >"$dir/typed"
+	while read -r line; do
+		said=$line
+		exec {fd}< <(cd "$dir/bin" && PATH=$dir/bin:$PATH exec bash -c "exec $line" 2>"$dir/err")
+		holders+=("$!")
+		fds+=("$fd")
+		read -r -t 60 held <&"$fd" || complain "$said: nothing was started"
+		echo "$held" >>"$dir/typed"
+	done < <(part 'To start them:'; part 'To start them, in this order:')
+	check 'there are as many commands as partitions' \
+		test "${#holders[@]}" = "$(jq '.partitions | length' "$dir/plan")"
+	ends 0 list --json
+	check 'each lease has the CUs that were planned' test \
+		"$(jq -cS 'map({(.name): .partitions[0] | [.effective_cus, .shader_engines]}) | add' \
+			"$dir/out")" = \
+		"$(jq -cS '.partitions | map({(.name): [.effective_cus, .shader_engines]}) | add' \
+			"$dir/plan")"
+	check 'who is to lend is inactive' test \
+		"$(jq -c 'map(select(.state == "inactive").name) | sort' "$dir/out")" = \
+		"$(jq -c '.partitions | map(select(.activation_usec).name) | sort' "$dir/plan")"
+	for id in $(jq '.[] | select(.state == "inactive").id' "$dir/out"); do
+		ends 0 activate "$id" --wait=60
+	done
+	ends 0 list --json
+	json_out 'all(.state == "granted" and .class == "realtime")'
+	kill "${holders[@]}" 2>/dev/null
+	wait "${holders[@]}" 2>/dev/null
+	for fd in "${fds[@]}"; do
+		exec {fd}<&-
+	done
+	rig_stop_daemon
+}
+enact "$example" radeon-vii
+enact "$data/shared.ini" rx7900xtx
+check 'commands have their arguments' grep -qx 'up --fast' "$dir/typed"
+enact "$data/uneven.ini" mi300x-spx
+check 'the pace was printed' grep -qx 'activate-min-interval = 3s' "$dir/gpuarbd.conf"
+rig_done

@@ -1,0 +1,201 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# gpuarbctl where there is no room now: --wait. Environment as for test-ctl.sh, and
+# SERVICE_MANAGER: tests/rigs/service-manager.
+set -u
+: "${GPUARB_SOURCE_ROOT:=$(dirname "$0")/../..}"
+# shellcheck source=tests/cli/ctl-rig.sh
+. "$GPUARB_SOURCE_ROOT/tests/cli/ctl-rig.sh"
+
+rig_need dbus-daemon dbus-monitor jq
+rig_start_bus
+: >"$dir/gpuarbd.conf"
+mkdir "$dir/tenants.d"
+cat >"$dir/tenants.d/10-all.conf" <<-CONF
+	[tenant everything]
+	match-user = $(id -un)
+	class = realtime
+
+	[tenant few]
+	match-user = $(id -un)
+	max-queues = 4
+CONF
+rig_start_daemon --simulate=radeon-vii
+
+# wait_in_line ARGUMENT…: one that waits; the line that says so is in $waits, its lease in $id,
+# its pid in $waiter; what else it says comes by fd 6.
+wait_in_line()
+{
+	said="gpuarbctl $*"
+	exec 6< <(exec "$GPUARBCTL" "$@" 2>&1)
+	waiter=$!
+	waits=
+	read -r -t 60 waits <&6
+	id=$(sed -n 's/.*lease \([0-9]*\) waits .*/\1/p' <<<"$waits")
+	check "it says that it waits: $waits" test -n "$id"
+}
+
+waiter_ends() # STATUS SENTENCE
+{
+	wait "$waiter"
+	check "$2" test $? = "$1"
+	exec 6<&-
+}
+
+# ---- what waits is seen -----------------------------------------------------------------
+hold reserve --cus=60 --class=guaranteed
+first=$holder
+ends 3 reserve --cus=30 --class=guaranteed
+err_has 'later it may'
+ends 3 plan --cus=30 --class=guaranteed --json
+json_out '.verdict == "refused" and .refusals[0].retry'
+ends 3 plan --cus=30 --class=guaranteed --wait
+out_has 'waiting'
+out_has '0000:03:00.0'
+ends 3 plan --cus=30 --class=guaranteed --wait --json
+json_out '.verdict == "waiting" and .partitions == [] and .refusals[0].reason == "cus"'
+ends 3 plan --cus=30 --queues=1000 --wait --json
+json_out '.verdict == "refused" and .refusals[0].retry == false'
+ends 3 reserve --cus=30 --queues=1000 --wait
+err_has 'it never will'
+
+wait_in_line reserve --cus=30 --class=guaranteed --name=second --wait
+check 'it has the first place, and says for what' \
+	grep -q ' waits for cus on 0000:03:00.0, 30 asked; position 1$' <<<"$waits"
+ends 0 show "$id" --json
+json_out '.state == "waiting" and .position == 1 and .partitions == [] and .deadline == null
+	and (.reason | length > 0)'
+ends 0 show "$id"
+out_has 'state        waiting: waits for cus'
+out_has 'position     1'
+ends 0 list
+out_has '; position 1'
+check 'what it has not is no number' grep -q ' waiting .* -  *-  *-  *waits for .*; position 1' "$dir/out"
+ends 0 status
+out_has '; position 1'
+ends 1 resize "$id" --cus=3
+err_has 'waiting'
+second=$id second_pid=$waiter
+exec 5<&6
+
+# ---- places are given up ------------------------------------------------------------------
+wait_in_line reserve --cus=30 --class=guaranteed --wait=1000
+check 'the next has the second place' grep -q '; position 2' <<<"$waits"
+check 'and says when it gives up' grep -q '; gives up in 1[0-9] min$' <<<"$waits"
+ends 0 show "$id"
+out_has 'deadline     gives up in 1'
+ends 0 show "$id" --json
+json_out '.deadline > 0'
+kill -TERM "$waiter"
+waiter_ends 143 'a signal ends it while it waits'
+ends 0 list --json
+json_out "[.[].id | select(. == $id)] == []"
+
+wait_in_line reserve --cus=30 --class=guaranteed --token=again --wait
+ends 3 reserve --cus=30 --class=guaranteed --token=again
+err_has "lease $id, which has this token, is waiting: "
+err_has '; --wait waits for it'
+ends 3 reserve --cus=30 --class=guaranteed --token=again --json
+json_err '.error | test("which has this token")'
+ends 0 release "$id"
+waiter_ends 8 'the place was given up'
+
+wait_in_line reserve --cus=30 --class=guaranteed --wait
+ends 0 release "$id"
+waiter_ends 8 'a place that somebody released is lost'
+
+wait_in_line reserve --cus=30 --class=realtime --wait
+check 'a higher class has the first place' grep -q '; position 1' <<<"$waits"
+kill -KILL "$waiter"
+waiter_ends 137 'it was killed'
+
+# gives_up ARGUMENT…: one that has three seconds; gave_up NUMBER STATUS: of the first one, 0.
+late=()
+gives_up()
+{
+	"$GPUARBCTL" "$@" </dev/null >/dev/null 2>"$dir/late${#late[@]}" &
+	late+=($!)
+}
+gave_up()
+{
+	wait "${late[$1]}"
+	check "number $1 of those that give up ends with $2" test $? = "$2"
+	cp "$dir/late$1" "$dir/err"
+}
+gives_up reserve --cus=30 --class=guaranteed --wait=3
+gives_up run --cus=30 --class=guaranteed --wait=3 -- true
+gives_up reserve --cus=30 --class=guaranteed --wait=3 --json
+gave_up 0 7
+err_has ' waits for '
+check 'it says its place and when it gives up' \
+	grep -q '; position [234]; gives up in [123] s$' "$dir/err"
+err_has 'has ended'
+gave_up 1 125
+err_has 'gpuarbctl run: lease '
+gave_up 2 7
+check 'with --json what waits is an object' \
+	jq -se '.[0].state == "waiting" and (.[1].error | length > 0)' "$dir/err"
+
+# ---- and are granted ----------------------------------------------------------------------
+let_go TERM "$first"
+read -r -t 60 line <&5
+check 'what waited is granted' grep -q "^lease $second: cus: 30 asked, 30 granted" <<<"$line"
+ends 0 list --json
+json_out ".[0] | .state == \"granted\" and .position == 0 and .reason == \"\""
+
+# shellcheck disable=SC2016
+wait_in_line run --cus=60 --class=guaranteed --wait -- sh -c 'echo "mask $HSA_CU_MASK"; exit 9'
+kill -TERM "$second_pid"
+wait "$second_pid"
+check 'SIGTERM ends reserve with 0' test $? = 0
+read -r -t 60 line <&6
+check 'run says what was granted' grep -q "^gpuarbctl run: lease $id: cus: 60 asked" <<<"$line"
+read -r -t 60 line <&6
+check 'and starts the command' grep -qx 'mask 0:0x[0-9a-f]*' <<<"$line"
+waiter_ends 9 'whose status it is'
+exec 5<&-
+
+# ---- queues that nobody named ---------------------------------------------------------------
+ends 0 plan --tenant=few --json
+json_out '.partitions[0].queues == 4'
+ends 3 plan --tenant=few --queues=5
+out_has 'quota'
+ends 0 run --tenant=few -- true
+err_has 'gpuarbctl run: lease '
+hold reserve --cus=3 --tenant=few --queues=3
+ends 3 plan --tenant=few
+let_go TERM "$holder"
+rig_stop_daemon
+
+# ---- over the death of the daemon -------------------------------------------------------------
+exec 4< <(RUNTIME_DIRECTORY=$dir/run exec "$SERVICE_MANAGER" --store-max=64 -- "$GPUARBD" \
+	--simulate=radeon-vii --profiles="$GPUARB_SOURCE_ROOT/conf/gpus" \
+	--config="$dir/gpuarbd.conf" --tenants="$dir/tenants.d" 2>"$dir/daemon.err")
+daemon_pid=$!
+ready() # its pid is in $gpuarbd
+{
+	local what
+	while read -r -t 60 what gpuarbd <&4; do
+		[ "$what" != ready ] || return 0
+	done
+	echo 'the daemon does not come up:'
+	cat "$dir/daemon.err"
+	exit 1
+}
+ready
+hold reserve --cus=60 --class=guaranteed
+wait_in_line reserve --cus=30 --class=guaranteed --wait=1000
+kill -KILL "$gpuarbd"
+ready
+ends 0 show "$id" --json
+json_out '.state == "waiting" and .position == 1 and .deadline > 0'
+let_go TERM "$holder"
+read -r -t 60 line <&6
+check 'what waited before is granted' grep -q "^lease $id: cus: 30 asked, 30 granted" <<<"$line"
+kill -KILL "$gpuarbd"
+ready
+ends 0 release "$id"
+waiter_ends 8 'what was granted before can be released, and its holder knows'
+
+rig_done

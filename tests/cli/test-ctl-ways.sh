@@ -1,0 +1,107 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# The examples of policy: a static split and dynamic priority. They load as they are shipped, and do
+# what they say on a simulated GPU.
+#
+#	test-ctl-ways.sh GPUARBCTL
+#
+# GPUARBD, GPUARB_SOURCE_ROOT: the daemon, the source tree.
+set -u
+GPUARBCTL=${1:-${GPUARBCTL:?}}
+: "${GPUARBD:?}" "${GPUARB_SOURCE_ROOT:=$(dirname "$0")/../..}"
+# shellcheck source=tests/cli/ctl-rig.sh
+. "$GPUARB_SOURCE_ROOT/tests/cli/ctl-rig.sh"
+rig_need dbus-daemon dbus-monitor jq
+examples=$GPUARB_SOURCE_ROOT/conf/examples
+part='--name=compositor --class=realtime --shader-engines=1 --queues=4'
+
+# ours EXAMPLE: in force, with its groups and units being who runs this test.
+ours()
+{
+	mkdir "$dir/tenants.d"
+	sed "s/^match-group = .*/match-user = $(id -un)/; /^match-unit/d" "$examples/$1" \
+		>"$dir/tenants.d/$1"
+	chmod -R go-w "$dir/tenants.d"
+	rig_start_daemon --simulate=radeon-vii
+}
+
+over()
+{
+	rig_stop_daemon
+	rm -r "$dir/tenants.d"
+}
+
+# As it is shipped, where the groups that it names are.
+for example in "$examples"/*.conf; do
+	name=$(basename "$example")
+	check "$name is installed" grep -qF "'examples/$name'" "$GPUARB_SOURCE_ROOT/conf/meson.build"
+	cp "$example" "$dir/$name"
+	chmod go-w "$dir/$name"
+	for group in $(sed -n 's/^match-group = //p' "$example"); do
+		getent group "$group" >/dev/null ||
+			sed -i "s/^match-group = $group/match-group = $(id -gn)/" "$dir/$name"
+	done
+	ends 0 config check "$dir/$name"
+	out_has 'is right'
+done
+echo '[daemon]' >"$dir/gpuarbd.conf"
+chmod go-w "$dir/gpuarbd.conf"
+rig_start_bus
+
+# ---- a static split ----------------------------------------------------------------------
+ours static-split.conf
+# shellcheck disable=SC2086
+hold reserve $part --priority=high --token=split
+keeper=$holder
+check 'a unit holds the part from boot on' grep -q '15 granted' <<<"$held"
+# shellcheck disable=SC2086
+ends 0 run $part --priority=high --token=split -- "$GPUARBCTL" list --json
+json_out 'length == 1 and .[0].state == "granted" and .[0].partitions[0].cus == 15'
+json_out '.[0].partitions[0].priority == 11'
+ends 3 plan --tenant='*' --cus=46
+out_has 'quota'
+ends 0 plan --tenant='*' --cus=45 --json
+json_out '.verdict == "granted" and .partitions[0].cus == 45'
+ends 4 reserve --tenant='*' --cus=4 --priority=high
+err_has 'priority 11: tenant * may ask for 7 at most'
+ends 4 reserve --tenant='*' --cus=15 --class=realtime
+# shellcheck disable=SC2086
+ends 3 plan $part --shader-engines=2
+let_go TERM "$keeper"
+over
+
+# ---- dynamic priority --------------------------------------------------------------------
+ours dynamic-priority.conf
+# shellcheck disable=SC2086
+hold reserve $part --priority=high --start-inactive
+lender=$holder
+ends 0 list --json
+json_out '.[0].state == "inactive" and .[0].partitions[0].priority == 11'
+id=$(jq '.[0].id' "$dir/out")
+exec 7< <(exec "$GPUARBCTL" reserve --tenant='*' --adaptable --cus=100% --cus-min=25% 2>&1)
+borrower=$!
+read -r -t 60 line <&7
+check "it borrows the whole GPU, not $line" grep -q '60 granted' <<<"$line"
+ends 0 activate "$id" --wait=60 --json
+json_out '.state == "granted"'
+ends 0 list --json
+json_out '[.[] | .partitions[0].cus] | sort == [15, 45]'
+ends 0 deactivate "$id" --json
+json_out '.state == "inactive"'
+kill "$borrower"
+exec 7<&-
+let_go TERM "$lender"
+list_becomes 'length == 0'
+
+# Each of the sixteen, as far as each tenant may go.
+for priority in $(seq 0 15); do
+	ends 0 plan --tenant=compositor --cus=4 --priority="$priority" --json
+	json_out ".partitions[0].priority == $priority"
+	ends "$((priority <= 10 ? 0 : 3))" plan --tenant=game --cus=4 --priority="$priority"
+	ends "$((priority <= 7 ? 0 : 3))" plan --tenant='*' --cus=4 --priority="$priority"
+done
+ends 2 plan --cus=4 --priority=16
+err_has '--priority=16'
+over
+rig_done

@@ -1,0 +1,276 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# gpuarbctl against the shipped gpuarbd on a bus of its own:
+#
+#	GPUARBD            the daemon's binary
+#	GPUARBCTL          the tool's
+#	GPUARB_SOURCE_ROOT the source tree; that of this file where it is not set
+set -u
+: "${GPUARB_SOURCE_ROOT:=$(dirname "$0")/../..}"
+# shellcheck source=tests/cli/ctl-rig.sh
+. "$GPUARB_SOURCE_ROOT/tests/cli/ctl-rig.sh"
+
+rig_need dbus-daemon dbus-monitor jq
+rig_start_bus
+cat >"$dir/gpuarbd.conf" <<-'CONF'
+	[daemon]
+	audit-interval = 1s
+CONF
+mkdir "$dir/tenants.d"
+cat >"$dir/tenants.d/10-all.conf" <<-CONF
+	[tenant everything]
+	match-user = $(id -un)
+	class = realtime
+	priority = high
+
+	[tenant small]
+	match-user = $(id -un)
+	class = guaranteed
+	max-cus = 10
+CONF
+
+# ---- a daemon that cannot start --------------------------------------------------------
+RUNTIME_DIRECTORY=$dir/none timeout 60 "$GPUARBD" --simulate=no-such-profile \
+	--config="$dir/gpuarbd.conf" --tenants="$dir/tenants.d" 2>"$dir/err"
+check 'a profile that there is not is a mistake in the configuration' test $? = 6
+
+# ---- without a daemon -----------------------------------------------------------------
+for verb in status gpus list 'show 1' reserve 'release 1' 'resize 1 --cus=3' plan map \
+	'drain 0' 'undrain 0' reload monitor 'mask explain 0x1 --gpu=0'; do
+	# shellcheck disable=SC2086
+	ends 5 $verb
+done
+ends 125 run -- true
+err_has 'gpuarbctl run: '
+ends 5 gpus --json
+json_err '.error | length > 0'
+
+# ---- looking ---------------------------------------------------------------------------
+rig_start_daemon --simulate=radeon-vii
+ends 0 status
+out_has '0000:03:00.0'
+out_has 'No leases'
+ends 0
+out_has '0000:03:00.0'
+ends 0 status --no-legend
+out_lacks 'DEVICE'
+ends 0 status --json
+json_out 'keys == ["gpus","leases","tenants","version"] and (.tenants | index("everything") != null)'
+
+ends 0 gpus --json
+json_out '.[0] | keys == (["name","device","gfx_target","xccs","shader_engines","cus",
+	"cus_per_shader_engine","cus_free","wgp_mode","harvest_known","law","queue_slots",
+	"queue_slots_free","process_slots","process_slots_free","pipes","queues_per_pipe",
+	"sdma_queues","vram_bytes","vram_free","scheduler","unmanaged","oversubscribed",
+	"draining"] | sort)'
+json_out '.[0] | .name == "0000:03:00.0" and .cus == 60 and .gfx_target == "gfx906"
+	and .cus_per_shader_engine == [[15,15,15,15]] and .unmanaged == []'
+ends 0 gpus
+out_has 'gfx906'
+ends 0 list
+out_has 'No leases'
+ends 0 list --json
+json_out '. == []'
+ends 1 show 99
+err_has 'no lease 99'
+ends 2 show x
+ends 1 release 99
+err_has 'no lease 99; it may have ended'
+ends 1 release 99 --json
+json_err '.error_name == "org.gpuarb.Arbiter1.Error.NoSuchLease"'
+
+# ---- planning --------------------------------------------------------------------------
+ends 0 plan --cus=31
+out_has 'cus: 31 asked, 30 granted, 30 effective (0000:03:00.0 SE '
+out_has ' x15)'
+ends 0 plan --cus=31 --json
+json_out 'keys == ["partitions","refusals","verdict"] and .verdict == "granted"'
+json_out '.partitions[0] | keys == (["gpu","kfd_gpu_id","cu_mask","cus","cus_asked",
+	"effective_cus","shader_engines","queues","streams","processes","sdma_queues","vram",
+	"priority","tier","gaps"] | sort)'
+json_out '.partitions[0] | .cus == 30 and .cus_asked == 31 and (.cu_mask | test("^0x[0-9a-f]+$"))'
+ends 0 plan --cus=25% --json
+json_out '.partitions[0].cus == 15'
+err_lacks 'rounded'
+ends 0 plan --cus=26%
+err_has '--cus=26% of 60 CUs: rounded down to 15'
+ends 2 plan --cus=1%
+err_has '--cus=1%'
+ends 0 plan --json
+json_out '.partitions[0] | .cus == 60 and .queues == 5'
+ends 3 plan --cus=30 --queues=1000 --json
+json_out '.verdict == "refused" and (.refusals[0] | keys == ["asked","free","gpu","hint","reason","retry"])'
+json_out '.refusals[0].reason == "queues" and .refusals[0].asked == 1000'
+ends 3 plan --cus=30 --queues=1000
+out_has 'queues: 1000 asked'
+out_has '; it never will'
+ends 3 plan --cus=30 --vram=1T
+out_has 'vram: 1.0T asked, 16.0G free; there is 16.0G in all to give'
+ends 2 plan --class=realtime
+err_has '--cus'
+ends 2 plan --gpu=0 --cus=3 --gpu=1
+err_has 'only 1 of the 2 wants'
+ends 1 plan --gpu=0000:99:00.0 --cus=3
+ends 3 reserve --tenant=small --cus=30
+ends 1 plan --tenant=nobody-of-this-name --cus=3
+
+# ---- holding ---------------------------------------------------------------------------
+hold reserve --cus=30 --class=realtime --name=frames --queues=4
+first=$holder
+id=$(sed -n 's/^lease \([0-9]*\): cus: 30 asked, 30 granted, 30 effective .*/\1/p' <<<"$held")
+check 'reserve says what it got' test -n "$id"
+ends 0 list --json
+json_out ".[0] | .id == $id and .state == \"granted\" and .class == \"realtime\""
+json_out '.[0] | keys == (["id","name","state","class","tenant","owner","adaptable","generation",
+	"tier","partitions","position","reason","deadline","disturbances"] | sort)'
+json_out '.[0].owner | keys == ["pid","uid","unit"]'
+json_out ".[0].owner.uid == $(id -u)"
+ends 0 show "$id" --json
+json_out ".id == $id and .partitions[0].queues == 4"
+ends 0 show "$id"
+out_has 'SE '
+out_has 'not isolated'
+out_has 'name         frames'
+ends 0 list
+out_has 'frames'
+ends 0 status
+out_has "lease $id"
+ends 0 map
+out_has 'SE 0  aaaaaaaaaaaaaaa'
+out_has 'SE 2  ...............'
+out_has "lease $id"
+ends 0 map 0 --json
+json_out ".[0].rows[0].leases == [range(15) | $id]"
+json_out '.[0].rows[3].leases[0] == null'
+ends 0 map --svg=-
+out_has '<svg '
+ends 0 map --svg="$dir/map.svg"
+check 'the drawing is a file' grep -q '</svg>' "$dir/map.svg"
+ends 1 map --svg="$dir/none/map.svg"
+ends 1 map 7
+mask=$("$GPUARBCTL" show "$id" --json | jq -r '.partitions[0].cu_mask')
+ends 0 mask explain "$mask" --gpu=0 --json
+json_out '.cus == 30 and .effective_cus == 30 and .relative_time == 2 and .valid'
+ends 3 plan --cus=40 --class=realtime
+out_has 'it would fit if this lease ended:'
+out_has "$id  frames, realtime of "
+ends 3 plan --cus=40 --class=realtime --json
+json_out ".refusals[0] | .end == [$id] and .end_exact"
+ends 3 reserve --cus=40 --class=realtime
+err_has 'asked'
+err_has '0000:03:00.0  '
+ends 3 reserve --cus=40 --class=realtime --json
+json_err '.refusals[0].gpu == "0000:03:00.0" and .error_name == "org.gpuarb.Arbiter1.Error.NoCapacity"'
+ends 2 reserve --cus=3 --name="$(printf 'a\033b')"
+err_has 'name'
+err_lacks "$(printf '\033')"
+
+# ---- resizing --------------------------------------------------------------------------
+ends 2 resize "$id"
+ends 0 resize "$id" --cus=15 --json
+json_out '.partitions[0].cus == 15 and .partitions[0].queues == 4 and .generation == 2'
+ends 2 resize "$id" --gpu=0 --cus=3 --gpu=1 --cus=3
+ends 1 resize 99 --cus=3
+
+# ---- another user ------------------------------------------------------------------------
+if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
+	# The tree may be where nobody else can read it.
+	chmod 711 "$dir"
+	install -m 755 "$GPUARBCTL" "$dir/gpuarbctl"
+	install -m 755 "$(ldd "$GPUARBCTL" | sed -n 's/.*libgpuarb\.so\.0 => \([^ ]*\).*/\1/p')" \
+		"$dir/libgpuarb.so.0"
+	printf '#!/bin/sh\nexport LD_LIBRARY_PATH=%s\nexec setpriv %s %s/gpuarbctl "$@"\n' "$dir" \
+		'--reuid=65534 --regid=65534 --clear-groups' "$dir" >"$dir/as-nobody"
+	chmod 755 "$dir/as-nobody"
+	GPUARBCTL=$dir/as-nobody ends 0 status
+	GPUARBCTL=$dir/as-nobody ends 4 release "$id"
+	GPUARBCTL=$dir/as-nobody ends 4 resize "$id" --cus=3
+	GPUARBCTL=$dir/as-nobody ends 4 drain 0
+	GPUARBCTL=$dir/as-nobody ends 4 reload
+	GPUARBCTL=$dir/as-nobody ends 4 reserve --class=realtime --cus=3
+	GPUARBCTL=$dir/as-nobody ends 3 plan --class=realtime --cus=3
+	out_has policy
+	GPUARBCTL=$dir/as-nobody ends 125 run --class=realtime --cus=3 -- true
+fi
+
+# ---- letting go ------------------------------------------------------------------------
+let_go TERM "$first"
+check 'SIGTERM ends reserve with 0' test "$ended" = 0
+ends 0 list --json
+json_out '. == []'
+
+hold reserve --cus=15
+second=$holder
+id=$(sed -n 's/^lease \([0-9]*\): .*/\1/p' <<<"$held")
+ends 0 release "$id"
+out_has "lease $id released"
+wait_for "$second"
+check 'a lease that was released is lost to its holder' test "$ended" = 8
+check 'and its holder says so' grep -q "lease $id is lost" "$dir/hold.err"
+
+hold reserve --cus=15 --json
+check 'reserve --json prints the lease' jq -e '.partitions[0].cus == 15' <<<"$held"
+let_go INT "$holder"
+check 'SIGINT ends reserve with 0' test "$ended" = 0
+
+# ---- running ---------------------------------------------------------------------------
+ends 7 run -- sh -c 'exit 7'
+err_has 'gpuarbctl run: lease '
+err_has 'cus: '
+# shellcheck disable=SC2016
+ends 0 run --quiet --cus=15 -- sh -c 'echo "$HSA_CU_MASK $ROCR_VISIBLE_DEVICES $GPU_MAX_HW_QUEUES"'
+check 'the program has its mask' grep -qx '0:0x[0-9a-f]* 0 1' "$dir/out"
+check 'and nothing was said' test ! -s "$dir/err"
+# shellcheck disable=SC2016
+ends 0 run --quiet -- sh -c 'echo $GPU_MAX_HW_QUEUES; "$GPUARBCTL" list --json >"$0"' "$dir/seen"
+check 'alone it has 5 queues' grep -qx 4 "$dir/out"
+check 'and all CUs, best effort, under the name of the command' jq -e '.[0] |
+	.partitions[0].cus == 60 and .class == "besteffort" and .name == "sh"' "$dir/seen"
+# shellcheck disable=SC2016
+"$GPUARBCTL" run --quiet --json -- sh -c 'echo $$' >"$dir/out" & wait_pid=$!
+wait "$wait_pid"
+check 'it is the same process' test "$(cat "$dir/out")" = "$wait_pid"
+ends 126 run --quiet -- "$dir"
+ends 127 run --quiet -- "$dir/none"
+ends 127 run --quiet -- no-such-command-anywhere
+HSA_CU_MASK=0:0-3 ends 125 run -- true
+err_has 'HSA_CU_MASK'
+ends 125 run --cus=1000 -- true
+ends 125 run --cus=0 -- true
+err_has '--cus=0'
+ends 125 run
+ends 0 run --json --cus=15 -- true
+json_err '.partitions[0].cus == 15'
+ends 0 list --json
+json_out '[.[] | select(.state != "ending")] == []'
+
+# ---- watching, administering ------------------------------------------------------------
+exec 7< <(exec "$GPUARBCTL" monitor --json)
+monitor=$!
+read -r -t 60 event <&7
+check 'monitor says from when on' jq -e '.event == "watching"' <<<"$event"
+ends 0 drain 0
+out_has '0000:03:00.0 is draining'
+read -r -t 60 event <&7
+check 'monitor tells it' jq -e '.event == "gpu-changed" and .what == "0000:03:00.0"' <<<"$event"
+kill "$monitor"
+exec 7<&-
+ends 0 status
+out_has 'draining'
+ends 3 plan --cus=3
+out_has 'drain'
+ends 0 undrain 0000:03:00.0 --json
+json_out '.gpu == "0000:03:00.0" and .draining == false'
+ends 1 drain 9
+ends 0 reload
+ends 0 reload --json
+json_out '.reloaded'
+printf 'nonsense\n[daemon]\n' >>"$dir/gpuarbd.conf"
+ends 6 reload
+err_has 'gpuarbctl reload: '
+err_has 'gpuarbd.conf:3: '
+err_has 'gpuarbd.conf:4: '
+check 'each mistake has a line of its own' test "$(grep -c 'gpuarbd.conf:' "$dir/err")" = 2
+
+rig_done

@@ -1,0 +1,127 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# The manual pages: that they have what people look for first, name what there is, and that their
+# examples work.
+#
+#	test-manual.sh GPUARBCTL LIBRARY COMPILER…
+#
+# GPUARBD, FAKE_SYSFS, GPUARB_SOURCE_ROOT: the daemon, the maker of trees, the source tree.
+set -u
+GPUARBCTL=${1:-${GPUARBCTL:?}}
+library=${2:?}
+compiler=("${@:3}")
+: "${GPUARBD:?}" "${FAKE_SYSFS:?}" "${GPUARB_SOURCE_ROOT:=$(dirname "$0")/../..}"
+# shellcheck source=tests/cli/ctl-rig.sh
+. "$GPUARB_SOURCE_ROOT/tests/cli/ctl-rig.sh"
+rig_need dbus-daemon dbus-monitor jq
+docs=$GPUARB_SOURCE_ROOT/docs
+touch "$dir/out" "$dir/err"
+
+# ---- the pages ---------------------------------------------------------------------------
+# section PAGE NAME: its text.
+section() { sed -n "/^# $2\$/,/^# /{/^# /!p}" "$1"; }
+
+for page in "$docs"/*.scd; do
+	name=$(basename "$page" .scd)
+	check "$name begins with its name" grep -qx "${name%.*}(${name##*.})" <(head -n 1 "$page")
+	check "$name is installed" grep -qF "'$name'" "$docs/meson.build"
+	for part in NAME SYNOPSIS DESCRIPTION EXAMPLES 'SEE ALSO'; do
+		[ "$name $part" != 'gpuarb.7 SYNOPSIS' ] || continue
+		check "$name has text in $part" grep -q . <(section "$page" "$part")
+	done
+	check "$name has something to type in its examples" \
+		grep -qE '^(```$|	\$ )' <(section "$page" EXAMPLES)
+	# shellcheck disable=SC2013 # words are what is wanted
+	for other in $(grep -oE '\*(lib)?gpuarb[a-z.-]*\*\([0-9]\)' "$page" | sort -u); do
+		other=$(tr -d '*)' <<<"$other" | tr '(' .)
+		check "$other, of which $name tells, exists" test -e "$docs/$other.scd"
+	done
+	if command -v scdoc >/dev/null; then
+		scdoc <"$page" >"$dir/page" 2>"$dir/err" || complain "scdoc does not take $name"
+	fi
+done
+
+# ---- what they name ----------------------------------------------------------------------
+manual=$docs/libgpuarb.3.scd
+functions=$(sed -n 's/^\t*\(gpuarb_[a-z_]*\);$/\1/p' "$GPUARB_SOURCE_ROOT/libgpuarb/gpuarb.sym" \
+	"$GPUARB_SOURCE_ROOT/libgpuarb/hip/gpuarb-hip.sym")
+check 'there are functions' test "$(wc -w <<<"$functions")" -gt 40
+for function in $functions; do
+	check "libgpuarb(3) has $function()" grep -qF "*$function*()" "$manual"
+done
+for function in $(grep -oE '\*gpuarb_[a-z_]+\*\(\)' "$manual" | tr -d '*()' | sort -u); do
+	check "$function() of libgpuarb(3) exists" grep -qx "$function" <<<"$functions"
+done
+errors=$(sed -n 's/^ \*\t-\(E[A-Z]*\).*/\1/p' "$GPUARB_SOURCE_ROOT/libgpuarb/gpuarb.h")
+check 'there are errors' test "$(wc -w <<<"$errors")" -gt 15
+for error in $errors; do
+	check "libgpuarb(3) has $error" grep -qx "|  $error" "$manual"
+done
+gaps=$(sed -n 's/.*ret\[n++\] = "\(.*\)";.*/\1/p' "$GPUARB_SOURCE_ROOT/daemon/core/ledger/gaps.c")
+check 'there are gaps' test "$(wc -w <<<"$gaps")" = 6
+for gap in $gaps; do
+	check "gpuarb(7) has the gap $gap" grep -qx "_${gap}_" "$docs/gpuarb.7.scd"
+done
+
+# ---- examples of configuration -----------------------------------------------------------
+mkdir "$dir/tenants.d"
+for page in gpuarbd.conf.5 gpuarb-tenants.5; do
+	section "$docs/$page.scd" EXAMPLES | awk -v to="$dir/$page" '
+		/^```$/ { inside = !inside; n += inside; next }
+		inside { print > to "-" n ".conf" }'
+	count=0
+	for file in "$dir/$page"-*.conf; do
+		grep -q '^\[' "$file" || continue
+		count=$((count + 1))
+		# Their users need not be here.
+		sed -i 's/^\(match-user\|match-group\) = .*/\1 = root/' "$file"
+		chmod go-w "$file"
+		ends 0 config check "$file"
+	done
+	check "$page has examples" test "$count" -ge 3
+done
+
+# ---- the examples of the library ---------------------------------------------------------
+# shellcheck source=tests/cli/manual-rig.sh
+. "$GPUARB_SOURCE_ROOT/tests/cli/manual-rig.sh"
+check 'the library has two examples' manual_examples "$manual" "$dir/example" 2
+for n in 1 2; do
+	manual_compile "$dir/example-$n" "$library" "${compiler[@]}" ||
+		complain "example $n of libgpuarb(3) does not compile"
+done
+
+echo '[daemon]' >"$dir/gpuarbd.conf"
+chmod go-w "$dir/gpuarbd.conf"
+mkdir "$dir/sys"
+"$FAKE_SYSFS" "$dir/sys" "$GPUARB_SOURCE_ROOT/conf/gpus" radeon-vii >"$dir/out" || exit 1
+rig_start_bus
+for n in 1 2; do
+	timeout 60 "$dir/example-$n" >"$dir/out" 2>"$dir/err"
+	check 'without a gpuarbd it fails' test $? = 1
+	check 'and says so' test -s "$dir/err"
+done
+
+rig_start_daemon --sysfs="$dir/sys"
+exec 9< <(exec "$dir/example-1" 2>"$dir/example.err")
+holder=$!
+read -r -t 60 line <&9
+check 'it has what it asked for' test "$line" = '0000:03:00.0: 30 CUs, 0 queues masked'
+ends 0 list --json
+json_out 'length == 1 and .[0].name == "example" and .[0].partitions[0].queues == 3'
+id=$(jq '.[0].id' "$dir/out")
+ends 0 resize "$id" --cus=15
+read -r -t 60 line <&9
+check 'it follows' test "$line" = '0000:03:00.0: 15 CUs, 0 queues masked'
+ends 0 release "$id"
+wait_for "$holder"
+check 'it ends with its lease' test "$ended" = 0
+check 'and says why' test -s "$dir/example.err"
+
+# An agent needs the driver: kfdsim/test-adaptable.sh has one.
+if [ ! -e /sys/class/kfd/kfd ]; then
+	timeout 60 "$dir/example-2" >"$dir/out" 2>"$dir/err"
+	check 'an agent that sees no driver fails' test $? = 1
+	check 'and says so' grep -q 'does not see KFD' "$dir/err"
+fi
+rig_done

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Borrowers of the shipped daemon on a KFD tree: what they acknowledge is compared with what
+ * the hardware is said to have, and what is killed is gone when its queues are.
+ */
+
+#include "core/mask/codec.h"
+#include "enforce-rig.h"
+#include "hw/hw.h"
+#include "lend-live.h"
+#include "machine.h"
+
+#define DEBUGFS "debug"
+#define MQDS	DEBUGFS "/kfd/mqds"
+#define WORDS	512U /* of a descriptor */
+
+struct stage {
+	struct machine machine;
+	struct helper helper;
+	sd_bus *crowd;
+	struct live_lease rt, borrower;
+	pid_t pid; /* bound to the borrower; 0: it has ended */
+	int fd;
+};
+
+/* ---- descriptors ------------------------------------------------------------------------- */
+
+/* Where a descriptor of gfx9 has the masks of its four engines. */
+static const unsigned registers[] = { 23, 24, 26, 27 };
+
+static void print_queue(FILE *file, const struct stage *s, const uint32_t masks[static 4])
+{
+	uint32_t words[WORDS] = {0};
+
+	for (unsigned e = 0; e < 4; e++)
+		words[registers[e]] = masks[e];
+	fprintf(file, "  Compute queue on device %x\n", machine_gpu_id(&s->machine, 0));
+	for (unsigned row = 0; row < WORDS / 8; row++) {
+		fprintf(file, "    %08x:", row * 32);
+		for (unsigned i = 0; i < 8; i++)
+			fprintf(file, " %08x", words[row * 8 + i]);
+		fprintf(file, "\n");
+	}
+}
+
+/* The hardware has a queue of the borrower's process with this mask, and before it one of a
+ * stranger with all CUs. NULL: with all CUs, too. */
+static void show(const struct stage *s, const struct book_part *part)
+{
+	static const uint32_t all[4] = { UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX };
+	FILE *file = fopen(rig_path(&s->machine.rig, MQDS "~"), "we");
+	uint32_t masks[4];
+	struct cuset cus;
+	struct deal deal;
+
+	CHECK(file);
+	fprintf(file, "Process %d PASID 0x8000:\n", getpid());
+	print_queue(file, s, all);
+	if (s->pid > 0)
+		fprintf(file, "Process %d PASID 0x8001:\n", s->pid);
+	if (part) {
+		deal_init(&deal, &s->machine.gpus[0].geometry);
+		deal_decode(&deal, part->mask, deal_words(&deal), &cus);
+		for (unsigned e = 0; e < 4; e++)
+			masks[e] = cus.pair[cuset_pair(0, e)];
+	}
+	if (s->pid > 0)
+		print_queue(file, s, part ? masks : all);
+	CHECK(fclose(file) == 0);
+	CHECK(rename(rig_path(&s->machine.rig, MQDS "~"), rig_path(&s->machine.rig, MQDS)) == 0);
+}
+
+/* ---- the stage --------------------------------------------------------------------------- */
+
+static void make_debugfs(const struct stage *s)
+{
+	CHECK(mkdir(rig_path(&s->machine.rig, DEBUGFS), 0755) == 0);
+	CHECK(mkdir(rig_path(&s->machine.rig, DEBUGFS "/kfd"), 0755) == 0);
+}
+
+static void prepare(struct stage *s)
+{
+	memset(s, 0, sizeof(*s));
+	machine_build(&s->machine, 1);
+	make_debugfs(s);
+}
+
+/* A borrower with a process that has a queue; what it lends from is kept for another. */
+static void settle_in(struct stage *s, const char *settings, const char *enforce)
+{
+	char options[256];
+
+	helper_listen(&s->helper);
+	helper_start(&s->helper, NULL, NULL, -1);
+	lend_configure(&s->machine.rig, settings, enforce);
+	show(s, NULL);
+	snprintf(options, sizeof(options), "%s --enforce=%s --debugfs=%s", s->machine.option,
+		 s->helper.path, rig_path(&s->machine.rig, DEBUGFS));
+	rig_start(&s->machine.rig, options);
+	machine_connect(&s->machine);
+	s->crowd = rig_connect(&s->machine.rig, STRANGER);
+	s->rt = keep_inactive(s->machine.bus, 15);
+	s->borrower = borrow(s->crowd);
+	s->pid = idler(STRANGER, &s->fd);
+	CHECK(is_fine(call(with(call_lease(s->crowd, s->borrower.path, "Bind"), "h", s->fd))));
+	machine_use(&s->machine, s->pid, 0, 1);
+	show(s, NULL);
+}
+
+static void arrive(struct stage *s, const char *settings, const char *enforce)
+{
+	prepare(s);
+	settle_in(s, settings, enforce);
+}
+
+static void depart(struct stage *s)
+{
+	if (s->pid > 0)
+		end_process(s->pid);
+	close(s->fd);
+	leave(s->crowd);
+	machine_halt(&s->machine);
+	helper_stop(&s->helper);
+}
+
+static void await_text(struct stage *s, const struct live_lease *lease, const char *name,
+		       const char *text)
+{
+	AWAIT(s->machine.bus, lease_says(s->machine.bus, lease->path, name, text));
+}
+
+#define LOOKS "audit-interval = 100ms\n" GROW_NEVER
+
+/* ---- what is seen ------------------------------------------------------------------------ */
+
+TEST(an_acknowledgement_that_is_not_true_gives_nothing_to_anybody)
+{
+	struct book_part part;
+	static struct stage s;
+	char pid[32];
+
+	NEEDS_DAEMON();
+	arrive(&s, LOOKS "activate-grace = 1h\n", "report");
+	CHECK(is_fine(activate(s.machine.bus, &s.rt)));
+	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
+	await_text(&s, &s.borrower, "Reason", "says that it follows generation 2, but");
+	snprintf(pid, sizeof(pid), "pid %d", s.pid);
+	CHECK(lease_says(s.machine.bus, s.borrower.path, "Reason", pid));
+	CHECK(is_in_state(s.machine.bus, &s.rt, "activating"));
+	CHECK(lease_says(s.machine.bus, s.borrower.path, "Tier", "cooperative"));
+	CHECK(lease_number(s.machine.bus, &s.borrower, "Deadline") != UINT64_MAX);
+
+	part = part_of(s.machine.bus, &s.borrower);
+	show(&s, &part); /* now it has */
+	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
+	CHECK(lease_says(s.machine.bus, s.borrower.path, "Tier", "verified"));
+	CHECK(!lease_says(s.machine.bus, s.borrower.path, "Reason", "says"));
+	CHECK(lease_number(s.machine.bus, &s.borrower, "Deadline") == UINT64_MAX);
+	depart(&s);
+}
+
+TEST(an_acknowledgement_that_is_true_is_believed_when_it_was_seen)
+{
+	struct book_part part;
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s, LOOKS "activate-grace = 1h\n", "report");
+	await_text(&s, &s.borrower, "Tier", "verified"); /* all CUs are what it has */
+	CHECK(is_fine(activate(s.machine.bus, &s.rt)));
+	CHECK(lease_says(s.machine.bus, s.borrower.path, "Tier", "cooperative"));
+	part = part_of(s.machine.bus, &s.borrower);
+	show(&s, &part);
+	CHECK(is_in_state(s.machine.bus, &s.rt, "activating")); /* nothing was said of it yet */
+	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
+	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
+	CHECK(lease_says(s.machine.bus, s.borrower.path, "Tier", "verified"));
+	depart(&s);
+}
+
+TEST(what_cannot_be_read_any_more_is_believed)
+{
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	for (unsigned broken = 0; broken < 2; broken++) {
+		arrive(&s, LOOKS "activate-grace = 1h\n", "report");
+		CHECK(is_fine(activate(s.machine.bus, &s.rt)));
+		CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
+		await_text(&s, &s.borrower, "Reason", "says that it follows");
+		if (broken)
+			rig_write(&s.machine.rig, MQDS, "Process of another kernel\n");
+		else
+			CHECK(unlink(rig_path(&s.machine.rig, MQDS)) == 0);
+		await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
+		CHECK(lease_says(s.machine.bus, s.borrower.path, "Tier", "cooperative"));
+		depart(&s);
+	}
+}
+
+TEST(what_can_be_read_again_has_to_be_true_again)
+{
+	struct book_part part;
+	static struct stage s;
+	const char *said;
+	uint64_t grown;
+	int log;
+
+	NEEDS_DAEMON();
+	prepare(&s);
+	log = log_begin(&s.machine.rig);
+	settle_in(&s, "audit-interval = 100ms\ngrow-delay = 1ms\nactivate-grace = 1h\n", "report");
+	await_text(&s, &s.borrower, "Tier", "verified");
+	CHECK(unlink(rig_path(&s.machine.rig, MQDS)) == 0);
+	CHECK(is_fine(activate(s.machine.bus, &s.rt)));
+	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
+	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
+	part = part_of(s.machine.bus, &s.borrower);
+	show(&s, &part);
+	await_text(&s, &s.borrower, "Tier", "verified");
+
+	CHECK(is_fine(deactivate(s.machine.bus, &s.rt)));
+	AWAIT(s.machine.bus,
+	      (grown = lease_number(s.machine.bus, &s.borrower, "Generation")) > 2);
+	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, grown)));
+	CHECK(is_fine(activate(s.machine.bus, &s.rt)));
+	show(&s, NULL);
+	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, grown + 1)));
+	await_text(&s, &s.borrower, "Reason", "says that it follows");
+	said = log_end(&s.machine.rig, log);
+	CHECK(strstr(said, "descriptors can be read:"));
+	CHECK(strstr(said, "descriptors cannot be read any more ("));
+	CHECK(strstr(said, "descriptors can be read again:"));
+	depart(&s);
+}
+
+TEST(a_borrower_that_takes_more_later_is_verified_no_more)
+{
+	struct book_part part;
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s, LOOKS "activate-grace = 1h\n", "report");
+	CHECK(is_fine(activate(s.machine.bus, &s.rt)));
+	part = part_of(s.machine.bus, &s.borrower);
+	show(&s, &part);
+	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
+	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
+	await_text(&s, &s.borrower, "Tier", "verified");
+	show(&s, NULL);
+	await_text(&s, &s.borrower, "Tier", "cooperative");
+	depart(&s);
+}
+
+/* ---- what is done about it --------------------------------------------------------------- */
+
+#define SOON LOOKS "activate-grace = 50ms\nenforce-delay = 50ms\n"
+
+static void end_on_hardware(struct stage *s)
+{
+	CHECK(victim_was_killed(s->pid));
+	CHECK(fake_sysfs_process_gone(s->machine.sys, s->pid) == 0);
+	s->pid = 0;
+}
+
+TEST(who_acknowledges_what_is_not_true_is_killed_and_its_cus_are_given_on_when_its_queues_are_gone)
+{
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s, SOON, "kill");
+	CHECK(is_fine(activate(s.machine.bus, &s.rt)));
+	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
+	await_record(s.borrower.holder, GPUARB_RECORD_ENDING);
+	CHECK(is_in_state(s.machine.bus, &s.rt, "activating")); /* it is on the hardware still */
+	end_on_hardware(&s);
+	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
+	AWAIT(s.machine.bus, s.machine.told.removed == 1);
+	depart(&s);
+}
+
+TEST(a_revoked_lease_whose_queues_stay_is_killed)
+{
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s, SOON, "kill");
+	CHECK(is_fine(take_away(s.machine.bus, &s.borrower, 1000, "")));
+	await_record(s.borrower.holder, GPUARB_RECORD_ENDING);
+	CHECK(victim_was_killed(s.pid));
+	CHECK(is_in_state(s.machine.bus, &s.borrower, "ending"));
+	CHECK(fake_sysfs_process_gone(s.machine.sys, s.pid) == 0);
+	s.pid = 0;
+	AWAIT(s.machine.bus, s.machine.told.removed == 1);
+	depart(&s);
+}
+
+TEST(who_acknowledges_its_revocation_and_goes_on_is_killed_all_the_same)
+{
+	struct live_record record;
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s, SOON, "kill");
+	CHECK(is_fine(take_away(s.machine.bus, &s.borrower, 100000, "")));
+	record = await_record(s.borrower.holder, GPUARB_RECORD_REVOKING);
+	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, record.record.generation)));
+	end_on_hardware(&s);
+	AWAIT(s.machine.bus, s.machine.told.removed == 1);
+	depart(&s);
+}
+
+/* A process that has one child, to which fd belongs after that; both wait to be killed. */
+static pid_t family(const struct stage *s, pid_t *ret_child)
+{
+	int ends[2];
+	pid_t pid;
+
+	CHECK(pipe2(ends, O_CLOEXEC) == 0);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		CHECK(setuid(STRANGER) == 0);
+		*ret_child = fork();
+		if (*ret_child > 0)
+			CHECK(write(ends[1], ret_child, sizeof(*ret_child)) == sizeof(*ret_child));
+		for (;;)
+			pause();
+	}
+	CHECK(read(ends[0], ret_child, sizeof(*ret_child)) == sizeof(*ret_child));
+	close(ends[0]);
+	close(ends[1]);
+	machine_use(&s->machine, *ret_child, 0, 1);
+	return pid;
+}
+
+static void await_end(pid_t pid)
+{
+	struct pollfd end = { .fd = pidfd_open(pid, 0), .events = POLLIN };
+
+	CHECK(end.fd < 0 || poll(&end, 1, 60000) == 1);
+	if (end.fd >= 0)
+		close(end.fd);
+}
+
+/* Who asked for the lease is this process: what it starts uses the lease, but only what is bound
+ * is known to live for it. */
+TEST(children_of_a_bound_process_are_killed_with_it_and_others_of_who_asked_are_not)
+{
+	pid_t parent, child, other;
+	static struct stage s;
+	int fd, other_fd;
+
+	NEEDS_DAEMON();
+	arrive(&s, SOON, "kill");
+	parent = family(&s, &child);
+	other = idler(STRANGER, &other_fd);
+	machine_use(&s.machine, other, 0, 1);
+	fd = pidfd_open(parent, 0);
+	CHECK(fd >= 0);
+	CHECK(is_fine(call(with(call_lease(s.crowd, s.borrower.path, "Bind"), "h", fd))));
+	await_text(&s, &s.borrower, "Reason", "has 3 queues on"); /* all are seen */
+	CHECK(is_fine(activate(s.machine.bus, &s.rt)));
+	end_on_hardware(&s);
+	CHECK(victim_was_killed(parent));
+	await_end(child);
+	CHECK(fake_sysfs_process_gone(s.machine.sys, child) == 0);
+	await_record(s.borrower.holder, GPUARB_RECORD_ENDING);
+	CHECK(waitpid(other, NULL, WNOHANG) == 0);
+	CHECK(is_in_state(s.machine.bus, &s.rt, "activating"));
+	end_process(other);
+	CHECK(fake_sysfs_process_gone(s.machine.sys, other) == 0);
+	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
+	close(other_fd);
+	close(fd);
+	depart(&s);
+}

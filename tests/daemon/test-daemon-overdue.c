@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Borrowers that do not answer the shipped daemon, and what policy lets it do to them. */
+
+#include "core/change/lend.h"
+#include "enforce-rig.h"
+#include "lend-live.h"
+
+#define IMPATIENT "activate-grace = 50ms\nenforce-delay = 50ms\n" GROW_NEVER
+
+struct stage {
+	struct rig rig;
+	struct helper helper;
+	sd_bus *bus, *crowd;
+	struct told told;
+	struct live_lease other, rt, borrower; /* other: of who borrows, too */
+};
+
+static void settle_in(struct stage *stage)
+{
+	stage->bus = rig_connect(&stage->rig, 0);
+	stage->crowd = rig_connect(&stage->rig, STRANGER);
+	listen_in(stage->bus, &stage->told);
+	stage->other = granted(call(with(call_arbiter(stage->crowd, "Reserve"), "aa{sv}a{sv}", 1, 3,
+					 "gpu", "s", "0", "cus", "u", 4, "queues", "u", 2, 0)));
+	stage->rt = keep_inactive(stage->bus, 15);
+	stage->borrower = borrow(stage->crowd);
+	CHECK(part_of(stage->bus, &stage->borrower).cus > 41); /* that is some of what is kept */
+}
+
+/* helped: there is a gpuarb-enforce. */
+static void arrive(struct stage *stage, const char *enforce, bool helped)
+{
+	char options[256];
+
+	memset(stage, 0, sizeof(*stage));
+	helper_listen(&stage->helper);
+	if (helped)
+		helper_start(&stage->helper, NULL, NULL, -1);
+	rig_new(&stage->rig);
+	lend_configure(&stage->rig, IMPATIENT, enforce);
+	snprintf(options, sizeof(options), LEND_GPU " --enforce=%s%s", stage->helper.path,
+		 helped ? "" : "-none");
+	rig_start(&stage->rig, options);
+	settle_in(stage);
+}
+
+static void depart(struct stage *stage)
+{
+	leave(stage->bus);
+	leave(stage->crowd);
+	rig_done(&stage->rig);
+	helper_stop(&stage->helper);
+}
+
+static bool lives(pid_t pid)
+{
+	return waitpid(pid, NULL, WNOHANG) == 0;
+}
+
+static void await_reason(struct stage *s, const struct live_lease *lease, const char *reason)
+{
+	AWAIT(s->bus, lease_says(s->bus, lease->path, "Reason", reason));
+}
+
+/* ---- report ------------------------------------------------------------------------------ */
+
+TEST(who_may_only_be_reported_is_reported_and_waited_for)
+{
+	static struct stage s;
+	const char *said;
+	int log;
+
+	NEEDS_DAEMON();
+	memset(&s, 0, sizeof(s));
+	rig_new(&s.rig);
+	log = log_begin(&s.rig);
+	lend_configure(&s.rig, IMPATIENT, "report");
+	rig_start(&s.rig, LEND_GPU);
+	settle_in(&s);
+	CHECK(is_fine(activate(s.bus, &s.rt)));
+	await_reason(&s, &s.borrower, "has not given back CUs that others need");
+	CHECK(boottime_usec() >= lease_number(s.bus, &s.borrower, "Deadline"));
+	/* It says what it lacks, and who has that. */
+	CHECK(is_in_state(s.bus, &s.rt, "activating"));
+	CHECK(lease_says(s.bus, s.rt.path, "Reason", " CUs of 0000:03:00.0, which lease "));
+	CHECK(lease_number(s.bus, &s.rt, "Deadline") ==
+	      lease_number(s.bus, &s.borrower, "Deadline"));
+	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2))); /* late is not never */
+	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
+	CHECK(lease_number(s.bus, &s.borrower, "Deadline") == UINT64_MAX);
+	CHECK(!lease_says(s.bus, s.borrower.path, "Reason", "has"));
+	leave(s.bus);
+	leave(s.crowd);
+	said = log_end(&s.rig, log);
+	CHECK(strstr(said, "others wait for CUs that it has not given back"));
+	CHECK(strstr(said, "active: 15 CUs"));
+	rig_done(&s.rig);
+}
+
+/* ---- freeze ------------------------------------------------------------------------------ */
+
+TEST(what_cannot_be_frozen_is_not_and_that_is_told)
+{
+	static struct stage s;
+	const char *said;
+	int log, fd;
+	pid_t pid;
+
+	NEEDS_DAEMON();
+	memset(&s, 0, sizeof(s));
+	rig_new(&s.rig);
+	log = log_begin(&s.rig);
+	lend_configure(&s.rig, IMPATIENT, "freeze");
+	rig_start(&s.rig, LEND_GPU " --enforce=/nonexistent");
+	settle_in(&s);
+	pid = idler(STRANGER, &fd);
+	CHECK(is_fine(call(with(call_lease(s.crowd, s.borrower.path, "Bind"), "h", fd))));
+	CHECK(is_fine(activate(s.bus, &s.rt)));
+	await_reason(&s, &s.borrower, "has not given back");
+	CHECK(is_in_state(s.bus, &s.rt, "activating") && lives(pid));
+	end_process(pid);
+	close(fd);
+	close(s.borrower.holder);
+	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
+	leave(s.bus);
+	leave(s.crowd);
+	said = log_end(&s.rig, log);
+	CHECK(strstr(said, "it is not frozen: "));
+	rig_done(&s.rig);
+}
+
+/* ---- kill -------------------------------------------------------------------------------- */
+
+static void bind_it(const struct stage *s, const struct live_lease *lease, int pidfd)
+{
+	CHECK(is_fine(call(with(call_lease(s->crowd, lease->path, "Bind"), "h", pidfd))));
+}
+
+TEST(who_does_not_answer_is_killed_and_nobody_else)
+{
+	struct live_record record;
+	static struct stage s;
+	pid_t pids[3];
+	int fds[3];
+
+	NEEDS_DAEMON();
+	arrive(&s, "kill", true);
+	for (unsigned i = 0; i < 3; i++)
+		pids[i] = idler(STRANGER, &fds[i]);
+	bind_it(&s, &s.borrower, fds[0]);
+	bind_it(&s, &s.other, fds[1]); /* and the third is nobody's */
+	CHECK(is_fine(activate(s.bus, &s.rt)));
+	CHECK(victim_was_killed(pids[0]));
+	record = await_record(s.borrower.holder, GPUARB_RECORD_ENDING);
+	CHECK(strstr(record.record.reason, "did not give them back in time"));
+	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
+	CHECK(is_in_state(s.bus, &s.rt, "granted") && !lease_exists(s.bus, s.borrower.path));
+	CHECK(lives(pids[1]) && lives(pids[2]) && is_in_state(s.bus, &s.other, "granted"));
+	for (unsigned i = 1; i < 3; i++)
+		end_process(pids[i]);
+	for (unsigned i = 0; i < 3; i++)
+		close(fds[i]);
+	depart(&s);
+}
+
+TEST(the_deadline_of_an_activation_is_after_the_last_thing_that_is_done)
+{
+	static struct stage s;
+	uint64_t answer_by;
+
+	NEEDS_DAEMON();
+	arrive(&s, "kill", true);
+	CHECK(is_fine(activate(s.bus, &s.rt)));
+	answer_by = await_generation(s.borrower.holder, 2).record.deadline_usec;
+	CHECK(await_record(s.rt.holder, GPUARB_RECORD_ACTIVATING).record.deadline_usec ==
+	      answer_by + 50000 + LEND_LET_GO_USEC);
+	CHECK(await_record(s.rt.holder, GPUARB_RECORD_GRANTED).record.deadline_usec == UINT64_MAX);
+	depart(&s);
+}
+
+TEST(without_a_helper_a_lease_ends_and_its_process_is_named)
+{
+	static struct stage s;
+	const char *said;
+	int log, fd;
+	pid_t pid;
+
+	NEEDS_DAEMON();
+	pid = idler(STRANGER, &fd);
+	memset(&s, 0, sizeof(s));
+	rig_new(&s.rig);
+	log = log_begin(&s.rig);
+	lend_configure(&s.rig, IMPATIENT, "kill");
+	rig_start(&s.rig, LEND_GPU " --enforce=/nonexistent");
+	settle_in(&s);
+	bind_it(&s, &s.borrower, fd);
+	CHECK(is_fine(activate(s.bus, &s.rt)));
+	await_record(s.borrower.holder, GPUARB_RECORD_ENDING);
+	await_record(s.rt.holder, GPUARB_RECORD_GRANTED); /* nothing of it is on the hardware */
+	CHECK(lives(pid));
+	leave(s.bus);
+	leave(s.crowd);
+	said = log_end(&s.rig, log);
+	CHECK(strstr(said, "a process cannot be killed: "));
+	CHECK(strstr(said, "0 of its processes are killed"));
+	rig_done(&s.rig);
+	end_process(pid);
+	close(fd);
+}

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The library where there is no bus, or no daemon on it. */
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "lib-rig.h"
+#include "libgpuarb/connection/call.h"
+#include "private-bus.h"
+
+static void count(const char *kind, const char *what, void *userdata)
+{
+	(void)kind;
+	(void)what;
+	(*(unsigned *)userdata)++;
+}
+
+/* Every function that asks; all must fail with the same. */
+static void every_call_fails(struct gpuarb *gpuarb, int error)
+{
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	struct gpuarb_view *view = NULL;
+	const char *verdict = NULL;
+	unsigned n = 0;
+
+	CHECK(lib_rig_reserve(gpuarb) == error);
+	CHECK(*gpuarb_last_error(gpuarb));
+	CHECK(gpuarb_plan(gpuarb, &want, 1, NULL, &verdict) == error && !verdict);
+	CHECK(gpuarb_look(gpuarb, &view) == error && !view);
+	CHECK(gpuarb_watch(gpuarb, GPUARB_FOREVER, count, &n) == error && n == 0);
+	CHECK(gpuarb_release(gpuarb, 1) == error);
+	CHECK(gpuarb_resize(gpuarb, 1, &want, 1) == error);
+	CHECK(gpuarb_drain(gpuarb, "0", true) == error);
+	CHECK(gpuarb_drain(gpuarb, "0", false) == error);
+	CHECK(gpuarb_reload(gpuarb) == error);
+	CHECK(*gpuarb_last_error(gpuarb));
+}
+
+/* ---- no bus --------------------------------------------------------------------------- */
+
+TEST(no_bus_is_a_clean_refusal)
+{
+	struct gpuarb *gpuarb = (struct gpuarb *)(void *)&gpuarb;
+
+	setenv("GPUARB_BUS_ADDRESS", "unix:path=/nonexistent/bus", 1);
+	CHECK(gpuarb_open(&gpuarb) == -ECONNREFUSED && !gpuarb);
+	CHECK(strstr(gpuarb_last_error(NULL), "/nonexistent/bus"));
+}
+
+TEST(a_dead_address_is_a_clean_refusal)
+{
+	char dir[] = "/tmp/gpuarb-test-XXXXXX", address[128];
+	struct sockaddr_un name = { .sun_family = AF_UNIX };
+	struct gpuarb *gpuarb = NULL;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	CHECK(mkdtemp(dir) && fd >= 0);
+	snprintf(name.sun_path, sizeof(name.sun_path), "%s/bus", dir);
+	CHECK(bind(fd, (struct sockaddr *)&name, sizeof(name)) == 0);
+	close(fd);
+
+	snprintf(address, sizeof(address), "unix:path=%s/bus", dir);
+	setenv("GPUARB_BUS_ADDRESS", address, 1);
+	CHECK(gpuarb_open(&gpuarb) == -ECONNREFUSED && !gpuarb);
+	CHECK(strstr(gpuarb_last_error(NULL), dir));
+	unlink(name.sun_path);
+	rmdir(dir);
+}
+
+TEST(an_address_that_is_none_is_a_clean_refusal)
+{
+	static const char *const addresses[] = {
+		"garbage", "unix:", "unix:path", "unix:path=", "unix:path=%zz", "foo:bar=baz",
+		";", ":", "=", "unix:path=/a;;;", "\xff\xfe", "tcp:host=localhost,port=99999",
+	};
+	char *huge = malloc(100001);
+	struct gpuarb *gpuarb = NULL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(addresses); i++) {
+		setenv("GPUARB_BUS_ADDRESS", addresses[i], 1);
+		CHECK(gpuarb_open(&gpuarb) == -ECONNREFUSED && !gpuarb);
+		CHECK(*gpuarb_last_error(NULL));
+	}
+
+	CHECK(huge);
+	memset(huge, 'x', 100000);
+	memcpy(huge, "unix:path=/", 11);
+	huge[100000] = '\0';
+	setenv("GPUARB_BUS_ADDRESS", huge, 1);
+	CHECK(gpuarb_open(&gpuarb) == -ECONNREFUSED && !gpuarb);
+	free(huge);
+}
+
+TEST(the_system_bus_is_asked_when_no_other_is_named)
+{
+	struct gpuarb *gpuarb = NULL;
+
+	setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path=/nonexistent/system", 1);
+	setenv("GPUARB_BUS_ADDRESS", "", 1);
+	CHECK(gpuarb_open(&gpuarb) == -ECONNREFUSED);
+	CHECK(strstr(gpuarb_last_error(NULL), "/nonexistent/system"));
+	unsetenv("GPUARB_BUS_ADDRESS");
+	CHECK(gpuarb_open(&gpuarb) == -ECONNREFUSED);
+	CHECK(strstr(gpuarb_last_error(NULL), "/nonexistent/system"));
+	unsetenv("DBUS_SYSTEM_BUS_ADDRESS");
+}
+
+/* ---- something that is no bus --------------------------------------------------------- */
+
+struct peer {
+	pid_t pid;
+	char dir[32], path[64], address[96];
+};
+
+/* A process behind a socket that is no bus: speak() gets each connection. */
+static void peer_start(struct peer *ret, void (*speak)(int fd))
+{
+	struct sockaddr_un name = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	*ret = (struct peer){ .dir = "/tmp/gpuarb-test-XXXXXX" };
+	CHECK(fd >= 0 && mkdtemp(ret->dir));
+	snprintf(ret->path, sizeof(ret->path), "%s/bus", ret->dir);
+	snprintf(ret->address, sizeof(ret->address), "unix:path=%s", ret->path);
+	snprintf(name.sun_path, sizeof(name.sun_path), "%s", ret->path);
+	CHECK(bind(fd, (struct sockaddr *)&name, sizeof(name)) == 0 && listen(fd, 4) == 0);
+
+	fflush(stdout);
+	ret->pid = fork();
+	if (ret->pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		signal(SIGPIPE, SIG_IGN);
+		for (;;) {
+			int client = accept(fd, NULL, NULL);
+
+			speak(client);
+			close(client);
+		}
+	}
+	close(fd);
+	setenv("GPUARB_BUS_ADDRESS", ret->address, 1);
+}
+
+static void peer_stop(struct peer *peer)
+{
+	kill(peer->pid, SIGKILL);
+	waitpid(peer->pid, NULL, 0);
+	unlink(peer->path);
+	rmdir(peer->dir);
+}
+
+static void speak_not(int fd)
+{
+	char byte;
+
+	while (read(fd, &byte, 1) > 0)
+		;
+}
+
+static void speak_garbage(int fd)
+{
+	char noise[4096];
+
+	for (size_t i = 0; i < sizeof(noise); i++)
+		noise[i] = (char)(i * 7919 >> 3);
+	for (int i = 0; i < 16; i++)
+		if (write(fd, noise, sizeof(noise)) < 0)
+			return;
+}
+
+/* Lets anybody in, then answers with bytes that are no message. */
+static void speak_garbage_after_authentication(int fd)
+{
+	static const char ok[] = "OK 0123456789abcdef0123456789abcdef\r\nAGREE_UNIX_FD\r\n";
+	char buffer[4096];
+	size_t have = 0;
+
+	while (have < sizeof(buffer)) {
+		ssize_t n = read(fd, buffer + have, sizeof(buffer) - have);
+
+		if (n <= 0)
+			return;
+		if (have == 0 && write(fd, ok, sizeof(ok) - 1) < 0)
+			return;
+		have += (size_t)n;
+		if (memmem(buffer, have, "BEGIN\r\n", 7))
+			break;
+	}
+	speak_garbage(fd);
+}
+
+TEST(a_peer_that_talks_nonsense_is_a_clean_refusal)
+{
+	void (*const speakers[])(int) = { speak_garbage, speak_garbage_after_authentication };
+
+	for (size_t i = 0; i < ARRAY_SIZE(speakers); i++) {
+		struct gpuarb *gpuarb = NULL;
+		struct peer peer;
+
+		peer_start(&peer, speakers[i]);
+		CHECK(gpuarb_open(&gpuarb) == -ECONNREFUSED && !gpuarb);
+		CHECK(strstr(gpuarb_last_error(NULL), peer.path));
+		peer_stop(&peer);
+	}
+}
+
+TEST(a_peer_that_says_nothing_is_given_up)
+{
+	struct gpuarb gpuarb = { .references = 1, .answer_usec = LIB_RIG_SOON };
+	struct peer peer;
+
+	peer_start(&peer, speak_not);
+	gpuarb.address = peer.address;
+	CHECK(connection_ensure(&gpuarb) == -ETIMEDOUT && !gpuarb.connection);
+	CHECK(strstr(gpuarb_last_error(&gpuarb), "no answer"));
+	begin(&gpuarb);
+	peer_stop(&peer);
+}
+
+/* ---- a bus without the daemon --------------------------------------------------------- */
+
+TEST(a_bus_without_the_daemon_is_told_as_such)
+{
+	struct private_bus bus;
+	struct gpuarb *gpuarb;
+
+	if (!private_bus_start(&bus))
+		SKIP("no dbus-daemon");
+	gpuarb = lib_rig_open();
+	every_call_fails(gpuarb, -ECONNREFUSED);
+	CHECK(strstr(gpuarb_last_error(gpuarb), "gpuarbd does not run on this bus"));
+	CHECK(strstr(gpuarb_last_error(gpuarb), bus.address));
+	CHECK(strcmp(gpuarb_last_error_name(gpuarb), DBUS_ERROR_SERVICE_UNKNOWN) == 0);
+	gpuarb_close(gpuarb);
+	private_bus_stop(&bus);
+}
+
+TEST(a_bus_that_is_lost_is_found_again)
+{
+	struct private_bus bus;
+	struct gpuarb *gpuarb;
+
+	if (!private_bus_start(&bus))
+		SKIP("no dbus-daemon");
+	gpuarb = lib_rig_open();
+	gpuarb->return_usec = LIB_RIG_SOON;
+	private_bus_kill(&bus);
+	CHECK(gpuarb_reload(gpuarb) == -ECONNREFUSED);
+	CHECK(strstr(gpuarb_last_error(gpuarb), "cannot connect"));
+	CHECK(private_bus_again(&bus));
+	gpuarb->return_usec = RETURN_USEC; /* and yet told at once: no daemon was ever there */
+	CHECK(gpuarb_reload(gpuarb) == -ECONNREFUSED);
+	CHECK(strstr(gpuarb_last_error(gpuarb), "gpuarbd does not run"));
+	gpuarb_close(gpuarb);
+	private_bus_stop(&bus);
+}

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* gpuarb_lease_start_agent(): what it refuses, and what its thread says and does not say. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "dbus/names.h"
+#include "lib-rig.h"
+#include "libgpuarb/agent/agent.h"
+#include "private-bus.h"
+#include "queue-tree.h"
+
+#define LEASE GPUARB_PATH_LEASE "/17"
+
+/* Shared by the test and the daemon's process. */
+struct play {
+	bool adaptable, gone;
+	uint32_t processes, kfd_gpu_id;
+	uint64_t generation;
+	const char *state;
+	int refused;             /* by the driver, for each queue */
+	unsigned masked;         /* what it was asked */
+	uint64_t acknowledged;   /* the last */
+	unsigned acknowledgements;
+};
+
+static struct play *play;
+static struct scratch tree;
+static int asked[2]; /* a pipe: a byte for each mask that the driver is asked for */
+
+/* ---- the daemon ------------------------------------------------------------------------- */
+
+static int answer_reserve(sd_bus_message *call)
+{
+	sd_bus_message *reply = NULL;
+	int pair[2], r;
+
+	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
+	CHECK(sd_bus_message_new_method_return(call, &reply) >= 0);
+	CHECK(sd_bus_message_append(reply, "ohs", LEASE, pair[0], "granted") >= 0);
+	CHECK(fake_append_partitions(reply, 30, play->kfd_gpu_id) >= 0);
+	r = sd_bus_send(NULL, reply, NULL);
+	sd_bus_message_unref(reply);
+	close(pair[0]); /* the other one stays open as long as this process */
+	return r;
+}
+
+static int append_partition(sd_bus_message *m)
+{
+	CHECK(sd_bus_message_open_container(m, 'e', "sv") >= 0);
+	CHECK(sd_bus_message_append(m, "s", "Partitions") >= 0);
+	CHECK(sd_bus_message_open_container(m, 'v', "aa{sv}") >= 0);
+	CHECK(sd_bus_message_open_container(m, 'a', "a{sv}") >= 0);
+	CHECK(sd_bus_message_open_container(m, 'a', "{sv}") >= 0);
+	CHECK(fake_append(m, "gpu", "s", "0000:03:00.0") >= 0);
+	CHECK(fake_append(m, "kfd-gpu-id", "u", play->kfd_gpu_id) >= 0);
+	CHECK(fake_append(m, "cu-mask", "au", 1, 0xff) >= 0);
+	CHECK(fake_append(m, "processes", "u", play->processes) >= 0);
+	for (int i = 0; i < 4; i++)
+		CHECK(sd_bus_message_close_container(m) >= 0);
+	return 0;
+}
+
+static int answer_properties(sd_bus_message *call)
+{
+	sd_bus_message *reply = NULL;
+	int r;
+
+	CHECK(sd_bus_message_new_method_return(call, &reply) >= 0);
+	CHECK(sd_bus_message_open_container(reply, 'a', "{sv}") >= 0);
+	CHECK(fake_append(reply, "State", "s", play->state) >= 0);
+	CHECK(fake_append(reply, "Generation", "t", play->generation) >= 0);
+	CHECK(fake_append(reply, "Adaptable", "b", (int)play->adaptable) >= 0);
+	CHECK(append_partition(reply) >= 0);
+	CHECK(sd_bus_message_close_container(reply) >= 0);
+	r = sd_bus_send(NULL, reply, NULL);
+	sd_bus_message_unref(reply);
+	return r;
+}
+
+static int answer(sd_bus_message *call, void *userdata)
+{
+	(void)userdata;
+	if (sd_bus_message_is_method_call(call, NULL, "Reserve"))
+		return answer_reserve(call);
+	if (play->gone)
+		return sd_bus_reply_method_errorf(call, GPUARB_ERROR_NO_SUCH_LEASE, "it is gone");
+	if (sd_bus_message_is_method_call(call, NULL, "GetAll"))
+		return answer_properties(call);
+	if (sd_bus_message_is_method_call(call, NULL, "Acknowledge")) {
+		CHECK(sd_bus_message_read(call, "t", &play->acknowledged) >= 0);
+		play->acknowledgements++;
+	}
+	return sd_bus_reply_method_return(call, NULL);
+}
+
+/* ---- the driver, and the program --------------------------------------------------------- */
+
+static int open_null(void *userdata)
+{
+	(void)userdata;
+	return open("/dev/null", O_RDWR | O_CLOEXEC);
+}
+
+static int set_mask(void *userdata, int fd, uint32_t queue, const struct mask *mask)
+{
+	(void)userdata, (void)fd, (void)queue, (void)mask;
+	play->masked++;
+	CHECK(write(asked[1], "", 1) == 1);
+	return play->refused;
+}
+
+static const char *no_environment(void *userdata, const char *name)
+{
+	(void)userdata, (void)name;
+	return NULL;
+}
+
+static int start(struct gpuarb_lease *lease, const char *sys)
+{
+	static const struct driver driver = { NULL, open_null, set_mask };
+	const struct apply seat = { .sys = sys, .dev = tree.path, .pid = 5, .driver = &driver,
+				    .get = no_environment };
+
+	begin(lease->gpuarb);
+	return done(lease->gpuarb, agent_start(lease, &seat));
+}
+
+/* Read while the thread does nothing. */
+static unsigned agent_masked(struct gpuarb_lease *lease)
+{
+	struct apply apply;
+	unsigned masked;
+
+	agent_enter(lease->agent, lease->gpuarb, &apply);
+	masked = play->masked;
+	agent_leave(lease->agent);
+	return masked;
+}
+
+static struct gpuarb_lease *reserve(struct gpuarb *gpuarb)
+{
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	struct gpuarb_lease *lease = NULL;
+
+	CHECK(gpuarb_reserve(gpuarb, &want, 1, NULL, &lease) == 0);
+	return lease;
+}
+
+/* Until something has come about; it comes when the driver is asked. */
+#define AWAIT(so)                                             \
+	do {                                                  \
+		char c_;                                      \
+		CHECK(read(asked[0], &c_, 1) == 1);           \
+	} while (!(so))
+
+static void perform(void (*work)(struct gpuarb *gpuarb, struct fake_arbiter *fake))
+{
+	play = mmap(NULL, sizeof(*play), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK(play != MAP_FAILED);
+	*play = (struct play){ .adaptable = true, .processes = 1, .kfd_gpu_id = 7, .generation = 3,
+			       .state = "granted" };
+	CHECK(pipe2(asked, O_CLOEXEC) == 0);
+	tree = queue_tree_new(1);
+	LIB_RIG_WITH(answer, NULL, work);
+	munmap(play, sizeof(*play));
+	close(asked[0]);
+	close(asked[1]);
+	scratch_done(&tree);
+}
+
+/* ---- what is refused ---------------------------------------------------------------------- */
+
+static bool says(const struct gpuarb *gpuarb, const char *text)
+{
+	if (strstr(gpuarb_last_error(gpuarb), text))
+		return true;
+	fprintf(stderr, "it says: %s\n", gpuarb_last_error(gpuarb));
+	return false;
+}
+
+static void refuse(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+{
+	struct gpuarb_lease *lease = reserve(gpuarb);
+
+	(void)fake;
+	CHECK(gpuarb_lease_start_agent(NULL) == -EINVAL);
+	CHECK(gpuarb_lease_agent_error(NULL) == -EINVAL);
+	CHECK(gpuarb_lease_agent_error(lease) == -EBADFD);
+	CHECK(says(gpuarb, "lease 17 has no agent"));
+
+	play->adaptable = false;
+	CHECK(start(lease, tree.path) == -EINVAL && says(gpuarb, "options.adaptable"));
+	play->adaptable = true;
+	play->processes = 2;
+	CHECK(start(lease, tree.path) == -EINVAL);
+	CHECK(says(gpuarb, "for 2 processes on GPU 0000:03:00.0"));
+	play->processes = 1;
+	CHECK(start(lease, "/nowhere") == -EOPNOTSUPP && says(gpuarb, "/nowhere/class/kfd/kfd"));
+	play->refused = -EBUSY;
+	CHECK(start(lease, tree.path) == -EBUSY && says(gpuarb, "queue 0 on GPU 0000:03:00.0"));
+	play->gone = true;
+	CHECK(start(lease, tree.path) == -ENOENT && says(gpuarb, "it is gone"));
+	CHECK(gpuarb_lease_agent_error(lease) == -EBADFD); /* still none */
+	CHECK(play->acknowledgements == 0);
+	gpuarb_lease_close(lease);
+}
+
+TEST(an_agent_that_could_not_follow_is_not_started)
+{
+	perform(refuse);
+}
+
+/* ---- what it does ------------------------------------------------------------------------- */
+
+static void follow(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+{
+	struct gpuarb_lease *lease = reserve(gpuarb);
+
+	(void)fake;
+	CHECK(start(lease, tree.path) == 0);
+	CHECK(play->acknowledged == 3 && play->acknowledgements == 1 && play->masked == 1);
+	CHECK(start(lease, tree.path) == -EALREADY && says(gpuarb, "lease 17 has its agent"));
+	CHECK(gpuarb_lease_agent_error(lease) == 0);
+
+	/* A queue that comes later is masked without a change, and nothing is acknowledged. */
+	queue_tree_add(&tree, 1);
+	AWAIT(agent_masked(lease) == 2);
+	CHECK(play->acknowledgements == 1);
+	gpuarb_lease_close(lease);
+}
+
+TEST(it_masks_what_there_is_and_what_comes_and_acknowledges_once)
+{
+	perform(follow);
+}
+
+static void fail_and_mend(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+{
+	struct gpuarb_lease *lease = reserve(gpuarb);
+
+	(void)fake;
+	CHECK(start(lease, tree.path) == 0);
+	play->refused = -EBUSY; /* of the second one, which is not there yet */
+	queue_tree_add(&tree, 1);
+	AWAIT(gpuarb_lease_agent_error(lease) < 0);
+	CHECK(gpuarb_lease_agent_error(lease) == -EBUSY);
+	CHECK(says(gpuarb, "queue 1 on GPU 0000:03:00.0"));
+	play->refused = 0;
+	AWAIT(gpuarb_lease_agent_error(lease) == 0);
+
+	/* What the program wants to acknowledge, the agent must have applied. */
+	lease->info.generation = 9;
+	CHECK(gpuarb_lease_acknowledge(lease) == -EBUSY);
+	CHECK(says(gpuarb, "has not applied generation 9 yet"));
+	lease->info.generation = 3;
+	CHECK(gpuarb_lease_acknowledge(lease) == 0);
+	gpuarb_lease_close(lease);
+}
+
+TEST(what_the_driver_refuses_is_told_and_tried_again)
+{
+	perform(fail_and_mend);
+}
+
+static void be_revoked(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+{
+	struct gpuarb_lease *lease = reserve(gpuarb);
+
+	(void)fake;
+	play->state = "revoking"; /* the same address in the daemon, which was forked */
+	CHECK(start(lease, tree.path) == 0);
+	CHECK(play->acknowledgements == 0 && gpuarb_lease_agent_error(lease) == 0);
+	gpuarb_lease_close(lease);
+}
+
+TEST(a_revocation_is_for_the_program_to_acknowledge)
+{
+	perform(be_revoked);
+}
+
+static void fork_one(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+{
+	struct gpuarb_lease *lease = reserve(gpuarb);
+	int status = -1;
+	pid_t pid;
+
+	(void)fake;
+	CHECK(start(lease, tree.path) == 0);
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0) {
+		agent_stop(lease->agent); /* it has no thread: this is not waited for */
+		_exit(0);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+	CHECK(gpuarb_lease_agent_error(lease) == 0);
+	gpuarb_lease_close(lease);
+}
+
+TEST(a_forked_child_has_no_agent)
+{
+	perform(fork_one);
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What the library makes of a lease, with a daemon whose every answer the test chooses. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "dbus/names.h"
+#include "fake-lease.h"
+#include "lib-rig.h"
+#include "libgpuarb/connection/internal.h"
+
+/* ---- granted -------------------------------------------------------------------------- */
+
+TEST(a_lease_says_all_that_was_granted)
+{
+	const struct gpuarb_partition *partition;
+	struct gpuarb_lease *lease;
+	struct stage stage;
+	size_t words;
+
+	if (!stage_set(&stage, "granted", NULL))
+		SKIP("no dbus-daemon");
+	lease = stage_reserve(&stage, 0);
+	CHECK(gpuarb_lease_id(lease) == 17 && gpuarb_lease_generation(lease) == 1);
+	CHECK(strcmp(gpuarb_lease_state(lease), "granted") == 0);
+	CHECK(strcmp(gpuarb_lease_reason(lease), "") == 0);
+	CHECK(gpuarb_lease_deadline(lease) == GPUARB_FOREVER);
+	CHECK(gpuarb_lease_partitions(lease) == 1 && !gpuarb_lease_partition(lease, 1));
+	CHECK(strcmp(gpuarb_lease_gpu(lease, 0), "0000:03:00.0") == 0);
+	CHECK(gpuarb_lease_cu_mask(lease, 0, &words)[0] == 0x3fffffff && words == 2);
+	CHECK(gpuarb_lease_cus(lease, 0) == 30 && gpuarb_lease_effective_cus(lease, 0) == 30);
+	CHECK(gpuarb_lease_queues(lease, 0) == 5 && gpuarb_lease_streams(lease, 0) == 1);
+	CHECK(gpuarb_lease_processes(lease, 0) == 1 && gpuarb_lease_priority(lease, 0) == 7);
+	CHECK(gpuarb_lease_cus(lease, 1) == 0 && !gpuarb_lease_cu_mask(lease, 1, &words));
+
+	partition = gpuarb_lease_partition(lease, 0);
+	CHECK(partition->cus_asked == 31 && partition->n_shader_engines == 2);
+	CHECK(partition->shader_engines[1] == 1 && partition->sdma_queues == 2);
+	CHECK(partition->vram == 1 << 30 && partition->n_gaps == 1);
+	CHECK(strcmp(partition->tier, "cooperative") == 0);
+	CHECK(strcmp(partition->gaps[0], "power") == 0);
+	gpuarb_lease_close(lease);
+	stage_strike(&stage);
+}
+
+TEST(a_library_on_top_has_the_last_word)
+{
+	struct gpuarb_lease *lease;
+	struct stage stage;
+
+	if (!stage_set(&stage, "granted", NULL))
+		SKIP("no dbus-daemon");
+	lease = stage_reserve(&stage, 0);
+	CHECK(gpuarb_lease_fail(lease, -EIO, "100% of it failed: %s") == -EIO);
+	CHECK(strcmp(gpuarb_last_error(stage.gpuarb), "100% of it failed: %s") == 0);
+	CHECK(strcmp(gpuarb_last_error_name(stage.gpuarb), "") == 0);
+	CHECK(gpuarb_lease_fail(lease, -EIO, NULL) == -EINVAL);
+	gpuarb_lease_close(lease);
+	stage_strike(&stage);
+}
+
+TEST(the_holder_is_not_inherited_and_its_close_is_seen)
+{
+	struct gpuarb_lease *lease;
+	struct stage stage;
+
+	if (!stage_set(&stage, "granted", NULL))
+		SKIP("no dbus-daemon");
+	lease = stage_reserve(&stage, 0);
+	CHECK(fcntl(gpuarb_lease_fd(lease), F_GETFD) == FD_CLOEXEC);
+	gpuarb_lease_close(lease);
+	CHECK(stage_holder_gone(&stage));
+	fake_arbiter_saw(&stage.fake, "Reserve"); /* and no word more was needed */
+	stage_strike(&stage);
+}
+
+TEST(a_token_finds_the_lease_as_it_is_now)
+{
+	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	struct gpuarb_lease *lease = NULL;
+	struct stage stage;
+
+	if (!stage_set(&stage, "granted", NULL))
+		SKIP("no dbus-daemon");
+	options.token = "again";
+	CHECK(gpuarb_reserve(stage.gpuarb, &want, 1, &options, &lease) == 0);
+	CHECK(gpuarb_lease_generation(lease) == 3 && gpuarb_lease_cus(lease, 0) == 20);
+	gpuarb_lease_close(lease);
+	stage_strike(&stage);
+}
+
+TEST(a_lease_outlives_its_handle)
+{
+	struct gpuarb_lease *lease;
+	struct stage stage;
+
+	if (!stage_set(&stage, "granted", NULL))
+		SKIP("no dbus-daemon");
+	lease = stage_reserve(&stage, 0);
+	gpuarb_close(stage.gpuarb);
+	stage.gpuarb = NULL;
+	CHECK(gpuarb_lease_acknowledge(lease) == 0); /* on a connection made anew */
+	CHECK(gpuarb_lease_release(lease) == 0);
+	fake_arbiter_saw(&stage.fake, "Reserve");
+	fake_arbiter_saw(&stage.fake, "Acknowledge");
+	fake_arbiter_saw(&stage.fake, "Release");
+	CHECK(stage_holder_gone(&stage));
+	stage_strike(&stage);
+}
+
+/* ---- asking --------------------------------------------------------------------------- */
+
+TEST(a_resized_lease_is_read_anew)
+{
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	struct gpuarb_lease *lease;
+	struct stage stage;
+
+	if (!stage_set(&stage, "granted", NULL))
+		SKIP("no dbus-daemon");
+	lease = stage_reserve(&stage, 0);
+	CHECK(gpuarb_lease_resize(lease, &want, 1) == 0);
+	CHECK(gpuarb_lease_cus(lease, 0) == 20 && gpuarb_lease_generation(lease) == 3);
+	fake_arbiter_saw(&stage.fake, "Reserve");
+	fake_arbiter_saw(&stage.fake, "Resize");
+	fake_arbiter_saw(&stage.fake, "GetAll");
+	CHECK(gpuarb_lease_resize(lease, &want, 0) == -EINVAL);
+	gpuarb_lease_close(lease);
+	stage_strike(&stage);
+}
+
+TEST(a_process_is_bound_by_an_open_pidfd)
+{
+	struct gpuarb_lease *lease;
+	struct stage stage;
+	int fd;
+
+	if (!stage_set(&stage, "granted", NULL))
+		SKIP("no dbus-daemon");
+	lease = stage_reserve(&stage, 0);
+	fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	CHECK(gpuarb_lease_bind(lease, fd) == 0);
+	close(fd);
+	CHECK(gpuarb_lease_bind(lease, fd) == -EINVAL && gpuarb_lease_bind(lease, -1) == -EINVAL);
+	gpuarb_lease_close(lease);
+	stage_strike(&stage);
+}
+
+static struct gpuarb_options with_process(void)
+{
+	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
+
+	options.process_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	CHECK(options.process_fd >= 0);
+	return options;
+}
+
+TEST(a_process_is_bound_by_a_call_of_its_own)
+{
+	struct gpuarb_options options = with_process();
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	struct gpuarb_lease *lease = NULL;
+	struct stage stage;
+
+	if (!stage_set(&stage, "granted", NULL))
+		SKIP("no dbus-daemon");
+	CHECK(gpuarb_reserve(stage.gpuarb, &want, 1, &options, &lease) == 0);
+	close(options.process_fd);
+	fake_arbiter_saw(&stage.fake, "Reserve");
+	fake_arbiter_saw(&stage.fake, "Bind");
+	gpuarb_lease_close(lease);
+	stage_strike(&stage);
+}
+
+/* What cannot be bound is no lease; the daemon is told, as it may have been bound. */
+static void fail_to_bind(int (*reserve)(struct gpuarb *, const struct gpuarb_want *, size_t,
+					const struct gpuarb_options *, struct gpuarb_lease **),
+			 const char *refuse, int error)
+{
+	struct gpuarb_options options = with_process();
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	struct gpuarb_lease *lease = NULL;
+	struct stage stage;
+
+	if (!stage_set(&stage, "granted", refuse))
+		SKIP("no dbus-daemon");
+	stage.gpuarb->answer_usec = *refuse ? ANSWER_USEC : LIB_RIG_LATE;
+	CHECK(reserve(stage.gpuarb, &want, 1, &options, &lease) == error && !lease);
+	CHECK(strstr(gpuarb_last_error(stage.gpuarb), *refuse ? "it is so" : "no answer"));
+	CHECK(strcmp(gpuarb_last_error_name(stage.gpuarb), refuse) == 0);
+	fake_arbiter_saw(&stage.fake, "Reserve");
+	fake_arbiter_saw(&stage.fake, "Bind");
+	fake_arbiter_saw(&stage.fake, "Release");
+	CHECK(stage_holder_gone(&stage));
+	close(options.process_fd);
+	stage_strike(&stage);
+}
+
+TEST(a_lease_whose_process_cannot_be_bound_is_given_up)
+{
+	fail_to_bind(gpuarb_reserve, GPUARB_ERROR_NOT_PERMITTED, -EACCES);
+	fail_to_bind(gpuarb_reserve_start, GPUARB_ERROR_NOT_PERMITTED, -EACCES);
+}
+
+TEST(a_lease_whose_process_may_have_been_bound_is_given_up)
+{
+	fail_to_bind(gpuarb_reserve, "", -ETIMEDOUT);
+}
+
+TEST(without_room_for_the_process_nothing_is_asked)
+{
+	struct gpuarb_options options = with_process();
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	struct gpuarb_lease *lease = NULL;
+	struct rlimit before, none;
+	struct stage stage;
+
+	if (!stage_set(&stage, "granted", NULL))
+		SKIP("no dbus-daemon");
+	CHECK(getrlimit(RLIMIT_NOFILE, &before) == 0);
+	none = (struct rlimit){ .rlim_cur = 0, .rlim_max = before.rlim_max };
+	CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
+	CHECK(gpuarb_reserve(stage.gpuarb, &want, 1, &options, &lease) == -EMFILE && !lease);
+	CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
+	CHECK(gpuarb_reload(stage.gpuarb) == 0);
+	fake_arbiter_saw(&stage.fake, "Reload");
+	close(options.process_fd);
+	stage_strike(&stage);
+}
+
+TEST(refusals_are_the_daemons_own_words)
+{
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	struct gpuarb_lease *lease;
+	struct stage stage;
+
+	if (!stage_set(&stage, "granted", GPUARB_ERROR_INVALID_STATE))
+		SKIP("no dbus-daemon");
+	lease = stage_reserve(&stage, 0);
+	CHECK(gpuarb_lease_acknowledge(lease) == -EBADFD);
+	CHECK(strcmp(gpuarb_last_error(stage.gpuarb), "it is so") == 0);
+	CHECK(strcmp(gpuarb_last_error_name(stage.gpuarb), GPUARB_ERROR_INVALID_STATE) == 0);
+	CHECK(gpuarb_lease_resize(lease, &want, 1) == -EBADFD);
+	CHECK(gpuarb_lease_cus(lease, 0) == 30);
+	CHECK(gpuarb_reload(stage.gpuarb) == -EBADFD);
+	CHECK(gpuarb_lease_release(lease) == -EBADFD); /* and the handle is freed */
+	CHECK(stage_holder_gone(&stage));
+	stage_strike(&stage);
+}
+
+TEST(the_environment_follows_the_mask)
+{
+	struct gpuarb_lease *lease;
+	struct stage stage;
+	char **environment = NULL;
+
+	if (!stage_set(&stage, "granted", NULL))
+		SKIP("no dbus-daemon");
+	unsetenv("HSA_CU_MASK");
+	unsetenv("ROC_GLOBAL_CU_MASK");
+	unsetenv("ROCR_VISIBLE_DEVICES");
+	lease = stage_reserve(&stage, 0);
+	CHECK(gpuarb_lease_environment(lease, &environment) == 0);
+	CHECK(strcmp(environment[0], "ROCR_VISIBLE_DEVICES=0") == 0);
+	CHECK(strcmp(environment[1], "HSA_CU_MASK=0:0x3fffffff") == 0);
+	CHECK(strcmp(environment[2], "GPU_MAX_HW_QUEUES=3") == 0);
+	CHECK(strcmp(environment[3], "GPUARB_LEASE=17") == 0);
+	free(environment);
+
+	stage_tell(&stage, 3, GPUARB_RECORD_GRANTED, 7);
+	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == 1);
+	CHECK(gpuarb_lease_environment(lease, &environment) == 0);
+	CHECK(strcmp(environment[1], "HSA_CU_MASK=0:0x7f") == 0);
+	free(environment);
+
+	setenv("HSA_CU_MASK", "0:0-3", 1);
+	CHECK(gpuarb_lease_environment(lease, &environment) == -EEXIST);
+	unsetenv("HSA_CU_MASK");
+	gpuarb_lease_close(lease);
+	stage_strike(&stage);
+}

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Every single allocation of a call fails in its turn: nothing aborts, hangs or leaks fds. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "dbus/names.h"
+#include "lib-rig.h"
+#include "libgpuarb/agent/agent.h"
+#include "private-bus.h"
+#include "queue-tree.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+
+TEST(every_allocation_may_fail)
+{
+	SKIP("the sanitizer has its own malloc");
+}
+
+#else
+
+#include "lack.h"
+
+static unsigned open_fds(void)
+{
+	unsigned n = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+/* The daemon's ends of the holders stay open for some calls. */
+#define HOLDERS 8U
+
+static int answer_reserve(sd_bus_message *call)
+{
+	static int ours[HOLDERS];
+	static size_t n;
+	sd_bus_message *reply = NULL;
+	int pair[2], r;
+
+	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
+	CHECK(sd_bus_message_new_method_return(call, &reply) >= 0);
+	CHECK(sd_bus_message_append(reply, "ohs", GPUARB_PATH_LEASE "/17", pair[0],
+				    "granted") >= 0);
+	CHECK(fake_append_partitions(reply, 30, 0) >= 0);
+	r = sd_bus_send(NULL, reply, NULL);
+	sd_bus_message_unref(reply);
+	close(pair[0]);
+	if (n >= HOLDERS)
+		close(ours[n % HOLDERS]);
+	ours[n++ % HOLDERS] = pair[1];
+	return r;
+}
+
+/* Adaptable, of generation 3, on GPU 7. */
+static int answer_properties(sd_bus_message *call)
+{
+	sd_bus_message *reply = NULL;
+	int r;
+
+	CHECK(sd_bus_message_new_method_return(call, &reply) >= 0);
+	CHECK(sd_bus_message_open_container(reply, 'a', "{sv}") >= 0);
+	CHECK(fake_append(reply, "State", "s", "granted") >= 0);
+	CHECK(fake_append(reply, "Generation", "t", UINT64_C(3)) >= 0);
+	CHECK(fake_append(reply, "Adaptable", "b", 1) >= 0);
+	CHECK(sd_bus_message_open_container(reply, 'e', "sv") >= 0);
+	CHECK(sd_bus_message_append(reply, "s", "Partitions") >= 0);
+	CHECK(sd_bus_message_open_container(reply, 'v', "aa{sv}") >= 0);
+	CHECK(fake_append_partitions(reply, 20, 7) >= 0);
+	for (int i = 0; i < 3; i++)
+		CHECK(sd_bus_message_close_container(reply) >= 0);
+	r = sd_bus_send(NULL, reply, NULL);
+	sd_bus_message_unref(reply);
+	return r;
+}
+
+static int answer(sd_bus_message *call, void *userdata)
+{
+	(void)userdata;
+	if (sd_bus_message_is_method_call(call, NULL, "Reserve"))
+		return answer_reserve(call);
+	if (sd_bus_message_is_method_call(call, NULL, "GetAll"))
+		return answer_properties(call);
+	return sd_bus_reply_method_return(call, NULL);
+}
+
+/* From connecting to the environment and a further call. */
+static int ask(struct gpuarb *gpuarb)
+{
+	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	struct gpuarb_lease *lease = NULL;
+	char **environment = NULL;
+	int r;
+
+	want.gpu = "0";
+	options.process_fd = STDIN_FILENO;
+	r = gpuarb_reserve(gpuarb, &want, 1, &options, &lease);
+	if (r >= 0)
+		r = gpuarb_lease_environment(lease, &environment);
+	if (r >= 0)
+		r = gpuarb_lease_acknowledge(lease);
+	free(environment);
+	gpuarb_lease_close(lease);
+	gpuarb_close(gpuarb_reference(gpuarb)); /* the connection goes, the handle stays */
+	return r;
+}
+
+static void without_memory(struct gpuarb *gpuarb, int (*ask_it)(struct gpuarb *gpuarb), long least)
+{
+	unsigned fds, early = 0;
+	long n;
+	int r;
+
+	CHECK(ask_it(gpuarb) == 0);
+	fds = open_fds();
+	for (n = 0;; n++) {
+		left = n;
+		r = ask_it(gpuarb);
+		if (left >= 0) { /* it did with fewer */
+			if (n > least || early++ == 3)
+				break;
+			n--; /* what the round before sent came late, and killed the daemon first */
+			continue;
+		}
+		CHECK(r == 0 || (r == -ENOMEM && *gpuarb_last_error(gpuarb)));
+		CHECK(open_fds() == fds);
+	}
+	left = -1;
+	CHECK(r == 0 && n > least);
+	printf("%ld allocations\n", n);
+}
+
+static void ask_without_memory(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+{
+	(void)fake;
+	without_memory(gpuarb, ask, 100);
+}
+
+TEST(every_allocation_may_fail)
+{
+	LIB_RIG_WITH(answer, NULL, ask_without_memory);
+}
+
+/* Lent, had back, and taken away. */
+static int lend(struct gpuarb *gpuarb)
+{
+	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	struct gpuarb_lease *lease = NULL;
+	int r;
+
+	options.token = "again";
+	options.start_inactive = options.adaptable = true;
+	r = gpuarb_reserve(gpuarb, &want, 1, &options, &lease);
+	if (r >= 0)
+		r = gpuarb_lease_activate(lease);
+	if (r >= 0)
+		r = gpuarb_lease_deactivate(lease);
+	gpuarb_lease_close(lease);
+	if (r >= 0)
+		r = gpuarb_activate(gpuarb, 17);
+	if (r >= 0)
+		r = gpuarb_deactivate(gpuarb, 17);
+	if (r >= 0)
+		r = gpuarb_revoke(gpuarb, 17, 0, "maintenance");
+	gpuarb_close(gpuarb_reference(gpuarb));
+	return r;
+}
+
+static void lend_without_memory(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+{
+	(void)fake;
+	without_memory(gpuarb, lend, 100);
+}
+
+TEST(every_allocation_may_fail_while_cus_are_lent)
+{
+	LIB_RIG_WITH(answer, NULL, lend_without_memory);
+}
+
+/* As many libdbus keeps for the room that they have: what is built beside them has to grow. */
+#define KEPT 5U
+
+/* As long as it takes until there is no room left just where a container opens. */
+static char token[80];
+
+static int build(struct gpuarb *gpuarb)
+{
+	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	DBusMessage *kept[KEPT], *call = NULL;
+	long before = left;
+	int r;
+
+	options.token = token;
+	options.wait_usec = 1;
+	left = -1;
+	for (unsigned i = 0; i < KEPT; i++)
+		CHECK((kept[i] = dbus_message_new(DBUS_MESSAGE_TYPE_METHOD_CALL)));
+	left = before;
+
+	begin(gpuarb);
+	r = request_new(gpuarb, GPUARB_PATH, GPUARB_INTERFACE, "Reserve", &want, 1, &options, &call);
+	if (call)
+		dbus_message_unref(call);
+	for (unsigned i = 0; i < KEPT; i++)
+		dbus_message_unref(kept[i]);
+	return done(gpuarb, r);
+}
+
+TEST(every_allocation_may_fail_while_a_request_is_built)
+{
+	struct gpuarb gpuarb = { .references = 1 };
+
+	while (strlen(token) < sizeof(token) - 1) {
+		strcat(token, "x");
+		without_memory(&gpuarb, build, 8);
+	}
+	begin(&gpuarb);
+}
+
+/* Calls that came since it was set to 0, in whichever life of the daemon. */
+static unsigned *calls;
+
+static int die_first(sd_bus_message *call, void *userdata)
+{
+	(void)userdata;
+	if ((*calls)++ == 0)
+		_exit(0);
+	return sd_bus_reply_method_return(call, NULL);
+}
+
+static int ask_who_dies(struct gpuarb *gpuarb)
+{
+	int r;
+
+	*calls = 0;
+	r = gpuarb_reload(gpuarb);
+	gpuarb_close(gpuarb_reference(gpuarb));
+	return r;
+}
+
+TEST(every_allocation_may_fail_while_the_daemon_restarts)
+{
+	struct fake_arbiter fake;
+	struct private_bus bus;
+	struct gpuarb *gpuarb;
+
+	if (!private_bus_start(&bus))
+		SKIP("no dbus-daemon");
+	calls = mmap(NULL, sizeof(*calls), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		     0);
+	CHECK(calls != MAP_FAILED);
+	fake_arbiter_keep(bus.address, die_first, NULL, NULL, &fake);
+	gpuarb = lib_rig_open();
+	without_memory(gpuarb, ask_who_dies, 100);
+	gpuarb_close(gpuarb);
+	fake_arbiter_stop(&fake);
+	private_bus_stop(&bus);
+	munmap(calls, sizeof(*calls));
+}
+
+/* ---- masks for queues ------------------------------------------------------------------- */
+
+static struct scratch tree;
+
+static int open_null(void *userdata)
+{
+	(void)userdata;
+	return open("/dev/null", O_RDWR | O_CLOEXEC);
+}
+
+/* The second queue is refused, so that there is something to take back and to say. */
+static int set_first(void *userdata, int fd, uint32_t queue, const struct mask *mask)
+{
+	(void)userdata, (void)fd, (void)mask;
+	return queue == 1 ? -EBUSY : 0;
+}
+
+static const char *no_environment(void *userdata, const char *name)
+{
+	(void)userdata, (void)name;
+	return NULL;
+}
+
+static int mask_queues(struct gpuarb *gpuarb)
+{
+	static const struct driver driver = { NULL, open_null, set_first };
+	static const uint32_t mask[] = { 0xff };
+	struct gpuarb_partition partition = { .gpu = "0000:03:00.0", .kfd_gpu_id = 7,
+					      .cu_mask = mask, .cu_mask_words = 1 };
+	struct book book = { NULL, 0 };
+	struct apply apply = { .gpuarb = gpuarb, .lease = 1, .state = "granted",
+			       .partitions = &partition, .n = 1, .book = &book, .sys = tree.path,
+			       .dev = tree.path, .pid = 5, .driver = &driver, .get = no_environment };
+	int r;
+
+	begin(gpuarb);
+	r = apply_own(&apply, 0, 0, mask, 1);
+	if (r >= 0)
+		r = apply_all(&apply);
+	book_clear(&book);
+	return r == -EBUSY ? 0 : done(gpuarb, r);
+}
+
+TEST(every_allocation_may_fail_while_queues_are_masked)
+{
+	struct gpuarb gpuarb = { .references = 1 };
+
+	tree = queue_tree_new(2);
+	without_memory(&gpuarb, mask_queues, 8);
+	begin(&gpuarb);
+	scratch_done(&tree);
+}
+
+/* ---- the agent -------------------------------------------------------------------------- */
+
+static int set_all(void *userdata, int fd, uint32_t queue, const struct mask *mask)
+{
+	(void)userdata, (void)fd, (void)queue, (void)mask;
+	return 0;
+}
+
+/* Its thread runs out of memory, too, now and then: that is not told, but tried again. */
+static int follow(struct gpuarb *gpuarb)
+{
+	static const struct driver driver = { NULL, open_null, set_all };
+	const struct apply seat = { .sys = tree.path, .dev = tree.path, .pid = 5, .driver = &driver,
+				    .get = no_environment };
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	struct gpuarb_lease *lease = NULL;
+	int r;
+
+	r = gpuarb_reserve(gpuarb, &want, 1, NULL, &lease);
+	if (r >= 0) {
+		begin(gpuarb);
+		r = done(gpuarb, agent_start(lease, &seat));
+	}
+	if (r >= 0)
+		(void)agent_error(lease->agent, gpuarb);
+	gpuarb_lease_close(lease);
+	gpuarb_close(gpuarb_reference(gpuarb));
+	return r == -EAGAIN ? -ENOMEM : r; /* of pthread_create() */
+}
+
+static void follow_without_memory(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+{
+	(void)fake;
+	without_memory(gpuarb, follow, 200);
+}
+
+TEST(every_allocation_may_fail_while_an_agent_starts)
+{
+	tree = queue_tree_new(2);
+	LIB_RIG_WITH(answer, NULL, follow_without_memory);
+	scratch_done(&tree);
+}
+
+#endif

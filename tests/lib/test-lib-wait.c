@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What comes by a holder, and waiting for it. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "dbus/names.h"
+#include "fake-lease.h"
+#include "lib-rig.h"
+#include "libgpuarb/connection/internal.h"
+
+static void count(struct gpuarb_lease *lease, void *userdata)
+{
+	CHECK(gpuarb_lease_id(lease) == 17);
+	(*(int *)userdata)++;
+}
+
+/* ---- what comes by the holder --------------------------------------------------------- */
+
+TEST(changes_come_by_the_holder)
+{
+	const struct gpuarb_partition *partition;
+	struct gpuarb_lease *lease;
+	struct stage stage;
+	int changes = 0;
+
+	if (!stage_set(&stage, "granted", NULL))
+		SKIP("no dbus-daemon");
+	lease = stage_reserve(&stage, 0);
+	CHECK(gpuarb_lease_dispatch(lease, count, &changes) == 0 && changes == 0);
+
+	stage_tell(&stage, 2, GPUARB_RECORD_GRANTED, 20);
+	stage_tell(&stage, 2, GPUARB_RECORD_GRANTED, 20); /* nothing new */
+	stage_tell(&stage, 2, GPUARB_RECORD_REVOKING, 20);
+	CHECK(gpuarb_lease_dispatch(lease, count, &changes) == 2 && changes == 2);
+	CHECK(gpuarb_lease_generation(lease) == 2 && gpuarb_lease_cus(lease, 0) == 20);
+	CHECK(strcmp(gpuarb_lease_state(lease), "revoking") == 0);
+	CHECK(strcmp(gpuarb_lease_reason(lease), "so it is") == 0);
+	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == 0);
+
+	/* Nothing is missing in it, and nothing had to be asked. */
+	partition = gpuarb_lease_partition(lease, 0);
+	CHECK(partition->cus_asked == 21 && partition->n_shader_engines == 2);
+	CHECK(partition->shader_engines[1] == 3 && partition->sdma_queues == 3);
+	CHECK(partition->vram == 1 << 20 && partition->n_gaps == 2);
+	CHECK(strcmp(partition->gaps[1], "reset") == 0 && *partition->tier);
+	CHECK(gpuarb_reload(stage.gpuarb) == 0);
+	fake_arbiter_saw(&stage.fake, "Reserve");
+	fake_arbiter_saw(&stage.fake, "Reload");
+	gpuarb_lease_close(lease);
+	stage_strike(&stage);
+}
+
+TEST(what_is_older_than_the_answer_is_no_change)
+{
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	struct gpuarb_lease *lease;
+	struct stage stage;
+	int changes = 0;
+
+	if (!stage_set(&stage, "granted", NULL))
+		SKIP("no dbus-daemon");
+	lease = stage_reserve(&stage, 0);
+	stage_tell(&stage, 2, GPUARB_RECORD_GRANTED, 9);
+	CHECK(gpuarb_lease_resize(lease, &want, 1) == 0 && gpuarb_lease_cus(lease, 0) == 20);
+	CHECK(gpuarb_lease_dispatch(lease, count, &changes) == 0 && changes == 0);
+	CHECK(gpuarb_lease_generation(lease) == 3 && gpuarb_lease_cus(lease, 0) == 20);
+	gpuarb_lease_close(lease);
+	stage_strike(&stage);
+}
+
+TEST(a_holder_outlives_the_daemon)
+{
+	struct gpuarb_lease *lease;
+	struct stage stage;
+	int changes = 0;
+
+	if (!stage_set(&stage, "granted", NULL))
+		SKIP("no dbus-daemon");
+	lease = stage_reserve(&stage, 0);
+	CHECK(gpuarb_reload(stage.gpuarb) == 0); /* by now only the test has the other end */
+	CHECK(kill(stage.fake.pid, SIGKILL) == 0);
+	CHECK(gpuarb_lease_dispatch(lease, count, &changes) == 0 && changes == 0);
+	stage_tell(&stage, 2, GPUARB_RECORD_GRANTED, 20);
+	CHECK(gpuarb_lease_dispatch(lease, count, &changes) == 1 && changes == 1);
+	gpuarb_lease_close(lease);
+	stage_strike(&stage);
+}
+
+TEST(records_of_another_version_are_skipped_and_nonsense_is_told)
+{
+	static const uint32_t other[64] = { GPUARB_RECORD_VERSION + 1 };
+	static char large[RECORD_MAX + 1];
+	struct gpuarb_lease *lease;
+	struct stage stage;
+	int size = 1 << 20;
+
+	if (!stage_set(&stage, "granted", NULL))
+		SKIP("no dbus-daemon");
+	lease = stage_reserve(&stage, 0);
+	CHECK(send(stage.daemon_end, other, sizeof(other), 0) > 0);
+	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == 0);
+	CHECK(send(stage.daemon_end, "x", 1, 0) == 1);
+	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == -EPROTO);
+	CHECK(strstr(gpuarb_last_error(stage.gpuarb), "no record"));
+
+	large[0] = GPUARB_RECORD_VERSION;
+	setsockopt(stage.daemon_end, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+	CHECK(send(stage.daemon_end, large, sizeof(large), 0) > 0);
+	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == -EPROTO);
+
+	stage_tell(&stage, 2, GPUARB_RECORD_GRANTED, 20);
+	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == 1);
+	gpuarb_lease_close(lease);
+	stage_strike(&stage);
+}
+
+TEST(the_end_is_told_first_and_stays)
+{
+	struct gpuarb_lease *lease;
+	struct stage stage;
+	int changes = 0;
+
+	if (!stage_set(&stage, "granted", NULL))
+		SKIP("no dbus-daemon");
+	lease = stage_reserve(&stage, 0);
+	stage_end(&stage, GPUARB_RECORD_ENDED);
+	stage_tell(&stage, 9, GPUARB_RECORD_GRANTED, 20); /* not after the end */
+	shutdown(stage.daemon_end, SHUT_RDWR);
+	CHECK(gpuarb_lease_dispatch(lease, count, &changes) == -ENOENT && changes == 1);
+	CHECK(strcmp(gpuarb_lease_state(lease), "ending") == 0);
+	CHECK(strstr(gpuarb_last_error(stage.gpuarb), "lease 17 has ended: so it is"));
+	CHECK(gpuarb_lease_dispatch(lease, count, &changes) == -ENOENT && changes == 1);
+	CHECK(gpuarb_lease_wait(lease, 0) == -ENOENT);
+	gpuarb_lease_close(lease);
+	stage_strike(&stage);
+}
+
+TEST(an_end_without_a_word_is_a_reset)
+{
+	struct gpuarb_lease *lease;
+	struct stage stage;
+
+	if (!stage_set(&stage, "granted", NULL))
+		SKIP("no dbus-daemon");
+	lease = stage_reserve(&stage, 0);
+	shutdown(stage.daemon_end, SHUT_RDWR);
+	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == -ECONNRESET);
+	CHECK(strstr(gpuarb_last_error(stage.gpuarb), "closed the holder of lease 17"));
+	gpuarb_lease_close(lease);
+	stage_strike(&stage);
+}
+
+/* ---- waiting -------------------------------------------------------------------------- */
+
+/* On a stage whose fake leaves what is asked of the lease without an answer at first. */
+static struct gpuarb_lease *start(struct stage *stage, int process_fd)
+{
+	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	struct gpuarb_lease *lease = NULL;
+
+	options.wait_usec = GPUARB_FOREVER;
+	options.process_fd = process_fd;
+	CHECK(gpuarb_reserve_start(stage->gpuarb, &want, 1, &options, &lease) == 0);
+	return lease;
+}
+
+#define START(stage, lease, process_fd)                   \
+	do {                                              \
+		if (!stage_set(stage, "waiting", ""))     \
+			SKIP("no dbus-daemon");           \
+		lease = start(stage, process_fd);         \
+	} while (0)
+
+TEST(a_lease_that_waits_has_a_place_and_no_parts)
+{
+	struct gpuarb_lease *lease;
+	char **environment = NULL;
+	unsigned position = 0;
+	struct stage stage;
+	size_t words;
+
+	START(&stage, lease, -1);
+	CHECK(strcmp(gpuarb_lease_state(lease), "waiting") == 0 && gpuarb_lease_id(lease) == 17);
+	CHECK(strcmp(gpuarb_lease_reason(lease), "one is before it") == 0);
+	CHECK(gpuarb_lease_deadline(lease) == 4711 && gpuarb_lease_generation(lease) == 0);
+	CHECK(gpuarb_lease_position(lease, &position) == 0 && position == 2);
+	CHECK(gpuarb_lease_partitions(lease) == 0 && !gpuarb_lease_gpu(lease, 0));
+	CHECK(!gpuarb_lease_cu_mask(lease, 0, &words) && gpuarb_lease_cus(lease, 0) == 0);
+	CHECK(gpuarb_lease_environment(lease, &environment) == -EBADFD && !environment);
+	CHECK(strstr(gpuarb_last_error(stage.gpuarb), "lease 17 is waiting"));
+
+	CHECK(gpuarb_lease_wait(lease, 0) == -ETIMEDOUT);
+	CHECK(strstr(gpuarb_last_error(stage.gpuarb), "still waiting"));
+	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == 0);
+	gpuarb_lease_close(lease);
+	CHECK(stage_holder_gone(&stage));
+	stage_strike(&stage);
+}
+
+TEST(a_wait_that_a_signal_ended_can_be_taken_up_again)
+{
+	struct gpuarb_lease *lease;
+	struct stage stage;
+
+	START(&stage, lease, -1);
+	lib_rig_signals(5000);
+	CHECK(gpuarb_lease_wait(lease, GPUARB_FOREVER) == -EINTR);
+	lib_rig_signals(0);
+	stage_tell(&stage, 1, GPUARB_RECORD_GRANTED, 20);
+	CHECK(gpuarb_lease_wait(lease, GPUARB_FOREVER) == 0);
+	CHECK(strcmp(gpuarb_lease_state(lease), "granted") == 0);
+	CHECK(gpuarb_lease_cus(lease, 0) == 20 && gpuarb_lease_generation(lease) == 1);
+	CHECK(gpuarb_lease_deadline(lease) == GPUARB_FOREVER);
+	gpuarb_lease_close(lease);
+	stage_strike(&stage);
+}
+
+TEST(a_process_is_bound_when_the_lease_is_granted)
+{
+	struct gpuarb_lease *lease;
+	struct stage stage;
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	START(&stage, lease, fd);
+	close(fd);
+	stage_tell(&stage, 1, GPUARB_RECORD_GRANTED, 20);
+	fake_arbiter_saw(&stage.fake, "Reserve");
+	fake_arbiter_saw(&stage.fake, "GetAll");
+	lib_rig_signals(5000);
+	CHECK(gpuarb_lease_wait(lease, GPUARB_FOREVER) == -EINTR); /* no answer at first */
+	lib_rig_signals(0);
+	fake_arbiter_saw(&stage.fake, "Bind");
+	CHECK(gpuarb_lease_wait(lease, GPUARB_FOREVER) == 0);
+	fake_arbiter_saw(&stage.fake, "Bind");
+	CHECK(gpuarb_lease_wait(lease, GPUARB_FOREVER) == 0 && gpuarb_reload(stage.gpuarb) == 0);
+	fake_arbiter_saw(&stage.fake, "Reload");
+	gpuarb_lease_close(lease);
+	stage_strike(&stage);
+}
+
+TEST(reserve_waits_until_it_is_granted)
+{
+	struct gpuarb_lease *lease;
+	struct stage stage;
+
+	if (!stage_set(&stage, "waiting", NULL))
+		SKIP("no dbus-daemon");
+	stage_tell(&stage, 0, GPUARB_RECORD_WAITING, 0); /* they lie in the socket until it looks */
+	stage_tell(&stage, 3, GPUARB_RECORD_GRANTED, 20);
+	lease = stage_reserve(&stage, GPUARB_FOREVER);
+	CHECK(strcmp(gpuarb_lease_state(lease), "granted") == 0);
+	CHECK(gpuarb_lease_cus(lease, 0) == 20 && gpuarb_lease_generation(lease) == 3);
+	CHECK(gpuarb_lease_partition(lease, 0)->n_shader_engines == 2);
+	CHECK(gpuarb_lease_wait(lease, 0) == 0);
+	gpuarb_lease_close(lease);
+	stage_strike(&stage);
+}
+
+/* The holder of a request that came to nothing is closed. */
+static void come_to_nothing(uint64_t wait_usec, int cause, int error, const char *name)
+{
+	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	struct gpuarb_lease *lease = NULL;
+	struct stage stage;
+
+	if (!stage_set(&stage, "waiting", NULL))
+		SKIP("no dbus-daemon");
+	if (cause >= 0)
+		stage_end(&stage, (uint32_t)cause);
+	if (cause < 0 && wait_usec != GPUARB_FOREVER)
+		stage.gpuarb->answer_usec = LIB_RIG_LATE; /* this much longer than the deadline */
+	options.wait_usec = wait_usec;
+	CHECK(gpuarb_reserve(stage.gpuarb, &want, 1, &options, &lease) == error && !lease);
+	CHECK(strstr(gpuarb_last_error(stage.gpuarb), error == -EINTR ? "signal" : "lease 17"));
+	CHECK(cause < 0 || strstr(gpuarb_last_error(stage.gpuarb), "so it is"));
+	CHECK(strcmp(gpuarb_last_error_name(stage.gpuarb), name) == 0);
+	CHECK(stage_holder_gone(&stage));
+	stage_strike(&stage);
+}
+
+TEST(the_daemon_says_why_a_wait_came_to_nothing)
+{
+	static const struct {
+		int cause, error;
+		const char *name;
+	} ends[] = {
+		{ GPUARB_RECORD_ENDED, -ENOENT, GPUARB_ERROR_NO_SUCH_LEASE },
+		{ GPUARB_RECORD_TIMED_OUT, -ETIMEDOUT, GPUARB_ERROR_TIMED_OUT },
+		{ GPUARB_RECORD_NEVER_FITS, -ENOSPC, GPUARB_ERROR_NEVER_FITS },
+		{ GPUARB_RECORD_NOT_PERMITTED, -EACCES, GPUARB_ERROR_NOT_PERMITTED },
+		{ GPUARB_RECORD_NO_SUCH_GPU, -ENODEV, GPUARB_ERROR_NO_SUCH_GPU },
+		{ GPUARB_RECORD_SHUTDOWN, -ESHUTDOWN, GPUARB_ERROR_SHUTDOWN },
+		{ GPUARB_RECORD_SHUTDOWN + 1, -ENOENT, GPUARB_ERROR_NO_SUCH_LEASE },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
+		come_to_nothing(20000, ends[i].cause, ends[i].error, ends[i].name);
+}
+
+TEST(the_end_of_a_lease_is_the_same_to_who_dispatches)
+{
+	struct gpuarb_lease *lease;
+	struct stage stage;
+
+	START(&stage, lease, -1);
+	stage_end(&stage, GPUARB_RECORD_TIMED_OUT);
+	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == -ETIMEDOUT);
+	CHECK(strcmp(gpuarb_last_error(stage.gpuarb), "lease 17 has ended: so it is") == 0);
+	CHECK(gpuarb_lease_wait(lease, 0) == -ETIMEDOUT);
+	CHECK(strcmp(gpuarb_last_error_name(stage.gpuarb), GPUARB_ERROR_TIMED_OUT) == 0);
+	gpuarb_lease_close(lease);
+	stage_strike(&stage);
+}
+
+TEST(a_daemon_that_forgets_the_deadline_is_not_waited_for)
+{
+	come_to_nothing(20000, -1, -ETIMEDOUT, "");
+}
+
+TEST(who_does_not_want_to_wait_does_not)
+{
+	come_to_nothing(0, -1, -EBUSY, "");
+	come_to_nothing(0, GPUARB_RECORD_NEVER_FITS, -ENOSPC, GPUARB_ERROR_NEVER_FITS);
+}
+
+TEST(a_signal_ends_the_wait_and_leaves_nothing)
+{
+	lib_rig_signals(50000);
+	come_to_nothing(GPUARB_FOREVER, -1, -EINTR, "");
+	lib_rig_signals(0);
+}
+
+/* The lease has ended when its properties are asked for. */
+static void end_early(bool told, int error, const char *sentence)
+{
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	struct gpuarb_lease *lease = NULL;
+	struct stage stage;
+
+	if (!stage_set(&stage, "gone", NULL))
+		SKIP("no dbus-daemon");
+	if (told)
+		stage_end(&stage, GPUARB_RECORD_NEVER_FITS);
+	CHECK(gpuarb_reserve_start(stage.gpuarb, &want, 1, NULL, &lease) == error && !lease);
+	CHECK(strstr(gpuarb_last_error(stage.gpuarb), sentence));
+	CHECK(stage_holder_gone(&stage));
+	stage_strike(&stage);
+}
+
+TEST(a_wait_that_ends_at_once_says_why)
+{
+	end_early(true, -ENOSPC, "so it is");
+	end_early(false, -ENOENT, "it is gone");
+}

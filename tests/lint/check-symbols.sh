@@ -1,0 +1,48 @@
+#!/bin/sh
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# check-symbols.sh LIBRARY SYMBOLS HEADER [CPPFLAG…]: what libgpuarb.so exports, what gpuarb.sym
+# lists, what the sources beside it mark with GPUARB_EXPORT and what gpuarb.h declares are the
+# same functions. Silent where they are.
+[ $# -ge 3 ] || { echo "usage: $0 LIBRARY SYMBOLS HEADER [CPPFLAG…]" >&2; exit 2; }
+sources=$(dirname "$2")
+dir=$(mktemp -d) || exit 2
+trap 'rm -r "$dir"' EXIT
+
+names() {
+	grep -oE 'gpuarb_[a-z0-9_]+' | sort -u
+}
+
+# Each with its version: nothing goes out without one.
+nm -D --defined-only "$1" | sed -n 's/^[0-9a-f]* T \(.*@@GPUARB_[0-9A-Z_]*\)$/\1/p' |
+	names >"$dir/library"
+nm -D --defined-only "$1" | grep -vE ' A GPUARB_[0-9A-Z_]+(@@GPUARB_[0-9A-Z_]+)?$' |
+	grep -vE ' T gpuarb_[a-z0-9_]+@@GPUARB_[0-9A-Z_]+$' >"$dir/stray"
+sed 's,/\*.*\*/,,' "$2" | grep ';' | names >"$dir/symbols"
+
+# The name stands before the first parenthesis, on that line or the next ones.
+find "$sources" -name "*.c" ! -path "$sources/hip/*" -exec cat {} + | tr '\n' ' ' | grep -oE 'GPUARB_EXPORT [^(]*\(' | sed 's/ *($//' |
+	grep -oE 'gpuarb_[a-z0-9_]+$' | sort -u >"$dir/sources"
+
+# Declarations, without comments, macros and types.
+header=$(realpath "$3")
+library=$1 symbols=$2
+shift 3
+printf '#include "%s"\n' "$header" | "${CC:-cc}" "$@" -E -P -x c - | tr '\n' ' ' |
+	grep -oE 'gpuarb_[a-z0-9_]+ ?\(' | names >"$dir/header"
+
+status=0
+for which in library sources header; do
+	[ -s "$dir/$which" ] || { echo "$which: no function at all"; status=1; }
+	comm -3 "$dir/symbols" "$dir/$which" >"$dir/difference"
+	if [ -s "$dir/difference" ]; then
+		echo "left: only in $symbols; right: only in the $which"
+		cat "$dir/difference"
+		status=1
+	fi
+done
+if [ -s "$dir/stray" ]; then
+	echo "$library exports what has no version of ours:"
+	cat "$dir/stray"
+	status=1
+fi
+exit $status

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Lending in the model: who borrows, gives way, is activated, revoked, and believed. */
+
+#include "arbiter-model.h"
+#include "core/mask/codec.h"
+
+void model_set_lending(struct model *model, struct settings *settings)
+{
+	settings->activate_grace_usec = 20;
+	settings->activate_min_interval_usec = 10;
+	settings->grow_delay_usec = 5;
+	settings->enforce_delay_usec = 10;
+	for (size_t i = 0; i < settings->n_tenants; i++)
+		settings->tenants[i].enforce = RUNG_REPORT + model_below(model, 3);
+}
+
+/* What no adaptable lease may ask for is left in now and then: it is refused. */
+void model_random_lending(struct model *model, struct request *request)
+{
+	request->start_inactive = model_chance(model, 15);
+	request->adaptable = !request->start_inactive && model_chance(model, 20);
+	if (model_chance(model, 5))
+		return;
+	if (request->start_inactive)
+		request->class = CLASS_REALTIME;
+	if (!request->adaptable)
+		return;
+	request->class = CLASS_BESTEFFORT;
+	for (size_t i = 0; i < request->n_wants; i++) {
+		struct want *want = &request->wants[i];
+
+		want->exact = want->any_shape = false;
+		want->shader_engines = 0;
+		if (want->isolation == ISOLATION_SHARED)
+			want->isolation = ISOLATION_CU;
+	}
+}
+
+static struct lease *random_lease(struct model *model)
+{
+	size_t n = model->arbiter->n_leases;
+
+	return n ? model->arbiter->leases[model_below(model, (unsigned)n)] : NULL;
+}
+
+static void expect(const struct verdict *verdict, int r, bool possible, const char *what)
+{
+	if (r >= 0 && !possible)
+		model_fail(what);
+	if (r < 0 && (verdict->kind == VERDICT_OK || !verdict->sentence[0]))
+		model_fail("refused without a sentence");
+}
+
+static void activate_one(struct model *model, struct lease *lease)
+{
+	bool own = model_chance(model, 90), active = model_chance(model, 60);
+	struct caller caller = caller_of(own ? lease->owner : 77);
+	enum lease_state was = lease->state;
+	struct verdict verdict = {0};
+	int r;
+
+	r = active ? arbiter_activate(model->arbiter, &caller, lease->id, &verdict) :
+		     arbiter_deactivate(model->arbiter, &caller, lease->id, &verdict);
+	expect(&verdict, r, own && (active ? was == STATE_INACTIVE :
+					     was == STATE_GRANTED || was == STATE_ACTIVATING),
+	       "activated what cannot be");
+	model->activated += r >= 0 && active;
+	verdict_done(&verdict);
+}
+
+static void revoke_one(struct model *model, const struct lease *lease)
+{
+	struct verdict verdict = {0};
+	uint64_t id = lease->id, before = lease->deadline_usec;
+	enum lease_state was = lease->state;
+	int r;
+
+	r = arbiter_revoke(model->arbiter, id, model->now, model_below(model, 60), "model",
+			   &verdict);
+	expect(&verdict, r, was != STATE_ENDING, "revoked what ends already");
+	if (r >= 0 && was == STATE_REVOKING && arbiter_find(model->arbiter, id)->deadline_usec >= before)
+		model_fail("a second revocation put the end off");
+	model->revoked += r >= 0;
+	verdict_done(&verdict);
+}
+
+/* Queues of one bound process, with the mask of now or with all that its lease ever had. */
+static size_t add_rows(struct model *model, const struct lease *lease, struct mask_seen *rows)
+{
+	for (size_t i = 0; i < lease->n_partitions; i++) {
+		const struct partition *p = &lease->partitions[i];
+
+		rows[i] = (struct mask_seen){ .pid = lease->bound[0],
+			.kfd_gpu_id = model->arbiter->gpus[p->gpu].info.kfd_gpu_id, .cus = p->cus };
+		if (model_chance(model, 60))
+			rows[i].cus = p->occupied;
+	}
+	return lease->n_partitions;
+}
+
+static void see_masks(struct model *model)
+{
+	struct arbiter *arbiter = model->arbiter;
+	struct mask_seen rows[8 * 4];
+	bool urgent;
+	size_t n = 0;
+
+	if (!arbiter->verifies || !arbiter_wants_masks(arbiter, &urgent))
+		return;
+	if (model_chance(model, 2)) {
+		arbiter_masks_unseen(arbiter);
+		return;
+	}
+	for (size_t i = 0; i < arbiter->n_leases && n + 4 <= 32; i++)
+		if (arbiter->leases[i]->n_bound > 0 && arbiter->leases[i]->n_partitions <= 4)
+			n += add_rows(model, arbiter->leases[i], &rows[n]);
+	arbiter_masks_seen(arbiter, rows, n);
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		model->untrue += arbiter->leases[i]->false_acknowledged;
+}
+
+void model_lend_one(struct model *model)
+{
+	struct lease *lease = random_lease(model);
+	unsigned what = model_below(model, 100);
+
+	if (!lease || what < 30)
+		see_masks(model);
+	else if (what < 90)
+		activate_one(model, lease);
+	else
+		revoke_one(model, lease);
+}
+
+/* ---- all that becomes of it ------------------------------------------------------------- */
+
+static bool is_rung_allowed(const struct model *model, const struct lease *lease, enum rung rung)
+{
+	const struct settings *settings = model->arbiter->settings;
+
+	for (size_t i = 0; i < settings->n_tenants; i++)
+		if (strcmp(settings->tenants[i].name, lease->tenant) == 0)
+			return rung <= settings->tenants[i].enforce;
+	return rung == RUNG_REPORT;
+}
+
+static void enforce(struct model *model)
+{
+	struct lease *lease;
+	enum rung rung;
+
+	while ((rung = arbiter_next_rung(model->arbiter, model->now, &lease))) {
+		if (!is_rung_allowed(model, lease, rung))
+			model_fail("forced further than its tenant's policy lets");
+		if (!lease->adaptable && !lease->revoked)
+			model_fail("forced, and nobody asked it to give anything back");
+		lease->frozen |= rung == RUNG_FREEZE;
+		model->forced[rung]++;
+	}
+	while ((lease = arbiter_next_thaw(model->arbiter)))
+		if (lease->frozen)
+			model_fail("thawed, and still frozen");
+}
+
+static bool grow_one(struct model *model)
+{
+	const struct lease *lease;
+	struct lease *next;
+	unsigned count;
+
+	if (arbiter_plan_growth(model->arbiter, model->now, &next) <= 0)
+		return false;
+	lease = arbiter_find(model->arbiter, next->id);
+	count = lease->partitions[0].count;
+	if (!lease->adaptable || lease->generation != lease->acknowledged)
+		model_fail("a lease is changed that has not followed yet");
+	lease = arbiter_commit(model->arbiter, next);
+	model->grown += lease->partitions[0].count > count;
+	return true;
+}
+
+void model_settle(struct model *model)
+{
+	unsigned rounds = 0;
+
+	do {
+		if (++rounds > 1000)
+			model_fail("it never settles");
+		enforce(model);
+		arbiter_lend(model->arbiter, model->now);
+		model_carry_out(model);
+		model_grant_waiting(model);
+		model_check(model);
+	} while (grow_one(model) || model->arbiter->touched);
+}
+
+/* When all follow what they were told, and who ends has let go, nothing is left to wait for. */
+void model_check_progress(struct model *model)
+{
+	struct arbiter *arbiter = model->arbiter;
+
+	for (unsigned again = 0; again < 3; again++) {
+		if (arbiter_observe(arbiter, NULL, 0) < 0)
+			model_fail("arbiter_observe");
+		for (size_t i = arbiter->n_leases; i-- > 0;)
+			if (arbiter->leases[i]->adaptable)
+				arbiter_acknowledge(arbiter, arbiter->leases[i]->id,
+						    arbiter->leases[i]->generation);
+		if (arbiter->verifies)
+			arbiter_masks_seen(arbiter, NULL, 0);
+		model_settle(model);
+	}
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		if (arbiter->leases[i]->state == STATE_ACTIVATING)
+			model_fail("all gave way, and one is not granted");
+	model->settled++;
+}

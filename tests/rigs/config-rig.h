@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Configurations for tests: a gpuarbd.conf and a tenants.d in a directory of their own. */
+
+#include "check.h"
+#include "scratch.h"
+#include "sys/config/config.h"
+
+static inline bool says(const struct notes *notes, const char *part)
+{
+	for (size_t i = 0; i < notes->n; i++)
+		if (strstr(notes->list[i].text, part))
+			return notes->list[i].error;
+	return false;
+}
+
+struct tree {
+	struct scratch scratch;
+	struct notes notes;
+	struct settings *settings;
+};
+
+static inline struct tree tree_new(const char *config)
+{
+	struct tree tree = { .scratch = scratch_new() };
+
+	scratch_write(&tree.scratch, "gpuarbd.conf", config);
+	scratch_mkdir(&tree.scratch, "tenants.d");
+	return tree;
+}
+
+static inline int tree_load(struct tree *tree)
+{
+	const struct config_files files = {
+		.config = scratch_at(&tree->scratch, "gpuarbd.conf"),
+		.tenants = scratch_at(&tree->scratch, "tenants.d"),
+		.trust = { { geteuid() } },
+	};
+
+	return config_load(&files, &tree->settings, &tree->notes);
+}
+
+static inline void tree_done(struct tree *tree)
+{
+	settings_free(tree->settings);
+	notes_done(&tree->notes);
+	scratch_done(&tree->scratch);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * The shipped gpuarb-enforce on a socket of a test's own, as systemd would start it, and a client
+ * that says what it likes. Everything waits for as long as only a failure takes.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "helpers/enforce-protocol.h"
+
+struct helper {
+	char dir[64];
+	char path[96]; /* of the socket, in it */
+	int listening;
+	uid_t uid;      /* whom it runs as; 0: as the test does */
+	pid_t pid;      /* 0: not started, or ended */
+};
+
+/* A socket that listens, without a helper. */
+void helper_listen(struct helper *ret);
+
+/* idle, timeout: seconds, NULL for the program's own. Its standard error goes to log, or nowhere
+ * else than ours where that is -1. */
+void helper_start(struct helper *helper, const char *idle, const char *timeout, int log);
+
+/* Both of them, as the program is shipped. */
+struct helper helper_new(void);
+
+/* Waits until it has ended by itself; its status as waitpid() has it. */
+int helper_wait(struct helper *helper);
+
+/* Ends it, which it must do with 0, and removes everything. */
+void helper_stop(struct helper *helper);
+
+/* ---- a client ---------------------------------------------------------------------------- */
+
+int client_connect(const struct helper *helper);
+
+/* One packet with these fds; whether there was room for it. */
+bool client_send(int client, const void *text, size_t length, const int *fds, unsigned n_fds);
+
+/* Waits for the next packet: its length, 0 at the end of the connection. */
+size_t client_receive(int client, char buf[ENFORCE_TEXT_MAX]);
+
+/* Sends, receives, and says whether the answer begins so; prints it if not. */
+bool client_asks(int client, const char *text, int fd, const char *answer);
+bool client_hears(int client, const char *answer);
+
+/* ---- processes ---------------------------------------------------------------------------- */
+
+pid_t victim_new(void); /* waits to be killed */
+int victim_pidfd(pid_t pid);
+bool victim_was_killed(pid_t pid); /* waits for its end */

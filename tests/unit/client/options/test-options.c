@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/options/options.h"
+
+#include <errno.h>
+
+#include "check.h"
+#include "client/options/number.h"
+
+#define ALL (OPTIONS_GENERAL | OPTIONS_WANT | OPTIONS_LEASE)
+
+/* Parses words, NULL-terminated as argv is, which lives as long as the program. */
+static int parse(struct command *command, unsigned groups, bool stops, char **words)
+{
+	static char *argv[REQUEST_WANTS + 2];
+	int argc = 0;
+
+	for (; words[argc]; argc++)
+		argv[argc] = words[argc];
+	argv[argc] = NULL;
+	command_init(command);
+	return options_parse(command, groups, stops, argc, argv);
+}
+
+#define PARSE(command, ...) \
+	parse(command, ALL, false, (char *[]){ __VA_ARGS__ __VA_OPT__(,) NULL })
+#define PARSE_RUN(command, ...) parse(command, ALL, true, (char *[]){ __VA_ARGS__, NULL })
+
+static bool says(const struct command *command, const char *part)
+{
+	return strstr(command->problem, part) != NULL;
+}
+
+TEST(nothing_typed_is_one_want_with_the_defaults)
+{
+	static struct command command;
+
+	CHECK(PARSE(&command) == 0);
+	CHECK(command.n_asks == 1 && command.n_rest == 0 && !command.json);
+	CHECK(command.asks[0].want.size == sizeof(struct gpuarb_want));
+	CHECK(command.asks[0].want.gpu == NULL && command.asks[0].want.cus == 0);
+	CHECK(command.asks[0].want.priority == GPUARB_PRIORITY_DEFAULT);
+	CHECK(command.options.process_fd == -1 && command.options.wait_usec == 0);
+}
+
+TEST(a_value_may_follow_an_equals_sign_or_be_a_word)
+{
+	static struct command command;
+
+	CHECK(PARSE(&command, "--cus=30", "--queues", "4", "--vram=2G", "--name", "a b") == 0);
+	CHECK(command.asks[0].want.cus == 30 && command.asks[0].want.queues == 4);
+	CHECK(command.asks[0].want.vram == UINT64_C(2) << 30);
+	CHECK(strcmp(command.options.name, "a b") == 0);
+}
+
+TEST(every_option_of_a_want_arrives_in_it)
+{
+	static struct command command;
+	const struct gpuarb_want *want = &command.asks[0].want;
+
+	CHECK(PARSE(&command, "--gpu=0000:03:00.0", "--cus=30", "--cus-min=20", "--cus-max=40",
+		    "--shader-engines=2", "--exact", "--shape=any", "--queues=9", "--streams=1",
+		    "--processes=3", "--sdma-queues=2", "--vram=4096", "--priority=high",
+		    "--isolation=cu") == 0);
+	CHECK(strcmp(want->gpu, "0000:03:00.0") == 0 && want->cus == 30 && want->cus_min == 20);
+	CHECK(want->cus_max == 40 && want->shader_engines == 2 && want->exact);
+	CHECK(strcmp(want->shape, "any") == 0 && want->queues == 9 && want->streams == 1);
+	CHECK(want->processes == 3 && want->sdma_queues == 2 && want->vram == 4096);
+	CHECK(want->priority == 11 && strcmp(want->isolation, "cu") == 0);
+}
+
+TEST(every_option_of_a_lease_arrives_in_it)
+{
+	static struct command command;
+
+	CHECK(PARSE(&command, "--class=realtime", "--tenant=vr", "--name=n", "--token=t",
+		    "--start-inactive", "--adaptable", "--wait=3") == 0);
+	CHECK(command.options.start_inactive && command.options.adaptable);
+	CHECK(strcmp(command.options.lease_class, "realtime") == 0);
+	CHECK(strcmp(command.options.tenant, "vr") == 0);
+	CHECK(strcmp(command.options.token, "t") == 0);
+	CHECK(command.options.wait_usec == 3000000);
+}
+
+TEST(wait_alone_is_for_ever_and_takes_no_word)
+{
+	static struct command command;
+
+	CHECK(PARSE(&command, "--wait", "7") == 0);
+	CHECK(command.options.wait_usec == GPUARB_FOREVER);
+	CHECK(command.n_rest == 1 && strcmp(command.rest[0], "7") == 0);
+}
+
+TEST(gpu_again_starts_the_next_want)
+{
+	static struct command command;
+
+	CHECK(PARSE(&command, "--cus=4", "--gpu=0", "--queues=3", "--gpu=1", "--cus=8") == 0);
+	CHECK(command.n_asks == 2);
+	CHECK(command.asks[0].want.cus == 4 && command.asks[0].want.queues == 3);
+	CHECK(strcmp(command.asks[0].want.gpu, "0") == 0);
+	CHECK(command.asks[1].want.cus == 8 && command.asks[1].want.queues == 0);
+	CHECK(strcmp(command.asks[1].want.gpu, "1") == 0);
+	CHECK(command.asks[1].want.priority == GPUARB_PRIORITY_DEFAULT);
+}
+
+TEST(more_gpus_than_a_lease_can_have_are_refused)
+{
+	static struct command command;
+	char *words[REQUEST_WANTS + 2];
+
+	for (size_t i = 0; i < REQUEST_WANTS + 1; i++)
+		words[i] = "--gpu=any";
+	words[REQUEST_WANTS + 1] = NULL;
+	CHECK(parse(&command, ALL, false, words) == -EINVAL);
+	CHECK(command.n_asks == REQUEST_WANTS && says(&command, "64"));
+
+	words[REQUEST_WANTS] = NULL;
+	CHECK(parse(&command, ALL, false, words) == 0);
+}
+
+TEST(what_is_asked_of_a_lease_that_is_there_has_its_own_options)
+{
+	static struct command command;
+	char *revoke[] = { "17", "--grace=3", "--reason", "a b", NULL };
+	char *activate[] = { "--wait", "17", NULL }, *alone[] = { "17", NULL };
+	char *wrong[] = { "--grace=1h", NULL }, *other[] = { "--wait=1", NULL };
+
+	CHECK(parse(&command, OPTIONS_REVOKE, false, revoke) == 0 && command.n_rest == 1);
+	CHECK(command.grace_usec == 3000000 && strcmp(command.reason, "a b") == 0);
+	CHECK(parse(&command, OPTIONS_REVOKE, false, alone) == 0);
+	CHECK(command.grace_usec == 10000000 && !command.reason);
+	CHECK(parse(&command, OPTIONS_REVOKE, false, wrong) == -EINVAL && says(&command, "seconds"));
+	CHECK(parse(&command, OPTIONS_REVOKE, false, other) == -EINVAL);
+	CHECK(parse(&command, OPTIONS_ACTIVATE, false, activate) == 0);
+	CHECK(command.options.wait_usec == GPUARB_FOREVER);
+}
+
+TEST(cus_may_be_a_share)
+{
+	static struct command command;
+
+	CHECK(PARSE(&command, "--cus=25%", "--cus-min=10%", "--cus-max=100%") == 0);
+	CHECK(command.asks[0].share.cus == 25 && command.asks[0].want.cus == 0);
+	CHECK(command.asks[0].share.cus_min == 10 && command.asks[0].share.cus_max == 100);
+
+	CHECK(PARSE(&command, "--cus=25%", "--cus=7") == 0);
+	CHECK(command.asks[0].share.cus == 0 && command.asks[0].want.cus == 7);
+}
+
+TEST(bad_numbers_are_refused_by_name_with_what_would_work)
+{
+	static const struct {
+		const char *option, *works;
+	} options[] = {
+		{ "--cus", "1024" }, { "--cus-min", "1%" }, { "--cus-max", "100%" },
+		{ "--shader-engines", "1 to 8" }, { "--queues", "1 to 1024" },
+		{ "--processes", "1 to 1024" },
+	};
+	static const char *const bad[] = { "0", "-1", "99999999999999999999999", "4097", "1x", "",
+					   " 1", "+1", "0x10", "1.5", "0%", "101%", "%", "5%%" };
+	static struct command command;
+
+	for (size_t o = 0; o < sizeof(options) / sizeof(options[0]); o++) {
+		for (size_t b = 0; b < sizeof(bad) / sizeof(bad[0]); b++) {
+			char word[80], *words[] = { word, NULL };
+
+			snprintf(word, sizeof(word), "%s=%s", options[o].option, bad[b]);
+			CHECK(parse(&command, ALL, false, words) == -EINVAL);
+			CHECK(says(&command, word) && says(&command, options[o].works));
+		}
+	}
+}
+
+TEST(a_negative_number_as_a_word_of_its_own_is_still_a_value)
+{
+	static struct command command;
+
+	CHECK(PARSE(&command, "--cus", "-5") == -EINVAL);
+	CHECK(says(&command, "--cus=-5"));
+}
+
+TEST(none_is_a_number_where_the_default_is_none)
+{
+	static struct command command;
+
+	CHECK(PARSE(&command, "--streams=0", "--sdma-queues=0", "--vram=0", "--wait=0") == 0);
+	CHECK(option_given(&command.asks[0], "streams") && !option_given(&command.asks[0], "cus"));
+	CHECK(PARSE(&command, "--streams=-1") == -EINVAL && says(&command, "0 to 1024"));
+	CHECK(PARSE(&command, "--wait=1h") == -EINVAL && says(&command, "seconds"));
+}
+
+TEST(bytes_take_a_suffix_and_do_not_overflow)
+{
+	uint64_t bytes = 7;
+
+	CHECK(number_bytes("512M", &bytes) == 0 && bytes == UINT64_C(512) << 20);
+	CHECK(number_bytes("3K", &bytes) == 0 && bytes == 3072);
+	CHECK(number_bytes("1T", &bytes) == 0 && bytes == UINT64_C(1) << 40);
+	CHECK(number_bytes("18446744073709551615", &bytes) == 0 && bytes == UINT64_MAX);
+	CHECK(number_bytes("18446744073709551616", &bytes) == -ERANGE && bytes == UINT64_MAX);
+	CHECK(number_bytes("16777216T", &bytes) == -ERANGE);
+	CHECK(number_bytes("1GB", &bytes) == -EINVAL && number_bytes("G", &bytes) == -EINVAL);
+	CHECK(number_bytes("1k", &bytes) == -EINVAL && number_bytes("", &bytes) == -EINVAL);
+}
+
+TEST(words_that_are_no_value_name_those_that_are)
+{
+	static struct command command;
+
+	CHECK(PARSE(&command, "--priority=urgent") == -EINVAL && says(&command, "normal"));
+	CHECK(PARSE(&command, "--priority=16") == -EINVAL && says(&command, "0 to 15"));
+	CHECK(PARSE(&command, "--class=rt") == -EINVAL && says(&command, "realtime"));
+	CHECK(PARSE(&command, "--isolation=none") == -EINVAL && says(&command, "shader-engine"));
+	CHECK(PARSE(&command, "--shape=round") == -EINVAL && says(&command, "rectangle"));
+	CHECK(PARSE(&command, "--name=") == -EINVAL && says(&command, "--name"));
+	CHECK(PARSE(&command, "--gpu=") == -EINVAL && says(&command, "PCI"));
+}
+
+TEST(an_unknown_option_names_the_nearest)
+{
+	static struct command command;
+
+	CHECK(PARSE(&command, "--queue=3") == -EINVAL);
+	CHECK(says(&command, "--queue=3") && says(&command, "did you mean --queues?"));
+	CHECK(PARSE(&command, "-x") == -EINVAL && says(&command, "-x"));
+	CHECK(PARSE(&command, "--xyzzyxyzzyxyzzyxyzzyxyzzyxyzzyxyzzyxyzzy") == -EINVAL);
+}
+
+TEST(an_option_of_another_verb_is_unknown_here)
+{
+	static struct command command;
+	char *words[] = { "--cus=3", NULL };
+
+	CHECK(parse(&command, OPTIONS_GENERAL, false, words) == -EINVAL);
+}
+
+TEST(a_flag_takes_no_value_and_an_option_needs_its_own)
+{
+	static struct command command;
+
+	CHECK(PARSE(&command, "--json=yes") == -EINVAL && says(&command, "--json=yes"));
+	CHECK(PARSE(&command, "--cus") == -EINVAL && says(&command, "--cus needs a value"));
+}
+
+TEST(options_and_words_may_be_mixed)
+{
+	static struct command command;
+
+	CHECK(PARSE(&command, "17", "--json", "-", "--cus=3", "x") == 0);
+	CHECK(command.json && command.asks[0].want.cus == 3 && command.n_rest == 3);
+	CHECK(strcmp(command.rest[0], "17") == 0 && strcmp(command.rest[1], "-") == 0);
+	CHECK(strcmp(command.rest[2], "x") == 0 && command.rest[3] == NULL);
+}
+
+TEST(a_command_keeps_its_own_options)
+{
+	static struct command command;
+
+	CHECK(PARSE_RUN(&command, "--cus=3", "--", "app", "--cus=4", "--") == 0);
+	CHECK(command.asks[0].want.cus == 3 && command.n_rest == 3);
+	CHECK(strcmp(command.rest[0], "app") == 0 && strcmp(command.rest[2], "--") == 0);
+	CHECK(command.rest[3] == NULL);
+
+	CHECK(PARSE_RUN(&command, "--json", "app", "--help") == 0);
+	CHECK(!command.help && command.n_rest == 2);
+}
+
+TEST(the_table_describes_each_option_of_a_group)
+{
+	const char *help;
+	char option[40];
+	size_t n = 0;
+
+	while (option_describe(OPTIONS_LEASE, n, option, sizeof(option), &help))
+		n++;
+	CHECK(n == 7 && strcmp(option, "--wait[=SECONDS]") == 0 && *help);
+	CHECK(option_describe(OPTIONS_WANT, 1, option, sizeof(option), &help));
+	CHECK(strcmp(option, "--cus=N|N%") == 0);
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What `gpuarbctl verify` sees by itself, and what it makes of that; and who lends what to whom. */
+
+#include "client/output/drift.h"
+
+#include "check.h"
+#include "client/output/lent.h"
+#include "fake-sysfs.h"
+#include "scratch.h"
+
+#define GPU    "0000:03:00.0"
+#define GPU_ID 4711U
+
+/* Lease 5 of pid 50, realtime, 30 CUs, 2 queues; lease 6 of pid 60, 15 CUs. */
+struct stage {
+	struct scratch scratch;
+	uint32_t masks[2];
+	struct gpuarb_partition partitions[2];
+	struct gpuarb_lease_info leases[2];
+	struct gpuarb_gpu gpu;
+	struct gpuarb_process strangers[1];
+	struct seen seen;
+	struct verify verify;
+};
+
+static void stage_new(struct stage *stage)
+{
+	*stage = (struct stage){
+		.scratch = scratch_new(),
+		.masks = { 0x3fffffff, 0x7fff },
+		.gpu = { .name = GPU },
+		.strangers = { { .pid = 90, .command = "python3", .queues = 5 } },
+	};
+	for (size_t i = 0; i < 2; i++) {
+		stage->partitions[i] = (struct gpuarb_partition){
+			.gpu = GPU, .kfd_gpu_id = GPU_ID, .cu_mask = &stage->masks[i],
+			.cu_mask_words = 1, .cus = i == 0 ? 30 : 15, .queues = 2, .processes = 1,
+			.sdma_queues = i == 0 ? 1 : 0, .tier = "cooperative",
+		};
+		stage->leases[i] = (struct gpuarb_lease_info){
+			.id = 5 + i, .state = "granted", .reason = "", .owner_pid = 50 + 10 * (uint32_t)i,
+			.deadline = GPUARB_FOREVER, .partitions = &stage->partitions[i],
+			.n_partitions = 1,
+		};
+	}
+	stage->verify = (struct verify){ .gpus = &stage->gpu, .leases = stage->leases, .n_gpus = 1,
+					 .n_leases = 2, .seen = &stage->seen, .now_usec = 1000 };
+}
+
+static void stage_done(struct stage *stage)
+{
+	verify_done(&stage->verify);
+	seen_done(&stage->seen);
+	scratch_done(&stage->scratch);
+}
+
+static void add_process(const struct stage *stage, pid_t pid, pid_t parent)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "proc/%d/stat", (int)pid);
+	CHECK(fake_sysfs_print(stage->scratch.path, path, "%d (a) b) S %d 1 1 0", (int)pid,
+			       (int)parent) == 0);
+}
+
+static void add_queues(const struct stage *stage, pid_t pid, unsigned compute, unsigned sdma)
+{
+	CHECK(fake_sysfs_process(stage->scratch.path, pid) == 0);
+	for (unsigned q = 0; q < compute + sdma; q++)
+		CHECK(fake_sysfs_queue(stage->scratch.path, pid, q, GPU_ID, q >= compute) == 0);
+}
+
+static void look(struct stage *stage)
+{
+	char proc[128];
+
+	snprintf(proc, sizeof(proc), "%s/proc", stage->scratch.path);
+	seen_done(&stage->seen);
+	CHECK(seen_read(stage->scratch.path, proc, &stage->seen) == 0);
+}
+
+static bool uses(const struct stage *stage, size_t lease, struct seen_use wanted)
+{
+	struct seen_use use;
+
+	return seen_use(&stage->seen, stage->leases, 2, lease, 0, &use) &&
+	       use.queues == wanted.queues && use.sdma_queues == wanted.sdma_queues &&
+	       use.processes == wanted.processes;
+}
+
+/* ---- seeing ------------------------------------------------------------------------------ */
+
+TEST(what_descends_from_who_asked_is_the_leases)
+{
+	struct stage stage;
+
+	stage_new(&stage);
+	add_process(&stage, 50, 7);
+	add_process(&stage, 51, 50);
+	add_process(&stage, 52, 51);
+	add_process(&stage, 60, 51); /* asked for a lease of its own */
+	add_process(&stage, 61, 60);
+	add_process(&stage, 90, 7);
+	add_queues(&stage, 50, 1, 1);
+	add_queues(&stage, 52, 2, 0);
+	add_queues(&stage, 61, 4, 1);
+	add_queues(&stage, 90, 5, 0);
+	look(&stage);
+	CHECK(uses(&stage, 0, (struct seen_use){ 3, 1, 2 }));
+	CHECK(uses(&stage, 1, (struct seen_use){ 4, 1, 1 }));
+	stage_done(&stage);
+}
+
+TEST(who_has_no_queue_uses_none)
+{
+	struct stage stage;
+
+	stage_new(&stage);
+	add_process(&stage, 50, 7);
+	look(&stage);
+	CHECK(uses(&stage, 0, (struct seen_use){ 0, 0, 0 }));
+	stage_done(&stage);
+}
+
+TEST(what_cannot_be_known_is_not_guessed)
+{
+	struct seen_use use;
+	struct stage stage;
+
+	stage_new(&stage);
+	look(&stage);
+	CHECK(!seen_use(&stage.seen, stage.leases, 2, 0, 0, &use)); /* the owner is gone */
+	add_process(&stage, 50, 7);
+	CHECK(seen_use(&stage.seen, stage.leases, 2, 0, 0, &use));
+	stage.leases[1].owner_pid = 50;
+	CHECK(!seen_use(&stage.seen, stage.leases, 2, 0, 0, &use)); /* which of its two? */
+	stage.partitions[1].gpu = "0000:04:00.0";
+	CHECK(seen_use(&stage.seen, stage.leases, 2, 0, 0, &use));
+	stage.partitions[0].kfd_gpu_id = 0;
+	CHECK(!seen_use(&stage.seen, stage.leases, 2, 0, 0, &use));
+	stage.partitions[0].kfd_gpu_id = GPU_ID;
+	stage.leases[0].owner_pid = 0;
+	CHECK(!seen_use(&stage.seen, stage.leases, 2, 0, 0, &use));
+	stage_done(&stage);
+}
+
+TEST(a_machine_without_a_driver_shows_nothing)
+{
+	struct seen seen = {0};
+
+	CHECK(seen_read("/nonexistent", "/nonexistent", &seen) == 0 && seen.n == 0);
+	seen_done(&seen);
+}
+
+/* ---- judging ----------------------------------------------------------------------------- */
+
+/* The finding that says this, which must be one of that result. */
+static const struct verify_finding *only(const struct stage *stage, enum verify_result result,
+					 const char *check, const char *part)
+{
+	const struct verify_finding *found = NULL;
+
+	for (size_t i = 0; i < stage->verify.n_findings; i++) {
+		const struct verify_finding *finding = &stage->verify.findings[i];
+
+		if (strcmp(finding->check, check) != 0 || !strstr(finding->found, part))
+			continue;
+		CHECK(!found && finding->result == result);
+		found = finding;
+	}
+	CHECK(found);
+	return found;
+}
+
+/* Judges lease 5 as it is now. */
+static void judge(struct stage *stage)
+{
+	verify_done(&stage->verify);
+	stage->verify.n_findings = 0;
+	verify_lease(&stage->verify, 0);
+}
+
+TEST(a_lease_within_its_budget_does_not_drift)
+{
+	struct stage stage;
+
+	stage_new(&stage);
+	add_process(&stage, 50, 7);
+	add_queues(&stage, 50, 2, 1);
+	look(&stage);
+	judge(&stage);
+	CHECK(only(&stage, VERIFY_OK, "queues", "2 granted, 2 seen")->lease == 5);
+	only(&stage, VERIFY_OK, "processes", "1 granted, 1 seen");
+	only(&stage, VERIFY_OK, "sdma-queues", "1 granted, 1 seen");
+	only(&stage, VERIFY_NOTE, "mask", "taken on trust");
+	CHECK(!verify_drifts(&stage.verify) && stage.verify.n_findings == 4);
+	stage_done(&stage);
+}
+
+TEST(more_than_was_granted_is_drift)
+{
+	struct stage stage;
+
+	stage_new(&stage);
+	add_process(&stage, 50, 7);
+	add_process(&stage, 51, 50);
+	add_queues(&stage, 50, 2, 1);
+	add_queues(&stage, 51, 1, 1);
+	look(&stage);
+	judge(&stage);
+	only(&stage, VERIFY_DRIFT, "queues", "2 granted, 3 seen");
+	only(&stage, VERIFY_DRIFT, "processes", "1 granted, 2 seen");
+	only(&stage, VERIFY_DRIFT, "sdma-queues", "1 granted, 2 seen");
+	CHECK(verify_drifts(&stage.verify));
+	stage_done(&stage);
+}
+
+TEST(a_tier_says_who_has_seen_the_mask)
+{
+	struct stage stage;
+
+	stage_new(&stage);
+	look(&stage);
+	stage.partitions[0].tier = "verified";
+	judge(&stage);
+	only(&stage, VERIFY_OK, "mask", "no queue has more than 30 CUs");
+	only(&stage, VERIFY_NOTE, "queues", "cannot be told from here");
+	stage.partitions[0].tier = "hardware";
+	judge(&stage);
+	only(&stage, VERIFY_OK, "mask", "tier hardware");
+	stage_done(&stage);
+}
+
+/* What is made of a state, a reason and a deadline; now is 1000. */
+static void state_is(const char *state, const char *reason, uint64_t deadline,
+		     enum verify_result result, const char *part)
+{
+	struct stage stage;
+
+	stage_new(&stage);
+	stage.leases[0].state = state;
+	stage.leases[0].reason = reason;
+	stage.leases[0].deadline = deadline;
+	judge(&stage);
+	only(&stage, result, "state", part);
+	stage_done(&stage);
+}
+
+TEST(a_priority_that_nobody_granted_is_drift)
+{
+	static const uint32_t seen[] = { 7, 15 };
+	struct stage stage;
+
+	stage_new(&stage);
+	look(&stage);
+	stage.partitions[0].priority = 11;
+	stage.partitions[0].priorities_seen = seen;
+	stage.partitions[0].n_priorities_seen = 1;
+	verify_lease(&stage.verify, 0);
+	CHECK(only(&stage, VERIFY_NOTE, "priority", "normal (asked high)")->lease == 5);
+	CHECK(!verify_drifts(&stage.verify));
+	stage.partitions[0].priority = 7;
+	stage.partitions[0].n_priorities_seen = 2;
+	verify_lease(&stage.verify, 0);
+	CHECK(only(&stage, VERIFY_DRIFT, "priority", "15 (asked normal)")->lease == 5);
+	CHECK(verify_drifts(&stage.verify));
+	stage_done(&stage);
+}
+
+TEST(what_the_daemon_says_of_a_lease_is_judged)
+{
+	state_is("granted", "has 5 queues", GPUARB_FOREVER, VERIFY_DRIFT, "granted: has 5 queues");
+	state_is("granted", "", 1001, VERIFY_NOTE, "granted, with CUs to give back");
+	state_is("granted", "", 1000, VERIFY_DRIFT, "granted; its deadline has passed");
+	state_is("granted", "lies", 1001, VERIFY_DRIFT, "granted: lies");
+	state_is("activating", "waits", 1001, VERIFY_NOTE, "activating: waits");
+	state_is("activating", "waits", 999, VERIFY_DRIFT, "its deadline has passed");
+	state_is("inactive", "", GPUARB_FOREVER, VERIFY_NOTE, "inactive");
+	state_is("revoking", "x", 2000, VERIFY_NOTE, "revoking: x");
+	state_is("revoking", "x", 500, VERIFY_DRIFT, "its deadline has passed");
+	state_is("ending", "x", 500, VERIFY_NOTE, "ending: x");
+}
+
+TEST(what_waits_has_nothing_to_compare)
+{
+	struct stage stage;
+
+	stage_new(&stage);
+	stage.leases[0].state = "waiting";
+	stage.leases[0].reason = "waits for cus";
+	judge(&stage);
+	CHECK(stage.verify.n_findings == 0);
+	stage_done(&stage);
+}
+
+TEST(a_gpu_drifts_when_it_is_oversubscribed_and_tells_of_strangers)
+{
+	struct stage stage;
+
+	stage_new(&stage);
+	verify_gpu(&stage.verify, &stage.gpu);
+	only(&stage, VERIFY_OK, "slots", "not oversubscribed");
+	CHECK(!verify_drifts(&stage.verify) && stage.verify.n_findings == 1);
+	stage.gpu.oversubscribed = true;
+	stage.gpu.unmanaged = stage.strangers;
+	stage.gpu.n_unmanaged = 1;
+	verify_gpu(&stage.verify, &stage.gpu);
+	CHECK(only(&stage, VERIFY_DRIFT, "slots", "more is in use than it has")->lease == 0);
+	only(&stage, VERIFY_NOTE, "unmanaged", "pid 90 (python3) has 5 queues and no lease");
+	CHECK(verify_drifts(&stage.verify));
+	stage_done(&stage);
+}
+
+/* ---- lending ----------------------------------------------------------------------------- */
+
+static bool lends(const struct stage *stage, size_t lease, const char *wanted)
+{
+	const struct lent all = { stage->leases, 2 };
+	char text[64];
+
+	lent_text(&all, &stage->leases[lease], text, sizeof(text));
+	if (strcmp(text, wanted) == 0)
+		return true;
+	fprintf(stderr, "\"%s\" is not \"%s\"\n", text, wanted);
+	return false;
+}
+
+TEST(cus_are_lent_where_an_inactive_lease_and_another_have_them)
+{
+	struct stage stage;
+
+	stage_new(&stage);
+	CHECK(lends(&stage, 0, "") && lends(&stage, 1, ""));
+	stage.leases[0].state = "inactive";
+	CHECK(lends(&stage, 0, "lends 15 of 30 CUs") && lends(&stage, 1, "borrows 15 of 15 CUs"));
+	stage.partitions[1].gpu = "0000:04:00.0";
+	CHECK(lends(&stage, 0, "lends 0 of 30 CUs") && lends(&stage, 1, ""));
+	stage.partitions[1].gpu = GPU;
+	stage.partitions[1].cu_mask_words = 0;
+	CHECK(lends(&stage, 0, "lends 0 of 30 CUs") && lends(&stage, 1, ""));
+	stage.leases[0].n_partitions = 0;
+	CHECK(lends(&stage, 0, "lends 0 of 0 CUs"));
+	stage_done(&stage);
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * What `mask explain` foretells, against kernels that were timed: a Radeon VII, 60 masks of
+ * bits set from 0 upwards (Otterness, Anderson, RTNS 2021). One coefficient is fitted: the
+ * time on the whole GPU. The negative control deals work to whatever is free.
+ */
+
+#include "client/output/explain.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "check.h"
+#include "util/base.h"
+#include "ledger-rig.h"
+
+#define SAMPLES 64
+
+struct sample {
+	unsigned bits;
+	uint64_t mask;
+	double msec; /* median of 99 runs */
+};
+
+typedef double (*predictor)(const struct explanation *e);
+
+/* The negative control: every CU is worth the same, wherever it is. */
+static double work_conserving(const struct explanation *e)
+{
+	return (double)e->all_cus / e->cus;
+}
+
+static struct model radeon_vii_model(void)
+{
+	struct model model = { .geometry = radeon_vii("g").geometry, .law = "measured" };
+
+	deal_init(&model.deal, &model.geometry);
+	geometry_all(&model.geometry, &model.all);
+	return model;
+}
+
+static double predict(const struct model *model, uint64_t mask, predictor how)
+{
+	const uint32_t words[] = { (uint32_t)mask, (uint32_t)(mask >> 32) };
+	struct explanation e;
+
+	explain(model, words, ARRAY_SIZE(words), &e);
+	CHECK(e.valid);
+	return how(&e);
+}
+
+/* Bits of so many CUs in each engine. */
+static uint64_t mask_of(const struct model *model, const unsigned engine[static 4])
+{
+	uint32_t words[DEAL_WORDS] = {0};
+	struct cuset set = {0};
+
+	for (unsigned e = 0; e < 4; e++)
+		set.pair[e] = (UINT32_C(1) << engine[e]) - 1;
+	deal_encode(&model->deal, &set, words);
+	return words[0] | (uint64_t)words[1] << 32;
+}
+
+static size_t load(struct sample *samples)
+{
+	const char *dir = getenv("GPUARB_SHARED");
+	char path[4096], line[1024];
+	size_t n = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/data/cu_mask_distributed.tsv", dir ? dir : "");
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		struct sample s;
+
+		if (sscanf(line, "SE-distributed %*u %u %" SCNx64 /* engines, blocks, n, least */
+			   " %*u %*u %*u %*u %*u %*u %*u %*f %lf", &s.bits, &s.mask,
+			   &s.msec) != 3)
+			continue;
+		CHECK(n < SAMPLES);
+		samples[n++] = s;
+	}
+	if (f)
+		fclose(f);
+	return n;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+struct errors {
+	double coefficient, median, worst;
+};
+
+/* Least squares of the relative errors, with one coefficient. */
+static struct errors fit(const struct model *model, const struct sample *samples, size_t n,
+			 predictor how)
+{
+	double once = 0, twice = 0, error[SAMPLES];
+	struct errors ret;
+
+	for (size_t i = 0; i < n; i++) {
+		double ratio = predict(model, samples[i].mask, how) / samples[i].msec;
+
+		once += ratio;
+		twice += ratio * ratio;
+	}
+	ret.coefficient = once / twice;
+	for (size_t i = 0; i < n; i++)
+		error[i] = fabs(ret.coefficient * predict(model, samples[i].mask, how) /
+				samples[i].msec - 1);
+	qsort(error, n, sizeof(error[0]), by_size);
+	ret.median = (error[(n - 1) / 2] + error[n / 2]) / 2;
+	ret.worst = error[n - 1];
+	return ret;
+}
+
+TEST(one_coefficient_foretells_every_time_that_was_measured)
+{
+	struct model model = radeon_vii_model();
+	struct sample samples[SAMPLES];
+	size_t n = load(samples);
+	struct errors law, control;
+
+	if (n == 0)
+		SKIP("GPUARB_SHARED does not say where the measurements are");
+	CHECK(n == 60);
+	for (size_t i = 0; i < n; i++)
+		CHECK((unsigned)__builtin_popcountll(samples[i].mask) == samples[i].bits);
+	law = fit(&model, samples, n, explain_relative_time);
+	control = fit(&model, samples, n, work_conserving);
+	printf("1/E: %.4f ms on the whole GPU, median error %.1f %%, worst %.1f %%\n"
+	       "work-conserving: %.4f ms, median %.1f %%, worst %.1f %%\n", law.coefficient,
+	       law.median * 100, law.worst * 100, control.coefficient, control.median * 100,
+	       control.worst * 100);
+	CHECK(law.median <= 0.02 && law.worst <= 0.09);
+	CHECK(control.median > 2 * law.median && control.worst > 0.3);
+}
+
+TEST(a_packed_mask_that_opens_a_shader_engine_falls_off_a_cliff)
+{
+	struct model model = radeon_vii_model();
+
+	for (unsigned full = 1; full < 4; full++) {
+		unsigned engine[4] = {0};
+		uint64_t before, after;
+
+		for (unsigned e = 0; e < full; e++)
+			engine[e] = 15;
+		before = mask_of(&model, engine);
+		engine[full] = 1;
+		after = mask_of(&model, engine);
+		CHECK(predict(&model, after, explain_relative_time) >=
+		      7 * predict(&model, before, explain_relative_time));
+		CHECK(predict(&model, after, work_conserving) <
+		      predict(&model, before, work_conserving));
+	}
+}
+
+TEST(the_law_rewards_each_row_of_cus_and_nothing_between)
+{
+	struct model model = radeon_vii_model();
+
+	for (unsigned bits = 4; bits < 60; bits++) {
+		uint64_t mask = (UINT64_C(1) << bits) - 1;
+		double before = predict(&model, mask, explain_relative_time);
+		double after = predict(&model, mask << 1 | 1, explain_relative_time);
+
+		CHECK(bits % 4 == 3 ? after < before : after >= before && after <= before);
+	}
+}

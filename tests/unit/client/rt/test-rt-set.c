@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Files of task sets: what they come to, and what is said of bad ones. */
+
+#include "client/rt/set.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "core/policy/settings.h"
+
+#define HEAD "[partition p]\n"
+#define TASK HEAD "[task t]\npartition = p\nperiod = 10ms\nwcet = 15:2000 30:1200\n"
+
+static int load_under(const struct settings *settings, const char *text, size_t size,
+		      struct rt_set **ret, struct notes *notes)
+{
+	char path[] = "/tmp/gpuarb-set-XXXXXX";
+	int fd = mkstemp(path), r;
+
+	CHECK(fd >= 0);
+	CHECK(write(fd, text, size) == (ssize_t)size);
+	close(fd);
+	r = rt_set_load(path, settings, ret, notes);
+	unlink(path);
+	return r;
+}
+
+static int load_text(const char *text, size_t size, struct rt_set **ret, struct notes *notes)
+{
+	_cleanup_(settings_freep) struct settings *settings = NULL;
+
+	CHECK(settings_new(&settings) == 0);
+	return load_under(settings, text, size, ret, notes);
+}
+
+static struct rt_set *good(const char *text)
+{
+	_cleanup_(notes_done) struct notes notes = {0};
+	struct rt_set *set = NULL;
+	int r = load_text(text, strlen(text), &set, &notes);
+
+	for (size_t i = 0; i < notes.n; i++)
+		printf("%s\n", notes.list[i].text);
+	CHECK(r == 0 && notes.n == 0 && set);
+	return set;
+}
+
+/* Refused with one complaint, at this line, that has these words. */
+static void bad(const char *text, unsigned line, const char *words)
+{
+	_cleanup_(notes_done) struct notes notes = {0};
+	struct rt_set *set = NULL;
+	char place[32];
+
+	CHECK(load_text(text, strlen(text), &set, &notes) == -EINVAL && !set);
+	snprintf(place, sizeof(place), ":%u: ", line);
+	for (size_t i = 0; i < notes.n; i++)
+		printf("  %s\n", notes.list[i].text);
+	CHECK(notes.n == 1 && notes.list[0].error);
+	CHECK(strstr(notes.list[0].text, place) && strstr(notes.list[0].text, words));
+}
+
+TEST(what_is_not_said_has_the_daemons_defaults)
+{
+	_cleanup_(rt_set_freep) struct rt_set *set = good(TASK);
+	_cleanup_(settings_freep) struct settings *settings = NULL;
+
+	CHECK(settings_new(&settings) == 0);
+	CHECK(set->margin_percent == settings->margin_percent);
+	CHECK(set->daemon.activate_min_interval == settings->activate_min_interval_usec);
+	CHECK(set->daemon.activate_grace == settings->activate_grace_usec);
+	CHECK(set->daemon.enforce_delay == settings->enforce_delay_usec);
+	CHECK(!set->capped && !set->no_graphics && set->borrowers && set->law);
+	CHECK(set->preemption == RT_UNSET && set->queue_changes == RT_UNSET);
+	CHECK(set->tasks[0].deadline == 10000 && set->tasks[0].jitter == 0);
+	CHECK(set->partitions[0].n_tasks == 1 && rt_partition_queues(&set->partitions[0]) == 2);
+	CHECK(set->partitions[0].isolation == ISOLATION_SHADER_ENGINE);
+}
+
+TEST(what_is_not_said_is_by_the_configuration_and_what_is_said_is_not)
+{
+	_cleanup_(rt_set_freep) struct rt_set *silent = NULL, *loud = NULL;
+	_cleanup_(settings_freep) struct settings *settings = NULL;
+	_cleanup_(notes_done) struct notes notes = {0};
+	static const char text[] = "[taskset]\nmargin = 70%\nactivate-grace = 3s\n" TASK;
+
+	CHECK(settings_new(&settings) == 0);
+	settings->margin_percent = 25;
+	settings->activate_grace_usec = 2000000;
+	settings->activate_min_interval_usec = 4000000;
+	settings->enforce_delay_usec = 500000;
+	CHECK(load_under(settings, TASK, strlen(TASK), &silent, &notes) == 0);
+	CHECK(silent->margin_percent == 25 && silent->daemon.activate_grace == 2000000);
+	CHECK(silent->daemon.activate_min_interval == 4000000);
+	CHECK(silent->daemon.enforce_delay == 500000);
+	CHECK(load_under(settings, text, strlen(text), &loud, &notes) == 0);
+	CHECK(loud->margin_percent == 70 && loud->daemon.activate_grace == 3000000);
+	CHECK(loud->in_force.activate_grace == 2000000 && loud->daemon.enforce_delay == 500000);
+}
+
+TEST(times_have_units_and_are_microseconds_without)
+{
+	_cleanup_(rt_set_freep) struct rt_set *set = good(
+		HEAD "host-submission = 70us\n[task t]\npartition = p\nperiod = 2min\n"
+		"deadline = 1min\njitter = 5ms\nwcet = 30:1200, 15:2ms\n");
+
+	CHECK(set->partitions[0].host_submission == 70);
+	CHECK(set->tasks[0].period == 120000000 && set->tasks[0].deadline == 60000000);
+	CHECK(set->tasks[0].jitter == 5000 && set->tasks[0].n_points == 2);
+	CHECK(set->tasks[0].points[0].cus == 15 && set->tasks[0].points[0].usec == 2000);
+	CHECK(set->tasks[0].points[1].cus == 30 && set->tasks[0].points[1].usec == 1200);
+}
+
+TEST(everything_can_be_said)
+{
+	_cleanup_(rt_set_freep) struct rt_set *set = good(
+		"[taskset]\nmargin = 25%\nevery-client-capped = yes\nno-graphics = yes\n"
+		"borrowers = no\nlaw = no\npreemption = 90us\nqueue-changes = 3\nactivations = 1\n"
+		"changed-queues = 4\nactivate-grace = 500ms\nactivate-min-interval = 3s\n"
+		"enforce-delay = 2s\npreemption-timeout = 4s\n"
+		"[partition p]\nisolation = cu\nstart-inactive = yes\nwaits-for-grant = yes\n"
+		"activation-latency = 40ms\nqueues = 6\nprocesses = 2\npriority = high\nalone = yes\n"
+		"user = vr\ncommand = ./run it --all\n"
+		"[task t]\npartition = p\nperiod = 10ms\nwcet = 1:1\n");
+	const struct rt_partition *p = &set->partitions[0];
+
+	CHECK(set->margin_percent == 25 && set->capped && set->no_graphics && !set->borrowers);
+	CHECK(!set->law && set->preemption == 90 && set->queue_changes == 3);
+	CHECK(set->activations == 1 && set->changed_queues == 4);
+	CHECK(set->daemon.activate_grace == 500000 && set->daemon.enforce_delay == 2000000);
+	CHECK(set->daemon.activate_min_interval == 3000000);
+	CHECK(set->preemption_timeout == 4000000);
+	CHECK(p->isolation == ISOLATION_CU && p->start_inactive && p->waits_for_grant);
+	CHECK(p->activation == 40000 && rt_partition_queues(p) == 6 && p->processes == 2);
+	CHECK(p->priority == PRIORITY_HIGH && p->alone);
+	CHECK(strcmp(p->user, "vr") == 0 && strcmp(p->command, "./run it --all") == 0);
+}
+
+TEST(an_empty_set_is_refused)
+{
+	bad("", 1, "there is no [task NAME]");
+	bad("# nothing\n", 1, "there is no [task NAME]");
+	bad("[taskset]\nmargin = 10%\n", 1, "there is no [task NAME]");
+}
+
+TEST(what_a_task_lacks_is_named)
+{
+	bad(HEAD "[task t]\npartition = p\nwcet = 1:1\n", 2, "[task t] has no period");
+	bad(HEAD "[task t]\npartition = p\nperiod = 1s\n", 2, "[task t] has no wcet");
+	bad(TASK "[task u]\nperiod = 1s\nwcet = 1:1\n", 6, "[task u] has no partition");
+	bad(TASK "[partition q]\n", 6, "[partition q] has no task");
+	bad(HEAD "[task t]\npartition = p\nperiod = 1s\nwcet =\n", 5, "the table is empty");
+}
+
+TEST(a_deadline_past_the_period_is_refused)
+{
+	bad(HEAD "[task t]\npartition = p\nperiod = 10ms\ndeadline = 10001us\nwcet = 1:1\n", 5,
+	    "deadline 10001 us is past the period, 10000 us");
+	bad(HEAD "[task t]\ndeadline = 11ms\npartition = p\nwcet = 1:1\nperiod = 10ms\n", 3,
+	    "past the period");
+}
+
+TEST(utilisation_above_one_is_refused)
+{
+	bad(HEAD "[task a]\npartition = p\nperiod = 10ms\nwcet = 15:9ms 30:6ms\n"
+	    "[task b]\npartition = p\nperiod = 5ms\nwcet = 15:4ms 30:2001\n", 1,
+	    "utilisation 1.00 is above one");
+	bad(HEAD "[task a]\npartition = p\nperiod = 10ms\nwcet = 15:12ms\n", 1,
+	    "utilisation 1.20 is above one");
+	rt_set_free(good(HEAD "[task a]\npartition = p\nperiod = 10ms\nwcet = 15:9ms 30:6ms\n"
+			 "[task b]\npartition = p\nperiod = 5ms\nwcet = 15:4ms 30:2000\n"));
+}
+
+TEST(execution_times_that_grow_with_cus_are_refused)
+{
+	bad(HEAD "[task t]\npartition = p\nperiod = 1s\nwcet = 15:2000 30:2001\n", 5,
+	    "wcet grows with CUs: 2000 us on 15, 2001 us on 30");
+	bad(HEAD "[task t]\npartition = p\nperiod = 1s\nwcet = 30:9 15:8\n", 5, "grows with CUs");
+	bad(HEAD "[task t]\npartition = p\nperiod = 1s\nwcet = 15:9 15:9\n", 5, "15 CUs twice");
+	rt_set_free(good(HEAD "[task t]\npartition = p\nperiod = 1s\nwcet = 15:9 30:9\n"));
+}
+
+TEST(unknown_keys_and_sections_have_the_nearest)
+{
+	bad(TASK "perod = 1s\n", 6, "unknown key 'perod' in [task]; did you mean 'period'?");
+	bad(TASK "colour = red\n", 6, "unknown key 'colour' in [task]; there are partition, period, "
+	    "deadline, jitter, wcet");
+	bad(TASK "[taskste]\n", 6, "did you mean [taskset]?");
+	bad(TASK "[tsk u]\n", 6, "did you mean [task NAME]?");
+	bad(TASK "[gpu x]\nprofile = 1\n", 6, "unknown section [gpu x]; there are [taskset]");
+	bad(TASK "[taskset x]\n", 6, "takes no name");
+	bad(TASK "[task]\nperiod = 1\n", 6, "[task NAME]");
+	bad("period = 1s\n" TASK, 1, "needs a [section] above it");
+	bad("[partition big]\n[task t]\npartition = bigg\nperiod = 1s\nwcet = 1:1\n"
+	    "[task u]\npartition = big\nperiod = 1s\nwcet = 1:1\n", 2,
+	    "there is no [partition bigg]; did you mean big?");
+}
+
+TEST(duplicates_are_refused)
+{
+	bad(TASK "[task t]\nperiod = 3s\n", 6, "is here already at line 2");
+	bad(TASK "[partition p]\n", 6, "is here already at line 1");
+	bad(TASK "period = 3s\n", 6, "period: is here already at line 4");
+}
+
+TEST(a_task_is_in_one_partition)
+{
+	bad(HEAD "[partition q]\n[task t]\npartition = p, q\nperiod = 1s\nwcet = 1:1\n", 4,
+	    "a task is in one partition");
+	bad(TASK "partition = p\n", 6, "partition: is here already");
+}
+
+TEST(numbers_that_are_negative_huge_or_none_are_refused)
+{
+	static const char *const times[] = { "-1", "0", "1.5ms", "ms", "2h", "3601s", "5 ms",
+					     "99999999999999999999", "1e3", "10msec" };
+	char text[512];
+
+	for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
+		snprintf(text, sizeof(text), HEAD "[task t]\npartition = p\nperiod = %s\nwcet = 1:1\n",
+			 times[i]);
+		bad(text, 4, "is not a time from 1 us to 1 h");
+	}
+	static const char *const points[] = { "15", "15:", ":5", "0:5", "15:0", "-1:5", "15:-5",
+					      "1025:5", "15:3601s", "15ms:5", "15:5:5",
+					      "99999999999999999999:1" };
+	for (size_t i = 0; i < ARRAY_SIZE(points); i++) {
+		snprintf(text, sizeof(text), HEAD "[task t]\npartition = p\nperiod = 1s\nwcet = %s\n",
+			 points[i]);
+		bad(text, 5, "is not CUS:TIME");
+	}
+	bad("[taskset]\nmargin = -5%\n" TASK, 2, "margin");
+	bad("[taskset]\nmargin = 1001%\n" TASK, 2, "margin");
+	bad("[taskset]\nmargin = 60\n" TASK, 2, "60%");
+	bad("[taskset]\nqueue-changes = -1\n" TASK, 2, "queue-changes");
+	bad("[taskset]\nactivate-min-interval = 1500us\n" TASK, 2, "whole milliseconds");
+	bad("[taskset]\nactivate-min-interval = 0\n" TASK, 2, "whole milliseconds");
+	bad("[taskset]\nno-graphics = perhaps\n" TASK, 2, "neither yes nor no");
+}
+
+TEST(what_a_partition_cannot_be_is_refused)
+{
+	bad(TASK "[partition q]\nisolation = shared\n", 7, "neither shader-engine nor cu");
+	bad(TASK "[partition q]\npriority = 16\n", 7, "0 to 15");
+	bad(TASK "[partition q]\nuser = a, b\n", 7, "not one user's name");
+	bad(TASK "[partition q]\ncommand =\n", 7, "may not be empty");
+	bad("[partition p]\nqueues = 3\nprocesses = 2\n[task t]\npartition = p\nperiod = 1s\n"
+	    "wcet = 1:1\n", 1, "queues 3 is too few for 2 processes");
+	bad("[partition p]\nqueues = 1\n[task t]\npartition = p\nperiod = 1s\nwcet = 1:1\n", 1,
+	    "queues 1 is too few for 1 process:");
+	bad("[partition p]\nactivation-latency = 1s\n[task t]\npartition = p\nperiod = 1s\n"
+	    "wcet = 1:1\n", 1, "activation-latency is for a lease that starts inactive");
+	bad("[partition p]\nwaits-for-grant = yes\n[task t]\npartition = p\nperiod = 1s\n"
+	    "wcet = 1:1\n", 1, "waits-for-grant is for a lease that starts inactive");
+	bad(TASK "[task a b]\n", 6, "a name is up to 32 letters");
+	bad(TASK "[task abcdefghijklmnopqrstuvwxyz0123456]\n", 6, "a name is up to 32 letters");
+}
+
+TEST(everything_that_is_wrong_is_told_at_once)
+{
+	static const char text[] = HEAD "[task t]\npartition = q\nwcet = 1:1\n[task u]\n";
+	_cleanup_(notes_done) struct notes notes = {0};
+	struct rt_set *set = NULL;
+
+	CHECK(load_text(text, strlen(text), &set, &notes) == -EINVAL);
+	/* t: no period, no such partition; u: none of three; p: no task. */
+	CHECK(notes.n == 6);
+}
+
+TEST(a_file_that_is_not_there_or_no_text_is_refused)
+{
+	_cleanup_(settings_freep) struct settings *settings = NULL;
+	_cleanup_(notes_done) struct notes notes = {0};
+	struct rt_set *set = NULL;
+
+	CHECK(settings_new(&settings) == 0);
+	CHECK(rt_set_load("/nonexistent/set.ini", settings, &set, &notes) == -ENOENT);
+	CHECK(notes.n == 1 && strstr(notes.list[0].text, "no such file"));
+	CHECK(rt_set_load("/tmp", settings, &set, &notes) < 0 && notes.n == 2);
+	CHECK(load_text("[task\0t]\n", 9, &set, &notes) == -EINVAL && notes.n == 3);
+	CHECK(!set);
+}
+
+static char *many(size_t tasks)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	fprintf(out, HEAD);
+	for (size_t i = 0; i < tasks; i++)
+		fprintf(out, "[task t%zu]\npartition = p\nperiod = 1h\nwcet = 15:9 30:5\n", i);
+	fclose(out);
+	return text;
+}
+
+TEST(thousands_of_tasks_are_read_and_more_are_refused)
+{
+	_cleanup_(freep) char *text = many(RT_TASKS_MAX), *more = many(RT_TASKS_MAX + 900);
+	struct rt_set *set;
+
+	set = good(text);
+	CHECK(set->n_tasks == RT_TASKS_MAX && set->partitions[0].n_tasks == RT_TASKS_MAX);
+	rt_set_free(set);
+
+	_cleanup_(notes_done) struct notes notes = {0};
+	set = NULL;
+	CHECK(load_text(more, strlen(more), &set, &notes) == -EINVAL && !set);
+	/* Told as often as complaints of one file are. */
+	CHECK(notes.n > 0 && notes.n <= 110);
+	CHECK(strstr(notes.list[0].text, "more than 4096 tasks"));
+}
+
+TEST(too_many_partitions_and_points_are_refused)
+{
+	_cleanup_(notes_done) struct notes notes = {0};
+	_cleanup_(freep) char *text = NULL;
+	struct rt_set *set = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	for (unsigned i = 0; i <= RT_PARTITIONS_MAX; i++)
+		fprintf(out, "[partition p%u]\n[task t%u]\npartition = p%u\nperiod = 1s\nwcet = 1:1\n",
+			i, i, i);
+	fclose(out);
+	CHECK(load_text(text, size, &set, &notes) == -EINVAL && !set);
+	CHECK(strstr(notes.list[0].text, "more than 64 partitions"));
+	bad(HEAD "[task t]\npartition = p\nperiod = 1s\nwcet = 1:9 2:9 3:9 4:9 5:9 6:9 7:9 8:9 9:9 "
+	    "10:9 11:9 12:9 13:9 14:9 15:9 16:9 17:9 18:9 19:9 20:9 21:9 22:9 23:9 24:9 25:9 26:9 "
+	    "27:9 28:9 29:9 30:9 31:9 32:9 33:9\n", 5, "more than 32 points");
+}

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "bus/bus-read.h"
+
+#include <errno.h>
+
+#include "util/base.h"
+#include "messages.h"
+
+#define SIGNATURE "aa{sv}a{sv}"
+
+/* What reading made of a message, which it frees. */
+struct result {
+	int r;
+	struct request request;
+	int process_fd;
+	struct verdict verdict;
+};
+
+static struct result *take(sd_bus_message *m)
+{
+	static struct result result;
+
+	memset(&result, 0xaa, sizeof(result));
+	result.verdict = (struct verdict){0};
+	result.r = bus_read_request(sealed(m), &result.request, &result.process_fd, &result.verdict);
+	if (result.r < 0) {
+		CHECK(result.r == -EINVAL && result.verdict.kind == VERDICT_INVALID_REQUEST);
+		CHECK(strlen(result.verdict.sentence) < sizeof(result.verdict.sentence) - 1);
+		CHECK(result.request.n_wants == (size_t)0xaaaaaaaaaaaaaaaa); /* untouched */
+	}
+	sd_bus_message_unref(m);
+	return &result;
+}
+
+/* Refused, and the sentence has all of these in it. */
+static bool refused(sd_bus_message *m, const char *a, const char *b)
+{
+	struct result *result = take(m);
+	bool ok = result->r < 0 && strstr(result->verdict.sentence, a) &&
+		  strstr(result->verdict.sentence, b);
+
+	if (!ok)
+		fprintf(stderr, "said: %s\n", result->r < 0 ? result->verdict.sentence : "yes");
+	return ok;
+}
+
+#define ONE_WANT(...)   make(SIGNATURE, 1, __VA_ARGS__, 0)
+#define ONE_OPTION(...) make(SIGNATURE, 1, 1, "cus", "u", 4, 1, __VA_ARGS__)
+
+TEST(an_empty_want_has_the_defaults)
+{
+	struct result *result = take(ONE_WANT(0));
+	struct want want;
+
+	want_init(&want);
+	CHECK(result->r == 0 && result->request.n_wants == 1);
+	CHECK(memcmp(&result->request.wants[0], &want, sizeof(want)) == 0);
+	CHECK(result->request.class == -1 && result->process_fd == -1);
+	CHECK(!result->request.name[0] && !result->request.tenant[0] && !result->request.token[0]);
+	CHECK(result->request.wait_usec == 0);
+	CHECK(!result->request.start_inactive && !result->request.adaptable);
+}
+
+TEST(every_key_of_a_want_is_read)
+{
+	struct result *result = take(ONE_WANT(
+		15, "gpu", "s", "0000:03:00.0/2", "cus", "u", 30, "shader-engines", "u", 2, "cus-min",
+		"u", 27, "cus-max", "u", 40, "exact", "b", 1, "shape", "s", "any", "queues", "u", 8,
+		"streams", "u", 3, "processes", "u", 2, "sdma-queues", "u", 1, "vram", "t",
+		UINT64_C(1) << 33, "cooperative", "b", 1, "priority", "u", 15, "isolation", "s",
+		"shared"));
+	const struct want *want = &result->request.wants[0];
+
+	CHECK(result->r == 0 && strcmp(want->gpu, "0000:03:00.0/2") == 0);
+	CHECK(want->cus == 30 && want->shader_engines == 2 && want->cus_min == 27);
+	CHECK(want->cus_max == 40 && want->exact && want->any_shape && want->queues == 8);
+	CHECK(want->streams == 3 && want->processes == 2 && want->sdma_queues == 1);
+	CHECK(want->vram == UINT64_C(1) << 33 && want->cooperative && want->priority == 15);
+	CHECK(want->isolation == ISOLATION_SHARED);
+}
+
+TEST(every_option_is_read)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	sd_bus_message *m = make(SIGNATURE, 1, 0, 8, "class", "s", "realtime", "name", "s", "left eye",
+				 "tenant", "s", "vr", "token", "s", "t1", "wait-usec", "t",
+				 UINT64_MAX, "start-inactive", "b", 1, "adaptable", "b", 1,
+				 "process", "h", fd);
+	struct result *result = take(m);
+	const struct request *request = &result->request;
+
+	close(fd);
+	CHECK(result->r == 0 && request->class == CLASS_REALTIME);
+	CHECK(strcmp(request->name, "left eye") == 0 && strcmp(request->tenant, "vr") == 0);
+	CHECK(strcmp(request->token, "t1") == 0 && request->wait_usec == UINT64_MAX);
+	CHECK(request->start_inactive && request->adaptable && result->process_fd >= 0);
+}
+
+TEST(a_priority_is_a_word_or_a_number)
+{
+	CHECK(take(ONE_WANT(1, "priority", "s", "low"))->request.wants[0].priority == PRIORITY_LOW);
+	CHECK(take(ONE_WANT(1, "priority", "s", "high"))->request.wants[0].priority == PRIORITY_HIGH);
+	CHECK(take(ONE_WANT(1, "priority", "u", 3))->request.wants[0].priority == 3);
+	CHECK(refused(ONE_WANT(1, "priority", "u", 16), "want 1: priority is 16", "0 to 15"));
+	CHECK(refused(ONE_WANT(1, "priority", "s", "urgent"), "\"urgent\"", "low, normal or high"));
+	CHECK(refused(ONE_WANT(1, "priority", "t", UINT64_C(3)), "of type t", "number (u)"));
+	CHECK(refused(ONE_WANT(2, "priority", "u", 3, "priority", "s", "low"), "priority", "twice"));
+}
+
+TEST(words_outside_a_vocabulary_are_refused)
+{
+	CHECK(refused(ONE_WANT(1, "shape", "s", "circle"), "shape is \"circle\"", "rectangle or any"));
+	CHECK(refused(ONE_WANT(1, "isolation", "s", ""), "isolation", "shader-engine, cu or shared"));
+	CHECK(refused(ONE_OPTION("class", "s", "Realtime"), "options: class", "besteffort"));
+	CHECK(take(ONE_WANT(1, "shape", "s", "rectangle"))->r == 0);
+}
+
+TEST(an_unknown_key_is_named_with_its_want_and_the_known_ones)
+{
+	CHECK(refused(make(SIGNATURE, 2, 0, 1, "cuss", "u", 4, 0), "want 2: there is no key \"cuss\"",
+		      "gpu cus shader-engines"));
+	CHECK(refused(ONE_OPTION("cus", "u", 4), "options: there is no key \"cus\"", "wait-usec"));
+	CHECK(refused(ONE_WANT(1, "", "u", 4), "want 1", "\"\""));
+	CHECK(refused(ONE_WANT(1, "a\x1b[31m", "u", 4), "\"a?[31m\"", "want 1"));
+}
+
+TEST(a_key_that_is_there_twice_is_refused)
+{
+	CHECK(refused(ONE_WANT(2, "cus", "u", 4, "cus", "u", 4), "want 1: cus", "twice"));
+	CHECK(refused(make(SIGNATURE, 1, 0, 2, "name", "s", "a", "name", "s", "a"), "options: name",
+		      "twice"));
+	CHECK(take(make(SIGNATURE, 2, 1, "cus", "u", 4, 1, "cus", "u", 4, 0))->r == 0);
+}
+
+TEST(numbers_out_of_range_are_refused)
+{
+	static const char *const from_one[] = { "cus", "shader-engines", "cus-min", "cus-max",
+						"queues", "processes" };
+	static const char *const from_zero[] = { "streams", "sdma-queues" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(from_one); i++) {
+		CHECK(refused(ONE_WANT(1, from_one[i], "u", 0), from_one[i], "is 0; it must be"));
+		CHECK(refused(ONE_WANT(1, from_one[i], "u", 65536), from_one[i], "1 to 65535"));
+		CHECK(refused(ONE_WANT(1, from_one[i], "u", (uint32_t)-1), "4294967295", "want 1"));
+		CHECK(take(ONE_WANT(1, from_one[i], "u", 65535))->r == 0);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(from_zero); i++) {
+		CHECK(refused(ONE_WANT(1, from_zero[i], "u", 65536), from_zero[i], "0 to 65535"));
+		CHECK(take(ONE_WANT(1, from_zero[i], "u", 0))->r == 0);
+	}
+	CHECK(refused(ONE_WANT(1, "vram", "t", (UINT64_C(1) << 50) + 1), "vram", "1125899906842624"));
+	CHECK(take(ONE_WANT(1, "vram", "t", UINT64_C(0)))->r == 0);
+}
+
+TEST(text_must_fit_and_be_printable)
+{
+	char longest[REQUEST_TEXT], longer[REQUEST_TEXT + 1];
+
+	memset(longest, 'x', sizeof(longest));
+	longest[sizeof(longest) - 1] = '\0';
+	memset(longer, 'x', sizeof(longer));
+	longer[sizeof(longer) - 1] = '\0';
+
+	CHECK(strcmp(take(ONE_OPTION("name", "s", longest))->request.name, longest) == 0);
+	CHECK(refused(ONE_OPTION("name", "s", longer), "options: name", "0 to 127 bytes"));
+	CHECK(take(ONE_OPTION("name", "s", ""))->r == 0);
+	CHECK(refused(ONE_OPTION("token", "s", ""), "options: token", "1 to 127 bytes"));
+	CHECK(refused(ONE_OPTION("tenant", "s", "a\nb"), "options: tenant", "\"a?b\""));
+	CHECK(refused(ONE_OPTION("name", "s", "\xc2\x9b"), "options: name", "printable"));
+	CHECK(take(ONE_OPTION("name", "s", "\u00e9t\u00e9"))->r == 0);
+	CHECK(refused(ONE_WANT(1, "gpu", "s", ""), "want 1: gpu", "1 to 31 bytes"));
+	CHECK(refused(ONE_WANT(1, "gpu", "s", longest), "want 1: gpu", "1 to 31 bytes"));
+}
+
+/* ---- types ---- */
+
+static const char *const want_types[][2] = {
+	{ "gpu", "s" }, { "cus", "u" }, { "shader-engines", "u" }, { "cus-min", "u" },
+	{ "cus-max", "u" }, { "exact", "b" }, { "shape", "s" }, { "queues", "u" },
+	{ "streams", "u" }, { "processes", "u" }, { "sdma-queues", "u" }, { "vram", "t" },
+	{ "cooperative", "b" }, { "priority", "su" }, { "isolation", "s" },
+};
+
+static const char *const option_types[][2] = {
+	{ "class", "s" }, { "name", "s" }, { "tenant", "s" }, { "token", "s" },
+	{ "wait-usec", "t" }, { "start-inactive", "b" }, { "adaptable", "b" }, { "process", "h" },
+};
+
+static sd_bus_message *with_type(bool option, const char *key, const char *type)
+{
+	sd_bus_message *m = message();
+
+	CHECK(sd_bus_message_open_container(m, 'a', "a{sv}") >= 0);
+	CHECK(sd_bus_message_open_container(m, 'a', "{sv}") >= 0);
+	if (!option)
+		append_entry(m, key, type, 1, "cu");
+	CHECK(sd_bus_message_close_container(m) >= 0 && sd_bus_message_close_container(m) >= 0);
+	CHECK(sd_bus_message_open_container(m, 'a', "{sv}") >= 0);
+	if (option)
+		append_entry(m, key, type, 1, "cu");
+	CHECK(sd_bus_message_close_container(m) >= 0);
+	return m;
+}
+
+static void check_types(bool option, const char *const keys[][2], size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		for (size_t t = 0; t < ARRAY_SIZE(all_types); t++) {
+			const char *type = all_types[t];
+			char of_type[16];
+
+			if (type[1] == '\0' && strchr(keys[i][1], type[0]))
+				continue;
+			snprintf(of_type, sizeof(of_type), "of type %s;", type);
+			CHECK(refused(with_type(option, keys[i][0], type), keys[i][0], of_type));
+		}
+	}
+}
+
+TEST(every_other_type_than_the_key_has_is_refused)
+{
+	check_types(false, want_types, ARRAY_SIZE(want_types));
+	check_types(true, option_types, ARRAY_SIZE(option_types));
+}
+
+TEST(a_lease_takes_one_to_64_wants)
+{
+	sd_bus_message *m = message();
+
+	CHECK(refused(make(SIGNATURE, 0, 0), "wants", "1 to 64"));
+	CHECK(sd_bus_message_open_container(m, 'a', "a{sv}") >= 0);
+	for (unsigned i = 0; i < REQUEST_WANTS + 1; i++)
+		CHECK(sd_bus_message_append(m, "a{sv}", 0) >= 0);
+	CHECK(sd_bus_message_close_container(m) >= 0);
+	CHECK(sd_bus_message_append(m, "a{sv}", 0) >= 0);
+	CHECK(refused(m, "too many", "1 to 64"));
+}
+
+TEST(other_arguments_than_wants_and_options_are_refused)
+{
+	CHECK(refused(make("s", "hello"), "signature", ""));
+	CHECK(refused(make("aa{sv}", 1, 0), "signature", ""));
+	CHECK(refused(make("aa{sv}as", 1, 0, 0), "signature", ""));
+	CHECK(refused(make("aa{su}a{sv}", 1, 1, "cus", 4, 0), "signature", ""));
+	CHECK(refused(message(), "signature", ""));
+}
+
+TEST(resize_reads_wants_and_knows_no_option)
+{
+	struct verdict verdict = {0};
+	struct request request;
+	sd_bus_message *m = sealed(make(SIGNATURE, 1, 1, "cus", "u", 4, 0));
+
+	CHECK(bus_read_resize(m, &request, &verdict) == 0);
+	CHECK(request.n_wants == 1 && request.wants[0].cus == 4);
+	sd_bus_message_unref(m);
+
+	m = sealed(make(SIGNATURE, 1, 1, "cus", "u", 4, 1, "name", "s", "x"));
+	CHECK(bus_read_resize(m, &request, &verdict) == -EINVAL);
+	CHECK(strstr(verdict.sentence, "\"name\"") && strstr(verdict.sentence, "none"));
+	sd_bus_message_unref(m);
+	verdict_done(&verdict);
+}
+
+/* ---- random messages ---- */
+
+static unsigned seed;
+
+static unsigned below(unsigned n)
+{
+	return (unsigned)rand_r(&seed) % n;
+}
+
+static void append_random_dict(sd_bus_message *m, const char *const keys[][2], size_t n_keys)
+{
+	static const uint64_t numbers[] = { 0, 1, 2, 15, 16, 64, 65535, 65536, UINT32_MAX,
+					    UINT64_C(1) << 32, UINT64_MAX };
+	static const char *const texts[] = { "", "any", "rectangle", "cu", "low", "15", "realtime",
+					     "\u00e9", "\x1b", "0000:03:00.0" };
+
+	CHECK(sd_bus_message_open_container(m, 'a', "{sv}") >= 0);
+	for (unsigned n = below(5); n > 0; n--) {
+		size_t key = below((unsigned)n_keys);
+		char type[2] = { keys[key][1][0], '\0' };
+
+		append_entry(m, below(40) ? keys[key][0] : "nonsense",
+			     below(40) ? type : all_types[below(ARRAY_SIZE(all_types))],
+			     numbers[below(ARRAY_SIZE(numbers))], texts[below(ARRAY_SIZE(texts))]);
+	}
+	CHECK(sd_bus_message_close_container(m) >= 0);
+}
+
+static bool in_bounds(const struct request *request)
+{
+	bool ok = request->n_wants >= 1 && request->n_wants <= REQUEST_WANTS &&
+		  request->class >= -1 && request->class <= CLASS_REALTIME &&
+		  strlen(request->name) < REQUEST_TEXT && strlen(request->token) < REQUEST_TEXT;
+
+	for (size_t i = 0; i < request->n_wants; i++) {
+		const struct want *want = &request->wants[i];
+
+		ok = ok && want->cus <= 65535 && want->queues <= 65535 && want->streams <= 65535 &&
+		     want->priority <= PRIORITY_MAX && want->vram <= UINT64_C(1) << 50 &&
+		     want->isolation <= ISOLATION_SHARED && strlen(want->gpu) < GPU_NAME_MAX;
+	}
+	return ok;
+}
+
+TEST(random_messages_are_refused_or_within_bounds)
+{
+	const char *given = getenv("SEED");
+	unsigned taken = 0;
+
+	seed = given ? (unsigned)strtoul(given, NULL, 0) : (unsigned)getpid();
+	printf("SEED=%u\n", seed);
+	for (unsigned i = 0; i < 20000; i++) {
+		sd_bus_message *m = message();
+		struct result *result;
+
+		CHECK(sd_bus_message_open_container(m, 'a', "a{sv}") >= 0);
+		for (unsigned n = below(4); n > 0; n--)
+			append_random_dict(m, want_types, ARRAY_SIZE(want_types));
+		CHECK(sd_bus_message_close_container(m) >= 0);
+		append_random_dict(m, option_types, ARRAY_SIZE(option_types));
+
+		result = take(m);
+		CHECK(result->r < 0 || in_bounds(&result->request));
+		taken += result->r >= 0;
+	}
+	CHECK(taken > 100); /* or it tests nothing but refusals */
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Random operations on random arbiters, one for every shipped profile and a machine that
+ * mixes them; after each one arbiter_check() counts everything anew, and what was asked
+ * is compared with what was granted.
+ *
+ *	test-arbiter-model           a quarter of a million operations in all
+ *	MODEL_OPERATIONS=N …         N for each profile
+ *	MODEL_SEED=N …               the same run again
+ */
+
+#include "arbiter-model.h"
+
+#include <dirent.h>
+#include <time.h>
+
+#include "check.h"
+#include "sys/config/profile.h"
+
+/* When everything is released every GPU is as it was. */
+static void end_all(struct model *model)
+{
+	while (model->arbiter->n_leases > 0) {
+		arbiter_end(model->arbiter, model->arbiter->leases[0]->id, VERDICT_OK, "end");
+		if (arbiter_observe(model->arbiter, NULL, 0) < 0)
+			model_fail("arbiter_observe");
+		model_carry_out(model);
+	}
+	arbiter_lend(model->arbiter, model->now);
+	for (size_t i = 0; i < model->arbiter->n_gpus; i++) {
+		const struct gpu *gpu = &model->arbiter->gpus[i];
+
+		if (!cuset_empty(&gpu->taken) || !cuset_empty(&gpu->shared) ||
+		    gpu_cus_free(gpu) != gpu->cus || gpu->charged.queues || gpu->charged.vram ||
+		    gpu->n_partitions)
+			model_fail("something was not given back");
+	}
+	model_check(model);
+}
+
+static void run(struct model *model, size_t n_gpus, unsigned operations, unsigned seed)
+{
+	static const char *const names[] = { "0000:03:00.0", "0000:04:00.0", "0000:05:00.0/0",
+					     "0000:05:00.0/1" };
+
+	model->seed = seed;
+	model->last_id = 0;
+	for (size_t i = 0; i < n_gpus; i++) {
+		strcpy(model->infos[i].name, names[i]);
+		model->infos[i].kfd_gpu_id = (uint32_t)i + 1;
+	}
+	model->arbiter = arbiter_of(model->infos, n_gpus);
+	model->oversubscribe = model_chance(model, 20);
+	model->arbiter->verifies = model_chance(model, 50);
+	model_set_policy(model);
+	for (unsigned i = 0; i < operations; i++)
+		model_step(model);
+	end_all(model);
+	arbiter_free(model->arbiter);
+}
+
+/* A run that never got there has shown nothing. */
+static void check_reached(const struct model *model)
+{
+	printf("granted: %u besteffort, %u guaranteed, %u realtime, %u gangs; %u resized\n",
+	       model->granted[0], model->granted[1], model->granted[2], model->gangs,
+	       model->resized);
+	printf("waited: %u, %u of them gangs: %u granted, %u timed out, %u cancelled, %u in vain; "
+	       "a GPU was closed for one at %u steps\nrefused:", model->waited,
+	       model->waited_gangs, model->granted_later, model->timed_out, model->cancelled,
+	       model->never, model->barred);
+	for (size_t i = 0; i < REASONS; i++)
+		printf(" %s %u", reason_name((enum reason)i), model->refused[i]);
+	printf("\n%u borrowed, %u activated, %u grown, %u revoked, %u acknowledged what was not so; "
+	       "reported %u, frozen %u, killed %u; all settled %u times\n", model->borrowed,
+	       model->activated, model->grown, model->revoked, model->untrue,
+	       model->forced[RUNG_REPORT], model->forced[RUNG_FREEZE], model->forced[RUNG_KILL],
+	       model->settled);
+	CHECK(model->borrowed > 0 && model->activated > 0 && model->grown > 0);
+	CHECK(model->revoked > 0 && model->untrue > 0 && model->settled > 0);
+	for (size_t i = RUNG_REPORT; i <= RUNG_KILL; i++)
+		CHECK(model->forced[i] > 0);
+	for (size_t i = 0; i < 3; i++)
+		CHECK(model->granted[i] > 0);
+	CHECK(model->gangs > 0 && model->resized > 0);
+	CHECK(model->waited_gangs > 0 && model->granted_later > 0 && model->timed_out > 0);
+	CHECK(model->cancelled > 0 && model->never > 0 && model->barred > 0);
+	for (size_t i = 0; i < REASONS; i++)
+		CHECK(model->refused[i] > 0);
+}
+
+static unsigned number(const char *name, unsigned otherwise)
+{
+	return getenv(name) ? (unsigned)strtoul(getenv(name), NULL, 10) : otherwise;
+}
+
+static size_t load_all(struct gpu_info *infos, char names[][64], size_t max)
+{
+	const char *root = getenv("GPUARB_SOURCE_ROOT");
+	struct notes notes = {0};
+	struct dirent *entry;
+	char dir[4096];
+	size_t n = 0;
+	DIR *d;
+
+	snprintf(dir, sizeof(dir), "%s/conf/gpus", root ? root : ".");
+	d = opendir(dir);
+	CHECK(d);
+	while ((entry = readdir(d)) && n < max) {
+		struct profile profile;
+		char *dot = strstr(entry->d_name, ".conf");
+
+		if (!dot)
+			continue;
+		*dot = '\0';
+		CHECK(profile_load(dir, entry->d_name, &profile, &notes) == 0);
+		snprintf(names[n], 64, "%.63s", entry->d_name);
+		infos[n++] = profile.info;
+	}
+	closedir(d);
+	notes_done(&notes);
+	return n;
+}
+
+TEST(the_promises_hold_after_every_operation_on_every_profile)
+{
+	unsigned seed = number("MODEL_SEED", (unsigned)time(NULL));
+	struct gpu_info infos[32];
+	char names[32][64];
+	size_t n = load_all(infos, names, 32);
+	unsigned operations = number("MODEL_OPERATIONS", 250000U / ((unsigned)n + 1) + 1);
+	struct model model = {0};
+
+	printf("MODEL_SEED=%u, %u operations for each of %zu profiles and a mix\n", seed,
+	       operations, n);
+	CHECK(n >= 13);
+	for (size_t i = 0; i < n; i++) {
+		printf("%s\n", names[i]);
+		fflush(stdout);
+		for (size_t j = 0; j < 2; j++)
+			model.infos[j] = infos[i];
+		run(&model, 1 + i % 2, operations, seed + (unsigned)i);
+	}
+	printf("a mix\n");
+	fflush(stdout);
+	for (size_t i = 0; i < 4; i++)
+		model.infos[i] = infos[(seed + i) % n];
+	run(&model, 4, operations, seed);
+	check_reached(&model);
+}

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/change/arbiter.h"
+
+#include <errno.h>
+
+#include "check.h"
+#include "scene.h"
+
+TEST(two_realtime_leases_share_no_shader_engine)
+{
+	struct scene s = scene_of(1);
+	struct lease *a = grant(&s, VR, 20), *b = grant(&s, VR, 10);
+
+	CHECK(a && b);
+	CHECK(!(cuset_engines(&a->partitions[0].cus) & cuset_engines(&b->partitions[0].cus)));
+	CHECK(grant(&s, VR, 15));
+	CHECK(!grant(&s, VR, 5) && refused(&s, VERDICT_NO_CAPACITY, REASON_SHADER_ENGINES));
+	CHECK(grant(&s, ANY, 10)); /* other CUs of those engines are not closed to the others */
+	scene_done(&s);
+}
+
+TEST(too_many_shader_engines_are_refused_with_how_many_could_be_had)
+{
+	struct scene s = scene_of(1);
+	struct request request = request_for(0);
+
+	CHECK(grant(&s, VR, 15));
+	request.wants[0].shader_engines = 4;
+	CHECK(!reserve(s.arbiter, VR, &request, &s.verdict));
+	CHECK(refused(&s, VERDICT_NO_CAPACITY, REASON_SHADER_ENGINES));
+	CHECK(strcmp(s.verdict.refusals[0].hint, "ask for 3 shader engines") == 0);
+	CHECK(grant(&s, VR, 30));
+	request.wants[0].shader_engines = 2;
+	CHECK(!reserve(s.arbiter, VR, &request, &s.verdict));
+	CHECK(refused(&s, VERDICT_NO_CAPACITY, REASON_SHADER_ENGINES));
+	CHECK(strcmp(s.verdict.refusals[0].hint, "ask for 1 shader engine") == 0);
+	request.wants[0].cus = 30; /* for those one is too small */
+	CHECK(!reserve(s.arbiter, VR, &request, &s.verdict));
+	CHECK(strstr(s.verdict.refusals[0].hint, "15 CUs are free for it"));
+	request.wants[0].cus = 0;
+	CHECK(grant(&s, ANY, 5)); /* of the last one, which is whole no more */
+	CHECK(!reserve(s.arbiter, VR, &request, &s.verdict));
+	CHECK(strstr(s.verdict.refusals[0].hint, "nothing would fit"));
+	scene_done(&s);
+}
+
+TEST(realtime_that_isolates_by_cu_shares_engines_only_with_its_like)
+{
+	struct scene s = scene_of(1);
+	struct request request = request_for(24);
+
+	request.wants[0].isolation = ISOLATION_CU;
+	request.wants[0].shader_engines = 4;
+	CHECK(reserve(s.arbiter, VR, &request, &s.verdict));
+	CHECK(reserve(s.arbiter, VR, &request, &s.verdict));
+	CHECK(!grant(&s, VR, 4) && refused(&s, VERDICT_NO_CAPACITY, REASON_SHADER_ENGINES));
+	scene_done(&s);
+}
+
+TEST(a_tenant_that_wants_to_be_alone_is)
+{
+	struct scene s = scene_of(1);
+	struct lease *lease, *other;
+
+	CHECK(strcmp(s.arbiter->settings->tenants[0].name, "vr") == 0);
+	s.arbiter->settings->tenants[0].alone = true;
+	lease = grant(&s, VR, 10);
+	other = grant(&s, ANY, 60);
+	CHECK(lease && !other && refused(&s, VERDICT_NO_CAPACITY, REASON_CUS));
+	CHECK(s.verdict.refusals[0].free == 45);
+	other = grant(&s, ANY, 45);
+	CHECK(other && !(cuset_engines(&lease->partitions[0].cus) &
+			 cuset_engines(&other->partitions[0].cus)));
+	CHECK(!grant(&s, VR, 10) && refused(&s, VERDICT_NO_CAPACITY, REASON_CUS));
+	scene_done(&s);
+}
+
+TEST(best_effort_shares_cus_only_where_both_asked_for_it)
+{
+	struct scene s = scene_of(1);
+	struct request shared = request_for(60);
+
+	shared.wants[0].isolation = ISOLATION_SHARED;
+	struct lease *a = reserve(s.arbiter, ANY, &shared, &s.verdict);
+	struct lease *b = reserve(s.arbiter, ANY, &shared, &s.verdict);
+
+	CHECK(a && b && b->partitions[0].count == 60);
+	CHECK(!grant(&s, ANY, 10) && refused(&s, VERDICT_NO_CAPACITY, REASON_CUS));
+	release(s.arbiter, a->id);
+	CHECK(!grant(&s, ANY, 10)); /* the other one still has them */
+	release(s.arbiter, b->id);
+	CHECK(grant(&s, ANY, 10));
+	scene_done(&s);
+}
+
+TEST(what_is_released_comes_back_bit_for_bit)
+{
+	struct scene s = scene_of(1);
+	struct gpu before, *gpu = &s.arbiter->gpus[0];
+	struct lease *keep = grant(&s, LAB, 10), *go;
+
+	gpu->changed = false;
+	before = *gpu;
+	go = grant(&s, ANY, 30);
+	CHECK(go && memcmp(&before, gpu, sizeof(before)) != 0);
+	release(s.arbiter, go->id);
+	gpu->changed = false;
+	CHECK(keep && memcmp(&before, gpu, sizeof(before)) == 0);
+	scene_done(&s);
+}
+
+TEST(each_budget_has_its_own_refusal)
+{
+	static const enum reason table[] = { REASON_QUEUES, REASON_PROCESSES, REASON_SDMA,
+					     REASON_VRAM, REASON_COOPERATIVE };
+
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		struct scene s = scene_of(1);
+		struct request request = request_for(4);
+		struct want *want = &request.wants[0];
+
+		want->queues = table[i] == REASON_QUEUES ? 13 : 8;
+		want->processes = table[i] == REASON_PROCESSES ? 5 : 1;
+		want->sdma_queues = table[i] == REASON_SDMA ? 9 : 0;
+		want->vram = table[i] == REASON_VRAM ? UINT64_C(9) << 30 : 0;
+		want->cooperative = table[i] == REASON_COOPERATIVE;
+		CHECK(reserve(s.arbiter, ANY, &request, &s.verdict));
+		CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
+		CHECK(refused(&s, VERDICT_NO_CAPACITY, table[i]));
+		scene_done(&s);
+	}
+}
+
+TEST(what_would_not_fit_an_empty_gpu_never_fits)
+{
+	struct scene s = scene_of(1);
+	struct request request = request_for(4);
+
+	request.wants[0].queues = 25;
+	CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
+	CHECK(refused(&s, VERDICT_NEVER_FITS, REASON_QUEUES) && s.verdict.refusals[0].free == 24);
+	CHECK(grant(&s, ANY, 60));
+	CHECK(!grant(&s, ANY, 200) && refused(&s, VERDICT_NEVER_FITS, REASON_CUS));
+	scene_done(&s);
+}
+
+TEST(the_last_slots_are_granted_and_the_reserve_is_not)
+{
+	struct scene s = scene_of(1);
+	struct request request = request_for(4);
+
+	s.arbiter->gpus[0].reserve_queues = 3; /* as on an MI250: trouble from 22 queues on */
+	request.wants[0].queues = 21;
+	CHECK(reserve(s.arbiter, ANY, &request, &s.verdict));
+	request.wants[0].queues = 1;
+	CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
+	CHECK(refused(&s, VERDICT_NO_CAPACITY, REASON_QUEUES) && s.verdict.refusals[0].free == 0);
+	scene_done(&s);
+}
+
+TEST(a_shape_that_is_missed_names_both_neighbours)
+{
+	struct scene s = scene_of(1);
+	struct request request = request_for(31);
+
+	request.wants[0].exact = true;
+	CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
+	CHECK(refused(&s, VERDICT_NEVER_FITS, REASON_SHAPE));
+	CHECK(strstr(s.verdict.refusals[0].hint, "30 or 32"));
+	scene_done(&s);
+}
+
+TEST(a_floor_above_what_the_engines_have_never_fits)
+{
+	struct scene s = scene_of(1);
+	struct request request = request_for(0);
+
+	request.wants[0].shader_engines = 1;
+	request.wants[0].cus_min = 16;
+	CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
+	CHECK(refused(&s, VERDICT_NEVER_FITS, REASON_SHAPE));
+	request.wants[0].cus_min = 15;
+	CHECK(reserve(s.arbiter, ANY, &request, &s.verdict)->partitions[0].count == 15);
+	request.wants[0].shader_engines = 5;
+	CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
+	CHECK(refused(&s, VERDICT_NEVER_FITS, REASON_SHADER_ENGINES));
+	scene_done(&s);
+}
+
+TEST(a_gang_gets_all_its_gpus_or_none)
+{
+	struct scene s = scene_of(3);
+	struct request request = request_for(40);
+	struct gpu before[3];
+
+	for (size_t i = 1; i < 3; i++)
+		request.wants[i] = request.wants[0];
+	request.n_wants = 3;
+	strcpy(request.wants[0].gpu, "1");
+	for (int busy = 0; busy < 3; busy++) { /* each of them refuses in turn */
+		struct request one = request_for(30);
+		struct lease *lease;
+
+		snprintf(one.wants[0].gpu, sizeof(one.wants[0].gpu), "%d", busy);
+		lease = reserve(s.arbiter, ANY, &one, &s.verdict);
+		memcpy(before, s.arbiter->gpus, sizeof(before));
+		CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
+		CHECK(refused(&s, VERDICT_NO_CAPACITY, REASON_CUS));
+		CHECK(strcmp(s.verdict.refusals[0].gpu, before[busy].info.name) == 0);
+		CHECK(memcmp(before, s.arbiter->gpus, sizeof(before)) == 0);
+		release(s.arbiter, lease->id);
+	}
+	struct lease *all = reserve(s.arbiter, ANY, &request, &s.verdict);
+
+	CHECK(all && all->n_partitions == 3 && all->partitions[0].gpu == 1);
+	scene_done(&s);
+}
+
+TEST(a_gang_finds_the_one_assignment_that_works)
+{
+	struct scene s = scene_of(2);
+	struct request one = request_for(30), both = request_for(60);
+
+	strcpy(one.wants[0].gpu, "0000:03:00.0");
+	CHECK(reserve(s.arbiter, ANY, &one, &s.verdict));
+	both.n_wants = 2;
+	both.wants[1] = both.wants[0];
+	both.wants[0].cus = 30; /* fits both GPUs; the other want only the second */
+	struct lease *lease = reserve(s.arbiter, ANY, &both, &s.verdict);
+
+	CHECK(lease && lease->partitions[0].gpu == 0 && lease->partitions[1].gpu == 1);
+	scene_done(&s);
+}
+
+TEST(gpus_that_are_not_there_are_refused_by_name)
+{
+	struct scene s = scene_of(2), empty = scene_of(0);
+	struct request request = request_for(10);
+
+	request.n_wants = 2;
+	request.wants[1] = request.wants[0];
+	strcpy(request.wants[0].gpu, "0");
+	strcpy(request.wants[1].gpu, "0000:03:00.0");
+	CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
+	CHECK(s.verdict.kind == VERDICT_INVALID_REQUEST && strstr(s.verdict.sentence, "twice"));
+	strcpy(request.wants[1].gpu, "0000:99:00.0");
+	CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
+	CHECK(s.verdict.kind == VERDICT_NO_SUCH_GPU && strstr(s.verdict.sentence, "0000:99"));
+	request = request_for(10);
+	request.n_wants = 3;
+	request.wants[1] = request.wants[2] = request.wants[0];
+	CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
+	CHECK(refused(&s, VERDICT_NEVER_FITS, REASON_ABSENT));
+	CHECK(!grant(&empty, ANY, 10) && refused(&empty, VERDICT_NEVER_FITS, REASON_ABSENT));
+	scene_done(&s);
+	scene_done(&empty);
+}
+
+TEST(any_gpu_is_the_fullest_that_gives_as_much)
+{
+	struct scene s = scene_of(2);
+	struct request first = request_for(20);
+
+	strcpy(first.wants[0].gpu, "1");
+	CHECK(reserve(s.arbiter, ANY, &first, &s.verdict));
+	CHECK(grant(&s, ANY, 30)->partitions[0].gpu == 1);
+	CHECK(grant(&s, ANY, 60)->partitions[0].gpu == 0);
+	scene_done(&s);
+}
+
+TEST(any_gpu_is_one_that_need_not_round_up)
+{
+	struct gpu_info gpus[] = { radeon_vii("0000:03:00.0"), radeon_vii("0000:04:00.0") };
+	struct verdict verdict = {0};
+	struct request request = request_for(30);
+	struct arbiter *arbiter;
+
+	gpus[1].geometry = (struct geometry){ .xccs = 8, .engines = 4, .arrays = 1, .array_cus = 10 };
+	CHECK(geometry_spread(&gpus[1].geometry, 304) == 0);
+	arbiter = arbiter_of(gpus, 2);
+	request.wants[0].cus_min = 26; /* 24 of the other are too few, so it would give 32 */
+	CHECK(reserve(arbiter, ANY, &request, &verdict)->partitions[0].gpu == 0);
+	verdict_done(&verdict);
+	arbiter_free(arbiter);
+}
+
+TEST(drained_gpus_give_nothing_more)
+{
+	struct scene s = scene_of(1);
+
+	CHECK(arbiter_drain(s.arbiter, "9", true) == -ENOENT);
+	CHECK(arbiter_drain(s.arbiter, "0", true) == 0);
+	CHECK(!grant(&s, ANY, 10) && refused(&s, VERDICT_NO_CAPACITY, REASON_DRAIN));
+	CHECK(arbiter_drain(s.arbiter, "0", false) == 0 && grant(&s, ANY, 10));
+	scene_done(&s);
+}
+
+TEST(a_token_finds_the_lease_of_its_uid_while_it_lives)
+{
+	struct scene s = scene_of(1);
+	struct request request = request_for(4), other;
+
+	strcpy(request.token, "render-7");
+	struct lease *lease = reserve(s.arbiter, ANY, &request, &s.verdict);
+
+	CHECK(arbiter_find_token(s.arbiter, ANY, "render-7") == lease);
+	CHECK(!arbiter_find_token(s.arbiter, LAB, "render-7"));
+	CHECK(!arbiter_find_token(s.arbiter, ANY, ""));
+	other = request;
+	CHECK(request_equal(lease->request, &other));
+	other.wants[0].cus = 5;
+	CHECK(!request_equal(lease->request, &other));
+	arbiter_holder_gone(s.arbiter, lease->id);
+	CHECK(!arbiter_find_token(s.arbiter, ANY, "render-7"));
+	scene_done(&s);
+}
+
+/* ---- life ---------------------------------------------------------------------------- */
+
+TEST(a_lease_lives_while_it_has_a_holder_or_a_bound_process)
+{
+	struct scene s = scene_of(1);
+	struct lease *lease = grant(&s, ANY, 10);
+	uint64_t id = lease->id;
+
+	CHECK(arbiter_bind(s.arbiter, id, 4711) == 0);
+	arbiter_holder_gone(s.arbiter, id);
+	arbiter_holder_gone(s.arbiter, id); /* more than there were */
+	CHECK(lease->state == STATE_GRANTED);
+	arbiter_bound_gone(s.arbiter, id, 4712);
+	CHECK(lease->state == STATE_GRANTED);
+	arbiter_bound_gone(s.arbiter, id, 4711);
+	CHECK(lease->state == STATE_ENDING && lease->reason[0]);
+	CHECK(!grant(&s, ANY, 60)); /* charged until the hardware was seen to be free */
+	CHECK(arbiter_observe(s.arbiter, NULL, 0) == 0);
+	CHECK(!arbiter_find(s.arbiter, id) && grant(&s, ANY, 60));
+	for (unsigned i = 0; i < LEASE_BOUND_MAX; i++)
+		CHECK(arbiter_bind(s.arbiter, id + 1, (pid_t)i + 1) == 0);
+	CHECK(arbiter_bind(s.arbiter, id + 1, 99) == -ENOSPC);
+	CHECK(arbiter_bind(s.arbiter, id, 99) == -ENOENT);
+	scene_done(&s);
+}
+
+TEST(ids_are_never_used_again)
+{
+	struct scene s = scene_of(1);
+	uint64_t id = grant(&s, ANY, 10)->id;
+
+	release(s.arbiter, id);
+	CHECK(grant(&s, ANY, 10)->id == id + 1);
+	scene_done(&s);
+}
+
+TEST(an_index_becomes_the_name_of_the_gpu_that_it_means_now)
+{
+	struct gpu_info gpus[] = { radeon_vii("0000:03:00.0"), radeon_vii("0000:43:00.0") };
+	struct arbiter *arbiter = arbiter_of(gpus, 2);
+	struct request request = request_for(15);
+	static const char *const texts[][2] = {
+		{ "1", "0000:43:00.0" }, { "0000:03:00.0", "0000:03:00.0" }, { "any", "any" },
+		{ "2", "2" }, { "01", "01" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+		strcpy(request.wants[0].gpu, texts[i][0]);
+		arbiter_name_gpus(arbiter, &request);
+		CHECK(strcmp(request.wants[0].gpu, texts[i][1]) == 0);
+	}
+	arbiter_free(arbiter);
+}

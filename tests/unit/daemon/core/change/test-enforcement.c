@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/change/arbiter.h"
+
+#include <errno.h>
+
+#include "check.h"
+#include "contest.h"
+#include "core/change/lend.h"
+
+static enum rung next_rung(struct contest *c)
+{
+	struct lease *lease = NULL;
+	enum rung rung = arbiter_next_rung(c->l.s.arbiter, c->l.now, &lease);
+
+	CHECK(rung == RUNG_NONE || lease == c->borrower);
+	return rung;
+}
+
+TEST(nothing_is_done_before_the_deadline)
+{
+	struct contest c = contest_of(RUNG_KILL);
+
+	c.l.now += SECOND_USEC - 1;
+	CHECK(next_rung(&c) == RUNG_NONE);
+	CHECK(arbiter_next_deadline(c.l.s.arbiter) == c.l.now + 1);
+	scene_done(&c.l.s);
+}
+
+TEST(a_tenant_that_may_only_be_reported_keeps_others_waiting)
+{
+	struct contest c = contest_of(RUNG_REPORT);
+
+	c.l.now += SECOND_USEC;
+	CHECK(next_rung(&c) == RUNG_REPORT && next_rung(&c) == RUNG_NONE);
+	pass(&c.l, 3600 * SECOND_USEC);
+	CHECK(next_rung(&c) == RUNG_NONE);
+	CHECK(c.rt->state == STATE_ACTIVATING && strstr(c.rt->reason, "15 CUs of 0000:03:00.0"));
+	CHECK(strstr(c.borrower->reason, "has not given back"));
+	follow(&c.l, c.borrower);
+	CHECK(c.rt->state == STATE_GRANTED && c.borrower->rung == RUNG_NONE);
+	CHECK(!c.borrower->reason[0]);
+	scene_done(&c.l.s);
+}
+
+TEST(the_worst_case_of_an_activation_is_grace_and_delay_and_the_kernels_own)
+{
+	struct contest c = contest_of(RUNG_KILL);
+	uint64_t began = c.l.now;
+	const struct settings *settings = c.l.s.arbiter->settings;
+
+	pass(&c.l, arbiter_next_deadline(c.l.s.arbiter) - c.l.now);
+	CHECK(next_rung(&c) == RUNG_REPORT && next_rung(&c) == RUNG_FREEZE);
+	CHECK(next_rung(&c) == RUNG_NONE);
+	pass(&c.l, arbiter_next_deadline(c.l.s.arbiter) - c.l.now);
+	CHECK(next_rung(&c) == RUNG_KILL && next_rung(&c) == RUNG_NONE);
+	CHECK(c.rt->deadline_usec == c.l.now + LEND_LET_GO_USEC);
+	CHECK(c.l.now - began == settings->activate_grace_usec + settings->enforce_delay_usec);
+	CHECK(c.borrower->state == STATE_ENDING && c.borrower->revoked);
+	settle(&c.l);
+	CHECK(c.rt->state == STATE_ACTIVATING); /* until the hardware has let go */
+	CHECK(arbiter_observe(c.l.s.arbiter, NULL, 0) == 0);
+	settle(&c.l);
+	CHECK(c.rt->state == STATE_GRANTED);
+	scene_done(&c.l.s);
+}
+
+TEST(the_kernel_may_have_been_told_to_wait_longer)
+{
+	struct contest c = contest_of(RUNG_KILL);
+	uint64_t due = c.rt->deadline_usec;
+
+	c.l.s.arbiter->gpus[0].info.preemption_msec = 2 * PREEMPTION_MSEC;
+	settle(&c.l);
+	CHECK(enforce_over_at(c.l.s.arbiter, c.borrower, c.l.now) ==
+	      due + PREEMPTION_MSEC * UINT64_C(1000));
+	scene_done(&c.l.s);
+}
+
+TEST(an_activation_is_due_when_the_slowest_of_its_borrowers_is_killed)
+{
+	struct lending l = lending_of(1);
+	struct lease *rt = keep_inactive(&l, 30), *other = keep_inactive(&l, 15), *first, *second;
+	struct tenant *tenant = add_tenant(l.s.arbiter, "borrowers", ANY, CLASS_BESTEFFORT);
+	uint64_t due;
+
+	tenant->enforce = RUNG_KILL;
+	first = borrow(&l, 4, 40);
+	second = borrow(&l, 4, 60);
+	CHECK(first && second && first->partitions[0].count < 60);
+	CHECK(activate(&l, rt->id, true) == 0);
+	due = rt->deadline_usec;
+	CHECK(due == l.now + 2 * SECOND_USEC + LEND_LET_GO_USEC);
+	l.now += SECOND_USEC / 2;
+	CHECK(activate(&l, other->id, true) == 0);
+	CHECK(rt->deadline_usec == due && other->deadline_usec >= due);
+	CHECK(other->deadline_usec <= due + SECOND_USEC / 2);
+	tenant->enforce = RUNG_FREEZE;
+	CHECK(activate(&l, other->id, false) == 0 && activate(&l, other->id, true) == 0);
+	CHECK(other->deadline_usec == l.now + SECOND_USEC); /* nothing bounds it */
+	scene_done(&l.s);
+}
+
+TEST(what_was_frozen_is_thawed_when_nobody_needs_it_any_more)
+{
+	struct contest c = contest_of(RUNG_FREEZE);
+
+	pass(&c.l, SECOND_USEC);
+	CHECK(next_rung(&c) == RUNG_REPORT && next_rung(&c) == RUNG_FREEZE);
+	c.borrower->frozen = true;
+	CHECK(!arbiter_next_thaw(c.l.s.arbiter));
+	CHECK(activate(&c.l, c.rt->id, false) == 0);
+	CHECK(arbiter_next_thaw(c.l.s.arbiter) == c.borrower && !c.borrower->frozen);
+	CHECK(!arbiter_next_thaw(c.l.s.arbiter));
+	scene_done(&c.l.s);
+}
+
+/* ---- revocation ------------------------------------------------------------------------- */
+
+static int revoke(struct lending *l, uint64_t id, uint64_t grace)
+{
+	int r;
+
+	verdict_done(&l->s.verdict);
+	r = arbiter_revoke(l->s.arbiter, id, l->now, grace, "maintenance", &l->s.verdict);
+	settle(l);
+	return r;
+}
+
+TEST(a_revoked_lease_has_its_grace_and_may_end_before)
+{
+	struct lending l = lending_of(1);
+	struct lease *lab = grant(&l.s, LAB, 30);
+	uint64_t id = lab->id;
+
+	CHECK(revoke(&l, id, 5 * SECOND_USEC) == 0);
+	CHECK(lab->state == STATE_REVOKING && lab->deadline_usec == l.now + 5 * SECOND_USEC);
+	CHECK(lab->generation == 2 && strstr(lab->reason, "maintenance"));
+	CHECK(arbiter_acknowledge(l.s.arbiter, id, 1) == 0 && lab->state == STATE_REVOKING);
+	CHECK(arbiter_acknowledge(l.s.arbiter, id, 2) == 0 && lab->state == STATE_ENDING);
+	CHECK(lab->revoked && strstr(lab->reason, "maintenance"));
+	CHECK(arbiter_observe(l.s.arbiter, NULL, 0) == 0);
+	settle(&l);
+	CHECK(!arbiter_find(l.s.arbiter, id));
+	scene_done(&l.s);
+}
+
+TEST(a_revoked_lease_ends_at_its_deadline)
+{
+	struct lending l = lending_of(1);
+	struct lease *lab = grant(&l.s, LAB, 30), *which;
+
+	CHECK(revoke(&l, lab->id, 0) == 0);
+	CHECK(arbiter_next_rung(l.s.arbiter, l.now, &which) == RUNG_REPORT && which == lab);
+	CHECK(lab->state == STATE_ENDING && lab->rung_usec == UINT64_MAX);
+	CHECK(arbiter_next_rung(l.s.arbiter, l.now + SECOND_USEC, &which) == RUNG_NONE);
+	scene_done(&l.s);
+}
+
+TEST(a_second_revocation_only_brings_the_deadline_forward)
+{
+	struct lending l = lending_of(1);
+	struct lease *lab = grant(&l.s, LAB, 30);
+
+	CHECK(revoke(&l, lab->id, 10 * SECOND_USEC) == 0);
+	CHECK(revoke(&l, lab->id, 20 * SECOND_USEC) < 0);
+	CHECK(l.s.verdict.kind == VERDICT_INVALID_STATE && strstr(l.s.verdict.sentence, "sooner"));
+	CHECK(revoke(&l, lab->id, 5 * SECOND_USEC) == 0);
+	CHECK(lab->deadline_usec == l.now + 5 * SECOND_USEC && lab->generation == 3);
+	scene_done(&l.s);
+}
+
+TEST(who_needs_what_a_revoked_borrower_has_waits_no_longer_for_that)
+{
+	struct contest c = contest_of(RUNG_REPORT);
+	struct lease *which;
+
+	CHECK(activate(&c.l, c.rt->id, false) == 0);
+	CHECK(revoke(&c.l, c.borrower->id, 3600 * SECOND_USEC) == 0);
+	CHECK(c.borrower->deadline_usec == c.l.now + 3600 * SECOND_USEC);
+	CHECK(activate(&c.l, c.rt->id, true) == 0);
+	CHECK(c.borrower->deadline_usec == c.l.now + SECOND_USEC);
+	pass(&c.l, SECOND_USEC);
+	CHECK(arbiter_next_rung(c.l.s.arbiter, c.l.now, &which) == RUNG_REPORT);
+	CHECK(which == c.borrower && which->state == STATE_ENDING);
+	CHECK(arbiter_observe(c.l.s.arbiter, NULL, 0) == 0);
+	settle(&c.l);
+	CHECK(c.rt->state == STATE_GRANTED);
+	scene_done(&c.l.s);
+}
+
+TEST(a_grace_of_a_year_is_refused)
+{
+	struct lending l = lending_of(1);
+	struct lease *lab = grant(&l.s, LAB, 30);
+
+	CHECK(revoke(&l, lab->id, UINT64_C(365) * 24 * 3600 * SECOND_USEC) < 0);
+	CHECK(l.s.verdict.kind == VERDICT_INVALID_REQUEST &&
+	      strstr(l.s.verdict.sentence, "grace_usec"));
+	CHECK(lab->state == STATE_GRANTED);
+	CHECK(revoke(&l, 99, 0) < 0 && l.s.verdict.kind == VERDICT_NO_SUCH_LEASE);
+	scene_done(&l.s);
+}
+
+TEST(a_lease_that_waits_is_revoked_at_once)
+{
+	struct lending l = lending_of(1);
+	struct request request = request_for(60);
+	struct lease *waiting;
+	uint64_t id;
+
+	grant(&l.s, LAB, 60);
+	request.wait_usec = UINT64_MAX;
+	waiting = reserve(l.s.arbiter, LAB, &request, &l.s.verdict);
+	id = waiting->id;
+	CHECK(waiting->state == STATE_WAITING && revoke(&l, id, 5 * SECOND_USEC) == 0);
+	CHECK(!arbiter_find(l.s.arbiter, id));
+	scene_done(&l.s);
+}
+
+/* ---- whose processes ---------------------------------------------------------------------- */
+
+TEST(only_bound_processes_and_their_children_may_be_killed)
+{
+	struct lending l = lending_of(1);
+	struct lease *lab = grant(&l.s, LAB, 30);
+	struct lease_process own[8];
+	struct observed rows[3] = {
+		{ .pid = 10, .start_time = 1, .uid = LAB, .kfd_gpu_id = 77, .queues = 1 },
+		{ .pid = 11, .start_time = 2, .uid = LAB, .kfd_gpu_id = 77, .queues = 1,
+		  .ancestors = { 10 }, .n_ancestors = 1 },
+		{ .pid = 12, .start_time = 3, .uid = LAB, .kfd_gpu_id = 77, .queues = 1,
+		  .unit = "session-1.scope" },
+	};
+
+	l.s.arbiter->gpus[0].info.kfd_gpu_id = 77;
+	memcpy(lab->unit, "session-1.scope", sizeof("session-1.scope"));
+	CHECK(arbiter_bind(l.s.arbiter, lab->id, 10) == 0);
+	CHECK(arbiter_observe(l.s.arbiter, rows, 3) == 0);
+	CHECK(lab->users == 3);
+	CHECK(arbiter_own_processes(l.s.arbiter, lab->id, own, 8) == 2);
+	CHECK(own[0].pid == 10 && own[1].pid == 11 && own[1].start_time == 2);
+	scene_done(&l.s);
+}

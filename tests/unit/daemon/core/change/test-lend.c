@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/change/arbiter.h"
+
+#include <errno.h>
+
+#include "check.h"
+#include "lend-rig.h"
+
+TEST(an_adaptable_lease_starts_with_all_that_is_idle)
+{
+	struct lending l = lending_of(1);
+	struct lease *lease = borrow(&l, 4, 60);
+
+	CHECK(lease && lease->state == STATE_GRANTED && lease->adaptable);
+	CHECK(cus_of(lease) == 60 && cuset_count(&lease->partitions[0].base) == 4);
+	CHECK(gpu_cus_free(&l.s.arbiter->gpus[0]) == 0);
+	scene_done(&l.s);
+}
+
+TEST(what_an_inactive_lease_keeps_is_lent)
+{
+	struct lending l = lending_of(1);
+	struct lease *rt = keep_inactive(&l, 15), *lease = borrow(&l, 4, 60);
+
+	CHECK(rt->state == STATE_INACTIVE && cus_of(rt) == 15);
+	CHECK(cus_of(lease) == 60);
+	/* Nobody else is granted any of it. */
+	CHECK(!grant(&l.s, LAB, 56) && refused(&l.s, VERDICT_NO_CAPACITY, REASON_CUS));
+	scene_done(&l.s);
+}
+
+TEST(a_lease_is_active_when_every_borrower_has_said_that_it_follows)
+{
+	struct lending l = lending_of(1);
+	struct lease *rt = keep_inactive(&l, 15), *lease = borrow(&l, 4, 60);
+
+	CHECK(activate(&l, rt->id, true) == 0);
+	CHECK(rt->state == STATE_ACTIVATING && rt->deadline_usec == l.now + SECOND_USEC);
+	CHECK(strstr(rt->reason, "15 CUs") && strstr(rt->reason, "lease 2"));
+	CHECK(lease->generation == 2 && cus_of(lease) == 45 && lease->acknowledged == 1);
+	CHECK(lease->deadline_usec == l.now + SECOND_USEC);
+	CHECK(!cuset_overlap(&lease->partitions[0].cus, &rt->partitions[0].cus));
+	CHECK(arbiter_acknowledge(l.s.arbiter, lease->id, 1) == 0);
+	settle(&l);
+	CHECK(rt->state == STATE_ACTIVATING);
+	follow(&l, lease);
+	CHECK(rt->state == STATE_GRANTED && rt->deadline_usec == UINT64_MAX && !rt->reason[0]);
+	CHECK(lease->deadline_usec == UINT64_MAX && lease->rung == RUNG_NONE);
+	scene_done(&l.s);
+}
+
+TEST(a_lease_that_nobody_borrows_from_is_active_at_once)
+{
+	struct lending l = lending_of(1);
+	struct lease *rt = keep_inactive(&l, 15);
+
+	CHECK(activate(&l, rt->id, true) == 0);
+	CHECK(rt->state == STATE_GRANTED);
+	scene_done(&l.s);
+}
+
+TEST(a_borrower_that_is_gone_need_not_follow)
+{
+	struct lending l = lending_of(1);
+	struct lease *rt = keep_inactive(&l, 15), *lease = borrow(&l, 4, 60);
+
+	CHECK(activate(&l, rt->id, true) == 0);
+	arbiter_holder_gone(l.s.arbiter, lease->id);
+	settle(&l);
+	CHECK(rt->state == STATE_ACTIVATING); /* its queues may still be there */
+	CHECK(arbiter_observe(l.s.arbiter, NULL, 0) == 0);
+	settle(&l);
+	CHECK(rt->state == STATE_GRANTED);
+	scene_done(&l.s);
+}
+
+TEST(what_was_lent_comes_back_bit_for_bit_after_a_while)
+{
+	struct lending l = lending_of(1);
+	struct lease *rt = keep_inactive(&l, 15), *lease = borrow(&l, 4, 60);
+	struct cuset before = lease->partitions[0].cus;
+
+	CHECK(activate(&l, rt->id, true) == 0);
+	follow(&l, lease);
+	CHECK(activate(&l, rt->id, false) == 0 && rt->state == STATE_INACTIVE);
+	CHECK(cus_of(lease) == 45);
+	pass(&l, SECOND_USEC);
+	CHECK(cus_of(lease) == 45); /* growing is delayed: it may be active again by then */
+	pass(&l, SECOND_USEC);
+	CHECK(cuset_equal(&before, &lease->partitions[0].cus) && lease->generation == 3);
+	scene_done(&l.s);
+}
+
+TEST(activation_in_vain_costs_no_change)
+{
+	struct lending l = lending_of(1);
+	struct lease *rt = keep_inactive(&l, 15), *lease = borrow(&l, 4, 60);
+
+	CHECK(activate(&l, rt->id, true) == 0);
+	follow(&l, lease);
+	for (int i = 0; i < 10; i++) {
+		CHECK(activate(&l, rt->id, false) == 0);
+		CHECK(activate(&l, rt->id, true) == 0 && rt->state == STATE_GRANTED);
+	}
+	CHECK(lease->generation == 2);
+	scene_done(&l.s);
+}
+
+TEST(thousands_of_activations_leak_nothing)
+{
+	struct lending l = lending_of(1);
+	struct lease *rt = keep_inactive(&l, 15), *lease = borrow(&l, 4, 60);
+	struct cuset before = lease->partitions[0].cus;
+	struct gpu was = l.s.arbiter->gpus[0];
+	unsigned cycles = getenv("GPUARB_LONG") ? 100000 : 10000;
+
+	for (unsigned i = 0; i < cycles; i++) {
+		CHECK(activate(&l, rt->id, true) == 0);
+		follow(&l, lease);
+		CHECK(rt->state == STATE_GRANTED);
+		CHECK(activate(&l, rt->id, false) == 0);
+		pass(&l, 2 * SECOND_USEC);
+		follow(&l, lease);
+	}
+	CHECK(cuset_equal(&before, &lease->partitions[0].cus));
+	CHECK(lease->generation == 2 * cycles + 1 && rt->generation == 1);
+	CHECK(cuset_equal(&was.taken, &l.s.arbiter->gpus[0].taken));
+	CHECK(memcmp(&was.charged, &l.s.arbiter->gpus[0].charged, sizeof(was.charged)) == 0);
+	scene_done(&l.s);
+}
+
+TEST(the_end_of_a_lease_gives_back_as_its_deactivation_does)
+{
+	struct lending l = lending_of(1);
+	struct lease *rt = keep_inactive(&l, 15), *lease = borrow(&l, 4, 60);
+	struct cuset before = lease->partitions[0].cus;
+
+	CHECK(activate(&l, rt->id, true) == 0);
+	follow(&l, lease);
+	arbiter_holder_gone(l.s.arbiter, rt->id);
+	CHECK(arbiter_observe(l.s.arbiter, NULL, 0) == 0);
+	settle(&l);
+	pass(&l, 2 * SECOND_USEC);
+	CHECK(cuset_equal(&before, &lease->partitions[0].cus));
+	scene_done(&l.s);
+}
+
+TEST(a_new_lease_gets_room_from_borrowers)
+{
+	struct lending l = lending_of(1);
+	struct lease *lease = borrow(&l, 4, 60), *lab;
+
+	lab = grant(&l.s, LAB, 45);
+	CHECK(lab && lab->state == STATE_ACTIVATING && lab->fresh);
+	settle(&l);
+	CHECK(cus_of(lease) <= 15 && cus_of(lease) >= 4);
+	follow(&l, lease);
+	CHECK(lab->state == STATE_GRANTED && !lab->fresh);
+	scene_done(&l.s);
+}
+
+TEST(a_new_lease_takes_what_is_idle_rather_than_what_is_borrowed)
+{
+	struct lending l = lending_of(1);
+	struct lease *lease = borrow(&l, 4, 30), *lab = grant(&l.s, LAB, 15);
+
+	settle(&l);
+	CHECK(cus_of(lease) == 30 && lease->generation == 1);
+	CHECK(lab->state == STATE_GRANTED);
+	scene_done(&l.s);
+}
+
+TEST(a_new_lease_that_borrowers_keep_waiting_is_given_up)
+{
+	struct lending l = lending_of(1);
+	struct lease *lease = borrow(&l, 4, 60), *lab = grant(&l.s, LAB, 45);
+	uint64_t id = lab->id;
+
+	lab->give_up_usec = l.now + 3 * SECOND_USEC;
+	settle(&l);
+	CHECK(arbiter_next_deadline(l.s.arbiter) <= l.now + SECOND_USEC);
+	l.now += 3 * SECOND_USEC;
+	arbiter_expire(l.s.arbiter, l.now);
+	CHECK(lab->state == STATE_ENDING && lab->cause == VERDICT_TIMED_OUT);
+	CHECK(strstr(lab->reason, "deadline passed"));
+	CHECK(arbiter_observe(l.s.arbiter, NULL, 0) == 0);
+	settle(&l);
+	CHECK(!arbiter_find(l.s.arbiter, id));
+	follow(&l, lease);
+	pass(&l, 2 * SECOND_USEC);
+	CHECK(cus_of(lease) == 60);
+	scene_done(&l.s);
+}
+
+TEST(one_that_waited_is_granted_when_borrowers_have_given_way)
+{
+	struct lending l = lending_of(1);
+	struct lease *hold = grant(&l.s, LAB, 30), *lease, *next, *waiting;
+	struct request request = request_for(45);
+	uint64_t id = hold->id;
+
+	request.wait_usec = 100 * SECOND_USEC;
+	waiting = reserve(l.s.arbiter, LAB, &request, &l.s.verdict);
+	waiting->deadline_usec = l.now + 100 * SECOND_USEC;
+	CHECK(waiting && waiting->state == STATE_WAITING);
+	lease = borrow(&l, 4, 60);
+	CHECK(lease && cus_of(lease) == 30);
+	release(l.s.arbiter, id);
+	settle(&l);
+	CHECK(arbiter_plan_next(l.s.arbiter, &next) == 1);
+	CHECK(arbiter_commit(l.s.arbiter, next) == waiting);
+	settle(&l);
+	CHECK(waiting->state == STATE_ACTIVATING && waiting->give_up_usec == l.now + 100 * SECOND_USEC);
+	follow(&l, lease);
+	CHECK(waiting->state == STATE_GRANTED && waiting->give_up_usec == UINT64_MAX);
+	scene_done(&l.s);
+}
+
+TEST(who_wants_to_be_alone_gets_whole_engines_back)
+{
+	struct lending l = lending_of(1);
+	struct lease *rt, *lease;
+
+	add_tenant(l.s.arbiter, "loner", VR, CLASS_REALTIME)->alone = true;
+	rt = keep_inactive(&l, 12);
+	lease = borrow(&l, 4, 60);
+	CHECK(cus_of(lease) == 60);
+	CHECK(activate(&l, rt->id, true) == 0);
+	CHECK(!(cuset_engines(&lease->partitions[0].cus) & cuset_engines(&rt->partitions[0].cus)));
+	follow(&l, lease);
+	CHECK(rt->state == STATE_GRANTED);
+	scene_done(&l.s);
+}
+
+TEST(two_borrowers_share_what_there_is)
+{
+	struct lending l = lending_of(1);
+	struct lease *a = borrow(&l, 4, 60), *b = borrow(&l, 4, 60);
+
+	CHECK(cus_of(a) == 60 || cus_of(a) < 60);
+	CHECK(b->state == STATE_ACTIVATING && cus_of(b) == 4);
+	follow(&l, a);
+	CHECK(b->state == STATE_GRANTED);
+	for (int i = 0; i < 10; i++) {
+		pass(&l, 2 * SECOND_USEC);
+		if (a->acknowledged < a->generation)
+			follow(&l, a);
+		if (b->acknowledged < b->generation)
+			follow(&l, b);
+	}
+	CHECK(cus_of(b) >= 20 && cus_of(a) >= 20); /* bases of both are in one engine */
+	CHECK(a->generation <= 4 && b->generation <= 3);
+	scene_done(&l.s);
+}
+
+TEST(a_quota_bounds_what_is_borrowed)
+{
+	struct lending l = lending_of(1);
+	struct tenant *tenant = add_tenant(l.s.arbiter, "small", ANY, CLASS_BESTEFFORT);
+	struct lease *lease;
+
+	tenant->max_cus = (struct limit){ LIMIT_COUNT, 20 };
+	lease = borrow(&l, 4, 60);
+	CHECK(lease && cus_of(lease) == 20);
+	scene_done(&l.s);
+}
+
+TEST(realtime_leases_count_the_changes_of_others)
+{
+	struct lending l = lending_of(1);
+	struct lease *rt = keep_inactive(&l, 15), *other = keep_inactive(&l, 15);
+	struct lease *lease = borrow(&l, 4, 60);
+
+	CHECK(activate(&l, rt->id, true) == 0);
+	CHECK(rt->disturbances == 0 && other->disturbances == 0); /* they did not run */
+	follow(&l, lease);
+	CHECK(activate(&l, other->id, true) == 0);
+	CHECK(rt->disturbances == 1);
+	scene_done(&l.s);
+}
+
+TEST(on_mes_a_mask_change_disturbs_nobody)
+{
+	struct lending l = lending_of(1);
+	struct lease *rt, *other, *lease;
+
+	l.s.arbiter->gpus[0].info.scheduler = SCHEDULER_MES;
+	rt = keep_inactive(&l, 15);
+	other = keep_inactive(&l, 15);
+	lease = borrow(&l, 4, 60);
+	CHECK(activate(&l, rt->id, true) == 0);
+	follow(&l, lease);
+	CHECK(activate(&l, other->id, true) == 0);
+	CHECK(rt->disturbances == 0);
+	scene_done(&l.s);
+}
+
+TEST(states_that_do_not_allow_it_are_told)
+{
+	struct lending l = lending_of(1);
+	struct lease *rt = keep_inactive(&l, 15), *lab = grant(&l.s, LAB, 15);
+	struct caller vr = caller_of(VR), any = caller_of(ANY), lab_caller = caller_of(LAB);
+
+	CHECK(activate(&l, rt->id, false) < 0 && l.s.verdict.kind == VERDICT_INVALID_STATE);
+	CHECK(activate(&l, rt->id, true) == 0);
+	CHECK(activate(&l, rt->id, true) < 0 && l.s.verdict.kind == VERDICT_INVALID_STATE);
+	CHECK(strstr(l.s.verdict.sentence, "granted"));
+	CHECK(arbiter_activate(l.s.arbiter, &any, rt->id, &l.s.verdict) < 0);
+	CHECK(l.s.verdict.kind == VERDICT_NOT_PERMITTED);
+	CHECK(arbiter_deactivate(l.s.arbiter, &any, rt->id, &l.s.verdict) < 0);
+	CHECK(arbiter_activate(l.s.arbiter, &lab_caller, lab->id, &l.s.verdict) < 0);
+	CHECK(l.s.verdict.kind == VERDICT_INVALID_STATE && strstr(l.s.verdict.sentence, "guaranteed"));
+	CHECK(arbiter_activate(l.s.arbiter, &vr, 99, &l.s.verdict) < 0);
+	CHECK(l.s.verdict.kind == VERDICT_NO_SUCH_LEASE);
+	scene_done(&l.s);
+}
+
+TEST(what_cannot_be_adaptable_or_inactive_is_refused_by_name)
+{
+	struct lending l = lending_of(1);
+	struct request request = request_for(15);
+
+	request.start_inactive = true;
+	CHECK(!reserve(l.s.arbiter, LAB, &request, &l.s.verdict));
+	CHECK(l.s.verdict.kind == VERDICT_INVALID_REQUEST &&
+	      strstr(l.s.verdict.sentence, "start-inactive"));
+	request.start_inactive = false;
+	request.adaptable = true;
+	CHECK(!reserve(l.s.arbiter, LAB, &request, &l.s.verdict));
+	CHECK(l.s.verdict.kind == VERDICT_INVALID_REQUEST &&
+	      strstr(l.s.verdict.sentence, "adaptable"));
+	request.wants[0].exact = true;
+	CHECK(!reserve(l.s.arbiter, ANY, &request, &l.s.verdict));
+	CHECK(strstr(l.s.verdict.sentence, "exact"));
+	request.wants[0].exact = false;
+	request.wants[0].isolation = ISOLATION_SHARED;
+	CHECK(!reserve(l.s.arbiter, ANY, &request, &l.s.verdict));
+	CHECK(strstr(l.s.verdict.sentence, "shared"));
+	scene_done(&l.s);
+}
+
+TEST(an_adaptable_lease_is_not_resized)
+{
+	struct lending l = lending_of(1);
+	struct lease *lease = borrow(&l, 4, 60), *next;
+	struct request request = request_for(30);
+	struct caller caller = caller_of(ANY);
+
+	CHECK(arbiter_plan_resize(l.s.arbiter, &caller, lease->id, &request, &next,
+				  &l.s.verdict) < 0);
+	CHECK(l.s.verdict.kind == VERDICT_NOT_SUPPORTED);
+	scene_done(&l.s);
+}
+
+TEST(a_resize_takes_nothing_that_is_borrowed)
+{
+	struct lending l = lending_of(1);
+	struct lease *lab = grant(&l.s, LAB, 15), *next;
+	struct request request = request_for(30);
+	struct caller caller = caller_of(LAB);
+
+	borrow(&l, 4, 60);
+	CHECK(arbiter_plan_resize(l.s.arbiter, &caller, lab->id, &request, &next,
+				  &l.s.verdict) < 0);
+	CHECK(l.s.verdict.kind == VERDICT_NO_CAPACITY);
+	scene_done(&l.s);
+}

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/change/observe.h"
+
+#include "check.h"
+#include "ledger-rig.h"
+
+#define GPU_ID 4711
+
+static struct arbiter *one_gpu(void)
+{
+	struct gpu_info info = radeon_vii("0000:03:00.0");
+
+	info.kfd_gpu_id = GPU_ID;
+	return arbiter_of(&info, 1);
+}
+
+static struct observed process(pid_t pid, unsigned queues)
+{
+	return (struct observed){ .pid = pid, .start_time = 100 + (uint64_t)pid, .uid = 7,
+				  .command = "python3", .kfd_gpu_id = GPU_ID, .queues = queues };
+}
+
+static struct lease *held(struct arbiter *arbiter, uid_t uid, unsigned queues)
+{
+	struct request request = request_for(10);
+	struct verdict verdict = {0};
+	struct lease *lease;
+
+	request.wants[0].queues = queues;
+	lease = reserve(arbiter, uid, &request, &verdict);
+	verdict_done(&verdict);
+	return lease;
+}
+
+TEST(strangers_are_counted_and_named_before_there_is_any_lease)
+{
+	struct arbiter *a = one_gpu();
+	struct observed rows[] = { process(10, 5), process(11, 9) };
+
+	CHECK(arbiter_observe(a, rows, 2) == 0);
+	CHECK(a->gpus[0].n_strangers == 2 && a->gpus[0].strangers[0].pid == 11);
+	CHECK(gpu_queues_free(&a->gpus[0]) == 10 && gpu_processes_free(&a->gpus[0]) == 6);
+	CHECK(!a->gpus[0].oversubscribed && a->gpus[0].changed);
+	a->gpus[0].changed = false;
+	CHECK(arbiter_observe(a, rows, 2) == 0 && !a->gpus[0].changed);
+	CHECK(arbiter_observe(a, NULL, 0) == 0 && a->gpus[0].changed);
+	CHECK(gpu_queues_free(&a->gpus[0]) == 24);
+	arbiter_free(a);
+}
+
+TEST(more_strangers_than_are_named_are_all_counted)
+{
+	struct observed rows[GPU_STRANGERS + 36];
+	struct arbiter *a = one_gpu();
+
+	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++)
+		rows[i] = process((pid_t)i + 10, 1 + i % 3);
+	CHECK(arbiter_observe(a, rows, ARRAY_SIZE(rows)) == 0);
+	CHECK(a->gpus[0].n_strangers == GPU_STRANGERS && a->gpus[0].strangers[0].queues == 3);
+	CHECK(a->gpus[0].unmanaged.processes == ARRAY_SIZE(rows));
+	arbiter_free(a);
+}
+
+TEST(what_strangers_hold_is_not_granted)
+{
+	struct arbiter *a = one_gpu();
+	struct observed row = process(10, 20);
+	struct request request = request_for(10);
+	struct verdict verdict = {0};
+
+	CHECK(arbiter_observe(a, &row, 1) == 0);
+	request.wants[0].queues = 5;
+	CHECK(!reserve(a, 1, &request, &verdict) && verdict.kind == VERDICT_NO_CAPACITY);
+	CHECK(verdict.refusals[0].reason == REASON_UNMANAGED);
+	CHECK(verdict.refusals[0].free == 4 && strstr(verdict.refusals[0].hint, "pid 10 (python3)"));
+	a->settings->unmanaged = UNMANAGED_IGNORE;
+	CHECK(arbiter_observe(a, &row, 1) == 0);
+	CHECK(reserve(a, 1, &request, &verdict) && a->gpus[0].n_strangers == 1);
+	verdict_done(&verdict);
+	arbiter_free(a);
+}
+
+TEST(an_oversubscribed_gpu_says_by_whom_and_gives_nothing_more)
+{
+	struct arbiter *a = one_gpu();
+	struct observed rows[] = { process(10, 20), process(11, 5) };
+	struct request request = request_for(1);
+	struct verdict verdict = {0};
+
+	request.wants[0].queues = 1;
+	CHECK(arbiter_observe(a, rows, 2) == 0 && a->gpus[0].oversubscribed);
+	CHECK(!reserve(a, 1, &request, &verdict) && verdict.kind == VERDICT_NO_CAPACITY);
+	CHECK(verdict.refusals[0].reason == REASON_OVERSUBSCRIBED);
+	CHECK(strstr(verdict.refusals[0].hint, "pid 10") && strstr(verdict.refusals[0].hint, "pid 11"));
+	CHECK(arbiter_observe(a, rows, 1) == 0 && !a->gpus[0].oversubscribed);
+	verdict_done(&verdict);
+	arbiter_free(a);
+}
+
+TEST(more_processes_than_vmids_oversubscribe_too)
+{
+	struct arbiter *a = one_gpu();
+	struct observed rows[9];
+
+	for (int i = 0; i < 9; i++)
+		rows[i] = process(10 + i, 1);
+	CHECK(arbiter_observe(a, rows, 8) == 0 && !a->gpus[0].oversubscribed);
+	CHECK(arbiter_observe(a, rows, 9) == 0 && a->gpus[0].oversubscribed);
+	rows[8].queues = 0; /* open, but without a queue: KFD does not count it */
+	CHECK(arbiter_observe(a, rows, 9) == 0 && !a->gpus[0].oversubscribed);
+	arbiter_free(a);
+}
+
+TEST(best_effort_may_oversubscribe_where_policy_says_so_and_no_realtime_suffers)
+{
+	struct arbiter *a = one_gpu();
+	struct request request = request_for(4);
+	struct verdict verdict = {0};
+
+	a->settings->oversubscribe_besteffort = true;
+	request.wants[0].queues = 20;
+	CHECK(reserve(a, 1, &request, &verdict) && reserve(a, 1, &request, &verdict));
+	add_tenant(a, "vr", 9, CLASS_REALTIME);
+	CHECK(!held(a, 9, 2));
+	CHECK(arbiter_observe(a, NULL, 0) == 0 && !a->gpus[0].oversubscribed);
+	verdict_done(&verdict);
+	arbiter_free(a);
+
+	a = one_gpu();
+	a->settings->oversubscribe_besteffort = true;
+	add_tenant(a, "vr", 9, CLASS_REALTIME);
+	CHECK(held(a, 9, 20) && !held(a, 1, 5));
+	arbiter_free(a);
+}
+
+TEST(processes_of_a_lease_are_its_owner_its_bound_and_their_children)
+{
+	struct arbiter *a = one_gpu();
+	struct lease *lease = held(a, 7, 6);
+	struct observed rows[] = { process(lease->pid, 2), process(20, 1), process(21, 1),
+				   process(22, 1) };
+
+	CHECK(arbiter_bind(a, lease->id, 20) == 0);
+	rows[2].ancestors[0] = 5;
+	rows[2].ancestors[1] = 20;
+	rows[2].n_ancestors = 2;
+	rows[3].uid = 8; /* the owner's child, but of another user: no */
+	rows[3].ancestors[0] = lease->pid;
+	rows[3].n_ancestors = 1;
+	CHECK(arbiter_observe(a, rows, 4) == 0);
+	CHECK(lease->users == 3 && lease->partitions[0].used.queues == 4);
+	CHECK(a->gpus[0].n_strangers == 1 && a->gpus[0].strangers[0].pid == 22);
+	arbiter_free(a);
+}
+
+TEST(the_cgroup_decides_where_only_one_lease_is_in_it)
+{
+	struct arbiter *a = one_gpu();
+	struct lease *first = held(a, 7, 2);
+	struct observed row = process(30, 1);
+
+	strcpy(first->unit, "train.service");
+	strcpy(row.unit, "train.service");
+	CHECK(arbiter_observe(a, &row, 1) == 0 && first->users == 1);
+	row.pid = 31; /* not the one that was settled before */
+	strcpy(held(a, 7, 2)->unit, "train.service");
+	CHECK(arbiter_observe(a, &row, 1) == 0);
+	CHECK(a->gpus[0].n_strangers == 1 && first->users == 0);
+	arbiter_free(a);
+}
+
+TEST(what_was_settled_once_stays_when_the_parent_dies)
+{
+	struct arbiter *a = one_gpu();
+	struct lease *lease = held(a, 7, 2);
+	struct observed row = process(40, 1);
+
+	CHECK(arbiter_bind(a, lease->id, 39) == 0);
+	row.ancestors[0] = 39;
+	row.n_ancestors = 1;
+	CHECK(arbiter_observe(a, &row, 1) == 0 && lease->users == 1);
+	row.n_ancestors = 0; /* adopted by init */
+	CHECK(arbiter_observe(a, &row, 1) == 0 && lease->users == 1);
+	row.start_time++; /* another process with the pid of the old */
+	CHECK(arbiter_observe(a, &row, 1) == 0 && lease->users == 0);
+	arbiter_free(a);
+}
+
+TEST(a_lease_is_ending_until_its_queues_are_gone)
+{
+	struct arbiter *a = one_gpu();
+	struct lease *lease = held(a, 7, 2);
+	uint64_t id = lease->id;
+	struct observed row = process(50, 2);
+
+	CHECK(arbiter_bind(a, id, 50) == 0 && arbiter_observe(a, &row, 1) == 0);
+	arbiter_bound_gone(a, id, 50);
+	arbiter_holder_gone(a, id);
+	row.start_time = 0; /* dead, and the kernel still tears down its queues */
+	CHECK(arbiter_observe(a, &row, 1) == 0);
+	CHECK(arbiter_find(a, id) && lease->state == STATE_ENDING);
+	CHECK(gpu_queues_free(&a->gpus[0]) == 22);
+	CHECK(arbiter_observe(a, NULL, 0) == 0 && !arbiter_find(a, id));
+	CHECK(gpu_queues_free(&a->gpus[0]) == 24);
+	arbiter_free(a);
+}
+
+TEST(a_lease_that_takes_more_than_it_was_granted_is_told_so)
+{
+	struct arbiter *a = one_gpu();
+	struct lease *lease = held(a, 7, 2);
+	struct observed row = process(lease->pid, 5);
+	unsigned touched;
+
+	row.queues = 2;
+	CHECK(arbiter_observe(a, &row, 1) == 0);
+	while (arbiter_take_touched(a, &touched))
+		;
+	row.queues = 5;
+	CHECK(arbiter_observe(a, &row, 1) == 0);
+	CHECK(strstr(lease->reason, "5 queues") && gpu_queues_free(&a->gpus[0]) == 19);
+	CHECK(arbiter_take_touched(a, &touched) == lease);
+	CHECK(touched == (TOUCH_CHANGED | TOUCH_DRIFT) && lease->excessive);
+	row.queues = 30;
+	CHECK(arbiter_observe(a, &row, 1) == 0 && a->gpus[0].oversubscribed);
+	CHECK(arbiter_take_touched(a, &touched) == lease && touched == TOUCH_CHANGED);
+	row.queues = 2;
+	CHECK(arbiter_observe(a, &row, 1) == 0);
+	CHECK(!lease->reason[0] && !a->gpus[0].oversubscribed);
+	CHECK(arbiter_take_touched(a, &touched) == lease);
+	CHECK(touched == (TOUCH_CHANGED | TOUCH_DRIFT) && !lease->excessive);
+	arbiter_free(a);
+}
+
+static bool exceeds(struct arbiter *a, struct lease *lease, const struct observed *row,
+		    const char *by)
+{
+	char text[256], cut[8];
+
+	CHECK(arbiter_observe(a, row, 1) == 0);
+	arbiter_excess(a, lease, text, sizeof(text));
+	arbiter_excess(a, lease, cut, sizeof(cut));
+	CHECK(strncmp(cut, text, sizeof(cut) - 1) == 0 && lease->excessive == (text[0] != '\0'));
+	return strcmp(text, by) == 0;
+}
+
+TEST(what_a_lease_has_beyond_its_budgets_can_be_said)
+{
+	struct arbiter *a = one_gpu();
+	struct request request = request_for(10);
+	struct verdict verdict = {0};
+	struct lease *plain = held(a, 7, 2), *lease;
+	struct observed row = process(plain->pid, 2);
+
+	row.sdma_queues = 2; /* of who asked for none nobody counts these */
+	row.vram = 1 << 30;
+	CHECK(exceeds(a, plain, &row, ""));
+	row.queues = 3;
+	CHECK(exceeds(a, plain, &row, "3 queues on 0000:03:00.0 (granted: 2)"));
+	arbiter_end(a, plain->id, VERDICT_OK, "");
+	CHECK(arbiter_observe(a, NULL, 0) == 0);
+
+	request.wants[0].queues = 2;
+	request.wants[0].sdma_queues = 1;
+	request.wants[0].vram = 4096;
+	lease = reserve(a, 7, &request, &verdict);
+	row = process(lease->pid, 2);
+	row.sdma_queues = 2;
+	row.vram = 4097;
+	CHECK(exceeds(a, lease, &row, "2 SDMA queues on 0000:03:00.0 (granted: 1), "
+				      "4097 bytes of VRAM on 0000:03:00.0 (granted: 4096)"));
+	verdict_done(&verdict);
+	arbiter_free(a);
+}
+
+TEST(a_process_that_is_seen_for_the_first_time_is_saved_with_its_lease)
+{
+	struct arbiter *a = one_gpu();
+	struct lease *lease = held(a, 7, 2);
+	struct observed row = process(lease->pid, 1);
+	struct lease_process known[2];
+	unsigned touched;
+
+	while (arbiter_take_touched(a, &touched))
+		;
+	CHECK(arbiter_observe(a, &row, 1) == 0);
+	CHECK(arbiter_take_touched(a, &touched) == lease && touched == TOUCH_SAVE);
+	CHECK(arbiter_processes(a, lease->id, known, 2) == 1 && known[0].pid == row.pid);
+	CHECK(arbiter_observe(a, &row, 1) == 0 && !arbiter_take_touched(a, &touched));
+	arbiter_free(a);
+}
+
+TEST(one_process_may_own_two_leases)
+{
+	struct arbiter *a = one_gpu();
+	struct lease *first = held(a, 7, 2), *second = held(a, 7, 3);
+	struct observed row = process(first->pid, 5);
+
+	CHECK(arbiter_observe(a, &row, 1) == 0);
+	CHECK(first->partitions[0].used.queues == 2 && second->partitions[0].used.queues == 3);
+	CHECK(a->gpus[0].excess.queues == 0);
+	arbiter_free(a);
+}
+
+TEST(a_gpu_that_the_lease_does_not_have_makes_its_process_a_stranger_there)
+{
+	struct gpu_info gpus[] = { radeon_vii("0000:03:00.0"), radeon_vii("0000:04:00.0") };
+	struct arbiter *a;
+	struct lease *lease;
+	struct observed row;
+
+	gpus[0].kfd_gpu_id = GPU_ID;
+	gpus[1].kfd_gpu_id = GPU_ID + 1;
+	a = arbiter_of(gpus, 2);
+	lease = held(a, 7, 2);
+	row = process(lease->pid, 4);
+	row.kfd_gpu_id = GPU_ID + (lease->partitions[0].gpu == 0);
+	CHECK(arbiter_observe(a, &row, 1) == 0);
+	CHECK(a->gpus[1 - lease->partitions[0].gpu].n_strangers == 1);
+	row.kfd_gpu_id = 5; /* a GPU that nobody knows: nothing to say */
+	CHECK(arbiter_observe(a, &row, 1) == 0 && a->gpus[1].n_strangers == 0);
+	arbiter_free(a);
+}
+
+TEST(the_second_lease_of_a_process_ends_only_when_its_queues_are_gone)
+{
+	struct arbiter *a = one_gpu();
+	struct lease *first = held(a, 7, 2), *second = held(a, 7, 3);
+	uint64_t id = second->id;
+	struct observed row = process(first->pid, 5);
+
+	arbiter_holder_gone(a, id);
+	CHECK(arbiter_observe(a, &row, 1) == 0 && arbiter_find(a, id));
+	row.queues = 2;
+	CHECK(arbiter_observe(a, &row, 1) == 0 && !arbiter_find(a, id));
+	arbiter_free(a);
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What is acknowledged, compared with what queues are seen to have. */
+
+#include "core/change/arbiter.h"
+
+#include "check.h"
+#include "contest.h"
+
+/* ---- what the hardware has ------------------------------------------------------------------ */
+
+TEST(an_acknowledgement_counts_when_it_was_seen_to_be_true)
+{
+	struct contest c = contest_of(RUNG_REPORT);
+	struct arbiter *arbiter = c.l.s.arbiter;
+	struct mask_seen row = { .pid = 10, .kfd_gpu_id = 77, .unrestricted = true };
+	bool urgent;
+
+	arbiter->verifies = true;
+	arbiter->gpus[0].info.kfd_gpu_id = 77;
+	row.cus = arbiter->gpus[0].all;
+	CHECK(arbiter_bind(arbiter, c.borrower->id, 10) == 0);
+	follow(&c.l, c.borrower);
+	CHECK(c.rt->state == STATE_ACTIVATING && c.borrower->unseen);
+	CHECK(arbiter_wants_masks(arbiter, &urgent) && urgent);
+
+	arbiter_masks_seen(arbiter, &row, 1);
+	settle(&c.l);
+	CHECK(c.rt->state == STATE_ACTIVATING && c.borrower->false_acknowledged);
+	CHECK(strstr(c.borrower->reason, "pid 10"));
+	CHECK(arbiter_wants_masks(arbiter, &urgent) && !urgent);
+	CHECK(strcmp(partition_tier(&c.borrower->partitions[0]), "cooperative") == 0);
+
+	row.cus = c.borrower->partitions[0].cus;
+	row.unrestricted = false;
+	arbiter_masks_seen(arbiter, &row, 1);
+	settle(&c.l);
+	CHECK(c.rt->state == STATE_GRANTED && !c.borrower->false_acknowledged);
+	CHECK(strcmp(partition_tier(&c.borrower->partitions[0]), "verified") == 0);
+	scene_done(&c.l.s);
+}
+
+TEST(where_nothing_can_be_seen_any_more_acknowledgements_are_believed)
+{
+	struct contest c = contest_of(RUNG_REPORT);
+
+	c.l.s.arbiter->verifies = true;
+	follow(&c.l, c.borrower);
+	CHECK(c.rt->state == STATE_ACTIVATING);
+	arbiter_masks_unseen(c.l.s.arbiter);
+	settle(&c.l);
+	CHECK(c.rt->state == STATE_GRANTED);
+	scene_done(&c.l.s);
+}
+
+/* ---- a process with two leases -------------------------------------------------------------- */
+
+#define GAME 10 /* its pid */
+
+/* One process of user VR has a high lease and a normal one on the same GPU. */
+struct both {
+	struct lending l;
+	struct lease *high, *normal;
+	struct mask_seen rows[3]; /* one queue inside of each, and what the test makes of the last */
+};
+
+static struct lease *ask(struct lending *l, unsigned cus, unsigned priority)
+{
+	struct caller caller = caller_of(VR);
+	struct request request = request_for(cus);
+	struct lease *proposal;
+
+	caller.pid = GAME;
+	request.wants[0].priority = priority;
+	CHECK(arbiter_plan(l->s.arbiter, &caller, &request, &proposal, &l->s.verdict) == 0);
+	return arbiter_commit(l->s.arbiter, proposal);
+}
+
+static struct both both_of(void)
+{
+	static const struct observed use = { .pid = GAME, .start_time = 1, .uid = VR,
+					     .kfd_gpu_id = 77, .queues = 4 };
+	struct both b = { .l = lending_of(1) };
+	struct arbiter *arbiter = b.l.s.arbiter;
+
+	arbiter->verifies = true;
+	arbiter->gpus[0].info.kfd_gpu_id = 77;
+	b.high = ask(&b.l, 15, PRIORITY_HIGH);
+	b.normal = ask(&b.l, 30, PRIORITY_NORMAL);
+	for (size_t i = 0; i < 3; i++) {
+		const struct lease *lease = i == 0 ? b.high : b.normal;
+
+		b.rows[i] = (struct mask_seen){ .pid = GAME, .kfd_gpu_id = 77,
+						.cus = lease->partitions[0].cus,
+						.priority = lease->partitions[0].priority };
+	}
+	CHECK(arbiter_observe(arbiter, &use, 1) == 0);
+	return b;
+}
+
+TEST(one_process_may_hold_a_high_and_a_normal_lease)
+{
+	struct both b = both_of();
+
+	CHECK(b.high->id != b.normal->id && b.high->state == STATE_GRANTED);
+	CHECK(b.normal->state == STATE_GRANTED);
+	CHECK(!cuset_overlap(&b.high->partitions[0].cus, &b.normal->partitions[0].cus));
+	CHECK(b.high->partitions[0].used.queues == 2 && b.normal->partitions[0].used.queues == 2);
+	CHECK(!b.high->excessive && !b.normal->excessive);
+	scene_done(&b.l.s);
+}
+
+TEST(each_queue_of_a_process_is_the_leases_whose_mask_it_has)
+{
+	struct both b = both_of();
+
+	arbiter_masks_seen(b.l.s.arbiter, b.rows, 2);
+	CHECK(b.high->partitions[0].verified && b.normal->partitions[0].verified);
+	CHECK(b.high->partitions[0].priorities_seen == 1U << 11);
+	CHECK(b.normal->partitions[0].priorities_seen == 1U << 7);
+	scene_done(&b.l.s);
+}
+
+TEST(a_queue_that_is_in_no_lease_may_be_any_of_its_process)
+{
+	struct both b = both_of();
+
+	cuset_add(&b.rows[2].cus, &b.rows[0].cus);
+	arbiter_masks_seen(b.l.s.arbiter, b.rows, 3);
+	CHECK(!b.high->partitions[0].verified && !b.normal->partitions[0].verified);
+	CHECK(b.high->partitions[0].wide == GAME && b.normal->partitions[0].wide == GAME);
+	scene_done(&b.l.s);
+}
+
+TEST(a_lease_of_another_user_is_not_that_process_whatever_its_pid)
+{
+	struct both b = both_of();
+	struct lease *lab = grant(&b.l.s, LAB, 15);
+
+	lab->pid = GAME;
+	b.rows[2].cus = lab->partitions[0].cus;
+	arbiter_masks_seen(b.l.s.arbiter, b.rows, 3);
+	CHECK(!lab->partitions[0].verified && lab->partitions[0].wide == 0);
+	CHECK(b.high->partitions[0].wide == GAME);
+	scene_done(&b.l.s);
+}
+
+TEST(what_becomes_of_a_priority_is_told)
+{
+	struct both b = both_of();
+	struct arbiter *arbiter = b.l.s.arbiter;
+
+	arbiter_masks_seen(arbiter, b.rows, 2);
+	settle(&b.l);
+	b.rows[0].priority = PRIORITY_NORMAL;
+	arbiter_masks_seen(arbiter, b.rows, 2);
+	CHECK(b.high->touched & TOUCH_REASON && !(b.normal->touched & TOUCH_REASON));
+	CHECK(b.high->partitions[0].priorities_seen == 1U << 7);
+	settle(&b.l);
+	arbiter_masks_unseen(arbiter);
+	CHECK(b.high->touched & TOUCH_REASON && b.high->partitions[0].priorities_seen == 0);
+	scene_done(&b.l.s);
+}

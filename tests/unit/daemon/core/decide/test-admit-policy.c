@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What policy allows, and what makes no sense whatever policy says. */
+
+#include "core/change/arbiter.h"
+
+#include "check.h"
+#include "scene.h"
+
+TEST(an_aim_above_the_quota_is_refused_and_not_trimmed)
+{
+	struct scene s = scene_of(1);
+	struct tenant *vr = &s.arbiter->settings->tenants[0];
+
+	vr->max_cus = (struct limit){ LIMIT_PERCENT, 25 };
+	CHECK(!grant(&s, VR, 16) && refused(&s, VERDICT_QUOTA_EXCEEDED, REASON_QUOTA));
+	CHECK(s.verdict.refusals[0].free == 15);
+	CHECK(grant(&s, VR, 10));
+	CHECK(!grant(&s, VR, 6) && refused(&s, VERDICT_QUOTA_EXCEEDED, REASON_QUOTA));
+	CHECK(grant(&s, VR, 5));
+	scene_done(&s);
+}
+
+TEST(rounding_up_stops_at_the_quota)
+{
+	struct scene s = scene_of(1);
+	struct request request = request_for(7);
+
+	s.arbiter->settings->tenants[0].max_cus = (struct limit){ LIMIT_COUNT, 7 };
+	request.wants[0].shader_engines = 2;
+	request.wants[0].cus_min = 7; /* 6 is too few, 8 too many */
+	CHECK(!reserve(s.arbiter, VR, &request, &s.verdict));
+	CHECK(refused(&s, VERDICT_NEVER_FITS, REASON_SHAPE));
+	s.arbiter->settings->tenants[0].max_cus.value = 8;
+	CHECK(reserve(s.arbiter, VR, &request, &s.verdict)->partitions[0].count == 8);
+	scene_done(&s);
+}
+
+TEST(every_number_of_a_tenant_is_kept)
+{
+	struct scene s = scene_of(2);
+	struct tenant *vr = &s.arbiter->settings->tenants[0];
+	struct request request = request_for(4);
+
+	vr->max_leases = vr->max_gpus = (struct limit){ LIMIT_COUNT, 1 };
+	request.n_wants = 2;
+	request.wants[1] = request.wants[0];
+	CHECK(!reserve(s.arbiter, VR, &request, &s.verdict));
+	CHECK(refused(&s, VERDICT_QUOTA_EXCEEDED, REASON_QUOTA));
+	CHECK(grant(&s, VR, 4) && !grant(&s, VR, 4));
+	CHECK(s.verdict.kind == VERDICT_QUOTA_EXCEEDED);
+
+	vr->max_leases.kind = LIMIT_NONE;
+	vr->max_queues = (struct limit){ LIMIT_COUNT, 3 };
+	CHECK(!grant(&s, VR, 4) && s.verdict.kind == VERDICT_QUOTA_EXCEEDED);
+	vr->max_queues.kind = LIMIT_NONE;
+	vr->max_processes = (struct limit){ LIMIT_COUNT, 1 };
+	CHECK(!grant(&s, VR, 4) && s.verdict.kind == VERDICT_QUOTA_EXCEEDED);
+	vr->max_processes.kind = LIMIT_NONE;
+	vr->max_vram = (struct limit){ LIMIT_COUNT, 4096 };
+	request.n_wants = 1;
+	request.wants[0].vram = 4097;
+	CHECK(!reserve(s.arbiter, VR, &request, &s.verdict));
+	CHECK(refused(&s, VERDICT_QUOTA_EXCEEDED, REASON_QUOTA));
+	scene_done(&s);
+}
+
+TEST(class_and_priority_stop_at_what_the_tenant_may_have)
+{
+	struct scene s = scene_of(1);
+	struct request request = request_for(4);
+
+	request.class = CLASS_REALTIME;
+	CHECK(!reserve(s.arbiter, LAB, &request, &s.verdict));
+	CHECK(refused(&s, VERDICT_NOT_PERMITTED, REASON_POLICY));
+	CHECK(reserve(s.arbiter, VR, &request, &s.verdict));
+	request.class = -1;
+	request.wants[0].priority = 8;
+	CHECK(!reserve(s.arbiter, LAB, &request, &s.verdict));
+	CHECK(refused(&s, VERDICT_NOT_PERMITTED, REASON_POLICY));
+	CHECK(reserve(s.arbiter, VR, &request, &s.verdict));
+	scene_done(&s);
+}
+
+TEST(a_tenant_is_the_first_that_matches_or_the_one_named)
+{
+	struct scene s = scene_of(1);
+	struct request request = request_for(4);
+
+	CHECK(strcmp(grant(&s, VR, 4)->tenant, "vr") == 0);
+	strcpy(request.tenant, "*");
+	CHECK(strcmp(reserve(s.arbiter, VR, &request, &s.verdict)->tenant, "*") == 0);
+	strcpy(request.tenant, "lab");
+	CHECK(!reserve(s.arbiter, VR, &request, &s.verdict));
+	CHECK(s.verdict.kind == VERDICT_NOT_PERMITTED);
+	strcpy(request.tenant, "nobody");
+	CHECK(!reserve(s.arbiter, VR, &request, &s.verdict));
+	CHECK(s.verdict.kind == VERDICT_NO_SUCH_TENANT);
+	scene_done(&s);
+}
+
+TEST(requests_that_contradict_themselves_are_refused_by_the_key)
+{
+	static const struct {
+		struct want want;
+		const char *key;
+	} table[] = {
+		{ { .cus = 0 }, "cus or shader-engines" },
+		{ { .cus = 10, .cus_min = 11 }, "cus-min 11" },
+		{ { .cus = 10, .cus_max = 9 }, "cus-max 9" },
+		{ { .cus = 10, .cus_max = 20, .exact = true }, "exact" },
+		{ { .cus = 10, .queues = 1, .processes = 2 }, "queues 1" },
+		{ { .cus = 10, .queues = 2, .streams = 2 }, "queues 2" },
+		{ { .cus = 10, .priority = 16 }, "priority 16" },
+		{ { .cus = 10, .isolation = ISOLATION_SHADER_ENGINE }, "isolation" },
+	};
+	struct scene s = scene_of(1);
+	struct request request = request_for(10);
+
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		request.wants[0] = table[i].want;
+		strcpy(request.wants[0].gpu, "any");
+		CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
+		CHECK(s.verdict.kind == VERDICT_INVALID_REQUEST);
+		CHECK(strstr(s.verdict.sentence, table[i].key));
+	}
+	request = request_for(10);
+	request.wants[0].isolation = ISOLATION_SHARED;
+	CHECK(!reserve(s.arbiter, LAB, &request, &s.verdict));
+	request.wants[0].isolation = ISOLATION_DEFAULT;
+	request.wants[0].cus_max = 20;
+	CHECK(!reserve(s.arbiter, LAB, &request, &s.verdict));
+	CHECK(strstr(s.verdict.sentence, "cus-max"));
+	request.n_wants = 0;
+	CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
+	scene_done(&s);
+}
+
+TEST(only_realtime_lends_and_only_best_effort_borrows)
+{
+	static const struct {
+		int lease_class;
+		bool start_inactive, adaptable;
+		const char *says; /* NULL: it is granted */
+	} table[] = {
+		{ CLASS_REALTIME, true, false, NULL },
+		{ CLASS_BESTEFFORT, false, true, NULL },
+		{ CLASS_GUARANTEED, true, false, "start-inactive: class guaranteed does not lend" },
+		{ CLASS_BESTEFFORT, true, false, "start-inactive: class besteffort does not lend" },
+		{ CLASS_REALTIME, false, true, "adaptable: a realtime lease keeps what it has" },
+		{ CLASS_GUARANTEED, false, true, "adaptable: a guaranteed lease keeps" },
+		{ CLASS_REALTIME, true, true, "adaptable: a realtime lease keeps" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		struct scene s = scene_of(1);
+		struct request request = request_for(10);
+		const struct lease *lease;
+
+		request.class = table[i].lease_class;
+		request.start_inactive = table[i].start_inactive;
+		request.adaptable = table[i].adaptable;
+		lease = reserve(s.arbiter, VR, &request, &s.verdict);
+		CHECK(!table[i].says == (lease != NULL));
+		CHECK(lease || s.verdict.kind == VERDICT_INVALID_REQUEST);
+		CHECK(lease || strstr(s.verdict.sentence, table[i].says));
+		CHECK(!lease || lease->state == (table[i].start_inactive ? STATE_INACTIVE :
+									  STATE_GRANTED));
+		scene_done(&s);
+	}
+}
+
+TEST(an_adaptable_lease_is_any_rectangle_and_shares_nothing)
+{
+	static const struct {
+		struct want want;
+		const char *key;
+	} table[] = {
+		{ { .cus = 10, .exact = true }, "exact" },
+		{ { .cus = 10, .any_shape = true }, "shape any" },
+		{ { .cus = 10, .isolation = ISOLATION_SHARED }, "isolation shared" },
+		{ { .cus = 10, .shader_engines = 2 }, "shader-engines" },
+		{ { .shader_engines = 1 }, "shader-engines" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		struct scene s = scene_of(1);
+		struct request request = request_for(10);
+
+		request.wants[0] = table[i].want;
+		strcpy(request.wants[0].gpu, "any");
+		request.adaptable = true;
+		CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
+		CHECK(s.verdict.kind == VERDICT_INVALID_REQUEST);
+		CHECK(strstr(s.verdict.sentence, "want 1: ") &&
+		      strstr(s.verdict.sentence, table[i].key));
+		request.adaptable = false;
+		CHECK(reserve(s.arbiter, ANY, &request, &s.verdict));
+		scene_done(&s);
+	}
+}
+
+TEST(limits_of_the_daemon_are_kept)
+{
+	struct scene s = scene_of(1);
+	struct request request = request_for(4);
+
+	request.wants[0].queues = 1;
+	s.arbiter->settings->max_leases_per_user = 1;
+	CHECK(reserve(s.arbiter, ANY, &request, &s.verdict));
+	CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
+	CHECK(s.verdict.kind == VERDICT_TOO_MANY_LEASES);
+	s.arbiter->settings->max_leases = 1;
+	CHECK(!reserve(s.arbiter, LAB, &request, &s.verdict));
+	CHECK(s.verdict.kind == VERDICT_TOO_MANY_LEASES);
+	scene_done(&s);
+}

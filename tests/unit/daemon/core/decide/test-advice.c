@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/decide/advice.h"
+
+#include <time.h>
+
+#include "check.h"
+#include "util/base.h"
+#include "ledger-rig.h"
+
+#define RT 1
+#define LAB 2
+
+static struct arbiter *machine(unsigned n_gpus)
+{
+	struct gpu_info infos[4];
+	struct arbiter *arbiter;
+
+	for (unsigned i = 0; i < n_gpus; i++)
+		infos[i] = radeon_vii((char[]){ 'g', 'p', 'u', (char)('0' + i), '\0' });
+	arbiter = arbiter_of(infos, n_gpus);
+	add_tenant(arbiter, "rt", RT, CLASS_REALTIME);
+	add_tenant(arbiter, "lab", LAB, CLASS_GUARANTEED);
+	return arbiter;
+}
+
+static uint64_t take(struct arbiter *arbiter, uid_t uid, unsigned cus)
+{
+	struct request request = request_for(cus);
+	struct verdict verdict = {0};
+	struct lease *lease;
+
+	request.wants[0].queues = 1;
+	lease = reserve(arbiter, uid, &request, &verdict);
+	CHECK(lease);
+	return lease->id;
+}
+
+static struct advice advise(const struct arbiter *arbiter, uid_t uid, const struct request *request)
+{
+	const struct caller caller = caller_of(uid);
+	struct advice advice;
+
+	CHECK(arbiter_advise(arbiter, &caller, request, &advice) == 0);
+	return advice;
+}
+
+TEST(what_fits_needs_no_advice)
+{
+	struct arbiter *arbiter = machine(1);
+	struct request request = request_for(30);
+	struct advice advice;
+
+	advice = advise(arbiter, LAB, &request);
+	CHECK(advice.n == 0 && advice.exact);
+	take(arbiter, LAB, 15);
+	advice = advise(arbiter, LAB, &request);
+	CHECK(advice.n == 0 && advice.exact);
+	arbiter_free(arbiter);
+}
+
+TEST(what_can_never_fit_ends_nothing)
+{
+	struct arbiter *arbiter = machine(1);
+	struct request request = request_for(90);
+	struct advice advice;
+
+	take(arbiter, LAB, 60);
+	advice = advise(arbiter, LAB, &request);
+	CHECK(advice.n == 0 && advice.exact);
+	request = request_for(30);
+	arbiter->gpus[0].draining = true;
+	advice = advise(arbiter, LAB, &request);
+	CHECK(advice.n == 0 && advice.exact);
+	arbiter_free(arbiter);
+}
+
+TEST(one_large_lease_goes_before_two_small_ones)
+{
+	struct arbiter *arbiter = machine(1);
+	struct request request = request_for(30);
+	struct advice advice;
+	uint64_t large;
+
+	take(arbiter, 0, 15);
+	take(arbiter, 0, 15);
+	large = take(arbiter, LAB, 30);
+	advice = advise(arbiter, LAB, &request);
+	CHECK(advice.n == 1 && advice.ids[0] == large && advice.exact);
+	arbiter_free(arbiter);
+}
+
+TEST(the_lower_class_goes_first_and_then_fewer_cus)
+{
+	struct arbiter *arbiter = machine(1);
+	struct request request = request_for(15);
+	struct advice advice;
+	uint64_t small;
+
+	take(arbiter, RT, 15);
+	take(arbiter, LAB, 15);
+	small = take(arbiter, 0, 15);
+	take(arbiter, LAB, 15);
+	advice = advise(arbiter, RT, &request);
+	CHECK(advice.n == 1 && advice.ids[0] == small && advice.exact);
+
+	request = request_for(2);
+	release(arbiter, small);
+	take(arbiter, 0, 13);
+	small = take(arbiter, 0, 2);
+	advice = advise(arbiter, LAB, &request);
+	CHECK(advice.n == 1 && advice.ids[0] == small && advice.exact);
+	arbiter_free(arbiter);
+}
+
+TEST(queues_are_freed_by_who_has_enough_of_them)
+{
+	struct arbiter *arbiter = machine(1);
+	struct request request = request_for(4);
+	struct verdict verdict = {0};
+	struct advice advice;
+	struct lease *lease;
+
+	request.wants[0].queues = 20;
+	lease = reserve(arbiter, LAB, &request, &verdict);
+	CHECK(lease);
+	take(arbiter, 0, 4);
+	request.wants[0].queues = 10;
+	advice = advise(arbiter, LAB, &request);
+	CHECK(advice.n == 1 && advice.ids[0] == lease->id && advice.exact);
+	verdict_done(&verdict);
+	arbiter_free(arbiter);
+}
+
+TEST(one_s_own_quota_is_freed_by_one_s_own_leases)
+{
+	struct arbiter *arbiter = machine(2);
+	struct request request = request_for(20);
+	struct advice advice;
+	uint64_t mine;
+
+	take(arbiter, 0, 10);
+	mine = take(arbiter, LAB, 20);
+	arbiter->settings->tenants[0].max_leases = (struct limit){ LIMIT_COUNT, 1 };
+	advice = advise(arbiter, LAB, &request);
+	CHECK(advice.n == 1 && advice.ids[0] == mine && advice.exact);
+	arbiter_free(arbiter);
+}
+
+TEST(leases_that_end_already_are_not_asked_to)
+{
+	struct arbiter *arbiter = machine(1);
+	struct request request = request_for(60);
+	struct advice advice;
+	uint64_t first = take(arbiter, LAB, 30), second = take(arbiter, LAB, 30);
+
+	arbiter_end(arbiter, first, VERDICT_OK, "");
+	advice = advise(arbiter, LAB, &request);
+	CHECK(advice.n == 0 && advice.exact); /* the end of the other alone does not help */
+	request = request_for(30);
+	advice = advise(arbiter, LAB, &request);
+	CHECK(advice.n == 1 && advice.ids[0] == second);
+	arbiter_free(arbiter);
+}
+
+TEST(many_leases_are_given_up_on_and_it_is_said)
+{
+	struct arbiter *arbiter = machine(1);
+	struct request request = request_for(60);
+	struct advice advice;
+
+	arbiter->gpus[0].info.queue_slots = arbiter->gpus[0].info.process_slots = 64;
+	for (unsigned i = 0; i < 30; i++)
+		take(arbiter, LAB, 2);
+	advice = advise(arbiter, LAB, &request); /* all but three would have to go */
+	CHECK(advice.n == 0 && !advice.exact);
+	request = request_for(24);
+	advice = advise(arbiter, LAB, &request);
+	CHECK(advice.n >= 11 && !advice.exact); /* nine tenths of 24 are 22 */
+	request = request_for(4);
+	advice = advise(arbiter, LAB, &request);
+	CHECK(advice.n == 2 && advice.exact);
+	arbiter_free(arbiter);
+}
+
+/* ---- against every set ----------------------------------------------------------------------- */
+
+#define LEASES 8
+
+struct cheapest {
+	unsigned n, realtime, guaranteed, cus;
+};
+
+static struct cheapest cost_of(const struct arbiter *arbiter, unsigned set)
+{
+	struct cheapest c = {0};
+
+	for (unsigned i = 0; i < arbiter->n_leases; i++) {
+		const struct lease *lease = arbiter->leases[i];
+
+		if (!(set >> i & 1))
+			continue;
+		c.n++;
+		c.realtime += lease->class == CLASS_REALTIME;
+		c.guaranteed += lease->class == CLASS_GUARANTEED;
+		for (size_t j = 0; j < lease->n_partitions; j++)
+			c.cus += lease->partitions[j].count;
+	}
+	return c;
+}
+
+static uint64_t rank(struct cheapest c)
+{
+	return (uint64_t)c.n << 48 | (uint64_t)c.realtime << 40 | (uint64_t)c.guaranteed << 32 |
+	       c.cus;
+}
+
+/* Would the request fit a ledger that never had the leases of the set? */
+static bool would_fit(const struct arbiter *arbiter, const struct caller *caller,
+		      const struct request *request, unsigned set)
+{
+	struct gpu_info infos[4];
+	struct arbiter *other;
+	struct verdict verdict = {0};
+	struct lease *lease = NULL;
+	bool fits;
+
+	for (size_t g = 0; g < arbiter->n_gpus; g++)
+		infos[g] = arbiter->gpus[g].info;
+	other = arbiter_of(infos, arbiter->n_gpus);
+	add_tenant(other, "rt", RT, CLASS_REALTIME);
+	add_tenant(other, "lab", LAB, CLASS_GUARANTEED)->max_leases =
+		arbiter->settings->tenants[0].max_leases;
+	other->settings->tenants[1].max_gpus = arbiter->settings->tenants[1].max_gpus;
+	for (unsigned i = 0; i < arbiter->n_leases; i++) {
+		const struct lease *from = arbiter->leases[i];
+
+		if (set >> i & 1)
+			continue;
+		CHECK(lease_new(from->n_partitions, &lease) == 0);
+		lease->id = other->next_id;
+		lease->state = STATE_GRANTED;
+		lease->class = from->class;
+		lease->owner = from->owner;
+		memcpy(lease->tenant, from->tenant, sizeof(lease->tenant));
+		memcpy(lease->partitions, from->partitions,
+		       from->n_partitions * sizeof(from->partitions[0]));
+		arbiter_commit(other, lease);
+		lease = NULL;
+	}
+	fits = arbiter_plan(other, caller, request, &lease, &verdict) == 0;
+	lease_free(lease);
+	verdict_done(&verdict);
+	arbiter_free(other);
+	return fits;
+}
+
+static unsigned below(unsigned *seed, unsigned n)
+{
+	return (unsigned)rand_r(seed) % n;
+}
+
+static void random_request(unsigned *seed, unsigned n_gpus, struct request *ret)
+{
+	*ret = request_for(1);
+	ret->n_wants = below(seed, 4) ? 1 : 1 + below(seed, n_gpus);
+	for (size_t i = 0; i < ret->n_wants; i++) {
+		want_init(&ret->wants[i]);
+		ret->wants[i].cus = 1 + below(seed, 60);
+		ret->wants[i].queues = 1 + below(seed, 12);
+		ret->wants[i].vram = (uint64_t)below(seed, 12) << 30;
+	}
+	if (below(seed, 2))
+		snprintf(ret->wants[0].gpu, sizeof(ret->wants[0].gpu), "0");
+}
+
+TEST(no_set_that_would_do_is_cheaper)
+{
+	unsigned seed = (unsigned)time(NULL), advised = 0, none = 0;
+
+	printf("seed %u\n", seed);
+	for (unsigned round = 0; round < 400; round++) {
+		unsigned n_gpus = 1 + below(&seed, 3), best = 0;
+		struct arbiter *arbiter = machine(n_gpus);
+		uid_t uid = below(&seed, 3);
+		const struct caller caller = caller_of(uid);
+		struct verdict verdict = {0};
+		struct request request;
+		struct advice advice;
+
+		for (unsigned i = 0; i < LEASES; i++) {
+			random_request(&seed, n_gpus, &request);
+			reserve(arbiter, below(&seed, 3), &request, &verdict);
+		}
+		if (below(&seed, 3) == 0)
+			arbiter->settings->tenants[0].max_leases = (struct limit){ LIMIT_COUNT, 1 };
+		if (below(&seed, 3) == 0)
+			arbiter->settings->tenants[1].max_gpus = (struct limit){ LIMIT_COUNT, 1 };
+		random_request(&seed, n_gpus, &request);
+		advice = advise(arbiter, uid, &request);
+		CHECK(advice.exact);
+		for (unsigned set = 1; set < 1U << arbiter->n_leases; set++)
+			if ((!best || rank(cost_of(arbiter, set)) < rank(cost_of(arbiter, best))) &&
+			    would_fit(arbiter, &caller, &request, set))
+				best = set;
+		if (would_fit(arbiter, &caller, &request, 0))
+			best = 0;
+		if (advice.n > 0) {
+			unsigned set = 0;
+
+			for (size_t i = 0; i < advice.n; i++)
+				for (unsigned j = 0; j < arbiter->n_leases; j++)
+					if (arbiter->leases[j]->id == advice.ids[i])
+						set |= 1U << j;
+			CHECK(would_fit(arbiter, &caller, &request, set));
+			CHECK(best && rank(cost_of(arbiter, set)) == rank(cost_of(arbiter, best)));
+			advised++;
+		} else {
+			CHECK(best == 0);
+			none++;
+		}
+		verdict_done(&verdict);
+		arbiter_free(arbiter);
+	}
+	printf("%u with advice, %u without\n", advised, none);
+	CHECK(advised > 50 && none > 10);
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Small random machines: gang_assign() against all assignments of wants to GPUs, hints
+ * against asking for what they name. */
+
+#include "core/decide/gang.h"
+
+#include <errno.h>
+#include <time.h>
+
+#include "check.h"
+#include "ledger-rig.h"
+
+#define GPUS 8
+
+static unsigned below(unsigned *seed, unsigned n)
+{
+	return (unsigned)rand_r(seed) % n;
+}
+
+static void random_want(unsigned *seed, struct want *want)
+{
+	want_init(want);
+	if (below(seed, 3) == 0)
+		snprintf(want->gpu, sizeof(want->gpu), "%u", below(seed, GPUS));
+	want->cus = below(seed, 5) ? 1 + below(seed, 62) : 0;
+	want->shader_engines = want->cus && below(seed, 4) ? 0 : 1 + below(seed, 4);
+	want->exact = below(seed, 4) == 0;
+	want->any_shape = below(seed, 6) == 0;
+	want->queues = 1 + below(seed, 9);
+	want->cooperative = below(seed, 9) == 0;
+	want->isolation = below(seed, 3) == 0 ? ISOLATION_CU : ISOLATION_DEFAULT;
+}
+
+static void random_request(unsigned *seed, struct request *request, size_t n_wants)
+{
+	memset(request, 0, sizeof(*request));
+	request->n_wants = n_wants;
+	request->class = -1;
+	for (size_t i = 0; i < n_wants; i++)
+		random_want(seed, &request->wants[i]);
+}
+
+/* A machine with some leases of three users of three classes, and of strangers. */
+static struct arbiter *random_machine(unsigned *seed)
+{
+	struct observed stranger = { .pid = 1, .start_time = 1, .kfd_gpu_id = 1 + below(seed, GPUS),
+				     .queues = below(seed, 28) };
+	struct verdict verdict = {0};
+	struct gpu_info infos[GPUS];
+	struct arbiter *arbiter;
+	struct tenant *vr;
+
+	for (unsigned i = 0; i < GPUS; i++) {
+		infos[i] = radeon_vii((char[]){ 'g', 'p', 'u', (char)('0' + i), '\0' });
+		infos[i].kfd_gpu_id = i + 1;
+	}
+	arbiter = arbiter_of(infos, 1 + below(seed, GPUS));
+	add_tenant(arbiter, "lab", 1, CLASS_GUARANTEED)->max_cus =
+		(struct limit){ LIMIT_PERCENT, 60 + below(seed, 60) };
+	vr = add_tenant(arbiter, "vr", 2, CLASS_REALTIME);
+	vr->max_gpus = (struct limit){ LIMIT_COUNT, 1 + below(seed, GPUS) };
+	vr->alone = below(seed, 4) == 0;
+	for (unsigned i = below(seed, 3 * GPUS); i > 0; i--) {
+		struct request request;
+
+		random_request(seed, &request, 1);
+		reserve(arbiter, below(seed, 3), &request, &verdict);
+	}
+	verdict_done(&verdict);
+	CHECK(arbiter_observe(arbiter, &stranger, below(seed, 2)) == 0);
+	arbiter->gpus[0].draining = below(seed, 8) == 0;
+	return arbiter;
+}
+
+/* The mildest outcome over all assignments of the wants, and among the assignments where all
+ * fit the fewest GPUs that the user would then be on. */
+struct tried {
+	size_t n_wants, n_gpus;
+	int outcome[GPUS][GPUS]; /* by want and GPU; -1: it names another */
+	enum outcome mildest;
+	unsigned fewest;
+};
+
+/* Wants on different GPUs do not touch each other. */
+static void judge_all(struct tried *t, const struct application *application,
+		      const struct request *request)
+{
+	const struct arbiter *arbiter = application->arbiter;
+
+	t->n_wants = request->n_wants;
+	t->n_gpus = arbiter->n_gpus;
+	for (size_t i = 0; i < t->n_wants; i++) {
+		const struct want *want = &request->wants[i];
+
+		for (unsigned g = 0; g < t->n_gpus; g++) {
+			struct partition partition;
+			struct refusal refusal;
+			bool named = strcmp(want->gpu, "any") == 0 ||
+				     arbiter_gpu(arbiter, want->gpu) == (int)g;
+
+			t->outcome[i][g] = named ? (int)admit(application, want, g, &partition,
+							      &refusal) : -1;
+		}
+	}
+}
+
+/* From `want` on. Goes on only where that can still be milder, or on fewer GPUs. */
+static void try_all(struct tried *t, size_t want, uint64_t used, uint64_t on, enum outcome worst)
+{
+	if (worst > t->mildest || (worst == t->mildest && worst != OUTCOME_FITS))
+		return;
+	if (want == t->n_wants) {
+		t->mildest = worst;
+		if (worst == OUTCOME_FITS)
+			t->fewest = min_u(t->fewest, (unsigned)__builtin_popcountll(on));
+		return;
+	}
+	for (unsigned g = 0; g < t->n_gpus; g++) {
+		int outcome = t->outcome[want][g];
+
+		if (!(used >> g & 1) && outcome >= 0)
+			try_all(t, want + 1, used | 1U << g, on | 1U << g,
+				outcome > (int)worst ? (enum outcome)outcome : worst);
+	}
+}
+
+static void check_gang(struct arbiter *arbiter, uid_t uid, const struct request *request)
+{
+	static const enum verdict_kind kinds[] = { VERDICT_OK, VERDICT_NO_CAPACITY,
+						   VERDICT_QUOTA_EXCEEDED, VERDICT_NEVER_FITS };
+	struct caller caller = caller_of(uid);
+	struct application application = { .arbiter = arbiter, .uid = uid };
+	struct share shares[REQUEST_WANTS];
+	struct verdict verdict = {0}, unused = {0};
+	struct request complete = *request;
+	struct lease *lease = NULL;
+	struct tried tried = { .mildest = OUTCOME_NEVER, .fewest = UINT32_MAX };
+
+	CHECK(tenant_find(arbiter->settings, &caller, "", &application.tenant, &unused) == 0);
+	application.class = application.tenant->class;
+	application.alone = application.class == CLASS_REALTIME && application.tenant->alone;
+	if (request_complete(&complete, application.class, &unused) < 0 ||
+	    arbiter_plan(arbiter, &caller, request, &lease, &verdict) == -EINVAL ||
+	    verdict.kind == VERDICT_NO_SUCH_GPU) {
+		verdict_done(&verdict);
+		return;
+	}
+	tenant_shares(arbiter, application.tenant, uid, 0, shares);
+	application.shares = shares;
+	judge_all(&tried, &application, &complete);
+	try_all(&tried, 0, 0, tenant_holding(arbiter, application.tenant, uid, 0).gpus,
+		OUTCOME_FITS);
+	if (tried.mildest == OUTCOME_FITS &&
+	    tried.fewest > limit_of(&application.tenant->max_gpus, arbiter->n_gpus))
+		tried.mildest = OUTCOME_QUOTA;
+	CHECK(verdict.kind == kinds[tried.mildest] && (lease != NULL) == (verdict.kind == VERDICT_OK));
+	lease_free(lease);
+	verdict_done(&verdict);
+}
+
+TEST(a_gang_is_refused_only_where_no_assignment_would_do)
+{
+	unsigned seed = (unsigned)time(NULL);
+
+	printf("seed %u\n", seed);
+	for (unsigned round = 0; round < 4000; round++) {
+		struct arbiter *arbiter = random_machine(&seed);
+		struct request request;
+
+		random_request(&seed, &request, 1 + below(&seed, (unsigned)arbiter->n_gpus));
+		check_gang(arbiter, below(&seed, 3), &request);
+		arbiter_free(arbiter);
+	}
+}
+
+/* CUs that a hint says would fit now. */
+static unsigned named(const char *hint, unsigned *ret)
+{
+	unsigned free;
+
+	if (!strstr(hint, " fit now") || strstr(hint, "nothing"))
+		return 0;
+	if (sscanf(hint, "%u or %u CUs would fit", &ret[0], &ret[1]) == 2)
+		return 2;
+	if (strstr(hint, "free for it, and would fit"))
+		return (unsigned)(sscanf(hint, "%u", &ret[0]) == 1);
+	if (sscanf(hint, "%u CUs are free for it; %u would fit", &free, &ret[0]) == 2 ||
+	    sscanf(hint, "%u CU is free for it; %u would fit", &free, &ret[0]) == 2)
+		return 1;
+	return (unsigned)(sscanf(hint, "%u CU", &ret[0]) == 1 &&
+			  (strstr(hint, " CU would fit") || strstr(hint, " CUs would fit")));
+}
+
+TEST(what_a_hint_says_would_fit_now_does)
+{
+	unsigned seed = (unsigned)time(NULL), hints = 0, slots = 0;
+
+	printf("seed %u\n", seed);
+	for (unsigned round = 0; round < 8000; round++) {
+		struct arbiter *arbiter = random_machine(&seed);
+		struct verdict verdict = {0}, again = {0};
+		struct request request, next;
+		uid_t uid = below(&seed, 3);
+		unsigned cus[2], n = 0;
+
+		arbiter->settings->tenants[0].max_gpus.kind = LIMIT_NONE; /* is not about CUs */
+		random_request(&seed, &request, 1);
+		snprintf(request.wants[0].gpu, sizeof(request.wants[0].gpu), "0");
+		next = request;
+		if (!reserve(arbiter, uid, &request, &verdict) && verdict.n_refusals == 1)
+			n = named(verdict.refusals[0].hint, cus);
+		for (unsigned i = 0; i < n; i++) {
+			struct caller caller = caller_of(uid);
+			struct lease *lease = NULL;
+
+			next.wants[0].cus = cus[i];
+			CHECK(arbiter_plan(arbiter, &caller, &next, &lease, &again) == 0);
+			CHECK(lease->partitions[0].count == cus[i]);
+			lease_free(lease);
+			hints++;
+		}
+		if (verdict.n_refusals == 1 && verdict.refusals[0].reason == REASON_QUEUES &&
+		    verdict.kind == VERDICT_NO_CAPACITY && verdict.refusals[0].free > 0) {
+			next.wants[0].queues = (unsigned)verdict.refusals[0].free;
+			CHECK(reserve(arbiter, uid, &next, &again) ||
+			      again.refusals[0].reason != REASON_QUEUES);
+			slots++;
+		}
+		verdict_done(&verdict);
+		verdict_done(&again);
+		arbiter_free(arbiter);
+	}
+	CHECK(hints > 100 && slots > 10);
+}
+
+TEST(policy_packs_gpus_or_spreads_over_them)
+{
+	struct gpu_info gpus[] = { radeon_vii("0000:03:00.0"), radeon_vii("0000:43:00.0"),
+				   radeon_vii("0000:83:00.0") };
+	static const unsigned cus[] = { 15, 30 }; /* on the first and the second */
+	struct verdict verdict = {0};
+
+	for (unsigned spread = 0; spread < 2; spread++) {
+		struct arbiter *arbiter = arbiter_of(gpus, 3);
+		struct request request;
+
+		for (unsigned i = 0; i < 2; i++) {
+			request = request_for(cus[i]);
+			snprintf(request.wants[0].gpu, sizeof(request.wants[0].gpu), "%u", i);
+			CHECK(reserve(arbiter, 7, &request, &verdict));
+		}
+		arbiter->settings->spread_gpus = spread;
+		request = request_for(15);
+		CHECK(reserve(arbiter, 7, &request, &verdict)->partitions[0].gpu == (spread ? 2 : 1));
+		arbiter_free(arbiter);
+	}
+	verdict_done(&verdict);
+}

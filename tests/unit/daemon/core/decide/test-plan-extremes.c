@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* GPUs of the least and of the most that can be, and requests with bounds that cross. */
+
+#include "check.h"
+#include "util/base.h"
+#include "ledger-rig.h"
+
+#define RT 1 /* the uid that may be realtime */
+
+static struct arbiter *machine(const struct geometry *geometry)
+{
+	struct gpu_info info = radeon_vii("gpu");
+	struct arbiter *arbiter;
+	char why[256];
+
+	info.geometry = *geometry;
+	CHECK(geometry_check(geometry, why, sizeof(why)) == 0);
+	arbiter = arbiter_of(&info, 1);
+	add_tenant(arbiter, "rt", RT, CLASS_REALTIME);
+	return arbiter;
+}
+
+static struct geometry even(unsigned xccs, unsigned engines, unsigned arrays, unsigned array_cus)
+{
+	struct geometry g = { .xccs = xccs, .engines = engines, .arrays = arrays,
+			      .array_cus = array_cus };
+
+	CHECK(geometry_spread(&g, xccs * engines * arrays * array_cus) == 0);
+	return g;
+}
+
+/* The partition that is granted; count 0: it was refused. */
+static struct partition ask(struct arbiter *arbiter, uid_t uid, const struct request *request,
+			    struct verdict *verdict)
+{
+	struct lease *lease = reserve(arbiter, uid, request, verdict);
+
+	return lease ? lease->partitions[0] : (struct partition){0};
+}
+
+static void done(struct arbiter *arbiter, struct verdict *verdict)
+{
+	verdict_done(verdict);
+	arbiter_free(arbiter);
+}
+
+TEST(a_gpu_without_an_engine_is_none)
+{
+	struct geometry g = { .xccs = 1, .engines = 0, .arrays = 1, .array_cus = 16 };
+	char why[256];
+
+	CHECK(geometry_check(&g, why, sizeof(why)) < 0);
+	CHECK(strstr(why, "0 shader engines per XCC: 1 to 8 are possible"));
+	CHECK(geometry_spread(&g, 16) < 0);
+}
+
+TEST(one_engine_takes_one_realtime_lease_and_others_beside_it)
+{
+	struct geometry g = even(1, 1, 1, 16);
+	struct arbiter *arbiter = machine(&g);
+	struct request request = request_for(5);
+	struct verdict verdict = {0};
+
+	CHECK(ask(arbiter, RT, &request, &verdict).count == 5);
+	CHECK(ask(arbiter, RT, &request, &verdict).count == 0);
+	CHECK(verdict.kind == VERDICT_NO_CAPACITY &&
+	      verdict.refusals[0].reason == REASON_SHADER_ENGINES);
+	request = request_for(11);
+	CHECK(ask(arbiter, 0, &request, &verdict).count == 11);
+	request = request_for(1);
+	CHECK(ask(arbiter, 0, &request, &verdict).count == 0);
+	CHECK(verdict.refusals[0].reason == REASON_CUS && verdict.refusals[0].free == 0);
+	done(arbiter, &verdict);
+}
+
+TEST(the_smallest_gpu_has_one_cu_to_give)
+{
+	struct geometry g = even(1, 1, 1, 1);
+	struct arbiter *arbiter = machine(&g);
+	struct request request = request_for(2);
+	struct verdict verdict = {0};
+
+	CHECK(ask(arbiter, RT, &request, &verdict).count == 0);
+	CHECK(verdict.kind == VERDICT_NEVER_FITS);
+	request = request_for(1);
+	CHECK(ask(arbiter, RT, &request, &verdict).count == 1);
+	done(arbiter, &verdict);
+}
+
+TEST(an_engine_without_a_cu_is_never_in_a_mask)
+{
+	struct geometry g = { 1, 4, 1, 16, false, { { { 15 }, { 0 }, { 15 }, { 15 } } } };
+	struct arbiter *arbiter = machine(&g);
+	struct request request = request_for(0);
+	struct verdict verdict = {0};
+	struct partition p;
+
+	request.wants[0].shader_engines = 4;
+	CHECK(ask(arbiter, RT, &request, &verdict).count == 0);
+	CHECK(verdict.kind == VERDICT_NEVER_FITS);
+	request.wants[0].shader_engines = 3;
+	p = ask(arbiter, RT, &request, &verdict);
+	CHECK(p.count == 45 && cuset_engines(&p.cus) == 0xd);
+	done(arbiter, &verdict);
+}
+
+TEST(an_engine_without_a_cu_on_one_xcc_is_not_for_realtime)
+{
+	struct geometry g = even(2, 2, 1, 4);
+	struct arbiter *arbiter;
+	struct request request = request_for(6);
+	struct verdict verdict = {0};
+	struct partition p;
+
+	g.active[1][0][0] = 0;
+	arbiter = machine(&g);
+	p = ask(arbiter, RT, &request, &verdict);
+	CHECK(p.count == 6 && cuset_engines(&p.cus) == 2);
+	CHECK(ask(arbiter, RT, &request, &verdict).count == 0);
+	CHECK(verdict.kind == VERDICT_NO_CAPACITY);
+	done(arbiter, &verdict);
+}
+
+TEST(as_many_cus_as_a_mask_has_bits_are_all_given)
+{
+	struct geometry g = even(8, 8, 1, 16);
+	struct arbiter *arbiter = machine(&g);
+	struct request request = request_for(1024), half = request_for(512);
+	struct verdict verdict = {0};
+	uint32_t mask[DEAL_WORDS];
+	struct partition p;
+
+	p = ask(arbiter, RT, &request, &verdict);
+	CHECK(p.count == 1024 && p.effective == 1024);
+	deal_encode(&arbiter->gpus[0].deal, &p.cus, mask);
+	for (size_t i = 0; i < DEAL_WORDS; i++)
+		CHECK(mask[i] == UINT32_MAX);
+	release(arbiter, 1);
+	for (unsigned i = 0; i < 2; i++) {
+		p = ask(arbiter, RT, &half, &verdict);
+		CHECK(p.count == 512 && __builtin_popcount(cuset_engines(&p.cus)) == 4);
+	}
+	request = request_for(1025);
+	request.wants[0].exact = true;
+	CHECK(ask(arbiter, 0, &request, &verdict).count == 0);
+	CHECK(verdict.kind == VERDICT_NEVER_FITS);
+	done(arbiter, &verdict);
+}
+
+TEST(cus_that_no_bit_of_a_mask_reaches_are_not_given)
+{
+	struct geometry g = even(8, 8, 2, 16);
+	struct arbiter *arbiter = machine(&g);
+	struct request request = request_for(2048);
+	struct verdict verdict = {0};
+	struct partition p;
+
+	CHECK(ask(arbiter, RT, &request, &verdict).count == 0);
+	CHECK(verdict.kind == VERDICT_NEVER_FITS && arbiter->gpus[0].cus == 1024);
+	request = request_for(1024);
+	p = ask(arbiter, RT, &request, &verdict);
+	CHECK(p.count == 1024 && cuset_within(&p.cus, &arbiter->gpus[0].all));
+	done(arbiter, &verdict);
+}
+
+TEST(a_floor_above_what_the_engines_have_can_never_be)
+{
+	struct geometry g = even(1, 4, 1, 15);
+	struct arbiter *arbiter = machine(&g);
+	struct request request = request_for(0);
+	struct want *want = &request.wants[0];
+	struct verdict verdict = {0};
+
+	want->shader_engines = 2;
+	want->cus_min = 31;
+	CHECK(ask(arbiter, RT, &request, &verdict).count == 0);
+	CHECK(verdict.kind == VERDICT_NEVER_FITS);
+	CHECK(strstr(verdict.refusals[0].hint, "cus-min 31: 2 shader engines have 30 CUs"));
+	want->cus_min = 30;
+	CHECK(ask(arbiter, RT, &request, &verdict).count == 30);
+	done(arbiter, &verdict);
+}
+
+TEST(a_ceiling_below_what_the_engines_have_can_never_be)
+{
+	struct geometry g = even(1, 4, 1, 15);
+	struct arbiter *arbiter = machine(&g);
+	struct request request = request_for(0);
+	struct want *want = &request.wants[0];
+	struct verdict verdict = {0};
+
+	want->shader_engines = 2;
+	want->cus_max = 29;
+	CHECK(ask(arbiter, 0, &request, &verdict).count == 0);
+	CHECK(verdict.kind == VERDICT_NEVER_FITS);
+	CHECK(strstr(verdict.refusals[0].hint, "cus-max 29: 2 shader engines have 30 CUs"));
+	want->cus_min = 29;
+	want->cus = 28;
+	CHECK(ask(arbiter, 0, &request, &verdict).count == 0);
+	CHECK(verdict.kind == VERDICT_INVALID_REQUEST);
+	CHECK(strstr(verdict.sentence, "cus-min 29 is above cus 28"));
+	done(arbiter, &verdict);
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Leases against a policy that is not the one that granted them. */
+
+#include "core/change/arbiter.h"
+
+#include "check.h"
+#include "scene.h"
+
+static struct tenant *tenant(struct scene *s, const char *name)
+{
+	for (size_t i = 0; i < s->arbiter->settings->n_tenants; i++)
+		if (strcmp(s->arbiter->settings->tenants[i].name, name) == 0)
+			return &s->arbiter->settings->tenants[i];
+	abort();
+}
+
+/* Reviews; the promises hold. */
+static void review(struct scene *s)
+{
+	char why[256];
+
+	arbiter_review(s->arbiter);
+	if (arbiter_check(s->arbiter, why, sizeof(why)))
+		return;
+	fprintf(stderr, "%s\n", why);
+	abort();
+}
+
+static bool stays(const struct lease *lease)
+{
+	return lease->state == STATE_GRANTED && !lease->reason[0];
+}
+
+static bool ended(const struct lease *lease, const char *reason)
+{
+	char all[2 * REQUEST_TEXT];
+
+	snprintf(all, sizeof(all), "policy was reloaded: %s", reason);
+	if (lease->state == STATE_ENDING && lease->cause == VERDICT_NOT_PERMITTED &&
+	    (lease->touched & TOUCH_ENDING) && strcmp(lease->reason, all) == 0)
+		return true;
+	fprintf(stderr, "lease %llu is %s: %s\n", (unsigned long long)lease->id,
+		state_name(lease->state), lease->reason);
+	return false;
+}
+
+TEST(what_policy_would_grant_again_stays)
+{
+	struct scene s = scene_of(2);
+	struct lease *a = grant(&s, VR, 20), *b = grant(&s, LAB, 10), *c = grant(&s, ANY, 30);
+
+	tenant(&s, "vr")->max_leases = tenant(&s, "vr")->max_gpus = (struct limit){ LIMIT_COUNT, 1 };
+	tenant(&s, "vr")->max_cus = (struct limit){ LIMIT_COUNT, 20 };
+	review(&s);
+	CHECK(stays(a) && stays(b) && stays(c));
+	scene_done(&s);
+}
+
+TEST(leases_of_a_tenant_that_is_gone_end)
+{
+	struct scene s = scene_of(1);
+	struct lease *a = grant(&s, VR, 10), *b = grant(&s, LAB, 10);
+
+	strcpy(tenant(&s, "vr")->name, "VR");
+	review(&s);
+	CHECK(ended(a, "there is no tenant vr") && stays(b));
+	scene_done(&s);
+}
+
+TEST(a_user_who_is_its_tenants_no_more_is_judged_where_no_group_may_have_matched)
+{
+	struct scene s = scene_of(1);
+	struct lease *a = grant(&s, VR, 10), *b = grant(&s, LAB, 10), *c = grant(&s, ANY, 10);
+
+	tenant(&s, "vr")->users[0] = 77;
+	tenant(&s, "lab")->users[0] = 77;
+	tenant(&s, "lab")->groups = malloc(sizeof(gid_t));
+	tenant(&s, "lab")->groups[0] = 5;
+	tenant(&s, "lab")->n_groups = 1;
+	review(&s);
+	CHECK(ended(a, "tenant vr is not for uid 1") && stays(b) && stays(c));
+	scene_done(&s);
+}
+
+TEST(a_class_above_the_tenants_ends)
+{
+	struct scene s = scene_of(1);
+	struct lease *a = grant(&s, VR, 10), *b = grant(&s, LAB, 10);
+
+	tenant(&s, "vr")->class = CLASS_GUARANTEED;
+	review(&s);
+	CHECK(ended(a, "class of tenant vr is guaranteed, and this is realtime") && stays(b));
+	scene_done(&s);
+}
+
+TEST(a_priority_above_the_tenants_ends_and_the_default_never_does)
+{
+	struct scene s = scene_of(1);
+	struct request request = request_for(10);
+	struct lease *a, *b;
+
+	request.wants[0].priority = PRIORITY_HIGH;
+	a = reserve(s.arbiter, VR, &request, &s.verdict);
+	b = grant(&s, VR, 10);
+	tenant(&s, "vr")->priority = PRIORITY_LOW;
+	review(&s);
+	CHECK(ended(a, "priority of tenant vr is 7, and this has 11") && stays(b));
+	scene_done(&s);
+}
+
+TEST(the_latest_leases_beyond_a_quota_end)
+{
+	struct scene s = scene_of(1);
+	struct lease *a = grant(&s, VR, 15), *b = grant(&s, VR, 15), *c = grant(&s, VR, 15);
+
+	tenant(&s, "vr")->max_leases = (struct limit){ LIMIT_COUNT, 2 };
+	review(&s);
+	CHECK(stays(a) && stays(b) && ended(c, "max-leases of tenant vr is 2, and uid 1 has 3"));
+
+	/* What is ending counts no more: the others stay. */
+	review(&s);
+	CHECK(stays(a) && stays(b));
+	tenant(&s, "vr")->max_cus = (struct limit){ LIMIT_COUNT, 15 };
+	review(&s);
+	CHECK(stays(a) && ended(b, "max-cus of tenant vr is 15, and uid 1 has 30"));
+	scene_done(&s);
+}
+
+TEST(what_ends_leaves_its_share_of_the_quota_to_the_next)
+{
+	struct scene s = scene_of(1);
+	struct lease *a = grant(&s, ANY, 20), *b = grant(&s, ANY, 30), *c = grant(&s, ANY, 10);
+
+	tenant(&s, "*")->max_cus = (struct limit){ LIMIT_PERCENT, 50 };
+	review(&s);
+	CHECK(stays(a) && ended(b, "max-cus of tenant * is 30, and uid 3 has 50") && stays(c));
+	scene_done(&s);
+}
+
+TEST(each_number_of_a_tenant_is_reviewed_for_each_gpu)
+{
+	static const struct {
+		const char *key;
+		uint64_t limit;
+	} table[] = { { "max-queues", 5 }, { "max-processes", 3 }, { "max-vram", 4096 } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		struct limit limit = { LIMIT_COUNT, table[i].limit };
+		struct scene s = scene_of(2);
+		struct request request = request_for(4);
+		struct want *want = &request.wants[0];
+		struct lease *leases[3];
+		char reason[128];
+
+		want->queues = 3;
+		want->processes = 2;
+		want->vram = 4096;
+		for (size_t j = 0; j < 3; j++) { /* two on one GPU, and one on another */
+			strcpy(want->gpu, j == 1 ? "1" : "0");
+			leases[j] = reserve(s.arbiter, ANY, &request, &s.verdict);
+		}
+		tenant(&s, "*")->max_queues = i == 0 ? limit : (struct limit){0};
+		tenant(&s, "*")->max_processes = i == 1 ? limit : (struct limit){0};
+		tenant(&s, "*")->max_vram = i == 2 ? limit : (struct limit){0};
+		review(&s);
+		snprintf(reason, sizeof(reason), "%s of tenant * is %u, and uid 3 has %u",
+			 table[i].key, (unsigned)table[i].limit,
+			 (unsigned)(i == 0 ? 6 : i == 1 ? 4 : 8192));
+		CHECK(stays(leases[0]) && stays(leases[1]) && ended(leases[2], reason));
+		scene_done(&s);
+	}
+}
+
+TEST(gpus_are_counted_over_all_leases_of_the_user)
+{
+	struct scene s = scene_of(4);
+	struct request request = request_for(10);
+	struct lease *leases[3];
+
+	for (size_t i = 0; i < 3; i++) {
+		snprintf(request.wants[0].gpu, sizeof(request.wants[0].gpu), "%zu", i / 2);
+		leases[i] = reserve(s.arbiter, ANY, &request, &s.verdict);
+	}
+	tenant(&s, "*")->max_gpus = (struct limit){ LIMIT_PERCENT, 25 };
+	s.arbiter->gpus[3].absent = true; /* a quarter of three is none */
+	tenant(&s, "*")->max_gpus.value = 34;
+	review(&s);
+	CHECK(stays(leases[0]) && stays(leases[1]));
+	CHECK(ended(leases[2], "max-gpus of tenant * is 1, and uid 3 has 2"));
+	scene_done(&s);
+}
+
+TEST(what_a_resize_gave_up_counts_until_the_holder_follows)
+{
+	struct scene s = scene_of(1);
+	struct caller caller = caller_of(ANY);
+	struct request request = request_for(10);
+	struct lease *a = grant(&s, ANY, 30), *next;
+
+	CHECK(arbiter_plan_resize(s.arbiter, &caller, a->id, &request, &next, &s.verdict) == 0);
+	arbiter_commit(s.arbiter, next);
+	CHECK(arbiter_acknowledge(s.arbiter, a->id, 2) == 0);
+	tenant(&s, "*")->max_cus = (struct limit){ LIMIT_COUNT, 12 };
+	review(&s);
+	CHECK(stays(a) && a->partitions[0].count <= 12);
+
+	request = request_for(4);
+	CHECK(arbiter_plan_resize(s.arbiter, &caller, a->id, &request, &next, &s.verdict) == 0);
+	arbiter_commit(s.arbiter, next);
+	tenant(&s, "*")->max_cus.value = 8;
+	review(&s);
+	CHECK(a->partitions[0].count <= 8 && a->state == STATE_ENDING);
+	scene_done(&s);
+}
+
+TEST(users_and_tenants_are_counted_apart)
+{
+	struct scene s = scene_of(1);
+	struct lease *a = grant(&s, 10, 20), *b = grant(&s, 11, 20), *c = grant(&s, LAB, 20);
+
+	tenant(&s, "*")->max_cus = (struct limit){ LIMIT_COUNT, 20 };
+	tenant(&s, "*")->max_leases = (struct limit){ LIMIT_COUNT, 1 };
+	review(&s);
+	CHECK(stays(a) && stays(b) && stays(c));
+	scene_done(&s);
+}
+
+TEST(what_waits_is_judged_when_it_is_to_be_granted)
+{
+	struct scene s = scene_of(1);
+	struct request request = request_for(30);
+	struct lease *a = grant(&s, ANY, 60), *b;
+
+	request.wait_usec = 1000000;
+	b = reserve(s.arbiter, ANY, &request, &s.verdict);
+	CHECK(b && b->state == STATE_WAITING);
+	tenant(&s, "*")->max_leases = (struct limit){ LIMIT_COUNT, 1 };
+	review(&s);
+	CHECK(stays(a) && b->state == STATE_WAITING);
+	scene_done(&s);
+}

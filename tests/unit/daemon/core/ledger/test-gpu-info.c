@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/ledger/gpu-info.h"
+
+#include <errno.h>
+
+#include "check.h"
+
+TEST(gfx_targets_are_named_as_compilers_name_them)
+{
+	static const struct {
+		unsigned target;
+		const char *name;
+	} rows[] = {
+		{ 80003, "gfx803" },   { 90006, "gfx906" },   { 90010, "gfx90a" },
+		{ 90402, "gfx942" },   { 100300, "gfx1030" }, { 110501, "gfx1151" },
+		{ 120001, "gfx1201" },
+	};
+	char name[16];
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		gpu_info_target_name(rows[i].target, name, sizeof(name));
+		CHECK(strcmp(name, rows[i].name) == 0);
+	}
+}
+
+TEST(a_target_name_is_cut_to_the_room_there_is)
+{
+	char name[4] = "xxx";
+
+	gpu_info_target_name(90006, name, sizeof(name));
+	CHECK(strcmp(name, "gfx") == 0);
+}
+
+TEST(each_scheduler_is_found_by_its_word)
+{
+	static const char *const words[] = { "unknown", "hws", "hws-strict", "none", "mes" };
+
+	for (enum scheduler s = SCHEDULER_UNKNOWN; s <= SCHEDULER_MES; s++) {
+		CHECK(strcmp(scheduler_name(s), words[s]) == 0);
+		CHECK(scheduler_from_name(words[s]) == (int)s);
+	}
+	CHECK(scheduler_from_name("HWS") == -EINVAL && scheduler_from_name("") == -EINVAL);
+}

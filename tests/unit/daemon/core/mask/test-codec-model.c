@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The deal against a second reading of the kernel, which has no loop over bits: the place
+ * of a unit (CU or WGP) in its XCC's order is the number of units that come before it,
+ * counted array by array. Over random geometries: uneven harvests, engines without a CU,
+ * WGPs, several XCCs, more CUs than a mask has bits.
+ */
+
+#include "core/mask/codec.h"
+
+#include "check.h"
+#include "random-geometry.h"
+
+#define SEED 20210826L
+
+static unsigned units_before(const struct geometry *geometry, unsigned xcc, unsigned engine,
+			     unsigned array, unsigned unit)
+{
+	unsigned step = geometry_step(geometry), n = 0;
+
+	for (unsigned e = 0; e < geometry->engines; e++)
+		for (unsigned a = 0; a < geometry->arrays; a++) {
+			bool earlier = a < array || (a == array && e < engine);
+			unsigned units = geometry->active[xcc][e][a] / step;
+			unsigned ahead = unit + earlier;
+
+			n += units < ahead ? units : ahead;
+		}
+	return n;
+}
+
+static bool model_on(const struct geometry *geometry, const uint32_t *mask, unsigned n_bits,
+		     unsigned bit)
+{
+	bool on = false;
+
+	for (unsigned i = 0; i < geometry_step(geometry); i++)
+		on |= bit < n_bits && ((mask[(bit + i) / 32] >> ((bit + i) % 32)) & 1);
+	return on;
+}
+
+static struct cuset model_decode(const struct geometry *geometry, const uint32_t *mask,
+				 size_t n_words)
+{
+	unsigned step = geometry_step(geometry), n_bits = geometry_cus(geometry);
+	struct cuset set = {0};
+
+	if (n_bits > 1024)
+		n_bits = 1024;
+	if (n_bits > n_words * 32)
+		n_bits = (unsigned)n_words * 32;
+
+	for (unsigned xcc = 0; xcc < geometry->xccs; xcc++)
+		for (unsigned e = 0; e < geometry->engines; e++)
+			for (unsigned a = 0; a < geometry->arrays; a++)
+				for (unsigned cu = 0; cu < geometry->active[xcc][e][a]; cu++) {
+					unsigned n = units_before(geometry, xcc, e, a, cu / step);
+					unsigned bit = xcc + n * step * geometry->xccs;
+					uint32_t on = model_on(geometry, mask, n_bits, bit);
+
+					set.pair[xcc * 8 + e] |= on << (16 * a + cu);
+				}
+	return set;
+}
+
+static void random_mask(uint32_t mask[DEAL_WORDS])
+{
+	unsigned kind = below(4);
+
+	for (unsigned i = 0; i < DEAL_WORDS; i++) {
+		mask[i] = kind == 3 ? UINT32_MAX : (uint32_t)mrand48();
+		if (kind == 1)
+			mask[i] &= (uint32_t)mrand48();
+		if (kind == 2)
+			mask[i] |= (uint32_t)mrand48();
+	}
+}
+
+TEST(decoding_agrees_with_a_second_reading_of_the_kernel)
+{
+	struct geometry geometry;
+	uint32_t mask[DEAL_WORDS];
+	struct cuset set, expected;
+	struct deal deal;
+	size_t n_words;
+
+	printf("seed %ld\n", SEED);
+	srand48(SEED);
+	for (unsigned i = 0; i < 8000; i++) {
+		geometry = random_geometry();
+		deal_init(&deal, &geometry);
+		for (unsigned j = 0; j < 4; j++) {
+			random_mask(mask);
+			n_words = j == 0 ? DEAL_WORDS : below(deal.n_bits / 32 + 3);
+			if (n_words > DEAL_WORDS)
+				n_words = DEAL_WORDS;
+			expected = model_decode(&geometry, mask, n_words);
+			deal_decode(&deal, mask, n_words, &set);
+			CHECK(cuset_equal(&set, &expected));
+		}
+	}
+}
+
+TEST(what_is_encoded_decodes_to_all_that_a_mask_can_reach)
+{
+	uint32_t mask[DEAL_WORDS], again[DEAL_WORDS], every[DEAL_WORDS];
+	struct cuset all, reach, set, back;
+	struct geometry geometry;
+	unsigned short_of = 0;
+	struct deal deal;
+
+	memset(every, 0xff, sizeof(every));
+	printf("seed %ld\n", SEED + 1);
+	srand48(SEED + 1);
+	for (unsigned i = 0; i < 4000; i++) {
+		geometry = random_geometry();
+		geometry_all(&geometry, &all);
+		deal_init(&deal, &geometry);
+		reach = model_decode(&geometry, every, DEAL_WORDS);
+		short_of += !cuset_equal(&reach, &all);
+
+		/* Any set of whole units. */
+		random_mask(mask);
+		set = model_decode(&geometry, mask, DEAL_WORDS);
+		if (i % 2)
+			set = all;
+		deal_encode(&deal, &set, again);
+		deal_decode(&deal, again, deal_words(&deal), &back);
+		cuset_keep(&set, &reach);
+		CHECK(cuset_equal(&back, &set));
+	}
+	CHECK(short_of > 0); /* some did have CUs out of reach */
+}
+
+TEST(each_bit_has_a_place_of_its_own)
+{
+	struct geometry geometry;
+	struct deal deal;
+
+	printf("seed %ld\n", SEED + 2);
+	srand48(SEED + 2);
+	for (unsigned i = 0; i < 2000; i++) {
+		struct cuset seen = {0}, all;
+
+		geometry = random_geometry();
+		geometry_all(&geometry, &all);
+		deal_init(&deal, &geometry);
+		for (unsigned bit = 0; bit < DEAL_BITS; bit++) {
+			uint32_t cu;
+
+			if (deal.at[bit].pair == DEAL_NONE)
+				continue;
+			cu = UINT32_C(1) << deal.at[bit].cu;
+			CHECK(bit < deal.n_bits);
+			CHECK(!(seen.pair[deal.at[bit].pair] & cu));
+			seen.pair[deal.at[bit].pair] |= cu;
+			if (deal.step == 2)
+				CHECK(deal.at[bit].cu % 2 == bit % 2 &&
+				      deal.at[bit].pair == deal.at[bit ^ 1].pair);
+		}
+		CHECK(cuset_within(&seen, &all));
+		CHECK(geometry.xccs > 1 || geometry_cus(&geometry) > DEAL_BITS ||
+		      cuset_equal(&seen, &all));
+	}
+}
+
+TEST(masks_in_use_are_taken_whatever_the_geometry)
+{
+	uint32_t mask[DEAL_WORDS];
+	struct geometry geometry;
+	struct cuset all;
+	struct deal deal;
+
+	printf("seed %ld\n", SEED + 3);
+	srand48(SEED + 3);
+	for (unsigned i = 0; i < 2000; i++) {
+		geometry = random_geometry();
+		geometry_all(&geometry, &all);
+		deal_init(&deal, &geometry);
+		deal_encode(&deal, &all, mask);
+		CHECK(deal_check(&deal, &geometry, mask, deal_words(&deal), NULL, 0) == 0);
+	}
+}

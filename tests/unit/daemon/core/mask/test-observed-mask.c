@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/mask/observed-mask.h"
+
+#include "check.h"
+#include "core/mask/codec.h"
+#include "random-geometry.h"
+
+#define SEED   20260301L
+#define ROUNDS 2000U
+
+static void random_mask(uint32_t mask[DEAL_WORDS])
+{
+	for (unsigned i = 0; i < DEAL_WORDS; i++)
+		mask[i] = (uint32_t)mrand48() & (uint32_t)mrand48();
+}
+
+/* What is on where no CU is: CUs that were fused off, engines and XCCs that there are not. */
+static void add_noise(const struct geometry *geometry, uint32_t words[CUSET_PAIRS])
+{
+	struct cuset all;
+
+	geometry_all(geometry, &all);
+	for (unsigned pair = 0; pair < CUSET_PAIRS; pair++)
+		words[pair] |= (uint32_t)mrand48() & ~all.pair[pair];
+}
+
+TEST(registers_become_the_mask_that_made_them)
+{
+	uint32_t mask[DEAL_WORDS], made[DEAL_WORDS], words[CUSET_PAIRS];
+	unsigned wgps = 0, arrays = 0, xccs = 0, uneven = 0;
+	struct geometry geometry;
+	struct cuset set, seen;
+	struct deal deal;
+
+	printf("seed %ld\n", SEED);
+	srand48(SEED);
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		geometry = random_geometry();
+		deal_init(&deal, &geometry);
+		random_mask(mask);
+		deal_decode(&deal, mask, DEAL_WORDS, &set);
+		memcpy(words, set.pair, sizeof(words));
+		add_noise(&geometry, words);
+
+		mask_seen_from_words(&geometry, words, &seen);
+		CHECK(cuset_equal(&seen, &set));
+		deal_encode(&deal, &seen, made);
+		deal_decode(&deal, made, deal_words(&deal), &seen);
+		CHECK(cuset_equal(&seen, &set));
+
+		wgps += geometry.wgp;
+		arrays += geometry.arrays == 2;
+		xccs += geometry.xccs > 1;
+		uneven += geometry.active[0][0][0] !=
+			  geometry.active[0][geometry.engines - 1][0];
+	}
+	CHECK(wgps > 0 && arrays > 0 && xccs > 0 && uneven > 0);
+}
+
+TEST(a_queue_without_a_mask_is_unrestricted)
+{
+	uint32_t words[CUSET_PAIRS];
+	struct geometry geometry;
+	struct cuset all, seen;
+
+	printf("seed %ld\n", SEED + 1);
+	srand48(SEED + 1);
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		geometry = random_geometry();
+		geometry_all(&geometry, &all);
+		memset(words, 0xff, sizeof(words));
+		CHECK(mask_seen_from_words(&geometry, words, &seen));
+		CHECK(cuset_equal(&seen, &all));
+	}
+}
+
+TEST(one_register_with_a_bit_less_is_a_mask)
+{
+	uint32_t words[CUSET_PAIRS];
+	struct geometry geometry;
+	struct cuset seen;
+
+	printf("seed %ld\n", SEED + 2);
+	srand48(SEED + 2);
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		geometry = random_geometry();
+		memset(words, 0xff, sizeof(words));
+		words[cuset_pair(below(geometry.xccs), below(geometry.engines))] &=
+			~(UINT32_C(1) << below(32));
+		CHECK(!mask_seen_from_words(&geometry, words, &seen));
+	}
+}
+
+TEST(registers_of_engines_that_there_are_not_do_not_count)
+{
+	const struct geometry geometry = {
+		.xccs = 1, .engines = 2, .arrays = 1, .array_cus = 4,
+		.active = { { { 4 }, { 3 } } },
+	};
+	uint32_t words[CUSET_PAIRS] = { UINT32_MAX, UINT32_MAX };
+	struct cuset seen;
+
+	CHECK(mask_seen_from_words(&geometry, words, &seen));
+	CHECK(seen.pair[0] == 0xf && seen.pair[1] == 0x7 && cuset_count(&seen) == 7);
+}
+
+TEST(all_cus_masked_in_are_no_lack_of_a_mask)
+{
+	const struct geometry geometry = {
+		.xccs = 1, .engines = 1, .arrays = 2, .array_cus = 16,
+		.active = { { { 16, 15 } } },
+	};
+	uint32_t words[CUSET_PAIRS] = { 0x7fffffff };
+	struct cuset seen;
+
+	CHECK(!mask_seen_from_words(&geometry, words, &seen));
+	CHECK(seen.pair[0] == 0x7fffffff);
+}
+
+TEST(no_register_set_is_no_cu)
+{
+	uint32_t words[CUSET_PAIRS] = {0};
+	struct geometry geometry;
+	struct cuset seen;
+
+	srand48(SEED);
+	geometry = random_geometry();
+	CHECK(!mask_seen_from_words(&geometry, words, &seen));
+	CHECK(cuset_empty(&seen));
+}

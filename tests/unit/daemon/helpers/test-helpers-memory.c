@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Memory that runs out at any one allocation of what reads and forces for the daemon: it is told
+ * as such, nothing is half done, and the next try succeeds.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "check-cond.h"
+#include "util/base.h"
+#include "enforce-rig.h"
+#include "helpers/enforce/server.h"
+#include "hw/kfd-mqd.h"
+#include "lack.h"
+#include "sys/cgroup.h"
+#include "helpers/enforce-client.h"
+#include "helpers/debugfs-reader.h"
+
+#define FOR_EVER   60000 /* ms: reached by a failure only */
+#define MOST	   1000	 /* allocations in one try: reached by a failure only */
+#define QUEUES	   40U	 /* the rows double twice */
+#define DESCRIPTOR 2048U
+
+static char dir[64] = "/tmp/gpuarb-test-XXXXXX";
+
+static const char *at(const char *name)
+{
+	static char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	return path;
+}
+
+static void put(const char *name, const char *text)
+{
+	FILE *file = fopen(at(name), "we");
+
+	CHECK(file && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+/* Tries until none is denied. Some can be done without, such as a buffer that could be cut to
+ * size; returns how often they could not. */
+static unsigned try_all(const char *what, int (*once)(void))
+{
+	unsigned failures = 0;
+
+	for (unsigned i = 0; i < MOST; i++) {
+		bool enough;
+		int r;
+
+		left = (long)i;
+		r = once();
+		enough = left >= 0;
+		left = -1;
+		CHECK(r == 0 || (r == -ENOMEM && !enough));
+		failures += r != 0;
+		if (enough) {
+			printf("%s: %u allocations, %u failures\n", what, i, failures);
+			fflush(stdout);
+			return failures;
+		}
+	}
+	CHECK(!"it never has enough");
+	return 0;
+}
+
+/* ---- kfd/mqds ------------------------------------------------------------------------------ */
+
+static char *mqds;
+
+static void make_mqds(void)
+{
+	size_t size;
+	FILE *out = open_memstream(&mqds, &size);
+
+	CHECK(out);
+	fprintf(out, "Process 1 PASID 0x8001:\n");
+	for (unsigned i = 0; i < QUEUES; i++) {
+		fprintf(out, "  Compute queue on device 1\n");
+		for (unsigned offset = 0; offset < DESCRIPTOR; offset += 32)
+			fprintf(out, "    %08x: 00000001 00000001 00000001 00000001 00000001 "
+				"00000001 00000001 00000001\n", offset);
+	}
+	CHECK(fclose(out) == 0);
+}
+
+static int parse_mqds(void)
+{
+	static const struct gpu_info gpu = {
+		.name = "0000:03:00.0", .gfx_target = 90006, .kfd_gpu_id = 1,
+		.geometry = { .xccs = 1, .engines = 1, .arrays = 1, .array_cus = 4,
+			      .active = { { { 4 } } } },
+	};
+	_cleanup_(freep) struct mask_seen *seen = NULL;
+	char why[200] = "";
+	size_t n = 0;
+	int r;
+
+	r = kfd_mqds_parse(mqds, strlen(mqds), &gpu, 1, &seen, &n, why, sizeof(why));
+	if (r < 0)
+		CHECK(!seen && n == 0 && strstr(why, "out of memory"));
+	else
+		CHECK(n == QUEUES);
+	return r;
+}
+
+/* ---- a probe ------------------------------------------------------------------------------- */
+
+static int read_probe(void)
+{
+	_cleanup_(probe_freep) struct probe *probe = NULL;
+	_cleanup_(freep) char *text = NULL;
+	struct pollfd event = { .events = POLLIN };
+	char why[200] = "";
+	size_t size = 0;
+	int r;
+
+	r = probe_new(dir, "/nonexistent", &probe);
+	if (r < 0) {
+		CHECK(!probe);
+		return r;
+	}
+	r = probe_start(probe, why, sizeof(why));
+	if (r == 0) {
+		event.fd = probe_fd(probe);
+		while ((r = probe_read(probe, &text, &size, why, sizeof(why))) == -EAGAIN)
+			CHECK(poll(&event, 1, FOR_EVER) == 1);
+	}
+	CHECK(r == 0 ? strcmp(text, "text\n") == 0 : !text && why[0] != '\0');
+	return r;
+}
+
+/* ---- a unit's processes ---------------------------------------------------------------------- */
+
+static int list_unit(void)
+{
+	_cleanup_(freep) pid_t *pids = NULL;
+	size_t n = 0;
+	int r = unit_processes(dir, "/unit", &pids, &n);
+
+	CHECK(r == 0 ? n == 100 && pids[99] == 100 : !pids && n == 0);
+	return r;
+}
+
+static void make_unit(void)
+{
+	FILE *file;
+
+	CHECK(mkdir(at("unit"), 0755) == 0);
+	file = fopen(at("unit/cgroup.procs"), "we");
+	CHECK(file);
+	for (unsigned i = 1; i <= 100; i++)
+		fprintf(file, "%u\n", i);
+	CHECK(fclose(file) == 0);
+}
+
+/* ---- a request ----------------------------------------------------------------------------- */
+
+static struct helper helper;
+
+static void on_done(void *userdata, uint64_t tag, int r, const char *sentence)
+{
+	(void)tag;
+	(void)sentence;
+	*(int *)userdata = r;
+}
+
+static int ask_helper(void)
+{
+	_cleanup_(sd_event_unrefp) sd_event *event = NULL;
+	_cleanup_(enforce_freep) struct enforce *enforce = NULL;
+	int answer = 1, r = sd_event_new(&event);
+	char why[200];
+
+	if (r >= 0)
+		r = enforce_new(event, helper.path, UINT64_C(60000000), on_done, &answer, &enforce);
+	if (r >= 0)
+		r = enforce_kill(enforce, STDIN_FILENO, 1, why, sizeof(why));
+	while (r >= 0 && answer == 1)
+		r = sd_event_run(event, UINT64_MAX);
+	CHECK(r < 0 || answer == -EBADF);
+	return r < 0 ? r : 0;
+}
+
+/* ---- the helper itself ------------------------------------------------------------------------ */
+
+/* As the program does, until the client has something to read. What its loop cannot do for want of
+ * memory ends it, and the client is hung up on; or is not accepted yet, and the next one's. */
+static int serve(int client)
+{
+	_cleanup_(sd_event_unrefp) sd_event *event = NULL;
+	_cleanup_(freezer_freep) struct freezer *freezer = NULL;
+	_cleanup_(server_freep) struct server *server = NULL;
+	struct pollfd answer = { .fd = client, .events = POLLIN };
+	int r = sd_event_new(&event);
+
+	if (r >= 0)
+		r = freezer_new(event, "unix:path=/nonexistent", 1000000, &freezer);
+	if (r >= 0)
+		r = server_new(event, helper.listening, freezer, UINT64_C(60000000), &server);
+	while (r >= 0 && poll(&answer, 1, 0) == 0) {
+		r = sd_event_run(event, UINT64_MAX);
+		CHECK(r > 0 || r == -ENOMEM);
+	}
+	return r;
+}
+
+/* A request is answered, by this helper or the next, or the client hung up on: it knows then that
+ * nothing was done. */
+static int serve_one(void)
+{
+	int client = client_connect(&helper), r;
+	char buf[ENFORCE_TEXT_MAX];
+
+	CHECK(client_send(client, "freeze a.service", 16, NULL, 0));
+	r = serve(client);
+	if (r < 0)
+		CHECK(serve(client) >= 0);
+	client_receive(client, buf);
+	close(client);
+	CHECK(buf[0] == '\0' || strncmp(buf, "error 12 ", 9) == 0 ||
+	      strncmp(buf, "error 2 ", 8) == 0);
+	return r < 0 || strncmp(buf, "error 2 ", 8) != 0 ? -ENOMEM : 0;
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+int main(void)
+{
+	CHECK(mkdtemp(dir) && mkdir(at("kfd"), 0755) == 0);
+	make_mqds();
+	CHECK(try_all("queue descriptors", parse_mqds) >= 3);
+	put("kfd/mqds", "text\n");
+	CHECK(try_all("a probe", read_probe) >= 4);
+	make_unit();
+	CHECK(try_all("processes of a unit", list_unit) >= 4);
+
+	helper_listen(&helper);
+	helper_start(&helper, NULL, NULL, -1);
+	CHECK(try_all("a request", ask_helper) >= 6);
+	helper_stop(&helper);
+
+	helper_listen(&helper);
+	CHECK(fcntl(helper.listening, F_SETFL, O_NONBLOCK) == 0);
+	CHECK(try_all("a helper", serve_one) >= 6);
+	helper_stop(&helper);
+
+	free(mqds);
+	unlink(at("unit/cgroup.procs"));
+	rmdir(at("unit"));
+	unlink(at("kfd/mqds"));
+	rmdir(at("kfd"));
+	CHECK(rmdir(dir) == 0);
+	return 0;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "hw/hw.h"
+
+#include <errno.h>
+
+#include "check.h"
+#include "core/mask/geometry.h"
+
+static struct gpu_info card(unsigned target, unsigned cus)
+{
+	struct gpu_info info = {
+		.name = "left over", .device = "card", .gfx_target = target, .kfd_gpu_id = 77,
+		.geometry = { .xccs = 1, .engines = 4, .arrays = 1, .array_cus = 16 },
+		.queue_slots = 24,
+	};
+
+	CHECK(geometry_spread(&info.geometry, cus) == 0);
+	return info;
+}
+
+TEST(cards_sit_one_behind_the_other_and_nobody_uses_them)
+{
+	struct gpu_info cards[2] = { card(90006, 60), card(90010, 52) }, gpus[4];
+	unsigned partitions[2] = { 1, 1 };
+	struct notes notes = {0};
+	struct hw *hw;
+
+	CHECK(hw_simulated_new(cards, partitions, 2, &hw) == 0);
+	CHECK(hw_simulated.list(hw, gpus, 4, &notes) == 2 && notes.n == 0);
+	CHECK(strcmp(gpus[0].name, "0000:03:00.0") == 0 && gpus[0].kfd_gpu_id == 0);
+	CHECK(strcmp(gpus[1].name, "0000:04:00.0") == 0 && gpus[1].gfx_target == 90010);
+	CHECK(memcmp(&gpus[1].geometry, &cards[1].geometry, sizeof(gpus[1].geometry)) == 0);
+	CHECK(strcmp(gpus[1].device, "card") == 0 && gpus[1].queue_slots == 24);
+	CHECK(hw_simulated.use(hw, NULL, 0) == 0);
+	CHECK(hw_simulated.generation(hw) != UINT64_MAX); /* and they stay what they are */
+	CHECK(hw_simulated.generation(hw) == hw_simulated.generation(hw));
+	hw_simulated.close(hw);
+}
+
+TEST(a_partitioned_card_is_several_gpus)
+{
+	struct gpu_info cards[3] = { card(90006, 60), card(90402, 38), card(90006, 60) }, gpus[10];
+	unsigned partitions[3] = { 1, 8, 1 };
+	struct notes notes = {0};
+	struct hw *hw;
+
+	CHECK(hw_simulated_new(cards, partitions, 3, &hw) == 0);
+	CHECK(hw_simulated.list(hw, gpus, 10, &notes) == 10);
+	CHECK(strcmp(gpus[1].name, "0000:04:00.0/0") == 0);
+	CHECK(strcmp(gpus[8].name, "0000:04:00.0/7") == 0);
+	CHECK(strcmp(gpus[9].name, "0000:05:00.0") == 0);
+	for (int i = 1; i < 10; i++)
+		CHECK(strcmp(gpus[i - 1].name, gpus[i].name) < 0);
+	CHECK(hw_simulated.list(hw, gpus, 1, &notes) == 10);
+	hw_simulated.close(hw);
+}
+
+TEST(what_cannot_be_simulated_is_refused)
+{
+	struct gpu_info cards[1] = { card(90006, 60) }, none[241] = {0};
+	unsigned partitions[241] = {0};
+	struct hw *hw = NULL;
+
+	CHECK(hw_simulated_new(cards, partitions, 1, &hw) == -EINVAL);
+	partitions[0] = 9;
+	CHECK(hw_simulated_new(cards, partitions, 1, &hw) == -EINVAL);
+	partitions[0] = 1;
+	CHECK(hw_simulated_new(none, partitions, 1, &hw) == -EINVAL);
+	CHECK(hw_simulated_new(none, partitions, 241, &hw) == -EINVAL && !hw);
+}
+
+TEST(no_card_at_all_is_a_machine_without_a_gpu)
+{
+	struct notes notes = {0};
+	struct hw *hw;
+
+	CHECK(hw_simulated_new(NULL, NULL, 0, &hw) == 0);
+	CHECK(hw_simulated.list(hw, NULL, 0, &notes) == 0 && notes.n == 0);
+	hw_simulated.close(hw);
+	hw_simulated.close(NULL);
+}
+
+TEST(there_is_nothing_to_open)
+{
+	struct notes notes = {0};
+	struct hw *hw = NULL;
+
+	CHECK(hw_simulated.open("/sys", &hw, &notes) == -EOPNOTSUPP && !hw);
+	CHECK(notes.n == 1 && strstr(notes.list[0].text, "--simulate"));
+	notes_done(&notes);
+}

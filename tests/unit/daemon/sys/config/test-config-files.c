@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+
+#include "config-rig.h"
+#include "sys/config/config-internal.h"
+
+#define OURS (struct trust){ { geteuid() } }
+
+TEST(a_tenant_stands_once_over_all_files)
+{
+	struct tree tree = tree_new("[tenant a]\nmatch-user = root\n");
+
+	scratch_write(&tree.scratch, "tenants.d/b.conf", "\n[tenant a]\nmatch-group = root\n");
+	CHECK(tree_load(&tree) == -EINVAL && tree.notes.n == 1);
+	CHECK(says(&tree.notes, "/tenants.d/b.conf:2: [tenant a] is at "));
+	CHECK(says(&tree.notes, "/gpuarbd.conf:1 already"));
+	tree_done(&tree);
+}
+
+TEST(tenants_match_in_the_order_of_files_and_sections)
+{
+	struct tree tree = tree_new("[tenant a]\nmatch-user = root\n");
+
+	scratch_write(&tree.scratch, "tenants.d/20.conf", "[tenant d]\nmatch-user = 1\n");
+	scratch_write(&tree.scratch, "tenants.d/10.conf",
+		      "[tenant *]\n[tenant c]\nmatch-user = 1\n[tenant b]\nmatch-user = 1\n");
+	scratch_write(&tree.scratch, "tenants.d/README", "[not read\n");
+	scratch_write(&tree.scratch, "tenants.d/.hidden.conf", "[not read\n");
+	CHECK(tree_load(&tree) == 0 && tree.settings->n_tenants == 5);
+	CHECK(strcmp(tree.settings->tenants[0].name, "a") == 0);
+	CHECK(strcmp(tree.settings->tenants[1].name, "c") == 0);
+	CHECK(strcmp(tree.settings->tenants[2].name, "b") == 0);
+	CHECK(strcmp(tree.settings->tenants[3].name, "d") == 0);
+	CHECK(strcmp(tree.settings->tenants[4].name, "*") == 0);
+	tree_done(&tree);
+}
+
+TEST(files_of_tenants_hold_nothing_else)
+{
+	struct tree tree = tree_new("");
+
+	scratch_write(&tree.scratch, "tenants.d/a.conf", "[daemon]\nmargin = 1%\n");
+	CHECK(tree_load(&tree) == -EINVAL && tree.notes.n == 1);
+	CHECK(says(&tree.notes, "/a.conf:1: [daemon] belongs in gpuarbd.conf"));
+	tree_done(&tree);
+}
+
+TEST(files_that_were_named_have_to_be_there)
+{
+	struct tree tree = tree_new("");
+
+	CHECK(unlink(scratch_at(&tree.scratch, "gpuarbd.conf")) == 0);
+	CHECK(rmdir(scratch_at(&tree.scratch, "tenants.d")) == 0);
+	CHECK(tree_load(&tree) == -EINVAL && tree.notes.n == 2);
+	CHECK(says(&tree.notes, "/gpuarbd.conf: no such file"));
+	CHECK(says(&tree.notes, "/tenants.d: No such file or directory"));
+	tree_done(&tree);
+}
+
+TEST(a_refused_configuration_leaves_the_one_before)
+{
+	struct tree tree = tree_new("[daemon]\nmax-leases = 7\n");
+
+	CHECK(tree_load(&tree) == 0);
+	scratch_write(&tree.scratch, "gpuarbd.conf", "[daemon]\nmax-leases = 0\n");
+	CHECK(tree_load(&tree) == -EINVAL);
+	CHECK(tree.settings && tree.settings->max_leases == 7);
+	tree_done(&tree);
+}
+
+TEST(policy_that_others_can_write_is_refused)
+{
+	struct tree tree = tree_new("");
+	const char *file = scratch_write(&tree.scratch, "tenants.d/a.conf", "[tenant *]\n");
+
+	CHECK(chmod(file, 0666) == 0 && tree_load(&tree) == -EINVAL);
+	CHECK(says(&tree.notes, "/a.conf: others than its owner can write it (mode 0666)"));
+	CHECK(chmod(file, 0644) == 0);
+	CHECK(chmod(scratch_at(&tree.scratch, "tenants.d"), 0777) == 0);
+	CHECK(tree_load(&tree) == -EINVAL);
+	CHECK(says(&tree.notes, "/tenants.d: others than its owner can write it (mode 0777)"));
+	tree_done(&tree);
+}
+
+TEST(a_directory_that_others_can_write_is_refused_though_there_is_nothing_in_it)
+{
+	struct scratch scratch = scratch_new();
+	const char *const directories[] = {
+		scratch_mkdir(&scratch, "lib"), scratch_mkdir(&scratch, "etc"), NULL,
+	};
+	struct config_list list = {0};
+	struct notes notes = {0};
+	char *found = NULL;
+
+	scratch_write(&scratch, "lib/gpuarbd.conf", "");
+	scratch_write(&scratch, "lib/a.conf", "");
+	CHECK(chmod(directories[1], 01777) == 0);
+	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &found, &notes) == -EINVAL);
+	CHECK(!found && says(&notes, "/etc: others than its owner can write it (mode 1777)"));
+	CHECK(config_find_all(directories, false, &OURS, &list, &notes) == -EINVAL);
+	CHECK(notes.n == 1); /* said once */
+	config_list_done(&list);
+	notes_done(&notes);
+	scratch_done(&scratch);
+}
+
+TEST(a_file_that_cannot_be_looked_for_is_told)
+{
+	struct scratch scratch = scratch_new();
+	const char *const directories[] = { scratch_write(&scratch, "etc", ""), NULL };
+	struct notes notes = {0};
+	char *found = NULL, long_name[300] = "";
+
+	memset(long_name, 'x', sizeof(long_name) - 1);
+	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &found, &notes) == -EINVAL);
+	CHECK(!found && says(&notes, "/etc: Not a directory"));
+	CHECK(unlink(directories[0]) == 0 && mkdir(directories[0], 0755) == 0);
+	CHECK(config_find(directories, long_name, &OURS, &found, &notes) == -EINVAL);
+	CHECK(!found && says(&notes, strerror(ENAMETOOLONG)));
+	notes_done(&notes);
+	scratch_done(&scratch);
+}
+
+static void look_into(const struct scratch *scratch)
+{
+	const char *const directories[] = { scratch_at(scratch, "etc"), NULL };
+	struct config_list list = {0};
+	struct notes notes = {0};
+	char *found = NULL;
+
+	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &found, &notes) == -EINVAL);
+	CHECK(notes.n == 1 && says(&notes, "/etc: uid 65534, as whom it is read") && !found);
+	CHECK(config_find_all(directories, false, &OURS, &list, &notes) == -EINVAL);
+	CHECK(notes.n == 1);
+	notes_done(&notes);
+}
+
+/* Policy that is not seen is not no policy. */
+TEST(a_directory_that_this_user_may_not_look_into_is_refused)
+{
+	struct scratch scratch;
+
+	if (geteuid() != 0)
+		SKIP("it takes root to have files of another user");
+	scratch = scratch_new();
+	scratch_mkdir(&scratch, "etc");
+	scratch_write(&scratch, "etc/gpuarbd.conf", "");
+	CHECK(chmod(scratch.path, 0755) == 0 && chmod(scratch_at(&scratch, "etc"), 0700) == 0);
+	CHECK(seteuid(65534) == 0);
+	look_into(&scratch);
+	CHECK(seteuid(0) == 0);
+	scratch_done(&scratch);
+}
+
+TEST(policy_that_is_huge_or_binary_is_refused)
+{
+	struct tree tree = tree_new("");
+	const char *huge = scratch_write(&tree.scratch, "tenants.d/huge.conf", "");
+
+	scratch_put(&tree.scratch, "tenants.d/binary.conf", "\177ELF\2\1\1\0", 8);
+	CHECK(truncate(huge, 100 << 20) == 0);
+	CHECK(tree_load(&tree) == -EINVAL && tree.notes.n == 2);
+	CHECK(says(&tree.notes, "/huge.conf: larger than 1 MiB"));
+	CHECK(says(&tree.notes, "/binary.conf:1: byte 0x7f: this is not a text file"));
+	tree_done(&tree);
+}
+
+TEST(a_draft_is_checked_whoever_can_write_it)
+{
+	struct scratch scratch = scratch_new();
+	const char *draft = scratch_write(&scratch, "draft", "[daemon]\nmargin = 1%\n");
+	struct notes notes = {0};
+
+	CHECK(chmod(draft, 0666) == 0);
+	CHECK(config_check_file(draft, &notes) == 0 && notes.n == 0);
+	CHECK(config_check_file(scratch_write(&scratch, "bad", "[x]\n[tenant y]\n"), &notes) ==
+	      -EINVAL);
+	CHECK(notes.n == 2 && says(&notes, "/bad:1: unknown section [x]"));
+	CHECK(says(&notes, "/bad:2: [tenant y] is nobody"));
+	CHECK(config_check_file(scratch_at(&scratch, "none"), &notes) == -EINVAL);
+	CHECK(says(&notes, "/none: no such file"));
+	notes_done(&notes);
+	scratch_done(&scratch);
+}
+
+TEST(a_later_directory_overrides_by_file_name)
+{
+	struct scratch scratch = scratch_new();
+	const char *const directories[] = {
+		scratch_mkdir(&scratch, "lib"), scratch_at(&scratch, "run"),
+		scratch_mkdir(&scratch, "etc"), NULL,
+	};
+	struct config_list list = {0};
+	struct notes notes = {0};
+	char *found = NULL;
+
+	scratch_write(&scratch, "lib/b.conf", "");
+	scratch_write(&scratch, "lib/a.conf", "");
+	scratch_write(&scratch, "lib/gpuarbd.conf.old", "");
+	scratch_write(&scratch, "etc/b.conf", "");
+	CHECK(symlink("/dev/null", scratch_at(&scratch, "etc/a.conf")) == 0);
+	CHECK(config_find_all(directories, false, &OURS, &list, &notes) == 0 && list.n == 2);
+	CHECK(strcmp(list.paths[0], scratch_at(&scratch, "etc/a.conf")) == 0);
+	CHECK(strcmp(list.paths[1], scratch_at(&scratch, "etc/b.conf")) == 0);
+
+	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &found, &notes) == 0 && !found);
+	scratch_write(&scratch, "lib/gpuarbd.conf", "");
+	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &found, &notes) == 0);
+	CHECK(strcmp(found, scratch_at(&scratch, "lib/gpuarbd.conf")) == 0);
+	free(found);
+	CHECK(symlink("nowhere", scratch_at(&scratch, "etc/gpuarbd.conf")) == 0);
+	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &found, &notes) == 0);
+	CHECK(strcmp(found, scratch_at(&scratch, "etc/gpuarbd.conf")) == 0);
+	free(found);
+	config_list_done(&list);
+	scratch_done(&scratch);
+}
+
+TEST(a_directory_that_cannot_be_read_is_told)
+{
+	struct scratch scratch = scratch_new();
+	const char *const directories[] = { scratch_write(&scratch, "file", ""), NULL };
+	struct config_list list = {0};
+	struct notes notes = {0};
+
+	CHECK(config_find_all(directories, false, &OURS, &list, &notes) == -EINVAL &&
+	      list.n == 0);
+	CHECK(says(&notes, "/file: Not a directory"));
+	notes_done(&notes);
+	scratch_done(&scratch);
+}
+
+TEST(a_masked_file_says_nothing)
+{
+	struct tree tree = tree_new("");
+
+	CHECK(symlink("/dev/null", scratch_at(&tree.scratch, "tenants.d/a.conf")) == 0);
+	CHECK(tree_load(&tree) == 0 && tree.settings->n_tenants == 1);
+	tree_done(&tree);
+}
+
+/* ---- the sample, the manual and the table say the same ------------------------------- */
+
+static bool load_source(const char *name, char *ret, size_t size)
+{
+	const char *root = getenv("GPUARB_SOURCE_ROOT");
+	char path[512];
+	FILE *file;
+	size_t n;
+
+	if (!root)
+		return false;
+	snprintf(path, sizeof(path), "%s/%s", root, name);
+	file = fopen(path, "re");
+	CHECK(file);
+	n = fread(ret, 1, size - 1, file);
+	CHECK(n > 0 && n < size - 1 && fclose(file) == 0);
+	ret[n] = '\0';
+	return true;
+}
+
+/* Takes the # off what is not prose: "#key = value", "#[section]". */
+static void uncomment(char *text)
+{
+	for (char *line = text; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (line[0] == '#' && line[1] != ' ' && line[1] != '\n' && line[1])
+			line[0] = ' ';
+	}
+}
+
+TEST(the_sample_is_the_defaults)
+{
+	_cleanup_(settings_freep) struct settings *defaults = NULL;
+	static char text[16384];
+	const struct settings *s;
+	struct tree tree;
+
+	if (!load_source("conf/gpuarbd.conf", text, sizeof(text)))
+		SKIP("GPUARB_SOURCE_ROOT does not say where conf/gpuarbd.conf is");
+	CHECK(settings_new(&defaults) == 0);
+	uncomment(text);
+	tree = tree_new(text);
+	CHECK(tree_load(&tree) == 0 && tree.notes.n == 0);
+	s = tree.settings;
+	CHECK(s->backend == defaults->backend && s->unmanaged == defaults->unmanaged);
+	CHECK(strcmp(s->simulate, defaults->simulate) == 0);
+	CHECK(s->audit_interval_usec == defaults->audit_interval_usec);
+	CHECK(s->oversubscribe_besteffort == defaults->oversubscribe_besteffort);
+	CHECK(s->margin_percent == defaults->margin_percent);
+	CHECK(s->spread_gpus == defaults->spread_gpus);
+	CHECK(s->revoke_on_reload == defaults->revoke_on_reload);
+	CHECK(s->activate_grace_usec == defaults->activate_grace_usec);
+	CHECK(s->activate_min_interval_usec == defaults->activate_min_interval_usec);
+	CHECK(s->grow_delay_usec == defaults->grow_delay_usec);
+	CHECK(s->enforce_delay_usec == defaults->enforce_delay_usec);
+	CHECK(s->max_leases == defaults->max_leases);
+	CHECK(s->max_leases_per_user == defaults->max_leases_per_user);
+	CHECK(s->max_holders == defaults->max_holders);
+	CHECK(s->n_gpus == 1 && s->gpus[0].reserve_queues == 0);
+	tree_done(&tree);
+}
+
+TEST(the_sample_of_tenants_is_right_but_for_its_users)
+{
+	static char text[16384];
+	struct tree tree = tree_new("");
+
+	if (!load_source("conf/tenants.d/50-example.conf", text, sizeof(text))) {
+		tree_done(&tree);
+		SKIP("GPUARB_SOURCE_ROOT does not say where conf/tenants.d is");
+	}
+	scratch_write(&tree.scratch, "tenants.d/50.conf", text);
+	CHECK(tree_load(&tree) == 0 && tree.settings->n_tenants == 1); /* as it is shipped */
+	uncomment(text);
+	scratch_write(&tree.scratch, "tenants.d/50.conf", text);
+	tree_load(&tree);
+	for (size_t i = 0; i < tree.notes.n; i++)
+		CHECK(strstr(tree.notes.list[i].text, ": there is no "));
+	tree_done(&tree);
+}
+
+static size_t keys_of(const char *manual)
+{
+	size_t n = 0;
+
+	for (const char *at = manual; (at = strstr(at, "\n*")); at++)
+		n += strstr(at, "* = ") && strcspn(at + 2, "*") + at + 2 == strstr(at, "* = ");
+	return n;
+}
+
+TEST(the_sample_and_the_manuals_have_every_key)
+{
+	static char sample[16384], daemon[65536], tenants[65536];
+	char needle[64];
+	const char *key;
+	size_t n = 0;
+
+	if (!load_source("conf/gpuarbd.conf", sample, sizeof(sample)) ||
+	    !load_source("docs/gpuarbd.conf.5.scd", daemon, sizeof(daemon)) ||
+	    !load_source("docs/gpuarb-tenants.5.scd", tenants, sizeof(tenants)))
+		SKIP("GPUARB_SOURCE_ROOT does not say where conf and docs are");
+	for (; (key = config_key(n)); n++) {
+		const char *name = strchr(key, ' ') + 1;
+		bool tenant = strncmp(key, "tenant ", 7) == 0;
+
+		snprintf(needle, sizeof(needle), "\n#%s = ", name);
+		CHECK(tenant || strstr(sample, needle));
+		snprintf(needle, sizeof(needle), "\n*%s* = ", name);
+		CHECK(strstr(tenant ? tenants : daemon, needle));
+	}
+	CHECK(keys_of(daemon) + keys_of(tenants) == n);
+}

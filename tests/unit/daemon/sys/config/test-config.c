@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "sys/config/config.h"
+
+#include <errno.h>
+
+#include "config-rig.h"
+
+static const char full[] =
+	"[daemon]\n"
+	"backend = simulated\n"
+	"simulate = radeon-vii , mi300x-cpx\n"
+	"audit-interval = 500ms\n"
+	"unmanaged = warn\n"
+	"oversubscribe = besteffort\n"
+	"margin = 41%\n"
+	"gpus = spread\n"
+	"on-reload = revoke\n"
+	"activate-grace = 1500ms\n"
+	"activate-min-interval = 1min\n"
+	"grow-delay = 1h\n"
+	"enforce-delay = 1ms\n"
+	"max-leases = 5\n"
+	"max-leases-per-user = 4\n"
+	"max-holders = 6\n"
+	"[gpu 0000:03:00.0]\n"
+	"reserve-queues = 2\n"
+	"[gpu 0000:c1:00.0/7]\n"
+	"reserve-queues = 0\n"
+	"[tenant *]\n"
+	"max-gpus = 1\n"
+	"[tenant compositor]\n"
+	"match-user = root, 4294967294\n"
+	"match-group = root\n"
+	"match-unit = vr-*.service\n"
+	"match-slice = *.slice\n"
+	"match-executable = /usr/bin/vr*\n"
+	"class = realtime\n"
+	"max-leases = 0\n"
+	"max-gpus = 3\n"
+	"max-cus = 25%\n"
+	"max-queues = 4\n"
+	"max-processes = 2\n"
+	"max-vram = 2G\n"
+	"priority = high\n"
+	"alone = yes\n"
+	"enforce = kill\n"
+	"[tenant small]\n"
+	"match-group = 7\n"
+	"max-cus = 16\n"
+	"max-vram = 50%\n"
+	"priority = 15\n"
+	"enforce = freeze\n";
+
+TEST(every_key_lands_in_its_place)
+{
+	struct tree tree = tree_new(full);
+	const struct settings *s;
+	const struct tenant *t;
+
+	CHECK(tree_load(&tree) == 0 && tree.notes.n == 0);
+	s = tree.settings;
+	CHECK(s->backend == BACKEND_SIMULATED);
+	CHECK(strcmp(s->simulate, "radeon-vii,mi300x-cpx") == 0);
+	CHECK(s->audit_interval_usec == 500000 && s->unmanaged == UNMANAGED_WARN);
+	CHECK(s->oversubscribe_besteffort && s->margin_percent == 41 && s->revoke_on_reload);
+	CHECK(s->spread_gpus);
+	CHECK(s->activate_grace_usec == 1500000 && s->activate_min_interval_usec == 60000000);
+	CHECK(s->grow_delay_usec == 3600000000 && s->enforce_delay_usec == 1000);
+	CHECK(s->max_leases == 5 && s->max_leases_per_user == 4 && s->max_holders == 6);
+	CHECK(s->n_gpus == 2 && settings_gpu(s, "0000:03:00.0")->reserve_queues == 2);
+	CHECK(settings_gpu(s, "0000:c1:00.0/7")->reserve_queues == 0);
+
+	CHECK(s->n_tenants == 3);
+	t = &s->tenants[0];
+	CHECK(strcmp(t->name, "compositor") == 0);
+	CHECK(t->n_users == 2 && t->users[0] == 0 && t->users[1] == 4294967294);
+	CHECK(t->n_groups == 1 && t->groups[0] == 0);
+	CHECK(strcmp(t->unit, "vr-*.service") == 0 && strcmp(t->slice, "*.slice") == 0);
+	CHECK(strcmp(t->executable, "/usr/bin/vr*") == 0 && t->class == CLASS_REALTIME);
+	CHECK(t->max_leases.kind == LIMIT_COUNT && t->max_leases.value == 0);
+	CHECK(t->max_gpus.kind == LIMIT_COUNT && t->max_gpus.value == 3);
+	CHECK(t->max_cus.kind == LIMIT_PERCENT && t->max_cus.value == 25);
+	CHECK(t->max_queues.kind == LIMIT_COUNT && t->max_queues.value == 4);
+	CHECK(t->max_processes.kind == LIMIT_COUNT && t->max_processes.value == 2);
+	CHECK(t->max_vram.kind == LIMIT_COUNT && t->max_vram.value == 2ULL << 30);
+	CHECK(t->priority == PRIORITY_HIGH && t->alone && t->enforce == RUNG_KILL);
+
+	t = &s->tenants[1];
+	CHECK(strcmp(t->name, "small") == 0 && t->groups[0] == 7 && t->class == CLASS_BESTEFFORT);
+	CHECK(t->max_cus.kind == LIMIT_COUNT && t->max_cus.value == 16);
+	CHECK(t->max_vram.kind == LIMIT_PERCENT && t->max_vram.value == 50);
+	CHECK(t->priority == 15 && !t->alone && t->max_leases.kind == LIMIT_NONE);
+	CHECK(t->enforce == RUNG_FREEZE);
+	tree_done(&tree);
+}
+
+TEST(everybody_is_the_last_tenant_wherever_it_stands)
+{
+	struct tree tree = tree_new(full);
+	const struct tenant *last;
+
+	CHECK(tree_load(&tree) == 0);
+	last = &tree.settings->tenants[2];
+	CHECK(strcmp(last->name, "*") == 0 && last->max_gpus.value == 1);
+	CHECK(last->enforce == RUNG_REPORT); /* which is said nowhere */
+	tree_done(&tree);
+}
+
+TEST(an_empty_configuration_is_the_defaults)
+{
+	struct tree tree = tree_new("");
+
+	CHECK(tree_load(&tree) == 0 && tree.settings->n_tenants == 1);
+	CHECK(strcmp(tree.settings->tenants[0].name, "*") == 0);
+	CHECK(tree.settings->max_leases == 4096 && !tree.settings->revoke_on_reload);
+	tree_done(&tree);
+}
+
+TEST(defaults_may_be_said)
+{
+	struct tree tree = tree_new("[daemon]\non-reload = keep\ngpus = pack\n"
+				    "[tenant *]\nenforce = report\n");
+
+	CHECK(tree_load(&tree) == 0 && !tree.settings->revoke_on_reload);
+	CHECK(!tree.settings->spread_gpus);
+	CHECK(tree.settings->tenants[0].enforce == RUNG_REPORT);
+	tree_done(&tree);
+}
+
+TEST(the_test_of_every_key_leaves_none_out)
+{
+	char needle[64];
+	const char *key;
+	size_t n = 0;
+
+	for (; (key = config_key(n)); n++) {
+		CHECK(strchr(key, ' '));
+		snprintf(needle, sizeof(needle), "\n%s = ", strchr(key, ' ') + 1);
+		CHECK(strstr(full, needle));
+	}
+	CHECK(n == 31);
+}
+
+TEST(wrong_values_are_refused_with_file_line_and_key)
+{
+	static const struct {
+		const char *section, *line, *says;
+	} wrong[] = {
+		{ "daemon", "backend = kdf", "did you mean 'kfd'?" },
+		{ "daemon", "backend =", "is not auto, kfd or simulated" },
+		{ "daemon", "backend = KFD", "did you mean 'kfd'?" },
+		{ "daemon", "simulate = ../passwd", "'../passwd' names no profile" },
+		{ "daemon", "simulate = .hidden", "'.hidden' names no profile" },
+		{ "daemon", "simulate =", "'' names no profile" },
+		{ "daemon", "simulate = a,,b", "'' names no profile" },
+		{ "daemon", "audit-interval = 2", "is not a time from 100ms to 1h" },
+		{ "daemon", "audit-interval = 99ms", "'99ms' is not a time from 100ms to 1h" },
+		{ "daemon", "audit-interval = 0s", "'0s' is not a time from 100ms" },
+		{ "daemon", "audit-interval = 61min", "'61min' is not a time from" },
+		{ "daemon", "audit-interval = 2h", "'2h' is not a time from" },
+		{ "daemon", "audit-interval = -1s", "'-1s' is not a time" },
+		{ "daemon", "audit-interval = ms", "'ms' is not a time" },
+		{ "daemon", "audit-interval = 99999999999999999999s", "is not a time" },
+		{ "daemon", "audit-interval = 999999999999999999999999999s", "is not a time" },
+		{ "daemon", "unmanaged = counts", "did you mean 'count'?" },
+		{ "daemon", "oversubscribe = yes", "is not no or besteffort" },
+		{ "daemon", "margin = 60", "is not a share from 0% to 1000%, written like 60%" },
+		{ "daemon", "margin = 1001%", "'1001%' is not a share from 0% to 1000%" },
+		{ "daemon", "margin = -1%", "is not a share" },
+		{ "daemon", "margin = %", "is not a share" },
+		{ "daemon", "on-reload = kep", "is not keep or revoke; did you mean 'keep'?" },
+		{ "daemon", "gpus = packed", "is not pack or spread; did you mean 'pack'?" },
+		{ "daemon", "on-reload = no", "'no' is not keep or revoke" },
+		{ "daemon", "activate-grace = 0s", "activate-grace: '0s' is not a time from 1ms to 1h" },
+		{ "daemon", "activate-grace = 0", "'0' is not a time" },
+		{ "daemon", "activate-grace = 365d", "'365d' is not a time from 1ms to 1h" },
+		{ "daemon", "activate-grace = 8760h", "'8760h' is not a time from 1ms to 1h" },
+		{ "daemon", "activate-grace = 3600001ms", "'3600001ms' is not a time" },
+		{ "daemon", "activate-grace = 1.5s", "'1.5s' is not a time" },
+		{ "daemon", "activate-min-interval = 0ms", "activate-min-interval: '0ms' is not" },
+		{ "daemon", "activate-min-interval = 2h", "'2h' is not a time from 1ms to 1h" },
+		{ "daemon", "grow-delay = 0min", "grow-delay: '0min' is not a time from 1ms" },
+		{ "daemon", "grow-delay = never", "'never' is not a time from 1ms to 1h" },
+		{ "daemon", "enforce-delay = 0h", "enforce-delay: '0h' is not a time from 1ms" },
+		{ "daemon", "enforce-delay = 61min", "'61min' is not a time from 1ms to 1h" },
+		{ "daemon", "activate-grase = 1s", "did you mean 'activate-grace'?" },
+		{ "daemon", "max-leases = 0", "is not a number from 1 to 65536" },
+		{ "daemon", "max-leases = 65537", "is not a number from 1 to 65536" },
+		{ "daemon", "max-leases-per-user = -1", "is not a number from 1 to 65536" },
+		{ "daemon", "max-holders = many", "is not a number from 1 to 65536" },
+		{ "daemon", "max-lease = 1", "unknown key 'max-lease' in [daemon]; did you mean "
+					     "'max-leases'?" },
+		{ "daemon", "colour-of-fan = 1", "in [daemon]; there are backend, simulate," },
+		{ "gpu 0000:03:00.0", "reserve-queues = -2", "is not a number from 0 to 1024" },
+		{ "gpu 0000:03:00.0", "reserve_queues = 2", "did you mean 'reserve-queues'?" },
+		{ "tenant t", "match-user = nobody-by-this-name", "there is no user 'nobody-by-this" },
+		{ "tenant t", "match-user = 4294967295", "there is no user '4294967295'" },
+		{ "tenant t", "match-user = 99999999999999999999", "there is no user '999" },
+		{ "tenant t", "match-user = -1", "there is no user '-1'" },
+		{ "tenant t", "match-user =", "a user is missing" },
+		{ "tenant t", "match-user = root,", "a user is missing" },
+		{ "tenant t", "match-group = nobody-by-this-name", "there is no group" },
+		{ "tenant t", "match-group = root, ,root", "a group is missing" },
+		{ "tenant t", "match-unit =", "a pattern is missing" },
+		{ "tenant t", "match-executable = vr", "has to begin with / or *" },
+		{ "tenant t", "class = real-time", "did you mean 'realtime'?" },
+		{ "tenant t", "max-leases = -1", "is not a number from 0 to 65536" },
+		{ "tenant t", "max-gpus = 1.5", "is not a number from 0 to 65536" },
+		{ "tenant t", "max-cus = 0", "is not a number from 1 to 1024" },
+		{ "tenant t", "max-cus = 0%", "'0%' is not a share from 1% to 100%" },
+		{ "tenant t", "max-cus = 101%", "'101%' is not a share from 1% to 100%" },
+		{ "tenant t", "max-cus = %", "'%' is not a share from 1% to 100%" },
+		{ "tenant t", "max-vram = 99999999999999999999%", "is not a share from 1% to" },
+		{ "tenant t", "max-cus = half", "is neither a count like 16 nor a share like 25%" },
+		{ "tenant t", "max-cus =", "is not a number from 1 to 1024" },
+		{ "tenant t", "max-queues = 0", "is not a number from 1 to 65536" },
+		{ "tenant t", "max-queues = 50%", "is not a number from 1 to 65536" },
+		{ "tenant t", "max-processes = 0", "is not a number from 1 to 65536" },
+		{ "tenant t", "max-vram = 0", "0 would bound nothing" },
+		{ "tenant t", "max-vram = 2GB", "is not a number of bytes" },
+		{ "tenant t", "max-vram = 99999999T", "is not a number of bytes" },
+		{ "tenant t", "priority = 16", "is not low, normal, high or a number from 0 to 15" },
+		{ "tenant t", "priority = hihg", "from 0 to 15; did you mean 'high'?" },
+		{ "tenant t", "alone = perhaps", "is neither yes nor no" },
+		{ "tenant t", "alone = yes", "it needs class = realtime" },
+		{ "tenant t", "enforce = kil", "is not report, freeze or kill; did you mean 'kill'?" },
+		{ "tenant t", "enforce = none", "'none' is not report, freeze or kill" },
+		{ "tenant t", "enforce = no", "'no' is not report, freeze or kill" },
+		{ "tenant t", "enforce =", "'' is not report, freeze or kill" },
+		{ "daemon", "enforce = kill", "unknown key 'enforce' in [daemon]" },
+		{ "tenant t", "activate-grace = 1s", "unknown key 'activate-grace' in [tenant]" },
+		{ "tenant t", "margin = 1%", "unknown key 'margin' in [tenant]" },
+	};
+	char text[512], where[32];
+
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		bool all = wrong[i].section[0] == 't' && !strstr(wrong[i].line, "match-user");
+		struct tree tree;
+
+		snprintf(text, sizeof(text), "[%s]\n%s\n%s", wrong[i].section, wrong[i].line,
+			 all ? "match-user = root\n" : "");
+		tree = tree_new(text);
+		snprintf(where, sizeof(where), "/gpuarbd.conf:%d: ",
+			 strstr(wrong[i].says, "needs class") ? 1 : 2);
+		CHECK(tree_load(&tree) == -EINVAL && !tree.settings);
+		if (tree.notes.n != 1 || !says(&tree.notes, wrong[i].says) ||
+		    !says(&tree.notes, where)) {
+			fprintf(stderr, "%s -> %s\n", wrong[i].line, tree.notes.list[0].text);
+			abort();
+		}
+		tree_done(&tree);
+	}
+}
+
+TEST(a_time_is_bounded_by_an_hour_whatever_its_unit)
+{
+	static const struct {
+		const char *value;
+		uint64_t usec;
+	} table[] = {
+		{ "1ms", 1000 }, { "3600000ms", 3600000000 }, { "1s", 1000000 },
+		{ "3600s", 3600000000 }, { "60min", 3600000000 }, { "1h", 3600000000 },
+		{ "0001s", 1000000 },
+	};
+	char text[64];
+
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
+		struct tree tree;
+
+		snprintf(text, sizeof(text), "[daemon]\nactivate-grace = %s\n", table[i].value);
+		tree = tree_new(text);
+		CHECK(tree_load(&tree) == 0);
+		CHECK(tree.settings->activate_grace_usec == table[i].usec);
+		tree_done(&tree);
+	}
+}
+
+TEST(wrong_sections_are_refused)
+{
+	static const struct {
+		const char *section, *says;
+	} wrong[] = {
+		{ "deamon", "unknown section [deamon]; did you mean [daemon]?" },
+		{ "tennant x", "unknown section [tennant x]; did you mean [tenant NAME]?" },
+		{ "", "'[]' is not a [section] alone on its line" },
+		{ "x", "unknown section [x]; there are [daemon], [gpu NAME] and [tenant NAME]" },
+		{ "Daemon", "did you mean [daemon]?" },
+		{ "daemon x", "[daemon x] takes no name: [daemon]" },
+		{ "gpu", "[gpu] needs a name: [gpu NAME]" },
+		{ "gpu ", "needs a name" },
+		{ "tenant", "[tenant] needs a name" },
+		{ "gpu 0", "named by its PCI address" },
+		{ "gpu 0000:03:00", "named by its PCI address" },
+		{ "gpu 0000:03:00.8", "named by its PCI address" },
+		{ "gpu 0000:03:20.0", "named by its PCI address" },
+		{ "gpu 0000:C1:00.0", "in lower case" },
+		{ "gpu 0000:03:00.0/", "named by its PCI address" },
+		{ "gpu 0000:03:00.0/x", "named by its PCI address" },
+		{ "gpu 0000:03:00.0 ", "named by its PCI address" },
+		{ "gpu  0000:03:00.0", "named by its PCI address" },
+		{ "gpu 0x00:03:00.0", "named by its PCI address" },
+		{ "gpu 0000:03:00.0/01", "named by its PCI address" },
+		{ "tenant a b", "a name is letters, digits and -._@" },
+		{ "tenant **", "a name is letters" },
+		{ "tenant nobody", "[tenant nobody] is nobody: it needs match-user or match-group" },
+	};
+	char text[128];
+
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		struct tree tree;
+
+		snprintf(text, sizeof(text), "\n[%s]\nanything = 1\n", wrong[i].section);
+		if (strcmp(wrong[i].section, "tenant nobody") == 0)
+			snprintf(text, sizeof(text), "\n[tenant nobody]\nmatch-unit = *\n");
+		tree = tree_new(text);
+		CHECK(tree_load(&tree) == -EINVAL);
+		CHECK(tree.notes.n == 1 && says(&tree.notes, "/gpuarbd.conf:2: "));
+		CHECK(says(&tree.notes, wrong[i].says));
+		tree_done(&tree);
+	}
+}
+
+TEST(a_wide_pci_domain_is_a_gpu_name)
+{
+	struct tree tree = tree_new("[gpu 10000:e1:1f.7]\nreserve-queues = 1\n");
+
+	CHECK(tree_load(&tree) == 0 && settings_gpu(tree.settings, "10000:e1:1f.7"));
+	tree_done(&tree);
+}
+
+TEST(all_that_is_wrong_is_said_at_once)
+{
+	struct tree tree = tree_new("x = 1\n[daemon]\nmargin = no\n[tenant a]\nclass = none\n");
+
+	scratch_write(&tree.scratch, "tenants.d/a.conf", "[tenant b]\n\n[tenant *]\nmatch-user=root\n");
+	scratch_mkdir(&tree.scratch, "tenants.d/d.conf");
+	CHECK(tree_load(&tree) == -EINVAL && !tree.settings);
+	CHECK(tree.notes.n == 7);
+	CHECK(says(&tree.notes, "/gpuarbd.conf:1: x: a key needs a [section] above it"));
+	CHECK(says(&tree.notes, "/gpuarbd.conf:3: margin"));
+	CHECK(says(&tree.notes, "/gpuarbd.conf:4: [tenant a] is nobody"));
+	CHECK(says(&tree.notes, "/gpuarbd.conf:5: class"));
+	CHECK(says(&tree.notes, "/a.conf:1: [tenant b] is nobody"));
+	CHECK(says(&tree.notes, "/a.conf:4: match-user: [tenant *] is everybody else"));
+	CHECK(says(&tree.notes, "/d.conf: a directory, not a file"));
+	tree_done(&tree);
+}

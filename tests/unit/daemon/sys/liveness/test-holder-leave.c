@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Holders that leave with a last record, and whose turn it is. */
+
+#include "sys/liveness/holder.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include "holder-rig.h"
+
+/* Tells until a record has to wait: "n" of them, the last is it. */
+static unsigned fill(struct rig *rig, uint64_t lease, unsigned n)
+{
+	char record[4096];
+
+	for (unsigned i = 1; i <= n; i++) {
+		memset(record, 0, sizeof(record));
+		memcpy(record, &i, sizeof(i));
+		holders_tell(rig->holders, lease, record, sizeof(record));
+	}
+	return n;
+}
+
+/* The number of the last record that can be read. */
+static unsigned read_all(int fd)
+{
+	unsigned last = 0;
+	char record[4096];
+
+	while (recv(fd, record, sizeof(record), 0) == sizeof(record))
+		memcpy(&last, record, sizeof(last));
+	return last;
+}
+
+TEST(the_last_record_of_a_dropped_lease_goes_out_when_there_is_room)
+{
+	struct rig rig;
+	char buf[8];
+	int fd;
+
+	rig_init(&rig);
+	fd = add(&rig, 17);
+	fill(&rig, 17, 50);
+	settle(&rig);
+	holders_drop(rig.holders, 17);
+	CHECK(holders_count(rig.holders) == 1); /* it takes an fd still */
+	holders_tell(rig.holders, 17, "late", 4); /* to nobody */
+	settle(&rig);
+	CHECK(read_all(fd) < 50 && errno == EAGAIN);
+	settle(&rig);
+	CHECK(holders_count(rig.holders) == 0);
+	CHECK(read_all(fd) == 50);
+	CHECK(recv(fd, buf, sizeof(buf), 0) == 0);
+	close(fd);
+	settle(&rig);
+	CHECK(rig.holders_gone == 0);
+	rig_done(&rig);
+}
+
+TEST(who_hangs_up_before_the_last_record_is_done_with)
+{
+	struct rig rig;
+	int fd;
+
+	rig_init(&rig);
+	fd = add(&rig, 17);
+	fill(&rig, 17, 50);
+	holders_drop(rig.holders, 17);
+	close(fd);
+	settle(&rig);
+	CHECK(rig.holders_gone == 0 && holders_count(rig.holders) == 0);
+
+	fd = add(&rig, 17);
+	fill(&rig, 17, 50);
+	close(fd);
+	holders_drop(rig.holders, 17);
+	settle(&rig);
+	CHECK(rig.holders_gone == 0 && holders_count(rig.holders) == 0);
+	rig_done(&rig);
+}
+
+TEST(only_so_many_leave_at_a_time_and_the_oldest_goes_first)
+{
+	enum { MANY = HOLDERS_LEAVING_MAX + 2 };
+	struct rig rig;
+	int fds[MANY];
+	char buf[8];
+
+	rig_init(&rig);
+	for (unsigned i = 0; i < MANY; i++) {
+		fds[i] = add(&rig, i);
+		fill(&rig, i, 50);
+		holders_drop(rig.holders, i);
+	}
+	CHECK(holders_count(rig.holders) == HOLDERS_LEAVING_MAX);
+	for (unsigned i = 0; i < MANY; i++)
+		CHECK(read_all(fds[i]) < 50);
+	settle(&rig);
+	CHECK(holders_count(rig.holders) == 0);
+	for (unsigned i = 0; i < MANY; i++) {
+		CHECK(read_all(fds[i]) == (i < 2 ? 0 : 50));
+		CHECK(recv(fds[i], buf, sizeof(buf), 0) == 0);
+		close(fds[i]);
+	}
+	CHECK(rig.holders_gone == 0);
+	rig_done(&rig);
+}
+
+TEST(who_is_leaving_ends_with_the_daemon)
+{
+	struct rig rig;
+	char buf[8];
+	int fd;
+
+	rig_init(&rig);
+	fd = add(&rig, 17);
+	fill(&rig, 17, 50);
+	holders_drop(rig.holders, 17);
+	rig_done(&rig);
+	CHECK(read_all(fd) > 0);
+	CHECK(recv(fd, buf, sizeof(buf), 0) == 0);
+	close(fd);
+}
+
+struct request {
+	struct rig *rig;
+	unsigned gone; /* when it was seen */
+	bool seen;
+};
+
+static int on_request(sd_event_source *source, int fd, uint32_t events, void *userdata)
+{
+	struct request *request = userdata;
+
+	(void)source, (void)fd, (void)events;
+	request->seen = true;
+	request->gone = request->rig->holders_gone + request->rig->bound_gone;
+	return sd_event_source_set_enabled(source, SD_EVENT_OFF);
+}
+
+TEST(ends_are_seen_before_requests_that_came_earlier)
+{
+	pid_t pid = start_sleeper();
+	int pidfd = open_pidfd(pid), holder, bell = eventfd(1, EFD_CLOEXEC);
+	struct request request = {0};
+	sd_event_source *source;
+	struct rig rig;
+
+	rig_init(&rig);
+	request.rig = &rig;
+	CHECK(sd_event_add_io(rig.event, &source, bell, EPOLLIN, on_request, &request) >= 0);
+	holder = add(&rig, 17);
+	CHECK(holders_bind(rig.holders, 17, pidfd, pid) == 0);
+	close(holder);
+	kill_and_reap(pid);
+	settle(&rig);
+	CHECK(request.seen && request.gone == 2);
+	sd_event_source_unref(source);
+	close(pidfd);
+	close(bell);
+	rig_done(&rig);
+}

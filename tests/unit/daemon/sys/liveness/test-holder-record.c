@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "sys/liveness/holder.h"
+
+#include <errno.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include "holder-rig.h"
+
+TEST(every_holder_of_the_lease_gets_the_record_and_no_other)
+{
+	int first, second, other;
+	struct rig rig;
+	char buf[16];
+
+	rig_init(&rig);
+	first = add(&rig, 17);
+	second = add(&rig, 17);
+	other = add(&rig, 17 + 4096);
+	holders_tell(rig.holders, 17, "news", 4);
+	CHECK(recv(first, buf, sizeof(buf), 0) == 4 && memcmp(buf, "news", 4) == 0);
+	CHECK(recv(second, buf, sizeof(buf), 0) == 4);
+	CHECK(recv(other, buf, sizeof(buf), 0) < 0 && errno == EAGAIN);
+	CHECK(recv(first, buf, sizeof(buf), 0) < 0 && errno == EAGAIN);
+	close(first);
+	close(second);
+	close(other);
+	rig_done(&rig);
+}
+
+TEST(where_nobody_reads_only_the_latest_record_waits)
+{
+	enum { TOLD = 10000 };
+	struct rig rig;
+	unsigned record[64], got = 0, last = 0, in_queue;
+	int fd;
+
+	rig_init(&rig);
+	fd = add(&rig, 17);
+	for (unsigned i = 1; i <= TOLD; i++) {
+		record[0] = i;
+		holders_tell(rig.holders, 17, record, sizeof(record));
+		settle(&rig);
+	}
+	while (recv(fd, record, sizeof(record), 0) == sizeof(record)) {
+		CHECK(record[0] == last + 1);
+		last = record[0];
+		got++;
+	}
+	CHECK(errno == EAGAIN && got > 0 && got < TOLD / 2);
+	in_queue = got;
+
+	settle(&rig); /* there is room now */
+	CHECK(recv(fd, record, sizeof(record), 0) == sizeof(record) && record[0] == TOLD);
+	CHECK(recv(fd, record, sizeof(record), 0) < 0 && errno == EAGAIN);
+	CHECK(in_queue * sizeof(record) < 65536); /* of kernel memory, each */
+
+	record[0] = TOLD + 1;
+	holders_tell(rig.holders, 17, record, sizeof(record));
+	CHECK(recv(fd, record, sizeof(record), 0) == sizeof(record) && record[0] == TOLD + 1);
+	close(fd);
+	settle(&rig);
+	CHECK(rig.holders_gone == 1);
+	rig_done(&rig);
+}
+
+TEST(a_holder_with_unread_records_ends_as_any_other)
+{
+	struct rig rig;
+	char record[4096] = "";
+	int fd;
+
+	rig_init(&rig);
+	fd = add(&rig, 17);
+	for (unsigned i = 0; i < 100; i++)
+		holders_tell(rig.holders, 17, record, sizeof(record));
+	close(fd);
+	holders_tell(rig.holders, 17, record, sizeof(record)); /* before the event: no harm */
+	settle(&rig);
+	CHECK(rig.holders_gone == 1 && holders_count(rig.holders) == 0);
+	rig_done(&rig);
+}
+
+TEST(what_was_sent_can_be_read_after_the_lease_is_dropped)
+{
+	struct rig rig;
+	char buf[16];
+	int fd;
+
+	rig_init(&rig);
+	fd = add(&rig, 17);
+	holders_tell(rig.holders, 17, "end", 3);
+	holders_drop(rig.holders, 17);
+	CHECK(holders_count(rig.holders) == 0);
+	CHECK(recv(fd, buf, sizeof(buf), 0) == 3);
+	CHECK(recv(fd, buf, sizeof(buf), 0) == 0);
+	settle(&rig);
+	CHECK(rig.holders_gone == 0); /* no callback for what the daemon did itself */
+	close(fd);
+	rig_done(&rig);
+}
+
+TEST(thousands_of_holders_come_and_go)
+{
+	struct rlimit limit, many;
+	struct rig rig;
+	size_t n;
+	int *fds;
+
+	CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+	many = (struct rlimit){ .rlim_cur = limit.rlim_max, .rlim_max = limit.rlim_max };
+	CHECK(setrlimit(RLIMIT_NOFILE, &many) == 0);
+	n = limit.rlim_max < 25000 ? (size_t)(limit.rlim_max - 64) / 2 : 4096 * 3;
+	fds = calloc(n, sizeof(*fds));
+	CHECK(fds);
+
+	rig_init(&rig);
+	for (size_t i = 0; i < n; i++)
+		fds[i] = add(&rig, i / 3);
+	CHECK(holders_count(rig.holders) == n);
+	for (uint64_t lease = 0; lease <= n / 3; lease++)
+		holders_tell(rig.holders, lease, "x", 1);
+	for (size_t i = 0; i < n; i++)
+		close(fds[i]);
+	settle(&rig);
+	CHECK(rig.holders_gone == n && holders_count(rig.holders) == 0);
+	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+	free(fds);
+	rig_done(&rig);
+}

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "sys/liveness/store.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/wait.h>
+
+#include "scratch.h"
+#include "store-rig.h"
+
+/* A store that is not there, and the one sentence about it. */
+static void check_absent(const char *address, int patience_msec, const char *sentence)
+{
+	struct notes notes = {0};
+	unsigned fds = count_fds();
+	struct store *store;
+	sd_event *event;
+	char name[STORE_NAME_MAX];
+	int fd;
+
+	CHECK(address ? setenv("NOTIFY_SOCKET", address, 1) == 0 : unsetenv("NOTIFY_SOCKET") == 0);
+	CHECK(sd_event_new(&event) >= 0);
+	CHECK(store_new_patient(event, patience_msec, &store, &notes) == 0);
+	CHECK(!store_works(store) && store_max(store) == UINT_MAX);
+	CHECK(notes.n == 1 && !notes.list[0].error && strstr(notes.list[0].text, sentence));
+	CHECK(strstr(notes.list[0].text, "when gpuarbd stops or restarts, leases end"));
+	CHECK(store_keep(store, "lease-1", 0) == 0);
+	CHECK(store_take(store, name, &fd) == 0);
+	notes_done(&notes);
+	store_free(store);
+	sd_event_unref(event);
+	CHECK(count_fds() == fds);
+}
+
+TEST(without_a_manager_it_says_what_a_restart_will_do)
+{
+	char long_address[200] = "/";
+
+	memset(long_address + 1, 'x', sizeof(long_address) - 2);
+	long_address[sizeof(long_address) - 1] = '\0';
+	check_absent(NULL, 1000, "there is no service manager");
+	check_absent("", 1000, "NOTIFY_SOCKET=: ");
+	check_absent("vsock:2:1", 1000, "vsock:2:1: ");
+	check_absent(long_address, 1000, "File name too long");
+	check_absent("/nowhere/at/all", 1000, "No such file");
+	check_absent("@gpuarb-test-nobody", 1000, "Connection refused");
+}
+
+TEST(a_manager_without_an_answer_is_given_up)
+{
+	struct manager manager;
+
+	manager_start(&manager, 8);
+	check_absent(manager.address, 1, "does not answer");
+	check_absent(manager.address, 1, "does not answer");
+	check_absent(manager.address, 1, "does not answer");
+	check_absent(manager.address, 1, "does not answer");
+	check_absent(manager.address, 1, "does not answer");
+	check_absent(manager.address, 1, "does not answer"); /* its queue is full by now */
+	manager_stop(&manager);
+}
+
+TEST(without_descriptors_there_is_no_store_and_no_crash)
+{
+	struct notes notes = {0};
+	struct manager manager;
+	struct rlimit limit;
+	struct store *store;
+	sd_event *event;
+
+	manager_start(&manager, 8);
+	CHECK(sd_event_new(&event) >= 0);
+	CHECK(setenv("NOTIFY_SOCKET", manager.address, 1) == 0);
+	for (unsigned n = 0; n < 4; n++) { /* the socket, the pair, the barrier */
+		limit = leave_fds(n);
+		CHECK(store_new(event, &store, &notes) == 0);
+		CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+		CHECK(!store_works(store) && notes.n == n + 1);
+		CHECK(strstr(notes.list[n].text, "Too many open files"));
+		store_free(store);
+	}
+	notes_done(&notes);
+	sd_event_unref(event);
+	manager_stop(&manager);
+}
+
+static bool works(struct manager *manager, const char *sentence)
+{
+	struct notes notes = {0};
+	struct store *store;
+	sd_event *event;
+	bool does;
+
+	CHECK(sd_event_new(&event) >= 0);
+	store = manager_store_new(manager, event, &notes);
+	does = store_works(store);
+	CHECK(notes.n == (does ? 0 : 1));
+	CHECK(does || strstr(notes.list[0].text, sentence));
+	CHECK(manager->late < 0);
+	notes_done(&notes);
+	store_free(store);
+	sd_event_unref(event);
+	return does;
+}
+
+TEST(a_manager_that_keeps_nothing_is_found_out)
+{
+	struct manager manager;
+	unsigned fds = count_fds();
+
+	manager_start(&manager, 0);
+	CHECK(!works(&manager, "FileDescriptorStoreMax="));
+	manager.tardy = true;
+	CHECK(!works(&manager, "FileDescriptorStoreMax="));
+	manager.store.max = 1;
+	CHECK(works(&manager, NULL) && manager.store.n == 0 && manager.forgotten == 1);
+	manager_stop(&manager);
+	CHECK(count_fds() == fds);
+}
+
+TEST(the_socket_may_be_a_path)
+{
+	struct scratch scratch = scratch_new();
+	struct manager manager;
+
+	manager_start(&manager, 8);
+	close(manager.socket);
+	snprintf(manager.address, sizeof(manager.address), "%.40s/notify", scratch.path);
+	manager_bind(&manager);
+	CHECK(works(&manager, NULL));
+	manager_stop(&manager);
+	scratch_done(&scratch);
+}
+
+TEST(the_size_is_what_the_manager_says)
+{
+	static const struct {
+		const char *text;
+		unsigned max;
+	} rows[] = {
+		{ "16384", 16384 }, { "0", 0 }, { "4294967295", UINT_MAX },
+		{ "99999999999999999999999", UINT_MAX }, { "", UINT_MAX }, { "-1", UINT_MAX },
+		{ "12x", UINT_MAX }, { NULL, UINT_MAX },
+	};
+	struct notes notes = {0};
+	struct manager manager;
+	struct store *store;
+	sd_event *event;
+
+	manager_start(&manager, 8);
+	CHECK(sd_event_new(&event) >= 0);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		CHECK(rows[i].text ? setenv("FDSTORE", rows[i].text, 1) == 0 :
+				     unsetenv("FDSTORE") == 0);
+		store = manager_store_new(&manager, event, &notes);
+		CHECK(store_max(store) == rows[i].max && notes.n == 0);
+		store_free(store);
+	}
+	sd_event_unref(event);
+	manager_stop(&manager);
+}
+
+/* ---- what an earlier process left ---------------------------------------------------- */
+
+/* Runs a test with what the manager keeps at 3, 4, … as in a service that is started. */
+static void as_service(struct manager *manager, void (*run)(struct manager *, sd_event *))
+{
+	pid_t pid = fork();
+	sd_event *event;
+	int status;
+
+	CHECK(pid >= 0);
+	if (pid > 0) {
+		CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+		return;
+	}
+	manager->socket = fcntl(manager->socket, F_DUPFD_CLOEXEC, 100);
+	for (size_t i = 0; i < manager->store.n; i++)
+		manager->store.list[i].fd = fcntl(manager->store.list[i].fd, F_DUPFD_CLOEXEC, 100);
+	manager->store.watch = -1;
+	CHECK(manager_store_pass(&manager->store, RLIM_INFINITY) == 0);
+	CHECK(sd_event_new(&event) >= 0);
+	run(manager, event);
+	_exit(0);
+}
+
+static void left(struct manager *manager, const char *name)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	CHECK(fd >= 0);
+	manager_store_add(&manager->store, name, fd, true);
+}
+
+/* Takes all of it: "NAME " each. */
+static void check_left(struct manager *manager, sd_event *event, const char *names)
+{
+	struct notes notes = {0};
+	struct store *store = manager_store_new(manager, event, &notes);
+	char all[256] = "", name[STORE_NAME_MAX];
+	int fd;
+
+	CHECK(store_works(store) && notes.n == 0 && !getenv("LISTEN_FDS"));
+	while (store_take(store, name, &fd) > 0) {
+		CHECK(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+		CHECK(strlen(all) + strlen(name) + 2 < sizeof(all));
+		strcat(all, name);
+		strcat(all, " ");
+		close(fd);
+	}
+	CHECK(strcmp(all, names) == 0);
+	CHECK(store_take(store, name, &fd) == 0);
+	store_free(store);
+}
+
+static void take_three(struct manager *manager, sd_event *event)
+{
+	check_left(manager, event, "lease-9-pid-4 lease-7 lease-7 ");
+}
+
+static void take_without_probe(struct manager *manager, sd_event *event)
+{
+	check_left(manager, event, "lease-7 ");
+	CHECK(manager->store.n == 1); /* it does not keep it, either */
+}
+
+static void take_from_full(struct manager *manager, sd_event *event)
+{
+	manager->store.max = manager->store.n;
+	check_left(manager, event, "lease-7 ");
+}
+
+static void take_for_another(struct manager *manager, sd_event *event)
+{
+	CHECK(setenv("LISTEN_PID", "1", 1) == 0);
+	check_left(manager, event, "");
+}
+
+static void take_more_names(struct manager *manager, sd_event *event)
+{
+	CHECK(setenv("LISTEN_FDNAMES", "a:b:c:d", 1) == 0);
+	check_left(manager, event, "a ");
+}
+
+static void take_fewer_names(struct manager *manager, sd_event *event)
+{
+	CHECK(setenv("LISTEN_FDNAMES", "a", 1) == 0);
+	check_left(manager, event, "a  ");
+}
+
+static void take_without_names(struct manager *manager, sd_event *event)
+{
+	CHECK(unsetenv("LISTEN_FDNAMES") == 0);
+	check_left(manager, event, " ");
+}
+
+static void take_nonsense(struct manager *manager, sd_event *event)
+{
+	struct notes notes = {0};
+	char name[STORE_NAME_MAX];
+	struct store *store;
+	int fd;
+
+	CHECK(setenv("LISTEN_FDS", "some", 1) == 0);
+	store = manager_store_new(manager, event, &notes);
+	CHECK(store_works(store) && notes.n == 1 && strstr(notes.list[0].text, "LISTEN_FDS"));
+	CHECK(store_take(store, name, &fd) == 0);
+	notes_done(&notes);
+	store_free(store);
+}
+
+static void take_nothing(struct manager *manager, sd_event *event)
+{
+	struct notes notes = {0};
+	struct store *store = manager_store_new(manager, event, &notes);
+
+	CHECK(fcntl(3, F_GETFD) >= 0 && fcntl(4, F_GETFD) >= 0);
+	store_free(store);
+	CHECK(fcntl(3, F_GETFD) < 0 && fcntl(4, F_GETFD) < 0);
+}
+
+TEST(what_an_earlier_process_kept_is_given_back_with_its_names)
+{
+	struct manager manager;
+
+	manager_start(&manager, 8);
+	left(&manager, "lease-7");
+	as_service(&manager, take_for_another);
+	as_service(&manager, take_more_names);
+	as_service(&manager, take_without_names);
+	as_service(&manager, take_from_full);
+	as_service(&manager, take_nonsense);
+	left(&manager, "lease-7");
+	as_service(&manager, take_fewer_names);
+	as_service(&manager, take_nothing);
+	left(&manager, "lease-9-pid-4");
+	as_service(&manager, take_three);
+	manager_stop(&manager);
+}
+
+TEST(a_probe_that_was_left_behind_is_dropped)
+{
+	struct manager manager;
+
+	manager_start(&manager, 8);
+	left(&manager, "probe");
+	left(&manager, "lease-7");
+	as_service(&manager, take_without_probe);
+	manager_stop(&manager);
+}

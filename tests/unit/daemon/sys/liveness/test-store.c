@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "sys/liveness/store.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+
+#include "store-rig.h"
+
+struct rig {
+	struct manager manager;
+	sd_event *event;
+	struct store *store;
+	unsigned fds;  /* before */
+	char log[256]; /* "NAME R " for each call back */
+	int again;     /* settles that callbacks are to ask for */
+};
+
+struct call {
+	struct rig *rig;
+	const char *name;
+};
+
+static void rig_init(struct rig *rig, size_t max)
+{
+	struct notes notes = {0};
+
+	*rig = (struct rig){ .fds = count_fds() };
+	manager_start(&rig->manager, max);
+	CHECK(sd_event_new(&rig->event) >= 0);
+	rig->store = manager_store_new(&rig->manager, rig->event, &notes);
+	CHECK(store_works(rig->store) && notes.n == 0 && rig->manager.store.n == 0);
+	rig->manager.kept = rig->manager.forgotten = rig->manager.barriers = 0;
+}
+
+static void rig_done(struct rig *rig)
+{
+	store_free(rig->store);
+	sd_event_unref(rig->event);
+	manager_stop(&rig->manager);
+	CHECK(count_fds() == rig->fds);
+}
+
+static void keep(struct rig *rig, const char *name)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	CHECK(fd >= 0 && store_keep(rig->store, name, fd) == 0);
+	close(fd);
+}
+
+static void on_settled(void *userdata, int r)
+{
+	struct call *call = userdata;
+	struct rig *rig = call->rig;
+	size_t n = strlen(rig->log);
+
+	snprintf(rig->log + n, sizeof(rig->log) - n, "%s %s ", call->name,
+		 r == 0 ? "ok" : strerrorname_np(-r));
+	if (rig->again > 0) {
+		rig->again--;
+		keep(rig, "again");
+		CHECK(store_settle(rig->store, on_settled, call) == 0);
+	}
+}
+
+static void turn(struct rig *rig)
+{
+	CHECK(sd_event_run(rig->event, 0) >= 0);
+}
+
+/* Fills the manager's queue, which nobody reads, until messages have to wait here. */
+static unsigned fill(struct rig *rig, unsigned more)
+{
+	unsigned sent = 0;
+	char name[32];
+	unsigned fds;
+
+	do {
+		fds = count_fds();
+		snprintf(name, sizeof(name), "fill-%u", sent++);
+		keep(rig, name);
+	} while (count_fds() == fds);
+	while (--more > 0) {
+		snprintf(name, sizeof(name), "fill-%u", sent++);
+		keep(rig, name);
+	}
+	return sent;
+}
+
+TEST(what_is_kept_is_there_until_it_is_forgotten)
+{
+	struct rig rig;
+
+	rig_init(&rig, 8);
+	keep(&rig, "lease-1");
+	keep(&rig, "lease-2");
+	manager_settle(&rig.manager, rig.event);
+	CHECK(rig.manager.store.n == 2 && manager_has(&rig.manager, "lease-1"));
+	store_forget(rig.store, "lease-1");
+	manager_settle(&rig.manager, rig.event);
+	CHECK(rig.manager.store.n == 1 && manager_has(&rig.manager, "lease-2"));
+	rig_done(&rig);
+}
+
+TEST(a_bad_name_or_fd_is_not_kept)
+{
+	char longest[STORE_NAME_MAX + 1];
+	struct rig rig;
+
+	rig_init(&rig, 8);
+	memset(longest, 'a', sizeof(longest));
+	longest[STORE_NAME_MAX] = '\0';
+	CHECK(store_keep(rig.store, longest, 0) == -EINVAL);
+	CHECK(store_keep(rig.store, "", 0) == -EINVAL);
+	CHECK(store_keep(rig.store, "a:b", 0) == -EINVAL);
+	CHECK(store_keep(rig.store, "a\nFDPOLL=0", 0) == -EINVAL);
+	CHECK(store_keep(rig.store, "a", -1) == -EBADF);
+	CHECK(store_keep(rig.store, "a", 9999) == -EBADF);
+	longest[STORE_NAME_MAX - 1] = '\0';
+	keep(&rig, longest);
+	manager_settle(&rig.manager, rig.event);
+	CHECK(rig.manager.kept == 1);
+	rig_done(&rig);
+}
+
+TEST(settling_waits_for_the_manager_and_calls_back_in_order)
+{
+	struct rig rig;
+	struct call a = { &rig, "a" }, b = { &rig, "b" }, c = { &rig, "c" };
+
+	rig_init(&rig, 8);
+	keep(&rig, "one");
+	CHECK(store_settle(rig.store, on_settled, &a) == 0);
+	keep(&rig, "two");
+	CHECK(store_settle(rig.store, on_settled, &b) == 0);
+	CHECK(store_settle(rig.store, on_settled, &c) == 0);
+	turn(&rig);
+	CHECK(rig.log[0] == '\0');
+	CHECK(manager_read(&rig.manager) && manager_read(&rig.manager)); /* one, barrier */
+	turn(&rig);
+	CHECK(strcmp(rig.log, "a ok ") == 0);
+	manager_settle(&rig.manager, rig.event);
+	CHECK(strcmp(rig.log, "a ok b ok c ok ") == 0);
+	CHECK(rig.manager.store.n == 2 && rig.manager.barriers == 2);
+	rig_done(&rig);
+}
+
+TEST(a_callback_may_keep_and_settle_again)
+{
+	struct rig rig;
+	struct call a = { &rig, "a" }, b = { &rig, "b" };
+
+	rig_init(&rig, 8);
+	rig.again = 3;
+	CHECK(store_settle(rig.store, on_settled, &a) == 0);
+	CHECK(store_settle(rig.store, on_settled, &b) == 0);
+	manager_settle(&rig.manager, rig.event);
+	CHECK(strcmp(rig.log, "a ok b ok a ok b ok a ok ") == 0);
+	CHECK(rig.manager.kept == 3);
+	rig_done(&rig);
+}
+
+TEST(where_the_manager_does_not_read_messages_wait_in_order)
+{
+	struct rig rig;
+	struct call a = { &rig, "a" };
+	unsigned sent;
+	char last[32];
+
+	rig_init(&rig, 2000);
+	sent = fill(&rig, 500);
+	snprintf(last, sizeof(last), "fill-%u", sent - 1);
+	CHECK(manager_read(&rig.manager)); /* room, but not for those who come last */
+	store_forget(rig.store, last);
+	store_forget(rig.store, "fill-0");
+	store_forget(rig.store, "fill-1");
+	keep(&rig, "fill-0");
+	CHECK(store_settle(rig.store, on_settled, &a) == 0);
+	turn(&rig);
+	CHECK(rig.log[0] == '\0');
+	manager_settle(&rig.manager, rig.event);
+	CHECK(strcmp(rig.log, "a ok ") == 0);
+	CHECK(rig.manager.kept == sent + 1 && rig.manager.store.n == sent - 2);
+	CHECK(manager_has(&rig.manager, "fill-0") && !manager_has(&rig.manager, "fill-1"));
+	CHECK(!manager_has(&rig.manager, last));
+	rig_done(&rig);
+}
+
+TEST(so_many_wait_and_no_more)
+{
+	struct rig rig;
+
+	rig_init(&rig, 2000);
+	fill(&rig, STORE_QUEUE_MAX);
+	CHECK(store_keep(rig.store, "more", 0) == -EAGAIN);
+	store_forget(rig.store, "fill-0"); /* which takes no fd */
+	manager_settle(&rig.manager, rig.event);
+	CHECK(rig.manager.forgotten == 1 && !manager_has(&rig.manager, "more"));
+	keep(&rig, "more");
+	manager_settle(&rig.manager, rig.event);
+	CHECK(manager_has(&rig.manager, "more"));
+	rig_done(&rig);
+}
+
+TEST(without_descriptors_nothing_waits_that_cannot)
+{
+	struct rig rig;
+	struct rlimit limit;
+	struct call a = { &rig, "a" }, b = { &rig, "b" };
+
+	rig_init(&rig, 2000);
+	limit = leave_fds(1);
+	CHECK(store_settle(rig.store, on_settled, &a) == -EMFILE);
+	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+	fill(&rig, 1);
+	limit = leave_fds(0);
+	CHECK(store_keep(rig.store, "more", 0) == -EMFILE);
+	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+	limit = leave_fds(2); /* a pipe, and no copy of its end for the queue */
+	CHECK(store_settle(rig.store, on_settled, &a) == -EMFILE);
+	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+	manager_settle(&rig.manager, rig.event);
+
+	/* The next barrier, when the one under way has passed. */
+	CHECK(store_settle(rig.store, on_settled, &a) == 0);
+	CHECK(store_settle(rig.store, on_settled, &b) == 0);
+	CHECK(manager_read(&rig.manager));
+	limit = leave_fds(0);
+	turn(&rig);
+	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+	CHECK(strcmp(rig.log, "a ok b EMFILE ") == 0);
+	rig_done(&rig);
+}
+
+TEST(a_manager_that_has_gone_is_told_and_is_no_store_any_more)
+{
+	struct rig rig;
+	struct call a = { &rig, "a" }, b = { &rig, "b" };
+
+	rig_init(&rig, 8);
+	CHECK(store_settle(rig.store, on_settled, &a) == 0);
+	CHECK(store_settle(rig.store, on_settled, &b) == 0);
+	CHECK(manager_read(&rig.manager)); /* passed, but we were not told yet */
+	manager_stop(&rig.manager);
+	CHECK(store_keep(rig.store, "one", 0) == -ECONNREFUSED);
+	CHECK(!store_works(rig.store) && rig.log[0] == '\0');
+	CHECK(store_keep(rig.store, "one", 0) == 0);
+	store_forget(rig.store, "one");
+	manager_settle(&rig.manager, rig.event);
+	CHECK(strcmp(rig.log, "a ECONNREFUSED b ECONNREFUSED ") == 0);
+	CHECK(store_settle(rig.store, on_settled, &a) == 0);
+	CHECK(strcmp(rig.log, "a ECONNREFUSED b ECONNREFUSED a ok ") == 0);
+	rig_done(&rig);
+}
+
+TEST(a_barrier_that_goes_with_the_manager_is_not_passed)
+{
+	struct rig rig;
+	struct call a = { &rig, "a" }, b = { &rig, "b" };
+
+	rig_init(&rig, 8);
+	keep(&rig, "one");
+	CHECK(store_settle(rig.store, on_settled, &a) == 0);
+	CHECK(store_settle(rig.store, on_settled, &b) == 0);
+	manager_stop(&rig.manager);
+	turn(&rig);
+	CHECK(strcmp(rig.log, "a ECONNREFUSED b ECONNREFUSED ") == 0);
+	CHECK(!store_works(rig.store));
+	rig_done(&rig);
+}
+
+TEST(what_waits_for_room_ends_with_the_manager)
+{
+	struct rig rig;
+	struct call a = { &rig, "a" };
+
+	rig_init(&rig, 100);
+	fill(&rig, 10);
+	CHECK(store_settle(rig.store, on_settled, &a) == 0);
+	manager_stop(&rig.manager);
+	manager_settle(&rig.manager, rig.event);
+	CHECK(strcmp(rig.log, "a ECONNREFUSED ") == 0 && !store_works(rig.store));
+	rig_done(&rig);
+}
+
+TEST(settling_and_forgetting_notice_too_that_the_manager_has_gone)
+{
+	struct rig rig;
+	struct call a = { &rig, "a" };
+
+	rig_init(&rig, 8);
+	manager_stop(&rig.manager);
+	CHECK(store_settle(rig.store, on_settled, &a) == 0);
+	CHECK(!store_works(rig.store) && strcmp(rig.log, "a ECONNREFUSED ") == 0);
+	rig_done(&rig);
+
+	rig_init(&rig, 8);
+	manager_stop(&rig.manager);
+	store_forget(rig.store, "one");
+	CHECK(!store_works(rig.store));
+	rig_done(&rig);
+}
+
+TEST(the_end_cancels_what_waits)
+{
+	struct rig rig;
+	struct call a = { &rig, "a" }, b = { &rig, "b" };
+
+	rig_init(&rig, 100);
+	fill(&rig, 10);
+	CHECK(store_settle(rig.store, on_settled, &a) == 0);
+	CHECK(store_settle(rig.store, on_settled, &b) == 0);
+	rig.again = 1; /* which is answered at once, and keeps nothing */
+	rig.store = store_free(rig.store);
+	CHECK(strcmp(rig.log, "a ECANCELED a ok b ECANCELED ") == 0);
+	rig_done(&rig);
+	CHECK(store_free(NULL) == NULL);
+}
+
+/* The kernel bounds what an ordinary user has on its way between sockets. */
+static void lose_one_on_its_way(void)
+{
+	struct rig rig;
+	struct rlimit limit;
+	struct call a = { &rig, "a" }, b = { &rig, "b" };
+
+	CHECK(geteuid() != 0 || setresuid(65534, 65534, 65534) == 0);
+	rig_init(&rig, 100);
+	fill(&rig, 3);
+	CHECK(store_settle(rig.store, on_settled, &a) == 0);
+	CHECK(store_settle(rig.store, on_settled, &b) == 0);
+	CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+	for (unsigned i = 0; i < 5; i++)
+		CHECK(manager_read(&rig.manager));
+	CHECK(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 2, limit.rlim_max }) == 0);
+	turn(&rig);
+	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+	manager_settle(&rig.manager, rig.event);
+	CHECK(strcmp(rig.log, "a ETOOMANYREFS b ok ") == 0 && store_works(rig.store));
+	rig_done(&rig);
+}
+
+TEST(who_waits_learns_that_something_was_lost_on_its_way)
+{
+	pid_t pid = fork();
+	int status;
+
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		lose_one_on_its_way();
+		_exit(0);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "sys/state/state.h"
+
+#include <json-c/json.h>
+#include <time.h>
+
+#include "state-rig.h"
+
+static const char *text_at(struct json_object *object, const char *key)
+{
+	struct json_object *value;
+
+	CHECK(json_object_object_get_ex(object, key, &value));
+	return json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN);
+}
+
+TEST(a_saved_lease_has_all_that_a_ledger_needs)
+{
+	struct rig *rig = rig_new();
+	_cleanup_(state_closep) struct state *state = open_state(rig);
+	struct json_object *file, *list, *row;
+	struct stat st;
+
+	save(rig, state, 17);
+	CHECK(stat(scratch_at(&rig->scratch, "leases/17.json"), &st) == 0);
+	CHECK((st.st_mode & 0777) == 0600);
+	CHECK(stat(scratch_at(&rig->scratch, "leases"), &st) == 0 && (st.st_mode & 0777) == 0700);
+	CHECK(!there(rig, "leases/.new"));
+
+	file = json_object_from_file(scratch_at(&rig->scratch, "leases/17.json"));
+	CHECK(file && strcmp(text_at(file, "version"), "2") == 0);
+	CHECK(strcmp(text_at(file, "id"), "17") == 0);
+	CHECK(strcmp(text_at(file, "name"), "\"trainer \\\"\xc3\xa9\\\"\"") == 0);
+	CHECK(strcmp(text_at(file, "tenant"), "\"students\"") == 0);
+	CHECK(strcmp(text_at(file, "class"), "\"guaranteed\"") == 0);
+	CHECK(strcmp(text_at(file, "token"), "\"again\"") == 0);
+	CHECK(strcmp(text_at(file, "unit"), "\"x.service\"") == 0);
+	CHECK(strcmp(text_at(file, "owner"), "1000") == 0);
+	CHECK(strcmp(text_at(file, "generation"), "3") == 0);
+	CHECK(strcmp(text_at(file, "acknowledged"), "2") == 0);
+	CHECK(strcmp(text_at(file, "state"), "\"granted\"") == 0);
+	CHECK(strcmp(text_at(file, "deadline_usec"), "18446744073709551615") == 0);
+	CHECK(!json_object_object_get_ex(file, "bound", NULL)); /* the store's names say it */
+
+	CHECK(json_object_object_get_ex(file, "partitions", &list));
+	row = json_object_array_get_idx(list, 0);
+	CHECK(row && strcmp(text_at(row, "gpu"), "\"0000:03:00.0\"") == 0);
+	/* Bits go to the engines in turn: CU 0 and 1 of engines 0 and 1, CU 2 of engine 0. */
+	CHECK(strcmp(text_at(row, "cu_mask"), "\"0x00000033,0x00000000\"") == 0);
+	CHECK(strcmp(text_at(row, "occupied"), "\"0x00000133,0x00000000\"") == 0);
+	CHECK(strcmp(text_at(row, "granted"), "{\"queues\":2,\"processes\":1,\"sdma_queues\":0,"
+					      "\"cooperative\":0,\"vram\":1048576}") == 0);
+	CHECK(strcmp(text_at(row, "isolation"), "\"cu\"") == 0);
+	CHECK(strcmp(text_at(row, "alone"), "true") == 0);
+
+	CHECK(json_object_object_get_ex(file, "request", &row));
+	CHECK(strcmp(text_at(row, "wait_usec"), "18446744073709551615") == 0);
+	CHECK(json_object_object_get_ex(row, "wants", &list) && json_object_array_length(list) == 1);
+	CHECK(!json_object_object_get_ex(row, "class", NULL)); /* the tenant's */
+	json_object_put(file);
+	rig_free(rig);
+}
+
+TEST(a_lease_that_is_forgotten_leaves_no_file)
+{
+	struct rig *rig = rig_new();
+	_cleanup_(state_closep) struct state *state = open_state(rig);
+
+	save(rig, state, 17);
+	CHECK(state_forget(state, 17) == 0 && !there(rig, "leases/17.json"));
+	CHECK(state_forget(state, 17) == 0);
+	rig_free(rig);
+}
+
+/* How many of the saved leases are good. */
+static unsigned load_all(struct rig *rig, struct state *state)
+{
+	static struct state_lease saved;
+	_cleanup_(freep) uint64_t *ids = NULL;
+	unsigned good = 0;
+	size_t n = 0;
+
+	CHECK(state_list(state, &ids, &n, &rig->notes) == 0);
+	for (size_t i = 0; i < n; i++) {
+		if (state_load(state, &rig->arbiter, ids[i], &saved, &rig->notes) < 0)
+			continue;
+		lease_free(saved.lease);
+		good++;
+	}
+	return good;
+}
+
+TEST(torn_and_foreign_files_are_set_aside)
+{
+	struct rig *rig = rig_new();
+	_cleanup_(state_closep) struct state *state = open_state(rig);
+	const char *path;
+
+	save(rig, state, 17);
+	path = scratch_at(&rig->scratch, "leases/17.json");
+	CHECK(truncate(path, 40) == 0);
+	scratch_write(&rig->scratch, "leases/18.json", "");
+	scratch_write(&rig->scratch, "leases/19.json", "{\"id\":20,\"owner\":0,\"name\":\"\","
+						       "\"tenant\":\"*\"}"); /* another's */
+	scratch_write(&rig->scratch, "leases/20.json", "[1,2]");
+	scratch_write(&rig->scratch, "leases/21.json", "{\"id\":\"21\",\"owner\":0}");
+	scratch_write(&rig->scratch, "leases/notes.txt", "mine");
+	scratch_mkdir(&rig->scratch, "leases/22.json");
+	CHECK(truncate(scratch_write(&rig->scratch, "leases/23.json", ""), 100 << 20) == 0);
+	CHECK(mkfifo(scratch_at(&rig->scratch, "leases/24.json"), 0600) == 0);
+	CHECK(symlink("17.json", scratch_at(&rig->scratch, "leases/25.json")) == 0);
+	scratch_write(&rig->scratch, "leases/.new", "half a le"); /* the end came while saving */
+
+	notes_done(&rig->notes);
+	CHECK(load_all(rig, state) == 0 && rig->notes.n == 10);
+	CHECK(!notes_have_errors(&rig->notes));
+	CHECK(says(rig, "/leases/17.json: "));
+	CHECK(there(rig, "set-aside/17.json") && there(rig, "set-aside/notes.txt"));
+	CHECK(there(rig, "set-aside/22.json") && there(rig, "set-aside/25.json"));
+	CHECK(!there(rig, "leases/.new") && !there(rig, "set-aside/.new"));
+	CHECK(rmdir(scratch_at(&rig->scratch, "leases")) == 0); /* nothing is left */
+	rig_free(rig);
+}
+
+TEST(what_cannot_be_set_aside_does_not_stop_the_start)
+{
+	struct rig *rig = rig_new();
+	_cleanup_(state_closep) struct state *state = open_state(rig);
+
+	scratch_write(&rig->scratch, "set-aside", "in the way");
+	scratch_write(&rig->scratch, "leases/x", "");
+	CHECK(load_all(rig, state) == 0);
+	CHECK(says(rig, "/leases/x: not a saved lease, and cannot be moved: Not a directory"));
+	rig_free(rig);
+}
+
+TEST(ids_go_on_after_a_restart)
+{
+	struct rig *rig = rig_new();
+	struct state *state = open_state(rig);
+	uint64_t first = state_first_id(state);
+
+	CHECK(first > 0 && rig->notes.n == 0); /* a first start is nothing to tell */
+	CHECK(!there(rig, "next-id"));
+	state_close(state);
+	state = open_state(rig); /* nor is one after a daemon that granted nothing */
+	first = state_first_id(state);
+	CHECK(rig->notes.n == 0);
+	CHECK(state_ids_until(state, first) == 0 && there(rig, "next-id"));
+	CHECK(unlink(scratch_at(&rig->scratch, "next-id")) == 0);
+	CHECK(state_ids_until(state, first + 1023) == 0 && !there(rig, "next-id"));
+	CHECK(state_ids_until(state, first + 1024) == 0 && there(rig, "next-id"));
+	state_close(state);
+
+	state = open_state(rig);
+	CHECK(state_first_id(state) == first + 2048 && rig->notes.n == 0);
+	state_close(state);
+	rig_free(rig);
+}
+
+/* Opens with this next-id beside lease 99; NULL: without the file. */
+static uint64_t first_id_with(const char *next_id, bool *ret_told)
+{
+	struct rig *rig = rig_new();
+	struct state *state;
+	uint64_t id;
+
+	scratch_mkdir(&rig->scratch, "leases");
+	scratch_write(&rig->scratch, "leases/99.json", "{}");
+	scratch_write(&rig->scratch, "leases/18446744073709551615.json", "{}");
+	if (next_id)
+		scratch_write(&rig->scratch, "next-id", next_id);
+	state = open_state(rig);
+	id = state_first_id(state);
+	*ret_told = says(rig, "/next-id: is ");
+	CHECK(!notes_have_errors(&rig->notes));
+	state_close(state);
+	rig_free(rig);
+	return id;
+}
+
+TEST(a_next_id_that_cannot_be_believed_starts_above_the_uptime)
+{
+	static const char *const wrong[] = {
+		NULL, "", "0\n", "50\n", "99\n", "1025", "1025\n1\n", "-1\n", "x\n", " 1025\n",
+		"9007199254740992\n", "18446744073709551616\n", "99999999999999999999999999999999\n",
+	};
+	uint64_t clock, id;
+	struct timespec now;
+	bool told;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	clock = (uint64_t)now.tv_sec << 10;
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		id = first_id_with(wrong[i], &told);
+		CHECK(told && id >= clock && id < UINT64_C(1) << 53);
+	}
+	CHECK(first_id_with("100\n", &told) == 100 && !told);
+}
+
+TEST(ids_stay_above_every_lease_that_was_saved)
+{
+	struct rig *rig = rig_new();
+	struct state *state;
+
+	scratch_mkdir(&rig->scratch, "leases");
+	scratch_write(&rig->scratch, "leases/9007199254740000.json", "{}");
+	state = open_state(rig);
+	CHECK(state_first_id(state) == UINT64_C(9007199254740001));
+	state_close(state);
+	rig_free(rig);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "util/journal.h"
+
+#include <errno.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+
+TEST(an_entry_is_a_line_for_each_field)
+{
+	struct journal_entry entry = {0};
+
+	journal_add(&entry, "MESSAGE", "lease %d", 7);
+	journal_add(&entry, "GPUARB_GPU", "0000:03:00.0");
+	journal_add(&entry, "GPUARB_GPU", "0000:04:00.0/2");
+	CHECK(strcmp(entry.text, "MESSAGE=lease 7\nGPUARB_GPU=0000:03:00.0\n"
+				 "GPUARB_GPU=0000:04:00.0/2\n") == 0);
+	CHECK(entry.size == strlen(entry.text));
+}
+
+TEST(a_value_cannot_begin_another_field)
+{
+	struct journal_entry entry = {0};
+
+	journal_add(&entry, "GPUARB_TENANT", "%s", "a\nMESSAGE_ID=b\x1b[2J\x7f\xff\xc3\u00e9\xc2\x9b");
+	CHECK(strcmp(entry.text, "GPUARB_TENANT=a?MESSAGE_ID=b?[2J???\u00e9??\n") == 0);
+}
+
+TEST(what_there_is_no_room_for_is_left_out_whole)
+{
+	struct journal_entry entry = {0};
+
+	for (unsigned i = 0; i < 6; i++)
+		journal_add(&entry, "A", "%04000d", i);
+	CHECK(entry.size == 3 * (2 + 2047 + 1)); /* a value has an end, too */
+	CHECK(entry.text[entry.size - 1] == '\n');
+	journal_add(&entry, "B", "short");
+	CHECK(strcmp(entry.text + entry.size - 8, "B=short\n") == 0);
+}
+
+static int listen_at(char path[static 64])
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	snprintf(path, 64, "/tmp/gpuarb-journal-%d", getpid());
+	strcpy(un.sun_path, path);
+	unlink(path);
+	CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&un, sizeof(un)) == 0);
+	return fd;
+}
+
+static struct journal_entry hello(void)
+{
+	struct journal_entry entry = {0};
+
+	journal_add(&entry, "MESSAGE", "hello");
+	return entry;
+}
+
+TEST(an_entry_is_one_datagram)
+{
+	const struct journal_entry entry = hello();
+	char path[64], got[64];
+	int fd = listen_at(path);
+
+	CHECK(journal_send(path, &entry) == 0);
+	CHECK(recv(fd, got, sizeof(got), MSG_DONTWAIT) == (ssize_t)entry.size);
+	CHECK(memcmp(got, "MESSAGE=hello\n", entry.size) == 0);
+	CHECK(recv(fd, got, sizeof(got), MSG_DONTWAIT) < 0 && errno == EAGAIN);
+	close(fd);
+	unlink(path);
+}
+
+TEST(an_entry_with_all_there_can_be_is_one_datagram_as_well)
+{
+	struct journal_entry entry = {0};
+	char path[64], got[sizeof(entry.text)];
+	int fd = listen_at(path);
+
+	while (entry.size < sizeof(entry.text) - 16)
+		journal_add(&entry, "A", "12345");
+	CHECK(journal_send(path, &entry) == 0);
+	CHECK(recv(fd, got, sizeof(got), MSG_DONTWAIT) == (ssize_t)entry.size);
+	close(fd);
+	unlink(path);
+}
+
+TEST(a_journal_that_does_not_read_holds_nobody_up)
+{
+	const struct journal_entry entry = hello();
+	char path[64], got[64];
+	int fd = listen_at(path), r, n = 0;
+
+	alarm(60); /* where it waits it is for ever */
+	while ((r = journal_send(path, &entry)) == 0)
+		n++;
+	CHECK(r == -EAGAIN && n > 0);
+	CHECK(recv(fd, got, sizeof(got), MSG_DONTWAIT) > 0);
+	CHECK(journal_send(path, &entry) == 0);
+	alarm(0);
+	close(fd);
+	CHECK(journal_send(path, &entry) == -ECONNREFUSED);
+	unlink(path);
+	CHECK(journal_send(path, &entry) == -ENOENT);
+}
+
+TEST(what_cannot_be_sent_is_told)
+{
+	const struct journal_entry entry = hello();
+	const struct rlimit none = { 0, 0 };
+	char endless[256];
+	int status;
+	pid_t pid;
+
+	memset(endless, 'a', sizeof(endless) - 1);
+	endless[0] = '/';
+	endless[255] = '\0';
+	CHECK(journal_send(endless, &entry) == -ENAMETOOLONG);
+
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0)
+		_exit(setrlimit(RLIMIT_NOFILE, &none) < 0 ||
+		      journal_send("/run/none", &entry) != -EMFILE);
+	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+}

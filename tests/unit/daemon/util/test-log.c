@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "util/log.h"
+
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "journal-rig.h"
+
+/* What a process with a pipe for standard error writes. journal: that pipe is the one that
+ * $JOURNAL_STREAM names. */
+static void capture(void (*write_lines)(void), bool journal, char *ret, size_t size)
+{
+	int ends[2];
+	ssize_t n;
+	pid_t pid;
+
+	CHECK(pipe(ends) == 0);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		char stream[64];
+		struct stat st;
+
+		if (fstat(ends[1], &st) < 0 || dup2(ends[1], STDERR_FILENO) < 0)
+			_exit(1);
+		snprintf(stream, sizeof(stream), "%lu:%lu", st.st_dev, st.st_ino + !journal);
+		setenv("JOURNAL_STREAM", stream, 1);
+		write_lines();
+		_exit(0);
+	}
+	CHECK(waitpid(pid, NULL, 0) == pid);
+	n = read(ends[0], ret, size - 1);
+	CHECK(n > 0);
+	ret[n] = '\0';
+	close(ends[0]);
+	close(ends[1]);
+}
+
+static void two_levels(void)
+{
+	log_error("cannot %s", "open");
+	log_info("ready: %d GPUs", 2);
+}
+
+TEST(the_journal_is_told_the_level_and_nobody_else)
+{
+	char text[4096];
+
+	capture(two_levels, true, text, sizeof(text));
+	CHECK(strcmp(text, "<3>cannot open\n<6>ready: 2 GPUs\n") == 0);
+	capture(two_levels, false, text, sizeof(text));
+	CHECK(strcmp(text, "cannot open\nready: 2 GPUs\n") == 0);
+}
+
+static void name_with_a_line_of_its_own(void)
+{
+	log_warning("lease \"%s\" ended", "a\n<0>forged\033[2J");
+}
+
+TEST(a_name_cannot_begin_another_line)
+{
+	char text[4096];
+
+	capture(name_with_a_line_of_its_own, true, text, sizeof(text));
+	CHECK(strcmp(text, "<4>lease \"a?<0>forged?[2J\" ended\n") == 0);
+}
+
+static void endless(void)
+{
+	log_notice("%05000d", 1);
+}
+
+TEST(a_line_has_an_end)
+{
+	char text[8192];
+
+	capture(endless, false, text, sizeof(text));
+	CHECK(strlen(text) == 2048 && text[2047] == '\n');
+}
+
+static void notes_of_both_kinds(void)
+{
+	struct notes notes = {0};
+
+	notes_add(&notes, true, "wrong");
+	notes_add(&notes, false, "degraded");
+	log_notes(&notes);
+	notes_done(&notes);
+}
+
+TEST(notes_are_errors_or_warnings)
+{
+	char text[4096];
+
+	capture(notes_of_both_kinds, true, text, sizeof(text));
+	CHECK(strcmp(text, "<3>wrong\n<4>degraded\n") == 0);
+}
+
+static void one_event(void)
+{
+	const struct log_fields fields = { .lease = 7, .tenant = "gold\n<0>", .uid = 1000,
+					   .gpus = { "0000:03:00.0", "0000:04:00.0" },
+					   .n_gpus = 2 };
+
+	log_event(EVENT_REVOKED, &fields, "lease %d ends: %s", 7, "told\nso");
+}
+
+TEST(an_event_is_a_plain_line_where_the_journal_does_not_read)
+{
+	char text[4096];
+
+	capture(one_event, false, text, sizeof(text));
+	CHECK(strcmp(text, "lease 7 ends: told?so\n") == 0);
+}
+
+/* What a child of its own ends with: 77 where it can have no journal. */
+static int in_a_child(void (*run)(void))
+{
+	int status;
+	pid_t pid = fork();
+
+	CHECK(pid >= 0);
+	if (pid == 0) {
+		run();
+		_exit(0);
+	}
+	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static int own_journal(void)
+{
+	int journal = journal_open();
+
+	if (journal < 0)
+		_exit(77);
+	return journal;
+}
+
+static const char no_journal[] = "a journal of its own takes root";
+
+static void send_events(void)
+{
+	int journal = own_journal();
+	struct entry entry;
+
+	journal_reads_stderr();
+	one_event();
+	entry = entry_next(journal, EVENT_REVOKED);
+	CHECK(strcmp(entry.text, "MESSAGE=lease 7 ends: told?so\n"
+		     "MESSAGE_ID=f810bf3518ee457caf3fd6bb20ae8780\nPRIORITY=5\nSYSLOG_FACILITY=3\n"
+		     "SYSLOG_IDENTIFIER=test-log\nGPUARB_LEASE=7\nGPUARB_TENANT=gold?<0>\n"
+		     "GPUARB_UID=1000\nGPUARB_GPU=0000:03:00.0\nGPUARB_GPU=0000:04:00.0\n") == 0);
+
+	log_event(EVENT_LOST, &(struct log_fields){ .uid = (uid_t)-1 }, "lost");
+	entry = entry_next(journal, EVENT_LOST);
+	CHECK(!strstr(entry.text, "GPUARB_"));
+}
+
+TEST(an_event_is_an_entry_with_fields_where_the_journal_reads)
+{
+	int status = in_a_child(send_events);
+
+	if (status == 77)
+		SKIP(no_journal);
+	CHECK(status == 0);
+}
+
+static void many_gpus(void)
+{
+	struct log_fields fields = { .lease = UINT64_MAX, .uid = 0, .n_gpus = LOG_GPUS_MAX };
+	int journal = own_journal();
+	char names[LOG_GPUS_MAX][32], field[2304];
+	struct entry entry;
+
+	for (size_t i = 0; i < LOG_GPUS_MAX; i++) {
+		snprintf(names[i], sizeof(names[i]), "0000:%02zx:00.0/4294967295", i);
+		fields.gpus[i] = names[i];
+	}
+	journal_reads_stderr();
+	log_event(EVENT_GRANTED, &fields, "%04000d", 1);
+	entry = entry_next(journal, EVENT_GRANTED);
+	for (size_t i = 0; i < LOG_GPUS_MAX; i++) {
+		snprintf(field, sizeof(field), "GPUARB_GPU=%s", names[i]);
+		CHECK(entry_has(&entry, field));
+	}
+	CHECK(entry_has(&entry, "GPUARB_LEASE=18446744073709551615"));
+}
+
+TEST(an_entry_has_room_for_all_gpus_of_a_lease)
+{
+	int status = in_a_child(many_gpus);
+
+	if (status == 77)
+		SKIP(no_journal);
+	CHECK(status == 0);
+}
+
+static void only_a_journal(void)
+{
+	close(own_journal());
+}
+
+static void event_without_a_journal(void)
+{
+	only_a_journal();
+	one_event();
+}
+
+TEST(an_event_that_the_journal_does_not_take_is_a_line_with_its_level)
+{
+	char text[4096];
+
+	if (in_a_child(only_a_journal) == 77)
+		SKIP(no_journal);
+	capture(event_without_a_journal, true, text, sizeof(text));
+	CHECK(strcmp(text, "<5>lease 7 ends: told?so\n") == 0);
+}
+
+static void talk_to_the_deaf(void)
+{
+	int ends[2];
+
+	CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+	CHECK(dup2(ends[0], STDERR_FILENO) >= 0);
+	journal_reads_stderr();
+	alarm(60); /* where it waits it is for ever */
+	for (unsigned i = 0; i < 100000; i++)
+		log_info("%d", i);
+	CHECK(recv(ends[1], &(char[5]){0}, 5, 0) == 5);
+}
+
+TEST(a_journal_that_does_not_read_lines_holds_nobody_up)
+{
+	CHECK(in_a_child(talk_to_the_deaf) == 0);
+}

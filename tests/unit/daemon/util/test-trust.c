@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Whose a file and the way to it have to be, for what it says to be believed. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+
+#include "check.h"
+#include "scratch.h"
+#include "util/trust.h"
+
+#define STRANGER 12345
+#define OURS	 (struct trust){ { geteuid() } }
+
+struct place {
+	struct scratch scratch;
+	struct notes notes;
+};
+
+/* etc/conf.d/x.conf, and a link to each of the three. */
+static struct place place_new(void)
+{
+	struct place place = { .scratch = scratch_new() };
+
+	scratch_mkdir(&place.scratch, "etc");
+	scratch_mkdir(&place.scratch, "etc/conf.d");
+	scratch_write(&place.scratch, "etc/conf.d/x.conf", "x");
+	scratch_mkdir(&place.scratch, "links");
+	CHECK(symlink("../etc", scratch_at(&place.scratch, "links/etc")) == 0);
+	CHECK(symlink("etc/conf.d", scratch_at(&place.scratch, "links/conf.d")) == 0);
+	CHECK(symlink(scratch_at(&place.scratch, "links/conf.d/x.conf"),
+		      scratch_at(&place.scratch, "links/x.conf")) == 0);
+	return place;
+}
+
+static void place_done(struct place *place)
+{
+	notes_done(&place->notes);
+	scratch_done(&place->scratch);
+}
+
+static int look(struct place *place, const char *name)
+{
+	int fd = trust_open(scratch_at(&place->scratch, name), &OURS, O_RDONLY, &place->notes);
+
+	if (fd < 0)
+		return fd;
+	close(fd);
+	return 0;
+}
+
+/* Refused as it is now, with this sentence. */
+static bool refused(struct place *place, const char *name, const char *sentence)
+{
+	bool says;
+	int r;
+
+	notes_done(&place->notes);
+	place->notes = (struct notes){0};
+	r = look(place, name);
+	says = r == -EINVAL && place->notes.n == 1 && place->notes.list[0].error &&
+	       strstr(place->notes.list[0].text, sentence);
+	for (size_t i = 0; !says && i < place->notes.n; i++)
+		fprintf(stderr, "%s\n", place->notes.list[i].text);
+	return says;
+}
+
+static void set_mode(struct place *place, const char *name, mode_t mode)
+{
+	CHECK(chmod(scratch_at(&place->scratch, name), mode) == 0);
+}
+
+TEST(what_is_roots_or_ours_alone_is_opened)
+{
+	struct place place = place_new();
+	char text[2] = "";
+	int fd;
+
+	fd = trust_open(scratch_at(&place.scratch, "links/x.conf"), &OURS, O_RDONLY,
+			&place.notes);
+	CHECK(fd >= 0 && read(fd, text, 2) == 1 && text[0] == 'x');
+	CHECK(fcntl(fd, F_GETFD) == FD_CLOEXEC);
+	close(fd);
+	CHECK(look(&place, "etc/conf.d") == 0 && look(&place, "links/conf.d") == 0);
+	CHECK(look(&place, "etc/../etc/./conf.d//x.conf") == 0 && look(&place, "links/..") == 0);
+	fd = trust_open("/", &OURS, O_PATH | O_DIRECTORY, &place.notes);
+	CHECK(fd >= 0 && place.notes.n == 0);
+	close(fd);
+	place_done(&place);
+}
+
+TEST(a_path_from_here_is_judged_from_the_root_on)
+{
+	struct place place = place_new();
+	int fd, back = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	CHECK(back >= 0 && chdir(scratch_at(&place.scratch, "etc")) == 0);
+	fd = trust_open("conf.d/x.conf", &OURS, O_RDONLY, &place.notes);
+	CHECK(fd >= 0);
+	close(fd);
+	set_mode(&place, "etc", 0777);
+	CHECK(trust_open("conf.d/x.conf", &OURS, O_RDONLY, &place.notes) == -EINVAL);
+	CHECK(strstr(place.notes.list[0].text, "/etc: others than its owner can write it"));
+	CHECK(fchdir(back) == 0);
+	close(back);
+	place_done(&place);
+}
+
+TEST(what_others_can_write_is_named)
+{
+	struct place place = place_new();
+
+	set_mode(&place, "etc/conf.d/x.conf", 0664);
+	CHECK(refused(&place, "etc/conf.d/x.conf", "/etc/conf.d/x.conf: others than its owner can "
+						   "write it (mode 0664): chmod go-w"));
+	CHECK(refused(&place, "links/x.conf", "/etc/conf.d/x.conf: others"));
+	set_mode(&place, "etc/conf.d/x.conf", 0644);
+	set_mode(&place, "etc/conf.d", 0757);
+	CHECK(refused(&place, "etc/conf.d/x.conf", "/etc/conf.d: others"));
+	CHECK(refused(&place, "links/conf.d", "/etc/conf.d: others"));
+	place_done(&place);
+}
+
+TEST(a_directory_on_the_way_counts_whichever_way_is_taken)
+{
+	struct place place = place_new();
+
+	set_mode(&place, "etc", 0775);
+	CHECK(refused(&place, "etc/conf.d/x.conf", "/etc: others"));
+	CHECK(refused(&place, "links/x.conf", "/etc: others"));
+	set_mode(&place, "etc", 0755);
+	set_mode(&place, "links", 0777);
+	CHECK(refused(&place, "links/x.conf", "/links: others"));
+	CHECK(refused(&place, "links/../etc/conf.d/x.conf", "/links: others"));
+	CHECK(look(&place, "etc/conf.d/x.conf") == 0);
+	place_done(&place);
+}
+
+TEST(a_sticky_directory_is_no_harm_on_the_way_but_holds_no_files)
+{
+	struct place place = place_new();
+
+	set_mode(&place, "etc", 01777);
+	CHECK(look(&place, "etc/conf.d/x.conf") == 0 && look(&place, "etc/conf.d") == 0);
+	CHECK(refused(&place, "etc", "/etc: others than its owner can write it (mode 1777)"));
+	scratch_write(&place.scratch, "etc/y.conf", "y");
+	CHECK(refused(&place, "etc/y.conf", "/etc: others than its owner can write it (mode 1777)"));
+	place_done(&place);
+}
+
+TEST(what_is_another_users_is_named)
+{
+	static const char *const names[] = { "etc/conf.d/x.conf", "etc/conf.d", "etc", "links/etc" };
+	struct place place = place_new();
+	char sentence[128];
+
+	if (geteuid() != 0) {
+		place_done(&place);
+		SKIP("only root can give files away");
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		const char *path = scratch_at(&place.scratch, names[i]);
+
+		CHECK(lchown(path, STRANGER, 0) == 0);
+		snprintf(sentence, sizeof(sentence), "/%s: owned by uid %u, who could change it",
+			 names[i], STRANGER);
+		CHECK(refused(&place, "links/x.conf", sentence));
+		CHECK(lchown(path, 0, 0) == 0);
+	}
+	CHECK(look(&place, "links/x.conf") == 0);
+	place_done(&place);
+}
+
+TEST(the_service_is_believed_beside_root)
+{
+	struct place place = place_new();
+	const char *path = scratch_at(&place.scratch, "etc/conf.d/x.conf");
+	int fd;
+
+	if (chown(path, STRANGER, 0) < 0) {
+		place_done(&place);
+		SKIP("only root can give files away");
+	}
+	fd = trust_open(path, &(struct trust){ { STRANGER } }, O_RDONLY, &place.notes);
+	CHECK(fd >= 0);
+	close(fd);
+	fd = trust_open(path, &(struct trust){ { 4711, STRANGER } }, O_RDONLY, &place.notes);
+	CHECK(fd >= 0);
+	close(fd);
+	CHECK(trust_open(path, &(struct trust){ { 4711 } }, O_RDONLY, &place.notes) == -EINVAL);
+	place_done(&place);
+}
+
+TEST(dev_null_is_believed_whoever_can_write_it)
+{
+	struct place place = place_new();
+
+	CHECK(symlink("/dev/null", scratch_at(&place.scratch, "links/none")) == 0);
+	CHECK(look(&place, "links/none") == 0);
+	place_done(&place);
+}
+
+TEST(what_is_not_there_is_told_apart)
+{
+	struct place place = place_new();
+
+	CHECK(symlink("nowhere", scratch_at(&place.scratch, "links/lost")) == 0);
+	CHECK(look(&place, "none") == -ENOENT && look(&place, "links/lost") == -ENOENT);
+	CHECK(look(&place, "none/x") == -ENOENT && place.notes.n == 0);
+	place_done(&place);
+}
+
+TEST(a_way_that_does_not_end_is_refused)
+{
+	struct place place = place_new();
+	char path[2 * PATH_MAX], *end;
+
+	CHECK(symlink("loop", scratch_at(&place.scratch, "links/loop")) == 0);
+	CHECK(refused(&place, "links/loop", strerror(ELOOP)));
+	CHECK(refused(&place, "etc/conf.d/x.conf/y", strerror(ENOTDIR)));
+
+	end = path + snprintf(path, sizeof(path), "%s", place.scratch.path);
+	memset(end, '/', sizeof(path) - (size_t)(end - path));
+	path[PATH_MAX + 1] = '\0';
+	CHECK(trust_open(path, &OURS, O_RDONLY, &place.notes) == -EINVAL);
+	CHECK(strstr(place.notes.list[1].text, strerror(ENAMETOOLONG)));
+	memset(end + 1, 'x', 300);
+	end[301] = '\0';
+	CHECK(trust_open(path, &OURS, O_RDONLY, &place.notes) == -EINVAL);
+	place_done(&place);
+}
+
+TEST(what_this_user_may_not_read_says_who_that_is)
+{
+	struct place place = place_new();
+	bool says;
+
+	if (geteuid() != 0) {
+		place_done(&place);
+		SKIP("it takes root to have files of another user");
+	}
+	CHECK(chmod(place.scratch.path, 0755) == 0);
+	set_mode(&place, "etc/conf.d/x.conf", 0600);
+	CHECK(seteuid(STRANGER) == 0);
+	says = refused(&place, "etc/conf.d/x.conf", "/x.conf: uid 12345, as whom it is read, may not "
+						    "read it: chmod a+r");
+	CHECK(seteuid(0) == 0 && says);
+	set_mode(&place, "etc", 0700);
+	CHECK(seteuid(STRANGER) == 0);
+	says = refused(&place, "etc/conf.d/x.conf", "/x.conf: uid 12345");
+	CHECK(seteuid(0) == 0 && says);
+	place_done(&place);
+}

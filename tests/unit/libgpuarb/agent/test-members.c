@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Who follows a lease, how far each has come, and who should and does not. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "fake-sysfs.h"
+#include "libgpuarb/agent/members.h"
+#include "libgpuarb/agent/unfollowed.h"
+
+static struct agent_grant grant_of(uint64_t generation)
+{
+	return (struct agent_grant){ .version = AGENT_VERSION, .n_parts = 1, .lease = 12,
+				     .generation = generation,
+				     .parts = { { .kfd_gpu_id = 1001, .xccs = 1, .n_words = 1,
+						  .cu_mask = { 0xff } } } };
+}
+
+/* The process's end of a connection; the crowd's is in *ret. */
+static int join(struct crowd *crowd, pid_t pid, int *ret)
+{
+	int pair[2];
+
+	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
+	CHECK(crowd_join(crowd, pair[0], pid) == 0 && crowd_has(crowd, pid));
+	*ret = pair[0];
+	return pair[1];
+}
+
+/* The generation of the next grant; 0: there is none now. */
+static uint64_t told(int fd)
+{
+	struct agent_grant grant;
+	ssize_t size = recv(fd, &grant, sizeof(grant), MSG_DONTWAIT);
+
+	if (size < 0 && errno == EAGAIN)
+		return 0;
+	CHECK(agent_grant_valid(&grant, (size_t)size));
+	return grant.generation;
+}
+
+static void answer(int fd, uint64_t generation, int error)
+{
+	struct agent_answer answer = { .version = AGENT_VERSION, .error = error,
+				       .generation = generation };
+
+	CHECK(send(fd, &answer, sizeof(answer), 0) == (ssize_t)sizeof(answer));
+}
+
+TEST(all_have_to_follow_and_nobody_is_all)
+{
+	struct agent_grant first = grant_of(1), second = grant_of(2);
+	struct crowd crowd = {0};
+	int a, b, fd_a, fd_b;
+
+	CHECK(crowd_follows(&crowd, 1));
+	a = join(&crowd, 100, &fd_a);
+	b = join(&crowd, 101, &fd_b);
+	crowd_tell(&crowd, &first);
+	CHECK(told(a) == 1 && told(b) == 1 && !crowd_follows(&crowd, 1));
+	answer(a, 1, 0);
+	CHECK(crowd_hear(&crowd, fd_a) == 0 && !crowd_follows(&crowd, 1));
+	answer(b, 1, 0);
+	CHECK(crowd_hear(&crowd, fd_b) == 0 && crowd_follows(&crowd, 1));
+
+	crowd_tell(&crowd, &first);
+	CHECK(told(a) == 0);
+	crowd_tell(&crowd, &second);
+	answer(a, 2, 0);
+	CHECK(crowd_hear(&crowd, fd_a) == 0 && !crowd_follows(&crowd, 2));
+	crowd_leave(&crowd, fd_b); /* it died */
+	CHECK(crowd_follows(&crowd, 2) && !crowd_has(&crowd, 101) && crowd_had(&crowd, 101));
+	close(a);
+	close(b);
+	crowd_clear(&crowd);
+}
+
+TEST(who_has_not_answered_is_told_the_newest_when_it_has)
+{
+	struct crowd crowd = {0};
+	int a, fd;
+
+	a = join(&crowd, 100, &fd);
+	for (uint64_t generation = 1; generation < 5000; generation++) {
+		struct agent_grant grant = grant_of(generation);
+
+		crowd_tell(&crowd, &grant);
+	}
+	CHECK(told(a) == 1 && told(a) == 0);
+	answer(a, 1, 0);
+	CHECK(crowd_hear(&crowd, fd) == 0);
+	crowd_tell(&crowd, &(struct agent_grant){ .version = AGENT_VERSION, .generation = 5000 });
+	CHECK(told(a) == 5000);
+	close(a);
+	crowd_clear(&crowd);
+}
+
+TEST(who_could_not_apply_does_not_follow_until_it_could)
+{
+	struct agent_grant first = grant_of(1), second = grant_of(2);
+	struct crowd crowd = {0};
+	int a, fd;
+
+	a = join(&crowd, 100, &fd);
+	crowd_tell(&crowd, &first);
+	answer(a, 1, -EBUSY);
+	CHECK(crowd_hear(&crowd, fd) == 0 && !crowd_follows(&crowd, 1));
+	answer(a, 1, 0);
+	CHECK(crowd_hear(&crowd, fd) == 0 && crowd_follows(&crowd, 1));
+	crowd_tell(&crowd, &second);
+	answer(a, 1, 0); /* of before */
+	CHECK(crowd_hear(&crowd, fd) == 0 && !crowd_follows(&crowd, 2));
+	close(a);
+	crowd_clear(&crowd);
+}
+
+TEST(what_is_no_answer_ends_the_connection)
+{
+	static const char noise[7] = "noise";
+	struct agent_grant first = grant_of(1);
+	struct crowd crowd = {0};
+	int a, fd;
+
+	a = join(&crowd, 100, &fd);
+	CHECK(crowd_hear(&crowd, fd) == 0 && crowd_hear(&crowd, 4711) == 0);
+	crowd_tell(&crowd, &first);
+	answer(a, 2, 0); /* which it was never told */
+	CHECK(crowd_hear(&crowd, fd) == -ECONNRESET);
+	CHECK(send(a, noise, sizeof(noise), 0) == sizeof(noise));
+	CHECK(crowd_hear(&crowd, fd) == -ECONNRESET);
+	close(a);
+	CHECK(crowd_hear(&crowd, fd) == -ECONNRESET);
+	crowd_leave(&crowd, fd);
+	crowd_leave(&crowd, fd);
+	CHECK(crowd.n == 0);
+	crowd_clear(&crowd);
+}
+
+TEST(a_process_that_comes_again_takes_its_own_place)
+{
+	struct agent_grant first = grant_of(1);
+	struct crowd crowd = {0};
+	int a, b, fd_a, fd_b;
+	char c;
+
+	a = join(&crowd, 100, &fd_a);
+	b = join(&crowd, 100, &fd_b);
+	CHECK(crowd.n == 1 && recv(a, &c, 1, 0) == 0);
+	crowd_tell(&crowd, &first);
+	answer(b, 1, 0);
+	CHECK(crowd_hear(&crowd, fd_b) == 0 && crowd_follows(&crowd, 1));
+	close(a);
+	close(b);
+	crowd_clear(&crowd);
+}
+
+/* ---- strays ------------------------------------------------------------------------------ */
+
+/* A tree that stands for sysfs, and for /proc below it. */
+struct stage {
+	char dir[64], proc[80];
+	struct crowd crowd;
+	struct agent_grant grant;
+	struct search search;
+};
+
+static void stage_set(struct stage *stage)
+{
+	*stage = (struct stage){ .dir = "/tmp/gpuarb-test-XXXXXX", .grant = grant_of(1) };
+	CHECK(mkdtemp(stage->dir));
+	snprintf(stage->proc, sizeof(stage->proc), "%s/proc", stage->dir);
+	stage->search = (struct search){ .sys = stage->dir, .proc = stage->proc, .root = 100,
+					 .crowd = &stage->crowd, .grant = &stage->grant };
+}
+
+static void stage_strike(struct stage *stage)
+{
+	crowd_clear(&stage->crowd);
+	CHECK(fake_sysfs_remove("/tmp", stage->dir + strlen("/tmp/")) == 0);
+}
+
+static void live(const struct stage *stage, pid_t pid, pid_t parent, const char *lease)
+{
+	char file[64], environment[128];
+	int n;
+
+	snprintf(file, sizeof(file), "proc/%d/stat", pid);
+	CHECK(fake_sysfs_print(stage->dir, file, "%d (a) b) S %d 1 1 0", pid, parent) == 0);
+	snprintf(file, sizeof(file), "proc/%d/environ", pid);
+	n = snprintf(environment, sizeof(environment), "PATH=/bin%cGPUARB_LEASE=%s%cHOME=/", '\0',
+		     lease, '\0');
+	CHECK(fake_sysfs_write(stage->dir, file, environment, (size_t)n) == 0);
+}
+
+static void die(const struct stage *stage, pid_t pid)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "proc/%d", pid);
+	CHECK(fake_sysfs_remove(stage->dir, path) == 0);
+}
+
+TEST(a_process_of_the_lease_that_has_queues_and_no_agent_is_found)
+{
+	struct stage stage;
+	int fd, own;
+
+	stage_set(&stage);
+	CHECK(stray_find(&stage.search) == 0); /* there is no KFD */
+	live(&stage, 100, 1, "");
+	live(&stage, 101, 100, "");
+	live(&stage, 102, 101, "");
+	live(&stage, 103, 1, "12");  /* its parents are gone */
+	live(&stage, 104, 1, "121"); /* another's */
+	CHECK(fake_sysfs_queue(stage.dir, 104, 0, 1001, 0) == 0);
+	CHECK(fake_sysfs_queue(stage.dir, 102, 0, 1001, 1) == 0); /* SDMA */
+	CHECK(fake_sysfs_queue(stage.dir, 102, 1, 1002, 0) == 0); /* not the lease's GPU */
+	CHECK(stray_find(&stage.search) == 0);
+
+	CHECK(fake_sysfs_queue(stage.dir, 102, 2, 1001, 0) == 0);
+	CHECK(stray_find(&stage.search) == 102);
+	own = join(&stage.crowd, 102, &fd);
+	CHECK(stray_find(&stage.search) == 0);
+	CHECK(fake_sysfs_queue(stage.dir, 103, 0, 1001, 0) == 0);
+	CHECK(stray_find(&stage.search) == 103);
+	CHECK(fake_sysfs_process_gone(stage.dir, 103) == 0 && stray_find(&stage.search) == 0);
+
+	CHECK(fake_sysfs_queue(stage.dir, 100, 0, 1001, 0) == 0);
+	CHECK(stray_find(&stage.search) == 100);
+	CHECK(fake_sysfs_print(stage.dir, FAKE_PROC "/100/queues/0/gpuid", "none of it") == 0);
+	CHECK(stray_find(&stage.search) == -EIO);
+	close(own);
+	stage_strike(&stage);
+}
+
+TEST(a_dead_process_is_waited_for_until_its_queues_are_gone)
+{
+	struct stage stage;
+	int fd, own;
+
+	stage_set(&stage);
+	live(&stage, 102, 1, "");
+	CHECK(fake_sysfs_queue(stage.dir, 102, 0, 1001, 0) == 0);
+	own = join(&stage.crowd, 102, &fd);
+	crowd_leave(&stage.crowd, fd);
+	CHECK(stray_find(&stage.search) == 0); /* another's, with its number */
+	die(&stage, 102);
+	CHECK(stray_find(&stage.search) == 102);
+	CHECK(fake_sysfs_process_gone(stage.dir, 102) == 0);
+	CHECK(stray_find(&stage.search) == 0);
+	close(own);
+	stage_strike(&stage);
+}
+
+TEST(of_many_that_left_the_last_are_remembered)
+{
+	static struct crowd crowd;
+	int fd;
+
+	for (pid_t pid = 1; pid <= 3 * (pid_t)CROWD_GONE; pid++) {
+		close(join(&crowd, pid, &fd));
+		crowd_leave(&crowd, fd);
+	}
+	CHECK(crowd_had(&crowd, 3 * (pid_t)CROWD_GONE) && crowd_had(&crowd, 2 * CROWD_GONE + 1));
+	CHECK(!crowd_had(&crowd, 2 * CROWD_GONE) && !crowd_had(&crowd, 1));
+	crowd_clear(&crowd);
+}

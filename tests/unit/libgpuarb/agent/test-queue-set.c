@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Which mask each queue of a program has that is followed, over a driver of the test's. */
+
+#include <errno.h>
+
+#include "check.h"
+#include "libgpuarb/agent/queue-set.h"
+
+#define QUEUES 16U
+#define VII    1001U /* a GPU of one XCC */
+#define MI300X 1002U /* of two, here */
+#define OTHER  1003U /* not the lease's */
+
+struct driver {
+	struct mask has[QUEUES]; /* words 0: never masked */
+	unsigned calls;
+	uint32_t refuse; /* this queue; QUEUES: none */
+	int error;
+};
+
+static int set_mask(int fd, uint32_t queue, const struct mask *mask, void *userdata)
+{
+	struct driver *driver = userdata;
+
+	CHECK(fd == 42 && queue < QUEUES && mask->words > 0 && mask->words <= MASK_WORDS);
+	driver->calls++;
+	if (queue == driver->refuse)
+		return driver->error;
+	driver->has[queue] = *mask;
+	return 0;
+}
+
+static struct agent_grant grant_of(uint64_t generation, uint32_t first, uint32_t second)
+{
+	return (struct agent_grant){
+		.version = AGENT_VERSION, .n_parts = 2, .lease = 12, .generation = generation,
+		.parts = {
+			{ .kfd_gpu_id = VII, .xccs = 1, .n_words = 2, .cu_mask = { first },
+			  .n_environment = 1, .environment = { 0xffff } },
+			{ .kfd_gpu_id = MI300X, .xccs = 2, .n_words = 1, .cu_mask = { second } },
+		},
+	};
+}
+
+/* A process with a grant and, on the first GPU, queue 0. */
+struct stage {
+	struct driver driver;
+	struct ward ward;
+};
+
+static void stage_set(struct stage *stage)
+{
+	struct agent_grant grant = grant_of(1, 0xffff, 0xff);
+
+	*stage = (struct stage){ .driver.refuse = QUEUES };
+	stage->ward.set_mask = set_mask;
+	stage->ward.userdata = &stage->driver;
+	CHECK(ward_follow(&stage->ward, 42, &grant) == 0 && stage->driver.calls == 0);
+	CHECK(ward_made(&stage->ward, 42, 0, VII) == 0);
+}
+
+static int follow(struct stage *stage, uint64_t generation, uint32_t first, uint32_t second)
+{
+	struct agent_grant grant = grant_of(generation, first, second);
+
+	return ward_follow(&stage->ward, 42, &grant);
+}
+
+static int ask(struct stage *stage, uint32_t queue, uint32_t word)
+{
+	struct mask own = { .word = { word }, .words = 1 };
+
+	return ward_asked(&stage->ward, 42, queue, &own);
+}
+
+static bool has(const struct stage *stage, uint32_t queue, uint32_t word)
+{
+	struct mask mask = { .word = { word }, .words = 1 };
+
+	return stage->driver.has[queue].words > 0 &&
+	       mask_same(&stage->driver.has[queue], &mask);
+}
+
+TEST(a_queue_has_the_grants_mask_when_it_is_made_and_after_each_change)
+{
+	struct stage stage;
+
+	stage_set(&stage);
+	CHECK(has(&stage, 0, 0xffff) && stage.driver.has[0].words == 2);
+	CHECK(ward_made(&stage.ward, 42, 1, MI300X) == 0 && has(&stage, 1, 0xff));
+	CHECK(ward_made(&stage.ward, 42, 2, OTHER) == 0 && stage.driver.has[2].words == 0);
+
+	CHECK(follow(&stage, 2, 0xff, 0xf) == 0 && has(&stage, 0, 0xff) && has(&stage, 1, 0xf));
+	CHECK(follow(&stage, 3, 0xffffff, 0xff) == 0 && has(&stage, 0, 0xffffff));
+	CHECK(ward_made(&stage.ward, 42, 3, VII) == 0 && has(&stage, 3, 0xffffff));
+	CHECK(stage.driver.has[2].words == 0);
+	ward_clear(&stage.ward);
+}
+
+TEST(a_mask_that_is_there_is_not_set_again)
+{
+	struct stage stage;
+	unsigned calls;
+
+	stage_set(&stage);
+	CHECK(ward_made(&stage.ward, 42, 1, MI300X) == 0);
+	calls = stage.driver.calls;
+	CHECK(follow(&stage, 2, 0xffff, 0xf) == 0 && stage.driver.calls == calls + 1);
+	CHECK(follow(&stage, 3, 0xffff, 0xf) == 0 && stage.driver.calls == calls + 1);
+	CHECK(ask(&stage, 0, 0xffff) == 0 && stage.driver.calls == calls + 1);
+	ward_clear(&stage.ward);
+}
+
+TEST(what_the_program_asks_for_is_narrowed_and_never_widened)
+{
+	struct stage stage;
+
+	stage_set(&stage);
+	CHECK(ask(&stage, 0, 0xff00ff) == 0 && has(&stage, 0, 0xff));
+	CHECK(follow(&stage, 2, 0xf, 0xff) == 0 && has(&stage, 0, 0xf));
+	CHECK(follow(&stage, 3, 0xffffffff, 0xff) == 0 && has(&stage, 0, 0xff00ff));
+	CHECK(ask(&stage, 0, 0x1) == 0 && has(&stage, 0, 0x1));
+	CHECK(ask(&stage, 7, 0x1) == -ENOENT);
+	ward_clear(&stage.ward);
+}
+
+TEST(the_mask_of_the_environment_is_no_wish_of_the_program)
+{
+	struct stage stage;
+
+	stage_set(&stage);
+	CHECK(ask(&stage, 0, 0xf) == 0 && has(&stage, 0, 0xf));
+	CHECK(ask(&stage, 0, 0xffff) == 0 && has(&stage, 0, 0xffff));
+	CHECK(follow(&stage, 2, 0xffffff, 0xff) == 0 && has(&stage, 0, 0xffffff));
+
+	/* The second GPU has none in the environment. */
+	CHECK(ward_made(&stage.ward, 42, 1, MI300X) == 0 && ask(&stage, 1, 0xff) == 0);
+	CHECK(follow(&stage, 3, 0xffffff, 0xffff) == 0 && has(&stage, 1, 0xff));
+	ward_clear(&stage.ward);
+}
+
+TEST(a_wish_that_the_grant_does_not_meet_yields_to_it_until_it_does)
+{
+	struct stage stage;
+
+	stage_set(&stage);
+	CHECK(ask(&stage, 0, 0xff0000) == 0 && has(&stage, 0, 0xffff));
+	CHECK(follow(&stage, 2, 0xf0ffff, 0xff) == 0 && has(&stage, 0, 0xf00000));
+
+	/* Bits 0, 2, … are the first XCC's: a mask without one of the others would hang. */
+	CHECK(ward_made(&stage.ward, 42, 1, MI300X) == 0);
+	CHECK(ask(&stage, 1, 0x5) == 0 && has(&stage, 1, 0xff));
+	CHECK(ask(&stage, 1, 0x7) == 0 && has(&stage, 1, 0x7));
+	ward_clear(&stage.ward);
+}
+
+TEST(a_queue_that_gets_no_mask_is_not_kept)
+{
+	struct stage stage;
+
+	stage_set(&stage);
+	stage.driver.refuse = 1;
+	stage.driver.error = -EBUSY;
+	CHECK(ward_made(&stage.ward, 42, 1, VII) == -EBUSY && stage.ward.n == 1);
+	CHECK(follow(&stage, 2, 0xff, 0xf) == 0);
+	ward_clear(&stage.ward);
+}
+
+TEST(a_refused_wish_is_forgotten)
+{
+	struct stage stage;
+
+	stage_set(&stage);
+	stage.driver.refuse = 0;
+	stage.driver.error = -EINVAL;
+	CHECK(ask(&stage, 0, 0xf) == -EINVAL && has(&stage, 0, 0xffff));
+	stage.driver.refuse = QUEUES;
+	CHECK(follow(&stage, 2, 0xff, 0xf) == 0 && has(&stage, 0, 0xff));
+	ward_clear(&stage.ward);
+}
+
+TEST(a_change_reaches_the_others_where_one_is_refused_and_is_tried_again)
+{
+	struct agent_grant grant;
+	struct stage stage;
+
+	stage_set(&stage);
+	for (uint32_t id = 1; id < 4; id++)
+		CHECK(ward_made(&stage.ward, 42, id, VII) == 0);
+	stage.driver.refuse = 1;
+	stage.driver.error = -EACCES;
+	CHECK(follow(&stage, 2, 0xff, 0xf) == -EACCES);
+	CHECK(has(&stage, 0, 0xff) && has(&stage, 2, 0xff) && has(&stage, 3, 0xff));
+	CHECK(has(&stage, 1, 0xffff));
+
+	ward_gone(&stage.ward, 1);
+	grant = stage.ward.grant;
+	CHECK(ward_follow(&stage.ward, 42, &grant) == 0 && stage.ward.n == 3);
+	ward_clear(&stage.ward);
+}
+
+TEST(a_queue_that_went_unseen_is_forgotten)
+{
+	struct stage stage;
+
+	stage_set(&stage);
+	CHECK(ward_made(&stage.ward, 42, 1, VII) == 0 && ask(&stage, 1, 0xf) == 0);
+	CHECK(ward_made(&stage.ward, 42, 2, VII) == 0);
+	stage.driver.refuse = 1;
+	stage.driver.error = -EFAULT;
+	CHECK(follow(&stage, 2, 0x3, 0xf) == 0 && stage.ward.n == 2);
+	CHECK(has(&stage, 0, 0x3) && has(&stage, 2, 0x3));
+
+	/* Its id is another queue's now: nothing of the first one's is left. */
+	stage.driver.refuse = QUEUES;
+	CHECK(ask(&stage, 2, 0x1) == 0 && ward_made(&stage.ward, 42, 2, VII) == 0);
+	CHECK(stage.ward.n == 2 && has(&stage, 2, 0x3));
+	ward_clear(&stage.ward);
+}
+
+TEST(what_is_no_grant_is_not_taken_for_one)
+{
+	struct agent_grant grant = grant_of(1, 0xff, 0xff);
+	size_t size = agent_grant_size(&grant);
+
+	CHECK(agent_grant_valid(&grant, size));
+	CHECK(!agent_grant_valid(&grant, size - 1) && !agent_grant_valid(&grant, size + 1));
+	CHECK(!agent_grant_valid(&grant, 3));
+	grant.version++;
+	CHECK(!agent_grant_valid(&grant, size));
+	grant = grant_of(0, 0xff, 0xff);
+	CHECK(!agent_grant_valid(&grant, size));
+	grant = grant_of(1, 0xff, 0xff);
+	grant.n_parts = AGENT_PARTS + 1;
+	CHECK(!agent_grant_valid(&grant, agent_grant_size(&grant)));
+	grant = grant_of(1, 0xff, 0xff);
+	grant.parts[1].n_words = MASK_WORDS + 1;
+	CHECK(!agent_grant_valid(&grant, size));
+	grant.parts[1].n_words = 0;
+	CHECK(!agent_grant_valid(&grant, size));
+	grant = grant_of(1, 0xff, 0xff);
+	grant.parts[0].n_environment = MASK_WORDS + 1;
+	CHECK(!agent_grant_valid(&grant, size));
+}

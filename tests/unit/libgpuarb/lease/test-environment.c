@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "libgpuarb/lease/environment.h"
+
+#include <errno.h>
+#include <time.h>
+
+#include "check.h"
+#include "rocr-mask-parser.h"
+
+/* ---- what the tests have in place of a process ---------------------------------------- */
+
+struct variable {
+	const char *name, *value;
+};
+
+static const char *lookup(void *userdata, const char *name)
+{
+	for (const struct variable *v = userdata; v && v->name; v++)
+		if (strcmp(v->name, name) == 0)
+			return v->value;
+	return NULL;
+}
+
+/* One that is NULL-terminated: the value set, NULL if it is not there or is taken out. */
+static const char *value_of(char **environment, const char *name)
+{
+	size_t length = strlen(name);
+
+	for (; *environment; environment++)
+		if (strncmp(*environment, name, length) == 0 && (*environment)[length] == '=')
+			return *environment + length + 1;
+	return NULL;
+}
+
+static bool takes_out(char **environment, const char *name)
+{
+	for (; *environment; environment++)
+		if (strcmp(*environment, name) == 0)
+			return true;
+	return false;
+}
+
+static const uint32_t low_half[] = { 0x3fffffff, 0 };
+
+static const struct topology_gpu four_gpus[] = {
+	{ .kfd_gpu_id = 1001, .unique_id = 0x1111222233334444 },
+	{ .kfd_gpu_id = 1002, .unique_id = 0x1111222233335555 },
+	{ .kfd_gpu_id = 1003, .unique_id = 0x0000000000000001 },
+	{ .kfd_gpu_id = 1004 },
+};
+
+static struct topology four(void)
+{
+	struct topology topology = { NULL, 4 };
+
+	topology.gpus = malloc(sizeof(four_gpus));
+	CHECK(topology.gpus);
+	memcpy(topology.gpus, four_gpus, sizeof(four_gpus));
+	return topology;
+}
+
+static struct gpuarb_partition partition_on(uint32_t kfd_gpu_id)
+{
+	return (struct gpuarb_partition){ .gpu = "0000:03:00.0", .kfd_gpu_id = kfd_gpu_id,
+					  .cu_mask = low_half, .cu_mask_words = 2, .cus = 30,
+					  .queues = 5, .processes = 1, .tier = "cooperative" };
+}
+
+/* Makes it for the partitions among the four GPUs; the failure's sentence goes to buf. */
+static int make(const struct gpuarb_partition *partitions, size_t n, struct variable *variables,
+		char ***ret, char *buf, size_t size)
+{
+	struct gpuarb gpuarb = { .references = 1 };
+	struct topology topology = four();
+	struct environment environment = { .lease = 7, .partitions = partitions, .n = n,
+					   .topology = &topology, .get = lookup,
+					   .userdata = variables };
+	int r = environment_make(&gpuarb, &environment, ret);
+
+	snprintf(buf, size, "%s", gpuarb_last_error(&gpuarb));
+	begin(&gpuarb);
+	free(topology.gpus);
+	return r;
+}
+
+/* ---- tests ---------------------------------------------------------------------------- */
+
+TEST(one_gpu_of_several_is_masked_and_alone_visible)
+{
+	struct gpuarb_partition partition = partition_on(1003);
+	char **environment, why[256];
+
+	CHECK(make(&partition, 1, NULL, &environment, why, sizeof(why)) == 0);
+	CHECK(strcmp(value_of(environment, "ROCR_VISIBLE_DEVICES"), "2") == 0);
+	CHECK(strcmp(value_of(environment, "HSA_CU_MASK"), "0:0x3fffffff") == 0);
+	CHECK(strcmp(value_of(environment, "GPU_MAX_HW_QUEUES"), "4") == 0);
+	CHECK(strcmp(value_of(environment, "GPUARB_LEASE"), "7") == 0);
+	CHECK(takes_out(environment, "HSA_CU_MASK_SKIP_INIT"));
+	CHECK(takes_out(environment, "HIP_VISIBLE_DEVICES"));
+	CHECK(takes_out(environment, "CUDA_VISIBLE_DEVICES"));
+	CHECK(takes_out(environment, "GPU_DEVICE_ORDINAL"));
+	free(environment);
+}
+
+TEST(masks_count_gpus_after_the_visible_list)
+{
+	static const uint32_t wide[] = { 0x5, 0x0, 0xa0000001 };
+	struct gpuarb_partition partitions[2] = { partition_on(1004), partition_on(1001) };
+	char **environment, why[256];
+
+	partitions[1].cu_mask = wide;
+	partitions[1].cu_mask_words = 3;
+	CHECK(make(partitions, 2, NULL, &environment, why, sizeof(why)) == 0);
+	CHECK(strcmp(value_of(environment, "ROCR_VISIBLE_DEVICES"), "3,0") == 0);
+	CHECK(strcmp(value_of(environment, "HSA_CU_MASK"),
+		     "0:0x3fffffff;1:0xa00000010000000000000005") == 0);
+	free(environment);
+}
+
+TEST(simulated_gpus_are_numbered_as_the_lease_has_them)
+{
+	struct gpuarb_partition partitions[2] = { partition_on(0), partition_on(0) };
+	char **environment, why[256];
+
+	CHECK(make(partitions, 2, NULL, &environment, why, sizeof(why)) == -ENODEV);
+
+	struct gpuarb gpuarb = { .references = 1 };
+	struct topology_gpu none[2] = { { .kfd_gpu_id = 0 }, { .kfd_gpu_id = 0 } };
+	struct topology topology = { none, 2 };
+	struct environment asked = { .lease = 7, .partitions = partitions, .n = 2,
+				     .topology = &topology, .get = lookup };
+
+	CHECK(environment_make(&gpuarb, &asked, &environment) == 0);
+	CHECK(strcmp(value_of(environment, "ROCR_VISIBLE_DEVICES"), "0,1") == 0);
+	free(environment);
+}
+
+TEST(the_tightest_gpu_bounds_the_queues)
+{
+	struct gpuarb_partition partitions[2] = { partition_on(1001), partition_on(1002) };
+	char **environment, why[256];
+
+	partitions[0].queues = 24;
+	partitions[0].processes = 4; /* 6 each, less 1 and 2: 3 */
+	partitions[0].streams = 2;
+	partitions[1].queues = 9;
+	partitions[1].processes = 2; /* 4 each, less 1: 3 */
+	CHECK(make(partitions, 2, NULL, &environment, why, sizeof(why)) == 0);
+	CHECK(strcmp(value_of(environment, "GPU_MAX_HW_QUEUES"), "3") == 0);
+	free(environment);
+
+	partitions[1].queues = 5;
+	CHECK(make(partitions, 2, NULL, &environment, why, sizeof(why)) == 0);
+	CHECK(strcmp(value_of(environment, "GPU_MAX_HW_QUEUES"), "1") == 0);
+	free(environment);
+}
+
+TEST(queues_that_leave_hip_none_are_refused_with_the_number_to_ask_for)
+{
+	struct gpuarb_partition partition = partition_on(1001);
+	char **environment, why[256];
+
+	partition.queues = 8;
+	partition.processes = 2;
+	partition.streams = 3;
+	CHECK(make(&partition, 1, NULL, &environment, why, sizeof(why)) == -ERANGE);
+	CHECK(strstr(why, "at least 10"));
+
+	partition.queues = UINT32_MAX;
+	partition.streams = UINT32_MAX;
+	partition.processes = 1;
+	CHECK(make(&partition, 1, NULL, &environment, why, sizeof(why)) == -ERANGE);
+}
+
+TEST(an_inherited_mask_is_a_conflict)
+{
+	static const char *const names[] = { "HSA_CU_MASK", "ROC_GLOBAL_CU_MASK" };
+	struct gpuarb_partition partition = partition_on(1001);
+	char **environment, why[256];
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		struct variable set[] = { { names[i], "0:0xff" }, { NULL, NULL } };
+		struct variable empty[] = { { names[i], "" }, { NULL, NULL } };
+
+		CHECK(make(&partition, 1, set, &environment, why, sizeof(why)) == -EEXIST);
+		CHECK(strstr(why, names[i]));
+		CHECK(make(&partition, 1, empty, &environment, why, sizeof(why)) == 0);
+		free(environment);
+	}
+}
+
+TEST(an_inherited_visible_list_may_not_hide_the_lease)
+{
+	static const struct {
+		const char *value;
+		bool shows[4];
+	} lists[] = {
+		{ "0", { true } },
+		{ "2,0", { true, false, true } },
+		{ " 3 , 1 ", { false, true, false, true } },
+		{ "0x2,01", { false, true, true } },
+		{ "", { false } },                       /* set and empty: none at all */
+		{ "0,4,1", { true } },                   /* no such GPU ends the list */
+		{ "0,-1,1", { true } },
+		{ "1,1,0", { false, true } },            /* twice ends it */
+		{ "0,x,1", { true } },
+		{ "0,,1", { true } },
+		{ "1,0junk", { false, true } },
+		{ "GPU-1111222233334444", { true } },
+		{ "gpu-1111222233335555,0", { true, true } },
+		{ "GPU-11112222", { false } },           /* the start of two of them */
+		{ "GPU-11112222333355", { false, true } },
+		{ "GPU-0000000000000001", { false, false, true } },
+		{ "GPU-1", { false } },
+		{ "GPU-", { false } },
+		{ "GPU-11112222333344445", { false } },  /* too long */
+		{ "GPU-ffff,0", { false } },
+		{ "99999999999999999999,0", { false } },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+		for (uint32_t gpu = 0; gpu < 4; gpu++) {
+			struct variable set[] = { { "ROCR_VISIBLE_DEVICES", lists[i].value },
+						  { NULL, NULL } };
+			struct gpuarb_partition partition = partition_on(1001 + gpu);
+			char **environment, why[256], index[4];
+			int r = make(&partition, 1, set, &environment, why, sizeof(why));
+
+			if (r != (lists[i].shows[gpu] ? 0 : -EEXIST))
+				fprintf(stderr, "list \"%s\", GPU %u: %s\n", lists[i].value, gpu,
+					why);
+			CHECK(r == (lists[i].shows[gpu] ? 0 : -EEXIST));
+			if (r < 0)
+				continue;
+			snprintf(index, sizeof(index), "%u", gpu);
+			CHECK(strcmp(value_of(environment, "ROCR_VISIBLE_DEVICES"), index) == 0);
+			free(environment);
+		}
+}
+
+TEST(a_gpu_that_the_process_does_not_see_is_no_device)
+{
+	struct gpuarb_partition partition = partition_on(4711);
+	char **environment, why[256];
+
+	CHECK(make(&partition, 1, NULL, &environment, why, sizeof(why)) == -ENODEV);
+	CHECK(strstr(why, "0000:03:00.0"));
+}
+
+TEST(a_gpu_that_is_there_twice_is_no_device)
+{
+	struct topology_gpu twins[] = { { .kfd_gpu_id = 1001 }, { .kfd_gpu_id = 1001 } };
+	struct gpuarb_partition partition = partition_on(1001);
+	struct topology topology = { twins, 2 };
+	struct gpuarb gpuarb = { .references = 1 };
+	struct environment asked = { .lease = 7, .partitions = &partition, .n = 1,
+				     .topology = &topology, .get = lookup };
+	char **environment;
+
+	CHECK(environment_make(&gpuarb, &asked, &environment) == -ENODEV);
+	CHECK(strstr(gpuarb_last_error(&gpuarb), "twice"));
+	begin(&gpuarb);
+
+	partition.kfd_gpu_id = 0; /* a simulated GPU beside real ones is none of them */
+	CHECK(environment_make(&gpuarb, &asked, &environment) == -ENODEV);
+	begin(&gpuarb);
+}
+
+TEST(no_mask_is_never_written)
+{
+	static const uint32_t none[] = { 0, 0 };
+	struct gpuarb_partition partition = partition_on(1001);
+	char **environment, why[256];
+
+	partition.cu_mask = none;
+	CHECK(make(&partition, 1, NULL, &environment, why, sizeof(why)) == -EBADFD);
+	partition.cu_mask_words = 0;
+	CHECK(make(&partition, 1, NULL, &environment, why, sizeof(why)) == -EBADFD);
+	CHECK(make(&partition, 0, NULL, &environment, why, sizeof(why)) == -EBADFD);
+}
+
+/* ---- what ROCr makes of it ------------------------------------------------------------ */
+
+TEST(rocr_ignores_these_without_a_word)
+{
+	static const struct {
+		const char *value;
+		unsigned sets; /* GPUs that get a mask all the same */
+		bool ignored;
+	} values[] = {
+		{ "0:0xf", 1, false },
+		{ "0:0-15,32-47", 1, false },
+		{ " 0 : 0 x f ; 1 : 3 ", 2, false },
+		{ "0,2-3:0x337F", 3, false },
+		{ "0:0xf;", 1, false },
+		{ "", 0, false },
+		{ "0xf", 0, true },        /* no GPU */
+		{ "0:", 0, true },
+		{ ":0xf", 0, true },
+		{ "0:f", 0, true },
+		{ "0:0x", 0, true },
+		{ "0:0x0", 0, true },      /* nothing is no mask */
+		{ "0:1x3", 0, true },
+		{ "0:0xg", 0, true },
+		{ "0:0xf;0:0xf0", 1, true },
+		{ "0,0:0xf", 0, true },
+		{ "0:1,1", 0, true },
+		{ "0:3-1", 0, true },
+		{ "0:0-1-2", 0, true },
+		{ "9:0xf", 0, true },      /* no such GPU */
+		{ "0:999", 0, true },      /* no such CU */
+		{ "0:0xf:1:0xf", 0, true },
+		{ "0:0xf,1:0xf", 0, true },
+		{ "0:0xf;;1:0xf", 1, true },
+		{ "0:0xf;1:zz;2:0xf", 1, true },
+		{ "GPU-1111:0xf", 0, true },
+		{ "0:0x10000000000000000000000000", 0, true }, /* beyond the last CU */
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
+		struct rocr_masks masks;
+		unsigned sets = 0;
+
+		rocr_parse_masks(values[i].value, 4, 60, &masks);
+		for (size_t k = 0; k < ROCR_GPUS; k++)
+			sets += masks.set[k];
+		if (sets != values[i].sets || masks.ignored != values[i].ignored)
+			fprintf(stderr, "\"%s\": %u sets, ignored %d\n", values[i].value, sets,
+				masks.ignored);
+		CHECK(sets == values[i].sets && masks.ignored == values[i].ignored);
+	}
+}
+
+#define CU_WORDS 32U
+
+static unsigned random_grant(struct gpuarb_partition *partitions, uint32_t words[][CU_WORDS],
+			     struct topology *topology)
+{
+	unsigned n = 1 + (unsigned)rand() % 8;
+
+	for (unsigned i = 0; i < 16; i++) {
+		topology->gpus[i].kfd_gpu_id = 100 + i;
+		topology->gpus[i].unique_id = (uint64_t)rand();
+	}
+	topology->n = 8 + (unsigned)rand() % 9;
+	for (unsigned i = 0; i < n; i++) {
+		unsigned n_words = 1 + (unsigned)rand() % 10;
+
+		memset(words[i], 0, sizeof(words[i]));
+		for (unsigned k = 0; k < n_words; k++)
+			if (rand() % 4)
+				words[i][k] = (uint32_t)rand() << 8 ^ (uint32_t)rand();
+		words[i][(unsigned)rand() % n_words] |= UINT32_C(1) << rand() % 32;
+		partitions[i] = partition_on(100 + (i * 3) % 8);
+		partitions[i].cu_mask = words[i];
+		partitions[i].cu_mask_words = n_words;
+		partitions[i].processes = 1 + (unsigned)rand() % 4;
+		partitions[i].streams = (unsigned)rand() % 3;
+		partitions[i].queues = partitions[i].processes *
+				       (2 + partitions[i].streams + (unsigned)rand() % 4);
+	}
+	return n;
+}
+
+TEST(rocr_reads_every_grant_as_it_was_made)
+{
+	unsigned seed = (unsigned)time(NULL);
+	struct gpuarb gpuarb = { .references = 1 };
+
+	printf("seed %u\n", seed);
+	srand(seed);
+	for (int round = 0; round < 5000; round++) {
+		struct topology_gpu gpus[16];
+		struct topology topology = { gpus, 0 };
+		struct gpuarb_partition partitions[8];
+		uint32_t words[8][CU_WORDS];
+		struct environment asked = { .partitions = partitions, .topology = &topology,
+					     .get = lookup };
+		struct rocr_masks masks;
+		char **environment;
+		bool shown[16];
+
+		asked.n = random_grant(partitions, words, &topology);
+		CHECK(environment_make(&gpuarb, &asked, &environment) == 0);
+		rocr_parse_masks(value_of(environment, "HSA_CU_MASK"), (unsigned)asked.n, 320,
+				 &masks);
+		CHECK(!masks.ignored);
+		for (size_t i = 0; i < ROCR_GPUS; i++)
+			CHECK(masks.set[i] == (i < asked.n));
+		for (size_t i = 0; i < asked.n; i++)
+			CHECK(memcmp(masks.word[i], words[i], sizeof(words[i])) == 0);
+
+		visible_parse(value_of(environment, "ROCR_VISIBLE_DEVICES"), &topology, shown);
+		for (size_t i = 0; i < asked.n; i++)
+			CHECK(shown[partitions[i].kfd_gpu_id - 100]);
+		free(environment);
+	}
+	begin(&gpuarb);
+}
