@@ -37,8 +37,8 @@ static void print_help(void)
 
 static void print_verb_help(const struct verb *verb)
 {
-	printf("gpuarbctl %s%s%s: %s\n\n", verb->name, *verb->arguments ? " " : "",
-	       verb->arguments, verb->summary);
+	printf("gpuarbctl %s%s%s: %s\n\n", verb->name, *verb->arguments ? " " : "", verb->arguments,
+	       verb->summary);
 	print_options(verb->groups | OPTIONS_GENERAL);
 }
 
@@ -79,8 +79,8 @@ static int check_words(const struct command *command, const struct verb *verb)
 			    verb->name, verb->arguments);
 	if (command->n_rest > verb->max_words)
 		return fail(command, usage_code(verb), "%.80s is too much: gpuarbctl %s%s%s",
-			    command->rest[verb->max_words], verb->name,
-			    *verb->arguments ? " " : "", verb->arguments);
+			    command->rest[verb->max_words], verb->name, *verb->arguments ? " " : "",
+			    verb->arguments);
 	return EXIT_OK;
 }
 

@@ -8,7 +8,7 @@
 #include "daemon.h"
 #include "util/log.h"
 
-#define PAUSE_USEC     UINT64_C(10000)
+#define PAUSE_USEC UINT64_C(10000)
 #define PAUSE_MAX_USEC UINT64_C(500000)
 
 static const char *address(const struct daemon *daemon)
@@ -28,8 +28,8 @@ static const char *why_no_name(int r)
 
 static int open_bus(struct daemon *daemon)
 {
-	return bus_new(daemon->event, daemon->options->bus_address, daemon->arbiter,
-		       &daemon_host, daemon, &daemon->bus);
+	return bus_new(daemon->event, daemon->options->bus_address, daemon->arbiter, &daemon_host,
+		       daemon, &daemon->bus);
 }
 
 int daemon_connect(struct daemon *daemon)

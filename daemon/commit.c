@@ -103,7 +103,9 @@ static void tell_gpu(struct daemon *daemon, unsigned index, struct gpu *gpu)
 	gpu->another = false;
 	if (gone || came)
 		log_notice("GPU %s is %s", gpu->info.name,
-			   gone && came ? "another now" : came ? "here" : "gone");
+			   gone && came ? "another now"
+			   : came       ? "here"
+					: "gone");
 	if (!daemon->bus)
 		return;
 	if (gone)
@@ -148,7 +150,8 @@ static bool grant_next(struct daemon *daemon)
 	r = daemon_save(daemon, proposal);
 	if (r < 0) {
 		if (!daemon->unsaved)
-			log_error("lease %" PRIu64 " would fit, but cannot be saved: %s; it waits on",
+			log_error("lease %" PRIu64
+				  " would fit, but cannot be saved: %s; it waits on",
 				  proposal->id, strerror(-r));
 		daemon->unsaved = true;
 		daemon->arbiter->next_look = 0; /* not to be passed by who is behind it */

@@ -12,7 +12,7 @@
 #include "sys/process.h"
 
 /* Others wait for what an ending lease had; the default of a quarter second is long. */
-#define LOOK_ACCURACY_USEC     5000U
+#define LOOK_ACCURACY_USEC 5000U
 #define DEADLINE_ACCURACY_USEC 1000U
 
 #define NEVER_LISTED (UINT64_MAX - 1) /* a generation of the hardware that is none */
@@ -99,7 +99,8 @@ static int load_settings(const struct daemon *daemon, struct settings **ret, str
 			notes_add(notes, false,
 				  "tenant %s: match-executable matches nobody: gpuarbd may not see "
 				  "which program other users run without CAP_SYS_PTRACE; see "
-				  "SECURITY in gpuarbd(8)", (*ret)->tenants[i].name);
+				  "SECURITY in gpuarbd(8)",
+				  (*ret)->tenants[i].name);
 	return r;
 }
 
@@ -121,8 +122,7 @@ static int make_arbiter(struct daemon *daemon, struct notes *notes)
 	r = state_open(daemon->options->runtime_directory, &daemon->state, notes);
 	if (r < 0)
 		return r;
-	r = arbiter_new(settings, gpus, (size_t)n, state_first_id(daemon->state),
-			&daemon->arbiter);
+	r = arbiter_new(settings, gpus, (size_t)n, state_first_id(daemon->state), &daemon->arbiter);
 	if (r < 0)
 		return r;
 	TAKE_PTR(settings);
@@ -159,7 +159,7 @@ static int make_sources(struct daemon *daemon)
 static int make_keepers(struct daemon *daemon)
 {
 	static const struct holders_callbacks callbacks = { on_holder_gone, on_bound_gone };
-	_cleanup_(notes_done) struct notes notes = {0};
+	_cleanup_(notes_done) struct notes notes = { 0 };
 	int r;
 
 	r = store_new(daemon->event, &daemon->store, &notes);
@@ -182,7 +182,8 @@ static void ask_store_max(struct daemon *daemon)
 	r = bus_store_max(daemon->bus, &daemon->store_max);
 	if (r < 0)
 		log_notice("nobody says how many file descriptors the service manager keeps (%s): "
-			   "FileDescriptorStoreMax= must be at least max-holders", strerror(-r));
+			   "FileDescriptorStoreMax= must be at least max-holders",
+			   strerror(-r));
 }
 
 /* Who has the name, and the lock on the state, is the only daemon: what was saved is its
@@ -215,7 +216,7 @@ static int start(struct daemon *daemon)
 int daemon_new(const struct daemon_options *options, sd_event *event, struct daemon **ret)
 {
 	_cleanup_(daemon_freep) struct daemon *daemon = calloc(1, sizeof(*daemon));
-	_cleanup_(notes_done) struct notes notes = {0};
+	_cleanup_(notes_done) struct notes notes = { 0 };
 	int n, r;
 
 	if (!daemon)

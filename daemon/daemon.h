@@ -26,13 +26,13 @@
 
 struct daemon_options {
 	struct config_files files;
-	const char *profiles;          /* directory */
-	const char *simulate;          /* profiles, comma-separated; NULL: as configured */
-	const char *sysfs;             /* what stands for /sys; NULL: /sys */
-	const char *debugfs;           /* for /sys/kernel/debug; NULL: a service reads it */
-	const char *enforce;           /* the socket of gpuarb-enforce */
+	const char *profiles; /* directory */
+	const char *simulate; /* profiles, comma-separated; NULL: as configured */
+	const char *sysfs;    /* what stands for /sys; NULL: /sys */
+	const char *debugfs;  /* for /sys/kernel/debug; NULL: a service reads it */
+	const char *enforce;  /* the socket of gpuarb-enforce */
 	const char *runtime_directory;
-	const char *bus_address;       /* NULL: the system bus */
+	const char *bus_address; /* NULL: the system bus */
 };
 
 struct daemon {
@@ -61,25 +61,25 @@ struct daemon {
 	bool stale;                /* what was saved of some lease is not what it is */
 	bool unsaved;              /* a waiting lease fits, and could not be saved */
 
-	struct enforce *enforce;   /* who kills and freezes for us */
-	struct probe *probe;       /* who reads what hardware queues have */
+	struct enforce *enforce; /* who kills and freezes for us */
+	struct probe *probe;     /* who reads what hardware queues have */
 	sd_event_source *probing;
-	uint64_t probed_usec;      /* when it was asked last */
-	bool asked;                /* it has not answered yet */
-	bool readable;             /* it has answered once, so that it may again */
-	bool outdated;             /* what it is about to answer is older than what was said */
+	uint64_t probed_usec; /* when it was asked last */
+	bool asked;           /* it has not answered yet */
+	bool readable;        /* it has answered once, so that it may again */
+	bool outdated;        /* what it is about to answer is older than what was said */
 
-	sd_event_source *audit; /* when to look at the hardware next */
-	uint64_t generation;    /* of the list of GPUs */
+	sd_event_source *audit;                /* when to look at the hardware next */
+	uint64_t generation;                   /* of the list of GPUs */
 	struct gpu_info listed[REQUEST_WANTS]; /* the last list, which may be of half a tree */
 	size_t n_listed;
-	uint64_t listed_usec;   /* since when it is this one */
-	bool unsettled;         /* it is to be read once more */
-	bool unlisted;          /* the last attempt to list them again failed, which was logged */
-	uint64_t looked_usec;   /* CLOCK_BOOTTIME of the last look */
-	bool in_use;            /* somebody was seen on a GPU */
-	bool blind;             /* the last look failed, which was logged */
-	struct hw_use *uses;    /* room for ops->use() */
+	uint64_t listed_usec; /* since when it is this one */
+	bool unsettled;       /* it is to be read once more */
+	bool unlisted;        /* the last attempt to list them again failed, which was logged */
+	uint64_t looked_usec; /* CLOCK_BOOTTIME of the last look */
+	bool in_use;          /* somebody was seen on a GPU */
+	bool blind;           /* the last look failed, which was logged */
+	struct hw_use *uses;  /* room for ops->use() */
 	size_t uses_room;
 	uint64_t warned;        /* GPUs whose oversubscription was logged, as bits */
 	struct trickle refused; /* refusals that were logged */
@@ -209,8 +209,8 @@ int keep_check_process(const struct caller *caller, int fd, pid_t *ret, struct v
  * force. */
 struct kept {
 	uint64_t lease;
-	int holder;  /* the client's end; -1: none */
-	pid_t pid;   /* newly bound; 0: none, or bound before */
+	int holder; /* the client's end; -1: none */
+	pid_t pid;  /* newly bound; 0: none, or bound before */
 };
 int keep_process(struct daemon *daemon, uint64_t lease, uid_t owner, int process_fd, pid_t pid,
 		 struct kept *ret, struct verdict *verdict);
@@ -228,8 +228,8 @@ int host_reserve(void *userdata, const struct caller *caller, const struct reque
 		 struct verdict *verdict);
 int host_activate(void *userdata, const struct caller *caller, uint64_t id, bool active,
 		  struct verdict *verdict);
-int host_acknowledge(void *userdata, const struct caller *caller, uint64_t id,
-		     uint64_t generation, struct verdict *verdict);
+int host_acknowledge(void *userdata, const struct caller *caller, uint64_t id, uint64_t generation,
+		     struct verdict *verdict);
 int host_revoke(void *userdata, uint64_t id, uint64_t grace_usec, const char *reason,
 		struct verdict *verdict);
 int host_bind(void *userdata, const struct caller *caller, uint64_t id, int process_fd,

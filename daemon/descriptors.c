@@ -21,7 +21,8 @@ static void give_up(struct daemon *daemon, const char *why)
 {
 	if (daemon->arbiter->verifies)
 		log_warning("hardware queue descriptors cannot be read%s (%s): what holders "
-			    "acknowledge is believed", daemon->readable ? " any more" : "", why);
+			    "acknowledge is believed",
+			    daemon->readable ? " any more" : "", why);
 	daemon->arbiter->verifies = false;
 	daemon->asked = false;
 	probe_cancel(daemon->probe);
@@ -31,10 +32,12 @@ static void give_up(struct daemon *daemon, const char *why)
 static void take_up(struct daemon *daemon)
 {
 	if (!daemon->arbiter->verifies)
-		log_notice("hardware queue descriptors can be read again: acknowledgements have to be "
-			   "true");
+		log_notice(
+			"hardware queue descriptors can be read again: acknowledgements have to be "
+			"true");
 	else if (!daemon->readable)
-		log_info("hardware queue descriptors can be read: acknowledgements have to be true");
+		log_info(
+			"hardware queue descriptors can be read: acknowledgements have to be true");
 	daemon->arbiter->verifies = daemon->readable = true;
 }
 

@@ -26,7 +26,8 @@ static void on_done(void *userdata, uint64_t tag, int r, const char *sentence)
 {
 	(void)userdata;
 	if (r < 0 && r != -ESRCH)
-		log_warning("lease %" PRIu64 ": gpuarb-enforce: %s (%s)", tag, sentence, strerror(-r));
+		log_warning("lease %" PRIu64 ": gpuarb-enforce: %s (%s)", tag, sentence,
+			    strerror(-r));
 }
 
 int daemon_start_enforce(struct daemon *daemon)
@@ -119,7 +120,8 @@ static bool find_unit(const struct lease *lease, struct unit_place *place, char 
 	for (size_t i = 0; i < n; i++) {
 		if (is_of(lease, pids[i]))
 			continue;
-		snprintf(why, size, "pid %d is in %s too, and not of the lease", pids[i], place->unit);
+		snprintf(why, size, "pid %d is in %s too, and not of the lease", pids[i],
+			 place->unit);
 		return false;
 	}
 	return true;
@@ -149,7 +151,8 @@ void daemon_thaw(struct daemon *daemon, const struct lease *lease)
 	if (lease->n_bound == 0 || unit_of_process(lease->bound[0], &place) < 0)
 		return; /* with nobody left in it there is nothing to thaw */
 	if (enforce_thaw(daemon->enforce, place.unit, lease->id, why, sizeof(why)) < 0)
-		log_warning("lease %" PRIu64 ": %s cannot be thawed: %s", lease->id, place.unit, why);
+		log_warning("lease %" PRIu64 ": %s cannot be thawed: %s", lease->id, place.unit,
+			    why);
 	else
 		story_forced(daemon, lease, "it is thawed");
 }
@@ -161,9 +164,10 @@ static void apply(struct daemon *daemon, struct lease *lease, enum rung rung)
 	char what[128];
 
 	if (rung == RUNG_REPORT) {
-		story_forced(daemon, lease, lease->state == STATE_ENDING ?
-						   "its time is over, and it has not acknowledged that" :
-						   "others wait for CUs that it has not given back");
+		story_forced(daemon, lease,
+			     lease->state == STATE_ENDING
+				     ? "its time is over, and it has not acknowledged that"
+				     : "others wait for CUs that it has not given back");
 	} else if (rung == RUNG_FREEZE) {
 		freeze(daemon, lease);
 	} else {

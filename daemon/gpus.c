@@ -110,15 +110,17 @@ static int list_again(struct daemon *daemon, struct notes *notes)
 static void warn_unlisted(int r)
 {
 	if (r == -E2BIG)
-		log_warning("some GPUs have no place before leases of those that are gone have ended");
+		log_warning(
+			"some GPUs have no place before leases of those that are gone have ended");
 	else
 		log_warning("the GPUs have changed, and cannot be listed: %s; those known before "
-			    "stay", strerror(-r));
+			    "stay",
+			    strerror(-r));
 }
 
 void daemon_check_gpus(struct daemon *daemon)
 {
-	_cleanup_(notes_done) struct notes notes = {0};
+	_cleanup_(notes_done) struct notes notes = { 0 };
 	uint64_t generation = daemon->ops->generation(daemon->hw);
 	int r;
 

@@ -39,7 +39,8 @@ static void add_wanted(struct log_fields *fields, const struct daemon *daemon,
 
 static struct log_fields fields_of(const struct daemon *daemon, const struct lease *lease)
 {
-	struct log_fields fields = { .lease = lease->id, .tenant = lease->tenant,
+	struct log_fields fields = { .lease = lease->id,
+				     .tenant = lease->tenant,
 				     .uid = lease->owner };
 
 	for (size_t i = 0; i < lease->n_partitions; i++)
@@ -53,8 +54,8 @@ static struct log_fields fields_of(const struct daemon *daemon, const struct lea
 /* ---- leases ------------------------------------------------------------------------- */
 
 /* Says what it has. */
-static void tell_parts(const struct daemon *daemon, enum log_event event,
-		       const struct lease *lease, const char *how)
+static void tell_parts(const struct daemon *daemon, enum log_event event, const struct lease *lease,
+		       const char *how)
 {
 	struct log_fields fields = fields_of(daemon, lease);
 	const struct partition *first = &lease->partitions[0];
@@ -99,8 +100,10 @@ void story_lost(uint64_t lease)
 {
 	const struct log_fields fields = { .lease = lease, .uid = (uid_t)-1 };
 
-	log_event(EVENT_LOST, &fields, "lease %" PRIu64 " is lost: what was saved of it cannot be "
-		  "believed", lease);
+	log_event(EVENT_LOST, &fields,
+		  "lease %" PRIu64 " is lost: what was saved of it cannot be "
+		  "believed",
+		  lease);
 }
 
 /* Time and room run out by themselves; a policy, a GPU and this daemon are others' doing. */
@@ -133,8 +136,9 @@ void story_revoking(const struct daemon *daemon, const struct lease *lease, uint
 {
 	struct log_fields fields = fields_of(daemon, lease);
 
-	log_event(EVENT_REVOKING, &fields, "lease %" PRIu64 " of uid %u is to end within %.3f s: %s",
-		  lease->id, lease->owner, (double)grace_usec / 1e6, lease->reason);
+	log_event(EVENT_REVOKING, &fields,
+		  "lease %" PRIu64 " of uid %u is to end within %.3f s: %s", lease->id,
+		  lease->owner, (double)grace_usec / 1e6, lease->reason);
 }
 
 void story_forced(const struct daemon *daemon, const struct lease *lease, const char *what)
@@ -161,8 +165,10 @@ void story_drift(const struct daemon *daemon, const struct lease *lease)
 		return;
 	}
 	arbiter_excess(daemon->arbiter, lease, excess, sizeof(excess));
-	log_event(EVENT_EXCEEDED, &fields, "lease %" PRIu64 " of uid %u has more than it was "
-		  "granted: %s", lease->id, lease->owner, excess);
+	log_event(EVENT_EXCEEDED, &fields,
+		  "lease %" PRIu64 " of uid %u has more than it was "
+		  "granted: %s",
+		  lease->id, lease->owner, excess);
 }
 
 /* ---- refusals ------------------------------------------------------------------------- */
@@ -200,7 +206,7 @@ static void tell_refused(struct daemon *daemon, struct log_fields *fields, const
 void story_refused(struct daemon *daemon, const struct caller *caller,
 		   const struct request *request, const struct verdict *verdict)
 {
-	_cleanup_(verdict_done) struct verdict none = {0};
+	_cleanup_(verdict_done) struct verdict none = { 0 };
 	struct log_fields fields = { .uid = caller->uid };
 	const struct tenant *tenant = NULL;
 
@@ -232,26 +238,33 @@ static void tell_strangers(const struct gpu *gpu)
 {
 	for (size_t i = 0; i < gpu->n_strangers && i < STRANGERS_TOLD; i++) {
 		const struct stranger *stranger = &gpu->strangers[i];
-		const struct log_fields fields = { .uid = stranger->uid, .gpus = { gpu->info.name },
+		const struct log_fields fields = { .uid = stranger->uid,
+						   .gpus = { gpu->info.name },
 						   .n_gpus = 1 };
 
-		log_event(EVENT_UNMANAGED, &fields, "%s: pid %d (%s) of uid %u has %u queues and no "
-			  "lease", gpu->info.name, stranger->pid, stranger->command, stranger->uid,
+		log_event(EVENT_UNMANAGED, &fields,
+			  "%s: pid %d (%s) of uid %u has %u queues and no "
+			  "lease",
+			  gpu->info.name, stranger->pid, stranger->command, stranger->uid,
 			  stranger->queues);
 	}
 }
 
 void story_gpu(const struct daemon *daemon, const struct gpu *gpu, bool was_oversubscribed)
 {
-	const struct log_fields fields = { .uid = (uid_t)-1, .gpus = { gpu->info.name },
+	const struct log_fields fields = { .uid = (uid_t)-1,
+					   .gpus = { gpu->info.name },
 					   .n_gpus = 1 };
 	bool newly = gpu->oversubscribed && !was_oversubscribed;
 
 	if (newly)
-		log_event(EVENT_OVERSUBSCRIBED, &fields, "%s is oversubscribed: %u queues of %u "
-			  "processes on %u queue slots and %u process slots; nothing more is granted "
-			  "on it", gpu->info.name, gpu->seen.queues, gpu->seen.processes,
-			  gpu->info.queue_slots, gpu->info.process_slots);
+		log_event(
+			EVENT_OVERSUBSCRIBED, &fields,
+			"%s is oversubscribed: %u queues of %u "
+			"processes on %u queue slots and %u process slots; nothing more is granted "
+			"on it",
+			gpu->info.name, gpu->seen.queues, gpu->seen.processes,
+			gpu->info.queue_slots, gpu->info.process_slots);
 	if (newly || daemon->arbiter->settings->unmanaged == UNMANAGED_WARN)
 		tell_strangers(gpu);
 	if (!gpu->oversubscribed && was_oversubscribed && !gpu->absent)

@@ -24,13 +24,16 @@ unsigned daemon_limit_holders(const struct daemon *daemon, const struct settings
 
 	if (wanted > room)
 		log_warning("max-holders %u needs LimitNOFILE=%u: with what there is, %u can be "
-			    "had", wanted, wanted + FDS_OF_OUR_OWN + STORE_QUEUE_MAX, room);
+			    "had",
+			    wanted, wanted + FDS_OF_OUR_OWN + STORE_QUEUE_MAX, room);
 	if (wanted > daemon->store_max)
 		log_warning("max-holders %u needs FileDescriptorStoreMax=%u: with what there is, "
-			    "%u can be had", wanted, wanted, daemon->store_max);
+			    "%u can be had",
+			    wanted, wanted, daemon->store_max);
 	if (wanted > most)
 		log_warning("max-holders %u: the service manager can give no more than %u to the "
-			    "next gpuarbd", wanted, most);
+			    "next gpuarbd",
+			    wanted, most);
 	return min_u(min_u(wanted, most), min_u(room, daemon->store_max));
 }
 
@@ -43,8 +46,9 @@ int keep_check_process(const struct caller *caller, int fd, pid_t *ret, struct v
 	if (r == -EBADF)
 		return verdict_set(verdict, VERDICT_INVALID_REQUEST, "process: this is no pidfd");
 	if (r < 0)
-		return verdict_set(verdict, VERDICT_INVALID_REQUEST,
-				   "process: it is gone, or in a place where gpuarbd cannot see it");
+		return verdict_set(
+			verdict, VERDICT_INVALID_REQUEST,
+			"process: it is gone, or in a place where gpuarbd cannot see it");
 	if (uid != caller->uid && !caller->administrator)
 		return verdict_set(verdict, VERDICT_NOT_PERMITTED,
 				   "process: pid %d belongs to uid %u, not to uid %u", *ret, uid,
@@ -70,8 +74,8 @@ static int check_room(const struct daemon *daemon, uid_t owner, unsigned more,
 	if (of_user + more > (daemon->max_holders + 1) / 2)
 		return verdict_set(verdict, VERDICT_TOO_MANY_LEASES,
 				   "uid %u has %zu holders and bound processes, and one user can "
-				   "have half of max-holders, which is %u", owner, of_user,
-				   daemon->max_holders);
+				   "have half of max-holders, which is %u",
+				   owner, of_user, daemon->max_holders);
 	return 0;
 }
 

@@ -16,7 +16,7 @@
 #include "daemon.h"
 #include "util/log.h"
 
-#define EXIT_USAGE         2
+#define EXIT_USAGE 2
 #define EXIT_CONFIGURATION 6
 
 struct command_line {
@@ -47,30 +47,14 @@ static void print_help(void)
 static int take_option(struct command_line *line, int option, const char *value)
 {
 	switch (option) {
-	case 'c':
-		line->options.files.config = value;
-		return 0;
-	case 't':
-		line->options.files.tenants = value;
-		return 0;
-	case 's':
-		line->options.simulate = value;
-		return 0;
-	case 'p':
-		line->options.profiles = value;
-		return 0;
-	case 'y':
-		line->options.sysfs = value;
-		return 0;
-	case 'd':
-		line->options.debugfs = value;
-		return 0;
-	case 'e':
-		line->options.enforce = value;
-		return 0;
-	case 'k':
-		line->check = true;
-		return 0;
+	case 'c': line->options.files.config = value; return 0;
+	case 't': line->options.files.tenants = value; return 0;
+	case 's': line->options.simulate = value; return 0;
+	case 'p': line->options.profiles = value; return 0;
+	case 'y': line->options.sysfs = value; return 0;
+	case 'd': line->options.debugfs = value; return 0;
+	case 'e': line->options.enforce = value; return 0;
+	case 'k': line->check = true; return 0;
 	case 'v':
 		puts("gpuarbd " GPUARB_VERSION);
 		line->done = true;
@@ -79,8 +63,7 @@ static int take_option(struct command_line *line, int option, const char *value)
 		print_help();
 		line->done = true;
 		return 0;
-	default:
-		return -EINVAL; /* getopt has said why */
+	default: return -EINVAL; /* getopt has said why */
 	}
 }
 
@@ -129,7 +112,7 @@ static int check(const struct daemon_options *options)
 {
 	_cleanup_(settings_freep) struct settings *settings = NULL;
 	_cleanup_(freep) struct gpu_info *gpus = calloc(REQUEST_WANTS, sizeof(*gpus));
-	_cleanup_(notes_done) struct notes notes = {0};
+	_cleanup_(notes_done) struct notes notes = { 0 };
 	const struct hw_ops *ops;
 	struct hw *hw;
 	int n;
@@ -156,14 +139,15 @@ static int check(const struct daemon_options *options)
 
 static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
 {
-	_cleanup_(notes_done) struct notes notes = {0};
+	_cleanup_(notes_done) struct notes notes = { 0 };
 	struct timespec now;
 
 	(void)source;
 	(void)info;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%llu",
-		   (unsigned long long)now.tv_sec * 1000000 + (unsigned long long)now.tv_nsec / 1000);
+		   (unsigned long long)now.tv_sec * 1000000 +
+			   (unsigned long long)now.tv_nsec / 1000);
 	if (daemon_reload(userdata, &notes) < 0)
 		log_error("the configuration has errors; what was in force stays");
 	log_notes(&notes);
@@ -215,7 +199,7 @@ static int run(const struct daemon_options *options)
 
 int main(int argc, char *argv[])
 {
-	struct command_line line = {0};
+	struct command_line line = { 0 };
 	int r;
 
 	line.options.files.trust = (struct trust){ { trust_service(), geteuid() } };

@@ -32,15 +32,17 @@ static int adopt_lease(struct daemon *daemon, struct state_lease *saved, struct 
 	return r;
 }
 
+struct legacy_fd {
+	char name[STORE_NAME_MAX];
+	uint64_t lease; /* 0: the name is none of ours */
+	pid_t pid;
+	int fd;
+	bool spoilt; /* what was saved of the lease could not be believed */
+};
+
 /* What the service manager kept. */
 struct legacy {
-	struct legacy_fd {
-		char name[STORE_NAME_MAX];
-		uint64_t lease; /* 0: the name is none of ours */
-		pid_t pid;
-		int fd;
-		bool spoilt; /* what was saved of the lease could not be believed */
-	} *list;
+	struct legacy_fd *list;
 	size_t n;
 };
 
@@ -54,14 +56,16 @@ static void legacy_done(struct legacy *legacy)
 
 static int legacy_take(struct store *store, struct legacy *legacy)
 {
-	struct legacy_fd next = {0}, *more;
+	struct legacy_fd next = { 0 }, *more;
 
 	while (store_take(store, next.name, &next.fd) > 0) {
 		if (!holders_parse_name(next.name, &next.lease, &next.pid))
 			next.lease = 0;
 		/* Grows by halves: thousands are not rare. */
-		more = (legacy->n & (legacy->n - 1)) ? legacy->list :
-			reallocarray(legacy->list, legacy->n ? legacy->n * 2 : 1, sizeof(next));
+		more = (legacy->n & (legacy->n - 1))
+			       ? legacy->list
+			       : reallocarray(legacy->list, legacy->n ? legacy->n * 2 : 1,
+					      sizeof(next));
 		if (!more) {
 			close(next.fd);
 			return -ENOMEM;
@@ -134,7 +138,8 @@ static void tell_gone(struct daemon *daemon, const struct legacy_fd *kept)
 	lease->n_partitions = 0;
 	lease->id = kept->lease;
 	lease->state = STATE_ENDING;
-	snprintf(lease->reason, sizeof(lease->reason), "what was saved of it could not be believed "
+	snprintf(lease->reason, sizeof(lease->reason),
+		 "what was saved of it could not be believed "
 		 "after a restart");
 	daemon_tell(daemon, lease, kept->fd);
 }
@@ -214,8 +219,8 @@ static size_t tell_alive(const struct daemon *daemon)
 
 int daemon_adopt(struct daemon *daemon)
 {
-	_cleanup_(notes_done) struct notes notes = {0};
-	_cleanup_(legacy_done) struct legacy legacy = {0};
+	_cleanup_(notes_done) struct notes notes = { 0 };
+	_cleanup_(legacy_done) struct legacy legacy = { 0 };
 	size_t n, alive;
 	int r;
 

@@ -18,13 +18,13 @@ static int not_saved(const struct daemon *daemon, int r, struct verdict *verdict
 int host_activate(void *userdata, const struct caller *caller, uint64_t id, bool active,
 		  struct verdict *verdict)
 {
-	_cleanup_(verdict_done) struct verdict none = {0};
+	_cleanup_(verdict_done) struct verdict none = { 0 };
 	struct daemon *daemon = userdata;
 	struct arbiter *arbiter = daemon->arbiter;
 	int r;
 
-	r = active ? arbiter_activate(arbiter, caller, id, verdict) :
-		     arbiter_deactivate(arbiter, caller, id, verdict);
+	r = active ? arbiter_activate(arbiter, caller, id, verdict)
+		   : arbiter_deactivate(arbiter, caller, id, verdict);
 	if (r < 0)
 		return r;
 	r = daemon_save(daemon, arbiter_find(arbiter, id));
@@ -40,8 +40,8 @@ int host_activate(void *userdata, const struct caller *caller, uint64_t id, bool
 	return 0;
 }
 
-int host_acknowledge(void *userdata, const struct caller *caller, uint64_t id,
-		     uint64_t generation, struct verdict *verdict)
+int host_acknowledge(void *userdata, const struct caller *caller, uint64_t id, uint64_t generation,
+		     struct verdict *verdict)
 {
 	struct daemon *daemon = userdata;
 	struct lease *lease;

@@ -22,15 +22,15 @@ static int save(struct daemon *daemon, const struct lease *lease, struct verdict
 		return 0;
 	log_error("cannot save lease %" PRIu64 " in %s: %s", lease->id,
 		  daemon->options->runtime_directory, strerror(-r));
-	return verdict_set(verdict, VERDICT_NOT_SAVED, "the lease could not be saved in %s (%s), "
-			   "so nothing was granted", daemon->options->runtime_directory,
-			   strerror(-r));
+	return verdict_set(verdict, VERDICT_NOT_SAVED,
+			   "the lease could not be saved in %s (%s), "
+			   "so nothing was granted",
+			   daemon->options->runtime_directory, strerror(-r));
 }
 
 /* The same request under the same token: one more holder of the lease that it has. */
-static int reserve_again(struct daemon *daemon, struct lease *lease,
-			 const struct request *request, int process_fd, pid_t pid,
-			 struct kept *kept, struct verdict *verdict)
+static int reserve_again(struct daemon *daemon, struct lease *lease, const struct request *request,
+			 int process_fd, pid_t pid, struct kept *kept, struct verdict *verdict)
 {
 	if (!lease->request || !request_equal(lease->request, request))
 		return verdict_set(verdict, VERDICT_TOKEN_CONFLICT,
@@ -41,9 +41,11 @@ static int reserve_again(struct daemon *daemon, struct lease *lease,
 	if (lease->n_holders >= LEASE_HOLDERS_MAX ||
 	    (process_fd >= 0 && lease->n_bound >= LEASE_BOUND_MAX))
 		return verdict_set(verdict, VERDICT_TOO_MANY_LEASES,
-				   "lease %" PRIu64 " has %u holders and %zu bound processes: %u and "
-				   "%u are the most", lease->id, lease->n_holders, lease->n_bound,
-				   LEASE_HOLDERS_MAX, LEASE_BOUND_MAX);
+				   "lease %" PRIu64
+				   " has %u holders and %zu bound processes: %u and "
+				   "%u are the most",
+				   lease->id, lease->n_holders, lease->n_bound, LEASE_HOLDERS_MAX,
+				   LEASE_BOUND_MAX);
 	return keep_holder(daemon, lease->id, lease->owner, process_fd, pid, kept, verdict);
 }
 
@@ -64,8 +66,8 @@ static uint64_t give_up_at(const struct settings *settings, const struct request
 
 /* What keeps it alive is made before it is in force, so that a failure leaves nothing. */
 static int reserve_new(struct daemon *daemon, const struct caller *caller,
-		       const struct request *request, int process_fd, pid_t pid,
-		       struct lease **ret, struct kept *kept, struct verdict *verdict)
+		       const struct request *request, int process_fd, pid_t pid, struct lease **ret,
+		       struct kept *kept, struct verdict *verdict)
 {
 	_cleanup_(lease_freep) struct lease *proposal = NULL;
 	int r;
@@ -113,8 +115,7 @@ static int reserve(struct daemon *daemon, const struct caller *caller,
 }
 
 int host_reserve(void *userdata, const struct caller *caller, const struct request *asked,
-		 int process_fd, const struct lease **ret, int *ret_holder,
-		 struct verdict *verdict)
+		 int process_fd, const struct lease **ret, int *ret_holder, struct verdict *verdict)
 {
 	struct daemon *daemon = userdata;
 	struct request request = *asked;
@@ -152,7 +153,8 @@ int host_bind(void *userdata, const struct caller *caller, uint64_t id, int proc
 	if (r < 0)
 		return r;
 	if (lease->state == STATE_ENDING)
-		return verdict_set(verdict, VERDICT_INVALID_STATE, "lease %" PRIu64 " is ending", id);
+		return verdict_set(verdict, VERDICT_INVALID_STATE, "lease %" PRIu64 " is ending",
+				   id);
 	r = keep_check_process(caller, process_fd, &pid, verdict);
 	if (r < 0)
 		return r;

@@ -73,8 +73,10 @@ static int host_drain(void *userdata, const char *gpu, bool drain, struct verdic
 	r = state_save_drained(daemon->state, daemon->arbiter);
 	if (r < 0) {
 		arbiter_drain(daemon->arbiter, gpu, before);
-		return verdict_set(verdict, VERDICT_NOT_SAVED, "%s: cannot save which GPUs are "
-				   "drained: %s", daemon->options->runtime_directory, strerror(-r));
+		return verdict_set(verdict, VERDICT_NOT_SAVED,
+				   "%s: cannot save which GPUs are "
+				   "drained: %s",
+				   daemon->options->runtime_directory, strerror(-r));
 	}
 	log_notice("%s is %s", daemon->arbiter->gpus[index].info.name,
 		   drain ? "drained" : "no longer drained");
@@ -100,7 +102,7 @@ static void gather(const struct notes *notes, int r, char *buf, size_t size)
 
 static int host_reload(void *userdata, struct verdict *verdict)
 {
-	_cleanup_(notes_done) struct notes notes = {0};
+	_cleanup_(notes_done) struct notes notes = { 0 };
 	struct daemon *daemon = userdata;
 	char why[400];
 	int r;

@@ -38,7 +38,7 @@ static int read_uses(struct daemon *daemon)
 
 static void describe(const struct hw_use *use, struct observed *row)
 {
-	struct caller place = {0};
+	struct caller place = { 0 };
 
 	row->pid = use->pid;
 	row->kfd_gpu_id = use->kfd_gpu_id;
@@ -101,7 +101,8 @@ bool daemon_look(struct daemon *daemon, uint64_t max_age_usec)
 	r = observe(daemon);
 	if (r < 0 && !daemon->blind)
 		log_warning("cannot read what processes do on the GPUs: %s; until that is over, "
-			    "leases that end keep what they have", strerror(-r));
+			    "leases that end keep what they have",
+			    strerror(-r));
 	if (r >= 0 && daemon->blind)
 		log_notice("what processes do on the GPUs can be read again");
 	daemon->blind = r < 0;

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #define GPUARB_RECORD_VERSION 1U
-#define GPUARB_RECORD_WORDS   32U
+#define GPUARB_RECORD_WORDS 32U
 
 enum gpuarb_record_state {
 	GPUARB_RECORD_WAITING,

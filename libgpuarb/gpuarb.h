@@ -105,13 +105,13 @@ const char *gpuarb_last_error_name(const struct gpuarb *gpuarb);
 /* One GPU that refused, and why. Strings are owned by the handle, valid until the next
  * call with it. */
 struct gpuarb_refusal {
-	const char *gpu;    /* "0000:03:00.0" */
-	const char *reason; /* cus shader-engines shape queues processes sdma vram
+	const char *gpu;      /* "0000:03:00.0" */
+	const char *reason;   /* cus shader-engines shape queues processes sdma vram
 			     * cooperative quota policy drain unmanaged oversubscribed
 			     * absent */
 	uint64_t asked, free; /* in the reason's unit: CUs, slots, bytes */
-	const char *hint;   /* what would fit, a sentence */
-	bool retry;         /* trying again may help */
+	const char *hint;     /* what would fit, a sentence */
+	bool retry;           /* trying again may help */
 
 	/* Of a plan, in the first refusal: leases whose end would make room for all of it, the
 	 * fewest and cheapest; end_exact: nothing cheaper would do. */
@@ -126,7 +126,7 @@ const struct gpuarb_refusal *gpuarb_last_refusals(const struct gpuarb *gpuarb, s
 /* ---- asking ---------------------------------------------------------------------- */
 
 #define GPUARB_PRIORITY_DEFAULT UINT32_MAX
-#define GPUARB_FOREVER          UINT64_MAX
+#define GPUARB_FOREVER UINT64_MAX
 
 /* What is asked of one GPU. Start from GPUARB_WANT_INIT; zero and NULL are defaults. */
 struct gpuarb_want {
@@ -142,34 +142,38 @@ struct gpuarb_want {
 	uint32_t streams;        /* masked streams per process, a queue each */
 	uint32_t processes;      /* 0: 1 */
 	uint32_t sdma_queues;
-	uint64_t vram;           /* bytes; 0: not counted */
-	bool cooperative;        /* cooperative launches: one tenant per GPU */
-	uint32_t priority;       /* 0..15; GPUARB_PRIORITY_DEFAULT: normal */
-	const char *isolation;   /* "shader-engine", "cu", "shared"; NULL: by class */
+	uint64_t vram;         /* bytes; 0: not counted */
+	bool cooperative;      /* cooperative launches: one tenant per GPU */
+	uint32_t priority;     /* 0..15; GPUARB_PRIORITY_DEFAULT: normal */
+	const char *isolation; /* "shader-engine", "cu", "shared"; NULL: by class */
 };
 
 /* Each member in its order: C++ before C++20 has no designators. */
+/* clang-format off */
 #define GPUARB_WANT_INIT                                                                 \
 	{ sizeof(struct gpuarb_want), NULL, 0, 0, 0, 0, false, NULL, 0, 0, 0, 0, 0, false, \
 	  GPUARB_PRIORITY_DEFAULT, NULL }
+/* clang-format on */
 
 /* How it is asked. NULL in place of it, or zero and NULL in it, are defaults. */
 struct gpuarb_options {
-	size_t size;         /* set by GPUARB_OPTIONS_INIT */
+	size_t size;             /* set by GPUARB_OPTIONS_INIT */
 	const char *lease_class; /* "realtime" "guaranteed" "besteffort"; NULL: the tenant's */
-	const char *name;    /* for people; NULL: none */
-	const char *tenant;  /* NULL: the first that matches */
-	const char *token;   /* repeating a request with it gives the same lease */
-	uint64_t wait_usec;  /* 0: refuse rather than wait; GPUARB_FOREVER */
-	bool start_inactive; /* realtime: its CUs are lent until gpuarb_lease_activate() */
-	bool adaptable;      /* best effort: the holder follows and acknowledges each change, and
+	const char *name;        /* for people; NULL: none */
+	const char *tenant;      /* NULL: the first that matches */
+	const char *token;       /* repeating a request with it gives the same lease */
+	uint64_t wait_usec;      /* 0: refuse rather than wait; GPUARB_FOREVER */
+	bool start_inactive;     /* realtime: its CUs are lent until gpuarb_lease_activate() */
+	bool adaptable; /* best effort: the holder follows and acknowledges each change, and
 			      * so may have more, and less, than what it was granted at first */
-	int process_fd;      /* a pidfd of a process to bind the lease to once it is granted;
+	int process_fd; /* a pidfd of a process to bind the lease to once it is granted;
 			      * -1: none. gpuarb_plan() takes no notice of it */
 };
 
+/* clang-format off */
 #define GPUARB_OPTIONS_INIT                                                              \
 	{ sizeof(struct gpuarb_options), NULL, NULL, NULL, NULL, 0, false, false, -1 }
+/* clang-format on */
 
 /*
  * Reserves n parts on n GPUs, all or nothing. The lease lives while its holder
@@ -210,8 +214,8 @@ int gpuarb_reserve_start(struct gpuarb *gpuarb, const struct gpuarb_want *wants,
  * from. */
 struct gpuarb_partition {
 	const char *gpu;
-	uint32_t kfd_gpu_id;      /* 0: a simulated GPU */
-	const uint32_t *cu_mask;  /* KFD bit order, bit i % 32 of word i / 32 */
+	uint32_t kfd_gpu_id;     /* 0: a simulated GPU */
+	const uint32_t *cu_mask; /* KFD bit order, bit i % 32 of word i / 32 */
 	size_t cu_mask_words;
 	uint32_t cus, cus_asked, effective_cus;
 	const uint32_t *shader_engines;
@@ -219,8 +223,8 @@ struct gpuarb_partition {
 	uint32_t queues, streams, processes, sdma_queues;
 	uint64_t vram;
 	uint32_t priority;
-	const char *tier;         /* cooperative verified capped hardware */
-	const char *const *gaps;  /* what is not isolated */
+	const char *tier;        /* cooperative verified capped hardware */
+	const char *const *gaps; /* what is not isolated */
 	size_t n_gaps;
 
 	/* Those that its queues were last seen to have, ascending; n 0: not known. Of a lease of
@@ -263,15 +267,14 @@ const char *gpuarb_lease_reason(const struct gpuarb_lease *lease);  /* "" or why
  *	"ending"      it is gone
  */
 const char *gpuarb_lease_state(const struct gpuarb_lease *lease);
-uint64_t gpuarb_lease_deadline(const struct gpuarb_lease *lease);   /* CLOCK_BOOTTIME usec */
+uint64_t gpuarb_lease_deadline(const struct gpuarb_lease *lease); /* CLOCK_BOOTTIME usec */
 
 /* Partitions in the order of the wants. i < gpuarb_lease_partitions(); else NULL or 0.
  * What they point to is valid until the lease is waited for, dispatched, resized or closed. */
 size_t gpuarb_lease_partitions(const struct gpuarb_lease *lease);
 const struct gpuarb_partition *gpuarb_lease_partition(const struct gpuarb_lease *lease, size_t i);
 const char *gpuarb_lease_gpu(const struct gpuarb_lease *lease, size_t i);
-const uint32_t *gpuarb_lease_cu_mask(const struct gpuarb_lease *lease, size_t i,
-				     size_t *ret_words);
+const uint32_t *gpuarb_lease_cu_mask(const struct gpuarb_lease *lease, size_t i, size_t *ret_words);
 unsigned gpuarb_lease_cus(const struct gpuarb_lease *lease, size_t i);
 unsigned gpuarb_lease_effective_cus(const struct gpuarb_lease *lease, size_t i);
 unsigned gpuarb_lease_queues(const struct gpuarb_lease *lease, size_t i);
@@ -368,7 +371,7 @@ struct gpuarb_gpu {
 	const uint32_t *cus_per_shader_engine; /* xccs x shader_engines */
 	const uint32_t *cus_per_shader_array;  /* xccs x shader_engines x shader_arrays */
 	bool wgp_mode, harvest_known;
-	const char *law;           /* measured, assumed */
+	const char *law; /* measured, assumed */
 	uint32_t queue_slots, queue_slots_free, process_slots, process_slots_free;
 	uint32_t pipes, queues_per_pipe, sdma_queues;
 	uint64_t vram_bytes, vram_free;
@@ -398,7 +401,7 @@ struct gpuarb_lease_info {
 struct gpuarb_view;
 
 int gpuarb_look(struct gpuarb *gpuarb, struct gpuarb_view **ret);
-void gpuarb_view_free(struct gpuarb_view *view); /* takes NULL */
+void gpuarb_view_free(struct gpuarb_view *view);                 /* takes NULL */
 const char *gpuarb_view_version(const struct gpuarb_view *view); /* the daemon's */
 size_t gpuarb_view_tenants(const struct gpuarb_view *view, const char *const **ret);
 size_t gpuarb_view_gpus(const struct gpuarb_view *view, const struct gpuarb_gpu **ret);
@@ -417,8 +420,7 @@ size_t gpuarb_view_leases(const struct gpuarb_view *view,
  * returns 0, and nothing more is told. Outside of a callback that does nothing; takes NULL.
  */
 typedef void (*gpuarb_changed_t)(const char *kind, const char *what, void *userdata);
-int gpuarb_watch(struct gpuarb *gpuarb, uint64_t usec, gpuarb_changed_t callback,
-		 void *userdata);
+int gpuarb_watch(struct gpuarb *gpuarb, uint64_t usec, gpuarb_changed_t callback, void *userdata);
 void gpuarb_watch_stop(struct gpuarb *gpuarb);
 
 /* ---- acting on leases by number, and administering ------------------------------- */
@@ -432,7 +434,7 @@ void gpuarb_watch_stop(struct gpuarb *gpuarb);
 void gpuarb_set_interactive(struct gpuarb *gpuarb, bool interactive);
 
 int gpuarb_release(struct gpuarb *gpuarb, uint64_t id);
-int gpuarb_activate(struct gpuarb *gpuarb, uint64_t id);   /* as gpuarb_lease_activate() */
+int gpuarb_activate(struct gpuarb *gpuarb, uint64_t id); /* as gpuarb_lease_activate() */
 int gpuarb_deactivate(struct gpuarb *gpuarb, uint64_t id);
 
 /*

@@ -33,7 +33,9 @@ static void put_option(FILE *out, const struct option *option)
 
 	/* Each want has its own; others stand once. */
 	fprintf(out, "\n\t\t'%s--%s%s[", option->group & OPTIONS_WANT ? "*" : "", option->name,
-		!value ? "" : spec_optional(option) ? "=-" : "=");
+		!value                  ? ""
+		: spec_optional(option) ? "=-"
+					: "=");
 	put_escaped(out, option->help, "[]\\");
 	fputc(']', out);
 	if (value && spec_optional(option))

@@ -15,7 +15,7 @@
 #include "client/doctor/doctor.h"
 #include "client/output/print.h"
 
-#define NODES	  "/sys/class/kfd/kfd/topology/nodes"
+#define NODES "/sys/class/kfd/kfd/topology/nodes"
 #define NODES_MAX 256U
 
 static void missing(struct doctor *doctor, const char *device)
@@ -40,14 +40,17 @@ static void advise_group(struct doctor *doctor, const struct stat *st)
 
 	print_user(geteuid(), user);
 	if ((st->st_mode & 060) != 060 || st->st_gid == 0)
-		advise(doctor, "Let a group have it, by udev: KERNEL==\"kfd\", GROUP=\"render\", "
-			       "MODE=\"0660\"; for renderD* alike. Then put %s into that group.",
+		advise(doctor,
+		       "Let a group have it, by udev: KERNEL==\"kfd\", GROUP=\"render\", "
+		       "MODE=\"0660\"; for renderD* alike. Then put %s into that group.",
 		       user);
 	else if (group)
 		advise(doctor, "usermod -a -G %s %s; then log in again.", group->gr_name, user);
 	else
-		advise(doctor, "The device is group %u's, which has no name here. In a container: "
-			       "--group-add %u", st->st_gid, st->st_gid);
+		advise(doctor,
+		       "The device is group %u's, which has no name here. In a container: "
+		       "--group-add %u",
+		       st->st_gid, st->st_gid);
 }
 
 /* Returns whether it may be used. What is not said: the path to it may be closed as well. */
@@ -75,14 +78,15 @@ static bool usable(struct doctor *doctor, const char *device)
 	if (r == -EACCES)
 		advise_group(doctor, &st);
 	else
-		advise(doctor, "The device cgroup denies it. In a unit: DeviceAllow=; in a "
-			       "container: --device=%s", device);
+		advise(doctor,
+		       "The device cgroup denies it. In a unit: DeviceAllow=; in a "
+		       "container: --device=%s",
+		       device);
 	return false;
 }
 
 /* The number after the key in the properties of a node. */
-static int read_property(const struct doctor *doctor, unsigned node, const char *key,
-			 uint64_t *ret)
+static int read_property(const struct doctor *doctor, unsigned node, const char *key, uint64_t *ret)
 {
 	char path[DOCTOR_PATH], name[64];
 	uint64_t value;
@@ -111,8 +115,9 @@ static int usable_node(struct doctor *doctor, unsigned node)
 	snprintf(path, sizeof(path), NODES "/%u/gpu_id", node);
 	r = doctor_read_line(doctor, path, id, sizeof(id));
 	if (r == -EPERM) {
-		say(doctor, MARK_NOTE, "the device cgroup of this process hides the GPU of KFD's "
-				       "node %u",
+		say(doctor, MARK_NOTE,
+		    "the device cgroup of this process hides the GPU of KFD's "
+		    "node %u",
 		    node);
 		means(doctor, "Programs started from here do not see it.");
 		advise(doctor, "If it is wanted: DeviceAllow= in a unit, --device in a container.");

@@ -51,8 +51,10 @@ void judge_silence(struct doctor *doctor, int error, const char *sentence)
 			       "installed.");
 		break;
 	default:
-		means(doctor, "Something answers that this program does not understand: a gpuarbd "
-			      "of another version, this is %s.", doctor->version);
+		means(doctor,
+		      "Something answers that this program does not understand: a gpuarbd "
+		      "of another version, this is %s.",
+		      doctor->version);
 		advise(doctor, "Install gpuarbctl, libgpuarb and gpuarbd of one version; then "
 			       "systemctl restart gpuarbd. Leases stay.");
 	}

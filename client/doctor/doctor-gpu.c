@@ -9,7 +9,7 @@
 #include "client/output/print.h"
 
 /* Four HIP processes of two queues each, the least that they can live with. */
-#define FEW_QUEUES    8U
+#define FEW_QUEUES 8U
 #define FEW_PROCESSES 4U
 
 static void describe(struct doctor *doctor, const struct gpu_info *gpu)
@@ -18,17 +18,19 @@ static void describe(struct doctor *doctor, const struct gpu_info *gpu)
 	char target[16];
 
 	gpu_info_target_name(gpu->gfx_target, target, sizeof(target));
-	say(doctor, few ? MARK_NOTE : MARK_OK, "%s (%s): %u queue slot%s, %u process slot%s "
-	    "(VMIDs), %u SDMA queue%s", gpu->name, target, gpu->queue_slots,
-	    print_s(gpu->queue_slots), gpu->process_slots, print_s(gpu->process_slots),
-	    gpu->sdma_queues, print_s(gpu->sdma_queues));
+	say(doctor, few ? MARK_NOTE : MARK_OK,
+	    "%s (%s): %u queue slot%s, %u process slot%s "
+	    "(VMIDs), %u SDMA queue%s",
+	    gpu->name, target, gpu->queue_slots, print_s(gpu->queue_slots), gpu->process_slots,
+	    print_s(gpu->process_slots), gpu->sdma_queues, print_s(gpu->sdma_queues));
 	if (!few) {
 		means(doctor, "As many queues, and processes, compute at a time; those beyond take "
 			      "turns.");
 		return;
 	}
-	means(doctor, "Few: a HIP process takes 5 queues if it is let, and 2 at least, so %u of "
-		      "them fit, and what comes without a lease makes all take turns.",
+	means(doctor,
+	      "Few: a HIP process takes 5 queues if it is let, and 2 at least, so %u of "
+	      "them fit, and what comes without a lease makes all take turns.",
 	      min_u(gpu->queue_slots / 2, gpu->process_slots));
 	advise(doctor, "Name --queues and --processes when asking, and let all programs on this "
 		       "GPU have leases.");

@@ -46,7 +46,7 @@ static void add(struct libraries *libraries, const char *path)
 
 static void add_matching(struct libraries *libraries, const char *pattern)
 {
-	glob_t found = {0};
+	glob_t found = { 0 };
 
 	if (glob(pattern, 0, NULL, &found) == 0) {
 		for (size_t i = 0; i < found.gl_pathc; i++)
@@ -95,7 +95,7 @@ static void describe_hip(struct doctor *doctor, const char *path)
 
 void check_hip(struct doctor *doctor)
 {
-	_cleanup_(libraries_done) struct libraries hip = {0}, rocr = {0};
+	_cleanup_(libraries_done) struct libraries hip = { 0 }, rocr = { 0 };
 
 	find(doctor, "libamdhip64.so", &hip);
 	find(doctor, "libhsa-runtime64.so", &rocr);

@@ -13,17 +13,20 @@ static const struct file {
 	const char *have, *lack;
 } files[] = {
 	{ "org.gpuarb.Arbiter1.conf",
-	  { "/usr/share/dbus-1/system.d", "/etc/dbus-1/system.d" }, true,
+	  { "/usr/share/dbus-1/system.d", "/etc/dbus-1/system.d" },
+	  true,
 	  "The bus lets gpuarbd have its name, and everybody talk to it.",
 	  "The bus lets nobody have gpuarbd's name, so it cannot run there." },
 	{ "org.gpuarb.Arbiter1.service",
 	  { "/usr/share/dbus-1/system-services", "/usr/local/share/dbus-1/system-services",
-	    "/etc/dbus-1/system-services", "/lib/dbus-1/system-services" }, false,
+	    "/etc/dbus-1/system-services", "/lib/dbus-1/system-services" },
+	  false,
 	  "The bus starts gpuarbd when it is asked for.",
 	  "The bus does not start gpuarbd: it has to be enabled." },
 	{ "org.gpuarb.Arbiter1.policy",
 	  { "/usr/share/polkit-1/actions", "/usr/local/share/polkit-1/actions",
-	    "/etc/polkit-1/actions" }, false,
+	    "/etc/polkit-1/actions" },
+	  false,
 	  "polkit decides who may administrate; by default, who can authenticate.",
 	  "polkit does not know org.gpuarb.Arbiter1.manage: nobody but root, and the user that "
 	  "gpuarbd runs as, drains, reloads or ends leases of others." },

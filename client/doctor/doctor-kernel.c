@@ -12,7 +12,7 @@
 #include "client/doctor/doctor.h"
 #include "client/output/print.h"
 
-#define TOPOLOGY   "/sys/class/kfd/kfd/topology"
+#define TOPOLOGY "/sys/class/kfd/kfd/topology"
 #define PARAMETERS "/sys/module/amdgpu/parameters"
 
 static void describe_gpus(struct doctor *doctor)
@@ -180,8 +180,8 @@ static void close_mounts(FILE **file)
 static bool debugfs_mounted(const struct doctor *doctor)
 {
 	char path[DOCTOR_PATH];
-	_cleanup_(close_mounts) FILE *file =
-		setmntent(doctor_path(doctor, path, "/proc/self/mounts"), "re");
+	_cleanup_(close_mounts)
+		FILE *file = setmntent(doctor_path(doctor, path, "/proc/self/mounts"), "re");
 	const struct mntent *mount;
 
 	while (file && (mount = getmntent(file))) {
@@ -195,8 +195,9 @@ static void judge_lockdown(struct doctor *doctor)
 {
 	char lockdown[64];
 
-	if (doctor_read_line(doctor, "/sys/kernel/security/lockdown", lockdown,
-			     sizeof(lockdown)) < 0 || !strstr(lockdown, "[confidentiality]"))
+	if (doctor_read_line(doctor, "/sys/kernel/security/lockdown", lockdown, sizeof(lockdown)) <
+		    0 ||
+	    !strstr(lockdown, "[confidentiality]"))
 		return;
 
 	say(doctor, MARK_NOTE, "the kernel is locked down: %s", lockdown);

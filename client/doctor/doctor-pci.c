@@ -25,7 +25,8 @@ static bool is_gpu(const struct doctor *doctor, const char *device)
 	char path[DOCTOR_PATH], vendor[16], class[16];
 	unsigned long code;
 
-	if ((size_t)snprintf(path, sizeof(path), PCI_DEVICES "/%s/vendor", device) >= sizeof(path) ||
+	if ((size_t)snprintf(path, sizeof(path), PCI_DEVICES "/%s/vendor", device) >=
+		    sizeof(path) ||
 	    doctor_read_line(doctor, path, vendor, sizeof(vendor)) < 0 ||
 	    strcmp(vendor, "0x1002") != 0)
 		return false;
@@ -39,8 +40,7 @@ static bool is_gpu(const struct doctor *doctor, const char *device)
 int doctor_count_devices(const struct doctor *doctor)
 {
 	char path[DOCTOR_PATH];
-	_cleanup_(close_directory) DIR *directory =
-		opendir(doctor_path(doctor, path, PCI_DEVICES));
+	_cleanup_(close_directory) DIR *directory = opendir(doctor_path(doctor, path, PCI_DEVICES));
 	const struct dirent *entry;
 	int n = 0;
 

@@ -44,7 +44,7 @@ static void who_am_i(struct caller *ret)
 static void find_tenant(struct doctor *doctor)
 {
 	const struct tenant *tenant;
-	struct verdict verdict = {0};
+	struct verdict verdict = { 0 };
 	struct caller caller;
 	char user[PRINT_USER];
 
@@ -62,7 +62,7 @@ static void find_tenant(struct doctor *doctor)
 
 void check_policy(struct doctor *doctor)
 {
-	_cleanup_(notes_done) struct notes notes = {0};
+	_cleanup_(notes_done) struct notes notes = { 0 };
 
 	if (service_load_config(&doctor->config, &doctor->settings, &notes) > 0) {
 		say(doctor, MARK_OK, CONFIG_NONE);

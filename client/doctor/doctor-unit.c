@@ -55,7 +55,8 @@ static void read_unit(FILE *file, struct unit *unit)
 		else if (take(line, "ActiveState", &value))
 			snprintf(unit->active, sizeof(unit->active), "%.31s", value);
 		else if (take(line, "User", &value))
-			unit->has_user = snprintf(unit->user, sizeof(unit->user), "%.63s", value) >= 0;
+			unit->has_user = snprintf(unit->user, sizeof(unit->user), "%.63s", value) >=
+					 0;
 		else if (take(line, "FileDescriptorStoreMax", &value))
 			unit->has_store = take_limit(value, &unit->store);
 		else if (take(line, "LimitNOFILE", &value))
@@ -67,7 +68,8 @@ static void read_unit(FILE *file, struct unit *unit)
 static int ask_systemd(struct unit *unit)
 {
 	FILE *file = popen("LC_ALL=C systemctl show --no-pager --property=LoadState,ActiveState,"
-			   "FileDescriptorStoreMax,LimitNOFILE,User " UNIT " 2>/dev/null", "re");
+			   "FileDescriptorStoreMax,LimitNOFILE,User " UNIT " 2>/dev/null",
+			   "re");
 
 	if (!file)
 		return -errno;
@@ -79,7 +81,7 @@ static int ask_systemd(struct unit *unit)
 static int read_file(const struct doctor *doctor, char ret[static DOCTOR_PATH], struct unit *unit)
 {
 	static const char *const places[] = {
-		"/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system",
+		"/etc/systemd/system", "/run/systemd/system",     "/usr/local/lib/systemd/system",
 		"/lib/systemd/system", "/usr/lib/systemd/system",
 	};
 
@@ -127,10 +129,12 @@ static void judge_user(struct doctor *doctor, const struct unit *unit)
 		return;
 	say(doctor, MARK_PROBLEM, UNIT " runs as %s, not as " USER,
 	    unit->user[0] ? unit->user : "root");
-	means(doctor, "The bus gives the arbiter's name to " USER " alone: as somebody else it cannot "
-		      "be started.");
-	advise(doctor, "systemctl cat gpuarbd shows which file says so, or does not; systemctl edit "
-		       "gpuarbd: User=" USER "; then systemctl restart gpuarbd.");
+	means(doctor,
+	      "The bus gives the arbiter's name to " USER " alone: as somebody else it cannot "
+	      "be started.");
+	advise(doctor,
+	       "systemctl cat gpuarbd shows which file says so, or does not; systemctl edit "
+	       "gpuarbd: User=" USER "; then systemctl restart gpuarbd.");
 }
 
 static void too_small(struct doctor *doctor, const char *limit, uint64_t is, uint64_t least,
@@ -139,8 +143,10 @@ static void too_small(struct doctor *doctor, const char *limit, uint64_t is, uin
 	say(doctor, MARK_PROBLEM, "%s=%" PRIu64 " of " UNIT " is less than %" PRIu64, limit, is,
 	    least);
 	means(doctor, "%s", what);
-	advise(doctor, "systemctl edit gpuarbd: %s=%" PRIu64 "; then systemctl daemon-reload, "
-		       "systemctl restart gpuarbd. See RESTART in gpuarbd(8).", limit, least);
+	advise(doctor,
+	       "systemctl edit gpuarbd: %s=%" PRIu64 "; then systemctl daemon-reload, "
+	       "systemctl restart gpuarbd. See RESTART in gpuarbd(8).",
+	       limit, least);
 }
 
 static void judge_limits(struct doctor *doctor, const struct unit *unit)
@@ -163,7 +169,7 @@ void check_unit(struct doctor *doctor)
 {
 	bool booted = doctor_find(doctor, "/run/systemd/system") == 0;
 	char path[DOCTOR_PATH];
-	struct unit unit = {0};
+	struct unit unit = { 0 };
 
 	if (booted && ask_systemd(&unit) == 0) {
 		if (strcmp(unit.load, "not-found") == 0) {
@@ -183,7 +189,7 @@ void check_unit(struct doctor *doctor)
 		return;
 	}
 
-	unit = (struct unit){0};
+	unit = (struct unit){ 0 };
 	if (read_file(doctor, path, &unit) < 0) {
 		not_installed(doctor);
 		return;

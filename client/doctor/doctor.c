@@ -123,7 +123,7 @@ int doctor_read_line(const struct doctor *doctor, const char *path, char *buf, s
 /* Twice: how many there are, and which. Between the two one may have gone. */
 void doctor_look_at_gpus(struct doctor *doctor)
 {
-	_cleanup_(notes_done) struct notes counting = {0};
+	_cleanup_(notes_done) struct notes counting = { 0 };
 	char sys[DOCTOR_PATH];
 	struct hw *hw;
 	int n;
@@ -170,5 +170,5 @@ void doctor_done(struct doctor *doctor)
 	settings_free(doctor->settings);
 	gpuarb_view_free(doctor->view);
 	gpuarb_close(doctor->gpuarb);
-	*doctor = (struct doctor){0};
+	*doctor = (struct doctor){ 0 };
 }

@@ -86,19 +86,19 @@ int doctor_count_devices(const struct doctor *doctor);
 
 /* ---- the checks ----------------------------------------------------------------------- */
 
-void check_kernel(struct doctor *doctor);      /* doctor-kernel.c */
+void check_kernel(struct doctor *doctor); /* doctor-kernel.c */
 void check_scheduler(struct doctor *doctor);
 void check_debugfs(struct doctor *doctor);
-void check_slots(struct doctor *doctor);       /* doctor-gpu.c */
+void check_slots(struct doctor *doctor); /* doctor-gpu.c */
 void check_isolation(struct doctor *doctor);
 void check_permissions(struct doctor *doctor); /* doctor-access.c */
 void check_hip(struct doctor *doctor);         /* doctor-hip.c */
 void check_environment(struct doctor *doctor);
-void check_bus(struct doctor *doctor);         /* doctor-daemon.c */
+void check_bus(struct doctor *doctor); /* doctor-daemon.c */
 void check_daemon(struct doctor *doctor);
-void check_policy(struct doctor *doctor);      /* doctor-policy.c */
-void check_unit(struct doctor *doctor);        /* doctor-unit.c */
-void check_installed(struct doctor *doctor);   /* doctor-installed.c */
+void check_policy(struct doctor *doctor);    /* doctor-policy.c */
+void check_unit(struct doctor *doctor);      /* doctor-unit.c */
+void check_installed(struct doctor *doctor); /* doctor-installed.c */
 
 /* What an answer of the daemon's says, and what its absence does. */
 void judge_daemon(struct doctor *doctor, const char *version, size_t n_gpus);

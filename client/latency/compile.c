@@ -36,8 +36,8 @@ static int failed(hiprtcProgram program, hiprtcResult result, const char *target
 	return -EIO;
 }
 
-static int get_code(hiprtcProgram program, const char *target, char **ret_code,
-		    size_t *ret_size, char *buf, size_t size)
+static int get_code(hiprtcProgram program, const char *target, char **ret_code, size_t *ret_size,
+		    char *buf, size_t size)
 {
 	hiprtcResult result = hiprtcGetCodeSize(program, ret_size);
 	char *code;

@@ -15,10 +15,10 @@
 #include "util/base.h"
 
 #define TARGET_MAX 64U
-#define CODE_MAX   (1U << 24)
+#define CODE_MAX (1U << 24)
 
 /* The first byte of an answer. */
-#define IS_CODE     'c'
+#define IS_CODE 'c'
 #define IS_SENTENCE 's'
 
 static void send_all(int fd, char kind, const char *data, size_t n)
@@ -105,8 +105,8 @@ static int death_of(struct compiler *compiler)
 	return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
-int compiler_ask(struct compiler *compiler, const char *target, char **ret_code,
-		 size_t *ret_size, char *buf, size_t size)
+int compiler_ask(struct compiler *compiler, const char *target, char **ret_code, size_t *ret_size,
+		 char *buf, size_t size)
 {
 	_cleanup_(freep) char *answer = NULL;
 	size_t n = strlen(target), got = 0;
@@ -125,9 +125,10 @@ int compiler_ask(struct compiler *compiler, const char *target, char **ret_code,
 	if (death == SIGINT || death == SIGTERM) /* from the terminal, to us as well */
 		return -EINTR;
 	if (got == 0 || death > 0) {
-		snprintf(buf, size, "the kernel was not compiled: hiprtc died of the target %s "
-			 "(%s); this HIP does not know it", target,
-			 death > 0 ? strsignal(death) : "it left without a word");
+		snprintf(buf, size,
+			 "the kernel was not compiled: hiprtc died of the target %s "
+			 "(%s); this HIP does not know it",
+			 target, death > 0 ? strsignal(death) : "it left without a word");
 		return -EIO;
 	}
 	if (answer[0] == IS_SENTENCE) {

@@ -21,6 +21,6 @@ int compiler_start(struct compiler *ret);
 
 /* Once. -EINTR: a signal ended the compiler. -ENOMEM; -EIO; the sentence is in buf. *ret_code
  * is to be freed. */
-int compiler_ask(struct compiler *compiler, const char *target, char **ret_code,
-		 size_t *ret_size, char *buf, size_t size);
+int compiler_ask(struct compiler *compiler, const char *target, char **ret_code, size_t *ret_size,
+		 char *buf, size_t size);
 void compiler_done(struct compiler *compiler);

@@ -13,12 +13,12 @@
 #include "util/base.h"
 #include "libgpuarb/hip/gpuarb-hip.h"
 
-#define LINE_WORDS   32U /* 128 bytes: no GPU has longer cache lines */
+#define LINE_WORDS 32U /* 128 bytes: no GPU has longer cache lines */
 #define STRIDE_WORDS (2 * LINE_WORDS)
-#define FLAG_WORDS   (CUSET_XCCS * STRIDE_WORDS)
-#define ATTEMPTS     3
-#define PATIENCE_MS  60000 /* far beyond what GAME_SPINS takes */
-#define CLOCK_MS     50    /* over so long the GPU's clock is compared with ours */
+#define FLAG_WORDS (CUSET_XCCS * STRIDE_WORDS)
+#define ATTEMPTS 3
+#define PATIENCE_MS 60000 /* far beyond what GAME_SPINS takes */
+#define CLOCK_MS 50       /* over so long the GPU's clock is compared with ours */
 
 /* What the GPU writes and the host reads. */
 struct shared {

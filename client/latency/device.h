@@ -20,19 +20,21 @@ struct stop {
 	void *data;
 };
 
+struct device_calls {
+	int (*create)(void *data, const uint32_t *mask, size_t words, void **ret);
+	void (*destroy)(void *data, void *stream);
+
+	/* Clears ret, and has the two players meet, a workgroup for each lane. */
+	int (*play)(void *data, void *const stream[static 2], bool same_line, unsigned lanes,
+		    struct outcome *ret);
+	void (*close)(void *data);
+};
+
 /* Functions return 0 or a negative errno with the sentence in `problem`: what stop.wait()
  * returned; of create() what gpuarb-hip.h says, but -EBUSY in place of -EAGAIN; -ETIMEDOUT for
  * a kernel that does not end; -ENOMEM; -EIO for all else. */
 struct device {
-	const struct device_calls {
-		int (*create)(void *data, const uint32_t *mask, size_t words, void **ret);
-		void (*destroy)(void *data, void *stream);
-
-		/* Clears ret, and has the two players meet, a workgroup for each lane. */
-		int (*play)(void *data, void *const stream[static 2], bool same_line,
-			    unsigned lanes, struct outcome *ret);
-		void (*close)(void *data);
-	} *calls;
+	const struct device_calls *calls;
 	void *data;
 	char problem[320];
 };

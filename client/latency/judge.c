@@ -62,7 +62,7 @@ static void mark_disorder(struct matrix *matrix, const struct row *row)
 
 void judge_places(struct matrix *matrix, const struct units *units)
 {
-	struct place array = {0};
+	struct place array = { 0 };
 
 	for (size_t i = 0; i < units->n; i++)
 		matrix->ran[i].elsewhere = matrix->ran[i].moved;
@@ -70,7 +70,7 @@ void judge_places(struct matrix *matrix, const struct units *units)
 	for (array.xcc = 0; array.xcc < units->lanes; array.xcc++)
 		for (array.engine = 0; array.engine < CUSET_ENGINES; array.engine++)
 			for (array.array = 0; array.array < CUSET_ARRAYS; array.array++) {
-				struct row row = {0};
+				struct row row = { 0 };
 
 				collect(matrix, units, &array, &row);
 				mark_disorder(matrix, &row);
@@ -117,7 +117,7 @@ static double ratio_of(const struct matrix *matrix, const struct units *units,
 
 int summary_init(const struct matrix *matrix, const struct units *units, struct summary *ret)
 {
-	struct summary summary = {0};
+	struct summary summary = { 0 };
 	double *values = calloc(matrix->n * matrix->n, sizeof(*values));
 
 	summary.ratio = calloc(matrix->n, sizeof(*summary.ratio));
@@ -127,7 +127,7 @@ int summary_init(const struct matrix *matrix, const struct units *units, struct 
 		summary_done(&summary);
 		return -ENOMEM;
 	}
-	for (unsigned class = 0; class < PAIR_CLASSES; class++)
+	for (unsigned class = 0; class < PAIR_CLASSES; class ++)
 		spread_class(matrix, units, class, values, &summary.pairs[class]);
 	for (size_t i = 0; i < matrix->n; i++)
 		summary.ratio[i] = ratio_of(matrix, units, &summary, i, values);
@@ -145,7 +145,7 @@ void summary_done(struct summary *summary)
 {
 	free(summary->ratio);
 	free(summary->slow);
-	*summary = (struct summary){0};
+	*summary = (struct summary){ 0 };
 }
 
 bool summary_slow_pair(const struct summary *summary, const struct matrix *matrix,

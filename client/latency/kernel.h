@@ -11,10 +11,11 @@
  * No wait is without an end: the other may never come.
  */
 
-#define KERNEL_NAME  "gpuarb_play"
+#define KERNEL_NAME "gpuarb_play"
 #define KERNEL_CLEAR "gpuarb_clear"
 #define KERNEL_CLOCK "gpuarb_clock"
 
+/* clang-format off */
 static const char kernel_source[] =
 "struct report {\n"
 "	unsigned state, hw_id, xcc_id, rounds;\n"
@@ -116,3 +117,4 @@ static const char kernel_source[] =
 "{\n"
 "	*time = now();\n"
 "}\n";
+/* clang-format on */

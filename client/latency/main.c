@@ -17,7 +17,7 @@
 
 /* Two streams of ours, and the queue that ROCr keeps for itself. */
 #define STREAMS 2U
-#define QUEUES  (STREAMS + 1U)
+#define QUEUES (STREAMS + 1U)
 
 /* All that a measurement needs and leaves to be cleaned up. */
 struct bench {
@@ -49,19 +49,18 @@ static void bench_done(struct bench *bench)
 static int failed(const struct command *command, int error, const char *sentence)
 {
 	switch (error) {
-	case -EINTR:
-		return fail(command, EXIT_FAILED, "interrupted before all was measured");
+	case -EINTR: return fail(command, EXIT_FAILED, "interrupted before all was measured");
 	case -ENOENT:
-		return fail(command, EXIT_LOST, "the lease is lost: it ended before all was "
+		return fail(command, EXIT_LOST,
+			    "the lease is lost: it ended before all was "
 			    "measured");
 	case -ESTALE:
-		return fail(command, EXIT_LOST, "the lease was changed before all was measured: "
+		return fail(command, EXIT_LOST,
+			    "the lease was changed before all was measured: "
 			    "the figures would not belong together");
 	case -EBUSY:
-	case -EDQUOT:
-		return fail(command, EXIT_REFUSED, "%s", sentence);
-	default:
-		return fail(command, EXIT_FAILED, "%s", *sentence ? sentence : strerror(-error));
+	case -EDQUOT: return fail(command, EXIT_REFUSED, "%s", sentence);
+	default: return fail(command, EXIT_FAILED, "%s", *sentence ? sentence : strerror(-error));
 	}
 }
 

@@ -28,7 +28,7 @@ void matrix_done(struct matrix *matrix)
 {
 	free(matrix->ns);
 	free(matrix->ran);
-	*matrix = (struct matrix){0};
+	*matrix = (struct matrix){ 0 };
 }
 
 static bool all_are(const struct outcome *outcome, unsigned lanes, enum report_state state)
@@ -71,8 +71,7 @@ const struct place *ran_on_xcc(const struct ran *ran, unsigned lanes, unsigned x
 	return NULL;
 }
 
-static void found(struct ran *ran, const struct report *reports, unsigned lanes,
-		  const char *target)
+static void found(struct ran *ran, const struct report *reports, unsigned lanes, const char *target)
 {
 	for (unsigned lane = 0; lane < lanes; lane++) {
 		const struct place *before;

@@ -19,7 +19,7 @@ struct ran {
 
 struct matrix {
 	size_t n;
-	double *ns; /* n x n, one way; NAN: the two did not meet */
+	double *ns;      /* n x n, one way; NAN: the two did not meet */
 	struct ran *ran; /* n */
 	size_t unmet;    /* pairs */
 };

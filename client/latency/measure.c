@@ -23,10 +23,12 @@ static int play(const struct measurement *m, void **streams, struct matrix *matr
 
 	r = matrix_take(matrix, m->units, m->target, a, b, &outcome);
 	if (r == -ENODATA)
-		snprintf(buf, size, "the kernel did not run: it was sent and counted as done, "
+		snprintf(buf, size,
+			 "the kernel did not run: it was sent and counted as done, "
 			 "but has written nothing back (an emulated GPU does that)");
 	else if (r == -EPROTO)
-		snprintf(buf, size, "a kernel was cut off: it was counted as done, but not all "
+		snprintf(buf, size,
+			 "a kernel was cut off: it was counted as done, but not all "
 			 "of it has reported");
 	return r;
 }
@@ -75,7 +77,8 @@ int measure(const struct measurement *m, struct matrix *matrix, char *buf, size_
 		unmet = r < 0 ? unmet + 1 : 0;
 		matrix->unmet += r < 0;
 		if (unmet == UNMET_IN_A_ROW || unmet == n) {
-			snprintf(buf, size, "the two kernels did not meet: each waited for the "
+			snprintf(buf, size,
+				 "the two kernels did not meet: each waited for the "
 				 "other, %zu times in a row; are their queues taking turns?",
 				 unmet);
 			return -EAGAIN;

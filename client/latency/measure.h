@@ -22,5 +22,4 @@ struct measurement {
  * kernel did not run), -EAGAIN (players did not meet, several times in a row), -EPROTO (one
  * was never seen to end). Leaves no stream behind; the sentence is in buf.
  */
-int measure(const struct measurement *measurement, struct matrix *matrix, char *buf,
-	    size_t size);
+int measure(const struct measurement *measurement, struct matrix *matrix, char *buf, size_t size);

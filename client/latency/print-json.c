@@ -80,7 +80,7 @@ static void json_summary(struct json_object *map, const struct findings *finding
 {
 	struct json_object *classes = json_map(map, "summary");
 
-	for (unsigned class = 0; class < PAIR_CLASSES; class++) {
+	for (unsigned class = 0; class < PAIR_CLASSES; class ++) {
 		const struct spread *pairs = &findings->summary->pairs[class];
 		struct json_object *one = json_map(classes, pair_class_keys[class]);
 

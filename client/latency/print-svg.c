@@ -3,11 +3,11 @@
 
 #include <math.h>
 
-#define CELL   14U
+#define CELL 14U
 #define MARGIN 16U
-#define LABEL  110U /* a row's name */
-#define GAP    6U   /* between shader engines */
-#define LINE   20U
+#define LABEL 110U /* a row's name */
+#define GAP 6U     /* between shader engines */
+#define LINE 20U
 
 /* Rows and columns begin here: shader engines stand apart. */
 static unsigned offset_of(const struct units *units, size_t i)
@@ -44,8 +44,8 @@ static void put_fill(FILE *out, double ns, double least, double most)
 		fprintf(out, "hsl(%.0f,80%%,%.0f%%)", 50 - 50 * heat, 92 - 57 * heat);
 }
 
-static void draw_cell(FILE *out, const struct findings *findings, size_t a, size_t b,
-		      double least, double most)
+static void draw_cell(FILE *out, const struct findings *findings, size_t a, size_t b, double least,
+		      double most)
 {
 	double ns = matrix_get(findings->matrix, a, b);
 	char name[PAIR_NAME];
@@ -71,9 +71,8 @@ static void draw_row(FILE *out, const struct findings *findings, size_t a, doubl
 	unit_name(findings->model, findings->units, a, name);
 	fprintf(out, "<text x=\"%u\" y=\"%u\"%s%s>%s%s%s", MARGIN,
 		MARGIN + 2 * LINE + offset_of(findings->units, a) + CELL - 4,
-		ran->elsewhere ? " fill=\"#cc0000\"" : "",
-		slow ? " font-weight=\"bold\"" : "", name, slow ? " *" : "",
-		ran->elsewhere ? " !" : "");
+		ran->elsewhere ? " fill=\"#cc0000\"" : "", slow ? " font-weight=\"bold\"" : "",
+		name, slow ? " *" : "", ran->elsewhere ? " !" : "");
 	if (ran->elsewhere) {
 		ran_name(findings, a, place);
 		fprintf(out, "<title>mask not honoured: ran on %s</title>", place);
@@ -90,15 +89,20 @@ void print_svg(const struct findings *findings, FILE *out)
 	double least, most;
 
 	find_ends(findings->matrix, &least, &most);
-	fprintf(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+	fprintf(out,
+		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%u\" height=\"%u\" "
 		"font-family=\"sans-serif\" font-size=\"11\">\n",
 		2 * MARGIN + LABEL + (side > 400 ? side : 400), 2 * MARGIN + 3 * LINE + side);
-	fprintf(out, "<text x=\"%u\" y=\"%u\" font-weight=\"bold\">%s: from %s to %s, one way, "
-		"flags in %s</text>\n", MARGIN, MARGIN + LINE / 2, findings->gpu, unit_kind(units),
-		unit_kind(units), findings->same_line ? "one cache line" : "lines of their own");
+	fprintf(out,
+		"<text x=\"%u\" y=\"%u\" font-weight=\"bold\">%s: from %s to %s, one way, "
+		"flags in %s</text>\n",
+		MARGIN, MARGIN + LINE / 2, findings->gpu, unit_kind(units), unit_kind(units),
+		findings->same_line ? "one cache line" : "lines of their own");
 	for (size_t a = 0; a < units->n; a++)
 		draw_row(out, findings, a, least, most);
-	fprintf(out, "<text x=\"%u\" y=\"%u\">pale: %.0f ns, dark: %.0f ns; * outlier, ! mask not "
-		"honoured</text>\n</svg>\n", MARGIN, MARGIN + 2 * LINE + side + LINE, least, most);
+	fprintf(out,
+		"<text x=\"%u\" y=\"%u\">pale: %.0f ns, dark: %.0f ns; * outlier, ! mask not "
+		"honoured</text>\n</svg>\n",
+		MARGIN, MARGIN + 2 * LINE + side + LINE, least, most);
 }

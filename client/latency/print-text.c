@@ -7,7 +7,7 @@
 #include "client/output/print.h"
 
 #define LABEL 16 /* columns of a row's name */
-#define CELL  5
+#define CELL 5
 
 void pair_name(const struct findings *findings, size_t a, size_t b, char buf[static PAIR_NAME])
 {
@@ -36,8 +36,7 @@ void ran_name(const struct findings *findings, size_t i, char buf[static RAN_NAM
 		if (findings->model->geometry.arrays > 1)
 			snprintf(array, sizeof(array), ".SH%u", place->array);
 		used += (size_t)snprintf(buf + used, RAN_NAME - used, "%s%sSE%u%s:%u",
-					 lane > 0 ? " " : "", xcc, place->engine, array,
-					 place->cu);
+					 lane > 0 ? " " : "", xcc, place->engine, array, place->cu);
 	}
 }
 
@@ -45,12 +44,16 @@ static void print_legend(const struct findings *findings, FILE *out)
 {
 	const struct units *units = findings->units;
 
-	print_line(out, "%s: from %s to %s, nanoseconds one way, median of %u rounds; flags in "
-		   "%s", findings->gpu, unit_kind(units), unit_kind(units), GAME_ROUNDS,
+	print_line(out,
+		   "%s: from %s to %s, nanoseconds one way, median of %u rounds; flags in "
+		   "%s",
+		   findings->gpu, unit_kind(units), unit_kind(units), GAME_ROUNDS,
 		   findings->same_line ? "one cache line" : "cache lines of their own");
 	if (units->lanes > 1)
-		print_line(out, "Each stands for one %s on each of the %u XCCs, named by the "
-			   "first's.", unit_kind(units), units->lanes);
+		print_line(out,
+			   "Each stands for one %s on each of the %u XCCs, named by the "
+			   "first's.",
+			   unit_kind(units), units->lanes);
 	fprintf(out, "\n%*s", LABEL, "");
 	for (size_t i = 0; i < units->n; i++)
 		fprintf(out, "%*zu", CELL, i);
@@ -100,7 +103,7 @@ static void print_classes(const struct findings *findings, FILE *out)
 		[PAIR_ACROSS] = "across shader engines",
 	};
 
-	for (unsigned class = 0; class < PAIR_CLASSES; class++) {
+	for (unsigned class = 0; class < PAIR_CLASSES; class ++) {
 		const struct spread *pairs = &findings->summary->pairs[class];
 		char name[32];
 
@@ -155,7 +158,7 @@ static void print_elsewhere(const struct findings *findings, FILE *out)
 	}
 	if (guessed)
 		print_line(out, "Which CUs are fused off is not known here: these may be where "
-			   "their masks lead.");
+				"their masks lead.");
 }
 
 void print_text(const struct command *command, const struct findings *findings, FILE *out)

@@ -10,9 +10,9 @@
 
 #include "core/mask/cuset.h"
 
-#define GAME_ROUNDS 9U   /* that count; one before them warms up */
-#define GAME_TRIPS  256U /* there and back, in each round */
-#define GAME_SPINS  (UINT32_C(1) << 22) /* of waiting: seconds, then a player gives up */
+#define GAME_ROUNDS 9U                 /* that count; one before them warms up */
+#define GAME_TRIPS 256U                /* there and back, in each round */
+#define GAME_SPINS (UINT32_C(1) << 22) /* of waiting: seconds, then a player gives up */
 
 enum report_state {
 	REPORT_NONE = 0,
@@ -23,8 +23,8 @@ enum report_state {
 };
 
 struct report {
-	uint32_t state;           /* enum report_state */
-	uint32_t hw_id, xcc_id;   /* registers as they were read */
+	uint32_t state;         /* enum report_state */
+	uint32_t hw_id, xcc_id; /* registers as they were read */
 	uint32_t rounds;
 	uint64_t ticks[GAME_ROUNDS]; /* of the first player only */
 };

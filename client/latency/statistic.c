@@ -4,9 +4,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define NORMAL  1.4826 /* of a normal distribution: deviation / median distance */
-#define FENCE   5.0 /* thousands of pairs have some beyond 3 by chance */
-#define FINEST  0.01
+#define NORMAL 1.4826 /* of a normal distribution: deviation / median distance */
+#define FENCE 5.0     /* thousands of pairs have some beyond 3 by chance */
+#define FINEST 0.01
 
 static int compare(const void *a, const void *b)
 {

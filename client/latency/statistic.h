@@ -6,9 +6,9 @@
 #include <stddef.h>
 
 struct spread {
-	size_t n;      /* values that are known; without one the others are NAN */
+	size_t n; /* values that are known; without one the others are NAN */
 	double median;
-	double scale;  /* median distance from it, scaled to a normal deviation's size */
+	double scale; /* median distance from it, scaled to a normal deviation's size */
 	double least, most;
 };
 

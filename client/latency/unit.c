@@ -30,10 +30,9 @@ static bool first_left(const struct cuset *left, unsigned step, unsigned xcc, un
 }
 
 /* The next unit of an engine, out of what is left; false where an XCC has no more there. */
-static bool cut(struct cuset *left, const struct units *units, unsigned engine,
-		struct unit *ret)
+static bool cut(struct cuset *left, const struct units *units, unsigned engine, struct unit *ret)
 {
-	struct unit unit = {0};
+	struct unit unit = { 0 };
 
 	for (unsigned xcc = 0; xcc < units->lanes; xcc++) {
 		if (!first_left(left, units->step, xcc, engine, &unit.lane[xcc]))
@@ -53,7 +52,7 @@ static bool cut(struct cuset *left, const struct units *units, unsigned engine,
 
 static void encode(const struct model *model, const struct units *units, struct unit *unit)
 {
-	struct cuset set = {0};
+	struct cuset set = { 0 };
 
 	for (unsigned xcc = 0; xcc < units->lanes; xcc++) {
 		const struct place *place = &unit->lane[xcc];
@@ -100,8 +99,7 @@ void units_done(struct units *units)
 
 bool place_equal(const struct place *a, const struct place *b)
 {
-	return a->xcc == b->xcc && a->engine == b->engine && a->array == b->array &&
-	       a->cu == b->cu;
+	return a->xcc == b->xcc && a->engine == b->engine && a->array == b->array && a->cu == b->cu;
 }
 
 void unit_name(const struct model *model, const struct units *units, size_t i,

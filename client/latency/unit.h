@@ -37,8 +37,7 @@ struct units {
 
 /* Cuts a mask up. CUs are left over where XCCs have different numbers of them. -ENOENT: the
  * mask has not even one unit; -ENOMEM. */
-int units_init(const struct model *model, const uint32_t *mask, size_t words,
-	       struct units *ret);
+int units_init(const struct model *model, const uint32_t *mask, size_t words, struct units *ret);
 void units_done(struct units *units);
 
 bool place_equal(const struct place *a, const struct place *b);

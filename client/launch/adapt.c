@@ -35,14 +35,18 @@ static int find_parts(const struct command *command, struct adapt *ret)
 	snprintf(ret->program, sizeof(ret->program), "%s/gpuarb-agent",
 		 given ? dir : GPUARB_AGENT_PROGRAM_DIR);
 	if (ret->library[0] != '/' || strpbrk(ret->library, " :"))
-		return fail(command, EXIT_RUN_FAILED, "--adaptable: %s cannot be loaded: it has to "
-			    "be a path from the root, without a space or a colon", ret->library);
+		return fail(command, EXIT_RUN_FAILED,
+			    "--adaptable: %s cannot be loaded: it has to "
+			    "be a path from the root, without a space or a colon",
+			    ret->library);
 	if (access(ret->library, R_OK) < 0)
-		return fail(command, EXIT_RUN_FAILED, "--adaptable needs %s, and cannot read it: %s; "
+		return fail(command, EXIT_RUN_FAILED,
+			    "--adaptable needs %s, and cannot read it: %s; "
 			    "install gpuarb as a whole, or say where that is in GPUARB_AGENT_DIR",
 			    ret->library, strerror(errno));
 	if (access(ret->program, X_OK) < 0)
-		return fail(command, EXIT_RUN_FAILED, "--adaptable needs %s, and cannot start it: %s; "
+		return fail(command, EXIT_RUN_FAILED,
+			    "--adaptable needs %s, and cannot start it: %s; "
 			    "install gpuarb as a whole, or say where that is in GPUARB_AGENT_DIR",
 			    ret->program, strerror(errno));
 	return EXIT_OK;
@@ -55,10 +59,13 @@ int adapt_check(const struct command *command, struct adapt *ret)
 	int r;
 
 	if (lease_class && strcmp(lease_class, "besteffort") != 0)
-		return fail(command, EXIT_RUN_FAILED, "--adaptable with --class=%s: only best effort "
-			    "leases grow and shrink", lease_class);
+		return fail(command, EXIT_RUN_FAILED,
+			    "--adaptable with --class=%s: only best effort "
+			    "leases grow and shrink",
+			    lease_class);
 	if (command->options.token)
-		return fail(command, EXIT_RUN_FAILED, "--adaptable with --token=%s: several commands "
+		return fail(command, EXIT_RUN_FAILED,
+			    "--adaptable with --token=%s: several commands "
 			    "would share the lease, and each would answer for all of them",
 			    command->options.token);
 
@@ -66,9 +73,10 @@ int adapt_check(const struct command *command, struct adapt *ret)
 	if (r != EXIT_OK)
 		return r;
 	if (!program_preloads(command->rest[0], why, sizeof(why)))
-		return fail(command, EXIT_RUN_FAILED, "--adaptable cannot follow %s: %s; run it "
-			    "without --adaptable, or let it follow by libgpuarb", command->rest[0],
-			    why);
+		return fail(command, EXIT_RUN_FAILED,
+			    "--adaptable cannot follow %s: %s; run it "
+			    "without --adaptable, or let it follow by libgpuarb",
+			    command->rest[0], why);
 	return EXIT_OK;
 }
 
@@ -222,5 +230,6 @@ int adapt_start(const struct command *command, const struct adapt *adapt, uint64
 			    adapt->program, lease);
 	r = set_environment(adapt, name);
 	return r < 0 ? fail(command, EXIT_RUN_FAILED, "cannot set the environment: %s",
-			    strerror(-r)) : EXIT_OK;
+			    strerror(-r))
+		     : EXIT_OK;
 }

@@ -49,8 +49,8 @@ static int ask(struct command *command, struct session *session, struct gpuarb_l
 		return r;
 
 	do {
-		r = gpuarb_reserve_start(session->gpuarb, wants, command->n_asks,
-					 &command->options, ret);
+		r = gpuarb_reserve_start(session->gpuarb, wants, command->n_asks, &command->options,
+					 ret);
 	} while (r < 0 && want_ask_less(command, session->gpuarb, wants));
 	return r < 0 ? fail_asked(command, session->gpuarb, r) : EXIT_OK;
 }
@@ -116,9 +116,10 @@ static int refuse_to_wait(const struct command *command, const struct gpuarb_lea
 {
 	const char *reason = gpuarb_lease_reason(lease);
 
-	return fail(command, EXIT_REFUSED, "lease %" PRIu64 ", which has this token, is %s%s%s; "
-		    "--wait waits for it", gpuarb_lease_id(lease), gpuarb_lease_state(lease),
-		    *reason ? ": " : "", reason);
+	return fail(command, EXIT_REFUSED,
+		    "lease %" PRIu64 ", which has this token, is %s%s%s; "
+		    "--wait waits for it",
+		    gpuarb_lease_id(lease), gpuarb_lease_state(lease), *reason ? ": " : "", reason);
 }
 
 static int wait_for_it(const struct command *command, struct session *session,
@@ -168,8 +169,9 @@ int grant_tell(const struct command *command, struct session *session,
 	for (size_t i = 0; i < gpuarb_lease_partitions(lease); i++)
 		print_grant(out, head, gpuarb_lease_partition(lease, i));
 	if (is(lease, "inactive"))
-		print_line(out, "%sinactive: its CUs are lent until `gpuarbctl activate %" PRIu64
-			   "`", head, gpuarb_lease_id(lease));
+		print_line(out,
+			   "%sinactive: its CUs are lent until `gpuarbctl activate %" PRIu64 "`",
+			   head, gpuarb_lease_id(lease));
 	fflush(out);
 	return EXIT_OK;
 }

@@ -4,7 +4,8 @@
 
 int latency_start(const struct command *command)
 {
-	return fail(command, EXIT_FAILED, "this gpuarb was built without HIP, which plays on the "
+	return fail(command, EXIT_FAILED,
+		    "this gpuarb was built without HIP, which plays on the "
 		    "GPU: install its development files (libamdhip64-dev on Debian) and build "
 		    "gpuarb again");
 }

@@ -36,7 +36,8 @@ static bool find(const char *command, char path[PATH_MAX])
 	for (dir = dir ? dir : "/bin:/usr/bin";; dir = end + 1) {
 		end = strchrnul(dir, ':');
 		if (snprintf(path, PATH_MAX, "%.*s%s%s", (int)(end - dir), dir,
-			     end > dir ? "/" : "", command) < PATH_MAX && access(path, X_OK) == 0)
+			     end > dir ? "/" : "", command) < PATH_MAX &&
+		    access(path, X_OK) == 0)
 			return true;
 		if (!*end)
 			return false;
@@ -160,8 +161,10 @@ static bool judge(const char *path, int depth, char *why, size_t size)
 	if (fd < 0)
 		return true;
 	if (is_privileged(fd)) {
-		snprintf(why, size, "%s gives rights to who starts it, and so nothing is loaded "
-			 "into it", path);
+		snprintf(why, size,
+			 "%s gives rights to who starts it, and so nothing is loaded "
+			 "into it",
+			 path);
 		good = false;
 	} else if (read_image(fd, &image)) {
 		good = judge_image(&image, path, why, size);

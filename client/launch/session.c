@@ -81,8 +81,10 @@ int session_lease(const struct command *command, const struct session *session, 
 	const struct gpuarb_lease_info *lease = session_find(session, id);
 
 	if (!lease)
-		return fail(command, EXIT_FAILED, "no lease %" PRIu64 "; it may have ended; "
-			    "`gpuarbctl list` has those there are", id);
+		return fail(command, EXIT_FAILED,
+			    "no lease %" PRIu64 "; it may have ended; "
+			    "`gpuarbctl list` has those there are",
+			    id);
 	*ret = lease;
 	return EXIT_OK;
 }
@@ -90,7 +92,9 @@ int session_lease(const struct command *command, const struct session *session, 
 int session_id(const struct command *command, const char *text, uint64_t *ret)
 {
 	if (number_parse(text, 1, UINT64_MAX, ret) < 0)
-		return fail(command, EXIT_USAGE, "%s is no lease: a number is wanted, as in "
-			    "`gpuarbctl list`", text);
+		return fail(command, EXIT_USAGE,
+			    "%s is no lease: a number is wanted, as in "
+			    "`gpuarbctl list`",
+			    text);
 	return EXIT_OK;
 }

@@ -11,15 +11,15 @@
 #include "core/policy/class.h"
 #include "core/mask/codec.h"
 
-#define SLOTS_MAX   1024U /* of anything a GPU has slots for: far above any GPU */
+#define SLOTS_MAX 1024U /* of anything a GPU has slots for: far above any GPU */
 #define SECONDS_MAX UINT64_C(1000000000)
-#define GRACE_MAX   (REVOKE_GRACE_MAX_USEC / 1000000)
+#define GRACE_MAX (REVOKE_GRACE_MAX_USEC / 1000000)
 
 int option_wrong(struct command *command, const struct option *option, const char *value,
 		 const char *works)
 {
-	snprintf(command->problem, sizeof(command->problem), "--%s=%.80s: %s", option->name,
-		 value, works);
+	snprintf(command->problem, sizeof(command->problem), "--%s=%.80s: %s", option->name, value,
+		 works);
 	return -EINVAL;
 }
 
@@ -72,8 +72,9 @@ static int take_cus(struct command *command, const struct option *option, const 
 
 	if (number_share(value, &percent) < 0 &&
 	    number_parse(value, option->min, option->max, &count) < 0)
-		return option_wrong(command, option, value,
-			     "must be CUs from 1 to 1024, or a share of the GPU's from 1% to 100%");
+		return option_wrong(
+			command, option, value,
+			"must be CUs from 1 to 1024, or a share of the GPU's from 1% to 100%");
 
 	*share = percent;
 	*(uint32_t *)want_field(command, option) = (uint32_t)count;
@@ -113,13 +114,13 @@ static int take_exact(struct command *command, const struct option *option, cons
 static int take_bytes(struct command *command, const struct option *option, const char *value)
 {
 	if (number_bytes(value, want_field(command, option)) < 0)
-		return option_wrong(command, option, value,
-			     "must be bytes, with K, M, G or T after them if you like: 512M, 2G");
+		return option_wrong(
+			command, option, value,
+			"must be bytes, with K, M, G or T after them if you like: 512M, 2G");
 	return 0;
 }
 
-static int take_priority(struct command *command, const struct option *option,
-			 const char *value)
+static int take_priority(struct command *command, const struct option *option, const char *value)
 {
 	int priority = priority_from_name(value);
 
@@ -140,8 +141,7 @@ static int take_shape(struct command *command, const struct option *option, cons
 	return 0;
 }
 
-static int take_isolation(struct command *command, const struct option *option,
-			  const char *value)
+static int take_isolation(struct command *command, const struct option *option, const char *value)
 {
 	if (isolation_from_name(value) < 0)
 		return option_wrong(command, option, value, "must be shader-engine, cu or shared");
@@ -154,7 +154,7 @@ static int take_class(struct command *command, const struct option *option, cons
 {
 	if (class_from_name(value) < 0)
 		return option_wrong(command, option, value,
-			     "must be realtime, guaranteed or besteffort");
+				    "must be realtime, guaranteed or besteffort");
 
 	return take_text(command, option, value);
 }
@@ -201,23 +201,22 @@ static int take_grace(struct command *command, const struct option *option, cons
 			    "must be whole seconds, 86400 (a day) at the most");
 }
 
-#define WANT(field)    .group = OPTIONS_WANT, .offset = offsetof(struct gpuarb_want, field)
+#define WANT(field) .group = OPTIONS_WANT, .offset = offsetof(struct gpuarb_want, field)
+/* clang-format off */
 #define CUS(field)     WANT(field), .take = take_cus, \
 		       .share = offsetof(struct share, field), .min = 1, .max = DEAL_BITS
-#define COUNT(field)   WANT(field), .take = take_count, .min = 1, .max = SLOTS_MAX
+/* clang-format on */
+#define COUNT(field) WANT(field), .take = take_count, .min = 1, .max = SLOTS_MAX
 #define COUNT_0(field) WANT(field), .take = take_count, .max = SLOTS_MAX
-#define LEASE(field)   .group = OPTIONS_LEASE, .offset = offsetof(struct command, options.field)
+#define LEASE(field) .group = OPTIONS_LEASE, .offset = offsetof(struct command, options.field)
 #define FIELD(g, field) .group = (g), .offset = offsetof(struct command, field)
 
 const struct option option_table[] = {
 	{ "gpu", "GPU", "any, an index or a PCI address; given again it starts the next want",
 	  WANT(gpu), .take = take_gpu, .values = "any|GPU" },
-	{ "cus", "N|N%", "compute units aimed at, or a share of the GPU's",
-	  CUS(cus) },
-	{ "cus-min", "N|N%", "take no less (nine tenths of --cus)",
-	  CUS(cus_min) },
-	{ "cus-max", "N|N%", "take up to so many; best effort only (--cus)",
-	  CUS(cus_max) },
+	{ "cus", "N|N%", "compute units aimed at, or a share of the GPU's", CUS(cus) },
+	{ "cus-min", "N|N%", "take no less (nine tenths of --cus)", CUS(cus_min) },
+	{ "cus-max", "N|N%", "take up to so many; best effort only (--cus)", CUS(cus_max) },
 	{ "shader-engines", "N", "whole shader engines; with --cus: spread over exactly so many",
 	  WANT(shader_engines), .take = take_count, .min = 1, .max = CUSET_ENGINES },
 	{ "exact", NULL, "exactly --cus, or a refusal", WANT(exact), .take = take_exact },
@@ -229,20 +228,20 @@ const struct option option_table[] = {
 	  COUNT_0(streams) },
 	{ "processes", "N", "processes that share the partition (1)", COUNT(processes) },
 	{ "sdma-queues", "N", "SDMA queues (0)", COUNT_0(sdma_queues) },
-	{ "vram", "BYTES", "device memory, with K, M, G or T (0: not counted)",
-	  WANT(vram), .take = take_bytes },
-	{ "priority", "PRIORITY", "low, normal, high, or 0 to 15 (normal)",
-	  WANT(priority), .take = take_priority, .values = "low|normal|high" },
-	{ "isolation", "HOW", "shader-engine, cu or shared (by class)",
-	  WANT(isolation), .take = take_isolation, .values = "shader-engine|cu|shared" },
+	{ "vram", "BYTES", "device memory, with K, M, G or T (0: not counted)", WANT(vram),
+	  .take = take_bytes },
+	{ "priority", "PRIORITY", "low, normal, high, or 0 to 15 (normal)", WANT(priority),
+	  .take = take_priority, .values = "low|normal|high" },
+	{ "isolation", "HOW", "shader-engine, cu or shared (by class)", WANT(isolation),
+	  .take = take_isolation, .values = "shader-engine|cu|shared" },
 
-	{ "class", "CLASS", "realtime, guaranteed or besteffort (the tenant's)",
-	  LEASE(lease_class), .take = take_class, .values = "realtime|guaranteed|besteffort" },
+	{ "class", "CLASS", "realtime, guaranteed or besteffort (the tenant's)", LEASE(lease_class),
+	  .take = take_class, .values = "realtime|guaranteed|besteffort" },
 	{ "tenant", "TENANT", "ask under this row of policy (the first that matches)",
 	  LEASE(tenant), .take = take_text },
 	{ "name", "NAME", "the lease's name, for people", LEASE(name), .take = take_text },
-	{ "token", "TOKEN", "asking again with it gives the same lease",
-	  LEASE(token), .take = take_text },
+	{ "token", "TOKEN", "asking again with it gives the same lease", LEASE(token),
+	  .take = take_text },
 	{ "start-inactive", NULL, "realtime: lend its CUs until it is activated",
 	  LEASE(start_inactive), .take = take_flag },
 	{ "adaptable", NULL, "best effort: follow, with more CUs or fewer, what is free",
@@ -250,23 +249,23 @@ const struct option option_table[] = {
 	{ "wait", "[=SECONDS]", "wait for room, so long or for ever, rather than be refused",
 	  LEASE(wait_usec), .take = take_wait },
 
-	{ "quiet", NULL, "do not say what was granted",
-	  FIELD(OPTIONS_QUIET, quiet), .take = take_flag },
+	{ "quiet", NULL, "do not say what was granted", FIELD(OPTIONS_QUIET, quiet),
+	  .take = take_flag },
 	{ "gpu", "GPU", "a GPU of this machine, as the daemon knows it",
 	  FIELD(OPTIONS_MODEL | OPTIONS_LATENCY, gpu), .take = take_text },
-	{ "profile", "PROFILE", "a GPU model that need not be here",
-	  FIELD(OPTIONS_MODEL, profile), .take = take_text },
-	{ "profiles", "DIR", "where the profiles are",
-	  FIELD(OPTIONS_MODEL, profiles), .take = take_text },
-	{ "svg", "FILE", "draw to this file instead, - is standard output",
-	  FIELD(OPTIONS_SVG, svg), .take = take_text },
+	{ "profile", "PROFILE", "a GPU model that need not be here", FIELD(OPTIONS_MODEL, profile),
+	  .take = take_text },
+	{ "profiles", "DIR", "where the profiles are", FIELD(OPTIONS_MODEL, profiles),
+	  .take = take_text },
+	{ "svg", "FILE", "draw to this file instead, - is standard output", FIELD(OPTIONS_SVG, svg),
+	  .take = take_text },
 
 	{ "wait", "[=SECONDS]", "wait until others have given way, so long or for ever",
 	  FIELD(OPTIONS_ACTIVATE, options.wait_usec), .take = take_wait },
 	{ "grace", "SECONDS", "the time that its holder has to finish (10)",
 	  FIELD(OPTIONS_REVOKE, grace_usec), .take = take_grace },
-	{ "reason", "TEXT", "what its holder is told",
-	  FIELD(OPTIONS_REVOKE, reason), .take = take_text },
+	{ "reason", "TEXT", "what its holder is told", FIELD(OPTIONS_REVOKE, reason),
+	  .take = take_text },
 
 	{ "margin", "N%", "added to execution times instead of what the file says",
 	  .group = OPTIONS_RT, .take = take_margin, .max = 1000 },
@@ -277,13 +276,13 @@ const struct option option_table[] = {
 	  FIELD(OPTIONS_LATENCY, same_line), .take = take_flag },
 
 	{ "json", NULL, "JSON instead of text", FIELD(OPTIONS_GENERAL, json), .take = take_flag },
-	{ "no-legend", NULL, "no headings and explanations",
-	  FIELD(OPTIONS_GENERAL, no_legend), .take = take_flag },
-	{ "no-pager", NULL, "do not page what is long",
-	  FIELD(OPTIONS_GENERAL, no_pager), .take = take_flag },
+	{ "no-legend", NULL, "no headings and explanations", FIELD(OPTIONS_GENERAL, no_legend),
+	  .take = take_flag },
+	{ "no-pager", NULL, "do not page what is long", FIELD(OPTIONS_GENERAL, no_pager),
+	  .take = take_flag },
 	{ "help", NULL, "say how it is used", FIELD(OPTIONS_GENERAL, help), .take = take_flag },
-	{ "version", NULL, "say which version this is",
-	  FIELD(OPTIONS_GENERAL, version), .take = take_flag },
+	{ "version", NULL, "say which version this is", FIELD(OPTIONS_GENERAL, version),
+	  .take = take_flag },
 };
 
 const size_t option_count = ARRAY_SIZE(option_table);

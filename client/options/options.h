@@ -16,7 +16,7 @@ enum option_group {
 	OPTIONS_WANT = 1 << 1,    /* what is asked of a GPU */
 	OPTIONS_LEASE = 1 << 2,   /* how it is asked */
 	OPTIONS_QUIET = 1 << 3,
-	OPTIONS_MODEL = 1 << 4,   /* which GPU a mask is for */
+	OPTIONS_MODEL = 1 << 4, /* which GPU a mask is for */
 	OPTIONS_SVG = 1 << 5,
 	OPTIONS_LATENCY = 1 << 6,
 	OPTIONS_ACTIVATE = 1 << 7,
@@ -35,7 +35,7 @@ struct ask {
 
 struct command {
 	bool json, no_legend, no_pager, help, version, quiet, same_line;
-	bool colour; /* decided by main */
+	bool colour;      /* decided by main */
 	const char *verb; /* for messages; "": none yet */
 	const char *gpu, *profile, *profiles, *svg;
 	uint64_t grace_usec;

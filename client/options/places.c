@@ -100,8 +100,8 @@ static int add_pair(const struct geometry *geometry, const struct place *place, 
 			continue;
 		for (unsigned cu = 0; cu < geometry->active[xcc][engine][a]; cu++, count++) {
 			if (place->first == ALL || (count >= place->first && count <= place->last))
-				set->pair[cuset_pair(xcc, engine)] |=
-					UINT32_C(1) << (cu + a * CUSET_ARRAY_CUS);
+				set->pair[cuset_pair(xcc, engine)] |= UINT32_C(1)
+								      << (cu + a * CUSET_ARRAY_CUS);
 		}
 	}
 	if (place->first != ALL && place->last >= count)
@@ -109,8 +109,8 @@ static int add_pair(const struct geometry *geometry, const struct place *place, 
 	return 0;
 }
 
-static int add_place(const struct geometry *geometry, const struct place *place,
-		     struct cuset *set, char *buf, size_t size)
+static int add_place(const struct geometry *geometry, const struct place *place, struct cuset *set,
+		     char *buf, size_t size)
 {
 	int r = check_place(geometry, place, buf, size);
 
@@ -122,9 +122,9 @@ static int add_place(const struct geometry *geometry, const struct place *place,
 }
 
 int places_parse(const struct model *model, const char *text, struct cuset *ret, char *buf,
-		size_t size)
+		 size_t size)
 {
-	struct cuset set = {0};
+	struct cuset set = { 0 };
 	char why[128];
 
 	for (;; text++) {
@@ -147,8 +147,8 @@ int places_parse(const struct model *model, const char *text, struct cuset *ret,
 	return 0;
 }
 
-static void format_array(const struct geometry *geometry, FILE *out, unsigned xcc,
-			 unsigned engine, unsigned array, uint32_t cus, bool *first_place)
+static void format_array(const struct geometry *geometry, FILE *out, unsigned xcc, unsigned engine,
+			 unsigned array, uint32_t cus, bool *first_place)
 {
 	for (unsigned cu = 0; cu < CUSET_ARRAY_CUS; cu++) {
 		unsigned first = cu;
@@ -185,6 +185,7 @@ char *places_format(const struct model *model, const struct cuset *set)
 			for (unsigned a = 0; a < geometry->arrays; a++)
 				format_array(geometry, out, x, e, a,
 					     set->pair[cuset_pair(x, e)] >> a * CUSET_ARRAY_CUS &
-						     0xffff, &first);
+						     0xffff,
+					     &first);
 	return fclose(out) == 0 ? text : NULL;
 }

@@ -12,7 +12,7 @@
 
 /* -EINVAL with the sentence in buf: what is wrong with which place. */
 int places_parse(const struct model *model, const char *text, struct cuset *ret, char *buf,
-		size_t size);
+		 size_t size);
 
 /* The same CUs as text that places_parse() reads back; owned, NULL without memory. */
 char *places_format(const struct model *model, const struct cuset *set);

@@ -8,7 +8,7 @@
 #include "client/output/print.h"
 #include "util/base.h"
 
-#define QUEUES_GOOD  5U /* what an unmodified HIP process makes: 4 pooled and its own */
+#define QUEUES_GOOD 5U  /* what an unmodified HIP process makes: 4 pooled and its own */
 #define QUEUES_LEAST 2U /* one for the program, one that ROCr keeps for itself */
 
 /* The GPUs that a want may end up on. */
@@ -27,8 +27,8 @@ static bool has_share(const struct ask *ask)
 	return ask->share.cus > 0 || ask->share.cus_min > 0 || ask->share.cus_max > 0;
 }
 
-static int find_candidates(const struct command *command, struct session *session,
-			   const char *gpu, struct candidates *ret)
+static int find_candidates(const struct command *command, struct session *session, const char *gpu,
+			   struct candidates *ret)
 {
 	int r;
 
@@ -55,7 +55,8 @@ static int share_base(const struct command *command, const struct candidates *ca
 		if (candidates->gpus[i].cus != candidates->gpus[0].cus)
 			return fail(command, EXIT_USAGE,
 				    "a share of which GPU? %s has %u CUs, %s has %u; name one with "
-				    "--gpu", candidates->gpus[0].name, candidates->gpus[0].cus,
+				    "--gpu",
+				    candidates->gpus[0].name, candidates->gpus[0].cus,
 				    candidates->gpus[i].name, candidates->gpus[i].cus);
 	}
 	*ret = candidates->gpus[0].cus;
@@ -81,7 +82,7 @@ static int resolve_share(const struct command *command, const char *option, unsi
 static int resolve_shares(const struct command *command, struct session *session,
 			  const struct ask *ask, const char *gpu, struct gpuarb_want *want)
 {
-	struct candidates candidates = {0};
+	struct candidates candidates = { 0 };
 	unsigned cus = 0;
 	int r;
 
@@ -114,7 +115,7 @@ static int all_that_can_be_had(const struct command *command, struct session *se
 			       struct gpuarb_want *want)
 {
 	unsigned processes = max_u(want->processes, 1), fair, most = 0;
-	struct candidates candidates = {0};
+	struct candidates candidates = { 0 };
 	int r;
 
 	r = find_candidates(command, session, want->gpu, &candidates);
@@ -145,16 +146,19 @@ static int check_wants(struct command *command, bool *ret_all)
 	for (size_t i = 0; i < command->n_asks; i++)
 		said += says_cus(&command->asks[i]);
 	if (said > 0 && said < command->n_asks)
-		return fail(command, EXIT_USAGE, "only %zu of the %zu wants say%s how many CUs; "
-			    "each --gpu needs a --cus or --shader-engines after it", said,
-			    command->n_asks, said == 1 ? "s" : "");
+		return fail(command, EXIT_USAGE,
+			    "only %zu of the %zu wants say%s how many CUs; "
+			    "each --gpu needs a --cus or --shader-engines after it",
+			    said, command->n_asks, said == 1 ? "s" : "");
 
 	*ret_all = said == 0;
 	if (said > 0)
 		return EXIT_OK;
 	if (lease_class && strcmp(lease_class, "besteffort") != 0)
-		return fail(command, EXIT_USAGE, "--class=%s needs --cus or --shader-engines; only "
-			    "best effort takes what can be had", lease_class);
+		return fail(command, EXIT_USAGE,
+			    "--class=%s needs --cus or --shader-engines; only "
+			    "best effort takes what can be had",
+			    lease_class);
 	command->options.lease_class = "besteffort";
 	return EXIT_OK;
 }
@@ -242,12 +246,15 @@ int want_resolve_resize(const struct command *command, struct session *session,
 	int r = EXIT_OK;
 
 	if (lease->n_partitions == 0)
-		return fail(command, EXIT_FAILED, "lease %" PRIu64 " is %s: it has no parts to "
-			    "resize", lease->id, lease->state);
+		return fail(command, EXIT_FAILED,
+			    "lease %" PRIu64 " is %s: it has no parts to "
+			    "resize",
+			    lease->id, lease->state);
 	if (command->n_asks != lease->n_partitions)
-		return fail(command, EXIT_USAGE, "the lease has %zu partition%s and %zu want%s "
-			    "given; start each but the first with --gpu", lease->n_partitions,
-			    print_s(lease->n_partitions), command->n_asks,
+		return fail(command, EXIT_USAGE,
+			    "the lease has %zu partition%s and %zu want%s "
+			    "given; start each but the first with --gpu",
+			    lease->n_partitions, print_s(lease->n_partitions), command->n_asks,
 			    command->n_asks == 1 ? " was" : "s were");
 
 	for (size_t i = 0; r == EXIT_OK && i < command->n_asks; i++) {

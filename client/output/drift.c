@@ -48,8 +48,10 @@ static void judge_mask(struct verify *verify, const struct gpuarb_lease_info *le
 	struct verify_finding finding = { lease->id, partition->gpu, "mask", VERIFY_OK, NULL };
 
 	if (strcmp(partition->tier, "verified") == 0) {
-		find(verify, finding, "gpuarbd saw it in the hardware: no queue has more than %u "
-		     "CU%s", partition->cus, print_s(partition->cus));
+		find(verify, finding,
+		     "gpuarbd saw it in the hardware: no queue has more than %u "
+		     "CU%s",
+		     partition->cus, print_s(partition->cus));
 		return;
 	}
 	if (strcmp(partition->tier, "cooperative") != 0) {
@@ -57,7 +59,8 @@ static void judge_mask(struct verify *verify, const struct gpuarb_lease_info *le
 		return;
 	}
 	finding.result = VERIFY_NOTE;
-	find(verify, finding, "taken on trust: its holder applies it, and gpuarbd has not seen it "
+	find(verify, finding,
+	     "taken on trust: its holder applies it, and gpuarbd has not seen it "
 	     "in the hardware");
 }
 
@@ -80,8 +83,10 @@ static void judge_use(struct verify *verify, size_t l, size_t i)
 
 	if (!seen_use(verify->seen, verify->leases, verify->n_leases, l, i, &use)) {
 		finding.result = VERIFY_NOTE;
-		find(verify, finding, "%u granted; which processes are its own cannot be told "
-		     "from here, gpuarbd says what it knows", partition->queues);
+		find(verify, finding,
+		     "%u granted; which processes are its own cannot be told "
+		     "from here, gpuarbd says what it knows",
+		     partition->queues);
 		return;
 	}
 	judge_count(verify, finding, "queues", partition->queues, use.queues);
@@ -122,8 +127,9 @@ static void judge_state(struct verify *verify, const struct gpuarb_lease_info *l
 	if (late || (granted && *lease->reason))
 		finding.result = VERIFY_DRIFT;
 	find(verify, finding, "%s%s%s%s", lease->state, *lease->reason ? ": " : "", lease->reason,
-	     late ? "; its deadline has passed" :
-	     finding.result == VERIFY_NOTE && granted ? ", with CUs to give back" : "");
+	     late                                       ? "; its deadline has passed"
+	     : finding.result == VERIFY_NOTE && granted ? ", with CUs to give back"
+							: "");
 }
 
 void verify_lease(struct verify *verify, size_t i)

@@ -46,10 +46,9 @@ static void find_best(const struct model *model, struct explanation *e)
 	}
 }
 
-void explain(const struct model *model, const uint32_t *mask, size_t words,
-	     struct explanation *ret)
+void explain(const struct model *model, const uint32_t *mask, size_t words, struct explanation *ret)
 {
-	*ret = (struct explanation){0};
+	*ret = (struct explanation){ 0 };
 	ret->valid = deal_check(&model->deal, &model->geometry, mask, words, ret->problem,
 				sizeof(ret->problem)) >= 0;
 	if (ret->valid)

@@ -10,7 +10,7 @@
 struct explanation {
 	struct cuset set;
 	bool valid;
-	char problem[256];         /* "" for a valid mask */
+	char problem[256]; /* "" for a valid mask */
 	unsigned cus, effective;
 	unsigned all_cus, all_effective;
 	unsigned pair[CUSET_XCCS][CUSET_ENGINES]; /* CUs in each */

@@ -16,16 +16,11 @@ int fail_code(int error)
 	static const struct {
 		int error, code;
 	} table[] = {
-		{ -EINVAL, EXIT_USAGE },
-		{ -EBUSY, EXIT_REFUSED },
-		{ -ENOSPC, EXIT_REFUSED },
-		{ -EDQUOT, EXIT_REFUSED },
-		{ -EUSERS, EXIT_REFUSED },
-		{ -EACCES, EXIT_FORBIDDEN },
-		{ -ECONNREFUSED, EXIT_ABSENT },
-		{ -ECONNRESET, EXIT_ABSENT },
-		{ -ESHUTDOWN, EXIT_ABSENT },
-		{ -ETIMEDOUT, EXIT_WAITED },
+		{ -EINVAL, EXIT_USAGE },        { -EBUSY, EXIT_REFUSED },
+		{ -ENOSPC, EXIT_REFUSED },      { -EDQUOT, EXIT_REFUSED },
+		{ -EUSERS, EXIT_REFUSED },      { -EACCES, EXIT_FORBIDDEN },
+		{ -ECONNREFUSED, EXIT_ABSENT }, { -ECONNRESET, EXIT_ABSENT },
+		{ -ESHUTDOWN, EXIT_ABSENT },    { -ETIMEDOUT, EXIT_WAITED },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {

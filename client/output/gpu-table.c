@@ -13,8 +13,8 @@ static const char *state_of(const struct gpuarb_gpu *gpu)
 
 void gpu_table(const struct command *command, const struct gpuarb_gpu *gpus, size_t n, FILE *out)
 {
-	static const char *const heads[] = { "GPU", "DEVICE", "TARGET", "FREE: CUS", "QUEUES",
-					     "PROCESSES", "VRAM", "STATE", NULL };
+	static const char *const heads[] = { "GPU",       "DEVICE", "TARGET", "FREE: CUS", "QUEUES",
+					     "PROCESSES", "VRAM",   "STATE",  NULL };
 	_cleanup_(table_done) struct table table = { .heads = heads };
 
 	for (size_t i = 0; i < n; i++) {

@@ -7,7 +7,7 @@
 #include "client/output/model.h"
 
 /* In a cell: the number of a tenancy, or one of these. */
-#define GRID_FREE   (-1)
+#define GRID_FREE (-1)
 #define GRID_SHARED (-2) /* in the masks of several leases; what one of two lends is the other's */
 
 struct grid {
@@ -29,8 +29,8 @@ void grid_done(struct grid *grid);
 char grid_letter(int cell);
 
 /* The cell of a working CU. */
-static inline int grid_cell(const struct grid *grid, unsigned xcc, unsigned engine,
-			    unsigned array, unsigned cu)
+static inline int grid_cell(const struct grid *grid, unsigned xcc, unsigned engine, unsigned array,
+			    unsigned cu)
 {
 	return grid->cell[cuset_pair(xcc, engine)][array * CUSET_ARRAY_CUS + cu];
 }

@@ -85,8 +85,7 @@ void json_partition(struct json_object *in, const char *key,
 	json_number(map, "cus", partition->cus);
 	json_number(map, "cus_asked", partition->cus_asked);
 	json_number(map, "effective_cus", partition->effective_cus);
-	json_numbers(map, "shader_engines", partition->shader_engines,
-		     partition->n_shader_engines);
+	json_numbers(map, "shader_engines", partition->shader_engines, partition->n_shader_engines);
 	json_number(map, "queues", partition->queues);
 	json_number(map, "streams", partition->streams);
 	json_number(map, "processes", partition->processes);

@@ -85,8 +85,8 @@ void json_numbers(struct json_object *in, const char *key, const uint32_t *value
 
 static void print(FILE *out, struct json_object *value, int flags)
 {
-	const char *text = json_object_to_json_string_ext(
-		value, JSON_C_TO_STRING_NOSLASHESCAPE | flags);
+	const char *text = json_object_to_json_string_ext(value,
+							  JSON_C_TO_STRING_NOSLASHESCAPE | flags);
 
 	if (!text)
 		no_memory();

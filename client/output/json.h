@@ -16,7 +16,7 @@
 
 struct json_object;
 
-struct json_object *json_map(struct json_object *in, const char *key);  /* in may be NULL */
+struct json_object *json_map(struct json_object *in, const char *key); /* in may be NULL */
 struct json_object *json_list(struct json_object *in, const char *key);
 void json_text(struct json_object *in, const char *key, const char *value); /* NULL: null */
 void json_number(struct json_object *in, const char *key, uint64_t value);

@@ -79,8 +79,8 @@ static void add_lease(struct table *table, const struct lent *all,
 
 void lease_table(const struct command *command, const struct gpuarb_lease_info *leases, size_t n)
 {
-	static const char *const heads[] = { "ID", "NAME", "STATE", "CLASS", "TENANT", "USER",
-					     "PID", "CUS", "QUEUES", "GPU", "REASON", NULL };
+	static const char *const heads[] = { "ID",  "NAME", "STATE",  "CLASS", "TENANT", "USER",
+					     "PID", "CUS",  "QUEUES", "GPU",   "REASON", NULL };
 	const struct lent all = { leases, n };
 	struct table table = { .heads = heads };
 

@@ -5,8 +5,7 @@
 #include "client/options/options.h"
 
 /* Leases as a table on standard output; a sentence where there are none. */
-void lease_table(const struct command *command, const struct gpuarb_lease_info *leases,
-		 size_t n);
+void lease_table(const struct command *command, const struct gpuarb_lease_info *leases, size_t n);
 
 /* What stands in its last column: why the lease is as it is, what it lends or borrows, and
  * a priority that it was not given. */

@@ -54,7 +54,8 @@ unsigned lent_in(const struct lent *all, const struct gpuarb_lease_info *lease, 
 	return lent_by(lease) ? 0 : count(all, lease, i, true);
 }
 
-void lent_text(const struct lent *all, const struct gpuarb_lease_info *lease, char *buf, size_t size)
+void lent_text(const struct lent *all, const struct gpuarb_lease_info *lease, char *buf,
+	       size_t size)
 {
 	unsigned cus = 0, out = 0, in = 0;
 

@@ -4,10 +4,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define CELL   18U /* pixels from CU to CU */
-#define LINE   22U
+#define CELL 18U /* pixels from CU to CU */
+#define LINE 22U
 #define MARGIN 16U
-#define LABEL  90U /* room for "XCC 7 SE 7" */
+#define LABEL 90U /* room for "XCC 7 SE 7" */
 
 /* Text in XML: what names contain is other users' business. XML has no way to say most
  * control characters at all. */
@@ -118,9 +118,11 @@ void map_draw_svg(FILE *out, const struct grid *grids, size_t n)
 	for (size_t i = 0; i < n; i++)
 		height += height_of(&grids[i]);
 
-	fprintf(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+	fprintf(out,
+		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%u\" height=\"%u\" "
-		"font-family=\"sans-serif\" font-size=\"12\">\n", width, height);
+		"font-family=\"sans-serif\" font-size=\"12\">\n",
+		width, height);
 	for (size_t i = 0; i < n; i++) {
 		draw_grid(out, &grids[i], y);
 		y += height_of(&grids[i]);

@@ -45,8 +45,8 @@ static void print_legend(const struct command *command, const struct grid *grid)
 			   lease->name, lease->lease_class, lease->tenant, lease->state,
 			   *lent ? ", " : "", lent);
 	}
-	print_line(stdout, ".  free%s", grid->model.geometry.arrays > 1
-		   ? "; | between shader arrays" : "");
+	print_line(stdout, ".  free%s",
+		   grid->model.geometry.arrays > 1 ? "; | between shader arrays" : "");
 }
 
 void map_draw_text(const struct command *command, const struct grid *grid)

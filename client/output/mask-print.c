@@ -82,8 +82,7 @@ static void print_advice(const struct model *model, const struct explanation *e)
 		return;
 	if (e->best <= e->effective) {
 		printf("uneven: E %u of %u; %u CU%s could be given up without losing time\n",
-		       e->effective, e->cus, e->cus - e->effective,
-		       print_s(e->cus - e->effective));
+		       e->effective, e->cus, e->cus - e->effective, print_s(e->cus - e->effective));
 		return;
 	}
 	printf("cliff: E %u of %u, since work is dealt evenly to every shader engine in use and\n"
@@ -179,9 +178,10 @@ void mask_print_encoded(const struct command *command, const struct cuset *wante
 	unsigned beyond = cuset_count(wanted) - e->cus;
 
 	if (beyond > 0)
-		print_line(stderr, "gpuarbctl mask: %u CU%s left out: no bit of a mask reaches "
-			   "%s", beyond, beyond == 1 ? " is" : "s are",
-			   beyond == 1 ? "it" : "them");
+		print_line(stderr,
+			   "gpuarbctl mask: %u CU%s left out: no bit of a mask reaches "
+			   "%s",
+			   beyond, beyond == 1 ? " is" : "s are", beyond == 1 ? "it" : "them");
 	if (command->json) {
 		map = json_map(NULL, NULL);
 		json_text(map, "cu_mask", hex);

@@ -13,5 +13,4 @@ void mask_print_places(const struct command *command, const struct model *model,
 
 /* wanted: what was asked for; the explanation is of the mask that came of it. */
 void mask_print_encoded(const struct command *command, const struct cuset *wanted,
-			const uint32_t *mask, size_t words,
-			const struct explanation *explanation);
+			const uint32_t *mask, size_t words, const struct explanation *explanation);

@@ -27,8 +27,10 @@ int model_of_gpu(const struct gpuarb_gpu *gpu, struct model *ret, char *buf, siz
 
 	if (gpu->xccs > CUSET_XCCS || gpu->shader_engines > CUSET_ENGINES ||
 	    gpu->shader_arrays > CUSET_ARRAYS) {
-		snprintf(buf, size, "%u XCCs x %u shader engines x %u arrays: more than "
-			 "masks know", gpu->xccs, gpu->shader_engines, gpu->shader_arrays);
+		snprintf(buf, size,
+			 "%u XCCs x %u shader engines x %u arrays: more than "
+			 "masks know",
+			 gpu->xccs, gpu->shader_engines, gpu->shader_arrays);
 		return -EINVAL;
 	}
 	for (unsigned x = 0; x < gpu->xccs; x++)

@@ -33,8 +33,8 @@ static int read_uses(struct hw *hw, struct seen *ret)
 
 int seen_read(const char *sys, const char *proc, struct seen *ret)
 {
-	struct notes notes = {0};
-	struct seen seen = {0};
+	struct notes notes = { 0 };
+	struct seen seen = { 0 };
 	struct hw *hw = NULL;
 	int r;
 
@@ -123,7 +123,7 @@ bool seen_use(const struct seen *seen, const struct gpuarb_lease_info *leases, s
 {
 	const struct gpuarb_partition *partition = &leases[of].partitions[i];
 	pid_t owner = (pid_t)leases[of].owner_pid;
-	struct seen_use use = {0};
+	struct seen_use use = { 0 };
 	size_t any;
 
 	if (partition->kfd_gpu_id == 0 || owner == 0 || parent_of(seen, owner) == 0 ||

@@ -12,7 +12,7 @@
  * that are no character here, and what takes no column (marks that turn text around). */
 static size_t printable(const char *text, size_t *ret_columns)
 {
-	mbstate_t state = {0};
+	mbstate_t state = { 0 };
 	wchar_t c;
 	size_t n = mbrtowc(&c, text, strlen(text), &state);
 	int columns;

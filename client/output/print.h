@@ -44,4 +44,4 @@ void print_user(uint32_t uid, char buf[static PRINT_USER]);
 bool print_may_colour(FILE *out);
 
 #define COLOUR_ALARM "\033[1;31m"
-#define COLOUR_NONE  "\033[0m"
+#define COLOUR_NONE "\033[0m"

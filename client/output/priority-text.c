@@ -12,7 +12,9 @@ const char *priority_name(uint32_t priority, char buf[static PRIORITY_NAME])
 		uint32_t priority;
 		const char *word;
 	} words[] = {
-		{ PRIORITY_LOW, "low" }, { PRIORITY_NORMAL, "normal" }, { PRIORITY_HIGH, "high" },
+		{ PRIORITY_LOW, "low" },
+		{ PRIORITY_NORMAL, "normal" },
+		{ PRIORITY_HIGH, "high" },
 	};
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
@@ -53,8 +55,10 @@ enum priority_seen priority_text(const struct gpuarb_partition *partition, char 
 	enum priority_seen r;
 
 	if (n == 0) {
-		snprintf(buf, size, "%s%s", word, partition->priority == PRIORITY_NORMAL ? "" :
-			 " (asked; not seen in the hardware)");
+		snprintf(buf, size, "%s%s", word,
+			 partition->priority == PRIORITY_NORMAL
+				 ? ""
+				 : " (asked; not seen in the hardware)");
 		return PRIORITY_AS_ASKED;
 	}
 	r = compare(partition);

@@ -14,8 +14,8 @@ const char *priority_name(uint32_t priority, char buf[static PRIORITY_NAME]);
 
 enum priority_seen {
 	PRIORITY_AS_ASKED, /* or not seen */
-	PRIORITY_LESS,	   /* no queue is of the class that was asked */
-	PRIORITY_MORE,	   /* one has more than was asked, and more than normal */
+	PRIORITY_LESS,     /* no queue is of the class that was asked */
+	PRIORITY_MORE,     /* one has more than was asked, and more than normal */
 };
 
 /* "high", "normal (asked high)", "high (asked; not seen in the hardware)". */

@@ -72,7 +72,7 @@ static void print_row(const char *const *row, size_t columns, const size_t *widt
 
 void table_print(const struct table *table, const struct command *command, FILE *out)
 {
-	size_t widths[TABLE_COLUMNS] = {0}, columns = 0;
+	size_t widths[TABLE_COLUMNS] = { 0 }, columns = 0;
 
 	if (table->n == 0)
 		return;

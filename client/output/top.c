@@ -98,8 +98,9 @@ static void add_unmanaged(struct table *table, const struct gpuarb_gpu *gpu)
 void top_print(const struct command *command, const struct gpuarb_view *view,
 	       const struct seen *seen, FILE *out)
 {
-	static const char *const heads[] = { "ID", "NAME", "STATE", "CLASS", "USER", "GPU", "CUS",
-					     "USED QUEUES", "DISTURBED", "REASON", NULL };
+	static const char *const heads[] = { "ID",        "NAME",   "STATE", "CLASS",
+					     "USER",      "GPU",    "CUS",   "USED QUEUES",
+					     "DISTURBED", "REASON", NULL };
 	_cleanup_(table_done) struct table table = { .heads = heads };
 	struct rows rows = { .seen = seen };
 	const struct gpuarb_gpu *gpus;

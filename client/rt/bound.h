@@ -65,8 +65,8 @@ struct bound {
 uint64_t bound_response(const struct bound *bound, uint64_t work);
 
 /* The parts of a response that bound_response() returned. */
-uint64_t bound_margin(const struct bound *bound, uint64_t work);       /* g(work) - work */
-uint64_t bound_changes(const struct bound *bound, uint64_t response);  /* how many */
+uint64_t bound_margin(const struct bound *bound, uint64_t work);      /* g(work) - work */
+uint64_t bound_changes(const struct bound *bound, uint64_t response); /* how many */
 uint64_t bound_standstill(const struct bound *bound, uint64_t response);
 
 /* The most work whose response is no longer than this, exactly; -1 if there is none, not even

@@ -95,7 +95,7 @@ static void make_request(const struct rt_partition *partition, const struct rt_a
 static int grant(struct arbiter *arbiter, const struct rt_partition *partition,
 		 const struct rt_ask *ask, struct rt_place *ret, struct verdict *verdict)
 {
-	const struct caller root = {0};
+	const struct caller root = { 0 };
 	const struct partition *part;
 	struct request request;
 	struct lease *lease;
@@ -110,7 +110,9 @@ static int grant(struct arbiter *arbiter, const struct rt_partition *partition,
 		lease_free(lease);
 		return -ENOSPC;
 	}
-	*ret = (struct rt_place){ .ask = *ask, .set = part->cus, .cus = part->count,
+	*ret = (struct rt_place){ .ask = *ask,
+				  .set = part->cus,
+				  .cus = part->count,
 				  .effective = part->effective,
 				  .engines = cuset_engines(&part->cus) };
 	arbiter_commit(arbiter, lease);
@@ -132,8 +134,8 @@ static unsigned aim(const struct fit *fit, unsigned engines, unsigned least)
 }
 
 /* The fewest engines; where engines are shared, the fewest CUs. */
-static int place_one(const struct fit *fit, struct arbiter *arbiter, size_t i,
-		     struct rt_place *ret, struct verdict *verdict)
+static int place_one(const struct fit *fit, struct arbiter *arbiter, size_t i, struct rt_place *ret,
+		     struct verdict *verdict)
 {
 	const struct rt_partition *partition = &fit->set->partitions[i];
 	struct rt_ask ask = { .least = fit->least[i], .cus = fit->least[i] };
@@ -146,7 +148,7 @@ static int place_one(const struct fit *fit, struct arbiter *arbiter, size_t i,
 		ask.cus = aim(fit, ask.engines, ask.least);
 		if (ask.cus == 0)
 			continue;
-		_cleanup_(verdict_donep) struct verdict later = {0};
+		_cleanup_(verdict_donep) struct verdict later = { 0 };
 
 		r = grant(arbiter, partition, &ask, ret,
 			  verdict->kind == VERDICT_OK ? verdict : &later);
@@ -176,7 +178,7 @@ static void say_why(const struct fit *fit, size_t i, const struct verdict *verdi
 /* Places ret->order. */
 static int try_order(const struct fit *fit, struct rt_layout *ret)
 {
-	_cleanup_(verdict_donep) struct verdict verdict = {0};
+	_cleanup_(verdict_donep) struct verdict verdict = { 0 };
 	_cleanup_(arbiter_freep) struct arbiter *arbiter = NULL;
 	int r = make_arbiter(fit->gpu, &arbiter);
 
@@ -184,7 +186,7 @@ static int try_order(const struct fit *fit, struct rt_layout *ret)
 		size_t i = ret->order[n];
 
 		verdict_done(&verdict);
-		verdict = (struct verdict){0};
+		verdict = (struct verdict){ 0 };
 		r = place_one(fit, arbiter, i, &ret->places[i], &verdict);
 		if (r < 0 && r != -ENOMEM) {
 			say_why(fit, i, &verdict, ret);
@@ -202,8 +204,7 @@ static unsigned cost(const struct rt_layout *layout)
 	unsigned engines = 0;
 
 	for (size_t n = 0; n < layout->n; n++)
-		engines += (unsigned)__builtin_popcount(
-			layout->places[layout->order[n]].engines);
+		engines += (unsigned)__builtin_popcount(layout->places[layout->order[n]].engines);
 	return engines;
 }
 
@@ -260,7 +261,7 @@ static size_t sort_partitions(const struct fit *fit, size_t *sorted, size_t *ran
 
 static void arrange(const size_t *sorted, const size_t *rank, struct rt_layout *layout)
 {
-	bool taken[RT_PARTITIONS_MAX] = {0};
+	bool taken[RT_PARTITIONS_MAX] = { 0 };
 
 	for (size_t i = 0; i < layout->n; i++) {
 		size_t at = rank[i];
@@ -304,7 +305,7 @@ static bool fits_in_any_order(const struct fit *fit, const struct rt_layout *lay
 	for (size_t i = 0; i < layout->n; i++)
 		rank[i] = i;
 	do {
-		_cleanup_(verdict_donep) struct verdict verdict = {0};
+		_cleanup_(verdict_donep) struct verdict verdict = { 0 };
 		_cleanup_(arbiter_freep) struct arbiter *arbiter = NULL;
 		struct rt_place place;
 
@@ -313,8 +314,8 @@ static bool fits_in_any_order(const struct fit *fit, const struct rt_layout *lay
 		for (size_t n = 0; n < layout->n; n++) {
 			size_t i = layout->order[rank[n]];
 
-			if (grant(arbiter, &fit->set->partitions[i], &layout->places[i].ask,
-				  &place, &verdict) < 0)
+			if (grant(arbiter, &fit->set->partitions[i], &layout->places[i].ask, &place,
+				  &verdict) < 0)
 				return false;
 		}
 	} while (next_arrangement(rank, layout->n));
@@ -326,7 +327,7 @@ static int best_order(const struct fit *fit, unsigned *best, struct rt_layout *r
 {
 	size_t sorted[RT_PARTITIONS_MAX], rank[RT_PARTITIONS_MAX];
 	unsigned needed = engines_needed(fit), orders = RT_ORDERS_MAX;
-	struct rt_layout layout = {0};
+	struct rt_layout layout = { 0 };
 	int r;
 
 	layout.n = sort_partitions(fit, sorted, rank);
@@ -358,7 +359,7 @@ int rt_fit(const struct gpu_info *gpu, const struct rt_set *set, const unsigned 
 	unsigned best = UINT32_MAX;
 	int r;
 
-	*ret = (struct rt_layout){0};
+	*ret = (struct rt_layout){ 0 };
 	find_all(gpu, &fit.all);
 	r = best_order(&fit, &best, ret);
 	/* Who asks for whole engines may be given ones that another cannot do without. */

@@ -29,9 +29,9 @@ struct rt_layout {
 	struct rt_place places[RT_PARTITIONS_MAX]; /* by partition */
 	size_t order[RT_PARTITIONS_MAX];           /* of being asked for */
 	size_t n;
-	bool any_order; /* they fit in whatever order they start */
-	char why[320];  /* they do not fit: what the arbiter said of the last, and of which */
-	size_t failed;  /* that one */
+	bool any_order;    /* they fit in whatever order they start */
+	char why[320];     /* they do not fit: what the arbiter said of the last, and of which */
+	size_t failed;     /* that one */
 	enum reason lacks; /* what it was refused for */
 };
 

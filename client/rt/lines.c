@@ -54,7 +54,8 @@ char *rt_tenant_lines(const struct rt_plan *plan)
 		tenant(out, &plan->set->partitions[i], &plan->layout.places[i]);
 	}
 	if (out && needs_kill(plan->set))
-		fputs("\n# Every tenant whose leases borrow (adaptable) needs: enforce = kill\n", out);
+		fputs("\n# Every tenant whose leases borrow (adaptable) needs: enforce = kill\n",
+		      out);
 	return close_text(out, &text);
 }
 

@@ -33,12 +33,13 @@ void rt_reason_fit(struct rt_plan *plan, const unsigned *least)
 	const char *advice = "take a GPU with more shader engines, or fewer partitions";
 
 	if (plan->layout.lacks == REASON_QUEUES || plan->layout.lacks == REASON_PROCESSES)
-		advice = "ask for fewer (queues = N, processes = N), or put tasks of several partitions "
-			 "into one";
+		advice =
+			"ask for fewer (queues = N, processes = N), or put tasks of several partitions "
+			"into one";
 	else if (fits_sharing_engines(plan, least))
 		advice = "with isolation = cu in each partition they would, sharing shader engines";
-	snprintf(plan->reason, sizeof(plan->reason), "the partitions do not fit side by side: %s; %s",
-		 plan->layout.why, advice);
+	snprintf(plan->reason, sizeof(plan->reason),
+		 "the partitions do not fit side by side: %s; %s", plan->layout.why, advice);
 }
 
 /* ---- one task ----------------------------------------------------------------------------- */
@@ -64,11 +65,14 @@ static void advise(const struct rt_plan *plan, size_t i, char *buf, size_t size)
 	active.latency = 0;
 	response = bound_response(&active, partition->work);
 	if (partition->least > 0)
-		snprintf(buf, size, "it passes on %u CUs or more, which this GPU does not have for "
-			 "one lease", partition->least);
+		snprintf(buf, size,
+			 "it passes on %u CUs or more, which this GPU does not have for "
+			 "one lease",
+			 partition->least);
 	else if (partition->bound.latency > 0 && response != BOUND_NONE &&
 		 response + task->jitter <= task->deadline)
-		snprintf(buf, size, "but for %llu us of activation it would pass: release the first "
+		snprintf(buf, size,
+			 "but for %llu us of activation it would pass: release the first "
 			 "job when the lease is granted (waits-for-grant = yes)",
 			 (unsigned long long)partition->bound.latency);
 	else if (t->bound <= task->period)
@@ -76,8 +80,10 @@ static void advise(const struct rt_plan *plan, size_t i, char *buf, size_t size)
 	else if (plan->set->partitions[task->partition].n_tasks > 1 && passes_alone(plan, i))
 		snprintf(buf, size, "in a partition of its own it would pass on so many");
 	else
-		snprintf(buf, size, "no deadline within its period would do: it needs a period of "
-			 "%llu us, or shorter execution times", (unsigned long long)t->bound);
+		snprintf(buf, size,
+			 "no deadline within its period would do: it needs a period of "
+			 "%llu us, or shorter execution times",
+			 (unsigned long long)t->bound);
 }
 
 void rt_reason_task(struct rt_plan *plan, size_t i)
@@ -88,18 +94,21 @@ void rt_reason_task(struct rt_plan *plan, size_t i)
 	char advice[192];
 
 	if (ret->wcet == RT_UNSET) {
-		snprintf(ret->reason, sizeof(ret->reason), "measured from %u CUs on only, and this GPU "
-			 "has %u for one lease: measure it on that many", task->points[0].cus,
-			 partition->effective);
+		snprintf(ret->reason, sizeof(ret->reason),
+			 "measured from %u CUs on only, and this GPU "
+			 "has %u for one lease: measure it on that many",
+			 task->points[0].cus, partition->effective);
 		return;
 	}
 	if (partition->work == RT_UNSET) {
-		snprintf(ret->reason, sizeof(ret->reason), "not known: another task of its partition "
+		snprintf(ret->reason, sizeof(ret->reason),
+			 "not known: another task of its partition "
 			 "was not measured on so few CUs as this GPU has for one lease");
 		return;
 	}
 	if (ret->bound == BOUND_NONE) {
-		snprintf(ret->reason, sizeof(ret->reason), "changes of masks stop the GPU for %llu us "
+		snprintf(ret->reason, sizeof(ret->reason),
+			 "changes of masks stop the GPU for %llu us "
 			 "and may come every %llu us: name fewer changed-queues, or make "
 			 "activate-min-interval longer",
 			 (unsigned long long)partition->bound.change,
@@ -109,6 +118,8 @@ void rt_reason_task(struct rt_plan *plan, size_t i)
 	advise(plan, i, advice, sizeof(advice));
 	snprintf(ret->reason, sizeof(ret->reason), "%lld us past its deadline on %u CUs, %s; %s",
 		 (long long)-ret->slack, partition->effective,
-		 partition->placed ? "where its partition is" : "the most that this GPU has for one "
-		 "lease", advice);
+		 partition->placed ? "where its partition is"
+				   : "the most that this GPU has for one "
+				     "lease",
+		 advice);
 }

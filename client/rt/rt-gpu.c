@@ -46,7 +46,7 @@ static void take_gpu(const struct gpuarb_gpu *gpu, const struct model *model, st
 
 static int load_gpu(const struct command *command, struct rt_gpu *ret)
 {
-	_cleanup_(session_done) struct session session = {0};
+	_cleanup_(session_done) struct session session = { 0 };
 	const struct gpuarb_gpu *gpu;
 	struct model model;
 	int r = model_find_gpu(command, &session, &gpu, &model);

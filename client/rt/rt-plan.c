@@ -14,7 +14,8 @@
 const char *rt_verdict_name(enum rt_verdict verdict)
 {
 	static const char *const names[] = {
-		[RT_ACCEPTED] = "accepted", [RT_CONDITIONAL] = "conditional",
+		[RT_ACCEPTED] = "accepted",
+		[RT_CONDITIONAL] = "conditional",
 		[RT_REJECTED] = "rejected",
 	};
 
@@ -75,8 +76,8 @@ static void make_bound(const struct rt_plan *plan, size_t i, struct rt_partition
 {
 	const struct rt_set *set = plan->set;
 	const struct rt_partition *partition = &set->partitions[i];
-	uint64_t activations = set->activations != RT_UNSET ? set->activations :
-							      activations_of_others(set, i);
+	uint64_t activations = set->activations != RT_UNSET ? set->activations
+							    : activations_of_others(set, i);
 
 	ret->activation = activation(set, partition);
 	ret->bound = (struct bound){
@@ -104,10 +105,14 @@ static int check_preemption(const struct rt_plan *plan, char *problem, size_t si
 
 	if (!plan->preempts || set->preemption != RT_UNSET || (!set->borrowers && !others))
 		return 0;
-	snprintf(problem, size, "[taskset] has no preemption: on a GPU before gfx11, as this one, a "
-		 "change of anybody's mask or queues stops every queue for a time; measure what one "
-		 "costs on it (preemption = TIME)%s", others ? "" : ", or say that no lease borrows "
-		 "(borrowers = no)");
+	snprintf(
+		problem, size,
+		"[taskset] has no preemption: on a GPU before gfx11, as this one, a "
+		"change of anybody's mask or queues stops every queue for a time; measure what one "
+		"costs on it (preemption = TIME)%s",
+		others ? ""
+		       : ", or say that no lease borrows "
+			 "(borrowers = no)");
 	return -EINVAL;
 }
 
@@ -135,8 +140,7 @@ static uint64_t work_of(const struct rt_set *set, size_t partition, unsigned cus
 /* The fewest CUs on which it passes; 0: none. Times do not grow with CUs. */
 static unsigned find_least(const struct rt_plan *plan, size_t i)
 {
-	int64_t most = bound_work_within(&plan->partitions[i].bound,
-					 rt_plan_allowed(plan->set, i));
+	int64_t most = bound_work_within(&plan->partitions[i].bound, rt_plan_allowed(plan->set, i));
 	unsigned fails = 0, passes = CUS_MAX + 1;
 
 	while (fails + 1 < passes) {
@@ -179,8 +183,7 @@ static void judge_partition(struct rt_plan *plan, size_t i, unsigned most)
 	ret->placed = plan->layout.places[i].effective > 0;
 	ret->effective = ret->placed ? plan->layout.places[i].effective : most;
 	ret->work = work_of(plan->set, i, ret->effective);
-	ret->response = ret->work == RT_UNSET ? BOUND_NONE :
-						bound_response(&ret->bound, ret->work);
+	ret->response = ret->work == RT_UNSET ? BOUND_NONE : bound_response(&ret->bound, ret->work);
 	ret->passes = ret->response <= rt_plan_allowed(plan->set, i);
 }
 
@@ -188,7 +191,7 @@ static void judge_partition(struct rt_plan *plan, size_t i, unsigned most)
 
 static int place_all(struct rt_plan *plan, unsigned most)
 {
-	unsigned least[RT_PARTITIONS_MAX] = {0};
+	unsigned least[RT_PARTITIONS_MAX] = { 0 };
 	bool alone = true; /* all pass alone */
 	int r;
 
@@ -239,8 +242,8 @@ int rt_plan_make(const struct rt_set *set, const struct gpu_info *gpu, struct rt
 	plan->set = set;
 	plan->gpu = gpu;
 	plan->preempts = gpu->scheduler != SCHEDULER_MES;
-	plan->changed_queues = set->changed_queues != RT_UNSET ? set->changed_queues :
-								 queues_of_others(set, gpu);
+	plan->changed_queues = set->changed_queues != RT_UNSET ? set->changed_queues
+							       : queues_of_others(set, gpu);
 	r = check_preemption(plan, problem, size);
 	if (r >= 0)
 		r = place_all(plan, rt_fit_most(gpu));

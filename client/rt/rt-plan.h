@@ -19,9 +19,9 @@ struct rt_task_plan {
 	bool meets;
 	uint64_t wcet;
 	enum rt_source source;
-	uint64_t bound;  /* response, jitter and, where it counts, activation; BOUND_NONE */
-	int64_t slack;   /* deadline - bound */
-	uint64_t growth; /* what its execution time may grow by, alone, and still pass */
+	uint64_t bound;   /* response, jitter and, where it counts, activation; BOUND_NONE */
+	int64_t slack;    /* deadline - bound */
+	uint64_t growth;  /* what its execution time may grow by, alone, and still pass */
 	char reason[320]; /* of one that does not: why, and what would do */
 };
 

@@ -42,7 +42,8 @@ static void check_table(const struct rt_reader *reader, struct rt_task *task)
 		if (less->cus == more->cus)
 			ini_bad(&place, "[task %s]: wcet has %u CUs twice", task->name, more->cus);
 		else if (more->usec > less->usec)
-			ini_bad(&place, "[task %s]: wcet grows with CUs: %llu us on %u, %llu us on %u; "
+			ini_bad(&place,
+				"[task %s]: wcet grows with CUs: %llu us on %u, %llu us on %u; "
 				"measure with masks that have as many CUs in each shader engine "
 				"(gpuarbctl mask explain), and take the longest of many runs",
 				task->name, ull(less->usec), less->cus, ull(more->usec), more->cus);
@@ -54,11 +55,15 @@ static void check_times(const struct rt_reader *reader, struct rt_task *task)
 	struct ini_place place = at_line(reader, task->line);
 
 	if (task->period == 0)
-		ini_bad(&place, "[task %s] has no period, the least time between two of its "
-			"releases", task->name);
+		ini_bad(&place,
+			"[task %s] has no period, the least time between two of its "
+			"releases",
+			task->name);
 	if (task->wcet_line == 0)
-		ini_bad(&place, "[task %s] has no wcet, the table of its execution times: "
-			"wcet = 15:2100 30:1100 for 2100 us on 15 CUs", task->name);
+		ini_bad(&place,
+			"[task %s] has no wcet, the table of its execution times: "
+			"wcet = 15:2100 30:1100 for 2100 us on 15 CUs",
+			task->name);
 	if (task->period == 0)
 		return;
 	if (task->deadline_line == 0)
@@ -66,8 +71,10 @@ static void check_times(const struct rt_reader *reader, struct rt_task *task)
 	if (task->deadline <= task->period)
 		return;
 	place.line = task->deadline_line;
-	ini_bad(&place, "[task %s]: deadline %llu us is past the period, %llu us: each job has to be "
-		"done before the next", task->name, ull(task->deadline), ull(task->period));
+	ini_bad(&place,
+		"[task %s]: deadline %llu us is past the period, %llu us: each job has to be "
+		"done before the next",
+		task->name, ull(task->deadline), ull(task->period));
 }
 
 static void find_partition(const struct rt_reader *reader, struct rt_task *task)
@@ -77,7 +84,8 @@ static void find_partition(const struct rt_reader *reader, struct rt_task *task)
 	const char *nearest;
 
 	if (!task->partition_name[0]) {
-		ini_bad(&place, "[task %s] has no partition: partition = NAME, of a [partition NAME]",
+		ini_bad(&place,
+			"[task %s] has no partition: partition = NAME, of a [partition NAME]",
 			task->name);
 		return;
 	}
@@ -99,7 +107,7 @@ static void find_partition(const struct rt_reader *reader, struct rt_task *task)
 /* With the shortest times there are. What is above one can never be served, on any GPU. */
 static void check_utilisation(const struct rt_reader *reader)
 {
-	double load[RT_PARTITIONS_MAX] = {0};
+	double load[RT_PARTITIONS_MAX] = { 0 };
 	const struct rt_set *set = reader->set;
 
 	for (size_t i = 0; i < set->n_tasks; i++) {
@@ -113,9 +121,11 @@ static void check_utilisation(const struct rt_reader *reader)
 
 		/* What rounding hides is refused by the bound, if it matters. */
 		if (load[i] > 1 + 1e-9)
-			ini_bad(&place, "[partition %s]: utilisation %.2f is above one even with the "
+			ini_bad(&place,
+				"[partition %s]: utilisation %.2f is above one even with the "
 				"shortest times of each wcet: put tasks into another partition, or "
-				"make periods longer", set->partitions[i].name, load[i]);
+				"make periods longer",
+				set->partitions[i].name, load[i]);
 	}
 }
 
@@ -126,13 +136,17 @@ static void check_partition(const struct rt_reader *reader, const struct rt_part
 	if (partition->n_tasks == 0)
 		ini_bad(&place, "[partition %s] has no task", partition->name);
 	if (partition->queues > 0 && partition->queues < 2 * partition->processes)
-		ini_bad(&place, "[partition %s]: queues %u is too few for %u process%s: the least that HIP "
-			"can live with is 2 in each", partition->name, partition->queues,
-			partition->processes, partition->processes == 1 ? "" : "es");
+		ini_bad(&place,
+			"[partition %s]: queues %u is too few for %u process%s: the least that HIP "
+			"can live with is 2 in each",
+			partition->name, partition->queues, partition->processes,
+			partition->processes == 1 ? "" : "es");
 	if (!partition->start_inactive &&
 	    (partition->activation != RT_UNSET || partition->waits_for_grant))
-		ini_bad(&place, "[partition %s]: %s is for a lease that starts inactive: "
-			"start-inactive = yes", partition->name,
+		ini_bad(&place,
+			"[partition %s]: %s is for a lease that starts inactive: "
+			"start-inactive = yes",
+			partition->name,
 			partition->waits_for_grant ? "waits-for-grant" : "activation-latency");
 }
 

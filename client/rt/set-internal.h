@@ -11,10 +11,10 @@ enum rt_section { RT_SET, RT_PARTITION, RT_TASK, RT_SECTIONS };
 struct rt_reader {
 	struct rt_set *set;
 	size_t room_partitions, room_tasks;
-	bool within;             /* a section that is known: the next two say which */
+	bool within; /* a section that is known: the next two say which */
 	enum rt_section section;
-	void *target;            /* what its keys fill; NULL: it was complained of */
-	struct ini_place whole;  /* for what is wrong with the file as such */
+	void *target;           /* what its keys fill; NULL: it was complained of */
+	struct ini_place whole; /* for what is wrong with the file as such */
 	unsigned complaints;
 };
 

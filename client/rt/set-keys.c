@@ -32,8 +32,8 @@ static int read_time(const char *text, uint64_t *ret)
 	static const struct {
 		const char *name;
 		uint64_t usec;
-	} units[] = { { "", 1 }, { "us", 1 }, { "ms", 1000 }, { "s", 1000000 },
-		      { "min", 60000000 }, { "h", RT_TIME_MAX } };
+	} units[] = { { "", 1 },        { "us", 1 },         { "ms", 1000 },
+		      { "s", 1000000 }, { "min", 60000000 }, { "h", RT_TIME_MAX } };
 	size_t digits = strspn(text, "0123456789");
 	uint64_t number = 0;
 
@@ -59,21 +59,25 @@ static void take_time(const struct ini_place *place, const struct key *key, cons
 	uint64_t usec;
 
 	if (read_time(value, &usec) < 0 || usec < key->min || usec > RT_TIME_MAX)
-		ini_bad(place, "%s: '%s' is not a time from %llu us to 1 h, written 250us, 11ms or "
-			"2s", key->name, value, (unsigned long long)key->min);
+		ini_bad(place,
+			"%s: '%s' is not a time from %llu us to 1 h, written 250us, 11ms or "
+			"2s",
+			key->name, value, (unsigned long long)key->min);
 	else
 		*(uint64_t *)field(key, target) = usec;
 }
 
 /* What gpuarbd.conf(5) can say, too: whole milliseconds. */
-static void take_interval(const struct ini_place *place, const struct key *key,
-			  const char *value, void *target)
+static void take_interval(const struct ini_place *place, const struct key *key, const char *value,
+			  void *target)
 {
 	uint64_t usec;
 
 	if (read_time(value, &usec) < 0 || usec < 1000 || usec > RT_TIME_MAX || usec % 1000 != 0)
-		ini_bad(place, "%s: '%s' is not a time from 1ms to 1h in whole milliseconds, written "
-			"500ms or 2s", key->name, value);
+		ini_bad(place,
+			"%s: '%s' is not a time from 1ms to 1h in whole milliseconds, written "
+			"500ms or 2s",
+			key->name, value);
 	else
 		*(uint64_t *)field(key, target) = usec;
 }
@@ -90,13 +94,13 @@ static void take_count(const struct ini_place *place, const struct key *key, con
 {
 	unsigned count;
 
-	if (ini_unsigned(place, key->name, value, (unsigned)key->min, (unsigned)key->max,
-			 &count) >= 0)
+	if (ini_unsigned(place, key->name, value, (unsigned)key->min, (unsigned)key->max, &count) >=
+	    0)
 		*(uint64_t *)field(key, target) = count;
 }
 
-static void take_percent(const struct ini_place *place, const struct key *key,
-			 const char *value, void *target)
+static void take_percent(const struct ini_place *place, const struct key *key, const char *value,
+			 void *target)
 {
 	ini_percent(place, key->name, value, (unsigned)key->min, (unsigned)key->max,
 		    field(key, target));
@@ -108,20 +112,22 @@ static void take_bool(const struct ini_place *place, const struct key *key, cons
 	ini_bool(place, key->name, value, field(key, target));
 }
 
-static void take_isolation(const struct ini_place *place, const struct key *key,
-			   const char *value, void *target)
+static void take_isolation(const struct ini_place *place, const struct key *key, const char *value,
+			   void *target)
 {
 	int isolation = isolation_from_name(value);
 
 	if (isolation == ISOLATION_SHADER_ENGINE || isolation == ISOLATION_CU)
 		*(enum isolation *)field(key, target) = (enum isolation)isolation;
 	else
-		ini_bad(place, "%s: '%s' is neither shader-engine nor cu, which realtime leases can "
-			"have", key->name, value);
+		ini_bad(place,
+			"%s: '%s' is neither shader-engine nor cu, which realtime leases can "
+			"have",
+			key->name, value);
 }
 
-static void take_priority(const struct ini_place *place, const struct key *key,
-			  const char *value, void *target)
+static void take_priority(const struct ini_place *place, const struct key *key, const char *value,
+			  void *target)
 {
 	int priority = priority_from_name(value);
 
@@ -159,20 +165,21 @@ static void take_user(const struct ini_place *place, const struct key *key, cons
 		ini_bad(place, "%s: '%s' is not one user's name or number", key->name, value);
 }
 
-static void take_partition(const struct ini_place *place, const struct key *key,
-			   const char *value, void *target)
+static void take_partition(const struct ini_place *place, const struct key *key, const char *value,
+			   void *target)
 {
 	if (rt_is_name(value))
 		strcpy(field(key, target), value);
 	else if (strpbrk(value, ", \t"))
-		ini_bad(place, "%s: '%s': a task is in one partition; what runs in two is two tasks",
+		ini_bad(place,
+			"%s: '%s': a task is in one partition; what runs in two is two tasks",
 			key->name, value);
 	else
 		ini_bad(place, "%s: '%s' is no name of a [partition NAME]", key->name, value);
 }
 
-static void take_deadline(const struct ini_place *place, const struct key *key,
-			  const char *value, void *target)
+static void take_deadline(const struct ini_place *place, const struct key *key, const char *value,
+			  void *target)
 {
 	struct rt_task *task = target;
 
@@ -211,8 +218,10 @@ static int take_point(const struct ini_place *place, const struct key *key, char
 	snprintf(copy, sizeof(copy), "%s", word);
 	r = read_point(word, &point);
 	if (r < 0) {
-		ini_bad(place, "%s: '%s' is not CUS:TIME, 15:2100 or 15:2100us, with 1 to 1024 CUs "
-			"and 1 us to 1 h", key->name, copy);
+		ini_bad(place,
+			"%s: '%s' is not CUS:TIME, 15:2100 or 15:2100us, with 1 to 1024 CUs "
+			"and 1 us to 1 h",
+			key->name, copy);
 		return r;
 	}
 	if (task->n_points == RT_POINTS_MAX) {
@@ -237,18 +246,22 @@ static void take_wcet(const struct ini_place *place, const struct key *key, cons
 		if (take_point(place, key, word, task) < 0)
 			return;
 	if (copy && task->n_points == 0)
-		ini_bad(place, "%s: the table is empty: write CUS:TIME for each mask that was "
-			"measured, 15:2100 30:1100", key->name);
+		ini_bad(place,
+			"%s: the table is empty: write CUS:TIME for each mask that was "
+			"measured, 15:2100 30:1100",
+			key->name);
 }
 
 /* ---- rows --------------------------------------------------------------------------------- */
 
+/* clang-format off */
 #define SET(key, how, member, least, most)                                                  \
 	{ RT_SET, key, how, offsetof(struct rt_set, member), least, most }
 #define PARTITION(key, how, member, least, most)                                            \
 	{ RT_PARTITION, key, how, offsetof(struct rt_partition, member), least, most }
 #define TASK(key, how, member, least)                                                       \
 	{ RT_TASK, key, how, offsetof(struct rt_task, member), least, 0 }
+/* clang-format on */
 
 static const struct key keys[] = {
 	SET("margin", take_percent, margin_percent, 0, 1000),

@@ -10,7 +10,10 @@
 #include "core/policy/settings.h"
 
 static const char *const section_names[] = {
-	[RT_SET] = "taskset", [RT_PARTITION] = "partition", [RT_TASK] = "task", NULL,
+	[RT_SET] = "taskset",
+	[RT_PARTITION] = "partition",
+	[RT_TASK] = "task",
+	NULL,
 };
 
 const char *rt_section_name(enum rt_section section)
@@ -34,7 +37,7 @@ unsigned rt_partition_queues(const struct rt_partition *partition)
 
 const char *rt_set_nearest_partition(const struct rt_set *set, const char *name)
 {
-	const char *names[RT_PARTITIONS_MAX + 1] = {0};
+	const char *names[RT_PARTITIONS_MAX + 1] = { 0 };
 
 	for (size_t i = 0; i < set->n_partitions; i++)
 		names[i] = set->partitions[i].name;
@@ -50,8 +53,10 @@ static void *add_row(const struct ini_place *place, void **rows, size_t *n, size
 	void *more;
 
 	if (*n == max) {
-		ini_bad(place, "more than %zu %s: plan them in several files, each for GPUs of its "
-			"own", max, what);
+		ini_bad(place,
+			"more than %zu %s: plan them in several files, each for GPUs of its "
+			"own",
+			max, what);
 		return NULL;
 	}
 	if (*n == *room) {
@@ -112,8 +117,10 @@ static void bad_section(const struct ini_place *place, const char *section, cons
 		ini_bad(place, "unknown section [%s]; did you mean [%s%s]?", section, nearest,
 			strcmp(nearest, "taskset") == 0 ? "" : " NAME");
 	else
-		ini_bad(place, "unknown section [%s]; there are [taskset], [partition NAME] and "
-			"[task NAME]", section);
+		ini_bad(place,
+			"unknown section [%s]; there are [taskset], [partition NAME] and "
+			"[task NAME]",
+			section);
 }
 
 static bool find_section(struct rt_reader *reader, const struct ini_place *place,
@@ -130,8 +137,9 @@ static bool find_section(struct rt_reader *reader, const struct ini_place *place
 		reader->section = i;
 		if ((i == RT_SET) == (**ret_name == '\0'))
 			return true;
-		ini_bad(place, i == RT_SET ? "[%s] takes no name: [%s]" :
-					     "[%s] needs a name: [%s NAME]", section, word);
+		ini_bad(place,
+			i == RT_SET ? "[%s] takes no name: [%s]" : "[%s] needs a name: [%s NAME]",
+			section, word);
 		return false;
 	}
 	bad_section(place, section, word);
@@ -156,8 +164,8 @@ static void take_section(const struct ini_place *place, const char *section, voi
 			RT_NAME_MAX - 1);
 		return;
 	}
-	reader->target = reader->section == RT_PARTITION ? add_partition(reader, place, name) :
-							   add_task(reader, place, name);
+	reader->target = reader->section == RT_PARTITION ? add_partition(reader, place, name)
+							 : add_task(reader, place, name);
 }
 
 /* ---- the whole ---------------------------------------------------------------------------- */
@@ -202,7 +210,7 @@ int rt_set_load(const char *path, const struct settings *settings, struct rt_set
 		struct notes *notes)
 {
 	_cleanup_(rt_set_freep) struct rt_set *set = NULL;
-	struct rt_reader reader = {0};
+	struct rt_reader reader = { 0 };
 	int r;
 
 	r = set_new(settings, &set);
@@ -211,7 +219,8 @@ int rt_set_load(const char *path, const struct settings *settings, struct rt_set
 		return r;
 	}
 	reader.set = set;
-	reader.whole = (struct ini_place){ .file = path, .notes = notes,
+	reader.whole = (struct ini_place){ .file = path,
+					   .notes = notes,
 					   .complaints = &reader.complaints };
 	r = ini_read_sections(path, false, take_section, rt_take_key, &reader, notes);
 	if (r == -ENOENT)

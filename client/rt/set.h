@@ -11,12 +11,12 @@
 #include "core/policy/class.h"
 #include "util/diagnostics.h"
 
-#define RT_TASKS_MAX	  4096U
+#define RT_TASKS_MAX 4096U
 #define RT_PARTITIONS_MAX 64U
-#define RT_POINTS_MAX	  32U
-#define RT_NAME_MAX	  33U /* with the NUL: partitions become tenants, which have up to 42 */
-#define RT_TIME_MAX	  (UINT64_C(3600) * 1000000)
-#define RT_UNSET	  UINT64_MAX
+#define RT_POINTS_MAX 32U
+#define RT_NAME_MAX 33U /* with the NUL: partitions become tenants, which have up to 42 */
+#define RT_TIME_MAX (UINT64_C(3600) * 1000000)
+#define RT_UNSET UINT64_MAX
 
 /* The longest that it takes on so many CUs, by measurement. */
 struct rt_point {
@@ -59,9 +59,9 @@ struct rt_daemon {
 struct rt_set {
 	unsigned margin_percent;
 	bool capped, no_graphics, borrowers, law;
-	uint64_t preemption;    /* what one preemption of the GPU costs; RT_UNSET */
-	uint64_t queue_changes; /* by others, within one response time; RT_UNSET */
-	uint64_t activations;   /* of others, within one response time; RT_UNSET */
+	uint64_t preemption;     /* what one preemption of the GPU costs; RT_UNSET */
+	uint64_t queue_changes;  /* by others, within one response time; RT_UNSET */
+	uint64_t activations;    /* of others, within one response time; RT_UNSET */
 	uint64_t changed_queues; /* by one change of masks; RT_UNSET: all that others can have */
 	uint64_t preemption_timeout; /* the kernel's */
 	struct rt_daemon daemon;     /* what gpuarbd has to do for the set to pass */

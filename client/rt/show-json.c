@@ -16,8 +16,8 @@ static void text_or_null(struct json_object *map, const char *key, const char *t
 	json_text(map, key, text && text[0] ? text : NULL);
 }
 
-static void add_place(struct json_object *map, const struct rt_plan *plan,
-		      const struct rt_gpu *gpu, size_t i)
+static void add_place(struct json_object *map, const struct rt_plan *plan, const struct rt_gpu *gpu,
+		      size_t i)
 {
 	const struct rt_place *place = &plan->layout.places[i];
 	_cleanup_(freep) char *run = NULL;
@@ -53,13 +53,13 @@ static void add_partition(struct json_object *list, const struct rt_plan *plan,
 	else
 		json_null(map, "least_cus");
 	time_or_null(map, "work_usec", p->work);
-	time_or_null(map, "margin_usec", p->work == RT_UNSET ? BOUND_NONE :
-		     bound_margin(&p->bound, p->work));
+	time_or_null(map, "margin_usec",
+		     p->work == RT_UNSET ? BOUND_NONE : bound_margin(&p->bound, p->work));
 	json_number(map, "host_usec", p->bound.host);
-	time_or_null(map, "mask_changes", bounded ? bound_changes(&p->bound, p->response) :
-						    BOUND_NONE);
-	time_or_null(map, "standstill_usec", bounded ? bound_standstill(&p->bound, p->response) :
-						       BOUND_NONE);
+	time_or_null(map, "mask_changes",
+		     bounded ? bound_changes(&p->bound, p->response) : BOUND_NONE);
+	time_or_null(map, "standstill_usec",
+		     bounded ? bound_standstill(&p->bound, p->response) : BOUND_NONE);
 	time_or_null(map, "activation_usec", p->activation);
 	json_flag(map, "activation_counts", p->bound.latency > 0);
 	time_or_null(map, "response_usec", p->response);

@@ -18,7 +18,8 @@ static void print_head(const struct rt_gpu *gpu, const struct rt_plan *plan)
 	for (size_t i = 0; i < tasks; i++)
 		meet += plan->tasks[i].meets;
 	if (plan->reason[0])
-		print_line(stdout, "%s on %s: %s", rt_verdict_name(plan->verdict), on, plan->reason);
+		print_line(stdout, "%s on %s: %s", rt_verdict_name(plan->verdict), on,
+			   plan->reason);
 	else
 		print_line(stdout, "%s: %zu of %zu task%s deadline on %s",
 			   rt_verdict_name(plan->verdict), meet, tasks,
@@ -53,8 +54,8 @@ static void add_engines(struct table *table, const struct rt_place *place)
 static void print_partitions(const struct command *command, const struct rt_plan *plan)
 {
 	static const char *const heads[] = {
-		"PARTITION", "CUS", "AT LEAST", "WHERE", "WORK", "MARGIN", "HOST", "STANDSTILL",
-		"ACTIVATION", "RESPONSE", NULL,
+		"PARTITION", "CUS",        "AT LEAST",   "WHERE",    "WORK", "MARGIN",
+		"HOST",      "STANDSTILL", "ACTIVATION", "RESPONSE", NULL,
 	};
 	_cleanup_(table_done) struct table table = { .heads = heads };
 
@@ -72,11 +73,12 @@ static void print_partitions(const struct command *command, const struct rt_plan
 		else
 			table_add(&table, "not placed");
 		add_time(&table, p->work);
-		add_time(&table, p->work == RT_UNSET ? BOUND_NONE :
-						       bound_margin(&p->bound, p->work));
+		add_time(&table,
+			 p->work == RT_UNSET ? BOUND_NONE : bound_margin(&p->bound, p->work));
 		add_time(&table, p->bound.host);
-		add_time(&table, p->response == BOUND_NONE ? BOUND_NONE :
-				 bound_standstill(&p->bound, p->response));
+		add_time(&table, p->response == BOUND_NONE
+					 ? BOUND_NONE
+					 : bound_standstill(&p->bound, p->response));
 		if (p->activation == RT_UNSET)
 			table_add(&table, "-");
 		else
@@ -104,7 +106,8 @@ static void add_task(struct table *table, const struct rt_plan *plan, size_t i)
 	else
 		table_add(table, "%" PRId64, t->slack);
 	if (plan->partitions[task->partition].passes)
-		table_add(table, "%" PRIu64 " (%" PRIu64 "%%)", t->growth, t->growth * 100 / t->wcet);
+		table_add(table, "%" PRIu64 " (%" PRIu64 "%%)", t->growth,
+			  t->growth * 100 / t->wcet);
 	else
 		table_add(table, "-");
 }
@@ -112,8 +115,8 @@ static void add_task(struct table *table, const struct rt_plan *plan, size_t i)
 static void print_tasks(const struct command *command, const struct rt_plan *plan)
 {
 	static const char *const heads[] = {
-		"TASK", "PARTITION", "WCET", "HOW", "JITTER", "BOUND", "DEADLINE", "SLACK",
-		"MAY GROW BY", NULL,
+		"TASK",  "PARTITION", "WCET",  "HOW",         "JITTER",
+		"BOUND", "DEADLINE",  "SLACK", "MAY GROW BY", NULL,
 	};
 	_cleanup_(table_done) struct table table = { .heads = heads };
 
@@ -122,7 +125,8 @@ static void print_tasks(const struct command *command, const struct rt_plan *pla
 	table_print(&table, command, stdout);
 	for (size_t i = 0; i < plan->set->n_tasks; i++)
 		if (!plan->tasks[i].meets)
-			print_line(stdout, "%s: %s", plan->set->tasks[i].name, plan->tasks[i].reason);
+			print_line(stdout, "%s: %s", plan->set->tasks[i].name,
+				   plan->tasks[i].reason);
 }
 
 static void print_list(const char *head, char *const *list, size_t n)
@@ -153,7 +157,8 @@ static void print_way(const struct rt_gpu *gpu, const struct rt_plan *plan)
 
 	print_lines("gpuarbd.conf:", daemon);
 	print_lines("tenants.d/50-realtime.conf:", tenants);
-	printf("\n%s\n", plan->layout.any_order ? "To start them:" : "To start them, in this order:");
+	printf("\n%s\n",
+	       plan->layout.any_order ? "To start them:" : "To start them, in this order:");
 	for (size_t n = 0; n < plan->layout.n; n++) {
 		_cleanup_(freep) char *line = rt_run_line(plan, gpu, plan->layout.order[n]);
 

@@ -4,7 +4,9 @@
 const char *rt_source_name(enum rt_source source)
 {
 	static const char *const names[] = {
-		[RT_MEASURED] = "measured", [RT_MODELLED] = "modelled", [RT_KEPT] = "kept",
+		[RT_MEASURED] = "measured",
+		[RT_MODELLED] = "modelled",
+		[RT_KEPT] = "kept",
 		[RT_UNKNOWN] = "unknown",
 	};
 

@@ -27,7 +27,7 @@ int model_find_gpu(const struct command *command, struct session *session,
 
 static int load_gpu(const struct command *command, struct model *ret)
 {
-	_cleanup_(session_done) struct session session = {0};
+	_cleanup_(session_done) struct session session = { 0 };
 	const struct gpuarb_gpu *gpu;
 
 	return model_find_gpu(command, &session, &gpu, ret);
@@ -36,7 +36,7 @@ static int load_gpu(const struct command *command, struct model *ret)
 int model_load_profile(const struct command *command, struct profile *ret)
 {
 	const char *dir = command->profiles ? command->profiles : GPUARB_PROFILE_DIR;
-	_cleanup_(notes_done) struct notes notes = {0};
+	_cleanup_(notes_done) struct notes notes = { 0 };
 	int r;
 
 	r = profile_load(dir, command->profile, ret, &notes);

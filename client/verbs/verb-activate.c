@@ -28,8 +28,10 @@ static int judge(const struct activation *activation)
 	if (lease && strcmp(lease->state, "activating") == 0)
 		return UNDECIDED;
 	if (lease && strcmp(lease->state, "inactive") == 0)
-		return fail(activation->command, EXIT_FAILED, "lease %" PRIu64 " is inactive "
-			    "again%s%s", activation->id, *reason ? ": " : "", reason);
+		return fail(activation->command, EXIT_FAILED,
+			    "lease %" PRIu64 " is inactive "
+			    "again%s%s",
+			    activation->id, *reason ? ": " : "", reason);
 	return fail(activation->command, EXIT_LOST, "lease %" PRIu64 " is lost%s%s", activation->id,
 		    *reason ? ": " : "", reason);
 }
@@ -77,8 +79,9 @@ static void on_change(const char *kind, const char *what, void *userdata)
 
 static int activate_and_wait(const struct command *command, struct session *session, uint64_t id)
 {
-	struct activation activation = { .command = command, .session = session, .id = id,
-					 .code = UNDECIDED };
+	struct activation activation = {
+		.command = command, .session = session, .id = id, .code = UNDECIDED
+	};
 	const struct gpuarb_lease_info *lease;
 	const char *reason;
 	int r;
@@ -97,7 +100,7 @@ static int activate_and_wait(const struct command *command, struct session *sess
 
 int run_activate(struct command *command)
 {
-	_cleanup_(session_done) struct session session = {0};
+	_cleanup_(session_done) struct session session = { 0 };
 	struct activation activation = { .command = command, .session = &session };
 	int r;
 
@@ -105,15 +108,14 @@ int run_activate(struct command *command)
 	if (r != EXIT_OK)
 		return r;
 
-	r = command->options.wait_usec > 0 ?
-		    activate_and_wait(command, &session, activation.id) :
-		    activate(&activation);
+	r = command->options.wait_usec > 0 ? activate_and_wait(command, &session, activation.id)
+					   : activate(&activation);
 	return r == EXIT_OK ? act_tell(command, &session, activation.id) : r;
 }
 
 int run_deactivate(struct command *command)
 {
-	_cleanup_(session_done) struct session session = {0};
+	_cleanup_(session_done) struct session session = { 0 };
 	uint64_t id;
 	int r;
 

@@ -45,7 +45,7 @@ static void print_json(const struct notes *notes, bool valid)
 
 int run_config(struct command *command)
 {
-	_cleanup_(notes_done) struct notes notes = {0};
+	_cleanup_(notes_done) struct notes notes = { 0 };
 	bool valid;
 	int r;
 
@@ -61,8 +61,8 @@ int run_config(struct command *command)
 		print_json(&notes, valid);
 	} else {
 		for (size_t i = 0; i < notes.n; i++)
-			print_line(stderr, "%s%s", notes.list[i].error ? "" : "warning: ",
-				   notes.list[i].text);
+			print_line(stderr, "%s%s",
+				   notes.list[i].error ? "" : "warning: ", notes.list[i].text);
 		if (valid)
 			print_line(stdout, "the configuration is right");
 	}

@@ -7,7 +7,9 @@
 #include "client/verbs/verb.h"
 
 static const char *const marks[] = {
-	[MARK_OK] = "ok", [MARK_NOTE] = "note", [MARK_PROBLEM] = "problem",
+	[MARK_OK] = "ok",
+	[MARK_NOTE] = "note",
+	[MARK_PROBLEM] = "problem",
 };
 
 static void print_json(const struct doctor *doctor)
@@ -43,7 +45,7 @@ static void print_finding(const struct command *command, const struct finding *f
 
 static void print_text(const struct command *command, const struct doctor *doctor)
 {
-	size_t counts[ARRAY_SIZE(marks)] = {0};
+	size_t counts[ARRAY_SIZE(marks)] = { 0 };
 
 	for (size_t i = 0; i < doctor->n_findings; i++) {
 		print_finding(command, &doctor->findings[i]);
@@ -58,7 +60,9 @@ static void print_text(const struct command *command, const struct doctor *docto
 int run_doctor(struct command *command)
 {
 	_cleanup_(doctor_done) struct doctor doctor = {
-		.root = "", .version = GPUARB_VERSION, .config.trust = service_trust(),
+		.root = "",
+		.version = GPUARB_VERSION,
+		.config.trust = service_trust(),
 	};
 
 	doctor_look_at_gpus(&doctor);

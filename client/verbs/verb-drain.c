@@ -7,7 +7,7 @@
 
 static int set_drain(const struct command *command, bool drain)
 {
-	_cleanup_(session_done) struct session session = {0};
+	_cleanup_(session_done) struct session session = { 0 };
 	_cleanup_(json_freep) struct json_object *map = NULL;
 	const struct gpuarb_gpu *gpu;
 	int r;
@@ -24,8 +24,10 @@ static int set_drain(const struct command *command, bool drain)
 		return fail_asked(command, session.gpuarb, r);
 
 	if (!command->json) {
-		print_line(stdout, drain ? "%s is draining: leases stay, nothing more is granted"
-				  : "%s is open for leases again", gpu->name);
+		print_line(stdout,
+			   drain ? "%s is draining: leases stay, nothing more is granted"
+				 : "%s is open for leases again",
+			   gpu->name);
 		return EXIT_OK;
 	}
 	map = json_map(NULL, NULL);

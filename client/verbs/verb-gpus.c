@@ -56,10 +56,11 @@ static void add_gpu(struct table *table, const struct gpuarb_gpu *gpu)
 
 int run_gpus(struct command *command)
 {
-	static const char *const heads[] = { "GPU", "DEVICE", "TARGET", "XCCS", "SE", "CUS",
-					     "CUS/SE", "WGP", "QUEUES", "PIPES", "PROCESSES",
-					     "SDMA", "VRAM", "SCHEDULER", "LAW", NULL };
-	_cleanup_(session_done) struct session session = {0};
+	static const char *const heads[] = { "GPU",    "DEVICE",    "TARGET",    "XCCS",
+					     "SE",     "CUS",       "CUS/SE",    "WGP",
+					     "QUEUES", "PIPES",     "PROCESSES", "SDMA",
+					     "VRAM",   "SCHEDULER", "LAW",       NULL };
+	_cleanup_(session_done) struct session session = { 0 };
 	_cleanup_(table_done) struct table table = { .heads = heads };
 	const struct gpuarb_gpu *gpus;
 	size_t n;

@@ -16,7 +16,7 @@ static void print_json(const struct gpuarb_lease_info *leases, size_t n)
 
 int run_list(struct command *command)
 {
-	_cleanup_(session_done) struct session session = {0};
+	_cleanup_(session_done) struct session session = { 0 };
 	const struct gpuarb_lease_info *leases;
 	size_t n;
 	int r;

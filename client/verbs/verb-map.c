@@ -34,8 +34,8 @@ static int fill(const struct command *command, const struct session *session,
 		return fail(command, EXIT_FAILED, "no memory");
 
 	for (size_t i = 0; i < n; i++) {
-		if (grid_init(&ret->list[i], &gpus[i], leases, n_leases, problem,
-			      sizeof(problem)) < 0)
+		if (grid_init(&ret->list[i], &gpus[i], leases, n_leases, problem, sizeof(problem)) <
+		    0)
 			return fail(command, EXIT_FAILED, "%s: %s", gpus[i].name, problem);
 		ret->n++;
 	}
@@ -122,8 +122,8 @@ static int draw(const struct command *command, const struct grids *grids)
 
 int run_map(struct command *command)
 {
-	_cleanup_(session_done) struct session session = {0};
-	_cleanup_(grids_done) struct grids grids = {0};
+	_cleanup_(session_done) struct session session = { 0 };
+	_cleanup_(grids_done) struct grids grids = { 0 };
 	const struct gpuarb_gpu *gpus = NULL;
 	size_t n = 1;
 	int r;

@@ -21,11 +21,15 @@ static int read_mask(const struct command *command, uint32_t **ret, size_t *ret_
 	int r = mask_parse(text, ret, ret_words);
 
 	if (r == -ERANGE)
-		return fail(command, EXIT_USAGE, "%.80s: no GPU has so many CUs; bits go up to "
-			    "65535", text);
+		return fail(command, EXIT_USAGE,
+			    "%.80s: no GPU has so many CUs; bits go up to "
+			    "65535",
+			    text);
 	if (r < 0)
-		return fail(command, EXIT_USAGE, "%.80s: not a mask; write hexadecimal digits as "
-			    "0x3fffffff, or bits as 0-15,32-47", text);
+		return fail(command, EXIT_USAGE,
+			    "%.80s: not a mask; write hexadecimal digits as "
+			    "0x3fffffff, or bits as 0-15,32-47",
+			    text);
 	return EXIT_OK;
 }
 
@@ -65,7 +69,7 @@ static int encode_mask(const struct command *command, const struct model *model)
 {
 	size_t words = deal_words(&model->deal);
 	struct explanation explanation;
-	uint32_t mask[DEAL_WORDS] = {0};
+	uint32_t mask[DEAL_WORDS] = { 0 };
 	struct cuset set;
 	char problem[256];
 

@@ -23,7 +23,7 @@ static void print_event(const char *kind, const char *what, void *userdata)
 
 int run_monitor(struct command *command)
 {
-	_cleanup_(session_done) struct session session = {0};
+	_cleanup_(session_done) struct session session = { 0 };
 	int r;
 
 	/* A daemon that is not there is told at once, not waited for. */

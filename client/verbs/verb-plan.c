@@ -63,7 +63,7 @@ static void print_advice(struct command *command, struct session *session)
 
 int run_plan(struct command *command)
 {
-	_cleanup_(session_done) struct session session = {0};
+	_cleanup_(session_done) struct session session = { 0 };
 	const struct gpuarb_partition *partitions;
 	struct gpuarb_want wants[REQUEST_WANTS];
 	const char *verdict;

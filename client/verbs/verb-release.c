@@ -9,7 +9,7 @@
 
 int run_release(struct command *command)
 {
-	_cleanup_(session_done) struct session session = {0};
+	_cleanup_(session_done) struct session session = { 0 };
 	_cleanup_(json_freep) struct json_object *map = NULL;
 	uint64_t id;
 	int r;

@@ -37,8 +37,8 @@ static void changed(struct gpuarb_lease *lease, void *userdata)
 	lease_text_why(state, 0, gpuarb_lease_reason(lease), gpuarb_lease_deadline(lease), why,
 		       sizeof(why));
 	print_line(stdout, "lease %" PRIu64 ": %s, generation %" PRIu64 "%s%s",
-		   gpuarb_lease_id(lease), state, gpuarb_lease_generation(lease),
-		   *why ? ": " : "", why);
+		   gpuarb_lease_id(lease), state, gpuarb_lease_generation(lease), *why ? ": " : "",
+		   why);
 	for (size_t i = 0; i < gpuarb_lease_partitions(lease); i++)
 		print_grant(stdout, "  ", gpuarb_lease_partition(lease, i));
 	fflush(stdout);
@@ -70,8 +70,8 @@ static int follow(const struct command *command, const struct session *session,
 }
 
 /* Holds the lease until a signal comes or it is gone. */
-static int hold(struct command *command, const struct session *session,
-		struct gpuarb_lease *lease, int signals)
+static int hold(struct command *command, const struct session *session, struct gpuarb_lease *lease,
+		int signals)
 {
 	uint64_t generation = gpuarb_lease_generation(lease);
 	struct pollfd fds[] = {
@@ -98,7 +98,7 @@ static int hold(struct command *command, const struct session *session,
 
 int run_reserve(struct command *command)
 {
-	_cleanup_(session_done) struct session session = {0};
+	_cleanup_(session_done) struct session session = { 0 };
 	_cleanup_(grant_closep) struct gpuarb_lease *lease = NULL;
 	int r, signals;
 

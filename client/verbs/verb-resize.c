@@ -25,7 +25,7 @@ static void tell(const struct command *command, const struct gpuarb_lease_info *
 
 int run_resize(struct command *command)
 {
-	_cleanup_(session_done) struct session session = {0};
+	_cleanup_(session_done) struct session session = { 0 };
 	struct gpuarb_want wants[REQUEST_WANTS];
 	const struct gpuarb_lease_info *lease;
 	uint64_t id;

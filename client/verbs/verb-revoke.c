@@ -29,7 +29,7 @@ static void tell(const struct command *command, uint64_t id, const struct gpuarb
 
 int run_revoke(struct command *command)
 {
-	_cleanup_(session_done) struct session session = {0};
+	_cleanup_(session_done) struct session session = { 0 };
 	uint64_t id;
 	int r;
 

@@ -35,7 +35,7 @@ static int fail_notes(const struct command *command, const struct notes *notes, 
 static int load_settings(const struct command *command, struct settings **ret)
 {
 	const struct config_files files = { .trust = service_trust() };
-	_cleanup_(notes_done) struct notes notes = {0};
+	_cleanup_(notes_done) struct notes notes = { 0 };
 	int r;
 
 	if (command->config)
@@ -47,7 +47,8 @@ static int load_settings(const struct command *command, struct settings **ret)
 	if (r >= 0)
 		return EXIT_OK;
 	if (command->gpu && !command->config)
-		notes_add(&notes, true, "the configuration of this machine is not right; "
+		notes_add(&notes, true,
+			  "the configuration of this machine is not right; "
 			  "--config=FILE takes another, --config=/dev/null the defaults");
 	return fail_notes(command, &notes, r);
 }
@@ -55,7 +56,7 @@ static int load_settings(const struct command *command, struct settings **ret)
 static int load_set(const struct command *command, const struct settings *settings,
 		    struct rt_set **ret)
 {
-	_cleanup_(notes_done) struct notes notes = {0};
+	_cleanup_(notes_done) struct notes notes = { 0 };
 	int r = rt_set_load(command->rest[1], settings, ret, &notes);
 
 	if (r < 0)

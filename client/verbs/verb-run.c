@@ -71,8 +71,10 @@ static void tell_priority(const struct gpuarb_lease *lease)
 	for (size_t i = 0; i < gpuarb_lease_partitions(lease); i++) {
 		if (gpuarb_lease_priority(lease, i) == PRIORITY_NORMAL)
 			continue;
-		print_line(stderr, SAYS "lease %" PRIu64 ": priority: normal (asked %s): no variable "
-			   "sets it, the program has to", gpuarb_lease_id(lease),
+		print_line(stderr,
+			   SAYS "lease %" PRIu64 ": priority: normal (asked %s): no variable "
+				"sets it, the program has to",
+			   gpuarb_lease_id(lease),
 			   priority_name(gpuarb_lease_priority(lease, i), buf));
 		return;
 	}
@@ -81,7 +83,7 @@ static void tell_priority(const struct gpuarb_lease *lease)
 /* The lease, bound to this process, in its environment, and followed where it changes. */
 static int take_lease(struct command *command, const struct adapt *adapt, int self)
 {
-	_cleanup_(session_done) struct session session = {0};
+	_cleanup_(session_done) struct session session = { 0 };
 	_cleanup_(grant_closep) struct gpuarb_lease *lease = NULL;
 	int r;
 
@@ -110,8 +112,10 @@ static int lease_self(struct command *command)
 		return r;
 	self = open_self();
 	if (self < 0)
-		return fail(command, EXIT_FAILED, "cannot bind the lease to this process: "
-			    "pidfd_open: %s", strerror(errno));
+		return fail(command, EXIT_FAILED,
+			    "cannot bind the lease to this process: "
+			    "pidfd_open: %s",
+			    strerror(errno));
 
 	command->options.process_fd = self;
 	if (!command->options.name)

@@ -12,8 +12,7 @@
 #include "client/launch/session.h"
 #include "client/verbs/verb.h"
 
-static void print_partition(const struct lent *all, const struct gpuarb_lease_info *lease,
-			    size_t i)
+static void print_partition(const struct lent *all, const struct gpuarb_lease_info *lease, size_t i)
 {
 	const struct gpuarb_partition *partition = &lease->partitions[i];
 	char *mask = mask_hex(partition->cu_mask, partition->cu_mask_words);
@@ -25,14 +24,15 @@ static void print_partition(const struct lent *all, const struct gpuarb_lease_in
 	print_line(stdout, "partition    %s", partition->gpu);
 	print_grant(stdout, "  ", partition);
 	if (lent_by(lease))
-		print_line(stdout, "  lent: %u of %u CUs", lent_out(all, lease, i),
-			   partition->cus);
+		print_line(stdout, "  lent: %u of %u CUs", lent_out(all, lease, i), partition->cus);
 	if (borrowed > 0)
 		print_line(stdout, "  borrowed: %u of %u CUs", borrowed, partition->cus);
 	print_line(stdout, "  mask: %s", mask ? mask : "?");
-	print_line(stdout, "  queues: %u, of them %u masked streams a process; processes: %u; "
-		   "SDMA queues: %u", partition->queues, partition->streams,
-		   partition->processes, partition->sdma_queues);
+	print_line(stdout,
+		   "  queues: %u, of them %u masked streams a process; processes: %u; "
+		   "SDMA queues: %u",
+		   partition->queues, partition->streams, partition->processes,
+		   partition->sdma_queues);
 	print_line(stdout, "  priority: %s", priority);
 	print_line(stdout, "  vram: %s", partition->vram > 0 ? vram : "not counted");
 	print_line(stdout, "  tier: %s", partition->tier);
@@ -68,10 +68,10 @@ static void print_lease(const struct lent *all, const struct gpuarb_lease_info *
 
 int run_show(struct command *command)
 {
-	_cleanup_(session_done) struct session session = {0};
+	_cleanup_(session_done) struct session session = { 0 };
 	_cleanup_(json_freep) struct json_object *map = NULL;
 	const struct gpuarb_lease_info *lease;
-	struct lent all = {0};
+	struct lent all = { 0 };
 	uint64_t id;
 	int r;
 

@@ -86,8 +86,8 @@ static void add_users_of(struct table *table, const struct picture *picture,
 /* Who has the queue slots: leases their budgets, the others what they were seen to use. */
 static void print_users(const struct command *command, const struct picture *picture)
 {
-	static const char *const heads[] = { "GPU", "QUEUES", "USED BY", "PID", "USER",
-					     "NAME OR COMMAND", NULL };
+	static const char *const heads[] = { "GPU",  "QUEUES",          "USED BY", "PID",
+					     "USER", "NAME OR COMMAND", NULL };
 	_cleanup_(table_done) struct table table = { .heads = heads };
 
 	for (size_t i = 0; i < picture->n_gpus; i++)
@@ -110,10 +110,12 @@ static void print_alarm(const struct command *command, const struct gpuarb_gpu *
 					 print_s(gpu->unmanaged[i].queues));
 
 	fputs(command->colour ? COLOUR_ALARM : "", stdout);
-	print_line(stdout, "%s is oversubscribed: more is in use than its %u queue slot%s and %u "
+	print_line(stdout,
+		   "%s is oversubscribed: more is in use than its %u queue slot%s and %u "
 		   "process slot%s, SDMA queues or memory; nothing more is granted on it. "
-		   "Processes without a lease: %s", gpu->name, gpu->queue_slots,
-		   print_s(gpu->queue_slots), gpu->process_slots, print_s(gpu->process_slots),
+		   "Processes without a lease: %s",
+		   gpu->name, gpu->queue_slots, print_s(gpu->queue_slots), gpu->process_slots,
+		   print_s(gpu->process_slots),
 		   used ? who : "none, so a lease uses more than its budget");
 	fputs(command->colour ? COLOUR_NONE : "", stdout);
 }
@@ -134,7 +136,7 @@ static void print_picture(const struct command *command, const struct picture *p
 
 int run_status(struct command *command)
 {
-	_cleanup_(session_done) struct session session = {0};
+	_cleanup_(session_done) struct session session = { 0 };
 	struct picture picture;
 	int r;
 

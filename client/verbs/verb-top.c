@@ -23,7 +23,7 @@
 #include "client/verbs/verb.h"
 
 #define SECOND_USEC UINT64_C(1000000) /* between two pictures where nothing changes */
-#define PAUSE_USEC  UINT64_C(100000)  /* where much does */
+#define PAUSE_USEC UINT64_C(100000)   /* where much does */
 
 #define SCREEN_ENTER "\033[?1049h\033[?25l\033[?7l" /* another screen, no cursor, lines are cut */
 #define SCREEN_LEAVE "\033[?7h\033[?25h\033[?1049l"
@@ -230,7 +230,7 @@ static int print_once(struct command *command, const struct session *session)
 
 int run_top(struct command *command)
 {
-	struct session session = {0};
+	struct session session = { 0 };
 	int r;
 
 	/* A daemon that is not there is told at once, not waited for. */

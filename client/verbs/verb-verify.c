@@ -12,7 +12,9 @@
 #include "client/output/drift.h"
 
 static const char *const results[] = {
-	[VERIFY_OK] = "ok", [VERIFY_NOTE] = "note", [VERIFY_DRIFT] = "drift",
+	[VERIFY_OK] = "ok",
+	[VERIFY_NOTE] = "note",
+	[VERIFY_DRIFT] = "drift",
 };
 
 static uint64_t now_usec(void)
@@ -88,9 +90,9 @@ static int tell(const struct command *command, const struct verify *verify)
 
 int run_verify(struct command *command)
 {
-	_cleanup_(session_done) struct session session = {0};
-	_cleanup_(verify_done) struct verify verify = {0};
-	_cleanup_(seen_done) struct seen seen = {0};
+	_cleanup_(session_done) struct session session = { 0 };
+	_cleanup_(verify_done) struct verify verify = { 0 };
+	_cleanup_(seen_done) struct seen seen = { 0 };
 	const struct gpuarb_lease_info *only = NULL;
 	uint64_t id = 0;
 	int r = EXIT_OK;

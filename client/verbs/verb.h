@@ -10,12 +10,12 @@
 
 struct verb {
 	const char *name;
-	const char *arguments;      /* its words: see completions/spec.h for how they are read */
+	const char *arguments; /* its words: see completions/spec.h for how they are read */
 	const char *summary;
-	unsigned groups;            /* enum option_group */
+	unsigned groups;             /* enum option_group */
 	size_t min_words, max_words; /* what is no option */
 	bool paged;
-	bool command;               /* its words are a command: nothing after it is ours */
+	bool command; /* its words are a command: nothing after it is ours */
 	int (*run)(struct command *command);
 };
 

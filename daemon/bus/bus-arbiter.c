@@ -37,7 +37,7 @@ int bus_reply_reserve(struct bus *bus, sd_bus_message *call, const struct lease 
 
 static int method_reserve(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
-	_cleanup_(verdict_done) struct verdict verdict = {0};
+	_cleanup_(verdict_done) struct verdict verdict = { 0 };
 	const struct lease *lease;
 	const struct caller *caller;
 	struct bus *bus = userdata;
@@ -76,8 +76,7 @@ static bool ends_help(enum verdict_kind kind)
 }
 
 /* A plan's answer has no sentence: where no GPU refused, a row without one carries it. */
-static int append_why(sd_bus_message *m, const struct verdict *verdict,
-		      const struct advice *advice)
+static int append_why(sd_bus_message *m, const struct verdict *verdict, const struct advice *advice)
 {
 	struct refusal row = {
 		.reason = verdict->kind == VERDICT_NOT_PERMITTED ? REASON_POLICY : REASON_QUOTA,
@@ -118,10 +117,10 @@ static int reply_plan(struct bus *bus, sd_bus_message *call, const struct lease 
 static int method_plan(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	_cleanup_(lease_freep) struct lease *proposal = NULL;
-	_cleanup_(verdict_done) struct verdict verdict = {0};
+	_cleanup_(verdict_done) struct verdict verdict = { 0 };
 	const struct caller *caller;
 	struct bus *bus = userdata;
-	struct advice advice = {0};
+	struct advice advice = { 0 };
 	struct request request;
 	int r, process_fd;
 
@@ -141,7 +140,7 @@ static int method_plan(sd_bus_message *m, void *userdata, sd_bus_error *error)
 
 static int method_reload(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
-	_cleanup_(verdict_done) struct verdict verdict = {0};
+	_cleanup_(verdict_done) struct verdict verdict = { 0 };
 	struct bus *bus = userdata;
 	int r;
 
@@ -157,7 +156,7 @@ static int method_reload(sd_bus_message *m, void *userdata, sd_bus_error *error)
 static int set_drain(sd_bus_message *m, struct bus *bus, sd_bus_message_handler_t handler,
 		     bool drain)
 {
-	_cleanup_(verdict_done) struct verdict verdict = {0};
+	_cleanup_(verdict_done) struct verdict verdict = { 0 };
 	const char *gpu;
 	int r;
 
@@ -205,20 +204,20 @@ BUS_GETTER(get_tenants)
 
 static const sd_bus_vtable vtable[] = {
 	SD_BUS_VTABLE_START(0),
-	SD_BUS_METHOD_WITH_ARGS("Reserve", SD_BUS_ARGS("aa{sv}", wants, "a{sv}", options),
-				SD_BUS_RESULT("o", lease, "h", holder, "s", state, "aa{sv}",
-					      partitions),
-				method_reserve, SD_BUS_VTABLE_UNPRIVILEGED),
-	SD_BUS_METHOD_WITH_ARGS("Plan", SD_BUS_ARGS("aa{sv}", wants, "a{sv}", options),
-				SD_BUS_RESULT("s", verdict, "aa{sv}", partitions, "aa{sv}",
-					      refusals),
-				method_plan, SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS(
+		"Reserve", SD_BUS_ARGS("aa{sv}", wants, "a{sv}", options),
+		SD_BUS_RESULT("o", lease, "h", holder, "s", state, "aa{sv}", partitions),
+		method_reserve, SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS(
+		"Plan", SD_BUS_ARGS("aa{sv}", wants, "a{sv}", options),
+		SD_BUS_RESULT("s", verdict, "aa{sv}", partitions, "aa{sv}", refusals), method_plan,
+		SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS("Reload", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_reload,
 				SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS("Drain", SD_BUS_ARGS("s", gpu), SD_BUS_NO_RESULT, method_drain,
 				SD_BUS_VTABLE_UNPRIVILEGED),
-	SD_BUS_METHOD_WITH_ARGS("Undrain", SD_BUS_ARGS("s", gpu), SD_BUS_NO_RESULT,
-				method_undrain, SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("Undrain", SD_BUS_ARGS("s", gpu), SD_BUS_NO_RESULT, method_undrain,
+				SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_PROPERTY("Version", "s", get_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
 	SD_BUS_PROPERTY("Tenants", "as", get_tenants, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),
 	SD_BUS_VTABLE_END,

@@ -55,7 +55,7 @@ static enum verdict_kind refusal_of(const struct lease *lease)
 
 static void settle(struct bus *bus, struct deferred *deferred, const struct lease *lease)
 {
-	_cleanup_(verdict_done) struct verdict verdict = {0};
+	_cleanup_(verdict_done) struct verdict verdict = { 0 };
 	int holder = deferred->holder, r;
 
 	if (lease->state == STATE_ENDING) {
@@ -111,7 +111,7 @@ void bus_drop_deferred(struct bus *bus)
 	while (bus->deferred) {
 		struct deferred *deferred = bus->deferred;
 
-		_cleanup_(verdict_done) struct verdict verdict = {0};
+		_cleanup_(verdict_done) struct verdict verdict = { 0 };
 
 		bus->deferred = deferred->next;
 		verdict_set(&verdict, VERDICT_SHUTDOWN, "gpuarbd is going down");

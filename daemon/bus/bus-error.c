@@ -57,8 +57,7 @@ int bus_refuse(sd_bus_message *call, int r, const struct verdict *verdict)
 	if (r < 0)
 		return r;
 	if (verdict->n_refusals > 0) {
-		r = bus_append_refusals(reply, verdict->refusals, verdict->n_refusals,
-					NULL);
+		r = bus_append_refusals(reply, verdict->refusals, verdict->n_refusals, NULL);
 		if (r < 0)
 			return r;
 	}

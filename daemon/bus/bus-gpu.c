@@ -60,16 +60,15 @@ static int enumerate(sd_bus *sd, const char *prefix, void *userdata, char ***ret
 	(void)sd;
 	(void)prefix; /* of who wants to know, which can be further up */
 	(void)error;
-	return bus_list_nodes(bus, GPUARB_PATH_GPU, count_present(bus), gpu_number,
-			      ret_nodes);
+	return bus_list_nodes(bus, GPUARB_PATH_GPU, count_present(bus), gpu_number, ret_nodes);
 }
 
-#define PROPERTY(name, type, value)                                                        \
-	BUS_GETTER(name)                                                                   \
-	{                                                                                  \
-		const struct gpu *gpu = gpu_at(userdata, path);                            \
-                                                                                           \
-		return sd_bus_message_append(reply, type, value);                          \
+#define PROPERTY(name, type, value)                               \
+	BUS_GETTER(name)                                          \
+	{                                                         \
+		const struct gpu *gpu = gpu_at(userdata, path);   \
+                                                                  \
+		return sd_bus_message_append(reply, type, value); \
 	}
 
 PROPERTY(get_name, "s", gpu->info.name)
@@ -122,7 +121,7 @@ BUS_GETTER(get_unmanaged)
 	return bus_append_unmanaged(reply, gpu_at(userdata, path));
 }
 
-#define CONST   SD_BUS_VTABLE_PROPERTY_CONST
+#define CONST SD_BUS_VTABLE_PROPERTY_CONST
 #define CHANGES SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE
 
 static const sd_bus_vtable vtable[] = {
@@ -162,8 +161,8 @@ int bus_export_gpus(struct bus *bus)
 
 	r = sd_bus_add_fallback_vtable(bus->sd, NULL, GPUARB_PATH_GPU, GPUARB_INTERFACE_GPU, vtable,
 				       find, bus);
-	return r < 0 ? r : sd_bus_add_node_enumerator(bus->sd, NULL, GPUARB_PATH_GPU, enumerate,
-						      bus);
+	return r < 0 ? r
+		     : sd_bus_add_node_enumerator(bus->sd, NULL, GPUARB_PATH_GPU, enumerate, bus);
 }
 
 struct gpu_path {

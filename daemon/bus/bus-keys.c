@@ -6,8 +6,8 @@
 
 #include "util/base.h"
 
-#define COUNT_MAX 65535U              /* more than any GPU has of anything; sums of it fit */
-#define VRAM_MAX  (UINT64_C(1) << 50) /* likewise, in bytes */
+#define COUNT_MAX 65535U             /* more than any GPU has of anything; sums of it fit */
+#define VRAM_MAX (UINT64_C(1) << 50) /* likewise, in bytes */
 
 static int set_shape(const char *word, void *field)
 {
@@ -50,8 +50,10 @@ static int set_class(const char *word, void *field)
 }
 
 #define PRIORITY_WORKS "low, normal or high (s), or a number (u) from 0 to 15"
+/* clang-format off */
 #define WANT(n, t, field, ...)                                                             \
 	{ .name = n, .type = t, .offset = offsetof(struct want, field), __VA_ARGS__ }
+/* clang-format on */
 
 const struct key want_keys[] = {
 	WANT("gpu", 's', gpu, .min = 1, .max = GPU_NAME_MAX - 1),
@@ -73,8 +75,10 @@ const struct key want_keys[] = {
 	     .works = "shader-engine, cu or shared (s)"),
 };
 
+/* clang-format off */
 #define OPTION(n, t, field, ...)                                                           \
 	{ .name = n, .type = t, .offset = offsetof(struct reading, field), __VA_ARGS__ }
+/* clang-format on */
 
 const struct key option_keys[] = {
 	OPTION("class", 's', request.class, .word = set_class,

@@ -17,13 +17,13 @@ struct reading {
 
 struct key {
 	const char *name;
-	char type;          /* of the value on the bus: u t b s h */
-	size_t offset;      /* of the field that it fills */
-	uint64_t min, max;  /* u, t: its value; s: its length in bytes */
+	char type;                                  /* of the value on the bus: u t b s h */
+	size_t offset;                              /* of the field that it fills */
+	uint64_t min, max;                          /* u, t: its value; s: its length in bytes */
 	int (*word)(const char *word, void *field); /* s from a vocabulary */
-	const char *works;  /* what would work, where the above does not say it all */
+	const char *works; /* what would work, where the above does not say it all */
 };
 
-extern const struct key want_keys[]; /* fields of struct want */
+extern const struct key want_keys[];   /* fields of struct want */
 extern const struct key option_keys[]; /* fields of struct reading */
 extern const size_t n_want_keys, n_option_keys;

@@ -70,7 +70,7 @@ static int answer(sd_bus_message *call, int r, const struct verdict *verdict)
 
 static int method_release(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
-	_cleanup_(verdict_done) struct verdict verdict = {0};
+	_cleanup_(verdict_done) struct verdict verdict = { 0 };
 	const struct caller *caller;
 	struct bus *bus = userdata;
 	int r;
@@ -85,7 +85,7 @@ static int method_release(sd_bus_message *m, void *userdata, sd_bus_error *error
 
 static int method_resize(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
-	_cleanup_(verdict_done) struct verdict verdict = {0};
+	_cleanup_(verdict_done) struct verdict verdict = { 0 };
 	const struct caller *caller;
 	struct bus *bus = userdata;
 	struct request request;
@@ -103,7 +103,7 @@ static int method_resize(sd_bus_message *m, void *userdata, sd_bus_error *error)
 
 static int method_acknowledge(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
-	_cleanup_(verdict_done) struct verdict verdict = {0};
+	_cleanup_(verdict_done) struct verdict verdict = { 0 };
 	const struct caller *caller;
 	struct bus *bus = userdata;
 	uint64_t generation;
@@ -123,7 +123,7 @@ static int method_acknowledge(sd_bus_message *m, void *userdata, sd_bus_error *e
 static int method_bind(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-	_cleanup_(verdict_done) struct verdict verdict = {0};
+	_cleanup_(verdict_done) struct verdict verdict = { 0 };
 	const struct caller *caller;
 	struct bus *bus = userdata;
 	int r, process_fd;
@@ -144,7 +144,7 @@ static int method_bind(sd_bus_message *m, void *userdata, sd_bus_error *error)
 
 static int method_activate(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
-	_cleanup_(verdict_done) struct verdict verdict = {0};
+	_cleanup_(verdict_done) struct verdict verdict = { 0 };
 	const struct caller *caller = bus_owner(userdata, m, method_activate, lease_id(m));
 	struct bus *bus = userdata;
 
@@ -157,7 +157,7 @@ static int method_activate(sd_bus_message *m, void *userdata, sd_bus_error *erro
 
 static int method_deactivate(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
-	_cleanup_(verdict_done) struct verdict verdict = {0};
+	_cleanup_(verdict_done) struct verdict verdict = { 0 };
 	const struct caller *caller = bus_owner(userdata, m, method_deactivate, lease_id(m));
 	struct bus *bus = userdata;
 
@@ -170,7 +170,7 @@ static int method_deactivate(sd_bus_message *m, void *userdata, sd_bus_error *er
 
 static int method_revoke(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
-	_cleanup_(verdict_done) struct verdict verdict = {0};
+	_cleanup_(verdict_done) struct verdict verdict = { 0 };
 	char reason[REQUEST_TEXT];
 	struct bus *bus = userdata;
 	uint64_t grace_usec;
@@ -201,12 +201,12 @@ static const char *tier(const struct lease *lease)
 	return tiers[t];
 }
 
-#define PROPERTY(name, append, ...)                                                        \
-	BUS_GETTER(name)                                                                   \
-	{                                                                                  \
-		const struct lease *lease = lease_at(userdata, path);                      \
-                                                                                           \
-		return append(reply, __VA_ARGS__);                                         \
+#define PROPERTY(name, append, ...)                                   \
+	BUS_GETTER(name)                                              \
+	{                                                             \
+		const struct lease *lease = lease_at(userdata, path); \
+                                                                      \
+		return append(reply, __VA_ARGS__);                    \
 	}
 
 PROPERTY(get_id, sd_bus_message_append, "t", lease->id)
@@ -227,7 +227,7 @@ PROPERTY(get_reason, bus_append_text, lease->reason)
 PROPERTY(get_deadline, sd_bus_message_append, "t", lease->deadline_usec)
 PROPERTY(get_disturbances, sd_bus_message_append, "t", lease->disturbances)
 
-#define CONST   SD_BUS_VTABLE_PROPERTY_CONST
+#define CONST SD_BUS_VTABLE_PROPERTY_CONST
 #define CHANGES SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE
 
 static const sd_bus_vtable vtable[] = {
@@ -238,8 +238,8 @@ static const sd_bus_vtable vtable[] = {
 				SD_BUS_NO_RESULT, method_resize, SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS("Activate", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_activate,
 				SD_BUS_VTABLE_UNPRIVILEGED),
-	SD_BUS_METHOD_WITH_ARGS("Deactivate", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT,
-				method_deactivate, SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("Deactivate", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_deactivate,
+				SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS("Acknowledge", SD_BUS_ARGS("t", generation), SD_BUS_NO_RESULT,
 				method_acknowledge, SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS("Bind", SD_BUS_ARGS("h", pidfd), SD_BUS_NO_RESULT, method_bind,
@@ -271,8 +271,8 @@ int bus_export_leases(struct bus *bus)
 
 	r = sd_bus_add_fallback_vtable(bus->sd, NULL, GPUARB_PATH_LEASE, GPUARB_INTERFACE_LEASE,
 				       vtable, find, bus);
-	return r < 0 ? r : sd_bus_add_node_enumerator(bus->sd, NULL, GPUARB_PATH_LEASE, enumerate,
-						      bus);
+	return r < 0 ? r
+		     : sd_bus_add_node_enumerator(bus->sd, NULL, GPUARB_PATH_LEASE, enumerate, bus);
 }
 
 void bus_tell_lease(struct bus *bus, const struct lease *lease, unsigned touched)

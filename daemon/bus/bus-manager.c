@@ -7,7 +7,7 @@
 
 #include "bus/bus-private.h"
 
-#define MANAGER      "org.freedesktop.systemd1"
+#define MANAGER "org.freedesktop.systemd1"
 #define PATIENCE_USEC 2000000U
 
 static int call(struct bus *bus, const char *path, const char *interface, const char *member,

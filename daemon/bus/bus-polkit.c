@@ -14,14 +14,14 @@
 #define ACTION GPUARB_INTERFACE ".manage"
 
 /* polkit's D-Bus interface, org.freedesktop.PolicyKit1.Authority. */
-#define POLKIT_NAME	 "org.freedesktop.PolicyKit1"
-#define POLKIT_PATH	 "/org/freedesktop/PolicyKit1/Authority"
+#define POLKIT_NAME "org.freedesktop.PolicyKit1"
+#define POLKIT_PATH "/org/freedesktop/PolicyKit1/Authority"
 #define POLKIT_INTERFACE POLKIT_NAME ".Authority"
 #define ALLOW_INTERACTION 1U
 
-#define QUESTIONS_MAX 64U /* at a time: polkit works them off one after the other */
-#define ANSWER_USEC   UINT64_C(5000000)   /* polkit's own time */
-#define PERSON_USEC   UINT64_C(120000000) /* somebody types a password */
+#define QUESTIONS_MAX 64U               /* at a time: polkit works them off one after the other */
+#define ANSWER_USEC UINT64_C(5000000)   /* polkit's own time */
+#define PERSON_USEC UINT64_C(120000000) /* somebody types a password */
 
 /* A call about whose sender polkit is asked. */
 struct question {
@@ -150,7 +150,8 @@ static int ask(struct bus *bus, sd_bus_message *call, sd_bus_message_handler_t h
 	if (bus->n_questions >= QUESTIONS_MAX)
 		return sd_bus_reply_method_errorf(call, SD_BUS_ERROR_LIMITS_EXCEEDED,
 						  "%u calls wait for polkit already: try again "
-						  "later", QUESTIONS_MAX);
+						  "later",
+						  QUESTIONS_MAX);
 	question = calloc(1, sizeof(*question));
 	if (!question)
 		return -ENOMEM;
@@ -171,11 +172,10 @@ static int ask(struct bus *bus, sd_bus_message *call, sd_bus_message_handler_t h
 
 /* As bus_sender(), but who is no administrator and `needs` it has been asked about. *ret_why:
  * why polkit did not allow it, NULL if it did or was not asked. */
-static const struct caller *sender(struct bus *bus, sd_bus_message *call,
-				   sd_bus_message_handler_t handler,
-				   bool (*needs)(const struct bus *bus,
-						 const struct caller *caller, uint64_t lease),
-				   uint64_t lease, const char **ret_why)
+static const struct caller *
+sender(struct bus *bus, sd_bus_message *call, sd_bus_message_handler_t handler,
+       bool (*needs)(const struct bus *bus, const struct caller *caller, uint64_t lease),
+       uint64_t lease, const char **ret_why)
 {
 	const struct question *question = find(bus, call);
 	const struct caller *caller;
@@ -212,7 +212,7 @@ static bool of_another(const struct bus *bus, const struct caller *caller, uint6
 const struct caller *bus_administrator(struct bus *bus, sd_bus_message *call,
 				       sd_bus_message_handler_t handler, const char *what)
 {
-	_cleanup_(verdict_done) struct verdict verdict = {0};
+	_cleanup_(verdict_done) struct verdict verdict = { 0 };
 	const struct caller *caller;
 	const char *why;
 
@@ -222,7 +222,8 @@ const struct caller *bus_administrator(struct bus *bus, sd_bus_message *call,
 
 	verdict_set(&verdict, VERDICT_NOT_PERMITTED,
 		    "Access denied: only root, or the user that gpuarbd runs as, may %s, and whom "
-		    "polkit lets " ACTION "; %s", what, why);
+		    "polkit lets " ACTION "; %s",
+		    what, why);
 	bus_refuse(call, -EACCES, &verdict);
 	return NULL;
 }
@@ -237,7 +238,7 @@ const struct caller *bus_owner(struct bus *bus, sd_bus_message *call,
 
 void bus_drop_questions(struct bus *bus)
 {
-	_cleanup_(verdict_done) struct verdict verdict = {0};
+	_cleanup_(verdict_done) struct verdict verdict = { 0 };
 
 	verdict_set(&verdict, VERDICT_SHUTDOWN, "gpuarbd is going down");
 	while (bus->questions) {

@@ -46,17 +46,16 @@ int bus_reply_reserve(struct bus *bus, sd_bus_message *call, const struct lease 
 
 /* The same once the lease is granted, for who would rather be refused than wait: bus-defer.c.
  * Takes the holder. */
-int bus_defer_reserve(struct bus *bus, sd_bus_message *call, const struct lease *lease,
-		      int holder);
+int bus_defer_reserve(struct bus *bus, sd_bus_message *call, const struct lease *lease, int holder);
 void bus_answer_deferred(struct bus *bus, const struct lease *lease, unsigned touched);
 void bus_forget_deferred(struct bus *bus, const char *sender); /* who has gone */
 void bus_drop_deferred(struct bus *bus);
 
 /* A property's getter: the body appends to `reply`. */
-#define BUS_GETTER(name)                                                                   \
-	static int name(sd_bus *sd __attribute__((unused)),                                \
-			const char *path __attribute__((unused)),                          \
-			const char *interface __attribute__((unused)),                     \
+#define BUS_GETTER(name)                                                                     \
+	static int name(sd_bus *sd __attribute__((unused)),                                  \
+			const char *path __attribute__((unused)),                            \
+			const char *interface __attribute__((unused)),                       \
 			const char *property __attribute__((unused)), sd_bus_message *reply, \
 			void *userdata, sd_bus_error *error __attribute__((unused)))
 

@@ -15,7 +15,7 @@ struct dict {
 	size_t n_keys;
 	char place[16]; /* "want 2", "options" */
 	void *target;
-	uint32_t seen;  /* keys that were there, as bits */
+	uint32_t seen; /* keys that were there, as bits */
 	struct verdict *verdict;
 };
 
@@ -51,7 +51,8 @@ static int bad_value(const struct dict *dict, const struct key *key, const char 
 	else if (key->type == 'b')
 		snprintf(works, sizeof(works), "a boolean (b)");
 	else if (key->type == 's')
-		snprintf(works, sizeof(works), "printable text (s) of %llu to %llu bytes", min, max);
+		snprintf(works, sizeof(works), "printable text (s) of %llu to %llu bytes", min,
+			 max);
 	else
 		snprintf(works, sizeof(works), "a number (%c) from %llu to %llu", key->type, min,
 			 max);
@@ -81,8 +82,8 @@ static int take_text(const struct dict *dict, const struct key *key, const char 
 	size_t length = strlen(text);
 	char shown[40], got[48];
 
-	if (key->word ? key->word(text, field) >= 0 :
-			length >= key->min && length <= key->max && text_printable(text)) {
+	if (key->word ? key->word(text, field) >= 0
+		      : length >= key->min && length <= key->max && text_printable(text)) {
 		if (!key->word)
 			memcpy(field, text, length + 1);
 		return 0;
@@ -105,18 +106,11 @@ static int take_value(const struct dict *dict, const struct key *key)
 		return malformed(dict->verdict);
 
 	switch (key->type) {
-	case 'u':
-		return take_number(dict, key, value.u);
-	case 't':
-		return take_number(dict, key, value.t);
-	case 's':
-		return take_text(dict, key, value.s);
-	case 'b':
-		*(bool *)field = value.b;
-		return 0;
-	default:
-		*(int *)(void *)field = value.h;
-		return 0;
+	case 'u': return take_number(dict, key, value.u);
+	case 't': return take_number(dict, key, value.t);
+	case 's': return take_text(dict, key, value.s);
+	case 'b': *(bool *)field = value.b; return 0;
+	default: *(int *)(void *)field = value.h; return 0;
 	}
 }
 
@@ -176,13 +170,13 @@ static int read_dict(struct dict *dict)
 
 static int read_want(sd_bus_message *m, struct request *request, struct verdict *verdict)
 {
-	struct dict dict = { .m = m, .keys = want_keys, .n_keys = n_want_keys,
-			     .verdict = verdict };
+	struct dict dict = { .m = m, .keys = want_keys, .n_keys = n_want_keys, .verdict = verdict };
 	int r;
 
 	if (request->n_wants == REQUEST_WANTS)
 		return verdict_set(verdict, VERDICT_INVALID_REQUEST,
-				   "wants: there are too many; a lease takes 1 to %u", REQUEST_WANTS);
+				   "wants: there are too many; a lease takes 1 to %u",
+				   REQUEST_WANTS);
 	dict.target = &request->wants[request->n_wants];
 	snprintf(dict.place, sizeof(dict.place), "want %zu", request->n_wants + 1);
 	want_init(dict.target);
@@ -214,8 +208,12 @@ static int read_wants(sd_bus_message *m, struct request *request, struct verdict
 static int read_all(sd_bus_message *m, const struct key *options, size_t n_options,
 		    struct reading *reading, struct verdict *verdict)
 {
-	struct dict dict = { .m = m, .keys = options, .n_keys = n_options, .place = "options",
-			     .target = reading, .verdict = verdict };
+	struct dict dict = { .m = m,
+			     .keys = options,
+			     .n_keys = n_options,
+			     .place = "options",
+			     .target = reading,
+			     .verdict = verdict };
 	int r;
 
 	r = read_wants(m, &reading->request, verdict);

@@ -171,7 +171,7 @@ static int read_credentials(sd_bus_message *m, struct caller *ret)
 
 static int on_credentials(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
-	_cleanup_(verdict_done) struct verdict verdict = {0};
+	_cleanup_(verdict_done) struct verdict verdict = { 0 };
 	struct peer *peer = userdata;
 
 	(void)error;
@@ -230,7 +230,8 @@ static int queue(struct peer *peer, sd_bus_message *call, sd_bus_message_handler
 	if (peer->n_waiting >= PEER_CALLS_MAX)
 		return sd_bus_reply_method_errorf(call, SD_BUS_ERROR_LIMITS_EXCEEDED,
 						  "%u calls of this connection wait already: await "
-						  "their answers first", PEER_CALLS_MAX);
+						  "their answers first",
+						  PEER_CALLS_MAX);
 	waiting = calloc(1, sizeof(*waiting));
 	if (!waiting)
 		return -ENOMEM;
@@ -288,7 +289,7 @@ int bus_watch_senders(struct bus *bus)
 
 void bus_drop_senders(struct bus *bus)
 {
-	_cleanup_(verdict_done) struct verdict verdict = {0};
+	_cleanup_(verdict_done) struct verdict verdict = { 0 };
 
 	verdict_set(&verdict, VERDICT_SHUTDOWN, "gpuarbd is going down");
 	while (bus->peers)

@@ -21,7 +21,7 @@ static void answer_free(struct answer *answer)
 
 static void on_settled(void *userdata, int r)
 {
-	_cleanup_(verdict_done) struct verdict verdict = {0};
+	_cleanup_(verdict_done) struct verdict verdict = { 0 };
 	struct answer *answer = userdata;
 
 	if (r == -ECANCELED) {

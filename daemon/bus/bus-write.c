@@ -4,8 +4,8 @@
 #include "util/text.h"
 
 /* Numbers of this type ("u", "t"), as many bytes of them. */
-static int append_numbers(sd_bus_message *m, const char *key, const char *type,
-			  const void *numbers, size_t size)
+static int append_numbers(sd_bus_message *m, const char *key, const char *type, const void *numbers,
+			  size_t size)
 {
 	const char array[] = { 'a', type[0], '\0' };
 	int r;
@@ -24,11 +24,10 @@ static int append_numbers(sd_bus_message *m, const char *key, const char *type,
 
 static int append_mask(sd_bus_message *m, const struct gpu *gpu, const struct partition *partition)
 {
-	uint32_t words[DEAL_WORDS] = {0};
+	uint32_t words[DEAL_WORDS] = { 0 };
 
 	deal_encode(&gpu->deal, &partition->cus, words);
-	return append_numbers(m, "cu-mask", "u", words,
-			      deal_words(&gpu->deal) * sizeof(*words));
+	return append_numbers(m, "cu-mask", "u", words, deal_words(&gpu->deal) * sizeof(*words));
 }
 
 static int append_engines(sd_bus_message *m, const struct partition *partition)
@@ -83,25 +82,24 @@ static int append_partition(sd_bus_message *m, const struct arbiter *arbiter,
 
 	r = sd_bus_message_open_container(m, 'a', "{sv}");
 	if (r >= 0)
-		r = sd_bus_message_append(m, "{sv}{sv}", "gpu", "s", gpu->info.name,
-					  "kfd-gpu-id", "u", gpu->info.kfd_gpu_id);
+		r = sd_bus_message_append(m, "{sv}{sv}", "gpu", "s", gpu->info.name, "kfd-gpu-id",
+					  "u", gpu->info.kfd_gpu_id);
 	if (r >= 0)
 		r = append_mask(m, gpu, partition);
 	if (r >= 0)
 		r = sd_bus_message_append(m, "{sv}{sv}{sv}", "cus", "u", partition->count,
-					  "cus-asked", "u", partition->asked,
-					  "effective-cus", "u", partition->effective);
+					  "cus-asked", "u", partition->asked, "effective-cus", "u",
+					  partition->effective);
 	if (r >= 0)
 		r = append_engines(m, partition);
 	if (r >= 0)
-		r = sd_bus_message_append(m, "{sv}{sv}{sv}{sv}{sv}{sv}{sv}",
-					  "queues", "u", partition->granted.queues,
-					  "streams", "u", partition->streams,
-					  "processes", "u", partition->granted.processes,
-					  "sdma-queues", "u", partition->granted.sdma_queues,
-					  "vram", "t", partition->granted.vram,
-					  "priority", "u", partition->priority,
-					  "tier", "s", partition_tier(partition));
+		r = sd_bus_message_append(
+			m, "{sv}{sv}{sv}{sv}{sv}{sv}{sv}", "queues", "u", partition->granted.queues,
+			"streams", "u", partition->streams, "processes", "u",
+			partition->granted.processes, "sdma-queues", "u",
+			partition->granted.sdma_queues, "vram", "t", partition->granted.vram,
+			"priority", "u", partition->priority, "tier", "s",
+			partition_tier(partition));
 	if (r >= 0)
 		r = append_priorities(m, partition);
 	if (r >= 0)
@@ -136,12 +134,12 @@ static int append_refusal(sd_bus_message *m, const struct refusal *refusal,
 
 	r = sd_bus_message_open_container(m, 'a', "{sv}");
 	if (r >= 0)
-		r = sd_bus_message_append(m, "{sv}{sv}{sv}{sv}{sv}{sv}",
-					  "gpu", "s", text_clean(gpu, sizeof(gpu), refusal->gpu),
-					  "reason", "s", reason_name(refusal->reason),
-					  "asked", "t", refusal->asked, "free", "t", refusal->free,
-					  "hint", "s", text_clean(hint, sizeof(hint), refusal->hint),
-					  "retry", "b", refusal->retry);
+		r = sd_bus_message_append(m, "{sv}{sv}{sv}{sv}{sv}{sv}", "gpu", "s",
+					  text_clean(gpu, sizeof(gpu), refusal->gpu), "reason", "s",
+					  reason_name(refusal->reason), "asked", "t",
+					  refusal->asked, "free", "t", refusal->free, "hint", "s",
+					  text_clean(hint, sizeof(hint), refusal->hint), "retry",
+					  "b", refusal->retry);
 	if (r >= 0 && advice)
 		r = append_advice(m, advice);
 	return r < 0 ? r : sd_bus_message_close_container(m);
@@ -167,8 +165,8 @@ int bus_append_unmanaged(sd_bus_message *m, const struct gpu *gpu)
 		const struct stranger *stranger = &gpu->strangers[i];
 		char command[sizeof(stranger->command)];
 
-		r = sd_bus_message_append(m, "a{sv}", 4, "pid", "u", (uint32_t)stranger->pid,
-					  "uid", "u", (uint32_t)stranger->uid, "command", "s",
+		r = sd_bus_message_append(m, "a{sv}", 4, "pid", "u", (uint32_t)stranger->pid, "uid",
+					  "u", (uint32_t)stranger->uid, "command", "s",
 					  text_clean(command, sizeof(command), stranger->command),
 					  "queues", "u", stranger->queues);
 	}

@@ -23,8 +23,7 @@ int bus_path_number(const char *path, const char *prefix, uint64_t *ret)
 	if (*path == '\0' || (path[0] == '0' && path[1] != '\0'))
 		return -ENOENT;
 	for (; *path; path++) {
-		if (*path < '0' || *path > '9' ||
-		    __builtin_mul_overflow(number, 10, &number) ||
+		if (*path < '0' || *path > '9' || __builtin_mul_overflow(number, 10, &number) ||
 		    __builtin_add_overflow(number, (unsigned)(*path - '0'), &number))
 			return -ENOENT;
 	}
@@ -40,8 +39,8 @@ int bus_list_nodes(const struct bus *bus, const char *prefix, size_t n,
 
 	if (!nodes)
 		return -ENOMEM;
-	while (i < n && asprintf(&nodes[i], "%s/%llu", prefix,
-				 (unsigned long long)number(bus, i)) >= 0)
+	while (i < n &&
+	       asprintf(&nodes[i], "%s/%llu", prefix, (unsigned long long)number(bus, i)) >= 0)
 		i++;
 	if (i == n) {
 		*ret = nodes;
@@ -145,10 +144,9 @@ int bus_new(sd_event *event, const char *address, const struct arbiter *arbiter,
 
 	r = connect_bus(address, &bus->sd);
 	if (r >= 0)
-		r = sd_bus_match_signal_async(bus->sd, NULL, "org.freedesktop.DBus.Local",
-					      "/org/freedesktop/DBus/Local",
-					      "org.freedesktop.DBus.Local", "Disconnected",
-					      on_disconnected, NULL, bus);
+		r = sd_bus_match_signal_async(
+			bus->sd, NULL, "org.freedesktop.DBus.Local", "/org/freedesktop/DBus/Local",
+			"org.freedesktop.DBus.Local", "Disconnected", on_disconnected, NULL, bus);
 	if (r >= 0)
 		r = bus_watch_senders(bus);
 	if (r >= 0)
@@ -191,8 +189,8 @@ static int on_name(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	int r;
 
 	(void)error;
-	r = sd_bus_message_is_method_error(m, NULL) ? -sd_bus_message_get_errno(m) :
-						      sd_bus_message_read(m, "u", &answer);
+	r = sd_bus_message_is_method_error(m, NULL) ? -sd_bus_message_get_errno(m)
+						    : sd_bus_message_read(m, "u", &answer);
 	/* 3: it exists; 1 and 4: it is ours (RequestName, D-Bus specification). */
 	bus->host->named(bus->userdata, r < 0 ? r : answer == 3 ? -EEXIST : 0);
 	return 1;

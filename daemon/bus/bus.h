@@ -42,9 +42,9 @@ struct bus_host {
 	/* process_fd: a pidfd to bind to, or -1. On 0, *ret_holder is an fd that the bus
 	 * owns. The lease is in force, or waiting, and saved; settle() tells when its holder
 	 * outlives the daemon, too. */
-	int (*reserve)(void *userdata, const struct caller *caller,
-		       const struct request *request, int process_fd,
-		       const struct lease **ret, int *ret_holder, struct verdict *verdict);
+	int (*reserve)(void *userdata, const struct caller *caller, const struct request *request,
+		       int process_fd, const struct lease **ret, int *ret_holder,
+		       struct verdict *verdict);
 	int (*resize)(void *userdata, const struct caller *caller, uint64_t id,
 		      const struct request *request, struct verdict *verdict);
 	int (*release)(void *userdata, const struct caller *caller, uint64_t id,

@@ -130,7 +130,7 @@ int probe_child_start(struct probe_child *child, const char *path)
 
 bool probe_child_ended(struct probe_child *child, int *ret_status)
 {
-	siginfo_t info = {0};
+	siginfo_t info = { 0 };
 	int r;
 
 	do

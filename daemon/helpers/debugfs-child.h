@@ -11,7 +11,9 @@ struct probe_child {
 	int complaint; /* what it says on standard error */
 };
 
+/* clang-format off */
 #define PROBE_CHILD_NONE { .pidfd = -1, .complaint = -1 }
+/* clang-format on */
 
 /* Returns the end of the pipe to read its output from, without waiting; a negative errno where
  * it cannot be started. */

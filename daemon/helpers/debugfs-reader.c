@@ -18,10 +18,10 @@
 
 #define ROOM_FIRST 65536U
 #define TURN_BYTES (1024U * 1024U) /* what is read before others have their turn */
-#define DIE_MSEC   1000
+#define DIE_MSEC 1000
 
 struct probe {
-	char *file;   /* NULL: ask at the socket */
+	char *file; /* NULL: ask at the socket */
 	char *socket;
 	int epoll;
 
@@ -246,8 +246,9 @@ static int take_text(struct probe *probe, char *why, size_t size)
 		return refuse(why, size, r, "%s is larger than %u MiB", from(probe),
 			      PROBE_MAX / 1024 / 1024);
 	if (r < 0)
-		return r == -EAGAIN ? r : refuse(why, size, r, "cannot read %s: %s", from(probe),
-					       strerror(-r));
+		return r == -EAGAIN ? r
+				    : refuse(why, size, r, "cannot read %s: %s", from(probe),
+					     strerror(-r));
 	close_in(probe);
 	if (probe->child.pidfd < 0)
 		return 0;

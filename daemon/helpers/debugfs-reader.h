@@ -15,7 +15,7 @@
 #include "util/base.h"
 
 #define PROBE_SOCKET "/run/gpuarb-mqds.socket" /* each connection is answered with the text */
-#define PROBE_MAX    (64U * 1024U * 1024U)
+#define PROBE_MAX (64U * 1024U * 1024U)
 
 struct probe;
 

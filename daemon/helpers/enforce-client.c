@@ -33,7 +33,7 @@ struct enforce {
 	enforce_done_t *done;
 	void *userdata;
 
-	int fd; /* -1: not connected */
+	int fd;       /* -1: not connected */
 	bool full;    /* until there is room for more */
 	bool leaving; /* the helper takes no more, and will hang up */
 	sd_event_source *io, *timer;

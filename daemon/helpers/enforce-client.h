@@ -13,7 +13,7 @@
 #include "util/base.h"
 
 #define ENFORCE_SOCKET "/run/gpuarb-enforce.socket"
-#define ENFORCE_QUEUE  256U /* requests without an answer at the most */
+#define ENFORCE_QUEUE 256U /* requests without an answer at the most */
 
 struct enforce;
 

@@ -23,8 +23,9 @@ static const char *const verbs[] = {
 /* systemd.unit(5): letters, digits, ":-_.\" and "@" before an instance; a dot and the type. */
 static bool has_rules_of_systemd(const char *unit)
 {
-	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-				      ":-_.\\@";
+	static const char letters[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+		":-_.\\@";
 	size_t length = strlen(unit);
 	const char *type = strrchr(unit, '.'), *at = strchr(unit, '@');
 

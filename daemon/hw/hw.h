@@ -18,11 +18,11 @@ struct hw;
 
 /* What one process has on one GPU now. */
 struct hw_use {
-	pid_t pid;           /* in the namespace that the kernel reports: the initial one */
+	pid_t pid; /* in the namespace that the kernel reports: the initial one */
 	uint32_t kfd_gpu_id;
-	unsigned queues;      /* compute queues: each wants a queue slot */
+	unsigned queues; /* compute queues: each wants a queue slot */
 	unsigned sdma_queues;
-	uint64_t vram;        /* bytes */
+	uint64_t vram; /* bytes */
 };
 
 struct hw_ops {

@@ -31,17 +31,21 @@ static int read_shape(const struct kfd_node *node, struct geometry *ret, unsigne
 	char why[160];
 
 	if (per_engine == 0 || value(node, KFD_ARRAY_COUNT) % per_engine != 0)
-		return left_out(node, "array_count is no multiple of num_xcc x "
-				"simd_arrays_per_engine", notes);
+		return left_out(node,
+				"array_count is no multiple of num_xcc x "
+				"simd_arrays_per_engine",
+				notes);
 	if (per_cu == 0 || value(node, KFD_SIMD_COUNT) % per_cu != 0)
 		return left_out(node, "simd_count is no multiple of simd_per_cu", notes);
 
 	shape.engines = value(node, KFD_ARRAY_COUNT) / per_engine;
 	*ret_cus = value(node, KFD_SIMD_COUNT) / per_cu;
 	if (geometry_spread(&shape, *ret_cus) < 0) {
-		snprintf(why, sizeof(why), "%u CUs do not fit %u XCCs of %u shader engines of %u "
-			 "arrays of %u CUs%s", *ret_cus, shape.xccs, shape.engines, shape.arrays,
-			 shape.array_cus, shape.wgp ? " in pairs" : "");
+		snprintf(why, sizeof(why),
+			 "%u CUs do not fit %u XCCs of %u shader engines of %u "
+			 "arrays of %u CUs%s",
+			 *ret_cus, shape.xccs, shape.engines, shape.arrays, shape.array_cus,
+			 shape.wgp ? " in pairs" : "");
 		return left_out(node, why, notes);
 	}
 	if (geometry_check(&shape, why, sizeof(why)) < 0)
@@ -131,8 +135,10 @@ static unsigned queue_slots(const struct kfd_node *node, struct notes *notes)
 	if (slots > 0)
 		return slots;
 	slots = kfd_target_queue_slots(value(node, KFD_TARGET));
-	notes_add(notes, false, "%s/properties: num_cp_queues: missing; %u is usual for this "
-		  "generation", node->path, slots);
+	notes_add(notes, false,
+		  "%s/properties: num_cp_queues: missing; %u is usual for this "
+		  "generation",
+		  node->path, slots);
 	return slots;
 }
 

@@ -49,7 +49,7 @@ struct parser {
 	pid_t pid;
 	const struct gpu_info *gpu; /* of a COMPUTE queue */
 	unsigned xcc;
-	uint32_t offset;	    /* where the next row goes on */
+	uint32_t offset; /* where the next row goes on */
 	uint32_t words[CUSET_PAIRS];
 	unsigned priority;
 
@@ -178,7 +178,7 @@ static const struct gpu_info *find_gpu(const struct parser *parser, uint32_t id)
 }
 
 #define COMPUTE_HEADING "  Compute queue on device "
-#define SDMA_HEADING	"  SDMA queue on device "
+#define SDMA_HEADING "  SDMA queue on device "
 
 static int take_compute(struct parser *parser)
 {
@@ -375,8 +375,12 @@ int kfd_mqds_parse(const char *text, size_t size, const struct gpu_info *gpus, s
 		   struct mask_seen **ret, size_t *ret_n, char *why, size_t why_size)
 {
 	struct parser parser = {
-		.at = text, .end = text + size, .gpus = gpus, .n_gpus = n_gpus,
-		.why = why, .why_size = why_size,
+		.at = text,
+		.end = text + size,
+		.gpus = gpus,
+		.n_gpus = n_gpus,
+		.why = why,
+		.why_size = why_size,
 	};
 	int r;
 

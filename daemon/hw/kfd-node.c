@@ -78,8 +78,10 @@ static int find_target(struct kfd_node *node, struct notes *notes)
 	if (node->value[KFD_TARGET] == 0)
 		return bad_property(node, keys[KFD_TARGET].name, -ENODATA, notes);
 
-	notes_add(notes, false, "%s/properties: gfx_target_version: missing; taken from the name "
-		  "\"%s\"", node->path, node->name);
+	notes_add(notes, false,
+		  "%s/properties: gfx_target_version: missing; taken from the name "
+		  "\"%s\"",
+		  node->path, node->name);
 	return 0;
 }
 
@@ -123,7 +125,7 @@ static int read_gpu(const struct kfd_dir *dir, struct kfd_node *node, struct not
 
 int kfd_node_read(const struct kfd_dir *dir, struct kfd_node *ret, struct notes *notes)
 {
-	struct kfd_node node = {0};
+	struct kfd_node node = { 0 };
 	uint64_t gpu_id;
 	int r;
 

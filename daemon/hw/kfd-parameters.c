@@ -10,14 +10,16 @@
 static void guess(const struct kfd_dir *sys, const char *name, int error, const char *instead,
 		  struct notes *notes)
 {
-	notes_add(notes, false, "%s/" PARAMETERS "/%s: %s; %s", sys->path, name,
-		  kfd_trouble(error), instead);
+	notes_add(notes, false, "%s/" PARAMETERS "/%s: %s; %s", sys->path, name, kfd_trouble(error),
+		  instead);
 }
 
 static enum scheduler read_scheduler(const struct kfd_dir *sys, struct notes *notes)
 {
 	static const enum scheduler policies[] = {
-		SCHEDULER_HWS, SCHEDULER_HWS_STRICT, SCHEDULER_NONE,
+		SCHEDULER_HWS,
+		SCHEDULER_HWS_STRICT,
+		SCHEDULER_NONE,
 	};
 	uint64_t policy;
 	int r;
@@ -64,8 +66,7 @@ static unsigned read_preemption(const struct kfd_dir *sys, struct notes *notes)
 	return r < 0 ? 0 : (unsigned)msec;
 }
 
-void kfd_parameters_read(const struct kfd_dir *sys, struct kfd_parameters *ret,
-			 struct notes *notes)
+void kfd_parameters_read(const struct kfd_dir *sys, struct kfd_parameters *ret, struct notes *notes)
 {
 	*ret = (struct kfd_parameters){
 		.scheduler = read_scheduler(sys, notes),

@@ -220,19 +220,12 @@ int kfd_property_number(const char *text, const char *key, uint64_t max, uint64_
 const char *kfd_trouble(int error)
 {
 	switch (-error) {
-	case EFBIG:
-		return "longer than a sysfs attribute can be";
-	case EBADMSG:
-		return "not what the driver writes";
-	case ERANGE:
-		return "a number that is too large to be true";
-	case E2BIG:
-		return "too many entries to be true";
-	case ENODATA:
-		return "missing";
-	case EPERM:
-		return "the device cgroup of this process hides the GPU";
-	default:
-		return strerror(-error);
+	case EFBIG: return "longer than a sysfs attribute can be";
+	case EBADMSG: return "not what the driver writes";
+	case ERANGE: return "a number that is too large to be true";
+	case E2BIG: return "too many entries to be true";
+	case ENODATA: return "missing";
+	case EPERM: return "the device cgroup of this process hides the GPU";
+	default: return strerror(-error);
 	}
 }

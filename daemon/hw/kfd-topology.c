@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #define TOPOLOGY "class/kfd/kfd/topology"
-#define TRIES	 4
+#define TRIES 4
 
 /* One reading of the topology. */
 struct listing {
@@ -77,8 +77,8 @@ static void mark_partitions(struct listing *listing)
 {
 	for (size_t i = 0; i < listing->n_found; i++)
 		for (size_t k = 0; k < listing->n_found; k++)
-			if (i != k && kfd_node_same_device(&listing->found[i].node,
-							   &listing->found[k].node))
+			if (i != k &&
+			    kfd_node_same_device(&listing->found[i].node, &listing->found[k].node))
 				listing->found[i].node.partitioned = true;
 }
 
@@ -90,13 +90,15 @@ static bool is_known(struct listing *listing, const struct found *found)
 		const struct gpu_info *other = &listing->gpus[i];
 
 		if (other->kfd_gpu_id == info->kfd_gpu_id)
-			notes_add(&listing->notes, true, "%s/gpu_id: %u is that of %s too; this "
-				  "GPU is left out", found->node.path, info->kfd_gpu_id,
-				  other->name);
+			notes_add(&listing->notes, true,
+				  "%s/gpu_id: %u is that of %s too; this "
+				  "GPU is left out",
+				  found->node.path, info->kfd_gpu_id, other->name);
 		else if (strcmp(other->name, info->name) == 0)
-			notes_add(&listing->notes, true, "%s/properties: location_id: that of "
-				  "gpu_id %u too; this GPU is left out", found->node.path,
-				  other->kfd_gpu_id);
+			notes_add(&listing->notes, true,
+				  "%s/properties: location_id: that of "
+				  "gpu_id %u too; this GPU is left out",
+				  found->node.path, other->kfd_gpu_id);
 		else
 			continue;
 		return true;
@@ -114,7 +116,7 @@ static int compare_names(const void *a, const void *b)
 static int read_listing(const struct kfd_dir *sys, const struct kfd_dir *topology,
 			struct listing *listing)
 {
-	struct kfd_parameters parameters = {0};
+	struct kfd_parameters parameters = { 0 };
 	int r;
 
 	r = read_nodes(topology, listing);
@@ -195,8 +197,10 @@ int kfd_topology_list(const struct kfd_dir *sys, struct gpu_info *gpus, size_t m
 	for (unsigned i = 0; i < TRIES && r == -EAGAIN; i++)
 		r = try_listing(sys, &topology, &listing);
 	if (r == -EAGAIN) {
-		notes_add(notes, true, "%s/generation_id: changes while the nodes are read; try "
-			  "again when the partition mode is settled", topology.path);
+		notes_add(notes, true,
+			  "%s/generation_id: changes while the nodes are read; try "
+			  "again when the partition mode is settled",
+			  topology.path);
 		return -EIO;
 	}
 	return listing ? hand_out(listing, r, gpus, max, notes) : r;

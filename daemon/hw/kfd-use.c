@@ -8,9 +8,9 @@
 
 /* class/kfd/kfd/proc/PID, as kfd_process.c makes it: vram_GPUID, queues/QID/{gpuid,type}.
  * sdma_GPUID is never opened: reading it starts work in the kernel and waits for it. */
-#define PROC	  "class/kfd/kfd/proc"
+#define PROC "class/kfd/kfd/proc"
 #define PROCESSES 4096U
-#define QUEUES	  4096U
+#define QUEUES 4096U
 
 /* enum kfd_queue_type in kfd_priv.h; the others are the kernel's own. */
 enum { TYPE_COMPUTE = 0, TYPE_SDMA = 1, TYPE_SDMA_XGMI = 4 };

@@ -18,8 +18,8 @@
 #include "util/diagnostics.h"
 #include "hw/hw.h"
 
-#define KFD_TEXT    65537U /* a sysfs attribute is one page, 64 KiB at the most, and a NUL */
-#define KFD_NODES   256U
+#define KFD_TEXT 65537U /* a sysfs attribute is one page, 64 KiB at the most, and a NUL */
+#define KFD_NODES 256U
 #define KFD_ENTRIES 16384U /* in one directory */
 
 /* kfd-read.c: a directory that is open, with its path for sentences. */
@@ -32,7 +32,9 @@ int kfd_dir_open(const struct kfd_dir *parent, const char *name, struct kfd_dir 
 void kfd_dir_close(struct kfd_dir *dir);
 
 /* A zero-initialised kfd_dir would close fd 0: start with KFD_DIR_NONE. */
+/* clang-format off */
 #define KFD_DIR_NONE { .fd = -1 }
+/* clang-format on */
 #define _cleanup_dir_ _cleanup_(kfd_dir_close)
 
 /* Calls each() with every name but . and .. until it returns a negative errno.
@@ -85,8 +87,8 @@ enum kfd_key {
 
 struct kfd_node {
 	uint32_t gpu_id;
-	char name[32];   /* nodes/N/name, "" if unknown */
-	char path[512];  /* for sentences */
+	char name[32];  /* nodes/N/name, "" if unknown */
+	char path[512]; /* for sentences */
 	unsigned partition;
 	bool partitioned; /* its PCI device has, or had, several nodes */
 	bool has[KFD_KEYS];
@@ -115,7 +117,7 @@ bool kfd_target_mes(unsigned target);
 /* kfd-parameters.c: module/amdgpu/parameters. */
 struct kfd_parameters {
 	enum scheduler scheduler;
-	unsigned max_processes; /* hws_max_conc_proc; UINT_MAX: not limited */
+	unsigned max_processes;   /* hws_max_conc_proc; UINT_MAX: not limited */
 	unsigned preemption_msec; /* queue_preemption_timeout_ms; 0: not known */
 };
 

@@ -8,9 +8,9 @@
 
 #include "util/base.h"
 
-#define FIRST_BUS  3U  /* 0000:03:00.0 */
-#define PARTITIONS 8U  /* as many as names sort in order */
-#define CARDS	   240U
+#define FIRST_BUS 3U  /* 0000:03:00.0 */
+#define PARTITIONS 8U /* as many as names sort in order */
+#define CARDS 240U
 
 struct hw {
 	size_t n;

@@ -226,7 +226,7 @@ static void sort(struct members *members)
 
 int unit_processes(const char *root, const char *cgroup, pid_t **ret, size_t *ret_n)
 {
-	_cleanup_(members_done) struct members members = {0};
+	_cleanup_(members_done) struct members members = { 0 };
 	char path[4096];
 	int fd, r;
 

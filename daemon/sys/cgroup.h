@@ -13,12 +13,12 @@
 
 #include "util/base.h"
 
-#define CGROUP_ROOT	   "/sys/fs/cgroup"
+#define CGROUP_ROOT "/sys/fs/cgroup"
 #define UNIT_PROCESSES_MAX 65536U
-#define UNIT_CGROUPS_MAX   4096U
+#define UNIT_CGROUPS_MAX 4096U
 
 struct unit_place {
-	char unit[256];	   /* "training.service", "session-3.scope" */
+	char unit[256];    /* "training.service", "session-3.scope" */
 	char cgroup[1024]; /* of the unit, not of a part of it: "/system.slice/training.service" */
 };
 

@@ -69,7 +69,7 @@ static void copy_command(char buf[16], const char *command, size_t length)
 /* "PID (COMMAND) STATE PPID … STARTTIME …", where COMMAND may hold anything, ") " too. */
 static int read_stat(int dir, struct stat_line *ret)
 {
-	struct stat_line line = {0};
+	struct stat_line line = { 0 };
 	char text[1024], *open_paren, *close_paren;
 	unsigned long long start;
 	int r;
@@ -81,8 +81,10 @@ static int read_stat(int dir, struct stat_line *ret)
 	open_paren = strchr(text, '(');
 	close_paren = strrchr(text, ')');
 	if (!open_paren || !close_paren || close_paren < open_paren ||
-	    sscanf(close_paren + 1, " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d "
-		   "%*d %*d %*d %*d %llu", &line.parent, &start) != 2)
+	    sscanf(close_paren + 1,
+		   " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d "
+		   "%*d %*d %*d %*d %llu",
+		   &line.parent, &start) != 2)
 		return -EBADMSG;
 
 	copy_command(line.command, open_paren + 1, (size_t)(close_paren - open_paren - 1));

@@ -8,20 +8,20 @@
 #define _cleanup_(f) __attribute__((cleanup(f)))
 
 /* After the prototype of a free function that takes NULL: makes NAMEp for _cleanup_(). */
-#define DEFINE_CLEANUP(type, func)                                                       \
-	static inline void func##p(type *p)                                              \
-	{                                                                                \
-		if (*p)                                                                  \
-			func(*p);                                                        \
+#define DEFINE_CLEANUP(type, func)          \
+	static inline void func##p(type *p) \
+	{                                   \
+		if (*p)                     \
+			func(*p);           \
 	}
 
 /* Gives the pointer away: the variable is NULL afterwards. */
-#define TAKE_PTR(p)                                                                      \
-	({                                                                               \
-		__typeof__(p) *take_p_ = &(p);                                           \
-		__typeof__(p) take_v_ = *take_p_;                                        \
-		*take_p_ = NULL;                                                         \
-		take_v_;                                                                 \
+#define TAKE_PTR(p)                               \
+	({                                        \
+		__typeof__(p) *take_p_ = &(p);    \
+		__typeof__(p) take_v_ = *take_p_; \
+		*take_p_ = NULL;                  \
+		take_v_;                          \
 	})
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))

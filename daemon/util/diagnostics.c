@@ -40,5 +40,5 @@ void notes_done(struct notes *notes)
 	for (size_t i = 0; i < notes->n; i++)
 		free(notes->list[i].text);
 	free(notes->list);
-	*notes = (struct notes){0};
+	*notes = (struct notes){ 0 };
 }

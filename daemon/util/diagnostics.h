@@ -11,11 +11,13 @@
 
 #include "util/base.h"
 
+struct note {
+	bool error; /* false: something was degraded, and this is how */
+	char *text;
+};
+
 struct notes {
-	struct note {
-		bool error; /* false: something was degraded, and this is how */
-		char *text;
-	} *list;
+	struct note *list;
 	size_t n;
 };
 

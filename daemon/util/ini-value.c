@@ -27,8 +27,8 @@ static int parse_number(const char *text, unsigned long long *ret, const char **
 	return 0;
 }
 
-int ini_unsigned(const struct ini_place *place, const char *key, const char *value,
-		 unsigned min, unsigned max, unsigned *ret)
+int ini_unsigned(const struct ini_place *place, const char *key, const char *value, unsigned min,
+		 unsigned max, unsigned *ret)
 {
 	unsigned long long number;
 	const char *rest;
@@ -63,8 +63,8 @@ int ini_bool(const struct ini_place *place, const char *key, const char *value, 
 		const char *word;
 		bool value;
 	} words[] = {
-		{ "yes", true }, { "no", false }, { "true", true }, { "false", false },
-		{ "on", true },  { "off", false }, { "1", true },   { "0", false },
+		{ "yes", true }, { "no", false },  { "true", true }, { "false", false },
+		{ "on", true },  { "off", false }, { "1", true },    { "0", false },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {

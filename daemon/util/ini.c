@@ -12,8 +12,8 @@
 
 #include "util/textfile.h"
 
-#define LINE_BYTES     190U /* libinih's own limit is 200 with line end, NUL and BOM */
-#define SECTION_BYTES  49U  /* libinih cuts longer ones short */
+#define LINE_BYTES 190U     /* libinih's own limit is 200 with line end, NUL and BOM */
+#define SECTION_BYTES 49U   /* libinih cuts longer ones short */
 #define COMPLAINTS_MAX 100U /* of one file: what follows is no use to anybody */
 
 /* Where a header stood, or a key of a section. */
@@ -27,10 +27,10 @@ struct reader {
 	struct ini_place place;
 	const char *next, *end; /* of the text */
 	unsigned section_line;
-	bool lost;              /* the last header was refused: its keys mean nothing */
-	bool key_expected;      /* libinih has not yet told the line's key */
+	bool lost;         /* the last header was refused: its keys mean nothing */
+	bool key_expected; /* libinih has not yet told the line's key */
 	bool stop;
-	void *seen;             /* tree of struct seen */
+	void *seen; /* tree of struct seen */
 	ini_section_t on_section;
 	ini_key_t on_key;
 	void *userdata;
@@ -92,7 +92,8 @@ static bool is_ascii(const char *text)
 /* "[NAME]", and nothing but a comment after it. */
 static bool read_header(struct reader *reader, char *line)
 {
-	char *close = strchr(line, ']'), *after = close ? close + 1 + strspn(close + 1, " \t") : NULL;
+	char *close = strchr(line, ']'),
+	     *after = close ? close + 1 + strspn(close + 1, " \t") : NULL;
 	const char *name = line + 1;
 	unsigned first;
 
@@ -225,7 +226,9 @@ int ini_read_sections(const char *path, const struct trust *trust, ini_section_t
 	unsigned complaints = 0;
 	struct reader reader = {
 		.place = { .file = path, .notes = notes, .complaints = &complaints },
-		.on_section = on_section, .on_key = key, .userdata = userdata,
+		.on_section = on_section,
+		.on_key = key,
+		.userdata = userdata,
 	};
 	size_t size;
 	int r;
@@ -245,7 +248,8 @@ int ini_read_sections(const char *path, const struct trust *trust, ini_section_t
 	return complaints > 0 ? -EINVAL : 0;
 }
 
-int ini_read(const char *path, const struct trust *trust, ini_key_t key, void *userdata, struct notes *notes)
+int ini_read(const char *path, const struct trust *trust, ini_key_t key, void *userdata,
+	     struct notes *notes)
 {
 	return ini_read_sections(path, trust, NULL, key, userdata, notes);
 }

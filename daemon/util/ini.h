@@ -29,8 +29,7 @@ typedef void (*ini_key_t)(const struct ini_place *place, const char *section, co
 			  const char *value, void *userdata);
 
 /* Called for each header, before its keys. */
-typedef void (*ini_section_t)(const struct ini_place *place, const char *section,
-			      void *userdata);
+typedef void (*ini_section_t)(const struct ini_place *place, const char *section, void *userdata);
 
 /* trust: as for textfile_load(). Returns -ENOENT if there is no such file (no
  * note), -EINVAL if it was refused or a complaint was made, -ENOMEM; each with a note. */
@@ -45,8 +44,8 @@ int ini_read_sections(const char *path, const struct trust *trust, ini_section_t
 void ini_bad(const struct ini_place *place, const char *format, ...) PRINTF_LIKE(2, 3);
 
 /* Values: -EINVAL after a complaint that names the key and what would work. */
-int ini_unsigned(const struct ini_place *place, const char *key, const char *value,
-		 unsigned min, unsigned max, unsigned *ret);
+int ini_unsigned(const struct ini_place *place, const char *key, const char *value, unsigned min,
+		 unsigned max, unsigned *ret);
 int ini_percent(const struct ini_place *place, const char *key, const char *value, unsigned min,
 		unsigned max, unsigned *ret); /* "60%" */
 int ini_bool(const struct ini_place *place, const char *key, const char *value, bool *ret);

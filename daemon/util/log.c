@@ -87,7 +87,7 @@ static const struct {
 /* The journal's own fields are as those of lines from standard error. */
 static int send_entry(enum log_event event, const struct log_fields *fields, const char *text)
 {
-	struct journal_entry entry = {0};
+	struct journal_entry entry = { 0 };
 
 	journal_add(&entry, "MESSAGE", "%s", text);
 	journal_add(&entry, "MESSAGE_ID", "%s", events[event].id);

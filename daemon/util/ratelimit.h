@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define TRICKLE_USEC  UINT64_C(30000000)
+#define TRICKLE_USEC UINT64_C(30000000)
 #define TRICKLE_TIMES 100U
 #define TRICKLE_USERS 32U
 

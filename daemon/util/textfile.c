@@ -11,7 +11,6 @@
 
 #include "util/fd.h"
 
-
 static int refuse(struct notes *notes, const char *path, const char *why)
 {
 	notes_add(notes, true, "%s: %s", path, why);

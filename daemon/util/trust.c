@@ -25,13 +25,13 @@
 struct walk {
 	const struct trust *trust;
 	struct notes *notes;
-	const char *path;      /* that was asked for */
-	int at;                /* the directory that was reached, its mode and its path */
+	const char *path; /* that was asked for */
+	int at;           /* the directory that was reached, its mode and its path */
 	mode_t mode;
 	char here[PATH_MAX];
-	char rest[PATH_MAX];   /* what is still to go */
+	char rest[PATH_MAX]; /* what is still to go */
 	unsigned links;
-	int found;             /* what was opened; -1: not yet */
+	int found; /* what was opened; -1: not yet */
 };
 
 static void walk_done(struct walk *walk)
@@ -69,9 +69,10 @@ static int fail(struct walk *walk)
 	if (errno == ENOENT)
 		return -ENOENT;
 	if (errno == EACCES)
-		return refuse(walk, "%s: uid %u, as whom it is read, may not read it: chmod a+r it "
-			      "and a+x what it is in, or let the group of that user", walk->path,
-			      geteuid());
+		return refuse(walk,
+			      "%s: uid %u, as whom it is read, may not read it: chmod a+r it "
+			      "and a+x what it is in, or let the group of that user",
+			      walk->path, geteuid());
 	return refuse(walk, "%s: %s", walk->path, strerror(errno));
 }
 
@@ -239,8 +240,9 @@ static int walk_all(struct walk *walk, int flags)
 
 int trust_open(const char *path, const struct trust *trust, int flags, struct notes *notes)
 {
-	_cleanup_(walk_done) struct walk walk = { .trust = trust, .notes = notes, .path = path,
-						  .at = -1, .found = -1 };
+	_cleanup_(walk_done) struct walk walk = {
+		.trust = trust, .notes = notes, .path = path, .at = -1, .found = -1
+	};
 	char directory[PATH_MAX] = "";
 	int fd, r = 0;
 

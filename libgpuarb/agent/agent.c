@@ -12,7 +12,7 @@
 
 /* How long a queue of which nobody told may be without its mask: sysfs tells of none. Longer and
  * longer while the driver refuses. */
-#define LOOK_USEC     UINT64_C(100000)
+#define LOOK_USEC UINT64_C(100000)
 #define LOOK_USEC_MAX UINT64_C(10000000)
 
 /* ---- what both threads know -------------------------------------------------------------- */
@@ -189,9 +189,8 @@ static struct agent *agent_free(struct agent *agent)
 DEFINE_CLEANUP(struct agent *, agent_free)
 
 /* What is looked up in the environment. Not in the thread: the program may write to it then. */
-static const char *const variables[AGENT_VARIABLES] = {
-	"HSA_CU_MASK", "ROC_GLOBAL_CU_MASK", "GPUARB_LEASE"
-};
+static const char *const variables[AGENT_VARIABLES] = { "HSA_CU_MASK", "ROC_GLOBAL_CU_MASK",
+							"GPUARB_LEASE" };
 
 static const char *get(void *userdata, const char *name)
 {
@@ -252,14 +251,18 @@ static int check(struct gpuarb *gpuarb, const struct gpuarb_lease_info *info, co
 	char kfd[64];
 
 	if (!info->adaptable)
-		return fail(gpuarb, -EINVAL, "lease %" PRIu64 " is not adaptable, so nobody changes "
-			    "it: ask for it with options.adaptable", info->id);
+		return fail(gpuarb, -EINVAL,
+			    "lease %" PRIu64 " is not adaptable, so nobody changes "
+			    "it: ask for it with options.adaptable",
+			    info->id);
 	for (size_t i = 0; i < info->n_partitions; i++)
 		if (info->partitions[i].processes > 1)
-			return fail(gpuarb, -EINVAL, "lease %" PRIu64 " is for %" PRIu32
+			return fail(gpuarb, -EINVAL,
+				    "lease %" PRIu64 " is for %" PRIu32
 				    " processes on GPU %s, and an agent follows for its own alone: "
-				    "ask for a lease in each", info->id,
-				    info->partitions[i].processes, info->partitions[i].gpu);
+				    "ask for a lease in each",
+				    info->id, info->partitions[i].processes,
+				    info->partitions[i].gpu);
 
 	snprintf(kfd, sizeof(kfd), "%s/class/kfd/kfd", sys);
 	if (info->n_partitions > 0 && info->partitions[0].kfd_gpu_id != 0 && access(kfd, F_OK) < 0)

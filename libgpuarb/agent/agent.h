@@ -25,12 +25,12 @@ struct agent {
 
 	pthread_mutex_t lock; /* of all that follows, and of the lease's book */
 	struct book *book;
-	struct apply seat;    /* where queues and the driver are, and the environment: */
+	struct apply seat; /* where queues and the driver are, and the environment: */
 	char *values[AGENT_VARIABLES];
-	struct snapshot now;  /* what the daemon said last */
-	uint64_t applied;     /* the highest generation that all queues have */
-	int error;            /* why that is not the present one; 0: it is */
-	char *sentence;       /* with it */
+	struct snapshot now; /* what the daemon said last */
+	uint64_t applied;    /* the highest generation that all queues have */
+	int error;           /* why that is not the present one; 0: it is */
+	char *sentence;      /* with it */
 };
 
 /* seat: sys, dev, pid, driver, get and userdata count. As gpuarb_lease_start_agent(). */

@@ -131,8 +131,8 @@ int follower_read(struct follower *follower, struct snapshot *ret)
 
 	snapshot_clear(ret);
 	r = call_new(lease_path(follower->id).text, DBUS_INTERFACE_PROPERTIES, "GetAll", &call);
-	if (r < 0 || !dbus_message_append_args(call, DBUS_TYPE_STRING, &interface,
-					       DBUS_TYPE_INVALID))
+	if (r < 0 ||
+	    !dbus_message_append_args(call, DBUS_TYPE_STRING, &interface, DBUS_TYPE_INVALID))
 		return settle(follower, -ENOMEM);
 
 	/* What changes before the answer is in it; what changes later is told after it. */
@@ -144,8 +144,8 @@ int follower_read(struct follower *follower, struct snapshot *ret)
 	r = read_lease(&iter, &ret->pool, &ret->info, &key);
 	if (r < 0) {
 		snapshot_clear(ret);
-		return settle(follower, r == -EPROTO ? misunderstood(follower->gpuarb, "GetAll",
-								     key) : r);
+		return settle(follower,
+			      r == -EPROTO ? misunderstood(follower->gpuarb, "GetAll", key) : r);
 	}
 	ret->info.id = follower->id;
 	return 0;

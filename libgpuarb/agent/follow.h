@@ -12,7 +12,7 @@ struct follower {
 	struct gpuarb *gpuarb; /* failures are noted here */
 	uint64_t id;
 	struct connection *connection; /* NULL: there is none now */
-	bool stale;     /* it may be another than it was when it was read last */
+	bool stale;                    /* it may be another than it was when it was read last */
 
 	/* After a failure: how long it was to be, in microseconds, and until when. */
 	uint64_t pause, retry; /* 0: the last call did it */

@@ -129,7 +129,8 @@ int link_receive(const struct link *link, int msec, struct agent_grant *ret)
 
 void link_answer(const struct link *link, uint64_t generation, int error)
 {
-	struct agent_answer answer = { .version = AGENT_VERSION, .error = error,
+	struct agent_answer answer = { .version = AGENT_VERSION,
+				       .error = error,
 				       .generation = generation };
 
 	if (link_is_ours(link))

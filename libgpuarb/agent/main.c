@@ -27,8 +27,9 @@ static bool number(const char *text, unsigned long long most, unsigned long long
 static int complain(const struct server *server, int error)
 {
 	fprintf(stderr, "gpuarb-agent: %s\n",
-		server && *gpuarb_last_error(server->follower->gpuarb) ?
-			gpuarb_last_error(server->follower->gpuarb) : strerror(-error));
+		server && *gpuarb_last_error(server->follower->gpuarb)
+			? gpuarb_last_error(server->follower->gpuarb)
+			: strerror(-error));
 	return EXIT_FAILURE;
 }
 

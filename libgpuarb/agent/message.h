@@ -13,9 +13,9 @@
 #include "libgpuarb/lease/mask.h"
 
 #define AGENT_VARIABLE "GPUARB_AGENT"
-#define AGENT_DEBUG    "GPUARB_AGENT_DEBUG"
-#define AGENT_VERSION  1U
-#define AGENT_PARTS    64U
+#define AGENT_DEBUG "GPUARB_AGENT_DEBUG"
+#define AGENT_VERSION 1U
+#define AGENT_PARTS 64U
 
 struct agent_part {
 	uint32_t kfd_gpu_id;
@@ -23,7 +23,8 @@ struct agent_part {
 	uint32_t n_words; /* of cu_mask */
 	uint32_t n_environment;
 	uint32_t cu_mask[MASK_WORDS];
-	uint32_t environment[MASK_WORDS]; /* what HSA_CU_MASK says, which is no wish of the program */
+	uint32_t environment
+		[MASK_WORDS]; /* what HSA_CU_MASK says, which is no wish of the program */
 };
 
 /* Only n_parts of them are sent. */

@@ -37,7 +37,7 @@ struct set_cu_mask {
 #define DESTROY_QUEUE _IOWR('K', 0x03, struct destroy_queue)
 
 /* Types 0 and 2 are compute queues, 1 and 3 SDMA (KFD_IOC_QUEUE_TYPE_*). */
-#define COMPUTE     0U
+#define COMPUTE 0U
 #define COMPUTE_AQL 2U
 
 enum call { CALL_OTHER, CALL_CREATE, CALL_DESTROY, CALL_MASK };
@@ -57,8 +57,7 @@ static enum call call_of(unsigned long request)
 
 	for (size_t i = 0; _IOC_TYPE(request) == 'K' && i < sizeof(calls) / sizeof(calls[0]); i++)
 		if (_IOC_NR(request) == calls[i].number &&
-		    _IOC_DIR(request) == calls[i].direction &&
-		    _IOC_SIZE(request) >= calls[i].least)
+		    _IOC_DIR(request) == calls[i].direction && _IOC_SIZE(request) >= calls[i].least)
 			return calls[i].call;
 	return CALL_OTHER;
 }
@@ -179,8 +178,9 @@ static int mask(int fd, unsigned long request, void *argument)
 	int r;
 
 	process_enter(&held);
-	r = is_kfd(fd) && read_mask(argument, &queue, &own) ?
-		    ward_asked(process_ward(), fd, queue, &own) : -ENOENT;
+	r = is_kfd(fd) && read_mask(argument, &queue, &own)
+		    ? ward_asked(process_ward(), fd, queue, &own)
+		    : -ENOENT;
 	process_leave(&held);
 	if (r == -ENOENT) /* not one of ours, or nothing that could be one */
 		return process_ioctl(fd, request, argument);
@@ -202,14 +202,10 @@ __attribute__((visibility("default"))) int ioctl(int fd, unsigned long request, 
 	va_end(args);
 
 	switch (process_active() ? call_of(request) : CALL_OTHER) {
-	case CALL_CREATE:
-		return create(fd, request, argument);
-	case CALL_DESTROY:
-		return destroy(fd, request, argument);
-	case CALL_MASK:
-		return mask(fd, request, argument);
-	case CALL_OTHER:
-		break;
+	case CALL_CREATE: return create(fd, request, argument);
+	case CALL_DESTROY: return destroy(fd, request, argument);
+	case CALL_MASK: return mask(fd, request, argument);
+	case CALL_OTHER: break;
 	}
 	return process_ioctl(fd, request, argument);
 }

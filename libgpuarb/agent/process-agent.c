@@ -16,7 +16,7 @@
 #define GRANT_MSEC 10000
 
 /* How long after a refusal of the driver it is asked again: longer and longer. */
-#define RETRY_MSEC     100
+#define RETRY_MSEC 100
 #define RETRY_MSEC_MAX 10000
 
 /* Room for what a thread of ours needs, beside what the program's libraries put into each. */
@@ -79,8 +79,8 @@ bool process_active(void)
 /* Before this library has begun, others' may already call. */
 int process_ioctl(int fd, unsigned long request, const void *argument)
 {
-	return process.next ? process.next(fd, request, argument) :
-			      (int)syscall(SYS_ioctl, fd, request, argument);
+	return process.next ? process.next(fd, request, argument)
+			    : (int)syscall(SYS_ioctl, fd, request, argument);
 }
 
 static int set_mask(int fd, uint32_t queue, const struct mask *mask, void *userdata)
@@ -261,8 +261,8 @@ static void try_again(void)
 	if (process.error < 0) {
 		process.incoming = process.ward.grant;
 		follow();
-		process.pause = process.pause < RETRY_MSEC_MAX / 2 ? process.pause * 2 :
-								     RETRY_MSEC_MAX;
+		process.pause = process.pause < RETRY_MSEC_MAX / 2 ? process.pause * 2
+								   : RETRY_MSEC_MAX;
 	}
 	pthread_mutex_unlock(&process.lock);
 }

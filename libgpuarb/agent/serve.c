@@ -117,8 +117,9 @@ static int describe(struct server *server)
 	int r;
 
 	if (info->n_partitions == 0 || info->n_partitions > AGENT_PARTS)
-		return fail(server->follower->gpuarb, -EBADFD, "lease %" PRIu64 " is %s, not granted",
-			    server->follower->id, info->state);
+		return fail(server->follower->gpuarb, -EBADFD,
+			    "lease %" PRIu64 " is %s, not granted", server->follower->id,
+			    info->state);
 	for (size_t i = 0; i < info->n_partitions; i++)
 		if (info->partitions[i].cu_mask_words == 0 ||
 		    info->partitions[i].cu_mask_words > MASK_WORDS)
@@ -182,14 +183,18 @@ int server_begin(struct server *server)
 /* Whether anybody with queues is not in the crowd: one that gpuarb-agent cannot reach. */
 static bool strays(struct server *server)
 {
-	const struct search search = { .sys = server->sys, .proc = server->proc,
-				       .root = server->root, .crowd = &server->crowd,
+	const struct search search = { .sys = server->sys,
+				       .proc = server->proc,
+				       .root = server->root,
+				       .crowd = &server->crowd,
 				       .grant = &server->grant };
 	pid_t stray = server->sees_queues ? stray_find(&search) : 0;
 
 	if (stray > 0 && stray != server->stray)
-		say(server, "process %d has queues and no agent: generation %" PRIu64 " is not "
-		    "acknowledged", (int)stray, server->grant.generation);
+		say(server,
+		    "process %d has queues and no agent: generation %" PRIu64 " is not "
+		    "acknowledged",
+		    (int)stray, server->grant.generation);
 	server->stray = stray;
 	return stray != 0;
 }

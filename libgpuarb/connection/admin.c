@@ -38,8 +38,8 @@ GPUARB_EXPORT int gpuarb_release(struct gpuarb *gpuarb, uint64_t id)
 	return done(gpuarb, call_release(gpuarb, id));
 }
 
-GPUARB_EXPORT int gpuarb_resize(struct gpuarb *gpuarb, uint64_t id,
-				const struct gpuarb_want *wants, size_t n)
+GPUARB_EXPORT int gpuarb_resize(struct gpuarb *gpuarb, uint64_t id, const struct gpuarb_want *wants,
+				size_t n)
 {
 	_cleanup_(free_message) DBusMessage *call = NULL;
 	int r;

@@ -34,14 +34,14 @@ static int note_error(struct gpuarb *gpuarb, DBusMessage *reply)
 	    dbus_message_iter_get_arg_type(&iter) == DBUS_TYPE_STRING) {
 		dbus_message_iter_get_basic(&iter, &sentence);
 		if (dbus_message_iter_next(&iter) &&
-		    read_refusals(&iter, &gpuarb->answer, &gpuarb->refusals,
-				  &gpuarb->n_refusals, NULL) == -ENOMEM)
+		    read_refusals(&iter, &gpuarb->answer, &gpuarb->refusals, &gpuarb->n_refusals,
+				  NULL) == -ENOMEM)
 			return -ENOMEM;
 	}
 
 	if (r == -ECONNREFUSED)
-		return fail(gpuarb, r, "gpuarbd does not run on this bus (%s): %s",
-			    gpuarb->address, sentence);
+		return fail(gpuarb, r, "gpuarbd does not run on this bus (%s): %s", gpuarb->address,
+			    sentence);
 	if (r == -ECONNRESET)
 		return fail(gpuarb, r, "gpuarbd went away before it answered: %s", sentence);
 	return fail(gpuarb, r, "%s", sentence);
@@ -59,9 +59,10 @@ static int await(struct gpuarb *gpuarb, struct connection *connection, dbus_uint
 		int r = connection_receive(connection, deadline, &m);
 
 		if (r == -ETIMEDOUT)
-			return fail(gpuarb, r, "no answer on the bus at %s within %u s: does "
-				    "gpuarbd hang?", gpuarb->address,
-				    (unsigned)(usec / 1000000));
+			return fail(gpuarb, r,
+				    "no answer on the bus at %s within %u s: does "
+				    "gpuarbd hang?",
+				    gpuarb->address, (unsigned)(usec / 1000000));
 		if (r == -EINTR)
 			return interrupted(gpuarb);
 		if (r == -ECONNRESET)
@@ -128,8 +129,7 @@ static int send_once(struct gpuarb *gpuarb, DBusMessage *call, const char *signa
 	return r;
 }
 
-int call_send(struct gpuarb *gpuarb, DBusMessage *call, const char *signature,
-	      DBusMessage **ret)
+int call_send(struct gpuarb *gpuarb, DBusMessage *call, const char *signature, DBusMessage **ret)
 {
 	_cleanup_(outage_done) struct outage outage = { .error = 0 };
 	int r;
@@ -162,8 +162,7 @@ int call_bus(struct gpuarb *gpuarb, struct connection *connection, const char *m
 	return call_send_on(gpuarb, connection, call, signature, ret);
 }
 
-void call_tell(struct gpuarb *gpuarb, const char *path, const char *interface,
-	       const char *member)
+void call_tell(struct gpuarb *gpuarb, const char *path, const char *interface, const char *member)
 {
 	_cleanup_(free_message) DBusMessage *call = NULL;
 
@@ -176,8 +175,8 @@ void call_tell(struct gpuarb *gpuarb, const char *path, const char *interface,
 	connection_send(gpuarb->connection, call, NULL);
 }
 
-int call_simple(struct gpuarb *gpuarb, const char *path, const char *interface,
-		const char *member, int type, const void *value)
+int call_simple(struct gpuarb *gpuarb, const char *path, const char *interface, const char *member,
+		int type, const void *value)
 {
 	_cleanup_(free_message) DBusMessage *call = NULL;
 	int r;

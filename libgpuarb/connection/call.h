@@ -48,8 +48,7 @@ int call_new(const char *path, const char *interface, const char *member, DBusMe
  * Where it is not the daemon's own word and the answer would carry an fd, the connection is
  * gone afterwards: an answer that comes late is dropped by the bus, with the fd.
  */
-int call_send(struct gpuarb *gpuarb, DBusMessage *call, const char *signature,
-	      DBusMessage **ret);
+int call_send(struct gpuarb *gpuarb, DBusMessage *call, const char *signature, DBusMessage **ret);
 
 /* The same, once, on a given connection, which stays as it is. */
 int call_send_on(struct gpuarb *gpuarb, struct connection *connection, DBusMessage *call,
@@ -61,12 +60,11 @@ int call_bus(struct gpuarb *gpuarb, struct connection *connection, const char *m
 
 /* A call of no argument whose answer nobody waits for. Without a connection, or memory, it
  * is not made. */
-void call_tell(struct gpuarb *gpuarb, const char *path, const char *interface,
-	       const char *member);
+void call_tell(struct gpuarb *gpuarb, const char *path, const char *interface, const char *member);
 
 /* Calls of no argument (DBUS_TYPE_INVALID) or one, whose answer says nothing. */
-int call_simple(struct gpuarb *gpuarb, const char *path, const char *interface,
-		const char *member, int type, const void *value);
+int call_simple(struct gpuarb *gpuarb, const char *path, const char *interface, const char *member,
+		int type, const void *value);
 
 /* Properties.GetAll; *ret has the signature "a{sv}". */
 int call_properties(struct gpuarb *gpuarb, const char *path, const char *interface,
@@ -131,16 +129,15 @@ int read_fields(DBusMessageIter *dict, const struct field *fields, size_t n_fiel
 
 /* Fills *ret with an array of n objects of size bytes, one for each dictionary of an
  * aa{sv}. */
-int read_rows(DBusMessageIter *rows, const struct field *fields, size_t n_fields,
-	      struct pool *pool, size_t size, void *ret_array, size_t *ret_n,
-	      const char **ret_key);
+int read_rows(DBusMessageIter *rows, const struct field *fields, size_t n_fields, struct pool *pool,
+	      size_t size, void *ret_array, size_t *ret_n, const char **ret_key);
 
 /* -EPROTO unless it stands on a value of this one complete type. */
 int iter_check(DBusMessageIter *iter, const char *signature);
 size_t iter_count(const DBusMessageIter *array); /* elements of the array it stands on */
 
-int read_partitions(DBusMessageIter *rows, struct pool *pool,
-		    const struct gpuarb_partition **ret, size_t *ret_n, const char **ret_key);
+int read_partitions(DBusMessageIter *rows, struct pool *pool, const struct gpuarb_partition **ret,
+		    size_t *ret_n, const char **ret_key);
 int read_refusals(DBusMessageIter *rows, struct pool *pool, const struct gpuarb_refusal **ret,
 		  size_t *ret_n, const char **ret_key);
 int read_lease(DBusMessageIter *dict, struct pool *pool, struct gpuarb_lease_info *ret,
@@ -170,9 +167,9 @@ int check_fd(struct gpuarb *gpuarb, const char *what, int fd);
 
 /* A call with aa{sv} wants and a{sv} options, which have only the keys that differ from
  * their defaults. -EINVAL and -EOPNOTSUPP are noted. */
-int request_new(struct gpuarb *gpuarb, const char *path, const char *interface,
-		const char *member, const struct gpuarb_want *wants, size_t n,
-		const struct gpuarb_options *options, DBusMessage **ret);
+int request_new(struct gpuarb *gpuarb, const char *path, const char *interface, const char *member,
+		const struct gpuarb_want *wants, size_t n, const struct gpuarb_options *options,
+		DBusMessage **ret);
 
 /* ---- scan.c -------------------------------------------------------------------------- */
 

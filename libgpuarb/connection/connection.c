@@ -13,7 +13,7 @@
 
 #include "libgpuarb/connection/call.h"
 
-#define WATCHES     4U /* libdbus has two for a socket: to read, to write */
+#define WATCHES 4U /* libdbus has two for a socket: to read, to write */
 #define MESSAGE_MAX (16L << 20)
 
 struct connection {
@@ -157,10 +157,10 @@ static int dial(struct gpuarb *gpuarb, struct connection *connection)
 
 	connection->dbus = dbus_connection_open_private(gpuarb->address, &error);
 	if (!connection->dbus) {
-		r = dbus_error_has_name(&error, DBUS_ERROR_NO_MEMORY) ?
-			    -ENOMEM :
-			    fail(gpuarb, -ECONNREFUSED, "cannot connect to the bus at %s: %s",
-				 gpuarb->address, error.message);
+		r = dbus_error_has_name(&error, DBUS_ERROR_NO_MEMORY)
+			    ? -ENOMEM
+			    : fail(gpuarb, -ECONNREFUSED, "cannot connect to the bus at %s: %s",
+				   gpuarb->address, error.message);
 		dbus_error_free(&error);
 		return r;
 	}

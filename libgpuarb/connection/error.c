@@ -7,7 +7,7 @@
 #include "dbus/names.h"
 #include "libgpuarb/connection/internal.h"
 
-#define DBUS  "org.freedesktop.DBus.Error."
+#define DBUS "org.freedesktop.DBus.Error."
 #define SPAWN DBUS "Spawn."
 
 static const struct {

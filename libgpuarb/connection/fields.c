@@ -7,6 +7,7 @@
 
 #include "libgpuarb/connection/call.h"
 
+/* clang-format off */
 #define FIELD(type_, key_, object, member) \
 	{ .key = (key_), .type = (type_), .offset = offsetof(struct object, member) }
 #define LIST(type_, key_, object, member, count)                                        \
@@ -15,6 +16,7 @@
 		.count_offset = offsetof(struct object, count)                          \
 	}
 #define SPECIAL(key_, read_) { .key = (key_), .read = (read_) }
+/* clang-format on */
 
 static const struct field partition_fields[] = {
 	FIELD('s', "gpu", gpuarb_partition, gpu),
@@ -53,8 +55,8 @@ static const struct field process_fields[] = {
 	FIELD('u', "queues", gpuarb_process, queues),
 };
 
-int read_partitions(DBusMessageIter *rows, struct pool *pool,
-		    const struct gpuarb_partition **ret, size_t *ret_n, const char **ret_key)
+int read_partitions(DBusMessageIter *rows, struct pool *pool, const struct gpuarb_partition **ret,
+		    size_t *ret_n, const char **ret_key)
 {
 	return read_rows(rows, partition_fields, ARRAY_SIZE(partition_fields), pool,
 			 sizeof(struct gpuarb_partition), ret, ret_n, ret_key);
@@ -246,8 +248,7 @@ static int check_tables(struct reading *reading, const char **ret_key)
 	return 0;
 }
 
-int read_gpu(DBusMessageIter *dict, struct pool *pool, struct gpuarb_gpu *ret,
-	     const char **ret_key)
+int read_gpu(DBusMessageIter *dict, struct pool *pool, struct gpuarb_gpu *ret, const char **ret_key)
 {
 	struct reading reading = {};
 	int r = read_fields(dict, gpu_fields, ARRAY_SIZE(gpu_fields), pool, &reading, ret_key);

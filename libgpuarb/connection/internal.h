@@ -15,20 +15,20 @@
 #define _cleanup_(f) __attribute__((cleanup(f)))
 
 /* After the prototype of a free function that takes NULL: makes NAMEp for _cleanup_(). */
-#define DEFINE_CLEANUP(type, func)                                                       \
-	static inline void func##p(type *p)                                              \
-	{                                                                                \
-		if (*p)                                                                  \
-			func(*p);                                                        \
+#define DEFINE_CLEANUP(type, func)          \
+	static inline void func##p(type *p) \
+	{                                   \
+		if (*p)                     \
+			func(*p);           \
 	}
 
 /* Gives the pointer away: the variable is NULL afterwards. */
-#define TAKE_PTR(p)                                                                      \
-	({                                                                               \
-		__typeof__(p) *take_p_ = &(p);                                           \
-		__typeof__(p) take_v_ = *take_p_;                                        \
-		*take_p_ = NULL;                                                         \
-		take_v_;                                                                 \
+#define TAKE_PTR(p)                               \
+	({                                        \
+		__typeof__(p) *take_p_ = &(p);    \
+		__typeof__(p) take_v_ = *take_p_; \
+		*take_p_ = NULL;                  \
+		take_v_;                          \
 	})
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
@@ -69,8 +69,8 @@ void pool_clear(struct pool *pool); /* frees all; the pool is empty afterwards *
 
 /* ---- waiting ------------------------------------------------------------------------- */
 
-uint64_t now_usec(void);                  /* CLOCK_MONOTONIC */
-uint64_t deadline_after(uint64_t usec);   /* GPUARB_FOREVER stays for ever */
+uint64_t now_usec(void);                /* CLOCK_MONOTONIC */
+uint64_t deadline_after(uint64_t usec); /* GPUARB_FOREVER stays for ever */
 
 struct pollfd;
 
@@ -87,10 +87,10 @@ struct gpuarb {
 	uint64_t answer_usec, return_usec;
 	struct connection *connection; /* NULL: the next call makes one */
 	bool interactive;
-	bool stop;     /* the watch that goes on is to end */
+	bool stop;       /* the watch that goes on is to end */
 	const int *wake; /* an fd; readable: who waits here gives up with -ECANCELED. NULL: none */
-	bool known;    /* the daemon was here: one that is not is waited for */
-	bool repeated; /* the last call was cut off before and may have been carried out then */
+	bool known;      /* the daemon was here: one that is not is waited for */
+	bool repeated;   /* the last call was cut off before and may have been carried out then */
 
 	/* The last failure, and what the last answer listed. */
 	char *sentence, *error_name;

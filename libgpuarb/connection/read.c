@@ -80,15 +80,9 @@ static int read_basic(DBusMessageIter *value, char type, struct pool *pool, void
 
 	dbus_message_iter_get_basic(value, &basic);
 	switch (type) {
-	case 'b':
-		*(bool *)member = basic.bool_val;
-		return 0;
-	case 'u':
-		*(uint32_t *)member = basic.u32;
-		return 0;
-	case 't':
-		*(uint64_t *)member = have == 'u' ? basic.u32 : basic.u64;
-		return 0;
+	case 'b': *(bool *)member = basic.bool_val; return 0;
+	case 'u': *(uint32_t *)member = basic.u32; return 0;
+	case 't': *(uint64_t *)member = have == 'u' ? basic.u32 : basic.u64; return 0;
 	default:
 		*(const char **)member = pool_string(pool, basic.str);
 		return *(const char **)member ? 0 : -ENOMEM;
@@ -108,8 +102,7 @@ static int read_field(DBusMessageIter *value, const struct field *field, struct 
 	int r;
 
 	switch (field->type) {
-	case 0:
-		return field->read(value, pool, object);
+	case 0: return field->read(value, pool, object);
 	case 'U':
 		r = iter_check(value, "au");
 		return r < 0 ? r : read_numbers(value, pool, sizeof(uint32_t), member, count);
@@ -119,8 +112,7 @@ static int read_field(DBusMessageIter *value, const struct field *field, struct 
 	case 'S':
 		r = iter_check(value, "as");
 		return r < 0 ? r : read_strings(value, pool, member, count);
-	default:
-		return read_basic(value, field->type, pool, member);
+	default: return read_basic(value, field->type, pool, member);
 	}
 }
 
@@ -175,9 +167,8 @@ int read_fields(DBusMessageIter *dict, const struct field *fields, size_t n_fiel
 	return 0;
 }
 
-int read_rows(DBusMessageIter *rows, const struct field *fields, size_t n_fields,
-	      struct pool *pool, size_t size, void *ret_array, size_t *ret_n,
-	      const char **ret_key)
+int read_rows(DBusMessageIter *rows, const struct field *fields, size_t n_fields, struct pool *pool,
+	      size_t size, void *ret_array, size_t *ret_n, const char **ret_key)
 {
 	DBusMessageIter row;
 	char *array;
@@ -228,7 +219,7 @@ int misunderstood(struct gpuarb *gpuarb, const char *what, const char *key)
 {
 	if (key)
 		return fail(gpuarb, -EPROTO,
-			    "gpuarbd's answer to %s is not understood: %s is of another type",
-			    what, key);
+			    "gpuarbd's answer to %s is not understood: %s is of another type", what,
+			    key);
 	return fail(gpuarb, -EPROTO, "gpuarbd's answer to %s is not understood", what);
 }

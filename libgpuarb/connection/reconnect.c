@@ -20,8 +20,8 @@
 /* A call that was cut off so often may be what the daemon dies of. */
 #define CUTS_MAX 3U
 
-#define NAME_RULE                                                                  \
-	"type='signal',sender='" DBUS_SERVICE_DBUS "',member='NameOwnerChanged',"  \
+#define NAME_RULE                                                                 \
+	"type='signal',sender='" DBUS_SERVICE_DBUS "',member='NameOwnerChanged'," \
 	"arg0='" GPUARB_BUS_NAME "'"
 
 int return_subscribe(struct gpuarb *gpuarb, struct connection *connection, bool *ret_there)
@@ -116,8 +116,8 @@ void outage_done(struct outage *outage)
  * been carried out. */
 static void outage_note(struct gpuarb *gpuarb, struct outage *outage, int r)
 {
-	uint64_t window = gpuarb->return_usec < gpuarb->answer_usec ? gpuarb->return_usec :
-								      gpuarb->answer_usec;
+	uint64_t window = gpuarb->return_usec < gpuarb->answer_usec ? gpuarb->return_usec
+								    : gpuarb->answer_usec;
 
 	if (outage->error == 0) {
 		outage->since = now_usec();
@@ -139,8 +139,8 @@ static int outage_over(struct gpuarb *gpuarb, struct outage *outage)
 
 	free(gpuarb->error_name);
 	gpuarb->error_name = TAKE_PTR(outage->error_name);
-	return fail(gpuarb, outage->error, "%s; waited %u.%u s for it to return",
-		    outage->sentence, (unsigned)(tenths / 10), (unsigned)(tenths % 10));
+	return fail(gpuarb, outage->error, "%s; waited %u.%u s for it to return", outage->sentence,
+		    (unsigned)(tenths / 10), (unsigned)(tenths % 10));
 }
 
 int outage_wait(struct gpuarb *gpuarb, struct outage *outage, int r)
@@ -156,11 +156,10 @@ int outage_wait(struct gpuarb *gpuarb, struct outage *outage, int r)
 		gpuarb->known = gpuarb->repeated = true;
 		r = ++outage->cuts < CUTS_MAX ? 0 : -ETIMEDOUT;
 	} else {
-		r = named ? return_of_daemon(gpuarb, outage->deadline) :
-			    reconnect(gpuarb, outage->deadline);
+		r = named ? return_of_daemon(gpuarb, outage->deadline)
+			  : reconnect(gpuarb, outage->deadline);
 	}
-	if (r == -ETIMEDOUT || r == -ECONNREFUSED ||
-	    (r >= 0 && now_usec() >= outage->deadline))
+	if (r == -ETIMEDOUT || r == -ECONNREFUSED || (r >= 0 && now_usec() >= outage->deadline))
 		return outage_over(gpuarb, outage);
 	return r < 0 ? r : 1;
 }

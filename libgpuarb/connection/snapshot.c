@@ -95,9 +95,8 @@ static int read_objects(DBusMessageIter *answer, const struct kind *kind, struct
 			const char **ret_key)
 {
 	size_t room = iter_count(answer), n = 0;
-	struct object *objects = room <= OBJECTS_MAX ?
-					 pool_alloc(scratch, room, sizeof(*objects)) :
-					 NULL;
+	struct object *objects = room <= OBJECTS_MAX ? pool_alloc(scratch, room, sizeof(*objects))
+						     : NULL;
 	DBusMessageIter entries, entry, properties;
 
 	if (!objects)
@@ -192,8 +191,7 @@ static int read_tree(struct gpuarb *gpuarb, struct gpuarb_view *view)
 	DBusMessageIter iter;
 	int r;
 
-	r = call_new(GPUARB_PATH, "org.freedesktop.DBus.ObjectManager", "GetManagedObjects",
-		     &call);
+	r = call_new(GPUARB_PATH, "org.freedesktop.DBus.ObjectManager", "GetManagedObjects", &call);
 	if (r >= 0)
 		r = call_send(gpuarb, call, "a{oa{sa{sv}}}", &reply);
 	if (r < 0)
@@ -260,8 +258,7 @@ GPUARB_EXPORT size_t gpuarb_view_tenants(const struct gpuarb_view *view, const c
 	return view ? view->n_tenants : 0;
 }
 
-GPUARB_EXPORT size_t gpuarb_view_gpus(const struct gpuarb_view *view,
-				      const struct gpuarb_gpu **ret)
+GPUARB_EXPORT size_t gpuarb_view_gpus(const struct gpuarb_view *view, const struct gpuarb_gpu **ret)
 {
 	if (ret)
 		*ret = view ? view->gpus : NULL;

@@ -24,8 +24,7 @@ struct watch {
 	bool gone; /* the daemon; and that was told */
 };
 
-#define OBJECTS_RULE \
-	"type='signal',sender='" GPUARB_BUS_NAME "',path_namespace='" GPUARB_PATH "'"
+#define OBJECTS_RULE "type='signal',sender='" GPUARB_BUS_NAME "',path_namespace='" GPUARB_PATH "'"
 
 static int subscribe(struct gpuarb *gpuarb, struct connection *connection, bool *ret_there)
 {
@@ -117,8 +116,7 @@ static int tell_argument(struct watch *watch, const char *lease_kind, const char
 static int tell(struct watch *watch, DBusMessage *m)
 {
 	if (dbus_message_is_signal(m, DBUS_INTERFACE_PROPERTIES, "PropertiesChanged"))
-		return tell_object(watch, "lease-changed", "gpu-changed",
-				   dbus_message_get_path(m));
+		return tell_object(watch, "lease-changed", "gpu-changed", dbus_message_get_path(m));
 	if (dbus_message_is_signal(m, OBJECT_MANAGER, "InterfacesAdded"))
 		return tell_argument(watch, "lease-added", "gpu-added", m);
 	if (dbus_message_is_signal(m, OBJECT_MANAGER, "InterfacesRemoved"))

@@ -41,8 +41,9 @@ int hip_fail(struct gpuarb_lease *lease, int error, const char *format, ...)
 
 int hip_failed(struct gpuarb_lease *lease, const char *call, hipError_t error)
 {
-	int r = error == hipErrorNoDevice || error == hipErrorInvalidDevice ? -ENODEV :
-		error == hipErrorOutOfMemory ? -EBUSY : -EIO;
+	int r = error == hipErrorNoDevice || error == hipErrorInvalidDevice ? -ENODEV
+		: error == hipErrorOutOfMemory                              ? -EBUSY
+									    : -EIO;
 
 	(void)hipGetLastError();
 	return hip_fail(lease, r, "%s: %s (%s)", call, hipGetErrorString(error),
@@ -122,14 +123,16 @@ static int choose(struct gpuarb_lease *lease, const struct gpuarb_partition *par
 	describe_orders(set, sizeof(set));
 	r = device_choose(&wanted, addresses, (size_t)count, set[0] != '\0');
 	if (r == -ENODEV)
-		return hip_fail(lease, r, "none of HIP's %d devices is GPU %s%s%s%s: give this "
-				"process its /dev/dri/renderD*%s", count, partition->gpu,
-				set[0] ? " (" : "", set, set[0] ? ")" : "",
+		return hip_fail(lease, r,
+				"none of HIP's %d devices is GPU %s%s%s%s: give this "
+				"process its /dev/dri/renderD*%s",
+				count, partition->gpu, set[0] ? " (" : "", set, set[0] ? ")" : "",
 				set[0] ? ", and show it by those variables" : "");
 	if (r < 0)
-		return hip_fail(lease, r, "several of HIP's devices are at GPU %s's address, and "
-				"their order does not tell which it is%s%s", partition->gpu,
-				set[0] ? ": unset " : "", set);
+		return hip_fail(lease, r,
+				"several of HIP's devices are at GPU %s's address, and "
+				"their order does not tell which it is%s%s",
+				partition->gpu, set[0] ? ": unset " : "", set);
 	*ret = r;
 	return 0;
 }

@@ -38,8 +38,7 @@ const char *hip_variable(const char *name);
 int hip_partition(struct gpuarb_lease *lease, size_t i, const struct gpuarb_partition **ret);
 
 /* gpuarb_hip_device() for a partition that was looked up. */
-int hip_find_device(struct gpuarb_lease *lease, const struct gpuarb_partition *partition,
-		    int *ret);
+int hip_find_device(struct gpuarb_lease *lease, const struct gpuarb_partition *partition, int *ret);
 
 /* How many streams of partition i there are, or of them with a mask of their own. */
 size_t hip_count(const struct hip_lease *hip, size_t i, bool own);
@@ -57,10 +56,10 @@ struct creation {
 	size_t i;
 	int device;
 	enum level level;
-	bool wgps;         /* the GPU has its CUs in pairs */
-	bool blind;        /* the queues of this process cannot be seen */
+	bool wgps;  /* the GPU has its CUs in pairs */
+	bool blind; /* the queues of this process cannot be seen */
 	bool own;
-	struct mask mask;  /* what the queue is to have: KFD's bits */
+	struct mask mask; /* what the queue is to have: KFD's bits */
 	struct queue_set before, after, fresh;
 };
 

@@ -81,7 +81,8 @@ bool pci_parse(const char *name, struct pci_address *ret)
 	int end = 0, tail = 0;
 
 	if (sscanf(name, "%8" SCNx32 ":%2" SCNx32 ":%2" SCNx32 ".%1x%n", &pci.domain, &pci.bus,
-		   &pci.device, &function, &end) != 4 || end == 0 || function > 7)
+		   &pci.device, &function, &end) != 4 ||
+	    end == 0 || function > 7)
 		return false;
 	name += end;
 	if (*name && (sscanf(name, "/%4" SCNu32 "%n", &pci.partition, &tail) != 1 || name[tail]))

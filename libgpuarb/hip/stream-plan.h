@@ -51,8 +51,7 @@ void queues_new(const struct queue_set *before, const struct queue_set *after,
  * Which of the new queues is the stream's: the only one, or of the first two of a process the
  * second, since ROCr makes its own before. False if that cannot be told.
  */
-bool queue_of_stream(const struct queue_set *before, const struct queue_set *fresh,
-		     uint32_t *ret);
+bool queue_of_stream(const struct queue_set *before, const struct queue_set *fresh, uint32_t *ret);
 
 struct pci_address {
 	uint32_t domain, bus, device;

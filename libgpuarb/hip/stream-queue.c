@@ -76,14 +76,17 @@ static int settle_shared(const struct creation *creation)
 	int r;
 
 	if (creation->level == LEVEL_NORMAL || creation->after.n == 0)
-		return hip_fail(creation->lease, -ENODEV, "HIP's device %d is not GPU %s: the "
-				"stream's queue came elsewhere", creation->device, gpu);
+		return hip_fail(creation->lease, -ENODEV,
+				"HIP's device %d is not GPU %s: the "
+				"stream's queue came elsewhere",
+				creation->device, gpu);
 	if (creation->own || hip_count(creation->hip, creation->i, true) > 0 ||
 	    (streams == 0 && strchr(gpu, '/')))
 		return hip_fail(creation->lease, -EBUSY,
 				"HIP has no queue on GPU %s for this stream alone, as a mask of "
 				"its own needs: raise GPU_MAX_HW_QUEUES, destroy a stream, or ask "
-				"for the normal priority", gpu);
+				"for the normal priority",
+				gpu);
 
 	r = gpuarb_lease_apply(creation->lease);
 	return r < 0 ? r : 0;
@@ -100,8 +103,8 @@ int queue_settle(const struct creation *creation, struct hip_stream *stream)
 	if (creation->own && !queue_of_stream(&creation->before, fresh, &stream->queue))
 		return hip_fail(creation->lease, -EAGAIN,
 				"%zu queues came on GPU %s together with the stream's, and it is "
-				"not known which one is its: try again", fresh->n - 1,
-				creation->partition->gpu);
+				"not known which one is its: try again",
+				fresh->n - 1, creation->partition->gpu);
 
 	for (size_t k = 0; k < fresh->n; k++) {
 		bool own = creation->own && fresh->ids[k] == stream->queue;

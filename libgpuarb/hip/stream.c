@@ -47,8 +47,7 @@ static int create_masked(const struct creation *creation, hipStream_t *ret)
 	}
 	for (int i = 0; i < tries && error == hipErrorOutOfMemory; i++)
 		error = hipExtStreamCreateWithCUMask(ret, (uint32_t)masks[i].words, masks[i].word);
-	return error == hipSuccess ?
-		       0 : refused(creation, "hipExtStreamCreateWithCUMask", error);
+	return error == hipSuccess ? 0 : refused(creation, "hipExtStreamCreateWithCUMask", error);
 }
 
 static int create_with_level(const struct creation *creation, hipStream_t *ret)
@@ -60,8 +59,7 @@ static int create_with_level(const struct creation *creation, hipStream_t *ret)
 	priority = creation->level == LEVEL_LOW ? least : greatest;
 	if (error == hipSuccess)
 		error = hipStreamCreateWithPriority(ret, hipStreamDefault, priority);
-	return error == hipSuccess ?
-		       0 : refused(creation, "hipStreamCreateWithPriority", error);
+	return error == hipSuccess ? 0 : refused(creation, "hipStreamCreateWithPriority", error);
 }
 
 /* On the lease's device, which is the calling thread's only for so long. */
@@ -76,8 +74,8 @@ static int create_stream(const struct creation *creation, hipStream_t *ret)
 	if (error != hipSuccess)
 		return hip_failed(creation->lease, "hipSetDevice", error);
 
-	r = creation->level == LEVEL_NORMAL ? create_masked(creation, ret) :
-					      create_with_level(creation, ret);
+	r = creation->level == LEVEL_NORMAL ? create_masked(creation, ret)
+					    : create_with_level(creation, ret);
 	(void)hipSetDevice(device);
 	return r;
 }
@@ -154,7 +152,8 @@ static int read_pairs(struct creation *creation)
 	if (creation->wgps && !mask_to_wgps(&creation->mask, &wgps))
 		return hip_fail(creation->lease, -EINVAL,
 				"GPU %s has its CUs in pairs: bits 2n and 2n + 1 of a mask go "
-				"together", creation->partition->gpu);
+				"together",
+				creation->partition->gpu);
 	return 0;
 }
 

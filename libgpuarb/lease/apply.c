@@ -31,7 +31,8 @@ static int check_lease(const struct apply *apply)
 		if (partition->cu_mask_words > MASK_WORDS)
 			return fail(apply->gpuarb, -EOPNOTSUPP,
 				    "the mask on GPU %s has more than %u bits, which KFD does not "
-				    "look at", partition->gpu, MASK_WORDS * 32);
+				    "look at",
+				    partition->gpu, MASK_WORDS * 32);
 		mask_of(partition, &mask);
 		if (mask_empty(&mask))
 			return fail(apply->gpuarb, -EBADFD, "the lease has no CU on GPU %s now",
@@ -75,12 +76,14 @@ static int no_room(const struct apply *apply, const struct book_entry *entry, ui
 	if (xcc == entry->xccs)
 		return fail(apply->gpuarb, -ERANGE,
 			    "the own mask of queue %" PRIu32 " has no CU that lease %" PRIu64
-			    " has on GPU %s: give it another one or none", entry->queue.id,
-			    apply->lease, gpu);
+			    " has on GPU %s: give it another one or none",
+			    entry->queue.id, apply->lease, gpu);
 	return fail(apply->gpuarb, -ERANGE,
-		    "the own mask of queue %" PRIu32 " and that of lease %" PRIu64 " leave XCC %"
-		    PRIu32 " of GPU %s no CU, and what is dispatched would never end: give it "
-		    "another one or none", entry->queue.id, apply->lease, xcc, gpu);
+		    "the own mask of queue %" PRIu32 " and that of lease %" PRIu64
+		    " leave XCC %" PRIu32
+		    " of GPU %s no CU, and what is dispatched would never end: give it "
+		    "another one or none",
+		    entry->queue.id, apply->lease, xcc, gpu);
 }
 
 /* What the lease has, and of that what the program wants. */
@@ -105,25 +108,16 @@ static int refused(const struct apply *apply, const struct book_entry *entry, in
 	const char *gpu = apply->partitions[entry->partition].gpu, *why;
 
 	switch (error) {
-	case -EACCES:
-		why = "it was reset: destroy it and make another one";
-		break;
-	case -EBUSY:
-		why = "a debugger has masks of its own there: end its session";
-		break;
+	case -EACCES: why = "it was reset: destroy it and make another one"; break;
+	case -EBUSY: why = "a debugger has masks of its own there: end its session"; break;
 	case -EINVAL:
 		why = "KFD takes the mask for invalid: are gpuarbd and this kernel of one mind "
 		      "about the GPU?";
 		break;
-	case -EFAULT:
-		why = "KFD shows it but does not know it, as after exec: try again";
-		break;
+	case -EFAULT: why = "KFD shows it but does not know it, as after exec: try again"; break;
 	case -EIO:
-	case -ETIME:
-		why = "the GPU does not let go of its queues: see the kernel's log";
-		break;
-	default:
-		why = strerror(-error);
+	case -ETIME: why = "the GPU does not let go of its queues: see the kernel's log"; break;
+	default: why = strerror(-error);
 	}
 	return fail(apply->gpuarb, error, "cannot mask queue %" PRIu32 " on GPU %s: %s",
 		    entry->queue.id, gpu, why);
@@ -146,8 +140,7 @@ static void take_back(const struct apply *apply, int fd, const struct book_entry
 /* 1: done. 0: the queue is gone. */
 static int set_one(const struct apply *apply, int fd, const struct book_entry *entry)
 {
-	int r = apply->driver->set_mask(apply->driver->userdata, fd, entry->queue.id,
-					&entry->next);
+	int r = apply->driver->set_mask(apply->driver->userdata, fd, entry->queue.id, &entry->next);
 
 	if (r == -EFAULT && !queues_there(apply->sys, apply->pid, entry->queue.id))
 		return 0;
@@ -234,8 +227,10 @@ static int check_partition(const struct apply *apply, size_t i)
 {
 	if (i < apply->n)
 		return 0;
-	return fail(apply->gpuarb, -EINVAL, "lease %" PRIu64 " has %zu partitions and no number "
-		    "%zu", apply->lease, apply->n, i);
+	return fail(apply->gpuarb, -EINVAL,
+		    "lease %" PRIu64 " has %zu partitions and no number "
+		    "%zu",
+		    apply->lease, apply->n, i);
 }
 
 int apply_queue_ids(const struct apply *apply, size_t i, uint32_t *ids, size_t max)
@@ -277,9 +272,10 @@ static int read_gpu(const struct apply *apply, struct book_entry *entry, bool *r
 	}
 	if (r >= 0)
 		free(topology.gpus);
-	return gpu ? 0 : fail(apply->gpuarb, -ENODEV, "KFD's topology does not have GPU %s (%"
-			      PRIu32 ") just once", apply->partitions[entry->partition].gpu,
-			      entry->queue.kfd_gpu_id);
+	return gpu ? 0
+		   : fail(apply->gpuarb, -ENODEV,
+			  "KFD's topology does not have GPU %s (%" PRIu32 ") just once",
+			  apply->partitions[entry->partition].gpu, entry->queue.kfd_gpu_id);
 }
 
 static int read_own(const struct apply *apply, struct book_entry *entry, const uint32_t *mask,
@@ -298,7 +294,8 @@ static int read_own(const struct apply *apply, struct book_entry *entry, const u
 	memcpy(entry->own.word, mask, words * sizeof(*mask));
 	entry->own.words = words;
 	if (pairs && half_pair(&entry->own))
-		return fail(apply->gpuarb, -EINVAL, "GPU %s has its CUs in pairs: bits 2n and "
+		return fail(apply->gpuarb, -EINVAL,
+			    "GPU %s has its CUs in pairs: bits 2n and "
 			    "2n + 1 of the mask for queue %" PRIu32 " go together",
 			    apply->partitions[entry->partition].gpu, entry->queue.id);
 	return 0;
@@ -322,8 +319,9 @@ int apply_own(const struct apply *apply, size_t i, uint32_t queue, const uint32_
 
 	entry = book_find(apply->book, i, queue);
 	if (!entry)
-		return fail(apply->gpuarb, -ENOENT, "this process has no compute queue %" PRIu32
-			    " on GPU %s", queue, apply->partitions[i].gpu);
+		return fail(apply->gpuarb, -ENOENT,
+			    "this process has no compute queue %" PRIu32 " on GPU %s", queue,
+			    apply->partitions[i].gpu);
 	before = *entry;
 	entry->own.words = 0;
 	r = mask ? read_own(apply, entry, mask, words) : 0;

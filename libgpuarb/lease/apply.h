@@ -50,10 +50,10 @@ struct book_entry {
 	struct queue queue;
 	size_t partition; /* on whose GPU it is */
 
-	struct mask own;    /* what the program wants of it */
-	uint32_t xccs;      /* with it: how many XCCs the GPU has, each of which needs a bit */
-	struct mask now;    /* what was set here last */
-	struct mask next;   /* about to be set */
+	struct mask own;  /* what the program wants of it */
+	uint32_t xccs;    /* with it: how many XCCs the GPU has, each of which needs a bit */
+	struct mask now;  /* what was set here last */
+	struct mask next; /* about to be set */
 };
 
 /* Has the queues of the list that are on the partitions' GPUs from now on. What was known of

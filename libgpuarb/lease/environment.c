@@ -25,15 +25,15 @@ static int check_masks(struct gpuarb *gpuarb, const struct environment *environm
 		if (value && *value)
 			return fail(gpuarb, -EEXIST,
 				    "%s=%s is in the environment already: unset it, or do not ask "
-				    "for a lease inside another one", masks[i], value);
+				    "for a lease inside another one",
+				    masks[i], value);
 	}
 	return 0;
 }
 
 /* Indices of the lease's GPUs among those that this process sees. Simulated ones have no id:
  * there the topology is the lease's own list. */
-static int find_gpus(struct gpuarb *gpuarb, const struct environment *environment,
-		     size_t *indices)
+static int find_gpus(struct gpuarb *gpuarb, const struct environment *environment, size_t *indices)
 {
 	const struct topology *topology = environment->topology;
 
@@ -74,7 +74,7 @@ static int check_visible(struct gpuarb *gpuarb, const struct environment *enviro
 		if (!visible[indices[i]])
 			r = fail(gpuarb, -EEXIST,
 				 VISIBLE "=%s hides GPU %s of the lease, which is number %zu here: "
-				 "unset it, or ask for a GPU that it shows",
+					 "unset it, or ask for a GPU that it shows",
 				 value, environment->partitions[i].gpu, indices[i]);
 	free(visible);
 	return r;
@@ -96,7 +96,8 @@ static int count_hip_queues(struct gpuarb *gpuarb, const struct environment *env
 			return fail(gpuarb, -ERANGE,
 				    "%" PRIu32 " queues on GPU %s leave HIP none: %" PRIu64
 				    " processes with %" PRIu32 " masked streams each need at "
-				    "least %" PRIu64, partition->queues, partition->gpu, processes,
+				    "least %" PRIu64,
+				    partition->queues, partition->gpu, processes,
 				    partition->streams, processes * (other + 1));
 		if (each - other < least)
 			least = (uint32_t)(each - other);

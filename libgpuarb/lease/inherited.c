@@ -90,8 +90,9 @@ int inherited_check(const struct apply *apply)
 	return fail(apply->gpuarb, -EEXIST,
 		    "%s=%s is in the environment, and lease %" PRIu64 " would take the place of "
 		    "that mask: start the program without it, or do not ask for a lease inside "
-		    "another one", global ? "ROC_GLOBAL_CU_MASK" : "HSA_CU_MASK",
-		    global ? global : masks, apply->lease);
+		    "another one",
+		    global ? "ROC_GLOBAL_CU_MASK" : "HSA_CU_MASK", global ? global : masks,
+		    apply->lease);
 }
 
 void inherited_of(const struct apply *apply, size_t i, struct mask *ret)

@@ -124,10 +124,10 @@ GPUARB_EXPORT int gpuarb_lease_agent_error(struct gpuarb_lease *lease)
 		return -EINVAL;
 
 	begin(lease->gpuarb);
-	return done(lease->gpuarb, lease->agent ?
-					   agent_error(lease->agent, lease->gpuarb) :
-					   fail(lease->gpuarb, -EBADFD, "lease %" PRIu64
-						" has no agent", lease->info.id));
+	return done(lease->gpuarb,
+		    lease->agent ? agent_error(lease->agent, lease->gpuarb)
+				 : fail(lease->gpuarb, -EBADFD, "lease %" PRIu64 " has no agent",
+					lease->info.id));
 }
 
 /* ---- what goes with a lease -------------------------------------------------------------- */

@@ -8,11 +8,10 @@
 #include "dbus/names.h"
 #include "libgpuarb/agent/agent.h"
 
-static int lease_call(struct gpuarb_lease *lease, const char *member, int type,
-		      const void *value)
+static int lease_call(struct gpuarb_lease *lease, const char *member, int type, const void *value)
 {
-	return call_simple(lease->gpuarb, lease_path(lease->info.id).text,
-			   GPUARB_INTERFACE_LEASE, member, type, value);
+	return call_simple(lease->gpuarb, lease_path(lease->info.id).text, GPUARB_INTERFACE_LEASE,
+			   member, type, value);
 }
 
 GPUARB_EXPORT int gpuarb_lease_release(struct gpuarb_lease *lease)
@@ -60,12 +59,12 @@ GPUARB_EXPORT int gpuarb_lease_acknowledge(struct gpuarb_lease *lease)
 	/* Of one that is being revoked it says that it may be taken, whatever its queues have. */
 	if (lease->agent && !lease_is(lease, "revoking") &&
 	    !agent_has_applied(lease->agent, generation))
-		return done(lease->gpuarb, fail(lease->gpuarb, -EBUSY, "the agent of lease %" PRIu64
+		return done(lease->gpuarb, fail(lease->gpuarb, -EBUSY,
+						"the agent of lease %" PRIu64
 						" has not applied generation %" PRIu64 " yet: "
 						"gpuarb_lease_agent_error() says whether it can",
 						lease->info.id, lease->info.generation));
-	return done(lease->gpuarb,
-		    lease_call(lease, "Acknowledge", DBUS_TYPE_UINT64, &generation));
+	return done(lease->gpuarb, lease_call(lease, "Acknowledge", DBUS_TYPE_UINT64, &generation));
 }
 
 int lease_bind_process(struct gpuarb_lease *lease)

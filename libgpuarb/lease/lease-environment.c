@@ -34,11 +34,12 @@ static int make(struct gpuarb_lease *lease, char ***ret)
 	};
 	int r;
 
-	r = info->n_partitions > 0 && info->partitions[0].kfd_gpu_id == 0 ?
-		    simulated_topology(info->n_partitions, &topology) :
-		    topology_read("/sys", "/dev", &topology);
+	r = info->n_partitions > 0 && info->partitions[0].kfd_gpu_id == 0
+		    ? simulated_topology(info->n_partitions, &topology)
+		    : topology_read("/sys", "/dev", &topology);
 	if (r == -ENODEV)
-		return fail(lease->gpuarb, r, "this process sees no AMD GPU: there is no "
+		return fail(lease->gpuarb, r,
+			    "this process sees no AMD GPU: there is no "
 			    "/sys/class/kfd/kfd/topology/nodes");
 	if (r < 0)
 		return r;

@@ -144,9 +144,9 @@ static int lease_receive(struct gpuarb_lease *lease)
 	if (size <= 0)
 		return lease_gone(lease);
 
-	r = (size_t)size > RECORD_MAX ?
-		    -EPROTO :
-		    record_read(lease->record, (size_t)size, &pool, &info, &cause);
+	r = (size_t)size > RECORD_MAX
+		    ? -EPROTO
+		    : record_read(lease->record, (size_t)size, &pool, &info, &cause);
 	if (r == -EPROTO)
 		return fail(lease->gpuarb, r,
 			    "what came by the holder of lease %" PRIu64 " is no record",
@@ -174,8 +174,8 @@ int lease_dispatch(struct gpuarb_lease *lease, gpuarb_lease_changed_t callback, 
 	}
 }
 
-GPUARB_EXPORT int gpuarb_lease_dispatch(struct gpuarb_lease *lease,
-					gpuarb_lease_changed_t callback, void *userdata)
+GPUARB_EXPORT int gpuarb_lease_dispatch(struct gpuarb_lease *lease, gpuarb_lease_changed_t callback,
+					void *userdata)
 {
 	if (!lease)
 		return -EINVAL;

@@ -6,9 +6,9 @@
 #include "libgpuarb/connection/internal.h"
 
 static const char *const states[] = {
-	[GPUARB_RECORD_WAITING] = "waiting",       [GPUARB_RECORD_GRANTED] = "granted",
-	[GPUARB_RECORD_INACTIVE] = "inactive",     [GPUARB_RECORD_ACTIVATING] = "activating",
-	[GPUARB_RECORD_REVOKING] = "revoking",     [GPUARB_RECORD_ENDING] = "ending",
+	[GPUARB_RECORD_WAITING] = "waiting",   [GPUARB_RECORD_GRANTED] = "granted",
+	[GPUARB_RECORD_INACTIVE] = "inactive", [GPUARB_RECORD_ACTIVATING] = "activating",
+	[GPUARB_RECORD_REVOKING] = "revoking", [GPUARB_RECORD_ENDING] = "ending",
 };
 
 static bool ends(const char *text, size_t room)
@@ -100,8 +100,8 @@ static int read_partition(const struct gpuarb_record_partition *from, struct poo
 static int read_all(const unsigned char *data, const struct gpuarb_record *record,
 		    struct pool *pool, struct gpuarb_lease_info *info)
 {
-	struct gpuarb_partition *partitions =
-		pool_alloc(pool, record->n_partitions, sizeof(*partitions));
+	struct gpuarb_partition *partitions = pool_alloc(pool, record->n_partitions,
+							 sizeof(*partitions));
 
 	if (!partitions)
 		return -ENOMEM;

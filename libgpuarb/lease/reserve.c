@@ -53,8 +53,7 @@ static int read_reserved(struct gpuarb *gpuarb, DBusMessage *reply, struct gpuar
 	if (!info.state)
 		return -ENOMEM;
 
-	r = read_partitions(&iter, &lease->pool, &info.partitions, &info.n_partitions,
-			    &key);
+	r = read_partitions(&iter, &lease->pool, &info.partitions, &info.n_partitions, &key);
 	if (r < 0)
 		return r == -EPROTO ? misunderstood(gpuarb, "Reserve", key) : r;
 	lease->info = info;
@@ -70,9 +69,9 @@ static int keep_process(struct gpuarb *gpuarb, const struct gpuarb_options *opti
 		return 0;
 
 	lease->process_fd = fcntl(options->process_fd, F_DUPFD_CLOEXEC, 0);
-	return lease->process_fd < 0 ?
-		       fail(gpuarb, -EMFILE, "no room for the process's file descriptor") :
-		       0;
+	return lease->process_fd < 0
+		       ? fail(gpuarb, -EMFILE, "no room for the process's file descriptor")
+		       : 0;
 }
 
 /* A lease that waits has more to say than the answer to Reserve, and a token may have found
@@ -92,8 +91,7 @@ static int reserve(struct gpuarb *gpuarb, const struct gpuarb_want *wants, size_
 	_cleanup_(free_message) DBusMessage *call = NULL, *reply = NULL;
 	int r;
 
-	r = request_new(gpuarb, GPUARB_PATH, GPUARB_INTERFACE, "Reserve", wants, n, options,
-			&call);
+	r = request_new(gpuarb, GPUARB_PATH, GPUARB_INTERFACE, "Reserve", wants, n, options, &call);
 	if (r >= 0)
 		r = lease_new(gpuarb, &lease);
 	if (r >= 0)
@@ -151,8 +149,8 @@ static int refuse_to_wait(struct gpuarb_lease *lease)
 		return r;
 
 	reason = lease->info.reason;
-	return fail(lease->gpuarb, -EBUSY, "lease %" PRIu64 " is there, but %s%s%s",
-		    lease->info.id, lease->info.state, *reason ? ": " : "", reason);
+	return fail(lease->gpuarb, -EBUSY, "lease %" PRIu64 " is there, but %s%s%s", lease->info.id,
+		    lease->info.state, *reason ? ": " : "", reason);
 }
 
 static int wait_for(struct gpuarb_lease *lease, uint64_t usec)
@@ -206,8 +204,8 @@ static int read_plan(struct gpuarb *gpuarb, DBusMessage *reply, const char **ret
 	r = read_partitions(&iter, &gpuarb->answer, &gpuarb->plan, &gpuarb->n_plan, &key);
 	if (r >= 0) {
 		dbus_message_iter_next(&iter);
-		r = read_refusals(&iter, &gpuarb->answer, &gpuarb->refusals,
-				  &gpuarb->n_refusals, &key);
+		r = read_refusals(&iter, &gpuarb->answer, &gpuarb->refusals, &gpuarb->n_refusals,
+				  &key);
 	}
 	if (r == -EPROTO)
 		return misunderstood(gpuarb, "Plan", key);

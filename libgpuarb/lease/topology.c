@@ -11,7 +11,7 @@
 #include "libgpuarb/lease/environment.h"
 
 #define NODES_MAX 1024U
-#define XCCS_MAX  64U
+#define XCCS_MAX 64U
 
 int attribute_read(int dir, const char *name, char buf[ATTRIBUTE_MAX])
 {

@@ -73,8 +73,8 @@ void visible_parse(const char *value, const struct topology *topology, bool *vis
 		size_t i = topology->n;
 
 		if (item)
-			i = toupper((unsigned char)*item) == 'G' ? find_unique(item, topology) :
-								   find_index(item, topology);
+			i = toupper((unsigned char)*item) == 'G' ? find_unique(item, topology)
+								 : find_index(item, topology);
 		if (i == topology->n || visible[i])
 			return;
 		visible[i] = true;

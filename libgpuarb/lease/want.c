@@ -9,7 +9,7 @@
 #include "libgpuarb/connection/call.h"
 
 #define STRING_MAX 1024U /* the daemon takes less, and says so better */
-#define WANTS_MAX  256U
+#define WANTS_MAX 256U
 
 int check_string(struct gpuarb *gpuarb, const char *what, const char *string)
 {
@@ -117,12 +117,10 @@ static int check_want(struct gpuarb *gpuarb, const struct gpuarb_want *want)
 
 static bool put_want(DBusMessageIter *dict, const struct gpuarb_want *want)
 {
-	return put_string(dict, "gpu", want->gpu, "any") &&
-	       put_u32(dict, "cus", want->cus, 0) &&
+	return put_string(dict, "gpu", want->gpu, "any") && put_u32(dict, "cus", want->cus, 0) &&
 	       put_u32(dict, "shader-engines", want->shader_engines, 0) &&
 	       put_u32(dict, "cus-min", want->cus_min, 0) &&
-	       put_u32(dict, "cus-max", want->cus_max, 0) &&
-	       put_true(dict, "exact", want->exact) &&
+	       put_u32(dict, "cus-max", want->cus_max, 0) && put_true(dict, "exact", want->exact) &&
 	       put_string(dict, "shape", want->shape, "rectangle") &&
 	       put_u32(dict, "queues", want->queues, 0) &&
 	       put_u32(dict, "streams", want->streams, 0) &&
@@ -153,8 +151,8 @@ static int append_want(struct gpuarb *gpuarb, DBusMessageIter *array,
 	if (r < 0)
 		return r;
 
-	if (open_in(array, DBUS_TYPE_ARRAY, "{sv}", &dict) &&
-	    put_want(&dict, &want) && dbus_message_iter_close_container(array, &dict))
+	if (open_in(array, DBUS_TYPE_ARRAY, "{sv}", &dict) && put_want(&dict, &want) &&
+	    dbus_message_iter_close_container(array, &dict))
 		return 0;
 
 	dbus_message_iter_abandon_container_if_open(array, &dict);
@@ -225,17 +223,17 @@ static int append_options(struct gpuarb *gpuarb, DBusMessage *m,
 		return r;
 
 	dbus_message_iter_init_append(m, &iter);
-	if (open_in(&iter, DBUS_TYPE_ARRAY, "{sv}", &dict) &&
-	    put_options(&dict, &copy) && dbus_message_iter_close_container(&iter, &dict))
+	if (open_in(&iter, DBUS_TYPE_ARRAY, "{sv}", &dict) && put_options(&dict, &copy) &&
+	    dbus_message_iter_close_container(&iter, &dict))
 		return 0;
 
 	dbus_message_iter_abandon_container_if_open(&iter, &dict);
 	return -ENOMEM;
 }
 
-int request_new(struct gpuarb *gpuarb, const char *path, const char *interface,
-		const char *member, const struct gpuarb_want *wants, size_t n,
-		const struct gpuarb_options *options, DBusMessage **ret)
+int request_new(struct gpuarb *gpuarb, const char *path, const char *interface, const char *member,
+		const struct gpuarb_want *wants, size_t n, const struct gpuarb_options *options,
+		DBusMessage **ret)
 {
 	_cleanup_(free_message) DBusMessage *call = NULL;
 	int r;

@@ -18,8 +18,8 @@
 #include "sys/config/profile.h"
 
 #define REQUESTS 64
-#define ROUNDS   200
-#define RUNS     7
+#define ROUNDS 200
+#define RUNS 7
 
 struct figures {
 	char name[64];
@@ -33,8 +33,9 @@ static void make_requests(struct request *requests, unsigned cus, unsigned *seed
 	for (unsigned i = 0; i < REQUESTS; i++) {
 		unsigned part = (unsigned)rand_r(seed) % 100;
 
-		requests[i] = request_for(1 + (unsigned)rand_r(seed) %
-						  (part < 50 ? cus / 8 : part < 85 ? cus / 4 : cus));
+		requests[i] = request_for(1 + (unsigned)rand_r(seed) % (part < 50   ? cus / 8
+									: part < 85 ? cus / 4
+										    : cus));
 		requests[i].class = (int)((unsigned)rand_r(seed) % 3);
 		requests[i].wants[0].queues = 1;
 	}
@@ -45,7 +46,7 @@ static struct arbiter *half_full(const struct gpu_info *info)
 {
 	unsigned cus = geometry_cus(&info->geometry);
 	struct arbiter *arbiter = arbiter_of(info, 1);
-	struct verdict verdict = {0};
+	struct verdict verdict = { 0 };
 
 	add_tenant(arbiter, "bench", 1, CLASS_REALTIME);
 	for (int i = 0; i < 2; i++) {
@@ -64,7 +65,7 @@ static double decide(const struct arbiter *arbiter, const struct request *reques
 		     unsigned *ret_n)
 {
 	const struct caller caller = caller_of(1);
-	struct verdict verdict = {0};
+	struct verdict verdict = { 0 };
 	uint64_t best = UINT64_MAX;
 	unsigned n = 0;
 
@@ -75,7 +76,8 @@ static double decide(const struct arbiter *arbiter, const struct request *reques
 		for (unsigned i = 0; i < REQUESTS; i++) {
 			struct lease *lease = NULL;
 			uint64_t start;
-			bool fits = arbiter_plan(arbiter, &caller, &requests[i], &lease, &verdict) == 0;
+			bool fits = arbiter_plan(arbiter, &caller, &requests[i], &lease,
+						 &verdict) == 0;
 
 			lease_free(lease);
 			if (granted >= 0 && fits != (bool)granted)
@@ -140,7 +142,7 @@ static struct figures measure(const char *name, const struct gpu_info *info)
 
 int main(int argc, char *argv[])
 {
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 	struct figures list[32];
 	struct dirent *entry;
 	char dir[4096];
@@ -176,8 +178,9 @@ int main(int argc, char *argv[])
 	printf("\n[");
 	for (size_t i = 0; i < n; i++)
 		printf("%s{\"profile\":\"%s\",\"cus\":%u,\"floor_ns\":%.0f,\"granted_ns\":%.0f,"
-		       "\"refused_ns\":%.0f,\"all_ns\":%.0f}", i ? "," : "", list[i].name,
-		       list[i].cus, list[i].floor, list[i].granted, list[i].refused, list[i].all);
+		       "\"refused_ns\":%.0f,\"all_ns\":%.0f}",
+		       i ? "," : "", list[i].name, list[i].cus, list[i].floor, list[i].granted,
+		       list[i].refused, list[i].all);
 	printf("]\n");
 	return n > 0 ? 0 : 1;
 }

@@ -12,7 +12,7 @@
 
 #include "bench/client.h"
 
-#define GPUS    8
+#define GPUS 8
 #define SAMPLES 400
 
 static const char hardware[] = "--simulate=radeon-vii,radeon-vii,radeon-vii,radeon-vii,"
@@ -33,7 +33,7 @@ struct result {
 
 static struct sample summarize(uint64_t *samples)
 {
-	struct sample s = {0};
+	struct sample s = { 0 };
 
 	for (unsigned i = 0; i < SAMPLES; i++)
 		s.mean += (double)samples[i] / SAMPLES;
@@ -141,15 +141,16 @@ int main(void)
 
 	printf("one call that changes nothing (floor): %.1f us, sd %.1f\n\n", floor.mean / 1e3,
 	       sqrt(floor.variance) / 1e3);
-	printf("%4s %10s %8s %10s %8s %8s %8s %7s %9s\n", "GPUs", "one us", "sd", "n of one",
-	       "sd", "ratio", "t", "df", "p");
+	printf("%4s %10s %8s %10s %8s %8s %8s %7s %9s\n", "GPUs", "one us", "sd", "n of one", "sd",
+	       "ratio", "t", "df", "p");
 	for (unsigned i = 0; i < 4; i++)
 		print(&results[i]);
 	printf("\n{\"floor_ns\":%.0f,\"gangs\":[", floor.mean);
 	for (unsigned i = 0; i < 4; i++)
 		printf("%s{\"gpus\":%u,\"one_ns\":%.0f,\"many_ns\":%.0f,\"t\":%.2f,\"df\":%.0f,"
-		       "\"p\":%.3g}", i ? "," : "", results[i].n, results[i].one.mean,
-		       results[i].many.mean, results[i].t, results[i].freedom, results[i].p);
+		       "\"p\":%.3g}",
+		       i ? "," : "", results[i].n, results[i].one.mean, results[i].many.mean,
+		       results[i].t, results[i].freedom, results[i].p);
 	printf("]}\n");
 	sd_bus_flush_close_unref(bus);
 	rig_done(&rig);

@@ -17,10 +17,10 @@
 #include "ledger-rig.h"
 
 #define REQUESTS 32
-#define RUNS     5
-#define SIZES    8
-#define USER     1
-#define NSEC     2000000 /* that one run takes at least */
+#define RUNS 5
+#define SIZES 8
+#define USER 1
+#define NSEC 2000000 /* that one run takes at least */
 
 /* ---- machines ----------------------------------------------------------------------------- */
 
@@ -47,7 +47,7 @@ static struct arbiter *machine(const struct geometry *geometry, unsigned n_gpus)
 static struct lease *take(struct arbiter *arbiter, const struct request *request)
 {
 	const struct caller caller = caller_of(USER);
-	struct verdict verdict = {0};
+	struct verdict verdict = { 0 };
 	struct lease *lease = NULL;
 
 	if (arbiter_plan(arbiter, &caller, request, &lease, &verdict) < 0) {
@@ -87,7 +87,7 @@ static void fill_half(struct arbiter *arbiter)
 static void decide(const struct arbiter *arbiter, const struct request *request)
 {
 	const struct caller caller = caller_of(USER);
-	struct verdict verdict = {0};
+	struct verdict verdict = { 0 };
 	struct lease *lease = NULL;
 
 	arbiter_plan(arbiter, &caller, request, &lease, &verdict);
@@ -151,8 +151,9 @@ static double measure_half_full(const struct geometry *geometry, unsigned n_gpus
 
 static struct geometry shape(unsigned xccs, unsigned engines, unsigned arrays, unsigned cus)
 {
-	struct geometry g = { .xccs = xccs, .engines = engines, .arrays = arrays,
-			      .array_cus = CUSET_ARRAY_CUS };
+	struct geometry g = {
+		.xccs = xccs, .engines = engines, .arrays = arrays, .array_cus = CUSET_ARRAY_CUS
+	};
 
 	CHECK(geometry_spread(&g, cus) == 0);
 	return g;
@@ -286,17 +287,23 @@ static const struct axis {
 	double (*measure)(unsigned size);
 	unsigned sizes[SIZES];
 } axes[] = {
-	{ "cus", "CUs, with XCCs of 8 engines of 16", with_cus,
+	{ "cus",
+	  "CUs, with XCCs of 8 engines of 16",
+	  with_cus,
 	  { 16, 32, 64, 128, 256, 512, 1024 } },
 	{ "cus-alone", "CUs of 4 engines", with_cus_alone, { 4, 8, 16, 32, 64, 128 } },
 	{ "xccs", "XCCs of 4 engines of 10 CUs", with_xccs, { 1, 2, 4, 8 } },
 	{ "engines", "engines of 16 CUs", with_engines, { 1, 2, 4, 6, 8 } },
 	{ "leases", "leases on a GPU", with_leases, { 1, 10, 100, 1000 } },
-	{ "leases-quota", "leases, of a tenant with quotas", with_leases_of_tenant,
+	{ "leases-quota",
+	  "leases, of a tenant with quotas",
+	  with_leases_of_tenant,
 	  { 1, 10, 100, 1000 } },
 	{ "gpus", "GPUs, any of which will do", with_gpus, { 1, 2, 4, 8, 16, 32, 64 } },
 	{ "waiters", "leases that wait: a decision", with_waiters, { 1, 10, 100, 1000, 10000 } },
-	{ "waiters-look", "leases that wait: all are looked at", look_with_waiters,
+	{ "waiters-look",
+	  "leases that wait: all are looked at",
+	  look_with_waiters,
 	  { 1, 10, 100, 1000, 10000 } },
 	{ "advice", "leases on a GPU: advice", advice_with_leases, { 1, 10, 100, 1000 } },
 };
@@ -319,7 +326,7 @@ static double exponent(const unsigned *sizes, const double *ns, size_t n)
 int main(void)
 {
 	double ns[ARRAY_SIZE(axes)][SIZES], slope[ARRAY_SIZE(axes)];
-	size_t n[ARRAY_SIZE(axes)] = {0};
+	size_t n[ARRAY_SIZE(axes)] = { 0 };
 
 	bench_pin();
 	for (size_t i = 0; i < ARRAY_SIZE(axes); i++) {

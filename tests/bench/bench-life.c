@@ -65,8 +65,7 @@ static int watch(sd_bus_message *m, void *userdata, sd_bus_error *error)
 }
 
 static const sd_bus_vtable vtable[] = {
-	SD_BUS_VTABLE_START(0),
-	SD_BUS_METHOD("Watch", "hh", "", watch, SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_VTABLE_START(0), SD_BUS_METHOD("Watch", "hh", "", watch, SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_VTABLE_END
 };
 
@@ -112,7 +111,13 @@ struct bench {
 };
 
 enum what {
-	HOLDER_FLOOR, HOLDER, BOUND_FLOOR, BOUND, WAKE_FLOOR, WAKE, N_WHAT,
+	HOLDER_FLOOR,
+	HOLDER,
+	BOUND_FLOOR,
+	BOUND,
+	WAKE_FLOOR,
+	WAKE,
+	N_WHAT,
 };
 
 static int on_gone(sd_bus_message *m, void *userdata, sd_bus_error *error)
@@ -263,8 +268,8 @@ static void measure_saving(const struct rig *rig, uint64_t *samples)
 	struct gpu_info gpu = radeon_vii("0000:03:00.0");
 	struct arbiter *arbiter = arbiter_of(&gpu, 1);
 	struct request request = request_for(15);
-	struct verdict verdict = {0};
-	struct notes notes = {0};
+	struct verdict verdict = { 0 };
+	struct notes notes = { 0 };
 	struct state *state;
 	struct lease *lease;
 	char dir[128];
@@ -323,10 +328,10 @@ int main(void)
 		[WAKE_FLOOR] = "one socket closed, another readable (floor)",
 		[WAKE] = "lease closed, who waited is woken",
 	};
-	static const char *const keys[N_WHAT] = { "holder_floor", "holder", "bound_floor", "bound",
-						  "wake_floor", "wake" };
+	static const char *const keys[N_WHAT] = { "holder_floor", "holder",     "bound_floor",
+						  "bound",        "wake_floor", "wake" };
 	static uint64_t samples[N_WHAT][SAMPLES], saving[SAMPLES], kept[SAMPLES], plain[SAMPLES];
-	struct bench bench = {0};
+	struct bench bench = { 0 };
 	pid_t watcher;
 
 	if (rig_missing()) {
@@ -340,8 +345,8 @@ int main(void)
 	bench.bus = rig_connect(&bench.rig, getuid());
 	measure_reserve(bench.bus, kept);
 	CHECK(sd_bus_match_signal(bench.bus, NULL, GPUARB_BUS_NAME, GPUARB_PATH,
-				  "org.freedesktop.DBus.ObjectManager", "InterfacesRemoved", on_gone,
-				  &bench) >= 0);
+				  "org.freedesktop.DBus.ObjectManager", "InterfacesRemoved",
+				  on_gone, &bench) >= 0);
 	CHECK(sd_bus_match_signal(bench.bus, NULL, WATCHER, GPUARB_PATH, WATCHER, "Gone", on_gone,
 				  &bench) >= 0);
 	measure(&bench, samples);

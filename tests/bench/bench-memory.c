@@ -108,8 +108,8 @@ int main(int argc, char *argv[])
 	printf("%zu %-*s %9u\n", n, n > 999 ? 23 : 24, "leases", full);
 	printf("%-28s %9u\n", "all of them released", after);
 	printf("%-28s %9.2f\n\n", "KiB a lease", n ? (double)(full - empty) / (double)n : 0);
-	printf("{\"leases\":%zu,\"empty_kib\":%u,\"full_kib\":%u,\"after_kib\":%u}\n", n, empty, full,
-	       after);
+	printf("{\"leases\":%zu,\"empty_kib\":%u,\"full_kib\":%u,\"after_kib\":%u}\n", n, empty,
+	       full, after);
 	free(holders);
 	sd_bus_flush_close_unref(bus);
 	rig_done(&rig);

@@ -15,12 +15,12 @@
 #include "ledger-rig.h"
 #include "sys/config/profile.h"
 
-#define SEED      1U /* of the first instance; the others follow */
+#define SEED 1U /* of the first instance; the others follow */
 #define INSTANCES 8U
-#define JOBS      1500U
-#define FORGET    150U /* the GPU fills up */
-#define GPUARB    0
-#define FLUID     (POLICIES - 1)
+#define JOBS 1500U
+#define FORGET 150U /* the GPU fills up */
+#define GPUARB 0
+#define FLUID (POLICIES - 1)
 
 static const char *const profiles[] = {
 	"strix-halo", "radeon-vii", "rx7900xtx", "mi100", "mi300x-spx",
@@ -34,8 +34,8 @@ static const double shares[] = { 0, 0.2, 0.4 };
 
 static void add_instance(const struct gpu_info *info, const struct load *load, struct row *row)
 {
-	_cleanup_(freep) struct job *jobs =
-		load_make(load, row->cus, geometry_step(&info->geometry));
+	_cleanup_(freep) struct job *jobs = load_make(load, row->cus,
+						      geometry_step(&info->geometry));
 	struct outcome_of_run runs[POLICIES];
 	double rival = 0;
 
@@ -75,7 +75,7 @@ static void measure(const char *name, const struct gpu_info *info, unsigned inst
 
 static int measure_all(const char *root, unsigned instances, struct row *rows, size_t *n)
 {
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 	char dir[4096];
 
 	snprintf(dir, sizeof(dir), "%s/conf/gpus", root);
@@ -97,9 +97,9 @@ static int measure_all(const char *root, unsigned instances, struct row *rows, s
 /* ---- small instances, beside the offline optimum --------------------------------------------- */
 
 #define SMALL_ENGINES 4U
-#define SMALL_CUS     6U
-#define SMALL_JOBS    12U
-#define SMALL_N       40U /* instances */
+#define SMALL_CUS 6U
+#define SMALL_JOBS 12U
+#define SMALL_N 40U /* instances */
 
 struct small {
 	double realtime;
@@ -199,7 +199,8 @@ static void print_others(const struct row *rows, size_t n)
 static void print_small(const struct small *small, size_t n, int status)
 {
 	printf("\nSmall instances (%u engines of %u CUs, %u requests, load 1.4), of the offline "
-	       "optimum\n", SMALL_ENGINES, SMALL_CUS, SMALL_JOBS);
+	       "optimum\n",
+	       SMALL_ENGINES, SMALL_CUS, SMALL_JOBS);
 	if (status < 0) {
 		printf("skipped: built without glpk\n");
 		return;

@@ -20,8 +20,8 @@
 #include "rig.h"
 
 #define NOP_NAME "org.gpuarb.Bench1"
-#define ROUNDS   20
-#define CALLS    500
+#define ROUNDS 20
+#define CALLS 500
 
 /* ---- the method that does nothing ---------------------------------------------------- */
 
@@ -43,11 +43,10 @@ static int nop(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	return r;
 }
 
-static const sd_bus_vtable nop_vtable[] = {
-	SD_BUS_VTABLE_START(0),
-	SD_BUS_METHOD("Plan", "aa{sv}a{sv}", "saa{sv}aa{sv}", nop, SD_BUS_VTABLE_UNPRIVILEGED),
-	SD_BUS_VTABLE_END
-};
+static const sd_bus_vtable nop_vtable[] = { SD_BUS_VTABLE_START(0),
+					    SD_BUS_METHOD("Plan", "aa{sv}a{sv}", "saa{sv}aa{sv}",
+							  nop, SD_BUS_VTABLE_UNPRIVILEGED),
+					    SD_BUS_VTABLE_END };
 
 static _Noreturn void serve(const struct rig *rig, sd_bus_message *template, int ready)
 {
@@ -98,7 +97,7 @@ int main(void)
 {
 	static uint64_t nop_ns[ROUNDS * CALLS], plan_ns[ROUNDS * CALLS];
 	sd_bus_message *template;
-	double ratio, mean[2] = {0};
+	double ratio, mean[2] = { 0 };
 	uint64_t p[4];
 	struct rig rig;
 	int ready[2];
@@ -138,13 +137,15 @@ int main(void)
 	ratio = (double)p[2] / (double)p[0];
 
 	printf("%-24s %9s %9s %9s\n", "method", "p50 us", "p99 us", "mean us");
-	printf("%-24s %9.1f %9.1f %9.1f\n", "no-op (floor)", (double)p[0] / 1e3,
-	       (double)p[1] / 1e3, mean[0]);
-	printf("%-24s %9.1f %9.1f %9.1f\n", "Plan", (double)p[2] / 1e3, (double)p[3] / 1e3, mean[1]);
+	printf("%-24s %9.1f %9.1f %9.1f\n", "no-op (floor)", (double)p[0] / 1e3, (double)p[1] / 1e3,
+	       mean[0]);
+	printf("%-24s %9.1f %9.1f %9.1f\n", "Plan", (double)p[2] / 1e3, (double)p[3] / 1e3,
+	       mean[1]);
 	printf("%-24s %9.2f\n\n", "ratio of the medians", ratio);
 	printf("{\"nop_p50_ns\":%llu,\"plan_p50_ns\":%llu,\"nop_p99_ns\":%llu,\"plan_p99_ns\":%llu,"
-	       "\"ratio\":%.3f}\n", (unsigned long long)p[0], (unsigned long long)p[2],
-	       (unsigned long long)p[1], (unsigned long long)p[3], ratio);
+	       "\"ratio\":%.3f}\n",
+	       (unsigned long long)p[0], (unsigned long long)p[2], (unsigned long long)p[1],
+	       (unsigned long long)p[3], ratio);
 	sd_bus_message_unref(template);
 	sd_bus_flush_close_unref(bus);
 	rig_done(&rig);

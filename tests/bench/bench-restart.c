@@ -50,7 +50,8 @@ static int reserve(sd_bus *bus)
 	sd_bus_message *m = client_ask_arbiter(bus, "Reserve");
 
 	CHECK(sd_bus_message_append(m, "aa{sv}a{sv}", 1, 3, "cus", "u", 1, "queues", "u", 1,
-				    "isolation", "s", "shared", 1, "name", "s", "one of many") >= 0);
+				    "isolation", "s", "shared", 1, "name", "s",
+				    "one of many") >= 0);
 	return client_take(client_call(bus, m)).holder;
 }
 
@@ -95,8 +96,8 @@ int main(int argc, char *argv[])
 	row("ready", full.ready);
 	row("first answer", full.answer);
 	printf("\n{\"leases\":%zu,\"floor_ready_ms\":%.2f,\"floor_answer_ms\":%.2f,"
-	       "\"ready_ms\":%.2f,\"answer_ms\":%.2f,\"answer_max_ms\":%.2f}\n", n,
-	       msec(none.ready, 0.5), msec(none.answer, 0.5), msec(full.ready, 0.5),
+	       "\"ready_ms\":%.2f,\"answer_ms\":%.2f,\"answer_max_ms\":%.2f}\n",
+	       n, msec(none.ready, 0.5), msec(none.answer, 0.5), msec(full.ready, 0.5),
 	       msec(full.answer, 0.5), msec(full.answer, 1));
 	for (size_t i = 0; i < n; i++)
 		close(holders[i]);

@@ -39,8 +39,8 @@ static inline sd_bus_message *client_ask(sd_bus *bus, const char *path, const ch
 {
 	sd_bus_message *m;
 
-	CHECK(sd_bus_message_new_method_call(bus, &m, GPUARB_BUS_NAME, path, interface,
-					     member) >= 0);
+	CHECK(sd_bus_message_new_method_call(bus, &m, GPUARB_BUS_NAME, path, interface, member) >=
+	      0);
 	return m;
 }
 

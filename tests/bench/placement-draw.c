@@ -5,18 +5,22 @@
 
 #include "bench/placement.h"
 
-#define WIDTH  260.0 /* of a panel, with its margin */
+#define WIDTH 260.0 /* of a panel, with its margin */
 #define HEIGHT 190.0
-#define LEFT   44.0
-#define TOP    30.0
-#define INNER_WIDTH  (WIDTH - LEFT - 12)
+#define LEFT 44.0
+#define TOP 30.0
+#define INNER_WIDTH (WIDTH - LEFT - 12)
 #define INNER_HEIGHT (HEIGHT - TOP - 34)
-#define LOW    0.2 /* useful work at the bottom and at the top */
-#define HIGH   0.8
+#define LOW 0.2 /* useful work at the bottom and at the top */
+#define HIGH 0.8
 
 static const char *const strokes[POLICIES] = {
-	"stroke=\"#d62728\" stroke-width=\"3\"", "stroke=\"#7f7f7f\"", "stroke=\"#9467bd\"",
-	"stroke=\"#1f77b4\"", "stroke=\"#8c564b\"", "stroke=\"black\" stroke-dasharray=\"4 3\"",
+	"stroke=\"#d62728\" stroke-width=\"3\"",
+	"stroke=\"#7f7f7f\"",
+	"stroke=\"#9467bd\"",
+	"stroke=\"#1f77b4\"",
+	"stroke=\"#8c564b\"",
+	"stroke=\"black\" stroke-dasharray=\"4 3\"",
 };
 
 static double x_of(double offered)
@@ -31,13 +35,15 @@ static double y_of(double useful)
 
 static void draw_axes(FILE *f, const struct row *row)
 {
-	fprintf(f, "<text x=\"%.0f\" y=\"16\" font-weight=\"bold\">%s, %ux%u engines, %.0f %% "
-		"realtime</text>\n", LEFT, row->profile, row->xccs, row->engines,
-		row->realtime * 100);
+	fprintf(f,
+		"<text x=\"%.0f\" y=\"16\" font-weight=\"bold\">%s, %ux%u engines, %.0f %% "
+		"realtime</text>\n",
+		LEFT, row->profile, row->xccs, row->engines, row->realtime * 100);
 	for (int i = 2; i <= 8; i += 2)
-		fprintf(f, "<path d=\"M%.1f %.1fh%.1f\" stroke=\"#ddd\"/><text x=\"%.1f\" "
-			"y=\"%.1f\" text-anchor=\"end\">0.%d</text>\n", LEFT, y_of(i / 10.0),
-			INNER_WIDTH, LEFT - 4, y_of(i / 10.0) + 4, i);
+		fprintf(f,
+			"<path d=\"M%.1f %.1fh%.1f\" stroke=\"#ddd\"/><text x=\"%.1f\" "
+			"y=\"%.1f\" text-anchor=\"end\">0.%d</text>\n",
+			LEFT, y_of(i / 10.0), INNER_WIDTH, LEFT - 4, y_of(i / 10.0) + 4, i);
 	for (int i = 8; i <= 14; i += 2)
 		fprintf(f, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%.1f</text>\n",
 			x_of(i / 10.0), TOP + INNER_HEIGHT + 14, i / 10.0);
@@ -56,8 +62,10 @@ static void draw_lines(FILE *f, const struct row *rows, size_t n)
 
 static void draw_legend(FILE *f, double y)
 {
-	fprintf(f, "<text x=\"%.0f\" y=\"%.0f\">Useful work (E of CUs) of work offered, by offered "
-		"load:</text>\n", LEFT, y);
+	fprintf(f,
+		"<text x=\"%.0f\" y=\"%.0f\">Useful work (E of CUs) of work offered, by offered "
+		"load:</text>\n",
+		LEFT, y);
 	for (size_t i = 0; i < POLICIES; i++)
 		fprintf(f, "<path d=\"M%.0f %.0fh20\" %s/><text x=\"%.0f\" y=\"%.0f\">%s</text>\n",
 			LEFT + (double)i * 120, y + 16, strokes[i], LEFT + (double)i * 120 + 24,
@@ -86,7 +94,8 @@ int draw_rows(const char *path, const struct row *rows, size_t n)
 	for (size_t i = 0; i < n; i += same_panel(&rows[i], n - i))
 		panels++;
 	height = (double)((panels + columns - 1) / columns) * HEIGHT;
-	fprintf(f, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
+	fprintf(f,
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
 		"font-family=\"sans-serif\" font-size=\"11\">\n"
 		"<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
 		WIDTH * (double)columns, height + 40);

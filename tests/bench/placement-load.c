@@ -45,8 +45,8 @@ static unsigned size(struct source *source, unsigned units)
 
 struct job *load_make(const struct load *load, unsigned cus, unsigned step)
 {
-	struct source source = { { (unsigned short)load->seed,
-				   (unsigned short)(load->seed >> 16), 0x330e } };
+	struct source source = { { (unsigned short)load->seed, (unsigned short)(load->seed >> 16),
+				   0x330e } };
 	struct job *jobs = calloc(load->n, sizeof(*jobs));
 	double rate = load->offered * (cus / step) / mean_size(cus / step), now = 0;
 

@@ -13,7 +13,7 @@
 #include "bench/placement.h"
 
 #define LIMIT_MSEC 1500
-#define ENTRIES    512 /* in a row */
+#define ENTRIES 512 /* in a row */
 
 struct choice {
 	size_t job;
@@ -67,8 +67,7 @@ static void add_choice(struct program *p, size_t job, unsigned m, unsigned k)
 	*choice = (struct choice){ job, m, k, glp_add_cols(p->lp, 1 + (int)p->engines) };
 	for (int i = 0; i <= (int)p->engines; i++)
 		glp_set_col_kind(p->lp, choice->column + i, GLP_BV);
-	glp_set_obj_coef(p->lp, choice->column,
-			 useful * (p->jobs[job].until - p->jobs[job].at));
+	glp_set_obj_coef(p->lp, choice->column, useful * (p->jobs[job].until - p->jobs[job].at));
 
 	for (int e = 1; e <= (int)p->engines; e++)
 		entry(p, choice->column + e, 1);

@@ -38,7 +38,7 @@ static unsigned tally_useful(const struct machine *m, const struct tally *tally)
 
 static unsigned useful(const struct machine *m, const struct cuset *set)
 {
-	struct tally tally = {0};
+	struct tally tally = { 0 };
 
 	for (unsigned pair = 0; pair < CUSET_PAIRS; pair++)
 		tally.pair[pair] = cuset_count_word(set->pair[pair]);
@@ -79,7 +79,7 @@ static bool ask(struct machine *m, const struct job *job, unsigned engines, stru
 {
 	struct request request = request_for(job->cus);
 	const struct caller caller = caller_of(1);
-	struct verdict verdict = {0};
+	struct verdict verdict = { 0 };
 	struct lease *lease = NULL;
 
 	request.class = job->realtime ? CLASS_REALTIME : CLASS_GUARANTEED;
@@ -107,8 +107,12 @@ static bool take_spread(struct machine *m, const struct job *job, struct grant *
 
 static unsigned largest_rectangle(const struct machine *m, unsigned engines)
 {
-	struct place_request request = { .all = &m->all, .aim = m->cus, .floor = 1,
-					 .ceiling = m->cus, .limit = m->cus, .engines = engines };
+	struct place_request request = { .all = &m->all,
+					 .aim = m->cus,
+					 .floor = 1,
+					 .ceiling = m->cus,
+					 .limit = m->cus,
+					 .engines = engines };
 	struct place_miss miss;
 	struct placement p;
 
@@ -131,7 +135,7 @@ static unsigned largest_spread(const struct machine *m)
 
 static bool take_lowest(struct machine *m, const struct job *job, struct grant *ret)
 {
-	struct cuset free, set = {0};
+	struct cuset free, set = { 0 };
 	unsigned n = 0;
 
 	available(m, job->realtime, &free);
@@ -147,7 +151,7 @@ static bool take_lowest(struct machine *m, const struct job *job, struct grant *
 /* The best of what it gives bit after bit; contiguous: anew after each bit that is taken. */
 static unsigned largest_by_bits(const struct machine *m, bool contiguous)
 {
-	struct tally tally = {0};
+	struct tally tally = { 0 };
 	struct cuset free;
 	unsigned most = 0;
 
@@ -179,7 +183,7 @@ static bool take_range(struct machine *m, const struct job *job, struct grant *r
 	n = max_u(n, step);
 	available(m, job->realtime, &free);
 	for (unsigned bit = 0; bit < m->deal.n_bits; bit++) {
-		struct cuset set = {0};
+		struct cuset set = { 0 };
 
 		length = is_free(m, &free, bit) ? length + 1 : 0;
 		if (length < n || (bit + 1 - n) % step != 0)

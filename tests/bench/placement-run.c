@@ -17,8 +17,8 @@ struct run {
 	const struct policy *policy;
 	struct live *live;
 	size_t n_live;
-	double from, now;  /* counted from; last event */
-	double largest;    /* x time */
+	double from, now; /* counted from; last event */
+	double largest;   /* x time */
 };
 
 static void advance(struct run *run, double to)
@@ -55,8 +55,9 @@ void run_policy(const struct gpu_info *info, const struct policy *policy, const 
 {
 	_cleanup_(machine_freep) struct machine *machine = machine_new(info, policy);
 	_cleanup_(freep) struct live *live = calloc(machine->cus, sizeof(*live));
-	struct run run = { .machine = machine, .policy = policy, .live = live,
-			   .from = jobs[forget].at };
+	struct run run = {
+		.machine = machine, .policy = policy, .live = live, .from = jobs[forget].at
+	};
 	double offered = 0, useful = 0, granted = 0, effective = 0;
 
 	for (size_t i = 0; i < n; i++) {

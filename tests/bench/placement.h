@@ -15,7 +15,7 @@
 #include "core/change/arbiter.h"
 
 #define POLICIES 6
-#define EIGHTHS  8U
+#define EIGHTHS 8U
 
 struct job {
 	double at, until;
@@ -40,7 +40,7 @@ struct grant {
 	uint64_t id; /* the arbiter's */
 	struct cuset cus;
 	unsigned granted, effective;
-	uint32_t engines; /* closed to other realtime leases */
+	uint32_t engines;       /* closed to other realtime leases */
 	unsigned whole_engines; /* fluid: so many */
 };
 

@@ -150,9 +150,9 @@ static void finish(struct cut *cut)
 		activate_it(cut);
 	if (!is(cut, &cut->rt, "granted")) {
 		CHECK(is(cut, &cut->rt, "activating"));
-		CHECK(is_fine(acknowledge(cut->crowd, &cut->borrower,
-					  lease_number(cut->stage.bus, &cut->borrower,
-						       "Generation"))));
+		CHECK(is_fine(
+			acknowledge(cut->crowd, &cut->borrower,
+				    lease_number(cut->stage.bus, &cut->borrower, "Generation"))));
 	}
 	CHECK(is(cut, &cut->rt, "granted") && are_apart(cut));
 	CHECK(lease_number(cut->stage.bus, &cut->borrower, "Generation") == 2);
@@ -208,8 +208,8 @@ static void check_revoked(struct cut *cut)
 TEST(an_activation_that_is_cut_off)
 {
 	NEEDS_DAEMON();
-	cut_everywhere(SETTINGS, &(const struct cutting){ .make = make_activate,
-							  .check = check_activated });
+	cut_everywhere(SETTINGS,
+		       &(const struct cutting){ .make = make_activate, .check = check_activated });
 }
 
 TEST(an_acknowledgement_that_lets_a_lease_be_active_and_is_cut_off)
@@ -231,6 +231,6 @@ TEST(a_deactivation_that_is_cut_off)
 TEST(a_revocation_that_is_cut_off)
 {
 	NEEDS_DAEMON();
-	cut_everywhere(SETTINGS, &(const struct cutting){ .make = make_revoke,
-							  .check = check_revoked });
+	cut_everywhere(SETTINGS,
+		       &(const struct cutting){ .make = make_revoke, .check = check_revoked });
 }

@@ -8,7 +8,7 @@
 
 #include "crash-points.h"
 
-#define ONE_GPU  "--simulate=radeon-vii"
+#define ONE_GPU "--simulate=radeon-vii"
 #define TWO_GPUS "--simulate=radeon-vii,radeon-vii"
 
 /* ---- operations ------------------------------------------------------------------------- */
@@ -99,8 +99,8 @@ static void bind_one(struct stage *stage)
 {
 	struct known *known = &stage->known[0];
 
-	known->bound = done(with(call_lease(stage->bus, known->lease.path, "Bind"), "h",
-				 stage->pidfd));
+	known->bound =
+		done(with(call_lease(stage->bus, known->lease.path, "Bind"), "h", stage->pidfd));
 }
 
 static void hold_with_process(struct stage *stage)
@@ -153,8 +153,8 @@ static void acknowledge(struct stage *stage)
 {
 	struct known *known = &stage->known[0];
 
-	known->acknowledged = done(with(call_lease(stage->bus, known->lease.path, "Acknowledge"),
-					"t", UINT64_C(2)));
+	known->acknowledged = done(
+		with(call_lease(stage->bus, known->lease.path, "Acknowledge"), "t", UINT64_C(2)));
 }
 
 static void check_acknowledged(struct stage *stage)
@@ -193,8 +193,8 @@ static void await_expiry(struct stage *stage)
 
 	while (known->told == WAITING)
 		await_news(stage, known);
-	CHECK(known->told == NOTHING || (known->told == GONE && known->cause ==
-					 GPUARB_RECORD_TIMED_OUT));
+	CHECK(known->told == NOTHING ||
+	      (known->told == GONE && known->cause == GPUARB_RECORD_TIMED_OUT));
 }
 
 static void close_last(struct stage *stage)

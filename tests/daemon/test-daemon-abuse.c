@@ -25,13 +25,28 @@ static void depart(struct rig *rig, sd_bus *bus)
 /* ---- bad input --------------------------------------------------------------------- */
 
 static const char *const want_names[] = {
-	"gpu", "cus", "shader-engines", "cus-min", "cus-max", "exact", "shape", "queues",
-	"streams", "processes", "sdma-queues", "vram", "cooperative", "priority", "isolation",
-	"unheard-of", "", "\n",
+	"gpu",
+	"cus",
+	"shader-engines",
+	"cus-min",
+	"cus-max",
+	"exact",
+	"shape",
+	"queues",
+	"streams",
+	"processes",
+	"sdma-queues",
+	"vram",
+	"cooperative",
+	"priority",
+	"isolation",
+	"unheard-of",
+	"",
+	"\n",
 };
 static const char *const option_names[] = {
-	"class", "name", "tenant", "token", "wait-usec", "start-inactive", "adaptable",
-	"process", "unheard-of", "\x1b[2J",
+	"class",          "name",      "tenant",  "token",      "wait-usec",
+	"start-inactive", "adaptable", "process", "unheard-of", "\x1b[2J",
 };
 
 /* One entry beside what makes a request; in a want or in the options. */
@@ -58,20 +73,21 @@ static sd_bus_message *ask_odd(sd_bus *bus, bool option, const char *name, const
 /* Every type with small and huge numbers and with odd text; returns how many were refused. */
 static unsigned try_all(sd_bus *bus, bool option, const char *name)
 {
-	static const uint64_t numbers[] = { 0, 1, UINT32_MAX, UINT64_MAX, UINT64_MAX - 1,
-					    UINT64_C(1) << 63 };
-	static const char *const texts[] = { "", "\n\x1b", "4294967296", "-1", "any",
-					     "0000:03:00.0/18446744073709551616" };
+	static const uint64_t numbers[] = {
+		0, 1, UINT32_MAX, UINT64_MAX, UINT64_MAX - 1, UINT64_C(1) << 63
+	};
+	static const char *const texts[] = { "",   "\n\x1b", "4294967296",
+					     "-1", "any",    "0000:03:00.0/18446744073709551616" };
 	unsigned refused = 0;
 
 	for (size_t t = 0; t < ARRAY_SIZE(all_types); t++) {
 		for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
-			sd_bus_message *m = call(ask_odd(bus, option, name, all_types[t],
-							 numbers[i], texts[i]));
+			sd_bus_message *m = call(
+				ask_odd(bus, option, name, all_types[t], numbers[i], texts[i]));
 			const sd_bus_error *error = sd_bus_message_get_error(m);
 
-			CHECK(!error || strncmp(error->name, GPUARB_ERROR,
-						strlen(GPUARB_ERROR)) == 0);
+			CHECK(!error ||
+			      strncmp(error->name, GPUARB_ERROR, strlen(GPUARB_ERROR)) == 0);
 			CHECK(!error || !strpbrk(error->message, "\n\x1b"));
 			refused += error != NULL;
 			sd_bus_message_unref(m); /* and with it the holder */
@@ -114,9 +130,15 @@ TEST(no_input_harms_the_daemon_or_another_lease)
 TEST(wrong_signatures_and_paths_are_errors)
 {
 	static const char *const paths[] = {
-		GPUARB_PATH_LEASE, GPUARB_PATH_LEASE "/0", GPUARB_PATH_LEASE "/00",
-		GPUARB_PATH_LEASE "/18446744073709551616", GPUARB_PATH_LEASE "/1/2",
-		GPUARB_PATH_LEASE "/_", GPUARB_PATH_GPU "/9", GPUARB_PATH "/x", "/",
+		GPUARB_PATH_LEASE,
+		GPUARB_PATH_LEASE "/0",
+		GPUARB_PATH_LEASE "/00",
+		GPUARB_PATH_LEASE "/18446744073709551616",
+		GPUARB_PATH_LEASE "/1/2",
+		GPUARB_PATH_LEASE "/_",
+		GPUARB_PATH_GPU "/9",
+		GPUARB_PATH "/x",
+		"/",
 	};
 	sd_bus_message *m;
 	struct rig rig;
@@ -128,8 +150,8 @@ TEST(wrong_signatures_and_paths_are_errors)
 		m = call(release(bus, paths[i]));
 		CHECK(sd_bus_message_is_method_error(m, NULL));
 		sd_bus_message_unref(m);
-		m = call(with(call_new(bus, paths[i], "org.freedesktop.DBus.Properties",
-				       "GetAll"), "s", GPUARB_INTERFACE_LEASE));
+		m = call(with(call_new(bus, paths[i], "org.freedesktop.DBus.Properties", "GetAll"),
+			      "s", GPUARB_INTERFACE_LEASE));
 		CHECK(sd_bus_message_is_method_error(m, NULL));
 		sd_bus_message_unref(m);
 	}
@@ -208,8 +230,7 @@ TEST(one_user_cannot_have_all_holders)
 
 	for (unsigned i = 0; i < 4; i++)
 		granted(call(ask_token(other, 15, "u")));
-	CHECK(is_error(call(ask(bus, "Reserve", 15)), GPUARB_ERROR_TOO_MANY_LEASES,
-		       "max-holders"));
+	CHECK(is_error(call(ask(bus, "Reserve", 15)), GPUARB_ERROR_TOO_MANY_LEASES, "max-holders"));
 	end_process(pid);
 	end_process(other_pid);
 	CHECK(is_fine(call(release(user, lease.path))));

@@ -40,7 +40,7 @@ static void count_timer(pid_t pid, const char *fd, struct timers *timers)
 
 static struct timers timers_of(pid_t pid)
 {
-	struct timers timers = {0};
+	struct timers timers = { 0 };
 	char path[64];
 	DIR *dir;
 

@@ -255,7 +255,8 @@ static void send_many(sd_bus *bus, struct answer *answers, unsigned n)
 	for (unsigned i = 0; i < n; i++)
 		call_send(with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 3, "cus", "u", 30,
 			       "isolation", "s", "shared", "queues", "u", 1, 1, "class", "s",
-			       "besteffort"), &answers[i]);
+			       "besteffort"),
+			  &answers[i]);
 }
 
 TEST(a_thousand_answers_wait_for_one_borrower)

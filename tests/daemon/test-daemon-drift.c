@@ -12,8 +12,8 @@
 #include "machine.h"
 
 #define DEBUGFS "debug"
-#define MQDS	DEBUGFS "/kfd/mqds"
-#define WORDS	512U /* of a descriptor */
+#define MQDS DEBUGFS "/kfd/mqds"
+#define WORDS 512U /* of a descriptor */
 
 struct stage {
 	struct machine machine;
@@ -31,7 +31,7 @@ static const unsigned registers[] = { 23, 24, 26, 27 };
 
 static void print_queue(FILE *file, const struct stage *s, const uint32_t masks[static 4])
 {
-	uint32_t words[WORDS] = {0};
+	uint32_t words[WORDS] = { 0 };
 
 	for (unsigned e = 0; e < 4; e++)
 		words[registers[e]] = masks[e];
@@ -221,8 +221,7 @@ TEST(what_can_be_read_again_has_to_be_true_again)
 	await_text(&s, &s.borrower, "Tier", "verified");
 
 	CHECK(is_fine(deactivate(s.machine.bus, &s.rt)));
-	AWAIT(s.machine.bus,
-	      (grown = lease_number(s.machine.bus, &s.borrower, "Generation")) > 2);
+	AWAIT(s.machine.bus, (grown = lease_number(s.machine.bus, &s.borrower, "Generation")) > 2);
 	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, grown)));
 	CHECK(is_fine(activate(s.machine.bus, &s.rt)));
 	show(&s, NULL);

@@ -55,15 +55,15 @@ static int run(void (*play)(void))
 	return WEXITSTATUS(status);
 }
 
-#define PLAY(play)                                                                         \
-	do {                                                                               \
-		int status_;                                                               \
-											   \
-		NEEDS_DAEMON();                                                            \
-		status_ = run(play);                                                       \
-		if (status_ == 77)                                                         \
-			SKIP("mount namespaces are not to be had here");                   \
-		CHECK(status_ == 0);                                                       \
+#define PLAY(play)                                                       \
+	do {                                                             \
+		int status_;                                             \
+                                                                         \
+		NEEDS_DAEMON();                                          \
+		status_ = run(play);                                     \
+		if (status_ == 77)                                       \
+			SKIP("mount namespaces are not to be had here"); \
+		CHECK(status_ == 0);                                     \
 	} while (0)
 
 static void start_without_room(void)
@@ -97,7 +97,8 @@ static void restart_without_room(void)
 	lease = reserve(bus, 15);
 	fill(&rig);
 	CHECK(is_error(call(ask(bus, "Reserve", 15)), GPUARB_ERROR_NOT_SAVED, strerror(ENOSPC)));
-	CHECK(is_error(call(resize(bus, lease.path, 30)), GPUARB_ERROR_NOT_SAVED, strerror(ENOSPC)));
+	CHECK(is_error(call(resize(bus, lease.path, 30)), GPUARB_ERROR_NOT_SAVED,
+		       strerror(ENOSPC)));
 	rig_crash(&rig);
 	CHECK(lease_exists(bus, lease.path) && gpu_number(bus, "CusFree") == 45);
 	CHECK(is_error(call(ask(bus, "Reserve", 15)), GPUARB_ERROR_NOT_SAVED, strerror(ENOSPC)));

@@ -15,8 +15,8 @@ static sd_bus_message *ask_on(sd_bus *bus, const char *gpu, unsigned cus, uint64
 
 static sd_bus_message *ask_gang(sd_bus *bus)
 {
-	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 2, 1, "cus", "u", 15, 1, "cus", "u",
-		    15, 0);
+	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 2, 1, "cus", "u", 15, 1, "cus",
+		    "u", 15, 0);
 }
 
 struct leases {
@@ -55,7 +55,7 @@ static void check_end(struct machine *machine, struct leases *leases)
 	await_gone(&leases->second, "0000:04:00.0");
 	await_gone(&leases->gang, "0000:04:00.0");
 	AWAIT(machine->bus, !lease_exists(machine->bus, leases->second.path) &&
-	      !lease_exists(machine->bus, leases->gang.path));
+				    !lease_exists(machine->bus, leases->gang.path));
 	book_read(machine->bus, &leases->after);
 	first = book_find(&leases->after, leases->first.id);
 	CHECK(leases->after.n_leases == 1 && first && strcmp(first->state, "granted") == 0);

@@ -8,8 +8,8 @@
 /* Of Unmanaged: how many; and the first one's pid and queues. */
 static unsigned strangers(const struct machine *machine, pid_t *ret_pid, unsigned *ret_queues)
 {
-	sd_bus_message *m = call(get(machine->bus, GPUARB_PATH_GPU "/0", GPUARB_INTERFACE_GPU,
-				     "Unmanaged"));
+	sd_bus_message *m =
+		call(get(machine->bus, GPUARB_PATH_GPU "/0", GPUARB_INTERFACE_GPU, "Unmanaged"));
 	const char *key;
 	unsigned n = 0;
 
@@ -213,7 +213,8 @@ TEST(without_a_gpu_nothing_ever_fits)
 	machine_build(&machine, 0);
 	machine_boot(&machine);
 	CHECK(is_error(call(with(call_arbiter(machine.bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus",
-				 "u", 1, 0)), GPUARB_ERROR_NEVER_FITS, ""));
+				 "u", 1, 0)),
+		       GPUARB_ERROR_NEVER_FITS, ""));
 	CHECK(is_error(call(ask(machine.bus, "Reserve", 1)), GPUARB_ERROR_NO_SUCH_GPU, "0"));
 	machine_halt(&machine);
 }

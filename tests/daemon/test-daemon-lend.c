@@ -149,7 +149,10 @@ static void take_it(struct stage *s, const struct live_lease *rt)
 TEST(what_was_lent_comes_back_bit_for_bit_whatever_ends_the_activation)
 {
 	void (*const ends[])(struct stage *, const struct live_lease *) = {
-		deactivate_it, release_it, close_it, take_it,
+		deactivate_it,
+		release_it,
+		close_it,
+		take_it,
 	};
 	static struct stage s;
 

@@ -188,7 +188,8 @@ TEST(a_holder_tells_changes_and_the_end)
 	CHECK(news.record.lease == lease.id && news.record.state == GPUARB_RECORD_GRANTED);
 	CHECK(news.partition.cus == 30);
 	CHECK(__builtin_popcount(news.partition.cu_mask[0]) +
-	      __builtin_popcount(news.partition.cu_mask[1]) == 30);
+		      __builtin_popcount(news.partition.cu_mask[1]) ==
+	      30);
 
 	CHECK(is_fine(call(release(bus, lease.path))));
 	CHECK(next(lease.holder, &news) && news.record.state == GPUARB_RECORD_ENDING);
@@ -200,7 +201,7 @@ TEST(a_holder_tells_changes_and_the_end)
 TEST(a_holder_that_nobody_reads_has_the_latest_state_in_the_end)
 {
 	struct live_lease lease;
-	struct news news = {0};
+	struct news news = { 0 };
 	struct told told;
 	struct rig rig;
 	sd_bus *bus;

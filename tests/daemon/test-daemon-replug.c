@@ -53,8 +53,8 @@ static void grant_and_crash(struct machine *machine, const struct live_lease *ol
 	rig_crash(&machine->rig);
 	book_read(machine->bus, &after);
 	CHECK(before.n_leases == 2 && after.n_leases == 2);
-	CHECK(book_find(&after, lease.id) && book_same_parts(book_find(&before, lease.id),
-			book_find(&after, lease.id)->parts, 1));
+	CHECK(book_find(&after, lease.id) &&
+	      book_same_parts(book_find(&before, lease.id), book_find(&after, lease.id)->parts, 1));
 	CHECK(lease_says(machine->bus, lease.path, "State", "granted"));
 	CHECK(lease_says(machine->bus, old->path, "State", "ending"));
 

@@ -40,8 +40,10 @@ TEST(a_killed_daemon_is_followed_by_one_that_says_what_ended)
 	said = log_end(&rig, log);
 	CHECK(last.id == lease.id + 1);
 	for (uint64_t id = lease.id; id <= last.id; id++) {
-		snprintf(line, sizeof(line), "lease %" PRIu64 " of uid 0 ends: it ended with the "
-			 "gpuarbd before", id);
+		snprintf(line, sizeof(line),
+			 "lease %" PRIu64 " of uid 0 ends: it ended with the "
+			 "gpuarbd before",
+			 id);
 		CHECK(strstr(said, line));
 	}
 	CHECK(strstr(said, "keeps no file descriptors") && saved_leases(&rig) == 0);
@@ -107,8 +109,9 @@ TEST(a_bus_that_does_not_give_the_name_is_told_with_what_would_work)
 
 	NEEDS_DAEMON();
 	rig_new(&rig);
-	rig_write(&rig, "extra.conf",
-		  "<busconfig><policy context=\"mandatory\"><deny own=\"*\"/></policy></busconfig>");
+	rig_write(
+		&rig, "extra.conf",
+		"<busconfig><policy context=\"mandatory\"><deny own=\"*\"/></policy></busconfig>");
 	rig_kill_bus(&rig);
 	rig_start_bus(&rig);
 	log = log_begin(&rig);

@@ -142,7 +142,8 @@ TEST(a_tenant_that_it_cannot_tell_by_its_program_is_told_as_such)
 	NEEDS_DAEMON();
 	rig_new(&rig);
 	rig_run_as(&rig, SERVICE);
-	rig_write(&rig, "tenants.d/10-t.conf", "[tenant vr]\nmatch-user = 1\nmatch-executable = *\n");
+	rig_write(&rig, "tenants.d/10-t.conf",
+		  "[tenant vr]\nmatch-user = 1\nmatch-executable = *\n");
 	log = log_begin(&rig);
 	rig_start(&rig, "--simulate=radeon-vii");
 	said = log_end(&rig, log);
@@ -165,7 +166,8 @@ TEST(who_may_see_programs_is_told_nothing)
 	if (!process_sees_executables())
 		SKIP("root has no CAP_SYS_PTRACE here");
 	rig_new(&rig);
-	rig_write(&rig, "tenants.d/10-t.conf", "[tenant vr]\nmatch-user = 1\nmatch-executable = *\n");
+	rig_write(&rig, "tenants.d/10-t.conf",
+		  "[tenant vr]\nmatch-user = 1\nmatch-executable = *\n");
 	log = log_begin(&rig);
 	rig_start(&rig, "--simulate=radeon-vii");
 	said = log_end(&rig, log);

@@ -8,7 +8,7 @@
 #include "book.h"
 
 #define SIMULATED "--simulate=radeon-vii"
-#define TWO_GPUS  "--simulate=radeon-vii,radeon-vii"
+#define TWO_GPUS "--simulate=radeon-vii,radeon-vii"
 
 static void arrive(struct rig *rig, const char *hardware, sd_bus **ret, struct told *told)
 {
@@ -99,13 +99,14 @@ TEST(a_plan_says_that_it_would_wait)
 	NEEDS_DAEMON();
 	arrive(&rig, SIMULATED, &bus, &told);
 	all = reserve(bus, 60);
-	m = call(with(call_arbiter(bus, "Plan"), "aa{sv}a{sv}", 1, 1, "cus", "u", 15, 1, "wait-usec",
-		      "t", UINT64_C(1000)));
+	m = call(with(call_arbiter(bus, "Plan"), "aa{sv}a{sv}", 1, 1, "cus", "u", 15, 1,
+		      "wait-usec", "t", UINT64_C(1000)));
 	CHECK(sd_bus_message_read(m, "s", &verdict) >= 0 && strcmp(verdict, "waiting") == 0);
 	sd_bus_message_unref(m);
 	CHECK(told.added == 1);
 	/* What can never be had is not waited for. */
-	CHECK(is_error(call(ask_to_wait(bus, "besteffort", 100, 1000)), GPUARB_ERROR_NEVER_FITS, ""));
+	CHECK(is_error(call(ask_to_wait(bus, "besteffort", 100, 1000)), GPUARB_ERROR_NEVER_FITS,
+		       ""));
 	close(all.holder);
 	depart(&rig, bus);
 }
@@ -114,7 +115,8 @@ TEST(a_plan_says_that_it_would_wait)
 
 TEST(higher_classes_are_let_in_first_and_then_who_came_first)
 {
-	static const char *const classes[] = { "besteffort", "guaranteed", "realtime", "besteffort" };
+	static const char *const classes[] = { "besteffort", "guaranteed", "realtime",
+					       "besteffort" };
 	static const unsigned order[] = { 2, 1, 0, 3 };
 	struct live_lease all, leases[4];
 	struct told told;
@@ -173,8 +175,9 @@ TEST(small_requests_pass_a_large_one_only_so_often)
 
 static sd_bus_message *ask_gang(sd_bus *bus, const char *first, const char *second)
 {
-	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 2, 2, "gpu", "s", first, "cus", "u",
-		    60, 2, "gpu", "s", second, "cus", "u", 60, 1, "wait-usec", "t", UINT64_MAX);
+	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 2, 2, "gpu", "s", first, "cus",
+		    "u", 60, 2, "gpu", "s", second, "cus", "u", 60, 1, "wait-usec", "t",
+		    UINT64_MAX);
 }
 
 TEST(gangs_that_want_the_same_gpus_in_opposite_order_get_them_in_turn)
@@ -298,9 +301,9 @@ TEST(a_token_finds_a_lease_that_waits)
 	for (unsigned i = 0; i < 2; i++) {
 		struct live_lease *lease = i == 0 ? &first : &again;
 
-		*lease = waiting(call(with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus",
-					   "u", 15, 2, "token", "s", "t", "wait-usec", "t",
-					   UINT64_MAX)));
+		*lease = waiting(
+			call(with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u", 15,
+				  2, "token", "s", "t", "wait-usec", "t", UINT64_MAX)));
 	}
 	CHECK(first.id == again.id && told.added == 2);
 	close(first.holder);
@@ -351,7 +354,7 @@ static pid_t start_keeper(int socket)
 	CHECK(getpid() == 1 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0);
 	fd = pass(socket, -1);
 	CHECK(write(socket, "", 1) == 1);
-	CHECK(read(socket, &(char){0}, 1) == 1); /* until it is told */
+	CHECK(read(socket, &(char){ 0 }, 1) == 1); /* until it is told */
 	close(fd);
 	CHECK(write(socket, "", 1) == 1);
 	_exit(0);

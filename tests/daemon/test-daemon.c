@@ -113,15 +113,14 @@ TEST(a_lease_obeys_its_owner_and_root_alone)
 	CHECK(is_error(call(resize(other, lease.path, 30)), GPUARB_ERROR_NOT_PERMITTED, "uid 1"));
 	CHECK(is_error(call(with(call_lease(other, lease.path, "Bind"), "h", self)),
 		       GPUARB_ERROR_NOT_PERMITTED, "lease"));
-	CHECK(is_error(call(with(call_lease(other, lease.path, "Acknowledge"), "t",
-				 UINT64_C(1))), GPUARB_ERROR_NOT_PERMITTED, "lease"));
+	CHECK(is_error(call(with(call_lease(other, lease.path, "Acknowledge"), "t", UINT64_C(1))),
+		       GPUARB_ERROR_NOT_PERMITTED, "lease"));
 	CHECK(gpu_number(root, "CusFree") == 45);
 
 	CHECK(is_fine(call(resize(root, lease.path, 30))));
-	CHECK(is_fine(call(with(call_lease(root, lease.path, "Acknowledge"), "t",
-				UINT64_C(2)))));
-	CHECK(is_error(call(with(call_lease(owner, lease.path, "Acknowledge"), "t",
-				 UINT64_C(3))), GPUARB_ERROR_INVALID_REQUEST, "generation 3"));
+	CHECK(is_fine(call(with(call_lease(root, lease.path, "Acknowledge"), "t", UINT64_C(2)))));
+	CHECK(is_error(call(with(call_lease(owner, lease.path, "Acknowledge"), "t", UINT64_C(3))),
+		       GPUARB_ERROR_INVALID_REQUEST, "generation 3"));
 	CHECK(is_fine(call(with(call_lease(root, lease.path, "Bind"), "h", self))));
 	CHECK(is_fine(call(release(root, lease.path))));
 	CHECK(!lease_exists(root, lease.path));

@@ -6,14 +6,14 @@
 #include "machine.h"
 
 #define TENANT "[tenant gold]\nmatch-user = daemon\nclass = guaranteed\nmax-cus = 30\n"
-#define GPU    "GPUARB_GPU=0000:03:00.0"
+#define GPU "GPUARB_GPU=0000:03:00.0"
 
-#define NEEDS_JOURNAL(journal)                                                             \
-	do {                                                                               \
-		NEEDS_DAEMON();                                                            \
-		*(journal) = journal_open();                                               \
-		if (*(journal) < 0)                                                        \
-			SKIP("there can be no journal of its own here");                   \
+#define NEEDS_JOURNAL(journal)                                           \
+	do {                                                             \
+		NEEDS_DAEMON();                                          \
+		*(journal) = journal_open();                             \
+		if (*(journal) < 0)                                      \
+			SKIP("there can be no journal of its own here"); \
 	} while (0)
 
 /* Daemons that are started from now on write to a file that they take for the journal. */
@@ -217,7 +217,8 @@ TEST(adoption_loss_and_revocation_are_told)
 
 	CHECK(is_fine(call(release(scene.root, kept.path))));
 	entry = entry_next(scene.journal, EVENT_REVOKED);
-	CHECK(is_golds(&entry) && is_of(&entry, &kept) && entry_says(&entry, "by an administrator"));
+	CHECK(is_golds(&entry) && is_of(&entry, &kept) &&
+	      entry_says(&entry, "by an administrator"));
 	CHECK(!entry_take(scene.journal, &entry));
 	depart(&scene);
 }
@@ -344,7 +345,8 @@ TEST(an_oversubscribed_gpu_is_told_with_who_is_to_blame)
 	CHECK(entry_has(&entry, GPU) && !entry_names(&entry, "GPUARB_UID="));
 	entry = entry_next(journal, EVENT_UNMANAGED);
 	snprintf(says, sizeof(says), "pid %d (", pid);
-	CHECK(entry_has(&entry, GPU) && entry_has(&entry, "GPUARB_UID=1") && entry_says(&entry, says));
+	CHECK(entry_has(&entry, GPU) && entry_has(&entry, "GPUARB_UID=1") &&
+	      entry_says(&entry, says));
 	forget(&machine, pid, 3, slots + 1);
 	AWAIT(machine.bus, gpu_number(machine.bus, "Oversubscribed") == 0);
 	entry = entry_next(journal, EVENT_RELIEVED);

@@ -7,11 +7,11 @@
 #include "book.h"
 
 #define SIMULATED "--simulate=radeon-vii"
-#define KEEP      "[daemon]\non-reload = keep\n"
-#define REVOKE    "[daemon]\non-reload = revoke\n"
+#define KEEP "[daemon]\non-reload = keep\n"
+#define REVOKE "[daemon]\non-reload = revoke\n"
 
 #define TENANTS "tenants.d/10-users.conf"
-#define BEFORE  "[tenant users]\nmatch-user = 1\nclass = guaranteed\n"
+#define BEFORE "[tenant users]\nmatch-user = 1\nclass = guaranteed\n"
 
 static void arrive(struct rig *rig, const char *policy, sd_bus **ret, sd_bus **ret_user,
 		   struct told *told)

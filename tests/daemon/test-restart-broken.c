@@ -127,12 +127,13 @@ TEST(files_that_cannot_be_believed_are_set_aside_and_named)
 	said = log_end(&rig, log);
 	CHECK(strstr(said, "notes.txt"));
 	CHECK(log_names(said, torn.id, "") && log_names(said, newer.id, "version"));
-	CHECK(log_names(said, newer.id + 1, "") && log_names(said, newer.id + 2, "it is about lease"));
+	CHECK(log_names(said, newer.id + 1, "") &&
+	      log_names(said, newer.id + 2, "it is about lease"));
 
 	CHECK(strstr(await_record(torn.holder, GPUARB_RECORD_ENDING).record.reason, "believed"));
 	await_record(newer.holder, GPUARB_RECORD_ENDING);
-	CHECK(!next_record(torn.holder, &(struct live_record){0}));
-	CHECK(!next_record(newer.holder, &(struct live_record){0}));
+	CHECK(!next_record(torn.holder, &(struct live_record){ 0 }));
+	CHECK(!next_record(newer.holder, &(struct live_record){ 0 }));
 	rig_await_stored(&rig, 1);
 	rig_crash(&rig);
 	CHECK(lease_exists(bus, good.path));
@@ -212,7 +213,7 @@ TEST(without_a_store_leases_end_with_the_daemon_which_is_said)
 	listen_in(bus, &told);
 	lease = reserve(bus, 15);
 	rig_crash(&rig);
-	CHECK(!next_record(lease.holder, &(struct live_record){0}));
+	CHECK(!next_record(lease.holder, &(struct live_record){ 0 }));
 	CHECK(!lease_exists(bus, lease.path) && gpu_number(bus, "CusFree") == 60);
 	lease = reserve(bus, 15);
 	rig_restart(&rig);
@@ -236,7 +237,7 @@ TEST(a_daemon_that_is_stopped_for_good_leaves_nothing)
 	arrive(&rig, "--store-max=64", &bus, &told);
 	lease = reserve(bus, 15);
 	rig_stop(&rig); /* the manager empties its store */
-	CHECK(!next_record(lease.holder, &(struct live_record){0}));
+	CHECK(!next_record(lease.holder, &(struct live_record){ 0 }));
 	rig_start_managed(&rig, SIMULATED, "--store-max=64");
 	CHECK(!lease_exists(bus, lease.path) && gpu_number(bus, "CusFree") == 60);
 	depart(&rig, bus);

@@ -35,8 +35,8 @@ static void depart(struct stage *s)
 
 static sd_bus_message *ask_plain(sd_bus *bus, uint64_t wait_usec)
 {
-	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "cus", "u", 15, "queues", "u",
-		    2, 1, "wait-usec", "t", wait_usec);
+	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "cus", "u", 15, "queues",
+		    "u", 2, 1, "wait-usec", "t", wait_usec);
 }
 
 /* All that the bus tells of leases and GPUs is the same after it. */
@@ -205,8 +205,9 @@ TEST(disturbances_are_counted_on)
 	arrive(&s, PATIENT GROW_NEVER);
 	CHECK(is_fine(activate(s.bus, &s.rt)));
 	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
-	other = reserved(call(with(call_arbiter(s.bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "cus", "u", 15,
-				   "queues", "u", 2, 1, "wait-usec", "t", HOUR_USEC)), "waiting");
+	other = reserved(call(with(call_arbiter(s.bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "cus", "u",
+				   15, "queues", "u", 2, 1, "wait-usec", "t", HOUR_USEC)),
+			 "waiting");
 	CHECK(lease_number(s.bus, &s.rt, "Disturbances") == 1);
 	rig_crash(&s.rig);
 	CHECK(lease_number(s.bus, &s.rt, "Disturbances") == 1);

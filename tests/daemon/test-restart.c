@@ -5,7 +5,7 @@
 #include "book.h"
 
 #define TWO_GPUS "--simulate=radeon-vii,radeon-vii"
-#define HOUR     UINT64_C(3600000000)
+#define HOUR UINT64_C(3600000000)
 
 /* ---- a machine full of leases ----------------------------------------------------------- */
 
@@ -103,8 +103,8 @@ static void end_one_by_one(struct scene *scene)
 	sd_bus *bus = scene->bus;
 
 	scene->told.removed = 0;
-	CHECK(is_fine(call(with(call_lease(bus, scene->resized.path, "Acknowledge"), "t",
-				UINT64_C(2)))));
+	CHECK(is_fine(
+		call(with(call_lease(bus, scene->resized.path, "Acknowledge"), "t", UINT64_C(2)))));
 	end_process(scene->process);
 	close(scene->pidfd);
 	AWAIT(bus, scene->told.removed == 1);

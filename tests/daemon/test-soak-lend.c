@@ -55,8 +55,9 @@ static void cycle(sd_bus *bus, sd_bus *crowd, const struct live_lease *rt,
 TEST(activation_and_deactivation_over_and_over_leave_nothing)
 {
 	const char *text = getenv("SOAK_CYCLES");
-	unsigned cycles = text ? (unsigned)strtoul(text, NULL, 10) :
-				 getenv("GPUARB_LONG") ? 100000 : 1000;
+	unsigned cycles = text                    ? (unsigned)strtoul(text, NULL, 10)
+			  : getenv("GPUARB_LONG") ? 100000
+						  : 1000;
 	struct book_part parts[2], now[2];
 	struct live_lease rt, borrower;
 	struct figures warm, last;

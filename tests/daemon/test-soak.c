@@ -15,8 +15,8 @@
 #include "soak.h"
 
 #define CLIENTS 64
-#define KEPT    4  /* leases that a client has at a time */
-#define GPUS    "--simulate=radeon-vii,radeon-vii,mi300x-cpx"
+#define KEPT 4 /* leases that a client has at a time */
+#define GPUS "--simulate=radeon-vii,radeon-vii,mi300x-cpx"
 
 /* What the allocator may keep for the next time. */
 #define MEMORY_KIB 8192
@@ -46,10 +46,8 @@ static sd_bus_message *any_reserve(struct client *client)
 	char token[16];
 
 	switch (roll(client, 5)) {
-	case 0:
-		return with(m, "aa{sv}a{sv}", 1, 1, "cus", "u", cus, 0);
-	case 1:
-		return with(m, "aa{sv}a{sv}", 2, 1, "cus", "u", cus, 1, "cus", "u", cus, 0);
+	case 0: return with(m, "aa{sv}a{sv}", 1, 1, "cus", "u", cus, 0);
+	case 1: return with(m, "aa{sv}a{sv}", 2, 1, "cus", "u", cus, 1, "cus", "u", cus, 0);
 	case 2:
 		return with(m, "aa{sv}a{sv}", 1, 1, "cus", "u", cus, 1, "wait-usec", "t",
 			    UINT64_C(1000) * roll(client, 20));
@@ -106,12 +104,8 @@ static void do_something(struct client *client, struct live_lease *lease)
 	sd_bus_message *answer;
 
 	switch (roll(client, 4)) {
-	case 0:
-		answer = call(release(client->bus, lease->path));
-		break;
-	case 1:
-		answer = call(resize(client->bus, lease->path, 1 + roll(client, 20)));
-		break;
+	case 0: answer = call(release(client->bus, lease->path)); break;
+	case 1: answer = call(resize(client->bus, lease->path, 1 + roll(client, 20))); break;
 	case 2:
 		answer = call(with(call_lease(client->bus, lease->path, "Acknowledge"), "t",
 				   UINT64_C(2)));
@@ -215,7 +209,7 @@ static unsigned count_leases(sd_bus *bus)
 /* What is left when all that has ended is away. */
 static struct figures take_figures(struct rig *rig, sd_bus *bus)
 {
-	struct figures figures = {0};
+	struct figures figures = { 0 };
 	char path[128];
 
 	while (count_leases(bus) > 0)
@@ -252,7 +246,8 @@ static void start(struct rig *rig)
 
 TEST(clients_that_die_at_random_leave_nothing)
 {
-	unsigned cycles = number_in_environment("SOAK_CYCLES", getenv("GPUARB_LONG") ? 100000 : 1000);
+	unsigned cycles = number_in_environment("SOAK_CYCLES",
+						getenv("GPUARB_LONG") ? 100000 : 1000);
 	unsigned seed = number_in_environment("SOAK_SEED", (unsigned)time(NULL));
 	struct figures first, warm, last;
 	struct shared *shared;
@@ -273,7 +268,8 @@ TEST(clients_that_die_at_random_leave_nothing)
 	last = take_figures(&rig, bus);
 
 	printf("%u leases asked for, %u refused, %u waited, %u clients killed with a call under "
-	       "way\n", atomic_load(&shared->cycles), atomic_load(&shared->refused),
+	       "way\n",
+	       atomic_load(&shared->cycles), atomic_load(&shared->refused),
 	       atomic_load(&shared->waited), atomic_load(&shared->killed));
 	printf("%-22s %5s %9s %6s %7s %7s %9s %11s\n", "", "fds", "RSS KiB", "files", "leases",
 	       "stored", "CUs free", "slots free");

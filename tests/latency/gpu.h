@@ -8,7 +8,7 @@
 /* The GPU of a shipped profile. */
 static inline struct model latency_gpu(const char *name)
 {
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 	struct profile profile;
 	struct model model;
 	char dir[4096];

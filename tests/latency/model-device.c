@@ -31,7 +31,7 @@ static const struct scenario {
 	struct latency_model model;
 	const char *problem;
 } scenarios[] = {
-	{ "", {0}, "" },
+	{ "", { 0 }, "" },
 	{ "slow", { .slow = &slow }, "" },
 	{ "slow-pair", { .slow_pair = 400 }, "" },
 	{ "strays", { .strays = &strays, .strays_to = { 0, 3, 1, 6 } }, "" },
@@ -43,7 +43,7 @@ static const struct scenario {
 	{ "silent", { .answer = STAYS_SILENT }, "" },
 	{ "alone", { .answer = MEETS_NOBODY }, "" },
 	{ "some-alone", { .answer = MEETS_NOBODY, .answer_from = 50, .answer_to = 51 }, "" },
-	{ "blocks", {0}, "" }, /* until there is a reason to stop */
+	{ "blocks", { 0 }, "" }, /* until there is a reason to stop */
 };
 
 static int create(void *data, const uint32_t *mask, size_t words, void **ret)

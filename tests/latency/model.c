@@ -118,14 +118,10 @@ static enum model_answer answer_now(const struct latency_model *model)
 static enum report_state state_of(enum model_answer answer, unsigned player)
 {
 	switch (answer) {
-	case MEETS_NOBODY:
-		return player == 0 ? REPORT_ALONE : REPORT_NONE;
-	case LEAVES:
-		return player == 0 ? REPORT_LEFT : REPORT_CAME;
-	case IS_CUT_OFF:
-		return player == 0 ? REPORT_ENDED : REPORT_CAME;
-	default:
-		return REPORT_ENDED;
+	case MEETS_NOBODY: return player == 0 ? REPORT_ALONE : REPORT_NONE;
+	case LEAVES: return player == 0 ? REPORT_LEFT : REPORT_CAME;
+	case IS_CUT_OFF: return player == 0 ? REPORT_ENDED : REPORT_CAME;
+	default: return REPORT_ENDED;
 	}
 }
 
@@ -156,9 +152,8 @@ static int play(void *data, void *const streams[static 2], bool same_line, unsig
 			report->rounds = GAME_ROUNDS;
 		}
 		for (unsigned round = 0; round < GAME_ROUNDS; round++)
-			ret->report[0][lane].ticks[round] =
-				(uint64_t)llround(latency(model, &place[0], &place[1]) * 2 *
-						  GAME_TRIPS / TICK_NS);
+			ret->report[0][lane].ticks[round] = (uint64_t)llround(
+				latency(model, &place[0], &place[1]) * 2 * GAME_TRIPS / TICK_NS);
 	}
 	return 0;
 }

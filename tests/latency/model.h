@@ -31,8 +31,8 @@ struct latency_model {
 	int fail_with;  /* … with this error */
 	size_t stop_at; /* look of this number, from 1 … */
 	int stop_with;
-	const struct place *slow; /* takes half as long again, with all others */
-	double slow_pair;         /* games of SE0's first with SE1's first take so long */
+	const struct place *slow;   /* takes half as long again, with all others */
+	double slow_pair;           /* games of SE0's first with SE1's first take so long */
 	const struct place *strays; /* runs in strays_to whatever its mask says */
 	struct place strays_to;
 	bool ignores_masks; /* all run in the same place */

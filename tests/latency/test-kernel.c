@@ -16,8 +16,9 @@
 #include "client/latency/report.h"
 
 static const char *const targets[] = {
-	"gfx803", "gfx900", "gfx906", "gfx906:sramecc+:xnack-", "gfx908", "gfx90a", "gfx940",
-	"gfx1010", "gfx1030", "gfx1100", "gfx942", "gfx1201",
+	"gfx803",  "gfx900",  "gfx906", "gfx906:sramecc+:xnack-",
+	"gfx908",  "gfx90a",  "gfx940", "gfx1010",
+	"gfx1030", "gfx1100", "gfx942", "gfx1201",
 };
 
 #define N_TARGETS (sizeof(targets) / sizeof(targets[0]))
@@ -122,8 +123,8 @@ static int run(const char *format, ...)
 static bool build(const char *dir, const char *target)
 {
 	return run("hipcc --genco --offload-arch=%s -O3 -Wall -Werror -DROUNDS=%d -DTRIPS=%u "
-		   "-DSPINS=%uu %s/k.hip -o %s/k.co 2>%s/log", target, (int)GAME_ROUNDS,
-		   GAME_TRIPS, GAME_SPINS, dir, dir, dir) == 0;
+		   "-DSPINS=%uu %s/k.hip -o %s/k.co 2>%s/log",
+		   target, (int)GAME_ROUNDS, GAME_TRIPS, GAME_SPINS, dir, dir, dir) == 0;
 }
 
 TEST(hipcc_compiles_the_kernel_for_the_targets_that_it_has)

@@ -44,8 +44,9 @@ static int play(struct run *run, bool same_line)
 		.device = &run->device,
 		.stop = &run->stop,
 		.units = &run->units,
-		.target = run->gpu.geometry.wgp ? "gfx1030" :
-			  run->gpu.geometry.xccs > 1 ? "gfx942" : "gfx906",
+		.target = run->gpu.geometry.wgp        ? "gfx1030"
+			  : run->gpu.geometry.xccs > 1 ? "gfx942"
+						       : "gfx906",
 		.same_line = same_line,
 	};
 	int r = measure(&measurement, &run->matrix, run->problem, sizeof(run->problem));

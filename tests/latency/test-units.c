@@ -32,7 +32,7 @@ static struct units cut_whole(const struct model *model)
 /* The CUs of all units' masks together, each once. */
 static void check_disjoint(const struct model *model, const struct units *units, size_t cus)
 {
-	struct cuset all = {0}, set;
+	struct cuset all = { 0 }, set;
 	char why[256];
 
 	for (size_t i = 0; i < units->n; i++) {
@@ -93,8 +93,8 @@ TEST(a_unit_has_a_cu_on_every_xcc)
 
 TEST(xccs_that_were_harvested_differently_leave_units_in_several_shader_engines)
 {
-	const struct geometry geometry = { 2, 2, 1, 16, false,
-					   { { { 3 }, { 1 } }, { { 1 }, { 3 } } } };
+	const struct geometry geometry = { 2,  2,     1,
+					   16, false, { { { 3 }, { 1 } }, { { 1 }, { 3 } } } };
 	struct model model;
 	struct units units;
 

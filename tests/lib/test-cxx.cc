@@ -8,12 +8,12 @@
 #include <cstdlib>
 #include <cstring>
 
-#define CHECK(cond)                                                                            \
-	do {                                                                                   \
-		if (!(cond)) {                                                                 \
+#define CHECK(cond)                                                                             \
+	do {                                                                                    \
+		if (!(cond)) {                                                                  \
 			std::fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #cond); \
-			std::abort();                                                          \
-		}                                                                              \
+			std::abort();                                                           \
+		}                                                                               \
 	} while (0)
 
 static void check_want(const gpuarb_want &want)
@@ -26,9 +26,13 @@ static void check_want(const gpuarb_want &want)
 	CHECK(want.sdma_queues == 0);
 }
 
-static void on_change(gpuarb_lease *, void *) {}
+static void on_change(gpuarb_lease *, void *)
+{
+}
 
-static void on_event(const char *, const char *, void *) {}
+static void on_event(const char *, const char *, void *)
+{
+}
 
 int main()
 {

@@ -77,8 +77,18 @@ TEST(a_dead_address_is_a_clean_refusal)
 TEST(an_address_that_is_none_is_a_clean_refusal)
 {
 	static const char *const addresses[] = {
-		"garbage", "unix:", "unix:path", "unix:path=", "unix:path=%zz", "foo:bar=baz",
-		";", ":", "=", "unix:path=/a;;;", "\xff\xfe", "tcp:host=localhost,port=99999",
+		"garbage",
+		"unix:",
+		"unix:path",
+		"unix:path=",
+		"unix:path=%zz",
+		"foo:bar=baz",
+		";",
+		":",
+		"=",
+		"unix:path=/a;;;",
+		"\xff\xfe",
+		"tcp:host=localhost,port=99999",
 	};
 	char *huge = malloc(100001);
 	struct gpuarb *gpuarb = NULL;

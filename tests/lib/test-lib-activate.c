@@ -12,10 +12,10 @@
 #include "fake-lease.h"
 #include "lib-rig.h"
 
-#define STAGE(stage, state, refuse)                       \
-	do {                                              \
-		if (!stage_set(stage, state, refuse))     \
-			SKIP("no dbus-daemon");           \
+#define STAGE(stage, state, refuse)                   \
+	do {                                          \
+		if (!stage_set(stage, state, refuse)) \
+			SKIP("no dbus-daemon");       \
 	} while (0)
 
 static bool is(const struct gpuarb_lease *lease, const char *state)
@@ -295,8 +295,8 @@ static int die_once(sd_bus_message *call, void *userdata)
 		_exit(0);
 	if (!sd_bus_message_is_method_call(call, NULL, "Get"))
 		return sd_bus_reply_method_errorf(call, fate->error, "it is so");
-	return fate->state ? sd_bus_reply_method_return(call, "v", "s", fate->state) :
-			     sd_bus_reply_method_return(call, "v", "u", 2);
+	return fate->state ? sd_bus_reply_method_return(call, "v", "s", fate->state)
+			   : sd_bus_reply_method_return(call, "v", "u", 2);
 }
 
 enum call { ACTIVATE, DEACTIVATE, REVOKE };

@@ -24,9 +24,9 @@ struct play {
 	uint32_t processes, kfd_gpu_id;
 	uint64_t generation;
 	const char *state;
-	int refused;             /* by the driver, for each queue */
-	unsigned masked;         /* what it was asked */
-	uint64_t acknowledged;   /* the last */
+	int refused;           /* by the driver, for each queue */
+	unsigned masked;       /* what it was asked */
+	uint64_t acknowledged; /* the last */
 	unsigned acknowledgements;
 };
 
@@ -125,8 +125,9 @@ static const char *no_environment(void *userdata, const char *name)
 static int start(struct gpuarb_lease *lease, const char *sys)
 {
 	static const struct driver driver = { NULL, open_null, set_mask };
-	const struct apply seat = { .sys = sys, .dev = tree.path, .pid = 5, .driver = &driver,
-				    .get = no_environment };
+	const struct apply seat = {
+		.sys = sys, .dev = tree.path, .pid = 5, .driver = &driver, .get = no_environment
+	};
 
 	begin(lease->gpuarb);
 	return done(lease->gpuarb, agent_start(lease, &seat));
@@ -154,17 +155,20 @@ static struct gpuarb_lease *reserve(struct gpuarb *gpuarb)
 }
 
 /* Until something has come about; it comes when the driver is asked. */
-#define AWAIT(so)                                             \
-	do {                                                  \
-		char c_;                                      \
-		CHECK(read(asked[0], &c_, 1) == 1);           \
+#define AWAIT(so)                                   \
+	do {                                        \
+		char c_;                            \
+		CHECK(read(asked[0], &c_, 1) == 1); \
 	} while (!(so))
 
 static void perform(void (*work)(struct gpuarb *gpuarb, struct fake_arbiter *fake))
 {
 	play = mmap(NULL, sizeof(*play), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	CHECK(play != MAP_FAILED);
-	*play = (struct play){ .adaptable = true, .processes = 1, .kfd_gpu_id = 7, .generation = 3,
+	*play = (struct play){ .adaptable = true,
+			       .processes = 1,
+			       .kfd_gpu_id = 7,
+			       .generation = 3,
 			       .state = "granted" };
 	CHECK(pipe2(asked, O_CLOEXEC) == 0);
 	tree = queue_tree_new(1);

@@ -44,7 +44,8 @@ TEST(a_lease_is_looked_at_before_its_queues)
 
 	/* The simulation has no queues of any process; this GPU has none of this one. */
 	lease->info.partitions = &(struct gpuarb_partition){
-		.gpu = "0000:03:00.0", .kfd_gpu_id = 4711, .cu_mask = mask, .cu_mask_words = 1 };
+		.gpu = "0000:03:00.0", .kfd_gpu_id = 4711, .cu_mask = mask, .cu_mask_words = 1
+	};
 	CHECK(gpuarb_lease_apply(lease) == 0 && !*gpuarb_last_error(stage.gpuarb));
 	CHECK(gpuarb_lease_queue_ids(lease, 0, &id, 1) == 0);
 	CHECK(gpuarb_lease_mask_queue(lease, 0, 0, mask, 1) == -ENOENT);
@@ -75,9 +76,11 @@ static int apply_in_own_namespace(struct stage *stage, struct gpuarb_lease *leas
 		if (pid == 0)
 			_exit(gpuarb_lease_apply(lease) == -EOPNOTSUPP &&
 					      strstr(gpuarb_last_error(stage->gpuarb),
-						     "PID namespace") ? 0 : 1);
-		_exit(waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) :
-									     1);
+						     "PID namespace")
+				      ? 0
+				      : 1);
+		_exit(waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status)
+									   : 1);
 	}
 	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
 	return WEXITSTATUS(status);

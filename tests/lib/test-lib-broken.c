@@ -223,8 +223,8 @@ static int answer_almost_right(sd_bus_message *call, void *userdata)
 {
 	sd_bus_message *reply = NULL;
 	unsigned *step = userdata;
-	const char *paths[] = { "/", "/org/gpuarb/Arbiter1/lease/x",
-				"/org/gpuarb/Arbiter1/gpu/1", "/org/gpuarb/Arbiter1/lease/1" };
+	const char *paths[] = { "/", "/org/gpuarb/Arbiter1/lease/x", "/org/gpuarb/Arbiter1/gpu/1",
+				"/org/gpuarb/Arbiter1/lease/1" };
 	int r;
 
 	r = sd_bus_message_new_method_return(call, &reply);
@@ -278,8 +278,9 @@ TEST(an_answer_with_a_lie_in_it_leaves_no_fd_behind)
 /* Answers anything with random arguments. */
 static int answer_noise(sd_bus_message *call, void *userdata)
 {
-	static const char *const types[] = { "s", "o", "u", "t", "b", "h", "as", "au", "a{sv}",
-					     "aa{sv}", "a{oa{sa{sv}}}" };
+	static const char *const types[] = {
+		"s", "o", "u", "t", "b", "h", "as", "au", "a{sv}", "aa{sv}", "a{oa{sa{sv}}}"
+	};
 	sd_bus_message *reply = NULL;
 	unsigned *seed = userdata;
 	int r = sd_bus_message_new_method_return(call, &reply);

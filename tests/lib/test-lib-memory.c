@@ -47,8 +47,8 @@ static int answer_reserve(sd_bus_message *call)
 
 	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
 	CHECK(sd_bus_message_new_method_return(call, &reply) >= 0);
-	CHECK(sd_bus_message_append(reply, "ohs", GPUARB_PATH_LEASE "/17", pair[0],
-				    "granted") >= 0);
+	CHECK(sd_bus_message_append(reply, "ohs", GPUARB_PATH_LEASE "/17", pair[0], "granted") >=
+	      0);
 	CHECK(fake_append_partitions(reply, 30, 0) >= 0);
 	r = sd_bus_send(NULL, reply, NULL);
 	sd_bus_message_unref(reply);
@@ -208,7 +208,8 @@ static int build(struct gpuarb *gpuarb)
 	left = before;
 
 	begin(gpuarb);
-	r = request_new(gpuarb, GPUARB_PATH, GPUARB_INTERFACE, "Reserve", &want, 1, &options, &call);
+	r = request_new(gpuarb, GPUARB_PATH, GPUARB_INTERFACE, "Reserve", &want, 1, &options,
+			&call);
 	if (call)
 		dbus_message_unref(call);
 	for (unsigned i = 0; i < KEPT; i++)
@@ -295,12 +296,21 @@ static int mask_queues(struct gpuarb *gpuarb)
 {
 	static const struct driver driver = { NULL, open_null, set_first };
 	static const uint32_t mask[] = { 0xff };
-	struct gpuarb_partition partition = { .gpu = "0000:03:00.0", .kfd_gpu_id = 7,
-					      .cu_mask = mask, .cu_mask_words = 1 };
+	struct gpuarb_partition partition = {
+		.gpu = "0000:03:00.0", .kfd_gpu_id = 7, .cu_mask = mask, .cu_mask_words = 1
+	};
 	struct book book = { NULL, 0 };
-	struct apply apply = { .gpuarb = gpuarb, .lease = 1, .state = "granted",
-			       .partitions = &partition, .n = 1, .book = &book, .sys = tree.path,
-			       .dev = tree.path, .pid = 5, .driver = &driver, .get = no_environment };
+	struct apply apply = { .gpuarb = gpuarb,
+			       .lease = 1,
+			       .state = "granted",
+			       .partitions = &partition,
+			       .n = 1,
+			       .book = &book,
+			       .sys = tree.path,
+			       .dev = tree.path,
+			       .pid = 5,
+			       .driver = &driver,
+			       .get = no_environment };
 	int r;
 
 	begin(gpuarb);
@@ -333,7 +343,10 @@ static int set_all(void *userdata, int fd, uint32_t queue, const struct mask *ma
 static int follow(struct gpuarb *gpuarb)
 {
 	static const struct driver driver = { NULL, open_null, set_all };
-	const struct apply seat = { .sys = tree.path, .dev = tree.path, .pid = 5, .driver = &driver,
+	const struct apply seat = { .sys = tree.path,
+				    .dev = tree.path,
+				    .pid = 5,
+				    .driver = &driver,
 				    .get = no_environment };
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	struct gpuarb_lease *lease = NULL;

@@ -65,11 +65,11 @@ static struct fate *begin_fate(struct gpuarb **ret)
 	return fate;
 }
 
-#define BEGIN(fate, gpuarb)                            \
-	do {                                           \
-		fate = begin_fate(&gpuarb);            \
-		if (!fate)                             \
-			SKIP("no dbus-daemon");        \
+#define BEGIN(fate, gpuarb)                     \
+	do {                                    \
+		fate = begin_fate(&gpuarb);     \
+		if (!fate)                      \
+			SKIP("no dbus-daemon"); \
 	} while (0)
 
 static void end_fate(struct fate *fate, struct gpuarb *gpuarb)

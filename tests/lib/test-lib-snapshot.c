@@ -85,8 +85,8 @@ static int answer_root(sd_bus_message *call)
 	int r;
 
 	CHECK(sd_bus_message_new_method_return(call, &reply) >= 0);
-	CHECK(sd_bus_message_append(reply, "a{sv}", 2, "Version", "s", "0.1.0", "Tenants", "as",
-				    2, "compositor", "*") >= 0);
+	CHECK(sd_bus_message_append(reply, "a{sv}", 2, "Version", "s", "0.1.0", "Tenants", "as", 2,
+				    "compositor", "*") >= 0);
 	r = sd_bus_send(NULL, reply, NULL);
 	sd_bus_message_unref(reply);
 	return r;
@@ -192,7 +192,7 @@ TEST(a_property_of_another_type_is_named)
 /* ---- watching ------------------------------------------------------------------------- */
 
 #define PROPERTIES "org.freedesktop.DBus.Properties"
-#define MANAGER	   "org.freedesktop.DBus.ObjectManager"
+#define MANAGER "org.freedesktop.DBus.ObjectManager"
 
 /* After the first picture the world changes. */
 static void change(sd_bus *bus)
@@ -264,8 +264,7 @@ static void note(const char *kind, const char *what, void *userdata)
 	if (strcmp(kind, "daemon-gone") == 0 && watcher->gone++ == 1)
 		CHECK(private_bus_again(&watcher->bus));
 	if (strcmp(kind, "daemon-gone") == 0)
-		fake_arbiter_start(watcher->bus.address, answer, NULL,
-				   &watcher->fake);
+		fake_arbiter_start(watcher->bus.address, answer, NULL, &watcher->fake);
 	if (strcmp(kind, "daemon-back") == 0 && watcher->gone == 1)
 		private_bus_kill(&watcher->bus);
 	if (strcmp(kind, "daemon-back") == 0 && watcher->gone == 2)

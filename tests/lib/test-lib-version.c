@@ -65,8 +65,8 @@ static int answer_plan(sd_bus_message *call)
 	CHECK(sd_bus_message_new_method_return(call, &reply) >= 0);
 	CHECK(sd_bus_message_append(reply, "s", "refused") >= 0);
 	append_partitions(reply, true);
-	CHECK(sd_bus_message_append(reply, "aa{sv}", 1, 4, "gpu", "s", "0000:03:00.0", "reason", "s",
-				    "bandwidth", "since", "t", UINT64_C(4), "asked", "t",
+	CHECK(sd_bus_message_append(reply, "aa{sv}", 1, 4, "gpu", "s", "0000:03:00.0", "reason",
+				    "s", "bandwidth", "since", "t", UINT64_C(4), "asked", "t",
 				    UINT64_C(9)) >= 0);
 	r = sd_bus_send(NULL, reply, NULL);
 	sd_bus_message_unref(reply);
@@ -138,10 +138,16 @@ static void tell_grown(const struct table *table, uint64_t generation, uint32_t 
 			    .header_size = sizeof(struct gpuarb_record) + sizeof(grown.news),
 			    .partition_size = sizeof(struct gpuarb_record_partition) +
 					      sizeof(grown.more),
-			    .n_partitions = 1, .lease = 17, .generation = generation,
-			    .deadline_usec = UINT64_MAX, .state = GPUARB_RECORD_GRANTED },
-		.partition = { .gpu = "0000:03:00.0", .tier = "sealed", .cus = cus,
-			       .n_words = 1, .cu_mask = { (UINT32_C(1) << cus) - 1 } },
+			    .n_partitions = 1,
+			    .lease = 17,
+			    .generation = generation,
+			    .deadline_usec = UINT64_MAX,
+			    .state = GPUARB_RECORD_GRANTED },
+		.partition = { .gpu = "0000:03:00.0",
+			       .tier = "sealed",
+			       .cus = cus,
+			       .n_words = 1,
+			       .cu_mask = { (UINT32_C(1) << cus) - 1 } },
 	};
 
 	memset(grown.news, 0xa5, sizeof(grown.news));

@@ -171,11 +171,11 @@ static struct gpuarb_lease *start(struct stage *stage, int process_fd)
 	return lease;
 }
 
-#define START(stage, lease, process_fd)                   \
-	do {                                              \
-		if (!stage_set(stage, "waiting", ""))     \
-			SKIP("no dbus-daemon");           \
-		lease = start(stage, process_fd);         \
+#define START(stage, lease, process_fd)               \
+	do {                                          \
+		if (!stage_set(stage, "waiting", "")) \
+			SKIP("no dbus-daemon");       \
+		lease = start(stage, process_fd);     \
 	} while (0)
 
 TEST(a_lease_that_waits_has_a_place_and_no_parts)

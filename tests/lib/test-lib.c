@@ -31,11 +31,11 @@ static void stop(struct rig *rig, struct gpuarb *gpuarb)
 	rig_done(rig);
 }
 
-#define START(rig, gpuarb)                  \
-	do {                                \
-		if (rig_missing())          \
+#define START(rig, gpuarb)                   \
+	do {                                 \
+		if (rig_missing())           \
 			SKIP(rig_missing()); \
-		gpuarb = start(rig);        \
+		gpuarb = start(rig);         \
 	} while (0)
 
 static struct gpuarb_lease *take(struct gpuarb *gpuarb, const char *gpu, uint32_t cus)

@@ -14,8 +14,7 @@ struct facts {
 	size_t n;
 };
 
-static void add(struct facts *facts, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+static void add(struct facts *facts, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static void add(struct facts *facts, const char *format, ...)
 {
@@ -80,7 +79,8 @@ static void read_facts(const char *text, struct facts *facts)
 		} else if (!interface[0]) {
 			continue;
 		} else if (is_tag(at, "method") || is_tag(at, "signal") || is_tag(at, "property")) {
-			snprintf(member, sizeof(member), "%.6s %s", at + 1, attribute(at, "name", a));
+			snprintf(member, sizeof(member), "%.6s %s", at + 1,
+				 attribute(at, "name", a));
 			add(facts, "%s %s %s %s", interface, member, attribute(at, "type", b),
 			    attribute(at, "access", c));
 			arg = 0;
@@ -96,12 +96,10 @@ static void read_facts(const char *text, struct facts *facts)
 	qsort(facts->line, facts->n, sizeof(*facts->line), compare);
 }
 
-static void introspect(struct adapter *adapter, sd_bus *bus, const char *path,
-		       struct facts *facts)
+static void introspect(struct adapter *adapter, sd_bus *bus, const char *path, struct facts *facts)
 {
-	sd_bus_message *m = call_run(adapter, call_new(bus, path,
-						       "org.freedesktop.DBus.Introspectable",
-						       "Introspect"));
+	sd_bus_message *m = call_run(
+		adapter, call_new(bus, path, "org.freedesktop.DBus.Introspectable", "Introspect"));
 	const char *text;
 
 	CHECK(sd_bus_message_read(m, "s", &text) >= 0);
@@ -132,8 +130,9 @@ static size_t differences(const struct facts *xml, const struct facts *live)
 	size_t x = 0, l = 0, n = 0;
 
 	while (x < xml->n || l < live->n) {
-		int order = x == xml->n ? 1 : l == live->n ? -1 :
-			    strcmp(xml->line[x], live->line[l]);
+		int order = x == xml->n    ? 1
+			    : l == live->n ? -1
+					   : strcmp(xml->line[x], live->line[l]);
 
 		if (order == 0) {
 			x++, l++;
@@ -149,7 +148,7 @@ static size_t differences(const struct facts *xml, const struct facts *live)
 
 TEST(the_xml_is_what_the_objects_say)
 {
-	struct facts xml = {0}, live = {0};
+	struct facts xml = { 0 }, live = { 0 };
 	struct adapter a;
 	sd_bus_message *m;
 	sd_bus *bus;

@@ -25,7 +25,7 @@ static inline void adapter_run(struct adapter *adapter, const bool *until)
 /* An answer that is awaited. */
 struct answer {
 	bool came;
-	unsigned number;     /* counts answers */
+	unsigned number; /* counts answers */
 	sd_bus_message *m;
 };
 
@@ -47,15 +47,15 @@ static inline sd_bus_message *call_new(sd_bus *bus, const char *path, const char
 {
 	sd_bus_message *m;
 
-	CHECK(sd_bus_message_new_method_call(bus, &m, GPUARB_BUS_NAME, path, interface,
-					     member) >= 0);
+	CHECK(sd_bus_message_new_method_call(bus, &m, GPUARB_BUS_NAME, path, interface, member) >=
+	      0);
 	return m;
 }
 
 /* Sends a call, which it frees. */
 static inline void call_send(sd_bus_message *call, struct answer *answer)
 {
-	*answer = (struct answer){0};
+	*answer = (struct answer){ 0 };
 	CHECK(sd_bus_call_async(NULL, NULL, call, answer_take, answer, 0) >= 0);
 	sd_bus_message_unref(call);
 }
@@ -98,12 +98,12 @@ static inline bool is_fine(sd_bus_message *answer)
 
 #define STRANGER 1 /* "daemon", on every Debian and Fedora */
 
-#define NEEDS_BUS()                                                                        \
-	do {                                                                               \
-		if (rig_bus_missing())                                                     \
-			SKIP(rig_bus_missing());                                           \
-		if (geteuid() != 0)                                                        \
-			SKIP("it acts as two users, which takes root");                    \
+#define NEEDS_BUS()                                                     \
+	do {                                                            \
+		if (rig_bus_missing())                                  \
+			SKIP(rig_bus_missing());                        \
+		if (geteuid() != 0)                                     \
+			SKIP("it acts as two users, which takes root"); \
 	} while (0)
 
 static inline sd_bus_message *call_arbiter(sd_bus *bus, const char *member)
@@ -134,8 +134,8 @@ static inline sd_bus_message *drain(sd_bus *bus, const char *gpu)
 
 static inline sd_bus_message *ask(sd_bus *bus, const char *member, unsigned cus)
 {
-	return with(call_arbiter(bus, member), "aa{sv}a{sv}", 1, 2, "gpu", "s", "0", "cus", "u", cus,
-		    1, "name", "s", "n");
+	return with(call_arbiter(bus, member), "aa{sv}a{sv}", 1, 2, "gpu", "s", "0", "cus", "u",
+		    cus, 1, "name", "s", "n");
 }
 
 static inline sd_bus_message *get(sd_bus *bus, const char *path, const char *interface,

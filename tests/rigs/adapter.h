@@ -24,11 +24,11 @@ struct adapter {
 
 	struct caller caller; /* of the last call that came to the host */
 	unsigned refreshed, described;
-	int fail;             /* reserve fails so, without a verdict; 0: it does not */
+	int fail; /* reserve fails so, without a verdict; 0: it does not */
 
 	/* Answers that must outlive the daemon: the last one is kept here if hold is set. */
 	bool hold;
-	int settle_fails;     /* why none is taken; 0: they are */
+	int settle_fails; /* why none is taken; 0: they are */
 	void (*settled)(void *call, int r);
 	void *call;
 	bool disconnected;
@@ -170,8 +170,8 @@ static inline int adapter_activate(void *userdata, const struct caller *caller, 
 	struct adapter *adapter = userdata;
 	int r;
 
-	r = active ? arbiter_activate(adapter->arbiter, caller, id, verdict) :
-		     arbiter_deactivate(adapter->arbiter, caller, id, verdict);
+	r = active ? arbiter_activate(adapter->arbiter, caller, id, verdict)
+		   : arbiter_deactivate(adapter->arbiter, caller, id, verdict);
 	adapter_carry_out(adapter);
 	return r;
 }
@@ -228,8 +228,14 @@ static const struct bus_host adapter_host = {
 static inline struct gpu_info adapter_gpu(const char *name)
 {
 	struct gpu_info info = {
-		.gfx_target = 90006, .law_measured = true, .queue_slots = 24, .process_slots = 8,
-		.pipes = 4, .queues_per_pipe = 8, .sdma_queues = 4, .vram_bytes = UINT64_C(1) << 34,
+		.gfx_target = 90006,
+		.law_measured = true,
+		.queue_slots = 24,
+		.process_slots = 8,
+		.pipes = 4,
+		.queues_per_pipe = 8,
+		.sdma_queues = 4,
+		.vram_bytes = UINT64_C(1) << 34,
 		.scheduler = SCHEDULER_HWS,
 		.geometry = { .xccs = 1, .engines = 4, .arrays = 1, .array_cus = 16 },
 	};
@@ -245,12 +251,13 @@ static inline void adapter_new(struct adapter *ret)
 	struct gpu_info gpus[] = { adapter_gpu("0000:03:00.0"), adapter_gpu("0000:43:00.0") };
 	struct settings *settings;
 
-	*ret = (struct adapter){0};
+	*ret = (struct adapter){ 0 };
 	rig_new(&ret->rig);
 	CHECK(settings_new(&settings) == 0);
 	CHECK(arbiter_new(settings, gpus, 2, 1, &ret->arbiter) == 0);
 	CHECK(sd_event_new(&ret->event) >= 0);
-	CHECK(bus_new(ret->event, ret->rig.address, ret->arbiter, &adapter_host, ret, &ret->bus) == 0);
+	CHECK(bus_new(ret->event, ret->rig.address, ret->arbiter, &adapter_host, ret, &ret->bus) ==
+	      0);
 	CHECK(bus_own_name(ret->bus) == 0);
 }
 

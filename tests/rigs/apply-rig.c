@@ -79,17 +79,27 @@ void apply_rig_new(struct apply_rig *rig, size_t n)
 	build_tree(rig);
 	for (unsigned i = 0; i < APPLY_GPUS; i++) {
 		rig->partitions[i] = (struct gpuarb_partition){
-			.gpu = names[i], .kfd_gpu_id = rig->gpu_ids[i],
-			.cu_mask = rig->masks[i], .cu_mask_words = i == 1 ? 10 : 3,
+			.gpu = names[i],
+			.kfd_gpu_id = rig->gpu_ids[i],
+			.cu_mask = rig->masks[i],
+			.cu_mask_words = i == 1 ? 10 : 3,
 		};
 		apply_rig_mask(rig, i, 0xffff, 0);
 	}
 	rig->driver = (struct driver){ rig, open_device, set_mask };
 	rig->apply = (struct apply){
-		.gpuarb = &rig->gpuarb, .lease = 12, .state = "granted",
-		.partitions = rig->partitions, .n = n, .book = &rig->book,
-		.sys = rig->sys, .dev = rig->dev, .pid = APPLY_PID,
-		.driver = &rig->driver, .get = get, .userdata = rig,
+		.gpuarb = &rig->gpuarb,
+		.lease = 12,
+		.state = "granted",
+		.partitions = rig->partitions,
+		.n = n,
+		.book = &rig->book,
+		.sys = rig->sys,
+		.dev = rig->dev,
+		.pid = APPLY_PID,
+		.driver = &rig->driver,
+		.get = get,
+		.userdata = rig,
 	};
 }
 

@@ -9,9 +9,9 @@
 
 #include "libgpuarb/lease/apply.h"
 
-#define APPLY_PID    4711
+#define APPLY_PID 4711
 #define APPLY_QUEUES 32U
-#define APPLY_GPUS   3U
+#define APPLY_GPUS 3U
 
 struct apply_rig {
 	char sys[64], dev[96];
@@ -29,10 +29,10 @@ struct apply_rig {
 	struct mask has[APPLY_QUEUES]; /* words 0: never masked */
 	unsigned opened, calls;
 	int open_error;
-	unsigned fail_at;       /* this call (from 1) fails; 0: none */
+	unsigned fail_at; /* this call (from 1) fails; 0: none */
 	int fail_with;
-	bool writes_anyway;     /* the mask is written nevertheless */
-	unsigned vanish_at;     /* before this call its queue goes away */
+	bool writes_anyway; /* the mask is written nevertheless */
+	unsigned vanish_at; /* before this call its queue goes away */
 
 	/* The environment. */
 	const char *hsa_mask, *global_mask, *lease;

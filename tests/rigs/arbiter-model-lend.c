@@ -57,13 +57,14 @@ static void activate_one(struct model *model, struct lease *lease)
 	bool own = model_chance(model, 90), active = model_chance(model, 60);
 	struct caller caller = caller_of(own ? lease->owner : 77);
 	enum lease_state was = lease->state;
-	struct verdict verdict = {0};
+	struct verdict verdict = { 0 };
 	int r;
 
-	r = active ? arbiter_activate(model->arbiter, &caller, lease->id, &verdict) :
-		     arbiter_deactivate(model->arbiter, &caller, lease->id, &verdict);
-	expect(&verdict, r, own && (active ? was == STATE_INACTIVE :
-					     was == STATE_GRANTED || was == STATE_ACTIVATING),
+	r = active ? arbiter_activate(model->arbiter, &caller, lease->id, &verdict)
+		   : arbiter_deactivate(model->arbiter, &caller, lease->id, &verdict);
+	expect(&verdict, r,
+	       own && (active ? was == STATE_INACTIVE
+			      : was == STATE_GRANTED || was == STATE_ACTIVATING),
 	       "activated what cannot be");
 	model->activated += r >= 0 && active;
 	verdict_done(&verdict);
@@ -71,7 +72,7 @@ static void activate_one(struct model *model, struct lease *lease)
 
 static void revoke_one(struct model *model, const struct lease *lease)
 {
-	struct verdict verdict = {0};
+	struct verdict verdict = { 0 };
 	uint64_t id = lease->id, before = lease->deadline_usec;
 	enum lease_state was = lease->state;
 	int r;
@@ -79,7 +80,8 @@ static void revoke_one(struct model *model, const struct lease *lease)
 	r = arbiter_revoke(model->arbiter, id, model->now, model_below(model, 60), "model",
 			   &verdict);
 	expect(&verdict, r, was != STATE_ENDING, "revoked what ends already");
-	if (r >= 0 && was == STATE_REVOKING && arbiter_find(model->arbiter, id)->deadline_usec >= before)
+	if (r >= 0 && was == STATE_REVOKING &&
+	    arbiter_find(model->arbiter, id)->deadline_usec >= before)
 		model_fail("a second revocation put the end off");
 	model->revoked += r >= 0;
 	verdict_done(&verdict);
@@ -92,7 +94,9 @@ static size_t add_rows(struct model *model, const struct lease *lease, struct ma
 		const struct partition *p = &lease->partitions[i];
 
 		rows[i] = (struct mask_seen){ .pid = lease->bound[0],
-			.kfd_gpu_id = model->arbiter->gpus[p->gpu].info.kfd_gpu_id, .cus = p->cus };
+					      .kfd_gpu_id =
+						      model->arbiter->gpus[p->gpu].info.kfd_gpu_id,
+					      .cus = p->cus };
 		if (model_chance(model, 60))
 			rows[i].cus = p->occupied;
 	}

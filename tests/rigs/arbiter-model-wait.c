@@ -45,7 +45,8 @@ void model_check_grant(const struct model *model, const struct request *request,
 			model_fail("another GPU");
 		if (is_closed(model, p->gpu, lease))
 			model_fail("granted on a GPU that is closed");
-		if (p->priority != want->priority || (want->queues && p->granted.queues != want->queues))
+		if (p->priority != want->priority ||
+		    (want->queues && p->granted.queues != want->queues))
 			model_fail("another budget");
 	}
 }

@@ -97,15 +97,15 @@ static void check_refusal(struct model *model, const struct verdict *verdict)
 		model_fail("nobody refused");
 }
 
-static void count_new(struct model *model, const struct request *request,
-		      struct lease *proposal)
+static void count_new(struct model *model, const struct request *request, struct lease *proposal)
 {
 	if (proposal->id <= model->last_id)
 		model_fail("an id was used again");
 	model->last_id = proposal->id;
 	if (proposal->state == STATE_WAITING) {
-		proposal->deadline_usec = model_chance(model, 50) ?
-						  model->now + model_below(model, 300) : UINT64_MAX;
+		proposal->deadline_usec = model_chance(model, 50)
+						  ? model->now + model_below(model, 300)
+						  : UINT64_MAX;
 		model->waited++;
 		model->waited_gangs += request->n_wants > 1;
 		return;
@@ -121,7 +121,7 @@ static void count_new(struct model *model, const struct request *request,
 static void reserve_one(struct model *model)
 {
 	struct caller caller = caller_of(model_below(model, 4));
-	struct verdict verdict = {0};
+	struct verdict verdict = { 0 };
 	struct request request;
 	struct lease *lease = NULL;
 
@@ -155,7 +155,7 @@ static struct lease *random_lease(struct model *model)
 static void resize_one(struct model *model)
 {
 	struct lease *lease = random_lease(model), *next = NULL;
-	struct verdict verdict = {0};
+	struct verdict verdict = { 0 };
 	struct request request;
 	struct caller caller;
 
@@ -260,8 +260,9 @@ static void operate(struct model *model)
 	else if (what < 74)
 		end_one(model);
 	else if (what < 84 && lease)
-		arbiter_acknowledge(model->arbiter, lease->id, lease->generation -
-				    (lease->generation > 1 && model_chance(model, 20)));
+		arbiter_acknowledge(model->arbiter, lease->id,
+				    lease->generation -
+					    (lease->generation > 1 && model_chance(model, 20)));
 	else if (what < 94)
 		look(model);
 	else if (what < 97)

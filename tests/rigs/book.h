@@ -6,8 +6,8 @@
 #include "live.h"
 
 #define BOOK_LEASES 64
-#define BOOK_GPUS   8
-#define BOOK_WORDS  16
+#define BOOK_GPUS 8
+#define BOOK_WORDS 16
 
 struct book_part {
 	char gpu[32];
@@ -209,7 +209,8 @@ static inline bool book_same_parts(const struct book_lease *lease, const struct 
 	for (unsigned i = 0; i < n; i++)
 		if (strcmp(lease->parts[i].gpu, parts[i].gpu) != 0 ||
 		    memcmp(lease->parts[i].mask, parts[i].mask, sizeof(parts[i].mask)) != 0 ||
-		    lease->parts[i].cus != parts[i].cus || lease->parts[i].queues != parts[i].queues)
+		    lease->parts[i].cus != parts[i].cus ||
+		    lease->parts[i].queues != parts[i].queues)
 			return false;
 	return true;
 }
@@ -221,7 +222,7 @@ static inline void book_check(const struct book *book, bool settled)
 	for (unsigned g = 0; g < book->n_gpus; g++) {
 		const struct book_gpu *gpu = &book->gpus[g];
 		unsigned cus = gpu->cus_free, slots = gpu->slots_free;
-		uint32_t taken[BOOK_WORDS] = {0};
+		uint32_t taken[BOOK_WORDS] = { 0 };
 
 		for (unsigned l = 0; l < book->n_leases; l++)
 			for (unsigned i = 0; i < book->leases[l].n_parts; i++) {

@@ -23,21 +23,21 @@ struct check_test {
 static struct check_test *check_first, **check_last = &check_first;
 static bool check_skipped;
 
-#define SKIP(why)                                                                          \
-	do {                                                                               \
-		printf("skipped: %s\n", why);                                              \
-		check_skipped = true;                                                      \
-		return;                                                                    \
+#define SKIP(why)                             \
+	do {                                  \
+		printf("skipped: %s\n", why); \
+		check_skipped = true;         \
+		return;                       \
 	} while (0)
 
-#define TEST(id)                                                                           \
-	static void id(void);                                                              \
-	__attribute__((constructor)) static void register_##id(void)                       \
-	{                                                                                  \
-		static struct check_test t = { .name = #id, .run = id };                   \
-		*check_last = &t;                                                          \
-		check_last = &t.next;                                                      \
-	}                                                                                  \
+#define TEST(id)                                                         \
+	static void id(void);                                            \
+	__attribute__((constructor)) static void register_##id(void)     \
+	{                                                                \
+		static struct check_test t = { .name = #id, .run = id }; \
+		*check_last = &t;                                        \
+		check_last = &t.next;                                    \
+	}                                                                \
 	static void id(void)
 
 int main(int argc, char *argv[])

@@ -22,7 +22,8 @@ static inline void set_up(struct stage *stage, const char *hardware)
 	rig_start_managed(&stage->rig, hardware, "--store-max=64");
 	stage->bus = rig_connect(&stage->rig, 0);
 	CHECK(sd_bus_match_signal(stage->bus, NULL, "org.freedesktop.DBus", NULL,
-				  "org.freedesktop.DBus", "NameOwnerChanged", on_owner, stage) >= 0);
+				  "org.freedesktop.DBus", "NameOwnerChanged", on_owner,
+				  stage) >= 0);
 	listen_in(stage->bus, &stage->heard);
 }
 
@@ -74,8 +75,8 @@ static inline void run(struct stage *stage, const struct operation *operation)
 }
 
 /* Cuts off the operation, and then the start; 0: not that. Returns how often it did. */
-static inline unsigned try_point(struct stage *stage, const struct operation *operation, unsigned at,
-			  unsigned start_at)
+static inline unsigned try_point(struct stage *stage, const struct operation *operation,
+				 unsigned at, unsigned start_at)
 {
 	unsigned killed = 0;
 
@@ -99,7 +100,8 @@ static inline unsigned try_point(struct stage *stage, const struct operation *op
 	return killed;
 }
 
-static inline unsigned try_starts(struct stage *stage, const struct operation *operation, unsigned at)
+static inline unsigned try_starts(struct stage *stage, const struct operation *operation,
+				  unsigned at)
 {
 	unsigned start_at = 1;
 

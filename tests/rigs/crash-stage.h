@@ -107,7 +107,8 @@ static inline void take_record(struct known *known, const char *bytes)
 	memcpy(&record, bytes, sizeof(record));
 	known->cause = record.cause;
 	known->told = record.state == GPUARB_RECORD_ENDING    ? GONE
-		      : record.state == GPUARB_RECORD_WAITING ? WAITING : GRANTED;
+		      : record.state == GPUARB_RECORD_WAITING ? WAITING
+							      : GRANTED;
 	known->generation = record.generation;
 	known->n_parts = record.n_partitions;
 	for (unsigned i = 0; i < record.n_partitions; i++) {

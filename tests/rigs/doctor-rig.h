@@ -20,8 +20,9 @@ struct patient {
 static inline void patient_new(struct patient *patient)
 {
 	static const char *const variables[] = {
-		"GPUARB_LEASE", "HSA_CU_MASK", "ROC_GLOBAL_CU_MASK", "HSA_CU_MASK_SKIP_INIT",
-		"GPU_MAX_HW_QUEUES", "LD_LIBRARY_PATH", "GPUARB_BUS_ADDRESS",
+		"GPUARB_LEASE",          "HSA_CU_MASK",       "ROC_GLOBAL_CU_MASK",
+		"HSA_CU_MASK_SKIP_INIT", "GPU_MAX_HW_QUEUES", "LD_LIBRARY_PATH",
+		"GPUARB_BUS_ADDRESS",
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(variables); i++)
@@ -29,7 +30,8 @@ static inline void patient_new(struct patient *patient)
 	*patient = (struct patient){ .scratch = scratch_new() };
 	CHECK(chmod(patient->scratch.path, 0755) == 0); /* for other users, too */
 	snprintf(patient->sys, sizeof(patient->sys), "%s/sys", patient->scratch.path);
-	patient->doctor = (struct doctor){ .root = patient->scratch.path, .version = "1.2.3",
+	patient->doctor = (struct doctor){ .root = patient->scratch.path,
+					   .version = "1.2.3",
 					   .config.trust = { { geteuid() } } };
 }
 
@@ -46,7 +48,7 @@ static inline void patient_remove(const struct patient *patient, const char *pat
 /* What profiles say, up to four, with the driver's parameters as they are by default. */
 static inline void patient_has_gpus(struct patient *patient, const char *const *names, size_t n)
 {
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 	struct gpu_info gpus[4];
 	struct profile profile;
 	char profiles[256];
@@ -78,7 +80,7 @@ static inline void examine(struct patient *patient, void (*run)(struct doctor *d
 	free(patient->doctor.findings);
 	free(patient->doctor.gpus);
 	notes_done(&fresh.notes);
-	fresh.notes = (struct notes){0};
+	fresh.notes = (struct notes){ 0 };
 	fresh.gpus = NULL;
 	fresh.n_gpus = 0;
 	patient->doctor = fresh;

@@ -92,7 +92,8 @@ static inline int kill_it(struct stage *stage, int pidfd, uint64_t tag)
 	return enforce_kill(stage->enforce, pidfd, tag, stage->why, sizeof(stage->why));
 }
 
-static inline bool heard(const struct stage *stage, unsigned i, uint64_t tag, int r, const char *words)
+static inline bool heard(const struct stage *stage, unsigned i, uint64_t tag, int r,
+			 const char *words)
 {
 	const struct heard *row = &stage->heard[i];
 

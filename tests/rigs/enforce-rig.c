@@ -125,7 +125,7 @@ bool client_send(int client, const void *text, size_t length, const int *fds, un
 	union {
 		char bytes[CMSG_SPACE(16 * sizeof(int))];
 		struct cmsghdr align;
-	} control = {0};
+	} control = { 0 };
 	struct iovec io = { .iov_base = (void *)(uintptr_t)text, .iov_len = length };
 	struct msghdr message = { .msg_iov = &io, .msg_iovlen = 1 };
 

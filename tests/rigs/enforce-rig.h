@@ -16,8 +16,8 @@ struct helper {
 	char dir[64];
 	char path[96]; /* of the socket, in it */
 	int listening;
-	uid_t uid;      /* whom it runs as; 0: as the test does */
-	pid_t pid;      /* 0: not started, or ended */
+	uid_t uid; /* whom it runs as; 0: as the test does */
+	pid_t pid; /* 0: not started, or ended */
 };
 
 /* A socket that listens, without a helper. */

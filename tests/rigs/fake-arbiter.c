@@ -80,8 +80,9 @@ static void wait_for_somebody(sd_bus *bus, struct service *service)
 {
 	bool came = false;
 
-	must(sd_bus_match_signal(bus, NULL, "org.freedesktop.DBus", NULL, NULL,
-				 "NameOwnerChanged", somebody_came, &came), "match");
+	must(sd_bus_match_signal(bus, NULL, "org.freedesktop.DBus", NULL, NULL, "NameOwnerChanged",
+				 somebody_came, &came),
+	     "match");
 	tell_ready(service);
 	while (!came)
 		process(bus);
@@ -161,8 +162,9 @@ void fake_arbiter_start(const char *address, fake_answer_t answer, void *userdat
 void fake_arbiter_start_late(const char *address, fake_answer_t answer, void *userdata,
 			     struct fake_arbiter *ret)
 {
-	struct service service = { .address = address, .answer = answer, .userdata = userdata,
-				   .late = true };
+	struct service service = {
+		.address = address, .answer = answer, .userdata = userdata, .late = true
+	};
 
 	start(&service, ret);
 }
@@ -170,8 +172,11 @@ void fake_arbiter_start_late(const char *address, fake_answer_t answer, void *us
 void fake_arbiter_keep(const char *address, fake_answer_t answer, void (*again)(void *userdata),
 		       void *userdata, struct fake_arbiter *ret)
 {
-	struct service service = { .address = address, .answer = answer, .userdata = userdata,
-				   .again = again, .keep = true };
+	struct service service = { .address = address,
+				   .answer = answer,
+				   .userdata = userdata,
+				   .again = again,
+				   .keep = true };
 
 	start(&service, ret);
 }

@@ -29,11 +29,22 @@ void fake_start(void)
 	unsetenv("ROCR_VISIBLE_DEVICES");
 	unsetenv("HIP_VISIBLE_DEVICES");
 	fake = (struct fake_hip){
-		.devices = 1, .version = 50221153, .major = 9, .addresses = { "0000:03:00.0" },
-		.pool = 4, .lands_on = -1, .state = "granted", .partitions = 1,
+		.devices = 1,
+		.version = 50221153,
+		.major = 9,
+		.addresses = { "0000:03:00.0" },
+		.pool = 4,
+		.lands_on = -1,
+		.state = "granted",
+		.partitions = 1,
 		.mask = { 0xffffffff, 0x0fffffff },
-		.partition = { .gpu = "0000:03:00.0", .kfd_gpu_id = 13261, .cu_mask_words = 2,
-			       .cus = 60, .queues = 4, .processes = 1, .priority = 7 },
+		.partition = { .gpu = "0000:03:00.0",
+			       .kfd_gpu_id = 13261,
+			       .cu_mask_words = 2,
+			       .cus = 60,
+			       .queues = 4,
+			       .processes = 1,
+			       .priority = 7 },
 	};
 	fake.partition.cu_mask = fake.mask;
 }

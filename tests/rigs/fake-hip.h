@@ -11,8 +11,8 @@
 #include "libgpuarb/gpuarb.h"
 
 #define FAKE_DEVICES 4
-#define FAKE_QUEUES  32
-#define FAKE_WORDS   32
+#define FAKE_QUEUES 32
+#define FAKE_WORDS 32
 
 struct fake_queue {
 	bool there;
@@ -27,16 +27,16 @@ struct fake_hip {
 	/* HIP. */
 	int devices, version, major;
 	const char *addresses[FAKE_DEVICES];
-	int current;          /* device of the calling thread */
-	bool wgp_bits;        /* doubles the bits of masks */
-	int pool;             /* GPU_MAX_HW_QUEUES */
-	int lands_on;         /* queues come on this device instead; -1 */
-	int strangers;        /* so many queues come along with the next stream */
-	const char *fails;    /* the call that fails … */
-	hipError_t error;     /* … with this */
-	unsigned oom;         /* so many creations of a masked stream fail */
-	unsigned creations;   /* streams asked for */
-	unsigned streams;     /* and alive */
+	int current;                           /* device of the calling thread */
+	bool wgp_bits;                         /* doubles the bits of masks */
+	int pool;                              /* GPU_MAX_HW_QUEUES */
+	int lands_on;                          /* queues come on this device instead; -1 */
+	int strangers;                         /* so many queues come along with the next stream */
+	const char *fails;                     /* the call that fails … */
+	hipError_t error;                      /* … with this */
+	unsigned oom;                          /* so many creations of a masked stream fail */
+	unsigned creations;                    /* streams asked for */
+	unsigned streams;                      /* and alive */
 	struct fake_queue queues[FAKE_QUEUES]; /* by KFD's ids */
 
 	/* The lease: one partition, on lease_device. */

@@ -48,8 +48,8 @@ static int answer_reserve(sd_bus_message *call, struct ledger *ledger)
 		r = sd_bus_message_append(reply, "ohs", LEASE, ledger->theirs,
 					  later ? "waiting" : ledger->state);
 	if (r >= 0)
-		r = later ? sd_bus_message_append(reply, "aa{sv}", 0) :
-			    fake_append_partitions(reply, 30, ledger->kfd_gpu_id);
+		r = later ? sd_bus_message_append(reply, "aa{sv}", 0)
+			  : fake_append_partitions(reply, 30, ledger->kfd_gpu_id);
 	if (r >= 0)
 		r = sd_bus_send(NULL, reply, NULL);
 	sd_bus_message_unref(reply);
@@ -190,10 +190,18 @@ static void send_record(const struct stage *stage, struct gpuarb_record record, 
 {
 	struct datagram datagram = {
 		.record = record,
-		.partition = { .gpu = "0000:03:00.0", .tier = "cooperative",
-			       .gaps = "power reset", .vram = 1 << 20, .cus = cus,
-			       .cus_asked = cus + 1, .effective_cus = cus, .shader_engines = 0xa,
-			       .queues = 5, .processes = 1, .sdma_queues = 3, .n_words = 1,
+		.partition = { .gpu = "0000:03:00.0",
+			       .tier = "cooperative",
+			       .gaps = "power reset",
+			       .vram = 1 << 20,
+			       .cus = cus,
+			       .cus_asked = cus + 1,
+			       .effective_cus = cus,
+			       .shader_engines = 0xa,
+			       .queues = 5,
+			       .processes = 1,
+			       .sdma_queues = 3,
+			       .n_words = 1,
 			       .cu_mask = { (UINT32_C(1) << cus) - 1 } },
 	};
 	size_t size = sizeof(datagram.record) + (cus > 0 ? sizeof(datagram.partition) : 0);
@@ -208,24 +216,30 @@ static void send_record(const struct stage *stage, struct gpuarb_record record, 
 
 void stage_tell(const struct stage *stage, uint64_t generation, uint32_t state, uint32_t cus)
 {
-	struct gpuarb_record record = { .generation = generation, .state = state,
-					.deadline_usec = UINT64_MAX, .reason = "so it is" };
+	struct gpuarb_record record = { .generation = generation,
+					.state = state,
+					.deadline_usec = UINT64_MAX,
+					.reason = "so it is" };
 
 	send_record(stage, record, cus);
 }
 
 void stage_revoke(const struct stage *stage, uint64_t deadline)
 {
-	struct gpuarb_record record = { .generation = 3, .state = GPUARB_RECORD_REVOKING,
-					.deadline_usec = deadline, .reason = "so it is" };
+	struct gpuarb_record record = { .generation = 3,
+					.state = GPUARB_RECORD_REVOKING,
+					.deadline_usec = deadline,
+					.reason = "so it is" };
 
 	send_record(stage, record, 20);
 }
 
 void stage_end(const struct stage *stage, uint32_t cause)
 {
-	struct gpuarb_record record = { .state = GPUARB_RECORD_ENDING, .cause = cause,
-					.deadline_usec = UINT64_MAX, .reason = "so it is" };
+	struct gpuarb_record record = { .state = GPUARB_RECORD_ENDING,
+					.cause = cause,
+					.deadline_usec = UINT64_MAX,
+					.reason = "so it is" };
 
 	send_record(stage, record, 0);
 }

@@ -18,7 +18,7 @@
 #include "sys/config/profile.h"
 
 #define CARDS 16U
-#define GPUS  (CARDS * 8U)
+#define GPUS (CARDS * 8U)
 
 static int fail(const char *what, int error)
 {
@@ -38,7 +38,7 @@ static int number(const char *text, unsigned long *ret)
 static int load(const char *profile_dir, char *names[], size_t n, struct gpu_info *cards,
 		unsigned *partitions)
 {
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 	struct profile profile;
 	int r = 0;
 

@@ -8,13 +8,13 @@
 
 /* What follows from the target alone. Capabilities are HSA_CAP_* in kfd_topology.h: watch
  * points, the doorbells' kind, ECC and SVM, as dumps of such nodes have them. */
-#define CAP_WATCH     0x00000280U
+#define CAP_WATCH 0x00000280U
 #define CAP_DOORBELL1 0x00001000U /* 4-byte doorbells of packets: before Vega */
 #define CAP_DOORBELL2 0x00002000U
-#define CAP_ECC	      0x04100000U
-#define CAP_SVM	      0x08000000U
-#define CAP_VEGA      (CAP_WATCH | CAP_DOORBELL2 | CAP_SVM)
-#define CAP_INSTINCT  (CAP_VEGA | CAP_ECC)
+#define CAP_ECC 0x04100000U
+#define CAP_SVM 0x08000000U
+#define CAP_VEGA (CAP_WATCH | CAP_DOORBELL2 | CAP_SVM)
+#define CAP_INSTINCT (CAP_VEGA | CAP_ECC)
 
 static const struct model {
 	unsigned target;
@@ -86,7 +86,8 @@ static int write_cache(struct node *node, unsigned level, unsigned id, unsigned 
 	return fake_sysfs_print(node->dir, file,
 				"processor_id_low %u\nlevel %u\nsize 16\ncache_line_size 64\n"
 				"cache_lines_per_tag 0\nassociation 0\nlatency 0\ntype %u\n"
-				"sibling_map %s\n", id, level, type, siblings);
+				"sibling_map %s\n",
+				id, level, type, siblings);
 }
 
 static size_t print_bits(char *buf, size_t n, uint32_t bits)
@@ -101,8 +102,8 @@ static size_t print_bits(char *buf, size_t n, uint32_t bits)
 }
 
 /* fill_in_l1_pcache(): a block of CUs that share, told from the first that works. */
-static int write_block(struct node *node, uint32_t cus, unsigned share, unsigned id,
-		       unsigned block, unsigned type)
+static int write_block(struct node *node, uint32_t cus, unsigned share, unsigned id, unsigned block,
+		       unsigned type)
 {
 	uint32_t here = cus >> block & ((1U << share) - 1);
 	unsigned first;
@@ -194,14 +195,13 @@ static int write_properties(const struct node *node)
 		"ctl_stack_size 0\nmax_engine_clk_fcompute 1700\nlocal_mem_size 0\n"
 		"fw_version %u\ncapability %u\ndebug_prop 1495\nsdma_fw_version %u\n"
 		"unique_id %llu\nnum_xcc %u\nmax_engine_clk_ccompute 3800\n",
-		geometry_cus(geometry) * simds, node->n_caches, node->first_cu,
-		node->model->waves, node->model->lds, geometry->wgp ? 32U : 64U,
-		geometry->xccs * geometry->engines * geometry->arrays,
-		geometry->arrays, geometry->array_cus, simds, info->gfx_target, 0x1002U,
-		node->model->device, node->location, node->domain, 127 + node->number, pcie,
-		engines - pcie, per_engine, info->queue_slots, node->model->firmware,
-		node->model->capability, node->model->sdma_firmware,
-		0x1122334400000000ULL | node->card, geometry->xccs);
+		geometry_cus(geometry) * simds, node->n_caches, node->first_cu, node->model->waves,
+		node->model->lds, geometry->wgp ? 32U : 64U,
+		geometry->xccs * geometry->engines * geometry->arrays, geometry->arrays,
+		geometry->array_cus, simds, info->gfx_target, 0x1002U, node->model->device,
+		node->location, node->domain, 127 + node->number, pcie, engines - pcie, per_engine,
+		info->queue_slots, node->model->firmware, node->model->capability,
+		node->model->sdma_firmware, 0x1122334400000000ULL | node->card, geometry->xccs);
 }
 
 /* The driver ORs the partition into the bits of the function. */
@@ -219,8 +219,11 @@ static void find_place(struct node *node, size_t i)
 int fake_sysfs_node(const char *dir, const struct gpu_info *info, size_t i, unsigned first_cu)
 {
 	struct node node = {
-		.dir = dir, .info = info, .model = model_of(info->gfx_target),
-		.number = (unsigned)i + 1, .first_cu = first_cu,
+		.dir = dir,
+		.info = info,
+		.model = model_of(info->gfx_target),
+		.number = (unsigned)i + 1,
+		.first_cu = first_cu,
 	};
 	char file[128];
 	int r;
@@ -231,9 +234,11 @@ int fake_sysfs_node(const char *dir, const struct gpu_info *info, size_t i, unsi
 	snprintf(file, sizeof(file), FAKE_NODES "/%u/name", node.number);
 	r = r < 0 ? r : fake_sysfs_print(dir, file, "%s\n", node.model->name);
 	snprintf(file, sizeof(file), FAKE_NODES "/%u/mem_banks/0/properties", node.number);
-	r = r < 0 ? r : fake_sysfs_print(dir, file, "heap_type 1\nsize_in_bytes %llu\n"
-					 "flags 0\nwidth 4096\nmem_clk_max 1000\n",
-					 (unsigned long long)info->vram_bytes);
+	r = r < 0 ? r
+		  : fake_sysfs_print(dir, file,
+				     "heap_type 1\nsize_in_bytes %llu\n"
+				     "flags 0\nwidth 4096\nmem_clk_max 1000\n",
+				     (unsigned long long)info->vram_bytes);
 	r = r < 0 ? r : fake_sysfs_link(dir, node.number, 0, 0);
 	r = r < 0 ? r : write_caches(&node);
 	return r < 0 ? r : write_properties(&node);

@@ -149,7 +149,8 @@ int fake_sysfs_link(const char *dir, unsigned from, unsigned n, unsigned to)
 				"node_to %u\nweight 20\nmin_latency 0\nmax_latency 0\n"
 				"min_bandwidth 312\nmax_bandwidth 32000\n"
 				"recommended_transfer_size 0\n"
-				"recommended_sdma_engine_id_mask 0\nflags 1\n", from, to);
+				"recommended_sdma_engine_id_mask 0\nflags 1\n",
+				from, to);
 }
 
 /* Its caches are not told: libhsakmt asks the CPUs themselves. */
@@ -159,22 +160,25 @@ static int write_cpu(const char *dir, size_t n_gpus)
 
 	r = fake_sysfs_print(dir, FAKE_NODES "/0/gpu_id", "0\n");
 	r = r < 0 ? r : fake_sysfs_print(dir, FAKE_NODES "/0/name", "\n");
-	r = r < 0 ? r : fake_sysfs_print(dir, FAKE_NODES "/0/mem_banks/0/properties",
-					 "heap_type 0\nsize_in_bytes 68719476736\nflags 0\n"
-					 "width 64\nmem_clk_max 3200\n");
+	r = r < 0 ? r
+		  : fake_sysfs_print(dir, FAKE_NODES "/0/mem_banks/0/properties",
+				     "heap_type 0\nsize_in_bytes 68719476736\nflags 0\n"
+				     "width 64\nmem_clk_max 3200\n");
 	for (unsigned i = 0; i < n_gpus && r == 0; i++)
 		r = fake_sysfs_link(dir, 0, i, i + 1);
-	return r < 0 ? r : fake_sysfs_print(
-		dir, FAKE_NODES "/0/properties",
-		"cpu_cores_count 16\nsimd_count 0\nmem_banks_count 1\ncaches_count 0\n"
-		"io_links_count %zu\np2p_links_count 0\ncpu_core_id_base 0\nsimd_id_base 0\n"
-		"max_waves_per_simd 0\nlds_size_in_kb 0\ngds_size_in_kb 0\nnum_gws 0\n"
-		"wave_front_size 0\narray_count 0\nsimd_arrays_per_engine 0\n"
-		"cu_per_simd_array 0\nsimd_per_cu 0\nmax_slots_scratch_cu 0\n"
-		"gfx_target_version 0\nvendor_id 0\ndevice_id 0\nlocation_id 0\ndomain 0\n"
-		"drm_render_minor 0\nhive_id 0\nnum_sdma_engines 0\n"
-		"num_sdma_xgmi_engines 0\nnum_sdma_queues_per_engine 0\nnum_cp_queues 0\n"
-		"max_engine_clk_ccompute 3800\n", n_gpus);
+	return r < 0 ? r
+		     : fake_sysfs_print(
+			       dir, FAKE_NODES "/0/properties",
+			       "cpu_cores_count 16\nsimd_count 0\nmem_banks_count 1\ncaches_count 0\n"
+			       "io_links_count %zu\np2p_links_count 0\ncpu_core_id_base 0\nsimd_id_base 0\n"
+			       "max_waves_per_simd 0\nlds_size_in_kb 0\ngds_size_in_kb 0\nnum_gws 0\n"
+			       "wave_front_size 0\narray_count 0\nsimd_arrays_per_engine 0\n"
+			       "cu_per_simd_array 0\nsimd_per_cu 0\nmax_slots_scratch_cu 0\n"
+			       "gfx_target_version 0\nvendor_id 0\ndevice_id 0\nlocation_id 0\ndomain 0\n"
+			       "drm_render_minor 0\nhive_id 0\nnum_sdma_engines 0\n"
+			       "num_sdma_xgmi_engines 0\nnum_sdma_queues_per_engine 0\nnum_cp_queues 0\n"
+			       "max_engine_clk_ccompute 3800\n",
+			       n_gpus);
 }
 
 /* sched_policy is the module's, so the first GPU that it matters to decides. */
@@ -188,13 +192,13 @@ static int write_parameters(const char *dir, const struct gpu_info *gpus, size_t
 			scheduler = gpus[i - 1].scheduler;
 	r = fake_sysfs_print(dir, FAKE_PARAMETERS "/hws_max_conc_proc", "-1\n");
 	if (r == 0)
-		r = fake_sysfs_print(dir, FAKE_PARAMETERS "/queue_preemption_timeout_ms",
-				     "9000\n");
+		r = fake_sysfs_print(dir, FAKE_PARAMETERS "/queue_preemption_timeout_ms", "9000\n");
 	if (r < 0 || scheduler == SCHEDULER_UNKNOWN)
 		return r;
 	return fake_sysfs_print(dir, FAKE_PARAMETERS "/sched_policy", "%d\n",
-				scheduler == SCHEDULER_HWS_STRICT ? 1 :
-				scheduler == SCHEDULER_NONE	  ? 2 : 0);
+				scheduler == SCHEDULER_HWS_STRICT ? 1
+				: scheduler == SCHEDULER_NONE     ? 2
+								  : 0);
 }
 
 static int write_system(const char *dir, const char *generation)
@@ -203,8 +207,9 @@ static int write_system(const char *dir, const char *generation)
 
 	r = fake_sysfs_print(dir, FAKE_TOPOLOGY "/generation_id", "%lu\n",
 			     strtoul(generation, NULL, 10) + 1);
-	return r < 0 ? r : fake_sysfs_print(dir, FAKE_TOPOLOGY "/system_properties",
-					    "platform_oem 0\nplatform_id 0\nplatform_rev 0\n");
+	return r < 0 ? r
+		     : fake_sysfs_print(dir, FAKE_TOPOLOGY "/system_properties",
+					"platform_oem 0\nplatform_id 0\nplatform_rev 0\n");
 }
 
 int fake_sysfs_build(const char *dir, const struct gpu_info *gpus, size_t n)

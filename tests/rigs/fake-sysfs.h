@@ -16,9 +16,9 @@
 
 #include "core/ledger/gpu-info.h"
 
-#define FAKE_TOPOLOGY	"class/kfd/kfd/topology"
-#define FAKE_NODES	FAKE_TOPOLOGY "/nodes"
-#define FAKE_PROC	"class/kfd/kfd/proc"
+#define FAKE_TOPOLOGY "class/kfd/kfd/topology"
+#define FAKE_NODES FAKE_TOPOLOGY "/nodes"
+#define FAKE_PROC "class/kfd/kfd/proc"
 #define FAKE_PARAMETERS "module/amdgpu/parameters"
 
 /* Node 0 is the CPU's with a link to each GPU and one back, which is what libhsakmt asks

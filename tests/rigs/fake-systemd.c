@@ -33,8 +33,7 @@ static int answer(sd_bus_message *m, const char *unit, sd_bus_error *error)
 	if (strncmp(unit, "silent", 6) == 0)
 		return 1;
 	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
-		if (strlen(errors[i].unit) == length &&
-		    strncmp(unit, errors[i].unit, length) == 0)
+		if (strlen(errors[i].unit) == length && strncmp(unit, errors[i].unit, length) == 0)
 			return sd_bus_error_set(error, errors[i].error, errors[i].message);
 	return sd_bus_error_setf(error, "org.freedesktop.systemd1.NoSuchUnit",
 				 "Unit %s not loaded.", unit);
@@ -56,8 +55,7 @@ static int on_call(sd_bus_message *m, void *userdata, sd_bus_error *error)
 static const sd_bus_vtable vtable[] = {
 	SD_BUS_VTABLE_START(0),
 	SD_BUS_METHOD("FreezeUnit", "s", "", on_call, SD_BUS_VTABLE_UNPRIVILEGED),
-	SD_BUS_METHOD("ThawUnit", "s", "", on_call, SD_BUS_VTABLE_UNPRIVILEGED),
-	SD_BUS_VTABLE_END
+	SD_BUS_METHOD("ThawUnit", "s", "", on_call, SD_BUS_VTABLE_UNPRIVILEGED), SD_BUS_VTABLE_END
 };
 
 static int serve(int calls)

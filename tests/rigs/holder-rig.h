@@ -16,9 +16,9 @@ struct rig {
 	struct store *store;
 	struct holders *holders;
 	unsigned holders_gone, bound_gone;
-	uint64_t lease;  /* the last that lost something */
+	uint64_t lease; /* the last that lost something */
 	pid_t pid;
-	bool drop;       /* drop the lease in the callback */
+	bool drop; /* drop the lease in the callback */
 };
 
 static inline void holder_gone(void *userdata, uint64_t lease)
@@ -52,9 +52,9 @@ static inline void rig_holders(struct rig *rig)
 /* Without a service manager. */
 static inline void rig_init(struct rig *rig)
 {
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 
-	*rig = (struct rig){0};
+	*rig = (struct rig){ 0 };
 	CHECK(unsetenv("NOTIFY_SOCKET") == 0);
 	CHECK(sd_event_new(&rig->event) >= 0);
 	CHECK(store_new(rig->event, &rig->store, &notes) == 0);

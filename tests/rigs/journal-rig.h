@@ -104,8 +104,8 @@ static inline struct entry entry_next(int journal, enum log_event event)
 	if (!entry_has(&entry, events[event][0]))
 		fprintf(stderr, "no %s:\n%s", events[event][0], entry.text);
 	CHECK(entry_has(&entry, events[event][0]));
-	CHECK(entry_has(&entry, strcmp(level, "LOG_INFO") == 0   ? "PRIORITY=6" :
-				strcmp(level, "LOG_NOTICE") == 0 ? "PRIORITY=5" :
-								   "PRIORITY=4"));
+	CHECK(entry_has(&entry, strcmp(level, "LOG_INFO") == 0     ? "PRIORITY=6"
+				: strcmp(level, "LOG_NOTICE") == 0 ? "PRIORITY=5"
+								   : "PRIORITY=4"));
 	return entry;
 }

@@ -24,26 +24,57 @@ struct page {
 };
 
 static const struct gpu_info gpus[] = {
-	{ .name = "0000:03:00.0", .gfx_target = 90006, .kfd_gpu_id = 0x3a7c,
-	  .geometry = { .xccs = 1, .engines = 4, .arrays = 1, .array_cus = 16,
+	{ .name = "0000:03:00.0",
+	  .gfx_target = 90006,
+	  .kfd_gpu_id = 0x3a7c,
+	  .geometry = { .xccs = 1,
+			.engines = 4,
+			.arrays = 1,
+			.array_cus = 16,
 			.active = { { { 15 }, { 15 }, { 15 }, { 15 } } } } },
-	{ .name = "0000:04:00.0", .gfx_target = 90402, .kfd_gpu_id = 0x51,
-	  .geometry = { .xccs = 2, .engines = 2, .arrays = 1, .array_cus = 4,
+	{ .name = "0000:04:00.0",
+	  .gfx_target = 90402,
+	  .kfd_gpu_id = 0x51,
+	  .geometry = { .xccs = 2,
+			.engines = 2,
+			.arrays = 1,
+			.array_cus = 4,
 			.active = { { { 4 }, { 3 } }, { { 3 }, { 4 } } } } },
-	{ .name = "0000:05:00.0", .gfx_target = 90010, .kfd_gpu_id = 0x90a,
-	  .geometry = { .xccs = 1, .engines = 8, .arrays = 1, .array_cus = 14,
-			.active = { { { 13 }, { 13 }, { 13 }, { 13 }, { 13 }, { 13 }, { 13 },
+	{ .name = "0000:05:00.0",
+	  .gfx_target = 90010,
+	  .kfd_gpu_id = 0x90a,
+	  .geometry = { .xccs = 1,
+			.engines = 8,
+			.arrays = 1,
+			.array_cus = 14,
+			.active = { { { 13 },
+				      { 13 },
+				      { 13 },
+				      { 13 },
+				      { 13 },
+				      { 13 },
+				      { 13 },
 				      { 13 } } } } },
-	{ .name = "0000:06:00.0", .gfx_target = 110000, .kfd_gpu_id = 0xb00,
-	  .geometry = { .xccs = 1, .engines = 6, .arrays = 2, .array_cus = 8, .wgp = true,
-			.active = { { { 8, 8 }, { 8, 8 }, { 8, 8 }, { 8, 8 }, { 8, 8 },
+	{ .name = "0000:06:00.0",
+	  .gfx_target = 110000,
+	  .kfd_gpu_id = 0xb00,
+	  .geometry = { .xccs = 1,
+			.engines = 6,
+			.arrays = 2,
+			.array_cus = 8,
+			.wgp = true,
+			.active = { { { 8, 8 },
+				      { 8, 8 },
+				      { 8, 8 },
+				      { 8, 8 },
+				      { 8, 8 },
 				      { 8, 8 } } } } },
 	{ .name = "simulated", .gfx_target = 90006, .kfd_gpu_id = 0 },
 };
 
 static inline struct page page_new(void)
 {
-	return (struct page){0};
+	return (struct page){ 0 };
 }
 
 PRINTF_LIKE(2, 3)

@@ -17,7 +17,7 @@
 #include "hw/hw.h"
 
 #define RIG_GPUS 80U
-#define NODE(i)	 FAKE_NODES "/" #i
+#define NODE(i) FAKE_NODES "/" #i
 
 struct rig {
 	char dir[32];
@@ -76,7 +76,10 @@ static inline struct geometry shape(unsigned xccs, unsigned engines, unsigned ar
 				    unsigned array_cus, bool wgp, unsigned cus)
 {
 	struct geometry geometry = {
-		.xccs = xccs, .engines = engines, .arrays = arrays, .array_cus = array_cus,
+		.xccs = xccs,
+		.engines = engines,
+		.arrays = arrays,
+		.array_cus = array_cus,
 		.wgp = wgp,
 	};
 
@@ -87,9 +90,12 @@ static inline struct geometry shape(unsigned xccs, unsigned engines, unsigned ar
 static inline struct gpu_info radeon_vii(void)
 {
 	return (struct gpu_info){
-		.name = "0000:03:00.0", .gfx_target = 90006,
-		.geometry = shape(1, 4, 1, 16, false, 60), .queue_slots = 24,
-		.sdma_queues = 16, .vram_bytes = UINT64_C(16) << 30,
+		.name = "0000:03:00.0",
+		.gfx_target = 90006,
+		.geometry = shape(1, 4, 1, 16, false, 60),
+		.queue_slots = 24,
+		.sdma_queues = 16,
+		.vram_bytes = UINT64_C(16) << 30,
 		.scheduler = SCHEDULER_HWS,
 	};
 }
@@ -97,8 +103,11 @@ static inline struct gpu_info radeon_vii(void)
 static inline struct gpu_info mi300x_cpx(unsigned bus, unsigned partition)
 {
 	struct gpu_info info = {
-		.gfx_target = 90402, .geometry = shape(1, 4, 1, 10, false, 38),
-		.queue_slots = 24, .sdma_queues = 16, .vram_bytes = UINT64_C(24) << 30,
+		.gfx_target = 90402,
+		.geometry = shape(1, 4, 1, 10, false, 38),
+		.queue_slots = 24,
+		.sdma_queues = 16,
+		.vram_bytes = UINT64_C(24) << 30,
 		.scheduler = SCHEDULER_HWS,
 	};
 
@@ -151,5 +160,5 @@ static inline void in_place_of(struct rig *rig, const char *file, const char *ki
 }
 
 /* What may be in the place of a file. */
-static const char *const intruders[] = { "nothing", "directory", "pipe",  "loop",
-				     "empty",	"binary",    "large" };
+static const char *const intruders[] = { "nothing", "directory", "pipe", "loop",
+					 "empty",   "binary",    "large" };

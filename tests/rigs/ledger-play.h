@@ -5,7 +5,7 @@
 
 #include "ledger-rig.h"
 
-#define PLAY_GPUS   4U
+#define PLAY_GPUS 4U
 #define PLAY_SHAPES 4U
 
 struct play {
@@ -100,8 +100,8 @@ static inline void play_request(struct play *play, struct request *ret)
 		want->sdma_queues = play_chance(play, 20) ? play_below(play, 6) : 0;
 		want->vram = play_chance(play, 20) ? (uint64_t)play_below(play, 500) << 24 : 0;
 		want->cooperative = play_chance(play, 5);
-		want->isolation = play_chance(play, 40) ? (enum isolation)play_below(play, 4) :
-							  ISOLATION_DEFAULT;
+		want->isolation = play_chance(play, 40) ? (enum isolation)play_below(play, 4)
+							: ISOLATION_DEFAULT;
 	}
 	if (play_chance(play, 20)) {
 		ret->adaptable = true;
@@ -125,7 +125,7 @@ static inline struct lease *play_lease(struct play *play)
 static inline void play_reserve(struct play *play)
 {
 	struct caller caller = caller_of(play_below(play, 4));
-	struct verdict verdict = {0};
+	struct verdict verdict = { 0 };
 	struct request request;
 	struct lease *lease;
 
@@ -142,7 +142,7 @@ static inline void play_reserve(struct play *play)
 static inline void play_resize(struct play *play, struct lease *lease)
 {
 	struct caller caller = caller_of(lease->owner);
-	struct verdict verdict = {0};
+	struct verdict verdict = { 0 };
 	struct request request;
 	struct lease *next;
 
@@ -159,17 +159,14 @@ static inline void play_resize(struct play *play, struct lease *lease)
 static inline void play_lend(struct play *play, const struct lease *lease)
 {
 	struct caller caller = caller_of(lease->owner);
-	struct verdict verdict = {0};
+	struct verdict verdict = { 0 };
 
 	switch (play_below(play, 4)) {
-	case 0:
-		arbiter_deactivate(play->arbiter, &caller, lease->id, &verdict);
-		break;
+	case 0: arbiter_deactivate(play->arbiter, &caller, lease->id, &verdict); break;
 	case 1:
 		arbiter_revoke(play->arbiter, lease->id, play->now, 5000000, "play", &verdict);
 		break;
-	default:
-		arbiter_activate(play->arbiter, &caller, lease->id, &verdict);
+	default: arbiter_activate(play->arbiter, &caller, lease->id, &verdict);
 	}
 	verdict_done(&verdict);
 }

@@ -14,9 +14,15 @@ static inline struct gpu_info radeon_vii(const char *name)
 {
 	struct gpu_info info = {
 		.geometry = { .xccs = 1, .engines = 4, .arrays = 1, .array_cus = 16 },
-		.gfx_target = 90006, .harvest_known = true, .law_measured = true,
-		.queue_slots = 24, .process_slots = 8, .pipes = 4, .queues_per_pipe = 8,
-		.sdma_queues = 16, .vram_bytes = UINT64_C(16) << 30,
+		.gfx_target = 90006,
+		.harvest_known = true,
+		.law_measured = true,
+		.queue_slots = 24,
+		.process_slots = 8,
+		.pipes = 4,
+		.queues_per_pipe = 8,
+		.sdma_queues = 16,
+		.vram_bytes = UINT64_C(16) << 30,
 		.scheduler = SCHEDULER_HWS,
 	};
 

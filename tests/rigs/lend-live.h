@@ -5,11 +5,11 @@
 
 #include "book.h"
 
-#define LEND_GPU   "--simulate=radeon-vii"
-#define LEND_CUS   60U
+#define LEND_GPU "--simulate=radeon-vii"
+#define LEND_CUS 60U
 #define LEND_LEAST 4U
-#define HOUR_USEC  UINT64_C(3600000000)
-#define GROW_SOON  "grow-delay = 1ms\nactivate-min-interval = 1ms\n"
+#define HOUR_USEC UINT64_C(3600000000)
+#define GROW_SOON "grow-delay = 1ms\nactivate-min-interval = 1ms\n"
 #define GROW_NEVER "grow-delay = 1h\n"
 
 /* Root is realtime; what it asks for may be of any class. enforce: of who borrows, who is the
@@ -22,8 +22,10 @@ static inline void lend_configure(const struct rig *rig, const char *daemon, con
 	rig_write(rig, "gpuarbd.conf", text);
 	rig_write(rig, "tenants.d/10-urgent.conf",
 		  "[tenant urgent]\nmatch-user = root\nclass = realtime\n");
-	snprintf(text, sizeof(text), "[tenant crowd]\nmatch-user = daemon\nclass = besteffort\n"
-		 "enforce = %s\n", enforce);
+	snprintf(text, sizeof(text),
+		 "[tenant crowd]\nmatch-user = daemon\nclass = besteffort\n"
+		 "enforce = %s\n",
+		 enforce);
 	rig_write(rig, "tenants.d/20-crowd.conf", text);
 }
 

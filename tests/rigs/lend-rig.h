@@ -85,8 +85,8 @@ static inline int activate(struct lending *l, uint64_t id, bool active)
 	int r;
 
 	verdict_done(&l->s.verdict);
-	r = active ? arbiter_activate(l->s.arbiter, &caller, id, &l->s.verdict) :
-		     arbiter_deactivate(l->s.arbiter, &caller, id, &l->s.verdict);
+	r = active ? arbiter_activate(l->s.arbiter, &caller, id, &l->s.verdict)
+		   : arbiter_deactivate(l->s.arbiter, &caller, id, &l->s.verdict);
 	settle(l);
 	return r;
 }

@@ -22,10 +22,10 @@ bool lib_rig_with(fake_answer_t answer, void *userdata,
 		  void (*work)(struct gpuarb *gpuarb, struct fake_arbiter *fake));
 
 /* For a test that has nothing more to do. */
-#define LIB_RIG_WITH(answer, userdata, work)                                               \
-	do {                                                                               \
-		if (!lib_rig_with(answer, userdata, work))                                 \
-			SKIP("no dbus-daemon");                                            \
+#define LIB_RIG_WITH(answer, userdata, work)               \
+	do {                                               \
+		if (!lib_rig_with(answer, userdata, work)) \
+			SKIP("no dbus-daemon");            \
 	} while (0)
 
 /* SIGALRM every so many microseconds, with a handler and SA_RESTART; 0: no more. */

@@ -16,21 +16,21 @@
 #include "adapter-calls.h"
 #include "dbus/record.h"
 
-#define NEEDS_DAEMON()                                                                     \
-	do {                                                                               \
-		NEEDS_BUS();                                                               \
-		if (rig_missing())                                                         \
-			SKIP(rig_missing());                                               \
+#define NEEDS_DAEMON()                       \
+	do {                                 \
+		NEEDS_BUS();                 \
+		if (rig_missing())           \
+			SKIP(rig_missing()); \
 	} while (0)
 
 /* Hundreds of leases on one GPU: besteffort, shared and beyond the slots. */
 #define CROWD "[daemon]\noversubscribe = besteffort\n"
 
 /* Runs the connection until the condition holds. */
-#define AWAIT(bus, cond)                                                                   \
-	do {                                                                               \
-		while (!(cond))                                                            \
-			live_turn(bus);                                                    \
+#define AWAIT(bus, cond)                \
+	do {                            \
+		while (!(cond))         \
+			live_turn(bus); \
 	} while (0)
 
 static inline void live_turn(sd_bus *bus)
@@ -158,10 +158,10 @@ static inline bool next_record(int holder, struct live_record *ret)
 
 	CHECK(poll(&ready, 1, 60000) == 1);
 	n = recv(holder, ret, sizeof(*ret), MSG_DONTWAIT);
-	CHECK(n == 0 || (n >= (ssize_t)sizeof(ret->record) &&
-			 ret->record.version == GPUARB_RECORD_VERSION &&
-			 ret->record.header_size == sizeof(ret->record) &&
-			 ret->record.partition_size == sizeof(ret->partitions[0])));
+	CHECK(n == 0 ||
+	      (n >= (ssize_t)sizeof(ret->record) && ret->record.version == GPUARB_RECORD_VERSION &&
+	       ret->record.header_size == sizeof(ret->record) &&
+	       ret->record.partition_size == sizeof(ret->partitions[0])));
 	return n > 0;
 }
 
@@ -230,7 +230,7 @@ static inline bool lease_exists(sd_bus *bus, const char *path)
 
 struct told {
 	unsigned added, removed;
-	unsigned gpu, lease;         /* PropertiesChanged of each kind of object */
+	unsigned gpu, lease;           /* PropertiesChanged of each kind of object */
 	unsigned cus_free, slots_free; /* of the last one */
 	char last_added[64], last_removed[64];
 };
@@ -319,9 +319,11 @@ static inline void end_process(pid_t pid)
 /* Sends an fd over a socket; with fd -1 it receives one, and returns it. */
 static inline int pass(int socket, int fd)
 {
-	char byte = 0, space[CMSG_SPACE(sizeof(int))] = {0};
+	char byte = 0, space[CMSG_SPACE(sizeof(int))] = { 0 };
 	struct iovec iov = { &byte, 1 };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = space,
+	struct msghdr m = { .msg_iov = &iov,
+			    .msg_iovlen = 1,
+			    .msg_control = space,
 			    .msg_controllen = sizeof(space) };
 	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
 
@@ -332,7 +334,8 @@ static inline int pass(int socket, int fd)
 		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
 		return fd;
 	}
-	*c = (struct cmsghdr){ .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS,
+	*c = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
+			       .cmsg_type = SCM_RIGHTS,
 			       .cmsg_len = CMSG_LEN(sizeof(fd)) };
 	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
 	CHECK(sendmsg(socket, &m, MSG_NOSIGNAL) == 1);

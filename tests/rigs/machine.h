@@ -23,7 +23,7 @@ struct machine {
 
 static inline struct gpu_info machine_model(const char *name)
 {
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 	struct profile profile;
 	char profiles[256];
 

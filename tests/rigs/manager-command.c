@@ -76,9 +76,9 @@ static const struct command {
 	const char *name;
 	void (*run)(struct manager *manager);
 } commands[] = {
-	{ "stop", manager_stop },     { "restart", restart },   { "kill", crash },
-	{ "hold", hold },     { "go", go },             { "stored", say_stored },
-	{ "disarm", disarm }, { "count", say_count },
+	{ "stop", manager_stop }, { "restart", restart }, { "kill", crash },
+	{ "hold", hold },         { "go", go },           { "stored", say_stored },
+	{ "disarm", disarm },     { "count", say_count },
 };
 
 static void arm(struct manager *manager)

@@ -51,7 +51,9 @@ bool notify_take(int fd, struct notification *ret)
 			   CMSG_SPACE(NOTIFICATION_FDS * sizeof(int))];
 	} control;
 	struct iovec iov = { ret->text, sizeof(ret->text) - 1 };
-	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
+	struct msghdr message = { .msg_iov = &iov,
+				  .msg_iovlen = 1,
+				  .msg_control = &control,
 				  .msg_controllen = sizeof(control) };
 	ssize_t n;
 

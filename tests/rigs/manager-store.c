@@ -64,8 +64,7 @@ static void drop(struct manager_store *store, size_t i)
 	if (store->watch >= 0)
 		epoll_ctl(store->watch, EPOLL_CTL_DEL, store->list[i].fd, NULL);
 	close(store->list[i].fd);
-	memmove(&store->list[i], &store->list[i + 1],
-		(--store->n - i) * sizeof(*store->list));
+	memmove(&store->list[i], &store->list[i + 1], (--store->n - i) * sizeof(*store->list));
 }
 
 void manager_store_remove(struct manager_store *store, const char *name)
@@ -134,9 +133,9 @@ int manager_store_pass(const struct manager_store *store, rlim_t limit)
 	}
 	for (int i = 0; r == 0 && i < n; i++)
 		r = dup2(away[i], FIRST + i) < 0 ? -errno : 0;
-	if (r == 0 && n > 0 && (set_number("LISTEN_PID", getpid()) < 0 ||
-				set_number("LISTEN_FDS", n) < 0 ||
-				setenv("LISTEN_FDNAMES", names, 1) < 0))
+	if (r == 0 && n > 0 &&
+	    (set_number("LISTEN_PID", getpid()) < 0 || set_number("LISTEN_FDS", n) < 0 ||
+	     setenv("LISTEN_FDNAMES", names, 1) < 0))
 		r = -errno;
 	free(away);
 	free(names);

@@ -16,7 +16,7 @@ struct stored {
 struct manager_store {
 	struct stored *list; /* in the order in which they came */
 	size_t n, max;
-	int watch;           /* epoll; readable when one has hung up; -1 before the first */
+	int watch; /* epoll; readable when one has hung up; -1 before the first */
 };
 
 /* Takes fd. An fd that is there already is closed, and so, without a word, is what is too

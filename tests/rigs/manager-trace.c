@@ -21,17 +21,12 @@ static const struct watched {
 	bool sockets_only;
 } watched[] = {
 #ifdef SYS_rename
-	{ SYS_rename, "rename", false },
-	{ SYS_unlink, "unlink", false },
+	{ SYS_rename, "rename", false },     { SYS_unlink, "unlink", false },
 #endif
-	{ SYS_renameat, "renameat", false },
-	{ SYS_renameat2, "renameat2", false },
-	{ SYS_unlinkat, "unlinkat", false },
-	{ SYS_sendto, "sendto", false },
-	{ SYS_sendmsg, "sendmsg", false },
-	{ SYS_sendmmsg, "sendmmsg", false },
-	{ SYS_write, "write", true },
-	{ SYS_writev, "writev", true },
+	{ SYS_renameat, "renameat", false }, { SYS_renameat2, "renameat2", false },
+	{ SYS_unlinkat, "unlinkat", false }, { SYS_sendto, "sendto", false },
+	{ SYS_sendmsg, "sendmsg", false },   { SYS_sendmmsg, "sendmmsg", false },
+	{ SYS_write, "write", true },        { SYS_writev, "writev", true },
 };
 
 static bool is_socket(pid_t pid, unsigned long fd)
@@ -39,8 +34,7 @@ static bool is_socket(pid_t pid, unsigned long fd)
 	char path[64], target[32] = "";
 
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, (int)fd);
-	return readlink(path, target, sizeof(target) - 1) > 0 &&
-	       strncmp(target, "socket:", 7) == 0;
+	return readlink(path, target, sizeof(target) - 1) > 0 && strncmp(target, "socket:", 7) == 0;
 }
 
 static const char *name_of(pid_t pid, const struct __ptrace_syscall_info *info)
@@ -55,7 +49,7 @@ static const char *name_of(pid_t pid, const struct __ptrace_syscall_info *info)
 /* SIGKILL before the call is begun: it never is. */
 static void take_syscall(struct manager_trace *trace)
 {
-	struct __ptrace_syscall_info info = {0};
+	struct __ptrace_syscall_info info = { 0 };
 	const char *name;
 
 	if (ptrace(PTRACE_GET_SYSCALL_INFO, trace->pid, sizeof(info), &info) < 0 ||

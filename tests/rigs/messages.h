@@ -50,8 +50,8 @@ static inline sd_bus_message *sealed(sd_bus_message *m)
 	return m;
 }
 
-static const char *const all_types[] = { "y", "b", "n", "q", "i", "u", "x", "t", "d", "s", "o",
-					 "g", "h", "as", "au", "v", "a{sv}", "(u)" };
+static const char *const all_types[] = { "y", "b", "n", "q", "i",  "u",  "x", "t",     "d",
+					 "s", "o", "g", "h", "as", "au", "v", "a{sv}", "(u)" };
 
 /* A value of a type; number where it is a number, text where it is text. */
 static inline void append_value(sd_bus_message *m, const char *type, uint64_t number,
@@ -72,18 +72,11 @@ static inline void append_value(sd_bus_message *m, const char *type, uint64_t nu
 		CHECK(fd >= 0 && sd_bus_message_append_basic(m, 'h', &fd) >= 0);
 		close(fd);
 		break;
-	case 'b':
-		CHECK(sd_bus_message_append(m, "b", (int)(number & 1)) >= 0);
-		break;
-	case 'v':
-		CHECK(sd_bus_message_append(m, "v", "u", (uint32_t)number) >= 0);
-		break;
+	case 'b': CHECK(sd_bus_message_append(m, "b", (int)(number & 1)) >= 0); break;
+	case 'v': CHECK(sd_bus_message_append(m, "v", "u", (uint32_t)number) >= 0); break;
 	case 'a': /* of no elements */
-	case '(':
-		CHECK(sd_bus_message_append(m, type, 0) >= 0);
-		break;
-	default:
-		CHECK(sd_bus_message_append_basic(m, type[0], &number) >= 0);
+	case '(': CHECK(sd_bus_message_append(m, type, 0) >= 0); break;
+	default: CHECK(sd_bus_message_append_basic(m, type[0], &number) >= 0);
 	}
 	CHECK(sd_bus_message_close_container(m) >= 0);
 }

@@ -14,8 +14,8 @@
 #include "helpers/debugfs-reader.h"
 
 #define FOR_EVER 60000 /* ms: reached by a failure only */
-#define NOBODY	 65534U
-#define NOWHERE	 "/nonexistent/socket"
+#define NOBODY 65534U
+#define NOWHERE "/nonexistent/socket"
 
 struct stage {
 	struct scratch scratch;
@@ -51,8 +51,7 @@ static inline int go_on(struct stage *stage)
 {
 	free(stage->text);
 	stage->text = NULL;
-	return probe_read(stage->probe, &stage->text, &stage->size, stage->why,
-			  sizeof(stage->why));
+	return probe_read(stage->probe, &stage->text, &stage->size, stage->why, sizeof(stage->why));
 }
 
 static inline void wait_readable(const struct stage *stage)

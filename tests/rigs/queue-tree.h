@@ -21,9 +21,15 @@ static inline void queue_tree_add(const struct scratch *tree, unsigned queue)
 static inline struct scratch queue_tree_new(unsigned queues)
 {
 	static const char *const directories[] = {
-		"class", "class/kfd", "class/kfd/kfd", "class/kfd/kfd/topology",
-		"class/kfd/kfd/topology/nodes", "class/kfd/kfd/topology/nodes/1",
-		"class/kfd/kfd/proc", "class/kfd/kfd/proc/5", "class/kfd/kfd/proc/5/queues",
+		"class",
+		"class/kfd",
+		"class/kfd/kfd",
+		"class/kfd/kfd/topology",
+		"class/kfd/kfd/topology/nodes",
+		"class/kfd/kfd/topology/nodes/1",
+		"class/kfd/kfd/proc",
+		"class/kfd/kfd/proc/5",
+		"class/kfd/kfd/proc/5/queues",
 	};
 	struct scratch tree = scratch_new();
 

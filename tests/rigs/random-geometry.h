@@ -30,14 +30,17 @@ static inline struct geometry random_geometry(void)
 		unsigned harvest = below(4);
 
 		geometry = (struct geometry){
-			.xccs = wgp || below(2) ? 1 : 1 + below(8), .engines = 1 + below(8),
-			.arrays = 1 + below(2), .array_cus = 1 + below(16), .wgp = wgp,
+			.xccs = wgp || below(2) ? 1 : 1 + below(8),
+			.engines = 1 + below(8),
+			.arrays = 1 + below(2),
+			.array_cus = 1 + below(16),
+			.wgp = wgp,
 		};
 		for (unsigned xcc = 0; xcc < geometry.xccs; xcc++)
 			for (unsigned e = 0; e < geometry.engines; e++)
 				for (unsigned a = 0; a < geometry.arrays; a++)
-					geometry.active[xcc][e][a] =
-						random_array(&geometry, harvest);
+					geometry.active[xcc][e][a] = random_array(&geometry,
+										  harvest);
 	} while (geometry_check(&geometry, NULL, 0) < 0);
 	return geometry;
 }

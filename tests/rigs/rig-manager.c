@@ -91,7 +91,8 @@ static void hear_line(struct rig *rig, char ret[static sizeof(rig->heard)])
 	while (!(end = memchr(rig->heard, '\n', rig->heard_size))) {
 		ssize_t n;
 
-		CHECK(rig->heard_size < sizeof(rig->heard) && poll(&ready, 1, RIG_PATIENCE_MSEC) == 1);
+		CHECK(rig->heard_size < sizeof(rig->heard) &&
+		      poll(&ready, 1, RIG_PATIENCE_MSEC) == 1);
 		n = read(rig->hear, rig->heard + rig->heard_size,
 			 sizeof(rig->heard) - rig->heard_size);
 		CHECK(n > 0);

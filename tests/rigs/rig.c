@@ -23,23 +23,22 @@
 #include "check-cond.h"
 #include "rig-internal.h"
 
-static const char bus_config[] =
-	"<busconfig>\n"
-	"  <type>system</type>\n"
-	"  <listen>unix:path=%s/bus</listen>\n"
-	"  <auth>EXTERNAL</auth>\n"
-	"  <policy context=\"default\">\n"
-	"    <allow user=\"*\"/>\n"
-	"    <allow own=\"*\"/>\n"
-	"    <allow send_destination=\"*\"/>\n"
-	"    <allow receive_sender=\"*\"/>\n"
-	"  </policy>\n"
-	"  <limit name=\"max_completed_connections\">10000</limit>\n"
-	"  <limit name=\"max_connections_per_user\">10000</limit>\n"
-	"  <limit name=\"max_match_rules_per_connection\">10000</limit>\n"
-	"  <limit name=\"max_replies_per_connection\">100000</limit>\n"
-	"  <include ignore_missing=\"yes\">%s/extra.conf</include>\n"
-	"</busconfig>\n";
+static const char bus_config[] = "<busconfig>\n"
+				 "  <type>system</type>\n"
+				 "  <listen>unix:path=%s/bus</listen>\n"
+				 "  <auth>EXTERNAL</auth>\n"
+				 "  <policy context=\"default\">\n"
+				 "    <allow user=\"*\"/>\n"
+				 "    <allow own=\"*\"/>\n"
+				 "    <allow send_destination=\"*\"/>\n"
+				 "    <allow receive_sender=\"*\"/>\n"
+				 "  </policy>\n"
+				 "  <limit name=\"max_completed_connections\">10000</limit>\n"
+				 "  <limit name=\"max_connections_per_user\">10000</limit>\n"
+				 "  <limit name=\"max_match_rules_per_connection\">10000</limit>\n"
+				 "  <limit name=\"max_replies_per_connection\">100000</limit>\n"
+				 "  <include ignore_missing=\"yes\">%s/extra.conf</include>\n"
+				 "</busconfig>\n";
 
 const char *rig_bus_missing(void)
 {
@@ -92,8 +91,7 @@ void rig_die_with_parent(pid_t parent)
 void rig_become_user(const struct rig *rig)
 {
 	if (rig->user > 0)
-		CHECK(setgroups(0, NULL) == 0 && setgid(rig->user) == 0 &&
-		      setuid(rig->user) == 0);
+		CHECK(setgroups(0, NULL) == 0 && setgid(rig->user) == 0 && setuid(rig->user) == 0);
 }
 
 void rig_start_bus(struct rig *rig)
@@ -183,8 +181,7 @@ void rig_done(struct rig *rig)
 	CHECK(nftw(rig->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS) == 0);
 }
 
-_Noreturn void rig_execute(const struct rig *rig, const char *hardware,
-			   const char *const program[])
+_Noreturn void rig_execute(const struct rig *rig, const char *hardware, const char *const program[])
 {
 	char config[128], tenants[128], profiles[256];
 	const char *argv[32];
@@ -354,7 +351,7 @@ sd_bus *rig_connect(const struct rig *rig, uid_t uid)
 	CHECK(user);
 	if (other)
 		CHECK(initgroups(user->pw_name, user->pw_gid) == 0 && setegid(user->pw_gid) == 0 &&
-		     seteuid(uid) == 0);
+		      seteuid(uid) == 0);
 	CHECK(sd_bus_new(&bus) >= 0);
 	CHECK(sd_bus_set_address(bus, rig->address) >= 0);
 	CHECK(sd_bus_set_bus_client(bus, true) >= 0);

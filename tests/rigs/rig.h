@@ -23,10 +23,10 @@ struct rig {
 	int notify;        /* NOTIFY_SOCKET of a daemon without a manager */
 	uid_t user;        /* whom daemons run as; 0: whom the test does */
 
-	pid_t manager;     /* 0: none */
-	pid_t ready;       /* the last daemon that said so to it */
-	int say, hear;     /* its stdin and stdout */
-	char heard[512];   /* of which this has not been taken yet */
+	pid_t manager;   /* 0: none */
+	pid_t ready;     /* the last daemon that said so to it */
+	int say, hear;   /* its stdin and stdout */
+	char heard[512]; /* of which this has not been taken yet */
 	size_t heard_size;
 };
 

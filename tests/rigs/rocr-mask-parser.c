@@ -111,8 +111,7 @@ static bool parse_set(const char *text, size_t length, unsigned n_gpus, unsigned
 		right--; /* a separator at the end separates nothing */
 	if (right == 0 || memchr(colon + 1, ':', right))
 		return false;
-	if (!parse_cus(colon + 1, right, max_cus, words) ||
-	    !parse_ids(text, left, n_gpus, &gpus))
+	if (!parse_cus(colon + 1, right, max_cus, words) || !parse_ids(text, left, n_gpus, &gpus))
 		return false;
 	for (size_t i = 0; i < gpus.n; i++)
 		if (gpus.id[i] >= ROCR_GPUS || masks->set[gpus.id[i]])
@@ -125,8 +124,7 @@ static bool parse_set(const char *text, size_t length, unsigned n_gpus, unsigned
 	return true;
 }
 
-void rocr_parse_masks(const char *value, unsigned n_gpus, unsigned max_cus,
-		      struct rocr_masks *ret)
+void rocr_parse_masks(const char *value, unsigned n_gpus, unsigned max_cus, struct rocr_masks *ret)
 {
 	char *text = malloc(strlen(value) + 1), *p = text;
 

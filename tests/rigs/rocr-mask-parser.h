@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ROCR_GPUS  64U
+#define ROCR_GPUS 64U
 #define ROCR_WORDS 64U
 
 struct rocr_masks {
@@ -21,5 +21,4 @@ struct rocr_masks {
 };
 
 /* n_gpus and max_cus are those of the GPUs that ROCr shows: ids above are dropped. */
-void rocr_parse_masks(const char *value, unsigned n_gpus, unsigned max_cus,
-		      struct rocr_masks *ret);
+void rocr_parse_masks(const char *value, unsigned n_gpus, unsigned max_cus, struct rocr_masks *ret);

@@ -18,11 +18,11 @@ struct state {
 		enum status status;
 		unsigned ran, host, place;
 	} task[RT_MODEL_TASKS];
-	unsigned told;      /* since the last paced change, up to the interval */
-	unsigned pending;   /* queues of it that are not changed yet */
-	unsigned still;     /* steps that the server stands still */
+	unsigned told;                 /* since the last paced change, up to the interval */
+	unsigned pending;              /* queues of it that are not changed yet */
+	unsigned still;                /* steps that the server stands still */
 	unsigned other[RT_MODEL_ONCE]; /* since each last was, up to the window */
-	unsigned waits;     /* steps to the grant */
+	unsigned waits;                /* steps to the grant */
 	bool active;
 };
 
@@ -189,16 +189,12 @@ static void act_task(struct explorer *x, const struct state *s, size_t i)
 		next.task[i].status = READY;
 		reach(x, &next);
 		return;
-	case READY:
-		enqueue(x, next, i);
-		return;
+	case READY: enqueue(x, next, i); return;
 	case QUEUED:
 		if (s->task[i].place == 0 && s->task[i].ran > 0)
 			finish(x, next, i);
 		return;
-	case DONE:
-		notice(x, next, i);
-		return;
+	case DONE: notice(x, next, i); return;
 	}
 }
 
@@ -316,7 +312,7 @@ void rt_model_explore(const struct rt_model *model, struct rt_seen *ret)
 	CHECK(model->once <= RT_MODEL_ONCE);
 	for (size_t i = 0; i < model->once; i++)
 		s.other[i] = model->window;
-	*ret = (struct rt_seen){0};
+	*ret = (struct rt_seen){ 0 };
 	for (size_t i = 0; i < model->n_tasks; i++) {
 		CHECK(model->task[i].period <= RT_MODEL_TIME && model->task[i].longest <= 7);
 		CHECK(model->task[i].deadline <= model->task[i].period);

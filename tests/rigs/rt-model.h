@@ -15,8 +15,8 @@
 #include <stddef.h>
 
 #define RT_MODEL_TASKS 3U
-#define RT_MODEL_TIME  15U /* the longest period */
-#define RT_MODEL_ONCE  2U
+#define RT_MODEL_TIME 15U /* the longest period */
+#define RT_MODEL_ONCE 2U
 
 struct rt_model {
 	size_t n_tasks;
@@ -31,7 +31,7 @@ struct rt_model {
 
 struct rt_seen {
 	bool missed;
-	bool cut; /* not all was explored: standstill piles up */
+	bool cut;                       /* not all was explored: standstill piles up */
 	unsigned worst[RT_MODEL_TASKS]; /* from release to notice, of those that were in time */
 	size_t states;
 };

@@ -21,12 +21,19 @@ static inline void rt_rig_init(struct rt_rig *rig)
 {
 	memset(rig, 0, sizeof(*rig));
 	rig->set = (struct rt_set){
-		.capped = true, .no_graphics = true, .law = true, .queue_changes = 0,
-		.preemption = RT_UNSET, .activations = RT_UNSET, .changed_queues = RT_UNSET,
-		.daemon = { .activate_grace = 1000000, .activate_min_interval = 1000000,
+		.capped = true,
+		.no_graphics = true,
+		.law = true,
+		.queue_changes = 0,
+		.preemption = RT_UNSET,
+		.activations = RT_UNSET,
+		.changed_queues = RT_UNSET,
+		.daemon = { .activate_grace = 1000000,
+			    .activate_min_interval = 1000000,
 			    .enforce_delay = 1000000 },
 		.preemption_timeout = 9000000,
-		.partitions = rig->partitions, .tasks = rig->tasks,
+		.partitions = rig->partitions,
+		.tasks = rig->tasks,
 	};
 }
 

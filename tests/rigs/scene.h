@@ -5,7 +5,7 @@
 
 #include "ledger-rig.h"
 
-#define VR  1 /* a realtime user */
+#define VR 1  /* a realtime user */
 #define LAB 2 /* a guaranteed user */
 #define ANY 3 /* everybody else */
 
@@ -17,7 +17,7 @@ struct scene {
 static inline struct scene scene_of(size_t n_gpus)
 {
 	struct gpu_info gpus[8];
-	struct scene scene = {0};
+	struct scene scene = { 0 };
 	char name[16];
 
 	for (size_t i = 0; i < n_gpus; i++) {

@@ -180,7 +180,8 @@ static void bury(struct manager *manager, int status)
 	manager->child = 0;
 	manager->trace.pid = 0;
 	if (manager->trace.killed_before)
-		tell(manager, "killed-at %u %s", manager->trace.kill_at, manager->trace.killed_before);
+		tell(manager, "killed-at %u %s", manager->trace.kill_at,
+		     manager->trace.killed_before);
 	manager->trace.killed_before = NULL;
 	if (WIFSIGNALED(status))
 		tell(manager, "died SIG%s", sigabbrev_np(WTERMSIG(status)));
@@ -319,7 +320,7 @@ static void set_up(struct manager *manager)
 static int usage(void)
 {
 	fprintf(stderr, "usage: service-manager [--store-max=N] [--runtime=DIR] [--no-restart] "
-		"[--no-fdstore-variable] -- PROGRAM ARGUMENTS…\n");
+			"[--no-fdstore-variable] -- PROGRAM ARGUMENTS…\n");
 	return 2;
 }
 
@@ -332,7 +333,8 @@ int main(int argc, char *argv[])
 		{ "no-fdstore-variable", no_argument, NULL, 'v' },
 		{ NULL, 0, NULL, 0 },
 	};
-	static struct manager manager = { .restarts = true, .fdstore_variable = true,
+	static struct manager manager = { .restarts = true,
+					  .fdstore_variable = true,
 					  .store.watch = -1 };
 	int option;
 

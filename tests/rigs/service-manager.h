@@ -17,28 +17,27 @@ struct manager {
 	bool restarts, fdstore_variable;
 
 	int notify, signals;
-	char address[32];     /* of notify, as in NOTIFY_SOCKET */
-	struct rlimit files;  /* what PROGRAM gets; we need more */
+	char address[32];    /* of notify, as in NOTIFY_SOCKET */
+	struct rlimit files; /* what PROGRAM gets; we need more */
 	struct manager_store store;
 	struct manager_trace trace;
 
-	pid_t child;          /* 0: does not run */
+	pid_t child; /* 0: does not run */
 	bool stopping, restarting, hold;
-	unsigned vain;        /* starts since it was ready last */
-	bool arm;             /* to be done */
+	unsigned vain; /* starts since it was ready last */
+	bool arm;      /* to be done */
 	unsigned arm_at;
 
-	char line[256];       /* of stdin, as far as it is there */
+	char line[256]; /* of stdin, as far as it is there */
 	size_t line_size;
-	bool deaf;            /* stdin has ended */
-	char out[65536];      /* for stdout */
+	bool deaf;       /* stdin has ended */
+	char out[65536]; /* for stdout */
 	size_t out_size;
 	size_t told_stored;
 };
 
 /* A line on stdout. */
-void tell(struct manager *manager, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+void tell(struct manager *manager, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 void manager_start(struct manager *manager);
 int manager_arm(struct manager *manager); /* as soon as there is somebody to trace */

@@ -36,21 +36,42 @@ static inline struct rig *rig_new(void)
 	rig->arbiter.n_gpus = 1;
 
 	rig->partition = (struct partition){
-		.cus.pair = { 0x3, 0x3 }, .occupied.pair = { 0x7, 0x3 }, .count = 4, .asked = 4,
-		.effective = 4, .granted = { .queues = 2, .processes = 1, .vram = 1 << 20 },
-		.charged = { .queues = 4, .processes = 1 }, .priority = 7,
-		.isolation = ISOLATION_CU, .alone = true,
+		.cus.pair = { 0x3, 0x3 },
+		.occupied.pair = { 0x7, 0x3 },
+		.count = 4,
+		.asked = 4,
+		.effective = 4,
+		.granted = { .queues = 2, .processes = 1, .vram = 1 << 20 },
+		.charged = { .queues = 4, .processes = 1 },
+		.priority = 7,
+		.isolation = ISOLATION_CU,
+		.alone = true,
 	};
 	rig->request = (struct request){
-		.wants[0] = { .gpu = "any", .cus = 4, .priority = 7 }, .n_wants = 1,
-		.class = -1, .token = "again", .wait_usec = UINT64_MAX,
+		.wants[0] = { .gpu = "any", .cus = 4, .priority = 7 },
+		.n_wants = 1,
+		.class = -1,
+		.token = "again",
+		.wait_usec = UINT64_MAX,
 	};
 	rig->lease = (struct lease){
-		.id = 17, .generation = 3, .acknowledged = 2, .state = STATE_GRANTED,
-		.class = CLASS_GUARANTEED, .name = "trainer \"\xc3\xa9\"", .tenant = "students",
-		.token = "again", .unit = "x.service", .owner = 1000, .pid = 4242,
-		.deadline_usec = UINT64_MAX, .partitions = &rig->partition, .n_partitions = 1,
-		.request = &rig->request, .bound = { 4242, 4243 }, .n_bound = 2,
+		.id = 17,
+		.generation = 3,
+		.acknowledged = 2,
+		.state = STATE_GRANTED,
+		.class = CLASS_GUARANTEED,
+		.name = "trainer \"\xc3\xa9\"",
+		.tenant = "students",
+		.token = "again",
+		.unit = "x.service",
+		.owner = 1000,
+		.pid = 4242,
+		.deadline_usec = UINT64_MAX,
+		.partitions = &rig->partition,
+		.n_partitions = 1,
+		.request = &rig->request,
+		.bound = { 4242, 4243 },
+		.n_bound = 2,
 	};
 	return rig;
 }

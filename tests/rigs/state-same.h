@@ -23,8 +23,8 @@ static inline bool same_partition(const struct partition *a, const struct partit
 	       cuset_equal(&a->occupied, &b->occupied) && a->count == b->count &&
 	       a->asked == b->asked && same_budget(&a->granted, &b->granted) &&
 	       same_budget(&a->charged, &b->charged) && a->streams == b->streams &&
-	       a->priority == b->priority && a->isolation == b->isolation &&
-	       a->alone == b->alone && a->any_shape == b->any_shape;
+	       a->priority == b->priority && a->isolation == b->isolation && a->alone == b->alone &&
+	       a->any_shape == b->any_shape;
 }
 
 /* request_equal() leaves out what a repetition may change. */

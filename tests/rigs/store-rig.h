@@ -20,10 +20,10 @@
 struct manager {
 	struct manager_store store;
 	int socket;
-	char address[64];    /* for NOTIFY_SOCKET */
+	char address[64]; /* for NOTIFY_SOCKET */
 	unsigned kept, forgotten, barriers;
-	bool tardy;          /* what it does not keep it closes after the barrier */
-	int late;            /* that; -1: nothing */
+	bool tardy; /* what it does not keep it closes after the barrier */
+	int late;   /* that; -1: nothing */
 };
 
 static inline void manager_bind(struct manager *manager)
@@ -93,8 +93,10 @@ static inline bool manager_read(struct manager *manager)
 	char text[256];
 	struct iovec io = { .iov_base = text, .iov_len = sizeof(text) - 1 };
 	struct msghdr message = {
-		.msg_iov = &io, .msg_iovlen = 1,
-		.msg_control = control.bytes, .msg_controllen = sizeof(control.bytes),
+		.msg_iov = &io,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes),
 	};
 	const struct cmsghdr *header;
 	ssize_t n;

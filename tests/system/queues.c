@@ -17,8 +17,8 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 
-#define RING  4096
-#define MOST  64
+#define RING 4096
+#define MOST 64
 #define WORDS 8
 
 static void must(int condition, const char *what)
@@ -42,7 +42,8 @@ static unsigned read_gpu_id(void)
 static int make(int kfd, unsigned gpu, unsigned *ret)
 {
 	/* Ring, end of pipe, and the two pointers. */
-	char *memory = mmap(NULL, 3 * RING, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *memory = mmap(NULL, 3 * RING, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			    0);
 	struct kfd_ioctl_create_queue_args args = {
 		.gpu_id = gpu,
 		.queue_type = KFD_IOC_QUEUE_TYPE_COMPUTE_AQL,

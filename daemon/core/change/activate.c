@@ -91,7 +91,8 @@ int arbiter_revoke(struct arbiter *arbiter, uint64_t id, uint64_t now_usec, uint
 	if (lease->state == STATE_ENDING)
 		return wrong_state(lease, verdict, "there is nothing left to revoke");
 	if (lease->state == STATE_REVOKING && deadline >= lease->deadline_usec)
-		return wrong_state(lease, verdict, "its deadline is sooner; it can only be brought "
+		return wrong_state(lease, verdict,
+				   "its deadline is sooner; it can only be brought "
 				   "forward");
 	snprintf(text, sizeof(text), "revoked by an administrator%s%s", reason[0] ? ": " : "",
 		 reason);

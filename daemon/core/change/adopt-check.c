@@ -28,8 +28,7 @@ static int check_words(const struct lease *lease, char *why, size_t size)
 	if (lease->id == 0 || lease->id == UINT64_MAX)
 		return refuse(why, size, -EINVAL, "%llu is no lease's id", ID(lease));
 	if ((unsigned)lease->state > STATE_ENDING)
-		return refuse(why, size, -EINVAL, "state %u is none",
-			      (unsigned)lease->state);
+		return refuse(why, size, -EINVAL, "state %u is none", (unsigned)lease->state);
 	if ((unsigned)lease->class > CLASS_REALTIME)
 		return refuse(why, size, -EINVAL, "class %u is none", (unsigned)lease->class);
 	if ((unsigned)lease->cause >= VERDICT_KINDS)
@@ -55,7 +54,7 @@ static int check_words(const struct lease *lease, char *why, size_t size)
 /* What has to be granted, or was asked under the token. */
 static int check_request(const struct lease *lease, char *why, size_t size)
 {
-	struct verdict verdict = {0};
+	struct verdict verdict = { 0 };
 	struct request complete;
 	int r;
 
@@ -85,8 +84,7 @@ static bool within(const struct budget *a, const struct budget *b)
 	       a->vram <= b->vram;
 }
 
-static int check_terms(const struct lease *lease, const struct partition *p, char *why,
-		       size_t size)
+static int check_terms(const struct lease *lease, const struct partition *p, char *why, size_t size)
 {
 	bool realtime = lease->class == CLASS_REALTIME;
 
@@ -130,7 +128,8 @@ static int check_place(const struct arbiter *arbiter, const struct lease *lease,
 int adopt_check_self(const struct arbiter *arbiter, const struct lease *lease, const char *lost,
 		     char *why, size_t size)
 {
-	size_t least = lease->state != STATE_WAITING && lease->state != STATE_ENDING, most = REQUEST_WANTS;
+	size_t least = lease->state != STATE_WAITING && lease->state != STATE_ENDING,
+	       most = REQUEST_WANTS;
 	int r;
 
 	r = check_words(lease, why, size);
@@ -212,13 +211,13 @@ static int check_ids(const struct arbiter *arbiter, const struct lease *lease, c
 }
 
 static int check_pair(const struct arbiter *arbiter, const struct lease *lease,
-		      const struct partition *p, const struct lease *other, char *why,
-		      size_t size)
+		      const struct partition *p, const struct lease *other, char *why, size_t size)
 {
 	for (size_t i = 0; i < other->n_partitions; i++) {
 		const struct partition *q = &other->partitions[i];
-		const char *shared = p->gpu == q->gpu ?
-					     check_apart(lease->class, p, other->class, q) : NULL;
+		const char *shared = p->gpu == q->gpu
+					     ? check_apart(lease->class, p, other->class, q)
+					     : NULL;
 
 		if (p->gpu == q->gpu && p->adaptable && q->adaptable && check_active(lease) &&
 		    check_active(other) && cuset_overlap(&p->cus, &q->cus))
@@ -302,8 +301,8 @@ static bool fits_rest(const struct gpu *gpu, const struct partition *p)
 	       p->charged.vram <= gpu->info.vram_bytes - c->vram;
 }
 
-int adopt_check_others(const struct arbiter *arbiter, const struct lease *lease,
-		       uint64_t possible, char *why, size_t size)
+int adopt_check_others(const struct arbiter *arbiter, const struct lease *lease, uint64_t possible,
+		       char *why, size_t size)
 {
 	int r = check_ids(arbiter, lease, why, size);
 
@@ -316,10 +315,9 @@ int adopt_check_others(const struct arbiter *arbiter, const struct lease *lease,
 		ask = may_collide(&arbiter->gpus[p->gpu], lease->class, p);
 		for (size_t j = 0; ask && r == 0 && j < arbiter->n_leases; j++)
 			r = check_pair(arbiter, lease, p, arbiter->leases[j], why, size);
-		if (r == 0 && !(fits_slots(arbiter, lease, p) &&
-				fits_rest(&arbiter->gpus[p->gpu], p)))
-			r = refuse(why, size, -EEXIST,
-				   "lease %llu and others have left less on %s",
+		if (r == 0 &&
+		    !(fits_slots(arbiter, lease, p) && fits_rest(&arbiter->gpus[p->gpu], p)))
+			r = refuse(why, size, -EEXIST, "lease %llu and others have left less on %s",
 				   neighbour(arbiter, p->gpu), arbiter->gpus[p->gpu].info.name);
 	}
 	return r;

@@ -16,5 +16,5 @@ uint64_t adopt_check_hardware(const struct arbiter *arbiter, const struct lease 
 
 /* Contradicts it a lease in force? Of its partitions those that are possible count. -EEXIST,
  * and which. */
-int adopt_check_others(const struct arbiter *arbiter, const struct lease *lease,
-		       uint64_t possible, char *why, size_t size);
+int adopt_check_others(const struct arbiter *arbiter, const struct lease *lease, uint64_t possible,
+		       char *why, size_t size);

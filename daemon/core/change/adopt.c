@@ -26,7 +26,7 @@ static void make_anew(struct arbiter *arbiter, struct lease *lease)
 	for (size_t i = 0; i < lease->n_partitions; i++) {
 		struct partition *p = &lease->partitions[i];
 
-		p->used = (struct budget){0};
+		p->used = (struct budget){ 0 };
 		p->judged = p->verified = false;
 		p->priorities_seen = 0;
 		if (p->gpu == GPU_ABSENT)
@@ -219,8 +219,7 @@ static bool is_known(const struct arbiter *arbiter, uint64_t id,
 	return false;
 }
 
-int arbiter_adopt_process(struct arbiter *arbiter, uint64_t id,
-			  const struct lease_process *process)
+int arbiter_adopt_process(struct arbiter *arbiter, uint64_t id, const struct lease_process *process)
 {
 	struct known_process *more;
 	size_t at = arbiter->n_known;
@@ -235,7 +234,8 @@ int arbiter_adopt_process(struct arbiter *arbiter, uint64_t id,
 		at--;
 	memmove(&more[at + 1], &more[at], (arbiter->n_known - at) * sizeof(*more));
 	more[at] = (struct known_process){ .pid = process->pid,
-					    .start_time = process->start_time, .lease = id };
+					   .start_time = process->start_time,
+					   .lease = id };
 	arbiter->n_known++;
 	return 0;
 }

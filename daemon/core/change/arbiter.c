@@ -114,7 +114,8 @@ static int find_slot(const struct arbiter *arbiter, const char *gpu, bool absent
 
 	for (size_t i = 0; i < arbiter->n_gpus; i++)
 		if (arbiter->gpus[i].absent == absent &&
-		    (index >= 0 ? (size_t)index == i : strcmp(gpu, arbiter->gpus[i].info.name) == 0))
+		    (index >= 0 ? (size_t)index == i
+				: strcmp(gpu, arbiter->gpus[i].info.name) == 0))
 			return (int)i;
 	return -ENOENT;
 }
@@ -283,9 +284,10 @@ static bool takes_more(const struct partition *next, const struct partition *now
 {
 	const struct budget *a = &next->charged, *b = &now->charged;
 
-	return !cuset_within(partition_claim(next), partition_claim(now)) || a->queues > b->queues ||
-	       a->processes > b->processes || a->sdma_queues > b->sdma_queues ||
-	       a->cooperative > b->cooperative || a->vram > b->vram;
+	return !cuset_within(partition_claim(next), partition_claim(now)) ||
+	       a->queues > b->queues || a->processes > b->processes ||
+	       a->sdma_queues > b->sdma_queues || a->cooperative > b->cooperative ||
+	       a->vram > b->vram;
 }
 
 /* The next version of a lease moves into the object that others point to. */

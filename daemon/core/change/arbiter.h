@@ -80,9 +80,8 @@ int arbiter_plan(const struct arbiter *arbiter, const struct caller *caller,
 /* The same for other wants of a lease that is there: one want for each of its GPUs, what
  * it has counting as free. CUs that leave its mask stay charged to it until the new
  * generation is acknowledged. */
-int arbiter_plan_resize(const struct arbiter *arbiter, const struct caller *caller,
-			uint64_t id, const struct request *request, struct lease **ret,
-			struct verdict *verdict);
+int arbiter_plan_resize(const struct arbiter *arbiter, const struct caller *caller, uint64_t id,
+			const struct request *request, struct lease **ret, struct verdict *verdict);
 
 /* Takes a proposal: a new lease, or the next version of the one with its id. Returns the
  * lease in force. */
@@ -144,8 +143,8 @@ enum rung arbiter_next_rung(struct arbiter *arbiter, uint64_t now_usec, struct l
 struct lease *arbiter_next_thaw(struct arbiter *arbiter);
 
 /* Processes that are the lease's for sure, by who started them: those that may be killed. */
-size_t arbiter_own_processes(const struct arbiter *arbiter, uint64_t id,
-			     struct lease_process *ret, size_t max);
+size_t arbiter_own_processes(const struct arbiter *arbiter, uint64_t id, struct lease_process *ret,
+			     size_t max);
 
 /* Is there an acknowledgement that has to be seen to be true (*ret_urgent: for the first time), or
  * are there queues that nobody has looked at? */
@@ -214,8 +213,7 @@ void arbiter_bound_gone(struct arbiter *arbiter, uint64_t id, pid_t pid);
 
 /* Ends it whoever holds it. cause: what this is to a program that waited; VERDICT_OK: an end
  * like any other. A lease that waits has nothing to let go and is removed at once. */
-void arbiter_end(struct arbiter *arbiter, uint64_t id, enum verdict_kind cause,
-		 const char *reason);
+void arbiter_end(struct arbiter *arbiter, uint64_t id, enum verdict_kind cause, const char *reason);
 
 /* The holder follows this generation: what it gave up is free. -ERANGE for one that was
  * never told. */

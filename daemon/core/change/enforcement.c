@@ -25,8 +25,8 @@ static uint64_t next_due(const struct arbiter *arbiter, const struct lease *leas
 {
 	if (lease->rung >= last_rung(arbiter, lease))
 		return UINT64_MAX;
-	return lease->rung == RUNG_REPORT ? now_usec :
-					    now_usec + arbiter->settings->enforce_delay_usec;
+	return lease->rung == RUNG_REPORT ? now_usec
+					  : now_usec + arbiter->settings->enforce_delay_usec;
 }
 
 /* From when it is killed until it is seen to be gone, on the slowest of its GPUs. */
@@ -36,8 +36,8 @@ static uint64_t let_go_usec(const struct arbiter *arbiter, const struct lease *l
 
 	for (size_t i = 0; i < lease->n_partitions; i++) {
 		unsigned msec = arbiter->gpus[lease->partitions[i].gpu].info.preemption_msec;
-		uint64_t usec = msec == 0 ? LEND_LET_GO_USEC :
-					    msec * UINT64_C(1000) + LOOK_WHILE_ENDING_USEC;
+		uint64_t usec = msec == 0 ? LEND_LET_GO_USEC
+					  : msec * UINT64_C(1000) + LOOK_WHILE_ENDING_USEC;
 
 		if (usec > longest)
 			longest = usec;
@@ -72,7 +72,8 @@ static void apply(struct arbiter *arbiter, struct lease *lease)
 		arbiter_end(arbiter, lease->id, VERDICT_OK,
 			    "its CUs were needed, and it did not give them back in time");
 	} else if (lease->rung == RUNG_REPORT && lease->state == STATE_GRANTED) {
-		ledger_set_reason(lease, "has not given back CUs that others need, and its deadline "
+		ledger_set_reason(lease,
+				  "has not given back CUs that others need, and its deadline "
 				  "has passed");
 		ledger_touch(arbiter, lease, TOUCH_CHANGED);
 	}
@@ -113,8 +114,8 @@ struct lease *arbiter_next_thaw(struct arbiter *arbiter)
 	return NULL;
 }
 
-size_t arbiter_own_processes(const struct arbiter *arbiter, uint64_t id,
-			     struct lease_process *ret, size_t max)
+size_t arbiter_own_processes(const struct arbiter *arbiter, uint64_t id, struct lease_process *ret,
+			     size_t max)
 {
 	size_t n = 0;
 
@@ -122,8 +123,7 @@ size_t arbiter_own_processes(const struct arbiter *arbiter, uint64_t id,
 		const struct known_process *known = &arbiter->known[i];
 
 		if (known->lease != id || !known->own || known->start_time == 0 ||
-		    known->start_time == KNOWN_UNSEEN ||
-		    (i > 0 && known[-1].pid == known->pid))
+		    known->start_time == KNOWN_UNSEEN || (i > 0 && known[-1].pid == known->pid))
 			continue;
 		if (n < max)
 			ret[n] = (struct lease_process){ known->pid, known->start_time };

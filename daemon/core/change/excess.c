@@ -51,10 +51,10 @@ void arbiter_excess(const struct arbiter *arbiter, const struct lease *lease, ch
 		for (size_t j = 0; j < COUNTED && n < size; j++) {
 			if (list[j].used <= list[j].charged)
 				continue;
-			n += (size_t)snprintf(ret + n, size - n, "%s%" PRIu64 " %s on %s (granted: %"
-					      PRIu64 ")", n > 0 ? ", " : "", list[j].used, list[j].what,
-					      arbiter->gpus[lease->partitions[i].gpu].info.name,
-					      list[j].charged);
+			n += (size_t)snprintf(
+				ret + n, size - n, "%s%" PRIu64 " %s on %s (granted: %" PRIu64 ")",
+				n > 0 ? ", " : "", list[j].used, list[j].what,
+				arbiter->gpus[lease->partitions[i].gpu].info.name, list[j].charged);
 		}
 	}
 }

@@ -17,7 +17,7 @@
 
 /* Below this part of its share a lease makes others give way. */
 #define STARVED_OF 4U
-#define STARVED	   3U
+#define STARVED 3U
 
 struct grower {
 	struct lease *lease;
@@ -79,9 +79,11 @@ static size_t find_growers(struct growth *growth)
 			all++;
 			if (is_settled(lease, p))
 				growth->growers[growth->n++] = (struct grower){
-					.lease = lease, .p = p,
+					.lease = lease,
+					.p = p,
 					.cap = min_u(p->asked,
-						     tenant_cus_left(arbiter, lease, p->gpu)) };
+						     tenant_cus_left(arbiter, lease, p->gpu))
+				};
 			else
 				cuset_add(&growth->pool, &p->occupied);
 		}
@@ -230,8 +232,7 @@ static void decide(struct growth *growth)
 
 /* ---- the next version --------------------------------------------------------------------- */
 
-static int make_next(const struct growth *growth, const struct grower *grower,
-		     struct lease **ret)
+static int make_next(const struct growth *growth, const struct grower *grower, struct lease **ret)
 {
 	const struct lease *lease = grower->lease;
 	struct partition *p;
@@ -239,12 +240,13 @@ static int make_next(const struct growth *growth, const struct grower *grower,
 
 	if (plan_next_version(lease, lease->n_partitions, &next) < 0)
 		return 0;
-	memcpy(next->partitions, lease->partitions, lease->n_partitions * sizeof(*next->partitions));
+	memcpy(next->partitions, lease->partitions,
+	       lease->n_partitions * sizeof(*next->partitions));
 	next->generation++;
 	p = &next->partitions[grower->p - lease->partitions];
 	lend_set_mask(growth->arbiter, p, &grower->target);
 	if (cuset_within(&p->before, &p->cus))
-		p->before = (struct cuset){0};
+		p->before = (struct cuset){ 0 };
 	*ret = next;
 	return 1;
 }
@@ -266,8 +268,7 @@ static int next_of(struct growth *growth, struct lease **ret)
 
 static int grow(struct arbiter *arbiter, unsigned index, struct lease **ret)
 {
-	struct growth growth = { .arbiter = arbiter, .gpu = &arbiter->gpus[index],
-				 .index = index };
+	struct growth growth = { .arbiter = arbiter, .gpu = &arbiter->gpus[index], .index = index };
 	_cleanup_(freep) struct grower *growers = calloc(arbiter->n_leases + 1, sizeof(*growers));
 
 	if (!growers)

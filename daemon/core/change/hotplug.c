@@ -60,8 +60,8 @@ static void take_slots(const struct arbiter *arbiter, const struct gpu_info *gpu
 	for (size_t i = 0; i < n; i++) {
 		if (moves->slot[i] != NO_SLOT)
 			continue;
-		moves->slot[i] = by_name ? find_free(arbiter, moves, gpus[i].name) :
-					   find_other(arbiter, moves);
+		moves->slot[i] = by_name ? find_free(arbiter, moves, gpus[i].name)
+					 : find_other(arbiter, moves);
 		if (moves->slot[i] != NO_SLOT)
 			moves->taken |= bit(moves->slot[i]);
 	}

@@ -45,7 +45,8 @@ void lend_forbidden(const struct arbiter *arbiter, unsigned gpu, const struct le
 		const struct partition *p;
 		struct cuset needed;
 
-		if (lease->state == STATE_INACTIVE || lease->idle || (self && lease->id == self->id))
+		if (lease->state == STATE_INACTIVE || lease->idle ||
+		    (self && lease->id == self->id))
 			continue;
 		p = partition_on(lease, gpu);
 		if (!p)
@@ -69,8 +70,8 @@ void lend_borrowed(const struct arbiter *arbiter, unsigned gpu, const struct lea
 }
 
 /* CUs that b still has of what a needs. */
-static unsigned overlap(const struct arbiter *arbiter, const struct lease *a,
-			const struct lease *b, unsigned *ret_gpu)
+static unsigned overlap(const struct arbiter *arbiter, const struct lease *a, const struct lease *b,
+			unsigned *ret_gpu)
 {
 	for (size_t i = 0; i < a->n_partitions; i++) {
 		const struct partition *p = partition_on(b, a->partitions[i].gpu);
@@ -121,8 +122,9 @@ static void borrow_at_once(const struct arbiter *arbiter, const struct lease *pr
 			   struct partition *p)
 {
 	const struct gpu *gpu = &arbiter->gpus[p->gpu];
-	struct stretch request = { .base = &p->base, .avail = gpu->all, .all = &gpu->all,
-				   .cap = p->asked };
+	struct stretch request = {
+		.base = &p->base, .avail = gpu->all, .all = &gpu->all, .cap = p->asked
+	};
 	struct cuset taken, cus;
 	unsigned left;
 
@@ -166,8 +168,8 @@ void lend_disturb(struct arbiter *arbiter, const struct lease *by, unsigned gpu)
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		struct lease *lease = arbiter->leases[i];
 
-		if (lease == by || lease->class != CLASS_REALTIME || lease->state != STATE_GRANTED ||
-		    !partition_on(lease, gpu))
+		if (lease == by || lease->class != CLASS_REALTIME ||
+		    lease->state != STATE_GRANTED || !partition_on(lease, gpu))
 			continue;
 		lease->disturbances += max_u(changed->used.queues, 1);
 		ledger_touch(arbiter, lease, TOUCH_REASON | TOUCH_SAVE);
@@ -177,8 +179,9 @@ void lend_disturb(struct arbiter *arbiter, const struct lease *by, unsigned gpu)
 static bool give_way(struct arbiter *arbiter, const struct lease *lease, struct partition *p)
 {
 	const struct gpu *gpu = &arbiter->gpus[p->gpu];
-	struct stretch request = { .base = &p->base, .avail = p->cus, .keep = p->cus,
-				   .all = &gpu->all, .cap = p->count };
+	struct stretch request = {
+		.base = &p->base, .avail = p->cus, .keep = p->cus, .all = &gpu->all, .cap = p->count
+	};
 	struct cuset taken, cus;
 
 	lend_forbidden(arbiter, p->gpu, lease, &taken);

@@ -22,8 +22,7 @@ void ledger_set_reason(struct lease *lease, const char *reason)
 	memcpy(lease->reason, text, sizeof(text));
 }
 
-void arbiter_end(struct arbiter *arbiter, uint64_t id, enum verdict_kind cause,
-		 const char *reason)
+void arbiter_end(struct arbiter *arbiter, uint64_t id, enum verdict_kind cause, const char *reason)
 {
 	struct lease *lease = arbiter_find(arbiter, id);
 	bool waiting;

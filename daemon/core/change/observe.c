@@ -251,7 +251,7 @@ static void forget(struct arbiter *arbiter)
 
 		memset(gpu->strangers, 0, sizeof(gpu->strangers));
 		gpu->n_strangers = 0;
-		gpu->unmanaged = gpu->seen = gpu->excess = (struct budget){0};
+		gpu->unmanaged = gpu->seen = gpu->excess = (struct budget){ 0 };
 	}
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		struct lease *lease = arbiter->leases[i];
@@ -259,7 +259,7 @@ static void forget(struct arbiter *arbiter)
 		lease->users = 0;
 		for (size_t j = 0; j < lease->n_partitions; j++) {
 			lease->partitions[j].queues_before = lease->partitions[j].used.queues;
-			lease->partitions[j].used = (struct budget){0};
+			lease->partitions[j].used = (struct budget){ 0 };
 		}
 	}
 }

@@ -17,7 +17,7 @@ struct observed {
 	char command[16];
 	pid_t ancestors[OBSERVED_ANCESTORS]; /* parent first */
 	size_t n_ancestors;
-	char unit[128];      /* "": unknown */
+	char unit[128]; /* "": unknown */
 
 	uint32_t kfd_gpu_id;
 	unsigned queues, sdma_queues;

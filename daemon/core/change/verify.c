@@ -92,9 +92,10 @@ static void judge(struct arbiter *arbiter, struct lease *lease)
 	if (lease->false_acknowledged)
 		return;
 	lease->false_acknowledged = true;
-	snprintf(reason, sizeof(reason), "says that it follows generation %llu, but a queue of pid %d "
-		 "has other CUs of %s too", (unsigned long long)lease->generation, p->wide,
-		 arbiter->gpus[p->gpu].info.name);
+	snprintf(reason, sizeof(reason),
+		 "says that it follows generation %llu, but a queue of pid %d "
+		 "has other CUs of %s too",
+		 (unsigned long long)lease->generation, p->wide, arbiter->gpus[p->gpu].info.name);
 	ledger_set_reason(lease, reason);
 	ledger_touch(arbiter, lease, TOUCH_CHANGED | TOUCH_DRIFT);
 }

@@ -32,15 +32,14 @@ static void count_up(const struct attempt *a, struct countable ret[static COUNTA
 	const struct gpu *gpu = a->gpu;
 	const struct want *want = a->want;
 	const struct budget *charged = &gpu->charged, *excess = &gpu->excess;
-	const struct budget had = a->had ? a->had->charged : (struct budget){0};
+	const struct budget had = a->had ? a->had->charged : (struct budget){ 0 };
 	bool slots = !may_oversubscribe(a);
 	const struct countable list[COUNTABLES] = {
 		{ REASON_QUEUES, want->queues, slots ? gpu_queues_free(gpu) : UINT64_MAX,
 		  gpu->info.queue_slots - min_u(gpu->reserve_queues, gpu->info.queue_slots),
 		  charged->queues + excess->queues, had.queues },
 		{ REASON_PROCESSES, want->processes, slots ? gpu_processes_free(gpu) : UINT64_MAX,
-		  gpu->info.process_slots, charged->processes + excess->processes,
-		  had.processes },
+		  gpu->info.process_slots, charged->processes + excess->processes, had.processes },
 		{ REASON_SDMA, want->sdma_queues, gpu_sdma_free(gpu), gpu->info.sdma_queues,
 		  charged->sdma_queues + excess->sdma_queues, had.sdma_queues },
 		{ REASON_VRAM, want->vram, gpu_vram_free(gpu), gpu->info.vram_bytes,
@@ -86,8 +85,8 @@ static enum outcome admit_budgets(struct attempt *a)
 		if (c->asked <= c->had || c->asked <= c->free)
 			continue;
 		hint_countable(a->refusal, a->gpu, c->reason, c->free);
-		return attempt_refuse(a, OUTCOME_NOT_NOW,
-				      strangers ? REASON_UNMANAGED : c->reason, c->asked, c->free);
+		return attempt_refuse(a, OUTCOME_NOT_NOW, strangers ? REASON_UNMANAGED : c->reason,
+				      c->asked, c->free);
 	}
 	return OUTCOME_FITS;
 }
@@ -165,11 +164,13 @@ static enum outcome admit_state(struct attempt *a)
 	}
 	if (gpu->oversubscribed && !may_oversubscribe(a)) {
 		hint_oversubscribed(a->refusal, gpu);
-		return attempt_refuse(a, OUTCOME_NOT_NOW, REASON_OVERSUBSCRIBED, a->want->queues, 0);
+		return attempt_refuse(a, OUTCOME_NOT_NOW, REASON_OVERSUBSCRIBED, a->want->queues,
+				      0);
 	}
 	if (a->confined) {
 		a->refusal->behind = gpu->barrier;
-		hint_format(a->refusal, "lease %llu has waited for it while %u others were granted: "
+		hint_format(a->refusal,
+			    "lease %llu has waited for it while %u others were granted: "
 			    "nothing else is granted there before it",
 			    (unsigned long long)gpu->barrier, LEASE_PASSES_MAX);
 		return attempt_refuse(a, OUTCOME_NOT_NOW, REASON_CUS, a->aim, 0);
@@ -181,8 +182,8 @@ static enum outcome admit_aim(struct attempt *a)
 {
 	const struct geometry *geometry = &a->gpu->info.geometry;
 
-	a->aim = a->want->cus ? a->want->cus :
-		 place_engines_aim(geometry, &a->gpu->all, a->want->shader_engines);
+	a->aim = a->want->cus ? a->want->cus
+			      : place_engines_aim(geometry, &a->gpu->all, a->want->shader_engines);
 	if (a->want->shader_engines > geometry->engines) {
 		hint_format(a->refusal, "there are %u shader engines", geometry->engines);
 		return attempt_refuse(a, OUTCOME_NEVER, REASON_SHADER_ENGINES,
@@ -217,8 +218,10 @@ static void fill(const struct attempt *a, struct partition *ret)
 	*ret = (struct partition){
 		.gpu = a->index,
 		.asked = max_u(a->aim, min_u(want->cus_max, a->gpu->cus)),
-		.granted = { .queues = want->queues, .processes = want->processes,
-			     .sdma_queues = want->sdma_queues, .cooperative = want->cooperative,
+		.granted = { .queues = want->queues,
+			     .processes = want->processes,
+			     .sdma_queues = want->sdma_queues,
+			     .cooperative = want->cooperative,
 			     .vram = want->vram },
 		.streams = want->streams,
 		.priority = want->priority,
@@ -230,8 +233,8 @@ static void fill(const struct attempt *a, struct partition *ret)
 	ret->charged = ret->granted;
 }
 
-enum outcome admit(const struct application *application, const struct want *want,
-		   unsigned gpu, struct partition *ret, struct refusal *ret_refusal)
+enum outcome admit(const struct application *application, const struct want *want, unsigned gpu,
+		   struct partition *ret, struct refusal *ret_refusal)
 {
 	static enum outcome (*const steps[])(struct attempt *) = {
 		admit_aim, admit_quota, admit_whole, admit_state, admit_budgets,
@@ -247,7 +250,7 @@ enum outcome admit(const struct application *application, const struct want *wan
 	struct partition partition;
 	enum outcome outcome;
 
-	*ret_refusal = (struct refusal){0};
+	*ret_refusal = (struct refusal){ 0 };
 	memcpy(ret_refusal->gpu, a.gpu->info.name, sizeof(ret_refusal->gpu));
 	if (application->shares)
 		a.held = application->shares[gpu];

@@ -19,7 +19,7 @@ struct application {
 	const struct arbiter *arbiter;
 	const struct tenant *tenant;
 	enum lease_class class;
-	uint64_t id;                  /* its place in its class, where others wait */
+	uint64_t id; /* its place in its class, where others wait */
 	uid_t uid;
 	bool alone;                   /* nobody else in its shader engines */
 	bool adaptable;               /* claims no more than cus-min */
@@ -28,9 +28,9 @@ struct application {
 };
 
 /* want: complete. On OUTCOME_FITS *ret is the partition, else *ret_refusal says why. */
-enum outcome admit(const struct application *application, const struct want *want,
-		   unsigned gpu, struct partition *ret, struct refusal *ret_refusal);
+enum outcome admit(const struct application *application, const struct want *want, unsigned gpu,
+		   struct partition *ret, struct refusal *ret_refusal);
 
 /* The CUs that a partition of this class may be made of on the GPU as it is now. */
-void admit_available(const struct gpu *gpu, enum lease_class lease_class,
-		     enum isolation isolation, bool alone, struct cuset *ret);
+void admit_available(const struct gpu *gpu, enum lease_class lease_class, enum isolation isolation,
+		     bool alone, struct cuset *ret);

@@ -26,7 +26,7 @@ struct search {
 
 	struct lease *set[ADVICE_LEASES]; /* that is tried */
 	size_t n_set;
-	struct cost best_cost;            /* n 0: none is known */
+	struct cost best_cost; /* n 0: none is known */
 	struct advice best;
 };
 
@@ -82,7 +82,7 @@ static void put_back(struct arbiter *without, struct lease *lease)
 
 static enum verdict_kind plan(const struct search *search)
 {
-	struct verdict verdict = {0};
+	struct verdict verdict = { 0 };
 	struct lease *lease = NULL;
 	enum verdict_kind kind;
 
@@ -303,7 +303,7 @@ static void search_each_gpu(struct search *search, const struct tenant *tenant)
 
 static int search_all(struct search *search)
 {
-	struct verdict verdict = {0};
+	struct verdict verdict = { 0 };
 	const struct tenant *tenant;
 	int r;
 
@@ -327,8 +327,11 @@ static int search_all(struct search *search)
 int arbiter_advise(const struct arbiter *arbiter, const struct caller *caller,
 		   const struct request *request, struct advice *ret)
 {
-	struct search search = { .arbiter = arbiter, .caller = caller, .request = *request,
-				 .without = *arbiter, .best.exact = true };
+	struct search search = { .arbiter = arbiter,
+				 .caller = caller,
+				 .request = *request,
+				 .without = *arbiter,
+				 .best.exact = true };
 	enum verdict_kind kind;
 	int r = 0;
 

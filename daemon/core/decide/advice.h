@@ -5,9 +5,9 @@
 
 #include "core/change/arbiter.h"
 
-#define ADVICE_LEASES 16U   /* in one advice at most */
-#define ADVICE_TRIES  2048U /* sets of leases that are tried at most: some milliseconds; */
-#define ADVICE_QUICK  64U   /* where there are more leases than this, as many fewer */
+#define ADVICE_LEASES 16U  /* in one advice at most */
+#define ADVICE_TRIES 2048U /* sets of leases that are tried at most: some milliseconds; */
+#define ADVICE_QUICK 64U   /* where there are more leases than this, as many fewer */
 
 struct advice {
 	uint64_t ids[ADVICE_LEASES]; /* ascending */

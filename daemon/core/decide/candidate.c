@@ -15,8 +15,8 @@ enum outcome attempt_refuse(struct attempt *a, enum outcome outcome, enum reason
 	return outcome;
 }
 
-void admit_available(const struct gpu *gpu, enum lease_class lease_class,
-		     enum isolation isolation, bool alone, struct cuset *ret)
+void admit_available(const struct gpu *gpu, enum lease_class lease_class, enum isolation isolation,
+		     bool alone, struct cuset *ret)
 {
 	*ret = gpu->all;
 	cuset_remove(ret, &gpu->taken);
@@ -200,7 +200,7 @@ static enum outcome refuse_cus(struct attempt *a, const struct place_request *re
 enum outcome attempt_cus_ever(struct attempt *a)
 {
 	struct place_request request;
-	struct place_miss miss = {0};
+	struct place_miss miss = { 0 };
 	struct placement placement;
 
 	prepare(a, &request);
@@ -215,7 +215,7 @@ enum outcome attempt_cus_ever(struct attempt *a)
 enum outcome attempt_cus(struct attempt *a, struct partition *partition)
 {
 	struct place_request request;
-	struct place_miss miss = {0};
+	struct place_miss miss = { 0 };
 	struct placement placement;
 
 	prepare(a, &request);

@@ -10,11 +10,11 @@ struct attempt {
 	const struct application *application;
 	const struct want *want;
 	const struct gpu *gpu;
-	unsigned index;     /* of the GPU */
+	unsigned index;              /* of the GPU */
 	const struct partition *had; /* there, by the lease that is resized; else NULL */
-	unsigned aim;       /* CUs */
-	bool confined;      /* to CUs that it has: others wait for the rest */
-	struct share held;  /* by this user under this tenant, where quotas ask */
+	unsigned aim;                /* CUs */
+	bool confined;               /* to CUs that it has: others wait for the rest */
+	struct share held;           /* by this user under this tenant, where quotas ask */
 	struct refusal *refusal;
 };
 

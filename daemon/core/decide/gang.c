@@ -12,18 +12,18 @@
 struct gang {
 	const struct application *application; /* &own */
 	struct application own;
-	struct share shares[REQUEST_WANTS];    /* set where a quota asks */
+	struct share shares[REQUEST_WANTS]; /* set where a quota asks */
 	const struct request *request;
-	size_t n_gpus, n_present;           /* GPUs; those that are not absent */
-	uint64_t present;                   /* as bits */
-	uint64_t candidates[REQUEST_WANTS]; /* GPUs that the want names, as bits */
+	size_t n_gpus, n_present;                      /* GPUs; those that are not absent */
+	uint64_t present;                              /* as bits */
+	uint64_t candidates[REQUEST_WANTS];            /* GPUs that the want names, as bits */
 	uint8_t outcome[REQUEST_WANTS][REQUEST_WANTS]; /* by want and GPU */
-	unsigned most[REQUEST_WANTS];       /* by GPU: the best that a want would get there */
+	unsigned most[REQUEST_WANTS]; /* by GPU: the best that a want would get there */
 	uint64_t max_gpus;
-	uint64_t held;                      /* GPUs that the user is on, if max_gpus bounds it */
-	uint8_t refused[REQUEST_WANTS];     /* by GPU: an outcome; OUTCOME_FITS: not */
+	uint64_t held;                  /* GPUs that the user is on, if max_gpus bounds it */
+	uint8_t refused[REQUEST_WANTS]; /* by GPU: an outcome; OUTCOME_FITS: not */
 	struct refusal refusals[REQUEST_WANTS]; /* valid where refused */
-	struct partition last;              /* the last that fitted: of one want and GPU all */
+	struct partition last;                  /* the last that fitted: of one want and GPU all */
 	size_t last_want, last_gpu;
 };
 
@@ -72,7 +72,8 @@ static int find_candidates(struct gang *gang, struct verdict *verdict)
 		if (named & bit((size_t)index))
 			return verdict_set(verdict, VERDICT_INVALID_REQUEST,
 					   "want %zu: gpu %s is named twice; a lease has one want "
-					   "for each GPU", i + 1, name);
+					   "for each GPU",
+					   i + 1, name);
 		named |= bit((size_t)index);
 		gang->candidates[i] = bit((size_t)index);
 	}
@@ -82,8 +83,8 @@ static int find_candidates(struct gang *gang, struct verdict *verdict)
 /* As much as can be had of what was asked; rounding up past it is worth less than that. */
 static unsigned worth(const struct partition *p)
 {
-	return p->count <= p->asked ? DEAL_BITS + p->count :
-				      DEAL_BITS - min_u(p->count - p->asked, DEAL_BITS);
+	return p->count <= p->asked ? DEAL_BITS + p->count
+				    : DEAL_BITS - min_u(p->count - p->asked, DEAL_BITS);
 }
 
 /* Judges every want on each of its GPUs. */
@@ -96,8 +97,8 @@ static void judge(struct gang *gang)
 			if (!(gang->candidates[i] & bit(g)))
 				continue;
 			gang->outcome[i][g] = (uint8_t)admit(gang->application,
-							     &gang->request->wants[i],
-							     (unsigned)g, &gang->last, &refusal);
+							     &gang->request->wants[i], (unsigned)g,
+							     &gang->last, &refusal);
 			if (gang->outcome[i][g] == OUTCOME_FITS) {
 				gang->most[g] = max_u(gang->most[g], worth(&gang->last));
 				gang->last_want = i;
@@ -133,9 +134,9 @@ static void order_gpus(const struct gang *gang, bool few, size_t *order)
 
 		key[g] = (few && (gang->held & bit(g)) ? UINT64_C(1) << 40 : 0) +
 			 ((uint64_t)gang->most[g] << 20) +
-			 (arbiter->settings->spread_gpus ?
-				  gpu_cus_free(&arbiter->gpus[g]) :
-				  DEAL_BITS - gpu_cus_free(&arbiter->gpus[g]));
+			 (arbiter->settings->spread_gpus
+				  ? gpu_cus_free(&arbiter->gpus[g])
+				  : DEAL_BITS - gpu_cus_free(&arbiter->gpus[g]));
 		while (at > 0 && key[order[at - 1]] < key[g]) {
 			order[at] = order[at - 1];
 			at--;
@@ -185,9 +186,8 @@ static void tell_deciding(struct gang *gang, size_t gpu, enum outcome deciding)
 	for (size_t i = 0; gang->refused[gpu] != deciding && i < gang->request->n_wants; i++)
 		if ((gang->candidates[i] & bit(gpu)) && gang->outcome[i][gpu] == deciding)
 			gang->refused[gpu] = (uint8_t)admit(gang->application,
-							    &gang->request->wants[i],
-							    (unsigned)gpu, &unused,
-							    &gang->refusals[gpu]);
+							    &gang->request->wants[i], (unsigned)gpu,
+							    &unused, &gang->refusals[gpu]);
 }
 
 static int keep_refusals(struct gang *gang, enum outcome deciding, struct verdict *verdict)
@@ -204,8 +204,10 @@ static int keep_refusals(struct gang *gang, enum outcome deciding, struct verdic
 
 static int too_few_gpus(const struct gang *gang, struct verdict *verdict)
 {
-	struct refusal refusal = { .gpu = "any", .reason = REASON_ABSENT,
-				   .asked = gang->request->n_wants, .free = gang->n_present };
+	struct refusal refusal = { .gpu = "any",
+				   .reason = REASON_ABSENT,
+				   .asked = gang->request->n_wants,
+				   .free = gang->n_present };
 
 	snprintf(refusal.hint, sizeof(refusal.hint), "%zu GPU%s here", gang->n_present,
 		 gang->n_present == 1 ? " is" : "s are");
@@ -253,10 +255,11 @@ static int refuse(struct gang *gang, const size_t *order, struct verdict *verdic
 	if (r < 0)
 		return r;
 	first = first_refusal(gang, kinds[i].worst);
-	return verdict_set(verdict, kinds[i].kind, "%s: %s refuses for %s (%llu asked, %llu free): %s%s",
-			   kinds[i].text, first->gpu, reason_name(first->reason),
-			   (unsigned long long)first->asked, (unsigned long long)first->free,
-			   first->hint, verdict->n_refusals > 1 ? "; other GPUs refuse too" : "");
+	return verdict_set(verdict, kinds[i].kind,
+			   "%s: %s refuses for %s (%llu asked, %llu free): %s%s", kinds[i].text,
+			   first->gpu, reason_name(first->reason), (unsigned long long)first->asked,
+			   (unsigned long long)first->free, first->hint,
+			   verdict->n_refusals > 1 ? "; other GPUs refuse too" : "");
 }
 
 static int check_max_gpus(const struct gang *gang, const int *gpu_of, struct verdict *verdict)
@@ -312,7 +315,8 @@ static int init(struct gang *gang, const struct application *application,
 	}
 	if (gang->max_gpus != UINT64_MAX)
 		gang->held = tenant_holding(application->arbiter, application->tenant,
-					    application->uid, previous ? previous->id : 0).gpus;
+					    application->uid, previous ? previous->id : 0)
+				     .gpus;
 	return 0;
 }
 

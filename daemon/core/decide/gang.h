@@ -14,5 +14,4 @@
  * GPUs that could ever take one of the wants, as bits; 0 where there are too few GPUs.
  */
 int gang_assign(const struct application *application, const struct request *request,
-		struct partition *partitions, uint64_t *ret_candidates,
-		struct verdict *verdict);
+		struct partition *partitions, uint64_t *ret_candidates, struct verdict *verdict);

@@ -66,8 +66,8 @@ static void hint_strangers(struct refusal *refusal, const struct gpu *gpu)
 	for (size_t i = 0; i < gpu->n_strangers && i < 3; i++) {
 		const struct stranger *s = &gpu->strangers[i];
 
-		hint_more(refusal, "%s pid %d (%s) has %u queue%s", i == 0 ? ";" : ",",
-			  s->pid, s->command, s->queues, plural(s->queues));
+		hint_more(refusal, "%s pid %d (%s) has %u queue%s", i == 0 ? ";" : ",", s->pid,
+			  s->command, s->queues, plural(s->queues));
 	}
 	if (gpu->n_strangers > 3)
 		hint_more(refusal, " and %zu more", gpu->n_strangers - 3);
@@ -120,8 +120,8 @@ void hint_cus(struct refusal *refusal, unsigned free, const struct place_miss *m
 	else if (miss->below > 0 && miss->below == free)
 		hint_format(refusal, "%u CU%s free for it, and would fit %s", free, are, where);
 	else if (miss->below > 0)
-		hint_format(refusal, "%u CU%s free for it; %u would fit %s", free, are,
-			    miss->below, where);
+		hint_format(refusal, "%u CU%s free for it; %u would fit %s", free, are, miss->below,
+			    where);
 	else if (free == 0)
 		hint_format(refusal, "nothing would fit %s", where);
 	else

@@ -37,16 +37,18 @@ static int check_policy(const struct tenant *tenant, const struct request *reque
 	char hint[192];
 
 	if (lease_class > tenant->class) {
-		snprintf(hint, sizeof(hint), "class %s: tenant %s may ask for %s at most; a tenant "
-			 "in gpuarb-tenants(5) can allow more", class_name(lease_class), tenant->name,
-			 class_name(tenant->class));
+		snprintf(hint, sizeof(hint),
+			 "class %s: tenant %s may ask for %s at most; a tenant "
+			 "in gpuarb-tenants(5) can allow more",
+			 class_name(lease_class), tenant->name, class_name(tenant->class));
 		return not_permitted(verdict, &request->wants[0], hint);
 	}
 	for (size_t i = 0; i < request->n_wants; i++) {
 		if (request->wants[i].priority <= most)
 			continue;
-		snprintf(hint, sizeof(hint), "want %zu: priority %u: tenant %s may ask for %u at most",
-			 i + 1, request->wants[i].priority, tenant->name, most);
+		snprintf(hint, sizeof(hint),
+			 "want %zu: priority %u: tenant %s may ask for %u at most", i + 1,
+			 request->wants[i].priority, tenant->name, most);
 		return not_permitted(verdict, &request->wants[i], hint);
 	}
 	return 0;
@@ -107,8 +109,8 @@ static int check_counts(const struct arbiter *arbiter, const struct tenant *tena
 				   of_user, settings->max_leases_per_user);
 	if (max != UINT64_MAX && tenant_holding(arbiter, tenant, uid, 0).n_leases >= max)
 		return verdict_set(verdict, VERDICT_QUOTA_EXCEEDED,
-				   "uid %u has %llu leases, and max-leases of tenant %s is that", uid,
-				   (unsigned long long)max, tenant->name);
+				   "uid %u has %llu leases, and max-leases of tenant %s is that",
+				   uid, (unsigned long long)max, tenant->name);
 	return 0;
 }
 
@@ -165,7 +167,8 @@ int arbiter_plan(const struct arbiter *arbiter, const struct caller *caller,
 		 const struct request *request, struct lease **ret, struct verdict *verdict)
 {
 	_cleanup_(lease_freep) struct lease *lease = NULL;
-	struct application application = { .arbiter = arbiter, .id = arbiter->next_id,
+	struct application application = { .arbiter = arbiter,
+					   .id = arbiter->next_id,
 					   .uid = caller->uid };
 	struct request complete = *request;
 	uint64_t candidates;
@@ -174,8 +177,8 @@ int arbiter_plan(const struct arbiter *arbiter, const struct caller *caller,
 	r = tenant_find(arbiter->settings, caller, request->tenant, &application.tenant, verdict);
 	if (r < 0)
 		return r;
-	application.class = request->class < 0 ? application.tenant->class :
-						 (enum lease_class)request->class;
+	application.class =
+		request->class < 0 ? application.tenant->class : (enum lease_class)request->class;
 	application.alone = application.class == CLASS_REALTIME && application.tenant->alone;
 	application.adaptable = request->adaptable;
 	r = plan_complete(application.tenant, application.class, &complete, verdict);

@@ -16,10 +16,10 @@ static int fit_wants(const struct arbiter *arbiter, const struct lease *lease,
 		     struct request *request, struct verdict *verdict)
 {
 	if (request->n_wants != lease->n_partitions)
-		return verdict_set(verdict, VERDICT_INVALID_REQUEST,
-				   "%zu wants for the %zu partitions of lease %llu: give one for each",
-				   request->n_wants, lease->n_partitions,
-				   (unsigned long long)lease->id);
+		return verdict_set(
+			verdict, VERDICT_INVALID_REQUEST,
+			"%zu wants for the %zu partitions of lease %llu: give one for each",
+			request->n_wants, lease->n_partitions, (unsigned long long)lease->id);
 	for (size_t i = 0; i < request->n_wants; i++) {
 		const char *has = arbiter->gpus[lease->partitions[i].gpu].info.name;
 		enum isolation *isolation = &request->wants[i].isolation;
@@ -27,15 +27,17 @@ static int fit_wants(const struct arbiter *arbiter, const struct lease *lease,
 
 		if (strcmp(gpu, "any") != 0 &&
 		    arbiter_gpu(arbiter, gpu) != (int)lease->partitions[i].gpu)
-			return verdict_set(verdict, VERDICT_INVALID_REQUEST,
-					   "want %zu: gpu %s, but the lease has %s: a lease stays on "
-					   "its GPUs", i + 1, gpu, has);
+			return verdict_set(
+				verdict, VERDICT_INVALID_REQUEST,
+				"want %zu: gpu %s, but the lease has %s: a lease stays on "
+				"its GPUs",
+				i + 1, gpu, has);
 		memcpy(gpu, has, GPU_NAME_MAX);
 		/* What it gives up stays charged for a while, and charged as what it was. */
 		if (*isolation != ISOLATION_DEFAULT && *isolation != lease->partitions[i].isolation)
 			return verdict_set(verdict, VERDICT_INVALID_REQUEST,
-					   "want %zu: isolation %s: a lease keeps its own, %s", i + 1,
-					   isolation_name(*isolation),
+					   "want %zu: isolation %s: a lease keeps its own, %s",
+					   i + 1, isolation_name(*isolation),
 					   isolation_name(lease->partitions[i].isolation));
 		*isolation = lease->partitions[i].isolation;
 	}
@@ -85,8 +87,10 @@ static int assign_next(const struct arbiter *arbiter, const struct lease *lease,
 		       struct lease *next, struct verdict *verdict)
 {
 	struct arbiter without;
-	struct application application = { .arbiter = &without, .tenant = tenant,
-					   .class = lease->class, .id = UINT64_MAX,
+	struct application application = { .arbiter = &without,
+					   .tenant = tenant,
+					   .class = lease->class,
+					   .id = UINT64_MAX,
 					   .uid = lease->owner,
 					   .alone = lease->partitions[0].alone,
 					   .previous = lease };
@@ -121,9 +125,11 @@ int arbiter_plan_resize(const struct arbiter *arbiter, const struct caller *call
 		return verdict_set(verdict, VERDICT_INVALID_STATE, "lease %llu is %s",
 				   (unsigned long long)id, state_name(lease->state));
 	if (lease->adaptable)
-		return verdict_set(verdict, VERDICT_NOT_SUPPORTED,
-				   "lease %llu is adaptable: gpuarbd sets its size; release it and ask "
-				   "for another to have other bounds", (unsigned long long)id);
+		return verdict_set(
+			verdict, VERDICT_NOT_SUPPORTED,
+			"lease %llu is adaptable: gpuarbd sets its size; release it and ask "
+			"for another to have other bounds",
+			(unsigned long long)id);
 	tenant = tenant_named(arbiter->settings, lease->tenant);
 	if (!tenant)
 		return verdict_set(verdict, VERDICT_NO_SUCH_TENANT,

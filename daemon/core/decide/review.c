@@ -70,8 +70,9 @@ static void keep(struct kept *kept, const struct lease *lease)
 		const struct partition *p = &lease->partitions[i];
 
 		kept->gpus |= UINT64_C(1) << p->gpu;
-		kept->on[p->gpu].cus += lease->acknowledged < lease->generation ?
-						cuset_count(&p->occupied) : p->count;
+		kept->on[p->gpu].cus += lease->acknowledged < lease->generation
+						? cuset_count(&p->occupied)
+						: p->count;
 		kept->on[p->gpu].queues += p->charged.queues;
 		kept->on[p->gpu].processes += p->charged.processes;
 		kept->on[p->gpu].vram += p->charged.vram;
@@ -83,8 +84,10 @@ static void keep_all(const struct review *review, struct kept *ret)
 	const struct arbiter *arbiter = review->arbiter;
 
 	memset(ret, 0, sizeof(*ret));
-	for (size_t i = 0; i < arbiter->n_leases && arbiter->leases[i]->id <= review->lease->id; i++)
-		if (arbiter->leases[i]->n_partitions > 0 && arbiter->leases[i]->state != STATE_ENDING &&
+	for (size_t i = 0; i < arbiter->n_leases && arbiter->leases[i]->id <= review->lease->id;
+	     i++)
+		if (arbiter->leases[i]->n_partitions > 0 &&
+		    arbiter->leases[i]->state != STATE_ENDING &&
 		    arbiter->leases[i]->owner == review->lease->owner &&
 		    strcmp(arbiter->leases[i]->tenant, review->lease->tenant) == 0)
 			keep(ret, arbiter->leases[i]);
@@ -92,10 +95,9 @@ static void keep_all(const struct review *review, struct kept *ret)
 
 static bool check_limit(struct review *review, const char *key, uint64_t limit, uint64_t has)
 {
-	return has <= limit ||
-	       forbidden(review, "%s of tenant %s is %llu, and uid %u has %llu", key,
-			 review->tenant->name, (unsigned long long)limit, review->lease->owner,
-			 (unsigned long long)has);
+	return has <= limit || forbidden(review, "%s of tenant %s is %llu, and uid %u has %llu",
+					 key, review->tenant->name, (unsigned long long)limit,
+					 review->lease->owner, (unsigned long long)has);
 }
 
 static unsigned count_gpus(const struct arbiter *arbiter)

@@ -13,7 +13,9 @@
 #include "core/decide/plan.h"
 #include "core/policy/tenant.h"
 
+/* clang-format off */
 #define HOLDS_NOTHING ((uid_t)-1)
+/* clang-format on */
 
 /* What comes of a look at one. */
 enum look { LOOK_WAITS, LOOK_FITS, LOOK_ENDED };
@@ -86,22 +88,23 @@ static int find_tenant(const struct arbiter *arbiter, const struct lease *lease,
 	const struct tenant *tenant = tenant_named(arbiter->settings, lease->tenant);
 
 	if (!tenant)
-		return verdict_set(verdict, VERDICT_NOT_PERMITTED, "policy has no tenant %s any more",
-				   lease->tenant);
+		return verdict_set(verdict, VERDICT_NOT_PERMITTED,
+				   "policy has no tenant %s any more", lease->tenant);
 	if (!tenant_may_match(tenant, lease->owner))
 		return verdict_set(verdict, VERDICT_NOT_PERMITTED,
-				   "tenant %s is not for uid %u any more", tenant->name, lease->owner);
+				   "tenant %s is not for uid %u any more", tenant->name,
+				   lease->owner);
 	*ret = tenant;
 	return 0;
 }
 
 /* As for a new request, but for its place. holder: whose quota counts. */
 static int decide(const struct arbiter *arbiter, const struct lease *lease, uid_t holder,
-		  struct partition *partitions, uint64_t *ret_candidates,
-		  struct verdict *verdict)
+		  struct partition *partitions, uint64_t *ret_candidates, struct verdict *verdict)
 {
-	struct application application = { .arbiter = arbiter, .class = lease->class,
-					   .id = lease->id, .uid = holder };
+	struct application application = {
+		.arbiter = arbiter, .class = lease->class, .id = lease->id, .uid = holder
+	};
 	struct request complete;
 	int r;
 
@@ -120,7 +123,7 @@ static int decide(const struct arbiter *arbiter, const struct lease *lease, uid_
 
 void queue_candidates(const struct arbiter *arbiter, struct lease *lease)
 {
-	_cleanup_(verdict_done) struct verdict verdict = {0};
+	_cleanup_(verdict_done) struct verdict verdict = { 0 };
 	struct partition partitions[REQUEST_WANTS];
 
 	decide(arbiter, lease, lease->owner, partitions, &lease->candidates, &verdict);
@@ -130,7 +133,7 @@ void queue_candidates(const struct arbiter *arbiter, struct lease *lease)
 static bool is_above_any_quota(const struct arbiter *arbiter, const struct lease *lease,
 			       struct partition *partitions)
 {
-	_cleanup_(verdict_done) struct verdict verdict = {0};
+	_cleanup_(verdict_done) struct verdict verdict = { 0 };
 	uint64_t unused;
 
 	decide(arbiter, lease, HOLDS_NOTHING, partitions, &unused, &verdict);
@@ -145,8 +148,8 @@ static bool is_barred(const struct arbiter *arbiter, const struct lease *lease)
 	for (uint64_t left = lease->candidates; left; left &= left - 1) {
 		const struct gpu *gpu = &arbiter->gpus[__builtin_ctzll(left)];
 
-		if (!gpu->barrier || !queue_before(gpu->barrier_class, gpu->barrier, lease->class,
-						   lease->id))
+		if (!gpu->barrier ||
+		    !queue_before(gpu->barrier_class, gpu->barrier, lease->class, lease->id))
 			return false;
 	}
 	return true;
@@ -169,8 +172,8 @@ struct seen {
 
 static bool asks_the_same(const struct lease *a, const struct lease *b)
 {
-	return a->class == b->class && a->owner == b->owner &&
-	       strcmp(a->tenant, b->tenant) == 0 && request_wants_equal(a->request, b->request);
+	return a->class == b->class && a->owner == b->owner && strcmp(a->tenant, b->tenant) == 0 &&
+	       request_wants_equal(a->request, b->request);
 }
 
 static const struct lease *find_seen(const struct seen *seen, const struct lease *lease)
@@ -183,7 +186,7 @@ static const struct lease *find_seen(const struct seen *seen, const struct lease
 
 static int look_at(struct arbiter *arbiter, struct lease *lease, struct partition *partitions)
 {
-	_cleanup_(verdict_done) struct verdict verdict = {0};
+	_cleanup_(verdict_done) struct verdict verdict = { 0 };
 	char reason[REQUEST_TEXT];
 	uint64_t candidates;
 
@@ -256,7 +259,7 @@ int arbiter_plan_next(struct arbiter *arbiter, struct lease **ret)
 		int r;
 
 		if (arbiter->next_look == 0)
-			seen.n = 0; /* something was freed on the way */
+			seen.n = 0;   /* something was freed on the way */
 		arbiter->next_look++; /* from here on whoever removes one corrects it */
 		r = look(arbiter, lease, &seen, partitions);
 		if (r == LOOK_FITS)

@@ -56,8 +56,7 @@ static bool is_whole(const struct deal *deal, const struct cuset *set)
 	return cuset_equal(&back, set);
 }
 
-static bool check_mask(const struct check *check, const struct gpu *gpu,
-		       const struct partition *p)
+static bool check_mask(const struct check *check, const struct gpu *gpu, const struct partition *p)
 {
 	uint32_t mask[DEAL_WORDS];
 	char why[128];
@@ -128,20 +127,22 @@ bool check_active(const struct lease *lease)
 	       (lease->state == STATE_ENDING && lease->adaptable && !lease->idle);
 }
 
-static bool check_pair(const struct check *check, const struct lease *a,
-		       const struct partition *p, const struct lease *b,
-		       const struct partition *q)
+static bool check_pair(const struct check *check, const struct lease *a, const struct partition *p,
+		       const struct lease *b, const struct partition *q)
 {
 	const char *shared = p->gpu == q->gpu ? check_apart(a->class, p, b->class, q) : NULL;
 
 	if (shared)
 		return broken(check, "leases %llu and %llu share %s", ID(a), ID(b), shared);
-	if (p->gpu == q->gpu && check_active(a) && check_active(b) && (p->adaptable || q->adaptable) &&
+	if (p->gpu == q->gpu && check_active(a) && check_active(b) &&
+	    (p->adaptable || q->adaptable) &&
 	    (cuset_overlap(&p->occupied, &q->occupied) ||
 	     ((p->alone || q->alone) &&
 	      (cuset_engines(&p->occupied) & cuset_engines(&q->occupied)))))
-		return broken(check, "leases %llu and %llu have the same CUs or engines: one is "
-			      "granted before the other gave way", ID(a), ID(b));
+		return broken(check,
+			      "leases %llu and %llu have the same CUs or engines: one is "
+			      "granted before the other gave way",
+			      ID(a), ID(b));
 	return true;
 }
 
@@ -228,12 +229,14 @@ static bool check_budgets(const struct check *check, const struct gpu *gpu)
 		return broken(check, "%s: %u queues granted of %u", gpu->info.name, c->queues,
 			      gpu->info.queue_slots);
 	if (slots && c->processes > gpu->info.process_slots)
-		return broken(check, "%s: %u processes granted of %u", gpu->info.name,
-			      c->processes, gpu->info.process_slots);
+		return broken(check, "%s: %u processes granted of %u", gpu->info.name, c->processes,
+			      gpu->info.process_slots);
 	if (c->sdma_queues > gpu->info.sdma_queues || c->vram > gpu->info.vram_bytes ||
 	    c->cooperative > 1)
-		return broken(check, "%s: more SDMA queues, VRAM or cooperative queues granted "
-			      "than there are", gpu->info.name);
+		return broken(check,
+			      "%s: more SDMA queues, VRAM or cooperative queues granted "
+			      "than there are",
+			      gpu->info.name);
 	return true;
 }
 
@@ -255,7 +258,8 @@ static bool check_waiting(const struct check *check)
 
 		waiting += lease->state == STATE_WAITING;
 		if (lease->state == STATE_WAITING && (lease->n_partitions > 0 || !lease->request))
-			return broken(check, "lease %llu waits, and has parts of GPUs or no request",
+			return broken(check,
+				      "lease %llu waits, and has parts of GPUs or no request",
 				      ID(lease));
 	}
 	if (waiting != arbiter->n_waiting)

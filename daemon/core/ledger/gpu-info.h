@@ -8,7 +8,7 @@
 
 #include "core/mask/geometry.h"
 
-#define GPU_NAME_MAX   32U
+#define GPU_NAME_MAX 32U
 #define GPU_DEVICE_MAX 64U
 
 /* The default of amdgpu.queue_preemption_timeout_ms (amdgpu_drv.c, Linux 6.12). */
@@ -29,16 +29,16 @@ struct gpu_info {
 	unsigned gfx_target;         /* as KFD writes it: 90006 is gfx906, 110501 gfx1151 */
 	uint32_t kfd_gpu_id;         /* changes with the partition mode; 0: simulated */
 	struct geometry geometry;
-	bool harvest_known;          /* false: active[] is a guess */
-	bool law_measured;           /* time ~ 1/E measured on this gfx target */
-	unsigned queue_slots;        /* num_cp_queues: HQDs that KFD owns */
-	unsigned process_slots;      /* VMIDs that KFD owns */
+	bool harvest_known;     /* false: active[] is a guess */
+	bool law_measured;      /* time ~ 1/E measured on this gfx target */
+	unsigned queue_slots;   /* num_cp_queues: HQDs that KFD owns */
+	unsigned process_slots; /* VMIDs that KFD owns */
 	unsigned pipes, queues_per_pipe;
 	unsigned sdma_queues;
 	uint64_t vram_bytes;
 	enum scheduler scheduler;
-	unsigned preemption_msec;    /* queue_preemption_timeout_ms; 0: PREEMPTION_MSEC */
-	unsigned reserve_queues;     /* a profile's advice; the configuration overrides */
+	unsigned preemption_msec; /* queue_preemption_timeout_ms; 0: PREEMPTION_MSEC */
+	unsigned reserve_queues;  /* a profile's advice; the configuration overrides */
 };
 
 /* All that leases depend on. */

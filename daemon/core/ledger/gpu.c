@@ -44,8 +44,8 @@ static void count_engines(struct gpu *gpu, const struct partition *partition,
 			  enum lease_class lease_class, unsigned by)
 {
 	uint32_t engines = cuset_engines(partition_claim(partition));
-	unsigned *owners = partition->isolation == ISOLATION_SHADER_ENGINE ? gpu->rt_exclusive :
-									     gpu->rt_tolerant;
+	unsigned *owners = partition->isolation == ISOLATION_SHADER_ENGINE ? gpu->rt_exclusive
+									   : gpu->rt_tolerant;
 
 	if (lease_class != CLASS_REALTIME)
 		return;
@@ -70,8 +70,7 @@ void gpu_charge(struct gpu *gpu, const struct partition *partition, enum lease_c
 	gpu->changed = true;
 }
 
-void gpu_discharge(struct gpu *gpu, const struct partition *partition,
-		   enum lease_class lease_class)
+void gpu_discharge(struct gpu *gpu, const struct partition *partition, enum lease_class lease_class)
 {
 	bool shared = partition->isolation == ISOLATION_SHARED;
 
@@ -123,6 +122,6 @@ unsigned gpu_sdma_free(const struct gpu *gpu)
 
 uint64_t gpu_vram_free(const struct gpu *gpu)
 {
-	return left(gpu->info.vram_bytes, gpu->charged.vram, gpu->excess.vram,
-		    gpu->unmanaged.vram, 0);
+	return left(gpu->info.vram_bytes, gpu->charged.vram, gpu->excess.vram, gpu->unmanaged.vram,
+		    0);
 }

@@ -41,8 +41,8 @@ struct gpu {
 	enum lease_class barrier_class;
 
 	/* Charged to leases: sums that gpu_charge() and gpu_discharge() keep. */
-	struct cuset taken;           /* CUs of partitions that do not share */
-	struct cuset shared;          /* CUs of partitions with isolation=shared */
+	struct cuset taken;  /* CUs of partitions that do not share */
+	struct cuset shared; /* CUs of partitions with isolation=shared */
 	struct budget charged;
 	unsigned n_partitions, n_realtime, n_shared;
 	unsigned rt_exclusive[CUSET_ENGINES]; /* realtime partitions in the engine that */
@@ -52,9 +52,9 @@ struct gpu {
 	/* Last seen. */
 	struct stranger strangers[GPU_STRANGERS];
 	size_t n_strangers;
-	struct budget unmanaged;      /* all of theirs */
-	struct budget seen;           /* what all processes had, leases included */
-	struct budget excess;         /* what leases had beyond their budgets */
+	struct budget unmanaged; /* all of theirs */
+	struct budget seen;      /* what all processes had, leases included */
+	struct budget excess;    /* what leases had beyond their budgets */
 	bool oversubscribed;
 
 	/* What adaptable leases have beyond what they are charged, and when they may have more:

@@ -14,7 +14,7 @@
 #include "core/policy/request.h"
 #include "core/policy/result.h"
 
-#define LEASE_BOUND_MAX   64U /* bound processes of one lease */
+#define LEASE_BOUND_MAX 64U   /* bound processes of one lease */
 #define LEASE_HOLDERS_MAX 16U /* holder pairs of one lease */
 
 /* So many later requests may be granted on a GPU that a waiting lease could use; then
@@ -32,9 +32,9 @@ struct budget {
 
 /* One lease's share of one GPU. */
 struct partition {
-	unsigned gpu;            /* index among the arbiter's GPUs */
-	struct cuset cus;        /* granted: what the mask says */
-	struct cuset occupied;   /* cus, and those that left the mask in a generation that is
+	unsigned gpu;          /* index among the arbiter's GPUs */
+	struct cuset cus;      /* granted: what the mask says */
+	struct cuset occupied; /* cus, and those that left the mask in a generation that is
 				  * not acknowledged yet */
 
 	/* Of an adaptable lease: what it never gives up, of cus-min CUs or more, and all that
@@ -44,22 +44,22 @@ struct partition {
 	bool adaptable;
 
 	/* Of its queues, as the hardware has them: descriptors.c. */
-	unsigned queues_before;  /* what used.queues was at the look before */
-	bool judged;             /* they were looked at since the last of them came, or changed */
-	bool verified;           /* they have no CU beyond cus */
-	pid_t wide;              /* one of this process has; 0: none */
+	unsigned queues_before; /* what used.queues was at the look before */
+	bool judged;            /* they were looked at since the last of them came, or changed */
+	bool verified;          /* they have no CU beyond cus */
+	pid_t wide;             /* one of this process has; 0: none */
 	uint16_t priorities_seen, priorities_before; /* as bits; 0: not looked at */
-	unsigned count;          /* CUs granted */
-	unsigned asked;          /* the aim, or cus-max where that was asked */
-	unsigned effective;      /* E */
+	unsigned count;                              /* CUs granted */
+	unsigned asked;                              /* the aim, or cus-max where that was asked */
+	unsigned effective;                          /* E */
 	struct budget granted;
-	struct budget charged;   /* at least granted; more until acknowledged */
-	struct budget used;      /* what its processes had when last looked at */
+	struct budget charged; /* at least granted; more until acknowledged */
+	struct budget used;    /* what its processes had when last looked at */
 	unsigned streams;
 	unsigned priority;
 	enum isolation isolation; /* never the default */
 	bool alone;
-	bool any_shape;          /* shape=any was asked: E may be less than the CUs */
+	bool any_shape; /* shape=any was asked: E may be less than the CUs */
 };
 
 struct lease {
@@ -81,7 +81,7 @@ struct lease {
 	bool unseen;               /* acknowledged; that it is true has to be seen: descriptors.c */
 	bool false_acknowledged;   /* it was seen not to be true */
 	uid_t owner;
-	pid_t pid; /* of who asked; a hint; 0: unknown */
+	pid_t pid;              /* of who asked; a hint; 0: unknown */
 	uint64_t deadline_usec; /* waiting: to be granted; revoking, or lending: to give back;
 				 * activating: to be given back; UINT64_MAX: none */
 	uint64_t give_up_usec;  /* fresh: it ends if it is not granted by then */
@@ -92,7 +92,7 @@ struct lease {
 	uint64_t rung_usec; /* UINT64_MAX: nothing is */
 	bool frozen;
 
-	uint64_t grown_usec; /* when it was last looked at for growing */
+	uint64_t grown_usec;   /* when it was last looked at for growing */
 	uint64_t was_verified; /* partitions, as bits, before the look that is being taken */
 	bool adaptable;
 

@@ -92,8 +92,7 @@ static void set_barrier(struct arbiter *arbiter, unsigned index, const struct le
 /* The first in the queue that bars a GPU is the one that counts. */
 static void find_barriers(struct arbiter *arbiter)
 {
-	uint64_t left = arbiter->n_gpus == 64 ? UINT64_MAX :
-						(UINT64_C(1) << arbiter->n_gpus) - 1;
+	uint64_t left = arbiter->n_gpus == 64 ? UINT64_MAX : (UINT64_C(1) << arbiter->n_gpus) - 1;
 
 	for (size_t i = 0; i < arbiter->n_waiting && left; i++) {
 		const struct lease *lease = arbiter->waiting[i];

@@ -56,11 +56,10 @@ size_t deal_words(const struct deal *deal)
 	return (deal->n_bits + 31) / 32;
 }
 
-void deal_decode(const struct deal *deal, const uint32_t *mask, size_t n_words,
-		 struct cuset *ret)
+void deal_decode(const struct deal *deal, const uint32_t *mask, size_t n_words, struct cuset *ret)
 {
 	uint32_t whole = (UINT32_C(1) << deal->step) - 1;
-	struct cuset set = {0};
+	struct cuset set = { 0 };
 	unsigned n_bits = (unsigned)(n_words < deal_words(deal) ? n_words * 32 : deal->n_bits);
 
 	for (unsigned bit = 0; bit < n_bits; bit++) {
@@ -98,9 +97,8 @@ static int check_bits(const struct deal *deal, const uint32_t *mask, size_t n_wo
 		bool on = mask_has(mask, bit);
 
 		if (on && bit >= deal->n_bits)
-			return refuse(buf, size, -EINVAL,
-				      "bit %u is set: the last CU is bit %u", bit,
-				      deal->n_bits - 1);
+			return refuse(buf, size, -EINVAL, "bit %u is set: the last CU is bit %u",
+				      bit, deal->n_bits - 1);
 		any |= on;
 	}
 	if (!any)
@@ -132,14 +130,14 @@ static int check_xccs(const struct deal *deal, const struct geometry *geometry,
 		if (any == 0)
 			return refuse(buf, size, -EINVAL,
 				      "no CU on XCC %u: its share of a grid would never end; "
-				      "XCC %u has the bits i with i %% %u = %u", xcc, xcc,
-				      geometry->xccs, xcc);
+				      "XCC %u has the bits i with i %% %u = %u",
+				      xcc, xcc, geometry->xccs, xcc);
 	}
 	return 0;
 }
 
-int deal_check(const struct deal *deal, const struct geometry *geometry,
-	       const uint32_t *mask, size_t n_words, char *buf, size_t size)
+int deal_check(const struct deal *deal, const struct geometry *geometry, const uint32_t *mask,
+	       size_t n_words, char *buf, size_t size)
 {
 	int r;
 

@@ -18,9 +18,9 @@
 #include "core/mask/cuset.h"
 #include "core/mask/geometry.h"
 
-#define DEAL_BITS  1024U /* the ioctl clips longer masks */
+#define DEAL_BITS 1024U /* the ioctl clips longer masks */
 #define DEAL_WORDS (DEAL_BITS / 32U)
-#define DEAL_NONE  UINT8_MAX
+#define DEAL_NONE UINT8_MAX
 
 struct deal {
 	unsigned n_bits; /* the GPU's CUs: the kernel ignores what follows */
@@ -39,8 +39,7 @@ size_t deal_words(const struct deal *deal);
 /* What the hardware gets of a mask, as the kernel computes it: a bit that is missing is
  * a CU that is off, bits past the GPU's last CU mean nothing, either bit of a WGP's pair
  * turns both on. */
-void deal_decode(const struct deal *deal, const uint32_t *mask, size_t n_words,
-		 struct cuset *ret);
+void deal_decode(const struct deal *deal, const uint32_t *mask, size_t n_words, struct cuset *ret);
 
 /* The mask for a set; writes deal_words() words. CUs that no bit reaches are left out. */
 void deal_encode(const struct deal *deal, const struct cuset *set, uint32_t *ret_mask);
@@ -48,5 +47,5 @@ void deal_encode(const struct deal *deal, const struct cuset *set, uint32_t *ret
 /* Returns 0 if the kernel takes the mask and every XCC gets a CU; else -EINVAL and in
  * buf why not: no bit set (hangs the queue), half a WGP (the kernel refuses it), an XCC
  * without a CU (its share of a grid would never end), bits past the last CU. */
-int deal_check(const struct deal *deal, const struct geometry *geometry,
-	       const uint32_t *mask, size_t n_words, char *buf, size_t size);
+int deal_check(const struct deal *deal, const struct geometry *geometry, const uint32_t *mask,
+	       size_t n_words, char *buf, size_t size);

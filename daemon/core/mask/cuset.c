@@ -65,7 +65,7 @@ void cuset_keep(struct cuset *set, const struct cuset *other)
 
 uint32_t cuset_engines(const struct cuset *set)
 {
-	uint32_t any[CUSET_ENGINES] = {0}, engines = 0;
+	uint32_t any[CUSET_ENGINES] = { 0 }, engines = 0;
 
 	for (unsigned xcc = 0; xcc < CUSET_XCCS; xcc++)
 		for (unsigned engine = 0; engine < CUSET_ENGINES; engine++)

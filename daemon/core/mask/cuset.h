@@ -16,11 +16,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CUSET_XCCS      8U
-#define CUSET_ENGINES   8U  /* KFD_MAX_NUM_SE */
-#define CUSET_ARRAYS    2U  /* KFD_MAX_NUM_SH_PER_SE */
+#define CUSET_XCCS 8U
+#define CUSET_ENGINES 8U    /* KFD_MAX_NUM_SE */
+#define CUSET_ARRAYS 2U     /* KFD_MAX_NUM_SH_PER_SE */
 #define CUSET_ARRAY_CUS 16U /* what one half of a word holds */
-#define CUSET_PAIRS     (CUSET_XCCS * CUSET_ENGINES)
+#define CUSET_PAIRS (CUSET_XCCS * CUSET_ENGINES)
 
 struct cuset {
 	uint32_t pair[CUSET_PAIRS];

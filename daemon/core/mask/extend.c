@@ -33,7 +33,8 @@ static void rows_init(struct rows *rows, const struct geometry *g, const struct 
 
 			row->free[e] = cuset_count_word(request->avail.pair[pair]) / rows->step;
 			row->kept[e] = cuset_count_word(request->keep.pair[pair] &
-							request->avail.pair[pair]) / rows->step;
+							request->avail.pair[pair]) /
+				       rows->step;
 			if (!base)
 				continue;
 			row->must |= UINT32_C(1) << e;
@@ -109,7 +110,8 @@ static unsigned choose_engines(const struct rows *rows, unsigned m, unsigned k,
 static void take(const struct geometry *g, const struct rows *rows, const struct stretch *request,
 		 const uint32_t engines[static CUSET_XCCS], unsigned k, struct cuset *ret)
 {
-	struct place_request pick = { .avail = request->avail, .calm = request->calm,
+	struct place_request pick = { .avail = request->avail,
+				      .calm = request->calm,
 				      .keep = &request->keep };
 
 	*ret = *request->base;

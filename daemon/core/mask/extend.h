@@ -18,5 +18,4 @@ struct stretch {
 };
 
 /* The largest that there is; base, at the least. Returns its CUs. */
-unsigned stretch(const struct geometry *geometry, const struct stretch *request,
-		 struct cuset *ret);
+unsigned stretch(const struct geometry *geometry, const struct stretch *request, struct cuset *ret);

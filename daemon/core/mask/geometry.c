@@ -43,7 +43,8 @@ static int check_array(const struct geometry *geometry, unsigned xcc, unsigned e
 	if (cus % geometry_step(geometry) != 0)
 		return refuse(buf, size, -EINVAL,
 			      "%u CUs in XCC %u, shader engine %u, array %u: CUs of this GPU come "
-			      "in pairs (WGPs)", cus, xcc, engine, array);
+			      "in pairs (WGPs)",
+			      cus, xcc, engine, array);
 	return 0;
 }
 
@@ -140,15 +141,15 @@ unsigned geometry_step(const struct geometry *geometry)
 
 void geometry_all(const struct geometry *geometry, struct cuset *ret)
 {
-	struct cuset all = {0};
+	struct cuset all = { 0 };
 
 	for (unsigned xcc = 0; xcc < geometry->xccs; xcc++)
 		for (unsigned engine = 0; engine < geometry->engines; engine++)
 			for (unsigned array = 0; array < geometry->arrays; array++) {
 				unsigned cus = geometry->active[xcc][engine][array];
 
-				all.pair[cuset_pair(xcc, engine)] |=
-					((UINT32_C(1) << cus) - 1) << (array * CUSET_ARRAY_CUS);
+				all.pair[cuset_pair(xcc, engine)] |= ((UINT32_C(1) << cus) - 1)
+								     << (array * CUSET_ARRAY_CUS);
 			}
 	*ret = all;
 }

@@ -15,11 +15,11 @@
 
 /* One compute queue. A process has a row for each of its queues. */
 struct mask_seen {
-	pid_t pid;           /* in the namespace that the kernel reports: the initial one */
+	pid_t pid; /* in the namespace that the kernel reports: the initial one */
 	uint32_t kfd_gpu_id;
-	bool unrestricted;   /* never masked; cus are then all of the GPU's */
-	struct cuset cus;    /* CUs that work: those fused off are left out */
-	unsigned priority;   /* 0 to 15 */
+	bool unrestricted; /* never masked; cus are then all of the GPU's */
+	struct cuset cus;  /* CUs that work: those fused off are left out */
+	unsigned priority; /* 0 to 15 */
 };
 
 /*

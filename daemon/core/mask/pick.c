@@ -33,8 +33,8 @@ static unsigned move_units(uint32_t *from, uint32_t *to, unsigned n, unsigned st
 	return moved;
 }
 
-void pick_units(const struct geometry *geometry, const struct place_request *request,
-		unsigned pair, unsigned n, struct cuset *set)
+void pick_units(const struct geometry *geometry, const struct place_request *request, unsigned pair,
+		unsigned n, struct cuset *set)
 {
 	uint32_t avail = request->avail.pair[pair] & ~set->pair[pair];
 	uint32_t keep = request->keep ? avail & request->keep->pair[pair] : 0;
@@ -168,7 +168,8 @@ static unsigned level_well(const struct geometry *geometry, const struct place_r
 	unsigned taken = level(geometry, request, cus, set);
 	unsigned engines = (unsigned)__builtin_popcount(cuset_engines(set));
 
-	if (taken < least(geometry, request) || (request->engines > 0 && engines != request->engines))
+	if (taken < least(geometry, request) ||
+	    (request->engines > 0 && engines != request->engines))
 		return 0;
 	return on_every_xcc(geometry, set) ? taken : 0;
 }
@@ -190,9 +191,8 @@ static void gather(const struct geometry *geometry, const struct place_request *
 }
 
 /* The same, or the whole GPU where that is more and has at most `cus`. */
-static unsigned level_or_whole(const struct geometry *geometry,
-			       const struct place_request *request, unsigned cus,
-			       struct cuset *set)
+static unsigned level_or_whole(const struct geometry *geometry, const struct place_request *request,
+			       unsigned cus, struct cuset *set)
 {
 	unsigned taken = level_well(geometry, request, cus, set), whole = pick_whole(request);
 

@@ -7,8 +7,8 @@
 
 /* Adds n units (CUs, or WGPs) of one (XCC, engine) pair: those to keep first, then those
  * that nobody shares, both shader arrays alike. The pair must have them. */
-void pick_units(const struct geometry *geometry, const struct place_request *request,
-		unsigned pair, unsigned n, struct cuset *set);
+void pick_units(const struct geometry *geometry, const struct place_request *request, unsigned pair,
+		unsigned n, struct cuset *set);
 
 /* CUs of the whole GPU where it may be had as it is: all that an empty GPU has, however
  * uneven the harvest. Else 0. */

@@ -13,8 +13,8 @@ struct profile {
 	unsigned xccs, engines, step;
 	unsigned whole; /* CUs of the GPU, if it may be had as it is; else 0 */
 	unsigned free[CUSET_XCCS][CUSET_ENGINES];
-	unsigned column[CUSET_ENGINES]; /* the least over the XCCs */
-	unsigned kept[CUSET_ENGINES];   /* CUs to keep */
+	unsigned column[CUSET_ENGINES];     /* the least over the XCCs */
+	unsigned kept[CUSET_ENGINES];       /* CUs to keep */
 	unsigned height[CUSET_ENGINES + 1]; /* [m]: units that m engines of every XCC have */
 };
 
@@ -144,18 +144,16 @@ static unsigned smallest_above(const struct profile *p, const struct place_reque
 
 /* Takes exactly `cus` CUs, which a rectangle is known to have. */
 static void take_rectangle(const struct geometry *g, const struct profile *p,
-			   const struct place_request *request, unsigned cus,
-			   struct placement *ret)
+			   const struct place_request *request, unsigned cus, struct placement *ret)
 {
-	struct rectangle best = {0};
+	struct rectangle best = { 0 };
 	struct columns common;
 
 	columns_init(&common, p->engines, p->column, p->kept, request->closed);
 	for (unsigned m = 1; m <= p->engines; m++) {
 		unsigned unit = rectangle_cus(p, m, 1);
 
-		if (width_allowed(request, m) && cus % unit == 0 &&
-		    cus / unit <= p->height[m])
+		if (width_allowed(request, m) && cus % unit == 0 && cus / unit <= p->height[m])
 			consider(p, request, m, cus / unit, &common, &best);
 	}
 	memset(ret, 0, sizeof(*ret));

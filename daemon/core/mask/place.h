@@ -18,19 +18,19 @@
 
 struct place_request {
 	const struct cuset *all;  /* what the GPU has, were it empty */
-	struct cuset avail; /* what may be taken */
-	struct cuset calm;  /* the part of it to take first: nobody shares it */
+	struct cuset avail;       /* what may be taken */
+	struct cuset calm;        /* the part of it to take first: nobody shares it */
 	const struct cuset *keep; /* what the lease has now and should move off little; or NULL */
-	unsigned aim;       /* CUs */
-	unsigned floor;     /* fewer will not do */
-	unsigned ceiling;   /* as many as can be had up to here; = aim but for best effort */
-	unsigned limit;     /* not one more, whatever the rounding */
-	unsigned engines;   /* spread over exactly so many; 0: over any number */
-	bool exact;         /* the aim or nothing */
+	unsigned aim;             /* CUs */
+	unsigned floor;           /* fewer will not do */
+	unsigned ceiling;         /* as many as can be had up to here; = aim but for best effort */
+	unsigned limit;           /* not one more, whatever the rounding */
+	unsigned engines;         /* spread over exactly so many; 0: over any number */
+	bool exact;               /* the aim or nothing */
 	bool any_shape;
-	bool columns;       /* the same engines on every XCC (realtime), as `engines` has it */
-	bool few_engines;   /* rather few, whole engines (realtime) */
-	uint32_t closed;    /* engines that no realtime lease could have now: the others are
+	bool columns;     /* the same engines on every XCC (realtime), as `engines` has it */
+	bool few_engines; /* rather few, whole engines (realtime) */
+	uint32_t closed;  /* engines that no realtime lease could have now: the others are
 			     * kept for one as far as that costs nothing */
 };
 

@@ -12,8 +12,8 @@ static bool comes_before(const struct columns *c, uint32_t closed, unsigned a, u
 	return (closed >> a & 1) > (closed >> b & 1);
 }
 
-void columns_init(struct columns *columns, unsigned n, const unsigned *free,
-		  const unsigned *kept, uint32_t closed)
+void columns_init(struct columns *columns, unsigned n, const unsigned *free, const unsigned *kept,
+		  uint32_t closed)
 {
 	struct columns by_engine = { .n = n };
 

@@ -18,8 +18,8 @@ struct columns {
 	uint32_t same;   /* places that are as the one before */
 };
 
-void columns_init(struct columns *columns, unsigned n, const unsigned *free,
-		  const unsigned *kept, uint32_t closed);
+void columns_init(struct columns *columns, unsigned n, const unsigned *free, const unsigned *kept,
+		  uint32_t closed);
 
 /*
  * The best m engines with k units free in each, as bits; 0 and no engines where fewer have

@@ -21,12 +21,9 @@ static const char *const isolation_names[] = {
 };
 
 static const char *const state_names[] = {
-	[STATE_WAITING] = "waiting",
-	[STATE_GRANTED] = "granted",
-	[STATE_INACTIVE] = "inactive",
-	[STATE_ACTIVATING] = "activating",
-	[STATE_REVOKING] = "revoking",
-	[STATE_ENDING] = "ending",
+	[STATE_WAITING] = "waiting",   [STATE_GRANTED] = "granted",
+	[STATE_INACTIVE] = "inactive", [STATE_ACTIVATING] = "activating",
+	[STATE_REVOKING] = "revoking", [STATE_ENDING] = "ending",
 };
 
 static const char *const rung_names[] = {

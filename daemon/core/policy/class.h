@@ -37,10 +37,10 @@ enum rung {
 /* KFD queue priorities: 0..15, where 0..6 is the low pipe priority, 7..10 the medium one,
  * 11..15 the high one (pipe_priority_map, kfd_mqd_manager.c). The words are the ones
  * ROCr maps HSA_AMD_QUEUE_PRIORITY_{LOW,NORMAL,HIGH} to. */
-#define PRIORITY_LOW    0U
+#define PRIORITY_LOW 0U
 #define PRIORITY_NORMAL 7U
-#define PRIORITY_HIGH   11U
-#define PRIORITY_MAX    15U
+#define PRIORITY_HIGH 11U
+#define PRIORITY_MAX 15U
 
 const char *class_name(enum lease_class lease_class);
 const char *isolation_name(enum isolation isolation);

@@ -50,7 +50,8 @@ static int check_cus(const struct want *want, size_t i, enum lease_class lease_c
 	if (want->cus_max > 0 && lease_class != CLASS_BESTEFFORT)
 		return verdict_set(verdict, VERDICT_INVALID_REQUEST,
 				   "want %zu: cus-max is for class besteffort; a %s lease gets "
-				   "what cus says", i, class_name(lease_class));
+				   "what cus says",
+				   i, class_name(lease_class));
 	if (want->exact && want->cus_max > want->cus)
 		return verdict_set(verdict, VERDICT_INVALID_REQUEST,
 				   "want %zu: exact and cus-max contradict each other", i);
@@ -65,11 +66,13 @@ static int check_isolation(const struct want *want, size_t i, enum lease_class l
 	if (want->isolation == ISOLATION_SHARED && lease_class != CLASS_BESTEFFORT)
 		return verdict_set(verdict, VERDICT_INVALID_REQUEST,
 				   "want %zu: isolation shared is for class besteffort; the CUs "
-				   "of a %s lease are its own", i, class_name(lease_class));
+				   "of a %s lease are its own",
+				   i, class_name(lease_class));
 	if (want->isolation == ISOLATION_SHADER_ENGINE && !realtime)
 		return verdict_set(verdict, VERDICT_INVALID_REQUEST,
 				   "want %zu: isolation shader-engine is for class realtime; a %s "
-				   "lease can have cu%s", i, class_name(lease_class),
+				   "lease can have cu%s",
+				   i, class_name(lease_class),
 				   lease_class == CLASS_BESTEFFORT ? " or shared" : "");
 	return 0;
 }
@@ -82,8 +85,8 @@ static int check_budget(const struct want *want, size_t i, struct verdict *verdi
 		return 0;
 	return verdict_set(verdict, VERDICT_INVALID_REQUEST,
 			   "want %zu: queues %u is too few: %u process%s with %u masked stream%s "
-			   "need%s at least %llu (each process has one utility queue)", i,
-			   want->queues, want->processes, want->processes == 1 ? "" : "es",
+			   "need%s at least %llu (each process has one utility queue)",
+			   i, want->queues, want->processes, want->processes == 1 ? "" : "es",
 			   want->streams, want->streams == 1 ? "" : "s",
 			   want->processes == 1 ? "s" : "", (unsigned long long)least);
 }
@@ -112,8 +115,8 @@ static int complete_want(struct want *want, size_t i, enum lease_class lease_cla
 		want->queues = queues > UINT32_MAX ? UINT32_MAX : (unsigned)queues;
 	}
 	if (want->isolation == ISOLATION_DEFAULT)
-		want->isolation = lease_class == CLASS_REALTIME ? ISOLATION_SHADER_ENGINE :
-								  ISOLATION_CU;
+		want->isolation = lease_class == CLASS_REALTIME ? ISOLATION_SHADER_ENGINE
+								: ISOLATION_CU;
 	return check_budget(want, i, verdict);
 }
 
@@ -125,27 +128,31 @@ static int check_options(const struct request *request, enum lease_class lease_c
 				   "start-inactive: class %s does not lend; only realtime does",
 				   class_name(lease_class));
 	if (request->adaptable && lease_class != CLASS_BESTEFFORT)
-		return verdict_set(verdict, VERDICT_INVALID_REQUEST,
-				   "adaptable: a %s lease keeps what it has; only besteffort shrinks "
-				   "and grows", class_name(lease_class));
+		return verdict_set(
+			verdict, VERDICT_INVALID_REQUEST,
+			"adaptable: a %s lease keeps what it has; only besteffort shrinks "
+			"and grows",
+			class_name(lease_class));
 	return 0;
 }
 
 static int check_adaptable(const struct want *want, size_t i, struct verdict *verdict)
 {
-	const char *key = want->exact ? "exact" : want->any_shape ? "shape any" :
-			  want->isolation == ISOLATION_SHARED ? "isolation shared" :
-			  want->shader_engines > 0 ? "shader-engines" : NULL;
+	const char *key = want->exact                           ? "exact"
+			  : want->any_shape                     ? "shape any"
+			  : want->isolation == ISOLATION_SHARED ? "isolation shared"
+			  : want->shader_engines > 0            ? "shader-engines"
+								: NULL;
 
 	if (!key)
 		return 0;
 	return verdict_set(verdict, VERDICT_INVALID_REQUEST,
 			   "want %zu: %s: an adaptable lease is any rectangle between cus-min and "
-			   "cus-max, and shares no CU", i, key);
+			   "cus-max, and shares no CU",
+			   i, key);
 }
 
-int request_complete(struct request *request, enum lease_class lease_class,
-		     struct verdict *verdict)
+int request_complete(struct request *request, enum lease_class lease_class, struct verdict *verdict)
 {
 	int r;
 
@@ -171,10 +178,10 @@ static bool want_equal(const struct want *a, const struct want *b)
 	return strcmp(a->gpu, b->gpu) == 0 && a->cus == b->cus &&
 	       a->shader_engines == b->shader_engines && a->cus_min == b->cus_min &&
 	       a->cus_max == b->cus_max && a->exact == b->exact && a->any_shape == b->any_shape &&
-	       a->queues == b->queues && a->streams == b->streams &&
-	       a->processes == b->processes && a->sdma_queues == b->sdma_queues &&
-	       a->vram == b->vram && a->cooperative == b->cooperative &&
-	       a->priority == b->priority && a->isolation == b->isolation;
+	       a->queues == b->queues && a->streams == b->streams && a->processes == b->processes &&
+	       a->sdma_queues == b->sdma_queues && a->vram == b->vram &&
+	       a->cooperative == b->cooperative && a->priority == b->priority &&
+	       a->isolation == b->isolation;
 }
 
 bool request_wants_equal(const struct request *a, const struct request *b)

@@ -14,26 +14,26 @@
 #include "core/policy/class.h"
 #include "core/ledger/gpu-info.h"
 
-#define REQUEST_WANTS 64U  /* GPUs in one lease at most */
-#define REQUEST_TEXT  128U /* bytes of a name, token or tenant with the NUL */
+#define REQUEST_WANTS 64U /* GPUs in one lease at most */
+#define REQUEST_TEXT 128U /* bytes of a name, token or tenant with the NUL */
 #define CALLER_GROUPS 64U
 
 /* What is asked of one GPU. */
 struct want {
-	char gpu[GPU_NAME_MAX];   /* "any", an index in decimal, or a name */
-	unsigned cus;             /* the aim; 0: shader_engines says it */
-	unsigned shader_engines;  /* 0: any number of them */
-	unsigned cus_min;         /* 0: nine tenths of the aim */
-	unsigned cus_max;         /* 0: the aim; best effort only */
+	char gpu[GPU_NAME_MAX];  /* "any", an index in decimal, or a name */
+	unsigned cus;            /* the aim; 0: shader_engines says it */
+	unsigned shader_engines; /* 0: any number of them */
+	unsigned cus_min;        /* 0: nine tenths of the aim */
+	unsigned cus_max;        /* 0: the aim; best effort only */
 	bool exact;
-	bool any_shape;           /* shape=any: not a rectangle */
-	unsigned queues;          /* 0: 2 x processes */
-	unsigned streams;         /* masked streams of each process: a queue each */
-	unsigned processes;       /* 0: 1 */
+	bool any_shape;     /* shape=any: not a rectangle */
+	unsigned queues;    /* 0: 2 x processes */
+	unsigned streams;   /* masked streams of each process: a queue each */
+	unsigned processes; /* 0: 1 */
 	unsigned sdma_queues;
-	uint64_t vram;            /* bytes; 0: not counted */
+	uint64_t vram; /* bytes; 0: not counted */
 	bool cooperative;
-	unsigned priority;        /* 0..15 */
+	unsigned priority; /* 0..15 */
 	enum isolation isolation;
 };
 
@@ -42,7 +42,7 @@ void want_init(struct want *want);
 
 struct request {
 	size_t n_wants;
-	int class;                 /* enum lease_class, or -1: the tenant's */
+	int class; /* enum lease_class, or -1: the tenant's */
 	char name[REQUEST_TEXT];
 	char tenant[REQUEST_TEXT]; /* "": the first that matches */
 	char token[REQUEST_TEXT];  /* "": none */
@@ -63,8 +63,8 @@ struct caller {
 	gid_t groups[CALLER_GROUPS];
 	size_t n_groups;
 	bool administrator;
-	pid_t pid;                /* 0: unknown */
-	char unit[REQUEST_TEXT];  /* "": unknown, as the next two */
+	pid_t pid;               /* 0: unknown */
+	char unit[REQUEST_TEXT]; /* "": unknown, as the next two */
 	char slice[REQUEST_TEXT];
 	char executable[256];
 };

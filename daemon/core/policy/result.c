@@ -7,22 +7,14 @@
 #include <stdlib.h>
 
 static const int errnos[VERDICT_KINDS] = {
-	[VERDICT_INVALID_REQUEST] = -EINVAL,
-	[VERDICT_INVALID_STATE] = -EBADFD,
-	[VERDICT_TOKEN_CONFLICT] = -EEXIST,
-	[VERDICT_NOT_PERMITTED] = -EACCES,
-	[VERDICT_QUOTA_EXCEEDED] = -EDQUOT,
-	[VERDICT_NO_CAPACITY] = -EBUSY,
-	[VERDICT_NEVER_FITS] = -ENOSPC,
-	[VERDICT_NO_SUCH_GPU] = -ENODEV,
-	[VERDICT_NO_SUCH_LEASE] = -ENOENT,
-	[VERDICT_NO_SUCH_TENANT] = -ESRCH,
-	[VERDICT_NOT_SUPPORTED] = -EOPNOTSUPP,
-	[VERDICT_NOT_SAVED] = -EIO,
-	[VERDICT_TOO_MANY_LEASES] = -EUSERS,
-	[VERDICT_TIMED_OUT] = -ETIMEDOUT,
-	[VERDICT_SHUTDOWN] = -ESHUTDOWN,
-	[VERDICT_NO_MEMORY] = -ENOMEM,
+	[VERDICT_INVALID_REQUEST] = -EINVAL,   [VERDICT_INVALID_STATE] = -EBADFD,
+	[VERDICT_TOKEN_CONFLICT] = -EEXIST,    [VERDICT_NOT_PERMITTED] = -EACCES,
+	[VERDICT_QUOTA_EXCEEDED] = -EDQUOT,    [VERDICT_NO_CAPACITY] = -EBUSY,
+	[VERDICT_NEVER_FITS] = -ENOSPC,        [VERDICT_NO_SUCH_GPU] = -ENODEV,
+	[VERDICT_NO_SUCH_LEASE] = -ENOENT,     [VERDICT_NO_SUCH_TENANT] = -ESRCH,
+	[VERDICT_NOT_SUPPORTED] = -EOPNOTSUPP, [VERDICT_NOT_SAVED] = -EIO,
+	[VERDICT_TOO_MANY_LEASES] = -EUSERS,   [VERDICT_TIMED_OUT] = -ETIMEDOUT,
+	[VERDICT_SHUTDOWN] = -ESHUTDOWN,       [VERDICT_NO_MEMORY] = -ENOMEM,
 };
 
 int verdict_set(struct verdict *verdict, enum verdict_kind kind, const char *format, ...)
@@ -51,7 +43,7 @@ int verdict_refuse(struct verdict *verdict, const struct refusal *refusal)
 void verdict_done(struct verdict *verdict)
 {
 	free(verdict->refusals);
-	*verdict = (struct verdict){0};
+	*verdict = (struct verdict){ 0 };
 }
 
 const char *reason_name(enum reason reason)

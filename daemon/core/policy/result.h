@@ -56,9 +56,9 @@ struct refusal {
 	char gpu[GPU_NAME_MAX];
 	enum reason reason;
 	uint64_t asked, free;
-	bool retry;     /* trying again may help */
+	bool retry;      /* trying again may help */
 	uint64_t behind; /* a lease that waits, and comes first; 0: none */
-	char hint[192]; /* what would fit */
+	char hint[192];  /* what would fit */
 };
 
 struct verdict {

@@ -8,12 +8,9 @@
 uint64_t limit_of(const struct limit *limit, uint64_t whole)
 {
 	switch (limit->kind) {
-	case LIMIT_COUNT:
-		return limit->value;
-	case LIMIT_PERCENT:
-		return whole / 100 * limit->value + whole % 100 * limit->value / 100;
-	case LIMIT_NONE:
-		break;
+	case LIMIT_COUNT: return limit->value;
+	case LIMIT_PERCENT: return whole / 100 * limit->value + whole % 100 * limit->value / 100;
+	case LIMIT_NONE: break;
 	}
 	return UINT64_MAX;
 }
@@ -42,7 +39,7 @@ void tenant_done(struct tenant *tenant)
 	free(tenant->unit);
 	free(tenant->slice);
 	free(tenant->executable);
-	*tenant = (struct tenant){0};
+	*tenant = (struct tenant){ 0 };
 }
 
 int settings_new(struct settings **ret)

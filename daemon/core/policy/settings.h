@@ -63,8 +63,8 @@ struct settings {
 	enum unmanaged unmanaged;
 	bool oversubscribe_besteffort;
 	unsigned margin_percent; /* for who reckons with running times: gpuarbctl rt plan */
-	bool spread_gpus;      /* of GPUs that do, the emptiest; else the fullest */
-	bool revoke_on_reload; /* end what the policy of now would not grant; else it stays */
+	bool spread_gpus;        /* of GPUs that do, the emptiest; else the fullest */
+	bool revoke_on_reload;   /* end what the policy of now would not grant; else it stays */
 
 	/* Lending. */
 	uint64_t activate_grace_usec;        /* for borrowers to give back */

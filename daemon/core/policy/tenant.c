@@ -79,8 +79,7 @@ int tenant_find(const struct settings *settings, const struct caller *caller, co
 		*ret = &settings->tenants[i];
 		return 0;
 	}
-	return verdict_set(verdict, VERDICT_NOT_PERMITTED, "no tenant matches uid %u",
-			   caller->uid);
+	return verdict_set(verdict, VERDICT_NOT_PERMITTED, "no tenant matches uid %u", caller->uid);
 }
 
 static bool held_by(const struct lease *lease, const struct tenant *tenant, uid_t uid,
@@ -90,10 +89,10 @@ static bool held_by(const struct lease *lease, const struct tenant *tenant, uid_
 	       strcmp(lease->tenant, tenant->name) == 0;
 }
 
-struct holding tenant_holding(const struct arbiter *arbiter, const struct tenant *tenant,
-			      uid_t uid, uint64_t except_lease)
+struct holding tenant_holding(const struct arbiter *arbiter, const struct tenant *tenant, uid_t uid,
+			      uint64_t except_lease)
 {
-	struct holding holding = {0};
+	struct holding holding = { 0 };
 
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		const struct lease *lease = arbiter->leases[i];
@@ -111,8 +110,9 @@ static void add_share(const struct lease *lease, const struct partition *partiti
 		      struct share *share)
 {
 	/* What it gave up and still may use is its own as well. */
-	share->cus += lease->unseen || lease->acknowledged < lease->generation ?
-			      cuset_count(&partition->occupied) : partition->count;
+	share->cus += lease->unseen || lease->acknowledged < lease->generation
+			      ? cuset_count(&partition->occupied)
+			      : partition->count;
 	share->budget.queues += partition->charged.queues;
 	share->budget.processes += partition->charged.processes;
 	share->budget.vram += partition->charged.vram;

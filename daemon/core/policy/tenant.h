@@ -26,8 +26,8 @@ struct holding {
 	uint64_t gpus; /* bit i: holds a part of GPU i */
 };
 
-struct holding tenant_holding(const struct arbiter *arbiter, const struct tenant *tenant,
-			      uid_t uid, uint64_t except_lease);
+struct holding tenant_holding(const struct arbiter *arbiter, const struct tenant *tenant, uid_t uid,
+			      uint64_t except_lease);
 
 /* What it holds of one GPU. */
 struct share {

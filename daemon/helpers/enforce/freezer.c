@@ -137,10 +137,9 @@ static int send_call(struct freezer *freezer, struct freezer_call *call)
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
 	int r;
 
-	r = sd_bus_message_new_method_call(freezer->bus, &m, "org.freedesktop.systemd1",
-					   "/org/freedesktop/systemd1",
-					   "org.freedesktop.systemd1.Manager",
-					   call->freeze ? "FreezeUnit" : "ThawUnit");
+	r = sd_bus_message_new_method_call(
+		freezer->bus, &m, "org.freedesktop.systemd1", "/org/freedesktop/systemd1",
+		"org.freedesktop.systemd1.Manager", call->freeze ? "FreezeUnit" : "ThawUnit");
 	if (r >= 0)
 		r = sd_bus_message_append(m, "s", call->unit);
 	if (r >= 0)

@@ -81,7 +81,7 @@ static int check(int pidfd, pid_t spared, struct observed *ret, char *why, size_
 
 int kill_process(int pidfd, pid_t spared, char *why, size_t size)
 {
-	struct observed process = {0};
+	struct observed process = { 0 };
 	int r;
 
 	r = check(pidfd, spared, &process, why, size);

@@ -17,10 +17,10 @@
 #include "helpers/enforce/server.h"
 #include "util/log.h"
 
-#define EXIT_USAGE   2
-#define SECONDS_MAX  86400UL
+#define EXIT_USAGE 2
+#define SECONDS_MAX 86400UL
 #define IDLE_SECONDS 30UL
-#define BUS_SECONDS  10UL
+#define BUS_SECONDS 10UL
 
 struct command_line {
 	unsigned long idle, timeout; /* seconds */
@@ -35,7 +35,8 @@ static void print_help(void)
 	       "  --exit-idle-time=SECONDS  leave after so long without a request (%lu)\n"
 	       "  --timeout=SECONDS         how long systemd may take to freeze or thaw (%lu)\n"
 	       "  --help, --version\n\n"
-	       "gpuarbd(8), HELPERS, says more.\n", IDLE_SECONDS, BUS_SECONDS);
+	       "gpuarbd(8), HELPERS, says more.\n",
+	       IDLE_SECONDS, BUS_SECONDS);
 }
 
 static int parse_seconds(const char *option, const char *text, unsigned long *ret)
@@ -58,10 +59,8 @@ static int parse_seconds(const char *option, const char *text, unsigned long *re
 static int parse_option(int option, struct command_line *ret)
 {
 	switch (option) {
-	case 'i':
-		return parse_seconds("exit-idle-time", optarg, &ret->idle);
-	case 't':
-		return parse_seconds("timeout", optarg, &ret->timeout);
+	case 'i': return parse_seconds("exit-idle-time", optarg, &ret->idle);
+	case 't': return parse_seconds("timeout", optarg, &ret->timeout);
 	case 'h':
 		print_help();
 		ret->done = true;
@@ -70,8 +69,7 @@ static int parse_option(int option, struct command_line *ret)
 		printf("gpuarb-enforce %s\n", GPUARB_VERSION);
 		ret->done = true;
 		return 0;
-	default:
-		return -EINVAL; /* getopt has said why */
+	default: return -EINVAL; /* getopt has said why */
 	}
 }
 

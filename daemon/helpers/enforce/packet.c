@@ -35,7 +35,9 @@ int packet_receive(int socket, struct packet *ret)
 		struct cmsghdr align;
 	} control;
 	struct iovec io = { .iov_base = ret->text, .iov_len = sizeof(ret->text) };
-	struct msghdr message = { .msg_iov = &io, .msg_iovlen = 1, .msg_control = control.bytes,
+	struct msghdr message = { .msg_iov = &io,
+				  .msg_iovlen = 1,
+				  .msg_control = control.bytes,
 				  .msg_controllen = sizeof(control.bytes) };
 	ssize_t n;
 

@@ -11,8 +11,8 @@
 struct packet {
 	char text[ENFORCE_TEXT_MAX];
 	size_t length;
-	bool cut;   /* it was longer than that */
-	int fd;     /* the first; -1: none */
+	bool cut;       /* it was longer than that */
+	int fd;         /* the first; -1: none */
 	unsigned n_fds; /* as many as are told apart: 0, 1, more */
 };
 

@@ -18,7 +18,7 @@
 #include "util/log.h"
 
 #define SLOTS_MAX 64U /* requests of a client without an answer, before it has to take some */
-#define TURN	  16U /* packets that are taken before others have their turn */
+#define TURN 16U      /* packets that are taken before others have their turn */
 
 /* A request whose answer was not sent yet. */
 struct slot {
@@ -153,7 +153,9 @@ static int carry_out(struct slot *slot, const struct packet *packet, char *why, 
 		return r;
 	if (packet->n_fds != (verb == ENFORCE_KILL)) {
 		snprintf(why, size, "a kill needs one pidfd, other requests none: %s came",
-			 packet->n_fds == 0 ? "none" : packet->n_fds == 1 ? "one" : "several");
+			 packet->n_fds == 0   ? "none"
+			 : packet->n_fds == 1 ? "one"
+					      : "several");
 		return -EBADMSG;
 	}
 	if (verb == ENFORCE_KILL)
@@ -218,7 +220,7 @@ static int on_client(sd_event_source *source, int fd, uint32_t events, void *use
 /* The socket's file says who may connect; so does this, whatever became of its mode. */
 static bool is_owner(int listening, uid_t uid)
 {
-	struct sockaddr_un un = {0};
+	struct sockaddr_un un = { 0 };
 	socklen_t size = sizeof(un) - 1;
 	struct stat st;
 
@@ -303,8 +305,9 @@ int server_new(sd_event *event, int listening, struct freezer *freezer, uint64_t
 
 	if (!server)
 		return -ENOMEM;
-	*server = (struct server){ .listening = listening, .freezer = freezer, .client = -1,
-				   .idle_usec = idle_usec };
+	*server = (struct server){
+		.listening = listening, .freezer = freezer, .client = -1, .idle_usec = idle_usec
+	};
 	server->event = sd_event_ref(event);
 	server->end = &server->slots;
 	r = sd_event_add_io(event, &server->accept, listening, EPOLLIN, on_accept, server);

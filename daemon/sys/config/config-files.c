@@ -27,7 +27,8 @@ static const char *file_name(const char *path)
 
 /* Whether the directory has such a file. Not what a link leads to: one that leads nowhere is to
  * be told, not passed over. -ENOENT, -EINVAL with a note. */
-static int look_for(const char *directory, const char *name, const struct trust *trust, struct notes *notes)
+static int look_for(const char *directory, const char *name, const struct trust *trust,
+		    struct notes *notes)
 {
 	int fd = trust_open(directory, trust, O_PATH | O_DIRECTORY, notes), r = 0;
 	struct stat st;
@@ -163,5 +164,5 @@ void config_list_done(struct config_list *list)
 	for (size_t i = 0; i < list->n; i++)
 		free(list->paths[i]);
 	free(list->paths);
-	*list = (struct config_list){0};
+	*list = (struct config_list){ 0 };
 }

@@ -3,6 +3,7 @@
 
 #include "sys/config/config-internal.h"
 
+/* clang-format off */
 #define DAEMON(name, set, field, min, max)                                                 \
 	{ "daemon " name, name, set, offsetof(struct settings, field), min, max }
 #define GPU(name, set, field, min, max)                                                    \
@@ -10,6 +11,7 @@
 #define TENANT(name, set, field, min, max)                                                 \
 	{ "tenant " name, name, set, offsetof(struct tenant, field), min, max }
 #define TENANT_LIST(name, set) { "tenant " name, name, set, 0, 0, 0 } /* fills two fields */
+/* clang-format on */
 
 static const struct config_key daemon_keys[] = {
 	DAEMON("backend", config_set_backend, backend, 0, 0),

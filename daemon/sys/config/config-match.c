@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 /* Cuts the first item, without blanks, out of "a, b"; *rest is what follows, NULL past the
  * last. */
 static char *next_item(char **rest)
@@ -188,8 +187,10 @@ void config_set_profiles(const struct ini_place *place, const struct config_key 
 	while (rest) {
 		item = next_item(&rest);
 		if (!is_profile_name(item)) {
-			ini_bad(place, "%s: '%s' names no profile: radeon-vii, or several with "
-				       "commas between", key->name, item);
+			ini_bad(place,
+				"%s: '%s' names no profile: radeon-vii, or several with "
+				"commas between",
+				key->name, item);
 			return;
 		}
 		if (*list)

@@ -29,8 +29,10 @@ static void *add_gpu(struct config *config, const struct ini_place *place, const
 	struct gpu_settings *gpus;
 
 	if (!is_gpu_name(name)) {
-		ini_bad(place, "[gpu %s]: a GPU is named by its PCI address in lower case, "
-			       "0000:03:00.0, or with its partition, 0000:03:00.0/2", name);
+		ini_bad(place,
+			"[gpu %s]: a GPU is named by its PCI address in lower case, "
+			"0000:03:00.0, or with its partition, 0000:03:00.0/2",
+			name);
 		return NULL;
 	}
 	gpus = reallocarray(settings->gpus, settings->n_gpus + 1, sizeof(*gpus));
@@ -40,7 +42,7 @@ static void *add_gpu(struct config *config, const struct ini_place *place, const
 	}
 	settings->gpus = gpus;
 	gpus += settings->n_gpus++;
-	*gpus = (struct gpu_settings){0};
+	*gpus = (struct gpu_settings){ 0 };
 	strcpy(gpus->name, name);
 	return gpus;
 }
@@ -57,13 +59,15 @@ static void bad_section(const struct ini_place *place, const char *section, size
 		ini_bad(place, "unknown section [%s]; did you mean [%s%s]?", section, nearest,
 			strcmp(nearest, "daemon") == 0 ? "" : " NAME");
 	else
-		ini_bad(place, "unknown section [%s]; there are [daemon], [gpu NAME] and "
-			       "[tenant NAME]", section);
+		ini_bad(place,
+			"unknown section [%s]; there are [daemon], [gpu NAME] and "
+			"[tenant NAME]",
+			section);
 }
 
 /* Which kind of section it is, and the NAME in it; NULL after a complaint. */
-static const struct config_section *find_section(const struct ini_place *place,
-						 const char *section, const char **ret_name)
+static const struct config_section *find_section(const struct ini_place *place, const char *section,
+						 const char **ret_name)
 {
 	size_t size = strcspn(section, " ");
 	const char *name = section[size] ? section + size + 1 : "";
@@ -77,8 +81,9 @@ static const struct config_section *find_section(const struct ini_place *place,
 			*ret_name = name;
 			return known;
 		}
-		ini_bad(place, known->named ? "[%s] needs a name: [%s NAME]"
-					    : "[%s] takes no name: [%s]", section, known->name);
+		ini_bad(place,
+			known->named ? "[%s] needs a name: [%s NAME]" : "[%s] takes no name: [%s]",
+			section, known->name);
 		return NULL;
 	}
 	bad_section(place, section, size);
@@ -116,7 +121,7 @@ static const struct config_key *find_key(const struct config_section *section, c
 static void bad_key(const struct ini_place *place, const struct config_section *section,
 		    const char *name)
 {
-	const char *words[32] = {0}, *nearest;
+	const char *words[32] = { 0 }, *nearest;
 	char all[512] = "";
 	size_t size = 0;
 

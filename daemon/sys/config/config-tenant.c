@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 bool config_is_everybody(const struct config_tenant *row)
 {
 	return strcmp(row->tenant.name, "*") == 0;
@@ -41,8 +40,10 @@ struct tenant *config_add_tenant(struct config *config, const struct ini_place *
 	struct config_tenant *rows;
 
 	if (!is_tenant_name(name)) {
-		ini_bad(place, "[tenant %s]: a name is letters, digits and -._@, or * alone for "
-			       "everybody else", name);
+		ini_bad(place,
+			"[tenant %s]: a name is letters, digits and -._@, or * alone for "
+			"everybody else",
+			name);
 		return NULL;
 	}
 	if (!tenant_is_new(config, place, name))
@@ -66,16 +67,22 @@ struct tenant *config_add_tenant(struct config *config, const struct ini_place *
 static void check_row(struct config *config, const struct config_tenant *row)
 {
 	struct ini_place place = {
-		.file = row->file, .line = row->line,
-		.notes = config->notes, .complaints = &config->complaints,
+		.file = row->file,
+		.line = row->line,
+		.notes = config->notes,
+		.complaints = &config->complaints,
 	};
 
 	if (!row->matches && !config_is_everybody(row))
-		ini_bad(&place, "[tenant %s] is nobody: it needs match-user or match-group, which "
-				"the other match keys only narrow", row->tenant.name);
+		ini_bad(&place,
+			"[tenant %s] is nobody: it needs match-user or match-group, which "
+			"the other match keys only narrow",
+			row->tenant.name);
 	if (row->tenant.alone && row->tenant.class != CLASS_REALTIME)
-		ini_bad(&place, "[tenant %s]: alone keeps others out of the shader engines of "
-				"realtime leases: it needs class = realtime", row->tenant.name);
+		ini_bad(&place,
+			"[tenant %s]: alone keeps others out of the shader engines of "
+			"realtime leases: it needs class = realtime",
+			row->tenant.name);
 }
 
 void config_check_tenants(struct config *config)

@@ -9,8 +9,8 @@
 #define NUMBER_BYTES 24U
 
 /* The index of a word, or -1 after a complaint that has the nearest. */
-static int find_word(const struct ini_place *place, const struct config_key *key,
-		     const char *value, const char *const *words, const char *choice)
+static int find_word(const struct ini_place *place, const struct config_key *key, const char *value,
+		     const char *const *words, const char *choice)
 {
 	const char *nearest;
 
@@ -73,8 +73,8 @@ void config_set_on_reload(const struct ini_place *place, const struct config_key
 	set_either(place, key, value, field, "keep", "revoke");
 }
 
-void config_set_gpus(const struct ini_place *place, const struct config_key *key,
-		     const char *value, void *field)
+void config_set_gpus(const struct ini_place *place, const struct config_key *key, const char *value,
+		     void *field)
 {
 	set_either(place, key, value, field, "pack", "spread");
 }
@@ -116,8 +116,8 @@ void config_set_unsigned(const struct ini_place *place, const struct config_key 
 	ini_unsigned(place, key->name, value, key->min, key->max, field);
 }
 
-void config_set_bool(const struct ini_place *place, const struct config_key *key,
-		     const char *value, void *field)
+void config_set_bool(const struct ini_place *place, const struct config_key *key, const char *value,
+		     void *field)
 {
 	ini_bool(place, key->name, value, field);
 }
@@ -145,7 +145,10 @@ static uint64_t read_time(const char *value)
 		const char *name;
 		unsigned usec;
 	} units[] = {
-		{ "ms", 1000 }, { "s", 1000000 }, { "min", 60000000 }, { "h", 3600000000 },
+		{ "ms", 1000 },
+		{ "s", 1000000 },
+		{ "min", 60000000 },
+		{ "h", 3600000000 },
 	};
 	char number[NUMBER_BYTES];
 	const char *unit = split_unit(value, number);
@@ -167,8 +170,10 @@ void config_set_interval(const struct ini_place *place, const struct config_key 
 	if (usec > 0 && usec >= key->min * UINT64_C(1000))
 		*(uint64_t *)field = usec;
 	else
-		ini_bad(place, "%s: '%s' is not a time from %ums to 1h, written like 500ms, 2s or "
-			       "1min", key->name, value, (unsigned)key->min);
+		ini_bad(place,
+			"%s: '%s' is not a time from %ums to 1h, written like 500ms, 2s or "
+			"1min",
+			key->name, value, (unsigned)key->min);
 }
 
 void config_set_percent(const struct ini_place *place, const struct config_key *key,
@@ -223,8 +228,10 @@ void config_set_bytes(const struct ini_place *place, const struct config_key *ke
 	if (ini_bytes(place, key->name, value, &n) < 0)
 		return;
 	if (n == 0)
-		ini_bad(place, "%s: 0 would bound nothing, as memory that is not asked for is not "
-			       "counted; use max-leases = 0 to allow nothing", key->name);
+		ini_bad(place,
+			"%s: 0 would bound nothing, as memory that is not asked for is not "
+			"counted; use max-leases = 0 to allow nothing",
+			key->name);
 	else
 		*limit = (struct limit){ .kind = LIMIT_COUNT, .value = n };
 }

@@ -6,10 +6,16 @@
 #include "sys/config/config-internal.h"
 
 static const char *const directories[] = {
-	"/usr/lib/gpuarb", "/run/gpuarb", "/etc/gpuarb", NULL,
+	"/usr/lib/gpuarb",
+	"/run/gpuarb",
+	"/etc/gpuarb",
+	NULL,
 };
 static const char *const tenant_directories[] = {
-	"/usr/lib/gpuarb/tenants.d", "/run/gpuarb/tenants.d", "/etc/gpuarb/tenants.d", NULL,
+	"/usr/lib/gpuarb/tenants.d",
+	"/run/gpuarb/tenants.d",
+	"/etc/gpuarb/tenants.d",
+	NULL,
 };
 
 static void config_done(struct config *config)
@@ -45,8 +51,7 @@ static void read_file(struct config *config, const char *path, const struct trus
 
 	config->section = NULL;
 	config->target = NULL;
-	r = ini_read_sections(path, trust, config_on_section, config_on_key, config,
-			      config->notes);
+	r = ini_read_sections(path, trust, config_on_section, config_on_key, config, config->notes);
 	if (r == -ENOENT)
 		notes_add(config->notes, true, "%s: no such file, or a link that leads nowhere",
 			  path);
@@ -75,7 +80,7 @@ static int read_main_file(struct config *config, const struct config_files *file
 static int read_tenants(struct config *config, const struct config_files *files)
 {
 	const char *const one[] = { files->tenants, NULL };
-	_cleanup_(config_list_done) struct config_list list = {0};
+	_cleanup_(config_list_done) struct config_list list = { 0 };
 	int r;
 
 	r = config_find_all(files->tenants ? one : tenant_directories, files->tenants != NULL,

@@ -26,7 +26,7 @@ struct config_files {
  * leaves *ret as it was. */
 int config_load(const struct config_files *files, struct settings **ret, struct notes *notes);
 
-#define CONFIG_NONE                                                                        \
+#define CONFIG_NONE                                                                             \
 	"there is no gpuarbd.conf and no tenants.d/*.conf in /usr/lib/gpuarb, /run/gpuarb and " \
 	"/etc/gpuarb: the defaults hold, and everybody may ask for best effort"
 

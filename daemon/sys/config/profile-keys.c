@@ -4,14 +4,13 @@
 #include <stdint.h>
 #include <string.h>
 
-
 /* One key: take() reads its value into the draft, or complains. */
 struct key {
 	const char *name;
 	void (*take)(const struct ini_place *place, const struct key *key, const char *value,
 		     struct profile_draft *draft);
-	size_t offset;       /* in the draft, for those that take one plain value */
-	unsigned min, max;   /* of a number */
+	size_t offset;     /* in the draft, for those that take one plain value */
+	unsigned min, max; /* of a number */
 	bool optional;
 	const char *word[2]; /* for true and for false */
 };
@@ -71,8 +70,8 @@ static void take_vram(const struct ini_place *place, const struct key *key, cons
 	draft->profile.info.vram_bytes = bytes;
 }
 
-static void take_scheduler(const struct ini_place *place, const struct key *key,
-			   const char *value, struct profile_draft *draft)
+static void take_scheduler(const struct ini_place *place, const struct key *key, const char *value,
+			   struct profile_draft *draft)
 {
 	int r = scheduler_from_name(value);
 
@@ -103,11 +102,11 @@ static void take_active(const struct ini_place *place, const struct key *key, co
 	}
 }
 
-#define INFO(member)  offsetof(struct profile_draft, profile.info.member)
+#define INFO(member) offsetof(struct profile_draft, profile.info.member)
 #define SHAPE(member) INFO(geometry.member)
-#define NUMBER(key, at, least, most)                                                        \
+#define NUMBER(key, at, least, most) \
 	.name = (key), .take = take_number, .offset = (at), .min = (least), .max = (most)
-#define WORD(key, at, yes, no)                                                              \
+#define WORD(key, at, yes, no) \
 	.name = (key), .take = take_word, .offset = (at), .word = { (yes), (no) }
 
 static const struct key keys[KEYS] = {
@@ -119,8 +118,11 @@ static const struct key keys[KEYS] = {
 	[KEY_SHADER_ARRAYS] = { NUMBER("shader-arrays", SHAPE(arrays), 1, CUSET_ARRAYS) },
 	[KEY_CUS_PER_ARRAY] = { NUMBER("cus-per-array", SHAPE(array_cus), 1, CUSET_ARRAY_CUS) },
 	[KEY_CUS] = { NUMBER("cus", offsetof(struct profile_draft, cus), 1,
-			     PROFILE_ARRAYS * CUSET_ARRAY_CUS), .optional = true },
-	[KEY_ACTIVE] = { .name = "active", .take = take_active, .max = CUSET_ARRAY_CUS,
+			     PROFILE_ARRAYS *CUSET_ARRAY_CUS),
+		      .optional = true },
+	[KEY_ACTIVE] = { .name = "active",
+			 .take = take_active,
+			 .max = CUSET_ARRAY_CUS,
 			 .optional = true },
 	[KEY_WGP] = { .name = "wgp", .take = take_bool, .offset = SHAPE(wgp) },
 	[KEY_QUEUE_SLOTS] = { NUMBER("queue-slots", INFO(queue_slots), 1, 256) },
@@ -134,14 +136,15 @@ static const struct key keys[KEYS] = {
 	[KEY_HARVEST] = { WORD("harvest", INFO(harvest_known), "known", "assumed") },
 	[KEY_RESERVE_QUEUES] = { NUMBER("reserve-queues", INFO(reserve_queues), 0, 255),
 				 .optional = true },
-	[KEY_PARTITIONS] = { NUMBER("partitions", offsetof(struct profile_draft,
-							    profile.partitions), 1, CUSET_XCCS),
+	[KEY_PARTITIONS] = { NUMBER("partitions",
+				    offsetof(struct profile_draft, profile.partitions), 1,
+				    CUSET_XCCS),
 			     .optional = true },
 };
 
 static void unknown_key(const struct ini_place *place, const char *name)
 {
-	const char *words[KEYS + 1] = {0}, *nearest;
+	const char *words[KEYS + 1] = { 0 }, *nearest;
 
 	for (size_t i = 0; i < KEYS; i++)
 		words[i] = keys[i].name;

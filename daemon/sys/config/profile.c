@@ -19,8 +19,7 @@ static struct ini_place place_of(const char *path, const struct profile_draft *d
 	return (struct ini_place){ .file = path, .line = draft->line[key], .notes = notes };
 }
 
-static int check_missing(const char *path, const struct profile_draft *draft,
-			 struct notes *notes)
+static int check_missing(const char *path, const struct profile_draft *draft, struct notes *notes)
 {
 	int r = 0;
 
@@ -111,8 +110,7 @@ static int is_profile(const struct dirent *entry)
 {
 	size_t size = strlen(entry->d_name);
 
-	return size > strlen(SUFFIX) &&
-	       strcmp(entry->d_name + size - strlen(SUFFIX), SUFFIX) == 0;
+	return size > strlen(SUFFIX) && strcmp(entry->d_name + size - strlen(SUFFIX), SUFFIX) == 0;
 }
 
 /* Says which profiles there are instead. */
@@ -146,7 +144,8 @@ static int check_name(const char *name, struct notes *notes)
 		return 0;
 	notes_add(notes, true,
 		  "'%s' is no name of a GPU profile: letters, digits, '-', '_' and '.' are, but "
-		  "no '.' first", name);
+		  "no '.' first",
+		  name);
 	return -EINVAL;
 }
 

@@ -105,7 +105,7 @@ unsigned holders_most(uint64_t id)
 
 void holder_fd_name(char name[static STORE_NAME_MAX], uint64_t lease, pid_t pid, int fd)
 {
-	struct stat st = {0};
+	struct stat st = { 0 };
 
 	fstat(fd, &st);
 	write_name(name, lease, pid, st.st_ino);

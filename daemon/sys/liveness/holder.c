@@ -15,19 +15,19 @@
 /* Each edge is told once: told again at every turn of the loop, thousands of ends at a time
  * (a job of many processes that is killed) would cost the square of their number. */
 #define HANG_UP EPOLLET
-#define ROOM    (EPOLLET | EPOLLOUT)
-#define EXIT    (EPOLLET | EPOLLIN)
+#define ROOM (EPOLLET | EPOLLOUT)
+#define EXIT (EPOLLET | EPOLLIN)
 
 /* One thing that keeps a lease alive: our end of a pair, or a process. */
 struct keeper {
 	struct holders *holders;
 	struct keeper *next, **link; /* in its bucket */
 	uint64_t lease;
-	pid_t pid;               /* 0: a holder */
-	bool leaving;            /* of a lease that was dropped: what waits is its last record */
+	pid_t pid;    /* 0: a holder */
+	bool leaving; /* of a lease that was dropped: what waits is its last record */
 	int fd;
 	sd_event_source *source;
-	void *waiting;           /* the latest record, where the queue was full */
+	void *waiting; /* the latest record, where the queue was full */
 	size_t waiting_size;
 };
 

@@ -12,17 +12,17 @@ struct store {
 	sd_event *event;
 	unsigned max;
 	char *address;
-	int socket;               /* -1: there is no store */
+	int socket; /* -1: there is no store */
 
-	int next_fd, end_fd;      /* what an earlier process kept */
+	int next_fd, end_fd; /* what an earlier process kept */
 	char *names, *next_name;
 
 	struct message *queue, **queue_end;
-	unsigned n_kept_back;     /* of the queue: those of kind KEEP */
+	unsigned n_kept_back; /* of the queue: those of kind KEEP */
 	sd_event_source *room;
 
 	struct waiter *waiters, **waiters_end;
-	int barrier;              /* hangs up when the manager has passed it; -1: none */
+	int barrier; /* hangs up when the manager has passed it; -1: none */
 	sd_event_source *passed;
 	sd_event_source *deliver; /* for callbacks that are due outside of the loop */
 	int failed;               /* went wrong on its way since the last barrier went out … */
@@ -30,8 +30,7 @@ struct store {
 };
 
 /* store_new() for a manager that may take so long to answer. */
-int store_new_patient(sd_event *event, int patience_msec, struct store **ret,
-		      struct notes *notes);
+int store_new_patient(sd_event *event, int patience_msec, struct store **ret, struct notes *notes);
 
 /* What LISTEN_FDS and the like say. */
 int store_take_over(struct store *store, struct notes *notes);

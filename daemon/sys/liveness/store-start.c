@@ -25,8 +25,10 @@ int store_take_over(struct store *store, struct notes *notes)
 		return -ENOMEM;
 	n = sd_listen_fds(true);
 	if (n < 0)
-		notes_add(notes, false, "LISTEN_FDS, LISTEN_PID: %s: leases of an earlier gpuarbd "
-			  "end", strerror(-n));
+		notes_add(notes, false,
+			  "LISTEN_FDS, LISTEN_PID: %s: leases of an earlier gpuarbd "
+			  "end",
+			  strerror(-n));
 	store->next_fd = SD_LISTEN_FDS_START;
 	store->end_fd = SD_LISTEN_FDS_START + (n > 0 ? n : 0);
 	return 0;
@@ -47,15 +49,19 @@ static unsigned read_max(void)
 static void explain(struct notes *notes, const char *address, int r)
 {
 	if (r == -ENOSPC)
-		notes_add(notes, false, "the service manager keeps no file descriptors for this "
-			  "service (FileDescriptorStoreMax=), or has no room for more: "
-			  SO_LEASES_END);
+		notes_add(
+			notes, false,
+			"the service manager keeps no file descriptors for this "
+			"service (FileDescriptorStoreMax=), or has no room for more: " SO_LEASES_END);
 	else if (r == -ETIMEDOUT)
-		notes_add(notes, false, "the service manager does not answer (NOTIFY_SOCKET=%s), "
-			  "so that it keeps no file descriptors: " SO_LEASES_END, address);
+		notes_add(notes, false,
+			  "the service manager does not answer (NOTIFY_SOCKET=%s), "
+			  "so that it keeps no file descriptors: " SO_LEASES_END,
+			  address);
 	else
-		notes_add(notes, false, "no file descriptors can be kept (NOTIFY_SOCKET=%s: %s): "
-			  SO_LEASES_END, address, strerror(-r));
+		notes_add(notes, false,
+			  "no file descriptors can be kept (NOTIFY_SOCKET=%s: %s): " SO_LEASES_END,
+			  address, strerror(-r));
 }
 
 static int probe(const struct store *store, int patience_msec)
@@ -72,8 +78,9 @@ int store_find_manager(struct store *store, int patience_msec, struct notes *not
 	int r;
 
 	if (!address) {
-		notes_add(notes, false, "there is no service manager that keeps file descriptors: "
-			  SO_LEASES_END);
+		notes_add(
+			notes, false,
+			"there is no service manager that keeps file descriptors: " SO_LEASES_END);
 		return 0;
 	}
 	store->address = strdup(address);

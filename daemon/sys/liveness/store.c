@@ -322,8 +322,7 @@ static int watch_room(struct store *store)
 	return r < 0 ? r : sd_event_source_set_enabled(store->room, SD_EVENT_OFF);
 }
 
-int store_new_patient(sd_event *event, int patience_msec, struct store **ret,
-		      struct notes *notes)
+int store_new_patient(sd_event *event, int patience_msec, struct store **ret, struct notes *notes)
 {
 	_cleanup_(store_freep) struct store *store = calloc(1, sizeof(*store));
 	int r;

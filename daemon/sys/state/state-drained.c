@@ -12,7 +12,7 @@
 
 #include "sys/state/state-internal.h"
 
-#define DRAINED	  "drained"
+#define DRAINED "drained"
 #define TEXT_SIZE (2 * REQUEST_WANTS * (GPU_NAME_MAX + 1)) /* those here, and those away */
 
 /* By its name alone: arbiter_gpu() would take a number as well. */
@@ -62,8 +62,10 @@ static void drain(struct state *state, struct arbiter *arbiter, const char *line
 		arbiter_drain(arbiter, line, true);
 	} else if (state->n_away < REQUEST_WANTS) {
 		strcpy(state->away[state->n_away++], line);
-		notes_add(notes, false, "%s is drained and not here: it stays drained when it "
-			  "comes back", line);
+		notes_add(notes, false,
+			  "%s is drained and not here: it stays drained when it "
+			  "comes back",
+			  line);
 	} else {
 		notes_add(notes, false, "%s/" DRAINED ":%u: %s is one too many", state->path,
 			  number, line);

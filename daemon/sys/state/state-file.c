@@ -102,7 +102,7 @@ int state_read_file(int directory, const char *name, char **ret, size_t *ret_len
 {
 	/* O_NONBLOCK: opening a FIFO must not wait for its other end. */
 	_cleanup_fd_ int fd = openat(directory, name,
-					    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+				     O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	int r;
 
 	r = fd < 0 ? -errno : read_open(fd, ret, ret_length);
@@ -127,19 +127,19 @@ static int move(const struct state *state, int directory, const char *name, char
 	return -EEXIST;
 }
 
-void state_move_aside(const struct state *state, int directory, const char *below,
-		      const char *name, const char *why, struct notes *notes)
+void state_move_aside(const struct state *state, int directory, const char *below, const char *name,
+		      const char *why, struct notes *notes)
 {
 	char to[NAME_MAX + 32];
 	int r;
 
 	r = move(state, directory, name, to, sizeof(to));
 	if (r == 0)
-		notes_add(notes, false, "%s/%s%s: %s; it is in %s/%s now", state->path, below,
-			  name, why, state->path, to);
+		notes_add(notes, false, "%s/%s%s: %s; it is in %s/%s now", state->path, below, name,
+			  why, state->path, to);
 	else
-		notes_add(notes, false, "%s/%s%s: %s, and cannot be moved: %s", state->path,
-			  below, name, why, strerror(-r));
+		notes_add(notes, false, "%s/%s%s: %s, and cannot be moved: %s", state->path, below,
+			  name, why, strerror(-r));
 }
 
 void state_remove_new(const struct state *state, int directory, const char *below,

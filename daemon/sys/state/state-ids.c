@@ -13,7 +13,7 @@
 #include "sys/state/state-internal.h"
 
 #define ID_BLOCK 1024U
-#define NEXT_ID	 "next-id"
+#define NEXT_ID "next-id"
 
 static uint64_t highest_id(const struct state *state)
 {
@@ -79,8 +79,9 @@ void state_find_first_id(struct state *state, struct notes *notes)
 	if (r == -EINVAL || (r == -ENOENT && highest > 0))
 		notes_add(notes, false,
 			  "%s/" NEXT_ID ": %s, so which lease ids were used is not known; they go "
-			  "on at %" PRIu64, state->path,
-			  r == -ENOENT ? "is not there" : "is damaged", state->first_id);
+			  "on at %" PRIu64,
+			  state->path, r == -ENOENT ? "is not there" : "is damaged",
+			  state->first_id);
 }
 
 uint64_t state_first_id(const struct state *state)

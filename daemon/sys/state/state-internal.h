@@ -9,7 +9,7 @@
 
 #include "sys/state/state.h"
 
-#define STATE_ID_MAX   (UINT64_C(1) << 53) /* JSON readers hold integers up to here */
+#define STATE_ID_MAX (UINT64_C(1) << 53) /* JSON readers hold integers up to here */
 #define STATE_FILE_MAX (1024U * 1024U)
 
 /* What is written before it is renamed; left by a crash, it is nothing. */
@@ -19,7 +19,7 @@ struct state {
 	char *path;
 	int runtime, leases; /* directories; runtime is locked */
 	uint64_t first_id;
-	uint64_t set_aside;  /* the first id that is not set aside on disk */
+	uint64_t set_aside; /* the first id that is not set aside on disk */
 
 	/* Drained, and not here: kept for when they come back. */
 	char away[REQUEST_WANTS][GPU_NAME_MAX];
@@ -37,8 +37,8 @@ int state_read_file(int directory, const char *name, char **ret, size_t *ret_len
 
 /* Moves it to RUNTIME/set-aside, where a person can look at it, under another name if that
  * is taken. below: "leases/" or "", for the note. */
-void state_move_aside(const struct state *state, int directory, const char *below,
-		      const char *name, const char *why, struct notes *notes);
+void state_move_aside(const struct state *state, int directory, const char *below, const char *name,
+		      const char *why, struct notes *notes);
 
 /* Removes the rest of a write. */
 void state_remove_new(const struct state *state, int directory, const char *below,

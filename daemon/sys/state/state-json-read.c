@@ -281,9 +281,9 @@ static void check_version(struct object *object)
 		return;
 	trouble->r = -EINVAL;
 	snprintf(trouble->why, trouble->size,
-		 version > STATE_JSON_VERSION ?
-			 "version %llu is newer than this gpuarbd, which knows %d" :
-			 "older version %llu, whose leases ended with their daemon; this is %d",
+		 version > STATE_JSON_VERSION
+			 ? "version %llu is newer than this gpuarbd, which knows %d"
+			 : "older version %llu, whose leases ended with their daemon; this is %d",
 		 (unsigned long long)version, STATE_JSON_VERSION);
 }
 

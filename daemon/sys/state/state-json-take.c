@@ -33,8 +33,8 @@ struct json_object *object_parse(const char *text, size_t length, struct trouble
 		return NULL;
 	}
 	json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
-	json = memchr(text, '\0', length) ? NULL :
-					     json_tokener_parse_ex(tokener, text, (int)length);
+	json = memchr(text, '\0', length) ? NULL
+					  : json_tokener_parse_ex(tokener, text, (int)length);
 	if (!json)
 		trouble_at(trouble, "text", "is torn, or no JSON");
 	json_tokener_free(tokener);

@@ -50,14 +50,13 @@ unsigned take_mask(struct object *object, const char *key, const struct deal *de
 		   struct cuset *ret);
 
 /* *ret_n is 0 where the answer is NULL. */
-struct json_object *take_array(struct object *object, const char *key, size_t max,
-			       size_t *ret_n);
+struct json_object *take_array(struct object *object, const char *key, size_t max, size_t *ret_n);
 
 /* Elements of an array; key is for the sentence. */
 struct object object_at(struct trouble *trouble, struct json_object *array, size_t i,
 			const char *key);
-uint64_t number_at(struct trouble *trouble, struct json_object *array, size_t i,
-		   const char *key, uint64_t min, uint64_t max);
+uint64_t number_at(struct trouble *trouble, struct json_object *array, size_t i, const char *key,
+		   uint64_t min, uint64_t max);
 
 /* To be called when all that we know was taken. */
 void object_end(const struct object *object, const char *what);

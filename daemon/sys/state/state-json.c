@@ -67,8 +67,7 @@ static void add_bool(bool *failed, struct json_object *object, const char *key, 
 	add(failed, object, key, json_object_new_boolean(value));
 }
 
-static void add_string(bool *failed, struct json_object *object, const char *key,
-		       const char *value)
+static void add_string(bool *failed, struct json_object *object, const char *key, const char *value)
 {
 	add(failed, object, key, json_object_new_string(value));
 }
@@ -78,7 +77,7 @@ static void add_string(bool *failed, struct json_object *object, const char *key
 static void add_mask(bool *failed, struct json_object *object, const char *key,
 		     const struct deal *deal, const struct cuset *set)
 {
-	uint32_t words[DEAL_WORDS] = {0};
+	uint32_t words[DEAL_WORDS] = { 0 };
 	char text[MASK_TEXT] = "", *end = text;
 
 	deal_encode(deal, set, words);

@@ -95,7 +95,7 @@ static int list_all(const struct state *state, struct ids *ids, struct notes *no
 
 int state_list(struct state *state, uint64_t **ret, size_t *ret_n, struct notes *notes)
 {
-	struct ids ids = {0};
+	struct ids ids = { 0 };
 	int r;
 
 	r = list_all(state, &ids, notes);

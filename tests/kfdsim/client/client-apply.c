@@ -23,9 +23,9 @@
 #include "check-cond.h"
 #include "libgpuarb/gpuarb.h"
 
-#define QUEUES	16U
-#define RING	65536U
-#define WORDS	32U
+#define QUEUES 16U
+#define RING 65536U
+#define WORDS 32U
 #define CONTROL "/sys/kernel/debug/kfdsim/control"
 
 struct queue {
@@ -44,14 +44,14 @@ struct state {
 	size_t n;
 };
 
-#define IS(a, b)                                                                               \
-	do {                                                                                   \
-		long long is_ = (a), wanted_ = (b);                                            \
-		if (is_ != wanted_) {                                                          \
-			fprintf(stderr, "%s:%d: %s is %lld: %s\n", __FILE__, __LINE__, #a,     \
-				is_, gpuarb_last_error(state->gpuarb));                        \
-			abort();                                                               \
-		}                                                                              \
+#define IS(a, b)                                                                                \
+	do {                                                                                    \
+		long long is_ = (a), wanted_ = (b);                                             \
+		if (is_ != wanted_) {                                                           \
+			fprintf(stderr, "%s:%d: %s is %lld: %s\n", __FILE__, __LINE__, #a, is_, \
+				gpuarb_last_error(state->gpuarb));                              \
+			abort();                                                                \
+		}                                                                               \
 	} while (0)
 
 static void open_gpus(struct state *state)
@@ -96,7 +96,7 @@ static void told(struct state *state, struct queue *queue, size_t i, uint32_t lo
 	char *text = queue->history[queue->n++];
 	size_t words;
 	const uint32_t *mask = gpuarb_lease_cu_mask(state->lease, i, &words);
-	uint32_t only[WORDS] = {0};
+	uint32_t only[WORDS] = { 0 };
 
 	CHECK(queue->n <= sizeof(queue->history) / sizeof(queue->history[0]));
 	CHECK(mask && words <= WORDS);

@@ -10,7 +10,7 @@
 #include "kfdsim/client/client.h"
 
 #define STREAMS 64U
-#define BYTES	(1U << 20)
+#define BYTES (1U << 20)
 
 struct state {
 	hipStream_t streams[STREAMS];
@@ -119,8 +119,8 @@ static void copy(struct state *state)
 
 int main(int argc, char *argv[])
 {
-	struct client_options options = {0};
-	struct state state = {0};
+	struct client_options options = { 0 };
+	struct state state = { 0 };
 
 	client_options(&options, argc, argv);
 	show_device(&state, &options);

@@ -58,8 +58,8 @@ static hsa_queue_t *make_queue(struct state *state)
 
 	if (state->n == QUEUES ||
 	    !works(state, "hsa_queue_create",
-		   hsa_queue_create(state->gpu, 1024, HSA_QUEUE_TYPE_SINGLE, NULL, NULL,
-				    UINT32_MAX, UINT32_MAX, &queue)))
+		   hsa_queue_create(state->gpu, 1024, HSA_QUEUE_TYPE_SINGLE, NULL, NULL, UINT32_MAX,
+				    UINT32_MAX, &queue)))
 		return NULL;
 	state->queues[state->n++] = queue;
 	return queue;
@@ -68,7 +68,7 @@ static hsa_queue_t *make_queue(struct state *state)
 static void mask_queue(struct state *state, const struct client_mask *mask)
 {
 	hsa_queue_t *queue = make_queue(state);
-	uint32_t seen[CLIENT_WORDS] = {0};
+	uint32_t seen[CLIENT_WORDS] = { 0 };
 
 	if (!queue)
 		return;
@@ -120,8 +120,8 @@ static void send_barrier(struct state *state, hsa_queue_t *queue)
 
 int main(int argc, char *argv[])
 {
-	struct client_options options = {0};
-	struct state state = {0};
+	struct client_options options = { 0 };
+	struct state state = { 0 };
 
 	client_options(&options, argc, argv);
 	state.device = options.device;

@@ -28,9 +28,9 @@
 
 #include <linux/kfd_ioctl.h>
 
-#define RING	 65536U
-#define GPU_ID	 "/sys/class/kfd/kfd/topology/nodes/1/gpu_id"
-#define RENDER	 "/dev/dri/renderD128"
+#define RING 65536U
+#define GPU_ID "/sys/class/kfd/kfd/topology/nodes/1/gpu_id"
+#define RENDER "/dev/dri/renderD128"
 
 struct state {
 	int kfd, render;
@@ -81,8 +81,8 @@ static void make(struct state *state, bool hidden)
 	args.ring_base_address = (uintptr_t)ring;
 	args.read_pointer_address = (uintptr_t)ring + RING;
 	args.write_pointer_address = (uintptr_t)ring + RING + 64;
-	r = hidden ? syscall(SYS_ioctl, state->kfd, AMDKFD_IOC_CREATE_QUEUE, &args) :
-		     ioctl(state->kfd, AMDKFD_IOC_CREATE_QUEUE, &args);
+	r = hidden ? syscall(SYS_ioctl, state->kfd, AMDKFD_IOC_CREATE_QUEUE, &args)
+		   : ioctl(state->kfd, AMDKFD_IOC_CREATE_QUEUE, &args);
 	must(r == 0, "queue");
 	state->last = args.queue_id;
 }
@@ -97,7 +97,9 @@ static void destroy(const struct state *state)
 static int set_mask(const struct state *state, uint32_t queue, uint32_t bits, const void *mask)
 {
 	struct kfd_ioctl_set_cu_mask_args args = {
-		.queue_id = queue, .num_cu_mask = bits, .cu_mask_ptr = (uintptr_t)mask,
+		.queue_id = queue,
+		.num_cu_mask = bits,
+		.cu_mask_ptr = (uintptr_t)mask,
 	};
 
 	return ioctl(state->kfd, AMDKFD_IOC_SET_CU_MASK, &args) == 0 ? 0 : errno;
@@ -160,7 +162,7 @@ static void step(struct state *state, char *line)
 
 int main(void)
 {
-	struct state state = {0};
+	struct state state = { 0 };
 	char line[64];
 
 	read_gpu_id(&state);

@@ -26,7 +26,7 @@
 
 #include "kfdsim/client/work.h"
 
-#define FRAME_NSEC  11111111ULL
+#define FRAME_NSEC 11111111ULL
 #define SECOND_NSEC 1000000000ULL
 
 static const struct work_kernel nop = { .blocks = 1, .threads = 64 };

@@ -8,8 +8,8 @@
 
 #include "kfdsim/client/client.h"
 
-#define QUEUES	  1024U
-#define RING	  65536U
+#define QUEUES 1024U
+#define RING 65536U
 
 struct state {
 	HSA_QUEUEID queues[QUEUES];
@@ -100,7 +100,7 @@ static void make_queues(struct state *state, struct client_options *options)
 int main(int argc, char *argv[])
 {
 	static struct state state;
-	struct client_options options = {0};
+	struct client_options options = { 0 };
 
 	client_options(&options, argc, argv);
 	if (!works(&state, "hsaKmtOpenKFD", hsaKmtOpenKFD()))

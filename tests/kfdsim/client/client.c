@@ -9,8 +9,10 @@
 
 __attribute__((noreturn)) static void usage(const char *what)
 {
-	fprintf(stderr, "%s; wanted: [--device N] [--streams N] [--masked HEX]... [--high] "
-			"[--copy] [--work] [--hold]\n", what);
+	fprintf(stderr,
+		"%s; wanted: [--device N] [--streams N] [--masked HEX]... [--high] "
+		"[--copy] [--work] [--hold]\n",
+		what);
 	exit(2);
 }
 
@@ -62,29 +64,14 @@ void client_options(struct client_options *options, int argc, char *argv[])
 
 	while ((option = getopt_long(argc, argv, "", table, NULL)) != -1)
 		switch (option) {
-		case 'd':
-			options->device = number(optarg);
-			break;
-		case 's':
-			options->streams = number(optarg);
-			break;
-		case 'm':
-			take_mask(options, optarg);
-			break;
-		case 'p':
-			options->high = true;
-			break;
-		case 'c':
-			options->copy = true;
-			break;
-		case 'w':
-			options->work = true;
-			break;
-		case 'h':
-			options->hold = true;
-			break;
-		default:
-			usage("no such option");
+		case 'd': options->device = number(optarg); break;
+		case 's': options->streams = number(optarg); break;
+		case 'm': take_mask(options, optarg); break;
+		case 'p': options->high = true; break;
+		case 'c': options->copy = true; break;
+		case 'w': options->work = true; break;
+		case 'h': options->hold = true; break;
+		default: usage("no such option");
 		}
 	if (optind < argc)
 		usage(argv[optind]);

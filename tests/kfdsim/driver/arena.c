@@ -6,10 +6,10 @@
 #include "util/base.h"
 #include "kfdsim/driver/parts.h"
 
-#define PAGE       4096ULL
+#define PAGE 4096ULL
 #define LARGE_PAGE (2ULL << 20)
 #define SLICE_STEP (4ULL << 30)
-#define LARGE      (64ULL << 30) /* an arena of at least that has room for slices so far apart */
+#define LARGE (64ULL << 30) /* an arena of at least that has room for slices so far apart */
 
 /* What is free, by place; neighbours are joined. */
 struct extent {

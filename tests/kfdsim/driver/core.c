@@ -6,7 +6,7 @@
 #include "kfdsim/driver/parts.h"
 
 #define ARENA_MIN (1U << 20)
-#define PASSES    8U /* queues wait for each other's signals: looked at again while any moves */
+#define PASSES 8U /* queues wait for each other's signals: looked at again while any moves */
 
 /* It is no longer among the sim's: GPUs count without it. */
 static void process_free(struct sim_process *process, uint64_t now_ns)

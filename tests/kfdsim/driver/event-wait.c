@@ -6,8 +6,8 @@
 #include "kfdsim/driver/ioctl.h"
 #include "kfdsim/driver/parts.h"
 
-#define FOR_EVER   0xffffffffU
-#define MSEC_MAX   0x7fffffffU
+#define FOR_EVER 0xffffffffU
+#define MSEC_MAX 0x7fffffffU
 #define NS_OF_MSEC 1000000ULL
 
 struct waiter {
@@ -20,9 +20,9 @@ struct sim_wait {
 	struct sim_process *process;
 	uint64_t request, deadline_ns; /* UINT64_MAX: none */
 	struct kfd_ioctl_wait_events_args args;
-	size_t size;                   /* of the argument, as the client had it */
+	size_t size; /* of the argument, as the client had it */
 	struct sim_wait *next;
-	struct waiter waiters[];       /* args.num_events */
+	struct waiter waiters[]; /* args.num_events */
 };
 
 static bool complete(const struct sim_wait *wait)
@@ -192,7 +192,9 @@ static int look(const struct sim_call *call, struct sim_wait *wait)
 		if (!event)
 			return -EINVAL;
 		wait->waiters[i] = (struct waiter){
-			.event_id = event->id, .type = event->type, .activated = event->set,
+			.event_id = event->id,
+			.type = event->type,
+			.activated = event->set,
 		};
 		event->set = event->set && !event->auto_reset;
 	}

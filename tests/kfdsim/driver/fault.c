@@ -10,7 +10,7 @@
 #include "kfdsim/driver/ioctl.h"
 #include "kfdsim/driver/parts.h"
 
-#define ERRNO_MAX  133
+#define ERRNO_MAX 133
 #define NS_OF_USEC 1000ULL
 #define NS_OF_MSEC 1000000ULL
 
@@ -228,8 +228,7 @@ int sim_fault(struct sim *sim, const char *text, uint64_t now_ns, char *why, siz
 			return kinds[i].run(sim, rest, now_ns, &complaint);
 	nr = parse_ioctl(kind);
 	if (nr == 0)
-		return bad(&complaint, "«%s»: no ioctl, nor cost, gone, slow or teardown",
-			   kind);
+		return bad(&complaint, "«%s»: no ioctl, nor cost, gone, slow or teardown", kind);
 	return add_fault(sim, nr, rest, &complaint);
 }
 

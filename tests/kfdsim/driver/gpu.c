@@ -25,7 +25,10 @@ int sim_gpu_init(struct sim *sim, size_t index, const struct gpu_info *info, uns
 	struct sim_gpu *gpu = &sim->gpus[index];
 
 	*gpu = (struct sim_gpu){
-		.sim = sim, .info = *info, .index = (unsigned)index, .minor = minor,
+		.sim = sim,
+		.info = *info,
+		.index = (unsigned)index,
+		.minor = minor,
 	};
 	sim->n_gpus = index + 1;
 	return sim->timing ? make_timing(gpu) : 0;
@@ -91,8 +94,7 @@ static void judge(struct sim_gpu *gpu)
 	gpu->too_many_queues = any && gpu->compute_queues > gpu->info.queue_slots;
 	gpu->too_many_processes = any && gpu->processes > gpu->info.process_slots;
 	gpu->too_many_gws = any && gpu->gws_queues > 1;
-	gpu->oversubscribed =
-		gpu->too_many_queues || gpu->too_many_processes || gpu->too_many_gws;
+	gpu->oversubscribed = gpu->too_many_queues || gpu->too_many_processes || gpu->too_many_gws;
 	gpu->oversubscriptions += gpu->oversubscribed && !before;
 }
 

@@ -7,14 +7,14 @@
 #include "kfdsim/driver/sim.h"
 #include "kfdsim/timing/timing.h"
 
-#define SIM_QUEUES_MAX  1024U /* queue ids of a process: KFD_MAX_NUM_OF_QUEUES_PER_PROCESS */
-#define SIM_MASK_WORDS  32U   /* the ioctl clips at 1024 bits */
-#define SIM_XCCS        8U
-#define SIM_ENGINES     8U
-#define SIM_HQDS_MAX    256U
-#define SIM_DOORBELLS   1024U /* 8-byte doorbells of a process on a GPU: two pages */
-#define SIM_SLICE       (SIM_DOORBELLS * 8U)
-#define SIM_GROUP_MAX   1024U /* threads of a work-group */
+#define SIM_QUEUES_MAX 1024U /* queue ids of a process: KFD_MAX_NUM_OF_QUEUES_PER_PROCESS */
+#define SIM_MASK_WORDS 32U   /* the ioctl clips at 1024 bits */
+#define SIM_XCCS 8U
+#define SIM_ENGINES 8U
+#define SIM_HQDS_MAX 256U
+#define SIM_DOORBELLS 1024U /* 8-byte doorbells of a process on a GPU: two pages */
+#define SIM_SLICE (SIM_DOORBELLS * 8U)
+#define SIM_GROUP_MAX 1024U /* threads of a work-group */
 
 /* As the driver numbers them inside (enum kfd_queue_type): what sysfs shows. */
 enum sim_queue_type { SIM_COMPUTE, SIM_SDMA, SIM_HIQ, SIM_DIQ, SIM_SDMA_XGMI };
@@ -24,8 +24,8 @@ struct sim_gpu;
 struct sim_queue {
 	struct sim_process *process;
 	struct sim_gpu *gpu;
-	unsigned id;            /* of its process */
-	uint64_t serial;        /* of the driver: 1 for the first ever made */
+	unsigned id;     /* of its process */
+	uint64_t serial; /* of the driver: 1 for the first ever made */
 	enum sim_queue_type type;
 	bool aql;
 
@@ -36,31 +36,31 @@ struct sim_queue {
 	unsigned mask_bits;            /* 0: never masked */
 	unsigned mask_changes;
 	bool gws;
-	bool reset;                    /* its GPU is gone: it can be destroyed, no more */
+	bool reset; /* its GPU is gone: it can be destroyed, no more */
 
 	/* What the hardware would have (mask.c): a word for each shader engine, by XCC. All ones
 	 * where there is no mask. */
 	uint32_t engines[SIM_XCCS][SIM_ENGINES];
 
-	bool active;     /* in the run list: has a ring and a percentage, its process lives or is
+	bool active;       /* in the run list: has a ring and a percentage, its process lives or is
 			  * not torn down yet (queue.c) */
-	int hqd;         /* the slot it sits in, -1: none (compute, gpu.c) */
+	int hqd;           /* the slot it sits in, -1: none (compute, gpu.c) */
 	unsigned doorbell; /* index in its process's slice */
 
 	/* The packet processor's (packet.c, aql.c, sdma.c). */
-	uint64_t read_index;  /* packets (AQL), bytes (SDMA) or dwords (PM4) taken */
-	uint64_t limit;       /* AQL: as far as packets may be taken */
-	uint64_t rung;        /* the doorbell as it was found last */
-	uint64_t progress;    /* bytes of the copy or fill at read_index that are done */
-	uint64_t began;       /* when the packet at read_index was first looked at; 0: not yet.
+	uint64_t read_index; /* packets (AQL), bytes (SDMA) or dwords (PM4) taken */
+	uint64_t limit;      /* AQL: as far as packets may be taken */
+	uint64_t rung;       /* the doorbell as it was found last */
+	uint64_t progress;   /* bytes of the copy or fill at read_index that are done */
+	uint64_t began;      /* when the packet at read_index was first looked at; 0: not yet.
 			       * Of one that the timing model has: when it started there */
-	uint64_t active_ns;   /* when a packet last moved on */
-	uint64_t busy_until;  /* slow: the packet at read_index does not retire before */
-	bool dispatched;      /* the packet at read_index was given to the timing model */
-	bool stopped;         /* after a packet or an address that hardware would fault on */
-	char note[96];        /* why it stopped, or what was skipped; empty: nothing to say */
+	uint64_t active_ns;  /* when a packet last moved on */
+	uint64_t busy_until; /* slow: the packet at read_index does not retire before */
+	bool dispatched;     /* the packet at read_index was given to the timing model */
+	bool stopped;        /* after a packet or an address that hardware would fault on */
+	char note[96];       /* why it stopped, or what was skipped; empty: nothing to say */
 	uint64_t packets, dispatches, copied; /* retired; bytes copied */
-	struct sim_dispatch_info { /* of the last dispatch packet */
+	struct sim_dispatch_info {            /* of the last dispatch packet */
 		uint32_t grid[3], group[3];
 		uint64_t kernel_object;
 	} last;
@@ -74,8 +74,8 @@ struct sim_queue {
 /* A buffer of ALLOC_MEMORY_OF_GPU (memory.c). */
 struct sim_buffer {
 	uint64_t handle, address, size;
-	uint64_t place;  /* in the arena; 0: USERPTR, the client's own memory */
-	uint64_t user;   /* USERPTR: where that is, not always at address */
+	uint64_t place; /* in the arena; 0: USERPTR, the client's own memory */
+	uint64_t user;  /* USERPTR: where that is, not always at address */
 	uint32_t flags, gpu_id;
 	uint64_t mapped; /* a bit for each GPU, by index */
 	struct sim_buffer *next;
@@ -92,20 +92,20 @@ struct sim_process {
 	struct sim *sim;
 	pid_t pid;
 	uint64_t serial;
-	bool dead;          /* sim_exit() was called */
-	uint64_t gone_ns;   /* dead: when it is torn down */
+	bool dead;        /* sim_exit() was called */
+	uint64_t gone_ns; /* dead: when it is torn down */
 	struct sim_queue *queues;
 	unsigned n_queues;
-	unsigned made, peak;   /* queues ever made; most at a time */
+	unsigned made, peak; /* queues ever made; most at a time */
 	struct sim_buffer *buffers;
 	struct sim_event *events;
-	uint64_t event_page;           /* place in the arena; 0: none yet */
-	uint64_t event_handle;         /* of the client's buffer that is it; 0: the driver's own */
-	unsigned event_slots;          /* ids that fit into what the client has mapped of it */
-	uint64_t slices[SIM_GPUS_MAX]; /* place of the doorbell slice on each GPU; 0: none yet */
-	bool acquired[SIM_GPUS_MAX];   /* ACQUIRE_VM was called */
+	uint64_t event_page;            /* place in the arena; 0: none yet */
+	uint64_t event_handle;          /* of the client's buffer that is it; 0: the driver's own */
+	unsigned event_slots;           /* ids that fit into what the client has mapped of it */
+	uint64_t slices[SIM_GPUS_MAX];  /* place of the doorbell slice on each GPU; 0: none yet */
+	bool acquired[SIM_GPUS_MAX];    /* ACQUIRE_VM was called */
 	uint32_t drm_fds[SIM_GPUS_MAX]; /* with this one */
-	uint32_t handles;              /* of buffers: the last one's low half */
+	uint32_t handles;               /* of buffers: the last one's low half */
 	bool xnack;
 	uint64_t sdma_usec[SIM_GPUS_MAX];
 	struct sim_process *next;
@@ -117,23 +117,23 @@ struct sim_gpu {
 	unsigned index, minor;
 	bool gone;
 	uint64_t slow_ns;
-	uint64_t vram_used;   /* by all processes (memory.c) */
+	uint64_t vram_used; /* by all processes (memory.c) */
 
 	/* The run list as the driver counts it (gpu.c): pm_calc_rlib_size(). */
 	unsigned compute_queues, sdma_queues, gws_queues; /* active ones, of all processes */
-	unsigned processes;   /* with at least one queue here */
-	bool oversubscribed;  /* also with MES, which has no run list and warns of nothing */
+	unsigned processes;                               /* with at least one queue here */
+	bool oversubscribed; /* also with MES, which has no run list and warns of nothing */
 	bool too_many_queues, too_many_processes, too_many_gws; /* why */
 
 	/* What went by: never goes down. */
-	uint64_t run_lists;   /* unmapped and sent again: every queue of the GPU was preempted
+	uint64_t run_lists;         /* unmapped and sent again: every queue of the GPU was preempted
 			       * (before MES), or one queue taken out and put in */
 	uint64_t oversubscriptions; /* from not to so */
 	unsigned peak_queues, peak_processes;
 
 	struct sim_queue *hqds[SIM_HQDS_MAX]; /* compute slots; index = pipe + pipes * queue */
-	struct timing *timing; /* NULL: dispatches take no time */
-	uint64_t late_ns;      /* that an end was told after its time, at most */
+	struct timing *timing;                /* NULL: dispatches take no time */
+	uint64_t late_ns;                     /* that an end was told after its time, at most */
 };
 
 struct sim {
@@ -144,16 +144,16 @@ struct sim {
 	uint64_t serial;
 	uint64_t teardown_ns;
 	bool timing, places;
-	uint64_t topology_generation;  /* counts up when a GPU goes */
-	unsigned nodes;                /* of the topology, CPUs too */
+	uint64_t topology_generation; /* counts up when a GPU goes */
+	unsigned nodes;               /* of the topology, CPUs too */
 	uint64_t queue_serial;
-	uint64_t mmio[SIM_GPUS_MAX];   /* place of the page of remapped registers (mmap.c) */
+	uint64_t mmio[SIM_GPUS_MAX]; /* place of the page of remapped registers (mmap.c) */
 	struct sim_fault *faults;
 	uint64_t block_ns[SIM_GROUP_MAX + 1]; /* of work-groups by threads; 0: the model's */
 	struct sim_wait *waits;
 	struct sim_arena *arena;
-	struct sim_record *record;     /* of what was and is: state.c */
-	/* Whatever a file needs more goes here, with its file named. */
+	struct sim_record *record; /* of what was and is: state.c */
+				   /* Whatever a file needs more goes here, with its file named. */
 };
 
 /* ---- lookups (core.c) ---- */
@@ -201,8 +201,8 @@ void sim_mask_map(struct sim_queue *queue);
 
 /* ---- the record (state.c) ---- */
 void sim_record_process(struct sim_process *process); /* opened /dev/kfd for the first time */
-void sim_record_queue(struct sim_queue *queue);  /* made */
-void sim_record_change(struct sim_queue *queue); /* mask, priority or percentage changed */
+void sim_record_queue(struct sim_queue *queue);       /* made */
+void sim_record_change(struct sim_queue *queue);      /* mask, priority or percentage changed */
 void sim_record_queue_gone(struct sim_queue *queue);
 /* A dispatch that the timing model had, and that began at queue->began, has ended. */
 void sim_record_dispatch(const struct sim_queue *queue, const struct timing_kernel *kernel,

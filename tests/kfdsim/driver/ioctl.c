@@ -121,7 +121,11 @@ int sim_ioctl(struct sim *sim, struct sim_process *opener, pid_t caller, uint64_
 {
 	_Alignas(8) uint8_t known[SIM_ARGUMENT_MAX] = { 0 };
 	struct sim_call call = {
-		.sim = sim, .process = opener, .request = request, .now_ns = now_ns, .size = size,
+		.sim = sim,
+		.process = opener,
+		.request = request,
+		.now_ns = now_ns,
+		.size = size,
 	};
 	const struct entry *entry = &entries[_IOC_NR(cmd) < N_ENTRIES ? _IOC_NR(cmd) : 0];
 	int r;

@@ -11,14 +11,14 @@
  * are counted without those that were fused off.
  */
 
-#define ARRAYS	   2U  /* KFD_MAX_NUM_SH_PER_SE */
-#define PLACES	   16U /* CUs that an array can have */
-#define FIRST_WGP  100000U /* GC 10.0.0: from here on CUs are switched by pairs */
+#define ARRAYS 2U         /* KFD_MAX_NUM_SH_PER_SE */
+#define PLACES 16U        /* CUs that an array can have */
+#define FIRST_WGP 100000U /* GC 10.0.0: from here on CUs are switched by pairs */
 
 struct walk {
 	const uint32_t *mask;
 	unsigned bit, stride, count; /* where in the mask, what each place takes, where to stop */
-	uint32_t pair;		     /* 3 where two CUs go together, else 1 */
+	uint32_t pair;               /* 3 where two CUs go together, else 1 */
 };
 
 static unsigned working_cus(const struct geometry *geometry)

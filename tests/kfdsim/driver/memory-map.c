@@ -54,8 +54,8 @@ static int for_each(const struct sim_call *call, struct kfd_ioctl_map_memory_to_
 		return -EINVAL;
 	if (args->n_devices > SIM_GPUS_MAX)
 		return -ENOMEM;
-	if (sim_copy_from(call, args->device_ids_array_ptr, ids,
-			  args->n_devices * sizeof(ids[0])) < 0)
+	if (sim_copy_from(call, args->device_ids_array_ptr, ids, args->n_devices * sizeof(ids[0])) <
+	    0)
 		return -EFAULT;
 	if (!sim_known_gpu(call->sim, (uint32_t)(args->handle >> 32)))
 		return -EINVAL;

@@ -152,8 +152,8 @@ int ioctl_available_memory(const struct sim_call *call, void *argument)
 static uint32_t kind_of(uint32_t flags)
 {
 	static const uint32_t kinds[] = {
-		KFD_IOC_ALLOC_MEM_FLAGS_VRAM, KFD_IOC_ALLOC_MEM_FLAGS_GTT,
-		KFD_IOC_ALLOC_MEM_FLAGS_USERPTR, KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL,
+		KFD_IOC_ALLOC_MEM_FLAGS_VRAM,       KFD_IOC_ALLOC_MEM_FLAGS_GTT,
+		KFD_IOC_ALLOC_MEM_FLAGS_USERPTR,    KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL,
 		KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP,
 	};
 
@@ -178,12 +178,11 @@ static int take_place(const struct sim_call *call, struct sim_gpu *gpu, struct s
 		buffer->user = offset;
 		return offset == 0 ? -EINVAL : 0;
 	case KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL:
-		return buffer->size != SIM_SLICE ? -EINVAL :
-		       sim_slice(call->process, gpu, &buffer->place);
+		return buffer->size != SIM_SLICE ? -EINVAL
+						 : sim_slice(call->process, gpu, &buffer->place);
 	case KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP:
 		return buffer->size != PAGE ? -EINVAL : sim_mmio(call->sim, gpu, &buffer->place);
-	default:
-		return -EINVAL;
+	default: return -EINVAL;
 	}
 }
 

@@ -11,15 +11,15 @@
 
 /* Linux, kfd_flat_memory.c, gfx9 and later; with 47 bits of addresses, libhsakmt keeps one
  * aperture for all. */
-#define LDS_BASE      0x1000000000000ULL
-#define SCRATCH_BASE  0x2000000000000ULL
-#define WINDOW_LIMIT  0xffffffffULL
-#define GPUVM_BASE    0x1000000ULL
-#define GPUVM_LIMIT   0x7fffffffffffULL
+#define LDS_BASE 0x1000000000000ULL
+#define SCRATCH_BASE 0x2000000000000ULL
+#define WINDOW_LIMIT 0xffffffffULL
+#define GPUVM_BASE 0x1000000ULL
+#define GPUVM_LIMIT 0x7fffffffffffULL
 
-#define TILE_CONFIGS       32U
+#define TILE_CONFIGS 32U
 #define MACRO_TILE_CONFIGS 16U
-#define GB_ADDR_CONFIG     0x2a114042U /* of a Vega 20 */
+#define GB_ADDR_CONFIG 0x2a114042U /* of a Vega 20 */
 
 int ioctl_get_version(const struct sim_call *call, void *argument)
 {

@@ -4,11 +4,11 @@
 #include "kfdsim/driver/parts.h"
 
 /* Linux, kfd_priv.h: KFD_MMAP_TYPE_SHIFT and KFD_MMAP_GPU_ID_SHIFT. */
-#define TYPE_SHIFT   62
+#define TYPE_SHIFT 62
 #define GPU_ID_SHIFT 46
-#define GPU_ID_MASK  0xffffU
-#define OFFSET_MASK  ((1ULL << GPU_ID_SHIFT) - 1)
-#define MMIO_SIZE    4096U
+#define GPU_ID_MASK 0xffffU
+#define OFFSET_MASK ((1ULL << GPU_ID_SHIFT) - 1)
+#define MMIO_SIZE 4096U
 
 uint64_t sim_mmap_encode(enum sim_mmap type, uint32_t gpu_id, uint64_t offset)
 {

@@ -38,8 +38,8 @@ void sim_queues_free(struct sim_process *process, uint64_t now_ns);
 /* ---- gpu.c ---- */
 int sim_gpu_init(struct sim *sim, size_t index, const struct gpu_info *info, unsigned minor);
 
-void sim_gpu_count(struct sim_gpu *gpu);        /* the counts alone: nothing is sent */
-void sim_gpu_leave(struct sim_queue *queue);    /* its slot is free */
+void sim_gpu_count(struct sim_gpu *gpu);     /* the counts alone: nothing is sent */
+void sim_gpu_leave(struct sim_queue *queue); /* its slot is free */
 
 /* Queues reset, slots free: what is left of it is for processes to destroy. */
 void sim_gpu_gone(struct sim *sim, struct sim_gpu *gpu, uint64_t now_ns);
@@ -67,8 +67,8 @@ struct sim_wait;
 
 /* Whoever waits for it has it now, and is answered if that was all; true if there was one. */
 bool sim_waits_wake(struct sim_process *process, struct sim_event *event);
-void sim_waits_fail(struct sim_process *process, uint32_t event_id); /* destroyed: -EIO */
-void sim_waits_work(struct sim *sim, uint64_t now_ns, uint64_t *next_ns); /* time-outs */
+void sim_waits_fail(struct sim_process *process, uint32_t event_id);       /* destroyed: -EIO */
+void sim_waits_work(struct sim *sim, uint64_t now_ns, uint64_t *next_ns);  /* time-outs */
 void sim_waits_forget(struct sim *sim, const struct sim_process *process); /* NULL: of all */
 
 /* ---- fault.c ---- */

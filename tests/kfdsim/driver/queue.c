@@ -5,11 +5,11 @@
 #include "kfdsim/driver/ioctl.h"
 #include "kfdsim/driver/parts.h"
 
-#define PERCENTAGE_MAX    100U
-#define DEVICE_QUEUES_MAX 4096U             /* amdgpu.max_num_of_queues_per_device */
-#define USER_END          0x7ffffffff000ULL /* TASK_SIZE_MAX: what access_ok() asks */
-#define SDMA_DOORBELLS    512U              /* KFD_QUEUE_DOORBELL_MIRROR_OFFSET: theirs follow */
-#define ENOTSUPP_KERNEL   524               /* include/linux/errno.h; user space has no name */
+#define PERCENTAGE_MAX 100U
+#define DEVICE_QUEUES_MAX 4096U    /* amdgpu.max_num_of_queues_per_device */
+#define USER_END 0x7ffffffff000ULL /* TASK_SIZE_MAX: what access_ok() asks */
+#define SDMA_DOORBELLS 512U        /* KFD_QUEUE_DOORBELL_MIRROR_OFFSET: theirs follow */
+#define ENOTSUPP_KERNEL 524        /* include/linux/errno.h; user space has no name */
 
 bool sim_queue_wanted(const struct sim_queue *queue)
 {
@@ -87,10 +87,8 @@ static unsigned process_queues_max(const struct sim_gpu *gpu)
 	case 90402: /* gfx942 is what runtimes call GC 9.4.3 and 9.4.4 */
 	case 90403:
 	case 90404:
-	case 90500:
-		return 255;
-	default:
-		return 127;
+	case 90500: return 255;
+	default: return 127;
 	}
 }
 
@@ -171,12 +169,9 @@ static unsigned lowest_doorbell(const struct sim_queue *queue)
 static enum sim_queue_type type_of(uint32_t type)
 {
 	switch (type) {
-	case KFD_IOC_QUEUE_TYPE_SDMA:
-		return SIM_SDMA;
-	case KFD_IOC_QUEUE_TYPE_SDMA_XGMI:
-		return SIM_SDMA_XGMI;
-	default:
-		return SIM_COMPUTE;
+	case KFD_IOC_QUEUE_TYPE_SDMA: return SIM_SDMA;
+	case KFD_IOC_QUEUE_TYPE_SDMA_XGMI: return SIM_SDMA_XGMI;
+	default: return SIM_COMPUTE;
 	}
 }
 

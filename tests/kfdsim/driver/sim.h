@@ -53,7 +53,7 @@ struct sim_config {
 	const struct gpu_info *gpus; /* kfd_gpu_id and name are set; copied */
 	const unsigned *minors;      /* drm render minor of each */
 	size_t n_gpus;
-	unsigned nodes;              /* of the topology, CPUs too; 0: one CPU and the GPUs */
+	unsigned nodes; /* of the topology, CPUs too; 0: one CPU and the GPUs */
 
 	uint64_t teardown_ns; /* queues of a dead process stay so long (0: gone at the next work) */
 	bool timing;          /* dispatches take time by the model of timing.h */

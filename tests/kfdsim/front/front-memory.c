@@ -68,7 +68,7 @@ void front_arena_free(struct front *front)
 		munmap(front->world.arena, front->world.arena_size);
 	if (front->arena_fd >= 0)
 		close(front->arena_fd);
-	front->world = (struct sim_world){0};
+	front->world = (struct sim_world){ 0 };
 	front->arena_fd = -1;
 }
 
@@ -82,8 +82,10 @@ int front_arena(struct front *front, const char *path)
 		  : memfd_create("kfdsim", MFD_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	arena = ftruncate(fd, (off_t)ARENA_SIZE) < 0 ? MAP_FAILED :
-		mmap(NULL, ARENA_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	arena = ftruncate(fd, (off_t)ARENA_SIZE) < 0
+			? MAP_FAILED
+			: mmap(NULL, ARENA_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+			       fd, 0);
 	if (arena == MAP_FAILED) {
 		r = -errno;
 		close(fd);
@@ -91,8 +93,13 @@ int front_arena(struct front *front, const char *path)
 	}
 	front->arena_fd = fd;
 	front->world = (struct sim_world){
-		.userdata = front, .read = read_memory, .write = write_memory, .answer = answer,
-		.arena = arena, .arena_size = ARENA_SIZE, .clear = clear,
+		.userdata = front,
+		.read = read_memory,
+		.write = write_memory,
+		.answer = answer,
+		.arena = arena,
+		.arena_size = ARENA_SIZE,
+		.clear = clear,
 	};
 	return 0;
 }

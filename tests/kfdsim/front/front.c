@@ -143,7 +143,8 @@ static int wait_events(struct front *front, struct epoll_event *events)
 {
 	uint64_t ns = sim_work(front->sim, front_now());
 	struct timespec timeout = {
-		.tv_sec = (time_t)(ns / 1000000000U), .tv_nsec = (long)(ns % 1000000000U),
+		.tv_sec = (time_t)(ns / 1000000000U),
+		.tv_nsec = (long)(ns % 1000000000U),
 	};
 	int n;
 

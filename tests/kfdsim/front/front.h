@@ -52,9 +52,9 @@ extern const struct front_end front_fuse, front_seccomp;
 struct front_client {
 	pid_t pid;
 	int pidfd;
-	int memory_fd;  /* its memory at the first open: reads 0 bytes once that is gone */
+	int memory_fd; /* its memory at the first open: reads 0 bytes once that is gone */
 	unsigned handles;
-	bool ended;     /* sim_exit() was called: process is not valid any more */
+	bool ended; /* sim_exit() was called: process is not valid any more */
 	struct sim_process *process;
 	struct front_client *next;
 };
@@ -70,7 +70,7 @@ struct front {
 	int arena_fd; /* memfd, or the tmpfs file that stands for /dev/kfd */
 	int epoll_fd, signal_fd;
 	struct front_client *clients;
-	pid_t child;      /* the command; its end ends the loop */
+	pid_t child; /* the command; its end ends the loop */
 	bool child_ended;
 	int child_status; /* as of waitpid() */
 	unsigned signals; /* SIGTERM or SIGINT that came */
@@ -111,8 +111,7 @@ void front_kill_clients(struct front *front);
 
 /* Forks the command: enter() goes to where it is to run, in the child, while the parent is in
  * front_loop() already; a negative errno of it, said on stderr, ends the child with 125. */
-int front_spawn(struct front *front, char *const command[],
-		int (*enter)(struct front *front));
+int front_spawn(struct front *front, char *const command[], int (*enter)(struct front *front));
 
 /* Runs until the child has ended and nobody is left of those that it started: whoever it
  * left behind is killed. ready(): the front end's fd is readable. */

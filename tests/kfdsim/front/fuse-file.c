@@ -22,7 +22,8 @@ static int reply_open(struct fuse *fuse, const struct fuse_request *request,
 		      struct fuse_handle *handle, uint32_t flags)
 {
 	struct wire_open_out out = {
-		.handle = (uintptr_t)handle, .flags = flags | WIRE_OPEN_NO_FLUSH,
+		.handle = (uintptr_t)handle,
+		.flags = flags | WIRE_OPEN_NO_FLUSH,
 		.backing_id = flags & WIRE_OPEN_PASSTHROUGH ? fuse->backing_id : 0,
 	};
 	int r;
@@ -91,8 +92,8 @@ static int reply_part(struct fuse *fuse, const struct fuse_request *request,
 		size = handle->size - in->offset;
 		size = size < in->size ? size : in->size;
 	}
-	return fuse_reply(fuse, request->in->unique, 0,
-			  size > 0 ? handle->data + in->offset : NULL, size);
+	return fuse_reply(fuse, request->in->unique, 0, size > 0 ? handle->data + in->offset : NULL,
+			  size);
 }
 
 /* As seq_file and sysfs do: reading from the beginning makes the text anew. */
@@ -108,8 +109,7 @@ int fuse_read(struct fuse *fuse, const struct fuse_request *request)
 	if (in->offset == 0 || !handle->data) {
 		free(TAKE_PTR(handle->data));
 		handle->size = 0;
-		r = tree_read(fuse->front->tree, request->node->path, &handle->data,
-			      &handle->size);
+		r = tree_read(fuse->front->tree, request->node->path, &handle->data, &handle->size);
 		if (r < 0)
 			return r;
 	}
@@ -119,7 +119,7 @@ int fuse_read(struct fuse *fuse, const struct fuse_request *request)
 int fuse_write(struct fuse *fuse, const struct fuse_request *request)
 {
 	const struct fuse_write_in *in = request->body;
-	struct fuse_write_out out = {0};
+	struct fuse_write_out out = { 0 };
 	char why[FRONT_WHY] = "";
 	int r;
 

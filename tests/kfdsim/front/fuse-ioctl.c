@@ -63,7 +63,7 @@ static int kfd_ioctl(struct fuse *fuse, const struct fuse_request *request,
 		     struct front_client *client, const struct fuse_ioctl_in *in)
 {
 	uint64_t unique = request->in->unique;
-	uint8_t argument[SIM_ARGUMENT_MAX] = {0};
+	uint8_t argument[SIM_ARGUMENT_MAX] = { 0 };
 	size_t size = _IOC_SIZE(in->cmd), room = in->out_size;
 	int r;
 

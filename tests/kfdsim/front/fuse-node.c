@@ -74,16 +74,12 @@ void fuse_nodes_done(struct fuse_nodes *nodes)
 static uint32_t mode_of(enum tree_kind kind)
 {
 	switch (kind) {
-	case TREE_DIRECTORY:
-		return S_IFDIR | 0755;
-	case TREE_CONTROL:
-		return S_IFREG | 0644;
+	case TREE_DIRECTORY: return S_IFDIR | 0755;
+	case TREE_CONTROL: return S_IFREG | 0644;
 	case TREE_KFD:
-	case TREE_RENDER:
-		return S_IFREG | 0666;
+	case TREE_RENDER: return S_IFREG | 0666;
 	case TREE_TEXT:
-	case TREE_NONE:
-		break;
+	case TREE_NONE: break;
 	}
 	return S_IFREG | 0444;
 }
@@ -102,7 +98,7 @@ static struct fuse_attr attributes(const struct fuse *fuse, const struct fuse_no
 int fuse_lookup(struct fuse *fuse, const struct fuse_request *request)
 {
 	const char *parent = request->node->path, *name = request->body;
-	struct fuse_entry_out out = {0};
+	struct fuse_entry_out out = { 0 };
 	_cleanup_(freep) char *path = NULL;
 	struct fuse_node *node;
 	enum tree_kind kind;
@@ -138,8 +134,7 @@ int fuse_batch_forget(struct fuse *fuse, const struct fuse_request *request)
 	const struct fuse_batch_forget_in *in = request->body;
 	const struct fuse_forget_one *one = (const struct fuse_forget_one *)(in + 1);
 
-	if (request->size < sizeof(*in) ||
-	    (request->size - sizeof(*in)) / sizeof(*one) < in->count)
+	if (request->size < sizeof(*in) || (request->size - sizeof(*in)) / sizeof(*one) < in->count)
 		return 0;
 	for (uint32_t i = 0; i < in->count; i++)
 		node_drop(&fuse->nodes, fuse_node_of(fuse, one[i].nodeid), one[i].nlookup);
@@ -148,7 +143,7 @@ int fuse_batch_forget(struct fuse *fuse, const struct fuse_request *request)
 
 int fuse_getattr(struct fuse *fuse, const struct fuse_request *request)
 {
-	struct fuse_attr_out out = {0};
+	struct fuse_attr_out out = { 0 };
 
 	if (request->node != &fuse->nodes.root &&
 	    tree_find(fuse->front->tree, request->node->path) == TREE_NONE)

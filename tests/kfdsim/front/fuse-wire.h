@@ -10,11 +10,11 @@
 #include <stdint.h>
 #include <sys/ioctl.h>
 
-#define WIRE_MINOR	      40U
-#define WIRE_INIT_EXT	      (1U << 30)
-#define WIRE_PASSTHROUGH      (1U << 5) /* in flags2 */
-#define WIRE_OPEN_DIRECT_IO   (1U << 0)
-#define WIRE_OPEN_NO_FLUSH    (1U << 5)
+#define WIRE_MINOR 40U
+#define WIRE_INIT_EXT (1U << 30)
+#define WIRE_PASSTHROUGH (1U << 5) /* in flags2 */
+#define WIRE_OPEN_DIRECT_IO (1U << 0)
+#define WIRE_OPEN_NO_FLUSH (1U << 5)
 #define WIRE_OPEN_PASSTHROUGH (1U << 7)
 
 struct wire_init_out {

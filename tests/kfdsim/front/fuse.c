@@ -21,7 +21,8 @@ int fuse_reply_two(struct fuse *fuse, uint64_t unique, const void *head, size_t 
 		   const void *data, size_t size)
 {
 	struct fuse_out_header out = {
-		.len = (uint32_t)(sizeof(out) + head_size + size), .unique = unique,
+		.len = (uint32_t)(sizeof(out) + head_size + size),
+		.unique = unique,
 	};
 	struct iovec parts[] = {
 		{ .iov_base = &out, .iov_len = sizeof(out) },
@@ -35,7 +36,9 @@ int fuse_reply_two(struct fuse *fuse, uint64_t unique, const void *head, size_t 
 int fuse_reply(struct fuse *fuse, uint64_t unique, int error, const void *data, size_t size)
 {
 	struct fuse_out_header out = {
-		.len = (uint32_t)(sizeof(out) + size), .error = error, .unique = unique,
+		.len = (uint32_t)(sizeof(out) + size),
+		.error = error,
+		.unique = unique,
 	};
 	struct iovec parts[] = {
 		{ .iov_base = &out, .iov_len = sizeof(out) },
@@ -103,7 +106,9 @@ static int receive(struct fuse *fuse, struct fuse_request *ret)
 	if ((size_t)n < sizeof(*in) || in->len != (size_t)n)
 		return -EPROTO;
 	*ret = (struct fuse_request){
-		.in = in, .body = in + 1, .size = (size_t)n - sizeof(*in),
+		.in = in,
+		.body = in + 1,
+		.size = (size_t)n - sizeof(*in),
 		.node = fuse_node_of(fuse, in->nodeid),
 	};
 	return 0;
@@ -134,8 +139,10 @@ static int mount_files(struct fuse *fuse)
 	fuse->fd = open("/dev/fuse", O_RDWR | O_CLOEXEC | O_NONBLOCK);
 	if (fuse->fd < 0 || (mkdir(FILES, 0755) < 0 && errno != EEXIST))
 		return -errno;
-	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0,"
-		 "allow_other,default_permissions", fuse->fd);
+	snprintf(options, sizeof(options),
+		 "fd=%d,rootmode=40000,user_id=0,group_id=0,"
+		 "allow_other,default_permissions",
+		 fuse->fd);
 	if (mount("kfdsim", FILES, "fuse.kfdsim", MS_NOSUID | MS_NODEV, options) < 0)
 		return -errno;
 	return 0;
@@ -146,9 +153,13 @@ static int shake_hands(struct fuse *fuse)
 {
 	struct wire_backing backing = { .fd = fuse->front->arena_fd };
 	struct wire_init_out out = {
-		.major = FUSE_KERNEL_VERSION, .minor = WIRE_MINOR,
-		.flags = WIRE_INIT_EXT, .flags2 = WIRE_PASSTHROUGH, .max_stack_depth = 1,
-		.max_write = FUSE_MAX_WRITE, .time_gran = 1,
+		.major = FUSE_KERNEL_VERSION,
+		.minor = WIRE_MINOR,
+		.flags = WIRE_INIT_EXT,
+		.flags2 = WIRE_PASSTHROUGH,
+		.max_stack_depth = 1,
+		.max_write = FUSE_MAX_WRITE,
+		.time_gran = 1,
 	};
 	const struct fuse_init_in *in;
 	struct fuse_request request;
@@ -175,11 +186,9 @@ static const char *trouble(int error)
 		return "this kernel's FUSE has no passthrough: Linux 6.9 and later have it";
 	case -ENOENT:
 	case -ENODEV:
-	case -ENXIO:
-		return "there is no FUSE here (/dev/fuse)";
+	case -ENXIO: return "there is no FUSE here (/dev/fuse)";
 	case -EPERM:
-	case -EACCES:
-		return "FUSE passthrough takes CAP_SYS_ADMIN in the first user namespace";
+	case -EACCES: return "FUSE passthrough takes CAP_SYS_ADMIN in the first user namespace";
 	}
 	return strerror(-error);
 }
@@ -243,5 +252,9 @@ static void done(struct front *front)
 }
 
 const struct front_end front_fuse = {
-	.name = "fuse", .start = start, .run = run, .done = done, .answer = fuse_answer,
+	.name = "fuse",
+	.start = start,
+	.run = run,
+	.done = done,
+	.answer = fuse_answer,
 };

@@ -10,7 +10,7 @@
 #include "kfdsim/front/front.h"
 #include "kfdsim/front/fuse-wire.h"
 
-#define FUSE_BUCKETS   1024U
+#define FUSE_BUCKETS 1024U
 #define FUSE_MAX_WRITE 65536U
 
 /* A file that the kernel knows: its number there is its address here, but the root's is 1. */

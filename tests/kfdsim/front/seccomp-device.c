@@ -40,7 +40,8 @@ static int give_file(const struct seccomp *seccomp, const struct seccomp_call *c
 		     const char *path)
 {
 	struct seccomp_notif_addfd give = {
-		.id = call->id, .flags = SECCOMP_ADDFD_FLAG_SEND,
+		.id = call->id,
+		.flags = SECCOMP_ADDFD_FLAG_SEND,
 		.newfd_flags = call->flags & O_CLOEXEC,
 	};
 	int fd, r = 0;

@@ -12,9 +12,9 @@
 
 #include "util/base.h"
 
-#define FILES  FRONT_SCRATCH "/files"
+#define FILES FRONT_SCRATCH "/files"
 #define DEVICE FILES "/dev/kfd"
-#define PAGE   4096U
+#define PAGE 4096U
 
 /* generation_id goes up when a GPU comes or goes: all below topology/ may be other then. */
 static int write_topology(struct seccomp *seccomp)
@@ -61,8 +61,8 @@ void seccomp_path(const struct seccomp *seccomp, const struct seccomp_call *call
 	memset(path, 0, PATH_MAX);
 	while (done < PATH_MAX - 1 && !memchr(path, '\0', done)) {
 		n = n < PATH_MAX - 1 - done ? n : PATH_MAX - 1 - done;
-		if (world->read(world->userdata, call->tid, call->address + done, path + done,
-				n) < 0)
+		if (world->read(world->userdata, call->tid, call->address + done, path + done, n) <
+		    0)
 			return;
 		done += n;
 		n = PAGE;
@@ -71,8 +71,7 @@ void seccomp_path(const struct seccomp *seccomp, const struct seccomp_call *call
 
 /* Every path of the emulator's has "kfd" in it, or begins where that is so: returns which of
  * the two it is, or NULL. */
-static const char *is_ours(const struct seccomp_call *call, const char *path,
-			   char base[PATH_MAX])
+static const char *is_ours(const struct seccomp_call *call, const char *path, char base[PATH_MAX])
 {
 	char link[64];
 	ssize_t n;

@@ -63,14 +63,16 @@ union control {
 static struct msghdr one_fd(struct iovec *part, union control *control)
 {
 	return (struct msghdr){
-		.msg_iov = part, .msg_iovlen = 1,
-		.msg_control = control, .msg_controllen = sizeof(*control),
+		.msg_iov = part,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(*control),
 	};
 }
 
 int seccomp_install(int socket_fd)
 {
-	union control control = {0};
+	union control control = { 0 };
 	char byte = 0;
 	struct iovec part = { .iov_base = &byte, .iov_len = 1 };
 	struct msghdr message = one_fd(&part, &control);
@@ -92,7 +94,7 @@ int seccomp_install(int socket_fd)
 
 int seccomp_receive(int socket_fd, int *ret_listener_fd)
 {
-	union control control = {0};
+	union control control = { 0 };
 	char byte;
 	struct iovec part = { .iov_base = &byte, .iov_len = 1 };
 	struct msghdr message = one_fd(&part, &control);

@@ -20,8 +20,7 @@ static bool is_kfd(const struct seccomp *seccomp, const struct seccomp_call *cal
 	char path[64], target[64] = "";
 
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", call->tid, call->fd);
-	if (!seccomp_is_device(seccomp, path) ||
-	    readlink(path, target, sizeof(target) - 1) < 0)
+	if (!seccomp_is_device(seccomp, path) || readlink(path, target, sizeof(target) - 1) < 0)
 		return false;
 	return strcmp(basename(target), "kfd") == 0;
 }
@@ -97,8 +96,11 @@ static int kfd_call(struct seccomp *seccomp, const struct seccomp_call *call,
 	if (!wait)
 		return -ENOMEM;
 	*wait = (struct seccomp_wait){
-		.id = call->id, .tid = call->tid, .address = call->address,
-		.room = call->cmd & IOC_OUT ? _IOC_SIZE(call->cmd) : 0, .next = seccomp->waits,
+		.id = call->id,
+		.tid = call->tid,
+		.address = call->address,
+		.room = call->cmd & IOC_OUT ? _IOC_SIZE(call->cmd) : 0,
+		.next = seccomp->waits,
 	};
 	seccomp->waits = wait;
 	result = front_ioctl(seccomp->front, client, call->tid, call->id, call->cmd, argument,
@@ -126,7 +128,7 @@ static int take_argument(struct seccomp *seccomp, const struct seccomp_call *cal
 
 static int serve(struct seccomp *seccomp, const struct seccomp_call *call)
 {
-	uint8_t argument[SIM_ARGUMENT_MAX] = {0};
+	uint8_t argument[SIM_ARGUMENT_MAX] = { 0 };
 	struct front *front = seccomp->front;
 	struct front_client *client;
 	pid_t opener;

@@ -129,17 +129,12 @@ static int mirror_entry(const char *name, enum tree_kind kind, void *userdata)
 		return -ENOMEM;
 
 	switch (kind) {
-	case TREE_DIRECTORY:
-		return mirror_tree(mirror->tree, path, to, mirror->device);
-	case TREE_TEXT:
-		return mirror_text(mirror->tree, path, to);
-	case TREE_CONTROL:
-		return make_control(to);
-	case TREE_RENDER:
-		return link(mirror->device, to) < 0 && errno != EEXIST ? -errno : 0;
+	case TREE_DIRECTORY: return mirror_tree(mirror->tree, path, to, mirror->device);
+	case TREE_TEXT: return mirror_text(mirror->tree, path, to);
+	case TREE_CONTROL: return make_control(to);
+	case TREE_RENDER: return link(mirror->device, to) < 0 && errno != EEXIST ? -errno : 0;
 	case TREE_KFD:
-	case TREE_NONE:
-		break;
+	case TREE_NONE: break;
 	}
 	return 0;
 }

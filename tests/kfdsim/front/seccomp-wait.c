@@ -52,8 +52,7 @@ bool seccomp_take_wait(struct seccomp *seccomp, uint64_t id, struct seccomp_wait
 	return true;
 }
 
-void seccomp_answer(struct front *front, uint64_t id, int result, const void *argument,
-		    size_t size)
+void seccomp_answer(struct front *front, uint64_t id, int result, const void *argument, size_t size)
 {
 	struct seccomp *seccomp = front->data;
 	struct seccomp_wait wait;

@@ -20,17 +20,17 @@
 #include "util/base.h"
 #include "kfdsim/program/namespace.h"
 
-#define FILES   FRONT_SCRATCH "/files"
+#define FILES FRONT_SCRATCH "/files"
 #define CONTROL "debug/kfdsim/control"
 
 /* Files are looked over so often, and a tenth of the time at most. */
-#define LOOK_NS    5000000U
+#define LOOK_NS 5000000U
 #define LOOK_SHARE 10U
-#define BATCH      64U /* requests before others have their turn */
+#define BATCH 64U /* requests before others have their turn */
 
 static void seccomp_free(struct seccomp *seccomp)
 {
-	int *const fds[] = { &seccomp->pair[0], &seccomp->pair[1], &seccomp->listener_fd,
+	int *const fds[] = { &seccomp->pair[0],  &seccomp->pair[1],    &seccomp->listener_fd,
 			     &seccomp->timer_fd, &seccomp->control_fd, &seccomp->epoll_fd };
 
 	seccomp_forget(seccomp);
@@ -109,8 +109,12 @@ static int start(struct front *front, char *why, size_t size)
 	if (!seccomp)
 		return -ENOMEM;
 	*seccomp = (struct seccomp){
-		.front = front, .pair = { -1, -1 }, .listener_fd = -1, .timer_fd = -1,
-		.control_fd = -1, .epoll_fd = -1,
+		.front = front,
+		.pair = { -1, -1 },
+		.listener_fd = -1,
+		.timer_fd = -1,
+		.control_fd = -1,
+		.epoll_fd = -1,
 	};
 	if (!seccomp_there()) {
 		snprintf(why, size, "seccomp cannot hand over system calls here: Linux 5.19 can");
@@ -205,16 +209,20 @@ static int serve_call(struct seccomp *seccomp, struct seccomp_call *call)
 
 static int serve(struct seccomp *seccomp)
 {
-	struct seccomp_notif request = {0};
+	struct seccomp_notif request = { 0 };
 	struct seccomp_call call;
 
 	if (ioctl(seccomp->listener_fd, SECCOMP_IOCTL_NOTIF_RECV, &request) < 0)
 		return errno == ENOENT || errno == EINTR ? 0 : -errno;
 	take_control(seccomp); /* what was written before this was called */
 	call = (struct seccomp_call){
-		.id = request.id, .number = request.data.nr, .tid = (pid_t)request.pid,
-		.fd = (int)request.data.args[0], .cmd = (unsigned)request.data.args[1],
-		.address = request.data.args[2], .flags = request.data.args[2],
+		.id = request.id,
+		.number = request.data.nr,
+		.tid = (pid_t)request.pid,
+		.fd = (int)request.data.args[0],
+		.cmd = (unsigned)request.data.args[1],
+		.address = request.data.args[2],
+		.flags = request.data.args[2],
 	};
 	if (call.number == SYS_openat)
 		call.address = request.data.args[1];
@@ -316,5 +324,9 @@ static void done(struct front *front)
 }
 
 const struct front_end front_seccomp = {
-	.name = "seccomp", .start = start, .run = run, .done = done, .answer = seccomp_answer,
+	.name = "seccomp",
+	.start = start,
+	.run = run,
+	.done = done,
+	.answer = seccomp_answer,
 };

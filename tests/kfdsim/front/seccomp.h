@@ -55,7 +55,7 @@ struct seccomp {
 	int pair[2];     /* the listener comes over it */
 	int listener_fd; /* -1: gone */
 	int timer_fd, control_fd;
-	int epoll_fd;    /* of these three */
+	int epoll_fd; /* of these three */
 	struct seccomp_wait *waits;
 	struct seccomp_file *files;
 	char *generation; /* the topology's, as the files have it */

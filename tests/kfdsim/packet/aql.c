@@ -10,7 +10,7 @@
  * vendor packets (ROCR-Runtime, hsa_ext_amd.h and amd_aql_queue.cpp). A kernel is not run: a
  * dispatch does nothing but take its time, where a model of it is asked for.
  */
-#define PACKET_SIZE  64U
+#define PACKET_SIZE 64U
 #define DEPENDENCIES 5U
 
 enum packet_type {
@@ -177,14 +177,10 @@ static int value_open(struct sim_queue *queue, const union packet *packet)
 	value &= packet->compare.mask;
 
 	switch (packet->compare.condition) {
-	case CONDITION_EQUAL:
-		return value == against;
-	case CONDITION_NOT_EQUAL:
-		return value != against;
-	case CONDITION_LESS:
-		return value < against;
-	case CONDITION_NOT_LESS:
-		return value >= against;
+	case CONDITION_EQUAL: return value == against;
+	case CONDITION_NOT_EQUAL: return value != against;
+	case CONDITION_LESS: return value < against;
+	case CONDITION_NOT_LESS: return value >= against;
 	default:
 		return packet_stop(queue, "AQL barrier with condition %u",
 				   packet->compare.condition);
@@ -194,12 +190,9 @@ static int value_open(struct sim_queue *queue, const union packet *packet)
 static int vendor_open(struct sim_queue *queue, const union packet *packet)
 {
 	switch (packet->format) {
-	case VENDOR_PM4_BUFFER: /* caches and trap state: nothing here has any */
-		return 1;
-	case VENDOR_BARRIER_VALUE:
-		return value_open(queue, packet);
-	default:
-		return packet_stop(queue, "AQL vendor packet of format %u", packet->format);
+	case VENDOR_PM4_BUFFER: /* caches and trap state: nothing here has any */ return 1;
+	case VENDOR_BARRIER_VALUE: return value_open(queue, packet);
+	default: return packet_stop(queue, "AQL vendor packet of format %u", packet->format);
 	}
 }
 
@@ -209,8 +202,7 @@ static uint32_t clamp(uint64_t value)
 }
 
 /* Work-groups and threads of each; the last one of a row may be cut. */
-static int measure(struct sim_queue *queue, const union packet *packet,
-		   struct timing_kernel *ret)
+static int measure(struct sim_queue *queue, const union packet *packet, struct timing_kernel *ret)
 {
 	uint64_t blocks = 1, threads = 1;
 
@@ -226,7 +218,8 @@ static int measure(struct sim_queue *queue, const union packet *packet,
 		return packet_stop(queue, "AQL dispatch with %" PRIu64 " threads a work-group",
 				   threads);
 	*ret = (struct timing_kernel){
-		.blocks = clamp(blocks), .threads = clamp(threads),
+		.blocks = clamp(blocks),
+		.threads = clamp(threads),
 		.block_ns = queue->process->sim->block_ns[threads],
 	};
 	return 0;
@@ -282,14 +275,10 @@ static int dispatch(struct sim_queue *queue, const union packet *packet, uint64_
 static int passes(struct sim_queue *queue, const union packet *packet)
 {
 	switch (packet->header & 0xff) {
-	case PACKET_INVALID: /* its producer is not ready */
-		return 0;
-	case PACKET_VENDOR:
-		return vendor_open(queue, packet);
-	case PACKET_BARRIER_AND:
-		return barrier_open(queue, packet, true);
-	case PACKET_BARRIER_OR:
-		return barrier_open(queue, packet, false);
+	case PACKET_INVALID: /* its producer is not ready */ return 0;
+	case PACKET_VENDOR: return vendor_open(queue, packet);
+	case PACKET_BARRIER_AND: return barrier_open(queue, packet, true);
+	case PACKET_BARRIER_OR: return barrier_open(queue, packet, false);
 	default: /* agent dispatches are for agents that run software */
 		return packet_stop(queue, "AQL packet of type %u", packet->header & 0xffU);
 	}

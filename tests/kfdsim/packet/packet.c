@@ -8,7 +8,7 @@
 
 /* One turn of a queue, so that none keeps the others waiting. */
 #define TURN_PACKETS 256U
-#define TURN_BYTES   (16U << 20)
+#define TURN_BYTES (16U << 20)
 
 /* A queue is looked at the more seldom, the longer nothing came: an eighth of that time. */
 #define LOOK_MIN_NS 20000U
@@ -113,14 +113,11 @@ static int pm4_step(struct sim_queue *queue, struct packet_step *step)
 static int step_once(struct sim_queue *queue, struct packet_step *step)
 {
 	switch (queue->type) {
-	case SIM_COMPUTE:
-		return queue->aql ? aql_step(queue, step) : pm4_step(queue, step);
+	case SIM_COMPUTE: return queue->aql ? aql_step(queue, step) : pm4_step(queue, step);
 	case SIM_SDMA:
-	case SIM_SDMA_XGMI:
-		return sdma_step(queue, step);
+	case SIM_SDMA_XGMI: return sdma_step(queue, step);
 	case SIM_HIQ:
-	case SIM_DIQ:
-		break;
+	case SIM_DIQ: break;
 	}
 	return packet_stop(queue, "not a queue of clients");
 }

@@ -9,14 +9,14 @@
  * navi10_sdma_pkt_open.h). Addresses are two words, low one first; counts are less one.
  * Others are not guessed: the queue stops, and says at what.
  */
-#define WORDS_MAX  13U
-#define CHUNK      65536U
+#define WORDS_MAX 13U
+#define CHUNK 65536U
 #define NEVER_RUNG UINT64_MAX
 
-#define ATOMIC_ADD64   47U
-#define COUNT_MASK     0x3fffffffU /* 22 bits up to SDMA 5.0, 30 after it; reserved before */
+#define ATOMIC_ADD64 47U
+#define COUNT_MASK 0x3fffffffU /* 22 bits up to SDMA 5.0, 30 after it; reserved before */
 #define COPY_BROADCAST (1U << 27)
-#define POLL_MEMORY    (1U << 31)
+#define POLL_MEMORY (1U << 31)
 
 enum compare { ALWAYS, LESS, LESS_OR_EQUAL, EQUAL, NOT_EQUAL, NOT_LESS, GREATER };
 
@@ -71,8 +71,8 @@ static int run_copy(struct sim_queue *queue, const uint32_t *words, struct packe
 
 	if (words[0] & COPY_BROADCAST)
 		return packet_stop(queue, "SDMA copy to two places");
-	r = move(queue, address(words + 5) + queue->progress,
-		 address(words + 3) + queue->progress, n);
+	r = move(queue, address(words + 5) + queue->progress, address(words + 3) + queue->progress,
+		 n);
 	if (r < 0)
 		return r;
 	queue->progress += n;
@@ -91,8 +91,7 @@ static uint64_t row_address(const uint32_t *words, unsigned shift, uint64_t y, u
 }
 
 /* progress counts rows here. A short row costs as much as a page does. */
-static int run_copy_rect(struct sim_queue *queue, const uint32_t *words,
-			 struct packet_step *step)
+static int run_copy_rect(struct sim_queue *queue, const uint32_t *words, struct packet_step *step)
 {
 	unsigned shift = words[0] >> 29;
 	uint64_t row = ((words[11] & 0x3fff) + 1ULL) << shift;
@@ -166,22 +165,14 @@ static int run_poll(struct sim_queue *queue, const uint32_t *words, struct packe
 	value &= words[4];
 
 	switch (words[0] >> 28 & 7) {
-	case ALWAYS:
-		return 1;
-	case LESS:
-		return value < against;
-	case LESS_OR_EQUAL:
-		return value <= against;
-	case EQUAL:
-		return value == against;
-	case NOT_EQUAL:
-		return value != against;
-	case NOT_LESS:
-		return value >= against;
-	case GREATER:
-		return value > against;
-	default:
-		return packet_stop(queue, "SDMA poll with function 7");
+	case ALWAYS: return 1;
+	case LESS: return value < against;
+	case LESS_OR_EQUAL: return value <= against;
+	case EQUAL: return value == against;
+	case NOT_EQUAL: return value != against;
+	case NOT_LESS: return value >= against;
+	case GREATER: return value > against;
+	default: return packet_stop(queue, "SDMA poll with function 7");
 	}
 }
 
@@ -202,8 +193,7 @@ static int run_atomic(struct sim_queue *queue, const uint32_t *words, struct pac
 	return r < 0 ? r : 1;
 }
 
-static int run_timestamp(struct sim_queue *queue, const uint32_t *words,
-			 struct packet_step *step)
+static int run_timestamp(struct sim_queue *queue, const uint32_t *words, struct packet_step *step)
 {
 	int r = packet_put(queue, address(words + 1), &step->now_ns, sizeof(step->now_ns));
 
@@ -212,15 +202,9 @@ static int run_timestamp(struct sim_queue *queue, const uint32_t *words,
 
 /* A NOP says itself how many words follow it. */
 static const struct sdma_kind kinds[] = {
-	{ 0, 0, 1, run_nothing },
-	{ 1, 0, 7, run_copy },
-	{ 1, 4, 13, run_copy_rect },
-	{ 5, 0, 4, run_fence },
-	{ 6, 0, 2, run_trap },
-	{ 8, 0, 6, run_poll },
-	{ 10, 0, 8, run_atomic },
-	{ 11, 0, 5, run_fill },
-	{ 13, 2, 3, run_timestamp },
+	{ 0, 0, 1, run_nothing },  { 1, 0, 7, run_copy },  { 1, 4, 13, run_copy_rect },
+	{ 5, 0, 4, run_fence },    { 6, 0, 2, run_trap },  { 8, 0, 6, run_poll },
+	{ 10, 0, 8, run_atomic },  { 11, 0, 5, run_fill }, { 13, 2, 3, run_timestamp },
 	{ 17, 0, 5, run_nothing }, /* caches, SDMA 5 and later: the kernel's, */
 	{ 17, 1, 5, run_nothing }, /* and user space's (ROCR-Runtime, sdma_registers.h) */
 };

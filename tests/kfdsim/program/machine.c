@@ -39,8 +39,7 @@ static int read_number(const char *path, const char *key, unsigned long *ret)
 	if (!stream)
 		return -errno;
 	while (r < 0 && getline(&line, &size, stream) > 0)
-		if (strncmp(line, key, length) == 0 &&
-		    (length == 0 || line[length] == ' ')) {
+		if (strncmp(line, key, length) == 0 && (length == 0 || line[length] == ' ')) {
 			*ret = strtoul(line + length, NULL, 10);
 			r = 0;
 		}
@@ -106,7 +105,7 @@ static int find_minors(struct machine *machine, const char *sysfs)
 static int load_profiles(const char *dir, const char *const *names, size_t n,
 			 struct gpu_info *cards, unsigned *partitions)
 {
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 	struct profile profile;
 	int r = n > CARDS ? -E2BIG : 0;
 
@@ -122,8 +121,8 @@ static int load_profiles(const char *dir, const char *const *names, size_t n,
 }
 
 /* A card is as many GPUs as it has partitions, named by where it would sit. */
-static int expand(struct machine *machine, const struct gpu_info *cards,
-		  const unsigned *partitions, size_t n)
+static int expand(struct machine *machine, const struct gpu_info *cards, const unsigned *partitions,
+		  size_t n)
 {
 	struct hw *hw;
 	int r;
@@ -160,7 +159,7 @@ int machine_from_profiles(struct machine *machine, const char *profiles, const c
 
 int machine_from_topology(struct machine *machine, const char *sysfs)
 {
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 	struct hw *hw = NULL;
 	int r;
 
@@ -172,8 +171,10 @@ int machine_from_topology(struct machine *machine, const char *sysfs)
 	if (r < 0)
 		return r;
 	if (r == 0 || r > (int)SIM_GPUS_MAX) {
-		fprintf(stderr, "kfdsim: --topology %s: %d GPUs in class/kfd/kfd/topology there; "
-				"wanted: 1 to %u\n", sysfs, r, SIM_GPUS_MAX);
+		fprintf(stderr,
+			"kfdsim: --topology %s: %d GPUs in class/kfd/kfd/topology there; "
+			"wanted: 1 to %u\n",
+			sysfs, r, SIM_GPUS_MAX);
 		return -EINVAL;
 	}
 	machine->n = (size_t)r;

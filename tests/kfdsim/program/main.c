@@ -18,7 +18,7 @@
 #include "kfdsim/program/machine.h"
 #include "kfdsim/program/options.h"
 
-#define EXIT_OWN   125
+#define EXIT_OWN 125
 #define EXIT_USAGE 2
 
 static const struct front_end *const ends[] = { &front_fuse, &front_seccomp };
@@ -46,7 +46,7 @@ static void print_help(void)
 /* The first way that can be had, or the one that was asked for. */
 static int start_front(struct front *front, const struct options *options)
 {
-	char why[ARRAY_SIZE(ends)][FRONT_WHY] = {0};
+	char why[ARRAY_SIZE(ends)][FRONT_WHY] = { 0 };
 	int r = -EINVAL;
 
 	for (size_t i = 0; i < ARRAY_SIZE(ends) && r < 0; i++) {
@@ -96,9 +96,12 @@ static int make_sim(struct front *front, const struct options *options)
 	if (r < 0)
 		return r;
 	config = (struct sim_config){
-		.gpus = machine->gpus, .minors = machine->minors, .n_gpus = machine->n,
+		.gpus = machine->gpus,
+		.minors = machine->minors,
+		.n_gpus = machine->n,
 		.nodes = machine->nodes,
-		.teardown_ns = options->teardown_ns, .timing = options->timing,
+		.teardown_ns = options->teardown_ns,
+		.timing = options->timing,
 	};
 	r = sim_new(&config, &front->world, &front->sim);
 	r = r < 0 ? r : tree_new(front->sim, topology, &front->tree);

@@ -150,8 +150,8 @@ static int cover_module(const char *sysfs)
 static int cover_dev(const char *files)
 {
 	static const char *const wanted[] = {
-		"null", "zero", "full", "random", "urandom", "tty", "ptmx", "console", "pts",
-		"mqueue", "fd", "stdin", "stdout", "stderr", "log",
+		"null", "zero",   "full", "random", "urandom", "tty",    "ptmx", "console",
+		"pts",  "mqueue", "fd",   "stdin",  "stdout",  "stderr", "log",
 	};
 	char from[PATH_MAX], to[PATH_MAX];
 	int fd, r;

@@ -38,29 +38,15 @@ static int take_teardown(struct options *options, const char *value)
 static int take(struct options *options, int option, const char *value)
 {
 	switch (option) {
-	case 'g':
-		return add(options->gpus, &options->n_gpus, OPTIONS_GPUS, "--gpu", value);
-	case 't':
-		options->topology = value;
-		return 0;
-	case 'f':
-		return add(options->faults, &options->n_faults, OPTIONS_FAULTS, "--fail", value);
-	case 'm':
-		options->timing = true;
-		return 0;
-	case 'r':
-		options->front = value;
-		return 0;
-	case 'p':
-		options->profiles = value;
-		return 0;
-	case 'd':
-		return take_teardown(options, value);
-	case 'h':
-		options->help = true;
-		return 0;
-	default:
-		return -EINVAL; /* getopt has said why */
+	case 'g': return add(options->gpus, &options->n_gpus, OPTIONS_GPUS, "--gpu", value);
+	case 't': options->topology = value; return 0;
+	case 'f': return add(options->faults, &options->n_faults, OPTIONS_FAULTS, "--fail", value);
+	case 'm': options->timing = true; return 0;
+	case 'r': options->front = value; return 0;
+	case 'p': options->profiles = value; return 0;
+	case 'd': return take_teardown(options, value);
+	case 'h': options->help = true; return 0;
+	default: return -EINVAL; /* getopt has said why */
 	}
 }
 

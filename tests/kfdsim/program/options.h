@@ -7,17 +7,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define OPTIONS_GPUS   16U
+#define OPTIONS_GPUS 16U
 #define OPTIONS_FAULTS 32U
 
 struct options {
 	const char *gpus[OPTIONS_GPUS]; /* profiles */
 	size_t n_gpus;
-	const char *topology;           /* instead of them */
-	const char *profiles;           /* where profiles are */
+	const char *topology; /* instead of them */
+	const char *profiles; /* where profiles are */
 	const char *faults[OPTIONS_FAULTS];
 	size_t n_faults;
-	const char *front;              /* NULL: the first that can be had */
+	const char *front; /* NULL: the first that can be had */
 	uint64_t teardown_ns;
 	bool timing, help;
 	char **command;

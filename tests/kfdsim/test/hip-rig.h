@@ -151,8 +151,8 @@ static inline bool has_mask(struct json_object *found, const uint32_t *mask, siz
 	print_mask(mask, words, wanted);
 	if (strcmp(text(found, "mask"), wanted) == 0)
 		return true;
-	fprintf(stderr, "queue %s has %s, not %s\n", text(found, "id"),
-		text(found, "mask"), wanted);
+	fprintf(stderr, "queue %s has %s, not %s\n", text(found, "id"), text(found, "mask"),
+		wanted);
 	return false;
 }
 

@@ -16,8 +16,7 @@ static struct rig *rig_of(const struct sim *sim)
 
 static bool inside(uint64_t address, size_t size)
 {
-	return address >= RIG_MEMORY && size <= RIG_SIZE &&
-	       address - RIG_MEMORY <= RIG_SIZE - size;
+	return address >= RIG_MEMORY && size <= RIG_SIZE && address - RIG_MEMORY <= RIG_SIZE - size;
 }
 
 int sim_get(struct sim_process *process, uint64_t address, void *buf, size_t size)
@@ -83,9 +82,16 @@ void rig_start(struct rig *rig, enum sim_queue_type type, uint64_t ring_size)
 	rig->process.sim = &rig->sim;
 	rig->process.slices[0] = SLICE;
 	rig->queue = (struct sim_queue){
-		.process = &rig->process, .gpu = rig->gpu, .serial = 77, .type = type,
-		.aql = type == SIM_COMPUTE, .ring_base = RIG_RING, .ring_size = ring_size,
-		.read_pointer = RIG_READ, .write_pointer = RIG_WRITE, .active = true,
+		.process = &rig->process,
+		.gpu = rig->gpu,
+		.serial = 77,
+		.type = type,
+		.aql = type == SIM_COMPUTE,
+		.ring_base = RIG_RING,
+		.ring_size = ring_size,
+		.read_pointer = RIG_READ,
+		.write_pointer = RIG_WRITE,
+		.active = true,
 		.doorbell = 3,
 	};
 	sim_doorbell_init(&rig->queue);

@@ -6,14 +6,14 @@
 
 #include "kfdsim/packet/packet.h"
 
-#define RIG_MEMORY    0x700000000000ULL /* the client's address of the first byte */
-#define RIG_SIZE      (48U << 20)
-#define RIG_RING      RIG_MEMORY
-#define RIG_READ      (RIG_MEMORY + 0x10000)
-#define RIG_WRITE     (RIG_MEMORY + 0x10008)
-#define RIG_SIGNALS   (RIG_MEMORY + 0x11000) /* 64 bytes each */
+#define RIG_MEMORY 0x700000000000ULL /* the client's address of the first byte */
+#define RIG_SIZE (48U << 20)
+#define RIG_RING RIG_MEMORY
+#define RIG_READ (RIG_MEMORY + 0x10000)
+#define RIG_WRITE (RIG_MEMORY + 0x10008)
+#define RIG_SIGNALS (RIG_MEMORY + 0x11000) /* 64 bytes each */
 #define RIG_MAILBOXES (RIG_MEMORY + 0x12000)
-#define RIG_DATA      (RIG_MEMORY + 0x100000)
+#define RIG_DATA (RIG_MEMORY + 0x100000)
 
 struct rig {
 	struct sim sim;
@@ -56,8 +56,8 @@ uint8_t *rig_dispatch(struct rig *rig, uint32_t grid, uint16_t group, uint64_t c
 
 /* SDMA: appends words, rings and works once. */
 bool rig_sdma(struct rig *rig, const uint32_t *words, unsigned n);
-#define RIG_SDMA(rig, ...)                                                                   \
-	rig_sdma(rig, (const uint32_t[]){ __VA_ARGS__ },                                     \
+#define RIG_SDMA(rig, ...)                               \
+	rig_sdma(rig, (const uint32_t[]){ __VA_ARGS__ }, \
 		 sizeof((const uint32_t[]){ __VA_ARGS__ }) / sizeof(uint32_t))
-#define LOW(address)  ((uint32_t)(address))
+#define LOW(address) ((uint32_t)(address))
 #define HIGH(address) ((uint32_t)((uint64_t)(address) >> 32))

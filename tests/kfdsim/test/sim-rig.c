@@ -10,8 +10,7 @@
 
 static bool mine(uint64_t address, size_t size)
 {
-	return address >= RIG_MEMORY && size <= RIG_SIZE &&
-	       address - RIG_MEMORY <= RIG_SIZE - size;
+	return address >= RIG_MEMORY && size <= RIG_SIZE && address - RIG_MEMORY <= RIG_SIZE - size;
 }
 
 static int read_memory(void *userdata, pid_t pid, uint64_t address, void *buf, size_t size)
@@ -64,10 +63,18 @@ struct gpu_info rig_info(unsigned target, enum scheduler scheduler, unsigned que
 {
 	bool wgp = target >= 100000;
 	struct gpu_info info = {
-		.gfx_target = target, .scheduler = scheduler, .queue_slots = queue_slots,
-		.process_slots = process_slots, .pipes = 4, .queues_per_pipe = wgp ? 4 : 8,
-		.sdma_queues = 16, .vram_bytes = 8U << 20,
-		.geometry = { .xccs = 1, .engines = 4, .arrays = wgp ? 2 : 1, .array_cus = 16,
+		.gfx_target = target,
+		.scheduler = scheduler,
+		.queue_slots = queue_slots,
+		.process_slots = process_slots,
+		.pipes = 4,
+		.queues_per_pipe = wgp ? 4 : 8,
+		.sdma_queues = 16,
+		.vram_bytes = 8U << 20,
+		.geometry = { .xccs = 1,
+			      .engines = 4,
+			      .arrays = wgp ? 2 : 1,
+			      .array_cus = 16,
 			      .wgp = wgp },
 	};
 
@@ -105,8 +112,12 @@ void rig_start_with(struct sim_rig *rig, const struct gpu_info *infos, size_t n,
 		snprintf(named[i].name, sizeof(named[i].name), "0000:%02zx:00.0", 3 + i);
 	}
 	rig->world = (struct sim_world){
-		.userdata = rig, .read = read_memory, .write = write_memory,
-		.answer = keep_answer, .clear = clear_arena, .arena_size = arena_size,
+		.userdata = rig,
+		.read = read_memory,
+		.write = write_memory,
+		.answer = keep_answer,
+		.clear = clear_arena,
+		.arena_size = arena_size,
 	};
 	rig->world.arena = mmap(NULL, arena_size, PROT_READ | PROT_WRITE,
 				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -161,10 +172,13 @@ struct kfd_ioctl_create_queue_args rig_queue_args(const struct sim_rig *rig, siz
 						  uint32_t type)
 {
 	return (struct kfd_ioctl_create_queue_args){
-		.ring_base_address = RIG_MEMORY, .ring_size = 4096,
+		.ring_base_address = RIG_MEMORY,
+		.ring_size = 4096,
 		.write_pointer_address = RIG_MEMORY + 0x8000,
 		.read_pointer_address = RIG_MEMORY + 0x8008,
-		.gpu_id = rig_id(rig, gpu), .queue_type = type, .queue_percentage = 100,
+		.gpu_id = rig_id(rig, gpu),
+		.queue_type = type,
+		.queue_percentage = 100,
 		.queue_priority = 7,
 	};
 }
@@ -190,8 +204,11 @@ int rig_update(struct sim_rig *rig, struct sim_process *process, unsigned id, ui
 	       uint32_t priority)
 {
 	struct kfd_ioctl_update_queue_args args = {
-		.ring_base_address = RIG_MEMORY, .queue_id = id, .ring_size = 4096,
-		.queue_percentage = percentage, .queue_priority = priority,
+		.ring_base_address = RIG_MEMORY,
+		.queue_id = id,
+		.ring_size = 4096,
+		.queue_percentage = percentage,
+		.queue_priority = priority,
 	};
 
 	return RIG_CALL(rig, process, UPDATE_QUEUE, &args);
@@ -208,7 +225,9 @@ int rig_mask(struct sim_rig *rig, struct sim_process *process, unsigned id, cons
 	     uint32_t bits)
 {
 	struct kfd_ioctl_set_cu_mask_args args = {
-		.queue_id = id, .num_cu_mask = bits, .cu_mask_ptr = RIG_MEMORY + 0x9000,
+		.queue_id = id,
+		.num_cu_mask = bits,
+		.cu_mask_ptr = RIG_MEMORY + 0x9000,
 	};
 
 	memcpy(rig_at(rig, args.cu_mask_ptr), mask, bits / 8);

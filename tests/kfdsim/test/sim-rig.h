@@ -8,11 +8,11 @@
 #include "kfdsim/driver/ioctl.h"
 #include "kfdsim/driver/parts.h"
 
-#define RIG_MEMORY  0x10000U /* where clients' memory begins, the same piece for all of them */
-#define RIG_SIZE    0x10000U
-#define RIG_ARENA   (16U << 20)
+#define RIG_MEMORY 0x10000U /* where clients' memory begins, the same piece for all of them */
+#define RIG_SIZE 0x10000U
+#define RIG_ARENA (16U << 20)
 #define RIG_ANSWERS 64U
-#define RIG_FD      5U /* of the render node */
+#define RIG_FD 5U /* of the render node */
 
 struct rig_answer {
 	uint64_t request;
@@ -50,7 +50,7 @@ struct sim_process *rig_open(struct sim_rig *rig, pid_t pid);
 
 int rig_call(struct sim_rig *rig, struct sim_process *process, unsigned cmd, void *argument,
 	     size_t size);
-#define RIG_CALL(rig, process, name, args)                                                 \
+#define RIG_CALL(rig, process, name, args) \
 	rig_call((rig), (process), AMDKFD_IOC_##name, (args), sizeof(*(args)))
 
 void *rig_at(struct sim_rig *rig, uint64_t address); /* a client's memory, as the test sees it */
@@ -60,8 +60,8 @@ struct kfd_ioctl_create_queue_args rig_queue_args(const struct sim_rig *rig, siz
 						  uint32_t type);
 int rig_try_queue(struct sim_rig *rig, struct sim_process *process, size_t gpu, uint32_t type);
 unsigned rig_queue(struct sim_rig *rig, struct sim_process *process, size_t gpu); /* AQL */
-int rig_update(struct sim_rig *rig, struct sim_process *process, unsigned id,
-	       uint32_t percentage, uint32_t priority);
+int rig_update(struct sim_rig *rig, struct sim_process *process, unsigned id, uint32_t percentage,
+	       uint32_t priority);
 int rig_destroy(struct sim_rig *rig, struct sim_process *process, unsigned id);
 int rig_mask(struct sim_rig *rig, struct sim_process *process, unsigned id, const uint32_t *mask,
 	     uint32_t bits);

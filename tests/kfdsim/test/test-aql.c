@@ -236,8 +236,9 @@ TEST(addresses_that_are_not_there_stop_the_queue)
 {
 	uint64_t *const members[] = { &rig.queue.ring_base, &rig.queue.read_pointer,
 				      &rig.queue.write_pointer };
-	static const uint64_t bad[] = { 0, 1, RIG_MEMORY - 64, RIG_MEMORY + RIG_SIZE - 1,
-					UINT64_MAX, UINT64_MAX - 63 };
+	static const uint64_t bad[] = {
+		0, 1, RIG_MEMORY - 64, RIG_MEMORY + RIG_SIZE - 1, UINT64_MAX, UINT64_MAX - 63
+	};
 
 	for (unsigned i = 0; i < 3; i++)
 		for (unsigned k = 0; k < 6; k++) {

@@ -86,8 +86,7 @@ TEST(engines_from_the_fifth_on_are_where_their_generation_has_them)
 		heading = line_with(mqds(&stage), QUEUE_LINE, 0);
 		CHECK(word(heading, 0, OFFSET_SE3) == 0x103);
 		for (uint32_t engine = 4; engine < 8; engine++)
-			CHECK(word(heading, 0, rows[i].offset + 4 * engine - 16) ==
-			      0x100 + engine);
+			CHECK(word(heading, 0, rows[i].offset + 4 * engine - 16) == 0x100 + engine);
 		stage_end(&stage);
 	}
 }

@@ -14,7 +14,7 @@
 #include "kfdsim/test/hip-rig.h"
 
 #define RADEON_VII "0"
-#define V620	   "1"
+#define V620 "1"
 
 TEST(masks_that_arrive_are_the_lease_s)
 {

@@ -83,8 +83,10 @@ TEST(a_slot_of_gfx8_tells_the_masks_too)
 	rig_slot(queue, 8);
 	hqds(&stage);
 	heading = line_with(stage.text, " Inst 0,  CP Pipe 0, Queue 2\n", 0);
-	CHECK(strncmp(strchr(heading, '\n'), "\n    0000b858: 00000001 00000001\n"
-		      "    0000b864: 00000000 00000000\n    0000c914: ", 78) == 0);
+	CHECK(strncmp(strchr(heading, '\n'),
+		      "\n    0000b858: 00000001 00000001\n"
+		      "    0000b864: 00000000 00000000\n    0000c914: ",
+		      78) == 0);
 	stage_end(&stage);
 }
 

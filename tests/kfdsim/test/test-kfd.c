@@ -30,7 +30,7 @@ static int open_kfd(int flags)
 
 static int version(int fd)
 {
-	struct kfd_ioctl_get_version_args args = {0};
+	struct kfd_ioctl_get_version_args args = { 0 };
 
 	if (ioctl(fd, AMDKFD_IOC_GET_VERSION, &args) < 0)
 		return -errno;
@@ -50,9 +50,11 @@ static bool shown(pid_t pid)
 static int wait_for_ever(int fd)
 {
 	struct kfd_ioctl_create_event_args event = { .event_type = KFD_IOC_EVENT_SIGNAL };
-	struct kfd_event_data data = {0};
+	struct kfd_event_data data = { 0 };
 	struct kfd_ioctl_wait_events_args args = {
-		.events_ptr = (uintptr_t)&data, .num_events = 1, .timeout = UINT32_MAX,
+		.events_ptr = (uintptr_t)&data,
+		.num_events = 1,
+		.timeout = UINT32_MAX,
 	};
 
 	CHECK(ioctl(fd, AMDKFD_IOC_CREATE_EVENT, &event) == 0);
@@ -207,7 +209,7 @@ TEST(who_waits_can_be_killed)
 TEST(ioctls_of_others_are_not_known)
 {
 	int fd = open_kfd(O_CLOEXEC), render = open("/dev/dri/renderD128", O_RDWR | O_CLOEXEC);
-	uint8_t argument[40] = {0};
+	uint8_t argument[40] = { 0 };
 
 	CHECK(render >= 0);
 	CHECK(ioctl(render, _IOWR('d', 5, argument), argument) < 0);

@@ -99,7 +99,7 @@ TEST(an_engine_without_cus_left_is_skipped)
 	static const uint8_t cus[] = { 14, 14, 13, 13, 12, 13, 13, 12 };
 	static const struct {
 		unsigned bit, engine, cu;
-	} tail[] = { { 0, 0, 0 },   { 95, 7, 11 },  { 96, 0, 12 },  { 99, 3, 12 },
+	} tail[] = { { 0, 0, 0 },    { 95, 7, 11 },  { 96, 0, 12 },  { 99, 3, 12 },
 		     { 100, 5, 12 }, { 101, 6, 12 }, { 102, 0, 13 }, { 103, 1, 13 } };
 	struct gpu_info info = rig_gpu("0000:03:00.0", 90010, 1, 8, 1, 14, 104);
 	struct mapped mapped;
@@ -188,8 +188,11 @@ static void random_geometry(struct gpu_info *info)
 		unsigned step = wgp ? 2 : 1;
 
 		*geometry = (struct geometry){
-			.xccs = wgp ? 1 : 1 + below(8), .engines = 1 + below(8),
-			.arrays = 1 + below(2), .array_cus = step + below(17 - step), .wgp = wgp,
+			.xccs = wgp ? 1 : 1 + below(8),
+			.engines = 1 + below(8),
+			.arrays = 1 + below(2),
+			.array_cus = step + below(17 - step),
+			.wgp = wgp,
 		};
 		for (unsigned i = 0; i < geometry->xccs * geometry->engines; i++) {
 			unsigned xcc = i / geometry->engines, engine = i % geometry->engines;

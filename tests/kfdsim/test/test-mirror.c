@@ -94,13 +94,13 @@ static void start(void)
 TEST(a_tree_becomes_files)
 {
 	struct tree tree = { .entries = {
-		{ "device", NULL, TREE_KFD },
-		{ "proc", NULL, TREE_DIRECTORY },
-		{ "proc/7", NULL, TREE_DIRECTORY },
-		{ "proc/7/size", "64", TREE_TEXT },
-		{ "render", NULL, TREE_RENDER },
-		{ "control", NULL, TREE_CONTROL },
-	} };
+				     { "device", NULL, TREE_KFD },
+				     { "proc", NULL, TREE_DIRECTORY },
+				     { "proc/7", NULL, TREE_DIRECTORY },
+				     { "proc/7/size", "64", TREE_TEXT },
+				     { "render", NULL, TREE_RENDER },
+				     { "control", NULL, TREE_CONTROL },
+			     } };
 	mode_t mask = umask(077);
 
 	start();
@@ -119,8 +119,10 @@ TEST(a_tree_becomes_files)
 TEST(a_text_is_replaced_only_where_it_changed)
 {
 	struct tree tree = { .entries = {
-		{ "device", NULL, TREE_KFD }, { "a", "1\n", TREE_TEXT }, { "b", "1\n", TREE_TEXT },
-	} };
+				     { "device", NULL, TREE_KFD },
+				     { "a", "1\n", TREE_TEXT },
+				     { "b", "1\n", TREE_TEXT },
+			     } };
 	char old[8] = "";
 	ino_t a, b;
 	int fd;
@@ -144,13 +146,13 @@ TEST(a_text_is_replaced_only_where_it_changed)
 TEST(what_is_not_in_the_tree_any_more_goes)
 {
 	struct tree tree = { .entries = {
-		{ "device", NULL, TREE_KFD },
-		{ "proc", NULL, TREE_DIRECTORY },
-		{ "proc/8", NULL, TREE_DIRECTORY },
-		{ "proc/7", NULL, TREE_DIRECTORY },
-		{ "proc/7/size", "64", TREE_TEXT },
-		{ "last", "x", TREE_TEXT },
-	} };
+				     { "device", NULL, TREE_KFD },
+				     { "proc", NULL, TREE_DIRECTORY },
+				     { "proc/8", NULL, TREE_DIRECTORY },
+				     { "proc/7", NULL, TREE_DIRECTORY },
+				     { "proc/7/size", "64", TREE_TEXT },
+				     { "last", "x", TREE_TEXT },
+			     } };
 
 	start();
 	CHECK(mirror(&tree) == 0 && there("proc/7/size") && there("last"));
@@ -163,9 +165,11 @@ TEST(what_is_not_in_the_tree_any_more_goes)
 TEST(what_went_while_it_was_listed_is_no_trouble)
 {
 	struct tree tree = { .entries = {
-		{ "device", NULL, TREE_KFD }, { "a", "1", TREE_TEXT },
-		{ "b", NULL, TREE_DIRECTORY }, { "b/c", "1", TREE_TEXT },
-	} };
+				     { "device", NULL, TREE_KFD },
+				     { "a", "1", TREE_TEXT },
+				     { "b", NULL, TREE_DIRECTORY },
+				     { "b/c", "1", TREE_TEXT },
+			     } };
 
 	start();
 	tree.error = -ENOENT;

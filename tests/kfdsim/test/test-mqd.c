@@ -16,8 +16,8 @@
 #define SEED 20260302L
 
 static const char *const profiles[] = {
-	"polaris10", "vega10", "radeon-vii", "mi100", "mi210", "mi250", "mi300x-spx",
-	"mi300x-cpx", "v620", "rx6900xt", "rx7900xtx", "strix-halo", "rx9070xt",
+	"polaris10",  "vega10", "radeon-vii", "mi100",     "mi210",      "mi250",    "mi300x-spx",
+	"mi300x-cpx", "v620",   "rx6900xt",   "rx7900xtx", "strix-halo", "rx9070xt",
 };
 
 struct reading {
@@ -32,11 +32,11 @@ struct reading {
 
 static void reading_start(struct reading *reading)
 {
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 	struct profile profile;
 	char dir[4096];
 
-	*reading = (struct reading){0};
+	*reading = (struct reading){ 0 };
 	snprintf(dir, sizeof(dir), "%s/conf/gpus", getenv("GPUARB_ROOT"));
 	for (size_t i = 0; i < ARRAY_SIZE(profiles); i++) {
 		CHECK(profile_load(dir, profiles[i], &profile, &notes) == 0);
@@ -148,8 +148,8 @@ static unsigned crowd(struct reading *reading)
 		struct sim_process *process = rig_process(reading->sim, 1 + (int)below(99999));
 
 		for (unsigned j = below(4); j > 0; j--) {
-			struct sim_queue *queue =
-				rig_queue(process, below((unsigned)ARRAY_SIZE(profiles)));
+			struct sim_queue *queue = rig_queue(process,
+							    below((unsigned)ARRAY_SIZE(profiles)));
 
 			if (below(3) == 0)
 				queue->type = below(2) ? SIM_SDMA : SIM_SDMA_XGMI;
@@ -189,21 +189,11 @@ static size_t garble(char *text, size_t size)
 		other = below((unsigned)size);
 		n = below((unsigned)(size - (at > other ? at : other)));
 		switch (below(5)) {
-		case 0:
-			size = at;
-			break;
-		case 1:
-			text[at] = (char)below(256);
-			break;
-		case 2:
-			memmove(text + at, text + other, n);
-			break;
-		case 3:
-			text[at] = "\n :0f-x"[below(7)];
-			break;
-		default:
-			memmove(text + at, text + at + 1, size - at - 1);
-			size--;
+		case 0: size = at; break;
+		case 1: text[at] = (char)below(256); break;
+		case 2: memmove(text + at, text + other, n); break;
+		case 3: text[at] = "\n :0f-x"[below(7)]; break;
+		default: memmove(text + at, text + at + 1, size - at - 1); size--;
 		}
 	}
 	return size;

@@ -8,7 +8,7 @@
 /* What does not depend on the kind of packet: turns, time, and queues of other kinds. */
 
 #define SLOTS 1024U
-#define SLOW  500000U
+#define SLOW 500000U
 
 static struct rig rig;
 
@@ -72,8 +72,8 @@ static void start_timed(void)
 {
 	start();
 	rig.gpu->timing = (struct timing *)(void *)&rig;
-	memcpy(rig_dispatch(&rig, 1000, 256, rig_signal(&rig, 0, 1, false)) + 16,
-	       &(uint32_t){ 3 }, 4);
+	memcpy(rig_dispatch(&rig, 1000, 256, rig_signal(&rig, 0, 1, false)) + 16, &(uint32_t){ 3 },
+	       4);
 	rig_dispatch(&rig, 1, 1, 0);
 	rig_ring(&rig, 1);
 }

@@ -3,9 +3,9 @@
 
 #include "check.h"
 
-#define RING  4096U
-#define TO    (RIG_DATA + 0x10000)
-#define MIB   (1U << 20)
+#define RING 4096U
+#define TO (RIG_DATA + 0x10000)
+#define MIB (1U << 20)
 
 static struct rig rig;
 
@@ -86,8 +86,8 @@ TEST(a_rectangle_is_copied_row_by_row)
 	to = rig_at(&rig, TO);
 	fill_source(4096);
 	CHECK(RIG_SDMA(&rig, 1 | 4 << 8 | 2U << 29, LOW(RIG_DATA), HIGH(RIG_DATA), 2 | 1 << 16,
-		       1 | (10 - 1) << 13, 100 - 1, LOW(TO), HIGH(TO), 1 | 2 << 16,
-		       (8 - 1) << 13, 64 - 1, (5 - 1) | (3 - 1) << 16, 2 - 1));
+		       1 | (10 - 1) << 13, 100 - 1, LOW(TO), HIGH(TO), 1 | 2 << 16, (8 - 1) << 13,
+		       64 - 1, (5 - 1) | (3 - 1) << 16, 2 - 1));
 	CHECK(taken() == 52 && rig.queue.copied == 5 * 3 * 2 * 4);
 	for (unsigned z = 0; z < 2; z++)
 		for (unsigned y = 0; y < 3; y++)
@@ -103,8 +103,8 @@ TEST(a_rectangle_is_copied_row_by_row)
 TEST(many_short_rows_take_several_turns)
 {
 	start();
-	CHECK(RIG_SDMA(&rig, 1 | 4 << 8, LOW(RIG_DATA), HIGH(RIG_DATA), 0, 0, 0, LOW(TO),
-		       HIGH(TO), 0, 0, 0, (6000U - 1) << 16, 0));
+	CHECK(RIG_SDMA(&rig, 1 | 4 << 8, LOW(RIG_DATA), HIGH(RIG_DATA), 0, 0, 0, LOW(TO), HIGH(TO),
+		       0, 0, 0, (6000U - 1) << 16, 0));
 	CHECK(taken() == 0 && rig.queue.copied == 4096);
 	CHECK(rig_work(&rig) && taken() == 52 && rig.queue.copied == 6000);
 	rig_stop(&rig);
@@ -187,10 +187,11 @@ static bool poll_passes(uint32_t function, uint32_t value, uint32_t against)
 
 TEST(a_poll_waits_for_what_it_compares)
 {
-	static const bool want[8][3] = { /* less, equal, more */
-		{ true, true, true },	 { true, false, false }, { true, true, false },
-		{ false, true, false },	 { true, false, true },	 { false, true, true },
-		{ false, false, true },	 { false, false, false },
+	static const bool want[8][3] = {
+		/* less, equal, more */
+		{ true, true, true },   { true, false, false },  { true, true, false },
+		{ false, true, false }, { true, false, true },   { false, true, true },
+		{ false, false, true }, { false, false, false },
 	};
 
 	for (uint32_t function = 0; function < 8; function++)

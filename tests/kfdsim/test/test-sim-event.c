@@ -18,8 +18,7 @@ static struct sim_process *start(struct sim_rig *rig)
 static uint32_t make(struct sim_rig *rig, struct sim_process *process, uint32_t type,
 		     bool auto_reset)
 {
-	struct kfd_ioctl_create_event_args args = { .event_type = type,
-						    .auto_reset = auto_reset };
+	struct kfd_ioctl_create_event_args args = { .event_type = type, .auto_reset = auto_reset };
 
 	CHECK(RIG_CALL(rig, process, CREATE_EVENT, &args) == 0);
 	CHECK(args.event_id == args.event_trigger_data);
@@ -58,8 +57,11 @@ static int wait_for(struct sim_rig *rig, struct sim_process *process, const uint
 		    uint32_t n, bool all, uint32_t timeout, uint32_t *ret_result)
 {
 	struct kfd_ioctl_wait_events_args args = {
-		.events_ptr = RIG_MEMORY, .num_events = n, .wait_for_all = all,
-		.timeout = timeout, .wait_result = 77,
+		.events_ptr = RIG_MEMORY,
+		.num_events = n,
+		.wait_for_all = all,
+		.timeout = timeout,
+		.wait_result = 77,
 	};
 	struct kfd_event_data *data = rig_at(rig, RIG_MEMORY);
 	int r;
@@ -124,7 +126,9 @@ TEST(the_page_can_be_a_buffer_of_the_clients)
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig);
 	struct kfd_ioctl_alloc_memory_of_gpu_args memory = {
-		.va_addr = 0x200000, .size = 32768, .gpu_id = rig_id(&rig, 0),
+		.va_addr = 0x200000,
+		.size = 32768,
+		.gpu_id = rig_id(&rig, 0),
 		.flags = KFD_IOC_ALLOC_MEM_FLAGS_GTT,
 	};
 	struct kfd_ioctl_free_memory_of_gpu_args gone;
@@ -152,8 +156,11 @@ TEST(the_clients_own_memory_cannot_be_the_page)
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig), *unbound;
 	struct kfd_ioctl_alloc_memory_of_gpu_args memory = {
-		.va_addr = 0x200000, .size = 32768, .gpu_id = rig_id(&rig, 0),
-		.flags = KFD_IOC_ALLOC_MEM_FLAGS_USERPTR, .mmap_offset = RIG_MEMORY,
+		.va_addr = 0x200000,
+		.size = 32768,
+		.gpu_id = rig_id(&rig, 0),
+		.flags = KFD_IOC_ALLOC_MEM_FLAGS_USERPTR,
+		.mmap_offset = RIG_MEMORY,
 	};
 	struct kfd_ioctl_create_event_args args = { 0 };
 

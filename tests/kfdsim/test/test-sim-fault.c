@@ -4,7 +4,7 @@
 #include "check.h"
 #include "kfdsim/test/sim-rig.h"
 
-#define AQL  KFD_IOC_QUEUE_TYPE_COMPUTE_AQL
+#define AQL KFD_IOC_QUEUE_TYPE_COMPUTE_AQL
 #define SDMA KFD_IOC_QUEUE_TYPE_SDMA
 #define MSEC 1000000ULL
 
@@ -20,16 +20,42 @@ TEST(a_fault_that_makes_no_sense_is_refused_with_a_sentence)
 {
 	static struct sim_rig rig;
 	static const char *const bad[] = {
-		"", "gone", "nothing:1:EIO", "create-queue", "create-queue:1", "create-queue::EIO",
-		"create-queue:0:EIO", "create-queue:-1:EIO", "create-queue:1x:EIO",
-		"create-queue: 1:EIO", "create-queue:1:EWHAT", "create-queue:1:eio",
-		"create-queue:1:5", "create-queue:1:EIO:", "create-queue:1:EIO:0",
-		"create-queue:1:EIO:x", "create-queue:1:EIO:1:2", "create-queue:1:EIO:4294967296",
-		"create-queue:99999999999999999999:EIO", "CREATE-QUEUE:1:EIO", "gone:", "gone:x",
-		"slow:0000:03:00.0", "slow:x:1", "slow:5", "slow:0000:03:00.0:",
-		"slow:0000:03:00.0:x", "slow:0000:03:00.0:-1", "slow:0000:03:00.0:99999999999",
-		"teardown:", "teardown:x",
-		"teardown:-1", "teardown:99999999999", ":", "*:1:EIO", "cost:64:1000",
+		"",
+		"gone",
+		"nothing:1:EIO",
+		"create-queue",
+		"create-queue:1",
+		"create-queue::EIO",
+		"create-queue:0:EIO",
+		"create-queue:-1:EIO",
+		"create-queue:1x:EIO",
+		"create-queue: 1:EIO",
+		"create-queue:1:EWHAT",
+		"create-queue:1:eio",
+		"create-queue:1:5",
+		"create-queue:1:EIO:",
+		"create-queue:1:EIO:0",
+		"create-queue:1:EIO:x",
+		"create-queue:1:EIO:1:2",
+		"create-queue:1:EIO:4294967296",
+		"create-queue:99999999999999999999:EIO",
+		"CREATE-QUEUE:1:EIO",
+		"gone:",
+		"gone:x",
+		"slow:0000:03:00.0",
+		"slow:x:1",
+		"slow:5",
+		"slow:0000:03:00.0:",
+		"slow:0000:03:00.0:x",
+		"slow:0000:03:00.0:-1",
+		"slow:0000:03:00.0:99999999999",
+		"teardown:",
+		"teardown:x",
+		"teardown:-1",
+		"teardown:99999999999",
+		":",
+		"*:1:EIO",
+		"cost:64:1000",
 	};
 
 	start(&rig);
@@ -150,11 +176,14 @@ TEST(a_gpu_that_went_is_not_told_of_and_its_memory_can_be_freed)
 	struct sim_process *process = start(&rig);
 	struct kfd_ioctl_get_process_apertures_new_args apertures = { 0 };
 	struct kfd_ioctl_alloc_memory_of_gpu_args memory = {
-		.va_addr = 1U << 30, .size = 4096, .gpu_id = rig_id(&rig, 0),
+		.va_addr = 1U << 30,
+		.size = 4096,
+		.gpu_id = rig_id(&rig, 0),
 		.flags = KFD_IOC_ALLOC_MEM_FLAGS_VRAM,
 	};
 	struct kfd_ioctl_map_memory_to_gpu_args map = {
-		.device_ids_array_ptr = RIG_MEMORY, .n_devices = 1,
+		.device_ids_array_ptr = RIG_MEMORY,
+		.n_devices = 1,
 	};
 	struct kfd_ioctl_free_memory_of_gpu_args gone;
 
@@ -188,8 +217,8 @@ TEST(what_a_work_group_costs_is_told_by_its_threads)
 {
 	static struct sim_rig rig;
 	static const char *const bad[] = {
-		"cost", "cost:64", "cost:0:1000", "cost:1025:1000", "cost:x:1000", "cost:64:",
-		"cost:64:x", "cost:64:-1", "cost:64:4294967296", "cost:64:1:1",
+		"cost",     "cost:64",   "cost:0:1000", "cost:1025:1000",     "cost:x:1000",
+		"cost:64:", "cost:64:x", "cost:64:-1",  "cost:64:4294967296", "cost:64:1:1",
 	};
 	struct gpu_info info = rig_vega();
 
@@ -207,11 +236,14 @@ TEST(what_a_work_group_costs_is_told_by_its_threads)
 static void have_everything(struct sim_rig *rig, struct sim_process *process)
 {
 	struct kfd_ioctl_alloc_memory_of_gpu_args memory = {
-		.va_addr = 1U << 30, .size = 3U << 20, .gpu_id = rig_id(rig, 0),
+		.va_addr = 1U << 30,
+		.size = 3U << 20,
+		.gpu_id = rig_id(rig, 0),
 		.flags = KFD_IOC_ALLOC_MEM_FLAGS_VRAM,
 	};
 	struct kfd_ioctl_create_event_args event = { 0 };
-	struct kfd_ioctl_wait_events_args wait = { .events_ptr = RIG_MEMORY, .num_events = 1,
+	struct kfd_ioctl_wait_events_args wait = { .events_ptr = RIG_MEMORY,
+						   .num_events = 1,
 						   .timeout = UINT32_MAX };
 	struct kfd_event_data *data = rig_at(rig, RIG_MEMORY);
 

@@ -4,9 +4,9 @@
 
 /* Random bytes to random ioctls, some of them sensible: nothing but an errno may come of it. */
 
-#define ROUNDS    120000U
+#define ROUNDS 120000U
 #define PROCESSES 3U
-#define WORDS     22U /* CREATE_QUEUE's */
+#define WORDS 22U /* CREATE_QUEUE's */
 
 struct fuzz {
 	struct sim_rig rig;
@@ -24,19 +24,16 @@ static uint32_t any(struct fuzz *fuzz)
 static uint32_t any_word(struct fuzz *fuzz)
 {
 	static const uint32_t liked[] = {
-		0, 0, 1, 2, 3, 32, 64, 100, 1024, 4096, 8192, 0x1000, 0x1101, 0x10000, 0x12000,
-		0x80000000, 0x80000001, 0x7fffffff, 0xffffffff,
+		0,       0,          1,          2,          3,          32,     64,
+		100,     1024,       4096,       8192,       0x1000,     0x1101, 0x10000,
+		0x12000, 0x80000000, 0x80000001, 0x7fffffff, 0xffffffff,
 	};
 
 	switch (any(fuzz) % 6) {
-	case 0:
-		return any(fuzz);
-	case 1:
-		return any(fuzz) % 64;
-	case 2:
-		return RIG_MEMORY + any(fuzz) % RIG_SIZE;
-	default:
-		return liked[any(fuzz) % (sizeof(liked) / sizeof(liked[0]))];
+	case 0: return any(fuzz);
+	case 1: return any(fuzz) % 64;
+	case 2: return RIG_MEMORY + any(fuzz) % RIG_SIZE;
+	default: return liked[any(fuzz) % (sizeof(liked) / sizeof(liked[0]))];
 	}
 }
 
@@ -52,19 +49,22 @@ static void scribble(struct fuzz *fuzz)
 static void make_sensible(struct fuzz *fuzz, unsigned nr, uint32_t *words)
 {
 	size_t gpu = any(fuzz) % 2;
-	struct kfd_ioctl_create_queue_args queue =
-		rig_queue_args(&fuzz->rig, gpu, any(fuzz) % 4);
+	struct kfd_ioctl_create_queue_args queue = rig_queue_args(&fuzz->rig, gpu, any(fuzz) % 4);
 	struct kfd_ioctl_alloc_memory_of_gpu_args memory = {
-		.va_addr = (uint64_t)any(fuzz) << 12, .size = 1U << any(fuzz) % 22,
-		.mmap_offset = RIG_MEMORY, .gpu_id = rig_id(&fuzz->rig, gpu),
+		.va_addr = (uint64_t)any(fuzz) << 12,
+		.size = 1U << any(fuzz) % 22,
+		.mmap_offset = RIG_MEMORY,
+		.gpu_id = rig_id(&fuzz->rig, gpu),
 		.flags = 1U << any(fuzz) % 5,
 	};
 	struct kfd_ioctl_map_memory_to_gpu_args map = {
 		.handle = (uint64_t)rig_id(&fuzz->rig, gpu) << 32 | any(fuzz) % 64,
-		.device_ids_array_ptr = RIG_MEMORY, .n_devices = 1,
+		.device_ids_array_ptr = RIG_MEMORY,
+		.n_devices = 1,
 	};
 	struct kfd_ioctl_set_cu_mask_args mask = {
-		.queue_id = any(fuzz) % 32, .num_cu_mask = 32 * (any(fuzz) % 40),
+		.queue_id = any(fuzz) % 32,
+		.num_cu_mask = 32 * (any(fuzz) % 40),
 		.cu_mask_ptr = RIG_MEMORY + any(fuzz) % RIG_SIZE,
 	};
 
@@ -132,7 +132,8 @@ static void ring(struct fuzz *fuzz)
 	CHECK(sim_mmap_place(fuzz->rig.sim, process,
 			     sim_mmap_encode(SIM_MMAP_DOORBELL,
 					     process->queues->gpu->info.kfd_gpu_id,
-					     8ULL * process->queues->doorbell), &place) == 0);
+					     8ULL * process->queues->doorbell),
+			     &place) == 0);
 	memcpy(fuzz->rig.world.arena + place, &value, sizeof(value));
 }
 

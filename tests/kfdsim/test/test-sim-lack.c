@@ -41,7 +41,9 @@ static int make_queue(struct sim_rig *rig, struct sim_process *process)
 static int make_buffer(struct sim_rig *rig, struct sim_process *process)
 {
 	struct kfd_ioctl_alloc_memory_of_gpu_args args = {
-		.va_addr = 1U << 30, .size = 2U << 20, .gpu_id = rig_id(rig, 0),
+		.va_addr = 1U << 30,
+		.size = 2U << 20,
+		.gpu_id = rig_id(rig, 0),
 		.flags = KFD_IOC_ALLOC_MEM_FLAGS_VRAM,
 	};
 	uint64_t before = rig->sim->gpus[0].vram_used;
@@ -60,7 +62,8 @@ static int make_event(struct sim_rig *rig, struct sim_process *process)
 
 static int make_wait(struct sim_rig *rig, struct sim_process *process)
 {
-	struct kfd_ioctl_wait_events_args args = { .events_ptr = RIG_MEMORY, .num_events = 1,
+	struct kfd_ioctl_wait_events_args args = { .events_ptr = RIG_MEMORY,
+						   .num_events = 1,
 						   .timeout = UINT32_MAX };
 	struct kfd_event_data *data = rig_at(rig, RIG_MEMORY);
 	int r;
@@ -124,8 +127,7 @@ TEST(a_driver_or_a_process_that_there_is_no_memory_for_is_not_made)
 	static struct sim_rig rig;
 	struct gpu_info info = rig_vega();
 	unsigned minor = 128, failed = 0;
-	struct sim_config config = { .gpus = &info, .minors = &minor, .n_gpus = 1,
-				     .timing = true };
+	struct sim_config config = { .gpus = &info, .minors = &minor, .n_gpus = 1, .timing = true };
 	struct sim_process *process;
 	struct sim *sim = NULL;
 

@@ -4,13 +4,13 @@
 #include "check.h"
 #include "kfdsim/test/sim-rig.h"
 
-#define VRAM     KFD_IOC_ALLOC_MEM_FLAGS_VRAM
-#define GTT      KFD_IOC_ALLOC_MEM_FLAGS_GTT
-#define USERPTR  KFD_IOC_ALLOC_MEM_FLAGS_USERPTR
+#define VRAM KFD_IOC_ALLOC_MEM_FLAGS_VRAM
+#define GTT KFD_IOC_ALLOC_MEM_FLAGS_GTT
+#define USERPTR KFD_IOC_ALLOC_MEM_FLAGS_USERPTR
 #define DOORBELL KFD_IOC_ALLOC_MEM_FLAGS_DOORBELL
-#define MMIO     KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP
-#define PAGE     4096U
-#define HERE     0x40000000ULL /* where buffers are, for the GPU */
+#define MMIO KFD_IOC_ALLOC_MEM_FLAGS_MMIO_REMAP
+#define PAGE 4096U
+#define HERE 0x40000000ULL /* where buffers are, for the GPU */
 
 typedef struct kfd_ioctl_alloc_memory_of_gpu_args alloc_args;
 
@@ -25,7 +25,10 @@ static struct sim_process *start(struct sim_rig *rig)
 static alloc_args ask(const struct sim_rig *rig, uint32_t flags, uint64_t address, uint64_t size)
 {
 	return (alloc_args){
-		.va_addr = address, .size = size, .gpu_id = rig_id(rig, 0), .flags = flags,
+		.va_addr = address,
+		.size = size,
+		.gpu_id = rig_id(rig, 0),
+		.flags = flags,
 		.mmap_offset = flags == USERPTR ? RIG_MEMORY : 0,
 	};
 }
@@ -48,7 +51,9 @@ static int map_on(struct sim_rig *rig, struct sim_process *process, uint64_t han
 		  const uint32_t *ids, uint32_t n, uint32_t *done)
 {
 	struct kfd_ioctl_map_memory_to_gpu_args args = {
-		.handle = handle, .device_ids_array_ptr = RIG_MEMORY + 0xf000, .n_devices = n,
+		.handle = handle,
+		.device_ids_array_ptr = RIG_MEMORY + 0xf000,
+		.n_devices = n,
 		.n_success = *done,
 	};
 	int r;
@@ -71,7 +76,9 @@ static int map(struct sim_rig *rig, struct sim_process *process, uint64_t handle
 static int unmap(struct sim_rig *rig, struct sim_process *process, uint64_t handle)
 {
 	struct kfd_ioctl_unmap_memory_from_gpu_args args = {
-		.handle = handle, .device_ids_array_ptr = RIG_MEMORY + 0xf000, .n_devices = 1,
+		.handle = handle,
+		.device_ids_array_ptr = RIG_MEMORY + 0xf000,
+		.n_devices = 1,
 	};
 	uint32_t id = rig_id(rig, 0);
 
@@ -321,7 +328,8 @@ TEST(each_process_and_gpu_has_doorbells_of_its_own)
 			      places[j] - places[i] >= SIM_SLICE);
 	CHECK(sim_mmap_place(rig.sim, processes[0],
 			     sim_mmap_encode(SIM_MMAP_DOORBELL, rig_id(&rig, 0), SIM_SLICE - 8),
-			     &place) == 0 && place == places[0] + SIM_SLICE - 8);
+			     &place) == 0 &&
+	      place == places[0] + SIM_SLICE - 8);
 	CHECK(sim_mmap_place(rig.sim, processes[0],
 			     sim_mmap_encode(SIM_MMAP_DOORBELL, rig_id(&rig, 0), SIM_SLICE),
 			     &place) == -EINVAL);
@@ -346,8 +354,9 @@ TEST(remapped_registers_are_a_page_of_the_gpu)
 	CHECK(allocate(&rig, process, DOORBELL, HERE, SIM_SLICE, &doorbells) == 0);
 	CHECK(doorbells.mmap_offset == process->slices[0]);
 	CHECK(free_buffer(&rig, process, doorbells.handle) == 0 && rig.cleared == 0);
-	CHECK(sim_mmap_place(rig.sim, process, sim_mmap_encode(SIM_MMAP_RESERVED,
-			     rig_id(&rig, 0), 0), &place) == -EINVAL);
+	CHECK(sim_mmap_place(rig.sim, process,
+			     sim_mmap_encode(SIM_MMAP_RESERVED, rig_id(&rig, 0), 0),
+			     &place) == -EINVAL);
 	rig_stop(&rig);
 }
 

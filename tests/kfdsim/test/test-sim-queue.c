@@ -4,10 +4,10 @@
 #include "check.h"
 #include "kfdsim/test/sim-rig.h"
 
-#define PID       100
-#define AQL       KFD_IOC_QUEUE_TYPE_COMPUTE_AQL
-#define NOTSUPP   (-524)
-#define USER_END  0x7ffffffff000ULL
+#define PID 100
+#define AQL KFD_IOC_QUEUE_TYPE_COMPUTE_AQL
+#define NOTSUPP (-524)
+#define USER_END 0x7ffffffff000ULL
 
 static struct sim_process *start(struct sim_rig *rig, struct gpu_info info)
 {
@@ -22,11 +22,11 @@ TEST(every_argument_of_a_new_queue_is_checked)
 	const struct kfd_ioctl_create_queue_args good = rig_queue_args(&rig, 0, AQL);
 	struct kfd_ioctl_create_queue_args args;
 
-#define REFUSED(field, value, error)                                                       \
-	do {                                                                               \
-		args = good;                                                               \
-		args.field = (value);                                                      \
-		CHECK(RIG_CALL(&rig, process, CREATE_QUEUE, &args) == (error));            \
+#define REFUSED(field, value, error)                                            \
+	do {                                                                    \
+		args = good;                                                    \
+		args.field = (value);                                           \
+		CHECK(RIG_CALL(&rig, process, CREATE_QUEUE, &args) == (error)); \
 	} while (0)
 	REFUSED(queue_percentage, 101, -EINVAL);
 	REFUSED(queue_priority, 16, -EINVAL);
@@ -84,8 +84,7 @@ TEST(ids_and_doorbells_are_the_lowest_that_are_free)
 	CHECK(rig_destroy(&rig, process, 1) == 0);
 	args = rig_queue_args(&rig, 0, KFD_IOC_QUEUE_TYPE_SDMA);
 	CHECK(RIG_CALL(&rig, process, CREATE_QUEUE, &args) == 0 && args.queue_id == 1);
-	CHECK(args.doorbell_offset ==
-	      sim_mmap_encode(SIM_MMAP_DOORBELL, rig_id(&rig, 0), 512 * 8));
+	CHECK(args.doorbell_offset == sim_mmap_encode(SIM_MMAP_DOORBELL, rig_id(&rig, 0), 512 * 8));
 	args = rig_queue_args(&rig, 0, AQL);
 	CHECK(RIG_CALL(&rig, process, CREATE_QUEUE, &args) == 0 && args.queue_id == 4);
 	CHECK(args.doorbell_offset == sim_mmap_encode(SIM_MMAP_DOORBELL, rig_id(&rig, 0), 8));

@@ -10,11 +10,11 @@
  * other GPU is byte for byte what it was, and no doorbell has another's value.
  */
 
-#define GPUS       8U
-#define PROCESSES  6U
+#define GPUS 8U
+#define PROCESSES 6U
 #define OPERATIONS 100000U
-#define SDMA_MAX   16U
-#define OWN_MAX    127U
+#define SDMA_MAX 16U
+#define OWN_MAX 127U
 
 struct model_queue {
 	bool used, active, sdma, gws;
@@ -114,8 +114,9 @@ static void do_create(struct model *model, unsigned p)
 {
 	unsigned gpu = any(model, GPUS + 1), id = lowest(&model->processes[p]);
 	bool sdma = any(model, 4) == 0, active = any(model, 5) > 0;
-	struct kfd_ioctl_create_queue_args args = rig_queue_args(&model->rig, gpu % GPUS,
-		sdma ? KFD_IOC_QUEUE_TYPE_SDMA : KFD_IOC_QUEUE_TYPE_COMPUTE_AQL);
+	struct kfd_ioctl_create_queue_args args =
+		rig_queue_args(&model->rig, gpu % GPUS,
+			       sdma ? KFD_IOC_QUEUE_TYPE_SDMA : KFD_IOC_QUEUE_TYPE_COMPUTE_AQL);
 	struct model_queue *queue = &model->processes[p].queues[id];
 	int expected = expect_create(model, p, gpu, sdma);
 
@@ -243,8 +244,9 @@ static void check_gpu(struct model *model, unsigned i)
 	CHECK(gpu->gws_queues == counts.gws && gpu->processes == counts.processes);
 	if (gpu->run_lists == model->before[i].run_lists) /* not sent: judged no more */
 		return;
-	CHECK(gpu->oversubscribed == (some && (counts.compute > gpu->info.queue_slots ||
-		counts.processes > gpu->info.process_slots || counts.gws > 1)));
+	CHECK(gpu->oversubscribed ==
+	      (some && (counts.compute > gpu->info.queue_slots ||
+			counts.processes > gpu->info.process_slots || counts.gws > 1)));
 	model->most = counts.compute > model->most ? counts.compute : model->most;
 }
 

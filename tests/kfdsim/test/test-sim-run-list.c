@@ -4,7 +4,7 @@
 #include "check.h"
 #include "kfdsim/test/sim-rig.h"
 
-#define AQL  KFD_IOC_QUEUE_TYPE_COMPUTE_AQL
+#define AQL KFD_IOC_QUEUE_TYPE_COMPUTE_AQL
 #define SDMA KFD_IOC_QUEUE_TYPE_SDMA
 
 static struct sim_gpu *start(struct sim_rig *rig, struct gpu_info info)

@@ -8,12 +8,12 @@
 
 /* The driver, its packet processors and the timing model together, through sim_work() alone. */
 
-#define RING      (RIG_MEMORY + 0x1000U)
-#define READ      (RIG_MEMORY + 0x3000U)
-#define SIGNAL    (RIG_MEMORY + 0x4000U)
-#define SLOTS     64U
-#define SECOND    1000000000ULL
-#define AQL       KFD_IOC_QUEUE_TYPE_COMPUTE_AQL
+#define RING (RIG_MEMORY + 0x1000U)
+#define READ (RIG_MEMORY + 0x3000U)
+#define SIGNAL (RIG_MEMORY + 0x4000U)
+#define SLOTS 64U
+#define SECOND 1000000000ULL
+#define AQL KFD_IOC_QUEUE_TYPE_COMPUTE_AQL
 
 struct packet {
 	uint16_t header, setup;
@@ -42,8 +42,10 @@ static struct sim_queue *start(struct sim_rig *rig, const struct gpu_info *info,
 static void resume(struct sim_rig *rig, const struct sim_queue *queue)
 {
 	struct kfd_ioctl_update_queue_args args = {
-		.ring_base_address = RING, .ring_size = SLOTS * sizeof(struct packet),
-		.queue_id = queue->id, .queue_percentage = 100,
+		.ring_base_address = RING,
+		.ring_size = SLOTS * sizeof(struct packet),
+		.queue_id = queue->id,
+		.queue_percentage = 100,
 	};
 
 	CHECK(RIG_CALL(rig, queue->process, UPDATE_QUEUE, &args) == 0);
@@ -53,8 +55,12 @@ static void resume(struct sim_rig *rig, const struct sim_queue *queue)
 static void dispatch(struct sim_rig *rig, struct sim_queue *queue, uint64_t index, uint32_t blocks)
 {
 	struct packet packet = {
-		.header = 2, .setup = 1, .group = { 1024, 1, 1 }, .grid = { blocks * 1024, 1, 1 },
-		.kernel = 0x1234, .completion = SIGNAL,
+		.header = 2,
+		.setup = 1,
+		.group = { 1024, 1, 1 },
+		.grid = { blocks * 1024, 1, 1 },
+		.kernel = 0x1234,
+		.completion = SIGNAL,
 	};
 	uint64_t place = queue->process->slices[0] + 8ULL * queue->doorbell;
 
@@ -157,8 +163,10 @@ static void last_told(struct sim_rig *rig, unsigned *ret_blocks, unsigned *ret_t
 	CHECK(fclose(out) == 0 && size > 1 && told[size - 1] == '\n');
 	told[size - 1] = '\0';
 	last = strrchr(told, '\n');
-	CHECK(last && sscanf(last + 1, "%*u 0000:03:00.0 %u 0 %u %u %*u %" SCNu64, &pid, ret_blocks,
-			     ret_threads, ret_ns) == 4 && pid == 1);
+	CHECK(last &&
+	      sscanf(last + 1, "%*u 0000:03:00.0 %u 0 %u %u %*u %" SCNu64, &pid, ret_blocks,
+		     ret_threads, ret_ns) == 4 &&
+	      pid == 1);
 	free(told);
 }
 

@@ -23,8 +23,8 @@ TEST(an_unknown_number_is_not_a_tty)
 	static const unsigned unknown[] = { 0, 0x24, 0x25, 0x82, 0xff };
 
 	for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
-		CHECK(rig_call(&rig, process, _IOC(IOC_INOUT, 'K', unknown[i], 8), argument,
-			       8) == -ENOTTY);
+		CHECK(rig_call(&rig, process, _IOC(IOC_INOUT, 'K', unknown[i], 8), argument, 8) ==
+		      -ENOTTY);
 	rig_stop(&rig);
 }
 
@@ -34,8 +34,8 @@ TEST(only_the_process_that_opened_it_may_call)
 	struct sim_process *process = start(&rig, rig_vega());
 	struct kfd_ioctl_get_version_args args;
 
-	CHECK(sim_ioctl(rig.sim, process, PID + 1, 1, AMDKFD_IOC_GET_VERSION, &args,
-			sizeof(args), rig.now) == -EBADF);
+	CHECK(sim_ioctl(rig.sim, process, PID + 1, 1, AMDKFD_IOC_GET_VERSION, &args, sizeof(args),
+			rig.now) == -EBADF);
 	rig_stop(&rig);
 }
 
@@ -122,7 +122,8 @@ TEST(a_machine_of_two_processors_has_room_for_their_nodes_too)
 	static struct sim_rig rig;
 	struct gpu_info info = rig_vega();
 	struct kfd_ioctl_get_process_apertures_new_args args = {
-		.kfd_process_device_apertures_ptr = RIG_MEMORY, .num_of_nodes = 3,
+		.kfd_process_device_apertures_ptr = RIG_MEMORY,
+		.num_of_nodes = 3,
 	};
 
 	rig_start_with(&rig, &info, 1, (struct sim_config){ .nodes = 3 }, RIG_ARENA);
@@ -167,8 +168,11 @@ TEST(tile_configurations_are_cut_to_what_there_is)
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig, rig_vega());
 	struct kfd_ioctl_get_tile_config_args args = {
-		.tile_config_ptr = RIG_MEMORY, .macro_tile_config_ptr = RIG_MEMORY + 4096,
-		.num_tile_configs = 40, .num_macro_tile_configs = 3, .gpu_id = rig_id(&rig, 0),
+		.tile_config_ptr = RIG_MEMORY,
+		.macro_tile_config_ptr = RIG_MEMORY + 4096,
+		.num_tile_configs = 40,
+		.num_macro_tile_configs = 3,
+		.gpu_id = rig_id(&rig, 0),
 	};
 
 	CHECK(RIG_CALL(&rig, process, GET_TILE_CONFIG, &args) == 0);

@@ -248,7 +248,8 @@ TEST(what_a_queue_did_is_told_after_it_has_gone)
 	queue->packets = 7;
 	queue->dispatches = 5;
 	queue->copied = 4096;
-	queue->model_ns = (struct sim_model_ns){ .last = 3, .most = 5, .all = UINT64_C(5000000000) };
+	queue->model_ns =
+		(struct sim_model_ns){ .last = 3, .most = 5, .all = UINT64_C(5000000000) };
 	queue->dispatched = true;
 	queue->last = (struct sim_dispatch_info){ .grid = { 1024, 2, 1 }, .group = { 64, 1, 1 } };
 	queue->stopped = true;

@@ -33,7 +33,7 @@ static void show(const struct comparisons *c)
 
 TEST(masks_fit_within_nine_percent_and_three_in_the_median)
 {
-	_cleanup_(comparisons_clear) struct comparisons c = {0};
+	_cleanup_(comparisons_clear) struct comparisons c = { 0 };
 	struct summary summary;
 
 	if (!load(compare_masks, &c))
@@ -46,7 +46,7 @@ TEST(masks_fit_within_nine_percent_and_three_in_the_median)
 
 TEST(shared_gpus_fit_within_fifteen_percent_but_for_one_that_is_told)
 {
-	_cleanup_(comparisons_clear) struct comparisons c = {0};
+	_cleanup_(comparisons_clear) struct comparisons c = { 0 };
 	struct summary summary;
 	unsigned apart = 0;
 
@@ -67,11 +67,12 @@ TEST(shared_gpus_fit_within_fifteen_percent_but_for_one_that_is_told)
 TEST(within_its_limits_nothing_is_slower_and_beyond_them_all_is)
 {
 	static int (*const each[])(const char *dir, struct comparisons *ret) = {
-		compare_slices, compare_spx,
+		compare_slices,
+		compare_spx,
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(each); i++) {
-		_cleanup_(comparisons_clear) struct comparisons c = {0};
+		_cleanup_(comparisons_clear) struct comparisons c = { 0 };
 		unsigned beyond = 0;
 
 		if (!load(each[i], &c))
@@ -90,7 +91,7 @@ TEST(within_its_limits_nothing_is_slower_and_beyond_them_all_is)
 
 TEST(half_of_the_oversubscribed_rows_of_one_machine_fit_within_a_third)
 {
-	_cleanup_(comparisons_clear) struct comparisons c = {0};
+	_cleanup_(comparisons_clear) struct comparisons c = { 0 };
 	struct summary summary;
 
 	if (!load(compare_spx, &c))

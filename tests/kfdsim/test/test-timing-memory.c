@@ -57,7 +57,7 @@ TEST(a_comparison_says_that_memory_ran_out)
 
 	scratch_write(&scratch, "cu_mask_distributed.tsv", TABLE);
 	for (long n = 0; denied_one; n++) {
-		struct comparisons c = {0};
+		struct comparisons c = { 0 };
 		int r;
 
 		left = n;

@@ -60,10 +60,10 @@ static int compare_text(const char *text, const char *file,
 	return r;
 }
 
-#define SLICES  "gpu\tmode\tmpi\tranks\tcompute_queues\ttotal_s\tdriver_msg\n"
-#define SPX     "version\tranks\tgpu_max_hw_queues\ttotal_s\n"
+#define SLICES "gpu\tmode\tmpi\tranks\tcompute_queues\ttotal_s\tdriver_msg\n"
+#define SPX "version\tranks\tgpu_max_hw_queues\ttotal_s\n"
 #define SHARING "commit\tmeasured\tcompetitor\tpartitioning\tmask\tcompetitor_mask\tmed\n"
-#define MASKS   "active_cus\tmask_hex\tse0\tse1\tse2\tse3\tmed\n"
+#define MASKS "active_cus\tmask_hex\tse0\tse1\tse2\tse3\tmed\n"
 
 TEST(rows_that_are_not_understood_are_refused)
 {
@@ -88,7 +88,7 @@ TEST(rows_that_are_not_understood_are_refused)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-		_cleanup_(comparisons_clear) struct comparisons c = {0};
+		_cleanup_(comparisons_clear) struct comparisons c = { 0 };
 
 		CHECK(compare_text(bad[i].text, bad[i].file, bad[i].how, &c) == -EINVAL);
 	}
@@ -96,12 +96,12 @@ TEST(rows_that_are_not_understood_are_refused)
 
 TEST(what_hung_is_compared_with_nothing)
 {
-	_cleanup_(comparisons_clear) struct comparisons c = {0};
+	_cleanup_(comparisons_clear) struct comparisons c = { 0 };
 	struct summary summary;
 
 	CHECK(compare_text(SLICES "MI300A\tSPX\tm\t2\t4\t0.5\tnone\n"
-			   "MI300A\tSPX\tm\t2\t26\thang\tqueues\n"
-			   "MI300A\tSPX\tm\t2\t28\t1.0\tqueues\n",
+				  "MI300A\tSPX\tm\t2\t26\thang\tqueues\n"
+				  "MI300A\tSPX\tm\t2\t28\t1.0\tqueues\n",
 			   "oversubscription.tsv", compare_slices, &c) == 0);
 	CHECK(c.n == 3 && c.rows[0].apart && isnan(c.rows[1].measured));
 	CHECK(c.rows[2].measured == 2.0);
@@ -113,7 +113,7 @@ TEST(what_hung_is_compared_with_nothing)
 
 TEST(no_rows_have_no_errors)
 {
-	_cleanup_(comparisons_clear) struct comparisons c = {0};
+	_cleanup_(comparisons_clear) struct comparisons c = { 0 };
 	struct summary summary;
 
 	CHECK(compare_text(MASKS, "cu_mask_distributed.tsv", compare_masks, &c) == 0);

@@ -9,7 +9,7 @@
 #include "kfdsim/timing/timing-internal.h"
 #include "kfdsim/test/timing-rig.h"
 
-#define BLOCKS  1024U
+#define BLOCKS 1024U
 #define QUANTUM (10 * MSEC)
 
 /* When a kernel ends that is preempted so many times. */
@@ -233,7 +233,9 @@ TEST(many_small_blocks_go_in_bundles_and_take_as_long)
 {
 	struct timing_gpu gpu = rig_gpu(1, 4, 15);
 	_cleanup_(timing_freep) struct timing *timing = rig_new(&gpu);
-	const struct timing_kernel kernel = { .blocks = 96000, .threads = 64, .block_ns = 4 * MSEC };
+	const struct timing_kernel kernel = { .blocks = 96000,
+					      .threads = 64,
+					      .block_ns = 4 * MSEC };
 	uint64_t now = 0;
 
 	rig_queue(timing, 1, 1, rig_all(), 0);
@@ -279,7 +281,7 @@ static void check_waits(const struct timing *t, const struct timing_run *run)
  * either to be handed out, on a CU, or saved. */
 static void check_books(const struct timing *t)
 {
-	unsigned used[TIMING_PAIRS][32] = {0}, users = 0;
+	unsigned used[TIMING_PAIRS][32] = { 0 }, users = 0;
 
 	for (size_t i = 0; i < t->heap.n; i++) {
 		const struct timing_block *b = &t->heap.blocks[i];
@@ -326,17 +328,13 @@ static void random_call(struct play *play, uint64_t now)
 			words.of[p / TIMING_ENGINES][p % TIMING_ENGINES] =
 				(uint32_t)rand_r(&play->seed) | 1;
 		/* fall through */
-	case 1:
-		rig_queue(play->timing, key, 1 + key / 3, words, now);
-		break;
+	case 1: rig_queue(play->timing, key, 1 + key / 3, words, now); break;
 	case 2:
 		play->dropped += play->runs[key];
 		play->runs[key] = false;
 		timing_queue_drop(play->timing, key, now);
 		break;
-	case 3:
-		timing_preempt(play->timing, now);
-		break;
+	case 3: timing_preempt(play->timing, now); break;
 	default:
 		if (timing_dispatch(play->timing, key, &kernel, now) < 0)
 			break;

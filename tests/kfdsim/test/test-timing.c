@@ -11,7 +11,7 @@
 #include "kfdsim/test/timing-rig.h"
 
 #define BLOCKS 1024U
-#define MANY   8192U /* blocks: far more than there are slots */
+#define MANY 8192U /* blocks: far more than there are slots */
 
 static double ratio(uint64_t a, uint64_t b)
 {
@@ -31,14 +31,12 @@ TEST(time_goes_as_blocks_over_engines_times_the_thinnest)
 	for (unsigned engines = 1; engines <= 4; engines++)
 		for (unsigned cus = 1; cus <= 15; cus++) {
 			struct words words = rig_mask(cus, engines > 1 ? cus : 0,
-						      engines > 2 ? 15 : 0,
-						      engines > 3 ? cus : 0);
+						      engines > 2 ? 15 : 0, engines > 3 ? cus : 0);
 
-			CHECK(about(ratio(one, rig_alone(&gpu, words, MANY, 1024)),
-				    engines * cus, 0.1));
+			CHECK(about(ratio(one, rig_alone(&gpu, words, MANY, 1024)), engines * cus,
+				    0.1));
 		}
-	CHECK(about(ratio(rig_alone(&gpu, rig_mask(1, 0, 0, 0), 2 * MANY, 1024), one), 2,
-		    0.02));
+	CHECK(about(ratio(rig_alone(&gpu, rig_mask(1, 0, 0, 0), 2 * MANY, 1024), one), 2, 0.02));
 }
 
 TEST(one_cu_more_that_opens_an_engine_is_seven_times_slower)
@@ -51,7 +49,8 @@ TEST(one_cu_more_that_opens_an_engine_is_seven_times_slower)
 	      10 * rig_alone(&gpu, rig_mask(15, 15, 15, 0), BLOCKS, 1024));
 	/* Where all have as many, one more here or there is neither. */
 	CHECK(about(ratio(rig_alone(&gpu, rig_mask(9, 8, 8, 8), BLOCKS, 1024),
-			  rig_alone(&gpu, rig_mask(8, 8, 8, 8), BLOCKS, 1024)), 1, 0.03));
+			  rig_alone(&gpu, rig_mask(8, 8, 8, 8), BLOCKS, 1024)),
+		    1, 0.03));
 }
 
 TEST(each_xcc_gets_as_many_blocks_and_the_thinnest_sets_the_time)
@@ -73,7 +72,7 @@ TEST(each_xcc_gets_as_many_blocks_and_the_thinnest_sets_the_time)
 TEST(both_arrays_of_an_engine_count_and_masks_beyond_its_cus_do_not)
 {
 	struct timing_gpu gpu = rig_gpu(1, 4, 4), same = rig_gpu(1, 4, 8);
-	struct words words = {0};
+	struct words words = { 0 };
 
 	for (unsigned e = 0; e < 4; e++) {
 		gpu.active[0][e][1] = 4;
@@ -232,7 +231,7 @@ TEST(a_queue_without_a_cu_never_ends_until_it_gets_one)
 	_cleanup_(timing_freep) struct timing *timing = rig_new(&gpu);
 	uint64_t key, end, now = 1000 * MSEC;
 
-	rig_queue(timing, 1, 1, (struct words){0}, 0);
+	rig_queue(timing, 1, 1, (struct words){ 0 }, 0);
 	rig_start(timing, 1, 4, 1024, 0);
 	CHECK(timing_next(timing) == UINT64_MAX);
 	CHECK(!timing_ended(timing, now, &key, &end));
@@ -270,7 +269,7 @@ TEST(what_is_wrong_is_refused)
 	bad[4].active[0][3][1] = 17;
 	bad[5].cu_threads = 65536;
 	memset(bad[6].active, 0, sizeof(bad[6].active));
-	bad[7] = (struct timing_gpu){0};
+	bad[7] = (struct timing_gpu){ 0 };
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
 		CHECK(timing_new(&bad[i], &none) == -EINVAL && !none);
 	CHECK(timing_queue_set(timing, 0, 1, all.of, 7, 0) == -EINVAL);

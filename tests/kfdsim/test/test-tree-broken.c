@@ -10,7 +10,7 @@
 /* Trees that no driver wrote, and what is written to control. */
 
 #define TOPOLOGY "class/kfd/kfd"
-#define MIB	 (1U << 20)
+#define MIB (1U << 20)
 
 /* Over the driver itself: faults are its own. */
 struct grove {
@@ -25,7 +25,7 @@ static void grow(struct grove *grove)
 	static const unsigned minors[] = { 128, 129 };
 	struct gpu_info infos[] = { rig_small(), rig_small_wgps() };
 	struct sim_config config = { .gpus = infos, .minors = minors, .n_gpus = 2 };
-	struct sim_world world = {0};
+	struct sim_world world = { 0 };
 
 	for (size_t i = 0; i < 2; i++)
 		infos[i].kfd_gpu_id = fake_sysfs_gpu_id(&infos[i], i);
@@ -250,8 +250,8 @@ TEST(a_fault_is_asked_for_by_writing_to_control)
 TEST(what_is_no_fault_is_refused_with_a_sentence)
 {
 	static const char *const texts[] = {
-		"", "\n", "gone:", "gone:nobody", "teardown:1\nteardown:2", "teardown:x", "slow",
-		"explode:now",
+		"",           "\n",   "gone:",       "gone:nobody", "teardown:1\nteardown:2",
+		"teardown:x", "slow", "explode:now",
 	};
 	char why[256] = "", line[300];
 	struct grove grove;

@@ -79,7 +79,7 @@ static const char *list(struct grove *grove, const char *path)
 {
 	static struct names names;
 
-	names = (struct names){0};
+	names = (struct names){ 0 };
 	CHECK(tree_find(grove->tree, path) == TREE_DIRECTORY);
 	CHECK(tree_each(grove->tree, path, append, &names) == 0);
 	return names.text;
@@ -122,13 +122,30 @@ TEST(what_is_always_there)
 TEST(what_is_nowhere)
 {
 	static const char *const paths[] = {
-		"x", "dev/x", "dev/dri/renderD127", "dev/dri/renderD128/x", "dev/kfd/x", "kfd/x",
-		"kfd/topology/x", "kfd/topology/nodes/9", "kfd/topology/nodes/0/../0",
+		"x",
+		"dev/x",
+		"dev/dri/renderD127",
+		"dev/dri/renderD128/x",
+		"dev/kfd/x",
+		"kfd/x",
+		"kfd/topology/x",
+		"kfd/topology/nodes/9",
+		"kfd/topology/nodes/0/../0",
 		"debug/kfd/x",
-		"kfd/proc/x", "kfd/proc/0", "kfd/proc/1/x", "kfd/proc/1/queues/9",
-		"kfd/proc/1/queues/0/x", "kfd/proc/1/queues/00", "kfd/proc/1/queues/0/gpuid/x",
-		"kfd/proc/1/vram_1", "kfd/proc/1/vram_", "kfd/proc/1/vram_4096/x", "kfd/proc/01",
-		"kfd/proc/1/pasid/x", "kfd/proc/1/stats_4096/x", "kfd/proc/1/counters_4096",
+		"kfd/proc/x",
+		"kfd/proc/0",
+		"kfd/proc/1/x",
+		"kfd/proc/1/queues/9",
+		"kfd/proc/1/queues/0/x",
+		"kfd/proc/1/queues/00",
+		"kfd/proc/1/queues/0/gpuid/x",
+		"kfd/proc/1/vram_1",
+		"kfd/proc/1/vram_",
+		"kfd/proc/1/vram_4096/x",
+		"kfd/proc/01",
+		"kfd/proc/1/pasid/x",
+		"kfd/proc/1/stats_4096/x",
+		"kfd/proc/1/counters_4096",
 		"kfd/proc/1/queues/11111111111111111111111111111111111111111111",
 		"kfd/proc/1//pasid",
 	};
@@ -155,9 +172,15 @@ TEST(what_is_nowhere)
 TEST(a_listing_stops_when_it_is_told_to)
 {
 	static const char *const paths[] = {
-		"", "dev/dri", "kfd/topology", "kfd/topology/nodes",
+		"",
+		"dev/dri",
+		"kfd/topology",
+		"kfd/topology/nodes",
 		"kfd/topology/nodes/0/io_links",
-		"kfd/proc", "kfd/proc/1", "kfd/proc/1/queues", "kfd/proc/1/queues/0",
+		"kfd/proc",
+		"kfd/proc/1",
+		"kfd/proc/1/queues",
+		"kfd/proc/1/queues/0",
 		"kfd/proc/1/stats_4096",
 	};
 	struct grove grove;

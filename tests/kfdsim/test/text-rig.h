@@ -17,12 +17,19 @@ static inline struct gpu_info rig_gpu(const char *name, unsigned target, unsigne
 				      unsigned cus)
 {
 	struct gpu_info info = {
-		.gfx_target = target, .queue_slots = target < 100300 ? 24 : 8,
-		.process_slots = 8, .pipes = 4, .queues_per_pipe = target < 100300 ? 8 : 4,
-		.sdma_queues = 16, .vram_bytes = UINT64_C(16) << 30,
+		.gfx_target = target,
+		.queue_slots = target < 100300 ? 24 : 8,
+		.process_slots = 8,
+		.pipes = 4,
+		.queues_per_pipe = target < 100300 ? 8 : 4,
+		.sdma_queues = 16,
+		.vram_bytes = UINT64_C(16) << 30,
 		.scheduler = target < 110000 ? SCHEDULER_HWS : SCHEDULER_MES,
-		.geometry = { .xccs = xccs, .engines = engines, .arrays = arrays,
-			      .array_cus = array_cus, .wgp = target >= 100000 },
+		.geometry = { .xccs = xccs,
+			      .engines = engines,
+			      .arrays = arrays,
+			      .array_cus = array_cus,
+			      .wgp = target >= 100000 },
 	};
 
 	snprintf(info.name, sizeof(info.name), "%s", name);

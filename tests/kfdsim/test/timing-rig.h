@@ -41,7 +41,7 @@ static inline struct words rig_all(void)
 static inline struct words rig_mask(unsigned a, unsigned b, unsigned c, unsigned d)
 {
 	const unsigned cus[] = { a, b, c, d };
-	struct words words = {0};
+	struct words words = { 0 };
 
 	for (unsigned e = 0; e < 4; e++)
 		words.of[0][e] = (UINT32_C(1) << cus[e]) - 1;
@@ -54,8 +54,8 @@ static inline void rig_queue(struct timing *timing, uint64_t key, uint64_t proce
 	CHECK(timing_queue_set(timing, key, process, words.of, 7, now) == 0);
 }
 
-static inline void rig_start(struct timing *timing, uint64_t key, uint32_t blocks,
-			     uint32_t threads, uint64_t now)
+static inline void rig_start(struct timing *timing, uint64_t key, uint32_t blocks, uint32_t threads,
+			     uint64_t now)
 {
 	const struct timing_kernel kernel = { .blocks = blocks, .threads = threads };
 
@@ -78,8 +78,8 @@ static inline uint64_t rig_wait(struct timing *timing, uint64_t *now)
 	return key;
 }
 
-static inline uint64_t rig_alone(const struct timing_gpu *gpu, struct words words,
-				 uint32_t blocks, uint32_t threads)
+static inline uint64_t rig_alone(const struct timing_gpu *gpu, struct words words, uint32_t blocks,
+				 uint32_t threads)
 {
 	_cleanup_(timing_freep) struct timing *timing = rig_new(gpu);
 	uint64_t now = 0;

@@ -7,9 +7,9 @@
  * kfd_debugfs_hqds_by_device() print them (Linux 6.12).
  */
 
-#define HQD_REGISTERS	   56U /* CP_MQD_BASE_ADDR to CP_HQD_PQ_WPTR_HI */
+#define HQD_REGISTERS 56U /* CP_MQD_BASE_ADDR to CP_HQD_PQ_WPTR_HI */
 #define HQD_REGISTERS_GFX8 54U
-#define HIQ_PIPE	   4U /* KFD_CIK_HIQ_PIPE */
+#define HIQ_PIPE 4U /* KFD_CIK_HIQ_PIPE */
 
 void debugfs_dump(FILE *out, const char *indent, const uint32_t *words, size_t n)
 {
@@ -103,7 +103,7 @@ static void print_hqd(const struct sim_gpu *gpu, const struct sim_queue *queue, 
 	struct registers registers = { .out = out };
 	unsigned target = gpu->info.gfx_target;
 	unsigned n = target < 90000 ? HQD_REGISTERS_GFX8 : HQD_REGISTERS;
-	uint32_t words[MQD_WORDS] = {0};
+	uint32_t words[MQD_WORDS] = { 0 };
 
 	if (queue)
 		mqd_compute(queue, xcc, words);
@@ -163,7 +163,7 @@ static void print_sdma_ring(const struct sim_queue *queue, unsigned engine, unsi
 		unsigned first, n;
 	} runs[] = { { 0x140, 19 }, { 0x168, 6 }, { 0x16f, 7 }, { 0x180, 10 } };
 	struct registers registers = { .out = out };
-	uint32_t words[MQD_SDMA_WORDS] = {0}, base = 0x1260 + 0x600 * engine + 0x60 * ring;
+	uint32_t words[MQD_SDMA_WORDS] = { 0 }, base = 0x1260 + 0x600 * engine + 0x60 * ring;
 	unsigned word = 0;
 
 	if (queue)

@@ -20,9 +20,13 @@ void sim_record_dispatch(const struct sim_queue *queue, const struct timing_kern
 	if (!record->dispatches)
 		return;
 	record->dispatches[record->n_dispatches++ % STATE_DISPATCHES] = (struct state_dispatch){
-		.pid = queue->process->pid, .queue = queue->id, .gpu = queue->gpu->index,
-		.blocks = kernel->blocks, .threads = kernel->threads,
-		.began = queue->began, .ns = end_ns - queue->began,
+		.pid = queue->process->pid,
+		.queue = queue->id,
+		.gpu = queue->gpu->index,
+		.blocks = kernel->blocks,
+		.threads = kernel->threads,
+		.began = queue->began,
+		.ns = end_ns - queue->began,
 	};
 }
 

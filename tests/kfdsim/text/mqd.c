@@ -12,7 +12,7 @@
 
 enum word {
 	HEADER = 0,
-	SE0 = 23,     /* se1 follows; compute_tmpring_size lies between se1 and se2 */
+	SE0 = 23, /* se1 follows; compute_tmpring_size lies between se1 and se2 */
 	SE2 = 26,
 	SE4_V9 = 39,  /* gfx9 */
 	SE4_V11 = 44, /* gfx11 and later */
@@ -45,12 +45,12 @@ enum sdma_word {
 	SDMA_QUEUE_ID = 127,
 };
 
-#define HEADER_VALUE	0xc0310800U
-#define PRELOAD		(0x53U << 8 | 1U) /* of CP_HQD_PERSISTENT_STATE */
-#define QUANTUM_VALUE	0x111U		  /* enabled, in milliseconds, one */
+#define HEADER_VALUE 0xc0310800U
+#define PRELOAD (0x53U << 8 | 1U) /* of CP_HQD_PERSISTENT_STATE */
+#define QUANTUM_VALUE 0x111U      /* enabled, in milliseconds, one */
 #define RPTR_BLOCK_SIZE (5U << 8)
-#define SLICE_WORDS	2048U
-#define SLICES		32768U /* as many as 26 bits of words have room for */
+#define SLICE_WORDS 2048U
+#define SLICES 32768U /* as many as 26 bits of words have room for */
 
 uint32_t mqd_pasid(const struct sim_process *process)
 {

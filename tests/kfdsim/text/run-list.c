@@ -8,18 +8,18 @@
  */
 
 #define MAP_PROCESS 0xa1U
-#define MAP_QUEUES  0xa2U
-#define RUN_LIST    0xa5U
+#define MAP_QUEUES 0xa2U
+#define RUN_LIST 0xa5U
 
 #define MAP_PROCESS_WORDS 16U
-#define MAP_QUEUES_WORDS  7U
-#define RUN_LIST_WORDS	  4U
-#define LIST_WORDS	  4096U /* 16 KiB: the buffer ends there */
+#define MAP_QUEUES_WORDS 7U
+#define RUN_LIST_WORDS 4U
+#define LIST_WORDS 4096U /* 16 KiB: the buffer ends there */
 
-#define QUANTUM	    10U
-#define CHAIN	    (1U << 20) /* back to its start: it is oversubscribed */
-#define VALID	    (1U << 23)
-#define BY_FIRMWARE (1U << 4)  /* map_to_hws_determined_queue_slots */
+#define QUANTUM 10U
+#define CHAIN (1U << 20) /* back to its start: it is oversubscribed */
+#define VALID (1U << 23)
+#define BY_FIRMWARE (1U << 4) /* map_to_hws_determined_queue_slots */
 #define ENGINE_SDMA 2U
 
 struct list {
@@ -90,7 +90,7 @@ void debugfs_rls(const struct sim *sim, const struct topology *topology, FILE *o
 {
 	for (size_t i = 0; i < sim->n_gpus; i++) {
 		const struct sim_gpu *gpu = &sim->gpus[i];
-		struct list list = {0};
+		struct list list = { 0 };
 
 		if (gpu->gone)
 			continue;

@@ -89,16 +89,15 @@ static struct json_object *gpu_object(const struct sim_gpu *gpu)
 	put_number(object, "peak_processes", gpu->peak_processes);
 	put_number(object, "run_lists", gpu->run_lists);
 	put(object, "slots", slots(gpu));
-	put(object, "model_late_ns",
-	    gpu->timing ? json_object_new_uint64(gpu->late_ns) : NULL);
+	put(object, "model_late_ns", gpu->timing ? json_object_new_uint64(gpu->late_ns) : NULL);
 	return object;
 }
 
 static const char *type_name(enum sim_queue_type type)
 {
 	static const char *const names[] = {
-		[SIM_COMPUTE] = "compute", [SIM_SDMA] = "sdma", [SIM_HIQ] = "hiq",
-		[SIM_DIQ] = "diq", [SIM_SDMA_XGMI] = "sdma-xgmi",
+		[SIM_COMPUTE] = "compute", [SIM_SDMA] = "sdma",           [SIM_HIQ] = "hiq",
+		[SIM_DIQ] = "diq",         [SIM_SDMA_XGMI] = "sdma-xgmi",
 	};
 
 	return names[type];
@@ -244,9 +243,9 @@ static struct json_object *state_object(const struct sim *sim, const char *front
 int state_print(const struct sim *sim, const char *front, FILE *out)
 {
 	struct json_object *object = state_object(sim, front);
-	const char *text = json_object_to_json_string_ext(object, JSON_C_TO_STRING_PRETTY |
-							  JSON_C_TO_STRING_SPACED |
-							  JSON_C_TO_STRING_NOSLASHESCAPE);
+	const char *text = json_object_to_json_string_ext(
+		object,
+		JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE);
 
 	if (text)
 		fprintf(out, "%s\n", text);

@@ -6,16 +6,16 @@
 #include "kfdsim/driver/internal.h"
 
 #define STATE_PROCESSES 256U
-#define STATE_QUEUES	4096U
-#define STATE_MASKS	256U /* of one queue */
+#define STATE_QUEUES 4096U
+#define STATE_MASKS 256U /* of one queue */
 #define STATE_DISPATCHES 16384U
 
 struct state_queue {
 	const struct sim_queue *live; /* NULL: gone */
-	struct sim_queue last;	      /* gone: as it was; its process and next are none */
-	char **masks;		      /* every mask set, in order, as "0x…" */
+	struct sim_queue last;        /* gone: as it was; its process and next are none */
+	char **masks;                 /* every mask set, in order, as "0x…" */
 	size_t n_masks;
-	unsigned changes; /* as of the last of them */
+	unsigned changes;         /* as of the last of them */
 	struct state_queue *next; /* made after it */
 };
 

@@ -11,9 +11,9 @@
 
 /* ---- mqd.c: a queue as memory and registers have it ---- */
 
-#define MQD_WORDS      512U /* 2048 bytes: struct v9_mqd, v10_mqd, … in amd/include */
+#define MQD_WORDS 512U /* 2048 bytes: struct v9_mqd, v10_mqd, … in amd/include */
 #define MQD_SDMA_WORDS 128U
-#define MQD_REGISTERS  128U /* CP_MQD_BASE_ADDR: from here on registers are kept */
+#define MQD_REGISTERS 128U /* CP_MQD_BASE_ADDR: from here on registers are kept */
 
 /* xcc: which of the node's XCCs this one is for. */
 void mqd_compute(const struct sim_queue *queue, unsigned xcc, uint32_t words[MQD_WORDS]);

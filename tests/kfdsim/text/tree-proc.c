@@ -116,10 +116,11 @@ static int find_queue_file(const char *path, struct place *place)
 			break;
 	if (!place->queue)
 		return -ENOENT;
-	place->file = strcmp(path, "") == 0	 ? DIRECTORY_QUEUE :
-		      strcmp(path, "gpuid") == 0 ? QUEUE_GPU :
-		      strcmp(path, "size") == 0	 ? QUEUE_SIZE :
-		      strcmp(path, "type") == 0	 ? QUEUE_TYPE : DIRECTORY_ALL;
+	place->file = strcmp(path, "") == 0        ? DIRECTORY_QUEUE
+		      : strcmp(path, "gpuid") == 0 ? QUEUE_GPU
+		      : strcmp(path, "size") == 0  ? QUEUE_SIZE
+		      : strcmp(path, "type") == 0  ? QUEUE_TYPE
+						   : DIRECTORY_ALL;
 	return place->file == DIRECTORY_ALL ? -ENOENT : 0;
 }
 
@@ -253,21 +254,17 @@ int proc_each(const struct sim *sim, const char *path, tree_each_t *each, void *
 	if (r < 0)
 		return r;
 	switch (place.file) {
-	case DIRECTORY_ALL:
-		return each_process(sim, each, userdata);
+	case DIRECTORY_ALL: return each_process(sim, each, userdata);
 	case DIRECTORY_PROCESS:
 		r = each("pasid", TREE_TEXT, userdata);
 		r = r < 0 ? r : each("queues", TREE_DIRECTORY, userdata);
 		r = r < 0 ? r : each_gpu_file(place.process, each, userdata);
 		return r < 0 ? r : 0;
-	case DIRECTORY_QUEUES:
-		return each_queue(place.process, each, userdata);
-	case DIRECTORY_QUEUE:
-		return each_name(queue_names, each, userdata);
+	case DIRECTORY_QUEUES: return each_queue(place.process, each, userdata);
+	case DIRECTORY_QUEUE: return each_name(queue_names, each, userdata);
 	case DIRECTORY_STATS:
 		return each_name(has_occupancy(place.gpu) ? stats : stats_without, each, userdata);
-	default:
-		return -ENOTDIR;
+	default: return -ENOTDIR;
 	}
 }
 
@@ -318,31 +315,16 @@ int proc_print(const struct sim *sim, const char *path, FILE *out)
 	if (r < 0)
 		return r;
 	switch (place.file) {
-	case PASID:
-		fprintf(out, "%u\n", mqd_pasid(place.process));
-		return 0;
-	case VRAM:
-		fprintf(out, "%" PRIu64 "\n", vram(&place));
-		return 0;
+	case PASID: fprintf(out, "%u\n", mqd_pasid(place.process)); return 0;
+	case VRAM: fprintf(out, "%" PRIu64 "\n", vram(&place)); return 0;
 	case SDMA:
 		fprintf(out, "%" PRIu64 "\n", place.process->sdma_usec[place.gpu->index]);
 		return 0;
-	case EVICTED:
-		fprintf(out, "0\n");
-		return 0;
-	case OCCUPANCY:
-		fprintf(out, "%u\n", occupancy(&place));
-		return 0;
-	case QUEUE_GPU:
-		fprintf(out, "%u", place.queue->gpu->info.kfd_gpu_id);
-		return 0;
-	case QUEUE_SIZE:
-		fprintf(out, "%" PRIu64, place.queue->ring_size);
-		return 0;
-	case QUEUE_TYPE:
-		fprintf(out, "%d", (int)place.queue->type);
-		return 0;
-	default:
-		return -EISDIR;
+	case EVICTED: fprintf(out, "0\n"); return 0;
+	case OCCUPANCY: fprintf(out, "%u\n", occupancy(&place)); return 0;
+	case QUEUE_GPU: fprintf(out, "%u", place.queue->gpu->info.kfd_gpu_id); return 0;
+	case QUEUE_SIZE: fprintf(out, "%" PRIu64, place.queue->ring_size); return 0;
+	case QUEUE_TYPE: fprintf(out, "%d", (int)place.queue->type); return 0;
+	default: return -EISDIR;
 	}
 }

@@ -17,7 +17,7 @@
  */
 
 #define ENTRIES 1024U
-#define TEXT	65536U /* an attribute is a page */
+#define TEXT 65536U /* an attribute is a page */
 
 struct node {
 	unsigned number;
@@ -33,9 +33,9 @@ struct topology {
 /* Where something lies in the directory, from where it is shown. */
 struct source {
 	char path[4608];
-	int node;	   /* number there; -1: above the nodes */
+	int node;          /* number there; -1: above the nodes */
 	const char *links; /* "io_links" or "p2p_links" if it is in there, or NULL */
-	bool link;	   /* one of the links, or something in it */
+	bool link;         /* one of the links, or something in it */
 };
 
 static int compare_nodes(const void *a, const void *b)
@@ -343,8 +343,8 @@ static void print_line(const struct topology *topology, const struct sim *sim,
 	struct source links = { .node = source->node };
 	unsigned count;
 
-	if (source->link && (strncmp(line, "node_from ", 10) == 0 ||
-			     strncmp(line, "node_to ", 8) == 0)) {
+	if (source->link &&
+	    (strncmp(line, "node_from ", 10) == 0 || strncmp(line, "node_to ", 8) == 0)) {
 		size_t key = strcspn(line, " ");
 		unsigned long node = strtoul(line + key, NULL, 10);
 

@@ -173,22 +173,12 @@ int tree_each(struct tree *tree, const char *path, tree_each_t *each, void *user
 static int print_fixed(const struct tree *tree, enum maker maker, FILE *out)
 {
 	switch (maker) {
-	case MQDS:
-		debugfs_mqds(tree->sim, out);
-		return 0;
-	case HQDS:
-		debugfs_hqds(tree->sim, tree->topology, out);
-		return 0;
-	case RLS:
-		debugfs_rls(tree->sim, tree->topology, out);
-		return 0;
-	case STATE:
-		return state_print(tree->sim, tree->front, out);
-	case DISPATCHES:
-		dispatches_print(tree->sim, out);
-		return 0;
-	default:
-		return -EINVAL;
+	case MQDS: debugfs_mqds(tree->sim, out); return 0;
+	case HQDS: debugfs_hqds(tree->sim, tree->topology, out); return 0;
+	case RLS: debugfs_rls(tree->sim, tree->topology, out); return 0;
+	case STATE: return state_print(tree->sim, tree->front, out);
+	case DISPATCHES: dispatches_print(tree->sim, out); return 0;
+	default: return -EINVAL;
 	}
 }
 

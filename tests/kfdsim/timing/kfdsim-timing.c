@@ -77,13 +77,16 @@ static void print_json(const struct comparisons *c, bool first)
 static int show(const char *dir, bool json)
 {
 	static int (*const each[])(const char *dir, struct comparisons *ret) = {
-		compare_masks, compare_sharing, compare_slices, compare_spx,
+		compare_masks,
+		compare_sharing,
+		compare_slices,
+		compare_spx,
 	};
 
-	puts(json ? "{\"model\":true,\"tables\":[" :
-		    "Times of the model, not of hardware: see tests/kfdsim/timing/timing.c.\n");
+	puts(json ? "{\"model\":true,\"tables\":["
+		  : "Times of the model, not of hardware: see tests/kfdsim/timing/timing.c.\n");
 	for (size_t i = 0; i < ARRAY_SIZE(each); i++) {
-		_cleanup_(comparisons_clear) struct comparisons c = {0};
+		_cleanup_(comparisons_clear) struct comparisons c = { 0 };
 		int r = each[i](dir, &c);
 
 		if (r < 0) {
@@ -107,7 +110,8 @@ static int usage(FILE *to, int status)
 	      "Prints the timing model beside each row measured on real GPUs, from the tables in\n"
 	      "DIRECTORY, or in $GPUARB_SHARED/data. --play: up to four programs beside each other\n"
 	      "on a Radeon VII, each with a CU mask and one product of 1024 x 1024 matrices after\n"
-	      "the other, with 1024 or 256 threads a block; the first one's median in ms.\n", to);
+	      "the other, with 1024 or 256 threads a block; the first one's median in ms.\n",
+	      to);
 	return status;
 }
 
@@ -148,8 +152,10 @@ static int play_them(char *texts[], int n)
 int main(int argc, char *argv[])
 {
 	static const struct option options[] = {
-		{ "json", no_argument, NULL, 'j' }, { "help", no_argument, NULL, 'h' },
-		{ "play", no_argument, NULL, 'p' }, {0},
+		{ "json", no_argument, NULL, 'j' },
+		{ "help", no_argument, NULL, 'h' },
+		{ "play", no_argument, NULL, 'p' },
+		{ 0 },
 	};
 	_cleanup_(freep) char *dir = NULL;
 	const char *shared = getenv("GPUARB_SHARED");
@@ -169,7 +175,8 @@ int main(int argc, char *argv[])
 		return usage(stderr, 2);
 	if (optind == argc && !shared) {
 		fputs("kfdsim-timing: where are the tables? Neither DIRECTORY nor $GPUARB_SHARED "
-		      "is given\n", stderr);
+		      "is given\n",
+		      stderr);
 		return 2;
 	}
 	if (optind < argc)

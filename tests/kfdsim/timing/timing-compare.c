@@ -15,7 +15,7 @@
 void comparisons_clear(struct comparisons *c)
 {
 	free(c->rows);
-	*c = (struct comparisons){0};
+	*c = (struct comparisons){ 0 };
 }
 
 double comparison_error(const struct comparison *c)

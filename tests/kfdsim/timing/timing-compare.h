@@ -9,7 +9,7 @@
 
 struct comparison {
 	char what[96];
-	double measured;   /* NAN: it hung */
+	double measured; /* NAN: it hung */
 	double model;
 	const char *apart; /* why it is left out of the summary; NULL: it is not */
 };

@@ -5,9 +5,9 @@
 #include "kfdsim/timing/timing-internal.h"
 
 /* What was fitted, and on what: timing.c. In thousandths, and nanoseconds. */
-#define SPREAD       TIMING_SPREAD
+#define SPREAD TIMING_SPREAD
 #define INTERFERENCE 170U
-#define DISPATCH_NS  600U
+#define DISPATCH_NS 600U
 
 /* The queue's next engine after `pair` with any CU for it; that one again if it is the only
  * one. False: there is none. */
@@ -114,7 +114,8 @@ void timing_wait_no_more(struct timing *t, struct timing_run *run)
 static void launch(struct timing *t, struct timing_run *run, unsigned cu)
 {
 	struct timing_queue *queue = run->queue;
-	struct timing_block block = { .queue = queue, .pair = (uint16_t)run->pair,
+	struct timing_block block = { .queue = queue,
+				      .pair = (uint16_t)run->pair,
 				      .cu = (uint8_t)cu };
 
 	block.end = max_u64(run->ready, max_u64(t->now, t->stopped));

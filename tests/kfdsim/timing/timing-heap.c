@@ -29,8 +29,7 @@ static void sift_down(struct timing_heap *heap, size_t i, const struct timing_bl
 
 		if (child >= heap->n)
 			break;
-		if (child + 1 < heap->n &&
-		    heap->blocks[child + 1].end < heap->blocks[child].end)
+		if (child + 1 < heap->n && heap->blocks[child + 1].end < heap->blocks[child].end)
 			child++;
 		if (heap->blocks[child].end >= block->end)
 			break;

@@ -9,7 +9,7 @@
 
 #define TIMING_PAIRS (TIMING_XCCS * TIMING_ENGINES) /* one bit each in a uint64_t */
 #define TIMING_NEVER UINT64_MAX
-#define TIMING_WAVE  64U /* threads that come and go together */
+#define TIMING_WAVE 64U /* threads that come and go together */
 
 /* How much block times differ, in thousandths either way. */
 #define TIMING_SPREAD 300U
@@ -39,14 +39,14 @@ struct timing_heap {
  * and waits at one engine for each queue. */
 struct timing_run {
 	struct timing_queue *queue;
-	uint32_t left;       /* blocks not handed out yet */
-	uint64_t *saved;     /* of those that were taken off the CUs: what they still need */
+	uint32_t left;   /* blocks not handed out yet */
+	uint64_t *saved; /* of those that were taken off the CUs: what they still need */
 	uint32_t n_saved;
-	uint32_t slots;      /* blocks that its CUs hold at a time */
-	unsigned pair;       /* whose turn it is */
-	bool waiting;        /* in the list of that pair */
-	uint64_t served;     /* when it last got a place: turns, not time */
-	uint64_t ready;      /* when its dispatcher has sent the block before on its way */
+	uint32_t slots;  /* blocks that its CUs hold at a time */
+	unsigned pair;   /* whose turn it is */
+	bool waiting;    /* in the list of that pair */
+	uint64_t served; /* when it last got a place: turns, not time */
+	uint64_t ready;  /* when its dispatcher has sent the block before on its way */
 	struct timing_run *next;
 };
 
@@ -60,11 +60,11 @@ struct timing_queue {
 	uint64_t end;                   /* done: when */
 	uint64_t last_end;              /* of the blocks on CUs */
 	uint32_t resident;
-	uint32_t threads;               /* of a block, in whole waves */
+	uint32_t threads; /* of a block, in whole waves */
 	uint64_t block_ns;
 	struct timing_run runs[TIMING_XCCS];
-	uint64_t *saved;                /* memory of all runs' saved */
-	struct timing_queue *next;      /* those of a process together */
+	uint64_t *saved;           /* memory of all runs' saved */
+	struct timing_queue *next; /* those of a process together */
 };
 
 struct timing {
@@ -114,7 +114,7 @@ void timing_block_ended(struct timing *t, const struct timing_block *block);
 /* ---- timing-kernel.c ---- */
 int timing_start(struct timing *t, struct timing_queue *queue, const struct timing_kernel *kernel);
 void timing_forget(struct timing *t, struct timing_queue *queue); /* the dispatch */
-bool timing_all_out(const struct timing_queue *queue); /* no block is to be handed out */
+bool timing_all_out(const struct timing_queue *queue);            /* no block is to be handed out */
 /* Waits for places again, where its mask or its being mapped changed. */
 void timing_enter(struct timing *t, struct timing_queue *queue);
 /* Waits no more; its blocks are taken off the CUs and saved. */

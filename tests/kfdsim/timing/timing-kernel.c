@@ -126,7 +126,7 @@ static uint32_t most_resident(const struct timing *t, const struct timing_queue 
 /* Room for all that can ever have to be taken off, so that preempting cannot fail. */
 static int make_room_for_saved(struct timing *t, struct timing_queue *queue)
 {
-	uint32_t need[TIMING_XCCS] = {0};
+	uint32_t need[TIMING_XCCS] = { 0 };
 	size_t all = 0;
 
 	for (unsigned x = 0; x < t->xccs; x++) {

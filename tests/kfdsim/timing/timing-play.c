@@ -6,12 +6,13 @@
 #include <string.h>
 
 #define ENGINES 4U
-#define GAP_NS  50000 /* between kernels on the CPU: what 1 / iter_per_s - mean leaves */
+#define GAP_NS 50000 /* between kernels on the CPU: what 1 / iter_per_s - mean leaves */
 
 static struct timing_gpu radeon_vii(void)
 {
-	struct timing_gpu gpu = { .xccs = 1, .engines = ENGINES, .queue_slots = 24,
-				  .process_slots = 8 };
+	struct timing_gpu gpu = {
+		.xccs = 1, .engines = ENGINES, .queue_slots = 24, .process_slots = 8
+	};
 
 	for (unsigned e = 0; e < ENGINES; e++)
 		gpu.active[0][e][0] = 15;
@@ -37,7 +38,7 @@ static int by_size(const void *a, const void *b)
 static int play(struct timing *timing, const struct player *players, unsigned n, unsigned times,
 		uint64_t *samples)
 {
-	uint64_t start[PLAY_PLAYERS], since[PLAY_PLAYERS] = {0}, now = 0;
+	uint64_t start[PLAY_PLAYERS], since[PLAY_PLAYERS] = { 0 }, now = 0;
 	unsigned done = 0;
 
 	for (unsigned i = 0; i < n; i++)
@@ -105,7 +106,8 @@ static int make_ranks(struct timing *timing, const struct ranks *ranks)
 /* A step: every rank's first queue gets its kernel, and the last to end ends the step. */
 static int play_step(struct timing *timing, const struct ranks *ranks, uint64_t *now)
 {
-	const struct timing_kernel kernel = { .blocks = 1, .threads = 1024,
+	const struct timing_kernel kernel = { .blocks = 1,
+					      .threads = 1024,
 					      .block_ns = ranks->step_ns };
 	unsigned left = ranks->ranks;
 	uint64_t key, end;

@@ -6,7 +6,7 @@
 #include "kfdsim/timing/timing.h"
 
 #define MATRIX_1024 ((struct timing_kernel){ .blocks = 1024, .threads = 1024 })
-#define MATRIX_256  ((struct timing_kernel){ .blocks = 4096, .threads = 256 })
+#define MATRIX_256 ((struct timing_kernel){ .blocks = 4096, .threads = 256 })
 
 /* A thread that launches one kernel after the other on a stream with a CU mask, bits as KFD
  * deals them over the engines. */
@@ -16,8 +16,8 @@ struct player {
 };
 
 #define PLAY_PLAYERS 4U
-#define PLAY_TIMES   11U /* an odd number: the median is one of them */
-#define PLAY_CUS     60U
+#define PLAY_TIMES 11U /* an odd number: the median is one of them */
+#define PLAY_CUS 60U
 
 /* Radeon VII: 4 shader engines of 15 CUs. Players run beside each other; the first one's
  * times, launch to end, are taken so many times: their median in ns. -ENOMEM. */
@@ -28,7 +28,7 @@ int play_loops(const struct player *players, unsigned n, unsigned times, uint64_
 struct ranks {
 	unsigned ranks, queues, steps; /* queues: of a rank, one at work at a time */
 	unsigned queue_slots, process_slots;
-	uint64_t step_ns;              /* of a rank's kernel, among so many ranks */
+	uint64_t step_ns; /* of a rank's kernel, among so many ranks */
 };
 
 /* How long they take, in ns. -EINVAL, -ENOMEM. */

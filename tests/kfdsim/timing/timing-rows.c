@@ -80,8 +80,8 @@ int rows_read(const char *dir, const char *file, struct rows **ret)
 	while (r == 0 && getline(&line, &size, stream) >= 0) {
 		if (line[0] == '#' || line[0] == '\n')
 			continue;
-		r = rows->n_names == 0 ? split(line, rows->names, &rows->n_names) :
-					 add_row(rows, line);
+		r = rows->n_names == 0 ? split(line, rows->names, &rows->n_names)
+				       : add_row(rows, line);
 	}
 	if (r == 0 && !feof(stream))
 		r = -errno;

@@ -35,7 +35,7 @@
 
 #include "kfdsim/timing/timing-internal.h"
 
-#define BLOCK_NS   318000U
+#define BLOCK_NS 318000U
 #define CU_THREADS 2560U
 
 static bool valid(const struct timing_gpu *gpu)

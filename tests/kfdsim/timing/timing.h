@@ -14,9 +14,9 @@
 
 #include "util/base.h"
 
-#define TIMING_XCCS    8U
+#define TIMING_XCCS 8U
 #define TIMING_ENGINES 8U
-#define TIMING_ARRAYS  2U
+#define TIMING_ARRAYS 2U
 
 struct timing;
 

@@ -147,9 +147,9 @@ TEST(a_daemon_of_another_version_or_with_fewer_gpus_is_told)
 	examine(&patient, same_version);
 	only(&patient, MARK_OK, "gpuarbd 1.2.3 answers");
 	examine(&patient, other_version);
-	CHECK(advises(only(&patient, MARK_NOTE,
-			   "gpuarbd 2.0.0 answers, and this is gpuarbctl 1.2.3"),
-		      "systemctl restart gpuarbd"));
+	CHECK(advises(
+		only(&patient, MARK_NOTE, "gpuarbd 2.0.0 answers, and this is gpuarbctl 1.2.3"),
+		"systemctl restart gpuarbd"));
 	examine(&patient, no_version);
 	finding_of(&patient, MARK_NOTE, "gpuarbd of an unknown version");
 	CHECK(advises(finding_of(&patient, MARK_PROBLEM, "gpuarbd has 1 GPU, and KFD shows 2"),

@@ -96,8 +96,10 @@ TEST(systemd_is_asked_where_there_is_one)
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct patient patient;
 
-		snprintf(answer, sizeof(answer), "LoadState=loaded\nActiveState=%s\n"
-			 "FileDescriptorStoreMax=4352\nLimitNOFILE=16384", rows[i].state);
+		snprintf(answer, sizeof(answer),
+			 "LoadState=loaded\nActiveState=%s\n"
+			 "FileDescriptorStoreMax=4352\nLimitNOFILE=16384",
+			 rows[i].state);
 		new_booted(&patient, answer, 0);
 		examine(&patient, check_unit);
 		only(&patient, rows[i].mark, rows[i].found);
@@ -152,8 +154,10 @@ TEST(limits_that_do_not_fit_together_are_problems)
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct patient patient;
 
-		snprintf(answer, sizeof(answer), "LoadState=loaded\nActiveState=active\n"
-			 "FileDescriptorStoreMax=%s\nLimitNOFILE=%s", rows[i].store, rows[i].files);
+		snprintf(answer, sizeof(answer),
+			 "LoadState=loaded\nActiveState=active\n"
+			 "FileDescriptorStoreMax=%s\nLimitNOFILE=%s",
+			 rows[i].store, rows[i].files);
 		new_booted(&patient, answer, 0);
 		examine(&patient, check_unit);
 		if (rows[i].problem)
@@ -177,12 +181,15 @@ TEST(a_unit_that_runs_as_another_user_is_a_problem)
 	for (size_t i = 0; i < ARRAY_SIZE(users); i++) {
 		struct patient patient;
 
-		snprintf(answer, sizeof(answer), "LoadState=loaded\nActiveState=active\n%s\n"
-			 "FileDescriptorStoreMax=4352\nLimitNOFILE=16384", users[i][0]);
+		snprintf(answer, sizeof(answer),
+			 "LoadState=loaded\nActiveState=active\n%s\n"
+			 "FileDescriptorStoreMax=4352\nLimitNOFILE=16384",
+			 users[i][0]);
 		new_booted(&patient, answer, 0);
 		examine(&patient, check_unit);
 		if (users[i][1])
-			CHECK(advises(finding_of(&patient, MARK_PROBLEM, users[i][1]), "User=gpuarb"));
+			CHECK(advises(finding_of(&patient, MARK_PROBLEM, users[i][1]),
+				      "User=gpuarb"));
 		else
 			only(&patient, MARK_OK, "is active");
 		patient_done(&patient);

@@ -40,7 +40,7 @@ struct image {
 static struct image make_image(const char *loader)
 {
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-	struct image image = {0};
+	struct image image = { 0 };
 
 	CHECK(fd >= 0);
 	CHECK(read(fd, &image.header, sizeof(image.header)) == (ssize_t)sizeof(image.header));

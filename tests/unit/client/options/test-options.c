@@ -22,7 +22,7 @@ static int parse(struct command *command, unsigned groups, bool stops, char **wo
 }
 
 #define PARSE(command, ...) \
-	parse(command, ALL, false, (char *[]){ __VA_ARGS__ __VA_OPT__(,) NULL })
+	parse(command, ALL, false, (char *[]){ __VA_ARGS__ __VA_OPT__(, ) NULL })
 #define PARSE_RUN(command, ...) parse(command, ALL, true, (char *[]){ __VA_ARGS__, NULL })
 
 static bool says(const struct command *command, const char *part)
@@ -129,7 +129,8 @@ TEST(what_is_asked_of_a_lease_that_is_there_has_its_own_options)
 	CHECK(command.grace_usec == 3000000 && strcmp(command.reason, "a b") == 0);
 	CHECK(parse(&command, OPTIONS_REVOKE, false, alone) == 0);
 	CHECK(command.grace_usec == 10000000 && !command.reason);
-	CHECK(parse(&command, OPTIONS_REVOKE, false, wrong) == -EINVAL && says(&command, "seconds"));
+	CHECK(parse(&command, OPTIONS_REVOKE, false, wrong) == -EINVAL &&
+	      says(&command, "seconds"));
 	CHECK(parse(&command, OPTIONS_REVOKE, false, other) == -EINVAL);
 	CHECK(parse(&command, OPTIONS_ACTIVATE, false, activate) == 0);
 	CHECK(command.options.wait_usec == GPUARB_FOREVER);
@@ -152,12 +153,15 @@ TEST(bad_numbers_are_refused_by_name_with_what_would_work)
 	static const struct {
 		const char *option, *works;
 	} options[] = {
-		{ "--cus", "1024" }, { "--cus-min", "1%" }, { "--cus-max", "100%" },
-		{ "--shader-engines", "1 to 8" }, { "--queues", "1 to 1024" },
-		{ "--processes", "1 to 1024" },
+		{ "--cus", "1024" },         { "--cus-min", "1%" },
+		{ "--cus-max", "100%" },     { "--shader-engines", "1 to 8" },
+		{ "--queues", "1 to 1024" }, { "--processes", "1 to 1024" },
 	};
-	static const char *const bad[] = { "0", "-1", "99999999999999999999999", "4097", "1x", "",
-					   " 1", "+1", "0x10", "1.5", "0%", "101%", "%", "5%%" };
+	static const char *const bad[] = { "0",    "-1", "99999999999999999999999",
+					   "4097", "1x", "",
+					   " 1",   "+1", "0x10",
+					   "1.5",  "0%", "101%",
+					   "%",    "5%%" };
 	static struct command command;
 
 	for (size_t o = 0; o < sizeof(options) / sizeof(options[0]); o++) {

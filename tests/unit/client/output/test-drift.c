@@ -9,7 +9,7 @@
 #include "fake-sysfs.h"
 #include "scratch.h"
 
-#define GPU    "0000:03:00.0"
+#define GPU "0000:03:00.0"
 #define GPU_ID 4711U
 
 /* Lease 5 of pid 50, realtime, 30 CUs, 2 queues; lease 6 of pid 60, 15 CUs. */
@@ -34,18 +34,32 @@ static void stage_new(struct stage *stage)
 	};
 	for (size_t i = 0; i < 2; i++) {
 		stage->partitions[i] = (struct gpuarb_partition){
-			.gpu = GPU, .kfd_gpu_id = GPU_ID, .cu_mask = &stage->masks[i],
-			.cu_mask_words = 1, .cus = i == 0 ? 30 : 15, .queues = 2, .processes = 1,
-			.sdma_queues = i == 0 ? 1 : 0, .tier = "cooperative",
+			.gpu = GPU,
+			.kfd_gpu_id = GPU_ID,
+			.cu_mask = &stage->masks[i],
+			.cu_mask_words = 1,
+			.cus = i == 0 ? 30 : 15,
+			.queues = 2,
+			.processes = 1,
+			.sdma_queues = i == 0 ? 1 : 0,
+			.tier = "cooperative",
 		};
 		stage->leases[i] = (struct gpuarb_lease_info){
-			.id = 5 + i, .state = "granted", .reason = "", .owner_pid = 50 + 10 * (uint32_t)i,
-			.deadline = GPUARB_FOREVER, .partitions = &stage->partitions[i],
+			.id = 5 + i,
+			.state = "granted",
+			.reason = "",
+			.owner_pid = 50 + 10 * (uint32_t)i,
+			.deadline = GPUARB_FOREVER,
+			.partitions = &stage->partitions[i],
 			.n_partitions = 1,
 		};
 	}
-	stage->verify = (struct verify){ .gpus = &stage->gpu, .leases = stage->leases, .n_gpus = 1,
-					 .n_leases = 2, .seen = &stage->seen, .now_usec = 1000 };
+	stage->verify = (struct verify){ .gpus = &stage->gpu,
+					 .leases = stage->leases,
+					 .n_gpus = 1,
+					 .n_leases = 2,
+					 .seen = &stage->seen,
+					 .now_usec = 1000 };
 }
 
 static void stage_done(struct stage *stage)
@@ -147,7 +161,7 @@ TEST(what_cannot_be_known_is_not_guessed)
 
 TEST(a_machine_without_a_driver_shows_nothing)
 {
-	struct seen seen = {0};
+	struct seen seen = { 0 };
 
 	CHECK(seen_read("/nonexistent", "/nonexistent", &seen) == 0 && seen.n == 0);
 	seen_done(&seen);

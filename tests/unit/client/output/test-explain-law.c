@@ -53,8 +53,8 @@ static double predict(const struct model *model, uint64_t mask, predictor how)
 /* Bits of so many CUs in each engine. */
 static uint64_t mask_of(const struct model *model, const unsigned engine[static 4])
 {
-	uint32_t words[DEAL_WORDS] = {0};
-	struct cuset set = {0};
+	uint32_t words[DEAL_WORDS] = { 0 };
+	struct cuset set = { 0 };
 
 	for (unsigned e = 0; e < 4; e++)
 		set.pair[e] = (UINT32_C(1) << engine[e]) - 1;
@@ -74,9 +74,10 @@ static size_t load(struct sample *samples)
 	while (f && fgets(line, sizeof(line), f)) {
 		struct sample s;
 
-		if (sscanf(line, "SE-distributed %*u %u %" SCNx64 /* engines, blocks, n, least */
-			   " %*u %*u %*u %*u %*u %*u %*u %*f %lf", &s.bits, &s.mask,
-			   &s.msec) != 3)
+		if (sscanf(line,
+			   "SE-distributed %*u %u %" SCNx64 /* engines, blocks, n, least */
+			   " %*u %*u %*u %*u %*u %*u %*u %*f %lf",
+			   &s.bits, &s.mask, &s.msec) != 3)
 			continue;
 		CHECK(n < SAMPLES);
 		samples[n++] = s;
@@ -113,7 +114,8 @@ static struct errors fit(const struct model *model, const struct sample *samples
 	ret.coefficient = once / twice;
 	for (size_t i = 0; i < n; i++)
 		error[i] = fabs(ret.coefficient * predict(model, samples[i].mask, how) /
-				samples[i].msec - 1);
+					samples[i].msec -
+				1);
 	qsort(error, n, sizeof(error[0]), by_size);
 	ret.median = (error[(n - 1) / 2] + error[n / 2]) / 2;
 	ret.worst = error[n - 1];
@@ -135,9 +137,9 @@ TEST(one_coefficient_foretells_every_time_that_was_measured)
 	law = fit(&model, samples, n, explain_relative_time);
 	control = fit(&model, samples, n, work_conserving);
 	printf("1/E: %.4f ms on the whole GPU, median error %.1f %%, worst %.1f %%\n"
-	       "work-conserving: %.4f ms, median %.1f %%, worst %.1f %%\n", law.coefficient,
-	       law.median * 100, law.worst * 100, control.coefficient, control.median * 100,
-	       control.worst * 100);
+	       "work-conserving: %.4f ms, median %.1f %%, worst %.1f %%\n",
+	       law.coefficient, law.median * 100, law.worst * 100, control.coefficient,
+	       control.median * 100, control.worst * 100);
 	CHECK(law.median <= 0.02 && law.worst <= 0.09);
 	CHECK(control.median > 2 * law.median && control.worst > 0.3);
 }
@@ -147,7 +149,7 @@ TEST(a_packed_mask_that_opens_a_shader_engine_falls_off_a_cliff)
 	struct model model = radeon_vii_model();
 
 	for (unsigned full = 1; full < 4; full++) {
-		unsigned engine[4] = {0};
+		unsigned engine[4] = { 0 };
 		uint64_t before, after;
 
 		for (unsigned e = 0; e < full; e++)

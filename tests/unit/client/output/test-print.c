@@ -87,18 +87,21 @@ TEST(a_grant_is_one_honest_line)
 	const uint32_t engines[] = { 0, 1 };
 	struct gpuarb_partition partition = {
 		.gpu = "0000:03:00.0",
-		.cus = 30, .cus_asked = 31, .effective_cus = 30,
-		.shader_engines = engines, .n_shader_engines = 2,
+		.cus = 30,
+		.cus_asked = 31,
+		.effective_cus = 30,
+		.shader_engines = engines,
+		.n_shader_engines = 2,
 	};
 
 	CHECK(granted_is(&partition, "cus: 31 asked, 30 granted, 30 effective "
-			 "(0000:03:00.0 SE 0-1 x15)\n"));
+				     "(0000:03:00.0 SE 0-1 x15)\n"));
 	partition.cus = 31;
 	CHECK(granted_is(&partition, "cus: 31 asked, 31 granted, 30 effective "
-			 "(0000:03:00.0 SE 0-1 uneven)\n"));
+				     "(0000:03:00.0 SE 0-1 uneven)\n"));
 	partition.n_shader_engines = 0;
 	CHECK(granted_is(&partition, "cus: 31 asked, 31 granted, 30 effective "
-			 "(0000:03:00.0 SE  uneven)\n"));
+				     "(0000:03:00.0 SE  uneven)\n"));
 }
 
 TEST(users_without_a_name_are_numbers)

@@ -7,7 +7,9 @@ static bool text_is(uint32_t asked, const uint32_t *seen, size_t n, enum priorit
 		    const char *wanted)
 {
 	const struct gpuarb_partition partition = {
-		.priority = asked, .priorities_seen = seen, .n_priorities_seen = n,
+		.priority = asked,
+		.priorities_seen = seen,
+		.n_priorities_seen = n,
 	};
 	char buf[64];
 	enum priority_seen r = priority_text(&partition, buf, sizeof(buf));
@@ -18,8 +20,8 @@ static bool text_is(uint32_t asked, const uint32_t *seen, size_t n, enum priorit
 	return false;
 }
 
-#define SEEN(...) (const uint32_t[]){ __VA_ARGS__ }, \
-		  sizeof((uint32_t[]){ __VA_ARGS__ }) / sizeof(uint32_t)
+#define SEEN(...) \
+	(const uint32_t[]){ __VA_ARGS__ }, sizeof((uint32_t[]){ __VA_ARGS__ }) / sizeof(uint32_t)
 
 TEST(what_was_not_seen_is_said_to_be_asked)
 {

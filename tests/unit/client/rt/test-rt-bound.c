@@ -73,9 +73,12 @@ TEST(the_most_work_is_exact)
 	srand48((long)seed);
 	for (unsigned i = 0; i < 3000; i++) {
 		struct bound bound = {
-			.margin_percent = below(2) ? 0 : below(200), .host = below(5),
-			.latency = below(3) ? 0 : below(40), .change = below(2) ? 0 : below(12),
-			.interval = 1 + below(20), .once = below(3) ? 0 : below(9),
+			.margin_percent = below(2) ? 0 : below(200),
+			.host = below(5),
+			.latency = below(3) ? 0 : below(40),
+			.change = below(2) ? 0 : below(12),
+			.interval = 1 + below(20),
+			.once = below(3) ? 0 : below(9),
 		};
 		uint64_t allowed = below(200);
 		int64_t most = bound_work_within(&bound, allowed);
@@ -88,8 +91,9 @@ TEST(the_most_work_is_exact)
 
 TEST(more_work_never_ends_earlier)
 {
-	struct bound bound = { .margin_percent = 60, .host = 3, .change = 7, .interval = 20,
-			       .once = 5 };
+	struct bound bound = {
+		.margin_percent = 60, .host = 3, .change = 7, .interval = 20, .once = 5
+	};
 	uint64_t last = 0;
 
 	for (uint64_t work = 0; work < 2000; work++) {
@@ -149,7 +153,7 @@ TEST(filled_in_times_never_grow_with_cus_nor_leave_what_was_measured)
 	printf("seed %u\n", seed);
 	srand48((long)seed);
 	for (unsigned i = 0; i < 300; i++) {
-		struct rt_task task = {0};
+		struct rt_task task = { 0 };
 		uint64_t usec = 1 + below(1000000), last = RT_UNSET;
 		enum rt_source source;
 
@@ -183,9 +187,10 @@ static size_t load(struct rt_point *points)
 		unsigned cus, engine[4];
 		double msec;
 
-		if (sscanf(line, "SE-distributed %*u %u %*s %u %u %u %u %*u %*u %*u %*f %*f %*f %*f "
-			   "%*f %lf", &cus, &engine[0], &engine[1], &engine[2], &engine[3],
-			   &msec) != 6)
+		if (sscanf(line,
+			   "SE-distributed %*u %u %*s %u %u %u %u %*u %*u %*u %*f %*f %*f %*f "
+			   "%*f %lf",
+			   &cus, &engine[0], &engine[1], &engine[2], &engine[3], &msec) != 6)
 			continue;
 		for (unsigned e = 1; e < 4; e++)
 			if (engine[e] > 0 && engine[e] != engine[0])
@@ -204,7 +209,7 @@ static size_t load(struct rt_point *points)
 TEST(the_law_fills_in_what_a_radeon_vii_was_measured_to_take)
 {
 	struct rt_point points[SAMPLES];
-	struct rt_task task = {0};
+	struct rt_task task = { 0 };
 	double worst = 0, widest = 0;
 	size_t n = load(points);
 	unsigned filled = 0;

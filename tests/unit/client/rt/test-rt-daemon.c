@@ -132,8 +132,8 @@ static void look(struct watch *w, bool activated)
 		w->given++;
 		return;
 	}
-	CHECK(w->grown == 0 || w->l.now - w->grown >=
-	      w->l.s.arbiter->settings->activate_min_interval_usec);
+	CHECK(w->grown == 0 ||
+	      w->l.now - w->grown >= w->l.s.arbiter->settings->activate_min_interval_usec);
 	w->grown = w->l.now;
 	w->rounds++;
 }
@@ -152,8 +152,7 @@ static void act(struct watch *w)
 		if (borrower->acknowledged != borrower->generation)
 			follow(&w->l, borrower);
 		break;
-	default:
-		pass(&w->l, 1 + below(2000000));
+	default: pass(&w->l, 1 + below(2000000));
 	}
 	look(w, false);
 }

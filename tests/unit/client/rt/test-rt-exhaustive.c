@@ -103,8 +103,8 @@ static void make_model(const struct rt_plan *plan, struct rt_model *ret)
 		ret->task[i].deadline = (unsigned)set->tasks[i].deadline;
 		ret->task[i].jitter = (unsigned)set->tasks[i].jitter;
 		/* The margin is for what a job takes longer than was measured. */
-		ret->task[i].longest = (unsigned)(plan->tasks[i].wcet * (100 + set->margin_percent) /
-						  100);
+		ret->task[i].longest =
+			(unsigned)(plan->tasks[i].wcet * (100 + set->margin_percent) / 100);
 	}
 }
 
@@ -155,7 +155,7 @@ TEST(what_is_accepted_never_misses_whatever_happens)
 {
 	unsigned seed = number("RT_SEED", (unsigned)time(NULL)), sets = number("RT_SETS", SETS);
 	struct gpu_info gpu = radeon_vii("g");
-	struct tally tally = {0};
+	struct tally tally = { 0 };
 
 	printf("RT_SEED=%u, %u sets\n", seed, sets);
 	fflush(stdout);
@@ -183,7 +183,7 @@ TEST(what_is_accepted_never_misses_whatever_happens)
 /* ---- every set up to a size ---------------------------------------------------------------- */
 
 #define PERIOD_MAX 6U
-#define LONGEST	   2U
+#define LONGEST 2U
 
 struct tiny {
 	unsigned period, deadline, jitter, longest;
@@ -198,7 +198,8 @@ static size_t all_tasks(struct tiny *ret)
 		for (unsigned deadline = 1; deadline <= period; deadline++)
 			for (unsigned jitter = 0; jitter <= 1 && jitter < deadline; jitter++)
 				for (unsigned longest = 1; longest <= LONGEST; longest++)
-					ret[n++] = (struct tiny){ period, deadline, jitter, longest };
+					ret[n++] = (struct tiny){ period, deadline, jitter,
+								  longest };
 	return n;
 }
 
@@ -234,7 +235,7 @@ TEST(no_small_set_that_is_accepted_ever_misses)
 {
 	struct gpu_info gpu = radeon_vii("g");
 	struct tiny tasks[128];
-	struct tally tally = {0};
+	struct tally tally = { 0 };
 	size_t n = all_tasks(tasks);
 
 	CHECK(n <= ARRAY_SIZE(tasks));
@@ -245,7 +246,8 @@ TEST(no_small_set_that_is_accepted_ever_misses)
 				play_around(&tasks[a], &tasks[b], around, &gpu, &tally);
 		}
 	printf("all %u sets of up to two of %zu tasks: %u accepted, %zu states; %u of %u bounds are "
-	       "reached\n", tally.sets, n, tally.accepted, tally.states, tally.exact, tally.tasks);
+	       "reached\n",
+	       tally.sets, n, tally.accepted, tally.states, tally.exact, tally.tasks);
 	CHECK(tally.sets == 16 * (n + n * (n + 1) / 2));
 	CHECK(tally.accepted > 100 && tally.exact > tally.tasks / 2);
 }
@@ -290,8 +292,9 @@ TEST(the_model_finds_what_breaks_a_set_that_just_passes)
 /* Two changes close together, the first of them late: what the "+ 1" is for. */
 TEST(a_borrower_that_is_late_can_change_its_masks_twice_in_one_response)
 {
-	struct rt_model model = { .n_tasks = 1, .task = { { 12, 3, 0, 2 } },
-				  .queues = 1, .interval = 10 };
+	struct rt_model model = {
+		.n_tasks = 1, .task = { { 12, 3, 0, 2 } }, .queues = 1, .interval = 10
+	};
 
 	CHECK(misses(&model));
 	model.task[0].deadline = 4;

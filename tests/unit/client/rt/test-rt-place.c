@@ -64,7 +64,10 @@ TEST(isolation_cu_takes_the_fewest_cus_and_shares_engines)
 
 TEST(an_uneven_harvest_gives_the_small_engine_to_who_needs_little)
 {
-	struct geometry g = { .xccs = 1, .engines = 4, .arrays = 1, .array_cus = 16,
+	struct geometry g = { .xccs = 1,
+			      .engines = 4,
+			      .arrays = 1,
+			      .array_cus = 16,
 			      .active = { { { 16 }, { 12 }, { 16 }, { 10 } } } };
 	struct gpu_info gpu = gpu_of(&g);
 	struct rt_rig rig;
@@ -83,7 +86,10 @@ TEST(an_uneven_harvest_gives_the_small_engine_to_who_needs_little)
 
 TEST(an_uneven_gpu_as_a_whole_is_no_more_than_its_effective_cus)
 {
-	struct geometry g = { .xccs = 1, .engines = 4, .arrays = 1, .array_cus = 10,
+	struct geometry g = { .xccs = 1,
+			      .engines = 4,
+			      .arrays = 1,
+			      .array_cus = 10,
 			      .active = { { { 10 }, { 10 }, { 9 }, { 9 } } } };
 	struct gpu_info gpu = gpu_of(&g);
 
@@ -91,7 +97,8 @@ TEST(an_uneven_gpu_as_a_whole_is_no_more_than_its_effective_cus)
 		struct rt_rig rig;
 
 		rt_rig_init(&rig);
-		rt_rig_needs(&rig, cus)->isolation = cus % 2 ? ISOLATION_CU : ISOLATION_SHADER_ENGINE;
+		rt_rig_needs(&rig, cus)->isolation = cus % 2 ? ISOLATION_CU
+							     : ISOLATION_SHADER_ENGINE;
 		_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
 
 		CHECK((plan->verdict == RT_ACCEPTED) == (cus == 36));
@@ -101,7 +108,11 @@ TEST(an_uneven_gpu_as_a_whole_is_no_more_than_its_effective_cus)
 
 TEST(wgps_and_xccs_count_whole)
 {
-	struct geometry wgp = { .xccs = 1, .engines = 2, .arrays = 2, .array_cus = 10, .wgp = true,
+	struct geometry wgp = { .xccs = 1,
+				.engines = 2,
+				.arrays = 2,
+				.array_cus = 10,
+				.wgp = true,
 				.active = { { { 10, 10 }, { 10, 10 } } } };
 	struct geometry xcc = { .xccs = 4, .engines = 4, .arrays = 1, .array_cus = 10 };
 	struct gpu_info gpu = gpu_of(&wgp);
@@ -250,15 +261,15 @@ static void fit_random(struct tally *tally)
 TEST(partitions_fit_where_there_is_a_way_and_take_no_engine_too_many)
 {
 	unsigned seed = (unsigned)time(NULL);
-	struct tally tally = {0};
+	struct tally tally = { 0 };
 
 	printf("seed %u\n", seed);
 	srand48((long)seed);
 	for (unsigned i = 0; i < 1500; i++)
 		fit_random(&tally);
 	printf("%u fit, %u of them on more engines than need be; %u refused, %u of them for want of "
-	       "an order in which the daemon places them\n", tally.fit, tally.wider, tally.refused,
-	       tally.missed);
+	       "an order in which the daemon places them\n",
+	       tally.fit, tally.wider, tally.refused, tally.missed);
 	CHECK(tally.fit > 200 && tally.refused > 200);
 	/* The daemon places one lease after the other, and no order may do. */
 	CHECK(tally.missed * 50 <= tally.fit && tally.wider * 50 <= tally.fit);

@@ -198,8 +198,9 @@ TEST(a_rejected_task_is_told_what_would_do)
 	rt_rig_partition(&rig, "p");
 	task = rt_rig_task(&rig, 1000, 400, 15, 900);
 	task->points[task->n_points++] = (struct rt_point){ 60, 500 };
-	rejects(&rig, "100 us past its deadline on 60 CUs, the most that this GPU has for one lease; "
-		      "a deadline of 500 us would do");
+	rejects(&rig,
+		"100 us past its deadline on 60 CUs, the most that this GPU has for one lease; "
+		"a deadline of 500 us would do");
 	task->points[task->n_points++] = (struct rt_point){ 120, 250 };
 	rejects(&rig, "it passes on 75 CUs or more"); /* 250 x 120 / 400 */
 	task->n_points = 1;

@@ -37,7 +37,7 @@ static int load_text(const char *text, size_t size, struct rt_set **ret, struct 
 
 static struct rt_set *good(const char *text)
 {
-	_cleanup_(notes_done) struct notes notes = {0};
+	_cleanup_(notes_done) struct notes notes = { 0 };
 	struct rt_set *set = NULL;
 	int r = load_text(text, strlen(text), &set, &notes);
 
@@ -50,7 +50,7 @@ static struct rt_set *good(const char *text)
 /* Refused with one complaint, at this line, that has these words. */
 static void bad(const char *text, unsigned line, const char *words)
 {
-	_cleanup_(notes_done) struct notes notes = {0};
+	_cleanup_(notes_done) struct notes notes = { 0 };
 	struct rt_set *set = NULL;
 	char place[32];
 
@@ -83,7 +83,7 @@ TEST(what_is_not_said_is_by_the_configuration_and_what_is_said_is_not)
 {
 	_cleanup_(rt_set_freep) struct rt_set *silent = NULL, *loud = NULL;
 	_cleanup_(settings_freep) struct settings *settings = NULL;
-	_cleanup_(notes_done) struct notes notes = {0};
+	_cleanup_(notes_done) struct notes notes = { 0 };
 	static const char text[] = "[taskset]\nmargin = 70%\nactivate-grace = 3s\n" TASK;
 
 	CHECK(settings_new(&settings) == 0);
@@ -104,7 +104,7 @@ TEST(times_have_units_and_are_microseconds_without)
 {
 	_cleanup_(rt_set_freep) struct rt_set *set = good(
 		HEAD "host-submission = 70us\n[task t]\npartition = p\nperiod = 2min\n"
-		"deadline = 1min\njitter = 5ms\nwcet = 30:1200, 15:2ms\n");
+		     "deadline = 1min\njitter = 5ms\nwcet = 30:1200, 15:2ms\n");
 
 	CHECK(set->partitions[0].host_submission == 70);
 	CHECK(set->tasks[0].period == 120000000 && set->tasks[0].deadline == 60000000);
@@ -165,12 +165,12 @@ TEST(a_deadline_past_the_period_is_refused)
 TEST(utilisation_above_one_is_refused)
 {
 	bad(HEAD "[task a]\npartition = p\nperiod = 10ms\nwcet = 15:9ms 30:6ms\n"
-	    "[task b]\npartition = p\nperiod = 5ms\nwcet = 15:4ms 30:2001\n", 1,
-	    "utilisation 1.00 is above one");
+		 "[task b]\npartition = p\nperiod = 5ms\nwcet = 15:4ms 30:2001\n",
+	    1, "utilisation 1.00 is above one");
 	bad(HEAD "[task a]\npartition = p\nperiod = 10ms\nwcet = 15:12ms\n", 1,
 	    "utilisation 1.20 is above one");
 	rt_set_free(good(HEAD "[task a]\npartition = p\nperiod = 10ms\nwcet = 15:9ms 30:6ms\n"
-			 "[task b]\npartition = p\nperiod = 5ms\nwcet = 15:4ms 30:2000\n"));
+			      "[task b]\npartition = p\nperiod = 5ms\nwcet = 15:4ms 30:2000\n"));
 }
 
 TEST(execution_times_that_grow_with_cus_are_refused)
@@ -185,7 +185,8 @@ TEST(execution_times_that_grow_with_cus_are_refused)
 TEST(unknown_keys_and_sections_have_the_nearest)
 {
 	bad(TASK "perod = 1s\n", 6, "unknown key 'perod' in [task]; did you mean 'period'?");
-	bad(TASK "colour = red\n", 6, "unknown key 'colour' in [task]; there are partition, period, "
+	bad(TASK "colour = red\n", 6,
+	    "unknown key 'colour' in [task]; there are partition, period, "
 	    "deadline, jitter, wcet");
 	bad(TASK "[taskste]\n", 6, "did you mean [taskset]?");
 	bad(TASK "[tsk u]\n", 6, "did you mean [task NAME]?");
@@ -194,8 +195,8 @@ TEST(unknown_keys_and_sections_have_the_nearest)
 	bad(TASK "[task]\nperiod = 1\n", 6, "[task NAME]");
 	bad("period = 1s\n" TASK, 1, "needs a [section] above it");
 	bad("[partition big]\n[task t]\npartition = bigg\nperiod = 1s\nwcet = 1:1\n"
-	    "[task u]\npartition = big\nperiod = 1s\nwcet = 1:1\n", 2,
-	    "there is no [partition bigg]; did you mean big?");
+	    "[task u]\npartition = big\nperiod = 1s\nwcet = 1:1\n",
+	    2, "there is no [partition bigg]; did you mean big?");
 }
 
 TEST(duplicates_are_refused)
@@ -214,21 +215,23 @@ TEST(a_task_is_in_one_partition)
 
 TEST(numbers_that_are_negative_huge_or_none_are_refused)
 {
-	static const char *const times[] = { "-1", "0", "1.5ms", "ms", "2h", "3601s", "5 ms",
-					     "99999999999999999999", "1e3", "10msec" };
+	static const char *const times[] = { "-1",  "0",     "1.5ms", "ms",
+					     "2h",  "3601s", "5 ms",  "99999999999999999999",
+					     "1e3", "10msec" };
 	char text[512];
 
 	for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
-		snprintf(text, sizeof(text), HEAD "[task t]\npartition = p\nperiod = %s\nwcet = 1:1\n",
-			 times[i]);
+		snprintf(text, sizeof(text),
+			 HEAD "[task t]\npartition = p\nperiod = %s\nwcet = 1:1\n", times[i]);
 		bad(text, 4, "is not a time from 1 us to 1 h");
 	}
-	static const char *const points[] = { "15", "15:", ":5", "0:5", "15:0", "-1:5", "15:-5",
-					      "1025:5", "15:3601s", "15ms:5", "15:5:5",
-					      "99999999999999999999:1" };
+	static const char *const points[] = { "15",     "15:",    ":5",
+					      "0:5",    "15:0",   "-1:5",
+					      "15:-5",  "1025:5", "15:3601s",
+					      "15ms:5", "15:5:5", "99999999999999999999:1" };
 	for (size_t i = 0; i < ARRAY_SIZE(points); i++) {
-		snprintf(text, sizeof(text), HEAD "[task t]\npartition = p\nperiod = 1s\nwcet = %s\n",
-			 points[i]);
+		snprintf(text, sizeof(text),
+			 HEAD "[task t]\npartition = p\nperiod = 1s\nwcet = %s\n", points[i]);
 		bad(text, 5, "is not CUS:TIME");
 	}
 	bad("[taskset]\nmargin = -5%\n" TASK, 2, "margin");
@@ -247,13 +250,16 @@ TEST(what_a_partition_cannot_be_is_refused)
 	bad(TASK "[partition q]\nuser = a, b\n", 7, "not one user's name");
 	bad(TASK "[partition q]\ncommand =\n", 7, "may not be empty");
 	bad("[partition p]\nqueues = 3\nprocesses = 2\n[task t]\npartition = p\nperiod = 1s\n"
-	    "wcet = 1:1\n", 1, "queues 3 is too few for 2 processes");
+	    "wcet = 1:1\n",
+	    1, "queues 3 is too few for 2 processes");
 	bad("[partition p]\nqueues = 1\n[task t]\npartition = p\nperiod = 1s\nwcet = 1:1\n", 1,
 	    "queues 1 is too few for 1 process:");
 	bad("[partition p]\nactivation-latency = 1s\n[task t]\npartition = p\nperiod = 1s\n"
-	    "wcet = 1:1\n", 1, "activation-latency is for a lease that starts inactive");
+	    "wcet = 1:1\n",
+	    1, "activation-latency is for a lease that starts inactive");
 	bad("[partition p]\nwaits-for-grant = yes\n[task t]\npartition = p\nperiod = 1s\n"
-	    "wcet = 1:1\n", 1, "waits-for-grant is for a lease that starts inactive");
+	    "wcet = 1:1\n",
+	    1, "waits-for-grant is for a lease that starts inactive");
 	bad(TASK "[task a b]\n", 6, "a name is up to 32 letters");
 	bad(TASK "[task abcdefghijklmnopqrstuvwxyz0123456]\n", 6, "a name is up to 32 letters");
 }
@@ -261,7 +267,7 @@ TEST(what_a_partition_cannot_be_is_refused)
 TEST(everything_that_is_wrong_is_told_at_once)
 {
 	static const char text[] = HEAD "[task t]\npartition = q\nwcet = 1:1\n[task u]\n";
-	_cleanup_(notes_done) struct notes notes = {0};
+	_cleanup_(notes_done) struct notes notes = { 0 };
 	struct rt_set *set = NULL;
 
 	CHECK(load_text(text, strlen(text), &set, &notes) == -EINVAL);
@@ -272,7 +278,7 @@ TEST(everything_that_is_wrong_is_told_at_once)
 TEST(a_file_that_is_not_there_or_no_text_is_refused)
 {
 	_cleanup_(settings_freep) struct settings *settings = NULL;
-	_cleanup_(notes_done) struct notes notes = {0};
+	_cleanup_(notes_done) struct notes notes = { 0 };
 	struct rt_set *set = NULL;
 
 	CHECK(settings_new(&settings) == 0);
@@ -305,7 +311,7 @@ TEST(thousands_of_tasks_are_read_and_more_are_refused)
 	CHECK(set->n_tasks == RT_TASKS_MAX && set->partitions[0].n_tasks == RT_TASKS_MAX);
 	rt_set_free(set);
 
-	_cleanup_(notes_done) struct notes notes = {0};
+	_cleanup_(notes_done) struct notes notes = { 0 };
 	set = NULL;
 	CHECK(load_text(more, strlen(more), &set, &notes) == -EINVAL && !set);
 	/* Told as often as complaints of one file are. */
@@ -315,19 +321,22 @@ TEST(thousands_of_tasks_are_read_and_more_are_refused)
 
 TEST(too_many_partitions_and_points_are_refused)
 {
-	_cleanup_(notes_done) struct notes notes = {0};
+	_cleanup_(notes_done) struct notes notes = { 0 };
 	_cleanup_(freep) char *text = NULL;
 	struct rt_set *set = NULL;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
 
 	for (unsigned i = 0; i <= RT_PARTITIONS_MAX; i++)
-		fprintf(out, "[partition p%u]\n[task t%u]\npartition = p%u\nperiod = 1s\nwcet = 1:1\n",
+		fprintf(out,
+			"[partition p%u]\n[task t%u]\npartition = p%u\nperiod = 1s\nwcet = 1:1\n",
 			i, i, i);
 	fclose(out);
 	CHECK(load_text(text, size, &set, &notes) == -EINVAL && !set);
 	CHECK(strstr(notes.list[0].text, "more than 64 partitions"));
-	bad(HEAD "[task t]\npartition = p\nperiod = 1s\nwcet = 1:9 2:9 3:9 4:9 5:9 6:9 7:9 8:9 9:9 "
+	bad(HEAD
+	    "[task t]\npartition = p\nperiod = 1s\nwcet = 1:9 2:9 3:9 4:9 5:9 6:9 7:9 8:9 9:9 "
 	    "10:9 11:9 12:9 13:9 14:9 15:9 16:9 17:9 18:9 19:9 20:9 21:9 22:9 23:9 24:9 25:9 26:9 "
-	    "27:9 28:9 29:9 30:9 31:9 32:9 33:9\n", 5, "more than 32 points");
+	    "27:9 28:9 29:9 30:9 31:9 32:9 33:9\n",
+	    5, "more than 32 points");
 }

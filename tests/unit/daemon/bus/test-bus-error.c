@@ -29,7 +29,7 @@ TEST(names_are_ours_but_for_memory)
 TEST(an_errno_stands_for_one_error_name)
 {
 	int seen[VERDICT_KINDS];
-	struct verdict verdict = {0};
+	struct verdict verdict = { 0 };
 
 	for (enum verdict_kind kind = VERDICT_OK + 1; kind < VERDICT_KINDS; kind++) {
 		seen[kind] = verdict_set(&verdict, kind, "why");

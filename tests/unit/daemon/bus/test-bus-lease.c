@@ -9,20 +9,15 @@
 static sd_bus_message *method_of_lease(sd_bus *bus, const char *path, unsigned i)
 {
 	switch (i) {
-	case 0:
-		return call_lease(bus, path, "Release");
+	case 0: return call_lease(bus, path, "Release");
 	case 1:
-		return with(call_lease(bus, path, "Resize"), "aa{sv}a{sv}", 1, 1, "cus", "u", 30, 0);
-	case 2:
-		return with(call_lease(bus, path, "Acknowledge"), "t", UINT64_C(1));
-	case 3:
-		return with(call_lease(bus, path, "Bind"), "h", STDIN_FILENO);
-	case 4:
-		return call_lease(bus, path, "Activate");
-	case 5:
-		return call_lease(bus, path, "Deactivate");
-	default:
-		return with(call_lease(bus, path, "Revoke"), "ts", UINT64_C(0), "");
+		return with(call_lease(bus, path, "Resize"), "aa{sv}a{sv}", 1, 1, "cus", "u", 30,
+			    0);
+	case 2: return with(call_lease(bus, path, "Acknowledge"), "t", UINT64_C(1));
+	case 3: return with(call_lease(bus, path, "Bind"), "h", STDIN_FILENO);
+	case 4: return call_lease(bus, path, "Activate");
+	case 5: return call_lease(bus, path, "Deactivate");
+	default: return with(call_lease(bus, path, "Revoke"), "ts", UINT64_C(0), "");
 	}
 }
 
@@ -88,8 +83,8 @@ TEST(the_owner_resizes_acknowledges_and_binds)
 	CHECK(is_fine(call_run(&a, with(call_lease(bus, path, "Resize"), "aa{sv}a{sv}", 1, 2, "gpu",
 					"s", "0", "cus", "u", 30, 0))));
 	CHECK(arbiter_find(a.arbiter, 1)->generation == 2);
-	CHECK(is_error(call_run(&a, with(call_lease(bus, path, "Resize"), "aa{sv}a{sv}", 1, 1, "cus",
-					 "u", 30, 1, "name", "s", "x")),
+	CHECK(is_error(call_run(&a, with(call_lease(bus, path, "Resize"), "aa{sv}a{sv}", 1, 1,
+					 "cus", "u", 30, 1, "name", "s", "x")),
 		       GPUARB_ERROR_INVALID_REQUEST, "\"name\""));
 	CHECK(is_fine(call_run(&a, with(call_lease(bus, path, "Acknowledge"), "t", UINT64_C(2)))));
 	CHECK(arbiter_find(a.arbiter, 1)->acknowledged == 2);

@@ -8,17 +8,16 @@
 #include "adapter-calls.h"
 
 #define SERVICE "daemon" /* stands for the service's user, uid 1 */
-#define OTHER	2	 /* "bin" */
+#define OTHER 2          /* "bin" */
 
-static const char forbidding[] =
-	"<busconfig>\n"
-	"  <policy context=\"default\">\n"
-	"    <deny own=\"*\"/>\n"
-	"    <deny send_type=\"method_call\"/>\n"
-	"    <allow send_destination=\"org.freedesktop.DBus\"/>\n"
-	"  </policy>\n"
-	"  <include>%s/policy.conf</include>\n"
-	"</busconfig>\n";
+static const char forbidding[] = "<busconfig>\n"
+				 "  <policy context=\"default\">\n"
+				 "    <deny own=\"*\"/>\n"
+				 "    <deny send_type=\"method_call\"/>\n"
+				 "    <allow send_destination=\"org.freedesktop.DBus\"/>\n"
+				 "  </policy>\n"
+				 "  <include>%s/policy.conf</include>\n"
+				 "</busconfig>\n";
 
 /* The shipped file, with another name in the place of the service's user. */
 static void write_policy(const struct rig *rig)

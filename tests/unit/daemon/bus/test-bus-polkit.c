@@ -9,11 +9,11 @@
 
 struct polkit {
 	struct adapter a;
-	sd_bus *bus;		/* polkit's; NULL: there is none */
-	sd_bus *client;		/* a stranger's */
-	sd_bus_message *asked;	/* the question, held */
+	sd_bus *bus;           /* polkit's; NULL: there is none */
+	sd_bus *client;        /* a stranger's */
+	sd_bus_message *asked; /* the question, held */
 	bool was_asked, cancelled, holds;
-	const char *answer;	/* "yes", "no", "nonsense" */
+	const char *answer; /* "yes", "no", "nonsense" */
 	char subject[256], action[256];
 	uint32_t flags;
 };
@@ -127,8 +127,8 @@ TEST(whom_polkit_does_not_allow_it_may_not)
 	polkit_new(&p, "no");
 	CHECK(is_error(call_run(&p.a, drain(p.client, "0")), GPUARB_ERROR_NOT_PERMITTED,
 		       "polkit does not allow it"));
-	CHECK(is_error(call_run(&p.a, call_arbiter(p.client, "Reload")),
-		       GPUARB_ERROR_NOT_PERMITTED, "org.gpuarb.Arbiter1.manage"));
+	CHECK(is_error(call_run(&p.a, call_arbiter(p.client, "Reload")), GPUARB_ERROR_NOT_PERMITTED,
+		       "org.gpuarb.Arbiter1.manage"));
 	CHECK(!drained(&p));
 	polkit_done(&p);
 }
@@ -253,4 +253,3 @@ TEST(anothers_lease_is_for_its_owner_and_for_whom_polkit_allows_it)
 	sd_bus_flush_close_unref(root);
 	polkit_done(&p);
 }
-

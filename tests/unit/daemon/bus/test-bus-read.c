@@ -21,8 +21,9 @@ static struct result *take(sd_bus_message *m)
 	static struct result result;
 
 	memset(&result, 0xaa, sizeof(result));
-	result.verdict = (struct verdict){0};
-	result.r = bus_read_request(sealed(m), &result.request, &result.process_fd, &result.verdict);
+	result.verdict = (struct verdict){ 0 };
+	result.r = bus_read_request(sealed(m), &result.request, &result.process_fd,
+				    &result.verdict);
 	if (result.r < 0) {
 		CHECK(result.r == -EINVAL && result.verdict.kind == VERDICT_INVALID_REQUEST);
 		CHECK(strlen(result.verdict.sentence) < sizeof(result.verdict.sentence) - 1);
@@ -44,7 +45,7 @@ static bool refused(sd_bus_message *m, const char *a, const char *b)
 	return ok;
 }
 
-#define ONE_WANT(...)   make(SIGNATURE, 1, __VA_ARGS__, 0)
+#define ONE_WANT(...) make(SIGNATURE, 1, __VA_ARGS__, 0)
 #define ONE_OPTION(...) make(SIGNATURE, 1, 1, "cus", "u", 4, 1, __VA_ARGS__)
 
 TEST(an_empty_want_has_the_defaults)
@@ -63,12 +64,12 @@ TEST(an_empty_want_has_the_defaults)
 
 TEST(every_key_of_a_want_is_read)
 {
-	struct result *result = take(ONE_WANT(
-		15, "gpu", "s", "0000:03:00.0/2", "cus", "u", 30, "shader-engines", "u", 2, "cus-min",
-		"u", 27, "cus-max", "u", 40, "exact", "b", 1, "shape", "s", "any", "queues", "u", 8,
-		"streams", "u", 3, "processes", "u", 2, "sdma-queues", "u", 1, "vram", "t",
-		UINT64_C(1) << 33, "cooperative", "b", 1, "priority", "u", 15, "isolation", "s",
-		"shared"));
+	struct result *result = take(
+		ONE_WANT(15, "gpu", "s", "0000:03:00.0/2", "cus", "u", 30, "shader-engines", "u", 2,
+			 "cus-min", "u", 27, "cus-max", "u", 40, "exact", "b", 1, "shape", "s",
+			 "any", "queues", "u", 8, "streams", "u", 3, "processes", "u", 2,
+			 "sdma-queues", "u", 1, "vram", "t", UINT64_C(1) << 33, "cooperative", "b",
+			 1, "priority", "u", 15, "isolation", "s", "shared"));
 	const struct want *want = &result->request.wants[0];
 
 	CHECK(result->r == 0 && strcmp(want->gpu, "0000:03:00.0/2") == 0);
@@ -82,9 +83,9 @@ TEST(every_key_of_a_want_is_read)
 TEST(every_option_is_read)
 {
 	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	sd_bus_message *m = make(SIGNATURE, 1, 0, 8, "class", "s", "realtime", "name", "s", "left eye",
-				 "tenant", "s", "vr", "token", "s", "t1", "wait-usec", "t",
-				 UINT64_MAX, "start-inactive", "b", 1, "adaptable", "b", 1,
+	sd_bus_message *m = make(SIGNATURE, 1, 0, 8, "class", "s", "realtime", "name", "s",
+				 "left eye", "tenant", "s", "vr", "token", "s", "t1", "wait-usec",
+				 "t", UINT64_MAX, "start-inactive", "b", 1, "adaptable", "b", 1,
 				 "process", "h", fd);
 	struct result *result = take(m);
 	const struct request *request = &result->request;
@@ -99,26 +100,30 @@ TEST(every_option_is_read)
 TEST(a_priority_is_a_word_or_a_number)
 {
 	CHECK(take(ONE_WANT(1, "priority", "s", "low"))->request.wants[0].priority == PRIORITY_LOW);
-	CHECK(take(ONE_WANT(1, "priority", "s", "high"))->request.wants[0].priority == PRIORITY_HIGH);
+	CHECK(take(ONE_WANT(1, "priority", "s", "high"))->request.wants[0].priority ==
+	      PRIORITY_HIGH);
 	CHECK(take(ONE_WANT(1, "priority", "u", 3))->request.wants[0].priority == 3);
 	CHECK(refused(ONE_WANT(1, "priority", "u", 16), "want 1: priority is 16", "0 to 15"));
 	CHECK(refused(ONE_WANT(1, "priority", "s", "urgent"), "\"urgent\"", "low, normal or high"));
 	CHECK(refused(ONE_WANT(1, "priority", "t", UINT64_C(3)), "of type t", "number (u)"));
-	CHECK(refused(ONE_WANT(2, "priority", "u", 3, "priority", "s", "low"), "priority", "twice"));
+	CHECK(refused(ONE_WANT(2, "priority", "u", 3, "priority", "s", "low"), "priority",
+		      "twice"));
 }
 
 TEST(words_outside_a_vocabulary_are_refused)
 {
-	CHECK(refused(ONE_WANT(1, "shape", "s", "circle"), "shape is \"circle\"", "rectangle or any"));
-	CHECK(refused(ONE_WANT(1, "isolation", "s", ""), "isolation", "shader-engine, cu or shared"));
+	CHECK(refused(ONE_WANT(1, "shape", "s", "circle"), "shape is \"circle\"",
+		      "rectangle or any"));
+	CHECK(refused(ONE_WANT(1, "isolation", "s", ""), "isolation",
+		      "shader-engine, cu or shared"));
 	CHECK(refused(ONE_OPTION("class", "s", "Realtime"), "options: class", "besteffort"));
 	CHECK(take(ONE_WANT(1, "shape", "s", "rectangle"))->r == 0);
 }
 
 TEST(an_unknown_key_is_named_with_its_want_and_the_known_ones)
 {
-	CHECK(refused(make(SIGNATURE, 2, 0, 1, "cuss", "u", 4, 0), "want 2: there is no key \"cuss\"",
-		      "gpu cus shader-engines"));
+	CHECK(refused(make(SIGNATURE, 2, 0, 1, "cuss", "u", 4, 0),
+		      "want 2: there is no key \"cuss\"", "gpu cus shader-engines"));
 	CHECK(refused(ONE_OPTION("cus", "u", 4), "options: there is no key \"cus\"", "wait-usec"));
 	CHECK(refused(ONE_WANT(1, "", "u", 4), "want 1", "\"\""));
 	CHECK(refused(ONE_WANT(1, "a\x1b[31m", "u", 4), "\"a?[31m\"", "want 1"));
@@ -134,8 +139,8 @@ TEST(a_key_that_is_there_twice_is_refused)
 
 TEST(numbers_out_of_range_are_refused)
 {
-	static const char *const from_one[] = { "cus", "shader-engines", "cus-min", "cus-max",
-						"queues", "processes" };
+	static const char *const from_one[] = { "cus",     "shader-engines", "cus-min",
+						"cus-max", "queues",         "processes" };
 	static const char *const from_zero[] = { "streams", "sdma-queues" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(from_one); i++) {
@@ -148,7 +153,8 @@ TEST(numbers_out_of_range_are_refused)
 		CHECK(refused(ONE_WANT(1, from_zero[i], "u", 65536), from_zero[i], "0 to 65535"));
 		CHECK(take(ONE_WANT(1, from_zero[i], "u", 0))->r == 0);
 	}
-	CHECK(refused(ONE_WANT(1, "vram", "t", (UINT64_C(1) << 50) + 1), "vram", "1125899906842624"));
+	CHECK(refused(ONE_WANT(1, "vram", "t", (UINT64_C(1) << 50) + 1), "vram",
+		      "1125899906842624"));
 	CHECK(take(ONE_WANT(1, "vram", "t", UINT64_C(0)))->r == 0);
 }
 
@@ -175,14 +181,14 @@ TEST(text_must_fit_and_be_printable)
 /* ---- types ---- */
 
 static const char *const want_types[][2] = {
-	{ "gpu", "s" }, { "cus", "u" }, { "shader-engines", "u" }, { "cus-min", "u" },
-	{ "cus-max", "u" }, { "exact", "b" }, { "shape", "s" }, { "queues", "u" },
-	{ "streams", "u" }, { "processes", "u" }, { "sdma-queues", "u" }, { "vram", "t" },
+	{ "gpu", "s" },         { "cus", "u" },       { "shader-engines", "u" }, { "cus-min", "u" },
+	{ "cus-max", "u" },     { "exact", "b" },     { "shape", "s" },          { "queues", "u" },
+	{ "streams", "u" },     { "processes", "u" }, { "sdma-queues", "u" },    { "vram", "t" },
 	{ "cooperative", "b" }, { "priority", "su" }, { "isolation", "s" },
 };
 
 static const char *const option_types[][2] = {
-	{ "class", "s" }, { "name", "s" }, { "tenant", "s" }, { "token", "s" },
+	{ "class", "s" },     { "name", "s" },           { "tenant", "s" },    { "token", "s" },
 	{ "wait-usec", "t" }, { "start-inactive", "b" }, { "adaptable", "b" }, { "process", "h" },
 };
 
@@ -247,7 +253,7 @@ TEST(other_arguments_than_wants_and_options_are_refused)
 
 TEST(resize_reads_wants_and_knows_no_option)
 {
-	struct verdict verdict = {0};
+	struct verdict verdict = { 0 };
 	struct request request;
 	sd_bus_message *m = sealed(make(SIGNATURE, 1, 1, "cus", "u", 4, 0));
 
@@ -273,10 +279,13 @@ static unsigned below(unsigned n)
 
 static void append_random_dict(sd_bus_message *m, const char *const keys[][2], size_t n_keys)
 {
-	static const uint64_t numbers[] = { 0, 1, 2, 15, 16, 64, 65535, 65536, UINT32_MAX,
-					    UINT64_C(1) << 32, UINT64_MAX };
-	static const char *const texts[] = { "", "any", "rectangle", "cu", "low", "15", "realtime",
-					     "\u00e9", "\x1b", "0000:03:00.0" };
+	static const uint64_t numbers[] = { 0,         1,     2,     15,         16,
+					    64,        65535, 65536, UINT32_MAX, UINT64_C(1) << 32,
+					    UINT64_MAX };
+	static const char *const texts[] = {
+		"",   "any",      "rectangle", "cu",   "low",
+		"15", "realtime", "\u00e9",    "\x1b", "0000:03:00.0"
+	};
 
 	CHECK(sd_bus_message_open_container(m, 'a', "{sv}") >= 0);
 	for (unsigned n = below(5); n > 0; n--) {

@@ -36,7 +36,8 @@ TEST(an_answer_comes_only_when_its_lease_outlives_the_daemon)
 	bus = adapter_connect(&a, 0);
 	a.hold = true;
 	send_held(&a, ask(bus, "Reserve", 15), &answer);
-	CHECK(is_fine(call_run(&a, get(bus, GPUARB_PATH_LEASE "/1", GPUARB_INTERFACE_LEASE, "Id"))));
+	CHECK(is_fine(
+		call_run(&a, get(bus, GPUARB_PATH_LEASE "/1", GPUARB_INTERFACE_LEASE, "Id"))));
 	CHECK(!answer.came); /* what was asked later has been answered */
 	a.settled(a.call, 0);
 	adapter_run(&a, &answer.came);
@@ -73,8 +74,8 @@ TEST(a_daemon_that_goes_down_answers_what_still_waits)
 	CHECK(is_fine(answer.m));
 	a.settle_fails = -ENOMEM;
 	CHECK(!is_fine(call_run(&a, ask(bus, "Reserve", 15))));
-	CHECK(!is_fine(call_run(&a, with(call_lease(bus, GPUARB_PATH_LEASE "/1", "Bind"), "h",
-					 STDIN_FILENO))));
+	CHECK(!is_fine(call_run(
+		&a, with(call_lease(bus, GPUARB_PATH_LEASE "/1", "Bind"), "h", STDIN_FILENO))));
 	sd_bus_flush_close_unref(bus);
 	adapter_done(&a);
 }

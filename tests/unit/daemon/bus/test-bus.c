@@ -51,8 +51,8 @@ TEST(signals_come_before_the_answer)
 				  "org.freedesktop.DBus.ObjectManager", "InterfacesRemoved",
 				  count_key, &removed) >= 0);
 	CHECK(sd_bus_match_signal(bus, NULL, GPUARB_BUS_NAME, NULL,
-				  "org.freedesktop.DBus.Properties", "PropertiesChanged",
-				  count_key, &changed) >= 0);
+				  "org.freedesktop.DBus.Properties", "PropertiesChanged", count_key,
+				  &changed) >= 0);
 	CHECK(is_fine(call_run(&a, ask(bus, "Reserve", 15))));
 	CHECK(added == 1 && changed == 0);
 	CHECK(is_fine(call_run(&a, call_lease(bus, GPUARB_PATH_LEASE "/1", "Release"))));
@@ -148,7 +148,8 @@ TEST(plan_answers_no_without_an_error_and_changes_nothing)
 
 	CHECK(is_error(call_run(&a, ask(bus, "Plan", 0)), GPUARB_ERROR_INVALID_REQUEST, "cus"));
 	m = call_arbiter(bus, "Plan");
-	CHECK(sd_bus_message_append(m, "aa{sv}a{sv}", 1, 2, "gpu", "s", "9", "cus", "u", 15, 0) >= 0);
+	CHECK(sd_bus_message_append(m, "aa{sv}a{sv}", 1, 2, "gpu", "s", "9", "cus", "u", 15, 0) >=
+	      0);
 	CHECK(is_error(call_run(&a, m), GPUARB_ERROR_NO_SUCH_GPU, "9"));
 	sd_bus_flush_close_unref(bus);
 	adapter_done(&a);
@@ -236,9 +237,10 @@ TEST(what_is_not_there_has_an_error_of_its_own)
 			       GPUARB_ERROR_NO_SUCH_LEASE, path));
 		CHECK(is_error(call_run(&a, get(bus, path, GPUARB_INTERFACE_LEASE, "State")),
 			       GPUARB_ERROR_NO_SUCH_LEASE, path));
-		CHECK(is_error(call_run(&a, call_new(bus, path, "org.freedesktop.DBus.Introspectable",
-						     "Introspect")),
-			       GPUARB_ERROR_NO_SUCH_LEASE, path));
+		CHECK(is_error(
+			call_run(&a, call_new(bus, path, "org.freedesktop.DBus.Introspectable",
+					      "Introspect")),
+			GPUARB_ERROR_NO_SUCH_LEASE, path));
 	}
 	CHECK(is_error(call_run(&a, get(bus, GPUARB_PATH_GPU "/2", GPUARB_INTERFACE_GPU, "Name")),
 		       GPUARB_ERROR_NO_SUCH_GPU, "it is gone"));
@@ -263,8 +265,8 @@ TEST(all_objects_are_managed_with_all_their_properties)
 	bus = adapter_connect(&a, 0);
 	CHECK(is_fine(call_run(&a, ask(bus, "Reserve", 15))));
 	a.arbiter->gpus[1].n_strangers = 1;
-	a.arbiter->gpus[1].strangers[0] = (struct stranger){ .pid = 42, .uid = 7,
-							     .command = "caf\xc3", .queues = 3 };
+	a.arbiter->gpus[1].strangers[0] =
+		(struct stranger){ .pid = 42, .uid = 7, .command = "caf\xc3", .queues = 3 };
 	m = call_run(&a, call_new(bus, GPUARB_PATH, "org.freedesktop.DBus.ObjectManager",
 				  "GetManagedObjects"));
 	CHECK(sd_bus_message_has_signature(m, "a{oa{sa{sv}}}"));
@@ -292,10 +294,11 @@ TEST(the_host_looks_at_the_hardware_once_for_each_call)
 	adapter_new(&a);
 	bus = adapter_connect(&a, 0);
 	CHECK(is_fine(call_run(&a, ask(bus, "Reserve", 15))) && a.refreshed == 1);
-	CHECK(is_fine(call_run(&a, get(bus, GPUARB_PATH_GPU "/0", GPUARB_INTERFACE_GPU, "CusFree"))));
+	CHECK(is_fine(
+		call_run(&a, get(bus, GPUARB_PATH_GPU "/0", GPUARB_INTERFACE_GPU, "CusFree"))));
 	CHECK(a.refreshed == 2);
-	sd_bus_message_unref(call_run(&a, call_new(bus, "/", "org.freedesktop.DBus.Introspectable",
-						   "Introspect")));
+	sd_bus_message_unref(call_run(
+		&a, call_new(bus, "/", "org.freedesktop.DBus.Introspectable", "Introspect")));
 	CHECK(a.refreshed == 2);
 	sd_bus_flush_close_unref(bus);
 	adapter_done(&a);

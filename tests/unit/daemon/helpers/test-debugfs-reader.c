@@ -206,8 +206,9 @@ TEST(a_child_has_signals_as_if_nobody_had_touched_them)
 	sigfillset(&set);
 	CHECK(sigprocmask(SIG_BLOCK, &set, &before) == 0);
 	CHECK(signal(SIGPIPE, SIG_IGN) != SIG_ERR);
-	put_cat(&stage, "#!/bin/sh\nwhile read k v; do case $k in SigBlk:|SigIgn:) echo $k $v;; esac; "
-			"done </proc/self/status\n");
+	put_cat(&stage,
+		"#!/bin/sh\nwhile read k v; do case $k in SigBlk:|SigIgn:) echo $k $v;; esac; "
+		"done </proc/self/status\n");
 	CHECK(start(&stage) == 0);
 	CHECK(signal(SIGPIPE, SIG_DFL) != SIG_ERR);
 	CHECK(sigprocmask(SIG_SETMASK, &before, NULL) == 0);
@@ -291,7 +292,7 @@ TEST(a_child_that_is_stopped_dies_all_the_same)
 
 	put_cat(&stage, "#!/bin/sh\ntrap '' TERM INT\nkill -STOP $$\n");
 	CHECK(start(&stage) == 0);
-	CHECK(waitid(P_ALL, 0, &(siginfo_t){0}, WSTOPPED) == 0);
+	CHECK(waitid(P_ALL, 0, &(siginfo_t){ 0 }, WSTOPPED) == 0);
 	path_back(path);
 	stage_end(&stage);
 	check_no_children();

@@ -74,11 +74,11 @@ TEST(ten_thousand_requests_are_answered_one_by_one)
 	unsigned sent = 0, heard = 0;
 
 	while (heard < 10000) {
-		while (sent < 10000 && client_send(client, sent % 2 ? "kill" : "hm", sent % 2 ? 4 : 2,
-						   NULL, 0))
+		while (sent < 10000 &&
+		       client_send(client, sent % 2 ? "kill" : "hm", sent % 2 ? 4 : 2, NULL, 0))
 			sent++;
-		CHECK(client_hears(client, heard % 2 ? "error 74 a kill needs" :
-						       "error 74 a request is"));
+		CHECK(client_hears(client,
+				   heard % 2 ? "error 74 a kill needs" : "error 74 a request is"));
 		heard++;
 	}
 	close(client);
@@ -207,7 +207,8 @@ static int ask_as(const struct helper *helper, uid_t uid, const char *expected)
 		send(client, "hello", 5, MSG_NOSIGNAL);
 		if (!client_hears(client, expected))
 			_exit(1);
-		_exit(client_asks(client, "kill", pidfd, "ok") && victim_was_killed(victim) ? 0 : 1);
+		_exit(client_asks(client, "kill", pidfd, "ok") && victim_was_killed(victim) ? 0
+											    : 1);
 	}
 	CHECK(waitpid(pid, &status, 0) == pid);
 	return status;

@@ -51,7 +51,7 @@ TEST(a_process_that_has_ended_is_not_killed_again)
 
 	pidfd = victim_pidfd(victim);
 	kill(victim, SIGKILL);
-	CHECK(waitid(P_PID, (id_t)victim, &(siginfo_t){0}, WEXITED | WNOWAIT) == 0);
+	CHECK(waitid(P_PID, (id_t)victim, &(siginfo_t){ 0 }, WEXITED | WNOWAIT) == 0);
 	CHECK(client_asks(client, "kill", pidfd, "error 3 the process has ended"));
 	CHECK(victim_was_killed(victim));
 	CHECK(client_asks(client, "kill", pidfd, "error 3 the process has ended"));
@@ -74,7 +74,8 @@ TEST(a_kill_needs_one_pidfd_and_nothing_else)
 	CHECK(client_asks(client, "kill", event, "error 9 what came with the request is no pidfd"));
 	CHECK(client_asks(client, "kill", client, "error 9 "));
 	CHECK(client_send(client, "kill", 4, fds, 2));
-	CHECK(client_hears(client, "error 74 a kill needs one pidfd, other requests none: several"));
+	CHECK(client_hears(client,
+			   "error 74 a kill needs one pidfd, other requests none: several"));
 	CHECK(client_send(client, "kill", 4, fds, 16));
 	CHECK(client_hears(client, "error 74 "));
 	CHECK(client_asks(client, "thaw a.service", fds[0], "error 74 "));
@@ -297,7 +298,7 @@ TEST(what_is_sent_while_it_leaves_is_carried_out)
 
 	/* When it goes on, its time is over and a request is there. */
 	CHECK(kill(helper.pid, SIGSTOP) == 0);
-	CHECK(waitid(P_PID, (id_t)helper.pid, &(siginfo_t){0}, WSTOPPED) == 0);
+	CHECK(waitid(P_PID, (id_t)helper.pid, &(siginfo_t){ 0 }, WSTOPPED) == 0);
 	let_pass(1100);
 	pidfd = victim_pidfd(victim);
 	CHECK(client_send(client, "kill", 4, &pidfd, 1));

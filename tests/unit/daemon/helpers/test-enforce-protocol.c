@@ -19,9 +19,9 @@ static int unit(const char *name)
 TEST(services_and_scopes_may_be_frozen)
 {
 	static const char *const names[] = {
-		"training.service", "session-3.scope", "a.b.service", "job@17.service",
-		"run-u12.scope", "x-\\x2d:_.service", "mygpuarb.service", "gpuarb-1.scope",
-		"dbusy.service", "user.service", "init.service", "a@b@c.service",
+		"training.service", "session-3.scope",   "a.b.service",      "job@17.service",
+		"run-u12.scope",    "x-\\x2d:_.service", "mygpuarb.service", "gpuarb-1.scope",
+		"dbusy.service",    "user.service",      "init.service",     "a@b@c.service",
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
@@ -31,10 +31,27 @@ TEST(services_and_scopes_may_be_frozen)
 TEST(what_is_no_unit_of_these_types_is_refused)
 {
 	static const char *const names[] = {
-		"", ".service", ".scope", "training", "training.slice", "training.socket",
-		"training.services", "training.service ", " training.service", "a b.service",
-		"a/b.service", "../a.service", "a\n.service", "a\x80.service", "@.service",
-		"@1.service", "job@.service", "job@.scope", "a%i.service", "a*.service", "-.slice",
+		"",
+		".service",
+		".scope",
+		"training",
+		"training.slice",
+		"training.socket",
+		"training.services",
+		"training.service ",
+		" training.service",
+		"a b.service",
+		"a/b.service",
+		"../a.service",
+		"a\n.service",
+		"a\x80.service",
+		"@.service",
+		"@1.service",
+		"job@.service",
+		"job@.scope",
+		"a%i.service",
+		"a*.service",
+		"-.slice",
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
@@ -59,9 +76,10 @@ TEST(a_name_has_as_many_characters_as_systemd_takes)
 TEST(what_the_system_depends_on_is_never_frozen)
 {
 	static const char *const names[] = {
-		"init.scope", "gpuarbd.service", "gpuarb-enforce.service", "gpuarb.service",
-		"gpuarb-mqds@3.service", "dbus.service", "dbus-broker.service",
-		"systemd-journald.service", "systemd-logind.service", "user@1000.service",
+		"init.scope",          "gpuarbd.service",          "gpuarb-enforce.service",
+		"gpuarb.service",      "gpuarb-mqds@3.service",    "dbus.service",
+		"dbus-broker.service", "systemd-journald.service", "systemd-logind.service",
+		"user@1000.service",
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
@@ -168,8 +186,20 @@ TEST(a_sentence_is_cut_and_cleaned)
 TEST(what_is_no_answer_is_refused)
 {
 	static const char *const texts[] = {
-		"", "o", "ok ", "okay", "OK", "error", "error ", "error 3", "error 0 none",
-		"error -3 x", "error x y", "error  3 x", "error 4096 x", "error 99999999999999 x",
+		"",
+		"o",
+		"ok ",
+		"okay",
+		"OK",
+		"error",
+		"error ",
+		"error 3",
+		"error 0 none",
+		"error -3 x",
+		"error x y",
+		"error  3 x",
+		"error 4096 x",
+		"error 99999999999999 x",
 		"error 3x y",
 	};
 	char sentence[ENFORCE_TEXT_MAX];
@@ -183,8 +213,8 @@ TEST(what_is_no_answer_is_refused)
 /* Under the sanitizers, and without a NUL behind the text. */
 TEST(random_bytes_are_read_within_their_length)
 {
-	static const char *const words[] = { "kill", "freeze ", "thaw ", "ok", "error ", "5 ",
-					     ".service", ".scope", "a", "@", " " };
+	static const char *const words[] = { "kill",     "freeze ", "thaw ", "ok", "error ", "5 ",
+					     ".service", ".scope",  "a",     "@",  " " };
 
 	printf("seed %ld\n", SEED);
 	srand48(SEED);

@@ -25,9 +25,9 @@
 #include "helpers/enforce-client.h"
 #include "helpers/debugfs-reader.h"
 
-#define FOR_EVER   60000 /* ms: reached by a failure only */
-#define MOST	   1000	 /* allocations in one try: reached by a failure only */
-#define QUEUES	   40U	 /* the rows double twice */
+#define FOR_EVER 60000 /* ms: reached by a failure only */
+#define MOST 1000      /* allocations in one try: reached by a failure only */
+#define QUEUES 40U     /* the rows double twice */
 #define DESCRIPTOR 2048U
 
 static char dir[64] = "/tmp/gpuarb-test-XXXXXX";
@@ -87,8 +87,10 @@ static void make_mqds(void)
 	for (unsigned i = 0; i < QUEUES; i++) {
 		fprintf(out, "  Compute queue on device 1\n");
 		for (unsigned offset = 0; offset < DESCRIPTOR; offset += 32)
-			fprintf(out, "    %08x: 00000001 00000001 00000001 00000001 00000001 "
-				"00000001 00000001 00000001\n", offset);
+			fprintf(out,
+				"    %08x: 00000001 00000001 00000001 00000001 00000001 "
+				"00000001 00000001 00000001\n",
+				offset);
 	}
 	CHECK(fclose(out) == 0);
 }
@@ -96,8 +98,13 @@ static void make_mqds(void)
 static int parse_mqds(void)
 {
 	static const struct gpu_info gpu = {
-		.name = "0000:03:00.0", .gfx_target = 90006, .kfd_gpu_id = 1,
-		.geometry = { .xccs = 1, .engines = 1, .arrays = 1, .array_cus = 4,
+		.name = "0000:03:00.0",
+		.gfx_target = 90006,
+		.kfd_gpu_id = 1,
+		.geometry = { .xccs = 1,
+			      .engines = 1,
+			      .arrays = 1,
+			      .array_cus = 4,
 			      .active = { { { 4 } } } },
 	};
 	_cleanup_(freep) struct mask_seen *seen = NULL;

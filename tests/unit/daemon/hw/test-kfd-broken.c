@@ -26,8 +26,8 @@ TEST(properties_that_are_no_properties_leave_the_gpu_out)
 
 TEST(a_gpu_id_that_is_none_leaves_the_node_out)
 {
-	static const char *const values[] = { "-1\n", "0x10\n", "4294967296\n", " 7\n", "7 8\n",
-					      "99999999999999999999999\n" };
+	static const char *const values[] = { "-1\n", "0x10\n", "4294967296\n",
+					      " 7\n", "7 8\n",  "99999999999999999999999\n" };
 	struct rig rig;
 
 	for (size_t i = 0; i < ARRAY_SIZE(intruders); i++) {
@@ -70,22 +70,38 @@ TEST(the_name_is_never_needed)
 static const struct {
 	const char *key, *value;
 } unbelievable[] = {
-	{ "simd_count", NULL },	       { "simd_count", "-240" },
-	{ "simd_count", "24e1" },      { "simd_count", "18446744073709551616" },
-	{ "simd_count", "4294967295" }, { "simd_count", "65536" },
-	{ "simd_count", "260" },       { "simd_count", "241" },
-	{ "simd_count", "" },	       { "simd_count", "+240" },
-	{ "simd_per_cu", NULL },       { "simd_per_cu", "0" },
-	{ "array_count", NULL },       { "array_count", "0" },
-	{ "array_count", "65536" },    { "simd_arrays_per_engine", NULL },
-	{ "simd_arrays_per_engine", "0" }, { "simd_arrays_per_engine", "3" },
-	{ "simd_arrays_per_engine", "4" }, { "cu_per_simd_array", NULL },
-	{ "cu_per_simd_array", "0" },  { "cu_per_simd_array", "17" },
-	{ "num_xcc", "0" },	       { "num_xcc", "3" },
-	{ "num_xcc", "65" },	       { "gfx_target_version", "90006x" },
-	{ "gfx_target_version", "1000000" }, { "location_id", NULL },
-	{ "location_id", "4294967296" }, { "num_cp_queues", "999999" },
-	{ "num_sdma_engines", "257" }, { "vendor_id", "65536" },
+	{ "simd_count", NULL },
+	{ "simd_count", "-240" },
+	{ "simd_count", "24e1" },
+	{ "simd_count", "18446744073709551616" },
+	{ "simd_count", "4294967295" },
+	{ "simd_count", "65536" },
+	{ "simd_count", "260" },
+	{ "simd_count", "241" },
+	{ "simd_count", "" },
+	{ "simd_count", "+240" },
+	{ "simd_per_cu", NULL },
+	{ "simd_per_cu", "0" },
+	{ "array_count", NULL },
+	{ "array_count", "0" },
+	{ "array_count", "65536" },
+	{ "simd_arrays_per_engine", NULL },
+	{ "simd_arrays_per_engine", "0" },
+	{ "simd_arrays_per_engine", "3" },
+	{ "simd_arrays_per_engine", "4" },
+	{ "cu_per_simd_array", NULL },
+	{ "cu_per_simd_array", "0" },
+	{ "cu_per_simd_array", "17" },
+	{ "num_xcc", "0" },
+	{ "num_xcc", "3" },
+	{ "num_xcc", "65" },
+	{ "gfx_target_version", "90006x" },
+	{ "gfx_target_version", "1000000" },
+	{ "location_id", NULL },
+	{ "location_id", "4294967296" },
+	{ "num_cp_queues", "999999" },
+	{ "num_sdma_engines", "257" },
+	{ "vendor_id", "65536" },
 	{ "gfx_target_version", "100300" }, /* 57 CUs are no WGPs */
 };
 
@@ -270,7 +286,8 @@ TEST(nodes_that_are_none_are_passed_over)
 		CHECK(fake_sysfs_print(rig.dir, file, "77\n") == 0);
 	}
 	CHECK(fake_sysfs_print(rig.dir, NODE(3) "/gpu_id", "78\n") == 0); /* and no SIMDs */
-	CHECK(fake_sysfs_print(rig.dir, NODE(3) "/properties", "simd_count 0\nsimd_per_cu 0\n"
+	CHECK(fake_sysfs_print(rig.dir, NODE(3) "/properties",
+			       "simd_count 0\nsimd_per_cu 0\n"
 			       "array_count 0\nsimd_arrays_per_engine 0\ncu_per_simd_array 0\n"
 			       "location_id 0\n") == 0);
 	CHECK(rig_list(&rig) == 2 && rig.notes.n == 0);

@@ -69,12 +69,19 @@ TEST(caches_that_contradict_make_the_harvest_a_guess)
 	static const struct {
 		const char *key, *value;
 	} wrong[] = {
-		{ "level", NULL }, { "level", "one" }, { "processor_id_low", NULL },
-		{ "processor_id_low", "12" }, { "processor_id_low", "4294967295" },
-		{ "processor_id_low", "-5" }, { "sibling_map", NULL }, { "sibling_map", "2,0" },
-		{ "sibling_map", "10" }, { "sibling_map", "1;0" },
+		{ "level", NULL },
+		{ "level", "one" },
+		{ "processor_id_low", NULL },
+		{ "processor_id_low", "12" },
+		{ "processor_id_low", "4294967295" },
+		{ "processor_id_low", "-5" },
+		{ "sibling_map", NULL },
+		{ "sibling_map", "2,0" },
+		{ "sibling_map", "10" },
+		{ "sibling_map", "1;0" },
 		{ "sibling_map", "0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,1" },
-		{ "sibling_map", "1,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,1" },
+		{ "sibling_map",
+		  "1,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,1" },
 	};
 	struct rig rig;
 
@@ -86,10 +93,10 @@ TEST(caches_that_contradict_make_the_harvest_a_guess)
 		rig_end(&rig);
 	}
 	start_two(&rig); /* a CU more than there are */
-	CHECK(fake_sysfs_set(rig.dir, NODE(1) "/caches/9/properties", "sibling_map",
-			     "1,1,1,1") == 0);
-	CHECK(fake_sysfs_set(rig.dir, NODE(1) "/caches/6/properties", "sibling_map",
-			     "1,1,1,1") == 0);
+	CHECK(fake_sysfs_set(rig.dir, NODE(1) "/caches/9/properties", "sibling_map", "1,1,1,1") ==
+	      0);
+	CHECK(fake_sysfs_set(rig.dir, NODE(1) "/caches/6/properties", "sibling_map", "1,1,1,1") ==
+	      0);
 	check_guessed(&rig, NODE(1) "/caches");
 	CHECK(rig_says(&rig, NODE(1) "/caches", "names 5"));
 	rig_end(&rig);

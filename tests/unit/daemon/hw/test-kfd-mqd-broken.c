@@ -115,7 +115,8 @@ TEST(lines_that_the_kernel_does_not_print_are_refused_and_quoted)
 	CHECK(line_refused("    00000000: 00000000 ", "no row of a descriptor"));
 	CHECK(line_refused("    00000000:-00000001", "no row of a descriptor"));
 	CHECK(line_refused("    00000000: 00000000 00000000 00000000 00000000 00000000 00000000 "
-			   "00000000 00000000 00000000", "no row of a descriptor"));
+			   "00000000 00000000 00000000",
+			   "no row of a descriptor"));
 }
 
 TEST(a_queue_before_any_process_is_refused)

@@ -31,10 +31,12 @@ static const struct kind {
 static struct gpu_info info_of(const struct kind *kind)
 {
 	return (struct gpu_info){
-		.name = "0000:c3:00.0", .gfx_target = kind->target,
+		.name = "0000:c3:00.0",
+		.gfx_target = kind->target,
 		.geometry = shape(kind->xccs, kind->engines, kind->arrays, kind->array_cus,
 				  kind->target >= 100000, kind->cus),
-		.queue_slots = kind->queue_slots, .sdma_queues = kind->sdma_queues,
+		.queue_slots = kind->queue_slots,
+		.sdma_queues = kind->sdma_queues,
 		.vram_bytes = UINT64_C(24) << 30,
 		.scheduler = kind->target >= 110000 ? SCHEDULER_MES : SCHEDULER_HWS,
 	};
@@ -103,7 +105,8 @@ TEST(random_harvests_come_back_as_they_were)
 			for (unsigned i = 0; i < geometry->engines * geometry->arrays; i++)
 				geometry->active[xcc][i / geometry->arrays][i % geometry->arrays] =
 					(uint8_t)((1 + (unsigned)rand_r(&seed) %
-						   (geometry->array_cus / step)) * step);
+							       (geometry->array_cus / step)) *
+						  step);
 		CHECK(fake_sysfs_build(rig.dir, &info, 1) == 0);
 		CHECK(rig_list(&rig) == 1 && rig.notes.n == 0 && rig.gpus[0].harvest_known);
 		CHECK(memcmp(&rig.gpus[0].geometry, geometry, sizeof(*geometry)) == 0);
@@ -208,7 +211,9 @@ TEST(two_gpus_are_two_and_a_short_array_still_learns_how_many)
 TEST(module_parameters_say_who_schedules_and_how_many_at_once)
 {
 	static const enum scheduler policies[] = {
-		SCHEDULER_HWS, SCHEDULER_HWS_STRICT, SCHEDULER_NONE,
+		SCHEDULER_HWS,
+		SCHEDULER_HWS_STRICT,
+		SCHEDULER_NONE,
 	};
 	struct gpu_info infos[2] = { radeon_vii(), info_of(&kinds[15]) };
 	struct rig rig;
@@ -234,8 +239,8 @@ TEST(how_long_the_kernel_waits_for_a_preemption_is_read)
 
 	rig_start(&rig, infos, 2);
 	CHECK(rig_list(&rig) == 2 && rig.gpus[0].preemption_msec == 9000);
-	CHECK(fake_sysfs_print(rig.dir, FAKE_PARAMETERS "/queue_preemption_timeout_ms", "8000\n")
-	      == 0);
+	CHECK(fake_sysfs_print(rig.dir, FAKE_PARAMETERS "/queue_preemption_timeout_ms", "8000\n") ==
+	      0);
 	CHECK(rig_list(&rig) == 2 && rig.notes.n == 0);
 	CHECK(rig.gpus[0].preemption_msec == 8000 && rig.gpus[1].preemption_msec == 8000);
 	CHECK(fake_sysfs_remove(rig.dir, FAKE_PARAMETERS "/queue_preemption_timeout_ms") == 0);
@@ -322,7 +327,7 @@ TEST(a_driver_that_was_loaded_anew_is_another_generation)
 TEST(a_sysfs_that_is_no_directory_is_refused)
 {
 	char longer[700];
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 	struct hw *hw = NULL;
 
 	CHECK(hw_kfd.open("/nonexistent/sys", &hw, &notes) == -ENOENT && !hw);

@@ -9,7 +9,10 @@
 static struct gpu_info card(unsigned target, unsigned cus)
 {
 	struct gpu_info info = {
-		.name = "left over", .device = "card", .gfx_target = target, .kfd_gpu_id = 77,
+		.name = "left over",
+		.device = "card",
+		.gfx_target = target,
+		.kfd_gpu_id = 77,
 		.geometry = { .xccs = 1, .engines = 4, .arrays = 1, .array_cus = 16 },
 		.queue_slots = 24,
 	};
@@ -22,7 +25,7 @@ TEST(cards_sit_one_behind_the_other_and_nobody_uses_them)
 {
 	struct gpu_info cards[2] = { card(90006, 60), card(90010, 52) }, gpus[4];
 	unsigned partitions[2] = { 1, 1 };
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 	struct hw *hw;
 
 	CHECK(hw_simulated_new(cards, partitions, 2, &hw) == 0);
@@ -41,7 +44,7 @@ TEST(a_partitioned_card_is_several_gpus)
 {
 	struct gpu_info cards[3] = { card(90006, 60), card(90402, 38), card(90006, 60) }, gpus[10];
 	unsigned partitions[3] = { 1, 8, 1 };
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 	struct hw *hw;
 
 	CHECK(hw_simulated_new(cards, partitions, 3, &hw) == 0);
@@ -57,8 +60,8 @@ TEST(a_partitioned_card_is_several_gpus)
 
 TEST(what_cannot_be_simulated_is_refused)
 {
-	struct gpu_info cards[1] = { card(90006, 60) }, none[241] = {0};
-	unsigned partitions[241] = {0};
+	struct gpu_info cards[1] = { card(90006, 60) }, none[241] = { 0 };
+	unsigned partitions[241] = { 0 };
 	struct hw *hw = NULL;
 
 	CHECK(hw_simulated_new(cards, partitions, 1, &hw) == -EINVAL);
@@ -71,7 +74,7 @@ TEST(what_cannot_be_simulated_is_refused)
 
 TEST(no_card_at_all_is_a_machine_without_a_gpu)
 {
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 	struct hw *hw;
 
 	CHECK(hw_simulated_new(NULL, NULL, 0, &hw) == 0);
@@ -82,7 +85,7 @@ TEST(no_card_at_all_is_a_machine_without_a_gpu)
 
 TEST(there_is_nothing_to_open)
 {
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 	struct hw *hw = NULL;
 
 	CHECK(hw_simulated.open("/sys", &hw, &notes) == -EOPNOTSUPP && !hw);

@@ -100,8 +100,7 @@ TEST(processes_below_a_unit_are_its_own_too)
 	put(&tree, "u/d", "");
 	scratch_write(&tree.scratch, "u/cgroup.events", "populated 1\n");
 	CHECK(read_tree(&tree) == 0 && tree.n == 4);
-	CHECK(tree.pids[0] == 10 && tree.pids[1] == 20 && tree.pids[2] == 30 &&
-	      tree.pids[3] == 40);
+	CHECK(tree.pids[0] == 10 && tree.pids[1] == 20 && tree.pids[2] == 30 && tree.pids[3] == 40);
 	tree_end(&tree);
 }
 
@@ -138,7 +137,12 @@ TEST(a_process_without_a_number_here_is_told)
 
 TEST(what_is_no_list_of_processes_is_refused)
 {
-	static const char *const texts[] = { "x\n", "-3\n", "12", "12 \n", "99999999999\n", "\n",
+	static const char *const texts[] = { "x\n",
+					     "-3\n",
+					     "12",
+					     "12 \n",
+					     "99999999999\n",
+					     "\n",
 					     "123456789012345678901234567890123456789\n" };
 	struct tree tree = tree_new("");
 
@@ -247,7 +251,7 @@ TEST(running_out_of_file_descriptors_is_told)
 /* ---- the kernel's own ------------------------------------------------------------------------- */
 
 #define SLICE CGROUP_ROOT "/gpuarb.test.slice"
-#define UNIT  SLICE "/gpuarb-test-%d.service"
+#define UNIT SLICE "/gpuarb-test-%d.service"
 
 static void write_self(const char *cgroup)
 {

@@ -104,7 +104,8 @@ TEST(a_command_cannot_pass_for_other_fields_or_for_a_terminal)
 
 	wait_ready(&child);
 	process_describe(&row);
-	CHECK(strcmp(row.command, ") R 1 (?[1m?" "?)") == 0);
+	CHECK(strcmp(row.command, ") R 1 (?[1m?"
+				  "?)") == 0);
 	CHECK(row.start_time > 0 && row.n_ancestors > 0 && row.ancestors[0] == getpid());
 	end(&child);
 }
@@ -113,7 +114,11 @@ TEST(who_has_gone_is_told_by_zeros)
 {
 	struct child child = start(wait_for_ever);
 	struct observed row = {
-		.pid = child.pid, .start_time = 9, .uid = 9, .command = "x", .n_ancestors = 2,
+		.pid = child.pid,
+		.start_time = 9,
+		.uid = 9,
+		.command = "x",
+		.n_ancestors = 2,
 	};
 
 	wait_ready(&child);
@@ -349,7 +354,7 @@ static bool write_pid(const char *dir, pid_t pid)
 /* A service in a slice, made as systemd would make it; then what is outside of any. */
 static bool place_in_cgroup(const char *root, const struct child *child)
 {
-	struct caller caller = {0};
+	struct caller caller = { 0 };
 	char slice[128], unit[192];
 	bool placed;
 

@@ -5,7 +5,7 @@
 
 TEST(notes_keep_their_order_and_text)
 {
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 
 	notes_add(&notes, false, "%s is %d", "this", 1);
 	notes_add(&notes, true, "that");
@@ -17,7 +17,7 @@ TEST(notes_keep_their_order_and_text)
 
 TEST(only_errors_are_errors)
 {
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 
 	CHECK(!notes_have_errors(&notes));
 	notes_add(&notes, false, "degraded");
@@ -29,7 +29,7 @@ TEST(only_errors_are_errors)
 
 TEST(finished_notes_can_be_used_again)
 {
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 
 	notes_add(&notes, true, "first");
 	notes_done(&notes);

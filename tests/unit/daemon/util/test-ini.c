@@ -7,7 +7,13 @@
 #include "check.h"
 #include "scratch.h"
 
-#define OURS (struct trust){ { geteuid() } }
+#define OURS                      \
+	(struct trust)            \
+	{                         \
+		{                 \
+			geteuid() \
+		}                 \
+	}
 
 /* What was read, as one line of text for each call. */
 struct seen {
@@ -18,8 +24,8 @@ struct seen {
 static void see(struct seen *seen, const char *line, const char *section, const char *key,
 		const char *value)
 {
-	int n = snprintf(seen->text + seen->size, sizeof(seen->text) - seen->size,
-			 "%s[%s]%s=%s|", line, section, key, value);
+	int n = snprintf(seen->text + seen->size, sizeof(seen->text) - seen->size, "%s[%s]%s=%s|",
+			 line, section, key, value);
 
 	CHECK(n > 0 && (size_t)n < sizeof(seen->text) - seen->size);
 	seen->size += (size_t)n;
@@ -50,7 +56,7 @@ static int read_bytes(const void *bytes, size_t size, struct seen *seen, struct 
 	size_t before = notes->n;
 	int r;
 
-	*seen = (struct seen){0};
+	*seen = (struct seen){ 0 };
 	r = ini_read_sections(path, &OURS, NULL, on_key, seen, notes);
 	for (size_t i = before; i < notes->n; i++) {
 		CHECK(strncmp(notes->list[i].text, path, strlen(path)) == 0);
@@ -75,7 +81,7 @@ static bool says(const struct notes *notes, const char *part)
 
 TEST(keys_come_with_their_section_and_line)
 {
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 	struct seen seen;
 
 	CHECK(read_text("# c\n; c\n\na=1\n[s]\n  b = two words ; why\n\tc =\r\n[t u]\nd=x=y:z",
@@ -86,7 +92,7 @@ TEST(keys_come_with_their_section_and_line)
 
 TEST(a_byte_order_mark_is_passed_over)
 {
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 	struct seen seen;
 
 	CHECK(read_text("\xef\xbb\xbf[s]\na=1\n", &seen, &notes) == 0);
@@ -97,8 +103,8 @@ TEST(sections_without_keys_are_told)
 {
 	struct scratch scratch = scratch_new();
 	const char *path = scratch_write(&scratch, "x", "[a]\n[b]\nk=v\n[c]\n");
-	struct notes notes = {0};
-	struct seen seen = {0};
+	struct notes notes = { 0 };
+	struct seen seen = { 0 };
 
 	CHECK(ini_read_sections(path, &OURS, on_section, on_key, &seen, &notes) == 0);
 	CHECK(strcmp(seen.text, "[a]=|[b]=|3[b]k=v|[c]=|") == 0);
@@ -107,7 +113,7 @@ TEST(sections_without_keys_are_told)
 
 TEST(every_wrong_line_is_told_by_number)
 {
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 	struct seen seen;
 
 	CHECK(read_text("[s]\nno value\na=bad\n[open\nx=1\n[t] y=1\n[u]\nb: 2\n=\nc=3\n", &seen,
@@ -124,7 +130,7 @@ TEST(every_wrong_line_is_told_by_number)
 
 TEST(a_value_does_not_go_on_over_lines)
 {
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 	struct seen seen;
 
 	CHECK(read_text("[s]\na = one,\n  two\n", &seen, &notes) == -EINVAL);
@@ -135,7 +141,7 @@ TEST(a_value_does_not_go_on_over_lines)
 
 TEST(a_key_stands_once_in_a_section_and_a_section_once)
 {
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 	struct seen seen;
 
 	CHECK(read_text("[s]\na=1\na=2\n[t]\na=3\n[s]\nb=1\n", &seen, &notes) == -EINVAL);
@@ -148,7 +154,7 @@ TEST(a_key_stands_once_in_a_section_and_a_section_once)
 
 TEST(lines_of_190_bytes_are_read_whole_and_longer_ones_refused)
 {
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 	struct seen seen;
 	char text[256];
 
@@ -165,7 +171,7 @@ TEST(lines_of_190_bytes_are_read_whole_and_longer_ones_refused)
 
 TEST(section_names_that_libinih_would_cut_are_refused)
 {
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 	struct seen seen;
 	char text[128];
 
@@ -181,7 +187,7 @@ TEST(section_names_that_libinih_would_cut_are_refused)
 TEST(what_is_no_text_is_refused_at_its_first_byte)
 {
 	static const char binary[] = "[s]\na=1\n\0\n", escape[] = "a=\033[31m\nb=bad\n";
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 	struct seen seen;
 
 	CHECK(read_bytes(binary, sizeof(binary) - 1, &seen, &notes) == -EINVAL);
@@ -193,7 +199,7 @@ TEST(what_is_no_text_is_refused_at_its_first_byte)
 
 TEST(only_comments_may_be_other_than_ascii)
 {
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 	struct seen seen;
 
 	CHECK(read_text("# f\xc3\xbcr\n[s]\na=1 ; f\xc3\xbcr\n", &seen, &notes) == 0);
@@ -205,7 +211,7 @@ TEST(only_comments_may_be_other_than_ascii)
 
 TEST(a_file_with_nothing_right_is_given_up)
 {
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 	char text[4096] = "";
 	struct seen seen;
 
@@ -218,7 +224,7 @@ TEST(a_file_with_nothing_right_is_given_up)
 
 static int read_path(const char *path, bool trusted, struct notes *notes)
 {
-	struct seen seen = {0};
+	struct seen seen = { 0 };
 
 	return ini_read(path, trusted ? &OURS : NULL, on_key, &seen, notes);
 }
@@ -226,7 +232,7 @@ static int read_path(const char *path, bool trusted, struct notes *notes)
 TEST(a_file_that_is_not_there_is_told_apart)
 {
 	struct scratch scratch = scratch_new();
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 
 	CHECK(read_path(scratch_at(&scratch, "none"), true, &notes) == -ENOENT);
 	CHECK(notes.n == 0);
@@ -237,7 +243,7 @@ TEST(directories_and_pipes_are_refused)
 {
 	struct scratch scratch = scratch_new();
 	const char *pipe = scratch_at(&scratch, "pipe");
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 
 	CHECK(mkfifo(pipe, 0600) == 0);
 	CHECK(read_path(scratch.path, true, &notes) == -EINVAL);
@@ -252,7 +258,7 @@ TEST(a_mebibyte_is_read_and_what_is_larger_refused)
 {
 	struct scratch scratch = scratch_new();
 	const char *path = scratch_write(&scratch, "x", "a=1\n");
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 	char *blank = malloc(1 << 20);
 
 	CHECK(blank);
@@ -268,7 +274,7 @@ TEST(a_mebibyte_is_read_and_what_is_larger_refused)
 
 TEST(a_file_that_hides_its_size_is_measured_while_it_is_read)
 {
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 
 	if (access("/proc/kallsyms", R_OK) < 0)
 		SKIP("no /proc/kallsyms, a large file of size 0");
@@ -281,7 +287,7 @@ TEST(dev_null_reads_as_an_empty_file)
 {
 	struct scratch scratch = scratch_new();
 	const char *path = scratch_at(&scratch, "masked");
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 
 	CHECK(symlink("/dev/null", path) == 0);
 	CHECK(read_path(path, true, &notes) == 0 && notes.n == 0);
@@ -292,7 +298,7 @@ TEST(a_file_that_others_can_write_is_trusted_by_nobody)
 {
 	struct scratch scratch = scratch_new();
 	const char *path = scratch_write(&scratch, "x", "a=1\n");
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 
 	CHECK(chmod(path, 0664) == 0 && read_path(path, true, &notes) == -EINVAL);
 	CHECK(chmod(path, 0646) == 0 && read_path(path, true, &notes) == -EINVAL);
@@ -308,7 +314,7 @@ TEST(a_directory_that_others_can_write_makes_its_files_untrusted)
 	struct scratch scratch = scratch_new();
 	const char *open = scratch_mkdir(&scratch, "open"), *link = scratch_at(&scratch, "link");
 	const char *path = scratch_write(&scratch, "open/x", "a=1\n");
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 
 	CHECK(chmod(open, 01777) == 0 && read_path(path, true, &notes) == -EINVAL);
 	CHECK(notes.n == 1 && says(&notes, "/open: others than its owner can write it"));
@@ -322,7 +328,7 @@ TEST(a_file_of_another_user_is_refused)
 {
 	struct scratch scratch = scratch_new();
 	const char *path = scratch_write(&scratch, "x", "a=1\n");
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 
 	if (chown(path, 12345, (gid_t)-1) < 0) {
 		scratch_done(&scratch);
@@ -337,9 +343,12 @@ TEST(a_file_of_another_user_is_refused)
 
 TEST(numbers_are_digits_within_bounds)
 {
-	static const char *const wrong[] = { "", "-1", "+1", " 1", "1x", "0x10", "0", "11", "1e1",
-					     "99999999999999999999999", "4294967297" };
-	struct notes notes = {0};
+	static const char *const wrong[] = {
+		"",          "-1", "+1", " 1",  "1x",
+		"0x10",      "0",  "11", "1e1", "99999999999999999999999",
+		"4294967297"
+	};
+	struct notes notes = { 0 };
 	struct ini_place place = { .file = "F", .line = 7, .notes = &notes };
 	unsigned n = 5;
 
@@ -353,9 +362,10 @@ TEST(numbers_are_digits_within_bounds)
 
 TEST(bytes_take_one_suffix_and_do_not_overflow)
 {
-	static const char *const wrong[] = { "", "G", "-1G", "1GB", "1 G", "1.5G", "16777216T",
-					     "18446744073709551616", "1E" };
-	struct notes notes = {0};
+	static const char *const wrong[] = { "",    "G",    "-1G",       "1GB",
+					     "1 G", "1.5G", "16777216T", "18446744073709551616",
+					     "1E" };
+	struct notes notes = { 0 };
 	struct ini_place place = { .file = "F", .line = 7, .notes = &notes };
 	unsigned long long n = 5;
 
@@ -371,7 +381,7 @@ TEST(bytes_take_one_suffix_and_do_not_overflow)
 
 TEST(booleans_are_words)
 {
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 	struct ini_place place = { .file = "F", .line = 7, .notes = &notes };
 	bool b = false;
 

@@ -12,7 +12,7 @@
 
 TEST(an_entry_is_a_line_for_each_field)
 {
-	struct journal_entry entry = {0};
+	struct journal_entry entry = { 0 };
 
 	journal_add(&entry, "MESSAGE", "lease %d", 7);
 	journal_add(&entry, "GPUARB_GPU", "0000:03:00.0");
@@ -24,15 +24,16 @@ TEST(an_entry_is_a_line_for_each_field)
 
 TEST(a_value_cannot_begin_another_field)
 {
-	struct journal_entry entry = {0};
+	struct journal_entry entry = { 0 };
 
-	journal_add(&entry, "GPUARB_TENANT", "%s", "a\nMESSAGE_ID=b\x1b[2J\x7f\xff\xc3\u00e9\xc2\x9b");
+	journal_add(&entry, "GPUARB_TENANT", "%s",
+		    "a\nMESSAGE_ID=b\x1b[2J\x7f\xff\xc3\u00e9\xc2\x9b");
 	CHECK(strcmp(entry.text, "GPUARB_TENANT=a?MESSAGE_ID=b?[2J???\u00e9??\n") == 0);
 }
 
 TEST(what_there_is_no_room_for_is_left_out_whole)
 {
-	struct journal_entry entry = {0};
+	struct journal_entry entry = { 0 };
 
 	for (unsigned i = 0; i < 6; i++)
 		journal_add(&entry, "A", "%04000d", i);
@@ -56,7 +57,7 @@ static int listen_at(char path[static 64])
 
 static struct journal_entry hello(void)
 {
-	struct journal_entry entry = {0};
+	struct journal_entry entry = { 0 };
 
 	journal_add(&entry, "MESSAGE", "hello");
 	return entry;
@@ -78,7 +79,7 @@ TEST(an_entry_is_one_datagram)
 
 TEST(an_entry_with_all_there_can_be_is_one_datagram_as_well)
 {
-	struct journal_entry entry = {0};
+	struct journal_entry entry = { 0 };
 	char path[64], got[sizeof(entry.text)];
 	int fd = listen_at(path);
 

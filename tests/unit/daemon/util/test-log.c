@@ -82,7 +82,7 @@ TEST(a_line_has_an_end)
 
 static void notes_of_both_kinds(void)
 {
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 
 	notes_add(&notes, true, "wrong");
 	notes_add(&notes, false, "degraded");
@@ -100,7 +100,9 @@ TEST(notes_are_errors_or_warnings)
 
 static void one_event(void)
 {
-	const struct log_fields fields = { .lease = 7, .tenant = "gold\n<0>", .uid = 1000,
+	const struct log_fields fields = { .lease = 7,
+					   .tenant = "gold\n<0>",
+					   .uid = 1000,
 					   .gpus = { "0000:03:00.0", "0000:04:00.0" },
 					   .n_gpus = 2 };
 
@@ -149,7 +151,8 @@ static void send_events(void)
 	journal_reads_stderr();
 	one_event();
 	entry = entry_next(journal, EVENT_REVOKED);
-	CHECK(strcmp(entry.text, "MESSAGE=lease 7 ends: told?so\n"
+	CHECK(strcmp(entry.text,
+		     "MESSAGE=lease 7 ends: told?so\n"
 		     "MESSAGE_ID=f810bf3518ee457caf3fd6bb20ae8780\nPRIORITY=5\nSYSLOG_FACILITY=3\n"
 		     "SYSLOG_IDENTIFIER=test-log\nGPUARB_LEASE=7\nGPUARB_TENANT=gold?<0>\n"
 		     "GPUARB_UID=1000\nGPUARB_GPU=0000:03:00.0\nGPUARB_GPU=0000:04:00.0\n") == 0);
@@ -229,7 +232,7 @@ static void talk_to_the_deaf(void)
 	alarm(60); /* where it waits it is for ever */
 	for (unsigned i = 0; i < 100000; i++)
 		log_info("%d", i);
-	CHECK(recv(ends[1], &(char[5]){0}, 5, 0) == 5);
+	CHECK(recv(ends[1], &(char[5]){ 0 }, 5, 0) == 5);
 }
 
 TEST(a_journal_that_does_not_read_lines_holds_nobody_up)

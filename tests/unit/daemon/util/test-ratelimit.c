@@ -15,12 +15,12 @@ static bool pass(struct trickle *t, uid_t uid, uint64_t now)
 TEST(so_many_times_in_a_period_and_then_no_more)
 {
 	uint64_t times = 0, withheld = 1;
-	struct trickle t = {0};
+	struct trickle t = { 0 };
 
 	for (unsigned i = 1; i <= TRICKLE_TIMES; i++)
 		CHECK(trickle(&t, 7, START + i, &times, &withheld) && times == i && withheld == 0);
 	CHECK(!trickle(&t, 7, START + 500, &times, &withheld) && times == TRICKLE_TIMES + 1);
-	CHECK(!pass(&t, 7, START + TRICKLE_USEC));     /* the first was at START + 1 */
+	CHECK(!pass(&t, 7, START + TRICKLE_USEC)); /* the first was at START + 1 */
 	CHECK(trickle(&t, 7, START + 1 + TRICKLE_USEC, &times, &withheld));
 	CHECK(times == 1 && withheld == 2);
 	CHECK(trickle(&t, 7, START + 2 + TRICKLE_USEC, &times, &withheld));
@@ -29,7 +29,7 @@ TEST(so_many_times_in_a_period_and_then_no_more)
 
 TEST(one_user_does_not_silence_another)
 {
-	struct trickle t = {0};
+	struct trickle t = { 0 };
 
 	while (pass(&t, 7, START))
 		;
@@ -38,7 +38,7 @@ TEST(one_user_does_not_silence_another)
 
 TEST(a_crowd_of_users_is_bounded_too)
 {
-	struct trickle t = {0};
+	struct trickle t = { 0 };
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < 2 * TRICKLE_TIMES; i++)

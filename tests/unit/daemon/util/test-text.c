@@ -25,12 +25,12 @@ TEST(printable_text_is_utf8_without_control_characters)
 
 TEST(malformed_sequences_are_not_printable)
 {
-	CHECK(!text_printable("\xc3"));             /* cut */
-	CHECK(!text_printable("\xe6\xbc"));         /* cut */
-	CHECK(!text_printable("\xf0\x9f\x98"));     /* cut */
-	CHECK(!text_printable("\x80"));             /* no lead */
+	CHECK(!text_printable("\xc3"));         /* cut */
+	CHECK(!text_printable("\xe6\xbc"));     /* cut */
+	CHECK(!text_printable("\xf0\x9f\x98")); /* cut */
+	CHECK(!text_printable("\x80"));         /* no lead */
 	CHECK(!text_printable("\xff"));
-	CHECK(!text_printable("\xc0\xaf"));         /* overlong */
+	CHECK(!text_printable("\xc0\xaf")); /* overlong */
 	CHECK(!text_printable("\xe0\x80\xaf"));
 	CHECK(!text_printable("\xf0\x80\x80\xaf"));
 	CHECK(!text_printable("\xed\xa0\x80"));     /* surrogate */
@@ -41,7 +41,9 @@ TEST(malformed_sequences_are_not_printable)
 TEST(cleaning_replaces_byte_by_byte)
 {
 	CHECK(cleaned("plain", "plain"));
-	CHECK(cleaned("a\tb\xff" "c", "a?b?c"));
+	CHECK(cleaned("a\tb\xff"
+		      "c",
+		      "a?b?c"));
 	CHECK(cleaned("t\u00e9\xc3", "t\u00e9?"));
 	CHECK(cleaned("\xc2\x9b", "??"));
 }

@@ -11,7 +11,13 @@
 #include "util/trust.h"
 
 #define STRANGER 12345
-#define OURS	 (struct trust){ { geteuid() } }
+#define OURS                      \
+	(struct trust)            \
+	{                         \
+		{                 \
+			geteuid() \
+		}                 \
+	}
 
 struct place {
 	struct scratch scratch;
@@ -57,7 +63,7 @@ static bool refused(struct place *place, const char *name, const char *sentence)
 	int r;
 
 	notes_done(&place->notes);
-	place->notes = (struct notes){0};
+	place->notes = (struct notes){ 0 };
 	r = look(place, name);
 	says = r == -EINVAL && place->notes.n == 1 && place->notes.list[0].error &&
 	       strstr(place->notes.list[0].text, sentence);
@@ -77,8 +83,7 @@ TEST(what_is_roots_or_ours_alone_is_opened)
 	char text[2] = "";
 	int fd;
 
-	fd = trust_open(scratch_at(&place.scratch, "links/x.conf"), &OURS, O_RDONLY,
-			&place.notes);
+	fd = trust_open(scratch_at(&place.scratch, "links/x.conf"), &OURS, O_RDONLY, &place.notes);
 	CHECK(fd >= 0 && read(fd, text, 2) == 1 && text[0] == 'x');
 	CHECK(fcntl(fd, F_GETFD) == FD_CLOEXEC);
 	close(fd);
@@ -112,8 +117,9 @@ TEST(what_others_can_write_is_named)
 	struct place place = place_new();
 
 	set_mode(&place, "etc/conf.d/x.conf", 0664);
-	CHECK(refused(&place, "etc/conf.d/x.conf", "/etc/conf.d/x.conf: others than its owner can "
-						   "write it (mode 0664): chmod go-w"));
+	CHECK(refused(&place, "etc/conf.d/x.conf",
+		      "/etc/conf.d/x.conf: others than its owner can "
+		      "write it (mode 0664): chmod go-w"));
 	CHECK(refused(&place, "links/x.conf", "/etc/conf.d/x.conf: others"));
 	set_mode(&place, "etc/conf.d/x.conf", 0644);
 	set_mode(&place, "etc/conf.d", 0757);
@@ -145,13 +151,15 @@ TEST(a_sticky_directory_is_no_harm_on_the_way_but_holds_no_files)
 	CHECK(look(&place, "etc/conf.d/x.conf") == 0 && look(&place, "etc/conf.d") == 0);
 	CHECK(refused(&place, "etc", "/etc: others than its owner can write it (mode 1777)"));
 	scratch_write(&place.scratch, "etc/y.conf", "y");
-	CHECK(refused(&place, "etc/y.conf", "/etc: others than its owner can write it (mode 1777)"));
+	CHECK(refused(&place, "etc/y.conf",
+		      "/etc: others than its owner can write it (mode 1777)"));
 	place_done(&place);
 }
 
 TEST(what_is_another_users_is_named)
 {
-	static const char *const names[] = { "etc/conf.d/x.conf", "etc/conf.d", "etc", "links/etc" };
+	static const char *const names[] = { "etc/conf.d/x.conf", "etc/conf.d", "etc",
+					     "links/etc" };
 	struct place place = place_new();
 	char sentence[128];
 
@@ -243,8 +251,9 @@ TEST(what_this_user_may_not_read_says_who_that_is)
 	CHECK(chmod(place.scratch.path, 0755) == 0);
 	set_mode(&place, "etc/conf.d/x.conf", 0600);
 	CHECK(seteuid(STRANGER) == 0);
-	says = refused(&place, "etc/conf.d/x.conf", "/x.conf: uid 12345, as whom it is read, may not "
-						    "read it: chmod a+r");
+	says = refused(&place, "etc/conf.d/x.conf",
+		       "/x.conf: uid 12345, as whom it is read, may not "
+		       "read it: chmod a+r");
 	CHECK(seteuid(0) == 0 && says);
 	set_mode(&place, "etc", 0700);
 	CHECK(seteuid(STRANGER) == 0);

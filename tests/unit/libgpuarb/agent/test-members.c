@@ -14,10 +14,13 @@
 
 static struct agent_grant grant_of(uint64_t generation)
 {
-	return (struct agent_grant){ .version = AGENT_VERSION, .n_parts = 1, .lease = 12,
-				     .generation = generation,
-				     .parts = { { .kfd_gpu_id = 1001, .xccs = 1, .n_words = 1,
-						  .cu_mask = { 0xff } } } };
+	return (struct agent_grant){
+		.version = AGENT_VERSION,
+		.n_parts = 1,
+		.lease = 12,
+		.generation = generation,
+		.parts = { { .kfd_gpu_id = 1001, .xccs = 1, .n_words = 1, .cu_mask = { 0xff } } }
+	};
 }
 
 /* The process's end of a connection; the crowd's is in *ret. */
@@ -45,7 +48,8 @@ static uint64_t told(int fd)
 
 static void answer(int fd, uint64_t generation, int error)
 {
-	struct agent_answer answer = { .version = AGENT_VERSION, .error = error,
+	struct agent_answer answer = { .version = AGENT_VERSION,
+				       .error = error,
 				       .generation = generation };
 
 	CHECK(send(fd, &answer, sizeof(answer), 0) == (ssize_t)sizeof(answer));
@@ -54,7 +58,7 @@ static void answer(int fd, uint64_t generation, int error)
 TEST(all_have_to_follow_and_nobody_is_all)
 {
 	struct agent_grant first = grant_of(1), second = grant_of(2);
-	struct crowd crowd = {0};
+	struct crowd crowd = { 0 };
 	int a, b, fd_a, fd_b;
 
 	CHECK(crowd_follows(&crowd, 1));
@@ -81,7 +85,7 @@ TEST(all_have_to_follow_and_nobody_is_all)
 
 TEST(who_has_not_answered_is_told_the_newest_when_it_has)
 {
-	struct crowd crowd = {0};
+	struct crowd crowd = { 0 };
 	int a, fd;
 
 	a = join(&crowd, 100, &fd);
@@ -102,7 +106,7 @@ TEST(who_has_not_answered_is_told_the_newest_when_it_has)
 TEST(who_could_not_apply_does_not_follow_until_it_could)
 {
 	struct agent_grant first = grant_of(1), second = grant_of(2);
-	struct crowd crowd = {0};
+	struct crowd crowd = { 0 };
 	int a, fd;
 
 	a = join(&crowd, 100, &fd);
@@ -122,7 +126,7 @@ TEST(what_is_no_answer_ends_the_connection)
 {
 	static const char noise[7] = "noise";
 	struct agent_grant first = grant_of(1);
-	struct crowd crowd = {0};
+	struct crowd crowd = { 0 };
 	int a, fd;
 
 	a = join(&crowd, 100, &fd);
@@ -143,7 +147,7 @@ TEST(what_is_no_answer_ends_the_connection)
 TEST(a_process_that_comes_again_takes_its_own_place)
 {
 	struct agent_grant first = grant_of(1);
-	struct crowd crowd = {0};
+	struct crowd crowd = { 0 };
 	int a, b, fd_a, fd_b;
 	char c;
 
@@ -173,8 +177,11 @@ static void stage_set(struct stage *stage)
 	*stage = (struct stage){ .dir = "/tmp/gpuarb-test-XXXXXX", .grant = grant_of(1) };
 	CHECK(mkdtemp(stage->dir));
 	snprintf(stage->proc, sizeof(stage->proc), "%s/proc", stage->dir);
-	stage->search = (struct search){ .sys = stage->dir, .proc = stage->proc, .root = 100,
-					 .crowd = &stage->crowd, .grant = &stage->grant };
+	stage->search = (struct search){ .sys = stage->dir,
+					 .proc = stage->proc,
+					 .root = 100,
+					 .crowd = &stage->crowd,
+					 .grant = &stage->grant };
 }
 
 static void stage_strike(struct stage *stage)

@@ -8,9 +8,9 @@
 #include "libgpuarb/agent/queue-set.h"
 
 #define QUEUES 16U
-#define VII    1001U /* a GPU of one XCC */
+#define VII 1001U    /* a GPU of one XCC */
 #define MI300X 1002U /* of two, here */
-#define OTHER  1003U /* not the lease's */
+#define OTHER 1003U  /* not the lease's */
 
 struct driver {
 	struct mask has[QUEUES]; /* words 0: never masked */
@@ -78,8 +78,7 @@ static bool has(const struct stage *stage, uint32_t queue, uint32_t word)
 {
 	struct mask mask = { .word = { word }, .words = 1 };
 
-	return stage->driver.has[queue].words > 0 &&
-	       mask_same(&stage->driver.has[queue], &mask);
+	return stage->driver.has[queue].words > 0 && mask_same(&stage->driver.has[queue], &mask);
 }
 
 TEST(a_queue_has_the_grants_mask_when_it_is_made_and_after_each_change)

@@ -77,8 +77,8 @@ static void check_request(const struct gpuarb_want *wants, size_t n,
 	free(text);
 }
 
-static int refused(const struct gpuarb_want *wants, size_t n,
-		   const struct gpuarb_options *options, const char *because)
+static int refused(const struct gpuarb_want *wants, size_t n, const struct gpuarb_options *options,
+		   const char *because)
 {
 	struct gpuarb gpuarb = { .references = 1 };
 	DBusMessage *m = NULL;
@@ -140,12 +140,13 @@ TEST(every_key_goes_with_its_type)
 	options.start_inactive = true;
 	options.adaptable = true;
 	options.process_fd = pipe_fds[0];
-	check_request(&want, 1, &options,
-		      "[[gpu=0000:03:00.0/2 cus=30u shader-engines=2u cus-min=20u cus-max=40u "
-		      "exact=true shape=any queues=5u streams=1u processes=2u sdma-queues=3u "
-		      "vram=1099511627776t cooperative=true priority=0u isolation=cu]] "
-		      "[class=realtime name=kompositør tenant=compositor token=t "
-		      "wait-usec=18446744073709551615t start-inactive=true adaptable=true]"); /* the process is bound later */
+	check_request(
+		&want, 1, &options,
+		"[[gpu=0000:03:00.0/2 cus=30u shader-engines=2u cus-min=20u cus-max=40u "
+		"exact=true shape=any queues=5u streams=1u processes=2u sdma-queues=3u "
+		"vram=1099511627776t cooperative=true priority=0u isolation=cu]] "
+		"[class=realtime name=kompositør tenant=compositor token=t "
+		"wait-usec=18446744073709551615t start-inactive=true adaptable=true]"); /* the process is bound later */
 	close(pipe_fds[0]);
 	close(pipe_fds[1]);
 }
@@ -224,9 +225,12 @@ TEST(no_string_reaches_libdbus_that_it_would_abort_on)
 		const char *key;
 		const char **in;
 	} keys[] = {
-		{ "gpu", &want.gpu },             { "shape", &want.shape },
-		{ "isolation", &want.isolation }, { "class", &options.lease_class },
-		{ "name", &options.name },        { "tenant", &options.tenant },
+		{ "gpu", &want.gpu },
+		{ "shape", &want.shape },
+		{ "isolation", &want.isolation },
+		{ "class", &options.lease_class },
+		{ "name", &options.name },
+		{ "tenant", &options.tenant },
 		{ "token", &options.token },
 	};
 

@@ -93,11 +93,21 @@ static DBusMessage *rows_of(const struct pair *pairs, size_t n, size_t rows, DBu
 }
 
 static const struct pair partition_pairs[] = {
-	{ "gpu", "s" },           { "kfd-gpu-id", "u" },     { "cu-mask", "au" },
-	{ "cus", "u" },           { "cus-asked", "u" },      { "effective-cus", "u" },
-	{ "shader-engines", "au" }, { "queues", "u" },       { "streams", "u" },
-	{ "processes", "u" },     { "sdma-queues", "u" },    { "vram", "t" },
-	{ "priority", "u" },      { "tier", "s" },           { "gaps", "as" },
+	{ "gpu", "s" },
+	{ "kfd-gpu-id", "u" },
+	{ "cu-mask", "au" },
+	{ "cus", "u" },
+	{ "cus-asked", "u" },
+	{ "effective-cus", "u" },
+	{ "shader-engines", "au" },
+	{ "queues", "u" },
+	{ "streams", "u" },
+	{ "processes", "u" },
+	{ "sdma-queues", "u" },
+	{ "vram", "t" },
+	{ "priority", "u" },
+	{ "tier", "s" },
+	{ "gaps", "as" },
 	{ "priorities-seen", "au" },
 	{ "what-comes-later", "o" },
 };
@@ -208,7 +218,8 @@ TEST(more_rows_than_a_machine_can_have_are_refused)
 TEST(tables_of_cus_are_as_large_as_the_gpu_says)
 {
 	/* Numbers are all 7 and tables 3 x 4 here, so no table fits. */
-	static const struct pair pairs[] = { { "Xccs", "u" }, { "ShaderEngines", "u" },
+	static const struct pair pairs[] = { { "Xccs", "u" },
+					     { "ShaderEngines", "u" },
 					     { "CusPerShaderEngine", "aau" } };
 	static const struct pair empty[] = { { "Name", "s" }, { "Oversubscribed", "b" } };
 	struct pool pool = { NULL };

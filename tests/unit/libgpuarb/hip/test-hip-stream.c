@@ -25,8 +25,8 @@ static void refused_within(int error, const char *word, const uint32_t *mask, si
 	int r;
 
 	fake.sentence[0] = '\0';
-	r = mask ? gpuarb_hip_stream_create_within(fake_lease(), 0, mask, words, &stream) :
-		   gpuarb_hip_stream_create(fake_lease(), 0, &stream);
+	r = mask ? gpuarb_hip_stream_create_within(fake_lease(), 0, mask, words, &stream)
+		 : gpuarb_hip_stream_create(fake_lease(), 0, &stream);
 	if (r != error || !strstr(fake.sentence, word))
 		printf("%d: %s\n", r, fake.sentence);
 	CHECK(r == error && strstr(fake.sentence, word));
@@ -124,7 +124,7 @@ TEST(bits_of_cus_and_bits_of_wgps_come_to_the_same)
 			fake.partition.cu_mask_words = 2;
 			create();
 			CHECK(fake.queues[1].mask[0] == 0x0f0f00f0 && fake.queues[1].masked == 1);
-			}
+		}
 }
 
 TEST(a_wrong_guess_about_bits_is_tried_again)

@@ -11,9 +11,9 @@
 TEST(the_levels_are_those_of_the_hardware)
 {
 	static const enum level levels[16] = {
-		LEVEL_LOW, LEVEL_LOW, LEVEL_LOW, LEVEL_LOW, LEVEL_LOW, LEVEL_LOW, LEVEL_LOW,
-		LEVEL_NORMAL, LEVEL_NORMAL, LEVEL_NORMAL, LEVEL_NORMAL,
-		LEVEL_HIGH, LEVEL_HIGH, LEVEL_HIGH, LEVEL_HIGH, LEVEL_HIGH,
+		LEVEL_LOW,  LEVEL_LOW,    LEVEL_LOW,    LEVEL_LOW,    LEVEL_LOW,    LEVEL_LOW,
+		LEVEL_LOW,  LEVEL_NORMAL, LEVEL_NORMAL, LEVEL_NORMAL, LEVEL_NORMAL, LEVEL_HIGH,
+		LEVEL_HIGH, LEVEL_HIGH,   LEVEL_HIGH,   LEVEL_HIGH,
 	};
 
 	for (uint32_t priority = 0; priority < 16; priority++)
@@ -134,10 +134,17 @@ TEST(a_stream_s_queue_is_the_only_new_one_or_follows_the_runtime_s)
 TEST(a_pci_address_is_read_whole_or_not_at_all)
 {
 	static const char *const wrong[] = {
-		"", "0000:03:00", "0000:03:00.8", "0000:03:00.0x", "0000:03:00.0/",
+		"",
+		"0000:03:00",
+		"0000:03:00.8",
+		"0000:03:00.0x",
+		"0000:03:00.0/",
 		"0000:03:00.0/x",
-		"0000:03:00.0/1x", "03:00.0", "sim0",
-		"0000:03:00.0 ", "0000:03:00.0/2/2",
+		"0000:03:00.0/1x",
+		"03:00.0",
+		"sim0",
+		"0000:03:00.0 ",
+		"0000:03:00.0/2/2",
 	};
 	struct pci_address pci = { 0 };
 
@@ -161,8 +168,9 @@ TEST(a_device_is_found_by_its_address)
 
 TEST(partitions_of_a_card_are_told_by_their_order_or_not_at_all)
 {
-	const struct pci_address devices[] = { { 0, 9, 0, 0 }, { 0, 3, 0, 0 }, { 0, 3, 0, 0 },
-					       { 0, 3, 0, 0 } };
+	const struct pci_address devices[] = {
+		{ 0, 9, 0, 0 }, { 0, 3, 0, 0 }, { 0, 3, 0, 0 }, { 0, 3, 0, 0 }
+	};
 	struct pci_address wanted = { 0, 3, 0, 2 };
 
 	CHECK(device_choose(&wanted, devices, 4, false) == 3);

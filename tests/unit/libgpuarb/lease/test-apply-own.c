@@ -123,8 +123,7 @@ TEST(a_topology_that_lies_gives_no_own_mask)
 
 	apply_rig_new(&rig, 1);
 	apply_rig_queue(&rig, 0, 0, 0);
-	CHECK(fake_sysfs_print(rig.sys, FAKE_NODES "/2/gpu_id", "%u\n",
-			       rig.gpu_ids[0]) == 0);
+	CHECK(fake_sysfs_print(rig.sys, FAKE_NODES "/2/gpu_id", "%u\n", rig.gpu_ids[0]) == 0);
 	CHECK(apply_rig_own(&rig, 0, 0, own, 1) == -ENODEV && apply_rig_said(&rig, "just once"));
 	CHECK(fake_sysfs_remove(rig.sys, FAKE_NODES) == 0);
 	CHECK(apply_rig_own(&rig, 0, 0, own, 1) == -ENODEV && rig.opened == 0);
@@ -251,9 +250,7 @@ static void step(struct apply_rig *rig, struct wanted *wanted, uint32_t *seed)
 		*queue = (struct wanted){ .alive = !queue->alive, .gpu = gpu };
 		apply_queue_ids(&rig->apply, 0, NULL, 0); /* tmpfs may give an inode again */
 		break;
-	case 1:
-		apply_rig_mask(rig, gpu, some_pairs(seed) | 0xc, 0);
-		break;
+	case 1: apply_rig_mask(rig, gpu, some_pairs(seed) | 0xc, 0); break;
 	default:
 		if (apply_rig_own(rig, queue->alive ? queue->gpu : gpu, id, &own, 1) == 0) {
 			CHECK(queue->alive);
@@ -267,16 +264,17 @@ static void check_applied(const struct apply_rig *rig, const struct wanted *want
 {
 	for (unsigned id = 0; id < 12; id++)
 		if (wanted[id].alive && wanted[id].gpu != 1)
-			CHECK(apply_rig_has(rig, id,
-					    rig->masks[wanted[id].gpu][0] &
-						    (wanted[id].own_set ? wanted[id].own :
-									  UINT32_MAX), 0));
+			CHECK(apply_rig_has(
+				rig, id,
+				rig->masks[wanted[id].gpu][0] &
+					(wanted[id].own_set ? wanted[id].own : UINT32_MAX),
+				0));
 }
 
 TEST(whatever_happens_masks_are_the_leases_and_the_own_or_what_they_were)
 {
 	uint32_t seed = (uint32_t)time(NULL);
-	struct wanted wanted[12] = {0};
+	struct wanted wanted[12] = { 0 };
 	unsigned good = 0, refused = 0;
 	struct apply_rig rig;
 
@@ -298,8 +296,8 @@ TEST(whatever_happens_masks_are_the_leases_and_the_own_or_what_they_were)
 		if (r >= 0)
 			check_applied(&rig, wanted);
 		for (unsigned id = 0; id < 12 && r < 0; id++)
-			CHECK(before[id].words == 0 ? apply_rig_free(&rig, id) :
-						      memcmp(before[id].word, rig.has[id].word,
+			CHECK(before[id].words == 0 ? apply_rig_free(&rig, id)
+						    : memcmp(before[id].word, rig.has[id].word,
 							     before[id].words * 4) == 0);
 	}
 	CHECK(good > 100 && refused > 100);

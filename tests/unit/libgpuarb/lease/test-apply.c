@@ -65,10 +65,10 @@ static const struct {
 	bool writes_anyway;
 	const char *says;
 } refusals[] = {
-	{ -EACCES, false, "reset" }, { -EBUSY, false, "debugger" }, { -EINVAL, false, "invalid" },
-	{ -EFAULT, false, "exec" }, { -EIO, false, "kernel's log" },
-	{ -EIO, true, "kernel's log" },
-	{ -ETIME, true, "kernel's log" }, { -ENOMEM, false, "memory" },
+	{ -EACCES, false, "reset" },          { -EBUSY, false, "debugger" },
+	{ -EINVAL, false, "invalid" },        { -EFAULT, false, "exec" },
+	{ -EIO, false, "kernel's log" },      { -EIO, true, "kernel's log" },
+	{ -ETIME, true, "kernel's log" },     { -ENOMEM, false, "memory" },
 	{ -ENODEV, false, "No such device" },
 };
 
@@ -92,8 +92,8 @@ static void refuse_at_each(struct apply_rig *rig, size_t which)
 		CHECK(apply_rig_said(rig, queue) && apply_rig_said(rig, refusals[which].says));
 		CHECK(apply_rig_said(rig, (at - 1) % 2 ? "0000:04:00.0" : "0000:03:00.0"));
 		for (unsigned id = 0; id < QUEUES; id++)
-			CHECK(before[id].words == 0 ? apply_rig_free(rig, id) :
-						      memcmp(&before[id], &rig->has[id],
+			CHECK(before[id].words == 0 ? apply_rig_free(rig, id)
+						    : memcmp(&before[id], &rig->has[id],
 							     sizeof(before[id])) == 0);
 	}
 	rig->fail_at = 0;
@@ -182,8 +182,8 @@ TEST(a_lease_without_cus_masks_nothing)
 
 TEST(files_that_are_not_understood_are_said_and_nothing_is_masked)
 {
-	static const char *const wrong[] = { "", "x", "-1", "4294967296", "1 2",
-					     "99999999999999999999" };
+	static const char *const wrong[] = { "",           "x",   "-1",
+					     "4294967296", "1 2", "99999999999999999999" };
 	struct apply_rig rig;
 
 	apply_rig_new(&rig, 1);
@@ -222,8 +222,10 @@ TEST(a_queue_that_goes_away_while_it_is_read_is_none)
 
 TEST(a_mask_that_is_not_the_leases_is_not_replaced)
 {
-	static const char *const foreign[] = { "0:0-15", "0:0xf", "x", "0:0xf;1:", "0:0xf;1:0x",
-					       "0:0xg", "0:0xf1:0xf", "1:0xf;0:0xf x" };
+	static const char *const foreign[] = {
+		"0:0-15",     "0:0xf", "x",          "0:0xf;1:",
+		"0:0xf;1:0x", "0:0xg", "0:0xf1:0xf", "1:0xf;0:0xf x"
+	};
 	struct apply_rig rig;
 
 	apply_rig_new(&rig, 2);

@@ -61,9 +61,14 @@ static struct topology four(void)
 
 static struct gpuarb_partition partition_on(uint32_t kfd_gpu_id)
 {
-	return (struct gpuarb_partition){ .gpu = "0000:03:00.0", .kfd_gpu_id = kfd_gpu_id,
-					  .cu_mask = low_half, .cu_mask_words = 2, .cus = 30,
-					  .queues = 5, .processes = 1, .tier = "cooperative" };
+	return (struct gpuarb_partition){ .gpu = "0000:03:00.0",
+					  .kfd_gpu_id = kfd_gpu_id,
+					  .cu_mask = low_half,
+					  .cu_mask_words = 2,
+					  .cus = 30,
+					  .queues = 5,
+					  .processes = 1,
+					  .tier = "cooperative" };
 }
 
 /* Makes it for the partitions among the four GPUs; the failure's sentence goes to buf. */
@@ -72,8 +77,11 @@ static int make(const struct gpuarb_partition *partitions, size_t n, struct vari
 {
 	struct gpuarb gpuarb = { .references = 1 };
 	struct topology topology = four();
-	struct environment environment = { .lease = 7, .partitions = partitions, .n = n,
-					   .topology = &topology, .get = lookup,
+	struct environment environment = { .lease = 7,
+					   .partitions = partitions,
+					   .n = n,
+					   .topology = &topology,
+					   .get = lookup,
 					   .userdata = variables };
 	int r = environment_make(&gpuarb, &environment, ret);
 
@@ -127,8 +135,9 @@ TEST(simulated_gpus_are_numbered_as_the_lease_has_them)
 	struct gpuarb gpuarb = { .references = 1 };
 	struct topology_gpu none[2] = { { .kfd_gpu_id = 0 }, { .kfd_gpu_id = 0 } };
 	struct topology topology = { none, 2 };
-	struct environment asked = { .lease = 7, .partitions = partitions, .n = 2,
-				     .topology = &topology, .get = lookup };
+	struct environment asked = {
+		.lease = 7, .partitions = partitions, .n = 2, .topology = &topology, .get = lookup
+	};
 
 	CHECK(environment_make(&gpuarb, &asked, &environment) == 0);
 	CHECK(strcmp(value_of(environment, "ROCR_VISIBLE_DEVICES"), "0,1") == 0);
@@ -199,21 +208,21 @@ TEST(an_inherited_visible_list_may_not_hide_the_lease)
 		{ "2,0", { true, false, true } },
 		{ " 3 , 1 ", { false, true, false, true } },
 		{ "0x2,01", { false, true, true } },
-		{ "", { false } },                       /* set and empty: none at all */
-		{ "0,4,1", { true } },                   /* no such GPU ends the list */
+		{ "", { false } },     /* set and empty: none at all */
+		{ "0,4,1", { true } }, /* no such GPU ends the list */
 		{ "0,-1,1", { true } },
-		{ "1,1,0", { false, true } },            /* twice ends it */
+		{ "1,1,0", { false, true } }, /* twice ends it */
 		{ "0,x,1", { true } },
 		{ "0,,1", { true } },
 		{ "1,0junk", { false, true } },
 		{ "GPU-1111222233334444", { true } },
 		{ "gpu-1111222233335555,0", { true, true } },
-		{ "GPU-11112222", { false } },           /* the start of two of them */
+		{ "GPU-11112222", { false } }, /* the start of two of them */
 		{ "GPU-11112222333355", { false, true } },
 		{ "GPU-0000000000000001", { false, false, true } },
 		{ "GPU-1", { false } },
 		{ "GPU-", { false } },
-		{ "GPU-11112222333344445", { false } },  /* too long */
+		{ "GPU-11112222333344445", { false } }, /* too long */
 		{ "GPU-ffff,0", { false } },
 		{ "99999999999999999999,0", { false } },
 	};
@@ -253,8 +262,9 @@ TEST(a_gpu_that_is_there_twice_is_no_device)
 	struct gpuarb_partition partition = partition_on(1001);
 	struct topology topology = { twins, 2 };
 	struct gpuarb gpuarb = { .references = 1 };
-	struct environment asked = { .lease = 7, .partitions = &partition, .n = 1,
-				     .topology = &topology, .get = lookup };
+	struct environment asked = {
+		.lease = 7, .partitions = &partition, .n = 1, .topology = &topology, .get = lookup
+	};
 	char **environment;
 
 	CHECK(environment_make(&gpuarb, &asked, &environment) == -ENODEV);
@@ -294,12 +304,12 @@ TEST(rocr_ignores_these_without_a_word)
 		{ "0,2-3:0x337F", 3, false },
 		{ "0:0xf;", 1, false },
 		{ "", 0, false },
-		{ "0xf", 0, true },        /* no GPU */
+		{ "0xf", 0, true }, /* no GPU */
 		{ "0:", 0, true },
 		{ ":0xf", 0, true },
 		{ "0:f", 0, true },
 		{ "0:0x", 0, true },
-		{ "0:0x0", 0, true },      /* nothing is no mask */
+		{ "0:0x0", 0, true }, /* nothing is no mask */
 		{ "0:1x3", 0, true },
 		{ "0:0xg", 0, true },
 		{ "0:0xf;0:0xf0", 1, true },
@@ -307,8 +317,8 @@ TEST(rocr_ignores_these_without_a_word)
 		{ "0:1,1", 0, true },
 		{ "0:3-1", 0, true },
 		{ "0:0-1-2", 0, true },
-		{ "9:0xf", 0, true },      /* no such GPU */
-		{ "0:999", 0, true },      /* no such CU */
+		{ "9:0xf", 0, true }, /* no such GPU */
+		{ "0:999", 0, true }, /* no such CU */
 		{ "0:0xf:1:0xf", 0, true },
 		{ "0:0xf,1:0xf", 0, true },
 		{ "0:0xf;;1:0xf", 1, true },
@@ -374,7 +384,8 @@ TEST(rocr_reads_every_grant_as_it_was_made)
 		struct topology topology = { gpus, 0 };
 		struct gpuarb_partition partitions[8];
 		uint32_t words[8][CU_WORDS];
-		struct environment asked = { .partitions = partitions, .topology = &topology,
+		struct environment asked = { .partitions = partitions,
+					     .topology = &topology,
 					     .get = lookup };
 		struct rocr_masks masks;
 		char **environment;

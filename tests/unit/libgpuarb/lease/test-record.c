@@ -20,24 +20,35 @@ static const struct gpuarb_lease_info known = { .id = 4, .state = "granted", .re
 static size_t datagram_init(struct datagram *ret, unsigned n)
 {
 	*ret = (struct datagram){ .record = {
-		.version = GPUARB_RECORD_VERSION,
-		.header_size = sizeof(struct gpuarb_record),
-		.partition_size = sizeof(struct gpuarb_record_partition),
-		.n_partitions = n,
-		.lease = 5,
-		.generation = 2,
-		.deadline_usec = 1000,
-		.state = GPUARB_RECORD_GRANTED,
-		.cause = GPUARB_RECORD_SHUTDOWN,
-		.reason = "resized",
-	} };
+					  .version = GPUARB_RECORD_VERSION,
+					  .header_size = sizeof(struct gpuarb_record),
+					  .partition_size = sizeof(struct gpuarb_record_partition),
+					  .n_partitions = n,
+					  .lease = 5,
+					  .generation = 2,
+					  .deadline_usec = 1000,
+					  .state = GPUARB_RECORD_GRANTED,
+					  .cause = GPUARB_RECORD_SHUTDOWN,
+					  .reason = "resized",
+				  } };
 	for (unsigned i = 0; i < PARTITIONS; i++)
 		ret->partitions[i] = (struct gpuarb_record_partition){
-			.gpu = "0000:03:00.0", .tier = "verified", .gaps = "power reset",
-			.vram = 1 << 20, .kfd_gpu_id = 4711, .cus = 4, .cus_asked = 5,
-			.effective_cus = 3, .shader_engines = 0x80000005, .queues = 6,
-			.streams = 1, .processes = 2, .sdma_queues = 3, .priority = 11,
-			.n_words = 2, .cu_mask = { 0x0f, 0 },
+			.gpu = "0000:03:00.0",
+			.tier = "verified",
+			.gaps = "power reset",
+			.vram = 1 << 20,
+			.kfd_gpu_id = 4711,
+			.cus = 4,
+			.cus_asked = 5,
+			.effective_cus = 3,
+			.shader_engines = 0x80000005,
+			.queues = 6,
+			.streams = 1,
+			.processes = 2,
+			.sdma_queues = 3,
+			.priority = 11,
+			.n_words = 2,
+			.cu_mask = { 0x0f, 0 },
 		};
 	return sizeof(ret->record) + n * sizeof(ret->partitions[0]);
 }

@@ -57,8 +57,8 @@ TEST(what_the_gpu_could_never_have_ends)
 		struct pair p = pair_of(1);
 		struct lease *lease = saved(grant(&p.old, ANY, 20));
 		struct partition *partition = &lease->partitions[0];
-		const char *words[] = { "not there", "not there", "effective", "than there are",
-					"than there are", "than there are" };
+		const char *words[] = { "not there",      "not there",      "effective",
+					"than there are", "than there are", "than there are" };
 
 		if (i == 0)
 			set_cus(partition, 5, 1); /* there are four engines */
@@ -92,7 +92,7 @@ TEST(half_a_wgp_and_an_xcc_without_a_cu_end)
 
 	for (size_t i = 0; i < ARRAY_SIZE(shapes); i++) {
 		struct gpu_info info = radeon_vii("0000:03:00.0");
-		struct verdict verdict = {0};
+		struct verdict verdict = { 0 };
 		struct request request = request_for(16);
 		struct arbiter *old, *new;
 		struct lease *lease;
@@ -192,10 +192,13 @@ TEST(what_waited_for_a_gpu_that_is_gone_ends)
 TEST(a_dead_process_is_still_its_leases_after_a_restart)
 {
 	struct gpu_info info = radeon_vii("0000:03:00.0");
-	struct observed row = { .pid = 1000 + ANY, .start_time = 7, .uid = ANY, .kfd_gpu_id = 9,
-				.queues = 2 };
-	struct observed dead = { .pid = 1000 + ANY, .uid = (uid_t)-1, .kfd_gpu_id = 9, .queues = 2 };
-	struct lease_process processes[2] = {0};
+	struct observed row = {
+		.pid = 1000 + ANY, .start_time = 7, .uid = ANY, .kfd_gpu_id = 9, .queues = 2
+	};
+	struct observed dead = {
+		.pid = 1000 + ANY, .uid = (uid_t)-1, .kfd_gpu_id = 9, .queues = 2
+	};
+	struct lease_process processes[2] = { 0 };
 	struct scene old = scene_of(0), new = scene_of(0);
 	struct lease *lease;
 	char why[256];
@@ -225,9 +228,10 @@ TEST(processes_are_told_once_each_and_counted_beyond_the_room)
 {
 	struct scene s = scene_of(1);
 	struct lease *a = grant(&s, ANY, 10), *b = grant(&s, LAB, 10);
-	static const struct lease_process list[] = { { 30, 3 }, { 10, 1 }, { 20, 2 }, { 10, 1 },
-						     { 10, 9 } };
-	struct lease_process got[4] = {0};
+	static const struct lease_process list[] = {
+		{ 30, 3 }, { 10, 1 }, { 20, 2 }, { 10, 1 }, { 10, 9 }
+	};
+	struct lease_process got[4] = { 0 };
 
 	for (size_t i = 0; i < ARRAY_SIZE(list); i++)
 		CHECK(arbiter_adopt_process(s.arbiter, a->id, &list[i]) == 0);
@@ -243,8 +247,10 @@ TEST(a_process_on_two_gpus_is_one)
 {
 	struct scene s = scene_of(2);
 	struct lease *lease = grant(&s, ANY, 10);
-	struct observed rows[2] = { { .pid = 1000 + ANY, .start_time = 7, .uid = ANY, .kfd_gpu_id = 1 },
-				    { .pid = 1000 + ANY, .start_time = 7, .uid = ANY, .kfd_gpu_id = 2 } };
+	struct observed rows[2] = {
+		{ .pid = 1000 + ANY, .start_time = 7, .uid = ANY, .kfd_gpu_id = 1 },
+		{ .pid = 1000 + ANY, .start_time = 7, .uid = ANY, .kfd_gpu_id = 2 }
+	};
 
 	CHECK(arbiter_observe(s.arbiter, rows, 2) == 0);
 	CHECK(arbiter_processes(s.arbiter, lease->id, NULL, 0) == 1);
@@ -253,7 +259,9 @@ TEST(a_process_on_two_gpus_is_one)
 
 TEST(passes_that_were_not_saved_any_more_count)
 {
-	static const unsigned counts[][2] = { { 0, 3 }, { 4, 7 }, { 7, 7 }, { 15, 15 }, { 16, 16 } };
+	static const unsigned counts[][2] = {
+		{ 0, 3 }, { 4, 7 }, { 7, 7 }, { 15, 15 }, { 16, 16 }
+	};
 
 	for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
 		struct pair p = pair_of(1);

@@ -61,8 +61,8 @@ TEST(cus_that_are_still_in_use_are_not_free_for_others)
 	struct lease *a = grant(&p.old, ANY, 60), *next;
 	struct gpu *gpu = &p.new.arbiter->gpus[0];
 
-	CHECK(arbiter_plan_resize(p.old.arbiter, &caller, a->id, &request, &next,
-				  &p.old.verdict) == 0);
+	CHECK(arbiter_plan_resize(p.old.arbiter, &caller, a->id, &request, &next, &p.old.verdict) ==
+	      0);
 	CHECK(arbiter_commit(p.old.arbiter, next) == a && adopt(&p, saved(a)) == 0);
 	CHECK(gpu_cus_free(gpu) == 0);
 	CHECK(arbiter_acknowledge(p.new.arbiter, a->id, 2) == 0 && gpu_cus_free(gpu) == 52);
@@ -132,7 +132,8 @@ TEST(no_budget_is_given_twice)
 		void (*spend)(struct partition *) = budgets[i / ARRAY_SIZE(users)];
 		uid_t user = users[i % ARRAY_SIZE(users)];
 		struct pair p = pair_of(1);
-		struct lease *a = saved(grant(&p.old, user, 15)), *b = saved(grant(&p.old, user, 15));
+		struct lease *a = saved(grant(&p.old, user, 15)),
+			     *b = saved(grant(&p.old, user, 15));
 
 		if (user == ANY && i >= 9) /* slots: policy may have allowed that */
 			b->class = a->class = CLASS_GUARANTEED;
@@ -158,7 +159,8 @@ TEST(best_effort_beyond_the_slots_stays_and_is_told_whatever_policy_says_now)
 	CHECK(adopt(&p, saved(a)) == 0 && !p.new.arbiter->gpus[0].oversubscribed);
 	CHECK(adopt(&p, saved(b)) == 0 && p.new.arbiter->gpus[0].oversubscribed);
 	CHECK(p.new.arbiter->leases[1]->state == STATE_GRANTED);
-	CHECK(!grant(&p.new, ANY, 4) && refused(&p.new, VERDICT_NO_CAPACITY, REASON_OVERSUBSCRIBED));
+	CHECK(!grant(&p.new, ANY, 4) &&
+	      refused(&p.new, VERDICT_NO_CAPACITY, REASON_OVERSUBSCRIBED));
 
 	/* Where realtime would suffer nobody can have been let in. */
 	b = saved(b);

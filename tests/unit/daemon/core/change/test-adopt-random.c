@@ -69,7 +69,7 @@ static void check_same_lease(const struct lease *a, const struct lease *b)
 	for (size_t i = 0; i < a->n_partitions; i++) {
 		struct partition p = a->partitions[i];
 
-		p.used = (struct budget){0};
+		p.used = (struct budget){ 0 };
 		CHECK(memcmp(&p, &b->partitions[i], sizeof(p)) == 0);
 	}
 }
@@ -129,37 +129,19 @@ static void spoil_partition(struct play *play, struct partition *p)
 	unsigned bit = play_below(play, 32), pair = play_below(play, 16);
 
 	switch (play_below(play, 12)) {
-	case 0:
-		p->gpu = play_below(play, 6);
-		break;
-	case 1:
-		p->gpu = GPU_ABSENT;
-		break;
-	case 2:
-		p->cus.pair[pair] ^= UINT32_C(1) << bit;
-		break;
-	case 3:
-		p->occupied.pair[pair] ^= UINT32_C(1) << bit;
-		break;
+	case 0: p->gpu = play_below(play, 6); break;
+	case 1: p->gpu = GPU_ABSENT; break;
+	case 2: p->cus.pair[pair] ^= UINT32_C(1) << bit; break;
+	case 3: p->occupied.pair[pair] ^= UINT32_C(1) << bit; break;
 	case 4:
 		p->cus.pair[pair] ^= UINT32_C(1) << bit;
 		p->occupied = p->cus;
 		break;
-	case 5:
-		p->charged.queues = p->granted.queues = play_below(play, 30);
-		break;
-	case 6:
-		p->charged.processes = play_below(play, 2) ? play_below(play, 10) : UINT_MAX;
-		break;
-	case 7:
-		p->charged.sdma_queues = play_below(play, 20);
-		break;
-	case 8:
-		p->charged.vram = play_below(play, 2) ? UINT64_MAX : UINT64_C(12) << 30;
-		break;
-	case 9:
-		p->isolation = (enum isolation)play_below(play, 6);
-		break;
+	case 5: p->charged.queues = p->granted.queues = play_below(play, 30); break;
+	case 6: p->charged.processes = play_below(play, 2) ? play_below(play, 10) : UINT_MAX; break;
+	case 7: p->charged.sdma_queues = play_below(play, 20); break;
+	case 8: p->charged.vram = play_below(play, 2) ? UINT64_MAX : UINT64_C(12) << 30; break;
+	case 9: p->isolation = (enum isolation)play_below(play, 6); break;
 	case 10:
 		p->any_shape = !p->any_shape;
 		p->charged.cooperative = play_below(play, 3);
@@ -177,21 +159,16 @@ static void spoil_request(struct play *play, struct lease *lease)
 
 	if (!lease->request)
 		return;
-	want = &lease->request->wants[play_below(play, max_u((unsigned)lease->request->n_wants, 1))];
+	want = &lease->request
+			->wants[play_below(play, max_u((unsigned)lease->request->n_wants, 1))];
 	switch (play_below(play, 5)) {
 	case 0:
 		free(lease->request);
 		lease->request = NULL;
 		break;
-	case 1:
-		lease->request->n_wants = play_below(play, 2) ? 0 : 1;
-		break;
-	case 2:
-		lease->request->class = (int)play_below(play, 5) - 1;
-		break;
-	case 3:
-		snprintf(want->gpu, sizeof(want->gpu), "%u", play_below(play, 70));
-		break;
+	case 1: lease->request->n_wants = play_below(play, 2) ? 0 : 1; break;
+	case 2: lease->request->class = (int)play_below(play, 5) - 1; break;
+	case 3: snprintf(want->gpu, sizeof(want->gpu), "%u", play_below(play, 70)); break;
 	default:
 		want->cus = play_below(play, 2) ? UINT_MAX : 0;
 		want->queues = play_below(play, 2) ? UINT_MAX : 0;
@@ -203,8 +180,8 @@ static void spoil(struct play *play, struct lease *lease)
 	unsigned what = play_below(play, 24);
 
 	if (what < 12 && lease->n_partitions > 0)
-		spoil_partition(play,
-				&lease->partitions[play_below(play, (unsigned)lease->n_partitions)]);
+		spoil_partition(
+			play, &lease->partitions[play_below(play, (unsigned)lease->n_partitions)]);
 	else if (what < 16)
 		spoil_request(play, lease);
 	else if (what == 16)
@@ -227,7 +204,7 @@ static void spoil(struct play *play, struct lease *lease)
 
 TEST(whatever_a_file_says_the_promises_hold)
 {
-	unsigned seed = seed_of_run(), count[4] = {0};
+	unsigned seed = seed_of_run(), count[4] = { 0 };
 	char why[256];
 
 	for (unsigned run = 0; run < 500; run++) {

@@ -33,7 +33,7 @@ TEST(ids_need_not_come_in_order)
 	struct lease *a = grant(&p.old, ANY, 10), *b = grant(&p.old, ANY, 10);
 
 	CHECK(adopt(&p, saved(b)) == 0 && adopt(&p, saved(a)) == 0);
-	CHECK(p.new.arbiter->leases[0]->id == a->id && p.new.arbiter->next_id == b->id + 1);
+	CHECK(p.new.arbiter->leases[0]->id == a->id &&p.new.arbiter->next_id == b->id + 1);
 	pair_done(&p);
 }
 

@@ -67,14 +67,14 @@ static void check_reached(const struct model *model)
 	       model->granted[0], model->granted[1], model->granted[2], model->gangs,
 	       model->resized);
 	printf("waited: %u, %u of them gangs: %u granted, %u timed out, %u cancelled, %u in vain; "
-	       "a GPU was closed for one at %u steps\nrefused:", model->waited,
-	       model->waited_gangs, model->granted_later, model->timed_out, model->cancelled,
-	       model->never, model->barred);
+	       "a GPU was closed for one at %u steps\nrefused:",
+	       model->waited, model->waited_gangs, model->granted_later, model->timed_out,
+	       model->cancelled, model->never, model->barred);
 	for (size_t i = 0; i < REASONS; i++)
 		printf(" %s %u", reason_name((enum reason)i), model->refused[i]);
 	printf("\n%u borrowed, %u activated, %u grown, %u revoked, %u acknowledged what was not so; "
-	       "reported %u, frozen %u, killed %u; all settled %u times\n", model->borrowed,
-	       model->activated, model->grown, model->revoked, model->untrue,
+	       "reported %u, frozen %u, killed %u; all settled %u times\n",
+	       model->borrowed, model->activated, model->grown, model->revoked, model->untrue,
 	       model->forced[RUNG_REPORT], model->forced[RUNG_FREEZE], model->forced[RUNG_KILL],
 	       model->settled);
 	CHECK(model->borrowed > 0 && model->activated > 0 && model->grown > 0);
@@ -98,7 +98,7 @@ static unsigned number(const char *name, unsigned otherwise)
 static size_t load_all(struct gpu_info *infos, char names[][64], size_t max)
 {
 	const char *root = getenv("GPUARB_SOURCE_ROOT");
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 	struct dirent *entry;
 	char dir[4096];
 	size_t n = 0;
@@ -130,7 +130,7 @@ TEST(the_promises_hold_after_every_operation_on_every_profile)
 	char names[32][64];
 	size_t n = load_all(infos, names, 32);
 	unsigned operations = number("MODEL_OPERATIONS", 250000U / ((unsigned)n + 1) + 1);
-	struct model model = {0};
+	struct model model = { 0 };
 
 	printf("MODEL_SEED=%u, %u operations for each of %zu profiles and a mix\n", seed,
 	       operations, n);

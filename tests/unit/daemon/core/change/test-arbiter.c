@@ -271,11 +271,12 @@ TEST(any_gpu_is_the_fullest_that_gives_as_much)
 TEST(any_gpu_is_one_that_need_not_round_up)
 {
 	struct gpu_info gpus[] = { radeon_vii("0000:03:00.0"), radeon_vii("0000:04:00.0") };
-	struct verdict verdict = {0};
+	struct verdict verdict = { 0 };
 	struct request request = request_for(30);
 	struct arbiter *arbiter;
 
-	gpus[1].geometry = (struct geometry){ .xccs = 8, .engines = 4, .arrays = 1, .array_cus = 10 };
+	gpus[1].geometry =
+		(struct geometry){ .xccs = 8, .engines = 4, .arrays = 1, .array_cus = 10 };
 	CHECK(geometry_spread(&gpus[1].geometry, 304) == 0);
 	arbiter = arbiter_of(gpus, 2);
 	request.wants[0].cus_min = 26; /* 24 of the other are too few, so it would give 32 */
@@ -357,8 +358,9 @@ TEST(an_index_becomes_the_name_of_the_gpu_that_it_means_now)
 	struct arbiter *arbiter = arbiter_of(gpus, 2);
 	struct request request = request_for(15);
 	static const char *const texts[][2] = {
-		{ "1", "0000:43:00.0" }, { "0000:03:00.0", "0000:03:00.0" }, { "any", "any" },
-		{ "2", "2" }, { "01", "01" },
+		{ "1", "0000:43:00.0" }, { "0000:03:00.0", "0000:03:00.0" },
+		{ "any", "any" },        { "2", "2" },
+		{ "01", "01" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {

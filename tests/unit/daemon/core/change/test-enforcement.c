@@ -226,9 +226,18 @@ TEST(only_bound_processes_and_their_children_may_be_killed)
 	struct lease_process own[8];
 	struct observed rows[3] = {
 		{ .pid = 10, .start_time = 1, .uid = LAB, .kfd_gpu_id = 77, .queues = 1 },
-		{ .pid = 11, .start_time = 2, .uid = LAB, .kfd_gpu_id = 77, .queues = 1,
-		  .ancestors = { 10 }, .n_ancestors = 1 },
-		{ .pid = 12, .start_time = 3, .uid = LAB, .kfd_gpu_id = 77, .queues = 1,
+		{ .pid = 11,
+		  .start_time = 2,
+		  .uid = LAB,
+		  .kfd_gpu_id = 77,
+		  .queues = 1,
+		  .ancestors = { 10 },
+		  .n_ancestors = 1 },
+		{ .pid = 12,
+		  .start_time = 3,
+		  .uid = LAB,
+		  .kfd_gpu_id = 77,
+		  .queues = 1,
 		  .unit = "session-1.scope" },
 	};
 

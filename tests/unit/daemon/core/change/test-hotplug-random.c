@@ -133,7 +133,7 @@ TEST(the_promises_hold_when_gpus_come_and_go_at_random)
 	const char *given = getenv("HOTPLUG_SEED");
 	unsigned seed = given ? (unsigned)strtoul(given, NULL, 10) : (unsigned)time(NULL);
 	struct play play = play_new(seed);
-	struct world world = {0};
+	struct world world = { 0 };
 	unsigned next_id = 7;
 
 	printf("HOTPLUG_SEED=%u\n", seed);

@@ -38,7 +38,7 @@ static void promises(const struct arbiter *arbiter)
 static struct lease *on(struct arbiter *arbiter, const char *gpu, unsigned cus)
 {
 	struct request request = request_for(cus);
-	struct verdict verdict = {0};
+	struct verdict verdict = { 0 };
 	struct lease *lease;
 
 	strcpy(request.wants[0].gpu, gpu);
@@ -85,7 +85,7 @@ TEST(a_gpu_that_is_gone_ends_its_leases_and_gangs_as_a_whole)
 	struct arbiter *a = machine(3);
 	struct gpu_info infos[] = { numbered(0), numbered(2) };
 	struct request gang = request_for(10);
-	struct verdict verdict = {0};
+	struct verdict verdict = { 0 };
 	struct gpu *gpu = &a->gpus[1];
 	struct lease *there, *elsewhere, *both;
 	struct gpu before[3];
@@ -156,8 +156,8 @@ static void less_vram(struct gpu_info *info)
 TEST(a_gpu_that_is_another_by_now_ends_its_leases)
 {
 	static void (*const changes[])(struct gpu_info *) = {
-		other_id, other_target, other_shape, more_queues, fewer_processes,
-		fewer_sdma_queues, less_vram,
+		other_id,        other_target,      other_shape, more_queues,
+		fewer_processes, fewer_sdma_queues, less_vram,
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
@@ -169,8 +169,8 @@ TEST(a_gpu_that_is_another_by_now_ends_its_leases)
 		CHECK(arbiter_set_gpus(a, infos, 2) == 0);
 		promises(a);
 		CHECK(lease->state == STATE_ENDING && other->state == STATE_GRANTED);
-		CHECK(strcmp(lease->reason,
-			     "0000:03:00.0 has changed: its leases ended with it") == 0);
+		CHECK(strcmp(lease->reason, "0000:03:00.0 has changed: its leases ended with it") ==
+		      0);
 		/* Its new form is a GPU beside it, until the leases of the old one are gone. */
 		CHECK(a->n_gpus == 3 && a->gpus[0].absent && !a->gpus[2].absent);
 		CHECK(arbiter_gpu(a, "0000:03:00.0") == 2 && on(a, "0000:03:00.0", 20));
@@ -300,7 +300,7 @@ TEST(without_a_place_a_gpu_comes_when_there_is_one)
 static struct lease *wait_for(struct arbiter *a, const char *gpu, unsigned cus)
 {
 	struct request request = request_for(cus);
-	struct verdict verdict = {0};
+	struct verdict verdict = { 0 };
 	struct lease *lease;
 
 	strcpy(request.wants[0].gpu, gpu);
@@ -347,8 +347,9 @@ TEST(a_process_is_counted_where_its_gpu_is_now)
 {
 	struct arbiter *a = machine(1);
 	struct gpu_info info = numbered(0);
-	struct observed row = { .pid = 1000 + ANY, .start_time = 1, .uid = ANY, .kfd_gpu_id = 100,
-				.queues = 3 };
+	struct observed row = {
+		.pid = 1000 + ANY, .start_time = 1, .uid = ANY, .kfd_gpu_id = 100, .queues = 3
+	};
 	struct lease *lease = on(a, "0", 20);
 
 	CHECK(arbiter_observe(a, &row, 1) == 0 && lease->users == 1);

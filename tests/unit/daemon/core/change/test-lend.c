@@ -210,7 +210,8 @@ TEST(one_that_waited_is_granted_when_borrowers_have_given_way)
 	CHECK(arbiter_plan_next(l.s.arbiter, &next) == 1);
 	CHECK(arbiter_commit(l.s.arbiter, next) == waiting);
 	settle(&l);
-	CHECK(waiting->state == STATE_ACTIVATING && waiting->give_up_usec == l.now + 100 * SECOND_USEC);
+	CHECK(waiting->state == STATE_ACTIVATING &&
+	      waiting->give_up_usec == l.now + 100 * SECOND_USEC);
 	follow(&l, lease);
 	CHECK(waiting->state == STATE_GRANTED && waiting->give_up_usec == UINT64_MAX);
 	scene_done(&l.s);
@@ -309,7 +310,8 @@ TEST(states_that_do_not_allow_it_are_told)
 	CHECK(l.s.verdict.kind == VERDICT_NOT_PERMITTED);
 	CHECK(arbiter_deactivate(l.s.arbiter, &any, rt->id, &l.s.verdict) < 0);
 	CHECK(arbiter_activate(l.s.arbiter, &lab_caller, lab->id, &l.s.verdict) < 0);
-	CHECK(l.s.verdict.kind == VERDICT_INVALID_STATE && strstr(l.s.verdict.sentence, "guaranteed"));
+	CHECK(l.s.verdict.kind == VERDICT_INVALID_STATE &&
+	      strstr(l.s.verdict.sentence, "guaranteed"));
 	CHECK(arbiter_activate(l.s.arbiter, &vr, 99, &l.s.verdict) < 0);
 	CHECK(l.s.verdict.kind == VERDICT_NO_SUCH_LEASE);
 	scene_done(&l.s);
@@ -346,8 +348,8 @@ TEST(an_adaptable_lease_is_not_resized)
 	struct request request = request_for(30);
 	struct caller caller = caller_of(ANY);
 
-	CHECK(arbiter_plan_resize(l.s.arbiter, &caller, lease->id, &request, &next,
-				  &l.s.verdict) < 0);
+	CHECK(arbiter_plan_resize(l.s.arbiter, &caller, lease->id, &request, &next, &l.s.verdict) <
+	      0);
 	CHECK(l.s.verdict.kind == VERDICT_NOT_SUPPORTED);
 	scene_done(&l.s);
 }
@@ -360,8 +362,8 @@ TEST(a_resize_takes_nothing_that_is_borrowed)
 	struct caller caller = caller_of(LAB);
 
 	borrow(&l, 4, 60);
-	CHECK(arbiter_plan_resize(l.s.arbiter, &caller, lab->id, &request, &next,
-				  &l.s.verdict) < 0);
+	CHECK(arbiter_plan_resize(l.s.arbiter, &caller, lab->id, &request, &next, &l.s.verdict) <
+	      0);
 	CHECK(l.s.verdict.kind == VERDICT_NO_CAPACITY);
 	scene_done(&l.s);
 }

@@ -16,14 +16,18 @@ static struct arbiter *one_gpu(void)
 
 static struct observed process(pid_t pid, unsigned queues)
 {
-	return (struct observed){ .pid = pid, .start_time = 100 + (uint64_t)pid, .uid = 7,
-				  .command = "python3", .kfd_gpu_id = GPU_ID, .queues = queues };
+	return (struct observed){ .pid = pid,
+				  .start_time = 100 + (uint64_t)pid,
+				  .uid = 7,
+				  .command = "python3",
+				  .kfd_gpu_id = GPU_ID,
+				  .queues = queues };
 }
 
 static struct lease *held(struct arbiter *arbiter, uid_t uid, unsigned queues)
 {
 	struct request request = request_for(10);
-	struct verdict verdict = {0};
+	struct verdict verdict = { 0 };
 	struct lease *lease;
 
 	request.wants[0].queues = queues;
@@ -66,13 +70,14 @@ TEST(what_strangers_hold_is_not_granted)
 	struct arbiter *a = one_gpu();
 	struct observed row = process(10, 20);
 	struct request request = request_for(10);
-	struct verdict verdict = {0};
+	struct verdict verdict = { 0 };
 
 	CHECK(arbiter_observe(a, &row, 1) == 0);
 	request.wants[0].queues = 5;
 	CHECK(!reserve(a, 1, &request, &verdict) && verdict.kind == VERDICT_NO_CAPACITY);
 	CHECK(verdict.refusals[0].reason == REASON_UNMANAGED);
-	CHECK(verdict.refusals[0].free == 4 && strstr(verdict.refusals[0].hint, "pid 10 (python3)"));
+	CHECK(verdict.refusals[0].free == 4 &&
+	      strstr(verdict.refusals[0].hint, "pid 10 (python3)"));
 	a->settings->unmanaged = UNMANAGED_IGNORE;
 	CHECK(arbiter_observe(a, &row, 1) == 0);
 	CHECK(reserve(a, 1, &request, &verdict) && a->gpus[0].n_strangers == 1);
@@ -85,13 +90,14 @@ TEST(an_oversubscribed_gpu_says_by_whom_and_gives_nothing_more)
 	struct arbiter *a = one_gpu();
 	struct observed rows[] = { process(10, 20), process(11, 5) };
 	struct request request = request_for(1);
-	struct verdict verdict = {0};
+	struct verdict verdict = { 0 };
 
 	request.wants[0].queues = 1;
 	CHECK(arbiter_observe(a, rows, 2) == 0 && a->gpus[0].oversubscribed);
 	CHECK(!reserve(a, 1, &request, &verdict) && verdict.kind == VERDICT_NO_CAPACITY);
 	CHECK(verdict.refusals[0].reason == REASON_OVERSUBSCRIBED);
-	CHECK(strstr(verdict.refusals[0].hint, "pid 10") && strstr(verdict.refusals[0].hint, "pid 11"));
+	CHECK(strstr(verdict.refusals[0].hint, "pid 10") &&
+	      strstr(verdict.refusals[0].hint, "pid 11"));
 	CHECK(arbiter_observe(a, rows, 1) == 0 && !a->gpus[0].oversubscribed);
 	verdict_done(&verdict);
 	arbiter_free(a);
@@ -115,7 +121,7 @@ TEST(best_effort_may_oversubscribe_where_policy_says_so_and_no_realtime_suffers)
 {
 	struct arbiter *a = one_gpu();
 	struct request request = request_for(4);
-	struct verdict verdict = {0};
+	struct verdict verdict = { 0 };
 
 	a->settings->oversubscribe_besteffort = true;
 	request.wants[0].queues = 20;
@@ -248,7 +254,7 @@ TEST(what_a_lease_has_beyond_its_budgets_can_be_said)
 {
 	struct arbiter *a = one_gpu();
 	struct request request = request_for(10);
-	struct verdict verdict = {0};
+	struct verdict verdict = { 0 };
 	struct lease *plain = held(a, 7, 2), *lease;
 	struct observed row = process(plain->pid, 2);
 
@@ -267,8 +273,9 @@ TEST(what_a_lease_has_beyond_its_budgets_can_be_said)
 	row = process(lease->pid, 2);
 	row.sdma_queues = 2;
 	row.vram = 4097;
-	CHECK(exceeds(a, lease, &row, "2 SDMA queues on 0000:03:00.0 (granted: 1), "
-				      "4097 bytes of VRAM on 0000:03:00.0 (granted: 4096)"));
+	CHECK(exceeds(a, lease, &row,
+		      "2 SDMA queues on 0000:03:00.0 (granted: 1), "
+		      "4097 bytes of VRAM on 0000:03:00.0 (granted: 4096)"));
 	verdict_done(&verdict);
 	arbiter_free(a);
 }

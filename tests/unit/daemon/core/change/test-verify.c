@@ -61,7 +61,8 @@ TEST(where_nothing_can_be_seen_any_more_acknowledgements_are_believed)
 struct both {
 	struct lending l;
 	struct lease *high, *normal;
-	struct mask_seen rows[3]; /* one queue inside of each, and what the test makes of the last */
+	struct mask_seen
+		rows[3]; /* one queue inside of each, and what the test makes of the last */
 };
 
 static struct lease *ask(struct lending *l, unsigned cus, unsigned priority)
@@ -78,8 +79,9 @@ static struct lease *ask(struct lending *l, unsigned cus, unsigned priority)
 
 static struct both both_of(void)
 {
-	static const struct observed use = { .pid = GAME, .start_time = 1, .uid = VR,
-					     .kfd_gpu_id = 77, .queues = 4 };
+	static const struct observed use = {
+		.pid = GAME, .start_time = 1, .uid = VR, .kfd_gpu_id = 77, .queues = 4
+	};
 	struct both b = { .l = lending_of(1) };
 	struct arbiter *arbiter = b.l.s.arbiter;
 
@@ -90,7 +92,8 @@ static struct both both_of(void)
 	for (size_t i = 0; i < 3; i++) {
 		const struct lease *lease = i == 0 ? b.high : b.normal;
 
-		b.rows[i] = (struct mask_seen){ .pid = GAME, .kfd_gpu_id = 77,
+		b.rows[i] = (struct mask_seen){ .pid = GAME,
+						.kfd_gpu_id = 77,
 						.cus = lease->partitions[0].cus,
 						.priority = lease->partitions[0].priority };
 	}

@@ -164,8 +164,8 @@ TEST(only_realtime_lends_and_only_best_effort_borrows)
 		CHECK(!table[i].says == (lease != NULL));
 		CHECK(lease || s.verdict.kind == VERDICT_INVALID_REQUEST);
 		CHECK(lease || strstr(s.verdict.sentence, table[i].says));
-		CHECK(!lease || lease->state == (table[i].start_inactive ? STATE_INACTIVE :
-									  STATE_GRANTED));
+		CHECK(!lease ||
+		      lease->state == (table[i].start_inactive ? STATE_INACTIVE : STATE_GRANTED));
 		scene_done(&s);
 	}
 }

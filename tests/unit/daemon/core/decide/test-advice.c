@@ -26,7 +26,7 @@ static struct arbiter *machine(unsigned n_gpus)
 static uint64_t take(struct arbiter *arbiter, uid_t uid, unsigned cus)
 {
 	struct request request = request_for(cus);
-	struct verdict verdict = {0};
+	struct verdict verdict = { 0 };
 	struct lease *lease;
 
 	request.wants[0].queues = 1;
@@ -116,7 +116,7 @@ TEST(queues_are_freed_by_who_has_enough_of_them)
 {
 	struct arbiter *arbiter = machine(1);
 	struct request request = request_for(4);
-	struct verdict verdict = {0};
+	struct verdict verdict = { 0 };
 	struct advice advice;
 	struct lease *lease;
 
@@ -192,7 +192,7 @@ struct cheapest {
 
 static struct cheapest cost_of(const struct arbiter *arbiter, unsigned set)
 {
-	struct cheapest c = {0};
+	struct cheapest c = { 0 };
 
 	for (unsigned i = 0; i < arbiter->n_leases; i++) {
 		const struct lease *lease = arbiter->leases[i];
@@ -220,7 +220,7 @@ static bool would_fit(const struct arbiter *arbiter, const struct caller *caller
 {
 	struct gpu_info infos[4];
 	struct arbiter *other;
-	struct verdict verdict = {0};
+	struct verdict verdict = { 0 };
 	struct lease *lease = NULL;
 	bool fits;
 
@@ -283,7 +283,7 @@ TEST(no_set_that_would_do_is_cheaper)
 		struct arbiter *arbiter = machine(n_gpus);
 		uid_t uid = below(&seed, 3);
 		const struct caller caller = caller_of(uid);
-		struct verdict verdict = {0};
+		struct verdict verdict = { 0 };
 		struct request request;
 		struct advice advice;
 

@@ -12,8 +12,9 @@ enum failure { FULL, DRAINED, OVERSUBSCRIBED, CLOSED, QUOTA, ABSENT, FAILURES };
 
 static void show(struct scene *s, unsigned strangers_on, unsigned queues)
 {
-	struct observed row = { .pid = 9, .start_time = 1, .kfd_gpu_id = strangers_on + 1,
-				.queues = queues };
+	struct observed row = {
+		.pid = 9, .start_time = 1, .kfd_gpu_id = strangers_on + 1, .queues = queues
+	};
 
 	CHECK(arbiter_observe(s->arbiter, &row, queues > 0) == 0);
 }
@@ -46,26 +47,13 @@ static void inject(struct scene *s, enum failure failure, unsigned gpu)
 
 	snprintf(name, sizeof(name), "%u", gpu);
 	switch (failure) {
-	case FULL:
-		CHECK(grant_on(s, ANY, name, 60));
-		break;
-	case DRAINED:
-		CHECK(arbiter_drain(s->arbiter, name, true) == 0);
-		break;
-	case OVERSUBSCRIBED:
-		show(s, gpu, 30);
-		break;
-	case CLOSED:
-		close_gpu(s, name);
-		break;
-	case QUOTA:
-		CHECK(grant_on(s, LAB, name, 30));
-		break;
-	case ABSENT:
-		remove_gpu(s, gpu);
-		break;
-	case FAILURES:
-		abort();
+	case FULL: CHECK(grant_on(s, ANY, name, 60)); break;
+	case DRAINED: CHECK(arbiter_drain(s->arbiter, name, true) == 0); break;
+	case OVERSUBSCRIBED: show(s, gpu, 30); break;
+	case CLOSED: close_gpu(s, name); break;
+	case QUOTA: CHECK(grant_on(s, LAB, name, 30)); break;
+	case ABSENT: remove_gpu(s, gpu); break;
+	case FAILURES: abort();
 	}
 	forget_touched(s);
 }
@@ -117,9 +105,9 @@ static void refuse_all(struct scene *s, const struct request *gang)
 TEST(one_gpu_that_refuses_leaves_all_as_they_were)
 {
 	static const enum verdict_kind kinds[FAILURES] = {
-		[FULL] = VERDICT_NO_CAPACITY, [DRAINED] = VERDICT_NO_CAPACITY,
+		[FULL] = VERDICT_NO_CAPACITY,           [DRAINED] = VERDICT_NO_CAPACITY,
 		[OVERSUBSCRIBED] = VERDICT_NO_CAPACITY, [CLOSED] = VERDICT_NO_CAPACITY,
-		[QUOTA] = VERDICT_QUOTA_EXCEEDED, [ABSENT] = VERDICT_NO_SUCH_GPU,
+		[QUOTA] = VERDICT_QUOTA_EXCEEDED,       [ABSENT] = VERDICT_NO_SUCH_GPU,
 	};
 
 	for (unsigned failure = 0; failure < FAILURES; failure++) {

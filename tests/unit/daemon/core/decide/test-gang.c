@@ -44,9 +44,11 @@ static void random_request(unsigned *seed, struct request *request, size_t n_wan
 /* A machine with some leases of three users of three classes, and of strangers. */
 static struct arbiter *random_machine(unsigned *seed)
 {
-	struct observed stranger = { .pid = 1, .start_time = 1, .kfd_gpu_id = 1 + below(seed, GPUS),
+	struct observed stranger = { .pid = 1,
+				     .start_time = 1,
+				     .kfd_gpu_id = 1 + below(seed, GPUS),
 				     .queues = below(seed, 28) };
-	struct verdict verdict = {0};
+	struct verdict verdict = { 0 };
 	struct gpu_info infos[GPUS];
 	struct arbiter *arbiter;
 	struct tenant *vr;
@@ -99,8 +101,8 @@ static void judge_all(struct tried *t, const struct application *application,
 			bool named = strcmp(want->gpu, "any") == 0 ||
 				     arbiter_gpu(arbiter, want->gpu) == (int)g;
 
-			t->outcome[i][g] = named ? (int)admit(application, want, g, &partition,
-							      &refusal) : -1;
+			t->outcome[i][g] =
+				named ? (int)admit(application, want, g, &partition, &refusal) : -1;
 		}
 	}
 }
@@ -132,7 +134,7 @@ static void check_gang(struct arbiter *arbiter, uid_t uid, const struct request 
 	struct caller caller = caller_of(uid);
 	struct application application = { .arbiter = arbiter, .uid = uid };
 	struct share shares[REQUEST_WANTS];
-	struct verdict verdict = {0}, unused = {0};
+	struct verdict verdict = { 0 }, unused = { 0 };
 	struct request complete = *request;
 	struct lease *lease = NULL;
 	struct tried tried = { .mildest = OUTCOME_NEVER, .fewest = UINT32_MAX };
@@ -154,7 +156,8 @@ static void check_gang(struct arbiter *arbiter, uid_t uid, const struct request 
 	if (tried.mildest == OUTCOME_FITS &&
 	    tried.fewest > limit_of(&application.tenant->max_gpus, arbiter->n_gpus))
 		tried.mildest = OUTCOME_QUOTA;
-	CHECK(verdict.kind == kinds[tried.mildest] && (lease != NULL) == (verdict.kind == VERDICT_OK));
+	CHECK(verdict.kind == kinds[tried.mildest] &&
+	      (lease != NULL) == (verdict.kind == VERDICT_OK));
 	lease_free(lease);
 	verdict_done(&verdict);
 }
@@ -199,7 +202,7 @@ TEST(what_a_hint_says_would_fit_now_does)
 	printf("seed %u\n", seed);
 	for (unsigned round = 0; round < 8000; round++) {
 		struct arbiter *arbiter = random_machine(&seed);
-		struct verdict verdict = {0}, again = {0};
+		struct verdict verdict = { 0 }, again = { 0 };
 		struct request request, next;
 		uid_t uid = below(&seed, 3);
 		unsigned cus[2], n = 0;
@@ -239,7 +242,7 @@ TEST(policy_packs_gpus_or_spreads_over_them)
 	struct gpu_info gpus[] = { radeon_vii("0000:03:00.0"), radeon_vii("0000:43:00.0"),
 				   radeon_vii("0000:83:00.0") };
 	static const unsigned cus[] = { 15, 30 }; /* on the first and the second */
-	struct verdict verdict = {0};
+	struct verdict verdict = { 0 };
 
 	for (unsigned spread = 0; spread < 2; spread++) {
 		struct arbiter *arbiter = arbiter_of(gpus, 3);
@@ -252,7 +255,8 @@ TEST(policy_packs_gpus_or_spreads_over_them)
 		}
 		arbiter->settings->spread_gpus = spread;
 		request = request_for(15);
-		CHECK(reserve(arbiter, 7, &request, &verdict)->partitions[0].gpu == (spread ? 2 : 1));
+		CHECK(reserve(arbiter, 7, &request, &verdict)->partitions[0].gpu ==
+		      (spread ? 2 : 1));
 		arbiter_free(arbiter);
 	}
 	verdict_done(&verdict);

@@ -15,8 +15,8 @@ static bool amount_is(enum reason reason, uint64_t n, const char *wanted)
 
 static bool countable_is(enum reason reason, uint64_t free, const char *wanted)
 {
-	const struct gpu gpu = {0};
-	struct refusal refusal = {0};
+	const struct gpu gpu = { 0 };
+	struct refusal refusal = { 0 };
 
 	hint_countable(&refusal, &gpu, reason, free);
 	if (strcmp(refusal.hint, wanted) == 0)
@@ -28,7 +28,7 @@ static bool countable_is(enum reason reason, uint64_t free, const char *wanted)
 static bool cus_is(unsigned free, unsigned below, unsigned above, const char *wanted)
 {
 	const struct place_miss miss = { .below = below, .above = above };
-	struct refusal refusal = {0};
+	struct refusal refusal = { 0 };
 
 	hint_cus(&refusal, free, &miss, "now");
 	if (strcmp(refusal.hint, wanted) == 0)
@@ -85,7 +85,7 @@ TEST(who_is_in_the_way_is_told_with_its_queues)
 			{ .pid = 11, .command = "ollama", .queues = 5 },
 		},
 	};
-	struct refusal refusal = {0};
+	struct refusal refusal = { 0 };
 
 	hint_oversubscribed(&refusal, &gpu);
 	CHECK(strcmp(refusal.hint, "6 queues of 1 process on 1 slot and 8 VMIDs; pid 10 (python3) "

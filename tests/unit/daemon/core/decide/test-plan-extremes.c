@@ -23,8 +23,9 @@ static struct arbiter *machine(const struct geometry *geometry)
 
 static struct geometry even(unsigned xccs, unsigned engines, unsigned arrays, unsigned array_cus)
 {
-	struct geometry g = { .xccs = xccs, .engines = engines, .arrays = arrays,
-			      .array_cus = array_cus };
+	struct geometry g = {
+		.xccs = xccs, .engines = engines, .arrays = arrays, .array_cus = array_cus
+	};
 
 	CHECK(geometry_spread(&g, xccs * engines * arrays * array_cus) == 0);
 	return g;
@@ -36,7 +37,7 @@ static struct partition ask(struct arbiter *arbiter, uid_t uid, const struct req
 {
 	struct lease *lease = reserve(arbiter, uid, request, verdict);
 
-	return lease ? lease->partitions[0] : (struct partition){0};
+	return lease ? lease->partitions[0] : (struct partition){ 0 };
 }
 
 static void done(struct arbiter *arbiter, struct verdict *verdict)
@@ -60,7 +61,7 @@ TEST(one_engine_takes_one_realtime_lease_and_others_beside_it)
 	struct geometry g = even(1, 1, 1, 16);
 	struct arbiter *arbiter = machine(&g);
 	struct request request = request_for(5);
-	struct verdict verdict = {0};
+	struct verdict verdict = { 0 };
 
 	CHECK(ask(arbiter, RT, &request, &verdict).count == 5);
 	CHECK(ask(arbiter, RT, &request, &verdict).count == 0);
@@ -79,7 +80,7 @@ TEST(the_smallest_gpu_has_one_cu_to_give)
 	struct geometry g = even(1, 1, 1, 1);
 	struct arbiter *arbiter = machine(&g);
 	struct request request = request_for(2);
-	struct verdict verdict = {0};
+	struct verdict verdict = { 0 };
 
 	CHECK(ask(arbiter, RT, &request, &verdict).count == 0);
 	CHECK(verdict.kind == VERDICT_NEVER_FITS);
@@ -93,7 +94,7 @@ TEST(an_engine_without_a_cu_is_never_in_a_mask)
 	struct geometry g = { 1, 4, 1, 16, false, { { { 15 }, { 0 }, { 15 }, { 15 } } } };
 	struct arbiter *arbiter = machine(&g);
 	struct request request = request_for(0);
-	struct verdict verdict = {0};
+	struct verdict verdict = { 0 };
 	struct partition p;
 
 	request.wants[0].shader_engines = 4;
@@ -110,7 +111,7 @@ TEST(an_engine_without_a_cu_on_one_xcc_is_not_for_realtime)
 	struct geometry g = even(2, 2, 1, 4);
 	struct arbiter *arbiter;
 	struct request request = request_for(6);
-	struct verdict verdict = {0};
+	struct verdict verdict = { 0 };
 	struct partition p;
 
 	g.active[1][0][0] = 0;
@@ -127,7 +128,7 @@ TEST(as_many_cus_as_a_mask_has_bits_are_all_given)
 	struct geometry g = even(8, 8, 1, 16);
 	struct arbiter *arbiter = machine(&g);
 	struct request request = request_for(1024), half = request_for(512);
-	struct verdict verdict = {0};
+	struct verdict verdict = { 0 };
 	uint32_t mask[DEAL_WORDS];
 	struct partition p;
 
@@ -153,7 +154,7 @@ TEST(cus_that_no_bit_of_a_mask_reaches_are_not_given)
 	struct geometry g = even(8, 8, 2, 16);
 	struct arbiter *arbiter = machine(&g);
 	struct request request = request_for(2048);
-	struct verdict verdict = {0};
+	struct verdict verdict = { 0 };
 	struct partition p;
 
 	CHECK(ask(arbiter, RT, &request, &verdict).count == 0);
@@ -170,7 +171,7 @@ TEST(a_floor_above_what_the_engines_have_can_never_be)
 	struct arbiter *arbiter = machine(&g);
 	struct request request = request_for(0);
 	struct want *want = &request.wants[0];
-	struct verdict verdict = {0};
+	struct verdict verdict = { 0 };
 
 	want->shader_engines = 2;
 	want->cus_min = 31;
@@ -188,7 +189,7 @@ TEST(a_ceiling_below_what_the_engines_have_can_never_be)
 	struct arbiter *arbiter = machine(&g);
 	struct request request = request_for(0);
 	struct want *want = &request.wants[0];
-	struct verdict verdict = {0};
+	struct verdict verdict = { 0 };
 
 	want->shader_engines = 2;
 	want->cus_max = 29;

@@ -14,19 +14,19 @@
 #include "ledger-rig.h"
 
 #define REQUESTS 24 /* random ones in each state */
-#define PAIRS    6U
-#define SLOTS    6U /* of queues, processes, GiB */
+#define PAIRS 6U
+#define SLOTS 6U /* of queues, processes, GiB */
 
 /* Who has what is not free in an engine. */
 enum neighbour { GUARANTEED, SHARED, REALTIME, TOLERANT, ALONE, NEIGHBOURS };
 
 struct state {
 	struct geometry geometry;
-	struct cuset cus; /* that a mask can reach */
+	struct cuset cus;                 /* that a mask can reach */
 	unsigned all[PAIRS], free[PAIRS]; /* units of them, XCC after XCC */
 	enum neighbour of[CUSET_ENGINES]; /* by engine */
 	bool used[CUSET_ENGINES];
-	unsigned left;                    /* queues, processes, GiB */
+	unsigned left; /* queues, processes, GiB */
 	unsigned seed;
 };
 
@@ -119,7 +119,7 @@ static unsigned valid_cus(const struct state *s, const struct asked *a, const un
 /* Numbers of CUs that some placement has, as bits. */
 static uint32_t counts(const struct state *s, const struct asked *a, bool empty)
 {
-	unsigned most[PAIRS], taken[PAIRS] = {0}, i;
+	unsigned most[PAIRS], taken[PAIRS] = { 0 }, i;
 	uint32_t found = 0;
 
 	for (i = 0; i < pairs(s); i++)
@@ -183,8 +183,9 @@ static void add_neighbour(struct arbiter *arbiter, const struct state *s, unsign
 	CHECK(lease_new(1, &lease) == 0);
 	lease->id = arbiter->next_id;
 	lease->state = STATE_GRANTED;
-	lease->class = kind >= REALTIME ? CLASS_REALTIME :
-		       kind == SHARED ? CLASS_BESTEFFORT : CLASS_GUARANTEED;
+	lease->class = kind >= REALTIME ? CLASS_REALTIME
+		       : kind == SHARED ? CLASS_BESTEFFORT
+					: CLASS_GUARANTEED;
 	p = &lease->partitions[0];
 	for (unsigned x = 0; x < s->geometry.xccs; x++) {
 		unsigned i = x * s->geometry.engines + e;
@@ -194,8 +195,9 @@ static void add_neighbour(struct arbiter *arbiter, const struct state *s, unsign
 	}
 	p->occupied = p->cus;
 	p->count = cuset_count(&p->cus);
-	p->isolation = kind == SHARED ? ISOLATION_SHARED :
-		       kind == REALTIME || kind == ALONE ? ISOLATION_SHADER_ENGINE : ISOLATION_CU;
+	p->isolation = kind == SHARED                      ? ISOLATION_SHARED
+		       : kind == REALTIME || kind == ALONE ? ISOLATION_SHADER_ENGINE
+							   : ISOLATION_CU;
 	p->alone = kind == ALONE;
 	arbiter_commit(arbiter, lease);
 }
@@ -222,15 +224,19 @@ static struct asked random_request(struct state *s, struct request *ret)
 	static const enum isolation isolations[] = { ISOLATION_CU, ISOLATION_SHARED,
 						     ISOLATION_SHADER_ENGINE };
 	unsigned cus = cuset_count(&s->cus);
-	struct asked a = { .class = (enum lease_class)below(s, 3), .aim = 1 + below(s, cus + 1),
-			   .exact = below(s, 4) == 0, .any_shape = below(s, 4) == 0,
-			   .queues = 1 + below(s, SLOTS + 1), .vram = below(s, SLOTS + 2) };
+	struct asked a = { .class = (enum lease_class)below(s, 3),
+			   .aim = 1 + below(s, cus + 1),
+			   .exact = below(s, 4) == 0,
+			   .any_shape = below(s, 4) == 0,
+			   .queues = 1 + below(s, SLOTS + 1),
+			   .vram = below(s, SLOTS + 2) };
 	struct want *want;
 
 	*ret = request_for(a.aim);
 	want = &ret->wants[0];
-	a.isolation = isolations[a.class == CLASS_GUARANTEED ? 0 : a.class == CLASS_REALTIME ?
-				 2 * below(s, 2) : below(s, 2)];
+	a.isolation = isolations[a.class == CLASS_GUARANTEED ? 0
+				 : a.class == CLASS_REALTIME ? 2 * below(s, 2)
+							     : below(s, 2)];
 	a.alone = a.class == CLASS_REALTIME && below(s, 4) == 0;
 	a.engines = below(s, 3) ? 0 : 1 + below(s, s->geometry.engines);
 	a.floor = below(s, 2) ? a.aim - a.aim / 10 : 1 + below(s, a.aim);
@@ -269,7 +275,7 @@ static void check_request(struct state *s, const struct arbiter *arbiter)
 	struct asked a = random_request(s, &request);
 	struct caller caller = caller_of(a.alone ? 2 : 1);
 	unsigned granted = expected(counts(s, &a, false), &a);
-	struct verdict verdict = {0};
+	struct verdict verdict = { 0 };
 	struct lease *lease = NULL;
 	int r;
 

@@ -50,7 +50,8 @@ TEST(what_policy_would_grant_again_stays)
 	struct scene s = scene_of(2);
 	struct lease *a = grant(&s, VR, 20), *b = grant(&s, LAB, 10), *c = grant(&s, ANY, 30);
 
-	tenant(&s, "vr")->max_leases = tenant(&s, "vr")->max_gpus = (struct limit){ LIMIT_COUNT, 1 };
+	tenant(&s, "vr")->max_leases = tenant(&s, "vr")->max_gpus = (struct limit){ LIMIT_COUNT,
+										    1 };
 	tenant(&s, "vr")->max_cus = (struct limit){ LIMIT_COUNT, 20 };
 	review(&s);
 	CHECK(stays(a) && stays(b) && stays(c));
@@ -160,13 +161,15 @@ TEST(each_number_of_a_tenant_is_reviewed_for_each_gpu)
 			strcpy(want->gpu, j == 1 ? "1" : "0");
 			leases[j] = reserve(s.arbiter, ANY, &request, &s.verdict);
 		}
-		tenant(&s, "*")->max_queues = i == 0 ? limit : (struct limit){0};
-		tenant(&s, "*")->max_processes = i == 1 ? limit : (struct limit){0};
-		tenant(&s, "*")->max_vram = i == 2 ? limit : (struct limit){0};
+		tenant(&s, "*")->max_queues = i == 0 ? limit : (struct limit){ 0 };
+		tenant(&s, "*")->max_processes = i == 1 ? limit : (struct limit){ 0 };
+		tenant(&s, "*")->max_vram = i == 2 ? limit : (struct limit){ 0 };
 		review(&s);
 		snprintf(reason, sizeof(reason), "%s of tenant * is %u, and uid 3 has %u",
 			 table[i].key, (unsigned)table[i].limit,
-			 (unsigned)(i == 0 ? 6 : i == 1 ? 4 : 8192));
+			 (unsigned)(i == 0   ? 6
+				    : i == 1 ? 4
+					     : 8192));
 		CHECK(stays(leases[0]) && stays(leases[1]) && ended(leases[2], reason));
 		scene_done(&s);
 	}

@@ -38,8 +38,10 @@ TEST(it_is_passed_so_often_and_not_once_more)
 	}
 	CHECK(lease->passed == LEASE_PASSES_MAX && s.arbiter->gpus[0].barrier == lease->id);
 	CHECK(!pass(&s, ANY, "any") && refused(&s, VERDICT_NO_CAPACITY, REASON_CUS));
-	snprintf(hint, sizeof(hint), "lease %llu has waited for it while 16 others were granted: "
-		 "nothing else is granted there before it", (unsigned long long)lease->id);
+	snprintf(hint, sizeof(hint),
+		 "lease %llu has waited for it while 16 others were granted: "
+		 "nothing else is granted there before it",
+		 (unsigned long long)lease->id);
 	CHECK(strcmp(s.verdict.refusals[0].hint, hint) == 0 && s.verdict.refusals[0].retry);
 	CHECK(s.verdict.refusals[0].asked == 4 && s.verdict.refusals[0].free == 0);
 	CHECK(lease->passed == LEASE_PASSES_MAX);
@@ -184,7 +186,8 @@ TEST(one_that_waits_for_its_own_quota_closes_nothing)
 	small = wait_for(&s, ANY, "any", 4);
 	CHECK(s.arbiter->gpus[0].barrier == lease->id);
 	s.arbiter->settings->tenants[1].max_cus = (struct limit){ LIMIT_COUNT, 40 };
-	CHECK(arbiter_drain(s.arbiter, "0", true) == 0 && arbiter_drain(s.arbiter, "0", false) == 0);
+	CHECK(arbiter_drain(s.arbiter, "0", true) == 0 &&
+	      arbiter_drain(s.arbiter, "0", false) == 0);
 	CHECK(grant_waiting(&s, NULL) == 1 && small->state == STATE_GRANTED);
 	CHECK(lease->over_quota && s.arbiter->gpus[0].barrier == 0 && pass(&s, ANY, "any"));
 	CHECK(lease->passed == LEASE_PASSES_MAX);

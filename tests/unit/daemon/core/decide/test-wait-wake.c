@@ -22,7 +22,7 @@ static bool says(const struct lease *lease, const char *reason)
 /* How a lease that waited was ended; its place in the ledger is gone. */
 static bool ended(struct scene *s, uint64_t id, enum verdict_kind cause, const char *reason)
 {
-	struct lease gone = {0};
+	struct lease gone = { 0 };
 	unsigned touched = touched_of(s, id, &gone);
 
 	if (!arbiter_find(s->arbiter, id) && gone.cause == cause && strstr(gone.reason, reason) &&
@@ -159,7 +159,7 @@ TEST(a_gpu_that_goes_ends_who_waits_for_it_alone)
 	CHECK(!ask(&s, ANY, both) && s.verdict.kind == VERDICT_NO_SUCH_GPU);
 	CHECK(strcmp(s.verdict.sentence, "want 1: 0000:04:00.0 is gone") == 0);
 	for (unsigned i = 0; i < 3; i++) {
-		struct lease gone = {0}, *lease;
+		struct lease gone = { 0 }, *lease;
 		unsigned touched;
 
 		do
@@ -243,10 +243,10 @@ TEST(policy_that_does_not_allow_it_any_more)
 
 TEST(why_policy_ended_it_is_said)
 {
-	static const char *const reasons[] = { "policy has no tenant lab any more",
-					       "tenant lab is not for uid 2 any more",
-					       "class guaranteed: tenant lab may ask for besteffort",
-					       "max-cus of tenant lab is 10" };
+	static const char *const reasons[] = {
+		"policy has no tenant lab any more", "tenant lab is not for uid 2 any more",
+		"class guaranteed: tenant lab may ask for besteffort", "max-cus of tenant lab is 10"
+	};
 
 	for (unsigned i = 0; i < 4; i++) {
 		struct scene s = scene_of(1);
@@ -363,7 +363,8 @@ TEST(gangs_that_name_the_same_gpus_in_opposite_order_follow_each_other)
 	uint64_t ids[4], waiting[4];
 
 	for (unsigned i = 0; i < 4; i++)
-		waiting[i] = ask(&s, ANY, i % 2 ? gang_of("1", "0", 40) : gang_of("0", "1", 40))->id;
+		waiting[i] =
+			ask(&s, ANY, i % 2 ? gang_of("1", "0", 40) : gang_of("0", "1", 40))->id;
 	CHECK(s.arbiter->n_waiting == 4);
 	release(s.arbiter, busy[0]->id);
 	CHECK(grant_waiting(&s, NULL) == 0);

@@ -120,7 +120,7 @@ TEST(all_that_fit_are_granted_at_once)
 TEST(closing_the_last_holder_gives_the_place_up)
 {
 	struct scene s = scene_of(1);
-	struct lease *all = grant(&s, ANY, 60), *lease = wait_for(&s, ANY, "any", 20), gone = {0};
+	struct lease *all = grant(&s, ANY, 60), *lease = wait_for(&s, ANY, "any", 20), gone = { 0 };
 	uint64_t id = lease->id;
 
 	CHECK(arbiter_bind(s.arbiter, id, 77) == 0 && arbiter_bind(s.arbiter, id, 77) == 0);
@@ -256,8 +256,12 @@ TEST(what_waits_counts_as_a_lease)
 TEST(what_a_process_uses_already_is_not_by_a_lease_that_waits)
 {
 	struct scene s = scene_of(1);
-	struct observed row = { .pid = 1000 + ANY, .start_time = 1, .uid = ANY, .kfd_gpu_id = 1,
-				.queues = 2, .unit = "u.service" };
+	struct observed row = { .pid = 1000 + ANY,
+				.start_time = 1,
+				.uid = ANY,
+				.kfd_gpu_id = 1,
+				.queues = 2,
+				.unit = "u.service" };
 	struct lease *all, *lease;
 
 	s.arbiter->gpus[0].info.kfd_gpu_id = 1;

@@ -44,7 +44,7 @@ static struct cuset model_decode(const struct geometry *geometry, const uint32_t
 				 size_t n_words)
 {
 	unsigned step = geometry_step(geometry), n_bits = geometry_cus(geometry);
-	struct cuset set = {0};
+	struct cuset set = { 0 };
 
 	if (n_bits > 1024)
 		n_bits = 1024;
@@ -141,7 +141,7 @@ TEST(each_bit_has_a_place_of_its_own)
 	printf("seed %ld\n", SEED + 2);
 	srand48(SEED + 2);
 	for (unsigned i = 0; i < 2000; i++) {
-		struct cuset seen = {0}, all;
+		struct cuset seen = { 0 }, all;
 
 		geometry = random_geometry();
 		geometry_all(&geometry, &all);

@@ -8,15 +8,25 @@
 #include "check.h"
 
 static const struct geometry radeon_vii = {
-	.xccs = 1, .engines = 4, .arrays = 1, .array_cus = 16,
+	.xccs = 1,
+	.engines = 4,
+	.arrays = 1,
+	.array_cus = 16,
 	.active = { { { 15 }, { 15 }, { 15 }, { 15 } } },
 };
 static const struct geometry navi21 = {
-	.xccs = 1, .engines = 4, .arrays = 2, .array_cus = 10, .wgp = true,
+	.xccs = 1,
+	.engines = 4,
+	.arrays = 2,
+	.array_cus = 10,
+	.wgp = true,
 	.active = { { { 10, 10 }, { 10, 10 }, { 10, 10 }, { 10, 10 } } },
 };
 static const struct geometry mi210_uneven = {
-	.xccs = 1, .engines = 8, .arrays = 1, .array_cus = 14,
+	.xccs = 1,
+	.engines = 8,
+	.arrays = 1,
+	.array_cus = 14,
 	.active = { { { 14 }, { 14 }, { 13 }, { 13 }, { 12 }, { 13 }, { 13 }, { 12 } } },
 };
 
@@ -80,7 +90,7 @@ TEST(engines_that_ran_out_of_cus_take_no_bit)
 	static const struct {
 		unsigned bit, engine, cu;
 	} tail[] = {
-		{ 95, 7, 11 }, { 96, 0, 12 }, { 97, 1, 12 }, { 98, 2, 12 },  { 99, 3, 12 },
+		{ 95, 7, 11 },  { 96, 0, 12 },  { 97, 1, 12 },  { 98, 2, 12 },  { 99, 3, 12 },
 		{ 100, 5, 12 }, { 101, 6, 12 }, { 102, 0, 13 }, { 103, 1, 13 },
 	};
 	struct cuset set = decode(&mi210_uneven, (UINT64_C(1) << 52) - 1);
@@ -117,8 +127,8 @@ TEST(wgps_take_two_bits_and_engines_come_before_arrays)
 
 TEST(one_engine_of_a_wgp_part_is_every_eighth_pair)
 {
-	uint32_t mask[3] = {0}, expected[3] = {0};
-	struct cuset set = {0};
+	uint32_t mask[3] = { 0 }, expected[3] = { 0 };
+	struct cuset set = { 0 };
 	struct deal deal;
 
 	for (unsigned bit = 0; bit < 80; bit += 8)
@@ -136,7 +146,11 @@ TEST(one_engine_of_a_wgp_part_is_every_eighth_pair)
 TEST(six_engines_are_dealt_in_sixes)
 {
 	struct geometry navi31 = {
-		.xccs = 1, .engines = 6, .arrays = 2, .array_cus = 8, .wgp = true,
+		.xccs = 1,
+		.engines = 6,
+		.arrays = 2,
+		.array_cus = 8,
+		.wgp = true,
 	};
 	struct deal deal;
 
@@ -184,7 +198,7 @@ TEST(one_engine_on_all_xccs_is_eight_bits_of_every_32)
 {
 	struct geometry geometry = mi300x();
 	uint32_t mask[10];
-	struct cuset set = {0};
+	struct cuset set = { 0 };
 	struct deal deal;
 
 	for (unsigned xcc = 0; xcc < 8; xcc++)
@@ -198,7 +212,10 @@ TEST(one_engine_on_all_xccs_is_eight_bits_of_every_32)
 TEST(cus_of_an_xcc_with_more_than_its_share_are_out_of_reach)
 {
 	const struct geometry geometry = {
-		.xccs = 2, .engines = 1, .arrays = 1, .array_cus = 4,
+		.xccs = 2,
+		.engines = 1,
+		.arrays = 1,
+		.array_cus = 4,
 		.active = { { { 1 } }, { { 3 } } },
 	};
 	uint32_t mask = 0;
@@ -318,7 +335,10 @@ TEST(a_bit_that_reaches_nothing_does_not_count_for_its_xcc)
 {
 	static const uint32_t mask[1] = { 0xe };
 	const struct geometry geometry = {
-		.xccs = 2, .engines = 1, .arrays = 1, .array_cus = 4,
+		.xccs = 2,
+		.engines = 1,
+		.arrays = 1,
+		.array_cus = 4,
 		.active = { { { 1 } }, { { 3 } } },
 	};
 

@@ -6,7 +6,7 @@
 /* A set with one CU: bit `cu` of a pair's word. */
 static struct cuset one(unsigned xcc, unsigned engine, unsigned cu)
 {
-	struct cuset set = {0};
+	struct cuset set = { 0 };
 
 	set.pair[cuset_pair(xcc, engine)] = UINT32_C(1) << cu;
 	return set;
@@ -31,7 +31,7 @@ static struct cuset random_set(void)
 
 TEST(a_zeroed_set_is_empty)
 {
-	struct cuset set = {0};
+	struct cuset set = { 0 };
 
 	CHECK(cuset_empty(&set));
 	CHECK(cuset_count(&set) == 0);
@@ -82,7 +82,7 @@ TEST(sets_are_equal_only_if_every_cu_agrees)
 TEST(sets_overlap_where_one_cu_is_in_both)
 {
 	struct cuset a = one(0, 0, 3), b = one(0, 0, 4), c = one(7, 7, 31), all = full();
-	struct cuset none = {0};
+	struct cuset none = { 0 };
 
 	CHECK(!cuset_overlap(&a, &b) && !cuset_overlap(&a, &c) && !cuset_overlap(&a, &none));
 	CHECK(cuset_overlap(&a, &a) && cuset_overlap(&c, &all) && cuset_overlap(&all, &c));
@@ -99,7 +99,7 @@ TEST(the_same_cu_of_another_xcc_is_another_cu)
 
 TEST(a_set_is_within_another_if_nothing_sticks_out)
 {
-	struct cuset none = {0}, all = full(), a = one(3, 1, 16), b = one(3, 1, 17);
+	struct cuset none = { 0 }, all = full(), a = one(3, 1, 16), b = one(3, 1, 17);
 
 	CHECK(cuset_within(&none, &none) && cuset_within(&none, &a));
 	CHECK(cuset_within(&a, &all) && cuset_within(&a, &a));

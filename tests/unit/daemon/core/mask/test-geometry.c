@@ -8,7 +8,10 @@
 static struct geometry shape(unsigned xccs, unsigned engines, unsigned arrays, unsigned array_cus)
 {
 	return (struct geometry){
-		.xccs = xccs, .engines = engines, .arrays = arrays, .array_cus = array_cus,
+		.xccs = xccs,
+		.engines = engines,
+		.arrays = arrays,
+		.array_cus = array_cus,
 	};
 }
 
@@ -171,7 +174,7 @@ TEST(the_largest_geometry_fills_a_set)
 TEST(the_thinnest_engine_sets_the_effective_cus)
 {
 	struct geometry geometry = radeon_vii();
-	struct cuset set = {0};
+	struct cuset set = { 0 };
 
 	CHECK(geometry_effective(&geometry, &set) == 0);
 	set.pair[0] = 0x7fff;
@@ -185,7 +188,7 @@ TEST(the_thinnest_engine_sets_the_effective_cus)
 TEST(effective_cus_count_xccs_as_engines_of_their_own)
 {
 	struct geometry geometry = shape(2, 2, 1, 10);
-	struct cuset set = {0};
+	struct cuset set = { 0 };
 
 	CHECK(geometry_spread(&geometry, 40) == 0);
 	set.pair[cuset_pair(0, 0)] = 0xf;
@@ -197,7 +200,7 @@ TEST(effective_cus_count_xccs_as_engines_of_their_own)
 TEST(effective_cus_count_both_arrays_of_an_engine)
 {
 	struct geometry geometry = shape(1, 2, 2, 10);
-	struct cuset set = {0};
+	struct cuset set = { 0 };
 
 	CHECK(geometry_spread(&geometry, 40) == 0);
 	set.pair[0] = 0x00030003;

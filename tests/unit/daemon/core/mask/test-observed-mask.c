@@ -5,7 +5,7 @@
 #include "core/mask/codec.h"
 #include "random-geometry.h"
 
-#define SEED   20260301L
+#define SEED 20260301L
 #define ROUNDS 2000U
 
 static void random_mask(uint32_t mask[DEAL_WORDS])
@@ -51,8 +51,7 @@ TEST(registers_become_the_mask_that_made_them)
 		wgps += geometry.wgp;
 		arrays += geometry.arrays == 2;
 		xccs += geometry.xccs > 1;
-		uneven += geometry.active[0][0][0] !=
-			  geometry.active[0][geometry.engines - 1][0];
+		uneven += geometry.active[0][0][0] != geometry.active[0][geometry.engines - 1][0];
 	}
 	CHECK(wgps > 0 && arrays > 0 && xccs > 0 && uneven > 0);
 }
@@ -85,8 +84,8 @@ TEST(one_register_with_a_bit_less_is_a_mask)
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		geometry = random_geometry();
 		memset(words, 0xff, sizeof(words));
-		words[cuset_pair(below(geometry.xccs), below(geometry.engines))] &=
-			~(UINT32_C(1) << below(32));
+		words[cuset_pair(below(geometry.xccs), below(geometry.engines))] &= ~(UINT32_C(1)
+										      << below(32));
 		CHECK(!mask_seen_from_words(&geometry, words, &seen));
 	}
 }
@@ -94,7 +93,10 @@ TEST(one_register_with_a_bit_less_is_a_mask)
 TEST(registers_of_engines_that_there_are_not_do_not_count)
 {
 	const struct geometry geometry = {
-		.xccs = 1, .engines = 2, .arrays = 1, .array_cus = 4,
+		.xccs = 1,
+		.engines = 2,
+		.arrays = 1,
+		.array_cus = 4,
 		.active = { { { 4 }, { 3 } } },
 	};
 	uint32_t words[CUSET_PAIRS] = { UINT32_MAX, UINT32_MAX };
@@ -107,7 +109,10 @@ TEST(registers_of_engines_that_there_are_not_do_not_count)
 TEST(all_cus_masked_in_are_no_lack_of_a_mask)
 {
 	const struct geometry geometry = {
-		.xccs = 1, .engines = 1, .arrays = 2, .array_cus = 16,
+		.xccs = 1,
+		.engines = 1,
+		.arrays = 2,
+		.array_cus = 16,
 		.active = { { { 16, 15 } } },
 	};
 	uint32_t words[CUSET_PAIRS] = { 0x7fffffff };
@@ -119,7 +124,7 @@ TEST(all_cus_masked_in_are_no_lack_of_a_mask)
 
 TEST(no_register_set_is_no_cu)
 {
-	uint32_t words[CUSET_PAIRS] = {0};
+	uint32_t words[CUSET_PAIRS] = { 0 };
 	struct geometry geometry;
 	struct cuset seen;
 

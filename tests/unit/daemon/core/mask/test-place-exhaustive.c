@@ -62,8 +62,9 @@ struct traits {
 
 static struct traits traits_of(const struct geometry *g, const struct cuset *set)
 {
-	struct traits t = { .on_every_xcc = true, .same_engines = true,
-			    .as_many_engines = true, .level = true };
+	struct traits t = {
+		.on_every_xcc = true, .same_engines = true, .as_many_engines = true, .level = true
+	};
 	unsigned height = 0, all = 0, first = 0;
 
 	for (unsigned x = 0; x < g->xccs; x++) {
@@ -141,8 +142,8 @@ static unsigned least_within(uint32_t counts, unsigned low, unsigned high)
 
 static uint32_t counts_for(const struct small *s, const struct place_request *r)
 {
-	return r->any_shape ? s->counts.any[r->engines] :
-			      s->counts.rectangle[r->engines][r->columns];
+	return r->any_shape ? s->counts.any[r->engines]
+			    : s->counts.rectangle[r->engines][r->columns];
 }
 
 static unsigned expected(uint32_t counts, const struct place_request *r)
@@ -176,7 +177,7 @@ static void check_request(const struct small *s, const struct place_request *r)
 {
 	uint32_t counts = counts_for(s, r);
 	unsigned want = expected(counts, r);
-	struct place_miss miss = {0};
+	struct place_miss miss = { 0 };
 	struct placement p;
 
 	if (place(&s->geometry, r, &p, &miss) == 0) {

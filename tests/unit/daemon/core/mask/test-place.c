@@ -9,8 +9,9 @@
 static struct geometry shape(unsigned xccs, unsigned engines, unsigned arrays, unsigned max,
 			     bool wgp, unsigned cus)
 {
-	struct geometry g = { .xccs = xccs, .engines = engines, .arrays = arrays,
-			      .array_cus = max, .wgp = wgp };
+	struct geometry g = {
+		.xccs = xccs, .engines = engines, .arrays = arrays, .array_cus = max, .wgp = wgp
+	};
 
 	CHECK(geometry_spread(&g, cus) == 0);
 	return g;
@@ -20,8 +21,9 @@ static struct cuset everything; /* of the GPU that was asked last */
 
 static struct place_request ask(const struct geometry *g, unsigned aim)
 {
-	struct place_request request = { .aim = aim, .floor = aim * 9 / 10, .ceiling = aim,
-					 .limit = UINT32_MAX };
+	struct place_request request = {
+		.aim = aim, .floor = aim * 9 / 10, .ceiling = aim, .limit = UINT32_MAX
+	};
 
 	if (request.floor == 0)
 		request.floor = 1;
@@ -50,7 +52,8 @@ TEST(radeon_vii_rounds_to_the_rectangles_of_the_paper)
 	struct geometry g = shape(1, 4, 1, 16, false, 60);
 	static const struct {
 		unsigned asked, granted;
-	} table[] = { { 31, 30 }, { 46, 45 }, { 17, 16 }, { 1, 1 }, { 15, 15 }, { 59, 56 }, { 60, 60 } };
+	} table[] = { { 31, 30 }, { 46, 45 }, { 17, 16 }, { 1, 1 },
+		      { 15, 15 }, { 59, 56 }, { 60, 60 } };
 
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		struct place_request request = ask(&g, table[i].asked);
@@ -75,7 +78,7 @@ TEST(exact_means_exact)
 	struct geometry g = shape(1, 4, 1, 16, false, 60);
 	struct place_request request = ask(&g, 31);
 	struct placement p;
-	struct place_miss miss = {0};
+	struct place_miss miss = { 0 };
 
 	request.exact = true;
 	CHECK(place(&g, &request, &p, &miss) == -ENOSPC);
@@ -307,7 +310,8 @@ TEST(no_rectangle_that_is_there_is_missed)
 				unsigned enough = 0;
 
 				for (unsigned e = 0; e < g.engines; e++)
-					enough += (unsigned)__builtin_popcount(request.avail.pair[e]) >= k;
+					enough += (unsigned)__builtin_popcount(
+							  request.avail.pair[e]) >= k;
 				if (enough >= m && m * k <= aim && m * k > best)
 					best = m * k;
 			}

@@ -29,7 +29,7 @@ TEST(the_defaults_let_everybody_ask_for_best_effort)
 
 TEST(a_limit_is_none_or_a_count_or_a_share_rounded_down)
 {
-	const struct limit none = {0}, count = { LIMIT_COUNT, 7 }, share = { LIMIT_PERCENT, 25 };
+	const struct limit none = { 0 }, count = { LIMIT_COUNT, 7 }, share = { LIMIT_PERCENT, 25 };
 
 	CHECK(limit_of(&none, 60) == UINT64_MAX);
 	CHECK(limit_of(&count, 60) == 7 && limit_of(&count, 3) == 7);

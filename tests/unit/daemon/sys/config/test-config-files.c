@@ -4,7 +4,13 @@
 #include "config-rig.h"
 #include "sys/config/config-internal.h"
 
-#define OURS (struct trust){ { geteuid() } }
+#define OURS                      \
+	(struct trust)            \
+	{                         \
+		{                 \
+			geteuid() \
+		}                 \
+	}
 
 TEST(a_tenant_stands_once_over_all_files)
 {
@@ -86,10 +92,12 @@ TEST(a_directory_that_others_can_write_is_refused_though_there_is_nothing_in_it)
 {
 	struct scratch scratch = scratch_new();
 	const char *const directories[] = {
-		scratch_mkdir(&scratch, "lib"), scratch_mkdir(&scratch, "etc"), NULL,
+		scratch_mkdir(&scratch, "lib"),
+		scratch_mkdir(&scratch, "etc"),
+		NULL,
 	};
-	struct config_list list = {0};
-	struct notes notes = {0};
+	struct config_list list = { 0 };
+	struct notes notes = { 0 };
 	char *found = NULL;
 
 	scratch_write(&scratch, "lib/gpuarbd.conf", "");
@@ -108,7 +116,7 @@ TEST(a_file_that_cannot_be_looked_for_is_told)
 {
 	struct scratch scratch = scratch_new();
 	const char *const directories[] = { scratch_write(&scratch, "etc", ""), NULL };
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 	char *found = NULL, long_name[300] = "";
 
 	memset(long_name, 'x', sizeof(long_name) - 1);
@@ -124,8 +132,8 @@ TEST(a_file_that_cannot_be_looked_for_is_told)
 static void look_into(const struct scratch *scratch)
 {
 	const char *const directories[] = { scratch_at(scratch, "etc"), NULL };
-	struct config_list list = {0};
-	struct notes notes = {0};
+	struct config_list list = { 0 };
+	struct notes notes = { 0 };
 	char *found = NULL;
 
 	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &found, &notes) == -EINVAL);
@@ -169,7 +177,7 @@ TEST(a_draft_is_checked_whoever_can_write_it)
 {
 	struct scratch scratch = scratch_new();
 	const char *draft = scratch_write(&scratch, "draft", "[daemon]\nmargin = 1%\n");
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 
 	CHECK(chmod(draft, 0666) == 0);
 	CHECK(config_check_file(draft, &notes) == 0 && notes.n == 0);
@@ -187,11 +195,13 @@ TEST(a_later_directory_overrides_by_file_name)
 {
 	struct scratch scratch = scratch_new();
 	const char *const directories[] = {
-		scratch_mkdir(&scratch, "lib"), scratch_at(&scratch, "run"),
-		scratch_mkdir(&scratch, "etc"), NULL,
+		scratch_mkdir(&scratch, "lib"),
+		scratch_at(&scratch, "run"),
+		scratch_mkdir(&scratch, "etc"),
+		NULL,
 	};
-	struct config_list list = {0};
-	struct notes notes = {0};
+	struct config_list list = { 0 };
+	struct notes notes = { 0 };
 	char *found = NULL;
 
 	scratch_write(&scratch, "lib/b.conf", "");
@@ -220,11 +230,10 @@ TEST(a_directory_that_cannot_be_read_is_told)
 {
 	struct scratch scratch = scratch_new();
 	const char *const directories[] = { scratch_write(&scratch, "file", ""), NULL };
-	struct config_list list = {0};
-	struct notes notes = {0};
+	struct config_list list = { 0 };
+	struct notes notes = { 0 };
 
-	CHECK(config_find_all(directories, false, &OURS, &list, &notes) == -EINVAL &&
-	      list.n == 0);
+	CHECK(config_find_all(directories, false, &OURS, &list, &notes) == -EINVAL && list.n == 0);
 	CHECK(says(&notes, "/file: Not a directory"));
 	notes_done(&notes);
 	scratch_done(&scratch);

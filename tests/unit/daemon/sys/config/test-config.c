@@ -5,51 +5,50 @@
 
 #include "config-rig.h"
 
-static const char full[] =
-	"[daemon]\n"
-	"backend = simulated\n"
-	"simulate = radeon-vii , mi300x-cpx\n"
-	"audit-interval = 500ms\n"
-	"unmanaged = warn\n"
-	"oversubscribe = besteffort\n"
-	"margin = 41%\n"
-	"gpus = spread\n"
-	"on-reload = revoke\n"
-	"activate-grace = 1500ms\n"
-	"activate-min-interval = 1min\n"
-	"grow-delay = 1h\n"
-	"enforce-delay = 1ms\n"
-	"max-leases = 5\n"
-	"max-leases-per-user = 4\n"
-	"max-holders = 6\n"
-	"[gpu 0000:03:00.0]\n"
-	"reserve-queues = 2\n"
-	"[gpu 0000:c1:00.0/7]\n"
-	"reserve-queues = 0\n"
-	"[tenant *]\n"
-	"max-gpus = 1\n"
-	"[tenant compositor]\n"
-	"match-user = root, 4294967294\n"
-	"match-group = root\n"
-	"match-unit = vr-*.service\n"
-	"match-slice = *.slice\n"
-	"match-executable = /usr/bin/vr*\n"
-	"class = realtime\n"
-	"max-leases = 0\n"
-	"max-gpus = 3\n"
-	"max-cus = 25%\n"
-	"max-queues = 4\n"
-	"max-processes = 2\n"
-	"max-vram = 2G\n"
-	"priority = high\n"
-	"alone = yes\n"
-	"enforce = kill\n"
-	"[tenant small]\n"
-	"match-group = 7\n"
-	"max-cus = 16\n"
-	"max-vram = 50%\n"
-	"priority = 15\n"
-	"enforce = freeze\n";
+static const char full[] = "[daemon]\n"
+			   "backend = simulated\n"
+			   "simulate = radeon-vii , mi300x-cpx\n"
+			   "audit-interval = 500ms\n"
+			   "unmanaged = warn\n"
+			   "oversubscribe = besteffort\n"
+			   "margin = 41%\n"
+			   "gpus = spread\n"
+			   "on-reload = revoke\n"
+			   "activate-grace = 1500ms\n"
+			   "activate-min-interval = 1min\n"
+			   "grow-delay = 1h\n"
+			   "enforce-delay = 1ms\n"
+			   "max-leases = 5\n"
+			   "max-leases-per-user = 4\n"
+			   "max-holders = 6\n"
+			   "[gpu 0000:03:00.0]\n"
+			   "reserve-queues = 2\n"
+			   "[gpu 0000:c1:00.0/7]\n"
+			   "reserve-queues = 0\n"
+			   "[tenant *]\n"
+			   "max-gpus = 1\n"
+			   "[tenant compositor]\n"
+			   "match-user = root, 4294967294\n"
+			   "match-group = root\n"
+			   "match-unit = vr-*.service\n"
+			   "match-slice = *.slice\n"
+			   "match-executable = /usr/bin/vr*\n"
+			   "class = realtime\n"
+			   "max-leases = 0\n"
+			   "max-gpus = 3\n"
+			   "max-cus = 25%\n"
+			   "max-queues = 4\n"
+			   "max-processes = 2\n"
+			   "max-vram = 2G\n"
+			   "priority = high\n"
+			   "alone = yes\n"
+			   "enforce = kill\n"
+			   "[tenant small]\n"
+			   "match-group = 7\n"
+			   "max-cus = 16\n"
+			   "max-vram = 50%\n"
+			   "priority = 15\n"
+			   "enforce = freeze\n";
 
 TEST(every_key_lands_in_its_place)
 {
@@ -171,7 +170,8 @@ TEST(wrong_values_are_refused_with_file_line_and_key)
 		{ "daemon", "on-reload = kep", "is not keep or revoke; did you mean 'keep'?" },
 		{ "daemon", "gpus = packed", "is not pack or spread; did you mean 'pack'?" },
 		{ "daemon", "on-reload = no", "'no' is not keep or revoke" },
-		{ "daemon", "activate-grace = 0s", "activate-grace: '0s' is not a time from 1ms to 1h" },
+		{ "daemon", "activate-grace = 0s",
+		  "activate-grace: '0s' is not a time from 1ms to 1h" },
 		{ "daemon", "activate-grace = 0", "'0' is not a time" },
 		{ "daemon", "activate-grace = 365d", "'365d' is not a time from 1ms to 1h" },
 		{ "daemon", "activate-grace = 8760h", "'8760h' is not a time from 1ms to 1h" },
@@ -188,12 +188,14 @@ TEST(wrong_values_are_refused_with_file_line_and_key)
 		{ "daemon", "max-leases = 65537", "is not a number from 1 to 65536" },
 		{ "daemon", "max-leases-per-user = -1", "is not a number from 1 to 65536" },
 		{ "daemon", "max-holders = many", "is not a number from 1 to 65536" },
-		{ "daemon", "max-lease = 1", "unknown key 'max-lease' in [daemon]; did you mean "
-					     "'max-leases'?" },
+		{ "daemon", "max-lease = 1",
+		  "unknown key 'max-lease' in [daemon]; did you mean "
+		  "'max-leases'?" },
 		{ "daemon", "colour-of-fan = 1", "in [daemon]; there are backend, simulate," },
 		{ "gpu 0000:03:00.0", "reserve-queues = -2", "is not a number from 0 to 1024" },
 		{ "gpu 0000:03:00.0", "reserve_queues = 2", "did you mean 'reserve-queues'?" },
-		{ "tenant t", "match-user = nobody-by-this-name", "there is no user 'nobody-by-this" },
+		{ "tenant t", "match-user = nobody-by-this-name",
+		  "there is no user 'nobody-by-this" },
 		{ "tenant t", "match-user = 4294967295", "there is no user '4294967295'" },
 		{ "tenant t", "match-user = 99999999999999999999", "there is no user '999" },
 		{ "tenant t", "match-user = -1", "there is no user '-1'" },
@@ -219,11 +221,13 @@ TEST(wrong_values_are_refused_with_file_line_and_key)
 		{ "tenant t", "max-vram = 0", "0 would bound nothing" },
 		{ "tenant t", "max-vram = 2GB", "is not a number of bytes" },
 		{ "tenant t", "max-vram = 99999999T", "is not a number of bytes" },
-		{ "tenant t", "priority = 16", "is not low, normal, high or a number from 0 to 15" },
+		{ "tenant t", "priority = 16",
+		  "is not low, normal, high or a number from 0 to 15" },
 		{ "tenant t", "priority = hihg", "from 0 to 15; did you mean 'high'?" },
 		{ "tenant t", "alone = perhaps", "is neither yes nor no" },
 		{ "tenant t", "alone = yes", "it needs class = realtime" },
-		{ "tenant t", "enforce = kil", "is not report, freeze or kill; did you mean 'kill'?" },
+		{ "tenant t", "enforce = kil",
+		  "is not report, freeze or kill; did you mean 'kill'?" },
 		{ "tenant t", "enforce = none", "'none' is not report, freeze or kill" },
 		{ "tenant t", "enforce = no", "'no' is not report, freeze or kill" },
 		{ "tenant t", "enforce =", "'' is not report, freeze or kill" },
@@ -240,8 +244,8 @@ TEST(wrong_values_are_refused_with_file_line_and_key)
 		snprintf(text, sizeof(text), "[%s]\n%s\n%s", wrong[i].section, wrong[i].line,
 			 all ? "match-user = root\n" : "");
 		tree = tree_new(text);
-		snprintf(where, sizeof(where), "/gpuarbd.conf:%d: ",
-			 strstr(wrong[i].says, "needs class") ? 1 : 2);
+		snprintf(where, sizeof(where),
+			 "/gpuarbd.conf:%d: ", strstr(wrong[i].says, "needs class") ? 1 : 2);
 		CHECK(tree_load(&tree) == -EINVAL && !tree.settings);
 		if (tree.notes.n != 1 || !says(&tree.notes, wrong[i].says) ||
 		    !says(&tree.notes, where)) {
@@ -258,8 +262,8 @@ TEST(a_time_is_bounded_by_an_hour_whatever_its_unit)
 		const char *value;
 		uint64_t usec;
 	} table[] = {
-		{ "1ms", 1000 }, { "3600000ms", 3600000000 }, { "1s", 1000000 },
-		{ "3600s", 3600000000 }, { "60min", 3600000000 }, { "1h", 3600000000 },
+		{ "1ms", 1000 },         { "3600000ms", 3600000000 }, { "1s", 1000000 },
+		{ "3600s", 3600000000 }, { "60min", 3600000000 },     { "1h", 3600000000 },
 		{ "0001s", 1000000 },
 	};
 	char text[64];
@@ -302,7 +306,8 @@ TEST(wrong_sections_are_refused)
 		{ "gpu 0000:03:00.0/01", "named by its PCI address" },
 		{ "tenant a b", "a name is letters, digits and -._@" },
 		{ "tenant **", "a name is letters" },
-		{ "tenant nobody", "[tenant nobody] is nobody: it needs match-user or match-group" },
+		{ "tenant nobody",
+		  "[tenant nobody] is nobody: it needs match-user or match-group" },
 	};
 	char text[128];
 
@@ -332,7 +337,8 @@ TEST(all_that_is_wrong_is_said_at_once)
 {
 	struct tree tree = tree_new("x = 1\n[daemon]\nmargin = no\n[tenant a]\nclass = none\n");
 
-	scratch_write(&tree.scratch, "tenants.d/a.conf", "[tenant b]\n\n[tenant *]\nmatch-user=root\n");
+	scratch_write(&tree.scratch, "tenants.d/a.conf",
+		      "[tenant b]\n\n[tenant *]\nmatch-user=root\n");
 	scratch_mkdir(&tree.scratch, "tenants.d/d.conf");
 	CHECK(tree_load(&tree) == -EINVAL && !tree.settings);
 	CHECK(tree.notes.n == 7);

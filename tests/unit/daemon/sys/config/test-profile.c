@@ -8,10 +8,23 @@
 
 /* A profile that is right, one key a line; tests replace a line of it. */
 static const char *const good[] = {
-	"device = Test", "gfx-target = 100300", "shader-engines = 4", "shader-arrays = 2",
-	"cus-per-array = 10", "cus = 72", "wgp = yes", "queue-slots = 8", "process-slots = 8",
-	"pipes = 4", "queues-per-pipe = 4", "sdma-queues = 16", "vram = 32G", "scheduler = hws",
-	"law = assumed", "harvest = assumed", NULL,
+	"device = Test",
+	"gfx-target = 100300",
+	"shader-engines = 4",
+	"shader-arrays = 2",
+	"cus-per-array = 10",
+	"cus = 72",
+	"wgp = yes",
+	"queue-slots = 8",
+	"process-slots = 8",
+	"pipes = 4",
+	"queues-per-pipe = 4",
+	"sdma-queues = 16",
+	"vram = 32G",
+	"scheduler = hws",
+	"law = assumed",
+	"harvest = assumed",
+	NULL,
 };
 
 static size_t key_length(const char *line)
@@ -71,7 +84,7 @@ static int load(const char *line, const char *dropped, struct profile *ret, stru
 static bool refused(const char *line, const char *dropped, const char *words)
 {
 	struct profile profile = { .partitions = 77 };
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 	bool ok;
 
 	ok = load(line, dropped, &profile, &notes) == -EINVAL && noted(&notes, words) &&
@@ -82,7 +95,7 @@ static bool refused(const char *line, const char *dropped, const char *words)
 
 static bool loads(const char *line, const char *dropped, struct profile *ret)
 {
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 	bool ok = load(line, dropped, ret, &notes) == 0 && notes.n == 0;
 
 	notes_done(&notes);
@@ -93,7 +106,7 @@ static bool loads(const char *line, const char *dropped, struct profile *ret)
 static bool text_refused(const char *text, const char *const words[static 3])
 {
 	struct scratch scratch = scratch_new();
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 	struct profile profile;
 	bool ok;
 
@@ -134,8 +147,7 @@ TEST(optional_keys_override_their_defaults)
 	CHECK(loads("partitions = 8", NULL, &profile) && profile.partitions == 8);
 	CHECK(loads("law = measured", NULL, &profile) && profile.info.law_measured);
 	CHECK(loads("harvest = known", NULL, &profile) && profile.info.harvest_known);
-	CHECK(loads("scheduler = mes", NULL, &profile) &&
-	      profile.info.scheduler == SCHEDULER_MES);
+	CHECK(loads("scheduler = mes", NULL, &profile) && profile.info.scheduler == SCHEDULER_MES);
 }
 
 TEST(a_harvest_map_is_taken_in_order_of_engine_and_array)
@@ -175,13 +187,20 @@ TEST(every_missing_key_is_named)
 TEST(numbers_that_are_none_or_out_of_range_are_refused)
 {
 	static const char *const keys[] = {
-		"gfx-target", "xccs", "shader-engines", "shader-arrays", "cus-per-array", "cus",
-		"queue-slots", "process-slots", "pipes", "queues-per-pipe", "partitions",
-		"sdma-queues", "reserve-queues", "vram",
+		"gfx-target", "xccs",        "shader-engines", "shader-arrays", "cus-per-array",
+		"cus",        "queue-slots", "process-slots",  "pipes",         "queues-per-pipe",
+		"partitions", "sdma-queues", "reserve-queues", "vram",
 	};
 	static const char *const values[] = {
-		"-1", "99999999999999999999999", "4294967297000000", "eight", "", "0x10", "8 8",
-		"1.5", "0",
+		"-1",
+		"99999999999999999999999",
+		"4294967297000000",
+		"eight",
+		"",
+		"0x10",
+		"8 8",
+		"1.5",
+		"0",
 	};
 	char line[80];
 
@@ -218,8 +237,9 @@ TEST(a_device_needs_a_name_of_reasonable_length)
 
 TEST(cus_that_do_not_fit_are_refused_with_the_shape)
 {
-	CHECK(refused("cus = 82", NULL, "test.conf:7: cus: 82 do not fit 1 XCCs x 4 engines x 2 "
-					"arrays x 10 CUs"));
+	CHECK(refused("cus = 82", NULL,
+		      "test.conf:7: cus: 82 do not fit 1 XCCs x 4 engines x 2 "
+		      "arrays x 10 CUs"));
 	CHECK(refused("cus = 71", NULL, "cus: 71 do not fit"));
 	CHECK(refused("xccs = 2", NULL, "cus: 72 do not fit"));
 }
@@ -257,7 +277,9 @@ TEST(keys_outside_the_one_section_are_refused)
 TEST(all_that_is_wrong_is_told_at_once)
 {
 	static const char *const words[] = {
-		"test.conf:2: pipes", "test.conf:3: law", "test.conf:4: unknown key 'foo'",
+		"test.conf:2: pipes",
+		"test.conf:3: law",
+		"test.conf:4: unknown key 'foo'",
 	};
 
 	CHECK(text_refused("[gpu]\npipes = 0\nlaw = x\nfoo = 1\n", words));
@@ -278,7 +300,7 @@ TEST(a_name_that_is_no_plain_file_name_is_refused)
 	struct profile profile;
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		struct notes notes = {0};
+		struct notes notes = { 0 };
 
 		CHECK(profile_load("/nonexistent", names[i], &profile, &notes) == -EINVAL);
 		CHECK(noted(&notes, "is no name of a GPU profile"));
@@ -289,7 +311,7 @@ TEST(a_name_that_is_no_plain_file_name_is_refused)
 TEST(a_missing_profile_is_answered_with_those_that_exist)
 {
 	struct scratch scratch = scratch_new();
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 	struct profile profile;
 
 	write_profile(&scratch, NULL, NULL);
@@ -310,7 +332,7 @@ TEST(a_missing_profile_is_answered_with_those_that_exist)
 TEST(a_directory_in_the_place_of_a_profile_is_refused)
 {
 	struct scratch scratch = scratch_new();
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 	struct profile profile;
 
 	scratch_mkdir(&scratch, "test.conf");

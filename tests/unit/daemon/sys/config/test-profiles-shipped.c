@@ -13,7 +13,7 @@
 static void check_shipped(const char *dir, const char *name)
 {
 	uint32_t mask[DEAL_WORDS];
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 	struct profile profile;
 	struct cuset all;
 	struct deal deal;
@@ -36,8 +36,9 @@ static void check_shipped(const char *dir, const char *name)
 TEST(every_shipped_profile_loads)
 {
 	static const char *const expected[] = {
-		"mi100", "mi210", "mi250", "mi300x-cpx", "mi300x-spx", "polaris10", "radeon-vii",
-		"rx6900xt", "rx7900xtx", "rx9070xt", "strix-halo", "v620", "vega10",
+		"mi100",      "mi210",      "mi250",    "mi300x-cpx", "mi300x-spx",
+		"polaris10",  "radeon-vii", "rx6900xt", "rx7900xtx",  "rx9070xt",
+		"strix-halo", "v620",       "vega10",
 	};
 	const char *root = getenv("GPUARB_SOURCE_ROOT");
 	struct dirent **list = NULL;
@@ -70,16 +71,16 @@ TEST(shipped_profiles_have_the_figures_of_their_cards)
 		const char *name;
 		unsigned cus, queue_slots, process_slots, sdma_queues, reserve, partitions;
 	} rows[] = {
-		{ "radeon-vii", 60, 24, 8, 16, 0, 1 },   { "polaris10", 36, 24, 8, 4, 0, 1 },
-		{ "vega10", 64, 24, 8, 4, 0, 1 },        { "mi100", 120, 24, 13, 64, 0, 1 },
-		{ "mi210", 104, 24, 13, 40, 0, 1 },      { "mi250", 104, 24, 13, 40, 3, 1 },
+		{ "radeon-vii", 60, 24, 8, 16, 0, 1 },    { "polaris10", 36, 24, 8, 4, 0, 1 },
+		{ "vega10", 64, 24, 8, 4, 0, 1 },         { "mi100", 120, 24, 13, 64, 0, 1 },
+		{ "mi210", 104, 24, 13, 40, 0, 1 },       { "mi250", 104, 24, 13, 40, 3, 1 },
 		{ "mi300x-spx", 304, 24, 13, 128, 0, 1 }, { "mi300x-cpx", 38, 24, 6, 16, 0, 8 },
-		{ "v620", 72, 8, 8, 16, 0, 1 },          { "rx6900xt", 80, 8, 8, 16, 0, 1 },
-		{ "rx7900xtx", 96, 8, 8, 12, 0, 1 },     { "strix-halo", 40, 8, 8, 6, 0, 1 },
+		{ "v620", 72, 8, 8, 16, 0, 1 },           { "rx6900xt", 80, 8, 8, 16, 0, 1 },
+		{ "rx7900xtx", 96, 8, 8, 12, 0, 1 },      { "strix-halo", 40, 8, 8, 6, 0, 1 },
 		{ "rx9070xt", 64, 4, 8, 12, 0, 1 },
 	};
 	const char *root = getenv("GPUARB_SOURCE_ROOT");
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 	struct profile profile;
 	char dir[4096];
 

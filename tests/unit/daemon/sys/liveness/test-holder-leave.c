@@ -46,7 +46,7 @@ TEST(the_last_record_of_a_dropped_lease_goes_out_when_there_is_room)
 	fill(&rig, 17, 50);
 	settle(&rig);
 	holders_drop(rig.holders, 17);
-	CHECK(holders_count(rig.holders) == 1); /* it takes an fd still */
+	CHECK(holders_count(rig.holders) == 1);   /* it takes an fd still */
 	holders_tell(rig.holders, 17, "late", 4); /* to nobody */
 	settle(&rig);
 	CHECK(read_all(fd) < 50 && errno == EAGAIN);
@@ -145,7 +145,7 @@ TEST(ends_are_seen_before_requests_that_came_earlier)
 {
 	pid_t pid = start_sleeper();
 	int pidfd = open_pidfd(pid), holder, bell = eventfd(1, EFD_CLOEXEC);
-	struct request request = {0};
+	struct request request = { 0 };
 	sd_event_source *source;
 	struct rig rig;
 

@@ -16,7 +16,7 @@ struct kept {
 
 static void kept_init(struct kept *kept, size_t max)
 {
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 
 	*kept = (struct kept){ .fds = count_fds() };
 	manager_start(&kept->manager, max);
@@ -68,18 +68,35 @@ static void restart(struct kept *kept)
 TEST(names_say_whose_and_what_they_are)
 {
 	static const char *const bad[] = {
-		"", "lease", "lease-", "lease-1", "lease-1-", "lease-1-pid", "lease-1-pid-",
-		"lease-1-pid-0", "lease-1-pid--2", "lease-1-pid-+2", "lease-1-pid-02",
-		"lease-01-pid-2", "lease--1-pid-2", "lease- 1-pid-2", "lease-1-pid-2x",
-		"lease-1-pid-99999999999", "lease-1-0", "lease-1-2 ",
-		"lease-99999999999999999999-pid-2", "Lease-1-pid-2", "probe", "stored",
+		"",
+		"lease",
+		"lease-",
+		"lease-1",
+		"lease-1-",
+		"lease-1-pid",
+		"lease-1-pid-",
+		"lease-1-pid-0",
+		"lease-1-pid--2",
+		"lease-1-pid-+2",
+		"lease-1-pid-02",
+		"lease-01-pid-2",
+		"lease--1-pid-2",
+		"lease- 1-pid-2",
+		"lease-1-pid-2x",
+		"lease-1-pid-99999999999",
+		"lease-1-0",
+		"lease-1-2 ",
+		"lease-99999999999999999999-pid-2",
+		"Lease-1-pid-2",
+		"probe",
+		"stored",
 	};
 	uint64_t lease;
 	pid_t pid;
 
 	CHECK(holders_parse_name("lease-17-pid-4711", &lease, &pid) && lease == 17 && pid == 4711);
-	CHECK(holders_parse_name("lease-18446744073709551615-18446744073709551615",
-				 &lease, &pid) && lease == UINT64_MAX && pid == 0);
+	CHECK(holders_parse_name("lease-18446744073709551615-18446744073709551615", &lease, &pid) &&
+	      lease == UINT64_MAX && pid == 0);
 	for (size_t i = 0; i < ARRAY_SIZE(bad); i++)
 		CHECK(!holders_parse_name(bad[i], &lease, &pid));
 }

@@ -13,11 +13,13 @@ static int send_fd(int socket, int fd)
 	union {
 		char bytes[CMSG_SPACE(sizeof(int))];
 		struct cmsghdr align;
-	} control = {0};
+	} control = { 0 };
 	struct iovec io = { .iov_base = (char[]){ "x" }, .iov_len = 1 };
 	struct msghdr message = {
-		.msg_iov = &io, .msg_iovlen = 1,
-		.msg_control = control.bytes, .msg_controllen = sizeof(control.bytes),
+		.msg_iov = &io,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes),
 	};
 	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
 

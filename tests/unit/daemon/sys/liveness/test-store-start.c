@@ -11,7 +11,7 @@
 /* A store that is not there, and the one sentence about it. */
 static void check_absent(const char *address, int patience_msec, const char *sentence)
 {
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 	unsigned fds = count_fds();
 	struct store *store;
 	sd_event *event;
@@ -62,7 +62,7 @@ TEST(a_manager_without_an_answer_is_given_up)
 
 TEST(without_descriptors_there_is_no_store_and_no_crash)
 {
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 	struct manager manager;
 	struct rlimit limit;
 	struct store *store;
@@ -86,7 +86,7 @@ TEST(without_descriptors_there_is_no_store_and_no_crash)
 
 static bool works(struct manager *manager, const char *sentence)
 {
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 	struct store *store;
 	sd_event *event;
 	bool does;
@@ -138,11 +138,12 @@ TEST(the_size_is_what_the_manager_says)
 		const char *text;
 		unsigned max;
 	} rows[] = {
-		{ "16384", 16384 }, { "0", 0 }, { "4294967295", UINT_MAX },
-		{ "99999999999999999999999", UINT_MAX }, { "", UINT_MAX }, { "-1", UINT_MAX },
-		{ "12x", UINT_MAX }, { NULL, UINT_MAX },
+		{ "16384", 16384 },         { "0", 0 },
+		{ "4294967295", UINT_MAX }, { "99999999999999999999999", UINT_MAX },
+		{ "", UINT_MAX },           { "-1", UINT_MAX },
+		{ "12x", UINT_MAX },        { NULL, UINT_MAX },
 	};
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 	struct manager manager;
 	struct store *store;
 	sd_event *event;
@@ -150,8 +151,8 @@ TEST(the_size_is_what_the_manager_says)
 	manager_start(&manager, 8);
 	CHECK(sd_event_new(&event) >= 0);
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		CHECK(rows[i].text ? setenv("FDSTORE", rows[i].text, 1) == 0 :
-				     unsetenv("FDSTORE") == 0);
+		CHECK(rows[i].text ? setenv("FDSTORE", rows[i].text, 1) == 0
+				   : unsetenv("FDSTORE") == 0);
 		store = manager_store_new(&manager, event, &notes);
 		CHECK(store_max(store) == rows[i].max && notes.n == 0);
 		store_free(store);
@@ -195,7 +196,7 @@ static void left(struct manager *manager, const char *name)
 /* Takes all of it: "NAME " each. */
 static void check_left(struct manager *manager, sd_event *event, const char *names)
 {
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 	struct store *store = manager_store_new(manager, event, &notes);
 	char all[256] = "", name[STORE_NAME_MAX];
 	int fd;
@@ -256,7 +257,7 @@ static void take_without_names(struct manager *manager, sd_event *event)
 
 static void take_nonsense(struct manager *manager, sd_event *event)
 {
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 	char name[STORE_NAME_MAX];
 	struct store *store;
 	int fd;
@@ -271,7 +272,7 @@ static void take_nonsense(struct manager *manager, sd_event *event)
 
 static void take_nothing(struct manager *manager, sd_event *event)
 {
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 	struct store *store = manager_store_new(manager, event, &notes);
 
 	CHECK(fcntl(3, F_GETFD) >= 0 && fcntl(4, F_GETFD) >= 0);

@@ -22,7 +22,7 @@ struct call {
 
 static void rig_init(struct rig *rig, size_t max)
 {
-	struct notes notes = {0};
+	struct notes notes = { 0 };
 
 	*rig = (struct rig){ .fds = count_fds() };
 	manager_start(&rig->manager, max);

@@ -51,8 +51,18 @@ static void make_socket(const struct rig *rig, const char *name)
 TEST(names_that_are_not_ours_are_set_aside_and_named)
 {
 	static const char *const foreign[] = {
-		"x.json", "007.json", "0.json", "-1.json", "+1.json", " 1.json", "17", "17.json~",
-		"17.JSON", "9007199254740992.json", "99999999999999999999999.json", ".17.json",
+		"x.json",
+		"007.json",
+		"0.json",
+		"-1.json",
+		"+1.json",
+		" 1.json",
+		"17",
+		"17.json~",
+		"17.JSON",
+		"9007199254740992.json",
+		"99999999999999999999999.json",
+		".17.json",
 	};
 	struct rig *rig = rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);

@@ -41,7 +41,7 @@ TEST(drained_gpus_are_drained_after_a_restart)
 
 	state = open_again(rig);
 	state_load_drained(state, new, &rig->notes);
-	CHECK(rig->notes.n == 0 && !new->gpus[0].draining && new->gpus[1].draining);
+	CHECK(rig->notes.n == 0 && !new->gpus[0].draining &&new->gpus[1].draining);
 	CHECK(arbiter_drain(new, "0000:04:00.0", false) == 0);
 	CHECK(state_save_drained(state, new) == 0 && !file_text(rig));
 	CHECK(state_save_drained(state, new) == 0);

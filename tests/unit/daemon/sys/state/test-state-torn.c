@@ -272,8 +272,9 @@ TEST(half_a_wgp_is_no_mask)
 	struct geometry *geometry = &rig->gpu.info.geometry;
 	char *text, *other;
 
-	*geometry = (struct geometry){ .xccs = 1, .engines = 4, .arrays = 2, .array_cus = 8,
-				       .wgp = true };
+	*geometry = (struct geometry){
+		.xccs = 1, .engines = 4, .arrays = 2, .array_cus = 8, .wgp = true
+	};
 	CHECK(geometry_spread(geometry, 64) == 0);
 	deal_init(&rig->gpu.deal, geometry);
 	text = text_of(rig);

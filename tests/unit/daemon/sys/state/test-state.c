@@ -55,7 +55,8 @@ TEST(a_saved_lease_has_all_that_a_ledger_needs)
 
 	CHECK(json_object_object_get_ex(file, "request", &row));
 	CHECK(strcmp(text_at(row, "wait_usec"), "18446744073709551615") == 0);
-	CHECK(json_object_object_get_ex(row, "wants", &list) && json_object_array_length(list) == 1);
+	CHECK(json_object_object_get_ex(row, "wants", &list) &&
+	      json_object_array_length(list) == 1);
 	CHECK(!json_object_object_get_ex(row, "class", NULL)); /* the tenant's */
 	json_object_put(file);
 	rig_free(rig);
@@ -100,8 +101,9 @@ TEST(torn_and_foreign_files_are_set_aside)
 	path = scratch_at(&rig->scratch, "leases/17.json");
 	CHECK(truncate(path, 40) == 0);
 	scratch_write(&rig->scratch, "leases/18.json", "");
-	scratch_write(&rig->scratch, "leases/19.json", "{\"id\":20,\"owner\":0,\"name\":\"\","
-						       "\"tenant\":\"*\"}"); /* another's */
+	scratch_write(&rig->scratch, "leases/19.json",
+		      "{\"id\":20,\"owner\":0,\"name\":\"\","
+		      "\"tenant\":\"*\"}"); /* another's */
 	scratch_write(&rig->scratch, "leases/20.json", "[1,2]");
 	scratch_write(&rig->scratch, "leases/21.json", "{\"id\":\"21\",\"owner\":0}");
 	scratch_write(&rig->scratch, "leases/notes.txt", "mine");
@@ -182,8 +184,19 @@ static uint64_t first_id_with(const char *next_id, bool *ret_told)
 TEST(a_next_id_that_cannot_be_believed_starts_above_the_uptime)
 {
 	static const char *const wrong[] = {
-		NULL, "", "0\n", "50\n", "99\n", "1025", "1025\n1\n", "-1\n", "x\n", " 1025\n",
-		"9007199254740992\n", "18446744073709551616\n", "99999999999999999999999999999999\n",
+		NULL,
+		"",
+		"0\n",
+		"50\n",
+		"99\n",
+		"1025",
+		"1025\n1\n",
+		"-1\n",
+		"x\n",
+		" 1025\n",
+		"9007199254740992\n",
+		"18446744073709551616\n",
+		"99999999999999999999999999999999\n",
 	};
 	uint64_t clock, id;
 	struct timespec now;
