@@ -76,11 +76,11 @@ static void carry_out_lease(struct daemon *daemon, struct lease *lease, unsigned
 	if (touched & (TOUCH_CHANGED | TOUCH_ENDING))
 		daemon_tell_holders(daemon, lease);
 	if (touched & TOUCH_ENDING)
-		story_ended(daemon, lease);
+		journal_events_ended(daemon, lease);
 	else if (touched & TOUCH_DRIFT)
-		story_drift(daemon, lease);
+		journal_events_drift(daemon, lease);
 	else if (touched & TOUCH_ACTIVE)
-		story_active(daemon, lease);
+		journal_events_active(daemon, lease);
 	if ((touched & TOUCH_REMOVED) && lease->frozen)
 		daemon_thaw(daemon, lease);
 	if (daemon->bus)
@@ -96,11 +96,11 @@ static void carry_out_lease(struct daemon *daemon, struct lease *lease, unsigned
 
 static void tell_gpu(struct daemon *daemon, unsigned index, struct gpu *gpu)
 {
-	bool gone = gpu->shown && (gpu->absent || gpu->another);
-	bool came = !gpu->absent && (!gpu->shown || gpu->another);
+	bool gone = gpu->shown && (gpu->absent || gpu->replaced);
+	bool came = !gpu->absent && (!gpu->shown || gpu->replaced);
 
 	gpu->shown = !gpu->absent;
-	gpu->another = false;
+	gpu->replaced = false;
 	if (gone || came)
 		log_notice("GPU %s is %s", gpu->info.name,
 			   gone && came ? "another now"
@@ -122,7 +122,7 @@ static void carry_out_gpu(struct daemon *daemon, unsigned index)
 	uint64_t bit = UINT64_C(1) << index;
 
 	gpu->changed = false;
-	story_gpu(daemon, gpu, daemon->warned & bit);
+	journal_events_gpu(daemon, gpu, daemon->warned & bit);
 	daemon->warned = gpu->oversubscribed ? daemon->warned | bit : daemon->warned & ~bit;
 	tell_gpu(daemon, index, gpu);
 }
@@ -161,7 +161,7 @@ static bool grant_next(struct daemon *daemon)
 	daemon->saved = proposal->id;
 	lease = arbiter_commit(daemon->arbiter, TAKE_PTR(proposal));
 	if (lease->state != STATE_ACTIVATING)
-		story_granted(daemon, lease, ", after waiting");
+		journal_events_granted(daemon, lease, ", after waiting");
 	return true;
 }
 
@@ -177,7 +177,7 @@ static bool grow_next(struct daemon *daemon)
 		return false;
 	}
 	daemon->saved = proposal->id;
-	story_resized(daemon, arbiter_commit(daemon->arbiter, TAKE_PTR(proposal)));
+	journal_events_resized(daemon, arbiter_commit(daemon->arbiter, TAKE_PTR(proposal)));
 	return true;
 }
 
@@ -259,11 +259,11 @@ void daemon_end_leases(struct daemon *daemon)
 	unsigned touched;
 
 	for (size_t i = arbiter->n_leases; i-- > 0;)
-		arbiter_end(arbiter, arbiter->leases[i]->id, VERDICT_SHUTDOWN, "gpuarbd stopped");
+		arbiter_end(arbiter, arbiter->leases[i]->id, RESULT_SHUTDOWN, "gpuarbd stopped");
 	while ((lease = arbiter_take_touched(arbiter, &touched))) {
 		daemon_tell_holders(daemon, lease);
 		if (touched & TOUCH_ENDING)
-			story_ended(daemon, lease);
+			journal_events_ended(daemon, lease);
 		state_forget(daemon->state, lease->id);
 		if (touched & TOUCH_REMOVED)
 			lease_free(lease);

@@ -88,23 +88,25 @@ static unsigned count_fds(bool store)
 	return next < UINT_MAX ? (unsigned)next : UINT_MAX;
 }
 
-static int load_settings(const struct daemon *daemon, struct settings **ret, struct notes *notes)
+static int load_settings(const struct daemon *daemon, struct settings **ret,
+			 struct diagnostics *diagnostics)
 {
-	int r = config_load(&daemon->options->files, ret, notes);
+	int r = config_load(&daemon->options->files, ret, diagnostics);
 
 	if (r > 0)
 		log_info(CONFIG_NONE);
 	for (size_t i = 0; r >= 0 && i < (*ret)->n_tenants; i++)
 		if ((*ret)->tenants[i].executable && !process_sees_executables())
-			notes_add(notes, false,
-				  "tenant %s: match-executable matches nobody: gpuarbd may not see "
-				  "which program other users run without CAP_SYS_PTRACE; see "
-				  "SECURITY in gpuarbd(8)",
-				  (*ret)->tenants[i].name);
+			diagnostics_add(
+				diagnostics, false,
+				"tenant %s: match-executable matches nobody: gpuarbd may not see "
+				"which program other users run without CAP_SYS_PTRACE; see "
+				"SECURITY in gpuarbd(8)",
+				(*ret)->tenants[i].name);
 	return r;
 }
 
-static int make_arbiter(struct daemon *daemon, struct notes *notes)
+static int make_arbiter(struct daemon *daemon, struct diagnostics *diagnostics)
 {
 	_cleanup_(settings_freep) struct settings *settings = NULL;
 	_cleanup_(freep) struct gpu_info *gpus = calloc(REQUEST_WANTS, sizeof(*gpus));
@@ -112,14 +114,14 @@ static int make_arbiter(struct daemon *daemon, struct notes *notes)
 
 	if (!gpus)
 		return -ENOMEM;
-	r = load_settings(daemon, &settings, notes);
+	r = load_settings(daemon, &settings, diagnostics);
 	if (r < 0)
 		return r;
 	n = daemon_find_gpus(daemon->options, settings, &daemon->ops, &daemon->hw, gpus,
-			     REQUEST_WANTS, notes);
+			     REQUEST_WANTS, diagnostics);
 	if (n < 0)
 		return n;
-	r = state_open(daemon->options->runtime_directory, &daemon->state, notes);
+	r = state_open(daemon->options->runtime_directory, &daemon->state, diagnostics);
 	if (r < 0)
 		return r;
 	r = arbiter_new(settings, gpus, (size_t)n, state_first_id(daemon->state), &daemon->arbiter);
@@ -159,11 +161,11 @@ static int make_sources(struct daemon *daemon)
 static int make_keepers(struct daemon *daemon)
 {
 	static const struct holders_callbacks callbacks = { on_holder_gone, on_bound_gone };
-	_cleanup_(notes_done) struct notes notes = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	int r;
 
-	r = store_new(daemon->event, &daemon->store, &notes);
-	log_notes(&notes);
+	r = store_new(daemon->event, &daemon->store, &diagnostics);
+	log_diagnostics(&diagnostics);
 	if (r < 0)
 		return r;
 	daemon->stored = store_works(daemon->store);
@@ -216,7 +218,7 @@ static int start(struct daemon *daemon)
 int daemon_new(const struct daemon_options *options, sd_event *event, struct daemon **ret)
 {
 	_cleanup_(daemon_freep) struct daemon *daemon = calloc(1, sizeof(*daemon));
-	_cleanup_(notes_done) struct notes notes = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	int n, r;
 
 	if (!daemon)
@@ -225,8 +227,8 @@ int daemon_new(const struct daemon_options *options, sd_event *event, struct dae
 	daemon->event = sd_event_ref(event);
 	daemon->generation = NEVER_LISTED; /* the first look lists once more: nothing is missed */
 
-	n = make_arbiter(daemon, &notes);
-	log_notes(&notes);
+	n = make_arbiter(daemon, &diagnostics);
+	log_diagnostics(&diagnostics);
 	if (n < 0)
 		return n;
 	log_info("%s: %d GPU%s", daemon->ops->name, n, n == 1 ? "" : "s");
@@ -266,12 +268,12 @@ struct daemon *daemon_free(struct daemon *daemon)
 	return NULL;
 }
 
-int daemon_reload(struct daemon *daemon, struct notes *notes)
+int daemon_reload(struct daemon *daemon, struct diagnostics *diagnostics)
 {
 	struct settings *settings = NULL;
 	int r;
 
-	r = load_settings(daemon, &settings, notes);
+	r = load_settings(daemon, &settings, diagnostics);
 	if (r < 0)
 		return r;
 	arbiter_set_settings(daemon->arbiter, settings);

@@ -81,8 +81,8 @@ struct daemon {
 	bool blind;           /* the last look failed, which was logged */
 	struct hw_use *uses;  /* room for ops->use() */
 	size_t uses_room;
-	uint64_t warned;        /* GPUs whose oversubscription was logged, as bits */
-	struct trickle refused; /* refusals that were logged */
+	uint64_t warned;          /* GPUs whose oversubscription was logged, as bits */
+	struct ratelimit refused; /* refusals that were logged */
 };
 
 /* Reads the configuration and the hardware, connects, takes the name, goes on with the
@@ -95,7 +95,7 @@ struct daemon *daemon_free(struct daemon *daemon);
 DEFINE_CLEANUP(struct daemon *, daemon_free)
 
 /* Reads the configuration anew; on failure what was in force stays, notes say why. */
-int daemon_reload(struct daemon *daemon, struct notes *notes);
+int daemon_reload(struct daemon *daemon, struct diagnostics *diagnostics);
 
 uint64_t daemon_now_usec(void); /* CLOCK_BOOTTIME */
 
@@ -128,22 +128,26 @@ void daemon_end_leases(struct daemon *daemon);
 
 /* ---- journal-events.c: what becomes of leases, told to the journal ------------------------------ */
 
-void story_waits(const struct daemon *daemon, const struct lease *lease);
-void story_granted(const struct daemon *daemon, const struct lease *lease, const char *when);
-void story_resized(const struct daemon *daemon, const struct lease *lease);
-void story_adopted(const struct daemon *daemon, const struct lease *lease);
-void story_lost(uint64_t lease); /* its file is set aside */
-void story_ended(const struct daemon *daemon, const struct lease *lease);
-void story_active(const struct daemon *daemon, const struct lease *lease);
-void story_inactive(const struct daemon *daemon, const struct lease *lease);
-void story_revoking(const struct daemon *daemon, const struct lease *lease, uint64_t grace_usec);
-void story_forced(const struct daemon *daemon, const struct lease *lease, const char *what);
-void story_drift(const struct daemon *daemon, const struct lease *lease);
-void story_refused(struct daemon *daemon, const struct caller *caller,
-		   const struct request *request, const struct verdict *verdict);
-void story_resize_refused(struct daemon *daemon, const struct caller *caller, uint64_t id,
-			  const struct verdict *verdict);
-void story_gpu(const struct daemon *daemon, const struct gpu *gpu, bool was_oversubscribed);
+void journal_events_waits(const struct daemon *daemon, const struct lease *lease);
+void journal_events_granted(const struct daemon *daemon, const struct lease *lease,
+			    const char *when);
+void journal_events_resized(const struct daemon *daemon, const struct lease *lease);
+void journal_events_adopted(const struct daemon *daemon, const struct lease *lease);
+void journal_events_lost(uint64_t lease); /* its file is set aside */
+void journal_events_ended(const struct daemon *daemon, const struct lease *lease);
+void journal_events_active(const struct daemon *daemon, const struct lease *lease);
+void journal_events_inactive(const struct daemon *daemon, const struct lease *lease);
+void journal_events_revoking(const struct daemon *daemon, const struct lease *lease,
+			     uint64_t grace_usec);
+void journal_events_forced(const struct daemon *daemon, const struct lease *lease,
+			   const char *what);
+void journal_events_drift(const struct daemon *daemon, const struct lease *lease);
+void journal_events_refused(struct daemon *daemon, const struct caller *caller,
+			    const struct request *request, const struct result *result);
+void journal_events_resize_refused(struct daemon *daemon, const struct caller *caller, uint64_t id,
+				   const struct result *result);
+void journal_events_gpu(const struct daemon *daemon, const struct gpu *gpu,
+			bool was_oversubscribed);
 
 /* ---- descriptors.c: what the hardware has of what was acknowledged ----------------------------- */
 
@@ -178,7 +182,7 @@ int daemon_connect(struct daemon *daemon);
 /* Lists GPUs of the backend that options and settings ask for: for --check too. */
 int daemon_find_gpus(const struct daemon_options *options, const struct settings *settings,
 		     const struct hw_ops **ret_ops, struct hw **ret_hw, struct gpu_info *gpus,
-		     size_t max, struct notes *notes);
+		     size_t max, struct diagnostics *diagnostics);
 
 /* Lists them again if there may be others by now. While the driver builds its tree anew, as it
  * does for all GPUs when one goes, there seem to be fewer: a list counts when it is the same
@@ -202,7 +206,7 @@ void daemon_plan_look(struct daemon *daemon);
 unsigned daemon_limit_holders(const struct daemon *daemon, const struct settings *settings);
 
 /* A pidfd is worth what the kernel says of it: alive, and of the sender's user. */
-int keep_check_process(const struct caller *caller, int fd, pid_t *ret, struct verdict *verdict);
+int keep_check_process(const struct caller *caller, int fd, pid_t *ret, struct result *result);
 
 /* Watches a process for a lease, and makes a holder for it: an fd of the caller's. Both or
  * none. process_fd: -1 if there is no process. Counted by keep_count() once the lease is in
@@ -213,9 +217,9 @@ struct kept {
 	pid_t pid;  /* newly bound; 0: none, or bound before */
 };
 int keep_process(struct daemon *daemon, uint64_t lease, uid_t owner, int process_fd, pid_t pid,
-		 struct kept *ret, struct verdict *verdict);
+		 struct kept *ret, struct result *result);
 int keep_holder(struct daemon *daemon, uint64_t lease, uid_t owner, int process_fd, pid_t pid,
-		struct kept *ret, struct verdict *verdict);
+		struct kept *ret, struct result *result);
 void keep_count(struct daemon *daemon, const struct kept *kept);
 
 /* ---- requests.c and its parts: what the bus may ask ------------------------------------- */
@@ -224,15 +228,14 @@ extern const struct bus_host daemon_host;
 void host_disconnected(void *userdata); /* tries until there is a bus: leases need none */
 void host_named(void *userdata, int r);
 int host_reserve(void *userdata, const struct caller *caller, const struct request *asked,
-		 int process_fd, const struct lease **ret, int *ret_holder,
-		 struct verdict *verdict);
+		 int process_fd, const struct lease **ret, int *ret_holder, struct result *result);
 int host_activate(void *userdata, const struct caller *caller, uint64_t id, bool active,
-		  struct verdict *verdict);
+		  struct result *result);
 int host_acknowledge(void *userdata, const struct caller *caller, uint64_t id, uint64_t generation,
-		     struct verdict *verdict);
+		     struct result *result);
 int host_revoke(void *userdata, uint64_t id, uint64_t grace_usec, const char *reason,
-		struct verdict *verdict);
+		struct result *result);
 int host_bind(void *userdata, const struct caller *caller, uint64_t id, int process_fd,
-	      struct verdict *verdict);
+	      struct result *result);
 int host_resize(void *userdata, const struct caller *caller, uint64_t id,
-		const struct request *request, struct verdict *verdict);
+		const struct request *request, struct result *result);

@@ -26,7 +26,7 @@ static void give_up(struct daemon *daemon, const char *why)
 	daemon->arbiter->verifies = false;
 	daemon->asked = false;
 	probe_cancel(daemon->probe);
-	arbiter_masks_unseen(daemon->arbiter);
+	arbiter_masks_unreadable(daemon->arbiter);
 }
 
 static void take_up(struct daemon *daemon)
@@ -44,7 +44,7 @@ static void take_up(struct daemon *daemon)
 static void compare(struct daemon *daemon, const char *text, size_t size)
 {
 	_cleanup_(freep) struct gpu_info *gpus = calloc(REQUEST_WANTS, sizeof(*gpus));
-	_cleanup_(freep) struct mask_seen *rows = NULL;
+	_cleanup_(freep) struct observed_mask *rows = NULL;
 	size_t n_gpus = 0, n;
 	char why[256];
 	int r;
@@ -61,7 +61,7 @@ static void compare(struct daemon *daemon, const char *text, size_t size)
 		return;
 	if (n_gpus > 0)
 		take_up(daemon);
-	arbiter_masks_seen(daemon->arbiter, rows, n);
+	arbiter_masks_observed(daemon->arbiter, rows, n);
 }
 
 static int on_probe(sd_event_source *source, int fd, uint32_t events, void *userdata)

@@ -135,12 +135,12 @@ static void freeze(struct daemon *daemon, struct lease *lease)
 	if (!find_unit(lease, &place, why, sizeof(why)) ||
 	    enforce_freeze(daemon->enforce, place.unit, lease->id, why, sizeof(why)) < 0) {
 		snprintf(what, sizeof(what), "it is not frozen: %s", why);
-		story_forced(daemon, lease, what);
+		journal_events_forced(daemon, lease, what);
 		return;
 	}
 	lease->frozen = true;
 	snprintf(what, sizeof(what), "%s is frozen; what its queues have runs on", place.unit);
-	story_forced(daemon, lease, what);
+	journal_events_forced(daemon, lease, what);
 }
 
 void daemon_thaw(struct daemon *daemon, const struct lease *lease)
@@ -154,26 +154,26 @@ void daemon_thaw(struct daemon *daemon, const struct lease *lease)
 		log_warning("lease %" PRIu64 ": %s cannot be thawed: %s", lease->id, place.unit,
 			    why);
 	else
-		story_forced(daemon, lease, "it is thawed");
+		journal_events_forced(daemon, lease, "it is thawed");
 }
 
 /* ---- what is due ------------------------------------------------------------------------- */
 
-static void apply(struct daemon *daemon, struct lease *lease, enum rung rung)
+static void apply(struct daemon *daemon, struct lease *lease, enum enforce_step enforce_step)
 {
 	char what[128];
 
-	if (rung == RUNG_REPORT) {
-		story_forced(daemon, lease,
-			     lease->state == STATE_ENDING
-				     ? "its time is over, and it has not acknowledged that"
-				     : "others wait for CUs that it has not given back");
-	} else if (rung == RUNG_FREEZE) {
+	if (enforce_step == ENFORCE_STEP_REPORT) {
+		journal_events_forced(daemon, lease,
+				      lease->state == STATE_ENDING
+					      ? "its time is over, and it has not acknowledged that"
+					      : "others wait for CUs that it has not given back");
+	} else if (enforce_step == ENFORCE_STEP_FREEZE) {
 		freeze(daemon, lease);
 	} else {
 		snprintf(what, sizeof(what), "%u of its processes are killed",
 			 kill_all(daemon, lease));
-		story_forced(daemon, lease, what);
+		journal_events_forced(daemon, lease, what);
 	}
 }
 
@@ -181,10 +181,11 @@ bool daemon_enforce(struct daemon *daemon)
 {
 	struct lease *lease;
 	bool any = false;
-	enum rung rung;
+	enum enforce_step enforce_step;
 
-	while ((rung = arbiter_next_rung(daemon->arbiter, daemon_now_usec(), &lease))) {
-		apply(daemon, lease, rung);
+	while ((enforce_step = arbiter_next_enforce_step(daemon->arbiter, daemon_now_usec(),
+							 &lease))) {
+		apply(daemon, lease, enforce_step);
 		any = true;
 	}
 	while ((lease = arbiter_next_thaw(daemon->arbiter))) {

@@ -11,7 +11,7 @@
 #include "sys/config/profile.h"
 
 static int simulate(const struct daemon_options *options, const char *profiles, struct hw **ret,
-		    struct notes *notes)
+		    struct diagnostics *diagnostics)
 {
 	_cleanup_(freep) char *list = strdup(profiles);
 	struct gpu_info cards[REQUEST_WANTS];
@@ -26,17 +26,19 @@ static int simulate(const struct daemon_options *options, const char *profiles, 
 		int r;
 
 		if (n == REQUEST_WANTS) {
-			notes_add(notes, true, "%u simulated cards are the most", REQUEST_WANTS);
+			diagnostics_add(diagnostics, true, "%u simulated cards are the most",
+					REQUEST_WANTS);
 			return -EINVAL;
 		}
-		r = profile_load(options->profiles, name, &profile, notes);
+		r = profile_load(options->profiles, name, &profile, diagnostics);
 		if (r < 0)
 			return r == -ENOMEM ? r : -EINVAL;
 		cards[n] = profile.info;
 		partitions[n++] = profile.partitions;
 	}
 	if (n == 0) {
-		notes_add(notes, true, "no profile to simulate is named: \"%s\"", profiles);
+		diagnostics_add(diagnostics, true, "no profile to simulate is named: \"%s\"",
+				profiles);
 		return -EINVAL;
 	}
 	return hw_simulated_new(cards, partitions, n, ret);
@@ -44,7 +46,7 @@ static int simulate(const struct daemon_options *options, const char *profiles, 
 
 int daemon_find_gpus(const struct daemon_options *options, const struct settings *settings,
 		     const struct hw_ops **ret_ops, struct hw **ret_hw, struct gpu_info *gpus,
-		     size_t max, struct notes *notes)
+		     size_t max, struct diagnostics *diagnostics)
 {
 	bool simulated = options->simulate ||
 			 (!options->sysfs && settings->backend == BACKEND_SIMULATED);
@@ -54,14 +56,15 @@ int daemon_find_gpus(const struct daemon_options *options, const struct settings
 
 	if (simulated)
 		r = simulate(options, options->simulate ? options->simulate : settings->simulate,
-			     &hw, notes);
+			     &hw, diagnostics);
 	else
-		r = ops->open(options->sysfs ? options->sysfs : "/sys", &hw, notes);
+		r = ops->open(options->sysfs ? options->sysfs : "/sys", &hw, diagnostics);
 	if (r < 0)
 		return r;
-	r = ops->list(hw, gpus, max, notes);
+	r = ops->list(hw, gpus, max, diagnostics);
 	if (r >= 0 && (size_t)r > max) {
-		notes_add(notes, false, "%d GPUs are here; the first %zu are used", r, max);
+		diagnostics_add(diagnostics, false, "%d GPUs are here; the first %zu are used", r,
+				max);
 		r = (int)max;
 	}
 	if (r < 0) {
@@ -88,14 +91,14 @@ static bool is_settled(struct daemon *daemon, const struct gpu_info *gpus, size_
 }
 
 /* 1: done. 0: not yet. */
-static int list_again(struct daemon *daemon, struct notes *notes)
+static int list_again(struct daemon *daemon, struct diagnostics *diagnostics)
 {
 	_cleanup_(freep) struct gpu_info *gpus = calloc(REQUEST_WANTS, sizeof(*gpus));
 	int n, r;
 
 	if (!gpus)
 		return -ENOMEM;
-	n = daemon->ops->list(daemon->hw, gpus, REQUEST_WANTS, notes);
+	n = daemon->ops->list(daemon->hw, gpus, REQUEST_WANTS, diagnostics);
 	if (n < 0)
 		return n;
 	n = (int)min_u((unsigned)n, REQUEST_WANTS);
@@ -103,7 +106,8 @@ static int list_again(struct daemon *daemon, struct notes *notes)
 		return 0;
 	r = arbiter_set_gpus(daemon->arbiter, gpus, (size_t)n);
 	if (r == 0 || r == -E2BIG)
-		state_load_drained(daemon->state, daemon->arbiter, notes); /* one may be back */
+		state_load_drained(daemon->state, daemon->arbiter,
+				   diagnostics); /* one may be back */
 	return r < 0 ? r : 1;
 }
 
@@ -120,21 +124,21 @@ static void warn_unlisted(int r)
 
 void daemon_check_gpus(struct daemon *daemon)
 {
-	_cleanup_(notes_done) struct notes notes = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	uint64_t generation = daemon->ops->generation(daemon->hw);
 	int r;
 
 	daemon->unsettled = false;
 	if (generation == daemon->generation)
 		return;
-	r = list_again(daemon, &notes);
+	r = list_again(daemon, &diagnostics);
 	daemon->unsettled = r == 0;
 	if (r == 0)
 		return;
 	if (r > 0)
 		daemon->generation = generation;
 	if (r > 0 || !daemon->unlisted)
-		log_notes(&notes);
+		log_diagnostics(&diagnostics);
 	if (r < 0 && !daemon->unlisted)
 		warn_unlisted(r);
 	daemon->unlisted = r < 0;

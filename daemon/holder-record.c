@@ -8,18 +8,18 @@
 
 #include "dbus/record.h"
 
-_Static_assert(GPUARB_RECORD_WORDS == DEAL_WORDS, "a record takes any mask");
+_Static_assert(GPUARB_RECORD_WORDS == CODEC_WORDS, "a record takes any mask");
 _Static_assert((int)GPUARB_RECORD_ENDING == (int)STATE_ENDING, "same order of states");
 
 /* What an end is to a program that waited; all else is an end like any other. */
-static const uint32_t causes[VERDICT_KINDS] = {
-	[VERDICT_TIMED_OUT] = GPUARB_RECORD_TIMED_OUT,
-	[VERDICT_NEVER_FITS] = GPUARB_RECORD_NEVER_FITS,
-	[VERDICT_NOT_PERMITTED] = GPUARB_RECORD_NOT_PERMITTED,
-	[VERDICT_QUOTA_EXCEEDED] = GPUARB_RECORD_NOT_PERMITTED,
-	[VERDICT_NO_SUCH_TENANT] = GPUARB_RECORD_NOT_PERMITTED,
-	[VERDICT_NO_SUCH_GPU] = GPUARB_RECORD_NO_SUCH_GPU,
-	[VERDICT_SHUTDOWN] = GPUARB_RECORD_SHUTDOWN,
+static const uint32_t causes[RESULT_KINDS] = {
+	[RESULT_TIMED_OUT] = GPUARB_RECORD_TIMED_OUT,
+	[RESULT_NEVER_FITS] = GPUARB_RECORD_NEVER_FITS,
+	[RESULT_NOT_PERMITTED] = GPUARB_RECORD_NOT_PERMITTED,
+	[RESULT_QUOTA_EXCEEDED] = GPUARB_RECORD_NOT_PERMITTED,
+	[RESULT_NO_SUCH_TENANT] = GPUARB_RECORD_NOT_PERMITTED,
+	[RESULT_NO_SUCH_GPU] = GPUARB_RECORD_NO_SUCH_GPU,
+	[RESULT_SHUTDOWN] = GPUARB_RECORD_SHUTDOWN,
 };
 
 static void fill_gaps(const struct arbiter *arbiter, const struct partition *p, char *ret,
@@ -52,8 +52,8 @@ static void fill_partition(const struct arbiter *arbiter, const struct partition
 	ret->processes = p->granted.processes;
 	ret->sdma_queues = p->granted.sdma_queues;
 	ret->priority = p->priority;
-	ret->n_words = (uint32_t)deal_words(&gpu->deal);
-	deal_encode(&gpu->deal, &p->cus, ret->cu_mask);
+	ret->n_words = (uint32_t)codec_words(&gpu->codec);
+	codec_encode(&gpu->codec, &p->cus, ret->cu_mask);
 }
 
 static void fill_header(const struct lease *lease, struct gpuarb_record *ret)

@@ -66,7 +66,7 @@ static void tell_parts(const struct daemon *daemon, enum log_event event, const 
 		  lease->n_partitions > 1 ? " and more GPUs" : "");
 }
 
-void story_waits(const struct daemon *daemon, const struct lease *lease)
+void journal_events_waits(const struct daemon *daemon, const struct lease *lease)
 {
 	struct log_fields fields = fields_of(daemon, lease);
 
@@ -74,7 +74,8 @@ void story_waits(const struct daemon *daemon, const struct lease *lease)
 		  lease->owner, lease->tenant, lease->reason);
 }
 
-void story_granted(const struct daemon *daemon, const struct lease *lease, const char *when)
+void journal_events_granted(const struct daemon *daemon, const struct lease *lease,
+			    const char *when)
 {
 	char how[2 * REQUEST_TEXT];
 
@@ -83,12 +84,12 @@ void story_granted(const struct daemon *daemon, const struct lease *lease, const
 	tell_parts(daemon, EVENT_GRANTED, lease, how);
 }
 
-void story_resized(const struct daemon *daemon, const struct lease *lease)
+void journal_events_resized(const struct daemon *daemon, const struct lease *lease)
 {
 	tell_parts(daemon, EVENT_RESIZED, lease, "resized");
 }
 
-void story_adopted(const struct daemon *daemon, const struct lease *lease)
+void journal_events_adopted(const struct daemon *daemon, const struct lease *lease)
 {
 	struct log_fields fields = fields_of(daemon, lease);
 
@@ -96,7 +97,7 @@ void story_adopted(const struct daemon *daemon, const struct lease *lease)
 		  lease->owner, state_name(lease->state));
 }
 
-void story_lost(uint64_t lease)
+void journal_events_lost(uint64_t lease)
 {
 	const struct log_fields fields = { .lease = lease, .uid = (uid_t)-1 };
 
@@ -110,11 +111,11 @@ void story_lost(uint64_t lease)
 static bool is_revoked(const struct lease *lease)
 {
 	return lease->revoked ||
-	       (lease->cause != VERDICT_OK && lease->cause != VERDICT_TIMED_OUT &&
-		lease->cause != VERDICT_NEVER_FITS && lease->cause != VERDICT_NO_MEMORY);
+	       (lease->cause != RESULT_OK && lease->cause != RESULT_TIMED_OUT &&
+		lease->cause != RESULT_NEVER_FITS && lease->cause != RESULT_NO_MEMORY);
 }
 
-void story_ended(const struct daemon *daemon, const struct lease *lease)
+void journal_events_ended(const struct daemon *daemon, const struct lease *lease)
 {
 	struct log_fields fields = fields_of(daemon, lease);
 
@@ -122,17 +123,18 @@ void story_ended(const struct daemon *daemon, const struct lease *lease)
 		  "lease %" PRIu64 " of uid %u ends: %s", lease->id, lease->owner, lease->reason);
 }
 
-void story_active(const struct daemon *daemon, const struct lease *lease)
+void journal_events_active(const struct daemon *daemon, const struct lease *lease)
 {
 	tell_parts(daemon, EVENT_ACTIVATED, lease, "active");
 }
 
-void story_inactive(const struct daemon *daemon, const struct lease *lease)
+void journal_events_inactive(const struct daemon *daemon, const struct lease *lease)
 {
 	tell_parts(daemon, EVENT_DEACTIVATED, lease, "inactive, and lends what it has");
 }
 
-void story_revoking(const struct daemon *daemon, const struct lease *lease, uint64_t grace_usec)
+void journal_events_revoking(const struct daemon *daemon, const struct lease *lease,
+			     uint64_t grace_usec)
 {
 	struct log_fields fields = fields_of(daemon, lease);
 
@@ -141,7 +143,7 @@ void story_revoking(const struct daemon *daemon, const struct lease *lease, uint
 		  lease->owner, (double)grace_usec / 1e6, lease->reason);
 }
 
-void story_forced(const struct daemon *daemon, const struct lease *lease, const char *what)
+void journal_events_forced(const struct daemon *daemon, const struct lease *lease, const char *what)
 {
 	struct log_fields fields = fields_of(daemon, lease);
 
@@ -149,7 +151,7 @@ void story_forced(const struct daemon *daemon, const struct lease *lease, const 
 		  lease->owner, what);
 }
 
-void story_drift(const struct daemon *daemon, const struct lease *lease)
+void journal_events_drift(const struct daemon *daemon, const struct lease *lease)
 {
 	struct log_fields fields = fields_of(daemon, lease);
 	char excess[512];
@@ -179,34 +181,34 @@ static bool may_tell(struct daemon *daemon, uid_t uid, char *note, size_t size)
 	uint64_t times, withheld;
 
 	note[0] = '\0';
-	if (!trickle(&daemon->refused, uid, daemon_now_usec(), &times, &withheld))
+	if (!ratelimit(&daemon->refused, uid, daemon_now_usec(), &times, &withheld))
 		return false;
 	if (withheld > 0)
 		snprintf(note, size, " (%" PRIu64 " more before it are left out)", withheld);
-	if (times == TRICKLE_TIMES)
+	if (times == RATELIMIT_TIMES)
 		snprintf(note, size, " (more within half a minute are left out)");
 	return true;
 }
 
 static void tell_refused(struct daemon *daemon, struct log_fields *fields, const char *what,
-			 const struct verdict *verdict)
+			 const struct result *result)
 {
 	char note[80];
 
 	if (!may_tell(daemon, fields->uid, note, sizeof(note)))
 		return;
-	for (size_t i = 0; i < verdict->n_refusals; i++)
-		if (verdict->refusals[i].gpu[0])
-			add_gpu(fields, verdict->refusals[i].gpu);
+	for (size_t i = 0; i < result->n_refusals; i++)
+		if (result->refusals[i].gpu[0])
+			add_gpu(fields, result->refusals[i].gpu);
 	log_event(EVENT_REFUSED, fields, "uid %u%s%s is refused %s: %s%s", fields->uid,
 		  fields->tenant ? ", tenant " : "", fields->tenant ? fields->tenant : "", what,
-		  verdict->sentence, note);
+		  result->sentence, note);
 }
 
-void story_refused(struct daemon *daemon, const struct caller *caller,
-		   const struct request *request, const struct verdict *verdict)
+void journal_events_refused(struct daemon *daemon, const struct caller *caller,
+			    const struct request *request, const struct result *result)
 {
-	_cleanup_(verdict_done) struct verdict none = { 0 };
+	_cleanup_(result_done) struct result none = { 0 };
 	struct log_fields fields = { .uid = caller->uid };
 	const struct tenant *tenant = NULL;
 
@@ -214,11 +216,11 @@ void story_refused(struct daemon *daemon, const struct caller *caller,
 	if (tenant_find(daemon->arbiter->settings, caller, request->tenant, &tenant, &none) >= 0)
 		fields.tenant = tenant->name;
 	add_wanted(&fields, daemon, request);
-	tell_refused(daemon, &fields, "a lease", verdict);
+	tell_refused(daemon, &fields, "a lease", result);
 }
 
-void story_resize_refused(struct daemon *daemon, const struct caller *caller, uint64_t id,
-			  const struct verdict *verdict)
+void journal_events_resize_refused(struct daemon *daemon, const struct caller *caller, uint64_t id,
+				   const struct result *result)
 {
 	struct log_fields fields = { .uid = caller->uid };
 	const struct lease *lease = arbiter_find(daemon->arbiter, id);
@@ -229,28 +231,28 @@ void story_resize_refused(struct daemon *daemon, const struct caller *caller, ui
 		fields.uid = caller->uid;
 	}
 	snprintf(what, sizeof(what), "another size of lease %" PRIu64, id);
-	tell_refused(daemon, &fields, what, verdict);
+	tell_refused(daemon, &fields, what, result);
 }
 
 /* ---- GPUs --------------------------------------------------------------------------- */
 
-static void tell_strangers(const struct gpu *gpu)
+static void tell_unmanaged_processes(const struct gpu *gpu)
 {
-	for (size_t i = 0; i < gpu->n_strangers && i < STRANGERS_TOLD; i++) {
-		const struct stranger *stranger = &gpu->strangers[i];
-		const struct log_fields fields = { .uid = stranger->uid,
+	for (size_t i = 0; i < gpu->n_unmanaged_processes && i < STRANGERS_TOLD; i++) {
+		const struct unmanaged_process *unmanaged_process = &gpu->unmanaged_processes[i];
+		const struct log_fields fields = { .uid = unmanaged_process->uid,
 						   .gpus = { gpu->info.name },
 						   .n_gpus = 1 };
 
 		log_event(EVENT_UNMANAGED, &fields,
 			  "%s: pid %d (%s) of uid %u has %u queues and no "
 			  "lease",
-			  gpu->info.name, stranger->pid, stranger->command, stranger->uid,
-			  stranger->queues);
+			  gpu->info.name, unmanaged_process->pid, unmanaged_process->command,
+			  unmanaged_process->uid, unmanaged_process->queues);
 	}
 }
 
-void story_gpu(const struct daemon *daemon, const struct gpu *gpu, bool was_oversubscribed)
+void journal_events_gpu(const struct daemon *daemon, const struct gpu *gpu, bool was_oversubscribed)
 {
 	const struct log_fields fields = { .uid = (uid_t)-1,
 					   .gpus = { gpu->info.name },
@@ -266,7 +268,7 @@ void story_gpu(const struct daemon *daemon, const struct gpu *gpu, bool was_over
 			gpu->info.name, gpu->seen.queues, gpu->seen.processes,
 			gpu->info.queue_slots, gpu->info.process_slots);
 	if (newly || daemon->arbiter->settings->unmanaged == UNMANAGED_WARN)
-		tell_strangers(gpu);
+		tell_unmanaged_processes(gpu);
 	if (!gpu->oversubscribed && was_oversubscribed && !gpu->absent)
 		log_event(EVENT_RELIEVED, &fields, "%s is no longer oversubscribed",
 			  gpu->info.name);

@@ -37,86 +37,85 @@ unsigned daemon_limit_holders(const struct daemon *daemon, const struct settings
 	return min_u(min_u(wanted, most), min_u(room, daemon->store_max));
 }
 
-int keep_check_process(const struct caller *caller, int fd, pid_t *ret, struct verdict *verdict)
+int keep_check_process(const struct caller *caller, int fd, pid_t *ret, struct result *result)
 {
 	uid_t uid;
 	int r;
 
 	r = process_of_pidfd(fd, ret, &uid);
 	if (r == -EBADF)
-		return verdict_set(verdict, VERDICT_INVALID_REQUEST, "process: this is no pidfd");
+		return result_set(result, RESULT_INVALID_REQUEST, "process: this is no pidfd");
 	if (r < 0)
-		return verdict_set(
-			verdict, VERDICT_INVALID_REQUEST,
-			"process: it is gone, or in a place where gpuarbd cannot see it");
+		return result_set(result, RESULT_INVALID_REQUEST,
+				  "process: it is gone, or in a place where gpuarbd cannot see it");
 	if (uid != caller->uid && !caller->administrator)
-		return verdict_set(verdict, VERDICT_NOT_PERMITTED,
-				   "process: pid %d belongs to uid %u, not to uid %u", *ret, uid,
-				   caller->uid);
+		return result_set(result, RESULT_NOT_PERMITTED,
+				  "process: pid %d belongs to uid %u, not to uid %u", *ret, uid,
+				  caller->uid);
 	return 0;
 }
 
 /* Each holder and each bound process takes an fd for as long as a client likes: no user may
  * have more than half of them, so that others always get some. */
 static int check_room(const struct daemon *daemon, uid_t owner, unsigned more,
-		      struct verdict *verdict)
+		      struct result *result)
 {
 	const struct arbiter *arbiter = daemon->arbiter;
 	size_t all = holders_count(daemon->holders), of_user = 0;
 
 	if (all + more > daemon->max_holders)
-		return verdict_set(verdict, VERDICT_TOO_MANY_LEASES,
-				   "%zu holders and bound processes, and max-holders is %u", all,
-				   daemon->max_holders);
+		return result_set(result, RESULT_TOO_MANY_LEASES,
+				  "%zu holders and bound processes, and max-holders is %u", all,
+				  daemon->max_holders);
 	for (size_t i = 0; i < arbiter->n_leases; i++)
 		if (arbiter->leases[i]->owner == owner)
 			of_user += arbiter->leases[i]->n_holders + arbiter->leases[i]->n_bound;
 	if (of_user + more > (daemon->max_holders + 1) / 2)
-		return verdict_set(verdict, VERDICT_TOO_MANY_LEASES,
-				   "uid %u has %zu holders and bound processes, and one user can "
-				   "have half of max-holders, which is %u",
-				   owner, of_user, daemon->max_holders);
+		return result_set(result, RESULT_TOO_MANY_LEASES,
+				  "uid %u has %zu holders and bound processes, and one user can "
+				  "have half of max-holders, which is %u",
+				  owner, of_user, daemon->max_holders);
 	return 0;
 }
 
-static int too_many_fds(struct verdict *verdict, int r)
+static int too_many_fds(struct result *result, int r)
 {
-	return verdict_set(verdict, VERDICT_TOO_MANY_LEASES, "no room for one more holder: %s",
-			   strerror(-r));
+	return result_set(result, RESULT_TOO_MANY_LEASES, "no room for one more holder: %s",
+			  strerror(-r));
 }
 
 static int bind_process(struct daemon *daemon, struct kept *kept, int process_fd, pid_t pid,
-			struct verdict *verdict)
+			struct result *result)
 {
 	int r = holders_bind(daemon->holders, kept->lease, process_fd, pid);
 
 	if (r == -EEXIST)
 		return 0;
 	if (r < 0)
-		return too_many_fds(verdict, r);
+		return too_many_fds(result, r);
 	kept->pid = pid;
 	return 0;
 }
 
 int keep_process(struct daemon *daemon, uint64_t lease, uid_t owner, int process_fd, pid_t pid,
-		 struct kept *ret, struct verdict *verdict)
+		 struct kept *ret, struct result *result)
 {
 	int r;
 
 	*ret = (struct kept){ .lease = lease, .holder = -1 };
-	r = check_room(daemon, owner, 1, verdict);
-	return r < 0 ? r : bind_process(daemon, ret, process_fd, pid, verdict);
+	r = check_room(daemon, owner, 1, result);
+	return r < 0 ? r : bind_process(daemon, ret, process_fd, pid, result);
 }
 
 int keep_holder(struct daemon *daemon, uint64_t lease, uid_t owner, int process_fd, pid_t pid,
-		struct kept *ret, struct verdict *verdict)
+		struct kept *ret, struct result *result)
 {
 	int r;
 
 	*ret = (struct kept){ .lease = lease, .holder = -1 };
-	r = check_room(daemon, owner, process_fd >= 0 ? 2 : 1, verdict);
+	r = check_room(daemon, owner, process_fd >= 0 ? 2 : 1, result);
 	if (r >= 0 && process_fd >= 0)
-		r = bind_process(daemon, ret, process_fd, pid, verdict);
+		r = bind_process(daemon, ret, process_fd, pid, result);
 	if (r < 0)
 		return r;
 	ret->holder = holders_add(daemon->holders, lease);
@@ -124,7 +123,7 @@ int keep_holder(struct daemon *daemon, uint64_t lease, uid_t owner, int process_
 		return 0;
 	if (ret->pid)
 		holders_unbind(daemon->holders, lease, ret->pid);
-	return too_many_fds(verdict, ret->holder);
+	return too_many_fds(result, ret->holder);
 }
 
 void keep_count(struct daemon *daemon, const struct kept *kept)

@@ -112,22 +112,24 @@ static int check(const struct daemon_options *options)
 {
 	_cleanup_(settings_freep) struct settings *settings = NULL;
 	_cleanup_(freep) struct gpu_info *gpus = calloc(REQUEST_WANTS, sizeof(*gpus));
-	_cleanup_(notes_done) struct notes notes = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	const struct hw_ops *ops;
 	struct hw *hw;
 	int n;
 
 	if (!gpus)
 		return EXIT_FAILURE;
-	n = config_load(&options->files, &settings, &notes);
+	n = config_load(&options->files, &settings, &diagnostics);
 	if (n > 0)
-		notes_add(&notes, false, CONFIG_NONE);
+		diagnostics_add(&diagnostics, false, CONFIG_NONE);
 	if (n >= 0)
-		n = daemon_find_gpus(options, settings, &ops, &hw, gpus, REQUEST_WANTS, &notes);
-	for (size_t i = 0; i < notes.n; i++)
-		fprintf(stderr, "%s%s\n", notes.list[i].error ? "" : "note: ", notes.list[i].text);
+		n = daemon_find_gpus(options, settings, &ops, &hw, gpus, REQUEST_WANTS,
+				     &diagnostics);
+	for (size_t i = 0; i < diagnostics.n; i++)
+		fprintf(stderr, "%s%s\n",
+			diagnostics.list[i].error ? "" : "note: ", diagnostics.list[i].text);
 	if (n < 0) {
-		if (!notes_have_errors(&notes))
+		if (!diagnostics_have_errors(&diagnostics))
 			fprintf(stderr, "gpuarbd: %s\n", strerror(-n));
 		return EXIT_CONFIGURATION;
 	}
@@ -139,7 +141,7 @@ static int check(const struct daemon_options *options)
 
 static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
 {
-	_cleanup_(notes_done) struct notes notes = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	struct timespec now;
 
 	(void)source;
@@ -148,9 +150,9 @@ static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *inf
 	sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%llu",
 		   (unsigned long long)now.tv_sec * 1000000 +
 			   (unsigned long long)now.tv_nsec / 1000);
-	if (daemon_reload(userdata, &notes) < 0)
+	if (daemon_reload(userdata, &diagnostics) < 0)
 		log_error("the configuration has errors; what was in force stays");
-	log_notes(&notes);
+	log_diagnostics(&diagnostics);
 	sd_notify(false, "READY=1");
 	return 0;
 }

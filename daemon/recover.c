@@ -14,7 +14,8 @@
 #include "util/log.h"
 
 /* What cannot be in the ledger is set aside: -EINVAL. -ENOMEM: nothing can be said of it. */
-static int adopt_lease(struct daemon *daemon, struct state_lease *saved, struct notes *notes)
+static int adopt_lease(struct daemon *daemon, struct state_lease *saved,
+		       struct diagnostics *diagnostics)
 {
 	uint64_t id = saved->lease->id;
 	char why[256] = "";
@@ -24,7 +25,7 @@ static int adopt_lease(struct daemon *daemon, struct state_lease *saved, struct 
 	if (r < 0) {
 		lease_free(saved->lease);
 		if (r != -ENOMEM)
-			state_set_aside(daemon->state, id, why, notes);
+			state_set_aside(daemon->state, id, why, diagnostics);
 		return r == -ENOMEM ? r : -EINVAL;
 	}
 	for (size_t i = 0; i < saved->n_processes && r >= 0; i++)
@@ -32,7 +33,7 @@ static int adopt_lease(struct daemon *daemon, struct state_lease *saved, struct 
 	return r;
 }
 
-struct legacy_fd {
+struct stored_fds_fd {
 	char name[STORE_NAME_MAX];
 	uint64_t lease; /* 0: the name is none of ours */
 	pid_t pid;
@@ -41,75 +42,76 @@ struct legacy_fd {
 };
 
 /* What the service manager kept. */
-struct legacy {
-	struct legacy_fd *list;
+struct stored_fds {
+	struct stored_fds_fd *list;
 	size_t n;
 };
 
-static void legacy_done(struct legacy *legacy)
+static void stored_fds_done(struct stored_fds *stored_fds)
 {
-	for (size_t i = 0; i < legacy->n; i++)
-		if (legacy->list[i].fd >= 0)
-			close(legacy->list[i].fd);
-	free(legacy->list);
+	for (size_t i = 0; i < stored_fds->n; i++)
+		if (stored_fds->list[i].fd >= 0)
+			close(stored_fds->list[i].fd);
+	free(stored_fds->list);
 }
 
-static int legacy_take(struct store *store, struct legacy *legacy)
+static int stored_fds_take(struct store *store, struct stored_fds *stored_fds)
 {
-	struct legacy_fd next = { 0 }, *more;
+	struct stored_fds_fd next = { 0 }, *more;
 
 	while (store_take(store, next.name, &next.fd) > 0) {
 		if (!holders_parse_name(next.name, &next.lease, &next.pid))
 			next.lease = 0;
 		/* Grows by halves: thousands are not rare. */
-		more = (legacy->n & (legacy->n - 1))
-			       ? legacy->list
-			       : reallocarray(legacy->list, legacy->n ? legacy->n * 2 : 1,
-					      sizeof(next));
+		more = (stored_fds->n & (stored_fds->n - 1))
+			       ? stored_fds->list
+			       : reallocarray(stored_fds->list,
+					      stored_fds->n ? stored_fds->n * 2 : 1, sizeof(next));
 		if (!more) {
 			close(next.fd);
 			return -ENOMEM;
 		}
-		legacy->list = more;
-		legacy->list[legacy->n++] = next;
+		stored_fds->list = more;
+		stored_fds->list[stored_fds->n++] = next;
 	}
 	return 0;
 }
 
 static int by_lease(const void *a, const void *b)
 {
-	const struct legacy_fd *x = a, *y = b;
+	const struct stored_fds_fd *x = a, *y = b;
 
 	return (x->lease > y->lease) - (x->lease < y->lease);
 }
 
-static bool legacy_has(const struct legacy *legacy, uint64_t lease)
+static bool stored_fds_has(const struct stored_fds *stored_fds, uint64_t lease)
 {
-	const struct legacy_fd key = { .lease = lease };
+	const struct stored_fds_fd key = { .lease = lease };
 
-	return legacy->n > 0 &&
-	       bsearch(&key, legacy->list, legacy->n, sizeof(key), by_lease) != NULL;
+	return stored_fds->n > 0 &&
+	       bsearch(&key, stored_fds->list, stored_fds->n, sizeof(key), by_lease) != NULL;
 }
 
-static int load(struct daemon *daemon, uint64_t id, struct legacy *legacy,
-		struct state_lease *saved, struct notes *notes)
+static int load(struct daemon *daemon, uint64_t id, struct stored_fds *stored_fds,
+		struct state_lease *saved, struct diagnostics *diagnostics)
 {
 	int r;
 
-	r = state_load(daemon->state, daemon->arbiter, id, saved, notes);
+	r = state_load(daemon->state, daemon->arbiter, id, saved, diagnostics);
 	if (r >= 0)
-		r = adopt_lease(daemon, saved, notes);
+		r = adopt_lease(daemon, saved, diagnostics);
 	if (r != -EINVAL)
 		return r; /* not without what cannot be read now */
-	story_lost(id);
-	for (size_t i = 0; i < legacy->n; i++)
-		legacy->list[i].spoilt |= legacy->list[i].lease == id;
+	journal_events_lost(id);
+	for (size_t i = 0; i < stored_fds->n; i++)
+		stored_fds->list[i].spoilt |= stored_fds->list[i].lease == id;
 	return 0;
 }
 
 /* Leases that something was kept of come first: should a file be left of one that has ended,
  * it is not to stand in their way. */
-static int load_leases(struct daemon *daemon, struct legacy *legacy, struct notes *notes)
+static int load_leases(struct daemon *daemon, struct stored_fds *stored_fds,
+		       struct diagnostics *diagnostics)
 {
 	_cleanup_(freep) struct state_lease *saved = calloc(1, sizeof(*saved));
 	_cleanup_(freep) uint64_t *ids = NULL;
@@ -118,18 +120,18 @@ static int load_leases(struct daemon *daemon, struct legacy *legacy, struct note
 
 	if (!saved)
 		return -ENOMEM;
-	r = state_list(daemon->state, &ids, &n, notes);
+	r = state_list(daemon->state, &ids, &n, diagnostics);
 	for (unsigned kept = 2; kept-- > 0;) {
 		for (size_t i = 0; i < n && r >= 0; i++) {
-			if (legacy_has(legacy, ids[i]) == kept)
-				r = load(daemon, ids[i], legacy, saved, notes);
+			if (stored_fds_has(stored_fds, ids[i]) == kept)
+				r = load(daemon, ids[i], stored_fds, saved, diagnostics);
 		}
 	}
 	return r;
 }
 
 /* A lease that was set aside has ended for who holds it: it is told why. */
-static void tell_gone(struct daemon *daemon, const struct legacy_fd *kept)
+static void tell_gone(struct daemon *daemon, const struct stored_fds_fd *kept)
 {
 	_cleanup_(lease_freep) struct lease *lease = NULL;
 
@@ -145,7 +147,7 @@ static void tell_gone(struct daemon *daemon, const struct legacy_fd *kept)
 }
 
 /* Takes the fd. */
-static int adopt_fd(struct daemon *daemon, struct legacy_fd *kept)
+static int adopt_fd(struct daemon *daemon, struct stored_fds_fd *kept)
 {
 	int r, fd = kept->fd;
 
@@ -174,12 +176,12 @@ static int adopt_fd(struct daemon *daemon, struct legacy_fd *kept)
 	return 0;
 }
 
-static int adopt_fds(struct daemon *daemon, struct legacy *legacy)
+static int adopt_fds(struct daemon *daemon, struct stored_fds *stored_fds)
 {
 	int r = 0;
 
-	for (size_t i = 0; i < legacy->n && r >= 0; i++)
-		r = adopt_fd(daemon, &legacy->list[i]);
+	for (size_t i = 0; i < stored_fds->n && r >= 0; i++)
+		r = adopt_fd(daemon, &stored_fds->list[i]);
 	return r;
 }
 
@@ -198,7 +200,7 @@ static void end_orphans(struct arbiter *arbiter)
 		if (arbiter->leases[i]->state == STATE_ENDING || lease_alive(arbiter->leases[i]))
 			continue;
 		arbiter->leases[i]->revoked = true;
-		arbiter_end(arbiter, arbiter->leases[i]->id, VERDICT_OK,
+		arbiter_end(arbiter, arbiter->leases[i]->id, RESULT_OK,
 			    "it ended with the gpuarbd before: nobody kept its holders");
 	}
 }
@@ -211,7 +213,7 @@ static size_t tell_alive(const struct daemon *daemon)
 	for (size_t i = 0; i < daemon->arbiter->n_leases; i++) {
 		if (daemon->arbiter->leases[i]->state == STATE_ENDING)
 			continue;
-		story_adopted(daemon, daemon->arbiter->leases[i]);
+		journal_events_adopted(daemon, daemon->arbiter->leases[i]);
 		n++;
 	}
 	return n;
@@ -219,23 +221,23 @@ static size_t tell_alive(const struct daemon *daemon)
 
 int daemon_adopt(struct daemon *daemon)
 {
-	_cleanup_(notes_done) struct notes notes = { 0 };
-	_cleanup_(legacy_done) struct legacy legacy = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
+	_cleanup_(stored_fds_done) struct stored_fds stored_fds = { 0 };
 	size_t n, alive;
 	int r;
 
-	r = legacy_take(daemon->store, &legacy);
+	r = stored_fds_take(daemon->store, &stored_fds);
 	if (r < 0)
 		return r;
-	if (legacy.n > 0)
-		qsort(legacy.list, legacy.n, sizeof(*legacy.list), by_lease);
-	r = load_leases(daemon, &legacy, &notes);
-	state_load_drained(daemon->state, daemon->arbiter, &notes);
-	log_notes(&notes);
+	if (stored_fds.n > 0)
+		qsort(stored_fds.list, stored_fds.n, sizeof(*stored_fds.list), by_lease);
+	r = load_leases(daemon, &stored_fds, &diagnostics);
+	state_load_drained(daemon->state, daemon->arbiter, &diagnostics);
+	log_diagnostics(&diagnostics);
 	if (r < 0)
 		return r;
 	n = daemon->arbiter->n_leases;
-	r = adopt_fds(daemon, &legacy);
+	r = adopt_fds(daemon, &stored_fds);
 	if (r < 0)
 		return r;
 	arbiter_adopted(daemon->arbiter); /* which may take back what was not told yet */

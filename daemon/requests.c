@@ -35,48 +35,48 @@ static void host_describe(void *userdata, pid_t pid, struct caller *caller)
 /* ---- what is done to leases ---------------------------------------------------------- */
 
 static int host_release(void *userdata, const struct caller *caller, uint64_t id,
-			struct verdict *verdict)
+			struct result *result)
 {
 	struct daemon *daemon = userdata;
 	struct lease *lease;
 	int r;
 
-	r = arbiter_own(daemon->arbiter, caller, id, &lease, verdict);
+	r = arbiter_own(daemon->arbiter, caller, id, &lease, result);
 	if (r < 0)
 		return r;
 	lease->revoked |= caller->uid != lease->owner;
-	arbiter_end(daemon->arbiter, id, VERDICT_OK,
+	arbiter_end(daemon->arbiter, id, RESULT_OK,
 		    caller->uid == lease->owner ? "released" : "released by an administrator");
 	daemon_carry_out(daemon);
 	r = arbiter_find(daemon->arbiter, id) ? daemon_save_again(daemon) : 0;
 	if (r < 0)
-		return verdict_set(verdict, VERDICT_NOT_SAVED,
-				   "lease %llu is ending, which could not be saved in %s (%s): "
-				   "should gpuarbd be restarted before that, release it again",
-				   (unsigned long long)id, daemon->options->runtime_directory,
-				   strerror(-r));
+		return result_set(result, RESULT_NOT_SAVED,
+				  "lease %llu is ending, which could not be saved in %s (%s): "
+				  "should gpuarbd be restarted before that, release it again",
+				  (unsigned long long)id, daemon->options->runtime_directory,
+				  strerror(-r));
 	return 0;
 }
 
 /* ---- administering ------------------------------------------------------------------- */
 
-static int host_drain(void *userdata, const char *gpu, bool drain, struct verdict *verdict)
+static int host_drain(void *userdata, const char *gpu, bool drain, struct result *result)
 {
 	struct daemon *daemon = userdata;
 	int index = arbiter_gpu(daemon->arbiter, gpu), r;
 	bool before;
 
 	if (index < 0)
-		return verdict_set(verdict, VERDICT_NO_SUCH_GPU, "there is no GPU %s", gpu);
+		return result_set(result, RESULT_NO_SUCH_GPU, "there is no GPU %s", gpu);
 	before = daemon->arbiter->gpus[index].draining;
 	arbiter_drain(daemon->arbiter, gpu, drain);
 	r = state_save_drained(daemon->state, daemon->arbiter);
 	if (r < 0) {
 		arbiter_drain(daemon->arbiter, gpu, before);
-		return verdict_set(verdict, VERDICT_NOT_SAVED,
-				   "%s: cannot save which GPUs are "
-				   "drained: %s",
-				   daemon->options->runtime_directory, strerror(-r));
+		return result_set(result, RESULT_NOT_SAVED,
+				  "%s: cannot save which GPUs are "
+				  "drained: %s",
+				  daemon->options->runtime_directory, strerror(-r));
 	}
 	log_notice("%s is %s", daemon->arbiter->gpus[index].info.name,
 		   drain ? "drained" : "no longer drained");
@@ -85,34 +85,34 @@ static int host_drain(void *userdata, const char *gpu, bool drain, struct verdic
 }
 
 /* All errors that there is room for, a line each. */
-static void gather(const struct notes *notes, int r, char *buf, size_t size)
+static void gather(const struct diagnostics *diagnostics, int r, char *buf, size_t size)
 {
 	size_t n = 0;
 
 	snprintf(buf, size, "%s", strerror(-r));
-	for (size_t i = 0; i < notes->n; i++) {
-		if (!notes->list[i].error)
+	for (size_t i = 0; i < diagnostics->n; i++) {
+		if (!diagnostics->list[i].error)
 			continue;
-		if (n + strlen(notes->list[i].text) + 2 > size)
+		if (n + strlen(diagnostics->list[i].text) + 2 > size)
 			return;
 		n += (size_t)snprintf(buf + n, size - n, "%s%s", n ? "\n" : "",
-				      notes->list[i].text);
+				      diagnostics->list[i].text);
 	}
 }
 
-static int host_reload(void *userdata, struct verdict *verdict)
+static int host_reload(void *userdata, struct result *result)
 {
-	_cleanup_(notes_done) struct notes notes = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	struct daemon *daemon = userdata;
 	char why[400];
 	int r;
 
-	r = daemon_reload(daemon, &notes);
-	log_notes(&notes);
+	r = daemon_reload(daemon, &diagnostics);
+	log_diagnostics(&diagnostics);
 	if (r >= 0)
 		return 0;
-	gather(&notes, r, why, sizeof(why));
-	return verdict_set(verdict, VERDICT_INVALID_REQUEST, "%s; what was in force stays", why);
+	gather(&diagnostics, r, why, sizeof(why));
+	return result_set(result, RESULT_INVALID_REQUEST, "%s; what was in force stays", why);
 }
 
 const struct bus_host daemon_host = {

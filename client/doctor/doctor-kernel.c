@@ -70,13 +70,13 @@ static void no_gpu(struct doctor *doctor)
 }
 
 /* What was left out, and what was guessed. */
-static void tell_notes(struct doctor *doctor)
+static void tell_diagnostics(struct doctor *doctor)
 {
-	for (size_t i = 0; i < doctor->notes.n; i++) {
-		const struct note *note = &doctor->notes.list[i];
+	for (size_t i = 0; i < doctor->diagnostics.n; i++) {
+		const struct diagnostic *diagnostic = &doctor->diagnostics.list[i];
 
-		say(doctor, note->error ? MARK_PROBLEM : MARK_NOTE, "%s", note->text);
-		if (!note->error) {
+		say(doctor, diagnostic->error ? MARK_PROBLEM : MARK_NOTE, "%s", diagnostic->text);
+		if (!diagnostic->error) {
 			means(doctor, "gpuarbd sees the same, and goes on like that.");
 			continue;
 		}
@@ -96,9 +96,9 @@ void check_kernel(struct doctor *doctor)
 	}
 	if (doctor->n_gpus > 0)
 		describe_gpus(doctor);
-	else if (!notes_have_errors(&doctor->notes))
+	else if (!diagnostics_have_errors(&doctor->diagnostics))
 		no_gpu(doctor);
-	tell_notes(doctor);
+	tell_diagnostics(doctor);
 }
 
 static bool any_scheduled_by(const struct doctor *doctor, enum scheduler scheduler)

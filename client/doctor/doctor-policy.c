@@ -12,19 +12,19 @@
 #include "core/policy/class.h"
 #include "core/policy/tenant.h"
 
-static void tell_complaints(struct doctor *doctor, const struct notes *notes)
+static void tell_complaints(struct doctor *doctor, const struct diagnostics *diagnostics)
 {
-	for (size_t i = 0; i < notes->n; i++) {
-		const struct note *note = &notes->list[i];
+	for (size_t i = 0; i < diagnostics->n; i++) {
+		const struct diagnostic *diagnostic = &diagnostics->list[i];
 
-		say(doctor, note->error ? MARK_PROBLEM : MARK_NOTE, "%s", note->text);
-		if (note->error)
+		say(doctor, diagnostic->error ? MARK_PROBLEM : MARK_NOTE, "%s", diagnostic->text);
+		if (diagnostic->error)
 			means(doctor, "gpuarbd refuses the configuration: it does not start with "
 				      "it, and goes on with the one before at a reload.");
 		else
 			means(doctor, "gpuarbd takes it like that.");
 		advise(doctor, "%s; `gpuarbctl config check`, then `gpuarbctl reload`.",
-		       note->error ? "Correct it" : "If that is not meant, correct it");
+		       diagnostic->error ? "Correct it" : "If that is not meant, correct it");
 	}
 }
 
@@ -44,14 +44,14 @@ static void who_am_i(struct caller *ret)
 static void find_tenant(struct doctor *doctor)
 {
 	const struct tenant *tenant;
-	struct verdict verdict = { 0 };
+	struct result result = { 0 };
 	struct caller caller;
 	char user[PRINT_USER];
 
 	who_am_i(&caller);
 	print_user(caller.uid, user);
 	/* The last one, "*", is everybody's. */
-	if (tenant_find(doctor->settings, &caller, "", &tenant, &verdict) < 0)
+	if (tenant_find(doctor->settings, &caller, "", &tenant, &result) < 0)
 		return;
 	say(doctor, MARK_OK, "%zu tenant%s; %s is tenant %s, of class %s",
 	    doctor->settings->n_tenants, print_s(doctor->settings->n_tenants), user, tenant->name,
@@ -62,13 +62,13 @@ static void find_tenant(struct doctor *doctor)
 
 void check_policy(struct doctor *doctor)
 {
-	_cleanup_(notes_done) struct notes notes = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 
-	if (service_load_config(&doctor->config, &doctor->settings, &notes) > 0) {
+	if (service_load_config(&doctor->config, &doctor->settings, &diagnostics) > 0) {
 		say(doctor, MARK_OK, CONFIG_NONE);
 		means(doctor, "That is fine, and no policy.");
 	}
-	tell_complaints(doctor, &notes);
+	tell_complaints(doctor, &diagnostics);
 	if (doctor->settings)
 		find_tenant(doctor);
 }

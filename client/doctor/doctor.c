@@ -123,12 +123,12 @@ int doctor_read_line(const struct doctor *doctor, const char *path, char *buf, s
 /* Twice: how many there are, and which. Between the two one may have gone. */
 void doctor_look_at_gpus(struct doctor *doctor)
 {
-	_cleanup_(notes_done) struct notes counting = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics counting = { 0 };
 	char sys[DOCTOR_PATH];
 	struct hw *hw;
 	int n;
 
-	doctor->listed = hw_kfd.open(doctor_path(doctor, sys, "/sys"), &hw, &doctor->notes);
+	doctor->listed = hw_kfd.open(doctor_path(doctor, sys, "/sys"), &hw, &doctor->diagnostics);
 	if (doctor->listed < 0)
 		return;
 
@@ -136,7 +136,7 @@ void doctor_look_at_gpus(struct doctor *doctor)
 	doctor->gpus = calloc(n > 0 ? (size_t)n : 1, sizeof(*doctor->gpus));
 	if (!doctor->gpus)
 		no_memory();
-	doctor->listed = hw_kfd.list(hw, doctor->gpus, n > 0 ? (size_t)n : 0, &doctor->notes);
+	doctor->listed = hw_kfd.list(hw, doctor->gpus, n > 0 ? (size_t)n : 0, &doctor->diagnostics);
 	if (doctor->listed > 0)
 		doctor->n_gpus = min_u((unsigned)doctor->listed, n > 0 ? (unsigned)n : 0);
 	hw_kfd.close(hw);
@@ -166,7 +166,7 @@ void doctor_done(struct doctor *doctor)
 	}
 	free(doctor->findings);
 	free(doctor->gpus);
-	notes_done(&doctor->notes);
+	diagnostics_done(&doctor->diagnostics);
 	settings_free(doctor->settings);
 	gpuarb_view_free(doctor->view);
 	gpuarb_close(doctor->gpuarb);

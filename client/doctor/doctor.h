@@ -37,11 +37,11 @@ struct doctor {
 	/* What checks use of one another. */
 	struct gpu_info *gpus; /* as the driver shows them; by doctor_look_at_gpus() */
 	size_t n_gpus;
-	int listed;                /* negative: nothing of the topology can be believed */
-	struct notes notes;        /* what was said of that */
-	struct gpuarb *gpuarb;     /* by check_bus(); NULL: there is no bus */
-	struct gpuarb_view *view;  /* by check_daemon(); NULL: it did not answer */
-	struct settings *settings; /* by check_policy(); NULL: not valid */
+	int listed;                     /* negative: nothing of the topology can be believed */
+	struct diagnostics diagnostics; /* what was said of that */
+	struct gpuarb *gpuarb;          /* by check_bus(); NULL: there is no bus */
+	struct gpuarb_view *view;       /* by check_daemon(); NULL: it did not answer */
+	struct settings *settings;      /* by check_policy(); NULL: not valid */
 
 	const char *check; /* the one that runs now */
 	struct finding *findings;

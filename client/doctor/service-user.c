@@ -33,15 +33,15 @@ static void return_to_root(const gid_t *groups, int n)
 }
 
 int service_load_config(const struct config_files *files, struct settings **ret,
-			struct notes *notes)
+			struct diagnostics *diagnostics)
 {
 	int n = getgroups(0, NULL), r;
 	_cleanup_(freep) gid_t *groups = calloc(n > 0 ? (size_t)n : 1, sizeof(*groups));
 
 	if (geteuid() != 0 || files->trust.owners[0] == 0 || !groups || getgroups(n, groups) != n ||
 	    !become(files->trust.owners[0]))
-		return config_load(files, ret, notes);
-	r = config_load(files, ret, notes);
+		return config_load(files, ret, diagnostics);
+	r = config_load(files, ret, diagnostics);
 	return_to_root(groups, n);
 	return r;
 }

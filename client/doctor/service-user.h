@@ -10,4 +10,4 @@ struct trust service_trust(void);
 
 /* config_load() as that user, where this is root, who may read what the service may not. */
 int service_load_config(const struct config_files *files, struct settings **ret,
-			struct notes *notes);
+			struct diagnostics *diagnostics);

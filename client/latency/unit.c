@@ -59,7 +59,7 @@ static void encode(const struct model *model, const struct units *units, struct 
 
 		set.pair[cuset_pair(xcc, place->engine)] |= bits_of(place, units->step);
 	}
-	deal_encode(&model->deal, &set, unit->mask);
+	codec_encode(&model->codec, &set, unit->mask);
 }
 
 int units_init(const struct model *model, const uint32_t *mask, size_t words, struct units *ret)
@@ -67,11 +67,11 @@ int units_init(const struct model *model, const uint32_t *mask, size_t words, st
 	struct units units = {
 		.lanes = model->geometry.xccs,
 		.step = geometry_step(&model->geometry),
-		.words = deal_words(&model->deal),
+		.words = codec_words(&model->codec),
 	};
 	struct cuset left;
 
-	deal_decode(&model->deal, mask, words, &left);
+	codec_decode(&model->codec, mask, words, &left);
 	units.list = calloc(cuset_count(&left) + 1, sizeof(*units.list));
 	if (!units.list)
 		return -ENOMEM;

@@ -24,7 +24,7 @@ struct place {
 struct unit {
 	struct place lane[CUSET_XCCS]; /* one on each XCC */
 	unsigned engine;
-	uint32_t mask[DEAL_WORDS];
+	uint32_t mask[CODEC_WORDS];
 };
 
 struct units {

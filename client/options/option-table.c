@@ -204,7 +204,7 @@ static int take_grace(struct command *command, const struct option *option, cons
 #define WANT(field) .group = OPTIONS_WANT, .offset = offsetof(struct gpuarb_want, field)
 /* clang-format off */
 #define CUS(field)     WANT(field), .take = take_cus, \
-		       .share = offsetof(struct share, field), .min = 1, .max = DEAL_BITS
+		       .share = offsetof(struct share, field), .min = 1, .max = CODEC_BITS
 /* clang-format on */
 #define COUNT(field) WANT(field), .take = take_count, .min = 1, .max = SLOTS_MAX
 #define COUNT_0(field) WANT(field), .take = take_count, .max = SLOTS_MAX

@@ -49,12 +49,12 @@ static void find_best(const struct model *model, struct explanation *e)
 void explain(const struct model *model, const uint32_t *mask, size_t words, struct explanation *ret)
 {
 	*ret = (struct explanation){ 0 };
-	ret->valid = deal_check(&model->deal, &model->geometry, mask, words, ret->problem,
-				sizeof(ret->problem)) >= 0;
+	ret->valid = codec_check(&model->codec, &model->geometry, mask, words, ret->problem,
+				 sizeof(ret->problem)) >= 0;
 	if (ret->valid)
 		ret->problem[0] = '\0';
 
-	deal_decode(&model->deal, mask, words, &ret->set);
+	codec_decode(&model->codec, mask, words, &ret->set);
 	ret->cus = cuset_count(&ret->set);
 	ret->effective = geometry_effective(&model->geometry, &ret->set);
 	ret->all_cus = cuset_count(&model->all);

@@ -34,7 +34,8 @@ static void add_lease(struct grid *grid, const struct gpuarb_lease_info *lease)
 
 		if (strcmp(partition->gpu, grid->gpu->name) != 0)
 			continue;
-		deal_decode(&grid->model.deal, partition->cu_mask, partition->cu_mask_words, &set);
+		codec_decode(&grid->model.codec, partition->cu_mask, partition->cu_mask_words,
+			     &set);
 		grid->here[grid->n_here] = lease;
 		mark(grid, &set, (int)grid->n_here++);
 		return; /* a lease has one partition on a GPU */

@@ -9,7 +9,7 @@
 #include "client/options/places.h"
 #include "client/output/print.h"
 
-static void json_verdict(struct json_object *map, const struct explanation *e)
+static void json_explanation(struct json_object *map, const struct explanation *e)
 {
 	json_number(map, "cus", e->cus);
 	json_flag(map, "valid", e->valid);
@@ -38,7 +38,7 @@ static void print_json(const struct model *model, const struct explanation *e)
 	_cleanup_(json_freep) struct json_object *map = json_map(NULL, NULL);
 	struct json_object *xccs;
 
-	json_verdict(map, e);
+	json_explanation(map, e);
 	json_numbers(map, "shader_engines", e->engine, model->geometry.engines);
 	xccs = json_list(map, "per_xcc");
 	for (unsigned x = 0; x < model->geometry.xccs; x++)
@@ -140,7 +140,7 @@ static void json_places(const struct model *model, const struct explanation *e, 
 	struct json_object *list;
 	uint32_t cus[CUSET_ARRAY_CUS];
 
-	json_verdict(map, e);
+	json_explanation(map, e);
 	json_text(map, "places", places);
 	list = json_list(map, "shader_arrays");
 	for (unsigned x = 0; x < model->geometry.xccs; x++)
@@ -186,7 +186,7 @@ void mask_print_encoded(const struct command *command, const struct cuset *wante
 		map = json_map(NULL, NULL);
 		json_text(map, "cu_mask", hex);
 		json_text(map, "list", list);
-		json_verdict(map, e);
+		json_explanation(map, e);
 		json_number(map, "effective_cus", e->effective);
 		json_print(stdout, map);
 	} else {

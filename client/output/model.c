@@ -9,7 +9,7 @@
 void model_init(struct model *model, const struct geometry *geometry, bool measured)
 {
 	model->geometry = *geometry;
-	deal_init(&model->deal, geometry);
+	codec_init(&model->codec, geometry);
 	geometry_all(geometry, &model->all);
 	model->law = measured ? "measured" : "assumed";
 }

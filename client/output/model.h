@@ -9,7 +9,7 @@
 
 struct model {
 	struct geometry geometry;
-	struct deal deal;
+	struct codec codec;
 	struct cuset all;
 	const char *law; /* measured, assumed */
 };

@@ -33,14 +33,14 @@ static int read_uses(struct hw *hw, struct seen *ret)
 
 int seen_read(const char *sys, const char *proc, struct seen *ret)
 {
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 	struct seen seen = { 0 };
 	struct hw *hw = NULL;
 	int r;
 
 	snprintf(seen.proc, sizeof(seen.proc), "%s", proc);
-	r = hw_kfd.open(sys, &hw, &notes);
-	notes_done(&notes);
+	r = hw_kfd.open(sys, &hw, &diagnostics);
+	diagnostics_done(&diagnostics);
 	r = r < 0 ? 0 : read_uses(hw, &seen);
 	hw_kfd.close(hw);
 	if (r < 0) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What a verdict rests on. Assumptions were made by who wrote the file, or by the model;
+/* What a result rests on. Assumptions were made by who wrote the file, or by the model;
  * conditions are what nobody has stated. */
 
 #include <errno.h>

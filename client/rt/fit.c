@@ -17,9 +17,9 @@ struct fit {
 	bool modest; /* of its engines a partition asks for what it needs, not for the whole */
 };
 
-static void verdict_donep(struct verdict *verdict)
+static void result_donep(struct result *result)
 {
-	verdict_done(verdict);
+	result_done(result);
 }
 
 /* CUs that a mask can reach, as the arbiter counts them. */
@@ -93,7 +93,7 @@ static void make_request(const struct rt_partition *partition, const struct rt_a
 
 /* 0: it is granted, and *ret has what. */
 static int grant(struct arbiter *arbiter, const struct rt_partition *partition,
-		 const struct rt_ask *ask, struct rt_place *ret, struct verdict *verdict)
+		 const struct rt_ask *ask, struct rt_place *ret, struct result *result)
 {
 	const struct caller root = { 0 };
 	const struct partition *part;
@@ -102,7 +102,7 @@ static int grant(struct arbiter *arbiter, const struct rt_partition *partition,
 	int r;
 
 	make_request(partition, ask, &request);
-	r = arbiter_plan(arbiter, &root, &request, &lease, verdict);
+	r = arbiter_plan(arbiter, &root, &request, &lease, result);
 	if (r < 0)
 		return r;
 	part = &lease->partitions[0];
@@ -135,33 +135,33 @@ static unsigned aim(const struct fit *fit, unsigned engines, unsigned least)
 
 /* The fewest engines; where engines are shared, the fewest CUs. */
 static int place_one(const struct fit *fit, struct arbiter *arbiter, size_t i, struct rt_place *ret,
-		     struct verdict *verdict)
+		     struct result *result)
 {
 	const struct rt_partition *partition = &fit->set->partitions[i];
 	struct rt_ask ask = { .least = fit->least[i], .cus = fit->least[i] };
 	int r = -ENOSPC;
 
 	if (partition->isolation == ISOLATION_CU)
-		return grant(arbiter, partition, &ask, ret, verdict);
+		return grant(arbiter, partition, &ask, ret, result);
 	/* Of refusals the first is told: that of what would be enough. */
 	for (ask.engines = 1; ask.engines <= fit->gpu->geometry.engines; ask.engines++) {
 		ask.cus = aim(fit, ask.engines, ask.least);
 		if (ask.cus == 0)
 			continue;
-		_cleanup_(verdict_donep) struct verdict later = { 0 };
+		_cleanup_(result_donep) struct result later = { 0 };
 
 		r = grant(arbiter, partition, &ask, ret,
-			  verdict->kind == VERDICT_OK ? verdict : &later);
+			  result->kind == RESULT_OK ? result : &later);
 		if (r >= 0 || r == -ENOMEM)
 			return r;
 	}
 	return r;
 }
 
-static void say_why(const struct fit *fit, size_t i, const struct verdict *verdict,
+static void say_why(const struct fit *fit, size_t i, const struct result *result,
 		    struct rt_layout *ret)
 {
-	const struct refusal *refusal = verdict->n_refusals > 0 ? &verdict->refusals[0] : NULL;
+	const struct refusal *refusal = result->n_refusals > 0 ? &result->refusals[0] : NULL;
 
 	ret->failed = i;
 	ret->lacks = refusal ? refusal->reason : REASON_SHAPE;
@@ -178,18 +178,18 @@ static void say_why(const struct fit *fit, size_t i, const struct verdict *verdi
 /* Places ret->order. */
 static int try_order(const struct fit *fit, struct rt_layout *ret)
 {
-	_cleanup_(verdict_donep) struct verdict verdict = { 0 };
+	_cleanup_(result_donep) struct result result = { 0 };
 	_cleanup_(arbiter_freep) struct arbiter *arbiter = NULL;
 	int r = make_arbiter(fit->gpu, &arbiter);
 
 	for (size_t n = 0; r >= 0 && n < ret->n; n++) {
 		size_t i = ret->order[n];
 
-		verdict_done(&verdict);
-		verdict = (struct verdict){ 0 };
-		r = place_one(fit, arbiter, i, &ret->places[i], &verdict);
+		result_done(&result);
+		result = (struct result){ 0 };
+		r = place_one(fit, arbiter, i, &ret->places[i], &result);
 		if (r < 0 && r != -ENOMEM) {
-			say_why(fit, i, &verdict, ret);
+			say_why(fit, i, &result, ret);
 			return -ENOSPC;
 		}
 	}
@@ -305,7 +305,7 @@ static bool fits_in_any_order(const struct fit *fit, const struct rt_layout *lay
 	for (size_t i = 0; i < layout->n; i++)
 		rank[i] = i;
 	do {
-		_cleanup_(verdict_donep) struct verdict verdict = { 0 };
+		_cleanup_(result_donep) struct result result = { 0 };
 		_cleanup_(arbiter_freep) struct arbiter *arbiter = NULL;
 		struct rt_place place;
 
@@ -315,7 +315,7 @@ static bool fits_in_any_order(const struct fit *fit, const struct rt_layout *lay
 			size_t i = layout->order[rank[n]];
 
 			if (grant(arbiter, &fit->set->partitions[i], &layout->places[i].ask, &place,
-				  &verdict) < 0)
+				  &result) < 0)
 				return false;
 		}
 	} while (next_arrangement(rank, layout->n));

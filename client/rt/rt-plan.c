@@ -11,7 +11,7 @@
 
 #define CUS_MAX 1024U
 
-const char *rt_verdict_name(enum rt_verdict verdict)
+const char *rt_result_name(enum rt_result result)
 {
 	static const char *const names[] = {
 		[RT_ACCEPTED] = "accepted",
@@ -19,7 +19,7 @@ const char *rt_verdict_name(enum rt_verdict verdict)
 		[RT_REJECTED] = "rejected",
 	};
 
-	return names[verdict];
+	return names[result];
 }
 
 uint64_t rt_plan_allowed(const struct rt_set *set, size_t partition)
@@ -212,7 +212,7 @@ static int place_all(struct rt_plan *plan, unsigned most)
 		plan->layout.n = 0;
 	}
 	if (r < 0 || !alone)
-		plan->verdict = RT_REJECTED;
+		plan->result = RT_REJECTED;
 	return 0;
 }
 
@@ -253,8 +253,8 @@ int rt_plan_make(const struct rt_set *set, const struct gpu_info *gpu, struct rt
 	r = rt_plan_assume(plan);
 	if (r < 0)
 		return r;
-	if (plan->verdict != RT_REJECTED && plan->n_conditions > 0)
-		plan->verdict = RT_CONDITIONAL;
+	if (plan->result != RT_REJECTED && plan->n_conditions > 0)
+		plan->result = RT_CONDITIONAL;
 	*ret = TAKE_PTR(plan);
 	return 0;
 }

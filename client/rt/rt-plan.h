@@ -7,13 +7,13 @@
 #include "client/rt/fit.h"
 #include "client/rt/wcet.h"
 
-enum rt_verdict {
+enum rt_result {
 	RT_ACCEPTED,
 	RT_CONDITIONAL, /* proved under conditions that nobody has stated */
 	RT_REJECTED,
 };
 
-const char *rt_verdict_name(enum rt_verdict verdict); /* accepted conditional rejected */
+const char *rt_result_name(enum rt_result result); /* accepted conditional rejected */
 
 struct rt_task_plan {
 	bool meets;
@@ -40,7 +40,7 @@ struct rt_partition_plan {
 struct rt_plan {
 	const struct rt_set *set;
 	const struct gpu_info *gpu;
-	enum rt_verdict verdict;
+	enum rt_result result;
 	bool preempts; /* before gfx11: mask changes stop everybody */
 	uint64_t changed_queues;
 	struct rt_partition_plan partitions[RT_PARTITIONS_MAX];
@@ -52,7 +52,7 @@ struct rt_plan {
 	size_t n_assumptions, n_conditions;
 };
 
-/* 0 whatever the verdict; -ENOMEM; -EINVAL with the sentence in problem where the file does not
+/* 0 whatever the result; -ENOMEM; -EINVAL with the sentence in problem where the file does not
  * say what this GPU needs. set and gpu have to outlive it. */
 int rt_plan_make(const struct rt_set *set, const struct gpu_info *gpu, struct rt_plan **ret,
 		 char *problem, size_t size);

@@ -207,7 +207,7 @@ struct rt_set *rt_set_free(struct rt_set *set)
 }
 
 int rt_set_load(const char *path, const struct settings *settings, struct rt_set **ret,
-		struct notes *notes)
+		struct diagnostics *diagnostics)
 {
 	_cleanup_(rt_set_freep) struct rt_set *set = NULL;
 	struct rt_reader reader = { 0 };
@@ -215,16 +215,16 @@ int rt_set_load(const char *path, const struct settings *settings, struct rt_set
 
 	r = set_new(settings, &set);
 	if (r < 0) {
-		notes_add(notes, true, "%s: out of memory", path);
+		diagnostics_add(diagnostics, true, "%s: out of memory", path);
 		return r;
 	}
 	reader.set = set;
 	reader.whole = (struct ini_place){ .file = path,
-					   .notes = notes,
+					   .diagnostics = diagnostics,
 					   .complaints = &reader.complaints };
-	r = ini_read_sections(path, false, take_section, rt_take_key, &reader, notes);
+	r = ini_read_sections(path, false, take_section, rt_take_key, &reader, diagnostics);
 	if (r == -ENOENT)
-		notes_add(notes, true, "%s: no such file", path);
+		diagnostics_add(diagnostics, true, "%s: no such file", path);
 	if (r < 0)
 		return r;
 

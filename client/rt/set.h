@@ -78,7 +78,7 @@ struct rt_set {
  * note; *ret is left alone then. */
 struct settings;
 int rt_set_load(const char *path, const struct settings *settings, struct rt_set **ret,
-		struct notes *notes);
+		struct diagnostics *diagnostics);
 struct rt_set *rt_set_free(struct rt_set *set);
 DEFINE_CLEANUP(struct rt_set *, rt_set_free)
 

@@ -23,7 +23,7 @@ static void add_place(struct json_object *map, const struct rt_plan *plan, const
 	_cleanup_(freep) char *run = NULL;
 	struct json_object *list;
 
-	if (!plan->partitions[i].placed || plan->verdict == RT_REJECTED) {
+	if (!plan->partitions[i].placed || plan->result == RT_REJECTED) {
 		json_null(map, "shader_engines");
 		json_null(map, "run");
 		return;
@@ -102,7 +102,7 @@ static void add_texts(struct json_object *map, const char *key, char *const *tex
 
 static void add_way(struct json_object *map, const struct rt_plan *plan)
 {
-	bool way = plan->verdict != RT_REJECTED;
+	bool way = plan->result != RT_REJECTED;
 	_cleanup_(freep) char *tenants = way ? rt_tenant_lines(plan) : NULL;
 	_cleanup_(freep) char *daemon = way ? rt_daemon_lines(plan) : NULL;
 	struct json_object *order = json_list(map, "order");
@@ -119,7 +119,7 @@ void rt_show_json(const struct rt_gpu *gpu, const struct rt_plan *plan)
 	_cleanup_(json_freep) struct json_object *map = json_map(NULL, NULL);
 	struct json_object *list;
 
-	json_text(map, "verdict", rt_verdict_name(plan->verdict));
+	json_text(map, "verdict", rt_result_name(plan->result));
 	text_or_null(map, "reason", plan->reason);
 	json_text(map, "gpu", gpu->info.name);
 	json_text(map, "device", gpu->info.device);

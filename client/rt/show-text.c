@@ -18,11 +18,10 @@ static void print_head(const struct rt_gpu *gpu, const struct rt_plan *plan)
 	for (size_t i = 0; i < tasks; i++)
 		meet += plan->tasks[i].meets;
 	if (plan->reason[0])
-		print_line(stdout, "%s on %s: %s", rt_verdict_name(plan->verdict), on,
-			   plan->reason);
+		print_line(stdout, "%s on %s: %s", rt_result_name(plan->result), on, plan->reason);
 	else
 		print_line(stdout, "%s: %zu of %zu task%s deadline on %s",
-			   rt_verdict_name(plan->verdict), meet, tasks,
+			   rt_result_name(plan->result), meet, tasks,
 			   tasks == 1 ? " keeps its" : "s keep their", on);
 }
 
@@ -179,7 +178,7 @@ void rt_show_text(const struct command *command, const struct rt_gpu *gpu,
 	if (command->no_legend)
 		return;
 	print_list("It rests on this:", plan->assumptions, plan->n_assumptions);
-	if (plan->verdict != RT_REJECTED) {
+	if (plan->result != RT_REJECTED) {
 		print_list("Conditional, because:", plan->conditions, plan->n_conditions);
 		print_way(gpu, plan);
 	}

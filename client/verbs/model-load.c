@@ -36,17 +36,18 @@ static int load_gpu(const struct command *command, struct model *ret)
 int model_load_profile(const struct command *command, struct profile *ret)
 {
 	const char *dir = command->profiles ? command->profiles : GPUARB_PROFILE_DIR;
-	_cleanup_(notes_done) struct notes notes = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	int r;
 
-	r = profile_load(dir, command->profile, ret, &notes);
+	r = profile_load(dir, command->profile, ret, &diagnostics);
 	if (r >= 0)
 		return EXIT_OK;
 
-	for (size_t i = 0; i + 1 < notes.n; i++)
-		print_line(stderr, "gpuarbctl %s: %s", command->verb, notes.list[i].text);
+	for (size_t i = 0; i + 1 < diagnostics.n; i++)
+		print_line(stderr, "gpuarbctl %s: %s", command->verb, diagnostics.list[i].text);
 	return fail(command, r == -ENOENT ? EXIT_USAGE : EXIT_CONFIGURATION, "%s",
-		    notes.n > 0 ? notes.list[notes.n - 1].text : "no such profile");
+		    diagnostics.n > 0 ? diagnostics.list[diagnostics.n - 1].text
+				      : "no such profile");
 }
 
 static int load_profile(const struct command *command, struct model *ret)

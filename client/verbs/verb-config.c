@@ -9,28 +9,29 @@
 #include "client/verbs/verb.h"
 
 /* The files named, or everything that the daemon would read, as it would. */
-static int check(const struct command *command, struct notes *notes)
+static int check(const struct command *command, struct diagnostics *diagnostics)
 {
 	const struct config_files files = { .trust = service_trust() };
 	_cleanup_(settings_freep) struct settings *settings = NULL;
 	int result = 0, r;
 
 	if (command->n_rest == 1)
-		return service_load_config(&files, &settings, notes);
+		return service_load_config(&files, &settings, diagnostics);
 
 	for (size_t i = 1; i < command->n_rest; i++) {
-		size_t before = notes->n;
+		size_t before = diagnostics->n;
 
-		r = config_check_file(command->rest[i], notes);
-		if (r < 0 && notes->n == before)
-			notes_add(notes, true, "%s: %s", command->rest[i], strerror(-r));
+		r = config_check_file(command->rest[i], diagnostics);
+		if (r < 0 && diagnostics->n == before)
+			diagnostics_add(diagnostics, true, "%s: %s", command->rest[i],
+					strerror(-r));
 		if (r < 0)
 			result = r;
 	}
 	return result;
 }
 
-static void print_json(const struct notes *notes, bool valid)
+static void print_json(const struct diagnostics *diagnostics, bool valid)
 {
 	_cleanup_(json_freep) struct json_object *map = json_map(NULL, NULL);
 	struct json_object *problems, *warnings;
@@ -38,14 +39,15 @@ static void print_json(const struct notes *notes, bool valid)
 	json_flag(map, "valid", valid);
 	problems = json_list(map, "problems");
 	warnings = json_list(map, "warnings");
-	for (size_t i = 0; i < notes->n; i++)
-		json_text(notes->list[i].error ? problems : warnings, NULL, notes->list[i].text);
+	for (size_t i = 0; i < diagnostics->n; i++)
+		json_text(diagnostics->list[i].error ? problems : warnings, NULL,
+			  diagnostics->list[i].text);
 	json_print(stdout, map);
 }
 
 int run_config(struct command *command)
 {
-	_cleanup_(notes_done) struct notes notes = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	bool valid;
 	int r;
 
@@ -53,16 +55,16 @@ int run_config(struct command *command)
 		return fail(command, EXIT_USAGE, "config %.80s: check is what there is",
 			    command->rest[0]);
 
-	r = check(command, &notes);
-	valid = r >= 0 && !notes_have_errors(&notes);
+	r = check(command, &diagnostics);
+	valid = r >= 0 && !diagnostics_have_errors(&diagnostics);
 	if (r > 0 && !command->json)
 		print_line(stdout, CONFIG_NONE);
 	if (command->json) {
-		print_json(&notes, valid);
+		print_json(&diagnostics, valid);
 	} else {
-		for (size_t i = 0; i < notes.n; i++)
-			print_line(stderr, "%s%s",
-				   notes.list[i].error ? "" : "warning: ", notes.list[i].text);
+		for (size_t i = 0; i < diagnostics.n; i++)
+			print_line(stderr, "%s%s", diagnostics.list[i].error ? "" : "warning: ",
+				   diagnostics.list[i].text);
 		if (valid)
 			print_line(stdout, "the configuration is right");
 	}

@@ -67,16 +67,16 @@ static int decode_mask(const struct command *command, const struct model *model)
 
 static int encode_mask(const struct command *command, const struct model *model)
 {
-	size_t words = deal_words(&model->deal);
+	size_t words = codec_words(&model->codec);
 	struct explanation explanation;
-	uint32_t mask[DEAL_WORDS] = { 0 };
+	uint32_t mask[CODEC_WORDS] = { 0 };
 	struct cuset set;
 	char problem[256];
 
 	if (places_parse(model, command->rest[1], &set, problem, sizeof(problem)) < 0)
 		return fail(command, EXIT_USAGE, "%s", problem);
 
-	deal_encode(&model->deal, &set, mask);
+	codec_encode(&model->codec, &set, mask);
 	explain(model, mask, words, &explanation);
 	mask_print_encoded(command, &set, mask, words, &explanation);
 	if (explanation.valid)

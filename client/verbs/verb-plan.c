@@ -22,13 +22,13 @@ static void print_lease(const struct gpuarb_lease_info *lease)
 		   *lease->name ? ", " : "", lease->lease_class, user, cus, print_s(cus));
 }
 
-static void print_json(const struct gpuarb *gpuarb, const char *verdict,
+static void print_json(const struct gpuarb *gpuarb, const char *result,
 		       const struct gpuarb_partition *partitions, size_t n)
 {
 	_cleanup_(json_freep) struct json_object *map = json_map(NULL, NULL);
 	struct json_object *list;
 
-	json_text(map, "verdict", verdict);
+	json_text(map, "verdict", result);
 	list = json_list(map, "partitions");
 	for (size_t i = 0; i < n; i++)
 		json_partition(list, NULL, &partitions[i]);
@@ -66,7 +66,7 @@ int run_plan(struct command *command)
 	_cleanup_(session_done) struct session session = { 0 };
 	const struct gpuarb_partition *partitions;
 	struct gpuarb_want wants[REQUEST_WANTS];
-	const char *verdict;
+	const char *result;
 	bool granted;
 	size_t n;
 	int r;
@@ -78,19 +78,18 @@ int run_plan(struct command *command)
 		return r;
 
 	do {
-		r = gpuarb_plan(session.gpuarb, wants, command->n_asks, &command->options,
-				&verdict);
-	} while (r >= 0 && strcmp(verdict, "refused") == 0 &&
+		r = gpuarb_plan(session.gpuarb, wants, command->n_asks, &command->options, &result);
+	} while (r >= 0 && strcmp(result, "refused") == 0 &&
 		 want_ask_less(command, session.gpuarb, wants));
 	if (r < 0)
 		return fail_asked(command, session.gpuarb, r);
 
-	granted = strcmp(verdict, "granted") == 0;
+	granted = strcmp(result, "granted") == 0;
 	partitions = gpuarb_last_plan(session.gpuarb, &n);
 	if (command->json) {
-		print_json(session.gpuarb, verdict, partitions, n);
+		print_json(session.gpuarb, result, partitions, n);
 	} else {
-		print_line(stdout, "%s", verdict);
+		print_line(stdout, "%s", result);
 		for (size_t i = 0; i < n; i++)
 			print_grant(stdout, "  ", &partitions[i]);
 		fail_print_refusals(stdout, session.gpuarb);

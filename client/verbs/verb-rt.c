@@ -11,23 +11,26 @@
 #include "client/verbs/verb.h"
 
 /* A line for each thing that is wrong; with --json the lines of one object. */
-static int fail_notes(const struct command *command, const struct notes *notes, int r)
+static int fail_diagnostics(const struct command *command, const struct diagnostics *diagnostics,
+			    int r)
 {
 	_cleanup_(freep) char *text = NULL;
-	size_t size, last = notes->n - 1;
+	size_t size, last = diagnostics->n - 1;
 	FILE *out = command->json ? open_memstream(&text, &size) : NULL;
 
-	if (notes->n == 0)
+	if (diagnostics->n == 0)
 		return fail(command, EXIT_FAILED, "%s", strerror(-r));
 	for (size_t i = 0; i < last; i++) {
 		if (out)
-			fprintf(out, "%s\n", notes->list[i].text);
+			fprintf(out, "%s\n", diagnostics->list[i].text);
 		else
-			print_line(stderr, "gpuarbctl %s: %s", command->verb, notes->list[i].text);
+			print_line(stderr, "gpuarbctl %s: %s", command->verb,
+				   diagnostics->list[i].text);
 	}
 	if (out && fclose(out) != 0)
 		return fail(command, EXIT_FAILED, "no memory");
-	return fail(command, EXIT_CONFIGURATION, "%s%s", text ? text : "", notes->list[last].text);
+	return fail(command, EXIT_CONFIGURATION, "%s%s", text ? text : "",
+		    diagnostics->list[last].text);
 }
 
 /* What the file need not say: for a GPU of this machine what gpuarbd is configured to do here,
@@ -35,32 +38,32 @@ static int fail_notes(const struct command *command, const struct notes *notes, 
 static int load_settings(const struct command *command, struct settings **ret)
 {
 	const struct config_files files = { .trust = service_trust() };
-	_cleanup_(notes_done) struct notes notes = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	int r;
 
 	if (command->config)
-		r = config_load_file(command->config, ret, &notes);
+		r = config_load_file(command->config, ret, &diagnostics);
 	else if (command->gpu)
-		r = service_load_config(&files, ret, &notes);
+		r = service_load_config(&files, ret, &diagnostics);
 	else
 		r = settings_new(ret);
 	if (r >= 0)
 		return EXIT_OK;
 	if (command->gpu && !command->config)
-		notes_add(&notes, true,
-			  "the configuration of this machine is not right; "
-			  "--config=FILE takes another, --config=/dev/null the defaults");
-	return fail_notes(command, &notes, r);
+		diagnostics_add(&diagnostics, true,
+				"the configuration of this machine is not right; "
+				"--config=FILE takes another, --config=/dev/null the defaults");
+	return fail_diagnostics(command, &diagnostics, r);
 }
 
 static int load_set(const struct command *command, const struct settings *settings,
 		    struct rt_set **ret)
 {
-	_cleanup_(notes_done) struct notes notes = { 0 };
-	int r = rt_set_load(command->rest[1], settings, ret, &notes);
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
+	int r = rt_set_load(command->rest[1], settings, ret, &diagnostics);
 
 	if (r < 0)
-		return fail_notes(command, &notes, r);
+		return fail_diagnostics(command, &diagnostics, r);
 	if (command->margin_given)
 		(*ret)->margin_percent = command->margin_percent;
 	return EXIT_OK;
@@ -111,5 +114,5 @@ int run_rt(struct command *command)
 		rt_show_json(&gpu, plan);
 	else
 		rt_show_text(command, &gpu, plan);
-	return plan->verdict == RT_REJECTED ? EXIT_REFUSED : EXIT_OK;
+	return plan->result == RT_REJECTED ? EXIT_REFUSED : EXIT_OK;
 }

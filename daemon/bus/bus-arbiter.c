@@ -37,7 +37,7 @@ int bus_reply_reserve(struct bus *bus, sd_bus_message *call, const struct lease 
 
 static int method_reserve(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
-	_cleanup_(verdict_done) struct verdict verdict = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 	const struct lease *lease;
 	const struct caller *caller;
 	struct bus *bus = userdata;
@@ -48,12 +48,12 @@ static int method_reserve(sd_bus_message *m, void *userdata, sd_bus_error *error
 	caller = bus_sender(bus, m, method_reserve);
 	if (!caller)
 		return 1;
-	r = bus_read_request(m, &request, &process_fd, &verdict);
+	r = bus_read_request(m, &request, &process_fd, &result);
 	if (r >= 0)
 		r = bus->host->reserve(bus->userdata, caller, &request, process_fd, &lease, &holder,
-				       &verdict);
+				       &result);
 	if (r < 0)
-		return bus_refuse(m, r, &verdict);
+		return bus_refuse(m, r, &result);
 	if (lease->state != STATE_ACTIVATING)
 		return bus_reply_reserve(bus, m, lease, holder, state_name(lease->state));
 	/* Borrowers give way first, which takes a moment and not until some lease ends. */
@@ -63,33 +63,33 @@ static int method_reserve(sd_bus_message *m, void *userdata, sd_bus_error *error
 }
 
 /* Whether "no" is what was asked for, rather than a request that makes no sense. */
-static bool refused(enum verdict_kind kind)
+static bool refused(enum result_kind kind)
 {
-	return kind == VERDICT_NO_CAPACITY || kind == VERDICT_NEVER_FITS ||
-	       kind == VERDICT_QUOTA_EXCEEDED || kind == VERDICT_NOT_PERMITTED;
+	return kind == RESULT_NO_CAPACITY || kind == RESULT_NEVER_FITS ||
+	       kind == RESULT_QUOTA_EXCEEDED || kind == RESULT_NOT_PERMITTED;
 }
 
 /* Whether the end of other leases could make room. */
-static bool ends_help(enum verdict_kind kind)
+static bool ends_help(enum result_kind kind)
 {
-	return kind == VERDICT_NO_CAPACITY || kind == VERDICT_QUOTA_EXCEEDED;
+	return kind == RESULT_NO_CAPACITY || kind == RESULT_QUOTA_EXCEEDED;
 }
 
 /* A plan's answer has no sentence: where no GPU refused, a row without one carries it. */
-static int append_why(sd_bus_message *m, const struct verdict *verdict, const struct advice *advice)
+static int append_why(sd_bus_message *m, const struct result *result, const struct advice *advice)
 {
 	struct refusal row = {
-		.reason = verdict->kind == VERDICT_NOT_PERMITTED ? REASON_POLICY : REASON_QUOTA,
+		.reason = result->kind == RESULT_NOT_PERMITTED ? REASON_POLICY : REASON_QUOTA,
 	};
 
-	if (verdict->kind == VERDICT_OK || verdict->n_refusals > 0)
-		return bus_append_refusals(m, verdict->refusals, verdict->n_refusals, advice);
-	text_clean(row.hint, sizeof(row.hint), verdict->sentence);
+	if (result->kind == RESULT_OK || result->n_refusals > 0)
+		return bus_append_refusals(m, result->refusals, result->n_refusals, advice);
+	text_clean(row.hint, sizeof(row.hint), result->sentence);
 	return bus_append_refusals(m, &row, 1, advice);
 }
 
 /* One that starts inactive, or when borrowers have given way, is granted all the same. */
-static const char *plan_verdict(const struct lease *proposal)
+static const char *plan_result(const struct lease *proposal)
 {
 	if (!proposal)
 		return "refused";
@@ -97,18 +97,18 @@ static const char *plan_verdict(const struct lease *proposal)
 }
 
 static int reply_plan(struct bus *bus, sd_bus_message *call, const struct lease *proposal,
-		      const struct verdict *verdict, const struct advice *advice)
+		      const struct result *result, const struct advice *advice)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	int r;
 
 	r = sd_bus_message_new_method_return(call, &reply);
 	if (r >= 0)
-		r = sd_bus_message_append(reply, "s", plan_verdict(proposal));
+		r = sd_bus_message_append(reply, "s", plan_result(proposal));
 	if (r >= 0)
 		r = bus_append_partitions(reply, bus->arbiter, proposal);
 	if (r >= 0)
-		r = append_why(reply, verdict, advice);
+		r = append_why(reply, result, advice);
 	if (r >= 0)
 		r = sd_bus_send(NULL, reply, NULL);
 	return r < 0 ? r : 1;
@@ -117,7 +117,7 @@ static int reply_plan(struct bus *bus, sd_bus_message *call, const struct lease 
 static int method_plan(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	_cleanup_(lease_freep) struct lease *proposal = NULL;
-	_cleanup_(verdict_done) struct verdict verdict = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 	const struct caller *caller;
 	struct bus *bus = userdata;
 	struct advice advice = { 0 };
@@ -128,35 +128,35 @@ static int method_plan(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	caller = bus_sender(bus, m, method_plan);
 	if (!caller)
 		return 1;
-	r = bus_read_request(m, &request, &process_fd, &verdict);
+	r = bus_read_request(m, &request, &process_fd, &result);
 	if (r >= 0)
-		r = arbiter_plan(bus->arbiter, caller, &request, &proposal, &verdict);
-	if (r < 0 && !refused(verdict.kind))
-		return bus_refuse(m, r, &verdict);
-	if (ends_help(verdict.kind))
+		r = arbiter_plan(bus->arbiter, caller, &request, &proposal, &result);
+	if (r < 0 && !refused(result.kind))
+		return bus_refuse(m, r, &result);
+	if (ends_help(result.kind))
 		r = arbiter_advise(bus->arbiter, caller, &request, &advice);
-	return reply_plan(bus, m, proposal, &verdict, r >= 0 && advice.n > 0 ? &advice : NULL);
+	return reply_plan(bus, m, proposal, &result, r >= 0 && advice.n > 0 ? &advice : NULL);
 }
 
 static int method_reload(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
-	_cleanup_(verdict_done) struct verdict verdict = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 	struct bus *bus = userdata;
 	int r;
 
 	(void)error;
 	if (!bus_administrator(bus, m, method_reload, "reload the configuration"))
 		return 1;
-	r = bus->host->reload(bus->userdata, &verdict);
+	r = bus->host->reload(bus->userdata, &result);
 	if (r < 0)
-		return bus_refuse(m, r, &verdict);
+		return bus_refuse(m, r, &result);
 	return sd_bus_reply_method_return(m, NULL);
 }
 
 static int set_drain(sd_bus_message *m, struct bus *bus, sd_bus_message_handler_t handler,
 		     bool drain)
 {
-	_cleanup_(verdict_done) struct verdict verdict = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 	const char *gpu;
 	int r;
 
@@ -165,9 +165,9 @@ static int set_drain(sd_bus_message *m, struct bus *bus, sd_bus_message_handler_
 	r = sd_bus_message_read(m, "s", &gpu);
 	if (r < 0)
 		return r;
-	r = bus->host->drain(bus->userdata, gpu, drain, &verdict);
+	r = bus->host->drain(bus->userdata, gpu, drain, &result);
 	if (r < 0)
-		return bus_refuse(m, r, &verdict);
+		return bus_refuse(m, r, &result);
 	return sd_bus_reply_method_return(m, NULL);
 }
 
@@ -210,7 +210,7 @@ static const sd_bus_vtable vtable[] = {
 		method_reserve, SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS(
 		"Plan", SD_BUS_ARGS("aa{sv}", wants, "a{sv}", options),
-		SD_BUS_RESULT("s", verdict, "aa{sv}", partitions, "aa{sv}", refusals), method_plan,
+		SD_BUS_RESULT("s", result, "aa{sv}", partitions, "aa{sv}", refusals), method_plan,
 		SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS("Reload", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_reload,
 				SD_BUS_VTABLE_UNPRIVILEGED),

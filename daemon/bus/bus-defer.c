@@ -46,21 +46,21 @@ int bus_defer_reserve(struct bus *bus, sd_bus_message *call, const struct lease 
 }
 
 /* What its end is to who did not want to wait: time that ran out is room that there was not. */
-static enum verdict_kind refusal_of(const struct lease *lease)
+static enum result_kind refusal_of(const struct lease *lease)
 {
-	if (lease->cause == VERDICT_OK || lease->cause == VERDICT_TIMED_OUT)
-		return VERDICT_NO_CAPACITY;
+	if (lease->cause == RESULT_OK || lease->cause == RESULT_TIMED_OUT)
+		return RESULT_NO_CAPACITY;
 	return lease->cause;
 }
 
 static void settle(struct bus *bus, struct deferred *deferred, const struct lease *lease)
 {
-	_cleanup_(verdict_done) struct verdict verdict = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 	int holder = deferred->holder, r;
 
 	if (lease->state == STATE_ENDING) {
-		r = verdict_set(&verdict, refusal_of(lease), "%s", lease->reason);
-		bus_refuse(deferred->call, r, &verdict);
+		r = result_set(&result, refusal_of(lease), "%s", lease->reason);
+		bus_refuse(deferred->call, r, &result);
 		return;
 	}
 	deferred->holder = -1;
@@ -111,11 +111,11 @@ void bus_drop_deferred(struct bus *bus)
 	while (bus->deferred) {
 		struct deferred *deferred = bus->deferred;
 
-		_cleanup_(verdict_done) struct verdict verdict = { 0 };
+		_cleanup_(result_done) struct result result = { 0 };
 
 		bus->deferred = deferred->next;
-		verdict_set(&verdict, VERDICT_SHUTDOWN, "gpuarbd is going down");
-		bus_refuse(deferred->call, -ESHUTDOWN, &verdict);
+		result_set(&result, RESULT_SHUTDOWN, "gpuarbd is going down");
+		bus_refuse(deferred->call, -ESHUTDOWN, &result);
 		deferred_free(deferred);
 	}
 }

@@ -6,26 +6,26 @@
 #include "util/text.h"
 #include "dbus/names.h"
 
-static const char *const names[VERDICT_KINDS] = {
-	[VERDICT_INVALID_REQUEST] = GPUARB_ERROR_INVALID_REQUEST,
-	[VERDICT_INVALID_STATE] = GPUARB_ERROR_INVALID_STATE,
-	[VERDICT_TOKEN_CONFLICT] = GPUARB_ERROR_TOKEN_CONFLICT,
-	[VERDICT_NOT_PERMITTED] = GPUARB_ERROR_NOT_PERMITTED,
-	[VERDICT_QUOTA_EXCEEDED] = GPUARB_ERROR_QUOTA_EXCEEDED,
-	[VERDICT_NO_CAPACITY] = GPUARB_ERROR_NO_CAPACITY,
-	[VERDICT_NEVER_FITS] = GPUARB_ERROR_NEVER_FITS,
-	[VERDICT_NO_SUCH_GPU] = GPUARB_ERROR_NO_SUCH_GPU,
-	[VERDICT_NO_SUCH_LEASE] = GPUARB_ERROR_NO_SUCH_LEASE,
-	[VERDICT_NO_SUCH_TENANT] = GPUARB_ERROR_NO_SUCH_TENANT,
-	[VERDICT_NOT_SUPPORTED] = GPUARB_ERROR_NOT_SUPPORTED,
-	[VERDICT_NOT_SAVED] = GPUARB_ERROR_NOT_SAVED,
-	[VERDICT_TOO_MANY_LEASES] = GPUARB_ERROR_TOO_MANY_LEASES,
-	[VERDICT_TIMED_OUT] = GPUARB_ERROR_TIMED_OUT,
-	[VERDICT_SHUTDOWN] = GPUARB_ERROR_SHUTDOWN,
-	[VERDICT_NO_MEMORY] = SD_BUS_ERROR_NO_MEMORY,
+static const char *const names[RESULT_KINDS] = {
+	[RESULT_INVALID_REQUEST] = GPUARB_ERROR_INVALID_REQUEST,
+	[RESULT_INVALID_STATE] = GPUARB_ERROR_INVALID_STATE,
+	[RESULT_TOKEN_CONFLICT] = GPUARB_ERROR_TOKEN_CONFLICT,
+	[RESULT_NOT_PERMITTED] = GPUARB_ERROR_NOT_PERMITTED,
+	[RESULT_QUOTA_EXCEEDED] = GPUARB_ERROR_QUOTA_EXCEEDED,
+	[RESULT_NO_CAPACITY] = GPUARB_ERROR_NO_CAPACITY,
+	[RESULT_NEVER_FITS] = GPUARB_ERROR_NEVER_FITS,
+	[RESULT_NO_SUCH_GPU] = GPUARB_ERROR_NO_SUCH_GPU,
+	[RESULT_NO_SUCH_LEASE] = GPUARB_ERROR_NO_SUCH_LEASE,
+	[RESULT_NO_SUCH_TENANT] = GPUARB_ERROR_NO_SUCH_TENANT,
+	[RESULT_NOT_SUPPORTED] = GPUARB_ERROR_NOT_SUPPORTED,
+	[RESULT_NOT_SAVED] = GPUARB_ERROR_NOT_SAVED,
+	[RESULT_TOO_MANY_LEASES] = GPUARB_ERROR_TOO_MANY_LEASES,
+	[RESULT_TIMED_OUT] = GPUARB_ERROR_TIMED_OUT,
+	[RESULT_SHUTDOWN] = GPUARB_ERROR_SHUTDOWN,
+	[RESULT_NO_MEMORY] = SD_BUS_ERROR_NO_MEMORY,
 };
 
-const char *bus_error_name(enum verdict_kind kind)
+const char *bus_error_name(enum result_kind kind)
 {
 	return names[kind];
 }
@@ -41,23 +41,23 @@ static const char *clean_lines(char *buf, size_t size, const char *text)
 	return buf;
 }
 
-int bus_refuse(sd_bus_message *call, int r, const struct verdict *verdict)
+int bus_refuse(sd_bus_message *call, int r, const struct result *result)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-	char sentence[sizeof(verdict->sentence)];
+	char sentence[sizeof(result->sentence)];
 	sd_bus_error error = {
-		.name = bus_error_name(verdict->kind),
-		.message = clean_lines(sentence, sizeof(sentence), verdict->sentence),
+		.name = bus_error_name(result->kind),
+		.message = clean_lines(sentence, sizeof(sentence), result->sentence),
 	};
 
-	if (verdict->kind == VERDICT_OK)
+	if (result->kind == RESULT_OK)
 		return sd_bus_reply_method_errno(call, r, NULL);
 
 	r = sd_bus_message_new_method_error(call, &reply, &error);
 	if (r < 0)
 		return r;
-	if (verdict->n_refusals > 0) {
-		r = bus_append_refusals(reply, verdict->refusals, verdict->n_refusals, NULL);
+	if (result->n_refusals > 0) {
+		r = bus_append_refusals(reply, result->refusals, result->n_refusals, NULL);
 		if (r < 0)
 			return r;
 	}

@@ -8,9 +8,9 @@
 #include "core/policy/result.h"
 
 /* The error's name; NULL for VERDICT_OK. */
-const char *bus_error_name(enum verdict_kind kind);
+const char *bus_error_name(enum result_kind kind);
 
 /* Answers the call: the sentence and, where GPUs refused, a row for each. r is the
  * negative errno that came with the verdict, told by itself where the verdict is silent.
  * Returns what a method handler returns. */
-int bus_refuse(sd_bus_message *call, int r, const struct verdict *verdict);
+int bus_refuse(sd_bus_message *call, int r, const struct result *result);

@@ -63,14 +63,14 @@ static uint64_t lease_id(sd_bus_message *call)
 	return id;
 }
 
-static int answer(sd_bus_message *call, int r, const struct verdict *verdict)
+static int answer(sd_bus_message *call, int r, const struct result *result)
 {
-	return r < 0 ? bus_refuse(call, r, verdict) : sd_bus_reply_method_return(call, NULL);
+	return r < 0 ? bus_refuse(call, r, result) : sd_bus_reply_method_return(call, NULL);
 }
 
 static int method_release(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
-	_cleanup_(verdict_done) struct verdict verdict = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 	const struct caller *caller;
 	struct bus *bus = userdata;
 	int r;
@@ -79,13 +79,13 @@ static int method_release(sd_bus_message *m, void *userdata, sd_bus_error *error
 	caller = bus_owner(bus, m, method_release, lease_id(m));
 	if (!caller)
 		return 1;
-	r = bus->host->release(bus->userdata, caller, lease_id(m), &verdict);
-	return answer(m, r, &verdict);
+	r = bus->host->release(bus->userdata, caller, lease_id(m), &result);
+	return answer(m, r, &result);
 }
 
 static int method_resize(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
-	_cleanup_(verdict_done) struct verdict verdict = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 	const struct caller *caller;
 	struct bus *bus = userdata;
 	struct request request;
@@ -95,15 +95,15 @@ static int method_resize(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	caller = bus_owner(bus, m, method_resize, lease_id(m));
 	if (!caller)
 		return 1;
-	r = bus_read_resize(m, &request, &verdict);
+	r = bus_read_resize(m, &request, &result);
 	if (r >= 0)
-		r = bus->host->resize(bus->userdata, caller, lease_id(m), &request, &verdict);
-	return answer(m, r, &verdict);
+		r = bus->host->resize(bus->userdata, caller, lease_id(m), &request, &result);
+	return answer(m, r, &result);
 }
 
 static int method_acknowledge(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
-	_cleanup_(verdict_done) struct verdict verdict = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 	const struct caller *caller;
 	struct bus *bus = userdata;
 	uint64_t generation;
@@ -116,14 +116,14 @@ static int method_acknowledge(sd_bus_message *m, void *userdata, sd_bus_error *e
 	r = sd_bus_message_read(m, "t", &generation);
 	if (r < 0)
 		return r;
-	r = bus->host->acknowledge(bus->userdata, caller, lease_id(m), generation, &verdict);
-	return answer(m, r, &verdict);
+	r = bus->host->acknowledge(bus->userdata, caller, lease_id(m), generation, &result);
+	return answer(m, r, &result);
 }
 
 static int method_bind(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-	_cleanup_(verdict_done) struct verdict verdict = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 	const struct caller *caller;
 	struct bus *bus = userdata;
 	int r, process_fd;
@@ -135,42 +135,42 @@ static int method_bind(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	r = sd_bus_message_read(m, "h", &process_fd);
 	if (r < 0)
 		return r;
-	r = bus->host->bind(bus->userdata, caller, lease_id(m), process_fd, &verdict);
+	r = bus->host->bind(bus->userdata, caller, lease_id(m), process_fd, &result);
 	if (r < 0)
-		return bus_refuse(m, r, &verdict);
+		return bus_refuse(m, r, &result);
 	r = sd_bus_message_new_method_return(m, &reply);
 	return r < 0 ? r : bus_send_settled(bus, m, reply);
 }
 
 static int method_activate(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
-	_cleanup_(verdict_done) struct verdict verdict = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 	const struct caller *caller = bus_owner(userdata, m, method_activate, lease_id(m));
 	struct bus *bus = userdata;
 
 	(void)error;
 	if (!caller)
 		return 1;
-	return answer(m, bus->host->activate(bus->userdata, caller, lease_id(m), true, &verdict),
-		      &verdict);
+	return answer(m, bus->host->activate(bus->userdata, caller, lease_id(m), true, &result),
+		      &result);
 }
 
 static int method_deactivate(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
-	_cleanup_(verdict_done) struct verdict verdict = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 	const struct caller *caller = bus_owner(userdata, m, method_deactivate, lease_id(m));
 	struct bus *bus = userdata;
 
 	(void)error;
 	if (!caller)
 		return 1;
-	return answer(m, bus->host->activate(bus->userdata, caller, lease_id(m), false, &verdict),
-		      &verdict);
+	return answer(m, bus->host->activate(bus->userdata, caller, lease_id(m), false, &result),
+		      &result);
 }
 
 static int method_revoke(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
-	_cleanup_(verdict_done) struct verdict verdict = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 	char reason[REQUEST_TEXT];
 	struct bus *bus = userdata;
 	uint64_t grace_usec;
@@ -184,8 +184,8 @@ static int method_revoke(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	if (r < 0)
 		return r;
 	text_clean(reason, sizeof(reason), text);
-	r = bus->host->revoke(bus->userdata, lease_id(m), grace_usec, reason, &verdict);
-	return answer(m, r, &verdict);
+	r = bus->host->revoke(bus->userdata, lease_id(m), grace_usec, reason, &result);
+	return answer(m, r, &result);
 }
 
 /* The weakest of the partitions'; of a lease that waits, the one that promises nothing. */

@@ -212,7 +212,7 @@ static bool of_another(const struct bus *bus, const struct caller *caller, uint6
 const struct caller *bus_administrator(struct bus *bus, sd_bus_message *call,
 				       sd_bus_message_handler_t handler, const char *what)
 {
-	_cleanup_(verdict_done) struct verdict verdict = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 	const struct caller *caller;
 	const char *why;
 
@@ -220,11 +220,11 @@ const struct caller *bus_administrator(struct bus *bus, sd_bus_message *call,
 	if (!caller || caller->administrator)
 		return caller;
 
-	verdict_set(&verdict, VERDICT_NOT_PERMITTED,
-		    "Access denied: only root, or the user that gpuarbd runs as, may %s, and whom "
-		    "polkit lets " ACTION "; %s",
-		    what, why);
-	bus_refuse(call, -EACCES, &verdict);
+	result_set(&result, RESULT_NOT_PERMITTED,
+		   "Access denied: only root, or the user that gpuarbd runs as, may %s, and whom "
+		   "polkit lets " ACTION "; %s",
+		   what, why);
+	bus_refuse(call, -EACCES, &result);
 	return NULL;
 }
 
@@ -238,11 +238,11 @@ const struct caller *bus_owner(struct bus *bus, sd_bus_message *call,
 
 void bus_drop_questions(struct bus *bus)
 {
-	_cleanup_(verdict_done) struct verdict verdict = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 
-	verdict_set(&verdict, VERDICT_SHUTDOWN, "gpuarbd is going down");
+	result_set(&result, RESULT_SHUTDOWN, "gpuarbd is going down");
 	while (bus->questions) {
-		bus_refuse(bus->questions->call, -ESHUTDOWN, &verdict);
+		bus_refuse(bus->questions->call, -ESHUTDOWN, &result);
 		forget(bus->questions);
 	}
 }

@@ -16,13 +16,13 @@ struct dict {
 	char place[16]; /* "want 2", "options" */
 	void *target;
 	uint32_t seen; /* keys that were there, as bits */
-	struct verdict *verdict;
+	struct result *result;
 };
 
-static int malformed(struct verdict *verdict)
+static int malformed(struct result *result)
 {
-	return verdict_set(verdict, VERDICT_INVALID_REQUEST,
-			   "the arguments are not what the method takes: see its signature");
+	return result_set(result, RESULT_INVALID_REQUEST,
+			  "the arguments are not what the method takes: see its signature");
 }
 
 static int unknown_key(const struct dict *dict, const char *name)
@@ -34,10 +34,9 @@ static int unknown_key(const struct dict *dict, const char *name)
 		if (i == 0 || strcmp(dict->keys[i].name, dict->keys[i - 1].name) != 0)
 			used += (size_t)snprintf(known + used, sizeof(known) - used, " %s",
 						 dict->keys[i].name);
-	return verdict_set(dict->verdict, VERDICT_INVALID_REQUEST,
-			   "%s: there is no key \"%s\"; %s%s", dict->place,
-			   text_clean(shown, sizeof(shown), name),
-			   dict->n_keys > 0 ? "there are" : "none is known here", known);
+	return result_set(dict->result, RESULT_INVALID_REQUEST, "%s: there is no key \"%s\"; %s%s",
+			  dict->place, text_clean(shown, sizeof(shown), name),
+			  dict->n_keys > 0 ? "there are" : "none is known here", known);
 }
 
 /* "PLACE: KEY is GOT; it must be WHAT WORKS" */
@@ -56,8 +55,8 @@ static int bad_value(const struct dict *dict, const struct key *key, const char 
 	else
 		snprintf(works, sizeof(works), "a number (%c) from %llu to %llu", key->type, min,
 			 max);
-	return verdict_set(dict->verdict, VERDICT_INVALID_REQUEST, "%s: %s is %s; it must be %s",
-			   dict->place, key->name, got, works);
+	return result_set(dict->result, RESULT_INVALID_REQUEST, "%s: %s is %s; it must be %s",
+			  dict->place, key->name, got, works);
 }
 
 static int take_number(const struct dict *dict, const struct key *key, uint64_t number)
@@ -103,7 +102,7 @@ static int take_value(const struct dict *dict, const struct key *key)
 	} value;
 
 	if (sd_bus_message_read_basic(dict->m, key->type, &value) < 0)
-		return malformed(dict->verdict);
+		return malformed(dict->result);
 
 	switch (key->type) {
 	case 'u': return take_number(dict, key, value.u);
@@ -123,7 +122,7 @@ static int read_entry(struct dict *dict)
 
 	if (sd_bus_message_read_basic(dict->m, 's', &name) < 0 ||
 	    sd_bus_message_peek_type(dict->m, NULL, &type) < 0)
-		return malformed(dict->verdict);
+		return malformed(dict->result);
 
 	while (i < dict->n_keys && strcmp(dict->keys[i].name, name) != 0)
 		i++;
@@ -142,11 +141,11 @@ static int read_entry(struct dict *dict)
 	}
 
 	if (sd_bus_message_enter_container(dict->m, 'v', type) < 0)
-		return malformed(dict->verdict);
+		return malformed(dict->result);
 	r = take_value(dict, &dict->keys[row]);
 	if (r < 0)
 		return r;
-	return sd_bus_message_exit_container(dict->m) < 0 ? malformed(dict->verdict) : 0;
+	return sd_bus_message_exit_container(dict->m) < 0 ? malformed(dict->result) : 0;
 }
 
 static int read_dict(struct dict *dict)
@@ -155,28 +154,28 @@ static int read_dict(struct dict *dict)
 
 	r = sd_bus_message_enter_container(dict->m, 'a', "{sv}");
 	if (r <= 0)
-		return malformed(dict->verdict);
+		return malformed(dict->result);
 	while ((r = sd_bus_message_enter_container(dict->m, 'e', "sv")) > 0) {
 		r = read_entry(dict);
 		if (r < 0)
 			return r;
 		if (sd_bus_message_exit_container(dict->m) < 0)
-			return malformed(dict->verdict);
+			return malformed(dict->result);
 	}
 	if (r < 0 || sd_bus_message_exit_container(dict->m) < 0)
-		return malformed(dict->verdict);
+		return malformed(dict->result);
 	return 0;
 }
 
-static int read_want(sd_bus_message *m, struct request *request, struct verdict *verdict)
+static int read_want(sd_bus_message *m, struct request *request, struct result *result)
 {
-	struct dict dict = { .m = m, .keys = want_keys, .n_keys = n_want_keys, .verdict = verdict };
+	struct dict dict = { .m = m, .keys = want_keys, .n_keys = n_want_keys, .result = result };
 	int r;
 
 	if (request->n_wants == REQUEST_WANTS)
-		return verdict_set(verdict, VERDICT_INVALID_REQUEST,
-				   "wants: there are too many; a lease takes 1 to %u",
-				   REQUEST_WANTS);
+		return result_set(result, RESULT_INVALID_REQUEST,
+				  "wants: there are too many; a lease takes 1 to %u",
+				  REQUEST_WANTS);
 	dict.target = &request->wants[request->n_wants];
 	snprintf(dict.place, sizeof(dict.place), "want %zu", request->n_wants + 1);
 	want_init(dict.target);
@@ -186,47 +185,47 @@ static int read_want(sd_bus_message *m, struct request *request, struct verdict 
 	return r;
 }
 
-static int read_wants(sd_bus_message *m, struct request *request, struct verdict *verdict)
+static int read_wants(sd_bus_message *m, struct request *request, struct result *result)
 {
 	int r;
 
 	if (sd_bus_message_enter_container(m, 'a', "a{sv}") <= 0)
-		return malformed(verdict);
+		return malformed(result);
 	while ((r = sd_bus_message_at_end(m, 0)) == 0) {
-		r = read_want(m, request, verdict);
+		r = read_want(m, request, result);
 		if (r < 0)
 			return r;
 	}
 	if (r < 0 || sd_bus_message_exit_container(m) < 0)
-		return malformed(verdict);
+		return malformed(result);
 	if (request->n_wants == 0)
-		return verdict_set(verdict, VERDICT_INVALID_REQUEST,
-				   "wants: there is none; a lease takes 1 to %u", REQUEST_WANTS);
+		return result_set(result, RESULT_INVALID_REQUEST,
+				  "wants: there is none; a lease takes 1 to %u", REQUEST_WANTS);
 	return 0;
 }
 
 static int read_all(sd_bus_message *m, const struct key *options, size_t n_options,
-		    struct reading *reading, struct verdict *verdict)
+		    struct reading *reading, struct result *result)
 {
 	struct dict dict = { .m = m,
 			     .keys = options,
 			     .n_keys = n_options,
 			     .place = "options",
 			     .target = reading,
-			     .verdict = verdict };
+			     .result = result };
 	int r;
 
-	r = read_wants(m, &reading->request, verdict);
+	r = read_wants(m, &reading->request, result);
 	return r < 0 ? r : read_dict(&dict);
 }
 
 int bus_read_request(sd_bus_message *m, struct request *ret, int *ret_process_fd,
-		     struct verdict *verdict)
+		     struct result *result)
 {
 	struct reading reading = { .request.class = -1, .process_fd = -1 };
 	int r;
 
-	r = read_all(m, option_keys, n_option_keys, &reading, verdict);
+	r = read_all(m, option_keys, n_option_keys, &reading, result);
 	if (r < 0)
 		return r;
 	*ret = reading.request;
@@ -234,12 +233,12 @@ int bus_read_request(sd_bus_message *m, struct request *ret, int *ret_process_fd
 	return 0;
 }
 
-int bus_read_resize(sd_bus_message *m, struct request *ret, struct verdict *verdict)
+int bus_read_resize(sd_bus_message *m, struct request *ret, struct result *result)
 {
 	struct reading reading = { .request.class = -1 };
 	int r;
 
-	r = read_all(m, NULL, 0, &reading, verdict);
+	r = read_all(m, NULL, 0, &reading, result);
 	if (r < 0)
 		return r;
 	*ret = reading.request;

@@ -15,7 +15,7 @@
 /* Reads aa{sv} a{sv}. *ret_process_fd is the message's, or -1. Returns -EINVAL with the
  * verdict set. */
 int bus_read_request(sd_bus_message *m, struct request *ret, int *ret_process_fd,
-		     struct verdict *verdict);
+		     struct result *result);
 
 /* The same where wants change and no option is known yet. */
-int bus_read_resize(sd_bus_message *m, struct request *ret, struct verdict *verdict);
+int bus_read_resize(sd_bus_message *m, struct request *ret, struct result *result);

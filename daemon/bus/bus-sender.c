@@ -77,10 +77,10 @@ static void forget(struct peer *peer)
 }
 
 /* Answers all that waits, and forgets the peer: its next call asks again. */
-static void refuse_waiting(struct peer *peer, const struct verdict *verdict)
+static void refuse_waiting(struct peer *peer, const struct result *result)
 {
 	for (struct waiting *w; (w = take_waiting(peer));) {
-		bus_refuse(w->call, -EIO, verdict);
+		bus_refuse(w->call, -EIO, result);
 		waiting_free(w);
 	}
 	forget(peer);
@@ -171,17 +171,17 @@ static int read_credentials(sd_bus_message *m, struct caller *ret)
 
 static int on_credentials(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
-	_cleanup_(verdict_done) struct verdict verdict = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 	struct peer *peer = userdata;
 
 	(void)error;
 	/* A connection that closes meanwhile is forgotten by on_name_lost(), and this lookup
 	 * with it: the bus tells that before it would answer that the name is gone. */
 	if (sd_bus_message_is_method_error(m, NULL) || read_credentials(m, &peer->caller) < 0) {
-		verdict_set(&verdict, VERDICT_NOT_PERMITTED,
-			    "Access denied: the bus does not say which user this connection is; "
-			    "connect from a process that it can see");
-		refuse_waiting(peer, &verdict);
+		result_set(&result, RESULT_NOT_PERMITTED,
+			   "Access denied: the bus does not say which user this connection is; "
+			   "connect from a process that it can see");
+		refuse_waiting(peer, &result);
 		return 1;
 	}
 
@@ -289,9 +289,9 @@ int bus_watch_senders(struct bus *bus)
 
 void bus_drop_senders(struct bus *bus)
 {
-	_cleanup_(verdict_done) struct verdict verdict = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 
-	verdict_set(&verdict, VERDICT_SHUTDOWN, "gpuarbd is going down");
+	result_set(&result, RESULT_SHUTDOWN, "gpuarbd is going down");
 	while (bus->peers)
-		refuse_waiting(*(struct peer **)bus->peers, &verdict);
+		refuse_waiting(*(struct peer **)bus->peers, &result);
 }

@@ -21,12 +21,12 @@ static void answer_free(struct answer *answer)
 
 static void on_settled(void *userdata, int r)
 {
-	_cleanup_(verdict_done) struct verdict verdict = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 	struct answer *answer = userdata;
 
 	if (r == -ECANCELED) {
-		verdict_set(&verdict, VERDICT_SHUTDOWN, "gpuarbd is going down");
-		bus_refuse(answer->call, r, &verdict);
+		result_set(&result, RESULT_SHUTDOWN, "gpuarbd is going down");
+		bus_refuse(answer->call, r, &result);
 	} else {
 		/* Where the service manager has gone the lease is as good as any: none outlives
 		 * this daemon any more, which the host says. */

@@ -24,10 +24,10 @@ static int append_numbers(sd_bus_message *m, const char *key, const char *type, 
 
 static int append_mask(sd_bus_message *m, const struct gpu *gpu, const struct partition *partition)
 {
-	uint32_t words[DEAL_WORDS] = { 0 };
+	uint32_t words[CODEC_WORDS] = { 0 };
 
-	deal_encode(&gpu->deal, &partition->cus, words);
-	return append_numbers(m, "cu-mask", "u", words, deal_words(&gpu->deal) * sizeof(*words));
+	codec_encode(&gpu->codec, &partition->cus, words);
+	return append_numbers(m, "cu-mask", "u", words, codec_words(&gpu->codec) * sizeof(*words));
 }
 
 static int append_engines(sd_bus_message *m, const struct partition *partition)
@@ -161,14 +161,15 @@ int bus_append_unmanaged(sd_bus_message *m, const struct gpu *gpu)
 	int r;
 
 	r = sd_bus_message_open_container(m, 'a', "a{sv}");
-	for (size_t i = 0; i < gpu->n_strangers && r >= 0; i++) {
-		const struct stranger *stranger = &gpu->strangers[i];
-		char command[sizeof(stranger->command)];
+	for (size_t i = 0; i < gpu->n_unmanaged_processes && r >= 0; i++) {
+		const struct unmanaged_process *unmanaged_process = &gpu->unmanaged_processes[i];
+		char command[sizeof(unmanaged_process->command)];
 
-		r = sd_bus_message_append(m, "a{sv}", 4, "pid", "u", (uint32_t)stranger->pid, "uid",
-					  "u", (uint32_t)stranger->uid, "command", "s",
-					  text_clean(command, sizeof(command), stranger->command),
-					  "queues", "u", stranger->queues);
+		r = sd_bus_message_append(
+			m, "a{sv}", 4, "pid", "u", (uint32_t)unmanaged_process->pid, "uid", "u",
+			(uint32_t)unmanaged_process->uid, "command", "s",
+			text_clean(command, sizeof(command), unmanaged_process->command), "queues",
+			"u", unmanaged_process->queues);
 	}
 	return r < 0 ? r : sd_bus_message_close_container(m);
 }

@@ -44,24 +44,24 @@ struct bus_host {
 	 * outlives the daemon, too. */
 	int (*reserve)(void *userdata, const struct caller *caller, const struct request *request,
 		       int process_fd, const struct lease **ret, int *ret_holder,
-		       struct verdict *verdict);
+		       struct result *result);
 	int (*resize)(void *userdata, const struct caller *caller, uint64_t id,
-		      const struct request *request, struct verdict *verdict);
+		      const struct request *request, struct result *result);
 	int (*release)(void *userdata, const struct caller *caller, uint64_t id,
-		       struct verdict *verdict);
+		       struct result *result);
 	int (*bind)(void *userdata, const struct caller *caller, uint64_t id, int process_fd,
-		    struct verdict *verdict);
+		    struct result *result);
 	int (*acknowledge)(void *userdata, const struct caller *caller, uint64_t id,
-			   uint64_t generation, struct verdict *verdict);
+			   uint64_t generation, struct result *result);
 
 	int (*activate)(void *userdata, const struct caller *caller, uint64_t id, bool active,
-			struct verdict *verdict);
+			struct result *result);
 
 	/* For administrators: the adapter has made sure of that. */
-	int (*drain)(void *userdata, const char *gpu, bool drain, struct verdict *verdict);
-	int (*reload)(void *userdata, struct verdict *verdict);
+	int (*drain)(void *userdata, const char *gpu, bool drain, struct result *result);
+	int (*reload)(void *userdata, struct result *result);
 	int (*revoke)(void *userdata, uint64_t id, uint64_t grace_usec, const char *reason,
-		      struct verdict *verdict);
+		      struct result *result);
 };
 
 /* address: a bus address, or NULL for the system bus. Connects, exports the objects; does

@@ -31,7 +31,7 @@ struct hw_ops {
 	/* where: the directory that stands for /sys (kfd); NULL: /sys itself. A machine without
 	 * a GPU, or whose driver is not loaded yet, opens fine: list() says so and finds what
 	 * comes later. Returns a negative errno with a note where `where` is no directory. */
-	int (*open)(const char *where, struct hw **ret, struct notes *notes);
+	int (*open)(const char *where, struct hw **ret, struct diagnostics *diagnostics);
 
 	/* Takes NULL. */
 	void (*close)(struct hw *hw);
@@ -40,7 +40,8 @@ struct hw_ops {
 	 * all: 0 is a machine without a GPU. What had to be guessed or left out is told in
 	 * notes, naming the file. A GPU that cannot be believed is left out with an error
 	 * among the notes; -EIO, with a note, where none of the tree can be. */
-	int (*list)(struct hw *hw, struct gpu_info *gpus, size_t max, struct notes *notes);
+	int (*list)(struct hw *hw, struct gpu_info *gpus, size_t max,
+		    struct diagnostics *diagnostics);
 
 	/* A number that is another whenever list() may have another answer. Cheap: asked for at
 	 * every look. UINT64_MAX while it cannot be told. */

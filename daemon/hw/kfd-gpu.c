@@ -10,16 +10,17 @@ static unsigned value(const struct kfd_node *node, enum kfd_key key)
 	return (unsigned)node->value[key];
 }
 
-static int left_out(const struct kfd_node *node, const char *why, struct notes *notes)
+static int left_out(const struct kfd_node *node, const char *why, struct diagnostics *diagnostics)
 {
-	notes_add(notes, true, "%s/properties: %s; this GPU is left out", node->path, why);
+	diagnostics_add(diagnostics, true, "%s/properties: %s; this GPU is left out", node->path,
+			why);
 	return -EBADMSG;
 }
 
 /* array_count is that of all XCCs together, simd_arrays_per_engine the arrays of one
  * engine, simd_count the SIMDs of the CUs that work (node_show() in kfd_topology.c). */
 static int read_shape(const struct kfd_node *node, struct geometry *ret, unsigned *ret_cus,
-		      struct notes *notes)
+		      struct diagnostics *diagnostics)
 {
 	struct geometry shape = {
 		.xccs = node->has[KFD_XCCS] ? value(node, KFD_XCCS) : 1,
@@ -34,9 +35,9 @@ static int read_shape(const struct kfd_node *node, struct geometry *ret, unsigne
 		return left_out(node,
 				"array_count is no multiple of num_xcc x "
 				"simd_arrays_per_engine",
-				notes);
+				diagnostics);
 	if (per_cu == 0 || value(node, KFD_SIMD_COUNT) % per_cu != 0)
-		return left_out(node, "simd_count is no multiple of simd_per_cu", notes);
+		return left_out(node, "simd_count is no multiple of simd_per_cu", diagnostics);
 
 	shape.engines = value(node, KFD_ARRAY_COUNT) / per_engine;
 	*ret_cus = value(node, KFD_SIMD_COUNT) / per_cu;
@@ -46,10 +47,10 @@ static int read_shape(const struct kfd_node *node, struct geometry *ret, unsigne
 			 "arrays of %u CUs%s",
 			 *ret_cus, shape.xccs, shape.engines, shape.arrays, shape.array_cus,
 			 shape.wgp ? " in pairs" : "");
-		return left_out(node, why, notes);
+		return left_out(node, why, diagnostics);
 	}
 	if (geometry_check(&shape, why, sizeof(why)) < 0)
-		return left_out(node, why, notes);
+		return left_out(node, why, diagnostics);
 	*ret = shape;
 	return 0;
 }
@@ -68,7 +69,7 @@ static const char *caches_useless(const struct kfd_node *node, const struct geom
 
 /* A GPU with all of its CUs has nothing to find out. */
 static bool read_harvest(const struct kfd_dir *dir, const struct kfd_node *node, unsigned cus,
-			 struct geometry *geometry, struct notes *notes)
+			 struct geometry *geometry, struct diagnostics *diagnostics)
 {
 	char why[800];
 	const char *useless = caches_useless(node, geometry);
@@ -81,13 +82,14 @@ static bool read_harvest(const struct kfd_dir *dir, const struct kfd_node *node,
 				 sizeof(why)) == 0)
 		return true;
 
-	notes_add(notes, false, "%s; its %u CUs are taken to be spread evenly", why, cus);
+	diagnostics_add(diagnostics, false, "%s; its %u CUs are taken to be spread evenly", why,
+			cus);
 	return false;
 }
 
 /* heap_type 1 and 2 are VRAM that the CPU sees, and that it does not. */
 static void read_bank(const struct kfd_dir *banks, unsigned number, uint64_t *bytes,
-		      struct notes *notes)
+		      struct diagnostics *diagnostics)
 {
 	char name[32], text[KFD_TEXT];
 	uint64_t heap, size;
@@ -100,15 +102,15 @@ static void read_bank(const struct kfd_dir *banks, unsigned number, uint64_t *by
 	if (r == 0)
 		r = kfd_property_number(text, "size_in_bytes", UINT64_MAX >> 8, &size);
 	if (r < 0) {
-		notes_add(notes, false, "%s/%s: %s; this VRAM is not counted", banks->path, name,
-			  kfd_trouble(r));
+		diagnostics_add(diagnostics, false, "%s/%s: %s; this VRAM is not counted",
+				banks->path, name, kfd_trouble(r));
 		return;
 	}
 	if (heap == 1 || heap == 2)
 		*bytes += size;
 }
 
-static uint64_t read_vram(const struct kfd_dir *dir, struct notes *notes)
+static uint64_t read_vram(const struct kfd_dir *dir, struct diagnostics *diagnostics)
 {
 	_cleanup_dir_ struct kfd_dir banks = KFD_DIR_NONE;
 	unsigned numbers[64];
@@ -119,38 +121,39 @@ static uint64_t read_vram(const struct kfd_dir *dir, struct notes *notes)
 	if (n == 0)
 		n = kfd_dir_numbers(&banks, numbers, ARRAY_SIZE(numbers));
 	if (n < 0) {
-		notes_add(notes, false, "%s/mem_banks: %s; its VRAM is unknown", dir->path,
-			  kfd_trouble(n));
+		diagnostics_add(diagnostics, false, "%s/mem_banks: %s; its VRAM is unknown",
+				dir->path, kfd_trouble(n));
 		return 0;
 	}
 	for (int i = 0; i < n; i++)
-		read_bank(&banks, numbers[i], &bytes, notes);
+		read_bank(&banks, numbers[i], &bytes, diagnostics);
 	return bytes;
 }
 
-static unsigned queue_slots(const struct kfd_node *node, struct notes *notes)
+static unsigned queue_slots(const struct kfd_node *node, struct diagnostics *diagnostics)
 {
 	unsigned slots = value(node, KFD_CP_QUEUES);
 
 	if (slots > 0)
 		return slots;
 	slots = kfd_target_queue_slots(value(node, KFD_TARGET));
-	notes_add(notes, false,
-		  "%s/properties: num_cp_queues: missing; %u is usual for this "
-		  "generation",
-		  node->path, slots);
+	diagnostics_add(diagnostics, false,
+			"%s/properties: num_cp_queues: missing; %u is usual for this "
+			"generation",
+			node->path, slots);
 	return slots;
 }
 
 /* Two queues an engine are what the first parts had (kfd_device_info_set_sdma_info()). */
-static unsigned sdma_queues(const struct kfd_node *node, struct notes *notes)
+static unsigned sdma_queues(const struct kfd_node *node, struct diagnostics *diagnostics)
 {
 	unsigned engines = value(node, KFD_SDMA_ENGINES) + value(node, KFD_SDMA_XGMI_ENGINES);
 
 	if (node->has[KFD_SDMA_QUEUES])
 		return engines * value(node, KFD_SDMA_QUEUES);
-	notes_add(notes, false, "%s/properties: num_sdma_queues_per_engine: missing; taken as 2",
-		  node->path);
+	diagnostics_add(diagnostics, false,
+			"%s/properties: num_sdma_queues_per_engine: missing; taken as 2",
+			node->path);
 	return engines * 2;
 }
 
@@ -167,7 +170,7 @@ static void write_device(const struct kfd_node *node, char *buf, size_t size)
 }
 
 int kfd_gpu_read(const struct kfd_dir *dir, const struct kfd_node *node, struct gpu_info *ret,
-		 struct notes *notes)
+		 struct diagnostics *diagnostics)
 {
 	struct gpu_info info = {
 		.gfx_target = value(node, KFD_TARGET),
@@ -176,18 +179,18 @@ int kfd_gpu_read(const struct kfd_dir *dir, const struct kfd_node *node, struct 
 	unsigned cus;
 	int r;
 
-	r = read_shape(node, &info.geometry, &cus, notes);
+	r = read_shape(node, &info.geometry, &cus, diagnostics);
 	if (r < 0)
 		return r;
 
 	write_device(node, info.device, sizeof(info.device));
-	info.harvest_known = read_harvest(dir, node, cus, &info.geometry, notes);
+	info.harvest_known = read_harvest(dir, node, cus, &info.geometry, diagnostics);
 	info.law_measured = info.gfx_target == 90006;
-	info.queue_slots = queue_slots(node, notes);
+	info.queue_slots = queue_slots(node, diagnostics);
 	info.pipes = kfd_target_pipes(info.gfx_target);
 	info.queues_per_pipe = kfd_target_queues_per_pipe(info.gfx_target);
-	info.sdma_queues = sdma_queues(node, notes);
-	info.vram_bytes = read_vram(dir, notes);
+	info.sdma_queues = sdma_queues(node, diagnostics);
+	info.vram_bytes = read_vram(dir, diagnostics);
 	*ret = info;
 	return 0;
 }

@@ -53,7 +53,7 @@ struct parser {
 	uint32_t words[CUSET_PAIRS];
 	unsigned priority;
 
-	struct mask_seen *seen;
+	struct observed_mask *seen;
 	size_t n, room;
 	char *why;
 	size_t why_size;
@@ -294,7 +294,7 @@ static int take_row(struct parser *parser)
 static int make_room(struct parser *parser)
 {
 	size_t room = parser->room > 0 ? parser->room * 2 : 16;
-	struct mask_seen *seen;
+	struct observed_mask *seen;
 
 	if (parser->n < parser->room)
 		return 0;
@@ -311,7 +311,7 @@ static int make_room(struct parser *parser)
 /* What comes next is no row of the queue that is being read. */
 static int end_queue(struct parser *parser)
 {
-	struct mask_seen *row;
+	struct observed_mask *row;
 	int r;
 
 	if (parser->kind != COMPUTE)
@@ -328,7 +328,8 @@ static int end_queue(struct parser *parser)
 	row->pid = parser->pid;
 	row->kfd_gpu_id = parser->gpu->kfd_gpu_id;
 	row->priority = parser->priority;
-	row->unrestricted = mask_seen_from_words(&parser->gpu->geometry, parser->words, &row->cus);
+	row->unrestricted = observed_mask_from_words(&parser->gpu->geometry, parser->words,
+						     &row->cus);
 	parser->kind = NO_QUEUE;
 	return 0;
 }
@@ -372,7 +373,7 @@ static int take_all(struct parser *parser)
 }
 
 int kfd_mqds_parse(const char *text, size_t size, const struct gpu_info *gpus, size_t n_gpus,
-		   struct mask_seen **ret, size_t *ret_n, char *why, size_t why_size)
+		   struct observed_mask **ret, size_t *ret_n, char *why, size_t why_size)
 {
 	struct parser parser = {
 		.at = text,

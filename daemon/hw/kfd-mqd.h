@@ -30,4 +30,4 @@
  * what is absent here was not seen, and nothing more.
  */
 int kfd_mqds_parse(const char *text, size_t size, const struct gpu_info *gpus, size_t n_gpus,
-		   struct mask_seen **ret, size_t *ret_n, char *why, size_t why_size);
+		   struct observed_mask **ret, size_t *ret_n, char *why, size_t why_size);

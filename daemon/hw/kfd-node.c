@@ -30,14 +30,14 @@ static const struct {
 };
 
 static int bad_property(const struct kfd_node *node, const char *key, int error,
-			struct notes *notes)
+			struct diagnostics *diagnostics)
 {
-	notes_add(notes, true, "%s/properties: %s: %s; this GPU is left out", node->path, key,
-		  kfd_trouble(error));
+	diagnostics_add(diagnostics, true, "%s/properties: %s: %s; this GPU is left out",
+			node->path, key, kfd_trouble(error));
 	return error;
 }
 
-static int read_values(struct kfd_node *node, const char *text, struct notes *notes)
+static int read_values(struct kfd_node *node, const char *text, struct diagnostics *diagnostics)
 {
 	for (size_t i = 0; i < KFD_KEYS; i++) {
 		int r = kfd_property_number(text, keys[i].name, keys[i].max, &node->value[i]);
@@ -45,7 +45,7 @@ static int read_values(struct kfd_node *node, const char *text, struct notes *no
 		if (r == -ENODATA && !keys[i].required)
 			continue;
 		if (r < 0)
-			return bad_property(node, keys[i].name, r, notes);
+			return bad_property(node, keys[i].name, r, diagnostics);
 		node->has[i] = true;
 	}
 	return 0;
@@ -69,19 +69,19 @@ static void read_name(const struct kfd_dir *dir, struct kfd_node *node)
 
 /* Linux before 5.15 or so does not tell the target. The name does for the parts that it
  * knew. */
-static int find_target(struct kfd_node *node, struct notes *notes)
+static int find_target(struct kfd_node *node, struct diagnostics *diagnostics)
 {
 	if (node->value[KFD_TARGET] != 0)
 		return 0;
 
 	node->value[KFD_TARGET] = kfd_target_from_name(node->name);
 	if (node->value[KFD_TARGET] == 0)
-		return bad_property(node, keys[KFD_TARGET].name, -ENODATA, notes);
+		return bad_property(node, keys[KFD_TARGET].name, -ENODATA, diagnostics);
 
-	notes_add(notes, false,
-		  "%s/properties: gfx_target_version: missing; taken from the name "
-		  "\"%s\"",
-		  node->path, node->name);
+	diagnostics_add(diagnostics, false,
+			"%s/properties: gfx_target_version: missing; taken from the name "
+			"\"%s\"",
+			node->path, node->name);
 	return 0;
 }
 
@@ -98,32 +98,33 @@ static void find_partition(struct kfd_node *node)
 	node->partitioned = node->partition != 0;
 }
 
-static int read_gpu(const struct kfd_dir *dir, struct kfd_node *node, struct notes *notes)
+static int read_gpu(const struct kfd_dir *dir, struct kfd_node *node,
+		    struct diagnostics *diagnostics)
 {
 	char text[KFD_TEXT];
 	int r;
 
 	r = kfd_read(dir, "properties", text, sizeof(text));
 	if (r < 0) {
-		notes_add(notes, true, "%s/properties: %s; this GPU is left out", dir->path,
-			  kfd_trouble(r));
+		diagnostics_add(diagnostics, true, "%s/properties: %s; this GPU is left out",
+				dir->path, kfd_trouble(r));
 		return r;
 	}
-	r = read_values(node, text, notes);
+	r = read_values(node, text, diagnostics);
 	if (r < 0)
 		return r;
 	if (node->value[KFD_SIMD_COUNT] == 0)
 		return 0;
 
 	read_name(dir, node);
-	r = find_target(node, notes);
+	r = find_target(node, diagnostics);
 	if (r < 0)
 		return r;
 	find_partition(node);
 	return 1;
 }
 
-int kfd_node_read(const struct kfd_dir *dir, struct kfd_node *ret, struct notes *notes)
+int kfd_node_read(const struct kfd_dir *dir, struct kfd_node *ret, struct diagnostics *diagnostics)
 {
 	struct kfd_node node = { 0 };
 	uint64_t gpu_id;
@@ -134,13 +135,13 @@ int kfd_node_read(const struct kfd_dir *dir, struct kfd_node *ret, struct notes 
 	if (r == -ENOENT || (r == 0 && gpu_id == 0))
 		return 0; /* CPUs and their memory */
 	if (r < 0) {
-		notes_add(notes, true, "%s/gpu_id: %s; this node is left out", dir->path,
-			  kfd_trouble(r));
+		diagnostics_add(diagnostics, true, "%s/gpu_id: %s; this node is left out",
+				dir->path, kfd_trouble(r));
 		return r;
 	}
 	node.gpu_id = (uint32_t)gpu_id;
 
-	r = read_gpu(dir, &node, notes);
+	r = read_gpu(dir, &node, diagnostics);
 	if (r > 0)
 		*ret = node;
 	return r;

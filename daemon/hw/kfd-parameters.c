@@ -8,13 +8,13 @@
 #define PARAMETERS "module/amdgpu/parameters"
 
 static void guess(const struct kfd_dir *sys, const char *name, int error, const char *instead,
-		  struct notes *notes)
+		  struct diagnostics *diagnostics)
 {
-	notes_add(notes, false, "%s/" PARAMETERS "/%s: %s; %s", sys->path, name, kfd_trouble(error),
-		  instead);
+	diagnostics_add(diagnostics, false, "%s/" PARAMETERS "/%s: %s; %s", sys->path, name,
+			kfd_trouble(error), instead);
 }
 
-static enum scheduler read_scheduler(const struct kfd_dir *sys, struct notes *notes)
+static enum scheduler read_scheduler(const struct kfd_dir *sys, struct diagnostics *diagnostics)
 {
 	static const enum scheduler policies[] = {
 		SCHEDULER_HWS,
@@ -26,7 +26,7 @@ static enum scheduler read_scheduler(const struct kfd_dir *sys, struct notes *no
 
 	r = kfd_read_number(sys, PARAMETERS "/sched_policy", ARRAY_SIZE(policies) - 1, &policy);
 	if (r < 0) {
-		guess(sys, "sched_policy", r, "the scheduler is unknown", notes);
+		guess(sys, "sched_policy", r, "the scheduler is unknown", diagnostics);
 		return SCHEDULER_UNKNOWN;
 	}
 	return policies[policy];
@@ -34,7 +34,7 @@ static enum scheduler read_scheduler(const struct kfd_dir *sys, struct notes *no
 
 /* -1, the default, is no limit; 0 is one process at a time (pm_calc_rlib_size() in
  * kfd_packet_manager.c). */
-static unsigned read_max_processes(const struct kfd_dir *sys, struct notes *notes)
+static unsigned read_max_processes(const struct kfd_dir *sys, struct diagnostics *diagnostics)
 {
 	char text[64];
 	uint64_t limit;
@@ -48,29 +48,30 @@ static unsigned read_max_processes(const struct kfd_dir *sys, struct notes *note
 		r = kfd_number(text, strlen(text), INT_MAX, &limit);
 	}
 	if (r < 0) {
-		guess(sys, "hws_max_conc_proc", r, "taken as no limit", notes);
+		guess(sys, "hws_max_conc_proc", r, "taken as no limit", diagnostics);
 		return UINT_MAX;
 	}
 	return max_u((unsigned)limit, 1);
 }
 
 /* Nothing that is granted depends on it. */
-static unsigned read_preemption(const struct kfd_dir *sys, struct notes *notes)
+static unsigned read_preemption(const struct kfd_dir *sys, struct diagnostics *diagnostics)
 {
 	uint64_t msec;
 	int r;
 
 	r = kfd_read_number(sys, PARAMETERS "/queue_preemption_timeout_ms", INT_MAX, &msec);
 	if (r < 0 && r != -ENOENT)
-		guess(sys, "queue_preemption_timeout_ms", r, "taken as its default", notes);
+		guess(sys, "queue_preemption_timeout_ms", r, "taken as its default", diagnostics);
 	return r < 0 ? 0 : (unsigned)msec;
 }
 
-void kfd_parameters_read(const struct kfd_dir *sys, struct kfd_parameters *ret, struct notes *notes)
+void kfd_parameters_read(const struct kfd_dir *sys, struct kfd_parameters *ret,
+			 struct diagnostics *diagnostics)
 {
 	*ret = (struct kfd_parameters){
-		.scheduler = read_scheduler(sys, notes),
-		.max_processes = read_max_processes(sys, notes),
-		.preemption_msec = read_preemption(sys, notes),
+		.scheduler = read_scheduler(sys, diagnostics),
+		.max_processes = read_max_processes(sys, diagnostics),
+		.preemption_msec = read_preemption(sys, diagnostics),
 	};
 }

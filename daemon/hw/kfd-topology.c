@@ -20,7 +20,7 @@ struct listing {
 	size_t n_found;
 	struct gpu_info gpus[KFD_NODES];
 	size_t n_gpus;
-	struct notes notes;
+	struct diagnostics diagnostics;
 };
 
 static struct listing *listing_free(struct listing *listing)
@@ -28,7 +28,7 @@ static struct listing *listing_free(struct listing *listing)
 	if (!listing)
 		return NULL;
 
-	notes_done(&listing->notes);
+	diagnostics_done(&listing->diagnostics);
 	free(listing);
 	return NULL;
 }
@@ -44,12 +44,13 @@ static void read_node(const struct kfd_dir *nodes, unsigned number, struct listi
 	snprintf(name, sizeof(name), "%u", number);
 	r = kfd_dir_open(nodes, name, &dir);
 	if (r < 0) {
-		notes_add(&listing->notes, true, "%s/%s: %s", nodes->path, name, kfd_trouble(r));
+		diagnostics_add(&listing->diagnostics, true, "%s/%s: %s", nodes->path, name,
+				kfd_trouble(r));
 		return;
 	}
-	if (kfd_node_read(&dir, &found->node, &listing->notes) <= 0)
+	if (kfd_node_read(&dir, &found->node, &listing->diagnostics) <= 0)
 		return;
-	found->left_out = kfd_gpu_read(&dir, &found->node, &found->info, &listing->notes) < 0;
+	found->left_out = kfd_gpu_read(&dir, &found->node, &found->info, &listing->diagnostics) < 0;
 	listing->n_found++;
 }
 
@@ -63,8 +64,8 @@ static int read_nodes(const struct kfd_dir *topology, struct listing *listing)
 	if (n == 0)
 		n = kfd_dir_numbers(&nodes, numbers, KFD_NODES);
 	if (n <= 0) {
-		notes_add(&listing->notes, true, "%s/nodes: %s", topology->path,
-			  n < 0 ? kfd_trouble(n) : "holds no node, not even the CPU's");
+		diagnostics_add(&listing->diagnostics, true, "%s/nodes: %s", topology->path,
+				n < 0 ? kfd_trouble(n) : "holds no node, not even the CPU's");
 		return -EIO;
 	}
 	for (int i = 0; i < n; i++)
@@ -90,15 +91,15 @@ static bool is_known(struct listing *listing, const struct found *found)
 		const struct gpu_info *other = &listing->gpus[i];
 
 		if (other->kfd_gpu_id == info->kfd_gpu_id)
-			notes_add(&listing->notes, true,
-				  "%s/gpu_id: %u is that of %s too; this "
-				  "GPU is left out",
-				  found->node.path, info->kfd_gpu_id, other->name);
+			diagnostics_add(&listing->diagnostics, true,
+					"%s/gpu_id: %u is that of %s too; this "
+					"GPU is left out",
+					found->node.path, info->kfd_gpu_id, other->name);
 		else if (strcmp(other->name, info->name) == 0)
-			notes_add(&listing->notes, true,
-				  "%s/properties: location_id: that of "
-				  "gpu_id %u too; this GPU is left out",
-				  found->node.path, other->kfd_gpu_id);
+			diagnostics_add(&listing->diagnostics, true,
+					"%s/properties: location_id: that of "
+					"gpu_id %u too; this GPU is left out",
+					found->node.path, other->kfd_gpu_id);
 		else
 			continue;
 		return true;
@@ -125,7 +126,7 @@ static int read_listing(const struct kfd_dir *sys, const struct kfd_dir *topolog
 
 	mark_partitions(listing);
 	if (listing->n_found > 0)
-		kfd_parameters_read(sys, &parameters, &listing->notes);
+		kfd_parameters_read(sys, &parameters, &listing->diagnostics);
 	for (size_t i = 0; i < listing->n_found; i++) {
 		struct found *found = &listing->found[i];
 
@@ -167,10 +168,11 @@ static int try_listing(const struct kfd_dir *sys, const struct kfd_dir *topology
 }
 
 static int hand_out(const struct listing *listing, int result, struct gpu_info *gpus, size_t max,
-		    struct notes *notes)
+		    struct diagnostics *diagnostics)
 {
-	for (size_t i = 0; i < listing->notes.n; i++)
-		notes_add(notes, listing->notes.list[i].error, "%s", listing->notes.list[i].text);
+	for (size_t i = 0; i < listing->diagnostics.n; i++)
+		diagnostics_add(diagnostics, listing->diagnostics.list[i].error, "%s",
+				listing->diagnostics.list[i].text);
 	if (result < 0)
 		return result;
 
@@ -180,7 +182,7 @@ static int hand_out(const struct listing *listing, int result, struct gpu_info *
 }
 
 int kfd_topology_list(const struct kfd_dir *sys, struct gpu_info *gpus, size_t max,
-		      struct notes *notes)
+		      struct diagnostics *diagnostics)
 {
 	_cleanup_(listing_freep) struct listing *listing = NULL;
 	_cleanup_dir_ struct kfd_dir topology = KFD_DIR_NONE;
@@ -188,8 +190,9 @@ int kfd_topology_list(const struct kfd_dir *sys, struct gpu_info *gpus, size_t m
 
 	r = kfd_dir_open(sys, TOPOLOGY, &topology);
 	if (r < 0) {
-		notes_add(notes, r != -ENOENT, "%s/" TOPOLOGY ": %s%s", sys->path, kfd_trouble(r),
-			  r == -ENOENT ? ": no AMD GPU here, or amdgpu is not loaded" : "");
+		diagnostics_add(diagnostics, r != -ENOENT, "%s/" TOPOLOGY ": %s%s", sys->path,
+				kfd_trouble(r),
+				r == -ENOENT ? ": no AMD GPU here, or amdgpu is not loaded" : "");
 		return r == -ENOENT ? 0 : -EIO;
 	}
 
@@ -197,13 +200,13 @@ int kfd_topology_list(const struct kfd_dir *sys, struct gpu_info *gpus, size_t m
 	for (unsigned i = 0; i < TRIES && r == -EAGAIN; i++)
 		r = try_listing(sys, &topology, &listing);
 	if (r == -EAGAIN) {
-		notes_add(notes, true,
-			  "%s/generation_id: changes while the nodes are read; try "
-			  "again when the partition mode is settled",
-			  topology.path);
+		diagnostics_add(diagnostics, true,
+				"%s/generation_id: changes while the nodes are read; try "
+				"again when the partition mode is settled",
+				topology.path);
 		return -EIO;
 	}
-	return listing ? hand_out(listing, r, gpus, max, notes) : r;
+	return listing ? hand_out(listing, r, gpus, max, diagnostics) : r;
 }
 
 /* The driver counts anew when it is loaded anew; then its directory is another, too. */

@@ -22,7 +22,7 @@ static void kfd_close(struct hw *hw)
 }
 DEFINE_CLEANUP(struct hw *, kfd_close)
 
-static int kfd_open(const char *where, struct hw **ret, struct notes *notes)
+static int kfd_open(const char *where, struct hw **ret, struct diagnostics *diagnostics)
 {
 	_cleanup_(kfd_closep) struct hw *hw = calloc(1, sizeof(*hw));
 	int n, r;
@@ -36,16 +36,17 @@ static int kfd_open(const char *where, struct hw **ret, struct notes *notes)
 	hw->sys.fd = open(where, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	r = hw->sys.fd < 0 ? -errno : (size_t)n >= sizeof(hw->sys.path) ? -ENAMETOOLONG : 0;
 	if (r < 0) {
-		notes_add(notes, true, "%s: %s", where, kfd_trouble(r));
+		diagnostics_add(diagnostics, true, "%s: %s", where, kfd_trouble(r));
 		return r;
 	}
 	*ret = TAKE_PTR(hw);
 	return 0;
 }
 
-static int kfd_list(struct hw *hw, struct gpu_info *gpus, size_t max, struct notes *notes)
+static int kfd_list(struct hw *hw, struct gpu_info *gpus, size_t max,
+		    struct diagnostics *diagnostics)
 {
-	return kfd_topology_list(&hw->sys, gpus, max, notes);
+	return kfd_topology_list(&hw->sys, gpus, max, diagnostics);
 }
 
 static uint64_t kfd_generation(struct hw *hw)

@@ -96,7 +96,7 @@ struct kfd_node {
 };
 
 /* Returns 1 for a GPU, 0 for a node without one, a negative errno with a note. */
-int kfd_node_read(const struct kfd_dir *dir, struct kfd_node *ret, struct notes *notes);
+int kfd_node_read(const struct kfd_dir *dir, struct kfd_node *ret, struct diagnostics *diagnostics);
 
 /* Do both sit in one PCI device? Only true of parts that can be split. */
 bool kfd_node_same_device(const struct kfd_node *a, const struct kfd_node *b);
@@ -122,7 +122,7 @@ struct kfd_parameters {
 };
 
 void kfd_parameters_read(const struct kfd_dir *sys, struct kfd_parameters *ret,
-			 struct notes *notes);
+			 struct diagnostics *diagnostics);
 
 /* kfd-caches.c: fills active[] of a geometry whose shape is set from the level 1 caches,
  * each of which names the CUs that share it. A negative errno with a sentence in why
@@ -133,7 +133,7 @@ int kfd_caches_read(const struct kfd_dir *node, uint64_t first_id, unsigned cus,
 /* kfd-gpu.c: what is said of one GPU, all but its name and how it is scheduled. A negative
  * errno with a note where it has to be left out. */
 int kfd_gpu_read(const struct kfd_dir *dir, const struct kfd_node *node, struct gpu_info *ret,
-		 struct notes *notes);
+		 struct diagnostics *diagnostics);
 
 /* The rest, once it is known whether the node is a partition. */
 void kfd_gpu_finish(const struct kfd_node *node, const struct kfd_parameters *parameters,
@@ -141,6 +141,6 @@ void kfd_gpu_finish(const struct kfd_node *node, const struct kfd_parameters *pa
 
 /* kfd-topology.c, kfd-use.c: the questions of struct hw_ops. */
 int kfd_topology_list(const struct kfd_dir *sys, struct gpu_info *gpus, size_t max,
-		      struct notes *notes);
+		      struct diagnostics *diagnostics);
 uint64_t kfd_topology_generation(const struct kfd_dir *sys);
 int kfd_use_read(const struct kfd_dir *sys, struct hw_use *uses, size_t max);

@@ -74,17 +74,18 @@ int hw_simulated_new(const struct gpu_info *cards, const unsigned *partitions, s
 	return 0;
 }
 
-static int simulated_open(const char *where, struct hw **ret, struct notes *notes)
+static int simulated_open(const char *where, struct hw **ret, struct diagnostics *diagnostics)
 {
 	(void)where;
 	(void)ret;
-	notes_add(notes, true, "simulated GPUs come from profiles: --simulate=PROFILE");
+	diagnostics_add(diagnostics, true, "simulated GPUs come from profiles: --simulate=PROFILE");
 	return -EOPNOTSUPP;
 }
 
-static int simulated_list(struct hw *hw, struct gpu_info *gpus, size_t max, struct notes *notes)
+static int simulated_list(struct hw *hw, struct gpu_info *gpus, size_t max,
+			  struct diagnostics *diagnostics)
 {
-	(void)notes;
+	(void)diagnostics;
 	for (size_t i = 0; i < hw->n && i < max; i++)
 		gpus[i] = hw->gpus[i];
 	return (int)hw->n;

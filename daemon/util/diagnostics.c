@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void notes_add(struct notes *notes, bool error, const char *format, ...)
+void diagnostics_add(struct diagnostics *diagnostics, bool error, const char *format, ...)
 {
-	struct note *list;
+	struct diagnostic *list;
 	va_list ap;
 	char *text;
 	int r;
@@ -18,27 +18,27 @@ void notes_add(struct notes *notes, bool error, const char *format, ...)
 	if (r < 0)
 		return;
 
-	list = reallocarray(notes->list, notes->n + 1, sizeof(*list));
+	list = reallocarray(diagnostics->list, diagnostics->n + 1, sizeof(*list));
 	if (!list) {
 		free(text);
 		return;
 	}
-	notes->list = list;
-	notes->list[notes->n++] = (struct note){ .error = error, .text = text };
+	diagnostics->list = list;
+	diagnostics->list[diagnostics->n++] = (struct diagnostic){ .error = error, .text = text };
 }
 
-bool notes_have_errors(const struct notes *notes)
+bool diagnostics_have_errors(const struct diagnostics *diagnostics)
 {
-	for (size_t i = 0; i < notes->n; i++)
-		if (notes->list[i].error)
+	for (size_t i = 0; i < diagnostics->n; i++)
+		if (diagnostics->list[i].error)
 			return true;
 	return false;
 }
 
-void notes_done(struct notes *notes)
+void diagnostics_done(struct diagnostics *diagnostics)
 {
-	for (size_t i = 0; i < notes->n; i++)
-		free(notes->list[i].text);
-	free(notes->list);
-	*notes = (struct notes){ 0 };
+	for (size_t i = 0; i < diagnostics->n; i++)
+		free(diagnostics->list[i].text);
+	free(diagnostics->list);
+	*diagnostics = (struct diagnostics){ 0 };
 }

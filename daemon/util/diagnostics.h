@@ -11,17 +11,18 @@
 
 #include "util/base.h"
 
-struct note {
+struct diagnostic {
 	bool error; /* false: something was degraded, and this is how */
 	char *text;
 };
 
-struct notes {
-	struct note *list;
+struct diagnostics {
+	struct diagnostic *list;
 	size_t n;
 };
 
 /* Running out of memory loses the sentence, never the caller. */
-void notes_add(struct notes *notes, bool error, const char *format, ...) PRINTF_LIKE(3, 4);
-bool notes_have_errors(const struct notes *notes);
-void notes_done(struct notes *notes);
+void diagnostics_add(struct diagnostics *diagnostics, bool error, const char *format, ...)
+	PRINTF_LIKE(3, 4);
+bool diagnostics_have_errors(const struct diagnostics *diagnostics);
+void diagnostics_done(struct diagnostics *diagnostics);

@@ -44,7 +44,7 @@ void ini_bad(const struct ini_place *place, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	notes_add(place->notes, true, "%s:%u: %s", place->file, place->line, text);
+	diagnostics_add(place->diagnostics, true, "%s:%u: %s", place->file, place->line, text);
 	if (place->complaints)
 		++*place->complaints;
 }
@@ -220,12 +220,12 @@ static char *read_line(char *buf, int size, void *stream)
 }
 
 int ini_read_sections(const char *path, const struct trust *trust, ini_section_t on_section,
-		      ini_key_t key, void *userdata, struct notes *notes)
+		      ini_key_t key, void *userdata, struct diagnostics *diagnostics)
 {
 	_cleanup_(freep) char *text = NULL;
 	unsigned complaints = 0;
 	struct reader reader = {
-		.place = { .file = path, .notes = notes, .complaints = &complaints },
+		.place = { .file = path, .diagnostics = diagnostics, .complaints = &complaints },
 		.on_section = on_section,
 		.on_key = key,
 		.userdata = userdata,
@@ -233,7 +233,7 @@ int ini_read_sections(const char *path, const struct trust *trust, ini_section_t
 	size_t size;
 	int r;
 
-	r = textfile_load(path, trust, &text, &size, notes);
+	r = textfile_load(path, trust, &text, &size, diagnostics);
 	if (r < 0)
 		return r;
 
@@ -249,7 +249,7 @@ int ini_read_sections(const char *path, const struct trust *trust, ini_section_t
 }
 
 int ini_read(const char *path, const struct trust *trust, ini_key_t key, void *userdata,
-	     struct notes *notes)
+	     struct diagnostics *diagnostics)
 {
-	return ini_read_sections(path, trust, NULL, key, userdata, notes);
+	return ini_read_sections(path, trust, NULL, key, userdata, diagnostics);
 }

@@ -19,7 +19,7 @@
 struct ini_place {
 	const char *file;
 	unsigned line;
-	struct notes *notes;
+	struct diagnostics *diagnostics;
 	unsigned *complaints; /* counted by ini_bad(); NULL: not */
 };
 
@@ -34,11 +34,11 @@ typedef void (*ini_section_t)(const struct ini_place *place, const char *section
 /* trust: as for textfile_load(). Returns -ENOENT if there is no such file (no
  * note), -EINVAL if it was refused or a complaint was made, -ENOMEM; each with a note. */
 int ini_read(const char *path, const struct trust *trust, ini_key_t on_key, void *userdata,
-	     struct notes *notes);
+	     struct diagnostics *diagnostics);
 
 /* The same where a section without keys means something, too. on_section may be NULL. */
 int ini_read_sections(const char *path, const struct trust *trust, ini_section_t on_section,
-		      ini_key_t on_key, void *userdata, struct notes *notes);
+		      ini_key_t on_key, void *userdata, struct diagnostics *diagnostics);
 
 /* "FILE:LINE: …" as an error. */
 void ini_bad(const struct ini_place *place, const char *format, ...) PRINTF_LIKE(2, 3);

@@ -67,10 +67,11 @@ void log_line(int level, const char *format, ...)
 	write_line(journal_reads(), level, text);
 }
 
-void log_notes(const struct notes *notes)
+void log_diagnostics(const struct diagnostics *diagnostics)
 {
-	for (size_t i = 0; i < notes->n; i++)
-		log_line(notes->list[i].error ? LOG_ERR : LOG_WARNING, "%s", notes->list[i].text);
+	for (size_t i = 0; i < diagnostics->n; i++)
+		log_line(diagnostics->list[i].error ? LOG_ERR : LOG_WARNING, "%s",
+			 diagnostics->list[i].text);
 }
 
 /* ---- entries with fields --------------------------------------------------------------- */

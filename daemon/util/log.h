@@ -25,7 +25,7 @@ void log_line(int level, const char *format, ...) PRINTF_LIKE(2, 3);
 #define log_info(...) log_line(LOG_INFO, __VA_ARGS__)
 
 /* Each note on a line: errors as errors, the others as warnings. */
-void log_notes(const struct notes *notes);
+void log_diagnostics(const struct diagnostics *diagnostics);
 
 #define LOG_GPUS_MAX 64U
 

@@ -3,18 +3,18 @@
 
 #include <stddef.h>
 
-static bool is_over(const struct trickle_user *user, uint64_t now)
+static bool is_over(const struct ratelimit_user *user, uint64_t now)
 {
-	return user->since == 0 || now - user->since >= TRICKLE_USEC;
+	return user->since == 0 || now - user->since >= RATELIMIT_USEC;
 }
 
 /* Its own, else one whose period is over, else that of all others. */
-static struct trickle_user *find(struct trickle *trickle, uid_t uid, uint64_t now)
+static struct ratelimit_user *find(struct ratelimit *ratelimit, uid_t uid, uint64_t now)
 {
-	struct trickle_user *found = NULL;
+	struct ratelimit_user *found = NULL;
 
-	for (size_t i = 0; i < TRICKLE_USERS; i++) {
-		struct trickle_user *user = &trickle->users[i];
+	for (size_t i = 0; i < RATELIMIT_USERS; i++) {
+		struct ratelimit_user *user = &ratelimit->users[i];
 
 		if (user->since > 0 && user->uid == uid)
 			return user;
@@ -22,23 +22,23 @@ static struct trickle_user *find(struct trickle *trickle, uid_t uid, uint64_t no
 			found = user;
 	}
 	if (!found)
-		return &trickle->users[TRICKLE_USERS];
-	*found = (struct trickle_user){ .uid = uid };
+		return &ratelimit->users[RATELIMIT_USERS];
+	*found = (struct ratelimit_user){ .uid = uid };
 	return found;
 }
 
-bool trickle(struct trickle *trickle, uid_t uid, uint64_t now_usec, uint64_t *ret_times,
-	     uint64_t *ret_withheld)
+bool ratelimit(struct ratelimit *ratelimit, uid_t uid, uint64_t now_usec, uint64_t *ret_times,
+	       uint64_t *ret_withheld)
 {
-	struct trickle_user *user = find(trickle, uid, now_usec);
+	struct ratelimit_user *user = find(ratelimit, uid, now_usec);
 
 	*ret_withheld = 0;
 	if (is_over(user, now_usec)) {
-		if (user->times > TRICKLE_TIMES)
-			*ret_withheld = user->times - TRICKLE_TIMES;
+		if (user->times > RATELIMIT_TIMES)
+			*ret_withheld = user->times - RATELIMIT_TIMES;
 		user->since = now_usec;
 		user->times = 0;
 	}
 	*ret_times = ++user->times;
-	return user->times <= TRICKLE_TIMES;
+	return user->times <= RATELIMIT_TIMES;
 }

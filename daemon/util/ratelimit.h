@@ -10,20 +10,20 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define TRICKLE_USEC UINT64_C(30000000)
-#define TRICKLE_TIMES 100U
-#define TRICKLE_USERS 32U
+#define RATELIMIT_USEC UINT64_C(30000000)
+#define RATELIMIT_TIMES 100U
+#define RATELIMIT_USERS 32U
 
-struct trickle {
-	struct trickle_user {
+struct ratelimit {
+	struct ratelimit_user {
 		uid_t uid;
 		uint64_t since; /* 0: nobody's */
 		uint64_t times;
-	} users[TRICKLE_USERS + 1]; /* the last: of all others */
+	} users[RATELIMIT_USERS + 1]; /* the last: of all others */
 };
 
 /* Whether this once more is within it. ret_times: in this period, with this one.
  * ret_withheld: how many were not, in the one before it; at the first of a period. now is not
  * 0. */
-bool trickle(struct trickle *trickle, uid_t uid, uint64_t now_usec, uint64_t *ret_times,
-	     uint64_t *ret_withheld);
+bool ratelimit(struct ratelimit *ratelimit, uid_t uid, uint64_t now_usec, uint64_t *ret_times,
+	       uint64_t *ret_withheld);

@@ -16,4 +16,4 @@
  * -ENOENT if there is no such file (no note), -EINVAL if it was refused or cannot be read,
  * -ENOMEM; each with a note. */
 int textfile_load(const char *path, const struct trust *trust, char **ret, size_t *ret_size,
-		  struct notes *notes);
+		  struct diagnostics *diagnostics);

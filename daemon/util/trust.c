@@ -24,7 +24,7 @@
  * its place between the look and the next step. */
 struct walk {
 	const struct trust *trust;
-	struct notes *notes;
+	struct diagnostics *diagnostics;
 	const char *path; /* that was asked for */
 	int at;           /* the directory that was reached, its mode and its path */
 	mode_t mode;
@@ -57,10 +57,10 @@ static int refuse(struct walk *walk, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	for (size_t i = 0; i < walk->notes->n; i++)
-		if (strcmp(walk->notes->list[i].text, text) == 0)
+	for (size_t i = 0; i < walk->diagnostics->n; i++)
+		if (strcmp(walk->diagnostics->list[i].text, text) == 0)
 			return -EINVAL;
-	notes_add(walk->notes, true, "%s", text);
+	diagnostics_add(walk->diagnostics, true, "%s", text);
 	return -EINVAL;
 }
 
@@ -238,10 +238,11 @@ static int walk_all(struct walk *walk, int flags)
 	return r;
 }
 
-int trust_open(const char *path, const struct trust *trust, int flags, struct notes *notes)
+int trust_open(const char *path, const struct trust *trust, int flags,
+	       struct diagnostics *diagnostics)
 {
 	_cleanup_(walk_done) struct walk walk = {
-		.trust = trust, .notes = notes, .path = path, .at = -1, .found = -1
+		.trust = trust, .diagnostics = diagnostics, .path = path, .at = -1, .found = -1
 	};
 	char directory[PATH_MAX] = "";
 	int fd, r = 0;

@@ -25,4 +25,5 @@ uid_t trust_service(void);
  *
  * Returns the fd, -ENOENT if there is no such file (no note), else -EINVAL with a note of what
  * is wrong and what would help, which is added once. */
-int trust_open(const char *path, const struct trust *trust, int flags, struct notes *notes);
+int trust_open(const char *path, const struct trust *trust, int flags,
+	       struct diagnostics *diagnostics);

@@ -26,7 +26,7 @@ static void describe(const struct agent *agent, struct gpuarb *gpuarb, struct ap
 	ret->state = agent->now.info.state;
 	ret->partitions = agent->now.info.partitions;
 	ret->n = agent->now.info.n_partitions;
-	ret->book = agent->book;
+	ret->mask_cache = agent->mask_cache;
 	ret->yields = true;
 }
 
@@ -232,7 +232,7 @@ static int agent_new(struct gpuarb_lease *lease, const struct apply *seat, struc
 	pthread_mutex_init(&agent->lock, NULL);
 	agent->pid = getpid();
 	agent->pause = LOOK_USEC;
-	agent->book = &lease->book;
+	agent->mask_cache = &lease->mask_cache;
 	agent->now.info.state = "";
 	r = take_seat(agent, seat);
 	if (r < 0)

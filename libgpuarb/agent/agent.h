@@ -24,7 +24,7 @@ struct agent {
 	uint64_t pause;        /* between two looks for queues, in microseconds */
 
 	pthread_mutex_t lock; /* of all that follows, and of the lease's book */
-	struct book *book;
+	struct mask_cache *mask_cache;
 	struct apply seat; /* where queues and the driver are, and the environment: */
 	char *values[AGENT_VARIABLES];
 	struct snapshot now; /* what the daemon said last */

@@ -15,7 +15,7 @@
 
 void snapshot_clear(struct snapshot *snapshot)
 {
-	pool_clear(&snapshot->pool);
+	arena_clear(&snapshot->arena);
 	*snapshot = (struct snapshot){ .info.state = "" };
 }
 
@@ -141,7 +141,7 @@ int follower_read(struct follower *follower, struct snapshot *ret)
 	if (r < 0)
 		return r;
 	dbus_message_iter_init(reply, &iter);
-	r = read_lease(&iter, &ret->pool, &ret->info, &key);
+	r = read_lease(&iter, &ret->arena, &ret->info, &key);
 	if (r < 0) {
 		snapshot_clear(ret);
 		return settle(follower,

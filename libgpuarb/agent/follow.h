@@ -21,7 +21,7 @@ struct follower {
 /* What the lease is at one moment. */
 struct snapshot {
 	struct gpuarb_lease_info info;
-	struct pool pool; /* what info points to */
+	struct arena arena; /* what info points to */
 };
 void snapshot_clear(struct snapshot *snapshot);
 

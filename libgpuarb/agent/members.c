@@ -6,62 +6,62 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static void drop(struct crowd *crowd, size_t i)
+static void drop(struct members *members, size_t i)
 {
-	close(crowd->members[i].fd);
-	crowd->gone[crowd->left++ % CROWD_GONE] = crowd->members[i].pid;
-	crowd->members[i] = crowd->members[--crowd->n];
+	close(members->members[i].fd);
+	members->gone[members->left++ % MEMBERS_GONE] = members->members[i].pid;
+	members->members[i] = members->members[--members->n];
 }
 
-void crowd_clear(struct crowd *crowd)
+void members_clear(struct members *members)
 {
-	while (crowd->n > 0)
-		drop(crowd, crowd->n - 1);
-	free(crowd->members);
-	crowd->members = NULL;
+	while (members->n > 0)
+		drop(members, members->n - 1);
+	free(members->members);
+	members->members = NULL;
 }
 
-static struct member *find(const struct crowd *crowd, int fd)
+static struct member *find(const struct members *members, int fd)
 {
-	for (size_t i = 0; i < crowd->n; i++)
-		if (crowd->members[i].fd == fd)
-			return &crowd->members[i];
+	for (size_t i = 0; i < members->n; i++)
+		if (members->members[i].fd == fd)
+			return &members->members[i];
 	return NULL;
 }
 
-void crowd_dead(struct crowd *crowd, pid_t pid)
+void members_dead(struct members *members, pid_t pid)
 {
-	for (size_t i = crowd->n; i-- > 0;)
-		if (crowd->members[i].pid == pid)
-			drop(crowd, i);
+	for (size_t i = members->n; i-- > 0;)
+		if (members->members[i].pid == pid)
+			drop(members, i);
 }
 
-void crowd_leave(struct crowd *crowd, int fd)
+void members_leave(struct members *members, int fd)
 {
-	struct member *member = find(crowd, fd);
+	struct member *member = find(members, fd);
 
 	if (member)
-		drop(crowd, (size_t)(member - crowd->members));
+		drop(members, (size_t)(member - members->members));
 }
 
-int crowd_join(struct crowd *crowd, int fd, pid_t pid)
+int members_join(struct members *members, int fd, pid_t pid)
 {
-	struct member *members = realloc(crowd->members, (crowd->n + 1) * sizeof(*members));
+	struct member *list = realloc(members->members, (members->n + 1) * sizeof(*list));
 
-	if (!members) {
+	if (!list) {
 		close(fd);
 		return -ENOMEM;
 	}
-	crowd->members = members;
-	crowd_dead(crowd, pid);
-	crowd->members[crowd->n++] = (struct member){ .fd = fd, .pid = pid };
+	members->members = list;
+	members_dead(members, pid);
+	members->members[members->n++] = (struct member){ .fd = fd, .pid = pid };
 	return 0;
 }
 
-void crowd_tell(struct crowd *crowd, const struct agent_grant *grant)
+void members_tell(struct members *members, const struct agent_grant *grant)
 {
-	for (size_t i = 0; i < crowd->n; i++) {
-		struct member *member = &crowd->members[i];
+	for (size_t i = 0; i < members->n; i++) {
+		struct member *member = &members->members[i];
 
 		if (member->sent == grant->generation || member->sent != member->answered)
 			continue;
@@ -71,9 +71,9 @@ void crowd_tell(struct crowd *crowd, const struct agent_grant *grant)
 	}
 }
 
-int crowd_hear(struct crowd *crowd, int fd)
+int members_hear(struct members *members, int fd)
 {
-	struct member *member = find(crowd, fd);
+	struct member *member = find(members, fd);
 	struct agent_answer answer;
 	ssize_t size;
 
@@ -92,26 +92,26 @@ int crowd_hear(struct crowd *crowd, int fd)
 	return 0;
 }
 
-bool crowd_has(const struct crowd *crowd, pid_t pid)
+bool members_has(const struct members *members, pid_t pid)
 {
-	for (size_t i = 0; i < crowd->n; i++)
-		if (crowd->members[i].pid == pid)
+	for (size_t i = 0; i < members->n; i++)
+		if (members->members[i].pid == pid)
 			return true;
 	return false;
 }
 
-bool crowd_had(const struct crowd *crowd, pid_t pid)
+bool members_had(const struct members *members, pid_t pid)
 {
-	for (size_t i = 0; i < CROWD_GONE && i < crowd->left; i++)
-		if (crowd->gone[i] == pid)
+	for (size_t i = 0; i < MEMBERS_GONE && i < members->left; i++)
+		if (members->gone[i] == pid)
 			return true;
 	return false;
 }
 
-bool crowd_follows(const struct crowd *crowd, uint64_t generation)
+bool members_follows(const struct members *members, uint64_t generation)
 {
-	for (size_t i = 0; i < crowd->n; i++)
-		if (crowd->members[i].answered < generation || crowd->members[i].error < 0)
+	for (size_t i = 0; i < members->n; i++)
+		if (members->members[i].answered < generation || members->members[i].error < 0)
 			return false;
 	return true;
 }

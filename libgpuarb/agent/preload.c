@@ -80,11 +80,11 @@ static bool is_kfd(int fd)
 
 static int keep(int fd, uint32_t id, uint32_t gpu_id)
 {
-	struct ward *ward;
-	int r = process_join(&ward);
+	struct queue_set *queue_set;
+	int r = process_join(&queue_set);
 
 	if (r >= 0)
-		r = ward_made(ward, fd, id, gpu_id);
+		r = queue_set_made(queue_set, fd, id, gpu_id);
 	if (r < 0) {
 		struct destroy_queue args = { .queue_id = id };
 
@@ -128,7 +128,7 @@ static int destroy(int fd, unsigned long request, const struct destroy_queue *ar
 	if (r < 0) {
 		held.error = errno;
 	} else if (is_kfd(fd)) {
-		ward_gone(process_ward(), args->queue_id);
+		queue_set_gone(process_queue_set(), args->queue_id);
 		process_retry(fd);
 	}
 	process_leave(&held);
@@ -179,7 +179,7 @@ static int mask(int fd, unsigned long request, void *argument)
 
 	process_enter(&held);
 	r = is_kfd(fd) && read_mask(argument, &queue, &own)
-		    ? ward_asked(process_ward(), fd, queue, &own)
+		    ? queue_set_asked(process_queue_set(), fd, queue, &own)
 		    : -ENOENT;
 	process_leave(&held);
 	if (r == -ENOENT) /* not one of ours, or nothing that could be one */

@@ -38,7 +38,7 @@ struct process {
 	pthread_mutex_t lock; /* of all that follows */
 	pid_t pid;            /* whose it is: a child begins anew */
 	struct link link;
-	struct ward ward;
+	struct queue_set queue_set;
 	struct agent_grant incoming; /* room for one */
 	bool thread;
 	int error; /* of the last grant that was followed */
@@ -113,10 +113,10 @@ static void forget(void)
 	if (link_is_ours(&process.link))
 		close(fd);
 	process.link.fd = -1;
-	process.ward.queues = NULL;
-	process.ward.n = 0;
-	process.ward.grant.generation = 0;
-	process.ward.grant.n_parts = 0;
+	process.queue_set.queues = NULL;
+	process.queue_set.n = 0;
+	process.queue_set.grant.generation = 0;
+	process.queue_set.grant.n_parts = 0;
 	process.thread = false;
 	process.error = 0;
 	process.pid = 0;
@@ -128,7 +128,7 @@ void process_begin(ioctl_t next)
 
 	process.next = next;
 	process.debug = debug && *debug && strcmp(debug, "0") != 0;
-	process.ward.set_mask = set_mask;
+	process.queue_set.set_mask = set_mask;
 	if (name && strlen(name) < sizeof(process.name) - 1 &&
 	    pthread_atfork(NULL, NULL, forget) == 0)
 		strcpy(process.name, name);
@@ -162,19 +162,19 @@ void process_leave(const struct held *held)
 	errno = held->error;
 }
 
-struct ward *process_ward(void)
+struct queue_set *process_queue_set(void)
 {
-	return &process.ward;
+	return &process.queue_set;
 }
 
 /* ---- following --------------------------------------------------------------------------- */
 
 static void answer(void)
 {
-	link_answer(&process.link, process.ward.grant.generation, process.error);
+	link_answer(&process.link, process.queue_set.grant.generation, process.error);
 	if (process.error < 0)
 		process_say("generation %llu cannot be applied: %s",
-			    (unsigned long long)process.ward.grant.generation,
+			    (unsigned long long)process.queue_set.grant.generation,
 			    strerror(-process.error));
 }
 
@@ -184,20 +184,20 @@ static void follow(void)
 	int fd = -1;
 
 	process.error = 0;
-	if (process.ward.n > 0) {
+	if (process.queue_set.n > 0) {
 		fd = open("/dev/kfd", O_RDWR | O_CLOEXEC);
 		if (fd < 0)
 			process.error = -errno;
 	}
 	if (process.error == 0)
-		process.error = ward_follow(&process.ward, fd, &process.incoming);
+		process.error = queue_set_follow(&process.queue_set, fd, &process.incoming);
 	else
-		process.ward.grant = process.incoming;
+		process.queue_set.grant = process.incoming;
 	if (fd >= 0)
 		close(fd);
 	process_say("lease %llu, generation %llu: %zu queues",
-		    (unsigned long long)process.ward.grant.lease,
-		    (unsigned long long)process.ward.grant.generation, process.ward.n);
+		    (unsigned long long)process.queue_set.grant.lease,
+		    (unsigned long long)process.queue_set.grant.generation, process.queue_set.n);
 	answer();
 }
 
@@ -205,8 +205,8 @@ void process_retry(int fd)
 {
 	if (process.error == 0)
 		return;
-	process.incoming = process.ward.grant;
-	process.error = ward_follow(&process.ward, fd, &process.incoming);
+	process.incoming = process.queue_set.grant;
+	process.error = queue_set_follow(&process.queue_set, fd, &process.incoming);
 	answer();
 }
 
@@ -259,7 +259,7 @@ static void try_again(void)
 {
 	pthread_mutex_lock(&process.lock);
 	if (process.error < 0) {
-		process.incoming = process.ward.grant;
+		process.incoming = process.queue_set.grant;
 		follow();
 		process.pause = process.pause < RETRY_MSEC_MAX / 2 ? process.pause * 2
 								   : RETRY_MSEC_MAX;
@@ -316,7 +316,7 @@ static int join(void)
 		if (r < 0) {
 			process_say("cannot reach gpuarb-agent: %s", strerror(-r));
 			/* Who was followed once goes on with what it had then. */
-			return process.ward.grant.generation > 0 ? 0 : -EPERM;
+			return process.queue_set.grant.generation > 0 ? 0 : -EPERM;
 		}
 	}
 	if (process.thread)
@@ -330,13 +330,13 @@ static int join(void)
 	return r;
 }
 
-int process_join(struct ward **ret)
+int process_join(struct queue_set **ret)
 {
 	int r;
 
 	process.pid = getpid();
 	r = join();
 	if (r >= 0)
-		*ret = &process.ward;
+		*ret = &process.queue_set;
 	return r;
 }

@@ -30,10 +30,10 @@ void process_leave(const struct held *held);
 
 /* The queues. Makes sure first that there is a grant, and a thread that follows it. -EPERM: there
  * is no grant to be had. -EAGAIN: no thread. */
-int process_join(struct ward **ret);
+int process_join(struct queue_set **ret);
 
 /* Those that there are, joined or not. */
-struct ward *process_ward(void);
+struct queue_set *process_queue_set(void);
 
 /* Tries again what a queue that is gone now kept from being applied. */
 void process_retry(int fd);

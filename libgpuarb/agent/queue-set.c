@@ -18,28 +18,28 @@ bool agent_grant_valid(const struct agent_grant *grant, size_t size)
 	return true;
 }
 
-void ward_clear(struct ward *ward)
+void queue_set_clear(struct queue_set *queue_set)
 {
-	free(ward->queues);
-	ward->queues = NULL;
-	ward->n = 0;
-	ward->grant.generation = 0;
-	ward->grant.n_parts = 0;
+	free(queue_set->queues);
+	queue_set->queues = NULL;
+	queue_set->n = 0;
+	queue_set->grant.generation = 0;
+	queue_set->grant.n_parts = 0;
 }
 
-static const struct agent_part *find_part(const struct ward *ward, uint32_t kfd_gpu_id)
+static const struct agent_part *find_part(const struct queue_set *queue_set, uint32_t kfd_gpu_id)
 {
-	for (size_t i = 0; i < ward->grant.n_parts; i++)
-		if (ward->grant.parts[i].kfd_gpu_id == kfd_gpu_id)
-			return &ward->grant.parts[i];
+	for (size_t i = 0; i < queue_set->grant.n_parts; i++)
+		if (queue_set->grant.parts[i].kfd_gpu_id == kfd_gpu_id)
+			return &queue_set->grant.parts[i];
 	return NULL;
 }
 
-static struct ward_queue *find_queue(const struct ward *ward, uint32_t id)
+static struct queue_set_queue *find_queue(const struct queue_set *queue_set, uint32_t id)
 {
-	for (size_t i = 0; i < ward->n; i++)
-		if (ward->queues[i].id == id)
-			return &ward->queues[i];
+	for (size_t i = 0; i < queue_set->n; i++)
+		if (queue_set->queues[i].id == id)
+			return &queue_set->queues[i];
 	return NULL;
 }
 
@@ -51,7 +51,8 @@ static void take_mask(const uint32_t *word, uint32_t words, struct mask *ret)
 
 /* The grant's mask within what the program wants; all of it where the two have nothing in common,
  * or leave an XCC without a CU: the program cannot know, and must not get stuck. */
-static void wanted(const struct agent_part *part, const struct ward_queue *queue, struct mask *ret)
+static void wanted(const struct agent_part *part, const struct queue_set_queue *queue,
+		   struct mask *ret)
 {
 	struct mask grant;
 	uint32_t xcc;
@@ -62,9 +63,9 @@ static void wanted(const struct agent_part *part, const struct ward_queue *queue
 }
 
 /* Each change costs a preemption of the GPU: not without need. */
-static int set(const struct ward *ward, int fd, struct ward_queue *queue)
+static int set(const struct queue_set *queue_set, int fd, struct queue_set_queue *queue)
 {
-	const struct agent_part *part = find_part(ward, queue->kfd_gpu_id);
+	const struct agent_part *part = find_part(queue_set, queue->kfd_gpu_id);
 	struct mask next;
 	int r;
 
@@ -73,38 +74,39 @@ static int set(const struct ward *ward, int fd, struct ward_queue *queue)
 	wanted(part, queue, &next);
 	if (queue->now.words > 0 && mask_same(&queue->now, &next))
 		return 0;
-	r = ward->set_mask(fd, queue->id, &next, ward->userdata);
+	r = queue_set->set_mask(fd, queue->id, &next, queue_set->userdata);
 	if (r >= 0)
 		queue->now = next;
 	return r;
 }
 
-static struct ward_queue *append(struct ward *ward)
+static struct queue_set_queue *append(struct queue_set *queue_set)
 {
-	struct ward_queue *queues = realloc(ward->queues, (ward->n + 1) * sizeof(*queues));
+	struct queue_set_queue *queues = realloc(queue_set->queues,
+						 (queue_set->n + 1) * sizeof(*queues));
 
 	if (!queues)
 		return NULL;
-	ward->queues = queues;
-	return &queues[ward->n++];
+	queue_set->queues = queues;
+	return &queues[queue_set->n++];
 }
 
-int ward_made(struct ward *ward, int fd, uint32_t id, uint32_t kfd_gpu_id)
+int queue_set_made(struct queue_set *queue_set, int fd, uint32_t id, uint32_t kfd_gpu_id)
 {
-	struct ward_queue *queue;
+	struct queue_set_queue *queue;
 	int r;
 
-	ward_gone(ward, id); /* the program destroyed it in a way that was not seen */
-	if (!find_part(ward, kfd_gpu_id))
+	queue_set_gone(queue_set, id); /* the program destroyed it in a way that was not seen */
+	if (!find_part(queue_set, kfd_gpu_id))
 		return 0;
-	queue = append(ward);
+	queue = append(queue_set);
 	if (!queue)
 		return -ENOMEM;
 
-	*queue = (struct ward_queue){ .id = id, .kfd_gpu_id = kfd_gpu_id };
-	r = set(ward, fd, queue);
+	*queue = (struct queue_set_queue){ .id = id, .kfd_gpu_id = kfd_gpu_id };
+	r = set(queue_set, fd, queue);
 	if (r < 0)
-		ward->n--;
+		queue_set->n--;
 	return r;
 }
 
@@ -117,10 +119,10 @@ static bool is_wish(const struct agent_part *part, const struct mask *own)
 	return environment.words == 0 || !mask_same(&environment, own);
 }
 
-int ward_asked(struct ward *ward, int fd, uint32_t id, const struct mask *own)
+int queue_set_asked(struct queue_set *queue_set, int fd, uint32_t id, const struct mask *own)
 {
-	struct ward_queue *queue = find_queue(ward, id);
-	const struct agent_part *part = queue ? find_part(ward, queue->kfd_gpu_id) : NULL;
+	struct queue_set_queue *queue = find_queue(queue_set, id);
+	const struct agent_part *part = queue ? find_part(queue_set, queue->kfd_gpu_id) : NULL;
 	struct mask before;
 	int r;
 
@@ -131,30 +133,30 @@ int ward_asked(struct ward *ward, int fd, uint32_t id, const struct mask *own)
 	queue->own = (struct mask){ .words = 0 };
 	if (is_wish(part, own))
 		queue->own = *own;
-	r = set(ward, fd, queue);
+	r = set(queue_set, fd, queue);
 	if (r < 0)
 		queue->own = before;
 	return r;
 }
 
-void ward_gone(struct ward *ward, uint32_t id)
+void queue_set_gone(struct queue_set *queue_set, uint32_t id)
 {
-	struct ward_queue *queue = find_queue(ward, id);
+	struct queue_set_queue *queue = find_queue(queue_set, id);
 
 	if (queue)
-		*queue = ward->queues[--ward->n];
+		*queue = queue_set->queues[--queue_set->n];
 }
 
-int ward_follow(struct ward *ward, int fd, const struct agent_grant *grant)
+int queue_set_follow(struct queue_set *queue_set, int fd, const struct agent_grant *grant)
 {
 	int error = 0;
 
-	ward->grant = *grant;
-	for (size_t i = ward->n; i-- > 0;) {
-		int r = set(ward, fd, &ward->queues[i]);
+	queue_set->grant = *grant;
+	for (size_t i = queue_set->n; i-- > 0;) {
+		int r = set(queue_set, fd, &queue_set->queues[i]);
 
 		if (r == -EFAULT) /* the driver does not know it: it has gone unseen */
-			ward_gone(ward, ward->queues[i].id);
+			queue_set_gone(queue_set, queue_set->queues[i].id);
 		else if (r < 0 && error == 0)
 			error = r;
 	}

@@ -42,7 +42,7 @@ struct server *server_free(struct server *server)
 	if (!server)
 		return NULL;
 
-	crowd_clear(&server->crowd);
+	members_clear(&server->members);
 	close_fd(&server->listening);
 	close_fd(&server->process);
 	close_fd(&server->epoll);
@@ -181,22 +181,22 @@ int server_begin(struct server *server)
 /* ---- acknowledging ----------------------------------------------------------------------- */
 
 /* Whether anybody with queues is not in the crowd: one that gpuarb-agent cannot reach. */
-static bool strays(struct server *server)
+static bool unfollowed(struct server *server)
 {
 	const struct search search = { .sys = server->sys,
 				       .proc = server->proc,
 				       .root = server->root,
-				       .crowd = &server->crowd,
+				       .members = &server->members,
 				       .grant = &server->grant };
-	pid_t stray = server->sees_queues ? stray_find(&search) : 0;
+	pid_t unfollowed = server->sees_queues ? unfollowed_find(&search) : 0;
 
-	if (stray > 0 && stray != server->stray)
+	if (unfollowed > 0 && unfollowed != server->unfollowed)
 		say(server,
 		    "process %d has queues and no agent: generation %" PRIu64 " is not "
 		    "acknowledged",
-		    (int)stray, server->grant.generation);
-	server->stray = stray;
-	return stray != 0;
+		    (int)unfollowed, server->grant.generation);
+	server->unfollowed = unfollowed;
+	return unfollowed != 0;
 }
 
 /* A lease that is being revoked would be taken at once, which the program does not know of. */
@@ -205,9 +205,9 @@ static int acknowledge(struct server *server)
 	uint64_t generation = server->grant.generation;
 	int r;
 
-	server->stray = server->acknowledged < generation ? server->stray : 0;
+	server->unfollowed = server->acknowledged < generation ? server->unfollowed : 0;
 	if (server->acknowledged >= generation || strcmp(server->now.info.state, "revoking") == 0 ||
-	    !crowd_follows(&server->crowd, generation) || strays(server))
+	    !members_follows(&server->members, generation) || unfollowed(server))
 		return 0;
 	r = follower_acknowledge(server->follower, generation);
 	if (r >= 0) {
@@ -233,7 +233,7 @@ static void admit(struct server *server)
 		close(fd);
 		return;
 	}
-	if (crowd_join(&server->crowd, fd, peer.pid) >= 0)
+	if (members_join(&server->members, fd, peer.pid) >= 0)
 		say(server, "process %d has queues", (int)peer.pid);
 }
 
@@ -241,8 +241,8 @@ static void hear(struct server *server, const struct epoll_event *event)
 {
 	if (event->data.fd == server->listening)
 		admit(server);
-	else if (crowd_hear(&server->crowd, event->data.fd) < 0)
-		crowd_leave(&server->crowd, event->data.fd);
+	else if (members_hear(&server->members, event->data.fd) < 0)
+		members_leave(&server->members, event->data.fd);
 }
 
 /* 1: the process has ended. */
@@ -271,13 +271,13 @@ static int turn(struct server *server)
 		if (r == -ENOENT)
 			return r;
 	}
-	crowd_tell(&server->crowd, &server->grant);
+	members_tell(&server->members, &server->grant);
 	if (server->follower->pause == 0) {
 		r = acknowledge(server);
 		if (r == -ENOENT)
 			return r;
 	}
-	if (server->stray != 0)
+	if (server->unfollowed != 0)
 		deadline = deadline_after(STRAY_USEC);
 	r = follower_wait(server->follower, &server->epoll, deadline);
 	return r == -ECANCELED ? hear_all(server) : 0;

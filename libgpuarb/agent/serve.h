@@ -23,8 +23,8 @@ struct server {
 	pid_t root;
 	int listening, process; /* process: a pidfd of the root */
 	int epoll;              /* of these two, and of the members of the crowd */
-	struct crowd crowd;
-	pid_t stray; /* for which an acknowledgement was held back; 0: none */
+	struct members members;
+	pid_t unfollowed; /* for which an acknowledgement was held back; 0: none */
 };
 
 /* fds: taken over. -errno. */

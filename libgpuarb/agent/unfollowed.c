@@ -85,19 +85,19 @@ static bool left_behind(const struct search *search, pid_t pid)
 {
 	_cleanup_(fclosep) FILE *file = open_of(search, pid, "stat");
 
-	return !file && crowd_had(search->crowd, pid);
+	return !file && members_had(search->members, pid);
 }
 
-static int is_stray(const struct search *search, pid_t pid)
+static int is_unfollowed(const struct search *search, pid_t pid)
 {
-	if (pid <= 0 || crowd_has(search->crowd, pid))
+	if (pid <= 0 || members_has(search->members, pid))
 		return 0;
 	if (!descends(search, pid) && !started_with(search, pid) && !left_behind(search, pid))
 		return 0;
 	return has_queues(search, pid);
 }
 
-pid_t stray_find(const struct search *search)
+pid_t unfollowed_find(const struct search *search)
 {
 	_cleanup_(closedirp) DIR *dir = NULL;
 	const struct dirent *entry;
@@ -110,7 +110,7 @@ pid_t stray_find(const struct search *search)
 
 	while ((entry = readdir(dir))) {
 		pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-		int r = is_stray(search, pid);
+		int r = is_unfollowed(search, pid);
 
 		if (r != 0)
 			return r < 0 ? r : pid;

@@ -10,7 +10,7 @@
 struct search {
 	const char *sys, *proc;
 	pid_t root; /* what gpuarbctl run became */
-	const struct crowd *crowd;
+	const struct members *members;
 	const struct agent_grant *grant;
 };
 
@@ -19,4 +19,4 @@ struct search {
  * from the root, or was started with GPUARB_LEASE of this lease. One that left the crowd and is
  * dead is one for as long as the driver has its queues. -errno: it cannot be told.
  */
-pid_t stray_find(const struct search *search);
+pid_t unfollowed_find(const struct search *search);

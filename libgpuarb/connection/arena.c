@@ -5,14 +5,14 @@
 
 #include "libgpuarb/connection/internal.h"
 
-struct pool_block {
-	struct pool_block *next;
+struct arena_block {
+	struct arena_block *next;
 	max_align_t data[];
 };
 
-void *pool_alloc(struct pool *pool, size_t n, size_t size)
+void *arena_alloc(struct arena *arena, size_t n, size_t size)
 {
-	struct pool_block *block;
+	struct arena_block *block;
 	size_t bytes;
 
 	if (__builtin_mul_overflow(n, size, &bytes) ||
@@ -23,31 +23,31 @@ void *pool_alloc(struct pool *pool, size_t n, size_t size)
 	if (!block)
 		return NULL;
 
-	block->next = pool->blocks;
-	pool->blocks = block;
+	block->next = arena->blocks;
+	arena->blocks = block;
 	return block->data;
 }
 
-void *pool_copy(struct pool *pool, const void *data, size_t n, size_t size)
+void *arena_copy(struct arena *arena, const void *data, size_t n, size_t size)
 {
-	void *copy = pool_alloc(pool, n, size);
+	void *copy = arena_alloc(arena, n, size);
 
 	if (copy && n > 0)
 		memcpy(copy, data, n * size);
 	return copy;
 }
 
-char *pool_string(struct pool *pool, const char *string)
+char *arena_string(struct arena *arena, const char *string)
 {
-	return pool_copy(pool, string, strlen(string) + 1, 1);
+	return arena_copy(arena, string, strlen(string) + 1, 1);
 }
 
-void pool_clear(struct pool *pool)
+void arena_clear(struct arena *arena)
 {
-	while (pool->blocks) {
-		struct pool_block *next = pool->blocks->next;
+	while (arena->blocks) {
+		struct arena_block *next = arena->blocks->next;
 
-		free(pool->blocks);
-		pool->blocks = next;
+		free(arena->blocks);
+		arena->blocks = next;
 	}
 }

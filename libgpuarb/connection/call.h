@@ -116,7 +116,7 @@ struct field {
 	const char *key;
 	char type;
 	size_t offset, count_offset;
-	int (*read)(DBusMessageIter *value, struct pool *pool, void *object);
+	int (*read)(DBusMessageIter *value, struct arena *arena, void *object);
 };
 
 /*
@@ -125,24 +125,25 @@ struct field {
  * to a key of a wrong type, -ENOMEM.
  */
 int read_fields(DBusMessageIter *dict, const struct field *fields, size_t n_fields,
-		struct pool *pool, void *object, const char **ret_key);
+		struct arena *arena, void *object, const char **ret_key);
 
 /* Fills *ret with an array of n objects of size bytes, one for each dictionary of an
  * aa{sv}. */
-int read_rows(DBusMessageIter *rows, const struct field *fields, size_t n_fields, struct pool *pool,
-	      size_t size, void *ret_array, size_t *ret_n, const char **ret_key);
+int read_rows(DBusMessageIter *rows, const struct field *fields, size_t n_fields,
+	      struct arena *arena, size_t size, void *ret_array, size_t *ret_n,
+	      const char **ret_key);
 
 /* -EPROTO unless it stands on a value of this one complete type. */
 int iter_check(DBusMessageIter *iter, const char *signature);
 size_t iter_count(const DBusMessageIter *array); /* elements of the array it stands on */
 
-int read_partitions(DBusMessageIter *rows, struct pool *pool, const struct gpuarb_partition **ret,
+int read_partitions(DBusMessageIter *rows, struct arena *arena, const struct gpuarb_partition **ret,
 		    size_t *ret_n, const char **ret_key);
-int read_refusals(DBusMessageIter *rows, struct pool *pool, const struct gpuarb_refusal **ret,
+int read_refusals(DBusMessageIter *rows, struct arena *arena, const struct gpuarb_refusal **ret,
 		  size_t *ret_n, const char **ret_key);
-int read_lease(DBusMessageIter *dict, struct pool *pool, struct gpuarb_lease_info *ret,
+int read_lease(DBusMessageIter *dict, struct arena *arena, struct gpuarb_lease_info *ret,
 	       const char **ret_key);
-int read_gpu(DBusMessageIter *dict, struct pool *pool, struct gpuarb_gpu *ret,
+int read_gpu(DBusMessageIter *dict, struct arena *arena, struct gpuarb_gpu *ret,
 	     const char **ret_key);
 
 /* Notes an answer that is not understood, naming the key where there is one. */

@@ -67,7 +67,7 @@ void begin(struct gpuarb *gpuarb)
 	free(gpuarb->error_name);
 	gpuarb->sentence = gpuarb->error_name = NULL;
 	gpuarb->no_memory = false;
-	pool_clear(&gpuarb->answer);
+	arena_clear(&gpuarb->answer);
 	gpuarb->refusals = NULL;
 	gpuarb->n_refusals = 0;
 	gpuarb->plan = NULL;

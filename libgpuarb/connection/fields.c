@@ -55,25 +55,25 @@ static const struct field process_fields[] = {
 	FIELD('u', "queues", gpuarb_process, queues),
 };
 
-int read_partitions(DBusMessageIter *rows, struct pool *pool, const struct gpuarb_partition **ret,
+int read_partitions(DBusMessageIter *rows, struct arena *arena, const struct gpuarb_partition **ret,
 		    size_t *ret_n, const char **ret_key)
 {
-	return read_rows(rows, partition_fields, ARRAY_SIZE(partition_fields), pool,
+	return read_rows(rows, partition_fields, ARRAY_SIZE(partition_fields), arena,
 			 sizeof(struct gpuarb_partition), ret, ret_n, ret_key);
 }
 
-int read_refusals(DBusMessageIter *rows, struct pool *pool, const struct gpuarb_refusal **ret,
+int read_refusals(DBusMessageIter *rows, struct arena *arena, const struct gpuarb_refusal **ret,
 		  size_t *ret_n, const char **ret_key)
 {
-	return read_rows(rows, refusal_fields, ARRAY_SIZE(refusal_fields), pool,
+	return read_rows(rows, refusal_fields, ARRAY_SIZE(refusal_fields), arena,
 			 sizeof(struct gpuarb_refusal), ret, ret_n, ret_key);
 }
 
-static int read_lease_partitions(DBusMessageIter *value, struct pool *pool, void *object)
+static int read_lease_partitions(DBusMessageIter *value, struct arena *arena, void *object)
 {
 	struct gpuarb_lease_info *info = object;
 
-	return read_partitions(value, pool, &info->partitions, &info->n_partitions, NULL);
+	return read_partitions(value, arena, &info->partitions, &info->n_partitions, NULL);
 }
 
 static const struct field lease_fields[] = {
@@ -95,24 +95,24 @@ static const struct field lease_fields[] = {
 	FIELD('t', "Disturbances", gpuarb_lease_info, disturbances),
 };
 
-int read_lease(DBusMessageIter *dict, struct pool *pool, struct gpuarb_lease_info *ret,
+int read_lease(DBusMessageIter *dict, struct arena *arena, struct gpuarb_lease_info *ret,
 	       const char **ret_key)
 {
 	*ret = (struct gpuarb_lease_info){ .owner_uid = UINT32_MAX, .deadline = UINT64_MAX };
-	return read_fields(dict, lease_fields, ARRAY_SIZE(lease_fields), pool, ret, ret_key);
+	return read_fields(dict, lease_fields, ARRAY_SIZE(lease_fields), arena, ret, ret_key);
 }
 
-static int read_unmanaged(DBusMessageIter *value, struct pool *pool, void *object)
+static int read_unmanaged(DBusMessageIter *value, struct arena *arena, void *object)
 {
 	struct gpuarb_gpu *gpu = object;
 
-	return read_rows(value, process_fields, ARRAY_SIZE(process_fields), pool,
+	return read_rows(value, process_fields, ARRAY_SIZE(process_fields), arena,
 			 sizeof(struct gpuarb_process), &gpu->unmanaged, &gpu->n_unmanaged, NULL);
 }
 
 /* A table of numbers whose rows are equally long, row by row. *ret_columns starts as what
  * the tables before it had, or 0. */
-static int read_table(DBusMessageIter *value, struct pool *pool, size_t *ret_columns,
+static int read_table(DBusMessageIter *value, struct arena *arena, size_t *ret_columns,
 		      const uint32_t **ret, size_t *ret_rows)
 {
 	size_t rows = iter_count(value), columns = *ret_columns;
@@ -132,7 +132,7 @@ static int read_table(DBusMessageIter *value, struct pool *pool, size_t *ret_col
 		if (n == 0 || (size_t)n != columns)
 			return -EPROTO;
 		if (!table)
-			table = pool_alloc(pool, rows, columns * sizeof(*table));
+			table = arena_alloc(arena, rows, columns * sizeof(*table));
 		if (!table)
 			return -ENOMEM;
 		memcpy(table + i * columns, from, columns * sizeof(*table));
@@ -150,18 +150,18 @@ struct reading {
 	size_t array_xccs, array_engines, arrays;
 };
 
-static int read_engines(DBusMessageIter *value, struct pool *pool, void *object)
+static int read_engines(DBusMessageIter *value, struct arena *arena, void *object)
 {
 	struct reading *reading = object;
 	int r = iter_check(value, "aau");
 
 	if (r < 0)
 		return r;
-	return read_table(value, pool, &reading->engines, &reading->gpu.cus_per_shader_engine,
+	return read_table(value, arena, &reading->engines, &reading->gpu.cus_per_shader_engine,
 			  &reading->engine_xccs);
 }
 
-static int read_arrays(DBusMessageIter *value, struct pool *pool, void *object)
+static int read_arrays(DBusMessageIter *value, struct arena *arena, void *object)
 {
 	struct reading *reading = object;
 	size_t xccs, engines = 0, arrays = 0, of_xcc;
@@ -179,7 +179,7 @@ static int read_arrays(DBusMessageIter *value, struct pool *pool, void *object)
 		const uint32_t *part = NULL;
 		size_t n = 0;
 
-		r = read_table(&xcc, pool, &arrays, &part, &n);
+		r = read_table(&xcc, arena, &arrays, &part, &n);
 		if (r < 0)
 			return r;
 		if (i == 0)
@@ -188,7 +188,7 @@ static int read_arrays(DBusMessageIter *value, struct pool *pool, void *object)
 			return -EPROTO;
 		of_xcc = engines * arrays;
 		if (!all)
-			all = pool_alloc(pool, xccs, of_xcc * sizeof(*all));
+			all = arena_alloc(arena, xccs, of_xcc * sizeof(*all));
 		if (!all)
 			return -ENOMEM;
 		memcpy(all + i * of_xcc, part, of_xcc * sizeof(*all));
@@ -248,10 +248,11 @@ static int check_tables(struct reading *reading, const char **ret_key)
 	return 0;
 }
 
-int read_gpu(DBusMessageIter *dict, struct pool *pool, struct gpuarb_gpu *ret, const char **ret_key)
+int read_gpu(DBusMessageIter *dict, struct arena *arena, struct gpuarb_gpu *ret,
+	     const char **ret_key)
 {
 	struct reading reading = {};
-	int r = read_fields(dict, gpu_fields, ARRAY_SIZE(gpu_fields), pool, &reading, ret_key);
+	int r = read_fields(dict, gpu_fields, ARRAY_SIZE(gpu_fields), arena, &reading, ret_key);
 
 	if (r >= 0)
 		r = check_tables(&reading, ret_key);

@@ -57,15 +57,15 @@ void close_fd(int *fd);
 
 /* ---- memory that goes together: what one answer of the daemon was read into ---------- */
 
-struct pool {
-	struct pool_block *blocks;
+struct arena {
+	struct arena_block *blocks;
 };
 
 /* Room for n objects of size bytes, zeroed; never NULL for n = 0. NULL: no memory. */
-void *pool_alloc(struct pool *pool, size_t n, size_t size);
-char *pool_string(struct pool *pool, const char *string);
-void *pool_copy(struct pool *pool, const void *data, size_t n, size_t size);
-void pool_clear(struct pool *pool); /* frees all; the pool is empty afterwards */
+void *arena_alloc(struct arena *arena, size_t n, size_t size);
+char *arena_string(struct arena *arena, const char *string);
+void *arena_copy(struct arena *arena, const void *data, size_t n, size_t size);
+void arena_clear(struct arena *arena); /* frees all; the pool is empty afterwards */
 
 /* ---- waiting ------------------------------------------------------------------------- */
 
@@ -95,7 +95,7 @@ struct gpuarb {
 	/* The last failure, and what the last answer listed. */
 	char *sentence, *error_name;
 	bool no_memory;
-	struct pool answer;
+	struct arena answer;
 	const struct gpuarb_refusal *refusals;
 	size_t n_refusals;
 	const struct gpuarb_partition *plan;
@@ -128,12 +128,12 @@ int error_from_name(const char *name);
 /* ---- a lease ------------------------------------------------------------------------- */
 
 /* What this library knows of the masks of queues (book.c). */
-struct book {
-	struct book_entry *entries; /* by the queues' ids */
+struct mask_cache {
+	struct mask_cache_entry *entries; /* by the queues' ids */
 	size_t n;
 };
 
-void book_clear(struct book *book);
+void mask_cache_clear(struct mask_cache *mask_cache);
 
 struct gpuarb_lease {
 	struct gpuarb *gpuarb;
@@ -142,11 +142,11 @@ struct gpuarb_lease {
 	void *record;   /* room for one datagram */
 
 	struct gpuarb_lease_info info;
-	struct pool pool; /* what info points to */
-	uint32_t cause;   /* of its end: enum gpuarb_record_cause */
+	struct arena arena; /* what info points to */
+	uint32_t cause;     /* of its end: enum gpuarb_record_cause */
 
-	struct book book;    /* masks of this process's queues: apply.h */
-	struct agent *agent; /* agent.h; NULL: none */
+	struct mask_cache mask_cache; /* masks of this process's queues: apply.h */
+	struct agent *agent;          /* agent.h; NULL: none */
 	void *attached;
 	void (*attached_done)(void *data);
 };
@@ -180,5 +180,5 @@ void lease_abandon(struct gpuarb_lease *lease);
  * Reads one datagram: all of *ret that a holder can ask for. Returns 1, 0 for a record of an
  * unknown version, which is to be skipped, -EPROTO or -ENOMEM.
  */
-int record_read(const void *data, size_t size, struct pool *pool, struct gpuarb_lease_info *ret,
+int record_read(const void *data, size_t size, struct arena *arena, struct gpuarb_lease_info *ret,
 		uint32_t *ret_cause);

@@ -30,7 +30,7 @@ size_t iter_count(const DBusMessageIter *array)
 }
 
 /* Numbers of this size: *ret is an array of them. */
-static int read_numbers(DBusMessageIter *value, struct pool *pool, size_t size, const void **ret,
+static int read_numbers(DBusMessageIter *value, struct arena *arena, size_t size, const void **ret,
 			size_t *ret_n)
 {
 	DBusMessageIter array;
@@ -39,16 +39,16 @@ static int read_numbers(DBusMessageIter *value, struct pool *pool, size_t size, 
 
 	dbus_message_iter_recurse(value, &array);
 	dbus_message_iter_get_fixed_array(&array, &numbers, &n);
-	*ret = pool_copy(pool, numbers, (size_t)n, size);
+	*ret = arena_copy(arena, numbers, (size_t)n, size);
 	*ret_n = (size_t)n;
 	return *ret ? 0 : -ENOMEM;
 }
 
-static int read_strings(DBusMessageIter *value, struct pool *pool, const char *const **ret,
+static int read_strings(DBusMessageIter *value, struct arena *arena, const char *const **ret,
 			size_t *ret_n)
 {
 	size_t n = iter_count(value);
-	const char **strings = pool_alloc(pool, n + 1, sizeof(*strings));
+	const char **strings = arena_alloc(arena, n + 1, sizeof(*strings));
 	DBusMessageIter array;
 
 	if (!strings)
@@ -59,7 +59,7 @@ static int read_strings(DBusMessageIter *value, struct pool *pool, const char *c
 		const char *string;
 
 		dbus_message_iter_get_basic(&array, &string);
-		strings[i] = pool_string(pool, string);
+		strings[i] = arena_string(arena, string);
 		if (!strings[i])
 			return -ENOMEM;
 		dbus_message_iter_next(&array);
@@ -70,7 +70,7 @@ static int read_strings(DBusMessageIter *value, struct pool *pool, const char *c
 }
 
 /* Numbers of either width do for 't'. */
-static int read_basic(DBusMessageIter *value, char type, struct pool *pool, void *member)
+static int read_basic(DBusMessageIter *value, char type, struct arena *arena, void *member)
 {
 	int have = dbus_message_iter_get_arg_type(value);
 	DBusBasicValue basic = { .u64 = 0 };
@@ -84,7 +84,7 @@ static int read_basic(DBusMessageIter *value, char type, struct pool *pool, void
 	case 'u': *(uint32_t *)member = basic.u32; return 0;
 	case 't': *(uint64_t *)member = have == 'u' ? basic.u32 : basic.u64; return 0;
 	default:
-		*(const char **)member = pool_string(pool, basic.str);
+		*(const char **)member = arena_string(arena, basic.str);
 		return *(const char **)member ? 0 : -ENOMEM;
 	}
 }
@@ -94,7 +94,7 @@ static void *member_at(void *object, size_t offset)
 	return (char *)object + offset;
 }
 
-static int read_field(DBusMessageIter *value, const struct field *field, struct pool *pool,
+static int read_field(DBusMessageIter *value, const struct field *field, struct arena *arena,
 		      void *object)
 {
 	void *member = member_at(object, field->offset);
@@ -102,17 +102,17 @@ static int read_field(DBusMessageIter *value, const struct field *field, struct 
 	int r;
 
 	switch (field->type) {
-	case 0: return field->read(value, pool, object);
+	case 0: return field->read(value, arena, object);
 	case 'U':
 		r = iter_check(value, "au");
-		return r < 0 ? r : read_numbers(value, pool, sizeof(uint32_t), member, count);
+		return r < 0 ? r : read_numbers(value, arena, sizeof(uint32_t), member, count);
 	case 'T':
 		r = iter_check(value, "at");
-		return r < 0 ? r : read_numbers(value, pool, sizeof(uint64_t), member, count);
+		return r < 0 ? r : read_numbers(value, arena, sizeof(uint64_t), member, count);
 	case 'S':
 		r = iter_check(value, "as");
-		return r < 0 ? r : read_strings(value, pool, member, count);
-	default: return read_basic(value, field->type, pool, member);
+		return r < 0 ? r : read_strings(value, arena, member, count);
+	default: return read_basic(value, field->type, arena, member);
 	}
 }
 
@@ -125,7 +125,7 @@ static const struct field *field_find(const struct field *fields, size_t n, cons
 }
 
 static int read_entry(DBusMessageIter *entry, const struct field *fields, size_t n_fields,
-		      struct pool *pool, void *object, const char **ret_key)
+		      struct arena *arena, void *object, const char **ret_key)
 {
 	const struct field *field;
 	DBusMessageIter value;
@@ -139,14 +139,14 @@ static int read_entry(DBusMessageIter *entry, const struct field *fields, size_t
 
 	dbus_message_iter_next(entry);
 	dbus_message_iter_recurse(entry, &value);
-	r = read_field(&value, field, pool, object);
+	r = read_field(&value, field, arena, object);
 	if (r == -EPROTO && ret_key)
 		*ret_key = field->key;
 	return r;
 }
 
 int read_fields(DBusMessageIter *dict, const struct field *fields, size_t n_fields,
-		struct pool *pool, void *object, const char **ret_key)
+		struct arena *arena, void *object, const char **ret_key)
 {
 	DBusMessageIter entries, entry;
 
@@ -160,15 +160,16 @@ int read_fields(DBusMessageIter *dict, const struct field *fields, size_t n_fiel
 		int r;
 
 		dbus_message_iter_recurse(&entries, &entry);
-		r = read_entry(&entry, fields, n_fields, pool, object, ret_key);
+		r = read_entry(&entry, fields, n_fields, arena, object, ret_key);
 		if (r < 0)
 			return r;
 	}
 	return 0;
 }
 
-int read_rows(DBusMessageIter *rows, const struct field *fields, size_t n_fields, struct pool *pool,
-	      size_t size, void *ret_array, size_t *ret_n, const char **ret_key)
+int read_rows(DBusMessageIter *rows, const struct field *fields, size_t n_fields,
+	      struct arena *arena, size_t size, void *ret_array, size_t *ret_n,
+	      const char **ret_key)
 {
 	DBusMessageIter row;
 	char *array;
@@ -182,13 +183,13 @@ int read_rows(DBusMessageIter *rows, const struct field *fields, size_t n_fields
 	n = iter_count(rows);
 	if (n > ROWS_MAX)
 		return -EPROTO;
-	array = pool_alloc(pool, n, size);
+	array = arena_alloc(arena, n, size);
 	if (!array)
 		return -ENOMEM;
 
 	dbus_message_iter_recurse(rows, &row);
 	for (size_t i = 0; i < n; i++) {
-		r = read_fields(&row, fields, n_fields, pool, array + i * size, ret_key);
+		r = read_fields(&row, fields, n_fields, arena, array + i * size, ret_key);
 		if (r < 0)
 			return r;
 		dbus_message_iter_next(&row);

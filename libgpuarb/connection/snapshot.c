@@ -12,7 +12,7 @@
 #define OBJECTS_MAX 65536U
 
 struct gpuarb_view {
-	struct pool pool;
+	struct arena arena;
 	const char *version;
 	const char *const *tenants;
 	size_t n_tenants;
@@ -43,20 +43,20 @@ struct object {
 /* The kinds of objects there are, and how each is read. */
 struct kind {
 	const char *prefix, *interface;
-	int (*read)(DBusMessageIter *dict, struct pool *pool, struct object *ret,
+	int (*read)(DBusMessageIter *dict, struct arena *arena, struct object *ret,
 		    const char **ret_key);
 };
 
-static int read_gpu_object(DBusMessageIter *dict, struct pool *pool, struct object *ret,
+static int read_gpu_object(DBusMessageIter *dict, struct arena *arena, struct object *ret,
 			   const char **ret_key)
 {
-	return read_gpu(dict, pool, &ret->gpu, ret_key);
+	return read_gpu(dict, arena, &ret->gpu, ret_key);
 }
 
-static int read_lease_object(DBusMessageIter *dict, struct pool *pool, struct object *ret,
+static int read_lease_object(DBusMessageIter *dict, struct arena *arena, struct object *ret,
 			     const char **ret_key)
 {
-	return read_lease(dict, pool, &ret->lease, ret_key);
+	return read_lease(dict, arena, &ret->lease, ret_key);
 }
 
 static const struct kind gpu_kind = { GPUARB_PATH_GPU, GPUARB_INTERFACE_GPU, read_gpu_object };
@@ -90,12 +90,12 @@ static int compare_objects(const void *a, const void *b)
 }
 
 /* Reads all objects of a kind into scratch, ordered by number; what they have goes to pool. */
-static int read_objects(DBusMessageIter *answer, const struct kind *kind, struct pool *pool,
-			struct pool *scratch, struct object **ret, size_t *ret_n,
+static int read_objects(DBusMessageIter *answer, const struct kind *kind, struct arena *arena,
+			struct arena *scratch, struct object **ret, size_t *ret_n,
 			const char **ret_key)
 {
 	size_t room = iter_count(answer), n = 0;
-	struct object *objects = room <= OBJECTS_MAX ? pool_alloc(scratch, room, sizeof(*objects))
+	struct object *objects = room <= OBJECTS_MAX ? arena_alloc(scratch, room, sizeof(*objects))
 						     : NULL;
 	DBusMessageIter entries, entry, properties;
 
@@ -114,7 +114,7 @@ static int read_objects(DBusMessageIter *answer, const struct kind *kind, struct
 		if (path_number(path, kind->prefix, &objects[n].number) < 0 ||
 		    !find_interface(&entry, kind->interface, &properties))
 			continue;
-		r = kind->read(&properties, pool, &objects[n], ret_key);
+		r = kind->read(&properties, arena, &objects[n], ret_key);
 		if (r < 0)
 			return r;
 		n++;
@@ -127,16 +127,16 @@ static int read_objects(DBusMessageIter *answer, const struct kind *kind, struct
 
 static int read_gpus(DBusMessageIter *answer, struct gpuarb_view *view, const char **ret_key)
 {
-	_cleanup_(pool_clear) struct pool scratch = { NULL };
+	_cleanup_(arena_clear) struct arena scratch = { NULL };
 	struct object *objects;
 	size_t n;
-	int r = read_objects(answer, &gpu_kind, &view->pool, &scratch, &objects, &n, ret_key);
+	int r = read_objects(answer, &gpu_kind, &view->arena, &scratch, &objects, &n, ret_key);
 
 	if (r < 0)
 		return r;
 
-	view->gpus = pool_alloc(&view->pool, n, sizeof(*view->gpus));
-	view->gpu_numbers = pool_alloc(&view->pool, n, sizeof(*view->gpu_numbers));
+	view->gpus = arena_alloc(&view->arena, n, sizeof(*view->gpus));
+	view->gpu_numbers = arena_alloc(&view->arena, n, sizeof(*view->gpu_numbers));
 	if (!view->gpus || !view->gpu_numbers)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
@@ -149,15 +149,15 @@ static int read_gpus(DBusMessageIter *answer, struct gpuarb_view *view, const ch
 
 static int read_leases(DBusMessageIter *answer, struct gpuarb_view *view, const char **ret_key)
 {
-	_cleanup_(pool_clear) struct pool scratch = { NULL };
+	_cleanup_(arena_clear) struct arena scratch = { NULL };
 	struct object *objects;
 	size_t n;
-	int r = read_objects(answer, &lease_kind, &view->pool, &scratch, &objects, &n, ret_key);
+	int r = read_objects(answer, &lease_kind, &view->arena, &scratch, &objects, &n, ret_key);
 
 	if (r < 0)
 		return r;
 
-	view->leases = pool_alloc(&view->pool, n, sizeof(*view->leases));
+	view->leases = arena_alloc(&view->arena, n, sizeof(*view->leases));
 	if (!view->leases)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
@@ -180,7 +180,7 @@ static int read_root(struct gpuarb *gpuarb, struct gpuarb_view *view)
 		return r;
 
 	dbus_message_iter_init(reply, &iter);
-	r = read_fields(&iter, root_fields, ARRAY_SIZE(root_fields), &view->pool, view, &key);
+	r = read_fields(&iter, root_fields, ARRAY_SIZE(root_fields), &view->arena, view, &key);
 	return r == -EPROTO ? misunderstood(gpuarb, "GetAll", key) : r;
 }
 
@@ -242,7 +242,7 @@ GPUARB_EXPORT void gpuarb_view_free(struct gpuarb_view *view)
 	if (!view)
 		return;
 
-	pool_clear(&view->pool);
+	arena_clear(&view->arena);
 	free(view);
 }
 

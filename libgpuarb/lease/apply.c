@@ -54,7 +54,7 @@ static int refresh(const struct apply *apply)
 			    "cannot read this process's queues in %s/class/kfd/kfd/proc/%d: %s",
 			    apply->sys, (int)apply->pid, strerror(-r));
 
-	r = book_refresh(apply->book, &list, apply->partitions, apply->n);
+	r = mask_cache_refresh(apply->mask_cache, &list, apply->partitions, apply->n);
 	free(list.queues);
 	return r;
 }
@@ -69,7 +69,7 @@ static bool half_pair(const struct mask *mask)
 	return false;
 }
 
-static int no_room(const struct apply *apply, const struct book_entry *entry, uint32_t xcc)
+static int no_room(const struct apply *apply, const struct mask_cache_entry *entry, uint32_t xcc)
 {
 	const char *gpu = apply->partitions[entry->partition].gpu;
 
@@ -87,7 +87,7 @@ static int no_room(const struct apply *apply, const struct book_entry *entry, ui
 }
 
 /* What the lease has, and of that what the program wants. */
-static int narrow(const struct apply *apply, struct book_entry *entry, bool yields)
+static int narrow(const struct apply *apply, struct mask_cache_entry *entry, bool yields)
 {
 	struct mask grant;
 	uint32_t xcc = 0;
@@ -103,7 +103,7 @@ static int narrow(const struct apply *apply, struct book_entry *entry, bool yiel
 
 /* ---- setting ---------------------------------------------------------------------------- */
 
-static int refused(const struct apply *apply, const struct book_entry *entry, int error)
+static int refused(const struct apply *apply, const struct mask_cache_entry *entry, int error)
 {
 	const char *gpu = apply->partitions[entry->partition].gpu, *why;
 
@@ -124,9 +124,9 @@ static int refused(const struct apply *apply, const struct book_entry *entry, in
 }
 
 /* Gives the entries before end what they had. What fails here has been said to fail. */
-static void take_back(const struct apply *apply, int fd, const struct book_entry *end)
+static void take_back(const struct apply *apply, int fd, const struct mask_cache_entry *end)
 {
-	for (struct book_entry *entry = apply->book->entries; entry < end; entry++) {
+	for (struct mask_cache_entry *entry = apply->mask_cache->entries; entry < end; entry++) {
 		struct mask before = entry->now;
 
 		if (entry->next.words == 0)
@@ -138,7 +138,7 @@ static void take_back(const struct apply *apply, int fd, const struct book_entry
 }
 
 /* 1: done. 0: the queue is gone. */
-static int set_one(const struct apply *apply, int fd, const struct book_entry *entry)
+static int set_one(const struct apply *apply, int fd, const struct mask_cache_entry *entry)
 {
 	int r = apply->driver->set_mask(apply->driver->userdata, fd, entry->queue.id, &entry->next);
 
@@ -150,10 +150,11 @@ static int set_one(const struct apply *apply, int fd, const struct book_entry *e
 /* Sets the next masks of all entries that have one, or of none; returns how many. */
 static int set_all(const struct apply *apply, int fd)
 {
-	struct book_entry *entries = apply->book->entries, *end = entries + apply->book->n;
+	struct mask_cache_entry *entries = apply->mask_cache->entries,
+				*end = entries + apply->mask_cache->n;
 	int r, n = 0;
 
-	for (struct book_entry *entry = entries; entry < end; entry++) {
+	for (struct mask_cache_entry *entry = entries; entry < end; entry++) {
 		if (entry->next.words == 0)
 			continue;
 		r = set_one(apply, fd, entry);
@@ -164,7 +165,7 @@ static int set_all(const struct apply *apply, int fd)
 		}
 		n += r;
 	}
-	for (struct book_entry *entry = entries; entry < end; entry++)
+	for (struct mask_cache_entry *entry = entries; entry < end; entry++)
 		if (entry->next.words > 0)
 			entry->now = entry->next;
 	return n;
@@ -193,9 +194,9 @@ static int prepare(const struct apply *apply)
 		r = inherited_check(apply);
 	if (r >= 0)
 		r = refresh(apply);
-	for (size_t i = 0; r >= 0 && i < apply->book->n; i++)
-		r = narrow(apply, &apply->book->entries[i], apply->yields);
-	return r < 0 ? r : (int)apply->book->n;
+	for (size_t i = 0; r >= 0 && i < apply->mask_cache->n; i++)
+		r = narrow(apply, &apply->mask_cache->entries[i], apply->yields);
+	return r < 0 ? r : (int)apply->mask_cache->n;
 }
 
 /* To open the device is to become a process of KFD: not without a queue to mask. */
@@ -210,8 +211,8 @@ int apply_missing(const struct apply *apply)
 {
 	int r = prepare(apply), n = 0;
 
-	for (size_t i = 0; r > 0 && i < apply->book->n; i++) {
-		struct book_entry *entry = &apply->book->entries[i];
+	for (size_t i = 0; r > 0 && i < apply->mask_cache->n; i++) {
+		struct mask_cache_entry *entry = &apply->mask_cache->entries[i];
 
 		if (entry->now.words > 0 && mask_same(&entry->now, &entry->next))
 			entry->next.words = 0;
@@ -246,17 +247,17 @@ int apply_queue_ids(const struct apply *apply, size_t i, uint32_t *ids, size_t m
 	if (r < 0)
 		return r;
 
-	for (size_t k = 0; k < apply->book->n; k++)
-		if (apply->book->entries[k].partition == i) {
+	for (size_t k = 0; k < apply->mask_cache->n; k++)
+		if (apply->mask_cache->entries[k].partition == i) {
 			if (n < max)
-				ids[n] = apply->book->entries[k].queue.id;
+				ids[n] = apply->mask_cache->entries[k].queue.id;
 			n++;
 		}
 	return (int)n;
 }
 
 /* What the GPU wants of masks: bits in pairs, and one for each XCC. */
-static int read_gpu(const struct apply *apply, struct book_entry *entry, bool *ret_pairs)
+static int read_gpu(const struct apply *apply, struct mask_cache_entry *entry, bool *ret_pairs)
 {
 	struct topology topology;
 	const struct topology_gpu *gpu;
@@ -278,7 +279,7 @@ static int read_gpu(const struct apply *apply, struct book_entry *entry, bool *r
 			  apply->partitions[entry->partition].gpu, entry->queue.kfd_gpu_id);
 }
 
-static int read_own(const struct apply *apply, struct book_entry *entry, const uint32_t *mask,
+static int read_own(const struct apply *apply, struct mask_cache_entry *entry, const uint32_t *mask,
 		    size_t words)
 {
 	bool pairs = false;
@@ -304,7 +305,7 @@ static int read_own(const struct apply *apply, struct book_entry *entry, const u
 int apply_own(const struct apply *apply, size_t i, uint32_t queue, const uint32_t *mask,
 	      size_t words)
 {
-	struct book_entry *entry, before;
+	struct mask_cache_entry *entry, before;
 	int r;
 
 	r = check_lease(apply);
@@ -317,7 +318,7 @@ int apply_own(const struct apply *apply, size_t i, uint32_t queue, const uint32_
 	if (r < 0)
 		return r;
 
-	entry = book_find(apply->book, i, queue);
+	entry = mask_cache_find(apply->mask_cache, i, queue);
 	if (!entry)
 		return fail(apply->gpuarb, -ENOENT,
 			    "this process has no compute queue %" PRIu32 " on GPU %s", queue,

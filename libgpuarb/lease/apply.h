@@ -46,7 +46,7 @@ bool queues_visible(void);
 
 /* ---- book.c: what this library knows of their masks ------------------------------------- */
 
-struct book_entry {
+struct mask_cache_entry {
 	struct queue queue;
 	size_t partition; /* on whose GPU it is */
 
@@ -58,10 +58,11 @@ struct book_entry {
 
 /* Has the queues of the list that are on the partitions' GPUs from now on. What was known of
  * those that are gone, or whose id is another one's now, is forgotten. -ENOMEM: unchanged. */
-int book_refresh(struct book *book, const struct queue_list *list,
-		 const struct gpuarb_partition *partitions, size_t n);
+int mask_cache_refresh(struct mask_cache *mask_cache, const struct queue_list *list,
+		       const struct gpuarb_partition *partitions, size_t n);
 
-struct book_entry *book_find(struct book *book, size_t partition, uint32_t id);
+struct mask_cache_entry *mask_cache_find(struct mask_cache *mask_cache, size_t partition,
+					 uint32_t id);
 
 /* ---- apply.c ---------------------------------------------------------------------------- */
 
@@ -71,7 +72,7 @@ struct apply {
 	const char *state;
 	const struct gpuarb_partition *partitions;
 	size_t n;
-	struct book *book;
+	struct mask_cache *mask_cache;
 	bool yields; /* a queue whose own mask the lease does not meet any more has the lease's */
 
 	const char *sys, *dev;

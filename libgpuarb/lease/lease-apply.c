@@ -49,7 +49,7 @@ static int begin_apply(struct gpuarb_lease *lease, struct apply *ret)
 	ret->state = lease->info.state;
 	ret->partitions = lease->info.partitions;
 	ret->n = lease->info.n_partitions;
-	ret->book = &lease->book;
+	ret->mask_cache = &lease->mask_cache;
 	return check_namespace(lease->gpuarb);
 }
 

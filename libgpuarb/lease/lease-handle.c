@@ -32,26 +32,26 @@ GPUARB_EXPORT void gpuarb_lease_close(struct gpuarb_lease *lease)
 	gpuarb_lease_attach(lease, NULL, NULL); /* done with while the lease is still there */
 	close_fd(&lease->fd);
 	close_fd(&lease->process_fd);
-	pool_clear(&lease->pool);
-	book_clear(&lease->book);
+	arena_clear(&lease->arena);
+	mask_cache_clear(&lease->mask_cache);
 	free(lease->record);
 	gpuarb_unreference(lease->gpuarb);
 	free(lease);
 }
 
 /* What was read into *from takes the place of what *pool has. */
-static void pool_take(struct pool *pool, struct pool *from)
+static void arena_take(struct arena *arena, struct arena *from)
 {
-	pool_clear(pool);
-	*pool = *from;
-	*from = (struct pool){ NULL };
+	arena_clear(arena);
+	*arena = *from;
+	*from = (struct arena){ NULL };
 }
 
 int lease_refresh(struct gpuarb_lease *lease)
 {
 	struct lease_path path = lease_path(lease->info.id);
 	_cleanup_(free_message) DBusMessage *reply = NULL;
-	_cleanup_(pool_clear) struct pool pool = { NULL };
+	_cleanup_(arena_clear) struct arena arena = { NULL };
 	struct gpuarb_lease_info info;
 	const char *key = NULL;
 	DBusMessageIter iter;
@@ -62,13 +62,13 @@ int lease_refresh(struct gpuarb_lease *lease)
 		return r;
 
 	dbus_message_iter_init(reply, &iter);
-	r = read_lease(&iter, &pool, &info, &key);
+	r = read_lease(&iter, &arena, &info, &key);
 	if (r < 0)
 		return r == -EPROTO ? misunderstood(lease->gpuarb, "GetAll", key) : r;
 
 	info.id = lease->info.id;
 	lease->info = info;
-	pool_take(&lease->pool, &pool);
+	arena_take(&lease->arena, &arena);
 	return 0;
 }
 
@@ -113,7 +113,7 @@ static int lease_gone(struct gpuarb_lease *lease)
 /* Takes a record over; says whether anything is new in it. One that the daemon sent before it
  * was asked for all of the lease is old by now. */
 static bool lease_follow(struct gpuarb_lease *lease, const struct gpuarb_lease_info *info,
-			 uint32_t cause, struct pool *pool)
+			 uint32_t cause, struct arena *arena)
 {
 	const struct gpuarb_lease_info *old = &lease->info;
 	bool end = strcmp(info->state, "ending") == 0;
@@ -125,14 +125,14 @@ static bool lease_follow(struct gpuarb_lease *lease, const struct gpuarb_lease_i
 
 	lease->info = *info;
 	lease->cause = cause;
-	pool_take(&lease->pool, pool);
+	arena_take(&lease->arena, arena);
 	return news;
 }
 
 /* Takes the next record: 1 if it brought news, 0 if not, -EAGAIN when there is none now. */
 static int lease_receive(struct gpuarb_lease *lease)
 {
-	_cleanup_(pool_clear) struct pool pool = { NULL };
+	_cleanup_(arena_clear) struct arena arena = { NULL };
 	struct gpuarb_lease_info info;
 	uint32_t cause;
 	ssize_t size;
@@ -146,14 +146,14 @@ static int lease_receive(struct gpuarb_lease *lease)
 
 	r = (size_t)size > RECORD_MAX
 		    ? -EPROTO
-		    : record_read(lease->record, (size_t)size, &pool, &info, &cause);
+		    : record_read(lease->record, (size_t)size, &arena, &info, &cause);
 	if (r == -EPROTO)
 		return fail(lease->gpuarb, r,
 			    "what came by the holder of lease %" PRIu64 " is no record",
 			    lease->info.id);
 	if (r <= 0)
 		return r;
-	return lease_follow(lease, &info, cause, &pool);
+	return lease_follow(lease, &info, cause, &arena);
 }
 
 int lease_dispatch(struct gpuarb_lease *lease, gpuarb_lease_changed_t callback, void *userdata)

@@ -16,22 +16,23 @@ static size_t find_partition(const struct queue *queue, const struct gpuarb_part
 	return i;
 }
 
-static const struct book_entry *find_same(const struct book *book, const struct queue *queue)
+static const struct mask_cache_entry *find_same(const struct mask_cache *mask_cache,
+						const struct queue *queue)
 {
-	for (size_t i = 0; i < book->n; i++) {
-		const struct queue *known = &book->entries[i].queue;
+	for (size_t i = 0; i < mask_cache->n; i++) {
+		const struct queue *known = &mask_cache->entries[i].queue;
 
 		if (known->id == queue->id && known->kfd_gpu_id == queue->kfd_gpu_id &&
 		    known->inode == queue->inode)
-			return &book->entries[i];
+			return &mask_cache->entries[i];
 	}
 	return NULL;
 }
 
-int book_refresh(struct book *book, const struct queue_list *list,
-		 const struct gpuarb_partition *partitions, size_t n)
+int mask_cache_refresh(struct mask_cache *mask_cache, const struct queue_list *list,
+		       const struct gpuarb_partition *partitions, size_t n)
 {
-	struct book fresh = { calloc(list->n + 1, sizeof(*fresh.entries)), 0 };
+	struct mask_cache fresh = { calloc(list->n + 1, sizeof(*fresh.entries)), 0 };
 
 	if (!fresh.entries)
 		return -ENOMEM;
@@ -39,7 +40,7 @@ int book_refresh(struct book *book, const struct queue_list *list,
 	for (size_t i = 0; i < list->n; i++) {
 		const struct queue *queue = &list->queues[i];
 		size_t partition = find_partition(queue, partitions, n);
-		const struct book_entry *known = find_same(book, queue);
+		const struct mask_cache_entry *known = find_same(mask_cache, queue);
 
 		if (partition == n)
 			continue;
@@ -50,21 +51,23 @@ int book_refresh(struct book *book, const struct queue_list *list,
 		fresh.entries[fresh.n].next.words = 0;
 		fresh.n++;
 	}
-	book_clear(book);
-	*book = fresh;
+	mask_cache_clear(mask_cache);
+	*mask_cache = fresh;
 	return 0;
 }
 
-void book_clear(struct book *book)
+void mask_cache_clear(struct mask_cache *mask_cache)
 {
-	free(book->entries);
-	*book = (struct book){ NULL, 0 };
+	free(mask_cache->entries);
+	*mask_cache = (struct mask_cache){ NULL, 0 };
 }
 
-struct book_entry *book_find(struct book *book, size_t partition, uint32_t id)
+struct mask_cache_entry *mask_cache_find(struct mask_cache *mask_cache, size_t partition,
+					 uint32_t id)
 {
-	for (size_t i = 0; i < book->n; i++)
-		if (book->entries[i].partition == partition && book->entries[i].queue.id == id)
-			return &book->entries[i];
+	for (size_t i = 0; i < mask_cache->n; i++)
+		if (mask_cache->entries[i].partition == partition &&
+		    mask_cache->entries[i].queue.id == id)
+			return &mask_cache->entries[i];
 	return NULL;
 }

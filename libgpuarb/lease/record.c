@@ -36,9 +36,9 @@ static bool partition_holds_together(const struct gpuarb_record_partition *from)
 	       ends(from->tier, sizeof(from->tier)) && ends(from->gaps, sizeof(from->gaps));
 }
 
-static int read_engines(uint32_t engines, struct pool *pool, struct gpuarb_partition *partition)
+static int read_engines(uint32_t engines, struct arena *arena, struct gpuarb_partition *partition)
 {
-	uint32_t *list = pool_alloc(pool, 32, sizeof(*list));
+	uint32_t *list = arena_alloc(arena, 32, sizeof(*list));
 	size_t n = 0;
 
 	if (!list)
@@ -53,10 +53,10 @@ static int read_engines(uint32_t engines, struct pool *pool, struct gpuarb_parti
 }
 
 /* Names with a blank between them. */
-static int read_gaps(const char *text, struct pool *pool, struct gpuarb_partition *partition)
+static int read_gaps(const char *text, struct arena *arena, struct gpuarb_partition *partition)
 {
-	char *copy = pool_string(pool, text), *rest = NULL;
-	const char **list = pool_alloc(pool, strlen(text) / 2 + 1, sizeof(*list));
+	char *copy = arena_string(arena, text), *rest = NULL;
+	const char **list = arena_alloc(arena, strlen(text) / 2 + 1, sizeof(*list));
 	size_t n = 0;
 
 	if (!copy || !list)
@@ -69,15 +69,15 @@ static int read_gaps(const char *text, struct pool *pool, struct gpuarb_partitio
 	return 0;
 }
 
-static int read_partition(const struct gpuarb_record_partition *from, struct pool *pool,
+static int read_partition(const struct gpuarb_record_partition *from, struct arena *arena,
 			  struct gpuarb_partition *ret)
 {
 	int r;
 
 	*ret = (struct gpuarb_partition){
-		.gpu = pool_string(pool, from->gpu),
+		.gpu = arena_string(arena, from->gpu),
 		.kfd_gpu_id = from->kfd_gpu_id,
-		.cu_mask = pool_copy(pool, from->cu_mask, from->n_words, sizeof(uint32_t)),
+		.cu_mask = arena_copy(arena, from->cu_mask, from->n_words, sizeof(uint32_t)),
 		.cu_mask_words = from->n_words,
 		.cus = from->cus,
 		.cus_asked = from->cus_asked,
@@ -88,20 +88,20 @@ static int read_partition(const struct gpuarb_record_partition *from, struct poo
 		.sdma_queues = from->sdma_queues,
 		.vram = from->vram,
 		.priority = from->priority,
-		.tier = pool_string(pool, from->tier),
+		.tier = arena_string(arena, from->tier),
 	};
 	if (!ret->gpu || !ret->cu_mask || !ret->tier)
 		return -ENOMEM;
 
-	r = read_engines(from->shader_engines, pool, ret);
-	return r < 0 ? r : read_gaps(from->gaps, pool, ret);
+	r = read_engines(from->shader_engines, arena, ret);
+	return r < 0 ? r : read_gaps(from->gaps, arena, ret);
 }
 
 static int read_all(const unsigned char *data, const struct gpuarb_record *record,
-		    struct pool *pool, struct gpuarb_lease_info *info)
+		    struct arena *arena, struct gpuarb_lease_info *info)
 {
-	struct gpuarb_partition *partitions = pool_alloc(pool, record->n_partitions,
-							 sizeof(*partitions));
+	struct gpuarb_partition *partitions = arena_alloc(arena, record->n_partitions,
+							  sizeof(*partitions));
 
 	if (!partitions)
 		return -ENOMEM;
@@ -114,7 +114,7 @@ static int read_all(const unsigned char *data, const struct gpuarb_record *recor
 		       sizeof(from));
 		if (!partition_holds_together(&from))
 			return -EPROTO;
-		r = read_partition(&from, pool, &partitions[i]);
+		r = read_partition(&from, arena, &partitions[i]);
 		if (r < 0)
 			return r;
 	}
@@ -123,7 +123,7 @@ static int read_all(const unsigned char *data, const struct gpuarb_record *recor
 	return 0;
 }
 
-int record_read(const void *data, size_t size, struct pool *pool, struct gpuarb_lease_info *ret,
+int record_read(const void *data, size_t size, struct arena *arena, struct gpuarb_lease_info *ret,
 		uint32_t *ret_cause)
 {
 	struct gpuarb_lease_info info = { .id = 0 };
@@ -142,7 +142,7 @@ int record_read(const void *data, size_t size, struct pool *pool, struct gpuarb_
 	if (!holds_together(&record, size))
 		return -EPROTO;
 
-	r = read_all(data, &record, pool, &info);
+	r = read_all(data, &record, arena, &info);
 	if (r < 0)
 		return r;
 
@@ -150,7 +150,7 @@ int record_read(const void *data, size_t size, struct pool *pool, struct gpuarb_
 	info.generation = record.generation;
 	info.deadline = record.deadline_usec;
 	info.state = states[record.state];
-	info.reason = pool_string(pool, record.reason);
+	info.reason = arena_string(arena, record.reason);
 	if (!info.reason)
 		return -ENOMEM;
 	*ret = info;

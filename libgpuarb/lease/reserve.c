@@ -49,11 +49,11 @@ static int read_reserved(struct gpuarb *gpuarb, DBusMessage *reply, struct gpuar
 
 	if (path_number(path, GPUARB_PATH_LEASE, &info.id) < 0)
 		return misunderstood(gpuarb, "Reserve", "lease");
-	info.state = pool_string(&lease->pool, state);
+	info.state = arena_string(&lease->arena, state);
 	if (!info.state)
 		return -ENOMEM;
 
-	r = read_partitions(&iter, &lease->pool, &info.partitions, &info.n_partitions, &key);
+	r = read_partitions(&iter, &lease->arena, &info.partitions, &info.n_partitions, &key);
 	if (r < 0)
 		return r == -EPROTO ? misunderstood(gpuarb, "Reserve", key) : r;
 	lease->info = info;
@@ -196,7 +196,7 @@ static int read_plan(struct gpuarb *gpuarb, DBusMessage *reply, const char **ret
 		return -EPROTO;
 
 	dbus_message_iter_get_basic(&iter, &text);
-	verdict = pool_string(&gpuarb->answer, text);
+	verdict = arena_string(&gpuarb->answer, text);
 	if (!verdict)
 		return -ENOMEM;
 

@@ -46,7 +46,7 @@ static struct arbiter *half_full(const struct gpu_info *info)
 {
 	unsigned cus = geometry_cus(&info->geometry);
 	struct arbiter *arbiter = arbiter_of(info, 1);
-	struct verdict verdict = { 0 };
+	struct result result = { 0 };
 
 	add_tenant(arbiter, "bench", 1, CLASS_REALTIME);
 	for (int i = 0; i < 2; i++) {
@@ -54,9 +54,9 @@ static struct arbiter *half_full(const struct gpu_info *info)
 
 		request.class = i == 0 ? CLASS_REALTIME : CLASS_BESTEFFORT;
 		request.wants[0].queues = 1;
-		reserve(arbiter, 1, &request, &verdict);
+		reserve(arbiter, 1, &request, &result);
 	}
-	verdict_done(&verdict);
+	result_done(&result);
 	return arbiter;
 }
 
@@ -65,7 +65,7 @@ static double decide(const struct arbiter *arbiter, const struct request *reques
 		     unsigned *ret_n)
 {
 	const struct caller caller = caller_of(1);
-	struct verdict verdict = { 0 };
+	struct result result = { 0 };
 	uint64_t best = UINT64_MAX;
 	unsigned n = 0;
 
@@ -76,8 +76,8 @@ static double decide(const struct arbiter *arbiter, const struct request *reques
 		for (unsigned i = 0; i < REQUESTS; i++) {
 			struct lease *lease = NULL;
 			uint64_t start;
-			bool fits = arbiter_plan(arbiter, &caller, &requests[i], &lease,
-						 &verdict) == 0;
+			bool fits = arbiter_plan(arbiter, &caller, &requests[i], &lease, &result) ==
+				    0;
 
 			lease_free(lease);
 			if (granted >= 0 && fits != (bool)granted)
@@ -86,8 +86,8 @@ static double decide(const struct arbiter *arbiter, const struct request *reques
 			start = bench_nsec();
 			for (unsigned j = 0; j < ROUNDS; j++) {
 				lease = NULL;
-				verdict_done(&verdict);
-				arbiter_plan(arbiter, &caller, &requests[i], &lease, &verdict);
+				result_done(&result);
+				arbiter_plan(arbiter, &caller, &requests[i], &lease, &result);
 				lease_free(lease);
 			}
 			sum += bench_nsec() - start;
@@ -95,7 +95,7 @@ static double decide(const struct arbiter *arbiter, const struct request *reques
 		if (sum < best)
 			best = sum;
 	}
-	verdict_done(&verdict);
+	result_done(&result);
 	*ret_n = n;
 	return n ? (double)best / (n * ROUNDS) : 0;
 }
@@ -142,7 +142,7 @@ static struct figures measure(const char *name, const struct gpu_info *info)
 
 int main(int argc, char *argv[])
 {
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 	struct figures list[32];
 	struct dirent *entry;
 	char dir[4096];
@@ -163,11 +163,11 @@ int main(int argc, char *argv[])
 		if (!dot)
 			continue;
 		*dot = '\0';
-		if (profile_load(dir, entry->d_name, &profile, &notes) == 0)
+		if (profile_load(dir, entry->d_name, &profile, &diagnostics) == 0)
 			list[n++] = measure(entry->d_name, &profile.info);
 	}
 	closedir(d);
-	notes_done(&notes);
+	diagnostics_done(&diagnostics);
 
 	printf("%-14s %5s %9s %9s %9s %9s %8s\n", "profile", "CUs", "floor ns", "granted",
 	       "refused", "all", "granted");

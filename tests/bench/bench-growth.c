@@ -47,16 +47,16 @@ static struct arbiter *machine(const struct geometry *geometry, unsigned n_gpus)
 static struct lease *take(struct arbiter *arbiter, const struct request *request)
 {
 	const struct caller caller = caller_of(USER);
-	struct verdict verdict = { 0 };
+	struct result result = { 0 };
 	struct lease *lease = NULL;
 
-	if (arbiter_plan(arbiter, &caller, request, &lease, &verdict) < 0) {
-		verdict_done(&verdict);
+	if (arbiter_plan(arbiter, &caller, request, &lease, &result) < 0) {
+		result_done(&result);
 		return NULL;
 	}
 	lease = arbiter_commit(arbiter, lease);
 	arbiter_add_holder(arbiter, lease->id);
-	verdict_done(&verdict);
+	result_done(&result);
 	return lease;
 }
 
@@ -87,12 +87,12 @@ static void fill_half(struct arbiter *arbiter)
 static void decide(const struct arbiter *arbiter, const struct request *request)
 {
 	const struct caller caller = caller_of(USER);
-	struct verdict verdict = { 0 };
+	struct result result = { 0 };
 	struct lease *lease = NULL;
 
-	arbiter_plan(arbiter, &caller, request, &lease, &verdict);
+	arbiter_plan(arbiter, &caller, request, &lease, &result);
 	lease_free(lease);
-	verdict_done(&verdict);
+	result_done(&result);
 }
 
 static void advise(const struct arbiter *arbiter, const struct request *request)

@@ -268,15 +268,15 @@ static void measure_saving(const struct rig *rig, uint64_t *samples)
 	struct gpu_info gpu = radeon_vii("0000:03:00.0");
 	struct arbiter *arbiter = arbiter_of(&gpu, 1);
 	struct request request = request_for(15);
-	struct verdict verdict = { 0 };
-	struct notes notes = { 0 };
+	struct result result = { 0 };
+	struct diagnostics diagnostics = { 0 };
 	struct state *state;
 	struct lease *lease;
 	char dir[128];
 
 	snprintf(dir, sizeof(dir), "%s/saving", rig->dir);
-	CHECK(mkdir(dir, 0755) == 0 && state_open(dir, &state, &notes) == 0);
-	lease = reserve(arbiter, 1, &request, &verdict);
+	CHECK(mkdir(dir, 0755) == 0 && state_open(dir, &state, &diagnostics) == 0);
+	lease = reserve(arbiter, 1, &request, &result);
 	for (unsigned i = 0; i < SAMPLES; i++) {
 		uint64_t start = bench_nsec();
 
@@ -285,8 +285,8 @@ static void measure_saving(const struct rig *rig, uint64_t *samples)
 		CHECK(state_forget(state, lease->id) == 0); /* each is a new one */
 	}
 	state_close(state);
-	notes_done(&notes);
-	verdict_done(&verdict);
+	diagnostics_done(&diagnostics);
+	result_done(&result);
 	arbiter_free(arbiter);
 }
 

@@ -75,22 +75,22 @@ static void measure(const char *name, const struct gpu_info *info, unsigned inst
 
 static int measure_all(const char *root, unsigned instances, struct row *rows, size_t *n)
 {
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 	char dir[4096];
 
 	snprintf(dir, sizeof(dir), "%s/conf/gpus", root);
 	for (size_t i = 0; i < ARRAY_SIZE(profiles); i++) {
 		struct profile profile;
-		int r = profile_load(dir, profiles[i], &profile, &notes);
+		int r = profile_load(dir, profiles[i], &profile, &diagnostics);
 
 		if (r < 0) {
 			fprintf(stderr, "%s/%s.conf: %s\n", dir, profiles[i], strerror(-r));
-			notes_done(&notes);
+			diagnostics_done(&diagnostics);
 			return r;
 		}
 		measure(profiles[i], &profile.info, instances, rows, n);
 	}
-	notes_done(&notes);
+	diagnostics_done(&diagnostics);
 	return 0;
 }
 

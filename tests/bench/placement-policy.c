@@ -57,12 +57,12 @@ static void available(const struct machine *m, bool realtime, struct cuset *ret)
 
 static bool is_free(const struct machine *m, const struct cuset *free, unsigned bit)
 {
-	return free->pair[m->deal.at[bit].pair] >> m->deal.at[bit].cu & 1;
+	return free->pair[m->codec.at[bit].pair] >> m->codec.at[bit].cu & 1;
 }
 
 static void set_bit(const struct machine *m, unsigned bit, struct cuset *set)
 {
-	set->pair[m->deal.at[bit].pair] |= UINT32_C(1) << m->deal.at[bit].cu;
+	set->pair[m->codec.at[bit].pair] |= UINT32_C(1) << m->codec.at[bit].cu;
 }
 
 static bool give(const struct machine *m, const struct cuset *set, struct grant *ret)
@@ -79,14 +79,14 @@ static bool ask(struct machine *m, const struct job *job, unsigned engines, stru
 {
 	struct request request = request_for(job->cus);
 	const struct caller caller = caller_of(1);
-	struct verdict verdict = { 0 };
+	struct result result = { 0 };
 	struct lease *lease = NULL;
 
 	request.class = job->realtime ? CLASS_REALTIME : CLASS_GUARANTEED;
 	request.wants[0].shader_engines = engines;
 	request.wants[0].queues = 1;
-	if (arbiter_plan(m->arbiter, &caller, &request, &lease, &verdict) < 0) {
-		verdict_done(&verdict);
+	if (arbiter_plan(m->arbiter, &caller, &request, &lease, &result) < 0) {
+		result_done(&result);
 		return false;
 	}
 	lease = arbiter_commit(m->arbiter, lease);
@@ -117,7 +117,7 @@ static unsigned largest_rectangle(const struct machine *m, unsigned engines)
 	struct placement p;
 
 	available(m, false, &request.avail);
-	request.calm = request.avail;
+	request.preferred = request.avail;
 	return place(&m->info.geometry, &request, &p, &miss) == 0 ? p.effective : 0;
 }
 
@@ -139,7 +139,7 @@ static bool take_lowest(struct machine *m, const struct job *job, struct grant *
 	unsigned n = 0;
 
 	available(m, job->realtime, &free);
-	for (unsigned bit = 0; bit < m->deal.n_bits && n < job->cus; bit++) {
+	for (unsigned bit = 0; bit < m->codec.n_bits && n < job->cus; bit++) {
 		if (!is_free(m, &free, bit))
 			continue;
 		set_bit(m, bit, &set);
@@ -156,9 +156,9 @@ static unsigned largest_by_bits(const struct machine *m, bool contiguous)
 	unsigned most = 0;
 
 	available(m, false, &free);
-	for (unsigned bit = 0; bit < m->deal.n_bits; bit++) {
+	for (unsigned bit = 0; bit < m->codec.n_bits; bit++) {
 		if (is_free(m, &free, bit)) {
-			tally.pair[m->deal.at[bit].pair]++;
+			tally.pair[m->codec.at[bit].pair]++;
 			most = max_u(most, tally_useful(m, &tally));
 		} else if (contiguous) {
 			memset(&tally, 0, sizeof(tally));
@@ -177,12 +177,12 @@ static unsigned largest_lowest(const struct machine *m)
 static bool take_range(struct machine *m, const struct job *job, struct grant *ret)
 {
 	unsigned percent = max_u(job->cus * 100 / m->cus, 1), length = 0;
-	unsigned step = m->deal.step, n = m->cus * percent / 100 / step * step;
+	unsigned step = m->codec.step, n = m->cus * percent / 100 / step * step;
 	struct cuset free;
 
 	n = max_u(n, step);
 	available(m, job->realtime, &free);
-	for (unsigned bit = 0; bit < m->deal.n_bits; bit++) {
+	for (unsigned bit = 0; bit < m->codec.n_bits; bit++) {
 		struct cuset set = { 0 };
 
 		length = is_free(m, &free, bit) ? length + 1 : 0;
@@ -205,11 +205,11 @@ static unsigned largest_range(const struct machine *m)
 /* Cut engine after engine, each on all XCCs, so that an eighth is as level as it can be. */
 static void cut_eighths(struct machine *m)
 {
-	unsigned step = m->deal.step, units = m->cus / step, n = 0;
+	unsigned step = m->codec.step, units = m->cus / step, n = 0;
 
 	for (unsigned e = 0; e < m->info.geometry.engines; e++)
-		for (unsigned bit = 0; bit < m->deal.n_bits; bit += step) {
-			if (m->deal.at[bit].pair % CUSET_ENGINES != e)
+		for (unsigned bit = 0; bit < m->codec.n_bits; bit += step) {
+			if (m->codec.at[bit].pair % CUSET_ENGINES != e)
 				continue;
 			for (unsigned i = bit; i < bit + step; i++)
 				set_bit(m, i, &m->part[((n + 1) * EIGHTHS - 1) / units]);
@@ -321,7 +321,7 @@ struct machine *machine_new(const struct gpu_info *info, const struct policy *po
 	/* It is about CUs: nothing else shall be short. */
 	m->info.queue_slots = m->info.process_slots = 4096;
 	m->info.reserve_queues = 0;
-	deal_init(&m->deal, &info->geometry);
+	codec_init(&m->codec, &info->geometry);
 	geometry_all(&info->geometry, &m->all);
 	m->cus = cuset_count(&m->all);
 	cut_eighths(m);

@@ -47,7 +47,7 @@ struct grant {
 /* One GPU as a policy sees it. */
 struct machine {
 	struct gpu_info info;
-	struct deal deal;
+	struct codec codec;
 	struct cuset all, taken;
 	uint32_t engines; /* with a realtime lease */
 	unsigned cus, used, used_engines;

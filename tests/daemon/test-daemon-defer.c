@@ -128,14 +128,14 @@ TEST(a_repeated_token_gets_the_same_answer)
 TEST(a_plan_does_not_wait_for_borrowers)
 {
 	static struct stage s;
-	const char *verdict;
+	const char *result;
 	sd_bus_message *m;
 
 	NEEDS_DAEMON();
 	arrive(&s, PATIENT);
 	m = call(with(call_arbiter(s.bus, "Plan"), "aa{sv}a{sv}", 1, 2, "cus", "u", 30, "queues",
 		      "u", 2, 0));
-	CHECK(sd_bus_message_read(m, "s", &verdict) >= 0 && strcmp(verdict, "granted") == 0);
+	CHECK(sd_bus_message_read(m, "s", &result) >= 0 && strcmp(result, "granted") == 0);
 	sd_bus_message_unref(m);
 	CHECK(lease_number(s.bus, &s.borrower, "Generation") == 1);
 	depart(&s);

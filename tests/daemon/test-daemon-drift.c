@@ -52,7 +52,7 @@ static void show(const struct stage *s, const struct book_part *part)
 	FILE *file = fopen(rig_path(&s->machine.rig, MQDS "~"), "we");
 	uint32_t masks[4];
 	struct cuset cus;
-	struct deal deal;
+	struct codec codec;
 
 	CHECK(file);
 	fprintf(file, "Process %d PASID 0x8000:\n", getpid());
@@ -60,8 +60,8 @@ static void show(const struct stage *s, const struct book_part *part)
 	if (s->pid > 0)
 		fprintf(file, "Process %d PASID 0x8001:\n", s->pid);
 	if (part) {
-		deal_init(&deal, &s->machine.gpus[0].geometry);
-		deal_decode(&deal, part->mask, deal_words(&deal), &cus);
+		codec_init(&codec, &s->machine.gpus[0].geometry);
+		codec_decode(&codec, part->mask, codec_words(&codec), &cus);
 		for (unsigned e = 0; e < 4; e++)
 			masks[e] = cus.pair[cuset_pair(0, e)];
 	}

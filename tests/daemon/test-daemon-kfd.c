@@ -6,7 +6,8 @@
 #include "machine.h"
 
 /* Of Unmanaged: how many; and the first one's pid and queues. */
-static unsigned strangers(const struct machine *machine, pid_t *ret_pid, unsigned *ret_queues)
+static unsigned unmanaged_processes(const struct machine *machine, pid_t *ret_pid,
+				    unsigned *ret_queues)
 {
 	sd_bus_message *m =
 		call(get(machine->bus, GPUARB_PATH_GPU "/0", GPUARB_INTERFACE_GPU, "Unmanaged"));
@@ -53,7 +54,8 @@ TEST(strangers_and_oversubscription_are_told_before_any_lease)
 	snprintf(line, sizeof(line), "pid %d (", pid);
 	CHECK(strstr(said, "is oversubscribed") && strstr(said, line));
 	CHECK(gpu_number(machine.bus, "Oversubscribed") == 1);
-	CHECK(strangers(&machine, &seen, &queues) == 1 && seen == pid && queues == slots + 1);
+	CHECK(unmanaged_processes(&machine, &seen, &queues) == 1 && seen == pid &&
+	      queues == slots + 1);
 	CHECK(is_error(call(ask(machine.bus, "Reserve", 15)), GPUARB_ERROR_NO_CAPACITY, ""));
 
 	for (unsigned i = 3; i <= slots; i++)
@@ -82,7 +84,7 @@ TEST(a_bound_process_is_no_stranger_and_is_held_to_its_budget)
 	lease = granted(call(ask_bound(machine.bus, 15, fd)));
 	close(lease.holder);
 	machine_use(&machine, pid, 0, 2);
-	CHECK(strangers(&machine, &seen, &queues) == 0);
+	CHECK(unmanaged_processes(&machine, &seen, &queues) == 0);
 	AWAIT(machine.bus, machine.told.slots_free == slots - 2);
 	CHECK(lease_says(machine.bus, lease.path, "Reason", ""));
 
@@ -90,7 +92,7 @@ TEST(a_bound_process_is_no_stranger_and_is_held_to_its_budget)
 	AWAIT(machine.bus, machine.told.slots_free == slots - 5);
 	CHECK(lease_says(machine.bus, lease.path, "Reason", "has 5 queues on"));
 	CHECK(lease_says(machine.bus, lease.path, "Reason", "granted 2"));
-	CHECK(strangers(&machine, &seen, &queues) == 0);
+	CHECK(unmanaged_processes(&machine, &seen, &queues) == 0);
 	CHECK(fake_sysfs_process_gone(machine.sys, pid) == 0);
 	end_process(pid);
 	AWAIT(machine.bus, machine.told.removed == 1);
@@ -150,7 +152,7 @@ static void linger(bool seen_before)
 	CHECK(lease_says(machine.bus, lease.path, "State", "ending"));
 	CHECK(gpu_number(machine.bus, "CusFree") == 45);
 	CHECK(gpu_number(machine.bus, "QueueSlotsFree") == slots - 3);
-	CHECK(strangers(&machine, &seen, &queues) == 0);
+	CHECK(unmanaged_processes(&machine, &seen, &queues) == 0);
 	CHECK(fake_sysfs_process_gone(machine.sys, pid) == 0);
 	AWAIT(machine.bus, machine.told.removed == 1 && machine.told.cus_free == 60);
 	CHECK(machine.told.slots_free == slots);

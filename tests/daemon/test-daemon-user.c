@@ -9,19 +9,19 @@
 
 #define SERVICE 65534 /* "nobody" */
 
-static void arrive(struct rig *rig, sd_bus **ret_root, sd_bus **ret_stranger)
+static void arrive(struct rig *rig, sd_bus **ret_root, sd_bus **ret_unmanaged_process)
 {
 	rig_new(rig);
 	rig_run_as(rig, SERVICE);
 	rig_start_managed(rig, "--simulate=radeon-vii", "--store-max=64");
 	*ret_root = rig_connect(rig, 0);
-	*ret_stranger = rig_connect(rig, STRANGER);
+	*ret_unmanaged_process = rig_connect(rig, STRANGER);
 }
 
-static void leave_all(struct rig *rig, sd_bus *root, sd_bus *stranger)
+static void leave_all(struct rig *rig, sd_bus *root, sd_bus *unmanaged_process)
 {
 	leave(root);
-	leave(stranger);
+	leave(unmanaged_process);
 	rig_done(rig);
 }
 
@@ -36,69 +36,72 @@ static uid_t owner_of(const char *path, mode_t *ret_mode)
 
 TEST(it_serves_every_user_and_keeps_its_files_to_itself)
 {
-	struct live_lease roots, strangers;
-	sd_bus *root, *stranger;
+	struct live_lease roots, unmanaged_processes;
+	sd_bus *root, *unmanaged_process;
 	struct rig rig;
 	char saved[64];
 	mode_t mode;
 
 	NEEDS_DAEMON();
-	arrive(&rig, &root, &stranger);
+	arrive(&rig, &root, &unmanaged_process);
 	CHECK(owner_of(rig_path(&rig, "run/leases"), &mode) == SERVICE && mode == 0700);
 	roots = reserve(root, 15);
-	strangers = reserve(stranger, 15);
-	CHECK(number_of(root, strangers.path, GPUARB_INTERFACE_LEASE, "OwnerUid") == STRANGER);
+	unmanaged_processes = reserve(unmanaged_process, 15);
+	CHECK(number_of(root, unmanaged_processes.path, GPUARB_INTERFACE_LEASE, "OwnerUid") ==
+	      STRANGER);
 	CHECK(number_of(root, roots.path, GPUARB_INTERFACE_LEASE, "OwnerPid") ==
 	      (uint64_t)getpid());
 	snprintf(saved, sizeof(saved), "run/leases/%" PRIu64 ".json", roots.id);
 	CHECK(owner_of(rig_path(&rig, saved), &mode) == SERVICE && mode == 0600);
-	CHECK(is_error(call(release(stranger, roots.path)), GPUARB_ERROR_NOT_PERMITTED, ""));
-	CHECK(is_fine(call(release(root, strangers.path)))); /* an administrator */
+	CHECK(is_error(call(release(unmanaged_process, roots.path)), GPUARB_ERROR_NOT_PERMITTED,
+		       ""));
+	CHECK(is_fine(call(release(root, unmanaged_processes.path)))); /* an administrator */
 	CHECK(is_fine(call(drain(root, "0"))));
-	leave_all(&rig, root, stranger);
+	leave_all(&rig, root, unmanaged_process);
 }
 
 TEST(it_tells_whose_a_process_is_and_sees_its_end)
 {
-	sd_bus *root, *stranger;
+	sd_bus *root, *unmanaged_process;
 	struct live_lease lease;
 	struct rig rig;
 	int own, roots;
 	pid_t a, b;
 
 	NEEDS_DAEMON();
-	arrive(&rig, &root, &stranger);
+	arrive(&rig, &root, &unmanaged_process);
 	a = idler(STRANGER, &own);
 	b = idler(0, &roots);
-	lease = granted(call(ask_bound(stranger, 15, own)));
-	CHECK(is_error(call(ask_bound(stranger, 15, roots)), GPUARB_ERROR_NOT_PERMITTED, ""));
+	lease = granted(call(ask_bound(unmanaged_process, 15, own)));
+	CHECK(is_error(call(ask_bound(unmanaged_process, 15, roots)), GPUARB_ERROR_NOT_PERMITTED,
+		       ""));
 	close(lease.holder);
-	CHECK(lease_exists(stranger, lease.path)); /* by its process */
+	CHECK(lease_exists(unmanaged_process, lease.path)); /* by its process */
 	rig_crash(&rig);
-	CHECK(lease_exists(stranger, lease.path));
+	CHECK(lease_exists(unmanaged_process, lease.path));
 	end_process(a);
-	while (lease_exists(stranger, lease.path))
+	while (lease_exists(unmanaged_process, lease.path))
 		continue;
 	end_process(b);
 	close(own);
 	close(roots);
-	leave_all(&rig, root, stranger);
+	leave_all(&rig, root, unmanaged_process);
 }
 
 TEST(leases_outlive_it)
 {
-	sd_bus *root, *stranger;
+	sd_bus *root, *unmanaged_process;
 	struct live_lease lease;
 	struct rig rig;
 
 	NEEDS_DAEMON();
-	arrive(&rig, &root, &stranger);
-	lease = reserve(stranger, 15);
+	arrive(&rig, &root, &unmanaged_process);
+	lease = reserve(unmanaged_process, 15);
 	rig_crash(&rig);
-	CHECK(lease_exists(stranger, lease.path));
+	CHECK(lease_exists(unmanaged_process, lease.path));
 	rig_restart(&rig);
-	CHECK(lease_exists(stranger, lease.path) && gpu_number(root, "CusFree") == 45);
-	leave_all(&rig, root, stranger);
+	CHECK(lease_exists(unmanaged_process, lease.path) && gpu_number(root, "CusFree") == 45);
+	leave_all(&rig, root, unmanaged_process);
 }
 
 #define UNREADABLE "10-t.conf: uid 65534, as whom it is read, may not read it: chmod a+r"
@@ -106,7 +109,7 @@ TEST(leases_outlive_it)
 /* Where the policy cannot be read, there is none that could be kept to. */
 TEST(policy_that_it_may_not_read_is_refused_at_start_and_at_a_reload)
 {
-	sd_bus *root, *stranger;
+	sd_bus *root, *unmanaged_process;
 	struct rig rig;
 	int log;
 
@@ -122,19 +125,20 @@ TEST(policy_that_it_may_not_read_is_refused_at_start_and_at_a_reload)
 	CHECK(chmod(rig_path(&rig, "tenants.d/10-t.conf"), 0644) == 0);
 	rig_start(&rig, "--simulate=radeon-vii");
 	root = rig_connect(&rig, 0);
-	stranger = rig_connect(&rig, STRANGER);
+	unmanaged_process = rig_connect(&rig, STRANGER);
 	CHECK(chmod(rig_path(&rig, "tenants.d/10-t.conf"), 0600) == 0);
 	CHECK(is_error(call(call_arbiter(root, "Reload")), GPUARB_ERROR_INVALID_REQUEST,
 		       UNREADABLE));
-	CHECK(is_error(call(ask(stranger, "Reserve", 16)), GPUARB_ERROR_QUOTA_EXCEEDED, ""));
-	leave_all(&rig, root, stranger);
+	CHECK(is_error(call(ask(unmanaged_process, "Reserve", 16)), GPUARB_ERROR_QUOTA_EXCEEDED,
+		       ""));
+	leave_all(&rig, root, unmanaged_process);
 }
 
 /* CAP_SYS_PTRACE makes it see them, and is not worth it. */
 TEST(a_tenant_that_it_cannot_tell_by_its_program_is_told_as_such)
 {
 	struct live_lease lease;
-	sd_bus *root, *stranger;
+	sd_bus *root, *unmanaged_process;
 	const char *said;
 	struct rig rig;
 	int log;
@@ -150,10 +154,10 @@ TEST(a_tenant_that_it_cannot_tell_by_its_program_is_told_as_such)
 	CHECK(strstr(said, "tenant vr: match-executable matches nobody"));
 	CHECK(strstr(said, "CAP_SYS_PTRACE"));
 	root = rig_connect(&rig, 0);
-	stranger = rig_connect(&rig, STRANGER);
-	lease = reserve(stranger, 15);
-	CHECK(lease_says(stranger, lease.path, "Tenant", "*"));
-	leave_all(&rig, root, stranger);
+	unmanaged_process = rig_connect(&rig, STRANGER);
+	lease = reserve(unmanaged_process, 15);
+	CHECK(lease_says(unmanaged_process, lease.path, "Tenant", "*"));
+	leave_all(&rig, root, unmanaged_process);
 }
 
 TEST(who_may_see_programs_is_told_nothing)

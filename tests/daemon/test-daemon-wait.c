@@ -92,7 +92,7 @@ TEST(a_plan_says_that_it_would_wait)
 	struct live_lease all;
 	sd_bus_message *m;
 	struct told told;
-	const char *verdict;
+	const char *result;
 	struct rig rig;
 	sd_bus *bus;
 
@@ -101,7 +101,7 @@ TEST(a_plan_says_that_it_would_wait)
 	all = reserve(bus, 60);
 	m = call(with(call_arbiter(bus, "Plan"), "aa{sv}a{sv}", 1, 1, "cus", "u", 15, 1,
 		      "wait-usec", "t", UINT64_C(1000)));
-	CHECK(sd_bus_message_read(m, "s", &verdict) >= 0 && strcmp(verdict, "waiting") == 0);
+	CHECK(sd_bus_message_read(m, "s", &result) >= 0 && strcmp(result, "waiting") == 0);
 	sd_bus_message_unref(m);
 	CHECK(told.added == 1);
 	/* What can never be had is not waited for. */

@@ -172,16 +172,17 @@ TEST(what_the_store_has_no_room_for_is_refused_and_nothing_is_lost)
 	struct live_lease leases[3];
 	struct told told;
 	struct rig rig;
-	sd_bus *bus, *stranger;
+	sd_bus *bus, *unmanaged_process;
 
 	NEEDS_DAEMON();
 	arrive(&rig, "--store-max=3", &bus, &told);
-	stranger = rig_connect(&rig, STRANGER);
+	unmanaged_process = rig_connect(&rig, STRANGER);
 	leases[0] = reserve(bus, 15);
 	leases[1] = reserve(bus, 15);
 	CHECK(is_error(call(ask(bus, "Reserve", 15)), GPUARB_ERROR_TOO_MANY_LEASES, "3"));
-	leases[2] = reserve(stranger, 15);
-	CHECK(is_error(call(ask(stranger, "Reserve", 15)), GPUARB_ERROR_TOO_MANY_LEASES, "3"));
+	leases[2] = reserve(unmanaged_process, 15);
+	CHECK(is_error(call(ask(unmanaged_process, "Reserve", 15)), GPUARB_ERROR_TOO_MANY_LEASES,
+		       "3"));
 	rig_await_stored(&rig, 3);
 	rig_crash(&rig);
 	for (unsigned i = 0; i < 3; i++)
@@ -192,7 +193,7 @@ TEST(what_the_store_has_no_room_for_is_refused_and_nothing_is_lost)
 	close(leases[0].holder);
 	AWAIT(bus, told.removed == 1);
 	reserve(bus, 15);
-	leave(stranger);
+	leave(unmanaged_process);
 	depart(&rig, bus);
 }
 

@@ -181,7 +181,7 @@ TEST(a_token_finds_its_lease_after_a_restart)
 {
 	static struct scene scene;
 	struct live_lease again;
-	sd_bus *stranger;
+	sd_bus *unmanaged_process;
 
 	NEEDS_DAEMON();
 	arrive(&scene, TWO_GPUS, "--store-max=64");
@@ -190,8 +190,8 @@ TEST(a_token_finds_its_lease_after_a_restart)
 	again = granted(call(ask_with_token(scene.bus, 15)));
 	CHECK(again.id == scene.token.id);
 	CHECK(is_error(call(ask_with_token(scene.bus, 30)), GPUARB_ERROR_TOKEN_CONFLICT, ""));
-	stranger = rig_connect(&scene.rig, STRANGER);
-	scene.held = granted(call(ask_with_token(stranger, 15)));
+	unmanaged_process = rig_connect(&scene.rig, STRANGER);
+	scene.held = granted(call(ask_with_token(unmanaged_process, 15)));
 	CHECK(scene.held.id > again.id);
 
 	close(scene.token.holder);
@@ -199,7 +199,7 @@ TEST(a_token_finds_its_lease_after_a_restart)
 	CHECK(lease_exists(scene.bus, again.path));
 	close(again.holder);
 	AWAIT(scene.bus, scene.told.removed == 1);
-	leave(stranger);
+	leave(unmanaged_process);
 	depart(&scene);
 }
 

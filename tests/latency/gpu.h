@@ -8,14 +8,14 @@
 /* The GPU of a shipped profile. */
 static inline struct model latency_gpu(const char *name)
 {
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 	struct profile profile;
 	struct model model;
 	char dir[4096];
 
 	snprintf(dir, sizeof(dir), "%s/conf/gpus", getenv("GPUARB_SOURCE_ROOT"));
-	CHECK(profile_load(dir, name, &profile, &notes) == 0);
-	notes_done(&notes);
+	CHECK(profile_load(dir, name, &profile, &diagnostics) == 0);
+	diagnostics_done(&diagnostics);
 	model_init(&model, &profile.info.geometry, false);
 	return model;
 }

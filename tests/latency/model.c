@@ -39,7 +39,7 @@ static int create(void *data, const uint32_t *mask, size_t words, void **ret)
 	if (++model->made == model->fail_at)
 		return model->fail_with;
 
-	deal_decode(&model->gpu->deal, mask, words, &set);
+	codec_decode(&model->gpu->codec, mask, words, &set);
 	stream = calloc(1, sizeof(*stream));
 	if (!stream)
 		abort();

@@ -26,13 +26,13 @@ struct run {
 
 static void prepare(struct run *run, const char *name)
 {
-	uint32_t mask[DEAL_WORDS];
+	uint32_t mask[CODEC_WORDS];
 
 	memset(run, 0, sizeof(*run));
 	memset(mask, 0xff, sizeof(mask));
 	run->gpu = latency_gpu(name);
 	run->model.gpu = &run->gpu;
-	CHECK(units_init(&run->gpu, mask, deal_words(&run->gpu.deal), &run->units) == 0);
+	CHECK(units_init(&run->gpu, mask, codec_words(&run->gpu.codec), &run->units) == 0);
 	CHECK(matrix_init(run->units.n, &run->matrix) == 0);
 	latency_model_open(&run->model, &run->device);
 	run->stop = (struct stop){ latency_model_stop, &run->model };

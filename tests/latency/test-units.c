@@ -23,10 +23,10 @@ static struct units cut(const struct model *model, const uint32_t *mask, size_t 
 
 static struct units cut_whole(const struct model *model)
 {
-	uint32_t mask[DEAL_WORDS];
+	uint32_t mask[CODEC_WORDS];
 
 	memset(mask, 0xff, sizeof(mask));
-	return cut(model, mask, deal_words(&model->deal));
+	return cut(model, mask, codec_words(&model->codec));
 }
 
 /* The CUs of all units' masks together, each once. */
@@ -36,9 +36,9 @@ static void check_disjoint(const struct model *model, const struct units *units,
 	char why[256];
 
 	for (size_t i = 0; i < units->n; i++) {
-		CHECK(deal_check(&model->deal, &model->geometry, units->list[i].mask, units->words,
-				 why, sizeof(why)) == 0);
-		deal_decode(&model->deal, units->list[i].mask, units->words, &set);
+		CHECK(codec_check(&model->codec, &model->geometry, units->list[i].mask,
+				  units->words, why, sizeof(why)) == 0);
+		codec_decode(&model->codec, units->list[i].mask, units->words, &set);
 		CHECK(cuset_count(&set) == units->lanes * units->step);
 		CHECK(!cuset_overlap(&all, &set));
 		cuset_add(&all, &set);

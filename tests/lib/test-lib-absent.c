@@ -27,12 +27,12 @@ static void every_call_fails(struct gpuarb *gpuarb, int error)
 {
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	struct gpuarb_view *view = NULL;
-	const char *verdict = NULL;
+	const char *result = NULL;
 	unsigned n = 0;
 
 	CHECK(lib_rig_reserve(gpuarb) == error);
 	CHECK(*gpuarb_last_error(gpuarb));
-	CHECK(gpuarb_plan(gpuarb, &want, 1, NULL, &verdict) == error && !verdict);
+	CHECK(gpuarb_plan(gpuarb, &want, 1, NULL, &result) == error && !result);
 	CHECK(gpuarb_look(gpuarb, &view) == error && !view);
 	CHECK(gpuarb_watch(gpuarb, GPUARB_FOREVER, count, &n) == error && n == 0);
 	CHECK(gpuarb_release(gpuarb, 1) == error);

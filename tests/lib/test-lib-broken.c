@@ -181,13 +181,13 @@ static void be_told_nonsense(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 {
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	struct gpuarb_view *view = NULL;
-	const char *verdict = NULL;
+	const char *result = NULL;
 	unsigned n = 0;
 
 	(void)fake;
 	CHECK(lib_rig_reserve(gpuarb) == -EPROTO);
 	CHECK(strstr(gpuarb_last_error(gpuarb), "Reserve is not understood"));
-	CHECK(gpuarb_plan(gpuarb, &want, 1, NULL, &verdict) == -EPROTO && !verdict);
+	CHECK(gpuarb_plan(gpuarb, &want, 1, NULL, &result) == -EPROTO && !result);
 	CHECK(gpuarb_look(gpuarb, &view) == -EPROTO && !view);
 	CHECK(gpuarb_watch(gpuarb, GPUARB_FOREVER, count, &n) == -EPROTO && n == 0);
 }
@@ -311,13 +311,13 @@ static void survive_noise(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	for (int i = 0; i < 300; i++) {
 		struct gpuarb_lease *lease = NULL;
 		struct gpuarb_view *view = NULL;
-		const char *verdict;
+		const char *result;
 
 		gpuarb_reserve(gpuarb, &want, 1, NULL, &lease);
 		gpuarb_lease_close(lease);
 		gpuarb_look(gpuarb, &view);
 		gpuarb_view_free(view);
-		gpuarb_plan(gpuarb, &want, 1, NULL, &verdict);
+		gpuarb_plan(gpuarb, &want, 1, NULL, &result);
 	}
 }
 

@@ -299,13 +299,13 @@ static int mask_queues(struct gpuarb *gpuarb)
 	struct gpuarb_partition partition = {
 		.gpu = "0000:03:00.0", .kfd_gpu_id = 7, .cu_mask = mask, .cu_mask_words = 1
 	};
-	struct book book = { NULL, 0 };
+	struct mask_cache mask_cache = { NULL, 0 };
 	struct apply apply = { .gpuarb = gpuarb,
 			       .lease = 1,
 			       .state = "granted",
 			       .partitions = &partition,
 			       .n = 1,
-			       .book = &book,
+			       .mask_cache = &mask_cache,
 			       .sys = tree.path,
 			       .dev = tree.path,
 			       .pid = 5,
@@ -317,7 +317,7 @@ static int mask_queues(struct gpuarb *gpuarb)
 	r = apply_own(&apply, 0, 0, mask, 1);
 	if (r >= 0)
 		r = apply_all(&apply);
-	book_clear(&book);
+	mask_cache_clear(&mask_cache);
 	return r == -EBUSY ? 0 : done(gpuarb, r);
 }
 

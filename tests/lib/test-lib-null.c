@@ -31,7 +31,7 @@ TEST(null_is_taken_everywhere)
 	struct gpuarb_lease *lease = NULL;
 	struct gpuarb_view *view = NULL;
 	char **environment = NULL;
-	const char *verdict = NULL;
+	const char *result = NULL;
 	unsigned position = 1;
 	size_t n = 1;
 
@@ -44,7 +44,7 @@ TEST(null_is_taken_everywhere)
 	CHECK(gpuarb_reserve(NULL, &want, 1, NULL, &lease) == -EINVAL);
 	CHECK(gpuarb_reserve_start(NULL, &want, 1, NULL, &lease) == -EINVAL);
 	CHECK(gpuarb_lease_position(NULL, &position) == -EINVAL && position == 1);
-	CHECK(gpuarb_plan(NULL, &want, 1, NULL, &verdict) == -EINVAL);
+	CHECK(gpuarb_plan(NULL, &want, 1, NULL, &result) == -EINVAL);
 	CHECK(gpuarb_look(NULL, &view) == -EINVAL);
 	CHECK(gpuarb_watch(NULL, 0, count, NULL) == -EINVAL);
 	CHECK(gpuarb_release(NULL, 1) == -EINVAL && gpuarb_resize(NULL, 1, &want, 1) == -EINVAL);
@@ -83,13 +83,13 @@ static void pass_null(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 {
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	struct gpuarb_lease *lease = NULL;
-	const char *verdict = NULL;
+	const char *result = NULL;
 
 	(void)fake;
 	CHECK(gpuarb_reserve(gpuarb, NULL, 1, NULL, &lease) == -EINVAL);
 	CHECK(gpuarb_reserve(gpuarb, &want, 1, NULL, NULL) == -EINVAL);
 	CHECK(gpuarb_reserve_start(gpuarb, &want, 1, NULL, NULL) == -EINVAL);
-	CHECK(gpuarb_plan(gpuarb, NULL, 0, NULL, &verdict) == -EINVAL);
+	CHECK(gpuarb_plan(gpuarb, NULL, 0, NULL, &result) == -EINVAL);
 	CHECK(gpuarb_plan(gpuarb, &want, 1, NULL, NULL) == -EINVAL);
 	CHECK(gpuarb_look(gpuarb, NULL) == -EINVAL);
 	CHECK(gpuarb_watch(gpuarb, 0, NULL, NULL) == -EINVAL);

@@ -355,12 +355,12 @@ static void plan(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 {
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	const struct gpuarb_partition *partitions;
-	const char *verdict = NULL;
+	const char *result = NULL;
 	size_t n;
 
 	(void)fake;
-	CHECK(gpuarb_plan(gpuarb, &want, 1, NULL, &verdict) == 0);
-	CHECK(strcmp(verdict, "refused") == 0);
+	CHECK(gpuarb_plan(gpuarb, &want, 1, NULL, &result) == 0);
+	CHECK(strcmp(result, "refused") == 0);
 	partitions = gpuarb_last_plan(gpuarb, &n);
 	CHECK(n == 1 && partitions[0].cus == 20);
 	check_refusal(gpuarb);

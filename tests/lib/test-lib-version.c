@@ -198,14 +198,14 @@ TEST(a_newer_daemons_refusals_keep_their_words)
 {
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	const struct gpuarb_refusal *refusals;
-	const char *verdict;
+	const char *result;
 	struct table table;
 	size_t n = 0;
 
 	if (!table_set(&table, true))
 		SKIP("no dbus-daemon");
-	CHECK(gpuarb_plan(table.gpuarb, &want, 1, NULL, &verdict) == 0);
-	CHECK(strcmp(verdict, "refused") == 0);
+	CHECK(gpuarb_plan(table.gpuarb, &want, 1, NULL, &result) == 0);
+	CHECK(strcmp(result, "refused") == 0);
 	refusals = gpuarb_last_refusals(table.gpuarb, &n);
 	CHECK(n == 1 && strcmp(refusals[0].reason, "bandwidth") == 0 && refusals[0].asked == 9);
 	CHECK(gpuarb_reload(table.gpuarb) == -EPROTO);

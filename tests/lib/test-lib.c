@@ -342,7 +342,7 @@ TEST(the_picture_of_a_gpu_is_whole)
 	struct gpuarb_view *view = NULL;
 	struct gpuarb_lease *lease;
 	struct gpuarb *gpuarb;
-	const char *verdict;
+	const char *result;
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	struct rig rig;
 	unsigned cus = 0;
@@ -360,8 +360,8 @@ TEST(the_picture_of_a_gpu_is_whole)
 
 	want.gpu = "0";
 	want.cus = 60;
-	CHECK(gpuarb_plan(gpuarb, &want, 1, NULL, &verdict) == 0);
-	CHECK(strcmp(verdict, "granted") != 0);
+	CHECK(gpuarb_plan(gpuarb, &want, 1, NULL, &result) == 0);
+	CHECK(strcmp(result, "granted") != 0);
 	CHECK(gpuarb_drain(gpuarb, "0", true) == 0 && gpuarb_drain(gpuarb, "0", false) == 0);
 	CHECK(gpuarb_drain(gpuarb, "7", true) == -ENODEV);
 	CHECK(gpuarb_release(gpuarb, 4711) == -ENOENT);

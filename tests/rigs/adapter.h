@@ -88,8 +88,7 @@ static inline void adapter_named(void *userdata, int r)
 
 static inline int adapter_reserve(void *userdata, const struct caller *caller,
 				  const struct request *request, int process_fd,
-				  const struct lease **ret, int *ret_holder,
-				  struct verdict *verdict)
+				  const struct lease **ret, int *ret_holder, struct result *result)
 {
 	struct adapter *adapter = userdata;
 	struct lease *proposal;
@@ -98,7 +97,7 @@ static inline int adapter_reserve(void *userdata, const struct caller *caller,
 	adapter->caller = *caller;
 	if (adapter->fail < 0)
 		return adapter->fail;
-	r = arbiter_plan(adapter->arbiter, caller, request, &proposal, verdict);
+	r = arbiter_plan(adapter->arbiter, caller, request, &proposal, result);
 	if (r < 0)
 		return r;
 	CHECK(process_fd < 0 || lseek(process_fd, 0, SEEK_CUR) >= 0 || errno == ESPIPE);
@@ -112,13 +111,13 @@ static inline int adapter_reserve(void *userdata, const struct caller *caller,
 }
 
 static inline int adapter_resize(void *userdata, const struct caller *caller, uint64_t id,
-				 const struct request *request, struct verdict *verdict)
+				 const struct request *request, struct result *result)
 {
 	struct adapter *adapter = userdata;
 	struct lease *proposal;
 	int r;
 
-	r = arbiter_plan_resize(adapter->arbiter, caller, id, request, &proposal, verdict);
+	r = arbiter_plan_resize(adapter->arbiter, caller, id, request, &proposal, result);
 	if (r < 0)
 		return r;
 	arbiter_commit(adapter->arbiter, proposal);
@@ -127,16 +126,16 @@ static inline int adapter_resize(void *userdata, const struct caller *caller, ui
 }
 
 static inline int adapter_release(void *userdata, const struct caller *caller, uint64_t id,
-				  struct verdict *verdict)
+				  struct result *result)
 {
 	struct adapter *adapter = userdata;
 	struct lease *lease;
 	int r;
 
-	r = arbiter_own(adapter->arbiter, caller, id, &lease, verdict);
+	r = arbiter_own(adapter->arbiter, caller, id, &lease, result);
 	if (r < 0)
 		return r;
-	arbiter_end(adapter->arbiter, id, VERDICT_OK, "released");
+	arbiter_end(adapter->arbiter, id, RESULT_OK, "released");
 	adapter_carry_out(adapter);
 	arbiter_observe(adapter->arbiter, NULL, 0);
 	adapter_carry_out(adapter);
@@ -144,65 +143,64 @@ static inline int adapter_release(void *userdata, const struct caller *caller, u
 }
 
 static inline int adapter_bind(void *userdata, const struct caller *caller, uint64_t id,
-			       int process_fd, struct verdict *verdict)
+			       int process_fd, struct result *result)
 {
 	struct adapter *adapter = userdata;
 	struct lease *lease;
 
 	CHECK(process_fd >= 0);
-	return arbiter_own(adapter->arbiter, caller, id, &lease, verdict);
+	return arbiter_own(adapter->arbiter, caller, id, &lease, result);
 }
 
 static inline int adapter_acknowledge(void *userdata, const struct caller *caller, uint64_t id,
-				      uint64_t generation, struct verdict *verdict)
+				      uint64_t generation, struct result *result)
 {
 	struct adapter *adapter = userdata;
 	struct lease *lease;
 	int r;
 
-	r = arbiter_own(adapter->arbiter, caller, id, &lease, verdict);
+	r = arbiter_own(adapter->arbiter, caller, id, &lease, result);
 	return r < 0 ? r : arbiter_acknowledge(adapter->arbiter, id, generation);
 }
 
 static inline int adapter_activate(void *userdata, const struct caller *caller, uint64_t id,
-				   bool active, struct verdict *verdict)
+				   bool active, struct result *result)
 {
 	struct adapter *adapter = userdata;
 	int r;
 
-	r = active ? arbiter_activate(adapter->arbiter, caller, id, verdict)
-		   : arbiter_deactivate(adapter->arbiter, caller, id, verdict);
+	r = active ? arbiter_activate(adapter->arbiter, caller, id, result)
+		   : arbiter_deactivate(adapter->arbiter, caller, id, result);
 	adapter_carry_out(adapter);
 	return r;
 }
 
 static inline int adapter_revoke(void *userdata, uint64_t id, uint64_t grace_usec,
-				 const char *reason, struct verdict *verdict)
+				 const char *reason, struct result *result)
 {
 	struct adapter *adapter = userdata;
 	int r;
 
-	r = arbiter_revoke(adapter->arbiter, id, 0, grace_usec, reason, verdict);
+	r = arbiter_revoke(adapter->arbiter, id, 0, grace_usec, reason, result);
 	adapter_carry_out(adapter);
 	return r;
 }
 
-static inline int adapter_drain(void *userdata, const char *gpu, bool drain,
-				struct verdict *verdict)
+static inline int adapter_drain(void *userdata, const char *gpu, bool drain, struct result *result)
 {
 	struct adapter *adapter = userdata;
 
 	if (arbiter_drain(adapter->arbiter, gpu, drain) < 0)
-		return verdict_set(verdict, VERDICT_NO_SUCH_GPU, "there is no GPU \"%s\"", gpu);
+		return result_set(result, RESULT_NO_SUCH_GPU, "there is no GPU \"%s\"", gpu);
 	bus_tell_gpu(adapter->bus, (unsigned)arbiter_gpu(adapter->arbiter, gpu));
 	return 0;
 }
 
-static inline int adapter_reload(void *userdata, struct verdict *verdict)
+static inline int adapter_reload(void *userdata, struct result *result)
 {
 	struct adapter *adapter = userdata;
 
-	(void)verdict;
+	(void)result;
 	bus_tell_tenants(adapter->bus);
 	return 0;
 }

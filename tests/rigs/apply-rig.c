@@ -93,7 +93,7 @@ void apply_rig_new(struct apply_rig *rig, size_t n)
 		.state = "granted",
 		.partitions = rig->partitions,
 		.n = n,
-		.book = &rig->book,
+		.mask_cache = &rig->mask_cache,
 		.sys = rig->sys,
 		.dev = rig->dev,
 		.pid = APPLY_PID,
@@ -105,7 +105,7 @@ void apply_rig_new(struct apply_rig *rig, size_t n)
 
 void apply_rig_done(struct apply_rig *rig)
 {
-	book_clear(&rig->book);
+	mask_cache_clear(&rig->mask_cache);
 	begin(&rig->gpuarb);
 	CHECK(fake_sysfs_remove("/tmp", rig->sys + strlen("/tmp/")) == 0);
 }

@@ -21,7 +21,7 @@ struct apply_rig {
 	struct gpuarb gpuarb;
 	struct gpuarb_partition partitions[APPLY_GPUS];
 	uint32_t masks[APPLY_GPUS][MASK_WORDS];
-	struct book book;
+	struct mask_cache mask_cache;
 	struct apply apply;
 
 	/* The driver. */

@@ -12,7 +12,7 @@ void model_set_lending(struct model *model, struct settings *settings)
 	settings->grow_delay_usec = 5;
 	settings->enforce_delay_usec = 10;
 	for (size_t i = 0; i < settings->n_tenants; i++)
-		settings->tenants[i].enforce = RUNG_REPORT + model_below(model, 3);
+		settings->tenants[i].enforce = ENFORCE_STEP_REPORT + model_below(model, 3);
 }
 
 /* What no adaptable lease may ask for is left in now and then: it is refused. */
@@ -44,11 +44,11 @@ static struct lease *random_lease(struct model *model)
 	return n ? model->arbiter->leases[model_below(model, (unsigned)n)] : NULL;
 }
 
-static void expect(const struct verdict *verdict, int r, bool possible, const char *what)
+static void expect(const struct result *result, int r, bool possible, const char *what)
 {
 	if (r >= 0 && !possible)
 		model_fail(what);
-	if (r < 0 && (verdict->kind == VERDICT_OK || !verdict->sentence[0]))
+	if (r < 0 && (result->kind == RESULT_OK || !result->sentence[0]))
 		model_fail("refused without a sentence");
 }
 
@@ -57,46 +57,47 @@ static void activate_one(struct model *model, struct lease *lease)
 	bool own = model_chance(model, 90), active = model_chance(model, 60);
 	struct caller caller = caller_of(own ? lease->owner : 77);
 	enum lease_state was = lease->state;
-	struct verdict verdict = { 0 };
+	struct result result = { 0 };
 	int r;
 
-	r = active ? arbiter_activate(model->arbiter, &caller, lease->id, &verdict)
-		   : arbiter_deactivate(model->arbiter, &caller, lease->id, &verdict);
-	expect(&verdict, r,
+	r = active ? arbiter_activate(model->arbiter, &caller, lease->id, &result)
+		   : arbiter_deactivate(model->arbiter, &caller, lease->id, &result);
+	expect(&result, r,
 	       own && (active ? was == STATE_INACTIVE
 			      : was == STATE_GRANTED || was == STATE_ACTIVATING),
 	       "activated what cannot be");
 	model->activated += r >= 0 && active;
-	verdict_done(&verdict);
+	result_done(&result);
 }
 
 static void revoke_one(struct model *model, const struct lease *lease)
 {
-	struct verdict verdict = { 0 };
+	struct result result = { 0 };
 	uint64_t id = lease->id, before = lease->deadline_usec;
 	enum lease_state was = lease->state;
 	int r;
 
 	r = arbiter_revoke(model->arbiter, id, model->now, model_below(model, 60), "model",
-			   &verdict);
-	expect(&verdict, r, was != STATE_ENDING, "revoked what ends already");
+			   &result);
+	expect(&result, r, was != STATE_ENDING, "revoked what ends already");
 	if (r >= 0 && was == STATE_REVOKING &&
 	    arbiter_find(model->arbiter, id)->deadline_usec >= before)
 		model_fail("a second revocation put the end off");
 	model->revoked += r >= 0;
-	verdict_done(&verdict);
+	result_done(&result);
 }
 
 /* Queues of one bound process, with the mask of now or with all that its lease ever had. */
-static size_t add_rows(struct model *model, const struct lease *lease, struct mask_seen *rows)
+static size_t add_rows(struct model *model, const struct lease *lease, struct observed_mask *rows)
 {
 	for (size_t i = 0; i < lease->n_partitions; i++) {
 		const struct partition *p = &lease->partitions[i];
 
-		rows[i] = (struct mask_seen){ .pid = lease->bound[0],
-					      .kfd_gpu_id =
-						      model->arbiter->gpus[p->gpu].info.kfd_gpu_id,
-					      .cus = p->cus };
+		rows[i] = (struct observed_mask){
+			.pid = lease->bound[0],
+			.kfd_gpu_id = model->arbiter->gpus[p->gpu].info.kfd_gpu_id,
+			.cus = p->cus
+		};
 		if (model_chance(model, 60))
 			rows[i].cus = p->occupied;
 	}
@@ -106,20 +107,20 @@ static size_t add_rows(struct model *model, const struct lease *lease, struct ma
 static void see_masks(struct model *model)
 {
 	struct arbiter *arbiter = model->arbiter;
-	struct mask_seen rows[8 * 4];
+	struct observed_mask rows[8 * 4];
 	bool urgent;
 	size_t n = 0;
 
 	if (!arbiter->verifies || !arbiter_wants_masks(arbiter, &urgent))
 		return;
 	if (model_chance(model, 2)) {
-		arbiter_masks_unseen(arbiter);
+		arbiter_masks_unreadable(arbiter);
 		return;
 	}
 	for (size_t i = 0; i < arbiter->n_leases && n + 4 <= 32; i++)
 		if (arbiter->leases[i]->n_bound > 0 && arbiter->leases[i]->n_partitions <= 4)
 			n += add_rows(model, arbiter->leases[i], &rows[n]);
-	arbiter_masks_seen(arbiter, rows, n);
+	arbiter_masks_observed(arbiter, rows, n);
 	for (size_t i = 0; i < arbiter->n_leases; i++)
 		model->untrue += arbiter->leases[i]->false_acknowledged;
 }
@@ -139,28 +140,29 @@ void model_lend_one(struct model *model)
 
 /* ---- all that becomes of it ------------------------------------------------------------- */
 
-static bool is_rung_allowed(const struct model *model, const struct lease *lease, enum rung rung)
+static bool is_enforce_step_allowed(const struct model *model, const struct lease *lease,
+				    enum enforce_step enforce_step)
 {
 	const struct settings *settings = model->arbiter->settings;
 
 	for (size_t i = 0; i < settings->n_tenants; i++)
 		if (strcmp(settings->tenants[i].name, lease->tenant) == 0)
-			return rung <= settings->tenants[i].enforce;
-	return rung == RUNG_REPORT;
+			return enforce_step <= settings->tenants[i].enforce;
+	return enforce_step == ENFORCE_STEP_REPORT;
 }
 
 static void enforce(struct model *model)
 {
 	struct lease *lease;
-	enum rung rung;
+	enum enforce_step enforce_step;
 
-	while ((rung = arbiter_next_rung(model->arbiter, model->now, &lease))) {
-		if (!is_rung_allowed(model, lease, rung))
+	while ((enforce_step = arbiter_next_enforce_step(model->arbiter, model->now, &lease))) {
+		if (!is_enforce_step_allowed(model, lease, enforce_step))
 			model_fail("forced further than its tenant's policy lets");
 		if (!lease->adaptable && !lease->revoked)
 			model_fail("forced, and nobody asked it to give anything back");
-		lease->frozen |= rung == RUNG_FREEZE;
-		model->forced[rung]++;
+		lease->frozen |= enforce_step == ENFORCE_STEP_FREEZE;
+		model->forced[enforce_step]++;
 	}
 	while ((lease = arbiter_next_thaw(model->arbiter)))
 		if (lease->frozen)
@@ -212,7 +214,7 @@ void model_check_progress(struct model *model)
 				arbiter_acknowledge(arbiter, arbiter->leases[i]->id,
 						    arbiter->leases[i]->generation);
 		if (arbiter->verifies)
-			arbiter_masks_seen(arbiter, NULL, 0);
+			arbiter_masks_observed(arbiter, NULL, 0);
 		model_settle(model);
 	}
 	for (size_t i = 0; i < arbiter->n_leases; i++)

@@ -70,7 +70,7 @@ static void check_none_fits(struct model *model)
 static bool is_in_force(const struct lease *lease)
 {
 	return lease->state == STATE_GRANTED || lease->state == STATE_INACTIVE ||
-	       (lease->state == STATE_ACTIVATING && lease->fresh);
+	       (lease->state == STATE_ACTIVATING && lease->never_granted);
 }
 
 void model_grant_waiting(struct model *model)
@@ -101,11 +101,10 @@ void model_count_ended(struct model *model, const struct lease *lease)
 		model_fail("removed, and not ended");
 	if (lease->n_partitions > 0)
 		return;
-	model->timed_out += lease->cause == VERDICT_TIMED_OUT;
-	model->cancelled += lease->cause == VERDICT_OK;
-	model->never += lease->cause == VERDICT_NOT_PERMITTED ||
-			lease->cause == VERDICT_NEVER_FITS ||
-			lease->cause == VERDICT_QUOTA_EXCEEDED;
+	model->timed_out += lease->cause == RESULT_TIMED_OUT;
+	model->cancelled += lease->cause == RESULT_OK;
+	model->never += lease->cause == RESULT_NOT_PERMITTED || lease->cause == RESULT_NEVER_FITS ||
+			lease->cause == RESULT_QUOTA_EXCEEDED;
 }
 
 void model_expire(struct model *model)

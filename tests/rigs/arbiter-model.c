@@ -84,16 +84,16 @@ static void random_request(struct model *model, struct request *request)
 		snprintf(request->token, sizeof(request->token), "t%u", model_below(model, 5));
 }
 
-static void check_refusal(struct model *model, const struct verdict *verdict)
+static void check_refusal(struct model *model, const struct result *result)
 {
-	if (verdict->kind == VERDICT_OK || !verdict->sentence[0])
+	if (result->kind == RESULT_OK || !result->sentence[0])
 		model_fail("a refusal without a sentence");
-	for (size_t i = 0; i < verdict->n_refusals; i++) {
-		if (!verdict->refusals[i].gpu[0] || !verdict->refusals[i].hint[0])
+	for (size_t i = 0; i < result->n_refusals; i++) {
+		if (!result->refusals[i].gpu[0] || !result->refusals[i].hint[0])
 			model_fail("a refusal without a name or a hint");
-		model->refused[verdict->refusals[i].reason]++;
+		model->refused[result->refusals[i].reason]++;
 	}
-	if (verdict->kind == VERDICT_NO_CAPACITY && verdict->n_refusals == 0)
+	if (result->kind == RESULT_NO_CAPACITY && result->n_refusals == 0)
 		model_fail("nobody refused");
 }
 
@@ -121,7 +121,7 @@ static void count_new(struct model *model, const struct request *request, struct
 static void reserve_one(struct model *model)
 {
 	struct caller caller = caller_of(model_below(model, 4));
-	struct verdict verdict = { 0 };
+	struct result result = { 0 };
 	struct request request;
 	struct lease *lease = NULL;
 
@@ -130,8 +130,8 @@ static void reserve_one(struct model *model)
 		caller = caller_of(2); /* whose tenant may have realtime leases */
 	if (arbiter_find_token(model->arbiter, caller.uid, request.token))
 		return;
-	if (arbiter_plan(model->arbiter, &caller, &request, &lease, &verdict) < 0) {
-		check_refusal(model, &verdict);
+	if (arbiter_plan(model->arbiter, &caller, &request, &lease, &result) < 0) {
+		check_refusal(model, &result);
 	} else {
 		count_new(model, &request, lease);
 		lease = arbiter_commit(model->arbiter, lease);
@@ -140,7 +140,7 @@ static void reserve_one(struct model *model)
 			arbiter_bind(model->arbiter, lease->id,
 				     (pid_t)(100 + model_below(model, 50)));
 	}
-	verdict_done(&verdict);
+	result_done(&result);
 }
 
 /* ---- the other operations ------------------------------------------------------------ */
@@ -155,7 +155,7 @@ static struct lease *random_lease(struct model *model)
 static void resize_one(struct model *model)
 {
 	struct lease *lease = random_lease(model), *next = NULL;
-	struct verdict verdict = { 0 };
+	struct result result = { 0 };
 	struct request request;
 	struct caller caller;
 
@@ -171,11 +171,11 @@ static void resize_one(struct model *model)
 	for (size_t i = 0; i < request.n_wants; i++)
 		if (!request.wants[i].cus)
 			random_want(model, &request.wants[i]);
-	if (arbiter_plan_resize(model->arbiter, &caller, lease->id, &request, &next, &verdict) < 0)
-		check_refusal(model, &verdict);
+	if (arbiter_plan_resize(model->arbiter, &caller, lease->id, &request, &next, &result) < 0)
+		check_refusal(model, &result);
 	else if (arbiter_commit(model->arbiter, next))
 		model->resized++;
-	verdict_done(&verdict);
+	result_done(&result);
 }
 
 static void end_one(struct model *model)
@@ -189,7 +189,7 @@ static void end_one(struct model *model)
 	else if (lease->n_bound > 0)
 		arbiter_bound_gone(model->arbiter, lease->id, lease->bound[0]);
 	else
-		arbiter_end(model->arbiter, lease->id, VERDICT_OK, "model");
+		arbiter_end(model->arbiter, lease->id, RESULT_OK, "model");
 }
 
 static void look(struct model *model)

@@ -15,7 +15,8 @@ struct model {
 	/* What was reached, over all runs. */
 	unsigned granted[3], gangs, resized, refused[REASONS];
 	unsigned waited, waited_gangs, granted_later, timed_out, cancelled, never, barred;
-	unsigned borrowed, activated, revoked, grown, untrue, forced[RUNG_KILL + 1], settled;
+	unsigned borrowed, activated, revoked, grown, untrue, forced[ENFORCE_STEP_KILL + 1],
+		settled;
 };
 
 unsigned model_below(struct model *model, unsigned n);

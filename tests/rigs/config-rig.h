@@ -7,17 +7,17 @@
 #include "scratch.h"
 #include "sys/config/config.h"
 
-static inline bool says(const struct notes *notes, const char *part)
+static inline bool says(const struct diagnostics *diagnostics, const char *part)
 {
-	for (size_t i = 0; i < notes->n; i++)
-		if (strstr(notes->list[i].text, part))
-			return notes->list[i].error;
+	for (size_t i = 0; i < diagnostics->n; i++)
+		if (strstr(diagnostics->list[i].text, part))
+			return diagnostics->list[i].error;
 	return false;
 }
 
 struct tree {
 	struct scratch scratch;
-	struct notes notes;
+	struct diagnostics diagnostics;
 	struct settings *settings;
 };
 
@@ -38,12 +38,12 @@ static inline int tree_load(struct tree *tree)
 		.trust = { { geteuid() } },
 	};
 
-	return config_load(&files, &tree->settings, &tree->notes);
+	return config_load(&files, &tree->settings, &tree->diagnostics);
 }
 
 static inline void tree_done(struct tree *tree)
 {
 	settings_free(tree->settings);
-	notes_done(&tree->notes);
+	diagnostics_done(&tree->diagnostics);
 	scratch_done(&tree->scratch);
 }

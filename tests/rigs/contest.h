@@ -9,7 +9,7 @@ struct contest {
 	struct lease *rt, *borrower;
 };
 
-static inline struct contest contest_of(enum rung enforce)
+static inline struct contest contest_of(enum enforce_step enforce)
 {
 	struct contest c = { .l = lending_of(1) };
 

@@ -48,7 +48,7 @@ static inline void patient_remove(const struct patient *patient, const char *pat
 /* What profiles say, up to four, with the driver's parameters as they are by default. */
 static inline void patient_has_gpus(struct patient *patient, const char *const *names, size_t n)
 {
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 	struct gpu_info gpus[4];
 	struct profile profile;
 	char profiles[256];
@@ -56,10 +56,10 @@ static inline void patient_has_gpus(struct patient *patient, const char *const *
 	CHECK(n <= ARRAY_SIZE(gpus));
 	snprintf(profiles, sizeof(profiles), "%s/conf/gpus", getenv("GPUARB_ROOT"));
 	for (size_t i = 0; i < n; i++) {
-		CHECK(profile_load(profiles, names[i], &profile, &notes) == 0);
+		CHECK(profile_load(profiles, names[i], &profile, &diagnostics) == 0);
 		gpus[i] = profile.info;
 	}
-	notes_done(&notes);
+	diagnostics_done(&diagnostics);
 	CHECK(fake_sysfs_mkdir(patient->scratch.path, "sys") == 0);
 	CHECK(fake_sysfs_build(patient->sys, gpus, n) == 0);
 }
@@ -68,10 +68,10 @@ static inline void patient_has_gpus(struct patient *patient, const char *const *
 static inline void examine(struct patient *patient, void (*run)(struct doctor *doctor))
 {
 	const struct check check = { "test", run };
-	struct doctor fresh = patient->doctor;
+	struct doctor never_granted = patient->doctor;
 
-	fresh.findings = NULL;
-	fresh.n_findings = 0;
+	never_granted.findings = NULL;
+	never_granted.n_findings = 0;
 	for (size_t i = 0; i < patient->doctor.n_findings; i++) {
 		free(patient->doctor.findings[i].found);
 		free(patient->doctor.findings[i].means);
@@ -79,11 +79,11 @@ static inline void examine(struct patient *patient, void (*run)(struct doctor *d
 	}
 	free(patient->doctor.findings);
 	free(patient->doctor.gpus);
-	notes_done(&fresh.notes);
-	fresh.notes = (struct notes){ 0 };
-	fresh.gpus = NULL;
-	fresh.n_gpus = 0;
-	patient->doctor = fresh;
+	diagnostics_done(&never_granted.diagnostics);
+	never_granted.diagnostics = (struct diagnostics){ 0 };
+	never_granted.gpus = NULL;
+	never_granted.n_gpus = 0;
+	patient->doctor = never_granted;
 
 	doctor_look_at_gpus(&patient->doctor);
 	doctor_run(&patient->doctor, &check);

@@ -33,7 +33,7 @@ void fake_start(void)
 		.version = 50221153,
 		.major = 9,
 		.addresses = { "0000:03:00.0" },
-		.pool = 4,
+		.arena = 4,
 		.lands_on = -1,
 		.state = "granted",
 		.partitions = 1,
@@ -105,9 +105,9 @@ static hipStream_t make_stream(int priority, bool pooled)
 	}
 	if (first)
 		make_queue(device, 0, false);
-	if (!pooled || n < fake.pool)
+	if (!pooled || n < fake.arena)
 		id = make_queue(device, priority, pooled);
-	for (; fake.strangers > 0; fake.strangers--)
+	for (; fake.unmanaged_processes > 0; fake.unmanaged_processes--)
 		make_queue(device, 0, false);
 	fake.streams++;
 	return (hipStream_t)(uintptr_t)(0x1000 + id);

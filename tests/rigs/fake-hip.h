@@ -29,9 +29,9 @@ struct fake_hip {
 	const char *addresses[FAKE_DEVICES];
 	int current;                           /* device of the calling thread */
 	bool wgp_bits;                         /* doubles the bits of masks */
-	int pool;                              /* GPU_MAX_HW_QUEUES */
+	int arena;                             /* GPU_MAX_HW_QUEUES */
 	int lands_on;                          /* queues come on this device instead; -1 */
-	int strangers;                         /* so many queues come along with the next stream */
+	int unmanaged_processes;               /* so many queues come along with the next stream */
 	const char *fails;                     /* the call that fails … */
 	hipError_t error;                      /* … with this */
 	unsigned oom;                          /* so many creations of a masked stream fail */

@@ -38,20 +38,20 @@ static int number(const char *text, unsigned long *ret)
 static int load(const char *profile_dir, char *names[], size_t n, struct gpu_info *cards,
 		unsigned *partitions)
 {
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 	struct profile profile;
 	int r = 0;
 
 	for (size_t i = 0; i < n && r == 0; i++) {
-		r = profile_load(profile_dir, names[i], &profile, &notes);
+		r = profile_load(profile_dir, names[i], &profile, &diagnostics);
 		if (r < 0)
 			break;
 		cards[i] = profile.info;
 		partitions[i] = profile.partitions;
 	}
-	for (size_t i = 0; i < notes.n; i++)
-		fprintf(stderr, "fake-sysfs: %s\n", notes.list[i].text);
-	notes_done(&notes);
+	for (size_t i = 0; i < diagnostics.n; i++)
+		fprintf(stderr, "fake-sysfs: %s\n", diagnostics.list[i].text);
+	diagnostics_done(&diagnostics);
 	return r;
 }
 

@@ -52,13 +52,13 @@ static inline void rig_holders(struct rig *rig)
 /* Without a service manager. */
 static inline void rig_init(struct rig *rig)
 {
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 
 	*rig = (struct rig){ 0 };
 	CHECK(unsetenv("NOTIFY_SOCKET") == 0);
 	CHECK(sd_event_new(&rig->event) >= 0);
-	CHECK(store_new(rig->event, &rig->store, &notes) == 0);
-	notes_done(&notes);
+	CHECK(store_new(rig->event, &rig->store, &diagnostics) == 0);
+	diagnostics_done(&diagnostics);
 	rig_holders(rig);
 }
 

@@ -18,7 +18,7 @@ struct page {
 	size_t size;
 	FILE *out;
 
-	struct mask_seen *seen;
+	struct observed_mask *seen;
 	size_t n;
 	char why[200];
 };

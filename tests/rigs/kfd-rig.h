@@ -22,7 +22,7 @@
 struct rig {
 	char dir[32];
 	struct hw *hw;
-	struct notes notes;
+	struct diagnostics diagnostics;
 	struct gpu_info gpus[RIG_GPUS];
 	int n;
 };
@@ -35,8 +35,8 @@ static inline void rig_start(struct rig *rig, const struct gpu_info *gpus, size_
 		CHECK(mkdtemp(rig->dir));
 	}
 	CHECK(fake_sysfs_build(rig->dir, gpus, n) == 0);
-	CHECK(hw_kfd.open(rig->dir, &rig->hw, &rig->notes) == 0);
-	CHECK(rig->notes.n == 0);
+	CHECK(hw_kfd.open(rig->dir, &rig->hw, &rig->diagnostics) == 0);
+	CHECK(rig->diagnostics.n == 0);
 }
 
 /* Lists anew; only GPUs that geometry_check() accepts may come out of it. */
@@ -44,8 +44,8 @@ static inline int rig_list(struct rig *rig)
 {
 	char problem[160];
 
-	notes_done(&rig->notes);
-	rig->n = hw_kfd.list(rig->hw, rig->gpus, RIG_GPUS, &rig->notes);
+	diagnostics_done(&rig->diagnostics);
+	rig->n = hw_kfd.list(rig->hw, rig->gpus, RIG_GPUS, &rig->diagnostics);
 	for (int i = 0; i < rig->n; i++) {
 		CHECK(geometry_check(&rig->gpus[i].geometry, problem, sizeof(problem)) == 0);
 		CHECK(rig->gpus[i].name[0] && rig->gpus[i].device[0]);
@@ -57,18 +57,19 @@ static inline int rig_list(struct rig *rig)
 static inline void rig_end(struct rig *rig)
 {
 	hw_kfd.close(rig->hw);
-	notes_done(&rig->notes);
+	diagnostics_done(&rig->diagnostics);
 	CHECK(fake_sysfs_remove(rig->dir, "") == 0);
 }
 
 /* Is there a sentence with both words in it? */
 static inline bool rig_says(const struct rig *rig, const char *file, const char *word)
 {
-	for (size_t i = 0; i < rig->notes.n; i++)
-		if (strstr(rig->notes.list[i].text, file) && strstr(rig->notes.list[i].text, word))
+	for (size_t i = 0; i < rig->diagnostics.n; i++)
+		if (strstr(rig->diagnostics.list[i].text, file) &&
+		    strstr(rig->diagnostics.list[i].text, word))
 			return true;
-	for (size_t i = 0; i < rig->notes.n; i++)
-		fprintf(stderr, "said: %s\n", rig->notes.list[i].text);
+	for (size_t i = 0; i < rig->diagnostics.n; i++)
+		fprintf(stderr, "said: %s\n", rig->diagnostics.list[i].text);
 	return false;
 }
 
@@ -128,7 +129,8 @@ static inline void start_two(struct rig *rig)
 /* Node 1 is there with less said of it. */
 static inline void check_degraded(struct rig *rig, const char *file)
 {
-	CHECK(rig_list(rig) == 2 && rig_says(rig, file, "") && !notes_have_errors(&rig->notes));
+	CHECK(rig_list(rig) == 2 && rig_says(rig, file, "") &&
+	      !diagnostics_have_errors(&rig->diagnostics));
 }
 
 static inline void put_path(const struct rig *rig, const char *file, char *buf, size_t size)

@@ -125,24 +125,24 @@ static inline struct lease *play_lease(struct play *play)
 static inline void play_reserve(struct play *play)
 {
 	struct caller caller = caller_of(play_below(play, 4));
-	struct verdict verdict = { 0 };
+	struct result result = { 0 };
 	struct request request;
 	struct lease *lease;
 
 	play_request(play, &request);
 	if (arbiter_find_token(play->arbiter, caller.uid, request.token))
 		return;
-	if (arbiter_plan(play->arbiter, &caller, &request, &lease, &verdict) == 0) {
+	if (arbiter_plan(play->arbiter, &caller, &request, &lease, &result) == 0) {
 		lease = arbiter_commit(play->arbiter, lease);
 		arbiter_add_holder(play->arbiter, lease->id);
 	}
-	verdict_done(&verdict);
+	result_done(&result);
 }
 
 static inline void play_resize(struct play *play, struct lease *lease)
 {
 	struct caller caller = caller_of(lease->owner);
-	struct verdict verdict = { 0 };
+	struct result result = { 0 };
 	struct request request;
 	struct lease *next;
 
@@ -151,24 +151,24 @@ static inline void play_resize(struct play *play, struct lease *lease)
 	strcpy(request.wants[0].gpu, "any");
 	request.wants[0].isolation = ISOLATION_DEFAULT;
 	request.wait_usec = 0;
-	if (arbiter_plan_resize(play->arbiter, &caller, lease->id, &request, &next, &verdict) == 0)
+	if (arbiter_plan_resize(play->arbiter, &caller, lease->id, &request, &next, &result) == 0)
 		arbiter_commit(play->arbiter, next);
-	verdict_done(&verdict);
+	result_done(&result);
 }
 
 static inline void play_lend(struct play *play, const struct lease *lease)
 {
 	struct caller caller = caller_of(lease->owner);
-	struct verdict verdict = { 0 };
+	struct result result = { 0 };
 
 	switch (play_below(play, 4)) {
-	case 0: arbiter_deactivate(play->arbiter, &caller, lease->id, &verdict); break;
+	case 0: arbiter_deactivate(play->arbiter, &caller, lease->id, &result); break;
 	case 1:
-		arbiter_revoke(play->arbiter, lease->id, play->now, 5000000, "play", &verdict);
+		arbiter_revoke(play->arbiter, lease->id, play->now, 5000000, "play", &result);
 		break;
-	default: arbiter_activate(play->arbiter, &caller, lease->id, &verdict);
+	default: arbiter_activate(play->arbiter, &caller, lease->id, &result);
 	}
-	verdict_done(&verdict);
+	result_done(&result);
 }
 
 static inline void play_look(struct play *play)
@@ -204,7 +204,7 @@ static inline void play_settle(struct play *play)
 	struct lease *lease;
 
 	play->now += 1000000;
-	while (arbiter_next_rung(play->arbiter, play->now, &lease))
+	while (arbiter_next_enforce_step(play->arbiter, play->now, &lease))
 		;
 	arbiter_lend(play->arbiter, play->now);
 	while (arbiter_plan_growth(play->arbiter, play->now, &lease) > 0) {
@@ -226,7 +226,7 @@ static inline void play_step(struct play *play)
 	else if (what < 72)
 		arbiter_holder_gone(play->arbiter, lease->id);
 	else if (what < 76)
-		arbiter_end(play->arbiter, lease->id, VERDICT_OK, "play");
+		arbiter_end(play->arbiter, lease->id, RESULT_OK, "play");
 	else if (what < 80)
 		play_lend(play, lease);
 	else if (what < 88)
@@ -243,7 +243,7 @@ static inline void play_step(struct play *play)
 static inline void play_end(struct play *play)
 {
 	while (play->arbiter->n_leases > 0) {
-		arbiter_end(play->arbiter, play->arbiter->leases[0]->id, VERDICT_OK, "end");
+		arbiter_end(play->arbiter, play->arbiter->leases[0]->id, RESULT_OK, "end");
 		CHECK(arbiter_observe(play->arbiter, NULL, 0) == 0);
 		play_drain(play);
 	}

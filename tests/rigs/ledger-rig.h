@@ -59,7 +59,7 @@ static inline struct tenant *add_tenant(struct arbiter *arbiter, const char *nam
 	tenants[0].n_users = 1;
 	tenants[0].class = lease_class;
 	tenants[0].priority = PRIORITY_NORMAL;
-	tenants[0].enforce = RUNG_REPORT;
+	tenants[0].enforce = ENFORCE_STEP_REPORT;
 	return &tenants[0];
 }
 
@@ -82,15 +82,15 @@ static inline struct caller caller_of(uid_t uid)
 
 /* Reserves with one holder; checks the promises. NULL and the verdict where it is refused. */
 static inline struct lease *reserve(struct arbiter *arbiter, uid_t uid,
-				    const struct request *request, struct verdict *verdict)
+				    const struct request *request, struct result *result)
 {
 	struct caller caller = caller_of(uid);
 	struct lease *lease = NULL;
 	char why[256];
 
-	verdict_done(verdict);
-	if (arbiter_plan(arbiter, &caller, request, &lease, verdict) < 0) {
-		CHECK(verdict->kind != VERDICT_OK && verdict->sentence[0]);
+	result_done(result);
+	if (arbiter_plan(arbiter, &caller, request, &lease, result) < 0) {
+		CHECK(result->kind != RESULT_OK && result->sentence[0]);
 		return NULL;
 	}
 	lease = arbiter_commit(arbiter, lease);

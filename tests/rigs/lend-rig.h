@@ -61,7 +61,7 @@ static inline struct lease *borrow(struct lending *l, unsigned least, unsigned m
 	request.wants[0].cus_max = most;
 	request.wants[0].queues = 2;
 	request.adaptable = true;
-	lease = reserve(l->s.arbiter, ANY, &request, &l->s.verdict);
+	lease = reserve(l->s.arbiter, ANY, &request, &l->s.result);
 	settle(l);
 	return lease;
 }
@@ -73,7 +73,7 @@ static inline struct lease *keep_inactive(struct lending *l, unsigned cus)
 
 	request.start_inactive = true;
 	request.wants[0].queues = 2;
-	lease = reserve(l->s.arbiter, VR, &request, &l->s.verdict);
+	lease = reserve(l->s.arbiter, VR, &request, &l->s.result);
 	settle(l);
 	return lease;
 }
@@ -84,9 +84,9 @@ static inline int activate(struct lending *l, uint64_t id, bool active)
 	struct caller caller = caller_of(VR);
 	int r;
 
-	verdict_done(&l->s.verdict);
-	r = active ? arbiter_activate(l->s.arbiter, &caller, id, &l->s.verdict)
-		   : arbiter_deactivate(l->s.arbiter, &caller, id, &l->s.verdict);
+	result_done(&l->s.result);
+	r = active ? arbiter_activate(l->s.arbiter, &caller, id, &l->s.result)
+		   : arbiter_deactivate(l->s.arbiter, &caller, id, &l->s.result);
 	settle(l);
 	return r;
 }

@@ -23,13 +23,13 @@ struct machine {
 
 static inline struct gpu_info machine_model(const char *name)
 {
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 	struct profile profile;
 	char profiles[256];
 
 	snprintf(profiles, sizeof(profiles), "%s/conf/gpus", getenv("GPUARB_ROOT"));
-	CHECK(profile_load(profiles, name, &profile, &notes) == 0);
-	notes_done(&notes);
+	CHECK(profile_load(profiles, name, &profile, &diagnostics) == 0);
+	diagnostics_done(&diagnostics);
 	return profile.info;
 }
 

@@ -11,7 +11,7 @@
 
 struct scene {
 	struct arbiter *arbiter;
-	struct verdict verdict;
+	struct result result;
 };
 
 static inline struct scene scene_of(size_t n_gpus)
@@ -32,7 +32,7 @@ static inline struct scene scene_of(size_t n_gpus)
 
 static inline void scene_done(struct scene *scene)
 {
-	verdict_done(&scene->verdict);
+	result_done(&scene->result);
 	arbiter_free(scene->arbiter);
 }
 
@@ -40,14 +40,14 @@ static inline struct lease *grant(struct scene *scene, uid_t uid, unsigned cus)
 {
 	struct request request = request_for(cus);
 
-	return reserve(scene->arbiter, uid, &request, &scene->verdict);
+	return reserve(scene->arbiter, uid, &request, &scene->result);
 }
 
-static inline bool refused(const struct scene *scene, enum verdict_kind kind, enum reason reason)
+static inline bool refused(const struct scene *scene, enum result_kind kind, enum reason reason)
 {
-	if (scene->verdict.kind == kind && scene->verdict.n_refusals > 0 &&
-	    scene->verdict.refusals[0].reason == reason && scene->verdict.refusals[0].hint[0])
+	if (scene->result.kind == kind && scene->result.n_refusals > 0 &&
+	    scene->result.refusals[0].reason == reason && scene->result.refusals[0].hint[0])
 		return true;
-	fprintf(stderr, "verdict %d: %s\n", scene->verdict.kind, scene->verdict.sentence);
+	fprintf(stderr, "verdict %d: %s\n", scene->result.kind, scene->result.sentence);
 	return false;
 }

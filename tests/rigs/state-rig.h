@@ -11,7 +11,7 @@
 
 struct rig {
 	struct scratch scratch;
-	struct notes notes;
+	struct diagnostics diagnostics;
 	struct gpu gpu;
 	struct arbiter arbiter;
 	struct partition partition;
@@ -31,7 +31,7 @@ static inline struct rig *rig_new(void)
 	rig->scratch = scratch_new();
 	CHECK(geometry_spread(&info.geometry, 60) == 0);
 	rig->gpu.info = info;
-	deal_init(&rig->gpu.deal, &info.geometry);
+	codec_init(&rig->gpu.codec, &info.geometry);
 	rig->arbiter.gpus = &rig->gpu;
 	rig->arbiter.n_gpus = 1;
 
@@ -78,7 +78,7 @@ static inline struct rig *rig_new(void)
 
 static inline void rig_free(struct rig *rig)
 {
-	notes_done(&rig->notes);
+	diagnostics_done(&rig->diagnostics);
 	scratch_done(&rig->scratch);
 	free(rig);
 }
@@ -87,7 +87,7 @@ static inline struct state *open_state(struct rig *rig)
 {
 	struct state *state = NULL;
 
-	CHECK(state_open(rig->scratch.path, &state, &rig->notes) == 0);
+	CHECK(state_open(rig->scratch.path, &state, &rig->diagnostics) == 0);
 	return state;
 }
 
@@ -96,7 +96,7 @@ static inline struct state *open_again(struct rig *rig)
 {
 	struct state *state = open_state(rig);
 
-	notes_done(&rig->notes);
+	diagnostics_done(&rig->diagnostics);
 	return state;
 }
 
@@ -108,8 +108,8 @@ static inline void save(struct rig *rig, struct state *state, uint64_t id)
 
 static inline bool says(const struct rig *rig, const char *part)
 {
-	for (size_t i = 0; i < rig->notes.n; i++)
-		if (strstr(rig->notes.list[i].text, part))
+	for (size_t i = 0; i < rig->diagnostics.n; i++)
+		if (strstr(rig->diagnostics.list[i].text, part))
 			return true;
 	return false;
 }

@@ -140,7 +140,7 @@ static inline void *manager_serve(void *userdata)
 
 /* Who looks for a store waits for answers. */
 static inline struct store *manager_store_new(struct manager *manager, sd_event *event,
-					      struct notes *notes)
+					      struct diagnostics *diagnostics)
 {
 	struct manager_thread thread = { .manager = manager };
 	struct store *store;
@@ -151,7 +151,7 @@ static inline struct store *manager_store_new(struct manager *manager, sd_event 
 	thread.stop = stop[0];
 	CHECK(setenv("NOTIFY_SOCKET", manager->address, 1) == 0);
 	CHECK(pthread_create(&id, NULL, manager_serve, &thread) == 0);
-	CHECK(store_new(event, &store, notes) == 0);
+	CHECK(store_new(event, &store, diagnostics) == 0);
 	close(stop[1]);
 	CHECK(pthread_join(id, NULL) == 0);
 	close(stop[0]);

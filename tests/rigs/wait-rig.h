@@ -19,7 +19,7 @@ static inline void check_promises(const struct scene *s)
 static inline struct lease *ask(struct scene *s, uid_t uid, struct request request)
 {
 	request.wait_usec = 1000000;
-	return reserve(s->arbiter, uid, &request, &s->verdict);
+	return reserve(s->arbiter, uid, &request, &s->result);
 }
 
 /* So many CUs of one GPU ("any": of whichever), and it has to wait. */
@@ -39,7 +39,7 @@ static inline struct lease *grant_on(struct scene *s, uid_t uid, const char *gpu
 	struct request request = request_for(cus);
 
 	snprintf(request.wants[0].gpu, sizeof(request.wants[0].gpu), "%s", gpu);
-	return reserve(s->arbiter, uid, &request, &s->verdict);
+	return reserve(s->arbiter, uid, &request, &s->result);
 }
 
 /* Grants what can be granted, as the daemon does; how many that were. Their ids, in order,

@@ -7,41 +7,41 @@
 
 #include "core/ledger/ledger.h"
 
-static int wrong_state(const struct lease *lease, struct verdict *verdict, const char *which)
+static int wrong_state(const struct lease *lease, struct result *result, const char *which)
 {
-	return verdict_set(verdict, VERDICT_INVALID_STATE, "lease %llu is %s: %s",
-			   (unsigned long long)lease->id, state_name(lease->state), which);
+	return result_set(result, RESULT_INVALID_STATE, "lease %llu is %s: %s",
+			  (unsigned long long)lease->id, state_name(lease->state), which);
 }
 
 /* A lease that this caller may act on, and that can lend. */
 static int find_lender(struct arbiter *arbiter, const struct caller *caller, uint64_t id,
-		       struct lease **ret, struct verdict *verdict)
+		       struct lease **ret, struct result *result)
 {
 	const struct lease *lease;
 	int r;
 
-	r = arbiter_own(arbiter, caller, id, ret, verdict);
+	r = arbiter_own(arbiter, caller, id, ret, result);
 	if (r < 0)
 		return r;
 	lease = *ret;
 	if (lease->class == CLASS_REALTIME)
 		return 0;
-	return verdict_set(verdict, VERDICT_INVALID_STATE,
-			   "lease %llu is of class %s: only realtime leases lend and are activated",
-			   (unsigned long long)lease->id, class_name(lease->class));
+	return result_set(result, RESULT_INVALID_STATE,
+			  "lease %llu is of class %s: only realtime leases lend and are activated",
+			  (unsigned long long)lease->id, class_name(lease->class));
 }
 
 int arbiter_activate(struct arbiter *arbiter, const struct caller *caller, uint64_t id,
-		     struct verdict *verdict)
+		     struct result *result)
 {
 	struct lease *lease;
 	int r;
 
-	r = find_lender(arbiter, caller, id, &lease, verdict);
+	r = find_lender(arbiter, caller, id, &lease, result);
 	if (r < 0)
 		return r;
 	if (lease->state != STATE_INACTIVE)
-		return wrong_state(lease, verdict, "only an inactive lease can be activated");
+		return wrong_state(lease, result, "only an inactive lease can be activated");
 	lease->state = STATE_ACTIVATING;
 	lease->deadline_usec = UINT64_MAX; /* set when it is known that somebody has to move */
 	ledger_touch(arbiter, lease, TOUCH_CHANGED);
@@ -49,18 +49,18 @@ int arbiter_activate(struct arbiter *arbiter, const struct caller *caller, uint6
 }
 
 int arbiter_deactivate(struct arbiter *arbiter, const struct caller *caller, uint64_t id,
-		       struct verdict *verdict)
+		       struct result *result)
 {
 	struct lease *lease;
 	int r;
 
-	r = find_lender(arbiter, caller, id, &lease, verdict);
+	r = find_lender(arbiter, caller, id, &lease, result);
 	if (r < 0)
 		return r;
 	if (lease->state != STATE_GRANTED && lease->state != STATE_ACTIVATING)
-		return wrong_state(lease, verdict, "only an active lease can be deactivated");
+		return wrong_state(lease, result, "only an active lease can be deactivated");
 	lease->state = STATE_INACTIVE;
-	lease->fresh = false;
+	lease->never_granted = false;
 	lease->deadline_usec = lease->give_up_usec = UINT64_MAX;
 	memset(lease->reason, 0, sizeof(lease->reason));
 	ledger_touch(arbiter, lease, TOUCH_CHANGED);
@@ -74,39 +74,38 @@ static uint64_t later(uint64_t now_usec, uint64_t grace_usec)
 }
 
 int arbiter_revoke(struct arbiter *arbiter, uint64_t id, uint64_t now_usec, uint64_t grace_usec,
-		   const char *reason, struct verdict *verdict)
+		   const char *reason, struct result *result)
 {
 	struct lease *lease = arbiter_find(arbiter, id);
 	uint64_t deadline = later(now_usec, grace_usec);
 	char text[2 * REQUEST_TEXT];
 
 	if (!lease)
-		return verdict_set(verdict, VERDICT_NO_SUCH_LEASE, "there is no lease %llu",
-				   (unsigned long long)id);
+		return result_set(result, RESULT_NO_SUCH_LEASE, "there is no lease %llu",
+				  (unsigned long long)id);
 	if (grace_usec > REVOKE_GRACE_MAX_USEC)
-		return verdict_set(verdict, VERDICT_INVALID_REQUEST,
-				   "grace_usec %llu: a day, %llu, is the most",
-				   (unsigned long long)grace_usec,
-				   (unsigned long long)REVOKE_GRACE_MAX_USEC);
+		return result_set(
+			result, RESULT_INVALID_REQUEST, "grace_usec %llu: a day, %llu, is the most",
+			(unsigned long long)grace_usec, (unsigned long long)REVOKE_GRACE_MAX_USEC);
 	if (lease->state == STATE_ENDING)
-		return wrong_state(lease, verdict, "there is nothing left to revoke");
+		return wrong_state(lease, result, "there is nothing left to revoke");
 	if (lease->state == STATE_REVOKING && deadline >= lease->deadline_usec)
-		return wrong_state(lease, verdict,
+		return wrong_state(lease, result,
 				   "its deadline is sooner; it can only be brought "
 				   "forward");
 	snprintf(text, sizeof(text), "revoked by an administrator%s%s", reason[0] ? ": " : "",
 		 reason);
 	lease->revoked = true;
-	if (lease->state == STATE_WAITING || lease->fresh) { /* it was never granted */
-		arbiter_end(arbiter, id, VERDICT_NOT_PERMITTED, text);
+	if (lease->state == STATE_WAITING || lease->never_granted) { /* it was never granted */
+		arbiter_end(arbiter, id, RESULT_NOT_PERMITTED, text);
 		return 0;
 	}
 	lease->idle |= lease->state == STATE_INACTIVE || lease->state == STATE_ACTIVATING;
 	lease->state = STATE_REVOKING;
 	lease->generation++;
-	lease->deadline_usec = lease->rung_usec = deadline;
+	lease->deadline_usec = lease->enforce_step_usec = deadline;
 	lease->give_up_usec = UINT64_MAX;
-	lease->rung = RUNG_NONE;
+	lease->enforce_step = ENFORCE_STEP_NONE;
 	ledger_set_reason(lease, text);
 	ledger_touch(arbiter, lease, TOUCH_CHANGED);
 	return 0;

@@ -31,10 +31,10 @@ static int check_words(const struct lease *lease, char *why, size_t size)
 		return refuse(why, size, -EINVAL, "state %u is none", (unsigned)lease->state);
 	if ((unsigned)lease->class > CLASS_REALTIME)
 		return refuse(why, size, -EINVAL, "class %u is none", (unsigned)lease->class);
-	if ((unsigned)lease->cause >= VERDICT_KINDS)
+	if ((unsigned)lease->cause >= RESULT_KINDS)
 		return refuse(why, size, -EINVAL, "cause %u is none", (unsigned)lease->cause);
-	if ((unsigned)lease->rung > RUNG_KILL)
-		return refuse(why, size, -EINVAL, "rung %u is none", (unsigned)lease->rung);
+	if ((unsigned)lease->enforce_step > ENFORCE_STEP_KILL)
+		return refuse(why, size, -EINVAL, "rung %u is none", (unsigned)lease->enforce_step);
 	if ((lease->adaptable && lease->class != CLASS_BESTEFFORT) ||
 	    (lease->state == STATE_INACTIVE && lease->class != CLASS_REALTIME))
 		return refuse(why, size, -EINVAL, "a %s lease is %s", class_name(lease->class),
@@ -54,7 +54,7 @@ static int check_words(const struct lease *lease, char *why, size_t size)
 /* What has to be granted, or was asked under the token. */
 static int check_request(const struct lease *lease, char *why, size_t size)
 {
-	struct verdict verdict = { 0 };
+	struct result result = { 0 };
 	struct request complete;
 	int r;
 
@@ -70,10 +70,10 @@ static int check_request(const struct lease *lease, char *why, size_t size)
 	if (lease->request->class >= 0 && lease->request->class != (int)lease->class)
 		return refuse(why, size, -EINVAL, "its request is of another class");
 	request_recall(lease->request, &complete);
-	r = request_complete(&complete, lease->class, &verdict);
+	r = request_complete(&complete, lease->class, &result);
 	if (r < 0)
-		refuse(why, size, -EINVAL, "its request: %s", verdict.sentence);
-	verdict_done(&verdict);
+		refuse(why, size, -EINVAL, "its request: %s", result.sentence);
+	result_done(&result);
 	return r < 0 ? -EINVAL : 0;
 }
 

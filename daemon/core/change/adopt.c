@@ -66,7 +66,7 @@ static void end_for(struct lease *lease, const char reason[static REQUEST_TEXT])
 	lease->idle |= lease->state == STATE_INACTIVE || lease->state == STATE_ACTIVATING;
 	lease->give_up_usec = UINT64_MAX;
 	lease->state = STATE_ENDING;
-	lease->cause = VERDICT_NO_SUCH_GPU;
+	lease->cause = RESULT_NO_SUCH_GPU;
 	memcpy(lease->reason, reason, sizeof(lease->reason));
 }
 

@@ -181,17 +181,17 @@ struct lease *arbiter_find_token(const struct arbiter *arbiter, uid_t uid, const
 }
 
 int arbiter_own(const struct arbiter *arbiter, const struct caller *caller, uint64_t id,
-		struct lease **ret, struct verdict *verdict)
+		struct lease **ret, struct result *result)
 {
 	struct lease *lease = arbiter_find(arbiter, id);
 
 	if (!lease)
-		return verdict_set(verdict, VERDICT_NO_SUCH_LEASE, "there is no lease %llu",
-				   (unsigned long long)id);
+		return result_set(result, RESULT_NO_SUCH_LEASE, "there is no lease %llu",
+				  (unsigned long long)id);
 	if (lease->owner != caller->uid && !caller->administrator)
-		return verdict_set(verdict, VERDICT_NOT_PERMITTED,
-				   "lease %llu belongs to uid %u, not to uid %u",
-				   (unsigned long long)id, lease->owner, caller->uid);
+		return result_set(result, RESULT_NOT_PERMITTED,
+				  "lease %llu belongs to uid %u, not to uid %u",
+				  (unsigned long long)id, lease->owner, caller->uid);
 	*ret = lease;
 	return 0;
 }
@@ -319,7 +319,7 @@ static void grant(struct arbiter *arbiter, struct lease *lease, struct lease *pr
 	lease->partitions = TAKE_PTR(proposal->partitions);
 	lease->n_partitions = proposal->n_partitions;
 	lease->state = proposal->state;
-	lease->fresh = proposal->fresh;
+	lease->never_granted = proposal->never_granted;
 	lease->deadline_usec = proposal->deadline_usec;
 	lease->give_up_usec = proposal->give_up_usec;
 	lease->candidates = proposal->candidates;

@@ -75,13 +75,13 @@ void arbiter_set_settings(struct arbiter *arbiter, struct settings *settings);
  * (request->wait_usec > 0) is a proposal in STATE_WAITING, without partitions and deadline
  * (for ever): the caller sets that, and verdict says what it waits for. */
 int arbiter_plan(const struct arbiter *arbiter, const struct caller *caller,
-		 const struct request *request, struct lease **ret, struct verdict *verdict);
+		 const struct request *request, struct lease **ret, struct result *result);
 
 /* The same for other wants of a lease that is there: one want for each of its GPUs, what
  * it has counting as free. CUs that leave its mask stay charged to it until the new
  * generation is acknowledged. */
 int arbiter_plan_resize(const struct arbiter *arbiter, const struct caller *caller, uint64_t id,
-			const struct request *request, struct lease **ret, struct verdict *verdict);
+			const struct request *request, struct lease **ret, struct result *result);
 
 /* Takes a proposal: a new lease, or the next version of the one with its id. Returns the
  * lease in force. */
@@ -122,22 +122,23 @@ void arbiter_grow_later(struct arbiter *arbiter);
 /* An inactive lease is to be active: it is granted by arbiter_lend() when nobody has CUs of it
  * any more; and the reverse, from then on they are lent. -EBUSY: not in this state. */
 int arbiter_activate(struct arbiter *arbiter, const struct caller *caller, uint64_t id,
-		     struct verdict *verdict);
+		     struct result *result);
 int arbiter_deactivate(struct arbiter *arbiter, const struct caller *caller, uint64_t id,
-		       struct verdict *verdict);
+		       struct result *result);
 
 /* It is to end when its holder acknowledges this generation, or at the deadline. A second time
  * may only be sooner. */
 #define REVOKE_GRACE_MAX_USEC (UINT64_C(24) * 3600 * 1000000)
 int arbiter_revoke(struct arbiter *arbiter, uint64_t id, uint64_t now_usec, uint64_t grace_usec,
-		   const char *reason, struct verdict *verdict);
+		   const char *reason, struct result *result);
 
 /* ---- who does not follow: enforce.c, descriptors.c --------------------------------------- */
 
 /* The next thing to do to a lease whose deadline has passed, which counts as done from then
  * on; RUNG_NONE: nothing is due. A revoked lease ends at its deadline, others when they are
  * killed. */
-enum rung arbiter_next_rung(struct arbiter *arbiter, uint64_t now_usec, struct lease **ret);
+enum enforce_step arbiter_next_enforce_step(struct arbiter *arbiter, uint64_t now_usec,
+					    struct lease **ret);
 
 /* One whose unit was frozen and need not be any more; NULL: none. */
 struct lease *arbiter_next_thaw(struct arbiter *arbiter);
@@ -152,10 +153,10 @@ bool arbiter_wants_masks(const struct arbiter *arbiter, bool *ret_urgent);
 
 /* All compute queues that the hardware has. What was acknowledged and is true is followed; what is
  * not stays occupied, and is told. */
-void arbiter_masks_seen(struct arbiter *arbiter, const struct mask_seen *rows, size_t n);
+void arbiter_masks_observed(struct arbiter *arbiter, const struct observed_mask *rows, size_t n);
 
 /* They cannot be seen: acknowledgements are believed, as if verifies had been false. */
-void arbiter_masks_unseen(struct arbiter *arbiter);
+void arbiter_masks_unreadable(struct arbiter *arbiter);
 
 /* ---- starting anew: recover.c --------------------------------------------------------- */
 
@@ -201,7 +202,7 @@ struct lease *arbiter_find_token(const struct arbiter *arbiter, uid_t uid, const
 
 /* Finds a lease that the caller may act on: its owner's uid or an administrator. */
 int arbiter_own(const struct arbiter *arbiter, const struct caller *caller, uint64_t id,
-		struct lease **ret, struct verdict *verdict);
+		struct lease **ret, struct result *result);
 
 /* Holders and bound processes: what keeps a lease alive. When the last has gone the lease
  * is ending; with no user left on the hardware it is removed at the next
@@ -213,7 +214,7 @@ void arbiter_bound_gone(struct arbiter *arbiter, uint64_t id, pid_t pid);
 
 /* Ends it whoever holds it. cause: what this is to a program that waited; VERDICT_OK: an end
  * like any other. A lease that waits has nothing to let go and is removed at once. */
-void arbiter_end(struct arbiter *arbiter, uint64_t id, enum verdict_kind cause, const char *reason);
+void arbiter_end(struct arbiter *arbiter, uint64_t id, enum result_kind cause, const char *reason);
 
 /* The holder follows this generation: what it gave up is free. -ERANGE for one that was
  * never told. */

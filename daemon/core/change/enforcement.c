@@ -12,21 +12,23 @@
 #include "core/change/lend.h"
 #include "core/policy/tenant.h"
 
-static enum rung last_rung(const struct arbiter *arbiter, const struct lease *lease)
+static enum enforce_step last_enforce_step(const struct arbiter *arbiter, const struct lease *lease)
 {
 	const struct tenant *tenant = tenant_named(arbiter->settings, lease->tenant);
 
-	return tenant && tenant->enforce > RUNG_REPORT ? tenant->enforce : RUNG_REPORT;
+	return tenant && tenant->enforce > ENFORCE_STEP_REPORT ? tenant->enforce
+							       : ENFORCE_STEP_REPORT;
 }
 
 /* When the one after this is due: to freeze goes with the report, to kill takes a while. */
 static uint64_t next_due(const struct arbiter *arbiter, const struct lease *lease,
 			 uint64_t now_usec)
 {
-	if (lease->rung >= last_rung(arbiter, lease))
+	if (lease->enforce_step >= last_enforce_step(arbiter, lease))
 		return UINT64_MAX;
-	return lease->rung == RUNG_REPORT ? now_usec
-					  : now_usec + arbiter->settings->enforce_delay_usec;
+	return lease->enforce_step == ENFORCE_STEP_REPORT
+		       ? now_usec
+		       : now_usec + arbiter->settings->enforce_delay_usec;
 }
 
 /* From when it is killed until it is seen to be gone, on the slowest of its GPUs. */
@@ -51,12 +53,12 @@ uint64_t enforce_over_at(const struct arbiter *arbiter, const struct lease *leas
 	const struct settings *settings = arbiter->settings;
 	uint64_t first = now_usec + settings->activate_grace_usec;
 
-	if (last_rung(arbiter, lease) < RUNG_KILL)
+	if (last_enforce_step(arbiter, lease) < ENFORCE_STEP_KILL)
 		return UINT64_MAX;
-	if (lease->rung != RUNG_NONE)
+	if (lease->enforce_step != ENFORCE_STEP_NONE)
 		first = now_usec;
-	else if (lease->rung_usec < first)
-		first = lease->rung_usec;
+	else if (lease->enforce_step_usec < first)
+		first = lease->enforce_step_usec;
 	return first + settings->enforce_delay_usec + let_go_usec(arbiter, lease);
 }
 
@@ -66,12 +68,12 @@ static void apply(struct arbiter *arbiter, struct lease *lease)
 
 	if (lease->state == STATE_REVOKING) {
 		memcpy(reason, lease->reason, sizeof(reason));
-		arbiter_end(arbiter, lease->id, VERDICT_OK, reason);
-	} else if (lease->rung == RUNG_KILL && lease->state != STATE_ENDING) {
+		arbiter_end(arbiter, lease->id, RESULT_OK, reason);
+	} else if (lease->enforce_step == ENFORCE_STEP_KILL && lease->state != STATE_ENDING) {
 		lease->revoked = true;
-		arbiter_end(arbiter, lease->id, VERDICT_OK,
+		arbiter_end(arbiter, lease->id, RESULT_OK,
 			    "its CUs were needed, and it did not give them back in time");
-	} else if (lease->rung == RUNG_REPORT && lease->state == STATE_GRANTED) {
+	} else if (lease->enforce_step == ENFORCE_STEP_REPORT && lease->state == STATE_GRANTED) {
 		ledger_set_reason(lease,
 				  "has not given back CUs that others need, and its deadline "
 				  "has passed");
@@ -79,25 +81,29 @@ static void apply(struct arbiter *arbiter, struct lease *lease)
 	}
 }
 
-enum rung arbiter_next_rung(struct arbiter *arbiter, uint64_t now_usec, struct lease **ret)
+enum enforce_step arbiter_next_enforce_step(struct arbiter *arbiter, uint64_t now_usec,
+					    struct lease **ret)
 {
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		struct lease *lease = arbiter->leases[i];
 
-		if (lease->rung_usec > now_usec)
+		if (lease->enforce_step_usec > now_usec)
 			continue;
-		if (lease->rung >= last_rung(arbiter, lease)) { /* the policy is another by now */
-			lease->rung_usec = UINT64_MAX;
+		if (lease->enforce_step >=
+		    last_enforce_step(arbiter, lease)) { /* the policy is another by now */
+			lease->enforce_step_usec = UINT64_MAX;
 			continue;
 		}
-		lease->rung = lease->rung < RUNG_KILL ? lease->rung + 1 : RUNG_KILL;
-		lease->rung_usec = next_due(arbiter, lease, now_usec);
+		lease->enforce_step = lease->enforce_step < ENFORCE_STEP_KILL
+					      ? lease->enforce_step + 1
+					      : ENFORCE_STEP_KILL;
+		lease->enforce_step_usec = next_due(arbiter, lease, now_usec);
 		ledger_touch(arbiter, lease, TOUCH_SAVE);
 		apply(arbiter, lease);
 		*ret = lease;
-		return lease->rung;
+		return lease->enforce_step;
 	}
-	return RUNG_NONE;
+	return ENFORCE_STEP_NONE;
 }
 
 struct lease *arbiter_next_thaw(struct arbiter *arbiter)
@@ -105,7 +111,7 @@ struct lease *arbiter_next_thaw(struct arbiter *arbiter)
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		struct lease *lease = arbiter->leases[i];
 
-		if (!lease->frozen || lease->rung >= RUNG_FREEZE)
+		if (!lease->frozen || lease->enforce_step >= ENFORCE_STEP_FREEZE)
 			continue;
 		lease->frozen = false;
 		ledger_touch(arbiter, lease, TOUCH_SAVE);

@@ -58,7 +58,7 @@ void arbiter_grow_later(struct arbiter *arbiter)
 static bool is_settled(const struct lease *lease, const struct partition *p)
 {
 	return lease->state == STATE_GRANTED && lease->generation == lease->acknowledged &&
-	       !lease->unseen && cuset_equal(&p->cus, &p->occupied);
+	       !lease->ack_unverified && cuset_equal(&p->cus, &p->occupied);
 }
 
 /* Returns how many adaptable leases there are in all. */
@@ -139,19 +139,19 @@ static void restore(struct growth *growth, struct grower *grower)
 		grower->target = *before;
 }
 
-static void extend(const struct growth *growth, struct grower *grower, unsigned cap)
+static void extend_target(const struct growth *growth, struct grower *grower, unsigned cap)
 {
 	const struct gpu *gpu = growth->gpu;
-	struct stretch request = { .all = &gpu->all, .cap = cap };
+	struct extend request = { .all = &gpu->all, .cap = cap };
 	struct cuset base = grower->target;
 
 	request.base = &base;
 	left_for(growth, grower, &request.avail);
 	request.keep = grower->p->cus;
 	cuset_add(&request.keep, &grower->p->before);
-	request.calm = request.avail;
-	cuset_remove(&request.calm, &gpu->taken);
-	stretch(&gpu->info.geometry, &request, &grower->target);
+	request.preferred = request.avail;
+	cuset_remove(&request.preferred, &gpu->taken);
+	extend(&gpu->info.geometry, &request, &grower->target);
 }
 
 static int by_size(const void *left, const void *right)
@@ -176,10 +176,11 @@ static void share_out(struct growth *growth, bool from_base)
 		restore(growth, &growth->growers[i]);
 	for (size_t i = 0; i < growth->n; i++)
 		if (!growth->growers[i].restored)
-			extend(growth, &growth->growers[i], wants(growth, &growth->growers[i]));
+			extend_target(growth, &growth->growers[i],
+				      wants(growth, &growth->growers[i]));
 	for (size_t i = 0; i < growth->n; i++)
 		if (!growth->growers[i].restored)
-			extend(growth, &growth->growers[i], growth->growers[i].cap);
+			extend_target(growth, &growth->growers[i], growth->growers[i].cap);
 }
 
 /* What the worst off is to have of those that get less than their share. */
@@ -201,16 +202,16 @@ static void losers_only(struct growth *growth)
 {
 	for (size_t i = 0; i < growth->n; i++) {
 		struct grower *grower = &growth->growers[i];
-		struct stretch request = { .base = &grower->p->base, .all = &growth->gpu->all };
+		struct extend request = { .base = &grower->p->base, .all = &growth->gpu->all };
 
 		if (cuset_within(&grower->p->cus, &grower->target)) {
 			grower->target = grower->p->cus;
 			continue;
 		}
-		request.avail = request.keep = request.calm = grower->p->cus;
+		request.avail = request.keep = request.preferred = grower->p->cus;
 		cuset_keep(&request.avail, &grower->target);
 		request.cap = cuset_count(&grower->target);
-		stretch(&growth->gpu->info.geometry, &request, &grower->target);
+		extend(&growth->gpu->info.geometry, &request, &grower->target);
 	}
 }
 

@@ -107,7 +107,7 @@ static void end_leases(struct arbiter *arbiter, unsigned slot, const char *reaso
 		if (lease->state == STATE_ENDING)
 			ledger_touch(arbiter, lease, TOUCH_CHANGED); /* to be saved as of no GPU */
 		else
-			arbiter_end(arbiter, lease->id, VERDICT_NO_SUCH_GPU, reason);
+			arbiter_end(arbiter, lease->id, RESULT_NO_SUCH_GPU, reason);
 	}
 }
 
@@ -145,7 +145,7 @@ static void settle(struct arbiter *arbiter, unsigned slot, const struct gpu_info
 
 	gpu_init(gpu, info, own ? own->reserve_queues : info->reserve_queues);
 	gpu->draining = draining;
-	gpu->shown = gpu->another = shown;
+	gpu->shown = gpu->replaced = shown;
 	gpu->changed = true;
 	if (arbiter->n_gpus <= slot)
 		arbiter->n_gpus = slot + 1;

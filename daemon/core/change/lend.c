@@ -122,7 +122,7 @@ static void borrow_at_once(const struct arbiter *arbiter, const struct lease *pr
 			   struct partition *p)
 {
 	const struct gpu *gpu = &arbiter->gpus[p->gpu];
-	struct stretch request = {
+	struct extend request = {
 		.base = &p->base, .avail = gpu->all, .all = &gpu->all, .cap = p->asked
 	};
 	struct cuset taken, cus;
@@ -132,11 +132,12 @@ static void borrow_at_once(const struct arbiter *arbiter, const struct lease *pr
 	cuset_remove(&request.avail, &taken);
 	lend_borrowed(arbiter, p->gpu, proposal, &taken);
 	cuset_remove(&request.avail, &taken);
-	request.calm = request.avail;
-	cuset_remove(&request.calm, &gpu->taken); /* what is left of it, an inactive lease lends */
+	request.preferred = request.avail;
+	cuset_remove(&request.preferred,
+		     &gpu->taken); /* what is left of it, an inactive lease lends */
 	left = tenant_cus_left(arbiter, proposal, p->gpu);
 	request.cap = min_u(request.cap, left);
-	stretch(&gpu->info.geometry, &request, &cus);
+	extend(&gpu->info.geometry, &request, &cus);
 	lend_set_mask(arbiter, p, &cus);
 }
 
@@ -149,7 +150,7 @@ void lend_start(const struct arbiter *arbiter, struct lease *proposal, bool inac
 		return;
 	if (lend_contested(arbiter, proposal, &gpu, &cus)) {
 		proposal->state = STATE_ACTIVATING;
-		proposal->fresh = true;
+		proposal->never_granted = true;
 	}
 	for (size_t i = 0; proposal->adaptable && i < proposal->n_partitions; i++)
 		borrow_at_once(arbiter, proposal, &proposal->partitions[i]);
@@ -179,7 +180,7 @@ void lend_disturb(struct arbiter *arbiter, const struct lease *by, unsigned gpu)
 static bool give_way(struct arbiter *arbiter, const struct lease *lease, struct partition *p)
 {
 	const struct gpu *gpu = &arbiter->gpus[p->gpu];
-	struct stretch request = {
+	struct extend request = {
 		.base = &p->base, .avail = p->cus, .keep = p->cus, .all = &gpu->all, .cap = p->count
 	};
 	struct cuset taken, cus;
@@ -188,12 +189,12 @@ static bool give_way(struct arbiter *arbiter, const struct lease *lease, struct 
 	if (!cuset_overlap(&p->cus, &taken))
 		return false;
 	cuset_remove(&request.avail, &taken);
-	request.calm = request.avail;
+	request.preferred = request.avail;
 	if (cuset_empty(&p->before))
 		p->before = p->cus;
-	stretch(&gpu->info.geometry, &request, &cus);
+	extend(&gpu->info.geometry, &request, &cus);
 	lend_set_mask(arbiter, p, &cus);
-	if (lease->fresh)
+	if (lease->never_granted)
 		p->occupied = cus; /* it never had them */
 	else
 		lend_disturb(arbiter, lease, p->gpu);
@@ -209,7 +210,7 @@ static void yield(struct arbiter *arbiter, struct lease *lease)
 	if (!changed)
 		return;
 	lease->generation++;
-	lease->unseen = lease->false_acknowledged = false;
+	lease->ack_unverified = lease->false_acknowledged = false;
 	ledger_touch(arbiter, lease, TOUCH_CHANGED);
 	ledger_look_again(arbiter, lease_gpus(lease)); /* its tenant's quota has room again */
 }
@@ -228,7 +229,7 @@ static void set_reason(struct arbiter *arbiter, struct lease *lease, const char 
 static void activate(struct arbiter *arbiter, struct lease *lease)
 {
 	lease->state = STATE_GRANTED;
-	lease->fresh = false;
+	lease->never_granted = false;
 	lease->deadline_usec = lease->give_up_usec = UINT64_MAX;
 	memset(lease->reason, 0, sizeof(lease->reason));
 	ledger_touch(arbiter, lease, TOUCH_CHANGED | TOUCH_ACTIVE);
@@ -295,7 +296,7 @@ static void hurry(struct arbiter *arbiter, struct lease *lease, uint64_t now_use
 
 	if (lease->deadline_usec <= deadline)
 		return;
-	lease->deadline_usec = lease->rung_usec = deadline;
+	lease->deadline_usec = lease->enforce_step_usec = deadline;
 	ledger_touch(arbiter, lease, TOUCH_CHANGED);
 }
 
@@ -310,14 +311,16 @@ static void set_deadline(struct arbiter *arbiter, struct lease *lease, uint64_t 
 		hurry(arbiter, lease, now_usec);
 	if (lease->state == STATE_REVOKING || (lease->state == STATE_ENDING && lease->revoked))
 		return; /* it has another */
-	if (needed && lease->rung == RUNG_NONE && lease->rung_usec == UINT64_MAX) {
-		lease->rung_usec = now_usec + arbiter->settings->activate_grace_usec;
+	if (needed && lease->enforce_step == ENFORCE_STEP_NONE &&
+	    lease->enforce_step_usec == UINT64_MAX) {
+		lease->enforce_step_usec = now_usec + arbiter->settings->activate_grace_usec;
 		if (lease->state == STATE_GRANTED)
-			lease->deadline_usec = lease->rung_usec;
+			lease->deadline_usec = lease->enforce_step_usec;
 		ledger_touch(arbiter, lease, TOUCH_CHANGED);
-	} else if (!needed && (lease->rung != RUNG_NONE || lease->rung_usec != UINT64_MAX)) {
-		lease->rung = RUNG_NONE;
-		lease->rung_usec = UINT64_MAX;
+	} else if (!needed && (lease->enforce_step != ENFORCE_STEP_NONE ||
+			       lease->enforce_step_usec != UINT64_MAX)) {
+		lease->enforce_step = ENFORCE_STEP_NONE;
+		lease->enforce_step_usec = UINT64_MAX;
 		if (lease->state == STATE_GRANTED)
 			lease->deadline_usec = UINT64_MAX;
 		memset(lease->reason, 0, lease->state == STATE_GRANTED ? sizeof(lease->reason) : 0);

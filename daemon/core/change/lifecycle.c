@@ -22,7 +22,7 @@ void ledger_set_reason(struct lease *lease, const char *reason)
 	memcpy(lease->reason, text, sizeof(text));
 }
 
-void arbiter_end(struct arbiter *arbiter, uint64_t id, enum verdict_kind cause, const char *reason)
+void arbiter_end(struct arbiter *arbiter, uint64_t id, enum result_kind cause, const char *reason)
 {
 	struct lease *lease = arbiter_find(arbiter, id);
 	bool waiting;
@@ -45,7 +45,7 @@ void arbiter_end(struct arbiter *arbiter, uint64_t id, enum verdict_kind cause, 
 static void end_if_dead(struct arbiter *arbiter, const struct lease *lease, const char *reason)
 {
 	if (!lease_alive(lease))
-		arbiter_end(arbiter, lease->id, VERDICT_OK, reason);
+		arbiter_end(arbiter, lease->id, RESULT_OK, reason);
 }
 
 void arbiter_add_holder(struct arbiter *arbiter, uint64_t id)
@@ -128,19 +128,19 @@ int arbiter_acknowledge(struct arbiter *arbiter, uint64_t id, uint64_t generatio
 	if (generation < lease->generation)
 		return 0; /* a later change is on its way: what it needs stays charged */
 	if (lease->state == STATE_REVOKING) {
-		arbiter_end(arbiter, id, VERDICT_OK, lease->reason);
+		arbiter_end(arbiter, id, RESULT_OK, lease->reason);
 		return 0;
 	}
 	ledger_touch(arbiter, lease, TOUCH_CHANGED); /* to be saved: it is told only once */
-	lease->unseen = lease->adaptable && arbiter->verifies;
-	if (!lease->unseen)
+	lease->ack_unverified = lease->adaptable && arbiter->verifies;
+	if (!lease->ack_unverified)
 		ledger_follow(arbiter, lease);
 	return 0;
 }
 
 void ledger_follow(struct arbiter *arbiter, struct lease *lease)
 {
-	lease->unseen = lease->false_acknowledged = false;
+	lease->ack_unverified = lease->false_acknowledged = false;
 	ledger_discharge(arbiter, lease);
 	for (size_t i = 0; i < lease->n_partitions; i++) {
 		lease->partitions[i].occupied = lease->partitions[i].cus;

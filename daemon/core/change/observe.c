@@ -126,21 +126,23 @@ static void add_use(struct budget *sum, const struct observed *row)
 }
 
 /* Keeps the strangers with the most queues, most first. */
-static void add_stranger(struct gpu *gpu, const struct observed *row)
+static void add_unmanaged_process(struct gpu *gpu, const struct observed *row)
 {
-	struct stranger stranger = { .pid = row->pid, .uid = row->uid, .queues = row->queues };
-	size_t at = gpu->n_strangers;
+	struct unmanaged_process unmanaged_process = { .pid = row->pid,
+						       .uid = row->uid,
+						       .queues = row->queues };
+	size_t at = gpu->n_unmanaged_processes;
 
-	memcpy(stranger.command, row->command, sizeof(stranger.command));
-	while (at > 0 && gpu->strangers[at - 1].queues < row->queues)
+	memcpy(unmanaged_process.command, row->command, sizeof(unmanaged_process.command));
+	while (at > 0 && gpu->unmanaged_processes[at - 1].queues < row->queues)
 		at--;
-	if (at == GPU_STRANGERS)
+	if (at == GPU_UNMANAGED_MAX)
 		return;
-	if (gpu->n_strangers < GPU_STRANGERS)
-		gpu->n_strangers++;
-	memmove(&gpu->strangers[at + 1], &gpu->strangers[at],
-		(gpu->n_strangers - 1 - at) * sizeof(stranger));
-	gpu->strangers[at] = stranger;
+	if (gpu->n_unmanaged_processes < GPU_UNMANAGED_MAX)
+		gpu->n_unmanaged_processes++;
+	memmove(&gpu->unmanaged_processes[at + 1], &gpu->unmanaged_processes[at],
+		(gpu->n_unmanaged_processes - 1 - at) * sizeof(unmanaged_process));
+	gpu->unmanaged_processes[at] = unmanaged_process;
 }
 
 static unsigned beyond(unsigned used, unsigned granted)
@@ -190,7 +192,7 @@ static void count_row(struct arbiter *arbiter, const struct observed *row, uint6
 	/* No lease, or none on this GPU. */
 	if (arbiter->settings->unmanaged != UNMANAGED_IGNORE)
 		add_use(&gpu->unmanaged, row);
-	add_stranger(gpu, row);
+	add_unmanaged_process(gpu, row);
 }
 
 /* What a lease has beyond its budget, charged to nobody but gone all the same. */
@@ -216,7 +218,7 @@ static void count_excess(struct arbiter *arbiter, struct lease *lease)
 	}
 	if (lease->state != STATE_GRANTED)
 		return;
-	if (strcmp(lease->reason, reason) != 0 && lease->rung == RUNG_NONE &&
+	if (strcmp(lease->reason, reason) != 0 && lease->enforce_step == ENFORCE_STEP_NONE &&
 	    !lease->false_acknowledged) {
 		memcpy(lease->reason, reason, sizeof(lease->reason));
 		ledger_touch(arbiter, lease, TOUCH_CHANGED);
@@ -249,8 +251,8 @@ static void forget(struct arbiter *arbiter)
 	for (size_t i = 0; i < arbiter->n_gpus; i++) {
 		struct gpu *gpu = &arbiter->gpus[i];
 
-		memset(gpu->strangers, 0, sizeof(gpu->strangers));
-		gpu->n_strangers = 0;
+		memset(gpu->unmanaged_processes, 0, sizeof(gpu->unmanaged_processes));
+		gpu->n_unmanaged_processes = 0;
 		gpu->unmanaged = gpu->seen = gpu->excess = (struct budget){ 0 };
 	}
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
@@ -266,8 +268,8 @@ static void forget(struct arbiter *arbiter)
 
 /* What the bus shows of the last look, to find out whether it changed. */
 struct picture {
-	struct stranger strangers[GPU_STRANGERS];
-	size_t n_strangers;
+	struct unmanaged_process unmanaged_processes[GPU_UNMANAGED_MAX];
+	size_t n_unmanaged_processes;
 	struct budget unmanaged, excess;
 	bool oversubscribed;
 };
@@ -275,8 +277,9 @@ struct picture {
 static void take_picture(const struct gpu *gpu, struct picture *ret)
 {
 	memset(ret, 0, sizeof(*ret));
-	memcpy(ret->strangers, gpu->strangers, sizeof(ret->strangers));
-	ret->n_strangers = gpu->n_strangers;
+	memcpy(ret->unmanaged_processes, gpu->unmanaged_processes,
+	       sizeof(ret->unmanaged_processes));
+	ret->n_unmanaged_processes = gpu->n_unmanaged_processes;
 	ret->unmanaged = gpu->unmanaged;
 	ret->excess = gpu->excess;
 	ret->oversubscribed = gpu->oversubscribed;

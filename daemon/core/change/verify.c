@@ -28,7 +28,7 @@ static bool may_be_of(const struct lease *lease, const struct lease *own, pid_t 
 
 /* Where the queue may be the lease's; NULL: nowhere. */
 static struct partition *partition_of(const struct arbiter *arbiter, const struct lease *lease,
-				      const struct lease *own, const struct mask_seen *row)
+				      const struct lease *own, const struct observed_mask *row)
 {
 	if (!may_be_of(lease, own, row->pid))
 		return NULL;
@@ -38,7 +38,7 @@ static struct partition *partition_of(const struct arbiter *arbiter, const struc
 	return NULL;
 }
 
-static void note_queue(struct partition *p, const struct mask_seen *row)
+static void note_queue(struct partition *p, const struct observed_mask *row)
 {
 	p->verified = p->wide == 0;
 	p->priorities_seen |= (uint16_t)(1U << row->priority);
@@ -46,7 +46,7 @@ static void note_queue(struct partition *p, const struct mask_seen *row)
 
 /* The queue is that lease's within whose mask it is. One that is in none may be any's: where one
  * of them has not followed, none of them is known to have. */
-static void look(const struct arbiter *arbiter, const struct mask_seen *row)
+static void look(const struct arbiter *arbiter, const struct observed_mask *row)
 {
 	uint64_t id = lease_of(arbiter, row->pid);
 	const struct lease *own = id ? arbiter_find(arbiter, id) : NULL;
@@ -116,8 +116,8 @@ bool arbiter_wants_masks(const struct arbiter *arbiter, bool *ret_urgent)
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		const struct lease *lease = arbiter->leases[i];
 
-		wanted |= lease->unseen || any_unjudged(lease);
-		*ret_urgent |= lease->unseen && !lease->false_acknowledged;
+		wanted |= lease->ack_unverified || any_unjudged(lease);
+		*ret_urgent |= lease->ack_unverified && !lease->false_acknowledged;
 	}
 	return wanted;
 }
@@ -150,7 +150,7 @@ static bool other_priorities(const struct lease *lease)
 	return false;
 }
 
-void arbiter_masks_seen(struct arbiter *arbiter, const struct mask_seen *rows, size_t n)
+void arbiter_masks_observed(struct arbiter *arbiter, const struct observed_mask *rows, size_t n)
 {
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		arbiter->leases[i]->was_verified = verified(arbiter->leases[i]);
@@ -163,12 +163,12 @@ void arbiter_masks_seen(struct arbiter *arbiter, const struct mask_seen *rows, s
 
 		if (verified(lease) != lease->was_verified || other_priorities(lease))
 			ledger_touch(arbiter, lease, TOUCH_REASON);
-		if (lease->unseen)
+		if (lease->ack_unverified)
 			judge(arbiter, lease);
 	}
 }
 
-void arbiter_masks_unseen(struct arbiter *arbiter)
+void arbiter_masks_unreadable(struct arbiter *arbiter)
 {
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		struct lease *lease = arbiter->leases[i];
@@ -177,7 +177,7 @@ void arbiter_masks_unseen(struct arbiter *arbiter)
 		forget(lease, true);
 		if (lease->was_verified || other_priorities(lease))
 			ledger_touch(arbiter, lease, TOUCH_REASON);
-		if (!lease->unseen)
+		if (!lease->ack_unverified)
 			continue;
 		ledger_follow(arbiter, lease);
 		ledger_touch(arbiter, lease, TOUCH_CHANGED);

@@ -19,15 +19,15 @@ struct countable {
 
 /* A best-effort lease may go beyond the slots where policy says so and no realtime lease
  * would suffer. */
-static bool may_oversubscribe(const struct attempt *a)
+static bool may_oversubscribe(const struct candidate *a)
 {
-	return a->application->arbiter->settings->oversubscribe_besteffort &&
-	       a->application->class == CLASS_BESTEFFORT && a->gpu->n_realtime == 0;
+	return a->admit_context->arbiter->settings->oversubscribe_besteffort &&
+	       a->admit_context->class == CLASS_BESTEFFORT && a->gpu->n_realtime == 0;
 }
 
 #define COUNTABLES 5U
 
-static void count_up(const struct attempt *a, struct countable ret[static COUNTABLES])
+static void count_up(const struct candidate *a, struct countable ret[static COUNTABLES])
 {
 	const struct gpu *gpu = a->gpu;
 	const struct want *want = a->want;
@@ -54,7 +54,7 @@ static void count_up(const struct attempt *a, struct countable ret[static COUNTA
 }
 
 /* More than there is in all; told before anything that may pass. */
-static enum outcome admit_whole(struct attempt *a)
+static enum outcome admit_whole(struct candidate *a)
 {
 	struct countable list[COUNTABLES];
 	char whole[HINT_AMOUNT];
@@ -68,34 +68,36 @@ static enum outcome admit_whole(struct attempt *a)
 		hint_format(a->refusal, "there %s %s in all to give",
 			    c->whole == 1 || c->reason == REASON_VRAM ? "is" : "are",
 			    hint_amount(c->reason, c->whole, whole));
-		return attempt_refuse(a, OUTCOME_NEVER, c->reason, c->asked, c->whole);
+		return candidate_refuse(a, OUTCOME_NEVER, c->reason, c->asked, c->whole);
 	}
 	return OUTCOME_FITS;
 }
 
-static enum outcome admit_budgets(struct attempt *a)
+static enum outcome admit_budgets(struct candidate *a)
 {
 	struct countable list[COUNTABLES];
 
 	count_up(a, list);
 	for (size_t i = 0; i < COUNTABLES; i++) {
 		const struct countable *c = &list[i];
-		bool strangers = c->asked + c->leased <= c->whole; /* but for them it would fit */
+		bool unmanaged_processes = c->asked + c->leased <=
+					   c->whole; /* but for them it would fit */
 
 		if (c->asked <= c->had || c->asked <= c->free)
 			continue;
 		hint_countable(a->refusal, a->gpu, c->reason, c->free);
-		return attempt_refuse(a, OUTCOME_NOT_NOW, strangers ? REASON_UNMANAGED : c->reason,
-				      c->asked, c->free);
+		return candidate_refuse(a, OUTCOME_NOT_NOW,
+					unmanaged_processes ? REASON_UNMANAGED : c->reason,
+					c->asked, c->free);
 	}
 	return OUTCOME_FITS;
 }
 
 /* ---- quota ----------------------------------------------------------------------- */
 
-static enum outcome admit_quota(struct attempt *a)
+static enum outcome admit_quota(struct candidate *a)
 {
-	const struct tenant *tenant = a->application->tenant;
+	const struct tenant *tenant = a->admit_context->tenant;
 	const struct gpu_info *info = &a->gpu->info;
 	const struct want *want = a->want;
 	char limit[HINT_AMOUNT], held[HINT_AMOUNT];
@@ -122,8 +124,8 @@ static enum outcome admit_quota(struct attempt *a)
 		hint_format(a->refusal, "%s of tenant %s is %s, %s of it held by uid %u",
 			    list[i].key, tenant->name,
 			    hint_amount(list[i].reason, list[i].limit, limit),
-			    hint_amount(list[i].reason, list[i].held, held), a->application->uid);
-		return attempt_refuse(a, OUTCOME_QUOTA, REASON_QUOTA, list[i].asked, left);
+			    hint_amount(list[i].reason, list[i].held, held), a->admit_context->uid);
+		return candidate_refuse(a, OUTCOME_QUOTA, REASON_QUOTA, list[i].asked, left);
 	}
 	return OUTCOME_FITS;
 }
@@ -131,7 +133,7 @@ static enum outcome admit_quota(struct attempt *a)
 /* ---- all of it ------------------------------------------------------------------- */
 
 /* A resize that asks for nothing that the lease does not have: it only gives. */
-static bool only_gives(const struct attempt *a)
+static bool only_gives(const struct candidate *a)
 {
 	const struct partition *had = a->had;
 	const struct want *want = a->want;
@@ -143,15 +145,15 @@ static bool only_gives(const struct attempt *a)
 }
 
 /* A lease has waited here for as long as it must, and ranks before who asks now. */
-static bool is_barred(const struct attempt *a)
+static bool is_barred(const struct candidate *a)
 {
-	const struct application *application = a->application;
+	const struct admit_context *admit_context = a->admit_context;
 
 	return a->gpu->barrier && queue_before(a->gpu->barrier_class, a->gpu->barrier,
-					       application->class, application->id);
+					       admit_context->class, admit_context->id);
 }
 
-static enum outcome admit_state(struct attempt *a)
+static enum outcome admit_state(struct candidate *a)
 {
 	const struct gpu *gpu = a->gpu;
 
@@ -160,12 +162,12 @@ static enum outcome admit_state(struct attempt *a)
 		return OUTCOME_FITS;
 	if (gpu->draining) {
 		hint_format(a->refusal, "it is being drained: an administrator can undrain it");
-		return attempt_refuse(a, OUTCOME_NOT_NOW, REASON_DRAIN, a->aim, 0);
+		return candidate_refuse(a, OUTCOME_NOT_NOW, REASON_DRAIN, a->aim, 0);
 	}
 	if (gpu->oversubscribed && !may_oversubscribe(a)) {
 		hint_oversubscribed(a->refusal, gpu);
-		return attempt_refuse(a, OUTCOME_NOT_NOW, REASON_OVERSUBSCRIBED, a->want->queues,
-				      0);
+		return candidate_refuse(a, OUTCOME_NOT_NOW, REASON_OVERSUBSCRIBED, a->want->queues,
+					0);
 	}
 	if (a->confined) {
 		a->refusal->behind = gpu->barrier;
@@ -173,12 +175,12 @@ static enum outcome admit_state(struct attempt *a)
 			    "lease %llu has waited for it while %u others were granted: "
 			    "nothing else is granted there before it",
 			    (unsigned long long)gpu->barrier, LEASE_PASSES_MAX);
-		return attempt_refuse(a, OUTCOME_NOT_NOW, REASON_CUS, a->aim, 0);
+		return candidate_refuse(a, OUTCOME_NOT_NOW, REASON_CUS, a->aim, 0);
 	}
 	return OUTCOME_FITS;
 }
 
-static enum outcome admit_aim(struct attempt *a)
+static enum outcome admit_aim(struct candidate *a)
 {
 	const struct geometry *geometry = &a->gpu->info.geometry;
 
@@ -186,18 +188,18 @@ static enum outcome admit_aim(struct attempt *a)
 			      : place_engines_aim(geometry, &a->gpu->all, a->want->shader_engines);
 	if (a->want->shader_engines > geometry->engines) {
 		hint_format(a->refusal, "there are %u shader engines", geometry->engines);
-		return attempt_refuse(a, OUTCOME_NEVER, REASON_SHADER_ENGINES,
-				      a->want->shader_engines, geometry->engines);
+		return candidate_refuse(a, OUTCOME_NEVER, REASON_SHADER_ENGINES,
+					a->want->shader_engines, geometry->engines);
 	}
 	if (a->want->cus_min > a->aim) {
 		hint_format(a->refusal, "cus-min %u: %u shader engines have %u CUs",
 			    a->want->cus_min, a->want->shader_engines, a->aim);
-		return attempt_refuse(a, OUTCOME_NEVER, REASON_SHAPE, a->want->cus_min, a->aim);
+		return candidate_refuse(a, OUTCOME_NEVER, REASON_SHAPE, a->want->cus_min, a->aim);
 	}
 	if (a->want->cus_max && a->want->cus_max < a->aim) {
 		hint_format(a->refusal, "cus-max %u: %u shader engines have %u CUs; say cus too",
 			    a->want->cus_max, a->want->shader_engines, a->aim);
-		return attempt_refuse(a, OUTCOME_NEVER, REASON_SHAPE, a->want->cus_max, a->aim);
+		return candidate_refuse(a, OUTCOME_NEVER, REASON_SHAPE, a->want->cus_max, a->aim);
 	}
 	return OUTCOME_FITS;
 }
@@ -211,7 +213,7 @@ static const struct partition *partition_had(const struct lease *previous, unsig
 	return NULL;
 }
 
-static void fill(const struct attempt *a, struct partition *ret)
+static void fill(const struct candidate *a, struct partition *ret)
 {
 	const struct want *want = a->want;
 
@@ -226,25 +228,25 @@ static void fill(const struct attempt *a, struct partition *ret)
 		.streams = want->streams,
 		.priority = want->priority,
 		.isolation = want->isolation,
-		.alone = a->application->alone,
+		.alone = a->admit_context->alone,
 		.any_shape = want->any_shape,
-		.adaptable = a->application->adaptable,
+		.adaptable = a->admit_context->adaptable,
 	};
 	ret->charged = ret->granted;
 }
 
-enum outcome admit(const struct application *application, const struct want *want, unsigned gpu,
+enum outcome admit(const struct admit_context *admit_context, const struct want *want, unsigned gpu,
 		   struct partition *ret, struct refusal *ret_refusal)
 {
-	static enum outcome (*const steps[])(struct attempt *) = {
+	static enum outcome (*const steps[])(struct candidate *) = {
 		admit_aim, admit_quota, admit_whole, admit_state, admit_budgets,
 	};
-	struct attempt a = {
-		.application = application,
+	struct candidate a = {
+		.admit_context = admit_context,
 		.want = want,
-		.gpu = &application->arbiter->gpus[gpu],
+		.gpu = &admit_context->arbiter->gpus[gpu],
 		.index = gpu,
-		.had = partition_had(application->previous, gpu),
+		.had = partition_had(admit_context->previous, gpu),
 		.refusal = ret_refusal,
 	};
 	struct partition partition;
@@ -252,19 +254,19 @@ enum outcome admit(const struct application *application, const struct want *wan
 
 	*ret_refusal = (struct refusal){ 0 };
 	memcpy(ret_refusal->gpu, a.gpu->info.name, sizeof(ret_refusal->gpu));
-	if (application->shares)
-		a.held = application->shares[gpu];
+	if (admit_context->shares)
+		a.held = admit_context->shares[gpu];
 	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
 		outcome = steps[i](&a);
 
 		/* What would not fit an empty GPU is not to be tried again. */
-		if (outcome == OUTCOME_NOT_NOW && attempt_cus_ever(&a) != OUTCOME_FITS)
+		if (outcome == OUTCOME_NOT_NOW && candidate_cus_ever(&a) != OUTCOME_FITS)
 			return OUTCOME_NEVER;
 		if (outcome != OUTCOME_FITS)
 			return outcome;
 	}
 	fill(&a, &partition);
-	outcome = attempt_cus(&a, &partition);
+	outcome = candidate_cus(&a, &partition);
 	if (outcome == OUTCOME_FITS)
 		*ret = partition;
 	return outcome;

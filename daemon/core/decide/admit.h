@@ -15,7 +15,7 @@ enum outcome {
 };
 
 /* What stays the same for all GPUs of a request. */
-struct application {
+struct admit_context {
 	const struct arbiter *arbiter;
 	const struct tenant *tenant;
 	enum lease_class class;
@@ -28,7 +28,7 @@ struct application {
 };
 
 /* want: complete. On OUTCOME_FITS *ret is the partition, else *ret_refusal says why. */
-enum outcome admit(const struct application *application, const struct want *want, unsigned gpu,
+enum outcome admit(const struct admit_context *admit_context, const struct want *want, unsigned gpu,
 		   struct partition *ret, struct refusal *ret_refusal);
 
 /* The CUs that a partition of this class may be made of on the GPU as it is now. */

@@ -80,22 +80,22 @@ static void put_back(struct arbiter *without, struct lease *lease)
 	ledger_charge(without, lease);
 }
 
-static enum verdict_kind plan(const struct search *search)
+static enum result_kind plan(const struct search *search)
 {
-	struct verdict verdict = { 0 };
+	struct result result = { 0 };
 	struct lease *lease = NULL;
-	enum verdict_kind kind;
+	enum result_kind kind;
 
-	arbiter_plan(&search->without, search->caller, &search->request, &lease, &verdict);
-	kind = verdict.kind;
+	arbiter_plan(&search->without, search->caller, &search->request, &lease, &result);
+	kind = result.kind;
 	lease_free(lease);
-	verdict_done(&verdict);
+	result_done(&result);
 	return kind;
 }
 
 static bool fits(const struct search *search)
 {
-	return plan(search) == VERDICT_OK;
+	return plan(search) == RESULT_OK;
 }
 
 /* ---- what is cheaper ---------------------------------------------------------------------- */
@@ -303,13 +303,13 @@ static void search_each_gpu(struct search *search, const struct tenant *tenant)
 
 static int search_all(struct search *search)
 {
-	struct verdict verdict = { 0 };
+	struct result result = { 0 };
 	const struct tenant *tenant;
 	int r;
 
 	r = tenant_find(search->arbiter->settings, search->caller, search->request.tenant, &tenant,
-			&verdict);
-	verdict_done(&verdict);
+			&result);
+	result_done(&result);
 	if (r < 0)
 		return 0;
 	search->candidates = calloc(search->arbiter->n_leases, sizeof(struct lease *));
@@ -332,7 +332,7 @@ int arbiter_advise(const struct arbiter *arbiter, const struct caller *caller,
 				 .request = *request,
 				 .without = *arbiter,
 				 .best.exact = true };
-	enum verdict_kind kind;
+	enum result_kind kind;
 	int r = 0;
 
 	search.tries = ADVICE_TRIES;
@@ -340,10 +340,10 @@ int arbiter_advise(const struct arbiter *arbiter, const struct caller *caller,
 		search.tries = (unsigned)(ADVICE_TRIES * ADVICE_QUICK / arbiter->n_leases);
 	search.request.wait_usec = 0;
 	kind = plan(&search);
-	if (kind == VERDICT_NO_MEMORY)
+	if (kind == RESULT_NO_MEMORY)
 		return -ENOMEM;
 	if (arbiter->n_leases > 0 &&
-	    (kind == VERDICT_NO_CAPACITY || kind == VERDICT_QUOTA_EXCEEDED)) {
+	    (kind == RESULT_NO_CAPACITY || kind == RESULT_QUOTA_EXCEEDED)) {
 		r = without_init(&search.without, arbiter);
 		if (r == 0)
 			r = search_all(&search);

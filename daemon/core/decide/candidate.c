@@ -5,8 +5,8 @@
 #include "core/change/lend.h"
 #include "core/mask/place.h"
 
-enum outcome attempt_refuse(struct attempt *a, enum outcome outcome, enum reason reason,
-			    uint64_t asked, uint64_t free)
+enum outcome candidate_refuse(struct candidate *a, enum outcome outcome, enum reason reason,
+			      uint64_t asked, uint64_t free)
 {
 	a->refusal->reason = reason;
 	a->refusal->asked = asked;
@@ -41,9 +41,9 @@ void admit_available(const struct gpu *gpu, enum lease_class lease_class, enum i
 }
 
 /* Not one CU more, by policy and by what was asked; held: what the user has already. */
-static unsigned limit_cus(const struct attempt *a, unsigned held)
+static unsigned limit_cus(const struct candidate *a, unsigned held)
 {
-	uint64_t quota = limit_of(&a->application->tenant->max_cus, a->gpu->cus);
+	uint64_t quota = limit_of(&a->admit_context->tenant->max_cus, a->gpu->cus);
 	unsigned limit = a->want->cus_max ? a->want->cus_max : UINT32_MAX;
 
 	quota = quota > held ? quota - held : 0;
@@ -61,11 +61,11 @@ static uint32_t closed_engines(const struct gpu *gpu)
 	return closed;
 }
 
-static void prepare(const struct attempt *a, struct place_request *ret)
+static void prepare(const struct candidate *a, struct place_request *ret)
 {
-	const struct application *application = a->application;
+	const struct admit_context *admit_context = a->admit_context;
 	const struct want *want = a->want;
-	bool realtime = application->class == CLASS_REALTIME;
+	bool realtime = admit_context->class == CLASS_REALTIME;
 
 	*ret = (struct place_request){
 		.all = &a->gpu->all,
@@ -81,44 +81,44 @@ static void prepare(const struct attempt *a, struct place_request *ret)
 		.few_engines = realtime,
 		.closed = closed_engines(a->gpu),
 	};
-	if (application->adaptable) {
+	if (admit_context->adaptable) {
 		ret->aim = ret->ceiling = max_u(ret->floor, 1);
 		ret->few_engines = true;
 	}
-	admit_available(a->gpu, application->class, want->isolation, application->alone,
+	admit_available(a->gpu, admit_context->class, want->isolation, admit_context->alone,
 			&ret->avail);
-	if (application->previous) { /* it is granted at once: nobody is asked to give way */
+	if (admit_context->previous) { /* it is granted at once: nobody is asked to give way */
 		struct cuset borrowed = a->gpu->borrowed;
 
-		if (application->alone)
+		if (admit_context->alone)
 			lend_add_engines(a->gpu, &borrowed);
 		cuset_remove(&ret->avail, &borrowed);
 	}
 	if (a->confined && a->had)
 		cuset_keep(&ret->avail, &a->had->occupied);
-	ret->calm = ret->avail;
-	cuset_remove(&ret->calm, &a->gpu->shared);
-	cuset_remove(&ret->calm, &a->gpu->borrowed);
+	ret->preferred = ret->avail;
+	cuset_remove(&ret->preferred, &a->gpu->shared);
+	cuset_remove(&ret->preferred, &a->gpu->borrowed);
 }
 
 /* As many CUs where nobody has to give way for them, if there are. */
-static void place_calmly(const struct attempt *a, const struct place_request *request,
-			 struct placement *placement)
+static void place_preferred(const struct candidate *a, const struct place_request *request,
+			    struct placement *placement)
 {
-	struct place_request calm = *request;
+	struct place_request preferred = *request;
 	struct placement other;
 	struct place_miss miss;
 
 	if (!cuset_overlap(&placement->cus, &a->gpu->borrowed))
 		return;
-	cuset_remove(&calm.avail, &a->gpu->borrowed);
-	if (place(&a->gpu->info.geometry, &calm, &other, &miss) >= 0 &&
+	cuset_remove(&preferred.avail, &a->gpu->borrowed);
+	if (place(&a->gpu->info.geometry, &preferred, &other, &miss) >= 0 &&
 	    other.count >= placement->count)
 		*placement = other;
 }
 
 /* Would it fit if other realtime leases did not close their engines? */
-static bool fits_without_engines(const struct attempt *a, const struct place_request *request)
+static bool fits_without_engines(const struct candidate *a, const struct place_request *request)
 {
 	struct place_request open = *request;
 
@@ -142,7 +142,7 @@ static unsigned open_engines(const struct gpu *gpu, const struct cuset *avail)
 }
 
 /* Engines that the want takes at the least. */
-static unsigned engines_for(const struct attempt *a)
+static unsigned engines_for(const struct candidate *a)
 {
 	unsigned one = place_engines_aim(&a->gpu->info.geometry, &a->gpu->all, 1);
 
@@ -152,7 +152,7 @@ static unsigned engines_for(const struct attempt *a)
 }
 
 /* The most whole engines that could be had, n at most, where nothing else was asked. */
-static unsigned engines_that_fit(const struct attempt *a, const struct place_request *request,
+static unsigned engines_that_fit(const struct candidate *a, const struct place_request *request,
 				 unsigned n)
 {
 	const struct geometry *geometry = &a->gpu->info.geometry;
@@ -170,17 +170,18 @@ static unsigned engines_that_fit(const struct attempt *a, const struct place_req
 	return n;
 }
 
-static enum outcome refuse_engines(struct attempt *a, const struct place_request *request,
+static enum outcome refuse_engines(struct candidate *a, const struct place_request *request,
 				   unsigned engines, enum outcome outcome)
 {
 	unsigned fit = engines_that_fit(a, request, engines);
 
 	if (fit > 0)
 		hint_format(a->refusal, "ask for %u shader engine%s", fit, fit == 1 ? "" : "s");
-	return attempt_refuse(a, outcome, REASON_SHADER_ENGINES, a->want->shader_engines, engines);
+	return candidate_refuse(a, outcome, REASON_SHADER_ENGINES, a->want->shader_engines,
+				engines);
 }
 
-static enum outcome refuse_cus(struct attempt *a, const struct place_request *request,
+static enum outcome refuse_cus(struct candidate *a, const struct place_request *request,
 			       const struct place_miss *miss, enum outcome outcome)
 {
 	unsigned free = cuset_count(&request->avail);
@@ -189,22 +190,22 @@ static enum outcome refuse_cus(struct attempt *a, const struct place_request *re
 	hint_cus(a->refusal, free, miss, outcome == OUTCOME_NOT_NOW ? "now" : "an empty GPU");
 	if (engines < a->want->shader_engines)
 		return refuse_engines(a, request, engines, outcome);
-	if (a->application->class == CLASS_REALTIME && outcome == OUTCOME_NOT_NOW &&
+	if (a->admit_context->class == CLASS_REALTIME && outcome == OUTCOME_NOT_NOW &&
 	    fits_without_engines(a, request))
-		return attempt_refuse(a, outcome, REASON_SHADER_ENGINES, engines_for(a), engines);
+		return candidate_refuse(a, outcome, REASON_SHADER_ENGINES, engines_for(a), engines);
 	if (free < (request->exact ? request->aim : request->floor))
-		return attempt_refuse(a, outcome, REASON_CUS, a->aim, free);
-	return attempt_refuse(a, outcome, REASON_SHAPE, a->aim, free);
+		return candidate_refuse(a, outcome, REASON_CUS, a->aim, free);
+	return candidate_refuse(a, outcome, REASON_SHAPE, a->aim, free);
 }
 
-enum outcome attempt_cus_ever(struct attempt *a)
+enum outcome candidate_cus_ever(struct candidate *a)
 {
 	struct place_request request;
 	struct place_miss miss = { 0 };
 	struct placement placement;
 
 	prepare(a, &request);
-	request.avail = request.calm = a->gpu->all;
+	request.avail = request.preferred = a->gpu->all;
 	request.limit = limit_cus(a, 0);
 	if (place_fits(&a->gpu->info.geometry, &request) ||
 	    place(&a->gpu->info.geometry, &request, &placement, &miss) == 0)
@@ -212,7 +213,7 @@ enum outcome attempt_cus_ever(struct attempt *a)
 	return refuse_cus(a, &request, &miss, OUTCOME_NEVER);
 }
 
-enum outcome attempt_cus(struct attempt *a, struct partition *partition)
+enum outcome candidate_cus(struct candidate *a, struct partition *partition)
 {
 	struct place_request request;
 	struct place_miss miss = { 0 };
@@ -220,13 +221,13 @@ enum outcome attempt_cus(struct attempt *a, struct partition *partition)
 
 	prepare(a, &request);
 	if (place(&a->gpu->info.geometry, &request, &placement, &miss) < 0) {
-		if (attempt_cus_ever(a) != OUTCOME_FITS)
+		if (candidate_cus_ever(a) != OUTCOME_FITS)
 			return OUTCOME_NEVER;
 		return refuse_cus(a, &request, &miss, OUTCOME_NOT_NOW);
 	}
-	place_calmly(a, &request, &placement);
+	place_preferred(a, &request, &placement);
 	partition->cus = partition->occupied = placement.cus;
-	if (a->application->adaptable)
+	if (a->admit_context->adaptable)
 		partition->base = placement.cus;
 	partition->count = placement.count;
 	partition->effective = placement.effective;

@@ -6,8 +6,8 @@
 
 #include "core/decide/admit.h"
 
-struct attempt {
-	const struct application *application;
+struct candidate {
+	const struct admit_context *admit_context;
 	const struct want *want;
 	const struct gpu *gpu;
 	unsigned index;              /* of the GPU */
@@ -19,11 +19,11 @@ struct attempt {
 };
 
 /* Fills the refusal, all but its hint; returns outcome. */
-enum outcome attempt_refuse(struct attempt *a, enum outcome outcome, enum reason reason,
-			    uint64_t asked, uint64_t free);
+enum outcome candidate_refuse(struct candidate *a, enum outcome outcome, enum reason reason,
+			      uint64_t asked, uint64_t free);
 
 /* Finds the CUs; everything but CUs has been judged. */
-enum outcome attempt_cus(struct attempt *a, struct partition *partition);
+enum outcome candidate_cus(struct candidate *a, struct partition *partition);
 
 /* Would the CUs fit, were the GPU empty? OUTCOME_FITS, or OUTCOME_NEVER and the refusal. */
-enum outcome attempt_cus_ever(struct attempt *a);
+enum outcome candidate_cus_ever(struct candidate *a);

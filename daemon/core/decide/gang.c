@@ -10,8 +10,8 @@
 #define NOBODY (-1)
 
 struct gang {
-	const struct application *application; /* &own */
-	struct application own;
+	const struct admit_context *admit_context; /* &own */
+	struct admit_context own;
 	struct share shares[REQUEST_WANTS]; /* set where a quota asks */
 	const struct request *request;
 	size_t n_gpus, n_present;                      /* GPUs; those that are not absent */
@@ -42,19 +42,19 @@ static void find_present(const struct arbiter *arbiter, struct gang *gang)
 	gang->n_present = (size_t)__builtin_popcountll(gang->present);
 }
 
-static int no_such_gpu(const struct gang *gang, size_t want, struct verdict *verdict)
+static int no_such_gpu(const struct gang *gang, size_t want, struct result *result)
 {
 	const char *name = gang->request->wants[want].gpu;
-	const struct gpu *gone = ledger_gone(gang->application->arbiter, name);
+	const struct gpu *gone = ledger_gone(gang->admit_context->arbiter, name);
 
 	if (gone)
-		return verdict_set(verdict, VERDICT_NO_SUCH_GPU, "want %zu: %s is gone", want + 1,
-				   gone->info.name);
-	return verdict_set(verdict, VERDICT_NO_SUCH_GPU, "want %zu: there is no GPU %s among %zu",
-			   want + 1, name, gang->n_present);
+		return result_set(result, RESULT_NO_SUCH_GPU, "want %zu: %s is gone", want + 1,
+				  gone->info.name);
+	return result_set(result, RESULT_NO_SUCH_GPU, "want %zu: there is no GPU %s among %zu",
+			  want + 1, name, gang->n_present);
 }
 
-static int find_candidates(struct gang *gang, struct verdict *verdict)
+static int find_candidates(struct gang *gang, struct result *result)
 {
 	uint64_t named = 0;
 
@@ -66,14 +66,14 @@ static int find_candidates(struct gang *gang, struct verdict *verdict)
 			gang->candidates[i] = gang->present;
 			continue;
 		}
-		index = arbiter_gpu(gang->application->arbiter, name);
+		index = arbiter_gpu(gang->admit_context->arbiter, name);
 		if (index < 0)
-			return no_such_gpu(gang, i, verdict);
+			return no_such_gpu(gang, i, result);
 		if (named & bit((size_t)index))
-			return verdict_set(verdict, VERDICT_INVALID_REQUEST,
-					   "want %zu: gpu %s is named twice; a lease has one want "
-					   "for each GPU",
-					   i + 1, name);
+			return result_set(result, RESULT_INVALID_REQUEST,
+					  "want %zu: gpu %s is named twice; a lease has one want "
+					  "for each GPU",
+					  i + 1, name);
 		named |= bit((size_t)index);
 		gang->candidates[i] = bit((size_t)index);
 	}
@@ -83,8 +83,8 @@ static int find_candidates(struct gang *gang, struct verdict *verdict)
 /* As much as can be had of what was asked; rounding up past it is worth less than that. */
 static unsigned worth(const struct partition *p)
 {
-	return p->count <= p->asked ? DEAL_BITS + p->count
-				    : DEAL_BITS - min_u(p->count - p->asked, DEAL_BITS);
+	return p->count <= p->asked ? CODEC_BITS + p->count
+				    : CODEC_BITS - min_u(p->count - p->asked, CODEC_BITS);
 }
 
 /* Judges every want on each of its GPUs. */
@@ -96,7 +96,7 @@ static void judge(struct gang *gang)
 
 			if (!(gang->candidates[i] & bit(g)))
 				continue;
-			gang->outcome[i][g] = (uint8_t)admit(gang->application,
+			gang->outcome[i][g] = (uint8_t)admit(gang->admit_context,
 							     &gang->request->wants[i], (unsigned)g,
 							     &gang->last, &refusal);
 			if (gang->outcome[i][g] == OUTCOME_FITS) {
@@ -126,7 +126,7 @@ static uint64_t possible(const struct gang *gang)
 /* GPUs in the order in which they should be used. */
 static void order_gpus(const struct gang *gang, bool few, size_t *order)
 {
-	const struct arbiter *arbiter = gang->application->arbiter;
+	const struct arbiter *arbiter = gang->admit_context->arbiter;
 	uint64_t key[REQUEST_WANTS];
 
 	for (size_t g = 0; g < gang->n_gpus; g++) {
@@ -136,7 +136,7 @@ static void order_gpus(const struct gang *gang, bool few, size_t *order)
 			 ((uint64_t)gang->most[g] << 20) +
 			 (arbiter->settings->spread_gpus
 				  ? gpu_cus_free(&arbiter->gpus[g])
-				  : DEAL_BITS - gpu_cus_free(&arbiter->gpus[g]));
+				  : CODEC_BITS - gpu_cus_free(&arbiter->gpus[g]));
 		while (at > 0 && key[order[at - 1]] < key[g]) {
 			order[at] = order[at - 1];
 			at--;
@@ -185,24 +185,24 @@ static void tell_deciding(struct gang *gang, size_t gpu, enum outcome deciding)
 
 	for (size_t i = 0; gang->refused[gpu] != deciding && i < gang->request->n_wants; i++)
 		if ((gang->candidates[i] & bit(gpu)) && gang->outcome[i][gpu] == deciding)
-			gang->refused[gpu] = (uint8_t)admit(gang->application,
+			gang->refused[gpu] = (uint8_t)admit(gang->admit_context,
 							    &gang->request->wants[i], (unsigned)gpu,
 							    &unused, &gang->refusals[gpu]);
 }
 
-static int keep_refusals(struct gang *gang, enum outcome deciding, struct verdict *verdict)
+static int keep_refusals(struct gang *gang, enum outcome deciding, struct result *result)
 {
 	for (size_t g = 0; g < gang->n_gpus; g++) {
 		if (!gang->refused[g])
 			continue;
 		tell_deciding(gang, g, deciding);
-		if (verdict_refuse(verdict, &gang->refusals[g]) < 0)
-			return verdict_set(verdict, VERDICT_NO_MEMORY, "out of memory");
+		if (result_refuse(result, &gang->refusals[g]) < 0)
+			return result_set(result, RESULT_NO_MEMORY, "out of memory");
 	}
 	return 0;
 }
 
-static int too_few_gpus(const struct gang *gang, struct verdict *verdict)
+static int too_few_gpus(const struct gang *gang, struct result *result)
 {
 	struct refusal refusal = { .gpu = "any",
 				   .reason = REASON_ABSENT,
@@ -211,12 +211,12 @@ static int too_few_gpus(const struct gang *gang, struct verdict *verdict)
 
 	snprintf(refusal.hint, sizeof(refusal.hint), "%zu GPU%s here", gang->n_present,
 		 gang->n_present == 1 ? " is" : "s are");
-	if (verdict_refuse(verdict, &refusal) < 0)
-		return verdict_set(verdict, VERDICT_NO_MEMORY, "out of memory");
-	return verdict_set(verdict, VERDICT_NEVER_FITS,
-			   "%zu GPU%s asked for, %zu here: gpuarbctl gpus lists them",
-			   gang->request->n_wants, gang->request->n_wants == 1 ? "" : "s",
-			   gang->n_present);
+	if (result_refuse(result, &refusal) < 0)
+		return result_set(result, RESULT_NO_MEMORY, "out of memory");
+	return result_set(result, RESULT_NEVER_FITS,
+			  "%zu GPU%s asked for, %zu here: gpuarbctl gpus lists them",
+			  gang->request->n_wants, gang->request->n_wants == 1 ? "" : "s",
+			  gang->n_present);
 }
 
 /* The first GPU that refused so; else the first that refused. */
@@ -234,16 +234,16 @@ static const struct refusal *first_refusal(const struct gang *gang, enum outcome
 }
 
 /* Why no matching: the mildest outcome that would have to change. */
-static int refuse(struct gang *gang, const size_t *order, struct verdict *verdict)
+static int refuse(struct gang *gang, const size_t *order, struct result *result)
 {
 	static const struct {
 		enum outcome worst;
-		enum verdict_kind kind;
+		enum result_kind kind;
 		const char *text;
 	} kinds[] = {
-		{ OUTCOME_NOT_NOW, VERDICT_NO_CAPACITY, "no room now" },
-		{ OUTCOME_QUOTA, VERDICT_QUOTA_EXCEEDED, "above the quota" },
-		{ OUTCOME_NEVER, VERDICT_NEVER_FITS, "can never fit" },
+		{ OUTCOME_NOT_NOW, RESULT_NO_CAPACITY, "no room now" },
+		{ OUTCOME_QUOTA, RESULT_QUOTA_EXCEEDED, "above the quota" },
+		{ OUTCOME_NEVER, RESULT_NEVER_FITS, "can never fit" },
 	};
 	const struct refusal *first;
 	int gpu_of[REQUEST_WANTS], r;
@@ -251,18 +251,18 @@ static int refuse(struct gang *gang, const size_t *order, struct verdict *verdic
 
 	while (i < ARRAY_SIZE(kinds) - 1 && !match(gang, kinds[i].worst, order, gpu_of))
 		i++;
-	r = keep_refusals(gang, kinds[i].worst, verdict);
+	r = keep_refusals(gang, kinds[i].worst, result);
 	if (r < 0)
 		return r;
 	first = first_refusal(gang, kinds[i].worst);
-	return verdict_set(verdict, kinds[i].kind,
-			   "%s: %s refuses for %s (%llu asked, %llu free): %s%s", kinds[i].text,
-			   first->gpu, reason_name(first->reason), (unsigned long long)first->asked,
-			   (unsigned long long)first->free, first->hint,
-			   verdict->n_refusals > 1 ? "; other GPUs refuse too" : "");
+	return result_set(result, kinds[i].kind,
+			  "%s: %s refuses for %s (%llu asked, %llu free): %s%s", kinds[i].text,
+			  first->gpu, reason_name(first->reason), (unsigned long long)first->asked,
+			  (unsigned long long)first->free, first->hint,
+			  result->n_refusals > 1 ? "; other GPUs refuse too" : "");
 }
 
-static int check_max_gpus(const struct gang *gang, const int *gpu_of, struct verdict *verdict)
+static int check_max_gpus(const struct gang *gang, const int *gpu_of, struct result *result)
 {
 	struct refusal refusal = { .reason = REASON_QUOTA };
 	uint64_t used = gang->held;
@@ -274,69 +274,69 @@ static int check_max_gpus(const struct gang *gang, const int *gpu_of, struct ver
 	if (n <= gang->max_gpus)
 		return 0;
 
-	memcpy(refusal.gpu, gang->application->arbiter->gpus[gpu_of[0]].info.name,
+	memcpy(refusal.gpu, gang->admit_context->arbiter->gpus[gpu_of[0]].info.name,
 	       sizeof(refusal.gpu));
 	refusal.asked = n;
 	refusal.free = gang->max_gpus;
 	snprintf(refusal.hint, sizeof(refusal.hint), "max-gpus of tenant %s is %llu",
-		 gang->application->tenant->name, (unsigned long long)gang->max_gpus);
-	if (verdict_refuse(verdict, &refusal) < 0)
-		return verdict_set(verdict, VERDICT_NO_MEMORY, "out of memory");
-	return verdict_set(verdict, VERDICT_QUOTA_EXCEEDED,
-			   "above the quota: with this lease uid %u would be on %u GPUs; %s",
-			   gang->application->uid, n, refusal.hint);
+		 gang->admit_context->tenant->name, (unsigned long long)gang->max_gpus);
+	if (result_refuse(result, &refusal) < 0)
+		return result_set(result, RESULT_NO_MEMORY, "out of memory");
+	return result_set(result, RESULT_QUOTA_EXCEEDED,
+			  "above the quota: with this lease uid %u would be on %u GPUs; %s",
+			  gang->admit_context->uid, n, refusal.hint);
 }
 
 /* Large: what is read is set, the rest is not touched. */
-static int init(struct gang *gang, const struct application *application,
-		const struct request *request, struct verdict *verdict)
+static int init(struct gang *gang, const struct admit_context *admit_context,
+		const struct request *request, struct result *result)
 {
-	const struct lease *previous = application->previous;
+	const struct lease *previous = admit_context->previous;
 	int r;
 
-	gang->own = *application;
-	gang->application = &gang->own;
+	gang->own = *admit_context;
+	gang->admit_context = &gang->own;
 	gang->request = request;
 	gang->held = 0;
 	gang->last_want = REQUEST_WANTS;
 	memset(gang->most, 0, sizeof(gang->most));
 	memset(gang->refused, 0, sizeof(gang->refused));
-	find_present(application->arbiter, gang);
-	gang->max_gpus = limit_of(&application->tenant->max_gpus, gang->n_present);
-	r = find_candidates(gang, verdict);
+	find_present(admit_context->arbiter, gang);
+	gang->max_gpus = limit_of(&admit_context->tenant->max_gpus, gang->n_present);
+	r = find_candidates(gang, result);
 	if (r < 0)
 		return r;
 	if (request->n_wants > gang->n_present)
-		return too_few_gpus(gang, verdict);
-	if (tenant_bounds_parts(application->tenant)) {
-		tenant_shares(application->arbiter, application->tenant, application->uid,
+		return too_few_gpus(gang, result);
+	if (tenant_bounds_parts(admit_context->tenant)) {
+		tenant_shares(admit_context->arbiter, admit_context->tenant, admit_context->uid,
 			      previous ? previous->id : 0, gang->shares);
 		gang->own.shares = gang->shares;
 	}
 	if (gang->max_gpus != UINT64_MAX)
-		gang->held = tenant_holding(application->arbiter, application->tenant,
-					    application->uid, previous ? previous->id : 0)
+		gang->held = tenant_holding(admit_context->arbiter, admit_context->tenant,
+					    admit_context->uid, previous ? previous->id : 0)
 				     .gpus;
 	return 0;
 }
 
-int gang_assign(const struct application *application, const struct request *request,
-		struct partition *partitions, uint64_t *ret_candidates, struct verdict *verdict)
+int gang_assign(const struct admit_context *admit_context, const struct request *request,
+		struct partition *partitions, uint64_t *ret_candidates, struct result *result)
 {
 	size_t order[REQUEST_WANTS];
 	int gpu_of[REQUEST_WANTS], r;
 	struct gang gang;
 
 	*ret_candidates = 0;
-	r = init(&gang, application, request, verdict);
+	r = init(&gang, admit_context, request, result);
 	if (r < 0)
 		return r;
 	judge(&gang);
 	*ret_candidates = possible(&gang);
 	order_gpus(&gang, gang.max_gpus != UINT64_MAX, order);
 	if (!match(&gang, OUTCOME_FITS, order, gpu_of))
-		return refuse(&gang, order, verdict);
-	r = check_max_gpus(&gang, gpu_of, verdict);
+		return refuse(&gang, order, result);
+	r = check_max_gpus(&gang, gpu_of, result);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < request->n_wants; i++) {
@@ -345,7 +345,7 @@ int gang_assign(const struct application *application, const struct request *req
 		if (gang.last_want == i && gang.last_gpu == (size_t)gpu_of[i])
 			partitions[i] = gang.last;
 		else
-			admit(gang.application, &request->wants[i], (unsigned)gpu_of[i],
+			admit(gang.admit_context, &request->wants[i], (unsigned)gpu_of[i],
 			      &partitions[i], &unused);
 	}
 	return 0;

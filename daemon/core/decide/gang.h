@@ -13,5 +13,5 @@
  * with more: spread_gpus). *ret_candidates: the
  * GPUs that could ever take one of the wants, as bits; 0 where there are too few GPUs.
  */
-int gang_assign(const struct application *application, const struct request *request,
-		struct partition *partitions, uint64_t *ret_candidates, struct verdict *verdict);
+int gang_assign(const struct admit_context *admit_context, const struct request *request,
+		struct partition *partitions, uint64_t *ret_candidates, struct result *result);

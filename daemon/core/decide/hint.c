@@ -61,16 +61,16 @@ const char *hint_amount(enum reason reason, uint64_t n, char buf[static HINT_AMO
 }
 
 /* The strangers with the most queues, by name: as many as there is room for. */
-static void hint_strangers(struct refusal *refusal, const struct gpu *gpu)
+static void hint_unmanaged_processes(struct refusal *refusal, const struct gpu *gpu)
 {
-	for (size_t i = 0; i < gpu->n_strangers && i < 3; i++) {
-		const struct stranger *s = &gpu->strangers[i];
+	for (size_t i = 0; i < gpu->n_unmanaged_processes && i < 3; i++) {
+		const struct unmanaged_process *s = &gpu->unmanaged_processes[i];
 
 		hint_more(refusal, "%s pid %d (%s) has %u queue%s", i == 0 ? ";" : ",", s->pid,
 			  s->command, s->queues, plural(s->queues));
 	}
-	if (gpu->n_strangers > 3)
-		hint_more(refusal, " and %zu more", gpu->n_strangers - 3);
+	if (gpu->n_unmanaged_processes > 3)
+		hint_more(refusal, " and %zu more", gpu->n_unmanaged_processes - 3);
 }
 
 void hint_countable(struct refusal *refusal, const struct gpu *gpu, enum reason reason,
@@ -93,7 +93,7 @@ void hint_countable(struct refusal *refusal, const struct gpu *gpu, enum reason 
 	if (reason == REASON_QUEUES && gpu->reserve_queues > 0)
 		hint_more(refusal, ", %u in reserve", gpu->reserve_queues);
 	if (reason == REASON_QUEUES || reason == REASON_PROCESSES)
-		hint_strangers(refusal, gpu);
+		hint_unmanaged_processes(refusal, gpu);
 }
 
 void hint_oversubscribed(struct refusal *refusal, const struct gpu *gpu)
@@ -104,7 +104,7 @@ void hint_oversubscribed(struct refusal *refusal, const struct gpu *gpu)
 		    gpu->seen.queues, plural(gpu->seen.queues), gpu->seen.processes,
 		    gpu->seen.processes == 1 ? "" : "es", info->queue_slots,
 		    plural(info->queue_slots), info->process_slots, plural(info->process_slots));
-	hint_strangers(refusal, gpu);
+	hint_unmanaged_processes(refusal, gpu);
 }
 
 void hint_cus(struct refusal *refusal, unsigned free, const struct place_miss *miss,

@@ -13,25 +13,25 @@
 #include "core/change/lend.h"
 #include "core/policy/tenant.h"
 
-int plan_no_memory(struct verdict *verdict)
+int plan_no_memory(struct result *result)
 {
-	return verdict_set(verdict, VERDICT_NO_MEMORY, "out of memory");
+	return result_set(result, RESULT_NO_MEMORY, "out of memory");
 }
 
 /* A request that policy refuses, whatever the GPUs: one row for each that it names. */
-static int not_permitted(struct verdict *verdict, const struct want *want, const char *hint)
+static int not_permitted(struct result *result, const struct want *want, const char *hint)
 {
 	struct refusal refusal = { .reason = REASON_POLICY };
 
 	memcpy(refusal.gpu, want->gpu, sizeof(refusal.gpu));
 	snprintf(refusal.hint, sizeof(refusal.hint), "%s", hint);
-	if (verdict_refuse(verdict, &refusal) < 0)
-		return plan_no_memory(verdict);
-	return verdict_set(verdict, VERDICT_NOT_PERMITTED, "%s", hint);
+	if (result_refuse(result, &refusal) < 0)
+		return plan_no_memory(result);
+	return result_set(result, RESULT_NOT_PERMITTED, "%s", hint);
 }
 
 static int check_policy(const struct tenant *tenant, const struct request *request,
-			enum lease_class lease_class, struct verdict *verdict)
+			enum lease_class lease_class, struct result *result)
 {
 	unsigned most = max_u(tenant->priority, PRIORITY_NORMAL); /* the default is for all */
 	char hint[192];
@@ -41,7 +41,7 @@ static int check_policy(const struct tenant *tenant, const struct request *reque
 			 "class %s: tenant %s may ask for %s at most; a tenant "
 			 "in gpuarb-tenants(5) can allow more",
 			 class_name(lease_class), tenant->name, class_name(tenant->class));
-		return not_permitted(verdict, &request->wants[0], hint);
+		return not_permitted(result, &request->wants[0], hint);
 	}
 	for (size_t i = 0; i < request->n_wants; i++) {
 		if (request->wants[i].priority <= most)
@@ -49,20 +49,20 @@ static int check_policy(const struct tenant *tenant, const struct request *reque
 		snprintf(hint, sizeof(hint),
 			 "want %zu: priority %u: tenant %s may ask for %u at most", i + 1,
 			 request->wants[i].priority, tenant->name, most);
-		return not_permitted(verdict, &request->wants[i], hint);
+		return not_permitted(result, &request->wants[i], hint);
 	}
 	return 0;
 }
 
 int plan_complete(const struct tenant *tenant, enum lease_class lease_class,
-		  struct request *request, struct verdict *verdict)
+		  struct request *request, struct result *result)
 {
 	int r;
 
-	r = request_complete(request, lease_class, verdict);
+	r = request_complete(request, lease_class, result);
 	if (r < 0)
 		return r;
-	return check_policy(tenant, request, lease_class, verdict);
+	return check_policy(tenant, request, lease_class, result);
 }
 
 int plan_next_version(const struct lease *lease, size_t n_partitions, struct lease **ret)
@@ -89,33 +89,33 @@ int plan_next_version(const struct lease *lease, size_t n_partitions, struct lea
 }
 
 static int check_counts(const struct arbiter *arbiter, const struct tenant *tenant, uid_t uid,
-			struct verdict *verdict)
+			struct result *result)
 {
 	const struct settings *settings = arbiter->settings;
 	uint64_t max = limit_of(&tenant->max_leases, 100);
 	size_t of_user = 0;
 
 	if (arbiter->n_leases == arbiter->room)
-		return plan_no_memory(verdict);
+		return plan_no_memory(result);
 	if (arbiter->n_leases >= settings->max_leases)
-		return verdict_set(verdict, VERDICT_TOO_MANY_LEASES,
-				   "%zu leases, and max-leases is %u", arbiter->n_leases,
-				   settings->max_leases);
+		return result_set(result, RESULT_TOO_MANY_LEASES,
+				  "%zu leases, and max-leases is %u", arbiter->n_leases,
+				  settings->max_leases);
 	for (size_t i = 0; i < arbiter->n_leases; i++)
 		of_user += arbiter->leases[i]->owner == uid;
 	if (of_user >= settings->max_leases_per_user)
-		return verdict_set(verdict, VERDICT_TOO_MANY_LEASES,
-				   "uid %u has %zu leases, and max-leases-per-user is %u", uid,
-				   of_user, settings->max_leases_per_user);
+		return result_set(result, RESULT_TOO_MANY_LEASES,
+				  "uid %u has %zu leases, and max-leases-per-user is %u", uid,
+				  of_user, settings->max_leases_per_user);
 	if (max != UINT64_MAX && tenant_holding(arbiter, tenant, uid, 0).n_leases >= max)
-		return verdict_set(verdict, VERDICT_QUOTA_EXCEEDED,
-				   "uid %u has %llu leases, and max-leases of tenant %s is that",
-				   uid, (unsigned long long)max, tenant->name);
+		return result_set(result, RESULT_QUOTA_EXCEEDED,
+				  "uid %u has %llu leases, and max-leases of tenant %s is that",
+				  uid, (unsigned long long)max, tenant->name);
 	return 0;
 }
 
 static int make_proposal(const struct arbiter *arbiter, const struct caller *caller,
-			 const struct request *asked, const struct application *application,
+			 const struct request *asked, const struct admit_context *admit_context,
 			 struct lease **ret)
 {
 	_cleanup_(lease_freep) struct lease *lease = NULL;
@@ -132,11 +132,11 @@ static int make_proposal(const struct arbiter *arbiter, const struct caller *cal
 	lease->id = arbiter->next_id;
 	lease->state = STATE_GRANTED;
 	lease->adaptable = asked->adaptable;
-	lease->class = application->class;
+	lease->class = admit_context->class;
 	memcpy(lease->name, asked->name, sizeof(lease->name));
 	memcpy(lease->token, asked->token, sizeof(lease->token));
 	memcpy(lease->unit, caller->unit, sizeof(lease->unit));
-	snprintf(lease->tenant, sizeof(lease->tenant), "%s", application->tenant->name);
+	snprintf(lease->tenant, sizeof(lease->tenant), "%s", admit_context->tenant->name);
 	lease->owner = caller->uid;
 	lease->pid = caller->pid;
 	*ret = TAKE_PTR(lease);
@@ -144,14 +144,14 @@ static int make_proposal(const struct arbiter *arbiter, const struct caller *cal
 }
 
 /* There is no room now, and it may wait. */
-static void make_wait(struct lease *lease, uint64_t candidates, const struct verdict *verdict)
+static void make_wait(struct lease *lease, uint64_t candidates, const struct result *result)
 {
 	lease->state = STATE_WAITING;
 	free(lease->partitions);
 	lease->partitions = NULL;
 	lease->n_partitions = 0;
 	lease->candidates = candidates;
-	plan_waits_for(verdict, lease->reason);
+	plan_waits_for(result, lease->reason);
 }
 
 static void make_granted(const struct arbiter *arbiter, struct lease *lease, bool inactive)
@@ -164,37 +164,37 @@ static void make_granted(const struct arbiter *arbiter, struct lease *lease, boo
 }
 
 int arbiter_plan(const struct arbiter *arbiter, const struct caller *caller,
-		 const struct request *request, struct lease **ret, struct verdict *verdict)
+		 const struct request *request, struct lease **ret, struct result *result)
 {
 	_cleanup_(lease_freep) struct lease *lease = NULL;
-	struct application application = { .arbiter = arbiter,
-					   .id = arbiter->next_id,
-					   .uid = caller->uid };
+	struct admit_context admit_context = { .arbiter = arbiter,
+					       .id = arbiter->next_id,
+					       .uid = caller->uid };
 	struct request complete = *request;
 	uint64_t candidates;
 	int r;
 
-	r = tenant_find(arbiter->settings, caller, request->tenant, &application.tenant, verdict);
+	r = tenant_find(arbiter->settings, caller, request->tenant, &admit_context.tenant, result);
 	if (r < 0)
 		return r;
-	application.class =
-		request->class < 0 ? application.tenant->class : (enum lease_class)request->class;
-	application.alone = application.class == CLASS_REALTIME && application.tenant->alone;
-	application.adaptable = request->adaptable;
-	r = plan_complete(application.tenant, application.class, &complete, verdict);
+	admit_context.class =
+		request->class < 0 ? admit_context.tenant->class : (enum lease_class)request->class;
+	admit_context.alone = admit_context.class == CLASS_REALTIME && admit_context.tenant->alone;
+	admit_context.adaptable = request->adaptable;
+	r = plan_complete(admit_context.tenant, admit_context.class, &complete, result);
 	if (r < 0)
 		return r;
-	r = check_counts(arbiter, application.tenant, caller->uid, verdict);
+	r = check_counts(arbiter, admit_context.tenant, caller->uid, result);
 	if (r < 0)
 		return r;
-	r = make_proposal(arbiter, caller, request, &application, &lease);
+	r = make_proposal(arbiter, caller, request, &admit_context, &lease);
 	if (r < 0)
-		return plan_no_memory(verdict);
-	r = gang_assign(&application, &complete, lease->partitions, &candidates, verdict);
+		return plan_no_memory(result);
+	r = gang_assign(&admit_context, &complete, lease->partitions, &candidates, result);
 	if (r >= 0)
 		make_granted(arbiter, lease, request->start_inactive);
-	else if (verdict->kind == VERDICT_NO_CAPACITY && request->wait_usec > 0)
-		make_wait(lease, candidates, verdict);
+	else if (result->kind == RESULT_NO_CAPACITY && request->wait_usec > 0)
+		make_wait(lease, candidates, result);
 	else
 		return r;
 

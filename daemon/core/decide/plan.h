@@ -8,13 +8,13 @@
 
 /* Fills in what was left out, and judges what has nothing to do with GPUs. */
 int plan_complete(const struct tenant *tenant, enum lease_class lease_class,
-		  struct request *request, struct verdict *verdict);
+		  struct request *request, struct result *result);
 
 /* A copy of the lease with room for partitions. -ENOMEM. */
 int plan_next_version(const struct lease *lease, size_t n_partitions, struct lease **ret);
 
 /* What a waiting lease says it waits for, from why it was refused; no number in it changes
  * while it waits. */
-void plan_waits_for(const struct verdict *verdict, char ret[static REQUEST_TEXT]);
+void plan_waits_for(const struct result *result, char ret[static REQUEST_TEXT]);
 
-int plan_no_memory(struct verdict *verdict);
+int plan_no_memory(struct result *result);

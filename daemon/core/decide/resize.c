@@ -13,11 +13,11 @@
 
 /* Wants of a resize are for the partitions in their order: "any" is the GPU that it has. */
 static int fit_wants(const struct arbiter *arbiter, const struct lease *lease,
-		     struct request *request, struct verdict *verdict)
+		     struct request *request, struct result *result)
 {
 	if (request->n_wants != lease->n_partitions)
-		return verdict_set(
-			verdict, VERDICT_INVALID_REQUEST,
+		return result_set(
+			result, RESULT_INVALID_REQUEST,
 			"%zu wants for the %zu partitions of lease %llu: give one for each",
 			request->n_wants, lease->n_partitions, (unsigned long long)lease->id);
 	for (size_t i = 0; i < request->n_wants; i++) {
@@ -27,18 +27,18 @@ static int fit_wants(const struct arbiter *arbiter, const struct lease *lease,
 
 		if (strcmp(gpu, "any") != 0 &&
 		    arbiter_gpu(arbiter, gpu) != (int)lease->partitions[i].gpu)
-			return verdict_set(
-				verdict, VERDICT_INVALID_REQUEST,
+			return result_set(
+				result, RESULT_INVALID_REQUEST,
 				"want %zu: gpu %s, but the lease has %s: a lease stays on "
 				"its GPUs",
 				i + 1, gpu, has);
 		memcpy(gpu, has, GPU_NAME_MAX);
 		/* What it gives up stays charged for a while, and charged as what it was. */
 		if (*isolation != ISOLATION_DEFAULT && *isolation != lease->partitions[i].isolation)
-			return verdict_set(verdict, VERDICT_INVALID_REQUEST,
-					   "want %zu: isolation %s: a lease keeps its own, %s",
-					   i + 1, isolation_name(*isolation),
-					   isolation_name(lease->partitions[i].isolation));
+			return result_set(result, RESULT_INVALID_REQUEST,
+					  "want %zu: isolation %s: a lease keeps its own, %s",
+					  i + 1, isolation_name(*isolation),
+					  isolation_name(lease->partitions[i].isolation));
 		*isolation = lease->partitions[i].isolation;
 	}
 	return 0;
@@ -84,22 +84,22 @@ static void keep_charged(struct partition *next, const struct partition *now)
 
 static int assign_next(const struct arbiter *arbiter, const struct lease *lease,
 		       const struct tenant *tenant, const struct request *request,
-		       struct lease *next, struct verdict *verdict)
+		       struct lease *next, struct result *result)
 {
 	struct arbiter without;
-	struct application application = { .arbiter = &without,
-					   .tenant = tenant,
-					   .class = lease->class,
-					   .id = UINT64_MAX,
-					   .uid = lease->owner,
-					   .alone = lease->partitions[0].alone,
-					   .previous = lease };
+	struct admit_context admit_context = { .arbiter = &without,
+					       .tenant = tenant,
+					       .class = lease->class,
+					       .id = UINT64_MAX,
+					       .uid = lease->owner,
+					       .alone = lease->partitions[0].alone,
+					       .previous = lease };
 	uint64_t unused;
 	int r;
 
 	if (ledger_without(arbiter, lease, &without) < 0)
-		return plan_no_memory(verdict);
-	r = gang_assign(&application, request, next->partitions, &unused, verdict);
+		return plan_no_memory(result);
+	r = gang_assign(&admit_context, request, next->partitions, &unused, result);
 	free(without.gpus);
 	free(without.leases);
 	if (r < 0)
@@ -110,7 +110,7 @@ static int assign_next(const struct arbiter *arbiter, const struct lease *lease,
 }
 
 int arbiter_plan_resize(const struct arbiter *arbiter, const struct caller *caller, uint64_t id,
-			const struct request *request, struct lease **ret, struct verdict *verdict)
+			const struct request *request, struct lease **ret, struct result *result)
 {
 	_cleanup_(lease_freep) struct lease *next = NULL;
 	struct request complete = *request;
@@ -118,33 +118,33 @@ int arbiter_plan_resize(const struct arbiter *arbiter, const struct caller *call
 	struct lease *lease;
 	int r;
 
-	r = arbiter_own(arbiter, caller, id, &lease, verdict);
+	r = arbiter_own(arbiter, caller, id, &lease, result);
 	if (r < 0)
 		return r;
 	if (lease->state != STATE_GRANTED)
-		return verdict_set(verdict, VERDICT_INVALID_STATE, "lease %llu is %s",
-				   (unsigned long long)id, state_name(lease->state));
+		return result_set(result, RESULT_INVALID_STATE, "lease %llu is %s",
+				  (unsigned long long)id, state_name(lease->state));
 	if (lease->adaptable)
-		return verdict_set(
-			verdict, VERDICT_NOT_SUPPORTED,
+		return result_set(
+			result, RESULT_NOT_SUPPORTED,
 			"lease %llu is adaptable: gpuarbd sets its size; release it and ask "
 			"for another to have other bounds",
 			(unsigned long long)id);
 	tenant = tenant_named(arbiter->settings, lease->tenant);
 	if (!tenant)
-		return verdict_set(verdict, VERDICT_NO_SUCH_TENANT,
-				   "lease %llu is of tenant %s, which policy has no more",
-				   (unsigned long long)id, lease->tenant);
-	r = fit_wants(arbiter, lease, &complete, verdict);
+		return result_set(result, RESULT_NO_SUCH_TENANT,
+				  "lease %llu is of tenant %s, which policy has no more",
+				  (unsigned long long)id, lease->tenant);
+	r = fit_wants(arbiter, lease, &complete, result);
 	if (r < 0)
 		return r;
-	r = plan_complete(tenant, lease->class, &complete, verdict);
+	r = plan_complete(tenant, lease->class, &complete, result);
 	if (r < 0)
 		return r;
 	if (plan_next_version(lease, lease->n_partitions, &next) < 0)
-		return plan_no_memory(verdict);
+		return plan_no_memory(result);
 	next->generation++;
-	r = assign_next(arbiter, lease, tenant, &complete, next, verdict);
+	r = assign_next(arbiter, lease, tenant, &complete, next, result);
 	if (r < 0)
 		return r;
 

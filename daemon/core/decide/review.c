@@ -154,6 +154,6 @@ void arbiter_review(struct arbiter *arbiter)
 			continue;
 		review.tenant = tenant_named(arbiter->settings, lease->tenant);
 		if (!check_who(&review) || !check_quotas(&review))
-			arbiter_end(arbiter, lease->id, VERDICT_NOT_PERMITTED, review.reason);
+			arbiter_end(arbiter, lease->id, RESULT_NOT_PERMITTED, review.reason);
 	}
 }

@@ -22,23 +22,23 @@ enum look { LOOK_WAITS, LOOK_FITS, LOOK_ENDED };
 
 /* ---- why it waits -------------------------------------------------------------------- */
 
-static const struct refusal *deciding(const struct verdict *verdict)
+static const struct refusal *deciding(const struct result *result)
 {
-	bool quota = verdict->kind == VERDICT_QUOTA_EXCEEDED;
+	bool quota = result->kind == RESULT_QUOTA_EXCEEDED;
 
-	for (size_t i = 0; i < verdict->n_refusals; i++) {
-		const struct refusal *refusal = &verdict->refusals[i];
+	for (size_t i = 0; i < result->n_refusals; i++) {
+		const struct refusal *refusal = &result->refusals[i];
 
 		if (quota ? refusal->reason == REASON_QUOTA : refusal->retry)
 			return refusal;
 	}
-	return &verdict->refusals[0];
+	return &result->refusals[0];
 }
 
-void plan_waits_for(const struct verdict *verdict, char ret[static REQUEST_TEXT])
+void plan_waits_for(const struct result *result, char ret[static REQUEST_TEXT])
 {
-	const struct refusal *refusal = deciding(verdict);
-	const char *more = verdict->n_refusals > 1 ? "; other GPUs refuse too" : "";
+	const struct refusal *refusal = deciding(result);
+	const char *more = result->n_refusals > 1 ? "; other GPUs refuse too" : "";
 	char asked[HINT_AMOUNT];
 
 	memset(ret, 0, REQUEST_TEXT);
@@ -83,61 +83,61 @@ static void wait_on(struct arbiter *arbiter, struct lease *lease,
 /* ---- one decision -------------------------------------------------------------------- */
 
 static int find_tenant(const struct arbiter *arbiter, const struct lease *lease,
-		       const struct tenant **ret, struct verdict *verdict)
+		       const struct tenant **ret, struct result *result)
 {
 	const struct tenant *tenant = tenant_named(arbiter->settings, lease->tenant);
 
 	if (!tenant)
-		return verdict_set(verdict, VERDICT_NOT_PERMITTED,
-				   "policy has no tenant %s any more", lease->tenant);
+		return result_set(result, RESULT_NOT_PERMITTED, "policy has no tenant %s any more",
+				  lease->tenant);
 	if (!tenant_may_match(tenant, lease->owner))
-		return verdict_set(verdict, VERDICT_NOT_PERMITTED,
-				   "tenant %s is not for uid %u any more", tenant->name,
-				   lease->owner);
+		return result_set(result, RESULT_NOT_PERMITTED,
+				  "tenant %s is not for uid %u any more", tenant->name,
+				  lease->owner);
 	*ret = tenant;
 	return 0;
 }
 
 /* As for a new request, but for its place. holder: whose quota counts. */
 static int decide(const struct arbiter *arbiter, const struct lease *lease, uid_t holder,
-		  struct partition *partitions, uint64_t *ret_candidates, struct verdict *verdict)
+		  struct partition *partitions, uint64_t *ret_candidates, struct result *result)
 {
-	struct application application = {
+	struct admit_context admit_context = {
 		.arbiter = arbiter, .class = lease->class, .id = lease->id, .uid = holder
 	};
 	struct request complete;
 	int r;
 
 	*ret_candidates = 0;
-	r = find_tenant(arbiter, lease, &application.tenant, verdict);
+	r = find_tenant(arbiter, lease, &admit_context.tenant, result);
 	if (r < 0)
 		return r;
-	application.alone = lease->class == CLASS_REALTIME && application.tenant->alone;
-	application.adaptable = lease->adaptable;
+	admit_context.alone = lease->class == CLASS_REALTIME && admit_context.tenant->alone;
+	admit_context.adaptable = lease->adaptable;
 	request_recall(lease->request, &complete);
-	r = plan_complete(application.tenant, lease->class, &complete, verdict);
+	r = plan_complete(admit_context.tenant, lease->class, &complete, result);
 	if (r < 0)
 		return r;
-	return gang_assign(&application, &complete, partitions, ret_candidates, verdict);
+	return gang_assign(&admit_context, &complete, partitions, ret_candidates, result);
 }
 
 void queue_candidates(const struct arbiter *arbiter, struct lease *lease)
 {
-	_cleanup_(verdict_done) struct verdict verdict = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 	struct partition partitions[REQUEST_WANTS];
 
-	decide(arbiter, lease, lease->owner, partitions, &lease->candidates, &verdict);
+	decide(arbiter, lease, lease->owner, partitions, &lease->candidates, &result);
 }
 
 /* Would it be above the quota of a user who holds nothing? */
 static bool is_above_any_quota(const struct arbiter *arbiter, const struct lease *lease,
 			       struct partition *partitions)
 {
-	_cleanup_(verdict_done) struct verdict verdict = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 	uint64_t unused;
 
-	decide(arbiter, lease, HOLDS_NOTHING, partitions, &unused, &verdict);
-	return verdict.kind == VERDICT_QUOTA_EXCEEDED;
+	decide(arbiter, lease, HOLDS_NOTHING, partitions, &unused, &result);
+	return result.kind == RESULT_QUOTA_EXCEEDED;
 }
 
 /* ---- one after the other ------------------------------------------------------------- */
@@ -186,22 +186,22 @@ static const struct lease *find_seen(const struct seen *seen, const struct lease
 
 static int look_at(struct arbiter *arbiter, struct lease *lease, struct partition *partitions)
 {
-	_cleanup_(verdict_done) struct verdict verdict = { 0 };
+	_cleanup_(result_done) struct result result = { 0 };
 	char reason[REQUEST_TEXT];
 	uint64_t candidates;
 
-	if (decide(arbiter, lease, lease->owner, partitions, &candidates, &verdict) >= 0)
+	if (decide(arbiter, lease, lease->owner, partitions, &candidates, &result) >= 0)
 		return LOOK_FITS;
-	if (verdict.kind == VERDICT_NO_MEMORY)
+	if (result.kind == RESULT_NO_MEMORY)
 		return -ENOMEM;
-	if (verdict.kind == VERDICT_NO_CAPACITY ||
-	    (verdict.kind == VERDICT_QUOTA_EXCEEDED &&
+	if (result.kind == RESULT_NO_CAPACITY ||
+	    (result.kind == RESULT_QUOTA_EXCEEDED &&
 	     !is_above_any_quota(arbiter, lease, partitions))) {
-		plan_waits_for(&verdict, reason);
-		wait_on(arbiter, lease, reason, candidates, verdict.kind == VERDICT_QUOTA_EXCEEDED);
+		plan_waits_for(&result, reason);
+		wait_on(arbiter, lease, reason, candidates, result.kind == RESULT_QUOTA_EXCEEDED);
 		return LOOK_WAITS;
 	}
-	arbiter_end(arbiter, lease->id, verdict.kind, verdict.sentence);
+	arbiter_end(arbiter, lease->id, result.kind, result.sentence);
 	return LOOK_ENDED;
 }
 
@@ -243,7 +243,7 @@ static int make_granted(const struct arbiter *arbiter, const struct lease *lease
 	next->over_quota = false;
 	memset(next->reason, 0, sizeof(next->reason));
 	lend_start(arbiter, next, lease->request->start_inactive);
-	if (!next->fresh)
+	if (!next->never_granted)
 		next->give_up_usec = UINT64_MAX;
 	*ret = TAKE_PTR(next);
 	return 0;
@@ -286,7 +286,7 @@ void arbiter_expire(struct arbiter *arbiter, uint64_t now_usec)
 			continue;
 		snprintf(reason, sizeof(reason), "its deadline passed; it waited%s",
 			 strncmp(lease->reason, "waits", 5) == 0 ? lease->reason + 5 : "");
-		arbiter_end(arbiter, lease->id, VERDICT_TIMED_OUT, reason);
+		arbiter_end(arbiter, lease->id, RESULT_TIMED_OUT, reason);
 	}
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		const struct lease *lease = arbiter->leases[i];
@@ -295,6 +295,6 @@ void arbiter_expire(struct arbiter *arbiter, uint64_t now_usec)
 		if (lease->give_up_usec > now_usec || lease->state != STATE_ACTIVATING)
 			continue;
 		snprintf(reason, sizeof(reason), "its deadline passed; it %s", lease->reason);
-		arbiter_end(arbiter, lease->id, VERDICT_TIMED_OUT, reason);
+		arbiter_end(arbiter, lease->id, RESULT_TIMED_OUT, reason);
 	}
 }

@@ -46,19 +46,19 @@ static bool on_every_xcc(const struct geometry *g, const struct cuset *set)
 }
 
 /* Whole WGPs: half of one cannot be had, nor left to others. */
-static bool is_whole(const struct deal *deal, const struct cuset *set)
+static bool is_whole(const struct codec *codec, const struct cuset *set)
 {
-	uint32_t mask[DEAL_WORDS];
+	uint32_t mask[CODEC_WORDS];
 	struct cuset back;
 
-	deal_encode(deal, set, mask);
-	deal_decode(deal, mask, deal_words(deal), &back);
+	codec_encode(codec, set, mask);
+	codec_decode(codec, mask, codec_words(codec), &back);
 	return cuset_equal(&back, set);
 }
 
 static bool check_mask(const struct check *check, const struct gpu *gpu, const struct partition *p)
 {
-	uint32_t mask[DEAL_WORDS];
+	uint32_t mask[CODEC_WORDS];
 	char why[128];
 
 	if (!cuset_within(&p->occupied, &gpu->all) || !cuset_within(&p->cus, &p->occupied))
@@ -70,11 +70,11 @@ static bool check_mask(const struct check *check, const struct gpu *gpu, const s
 	if (geometry_effective(&gpu->info.geometry, &p->cus) != p->effective)
 		return broken(check, "E is not %u", p->effective);
 
-	deal_encode(&gpu->deal, &p->cus, mask);
-	if (deal_check(&gpu->deal, &gpu->info.geometry, mask, deal_words(&gpu->deal), why,
-		       sizeof(why)) < 0)
+	codec_encode(&gpu->codec, &p->cus, mask);
+	if (codec_check(&gpu->codec, &gpu->info.geometry, mask, codec_words(&gpu->codec), why,
+			sizeof(why)) < 0)
 		return broken(check, "the kernel's mask: %s", why);
-	if (!is_whole(&gpu->deal, &p->cus) || !is_whole(&gpu->deal, &p->occupied))
+	if (!is_whole(&gpu->codec, &p->cus) || !is_whole(&gpu->codec, &p->occupied))
 		return broken(check, "the kernel would make another set of it");
 	return true;
 }

@@ -7,17 +7,17 @@
 
 void gpu_init(struct gpu *gpu, const struct gpu_info *info, unsigned reserve_queues)
 {
-	uint32_t mask[DEAL_WORDS];
+	uint32_t mask[CODEC_WORDS];
 
 	memset(gpu, 0, sizeof(*gpu));
 	gpu->info = *info;
 	gpu->reserve_queues = reserve_queues;
-	deal_init(&gpu->deal, &info->geometry);
+	codec_init(&gpu->codec, &info->geometry);
 
 	/* What no mask bit reaches cannot be granted. */
 	geometry_all(&info->geometry, &gpu->all);
-	deal_encode(&gpu->deal, &gpu->all, mask);
-	deal_decode(&gpu->deal, mask, deal_words(&gpu->deal), &gpu->all);
+	codec_encode(&gpu->codec, &gpu->all, mask);
+	codec_decode(&gpu->codec, mask, codec_words(&gpu->codec), &gpu->all);
 	gpu->cus = cuset_count(&gpu->all);
 }
 

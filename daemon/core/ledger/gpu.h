@@ -12,10 +12,10 @@
 #include "core/ledger/gpu-info.h"
 #include "core/ledger/lease.h"
 
-#define GPU_STRANGERS 64U /* unmanaged processes told by name; all of them are counted */
+#define GPU_UNMANAGED_MAX 64U /* unmanaged processes told by name; all of them are counted */
 
 /* A process without a lease that uses the GPU. */
-struct stranger {
+struct unmanaged_process {
 	pid_t pid;
 	uid_t uid; /* (uid_t) -1: unknown */
 	char command[16];
@@ -24,16 +24,16 @@ struct stranger {
 
 struct gpu {
 	struct gpu_info info;
-	struct deal deal;
+	struct codec codec;
 	struct cuset all;
 	unsigned cus; /* CUs that a mask can reach */
 	unsigned reserve_queues;
 	bool draining;
 
 	/* A GPU's place among the arbiter's stays its own while anything refers to it. */
-	bool absent;  /* nothing is granted there: it is gone, or is another GPU by now */
-	bool shown;   /* the bus knows of it: the daemon's, as the next */
-	bool another; /* it has become another GPU since the bus was told of this place */
+	bool absent;   /* nothing is granted there: it is gone, or is another GPU by now */
+	bool shown;    /* the bus knows of it: the daemon's, as the next */
+	bool replaced; /* it has become another GPU since the bus was told of this place */
 
 	/* The waiting lease that has been passed LEASE_PASSES_MAX times and ranks first among
 	 * those that could use this GPU; 0: none. */
@@ -50,8 +50,8 @@ struct gpu {
 	unsigned alone[CUSET_ENGINES];        /* … whose tenant wants nobody else there */
 
 	/* Last seen. */
-	struct stranger strangers[GPU_STRANGERS];
-	size_t n_strangers;
+	struct unmanaged_process unmanaged_processes[GPU_UNMANAGED_MAX];
+	size_t n_unmanaged_processes;
 	struct budget unmanaged; /* all of theirs */
 	struct budget seen;      /* what all processes had, leases included */
 	struct budget excess;    /* what leases had beyond their budgets */

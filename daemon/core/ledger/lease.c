@@ -19,7 +19,7 @@ int lease_new(size_t n_partitions, struct lease **ret)
 
 	lease->n_partitions = n_partitions;
 	lease->generation = lease->acknowledged = 1;
-	lease->deadline_usec = lease->give_up_usec = lease->rung_usec = UINT64_MAX;
+	lease->deadline_usec = lease->give_up_usec = lease->enforce_step_usec = UINT64_MAX;
 	*ret = TAKE_PTR(lease);
 	return 0;
 }

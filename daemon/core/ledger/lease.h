@@ -73,12 +73,12 @@ struct lease {
 	char token[REQUEST_TEXT];
 	char unit[REQUEST_TEXT];
 	char reason[REQUEST_TEXT]; /* why it is as it is; "" while there is nothing to say */
-	enum verdict_kind cause;   /* ending: the error that this is to who waited for it */
+	enum result_kind cause;    /* ending: the error that this is to who waited for it */
 	bool revoked;              /* ending: not by who holds it, nor for want of holders */
-	bool fresh;                /* activating: it was never granted */
+	bool never_granted;        /* activating: it was never granted */
 	bool idle;                 /* revoking, ending: it was not active, and has no CU to give
 				    * back: what others borrowed of it stays theirs */
-	bool unseen;               /* acknowledged; that it is true has to be seen: descriptors.c */
+	bool ack_unverified;       /* acknowledged; that it is true has to be seen: descriptors.c */
 	bool false_acknowledged;   /* it was seen not to be true */
 	uid_t owner;
 	pid_t pid;              /* of who asked; a hint; 0: unknown */
@@ -88,8 +88,8 @@ struct lease {
 	uint64_t disturbances;  /* mask changes of others that took its queues off the GPU */
 
 	/* What was done to make it give back, and when the next is due: enforce.c. */
-	enum rung rung;
-	uint64_t rung_usec; /* UINT64_MAX: nothing is */
+	enum enforce_step enforce_step;
+	uint64_t enforce_step_usec; /* UINT64_MAX: nothing is */
 	bool frozen;
 
 	uint64_t grown_usec;   /* when it was last looked at for growing */

@@ -61,7 +61,7 @@ uint64_t arbiter_next_deadline(const struct arbiter *arbiter)
 		const struct lease *lease = arbiter->leases[i];
 
 		next = lease->give_up_usec < next ? lease->give_up_usec : next;
-		next = lease->rung_usec < next ? lease->rung_usec : next;
+		next = lease->enforce_step_usec < next ? lease->enforce_step_usec : next;
 	}
 	for (size_t i = 0; arbiter->lending && i < arbiter->n_gpus; i++)
 		if (arbiter->gpus[i].may_grow && arbiter->gpus[i].grow_usec < next)

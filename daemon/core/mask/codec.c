@@ -15,80 +15,81 @@ static bool mask_has(const uint32_t *mask, unsigned bit)
 }
 
 /* Bits from `bit` on go to the CUs from `cu` on of one array: one CU, or a WGP's two. */
-static void place(struct deal *deal, unsigned bit, unsigned pair, unsigned cu)
+static void place(struct codec *codec, unsigned bit, unsigned pair, unsigned cu)
 {
-	for (unsigned i = 0; i < deal->step && bit + i < deal->n_bits; i++) {
-		deal->at[bit + i].pair = (uint8_t)pair;
-		deal->at[bit + i].cu = (uint8_t)(cu + i);
+	for (unsigned i = 0; i < codec->step && bit + i < codec->n_bits; i++) {
+		codec->at[bit + i].pair = (uint8_t)pair;
+		codec->at[bit + i].cu = (uint8_t)(cu + i);
 	}
 }
 
 /* The kernel's loop for one XCC. It stops at the last bit even where other XCCs had fewer
  * CUs than their share of the bits: what this one has more is then out of reach. */
-static void deal_xcc(struct deal *deal, const struct geometry *geometry, unsigned xcc)
+static void codec_xcc(struct codec *codec, const struct geometry *geometry, unsigned xcc)
 {
 	unsigned bit = xcc;
 
-	for (unsigned cu = 0; cu < CUSET_ARRAY_CUS; cu += deal->step)
+	for (unsigned cu = 0; cu < CUSET_ARRAY_CUS; cu += codec->step)
 		for (unsigned array = 0; array < geometry->arrays; array++)
 			for (unsigned engine = 0; engine < geometry->engines; engine++) {
 				if (geometry->active[xcc][engine][array] <= cu)
 					continue;
-				if (bit >= deal->n_bits)
+				if (bit >= codec->n_bits)
 					return;
-				place(deal, bit, cuset_pair(xcc, engine),
+				place(codec, bit, cuset_pair(xcc, engine),
 				      array * CUSET_ARRAY_CUS + cu);
-				bit += deal->step * geometry->xccs;
+				bit += codec->step * geometry->xccs;
 			}
 }
 
-void deal_init(struct deal *deal, const struct geometry *geometry)
+void codec_init(struct codec *codec, const struct geometry *geometry)
 {
-	deal->n_bits = min_u(geometry_cus(geometry), DEAL_BITS);
-	deal->step = geometry_step(geometry);
-	memset(deal->at, DEAL_NONE, sizeof(deal->at));
+	codec->n_bits = min_u(geometry_cus(geometry), CODEC_BITS);
+	codec->step = geometry_step(geometry);
+	memset(codec->at, CODEC_NONE, sizeof(codec->at));
 	for (unsigned xcc = 0; xcc < geometry->xccs; xcc++)
-		deal_xcc(deal, geometry, xcc);
+		codec_xcc(codec, geometry, xcc);
 }
 
-size_t deal_words(const struct deal *deal)
+size_t codec_words(const struct codec *codec)
 {
-	return (deal->n_bits + 31) / 32;
+	return (codec->n_bits + 31) / 32;
 }
 
-void deal_decode(const struct deal *deal, const uint32_t *mask, size_t n_words, struct cuset *ret)
+void codec_decode(const struct codec *codec, const uint32_t *mask, size_t n_words,
+		  struct cuset *ret)
 {
-	uint32_t whole = (UINT32_C(1) << deal->step) - 1;
+	uint32_t whole = (UINT32_C(1) << codec->step) - 1;
 	struct cuset set = { 0 };
-	unsigned n_bits = (unsigned)(n_words < deal_words(deal) ? n_words * 32 : deal->n_bits);
+	unsigned n_bits = (unsigned)(n_words < codec_words(codec) ? n_words * 32 : codec->n_bits);
 
 	for (unsigned bit = 0; bit < n_bits; bit++) {
 		/* The first of the bits that go together knows where its unit begins. */
-		unsigned first = bit - bit % deal->step;
+		unsigned first = bit - bit % codec->step;
 
-		if (mask_has(mask, bit) && deal->at[first].pair != DEAL_NONE)
-			set.pair[deal->at[first].pair] |= whole << deal->at[first].cu;
+		if (mask_has(mask, bit) && codec->at[first].pair != CODEC_NONE)
+			set.pair[codec->at[first].pair] |= whole << codec->at[first].cu;
 	}
 	*ret = set;
 }
 
-void deal_encode(const struct deal *deal, const struct cuset *set, uint32_t *ret_mask)
+void codec_encode(const struct codec *codec, const struct cuset *set, uint32_t *ret_mask)
 {
-	for (unsigned base = 0; base < deal->n_bits; base += 32) {
-		unsigned n = min_u(32, deal->n_bits - base);
+	for (unsigned base = 0; base < codec->n_bits; base += 32) {
+		unsigned n = min_u(32, codec->n_bits - base);
 		uint32_t word = 0;
 
 		for (unsigned i = 0; i < n; i++) {
-			unsigned pair = deal->at[base + i].pair;
+			unsigned pair = codec->at[base + i].pair;
 
-			if (pair != DEAL_NONE)
-				word |= ((set->pair[pair] >> deal->at[base + i].cu) & 1) << i;
+			if (pair != CODEC_NONE)
+				word |= ((set->pair[pair] >> codec->at[base + i].cu) & 1) << i;
 		}
 		ret_mask[base / 32] = word;
 	}
 }
 
-static int check_bits(const struct deal *deal, const uint32_t *mask, size_t n_words, char *buf,
+static int check_bits(const struct codec *codec, const uint32_t *mask, size_t n_words, char *buf,
 		      size_t size)
 {
 	bool any = false;
@@ -96,9 +97,9 @@ static int check_bits(const struct deal *deal, const uint32_t *mask, size_t n_wo
 	for (unsigned bit = 0; bit < n_words * 32; bit++) {
 		bool on = mask_has(mask, bit);
 
-		if (on && bit >= deal->n_bits)
+		if (on && bit >= codec->n_bits)
 			return refuse(buf, size, -EINVAL, "bit %u is set: the last CU is bit %u",
-				      bit, deal->n_bits - 1);
+				      bit, codec->n_bits - 1);
 		any |= on;
 	}
 	if (!any)
@@ -116,12 +117,12 @@ static int check_wgps(const uint32_t *mask, size_t n_words, char *buf, size_t si
 	return 0;
 }
 
-static int check_xccs(const struct deal *deal, const struct geometry *geometry,
+static int check_xccs(const struct codec *codec, const struct geometry *geometry,
 		      const uint32_t *mask, size_t n_words, char *buf, size_t size)
 {
 	struct cuset set;
 
-	deal_decode(deal, mask, n_words, &set);
+	codec_decode(codec, mask, n_words, &set);
 	for (unsigned xcc = 0; xcc < geometry->xccs; xcc++) {
 		uint32_t any = 0;
 
@@ -136,18 +137,18 @@ static int check_xccs(const struct deal *deal, const struct geometry *geometry,
 	return 0;
 }
 
-int deal_check(const struct deal *deal, const struct geometry *geometry, const uint32_t *mask,
-	       size_t n_words, char *buf, size_t size)
+int codec_check(const struct codec *codec, const struct geometry *geometry, const uint32_t *mask,
+		size_t n_words, char *buf, size_t size)
 {
 	int r;
 
-	r = check_bits(deal, mask, n_words, buf, size);
+	r = check_bits(codec, mask, n_words, buf, size);
 	if (r < 0)
 		return r;
-	if (deal->step == 2) {
+	if (codec->step == 2) {
 		r = check_wgps(mask, n_words, buf, size);
 		if (r < 0)
 			return r;
 	}
-	return check_xccs(deal, geometry, mask, n_words, buf, size);
+	return check_xccs(codec, geometry, mask, n_words, buf, size);
 }

@@ -18,34 +18,35 @@
 #include "core/mask/cuset.h"
 #include "core/mask/geometry.h"
 
-#define DEAL_BITS 1024U /* the ioctl clips longer masks */
-#define DEAL_WORDS (DEAL_BITS / 32U)
-#define DEAL_NONE UINT8_MAX
+#define CODEC_BITS 1024U /* the ioctl clips longer masks */
+#define CODEC_WORDS (CODEC_BITS / 32U)
+#define CODEC_NONE UINT8_MAX
 
-struct deal {
+struct codec {
 	unsigned n_bits; /* the GPU's CUs: the kernel ignores what follows */
 	unsigned step;   /* bits that go together: 2 with WGPs */
 	struct {
 		uint8_t pair; /* DEAL_NONE: this bit reaches no CU */
 		uint8_t cu;   /* bit in the pair's word */
-	} at[DEAL_BITS];
+	} at[CODEC_BITS];
 };
 
-void deal_init(struct deal *deal, const struct geometry *geometry);
+void codec_init(struct codec *codec, const struct geometry *geometry);
 
 /* Words that a full mask of this GPU takes. */
-size_t deal_words(const struct deal *deal);
+size_t codec_words(const struct codec *codec);
 
 /* What the hardware gets of a mask, as the kernel computes it: a bit that is missing is
  * a CU that is off, bits past the GPU's last CU mean nothing, either bit of a WGP's pair
  * turns both on. */
-void deal_decode(const struct deal *deal, const uint32_t *mask, size_t n_words, struct cuset *ret);
+void codec_decode(const struct codec *codec, const uint32_t *mask, size_t n_words,
+		  struct cuset *ret);
 
 /* The mask for a set; writes deal_words() words. CUs that no bit reaches are left out. */
-void deal_encode(const struct deal *deal, const struct cuset *set, uint32_t *ret_mask);
+void codec_encode(const struct codec *codec, const struct cuset *set, uint32_t *ret_mask);
 
 /* Returns 0 if the kernel takes the mask and every XCC gets a CU; else -EINVAL and in
  * buf why not: no bit set (hangs the queue), half a WGP (the kernel refuses it), an XCC
  * without a CU (its share of a grid would never end), bits past the last CU. */
-int deal_check(const struct deal *deal, const struct geometry *geometry, const uint32_t *mask,
-	       size_t n_words, char *buf, size_t size);
+int codec_check(const struct codec *codec, const struct geometry *geometry, const uint32_t *mask,
+		size_t n_words, char *buf, size_t size);

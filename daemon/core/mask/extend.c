@@ -18,7 +18,7 @@ struct rows {
 	struct row row[CUSET_XCCS];
 };
 
-static void rows_init(struct rows *rows, const struct geometry *g, const struct stretch *request)
+static void rows_init(struct rows *rows, const struct geometry *g, const struct extend *request)
 {
 	memset(rows, 0, sizeof(*rows));
 	rows->xccs = g->xccs;
@@ -107,11 +107,11 @@ static unsigned choose_engines(const struct rows *rows, unsigned m, unsigned k,
 	return kept;
 }
 
-static void take(const struct geometry *g, const struct rows *rows, const struct stretch *request,
+static void take(const struct geometry *g, const struct rows *rows, const struct extend *request,
 		 const uint32_t engines[static CUSET_XCCS], unsigned k, struct cuset *ret)
 {
 	struct place_request pick = { .avail = request->avail,
-				      .calm = request->calm,
+				      .preferred = request->preferred,
 				      .keep = &request->keep };
 
 	*ret = *request->base;
@@ -135,9 +135,9 @@ static unsigned best_height(const struct rows *rows, unsigned m, unsigned cap)
 	return k < rows->height ? 0 : k;
 }
 
-unsigned stretch(const struct geometry *geometry, const struct stretch *asked, struct cuset *ret)
+unsigned extend(const struct geometry *geometry, const struct extend *asked, struct cuset *ret)
 {
-	struct stretch request = *asked;
+	struct extend request = *asked;
 	unsigned best = cuset_count(asked->base), best_kept = 0, whole;
 	uint32_t engines[CUSET_XCCS];
 	struct rows rows;

@@ -8,14 +8,14 @@
 #include "core/mask/cuset.h"
 #include "core/mask/geometry.h"
 
-struct stretch {
+struct extend {
 	const struct cuset *base; /* a rectangle, which the result contains */
 	struct cuset avail;       /* what may be taken; base is added */
-	struct cuset calm;        /* the part of it to take first: nobody will want it back */
+	struct cuset preferred;   /* the part of it to take first: nobody will want it back */
 	struct cuset keep;        /* what to have rather than others */
 	const struct cuset *all;  /* the GPU's: may be had as they are, however uneven */
 	unsigned cap;             /* CUs; base may have more */
 };
 
 /* The largest that there is; base, at the least. Returns its CUs. */
-unsigned stretch(const struct geometry *geometry, const struct stretch *request, struct cuset *ret);
+unsigned extend(const struct geometry *geometry, const struct extend *request, struct cuset *ret);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "core/mask/observed-mask.h"
 
-bool mask_seen_from_words(const struct geometry *geometry, const uint32_t words[CUSET_PAIRS],
-			  struct cuset *ret)
+bool observed_mask_from_words(const struct geometry *geometry, const uint32_t words[CUSET_PAIRS],
+			      struct cuset *ret)
 {
 	bool unrestricted = true;
 	struct cuset set, all;

@@ -14,7 +14,7 @@
 #include "core/mask/geometry.h"
 
 /* One compute queue. A process has a row for each of its queues. */
-struct mask_seen {
+struct observed_mask {
 	pid_t pid; /* in the namespace that the kernel reports: the initial one */
 	uint32_t kfd_gpu_id;
 	bool unrestricted; /* never masked; cus are then all of the GPU's */
@@ -29,5 +29,5 @@ struct mask_seen {
  * the queue is unrestricted: every register of the GPU has all 32 bits, which is what the
  * kernel starts a queue with and what no mask leads to unless it names every CU.
  */
-bool mask_seen_from_words(const struct geometry *geometry, const uint32_t words[CUSET_PAIRS],
-			  struct cuset *ret);
+bool observed_mask_from_words(const struct geometry *geometry, const uint32_t words[CUSET_PAIRS],
+			      struct cuset *ret);

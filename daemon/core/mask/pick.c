@@ -38,9 +38,9 @@ void pick_units(const struct geometry *geometry, const struct place_request *req
 {
 	uint32_t avail = request->avail.pair[pair] & ~set->pair[pair];
 	uint32_t keep = request->keep ? avail & request->keep->pair[pair] : 0;
-	uint32_t calm = avail & request->calm.pair[pair] & ~keep;
-	uint32_t rest = avail & ~keep & ~calm;
-	uint32_t *tiers[] = { &keep, &calm, &rest };
+	uint32_t preferred = avail & request->preferred.pair[pair] & ~keep;
+	uint32_t rest = avail & ~keep & ~preferred;
+	uint32_t *tiers[] = { &keep, &preferred, &rest };
 	unsigned step = geometry_step(geometry);
 
 	for (size_t i = 0; i < ARRAY_SIZE(tiers) && n > 0; i++)

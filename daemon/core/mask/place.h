@@ -19,7 +19,7 @@
 struct place_request {
 	const struct cuset *all;  /* what the GPU has, were it empty */
 	struct cuset avail;       /* what may be taken */
-	struct cuset calm;        /* the part of it to take first: nobody shares it */
+	struct cuset preferred;   /* the part of it to take first: nobody shares it */
 	const struct cuset *keep; /* what the lease has now and should move off little; or NULL */
 	unsigned aim;             /* CUs */
 	unsigned floor;           /* fewer will not do */

@@ -26,11 +26,11 @@ static const char *const state_names[] = {
 	[STATE_REVOKING] = "revoking", [STATE_ENDING] = "ending",
 };
 
-static const char *const rung_names[] = {
-	[RUNG_NONE] = "none",
-	[RUNG_REPORT] = "report",
-	[RUNG_FREEZE] = "freeze",
-	[RUNG_KILL] = "kill",
+static const char *const enforce_step_names[] = {
+	[ENFORCE_STEP_NONE] = "none",
+	[ENFORCE_STEP_REPORT] = "report",
+	[ENFORCE_STEP_FREEZE] = "freeze",
+	[ENFORCE_STEP_KILL] = "kill",
 };
 
 const char *class_name(enum lease_class lease_class)
@@ -48,9 +48,9 @@ const char *state_name(enum lease_state state)
 	return state_names[state];
 }
 
-const char *rung_name(enum rung rung)
+const char *enforce_step_name(enum enforce_step enforce_step)
 {
-	return rung_names[rung];
+	return enforce_step_names[enforce_step];
 }
 
 static int find(const char *const *names, int n, const char *name)
@@ -73,11 +73,11 @@ int isolation_from_name(const char *name)
 	return r == ISOLATION_DEFAULT ? -EINVAL : r;
 }
 
-int rung_from_name(const char *name)
+int enforce_step_from_name(const char *name)
 {
-	int r = find(rung_names, ARRAY_SIZE(rung_names), name);
+	int r = find(enforce_step_names, ARRAY_SIZE(enforce_step_names), name);
 
-	return r == RUNG_NONE ? -EINVAL : r;
+	return r == ENFORCE_STEP_NONE ? -EINVAL : r;
 }
 
 static int priority_from_digits(const char *digits)

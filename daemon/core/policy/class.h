@@ -27,11 +27,11 @@ enum lease_state {
 
 /* What may be done to a lease that does not give back what it must; ordered: a tenant's is the
  * last that may be used on it. */
-enum rung {
-	RUNG_NONE,
-	RUNG_REPORT, /* the log and the bus say so */
-	RUNG_FREEZE, /* its unit is frozen; what its queues have runs on */
-	RUNG_KILL,   /* its processes are killed, and it ends */
+enum enforce_step {
+	ENFORCE_STEP_NONE,
+	ENFORCE_STEP_REPORT, /* the log and the bus say so */
+	ENFORCE_STEP_FREEZE, /* its unit is frozen; what its queues have runs on */
+	ENFORCE_STEP_KILL,   /* its processes are killed, and it ends */
 };
 
 /* KFD queue priorities: 0..15, where 0..6 is the low pipe priority, 7..10 the medium one,
@@ -45,10 +45,10 @@ enum rung {
 const char *class_name(enum lease_class lease_class);
 const char *isolation_name(enum isolation isolation);
 const char *state_name(enum lease_state state);
-const char *rung_name(enum rung rung);
+const char *enforce_step_name(enum enforce_step enforce_step);
 
 /* The word's value, -EINVAL if it is none. */
 int class_from_name(const char *name);
-int isolation_from_name(const char *name); /* knows no word for the default */
-int rung_from_name(const char *name);      /* knows no word for none */
-int priority_from_name(const char *name);  /* low normal high, or 0..15 in digits */
+int isolation_from_name(const char *name);    /* knows no word for the default */
+int enforce_step_from_name(const char *name); /* knows no word for none */
+int priority_from_name(const char *name);     /* low normal high, or 0..15 in digits */

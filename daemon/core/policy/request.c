@@ -34,76 +34,76 @@ void request_recall(const struct request *kept, struct request *ret)
 }
 
 static int check_cus(const struct want *want, size_t i, enum lease_class lease_class,
-		     struct verdict *verdict)
+		     struct result *result)
 {
 	if (want->cus == 0 && want->shader_engines == 0)
-		return verdict_set(verdict, VERDICT_INVALID_REQUEST,
-				   "want %zu: cus or shader-engines must say how much", i);
+		return result_set(result, RESULT_INVALID_REQUEST,
+				  "want %zu: cus or shader-engines must say how much", i);
 	if (want->cus > 0 && want->cus_min > want->cus)
-		return verdict_set(verdict, VERDICT_INVALID_REQUEST,
-				   "want %zu: cus-min %u is above cus %u", i, want->cus_min,
-				   want->cus);
+		return result_set(result, RESULT_INVALID_REQUEST,
+				  "want %zu: cus-min %u is above cus %u", i, want->cus_min,
+				  want->cus);
 	if (want->cus_max > 0 && want->cus_max < want->cus)
-		return verdict_set(verdict, VERDICT_INVALID_REQUEST,
-				   "want %zu: cus-max %u is below cus %u", i, want->cus_max,
-				   want->cus);
+		return result_set(result, RESULT_INVALID_REQUEST,
+				  "want %zu: cus-max %u is below cus %u", i, want->cus_max,
+				  want->cus);
 	if (want->cus_max > 0 && lease_class != CLASS_BESTEFFORT)
-		return verdict_set(verdict, VERDICT_INVALID_REQUEST,
-				   "want %zu: cus-max is for class besteffort; a %s lease gets "
-				   "what cus says",
-				   i, class_name(lease_class));
+		return result_set(result, RESULT_INVALID_REQUEST,
+				  "want %zu: cus-max is for class besteffort; a %s lease gets "
+				  "what cus says",
+				  i, class_name(lease_class));
 	if (want->exact && want->cus_max > want->cus)
-		return verdict_set(verdict, VERDICT_INVALID_REQUEST,
-				   "want %zu: exact and cus-max contradict each other", i);
+		return result_set(result, RESULT_INVALID_REQUEST,
+				  "want %zu: exact and cus-max contradict each other", i);
 	return 0;
 }
 
 static int check_isolation(const struct want *want, size_t i, enum lease_class lease_class,
-			   struct verdict *verdict)
+			   struct result *result)
 {
 	bool realtime = lease_class == CLASS_REALTIME;
 
 	if (want->isolation == ISOLATION_SHARED && lease_class != CLASS_BESTEFFORT)
-		return verdict_set(verdict, VERDICT_INVALID_REQUEST,
-				   "want %zu: isolation shared is for class besteffort; the CUs "
-				   "of a %s lease are its own",
-				   i, class_name(lease_class));
+		return result_set(result, RESULT_INVALID_REQUEST,
+				  "want %zu: isolation shared is for class besteffort; the CUs "
+				  "of a %s lease are its own",
+				  i, class_name(lease_class));
 	if (want->isolation == ISOLATION_SHADER_ENGINE && !realtime)
-		return verdict_set(verdict, VERDICT_INVALID_REQUEST,
-				   "want %zu: isolation shader-engine is for class realtime; a %s "
-				   "lease can have cu%s",
-				   i, class_name(lease_class),
-				   lease_class == CLASS_BESTEFFORT ? " or shared" : "");
+		return result_set(result, RESULT_INVALID_REQUEST,
+				  "want %zu: isolation shader-engine is for class realtime; a %s "
+				  "lease can have cu%s",
+				  i, class_name(lease_class),
+				  lease_class == CLASS_BESTEFFORT ? " or shared" : "");
 	return 0;
 }
 
-static int check_budget(const struct want *want, size_t i, struct verdict *verdict)
+static int check_budget(const struct want *want, size_t i, struct result *result)
 {
 	uint64_t least = (uint64_t)want->processes * (1 + (uint64_t)want->streams);
 
 	if (want->queues >= least)
 		return 0;
-	return verdict_set(verdict, VERDICT_INVALID_REQUEST,
-			   "want %zu: queues %u is too few: %u process%s with %u masked stream%s "
-			   "need%s at least %llu (each process has one utility queue)",
-			   i, want->queues, want->processes, want->processes == 1 ? "" : "es",
-			   want->streams, want->streams == 1 ? "" : "s",
-			   want->processes == 1 ? "s" : "", (unsigned long long)least);
+	return result_set(result, RESULT_INVALID_REQUEST,
+			  "want %zu: queues %u is too few: %u process%s with %u masked stream%s "
+			  "need%s at least %llu (each process has one utility queue)",
+			  i, want->queues, want->processes, want->processes == 1 ? "" : "es",
+			  want->streams, want->streams == 1 ? "" : "s",
+			  want->processes == 1 ? "s" : "", (unsigned long long)least);
 }
 
 static int complete_want(struct want *want, size_t i, enum lease_class lease_class,
-			 struct verdict *verdict)
+			 struct result *result)
 {
 	int r;
 
 	if (want->priority > PRIORITY_MAX)
-		return verdict_set(verdict, VERDICT_INVALID_REQUEST,
-				   "want %zu: priority %u is above %u", i, want->priority,
-				   PRIORITY_MAX);
-	r = check_cus(want, i, lease_class, verdict);
+		return result_set(result, RESULT_INVALID_REQUEST,
+				  "want %zu: priority %u is above %u", i, want->priority,
+				  PRIORITY_MAX);
+	r = check_cus(want, i, lease_class, result);
 	if (r < 0)
 		return r;
-	r = check_isolation(want, i, lease_class, verdict);
+	r = check_isolation(want, i, lease_class, result);
 	if (r < 0)
 		return r;
 
@@ -117,26 +117,26 @@ static int complete_want(struct want *want, size_t i, enum lease_class lease_cla
 	if (want->isolation == ISOLATION_DEFAULT)
 		want->isolation = lease_class == CLASS_REALTIME ? ISOLATION_SHADER_ENGINE
 								: ISOLATION_CU;
-	return check_budget(want, i, verdict);
+	return check_budget(want, i, result);
 }
 
 static int check_options(const struct request *request, enum lease_class lease_class,
-			 struct verdict *verdict)
+			 struct result *result)
 {
 	if (request->start_inactive && lease_class != CLASS_REALTIME)
-		return verdict_set(verdict, VERDICT_INVALID_REQUEST,
-				   "start-inactive: class %s does not lend; only realtime does",
-				   class_name(lease_class));
+		return result_set(result, RESULT_INVALID_REQUEST,
+				  "start-inactive: class %s does not lend; only realtime does",
+				  class_name(lease_class));
 	if (request->adaptable && lease_class != CLASS_BESTEFFORT)
-		return verdict_set(
-			verdict, VERDICT_INVALID_REQUEST,
+		return result_set(
+			result, RESULT_INVALID_REQUEST,
 			"adaptable: a %s lease keeps what it has; only besteffort shrinks "
 			"and grows",
 			class_name(lease_class));
 	return 0;
 }
 
-static int check_adaptable(const struct want *want, size_t i, struct verdict *verdict)
+static int check_adaptable(const struct want *want, size_t i, struct result *result)
 {
 	const char *key = want->exact                           ? "exact"
 			  : want->any_shape                     ? "shape any"
@@ -146,27 +146,27 @@ static int check_adaptable(const struct want *want, size_t i, struct verdict *ve
 
 	if (!key)
 		return 0;
-	return verdict_set(verdict, VERDICT_INVALID_REQUEST,
-			   "want %zu: %s: an adaptable lease is any rectangle between cus-min and "
-			   "cus-max, and shares no CU",
-			   i, key);
+	return result_set(result, RESULT_INVALID_REQUEST,
+			  "want %zu: %s: an adaptable lease is any rectangle between cus-min and "
+			  "cus-max, and shares no CU",
+			  i, key);
 }
 
-int request_complete(struct request *request, enum lease_class lease_class, struct verdict *verdict)
+int request_complete(struct request *request, enum lease_class lease_class, struct result *result)
 {
 	int r;
 
 	if (request->n_wants == 0 || request->n_wants > REQUEST_WANTS)
-		return verdict_set(verdict, VERDICT_INVALID_REQUEST,
-				   "%zu wants: a lease is over 1 to %u GPUs", request->n_wants,
-				   REQUEST_WANTS);
-	r = check_options(request, lease_class, verdict);
+		return result_set(result, RESULT_INVALID_REQUEST,
+				  "%zu wants: a lease is over 1 to %u GPUs", request->n_wants,
+				  REQUEST_WANTS);
+	r = check_options(request, lease_class, result);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < request->n_wants; i++) {
-		r = complete_want(&request->wants[i], i + 1, lease_class, verdict);
+		r = complete_want(&request->wants[i], i + 1, lease_class, result);
 		if (r >= 0 && request->adaptable)
-			r = check_adaptable(&request->wants[i], i + 1, verdict);
+			r = check_adaptable(&request->wants[i], i + 1, result);
 		if (r < 0)
 			return r;
 	}

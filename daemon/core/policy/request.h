@@ -69,13 +69,12 @@ struct caller {
 	char executable[256];
 };
 
-struct verdict;
+struct result;
 
 /* Judges what can be judged without looking at a GPU, and fills in the defaults that
  * depend on other values, for a lease of this class. -EINVAL or -EOPNOTSUPP, with a
  * sentence that names the want (from 1) and the key. */
-int request_complete(struct request *request, enum lease_class lease_class,
-		     struct verdict *verdict);
+int request_complete(struct request *request, enum lease_class lease_class, struct result *result);
 
 /* Do they ask the same of GPUs, whatever they are called? */
 bool request_wants_equal(const struct request *a, const struct request *b);

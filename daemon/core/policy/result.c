@@ -6,44 +6,44 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const int errnos[VERDICT_KINDS] = {
-	[VERDICT_INVALID_REQUEST] = -EINVAL,   [VERDICT_INVALID_STATE] = -EBADFD,
-	[VERDICT_TOKEN_CONFLICT] = -EEXIST,    [VERDICT_NOT_PERMITTED] = -EACCES,
-	[VERDICT_QUOTA_EXCEEDED] = -EDQUOT,    [VERDICT_NO_CAPACITY] = -EBUSY,
-	[VERDICT_NEVER_FITS] = -ENOSPC,        [VERDICT_NO_SUCH_GPU] = -ENODEV,
-	[VERDICT_NO_SUCH_LEASE] = -ENOENT,     [VERDICT_NO_SUCH_TENANT] = -ESRCH,
-	[VERDICT_NOT_SUPPORTED] = -EOPNOTSUPP, [VERDICT_NOT_SAVED] = -EIO,
-	[VERDICT_TOO_MANY_LEASES] = -EUSERS,   [VERDICT_TIMED_OUT] = -ETIMEDOUT,
-	[VERDICT_SHUTDOWN] = -ESHUTDOWN,       [VERDICT_NO_MEMORY] = -ENOMEM,
+static const int errnos[RESULT_KINDS] = {
+	[RESULT_INVALID_REQUEST] = -EINVAL,   [RESULT_INVALID_STATE] = -EBADFD,
+	[RESULT_TOKEN_CONFLICT] = -EEXIST,    [RESULT_NOT_PERMITTED] = -EACCES,
+	[RESULT_QUOTA_EXCEEDED] = -EDQUOT,    [RESULT_NO_CAPACITY] = -EBUSY,
+	[RESULT_NEVER_FITS] = -ENOSPC,        [RESULT_NO_SUCH_GPU] = -ENODEV,
+	[RESULT_NO_SUCH_LEASE] = -ENOENT,     [RESULT_NO_SUCH_TENANT] = -ESRCH,
+	[RESULT_NOT_SUPPORTED] = -EOPNOTSUPP, [RESULT_NOT_SAVED] = -EIO,
+	[RESULT_TOO_MANY_LEASES] = -EUSERS,   [RESULT_TIMED_OUT] = -ETIMEDOUT,
+	[RESULT_SHUTDOWN] = -ESHUTDOWN,       [RESULT_NO_MEMORY] = -ENOMEM,
 };
 
-int verdict_set(struct verdict *verdict, enum verdict_kind kind, const char *format, ...)
+int result_set(struct result *result, enum result_kind kind, const char *format, ...)
 {
 	va_list args;
 
-	verdict->kind = kind;
+	result->kind = kind;
 	va_start(args, format);
-	vsnprintf(verdict->sentence, sizeof(verdict->sentence), format, args);
+	vsnprintf(result->sentence, sizeof(result->sentence), format, args);
 	va_end(args);
 	return errnos[kind];
 }
 
-int verdict_refuse(struct verdict *verdict, const struct refusal *refusal)
+int result_refuse(struct result *result, const struct refusal *refusal)
 {
-	struct refusal *more = reallocarray(verdict->refusals, verdict->n_refusals + 1,
+	struct refusal *more = reallocarray(result->refusals, result->n_refusals + 1,
 					    sizeof(*more));
 
 	if (!more)
 		return -ENOMEM;
-	verdict->refusals = more;
-	verdict->refusals[verdict->n_refusals++] = *refusal;
+	result->refusals = more;
+	result->refusals[result->n_refusals++] = *refusal;
 	return 0;
 }
 
-void verdict_done(struct verdict *verdict)
+void result_done(struct result *result)
 {
-	free(verdict->refusals);
-	*verdict = (struct verdict){ 0 };
+	free(result->refusals);
+	*result = (struct result){ 0 };
 }
 
 const char *reason_name(enum reason reason)

@@ -13,25 +13,25 @@
 #include "util/base.h"
 #include "core/ledger/gpu-info.h"
 
-enum verdict_kind {
-	VERDICT_OK,
-	VERDICT_INVALID_REQUEST,
-	VERDICT_INVALID_STATE,
-	VERDICT_TOKEN_CONFLICT,
-	VERDICT_NOT_PERMITTED,
-	VERDICT_QUOTA_EXCEEDED,
-	VERDICT_NO_CAPACITY,
-	VERDICT_NEVER_FITS,
-	VERDICT_NO_SUCH_GPU,
-	VERDICT_NO_SUCH_LEASE,
-	VERDICT_NO_SUCH_TENANT,
-	VERDICT_NOT_SUPPORTED,
-	VERDICT_NOT_SAVED,
-	VERDICT_TOO_MANY_LEASES,
-	VERDICT_TIMED_OUT,
-	VERDICT_SHUTDOWN,
-	VERDICT_NO_MEMORY, /* the bus's own NoMemory */
-	VERDICT_KINDS,
+enum result_kind {
+	RESULT_OK,
+	RESULT_INVALID_REQUEST,
+	RESULT_INVALID_STATE,
+	RESULT_TOKEN_CONFLICT,
+	RESULT_NOT_PERMITTED,
+	RESULT_QUOTA_EXCEEDED,
+	RESULT_NO_CAPACITY,
+	RESULT_NEVER_FITS,
+	RESULT_NO_SUCH_GPU,
+	RESULT_NO_SUCH_LEASE,
+	RESULT_NO_SUCH_TENANT,
+	RESULT_NOT_SUPPORTED,
+	RESULT_NOT_SAVED,
+	RESULT_TOO_MANY_LEASES,
+	RESULT_TIMED_OUT,
+	RESULT_SHUTDOWN,
+	RESULT_NO_MEMORY, /* the bus's own NoMemory */
+	RESULT_KINDS,
 };
 
 enum reason {
@@ -61,8 +61,8 @@ struct refusal {
 	char hint[192];  /* what would fit */
 };
 
-struct verdict {
-	enum verdict_kind kind;
+struct result {
+	enum result_kind kind;
 	char sentence[512];
 	struct refusal *refusals; /* owned */
 	size_t n_refusals;
@@ -70,11 +70,11 @@ struct verdict {
 
 /* Replaces what it held; always returns the negative errno that stands for the kind, so
  * that a decision can end in `return verdict_set(…)`. */
-int verdict_set(struct verdict *verdict, enum verdict_kind kind, const char *format, ...)
+int result_set(struct result *result, enum result_kind kind, const char *format, ...)
 	PRINTF_LIKE(3, 4);
 
 /* Keeps a copy of the row. -ENOMEM. */
-int verdict_refuse(struct verdict *verdict, const struct refusal *refusal);
+int result_refuse(struct result *result, const struct refusal *refusal);
 
-void verdict_done(struct verdict *verdict);
+void result_done(struct result *result);
 const char *reason_name(enum reason reason);

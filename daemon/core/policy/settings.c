@@ -26,7 +26,7 @@ int tenant_init(struct tenant *tenant, const char *name)
 		.name = copy,
 		.class = CLASS_BESTEFFORT,
 		.priority = PRIORITY_NORMAL,
-		.enforce = RUNG_REPORT,
+		.enforce = ENFORCE_STEP_REPORT,
 	};
 	return 0;
 }

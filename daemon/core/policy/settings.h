@@ -48,7 +48,8 @@ struct tenant {
 	struct limit max_cus, max_queues, max_processes, max_vram;
 	unsigned priority; /* the highest it may ask for */
 	bool alone;        /* realtime: nobody else in its shader engines */
-	enum rung enforce; /* the last thing that may be done to a lease that does not give back */
+	enum enforce_step
+		enforce; /* the last thing that may be done to a lease that does not give back */
 };
 
 struct gpu_settings {

@@ -53,25 +53,25 @@ bool tenant_bounds_parts(const struct tenant *tenant)
 }
 
 static int find_named(const struct settings *settings, const struct caller *caller,
-		      const char *name, const struct tenant **ret, struct verdict *verdict)
+		      const char *name, const struct tenant **ret, struct result *result)
 {
 	const struct tenant *tenant = tenant_named(settings, name);
 
 	if (!tenant)
-		return verdict_set(verdict, VERDICT_NO_SUCH_TENANT,
-				   "there is no tenant %s; the Tenants property lists them", name);
+		return result_set(result, RESULT_NO_SUCH_TENANT,
+				  "there is no tenant %s; the Tenants property lists them", name);
 	if (!matches(tenant, caller))
-		return verdict_set(verdict, VERDICT_NOT_PERMITTED, "tenant %s is not for uid %u",
-				   name, caller->uid);
+		return result_set(result, RESULT_NOT_PERMITTED, "tenant %s is not for uid %u", name,
+				  caller->uid);
 	*ret = tenant;
 	return 0;
 }
 
 int tenant_find(const struct settings *settings, const struct caller *caller, const char *name,
-		const struct tenant **ret, struct verdict *verdict)
+		const struct tenant **ret, struct result *result)
 {
 	if (name[0])
-		return find_named(settings, caller, name, ret, verdict);
+		return find_named(settings, caller, name, ret, result);
 
 	for (size_t i = 0; i < settings->n_tenants; i++) {
 		if (!matches(&settings->tenants[i], caller))
@@ -79,7 +79,7 @@ int tenant_find(const struct settings *settings, const struct caller *caller, co
 		*ret = &settings->tenants[i];
 		return 0;
 	}
-	return verdict_set(verdict, VERDICT_NOT_PERMITTED, "no tenant matches uid %u", caller->uid);
+	return result_set(result, RESULT_NOT_PERMITTED, "no tenant matches uid %u", caller->uid);
 }
 
 static bool held_by(const struct lease *lease, const struct tenant *tenant, uid_t uid,
@@ -110,7 +110,7 @@ static void add_share(const struct lease *lease, const struct partition *partiti
 		      struct share *share)
 {
 	/* What it gave up and still may use is its own as well. */
-	share->cus += lease->unseen || lease->acknowledged < lease->generation
+	share->cus += lease->ack_unverified || lease->acknowledged < lease->generation
 			      ? cuset_count(&partition->occupied)
 			      : partition->count;
 	share->budget.queues += partition->charged.queues;

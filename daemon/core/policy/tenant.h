@@ -8,7 +8,7 @@
 /* The tenant for this caller: the first that matches, or the one it names if that matches
  * too. -ESRCH if there is none of that name, -EACCES if none matches. */
 int tenant_find(const struct settings *settings, const struct caller *caller, const char *name,
-		const struct tenant **ret, struct verdict *verdict);
+		const struct tenant **ret, struct result *result);
 
 /* NULL: policy has none of this name. */
 const struct tenant *tenant_named(const struct settings *settings, const char *name);

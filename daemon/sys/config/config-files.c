@@ -28,9 +28,9 @@ static const char *file_name(const char *path)
 /* Whether the directory has such a file. Not what a link leads to: one that leads nowhere is to
  * be told, not passed over. -ENOENT, -EINVAL with a note. */
 static int look_for(const char *directory, const char *name, const struct trust *trust,
-		    struct notes *notes)
+		    struct diagnostics *diagnostics)
 {
-	int fd = trust_open(directory, trust, O_PATH | O_DIRECTORY, notes), r = 0;
+	int fd = trust_open(directory, trust, O_PATH | O_DIRECTORY, diagnostics), r = 0;
 	struct stat st;
 
 	if (fd < 0)
@@ -40,12 +40,12 @@ static int look_for(const char *directory, const char *name, const struct trust 
 	close(fd);
 	if (r >= 0 || r == -ENOENT)
 		return r;
-	notes_add(notes, true, "%s/%s: %s", directory, name, strerror(-r));
+	diagnostics_add(diagnostics, true, "%s/%s: %s", directory, name, strerror(-r));
 	return -EINVAL;
 }
 
 int config_find(const char *const *directories, const char *name, const struct trust *trust,
-		char **ret, struct notes *notes)
+		char **ret, struct diagnostics *diagnostics)
 {
 	_cleanup_(freep) char *found = NULL;
 	int r, worst = 0;
@@ -53,7 +53,7 @@ int config_find(const char *const *directories, const char *name, const struct t
 	for (; *directories; directories++) {
 		char *path;
 
-		r = look_for(*directories, name, trust, notes);
+		r = look_for(*directories, name, trust, diagnostics);
 		if (r < 0 && r != -ENOENT)
 			worst = r;
 		if (r < 0)
@@ -110,16 +110,16 @@ static DIR *open_directory(int fd)
 }
 
 static int list_directory(const char *path, bool required, const struct trust *trust,
-			  struct config_list *list, struct notes *notes)
+			  struct config_list *list, struct diagnostics *diagnostics)
 {
-	int fd = trust_open(path, trust, O_RDONLY | O_DIRECTORY, notes);
+	int fd = trust_open(path, trust, O_RDONLY | O_DIRECTORY, diagnostics);
 	_cleanup_(close_directory) DIR *directory = fd >= 0 ? open_directory(fd) : NULL;
 	const struct dirent *entry;
 	char *file;
 	int r;
 
 	if (fd == -ENOENT && required)
-		notes_add(notes, true, "%s: %s", path, strerror(ENOENT));
+		diagnostics_add(diagnostics, true, "%s: %s", path, strerror(ENOENT));
 	if (fd < 0)
 		return fd == -ENOENT && !required ? 0 : -EINVAL;
 	while (directory && (errno = 0, entry = readdir(directory))) {
@@ -133,7 +133,7 @@ static int list_directory(const char *path, bool required, const struct trust *t
 	}
 	if (directory && errno == 0)
 		return 0;
-	notes_add(notes, true, "%s: %s", path, strerror(errno));
+	diagnostics_add(diagnostics, true, "%s: %s", path, strerror(errno));
 	return -EINVAL;
 }
 
@@ -145,12 +145,12 @@ static int compare_names(const void *left, const void *right)
 }
 
 int config_find_all(const char *const *directories, bool required, const struct trust *trust,
-		    struct config_list *list, struct notes *notes)
+		    struct config_list *list, struct diagnostics *diagnostics)
 {
 	int r, worst = 0;
 
 	for (; *directories; directories++) {
-		r = list_directory(*directories, required, trust, list, notes);
+		r = list_directory(*directories, required, trust, list, diagnostics);
 		if (r < 0)
 			worst = r;
 	}

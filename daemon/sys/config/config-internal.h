@@ -53,7 +53,7 @@ struct config {
 	bool tenants_only;                    /* this file may have no other section */
 	const struct config_section *section; /* NULL: none, or none that is known */
 	void *target;                         /* the struct that its keys fill, or NULL */
-	struct notes *notes;
+	struct diagnostics *diagnostics;
 	unsigned complaints;
 };
 
@@ -98,11 +98,11 @@ struct config_list {
  * to be trusted, as trust_open() has it, whether they have it or not; a directory that is missing
  * is fine. -EINVAL with a note, -ENOMEM. */
 int config_find(const char *const *directories, const char *name, const struct trust *trust,
-		char **ret, struct notes *notes);
+		char **ret, struct diagnostics *diagnostics);
 
 /* DIRECTORY/?*.conf of all directories in order of the file name; a file takes the place of
  * one with its name in an earlier directory. A directory that is missing is fine unless
  * required, one that is not to be trusted is not. -EINVAL with a note, -ENOMEM. */
 int config_find_all(const char *const *directories, bool required, const struct trust *trust,
-		    struct config_list *list, struct notes *notes);
+		    struct config_list *list, struct diagnostics *diagnostics);
 void config_list_done(struct config_list *list);

@@ -69,7 +69,7 @@ static void check_row(struct config *config, const struct config_tenant *row)
 	struct ini_place place = {
 		.file = row->file,
 		.line = row->line,
-		.notes = config->notes,
+		.diagnostics = config->diagnostics,
 		.complaints = &config->complaints,
 	};
 

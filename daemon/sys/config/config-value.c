@@ -95,7 +95,7 @@ void config_set_enforce(const struct ini_place *place, const struct config_key *
 	static const char *const words[] = { "report", "freeze", "kill", NULL };
 
 	if (find_word(place, key, value, words, "report, freeze or kill") >= 0)
-		*(enum rung *)field = (enum rung)rung_from_name(value);
+		*(enum enforce_step *)field = (enum enforce_step)enforce_step_from_name(value);
 }
 
 void config_set_priority(const struct ini_place *place, const struct config_key *key,

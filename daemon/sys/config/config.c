@@ -24,9 +24,9 @@ static void config_done(struct config *config)
 	settings_free(config->settings);
 }
 
-static int config_init(struct config *config, struct notes *notes)
+static int config_init(struct config *config, struct diagnostics *diagnostics)
 {
-	*config = (struct config){ .notes = notes };
+	*config = (struct config){ .diagnostics = diagnostics };
 	return settings_new(&config->settings);
 }
 
@@ -51,10 +51,11 @@ static void read_file(struct config *config, const char *path, const struct trus
 
 	config->section = NULL;
 	config->target = NULL;
-	r = ini_read_sections(path, trust, config_on_section, config_on_key, config, config->notes);
+	r = ini_read_sections(path, trust, config_on_section, config_on_key, config,
+			      config->diagnostics);
 	if (r == -ENOENT)
-		notes_add(config->notes, true, "%s: no such file, or a link that leads nowhere",
-			  path);
+		diagnostics_add(config->diagnostics, true,
+				"%s: no such file, or a link that leads nowhere", path);
 	if (r < 0)
 		config->complaints++;
 }
@@ -66,7 +67,8 @@ static int read_main_file(struct config *config, const struct config_files *file
 	int r = 0;
 
 	if (!files->config)
-		r = config_find(directories, "gpuarbd.conf", &files->trust, &found, config->notes);
+		r = config_find(directories, "gpuarbd.conf", &files->trust, &found,
+				config->diagnostics);
 	if (r == -ENOMEM)
 		return r;
 	if (r < 0)
@@ -84,7 +86,7 @@ static int read_tenants(struct config *config, const struct config_files *files)
 	int r;
 
 	r = config_find_all(files->tenants ? one : tenant_directories, files->tenants != NULL,
-			    &files->trust, &list, config->notes);
+			    &files->trust, &list, config->diagnostics);
 	if (r == -ENOMEM)
 		return r;
 	if (r < 0)
@@ -107,39 +109,40 @@ static int read_all(struct config *config, const struct config_files *files)
 	return tenants < 0 ? tenants : main_files + tenants;
 }
 
-int config_load(const struct config_files *files, struct settings **ret, struct notes *notes)
+int config_load(const struct config_files *files, struct settings **ret,
+		struct diagnostics *diagnostics)
 {
 	_cleanup_(config_done) struct config config;
 	int n = 0, r;
 
-	r = config_init(&config, notes);
+	r = config_init(&config, diagnostics);
 	if (r >= 0)
 		r = n = read_all(&config, files);
 	if (r >= 0)
 		r = config_finish(&config, ret);
 	if (r == -ENOMEM)
-		notes_add(notes, true, "the configuration: out of memory");
+		diagnostics_add(diagnostics, true, "the configuration: out of memory");
 	return r < 0 ? r : n == 0 && !files->tenants;
 }
 
-int config_load_file(const char *path, struct settings **ret, struct notes *notes)
+int config_load_file(const char *path, struct settings **ret, struct diagnostics *diagnostics)
 {
 	_cleanup_(config_done) struct config config;
 	int r;
 
-	r = config_init(&config, notes);
+	r = config_init(&config, diagnostics);
 	if (r >= 0) {
 		read_file(&config, path, NULL);
 		r = config_finish(&config, ret);
 	}
 	if (r == -ENOMEM)
-		notes_add(notes, true, "%s: out of memory", path);
+		diagnostics_add(diagnostics, true, "%s: out of memory", path);
 	return r;
 }
 
-int config_check_file(const char *path, struct notes *notes)
+int config_check_file(const char *path, struct diagnostics *diagnostics)
 {
 	_cleanup_(settings_freep) struct settings *settings = NULL;
 
-	return config_load_file(path, &settings, notes);
+	return config_load_file(path, &settings, diagnostics);
 }

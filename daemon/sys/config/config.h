@@ -24,15 +24,16 @@ struct config_files {
  * bytes, NUL bytes, and what util/trust.h refuses, directories without any file among it.
  * Returns 1 where there was no file at all, else 0; -EINVAL where anything was wrong, and then
  * leaves *ret as it was. */
-int config_load(const struct config_files *files, struct settings **ret, struct notes *notes);
+int config_load(const struct config_files *files, struct settings **ret,
+		struct diagnostics *diagnostics);
 
 #define CONFIG_NONE                                                                             \
 	"there is no gpuarbd.conf and no tenants.d/*.conf in /usr/lib/gpuarb, /run/gpuarb and " \
 	"/etc/gpuarb: the defaults hold, and everybody may ask for best effort"
 
 /* The same for single files, of whatever name, as `gpuarbctl config check FILE…` wants. */
-int config_load_file(const char *path, struct settings **ret, struct notes *notes);
-int config_check_file(const char *path, struct notes *notes);
+int config_load_file(const char *path, struct settings **ret, struct diagnostics *diagnostics);
+int config_check_file(const char *path, struct diagnostics *diagnostics);
 
 /* Key names for tests that compare them with the sample and the manual: "section key",
  * NULL past the last. */

@@ -14,23 +14,28 @@
 
 /* A place for complaints about a key after the file was read. */
 static struct ini_place place_of(const char *path, const struct profile_draft *draft,
-				 enum profile_key key, struct notes *notes)
+				 enum profile_key key, struct diagnostics *diagnostics)
 {
-	return (struct ini_place){ .file = path, .line = draft->line[key], .notes = notes };
+	return (struct ini_place){ .file = path,
+				   .line = draft->line[key],
+				   .diagnostics = diagnostics };
 }
 
-static int check_missing(const char *path, const struct profile_draft *draft, struct notes *notes)
+static int check_missing(const char *path, const struct profile_draft *draft,
+			 struct diagnostics *diagnostics)
 {
 	int r = 0;
 
 	for (enum profile_key key = 0; key < KEYS; key++) {
 		if (draft->line[key] > 0 || profile_key_optional(key))
 			continue;
-		notes_add(notes, true, "%s: the key '%s' is missing", path, profile_key_name(key));
+		diagnostics_add(diagnostics, true, "%s: the key '%s' is missing", path,
+				profile_key_name(key));
 		r = -EINVAL;
 	}
 	if (draft->line[KEY_CUS] == 0 && draft->line[KEY_ACTIVE] == 0) {
-		notes_add(notes, true, "%s: one of the keys 'cus' and 'active' is missing", path);
+		diagnostics_add(diagnostics, true,
+				"%s: one of the keys 'cus' and 'active' is missing", path);
 		r = -EINVAL;
 	}
 	return r;
@@ -65,11 +70,12 @@ static int place_active(struct profile_draft *draft, const struct ini_place *pla
 	return 0;
 }
 
-static int finish_geometry(const char *path, struct profile_draft *draft, struct notes *notes)
+static int finish_geometry(const char *path, struct profile_draft *draft,
+			   struct diagnostics *diagnostics)
 {
 	bool listed = draft->line[KEY_ACTIVE] > 0;
 	enum profile_key key = listed ? KEY_ACTIVE : KEY_CUS;
-	struct ini_place place = place_of(path, draft, key, notes);
+	struct ini_place place = place_of(path, draft, key, diagnostics);
 	char why[160];
 	int r;
 
@@ -87,11 +93,12 @@ static int finish_geometry(const char *path, struct profile_draft *draft, struct
 }
 
 /* Numbers that are fine alone and wrong together. */
-static int check_queues(const char *path, const struct profile_draft *draft, struct notes *notes)
+static int check_queues(const char *path, const struct profile_draft *draft,
+			struct diagnostics *diagnostics)
 {
 	const struct gpu_info *info = &draft->profile.info;
-	struct ini_place slots = place_of(path, draft, KEY_QUEUE_SLOTS, notes);
-	struct ini_place reserve = place_of(path, draft, KEY_RESERVE_QUEUES, notes);
+	struct ini_place slots = place_of(path, draft, KEY_QUEUE_SLOTS, diagnostics);
+	struct ini_place reserve = place_of(path, draft, KEY_RESERVE_QUEUES, diagnostics);
 
 	if (info->queue_slots > info->pipes * info->queues_per_pipe) {
 		ini_bad(&slots, "queue-slots: %u, but %u pipes x %u queues is all there is",
@@ -114,7 +121,7 @@ static int is_profile(const struct dirent *entry)
 }
 
 /* Says which profiles there are instead. */
-static void note_absent(const char *dir, const char *name, struct notes *notes)
+static void note_absent(const char *dir, const char *name, struct diagnostics *diagnostics)
 {
 	_cleanup_(freep) char *there = NULL;
 	struct dirent **list = NULL;
@@ -131,25 +138,27 @@ static void note_absent(const char *dir, const char *name, struct notes *notes)
 	free(list);
 	if (stream)
 		fclose(stream);
-	notes_add(notes, true, "no GPU profile '%s' in %s; there are:%s", name, dir,
-		  n > 0 && there ? there : " none");
+	diagnostics_add(diagnostics, true, "no GPU profile '%s' in %s; there are:%s", name, dir,
+			n > 0 && there ? there : " none");
 }
 
-static int check_name(const char *name, struct notes *notes)
+static int check_name(const char *name, struct diagnostics *diagnostics)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				      "0123456789-._";
 
 	if (*name && *name != '.' && name[strspn(name, letters)] == '\0')
 		return 0;
-	notes_add(notes, true,
-		  "'%s' is no name of a GPU profile: letters, digits, '-', '_' and '.' are, but "
-		  "no '.' first",
-		  name);
+	diagnostics_add(
+		diagnostics, true,
+		"'%s' is no name of a GPU profile: letters, digits, '-', '_' and '.' are, but "
+		"no '.' first",
+		name);
 	return -EINVAL;
 }
 
-int profile_load(const char *dir, const char *name, struct profile *ret, struct notes *notes)
+int profile_load(const char *dir, const char *name, struct profile *ret,
+		 struct diagnostics *diagnostics)
 {
 	struct profile_draft draft = {
 		.profile = { .partitions = 1, .info.geometry.xccs = 1 },
@@ -157,7 +166,7 @@ int profile_load(const char *dir, const char *name, struct profile *ret, struct 
 	_cleanup_(freep) char *path = NULL;
 	int r;
 
-	r = check_name(name, notes);
+	r = check_name(name, diagnostics);
 	if (r < 0)
 		return r;
 	if (asprintf(&path, "%s/%s" SUFFIX, dir, name) < 0) {
@@ -165,17 +174,17 @@ int profile_load(const char *dir, const char *name, struct profile *ret, struct 
 		return -ENOMEM;
 	}
 
-	r = ini_read(path, NULL, profile_take_key, &draft, notes);
+	r = ini_read(path, NULL, profile_take_key, &draft, diagnostics);
 	if (r == -ENOENT)
-		note_absent(dir, name, notes);
+		note_absent(dir, name, diagnostics);
 	if (r < 0)
 		return r;
 
-	r = check_missing(path, &draft, notes);
+	r = check_missing(path, &draft, diagnostics);
 	if (r == 0)
-		r = finish_geometry(path, &draft, notes);
+		r = finish_geometry(path, &draft, diagnostics);
 	if (r == 0)
-		r = check_queues(path, &draft, notes);
+		r = check_queues(path, &draft, diagnostics);
 	if (r < 0)
 		return r;
 	*ret = draft.profile;

@@ -20,4 +20,5 @@ struct profile {
 /* Reads DIR/NAME.conf. name must be a plain file name: letters, digits, '-', '.', '_'.
  * Returns -ENOENT with a note that lists the profiles there are, -EINVAL with a note
  * FILE:LINE: … for each thing that is wrong (unknown key: with the nearest known one). */
-int profile_load(const char *dir, const char *name, struct profile *ret, struct notes *notes);
+int profile_load(const char *dir, const char *name, struct profile *ret,
+		 struct diagnostics *diagnostics);

@@ -19,9 +19,9 @@
 #define EXIT (EPOLLET | EPOLLIN)
 
 /* One thing that keeps a lease alive: our end of a pair, or a process. */
-struct keeper {
+struct holder_entry {
 	struct holders *holders;
-	struct keeper *next, **link; /* in its bucket */
+	struct holder_entry *next, **link; /* in its bucket */
 	uint64_t lease;
 	pid_t pid;    /* 0: a holder */
 	bool leaving; /* of a lease that was dropped: what waits is its last record */
@@ -37,114 +37,116 @@ struct holders {
 	struct holders_callbacks callbacks;
 	void *userdata;
 	size_t n;
-	struct keeper *buckets[BUCKETS];
-	struct keeper *leaving[HOLDERS_LEAVING_MAX]; /* a ring: each is alone in its place */
+	struct holder_entry *buckets[BUCKETS];
+	struct holder_entry *leaving[HOLDERS_LEAVING_MAX]; /* a ring: each is alone in its place */
 	unsigned next_leaving;
 };
 
 static int on_holder(sd_event_source *source, int fd, uint32_t events, void *userdata);
 static int on_process(sd_event_source *source, int fd, uint32_t events, void *userdata);
 
-static struct keeper **bucket(struct holders *holders, uint64_t lease)
+static struct holder_entry **bucket(struct holders *holders, uint64_t lease)
 {
 	return &holders->buckets[lease % BUCKETS];
 }
 
-static void link_keeper(struct keeper **head, struct keeper *keeper)
+static void link_holder_entry(struct holder_entry **head, struct holder_entry *holder_entry)
 {
-	keeper->next = *head;
-	keeper->link = head;
-	if (keeper->next)
-		keeper->next->link = &keeper->next;
-	*head = keeper;
+	holder_entry->next = *head;
+	holder_entry->link = head;
+	if (holder_entry->next)
+		holder_entry->next->link = &holder_entry->next;
+	*head = holder_entry;
 }
 
-static void unlink_keeper(struct keeper *keeper)
+static void unlink_holder_entry(struct holder_entry *holder_entry)
 {
-	*keeper->link = keeper->next;
-	if (keeper->next)
-		keeper->next->link = keeper->link;
+	*holder_entry->link = holder_entry->next;
+	if (holder_entry->next)
+		holder_entry->next->link = holder_entry->link;
 }
 
 /* What the store knows stays there. */
-static void keeper_free(struct keeper *keeper)
+static void holder_entry_free(struct holder_entry *holder_entry)
 {
-	if (keeper->link) {
-		unlink_keeper(keeper);
-		keeper->holders->n--;
+	if (holder_entry->link) {
+		unlink_holder_entry(holder_entry);
+		holder_entry->holders->n--;
 	}
-	sd_event_source_disable_unref(keeper->source);
-	if (keeper->fd >= 0)
-		close(keeper->fd);
-	free(keeper->waiting);
-	free(keeper);
+	sd_event_source_disable_unref(holder_entry->source);
+	if (holder_entry->fd >= 0)
+		close(holder_entry->fd);
+	free(holder_entry->waiting);
+	free(holder_entry);
 }
 
-static void keeper_freep(struct keeper *const *keeper)
+static void holder_entry_freep(struct holder_entry *const *holder_entry)
 {
-	if (*keeper)
-		keeper_free(*keeper);
+	if (*holder_entry)
+		holder_entry_free(*holder_entry);
 }
 
 /* Takes fd, also on failure. */
-static int keeper_new(struct holders *holders, uint64_t lease, pid_t pid, int fd,
-		      struct keeper **ret)
+static int holder_entry_new(struct holders *holders, uint64_t lease, pid_t pid, int fd,
+			    struct holder_entry **ret)
 {
-	_cleanup_(keeper_freep) struct keeper *keeper = calloc(1, sizeof(*keeper));
+	_cleanup_(holder_entry_freep) struct holder_entry *holder_entry =
+		calloc(1, sizeof(*holder_entry));
 	int r;
 
-	if (!keeper) {
+	if (!holder_entry) {
 		close(fd);
 		return -ENOMEM;
 	}
-	*keeper = (struct keeper){ .holders = holders, .lease = lease, .pid = pid, .fd = fd };
+	*holder_entry =
+		(struct holder_entry){ .holders = holders, .lease = lease, .pid = pid, .fd = fd };
 
-	r = sd_event_add_io(holders->event, &keeper->source, fd, pid ? EXIT : HANG_UP,
-			    pid ? on_process : on_holder, keeper);
+	r = sd_event_add_io(holders->event, &holder_entry->source, fd, pid ? EXIT : HANG_UP,
+			    pid ? on_process : on_holder, holder_entry);
 	/* Ends are seen before requests that came at the same time. */
 	if (r >= 0)
-		r = sd_event_source_set_priority(keeper->source, SD_EVENT_PRIORITY_IMPORTANT);
+		r = sd_event_source_set_priority(holder_entry->source, SD_EVENT_PRIORITY_IMPORTANT);
 	if (r < 0)
 		return r;
 
-	link_keeper(bucket(holders, lease), keeper);
+	link_holder_entry(bucket(holders, lease), holder_entry);
 	holders->n++;
-	*ret = TAKE_PTR(keeper);
+	*ret = TAKE_PTR(holder_entry);
 	return 0;
 }
 
-static struct keeper *find_process(struct holders *holders, uint64_t lease, pid_t pid)
+static struct holder_entry *find_process(struct holders *holders, uint64_t lease, pid_t pid)
 {
-	struct keeper *keeper = *bucket(holders, lease);
+	struct holder_entry *holder_entry = *bucket(holders, lease);
 
-	while (keeper && (keeper->lease != lease || keeper->pid != pid))
-		keeper = keeper->next;
-	return keeper;
+	while (holder_entry && (holder_entry->lease != lease || holder_entry->pid != pid))
+		holder_entry = holder_entry->next;
+	return holder_entry;
 }
 
 /* ---- the store ----------------------------------------------------------------------- */
 
-static int keeper_store(const struct keeper *keeper)
+static int holder_entry_store(const struct holder_entry *holder_entry)
 {
 	char name[STORE_NAME_MAX];
 
-	holder_fd_name(name, keeper->lease, keeper->pid, keeper->fd);
-	return store_keep(keeper->holders->store, name, keeper->fd);
+	holder_fd_name(name, holder_entry->lease, holder_entry->pid, holder_entry->fd);
+	return store_keep(holder_entry->holders->store, name, holder_entry->fd);
 }
 
-static void keeper_forget(const struct keeper *keeper)
+static void holder_entry_forget(const struct holder_entry *holder_entry)
 {
 	char name[STORE_NAME_MAX];
 
-	if (keeper->leaving)
+	if (holder_entry->leaving)
 		return; /* as was done then */
-	holder_fd_name(name, keeper->lease, keeper->pid, keeper->fd);
-	store_forget(keeper->holders->store, name);
+	holder_fd_name(name, holder_entry->lease, holder_entry->pid, holder_entry->fd);
+	store_forget(holder_entry->holders->store, name);
 }
 
 /* ---- records ------------------------------------------------------------------------- */
 
-static void keep_waiting(struct keeper *keeper, const void *record, size_t size)
+static void keep_waiting(struct holder_entry *holder_entry, const void *record, size_t size)
 {
 	void *copy = malloc(size);
 
@@ -153,54 +155,55 @@ static void keep_waiting(struct keeper *keeper, const void *record, size_t size)
 	if (!copy)
 		return;
 	memcpy(copy, record, size);
-	free(keeper->waiting);
-	keeper->waiting = copy;
-	keeper->waiting_size = size;
-	sd_event_source_set_io_events(keeper->source, ROOM);
+	free(holder_entry->waiting);
+	holder_entry->waiting = copy;
+	holder_entry->waiting_size = size;
+	sd_event_source_set_io_events(holder_entry->source, ROOM);
 }
 
 /* Returns whether it is sent, or never will be. */
-static bool send_record(const struct keeper *keeper, const void *record, size_t size)
+static bool send_record(const struct holder_entry *holder_entry, const void *record, size_t size)
 {
-	return send(keeper->fd, record, size, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0 ||
+	return send(holder_entry->fd, record, size, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0 ||
 	       (errno != EAGAIN && errno != ENOBUFS && errno != ENOMEM);
 }
 
-static void send_waiting(struct keeper *keeper)
+static void send_waiting(struct holder_entry *holder_entry)
 {
-	if (!keeper->waiting || !send_record(keeper, keeper->waiting, keeper->waiting_size))
+	if (!holder_entry->waiting ||
+	    !send_record(holder_entry, holder_entry->waiting, holder_entry->waiting_size))
 		return;
-	free(keeper->waiting);
-	keeper->waiting = NULL;
-	sd_event_source_set_io_events(keeper->source, HANG_UP);
+	free(holder_entry->waiting);
+	holder_entry->waiting = NULL;
+	sd_event_source_set_io_events(holder_entry->source, HANG_UP);
 }
 
 /* ---- ends ---------------------------------------------------------------------------- */
 
-static void keeper_end(struct keeper *keeper)
+static void holder_entry_end(struct holder_entry *holder_entry)
 {
-	keeper_forget(keeper);
-	keeper_free(keeper);
+	holder_entry_forget(holder_entry);
+	holder_entry_free(holder_entry);
 }
 
 static int on_holder(sd_event_source *source, int fd, uint32_t events, void *userdata)
 {
-	struct keeper *keeper = userdata;
-	struct holders *holders = keeper->holders;
-	uint64_t lease = keeper->lease;
+	struct holder_entry *holder_entry = userdata;
+	struct holders *holders = holder_entry->holders;
+	uint64_t lease = holder_entry->lease;
 	bool leaving;
 
 	(void)source, (void)fd;
 	if (!(events & (EPOLLHUP | EPOLLERR))) {
-		send_waiting(keeper);
-		if (keeper->leaving && !keeper->waiting)
-			keeper_free(keeper);
+		send_waiting(holder_entry);
+		if (holder_entry->leaving && !holder_entry->waiting)
+			holder_entry_free(holder_entry);
 		return 0;
 	}
 
 	/* Gone before the callback, which may drop the rest of the lease. */
-	leaving = keeper->leaving;
-	keeper_end(keeper);
+	leaving = holder_entry->leaving;
+	holder_entry_end(holder_entry);
 	if (!leaving)
 		holders->callbacks.holder_gone(holders->userdata, lease);
 	return 0;
@@ -208,13 +211,13 @@ static int on_holder(sd_event_source *source, int fd, uint32_t events, void *use
 
 static int on_process(sd_event_source *source, int fd, uint32_t events, void *userdata)
 {
-	struct keeper *keeper = userdata;
-	struct holders *holders = keeper->holders;
-	uint64_t lease = keeper->lease;
-	pid_t pid = keeper->pid;
+	struct holder_entry *holder_entry = userdata;
+	struct holders *holders = holder_entry->holders;
+	uint64_t lease = holder_entry->lease;
+	pid_t pid = holder_entry->pid;
 
 	(void)source, (void)fd, (void)events;
-	keeper_end(keeper);
+	holder_entry_end(holder_entry);
 	holders->callbacks.bound_gone(holders->userdata, lease, pid);
 	return 0;
 }
@@ -244,10 +247,10 @@ struct holders *holders_free(struct holders *holders)
 
 	for (size_t i = 0; i < BUCKETS; i++)
 		while (holders->buckets[i])
-			keeper_free(holders->buckets[i]);
+			holder_entry_free(holders->buckets[i]);
 	for (size_t i = 0; i < HOLDERS_LEAVING_MAX; i++)
 		if (holders->leaving[i])
-			keeper_free(holders->leaving[i]);
+			holder_entry_free(holders->leaving[i]);
 	sd_event_unref(holders->event);
 	free(holders);
 	return NULL;
@@ -256,15 +259,15 @@ struct holders *holders_free(struct holders *holders)
 /* Takes fd, also on failure. */
 static int keep(struct holders *holders, uint64_t lease, pid_t pid, int fd)
 {
-	struct keeper *keeper;
+	struct holder_entry *holder_entry;
 	int r;
 
-	r = keeper_new(holders, lease, pid, fd, &keeper);
+	r = holder_entry_new(holders, lease, pid, fd, &holder_entry);
 	if (r < 0)
 		return r;
-	r = keeper_store(keeper);
+	r = holder_entry_store(holder_entry);
 	if (r < 0)
-		keeper_free(keeper);
+		holder_entry_free(holder_entry);
 	return r;
 }
 
@@ -295,7 +298,8 @@ int holders_bind(struct holders *holders, uint64_t lease, int pidfd, pid_t pid)
 
 int holders_process(const struct holders *holders, uint64_t lease, pid_t pid)
 {
-	for (const struct keeper *k = holders->buckets[lease % BUCKETS]; k && pid; k = k->next)
+	for (const struct holder_entry *k = holders->buckets[lease % BUCKETS]; k && pid;
+	     k = k->next)
 		if (k->lease == lease && k->pid == pid)
 			return k->fd;
 	return -1;
@@ -303,15 +307,15 @@ int holders_process(const struct holders *holders, uint64_t lease, pid_t pid)
 
 void holders_unbind(struct holders *holders, uint64_t lease, pid_t pid)
 {
-	struct keeper *keeper = find_process(holders, lease, pid);
+	struct holder_entry *holder_entry = find_process(holders, lease, pid);
 
-	if (keeper)
-		keeper_end(keeper);
+	if (holder_entry)
+		holder_entry_end(holder_entry);
 }
 
 int holders_adopt(struct holders *holders, uint64_t lease, pid_t pid, int fd)
 {
-	struct keeper *keeper;
+	struct holder_entry *holder_entry;
 	int r = 0;
 
 	if (!holder_fd_is(fd, pid))
@@ -322,46 +326,48 @@ int holders_adopt(struct holders *holders, uint64_t lease, pid_t pid, int fd)
 		close(fd);
 		return r;
 	}
-	return keeper_new(holders, lease, pid, fd, &keeper);
+	return holder_entry_new(holders, lease, pid, fd, &holder_entry);
 }
 
 void holders_tell(struct holders *holders, uint64_t lease, const void *record, size_t size)
 {
-	for (struct keeper *keeper = *bucket(holders, lease); keeper; keeper = keeper->next) {
-		if (keeper->lease != lease || keeper->pid != 0)
+	for (struct holder_entry *holder_entry = *bucket(holders, lease); holder_entry;
+	     holder_entry = holder_entry->next) {
+		if (holder_entry->lease != lease || holder_entry->pid != 0)
 			continue;
 		/* Not past one that waits. */
-		if (keeper->waiting || !send_record(keeper, record, size))
-			keep_waiting(keeper, record, size);
+		if (holder_entry->waiting || !send_record(holder_entry, record, size))
+			keep_waiting(holder_entry, record, size);
 	}
 }
 
 /* At most so many: the one that has been here the longest makes room. */
-static void let_leave(struct keeper *keeper)
+static void let_leave(struct holder_entry *holder_entry)
 {
-	struct holders *holders = keeper->holders;
-	struct keeper **place = &holders->leaving[holders->next_leaving++ % HOLDERS_LEAVING_MAX];
+	struct holders *holders = holder_entry->holders;
+	struct holder_entry **place =
+		&holders->leaving[holders->next_leaving++ % HOLDERS_LEAVING_MAX];
 
 	if (*place)
-		keeper_free(*place);
-	unlink_keeper(keeper);
-	link_keeper(place, keeper);
-	keeper->leaving = true;
+		holder_entry_free(*place);
+	unlink_holder_entry(holder_entry);
+	link_holder_entry(place, holder_entry);
+	holder_entry->leaving = true;
 }
 
 void holders_drop(struct holders *holders, uint64_t lease)
 {
-	struct keeper *keeper, *next;
+	struct holder_entry *holder_entry, *next;
 
-	for (keeper = *bucket(holders, lease); keeper; keeper = next) {
-		next = keeper->next;
-		if (keeper->lease != lease)
+	for (holder_entry = *bucket(holders, lease); holder_entry; holder_entry = next) {
+		next = holder_entry->next;
+		if (holder_entry->lease != lease)
 			continue;
-		keeper_forget(keeper);
-		if (keeper->waiting)
-			let_leave(keeper);
+		holder_entry_forget(holder_entry);
+		if (holder_entry->waiting)
+			let_leave(holder_entry);
 		else
-			keeper_free(keeper);
+			holder_entry_free(holder_entry);
 	}
 }
 

@@ -30,9 +30,10 @@ struct store {
 };
 
 /* store_new() for a manager that may take so long to answer. */
-int store_new_patient(sd_event *event, int patience_msec, struct store **ret, struct notes *notes);
+int store_new_patient(sd_event *event, int patience_msec, struct store **ret,
+		      struct diagnostics *diagnostics);
 
 /* What LISTEN_FDS and the like say. */
-int store_take_over(struct store *store, struct notes *notes);
+int store_take_over(struct store *store, struct diagnostics *diagnostics);
 /* Leaves the socket -1, and a note, where there is no store. */
-int store_find_manager(struct store *store, int patience_msec, struct notes *notes);
+int store_find_manager(struct store *store, int patience_msec, struct diagnostics *diagnostics);

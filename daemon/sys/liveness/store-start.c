@@ -15,7 +15,7 @@
 
 #define SO_LEASES_END "when gpuarbd stops or restarts, leases end"
 
-int store_take_over(struct store *store, struct notes *notes)
+int store_take_over(struct store *store, struct diagnostics *diagnostics)
 {
 	const char *names = getenv("LISTEN_FDNAMES");
 	int n;
@@ -25,10 +25,10 @@ int store_take_over(struct store *store, struct notes *notes)
 		return -ENOMEM;
 	n = sd_listen_fds(true);
 	if (n < 0)
-		notes_add(notes, false,
-			  "LISTEN_FDS, LISTEN_PID: %s: leases of an earlier gpuarbd "
-			  "end",
-			  strerror(-n));
+		diagnostics_add(diagnostics, false,
+				"LISTEN_FDS, LISTEN_PID: %s: leases of an earlier gpuarbd "
+				"end",
+				strerror(-n));
 	store->next_fd = SD_LISTEN_FDS_START;
 	store->end_fd = SD_LISTEN_FDS_START + (n > 0 ? n : 0);
 	return 0;
@@ -46,22 +46,23 @@ static unsigned read_max(void)
 	return *end || max > UINT_MAX ? UINT_MAX : (unsigned)max;
 }
 
-static void explain(struct notes *notes, const char *address, int r)
+static void explain(struct diagnostics *diagnostics, const char *address, int r)
 {
 	if (r == -ENOSPC)
-		notes_add(
-			notes, false,
+		diagnostics_add(
+			diagnostics, false,
 			"the service manager keeps no file descriptors for this "
 			"service (FileDescriptorStoreMax=), or has no room for more: " SO_LEASES_END);
 	else if (r == -ETIMEDOUT)
-		notes_add(notes, false,
-			  "the service manager does not answer (NOTIFY_SOCKET=%s), "
-			  "so that it keeps no file descriptors: " SO_LEASES_END,
-			  address);
+		diagnostics_add(diagnostics, false,
+				"the service manager does not answer (NOTIFY_SOCKET=%s), "
+				"so that it keeps no file descriptors: " SO_LEASES_END,
+				address);
 	else
-		notes_add(notes, false,
-			  "no file descriptors can be kept (NOTIFY_SOCKET=%s: %s): " SO_LEASES_END,
-			  address, strerror(-r));
+		diagnostics_add(
+			diagnostics, false,
+			"no file descriptors can be kept (NOTIFY_SOCKET=%s: %s): " SO_LEASES_END,
+			address, strerror(-r));
 }
 
 static int probe(const struct store *store, int patience_msec)
@@ -72,14 +73,14 @@ static int probe(const struct store *store, int patience_msec)
 	return r == -ENOSPC && store->next_fd < store->end_fd ? 0 : r;
 }
 
-int store_find_manager(struct store *store, int patience_msec, struct notes *notes)
+int store_find_manager(struct store *store, int patience_msec, struct diagnostics *diagnostics)
 {
 	const char *address = getenv("NOTIFY_SOCKET");
 	int r;
 
 	if (!address) {
-		notes_add(
-			notes, false,
+		diagnostics_add(
+			diagnostics, false,
 			"there is no service manager that keeps file descriptors: " SO_LEASES_END);
 		return 0;
 	}
@@ -89,7 +90,7 @@ int store_find_manager(struct store *store, int patience_msec, struct notes *not
 	store->socket = notify_open(address);
 	r = store->socket < 0 ? store->socket : probe(store, patience_msec);
 	if (r < 0) {
-		explain(notes, address, r);
+		explain(diagnostics, address, r);
 		if (store->socket >= 0)
 			close(store->socket);
 		store->socket = -1;

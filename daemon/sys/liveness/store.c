@@ -322,7 +322,8 @@ static int watch_room(struct store *store)
 	return r < 0 ? r : sd_event_source_set_enabled(store->room, SD_EVENT_OFF);
 }
 
-int store_new_patient(sd_event *event, int patience_msec, struct store **ret, struct notes *notes)
+int store_new_patient(sd_event *event, int patience_msec, struct store **ret,
+		      struct diagnostics *diagnostics)
 {
 	_cleanup_(store_freep) struct store *store = calloc(1, sizeof(*store));
 	int r;
@@ -335,13 +336,13 @@ int store_new_patient(sd_event *event, int patience_msec, struct store **ret, st
 	store->queue_end = &store->queue;
 	store->waiters_end = &store->waiters;
 
-	r = store_take_over(store, notes);
+	r = store_take_over(store, diagnostics);
 	if (r >= 0)
 		r = sd_event_add_defer(event, &store->deliver, on_deliver, store);
 	if (r >= 0)
 		r = sd_event_source_set_enabled(store->deliver, SD_EVENT_OFF);
 	if (r >= 0)
-		r = store_find_manager(store, patience_msec, notes);
+		r = store_find_manager(store, patience_msec, diagnostics);
 	if (r >= 0 && store_works(store))
 		r = watch_room(store);
 	if (r < 0)
@@ -350,9 +351,9 @@ int store_new_patient(sd_event *event, int patience_msec, struct store **ret, st
 	return 0;
 }
 
-int store_new(sd_event *event, struct store **ret, struct notes *notes)
+int store_new(sd_event *event, struct store **ret, struct diagnostics *diagnostics)
 {
-	return store_new_patient(event, PATIENCE_MSEC, ret, notes);
+	return store_new_patient(event, PATIENCE_MSEC, ret, diagnostics);
 }
 
 struct store *store_free(struct store *store)

@@ -31,7 +31,7 @@ struct store;
  * room: the only thing here that waits, for at most five seconds. A note says what a restart
  * will do to leases where there is none. -errno where nothing can be said at all.
  */
-int store_new(sd_event *event, struct store **ret, struct notes *notes);
+int store_new(sd_event *event, struct store **ret, struct diagnostics *diagnostics);
 struct store *store_free(struct store *store); /* what is kept stays kept; takes NULL */
 DEFINE_CLEANUP(struct store *, store_free)
 

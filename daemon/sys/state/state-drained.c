@@ -53,26 +53,27 @@ static bool is_name(const char *line)
 }
 
 static void drain(struct state *state, struct arbiter *arbiter, const char *line, unsigned number,
-		  struct notes *notes)
+		  struct diagnostics *diagnostics)
 {
 	if (!is_name(line)) {
-		notes_add(notes, false, "%s/" DRAINED ":%u: not the name of a GPU", state->path,
-			  number);
+		diagnostics_add(diagnostics, false, "%s/" DRAINED ":%u: not the name of a GPU",
+				state->path, number);
 	} else if (find(arbiter, line)) {
 		arbiter_drain(arbiter, line, true);
 	} else if (state->n_away < REQUEST_WANTS) {
 		strcpy(state->away[state->n_away++], line);
-		notes_add(notes, false,
-			  "%s is drained and not here: it stays drained when it "
-			  "comes back",
-			  line);
+		diagnostics_add(diagnostics, false,
+				"%s is drained and not here: it stays drained when it "
+				"comes back",
+				line);
 	} else {
-		notes_add(notes, false, "%s/" DRAINED ":%u: %s is one too many", state->path,
-			  number, line);
+		diagnostics_add(diagnostics, false, "%s/" DRAINED ":%u: %s is one too many",
+				state->path, number, line);
 	}
 }
 
-void state_load_drained(struct state *state, struct arbiter *arbiter, struct notes *notes)
+void state_load_drained(struct state *state, struct arbiter *arbiter,
+			struct diagnostics *diagnostics)
 {
 	_cleanup_(freep) char *text = NULL;
 	unsigned number = 0;
@@ -82,16 +83,17 @@ void state_load_drained(struct state *state, struct arbiter *arbiter, struct not
 	state->n_away = 0;
 	r = state_read_file(state->runtime, DRAINED, &text, &length);
 	if (r == -EINVAL || (r == 0 && strlen(text) != length)) {
-		state_move_aside(state, state->runtime, "", DRAINED, "not a list of GPUs", notes);
+		state_move_aside(state, state->runtime, "", DRAINED, "not a list of GPUs",
+				 diagnostics);
 		return;
 	}
 	if (r < 0) {
 		if (r != -ENOENT)
-			notes_add(notes, true, "%s/" DRAINED ": cannot be read now: %s",
-				  state->path, strerror(-r));
+			diagnostics_add(diagnostics, true, "%s/" DRAINED ": cannot be read now: %s",
+					state->path, strerror(-r));
 		return;
 	}
 	for (char *rest = text, *line; (line = strsep(&rest, "\n"));)
 		if (rest || line[0]) /* behind the last newline there is no line */
-			drain(state, arbiter, line, ++number, notes);
+			drain(state, arbiter, line, ++number, diagnostics);
 }

@@ -128,25 +128,26 @@ static int move(const struct state *state, int directory, const char *name, char
 }
 
 void state_move_aside(const struct state *state, int directory, const char *below, const char *name,
-		      const char *why, struct notes *notes)
+		      const char *why, struct diagnostics *diagnostics)
 {
 	char to[NAME_MAX + 32];
 	int r;
 
 	r = move(state, directory, name, to, sizeof(to));
 	if (r == 0)
-		notes_add(notes, false, "%s/%s%s: %s; it is in %s/%s now", state->path, below, name,
-			  why, state->path, to);
+		diagnostics_add(diagnostics, false, "%s/%s%s: %s; it is in %s/%s now", state->path,
+				below, name, why, state->path, to);
 	else
-		notes_add(notes, false, "%s/%s%s: %s, and cannot be moved: %s", state->path, below,
-			  name, why, strerror(-r));
+		diagnostics_add(diagnostics, false, "%s/%s%s: %s, and cannot be moved: %s",
+				state->path, below, name, why, strerror(-r));
 }
 
 void state_remove_new(const struct state *state, int directory, const char *below,
-		      struct notes *notes)
+		      struct diagnostics *diagnostics)
 {
 	if (unlinkat(directory, STATE_NEW_FILE, 0) < 0 && errno == EISDIR)
-		state_move_aside(state, directory, below, STATE_NEW_FILE, "in the way", notes);
+		state_move_aside(state, directory, below, STATE_NEW_FILE, "in the way",
+				 diagnostics);
 }
 
 void state_name_of_id(uint64_t id, char ret[static STATE_NAME_MAX])

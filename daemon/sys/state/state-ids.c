@@ -64,7 +64,7 @@ static int read_next_id(const struct state *state, uint64_t *ret)
 	return 0;
 }
 
-void state_find_first_id(struct state *state, struct notes *notes)
+void state_find_first_id(struct state *state, struct diagnostics *diagnostics)
 {
 	uint64_t highest = highest_id(state), clock = id_from_clock();
 	int r;
@@ -77,11 +77,11 @@ void state_find_first_id(struct state *state, struct notes *notes)
 	state->set_aside = state->first_id;
 	/* Without a lease there may never have been one, and so no file. */
 	if (r == -EINVAL || (r == -ENOENT && highest > 0))
-		notes_add(notes, false,
-			  "%s/" NEXT_ID ": %s, so which lease ids were used is not known; they go "
-			  "on at %" PRIu64,
-			  state->path, r == -ENOENT ? "is not there" : "is damaged",
-			  state->first_id);
+		diagnostics_add(
+			diagnostics, false,
+			"%s/" NEXT_ID ": %s, so which lease ids were used is not known; they go "
+			"on at %" PRIu64,
+			state->path, r == -ENOENT ? "is not there" : "is damaged", state->first_id);
 }
 
 uint64_t state_first_id(const struct state *state)

@@ -38,11 +38,11 @@ int state_read_file(int directory, const char *name, char **ret, size_t *ret_len
 /* Moves it to RUNTIME/set-aside, where a person can look at it, under another name if that
  * is taken. below: "leases/" or "", for the note. */
 void state_move_aside(const struct state *state, int directory, const char *below, const char *name,
-		      const char *why, struct notes *notes);
+		      const char *why, struct diagnostics *diagnostics);
 
 /* Removes the rest of a write. */
 void state_remove_new(const struct state *state, int directory, const char *below,
-		      struct notes *notes);
+		      struct diagnostics *diagnostics);
 
 #define STATE_NAME_MAX 32U
 void state_name_of_id(uint64_t id, char ret[static STATE_NAME_MAX]);
@@ -51,4 +51,4 @@ DIR *state_open_list(const struct state *state);
 
 /* ---- state-ids.c -------------------------------------------------------------------- */
 
-void state_find_first_id(struct state *state, struct notes *notes);
+void state_find_first_id(struct state *state, struct diagnostics *diagnostics);

@@ -39,7 +39,7 @@ static const char *isolation_word(unsigned index)
 
 static const char *cause_word(unsigned index)
 {
-	return state_json_cause((enum verdict_kind)index);
+	return state_json_cause((enum result_kind)index);
 }
 
 static enum lease_class take_class(struct object *object)
@@ -81,7 +81,7 @@ static bool is_like(const struct gpu *gpu, const struct likeness *likeness)
 
 	return gpu->info.kfd_gpu_id == likeness->kfd_gpu_id && geometry->xccs == likeness->xccs &&
 	       geometry->engines == likeness->engines && geometry->arrays == likeness->arrays &&
-	       gpu->deal.n_bits == likeness->cus;
+	       gpu->codec.n_bits == likeness->cus;
 }
 
 /* GPU_ABSENT where it is gone, or is another by now. */
@@ -112,12 +112,12 @@ static unsigned take_gpu(struct object *object, const struct arbiter *arbiter,
 static void read_partition(const struct reading *reading, struct object *object,
 			   struct partition *p)
 {
-	const struct deal *deal;
+	const struct codec *codec;
 
 	p->gpu = take_gpu(object, reading->arbiter, reading->saved->lost);
-	deal = p->gpu == GPU_ABSENT ? NULL : &reading->arbiter->gpus[p->gpu].deal;
-	p->count = take_mask(object, "cu_mask", deal, &p->cus);
-	take_mask(object, "occupied", deal, &p->occupied);
+	codec = p->gpu == GPU_ABSENT ? NULL : &reading->arbiter->gpus[p->gpu].codec;
+	p->count = take_mask(object, "cu_mask", codec, &p->cus);
+	take_mask(object, "occupied", codec, &p->occupied);
 	p->asked = take_unsigned(object, "asked");
 	p->granted = take_budget(object, "granted");
 	p->charged = take_budget(object, "charged");
@@ -128,9 +128,9 @@ static void read_partition(const struct reading *reading, struct object *object,
 	p->any_shape = take_bool(object, "any_shape");
 	p->adaptable = object_has(object, "base");
 	if (p->adaptable)
-		take_mask(object, "base", deal, &p->base);
+		take_mask(object, "base", codec, &p->base);
 	if (object_has(object, "before"))
-		take_mask(object, "before", deal, &p->before);
+		take_mask(object, "before", codec, &p->before);
 	object_end(object, "partition");
 }
 
@@ -223,7 +223,7 @@ static void read_condition(struct object *object, struct lease *lease)
 {
 	lease->state = (enum lease_state)take_word(object, "state", state_word, STATE_ENDING + 1);
 	take_text(object, "reason", lease->reason, sizeof(lease->reason));
-	lease->cause = (enum verdict_kind)take_word(object, "cause", cause_word, VERDICT_KINDS);
+	lease->cause = (enum result_kind)take_word(object, "cause", cause_word, RESULT_KINDS);
 	lease->generation = take_number(object, "generation", 1, UINT64_MAX);
 	lease->acknowledged = take_number(object, "acknowledged", 1, lease->generation);
 	lease->deadline_usec = take_number(object, "deadline_usec", 0, UINT64_MAX);
@@ -231,22 +231,23 @@ static void read_condition(struct object *object, struct lease *lease)
 	lease->passed = take_unsigned(object, "passed");
 }
 
-static const char *rung_word(unsigned value)
+static const char *enforce_step_word(unsigned value)
 {
-	return rung_name((enum rung)value);
+	return enforce_step_name((enum enforce_step)value);
 }
 
 static void read_duties(struct object *parent, struct lease *lease)
 {
 	struct object object = take_object(parent, "duties");
 
-	lease->fresh = take_bool(&object, "fresh");
+	lease->never_granted = take_bool(&object, "fresh");
 	lease->idle = take_bool(&object, "idle");
-	lease->unseen = take_bool(&object, "unseen");
+	lease->ack_unverified = take_bool(&object, "unseen");
 	lease->revoked = take_bool(&object, "revoked");
 	lease->frozen = take_bool(&object, "frozen");
-	lease->rung = (enum rung)take_word(&object, "rung", rung_word, RUNG_KILL + 1);
-	lease->rung_usec = take_number(&object, "rung_usec", 0, UINT64_MAX);
+	lease->enforce_step = (enum enforce_step)take_word(&object, "rung", enforce_step_word,
+							   ENFORCE_STEP_KILL + 1);
+	lease->enforce_step_usec = take_number(&object, "rung_usec", 0, UINT64_MAX);
 	lease->give_up_usec = take_number(&object, "give_up_usec", 0, UINT64_MAX);
 	object_end(&object, "duties");
 }

@@ -187,12 +187,12 @@ static bool parse_word(const char *text, uint32_t *ret)
 	return true;
 }
 
-static bool parse_mask(const char *text, uint32_t words[static DEAL_WORDS], size_t *ret_n)
+static bool parse_mask(const char *text, uint32_t words[static CODEC_WORDS], size_t *ret_n)
 {
 	size_t n = 0;
 
 	for (;; text++) {
-		if (n == DEAL_WORDS || !parse_word(text, &words[n]))
+		if (n == CODEC_WORDS || !parse_word(text, &words[n]))
 			return false;
 		n++;
 		text += 10;
@@ -205,22 +205,22 @@ static bool parse_mask(const char *text, uint32_t words[static DEAL_WORDS], size
 
 /* The CUs that the hardware makes of the mask. Each bit has to reach one, each WGP is whole:
  * then the same mask comes out of the CUs. */
-static bool decode(const struct deal *deal, const uint32_t *words, size_t n, struct cuset *ret)
+static bool decode(const struct codec *codec, const uint32_t *words, size_t n, struct cuset *ret)
 {
-	uint32_t again[DEAL_WORDS];
+	uint32_t again[CODEC_WORDS];
 
-	if (n != deal_words(deal))
+	if (n != codec_words(codec))
 		return false;
-	deal_decode(deal, words, n, ret);
-	deal_encode(deal, ret, again);
+	codec_decode(codec, words, n, ret);
+	codec_encode(codec, ret, again);
 	return memcmp(words, again, n * sizeof(*words)) == 0;
 }
 
-unsigned take_mask(struct object *object, const char *key, const struct deal *deal,
+unsigned take_mask(struct object *object, const char *key, const struct codec *codec,
 		   struct cuset *ret)
 {
-	char text[DEAL_WORDS * sizeof("0x00000000,")];
-	uint32_t words[DEAL_WORDS];
+	char text[CODEC_WORDS * sizeof("0x00000000,")];
+	uint32_t words[CODEC_WORDS];
 	unsigned count = 0;
 	size_t n;
 
@@ -229,7 +229,7 @@ unsigned take_mask(struct object *object, const char *key, const struct deal *de
 		trouble_at(object->trouble, key, "is no mask");
 		return 0;
 	}
-	if (deal && !decode(deal, words, n, ret))
+	if (codec && !decode(codec, words, n, ret))
 		trouble_at(object->trouble, key, "is no mask of this GPU");
 	for (size_t i = 0; i < n; i++)
 		count += cuset_count_word(words[i]);

@@ -46,7 +46,7 @@ unsigned take_word(struct object *object, const char *key, const char *(*word)(u
 
 /* A mask as words, "0x0000000f,0x…". deal: NULL where the GPU is not here, and with it the order of
  * the bits; *ret is then left alone. Returns how many bits are set. */
-unsigned take_mask(struct object *object, const char *key, const struct deal *deal,
+unsigned take_mask(struct object *object, const char *key, const struct codec *codec,
 		   struct cuset *ret);
 
 /* *ret_n is 0 where the answer is NULL. */

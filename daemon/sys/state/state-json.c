@@ -11,29 +11,29 @@
 /* Keys are literals, each of which is given once to an object. */
 #define ADD_KEY (JSON_C_OBJECT_ADD_KEY_IS_NEW | JSON_C_OBJECT_KEY_IS_CONSTANT)
 
-#define MASK_TEXT (DEAL_WORDS * sizeof("0x00000000,"))
+#define MASK_TEXT (CODEC_WORDS * sizeof("0x00000000,"))
 
-static const char *const causes[VERDICT_KINDS] = {
-	[VERDICT_OK] = "ok",
-	[VERDICT_INVALID_REQUEST] = "invalid-request",
-	[VERDICT_INVALID_STATE] = "invalid-state",
-	[VERDICT_TOKEN_CONFLICT] = "token-conflict",
-	[VERDICT_NOT_PERMITTED] = "not-permitted",
-	[VERDICT_QUOTA_EXCEEDED] = "quota-exceeded",
-	[VERDICT_NO_CAPACITY] = "no-capacity",
-	[VERDICT_NEVER_FITS] = "never-fits",
-	[VERDICT_NO_SUCH_GPU] = "no-such-gpu",
-	[VERDICT_NO_SUCH_LEASE] = "no-such-lease",
-	[VERDICT_NO_SUCH_TENANT] = "no-such-tenant",
-	[VERDICT_NOT_SUPPORTED] = "not-supported",
-	[VERDICT_NOT_SAVED] = "not-saved",
-	[VERDICT_TOO_MANY_LEASES] = "too-many-leases",
-	[VERDICT_TIMED_OUT] = "timed-out",
-	[VERDICT_SHUTDOWN] = "shutdown",
-	[VERDICT_NO_MEMORY] = "no-memory",
+static const char *const causes[RESULT_KINDS] = {
+	[RESULT_OK] = "ok",
+	[RESULT_INVALID_REQUEST] = "invalid-request",
+	[RESULT_INVALID_STATE] = "invalid-state",
+	[RESULT_TOKEN_CONFLICT] = "token-conflict",
+	[RESULT_NOT_PERMITTED] = "not-permitted",
+	[RESULT_QUOTA_EXCEEDED] = "quota-exceeded",
+	[RESULT_NO_CAPACITY] = "no-capacity",
+	[RESULT_NEVER_FITS] = "never-fits",
+	[RESULT_NO_SUCH_GPU] = "no-such-gpu",
+	[RESULT_NO_SUCH_LEASE] = "no-such-lease",
+	[RESULT_NO_SUCH_TENANT] = "no-such-tenant",
+	[RESULT_NOT_SUPPORTED] = "not-supported",
+	[RESULT_NOT_SAVED] = "not-saved",
+	[RESULT_TOO_MANY_LEASES] = "too-many-leases",
+	[RESULT_TIMED_OUT] = "timed-out",
+	[RESULT_SHUTDOWN] = "shutdown",
+	[RESULT_NO_MEMORY] = "no-memory",
 };
 
-const char *state_json_cause(enum verdict_kind cause)
+const char *state_json_cause(enum result_kind cause)
 {
 	return causes[cause];
 }
@@ -75,13 +75,13 @@ static void add_string(bool *failed, struct json_object *object, const char *key
 /* Words in the order of the bus, in one text: an object for each would cost as much as all
  * the rest. */
 static void add_mask(bool *failed, struct json_object *object, const char *key,
-		     const struct deal *deal, const struct cuset *set)
+		     const struct codec *codec, const struct cuset *set)
 {
-	uint32_t words[DEAL_WORDS] = { 0 };
+	uint32_t words[CODEC_WORDS] = { 0 };
 	char text[MASK_TEXT] = "", *end = text;
 
-	deal_encode(deal, set, words);
-	for (size_t i = 0; i < deal_words(deal); i++)
+	codec_encode(codec, set, words);
+	for (size_t i = 0; i < codec_words(codec); i++)
 		end += sprintf(end, "%s0x%08x", i > 0 ? "," : "", words[i]);
 	add_string(failed, object, key, text);
 }
@@ -109,7 +109,7 @@ static void add_gpu(bool *failed, struct json_object *object, const struct gpu *
 	add_number(failed, object, "xccs", geometry->xccs);
 	add_number(failed, object, "shader_engines", geometry->engines);
 	add_number(failed, object, "shader_arrays", geometry->arrays);
-	add_number(failed, object, "gpu_cus", gpu->deal.n_bits);
+	add_number(failed, object, "gpu_cus", gpu->codec.n_bits);
 }
 
 static struct json_object *partition_json(bool *failed, const struct gpu *gpu,
@@ -118,8 +118,8 @@ static struct json_object *partition_json(bool *failed, const struct gpu *gpu,
 	struct json_object *object = json_object_new_object();
 
 	add_gpu(failed, object, gpu);
-	add_mask(failed, object, "cu_mask", &gpu->deal, &partition->cus);
-	add_mask(failed, object, "occupied", &gpu->deal, &partition->occupied);
+	add_mask(failed, object, "cu_mask", &gpu->codec, &partition->cus);
+	add_mask(failed, object, "occupied", &gpu->codec, &partition->occupied);
 	add_number(failed, object, "asked", partition->asked);
 	add(failed, object, "granted", budget_json(failed, &partition->granted));
 	add(failed, object, "charged", budget_json(failed, &partition->charged));
@@ -129,9 +129,9 @@ static struct json_object *partition_json(bool *failed, const struct gpu *gpu,
 	add_bool(failed, object, "alone", partition->alone);
 	add_bool(failed, object, "any_shape", partition->any_shape);
 	if (partition->adaptable)
-		add_mask(failed, object, "base", &gpu->deal, &partition->base);
+		add_mask(failed, object, "base", &gpu->codec, &partition->base);
 	if (!cuset_empty(&partition->before))
-		add_mask(failed, object, "before", &gpu->deal, &partition->before);
+		add_mask(failed, object, "before", &gpu->codec, &partition->before);
 	return object;
 }
 
@@ -211,18 +211,18 @@ static void add_duties(bool *failed, struct json_object *parent, const struct le
 {
 	struct json_object *object;
 
-	if (!lease->fresh && !lease->idle && !lease->unseen && !lease->revoked && !lease->frozen &&
-	    lease->rung == RUNG_NONE && lease->rung_usec == UINT64_MAX &&
-	    lease->give_up_usec == UINT64_MAX)
+	if (!lease->never_granted && !lease->idle && !lease->ack_unverified && !lease->revoked &&
+	    !lease->frozen && lease->enforce_step == ENFORCE_STEP_NONE &&
+	    lease->enforce_step_usec == UINT64_MAX && lease->give_up_usec == UINT64_MAX)
 		return;
 	object = json_object_new_object();
-	add_bool(failed, object, "fresh", lease->fresh);
+	add_bool(failed, object, "fresh", lease->never_granted);
 	add_bool(failed, object, "idle", lease->idle);
-	add_bool(failed, object, "unseen", lease->unseen);
+	add_bool(failed, object, "unseen", lease->ack_unverified);
 	add_bool(failed, object, "revoked", lease->revoked);
 	add_bool(failed, object, "frozen", lease->frozen);
-	add_string(failed, object, "rung", rung_name(lease->rung));
-	add_number(failed, object, "rung_usec", lease->rung_usec);
+	add_string(failed, object, "rung", enforce_step_name(lease->enforce_step));
+	add_number(failed, object, "rung_usec", lease->enforce_step_usec);
 	add_number(failed, object, "give_up_usec", lease->give_up_usec);
 	add(failed, parent, "duties", object);
 }

@@ -20,7 +20,7 @@
 int state_json_write(const struct arbiter *arbiter, const struct lease *lease, char **ret);
 
 /* The word for why a lease ends: its place in the enum may change. */
-const char *state_json_cause(enum verdict_kind cause);
+const char *state_json_cause(enum result_kind cause);
 
 /* Reads what state_json_write() wrote. -EINVAL: it is torn or not ours; why says what is
  * wrong with it. -ENOMEM. */

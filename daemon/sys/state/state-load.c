@@ -13,17 +13,18 @@
 #include "sys/state/state-json.h"
 
 static void set_aside(const struct state *state, const char *name, const char *why,
-		      struct notes *notes)
+		      struct diagnostics *diagnostics)
 {
-	state_move_aside(state, state->leases, "leases/", name, why, notes);
+	state_move_aside(state, state->leases, "leases/", name, why, diagnostics);
 }
 
-void state_set_aside(struct state *state, uint64_t id, const char *why, struct notes *notes)
+void state_set_aside(struct state *state, uint64_t id, const char *why,
+		     struct diagnostics *diagnostics)
 {
 	char name[STATE_NAME_MAX];
 
 	state_name_of_id(id, name);
-	set_aside(state, name, why, notes);
+	set_aside(state, name, why, diagnostics);
 }
 
 /* ---- which there are ---------------------------------------------------------------- */
@@ -50,7 +51,7 @@ static int add_id(struct ids *ids, uint64_t id)
 
 /* Whether it is a regular file shows when it is read, where readdir() does not say. */
 static int list_one(const struct state *state, const struct dirent *entry, struct ids *ids,
-		    struct notes *notes)
+		    struct diagnostics *diagnostics)
 {
 	uint64_t id = state_id_of_name(entry->d_name);
 
@@ -59,9 +60,9 @@ static int list_one(const struct state *state, const struct dirent *entry, struc
 	if (id > 0 && (entry->d_type == DT_REG || entry->d_type == DT_UNKNOWN))
 		return add_id(ids, id);
 	if (strcmp(entry->d_name, STATE_NEW_FILE) == 0)
-		state_remove_new(state, state->leases, "leases/", notes);
+		state_remove_new(state, state->leases, "leases/", diagnostics);
 	else
-		set_aside(state, entry->d_name, "not a saved lease", notes);
+		set_aside(state, entry->d_name, "not a saved lease", diagnostics);
 	return 0;
 }
 
@@ -72,7 +73,7 @@ static int compare_ids(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-static int list_all(const struct state *state, struct ids *ids, struct notes *notes)
+static int list_all(const struct state *state, struct ids *ids, struct diagnostics *diagnostics)
 {
 	DIR *directory = state_open_list(state);
 	const struct dirent *entry;
@@ -87,21 +88,22 @@ static int list_all(const struct state *state, struct ids *ids, struct notes *no
 			r = -errno;
 			break;
 		}
-		r = list_one(state, entry, ids, notes);
+		r = list_one(state, entry, ids, diagnostics);
 	}
 	closedir(directory);
 	return r;
 }
 
-int state_list(struct state *state, uint64_t **ret, size_t *ret_n, struct notes *notes)
+int state_list(struct state *state, uint64_t **ret, size_t *ret_n, struct diagnostics *diagnostics)
 {
 	struct ids ids = { 0 };
 	int r;
 
-	r = list_all(state, &ids, notes);
+	r = list_all(state, &ids, diagnostics);
 	if (r < 0) {
 		free(ids.list);
-		notes_add(notes, true, "%s/leases: cannot be read: %s", state->path, strerror(-r));
+		diagnostics_add(diagnostics, true, "%s/leases: cannot be read: %s", state->path,
+				strerror(-r));
 		return r;
 	}
 	if (ids.n > 0)
@@ -134,7 +136,7 @@ static int load(struct state *state, const struct arbiter *arbiter, uint64_t id,
 }
 
 int state_load(struct state *state, const struct arbiter *arbiter, uint64_t id,
-	       struct state_lease *ret, struct notes *notes)
+	       struct state_lease *ret, struct diagnostics *diagnostics)
 {
 	char name[STATE_NAME_MAX], why[160];
 	int r;
@@ -142,9 +144,9 @@ int state_load(struct state *state, const struct arbiter *arbiter, uint64_t id,
 	state_name_of_id(id, name);
 	r = load(state, arbiter, id, name, ret, why, sizeof(why));
 	if (r == -EINVAL)
-		set_aside(state, name, why, notes);
+		set_aside(state, name, why, diagnostics);
 	else if (r < 0)
-		notes_add(notes, true, "%s/leases/%s: cannot be read now: %s", state->path, name,
-			  strerror(-r));
+		diagnostics_add(diagnostics, true, "%s/leases/%s: cannot be read now: %s",
+				state->path, name, strerror(-r));
 	return r;
 }

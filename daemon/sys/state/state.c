@@ -59,26 +59,26 @@ static int make_leases(struct state *state)
 }
 
 /* Two daemons on one directory would each give away what the other has granted. */
-static int open_runtime(struct state *state, struct notes *notes)
+static int open_runtime(struct state *state, struct diagnostics *diagnostics)
 {
 	int r;
 
 	state->runtime = open(state->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (state->runtime < 0) {
 		r = -errno;
-		notes_add(notes, true, "%s: cannot use the runtime directory: %s", state->path,
-			  strerror(-r));
+		diagnostics_add(diagnostics, true, "%s: cannot use the runtime directory: %s",
+				state->path, strerror(-r));
 		return r;
 	}
 	if (flock(state->runtime, LOCK_EX | LOCK_NB) == 0)
 		return 0;
 	r = errno == EWOULDBLOCK ? -EBUSY : -errno;
-	notes_add(notes, true, "%s: %s", state->path,
-		  r == -EBUSY ? "another gpuarbd uses it" : strerror(-r));
+	diagnostics_add(diagnostics, true, "%s: %s", state->path,
+			r == -EBUSY ? "another gpuarbd uses it" : strerror(-r));
 	return r;
 }
 
-int state_open(const char *runtime_directory, struct state **ret, struct notes *notes)
+int state_open(const char *runtime_directory, struct state **ret, struct diagnostics *diagnostics)
 {
 	_cleanup_(state_closep) struct state *state = calloc(1, sizeof(*state));
 	int r;
@@ -90,18 +90,19 @@ int state_open(const char *runtime_directory, struct state **ret, struct notes *
 	if (!state->path)
 		return -ENOMEM;
 
-	r = open_runtime(state, notes);
+	r = open_runtime(state, diagnostics);
 	if (r < 0)
 		return r;
 	r = make_leases(state);
 	if (r < 0) {
-		notes_add(notes, true, "%s/leases: cannot be used as a directory of this user: %s",
-			  runtime_directory, strerror(-r));
+		diagnostics_add(diagnostics, true,
+				"%s/leases: cannot be used as a directory of this user: %s",
+				runtime_directory, strerror(-r));
 		return r;
 	}
-	state_remove_new(state, state->runtime, "", notes);
-	state_remove_new(state, state->leases, "leases/", notes);
-	state_find_first_id(state, notes);
+	state_remove_new(state, state->runtime, "", diagnostics);
+	state_remove_new(state, state->leases, "leases/", diagnostics);
+	state_find_first_id(state, diagnostics);
 
 	*ret = TAKE_PTR(state);
 	return 0;

@@ -16,7 +16,7 @@ struct state;
 
 /* Opens the directory, making what is missing in it, and locks it: -EBUSY where another
  * daemon uses it. -errno, with a note. */
-int state_open(const char *runtime_directory, struct state **ret, struct notes *notes);
+int state_open(const char *runtime_directory, struct state **ret, struct diagnostics *diagnostics);
 struct state *state_close(struct state *state);
 DEFINE_CLEANUP(struct state *, state_close)
 
@@ -39,17 +39,18 @@ struct state_lease {
 
 /* Ids of the leases that are saved, ascending; for free(). What is no file of ours is set
  * aside, with a note. -errno, with a note. */
-int state_list(struct state *state, uint64_t **ret, size_t *ret_n, struct notes *notes);
+int state_list(struct state *state, uint64_t **ret, size_t *ret_n, struct diagnostics *diagnostics);
 
 /* Reads one, for arbiter_adopt(), which finds what contradicts itself or others. -EINVAL: it is
  * torn, foreign, or from another version; it has been set aside, with a note. -ENOMEM, -EMFILE,
  * -ENFILE: it is left as it is, with a note, and a start has to wait until there is room. */
 int state_load(struct state *state, const struct arbiter *arbiter, uint64_t id,
-	       struct state_lease *ret, struct notes *notes);
+	       struct state_lease *ret, struct diagnostics *diagnostics);
 
 /* Moves a lease's file to RUNTIME/set-aside, under another name where one of its name is there
  * already, and says why in a note. */
-void state_set_aside(struct state *state, uint64_t id, const char *why, struct notes *notes);
+void state_set_aside(struct state *state, uint64_t id, const char *why,
+		     struct diagnostics *diagnostics);
 
 /*
  * Which GPUs are drained: RUNTIME/drained, a name a line; no file: none. What cannot be read,
@@ -57,4 +58,5 @@ void state_set_aside(struct state *state, uint64_t id, const char *why, struct n
  * when it is loaded again after the GPU came back.
  */
 int state_save_drained(struct state *state, const struct arbiter *arbiter);
-void state_load_drained(struct state *state, struct arbiter *arbiter, struct notes *notes);
+void state_load_drained(struct state *state, struct arbiter *arbiter,
+			struct diagnostics *diagnostics);

@@ -78,17 +78,17 @@ static uint64_t head(const struct sim_queue *queue)
  */
 static int update_limit(struct sim_queue *queue)
 {
-	uint64_t rung = sim_doorbell(queue), written, limit;
+	uint64_t enforce_step = sim_doorbell(queue), written, limit;
 	int r;
 
-	if (rung == queue->rung)
+	if (enforce_step == queue->enforce_step)
 		return 0;
 	r = packet_get(queue, queue->write_pointer, &written, sizeof(written));
 	if (r < 0)
 		return r;
 
-	queue->rung = rung;
-	limit = written > rung + 1 ? written : rung + 1;
+	queue->enforce_step = enforce_step;
+	limit = written > enforce_step + 1 ? written : enforce_step + 1;
 	if (limit <= queue->limit)
 		return 0;
 	if (limit > queue->read_index + slots(queue))

@@ -32,7 +32,7 @@ uint64_t sim_doorbell(const struct sim_queue *queue)
 
 void sim_doorbell_init(struct sim_queue *queue)
 {
-	queue->rung = NEVER_RUNG;
+	queue->enforce_step = NEVER_RUNG;
 	__atomic_store_n(doorbell(queue), NEVER_RUNG, __ATOMIC_RELEASE);
 }
 
@@ -89,22 +89,23 @@ int packet_retire(struct sim_queue *queue, uint64_t by, uint64_t now_ns)
  */
 static int pm4_step(struct sim_queue *queue, struct packet_step *step)
 {
-	uint64_t rung = sim_doorbell(queue), taken = queue->read_index;
+	uint64_t enforce_step = sim_doorbell(queue), taken = queue->read_index;
 	uint32_t reported;
 
-	if (rung == NEVER_RUNG || rung == taken)
+	if (enforce_step == NEVER_RUNG || enforce_step == taken)
 		return 0;
-	if (rung < taken || rung - taken > queue->ring_size / 4)
-		return packet_stop(queue, "PM4: write pointer %" PRIu64 " beyond the ring", rung);
+	if (enforce_step < taken || enforce_step - taken > queue->ring_size / 4)
+		return packet_stop(queue, "PM4: write pointer %" PRIu64 " beyond the ring",
+				   enforce_step);
 	if (!packet_through(queue, step->now_ns))
 		return 0;
 
-	queue->read_index = rung;
+	queue->read_index = enforce_step;
 	queue->packets++;
 	queue->began = 0;
 	queue->active_ns = step->now_ns;
 	(void)snprintf(queue->note, sizeof(queue->note), "PM4: skipped, not run");
-	reported = (uint32_t)(rung % (queue->ring_size / 4));
+	reported = (uint32_t)(enforce_step % (queue->ring_size / 4));
 	if (packet_put(queue, queue->read_pointer, &reported, sizeof(reported)) < 0)
 		return -EIO;
 	return 1;

@@ -234,15 +234,15 @@ static int fetch(struct sim_queue *queue, uint32_t *words, unsigned n)
 /* How many bytes are there to be read; the doorbell counts bytes and does not wrap. */
 static int waiting(struct sim_queue *queue, uint64_t *ret)
 {
-	uint64_t rung = sim_doorbell(queue);
+	uint64_t enforce_step = sim_doorbell(queue);
 
-	if (rung == NEVER_RUNG)
-		rung = queue->read_index;
-	if (queue->ring_size < 4 || rung % 4 != 0 || rung < queue->read_index ||
-	    rung - queue->read_index > queue->ring_size)
-		return packet_stop(queue, "SDMA: write pointer 0x%" PRIx64 " at 0x%" PRIx64, rung,
-				   queue->read_index);
-	*ret = rung - queue->read_index;
+	if (enforce_step == NEVER_RUNG)
+		enforce_step = queue->read_index;
+	if (queue->ring_size < 4 || enforce_step % 4 != 0 || enforce_step < queue->read_index ||
+	    enforce_step - queue->read_index > queue->ring_size)
+		return packet_stop(queue, "SDMA: write pointer 0x%" PRIx64 " at 0x%" PRIx64,
+				   enforce_step, queue->read_index);
+	*ret = enforce_step - queue->read_index;
 	return 0;
 }
 

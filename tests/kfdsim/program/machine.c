@@ -15,11 +15,11 @@
 #define CARDS 16U
 #define NODES 256U /* of a topology; numbers may be missing */
 
-static void tell(struct notes *notes)
+static void tell(struct diagnostics *diagnostics)
 {
-	for (size_t i = 0; i < notes->n; i++)
-		fprintf(stderr, "kfdsim: %s\n", notes->list[i].text);
-	notes_done(notes);
+	for (size_t i = 0; i < diagnostics->n; i++)
+		fprintf(stderr, "kfdsim: %s\n", diagnostics->list[i].text);
+	diagnostics_done(diagnostics);
 }
 
 static int fail(const char *what, int error)
@@ -105,18 +105,18 @@ static int find_minors(struct machine *machine, const char *sysfs)
 static int load_profiles(const char *dir, const char *const *names, size_t n,
 			 struct gpu_info *cards, unsigned *partitions)
 {
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 	struct profile profile;
 	int r = n > CARDS ? -E2BIG : 0;
 
 	for (size_t i = 0; i < n && r == 0; i++) {
-		r = profile_load(dir, names[i], &profile, &notes);
+		r = profile_load(dir, names[i], &profile, &diagnostics);
 		if (r == 0) {
 			cards[i] = profile.info;
 			partitions[i] = profile.partitions;
 		}
 	}
-	tell(&notes);
+	tell(&diagnostics);
 	return r;
 }
 
@@ -159,15 +159,15 @@ int machine_from_profiles(struct machine *machine, const char *profiles, const c
 
 int machine_from_topology(struct machine *machine, const char *sysfs)
 {
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 	struct hw *hw = NULL;
 	int r;
 
-	r = hw_kfd.open(sysfs, &hw, &notes);
+	r = hw_kfd.open(sysfs, &hw, &diagnostics);
 	if (r == 0)
-		r = hw_kfd.list(hw, machine->gpus, SIM_GPUS_MAX, &notes);
+		r = hw_kfd.list(hw, machine->gpus, SIM_GPUS_MAX, &diagnostics);
 	hw_kfd.close(hw);
-	tell(&notes);
+	tell(&diagnostics);
 	if (r < 0)
 		return r;
 	if (r == 0 || r > (int)SIM_GPUS_MAX) {

@@ -205,12 +205,12 @@ static void random_geometry(struct gpu_info *info)
 	} while (geometry_check(geometry, problem, sizeof(problem)) < 0);
 }
 
-static void check_same(const struct mapped *mapped, const struct deal *deal)
+static void check_same(const struct mapped *mapped, const struct codec *codec)
 {
 	const struct geometry *geometry = &mapped->gpu.info.geometry;
 	struct cuset set;
 
-	deal_decode(deal, mapped->queue.mask, mapped->queue.mask_bits / 32, &set);
+	codec_decode(codec, mapped->queue.mask, mapped->queue.mask_bits / 32, &set);
 	for (unsigned xcc = 0; xcc < SIM_XCCS; xcc++)
 		for (unsigned engine = 0; engine < SIM_ENGINES; engine++)
 			CHECK(mapped->queue.engines[xcc][engine] ==
@@ -222,7 +222,7 @@ TEST(the_daemon_deals_every_mask_of_every_gpu_alike)
 	const char *given = getenv("MASK_SEED");
 	unsigned seed = given ? (unsigned)strtoul(given, NULL, 10) : (unsigned)time(NULL);
 	static struct mapped mapped;
-	static struct deal deal;
+	static struct codec codec;
 	unsigned lit = 0;
 
 	printf("MASK_SEED=%u\n", seed);
@@ -230,7 +230,7 @@ TEST(the_daemon_deals_every_mask_of_every_gpu_alike)
 	for (unsigned run = 0; run < 2000; run++) {
 		mapped.queue.gpu = &mapped.gpu;
 		random_geometry(&mapped.gpu.info);
-		deal_init(&deal, &mapped.gpu.info.geometry);
+		codec_init(&codec, &mapped.gpu.info.geometry);
 		for (unsigned k = 0; k < 10; k++) {
 			unsigned density = 1 + below(8);
 
@@ -240,7 +240,7 @@ TEST(the_daemon_deals_every_mask_of_every_gpu_alike)
 				if (below(8) < density)
 					set_bit(&mapped.queue, bit);
 			sim_mask_map(&mapped.queue);
-			check_same(&mapped, &deal);
+			check_same(&mapped, &codec);
 			lit += mapped.queue.engines[0][0] != 0;
 		}
 	}

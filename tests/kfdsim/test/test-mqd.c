@@ -25,27 +25,27 @@ struct reading {
 	struct sim *sim;
 	char *text;
 	size_t size;
-	struct mask_seen *seen;
+	struct observed_mask *seen;
 	size_t n;
 	char why[200];
 };
 
 static void reading_start(struct reading *reading)
 {
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 	struct profile profile;
 	char dir[4096];
 
 	*reading = (struct reading){ 0 };
 	snprintf(dir, sizeof(dir), "%s/conf/gpus", getenv("GPUARB_ROOT"));
 	for (size_t i = 0; i < ARRAY_SIZE(profiles); i++) {
-		CHECK(profile_load(dir, profiles[i], &profile, &notes) == 0);
+		CHECK(profile_load(dir, profiles[i], &profile, &diagnostics) == 0);
 		reading->gpus[i] = profile.info;
 	}
 	reading->sim = rig_sim(reading->gpus, ARRAY_SIZE(profiles));
 	for (size_t i = 0; i < ARRAY_SIZE(profiles); i++)
 		reading->gpus[i] = reading->sim->gpus[i].info;
-	notes_done(&notes);
+	diagnostics_done(&diagnostics);
 }
 
 static void print(struct reading *reading)
@@ -78,17 +78,17 @@ static void reading_end(struct reading *reading)
 /* Masks as clients set them: any bits, short ones too, but no half WGP. */
 static void mask_randomly(struct sim_queue *queue, struct cuset *ret)
 {
-	struct deal deal;
+	struct codec codec;
 
-	deal_init(&deal, &queue->gpu->info.geometry);
-	queue->mask_bits = 32 * (1 + below((unsigned)deal_words(&deal)));
+	codec_init(&codec, &queue->gpu->info.geometry);
+	queue->mask_bits = 32 * (1 + below((unsigned)codec_words(&codec)));
 	for (unsigned i = 0; i < queue->mask_bits / 32; i++) {
 		queue->mask[i] = (uint32_t)mrand48() & (uint32_t)mrand48();
-		if (deal.step == 2)
+		if (codec.step == 2)
 			queue->mask[i] = (queue->mask[i] & 0x55555555U) * 3;
 	}
 	sim_mask_map(queue);
-	deal_decode(&deal, queue->mask, queue->mask_bits / 32, ret);
+	codec_decode(&codec, queue->mask, queue->mask_bits / 32, ret);
 }
 
 TEST(a_mask_that_was_set_is_the_mask_that_is_seen)

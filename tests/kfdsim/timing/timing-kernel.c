@@ -97,7 +97,7 @@ void timing_forget(struct timing *t, struct timing_queue *queue)
 }
 
 /* The XCCs take turns, block by block; one without a CU for the queue is passed over. */
-static void deal_to_xccs(struct timing *t, struct timing_queue *queue, uint32_t blocks)
+static void codec_to_xccs(struct timing *t, struct timing_queue *queue, uint32_t blocks)
 {
 	unsigned n = 0, i = 0;
 
@@ -166,7 +166,7 @@ int timing_start(struct timing *t, struct timing_queue *queue, const struct timi
 	queue->block_ns = kernel->block_ns ? kernel->block_ns : t->block_ns;
 	n = bundle(t, queue, kernel->blocks);
 	queue->threads *= n;
-	deal_to_xccs(t, queue, kernel->blocks / n + (kernel->blocks % n > 0));
+	codec_to_xccs(t, queue, kernel->blocks / n + (kernel->blocks % n > 0));
 	if (make_room_for_saved(t, queue) < 0) {
 		for (unsigned x = 0; x < t->xccs; x++)
 			queue->runs[x].left = 0;

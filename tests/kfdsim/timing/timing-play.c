@@ -19,7 +19,7 @@ static struct timing_gpu radeon_vii(void)
 	return gpu;
 }
 
-static void deal_mask(uint64_t mask, uint32_t engines[TIMING_XCCS][TIMING_ENGINES])
+static void codec_mask(uint64_t mask, uint32_t engines[TIMING_XCCS][TIMING_ENGINES])
 {
 	memset(engines, 0, sizeof(uint32_t) * TIMING_XCCS * TIMING_ENGINES);
 	for (unsigned bit = 0; bit < 64; bit++)
@@ -80,7 +80,7 @@ int play_loops(const struct player *players, unsigned n, unsigned times, uint64_
 	for (unsigned i = 0; r == 0 && i < n; i++) {
 		uint32_t engines[TIMING_XCCS][TIMING_ENGINES];
 
-		deal_mask(players[i].mask, engines);
+		codec_mask(players[i].mask, engines);
 		r = timing_queue_set(timing, i + 1, 1, engines, 7, 0);
 	}
 	if (r == 0)

@@ -19,7 +19,7 @@ struct stage {
 	struct gpuarb_partition partitions[2];
 	struct gpuarb_lease_info leases[2];
 	struct gpuarb_gpu gpu;
-	struct gpuarb_process strangers[1];
+	struct gpuarb_process unmanaged_processes[1];
 	struct seen seen;
 	struct verify verify;
 };
@@ -30,7 +30,7 @@ static void stage_new(struct stage *stage)
 		.scratch = scratch_new(),
 		.masks = { 0x3fffffff, 0x7fff },
 		.gpu = { .name = GPU },
-		.strangers = { { .pid = 90, .command = "python3", .queues = 5 } },
+		.unmanaged_processes = { { .pid = 90, .command = "python3", .queues = 5 } },
 	};
 	for (size_t i = 0; i < 2; i++) {
 		stage->partitions[i] = (struct gpuarb_partition){
@@ -308,7 +308,7 @@ TEST(what_waits_has_nothing_to_compare)
 	stage_done(&stage);
 }
 
-TEST(a_gpu_drifts_when_it_is_oversubscribed_and_tells_of_strangers)
+TEST(a_gpu_drifts_when_it_is_oversubscribed_and_tells_of_unmanaged_processes)
 {
 	struct stage stage;
 
@@ -317,7 +317,7 @@ TEST(a_gpu_drifts_when_it_is_oversubscribed_and_tells_of_strangers)
 	only(&stage, VERIFY_OK, "slots", "not oversubscribed");
 	CHECK(!verify_drifts(&stage.verify) && stage.verify.n_findings == 1);
 	stage.gpu.oversubscribed = true;
-	stage.gpu.unmanaged = stage.strangers;
+	stage.gpu.unmanaged = stage.unmanaged_processes;
 	stage.gpu.n_unmanaged = 1;
 	verify_gpu(&stage.verify, &stage.gpu);
 	CHECK(only(&stage, VERIFY_DRIFT, "slots", "more is in use than it has")->lease == 0);

@@ -35,7 +35,7 @@ static struct model radeon_vii_model(void)
 {
 	struct model model = { .geometry = radeon_vii("g").geometry, .law = "measured" };
 
-	deal_init(&model.deal, &model.geometry);
+	codec_init(&model.codec, &model.geometry);
 	geometry_all(&model.geometry, &model.all);
 	return model;
 }
@@ -53,12 +53,12 @@ static double predict(const struct model *model, uint64_t mask, predictor how)
 /* Bits of so many CUs in each engine. */
 static uint64_t mask_of(const struct model *model, const unsigned engine[static 4])
 {
-	uint32_t words[DEAL_WORDS] = { 0 };
+	uint32_t words[CODEC_WORDS] = { 0 };
 	struct cuset set = { 0 };
 
 	for (unsigned e = 0; e < 4; e++)
 		set.pair[e] = (UINT32_C(1) << engine[e]) - 1;
-	deal_encode(&model->deal, &set, words);
+	codec_encode(&model->codec, &set, words);
 	return words[0] | (uint64_t)words[1] << 32;
 }
 

@@ -43,11 +43,13 @@ static void climb(struct lending *l, unsigned to_kill)
 	struct lease *lease;
 
 	while (to_kill > 0) {
-		enum rung rung = arbiter_next_rung(l->s.arbiter, l->now, &lease);
+		enum enforce_step enforce_step = arbiter_next_enforce_step(l->s.arbiter, l->now,
+									   &lease);
 
-		to_kill -= rung == RUNG_KILL;
-		CHECK(rung != RUNG_NONE || arbiter_next_deadline(l->s.arbiter) != UINT64_MAX);
-		if (rung == RUNG_NONE)
+		to_kill -= enforce_step == ENFORCE_STEP_KILL;
+		CHECK(enforce_step != ENFORCE_STEP_NONE ||
+		      arbiter_next_deadline(l->s.arbiter) != UINT64_MAX);
+		if (enforce_step == ENFORCE_STEP_NONE)
 			pass(l, arbiter_next_deadline(l->s.arbiter) - l->now);
 	}
 	settle(l);
@@ -62,7 +64,7 @@ static uint64_t until_killed(const struct rt_daemon *daemon, unsigned borrowers)
 
 	l.s.arbiter->settings->activate_grace_usec = daemon->activate_grace;
 	l.s.arbiter->settings->enforce_delay_usec = daemon->enforce_delay;
-	add_tenant(l.s.arbiter, "borrowers", ANY, CLASS_BESTEFFORT)->enforce = RUNG_KILL;
+	add_tenant(l.s.arbiter, "borrowers", ANY, CLASS_BESTEFFORT)->enforce = ENFORCE_STEP_KILL;
 	rt = keep_inactive(&l, 45);
 	for (unsigned i = 0; i < borrowers; i++)
 		borrow(&l, 3, 60);

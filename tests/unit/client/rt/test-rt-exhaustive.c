@@ -130,7 +130,7 @@ static void play(const struct rt_rig *rig, const struct gpu_info *gpu, bool refu
 	struct rt_seen seen;
 
 	make_model(plan, &model);
-	if (plan->verdict != RT_ACCEPTED && !refused_too) {
+	if (plan->result != RT_ACCEPTED && !refused_too) {
 		tally->sets++;
 		return;
 	}
@@ -141,8 +141,8 @@ static void play(const struct rt_rig *rig, const struct gpu_info *gpu, bool refu
 	tally->inactive += model.activation > 0;
 	for (size_t i = 0; i < model.n_tasks; i++)
 		tally->jittery += model.task[i].jitter > 0;
-	if (plan->verdict != RT_ACCEPTED) {
-		CHECK(plan->verdict == RT_REJECTED);
+	if (plan->result != RT_ACCEPTED) {
+		CHECK(plan->result == RT_REJECTED);
 		tally->cautious += !seen.missed && !seen.cut;
 		return;
 	}

@@ -35,7 +35,7 @@ TEST(whole_shader_engines_as_few_as_pass)
 	rt_rig_needs(&rig, 16);
 	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
 
-	CHECK(plan->verdict == RT_ACCEPTED && plan->layout.any_order);
+	CHECK(plan->result == RT_ACCEPTED && plan->layout.any_order);
 	CHECK(plan->layout.places[0].cus == 15 && engines_of(plan, 0) == 1);
 	CHECK(plan->layout.places[1].cus == 30 && engines_of(plan, 1) == 2);
 	CHECK(!(plan->layout.places[0].engines & plan->layout.places[1].engines));
@@ -53,7 +53,7 @@ TEST(isolation_cu_takes_the_fewest_cus_and_shares_engines)
 	rt_rig_needs(&rig, 17)->isolation = ISOLATION_CU;
 	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
 
-	CHECK(plan->verdict == RT_ACCEPTED);
+	CHECK(plan->result == RT_ACCEPTED);
 	CHECK(plan->layout.places[0].cus == 7);
 	CHECK(plan->layout.places[5].cus == 18); /* no rectangle has 17 */
 	for (size_t i = 0; i < 6; i++)
@@ -79,7 +79,7 @@ TEST(an_uneven_harvest_gives_the_small_engine_to_who_needs_little)
 	rt_rig_needs(&rig, 13);
 	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
 
-	CHECK(plan->verdict == RT_ACCEPTED);
+	CHECK(plan->result == RT_ACCEPTED);
 	CHECK(plan->layout.places[0].engines == 1 << 3);
 	CHECK(plan->layout.places[1].engines == 1 << 1);
 }
@@ -101,7 +101,7 @@ TEST(an_uneven_gpu_as_a_whole_is_no_more_than_its_effective_cus)
 							     : ISOLATION_SHADER_ENGINE;
 		_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
 
-		CHECK((plan->verdict == RT_ACCEPTED) == (cus == 36));
+		CHECK((plan->result == RT_ACCEPTED) == (cus == 36));
 		CHECK(cus > 36 || plan->layout.places[0].effective == 36);
 	}
 }
@@ -142,7 +142,7 @@ TEST(what_does_not_fit_side_by_side_says_which_and_what_would_do)
 	rt_rig_needs(&rig, 4);
 	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
 
-	CHECK(plan->verdict == RT_REJECTED && plan->layout.n == 0);
+	CHECK(plan->result == RT_REJECTED && plan->layout.n == 0);
 	CHECK(strstr(plan->reason, "do not fit side by side: p2: shader-engines"));
 	CHECK(strstr(plan->reason, "isolation = cu"));
 	rt_rig_needs(&rig, 40);
@@ -159,13 +159,13 @@ TEST(queue_slots_and_process_slots_count)
 	rt_rig_needs(&rig, 1)->queues = 20;
 	rt_rig_needs(&rig, 1)->queues = 5;
 	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
-	CHECK(plan->verdict == RT_REJECTED && strstr(plan->reason, "queues: 5 asked, 4 left"));
+	CHECK(plan->result == RT_REJECTED && strstr(plan->reason, "queues: 5 asked, 4 left"));
 	CHECK(strstr(plan->reason, "ask for fewer (queues = N"));
 
 	rt_rig_init(&rig);
 	rt_rig_needs(&rig, 1)->processes = 9;
 	_cleanup_(rt_plan_freep) struct rt_plan *crowd = rt_rig_plan(&rig, &gpu);
-	CHECK(crowd->verdict == RT_REJECTED && strstr(crowd->reason, "processes: 9 asked"));
+	CHECK(crowd->result == RT_REJECTED && strstr(crowd->reason, "processes: 9 asked"));
 }
 
 TEST(alone_keeps_others_out_of_shared_engines)
@@ -181,10 +181,10 @@ TEST(alone_keeps_others_out_of_shared_engines)
 		partition->alone = i < 4;
 	}
 	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
-	CHECK(plan->verdict == RT_REJECTED);
+	CHECK(plan->result == RT_REJECTED);
 	rig.partitions[3].alone = false;
 	_cleanup_(rt_plan_freep) struct rt_plan *fewer = rt_rig_plan(&rig, &gpu);
-	CHECK(fewer->verdict == RT_ACCEPTED);
+	CHECK(fewer->result == RT_ACCEPTED);
 }
 
 /* ---- against every way to give engines away ------------------------------------------------ */
@@ -240,7 +240,7 @@ static void fit_random(struct tally *tally)
 	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
 	gpu_init(&empty, &gpu, 0);
 	best = fewest(&empty, least, n, (UINT32_C(1) << g.engines) - 1);
-	if (plan->verdict == RT_REJECTED) {
+	if (plan->result == RT_REJECTED) {
 		tally->refused++;
 		tally->missed += best < 99;
 		return;

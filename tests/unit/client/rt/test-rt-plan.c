@@ -39,7 +39,7 @@ TEST(the_fewest_cus_and_the_growth_are_exact)
 		const struct rt_partition_plan *p = &plan->partitions[0];
 		uint64_t allowed = rt_plan_allowed(&rig.set, 0);
 
-		if (plan->verdict != RT_ACCEPTED)
+		if (plan->result != RT_ACCEPTED)
 			continue;
 		judged++;
 		for (size_t t = 0; t < rig.set.n_tasks; t++) {
@@ -78,22 +78,22 @@ TEST(what_nobody_has_stated_makes_it_conditional)
 	rt_rig_init(&rig);
 	rt_rig_needs(&rig, 15);
 	_cleanup_(rt_plan_freep) struct rt_plan *all = rt_rig_plan(&rig, &gpu);
-	CHECK(all->verdict == RT_ACCEPTED && all->n_conditions == 0 && all->n_assumptions > 3);
+	CHECK(all->result == RT_ACCEPTED && all->n_conditions == 0 && all->n_assumptions > 3);
 
 	rig.set.capped = false;
 	_cleanup_(rt_plan_freep) struct rt_plan *capped = rt_rig_plan(&rig, &gpu);
-	CHECK(capped->verdict == RT_CONDITIONAL && strstr(capped->conditions[0], "capped"));
+	CHECK(capped->result == RT_CONDITIONAL && strstr(capped->conditions[0], "capped"));
 	rig.set.capped = true;
 	rig.set.no_graphics = false;
 	_cleanup_(rt_plan_freep) struct rt_plan *graphics = rt_rig_plan(&rig, &gpu);
-	CHECK(graphics->verdict == RT_CONDITIONAL && strstr(graphics->conditions[0], "graphics"));
+	CHECK(graphics->result == RT_CONDITIONAL && strstr(graphics->conditions[0], "graphics"));
 	rig.set.no_graphics = true;
 	rig.set.queue_changes = RT_UNSET;
 	_cleanup_(rt_plan_freep) struct rt_plan *queues = rt_rig_plan(&rig, &gpu);
-	CHECK(queues->verdict == RT_CONDITIONAL && strstr(queues->conditions[0], "queue-changes"));
+	CHECK(queues->result == RT_CONDITIONAL && strstr(queues->conditions[0], "queue-changes"));
 	/* Queues of others stop nobody there. */
 	_cleanup_(rt_plan_freep) struct rt_plan *none = rt_rig_plan(&rig, &mes);
-	CHECK(none->verdict == RT_ACCEPTED);
+	CHECK(none->result == RT_ACCEPTED);
 }
 
 TEST(before_gfx11_the_cost_of_a_preemption_has_to_be_known)
@@ -165,14 +165,14 @@ TEST(activation_is_joined_unless_the_first_job_waits_for_the_grant)
 	_cleanup_(rt_plan_freep) struct rt_plan *ladder = rt_rig_plan(&rig, &gpu);
 	/* Grace, a rung, the kernel's time-out, and the daemon's next look. */
 	CHECK(ladder->partitions[0].activation == 1000000 + 1000000 + 9000000 + 50000);
-	CHECK(ladder->verdict == RT_REJECTED && strstr(ladder->tasks[0].reason, "waits-for-grant"));
+	CHECK(ladder->result == RT_REJECTED && strstr(ladder->tasks[0].reason, "waits-for-grant"));
 	partition->activation = 500;
 	_cleanup_(rt_plan_freep) struct rt_plan *quick = rt_rig_plan(&rig, &gpu);
-	CHECK(quick->verdict == RT_ACCEPTED && quick->tasks[0].slack == 0);
+	CHECK(quick->result == RT_ACCEPTED && quick->tasks[0].slack == 0);
 	partition->activation = RT_UNSET;
 	partition->waits_for_grant = true;
 	_cleanup_(rt_plan_freep) struct rt_plan *patient = rt_rig_plan(&rig, &gpu);
-	CHECK(patient->verdict == RT_ACCEPTED && patient->tasks[0].bound == 500);
+	CHECK(patient->result == RT_ACCEPTED && patient->tasks[0].bound == 500);
 }
 
 /* ---- why not ------------------------------------------------------------------------------ */
@@ -185,7 +185,7 @@ static void rejects(const struct rt_rig *rig, const char *words)
 
 	printf("  %s\n", plan->tasks[0].reason);
 	fflush(stdout);
-	CHECK(plan->verdict == RT_REJECTED && !plan->tasks[0].meets);
+	CHECK(plan->result == RT_REJECTED && !plan->tasks[0].meets);
 	CHECK(strstr(plan->tasks[0].reason, words));
 }
 
@@ -233,6 +233,6 @@ TEST(what_passes_is_placed_though_another_partition_does_not)
 	rt_rig_needs(&rig, 15);
 	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
 
-	CHECK(plan->verdict == RT_REJECTED && !plan->partitions[0].passes);
+	CHECK(plan->result == RT_REJECTED && !plan->partitions[0].passes);
 	CHECK(plan->partitions[1].passes && plan->partitions[1].placed && plan->tasks[1].meets);
 }

@@ -14,7 +14,7 @@
 #define TASK HEAD "[task t]\npartition = p\nperiod = 10ms\nwcet = 15:2000 30:1200\n"
 
 static int load_under(const struct settings *settings, const char *text, size_t size,
-		      struct rt_set **ret, struct notes *notes)
+		      struct rt_set **ret, struct diagnostics *diagnostics)
 {
 	char path[] = "/tmp/gpuarb-set-XXXXXX";
 	int fd = mkstemp(path), r;
@@ -22,44 +22,45 @@ static int load_under(const struct settings *settings, const char *text, size_t 
 	CHECK(fd >= 0);
 	CHECK(write(fd, text, size) == (ssize_t)size);
 	close(fd);
-	r = rt_set_load(path, settings, ret, notes);
+	r = rt_set_load(path, settings, ret, diagnostics);
 	unlink(path);
 	return r;
 }
 
-static int load_text(const char *text, size_t size, struct rt_set **ret, struct notes *notes)
+static int load_text(const char *text, size_t size, struct rt_set **ret,
+		     struct diagnostics *diagnostics)
 {
 	_cleanup_(settings_freep) struct settings *settings = NULL;
 
 	CHECK(settings_new(&settings) == 0);
-	return load_under(settings, text, size, ret, notes);
+	return load_under(settings, text, size, ret, diagnostics);
 }
 
 static struct rt_set *good(const char *text)
 {
-	_cleanup_(notes_done) struct notes notes = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	struct rt_set *set = NULL;
-	int r = load_text(text, strlen(text), &set, &notes);
+	int r = load_text(text, strlen(text), &set, &diagnostics);
 
-	for (size_t i = 0; i < notes.n; i++)
-		printf("%s\n", notes.list[i].text);
-	CHECK(r == 0 && notes.n == 0 && set);
+	for (size_t i = 0; i < diagnostics.n; i++)
+		printf("%s\n", diagnostics.list[i].text);
+	CHECK(r == 0 && diagnostics.n == 0 && set);
 	return set;
 }
 
 /* Refused with one complaint, at this line, that has these words. */
 static void bad(const char *text, unsigned line, const char *words)
 {
-	_cleanup_(notes_done) struct notes notes = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	struct rt_set *set = NULL;
 	char place[32];
 
-	CHECK(load_text(text, strlen(text), &set, &notes) == -EINVAL && !set);
+	CHECK(load_text(text, strlen(text), &set, &diagnostics) == -EINVAL && !set);
 	snprintf(place, sizeof(place), ":%u: ", line);
-	for (size_t i = 0; i < notes.n; i++)
-		printf("  %s\n", notes.list[i].text);
-	CHECK(notes.n == 1 && notes.list[0].error);
-	CHECK(strstr(notes.list[0].text, place) && strstr(notes.list[0].text, words));
+	for (size_t i = 0; i < diagnostics.n; i++)
+		printf("  %s\n", diagnostics.list[i].text);
+	CHECK(diagnostics.n == 1 && diagnostics.list[0].error);
+	CHECK(strstr(diagnostics.list[0].text, place) && strstr(diagnostics.list[0].text, words));
 }
 
 TEST(what_is_not_said_has_the_daemons_defaults)
@@ -83,7 +84,7 @@ TEST(what_is_not_said_is_by_the_configuration_and_what_is_said_is_not)
 {
 	_cleanup_(rt_set_freep) struct rt_set *silent = NULL, *loud = NULL;
 	_cleanup_(settings_freep) struct settings *settings = NULL;
-	_cleanup_(notes_done) struct notes notes = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	static const char text[] = "[taskset]\nmargin = 70%\nactivate-grace = 3s\n" TASK;
 
 	CHECK(settings_new(&settings) == 0);
@@ -91,11 +92,11 @@ TEST(what_is_not_said_is_by_the_configuration_and_what_is_said_is_not)
 	settings->activate_grace_usec = 2000000;
 	settings->activate_min_interval_usec = 4000000;
 	settings->enforce_delay_usec = 500000;
-	CHECK(load_under(settings, TASK, strlen(TASK), &silent, &notes) == 0);
+	CHECK(load_under(settings, TASK, strlen(TASK), &silent, &diagnostics) == 0);
 	CHECK(silent->margin_percent == 25 && silent->daemon.activate_grace == 2000000);
 	CHECK(silent->daemon.activate_min_interval == 4000000);
 	CHECK(silent->daemon.enforce_delay == 500000);
-	CHECK(load_under(settings, text, strlen(text), &loud, &notes) == 0);
+	CHECK(load_under(settings, text, strlen(text), &loud, &diagnostics) == 0);
 	CHECK(loud->margin_percent == 70 && loud->daemon.activate_grace == 3000000);
 	CHECK(loud->in_force.activate_grace == 2000000 && loud->daemon.enforce_delay == 500000);
 }
@@ -267,25 +268,25 @@ TEST(what_a_partition_cannot_be_is_refused)
 TEST(everything_that_is_wrong_is_told_at_once)
 {
 	static const char text[] = HEAD "[task t]\npartition = q\nwcet = 1:1\n[task u]\n";
-	_cleanup_(notes_done) struct notes notes = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	struct rt_set *set = NULL;
 
-	CHECK(load_text(text, strlen(text), &set, &notes) == -EINVAL);
+	CHECK(load_text(text, strlen(text), &set, &diagnostics) == -EINVAL);
 	/* t: no period, no such partition; u: none of three; p: no task. */
-	CHECK(notes.n == 6);
+	CHECK(diagnostics.n == 6);
 }
 
 TEST(a_file_that_is_not_there_or_no_text_is_refused)
 {
 	_cleanup_(settings_freep) struct settings *settings = NULL;
-	_cleanup_(notes_done) struct notes notes = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	struct rt_set *set = NULL;
 
 	CHECK(settings_new(&settings) == 0);
-	CHECK(rt_set_load("/nonexistent/set.ini", settings, &set, &notes) == -ENOENT);
-	CHECK(notes.n == 1 && strstr(notes.list[0].text, "no such file"));
-	CHECK(rt_set_load("/tmp", settings, &set, &notes) < 0 && notes.n == 2);
-	CHECK(load_text("[task\0t]\n", 9, &set, &notes) == -EINVAL && notes.n == 3);
+	CHECK(rt_set_load("/nonexistent/set.ini", settings, &set, &diagnostics) == -ENOENT);
+	CHECK(diagnostics.n == 1 && strstr(diagnostics.list[0].text, "no such file"));
+	CHECK(rt_set_load("/tmp", settings, &set, &diagnostics) < 0 && diagnostics.n == 2);
+	CHECK(load_text("[task\0t]\n", 9, &set, &diagnostics) == -EINVAL && diagnostics.n == 3);
 	CHECK(!set);
 }
 
@@ -311,17 +312,17 @@ TEST(thousands_of_tasks_are_read_and_more_are_refused)
 	CHECK(set->n_tasks == RT_TASKS_MAX && set->partitions[0].n_tasks == RT_TASKS_MAX);
 	rt_set_free(set);
 
-	_cleanup_(notes_done) struct notes notes = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	set = NULL;
-	CHECK(load_text(more, strlen(more), &set, &notes) == -EINVAL && !set);
+	CHECK(load_text(more, strlen(more), &set, &diagnostics) == -EINVAL && !set);
 	/* Told as often as complaints of one file are. */
-	CHECK(notes.n > 0 && notes.n <= 110);
-	CHECK(strstr(notes.list[0].text, "more than 4096 tasks"));
+	CHECK(diagnostics.n > 0 && diagnostics.n <= 110);
+	CHECK(strstr(diagnostics.list[0].text, "more than 4096 tasks"));
 }
 
 TEST(too_many_partitions_and_points_are_refused)
 {
-	_cleanup_(notes_done) struct notes notes = { 0 };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	_cleanup_(freep) char *text = NULL;
 	struct rt_set *set = NULL;
 	size_t size;
@@ -332,8 +333,8 @@ TEST(too_many_partitions_and_points_are_refused)
 			"[partition p%u]\n[task t%u]\npartition = p%u\nperiod = 1s\nwcet = 1:1\n",
 			i, i, i);
 	fclose(out);
-	CHECK(load_text(text, size, &set, &notes) == -EINVAL && !set);
-	CHECK(strstr(notes.list[0].text, "more than 64 partitions"));
+	CHECK(load_text(text, size, &set, &diagnostics) == -EINVAL && !set);
+	CHECK(strstr(diagnostics.list[0].text, "more than 64 partitions"));
 	bad(HEAD
 	    "[task t]\npartition = p\nperiod = 1s\nwcet = 1:9 2:9 3:9 4:9 5:9 6:9 7:9 8:9 9:9 "
 	    "10:9 11:9 12:9 13:9 14:9 15:9 16:9 17:9 18:9 19:9 20:9 21:9 22:9 23:9 24:9 25:9 26:9 "

@@ -41,7 +41,7 @@ TEST(calls_that_wait_while_their_lease_ends_find_none)
 		call_send(method_of_lease(bus, path, i), &answer);
 		while (a.refreshed == before)
 			CHECK(sd_event_run(a.event, 60 * 1000 * 1000) > 0);
-		arbiter_end(a.arbiter, i + 1, VERDICT_OK, "over");
+		arbiter_end(a.arbiter, i + 1, RESULT_OK, "over");
 		CHECK(arbiter_observe(a.arbiter, NULL, 0) == 0);
 		adapter_carry_out(&a);
 		adapter_run(&a, &answer.came);
@@ -55,18 +55,19 @@ TEST(calls_that_wait_while_their_lease_ends_find_none)
 TEST(methods_of_a_lease_are_for_its_owner)
 {
 	struct adapter a;
-	sd_bus *owner, *stranger;
+	sd_bus *owner, *unmanaged_process;
 
 	NEEDS_BUS();
 	adapter_new(&a);
 	owner = adapter_connect(&a, 0);
-	stranger = adapter_connect(&a, STRANGER);
+	unmanaged_process = adapter_connect(&a, STRANGER);
 	CHECK(is_fine(call_run(&a, ask(owner, "Reserve", 15))));
 	for (unsigned i = 0; i < LEASE_METHODS; i++)
-		CHECK(is_error(call_run(&a, method_of_lease(stranger, GPUARB_PATH_LEASE "/1", i)),
-			       GPUARB_ERROR_NOT_PERMITTED, ""));
+		CHECK(is_error(
+			call_run(&a, method_of_lease(unmanaged_process, GPUARB_PATH_LEASE "/1", i)),
+			GPUARB_ERROR_NOT_PERMITTED, ""));
 	sd_bus_flush_close_unref(owner);
-	sd_bus_flush_close_unref(stranger);
+	sd_bus_flush_close_unref(unmanaged_process);
 	adapter_done(&a);
 }
 

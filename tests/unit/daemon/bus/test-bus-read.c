@@ -9,39 +9,39 @@
 #define SIGNATURE "aa{sv}a{sv}"
 
 /* What reading made of a message, which it frees. */
-struct result {
+struct read_message {
 	int r;
 	struct request request;
 	int process_fd;
-	struct verdict verdict;
+	struct result result;
 };
 
-static struct result *take(sd_bus_message *m)
+static struct read_message *take(sd_bus_message *m)
 {
-	static struct result result;
+	static struct read_message reading;
 
-	memset(&result, 0xaa, sizeof(result));
-	result.verdict = (struct verdict){ 0 };
-	result.r = bus_read_request(sealed(m), &result.request, &result.process_fd,
-				    &result.verdict);
-	if (result.r < 0) {
-		CHECK(result.r == -EINVAL && result.verdict.kind == VERDICT_INVALID_REQUEST);
-		CHECK(strlen(result.verdict.sentence) < sizeof(result.verdict.sentence) - 1);
-		CHECK(result.request.n_wants == (size_t)0xaaaaaaaaaaaaaaaa); /* untouched */
+	memset(&reading, 0xaa, sizeof(reading));
+	reading.result = (struct result){ 0 };
+	reading.r = bus_read_request(sealed(m), &reading.request, &reading.process_fd,
+				     &reading.result);
+	if (reading.r < 0) {
+		CHECK(reading.r == -EINVAL && reading.result.kind == RESULT_INVALID_REQUEST);
+		CHECK(strlen(reading.result.sentence) < sizeof(reading.result.sentence) - 1);
+		CHECK(reading.request.n_wants == (size_t)0xaaaaaaaaaaaaaaaa); /* untouched */
 	}
 	sd_bus_message_unref(m);
-	return &result;
+	return &reading;
 }
 
 /* Refused, and the sentence has all of these in it. */
 static bool refused(sd_bus_message *m, const char *a, const char *b)
 {
-	struct result *result = take(m);
-	bool ok = result->r < 0 && strstr(result->verdict.sentence, a) &&
-		  strstr(result->verdict.sentence, b);
+	struct read_message *reading = take(m);
+	bool ok = reading->r < 0 && strstr(reading->result.sentence, a) &&
+		  strstr(reading->result.sentence, b);
 
 	if (!ok)
-		fprintf(stderr, "said: %s\n", result->r < 0 ? result->verdict.sentence : "yes");
+		fprintf(stderr, "said: %s\n", reading->r < 0 ? reading->result.sentence : "yes");
 	return ok;
 }
 
@@ -50,29 +50,30 @@ static bool refused(sd_bus_message *m, const char *a, const char *b)
 
 TEST(an_empty_want_has_the_defaults)
 {
-	struct result *result = take(ONE_WANT(0));
+	struct read_message *reading = take(ONE_WANT(0));
 	struct want want;
 
 	want_init(&want);
-	CHECK(result->r == 0 && result->request.n_wants == 1);
-	CHECK(memcmp(&result->request.wants[0], &want, sizeof(want)) == 0);
-	CHECK(result->request.class == -1 && result->process_fd == -1);
-	CHECK(!result->request.name[0] && !result->request.tenant[0] && !result->request.token[0]);
-	CHECK(result->request.wait_usec == 0);
-	CHECK(!result->request.start_inactive && !result->request.adaptable);
+	CHECK(reading->r == 0 && reading->request.n_wants == 1);
+	CHECK(memcmp(&reading->request.wants[0], &want, sizeof(want)) == 0);
+	CHECK(reading->request.class == -1 && reading->process_fd == -1);
+	CHECK(!reading->request.name[0] && !reading->request.tenant[0] &&
+	      !reading->request.token[0]);
+	CHECK(reading->request.wait_usec == 0);
+	CHECK(!reading->request.start_inactive && !reading->request.adaptable);
 }
 
 TEST(every_key_of_a_want_is_read)
 {
-	struct result *result = take(
+	struct read_message *reading = take(
 		ONE_WANT(15, "gpu", "s", "0000:03:00.0/2", "cus", "u", 30, "shader-engines", "u", 2,
 			 "cus-min", "u", 27, "cus-max", "u", 40, "exact", "b", 1, "shape", "s",
 			 "any", "queues", "u", 8, "streams", "u", 3, "processes", "u", 2,
 			 "sdma-queues", "u", 1, "vram", "t", UINT64_C(1) << 33, "cooperative", "b",
 			 1, "priority", "u", 15, "isolation", "s", "shared"));
-	const struct want *want = &result->request.wants[0];
+	const struct want *want = &reading->request.wants[0];
 
-	CHECK(result->r == 0 && strcmp(want->gpu, "0000:03:00.0/2") == 0);
+	CHECK(reading->r == 0 && strcmp(want->gpu, "0000:03:00.0/2") == 0);
 	CHECK(want->cus == 30 && want->shader_engines == 2 && want->cus_min == 27);
 	CHECK(want->cus_max == 40 && want->exact && want->any_shape && want->queues == 8);
 	CHECK(want->streams == 3 && want->processes == 2 && want->sdma_queues == 1);
@@ -87,14 +88,14 @@ TEST(every_option_is_read)
 				 "left eye", "tenant", "s", "vr", "token", "s", "t1", "wait-usec",
 				 "t", UINT64_MAX, "start-inactive", "b", 1, "adaptable", "b", 1,
 				 "process", "h", fd);
-	struct result *result = take(m);
-	const struct request *request = &result->request;
+	struct read_message *reading = take(m);
+	const struct request *request = &reading->request;
 
 	close(fd);
-	CHECK(result->r == 0 && request->class == CLASS_REALTIME);
+	CHECK(reading->r == 0 && request->class == CLASS_REALTIME);
 	CHECK(strcmp(request->name, "left eye") == 0 && strcmp(request->tenant, "vr") == 0);
 	CHECK(strcmp(request->token, "t1") == 0 && request->wait_usec == UINT64_MAX);
-	CHECK(request->start_inactive && request->adaptable && result->process_fd >= 0);
+	CHECK(request->start_inactive && request->adaptable && reading->process_fd >= 0);
 }
 
 TEST(a_priority_is_a_word_or_a_number)
@@ -253,19 +254,19 @@ TEST(other_arguments_than_wants_and_options_are_refused)
 
 TEST(resize_reads_wants_and_knows_no_option)
 {
-	struct verdict verdict = { 0 };
+	struct result result = { 0 };
 	struct request request;
 	sd_bus_message *m = sealed(make(SIGNATURE, 1, 1, "cus", "u", 4, 0));
 
-	CHECK(bus_read_resize(m, &request, &verdict) == 0);
+	CHECK(bus_read_resize(m, &request, &result) == 0);
 	CHECK(request.n_wants == 1 && request.wants[0].cus == 4);
 	sd_bus_message_unref(m);
 
 	m = sealed(make(SIGNATURE, 1, 1, "cus", "u", 4, 1, "name", "s", "x"));
-	CHECK(bus_read_resize(m, &request, &verdict) == -EINVAL);
-	CHECK(strstr(verdict.sentence, "\"name\"") && strstr(verdict.sentence, "none"));
+	CHECK(bus_read_resize(m, &request, &result) == -EINVAL);
+	CHECK(strstr(result.sentence, "\"name\"") && strstr(result.sentence, "none"));
 	sd_bus_message_unref(m);
-	verdict_done(&verdict);
+	result_done(&result);
 }
 
 /* ---- random messages ---- */
@@ -324,7 +325,7 @@ TEST(random_messages_are_refused_or_within_bounds)
 	printf("SEED=%u\n", seed);
 	for (unsigned i = 0; i < 20000; i++) {
 		sd_bus_message *m = message();
-		struct result *result;
+		struct read_message *reading;
 
 		CHECK(sd_bus_message_open_container(m, 'a', "a{sv}") >= 0);
 		for (unsigned n = below(4); n > 0; n--)
@@ -332,9 +333,9 @@ TEST(random_messages_are_refused_or_within_bounds)
 		CHECK(sd_bus_message_close_container(m) >= 0);
 		append_random_dict(m, option_types, ARRAY_SIZE(option_types));
 
-		result = take(m);
-		CHECK(result->r < 0 || in_bounds(&result->request));
-		taken += result->r >= 0;
+		reading = take(m);
+		CHECK(reading->r < 0 || in_bounds(&reading->request));
+		taken += reading->r >= 0;
 	}
 	CHECK(taken > 100); /* or it tests nothing but refusals */
 }

@@ -9,24 +9,24 @@
 TEST(a_sender_is_looked_up_once_and_told_as_the_bus_vouches)
 {
 	struct adapter a;
-	sd_bus *root, *stranger;
+	sd_bus *root, *unmanaged_process;
 
 	NEEDS_BUS();
 	adapter_new(&a);
 	root = adapter_connect(&a, 0);
-	stranger = adapter_connect(&a, STRANGER);
+	unmanaged_process = adapter_connect(&a, STRANGER);
 
-	CHECK(is_fine(call_run(&a, ask(stranger, "Reserve", 15))));
+	CHECK(is_fine(call_run(&a, ask(unmanaged_process, "Reserve", 15))));
 	CHECK(a.caller.uid == STRANGER && !a.caller.administrator);
 	CHECK(a.caller.n_groups > 0 && a.caller.groups[0] == 1);
 	CHECK(a.caller.pid == getpid() && strncmp(a.caller.unit, "pid-", 4) == 0);
-	CHECK(is_fine(call_run(&a, ask(stranger, "Plan", 15))));
+	CHECK(is_fine(call_run(&a, ask(unmanaged_process, "Plan", 15))));
 	CHECK(a.described == 1);
 
 	CHECK(is_fine(call_run(&a, drain(root, "1"))));
 	CHECK(a.caller.uid == 0 && a.caller.administrator && a.described == 2);
 	sd_bus_flush_close_unref(root);
-	sd_bus_flush_close_unref(stranger);
+	sd_bus_flush_close_unref(unmanaged_process);
 	adapter_done(&a);
 }
 
@@ -165,17 +165,17 @@ TEST(calls_that_wait_when_the_daemon_goes_are_told_so)
 TEST(administration_is_for_administrators)
 {
 	struct adapter a;
-	sd_bus *root, *stranger;
+	sd_bus *root, *unmanaged_process;
 	sd_bus_message *m;
 
 	NEEDS_BUS();
 	adapter_new(&a);
 	root = adapter_connect(&a, 0);
-	stranger = adapter_connect(&a, STRANGER);
-	CHECK(is_error(call_run(&a, drain(stranger, "0")), GPUARB_ERROR_NOT_PERMITTED,
+	unmanaged_process = adapter_connect(&a, STRANGER);
+	CHECK(is_error(call_run(&a, drain(unmanaged_process, "0")), GPUARB_ERROR_NOT_PERMITTED,
 		       "only root"));
-	CHECK(is_error(call_run(&a, call_arbiter(stranger, "Reload")), GPUARB_ERROR_NOT_PERMITTED,
-		       "may reload"));
+	CHECK(is_error(call_run(&a, call_arbiter(unmanaged_process, "Reload")),
+		       GPUARB_ERROR_NOT_PERMITTED, "may reload"));
 	CHECK(!a.arbiter->gpus[0].draining);
 
 	CHECK(is_fine(call_run(&a, call_arbiter(root, "Reload"))));
@@ -185,6 +185,6 @@ TEST(administration_is_for_administrators)
 	CHECK(sd_bus_message_append(m, "s", "0") >= 0);
 	CHECK(is_fine(call_run(&a, m)) && !a.arbiter->gpus[0].draining);
 	sd_bus_flush_close_unref(root);
-	sd_bus_flush_close_unref(stranger);
+	sd_bus_flush_close_unref(unmanaged_process);
 	adapter_done(&a);
 }

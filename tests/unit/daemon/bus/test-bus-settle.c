@@ -131,7 +131,7 @@ static const sd_bus_vtable manager[] = {
 	SD_BUS_METHOD("GetUnitByPID", "u", "o", unit_by_pid, SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_VTABLE_END,
 };
-static const sd_bus_vtable stranger[] = {
+static const sd_bus_vtable unmanaged_process[] = {
 	SD_BUS_VTABLE_START(0),
 	SD_BUS_METHOD("GetUnitByPID", "u", "o", no_systemd, SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_VTABLE_END,
@@ -183,7 +183,7 @@ TEST(systemd_says_how_many_fds_it_keeps)
 	adapter_new(&a);
 	CHECK(bus_store_max(a.bus, &max) < 0 && max == 0); /* there is none */
 
-	systemd = serve_systemd(&a.rig, stranger);
+	systemd = serve_systemd(&a.rig, unmanaged_process);
 	CHECK(bus_store_max(a.bus, &max) < 0 && max == 0);
 	end_process(systemd);
 

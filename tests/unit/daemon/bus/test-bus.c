@@ -109,14 +109,14 @@ TEST(a_refusal_names_the_gpu)
 }
 
 /* Verdict and how many partitions and refusals; takes the answer. */
-static bool planned(sd_bus_message *m, const char *verdict, bool partitions, bool refusals)
+static bool planned(sd_bus_message *m, const char *result, bool partitions, bool refusals)
 {
 	const char *said;
 	bool ok;
 
 	CHECK(sd_bus_message_has_signature(m, "saa{sv}aa{sv}"));
 	CHECK(sd_bus_message_read(m, "s", &said) >= 0);
-	ok = strcmp(said, verdict) == 0;
+	ok = strcmp(said, result) == 0;
 	CHECK(sd_bus_message_enter_container(m, 'a', "a{sv}") >= 0);
 	ok = ok && (sd_bus_message_at_end(m, 0) == 0) == partitions;
 	while (sd_bus_message_at_end(m, 0) == 0)
@@ -184,7 +184,7 @@ TEST(a_plan_above_a_quota_of_leases_says_so_in_a_row)
 
 TEST(a_plan_says_whose_end_would_make_room)
 {
-	const char *key, *verdict;
+	const char *key, *result;
 	const uint64_t *ids;
 	struct adapter a;
 	sd_bus_message *m;
@@ -198,7 +198,7 @@ TEST(a_plan_says_whose_end_would_make_room)
 	CHECK(is_fine(call_run(&a, ask(bus, "Reserve", 15))));
 	CHECK(is_fine(call_run(&a, ask(bus, "Reserve", 30))));
 	m = call_run(&a, ask(bus, "Plan", 45)); /* 15 are free, and 30 with the end of lease 1 */
-	CHECK(sd_bus_message_read(m, "s", &verdict) >= 0 && strcmp(verdict, "refused") == 0);
+	CHECK(sd_bus_message_read(m, "s", &result) >= 0 && strcmp(result, "refused") == 0);
 	CHECK(sd_bus_message_skip(m, "aa{sv}") >= 0);
 	CHECK(sd_bus_message_enter_container(m, 'a', "a{sv}") > 0);
 	CHECK(sd_bus_message_enter_container(m, 'a', "{sv}") > 0);
@@ -264,9 +264,10 @@ TEST(all_objects_are_managed_with_all_their_properties)
 	adapter_new(&a);
 	bus = adapter_connect(&a, 0);
 	CHECK(is_fine(call_run(&a, ask(bus, "Reserve", 15))));
-	a.arbiter->gpus[1].n_strangers = 1;
-	a.arbiter->gpus[1].strangers[0] =
-		(struct stranger){ .pid = 42, .uid = 7, .command = "caf\xc3", .queues = 3 };
+	a.arbiter->gpus[1].n_unmanaged_processes = 1;
+	a.arbiter->gpus[1].unmanaged_processes[0] = (struct unmanaged_process){
+		.pid = 42, .uid = 7, .command = "caf\xc3", .queues = 3
+	};
 	m = call_run(&a, call_new(bus, GPUARB_PATH, "org.freedesktop.DBus.ObjectManager",
 				  "GetManagedObjects"));
 	CHECK(sd_bus_message_has_signature(m, "a{oa{sa{sv}}}"));

@@ -107,7 +107,7 @@ static int parse_mqds(void)
 			      .array_cus = 4,
 			      .active = { { { 4 } } } },
 	};
-	_cleanup_(freep) struct mask_seen *seen = NULL;
+	_cleanup_(freep) struct observed_mask *seen = NULL;
 	char why[200] = "";
 	size_t n = 0;
 	int r;

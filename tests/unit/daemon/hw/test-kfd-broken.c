@@ -9,7 +9,7 @@
 static void check_left_out(struct rig *rig, const char *file)
 {
 	CHECK(rig_list(rig) == 1 && strcmp(rig->gpus[0].name, "0000:04:00.0") == 0);
-	CHECK(rig_says(rig, file, "left out") && notes_have_errors(&rig->notes));
+	CHECK(rig_says(rig, file, "left out") && diagnostics_have_errors(&rig->diagnostics));
 }
 
 TEST(properties_that_are_no_properties_leave_the_gpu_out)
@@ -36,7 +36,7 @@ TEST(a_gpu_id_that_is_none_leaves_the_node_out)
 		if (i > 0) {
 			check_left_out(&rig, NODE(1) "/gpu_id");
 		} else {
-			CHECK(rig_list(&rig) == 1 && rig.notes.n == 0); /* a CPU's node */
+			CHECK(rig_list(&rig) == 1 && rig.diagnostics.n == 0); /* a CPU's node */
 		}
 		rig_end(&rig);
 	}
@@ -55,7 +55,7 @@ TEST(the_name_is_never_needed)
 	for (size_t i = 0; i < ARRAY_SIZE(intruders); i++) {
 		start_two(&rig);
 		in_place_of(&rig, NODE(1) "/name", intruders[i]);
-		CHECK(rig_list(&rig) == 2 && rig.notes.n == 0);
+		CHECK(rig_list(&rig) == 2 && rig.diagnostics.n == 0);
 		CHECK(strcmp(rig.gpus[0].device, "gfx906 (1002:66af)") == 0);
 		rig_end(&rig);
 	}
@@ -172,7 +172,7 @@ TEST(what_an_old_driver_does_not_say_is_taken_from_the_generation)
 	CHECK(fake_sysfs_set(rig.dir, PROPERTIES, "domain", NULL) == 0);
 	CHECK(fake_sysfs_set(rig.dir, PROPERTIES, "num_sdma_queues_per_engine", NULL) == 0);
 	check_degraded(&rig, PROPERTIES);
-	CHECK(rig.notes.n == 3 && rig_says(&rig, "gfx_target_version", "vega20"));
+	CHECK(rig.diagnostics.n == 3 && rig_says(&rig, "gfx_target_version", "vega20"));
 	CHECK(rig_says(&rig, "num_cp_queues", "24") && rig_says(&rig, "num_sdma_queues", "2"));
 	CHECK(rig.gpus[0].gfx_target == 90006 && rig.gpus[0].queue_slots == 24);
 	CHECK(rig.gpus[0].geometry.xccs == 1 && rig.gpus[0].sdma_queues == 4);
@@ -290,7 +290,7 @@ TEST(nodes_that_are_none_are_passed_over)
 			       "simd_count 0\nsimd_per_cu 0\n"
 			       "array_count 0\nsimd_arrays_per_engine 0\ncu_per_simd_array 0\n"
 			       "location_id 0\n") == 0);
-	CHECK(rig_list(&rig) == 2 && rig.notes.n == 0);
+	CHECK(rig_list(&rig) == 2 && rig.diagnostics.n == 0);
 	CHECK(fake_sysfs_print(rig.dir, FAKE_NODES "/4", "a file") == 0);
 	CHECK(rig_list(&rig) == 2 && rig_says(&rig, FAKE_NODES "/4", "Not a directory"));
 	rig_end(&rig);
@@ -328,6 +328,6 @@ TEST(a_topology_that_changes_all_the_while_is_not_listed)
 	CHECK(symlink("/proc/sys/kernel/random/uuid", path) == 0);
 	CHECK(rig_list(&rig) == -EIO && rig_says(&rig, FAKE_TOPOLOGY "/generation_id", "changes"));
 	CHECK(unlink(path) == 0);
-	CHECK(rig_list(&rig) == 2 && rig.notes.n == 0);
+	CHECK(rig_list(&rig) == 2 && rig.diagnostics.n == 0);
 	rig_end(&rig);
 }

@@ -12,7 +12,7 @@ TEST(an_engine_with_no_cu_at_all_is_fine)
 
 	info.geometry.active[0][2][0] = 0;
 	rig_start(&rig, &info, 1);
-	CHECK(rig_list(&rig) == 1 && rig.notes.n == 0);
+	CHECK(rig_list(&rig) == 1 && rig.diagnostics.n == 0);
 	CHECK(geometry_engine_cus(&rig.gpus[0].geometry, 0, 2) == 0);
 	CHECK(geometry_cus(&rig.gpus[0].geometry) == 45);
 	rig_end(&rig);
@@ -28,7 +28,8 @@ TEST(a_harvest_on_six_engines_of_gfx11_is_assumed_and_said_to_be)
 	rig_start(&rig, &info, 1);
 	CHECK(rig_list(&rig) == 1 && !rig.gpus[0].harvest_known);
 	CHECK(geometry_cus(&rig.gpus[0].geometry) == 84);
-	CHECK(rig_says(&rig, NODE(1) "/caches", "84 CUs") && !notes_have_errors(&rig.notes));
+	CHECK(rig_says(&rig, NODE(1) "/caches", "84 CUs") &&
+	      !diagnostics_have_errors(&rig.diagnostics));
 	rig_end(&rig);
 }
 

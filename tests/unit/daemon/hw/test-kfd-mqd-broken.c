@@ -130,7 +130,7 @@ TEST(a_queue_before_any_process_is_refused)
 TEST(bytes_that_are_no_text_are_refused)
 {
 	static const char zeros[4096], newlines[] = "\n\n\n\n";
-	struct mask_seen *seen = NULL;
+	struct observed_mask *seen = NULL;
 	char why[200];
 	size_t n = 0;
 
@@ -153,7 +153,7 @@ TEST(a_line_that_does_not_end_costs_no_more_than_its_bytes)
 
 TEST(a_short_buffer_for_the_sentence_is_respected)
 {
-	struct mask_seen *seen = NULL;
+	struct observed_mask *seen = NULL;
 	char why[8] = "1234567";
 	size_t n = 0;
 

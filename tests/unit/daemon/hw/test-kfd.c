@@ -50,7 +50,7 @@ TEST(every_kind_of_gpu_is_read_back_as_it_is)
 		struct rig rig;
 
 		rig_start(&rig, &info, 1);
-		CHECK(rig_list(&rig) == 1 && rig.notes.n == 0);
+		CHECK(rig_list(&rig) == 1 && rig.diagnostics.n == 0);
 		gpu = &rig.gpus[0];
 		CHECK(memcmp(&gpu->geometry, &info.geometry, sizeof(info.geometry)) == 0);
 		CHECK(strcmp(gpu->name, info.name) == 0 && gpu->kfd_gpu_id == 0x1000);
@@ -75,14 +75,14 @@ TEST(an_uneven_harvest_is_read_from_the_caches)
 	for (unsigned engine = 0; engine < 8; engine++)
 		info.geometry.active[0][engine][0] = mi210[engine];
 	rig_start(&rig, &info, 1);
-	CHECK(rig_list(&rig) == 1 && rig.notes.n == 0 && rig.gpus[0].harvest_known);
+	CHECK(rig_list(&rig) == 1 && rig.diagnostics.n == 0 && rig.gpus[0].harvest_known);
 	CHECK(memcmp(&rig.gpus[0].geometry, &info.geometry, sizeof(info.geometry)) == 0);
 
 	for (unsigned xcc = 0; xcc < 8; xcc++)
 		for (unsigned engine = 0; engine < 4; engine++)
 			spx.geometry.active[xcc][engine][0] = (xcc + engine) % 2 ? 9 : 10;
 	CHECK(fake_sysfs_build(rig.dir, &spx, 1) == 0);
-	CHECK(rig_list(&rig) == 1 && rig.notes.n == 0);
+	CHECK(rig_list(&rig) == 1 && rig.diagnostics.n == 0);
 	CHECK(memcmp(&rig.gpus[0].geometry, &spx.geometry, sizeof(spx.geometry)) == 0);
 	rig_end(&rig);
 }
@@ -108,7 +108,7 @@ TEST(random_harvests_come_back_as_they_were)
 							       (geometry->array_cus / step)) *
 						  step);
 		CHECK(fake_sysfs_build(rig.dir, &info, 1) == 0);
-		CHECK(rig_list(&rig) == 1 && rig.notes.n == 0 && rig.gpus[0].harvest_known);
+		CHECK(rig_list(&rig) == 1 && rig.diagnostics.n == 0 && rig.gpus[0].harvest_known);
 		CHECK(memcmp(&rig.gpus[0].geometry, geometry, sizeof(*geometry)) == 0);
 	}
 	rig_end(&rig);
@@ -124,7 +124,7 @@ TEST(partitions_of_one_package_are_gpus_of_their_own)
 		infos[i] = mi300x_cpx(i < 8 ? 0x9c : 3, i % 8);
 	infos[5].geometry = shape(1, 4, 1, 10, false, 20); /* as of an MI308X */
 	rig_start(&rig, infos, 16);
-	CHECK(rig_list(&rig) == 16 && rig.notes.n == 0);
+	CHECK(rig_list(&rig) == 16 && rig.diagnostics.n == 0);
 	for (unsigned i = 0; i < 16; i++) {
 		snprintf(name, sizeof(name), "0000:%02x:00.0/%u", i < 8 ? 3U : 0x9c, i % 8);
 		CHECK(strcmp(rig.gpus[i].name, name) == 0);
@@ -145,7 +145,7 @@ TEST(two_or_four_xccs_in_a_partition_leave_it_all_process_slots)
 			infos[i].geometry = shape(8 / n, 4, 1, 10, false, 304 / n);
 		}
 		rig_start(&rig, infos, n);
-		CHECK(rig_list(&rig) == (int)n && rig.notes.n == 0);
+		CHECK(rig_list(&rig) == (int)n && rig.diagnostics.n == 0);
 		CHECK(strcmp(rig.gpus[1].name, "0000:03:00.0/1") == 0);
 		CHECK(rig.gpus[1].process_slots == 13);
 		rig_end(&rig);
@@ -159,7 +159,7 @@ TEST(the_partition_may_stand_in_the_top_bits_of_location_id)
 
 	rig_start(&rig, infos, 2);
 	CHECK(fake_sysfs_set(rig.dir, NODE(2) "/properties", "location_id", "1610613504") == 0);
-	CHECK(rig_list(&rig) == 2 && rig.notes.n == 0);
+	CHECK(rig_list(&rig) == 2 && rig.diagnostics.n == 0);
 	CHECK(strcmp(rig.gpus[0].name, "0000:03:00.0/0") == 0);
 	CHECK(strcmp(rig.gpus[1].name, "0000:03:00.0/6") == 0);
 	rig_end(&rig);
@@ -186,7 +186,7 @@ TEST(functions_and_domains_of_other_parts_are_kept)
 	strcpy(infos[1].name, "0000:05:00.1");
 	strcpy(infos[2].name, "0000:05:00.0");
 	rig_start(&rig, infos, 3);
-	CHECK(rig_list(&rig) == 3 && rig.notes.n == 0);
+	CHECK(rig_list(&rig) == 3 && rig.diagnostics.n == 0);
 	CHECK(strcmp(rig.gpus[0].name, "0000:05:00.0") == 0);
 	CHECK(strcmp(rig.gpus[1].name, "0000:05:00.1") == 0);
 	CHECK(strcmp(rig.gpus[2].name, "10000:e1:1f.1") == 0);
@@ -199,12 +199,12 @@ TEST(two_gpus_are_two_and_a_short_array_still_learns_how_many)
 	struct rig rig;
 
 	rig_start(&rig, infos, 2);
-	CHECK(rig_list(&rig) == 2 && rig.notes.n == 0);
+	CHECK(rig_list(&rig) == 2 && rig.diagnostics.n == 0);
 	CHECK(strcmp(rig.gpus[0].device, "vega20 (1002:66af)") == 0);
 	CHECK(strcmp(rig.gpus[1].device, "gfx1201 (1002:7550)") == 0);
-	CHECK(hw_kfd.list(rig.hw, &one, 1, &rig.notes) == 2);
+	CHECK(hw_kfd.list(rig.hw, &one, 1, &rig.diagnostics) == 2);
 	CHECK(strcmp(one.name, "0000:03:00.0") == 0);
-	CHECK(hw_kfd.list(rig.hw, NULL, 0, &rig.notes) == 2);
+	CHECK(hw_kfd.list(rig.hw, NULL, 0, &rig.diagnostics) == 2);
 	rig_end(&rig);
 }
 
@@ -225,7 +225,7 @@ TEST(module_parameters_say_who_schedules_and_how_many_at_once)
 		CHECK(rig.gpus[1].scheduler == SCHEDULER_MES);
 		CHECK(fake_sysfs_print(rig.dir, FAKE_PARAMETERS "/hws_max_conc_proc", "%zu\n",
 				       i * 10) == 0);
-		CHECK(rig_list(&rig) == 2 && rig.notes.n == 0);
+		CHECK(rig_list(&rig) == 2 && rig.diagnostics.n == 0);
 		CHECK(rig.gpus[0].process_slots == (i == 0 ? 1 : 8));
 		CHECK(rig.gpus[1].process_slots == 8);
 		rig_end(&rig);
@@ -241,10 +241,10 @@ TEST(how_long_the_kernel_waits_for_a_preemption_is_read)
 	CHECK(rig_list(&rig) == 2 && rig.gpus[0].preemption_msec == 9000);
 	CHECK(fake_sysfs_print(rig.dir, FAKE_PARAMETERS "/queue_preemption_timeout_ms", "8000\n") ==
 	      0);
-	CHECK(rig_list(&rig) == 2 && rig.notes.n == 0);
+	CHECK(rig_list(&rig) == 2 && rig.diagnostics.n == 0);
 	CHECK(rig.gpus[0].preemption_msec == 8000 && rig.gpus[1].preemption_msec == 8000);
 	CHECK(fake_sysfs_remove(rig.dir, FAKE_PARAMETERS "/queue_preemption_timeout_ms") == 0);
-	CHECK(rig_list(&rig) == 2 && rig.notes.n == 0 && rig.gpus[0].preemption_msec == 0);
+	CHECK(rig_list(&rig) == 2 && rig.diagnostics.n == 0 && rig.gpus[0].preemption_msec == 0);
 	rig_end(&rig);
 }
 
@@ -258,7 +258,7 @@ TEST(vram_is_what_both_heaps_hold)
 			       "heap_type 2\nsize_in_bytes 4096\n") == 0);
 	CHECK(fake_sysfs_print(rig.dir, NODE(1) "/mem_banks/2/properties",
 			       "heap_type 4\nsize_in_bytes 65536\n") == 0);
-	CHECK(rig_list(&rig) == 1 && rig.notes.n == 0);
+	CHECK(rig_list(&rig) == 1 && rig.diagnostics.n == 0);
 	CHECK(rig.gpus[0].vram_bytes == info.vram_bytes + 4096);
 	rig_end(&rig);
 }
@@ -269,12 +269,12 @@ TEST(a_machine_without_a_gpu_is_fine_and_one_may_come)
 	struct rig rig;
 
 	rig_start(&rig, NULL, 0);
-	CHECK(rig_list(&rig) == 0 && rig.notes.n == 0);
+	CHECK(rig_list(&rig) == 0 && rig.diagnostics.n == 0);
 	CHECK(fake_sysfs_remove(rig.dir, "class") == 0);
 	CHECK(rig_list(&rig) == 0 && rig_says(&rig, FAKE_TOPOLOGY, "amdgpu is not loaded"));
-	CHECK(!notes_have_errors(&rig.notes) && hw_kfd.use(rig.hw, NULL, 0) == 0);
+	CHECK(!diagnostics_have_errors(&rig.diagnostics) && hw_kfd.use(rig.hw, NULL, 0) == 0);
 	CHECK(fake_sysfs_build(rig.dir, &info, 1) == 0);
-	CHECK(rig_list(&rig) == 1 && rig.notes.n == 0);
+	CHECK(rig_list(&rig) == 1 && rig.diagnostics.n == 0);
 	rig_end(&rig);
 }
 
@@ -327,20 +327,20 @@ TEST(a_driver_that_was_loaded_anew_is_another_generation)
 TEST(a_sysfs_that_is_no_directory_is_refused)
 {
 	char longer[700];
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 	struct hw *hw = NULL;
 
-	CHECK(hw_kfd.open("/nonexistent/sys", &hw, &notes) == -ENOENT && !hw);
-	CHECK(notes.n == 1 && strstr(notes.list[0].text, "/nonexistent/sys"));
-	CHECK(hw_kfd.open("/etc/passwd", &hw, &notes) == -ENOTDIR && !hw);
+	CHECK(hw_kfd.open("/nonexistent/sys", &hw, &diagnostics) == -ENOENT && !hw);
+	CHECK(diagnostics.n == 1 && strstr(diagnostics.list[0].text, "/nonexistent/sys"));
+	CHECK(hw_kfd.open("/etc/passwd", &hw, &diagnostics) == -ENOTDIR && !hw);
 	for (size_t i = 0; i + 1 < sizeof(longer); i++)
 		longer[i] = i % 2 ? '.' : '/';
 	longer[sizeof(longer) - 1] = '\0';
-	CHECK(hw_kfd.open(longer, &hw, &notes) == -ENAMETOOLONG && !hw);
-	notes_done(&notes);
+	CHECK(hw_kfd.open(longer, &hw, &diagnostics) == -ENAMETOOLONG && !hw);
+	diagnostics_done(&diagnostics);
 	hw_kfd.close(NULL);
 
-	CHECK(hw_kfd.open(NULL, &hw, &notes) == 0); /* this machine, whatever it has */
+	CHECK(hw_kfd.open(NULL, &hw, &diagnostics) == 0); /* this machine, whatever it has */
 	hw_kfd.close(hw);
-	notes_done(&notes);
+	diagnostics_done(&diagnostics);
 }

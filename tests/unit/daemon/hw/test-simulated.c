@@ -25,11 +25,11 @@ TEST(cards_sit_one_behind_the_other_and_nobody_uses_them)
 {
 	struct gpu_info cards[2] = { card(90006, 60), card(90010, 52) }, gpus[4];
 	unsigned partitions[2] = { 1, 1 };
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 	struct hw *hw;
 
 	CHECK(hw_simulated_new(cards, partitions, 2, &hw) == 0);
-	CHECK(hw_simulated.list(hw, gpus, 4, &notes) == 2 && notes.n == 0);
+	CHECK(hw_simulated.list(hw, gpus, 4, &diagnostics) == 2 && diagnostics.n == 0);
 	CHECK(strcmp(gpus[0].name, "0000:03:00.0") == 0 && gpus[0].kfd_gpu_id == 0);
 	CHECK(strcmp(gpus[1].name, "0000:04:00.0") == 0 && gpus[1].gfx_target == 90010);
 	CHECK(memcmp(&gpus[1].geometry, &cards[1].geometry, sizeof(gpus[1].geometry)) == 0);
@@ -44,17 +44,17 @@ TEST(a_partitioned_card_is_several_gpus)
 {
 	struct gpu_info cards[3] = { card(90006, 60), card(90402, 38), card(90006, 60) }, gpus[10];
 	unsigned partitions[3] = { 1, 8, 1 };
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 	struct hw *hw;
 
 	CHECK(hw_simulated_new(cards, partitions, 3, &hw) == 0);
-	CHECK(hw_simulated.list(hw, gpus, 10, &notes) == 10);
+	CHECK(hw_simulated.list(hw, gpus, 10, &diagnostics) == 10);
 	CHECK(strcmp(gpus[1].name, "0000:04:00.0/0") == 0);
 	CHECK(strcmp(gpus[8].name, "0000:04:00.0/7") == 0);
 	CHECK(strcmp(gpus[9].name, "0000:05:00.0") == 0);
 	for (int i = 1; i < 10; i++)
 		CHECK(strcmp(gpus[i - 1].name, gpus[i].name) < 0);
-	CHECK(hw_simulated.list(hw, gpus, 1, &notes) == 10);
+	CHECK(hw_simulated.list(hw, gpus, 1, &diagnostics) == 10);
 	hw_simulated.close(hw);
 }
 
@@ -74,21 +74,21 @@ TEST(what_cannot_be_simulated_is_refused)
 
 TEST(no_card_at_all_is_a_machine_without_a_gpu)
 {
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 	struct hw *hw;
 
 	CHECK(hw_simulated_new(NULL, NULL, 0, &hw) == 0);
-	CHECK(hw_simulated.list(hw, NULL, 0, &notes) == 0 && notes.n == 0);
+	CHECK(hw_simulated.list(hw, NULL, 0, &diagnostics) == 0 && diagnostics.n == 0);
 	hw_simulated.close(hw);
 	hw_simulated.close(NULL);
 }
 
 TEST(there_is_nothing_to_open)
 {
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 	struct hw *hw = NULL;
 
-	CHECK(hw_simulated.open("/sys", &hw, &notes) == -EOPNOTSUPP && !hw);
-	CHECK(notes.n == 1 && strstr(notes.list[0].text, "--simulate"));
-	notes_done(&notes);
+	CHECK(hw_simulated.open("/sys", &hw, &diagnostics) == -EOPNOTSUPP && !hw);
+	CHECK(diagnostics.n == 1 && strstr(diagnostics.list[0].text, "--simulate"));
+	diagnostics_done(&diagnostics);
 }

@@ -3,39 +3,39 @@
 
 #include "check.h"
 
-TEST(notes_keep_their_order_and_text)
+TEST(diagnostics_keep_their_order_and_text)
 {
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 
-	notes_add(&notes, false, "%s is %d", "this", 1);
-	notes_add(&notes, true, "that");
-	CHECK(notes.n == 2);
-	CHECK(!notes.list[0].error && strcmp(notes.list[0].text, "this is 1") == 0);
-	CHECK(notes.list[1].error && strcmp(notes.list[1].text, "that") == 0);
-	notes_done(&notes);
+	diagnostics_add(&diagnostics, false, "%s is %d", "this", 1);
+	diagnostics_add(&diagnostics, true, "that");
+	CHECK(diagnostics.n == 2);
+	CHECK(!diagnostics.list[0].error && strcmp(diagnostics.list[0].text, "this is 1") == 0);
+	CHECK(diagnostics.list[1].error && strcmp(diagnostics.list[1].text, "that") == 0);
+	diagnostics_done(&diagnostics);
 }
 
 TEST(only_errors_are_errors)
 {
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 
-	CHECK(!notes_have_errors(&notes));
-	notes_add(&notes, false, "degraded");
-	CHECK(!notes_have_errors(&notes));
-	notes_add(&notes, true, "wrong");
-	CHECK(notes_have_errors(&notes));
-	notes_done(&notes);
+	CHECK(!diagnostics_have_errors(&diagnostics));
+	diagnostics_add(&diagnostics, false, "degraded");
+	CHECK(!diagnostics_have_errors(&diagnostics));
+	diagnostics_add(&diagnostics, true, "wrong");
+	CHECK(diagnostics_have_errors(&diagnostics));
+	diagnostics_done(&diagnostics);
 }
 
-TEST(finished_notes_can_be_used_again)
+TEST(finished_diagnostics_can_be_used_again)
 {
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 
-	notes_add(&notes, true, "first");
-	notes_done(&notes);
-	CHECK(notes.n == 0 && !notes_have_errors(&notes));
-	notes_add(&notes, false, "second");
-	CHECK(notes.n == 1);
-	notes_done(&notes);
-	notes_done(&notes);
+	diagnostics_add(&diagnostics, true, "first");
+	diagnostics_done(&diagnostics);
+	CHECK(diagnostics.n == 0 && !diagnostics_have_errors(&diagnostics));
+	diagnostics_add(&diagnostics, false, "second");
+	CHECK(diagnostics.n == 1);
+	diagnostics_done(&diagnostics);
+	diagnostics_done(&diagnostics);
 }

@@ -49,53 +49,54 @@ static void on_section(const struct ini_place *place, const char *section, void 
 }
 
 /* Reads the bytes as a file of its own, which every note names first. */
-static int read_bytes(const void *bytes, size_t size, struct seen *seen, struct notes *notes)
+static int read_bytes(const void *bytes, size_t size, struct seen *seen,
+		      struct diagnostics *diagnostics)
 {
 	struct scratch scratch = scratch_new();
 	const char *path = scratch_put(&scratch, "x.conf", bytes, size);
-	size_t before = notes->n;
+	size_t before = diagnostics->n;
 	int r;
 
 	*seen = (struct seen){ 0 };
-	r = ini_read_sections(path, &OURS, NULL, on_key, seen, notes);
-	for (size_t i = before; i < notes->n; i++) {
-		CHECK(strncmp(notes->list[i].text, path, strlen(path)) == 0);
-		CHECK(notes->list[i].error);
+	r = ini_read_sections(path, &OURS, NULL, on_key, seen, diagnostics);
+	for (size_t i = before; i < diagnostics->n; i++) {
+		CHECK(strncmp(diagnostics->list[i].text, path, strlen(path)) == 0);
+		CHECK(diagnostics->list[i].error);
 	}
 	scratch_done(&scratch);
 	return r;
 }
 
-static int read_text(const char *text, struct seen *seen, struct notes *notes)
+static int read_text(const char *text, struct seen *seen, struct diagnostics *diagnostics)
 {
-	return read_bytes(text, strlen(text), seen, notes);
+	return read_bytes(text, strlen(text), seen, diagnostics);
 }
 
-static bool says(const struct notes *notes, const char *part)
+static bool says(const struct diagnostics *diagnostics, const char *part)
 {
-	for (size_t i = 0; i < notes->n; i++)
-		if (strstr(notes->list[i].text, part))
+	for (size_t i = 0; i < diagnostics->n; i++)
+		if (strstr(diagnostics->list[i].text, part))
 			return true;
 	return false;
 }
 
 TEST(keys_come_with_their_section_and_line)
 {
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 	struct seen seen;
 
 	CHECK(read_text("# c\n; c\n\na=1\n[s]\n  b = two words ; why\n\tc =\r\n[t u]\nd=x=y:z",
-			&seen, &notes) == 0);
+			&seen, &diagnostics) == 0);
 	CHECK(strcmp(seen.text, "4[]a=1|6[s]b=two words|7[s]c=|9[t u]d=x=y:z|") == 0);
-	CHECK(notes.n == 0);
+	CHECK(diagnostics.n == 0);
 }
 
 TEST(a_byte_order_mark_is_passed_over)
 {
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 	struct seen seen;
 
-	CHECK(read_text("\xef\xbb\xbf[s]\na=1\n", &seen, &notes) == 0);
+	CHECK(read_text("\xef\xbb\xbf[s]\na=1\n", &seen, &diagnostics) == 0);
 	CHECK(strcmp(seen.text, "2[s]a=1|") == 0);
 }
 
@@ -103,139 +104,140 @@ TEST(sections_without_keys_are_told)
 {
 	struct scratch scratch = scratch_new();
 	const char *path = scratch_write(&scratch, "x", "[a]\n[b]\nk=v\n[c]\n");
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 	struct seen seen = { 0 };
 
-	CHECK(ini_read_sections(path, &OURS, on_section, on_key, &seen, &notes) == 0);
+	CHECK(ini_read_sections(path, &OURS, on_section, on_key, &seen, &diagnostics) == 0);
 	CHECK(strcmp(seen.text, "[a]=|[b]=|3[b]k=v|[c]=|") == 0);
 	scratch_done(&scratch);
 }
 
 TEST(every_wrong_line_is_told_by_number)
 {
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 	struct seen seen;
 
 	CHECK(read_text("[s]\nno value\na=bad\n[open\nx=1\n[t] y=1\n[u]\nb: 2\n=\nc=3\n", &seen,
-			&notes) == -EINVAL);
-	CHECK(notes.n == 5);
-	CHECK(says(&notes, ":2: this is not KEY = VALUE"));
-	CHECK(says(&notes, ":3: a is bad"));
-	CHECK(says(&notes, ":4: '[open' is not a [section] alone"));
-	CHECK(says(&notes, ":6: '[t] y=1' is not a [section] alone"));
-	CHECK(says(&notes, ":8: this is not KEY = VALUE"));
+			&diagnostics) == -EINVAL);
+	CHECK(diagnostics.n == 5);
+	CHECK(says(&diagnostics, ":2: this is not KEY = VALUE"));
+	CHECK(says(&diagnostics, ":3: a is bad"));
+	CHECK(says(&diagnostics, ":4: '[open' is not a [section] alone"));
+	CHECK(says(&diagnostics, ":6: '[t] y=1' is not a [section] alone"));
+	CHECK(says(&diagnostics, ":8: this is not KEY = VALUE"));
 	CHECK(strcmp(seen.text, "3[s]a=bad|9[u]=|10[u]c=3|") == 0);
-	notes_done(&notes);
+	diagnostics_done(&diagnostics);
 }
 
 TEST(a_value_does_not_go_on_over_lines)
 {
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 	struct seen seen;
 
-	CHECK(read_text("[s]\na = one,\n  two\n", &seen, &notes) == -EINVAL);
-	CHECK(says(&notes, ":3: this is not KEY = VALUE"));
+	CHECK(read_text("[s]\na = one,\n  two\n", &seen, &diagnostics) == -EINVAL);
+	CHECK(says(&diagnostics, ":3: this is not KEY = VALUE"));
 	CHECK(strcmp(seen.text, "2[s]a=one,|") == 0);
-	notes_done(&notes);
+	diagnostics_done(&diagnostics);
 }
 
 TEST(a_key_stands_once_in_a_section_and_a_section_once)
 {
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 	struct seen seen;
 
-	CHECK(read_text("[s]\na=1\na=2\n[t]\na=3\n[s]\nb=1\n", &seen, &notes) == -EINVAL);
-	CHECK(notes.n == 2);
-	CHECK(says(&notes, ":3: a: is here already at line 2"));
-	CHECK(says(&notes, ":6: [s] is here already at line 1"));
+	CHECK(read_text("[s]\na=1\na=2\n[t]\na=3\n[s]\nb=1\n", &seen, &diagnostics) == -EINVAL);
+	CHECK(diagnostics.n == 2);
+	CHECK(says(&diagnostics, ":3: a: is here already at line 2"));
+	CHECK(says(&diagnostics, ":6: [s] is here already at line 1"));
 	CHECK(strcmp(seen.text, "2[s]a=1|5[t]a=3|") == 0);
-	notes_done(&notes);
+	diagnostics_done(&diagnostics);
 }
 
 TEST(lines_of_190_bytes_are_read_whole_and_longer_ones_refused)
 {
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 	struct seen seen;
 	char text[256];
 
 	snprintf(text, sizeof(text), "k=%0188d\n", 7);
-	CHECK(read_text(text, &seen, &notes) == 0);
+	CHECK(read_text(text, &seen, &diagnostics) == 0);
 	CHECK(strlen(seen.text) == strlen("1[]k=|") + 188);
 
 	snprintf(text, sizeof(text), "a=1\n\nk=%0189d\nb=bad\n", 7);
-	CHECK(read_text(text, &seen, &notes) == -EINVAL);
-	CHECK(notes.n == 2 && says(&notes, ":3: the line has 191 bytes, more than 190"));
-	CHECK(says(&notes, ":4: b is bad"));
-	notes_done(&notes);
+	CHECK(read_text(text, &seen, &diagnostics) == -EINVAL);
+	CHECK(diagnostics.n == 2 &&
+	      says(&diagnostics, ":3: the line has 191 bytes, more than 190"));
+	CHECK(says(&diagnostics, ":4: b is bad"));
+	diagnostics_done(&diagnostics);
 }
 
 TEST(section_names_that_libinih_would_cut_are_refused)
 {
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 	struct seen seen;
 	char text[128];
 
 	snprintf(text, sizeof(text), "[%049d]\na=1\n", 1);
-	CHECK(read_text(text, &seen, &notes) == 0);
+	CHECK(read_text(text, &seen, &diagnostics) == 0);
 	snprintf(text, sizeof(text), "[%050d]\na=1\n", 1);
-	CHECK(read_text(text, &seen, &notes) == -EINVAL);
-	CHECK(notes.n == 1 && says(&notes, "a name has up to 49 ASCII characters"));
+	CHECK(read_text(text, &seen, &diagnostics) == -EINVAL);
+	CHECK(diagnostics.n == 1 && says(&diagnostics, "a name has up to 49 ASCII characters"));
 	CHECK(seen.size == 0);
-	notes_done(&notes);
+	diagnostics_done(&diagnostics);
 }
 
 TEST(what_is_no_text_is_refused_at_its_first_byte)
 {
 	static const char binary[] = "[s]\na=1\n\0\n", escape[] = "a=\033[31m\nb=bad\n";
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 	struct seen seen;
 
-	CHECK(read_bytes(binary, sizeof(binary) - 1, &seen, &notes) == -EINVAL);
-	CHECK(notes.n == 1 && says(&notes, ":3: byte 0x00: this is not a text file"));
-	CHECK(read_text(escape, &seen, &notes) == -EINVAL);
-	CHECK(notes.n == 2 && says(&notes, ":1: byte 0x1b"));
-	notes_done(&notes);
+	CHECK(read_bytes(binary, sizeof(binary) - 1, &seen, &diagnostics) == -EINVAL);
+	CHECK(diagnostics.n == 1 && says(&diagnostics, ":3: byte 0x00: this is not a text file"));
+	CHECK(read_text(escape, &seen, &diagnostics) == -EINVAL);
+	CHECK(diagnostics.n == 2 && says(&diagnostics, ":1: byte 0x1b"));
+	diagnostics_done(&diagnostics);
 }
 
 TEST(only_comments_may_be_other_than_ascii)
 {
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 	struct seen seen;
 
-	CHECK(read_text("# f\xc3\xbcr\n[s]\na=1 ; f\xc3\xbcr\n", &seen, &notes) == 0);
-	CHECK(read_text("[s]\na=\xc3\xbc\n[\xff]\n", &seen, &notes) == -EINVAL);
-	CHECK(notes.n == 2 && says(&notes, ":2: 'a': keys and values are ASCII"));
-	CHECK(says(&notes, ":3: section"));
-	notes_done(&notes);
+	CHECK(read_text("# f\xc3\xbcr\n[s]\na=1 ; f\xc3\xbcr\n", &seen, &diagnostics) == 0);
+	CHECK(read_text("[s]\na=\xc3\xbc\n[\xff]\n", &seen, &diagnostics) == -EINVAL);
+	CHECK(diagnostics.n == 2 && says(&diagnostics, ":2: 'a': keys and values are ASCII"));
+	CHECK(says(&diagnostics, ":3: section"));
+	diagnostics_done(&diagnostics);
 }
 
 TEST(a_file_with_nothing_right_is_given_up)
 {
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 	char text[4096] = "";
 	struct seen seen;
 
 	for (size_t i = 0; i < 1000; i++)
 		memcpy(text + 2 * i, "x\n", 3);
-	CHECK(read_text(text, &seen, &notes) == -EINVAL);
-	CHECK(notes.n == 101 && says(&notes, "too much is wrong"));
-	notes_done(&notes);
+	CHECK(read_text(text, &seen, &diagnostics) == -EINVAL);
+	CHECK(diagnostics.n == 101 && says(&diagnostics, "too much is wrong"));
+	diagnostics_done(&diagnostics);
 }
 
-static int read_path(const char *path, bool trusted, struct notes *notes)
+static int read_path(const char *path, bool trusted, struct diagnostics *diagnostics)
 {
 	struct seen seen = { 0 };
 
-	return ini_read(path, trusted ? &OURS : NULL, on_key, &seen, notes);
+	return ini_read(path, trusted ? &OURS : NULL, on_key, &seen, diagnostics);
 }
 
 TEST(a_file_that_is_not_there_is_told_apart)
 {
 	struct scratch scratch = scratch_new();
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 
-	CHECK(read_path(scratch_at(&scratch, "none"), true, &notes) == -ENOENT);
-	CHECK(notes.n == 0);
+	CHECK(read_path(scratch_at(&scratch, "none"), true, &diagnostics) == -ENOENT);
+	CHECK(diagnostics.n == 0);
 	scratch_done(&scratch);
 }
 
@@ -243,14 +245,14 @@ TEST(directories_and_pipes_are_refused)
 {
 	struct scratch scratch = scratch_new();
 	const char *pipe = scratch_at(&scratch, "pipe");
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 
 	CHECK(mkfifo(pipe, 0600) == 0);
-	CHECK(read_path(scratch.path, true, &notes) == -EINVAL);
-	CHECK(read_path(pipe, true, &notes) == -EINVAL);
-	CHECK(notes.n == 2 && says(&notes, "a directory, not a file"));
-	CHECK(says(&notes, "not a regular file"));
-	notes_done(&notes);
+	CHECK(read_path(scratch.path, true, &diagnostics) == -EINVAL);
+	CHECK(read_path(pipe, true, &diagnostics) == -EINVAL);
+	CHECK(diagnostics.n == 2 && says(&diagnostics, "a directory, not a file"));
+	CHECK(says(&diagnostics, "not a regular file"));
+	diagnostics_done(&diagnostics);
 	scratch_done(&scratch);
 }
 
@@ -258,39 +260,39 @@ TEST(a_mebibyte_is_read_and_what_is_larger_refused)
 {
 	struct scratch scratch = scratch_new();
 	const char *path = scratch_write(&scratch, "x", "a=1\n");
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 	char *blank = malloc(1 << 20);
 
 	CHECK(blank);
 	memset(blank, '\n', 1 << 20);
-	CHECK(read_path(scratch_put(&scratch, "full", blank, 1 << 20), true, &notes) == 0);
+	CHECK(read_path(scratch_put(&scratch, "full", blank, 1 << 20), true, &diagnostics) == 0);
 	free(blank);
 	CHECK(truncate(path, 100 << 20) == 0); /* sparse */
-	CHECK(read_path(path, true, &notes) == -EINVAL);
-	CHECK(notes.n == 1 && says(&notes, "/x: larger than 1 MiB"));
-	notes_done(&notes);
+	CHECK(read_path(path, true, &diagnostics) == -EINVAL);
+	CHECK(diagnostics.n == 1 && says(&diagnostics, "/x: larger than 1 MiB"));
+	diagnostics_done(&diagnostics);
 	scratch_done(&scratch);
 }
 
 TEST(a_file_that_hides_its_size_is_measured_while_it_is_read)
 {
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 
 	if (access("/proc/kallsyms", R_OK) < 0)
 		SKIP("no /proc/kallsyms, a large file of size 0");
-	CHECK(read_path("/proc/kallsyms", false, &notes) == -EINVAL);
-	CHECK(notes.n == 1 && says(&notes, "larger than 1 MiB"));
-	notes_done(&notes);
+	CHECK(read_path("/proc/kallsyms", false, &diagnostics) == -EINVAL);
+	CHECK(diagnostics.n == 1 && says(&diagnostics, "larger than 1 MiB"));
+	diagnostics_done(&diagnostics);
 }
 
 TEST(dev_null_reads_as_an_empty_file)
 {
 	struct scratch scratch = scratch_new();
 	const char *path = scratch_at(&scratch, "masked");
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 
 	CHECK(symlink("/dev/null", path) == 0);
-	CHECK(read_path(path, true, &notes) == 0 && notes.n == 0);
+	CHECK(read_path(path, true, &diagnostics) == 0 && diagnostics.n == 0);
 	scratch_done(&scratch);
 }
 
@@ -298,14 +300,14 @@ TEST(a_file_that_others_can_write_is_trusted_by_nobody)
 {
 	struct scratch scratch = scratch_new();
 	const char *path = scratch_write(&scratch, "x", "a=1\n");
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 
-	CHECK(chmod(path, 0664) == 0 && read_path(path, true, &notes) == -EINVAL);
-	CHECK(chmod(path, 0646) == 0 && read_path(path, true, &notes) == -EINVAL);
-	CHECK(notes.n == 2 && says(&notes, "chmod go-w"));
-	CHECK(read_path(path, false, &notes) == 0);
-	CHECK(chmod(path, 0644) == 0 && read_path(path, true, &notes) == 0);
-	notes_done(&notes);
+	CHECK(chmod(path, 0664) == 0 && read_path(path, true, &diagnostics) == -EINVAL);
+	CHECK(chmod(path, 0646) == 0 && read_path(path, true, &diagnostics) == -EINVAL);
+	CHECK(diagnostics.n == 2 && says(&diagnostics, "chmod go-w"));
+	CHECK(read_path(path, false, &diagnostics) == 0);
+	CHECK(chmod(path, 0644) == 0 && read_path(path, true, &diagnostics) == 0);
+	diagnostics_done(&diagnostics);
 	scratch_done(&scratch);
 }
 
@@ -314,13 +316,14 @@ TEST(a_directory_that_others_can_write_makes_its_files_untrusted)
 	struct scratch scratch = scratch_new();
 	const char *open = scratch_mkdir(&scratch, "open"), *link = scratch_at(&scratch, "link");
 	const char *path = scratch_write(&scratch, "open/x", "a=1\n");
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 
-	CHECK(chmod(open, 01777) == 0 && read_path(path, true, &notes) == -EINVAL);
-	CHECK(notes.n == 1 && says(&notes, "/open: others than its owner can write it"));
-	CHECK(symlink(path, link) == 0 && read_path(link, true, &notes) == -EINVAL);
-	CHECK(chmod(open, 0755) == 0 && read_path(link, true, &notes) == 0);
-	notes_done(&notes);
+	CHECK(chmod(open, 01777) == 0 && read_path(path, true, &diagnostics) == -EINVAL);
+	CHECK(diagnostics.n == 1 &&
+	      says(&diagnostics, "/open: others than its owner can write it"));
+	CHECK(symlink(path, link) == 0 && read_path(link, true, &diagnostics) == -EINVAL);
+	CHECK(chmod(open, 0755) == 0 && read_path(link, true, &diagnostics) == 0);
+	diagnostics_done(&diagnostics);
 	scratch_done(&scratch);
 }
 
@@ -328,16 +331,16 @@ TEST(a_file_of_another_user_is_refused)
 {
 	struct scratch scratch = scratch_new();
 	const char *path = scratch_write(&scratch, "x", "a=1\n");
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 
 	if (chown(path, 12345, (gid_t)-1) < 0) {
 		scratch_done(&scratch);
 		SKIP("only root can give files away");
 	}
-	CHECK(read_path(path, true, &notes) == -EINVAL);
-	CHECK(says(&notes, "owned by uid 12345"));
-	CHECK(read_path(path, false, &notes) == 0);
-	notes_done(&notes);
+	CHECK(read_path(path, true, &diagnostics) == -EINVAL);
+	CHECK(says(&diagnostics, "owned by uid 12345"));
+	CHECK(read_path(path, false, &diagnostics) == 0);
+	diagnostics_done(&diagnostics);
 	scratch_done(&scratch);
 }
 
@@ -348,16 +351,16 @@ TEST(numbers_are_digits_within_bounds)
 		"0x10",      "0",  "11", "1e1", "99999999999999999999999",
 		"4294967297"
 	};
-	struct notes notes = { 0 };
-	struct ini_place place = { .file = "F", .line = 7, .notes = &notes };
+	struct diagnostics diagnostics = { 0 };
+	struct ini_place place = { .file = "F", .line = 7, .diagnostics = &diagnostics };
 	unsigned n = 5;
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
 		CHECK(ini_unsigned(&place, "key", wrong[i], 1, 10, &n) == -EINVAL && n == 5);
-	CHECK(strcmp(notes.list[1].text, "F:7: key: '-1' is not a number from 1 to 10") == 0);
+	CHECK(strcmp(diagnostics.list[1].text, "F:7: key: '-1' is not a number from 1 to 10") == 0);
 	CHECK(ini_unsigned(&place, "key", "010", 1, 10, &n) == 0 && n == 10);
 	CHECK(ini_unsigned(&place, "key", "4294967295", 0, UINT32_MAX, &n) == 0 && n == UINT32_MAX);
-	notes_done(&notes);
+	diagnostics_done(&diagnostics);
 }
 
 TEST(bytes_take_one_suffix_and_do_not_overflow)
@@ -365,8 +368,8 @@ TEST(bytes_take_one_suffix_and_do_not_overflow)
 	static const char *const wrong[] = { "",    "G",    "-1G",       "1GB",
 					     "1 G", "1.5G", "16777216T", "18446744073709551616",
 					     "1E" };
-	struct notes notes = { 0 };
-	struct ini_place place = { .file = "F", .line = 7, .notes = &notes };
+	struct diagnostics diagnostics = { 0 };
+	struct ini_place place = { .file = "F", .line = 7, .diagnostics = &diagnostics };
 	unsigned long long n = 5;
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
@@ -376,20 +379,20 @@ TEST(bytes_take_one_suffix_and_do_not_overflow)
 	CHECK(ini_bytes(&place, "key", "512M", &n) == 0 && n == 512ULL << 20);
 	CHECK(ini_bytes(&place, "key", "2G", &n) == 0 && n == 2ULL << 30);
 	CHECK(ini_bytes(&place, "key", "16777215T", &n) == 0 && n == 16777215ULL << 40);
-	notes_done(&notes);
+	diagnostics_done(&diagnostics);
 }
 
 TEST(booleans_are_words)
 {
-	struct notes notes = { 0 };
-	struct ini_place place = { .file = "F", .line = 7, .notes = &notes };
+	struct diagnostics diagnostics = { 0 };
+	struct ini_place place = { .file = "F", .line = 7, .diagnostics = &diagnostics };
 	bool b = false;
 
 	CHECK(ini_bool(&place, "key", "Yes", &b) == 0 && b);
 	CHECK(ini_bool(&place, "key", "off", &b) == 0 && !b);
 	CHECK(ini_bool(&place, "key", "2", &b) == -EINVAL && !b);
-	CHECK(strcmp(notes.list[0].text, "F:7: key: '2' is neither yes nor no") == 0);
-	notes_done(&notes);
+	CHECK(strcmp(diagnostics.list[0].text, "F:7: key: '2' is neither yes nor no") == 0);
+	diagnostics_done(&diagnostics);
 }
 
 TEST(the_nearest_word_is_near)

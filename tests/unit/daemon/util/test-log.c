@@ -80,21 +80,21 @@ TEST(a_line_has_an_end)
 	CHECK(strlen(text) == 2048 && text[2047] == '\n');
 }
 
-static void notes_of_both_kinds(void)
+static void diagnostics_of_both_kinds(void)
 {
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 
-	notes_add(&notes, true, "wrong");
-	notes_add(&notes, false, "degraded");
-	log_notes(&notes);
-	notes_done(&notes);
+	diagnostics_add(&diagnostics, true, "wrong");
+	diagnostics_add(&diagnostics, false, "degraded");
+	log_diagnostics(&diagnostics);
+	diagnostics_done(&diagnostics);
 }
 
-TEST(notes_are_errors_or_warnings)
+TEST(diagnostics_are_errors_or_warnings)
 {
 	char text[4096];
 
-	capture(notes_of_both_kinds, true, text, sizeof(text));
+	capture(diagnostics_of_both_kinds, true, text, sizeof(text));
 	CHECK(strcmp(text, "<3>wrong\n<4>degraded\n") == 0);
 }
 

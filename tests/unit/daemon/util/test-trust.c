@@ -21,7 +21,7 @@
 
 struct place {
 	struct scratch scratch;
-	struct notes notes;
+	struct diagnostics diagnostics;
 };
 
 /* etc/conf.d/x.conf, and a link to each of the three. */
@@ -42,13 +42,14 @@ static struct place place_new(void)
 
 static void place_done(struct place *place)
 {
-	notes_done(&place->notes);
+	diagnostics_done(&place->diagnostics);
 	scratch_done(&place->scratch);
 }
 
 static int look(struct place *place, const char *name)
 {
-	int fd = trust_open(scratch_at(&place->scratch, name), &OURS, O_RDONLY, &place->notes);
+	int fd = trust_open(scratch_at(&place->scratch, name), &OURS, O_RDONLY,
+			    &place->diagnostics);
 
 	if (fd < 0)
 		return fd;
@@ -62,13 +63,13 @@ static bool refused(struct place *place, const char *name, const char *sentence)
 	bool says;
 	int r;
 
-	notes_done(&place->notes);
-	place->notes = (struct notes){ 0 };
+	diagnostics_done(&place->diagnostics);
+	place->diagnostics = (struct diagnostics){ 0 };
 	r = look(place, name);
-	says = r == -EINVAL && place->notes.n == 1 && place->notes.list[0].error &&
-	       strstr(place->notes.list[0].text, sentence);
-	for (size_t i = 0; !says && i < place->notes.n; i++)
-		fprintf(stderr, "%s\n", place->notes.list[i].text);
+	says = r == -EINVAL && place->diagnostics.n == 1 && place->diagnostics.list[0].error &&
+	       strstr(place->diagnostics.list[0].text, sentence);
+	for (size_t i = 0; !says && i < place->diagnostics.n; i++)
+		fprintf(stderr, "%s\n", place->diagnostics.list[i].text);
 	return says;
 }
 
@@ -83,14 +84,15 @@ TEST(what_is_roots_or_ours_alone_is_opened)
 	char text[2] = "";
 	int fd;
 
-	fd = trust_open(scratch_at(&place.scratch, "links/x.conf"), &OURS, O_RDONLY, &place.notes);
+	fd = trust_open(scratch_at(&place.scratch, "links/x.conf"), &OURS, O_RDONLY,
+			&place.diagnostics);
 	CHECK(fd >= 0 && read(fd, text, 2) == 1 && text[0] == 'x');
 	CHECK(fcntl(fd, F_GETFD) == FD_CLOEXEC);
 	close(fd);
 	CHECK(look(&place, "etc/conf.d") == 0 && look(&place, "links/conf.d") == 0);
 	CHECK(look(&place, "etc/../etc/./conf.d//x.conf") == 0 && look(&place, "links/..") == 0);
-	fd = trust_open("/", &OURS, O_PATH | O_DIRECTORY, &place.notes);
-	CHECK(fd >= 0 && place.notes.n == 0);
+	fd = trust_open("/", &OURS, O_PATH | O_DIRECTORY, &place.diagnostics);
+	CHECK(fd >= 0 && place.diagnostics.n == 0);
 	close(fd);
 	place_done(&place);
 }
@@ -101,12 +103,12 @@ TEST(a_path_from_here_is_judged_from_the_root_on)
 	int fd, back = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	CHECK(back >= 0 && chdir(scratch_at(&place.scratch, "etc")) == 0);
-	fd = trust_open("conf.d/x.conf", &OURS, O_RDONLY, &place.notes);
+	fd = trust_open("conf.d/x.conf", &OURS, O_RDONLY, &place.diagnostics);
 	CHECK(fd >= 0);
 	close(fd);
 	set_mode(&place, "etc", 0777);
-	CHECK(trust_open("conf.d/x.conf", &OURS, O_RDONLY, &place.notes) == -EINVAL);
-	CHECK(strstr(place.notes.list[0].text, "/etc: others than its owner can write it"));
+	CHECK(trust_open("conf.d/x.conf", &OURS, O_RDONLY, &place.diagnostics) == -EINVAL);
+	CHECK(strstr(place.diagnostics.list[0].text, "/etc: others than its owner can write it"));
 	CHECK(fchdir(back) == 0);
 	close(back);
 	place_done(&place);
@@ -190,13 +192,14 @@ TEST(the_service_is_believed_beside_root)
 		place_done(&place);
 		SKIP("only root can give files away");
 	}
-	fd = trust_open(path, &(struct trust){ { STRANGER } }, O_RDONLY, &place.notes);
+	fd = trust_open(path, &(struct trust){ { STRANGER } }, O_RDONLY, &place.diagnostics);
 	CHECK(fd >= 0);
 	close(fd);
-	fd = trust_open(path, &(struct trust){ { 4711, STRANGER } }, O_RDONLY, &place.notes);
+	fd = trust_open(path, &(struct trust){ { 4711, STRANGER } }, O_RDONLY, &place.diagnostics);
 	CHECK(fd >= 0);
 	close(fd);
-	CHECK(trust_open(path, &(struct trust){ { 4711 } }, O_RDONLY, &place.notes) == -EINVAL);
+	CHECK(trust_open(path, &(struct trust){ { 4711 } }, O_RDONLY, &place.diagnostics) ==
+	      -EINVAL);
 	place_done(&place);
 }
 
@@ -215,7 +218,7 @@ TEST(what_is_not_there_is_told_apart)
 
 	CHECK(symlink("nowhere", scratch_at(&place.scratch, "links/lost")) == 0);
 	CHECK(look(&place, "none") == -ENOENT && look(&place, "links/lost") == -ENOENT);
-	CHECK(look(&place, "none/x") == -ENOENT && place.notes.n == 0);
+	CHECK(look(&place, "none/x") == -ENOENT && place.diagnostics.n == 0);
 	place_done(&place);
 }
 
@@ -231,11 +234,11 @@ TEST(a_way_that_does_not_end_is_refused)
 	end = path + snprintf(path, sizeof(path), "%s", place.scratch.path);
 	memset(end, '/', sizeof(path) - (size_t)(end - path));
 	path[PATH_MAX + 1] = '\0';
-	CHECK(trust_open(path, &OURS, O_RDONLY, &place.notes) == -EINVAL);
-	CHECK(strstr(place.notes.list[1].text, strerror(ENAMETOOLONG)));
+	CHECK(trust_open(path, &OURS, O_RDONLY, &place.diagnostics) == -EINVAL);
+	CHECK(strstr(place.diagnostics.list[1].text, strerror(ENAMETOOLONG)));
 	memset(end + 1, 'x', 300);
 	end[301] = '\0';
-	CHECK(trust_open(path, &OURS, O_RDONLY, &place.notes) == -EINVAL);
+	CHECK(trust_open(path, &OURS, O_RDONLY, &place.diagnostics) == -EINVAL);
 	place_done(&place);
 }
 

@@ -24,12 +24,12 @@ static struct agent_grant grant_of(uint64_t generation)
 }
 
 /* The process's end of a connection; the crowd's is in *ret. */
-static int join(struct crowd *crowd, pid_t pid, int *ret)
+static int join(struct members *members, pid_t pid, int *ret)
 {
 	int pair[2];
 
 	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
-	CHECK(crowd_join(crowd, pair[0], pid) == 0 && crowd_has(crowd, pid));
+	CHECK(members_join(members, pair[0], pid) == 0 && members_has(members, pid));
 	*ret = pair[0];
 	return pair[1];
 }
@@ -58,108 +58,110 @@ static void answer(int fd, uint64_t generation, int error)
 TEST(all_have_to_follow_and_nobody_is_all)
 {
 	struct agent_grant first = grant_of(1), second = grant_of(2);
-	struct crowd crowd = { 0 };
+	struct members members = { 0 };
 	int a, b, fd_a, fd_b;
 
-	CHECK(crowd_follows(&crowd, 1));
-	a = join(&crowd, 100, &fd_a);
-	b = join(&crowd, 101, &fd_b);
-	crowd_tell(&crowd, &first);
-	CHECK(told(a) == 1 && told(b) == 1 && !crowd_follows(&crowd, 1));
+	CHECK(members_follows(&members, 1));
+	a = join(&members, 100, &fd_a);
+	b = join(&members, 101, &fd_b);
+	members_tell(&members, &first);
+	CHECK(told(a) == 1 && told(b) == 1 && !members_follows(&members, 1));
 	answer(a, 1, 0);
-	CHECK(crowd_hear(&crowd, fd_a) == 0 && !crowd_follows(&crowd, 1));
+	CHECK(members_hear(&members, fd_a) == 0 && !members_follows(&members, 1));
 	answer(b, 1, 0);
-	CHECK(crowd_hear(&crowd, fd_b) == 0 && crowd_follows(&crowd, 1));
+	CHECK(members_hear(&members, fd_b) == 0 && members_follows(&members, 1));
 
-	crowd_tell(&crowd, &first);
+	members_tell(&members, &first);
 	CHECK(told(a) == 0);
-	crowd_tell(&crowd, &second);
+	members_tell(&members, &second);
 	answer(a, 2, 0);
-	CHECK(crowd_hear(&crowd, fd_a) == 0 && !crowd_follows(&crowd, 2));
-	crowd_leave(&crowd, fd_b); /* it died */
-	CHECK(crowd_follows(&crowd, 2) && !crowd_has(&crowd, 101) && crowd_had(&crowd, 101));
+	CHECK(members_hear(&members, fd_a) == 0 && !members_follows(&members, 2));
+	members_leave(&members, fd_b); /* it died */
+	CHECK(members_follows(&members, 2) && !members_has(&members, 101) &&
+	      members_had(&members, 101));
 	close(a);
 	close(b);
-	crowd_clear(&crowd);
+	members_clear(&members);
 }
 
 TEST(who_has_not_answered_is_told_the_newest_when_it_has)
 {
-	struct crowd crowd = { 0 };
+	struct members members = { 0 };
 	int a, fd;
 
-	a = join(&crowd, 100, &fd);
+	a = join(&members, 100, &fd);
 	for (uint64_t generation = 1; generation < 5000; generation++) {
 		struct agent_grant grant = grant_of(generation);
 
-		crowd_tell(&crowd, &grant);
+		members_tell(&members, &grant);
 	}
 	CHECK(told(a) == 1 && told(a) == 0);
 	answer(a, 1, 0);
-	CHECK(crowd_hear(&crowd, fd) == 0);
-	crowd_tell(&crowd, &(struct agent_grant){ .version = AGENT_VERSION, .generation = 5000 });
+	CHECK(members_hear(&members, fd) == 0);
+	members_tell(&members,
+		     &(struct agent_grant){ .version = AGENT_VERSION, .generation = 5000 });
 	CHECK(told(a) == 5000);
 	close(a);
-	crowd_clear(&crowd);
+	members_clear(&members);
 }
 
 TEST(who_could_not_apply_does_not_follow_until_it_could)
 {
 	struct agent_grant first = grant_of(1), second = grant_of(2);
-	struct crowd crowd = { 0 };
+	struct members members = { 0 };
 	int a, fd;
 
-	a = join(&crowd, 100, &fd);
-	crowd_tell(&crowd, &first);
+	a = join(&members, 100, &fd);
+	members_tell(&members, &first);
 	answer(a, 1, -EBUSY);
-	CHECK(crowd_hear(&crowd, fd) == 0 && !crowd_follows(&crowd, 1));
+	CHECK(members_hear(&members, fd) == 0 && !members_follows(&members, 1));
 	answer(a, 1, 0);
-	CHECK(crowd_hear(&crowd, fd) == 0 && crowd_follows(&crowd, 1));
-	crowd_tell(&crowd, &second);
+	CHECK(members_hear(&members, fd) == 0 && members_follows(&members, 1));
+	members_tell(&members, &second);
 	answer(a, 1, 0); /* of before */
-	CHECK(crowd_hear(&crowd, fd) == 0 && !crowd_follows(&crowd, 2));
+	CHECK(members_hear(&members, fd) == 0 && !members_follows(&members, 2));
 	close(a);
-	crowd_clear(&crowd);
+	members_clear(&members);
 }
 
 TEST(what_is_no_answer_ends_the_connection)
 {
 	static const char noise[7] = "noise";
 	struct agent_grant first = grant_of(1);
-	struct crowd crowd = { 0 };
+	struct members members = { 0 };
 	int a, fd;
 
-	a = join(&crowd, 100, &fd);
-	CHECK(crowd_hear(&crowd, fd) == 0 && crowd_hear(&crowd, 4711) == 0);
-	crowd_tell(&crowd, &first);
+	a = join(&members, 100, &fd);
+	CHECK(members_hear(&members, fd) == 0 && members_hear(&members, 4711) == 0);
+	members_tell(&members, &first);
 	answer(a, 2, 0); /* which it was never told */
-	CHECK(crowd_hear(&crowd, fd) == -ECONNRESET);
+	CHECK(members_hear(&members, fd) == -ECONNRESET);
 	CHECK(send(a, noise, sizeof(noise), 0) == sizeof(noise));
-	CHECK(crowd_hear(&crowd, fd) == -ECONNRESET);
+	CHECK(members_hear(&members, fd) == -ECONNRESET);
 	close(a);
-	CHECK(crowd_hear(&crowd, fd) == -ECONNRESET);
-	crowd_leave(&crowd, fd);
-	crowd_leave(&crowd, fd);
-	CHECK(crowd.n == 0);
-	crowd_clear(&crowd);
+	CHECK(members_hear(&members, fd) == -ECONNRESET);
+	members_leave(&members, fd);
+	members_leave(&members, fd);
+	CHECK(members.n == 0);
+	members_clear(&members);
 }
 
 TEST(a_process_that_comes_again_takes_its_own_place)
 {
 	struct agent_grant first = grant_of(1);
-	struct crowd crowd = { 0 };
+	struct members members = { 0 };
 	int a, b, fd_a, fd_b;
 	char c;
 
-	a = join(&crowd, 100, &fd_a);
-	b = join(&crowd, 100, &fd_b);
-	CHECK(crowd.n == 1 && recv(a, &c, 1, 0) == 0);
-	crowd_tell(&crowd, &first);
+	a = join(&members, 100, &fd_a);
+	b = join(&members, 100, &fd_b);
+	CHECK(members.n == 1 && recv(a, &c, 1, 0) == 0);
+	members_tell(&members, &first);
 	answer(b, 1, 0);
-	CHECK(crowd_hear(&crowd, fd_b) == 0 && crowd_follows(&crowd, 1));
+	CHECK(members_hear(&members, fd_b) == 0 && members_follows(&members, 1));
 	close(a);
 	close(b);
-	crowd_clear(&crowd);
+	members_clear(&members);
 }
 
 /* ---- strays ------------------------------------------------------------------------------ */
@@ -167,7 +169,7 @@ TEST(a_process_that_comes_again_takes_its_own_place)
 /* A tree that stands for sysfs, and for /proc below it. */
 struct stage {
 	char dir[64], proc[80];
-	struct crowd crowd;
+	struct members members;
 	struct agent_grant grant;
 	struct search search;
 };
@@ -180,13 +182,13 @@ static void stage_set(struct stage *stage)
 	stage->search = (struct search){ .sys = stage->dir,
 					 .proc = stage->proc,
 					 .root = 100,
-					 .crowd = &stage->crowd,
+					 .members = &stage->members,
 					 .grant = &stage->grant };
 }
 
 static void stage_strike(struct stage *stage)
 {
-	crowd_clear(&stage->crowd);
+	members_clear(&stage->members);
 	CHECK(fake_sysfs_remove("/tmp", stage->dir + strlen("/tmp/")) == 0);
 }
 
@@ -217,7 +219,7 @@ TEST(a_process_of_the_lease_that_has_queues_and_no_agent_is_found)
 	int fd, own;
 
 	stage_set(&stage);
-	CHECK(stray_find(&stage.search) == 0); /* there is no KFD */
+	CHECK(unfollowed_find(&stage.search) == 0); /* there is no KFD */
 	live(&stage, 100, 1, "");
 	live(&stage, 101, 100, "");
 	live(&stage, 102, 101, "");
@@ -226,20 +228,20 @@ TEST(a_process_of_the_lease_that_has_queues_and_no_agent_is_found)
 	CHECK(fake_sysfs_queue(stage.dir, 104, 0, 1001, 0) == 0);
 	CHECK(fake_sysfs_queue(stage.dir, 102, 0, 1001, 1) == 0); /* SDMA */
 	CHECK(fake_sysfs_queue(stage.dir, 102, 1, 1002, 0) == 0); /* not the lease's GPU */
-	CHECK(stray_find(&stage.search) == 0);
+	CHECK(unfollowed_find(&stage.search) == 0);
 
 	CHECK(fake_sysfs_queue(stage.dir, 102, 2, 1001, 0) == 0);
-	CHECK(stray_find(&stage.search) == 102);
-	own = join(&stage.crowd, 102, &fd);
-	CHECK(stray_find(&stage.search) == 0);
+	CHECK(unfollowed_find(&stage.search) == 102);
+	own = join(&stage.members, 102, &fd);
+	CHECK(unfollowed_find(&stage.search) == 0);
 	CHECK(fake_sysfs_queue(stage.dir, 103, 0, 1001, 0) == 0);
-	CHECK(stray_find(&stage.search) == 103);
-	CHECK(fake_sysfs_process_gone(stage.dir, 103) == 0 && stray_find(&stage.search) == 0);
+	CHECK(unfollowed_find(&stage.search) == 103);
+	CHECK(fake_sysfs_process_gone(stage.dir, 103) == 0 && unfollowed_find(&stage.search) == 0);
 
 	CHECK(fake_sysfs_queue(stage.dir, 100, 0, 1001, 0) == 0);
-	CHECK(stray_find(&stage.search) == 100);
+	CHECK(unfollowed_find(&stage.search) == 100);
 	CHECK(fake_sysfs_print(stage.dir, FAKE_PROC "/100/queues/0/gpuid", "none of it") == 0);
-	CHECK(stray_find(&stage.search) == -EIO);
+	CHECK(unfollowed_find(&stage.search) == -EIO);
 	close(own);
 	stage_strike(&stage);
 }
@@ -252,27 +254,28 @@ TEST(a_dead_process_is_waited_for_until_its_queues_are_gone)
 	stage_set(&stage);
 	live(&stage, 102, 1, "");
 	CHECK(fake_sysfs_queue(stage.dir, 102, 0, 1001, 0) == 0);
-	own = join(&stage.crowd, 102, &fd);
-	crowd_leave(&stage.crowd, fd);
-	CHECK(stray_find(&stage.search) == 0); /* another's, with its number */
+	own = join(&stage.members, 102, &fd);
+	members_leave(&stage.members, fd);
+	CHECK(unfollowed_find(&stage.search) == 0); /* another's, with its number */
 	die(&stage, 102);
-	CHECK(stray_find(&stage.search) == 102);
+	CHECK(unfollowed_find(&stage.search) == 102);
 	CHECK(fake_sysfs_process_gone(stage.dir, 102) == 0);
-	CHECK(stray_find(&stage.search) == 0);
+	CHECK(unfollowed_find(&stage.search) == 0);
 	close(own);
 	stage_strike(&stage);
 }
 
 TEST(of_many_that_left_the_last_are_remembered)
 {
-	static struct crowd crowd;
+	static struct members members;
 	int fd;
 
-	for (pid_t pid = 1; pid <= 3 * (pid_t)CROWD_GONE; pid++) {
-		close(join(&crowd, pid, &fd));
-		crowd_leave(&crowd, fd);
+	for (pid_t pid = 1; pid <= 3 * (pid_t)MEMBERS_GONE; pid++) {
+		close(join(&members, pid, &fd));
+		members_leave(&members, fd);
 	}
-	CHECK(crowd_had(&crowd, 3 * (pid_t)CROWD_GONE) && crowd_had(&crowd, 2 * CROWD_GONE + 1));
-	CHECK(!crowd_had(&crowd, 2 * CROWD_GONE) && !crowd_had(&crowd, 1));
-	crowd_clear(&crowd);
+	CHECK(members_had(&members, 3 * (pid_t)MEMBERS_GONE) &&
+	      members_had(&members, 2 * MEMBERS_GONE + 1));
+	CHECK(!members_had(&members, 2 * MEMBERS_GONE) && !members_had(&members, 1));
+	members_clear(&members);
 }

@@ -46,7 +46,7 @@ static struct agent_grant grant_of(uint64_t generation, uint32_t first, uint32_t
 /* A process with a grant and, on the first GPU, queue 0. */
 struct stage {
 	struct driver driver;
-	struct ward ward;
+	struct queue_set queue_set;
 };
 
 static void stage_set(struct stage *stage)
@@ -54,24 +54,24 @@ static void stage_set(struct stage *stage)
 	struct agent_grant grant = grant_of(1, 0xffff, 0xff);
 
 	*stage = (struct stage){ .driver.refuse = QUEUES };
-	stage->ward.set_mask = set_mask;
-	stage->ward.userdata = &stage->driver;
-	CHECK(ward_follow(&stage->ward, 42, &grant) == 0 && stage->driver.calls == 0);
-	CHECK(ward_made(&stage->ward, 42, 0, VII) == 0);
+	stage->queue_set.set_mask = set_mask;
+	stage->queue_set.userdata = &stage->driver;
+	CHECK(queue_set_follow(&stage->queue_set, 42, &grant) == 0 && stage->driver.calls == 0);
+	CHECK(queue_set_made(&stage->queue_set, 42, 0, VII) == 0);
 }
 
 static int follow(struct stage *stage, uint64_t generation, uint32_t first, uint32_t second)
 {
 	struct agent_grant grant = grant_of(generation, first, second);
 
-	return ward_follow(&stage->ward, 42, &grant);
+	return queue_set_follow(&stage->queue_set, 42, &grant);
 }
 
 static int ask(struct stage *stage, uint32_t queue, uint32_t word)
 {
 	struct mask own = { .word = { word }, .words = 1 };
 
-	return ward_asked(&stage->ward, 42, queue, &own);
+	return queue_set_asked(&stage->queue_set, 42, queue, &own);
 }
 
 static bool has(const struct stage *stage, uint32_t queue, uint32_t word)
@@ -87,14 +87,15 @@ TEST(a_queue_has_the_grants_mask_when_it_is_made_and_after_each_change)
 
 	stage_set(&stage);
 	CHECK(has(&stage, 0, 0xffff) && stage.driver.has[0].words == 2);
-	CHECK(ward_made(&stage.ward, 42, 1, MI300X) == 0 && has(&stage, 1, 0xff));
-	CHECK(ward_made(&stage.ward, 42, 2, OTHER) == 0 && stage.driver.has[2].words == 0);
+	CHECK(queue_set_made(&stage.queue_set, 42, 1, MI300X) == 0 && has(&stage, 1, 0xff));
+	CHECK(queue_set_made(&stage.queue_set, 42, 2, OTHER) == 0 &&
+	      stage.driver.has[2].words == 0);
 
 	CHECK(follow(&stage, 2, 0xff, 0xf) == 0 && has(&stage, 0, 0xff) && has(&stage, 1, 0xf));
 	CHECK(follow(&stage, 3, 0xffffff, 0xff) == 0 && has(&stage, 0, 0xffffff));
-	CHECK(ward_made(&stage.ward, 42, 3, VII) == 0 && has(&stage, 3, 0xffffff));
+	CHECK(queue_set_made(&stage.queue_set, 42, 3, VII) == 0 && has(&stage, 3, 0xffffff));
 	CHECK(stage.driver.has[2].words == 0);
-	ward_clear(&stage.ward);
+	queue_set_clear(&stage.queue_set);
 }
 
 TEST(a_mask_that_is_there_is_not_set_again)
@@ -103,12 +104,12 @@ TEST(a_mask_that_is_there_is_not_set_again)
 	unsigned calls;
 
 	stage_set(&stage);
-	CHECK(ward_made(&stage.ward, 42, 1, MI300X) == 0);
+	CHECK(queue_set_made(&stage.queue_set, 42, 1, MI300X) == 0);
 	calls = stage.driver.calls;
 	CHECK(follow(&stage, 2, 0xffff, 0xf) == 0 && stage.driver.calls == calls + 1);
 	CHECK(follow(&stage, 3, 0xffff, 0xf) == 0 && stage.driver.calls == calls + 1);
 	CHECK(ask(&stage, 0, 0xffff) == 0 && stage.driver.calls == calls + 1);
-	ward_clear(&stage.ward);
+	queue_set_clear(&stage.queue_set);
 }
 
 TEST(what_the_program_asks_for_is_narrowed_and_never_widened)
@@ -121,7 +122,7 @@ TEST(what_the_program_asks_for_is_narrowed_and_never_widened)
 	CHECK(follow(&stage, 3, 0xffffffff, 0xff) == 0 && has(&stage, 0, 0xff00ff));
 	CHECK(ask(&stage, 0, 0x1) == 0 && has(&stage, 0, 0x1));
 	CHECK(ask(&stage, 7, 0x1) == -ENOENT);
-	ward_clear(&stage.ward);
+	queue_set_clear(&stage.queue_set);
 }
 
 TEST(the_mask_of_the_environment_is_no_wish_of_the_program)
@@ -134,9 +135,9 @@ TEST(the_mask_of_the_environment_is_no_wish_of_the_program)
 	CHECK(follow(&stage, 2, 0xffffff, 0xff) == 0 && has(&stage, 0, 0xffffff));
 
 	/* The second GPU has none in the environment. */
-	CHECK(ward_made(&stage.ward, 42, 1, MI300X) == 0 && ask(&stage, 1, 0xff) == 0);
+	CHECK(queue_set_made(&stage.queue_set, 42, 1, MI300X) == 0 && ask(&stage, 1, 0xff) == 0);
 	CHECK(follow(&stage, 3, 0xffffff, 0xffff) == 0 && has(&stage, 1, 0xff));
-	ward_clear(&stage.ward);
+	queue_set_clear(&stage.queue_set);
 }
 
 TEST(a_wish_that_the_grant_does_not_meet_yields_to_it_until_it_does)
@@ -148,10 +149,10 @@ TEST(a_wish_that_the_grant_does_not_meet_yields_to_it_until_it_does)
 	CHECK(follow(&stage, 2, 0xf0ffff, 0xff) == 0 && has(&stage, 0, 0xf00000));
 
 	/* Bits 0, 2, … are the first XCC's: a mask without one of the others would hang. */
-	CHECK(ward_made(&stage.ward, 42, 1, MI300X) == 0);
+	CHECK(queue_set_made(&stage.queue_set, 42, 1, MI300X) == 0);
 	CHECK(ask(&stage, 1, 0x5) == 0 && has(&stage, 1, 0xff));
 	CHECK(ask(&stage, 1, 0x7) == 0 && has(&stage, 1, 0x7));
-	ward_clear(&stage.ward);
+	queue_set_clear(&stage.queue_set);
 }
 
 TEST(a_queue_that_gets_no_mask_is_not_kept)
@@ -161,9 +162,9 @@ TEST(a_queue_that_gets_no_mask_is_not_kept)
 	stage_set(&stage);
 	stage.driver.refuse = 1;
 	stage.driver.error = -EBUSY;
-	CHECK(ward_made(&stage.ward, 42, 1, VII) == -EBUSY && stage.ward.n == 1);
+	CHECK(queue_set_made(&stage.queue_set, 42, 1, VII) == -EBUSY && stage.queue_set.n == 1);
 	CHECK(follow(&stage, 2, 0xff, 0xf) == 0);
-	ward_clear(&stage.ward);
+	queue_set_clear(&stage.queue_set);
 }
 
 TEST(a_refused_wish_is_forgotten)
@@ -176,7 +177,7 @@ TEST(a_refused_wish_is_forgotten)
 	CHECK(ask(&stage, 0, 0xf) == -EINVAL && has(&stage, 0, 0xffff));
 	stage.driver.refuse = QUEUES;
 	CHECK(follow(&stage, 2, 0xff, 0xf) == 0 && has(&stage, 0, 0xff));
-	ward_clear(&stage.ward);
+	queue_set_clear(&stage.queue_set);
 }
 
 TEST(a_change_reaches_the_others_where_one_is_refused_and_is_tried_again)
@@ -186,17 +187,17 @@ TEST(a_change_reaches_the_others_where_one_is_refused_and_is_tried_again)
 
 	stage_set(&stage);
 	for (uint32_t id = 1; id < 4; id++)
-		CHECK(ward_made(&stage.ward, 42, id, VII) == 0);
+		CHECK(queue_set_made(&stage.queue_set, 42, id, VII) == 0);
 	stage.driver.refuse = 1;
 	stage.driver.error = -EACCES;
 	CHECK(follow(&stage, 2, 0xff, 0xf) == -EACCES);
 	CHECK(has(&stage, 0, 0xff) && has(&stage, 2, 0xff) && has(&stage, 3, 0xff));
 	CHECK(has(&stage, 1, 0xffff));
 
-	ward_gone(&stage.ward, 1);
-	grant = stage.ward.grant;
-	CHECK(ward_follow(&stage.ward, 42, &grant) == 0 && stage.ward.n == 3);
-	ward_clear(&stage.ward);
+	queue_set_gone(&stage.queue_set, 1);
+	grant = stage.queue_set.grant;
+	CHECK(queue_set_follow(&stage.queue_set, 42, &grant) == 0 && stage.queue_set.n == 3);
+	queue_set_clear(&stage.queue_set);
 }
 
 TEST(a_queue_that_went_unseen_is_forgotten)
@@ -204,18 +205,18 @@ TEST(a_queue_that_went_unseen_is_forgotten)
 	struct stage stage;
 
 	stage_set(&stage);
-	CHECK(ward_made(&stage.ward, 42, 1, VII) == 0 && ask(&stage, 1, 0xf) == 0);
-	CHECK(ward_made(&stage.ward, 42, 2, VII) == 0);
+	CHECK(queue_set_made(&stage.queue_set, 42, 1, VII) == 0 && ask(&stage, 1, 0xf) == 0);
+	CHECK(queue_set_made(&stage.queue_set, 42, 2, VII) == 0);
 	stage.driver.refuse = 1;
 	stage.driver.error = -EFAULT;
-	CHECK(follow(&stage, 2, 0x3, 0xf) == 0 && stage.ward.n == 2);
+	CHECK(follow(&stage, 2, 0x3, 0xf) == 0 && stage.queue_set.n == 2);
 	CHECK(has(&stage, 0, 0x3) && has(&stage, 2, 0x3));
 
 	/* Its id is another queue's now: nothing of the first one's is left. */
 	stage.driver.refuse = QUEUES;
-	CHECK(ask(&stage, 2, 0x1) == 0 && ward_made(&stage.ward, 42, 2, VII) == 0);
-	CHECK(stage.ward.n == 2 && has(&stage, 2, 0x3));
-	ward_clear(&stage.ward);
+	CHECK(ask(&stage, 2, 0x1) == 0 && queue_set_made(&stage.queue_set, 42, 2, VII) == 0);
+	CHECK(stage.queue_set.n == 2 && has(&stage, 2, 0x3));
+	queue_set_clear(&stage.queue_set);
 }
 
 TEST(what_is_no_grant_is_not_taken_for_one)

@@ -115,12 +115,12 @@ static const struct pair partition_pairs[] = {
 TEST(partitions_are_read_and_unknown_keys_skipped)
 {
 	const struct gpuarb_partition *partitions;
-	struct pool pool = { NULL };
+	struct arena arena = { NULL };
 	DBusMessageIter iter;
 	DBusMessage *m = rows_of(partition_pairs, ARRAY_SIZE(partition_pairs), 2, &iter);
 	size_t n;
 
-	CHECK(read_partitions(&iter, &pool, &partitions, &n, NULL) == 0);
+	CHECK(read_partitions(&iter, &arena, &partitions, &n, NULL) == 0);
 	dbus_message_unref(m);
 	CHECK(n == 2 && strcmp(partitions[1].gpu, "/text") == 0);
 	CHECK(partitions[1].kfd_gpu_id == 7 && partitions[1].vram == 7);
@@ -128,54 +128,54 @@ TEST(partitions_are_read_and_unknown_keys_skipped)
 	CHECK(partitions[1].n_shader_engines == 3 && partitions[1].priority == 7);
 	CHECK(partitions[1].n_gaps == 3 && strcmp(partitions[1].gaps[2], "gap") == 0);
 	CHECK(partitions[1].n_priorities_seen == 3 && partitions[1].priorities_seen[2] == 2);
-	pool_clear(&pool);
+	arena_clear(&arena);
 }
 
 TEST(what_did_not_come_is_empty_and_never_null)
 {
 	const struct gpuarb_refusal *refusals;
 	const struct gpuarb_partition *partitions;
-	struct pool pool = { NULL };
+	struct arena arena = { NULL };
 	DBusMessageIter iter;
 	DBusMessage *m = rows_of(NULL, 0, 1, &iter);
 	size_t n;
 
-	CHECK(read_partitions(&iter, &pool, &partitions, &n, NULL) == 0 && n == 1);
+	CHECK(read_partitions(&iter, &arena, &partitions, &n, NULL) == 0 && n == 1);
 	CHECK(*partitions[0].gpu == '\0' && *partitions[0].tier == '\0');
-	CHECK(read_refusals(&iter, &pool, &refusals, &n, NULL) == 0 && n == 1);
+	CHECK(read_refusals(&iter, &arena, &refusals, &n, NULL) == 0 && n == 1);
 	CHECK(*refusals[0].gpu == '\0' && *refusals[0].hint == '\0');
 	dbus_message_unref(m);
-	pool_clear(&pool);
+	arena_clear(&arena);
 }
 
 TEST(refusals_count_in_either_width)
 {
 	static const struct pair narrow[] = { { "asked", "u" }, { "free", "t" } };
 	const struct gpuarb_refusal *refusals;
-	struct pool pool = { NULL };
+	struct arena arena = { NULL };
 	DBusMessageIter iter;
 	DBusMessage *m = rows_of(narrow, 2, 1, &iter);
 	size_t n;
 
-	CHECK(read_refusals(&iter, &pool, &refusals, &n, NULL) == 0);
+	CHECK(read_refusals(&iter, &arena, &refusals, &n, NULL) == 0);
 	CHECK(refusals[0].asked == 7 && refusals[0].free == 7);
 	dbus_message_unref(m);
-	pool_clear(&pool);
+	arena_clear(&arena);
 }
 
 TEST(a_refusal_may_name_leases)
 {
 	static const struct pair end[] = { { "end", "at" }, { "end-exact", "b" } };
 	const struct gpuarb_refusal *refusals;
-	struct pool pool = { NULL };
+	struct arena arena = { NULL };
 	DBusMessageIter iter;
 	DBusMessage *m = rows_of(end, 2, 1, &iter);
 	size_t n;
 
-	CHECK(read_refusals(&iter, &pool, &refusals, &n, NULL) == 0);
+	CHECK(read_refusals(&iter, &arena, &refusals, &n, NULL) == 0);
 	CHECK(refusals[0].n_end == 3 && refusals[0].end[2] == 2 && refusals[0].end_exact);
 	dbus_message_unref(m);
-	pool_clear(&pool);
+	arena_clear(&arena);
 }
 
 TEST(a_wrong_type_is_named_and_nothing_is_read_of_it)
@@ -188,31 +188,31 @@ TEST(a_wrong_type_is_named_and_nothing_is_read_of_it)
 			bool right = strcmp(pair.signature, partition_pairs[i].signature) == 0 ||
 				     (*partition_pairs[i].signature == 't' && *types[k] == 'u');
 			const struct gpuarb_partition *partitions;
-			struct pool pool = { NULL };
+			struct arena arena = { NULL };
 			const char *key = NULL;
 			DBusMessageIter iter;
 			DBusMessage *m = rows_of(&pair, 1, 1, &iter);
 			size_t n;
-			int r = read_partitions(&iter, &pool, &partitions, &n, &key);
+			int r = read_partitions(&iter, &arena, &partitions, &n, &key);
 
 			CHECK(r == (right ? 0 : -EPROTO));
 			CHECK(right ? !key : strcmp(key, pair.key) == 0);
 			dbus_message_unref(m);
-			pool_clear(&pool);
+			arena_clear(&arena);
 		}
 }
 
 TEST(more_rows_than_a_machine_can_have_are_refused)
 {
 	const struct gpuarb_partition *partitions;
-	struct pool pool = { NULL };
+	struct arena arena = { NULL };
 	DBusMessageIter iter;
 	DBusMessage *m = rows_of(NULL, 0, 4097, &iter);
 	size_t n;
 
-	CHECK(read_partitions(&iter, &pool, &partitions, &n, NULL) == -EPROTO);
+	CHECK(read_partitions(&iter, &arena, &partitions, &n, NULL) == -EPROTO);
 	dbus_message_unref(m);
-	pool_clear(&pool);
+	arena_clear(&arena);
 }
 
 TEST(tables_of_cus_are_as_large_as_the_gpu_says)
@@ -222,22 +222,22 @@ TEST(tables_of_cus_are_as_large_as_the_gpu_says)
 					     { "ShaderEngines", "u" },
 					     { "CusPerShaderEngine", "aau" } };
 	static const struct pair empty[] = { { "Name", "s" }, { "Oversubscribed", "b" } };
-	struct pool pool = { NULL };
+	struct arena arena = { NULL };
 	struct gpuarb_gpu gpu;
 	const char *key = NULL;
 	DBusMessageIter iter;
 	DBusMessage *m = dict_of(pairs, 3, &iter);
 
-	CHECK(read_gpu(&iter, &pool, &gpu, &key) == -EPROTO);
+	CHECK(read_gpu(&iter, &arena, &gpu, &key) == -EPROTO);
 	CHECK(strcmp(key, "CusPerShaderEngine") == 0);
 	dbus_message_unref(m);
 
 	m = dict_of(empty, 2, &iter);
-	CHECK(read_gpu(&iter, &pool, &gpu, &key) == 0);
+	CHECK(read_gpu(&iter, &arena, &gpu, &key) == 0);
 	CHECK(gpu.oversubscribed && !gpu.cus_per_shader_engine && gpu.shader_arrays == 0);
 	CHECK(*gpu.scheduler == '\0' && gpu.n_unmanaged == 0);
 	dbus_message_unref(m);
-	pool_clear(&pool);
+	arena_clear(&arena);
 }
 
 /* Appends an aaau of xccs x engines x arrays; uneven: the last row has one more. */
@@ -292,31 +292,31 @@ static DBusMessage *gpu_of(uint32_t xccs, uint32_t engines, uint32_t arrays, boo
 
 TEST(arrays_of_every_engine_and_xcc_are_read_in_order)
 {
-	struct pool pool = { NULL };
+	struct arena arena = { NULL };
 	struct gpuarb_gpu gpu;
 	const char *key = NULL;
 	DBusMessageIter iter;
 	DBusMessage *m = gpu_of(2, 3, 2, false, &iter);
 
-	CHECK(read_gpu(&iter, &pool, &gpu, &key) == 0);
+	CHECK(read_gpu(&iter, &arena, &gpu, &key) == 0);
 	CHECK(gpu.xccs == 2 && gpu.shader_engines == 3 && gpu.shader_arrays == 2);
 	for (uint32_t i = 0; i < 12; i++)
 		CHECK(gpu.cus_per_shader_array[i] == i / 6 * 100 + i / 2 % 3 * 10 + i % 2);
 	dbus_message_unref(m);
 
 	m = gpu_of(2, 3, 2, true, &iter);
-	CHECK(read_gpu(&iter, &pool, &gpu, &key) == -EPROTO);
+	CHECK(read_gpu(&iter, &arena, &gpu, &key) == -EPROTO);
 	CHECK(strcmp(key, "CusPerShaderArray") == 0);
 	dbus_message_unref(m);
 
 	m = gpu_of(2, 3, 0, false, &iter);
-	CHECK(read_gpu(&iter, &pool, &gpu, &key) == -EPROTO);
+	CHECK(read_gpu(&iter, &arena, &gpu, &key) == -EPROTO);
 	dbus_message_unref(m);
 
 	m = gpu_of(2, 0, 0, false, &iter);
-	CHECK(read_gpu(&iter, &pool, &gpu, &key) == -EPROTO);
+	CHECK(read_gpu(&iter, &arena, &gpu, &key) == -EPROTO);
 	dbus_message_unref(m);
-	pool_clear(&pool);
+	arena_clear(&arena);
 }
 
 TEST(numbers_of_objects_are_decimal_and_whole)

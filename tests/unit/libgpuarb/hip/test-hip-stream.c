@@ -184,7 +184,7 @@ TEST(a_shared_queue_is_masked_with_all_others_or_there_is_no_stream)
 	fake_start();
 	fake.partition.priority = 11;
 	fake.partition.queues = 8;
-	fake.pool = 1;
+	fake.arena = 1;
 	create();
 	create();
 	CHECK(fake.applied == 1 && fake.streams == 2);
@@ -196,7 +196,7 @@ TEST(a_shared_queue_is_masked_with_all_others_or_there_is_no_stream)
 	fake_start();
 	fake.partition.priority = 11;
 	fake.partition.queues = 8;
-	fake.pool = 1;
+	fake.arena = 1;
 	CHECK(gpuarb_hip_stream_create_within(fake_lease(), 0, &own, 1, &stream) == 0);
 	refused(-EBUSY, "alone");
 
@@ -252,9 +252,9 @@ TEST(strangers_do_not_get_an_own_mask)
 
 	fake_start();
 	fake.partition.queues = 32;
-	fake.strangers = 1;
+	fake.unmanaged_processes = 1;
 	refused_within(-EAGAIN, "try again", &own, 1);
-	fake.strangers = 1;
+	fake.unmanaged_processes = 1;
 	create(); /* with the lease's mask it is no matter whose they are */
 	for (int i = 0; i < FAKE_QUEUES; i++)
 		CHECK(!fake.queues[i].there || fake.queues[i].device != 0 ||

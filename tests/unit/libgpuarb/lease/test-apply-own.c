@@ -158,16 +158,18 @@ TEST(an_id_that_was_given_again_is_known_by_its_directory)
 	static const struct gpuarb_partition partition = { .kfd_gpu_id = 5 };
 	struct queue queue = { .id = 3, .kfd_gpu_id = 5, .inode = 100 };
 	struct queue_list list = { &queue, 1 };
-	struct book book = { NULL, 0 };
+	struct mask_cache mask_cache = { NULL, 0 };
 
-	CHECK(book_refresh(&book, &list, &partition, 1) == 0);
-	book.entries[0].own.words = book.entries[0].now.words = 1;
-	CHECK(book_refresh(&book, &list, &partition, 1) == 0);
-	CHECK(book.n == 1 && book.entries[0].own.words == 1 && book.entries[0].now.words == 1);
+	CHECK(mask_cache_refresh(&mask_cache, &list, &partition, 1) == 0);
+	mask_cache.entries[0].own.words = mask_cache.entries[0].now.words = 1;
+	CHECK(mask_cache_refresh(&mask_cache, &list, &partition, 1) == 0);
+	CHECK(mask_cache.n == 1 && mask_cache.entries[0].own.words == 1 &&
+	      mask_cache.entries[0].now.words == 1);
 	queue.inode = 101;
-	CHECK(book_refresh(&book, &list, &partition, 1) == 0);
-	CHECK(book.n == 1 && book.entries[0].own.words == 0 && book.entries[0].now.words == 0);
-	book_clear(&book);
+	CHECK(mask_cache_refresh(&mask_cache, &list, &partition, 1) == 0);
+	CHECK(mask_cache.n == 1 && mask_cache.entries[0].own.words == 0 &&
+	      mask_cache.entries[0].now.words == 0);
+	mask_cache_clear(&mask_cache);
 }
 
 TEST(a_refused_own_mask_leaves_the_one_before)

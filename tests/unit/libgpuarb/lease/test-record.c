@@ -56,29 +56,29 @@ static size_t datagram_init(struct datagram *ret, unsigned n)
 TEST(a_record_says_what_the_lease_is_now)
 {
 	struct gpuarb_lease_info info;
-	struct pool pool = { NULL };
+	struct arena arena = { NULL };
 	struct datagram datagram;
 	size_t size = datagram_init(&datagram, 3);
 	uint32_t cause;
 
-	CHECK(record_read(&datagram, size, &pool, &info, &cause) == 1);
+	CHECK(record_read(&datagram, size, &arena, &info, &cause) == 1);
 	CHECK(info.id == 5 && info.generation == 2 && info.deadline == 1000);
 	CHECK(strcmp(info.state, "granted") == 0 && strcmp(info.reason, "resized") == 0);
 	CHECK(cause == GPUARB_RECORD_SHUTDOWN && info.n_partitions == 3);
 	CHECK(strcmp(info.partitions[2].gpu, "0000:03:00.0") == 0);
-	pool_clear(&pool);
+	arena_clear(&arena);
 }
 
 TEST(a_record_has_all_of_a_partition)
 {
 	const struct gpuarb_partition *partition;
 	struct gpuarb_lease_info info;
-	struct pool pool = { NULL };
+	struct arena arena = { NULL };
 	struct datagram datagram;
 	size_t size = datagram_init(&datagram, 1);
 	uint32_t cause;
 
-	CHECK(record_read(&datagram, size, &pool, &info, &cause) == 1);
+	CHECK(record_read(&datagram, size, &arena, &info, &cause) == 1);
 	partition = info.partitions;
 	CHECK(partition->cus == 4 && partition->cus_asked == 5 && partition->effective_cus == 3);
 	CHECK(partition->queues == 6 && partition->streams == 1 && partition->processes == 2);
@@ -89,13 +89,13 @@ TEST(a_record_has_all_of_a_partition)
 	CHECK(partition->shader_engines[1] == 2 && partition->shader_engines[2] == 31);
 	CHECK(strcmp(partition->tier, "verified") == 0 && partition->n_gaps == 2);
 	CHECK(strcmp(partition->gaps[0], "power") == 0 && strcmp(partition->gaps[1], "reset") == 0);
-	pool_clear(&pool);
+	arena_clear(&arena);
 }
 
 TEST(records_may_grow_in_both_parts)
 {
 	struct gpuarb_lease_info info;
-	struct pool pool = { NULL };
+	struct arena arena = { NULL };
 	struct datagram from;
 	size_t size = datagram_init(&from, 2), header = sizeof(struct gpuarb_record) + 24,
 	       each = sizeof(struct gpuarb_record_partition) + 5;
@@ -110,26 +110,26 @@ TEST(records_may_grow_in_both_parts)
 	memcpy(grown + header, &from.partitions[0], sizeof(from.partitions[0]));
 	memcpy(grown + header + each, &from.partitions[1], sizeof(from.partitions[1]));
 
-	CHECK(record_read(grown, header + 2 * each, &pool, &info, &cause) == 1);
+	CHECK(record_read(grown, header + 2 * each, &arena, &info, &cause) == 1);
 	CHECK(info.n_partitions == 2 && strcmp(info.partitions[1].gpu, "0000:04:00.0") == 0);
-	pool_clear(&pool);
+	arena_clear(&arena);
 	free(grown);
 }
 
 TEST(a_record_of_another_version_is_skipped)
 {
 	struct gpuarb_lease_info info = known;
-	struct pool pool = { NULL };
+	struct arena arena = { NULL };
 	uint32_t version = GPUARB_RECORD_VERSION + 1, cause;
 
-	CHECK(record_read(&version, sizeof(version), &pool, &info, &cause) == 0);
-	CHECK(memcmp(&info, &known, sizeof(info)) == 0 && !pool.blocks);
+	CHECK(record_read(&version, sizeof(version), &arena, &info, &cause) == 0);
+	CHECK(memcmp(&info, &known, sizeof(info)) == 0 && !arena.blocks);
 }
 
 TEST(what_does_not_hold_together_is_refused)
 {
 	struct gpuarb_lease_info info = known;
-	struct pool pool = { NULL };
+	struct arena arena = { NULL };
 	struct datagram good, bad;
 	size_t size = datagram_init(&good, 2);
 	uint32_t cause;
@@ -139,43 +139,43 @@ TEST(what_does_not_hold_together_is_refused)
 
 		CHECK(exact);
 		memcpy(exact, &good, cut);
-		CHECK(record_read(exact, cut, &pool, &info, &cause) == -EPROTO);
+		CHECK(record_read(exact, cut, &arena, &info, &cause) == -EPROTO);
 		free(exact);
 	}
 
 	bad = good;
 	bad.record.header_size--;
-	CHECK(record_read(&bad, size, &pool, &info, &cause) == -EPROTO);
+	CHECK(record_read(&bad, size, &arena, &info, &cause) == -EPROTO);
 	bad.record.header_size = UINT32_MAX;
-	CHECK(record_read(&bad, size, &pool, &info, &cause) == -EPROTO);
+	CHECK(record_read(&bad, size, &arena, &info, &cause) == -EPROTO);
 	bad = good;
 	bad.record.partition_size--;
-	CHECK(record_read(&bad, size, &pool, &info, &cause) == -EPROTO);
+	CHECK(record_read(&bad, size, &arena, &info, &cause) == -EPROTO);
 	bad.record.partition_size = UINT32_MAX;
-	CHECK(record_read(&bad, size, &pool, &info, &cause) == -EPROTO);
+	CHECK(record_read(&bad, size, &arena, &info, &cause) == -EPROTO);
 	bad = good;
 	bad.record.n_partitions = UINT32_MAX;
-	CHECK(record_read(&bad, size, &pool, &info, &cause) == -EPROTO);
+	CHECK(record_read(&bad, size, &arena, &info, &cause) == -EPROTO);
 	bad = good;
 	bad.record.state = GPUARB_RECORD_ENDING + 1;
-	CHECK(record_read(&bad, size, &pool, &info, &cause) == -EPROTO);
+	CHECK(record_read(&bad, size, &arena, &info, &cause) == -EPROTO);
 	bad = good;
 	memset(bad.record.reason, 'x', sizeof(bad.record.reason));
-	CHECK(record_read(&bad, size, &pool, &info, &cause) == -EPROTO);
+	CHECK(record_read(&bad, size, &arena, &info, &cause) == -EPROTO);
 	bad = good;
 	memset(bad.partitions[1].gpu, 'x', sizeof(bad.partitions[1].gpu));
-	CHECK(record_read(&bad, size, &pool, &info, &cause) == -EPROTO);
+	CHECK(record_read(&bad, size, &arena, &info, &cause) == -EPROTO);
 	bad = good;
 	memset(bad.partitions[1].tier, 'x', sizeof(bad.partitions[1].tier));
-	CHECK(record_read(&bad, size, &pool, &info, &cause) == -EPROTO);
+	CHECK(record_read(&bad, size, &arena, &info, &cause) == -EPROTO);
 	bad = good;
 	memset(bad.partitions[1].gaps, 'x', sizeof(bad.partitions[1].gaps));
-	CHECK(record_read(&bad, size, &pool, &info, &cause) == -EPROTO);
+	CHECK(record_read(&bad, size, &arena, &info, &cause) == -EPROTO);
 	bad = good;
 	bad.partitions[1].n_words = GPUARB_RECORD_WORDS + 1;
-	CHECK(record_read(&bad, size, &pool, &info, &cause) == -EPROTO);
+	CHECK(record_read(&bad, size, &arena, &info, &cause) == -EPROTO);
 	CHECK(memcmp(&info, &known, sizeof(info)) == 0);
-	pool_clear(&pool);
+	arena_clear(&arena);
 }
 
 TEST(no_bytes_lead_beyond_the_datagram)
@@ -186,7 +186,7 @@ TEST(no_bytes_lead_beyond_the_datagram)
 	srand(seed);
 	for (int round = 0; round < 20000; round++) {
 		struct gpuarb_lease_info info;
-		struct pool pool = { NULL };
+		struct arena arena = { NULL };
 		struct datagram good;
 		size_t size = datagram_init(&good, (unsigned)rand() % (PARTITIONS + 1));
 		unsigned char *bytes;
@@ -199,8 +199,8 @@ TEST(no_bytes_lead_beyond_the_datagram)
 		for (int k = rand() % 6; k > 0 && size > 4; k--)
 			bytes[4 + (size_t)rand() % (rand() % 2 && size > 60 ? 56 : size - 4)] =
 				(unsigned char)rand();
-		record_read(bytes, size, &pool, &info, &cause);
-		pool_clear(&pool);
+		record_read(bytes, size, &arena, &info, &cause);
+		arena_clear(&arena);
 		free(bytes);
 	}
 }

@@ -18,10 +18,10 @@ TEST(a_gang_of_which_a_gpu_is_gone_is_ending_and_the_rest_stays_charged)
 	request.n_wants = 2;
 	request.wants[1] = request.wants[0];
 	strcpy(request.wants[0].gpu, "0");
-	lease = saved(reserve(p.old.arbiter, ANY, &request, &p.old.verdict));
+	lease = saved(reserve(p.old.arbiter, ANY, &request, &p.old.result));
 	lease->partitions[0] = (struct partition){ .gpu = GPU_ABSENT };
 	CHECK(adopt_saved(p.new.arbiter, lease, "0000:99:00.0", p.why, sizeof(p.why)) == 0);
-	CHECK(lease->state == STATE_ENDING && lease->cause == VERDICT_NO_SUCH_GPU);
+	CHECK(lease->state == STATE_ENDING && lease->cause == RESULT_NO_SUCH_GPU);
 	CHECK(strcmp(lease->reason, "GPU 0000:99:00.0 is gone, or another by now") == 0);
 	CHECK(lease->n_partitions == 1 && p.new.arbiter->gpus[1].n_partitions == 1);
 	CHECK(arbiter_take_touched(p.new.arbiter, &touched) == lease && touched == TOUCH_ENDING);
@@ -92,7 +92,7 @@ TEST(half_a_wgp_and_an_xcc_without_a_cu_end)
 
 	for (size_t i = 0; i < ARRAY_SIZE(shapes); i++) {
 		struct gpu_info info = radeon_vii("0000:03:00.0");
-		struct verdict verdict = { 0 };
+		struct result result = { 0 };
 		struct request request = request_for(16);
 		struct arbiter *old, *new;
 		struct lease *lease;
@@ -102,7 +102,7 @@ TEST(half_a_wgp_and_an_xcc_without_a_cu_end)
 		CHECK(geometry_spread(&info.geometry, 80) == 0);
 		old = arbiter_of(&info, 1);
 		new = arbiter_of(&info, 1);
-		lease = saved(reserve(old, ANY, &request, &verdict));
+		lease = saved(reserve(old, ANY, &request, &result));
 		lease->partitions[0].any_shape = true;
 		if (i == 0)
 			set_cus(&lease->partitions[0], 0, lease->partitions[0].cus.pair[0] ^ 1);
@@ -112,7 +112,7 @@ TEST(half_a_wgp_and_an_xcc_without_a_cu_end)
 			lease->partitions[0].occupied.pair[0] |= UINT32_C(1) << 9;
 		CHECK(adopt_saved(new, lease, "", why, sizeof(why)) == 0);
 		CHECK(lease->state == STATE_ENDING && strstr(lease->reason, words[i]));
-		verdict_done(&verdict);
+		result_done(&result);
 		arbiter_free(old);
 		arbiter_free(new);
 	}
@@ -123,11 +123,11 @@ TEST(what_was_ending_is_ending_still_for_the_reason_that_it_had)
 	struct pair p = pair_of(1);
 	struct lease *lease = grant(&p.old, ANY, 20);
 
-	arbiter_end(p.old.arbiter, lease->id, VERDICT_NOT_PERMITTED, "because");
+	arbiter_end(p.old.arbiter, lease->id, RESULT_NOT_PERMITTED, "because");
 	lease = saved(lease);
 	lease->partitions[0].charged.queues = 25;
 	CHECK(adopt(&p, lease) == 0 && lease->state == STATE_ENDING);
-	CHECK(strcmp(lease->reason, "because") == 0 && lease->cause == VERDICT_NOT_PERMITTED);
+	CHECK(strcmp(lease->reason, "because") == 0 && lease->cause == RESULT_NOT_PERMITTED);
 	pair_done(&p);
 }
 
@@ -140,7 +140,7 @@ static struct lease *waiting(struct pair *p, uid_t uid, const char *gpu)
 
 	strcpy(request.wants[0].gpu, gpu);
 	request.wait_usec = 1000000;
-	lease = reserve(p->old.arbiter, uid, &request, &p->old.verdict);
+	lease = reserve(p->old.arbiter, uid, &request, &p->old.result);
 	CHECK(lease && lease->state == STATE_WAITING);
 	return lease;
 }
@@ -152,7 +152,7 @@ TEST(what_waited_waits_in_its_place_and_is_judged_at_once)
 	struct lease *a, *b, *next;
 
 	for (size_t i = 0; i < 2; i++) {
-		a = reserve(p.old.arbiter, ANY, &request, &p.old.verdict);
+		a = reserve(p.old.arbiter, ANY, &request, &p.old.result);
 		CHECK(adopt(&p, saved(a)) == 0);
 	}
 	a = saved(waiting(&p, ANY, "any"));
@@ -162,7 +162,7 @@ TEST(what_waited_waits_in_its_place_and_is_judged_at_once)
 	CHECK(a->candidates == 3 && b->candidates == 2 && !a->touched);
 	CHECK(arbiter_plan_next(p.new.arbiter, &next) == 0);
 
-	arbiter_end(p.new.arbiter, 2, VERDICT_OK, "test");
+	arbiter_end(p.new.arbiter, 2, RESULT_OK, "test");
 	CHECK(arbiter_observe(p.new.arbiter, NULL, 0) == 0);
 	CHECK(arbiter_plan_next(p.new.arbiter, &next) == 1 && next->id == b->id);
 	CHECK(arbiter_commit(p.new.arbiter, next) == b && b->state == STATE_GRANTED);
@@ -177,7 +177,7 @@ TEST(what_waited_for_a_gpu_that_is_gone_ends)
 	uint64_t id;
 
 	strcpy(request.wants[0].gpu, "1");
-	CHECK(reserve(p.old.arbiter, ANY, &request, &p.old.verdict));
+	CHECK(reserve(p.old.arbiter, ANY, &request, &p.old.result));
 	lease = saved(waiting(&p, ANY, "0000:04:00.0"));
 	id = lease->id;
 	arbiter_free(p.new.arbiter);
@@ -218,7 +218,8 @@ TEST(a_dead_process_is_still_its_leases_after_a_restart)
 	CHECK(arbiter_adopt_process(new.arbiter, lease->id, &processes[0]) == 0);
 	CHECK(arbiter_observe(new.arbiter, &dead, 1) == 0);
 	CHECK(new.arbiter->n_leases == 1 && lease->users == 1);
-	CHECK(lease->partitions[0].used.queues == 2 && new.arbiter->gpus[0].n_strangers == 0);
+	CHECK(lease->partitions[0].used.queues == 2 &&
+	      new.arbiter->gpus[0].n_unmanaged_processes == 0);
 	CHECK(arbiter_observe(new.arbiter, NULL, 0) == 0 && new.arbiter->n_leases == 0);
 	scene_done(&old);
 	scene_done(&new);

@@ -14,7 +14,7 @@ TEST(an_id_and_a_token_are_taken_once)
 	struct lease *a, *b;
 
 	strcpy(request.token, "t");
-	a = reserve(p.old.arbiter, ANY, &request, &p.old.verdict);
+	a = reserve(p.old.arbiter, ANY, &request, &p.old.result);
 	CHECK(adopt(&p, saved(a)) == 0);
 	CHECK(refused_for(&p, adopt(&p, saved(a)), -EEXIST, "there is a lease 1 already"));
 	b = saved(grant(&p.old, ANY, 10));
@@ -61,7 +61,7 @@ TEST(cus_that_are_still_in_use_are_not_free_for_others)
 	struct lease *a = grant(&p.old, ANY, 60), *next;
 	struct gpu *gpu = &p.new.arbiter->gpus[0];
 
-	CHECK(arbiter_plan_resize(p.old.arbiter, &caller, a->id, &request, &next, &p.old.verdict) ==
+	CHECK(arbiter_plan_resize(p.old.arbiter, &caller, a->id, &request, &next, &p.old.result) ==
 	      0);
 	CHECK(arbiter_commit(p.old.arbiter, next) == a && adopt(&p, saved(a)) == 0);
 	CHECK(gpu_cus_free(gpu) == 0);
@@ -76,7 +76,7 @@ TEST(best_effort_that_shares_is_adopted_as_often_as_it_was_granted)
 	struct lease *lease;
 
 	request.wants[0].isolation = ISOLATION_SHARED;
-	lease = reserve(p.old.arbiter, ANY, &request, &p.old.verdict);
+	lease = reserve(p.old.arbiter, ANY, &request, &p.old.result);
 	CHECK(adopt(&p, saved(lease)) == 0 && adopt_twin(&p, lease) == 0);
 	CHECK(p.new.arbiter->gpus[0].n_shared == 2);
 	pair_done(&p);
@@ -154,13 +154,12 @@ TEST(best_effort_beyond_the_slots_stays_and_is_told_whatever_policy_says_now)
 
 	p.old.arbiter->settings->oversubscribe_besteffort = true;
 	request.wants[0].queues = 20;
-	a = reserve(p.old.arbiter, ANY, &request, &p.old.verdict);
-	b = reserve(p.old.arbiter, ANY, &request, &p.old.verdict);
+	a = reserve(p.old.arbiter, ANY, &request, &p.old.result);
+	b = reserve(p.old.arbiter, ANY, &request, &p.old.result);
 	CHECK(adopt(&p, saved(a)) == 0 && !p.new.arbiter->gpus[0].oversubscribed);
 	CHECK(adopt(&p, saved(b)) == 0 && p.new.arbiter->gpus[0].oversubscribed);
 	CHECK(p.new.arbiter->leases[1]->state == STATE_GRANTED);
-	CHECK(!grant(&p.new, ANY, 4) &&
-	      refused(&p.new, VERDICT_NO_CAPACITY, REASON_OVERSUBSCRIBED));
+	CHECK(!grant(&p.new, ANY, 4) && refused(&p.new, RESULT_NO_CAPACITY, REASON_OVERSUBSCRIBED));
 
 	/* Where realtime would suffer nobody can have been let in. */
 	b = saved(b);

@@ -61,8 +61,10 @@ static void check_same_lease(const struct lease *a, const struct lease *b)
 	CHECK(a->id == b->id && a->state == b->state && a->class == b->class);
 	CHECK(a->generation == b->generation && a->acknowledged == b->acknowledged);
 	CHECK(a->owner == b->owner && a->cause == b->cause);
-	CHECK(a->fresh == b->fresh && a->idle == b->idle && a->revoked == b->revoked);
-	CHECK(a->adaptable == b->adaptable && a->rung == b->rung && a->unseen == b->unseen);
+	CHECK(a->never_granted == b->never_granted && a->idle == b->idle &&
+	      a->revoked == b->revoked);
+	CHECK(a->adaptable == b->adaptable && a->enforce_step == b->enforce_step &&
+	      a->ack_unverified == b->ack_unverified);
 	CHECK(a->deadline_usec == b->deadline_usec && a->disturbances == b->disturbances);
 	CHECK(strcmp(a->token, b->token) == 0 && strcmp(a->reason, b->reason) == 0);
 	CHECK(a->n_partitions == b->n_partitions && !a->request == !b->request);

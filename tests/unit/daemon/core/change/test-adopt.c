@@ -61,12 +61,12 @@ static void no_class(struct lease *lease)
 
 static void no_cause(struct lease *lease)
 {
-	lease->cause = VERDICT_KINDS;
+	lease->cause = RESULT_KINDS;
 }
 
-static void no_rung(struct lease *lease)
+static void no_enforce_step(struct lease *lease)
 {
-	lease->rung = (enum rung)(RUNG_KILL + 1);
+	lease->enforce_step = (enum enforce_step)(ENFORCE_STEP_KILL + 1);
 }
 
 static void lends(struct lease *lease)
@@ -250,7 +250,7 @@ TEST(what_contradicts_itself_is_refused)
 		{ no_state, "state 6 is none" },
 		{ no_class, "class 3 is none" },
 		{ no_cause, "cause" },
-		{ no_rung, "rung 4 is none" },
+		{ no_enforce_step, "rung 4 is none" },
 		{ lends, "a guaranteed lease is inactive" },
 		{ adapts, "a realtime lease is adaptable" },
 		{ adapts_in_part, "what it may not lose" },
@@ -289,7 +289,7 @@ TEST(what_contradicts_itself_is_refused)
 		request.wants[0].vram = 1 << 20;
 		request.n_wants = 2;
 		request.wants[1] = request.wants[0];
-		lease = saved(reserve(p.old.arbiter, VR, &request, &p.old.verdict));
+		lease = saved(reserve(p.old.arbiter, VR, &request, &p.old.result));
 		table[i].spoil(lease);
 		CHECK(refused_for(&p, adopt(&p, lease), -EINVAL, table[i].words));
 		pair_done(&p);

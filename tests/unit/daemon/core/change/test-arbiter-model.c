@@ -22,7 +22,7 @@
 static void end_all(struct model *model)
 {
 	while (model->arbiter->n_leases > 0) {
-		arbiter_end(model->arbiter, model->arbiter->leases[0]->id, VERDICT_OK, "end");
+		arbiter_end(model->arbiter, model->arbiter->leases[0]->id, RESULT_OK, "end");
 		if (arbiter_observe(model->arbiter, NULL, 0) < 0)
 			model_fail("arbiter_observe");
 		model_carry_out(model);
@@ -75,11 +75,11 @@ static void check_reached(const struct model *model)
 	printf("\n%u borrowed, %u activated, %u grown, %u revoked, %u acknowledged what was not so; "
 	       "reported %u, frozen %u, killed %u; all settled %u times\n",
 	       model->borrowed, model->activated, model->grown, model->revoked, model->untrue,
-	       model->forced[RUNG_REPORT], model->forced[RUNG_FREEZE], model->forced[RUNG_KILL],
-	       model->settled);
+	       model->forced[ENFORCE_STEP_REPORT], model->forced[ENFORCE_STEP_FREEZE],
+	       model->forced[ENFORCE_STEP_KILL], model->settled);
 	CHECK(model->borrowed > 0 && model->activated > 0 && model->grown > 0);
 	CHECK(model->revoked > 0 && model->untrue > 0 && model->settled > 0);
-	for (size_t i = RUNG_REPORT; i <= RUNG_KILL; i++)
+	for (size_t i = ENFORCE_STEP_REPORT; i <= ENFORCE_STEP_KILL; i++)
 		CHECK(model->forced[i] > 0);
 	for (size_t i = 0; i < 3; i++)
 		CHECK(model->granted[i] > 0);
@@ -98,7 +98,7 @@ static unsigned number(const char *name, unsigned otherwise)
 static size_t load_all(struct gpu_info *infos, char names[][64], size_t max)
 {
 	const char *root = getenv("GPUARB_SOURCE_ROOT");
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 	struct dirent *entry;
 	char dir[4096];
 	size_t n = 0;
@@ -114,12 +114,12 @@ static size_t load_all(struct gpu_info *infos, char names[][64], size_t max)
 		if (!dot)
 			continue;
 		*dot = '\0';
-		CHECK(profile_load(dir, entry->d_name, &profile, &notes) == 0);
+		CHECK(profile_load(dir, entry->d_name, &profile, &diagnostics) == 0);
 		snprintf(names[n], 64, "%.63s", entry->d_name);
 		infos[n++] = profile.info;
 	}
 	closedir(d);
-	notes_done(&notes);
+	diagnostics_done(&diagnostics);
 	return n;
 }
 

@@ -14,7 +14,7 @@ TEST(two_realtime_leases_share_no_shader_engine)
 	CHECK(a && b);
 	CHECK(!(cuset_engines(&a->partitions[0].cus) & cuset_engines(&b->partitions[0].cus)));
 	CHECK(grant(&s, VR, 15));
-	CHECK(!grant(&s, VR, 5) && refused(&s, VERDICT_NO_CAPACITY, REASON_SHADER_ENGINES));
+	CHECK(!grant(&s, VR, 5) && refused(&s, RESULT_NO_CAPACITY, REASON_SHADER_ENGINES));
 	CHECK(grant(&s, ANY, 10)); /* other CUs of those engines are not closed to the others */
 	scene_done(&s);
 }
@@ -26,21 +26,21 @@ TEST(too_many_shader_engines_are_refused_with_how_many_could_be_had)
 
 	CHECK(grant(&s, VR, 15));
 	request.wants[0].shader_engines = 4;
-	CHECK(!reserve(s.arbiter, VR, &request, &s.verdict));
-	CHECK(refused(&s, VERDICT_NO_CAPACITY, REASON_SHADER_ENGINES));
-	CHECK(strcmp(s.verdict.refusals[0].hint, "ask for 3 shader engines") == 0);
+	CHECK(!reserve(s.arbiter, VR, &request, &s.result));
+	CHECK(refused(&s, RESULT_NO_CAPACITY, REASON_SHADER_ENGINES));
+	CHECK(strcmp(s.result.refusals[0].hint, "ask for 3 shader engines") == 0);
 	CHECK(grant(&s, VR, 30));
 	request.wants[0].shader_engines = 2;
-	CHECK(!reserve(s.arbiter, VR, &request, &s.verdict));
-	CHECK(refused(&s, VERDICT_NO_CAPACITY, REASON_SHADER_ENGINES));
-	CHECK(strcmp(s.verdict.refusals[0].hint, "ask for 1 shader engine") == 0);
+	CHECK(!reserve(s.arbiter, VR, &request, &s.result));
+	CHECK(refused(&s, RESULT_NO_CAPACITY, REASON_SHADER_ENGINES));
+	CHECK(strcmp(s.result.refusals[0].hint, "ask for 1 shader engine") == 0);
 	request.wants[0].cus = 30; /* for those one is too small */
-	CHECK(!reserve(s.arbiter, VR, &request, &s.verdict));
-	CHECK(strstr(s.verdict.refusals[0].hint, "15 CUs are free for it"));
+	CHECK(!reserve(s.arbiter, VR, &request, &s.result));
+	CHECK(strstr(s.result.refusals[0].hint, "15 CUs are free for it"));
 	request.wants[0].cus = 0;
 	CHECK(grant(&s, ANY, 5)); /* of the last one, which is whole no more */
-	CHECK(!reserve(s.arbiter, VR, &request, &s.verdict));
-	CHECK(strstr(s.verdict.refusals[0].hint, "nothing would fit"));
+	CHECK(!reserve(s.arbiter, VR, &request, &s.result));
+	CHECK(strstr(s.result.refusals[0].hint, "nothing would fit"));
 	scene_done(&s);
 }
 
@@ -51,9 +51,9 @@ TEST(realtime_that_isolates_by_cu_shares_engines_only_with_its_like)
 
 	request.wants[0].isolation = ISOLATION_CU;
 	request.wants[0].shader_engines = 4;
-	CHECK(reserve(s.arbiter, VR, &request, &s.verdict));
-	CHECK(reserve(s.arbiter, VR, &request, &s.verdict));
-	CHECK(!grant(&s, VR, 4) && refused(&s, VERDICT_NO_CAPACITY, REASON_SHADER_ENGINES));
+	CHECK(reserve(s.arbiter, VR, &request, &s.result));
+	CHECK(reserve(s.arbiter, VR, &request, &s.result));
+	CHECK(!grant(&s, VR, 4) && refused(&s, RESULT_NO_CAPACITY, REASON_SHADER_ENGINES));
 	scene_done(&s);
 }
 
@@ -66,12 +66,12 @@ TEST(a_tenant_that_wants_to_be_alone_is)
 	s.arbiter->settings->tenants[0].alone = true;
 	lease = grant(&s, VR, 10);
 	other = grant(&s, ANY, 60);
-	CHECK(lease && !other && refused(&s, VERDICT_NO_CAPACITY, REASON_CUS));
-	CHECK(s.verdict.refusals[0].free == 45);
+	CHECK(lease && !other && refused(&s, RESULT_NO_CAPACITY, REASON_CUS));
+	CHECK(s.result.refusals[0].free == 45);
 	other = grant(&s, ANY, 45);
 	CHECK(other && !(cuset_engines(&lease->partitions[0].cus) &
 			 cuset_engines(&other->partitions[0].cus)));
-	CHECK(!grant(&s, VR, 10) && refused(&s, VERDICT_NO_CAPACITY, REASON_CUS));
+	CHECK(!grant(&s, VR, 10) && refused(&s, RESULT_NO_CAPACITY, REASON_CUS));
 	scene_done(&s);
 }
 
@@ -81,11 +81,11 @@ TEST(best_effort_shares_cus_only_where_both_asked_for_it)
 	struct request shared = request_for(60);
 
 	shared.wants[0].isolation = ISOLATION_SHARED;
-	struct lease *a = reserve(s.arbiter, ANY, &shared, &s.verdict);
-	struct lease *b = reserve(s.arbiter, ANY, &shared, &s.verdict);
+	struct lease *a = reserve(s.arbiter, ANY, &shared, &s.result);
+	struct lease *b = reserve(s.arbiter, ANY, &shared, &s.result);
 
 	CHECK(a && b && b->partitions[0].count == 60);
-	CHECK(!grant(&s, ANY, 10) && refused(&s, VERDICT_NO_CAPACITY, REASON_CUS));
+	CHECK(!grant(&s, ANY, 10) && refused(&s, RESULT_NO_CAPACITY, REASON_CUS));
 	release(s.arbiter, a->id);
 	CHECK(!grant(&s, ANY, 10)); /* the other one still has them */
 	release(s.arbiter, b->id);
@@ -124,9 +124,9 @@ TEST(each_budget_has_its_own_refusal)
 		want->sdma_queues = table[i] == REASON_SDMA ? 9 : 0;
 		want->vram = table[i] == REASON_VRAM ? UINT64_C(9) << 30 : 0;
 		want->cooperative = table[i] == REASON_COOPERATIVE;
-		CHECK(reserve(s.arbiter, ANY, &request, &s.verdict));
-		CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
-		CHECK(refused(&s, VERDICT_NO_CAPACITY, table[i]));
+		CHECK(reserve(s.arbiter, ANY, &request, &s.result));
+		CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
+		CHECK(refused(&s, RESULT_NO_CAPACITY, table[i]));
 		scene_done(&s);
 	}
 }
@@ -137,10 +137,10 @@ TEST(what_would_not_fit_an_empty_gpu_never_fits)
 	struct request request = request_for(4);
 
 	request.wants[0].queues = 25;
-	CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
-	CHECK(refused(&s, VERDICT_NEVER_FITS, REASON_QUEUES) && s.verdict.refusals[0].free == 24);
+	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
+	CHECK(refused(&s, RESULT_NEVER_FITS, REASON_QUEUES) && s.result.refusals[0].free == 24);
 	CHECK(grant(&s, ANY, 60));
-	CHECK(!grant(&s, ANY, 200) && refused(&s, VERDICT_NEVER_FITS, REASON_CUS));
+	CHECK(!grant(&s, ANY, 200) && refused(&s, RESULT_NEVER_FITS, REASON_CUS));
 	scene_done(&s);
 }
 
@@ -151,10 +151,10 @@ TEST(the_last_slots_are_granted_and_the_reserve_is_not)
 
 	s.arbiter->gpus[0].reserve_queues = 3; /* as on an MI250: trouble from 22 queues on */
 	request.wants[0].queues = 21;
-	CHECK(reserve(s.arbiter, ANY, &request, &s.verdict));
+	CHECK(reserve(s.arbiter, ANY, &request, &s.result));
 	request.wants[0].queues = 1;
-	CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
-	CHECK(refused(&s, VERDICT_NO_CAPACITY, REASON_QUEUES) && s.verdict.refusals[0].free == 0);
+	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
+	CHECK(refused(&s, RESULT_NO_CAPACITY, REASON_QUEUES) && s.result.refusals[0].free == 0);
 	scene_done(&s);
 }
 
@@ -164,9 +164,9 @@ TEST(a_shape_that_is_missed_names_both_neighbours)
 	struct request request = request_for(31);
 
 	request.wants[0].exact = true;
-	CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
-	CHECK(refused(&s, VERDICT_NEVER_FITS, REASON_SHAPE));
-	CHECK(strstr(s.verdict.refusals[0].hint, "30 or 32"));
+	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
+	CHECK(refused(&s, RESULT_NEVER_FITS, REASON_SHAPE));
+	CHECK(strstr(s.result.refusals[0].hint, "30 or 32"));
 	scene_done(&s);
 }
 
@@ -177,13 +177,13 @@ TEST(a_floor_above_what_the_engines_have_never_fits)
 
 	request.wants[0].shader_engines = 1;
 	request.wants[0].cus_min = 16;
-	CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
-	CHECK(refused(&s, VERDICT_NEVER_FITS, REASON_SHAPE));
+	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
+	CHECK(refused(&s, RESULT_NEVER_FITS, REASON_SHAPE));
 	request.wants[0].cus_min = 15;
-	CHECK(reserve(s.arbiter, ANY, &request, &s.verdict)->partitions[0].count == 15);
+	CHECK(reserve(s.arbiter, ANY, &request, &s.result)->partitions[0].count == 15);
 	request.wants[0].shader_engines = 5;
-	CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
-	CHECK(refused(&s, VERDICT_NEVER_FITS, REASON_SHADER_ENGINES));
+	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
+	CHECK(refused(&s, RESULT_NEVER_FITS, REASON_SHADER_ENGINES));
 	scene_done(&s);
 }
 
@@ -202,15 +202,15 @@ TEST(a_gang_gets_all_its_gpus_or_none)
 		struct lease *lease;
 
 		snprintf(one.wants[0].gpu, sizeof(one.wants[0].gpu), "%d", busy);
-		lease = reserve(s.arbiter, ANY, &one, &s.verdict);
+		lease = reserve(s.arbiter, ANY, &one, &s.result);
 		memcpy(before, s.arbiter->gpus, sizeof(before));
-		CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
-		CHECK(refused(&s, VERDICT_NO_CAPACITY, REASON_CUS));
-		CHECK(strcmp(s.verdict.refusals[0].gpu, before[busy].info.name) == 0);
+		CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
+		CHECK(refused(&s, RESULT_NO_CAPACITY, REASON_CUS));
+		CHECK(strcmp(s.result.refusals[0].gpu, before[busy].info.name) == 0);
 		CHECK(memcmp(before, s.arbiter->gpus, sizeof(before)) == 0);
 		release(s.arbiter, lease->id);
 	}
-	struct lease *all = reserve(s.arbiter, ANY, &request, &s.verdict);
+	struct lease *all = reserve(s.arbiter, ANY, &request, &s.result);
 
 	CHECK(all && all->n_partitions == 3 && all->partitions[0].gpu == 1);
 	scene_done(&s);
@@ -222,11 +222,11 @@ TEST(a_gang_finds_the_one_assignment_that_works)
 	struct request one = request_for(30), both = request_for(60);
 
 	strcpy(one.wants[0].gpu, "0000:03:00.0");
-	CHECK(reserve(s.arbiter, ANY, &one, &s.verdict));
+	CHECK(reserve(s.arbiter, ANY, &one, &s.result));
 	both.n_wants = 2;
 	both.wants[1] = both.wants[0];
 	both.wants[0].cus = 30; /* fits both GPUs; the other want only the second */
-	struct lease *lease = reserve(s.arbiter, ANY, &both, &s.verdict);
+	struct lease *lease = reserve(s.arbiter, ANY, &both, &s.result);
 
 	CHECK(lease && lease->partitions[0].gpu == 0 && lease->partitions[1].gpu == 1);
 	scene_done(&s);
@@ -241,17 +241,17 @@ TEST(gpus_that_are_not_there_are_refused_by_name)
 	request.wants[1] = request.wants[0];
 	strcpy(request.wants[0].gpu, "0");
 	strcpy(request.wants[1].gpu, "0000:03:00.0");
-	CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
-	CHECK(s.verdict.kind == VERDICT_INVALID_REQUEST && strstr(s.verdict.sentence, "twice"));
+	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
+	CHECK(s.result.kind == RESULT_INVALID_REQUEST && strstr(s.result.sentence, "twice"));
 	strcpy(request.wants[1].gpu, "0000:99:00.0");
-	CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
-	CHECK(s.verdict.kind == VERDICT_NO_SUCH_GPU && strstr(s.verdict.sentence, "0000:99"));
+	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
+	CHECK(s.result.kind == RESULT_NO_SUCH_GPU && strstr(s.result.sentence, "0000:99"));
 	request = request_for(10);
 	request.n_wants = 3;
 	request.wants[1] = request.wants[2] = request.wants[0];
-	CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
-	CHECK(refused(&s, VERDICT_NEVER_FITS, REASON_ABSENT));
-	CHECK(!grant(&empty, ANY, 10) && refused(&empty, VERDICT_NEVER_FITS, REASON_ABSENT));
+	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
+	CHECK(refused(&s, RESULT_NEVER_FITS, REASON_ABSENT));
+	CHECK(!grant(&empty, ANY, 10) && refused(&empty, RESULT_NEVER_FITS, REASON_ABSENT));
 	scene_done(&s);
 	scene_done(&empty);
 }
@@ -262,7 +262,7 @@ TEST(any_gpu_is_the_fullest_that_gives_as_much)
 	struct request first = request_for(20);
 
 	strcpy(first.wants[0].gpu, "1");
-	CHECK(reserve(s.arbiter, ANY, &first, &s.verdict));
+	CHECK(reserve(s.arbiter, ANY, &first, &s.result));
 	CHECK(grant(&s, ANY, 30)->partitions[0].gpu == 1);
 	CHECK(grant(&s, ANY, 60)->partitions[0].gpu == 0);
 	scene_done(&s);
@@ -271,7 +271,7 @@ TEST(any_gpu_is_the_fullest_that_gives_as_much)
 TEST(any_gpu_is_one_that_need_not_round_up)
 {
 	struct gpu_info gpus[] = { radeon_vii("0000:03:00.0"), radeon_vii("0000:04:00.0") };
-	struct verdict verdict = { 0 };
+	struct result result = { 0 };
 	struct request request = request_for(30);
 	struct arbiter *arbiter;
 
@@ -280,8 +280,8 @@ TEST(any_gpu_is_one_that_need_not_round_up)
 	CHECK(geometry_spread(&gpus[1].geometry, 304) == 0);
 	arbiter = arbiter_of(gpus, 2);
 	request.wants[0].cus_min = 26; /* 24 of the other are too few, so it would give 32 */
-	CHECK(reserve(arbiter, ANY, &request, &verdict)->partitions[0].gpu == 0);
-	verdict_done(&verdict);
+	CHECK(reserve(arbiter, ANY, &request, &result)->partitions[0].gpu == 0);
+	result_done(&result);
 	arbiter_free(arbiter);
 }
 
@@ -291,7 +291,7 @@ TEST(drained_gpus_give_nothing_more)
 
 	CHECK(arbiter_drain(s.arbiter, "9", true) == -ENOENT);
 	CHECK(arbiter_drain(s.arbiter, "0", true) == 0);
-	CHECK(!grant(&s, ANY, 10) && refused(&s, VERDICT_NO_CAPACITY, REASON_DRAIN));
+	CHECK(!grant(&s, ANY, 10) && refused(&s, RESULT_NO_CAPACITY, REASON_DRAIN));
 	CHECK(arbiter_drain(s.arbiter, "0", false) == 0 && grant(&s, ANY, 10));
 	scene_done(&s);
 }
@@ -302,7 +302,7 @@ TEST(a_token_finds_the_lease_of_its_uid_while_it_lives)
 	struct request request = request_for(4), other;
 
 	strcpy(request.token, "render-7");
-	struct lease *lease = reserve(s.arbiter, ANY, &request, &s.verdict);
+	struct lease *lease = reserve(s.arbiter, ANY, &request, &s.result);
 
 	CHECK(arbiter_find_token(s.arbiter, ANY, "render-7") == lease);
 	CHECK(!arbiter_find_token(s.arbiter, LAB, "render-7"));

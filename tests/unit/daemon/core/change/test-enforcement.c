@@ -7,52 +7,56 @@
 #include "contest.h"
 #include "core/change/lend.h"
 
-static enum rung next_rung(struct contest *c)
+static enum enforce_step next_enforce_step(struct contest *c)
 {
 	struct lease *lease = NULL;
-	enum rung rung = arbiter_next_rung(c->l.s.arbiter, c->l.now, &lease);
+	enum enforce_step enforce_step = arbiter_next_enforce_step(c->l.s.arbiter, c->l.now,
+								   &lease);
 
-	CHECK(rung == RUNG_NONE || lease == c->borrower);
-	return rung;
+	CHECK(enforce_step == ENFORCE_STEP_NONE || lease == c->borrower);
+	return enforce_step;
 }
 
 TEST(nothing_is_done_before_the_deadline)
 {
-	struct contest c = contest_of(RUNG_KILL);
+	struct contest c = contest_of(ENFORCE_STEP_KILL);
 
 	c.l.now += SECOND_USEC - 1;
-	CHECK(next_rung(&c) == RUNG_NONE);
+	CHECK(next_enforce_step(&c) == ENFORCE_STEP_NONE);
 	CHECK(arbiter_next_deadline(c.l.s.arbiter) == c.l.now + 1);
 	scene_done(&c.l.s);
 }
 
 TEST(a_tenant_that_may_only_be_reported_keeps_others_waiting)
 {
-	struct contest c = contest_of(RUNG_REPORT);
+	struct contest c = contest_of(ENFORCE_STEP_REPORT);
 
 	c.l.now += SECOND_USEC;
-	CHECK(next_rung(&c) == RUNG_REPORT && next_rung(&c) == RUNG_NONE);
+	CHECK(next_enforce_step(&c) == ENFORCE_STEP_REPORT &&
+	      next_enforce_step(&c) == ENFORCE_STEP_NONE);
 	pass(&c.l, 3600 * SECOND_USEC);
-	CHECK(next_rung(&c) == RUNG_NONE);
+	CHECK(next_enforce_step(&c) == ENFORCE_STEP_NONE);
 	CHECK(c.rt->state == STATE_ACTIVATING && strstr(c.rt->reason, "15 CUs of 0000:03:00.0"));
 	CHECK(strstr(c.borrower->reason, "has not given back"));
 	follow(&c.l, c.borrower);
-	CHECK(c.rt->state == STATE_GRANTED && c.borrower->rung == RUNG_NONE);
+	CHECK(c.rt->state == STATE_GRANTED && c.borrower->enforce_step == ENFORCE_STEP_NONE);
 	CHECK(!c.borrower->reason[0]);
 	scene_done(&c.l.s);
 }
 
 TEST(the_worst_case_of_an_activation_is_grace_and_delay_and_the_kernels_own)
 {
-	struct contest c = contest_of(RUNG_KILL);
+	struct contest c = contest_of(ENFORCE_STEP_KILL);
 	uint64_t began = c.l.now;
 	const struct settings *settings = c.l.s.arbiter->settings;
 
 	pass(&c.l, arbiter_next_deadline(c.l.s.arbiter) - c.l.now);
-	CHECK(next_rung(&c) == RUNG_REPORT && next_rung(&c) == RUNG_FREEZE);
-	CHECK(next_rung(&c) == RUNG_NONE);
+	CHECK(next_enforce_step(&c) == ENFORCE_STEP_REPORT &&
+	      next_enforce_step(&c) == ENFORCE_STEP_FREEZE);
+	CHECK(next_enforce_step(&c) == ENFORCE_STEP_NONE);
 	pass(&c.l, arbiter_next_deadline(c.l.s.arbiter) - c.l.now);
-	CHECK(next_rung(&c) == RUNG_KILL && next_rung(&c) == RUNG_NONE);
+	CHECK(next_enforce_step(&c) == ENFORCE_STEP_KILL &&
+	      next_enforce_step(&c) == ENFORCE_STEP_NONE);
 	CHECK(c.rt->deadline_usec == c.l.now + LEND_LET_GO_USEC);
 	CHECK(c.l.now - began == settings->activate_grace_usec + settings->enforce_delay_usec);
 	CHECK(c.borrower->state == STATE_ENDING && c.borrower->revoked);
@@ -66,7 +70,7 @@ TEST(the_worst_case_of_an_activation_is_grace_and_delay_and_the_kernels_own)
 
 TEST(the_kernel_may_have_been_told_to_wait_longer)
 {
-	struct contest c = contest_of(RUNG_KILL);
+	struct contest c = contest_of(ENFORCE_STEP_KILL);
 	uint64_t due = c.rt->deadline_usec;
 
 	c.l.s.arbiter->gpus[0].info.preemption_msec = 2 * PREEMPTION_MSEC;
@@ -83,7 +87,7 @@ TEST(an_activation_is_due_when_the_slowest_of_its_borrowers_is_killed)
 	struct tenant *tenant = add_tenant(l.s.arbiter, "borrowers", ANY, CLASS_BESTEFFORT);
 	uint64_t due;
 
-	tenant->enforce = RUNG_KILL;
+	tenant->enforce = ENFORCE_STEP_KILL;
 	first = borrow(&l, 4, 40);
 	second = borrow(&l, 4, 60);
 	CHECK(first && second && first->partitions[0].count < 60);
@@ -94,7 +98,7 @@ TEST(an_activation_is_due_when_the_slowest_of_its_borrowers_is_killed)
 	CHECK(activate(&l, other->id, true) == 0);
 	CHECK(rt->deadline_usec == due && other->deadline_usec >= due);
 	CHECK(other->deadline_usec <= due + SECOND_USEC / 2);
-	tenant->enforce = RUNG_FREEZE;
+	tenant->enforce = ENFORCE_STEP_FREEZE;
 	CHECK(activate(&l, other->id, false) == 0 && activate(&l, other->id, true) == 0);
 	CHECK(other->deadline_usec == l.now + SECOND_USEC); /* nothing bounds it */
 	scene_done(&l.s);
@@ -102,10 +106,11 @@ TEST(an_activation_is_due_when_the_slowest_of_its_borrowers_is_killed)
 
 TEST(what_was_frozen_is_thawed_when_nobody_needs_it_any_more)
 {
-	struct contest c = contest_of(RUNG_FREEZE);
+	struct contest c = contest_of(ENFORCE_STEP_FREEZE);
 
 	pass(&c.l, SECOND_USEC);
-	CHECK(next_rung(&c) == RUNG_REPORT && next_rung(&c) == RUNG_FREEZE);
+	CHECK(next_enforce_step(&c) == ENFORCE_STEP_REPORT &&
+	      next_enforce_step(&c) == ENFORCE_STEP_FREEZE);
 	c.borrower->frozen = true;
 	CHECK(!arbiter_next_thaw(c.l.s.arbiter));
 	CHECK(activate(&c.l, c.rt->id, false) == 0);
@@ -120,8 +125,8 @@ static int revoke(struct lending *l, uint64_t id, uint64_t grace)
 {
 	int r;
 
-	verdict_done(&l->s.verdict);
-	r = arbiter_revoke(l->s.arbiter, id, l->now, grace, "maintenance", &l->s.verdict);
+	result_done(&l->s.result);
+	r = arbiter_revoke(l->s.arbiter, id, l->now, grace, "maintenance", &l->s.result);
 	settle(l);
 	return r;
 }
@@ -150,9 +155,11 @@ TEST(a_revoked_lease_ends_at_its_deadline)
 	struct lease *lab = grant(&l.s, LAB, 30), *which;
 
 	CHECK(revoke(&l, lab->id, 0) == 0);
-	CHECK(arbiter_next_rung(l.s.arbiter, l.now, &which) == RUNG_REPORT && which == lab);
-	CHECK(lab->state == STATE_ENDING && lab->rung_usec == UINT64_MAX);
-	CHECK(arbiter_next_rung(l.s.arbiter, l.now + SECOND_USEC, &which) == RUNG_NONE);
+	CHECK(arbiter_next_enforce_step(l.s.arbiter, l.now, &which) == ENFORCE_STEP_REPORT &&
+	      which == lab);
+	CHECK(lab->state == STATE_ENDING && lab->enforce_step_usec == UINT64_MAX);
+	CHECK(arbiter_next_enforce_step(l.s.arbiter, l.now + SECOND_USEC, &which) ==
+	      ENFORCE_STEP_NONE);
 	scene_done(&l.s);
 }
 
@@ -163,7 +170,7 @@ TEST(a_second_revocation_only_brings_the_deadline_forward)
 
 	CHECK(revoke(&l, lab->id, 10 * SECOND_USEC) == 0);
 	CHECK(revoke(&l, lab->id, 20 * SECOND_USEC) < 0);
-	CHECK(l.s.verdict.kind == VERDICT_INVALID_STATE && strstr(l.s.verdict.sentence, "sooner"));
+	CHECK(l.s.result.kind == RESULT_INVALID_STATE && strstr(l.s.result.sentence, "sooner"));
 	CHECK(revoke(&l, lab->id, 5 * SECOND_USEC) == 0);
 	CHECK(lab->deadline_usec == l.now + 5 * SECOND_USEC && lab->generation == 3);
 	scene_done(&l.s);
@@ -171,7 +178,7 @@ TEST(a_second_revocation_only_brings_the_deadline_forward)
 
 TEST(who_needs_what_a_revoked_borrower_has_waits_no_longer_for_that)
 {
-	struct contest c = contest_of(RUNG_REPORT);
+	struct contest c = contest_of(ENFORCE_STEP_REPORT);
 	struct lease *which;
 
 	CHECK(activate(&c.l, c.rt->id, false) == 0);
@@ -180,7 +187,7 @@ TEST(who_needs_what_a_revoked_borrower_has_waits_no_longer_for_that)
 	CHECK(activate(&c.l, c.rt->id, true) == 0);
 	CHECK(c.borrower->deadline_usec == c.l.now + SECOND_USEC);
 	pass(&c.l, SECOND_USEC);
-	CHECK(arbiter_next_rung(c.l.s.arbiter, c.l.now, &which) == RUNG_REPORT);
+	CHECK(arbiter_next_enforce_step(c.l.s.arbiter, c.l.now, &which) == ENFORCE_STEP_REPORT);
 	CHECK(which == c.borrower && which->state == STATE_ENDING);
 	CHECK(arbiter_observe(c.l.s.arbiter, NULL, 0) == 0);
 	settle(&c.l);
@@ -194,10 +201,10 @@ TEST(a_grace_of_a_year_is_refused)
 	struct lease *lab = grant(&l.s, LAB, 30);
 
 	CHECK(revoke(&l, lab->id, UINT64_C(365) * 24 * 3600 * SECOND_USEC) < 0);
-	CHECK(l.s.verdict.kind == VERDICT_INVALID_REQUEST &&
-	      strstr(l.s.verdict.sentence, "grace_usec"));
+	CHECK(l.s.result.kind == RESULT_INVALID_REQUEST &&
+	      strstr(l.s.result.sentence, "grace_usec"));
 	CHECK(lab->state == STATE_GRANTED);
-	CHECK(revoke(&l, 99, 0) < 0 && l.s.verdict.kind == VERDICT_NO_SUCH_LEASE);
+	CHECK(revoke(&l, 99, 0) < 0 && l.s.result.kind == RESULT_NO_SUCH_LEASE);
 	scene_done(&l.s);
 }
 
@@ -210,7 +217,7 @@ TEST(a_lease_that_waits_is_revoked_at_once)
 
 	grant(&l.s, LAB, 60);
 	request.wait_usec = UINT64_MAX;
-	waiting = reserve(l.s.arbiter, LAB, &request, &l.s.verdict);
+	waiting = reserve(l.s.arbiter, LAB, &request, &l.s.result);
 	id = waiting->id;
 	CHECK(waiting->state == STATE_WAITING && revoke(&l, id, 5 * SECOND_USEC) == 0);
 	CHECK(!arbiter_find(l.s.arbiter, id));

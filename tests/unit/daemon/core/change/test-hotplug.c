@@ -38,14 +38,14 @@ static void promises(const struct arbiter *arbiter)
 static struct lease *on(struct arbiter *arbiter, const char *gpu, unsigned cus)
 {
 	struct request request = request_for(cus);
-	struct verdict verdict = { 0 };
+	struct result result = { 0 };
 	struct lease *lease;
 
 	strcpy(request.wants[0].gpu, gpu);
 	request.wants[0].processes = 1;
 	request.wants[0].queues = 1;
-	lease = reserve(arbiter, ANY, &request, &verdict);
-	verdict_done(&verdict);
+	lease = reserve(arbiter, ANY, &request, &result);
+	result_done(&result);
 	return lease;
 }
 
@@ -85,7 +85,7 @@ TEST(a_gpu_that_is_gone_ends_its_leases_and_gangs_as_a_whole)
 	struct arbiter *a = machine(3);
 	struct gpu_info infos[] = { numbered(0), numbered(2) };
 	struct request gang = request_for(10);
-	struct verdict verdict = { 0 };
+	struct result result = { 0 };
 	struct gpu *gpu = &a->gpus[1];
 	struct lease *there, *elsewhere, *both;
 	struct gpu before[3];
@@ -96,7 +96,7 @@ TEST(a_gpu_that_is_gone_ends_its_leases_and_gangs_as_a_whole)
 	gang.wants[1] = gang.wants[0];
 	strcpy(gang.wants[0].gpu, "0");
 	strcpy(gang.wants[1].gpu, "1");
-	both = reserve(a, ANY, &gang, &verdict);
+	both = reserve(a, ANY, &gang, &result);
 	a->gpus[0].changed = a->gpus[1].changed = a->gpus[2].changed = false;
 	memcpy(before, a->gpus, sizeof(before));
 
@@ -107,14 +107,14 @@ TEST(a_gpu_that_is_gone_ends_its_leases_and_gangs_as_a_whole)
 	CHECK(memcmp(&before[2], &a->gpus[2], sizeof(before[2])) == 0);
 	CHECK(there->state == STATE_ENDING && both->state == STATE_ENDING);
 	CHECK(strcmp(both->reason, "0000:04:00.0 is gone") == 0);
-	CHECK(both->cause == VERDICT_NO_SUCH_GPU && (both->touched & TOUCH_ENDING));
+	CHECK(both->cause == RESULT_NO_SUCH_GPU && (both->touched & TOUCH_ENDING));
 	CHECK(elsewhere->state == STATE_GRANTED && !(elsewhere->touched & TOUCH_ENDING));
 	look(a);
 	CHECK(a->n_leases == 1 && gpu->n_partitions == 0 && gpu_cus_free(&a->gpus[0]) == 60);
 
 	/* Nothing is granted there, by any name. */
 	CHECK(!on(a, "1", 10) && !on(a, "0000:04:00.0", 10) && on(a, "2", 10));
-	verdict_done(&verdict);
+	result_done(&result);
 	arbiter_free(a);
 }
 
@@ -300,14 +300,14 @@ TEST(without_a_place_a_gpu_comes_when_there_is_one)
 static struct lease *wait_for(struct arbiter *a, const char *gpu, unsigned cus)
 {
 	struct request request = request_for(cus);
-	struct verdict verdict = { 0 };
+	struct result result = { 0 };
 	struct lease *lease;
 
 	strcpy(request.wants[0].gpu, gpu);
 	request.wait_usec = 1000000;
-	lease = reserve(a, ANY, &request, &verdict);
+	lease = reserve(a, ANY, &request, &result);
 	CHECK(lease && lease->state == STATE_WAITING);
-	verdict_done(&verdict);
+	result_done(&result);
 	return lease;
 }
 

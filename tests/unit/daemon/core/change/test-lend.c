@@ -25,7 +25,7 @@ TEST(what_an_inactive_lease_keeps_is_lent)
 	CHECK(rt->state == STATE_INACTIVE && cus_of(rt) == 15);
 	CHECK(cus_of(lease) == 60);
 	/* Nobody else is granted any of it. */
-	CHECK(!grant(&l.s, LAB, 56) && refused(&l.s, VERDICT_NO_CAPACITY, REASON_CUS));
+	CHECK(!grant(&l.s, LAB, 56) && refused(&l.s, RESULT_NO_CAPACITY, REASON_CUS));
 	scene_done(&l.s);
 }
 
@@ -45,7 +45,7 @@ TEST(a_lease_is_active_when_every_borrower_has_said_that_it_follows)
 	CHECK(rt->state == STATE_ACTIVATING);
 	follow(&l, lease);
 	CHECK(rt->state == STATE_GRANTED && rt->deadline_usec == UINT64_MAX && !rt->reason[0]);
-	CHECK(lease->deadline_usec == UINT64_MAX && lease->rung == RUNG_NONE);
+	CHECK(lease->deadline_usec == UINT64_MAX && lease->enforce_step == ENFORCE_STEP_NONE);
 	scene_done(&l.s);
 }
 
@@ -151,11 +151,11 @@ TEST(a_new_lease_gets_room_from_borrowers)
 	struct lease *lease = borrow(&l, 4, 60), *lab;
 
 	lab = grant(&l.s, LAB, 45);
-	CHECK(lab && lab->state == STATE_ACTIVATING && lab->fresh);
+	CHECK(lab && lab->state == STATE_ACTIVATING && lab->never_granted);
 	settle(&l);
 	CHECK(cus_of(lease) <= 15 && cus_of(lease) >= 4);
 	follow(&l, lease);
-	CHECK(lab->state == STATE_GRANTED && !lab->fresh);
+	CHECK(lab->state == STATE_GRANTED && !lab->never_granted);
 	scene_done(&l.s);
 }
 
@@ -181,7 +181,7 @@ TEST(a_new_lease_that_borrowers_keep_waiting_is_given_up)
 	CHECK(arbiter_next_deadline(l.s.arbiter) <= l.now + SECOND_USEC);
 	l.now += 3 * SECOND_USEC;
 	arbiter_expire(l.s.arbiter, l.now);
-	CHECK(lab->state == STATE_ENDING && lab->cause == VERDICT_TIMED_OUT);
+	CHECK(lab->state == STATE_ENDING && lab->cause == RESULT_TIMED_OUT);
 	CHECK(strstr(lab->reason, "deadline passed"));
 	CHECK(arbiter_observe(l.s.arbiter, NULL, 0) == 0);
 	settle(&l);
@@ -200,7 +200,7 @@ TEST(one_that_waited_is_granted_when_borrowers_have_given_way)
 	uint64_t id = hold->id;
 
 	request.wait_usec = 100 * SECOND_USEC;
-	waiting = reserve(l.s.arbiter, LAB, &request, &l.s.verdict);
+	waiting = reserve(l.s.arbiter, LAB, &request, &l.s.result);
 	waiting->deadline_usec = l.now + 100 * SECOND_USEC;
 	CHECK(waiting && waiting->state == STATE_WAITING);
 	lease = borrow(&l, 4, 60);
@@ -302,18 +302,17 @@ TEST(states_that_do_not_allow_it_are_told)
 	struct lease *rt = keep_inactive(&l, 15), *lab = grant(&l.s, LAB, 15);
 	struct caller vr = caller_of(VR), any = caller_of(ANY), lab_caller = caller_of(LAB);
 
-	CHECK(activate(&l, rt->id, false) < 0 && l.s.verdict.kind == VERDICT_INVALID_STATE);
+	CHECK(activate(&l, rt->id, false) < 0 && l.s.result.kind == RESULT_INVALID_STATE);
 	CHECK(activate(&l, rt->id, true) == 0);
-	CHECK(activate(&l, rt->id, true) < 0 && l.s.verdict.kind == VERDICT_INVALID_STATE);
-	CHECK(strstr(l.s.verdict.sentence, "granted"));
-	CHECK(arbiter_activate(l.s.arbiter, &any, rt->id, &l.s.verdict) < 0);
-	CHECK(l.s.verdict.kind == VERDICT_NOT_PERMITTED);
-	CHECK(arbiter_deactivate(l.s.arbiter, &any, rt->id, &l.s.verdict) < 0);
-	CHECK(arbiter_activate(l.s.arbiter, &lab_caller, lab->id, &l.s.verdict) < 0);
-	CHECK(l.s.verdict.kind == VERDICT_INVALID_STATE &&
-	      strstr(l.s.verdict.sentence, "guaranteed"));
-	CHECK(arbiter_activate(l.s.arbiter, &vr, 99, &l.s.verdict) < 0);
-	CHECK(l.s.verdict.kind == VERDICT_NO_SUCH_LEASE);
+	CHECK(activate(&l, rt->id, true) < 0 && l.s.result.kind == RESULT_INVALID_STATE);
+	CHECK(strstr(l.s.result.sentence, "granted"));
+	CHECK(arbiter_activate(l.s.arbiter, &any, rt->id, &l.s.result) < 0);
+	CHECK(l.s.result.kind == RESULT_NOT_PERMITTED);
+	CHECK(arbiter_deactivate(l.s.arbiter, &any, rt->id, &l.s.result) < 0);
+	CHECK(arbiter_activate(l.s.arbiter, &lab_caller, lab->id, &l.s.result) < 0);
+	CHECK(l.s.result.kind == RESULT_INVALID_STATE && strstr(l.s.result.sentence, "guaranteed"));
+	CHECK(arbiter_activate(l.s.arbiter, &vr, 99, &l.s.result) < 0);
+	CHECK(l.s.result.kind == RESULT_NO_SUCH_LEASE);
 	scene_done(&l.s);
 }
 
@@ -323,21 +322,21 @@ TEST(what_cannot_be_adaptable_or_inactive_is_refused_by_name)
 	struct request request = request_for(15);
 
 	request.start_inactive = true;
-	CHECK(!reserve(l.s.arbiter, LAB, &request, &l.s.verdict));
-	CHECK(l.s.verdict.kind == VERDICT_INVALID_REQUEST &&
-	      strstr(l.s.verdict.sentence, "start-inactive"));
+	CHECK(!reserve(l.s.arbiter, LAB, &request, &l.s.result));
+	CHECK(l.s.result.kind == RESULT_INVALID_REQUEST &&
+	      strstr(l.s.result.sentence, "start-inactive"));
 	request.start_inactive = false;
 	request.adaptable = true;
-	CHECK(!reserve(l.s.arbiter, LAB, &request, &l.s.verdict));
-	CHECK(l.s.verdict.kind == VERDICT_INVALID_REQUEST &&
-	      strstr(l.s.verdict.sentence, "adaptable"));
+	CHECK(!reserve(l.s.arbiter, LAB, &request, &l.s.result));
+	CHECK(l.s.result.kind == RESULT_INVALID_REQUEST &&
+	      strstr(l.s.result.sentence, "adaptable"));
 	request.wants[0].exact = true;
-	CHECK(!reserve(l.s.arbiter, ANY, &request, &l.s.verdict));
-	CHECK(strstr(l.s.verdict.sentence, "exact"));
+	CHECK(!reserve(l.s.arbiter, ANY, &request, &l.s.result));
+	CHECK(strstr(l.s.result.sentence, "exact"));
 	request.wants[0].exact = false;
 	request.wants[0].isolation = ISOLATION_SHARED;
-	CHECK(!reserve(l.s.arbiter, ANY, &request, &l.s.verdict));
-	CHECK(strstr(l.s.verdict.sentence, "shared"));
+	CHECK(!reserve(l.s.arbiter, ANY, &request, &l.s.result));
+	CHECK(strstr(l.s.result.sentence, "shared"));
 	scene_done(&l.s);
 }
 
@@ -348,9 +347,9 @@ TEST(an_adaptable_lease_is_not_resized)
 	struct request request = request_for(30);
 	struct caller caller = caller_of(ANY);
 
-	CHECK(arbiter_plan_resize(l.s.arbiter, &caller, lease->id, &request, &next, &l.s.verdict) <
+	CHECK(arbiter_plan_resize(l.s.arbiter, &caller, lease->id, &request, &next, &l.s.result) <
 	      0);
-	CHECK(l.s.verdict.kind == VERDICT_NOT_SUPPORTED);
+	CHECK(l.s.result.kind == RESULT_NOT_SUPPORTED);
 	scene_done(&l.s);
 }
 
@@ -362,8 +361,7 @@ TEST(a_resize_takes_nothing_that_is_borrowed)
 	struct caller caller = caller_of(LAB);
 
 	borrow(&l, 4, 60);
-	CHECK(arbiter_plan_resize(l.s.arbiter, &caller, lab->id, &request, &next, &l.s.verdict) <
-	      0);
-	CHECK(l.s.verdict.kind == VERDICT_NO_CAPACITY);
+	CHECK(arbiter_plan_resize(l.s.arbiter, &caller, lab->id, &request, &next, &l.s.result) < 0);
+	CHECK(l.s.result.kind == RESULT_NO_CAPACITY);
 	scene_done(&l.s);
 }

@@ -27,12 +27,12 @@ static struct observed process(pid_t pid, unsigned queues)
 static struct lease *held(struct arbiter *arbiter, uid_t uid, unsigned queues)
 {
 	struct request request = request_for(10);
-	struct verdict verdict = { 0 };
+	struct result result = { 0 };
 	struct lease *lease;
 
 	request.wants[0].queues = queues;
-	lease = reserve(arbiter, uid, &request, &verdict);
-	verdict_done(&verdict);
+	lease = reserve(arbiter, uid, &request, &result);
+	result_done(&result);
 	return lease;
 }
 
@@ -42,7 +42,7 @@ TEST(strangers_are_counted_and_named_before_there_is_any_lease)
 	struct observed rows[] = { process(10, 5), process(11, 9) };
 
 	CHECK(arbiter_observe(a, rows, 2) == 0);
-	CHECK(a->gpus[0].n_strangers == 2 && a->gpus[0].strangers[0].pid == 11);
+	CHECK(a->gpus[0].n_unmanaged_processes == 2 && a->gpus[0].unmanaged_processes[0].pid == 11);
 	CHECK(gpu_queues_free(&a->gpus[0]) == 10 && gpu_processes_free(&a->gpus[0]) == 6);
 	CHECK(!a->gpus[0].oversubscribed && a->gpus[0].changed);
 	a->gpus[0].changed = false;
@@ -54,13 +54,14 @@ TEST(strangers_are_counted_and_named_before_there_is_any_lease)
 
 TEST(more_strangers_than_are_named_are_all_counted)
 {
-	struct observed rows[GPU_STRANGERS + 36];
+	struct observed rows[GPU_UNMANAGED_MAX + 36];
 	struct arbiter *a = one_gpu();
 
 	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++)
 		rows[i] = process((pid_t)i + 10, 1 + i % 3);
 	CHECK(arbiter_observe(a, rows, ARRAY_SIZE(rows)) == 0);
-	CHECK(a->gpus[0].n_strangers == GPU_STRANGERS && a->gpus[0].strangers[0].queues == 3);
+	CHECK(a->gpus[0].n_unmanaged_processes == GPU_UNMANAGED_MAX &&
+	      a->gpus[0].unmanaged_processes[0].queues == 3);
 	CHECK(a->gpus[0].unmanaged.processes == ARRAY_SIZE(rows));
 	arbiter_free(a);
 }
@@ -70,18 +71,17 @@ TEST(what_strangers_hold_is_not_granted)
 	struct arbiter *a = one_gpu();
 	struct observed row = process(10, 20);
 	struct request request = request_for(10);
-	struct verdict verdict = { 0 };
+	struct result result = { 0 };
 
 	CHECK(arbiter_observe(a, &row, 1) == 0);
 	request.wants[0].queues = 5;
-	CHECK(!reserve(a, 1, &request, &verdict) && verdict.kind == VERDICT_NO_CAPACITY);
-	CHECK(verdict.refusals[0].reason == REASON_UNMANAGED);
-	CHECK(verdict.refusals[0].free == 4 &&
-	      strstr(verdict.refusals[0].hint, "pid 10 (python3)"));
+	CHECK(!reserve(a, 1, &request, &result) && result.kind == RESULT_NO_CAPACITY);
+	CHECK(result.refusals[0].reason == REASON_UNMANAGED);
+	CHECK(result.refusals[0].free == 4 && strstr(result.refusals[0].hint, "pid 10 (python3)"));
 	a->settings->unmanaged = UNMANAGED_IGNORE;
 	CHECK(arbiter_observe(a, &row, 1) == 0);
-	CHECK(reserve(a, 1, &request, &verdict) && a->gpus[0].n_strangers == 1);
-	verdict_done(&verdict);
+	CHECK(reserve(a, 1, &request, &result) && a->gpus[0].n_unmanaged_processes == 1);
+	result_done(&result);
 	arbiter_free(a);
 }
 
@@ -90,16 +90,16 @@ TEST(an_oversubscribed_gpu_says_by_whom_and_gives_nothing_more)
 	struct arbiter *a = one_gpu();
 	struct observed rows[] = { process(10, 20), process(11, 5) };
 	struct request request = request_for(1);
-	struct verdict verdict = { 0 };
+	struct result result = { 0 };
 
 	request.wants[0].queues = 1;
 	CHECK(arbiter_observe(a, rows, 2) == 0 && a->gpus[0].oversubscribed);
-	CHECK(!reserve(a, 1, &request, &verdict) && verdict.kind == VERDICT_NO_CAPACITY);
-	CHECK(verdict.refusals[0].reason == REASON_OVERSUBSCRIBED);
-	CHECK(strstr(verdict.refusals[0].hint, "pid 10") &&
-	      strstr(verdict.refusals[0].hint, "pid 11"));
+	CHECK(!reserve(a, 1, &request, &result) && result.kind == RESULT_NO_CAPACITY);
+	CHECK(result.refusals[0].reason == REASON_OVERSUBSCRIBED);
+	CHECK(strstr(result.refusals[0].hint, "pid 10") &&
+	      strstr(result.refusals[0].hint, "pid 11"));
 	CHECK(arbiter_observe(a, rows, 1) == 0 && !a->gpus[0].oversubscribed);
-	verdict_done(&verdict);
+	result_done(&result);
 	arbiter_free(a);
 }
 
@@ -121,15 +121,15 @@ TEST(best_effort_may_oversubscribe_where_policy_says_so_and_no_realtime_suffers)
 {
 	struct arbiter *a = one_gpu();
 	struct request request = request_for(4);
-	struct verdict verdict = { 0 };
+	struct result result = { 0 };
 
 	a->settings->oversubscribe_besteffort = true;
 	request.wants[0].queues = 20;
-	CHECK(reserve(a, 1, &request, &verdict) && reserve(a, 1, &request, &verdict));
+	CHECK(reserve(a, 1, &request, &result) && reserve(a, 1, &request, &result));
 	add_tenant(a, "vr", 9, CLASS_REALTIME);
 	CHECK(!held(a, 9, 2));
 	CHECK(arbiter_observe(a, NULL, 0) == 0 && !a->gpus[0].oversubscribed);
-	verdict_done(&verdict);
+	result_done(&result);
 	arbiter_free(a);
 
 	a = one_gpu();
@@ -155,7 +155,7 @@ TEST(processes_of_a_lease_are_its_owner_its_bound_and_their_children)
 	rows[3].n_ancestors = 1;
 	CHECK(arbiter_observe(a, rows, 4) == 0);
 	CHECK(lease->users == 3 && lease->partitions[0].used.queues == 4);
-	CHECK(a->gpus[0].n_strangers == 1 && a->gpus[0].strangers[0].pid == 22);
+	CHECK(a->gpus[0].n_unmanaged_processes == 1 && a->gpus[0].unmanaged_processes[0].pid == 22);
 	arbiter_free(a);
 }
 
@@ -171,7 +171,7 @@ TEST(the_cgroup_decides_where_only_one_lease_is_in_it)
 	row.pid = 31; /* not the one that was settled before */
 	strcpy(held(a, 7, 2)->unit, "train.service");
 	CHECK(arbiter_observe(a, &row, 1) == 0);
-	CHECK(a->gpus[0].n_strangers == 1 && first->users == 0);
+	CHECK(a->gpus[0].n_unmanaged_processes == 1 && first->users == 0);
 	arbiter_free(a);
 }
 
@@ -254,7 +254,7 @@ TEST(what_a_lease_has_beyond_its_budgets_can_be_said)
 {
 	struct arbiter *a = one_gpu();
 	struct request request = request_for(10);
-	struct verdict verdict = { 0 };
+	struct result result = { 0 };
 	struct lease *plain = held(a, 7, 2), *lease;
 	struct observed row = process(plain->pid, 2);
 
@@ -263,20 +263,20 @@ TEST(what_a_lease_has_beyond_its_budgets_can_be_said)
 	CHECK(exceeds(a, plain, &row, ""));
 	row.queues = 3;
 	CHECK(exceeds(a, plain, &row, "3 queues on 0000:03:00.0 (granted: 2)"));
-	arbiter_end(a, plain->id, VERDICT_OK, "");
+	arbiter_end(a, plain->id, RESULT_OK, "");
 	CHECK(arbiter_observe(a, NULL, 0) == 0);
 
 	request.wants[0].queues = 2;
 	request.wants[0].sdma_queues = 1;
 	request.wants[0].vram = 4096;
-	lease = reserve(a, 7, &request, &verdict);
+	lease = reserve(a, 7, &request, &result);
 	row = process(lease->pid, 2);
 	row.sdma_queues = 2;
 	row.vram = 4097;
 	CHECK(exceeds(a, lease, &row,
 		      "2 SDMA queues on 0000:03:00.0 (granted: 1), "
 		      "4097 bytes of VRAM on 0000:03:00.0 (granted: 4096)"));
-	verdict_done(&verdict);
+	result_done(&result);
 	arbiter_free(a);
 }
 
@@ -323,9 +323,9 @@ TEST(a_gpu_that_the_lease_does_not_have_makes_its_process_a_stranger_there)
 	row = process(lease->pid, 4);
 	row.kfd_gpu_id = GPU_ID + (lease->partitions[0].gpu == 0);
 	CHECK(arbiter_observe(a, &row, 1) == 0);
-	CHECK(a->gpus[1 - lease->partitions[0].gpu].n_strangers == 1);
+	CHECK(a->gpus[1 - lease->partitions[0].gpu].n_unmanaged_processes == 1);
 	row.kfd_gpu_id = 5; /* a GPU that nobody knows: nothing to say */
-	CHECK(arbiter_observe(a, &row, 1) == 0 && a->gpus[1].n_strangers == 0);
+	CHECK(arbiter_observe(a, &row, 1) == 0 && a->gpus[1].n_unmanaged_processes == 0);
 	arbiter_free(a);
 }
 

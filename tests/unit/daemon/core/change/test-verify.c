@@ -11,9 +11,9 @@
 
 TEST(an_acknowledgement_counts_when_it_was_seen_to_be_true)
 {
-	struct contest c = contest_of(RUNG_REPORT);
+	struct contest c = contest_of(ENFORCE_STEP_REPORT);
 	struct arbiter *arbiter = c.l.s.arbiter;
-	struct mask_seen row = { .pid = 10, .kfd_gpu_id = 77, .unrestricted = true };
+	struct observed_mask row = { .pid = 10, .kfd_gpu_id = 77, .unrestricted = true };
 	bool urgent;
 
 	arbiter->verifies = true;
@@ -21,10 +21,10 @@ TEST(an_acknowledgement_counts_when_it_was_seen_to_be_true)
 	row.cus = arbiter->gpus[0].all;
 	CHECK(arbiter_bind(arbiter, c.borrower->id, 10) == 0);
 	follow(&c.l, c.borrower);
-	CHECK(c.rt->state == STATE_ACTIVATING && c.borrower->unseen);
+	CHECK(c.rt->state == STATE_ACTIVATING && c.borrower->ack_unverified);
 	CHECK(arbiter_wants_masks(arbiter, &urgent) && urgent);
 
-	arbiter_masks_seen(arbiter, &row, 1);
+	arbiter_masks_observed(arbiter, &row, 1);
 	settle(&c.l);
 	CHECK(c.rt->state == STATE_ACTIVATING && c.borrower->false_acknowledged);
 	CHECK(strstr(c.borrower->reason, "pid 10"));
@@ -33,7 +33,7 @@ TEST(an_acknowledgement_counts_when_it_was_seen_to_be_true)
 
 	row.cus = c.borrower->partitions[0].cus;
 	row.unrestricted = false;
-	arbiter_masks_seen(arbiter, &row, 1);
+	arbiter_masks_observed(arbiter, &row, 1);
 	settle(&c.l);
 	CHECK(c.rt->state == STATE_GRANTED && !c.borrower->false_acknowledged);
 	CHECK(strcmp(partition_tier(&c.borrower->partitions[0]), "verified") == 0);
@@ -42,12 +42,12 @@ TEST(an_acknowledgement_counts_when_it_was_seen_to_be_true)
 
 TEST(where_nothing_can_be_seen_any_more_acknowledgements_are_believed)
 {
-	struct contest c = contest_of(RUNG_REPORT);
+	struct contest c = contest_of(ENFORCE_STEP_REPORT);
 
 	c.l.s.arbiter->verifies = true;
 	follow(&c.l, c.borrower);
 	CHECK(c.rt->state == STATE_ACTIVATING);
-	arbiter_masks_unseen(c.l.s.arbiter);
+	arbiter_masks_unreadable(c.l.s.arbiter);
 	settle(&c.l);
 	CHECK(c.rt->state == STATE_GRANTED);
 	scene_done(&c.l.s);
@@ -61,7 +61,7 @@ TEST(where_nothing_can_be_seen_any_more_acknowledgements_are_believed)
 struct both {
 	struct lending l;
 	struct lease *high, *normal;
-	struct mask_seen
+	struct observed_mask
 		rows[3]; /* one queue inside of each, and what the test makes of the last */
 };
 
@@ -73,7 +73,7 @@ static struct lease *ask(struct lending *l, unsigned cus, unsigned priority)
 
 	caller.pid = GAME;
 	request.wants[0].priority = priority;
-	CHECK(arbiter_plan(l->s.arbiter, &caller, &request, &proposal, &l->s.verdict) == 0);
+	CHECK(arbiter_plan(l->s.arbiter, &caller, &request, &proposal, &l->s.result) == 0);
 	return arbiter_commit(l->s.arbiter, proposal);
 }
 
@@ -92,10 +92,10 @@ static struct both both_of(void)
 	for (size_t i = 0; i < 3; i++) {
 		const struct lease *lease = i == 0 ? b.high : b.normal;
 
-		b.rows[i] = (struct mask_seen){ .pid = GAME,
-						.kfd_gpu_id = 77,
-						.cus = lease->partitions[0].cus,
-						.priority = lease->partitions[0].priority };
+		b.rows[i] = (struct observed_mask){ .pid = GAME,
+						    .kfd_gpu_id = 77,
+						    .cus = lease->partitions[0].cus,
+						    .priority = lease->partitions[0].priority };
 	}
 	CHECK(arbiter_observe(arbiter, &use, 1) == 0);
 	return b;
@@ -117,7 +117,7 @@ TEST(each_queue_of_a_process_is_the_leases_whose_mask_it_has)
 {
 	struct both b = both_of();
 
-	arbiter_masks_seen(b.l.s.arbiter, b.rows, 2);
+	arbiter_masks_observed(b.l.s.arbiter, b.rows, 2);
 	CHECK(b.high->partitions[0].verified && b.normal->partitions[0].verified);
 	CHECK(b.high->partitions[0].priorities_seen == 1U << 11);
 	CHECK(b.normal->partitions[0].priorities_seen == 1U << 7);
@@ -129,7 +129,7 @@ TEST(a_queue_that_is_in_no_lease_may_be_any_of_its_process)
 	struct both b = both_of();
 
 	cuset_add(&b.rows[2].cus, &b.rows[0].cus);
-	arbiter_masks_seen(b.l.s.arbiter, b.rows, 3);
+	arbiter_masks_observed(b.l.s.arbiter, b.rows, 3);
 	CHECK(!b.high->partitions[0].verified && !b.normal->partitions[0].verified);
 	CHECK(b.high->partitions[0].wide == GAME && b.normal->partitions[0].wide == GAME);
 	scene_done(&b.l.s);
@@ -142,7 +142,7 @@ TEST(a_lease_of_another_user_is_not_that_process_whatever_its_pid)
 
 	lab->pid = GAME;
 	b.rows[2].cus = lab->partitions[0].cus;
-	arbiter_masks_seen(b.l.s.arbiter, b.rows, 3);
+	arbiter_masks_observed(b.l.s.arbiter, b.rows, 3);
 	CHECK(!lab->partitions[0].verified && lab->partitions[0].wide == 0);
 	CHECK(b.high->partitions[0].wide == GAME);
 	scene_done(&b.l.s);
@@ -153,14 +153,14 @@ TEST(what_becomes_of_a_priority_is_told)
 	struct both b = both_of();
 	struct arbiter *arbiter = b.l.s.arbiter;
 
-	arbiter_masks_seen(arbiter, b.rows, 2);
+	arbiter_masks_observed(arbiter, b.rows, 2);
 	settle(&b.l);
 	b.rows[0].priority = PRIORITY_NORMAL;
-	arbiter_masks_seen(arbiter, b.rows, 2);
+	arbiter_masks_observed(arbiter, b.rows, 2);
 	CHECK(b.high->touched & TOUCH_REASON && !(b.normal->touched & TOUCH_REASON));
 	CHECK(b.high->partitions[0].priorities_seen == 1U << 7);
 	settle(&b.l);
-	arbiter_masks_unseen(arbiter);
+	arbiter_masks_unreadable(arbiter);
 	CHECK(b.high->touched & TOUCH_REASON && b.high->partitions[0].priorities_seen == 0);
 	scene_done(&b.l.s);
 }

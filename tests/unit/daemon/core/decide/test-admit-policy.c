@@ -13,10 +13,10 @@ TEST(an_aim_above_the_quota_is_refused_and_not_trimmed)
 	struct tenant *vr = &s.arbiter->settings->tenants[0];
 
 	vr->max_cus = (struct limit){ LIMIT_PERCENT, 25 };
-	CHECK(!grant(&s, VR, 16) && refused(&s, VERDICT_QUOTA_EXCEEDED, REASON_QUOTA));
-	CHECK(s.verdict.refusals[0].free == 15);
+	CHECK(!grant(&s, VR, 16) && refused(&s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA));
+	CHECK(s.result.refusals[0].free == 15);
 	CHECK(grant(&s, VR, 10));
-	CHECK(!grant(&s, VR, 6) && refused(&s, VERDICT_QUOTA_EXCEEDED, REASON_QUOTA));
+	CHECK(!grant(&s, VR, 6) && refused(&s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA));
 	CHECK(grant(&s, VR, 5));
 	scene_done(&s);
 }
@@ -29,10 +29,10 @@ TEST(rounding_up_stops_at_the_quota)
 	s.arbiter->settings->tenants[0].max_cus = (struct limit){ LIMIT_COUNT, 7 };
 	request.wants[0].shader_engines = 2;
 	request.wants[0].cus_min = 7; /* 6 is too few, 8 too many */
-	CHECK(!reserve(s.arbiter, VR, &request, &s.verdict));
-	CHECK(refused(&s, VERDICT_NEVER_FITS, REASON_SHAPE));
+	CHECK(!reserve(s.arbiter, VR, &request, &s.result));
+	CHECK(refused(&s, RESULT_NEVER_FITS, REASON_SHAPE));
 	s.arbiter->settings->tenants[0].max_cus.value = 8;
-	CHECK(reserve(s.arbiter, VR, &request, &s.verdict)->partitions[0].count == 8);
+	CHECK(reserve(s.arbiter, VR, &request, &s.result)->partitions[0].count == 8);
 	scene_done(&s);
 }
 
@@ -45,23 +45,23 @@ TEST(every_number_of_a_tenant_is_kept)
 	vr->max_leases = vr->max_gpus = (struct limit){ LIMIT_COUNT, 1 };
 	request.n_wants = 2;
 	request.wants[1] = request.wants[0];
-	CHECK(!reserve(s.arbiter, VR, &request, &s.verdict));
-	CHECK(refused(&s, VERDICT_QUOTA_EXCEEDED, REASON_QUOTA));
+	CHECK(!reserve(s.arbiter, VR, &request, &s.result));
+	CHECK(refused(&s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA));
 	CHECK(grant(&s, VR, 4) && !grant(&s, VR, 4));
-	CHECK(s.verdict.kind == VERDICT_QUOTA_EXCEEDED);
+	CHECK(s.result.kind == RESULT_QUOTA_EXCEEDED);
 
 	vr->max_leases.kind = LIMIT_NONE;
 	vr->max_queues = (struct limit){ LIMIT_COUNT, 3 };
-	CHECK(!grant(&s, VR, 4) && s.verdict.kind == VERDICT_QUOTA_EXCEEDED);
+	CHECK(!grant(&s, VR, 4) && s.result.kind == RESULT_QUOTA_EXCEEDED);
 	vr->max_queues.kind = LIMIT_NONE;
 	vr->max_processes = (struct limit){ LIMIT_COUNT, 1 };
-	CHECK(!grant(&s, VR, 4) && s.verdict.kind == VERDICT_QUOTA_EXCEEDED);
+	CHECK(!grant(&s, VR, 4) && s.result.kind == RESULT_QUOTA_EXCEEDED);
 	vr->max_processes.kind = LIMIT_NONE;
 	vr->max_vram = (struct limit){ LIMIT_COUNT, 4096 };
 	request.n_wants = 1;
 	request.wants[0].vram = 4097;
-	CHECK(!reserve(s.arbiter, VR, &request, &s.verdict));
-	CHECK(refused(&s, VERDICT_QUOTA_EXCEEDED, REASON_QUOTA));
+	CHECK(!reserve(s.arbiter, VR, &request, &s.result));
+	CHECK(refused(&s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA));
 	scene_done(&s);
 }
 
@@ -71,14 +71,14 @@ TEST(class_and_priority_stop_at_what_the_tenant_may_have)
 	struct request request = request_for(4);
 
 	request.class = CLASS_REALTIME;
-	CHECK(!reserve(s.arbiter, LAB, &request, &s.verdict));
-	CHECK(refused(&s, VERDICT_NOT_PERMITTED, REASON_POLICY));
-	CHECK(reserve(s.arbiter, VR, &request, &s.verdict));
+	CHECK(!reserve(s.arbiter, LAB, &request, &s.result));
+	CHECK(refused(&s, RESULT_NOT_PERMITTED, REASON_POLICY));
+	CHECK(reserve(s.arbiter, VR, &request, &s.result));
 	request.class = -1;
 	request.wants[0].priority = 8;
-	CHECK(!reserve(s.arbiter, LAB, &request, &s.verdict));
-	CHECK(refused(&s, VERDICT_NOT_PERMITTED, REASON_POLICY));
-	CHECK(reserve(s.arbiter, VR, &request, &s.verdict));
+	CHECK(!reserve(s.arbiter, LAB, &request, &s.result));
+	CHECK(refused(&s, RESULT_NOT_PERMITTED, REASON_POLICY));
+	CHECK(reserve(s.arbiter, VR, &request, &s.result));
 	scene_done(&s);
 }
 
@@ -89,13 +89,13 @@ TEST(a_tenant_is_the_first_that_matches_or_the_one_named)
 
 	CHECK(strcmp(grant(&s, VR, 4)->tenant, "vr") == 0);
 	strcpy(request.tenant, "*");
-	CHECK(strcmp(reserve(s.arbiter, VR, &request, &s.verdict)->tenant, "*") == 0);
+	CHECK(strcmp(reserve(s.arbiter, VR, &request, &s.result)->tenant, "*") == 0);
 	strcpy(request.tenant, "lab");
-	CHECK(!reserve(s.arbiter, VR, &request, &s.verdict));
-	CHECK(s.verdict.kind == VERDICT_NOT_PERMITTED);
+	CHECK(!reserve(s.arbiter, VR, &request, &s.result));
+	CHECK(s.result.kind == RESULT_NOT_PERMITTED);
 	strcpy(request.tenant, "nobody");
-	CHECK(!reserve(s.arbiter, VR, &request, &s.verdict));
-	CHECK(s.verdict.kind == VERDICT_NO_SUCH_TENANT);
+	CHECK(!reserve(s.arbiter, VR, &request, &s.result));
+	CHECK(s.result.kind == RESULT_NO_SUCH_TENANT);
 	scene_done(&s);
 }
 
@@ -120,19 +120,19 @@ TEST(requests_that_contradict_themselves_are_refused_by_the_key)
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
 		request.wants[0] = table[i].want;
 		strcpy(request.wants[0].gpu, "any");
-		CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
-		CHECK(s.verdict.kind == VERDICT_INVALID_REQUEST);
-		CHECK(strstr(s.verdict.sentence, table[i].key));
+		CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
+		CHECK(s.result.kind == RESULT_INVALID_REQUEST);
+		CHECK(strstr(s.result.sentence, table[i].key));
 	}
 	request = request_for(10);
 	request.wants[0].isolation = ISOLATION_SHARED;
-	CHECK(!reserve(s.arbiter, LAB, &request, &s.verdict));
+	CHECK(!reserve(s.arbiter, LAB, &request, &s.result));
 	request.wants[0].isolation = ISOLATION_DEFAULT;
 	request.wants[0].cus_max = 20;
-	CHECK(!reserve(s.arbiter, LAB, &request, &s.verdict));
-	CHECK(strstr(s.verdict.sentence, "cus-max"));
+	CHECK(!reserve(s.arbiter, LAB, &request, &s.result));
+	CHECK(strstr(s.result.sentence, "cus-max"));
 	request.n_wants = 0;
-	CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
+	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
 	scene_done(&s);
 }
 
@@ -160,10 +160,10 @@ TEST(only_realtime_lends_and_only_best_effort_borrows)
 		request.class = table[i].lease_class;
 		request.start_inactive = table[i].start_inactive;
 		request.adaptable = table[i].adaptable;
-		lease = reserve(s.arbiter, VR, &request, &s.verdict);
+		lease = reserve(s.arbiter, VR, &request, &s.result);
 		CHECK(!table[i].says == (lease != NULL));
-		CHECK(lease || s.verdict.kind == VERDICT_INVALID_REQUEST);
-		CHECK(lease || strstr(s.verdict.sentence, table[i].says));
+		CHECK(lease || s.result.kind == RESULT_INVALID_REQUEST);
+		CHECK(lease || strstr(s.result.sentence, table[i].says));
 		CHECK(!lease ||
 		      lease->state == (table[i].start_inactive ? STATE_INACTIVE : STATE_GRANTED));
 		scene_done(&s);
@@ -190,12 +190,12 @@ TEST(an_adaptable_lease_is_any_rectangle_and_shares_nothing)
 		request.wants[0] = table[i].want;
 		strcpy(request.wants[0].gpu, "any");
 		request.adaptable = true;
-		CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
-		CHECK(s.verdict.kind == VERDICT_INVALID_REQUEST);
-		CHECK(strstr(s.verdict.sentence, "want 1: ") &&
-		      strstr(s.verdict.sentence, table[i].key));
+		CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
+		CHECK(s.result.kind == RESULT_INVALID_REQUEST);
+		CHECK(strstr(s.result.sentence, "want 1: ") &&
+		      strstr(s.result.sentence, table[i].key));
 		request.adaptable = false;
-		CHECK(reserve(s.arbiter, ANY, &request, &s.verdict));
+		CHECK(reserve(s.arbiter, ANY, &request, &s.result));
 		scene_done(&s);
 	}
 }
@@ -207,11 +207,11 @@ TEST(limits_of_the_daemon_are_kept)
 
 	request.wants[0].queues = 1;
 	s.arbiter->settings->max_leases_per_user = 1;
-	CHECK(reserve(s.arbiter, ANY, &request, &s.verdict));
-	CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
-	CHECK(s.verdict.kind == VERDICT_TOO_MANY_LEASES);
+	CHECK(reserve(s.arbiter, ANY, &request, &s.result));
+	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
+	CHECK(s.result.kind == RESULT_TOO_MANY_LEASES);
 	s.arbiter->settings->max_leases = 1;
-	CHECK(!reserve(s.arbiter, LAB, &request, &s.verdict));
-	CHECK(s.verdict.kind == VERDICT_TOO_MANY_LEASES);
+	CHECK(!reserve(s.arbiter, LAB, &request, &s.result));
+	CHECK(s.result.kind == RESULT_TOO_MANY_LEASES);
 	scene_done(&s);
 }

@@ -26,11 +26,11 @@ static struct arbiter *machine(unsigned n_gpus)
 static uint64_t take(struct arbiter *arbiter, uid_t uid, unsigned cus)
 {
 	struct request request = request_for(cus);
-	struct verdict verdict = { 0 };
+	struct result result = { 0 };
 	struct lease *lease;
 
 	request.wants[0].queues = 1;
-	lease = reserve(arbiter, uid, &request, &verdict);
+	lease = reserve(arbiter, uid, &request, &result);
 	CHECK(lease);
 	return lease->id;
 }
@@ -116,18 +116,18 @@ TEST(queues_are_freed_by_who_has_enough_of_them)
 {
 	struct arbiter *arbiter = machine(1);
 	struct request request = request_for(4);
-	struct verdict verdict = { 0 };
+	struct result result = { 0 };
 	struct advice advice;
 	struct lease *lease;
 
 	request.wants[0].queues = 20;
-	lease = reserve(arbiter, LAB, &request, &verdict);
+	lease = reserve(arbiter, LAB, &request, &result);
 	CHECK(lease);
 	take(arbiter, 0, 4);
 	request.wants[0].queues = 10;
 	advice = advise(arbiter, LAB, &request);
 	CHECK(advice.n == 1 && advice.ids[0] == lease->id && advice.exact);
-	verdict_done(&verdict);
+	result_done(&result);
 	arbiter_free(arbiter);
 }
 
@@ -153,7 +153,7 @@ TEST(leases_that_end_already_are_not_asked_to)
 	struct advice advice;
 	uint64_t first = take(arbiter, LAB, 30), second = take(arbiter, LAB, 30);
 
-	arbiter_end(arbiter, first, VERDICT_OK, "");
+	arbiter_end(arbiter, first, RESULT_OK, "");
 	advice = advise(arbiter, LAB, &request);
 	CHECK(advice.n == 0 && advice.exact); /* the end of the other alone does not help */
 	request = request_for(30);
@@ -220,7 +220,7 @@ static bool would_fit(const struct arbiter *arbiter, const struct caller *caller
 {
 	struct gpu_info infos[4];
 	struct arbiter *other;
-	struct verdict verdict = { 0 };
+	struct result result = { 0 };
 	struct lease *lease = NULL;
 	bool fits;
 
@@ -247,9 +247,9 @@ static bool would_fit(const struct arbiter *arbiter, const struct caller *caller
 		arbiter_commit(other, lease);
 		lease = NULL;
 	}
-	fits = arbiter_plan(other, caller, request, &lease, &verdict) == 0;
+	fits = arbiter_plan(other, caller, request, &lease, &result) == 0;
 	lease_free(lease);
-	verdict_done(&verdict);
+	result_done(&result);
 	arbiter_free(other);
 	return fits;
 }
@@ -283,13 +283,13 @@ TEST(no_set_that_would_do_is_cheaper)
 		struct arbiter *arbiter = machine(n_gpus);
 		uid_t uid = below(&seed, 3);
 		const struct caller caller = caller_of(uid);
-		struct verdict verdict = { 0 };
+		struct result result = { 0 };
 		struct request request;
 		struct advice advice;
 
 		for (unsigned i = 0; i < LEASES; i++) {
 			random_request(&seed, n_gpus, &request);
-			reserve(arbiter, below(&seed, 3), &request, &verdict);
+			reserve(arbiter, below(&seed, 3), &request, &result);
 		}
 		if (below(&seed, 3) == 0)
 			arbiter->settings->tenants[0].max_leases = (struct limit){ LIMIT_COUNT, 1 };
@@ -318,7 +318,7 @@ TEST(no_set_that_would_do_is_cheaper)
 			CHECK(best == 0);
 			none++;
 		}
-		verdict_done(&verdict);
+		result_done(&result);
 		arbiter_free(arbiter);
 	}
 	printf("%u with advice, %u without\n", advised, none);

@@ -80,11 +80,11 @@ static struct request gang_of(unsigned n)
 	return request;
 }
 
-static bool names(const struct verdict *verdict, const char *gpu, bool retry)
+static bool names(const struct result *result, const char *gpu, bool retry)
 {
-	for (size_t i = 0; i < verdict->n_refusals; i++)
-		if (strcmp(verdict->refusals[i].gpu, gpu) == 0)
-			return verdict->refusals[i].retry == retry && verdict->refusals[i].hint[0];
+	for (size_t i = 0; i < result->n_refusals; i++)
+		if (strcmp(result->refusals[i].gpu, gpu) == 0)
+			return result->refusals[i].retry == retry && result->refusals[i].hint[0];
 	return false;
 }
 
@@ -96,7 +96,7 @@ static void refuse_all(struct scene *s, const struct request *gang)
 	size_t n = s->arbiter->n_leases;
 
 	memcpy(before, s->arbiter->gpus, sizeof(before));
-	CHECK(!reserve(s->arbiter, LAB, gang, &s->verdict));
+	CHECK(!reserve(s->arbiter, LAB, gang, &s->result));
 	CHECK(memcmp(before, s->arbiter->gpus, sizeof(before)) == 0);
 	CHECK(s->arbiter->next_id == next_id && s->arbiter->n_leases == n && !s->arbiter->touched);
 	check_promises(s);
@@ -104,10 +104,10 @@ static void refuse_all(struct scene *s, const struct request *gang)
 
 TEST(one_gpu_that_refuses_leaves_all_as_they_were)
 {
-	static const enum verdict_kind kinds[FAILURES] = {
-		[FULL] = VERDICT_NO_CAPACITY,           [DRAINED] = VERDICT_NO_CAPACITY,
-		[OVERSUBSCRIBED] = VERDICT_NO_CAPACITY, [CLOSED] = VERDICT_NO_CAPACITY,
-		[QUOTA] = VERDICT_QUOTA_EXCEEDED,       [ABSENT] = VERDICT_NO_SUCH_GPU,
+	static const enum result_kind kinds[FAILURES] = {
+		[FULL] = RESULT_NO_CAPACITY,           [DRAINED] = RESULT_NO_CAPACITY,
+		[OVERSUBSCRIBED] = RESULT_NO_CAPACITY, [CLOSED] = RESULT_NO_CAPACITY,
+		[QUOTA] = RESULT_QUOTA_EXCEEDED,       [ABSENT] = RESULT_NO_SUCH_GPU,
 	};
 
 	for (unsigned failure = 0; failure < FAILURES; failure++) {
@@ -118,12 +118,12 @@ TEST(one_gpu_that_refuses_leaves_all_as_they_were)
 
 			inject(&s, (enum failure)failure, gpu);
 			refuse_all(&s, &gang);
-			CHECK(s.verdict.kind == kinds[failure] && strstr(s.verdict.sentence, name));
+			CHECK(s.result.kind == kinds[failure] && strstr(s.result.sentence, name));
 			if (failure == ABSENT)
-				CHECK(s.verdict.n_refusals == 0);
+				CHECK(s.result.n_refusals == 0);
 			else
-				CHECK(s.verdict.n_refusals == 1 &&
-				      names(&s.verdict, name, failure != QUOTA));
+				CHECK(s.result.n_refusals == 1 &&
+				      names(&s.result, name, failure != QUOTA));
 			scene_done(&s);
 		}
 	}
@@ -139,10 +139,10 @@ TEST(every_gpu_that_refuses_is_named)
 			if (refuse >> i & 1)
 				inject(&s, i % 2 ? DRAINED : FULL, i);
 		refuse_all(&s, &gang);
-		CHECK(s.verdict.kind == VERDICT_NO_CAPACITY);
-		CHECK(s.verdict.n_refusals == (unsigned)__builtin_popcount(refuse));
+		CHECK(s.result.kind == RESULT_NO_CAPACITY);
+		CHECK(s.result.n_refusals == (unsigned)__builtin_popcount(refuse));
 		for (unsigned i = 0; i < GPUS; i++)
-			CHECK(names(&s.verdict, s.arbiter->gpus[i].info.name, true) ==
+			CHECK(names(&s.result, s.arbiter->gpus[i].info.name, true) ==
 			      (refuse >> i & 1));
 		scene_done(&s);
 	}
@@ -164,15 +164,15 @@ TEST(what_decides_is_what_is_told_of_a_gpu)
 	s.arbiter->gpus[3].info.vram_bytes = 1;
 	gang.wants[0].vram = UINT64_C(1) << 30;
 	refuse_all(&s, &gang);
-	CHECK(s.verdict.kind == VERDICT_NO_CAPACITY && s.verdict.n_refusals == GPUS);
+	CHECK(s.result.kind == RESULT_NO_CAPACITY && s.result.n_refusals == GPUS);
 	for (unsigned i = 0; i < GPUS; i++)
-		CHECK(names(&s.verdict, s.arbiter->gpus[i].info.name, true));
+		CHECK(names(&s.result, s.arbiter->gpus[i].info.name, true));
 
 	gang.wants[1].vram = gang.wants[0].vram; /* two of them, and one such GPU */
 	refuse_all(&s, &gang);
-	CHECK(s.verdict.kind == VERDICT_NEVER_FITS && s.verdict.n_refusals == GPUS);
+	CHECK(s.result.kind == RESULT_NEVER_FITS && s.result.n_refusals == GPUS);
 	for (unsigned i = 0; i < GPUS; i++)
-		CHECK(names(&s.verdict, s.arbiter->gpus[i].info.name, i == 1));
+		CHECK(names(&s.result, s.arbiter->gpus[i].info.name, i == 1));
 	scene_done(&s);
 }
 

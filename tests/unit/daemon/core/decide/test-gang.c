@@ -44,11 +44,11 @@ static void random_request(unsigned *seed, struct request *request, size_t n_wan
 /* A machine with some leases of three users of three classes, and of strangers. */
 static struct arbiter *random_machine(unsigned *seed)
 {
-	struct observed stranger = { .pid = 1,
-				     .start_time = 1,
-				     .kfd_gpu_id = 1 + below(seed, GPUS),
-				     .queues = below(seed, 28) };
-	struct verdict verdict = { 0 };
+	struct observed unmanaged_process = { .pid = 1,
+					      .start_time = 1,
+					      .kfd_gpu_id = 1 + below(seed, GPUS),
+					      .queues = below(seed, 28) };
+	struct result result = { 0 };
 	struct gpu_info infos[GPUS];
 	struct arbiter *arbiter;
 	struct tenant *vr;
@@ -67,10 +67,10 @@ static struct arbiter *random_machine(unsigned *seed)
 		struct request request;
 
 		random_request(seed, &request, 1);
-		reserve(arbiter, below(seed, 3), &request, &verdict);
+		reserve(arbiter, below(seed, 3), &request, &result);
 	}
-	verdict_done(&verdict);
-	CHECK(arbiter_observe(arbiter, &stranger, below(seed, 2)) == 0);
+	result_done(&result);
+	CHECK(arbiter_observe(arbiter, &unmanaged_process, below(seed, 2)) == 0);
 	arbiter->gpus[0].draining = below(seed, 8) == 0;
 	return arbiter;
 }
@@ -85,10 +85,10 @@ struct tried {
 };
 
 /* Wants on different GPUs do not touch each other. */
-static void judge_all(struct tried *t, const struct application *application,
+static void judge_all(struct tried *t, const struct admit_context *admit_context,
 		      const struct request *request)
 {
-	const struct arbiter *arbiter = application->arbiter;
+	const struct arbiter *arbiter = admit_context->arbiter;
 
 	t->n_wants = request->n_wants;
 	t->n_gpus = arbiter->n_gpus;
@@ -101,8 +101,9 @@ static void judge_all(struct tried *t, const struct application *application,
 			bool named = strcmp(want->gpu, "any") == 0 ||
 				     arbiter_gpu(arbiter, want->gpu) == (int)g;
 
-			t->outcome[i][g] =
-				named ? (int)admit(application, want, g, &partition, &refusal) : -1;
+			t->outcome[i][g] = named ? (int)admit(admit_context, want, g, &partition,
+							      &refusal)
+						 : -1;
 		}
 	}
 }
@@ -129,37 +130,36 @@ static void try_all(struct tried *t, size_t want, uint64_t used, uint64_t on, en
 
 static void check_gang(struct arbiter *arbiter, uid_t uid, const struct request *request)
 {
-	static const enum verdict_kind kinds[] = { VERDICT_OK, VERDICT_NO_CAPACITY,
-						   VERDICT_QUOTA_EXCEEDED, VERDICT_NEVER_FITS };
+	static const enum result_kind kinds[] = { RESULT_OK, RESULT_NO_CAPACITY,
+						  RESULT_QUOTA_EXCEEDED, RESULT_NEVER_FITS };
 	struct caller caller = caller_of(uid);
-	struct application application = { .arbiter = arbiter, .uid = uid };
+	struct admit_context admit_context = { .arbiter = arbiter, .uid = uid };
 	struct share shares[REQUEST_WANTS];
-	struct verdict verdict = { 0 }, unused = { 0 };
+	struct result result = { 0 }, unused = { 0 };
 	struct request complete = *request;
 	struct lease *lease = NULL;
 	struct tried tried = { .mildest = OUTCOME_NEVER, .fewest = UINT32_MAX };
 
-	CHECK(tenant_find(arbiter->settings, &caller, "", &application.tenant, &unused) == 0);
-	application.class = application.tenant->class;
-	application.alone = application.class == CLASS_REALTIME && application.tenant->alone;
-	if (request_complete(&complete, application.class, &unused) < 0 ||
-	    arbiter_plan(arbiter, &caller, request, &lease, &verdict) == -EINVAL ||
-	    verdict.kind == VERDICT_NO_SUCH_GPU) {
-		verdict_done(&verdict);
+	CHECK(tenant_find(arbiter->settings, &caller, "", &admit_context.tenant, &unused) == 0);
+	admit_context.class = admit_context.tenant->class;
+	admit_context.alone = admit_context.class == CLASS_REALTIME && admit_context.tenant->alone;
+	if (request_complete(&complete, admit_context.class, &unused) < 0 ||
+	    arbiter_plan(arbiter, &caller, request, &lease, &result) == -EINVAL ||
+	    result.kind == RESULT_NO_SUCH_GPU) {
+		result_done(&result);
 		return;
 	}
-	tenant_shares(arbiter, application.tenant, uid, 0, shares);
-	application.shares = shares;
-	judge_all(&tried, &application, &complete);
-	try_all(&tried, 0, 0, tenant_holding(arbiter, application.tenant, uid, 0).gpus,
+	tenant_shares(arbiter, admit_context.tenant, uid, 0, shares);
+	admit_context.shares = shares;
+	judge_all(&tried, &admit_context, &complete);
+	try_all(&tried, 0, 0, tenant_holding(arbiter, admit_context.tenant, uid, 0).gpus,
 		OUTCOME_FITS);
 	if (tried.mildest == OUTCOME_FITS &&
-	    tried.fewest > limit_of(&application.tenant->max_gpus, arbiter->n_gpus))
+	    tried.fewest > limit_of(&admit_context.tenant->max_gpus, arbiter->n_gpus))
 		tried.mildest = OUTCOME_QUOTA;
-	CHECK(verdict.kind == kinds[tried.mildest] &&
-	      (lease != NULL) == (verdict.kind == VERDICT_OK));
+	CHECK(result.kind == kinds[tried.mildest] && (lease != NULL) == (result.kind == RESULT_OK));
 	lease_free(lease);
-	verdict_done(&verdict);
+	result_done(&result);
 }
 
 TEST(a_gang_is_refused_only_where_no_assignment_would_do)
@@ -202,7 +202,7 @@ TEST(what_a_hint_says_would_fit_now_does)
 	printf("seed %u\n", seed);
 	for (unsigned round = 0; round < 8000; round++) {
 		struct arbiter *arbiter = random_machine(&seed);
-		struct verdict verdict = { 0 }, again = { 0 };
+		struct result result = { 0 }, again = { 0 };
 		struct request request, next;
 		uid_t uid = below(&seed, 3);
 		unsigned cus[2], n = 0;
@@ -211,8 +211,8 @@ TEST(what_a_hint_says_would_fit_now_does)
 		random_request(&seed, &request, 1);
 		snprintf(request.wants[0].gpu, sizeof(request.wants[0].gpu), "0");
 		next = request;
-		if (!reserve(arbiter, uid, &request, &verdict) && verdict.n_refusals == 1)
-			n = named(verdict.refusals[0].hint, cus);
+		if (!reserve(arbiter, uid, &request, &result) && result.n_refusals == 1)
+			n = named(result.refusals[0].hint, cus);
 		for (unsigned i = 0; i < n; i++) {
 			struct caller caller = caller_of(uid);
 			struct lease *lease = NULL;
@@ -223,15 +223,15 @@ TEST(what_a_hint_says_would_fit_now_does)
 			lease_free(lease);
 			hints++;
 		}
-		if (verdict.n_refusals == 1 && verdict.refusals[0].reason == REASON_QUEUES &&
-		    verdict.kind == VERDICT_NO_CAPACITY && verdict.refusals[0].free > 0) {
-			next.wants[0].queues = (unsigned)verdict.refusals[0].free;
+		if (result.n_refusals == 1 && result.refusals[0].reason == REASON_QUEUES &&
+		    result.kind == RESULT_NO_CAPACITY && result.refusals[0].free > 0) {
+			next.wants[0].queues = (unsigned)result.refusals[0].free;
 			CHECK(reserve(arbiter, uid, &next, &again) ||
 			      again.refusals[0].reason != REASON_QUEUES);
 			slots++;
 		}
-		verdict_done(&verdict);
-		verdict_done(&again);
+		result_done(&result);
+		result_done(&again);
 		arbiter_free(arbiter);
 	}
 	CHECK(hints > 100 && slots > 10);
@@ -242,7 +242,7 @@ TEST(policy_packs_gpus_or_spreads_over_them)
 	struct gpu_info gpus[] = { radeon_vii("0000:03:00.0"), radeon_vii("0000:43:00.0"),
 				   radeon_vii("0000:83:00.0") };
 	static const unsigned cus[] = { 15, 30 }; /* on the first and the second */
-	struct verdict verdict = { 0 };
+	struct result result = { 0 };
 
 	for (unsigned spread = 0; spread < 2; spread++) {
 		struct arbiter *arbiter = arbiter_of(gpus, 3);
@@ -251,13 +251,13 @@ TEST(policy_packs_gpus_or_spreads_over_them)
 		for (unsigned i = 0; i < 2; i++) {
 			request = request_for(cus[i]);
 			snprintf(request.wants[0].gpu, sizeof(request.wants[0].gpu), "%u", i);
-			CHECK(reserve(arbiter, 7, &request, &verdict));
+			CHECK(reserve(arbiter, 7, &request, &result));
 		}
 		arbiter->settings->spread_gpus = spread;
 		request = request_for(15);
-		CHECK(reserve(arbiter, 7, &request, &verdict)->partitions[0].gpu ==
+		CHECK(reserve(arbiter, 7, &request, &result)->partitions[0].gpu ==
 		      (spread ? 2 : 1));
 		arbiter_free(arbiter);
 	}
-	verdict_done(&verdict);
+	result_done(&result);
 }

@@ -79,8 +79,8 @@ TEST(who_is_in_the_way_is_told_with_its_queues)
 	const struct gpu gpu = {
 		.info = { .queue_slots = 1, .process_slots = 8 },
 		.seen = { .queues = 6, .processes = 1 },
-		.n_strangers = 2,
-		.strangers = {
+		.n_unmanaged_processes = 2,
+		.unmanaged_processes = {
 			{ .pid = 10, .command = "python3", .queues = 1 },
 			{ .pid = 11, .command = "ollama", .queues = 5 },
 		},

@@ -33,16 +33,16 @@ static struct geometry even(unsigned xccs, unsigned engines, unsigned arrays, un
 
 /* The partition that is granted; count 0: it was refused. */
 static struct partition ask(struct arbiter *arbiter, uid_t uid, const struct request *request,
-			    struct verdict *verdict)
+			    struct result *result)
 {
-	struct lease *lease = reserve(arbiter, uid, request, verdict);
+	struct lease *lease = reserve(arbiter, uid, request, result);
 
 	return lease ? lease->partitions[0] : (struct partition){ 0 };
 }
 
-static void done(struct arbiter *arbiter, struct verdict *verdict)
+static void done(struct arbiter *arbiter, struct result *result)
 {
-	verdict_done(verdict);
+	result_done(result);
 	arbiter_free(arbiter);
 }
 
@@ -61,18 +61,18 @@ TEST(one_engine_takes_one_realtime_lease_and_others_beside_it)
 	struct geometry g = even(1, 1, 1, 16);
 	struct arbiter *arbiter = machine(&g);
 	struct request request = request_for(5);
-	struct verdict verdict = { 0 };
+	struct result result = { 0 };
 
-	CHECK(ask(arbiter, RT, &request, &verdict).count == 5);
-	CHECK(ask(arbiter, RT, &request, &verdict).count == 0);
-	CHECK(verdict.kind == VERDICT_NO_CAPACITY &&
-	      verdict.refusals[0].reason == REASON_SHADER_ENGINES);
+	CHECK(ask(arbiter, RT, &request, &result).count == 5);
+	CHECK(ask(arbiter, RT, &request, &result).count == 0);
+	CHECK(result.kind == RESULT_NO_CAPACITY &&
+	      result.refusals[0].reason == REASON_SHADER_ENGINES);
 	request = request_for(11);
-	CHECK(ask(arbiter, 0, &request, &verdict).count == 11);
+	CHECK(ask(arbiter, 0, &request, &result).count == 11);
 	request = request_for(1);
-	CHECK(ask(arbiter, 0, &request, &verdict).count == 0);
-	CHECK(verdict.refusals[0].reason == REASON_CUS && verdict.refusals[0].free == 0);
-	done(arbiter, &verdict);
+	CHECK(ask(arbiter, 0, &request, &result).count == 0);
+	CHECK(result.refusals[0].reason == REASON_CUS && result.refusals[0].free == 0);
+	done(arbiter, &result);
 }
 
 TEST(the_smallest_gpu_has_one_cu_to_give)
@@ -80,13 +80,13 @@ TEST(the_smallest_gpu_has_one_cu_to_give)
 	struct geometry g = even(1, 1, 1, 1);
 	struct arbiter *arbiter = machine(&g);
 	struct request request = request_for(2);
-	struct verdict verdict = { 0 };
+	struct result result = { 0 };
 
-	CHECK(ask(arbiter, RT, &request, &verdict).count == 0);
-	CHECK(verdict.kind == VERDICT_NEVER_FITS);
+	CHECK(ask(arbiter, RT, &request, &result).count == 0);
+	CHECK(result.kind == RESULT_NEVER_FITS);
 	request = request_for(1);
-	CHECK(ask(arbiter, RT, &request, &verdict).count == 1);
-	done(arbiter, &verdict);
+	CHECK(ask(arbiter, RT, &request, &result).count == 1);
+	done(arbiter, &result);
 }
 
 TEST(an_engine_without_a_cu_is_never_in_a_mask)
@@ -94,16 +94,16 @@ TEST(an_engine_without_a_cu_is_never_in_a_mask)
 	struct geometry g = { 1, 4, 1, 16, false, { { { 15 }, { 0 }, { 15 }, { 15 } } } };
 	struct arbiter *arbiter = machine(&g);
 	struct request request = request_for(0);
-	struct verdict verdict = { 0 };
+	struct result result = { 0 };
 	struct partition p;
 
 	request.wants[0].shader_engines = 4;
-	CHECK(ask(arbiter, RT, &request, &verdict).count == 0);
-	CHECK(verdict.kind == VERDICT_NEVER_FITS);
+	CHECK(ask(arbiter, RT, &request, &result).count == 0);
+	CHECK(result.kind == RESULT_NEVER_FITS);
 	request.wants[0].shader_engines = 3;
-	p = ask(arbiter, RT, &request, &verdict);
+	p = ask(arbiter, RT, &request, &result);
 	CHECK(p.count == 45 && cuset_engines(&p.cus) == 0xd);
-	done(arbiter, &verdict);
+	done(arbiter, &result);
 }
 
 TEST(an_engine_without_a_cu_on_one_xcc_is_not_for_realtime)
@@ -111,16 +111,16 @@ TEST(an_engine_without_a_cu_on_one_xcc_is_not_for_realtime)
 	struct geometry g = even(2, 2, 1, 4);
 	struct arbiter *arbiter;
 	struct request request = request_for(6);
-	struct verdict verdict = { 0 };
+	struct result result = { 0 };
 	struct partition p;
 
 	g.active[1][0][0] = 0;
 	arbiter = machine(&g);
-	p = ask(arbiter, RT, &request, &verdict);
+	p = ask(arbiter, RT, &request, &result);
 	CHECK(p.count == 6 && cuset_engines(&p.cus) == 2);
-	CHECK(ask(arbiter, RT, &request, &verdict).count == 0);
-	CHECK(verdict.kind == VERDICT_NO_CAPACITY);
-	done(arbiter, &verdict);
+	CHECK(ask(arbiter, RT, &request, &result).count == 0);
+	CHECK(result.kind == RESULT_NO_CAPACITY);
+	done(arbiter, &result);
 }
 
 TEST(as_many_cus_as_a_mask_has_bits_are_all_given)
@@ -128,25 +128,25 @@ TEST(as_many_cus_as_a_mask_has_bits_are_all_given)
 	struct geometry g = even(8, 8, 1, 16);
 	struct arbiter *arbiter = machine(&g);
 	struct request request = request_for(1024), half = request_for(512);
-	struct verdict verdict = { 0 };
-	uint32_t mask[DEAL_WORDS];
+	struct result result = { 0 };
+	uint32_t mask[CODEC_WORDS];
 	struct partition p;
 
-	p = ask(arbiter, RT, &request, &verdict);
+	p = ask(arbiter, RT, &request, &result);
 	CHECK(p.count == 1024 && p.effective == 1024);
-	deal_encode(&arbiter->gpus[0].deal, &p.cus, mask);
-	for (size_t i = 0; i < DEAL_WORDS; i++)
+	codec_encode(&arbiter->gpus[0].codec, &p.cus, mask);
+	for (size_t i = 0; i < CODEC_WORDS; i++)
 		CHECK(mask[i] == UINT32_MAX);
 	release(arbiter, 1);
 	for (unsigned i = 0; i < 2; i++) {
-		p = ask(arbiter, RT, &half, &verdict);
+		p = ask(arbiter, RT, &half, &result);
 		CHECK(p.count == 512 && __builtin_popcount(cuset_engines(&p.cus)) == 4);
 	}
 	request = request_for(1025);
 	request.wants[0].exact = true;
-	CHECK(ask(arbiter, 0, &request, &verdict).count == 0);
-	CHECK(verdict.kind == VERDICT_NEVER_FITS);
-	done(arbiter, &verdict);
+	CHECK(ask(arbiter, 0, &request, &result).count == 0);
+	CHECK(result.kind == RESULT_NEVER_FITS);
+	done(arbiter, &result);
 }
 
 TEST(cus_that_no_bit_of_a_mask_reaches_are_not_given)
@@ -154,15 +154,15 @@ TEST(cus_that_no_bit_of_a_mask_reaches_are_not_given)
 	struct geometry g = even(8, 8, 2, 16);
 	struct arbiter *arbiter = machine(&g);
 	struct request request = request_for(2048);
-	struct verdict verdict = { 0 };
+	struct result result = { 0 };
 	struct partition p;
 
-	CHECK(ask(arbiter, RT, &request, &verdict).count == 0);
-	CHECK(verdict.kind == VERDICT_NEVER_FITS && arbiter->gpus[0].cus == 1024);
+	CHECK(ask(arbiter, RT, &request, &result).count == 0);
+	CHECK(result.kind == RESULT_NEVER_FITS && arbiter->gpus[0].cus == 1024);
 	request = request_for(1024);
-	p = ask(arbiter, RT, &request, &verdict);
+	p = ask(arbiter, RT, &request, &result);
 	CHECK(p.count == 1024 && cuset_within(&p.cus, &arbiter->gpus[0].all));
-	done(arbiter, &verdict);
+	done(arbiter, &result);
 }
 
 TEST(a_floor_above_what_the_engines_have_can_never_be)
@@ -171,16 +171,16 @@ TEST(a_floor_above_what_the_engines_have_can_never_be)
 	struct arbiter *arbiter = machine(&g);
 	struct request request = request_for(0);
 	struct want *want = &request.wants[0];
-	struct verdict verdict = { 0 };
+	struct result result = { 0 };
 
 	want->shader_engines = 2;
 	want->cus_min = 31;
-	CHECK(ask(arbiter, RT, &request, &verdict).count == 0);
-	CHECK(verdict.kind == VERDICT_NEVER_FITS);
-	CHECK(strstr(verdict.refusals[0].hint, "cus-min 31: 2 shader engines have 30 CUs"));
+	CHECK(ask(arbiter, RT, &request, &result).count == 0);
+	CHECK(result.kind == RESULT_NEVER_FITS);
+	CHECK(strstr(result.refusals[0].hint, "cus-min 31: 2 shader engines have 30 CUs"));
 	want->cus_min = 30;
-	CHECK(ask(arbiter, RT, &request, &verdict).count == 30);
-	done(arbiter, &verdict);
+	CHECK(ask(arbiter, RT, &request, &result).count == 30);
+	done(arbiter, &result);
 }
 
 TEST(a_ceiling_below_what_the_engines_have_can_never_be)
@@ -189,17 +189,17 @@ TEST(a_ceiling_below_what_the_engines_have_can_never_be)
 	struct arbiter *arbiter = machine(&g);
 	struct request request = request_for(0);
 	struct want *want = &request.wants[0];
-	struct verdict verdict = { 0 };
+	struct result result = { 0 };
 
 	want->shader_engines = 2;
 	want->cus_max = 29;
-	CHECK(ask(arbiter, 0, &request, &verdict).count == 0);
-	CHECK(verdict.kind == VERDICT_NEVER_FITS);
-	CHECK(strstr(verdict.refusals[0].hint, "cus-max 29: 2 shader engines have 30 CUs"));
+	CHECK(ask(arbiter, 0, &request, &result).count == 0);
+	CHECK(result.kind == RESULT_NEVER_FITS);
+	CHECK(strstr(result.refusals[0].hint, "cus-max 29: 2 shader engines have 30 CUs"));
 	want->cus_min = 29;
 	want->cus = 28;
-	CHECK(ask(arbiter, 0, &request, &verdict).count == 0);
-	CHECK(verdict.kind == VERDICT_INVALID_REQUEST);
-	CHECK(strstr(verdict.sentence, "cus-min 29 is above cus 28"));
-	done(arbiter, &verdict);
+	CHECK(ask(arbiter, 0, &request, &result).count == 0);
+	CHECK(result.kind == RESULT_INVALID_REQUEST);
+	CHECK(strstr(result.sentence, "cus-min 29 is above cus 28"));
+	done(arbiter, &result);
 }

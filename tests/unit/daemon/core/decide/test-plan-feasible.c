@@ -259,14 +259,14 @@ static struct asked random_request(struct state *s, struct request *ret)
 	return a;
 }
 
-static enum verdict_kind expected_kind(const struct state *s, const struct asked *a,
-				       unsigned granted)
+static enum result_kind expected_kind(const struct state *s, const struct asked *a,
+				      unsigned granted)
 {
 	unsigned most = max_u(max_u(a->queues, a->processes), a->vram);
 
 	if (most > SLOTS || expected(counts(s, a, true), a) == 0)
-		return VERDICT_NEVER_FITS;
-	return most > s->left || granted == 0 ? VERDICT_NO_CAPACITY : VERDICT_OK;
+		return RESULT_NEVER_FITS;
+	return most > s->left || granted == 0 ? RESULT_NO_CAPACITY : RESULT_OK;
 }
 
 static void check_request(struct state *s, const struct arbiter *arbiter)
@@ -275,17 +275,17 @@ static void check_request(struct state *s, const struct arbiter *arbiter)
 	struct asked a = random_request(s, &request);
 	struct caller caller = caller_of(a.alone ? 2 : 1);
 	unsigned granted = expected(counts(s, &a, false), &a);
-	struct verdict verdict = { 0 };
+	struct result result = { 0 };
 	struct lease *lease = NULL;
 	int r;
 
-	r = arbiter_plan(arbiter, &caller, &request, &lease, &verdict);
-	CHECK((r == 0) == (verdict.kind == VERDICT_OK));
-	CHECK(verdict.kind == expected_kind(s, &a, granted));
+	r = arbiter_plan(arbiter, &caller, &request, &lease, &result);
+	CHECK((r == 0) == (result.kind == RESULT_OK));
+	CHECK(result.kind == expected_kind(s, &a, granted));
 	if (r == 0)
 		CHECK(lease->partitions[0].count == granted);
 	lease_free(lease);
-	verdict_done(&verdict);
+	result_done(&result);
 }
 
 /* ---- every state ----------------------------------------------------------------------------- */

@@ -13,8 +13,8 @@ static struct lease *resize(struct scene *scene, uid_t uid, uint64_t id, unsigne
 	struct lease *next;
 	char why[256];
 
-	verdict_done(&scene->verdict);
-	if (arbiter_plan_resize(scene->arbiter, &caller, id, &request, &next, &scene->verdict) < 0)
+	result_done(&scene->result);
+	if (arbiter_plan_resize(scene->arbiter, &caller, id, &request, &next, &scene->result) < 0)
 		return NULL;
 	next = arbiter_commit(scene->arbiter, next);
 	CHECK(arbiter_check(scene->arbiter, why, sizeof(why)));
@@ -29,7 +29,7 @@ TEST(what_a_resize_gives_up_is_charged_until_acknowledged)
 
 	CHECK(resize(&s, LAB, id, 30) == lease);
 	CHECK(lease->generation == 2 && lease->partitions[0].count == 30);
-	CHECK(!grant(&s, ANY, 30) && refused(&s, VERDICT_NO_CAPACITY, REASON_CUS));
+	CHECK(!grant(&s, ANY, 30) && refused(&s, RESULT_NO_CAPACITY, REASON_CUS));
 	CHECK(arbiter_acknowledge(s.arbiter, id, 3) == -ERANGE);
 	CHECK(arbiter_acknowledge(s.arbiter, id, 0) == -ERANGE);
 	CHECK(arbiter_acknowledge(s.arbiter, id, 1) == 0);
@@ -37,7 +37,7 @@ TEST(what_a_resize_gives_up_is_charged_until_acknowledged)
 	CHECK(arbiter_acknowledge(s.arbiter, id, 2) == 0);
 	CHECK(arbiter_acknowledge(s.arbiter, 99, 2) == -ENOENT);
 	CHECK(grant(&s, ANY, 30));
-	CHECK(!resize(&s, LAB, id, 45) && refused(&s, VERDICT_NO_CAPACITY, REASON_CUS));
+	CHECK(!resize(&s, LAB, id, 45) && refused(&s, RESULT_NO_CAPACITY, REASON_CUS));
 	CHECK(lease->generation == 2);
 	scene_done(&s);
 }
@@ -64,18 +64,18 @@ TEST(a_resize_is_the_owners_and_fits_the_lease)
 	struct caller lab = caller_of(LAB);
 	struct lease *next;
 
-	CHECK(!resize(&s, ANY, lease->id, 10) && s.verdict.kind == VERDICT_NOT_PERMITTED);
-	CHECK(!resize(&s, LAB, 77, 10) && s.verdict.kind == VERDICT_NO_SUCH_LEASE);
+	CHECK(!resize(&s, ANY, lease->id, 10) && s.result.kind == RESULT_NOT_PERMITTED);
+	CHECK(!resize(&s, LAB, 77, 10) && s.result.kind == RESULT_NO_SUCH_LEASE);
 	two.n_wants = 2;
 	two.wants[1] = two.wants[0];
-	CHECK(arbiter_plan_resize(s.arbiter, &lab, lease->id, &two, &next, &s.verdict) == -EINVAL);
+	CHECK(arbiter_plan_resize(s.arbiter, &lab, lease->id, &two, &next, &s.result) == -EINVAL);
 	two.n_wants = 1;
 	snprintf(two.wants[0].gpu, sizeof(two.wants[0].gpu), "%u", 1 - lease->partitions[0].gpu);
-	CHECK(arbiter_plan_resize(s.arbiter, &lab, lease->id, &two, &next, &s.verdict) == -EINVAL);
+	CHECK(arbiter_plan_resize(s.arbiter, &lab, lease->id, &two, &next, &s.result) == -EINVAL);
 	strcpy(lease->tenant, "gone");
-	CHECK(!resize(&s, LAB, lease->id, 10) && s.verdict.kind == VERDICT_NO_SUCH_TENANT);
-	arbiter_end(s.arbiter, lease->id, VERDICT_OK, "test");
-	CHECK(!resize(&s, LAB, lease->id, 10) && s.verdict.kind == VERDICT_INVALID_STATE);
+	CHECK(!resize(&s, LAB, lease->id, 10) && s.result.kind == RESULT_NO_SUCH_TENANT);
+	arbiter_end(s.arbiter, lease->id, RESULT_OK, "test");
+	CHECK(!resize(&s, LAB, lease->id, 10) && s.result.kind == RESULT_INVALID_STATE);
 	scene_done(&s);
 }
 
@@ -84,14 +84,17 @@ TEST(a_resize_is_the_owners_and_fits_the_lease)
 TEST(a_resize_that_only_gives_is_never_refused)
 {
 	struct scene s = scene_of(1);
-	struct observed stranger = { .pid = 9, .start_time = 1, .kfd_gpu_id = 5, .queues = 23 };
+	struct observed unmanaged_process = {
+		.pid = 9, .start_time = 1, .kfd_gpu_id = 5, .queues = 23
+	};
 	struct lease *lease = grant(&s, LAB, 40);
 
 	s.arbiter->gpus[0].info.kfd_gpu_id = 5;
-	CHECK(arbiter_observe(s.arbiter, &stranger, 1) == 0 && s.arbiter->gpus[0].oversubscribed);
+	CHECK(arbiter_observe(s.arbiter, &unmanaged_process, 1) == 0 &&
+	      s.arbiter->gpus[0].oversubscribed);
 	CHECK(arbiter_drain(s.arbiter, "0", true) == 0);
 	CHECK(resize(&s, LAB, lease->id, 20) && lease->partitions[0].count == 20);
-	CHECK(!resize(&s, LAB, lease->id, 40) && refused(&s, VERDICT_NO_CAPACITY, REASON_DRAIN));
+	CHECK(!resize(&s, LAB, lease->id, 40) && refused(&s, RESULT_NO_CAPACITY, REASON_DRAIN));
 	scene_done(&s);
 }
 
@@ -104,7 +107,7 @@ TEST(a_resize_to_the_same_moves_nothing_wherever_the_lease_is)
 
 	half.wants[0].shader_engines = 2;
 	release(s.arbiter, first->id);
-	lease = reserve(s.arbiter, VR, &half, &s.verdict); /* on both sides of the middle */
+	lease = reserve(s.arbiter, VR, &half, &s.result); /* on both sides of the middle */
 	had = lease->partitions[0].cus;
 	release(s.arbiter, middle->id);
 	CHECK(resize(&s, VR, lease->id, 30));
@@ -121,7 +124,7 @@ TEST(what_is_given_up_counts_for_the_quota_until_acknowledged)
 	s.arbiter->settings->tenants[1].max_cus = (struct limit){ LIMIT_COUNT, 30 };
 	lease = grant(&s, LAB, 30);
 	CHECK(resize(&s, LAB, lease->id, 4));
-	CHECK(!grant(&s, LAB, 20) && refused(&s, VERDICT_QUOTA_EXCEEDED, REASON_QUOTA));
+	CHECK(!grant(&s, LAB, 20) && refused(&s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA));
 	CHECK(arbiter_take_touched(s.arbiter, &touched) == lease);
 	CHECK(arbiter_acknowledge(s.arbiter, lease->id, 2) == 0);
 	CHECK(lease->touched & TOUCH_CHANGED); /* saved: it is told only once */
@@ -132,20 +135,22 @@ TEST(what_is_given_up_counts_for_the_quota_until_acknowledged)
 TEST(strangers_are_blamed_only_where_it_would_fit_without_them)
 {
 	struct scene s = scene_of(1);
-	struct observed stranger = { .pid = 9, .start_time = 1, .kfd_gpu_id = 5, .queues = 8 };
+	struct observed unmanaged_process = {
+		.pid = 9, .start_time = 1, .kfd_gpu_id = 5, .queues = 8
+	};
 	struct request request = request_for(4);
 
 	s.arbiter->gpus[0].info.kfd_gpu_id = 5;
 	s.arbiter->gpus[0].reserve_queues = 3;
 	request.wants[0].queues = 15;
-	CHECK(reserve(s.arbiter, ANY, &request, &s.verdict));
-	CHECK(arbiter_observe(s.arbiter, &stranger, 1) == 0);
+	CHECK(reserve(s.arbiter, ANY, &request, &s.result));
+	CHECK(arbiter_observe(s.arbiter, &unmanaged_process, 1) == 0);
 	request.wants[0].queues = 8;
-	CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
-	CHECK(refused(&s, VERDICT_NO_CAPACITY, REASON_QUEUES));
+	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
+	CHECK(refused(&s, RESULT_NO_CAPACITY, REASON_QUEUES));
 	request.wants[0].queues = 6;
-	CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
-	CHECK(refused(&s, VERDICT_NO_CAPACITY, REASON_UNMANAGED));
+	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
+	CHECK(refused(&s, RESULT_NO_CAPACITY, REASON_UNMANAGED));
 	scene_done(&s);
 }
 
@@ -156,13 +161,13 @@ TEST(exact_and_too_few_is_about_cus_and_cus_max_below_the_engines_never_fits)
 
 	CHECK(grant(&s, ANY, 4));
 	request.wants[0].exact = true;
-	CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
-	CHECK(refused(&s, VERDICT_NO_CAPACITY, REASON_CUS));
+	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
+	CHECK(refused(&s, RESULT_NO_CAPACITY, REASON_CUS));
 	request = request_for(0);
 	request.wants[0].shader_engines = 1;
 	request.wants[0].cus_max = 5;
-	CHECK(!reserve(s.arbiter, ANY, &request, &s.verdict));
-	CHECK(refused(&s, VERDICT_NEVER_FITS, REASON_SHAPE));
+	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
+	CHECK(refused(&s, RESULT_NEVER_FITS, REASON_SHAPE));
 	scene_done(&s);
 }
 
@@ -178,7 +183,7 @@ TEST(every_budget_that_is_given_up_is_charged_until_acknowledged)
 	request.wants[0].sdma_queues = 4;
 	request.wants[0].vram = 4096;
 	request.wants[0].cooperative = true;
-	lease = reserve(s.arbiter, LAB, &request, &s.verdict);
+	lease = reserve(s.arbiter, LAB, &request, &s.result);
 	CHECK(resize(&s, LAB, lease->id, 20) && resize(&s, LAB, lease->id, 10));
 	CHECK(arbiter_acknowledge(s.arbiter, lease->id, 2) == 0); /* not the last */
 	CHECK(charged->queues == 9 && charged->processes == 3 && charged->sdma_queues == 4);
@@ -201,8 +206,8 @@ TEST(a_resize_keeps_isolation_and_being_alone)
 	s.arbiter->settings->tenants[0].alone = true;
 	lease = grant(&s, VR, 10);
 	request.wants[0].isolation = ISOLATION_CU;
-	CHECK(arbiter_plan_resize(s.arbiter, &vr, lease->id, &request, &next, &s.verdict) < 0);
-	CHECK(s.verdict.kind == VERDICT_INVALID_REQUEST);
+	CHECK(arbiter_plan_resize(s.arbiter, &vr, lease->id, &request, &next, &s.result) < 0);
+	CHECK(s.result.kind == RESULT_INVALID_REQUEST);
 	s.arbiter->settings->tenants[0].alone = false; /* a reload: not for those that are */
 	CHECK(resize(&s, VR, lease->id, 12) && lease->partitions[0].alone);
 	scene_done(&s);
@@ -216,7 +221,7 @@ TEST(a_quota_is_each_users_and_a_resize_does_not_count_twice)
 	s.arbiter->settings->tenants[2].max_cus = (struct limit){ LIMIT_COUNT, 20 };
 	lease = grant(&s, ANY, 20);
 	CHECK(lease && resize(&s, ANY, lease->id, 20));
-	CHECK(!grant(&s, ANY, 1) && refused(&s, VERDICT_QUOTA_EXCEEDED, REASON_QUOTA));
+	CHECK(!grant(&s, ANY, 1) && refused(&s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA));
 	CHECK(grant(&s, ANY + 1, 20));
 	scene_done(&s);
 }
@@ -228,7 +233,7 @@ TEST(a_realtime_lease_of_any_shape_takes_few_engines)
 	struct lease *lease;
 
 	request.wants[0].any_shape = true;
-	lease = reserve(s.arbiter, VR, &request, &s.verdict);
+	lease = reserve(s.arbiter, VR, &request, &s.result);
 	CHECK(lease && lease->partitions[0].count == 7);
 	CHECK(__builtin_popcount(cuset_engines(&lease->partitions[0].cus)) == 1);
 	scene_done(&s);
@@ -240,6 +245,6 @@ TEST(administrators_may_act_on_every_lease)
 	struct caller root = { .administrator = true };
 	struct lease *lease = grant(&s, ANY, 4), *found = NULL;
 
-	CHECK(arbiter_own(s.arbiter, &root, lease->id, &found, &s.verdict) == 0 && found == lease);
+	CHECK(arbiter_own(s.arbiter, &root, lease->id, &found, &s.result) == 0 && found == lease);
 	scene_done(&s);
 }

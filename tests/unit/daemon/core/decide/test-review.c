@@ -37,7 +37,7 @@ static bool ended(const struct lease *lease, const char *reason)
 	char all[2 * REQUEST_TEXT];
 
 	snprintf(all, sizeof(all), "policy was reloaded: %s", reason);
-	if (lease->state == STATE_ENDING && lease->cause == VERDICT_NOT_PERMITTED &&
+	if (lease->state == STATE_ENDING && lease->cause == RESULT_NOT_PERMITTED &&
 	    (lease->touched & TOUCH_ENDING) && strcmp(lease->reason, all) == 0)
 		return true;
 	fprintf(stderr, "lease %llu is %s: %s\n", (unsigned long long)lease->id,
@@ -102,7 +102,7 @@ TEST(a_priority_above_the_tenants_ends_and_the_default_never_does)
 	struct lease *a, *b;
 
 	request.wants[0].priority = PRIORITY_HIGH;
-	a = reserve(s.arbiter, VR, &request, &s.verdict);
+	a = reserve(s.arbiter, VR, &request, &s.result);
 	b = grant(&s, VR, 10);
 	tenant(&s, "vr")->priority = PRIORITY_LOW;
 	review(&s);
@@ -159,7 +159,7 @@ TEST(each_number_of_a_tenant_is_reviewed_for_each_gpu)
 		want->vram = 4096;
 		for (size_t j = 0; j < 3; j++) { /* two on one GPU, and one on another */
 			strcpy(want->gpu, j == 1 ? "1" : "0");
-			leases[j] = reserve(s.arbiter, ANY, &request, &s.verdict);
+			leases[j] = reserve(s.arbiter, ANY, &request, &s.result);
 		}
 		tenant(&s, "*")->max_queues = i == 0 ? limit : (struct limit){ 0 };
 		tenant(&s, "*")->max_processes = i == 1 ? limit : (struct limit){ 0 };
@@ -183,7 +183,7 @@ TEST(gpus_are_counted_over_all_leases_of_the_user)
 
 	for (size_t i = 0; i < 3; i++) {
 		snprintf(request.wants[0].gpu, sizeof(request.wants[0].gpu), "%zu", i / 2);
-		leases[i] = reserve(s.arbiter, ANY, &request, &s.verdict);
+		leases[i] = reserve(s.arbiter, ANY, &request, &s.result);
 	}
 	tenant(&s, "*")->max_gpus = (struct limit){ LIMIT_PERCENT, 25 };
 	s.arbiter->gpus[3].absent = true; /* a quarter of three is none */
@@ -201,7 +201,7 @@ TEST(what_a_resize_gave_up_counts_until_the_holder_follows)
 	struct request request = request_for(10);
 	struct lease *a = grant(&s, ANY, 30), *next;
 
-	CHECK(arbiter_plan_resize(s.arbiter, &caller, a->id, &request, &next, &s.verdict) == 0);
+	CHECK(arbiter_plan_resize(s.arbiter, &caller, a->id, &request, &next, &s.result) == 0);
 	arbiter_commit(s.arbiter, next);
 	CHECK(arbiter_acknowledge(s.arbiter, a->id, 2) == 0);
 	tenant(&s, "*")->max_cus = (struct limit){ LIMIT_COUNT, 12 };
@@ -209,7 +209,7 @@ TEST(what_a_resize_gave_up_counts_until_the_holder_follows)
 	CHECK(stays(a) && a->partitions[0].count <= 12);
 
 	request = request_for(4);
-	CHECK(arbiter_plan_resize(s.arbiter, &caller, a->id, &request, &next, &s.verdict) == 0);
+	CHECK(arbiter_plan_resize(s.arbiter, &caller, a->id, &request, &next, &s.result) == 0);
 	arbiter_commit(s.arbiter, next);
 	tenant(&s, "*")->max_cus.value = 8;
 	review(&s);
@@ -236,7 +236,7 @@ TEST(what_waits_is_judged_when_it_is_to_be_granted)
 	struct lease *a = grant(&s, ANY, 60), *b;
 
 	request.wait_usec = 1000000;
-	b = reserve(s.arbiter, ANY, &request, &s.verdict);
+	b = reserve(s.arbiter, ANY, &request, &s.result);
 	CHECK(b && b->state == STATE_WAITING);
 	tenant(&s, "*")->max_leases = (struct limit){ LIMIT_COUNT, 1 };
 	review(&s);

@@ -37,13 +37,13 @@ TEST(it_is_passed_so_often_and_not_once_more)
 		CHECK(pass(&s, ANY, "any"));
 	}
 	CHECK(lease->passed == LEASE_PASSES_MAX && s.arbiter->gpus[0].barrier == lease->id);
-	CHECK(!pass(&s, ANY, "any") && refused(&s, VERDICT_NO_CAPACITY, REASON_CUS));
+	CHECK(!pass(&s, ANY, "any") && refused(&s, RESULT_NO_CAPACITY, REASON_CUS));
 	snprintf(hint, sizeof(hint),
 		 "lease %llu has waited for it while 16 others were granted: "
 		 "nothing else is granted there before it",
 		 (unsigned long long)lease->id);
-	CHECK(strcmp(s.verdict.refusals[0].hint, hint) == 0 && s.verdict.refusals[0].retry);
-	CHECK(s.verdict.refusals[0].asked == 4 && s.verdict.refusals[0].free == 0);
+	CHECK(strcmp(s.result.refusals[0].hint, hint) == 0 && s.result.refusals[0].retry);
+	CHECK(s.result.refusals[0].asked == 4 && s.result.refusals[0].free == 0);
 	CHECK(lease->passed == LEASE_PASSES_MAX);
 	release(s.arbiter, busy->id);
 	CHECK(grant_waiting(&s, NULL) == 1 && lease->state == STATE_GRANTED);
@@ -78,8 +78,8 @@ TEST(what_can_never_fit_is_told_so_where_a_gpu_is_closed)
 	CHECK(grant(&s, VR, 30) && wait_for(&s, ANY, "any", 60));
 	pass_often(&s, ANY, "any");
 	request.wants[0].queues = 25;
-	CHECK(!ask(&s, ANY, request) && refused(&s, VERDICT_NEVER_FITS, REASON_QUEUES));
-	CHECK(!ask(&s, ANY, request_for(200)) && refused(&s, VERDICT_NEVER_FITS, REASON_CUS));
+	CHECK(!ask(&s, ANY, request) && refused(&s, RESULT_NEVER_FITS, REASON_QUEUES));
+	CHECK(!ask(&s, ANY, request_for(200)) && refused(&s, RESULT_NEVER_FITS, REASON_CUS));
 	CHECK(ask(&s, ANY, request_for(4))->state == STATE_WAITING);
 	scene_done(&s);
 }
@@ -117,7 +117,7 @@ TEST(a_gang_passes_once_and_is_passed_once)
 	gang.wants[1] = gang.wants[0];
 	CHECK(grant_on(&s, VR, "0", 30) && grant_on(&s, VR, "1", 30));
 	waiting = wait_for(&s, ANY, "any", 60);
-	lease = reserve(s.arbiter, ANY, &gang, &s.verdict);
+	lease = reserve(s.arbiter, ANY, &gang, &s.result);
 	CHECK(lease && lease->n_partitions == 2 && waiting->passed == 1);
 	scene_done(&s);
 }
@@ -239,8 +239,8 @@ static bool resize(struct scene *s, const struct lease *lease, unsigned cus, uns
 	struct lease *next;
 
 	request.wants[0].queues = queues;
-	verdict_done(&s->verdict);
-	if (arbiter_plan_resize(s->arbiter, &caller, lease->id, &request, &next, &s->verdict) < 0)
+	result_done(&s->result);
+	if (arbiter_plan_resize(s->arbiter, &caller, lease->id, &request, &next, &s->result) < 0)
 		return false;
 	arbiter_commit(s->arbiter, next);
 	CHECK(arbiter_acknowledge(s->arbiter, lease->id, lease->generation) == 0);
@@ -270,8 +270,8 @@ TEST(where_a_gpu_is_closed_a_lease_only_gives)
 	CHECK(grant(&s, VR, 30));
 	waiting = wait_for(&s, ANY, "any", 60);
 	pass_often(&s, ANY, "any");
-	CHECK(!resize(&s, lease, 12, 2) && refused(&s, VERDICT_NO_CAPACITY, REASON_CUS));
-	CHECK(strstr(s.verdict.refusals[0].hint, "has waited for it"));
+	CHECK(!resize(&s, lease, 12, 2) && refused(&s, RESULT_NO_CAPACITY, REASON_CUS));
+	CHECK(strstr(s.result.refusals[0].hint, "has waited for it"));
 	CHECK(!resize(&s, lease, 8, 3));
 	CHECK(resize(&s, lease, 8, 2) && resize(&s, lease, 4, 2));
 	CHECK(waiting->passed == LEASE_PASSES_MAX && !resize(&s, lease, 8, 2));
@@ -286,16 +286,16 @@ TEST(where_a_gpu_is_closed_no_cu_is_taken_for_another)
 	struct lease *lease, *busy = grant(&s, VR, 15), *waiting, *next;
 
 	request.wants[0].shader_engines = 3;
-	lease = reserve(s.arbiter, ANY, &request, &s.verdict);
+	lease = reserve(s.arbiter, ANY, &request, &s.result);
 	waiting = wait_for(&s, ANY, "any", 60);
 	pass_often(&s, ANY, "any");
 	CHECK(lease->partitions[0].count == 9 && busy);
 	request.wants[0].shader_engines = 1; /* as many, gathered: that would be others */
-	CHECK(arbiter_plan_resize(s.arbiter, &caller, lease->id, &request, &next, &s.verdict) < 0);
-	CHECK(refused(&s, VERDICT_NO_CAPACITY, REASON_SHAPE) && s.verdict.refusals[0].free == 9);
-	verdict_done(&s.verdict);
+	CHECK(arbiter_plan_resize(s.arbiter, &caller, lease->id, &request, &next, &s.result) < 0);
+	CHECK(refused(&s, RESULT_NO_CAPACITY, REASON_SHAPE) && s.result.refusals[0].free == 9);
+	result_done(&s.result);
 	arbiter_holder_gone(s.arbiter, waiting->id);
-	CHECK(arbiter_plan_resize(s.arbiter, &caller, lease->id, &request, &next, &s.verdict) == 0);
+	CHECK(arbiter_plan_resize(s.arbiter, &caller, lease->id, &request, &next, &s.result) == 0);
 	lease_free(next);
 	scene_done(&s);
 }
@@ -325,7 +325,7 @@ static void start_one(struct stream *stream)
 	struct lease *lease;
 
 	request.wait_usec = (unsigned)rand_r(&stream->seed) % 2;
-	lease = reserve(stream->s.arbiter, ANY, &request, &stream->s.verdict);
+	lease = reserve(stream->s.arbiter, ANY, &request, &stream->s.result);
 	if (lease)
 		stream->running[stream->n_running++] = lease->id;
 }

@@ -20,7 +20,7 @@ static bool says(const struct lease *lease, const char *reason)
 }
 
 /* How a lease that waited was ended; its place in the ledger is gone. */
-static bool ended(struct scene *s, uint64_t id, enum verdict_kind cause, const char *reason)
+static bool ended(struct scene *s, uint64_t id, enum result_kind cause, const char *reason)
 {
 	struct lease gone = { 0 };
 	unsigned touched = touched_of(s, id, &gone);
@@ -113,7 +113,7 @@ TEST(cus_that_a_resized_lease_has_let_go)
 
 	wait_for(&s, ANY, "any", 30);
 	CHECK(grant_waiting(&s, NULL) == 0);
-	CHECK(arbiter_plan_resize(s.arbiter, &caller, lease->id, &request, &next, &s.verdict) == 0);
+	CHECK(arbiter_plan_resize(s.arbiter, &caller, lease->id, &request, &next, &s.result) == 0);
 	arbiter_commit(s.arbiter, next);
 	CHECK(grant_waiting(&s, NULL) == 0);
 	CHECK(arbiter_acknowledge(s.arbiter, lease->id, 2) == 0 && grant_waiting(&s, NULL) == 1);
@@ -154,10 +154,10 @@ TEST(a_gpu_that_goes_ends_who_waits_for_it_alone)
 	CHECK(arbiter_set_gpus(s.arbiter, &one, 1) == 0 && any->candidates == 1);
 	CHECK(grant_waiting(&s, NULL) == 0 && s.arbiter->n_waiting == 1);
 	CHECK(any->state == STATE_WAITING);
-	CHECK(!ask(&s, ANY, both) && refused(&s, VERDICT_NEVER_FITS, REASON_ABSENT));
+	CHECK(!ask(&s, ANY, both) && refused(&s, RESULT_NEVER_FITS, REASON_ABSENT));
 	strcpy(both.wants[0].gpu, "1");
-	CHECK(!ask(&s, ANY, both) && s.verdict.kind == VERDICT_NO_SUCH_GPU);
-	CHECK(strcmp(s.verdict.sentence, "want 1: 0000:04:00.0 is gone") == 0);
+	CHECK(!ask(&s, ANY, both) && s.result.kind == RESULT_NO_SUCH_GPU);
+	CHECK(strcmp(s.result.sentence, "want 1: 0000:04:00.0 is gone") == 0);
 	for (unsigned i = 0; i < 3; i++) {
 		struct lease gone = { 0 }, *lease;
 		unsigned touched;
@@ -168,7 +168,7 @@ TEST(a_gpu_that_goes_ends_who_waits_for_it_alone)
 		gone = *lease;
 		lease_free(lease);
 		CHECK(gone.id == named || gone.id == by_index || gone.id == gang);
-		CHECK(gone.cause == (gone.id == gang ? VERDICT_NEVER_FITS : VERDICT_NO_SUCH_GPU));
+		CHECK(gone.cause == (gone.id == gang ? RESULT_NEVER_FITS : RESULT_NO_SUCH_GPU));
 		CHECK(gone.id == gang || strstr(gone.reason, "0000:04:00.0 is gone"));
 	}
 	scene_done(&s);
@@ -251,7 +251,7 @@ TEST(why_policy_ended_it_is_said)
 	for (unsigned i = 0; i < 4; i++) {
 		struct scene s = scene_of(1);
 		struct settings *settings = NULL;
-		enum verdict_kind cause = i < 3 ? VERDICT_NOT_PERMITTED : VERDICT_QUOTA_EXCEEDED;
+		enum result_kind cause = i < 3 ? RESULT_NOT_PERMITTED : RESULT_QUOTA_EXCEEDED;
 		uint64_t id;
 
 		CHECK(grant(&s, ANY, 60));

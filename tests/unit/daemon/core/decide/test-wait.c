@@ -18,8 +18,8 @@ TEST(what_has_no_room_now_waits_if_it_may)
 	CHECK(lease->n_partitions == 0 && !lease->partitions && lease->generation == 1);
 	CHECK(lease->candidates == 1 && lease->passed == 0 && lease->deadline_usec == UINT64_MAX);
 	CHECK(strcmp(lease->reason, "waits for cus on 0000:03:00.0, 30 asked") == 0);
-	CHECK(refused(&s, VERDICT_NO_CAPACITY, REASON_CUS) && s.verdict.refusals[0].retry);
-	CHECK(s.verdict.sentence[0] && arbiter_position(s.arbiter, lease) == 1);
+	CHECK(refused(&s, RESULT_NO_CAPACITY, REASON_CUS) && s.result.refusals[0].retry);
+	CHECK(s.result.sentence[0] && arbiter_position(s.arbiter, lease) == 1);
 	CHECK(lease->request && lease->request->wants[0].cus == 30 && lease->n_holders == 1);
 	CHECK(touched_of(&s, lease->id, NULL) == TOUCH_ADDED);
 	CHECK(grant_waiting(&s, NULL) == 0 && touched_of(&s, lease->id, NULL) == 0);
@@ -32,7 +32,7 @@ TEST(what_has_room_does_not_wait)
 	struct lease *lease = ask(&s, ANY, request_for(30));
 
 	CHECK(lease->state == STATE_GRANTED && !lease->request && !lease->reason[0]);
-	CHECK(s.verdict.kind == VERDICT_OK && arbiter_position(s.arbiter, lease) == 0);
+	CHECK(s.result.kind == RESULT_OK && arbiter_position(s.arbiter, lease) == 0);
 	scene_done(&s);
 }
 
@@ -42,17 +42,17 @@ TEST(what_waiting_cannot_help_is_refused)
 	struct request request = request_for(4);
 
 	CHECK(grant(&s, ANY, 60));
-	CHECK(!ask(&s, ANY, request_for(200)) && refused(&s, VERDICT_NEVER_FITS, REASON_CUS));
+	CHECK(!ask(&s, ANY, request_for(200)) && refused(&s, RESULT_NEVER_FITS, REASON_CUS));
 	request.wants[0].priority = PRIORITY_HIGH;
-	CHECK(!ask(&s, ANY, request) && refused(&s, VERDICT_NOT_PERMITTED, REASON_POLICY));
-	CHECK(!s.verdict.refusals[0].retry);
+	CHECK(!ask(&s, ANY, request) && refused(&s, RESULT_NOT_PERMITTED, REASON_POLICY));
+	CHECK(!s.result.refusals[0].retry);
 	/* Whatever else is in the way now. */
 	request = request_for(4);
 	request.wants[0].vram = UINT64_C(17) << 30;
-	CHECK(!ask(&s, ANY, request) && refused(&s, VERDICT_NEVER_FITS, REASON_VRAM));
+	CHECK(!ask(&s, ANY, request) && refused(&s, RESULT_NEVER_FITS, REASON_VRAM));
 	CHECK(arbiter_drain(s.arbiter, "0", true) == 0);
-	CHECK(!ask(&s, ANY, request) && refused(&s, VERDICT_NEVER_FITS, REASON_VRAM));
-	CHECK(!s.verdict.refusals[0].retry);
+	CHECK(!ask(&s, ANY, request) && refused(&s, RESULT_NEVER_FITS, REASON_VRAM));
+	CHECK(!s.result.refusals[0].retry);
 	scene_done(&s);
 }
 
@@ -131,7 +131,7 @@ TEST(closing_the_last_holder_gives_the_place_up)
 	arbiter_bound_gone(s.arbiter, id, 77);
 	CHECK(!arbiter_find(s.arbiter, id) && s.arbiter->n_waiting == 0);
 	CHECK(touched_of(&s, id, &gone) == (TOUCH_ENDING | TOUCH_REMOVED));
-	CHECK(gone.state == STATE_ENDING && gone.cause == VERDICT_OK && gone.reason[0]);
+	CHECK(gone.state == STATE_ENDING && gone.cause == RESULT_OK && gone.reason[0]);
 	release(s.arbiter, all->id);
 	CHECK(grant_waiting(&s, NULL) == 0);
 	check_promises(&s);
@@ -157,7 +157,7 @@ TEST(who_waits_too_long_is_told_so)
 	arbiter_expire(s.arbiter, 1000);
 	CHECK(s.arbiter->n_waiting == 3 && arbiter_next_deadline(s.arbiter) == 2000);
 	CHECK(touched_of(&s, id, &gone) == (TOUCH_ENDING | TOUCH_REMOVED));
-	CHECK(gone.cause == VERDICT_TIMED_OUT);
+	CHECK(gone.cause == RESULT_TIMED_OUT);
 	CHECK(strcmp(gone.reason, "its deadline passed; it waited for cus on 0000:03:00.0, 10 "
 				  "asked") == 0);
 	arbiter_expire(s.arbiter, 5000);
@@ -177,7 +177,7 @@ TEST(a_reason_is_cut_where_a_character_begins)
 	for (size_t i = 1; i + 2 < sizeof(text); i += 2)
 		memcpy(&text[i], "ü", 2);
 	for (size_t odd = 0; odd < 2; odd++, id = grant(&s, ANY, 10)->id) {
-		arbiter_end(s.arbiter, id, VERDICT_OK, &text[odd]);
+		arbiter_end(s.arbiter, id, RESULT_OK, &text[odd]);
 		CHECK(touched_of(&s, id, &lease) & TOUCH_ENDING);
 		CHECK(strlen(lease.reason) == REQUEST_TEXT - 1 - odd);
 		CHECK(strncmp(lease.reason, &text[odd], REQUEST_TEXT - 1 - odd) == 0);
@@ -217,7 +217,7 @@ TEST(a_token_is_saved_with_what_is_about_to_be_granted)
 	CHECK(arbiter_plan_next(s.arbiter, &next) == 1);
 	CHECK(next->request && request_equal(next->request, &request) && next->n_holders == 1);
 	next = arbiter_commit(s.arbiter, next);
-	CHECK(arbiter_plan_resize(s.arbiter, &caller, next->id, &more, &next, &s.verdict) == 0);
+	CHECK(arbiter_plan_resize(s.arbiter, &caller, next->id, &more, &next, &s.result) == 0);
 	CHECK(next->request && request_equal(next->request, &request));
 	arbiter_commit(s.arbiter, next);
 	check_promises(&s);
@@ -233,8 +233,8 @@ TEST(what_waits_cannot_be_resized_and_has_nothing_to_acknowledge)
 
 	CHECK(grant(&s, ANY, 60));
 	lease = wait_for(&s, ANY, "any", 20);
-	CHECK(arbiter_plan_resize(s.arbiter, &caller, lease->id, &request, &next, &s.verdict) < 0);
-	CHECK(s.verdict.kind == VERDICT_INVALID_STATE && strstr(s.verdict.sentence, "waiting"));
+	CHECK(arbiter_plan_resize(s.arbiter, &caller, lease->id, &request, &next, &s.result) < 0);
+	CHECK(s.result.kind == RESULT_INVALID_STATE && strstr(s.result.sentence, "waiting"));
 	CHECK(arbiter_acknowledge(s.arbiter, lease->id, 1) == 0);
 	CHECK(arbiter_acknowledge(s.arbiter, lease->id, 2) == -ERANGE);
 	scene_done(&s);
@@ -246,10 +246,10 @@ TEST(what_waits_counts_as_a_lease)
 
 	s.arbiter->settings->tenants[1].max_leases = (struct limit){ LIMIT_COUNT, 2 };
 	CHECK(grant(&s, LAB, 60) && wait_for(&s, LAB, "any", 10));
-	CHECK(!ask(&s, LAB, request_for(10)) && s.verdict.kind == VERDICT_QUOTA_EXCEEDED);
+	CHECK(!ask(&s, LAB, request_for(10)) && s.result.kind == RESULT_QUOTA_EXCEEDED);
 	s.arbiter->settings->max_leases_per_user = 1;
 	CHECK(wait_for(&s, ANY, "any", 10) && !ask(&s, ANY, request_for(10)));
-	CHECK(s.verdict.kind == VERDICT_TOO_MANY_LEASES);
+	CHECK(s.result.kind == RESULT_TOO_MANY_LEASES);
 	scene_done(&s);
 }
 
@@ -325,8 +325,8 @@ TEST(ten_thousand_can_wait)
 		struct lease *lease;
 
 		request.wait_usec = 1;
-		CHECK(arbiter_plan(s.arbiter, &caller, &request, &lease, &s.verdict) == 0);
-		verdict_done(&s.verdict);
+		CHECK(arbiter_plan(s.arbiter, &caller, &request, &lease, &s.result) == 0);
+		result_done(&s.result);
 		lease->deadline_usec = i + 1;
 		first = first ? first : lease->id;
 		arbiter_add_holder(s.arbiter, arbiter_commit(s.arbiter, lease)->id);

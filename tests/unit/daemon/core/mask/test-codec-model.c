@@ -64,11 +64,11 @@ static struct cuset model_decode(const struct geometry *geometry, const uint32_t
 	return set;
 }
 
-static void random_mask(uint32_t mask[DEAL_WORDS])
+static void random_mask(uint32_t mask[CODEC_WORDS])
 {
 	unsigned kind = below(4);
 
-	for (unsigned i = 0; i < DEAL_WORDS; i++) {
+	for (unsigned i = 0; i < CODEC_WORDS; i++) {
 		mask[i] = kind == 3 ? UINT32_MAX : (uint32_t)mrand48();
 		if (kind == 1)
 			mask[i] &= (uint32_t)mrand48();
@@ -80,23 +80,23 @@ static void random_mask(uint32_t mask[DEAL_WORDS])
 TEST(decoding_agrees_with_a_second_reading_of_the_kernel)
 {
 	struct geometry geometry;
-	uint32_t mask[DEAL_WORDS];
+	uint32_t mask[CODEC_WORDS];
 	struct cuset set, expected;
-	struct deal deal;
+	struct codec codec;
 	size_t n_words;
 
 	printf("seed %ld\n", SEED);
 	srand48(SEED);
 	for (unsigned i = 0; i < 8000; i++) {
 		geometry = random_geometry();
-		deal_init(&deal, &geometry);
+		codec_init(&codec, &geometry);
 		for (unsigned j = 0; j < 4; j++) {
 			random_mask(mask);
-			n_words = j == 0 ? DEAL_WORDS : below(deal.n_bits / 32 + 3);
-			if (n_words > DEAL_WORDS)
-				n_words = DEAL_WORDS;
+			n_words = j == 0 ? CODEC_WORDS : below(codec.n_bits / 32 + 3);
+			if (n_words > CODEC_WORDS)
+				n_words = CODEC_WORDS;
 			expected = model_decode(&geometry, mask, n_words);
-			deal_decode(&deal, mask, n_words, &set);
+			codec_decode(&codec, mask, n_words, &set);
 			CHECK(cuset_equal(&set, &expected));
 		}
 	}
@@ -104,11 +104,11 @@ TEST(decoding_agrees_with_a_second_reading_of_the_kernel)
 
 TEST(what_is_encoded_decodes_to_all_that_a_mask_can_reach)
 {
-	uint32_t mask[DEAL_WORDS], again[DEAL_WORDS], every[DEAL_WORDS];
+	uint32_t mask[CODEC_WORDS], again[CODEC_WORDS], every[CODEC_WORDS];
 	struct cuset all, reach, set, back;
 	struct geometry geometry;
 	unsigned short_of = 0;
-	struct deal deal;
+	struct codec codec;
 
 	memset(every, 0xff, sizeof(every));
 	printf("seed %ld\n", SEED + 1);
@@ -116,17 +116,17 @@ TEST(what_is_encoded_decodes_to_all_that_a_mask_can_reach)
 	for (unsigned i = 0; i < 4000; i++) {
 		geometry = random_geometry();
 		geometry_all(&geometry, &all);
-		deal_init(&deal, &geometry);
-		reach = model_decode(&geometry, every, DEAL_WORDS);
+		codec_init(&codec, &geometry);
+		reach = model_decode(&geometry, every, CODEC_WORDS);
 		short_of += !cuset_equal(&reach, &all);
 
 		/* Any set of whole units. */
 		random_mask(mask);
-		set = model_decode(&geometry, mask, DEAL_WORDS);
+		set = model_decode(&geometry, mask, CODEC_WORDS);
 		if (i % 2)
 			set = all;
-		deal_encode(&deal, &set, again);
-		deal_decode(&deal, again, deal_words(&deal), &back);
+		codec_encode(&codec, &set, again);
+		codec_decode(&codec, again, codec_words(&codec), &back);
 		cuset_keep(&set, &reach);
 		CHECK(cuset_equal(&back, &set));
 	}
@@ -136,7 +136,7 @@ TEST(what_is_encoded_decodes_to_all_that_a_mask_can_reach)
 TEST(each_bit_has_a_place_of_its_own)
 {
 	struct geometry geometry;
-	struct deal deal;
+	struct codec codec;
 
 	printf("seed %ld\n", SEED + 2);
 	srand48(SEED + 2);
@@ -145,40 +145,40 @@ TEST(each_bit_has_a_place_of_its_own)
 
 		geometry = random_geometry();
 		geometry_all(&geometry, &all);
-		deal_init(&deal, &geometry);
-		for (unsigned bit = 0; bit < DEAL_BITS; bit++) {
+		codec_init(&codec, &geometry);
+		for (unsigned bit = 0; bit < CODEC_BITS; bit++) {
 			uint32_t cu;
 
-			if (deal.at[bit].pair == DEAL_NONE)
+			if (codec.at[bit].pair == CODEC_NONE)
 				continue;
-			cu = UINT32_C(1) << deal.at[bit].cu;
-			CHECK(bit < deal.n_bits);
-			CHECK(!(seen.pair[deal.at[bit].pair] & cu));
-			seen.pair[deal.at[bit].pair] |= cu;
-			if (deal.step == 2)
-				CHECK(deal.at[bit].cu % 2 == bit % 2 &&
-				      deal.at[bit].pair == deal.at[bit ^ 1].pair);
+			cu = UINT32_C(1) << codec.at[bit].cu;
+			CHECK(bit < codec.n_bits);
+			CHECK(!(seen.pair[codec.at[bit].pair] & cu));
+			seen.pair[codec.at[bit].pair] |= cu;
+			if (codec.step == 2)
+				CHECK(codec.at[bit].cu % 2 == bit % 2 &&
+				      codec.at[bit].pair == codec.at[bit ^ 1].pair);
 		}
 		CHECK(cuset_within(&seen, &all));
-		CHECK(geometry.xccs > 1 || geometry_cus(&geometry) > DEAL_BITS ||
+		CHECK(geometry.xccs > 1 || geometry_cus(&geometry) > CODEC_BITS ||
 		      cuset_equal(&seen, &all));
 	}
 }
 
 TEST(masks_in_use_are_taken_whatever_the_geometry)
 {
-	uint32_t mask[DEAL_WORDS];
+	uint32_t mask[CODEC_WORDS];
 	struct geometry geometry;
 	struct cuset all;
-	struct deal deal;
+	struct codec codec;
 
 	printf("seed %ld\n", SEED + 3);
 	srand48(SEED + 3);
 	for (unsigned i = 0; i < 2000; i++) {
 		geometry = random_geometry();
 		geometry_all(&geometry, &all);
-		deal_init(&deal, &geometry);
-		deal_encode(&deal, &all, mask);
-		CHECK(deal_check(&deal, &geometry, mask, deal_words(&deal), NULL, 0) == 0);
+		codec_init(&codec, &geometry);
+		codec_encode(&codec, &all, mask);
+		CHECK(codec_check(&codec, &geometry, mask, codec_words(&codec), NULL, 0) == 0);
 	}
 }

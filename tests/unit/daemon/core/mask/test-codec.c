@@ -45,10 +45,10 @@ static struct cuset decode(const struct geometry *geometry, uint64_t mask)
 {
 	const uint32_t words[2] = { (uint32_t)mask, (uint32_t)(mask >> 32) };
 	struct cuset set;
-	struct deal deal;
+	struct codec codec;
 
-	deal_init(&deal, geometry);
-	deal_decode(&deal, words, 2, &set);
+	codec_init(&codec, geometry);
+	codec_decode(&codec, words, 2, &set);
 	return set;
 }
 
@@ -58,10 +58,10 @@ static bool engines_are(const uint32_t *pair, uint32_t a, uint32_t b, uint32_t c
 	return pair[0] == a && pair[1] == b && pair[2] == c && pair[3] == d;
 }
 
-static bool goes_to(const struct deal *deal, unsigned bit, unsigned xcc, unsigned engine,
+static bool goes_to(const struct codec *codec, unsigned bit, unsigned xcc, unsigned engine,
 		    unsigned cu)
 {
-	return deal->at[bit].pair == cuset_pair(xcc, engine) && deal->at[bit].cu == cu;
+	return codec->at[bit].pair == cuset_pair(xcc, engine) && codec->at[bit].cu == cu;
 }
 
 TEST(one_array_per_engine_is_dealt_engine_by_engine)
@@ -94,15 +94,15 @@ TEST(engines_that_ran_out_of_cus_take_no_bit)
 		{ 100, 5, 12 }, { 101, 6, 12 }, { 102, 0, 13 }, { 103, 1, 13 },
 	};
 	struct cuset set = decode(&mi210_uneven, (UINT64_C(1) << 52) - 1);
-	struct deal deal;
+	struct codec codec;
 
-	deal_init(&deal, &mi210_uneven);
-	CHECK(deal.n_bits == 104 && deal.step == 1 && deal_words(&deal) == 4);
+	codec_init(&codec, &mi210_uneven);
+	CHECK(codec.n_bits == 104 && codec.step == 1 && codec_words(&codec) == 4);
 	for (unsigned bit = 0; bit < 96; bit++)
-		CHECK(goes_to(&deal, bit, 0, bit % 8, bit / 8));
+		CHECK(goes_to(&codec, bit, 0, bit % 8, bit / 8));
 	for (size_t i = 0; i < sizeof(tail) / sizeof(tail[0]); i++)
-		CHECK(goes_to(&deal, tail[i].bit, 0, tail[i].engine, tail[i].cu));
-	CHECK(deal.at[104].pair == DEAL_NONE);
+		CHECK(goes_to(&codec, tail[i].bit, 0, tail[i].engine, tail[i].cu));
+	CHECK(codec.at[104].pair == CODEC_NONE);
 
 	for (unsigned engine = 0; engine < 8; engine++)
 		CHECK(cuset_count_word(set.pair[engine]) == (engine < 4 ? 7 : 6));
@@ -111,35 +111,35 @@ TEST(engines_that_ran_out_of_cus_take_no_bit)
 TEST(wgps_take_two_bits_and_engines_come_before_arrays)
 {
 	struct cuset byte = decode(&navi21, 0xff), word = decode(&navi21, 0xffff);
-	struct deal deal;
+	struct codec codec;
 
 	CHECK(engines_are(byte.pair, 3, 3, 3, 3));
 	CHECK(engines_are(word.pair, 0x00030003, 0x00030003, 0x00030003, 0x00030003));
 
-	deal_init(&deal, &navi21);
-	CHECK(deal.n_bits == 80 && deal.step == 2);
-	CHECK(goes_to(&deal, 0, 0, 0, 0) && goes_to(&deal, 1, 0, 0, 1));
-	CHECK(goes_to(&deal, 6, 0, 3, 0) && goes_to(&deal, 7, 0, 3, 1));
-	CHECK(goes_to(&deal, 8, 0, 0, 16) && goes_to(&deal, 15, 0, 3, 17));
-	CHECK(goes_to(&deal, 16, 0, 0, 2) && goes_to(&deal, 17, 0, 0, 3));
-	CHECK(goes_to(&deal, 78, 0, 3, 24) && goes_to(&deal, 79, 0, 3, 25));
+	codec_init(&codec, &navi21);
+	CHECK(codec.n_bits == 80 && codec.step == 2);
+	CHECK(goes_to(&codec, 0, 0, 0, 0) && goes_to(&codec, 1, 0, 0, 1));
+	CHECK(goes_to(&codec, 6, 0, 3, 0) && goes_to(&codec, 7, 0, 3, 1));
+	CHECK(goes_to(&codec, 8, 0, 0, 16) && goes_to(&codec, 15, 0, 3, 17));
+	CHECK(goes_to(&codec, 16, 0, 0, 2) && goes_to(&codec, 17, 0, 0, 3));
+	CHECK(goes_to(&codec, 78, 0, 3, 24) && goes_to(&codec, 79, 0, 3, 25));
 }
 
 TEST(one_engine_of_a_wgp_part_is_every_eighth_pair)
 {
 	uint32_t mask[3] = { 0 }, expected[3] = { 0 };
 	struct cuset set = { 0 };
-	struct deal deal;
+	struct codec codec;
 
 	for (unsigned bit = 0; bit < 80; bit += 8)
 		expected[bit / 32] |= UINT32_C(3) << (bit % 32);
 	set.pair[0] = 0x03ff03ff;
-	deal_init(&deal, &navi21);
-	deal_encode(&deal, &set, mask);
+	codec_init(&codec, &navi21);
+	codec_encode(&codec, &set, mask);
 	CHECK(memcmp(mask, expected, sizeof(mask)) == 0);
 
 	memset(&set, 0, sizeof(set));
-	deal_decode(&deal, expected, 3, &set);
+	codec_decode(&codec, expected, 3, &set);
 	CHECK(engines_are(set.pair, 0x03ff03ff, 0, 0, 0));
 }
 
@@ -152,14 +152,14 @@ TEST(six_engines_are_dealt_in_sixes)
 		.array_cus = 8,
 		.wgp = true,
 	};
-	struct deal deal;
+	struct codec codec;
 
 	CHECK(geometry_spread(&navi31, 96) == 0);
-	deal_init(&deal, &navi31);
+	codec_init(&codec, &navi31);
 	for (unsigned i = 0; i < 8; i++) {
 		/* Arrays take turns: WGP i / 2 of array i % 2. */
-		CHECK(goes_to(&deal, 10 + 12 * i, 0, 5, i % 2 * 16 + i / 2 * 2));
-		CHECK(goes_to(&deal, 11 + 12 * i, 0, 5, i % 2 * 16 + i / 2 * 2 + 1));
+		CHECK(goes_to(&codec, 10 + 12 * i, 0, 5, i % 2 * 16 + i / 2 * 2));
+		CHECK(goes_to(&codec, 11 + 12 * i, 0, 5, i % 2 * 16 + i / 2 * 2 + 1));
 	}
 }
 
@@ -177,7 +177,7 @@ TEST(xccs_take_turns_before_engines)
 {
 	struct geometry geometry = mi300x();
 	struct cuset set = decode(&geometry, 0xff);
-	struct deal deal;
+	struct codec codec;
 
 	for (unsigned xcc = 0; xcc < 8; xcc++)
 		CHECK(set.pair[cuset_pair(xcc, 0)] == 1);
@@ -187,11 +187,11 @@ TEST(xccs_take_turns_before_engines)
 	for (unsigned xcc = 0; xcc < 8; xcc++)
 		CHECK(engines_are(&set.pair[cuset_pair(xcc, 0)], 3, 3, 3, 3));
 
-	deal_init(&deal, &geometry);
-	CHECK(deal.n_bits == 304 && deal_words(&deal) == 10);
+	codec_init(&codec, &geometry);
+	CHECK(codec.n_bits == 304 && codec_words(&codec) == 10);
 	for (unsigned k = 0; k < 10; k++)
-		CHECK(goes_to(&deal, 32 * k, 0, 0, k));
-	CHECK(goes_to(&deal, 296, 0, 2, 9));
+		CHECK(goes_to(&codec, 32 * k, 0, 0, k));
+	CHECK(goes_to(&codec, 296, 0, 2, 9));
 }
 
 TEST(one_engine_on_all_xccs_is_eight_bits_of_every_32)
@@ -199,12 +199,12 @@ TEST(one_engine_on_all_xccs_is_eight_bits_of_every_32)
 	struct geometry geometry = mi300x();
 	uint32_t mask[10];
 	struct cuset set = { 0 };
-	struct deal deal;
+	struct codec codec;
 
 	for (unsigned xcc = 0; xcc < 8; xcc++)
 		set.pair[cuset_pair(xcc, 0)] = 0x3ff;
-	deal_init(&deal, &geometry);
-	deal_encode(&deal, &set, mask);
+	codec_init(&codec, &geometry);
+	codec_encode(&codec, &set, mask);
 	for (unsigned bit = 0; bit < 304; bit++)
 		CHECK(((mask[bit / 32] >> (bit % 32)) & 1) == (bit / 8 % 4 == 0));
 }
@@ -220,19 +220,19 @@ TEST(cus_of_an_xcc_with_more_than_its_share_are_out_of_reach)
 	};
 	uint32_t mask = 0;
 	struct cuset set;
-	struct deal deal;
+	struct codec codec;
 
 	/* Four bits, two for each XCC: one of them finds no CU, one CU finds no bit. */
-	deal_init(&deal, &geometry);
-	CHECK(deal.n_bits == 4);
-	CHECK(goes_to(&deal, 0, 0, 0, 0) && goes_to(&deal, 1, 1, 0, 0));
-	CHECK(goes_to(&deal, 3, 1, 0, 1));
-	CHECK(deal.at[2].pair == DEAL_NONE);
+	codec_init(&codec, &geometry);
+	CHECK(codec.n_bits == 4);
+	CHECK(goes_to(&codec, 0, 0, 0, 0) && goes_to(&codec, 1, 1, 0, 0));
+	CHECK(goes_to(&codec, 3, 1, 0, 1));
+	CHECK(codec.at[2].pair == CODEC_NONE);
 
 	geometry_all(&geometry, &set);
-	deal_encode(&deal, &set, &mask);
+	codec_encode(&codec, &set, &mask);
 	CHECK(mask == 0xb);
-	deal_decode(&deal, (const uint32_t[]){ 0xf }, 1, &set);
+	codec_decode(&codec, (const uint32_t[]){ 0xf }, 1, &set);
 	CHECK(set.pair[cuset_pair(0, 0)] == 1 && set.pair[cuset_pair(1, 0)] == 3);
 }
 
@@ -247,14 +247,14 @@ TEST(a_short_mask_turns_off_what_it_does_not_name)
 {
 	static const uint32_t mask[3] = { UINT32_MAX, UINT32_MAX, UINT32_MAX };
 	struct cuset set;
-	struct deal deal;
+	struct codec codec;
 
-	deal_init(&deal, &radeon_vii);
-	deal_decode(&deal, mask, 1, &set);
+	codec_init(&codec, &radeon_vii);
+	codec_decode(&codec, mask, 1, &set);
 	CHECK(engines_are(set.pair, 0xff, 0xff, 0xff, 0xff));
-	deal_decode(&deal, mask, 3, &set);
+	codec_decode(&codec, mask, 3, &set);
 	CHECK(engines_are(set.pair, 0x7fff, 0x7fff, 0x7fff, 0x7fff));
-	deal_decode(&deal, mask, 0, &set);
+	codec_decode(&codec, mask, 0, &set);
 	CHECK(cuset_empty(&set));
 }
 
@@ -263,10 +263,10 @@ static bool refused(const struct geometry *geometry, const uint32_t *mask, size_
 		    const char *words)
 {
 	char why[200] = "";
-	struct deal deal;
+	struct codec codec;
 
-	deal_init(&deal, geometry);
-	if (deal_check(&deal, geometry, mask, n_words, why, sizeof(why)) != -EINVAL)
+	codec_init(&codec, geometry);
+	if (codec_check(&codec, geometry, mask, n_words, why, sizeof(why)) != -EINVAL)
 		return false;
 	if (strstr(why, words))
 		return true;
@@ -276,39 +276,39 @@ static bool refused(const struct geometry *geometry, const uint32_t *mask, size_
 
 static bool taken(const struct geometry *geometry, const uint32_t *mask, size_t n_words)
 {
-	struct deal deal;
+	struct codec codec;
 
-	deal_init(&deal, geometry);
-	return deal_check(&deal, geometry, mask, n_words, NULL, 0) == 0;
+	codec_init(&codec, geometry);
+	return codec_check(&codec, geometry, mask, n_words, NULL, 0) == 0;
 }
 
 TEST(a_mask_without_a_bit_is_refused)
 {
-	static const uint32_t mask[DEAL_WORDS + 1];
+	static const uint32_t mask[CODEC_WORDS + 1];
 
 	CHECK(refused(&radeon_vii, mask, 2, "no bit is set"));
 	CHECK(refused(&radeon_vii, mask, 0, "no bit is set"));
-	CHECK(refused(&navi21, mask, DEAL_WORDS + 1, "no bit is set"));
+	CHECK(refused(&navi21, mask, CODEC_WORDS + 1, "no bit is set"));
 }
 
 TEST(bits_past_the_last_cu_are_refused)
 {
 	static const uint32_t just_fits[2] = { 0, UINT32_C(1) << 27 };
 	static const uint32_t past[2] = { 1, UINT32_C(1) << 28 };
-	static const uint32_t far[DEAL_WORDS + 1] = { 1, [DEAL_WORDS] = 1 };
+	static const uint32_t far[CODEC_WORDS + 1] = { 1, [CODEC_WORDS] = 1 };
 
 	CHECK(taken(&radeon_vii, just_fits, 2));
 	CHECK(refused(&radeon_vii, past, 2, "bit 60 is set: the last CU is bit 59"));
-	CHECK(refused(&radeon_vii, far, DEAL_WORDS + 1, "bit 1024 is set"));
+	CHECK(refused(&radeon_vii, far, CODEC_WORDS + 1, "bit 1024 is set"));
 }
 
 TEST(masks_shorter_or_longer_than_the_gpu_are_taken)
 {
-	static const uint32_t mask[DEAL_WORDS] = { 0xf };
+	static const uint32_t mask[CODEC_WORDS] = { 0xf };
 
 	CHECK(taken(&radeon_vii, mask, 1));
 	CHECK(taken(&radeon_vii, mask, 3));
-	CHECK(taken(&radeon_vii, mask, DEAL_WORDS));
+	CHECK(taken(&radeon_vii, mask, CODEC_WORDS));
 }
 
 TEST(half_a_wgp_is_refused_where_there_are_wgps)

@@ -8,9 +8,9 @@
 #define SEED 20260301L
 #define ROUNDS 2000U
 
-static void random_mask(uint32_t mask[DEAL_WORDS])
+static void random_mask(uint32_t mask[CODEC_WORDS])
 {
-	for (unsigned i = 0; i < DEAL_WORDS; i++)
+	for (unsigned i = 0; i < CODEC_WORDS; i++)
 		mask[i] = (uint32_t)mrand48() & (uint32_t)mrand48();
 }
 
@@ -26,26 +26,26 @@ static void add_noise(const struct geometry *geometry, uint32_t words[CUSET_PAIR
 
 TEST(registers_become_the_mask_that_made_them)
 {
-	uint32_t mask[DEAL_WORDS], made[DEAL_WORDS], words[CUSET_PAIRS];
+	uint32_t mask[CODEC_WORDS], made[CODEC_WORDS], words[CUSET_PAIRS];
 	unsigned wgps = 0, arrays = 0, xccs = 0, uneven = 0;
 	struct geometry geometry;
 	struct cuset set, seen;
-	struct deal deal;
+	struct codec codec;
 
 	printf("seed %ld\n", SEED);
 	srand48(SEED);
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		geometry = random_geometry();
-		deal_init(&deal, &geometry);
+		codec_init(&codec, &geometry);
 		random_mask(mask);
-		deal_decode(&deal, mask, DEAL_WORDS, &set);
+		codec_decode(&codec, mask, CODEC_WORDS, &set);
 		memcpy(words, set.pair, sizeof(words));
 		add_noise(&geometry, words);
 
-		mask_seen_from_words(&geometry, words, &seen);
+		observed_mask_from_words(&geometry, words, &seen);
 		CHECK(cuset_equal(&seen, &set));
-		deal_encode(&deal, &seen, made);
-		deal_decode(&deal, made, deal_words(&deal), &seen);
+		codec_encode(&codec, &seen, made);
+		codec_decode(&codec, made, codec_words(&codec), &seen);
 		CHECK(cuset_equal(&seen, &set));
 
 		wgps += geometry.wgp;
@@ -68,7 +68,7 @@ TEST(a_queue_without_a_mask_is_unrestricted)
 		geometry = random_geometry();
 		geometry_all(&geometry, &all);
 		memset(words, 0xff, sizeof(words));
-		CHECK(mask_seen_from_words(&geometry, words, &seen));
+		CHECK(observed_mask_from_words(&geometry, words, &seen));
 		CHECK(cuset_equal(&seen, &all));
 	}
 }
@@ -86,7 +86,7 @@ TEST(one_register_with_a_bit_less_is_a_mask)
 		memset(words, 0xff, sizeof(words));
 		words[cuset_pair(below(geometry.xccs), below(geometry.engines))] &= ~(UINT32_C(1)
 										      << below(32));
-		CHECK(!mask_seen_from_words(&geometry, words, &seen));
+		CHECK(!observed_mask_from_words(&geometry, words, &seen));
 	}
 }
 
@@ -102,7 +102,7 @@ TEST(registers_of_engines_that_there_are_not_do_not_count)
 	uint32_t words[CUSET_PAIRS] = { UINT32_MAX, UINT32_MAX };
 	struct cuset seen;
 
-	CHECK(mask_seen_from_words(&geometry, words, &seen));
+	CHECK(observed_mask_from_words(&geometry, words, &seen));
 	CHECK(seen.pair[0] == 0xf && seen.pair[1] == 0x7 && cuset_count(&seen) == 7);
 }
 
@@ -118,7 +118,7 @@ TEST(all_cus_masked_in_are_no_lack_of_a_mask)
 	uint32_t words[CUSET_PAIRS] = { 0x7fffffff };
 	struct cuset seen;
 
-	CHECK(!mask_seen_from_words(&geometry, words, &seen));
+	CHECK(!observed_mask_from_words(&geometry, words, &seen));
 	CHECK(seen.pair[0] == 0x7fffffff);
 }
 
@@ -130,6 +130,6 @@ TEST(no_register_set_is_no_cu)
 
 	srand48(SEED);
 	geometry = random_geometry();
-	CHECK(!mask_seen_from_words(&geometry, words, &seen));
+	CHECK(!observed_mask_from_words(&geometry, words, &seen));
 	CHECK(cuset_empty(&seen));
 }

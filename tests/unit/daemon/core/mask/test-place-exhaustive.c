@@ -210,7 +210,7 @@ static void check_bounds(const struct small *s, struct place_request *r)
 
 static void check_all_requests(const struct small *s, const struct cuset *avail)
 {
-	struct place_request r = { .all = &s->all, .avail = *avail, .calm = *avail };
+	struct place_request r = { .all = &s->all, .avail = *avail, .preferred = *avail };
 
 	for (unsigned kind = 0; kind < 4; kind++)
 		for (r.engines = 0; r.engines <= s->geometry.engines; r.engines++) {
@@ -223,7 +223,7 @@ static void check_all_requests(const struct small *s, const struct cuset *avail)
 static void check_some_request(struct small *s, const struct cuset *avail)
 {
 	unsigned cus = cuset_count(&s->all), kind = (unsigned)rand_r(&s->seed) % 8;
-	struct place_request r = { .all = &s->all, .avail = *avail, .calm = *avail };
+	struct place_request r = { .all = &s->all, .avail = *avail, .preferred = *avail };
 	struct cuset keep;
 
 	set_of(s, (uint32_t)rand_r(&s->seed), &keep);

@@ -30,7 +30,7 @@ static struct place_request ask(const struct geometry *g, unsigned aim)
 	geometry_all(g, &everything);
 	request.all = &everything;
 	request.avail = everything;
-	request.calm = request.avail;
+	request.preferred = request.avail;
 	return request;
 }
 
@@ -95,7 +95,7 @@ TEST(best_effort_takes_up_to_its_ceiling)
 	request.ceiling = request.limit = 60;
 	CHECK(granted(&g, &request) == 60);
 	request.avail.pair[0] &= ~UINT32_C(1); /* one CU is gone: 56 is the best rectangle */
-	request.calm = request.avail;
+	request.preferred = request.avail;
 	CHECK(granted(&g, &request) == 56);
 }
 
@@ -152,7 +152,7 @@ TEST(broken_engines_are_used_before_whole_ones)
 	struct place_miss miss;
 
 	request.avail.pair[2] &= ~UINT32_C(0x1f); /* ten are left there */
-	request.calm = request.avail;
+	request.preferred = request.avail;
 	CHECK(place(&g, &request, &p, &miss) == 0);
 	CHECK(p.count == 10 && cuset_engines(&p.cus) == 4);
 }
@@ -196,10 +196,11 @@ TEST(cus_that_nobody_shares_come_first)
 	struct place_miss miss;
 
 	for (unsigned e = 0; e < 4; e++)
-		request.calm.pair[e] &= ~UINT32_C(0x3ff); /* five calm CUs in each engine */
+		request.preferred.pair[e] &=
+			~UINT32_C(0x3ff); /* five preferred CUs in each engine */
 	request.engines = 4;
 	CHECK(place(&g, &request, &p, &miss) == 0);
-	CHECK(cuset_within(&p.cus, &request.calm));
+	CHECK(cuset_within(&p.cus, &request.preferred));
 }
 
 TEST(others_go_where_no_realtime_lease_could_be)
@@ -272,7 +273,7 @@ TEST(no_other_choice_leaves_more_for_those_who_come)
 			request.avail.pair[e] = (UINT32_C(1) << free[e]) - 1;
 		}
 		geometry_all(&g, &everything);
-		request.calm = request.avail;
+		request.preferred = request.avail;
 		request.aim = request.ceiling = request.limit = 1 + (unsigned)rand_r(&seed) % 60;
 		request.closed = (uint32_t)rand_r(&seed) % 256 & (uint32_t)rand_r(&seed);
 		if (place(&g, &request, &p, &miss) < 0)
@@ -302,7 +303,7 @@ TEST(no_rectangle_that_is_there_is_missed)
 						((UINT32_C(1) << g.active[0][e][0]) - 1);
 		}
 		geometry_all(&g, &everything);
-		request.calm = request.avail;
+		request.preferred = request.avail;
 		request.aim = request.ceiling = request.limit = aim;
 		request.floor = 1;
 		for (unsigned k = 1; k <= 16; k++)

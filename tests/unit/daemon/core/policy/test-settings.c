@@ -23,7 +23,7 @@ TEST(the_defaults_let_everybody_ask_for_best_effort)
 	tenant = &settings->tenants[0];
 	CHECK(strcmp(tenant->name, "*") == 0 && tenant->class == CLASS_BESTEFFORT);
 	CHECK(tenant->priority == PRIORITY_NORMAL && !tenant->alone);
-	CHECK(tenant->enforce == RUNG_REPORT);
+	CHECK(tenant->enforce == ENFORCE_STEP_REPORT);
 	CHECK(tenant->max_leases.kind == LIMIT_NONE && tenant->max_vram.kind == LIMIT_NONE);
 }
 

@@ -17,9 +17,9 @@ TEST(a_tenant_stands_once_over_all_files)
 	struct tree tree = tree_new("[tenant a]\nmatch-user = root\n");
 
 	scratch_write(&tree.scratch, "tenants.d/b.conf", "\n[tenant a]\nmatch-group = root\n");
-	CHECK(tree_load(&tree) == -EINVAL && tree.notes.n == 1);
-	CHECK(says(&tree.notes, "/tenants.d/b.conf:2: [tenant a] is at "));
-	CHECK(says(&tree.notes, "/gpuarbd.conf:1 already"));
+	CHECK(tree_load(&tree) == -EINVAL && tree.diagnostics.n == 1);
+	CHECK(says(&tree.diagnostics, "/tenants.d/b.conf:2: [tenant a] is at "));
+	CHECK(says(&tree.diagnostics, "/gpuarbd.conf:1 already"));
 	tree_done(&tree);
 }
 
@@ -46,8 +46,8 @@ TEST(files_of_tenants_hold_nothing_else)
 	struct tree tree = tree_new("");
 
 	scratch_write(&tree.scratch, "tenants.d/a.conf", "[daemon]\nmargin = 1%\n");
-	CHECK(tree_load(&tree) == -EINVAL && tree.notes.n == 1);
-	CHECK(says(&tree.notes, "/a.conf:1: [daemon] belongs in gpuarbd.conf"));
+	CHECK(tree_load(&tree) == -EINVAL && tree.diagnostics.n == 1);
+	CHECK(says(&tree.diagnostics, "/a.conf:1: [daemon] belongs in gpuarbd.conf"));
 	tree_done(&tree);
 }
 
@@ -57,9 +57,9 @@ TEST(files_that_were_named_have_to_be_there)
 
 	CHECK(unlink(scratch_at(&tree.scratch, "gpuarbd.conf")) == 0);
 	CHECK(rmdir(scratch_at(&tree.scratch, "tenants.d")) == 0);
-	CHECK(tree_load(&tree) == -EINVAL && tree.notes.n == 2);
-	CHECK(says(&tree.notes, "/gpuarbd.conf: no such file"));
-	CHECK(says(&tree.notes, "/tenants.d: No such file or directory"));
+	CHECK(tree_load(&tree) == -EINVAL && tree.diagnostics.n == 2);
+	CHECK(says(&tree.diagnostics, "/gpuarbd.conf: no such file"));
+	CHECK(says(&tree.diagnostics, "/tenants.d: No such file or directory"));
 	tree_done(&tree);
 }
 
@@ -80,11 +80,12 @@ TEST(policy_that_others_can_write_is_refused)
 	const char *file = scratch_write(&tree.scratch, "tenants.d/a.conf", "[tenant *]\n");
 
 	CHECK(chmod(file, 0666) == 0 && tree_load(&tree) == -EINVAL);
-	CHECK(says(&tree.notes, "/a.conf: others than its owner can write it (mode 0666)"));
+	CHECK(says(&tree.diagnostics, "/a.conf: others than its owner can write it (mode 0666)"));
 	CHECK(chmod(file, 0644) == 0);
 	CHECK(chmod(scratch_at(&tree.scratch, "tenants.d"), 0777) == 0);
 	CHECK(tree_load(&tree) == -EINVAL);
-	CHECK(says(&tree.notes, "/tenants.d: others than its owner can write it (mode 0777)"));
+	CHECK(says(&tree.diagnostics,
+		   "/tenants.d: others than its owner can write it (mode 0777)"));
 	tree_done(&tree);
 }
 
@@ -97,18 +98,18 @@ TEST(a_directory_that_others_can_write_is_refused_though_there_is_nothing_in_it)
 		NULL,
 	};
 	struct config_list list = { 0 };
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 	char *found = NULL;
 
 	scratch_write(&scratch, "lib/gpuarbd.conf", "");
 	scratch_write(&scratch, "lib/a.conf", "");
 	CHECK(chmod(directories[1], 01777) == 0);
-	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &found, &notes) == -EINVAL);
-	CHECK(!found && says(&notes, "/etc: others than its owner can write it (mode 1777)"));
-	CHECK(config_find_all(directories, false, &OURS, &list, &notes) == -EINVAL);
-	CHECK(notes.n == 1); /* said once */
+	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &found, &diagnostics) == -EINVAL);
+	CHECK(!found && says(&diagnostics, "/etc: others than its owner can write it (mode 1777)"));
+	CHECK(config_find_all(directories, false, &OURS, &list, &diagnostics) == -EINVAL);
+	CHECK(diagnostics.n == 1); /* said once */
 	config_list_done(&list);
-	notes_done(&notes);
+	diagnostics_done(&diagnostics);
 	scratch_done(&scratch);
 }
 
@@ -116,16 +117,16 @@ TEST(a_file_that_cannot_be_looked_for_is_told)
 {
 	struct scratch scratch = scratch_new();
 	const char *const directories[] = { scratch_write(&scratch, "etc", ""), NULL };
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 	char *found = NULL, long_name[300] = "";
 
 	memset(long_name, 'x', sizeof(long_name) - 1);
-	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &found, &notes) == -EINVAL);
-	CHECK(!found && says(&notes, "/etc: Not a directory"));
+	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &found, &diagnostics) == -EINVAL);
+	CHECK(!found && says(&diagnostics, "/etc: Not a directory"));
 	CHECK(unlink(directories[0]) == 0 && mkdir(directories[0], 0755) == 0);
-	CHECK(config_find(directories, long_name, &OURS, &found, &notes) == -EINVAL);
-	CHECK(!found && says(&notes, strerror(ENAMETOOLONG)));
-	notes_done(&notes);
+	CHECK(config_find(directories, long_name, &OURS, &found, &diagnostics) == -EINVAL);
+	CHECK(!found && says(&diagnostics, strerror(ENAMETOOLONG)));
+	diagnostics_done(&diagnostics);
 	scratch_done(&scratch);
 }
 
@@ -133,14 +134,15 @@ static void look_into(const struct scratch *scratch)
 {
 	const char *const directories[] = { scratch_at(scratch, "etc"), NULL };
 	struct config_list list = { 0 };
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 	char *found = NULL;
 
-	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &found, &notes) == -EINVAL);
-	CHECK(notes.n == 1 && says(&notes, "/etc: uid 65534, as whom it is read") && !found);
-	CHECK(config_find_all(directories, false, &OURS, &list, &notes) == -EINVAL);
-	CHECK(notes.n == 1);
-	notes_done(&notes);
+	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &found, &diagnostics) == -EINVAL);
+	CHECK(diagnostics.n == 1 && says(&diagnostics, "/etc: uid 65534, as whom it is read") &&
+	      !found);
+	CHECK(config_find_all(directories, false, &OURS, &list, &diagnostics) == -EINVAL);
+	CHECK(diagnostics.n == 1);
+	diagnostics_done(&diagnostics);
 }
 
 /* Policy that is not seen is not no policy. */
@@ -167,9 +169,9 @@ TEST(policy_that_is_huge_or_binary_is_refused)
 
 	scratch_put(&tree.scratch, "tenants.d/binary.conf", "\177ELF\2\1\1\0", 8);
 	CHECK(truncate(huge, 100 << 20) == 0);
-	CHECK(tree_load(&tree) == -EINVAL && tree.notes.n == 2);
-	CHECK(says(&tree.notes, "/huge.conf: larger than 1 MiB"));
-	CHECK(says(&tree.notes, "/binary.conf:1: byte 0x7f: this is not a text file"));
+	CHECK(tree_load(&tree) == -EINVAL && tree.diagnostics.n == 2);
+	CHECK(says(&tree.diagnostics, "/huge.conf: larger than 1 MiB"));
+	CHECK(says(&tree.diagnostics, "/binary.conf:1: byte 0x7f: this is not a text file"));
 	tree_done(&tree);
 }
 
@@ -177,17 +179,17 @@ TEST(a_draft_is_checked_whoever_can_write_it)
 {
 	struct scratch scratch = scratch_new();
 	const char *draft = scratch_write(&scratch, "draft", "[daemon]\nmargin = 1%\n");
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 
 	CHECK(chmod(draft, 0666) == 0);
-	CHECK(config_check_file(draft, &notes) == 0 && notes.n == 0);
-	CHECK(config_check_file(scratch_write(&scratch, "bad", "[x]\n[tenant y]\n"), &notes) ==
-	      -EINVAL);
-	CHECK(notes.n == 2 && says(&notes, "/bad:1: unknown section [x]"));
-	CHECK(says(&notes, "/bad:2: [tenant y] is nobody"));
-	CHECK(config_check_file(scratch_at(&scratch, "none"), &notes) == -EINVAL);
-	CHECK(says(&notes, "/none: no such file"));
-	notes_done(&notes);
+	CHECK(config_check_file(draft, &diagnostics) == 0 && diagnostics.n == 0);
+	CHECK(config_check_file(scratch_write(&scratch, "bad", "[x]\n[tenant y]\n"),
+				&diagnostics) == -EINVAL);
+	CHECK(diagnostics.n == 2 && says(&diagnostics, "/bad:1: unknown section [x]"));
+	CHECK(says(&diagnostics, "/bad:2: [tenant y] is nobody"));
+	CHECK(config_check_file(scratch_at(&scratch, "none"), &diagnostics) == -EINVAL);
+	CHECK(says(&diagnostics, "/none: no such file"));
+	diagnostics_done(&diagnostics);
 	scratch_done(&scratch);
 }
 
@@ -201,7 +203,7 @@ TEST(a_later_directory_overrides_by_file_name)
 		NULL,
 	};
 	struct config_list list = { 0 };
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 	char *found = NULL;
 
 	scratch_write(&scratch, "lib/b.conf", "");
@@ -209,17 +211,17 @@ TEST(a_later_directory_overrides_by_file_name)
 	scratch_write(&scratch, "lib/gpuarbd.conf.old", "");
 	scratch_write(&scratch, "etc/b.conf", "");
 	CHECK(symlink("/dev/null", scratch_at(&scratch, "etc/a.conf")) == 0);
-	CHECK(config_find_all(directories, false, &OURS, &list, &notes) == 0 && list.n == 2);
+	CHECK(config_find_all(directories, false, &OURS, &list, &diagnostics) == 0 && list.n == 2);
 	CHECK(strcmp(list.paths[0], scratch_at(&scratch, "etc/a.conf")) == 0);
 	CHECK(strcmp(list.paths[1], scratch_at(&scratch, "etc/b.conf")) == 0);
 
-	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &found, &notes) == 0 && !found);
+	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &found, &diagnostics) == 0 && !found);
 	scratch_write(&scratch, "lib/gpuarbd.conf", "");
-	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &found, &notes) == 0);
+	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &found, &diagnostics) == 0);
 	CHECK(strcmp(found, scratch_at(&scratch, "lib/gpuarbd.conf")) == 0);
 	free(found);
 	CHECK(symlink("nowhere", scratch_at(&scratch, "etc/gpuarbd.conf")) == 0);
-	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &found, &notes) == 0);
+	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &found, &diagnostics) == 0);
 	CHECK(strcmp(found, scratch_at(&scratch, "etc/gpuarbd.conf")) == 0);
 	free(found);
 	config_list_done(&list);
@@ -231,11 +233,12 @@ TEST(a_directory_that_cannot_be_read_is_told)
 	struct scratch scratch = scratch_new();
 	const char *const directories[] = { scratch_write(&scratch, "file", ""), NULL };
 	struct config_list list = { 0 };
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 
-	CHECK(config_find_all(directories, false, &OURS, &list, &notes) == -EINVAL && list.n == 0);
-	CHECK(says(&notes, "/file: Not a directory"));
-	notes_done(&notes);
+	CHECK(config_find_all(directories, false, &OURS, &list, &diagnostics) == -EINVAL &&
+	      list.n == 0);
+	CHECK(says(&diagnostics, "/file: Not a directory"));
+	diagnostics_done(&diagnostics);
 	scratch_done(&scratch);
 }
 
@@ -290,7 +293,7 @@ TEST(the_sample_is_the_defaults)
 	CHECK(settings_new(&defaults) == 0);
 	uncomment(text);
 	tree = tree_new(text);
-	CHECK(tree_load(&tree) == 0 && tree.notes.n == 0);
+	CHECK(tree_load(&tree) == 0 && tree.diagnostics.n == 0);
 	s = tree.settings;
 	CHECK(s->backend == defaults->backend && s->unmanaged == defaults->unmanaged);
 	CHECK(strcmp(s->simulate, defaults->simulate) == 0);
@@ -324,8 +327,8 @@ TEST(the_sample_of_tenants_is_right_but_for_its_users)
 	uncomment(text);
 	scratch_write(&tree.scratch, "tenants.d/50.conf", text);
 	tree_load(&tree);
-	for (size_t i = 0; i < tree.notes.n; i++)
-		CHECK(strstr(tree.notes.list[i].text, ": there is no "));
+	for (size_t i = 0; i < tree.diagnostics.n; i++)
+		CHECK(strstr(tree.diagnostics.list[i].text, ": there is no "));
 	tree_done(&tree);
 }
 

@@ -56,7 +56,7 @@ TEST(every_key_lands_in_its_place)
 	const struct settings *s;
 	const struct tenant *t;
 
-	CHECK(tree_load(&tree) == 0 && tree.notes.n == 0);
+	CHECK(tree_load(&tree) == 0 && tree.diagnostics.n == 0);
 	s = tree.settings;
 	CHECK(s->backend == BACKEND_SIMULATED);
 	CHECK(strcmp(s->simulate, "radeon-vii,mi300x-cpx") == 0);
@@ -82,14 +82,14 @@ TEST(every_key_lands_in_its_place)
 	CHECK(t->max_queues.kind == LIMIT_COUNT && t->max_queues.value == 4);
 	CHECK(t->max_processes.kind == LIMIT_COUNT && t->max_processes.value == 2);
 	CHECK(t->max_vram.kind == LIMIT_COUNT && t->max_vram.value == 2ULL << 30);
-	CHECK(t->priority == PRIORITY_HIGH && t->alone && t->enforce == RUNG_KILL);
+	CHECK(t->priority == PRIORITY_HIGH && t->alone && t->enforce == ENFORCE_STEP_KILL);
 
 	t = &s->tenants[1];
 	CHECK(strcmp(t->name, "small") == 0 && t->groups[0] == 7 && t->class == CLASS_BESTEFFORT);
 	CHECK(t->max_cus.kind == LIMIT_COUNT && t->max_cus.value == 16);
 	CHECK(t->max_vram.kind == LIMIT_PERCENT && t->max_vram.value == 50);
 	CHECK(t->priority == 15 && !t->alone && t->max_leases.kind == LIMIT_NONE);
-	CHECK(t->enforce == RUNG_FREEZE);
+	CHECK(t->enforce == ENFORCE_STEP_FREEZE);
 	tree_done(&tree);
 }
 
@@ -101,7 +101,7 @@ TEST(everybody_is_the_last_tenant_wherever_it_stands)
 	CHECK(tree_load(&tree) == 0);
 	last = &tree.settings->tenants[2];
 	CHECK(strcmp(last->name, "*") == 0 && last->max_gpus.value == 1);
-	CHECK(last->enforce == RUNG_REPORT); /* which is said nowhere */
+	CHECK(last->enforce == ENFORCE_STEP_REPORT); /* which is said nowhere */
 	tree_done(&tree);
 }
 
@@ -122,7 +122,7 @@ TEST(defaults_may_be_said)
 
 	CHECK(tree_load(&tree) == 0 && !tree.settings->revoke_on_reload);
 	CHECK(!tree.settings->spread_gpus);
-	CHECK(tree.settings->tenants[0].enforce == RUNG_REPORT);
+	CHECK(tree.settings->tenants[0].enforce == ENFORCE_STEP_REPORT);
 	tree_done(&tree);
 }
 
@@ -247,9 +247,9 @@ TEST(wrong_values_are_refused_with_file_line_and_key)
 		snprintf(where, sizeof(where),
 			 "/gpuarbd.conf:%d: ", strstr(wrong[i].says, "needs class") ? 1 : 2);
 		CHECK(tree_load(&tree) == -EINVAL && !tree.settings);
-		if (tree.notes.n != 1 || !says(&tree.notes, wrong[i].says) ||
-		    !says(&tree.notes, where)) {
-			fprintf(stderr, "%s -> %s\n", wrong[i].line, tree.notes.list[0].text);
+		if (tree.diagnostics.n != 1 || !says(&tree.diagnostics, wrong[i].says) ||
+		    !says(&tree.diagnostics, where)) {
+			fprintf(stderr, "%s -> %s\n", wrong[i].line, tree.diagnostics.list[0].text);
 			abort();
 		}
 		tree_done(&tree);
@@ -319,8 +319,8 @@ TEST(wrong_sections_are_refused)
 			snprintf(text, sizeof(text), "\n[tenant nobody]\nmatch-unit = *\n");
 		tree = tree_new(text);
 		CHECK(tree_load(&tree) == -EINVAL);
-		CHECK(tree.notes.n == 1 && says(&tree.notes, "/gpuarbd.conf:2: "));
-		CHECK(says(&tree.notes, wrong[i].says));
+		CHECK(tree.diagnostics.n == 1 && says(&tree.diagnostics, "/gpuarbd.conf:2: "));
+		CHECK(says(&tree.diagnostics, wrong[i].says));
 		tree_done(&tree);
 	}
 }
@@ -341,13 +341,13 @@ TEST(all_that_is_wrong_is_said_at_once)
 		      "[tenant b]\n\n[tenant *]\nmatch-user=root\n");
 	scratch_mkdir(&tree.scratch, "tenants.d/d.conf");
 	CHECK(tree_load(&tree) == -EINVAL && !tree.settings);
-	CHECK(tree.notes.n == 7);
-	CHECK(says(&tree.notes, "/gpuarbd.conf:1: x: a key needs a [section] above it"));
-	CHECK(says(&tree.notes, "/gpuarbd.conf:3: margin"));
-	CHECK(says(&tree.notes, "/gpuarbd.conf:4: [tenant a] is nobody"));
-	CHECK(says(&tree.notes, "/gpuarbd.conf:5: class"));
-	CHECK(says(&tree.notes, "/a.conf:1: [tenant b] is nobody"));
-	CHECK(says(&tree.notes, "/a.conf:4: match-user: [tenant *] is everybody else"));
-	CHECK(says(&tree.notes, "/d.conf: a directory, not a file"));
+	CHECK(tree.diagnostics.n == 7);
+	CHECK(says(&tree.diagnostics, "/gpuarbd.conf:1: x: a key needs a [section] above it"));
+	CHECK(says(&tree.diagnostics, "/gpuarbd.conf:3: margin"));
+	CHECK(says(&tree.diagnostics, "/gpuarbd.conf:4: [tenant a] is nobody"));
+	CHECK(says(&tree.diagnostics, "/gpuarbd.conf:5: class"));
+	CHECK(says(&tree.diagnostics, "/a.conf:1: [tenant b] is nobody"));
+	CHECK(says(&tree.diagnostics, "/a.conf:4: match-user: [tenant *] is everybody else"));
+	CHECK(says(&tree.diagnostics, "/d.conf: a directory, not a file"));
 	tree_done(&tree);
 }

@@ -58,24 +58,25 @@ static void write_profile(const struct scratch *scratch, const char *line, const
 	scratch_write(scratch, "test.conf", text);
 }
 
-static bool noted(const struct notes *notes, const char *words)
+static bool noted(const struct diagnostics *diagnostics, const char *words)
 {
-	for (size_t i = 0; i < notes->n; i++)
-		if (notes->list[i].error && strstr(notes->list[i].text, words))
+	for (size_t i = 0; i < diagnostics->n; i++)
+		if (diagnostics->list[i].error && strstr(diagnostics->list[i].text, words))
 			return true;
-	for (size_t i = 0; i < notes->n; i++)
-		fprintf(stderr, "it says: %s\n", notes->list[i].text);
+	for (size_t i = 0; i < diagnostics->n; i++)
+		fprintf(stderr, "it says: %s\n", diagnostics->list[i].text);
 	return false;
 }
 
 /* Loads the good profile with this change. */
-static int load(const char *line, const char *dropped, struct profile *ret, struct notes *notes)
+static int load(const char *line, const char *dropped, struct profile *ret,
+		struct diagnostics *diagnostics)
 {
 	struct scratch scratch = scratch_new();
 	int r;
 
 	write_profile(&scratch, line, dropped);
-	r = profile_load(scratch.path, "test", ret, notes);
+	r = profile_load(scratch.path, "test", ret, diagnostics);
 	scratch_done(&scratch);
 	return r;
 }
@@ -84,21 +85,21 @@ static int load(const char *line, const char *dropped, struct profile *ret, stru
 static bool refused(const char *line, const char *dropped, const char *words)
 {
 	struct profile profile = { .partitions = 77 };
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 	bool ok;
 
-	ok = load(line, dropped, &profile, &notes) == -EINVAL && noted(&notes, words) &&
+	ok = load(line, dropped, &profile, &diagnostics) == -EINVAL && noted(&diagnostics, words) &&
 	     profile.partitions == 77;
-	notes_done(&notes);
+	diagnostics_done(&diagnostics);
 	return ok;
 }
 
 static bool loads(const char *line, const char *dropped, struct profile *ret)
 {
-	struct notes notes = { 0 };
-	bool ok = load(line, dropped, ret, &notes) == 0 && notes.n == 0;
+	struct diagnostics diagnostics = { 0 };
+	bool ok = load(line, dropped, ret, &diagnostics) == 0 && diagnostics.n == 0;
 
-	notes_done(&notes);
+	diagnostics_done(&diagnostics);
 	return ok;
 }
 
@@ -106,15 +107,15 @@ static bool loads(const char *line, const char *dropped, struct profile *ret)
 static bool text_refused(const char *text, const char *const words[static 3])
 {
 	struct scratch scratch = scratch_new();
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 	struct profile profile;
 	bool ok;
 
 	scratch_write(&scratch, "test.conf", text);
-	ok = profile_load(scratch.path, "test", &profile, &notes) == -EINVAL;
+	ok = profile_load(scratch.path, "test", &profile, &diagnostics) == -EINVAL;
 	for (size_t i = 0; i < 3; i++)
-		ok = ok && noted(&notes, words[i]);
-	notes_done(&notes);
+		ok = ok && noted(&diagnostics, words[i]);
+	diagnostics_done(&diagnostics);
 	scratch_done(&scratch);
 	return ok;
 }
@@ -300,44 +301,44 @@ TEST(a_name_that_is_no_plain_file_name_is_refused)
 	struct profile profile;
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		struct notes notes = { 0 };
+		struct diagnostics diagnostics = { 0 };
 
-		CHECK(profile_load("/nonexistent", names[i], &profile, &notes) == -EINVAL);
-		CHECK(noted(&notes, "is no name of a GPU profile"));
-		notes_done(&notes);
+		CHECK(profile_load("/nonexistent", names[i], &profile, &diagnostics) == -EINVAL);
+		CHECK(noted(&diagnostics, "is no name of a GPU profile"));
+		diagnostics_done(&diagnostics);
 	}
 }
 
 TEST(a_missing_profile_is_answered_with_those_that_exist)
 {
 	struct scratch scratch = scratch_new();
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 	struct profile profile;
 
 	write_profile(&scratch, NULL, NULL);
 	scratch_write(&scratch, "other.conf", "");
 	scratch_write(&scratch, "README", "");
 	scratch_write(&scratch, ".conf", "");
-	CHECK(profile_load(scratch.path, "radeon", &profile, &notes) == -ENOENT);
-	CHECK(noted(&notes, "no GPU profile 'radeon' in"));
-	CHECK(noted(&notes, "there are: other test"));
+	CHECK(profile_load(scratch.path, "radeon", &profile, &diagnostics) == -ENOENT);
+	CHECK(noted(&diagnostics, "no GPU profile 'radeon' in"));
+	CHECK(noted(&diagnostics, "there are: other test"));
 	scratch_done(&scratch);
-	notes_done(&notes);
+	diagnostics_done(&diagnostics);
 
-	CHECK(profile_load(scratch.path, "radeon", &profile, &notes) == -ENOENT);
-	CHECK(noted(&notes, "there are: none"));
-	notes_done(&notes);
+	CHECK(profile_load(scratch.path, "radeon", &profile, &diagnostics) == -ENOENT);
+	CHECK(noted(&diagnostics, "there are: none"));
+	diagnostics_done(&diagnostics);
 }
 
 TEST(a_directory_in_the_place_of_a_profile_is_refused)
 {
 	struct scratch scratch = scratch_new();
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 	struct profile profile;
 
 	scratch_mkdir(&scratch, "test.conf");
-	CHECK(profile_load(scratch.path, "test", &profile, &notes) == -EINVAL);
-	CHECK(noted(&notes, "test.conf"));
-	notes_done(&notes);
+	CHECK(profile_load(scratch.path, "test", &profile, &diagnostics) == -EINVAL);
+	CHECK(noted(&diagnostics, "test.conf"));
+	diagnostics_done(&diagnostics);
 	scratch_done(&scratch);
 }

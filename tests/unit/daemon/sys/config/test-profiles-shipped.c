@@ -12,14 +12,14 @@
 /* What every shipped profile must be fit for. */
 static void check_shipped(const char *dir, const char *name)
 {
-	uint32_t mask[DEAL_WORDS];
-	struct notes notes = { 0 };
+	uint32_t mask[CODEC_WORDS];
+	struct diagnostics diagnostics = { 0 };
 	struct profile profile;
 	struct cuset all;
-	struct deal deal;
+	struct codec codec;
 
 	printf("  %s\n", name);
-	CHECK(profile_load(dir, name, &profile, &notes) == 0 && notes.n == 0);
+	CHECK(profile_load(dir, name, &profile, &diagnostics) == 0 && diagnostics.n == 0);
 	CHECK(geometry_check(&profile.info.geometry, NULL, 0) == 0);
 	CHECK(profile.info.geometry.wgp == (profile.info.gfx_target >= 100000));
 	CHECK(profile.info.law_measured == (profile.info.gfx_target == 90006));
@@ -27,9 +27,9 @@ static void check_shipped(const char *dir, const char *name)
 
 	/* A mask can reach every CU. */
 	geometry_all(&profile.info.geometry, &all);
-	deal_init(&deal, &profile.info.geometry);
-	deal_encode(&deal, &all, mask);
-	deal_decode(&deal, mask, deal_words(&deal), &all);
+	codec_init(&codec, &profile.info.geometry);
+	codec_encode(&codec, &all, mask);
+	codec_decode(&codec, mask, codec_words(&codec), &all);
 	CHECK(cuset_count(&all) == geometry_cus(&profile.info.geometry));
 }
 
@@ -80,7 +80,7 @@ TEST(shipped_profiles_have_the_figures_of_their_cards)
 		{ "rx9070xt", 64, 4, 8, 12, 0, 1 },
 	};
 	const char *root = getenv("GPUARB_SOURCE_ROOT");
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 	struct profile profile;
 	char dir[4096];
 
@@ -88,7 +88,7 @@ TEST(shipped_profiles_have_the_figures_of_their_cards)
 		SKIP("GPUARB_SOURCE_ROOT does not say where conf/gpus is");
 	snprintf(dir, sizeof(dir), "%s/conf/gpus", root);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		CHECK(profile_load(dir, rows[i].name, &profile, &notes) == 0);
+		CHECK(profile_load(dir, rows[i].name, &profile, &diagnostics) == 0);
 		CHECK(geometry_cus(&profile.info.geometry) == rows[i].cus);
 		CHECK(profile.info.queue_slots == rows[i].queue_slots);
 		CHECK(profile.info.process_slots == rows[i].process_slots);
@@ -96,5 +96,5 @@ TEST(shipped_profiles_have_the_figures_of_their_cards)
 		CHECK(profile.info.reserve_queues == rows[i].reserve);
 		CHECK(profile.partitions == rows[i].partitions);
 	}
-	notes_done(&notes);
+	diagnostics_done(&diagnostics);
 }

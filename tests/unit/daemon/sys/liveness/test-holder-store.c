@@ -16,12 +16,12 @@ struct kept {
 
 static void kept_init(struct kept *kept, size_t max)
 {
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 
 	*kept = (struct kept){ .fds = count_fds() };
 	manager_start(&kept->manager, max);
 	CHECK(sd_event_new(&kept->rig.event) >= 0);
-	kept->rig.store = manager_store_new(&kept->manager, kept->rig.event, &notes);
+	kept->rig.store = manager_store_new(&kept->manager, kept->rig.event, &diagnostics);
 	CHECK(store_works(kept->rig.store));
 	rig_holders(&kept->rig);
 }

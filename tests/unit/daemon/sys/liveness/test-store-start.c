@@ -11,7 +11,7 @@
 /* A store that is not there, and the one sentence about it. */
 static void check_absent(const char *address, int patience_msec, const char *sentence)
 {
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 	unsigned fds = count_fds();
 	struct store *store;
 	sd_event *event;
@@ -20,13 +20,14 @@ static void check_absent(const char *address, int patience_msec, const char *sen
 
 	CHECK(address ? setenv("NOTIFY_SOCKET", address, 1) == 0 : unsetenv("NOTIFY_SOCKET") == 0);
 	CHECK(sd_event_new(&event) >= 0);
-	CHECK(store_new_patient(event, patience_msec, &store, &notes) == 0);
+	CHECK(store_new_patient(event, patience_msec, &store, &diagnostics) == 0);
 	CHECK(!store_works(store) && store_max(store) == UINT_MAX);
-	CHECK(notes.n == 1 && !notes.list[0].error && strstr(notes.list[0].text, sentence));
-	CHECK(strstr(notes.list[0].text, "when gpuarbd stops or restarts, leases end"));
+	CHECK(diagnostics.n == 1 && !diagnostics.list[0].error &&
+	      strstr(diagnostics.list[0].text, sentence));
+	CHECK(strstr(diagnostics.list[0].text, "when gpuarbd stops or restarts, leases end"));
 	CHECK(store_keep(store, "lease-1", 0) == 0);
 	CHECK(store_take(store, name, &fd) == 0);
-	notes_done(&notes);
+	diagnostics_done(&diagnostics);
 	store_free(store);
 	sd_event_unref(event);
 	CHECK(count_fds() == fds);
@@ -62,7 +63,7 @@ TEST(a_manager_without_an_answer_is_given_up)
 
 TEST(without_descriptors_there_is_no_store_and_no_crash)
 {
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 	struct manager manager;
 	struct rlimit limit;
 	struct store *store;
@@ -73,31 +74,31 @@ TEST(without_descriptors_there_is_no_store_and_no_crash)
 	CHECK(setenv("NOTIFY_SOCKET", manager.address, 1) == 0);
 	for (unsigned n = 0; n < 4; n++) { /* the socket, the pair, the barrier */
 		limit = leave_fds(n);
-		CHECK(store_new(event, &store, &notes) == 0);
+		CHECK(store_new(event, &store, &diagnostics) == 0);
 		CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
-		CHECK(!store_works(store) && notes.n == n + 1);
-		CHECK(strstr(notes.list[n].text, "Too many open files"));
+		CHECK(!store_works(store) && diagnostics.n == n + 1);
+		CHECK(strstr(diagnostics.list[n].text, "Too many open files"));
 		store_free(store);
 	}
-	notes_done(&notes);
+	diagnostics_done(&diagnostics);
 	sd_event_unref(event);
 	manager_stop(&manager);
 }
 
 static bool works(struct manager *manager, const char *sentence)
 {
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 	struct store *store;
 	sd_event *event;
 	bool does;
 
 	CHECK(sd_event_new(&event) >= 0);
-	store = manager_store_new(manager, event, &notes);
+	store = manager_store_new(manager, event, &diagnostics);
 	does = store_works(store);
-	CHECK(notes.n == (does ? 0 : 1));
-	CHECK(does || strstr(notes.list[0].text, sentence));
+	CHECK(diagnostics.n == (does ? 0 : 1));
+	CHECK(does || strstr(diagnostics.list[0].text, sentence));
 	CHECK(manager->late < 0);
-	notes_done(&notes);
+	diagnostics_done(&diagnostics);
 	store_free(store);
 	sd_event_unref(event);
 	return does;
@@ -143,7 +144,7 @@ TEST(the_size_is_what_the_manager_says)
 		{ "", UINT_MAX },           { "-1", UINT_MAX },
 		{ "12x", UINT_MAX },        { NULL, UINT_MAX },
 	};
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 	struct manager manager;
 	struct store *store;
 	sd_event *event;
@@ -153,8 +154,8 @@ TEST(the_size_is_what_the_manager_says)
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		CHECK(rows[i].text ? setenv("FDSTORE", rows[i].text, 1) == 0
 				   : unsetenv("FDSTORE") == 0);
-		store = manager_store_new(&manager, event, &notes);
-		CHECK(store_max(store) == rows[i].max && notes.n == 0);
+		store = manager_store_new(&manager, event, &diagnostics);
+		CHECK(store_max(store) == rows[i].max && diagnostics.n == 0);
 		store_free(store);
 	}
 	sd_event_unref(event);
@@ -196,12 +197,12 @@ static void left(struct manager *manager, const char *name)
 /* Takes all of it: "NAME " each. */
 static void check_left(struct manager *manager, sd_event *event, const char *names)
 {
-	struct notes notes = { 0 };
-	struct store *store = manager_store_new(manager, event, &notes);
+	struct diagnostics diagnostics = { 0 };
+	struct store *store = manager_store_new(manager, event, &diagnostics);
 	char all[256] = "", name[STORE_NAME_MAX];
 	int fd;
 
-	CHECK(store_works(store) && notes.n == 0 && !getenv("LISTEN_FDS"));
+	CHECK(store_works(store) && diagnostics.n == 0 && !getenv("LISTEN_FDS"));
 	while (store_take(store, name, &fd) > 0) {
 		CHECK(fcntl(fd, F_GETFD) & FD_CLOEXEC);
 		CHECK(strlen(all) + strlen(name) + 2 < sizeof(all));
@@ -257,23 +258,24 @@ static void take_without_names(struct manager *manager, sd_event *event)
 
 static void take_nonsense(struct manager *manager, sd_event *event)
 {
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 	char name[STORE_NAME_MAX];
 	struct store *store;
 	int fd;
 
 	CHECK(setenv("LISTEN_FDS", "some", 1) == 0);
-	store = manager_store_new(manager, event, &notes);
-	CHECK(store_works(store) && notes.n == 1 && strstr(notes.list[0].text, "LISTEN_FDS"));
+	store = manager_store_new(manager, event, &diagnostics);
+	CHECK(store_works(store) && diagnostics.n == 1 &&
+	      strstr(diagnostics.list[0].text, "LISTEN_FDS"));
 	CHECK(store_take(store, name, &fd) == 0);
-	notes_done(&notes);
+	diagnostics_done(&diagnostics);
 	store_free(store);
 }
 
 static void take_nothing(struct manager *manager, sd_event *event)
 {
-	struct notes notes = { 0 };
-	struct store *store = manager_store_new(manager, event, &notes);
+	struct diagnostics diagnostics = { 0 };
+	struct store *store = manager_store_new(manager, event, &diagnostics);
 
 	CHECK(fcntl(3, F_GETFD) >= 0 && fcntl(4, F_GETFD) >= 0);
 	store_free(store);

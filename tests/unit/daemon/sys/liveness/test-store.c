@@ -22,13 +22,13 @@ struct call {
 
 static void rig_init(struct rig *rig, size_t max)
 {
-	struct notes notes = { 0 };
+	struct diagnostics diagnostics = { 0 };
 
 	*rig = (struct rig){ .fds = count_fds() };
 	manager_start(&rig->manager, max);
 	CHECK(sd_event_new(&rig->event) >= 0);
-	rig->store = manager_store_new(&rig->manager, rig->event, &notes);
-	CHECK(store_works(rig->store) && notes.n == 0 && rig->manager.store.n == 0);
+	rig->store = manager_store_new(&rig->manager, rig->event, &diagnostics);
+	CHECK(store_works(rig->store) && diagnostics.n == 0 && rig->manager.store.n == 0);
 	rig->manager.kept = rig->manager.forgotten = rig->manager.barriers = 0;
 }
 

@@ -31,7 +31,7 @@ static size_t count_list(struct rig *rig, struct state *state)
 	uint64_t *ids = NULL;
 	size_t n = 0;
 
-	CHECK(state_list(state, &ids, &n, &rig->notes) == 0);
+	CHECK(state_list(state, &ids, &n, &rig->diagnostics) == 0);
 	for (size_t i = 1; i < n; i++)
 		CHECK(ids[i - 1] < ids[i]);
 	free(ids);
@@ -81,8 +81,8 @@ TEST(names_that_are_not_ours_are_set_aside_and_named)
 	CHECK(symlink("17.json", scratch_at(&rig->scratch, "leases/20.json")) == 0);
 	make_socket(rig, "leases/21.json");
 
-	CHECK(count_list(rig, state) == 3 && rig->notes.n == ARRAY_SIZE(foreign) + 4);
-	CHECK(!notes_have_errors(&rig->notes));
+	CHECK(count_list(rig, state) == 3 && rig->diagnostics.n == ARRAY_SIZE(foreign) + 4);
+	CHECK(!diagnostics_have_errors(&rig->diagnostics));
 	for (size_t i = 0; i < ARRAY_SIZE(foreign); i++) {
 		snprintf(name, sizeof(name), "/leases/%s: not a saved lease; it is", foreign[i]);
 		CHECK(says(rig, name));
@@ -91,7 +91,7 @@ TEST(names_that_are_not_ours_are_set_aside_and_named)
 	}
 	CHECK(there(rig, "set-aside/18.json/inside") && there(rig, "set-aside/19.json"));
 	CHECK(there(rig, "set-aside/20.json") && there(rig, "set-aside/21.json"));
-	CHECK(count_list(rig, state) == 3 && rig->notes.n == ARRAY_SIZE(foreign) + 4);
+	CHECK(count_list(rig, state) == 3 && rig->diagnostics.n == ARRAY_SIZE(foreign) + 4);
 	rig_free(rig);
 }
 
@@ -101,18 +101,18 @@ TEST(what_takes_the_place_of_a_listed_file_is_set_aside)
 	_cleanup_(state_closep) struct state *state = open_state(rig);
 
 	scratch_mkdir(&rig->scratch, "leases/17.json");
-	CHECK(state_load(state, &rig->arbiter, 17, &read_lease, &rig->notes) == -EINVAL);
+	CHECK(state_load(state, &rig->arbiter, 17, &read_lease, &rig->diagnostics) == -EINVAL);
 	CHECK(symlink("/dev/zero", scratch_at(&rig->scratch, "leases/18.json")) == 0);
-	CHECK(state_load(state, &rig->arbiter, 18, &read_lease, &rig->notes) == -EINVAL);
+	CHECK(state_load(state, &rig->arbiter, 18, &read_lease, &rig->diagnostics) == -EINVAL);
 	CHECK(mkfifo(scratch_at(&rig->scratch, "leases/19.json"), 0600) == 0);
-	CHECK(state_load(state, &rig->arbiter, 19, &read_lease, &rig->notes) == -EINVAL);
+	CHECK(state_load(state, &rig->arbiter, 19, &read_lease, &rig->diagnostics) == -EINVAL);
 	CHECK(truncate(scratch_write(&rig->scratch, "leases/20.json", ""), 100 << 20) == 0);
-	CHECK(state_load(state, &rig->arbiter, 20, &read_lease, &rig->notes) == -EINVAL);
+	CHECK(state_load(state, &rig->arbiter, 20, &read_lease, &rig->diagnostics) == -EINVAL);
 	CHECK(there(rig, "set-aside/17.json") && there(rig, "set-aside/18.json"));
 	CHECK(there(rig, "set-aside/19.json") && there(rig, "set-aside/20.json"));
 
-	notes_done(&rig->notes);
-	CHECK(state_load(state, &rig->arbiter, 21, &read_lease, &rig->notes) == -EINVAL);
+	diagnostics_done(&rig->diagnostics);
+	CHECK(state_load(state, &rig->arbiter, 21, &read_lease, &rig->diagnostics) == -EINVAL);
 	CHECK(says(rig, "/leases/21.json: not a saved lease, and cannot be moved: No such file"));
 	rig_free(rig);
 }
@@ -125,8 +125,9 @@ TEST(a_file_about_another_lease_is_set_aside)
 	save(rig, state, 17);
 	CHECK(rename(scratch_at(&rig->scratch, "leases/17.json"),
 		     scratch_at(&rig->scratch, "leases/18.json")) == 0);
-	CHECK(state_load(state, &rig->arbiter, 18, &read_lease, &rig->notes) == -EINVAL);
-	CHECK(says(rig, "/leases/18.json: it is about lease 17; it is in ") && rig->notes.n == 1);
+	CHECK(state_load(state, &rig->arbiter, 18, &read_lease, &rig->diagnostics) == -EINVAL);
+	CHECK(says(rig, "/leases/18.json: it is about lease 17; it is in ") &&
+	      rig->diagnostics.n == 1);
 	CHECK(there(rig, "set-aside/18.json") && count_list(rig, state) == 0);
 	rig_free(rig);
 }
@@ -139,11 +140,11 @@ TEST(files_of_other_versions_are_set_aside_and_say_so)
 	scratch_write(&rig->scratch, "leases/17.json", "{\"version\":3,\"lease\":{}}");
 	scratch_write(&rig->scratch, "leases/18.json",
 		      "{\"version\":1,\"id\":18,\"name\":\"\",\"tenant\":\"*\",\"owner\":0}");
-	CHECK(state_load(state, &rig->arbiter, 17, &read_lease, &rig->notes) == -EINVAL);
-	CHECK(state_load(state, &rig->arbiter, 18, &read_lease, &rig->notes) == -EINVAL);
+	CHECK(state_load(state, &rig->arbiter, 17, &read_lease, &rig->diagnostics) == -EINVAL);
+	CHECK(state_load(state, &rig->arbiter, 18, &read_lease, &rig->diagnostics) == -EINVAL);
 	CHECK(says(rig, "/leases/17.json: version 3 is newer than this gpuarbd, which knows 2; "));
 	CHECK(says(rig, "/leases/18.json: older version 1, whose leases ended with their "));
-	CHECK(!notes_have_errors(&rig->notes));
+	CHECK(!diagnostics_have_errors(&rig->diagnostics));
 	CHECK(there(rig, "set-aside/17.json") && there(rig, "set-aside/18.json"));
 	rig_free(rig);
 }
@@ -157,7 +158,7 @@ TEST(what_was_set_aside_is_never_overwritten)
 	for (unsigned i = 1; i <= 4; i++) {
 		snprintf(text, sizeof(text), "number %u", i);
 		scratch_write(&rig->scratch, "leases/17.json", text);
-		state_set_aside(state, 17, "contradicts lease 9", &rig->notes);
+		state_set_aside(state, 17, "contradicts lease 9", &rig->diagnostics);
 		CHECK(!there(rig, "leases/17.json"));
 	}
 	CHECK(says(rig, "/leases/17.json: contradicts lease 9; it is in "));
@@ -171,7 +172,7 @@ TEST(what_was_set_aside_is_never_overwritten)
 	CHECK(symlink("gone", scratch_at(&rig->scratch, "set-aside/18.json")) == 0);
 	scratch_mkdir(&rig->scratch, "set-aside/18.json.2");
 	scratch_write(&rig->scratch, "leases/18.json", "eighteen");
-	state_set_aside(state, 18, "so", &rig->notes);
+	state_set_aside(state, 18, "so", &rig->diagnostics);
 	CHECK(strcmp(text_in(rig, "set-aside/18.json.3"), "eighteen") == 0);
 	CHECK(!there(rig, "set-aside/gone"));
 	rig_free(rig);
@@ -190,7 +191,7 @@ TEST(so_many_of_a_name_are_set_aside_and_no_more)
 		CHECK(symlink("x", scratch_at(&rig->scratch, name)) == 0);
 	}
 	scratch_write(&rig->scratch, "leases/17.json", "");
-	state_set_aside(state, 17, "so", &rig->notes);
+	state_set_aside(state, 17, "so", &rig->diagnostics);
 	CHECK(says(rig, "/leases/17.json: so, and cannot be moved: File exists"));
 	CHECK(there(rig, "leases/17.json"));
 	rig_free(rig);
@@ -208,7 +209,7 @@ TEST(the_rest_of_a_write_is_removed)
 	CHECK(!there(rig, ".new") && !there(rig, "leases/.new"));
 	scratch_write(&rig->scratch, "leases/.new", "{");
 	CHECK(count_list(rig, state) == 0 && !there(rig, "leases/.new"));
-	CHECK(rig->notes.n == 0 && !there(rig, "set-aside"));
+	CHECK(rig->diagnostics.n == 0 && !there(rig, "set-aside"));
 	state_close(state);
 	rig_free(rig);
 }
@@ -236,8 +237,8 @@ TEST(a_second_daemon_is_kept_out_until_the_first_has_gone)
 	struct rig *rig = rig_new();
 	struct state *first = open_state(rig), *second = NULL;
 
-	CHECK(state_open(rig->scratch.path, &second, &rig->notes) == -EBUSY && !second);
-	CHECK(notes_have_errors(&rig->notes) && says(rig, ": another gpuarbd uses it"));
+	CHECK(state_open(rig->scratch.path, &second, &rig->diagnostics) == -EBUSY && !second);
+	CHECK(diagnostics_have_errors(&rig->diagnostics) && says(rig, ": another gpuarbd uses it"));
 	save(rig, first, 17);
 	state_close(first);
 	second = open_state(rig);
@@ -264,7 +265,7 @@ TEST(the_lock_of_a_daemon_that_was_killed_is_free)
 		_exit(1);
 	}
 	CHECK(read(ready[0], &byte, 1) == 1);
-	CHECK(state_open(rig->scratch.path, &state, &rig->notes) == -EBUSY);
+	CHECK(state_open(rig->scratch.path, &state, &rig->diagnostics) == -EBUSY);
 	CHECK(kill(child, SIGKILL) == 0 && waitpid(child, &status, 0) == child);
 	state_close(open_state(rig));
 	close(ready[0]);

@@ -32,16 +32,16 @@ TEST(drained_gpus_are_drained_after_a_restart)
 	struct rig *rig = rig_new();
 	struct state *state = open_state(rig);
 
-	state_load_drained(state, old, &rig->notes); /* no file: none is */
-	CHECK(rig->notes.n == 0 && !old->gpus[0].draining && !old->gpus[1].draining);
+	state_load_drained(state, old, &rig->diagnostics); /* no file: none is */
+	CHECK(rig->diagnostics.n == 0 && !old->gpus[0].draining && !old->gpus[1].draining);
 	CHECK(arbiter_drain(old, "0000:04:00.0", true) == 0);
 	CHECK(state_save_drained(state, old) == 0);
 	CHECK(strcmp(file_text(rig), "0000:04:00.0\n") == 0);
 	state_close(state);
 
 	state = open_again(rig);
-	state_load_drained(state, new, &rig->notes);
-	CHECK(rig->notes.n == 0 && !new->gpus[0].draining &&new->gpus[1].draining);
+	state_load_drained(state, new, &rig->diagnostics);
+	CHECK(rig->diagnostics.n == 0 && !new->gpus[0].draining &&new->gpus[1].draining);
 	CHECK(arbiter_drain(new, "0000:04:00.0", false) == 0);
 	CHECK(state_save_drained(state, new) == 0 && !file_text(rig));
 	CHECK(state_save_drained(state, new) == 0);
@@ -58,16 +58,16 @@ TEST(a_drained_gpu_that_is_away_stays_drained)
 	_cleanup_(state_closep) struct state *state = open_state(rig);
 
 	scratch_write(&rig->scratch, "drained", "0000:05:00.0\n0000:03:00.0\n");
-	state_load_drained(state, arbiter, &rig->notes);
-	CHECK(arbiter->gpus[0].draining && !arbiter->gpus[1].draining && rig->notes.n == 1);
+	state_load_drained(state, arbiter, &rig->diagnostics);
+	CHECK(arbiter->gpus[0].draining && !arbiter->gpus[1].draining && rig->diagnostics.n == 1);
 	CHECK(says(rig, "0000:05:00.0 is drained and not here: it stays drained when it comes"));
 	CHECK(state_save_drained(state, arbiter) == 0);
 	CHECK(strcmp(file_text(rig), "0000:03:00.0\n0000:05:00.0\n") == 0);
 
 	/* It comes back. */
 	strcpy(arbiter->gpus[1].info.name, "0000:05:00.0");
-	state_load_drained(state, arbiter, &rig->notes);
-	CHECK(arbiter->gpus[1].draining && rig->notes.n == 1);
+	state_load_drained(state, arbiter, &rig->diagnostics);
+	CHECK(arbiter->gpus[1].draining && rig->diagnostics.n == 1);
 	CHECK(arbiter_drain(arbiter, "0000:05:00.0", false) == 0);
 	CHECK(state_save_drained(state, arbiter) == 0);
 	CHECK(strcmp(file_text(rig), "0000:03:00.0\n") == 0);
@@ -84,9 +84,9 @@ TEST(lines_that_name_no_gpu_are_told_and_the_others_count)
 	scratch_write(&rig->scratch, "drained",
 		      "\n0\n 0000:03:00.0\nan-address-that-is-as-long-as-32-b\n\x1b[0m\n"
 		      "0000:04:00.0"); /* torn behind the name */
-	state_load_drained(state, arbiter, &rig->notes);
+	state_load_drained(state, arbiter, &rig->diagnostics);
 	CHECK(!arbiter->gpus[0].draining && arbiter->gpus[1].draining);
-	CHECK(rig->notes.n == 5 && !notes_have_errors(&rig->notes));
+	CHECK(rig->diagnostics.n == 5 && !diagnostics_have_errors(&rig->diagnostics));
 	CHECK(says(rig, "/drained:1: not the name") && says(rig, "/drained:3: not the name"));
 	CHECK(says(rig, "/drained:4: not the name") && says(rig, "/drained:5: not the name"));
 	CHECK(says(rig, "0 is drained and not here")); /* a name, not an index */
@@ -104,8 +104,8 @@ TEST(more_than_a_machine_can_have_are_not_kept)
 	for (unsigned i = 0; i <= REQUEST_WANTS; i++)
 		end += sprintf(end, "0000:%02x:00.0\n", 8 + i);
 	scratch_write(&rig->scratch, "drained", text);
-	state_load_drained(state, arbiter, &rig->notes);
-	CHECK(rig->notes.n == REQUEST_WANTS + 1);
+	state_load_drained(state, arbiter, &rig->diagnostics);
+	CHECK(rig->diagnostics.n == REQUEST_WANTS + 1);
 	CHECK(says(rig, "/drained:65: 0000:48:00.0 is one too many"));
 	CHECK(arbiter_drain(arbiter, "0", true) == 0 && arbiter_drain(arbiter, "1", true) == 0);
 	CHECK(state_save_drained(state, arbiter) == 0);
@@ -126,11 +126,11 @@ TEST(what_is_no_list_is_set_aside_and_does_not_stay_in_the_way)
 	CHECK(arbiter_drain(arbiter, "0", false) == 0);
 	CHECK(state_save_drained(state, arbiter) == -EISDIR);
 
-	state_load_drained(state, arbiter, &rig->notes);
-	CHECK(says(rig, "/drained: not a list of GPUs; it is in ") && rig->notes.n == 1);
+	state_load_drained(state, arbiter, &rig->diagnostics);
+	CHECK(says(rig, "/drained: not a list of GPUs; it is in ") && rig->diagnostics.n == 1);
 	CHECK(state_save_drained(state, arbiter) == 0);
 	scratch_put(&rig->scratch, "drained", "0000:03:00.0\n\0", 14);
-	state_load_drained(state, arbiter, &rig->notes);
+	state_load_drained(state, arbiter, &rig->diagnostics);
 	CHECK(!arbiter->gpus[0].draining && there(rig, "set-aside/drained.2"));
 	rig_free(rig);
 	arbiter_free(arbiter);

@@ -33,15 +33,15 @@ TEST(a_runtime_directory_that_cannot_be_used_is_refused)
 	struct rig *rig = rig_new();
 	struct state *state = NULL;
 
-	CHECK(state_open(scratch_at(&rig->scratch, "none"), &state, &rig->notes) == -ENOENT);
+	CHECK(state_open(scratch_at(&rig->scratch, "none"), &state, &rig->diagnostics) == -ENOENT);
 	CHECK(says(rig, "/none: cannot use the runtime directory: No such file"));
 	scratch_write(&rig->scratch, "leases", "a file");
-	CHECK(state_open(rig->scratch.path, &state, &rig->notes) == -ENOTDIR);
+	CHECK(state_open(rig->scratch.path, &state, &rig->diagnostics) == -ENOTDIR);
 	CHECK(says(rig, "/leases: cannot be used as a directory of this user: Not a directory"));
 	CHECK(unlink(scratch_at(&rig->scratch, "leases")) == 0 && !state);
 
 	if (chown(scratch_mkdir(&rig->scratch, "leases"), 12345, (gid_t)-1) == 0)
-		CHECK(state_open(rig->scratch.path, &state, &rig->notes) == -EPERM && !state);
+		CHECK(state_open(rig->scratch.path, &state, &rig->diagnostics) == -EPERM && !state);
 	rig_free(rig);
 }
 

@@ -58,7 +58,7 @@ static void load_one(struct rig *rig, struct state *state, const struct arbiter 
 	static struct state_lease read;
 	char why[256] = "";
 
-	CHECK(state_load(state, new, lease->id, &read, &rig->notes) == 0);
+	CHECK(state_load(state, new, lease->id, &read, &rig->diagnostics) == 0);
 	CHECK(same_lease(lease, read.lease) && read.lost[0] == '\0');
 	CHECK(same_processes(&read, old));
 	if (arbiter_adopt(new, read.lease, read.lost, why, sizeof(why)) < 0) {
@@ -79,12 +79,12 @@ static void hand_over(struct rig *rig, const struct play *old, struct play *new)
 	state_close(state);
 
 	state = open_again(rig);
-	CHECK(state_list(state, &ids, &n, &rig->notes) == 0 && n == old->arbiter->n_leases);
+	CHECK(state_list(state, &ids, &n, &rig->diagnostics) == 0 && n == old->arbiter->n_leases);
 	for (size_t i = 0; i < n; i++) {
 		CHECK(ids[i] == old->arbiter->leases[i]->id);
 		load_one(rig, state, old->arbiter, new->arbiter, old->arbiter->leases[i]);
 	}
-	CHECK(rig->notes.n == 0 && !there(rig, "set-aside"));
+	CHECK(rig->diagnostics.n == 0 && !there(rig, "set-aside"));
 	play_promises(new);
 	free(ids);
 	state_close(state);
@@ -154,11 +154,11 @@ static void any_budget(struct play *play, struct budget *budget)
 
 static void any_cus(struct play *play, const struct gpu *gpu, struct cuset *ret)
 {
-	uint32_t words[DEAL_WORDS];
+	uint32_t words[CODEC_WORDS];
 
-	for (size_t i = 0; i < DEAL_WORDS; i++)
+	for (size_t i = 0; i < CODEC_WORDS; i++)
 		words[i] = (uint32_t)any_unsigned(play);
-	deal_decode(&gpu->deal, words, DEAL_WORDS, ret);
+	codec_decode(&gpu->codec, words, CODEC_WORDS, ret);
 }
 
 static void any_partition(struct play *play, struct partition *p)
@@ -221,7 +221,7 @@ static void any_words(struct play *play, struct lease *lease)
 	any_text(play, lease->reason, sizeof(lease->reason));
 	lease->class = (enum lease_class)play_below(play, CLASS_REALTIME + 1);
 	lease->state = (enum lease_state)play_below(play, STATE_ENDING + 1);
-	lease->cause = (enum verdict_kind)play_below(play, VERDICT_KINDS);
+	lease->cause = (enum result_kind)play_below(play, RESULT_KINDS);
 }
 
 static void any_lease(struct play *play, struct lease *lease)
@@ -262,13 +262,13 @@ TEST(every_value_of_every_field_is_read_as_it_was_saved)
 		CHECK(lease_new(play_below(&play, PLAY_GPUS + 1), &lease) == 0);
 		any_lease(&play, lease);
 		CHECK(state_save(state, play.arbiter, lease) == 0);
-		CHECK(state_load(state, play.arbiter, lease->id, &read, &rig->notes) == 0);
+		CHECK(state_load(state, play.arbiter, lease->id, &read, &rig->diagnostics) == 0);
 		CHECK(same_lease(lease, read.lease) && read.lost[0] == '\0');
 		CHECK(state_forget(state, lease->id) == 0);
 		lease_free(read.lease);
 		lease_free(lease);
 	}
-	CHECK(rig->notes.n == 0);
+	CHECK(rig->diagnostics.n == 0);
 	state_close(state);
 	rig_free(rig);
 	arbiter_free(play.arbiter);
@@ -290,7 +290,7 @@ TEST(the_processes_of_a_lease_come_back_up_to_the_most_that_is_kept)
 		CHECK(arbiter_adopt_process(play.arbiter, 18, &process) == 0);
 	}
 	CHECK(state_save(state, play.arbiter, &rig->lease) == 0);
-	CHECK(state_load(state, &rig->arbiter, 17, &read, &rig->notes) == 0);
+	CHECK(state_load(state, &rig->arbiter, 17, &read, &rig->diagnostics) == 0);
 	CHECK(read.n_processes == LEASE_PROCESSES_MAX);
 	for (size_t i = 0; i < read.n_processes; i++) {
 		size_t from = (size_t)INT32_MAX - (size_t)read.processes[i].pid;
@@ -311,7 +311,8 @@ static const char *lost_with(struct rig *rig, struct state *state, char lost[GPU
 {
 	static struct state_lease read;
 
-	CHECK(state_load(state, &rig->arbiter, 17, &read, &rig->notes) == 0 && rig->notes.n == 0);
+	CHECK(state_load(state, &rig->arbiter, 17, &read, &rig->diagnostics) == 0 &&
+	      rig->diagnostics.n == 0);
 	CHECK(read.lease->n_partitions == 1 && read.lease->partitions[0].count == 4);
 	CHECK((read.lease->partitions[0].gpu == GPU_ABSENT) == (read.lost[0] != '\0'));
 	memcpy(lost, read.lost, sizeof(read.lost));
@@ -339,7 +340,7 @@ TEST(a_gpu_that_is_gone_or_another_is_found_out)
 	CHECK(lost_with(rig, state, lost)[0]);
 	*gpu = was, gpu->info.geometry.arrays = 2;
 	CHECK(lost_with(rig, state, lost)[0]);
-	*gpu = was, gpu->deal.n_bits = 64;
+	*gpu = was, gpu->codec.n_bits = 64;
 	CHECK(lost_with(rig, state, lost)[0]);
 	*gpu = was, strcpy(gpu->info.name, "0000:03:00.0/0");
 	CHECK(strcmp(lost_with(rig, state, lost), "0000:03:00.0") == 0);
@@ -361,14 +362,14 @@ TEST(files_that_cannot_be_read_for_lack_of_fds_are_left_alone)
 	int r, listed;
 
 	save(rig, state, 17);
-	state_load_drained(state, &rig->arbiter, &rig->notes);
-	CHECK(rig->notes.n == 0);
+	state_load_drained(state, &rig->arbiter, &rig->diagnostics);
+	CHECK(rig->diagnostics.n == 0);
 	CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
 	none = (struct rlimit){ .rlim_cur = 0, .rlim_max = limit.rlim_max };
 	CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
-	r = state_load(state, &rig->arbiter, 17, &read, &rig->notes);
-	listed = state_list(state, &ids, &n, &rig->notes);
-	state_load_drained(state, &rig->arbiter, &rig->notes);
+	r = state_load(state, &rig->arbiter, 17, &read, &rig->diagnostics);
+	listed = state_list(state, &ids, &n, &rig->diagnostics);
+	state_load_drained(state, &rig->arbiter, &rig->diagnostics);
 	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
 
 	CHECK(listed == -EMFILE);
@@ -376,7 +377,7 @@ TEST(files_that_cannot_be_read_for_lack_of_fds_are_left_alone)
 	CHECK(r == -EMFILE && there(rig, "leases/17.json") && !there(rig, "set-aside"));
 	CHECK(says(rig, "/leases/17.json: cannot be read now: Too many open files"));
 	CHECK(says(rig, "/drained: cannot be read now: Too many open files"));
-	CHECK(state_load(state, &rig->arbiter, 17, &read, &rig->notes) == 0);
+	CHECK(state_load(state, &rig->arbiter, 17, &read, &rig->diagnostics) == 0);
 	lease_free(read.lease);
 	rig_free(rig);
 }

@@ -276,7 +276,7 @@ TEST(half_a_wgp_is_no_mask)
 		.xccs = 1, .engines = 4, .arrays = 2, .array_cus = 8, .wgp = true
 	};
 	CHECK(geometry_spread(geometry, 64) == 0);
-	deal_init(&rig->gpu.deal, geometry);
+	codec_init(&rig->gpu.codec, geometry);
 	text = text_of(rig);
 	CHECK(refused_or_same(rig, text, strlen(text)));
 	other = replaced(text, "\"cu_mask\":\"0x0000000f", "\"cu_mask\":\"0x0000000e");

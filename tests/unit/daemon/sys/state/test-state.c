@@ -81,9 +81,9 @@ static unsigned load_all(struct rig *rig, struct state *state)
 	unsigned good = 0;
 	size_t n = 0;
 
-	CHECK(state_list(state, &ids, &n, &rig->notes) == 0);
+	CHECK(state_list(state, &ids, &n, &rig->diagnostics) == 0);
 	for (size_t i = 0; i < n; i++) {
-		if (state_load(state, &rig->arbiter, ids[i], &saved, &rig->notes) < 0)
+		if (state_load(state, &rig->arbiter, ids[i], &saved, &rig->diagnostics) < 0)
 			continue;
 		lease_free(saved.lease);
 		good++;
@@ -113,9 +113,9 @@ TEST(torn_and_foreign_files_are_set_aside)
 	CHECK(symlink("17.json", scratch_at(&rig->scratch, "leases/25.json")) == 0);
 	scratch_write(&rig->scratch, "leases/.new", "half a le"); /* the end came while saving */
 
-	notes_done(&rig->notes);
-	CHECK(load_all(rig, state) == 0 && rig->notes.n == 10);
-	CHECK(!notes_have_errors(&rig->notes));
+	diagnostics_done(&rig->diagnostics);
+	CHECK(load_all(rig, state) == 0 && rig->diagnostics.n == 10);
+	CHECK(!diagnostics_have_errors(&rig->diagnostics));
 	CHECK(says(rig, "/leases/17.json: "));
 	CHECK(there(rig, "set-aside/17.json") && there(rig, "set-aside/notes.txt"));
 	CHECK(there(rig, "set-aside/22.json") && there(rig, "set-aside/25.json"));
@@ -142,12 +142,12 @@ TEST(ids_go_on_after_a_restart)
 	struct state *state = open_state(rig);
 	uint64_t first = state_first_id(state);
 
-	CHECK(first > 0 && rig->notes.n == 0); /* a first start is nothing to tell */
+	CHECK(first > 0 && rig->diagnostics.n == 0); /* a first start is nothing to tell */
 	CHECK(!there(rig, "next-id"));
 	state_close(state);
 	state = open_state(rig); /* nor is one after a daemon that granted nothing */
 	first = state_first_id(state);
-	CHECK(rig->notes.n == 0);
+	CHECK(rig->diagnostics.n == 0);
 	CHECK(state_ids_until(state, first) == 0 && there(rig, "next-id"));
 	CHECK(unlink(scratch_at(&rig->scratch, "next-id")) == 0);
 	CHECK(state_ids_until(state, first + 1023) == 0 && !there(rig, "next-id"));
@@ -155,7 +155,7 @@ TEST(ids_go_on_after_a_restart)
 	state_close(state);
 
 	state = open_state(rig);
-	CHECK(state_first_id(state) == first + 2048 && rig->notes.n == 0);
+	CHECK(state_first_id(state) == first + 2048 && rig->diagnostics.n == 0);
 	state_close(state);
 	rig_free(rig);
 }
@@ -175,7 +175,7 @@ static uint64_t first_id_with(const char *next_id, bool *ret_told)
 	state = open_state(rig);
 	id = state_first_id(state);
 	*ret_told = says(rig, "/next-id: is ");
-	CHECK(!notes_have_errors(&rig->notes));
+	CHECK(!diagnostics_have_errors(&rig->diagnostics));
 	state_close(state);
 	rig_free(rig);
 	return id;
