@@ -13,7 +13,7 @@
 #include "core/policy/result.h"
 
 /* Reads aa{sv} a{sv}. *ret_process_fd is the message's, or -1. Returns -EINVAL with the
- * verdict set. */
+ * result set. */
 int bus_read_request(sd_bus_message *m, struct request *ret, int *ret_process_fd,
 		     struct result *result);
 

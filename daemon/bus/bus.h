@@ -16,7 +16,7 @@
 
 struct bus;
 
-/* What the bus asks of the daemon. All answer 0 or a negative errno with the verdict set. */
+/* What the bus asks of the daemon. All answer 0 or a negative errno with the result set. */
 struct bus_host {
 	const char *version; /* told as the property Version; never NULL */
 
