@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "util/refuse.h"
+#include "util/text.h"
 #include "helpers/helper.h"
 #include "helpers/debugfs-child.h"
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "helpers/enforce-protocol.h"
-#include "util/refuse.h"
+#include "util/text.h"
 #include "util/fd.h"
 #include "helpers/helper.h"
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "util/base.h"
-#include "util/refuse.h"
 #include "util/text.h"
 
 #define ERRNO_MAX 4095 /* of Linux */

@@ -7,7 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "util/refuse.h"
+#include "util/text.h"
 
 int helper_connect(const char *path, int type, const char *unit, char *why, size_t size)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "util/text.h"
 
+#include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "util/base.h"
-
-/* Well-formed sequences by their first byte and the range of the second (The Unicode
+/* Well-formed UTF-8 sequences by their first byte and the range of the second (The Unicode
  * Standard, table 3-7), without the control characters of ASCII and U+0080..U+009F. */
 static const struct lead {
 	uint8_t first, last;
@@ -19,8 +19,8 @@ static const struct lead {
 	{ 0xf4, 0xf4, 4, 0x80, 0x8f },
 };
 
-/* Bytes of the printable character that text starts with; 0 if there is none. */
-static size_t character(const char *text)
+/* Length in bytes of the printable character at the start of text; 0: there is none. */
+static size_t character_length(const char *text)
 {
 	const struct lead *lead = NULL;
 	uint8_t byte[4] = { 0 };
@@ -43,7 +43,7 @@ static size_t character(const char *text)
 bool text_printable(const char *text)
 {
 	while (*text) {
-		size_t n = character(text);
+		size_t n = character_length(text);
 
 		if (n == 0)
 			return false;
@@ -57,7 +57,7 @@ const char *text_clean(char *buf, size_t size, const char *text)
 	size_t used = 0;
 
 	while (*text) {
-		size_t n = character(text);
+		size_t n = character_length(text);
 		const char *from = n > 0 ? text : "?";
 		size_t length = n > 0 ? n : 1;
 
@@ -69,4 +69,14 @@ const char *text_clean(char *buf, size_t size, const char *text)
 	}
 	buf[used] = '\0';
 	return buf;
+}
+
+int refuse(char *why, size_t size, int error, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(why, size, format, args);
+	va_end(args);
+	return error;
 }

@@ -2,16 +2,21 @@
 #pragma once
 
 /*
- * Text that crosses the bus or goes to the journal. The bus hangs up on whoever sends a string
- * that is not UTF-8, and journalctl shows none, so what is told (commands, units and sentences
- * that were cut) is cleaned, and what is taken in must be fit to print on a terminal.
+ * Text for the bus and the journal. A bus disconnects a client that sends a string which is not
+ * UTF-8, and journalctl does not show such a field. So text that gpuarbd sends (commands, units,
+ * truncated sentences) is cleaned, and text that it accepts must be printable.
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "util/base.h"
+
 bool text_printable(const char *text); /* UTF-8 without control characters */
 
-/* Copies with '?' for each byte that is no part of a printable character; cuts between
- * characters. Returns buf. */
+/* Copies text to buf with '?' for each byte that is not part of a printable character, and
+ * truncates it between characters. Returns buf. */
 const char *text_clean(char *buf, size_t size, const char *text);
+
+/* Writes the reason of a failure to why, truncated to size, and returns error. */
+int refuse(char *why, size_t size, int error, const char *format, ...) PRINTF_LIKE(4, 5);

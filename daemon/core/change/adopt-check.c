@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/ledger/check.h"
-#include "util/refuse.h"
+#include "util/text.h"
 
 #define ID(lease) ((unsigned long long)(lease)->id)
 

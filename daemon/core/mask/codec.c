@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "util/base.h"
-#include "util/refuse.h"
+#include "util/text.h"
 
 static bool mask_has(const uint32_t *mask, unsigned bit)
 {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "util/base.h"
-#include "util/refuse.h"
+#include "util/text.h"
 
 static int check_shape(const struct geometry *geometry, char *buf, size_t size)
 {

@@ -13,7 +13,7 @@
 
 #include "util/base.h"
 #include "core/change/observe.h"
-#include "util/refuse.h"
+#include "util/text.h"
 #include "util/fd.h"
 #include "util/log.h"
 #include "sys/process.h"
