@@ -3,23 +3,17 @@
 /* The timing model against what was measured on real GPUs: how far off it may be. The numbers
  * are those of kfdsim-timing, rounded up. */
 
-#include <errno.h>
 #include <math.h>
 
 #include "check.h"
+#include "measured.h"
 #include "kfdsim/timing/timing-compare.h"
 
-/* 1: there, 0: the tables are not. */
-static int load(int (*how)(const char *dir, struct comparisons *ret), struct comparisons *ret)
+static void load(int (*how)(const char *dir, struct comparisons *ret), struct comparisons *ret)
 {
-	const char *shared = getenv("GPUARB_SHARED");
 	char dir[4096];
-	int r;
 
-	snprintf(dir, sizeof(dir), "%s/data", shared ? shared : "");
-	r = how(dir, ret);
-	CHECK(r == 0 || r == -ENOENT);
-	return r == 0;
+	CHECK(how(measured_dir(dir, sizeof(dir)), ret) == 0);
 }
 
 static void show(const struct comparisons *c)
@@ -31,27 +25,25 @@ static void show(const struct comparisons *c)
 	       summary.median * 100, summary.worst * 100);
 }
 
-TEST(masks_fit_within_nine_percent_and_three_in_the_median)
+TEST(model_of_masks_errs_at_most_nine_percent_and_three_in_the_median)
 {
 	_cleanup_(comparisons_clear) struct comparisons c = { 0 };
 	struct summary summary;
 
-	if (!load(compare_masks, &c))
-		SKIP("GPUARB_SHARED does not say where the measurements are");
+	load(compare_masks, &c);
 	show(&c);
 	comparisons_summary(&c, &summary);
 	CHECK(summary.rows == 60);
 	CHECK(summary.median <= 0.03 && summary.worst <= 0.09);
 }
 
-TEST(shared_gpus_fit_within_fifteen_percent_but_for_one_that_is_told)
+TEST(model_of_shared_gpus_errs_at_most_fifteen_percent_except_mm256_alone)
 {
 	_cleanup_(comparisons_clear) struct comparisons c = { 0 };
 	struct summary summary;
 	unsigned apart = 0;
 
-	if (!load(compare_sharing, &c))
-		SKIP("GPUARB_SHARED does not say where the measurements are");
+	load(compare_sharing, &c);
 	show(&c);
 	comparisons_summary(&c, &summary);
 	for (size_t i = 0; i < c.n; i++)
@@ -64,7 +56,7 @@ TEST(shared_gpus_fit_within_fifteen_percent_but_for_one_that_is_told)
 }
 
 /* Rows that no simple rule explains stay in: what is asked is the side they are on. */
-TEST(within_its_limits_nothing_is_slower_and_beyond_them_all_is)
+TEST(model_slows_down_exactly_the_rows_beyond_the_queue_limits)
 {
 	static int (*const each[])(const char *dir, struct comparisons *ret) = {
 		compare_slices,
@@ -75,8 +67,7 @@ TEST(within_its_limits_nothing_is_slower_and_beyond_them_all_is)
 		_cleanup_(comparisons_clear) struct comparisons c = { 0 };
 		unsigned beyond = 0;
 
-		if (!load(each[i], &c))
-			SKIP("GPUARB_SHARED does not say where the measurements are");
+		load(each[i], &c);
 		show(&c);
 		for (size_t j = 0; j < c.n; j++) {
 			const struct comparison *row = &c.rows[j];
@@ -89,13 +80,12 @@ TEST(within_its_limits_nothing_is_slower_and_beyond_them_all_is)
 	}
 }
 
-TEST(half_of_the_oversubscribed_rows_of_one_machine_fit_within_a_third)
+TEST(median_error_of_oversubscribed_spx_rows_is_at_most_a_third)
 {
 	_cleanup_(comparisons_clear) struct comparisons c = { 0 };
 	struct summary summary;
 
-	if (!load(compare_spx, &c))
-		SKIP("GPUARB_SHARED does not say where the measurements are");
+	load(compare_spx, &c);
 	comparisons_summary(&c, &summary);
 	CHECK(summary.rows == 15 && summary.median <= 0.33);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* kfdsim-timing [--json] [DIRECTORY]: the timing model beside each row that was measured; or
- * --play, what it says of programs beside each other. Judges nothing. */
+/* kfdsim-timing prints the timing model beside each measured row, or with --play the time of
+ * programs that the model runs beside each other. It does not judge the errors: tests do. */
 
 #include <getopt.h>
 #include <math.h>
@@ -36,7 +36,7 @@ static void print_text(const struct comparisons *c)
 	       summary.rows, c->n, summary.median * 100, summary.worst * 100);
 }
 
-/* The tables are not ours: nothing of them may end a string. */
+/* Leaves out of a table's text what would end a JSON string. */
 static void print_string(const char *s)
 {
 	putchar('"');
@@ -108,9 +108,10 @@ static int usage(FILE *to, int status)
 	fputs("kfdsim-timing [--json] [DIRECTORY]\n"
 	      "kfdsim-timing --play THREADS:MASK…\n\n"
 	      "Prints the timing model beside each row measured on real GPUs, from the tables in\n"
-	      "DIRECTORY, or in $GPUARB_SHARED/data. --play: up to four programs beside each other\n"
-	      "on a Radeon VII, each with a CU mask and one product of 1024 x 1024 matrices after\n"
-	      "the other, with 1024 or 256 threads a block; the first one's median in ms.\n",
+	      "DIRECTORY (default: " KFDSIM_MEASURED ").\n"
+	      "--play: simulates up to four programs on one Radeon VII. Each has a CU mask and\n"
+	      "computes one product of 1024 x 1024 matrices after the other, with 1024 or 256\n"
+	      "threads a block. Prints the median time of the first program in ms.\n",
 	      to);
 	return status;
 }
@@ -157,8 +158,6 @@ int main(int argc, char *argv[])
 		{ "play", no_argument, NULL, 'p' },
 		{ 0 },
 	};
-	_cleanup_(freep) char *dir = NULL;
-	const char *shared = getenv("GPUARB_SHARED");
 	bool json = false, play = false;
 	int c;
 
@@ -173,15 +172,5 @@ int main(int argc, char *argv[])
 		return json ? usage(stderr, 2) : play_them(argv + optind, argc - optind);
 	if (argc - optind > 1)
 		return usage(stderr, 2);
-	if (optind == argc && !shared) {
-		fputs("kfdsim-timing: where are the tables? Neither DIRECTORY nor $GPUARB_SHARED "
-		      "is given\n",
-		      stderr);
-		return 2;
-	}
-	if (optind < argc)
-		return show(argv[optind], json);
-	if (asprintf(&dir, "%s/data", shared) < 0)
-		return EXIT_FAILURE;
-	return show(dir, json);
+	return show(optind < argc ? argv[optind] : KFDSIM_MEASURED, json);
 }

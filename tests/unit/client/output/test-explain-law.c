@@ -14,6 +14,7 @@
 #include "check.h"
 #include "util/base.h"
 #include "ledger-rig.h"
+#include "measured.h"
 
 #define SAMPLES 64
 
@@ -64,14 +65,11 @@ static uint64_t mask_of(const struct model *model, const unsigned engine[static 
 
 static size_t load(struct sample *samples)
 {
-	const char *dir = getenv("GPUARB_SHARED");
-	char path[4096], line[1024];
+	FILE *f = measured_open("cu_mask_distributed.tsv");
+	char line[1024];
 	size_t n = 0;
-	FILE *f;
 
-	snprintf(path, sizeof(path), "%s/data/cu_mask_distributed.tsv", dir ? dir : "");
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f)) {
+	while (fgets(line, sizeof(line), f)) {
 		struct sample s;
 
 		if (sscanf(line,
@@ -82,8 +80,7 @@ static size_t load(struct sample *samples)
 		CHECK(n < SAMPLES);
 		samples[n++] = s;
 	}
-	if (f)
-		fclose(f);
+	fclose(f);
 	return n;
 }
 
@@ -129,8 +126,6 @@ TEST(one_coefficient_foretells_every_time_that_was_measured)
 	size_t n = load(samples);
 	struct errors law, control;
 
-	if (n == 0)
-		SKIP("GPUARB_SHARED does not say where the measurements are");
 	CHECK(n == 60);
 	for (size_t i = 0; i < n; i++)
 		CHECK((unsigned)__builtin_popcountll(samples[i].mask) == samples[i].bits);

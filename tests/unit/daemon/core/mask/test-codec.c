@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "check.h"
+#include "measured.h"
 
 static const struct geometry radeon_vii = {
 	.xccs = 1,
@@ -373,19 +374,11 @@ static double check_measured(const struct measured *row)
 
 TEST(masks_measured_on_a_radeon_vii_map_as_measured_and_follow_the_law)
 {
-	const char *dir = getenv("GPUARB_SHARED");
-	char path[4096], line[1024];
+	char line[1024];
 	double off, sum = 0, most = 0;
 	struct measured row;
 	unsigned rows = 0;
-	FILE *file;
-
-	if (!dir)
-		SKIP("GPUARB_SHARED does not say where the measurements are");
-	snprintf(path, sizeof(path), "%s/data/cu_mask_distributed.tsv", dir);
-	file = fopen(path, "re");
-	if (!file)
-		SKIP("there is no cu_mask_distributed.tsv");
+	FILE *file = measured_open("cu_mask_distributed.tsv");
 
 	while (fgets(line, sizeof(line), file)) {
 		if (!parse_measured(line, &row))
