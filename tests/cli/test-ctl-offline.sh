@@ -13,7 +13,8 @@ GPUARBCTL=${1:-${GPUARBCTL:?}}
 . "$GPUARB_SOURCE_ROOT/tests/cli/ctl-rig.sh"
 rig_need jq
 data=$GPUARB_SOURCE_ROOT/tests/data
-manual=$GPUARB_SOURCE_ROOT/docs/gpuarbctl.1.scd
+manual=$dir/manual
+cat "$GPUARB_SOURCE_ROOT"/docs/gpuarbctl*.1.scd >"$manual"
 export GPUARB_BUS_ADDRESS="unix:path=$dir/no-bus"
 
 # mask CODE ARGUMENT…: of a profile.

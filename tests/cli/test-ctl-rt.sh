@@ -14,7 +14,7 @@ GPUARBCTL=${1:-${GPUARBCTL:?}}
 rig_need dbus-daemon dbus-monitor jq
 data=$GPUARB_SOURCE_ROOT/tests/data/rt
 example=$GPUARB_SOURCE_ROOT/docs/examples/taskset.ini
-manual=$GPUARB_SOURCE_ROOT/docs/gpuarbctl.1.scd
+manual=$GPUARB_SOURCE_ROOT/docs/gpuarbctl-rt.1.scd
 export GPUARB_BUS_ADDRESS="unix:path=$dir/no-bus"
 
 # plan CODE FILE ARGUMENT…
