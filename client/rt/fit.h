@@ -8,7 +8,7 @@
 
 #include "client/rt/set.h"
 #include "core/mask/cuset.h"
-#include "core/ledger/gpu-info.h"
+#include "core/mask/gpu-info.h"
 #include "core/policy/result.h"
 
 /* What is asked for one partition; `run` is to ask the same. */

@@ -4,7 +4,7 @@
 /* The GPU that is planned for. */
 
 #include "client/options/options.h"
-#include "core/ledger/gpu-info.h"
+#include "core/mask/gpu-info.h"
 
 struct rt_gpu {
 	struct gpu_info info; /* its name is that of the GPU, or of the profile */

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "core/ledger/gpu-info.h"
+#include "core/mask/gpu-info.h"
 #include "util/diagnostics.h"
 
 struct hw;

@@ -13,7 +13,7 @@
 
 #include <stddef.h>
 
-#include "core/ledger/gpu-info.h"
+#include "core/mask/gpu-info.h"
 #include "core/mask/observed-mask.h"
 
 /*

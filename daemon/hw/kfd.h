@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "util/base.h"
-#include "core/ledger/gpu-info.h"
+#include "core/mask/gpu-info.h"
 #include "util/diagnostics.h"
 #include "hw/hw.h"
 

@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "core/ledger/gpu-info.h"
+#include "core/mask/gpu-info.h"
 
 #define FAKE_TOPOLOGY "class/kfd/kfd/topology"
 #define FAKE_NODES FAKE_TOPOLOGY "/nodes"

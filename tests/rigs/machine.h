@@ -5,7 +5,7 @@
 
 #include <sys/stat.h>
 
-#include "core/ledger/gpu-info.h"
+#include "core/mask/gpu-info.h"
 #include "fake-sysfs.h"
 #include "live.h"
 #include "sys/config/profile.h"

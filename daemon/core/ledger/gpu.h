@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 #include "core/mask/codec.h"
-#include "core/ledger/gpu-info.h"
+#include "core/mask/gpu-info.h"
 #include "core/ledger/lease.h"
 
 #define GPU_UNMANAGED_MAX 64U /* unmanaged processes told by name; all of them are counted */

@@ -12,7 +12,7 @@
 #include <sys/types.h>
 
 #include "core/policy/class.h"
-#include "core/ledger/gpu-info.h"
+#include "core/mask/gpu-info.h"
 
 #define REQUEST_WANTS 64U /* GPUs in one lease at most */
 #define REQUEST_TEXT 128U /* bytes of a name, token or tenant with the NUL */

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "util/base.h"
-#include "core/ledger/gpu-info.h"
+#include "core/mask/gpu-info.h"
 
 enum result_kind {
 	RESULT_OK,

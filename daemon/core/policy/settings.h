@@ -13,7 +13,7 @@
 
 #include "util/base.h"
 #include "core/policy/class.h"
-#include "core/ledger/gpu-info.h"
+#include "core/mask/gpu-info.h"
 
 /* How often the hardware is looked at while a lease is ending: others wait for what it had. */
 #define LOOK_WHILE_ENDING_USEC UINT64_C(50000)

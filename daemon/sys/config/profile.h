@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-#include "core/ledger/gpu-info.h"
+#include "core/mask/gpu-info.h"
 #include "util/diagnostics.h"
 
 struct profile {

@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "core/ledger/gpu-info.h"
+#include "core/mask/gpu-info.h"
 
 #define SIM_GPUS_MAX 64U
 

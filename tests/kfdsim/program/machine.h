@@ -10,7 +10,7 @@
 
 #include <stddef.h>
 
-#include "core/ledger/gpu-info.h"
+#include "core/mask/gpu-info.h"
 #include "kfdsim/driver/sim.h"
 
 struct machine {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "core/ledger/gpu-info.h"
+#include "core/mask/gpu-info.h"
 
 #include <errno.h>
 #include <stdio.h>
