@@ -198,7 +198,7 @@ static void carry_out_touched(struct daemon *daemon)
 	if (must_look(daemon->arbiter))
 		daemon_look(daemon, 0);
 	save_touched(daemon);
-	while ((lease = arbiter_take_touched(daemon->arbiter, &touched)))
+	while ((lease = ledger_take_touched(daemon->arbiter, &touched)))
 		carry_out_lease(daemon, lease, touched);
 	daemon->saved = 0;
 }
@@ -260,7 +260,7 @@ void daemon_end_leases(struct daemon *daemon)
 
 	for (size_t i = arbiter->n_leases; i-- > 0;)
 		arbiter_end(arbiter, arbiter->leases[i]->id, RESULT_SHUTDOWN, "gpuarbd stopped");
-	while ((lease = arbiter_take_touched(arbiter, &touched))) {
+	while ((lease = ledger_take_touched(arbiter, &touched))) {
 		daemon_tell_holders(daemon, lease);
 		if (touched & TOUCH_ENDING)
 			journal_events_ended(daemon, lease);

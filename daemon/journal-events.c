@@ -30,7 +30,7 @@ static void add_wanted(struct log_fields *fields, const struct daemon *daemon,
 		       const struct request *request)
 {
 	for (size_t i = 0; i < request->n_wants; i++) {
-		int gpu = arbiter_gpu(daemon->arbiter, request->wants[i].gpu);
+		int gpu = ledger_find_gpu(daemon->arbiter, request->wants[i].gpu);
 
 		if (gpu >= 0)
 			add_gpu(fields, daemon->arbiter->gpus[gpu].info.name);
@@ -223,7 +223,7 @@ void journal_events_resize_refused(struct daemon *daemon, const struct caller *c
 				   const struct result *result)
 {
 	struct log_fields fields = { .uid = caller->uid };
-	const struct lease *lease = arbiter_find(daemon->arbiter, id);
+	const struct lease *lease = ledger_find(daemon->arbiter, id);
 	char what[64];
 
 	if (lease && (lease->owner == caller->uid || caller->administrator)) {

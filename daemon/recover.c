@@ -153,7 +153,7 @@ static int adopt_fd(struct daemon *daemon, struct stored_fds_fd *kept)
 
 	if (kept->spoilt)
 		tell_gone(daemon, kept);
-	if (!kept->lease || !arbiter_find(daemon->arbiter, kept->lease)) {
+	if (!kept->lease || !ledger_find(daemon->arbiter, kept->lease)) {
 		store_forget(daemon->store, kept->name);
 		return 0;
 	}

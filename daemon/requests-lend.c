@@ -26,14 +26,14 @@ int host_activate(void *userdata, const struct caller *caller, uint64_t id, bool
 		   : arbiter_deactivate(arbiter, caller, id, result);
 	if (r < 0)
 		return r;
-	r = daemon_save(daemon, arbiter_find(arbiter, id));
+	r = daemon_save(daemon, ledger_find(arbiter, id));
 	if (r < 0 && active) {
 		arbiter_deactivate(arbiter, caller, id, &none);
 		daemon_carry_out(daemon);
 		return not_saved(daemon, r, result, "the lease stays inactive");
 	}
 	if (!active)
-		journal_events_inactive(daemon, arbiter_find(arbiter, id));
+		journal_events_inactive(daemon, ledger_find(arbiter, id));
 	daemon->stale |= r < 0; /* after a restart it would be active again, and lend nothing */
 	daemon_carry_out(daemon);
 	return 0;
@@ -46,7 +46,7 @@ int host_acknowledge(void *userdata, const struct caller *caller, uint64_t id, u
 	struct lease *lease;
 	int r;
 
-	r = arbiter_own(daemon->arbiter, caller, id, &lease, result);
+	r = ledger_find_owned(daemon->arbiter, caller, id, &lease, result);
 	if (r < 0)
 		return r;
 	if (arbiter_acknowledge(daemon->arbiter, id, generation) < 0)
@@ -67,10 +67,10 @@ int host_revoke(void *userdata, uint64_t id, uint64_t grace_usec, const char *re
 	r = arbiter_revoke(daemon->arbiter, id, daemon_now_usec(), grace_usec, reason, result);
 	if (r < 0)
 		return r;
-	if (arbiter_find(daemon->arbiter, id))
-		journal_events_revoking(daemon, arbiter_find(daemon->arbiter, id), grace_usec);
+	if (ledger_find(daemon->arbiter, id))
+		journal_events_revoking(daemon, ledger_find(daemon->arbiter, id), grace_usec);
 	daemon_carry_out(daemon);
-	r = arbiter_find(daemon->arbiter, id) ? daemon_save_again(daemon) : 0;
+	r = ledger_find(daemon->arbiter, id) ? daemon_save_again(daemon) : 0;
 	if (r < 0)
 		return not_saved(daemon, r, result,
 				 "a restart would forget it: revoke the lease again then");

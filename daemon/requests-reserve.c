@@ -101,7 +101,7 @@ static int reserve(struct daemon *daemon, const struct caller *caller,
 		   const struct request *request, int process_fd, struct kept *kept,
 		   struct result *result)
 {
-	struct lease *lease = arbiter_find_token(daemon->arbiter, caller->uid, request->token);
+	struct lease *lease = ledger_find_token(daemon->arbiter, caller->uid, request->token);
 	pid_t pid = 0;
 	int r = 0;
 
@@ -130,7 +130,7 @@ int host_reserve(void *userdata, const struct caller *caller, const struct reque
 	}
 	keep_count(daemon, &kept);
 	daemon_carry_out(daemon);
-	*ret = arbiter_find(daemon->arbiter, kept.lease);
+	*ret = ledger_find(daemon->arbiter, kept.lease);
 	if (!*ret) { /* a look at the hardware came between */
 		close(kept.holder);
 		return result_set(result, RESULT_NO_CAPACITY,
@@ -149,7 +149,7 @@ int host_bind(void *userdata, const struct caller *caller, uint64_t id, int proc
 	pid_t pid;
 	int r;
 
-	r = arbiter_own(daemon->arbiter, caller, id, &lease, result);
+	r = ledger_find_owned(daemon->arbiter, caller, id, &lease, result);
 	if (r < 0)
 		return r;
 	if (lease->state == STATE_ENDING)

@@ -41,14 +41,14 @@ static int host_release(void *userdata, const struct caller *caller, uint64_t id
 	struct lease *lease;
 	int r;
 
-	r = arbiter_own(daemon->arbiter, caller, id, &lease, result);
+	r = ledger_find_owned(daemon->arbiter, caller, id, &lease, result);
 	if (r < 0)
 		return r;
 	lease->revoked |= caller->uid != lease->owner;
 	arbiter_end(daemon->arbiter, id, RESULT_OK,
 		    caller->uid == lease->owner ? "released" : "released by an administrator");
 	daemon_carry_out(daemon);
-	r = arbiter_find(daemon->arbiter, id) ? daemon_save_again(daemon) : 0;
+	r = ledger_find(daemon->arbiter, id) ? daemon_save_again(daemon) : 0;
 	if (r < 0)
 		return result_set(result, RESULT_NOT_SAVED,
 				  "lease %llu is ending, which could not be saved in %s (%s): "
@@ -63,7 +63,7 @@ static int host_release(void *userdata, const struct caller *caller, uint64_t id
 static int host_drain(void *userdata, const char *gpu, bool drain, struct result *result)
 {
 	struct daemon *daemon = userdata;
-	int index = arbiter_gpu(daemon->arbiter, gpu), r;
+	int index = ledger_find_gpu(daemon->arbiter, gpu), r;
 	bool before;
 
 	if (index < 0)

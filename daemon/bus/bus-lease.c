@@ -16,7 +16,7 @@ static const struct lease *lease_at(const struct bus *bus, const char *path)
 
 	if (bus_path_number(path, GPUARB_PATH_LEASE, &id) < 0)
 		return NULL;
-	return arbiter_find(bus->arbiter, id);
+	return ledger_find(bus->arbiter, id);
 }
 
 /* A path below that is no lease gets our own error, whatever was asked of it. */
@@ -222,7 +222,7 @@ PROPERTY(get_generation, sd_bus_message_append, "t", lease->generation)
 PROPERTY(get_tier, sd_bus_message_append, "s", tier(lease))
 PROPERTY(get_partitions, bus_append_partitions, ((struct bus *)userdata)->arbiter, lease)
 PROPERTY(get_position, sd_bus_message_append, "u",
-	 arbiter_position(((struct bus *)userdata)->arbiter, lease))
+	 queue_position(((struct bus *)userdata)->arbiter, lease))
 PROPERTY(get_reason, bus_append_text, lease->reason)
 PROPERTY(get_deadline, sd_bus_message_append, "t", lease->deadline_usec)
 PROPERTY(get_disturbances, sd_bus_message_append, "t", lease->disturbances)

@@ -204,7 +204,7 @@ static bool always(const struct bus *bus, const struct caller *caller, uint64_t 
 
 static bool of_another(const struct bus *bus, const struct caller *caller, uint64_t id)
 {
-	const struct lease *lease = arbiter_find(bus->arbiter, id);
+	const struct lease *lease = ledger_find(bus->arbiter, id);
 
 	return lease && lease->owner != caller->uid;
 }

@@ -39,7 +39,7 @@ static inline void adapter_carry_out(struct adapter *adapter)
 	unsigned touched;
 
 	arbiter_lend(adapter->arbiter, 0);
-	for (struct lease *l; (l = arbiter_take_touched(adapter->arbiter, &touched));) {
+	for (struct lease *l; (l = ledger_take_touched(adapter->arbiter, &touched));) {
 		bus_tell_lease(adapter->bus, l, touched);
 		if (touched & TOUCH_REMOVED)
 			lease_free(l);
@@ -132,7 +132,7 @@ static inline int adapter_release(void *userdata, const struct caller *caller, u
 	struct lease *lease;
 	int r;
 
-	r = arbiter_own(adapter->arbiter, caller, id, &lease, result);
+	r = ledger_find_owned(adapter->arbiter, caller, id, &lease, result);
 	if (r < 0)
 		return r;
 	arbiter_end(adapter->arbiter, id, RESULT_OK, "released");
@@ -149,7 +149,7 @@ static inline int adapter_bind(void *userdata, const struct caller *caller, uint
 	struct lease *lease;
 
 	CHECK(process_fd >= 0);
-	return arbiter_own(adapter->arbiter, caller, id, &lease, result);
+	return ledger_find_owned(adapter->arbiter, caller, id, &lease, result);
 }
 
 static inline int adapter_acknowledge(void *userdata, const struct caller *caller, uint64_t id,
@@ -159,7 +159,7 @@ static inline int adapter_acknowledge(void *userdata, const struct caller *calle
 	struct lease *lease;
 	int r;
 
-	r = arbiter_own(adapter->arbiter, caller, id, &lease, result);
+	r = ledger_find_owned(adapter->arbiter, caller, id, &lease, result);
 	return r < 0 ? r : arbiter_acknowledge(adapter->arbiter, id, generation);
 }
 
@@ -192,7 +192,7 @@ static inline int adapter_drain(void *userdata, const char *gpu, bool drain, str
 
 	if (arbiter_drain(adapter->arbiter, gpu, drain) < 0)
 		return result_set(result, RESULT_NO_SUCH_GPU, "there is no GPU \"%s\"", gpu);
-	bus_tell_gpu(adapter->bus, (unsigned)arbiter_gpu(adapter->arbiter, gpu));
+	bus_tell_gpu(adapter->bus, (unsigned)ledger_find_gpu(adapter->arbiter, gpu));
 	return 0;
 }
 

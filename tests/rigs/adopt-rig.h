@@ -40,11 +40,11 @@ static inline int adopt_saved(struct arbiter *arbiter, struct lease *lease, cons
 		CHECK(why[0] && arbiter->n_leases == n);
 		lease_free(lease);
 	} else {
-		CHECK(arbiter->n_leases == n + 1 && arbiter_find(arbiter, lease->id) == lease);
+		CHECK(arbiter->n_leases == n + 1 && ledger_find(arbiter, lease->id) == lease);
 		CHECK(arbiter->next_id > lease->id);
 	}
 	arbiter_adopted(arbiter);
-	if (!arbiter_check(arbiter, broken, sizeof(broken))) {
+	if (!ledger_check(arbiter, broken, sizeof(broken))) {
 		fprintf(stderr, "%s\n", broken);
 		abort();
 	}

@@ -81,7 +81,7 @@ static void revoke_one(struct model *model, const struct lease *lease)
 			   &result);
 	expect(&result, r, was != STATE_ENDING, "revoked what ends already");
 	if (r >= 0 && was == STATE_REVOKING &&
-	    arbiter_find(model->arbiter, id)->deadline_usec >= before)
+	    ledger_find(model->arbiter, id)->deadline_usec >= before)
 		model_fail("a second revocation put the end off");
 	model->revoked += r >= 0;
 	result_done(&result);
@@ -177,7 +177,7 @@ static bool grow_one(struct model *model)
 
 	if (arbiter_plan_growth(model->arbiter, model->now, &next) <= 0)
 		return false;
-	lease = arbiter_find(model->arbiter, next->id);
+	lease = ledger_find(model->arbiter, next->id);
 	count = lease->partitions[0].count;
 	if (!lease->adaptable || lease->generation != lease->acknowledged)
 		model_fail("a lease is changed that has not followed yet");

@@ -79,7 +79,7 @@ void model_grant_waiting(struct model *model)
 	struct lease *next;
 
 	while (arbiter_plan_next(arbiter, &next) == 1) {
-		const struct lease *lease = arbiter_find(arbiter, next->id);
+		const struct lease *lease = ledger_find(arbiter, next->id);
 
 		model_check_grant(model, lease->request, next);
 		lease = arbiter_commit(arbiter, next);

@@ -25,7 +25,7 @@ void model_check(const struct model *model)
 {
 	char why[256];
 
-	if (!arbiter_check(model->arbiter, why, sizeof(why)))
+	if (!ledger_check(model->arbiter, why, sizeof(why)))
 		model_fail(why);
 }
 
@@ -34,7 +34,7 @@ void model_carry_out(struct model *model)
 	struct lease *lease;
 	unsigned touched;
 
-	while ((lease = arbiter_take_touched(model->arbiter, &touched))) {
+	while ((lease = ledger_take_touched(model->arbiter, &touched))) {
 		if (!(touched & TOUCH_REMOVED))
 			continue;
 		model_count_ended(model, lease);
@@ -128,7 +128,7 @@ static void reserve_one(struct model *model)
 	random_request(model, &request);
 	if (request.start_inactive && model_chance(model, 80))
 		caller = caller_of(2); /* whose tenant may have realtime leases */
-	if (arbiter_find_token(model->arbiter, caller.uid, request.token))
+	if (ledger_find_token(model->arbiter, caller.uid, request.token))
 		return;
 	if (arbiter_plan(model->arbiter, &caller, &request, &lease, &result) < 0) {
 		check_refusal(model, &result);

@@ -66,7 +66,7 @@ static inline void play_promises(const struct play *play)
 {
 	char why[256];
 
-	if (arbiter_check(play->arbiter, why, sizeof(why)))
+	if (ledger_check(play->arbiter, why, sizeof(why)))
 		return;
 	fprintf(stderr, "%s\n", why);
 	abort();
@@ -77,7 +77,7 @@ static inline void play_drain(const struct play *play)
 	struct lease *lease;
 	unsigned touched;
 
-	while ((lease = arbiter_take_touched(play->arbiter, &touched)))
+	while ((lease = ledger_take_touched(play->arbiter, &touched)))
 		if (touched & TOUCH_REMOVED)
 			lease_free(lease);
 }
@@ -130,7 +130,7 @@ static inline void play_reserve(struct play *play)
 	struct lease *lease;
 
 	play_request(play, &request);
-	if (arbiter_find_token(play->arbiter, caller.uid, request.token))
+	if (ledger_find_token(play->arbiter, caller.uid, request.token))
 		return;
 	if (arbiter_plan(play->arbiter, &caller, &request, &lease, &result) == 0) {
 		lease = arbiter_commit(play->arbiter, lease);

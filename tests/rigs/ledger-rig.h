@@ -95,7 +95,7 @@ static inline struct lease *reserve(struct arbiter *arbiter, uid_t uid,
 	}
 	lease = arbiter_commit(arbiter, lease);
 	arbiter_add_holder(arbiter, lease->id);
-	if (!arbiter_check(arbiter, why, sizeof(why))) {
+	if (!ledger_check(arbiter, why, sizeof(why))) {
 		fprintf(stderr, "%s\n", why);
 		CHECK(false);
 	}
@@ -110,7 +110,7 @@ static inline void release(struct arbiter *arbiter, uint64_t id)
 
 	arbiter_holder_gone(arbiter, id);
 	CHECK(arbiter_observe(arbiter, NULL, 0) == 0);
-	while ((lease = arbiter_take_touched(arbiter, &touched)))
+	while ((lease = ledger_take_touched(arbiter, &touched)))
 		if (touched & TOUCH_REMOVED)
 			lease_free(lease);
 }

@@ -16,7 +16,7 @@ static inline bool is_sound(const struct arbiter *arbiter)
 {
 	char why[256];
 
-	if (arbiter_check(arbiter, why, sizeof(why)))
+	if (ledger_check(arbiter, why, sizeof(why)))
 		return true;
 	fprintf(stderr, "%s\n", why);
 	return false;
@@ -30,7 +30,7 @@ static inline void settle(struct lending *l)
 
 	do {
 		arbiter_lend(l->s.arbiter, l->now);
-		while ((lease = arbiter_take_touched(l->s.arbiter, &touched)))
+		while ((lease = ledger_take_touched(l->s.arbiter, &touched)))
 			if (touched & TOUCH_REMOVED)
 				lease_free(lease);
 		if (arbiter_plan_growth(l->s.arbiter, l->now, &lease) > 0)

@@ -9,7 +9,7 @@ static inline void check_promises(const struct scene *s)
 {
 	char why[256];
 
-	if (arbiter_check(s->arbiter, why, sizeof(why)))
+	if (ledger_check(s->arbiter, why, sizeof(why)))
 		return;
 	fprintf(stderr, "%s\n", why);
 	abort();
@@ -50,7 +50,7 @@ static inline size_t grant_waiting(struct scene *s, uint64_t *ids)
 	size_t n = 0;
 
 	while (arbiter_plan_next(s->arbiter, &next) == 1) {
-		struct lease *lease = arbiter_find(s->arbiter, next->id);
+		struct lease *lease = ledger_find(s->arbiter, next->id);
 
 		CHECK(lease->state == STATE_WAITING && arbiter_commit(s->arbiter, next) == lease);
 		CHECK(lease->state == STATE_GRANTED && lease->n_partitions > 0);
@@ -70,7 +70,7 @@ static inline unsigned touched_of(struct scene *s, uint64_t id, struct lease *re
 	unsigned all = 0, touched;
 	struct lease *lease;
 
-	while ((lease = arbiter_take_touched(s->arbiter, &touched))) {
+	while ((lease = ledger_take_touched(s->arbiter, &touched))) {
 		if (lease->id == id) {
 			all |= touched;
 			if (ret)

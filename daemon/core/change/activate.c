@@ -20,7 +20,7 @@ static int find_lender(struct arbiter *arbiter, const struct caller *caller, uin
 	const struct lease *lease;
 	int r;
 
-	r = arbiter_own(arbiter, caller, id, ret, result);
+	r = ledger_find_owned(arbiter, caller, id, ret, result);
 	if (r < 0)
 		return r;
 	lease = *ret;
@@ -76,7 +76,7 @@ static uint64_t later(uint64_t now_usec, uint64_t grace_usec)
 int arbiter_revoke(struct arbiter *arbiter, uint64_t id, uint64_t now_usec, uint64_t grace_usec,
 		   const char *reason, struct result *result)
 {
-	struct lease *lease = arbiter_find(arbiter, id);
+	struct lease *lease = ledger_find(arbiter, id);
 	uint64_t deadline = later(now_usec, grace_usec);
 	char text[2 * REQUEST_TEXT];
 
@@ -106,7 +106,7 @@ int arbiter_revoke(struct arbiter *arbiter, uint64_t id, uint64_t now_usec, uint
 	lease->deadline_usec = lease->enforce_step_usec = deadline;
 	lease->give_up_usec = UINT64_MAX;
 	lease->enforce_step = ENFORCE_STEP_NONE;
-	ledger_set_reason(lease, text);
+	lease_set_reason(lease, text);
 	ledger_touch(arbiter, lease, TOUCH_CHANGED);
 	return 0;
 }

@@ -198,13 +198,13 @@ uint64_t adopt_check_hardware(const struct arbiter *arbiter, const struct lease 
 static int check_ids(const struct arbiter *arbiter, const struct lease *lease, char *why,
 		     size_t size)
 {
-	const struct lease *other = arbiter_find(arbiter, lease->id);
+	const struct lease *other = ledger_find(arbiter, lease->id);
 
 	if (other)
 		return refuse(why, size, -EEXIST, "there is a lease %llu already", ID(other));
 	if (lease->state == STATE_ENDING)
 		return 0;
-	other = arbiter_find_token(arbiter, lease->owner, lease->token);
+	other = ledger_find_token(arbiter, lease->owner, lease->token);
 	if (other)
 		return refuse(why, size, -EEXIST, "lease %llu has its token", ID(other));
 	return 0;

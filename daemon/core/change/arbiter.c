@@ -120,12 +120,12 @@ static int find_slot(const struct arbiter *arbiter, const char *gpu, bool absent
 	return -ENOENT;
 }
 
-int arbiter_gpu(const struct arbiter *arbiter, const char *gpu)
+int ledger_find_gpu(const struct arbiter *arbiter, const char *gpu)
 {
 	return find_slot(arbiter, gpu, false);
 }
 
-const struct gpu *ledger_gone(const struct arbiter *arbiter, const char *gpu)
+const struct gpu *ledger_find_absent(const struct arbiter *arbiter, const char *gpu)
 {
 	int slot = find_slot(arbiter, gpu, true);
 
@@ -136,7 +136,7 @@ void arbiter_name_gpus(const struct arbiter *arbiter, struct request *request)
 {
 	for (size_t i = 0; i < request->n_wants; i++) {
 		char *gpu = request->wants[i].gpu;
-		int index = decimal(gpu) >= 0 ? arbiter_gpu(arbiter, gpu) : -ENOENT;
+		int index = decimal(gpu) >= 0 ? ledger_find_gpu(arbiter, gpu) : -ENOENT;
 
 		if (index >= 0)
 			memcpy(gpu, arbiter->gpus[index].info.name, GPU_NAME_MAX);
@@ -159,7 +159,7 @@ size_t ledger_position(const struct arbiter *arbiter, uint64_t id)
 	return low;
 }
 
-struct lease *arbiter_find(const struct arbiter *arbiter, uint64_t id)
+struct lease *ledger_find(const struct arbiter *arbiter, uint64_t id)
 {
 	size_t at = ledger_position(arbiter, id);
 
@@ -168,7 +168,7 @@ struct lease *arbiter_find(const struct arbiter *arbiter, uint64_t id)
 	return arbiter->leases[at];
 }
 
-struct lease *arbiter_find_token(const struct arbiter *arbiter, uid_t uid, const char *token)
+struct lease *ledger_find_token(const struct arbiter *arbiter, uid_t uid, const char *token)
 {
 	for (size_t i = 0; token[0] && i < arbiter->n_leases; i++) {
 		struct lease *lease = arbiter->leases[i];
@@ -180,10 +180,10 @@ struct lease *arbiter_find_token(const struct arbiter *arbiter, uid_t uid, const
 	return NULL;
 }
 
-int arbiter_own(const struct arbiter *arbiter, const struct caller *caller, uint64_t id,
-		struct lease **ret, struct result *result)
+int ledger_find_owned(const struct arbiter *arbiter, const struct caller *caller, uint64_t id,
+		      struct lease **ret, struct result *result)
 {
-	struct lease *lease = arbiter_find(arbiter, id);
+	struct lease *lease = ledger_find(arbiter, id);
 
 	if (!lease)
 		return result_set(result, RESULT_NO_SUCH_LEASE, "there is no lease %llu",
@@ -205,7 +205,7 @@ void ledger_touch(struct arbiter *arbiter, struct lease *lease, unsigned touch)
 	lease->touched |= touch;
 }
 
-struct lease *arbiter_take_touched(struct arbiter *arbiter, unsigned *ret_touched)
+struct lease *ledger_take_touched(struct arbiter *arbiter, unsigned *ret_touched)
 {
 	struct lease *lease = arbiter->touched;
 
@@ -349,7 +349,7 @@ static void add(struct arbiter *arbiter, struct lease *lease)
 
 struct lease *arbiter_commit(struct arbiter *arbiter, struct lease *proposal)
 {
-	struct lease *lease = arbiter_find(arbiter, proposal->id);
+	struct lease *lease = ledger_find(arbiter, proposal->id);
 
 	if (!lease) {
 		add(arbiter, proposal);
@@ -366,7 +366,7 @@ struct lease *arbiter_commit(struct arbiter *arbiter, struct lease *proposal)
 
 int arbiter_drain(struct arbiter *arbiter, const char *gpu, bool drain)
 {
-	int index = arbiter_gpu(arbiter, gpu);
+	int index = ledger_find_gpu(arbiter, gpu);
 
 	if (index < 0)
 		return index;

@@ -100,7 +100,7 @@ void arbiter_expire(struct arbiter *arbiter, uint64_t now_usec);
 uint64_t arbiter_next_deadline(const struct arbiter *arbiter); /* UINT64_MAX: none */
 
 /* From 1; 0: it does not wait. */
-unsigned arbiter_position(const struct arbiter *arbiter, const struct lease *lease);
+unsigned queue_position(const struct arbiter *arbiter, const struct lease *lease);
 
 /* ---- lending: lend.c, grow.c, activate.c -------------------------------------------- */
 
@@ -195,14 +195,14 @@ int arbiter_set_gpus(struct arbiter *arbiter, const struct gpu_info *gpus, size_
  * beyond a quota, the latest first. Waiting ones are judged when they are to be granted. */
 void arbiter_review(struct arbiter *arbiter);
 
-struct lease *arbiter_find(const struct arbiter *arbiter, uint64_t id); /* NULL */
+struct lease *ledger_find(const struct arbiter *arbiter, uint64_t id); /* NULL */
 
 /* The lease that this uid holds under this token: NULL if none lives. */
-struct lease *arbiter_find_token(const struct arbiter *arbiter, uid_t uid, const char *token);
+struct lease *ledger_find_token(const struct arbiter *arbiter, uid_t uid, const char *token);
 
 /* Finds a lease that the caller may act on: its owner's uid or an administrator. */
-int arbiter_own(const struct arbiter *arbiter, const struct caller *caller, uint64_t id,
-		struct lease **ret, struct result *result);
+int ledger_find_owned(const struct arbiter *arbiter, const struct caller *caller, uint64_t id,
+		      struct lease **ret, struct result *result);
 
 /* Holders and bound processes: what keeps a lease alive. When the last has gone the lease
  * is ending; with no user left on the hardware it is removed at the next
@@ -224,7 +224,7 @@ int arbiter_acknowledge(struct arbiter *arbiter, uint64_t id, uint64_t generatio
 int arbiter_drain(struct arbiter *arbiter, const char *gpu, bool drain);
 
 /* Index of a GPU by name or decimal index; -ENOENT. */
-int arbiter_gpu(const struct arbiter *arbiter, const char *gpu);
+int ledger_find_gpu(const struct arbiter *arbiter, const char *gpu);
 
 /* Indexes of GPUs become their names: what waits, or is repeated, means the GPU that it meant
  * when it was asked. */
@@ -242,7 +242,7 @@ void arbiter_excess(const struct arbiter *arbiter, const struct lease *lease, ch
 
 /* Takes the next touched lease off the list; one that was removed is the caller's. NULL:
  * no more. */
-struct lease *arbiter_take_touched(struct arbiter *arbiter, unsigned *ret_touched);
+struct lease *ledger_take_touched(struct arbiter *arbiter, unsigned *ret_touched);
 
 /* What is not isolated for this partition, as words of the bus contract; NULL-terminated
  * strings that live for ever. */
@@ -251,4 +251,4 @@ size_t arbiter_gaps(const struct arbiter *arbiter, const struct partition *parti
 
 /* The promises, checked from scratch against the leases: true, or false and which is
  * broken. For tests, after every operation. */
-bool arbiter_check(const struct arbiter *arbiter, char *buf, size_t size);
+bool ledger_check(const struct arbiter *arbiter, char *buf, size_t size);

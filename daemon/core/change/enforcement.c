@@ -74,9 +74,8 @@ static void apply(struct arbiter *arbiter, struct lease *lease)
 		arbiter_end(arbiter, lease->id, RESULT_OK,
 			    "its CUs were needed, and it did not give them back in time");
 	} else if (lease->enforce_step == ENFORCE_STEP_REPORT && lease->state == STATE_GRANTED) {
-		ledger_set_reason(lease,
-				  "has not given back CUs that others need, and its deadline "
-				  "has passed");
+		lease_set_reason(lease, "has not given back CUs that others need, and its deadline "
+					"has passed");
 		ledger_touch(arbiter, lease, TOUCH_CHANGED);
 	}
 }

@@ -82,7 +82,7 @@ static size_t find_growers(struct growth *growth)
 					.lease = lease,
 					.p = p,
 					.cap = min_u(p->asked,
-						     tenant_cus_left(arbiter, lease, p->gpu))
+						     quota_cus_left(arbiter, lease, p->gpu))
 				};
 			else
 				cuset_add(&growth->pool, &p->occupied);
@@ -239,7 +239,7 @@ static int make_next(const struct growth *growth, const struct grower *grower, s
 	struct partition *p;
 	struct lease *next;
 
-	if (plan_next_version(lease, lease->n_partitions, &next) < 0)
+	if (lease_next_version(lease, lease->n_partitions, &next) < 0)
 		return 0;
 	memcpy(next->partitions, lease->partitions,
 	       lease->n_partitions * sizeof(*next->partitions));

@@ -10,7 +10,7 @@
 
 /* ---- who may have what ---------------------------------------------------------------- */
 
-void lend_add_engines(const struct gpu *gpu, struct cuset *set)
+void gpu_add_engines(const struct gpu *gpu, struct cuset *set)
 {
 	uint32_t engines = cuset_engines(set);
 
@@ -25,7 +25,7 @@ static void needs(const struct arbiter *arbiter, const struct partition *p, stru
 {
 	*ret = *partition_claim(p);
 	if (p->alone)
-		lend_add_engines(&arbiter->gpus[p->gpu], ret);
+		gpu_add_engines(&arbiter->gpus[p->gpu], ret);
 }
 
 static const struct partition *partition_on(const struct lease *lease, unsigned gpu)
@@ -135,7 +135,7 @@ static void borrow_at_once(const struct arbiter *arbiter, const struct lease *pr
 	request.preferred = request.avail;
 	cuset_remove(&request.preferred,
 		     &gpu->taken); /* what is left of it, an inactive lease lends */
-	left = tenant_cus_left(arbiter, proposal, p->gpu);
+	left = quota_cus_left(arbiter, proposal, p->gpu);
 	request.cap = min_u(request.cap, left);
 	extend(&gpu->info.geometry, &request, &cus);
 	lend_set_mask(arbiter, p, &cus);

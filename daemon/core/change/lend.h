@@ -54,7 +54,7 @@ void lend_disturb(struct arbiter *arbiter, const struct lease *by, unsigned gpu)
 
 /* All CUs of the engines that the set has CUs of: what a lease that wants to be alone there
  * cannot share. */
-void lend_add_engines(const struct gpu *gpu, struct cuset *set);
+void gpu_add_engines(const struct gpu *gpu, struct cuset *set);
 
 /* What is borrowed of each GPU, counted anew. */
 void lend_sum_up(struct arbiter *arbiter);

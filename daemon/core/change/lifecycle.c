@@ -9,7 +9,7 @@
 #include "core/change/arbiter.h"
 #include "core/ledger/ledger.h"
 
-void ledger_set_reason(struct lease *lease, const char *reason)
+void lease_set_reason(struct lease *lease, const char *reason)
 {
 	size_t n = strnlen(reason, sizeof(lease->reason));
 	char text[sizeof(lease->reason)] = "";
@@ -24,7 +24,7 @@ void ledger_set_reason(struct lease *lease, const char *reason)
 
 void arbiter_end(struct arbiter *arbiter, uint64_t id, enum result_kind cause, const char *reason)
 {
-	struct lease *lease = arbiter_find(arbiter, id);
+	struct lease *lease = ledger_find(arbiter, id);
 	bool waiting;
 
 	if (!lease || lease->state == STATE_ENDING)
@@ -36,7 +36,7 @@ void arbiter_end(struct arbiter *arbiter, uint64_t id, enum result_kind cause, c
 	lease->give_up_usec = UINT64_MAX;
 	lease->state = STATE_ENDING;
 	lease->cause = cause;
-	ledger_set_reason(lease, reason);
+	lease_set_reason(lease, reason);
 	ledger_touch(arbiter, lease, TOUCH_ENDING);
 	if (waiting)
 		ledger_remove(arbiter, lease);
@@ -50,7 +50,7 @@ static void end_if_dead(struct arbiter *arbiter, const struct lease *lease, cons
 
 void arbiter_add_holder(struct arbiter *arbiter, uint64_t id)
 {
-	struct lease *lease = arbiter_find(arbiter, id);
+	struct lease *lease = ledger_find(arbiter, id);
 
 	if (lease)
 		lease->n_holders++;
@@ -58,7 +58,7 @@ void arbiter_add_holder(struct arbiter *arbiter, uint64_t id)
 
 void arbiter_holder_gone(struct arbiter *arbiter, uint64_t id)
 {
-	struct lease *lease = arbiter_find(arbiter, id);
+	struct lease *lease = ledger_find(arbiter, id);
 
 	if (!lease || lease->n_holders == 0)
 		return;
@@ -68,7 +68,7 @@ void arbiter_holder_gone(struct arbiter *arbiter, uint64_t id)
 
 int arbiter_bind(struct arbiter *arbiter, uint64_t id, pid_t pid)
 {
-	struct lease *lease = arbiter_find(arbiter, id);
+	struct lease *lease = ledger_find(arbiter, id);
 
 	if (!lease)
 		return -ENOENT;
@@ -89,7 +89,7 @@ static void remember(struct arbiter *arbiter, pid_t pid, uint64_t id)
 	for (size_t i = 0; i < arbiter->n_known; i++) {
 		if (arbiter->known[i].pid != pid)
 			continue;
-		if (!arbiter_find(arbiter, arbiter->known[i].lease))
+		if (!ledger_find(arbiter, arbiter->known[i].lease))
 			arbiter->known[i].lease = id;
 		return;
 	}
@@ -102,7 +102,7 @@ static void remember(struct arbiter *arbiter, pid_t pid, uint64_t id)
 
 void arbiter_bound_gone(struct arbiter *arbiter, uint64_t id, pid_t pid)
 {
-	struct lease *lease = arbiter_find(arbiter, id);
+	struct lease *lease = ledger_find(arbiter, id);
 
 	for (size_t i = 0; lease && i < lease->n_bound; i++) {
 		if (lease->bound[i] != pid)
@@ -116,7 +116,7 @@ void arbiter_bound_gone(struct arbiter *arbiter, uint64_t id, pid_t pid)
 
 int arbiter_acknowledge(struct arbiter *arbiter, uint64_t id, uint64_t generation)
 {
-	struct lease *lease = arbiter_find(arbiter, id);
+	struct lease *lease = ledger_find(arbiter, id);
 
 	if (!lease)
 		return -ENOENT;

@@ -84,7 +84,7 @@ static struct known_process attribute(const struct arbiter *arbiter, const struc
 	if (!lease)
 		lease = lease_of_unit(arbiter, row->unit);
 	ret.lease = lease ? lease->id : 0;
-	if (known && known->lease && arbiter_find(arbiter, known->lease)) {
+	if (known && known->lease && ledger_find(arbiter, known->lease)) {
 		ret.own = known->own || (ret.own && ret.lease == known->lease);
 		ret.lease = known->lease;
 	}
@@ -176,7 +176,7 @@ static void spread_use(struct arbiter *arbiter, struct gpu *gpu, struct partitio
 static void count_row(struct arbiter *arbiter, const struct observed *row, uint64_t id)
 {
 	struct gpu *gpu = gpu_of_row(arbiter, row);
-	struct lease *lease = id ? arbiter_find(arbiter, id) : NULL;
+	struct lease *lease = id ? ledger_find(arbiter, id) : NULL;
 	struct partition *partition;
 
 	if (!gpu)
@@ -323,7 +323,7 @@ static bool was_known(const struct arbiter *arbiter, const struct known_process 
 static void save_new(struct arbiter *arbiter, const struct known_process *known, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		struct lease *lease = known[i].lease ? arbiter_find(arbiter, known[i].lease) : NULL;
+		struct lease *lease = known[i].lease ? ledger_find(arbiter, known[i].lease) : NULL;
 
 		if (lease && !was_known(arbiter, &known[i]))
 			ledger_touch(arbiter, lease, TOUCH_SAVE);

@@ -49,7 +49,7 @@ static void note_queue(struct partition *p, const struct observed_mask *row)
 static void look(const struct arbiter *arbiter, const struct observed_mask *row)
 {
 	uint64_t id = lease_of(arbiter, row->pid);
-	const struct lease *own = id ? arbiter_find(arbiter, id) : NULL;
+	const struct lease *own = id ? ledger_find(arbiter, id) : NULL;
 	struct partition *p;
 
 	if (!own)
@@ -96,7 +96,7 @@ static void judge(struct arbiter *arbiter, struct lease *lease)
 		 "says that it follows generation %llu, but a queue of pid %d "
 		 "has other CUs of %s too",
 		 (unsigned long long)lease->generation, p->wide, arbiter->gpus[p->gpu].info.name);
-	ledger_set_reason(lease, reason);
+	lease_set_reason(lease, reason);
 	ledger_touch(arbiter, lease, TOUCH_CHANGED | TOUCH_DRIFT);
 }
 

@@ -24,7 +24,7 @@ struct admit_context {
 	bool alone;                   /* nobody else in its shader engines */
 	bool adaptable;               /* claims no more than cus-min */
 	const struct lease *previous; /* the lease that is resized; else NULL */
-	const struct share *shares;   /* by GPU, tenant_shares(); NULL: no quota asks */
+	const struct share *shares;   /* by GPU, quota_shares(); NULL: no quota asks */
 };
 
 /* want: complete. On OUTCOME_FITS *ret is the partition, else *ret_refusal says why. */

@@ -288,7 +288,7 @@ static void find_candidates(struct search *search, const struct tenant *tenant, 
 static void search_each_gpu(struct search *search, const struct tenant *tenant)
 {
 	char *name = search->request.wants[0].gpu;
-	int named = strcmp(name, "any") == 0 ? -1 : arbiter_gpu(search->arbiter, name);
+	int named = strcmp(name, "any") == 0 ? -1 : ledger_find_gpu(search->arbiter, name);
 
 	for (size_t g = 0; g < search->arbiter->n_gpus; g++) {
 		const struct gpu *gpu = &search->arbiter->gpus[g];

@@ -91,7 +91,7 @@ static void prepare(const struct candidate *a, struct place_request *ret)
 		struct cuset borrowed = a->gpu->borrowed;
 
 		if (admit_context->alone)
-			lend_add_engines(a->gpu, &borrowed);
+			gpu_add_engines(a->gpu, &borrowed);
 		cuset_remove(&ret->avail, &borrowed);
 	}
 	if (a->confined && a->had)

@@ -45,7 +45,7 @@ static void find_present(const struct arbiter *arbiter, struct gang *gang)
 static int no_such_gpu(const struct gang *gang, size_t want, struct result *result)
 {
 	const char *name = gang->request->wants[want].gpu;
-	const struct gpu *gone = ledger_gone(gang->admit_context->arbiter, name);
+	const struct gpu *gone = ledger_find_absent(gang->admit_context->arbiter, name);
 
 	if (gone)
 		return result_set(result, RESULT_NO_SUCH_GPU, "want %zu: %s is gone", want + 1,
@@ -66,7 +66,7 @@ static int find_candidates(struct gang *gang, struct result *result)
 			gang->candidates[i] = gang->present;
 			continue;
 		}
-		index = arbiter_gpu(gang->admit_context->arbiter, name);
+		index = ledger_find_gpu(gang->admit_context->arbiter, name);
 		if (index < 0)
 			return no_such_gpu(gang, i, result);
 		if (named & bit((size_t)index))
@@ -309,13 +309,13 @@ static int init(struct gang *gang, const struct admit_context *admit_context,
 	if (request->n_wants > gang->n_present)
 		return too_few_gpus(gang, result);
 	if (tenant_bounds_parts(admit_context->tenant)) {
-		tenant_shares(admit_context->arbiter, admit_context->tenant, admit_context->uid,
-			      previous ? previous->id : 0, gang->shares);
+		quota_shares(admit_context->arbiter, admit_context->tenant, admit_context->uid,
+			     previous ? previous->id : 0, gang->shares);
 		gang->own.shares = gang->shares;
 	}
 	if (gang->max_gpus != UINT64_MAX)
-		gang->held = tenant_holding(admit_context->arbiter, admit_context->tenant,
-					    admit_context->uid, previous ? previous->id : 0)
+		gang->held = quota_holding(admit_context->arbiter, admit_context->tenant,
+					   admit_context->uid, previous ? previous->id : 0)
 				     .gpus;
 	return 0;
 }

@@ -65,7 +65,7 @@ int plan_complete(const struct tenant *tenant, enum lease_class lease_class,
 	return check_policy(tenant, request, lease_class, result);
 }
 
-int plan_next_version(const struct lease *lease, size_t n_partitions, struct lease **ret)
+int lease_next_version(const struct lease *lease, size_t n_partitions, struct lease **ret)
 {
 	_cleanup_(lease_freep) struct lease *next = NULL;
 	struct partition *partitions;
@@ -107,7 +107,7 @@ static int check_counts(const struct arbiter *arbiter, const struct tenant *tena
 		return result_set(result, RESULT_TOO_MANY_LEASES,
 				  "uid %u has %zu leases, and max-leases-per-user is %u", uid,
 				  of_user, settings->max_leases_per_user);
-	if (max != UINT64_MAX && tenant_holding(arbiter, tenant, uid, 0).n_leases >= max)
+	if (max != UINT64_MAX && quota_holding(arbiter, tenant, uid, 0).n_leases >= max)
 		return result_set(result, RESULT_QUOTA_EXCEEDED,
 				  "uid %u has %llu leases, and max-leases of tenant %s is that",
 				  uid, (unsigned long long)max, tenant->name);

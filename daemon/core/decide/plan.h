@@ -11,7 +11,7 @@ int plan_complete(const struct tenant *tenant, enum lease_class lease_class,
 		  struct request *request, struct result *result);
 
 /* A copy of the lease with room for partitions. -ENOMEM. */
-int plan_next_version(const struct lease *lease, size_t n_partitions, struct lease **ret);
+int lease_next_version(const struct lease *lease, size_t n_partitions, struct lease **ret);
 
 /* What a waiting lease says it waits for, from why it was refused; no number in it changes
  * while it waits. */

@@ -26,7 +26,7 @@ static int fit_wants(const struct arbiter *arbiter, const struct lease *lease,
 		char *gpu = request->wants[i].gpu;
 
 		if (strcmp(gpu, "any") != 0 &&
-		    arbiter_gpu(arbiter, gpu) != (int)lease->partitions[i].gpu)
+		    ledger_find_gpu(arbiter, gpu) != (int)lease->partitions[i].gpu)
 			return result_set(
 				result, RESULT_INVALID_REQUEST,
 				"want %zu: gpu %s, but the lease has %s: a lease stays on "
@@ -118,7 +118,7 @@ int arbiter_plan_resize(const struct arbiter *arbiter, const struct caller *call
 	struct lease *lease;
 	int r;
 
-	r = arbiter_own(arbiter, caller, id, &lease, result);
+	r = ledger_find_owned(arbiter, caller, id, &lease, result);
 	if (r < 0)
 		return r;
 	if (lease->state != STATE_GRANTED)
@@ -141,7 +141,7 @@ int arbiter_plan_resize(const struct arbiter *arbiter, const struct caller *call
 	r = plan_complete(tenant, lease->class, &complete, result);
 	if (r < 0)
 		return r;
-	if (plan_next_version(lease, lease->n_partitions, &next) < 0)
+	if (lease_next_version(lease, lease->n_partitions, &next) < 0)
 		return plan_no_memory(result);
 	next->generation++;
 	r = assign_next(arbiter, lease, tenant, &complete, next, result);

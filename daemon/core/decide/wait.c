@@ -232,7 +232,7 @@ static int make_granted(const struct arbiter *arbiter, const struct lease *lease
 	_cleanup_(lease_freep) struct lease *next = NULL;
 	int r;
 
-	r = plan_next_version(lease, lease->request->n_wants, &next);
+	r = lease_next_version(lease, lease->request->n_wants, &next);
 	if (r < 0)
 		return r;
 	memcpy(next->partitions, partitions, next->n_partitions * sizeof(*partitions));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* arbiter_check(): the promises, from scratch. Nothing here trusts the sums that gpu.c
+/* ledger_check(): the promises, from scratch. Nothing here trusts the sums that gpu.c
  * keeps, or the code that made the partitions. */
 
 #include <stdarg.h>
@@ -268,7 +268,7 @@ static bool check_waiting(const struct check *check)
 	for (size_t i = 0; i < arbiter->n_waiting; i++) {
 		const struct lease *lease = arbiter->waiting[i];
 
-		if (lease->state != STATE_WAITING || arbiter_find(arbiter, lease->id) != lease ||
+		if (lease->state != STATE_WAITING || ledger_find(arbiter, lease->id) != lease ||
 		    (i > 0 && !is_behind(lease, arbiter->waiting[i - 1])))
 			return broken(check, "lease %llu is wrong in the queue", ID(lease));
 		if (lease->passed > LEASE_PASSES_MAX)
@@ -297,7 +297,7 @@ static bool check_barrier(const struct check *check, unsigned index)
 	return true;
 }
 
-bool arbiter_check(const struct arbiter *arbiter, char *buf, size_t size)
+bool ledger_check(const struct arbiter *arbiter, char *buf, size_t size)
 {
 	const struct check check = { arbiter, buf, size };
 

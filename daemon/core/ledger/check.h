@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The promises about partitions, for arbiter_check() and for leases that are not of this
+/* The promises about partitions, for ledger_check() and for leases that are not of this
  * arbiter's making. */
 
 #include "core/ledger/gpu.h"

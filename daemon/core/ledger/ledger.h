@@ -50,7 +50,7 @@ static inline bool queue_before(enum lease_class a_class, uint64_t a, enum lease
 }
 
 /* The GPU that this name or index stood for and that is absent; NULL. */
-const struct gpu *ledger_gone(const struct arbiter *arbiter, const char *gpu);
+const struct gpu *ledger_find_absent(const struct arbiter *arbiter, const char *gpu);
 
 /* What of these GPUs (as bits) is free may be borrowed, after a while. */
 void ledger_grow(struct arbiter *arbiter, uint64_t gpus);
@@ -59,7 +59,7 @@ void ledger_grow(struct arbiter *arbiter, uint64_t gpus);
 void ledger_follow(struct arbiter *arbiter, struct lease *lease);
 
 /* Cut where a character begins: it goes over the bus, which wants UTF-8. */
-void ledger_set_reason(struct lease *lease, const char *reason);
+void lease_set_reason(struct lease *lease, const char *reason);
 
 /* Where the lease with this id stands among arbiter->leases, or would. */
 size_t ledger_position(const struct arbiter *arbiter, uint64_t id);

@@ -43,7 +43,7 @@ static size_t rank(const struct arbiter *arbiter, enum lease_class lease_class, 
 	return low;
 }
 
-unsigned arbiter_position(const struct arbiter *arbiter, const struct lease *lease)
+unsigned queue_position(const struct arbiter *arbiter, const struct lease *lease)
 {
 	if (lease->state != STATE_WAITING)
 		return 0;

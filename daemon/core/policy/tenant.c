@@ -89,8 +89,8 @@ static bool held_by(const struct lease *lease, const struct tenant *tenant, uid_
 	       strcmp(lease->tenant, tenant->name) == 0;
 }
 
-struct holding tenant_holding(const struct arbiter *arbiter, const struct tenant *tenant, uid_t uid,
-			      uint64_t except_lease)
+struct holding quota_holding(const struct arbiter *arbiter, const struct tenant *tenant, uid_t uid,
+			     uint64_t except_lease)
 {
 	struct holding holding = { 0 };
 
@@ -118,8 +118,8 @@ static void add_share(const struct lease *lease, const struct partition *partiti
 	share->budget.vram += partition->charged.vram;
 }
 
-void tenant_shares(const struct arbiter *arbiter, const struct tenant *tenant, uid_t uid,
-		   uint64_t except_lease, struct share ret[static REQUEST_WANTS])
+void quota_shares(const struct arbiter *arbiter, const struct tenant *tenant, uid_t uid,
+		  uint64_t except_lease, struct share ret[static REQUEST_WANTS])
 {
 	memset(ret, 0, arbiter->n_gpus * sizeof(*ret));
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
@@ -132,7 +132,7 @@ void tenant_shares(const struct arbiter *arbiter, const struct tenant *tenant, u
 	}
 }
 
-unsigned tenant_cus_left(const struct arbiter *arbiter, const struct lease *lease, unsigned gpu)
+unsigned quota_cus_left(const struct arbiter *arbiter, const struct lease *lease, unsigned gpu)
 {
 	const struct tenant *tenant = tenant_named(arbiter->settings, lease->tenant);
 	struct share shares[REQUEST_WANTS];
@@ -143,6 +143,6 @@ unsigned tenant_cus_left(const struct arbiter *arbiter, const struct lease *leas
 	limit = limit_of(&tenant->max_cus, arbiter->gpus[gpu].cus);
 	if (limit >= UINT_MAX)
 		return UINT_MAX;
-	tenant_shares(arbiter, tenant, lease->owner, lease->id, shares);
+	quota_shares(arbiter, tenant, lease->owner, lease->id, shares);
 	return limit > shares[gpu].cus ? (unsigned)limit - shares[gpu].cus : 0;
 }

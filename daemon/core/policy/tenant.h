@@ -26,8 +26,8 @@ struct holding {
 	uint64_t gpus; /* bit i: holds a part of GPU i */
 };
 
-struct holding tenant_holding(const struct arbiter *arbiter, const struct tenant *tenant, uid_t uid,
-			      uint64_t except_lease);
+struct holding quota_holding(const struct arbiter *arbiter, const struct tenant *tenant, uid_t uid,
+			     uint64_t except_lease);
 
 /* What it holds of one GPU. */
 struct share {
@@ -36,9 +36,9 @@ struct share {
 };
 
 /* Of all GPUs, by index: what it holds, except by one lease. */
-void tenant_shares(const struct arbiter *arbiter, const struct tenant *tenant, uid_t uid,
-		   uint64_t except_lease, struct share ret[static REQUEST_WANTS]);
+void quota_shares(const struct arbiter *arbiter, const struct tenant *tenant, uid_t uid,
+		  uint64_t except_lease, struct share ret[static REQUEST_WANTS]);
 
 /* CUs of the GPU that this lease may have by its tenant's quota; UINT_MAX: as many as there
  * are. 0: policy has no such tenant any more. */
-unsigned tenant_cus_left(const struct arbiter *arbiter, const struct lease *lease, unsigned gpu);
+unsigned quota_cus_left(const struct arbiter *arbiter, const struct lease *lease, unsigned gpu);

@@ -15,7 +15,7 @@
 #define DRAINED "drained"
 #define TEXT_SIZE (2 * REQUEST_WANTS * (GPU_NAME_MAX + 1)) /* those here, and those away */
 
-/* By its name alone: arbiter_gpu() would take a number as well. */
+/* By its name alone: ledger_find_gpu() would take a number as well. */
 static const struct gpu *find(const struct arbiter *arbiter, const char *name)
 {
 	for (size_t i = 0; i < arbiter->n_gpus; i++)

@@ -83,12 +83,12 @@ TEST(the_owner_resizes_acknowledges_and_binds)
 	CHECK(is_fine(call_run(&a, ask(bus, "Reserve", 15))));
 	CHECK(is_fine(call_run(&a, with(call_lease(bus, path, "Resize"), "aa{sv}a{sv}", 1, 2, "gpu",
 					"s", "0", "cus", "u", 30, 0))));
-	CHECK(arbiter_find(a.arbiter, 1)->generation == 2);
+	CHECK(ledger_find(a.arbiter, 1)->generation == 2);
 	CHECK(is_error(call_run(&a, with(call_lease(bus, path, "Resize"), "aa{sv}a{sv}", 1, 1,
 					 "cus", "u", 30, 1, "name", "s", "x")),
 		       GPUARB_ERROR_INVALID_REQUEST, "\"name\""));
 	CHECK(is_fine(call_run(&a, with(call_lease(bus, path, "Acknowledge"), "t", UINT64_C(2)))));
-	CHECK(arbiter_find(a.arbiter, 1)->acknowledged == 2);
+	CHECK(ledger_find(a.arbiter, 1)->acknowledged == 2);
 	CHECK(is_fine(call_run(&a, with(call_lease(bus, path, "Bind"), "h", STDIN_FILENO))));
 	sd_bus_flush_close_unref(bus);
 	adapter_done(&a);
@@ -125,13 +125,13 @@ TEST(an_owner_does_not_revoke_its_lease_and_an_administrator_does)
 	CHECK(is_fine(call_run(&a, ask(owner, "Reserve", 15))));
 	CHECK(is_error(call_run(&a, method_of_lease(owner, path, 6)), GPUARB_ERROR_NOT_PERMITTED,
 		       "revoke a lease"));
-	CHECK(arbiter_find(a.arbiter, 1)->state == STATE_GRANTED);
+	CHECK(ledger_find(a.arbiter, 1)->state == STATE_GRANTED);
 	CHECK(is_fine(call_run(&a, with(call_lease(administrator, path, "Revoke"), "ts",
 					UINT64_C(1000000), "a fan\nis\x01 broken"))));
-	CHECK(arbiter_find(a.arbiter, 1)->state == STATE_REVOKING);
-	CHECK(arbiter_find(a.arbiter, 1)->deadline_usec == 1000000);
+	CHECK(ledger_find(a.arbiter, 1)->state == STATE_REVOKING);
+	CHECK(ledger_find(a.arbiter, 1)->deadline_usec == 1000000);
 	/* A line for journals and terminals, whatever somebody wrote. */
-	CHECK(strcmp(arbiter_find(a.arbiter, 1)->reason,
+	CHECK(strcmp(ledger_find(a.arbiter, 1)->reason,
 		     "revoked by an administrator: a fan?is? broken") == 0);
 	sd_bus_flush_close_unref(owner);
 	sd_bus_flush_close_unref(administrator);

@@ -24,7 +24,7 @@ TEST(a_gang_of_which_a_gpu_is_gone_is_ending_and_the_rest_stays_charged)
 	CHECK(lease->state == STATE_ENDING && lease->cause == RESULT_NO_SUCH_GPU);
 	CHECK(strcmp(lease->reason, "GPU 0000:99:00.0 is gone, or another by now") == 0);
 	CHECK(lease->n_partitions == 1 && p.new.arbiter->gpus[1].n_partitions == 1);
-	CHECK(arbiter_take_touched(p.new.arbiter, &touched) == lease && touched == TOUCH_ENDING);
+	CHECK(ledger_take_touched(p.new.arbiter, &touched) == lease && touched == TOUCH_ENDING);
 	CHECK(arbiter_observe(p.new.arbiter, NULL, 0) == 0 && p.new.arbiter->n_leases == 0);
 	pair_done(&p);
 }
@@ -158,7 +158,7 @@ TEST(what_waited_waits_in_its_place_and_is_judged_at_once)
 	a = saved(waiting(&p, ANY, "any"));
 	b = saved(waiting(&p, LAB, "1"));
 	CHECK(adopt(&p, a) == 0 && adopt(&p, b) == 0);
-	CHECK(arbiter_position(p.new.arbiter, b) == 1 && arbiter_position(p.new.arbiter, a) == 2);
+	CHECK(queue_position(p.new.arbiter, b) == 1 && queue_position(p.new.arbiter, a) == 2);
 	CHECK(a->candidates == 3 && b->candidates == 2 && !a->touched);
 	CHECK(arbiter_plan_next(p.new.arbiter, &next) == 0);
 
@@ -183,7 +183,7 @@ TEST(what_waited_for_a_gpu_that_is_gone_ends)
 	arbiter_free(p.new.arbiter);
 	p.new = scene_of(1);
 	CHECK(adopt(&p, lease) == 0 && lease->candidates == 0);
-	CHECK(arbiter_plan_next(p.new.arbiter, &next) == 0 && !arbiter_find(p.new.arbiter, id));
+	CHECK(arbiter_plan_next(p.new.arbiter, &next) == 0 && !ledger_find(p.new.arbiter, id));
 	pair_done(&p);
 }
 

@@ -82,8 +82,7 @@ static void check_same(const struct arbiter *old, const struct arbiter *new)
 	CHECK(old->next_id == new->next_id);
 	for (size_t i = 0; i < old->n_leases; i++) {
 		check_same_lease(old->leases[i], new->leases[i]);
-		CHECK(arbiter_position(old, old->leases[i]) ==
-		      arbiter_position(new, new->leases[i]));
+		CHECK(queue_position(old, old->leases[i]) == queue_position(new, new->leases[i]));
 	}
 	for (size_t i = 0; i < old->n_gpus; i++)
 		check_same_gpu(&old->gpus[i], &new->gpus[i]);

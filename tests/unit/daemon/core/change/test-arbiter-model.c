@@ -2,7 +2,7 @@
 
 /*
  * Random operations on random arbiters, one for every shipped profile and a machine that
- * mixes them; after each one arbiter_check() counts everything anew, and what was asked
+ * mixes them; after each one ledger_check() counts everything anew, and what was asked
  * is compared with what was granted.
  *
  *	test-arbiter-model           a quarter of a million operations in all

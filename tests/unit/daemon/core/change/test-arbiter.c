@@ -304,15 +304,15 @@ TEST(a_token_finds_the_lease_of_its_uid_while_it_lives)
 	strcpy(request.token, "render-7");
 	struct lease *lease = reserve(s.arbiter, ANY, &request, &s.result);
 
-	CHECK(arbiter_find_token(s.arbiter, ANY, "render-7") == lease);
-	CHECK(!arbiter_find_token(s.arbiter, LAB, "render-7"));
-	CHECK(!arbiter_find_token(s.arbiter, ANY, ""));
+	CHECK(ledger_find_token(s.arbiter, ANY, "render-7") == lease);
+	CHECK(!ledger_find_token(s.arbiter, LAB, "render-7"));
+	CHECK(!ledger_find_token(s.arbiter, ANY, ""));
 	other = request;
 	CHECK(request_equal(lease->request, &other));
 	other.wants[0].cus = 5;
 	CHECK(!request_equal(lease->request, &other));
 	arbiter_holder_gone(s.arbiter, lease->id);
-	CHECK(!arbiter_find_token(s.arbiter, ANY, "render-7"));
+	CHECK(!ledger_find_token(s.arbiter, ANY, "render-7"));
 	scene_done(&s);
 }
 
@@ -334,7 +334,7 @@ TEST(a_lease_lives_while_it_has_a_holder_or_a_bound_process)
 	CHECK(lease->state == STATE_ENDING && lease->reason[0]);
 	CHECK(!grant(&s, ANY, 60)); /* charged until the hardware was seen to be free */
 	CHECK(arbiter_observe(s.arbiter, NULL, 0) == 0);
-	CHECK(!arbiter_find(s.arbiter, id) && grant(&s, ANY, 60));
+	CHECK(!ledger_find(s.arbiter, id) && grant(&s, ANY, 60));
 	for (unsigned i = 0; i < LEASE_BOUND_MAX; i++)
 		CHECK(arbiter_bind(s.arbiter, id + 1, (pid_t)i + 1) == 0);
 	CHECK(arbiter_bind(s.arbiter, id + 1, 99) == -ENOSPC);

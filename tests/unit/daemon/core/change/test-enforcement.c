@@ -145,7 +145,7 @@ TEST(a_revoked_lease_has_its_grace_and_may_end_before)
 	CHECK(lab->revoked && strstr(lab->reason, "maintenance"));
 	CHECK(arbiter_observe(l.s.arbiter, NULL, 0) == 0);
 	settle(&l);
-	CHECK(!arbiter_find(l.s.arbiter, id));
+	CHECK(!ledger_find(l.s.arbiter, id));
 	scene_done(&l.s);
 }
 
@@ -220,7 +220,7 @@ TEST(a_lease_that_waits_is_revoked_at_once)
 	waiting = reserve(l.s.arbiter, LAB, &request, &l.s.result);
 	id = waiting->id;
 	CHECK(waiting->state == STATE_WAITING && revoke(&l, id, 5 * SECOND_USEC) == 0);
-	CHECK(!arbiter_find(l.s.arbiter, id));
+	CHECK(!ledger_find(l.s.arbiter, id));
 	scene_done(&l.s);
 }
 

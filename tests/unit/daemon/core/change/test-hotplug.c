@@ -55,7 +55,7 @@ static void look(struct arbiter *arbiter)
 	unsigned touched;
 
 	CHECK(arbiter_observe(arbiter, NULL, 0) == 0);
-	while ((lease = arbiter_take_touched(arbiter, &touched)))
+	while ((lease = ledger_take_touched(arbiter, &touched)))
 		if (touched & TOUCH_REMOVED)
 			lease_free(lease);
 	promises(arbiter);
@@ -69,7 +69,7 @@ TEST(nothing_changes_when_nothing_has_changed)
 	struct gpu before[2];
 	unsigned touched;
 
-	while (arbiter_take_touched(a, &touched))
+	while (ledger_take_touched(a, &touched))
 		;
 	a->gpus[1].draining = true;
 	a->gpus[0].changed = false;
@@ -173,7 +173,7 @@ TEST(a_gpu_that_is_another_by_now_ends_its_leases)
 		      0);
 		/* Its new form is a GPU beside it, until the leases of the old one are gone. */
 		CHECK(a->n_gpus == 3 && a->gpus[0].absent && !a->gpus[2].absent);
-		CHECK(arbiter_gpu(a, "0000:03:00.0") == 2 && on(a, "0000:03:00.0", 20));
+		CHECK(ledger_find_gpu(a, "0000:03:00.0") == 2 && on(a, "0000:03:00.0", 20));
 		arbiter_free(a);
 	}
 }
@@ -265,7 +265,7 @@ TEST(places_of_others_are_taken_when_there_is_no_more_room)
 	for (unsigned i = 0; i < REQUEST_WANTS + 1; i++)
 		infos[i] = numbered(i + 1);
 	CHECK(arbiter_set_gpus(a, infos, REQUEST_WANTS) == 0 && a->n_gpus == REQUEST_WANTS);
-	CHECK(arbiter_gpu(a, infos[REQUEST_WANTS - 1].name) == 0);
+	CHECK(ledger_find_gpu(a, infos[REQUEST_WANTS - 1].name) == 0);
 	CHECK(arbiter_set_gpus(a, infos, REQUEST_WANTS + 1) == -E2BIG);
 	arbiter_free(a);
 }
@@ -338,7 +338,7 @@ TEST(what_waits_for_a_gpu_that_is_gone_ends)
 	lease = wait_for(a, "1", 30);
 	id = lease->id;
 	CHECK(arbiter_set_gpus(a, &info, 1) == 0 && lease->candidates == 0);
-	CHECK(arbiter_plan_next(a, &next) == 0 && !arbiter_find(a, id));
+	CHECK(arbiter_plan_next(a, &next) == 0 && !ledger_find(a, id));
 	look(a);
 	arbiter_free(a);
 }

@@ -185,7 +185,7 @@ TEST(a_new_lease_that_borrowers_keep_waiting_is_given_up)
 	CHECK(strstr(lab->reason, "deadline passed"));
 	CHECK(arbiter_observe(l.s.arbiter, NULL, 0) == 0);
 	settle(&l);
-	CHECK(!arbiter_find(l.s.arbiter, id));
+	CHECK(!ledger_find(l.s.arbiter, id));
 	follow(&l, lease);
 	pass(&l, 2 * SECOND_USEC);
 	CHECK(cus_of(lease) == 60);

@@ -204,9 +204,9 @@ TEST(a_lease_is_ending_until_its_queues_are_gone)
 	arbiter_holder_gone(a, id);
 	row.start_time = 0; /* dead, and the kernel still tears down its queues */
 	CHECK(arbiter_observe(a, &row, 1) == 0);
-	CHECK(arbiter_find(a, id) && lease->state == STATE_ENDING);
+	CHECK(ledger_find(a, id) && lease->state == STATE_ENDING);
 	CHECK(gpu_queues_free(&a->gpus[0]) == 22);
-	CHECK(arbiter_observe(a, NULL, 0) == 0 && !arbiter_find(a, id));
+	CHECK(arbiter_observe(a, NULL, 0) == 0 && !ledger_find(a, id));
 	CHECK(gpu_queues_free(&a->gpus[0]) == 24);
 	arbiter_free(a);
 }
@@ -220,20 +220,20 @@ TEST(a_lease_that_takes_more_than_it_was_granted_is_told_so)
 
 	row.queues = 2;
 	CHECK(arbiter_observe(a, &row, 1) == 0);
-	while (arbiter_take_touched(a, &touched))
+	while (ledger_take_touched(a, &touched))
 		;
 	row.queues = 5;
 	CHECK(arbiter_observe(a, &row, 1) == 0);
 	CHECK(strstr(lease->reason, "5 queues") && gpu_queues_free(&a->gpus[0]) == 19);
-	CHECK(arbiter_take_touched(a, &touched) == lease);
+	CHECK(ledger_take_touched(a, &touched) == lease);
 	CHECK(touched == (TOUCH_CHANGED | TOUCH_DRIFT) && lease->excessive);
 	row.queues = 30;
 	CHECK(arbiter_observe(a, &row, 1) == 0 && a->gpus[0].oversubscribed);
-	CHECK(arbiter_take_touched(a, &touched) == lease && touched == TOUCH_CHANGED);
+	CHECK(ledger_take_touched(a, &touched) == lease && touched == TOUCH_CHANGED);
 	row.queues = 2;
 	CHECK(arbiter_observe(a, &row, 1) == 0);
 	CHECK(!lease->reason[0] && !a->gpus[0].oversubscribed);
-	CHECK(arbiter_take_touched(a, &touched) == lease);
+	CHECK(ledger_take_touched(a, &touched) == lease);
 	CHECK(touched == (TOUCH_CHANGED | TOUCH_DRIFT) && !lease->excessive);
 	arbiter_free(a);
 }
@@ -288,12 +288,12 @@ TEST(a_process_that_is_seen_for_the_first_time_is_saved_with_its_lease)
 	struct lease_process known[2];
 	unsigned touched;
 
-	while (arbiter_take_touched(a, &touched))
+	while (ledger_take_touched(a, &touched))
 		;
 	CHECK(arbiter_observe(a, &row, 1) == 0);
-	CHECK(arbiter_take_touched(a, &touched) == lease && touched == TOUCH_SAVE);
+	CHECK(ledger_take_touched(a, &touched) == lease && touched == TOUCH_SAVE);
 	CHECK(arbiter_processes(a, lease->id, known, 2) == 1 && known[0].pid == row.pid);
-	CHECK(arbiter_observe(a, &row, 1) == 0 && !arbiter_take_touched(a, &touched));
+	CHECK(arbiter_observe(a, &row, 1) == 0 && !ledger_take_touched(a, &touched));
 	arbiter_free(a);
 }
 
@@ -337,8 +337,8 @@ TEST(the_second_lease_of_a_process_ends_only_when_its_queues_are_gone)
 	struct observed row = process(first->pid, 5);
 
 	arbiter_holder_gone(a, id);
-	CHECK(arbiter_observe(a, &row, 1) == 0 && arbiter_find(a, id));
+	CHECK(arbiter_observe(a, &row, 1) == 0 && ledger_find(a, id));
 	row.queues = 2;
-	CHECK(arbiter_observe(a, &row, 1) == 0 && !arbiter_find(a, id));
+	CHECK(arbiter_observe(a, &row, 1) == 0 && !ledger_find(a, id));
 	arbiter_free(a);
 }

@@ -99,7 +99,7 @@ static void judge_all(struct tried *t, const struct admit_context *admit_context
 			struct partition partition;
 			struct refusal refusal;
 			bool named = strcmp(want->gpu, "any") == 0 ||
-				     arbiter_gpu(arbiter, want->gpu) == (int)g;
+				     ledger_find_gpu(arbiter, want->gpu) == (int)g;
 
 			t->outcome[i][g] = named ? (int)admit(admit_context, want, g, &partition,
 							      &refusal)
@@ -149,10 +149,10 @@ static void check_gang(struct arbiter *arbiter, uid_t uid, const struct request 
 		result_done(&result);
 		return;
 	}
-	tenant_shares(arbiter, admit_context.tenant, uid, 0, shares);
+	quota_shares(arbiter, admit_context.tenant, uid, 0, shares);
 	admit_context.shares = shares;
 	judge_all(&tried, &admit_context, &complete);
-	try_all(&tried, 0, 0, tenant_holding(arbiter, admit_context.tenant, uid, 0).gpus,
+	try_all(&tried, 0, 0, quota_holding(arbiter, admit_context.tenant, uid, 0).gpus,
 		OUTCOME_FITS);
 	if (tried.mildest == OUTCOME_FITS &&
 	    tried.fewest > limit_of(&admit_context.tenant->max_gpus, arbiter->n_gpus))

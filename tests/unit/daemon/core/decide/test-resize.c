@@ -17,7 +17,7 @@ static struct lease *resize(struct scene *scene, uid_t uid, uint64_t id, unsigne
 	if (arbiter_plan_resize(scene->arbiter, &caller, id, &request, &next, &scene->result) < 0)
 		return NULL;
 	next = arbiter_commit(scene->arbiter, next);
-	CHECK(arbiter_check(scene->arbiter, why, sizeof(why)));
+	CHECK(ledger_check(scene->arbiter, why, sizeof(why)));
 	return next;
 }
 
@@ -125,7 +125,7 @@ TEST(what_is_given_up_counts_for_the_quota_until_acknowledged)
 	lease = grant(&s, LAB, 30);
 	CHECK(resize(&s, LAB, lease->id, 4));
 	CHECK(!grant(&s, LAB, 20) && refused(&s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA));
-	CHECK(arbiter_take_touched(s.arbiter, &touched) == lease);
+	CHECK(ledger_take_touched(s.arbiter, &touched) == lease);
 	CHECK(arbiter_acknowledge(s.arbiter, lease->id, 2) == 0);
 	CHECK(lease->touched & TOUCH_CHANGED); /* saved: it is told only once */
 	CHECK(grant(&s, LAB, 20));
@@ -245,6 +245,7 @@ TEST(administrators_may_act_on_every_lease)
 	struct caller root = { .administrator = true };
 	struct lease *lease = grant(&s, ANY, 4), *found = NULL;
 
-	CHECK(arbiter_own(s.arbiter, &root, lease->id, &found, &s.result) == 0 && found == lease);
+	CHECK(ledger_find_owned(s.arbiter, &root, lease->id, &found, &s.result) == 0 &&
+	      found == lease);
 	scene_done(&s);
 }

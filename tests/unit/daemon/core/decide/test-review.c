@@ -21,7 +21,7 @@ static void review(struct scene *s)
 	char why[256];
 
 	arbiter_review(s->arbiter);
-	if (arbiter_check(s->arbiter, why, sizeof(why)))
+	if (ledger_check(s->arbiter, why, sizeof(why)))
 		return;
 	fprintf(stderr, "%s\n", why);
 	abort();

@@ -25,7 +25,7 @@ static bool ended(struct scene *s, uint64_t id, enum result_kind cause, const ch
 	struct lease gone = { 0 };
 	unsigned touched = touched_of(s, id, &gone);
 
-	if (!arbiter_find(s->arbiter, id) && gone.cause == cause && strstr(gone.reason, reason) &&
+	if (!ledger_find(s->arbiter, id) && gone.cause == cause && strstr(gone.reason, reason) &&
 	    (touched & (TOUCH_ENDING | TOUCH_REMOVED)) == (TOUCH_ENDING | TOUCH_REMOVED))
 		return true;
 	fprintf(stderr, "touched %u, cause %d: %s\n", touched, gone.cause, gone.reason);
@@ -163,7 +163,7 @@ TEST(a_gpu_that_goes_ends_who_waits_for_it_alone)
 		unsigned touched;
 
 		do
-			CHECK((lease = arbiter_take_touched(s.arbiter, &touched)));
+			CHECK((lease = ledger_take_touched(s.arbiter, &touched)));
 		while (!(touched & TOUCH_REMOVED));
 		gone = *lease;
 		lease_free(lease);
@@ -235,8 +235,8 @@ TEST(policy_that_does_not_allow_it_any_more)
 	release(s.arbiter, all->id);
 	forget_touched(&s);
 	CHECK(grant_waiting(&s, NULL) == 1);
-	CHECK(arbiter_find(s.arbiter, any_id)->state == STATE_GRANTED);
-	CHECK(!arbiter_find(s.arbiter, lab_id) && !arbiter_find(s.arbiter, vr_id));
+	CHECK(ledger_find(s.arbiter, any_id)->state == STATE_GRANTED);
+	CHECK(!ledger_find(s.arbiter, lab_id) && !ledger_find(s.arbiter, vr_id));
 	CHECK(vr->n_users == 1);
 	scene_done(&s);
 }

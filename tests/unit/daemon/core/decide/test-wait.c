@@ -19,7 +19,7 @@ TEST(what_has_no_room_now_waits_if_it_may)
 	CHECK(lease->candidates == 1 && lease->passed == 0 && lease->deadline_usec == UINT64_MAX);
 	CHECK(strcmp(lease->reason, "waits for cus on 0000:03:00.0, 30 asked") == 0);
 	CHECK(refused(&s, RESULT_NO_CAPACITY, REASON_CUS) && s.result.refusals[0].retry);
-	CHECK(s.result.sentence[0] && arbiter_position(s.arbiter, lease) == 1);
+	CHECK(s.result.sentence[0] && queue_position(s.arbiter, lease) == 1);
 	CHECK(lease->request && lease->request->wants[0].cus == 30 && lease->n_holders == 1);
 	CHECK(touched_of(&s, lease->id, NULL) == TOUCH_ADDED);
 	CHECK(grant_waiting(&s, NULL) == 0 && touched_of(&s, lease->id, NULL) == 0);
@@ -32,7 +32,7 @@ TEST(what_has_room_does_not_wait)
 	struct lease *lease = ask(&s, ANY, request_for(30));
 
 	CHECK(lease->state == STATE_GRANTED && !lease->request && !lease->reason[0]);
-	CHECK(s.result.kind == RESULT_OK && arbiter_position(s.arbiter, lease) == 0);
+	CHECK(s.result.kind == RESULT_OK && queue_position(s.arbiter, lease) == 0);
 	scene_done(&s);
 }
 
@@ -68,7 +68,7 @@ TEST(it_becomes_a_lease_like_any_other)
 	CHECK(lease->state == STATE_GRANTED && lease->partitions[0].count == 30);
 	CHECK(lease->generation == 1 && lease->acknowledged == 1 && !lease->reason[0]);
 	CHECK(lease->deadline_usec == UINT64_MAX && lease->candidates == 0 && !lease->request);
-	CHECK(lease->n_holders == 1 && arbiter_position(s.arbiter, lease) == 0);
+	CHECK(lease->n_holders == 1 && queue_position(s.arbiter, lease) == 0);
 	CHECK(touched_of(&s, lease->id, NULL) == TOUCH_CHANGED);
 	CHECK(gpu_cus_free(&s.arbiter->gpus[0]) == 30);
 	release(s.arbiter, lease->id);
@@ -90,7 +90,7 @@ TEST(who_asked_first_is_granted_first_and_higher_classes_before)
 	const uint64_t order[] = { lab[0]->id, lab[1]->id, any[0]->id, any[1]->id };
 
 	for (unsigned i = 0; i < 4; i++)
-		CHECK(arbiter_position(s.arbiter, arbiter_find(s.arbiter, order[i])) == i + 1);
+		CHECK(queue_position(s.arbiter, ledger_find(s.arbiter, order[i])) == i + 1);
 	release(s.arbiter, all->id);
 	for (unsigned i = 0; i < 4; i++) {
 		CHECK(grant_waiting(&s, ids) == 1 && ids[0] == order[i]);
@@ -129,7 +129,7 @@ TEST(closing_the_last_holder_gives_the_place_up)
 	arbiter_holder_gone(s.arbiter, id);
 	CHECK(lease->state == STATE_WAITING);
 	arbiter_bound_gone(s.arbiter, id, 77);
-	CHECK(!arbiter_find(s.arbiter, id) && s.arbiter->n_waiting == 0);
+	CHECK(!ledger_find(s.arbiter, id) && s.arbiter->n_waiting == 0);
 	CHECK(touched_of(&s, id, &gone) == (TOUCH_ENDING | TOUCH_REMOVED));
 	CHECK(gone.state == STATE_ENDING && gone.cause == RESULT_OK && gone.reason[0]);
 	release(s.arbiter, all->id);
@@ -161,7 +161,7 @@ TEST(who_waits_too_long_is_told_so)
 	CHECK(strcmp(gone.reason, "its deadline passed; it waited for cus on 0000:03:00.0, 10 "
 				  "asked") == 0);
 	arbiter_expire(s.arbiter, 5000);
-	CHECK(s.arbiter->n_waiting == 1 && arbiter_find(s.arbiter, leases[3]->id));
+	CHECK(s.arbiter->n_waiting == 1 && ledger_find(s.arbiter, leases[3]->id));
 	CHECK(arbiter_next_deadline(s.arbiter) == UINT64_MAX);
 	check_promises(&s);
 	scene_done(&s);
@@ -195,11 +195,11 @@ TEST(a_token_finds_what_waits_and_still_does_when_it_is_granted)
 
 	strcpy(request.token, "render-7");
 	lease = ask(&s, ANY, request);
-	CHECK(arbiter_find_token(s.arbiter, ANY, "render-7") == lease);
+	CHECK(ledger_find_token(s.arbiter, ANY, "render-7") == lease);
 	CHECK(request_equal(lease->request, &request)); /* however long it may wait */
 	release(s.arbiter, all->id);
 	CHECK(grant_waiting(&s, NULL) == 1);
-	CHECK(arbiter_find_token(s.arbiter, ANY, "render-7") == lease);
+	CHECK(ledger_find_token(s.arbiter, ANY, "render-7") == lease);
 	CHECK(request_equal(lease->request, &request));
 	scene_done(&s);
 }
@@ -332,8 +332,8 @@ TEST(ten_thousand_can_wait)
 		arbiter_add_holder(s.arbiter, arbiter_commit(s.arbiter, lease)->id);
 	}
 	CHECK(s.arbiter->n_waiting == 10000);
-	CHECK(arbiter_position(s.arbiter, arbiter_find(s.arbiter, first + 9999)) == 10000);
-	CHECK(arbiter_position(s.arbiter, arbiter_find(s.arbiter, first + 1)) == 5001);
+	CHECK(queue_position(s.arbiter, ledger_find(s.arbiter, first + 9999)) == 10000);
+	CHECK(queue_position(s.arbiter, ledger_find(s.arbiter, first + 1)) == 5001);
 	release(s.arbiter, all[0]->id);
 	for (unsigned n = 0;; n++) { /* 8 processes at a time */
 		struct lease *next;
