@@ -1,39 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <stdio.h>
-#include <unistd.h>
 
-#include "bus/bus-error.h"
-#include "bus/bus-polkit.h"
 #include "bus/bus-private.h"
 #include "bus/bus-read.h"
-#include "bus/bus-sender.h"
 #include "bus/bus-write.h"
 #include "util/text.h"
 #include "dbus/names.h"
-
-static void close_fd(const int *fd)
-{
-	close(*fd);
-}
-
-/* Takes the holder; the message keeps a duplicate until it is sent. A reply that cannot be
- * made or sent takes the lease back: nobody has its holder then. */
-int bus_reply_reserve(struct bus *bus, sd_bus_message *call, const struct lease *lease, int fd,
-		      const char *state)
-{
-	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-	_cleanup_(close_fd) const int holder = fd;
-	char path[sizeof(GPUARB_PATH_LEASE) + 24];
-	int r;
-
-	snprintf(path, sizeof(path), GPUARB_PATH_LEASE "/%llu", (unsigned long long)lease->id);
-	r = sd_bus_message_new_method_return(call, &reply);
-	if (r >= 0)
-		r = sd_bus_message_append(reply, "ohs", path, holder, state);
-	if (r >= 0)
-		r = bus_append_partitions(reply, bus->arbiter, lease);
-	return r < 0 ? r : bus_send_settled(bus, call, reply);
-}
 
 static int method_reserve(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {

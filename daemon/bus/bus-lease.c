@@ -2,8 +2,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bus/bus-error.h"
-#include "bus/bus-polkit.h"
 #include "bus/bus-private.h"
 #include "bus/bus-read.h"
 #include "bus/bus-write.h"

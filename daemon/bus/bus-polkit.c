@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "bus/bus-polkit.h"
+
+/*
+ * Administrators: root, the user that the daemon runs as, and whom polkit lets
+ * org.gpuarb.Arbiter1.manage. Polkit is asked without waiting for it; where it is absent, says
+ * nothing in time or dies, it has not allowed it.
+ */
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "bus/bus-error.h"
 #include "bus/bus-private.h"
-#include "bus/bus-sender.h"
 #include "dbus/names.h"
 
 #define ACTION GPUARB_INTERFACE ".manage"

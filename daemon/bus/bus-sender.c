@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "bus/bus-sender.h"
+
+/*
+ * Who sent a call: what the bus vouches for, asked for once for each connection and kept
+ * until it closes. The bus never gives a unique name twice.
+ */
 
 #include <errno.h>
 #include <search.h>
@@ -8,7 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bus/bus-error.h"
 #include "bus/bus-private.h"
 
 #define PEER_CALLS_MAX 1024U /* that wait for one look-up */

@@ -2,71 +2,13 @@
 #include "bus/bus.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "bus/bus-polkit.h"
 #include "bus/bus-private.h"
-#include "bus/bus-sender.h"
-#include "util/text.h"
 #include "dbus/names.h"
-
-int bus_path_number(const char *path, const char *prefix, uint64_t *ret)
-{
-	size_t length = strlen(prefix);
-	uint64_t number = 0;
-
-	if (strncmp(path, prefix, length) != 0 || path[length] != '/')
-		return -ENOENT;
-	path += length + 1;
-	if (*path == '\0' || (path[0] == '0' && path[1] != '\0'))
-		return -ENOENT;
-	for (; *path; path++) {
-		if (*path < '0' || *path > '9' || __builtin_mul_overflow(number, 10, &number) ||
-		    __builtin_add_overflow(number, (unsigned)(*path - '0'), &number))
-			return -ENOENT;
-	}
-	*ret = number;
-	return 0;
-}
-
-int bus_list_nodes(const struct bus *bus, const char *prefix, size_t n,
-		   uint64_t (*number)(const struct bus *bus, size_t i), char ***ret)
-{
-	char **nodes = calloc(n + 1, sizeof(*nodes));
-	size_t i = 0;
-
-	if (!nodes)
-		return -ENOMEM;
-	while (i < n &&
-	       asprintf(&nodes[i], "%s/%llu", prefix, (unsigned long long)number(bus, i)) >= 0)
-		i++;
-	if (i == n) {
-		*ret = nodes;
-		return 0;
-	}
-	while (i > 0)
-		free(nodes[--i]);
-	free(nodes);
-	return -ENOMEM;
-}
-
-int bus_append_text(sd_bus_message *m, const char *text)
-{
-	char clean[512];
-
-	return sd_bus_message_append_basic(m, 's', text_clean(clean, sizeof(clean), text));
-}
-
-/* What is gone has no object to ask for its interfaces: these are the ones that
- * sd_bus_emit_object_added() told. */
-void bus_emit_removed(struct bus *bus, const char *path, const char *interface)
-{
-	sd_bus_emit_interfaces_removed(bus->sd, path, "org.freedesktop.DBus.Peer",
-				       "org.freedesktop.DBus.Introspectable",
-				       "org.freedesktop.DBus.Properties", interface, NULL);
-}
 
 /* Before anything is looked up for a call, properties included. */
 static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error)
@@ -201,4 +143,49 @@ int bus_own_name_async(struct bus *bus)
 	int r = sd_bus_request_name_async(bus->sd, NULL, GPUARB_BUS_NAME, 0, on_name, bus);
 
 	return r < 0 ? r : 0;
+}
+
+/* ---- systemd ---------------------------------------------------------------------- */
+
+#define MANAGER "org.freedesktop.systemd1"
+#define PATIENCE_USEC 2000000U
+
+static int call(struct bus *bus, const char *path, const char *interface, const char *member,
+		sd_bus_message **ret, const char *types, ...)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+	va_list arguments;
+	int r;
+
+	r = sd_bus_message_new_method_call(bus->sd, &m, MANAGER, path, interface, member);
+	if (r >= 0)
+		r = sd_bus_message_set_auto_start(m, false);
+	if (r < 0)
+		return r;
+	va_start(arguments, types);
+	r = sd_bus_message_appendv(m, types, arguments);
+	va_end(arguments);
+	return r < 0 ? r : sd_bus_call(bus->sd, m, PATIENCE_USEC, NULL, ret);
+}
+
+int bus_store_max(struct bus *bus, unsigned *ret)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *unit = NULL, *property = NULL;
+	const char *path;
+	uint32_t max;
+	int r;
+
+	r = call(bus, "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager",
+		 "GetUnitByPID", &unit, "u", (uint32_t)getpid());
+	if (r >= 0)
+		r = sd_bus_message_read(unit, "o", &path);
+	if (r >= 0)
+		r = call(bus, path, "org.freedesktop.DBus.Properties", "Get", &property, "ss",
+			 "org.freedesktop.systemd1.Service", "FileDescriptorStoreMax");
+	if (r >= 0)
+		r = sd_bus_message_read(property, "v", "u", &max);
+	if (r < 0)
+		return r;
+	*ret = max;
+	return 0;
 }

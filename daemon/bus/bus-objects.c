@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* What the objects on the bus share: paths, lists of child objects, texts, removal. */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bus/bus-private.h"
+#include "util/text.h"
+
+int bus_path_number(const char *path, const char *prefix, uint64_t *ret)
+{
+	size_t length = strlen(prefix);
+	uint64_t number = 0;
+
+	if (strncmp(path, prefix, length) != 0 || path[length] != '/')
+		return -ENOENT;
+	path += length + 1;
+	if (*path == '\0' || (path[0] == '0' && path[1] != '\0'))
+		return -ENOENT;
+	for (; *path; path++) {
+		if (*path < '0' || *path > '9' || __builtin_mul_overflow(number, 10, &number) ||
+		    __builtin_add_overflow(number, (unsigned)(*path - '0'), &number))
+			return -ENOENT;
+	}
+	*ret = number;
+	return 0;
+}
+
+int bus_list_nodes(const struct bus *bus, const char *prefix, size_t n,
+		   uint64_t (*number)(const struct bus *bus, size_t i), char ***ret)
+{
+	char **nodes = calloc(n + 1, sizeof(*nodes));
+	size_t i = 0;
+
+	if (!nodes)
+		return -ENOMEM;
+	while (i < n &&
+	       asprintf(&nodes[i], "%s/%llu", prefix, (unsigned long long)number(bus, i)) >= 0)
+		i++;
+	if (i == n) {
+		*ret = nodes;
+		return 0;
+	}
+	while (i > 0)
+		free(nodes[--i]);
+	free(nodes);
+	return -ENOMEM;
+}
+
+int bus_append_text(sd_bus_message *m, const char *text)
+{
+	char clean[512];
+
+	return sd_bus_message_append_basic(m, 's', text_clean(clean, sizeof(clean), text));
+}
+
+/* What is gone has no object to ask for its interfaces: these are the ones that
+ * sd_bus_emit_object_added() told. */
+void bus_emit_removed(struct bus *bus, const char *path, const char *interface)
+{
+	sd_bus_emit_interfaces_removed(bus->sd, path, "org.freedesktop.DBus.Peer",
+				       "org.freedesktop.DBus.Introspectable",
+				       "org.freedesktop.DBus.Properties", interface, NULL);
+}

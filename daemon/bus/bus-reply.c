@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Answers: errors, answers that wait until the lease outlives the daemon, and answers that wait
+ * until the lease is granted. */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bus/bus-private.h"
+#include "bus/bus-write.h"
+#include "dbus/names.h"
+#include "util/text.h"
+
+/* ---- errors ----------------------------------------------------------------------- */
+
+static const char *const names[RESULT_KINDS] = {
+	[RESULT_INVALID_REQUEST] = GPUARB_ERROR_INVALID_REQUEST,
+	[RESULT_INVALID_STATE] = GPUARB_ERROR_INVALID_STATE,
+	[RESULT_TOKEN_CONFLICT] = GPUARB_ERROR_TOKEN_CONFLICT,
+	[RESULT_NOT_PERMITTED] = GPUARB_ERROR_NOT_PERMITTED,
+	[RESULT_QUOTA_EXCEEDED] = GPUARB_ERROR_QUOTA_EXCEEDED,
+	[RESULT_NO_CAPACITY] = GPUARB_ERROR_NO_CAPACITY,
+	[RESULT_NEVER_FITS] = GPUARB_ERROR_NEVER_FITS,
+	[RESULT_NO_SUCH_GPU] = GPUARB_ERROR_NO_SUCH_GPU,
+	[RESULT_NO_SUCH_LEASE] = GPUARB_ERROR_NO_SUCH_LEASE,
+	[RESULT_NO_SUCH_TENANT] = GPUARB_ERROR_NO_SUCH_TENANT,
+	[RESULT_NOT_SUPPORTED] = GPUARB_ERROR_NOT_SUPPORTED,
+	[RESULT_NOT_SAVED] = GPUARB_ERROR_NOT_SAVED,
+	[RESULT_TOO_MANY_LEASES] = GPUARB_ERROR_TOO_MANY_LEASES,
+	[RESULT_TIMED_OUT] = GPUARB_ERROR_TIMED_OUT,
+	[RESULT_SHUTDOWN] = GPUARB_ERROR_SHUTDOWN,
+	[RESULT_NO_MEMORY] = SD_BUS_ERROR_NO_MEMORY,
+};
+
+const char *bus_error_name(enum result_kind kind)
+{
+	return names[kind];
+}
+
+/* A sentence may have lines, one for each mistake of a configuration. What is cleaned keeps
+ * its bytes where they were. */
+static const char *clean_lines(char *buf, size_t size, const char *text)
+{
+	text_clean(buf, size, text);
+	for (size_t i = 0; buf[i]; i++)
+		if (text[i] == '\n')
+			buf[i] = '\n';
+	return buf;
+}
+
+int bus_refuse(sd_bus_message *call, int r, const struct result *result)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	char sentence[sizeof(result->sentence)];
+	sd_bus_error error = {
+		.name = bus_error_name(result->kind),
+		.message = clean_lines(sentence, sizeof(sentence), result->sentence),
+	};
+
+	if (result->kind == RESULT_OK)
+		return sd_bus_reply_method_errno(call, r, NULL);
+
+	r = sd_bus_message_new_method_error(call, &reply, &error);
+	if (r < 0)
+		return r;
+	if (result->n_refusals > 0) {
+		r = bus_append_refusals(reply, result->refusals, result->n_refusals, NULL);
+		if (r < 0)
+			return r;
+	}
+	r = sd_bus_send(NULL, reply, NULL);
+	return r < 0 ? r : 1;
+}
+
+/* ---- what outlives the daemon ------------------------------------------------------ */
+
+/* An answer that must not be sent before what it tells outlives the daemon. It does not need
+ * the bus that it came by any more: where that is gone, sending fails, and with the reply
+ * goes the holder in it. */
+struct answer {
+	sd_bus_message *call, *reply;
+};
+
+static void answer_free(struct answer *answer)
+{
+	sd_bus_message_unref(answer->call);
+	sd_bus_message_unref(answer->reply);
+	free(answer);
+}
+
+static void on_settled(void *userdata, int r)
+{
+	_cleanup_(result_done) struct result result = { 0 };
+	struct answer *answer = userdata;
+
+	if (r == -ECANCELED) {
+		result_set(&result, RESULT_SHUTDOWN, "gpuarbd is going down");
+		bus_refuse(answer->call, r, &result);
+	} else {
+		/* Where the service manager has gone the lease is as good as any: none outlives
+		 * this daemon any more, which the host says. */
+		sd_bus_send(NULL, answer->reply, NULL);
+	}
+	answer_free(answer);
+}
+
+int bus_send_settled(struct bus *bus, sd_bus_message *call, sd_bus_message *reply)
+{
+	struct answer *answer = calloc(1, sizeof(*answer));
+	int r;
+
+	if (!answer)
+		return -ENOMEM;
+	answer->call = sd_bus_message_ref(call);
+	answer->reply = sd_bus_message_ref(reply);
+	r = bus->host->settle(bus->userdata, on_settled, answer);
+	if (r < 0) {
+		answer_free(answer);
+		return r;
+	}
+	return 1;
+}
+
+static void close_fd(const int *fd)
+{
+	close(*fd);
+}
+
+/* Takes the holder; the message keeps a duplicate until it is sent. A reply that cannot be
+ * made or sent takes the lease back: nobody has its holder then. */
+int bus_reply_reserve(struct bus *bus, sd_bus_message *call, const struct lease *lease, int fd,
+		      const char *state)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	_cleanup_(close_fd) const int holder = fd;
+	char path[sizeof(GPUARB_PATH_LEASE) + 24];
+	int r;
+
+	snprintf(path, sizeof(path), GPUARB_PATH_LEASE "/%llu", (unsigned long long)lease->id);
+	r = sd_bus_message_new_method_return(call, &reply);
+	if (r >= 0)
+		r = sd_bus_message_append(reply, "ohs", path, holder, state);
+	if (r >= 0)
+		r = bus_append_partitions(reply, bus->arbiter, lease);
+	return r < 0 ? r : bus_send_settled(bus, call, reply);
+}
+
+/* ---- grants that borrowers have to make room for ----------------------------------- */
+
+/*
+ * A lease whose CUs others have borrowed is granted when they have given way, a moment later.
+ * Who asked to be refused rather than to wait is answered then: with the lease, or that it
+ * cannot be had.
+ */
+struct deferred {
+	struct deferred *next;
+	sd_bus_message *call;
+	uint64_t lease;
+	int holder;
+};
+
+static void deferred_free(struct deferred *deferred)
+{
+	if (deferred->holder >= 0)
+		close(deferred->holder);
+	sd_bus_message_unref(deferred->call);
+	free(deferred);
+}
+
+int bus_defer_reserve(struct bus *bus, sd_bus_message *call, const struct lease *lease, int holder)
+{
+	struct deferred *deferred = calloc(1, sizeof(*deferred));
+
+	if (!deferred) {
+		close(holder);
+		return -ENOMEM;
+	}
+	deferred->call = sd_bus_message_ref(call);
+	deferred->lease = lease->id;
+	deferred->holder = holder;
+	deferred->next = bus->deferred;
+	bus->deferred = deferred;
+	return 1;
+}
+
+/* What its end is to who did not want to wait: time that ran out is room that there was not. */
+static enum result_kind refusal_of(const struct lease *lease)
+{
+	if (lease->cause == RESULT_OK || lease->cause == RESULT_TIMED_OUT)
+		return RESULT_NO_CAPACITY;
+	return lease->cause;
+}
+
+static void settle(struct bus *bus, struct deferred *deferred, const struct lease *lease)
+{
+	_cleanup_(result_done) struct result result = { 0 };
+	int holder = deferred->holder, r;
+
+	if (lease->state == STATE_ENDING) {
+		r = result_set(&result, refusal_of(lease), "%s", lease->reason);
+		bus_refuse(deferred->call, r, &result);
+		return;
+	}
+	deferred->holder = -1;
+	r = bus_reply_reserve(bus, deferred->call, lease, holder, state_name(lease->state));
+	if (r < 0)
+		sd_bus_reply_method_errno(deferred->call, r, NULL);
+}
+
+void bus_answer_deferred(struct bus *bus, const struct lease *lease, unsigned touched)
+{
+	struct deferred **at = &bus->deferred;
+
+	if (!(touched & (TOUCH_CHANGED | TOUCH_ENDING | TOUCH_REMOVED)) ||
+	    lease->state == STATE_ACTIVATING)
+		return;
+	while (*at) {
+		struct deferred *deferred = *at;
+
+		if (deferred->lease != lease->id) {
+			at = &deferred->next;
+			continue;
+		}
+		*at = deferred->next;
+		settle(bus, deferred, lease);
+		deferred_free(deferred);
+	}
+}
+
+/* Its holder was for nobody else. */
+void bus_forget_deferred(struct bus *bus, const char *sender)
+{
+	struct deferred **at = &bus->deferred;
+
+	while (*at) {
+		struct deferred *deferred = *at;
+
+		if (strcmp(sd_bus_message_get_sender(deferred->call), sender) != 0) {
+			at = &deferred->next;
+			continue;
+		}
+		*at = deferred->next;
+		deferred_free(deferred);
+	}
+}
+
+void bus_drop_deferred(struct bus *bus)
+{
+	while (bus->deferred) {
+		struct deferred *deferred = bus->deferred;
+
+		_cleanup_(result_done) struct result result = { 0 };
+
+		bus->deferred = deferred->next;
+		result_set(&result, RESULT_SHUTDOWN, "gpuarbd is going down");
+		bus_refuse(deferred->call, -ESHUTDOWN, &result);
+		deferred_free(deferred);
+	}
+}
