@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "client/options/option.h"
+#include "client/options/options.h"
 #include "client/verbs/verb.h"
 
 #define SPEC_MAX 64U

@@ -5,10 +5,303 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/options/option.h"
+#include "client/options/number.h"
+#include "core/change/arbiter.h"
+#include "core/mask/codec.h"
+#include "core/policy/class.h"
+#include "util/base.h"
 #include "util/ini.h"
 
+#define SLOTS_MAX 1024U /* of anything a GPU has slots for: far above any GPU */
+#define SECONDS_MAX UINT64_C(1000000000)
 #define GRACE_USEC UINT64_C(10000000) /* that revoke gives */
+#define GRACE_MAX (REVOKE_GRACE_MAX_USEC / 1000000)
+
+/* ---- values ------------------------------------------------------------------------------- */
+
+/* The want to which the next option of the command line belongs. */
+static struct ask *last_ask(struct command *command)
+{
+	return &command->asks[command->n_asks - 1];
+}
+
+static void ask_init(struct ask *ask)
+{
+	*ask = (struct ask){ .want = GPUARB_WANT_INIT };
+}
+
+/* Writes "--NAME=VALUE: works" into command->problem. -EINVAL. */
+static int option_wrong(struct command *command, const struct option *option, const char *value,
+			const char *works)
+{
+	snprintf(command->problem, sizeof(command->problem), "--%s=%.80s: %s", option->name, value,
+		 works);
+	return -EINVAL;
+}
+
+static void *want_field(struct command *command, const struct option *option)
+{
+	return (char *)&last_ask(command)->want + option->offset;
+}
+
+static void *command_field(struct command *command, const struct option *option)
+{
+	return (char *)command + option->offset;
+}
+
+static int take_flag(struct command *command, const struct option *option, const char *value)
+{
+	(void)value;
+	*(bool *)command_field(command, option) = true;
+	return 0;
+}
+
+static int take_text(struct command *command, const struct option *option, const char *value)
+{
+	if (!*value)
+		return option_wrong(command, option, value, "may not be empty");
+
+	*(const char **)command_field(command, option) = value;
+	return 0;
+}
+
+static int take_count(struct command *command, const struct option *option, const char *value)
+{
+	char works[64];
+	uint64_t count;
+
+	if (number_parse(value, option->min, option->max, &count) < 0) {
+		snprintf(works, sizeof(works), "must be a number from %u to %u", option->min,
+			 option->max);
+		return option_wrong(command, option, value, works);
+	}
+	*(uint32_t *)want_field(command, option) = (uint32_t)count;
+	return 0;
+}
+
+static int take_cus(struct command *command, const struct option *option, const char *value)
+{
+	struct ask *ask = last_ask(command);
+	unsigned *share = (unsigned *)(void *)((char *)&ask->share + option->share);
+	uint64_t count = 0;
+	unsigned percent = 0;
+
+	if (number_share(value, &percent) < 0 &&
+	    number_parse(value, option->min, option->max, &count) < 0)
+		return option_wrong(
+			command, option, value,
+			"must be CUs from 1 to 1024, or a share of the GPU's from 1% to 100%");
+
+	*share = percent;
+	*(uint32_t *)want_field(command, option) = (uint32_t)count;
+	return 0;
+}
+
+/* The first one says where the want goes that is being typed; each further one starts
+ * the next want. */
+static int take_gpu(struct command *command, const struct option *option, const char *value)
+{
+	if (!*value)
+		return option_wrong(command, option, value,
+				    "must be any, an index or a PCI address");
+
+	if (last_ask(command)->want.gpu) {
+		if (command->n_asks == REQUEST_WANTS)
+			return option_wrong(command, option, value,
+					    "too many: a lease has at most 64 GPUs");
+		ask_init(&command->asks[command->n_asks++]);
+	}
+	last_ask(command)->want.gpu = value;
+	return 0;
+}
+
+static int take_exact(struct command *command, const struct option *option, const char *value)
+{
+	(void)value;
+	*(bool *)want_field(command, option) = true;
+	return 0;
+}
+
+static int take_bytes(struct command *command, const struct option *option, const char *value)
+{
+	if (number_bytes(value, want_field(command, option)) < 0)
+		return option_wrong(
+			command, option, value,
+			"must be bytes, with K, M, G or T after them if you like: 512M, 2G");
+	return 0;
+}
+
+static int take_priority(struct command *command, const struct option *option, const char *value)
+{
+	int priority = priority_from_name(value);
+
+	if (priority < 0)
+		return option_wrong(command, option, value,
+				    "must be low, normal, high, or 0 to 15");
+
+	*(uint32_t *)want_field(command, option) = (uint32_t)priority;
+	return 0;
+}
+
+static int take_shape(struct command *command, const struct option *option, const char *value)
+{
+	if (strcmp(value, "rectangle") != 0 && strcmp(value, "any") != 0)
+		return option_wrong(command, option, value, "must be rectangle or any");
+
+	*(const char **)want_field(command, option) = value;
+	return 0;
+}
+
+static int take_isolation(struct command *command, const struct option *option, const char *value)
+{
+	if (isolation_from_name(value) < 0)
+		return option_wrong(command, option, value, "must be shader-engine, cu or shared");
+
+	*(const char **)want_field(command, option) = value;
+	return 0;
+}
+
+static int take_class(struct command *command, const struct option *option, const char *value)
+{
+	if (class_from_name(value) < 0)
+		return option_wrong(command, option, value,
+				    "must be realtime, guaranteed or besteffort");
+
+	return take_text(command, option, value);
+}
+
+static int take_seconds(struct command *command, const struct option *option, const char *value,
+			uint64_t most, const char *works)
+{
+	uint64_t seconds;
+
+	if (number_parse(value, 0, most, &seconds) < 0)
+		return option_wrong(command, option, value, works);
+
+	*(uint64_t *)command_field(command, option) = seconds * UINT64_C(1000000);
+	return 0;
+}
+
+static int take_wait(struct command *command, const struct option *option, const char *value)
+{
+	if (value)
+		return take_seconds(command, option, value, SECONDS_MAX,
+				    "must be whole seconds; --wait alone waits for ever");
+
+	command->options.wait_usec = GPUARB_FOREVER;
+	return 0;
+}
+
+static int take_margin(struct command *command, const struct option *option, const char *value)
+{
+	uint64_t percent;
+
+	if (number_take(&(const char *){ value }, &percent) < 0 || percent > option->max ||
+	    value[strspn(value, "0123456789")] != '%' ||
+	    value[strspn(value, "0123456789") + 1] != '\0')
+		return option_wrong(command, option, value, "must be a share from 0% to 1000%");
+
+	command->margin_percent = (unsigned)percent;
+	command->margin_given = true;
+	return 0;
+}
+
+static int take_grace(struct command *command, const struct option *option, const char *value)
+{
+	return take_seconds(command, option, value, GRACE_MAX,
+			    "must be whole seconds, 86400 (a day) at the most");
+}
+
+/* ---- the table ---------------------------------------------------------------------------- */
+
+#define WANT(field) .group = OPTIONS_WANT, .offset = offsetof(struct gpuarb_want, field)
+/* clang-format off */
+#define CUS(field)     WANT(field), .take = take_cus, \
+		       .share = offsetof(struct share, field), .min = 1, .max = CODEC_BITS
+/* clang-format on */
+#define COUNT(field) WANT(field), .take = take_count, .min = 1, .max = SLOTS_MAX
+#define COUNT_0(field) WANT(field), .take = take_count, .max = SLOTS_MAX
+#define LEASE(field) .group = OPTIONS_LEASE, .offset = offsetof(struct command, options.field)
+#define FIELD(g, field) .group = (g), .offset = offsetof(struct command, field)
+
+const struct option option_table[] = {
+	{ "gpu", "GPU", "any, an index or a PCI address; given again it starts the next want",
+	  WANT(gpu), .take = take_gpu, .values = "any|GPU" },
+	{ "cus", "N|N%", "compute units aimed at, or a share of the GPU's", CUS(cus) },
+	{ "cus-min", "N|N%", "take no less (nine tenths of --cus)", CUS(cus_min) },
+	{ "cus-max", "N|N%", "take up to so many; best effort only (--cus)", CUS(cus_max) },
+	{ "shader-engines", "N", "whole shader engines; with --cus: spread over exactly so many",
+	  WANT(shader_engines), .take = take_count, .min = 1, .max = CUSET_ENGINES },
+	{ "exact", NULL, "exactly --cus, or a refusal", WANT(exact), .take = take_exact },
+	{ "shape", "SHAPE", "rectangle, or any for CUs that no rectangle has (rectangle)",
+	  WANT(shape), .take = take_shape, .values = "rectangle|any" },
+	{ "queues", "N", "hardware queues in all, the runtime's own included (2 a process)",
+	  COUNT(queues) },
+	{ "streams", "N", "streams that each process masks itself, a queue each (0)",
+	  COUNT_0(streams) },
+	{ "processes", "N", "processes that share the partition (1)", COUNT(processes) },
+	{ "sdma-queues", "N", "SDMA queues (0)", COUNT_0(sdma_queues) },
+	{ "vram", "BYTES", "device memory, with K, M, G or T (0: not counted)", WANT(vram),
+	  .take = take_bytes },
+	{ "priority", "PRIORITY", "low, normal, high, or 0 to 15 (normal)", WANT(priority),
+	  .take = take_priority, .values = "low|normal|high" },
+	{ "isolation", "HOW", "shader-engine, cu or shared (by class)", WANT(isolation),
+	  .take = take_isolation, .values = "shader-engine|cu|shared" },
+
+	{ "class", "CLASS", "realtime, guaranteed or besteffort (the tenant's)", LEASE(lease_class),
+	  .take = take_class, .values = "realtime|guaranteed|besteffort" },
+	{ "tenant", "TENANT", "ask under this row of policy (the first that matches)",
+	  LEASE(tenant), .take = take_text },
+	{ "name", "NAME", "the lease's name, for people", LEASE(name), .take = take_text },
+	{ "token", "TOKEN", "asking again with it gives the same lease", LEASE(token),
+	  .take = take_text },
+	{ "start-inactive", NULL, "realtime: lend its CUs until it is activated",
+	  LEASE(start_inactive), .take = take_flag },
+	{ "adaptable", NULL, "best effort: follow, with more CUs or fewer, what is free",
+	  LEASE(adaptable), .take = take_flag },
+	{ "wait", "[=SECONDS]", "wait for room, so long or for ever, rather than be refused",
+	  LEASE(wait_usec), .take = take_wait },
+
+	{ "quiet", NULL, "do not say what was granted", FIELD(OPTIONS_QUIET, quiet),
+	  .take = take_flag },
+	{ "gpu", "GPU", "a GPU of this machine, as the daemon knows it",
+	  FIELD(OPTIONS_MODEL | OPTIONS_LATENCY, gpu), .take = take_text },
+	{ "profile", "PROFILE", "a GPU model that need not be here", FIELD(OPTIONS_MODEL, profile),
+	  .take = take_text },
+	{ "profiles", "DIR", "where the profiles are", FIELD(OPTIONS_MODEL, profiles),
+	  .take = take_text },
+	{ "svg", "FILE", "draw to this file instead, - is standard output", FIELD(OPTIONS_SVG, svg),
+	  .take = take_text },
+
+	{ "wait", "[=SECONDS]", "wait until others have given way, so long or for ever",
+	  FIELD(OPTIONS_ACTIVATE, options.wait_usec), .take = take_wait },
+	{ "grace", "SECONDS", "the time that its holder has to finish (10)",
+	  FIELD(OPTIONS_REVOKE, grace_usec), .take = take_grace },
+	{ "reason", "TEXT", "what its holder is told", FIELD(OPTIONS_REVOKE, reason),
+	  .take = take_text },
+
+	{ "margin", "N%", "added to execution times instead of what the file says",
+	  .group = OPTIONS_RT, .take = take_margin, .max = 1000 },
+	{ "config", "FILE", "a gpuarbd.conf to take defaults from (this machine's with --gpu)",
+	  FIELD(OPTIONS_RT, config), .take = take_text },
+
+	{ "same-line", NULL, "both flags in one cache line, not in one each",
+	  FIELD(OPTIONS_LATENCY, same_line), .take = take_flag },
+
+	{ "json", NULL, "JSON instead of text", FIELD(OPTIONS_GENERAL, json), .take = take_flag },
+	{ "no-legend", NULL, "no headings and explanations", FIELD(OPTIONS_GENERAL, no_legend),
+	  .take = take_flag },
+	{ "no-pager", NULL, "do not page what is long", FIELD(OPTIONS_GENERAL, no_pager),
+	  .take = take_flag },
+	{ "help", NULL, "say how it is used", FIELD(OPTIONS_GENERAL, help), .take = take_flag },
+	{ "version", NULL, "say which version this is", FIELD(OPTIONS_GENERAL, version),
+	  .take = take_flag },
+};
+
+const size_t option_count = ARRAY_SIZE(option_table);
+_Static_assert(ARRAY_SIZE(option_table) <= OPTION_MAX, "ask.given has a bit for each row");
+
+/* ---- reading ------------------------------------------------------------------------------ */
 
 void command_init(struct command *command)
 {
@@ -21,13 +314,7 @@ void command_init(struct command *command)
 	ask_init(&command->asks[0]);
 }
 
-static bool optional(const struct option *option)
-{
-	return option->argument && option->argument[0] == '[';
-}
-
-/* name: "cus" or "cus=30". */
-static const struct option *find(unsigned groups, const char *name)
+const struct option *option_find(unsigned groups, const char *name)
 {
 	size_t n = strcspn(name, "=");
 
@@ -65,7 +352,8 @@ static int unknown(struct command *command, unsigned groups, const char *word)
 static int take_option(struct command *command, unsigned groups, int argc, char **argv, int *i)
 {
 	const char *word = strcmp(argv[*i], "-h") == 0 ? "--help" : argv[*i], *value;
-	const struct option *option = strncmp(word, "--", 2) == 0 ? find(groups, word + 2) : NULL;
+	const struct option *option = strncmp(word, "--", 2) == 0 ? option_find(groups, word + 2)
+								  : NULL;
 	int r;
 
 	if (!option)
@@ -77,7 +365,7 @@ static int take_option(struct command *command, unsigned groups, int argc, char 
 	if (value && !option->argument)
 		return option_wrong(command, option, value, "takes no value");
 
-	if (!value && option->argument && !optional(option)) {
+	if (!value && option->argument && !option_value_optional(option)) {
 		if (*i + 1 == argc) {
 			snprintf(command->problem, sizeof(command->problem),
 				 "--%s needs a value: --%s=%s", option->name, option->name,
@@ -126,7 +414,7 @@ int options_parse(struct command *command, unsigned groups, bool stops, int argc
 
 bool option_given(const struct ask *ask, const char *name)
 {
-	const struct option *option = find(OPTIONS_WANT, name);
+	const struct option *option = option_find(OPTIONS_WANT, name);
 
 	return option && (ask->given & UINT64_C(1) << (option - option_table));
 }
@@ -140,7 +428,7 @@ bool option_describe(unsigned groups, size_t i, char *buf, size_t size, const ch
 			continue;
 
 		snprintf(buf, size, "--%s%s%s", option->name,
-			 option->argument && !optional(option) ? "=" : "",
+			 option->argument && !option_value_optional(option) ? "=" : "",
 			 option->argument ? option->argument : "");
 		*ret_help = option->help;
 		return true;

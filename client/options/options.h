@@ -54,6 +54,23 @@ struct command {
 	char problem[320]; /* what was wrong */
 };
 
+/* One row of the table of options. */
+struct option {
+	const char *name;
+	const char *argument; /* NULL: takes none; "[=…": may be left out */
+	const char *help;
+	unsigned group;
+	int (*take)(struct command *command, const struct option *option, const char *value);
+	size_t offset, share; /* of the field that it sets: in the want, the share or the command */
+	unsigned min, max;
+	const char *values; /* for completion: see verbs/complete.c; NULL: as argument */
+};
+
+#define OPTION_MAX 64
+
+extern const struct option option_table[];
+extern const size_t option_count;
+
 void command_init(struct command *command);
 
 /*
@@ -67,6 +84,15 @@ int options_parse(struct command *command, unsigned groups, bool stops, int argc
 
 /* Was this option named for this want? */
 bool option_given(const struct ask *ask, const char *name);
+
+/* "--wait" works without a value, "--cus" does not. */
+static inline bool option_value_optional(const struct option *option)
+{
+	return option->argument && option->argument[0] == '[';
+}
+
+/* The option of these groups with this name: "cus", or "cus=30" up to the equals sign. NULL: none. */
+const struct option *option_find(unsigned groups, const char *name);
 
 /* For help and for its comparison with the manual: the i-th option of these groups as
  * "--cus=N|N%" and what it does; false past the last. */
