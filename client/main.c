@@ -42,15 +42,6 @@ static void print_verb_help(const struct verb *verb)
 	print_options(verb->groups | OPTIONS_GENERAL);
 }
 
-static const struct verb *find_verb(const char *name)
-{
-	for (size_t i = 0; i < verb_count; i++) {
-		if (strcmp(verb_table[i].name, name) == 0)
-			return &verb_table[i];
-	}
-	return NULL;
-}
-
 static int unknown_verb(const struct command *command, const char *name)
 {
 	const char *names[VERB_MAX + 1], *nearest;
@@ -102,7 +93,7 @@ static int run_verb(struct command *command, const struct verb *verb)
 
 static int take_verb(struct command *command, int argc, char **argv)
 {
-	const struct verb *verb = find_verb(argc > 0 ? argv[0] : "status");
+	const struct verb *verb = verb_find(argc > 0 ? argv[0] : "status");
 
 	if (!verb)
 		return unknown_verb(command, argv[0]);
@@ -144,7 +135,10 @@ int main(int argc, char **argv)
 	setlocale(LC_CTYPE, "");
 	command_init(&command);
 
-	r = take_words(&command, argc - 1, argv + 1);
+	if (argc > 1 && strcmp(argv[1], "--complete") == 0)
+		r = complete(argc - 2, argv + 2);
+	else
+		r = take_words(&command, argc - 1, argv + 1);
 	if ((fflush(stdout) != 0 || ferror(stdout)) && r == EXIT_OK)
 		return fail(&command, EXIT_FAILED, "standard output: %s", strerror(errno));
 	return r;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "client/verbs/verb.h"
+
+#include <string.h>
+
 #include "util/base.h"
 
 #define WANTS (OPTIONS_WANT | OPTIONS_LEASE)
@@ -56,3 +59,11 @@ const struct verb verb_table[] = {
 
 const size_t verb_count = ARRAY_SIZE(verb_table);
 _Static_assert(ARRAY_SIZE(verb_table) <= VERB_MAX, "main.c lists their names");
+
+const struct verb *verb_find(const char *name)
+{
+	for (size_t i = 0; i < verb_count; i++)
+		if (strcmp(verb_table[i].name, name) == 0)
+			return &verb_table[i];
+	return NULL;
+}

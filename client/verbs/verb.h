@@ -10,7 +10,7 @@
 
 struct verb {
 	const char *name;
-	const char *arguments; /* its words: see completions/spec.h for how they are read */
+	const char *arguments; /* its words: complete.c has how they are read */
 	const char *summary;
 	unsigned groups;             /* enum option_group */
 	size_t min_words, max_words; /* what is no option */
@@ -21,9 +21,13 @@ struct verb {
 
 #define VERB_MAX 64
 
-/* For help, and for the completions that shells are given. */
 extern const struct verb verb_table[];
 extern const size_t verb_count;
+
+const struct verb *verb_find(const char *name); /* NULL: there is none */
+
+/* gpuarbctl --complete: argv is what follows that word. Returns the exit code. */
+int complete(int argc, char **argv);
 
 int run_status(struct command *command);
 int run_gpus(struct command *command);

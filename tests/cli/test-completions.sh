@@ -19,10 +19,11 @@ if [ "$shell" = zsh ] && ! zsh -fc 'zmodload zsh/zpty && zpty probe true' 2>/dev
 	exit 77
 fi
 
-# The completion calls what is called gpuarbctl, and looks for profiles where they are installed.
-mkdir "$dir/bin" "$dir/home" "$dir/files" "$dir/tenants.d"
+# The scripts call the gpuarbctl that PATH finds.
+mkdir "$dir/bin" "$dir/home" "$dir/files" "$dir/files/sub" "$dir/tenants.d"
 ln -s "$(realpath "$GPUARBCTL")" "$dir/bin/gpuarbctl"
-sed "s,[^ (]*/gpuarb/gpus/,$GPUARB_SOURCE_ROOT/conf/gpus/," "$3" >"$dir/script"
+script=$(realpath "$3")
+profiles=--profiles=$GPUARB_SOURCE_ROOT/conf/gpus
 touch "$dir/files/one.conf"
 export PATH="$dir/bin:$PATH" HOME="$dir/home"
 touch "$dir/out" "$dir/err"
@@ -36,15 +37,16 @@ ask()
 		# shellcheck disable=SC2016 # of fish
 		case $shell in
 		fish) timeout 60 fish --no-config -c \
-			'source $argv[1]; complete -C $argv[2]' "$dir/script" "$1" | cut -f1 ;;
-		zsh) timeout 60 zsh -f "$GPUARB_SOURCE_ROOT/tests/cli/complete.zsh" "$dir/script" "$1" ;;
+			'source $argv[1]; complete -C $argv[2]' "$script" "$1" | cut -f1 ;;
+		zsh) timeout 60 zsh -f "$GPUARB_SOURCE_ROOT/tests/cli/complete.zsh" "$script" "$1" ;;
 		bash) timeout 60 bash --norc "$GPUARB_SOURCE_ROOT/tests/cli/complete.bash" \
-			"$dir/script" "$1" ;;
+			"$script" "$1" ;;
 		esac
 	) >"$dir/out" 2>"$dir/err" || complain "$said: $shell failed"
 	[ ! -s "$dir/err" ] || complain "$said: $shell complains"
-	# With or without the option before the value, and the = after an option's name.
-	sed -i 's/^--[a-z-]*=\(.\)/\1/; s/=$//' "$dir/out"
+	# With or without the option before the value, without what follows the name of an option or a
+	# directory.
+	sed -i 's/^--[a-z-]*=\(.\)/\1/; s/[=/]$//' "$dir/out"
 	sort -u -o "$dir/out" "$dir/out"
 }
 
@@ -94,7 +96,7 @@ enumeration --priority high normal low
 enumeration --shape rectangle any
 ask 'gpuarbctl mask '
 offers explain encode decode
-ask 'gpuarbctl mask explain --profile=mi300'
+ask "gpuarbctl mask explain $profiles --profile=mi300"
 offers mi300x-cpx mi300x-spx
 ask 'gpuarbctl config check on'
 offers one.conf
@@ -104,7 +106,7 @@ ask 'gpuarbctl rt '
 offers plan
 ask 'gpuarbctl rt plan on'
 offers one.conf
-ask 'gpuarbctl rt plan one.conf --profile=mi300'
+ask "gpuarbctl rt plan one.conf $profiles --profile=mi300"
 offers mi300x-cpx mi300x-spx
 ask 'gpuarbctl rt plan one.conf --config on'
 offers one.conf
@@ -112,6 +114,10 @@ ask 'gpuarbctl run --exact -- tim'
 offers_also timeout
 ask 'gpuarbctl run --class realtime tim'
 offers_also timeout
+ask 'gpuarbctl rt plan one.conf --config=on'
+offers one.conf
+ask 'gpuarbctl mask explain 0x1 --profiles su'
+offers sub
 for line in 'plan --cus=' 'xyzzy ' 'plan --exact='; do
 	ask "gpuarbctl $line"
 	offers_nothing

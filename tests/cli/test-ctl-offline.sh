@@ -21,6 +21,11 @@ export GPUARB_BUS_ADDRESS="unix:path=$dir/no-bus"
 mask() { ends "$1" mask "${@:2}" --profiles="$GPUARB_SOURCE_ROOT/conf/gpus"; }
 
 # ---- usage -----------------------------------------------------------------------------
+ends 2 --complete
+ends 2 --complete bash
+ends 2 --complete bash 0 gpuarbctl
+ends 2 --complete bash 2 gpuarbctl ''
+ends 2 --complete bash x gpuarbctl ''
 ends 2 stauts
 err_has 'did you mean status?'
 ends 2 xyzzy-plugh

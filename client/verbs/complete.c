@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Completion for shells:
+ *
+ *	gpuarbctl --complete SHELL CURSOR WORDS…
+ *
+ * WORDS is the command line with the name of the program first, CURSOR the index of the word that
+ * is completed. Prints one candidate a line: "WORD" for bash, "WORD:DESCRIPTION" for zsh with the
+ * colons of WORD escaped, "WORD<TAB>DESCRIPTION" for fish. What the shell completes itself is a
+ * line that starts with a colon: ":files START" and ":directories START" with the part of the
+ * path that is typed, ":command INDEX" with the word at which the line of another program starts.
+ *
+ * The candidates come from the tables of verbs and options. A place of a line ("[GPU]", "FILE…",
+ * "any|GPU") holds alternatives with "|" between them: small letters are the word itself,
+ * capitals are a kind of word. GPU, ID and TENANT are read from the daemon, PROFILE from the
+ * directory of profiles; of other kinds (N, MASK) nothing is known.
+ */
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/launch/session.h"
+#include "client/options/number.h"
+#include "client/output/fail.h"
+#include "client/output/print.h"
+#include "client/verbs/verb.h"
+
+#define MORE "…"
+#define DESCRIPTION_COLUMNS 60U
+#define DAEMON_SECONDS 5U /* a shell that waits longer for a daemon that hangs is of no use */
+
+struct word {
+	char *text;   /* owned */
+	size_t index; /* on the command line as the shell gave it */
+};
+
+struct completion {
+	const char *shell;
+	struct word *words; /* up to the cursor */
+	size_t n;
+	const char *typed; /* the last of them */
+	size_t keep;       /* bash replaces what comes after so many characters of it */
+
+	/* What the words before the cursor say. */
+	const struct verb *verb;     /* NULL: none yet */
+	const struct option *option; /* the cursor is at its value; NULL: it is not */
+	const char *profiles;        /* of --profiles */
+	bool ended;                  /* "--" was there */
+	size_t n_verb_words;         /* after the verb */
+};
+
+static unsigned groups_of(const struct completion *completion)
+{
+	return OPTIONS_GENERAL | (completion->verb ? completion->verb->groups : 0);
+}
+
+static bool is_shell(const struct completion *completion, const char *shell)
+{
+	return strcmp(completion->shell, shell) == 0;
+}
+
+/* ---- candidates --------------------------------------------------------------------------- */
+
+static void print_escaped(const char *text, char special)
+{
+	for (; *text; text++) {
+		if (*text == special)
+			putchar('\\');
+		putchar(*text);
+	}
+}
+
+/* Prints PREFIX and WORD if this continues the typed word. The description is any user's text. */
+static void offer(const struct completion *completion, const char *prefix, const char *word,
+		  const char *description)
+{
+	_cleanup_(freep) char *all = NULL,
+			      *escaped = print_escape(description, DESCRIPTION_COLUMNS);
+
+	if (asprintf(&all, "%s%s", prefix, word) < 0) {
+		all = NULL;
+		return;
+	}
+	if (strncmp(all, completion->typed, strlen(completion->typed)) != 0)
+		return;
+	if (is_shell(completion, "bash")) {
+		puts(all + completion->keep);
+		return;
+	}
+	print_escaped(all, is_shell(completion, "zsh") ? ':' : '\0');
+	printf("%c%s\n", is_shell(completion, "zsh") ? ':' : '\t', escaped ? escaped : "");
+}
+
+static void offer_options(const struct completion *completion)
+{
+	unsigned groups = groups_of(completion);
+	char name[48];
+
+	for (size_t i = 0; i < option_count; i++) {
+		const struct option *option = &option_table[i];
+		bool value = option->argument && !option_value_optional(option);
+
+		snprintf(name, sizeof(name), "--%s%s", option->name, value ? "=" : "");
+		if (option->group & groups)
+			offer(completion, "", name, option->help);
+	}
+}
+
+static void offer_verbs(const struct completion *completion)
+{
+	for (size_t i = 0; i < verb_count; i++)
+		offer(completion, "", verb_table[i].name, verb_table[i].summary);
+}
+
+static void offer_profiles(const struct completion *completion, const char *prefix)
+{
+	const char *path = completion->profiles ? completion->profiles : GPUARB_PROFILE_DIR;
+	DIR *directory = opendir(path);
+	const struct dirent *entry;
+
+	while (directory && (entry = readdir(directory))) {
+		const char *suffix = strrchr(entry->d_name, '.');
+		char name[256];
+
+		if (!suffix || strcmp(suffix, ".conf") != 0)
+			continue;
+		snprintf(name, sizeof(name), "%.*s", (int)(suffix - entry->d_name), entry->d_name);
+		offer(completion, prefix, name, "GPU model");
+	}
+	if (directory)
+		closedir(directory);
+}
+
+static void offer_gpus(const struct completion *completion, const char *prefix,
+		       const struct gpuarb_view *view)
+{
+	const struct gpuarb_gpu *gpus;
+	size_t n = gpuarb_view_gpus(view, &gpus);
+	char text[256];
+
+	for (size_t i = 0; i < n; i++) {
+		snprintf(text, sizeof(text), "%s, %u of %u CUs free", gpus[i].device,
+			 gpus[i].cus_free, gpus[i].cus);
+		offer(completion, prefix, gpus[i].name, text);
+	}
+}
+
+static void offer_leases(const struct completion *completion, const char *prefix,
+			 const struct gpuarb_view *view)
+{
+	const struct gpuarb_lease_info *leases;
+	size_t n = gpuarb_view_leases(view, &leases);
+	char id[24], text[256];
+
+	for (size_t i = 0; i < n; i++) {
+		snprintf(id, sizeof(id), "%llu", (unsigned long long)leases[i].id);
+		snprintf(text, sizeof(text), "%s, %s %s", leases[i].state, leases[i].lease_class,
+			 leases[i].name);
+		offer(completion, prefix, id, text);
+	}
+}
+
+static void offer_tenants(const struct completion *completion, const char *prefix,
+			  const struct gpuarb_view *view)
+{
+	const char *const *tenants;
+	size_t n = gpuarb_view_tenants(view, &tenants);
+
+	for (size_t i = 0; i < n; i++)
+		offer(completion, prefix, tenants[i], "tenant");
+}
+
+/* Nothing where no daemon answers in time: the alarm ends this process. */
+static void offer_live(const struct completion *completion, const char *prefix, const char *kind)
+{
+	_cleanup_(session_done) struct session session = { 0 };
+
+	fflush(stdout);
+	alarm(DAEMON_SECONDS);
+	if (gpuarb_open(&session.gpuarb) < 0 || gpuarb_look(session.gpuarb, &session.view) < 0)
+		return;
+	if (strcmp(kind, "GPU") == 0)
+		offer_gpus(completion, prefix, session.view);
+	else if (strcmp(kind, "ID") == 0)
+		offer_leases(completion, prefix, session.view);
+	else
+		offer_tenants(completion, prefix, session.view);
+}
+
+static void offer_values(const struct completion *completion, const char *prefix,
+			 const char *alternatives)
+{
+	const char *start = completion->typed + strlen(prefix);
+	_cleanup_(freep) char *copy = strdup(alternatives);
+	char *rest = copy, *word;
+
+	while (rest && (word = strsep(&rest, "|"))) {
+		if (strcmp(word, "FILE") == 0)
+			printf(":files %s\n", start);
+		else if (strcmp(word, "DIR") == 0)
+			printf(":directories %s\n", start);
+		else if (strcmp(word, "PROFILE") == 0)
+			offer_profiles(completion, prefix);
+		else if (strcmp(word, "GPU") == 0 || strcmp(word, "ID") == 0 ||
+			 strcmp(word, "TENANT") == 0)
+			offer_live(completion, prefix, word);
+		else if (*word >= 'a' && *word <= 'z')
+			offer(completion, prefix, word, "");
+	}
+}
+
+/* ---- the command line --------------------------------------------------------------------- */
+
+static bool is_options(const char *word)
+{
+	return strncmp(word, "--", 2) == 0 || strncmp(word, "[--", 3) == 0 ||
+	       strncmp(word, "[OPTIONS]", strlen("[OPTIONS]")) == 0;
+}
+
+/* Word i of the verb's arguments without brackets: "GPU" of "[GPU]". The last one is repeated if
+ * it ends with MORE. NULL: the verb takes fewer words. */
+static const char *find_place(const struct verb *verb, size_t i, char *buf, size_t size)
+{
+	const char *word = verb->arguments;
+
+	for (size_t length; *word; word += length + strspn(word + length, " ")) {
+		const char *more;
+
+		length = strcspn(word, " ");
+		if (is_options(word))
+			continue;
+		snprintf(buf, size, "%.*s", (int)strcspn(word + (*word == '['), " ]"),
+			 word + (*word == '['));
+		more = strstr(buf, MORE);
+		if (more)
+			buf[more - buf] = '\0';
+		if (more || i-- == 0)
+			return buf;
+	}
+	return NULL;
+}
+
+/* An option before the cursor. Its value may be the next word. */
+static void take_option(struct completion *completion, const char *word)
+{
+	const struct option *option = strncmp(word, "--", 2) == 0
+					      ? option_find(groups_of(completion), word + 2)
+					      : NULL;
+	const char *value = strchr(word, '=');
+
+	if (!option || !option->argument || option_value_optional(option))
+		return;
+	if (value && strcmp(option->name, "profiles") == 0)
+		completion->profiles = value + 1;
+	if (!value)
+		completion->option = option;
+}
+
+/* Takes the word before the cursor. False: nothing can be offered, or `:command` was. */
+static bool take_word(struct completion *completion, size_t i)
+{
+	const char *word = completion->words[i].text;
+
+	if (completion->option) {
+		if (strcmp(completion->option->name, "profiles") == 0)
+			completion->profiles = word;
+		completion->option = NULL;
+	} else if (!completion->ended && strcmp(word, "--") == 0) {
+		completion->ended = true;
+	} else if (!completion->ended && word[0] == '-' && word[1]) {
+		take_option(completion, word);
+	} else if (!completion->verb) {
+		completion->verb = verb_find(word);
+		return completion->verb;
+	} else if (completion->verb->command) {
+		printf(":command %zu\n", completion->words[i].index);
+		return false;
+	} else {
+		completion->n_verb_words++;
+	}
+	return true;
+}
+
+/* The cursor is at "--NAME=…". */
+static void complete_value(const struct completion *completion)
+{
+	const struct option *option = option_find(groups_of(completion), completion->typed + 2);
+	char prefix[48];
+
+	if (!option || !option->argument)
+		return;
+	snprintf(prefix, sizeof(prefix), "--%s=", option->name);
+	offer_values(completion, prefix, option->values ? option->values : option->argument);
+}
+
+static void complete_word(const struct completion *completion)
+{
+	const struct option *option = completion->option;
+	const struct verb *verb = completion->verb;
+	const char *typed = completion->typed, *place;
+	char buf[64];
+
+	if (option) {
+		offer_values(completion, "", option->values ? option->values : option->argument);
+	} else if (!completion->ended && strncmp(typed, "--", 2) == 0 && strchr(typed, '=')) {
+		complete_value(completion);
+	} else if (!completion->ended && typed[0] == '-') {
+		offer_options(completion);
+	} else if (!verb) {
+		offer_verbs(completion);
+	} else if (verb->command) {
+		printf(":command %zu\n", completion->words[completion->n - 1].index);
+	} else {
+		place = find_place(verb, completion->n_verb_words, buf, sizeof(buf));
+		if (place)
+			offer_values(completion, "", place);
+	}
+}
+
+/* bash cuts words at these, too (COMP_WORDBREAKS), and replaces the last piece alone. */
+static bool is_break(char c)
+{
+	return c && strchr("=:@", c);
+}
+
+/* Does this piece belong to the word before it? */
+static bool continues(const struct completion *completion, const char *piece)
+{
+	const char *last = completion->n > 1 ? completion->words[completion->n - 1].text : "";
+
+	return *last && is_shell(completion, "bash") &&
+	       (is_break(piece[0]) || is_break(last[strlen(last) - 1]));
+}
+
+static int add_piece(struct completion *completion, const char *piece, size_t index)
+{
+	struct word *last;
+	char *joined;
+
+	completion->keep = 0;
+	if (!continues(completion, piece)) {
+		joined = strdup(piece);
+		if (!joined)
+			return -ENOMEM;
+		completion->words[completion->n++] = (struct word){ joined, index };
+		return 0;
+	}
+	last = &completion->words[completion->n - 1];
+	if (asprintf(&joined, "%s%s", last->text, piece) < 0)
+		return -ENOMEM;
+	completion->keep = strlen(is_break(piece[0]) ? joined : last->text);
+	free(last->text);
+	last->text = joined;
+	return 0;
+}
+
+static void completion_done(struct completion *completion)
+{
+	for (size_t i = 0; i < completion->n; i++)
+		free(completion->words[i].text);
+	free(completion->words);
+}
+
+int complete(int argc, char **argv)
+{
+	_cleanup_(completion_done) struct completion completion = { 0 };
+	uint64_t cursor;
+
+	if (argc < 3 || number_parse(argv[1], 1, (uint64_t)argc - 3, &cursor) < 0) {
+		fprintf(stderr, "gpuarbctl --complete: expected SHELL CURSOR WORDS…, with CURSOR "
+				"the index of one of the words after the first\n");
+		return EXIT_USAGE;
+	}
+	completion.shell = argv[0];
+	completion.words = calloc(cursor + 1, sizeof(*completion.words));
+	for (size_t i = 0; completion.words && i <= cursor; i++)
+		if (add_piece(&completion, argv[2 + i], i) < 0)
+			return EXIT_FAILED;
+	if (!completion.words)
+		return EXIT_FAILED;
+
+	completion.typed = completion.words[completion.n - 1].text;
+	for (size_t i = 1; i + 1 < completion.n; i++)
+		if (!take_word(&completion, i))
+			return EXIT_OK;
+	complete_word(&completion);
+	return EXIT_OK;
+}
