@@ -9,7 +9,7 @@
 #include "client/output/pager.h"
 #include "client/output/print.h"
 #include "client/verbs/verb.h"
-#include "util/ini.h"
+#include "util/text.h"
 
 static const char exit_codes[] =
 	"Exit: 0 ok, 1 failure, 2 usage, 3 refused now, 4 not authorised, 5 daemon or bus absent,\n"
@@ -50,7 +50,7 @@ static int unknown_verb(const struct command *command, const char *name)
 		names[i] = verb_table[i].name;
 	names[verb_count] = NULL;
 
-	nearest = ini_nearest(name, names);
+	nearest = text_nearest(name, names);
 	return fail(command, EXIT_USAGE, "no verb %.80s%s%s%s", name,
 		    nearest ? ": did you mean " : "; --help lists them", nearest ? nearest : "",
 		    nearest ? "?" : "");

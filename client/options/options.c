@@ -10,7 +10,7 @@
 #include "core/mask/codec.h"
 #include "core/policy/class.h"
 #include "util/base.h"
-#include "util/ini.h"
+#include "util/text.h"
 
 #define SLOTS_MAX 1024U /* of anything a GPU has slots for: far above any GPU */
 #define SECONDS_MAX UINT64_C(1000000000)
@@ -340,7 +340,7 @@ static int unknown(struct command *command, unsigned groups, const char *word)
 
 	if (strncmp(word, "--", 2) == 0) {
 		snprintf(name, sizeof(name), "%.*s", (int)strcspn(word + 2, "="), word + 2);
-		nearest = ini_nearest(name, names);
+		nearest = text_nearest(name, names);
 	}
 	snprintf(command->problem, sizeof(command->problem), "no option %.80s%s%s%s", word,
 		 nearest ? ": did you mean --" : "; --help lists them", nearest ? nearest : "",

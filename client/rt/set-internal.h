@@ -18,7 +18,7 @@ struct rt_reader {
 	unsigned complaints;
 };
 
-/* For ini_read_sections(), with the struct rt_reader. */
+/* For ini_read(), with the struct rt_reader. */
 void rt_take_key(const struct ini_place *place, const char *section, const char *key,
 		 const char *value, void *userdata);
 

@@ -307,25 +307,13 @@ const char *rt_set_key(size_t i, const char **ret_section)
 
 static void unknown_key(const struct ini_place *place, enum rt_section section, const char *name)
 {
-	const char *words[ARRAY_SIZE(keys) + 1], *nearest;
-	char all[256] = "";
-	size_t n = 0, size = 0;
+	const char *words[ARRAY_SIZE(keys) + 1] = { 0 };
+	size_t n = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
-		if (keys[i].section != section)
-			continue;
-		size += (size_t)snprintf(all + size, sizeof(all) - size, "%s%s", n > 0 ? ", " : "",
-					 keys[i].name);
-		words[n++] = keys[i].name;
-	}
-	words[n] = NULL;
-	nearest = ini_nearest(name, words);
-	if (nearest)
-		ini_bad(place, "unknown key '%s' in [%s]; did you mean '%s'?", name,
-			rt_section_name(section), nearest);
-	else
-		ini_bad(place, "unknown key '%s' in [%s]; there are %s", name,
-			rt_section_name(section), all);
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (keys[i].section == section)
+			words[n++] = keys[i].name;
+	ini_unknown_key(place, rt_section_name(section), name, words);
 }
 
 void rt_take_key(const struct ini_place *place, const char *section, const char *name,

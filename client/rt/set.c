@@ -8,6 +8,7 @@
 
 #include "client/rt/set-internal.h"
 #include "core/policy/settings.h"
+#include "util/text.h"
 
 static const char *const section_names[] = {
 	[RT_SET] = "taskset",
@@ -41,7 +42,7 @@ const char *rt_set_nearest_partition(const struct rt_set *set, const char *name)
 
 	for (size_t i = 0; i < set->n_partitions; i++)
 		names[i] = set->partitions[i].name;
-	return ini_nearest(name, names);
+	return text_nearest(name, names);
 }
 
 /* ---- sections ----------------------------------------------------------------------------- */
@@ -111,7 +112,7 @@ static void *add_task(struct rt_reader *reader, const struct ini_place *place, c
 
 static void bad_section(const struct ini_place *place, const char *section, const char *word)
 {
-	const char *nearest = ini_nearest(word, section_names);
+	const char *nearest = text_nearest(word, section_names);
 
 	if (nearest)
 		ini_bad(place, "unknown section [%s]; did you mean [%s%s]?", section, nearest,
@@ -221,8 +222,8 @@ int rt_set_load(const char *path, const struct settings *settings, struct rt_set
 	reader.set = set;
 	reader.whole = (struct ini_place){ .file = path,
 					   .diagnostics = diagnostics,
-					   .complaints = &reader.complaints };
-	r = ini_read_sections(path, false, take_section, rt_take_key, &reader, diagnostics);
+					   .errors = &reader.complaints };
+	r = ini_read(path, NULL, take_section, rt_take_key, &reader, diagnostics);
 	if (r == -ENOENT)
 		diagnostics_add(diagnostics, true, "%s: no such file", path);
 	if (r < 0)

@@ -1,34 +1,40 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "util/ini.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <ini.h>
 #include <limits.h>
 #include <search.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
+#include "util/text.h"
 #include "util/textfile.h"
 
-#define LINE_BYTES 190U     /* libinih's own limit is 200 with line end, NUL and BOM */
-#define SECTION_BYTES 49U   /* libinih cuts longer ones short */
-#define COMPLAINTS_MAX 100U /* of one file: what follows is no use to anybody */
+#define LINE_BYTES 190U /* libinih's own limit is 200 with line end, NUL and BOM */
+#define ERRORS_MAX 100U /* in one file; after that the reader stops */
 
-/* Where a header stood, or a key of a section. */
+/* A section header or key, for finding the second one of the same name. */
 struct seen {
-	unsigned section_line; /* 0: before the first header; UINT_MAX: this is a header */
+	unsigned section_line; /* of the key's section; 0: none; UINT_MAX: this is a header */
 	unsigned line;
 	char name[];
 };
 
 struct reader {
 	struct ini_place place;
-	const char *next, *end; /* of the text */
+	const char *next, *end; /* the text that has not been read */
+	const char *line;       /* the current line without indentation and line end */
+	int line_size;
 	unsigned section_line;
-	bool lost;         /* the last header was refused: its keys mean nothing */
-	bool key_expected; /* libinih has not yet told the line's key */
+	bool in_bad_section; /* the last header was refused: ignore its keys */
+	bool header_pending; /* the current line is a header that libinih has not reported */
+	bool key_pending;    /* the current line must be a key that libinih has not reported */
 	bool stop;
 	void *seen; /* tree of struct seen */
 	ini_section_t on_section;
@@ -45,9 +51,11 @@ void ini_bad(const struct ini_place *place, const char *format, ...)
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	diagnostics_add(place->diagnostics, true, "%s:%u: %s", place->file, place->line, text);
-	if (place->complaints)
-		++*place->complaints;
+	if (place->errors)
+		++*place->errors;
 }
+
+/* ---- lines and libinih ------------------------------------------------------------------ */
 
 static int seen_compare(const void *left, const void *right)
 {
@@ -58,7 +66,7 @@ static int seen_compare(const void *left, const void *right)
 	return strcmp(a->name, b->name);
 }
 
-/* Returns the line where this name was first, 0 if here. */
+/* Returns the line of the first header or key of this name, 0 if this is the first. */
 static unsigned first_seen(struct reader *reader, unsigned section_line, const char *name)
 {
 	size_t size = strlen(name) + 1;
@@ -89,59 +97,79 @@ static bool is_ascii(const char *text)
 	return true;
 }
 
-/* "[NAME]", and nothing but a comment after it. */
-static bool read_header(struct reader *reader, char *line)
+/* libinih truncates long names, keeps the last section where a header has no ']', and ignores
+ * everything after it: compare its answer with the line. */
+static bool is_whole_header(const struct reader *reader, const char *section)
 {
-	char *close = strchr(line, ']'),
-	     *after = close ? close + 1 + strspn(close + 1, " \t") : NULL;
-	const char *name = line + 1;
-	unsigned first;
+	const char *end = reader->line + reader->line_size, *after;
+	size_t size = strlen(section);
 
-	if (!close || close == name || (*after && *after != ';' && *after != '#')) {
-		ini_bad(&reader->place, "'%s' is not a [section] alone on its line", line);
+	after = reader->line + 1 + size;
+	if (size == 0 || after >= end || *after != ']' || !is_ascii(section) ||
+	    memcmp(reader->line + 1, section, size) != 0)
 		return false;
-	}
-	close[1] = '\0';
-	if ((size_t)(close - name) > SECTION_BYTES || strchr(line, ';') || !is_ascii(line)) {
-		ini_bad(&reader->place, "section %s: a name has up to %u ASCII characters, no ';'",
-			line, SECTION_BYTES);
-		return false;
-	}
-
-	*close = '\0';
-	first = first_seen(reader, UINT_MAX, name);
-	if (first > 0)
-		ini_bad(&reader->place, "[%s] is here already at line %u: put its keys together",
-			name, first);
-	else if (reader->on_section && !reader->stop)
-		reader->on_section(&reader->place, name, reader->userdata);
-	*close = ']';
-	return first == 0;
+	after += 1 + strspn(after + 1, " \t");
+	return after >= end || *after == ';' || *after == '#';
 }
 
-static int on_key(void *userdata, const char *section, const char *key, const char *value)
+static void take_section(struct reader *reader, const char *section)
 {
-	struct reader *reader = userdata;
 	unsigned first;
 
-	reader->key_expected = false;
-	if (reader->lost)
-		return 1;
+	reader->section_line = reader->place.line;
+	reader->in_bad_section = true;
+	if (!is_whole_header(reader, section)) {
+		ini_bad(&reader->place,
+			"'%.*s' is not a section header: write [NAME] alone on its line, with a "
+			"NAME of at most 49 ASCII characters",
+			reader->line_size, reader->line);
+		return;
+	}
+	first = first_seen(reader, UINT_MAX, section);
+	if (first > 0) {
+		ini_bad(&reader->place, "duplicate section [%s]: move its keys to line %u", section,
+			first);
+		return;
+	}
+	reader->in_bad_section = false;
+	if (reader->on_section && !reader->stop)
+		reader->on_section(&reader->place, section, reader->userdata);
+}
 
+static void take_key(struct reader *reader, const char *section, const char *key, const char *value)
+{
+	unsigned first;
+
+	if (reader->line[strcspn(reader->line, "=:")] == ':')
+		return; /* KEY: VALUE, which libinih accepts and gpuarb does not: still pending */
+	reader->key_pending = false;
+	if (reader->in_bad_section)
+		return;
 	if (!is_ascii(key) || !is_ascii(value)) {
-		ini_bad(&reader->place, "'%s': keys and values are ASCII", key);
-		return 1;
+		ini_bad(&reader->place, "'%s': only comments may contain other than ASCII", key);
+		return;
 	}
 	first = first_seen(reader, reader->section_line, key);
 	if (first > 0)
-		ini_bad(&reader->place, "%s: is here already at line %u: a key stands once", key,
+		ini_bad(&reader->place, "duplicate key '%s': remove it here or at line %u", key,
 			first);
 	else if (!reader->stop)
 		reader->on_key(&reader->place, section, key, value, reader->userdata);
+}
+
+/* Called by libinih for each key, and for the empty key that read_line() adds after a header. */
+static int on_inih_key(void *userdata, const char *section, const char *key, const char *value)
+{
+	struct reader *reader = userdata;
+
+	if (*reader->line == '[')
+		take_section(reader, section);
+	else
+		take_key(reader, section, key, value);
 	return 1;
 }
 
-/* A byte that no text has, or the line is too long for libinih to see it whole. */
+/* Refuses bytes that no text has, and lines that libinih would split. */
 static bool line_fits(struct reader *reader, const char *line, size_t size)
 {
 	for (size_t i = 0; i < size; i++) {
@@ -149,85 +177,84 @@ static bool line_fits(struct reader *reader, const char *line, size_t size)
 
 		if ((c >= 0x20 && c != 0x7f) || c == '\t')
 			continue;
-		ini_bad(&reader->place, "byte 0x%02x: this is not a text file", c);
+		ini_bad(&reader->place, "not a text file: it contains byte 0x%02x", c);
 		reader->stop = true;
 		return false;
 	}
 	if (size > LINE_BYTES)
-		ini_bad(&reader->place, "the line has %zu bytes, more than %u", size, LINE_BYTES);
+		ini_bad(&reader->place, "line of %zu bytes: the limit is %u", size, LINE_BYTES);
 	return size <= LINE_BYTES;
 }
 
-/* The last line was neither comment nor header, and libinih found no key in it. */
-static void settle_last_line(struct reader *reader)
-{
-	if (reader->key_expected)
-		ini_bad(&reader->place, "this is not KEY = VALUE, a [section] or a # comment");
-	reader->key_expected = false;
-	if (*reader->place.complaints < COMPLAINTS_MAX || reader->stop)
-		return;
-	ini_bad(&reader->place, "too much is wrong: the rest was not read");
-	reader->stop = true;
-}
-
-/* Takes the next line out of the text into buf, without indentation and line end. */
-static void take_line(struct reader *reader, char *buf)
+/* Finds the next line in the text, without indentation (which libinih would take for the
+ * continuation of a value) and line end. A line that was refused becomes empty. */
+static void take_line(struct reader *reader)
 {
 	const char *line = reader->next, *end = memchr(line, '\n', (size_t)(reader->end - line));
-	size_t size;
 
 	if (!end)
 		end = reader->end;
 	reader->next = end < reader->end ? end + 1 : end;
 	reader->place.line++;
-	buf[0] = '\0';
 
-	size = (size_t)(end - line);
-	if (size > 0 && line[size - 1] == '\r')
-		size--;
-	if (!line_fits(reader, line, size))
-		return;
-	while (size > 0 && (*line == ' ' || *line == '\t')) {
+	if (end > line && end[-1] == '\r')
+		end--;
+	if (!line_fits(reader, line, (size_t)(end - line)))
+		end = line;
+	while (line < end && (*line == ' ' || *line == '\t'))
 		line++;
-		size--;
-	}
-	memcpy(buf, line, size);
-	buf[size] = '\0';
+	reader->line = line;
+	reader->line_size = (int)(end - line);
 }
 
-/* Stands in for fgets(): libinih 55 tells no line numbers, so lines are counted here, and
- * what it would pass over or cut short is refused before it sees it. */
-static char *read_line(char *buf, int size, void *stream)
+/* Reports the current line if libinih found no key in it. */
+static void check_pending(struct reader *reader)
 {
-	struct reader *reader = stream;
+	if (reader->key_pending)
+		ini_bad(&reader->place, "'%.*s': expected KEY = VALUE, [SECTION] or # comment",
+			reader->line_size, reader->line);
+	reader->key_pending = false;
+	if (*reader->place.errors < ERRORS_MAX || reader->stop)
+		return;
+	ini_bad(&reader->place, "more than %u errors: the rest of the file was not read",
+		ERRORS_MAX - 1);
+	reader->stop = true;
+}
 
-	settle_last_line(reader);
+/*
+ * Stands in for fgets(). libinih counts lines but does not report them, nor sections without
+ * keys: so lines are counted here, and each header is followed by an empty key, with which
+ * libinih reports the section.
+ */
+static char *read_line(char *buf, int size, void *userdata)
+{
+	struct reader *reader = userdata;
+
+	if (reader->header_pending) {
+		reader->header_pending = false;
+		return strcpy(buf, "=");
+	}
+	check_pending(reader);
 	if (reader->stop || reader->next == reader->end || size <= (int)LINE_BYTES)
 		return NULL;
 
-	take_line(reader, buf);
-	if (*buf == '[') {
-		reader->section_line = reader->place.line;
-		reader->lost = !read_header(reader, buf);
-		if (reader->lost)
-			*buf = '\0';
-	} else if (*buf && !strchr("#;", *buf)) {
-		reader->key_expected = true;
-		if (buf[strcspn(buf, "=:")] == ':')
-			*buf = '\0'; /* the other way to write a key, which is not ours */
-	}
+	take_line(reader);
+	memcpy(buf, reader->line, (size_t)reader->line_size);
+	buf[reader->line_size] = '\0';
+	reader->header_pending = *buf == '[';
+	reader->key_pending = !strchr("[#;", *buf); /* also finds the NUL of an empty line */
 	return buf;
 }
 
-int ini_read_sections(const char *path, const struct trust *trust, ini_section_t on_section,
-		      ini_key_t key, void *userdata, struct diagnostics *diagnostics)
+int ini_read(const char *path, const struct trust *trust, ini_section_t on_section,
+	     ini_key_t on_key, void *userdata, struct diagnostics *diagnostics)
 {
 	_cleanup_(freep) char *text = NULL;
-	unsigned complaints = 0;
+	unsigned errors = 0;
 	struct reader reader = {
-		.place = { .file = path, .diagnostics = diagnostics, .complaints = &complaints },
+		.place = { .file = path, .diagnostics = diagnostics, .errors = &errors },
 		.on_section = on_section,
-		.on_key = key,
+		.on_key = on_key,
 		.userdata = userdata,
 	};
 	size_t size;
@@ -242,14 +269,125 @@ int ini_read_sections(const char *path, const struct trust *trust, ini_section_t
 	if (size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
 		reader.next += 3;
 
-	ini_parse_stream(read_line, &reader, on_key, &reader);
-	settle_last_line(&reader);
+	ini_parse_stream(read_line, &reader, on_inih_key, &reader);
+	check_pending(&reader);
 	tdestroy(reader.seen, free);
-	return complaints > 0 ? -EINVAL : 0;
+	return errors > 0 ? -EINVAL : 0;
 }
 
-int ini_read(const char *path, const struct trust *trust, ini_key_t key, void *userdata,
-	     struct diagnostics *diagnostics)
+/* ---- values ------------------------------------------------------------------------------- */
+
+/* Reads digits without a sign; *ret_rest points behind them. */
+static int parse_number(const char *text, unsigned long long *ret, const char **ret_rest)
 {
-	return ini_read_sections(path, trust, NULL, key, userdata, diagnostics);
+	unsigned long long value;
+	char *rest;
+
+	if (!isdigit((unsigned char)*text))
+		return -EINVAL;
+	errno = 0;
+	value = strtoull(text, &rest, 10);
+	if (errno != 0)
+		return -ERANGE;
+	*ret = value;
+	*ret_rest = rest;
+	return 0;
+}
+
+int ini_unsigned(const struct ini_place *place, const char *key, const char *value, unsigned min,
+		 unsigned max, unsigned *ret)
+{
+	unsigned long long number;
+	const char *rest;
+
+	if (parse_number(value, &number, &rest) < 0 || *rest || number < min || number > max) {
+		ini_bad(place, "%s: '%s' is not a number from %u to %u", key, value, min, max);
+		return -EINVAL;
+	}
+	*ret = (unsigned)number;
+	return 0;
+}
+
+int ini_percent(const struct ini_place *place, const char *key, const char *value, unsigned min,
+		unsigned max, unsigned *ret)
+{
+	unsigned long long number;
+	const char *rest;
+
+	if (parse_number(value, &number, &rest) < 0 || strcmp(rest, "%") != 0 || number < min ||
+	    number > max) {
+		ini_bad(place, "%s: '%s' is not a percentage from %u%% to %u%%, such as 60%%", key,
+			value, min, max);
+		return -EINVAL;
+	}
+	*ret = (unsigned)number;
+	return 0;
+}
+
+int ini_bool(const struct ini_place *place, const char *key, const char *value, bool *ret)
+{
+	static const struct {
+		const char *word;
+		bool value;
+	} words[] = {
+		{ "yes", true }, { "no", false },  { "true", true }, { "false", false },
+		{ "on", true },  { "off", false }, { "1", true },    { "0", false },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		if (strcasecmp(value, words[i].word) != 0)
+			continue;
+		*ret = words[i].value;
+		return 0;
+	}
+	ini_bad(place, "%s: '%s' is not yes or no", key, value);
+	return -EINVAL;
+}
+
+/* 0 for "", 10 for "K", 20 for "M" and so on; -EINVAL for an unknown suffix. */
+static int suffix_shift(const char *suffix)
+{
+	static const char letters[] = "KMGT";
+	const char *letter;
+
+	if (!*suffix)
+		return 0;
+	letter = strchr(letters, toupper((unsigned char)*suffix));
+	return letter && !suffix[1] ? (int)(letter - letters + 1) * 10 : -EINVAL;
+}
+
+int ini_bytes(const struct ini_place *place, const char *key, const char *value,
+	      unsigned long long *ret)
+{
+	unsigned long long number;
+	const char *rest;
+	int shift = -EINVAL;
+
+	if (parse_number(value, &number, &rest) == 0)
+		shift = suffix_shift(rest);
+	if (shift < 0 || number > UINT64_MAX >> shift) {
+		ini_bad(place, "%s: '%s' is not a size in bytes: use 4096, 512M or 2G (K, M, G, T)",
+			key, value);
+		return -EINVAL;
+	}
+	*ret = number << shift;
+	return 0;
+}
+
+void ini_unknown_key(const struct ini_place *place, const char *section, const char *key,
+		     const char *const *known)
+{
+	const char *nearest = text_nearest(key, known);
+	char all[512] = "";
+	size_t size = 0;
+
+	if (nearest) {
+		ini_bad(place, "unknown key '%s' in [%s]; did you mean '%s'?", key, section,
+			nearest);
+		return;
+	}
+	for (size_t i = 0; known[i] && size < sizeof(all); i++)
+		size += (size_t)snprintf(all + size, sizeof(all) - size, "%s%s", i > 0 ? ", " : "",
+					 known[i]);
+	ini_bad(place, "unknown key '%s' in [%s]; known keys: %s", key, section, all);
 }

@@ -2,12 +2,12 @@
 #pragma once
 
 /*
- * One INI file through libinih, with line numbers and without trust.
+ * Reads one INI file with libinih and reports every error with file and line.
  *
- * A line is a comment (# or ; first), a [section] or KEY = VALUE, of up to 190 bytes;
- * " ;" starts a comment after a value. Indentation means nothing: a value ends with its
- * line. A section stands once in a file, a key once in a section. All but comments is
- * ASCII. /dev/null reads as an empty file.
+ * A line is a comment (it starts with # or ;), a [section] or KEY = VALUE, of up to 190 bytes; " ;"
+ * starts a comment after a value. Indentation has no meaning: a value ends with its line. A
+ * section may occur once in a file, a key once in a section. Everything but comments is ASCII.
+ * /dev/null reads as an empty file.
  */
 
 #include <stdbool.h>
@@ -16,34 +16,36 @@
 #include "util/diagnostics.h"
 #include "util/trust.h"
 
+/* Where a value comes from, for errors about it. */
 struct ini_place {
 	const char *file;
 	unsigned line;
 	struct diagnostics *diagnostics;
-	unsigned *complaints; /* counted by ini_bad(); NULL: not */
+	unsigned *errors; /* counted by ini_bad(); NULL: not counted */
 };
 
-/* Called for each key. section is "" before the first header. Complaints go to ini_bad();
- * reading goes on, so that all of them are told at once. */
+/* Called for each key. section is "" before the first header. The callback reports errors with
+ * ini_bad(); the reader goes on, so that one run reports all errors. */
 typedef void (*ini_key_t)(const struct ini_place *place, const char *section, const char *key,
 			  const char *value, void *userdata);
 
 /* Called for each header, before its keys. */
 typedef void (*ini_section_t)(const struct ini_place *place, const char *section, void *userdata);
 
-/* trust: as for textfile_load(). Returns -ENOENT if there is no such file (no
- * note), -EINVAL if it was refused or a complaint was made, -ENOMEM; each with a note. */
-int ini_read(const char *path, const struct trust *trust, ini_key_t on_key, void *userdata,
-	     struct diagnostics *diagnostics);
+/* on_section may be NULL. trust: as for textfile_load(). Returns -ENOENT without diagnostic if
+ * there is no such file; with a diagnostic -EINVAL if the file was refused or has an error, or
+ * -ENOMEM. */
+int ini_read(const char *path, const struct trust *trust, ini_section_t on_section,
+	     ini_key_t on_key, void *userdata, struct diagnostics *diagnostics);
 
-/* The same where a section without keys means something, too. on_section may be NULL. */
-int ini_read_sections(const char *path, const struct trust *trust, ini_section_t on_section,
-		      ini_key_t on_key, void *userdata, struct diagnostics *diagnostics);
-
-/* "FILE:LINE: …" as an error. */
+/* Adds "FILE:LINE: …" to the diagnostics as an error. */
 void ini_bad(const struct ini_place *place, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* Values: -EINVAL after a complaint that names the key and what would work. */
+/* Reports an unknown key with the nearest of the known ones, or all of them. */
+void ini_unknown_key(const struct ini_place *place, const char *section, const char *key,
+		     const char *const *known);
+
+/* Parse a value. -EINVAL after an error that quotes key and value and says what is valid. */
 int ini_unsigned(const struct ini_place *place, const char *key, const char *value, unsigned min,
 		 unsigned max, unsigned *ret);
 int ini_percent(const struct ini_place *place, const char *key, const char *value, unsigned min,
@@ -51,7 +53,3 @@ int ini_percent(const struct ini_place *place, const char *key, const char *valu
 int ini_bool(const struct ini_place *place, const char *key, const char *value, bool *ret);
 int ini_bytes(const struct ini_place *place, const char *key, const char *value,
 	      unsigned long long *ret); /* 4096, 512M, 2G, 1T: powers of 1024 */
-
-/* The word of `words` (NULL-terminated) nearest to `word`: about a third of its letters
- * wrong at most; NULL if none is near. */
-const char *ini_nearest(const char *word, const char *const *words);

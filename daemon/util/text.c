@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "util/text.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+
+#define WORD_MAX 64U /* longer words are not compared */
 
 /* Well-formed UTF-8 sequences by their first byte and the range of the second (The Unicode
  * Standard, table 3-7), without the control characters of ASCII and U+0080..U+009F. */
@@ -69,6 +72,46 @@ const char *text_clean(char *buf, size_t size, const char *text)
 	}
 	buf[used] = '\0';
 	return buf;
+}
+
+/* Levenshtein distance, without case. */
+static size_t distance(const char *a, const char *b, size_t b_size)
+{
+	size_t row[WORD_MAX + 1], corner, above;
+
+	for (size_t j = 0; j <= b_size; j++)
+		row[j] = j;
+	for (size_t i = 0; a[i]; i++) {
+		corner = row[0];
+		row[0] = i + 1;
+		for (size_t j = 0; j < b_size; j++) {
+			above = row[j + 1];
+			if (tolower((unsigned char)a[i]) != tolower((unsigned char)b[j]))
+				corner++;
+			row[j + 1] = above < row[j] ? above + 1 : row[j] + 1;
+			if (corner < row[j + 1])
+				row[j + 1] = corner;
+			corner = above;
+		}
+	}
+	return row[b_size];
+}
+
+const char *text_nearest(const char *word, const char *const *words)
+{
+	const char *nearest = NULL;
+	size_t size = strlen(word), best = 1 + size / 3, d;
+
+	for (; *words; words++) {
+		if (strlen(*words) > WORD_MAX)
+			continue;
+		d = distance(word, *words, strlen(*words));
+		if (d > best || (nearest && d == best))
+			continue;
+		best = d;
+		nearest = *words;
+	}
+	return nearest;
 }
 
 int refuse(char *why, size_t size, int error, const char *format, ...)

@@ -18,5 +18,9 @@ bool text_printable(const char *text); /* UTF-8 without control characters */
  * truncates it between characters. Returns buf. */
 const char *text_clean(char *buf, size_t size, const char *text);
 
+/* The word of words (NULL-terminated) nearest to word, where at most about a third of the letters
+ * differ; else NULL. */
+const char *text_nearest(const char *word, const char *const *words);
+
 /* Writes the reason of a failure to why, truncated to size, and returns error. */
 int refuse(char *why, size_t size, int error, const char *format, ...) PRINTF_LIKE(4, 5);

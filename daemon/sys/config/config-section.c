@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/text.h"
+
 /* "0000:03:00.0" or "0000:03:00.0/2", written as the kernel writes PCI addresses. */
 static bool is_gpu_name(const char *name)
 {
@@ -54,7 +56,7 @@ static void bad_section(const struct ini_place *place, const char *section, size
 	const char *nearest;
 
 	snprintf(word, sizeof(word), "%.*s", (int)size, section);
-	nearest = ini_nearest(word, words);
+	nearest = text_nearest(word, words);
 	if (nearest)
 		ini_bad(place, "unknown section [%s]; did you mean [%s%s]?", section, nearest,
 			strcmp(nearest, "daemon") == 0 ? "" : " NAME");
@@ -121,21 +123,11 @@ static const struct config_key *find_key(const struct config_section *section, c
 static void bad_key(const struct ini_place *place, const struct config_section *section,
 		    const char *name)
 {
-	const char *words[32] = { 0 }, *nearest;
-	char all[512] = "";
-	size_t size = 0;
+	const char *words[32] = { 0 };
 
-	for (size_t i = 0; i < section->n_keys && i < ARRAY_SIZE(words) - 1; i++) {
+	for (size_t i = 0; i < section->n_keys && i < ARRAY_SIZE(words) - 1; i++)
 		words[i] = section->keys[i].name;
-		size += (size_t)snprintf(all + size, sizeof(all) - size, "%s%s", i > 0 ? ", " : "",
-					 words[i]);
-	}
-	nearest = ini_nearest(name, words);
-	if (nearest)
-		ini_bad(place, "unknown key '%s' in [%s]; did you mean '%s'?", name, section->name,
-			nearest);
-	else
-		ini_bad(place, "unknown key '%s' in [%s]; there are %s", name, section->name, all);
+	ini_unknown_key(place, section->name, name, words);
 }
 
 /* Keeps in mind that the tenant says whom it matches; false after a complaint. */

@@ -70,7 +70,7 @@ static void check_row(struct config *config, const struct config_tenant *row)
 		.file = row->file,
 		.line = row->line,
 		.diagnostics = config->diagnostics,
-		.complaints = &config->complaints,
+		.errors = &config->complaints,
 	};
 
 	if (!row->matches && !config_is_everybody(row))

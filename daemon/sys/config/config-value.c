@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/text.h"
+
 #define NUMBER_BYTES 24U
 
 /* The index of a word, or -1 after a complaint that has the nearest. */
@@ -18,7 +20,7 @@ static int find_word(const struct ini_place *place, const struct config_key *key
 		if (strcmp(value, words[i]) == 0)
 			return i;
 
-	nearest = ini_nearest(value, words);
+	nearest = text_nearest(value, words);
 	if (nearest)
 		ini_bad(place, "%s: '%s' is not %s; did you mean '%s'?", key->name, value, choice,
 			nearest);

@@ -51,8 +51,7 @@ static void read_file(struct config *config, const char *path, const struct trus
 
 	config->section = NULL;
 	config->target = NULL;
-	r = ini_read_sections(path, trust, config_on_section, config_on_key, config,
-			      config->diagnostics);
+	r = ini_read(path, trust, config_on_section, config_on_key, config, config->diagnostics);
 	if (r == -ENOENT)
 		diagnostics_add(config->diagnostics, true,
 				"%s: no such file, or a link that leads nowhere", path);

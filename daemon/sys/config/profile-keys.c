@@ -4,6 +4,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "util/text.h"
+
 /* One key: take() reads its value into the draft, or complains. */
 struct key {
 	const char *name;
@@ -144,15 +146,11 @@ static const struct key keys[KEYS] = {
 
 static void unknown_key(const struct ini_place *place, const char *name)
 {
-	const char *words[KEYS + 1] = { 0 }, *nearest;
+	const char *words[KEYS + 1] = { 0 };
 
 	for (size_t i = 0; i < KEYS; i++)
 		words[i] = keys[i].name;
-	nearest = ini_nearest(name, words);
-	if (nearest)
-		ini_bad(place, "unknown key '%s': did you mean '%s'?", name, nearest);
-	else
-		ini_bad(place, "unknown key '%s'", name);
+	ini_unknown_key(place, "gpu", name, words);
 }
 
 void profile_take_key(const struct ini_place *place, const char *section, const char *name,

@@ -174,7 +174,7 @@ int profile_load(const char *dir, const char *name, struct profile *ret,
 		return -ENOMEM;
 	}
 
-	r = ini_read(path, NULL, profile_take_key, &draft, diagnostics);
+	r = ini_read(path, NULL, NULL, profile_take_key, &draft, diagnostics);
 	if (r == -ENOENT)
 		note_absent(dir, name, diagnostics);
 	if (r < 0)

@@ -187,7 +187,7 @@ TEST(unknown_keys_and_sections_have_the_nearest)
 {
 	bad(TASK "perod = 1s\n", 6, "unknown key 'perod' in [task]; did you mean 'period'?");
 	bad(TASK "colour = red\n", 6,
-	    "unknown key 'colour' in [task]; there are partition, period, "
+	    "unknown key 'colour' in [task]; known keys: partition, period, "
 	    "deadline, jitter, wcet");
 	bad(TASK "[taskste]\n", 6, "did you mean [taskset]?");
 	bad(TASK "[tsk u]\n", 6, "did you mean [task NAME]?");
@@ -202,16 +202,17 @@ TEST(unknown_keys_and_sections_have_the_nearest)
 
 TEST(duplicates_are_refused)
 {
-	bad(TASK "[task t]\nperiod = 3s\n", 6, "is here already at line 2");
-	bad(TASK "[partition p]\n", 6, "is here already at line 1");
-	bad(TASK "period = 3s\n", 6, "period: is here already at line 4");
+	bad(TASK "[task t]\nperiod = 3s\n", 6,
+	    "duplicate section [task t]: move its keys to line 2");
+	bad(TASK "[partition p]\n", 6, "duplicate section [partition p]: move its keys to line 1");
+	bad(TASK "period = 3s\n", 6, "duplicate key 'period': remove it here or at line 4");
 }
 
 TEST(a_task_is_in_one_partition)
 {
 	bad(HEAD "[partition q]\n[task t]\npartition = p, q\nperiod = 1s\nwcet = 1:1\n", 4,
 	    "a task is in one partition");
-	bad(TASK "partition = p\n", 6, "partition: is here already");
+	bad(TASK "partition = p\n", 6, "duplicate key 'partition'");
 }
 
 TEST(numbers_that_are_negative_huge_or_none_are_refused)
@@ -241,7 +242,7 @@ TEST(numbers_that_are_negative_huge_or_none_are_refused)
 	bad("[taskset]\nqueue-changes = -1\n" TASK, 2, "queue-changes");
 	bad("[taskset]\nactivate-min-interval = 1500us\n" TASK, 2, "whole milliseconds");
 	bad("[taskset]\nactivate-min-interval = 0\n" TASK, 2, "whole milliseconds");
-	bad("[taskset]\nno-graphics = perhaps\n" TASK, 2, "neither yes nor no");
+	bad("[taskset]\nno-graphics = perhaps\n" TASK, 2, "is not yes or no");
 }
 
 TEST(what_a_partition_cannot_be_is_refused)

@@ -15,7 +15,7 @@
 		}                 \
 	}
 
-/* What was read, as one line of text for each call. */
+/* What the callbacks received: "LINE[SECTION]KEY=VALUE|" for each call. */
 struct seen {
 	char text[4096];
 	size_t size;
@@ -48,7 +48,7 @@ static void on_section(const struct ini_place *place, const char *section, void 
 	see(userdata, "", section, "", "");
 }
 
-/* Reads the bytes as a file of its own, which every note names first. */
+/* Reads the bytes from a scratch file; each diagnostic must start with its path. */
 static int read_bytes(const void *bytes, size_t size, struct seen *seen,
 		      struct diagnostics *diagnostics)
 {
@@ -58,7 +58,7 @@ static int read_bytes(const void *bytes, size_t size, struct seen *seen,
 	int r;
 
 	*seen = (struct seen){ 0 };
-	r = ini_read_sections(path, &OURS, NULL, on_key, seen, diagnostics);
+	r = ini_read(path, &OURS, NULL, on_key, seen, diagnostics);
 	for (size_t i = before; i < diagnostics->n; i++) {
 		CHECK(strncmp(diagnostics->list[i].text, path, strlen(path)) == 0);
 		CHECK(diagnostics->list[i].error);
@@ -80,7 +80,7 @@ static bool says(const struct diagnostics *diagnostics, const char *part)
 	return false;
 }
 
-TEST(keys_come_with_their_section_and_line)
+TEST(key_is_reported_with_section_and_line)
 {
 	struct diagnostics diagnostics = { 0 };
 	struct seen seen;
@@ -91,7 +91,7 @@ TEST(keys_come_with_their_section_and_line)
 	CHECK(diagnostics.n == 0);
 }
 
-TEST(a_byte_order_mark_is_passed_over)
+TEST(byte_order_mark_is_skipped)
 {
 	struct diagnostics diagnostics = { 0 };
 	struct seen seen;
@@ -100,19 +100,19 @@ TEST(a_byte_order_mark_is_passed_over)
 	CHECK(strcmp(seen.text, "2[s]a=1|") == 0);
 }
 
-TEST(sections_without_keys_are_told)
+TEST(section_without_keys_is_reported)
 {
 	struct scratch scratch = scratch_new();
 	const char *path = scratch_write(&scratch, "x", "[a]\n[b]\nk=v\n[c]\n");
 	struct diagnostics diagnostics = { 0 };
 	struct seen seen = { 0 };
 
-	CHECK(ini_read_sections(path, &OURS, on_section, on_key, &seen, &diagnostics) == 0);
+	CHECK(ini_read(path, &OURS, on_section, on_key, &seen, &diagnostics) == 0);
 	CHECK(strcmp(seen.text, "[a]=|[b]=|3[b]k=v|[c]=|") == 0);
 	scratch_done(&scratch);
 }
 
-TEST(every_wrong_line_is_told_by_number)
+TEST(every_wrong_line_is_reported_with_its_number)
 {
 	struct diagnostics diagnostics = { 0 };
 	struct seen seen;
@@ -120,40 +120,40 @@ TEST(every_wrong_line_is_told_by_number)
 	CHECK(read_text("[s]\nno value\na=bad\n[open\nx=1\n[t] y=1\n[u]\nb: 2\n=\nc=3\n", &seen,
 			&diagnostics) == -EINVAL);
 	CHECK(diagnostics.n == 5);
-	CHECK(says(&diagnostics, ":2: this is not KEY = VALUE"));
+	CHECK(says(&diagnostics, ":2: 'no value': expected KEY = VALUE"));
 	CHECK(says(&diagnostics, ":3: a is bad"));
-	CHECK(says(&diagnostics, ":4: '[open' is not a [section] alone"));
-	CHECK(says(&diagnostics, ":6: '[t] y=1' is not a [section] alone"));
-	CHECK(says(&diagnostics, ":8: this is not KEY = VALUE"));
+	CHECK(says(&diagnostics, ":4: '[open' is not a section header"));
+	CHECK(says(&diagnostics, ":6: '[t] y=1' is not a section header"));
+	CHECK(says(&diagnostics, ":8: 'b: 2': expected KEY = VALUE"));
 	CHECK(strcmp(seen.text, "3[s]a=bad|9[u]=|10[u]c=3|") == 0);
 	diagnostics_done(&diagnostics);
 }
 
-TEST(a_value_does_not_go_on_over_lines)
+TEST(indented_line_does_not_continue_a_value)
 {
 	struct diagnostics diagnostics = { 0 };
 	struct seen seen;
 
 	CHECK(read_text("[s]\na = one,\n  two\n", &seen, &diagnostics) == -EINVAL);
-	CHECK(says(&diagnostics, ":3: this is not KEY = VALUE"));
+	CHECK(says(&diagnostics, ":3: 'two': expected KEY = VALUE"));
 	CHECK(strcmp(seen.text, "2[s]a=one,|") == 0);
 	diagnostics_done(&diagnostics);
 }
 
-TEST(a_key_stands_once_in_a_section_and_a_section_once)
+TEST(duplicate_keys_and_sections_are_refused)
 {
 	struct diagnostics diagnostics = { 0 };
 	struct seen seen;
 
 	CHECK(read_text("[s]\na=1\na=2\n[t]\na=3\n[s]\nb=1\n", &seen, &diagnostics) == -EINVAL);
 	CHECK(diagnostics.n == 2);
-	CHECK(says(&diagnostics, ":3: a: is here already at line 2"));
-	CHECK(says(&diagnostics, ":6: [s] is here already at line 1"));
+	CHECK(says(&diagnostics, ":3: duplicate key 'a': remove it here or at line 2"));
+	CHECK(says(&diagnostics, ":6: duplicate section [s]: move its keys to line 1"));
 	CHECK(strcmp(seen.text, "2[s]a=1|5[t]a=3|") == 0);
 	diagnostics_done(&diagnostics);
 }
 
-TEST(lines_of_190_bytes_are_read_whole_and_longer_ones_refused)
+TEST(line_of_190_bytes_is_read_and_longer_line_is_refused)
 {
 	struct diagnostics diagnostics = { 0 };
 	struct seen seen;
@@ -165,13 +165,29 @@ TEST(lines_of_190_bytes_are_read_whole_and_longer_ones_refused)
 
 	snprintf(text, sizeof(text), "a=1\n\nk=%0189d\nb=bad\n", 7);
 	CHECK(read_text(text, &seen, &diagnostics) == -EINVAL);
-	CHECK(diagnostics.n == 2 &&
-	      says(&diagnostics, ":3: the line has 191 bytes, more than 190"));
+	CHECK(diagnostics.n == 2 && says(&diagnostics, ":3: line of 191 bytes: the limit is 190"));
 	CHECK(says(&diagnostics, ":4: b is bad"));
 	diagnostics_done(&diagnostics);
 }
 
-TEST(section_names_that_libinih_would_cut_are_refused)
+TEST(headers_that_libinih_would_misread_are_refused)
+{
+	static const char *const wrong[] = { "[]", "[a ;b]", "[a", "[s\n[s", "[a]b", "[a] b ;" };
+	struct diagnostics diagnostics = { 0 };
+	struct seen seen;
+	char text[64];
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		snprintf(text, sizeof(text), "[s]\n%s\nk=v\n", wrong[i]);
+		CHECK(read_text(text, &seen, &diagnostics) == -EINVAL);
+		CHECK(seen.size == 0 && says(&diagnostics, ":2: '["));
+		diagnostics_done(&diagnostics);
+	}
+	CHECK(read_text("[a] ; b\nk=v\n[b]\t# c\nk=v", &seen, &diagnostics) == 0);
+	CHECK(strcmp(seen.text, "2[a]k=v|4[b]k=v|") == 0);
+}
+
+TEST(section_name_that_libinih_would_truncate_is_refused)
 {
 	struct diagnostics diagnostics = { 0 };
 	struct seen seen;
@@ -181,37 +197,40 @@ TEST(section_names_that_libinih_would_cut_are_refused)
 	CHECK(read_text(text, &seen, &diagnostics) == 0);
 	snprintf(text, sizeof(text), "[%050d]\na=1\n", 1);
 	CHECK(read_text(text, &seen, &diagnostics) == -EINVAL);
-	CHECK(diagnostics.n == 1 && says(&diagnostics, "a name has up to 49 ASCII characters"));
+	CHECK(diagnostics.n == 1 && says(&diagnostics, "a NAME of at most 49 ASCII characters"));
 	CHECK(seen.size == 0);
 	diagnostics_done(&diagnostics);
 }
 
-TEST(what_is_no_text_is_refused_at_its_first_byte)
+TEST(binary_file_is_refused_at_its_first_control_byte)
 {
 	static const char binary[] = "[s]\na=1\n\0\n", escape[] = "a=\033[31m\nb=bad\n";
 	struct diagnostics diagnostics = { 0 };
 	struct seen seen;
 
 	CHECK(read_bytes(binary, sizeof(binary) - 1, &seen, &diagnostics) == -EINVAL);
-	CHECK(diagnostics.n == 1 && says(&diagnostics, ":3: byte 0x00: this is not a text file"));
+	CHECK(diagnostics.n == 1 &&
+	      says(&diagnostics, ":3: not a text file: it contains byte 0x00"));
 	CHECK(read_text(escape, &seen, &diagnostics) == -EINVAL);
-	CHECK(diagnostics.n == 2 && says(&diagnostics, ":1: byte 0x1b"));
+	CHECK(diagnostics.n == 2 &&
+	      says(&diagnostics, ":1: not a text file: it contains byte 0x1b"));
 	diagnostics_done(&diagnostics);
 }
 
-TEST(only_comments_may_be_other_than_ascii)
+TEST(only_comments_may_contain_other_than_ascii)
 {
 	struct diagnostics diagnostics = { 0 };
 	struct seen seen;
 
 	CHECK(read_text("# f\xc3\xbcr\n[s]\na=1 ; f\xc3\xbcr\n", &seen, &diagnostics) == 0);
 	CHECK(read_text("[s]\na=\xc3\xbc\n[\xff]\n", &seen, &diagnostics) == -EINVAL);
-	CHECK(diagnostics.n == 2 && says(&diagnostics, ":2: 'a': keys and values are ASCII"));
-	CHECK(says(&diagnostics, ":3: section"));
+	CHECK(diagnostics.n == 2 &&
+	      says(&diagnostics, ":2: 'a': only comments may contain other than ASCII"));
+	CHECK(says(&diagnostics, ":3: '[\xff]' is not a section header"));
 	diagnostics_done(&diagnostics);
 }
 
-TEST(a_file_with_nothing_right_is_given_up)
+TEST(reading_stops_after_100_errors)
 {
 	struct diagnostics diagnostics = { 0 };
 	char text[4096] = "";
@@ -220,7 +239,7 @@ TEST(a_file_with_nothing_right_is_given_up)
 	for (size_t i = 0; i < 1000; i++)
 		memcpy(text + 2 * i, "x\n", 3);
 	CHECK(read_text(text, &seen, &diagnostics) == -EINVAL);
-	CHECK(diagnostics.n == 101 && says(&diagnostics, "too much is wrong"));
+	CHECK(diagnostics.n == 101 && says(&diagnostics, "the rest of the file was not read"));
 	diagnostics_done(&diagnostics);
 }
 
@@ -228,10 +247,10 @@ static int read_path(const char *path, bool trusted, struct diagnostics *diagnos
 {
 	struct seen seen = { 0 };
 
-	return ini_read(path, trusted ? &OURS : NULL, on_key, &seen, diagnostics);
+	return ini_read(path, trusted ? &OURS : NULL, NULL, on_key, &seen, diagnostics);
 }
 
-TEST(a_file_that_is_not_there_is_told_apart)
+TEST(missing_file_is_enoent_without_diagnostic)
 {
 	struct scratch scratch = scratch_new();
 	struct diagnostics diagnostics = { 0 };
@@ -256,7 +275,7 @@ TEST(directories_and_pipes_are_refused)
 	scratch_done(&scratch);
 }
 
-TEST(a_mebibyte_is_read_and_what_is_larger_refused)
+TEST(file_of_one_mebibyte_is_read_and_larger_file_is_refused)
 {
 	struct scratch scratch = scratch_new();
 	const char *path = scratch_write(&scratch, "x", "a=1\n");
@@ -274,7 +293,7 @@ TEST(a_mebibyte_is_read_and_what_is_larger_refused)
 	scratch_done(&scratch);
 }
 
-TEST(a_file_that_hides_its_size_is_measured_while_it_is_read)
+TEST(file_with_hidden_size_is_measured_while_it_is_read)
 {
 	struct diagnostics diagnostics = { 0 };
 
@@ -296,7 +315,7 @@ TEST(dev_null_reads_as_an_empty_file)
 	scratch_done(&scratch);
 }
 
-TEST(a_file_that_others_can_write_is_trusted_by_nobody)
+TEST(file_that_others_can_write_is_refused)
 {
 	struct scratch scratch = scratch_new();
 	const char *path = scratch_write(&scratch, "x", "a=1\n");
@@ -311,7 +330,7 @@ TEST(a_file_that_others_can_write_is_trusted_by_nobody)
 	scratch_done(&scratch);
 }
 
-TEST(a_directory_that_others_can_write_makes_its_files_untrusted)
+TEST(file_in_directory_that_others_can_write_is_refused)
 {
 	struct scratch scratch = scratch_new();
 	const char *open = scratch_mkdir(&scratch, "open"), *link = scratch_at(&scratch, "link");
@@ -327,7 +346,7 @@ TEST(a_directory_that_others_can_write_makes_its_files_untrusted)
 	scratch_done(&scratch);
 }
 
-TEST(a_file_of_another_user_is_refused)
+TEST(file_of_another_user_is_refused)
 {
 	struct scratch scratch = scratch_new();
 	const char *path = scratch_write(&scratch, "x", "a=1\n");
@@ -344,7 +363,7 @@ TEST(a_file_of_another_user_is_refused)
 	scratch_done(&scratch);
 }
 
-TEST(numbers_are_digits_within_bounds)
+TEST(number_is_digits_within_its_range)
 {
 	static const char *const wrong[] = {
 		"",          "-1", "+1", " 1",  "1x",
@@ -363,7 +382,7 @@ TEST(numbers_are_digits_within_bounds)
 	diagnostics_done(&diagnostics);
 }
 
-TEST(bytes_take_one_suffix_and_do_not_overflow)
+TEST(size_takes_one_suffix_and_does_not_overflow)
 {
 	static const char *const wrong[] = { "",    "G",    "-1G",       "1GB",
 					     "1 G", "1.5G", "16777216T", "18446744073709551616",
@@ -391,21 +410,6 @@ TEST(booleans_are_words)
 	CHECK(ini_bool(&place, "key", "Yes", &b) == 0 && b);
 	CHECK(ini_bool(&place, "key", "off", &b) == 0 && !b);
 	CHECK(ini_bool(&place, "key", "2", &b) == -EINVAL && !b);
-	CHECK(strcmp(diagnostics.list[0].text, "F:7: key: '2' is neither yes nor no") == 0);
+	CHECK(strcmp(diagnostics.list[0].text, "F:7: key: '2' is not yes or no") == 0);
 	diagnostics_done(&diagnostics);
-}
-
-TEST(the_nearest_word_is_near)
-{
-	static const char *const words[] = { "max-leases", "max-gpus", "class", "no", NULL };
-	char endless[1000];
-
-	CHECK(strcmp(ini_nearest("max_leases", words), "max-leases") == 0);
-	CHECK(strcmp(ini_nearest("maxgpu", words), "max-gpus") == 0);
-	CHECK(strcmp(ini_nearest("Clas", words), "class") == 0);
-	CHECK(!ini_nearest("colour-of-the-fan", words));
-	CHECK(!ini_nearest("", words));
-	memset(endless, 'x', sizeof(endless));
-	endless[sizeof(endless) - 1] = '\0';
-	CHECK(!ini_nearest(endless, words));
 }

@@ -25,9 +25,9 @@ TEST(printable_text_is_utf8_without_control_characters)
 
 TEST(malformed_sequences_are_not_printable)
 {
-	CHECK(!text_printable("\xc3"));         /* cut */
-	CHECK(!text_printable("\xe6\xbc"));     /* cut */
-	CHECK(!text_printable("\xf0\x9f\x98")); /* cut */
+	CHECK(!text_printable("\xc3"));         /* truncated */
+	CHECK(!text_printable("\xe6\xbc"));     /* truncated */
+	CHECK(!text_printable("\xf0\x9f\x98")); /* truncated */
 	CHECK(!text_printable("\x80"));         /* no lead */
 	CHECK(!text_printable("\xff"));
 	CHECK(!text_printable("\xc0\xaf")); /* overlong */
@@ -48,7 +48,7 @@ TEST(cleaning_replaces_byte_by_byte)
 	CHECK(cleaned("\xc2\x9b", "??"));
 }
 
-TEST(cleaning_cuts_between_characters)
+TEST(cleaning_truncates_between_characters)
 {
 	char buf[4];
 
@@ -58,7 +58,7 @@ TEST(cleaning_cuts_between_characters)
 	CHECK(strcmp(text_clean(buf, 1, "a"), "") == 0);
 }
 
-TEST(what_was_cleaned_is_printable_whatever_it_was)
+TEST(cleaned_text_is_always_printable)
 {
 	unsigned seed = 1;
 
@@ -71,4 +71,19 @@ TEST(what_was_cleaned_is_printable_whatever_it_was)
 		CHECK(text_printable(text_clean(buf, sizeof(buf), raw)));
 		CHECK(strlen(buf) < sizeof(buf));
 	}
+}
+
+TEST(nearest_word_differs_in_few_letters)
+{
+	static const char *const words[] = { "max-leases", "max-gpus", "class", "no", NULL };
+	char longer[1000];
+
+	CHECK(strcmp(text_nearest("max_leases", words), "max-leases") == 0);
+	CHECK(strcmp(text_nearest("maxgpu", words), "max-gpus") == 0);
+	CHECK(strcmp(text_nearest("Clas", words), "class") == 0);
+	CHECK(!text_nearest("colour-of-the-fan", words));
+	CHECK(!text_nearest("", words));
+	memset(longer, 'x', sizeof(longer));
+	longer[sizeof(longer) - 1] = '\0';
+	CHECK(!text_nearest(longer, words));
 }

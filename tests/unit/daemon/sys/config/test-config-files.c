@@ -171,7 +171,7 @@ TEST(policy_that_is_huge_or_binary_is_refused)
 	CHECK(truncate(huge, 100 << 20) == 0);
 	CHECK(tree_load(&tree) == -EINVAL && tree.diagnostics.n == 2);
 	CHECK(says(&tree.diagnostics, "/huge.conf: larger than 1 MiB"));
-	CHECK(says(&tree.diagnostics, "/binary.conf:1: byte 0x7f: this is not a text file"));
+	CHECK(says(&tree.diagnostics, "/binary.conf:1: not a text file: it contains byte 0x7f"));
 	tree_done(&tree);
 }
 

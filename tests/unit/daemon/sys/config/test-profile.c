@@ -166,8 +166,9 @@ TEST(a_harvest_map_is_taken_in_order_of_engine_and_array)
 
 TEST(an_unknown_key_is_refused_with_the_nearest_one)
 {
-	CHECK(refused("queue-slot = 8", NULL,
-		      "test.conf:18: unknown key 'queue-slot': did you mean 'queue-slots'?"));
+	CHECK(refused(
+		"queue-slot = 8", NULL,
+		"test.conf:18: unknown key 'queue-slot' in [gpu]; did you mean 'queue-slots'?"));
 	CHECK(refused("zzzzzzzz = 8", NULL, "unknown key 'zzzzzzzz'"));
 }
 
@@ -288,7 +289,8 @@ TEST(all_that_is_wrong_is_told_at_once)
 
 TEST(a_key_that_stands_twice_is_refused)
 {
-	static const char *const words[] = { "test.conf:3: pipes", "line 2", "pipes" };
+	static const char *const words[] = { "test.conf:3: duplicate key 'pipes'", "line 2",
+					     "pipes" };
 
 	CHECK(text_refused("[gpu]\npipes = 4\npipes = 4\n", words));
 }
