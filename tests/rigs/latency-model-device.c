@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * In place of HIP, in the program behind `gpuarbctl latency`: $LATENCY_MODEL says what goes
- * wrong, a word of the table below. What was made is told on standard error at the end.
+ * Replaces HIP in the program behind `gpuarbctl latency`. $LATENCY_MODEL names the failure, a word
+ * of the table below. At the end the numbers of streams and games go to standard error.
  */
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 #include "client/latency/compile.h"
 #include "client/latency/compiler.h"
-#include "latency/model.h"
+#include "latency-model.h"
 
 struct whole {
 	struct model gpu;
@@ -43,7 +43,7 @@ static const struct scenario {
 	{ "silent", { .answer = STAYS_SILENT }, "" },
 	{ "alone", { .answer = MEETS_NOBODY }, "" },
 	{ "some-alone", { .answer = MEETS_NOBODY, .answer_from = 50, .answer_to = 51 }, "" },
-	{ "blocks", { 0 }, "" }, /* until there is a reason to stop */
+	{ "blocks", { 0 }, "" }, /* waits until there is a reason to stop */
 };
 
 static int create(void *data, const uint32_t *mask, size_t words, void **ret)
@@ -110,7 +110,7 @@ static void find_gpu(struct gpuarb *gpuarb, struct gpuarb_lease *lease, struct m
 	gpuarb_view_free(view);
 }
 
-/* The kernel is what the model does not need; a target that dies of it is. */
+/* The model runs no kernel. Some targets make the process of the compiler end. */
 int kernel_compile(const char *target, char **ret_code, size_t *ret_size, char *buf, size_t size)
 {
 	if (strcmp(target, "gfx-crash") == 0)

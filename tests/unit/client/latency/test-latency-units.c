@@ -11,7 +11,7 @@
 #include "client/latency/pairs.h"
 #include "client/latency/statistic.h"
 #include "client/latency/unit.h"
-#include "latency/gpu.h"
+#include "latency-model.h"
 
 static struct units cut(const struct model *model, const uint32_t *mask, size_t words)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "latency/model.h"
+#include "latency-model.h"
 
 #include <errno.h>
 #include <math.h>
@@ -7,7 +7,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check-cond.h"
+#include "sys/config/profile.h"
+
 #define TICK_NS 10.0 /* 100 MHz, as most GPUs have it */
+
+/* The GPU of a shipped profile. */
+struct model latency_gpu(const char *name)
+{
+	struct diagnostics diagnostics = { 0 };
+	struct profile profile;
+	struct model model;
+	char dir[4096];
+
+	snprintf(dir, sizeof(dir), "%s/conf/gpus", getenv("GPUARB_SOURCE_ROOT"));
+	CHECK(profile_load(dir, name, &profile, &diagnostics) == 0);
+	diagnostics_done(&diagnostics);
+	model_init(&model, &profile.info.geometry, false);
+	return model;
+}
 
 /* CU 2 of every array is fused off: numbers from there on are one, or one WGP, higher. */
 static unsigned hardware_cu(const struct model *gpu, unsigned cu)

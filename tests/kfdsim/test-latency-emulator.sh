@@ -84,7 +84,7 @@ cd "$GPUARB_ROOT/tests/kfdsim" || exit 1
 . ./rig.sh
 rig_need jq dbus-daemon dbus-monitor
 rig_need_kfdsim
-here=("$GPUARB_ROOT/tests/latency/test-emulator.sh" "$latency")
+here=("$GPUARB_ROOT/tests/kfdsim/test-latency-emulator.sh" "$latency")
 
 ends 0 kfdsim --gpu radeon-vii --gpu mi210 -- "${here[@]}" runs --gpu=1 --json
 ends 0 kfdsim --gpu rx6900xt -- "${here[@]}" runs --same-line

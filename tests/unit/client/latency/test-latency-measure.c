@@ -10,8 +10,7 @@
 #include "client/latency/judge.h"
 #include "client/latency/measure.h"
 #include "client/latency/pairs.h"
-#include "latency/gpu.h"
-#include "latency/model.h"
+#include "latency-model.h"
 
 struct run {
 	struct model gpu;
