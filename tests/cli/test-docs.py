@@ -1,0 +1,514 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Runs each command that README.md and the manual pages show, and compares its output.
+
+    test-docs.py [--rewrite] [FILE...]
+
+Environment: GPUARBD, GPUARBCTL and FAKE_SYSFS are the programs, GPUARB_SOURCE_ROOT is the source
+tree. --rewrite replaces the outputs that differ in the files: read the diff before committing it.
+
+An example is a fenced block whose first line begins with "$ ". A line "$ COMMAND" is followed by
+the output that a terminal shows (stdout and stderr). A command that ends with "&" stays until the
+end of its section. "^C" sends SIGINT to the command. A line "..." stands for any lines. A fenced
+block that begins with "[" is configuration: it replaces the tenants, or gpuarbd.conf, of the
+section and is put into force.
+
+Each section of a manual page starts with a new gpuarbd on a private bus. README.md has one
+environment and starts its own bus and daemon, as its reader does. A comment changes the machine
+from there on ("; example: WORD" in a page, "<!-- example: WORD -->" in README.md):
+
+    simulate=PROFILE,...    gpuarbd --simulate=...
+    oversubscribed          a V620 on which three processes without a lease use 15 queues
+    end                     leaves the environment; README.md returns to its own
+"""
+
+import difflib
+import os
+import queue
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Dict, List, Optional, Set, TextIO, Tuple
+
+SOURCE = Path(os.environ['GPUARB_SOURCE_ROOT'])
+SECONDS = 60.0  # for anything that has to happen
+USERS = ('alice', 'bob')  # in the texts, for the user who runs the test
+
+# Commands that are shown and cannot run here. A row that no text needs fails the test.
+NOT_RUN = {
+    r'sudo ': 'changes the machine',
+    r'dpkg-buildpackage': 'takes minutes; the test system builds and installs the packages',
+    r'systemctl |systemd-analyze |journalctl': 'needs the installed service',
+    r'tests/demo$': 'the test demo runs it',
+    r'tests/run$': 'runs this test',
+    r'tests/scenes/': 'the tests scene-* run it',
+    r'meson setup ': 'the build that this test belongs to has done it',
+    r'gpuarbctl latency': 'needs a GPU; the test latency runs it on an emulated one',
+    r'cc ': 'the test manual compiles the programs of libgpuarb(3)',
+    r'\./(example|borrower)': 'the test manual runs the programs of libgpuarb(3)',
+}
+
+complaints: List[str] = []
+rules_used: Set[str] = set()
+
+
+def complain(where: str, text: str) -> None:
+    complaints.append(f'{where}: {text}')
+
+
+def not_run(command: str) -> Optional[str]:
+    for pattern, reason in NOT_RUN.items():
+        if re.match(pattern, command):
+            rules_used.add(pattern)
+            return reason
+    return None
+
+
+# ---- the texts ---------------------------------------------------------------------------------
+
+
+@dataclass
+class Block:
+    line: int  # of its first line, from 0
+    lines: List[str]
+
+
+@dataclass
+class Step:
+    """A block, or the word of an example comment, or the start of a section."""
+    block: Optional[Block] = None
+    word: str = ''
+    section: str = ''
+
+
+def steps_of(text: List[str], manual: bool) -> List[Step]:
+    steps: List[Step] = []
+    block: Optional[Block] = None
+    for n, line in enumerate(text):
+        if line.startswith('```'):
+            if block:
+                steps.append(Step(block=block))
+                block = None
+            else:
+                block = Block(n + 1, [])
+        elif block:
+            block.lines.append(line)
+        elif manual and line.startswith('# '):
+            steps.append(Step(section=line[2:]))
+        else:
+            comment = re.match(r'; example: (.*)$' if manual else r'<!-- example: (.*) -->$', line)
+            if comment:
+                steps.append(Step(word=comment.group(1)))
+    return steps
+
+
+@dataclass
+class Example:
+    command: str
+    line: int
+    output_at: int  # where its output begins, and
+    output: List[str] = field(default_factory=list)
+
+    @property
+    def stays(self) -> bool:
+        return self.command.endswith('&')
+
+
+def examples_of(block: Block) -> List[Example]:
+    examples: List[Example] = []
+    continued = False
+    for n, line in enumerate(block.lines, block.line):
+        if continued:
+            examples[-1].command += '\n' + line
+            examples[-1].output_at = n + 1
+        elif line.startswith('$ '):
+            examples.append(Example(line[2:], n, n + 1))
+        else:
+            examples[-1].output.append(line)
+            continue
+        document = re.search(r"<<'?(\w+)'?$", examples[-1].command.split('\n')[0])
+        continued = line.endswith('\\') or bool(document and line != document.group(1))
+    return examples
+
+
+# ---- the environment ---------------------------------------------------------------------------
+
+
+class Process:
+    """A command, its lines of output as they come."""
+
+    def __init__(self, command: str, directory: Path, env: Dict[str, str]) -> None:
+        self.popen = subprocess.Popen(['bash', '-c', command], cwd=directory, env=env, text=True,
+                                      stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                      stderr=subprocess.STDOUT, start_new_session=True)
+        self.lines: 'queue.Queue[Optional[str]]' = queue.Queue()
+        threading.Thread(target=self._read, args=(self.popen.stdout,), daemon=True).start()
+
+    def _read(self, stream: TextIO) -> None:
+        for line in stream:
+            self.lines.put(line.rstrip('\n'))
+        self.lines.put(None)
+
+    def next_line(self, seconds: float) -> Optional[str]:
+        try:
+            line = self.lines.get(timeout=seconds)
+        except queue.Empty:
+            return None
+        if line is None:
+            self.lines.put(None)
+        return line
+
+    def interrupt(self, number: int = signal.SIGINT) -> None:
+        try:
+            os.killpg(self.popen.pid, number)
+        except ProcessLookupError:
+            pass
+
+
+class Environment:
+    def __init__(self) -> None:
+        self.top = Path(tempfile.mkdtemp(prefix='gpuarb-docs.'))
+        self.dir = self.top / 'tmp'
+        self.staying: List[Process] = []
+        self.own: List['subprocess.Popen[str]'] = []
+        programs = self.top / 'bin'
+        for directory in (self.dir / 'run', self.dir / 'tenants.d', programs, self.top / 'work'):
+            directory.mkdir(parents=True)
+        for name, path in (('gpuarbctl', os.environ['GPUARBCTL']), ('gpuarbd', os.environ['GPUARBD'])):
+            (programs / name).symlink_to(path)
+        for name in ('train', 'serve', 'compositor', 'solve', 'speech'):
+            program = self.top / 'work' / name
+            program.write_text('#!/bin/sh\n[ -z "$STAY" ] || exec sleep 600\n')
+            program.chmod(0o755)
+        for name in ('conf', 'docs'):
+            (self.top / 'work' / name).symlink_to(SOURCE / name)
+        shutil.copy(SOURCE / 'docs/examples/taskset.ini', self.top / 'work')
+        (self.dir / 'gpuarbd.conf').write_text('[daemon]\n')
+        (self.dir / 'run/next-id').write_text('17\n')
+        self.env = dict(os.environ, PATH=f'{programs}:{os.environ["PATH"]}', NO_COLOR='1',
+                        PROFILES=str(SOURCE / 'conf/gpus'), COLUMNS='200', LC_ALL='C.UTF-8',
+                        USER=environment_user(),
+                        RUNTIME_DIRECTORY=str(self.dir / 'run'))
+        for name in ('GPUARB_BUS_ADDRESS', 'NOTIFY_SOCKET', 'HSA_CU_MASK', 'ROC_GLOBAL_CU_MASK'):
+            self.env.pop(name, None)
+
+    def start_bus(self) -> None:
+        config = self.top / 'bus.conf'
+        config.write_text(f'''<busconfig><listen>unix:path={self.dir}/bus</listen>
+            <auth>EXTERNAL</auth><policy context="default"><allow user="*"/><allow own="*"/>
+            <allow send_destination="*"/><allow eavesdrop="true"/></policy></busconfig>''')
+        subprocess.run(['dbus-daemon', f'--config-file={config}', '--fork'], check=True)
+        self.env['GPUARB_BUS_ADDRESS'] = f'unix:path={self.dir}/bus'
+
+    def start_daemon(self, *options: str) -> None:
+        self.start_bus()
+        command = ' '.join(['exec gpuarbd', f'--profiles={SOURCE}/conf/gpus',
+                            f'--config={self.dir}/gpuarbd.conf', f'--tenants={self.dir}/tenants.d',
+                            *options])
+        watch = self.watch_name()
+        self.staying.append(Process(command + ' 2>/dev/null', self.top, self.env))
+        self.await_name(watch)
+
+    def watch_name(self) -> 'subprocess.Popen[str]':
+        watch = subprocess.Popen(['dbus-monitor', '--address', self.env['GPUARB_BUS_ADDRESS'],
+                                  "type='signal',member='NameOwnerChanged',"
+                                  "arg0='org.gpuarb.Arbiter1'"], stdout=subprocess.PIPE, text=True)
+        assert watch.stdout
+        watch.stdout.readline()  # it has connected and listens
+        return watch
+
+    @staticmethod
+    def await_name(watch: 'subprocess.Popen[str]') -> None:
+        timer = threading.Timer(SECONDS, watch.kill)
+        timer.start()
+        assert watch.stdout
+        if not any('member=NameOwnerChanged' in line for line in watch.stdout):
+            raise SystemExit('gpuarbd does not take its name')
+        timer.cancel()
+        watch.kill()
+        watch.wait()
+
+    def oversubscribed(self) -> None:
+        """A V620 with 8 queue slots and three processes of 5 queues each."""
+        tree = self.top / 'sys'
+        tree.mkdir()
+        made = subprocess.run([os.environ['FAKE_SYSFS'], tree, SOURCE / 'conf/gpus', 'v620'],
+                              check=True, stdout=subprocess.PIPE, text=True)
+        for n, name in enumerate(('python3', 'llama-server', 'llama-server')):
+            program = self.top / str(n) / name
+            program.parent.mkdir()
+            shutil.copy(shutil.which('sleep') or '/bin/sleep', program)
+            process = subprocess.Popen([program, '600'], text=True)
+            self.own.append(process)
+            subprocess.run([os.environ['FAKE_SYSFS'], tree, '--process', str(process.pid),
+                            made.stdout.split()[1], '5'], check=True)
+        self.start_daemon(f'--sysfs={tree}')
+
+    def configure(self, lines: List[str]) -> str:
+        """Puts configuration into force. Returns what is wrong with it."""
+        text = []
+        for line in lines:
+            user = re.match(r'match-(user|group) *=', line)
+            if user:
+                line = f'match-{user.group(1)} = {os.getuid() if user.group(1) == "user" else os.getgid()}'
+            # The commands of the test are in no such unit, slice or directory.
+            if not re.match(r'match-(unit|slice|executable) *=', line):
+                text.append(line)
+        tenant = any(line.startswith('[tenant') for line in lines)
+        (self.dir / ('tenants.d/10-example.conf' if tenant else 'gpuarbd.conf')).write_text(
+            '\n'.join(text) + '\n')
+        done = subprocess.run(['gpuarbctl', 'reload'], env=self.env, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        return '' if done.returncode == 0 else done.stdout
+
+    def pids(self) -> Set[str]:
+        """The processes of this environment."""
+        parents: Dict[int, int] = {}
+        for stat in Path('/proc').glob('[0-9]*/stat'):
+            try:
+                parents[int(stat.parent.name)] = int(stat.read_text().rsplit(')', 1)[1].split()[1])
+            except OSError:
+                pass
+        found = {os.getpid()}
+        while True:
+            more = {pid for pid, parent in parents.items() if parent in found} - found
+            if not more:
+                return {str(pid) for pid in found}
+            found |= more
+
+    def real(self, command: str) -> str:
+        return (command.replace('/tmp/gpuarb', str(self.dir))
+                .replace('--profile=', '--profiles="$PROFILES" --profile='))
+
+    def run(self, example: Example) -> Tuple[List[str], bool]:
+        """Returns the lines that it printed, and whether it ended, or stays as it should."""
+        command = self.real(example.command)
+        if example.stays:
+            watch = self.watch_name() if 'gpuarbd ' in command else None
+            process = Process(command.rstrip('& '), self.top / 'work', dict(self.env, STAY='1'))
+            self.staying.append(process)
+            if watch:
+                self.await_name(watch)
+            return self.some(process, len(example.output)), True
+        keep = self.top / 'env'
+        process = Process(f'trap \'env -0 >{keep}\' EXIT; {command}', self.top / 'work', self.env)
+        lines: List[str] = []
+        if '^C' in example.output:
+            lines = self.some(process, example.output.index('^C'))
+            process.interrupt()
+            lines.append('^C')
+        end = time.monotonic() + SECONDS
+        while True:
+            line = process.next_line(max(end - time.monotonic(), 0.01))
+            if line is None:
+                break
+            lines.append(line)
+        try:
+            process.popen.wait(timeout=max(end - time.monotonic(), 0.01))
+        except subprocess.TimeoutExpired:
+            process.interrupt(signal.SIGKILL)
+            return lines, False
+        if keep.exists():
+            self.env = dict(item.split('=', 1) for item in keep.read_text().split('\0') if '=' in item)
+        return lines, True
+
+    @staticmethod
+    def some(process: Process, n: int) -> List[str]:
+        lines: List[str] = []
+        while len(lines) < n:
+            line = process.next_line(SECONDS)
+            if line is None:
+                break
+            lines.append(line)
+        return lines
+
+    def later(self, wanted: int) -> List[str]:
+        """Lines of the commands that stay, which the last command has caused."""
+        lines: List[str] = []
+        end = time.monotonic() + SECONDS
+        while len(lines) < wanted and time.monotonic() < end:
+            for process in self.staying:
+                line = process.next_line(0.02)
+                if line is not None:
+                    lines.append(line)
+        return lines
+
+    def done(self) -> None:
+        for process in reversed(self.staying):
+            process.interrupt(signal.SIGTERM)
+        for process in self.staying:
+            process.popen.wait()
+        for popen in self.own:
+            popen.kill()
+            popen.wait()
+        for link in Path('/proc').glob('[0-9]*/cmdline'):
+            try:
+                if str(self.top).encode() in link.read_bytes():
+                    os.kill(int(link.parent.name), signal.SIGTERM)
+            except (OSError, ProcessLookupError):
+                pass
+        shutil.rmtree(self.top)
+
+
+# ---- comparing ---------------------------------------------------------------------------------
+
+
+def masked(lines: List[str], environment: Environment, shown: bool) -> List[str]:
+    """The lines with times, pids, users and paths of the test replaced."""
+    pids = set() if shown else environment.pids()
+    result = []
+    table = False
+    for line in lines:
+        if not shown:
+            line = line.replace(str(environment.dir), '/tmp/gpuarb')
+        line = re.sub(r'\bin \d+ (ms|s|min|h)\b', 'in TIME', line)
+        line = re.sub(r'\bpid \d+', 'pid PID', line)
+        line = re.sub(r'\buid \d+', 'uid UID', line)
+        line = re.sub(r'\b\d{4,7} \(', 'PID (', line)
+        for user in USERS if shown else (os.environ.get('USER', ''), environment_user()):
+            if user:
+                line = re.sub(rf'\b{re.escape(user)}\b', 'USER', line)
+        words = line.split()
+        table = (table or 'PID' in words) and bool(words)
+        words = ['PID' if word in pids or shown and table and re.fullmatch(r'\d{4,5}', word) else word
+                 for word in words]
+        result.append(' '.join(words))
+    return result
+
+
+def environment_user() -> str:
+    import pwd
+    return pwd.getpwuid(os.getuid()).pw_name
+
+
+def agree(shown: List[str], printed: List[str]) -> bool:
+    """Whether the lines are the same; "..." alone stands for any number of lines."""
+    if not shown:
+        return not printed
+    if shown[0] in ('...', '…'):
+        return any(agree(shown[1:], printed[n:]) for n in range(len(printed) + 1))
+    if not printed:
+        return False
+    first = shown[0]
+    same = printed[0].startswith(first[:-1].rstrip()) if first.endswith(' …') else printed[0] == first
+    return same and agree(shown[1:], printed[1:])
+
+
+def named(line: str, environment: Environment) -> str:
+    """A line as the texts show it."""
+    line = line.replace(str(environment.dir), '/tmp/gpuarb')
+    line = re.sub(r'\buid \d+', 'uid 1000', line)
+    return re.sub(rf'(?<![/\w]){re.escape(environment_user())}(?=[ ,]|$)', USERS[0], line)
+
+
+def judge(path: Path, example: Example, environment: Environment, text: List[str],
+          edits: List[Tuple[int, int, List[str]]]) -> None:
+    where = f'{path.name}:{example.line + 1}'
+    lines, ended = environment.run(example)
+    if not ended:
+        complain(where, f'$ {example.command}: does not end')
+        return
+    shown = masked(example.output, environment, True)
+    missing = len(shown) - len(lines)
+    if missing > 0 and not example.stays and '…' not in shown and '...' not in shown:
+        lines += environment.later(missing)
+    if agree(shown, masked(lines, environment, False)):
+        return
+    actual = [named(line, environment) for line in lines]
+    edits.append((example.output_at, len(example.output), actual))
+    difference = difflib.unified_diff(example.output, actual, 'shown', 'printed', lineterm='', n=1)
+    complain(where, f'$ {example.command}\n' + '\n'.join('    ' + line for line in difference))
+
+
+# ---- files -------------------------------------------------------------------------------------
+
+
+def check_block(path: Path, block: Block) -> None:
+    """A command without its prompt would not be run."""
+    for n, line in enumerate(block.lines, block.line + 1):
+        if re.match(r'(gpuarb(ctl|d)|sudo|systemctl|journalctl|meson|ninja|export|tests/\w+) ?', line):
+            complain(f'{path.name}:{n}', f'a command without "$ " before it: {line}')
+
+
+def run_file(path: Path, rewrite: bool) -> int:
+    manual = path.suffix == '.scd'
+    text = path.read_text().split('\n')
+    if manual and path.name != 'libgpuarb.3.scd':
+        for n, line in enumerate(text, 1):
+            if re.match(r'\t\$ ', line):
+                complain(f'{path.name}:{n}', 'an example outside of a fenced block')
+    edits: List[Tuple[int, int, List[str]]] = []
+    own = None if manual else Environment()
+    environment = own
+    n = 0
+    for step in steps_of(text, manual):
+        if step.section or step.word:
+            if environment and environment is not own:
+                environment.done()
+            environment = own
+        if step.word.startswith('simulate='):
+            environment = Environment()
+            environment.start_daemon('--' + step.word)
+        elif step.word == 'oversubscribed':
+            environment = Environment()
+            environment.oversubscribed()
+        elif step.word and step.word != 'end':
+            complain(path.name, f'unknown example comment: {step.word}')
+        if not step.block or not step.block.lines:
+            continue
+        first = step.block.lines[0]
+        if not first.startswith('$ ') and not first.startswith('['):
+            check_block(path, step.block)
+            continue
+        if not environment:
+            environment = Environment()
+            environment.start_daemon('--simulate=radeon-vii')
+        if first.startswith('['):
+            wrong = environment.configure(step.block.lines)
+            if wrong:
+                complain(f'{path.name}:{step.block.line + 1}', wrong)
+            continue
+        for example in examples_of(step.block):
+            if not_run(example.command) is None:
+                judge(path, example, environment, text, edits)
+                n += 1
+    for one in {id(e): e for e in (own, environment) if e}.values():
+        one.done()
+    if rewrite and edits:
+        for at, length, lines in reversed(edits):
+            text[at:at + length] = lines
+        path.write_text('\n'.join(text))
+    return n
+
+
+def main() -> int:
+    arguments = sys.argv[1:]
+    rewrite = '--rewrite' in arguments
+    files = [Path(name) for name in arguments if name != '--rewrite']
+    for command in ('dbus-daemon', 'dbus-monitor', 'jq'):
+        if not shutil.which(command):
+            print(f'skipped: no {command}')
+            return 77
+    whole = not files
+    if whole:
+        files = [SOURCE / 'README.md', *sorted((SOURCE / 'docs').glob('*.scd'))]
+    n = sum(run_file(path, rewrite) for path in files)
+    if whole:
+        for pattern in NOT_RUN:
+            if pattern not in rules_used:
+                complain('test-docs.py', f'no text shows a command like {pattern}')
+        if n < 30:
+            complain('test-docs.py', f'only {n} commands were found')
+    print('\n'.join(complaints) or f'{n} commands print what the texts show')
+    return 1 if complaints else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
