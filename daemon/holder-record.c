@@ -26,7 +26,7 @@ static void fill_gaps(const struct arbiter *arbiter, const struct partition *p, 
 		      size_t size)
 {
 	const char *gaps[6];
-	size_t n = arbiter_gaps(arbiter, p, gaps), length = 0;
+	size_t n = gpu_info_gaps(&arbiter->gpus[p->gpu].info, gaps), length = 0;
 
 	for (size_t i = 0; i < n && length + 1 + strlen(gaps[i]) < size; i++)
 		length += (size_t)snprintf(ret + length, size - length, "%s%s", i > 0 ? " " : "",

@@ -122,7 +122,7 @@ int host_reserve(void *userdata, const struct caller *caller, const struct reque
 	struct kept kept;
 	int r;
 
-	arbiter_name_gpus(daemon->arbiter, &request);
+	ledger_name_gpus(daemon->arbiter, &request);
 	r = reserve(daemon, caller, &request, process_fd, &kept, result);
 	if (r < 0) {
 		journal_events_refused(daemon, caller, &request, result);

@@ -57,7 +57,7 @@ static int append_gaps(sd_bus_message *m, const struct arbiter *arbiter,
 		       const struct partition *partition)
 {
 	const char *gaps[6];
-	size_t n = arbiter_gaps(arbiter, partition, gaps);
+	size_t n = gpu_info_gaps(&arbiter->gpus[partition->gpu].info, gaps);
 	int r;
 
 	r = sd_bus_message_open_container(m, 'e', "sv");

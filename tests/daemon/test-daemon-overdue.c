@@ -2,7 +2,7 @@
 
 /* Borrowers that do not answer the shipped daemon, and what policy lets it do to them. */
 
-#include "core/change/lend.h"
+#include "core/change/arbiter.h"
 #include "enforce-rig.h"
 #include "lend-live.h"
 
@@ -174,7 +174,7 @@ TEST(the_deadline_of_an_activation_is_after_the_last_thing_that_is_done)
 	CHECK(is_fine(activate(s.bus, &s.rt)));
 	answer_by = await_generation(s.borrower.holder, 2).record.deadline_usec;
 	CHECK(await_record(s.rt.holder, GPUARB_RECORD_ACTIVATING).record.deadline_usec ==
-	      answer_by + 50000 + LEND_LET_GO_USEC);
+	      answer_by + 50000 + ENFORCE_LET_GO_USEC);
 	CHECK(await_record(s.rt.holder, GPUARB_RECORD_GRANTED).record.deadline_usec == UINT64_MAX);
 	depart(&s);
 }

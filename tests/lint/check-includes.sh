@@ -17,10 +17,10 @@ wrong=$(
 	done <<'ROWS'
 daemon/util             util/                                             systemd|ini
 daemon/core/mask        util/|core/mask/                                  -none-
-daemon/core/policy      util/|core/                                       -none-
-daemon/core/ledger      util/|core/                                       -none-
-daemon/core/decide      util/|core/                                       -none-
-daemon/core/change      util/|core/                                       -none-
+daemon/core/policy      util/|core/(mask|policy)/                         -none-
+daemon/core/ledger      util/|core/(mask|policy|ledger)/                  -none-
+daemon/core/decide      util/|core/(mask|policy|ledger|decide)/           -none-
+daemon/core/change      util/|core/(mask|policy|ledger|decide|change)/    -none-
 daemon/hw               util/|core/|hw/                                   -none-
 daemon/sys              util/|core/|sys/                                  systemd
 daemon/sys/config       util/|core/|sys/                                  systemd

@@ -1,18 +1,334 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-
-/* Leases that an earlier daemon granted, and their processes. What became of them on the way
- * is not known: nothing is charged that adopt-check.c has not judged. */
+#include "core/change/adopt.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/change/adopt-check.h"
-#include "core/change/arbiter.h"
-#include "core/ledger/check.h"
-#include "core/ledger/ledger.h"
 #include "core/change/lend.h"
+#include "core/change/wait.h"
+#include "core/decide/borrow.h"
+#include "core/ledger/check.h"
+#include "core/ledger/waiting-queue.h"
+#include "util/text.h"
+
+#define ID(lease) ((unsigned long long)(lease)->id)
+
+/* ---- itself -------------------------------------------------------------------------- */
+
+static bool texts_end(const struct lease *lease)
+{
+	const char *const texts[] = { lease->name, lease->tenant, lease->token, lease->unit,
+				      lease->reason };
+
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
+		if (!memchr(texts[i], '\0', REQUEST_TEXT))
+			return false;
+	return true;
+}
+
+static int check_words(const struct lease *lease, char *why, size_t size)
+{
+	if (lease->id == 0 || lease->id == UINT64_MAX)
+		return refuse(why, size, -EINVAL, "%llu is no lease's id", ID(lease));
+	if ((unsigned)lease->state > STATE_ENDING)
+		return refuse(why, size, -EINVAL, "state %u is none", (unsigned)lease->state);
+	if ((unsigned)lease->class > CLASS_REALTIME)
+		return refuse(why, size, -EINVAL, "class %u is none", (unsigned)lease->class);
+	if ((unsigned)lease->cause >= RESULT_KINDS)
+		return refuse(why, size, -EINVAL, "cause %u is none", (unsigned)lease->cause);
+	if ((unsigned)lease->enforce_step > ENFORCE_STEP_KILL)
+		return refuse(why, size, -EINVAL, "rung %u is none", (unsigned)lease->enforce_step);
+	if ((lease->adaptable && lease->class != CLASS_BESTEFFORT) ||
+	    (lease->state == STATE_INACTIVE && lease->class != CLASS_REALTIME))
+		return refuse(why, size, -EINVAL, "a %s lease is %s", class_name(lease->class),
+			      lease->adaptable ? "adaptable" : "inactive");
+	if (lease->idle && lease->state != STATE_REVOKING && lease->state != STATE_ENDING)
+		return refuse(why, size, -EINVAL, "a lease that is %s is not idle",
+			      state_name(lease->state));
+	if (!texts_end(lease))
+		return refuse(why, size, -EINVAL, "a text does not end");
+	if (lease->acknowledged == 0 || lease->acknowledged > lease->generation)
+		return refuse(why, size, -EINVAL, "generation %llu is acknowledged, of %llu",
+			      (unsigned long long)lease->acknowledged,
+			      (unsigned long long)lease->generation);
+	return 0;
+}
+
+/* What has to be granted, or was asked under the token. */
+static int check_request(const struct lease *lease, char *why, size_t size)
+{
+	struct result result = { 0 };
+	struct request complete;
+	int r;
+
+	if (!lease->request && lease->state == STATE_WAITING)
+		return refuse(why, size, -EINVAL, "it waits for nothing: there is no request");
+	if (!lease->request && lease->token[0] && lease->state == STATE_GRANTED)
+		return refuse(why, size, -EINVAL, "there is a token and no request");
+	if (!lease->request)
+		return 0;
+	if (lease->request->n_wants == 0 || lease->request->n_wants > REQUEST_WANTS)
+		return refuse(why, size, -EINVAL, "its request has %zu wants",
+			      lease->request->n_wants);
+	if (lease->request->class >= 0 && lease->request->class != (int)lease->class)
+		return refuse(why, size, -EINVAL, "its request is of another class");
+	request_recall(lease->request, &complete);
+	r = request_complete(&complete, lease->class, &result);
+	if (r < 0)
+		refuse(why, size, -EINVAL, "its request: %s", result.sentence);
+	result_done(&result);
+	return r < 0 ? -EINVAL : 0;
+}
+
+static bool within(const struct budget *a, const struct budget *b)
+{
+	return a->queues <= b->queues && a->processes <= b->processes &&
+	       a->sdma_queues <= b->sdma_queues && a->cooperative <= b->cooperative &&
+	       a->vram <= b->vram;
+}
+
+static int check_terms(const struct lease *lease, const struct partition *p, char *why, size_t size)
+{
+	bool realtime = lease->class == CLASS_REALTIME;
+
+	if (p->isolation == ISOLATION_DEFAULT || (unsigned)p->isolation > ISOLATION_SHARED)
+		return refuse(why, size, -EINVAL, "isolation %u is none", (unsigned)p->isolation);
+	if ((p->isolation == ISOLATION_SHARED && lease->class != CLASS_BESTEFFORT) ||
+	    ((p->isolation == ISOLATION_SHADER_ENGINE || p->alone) && !realtime))
+		return refuse(why, size, -EINVAL, "class %s cannot have isolation %s%s",
+			      class_name(lease->class), isolation_name(p->isolation),
+			      p->alone ? ", alone" : "");
+	if (p->priority > PRIORITY_MAX)
+		return refuse(why, size, -EINVAL, "priority %u is above %u", p->priority,
+			      PRIORITY_MAX);
+	if (cuset_empty(&p->cus))
+		return refuse(why, size, -EINVAL, "a partition has no CU");
+	if (!cuset_within(&p->cus, &p->occupied) || !within(&p->granted, &p->charged))
+		return refuse(why, size, -EINVAL, "more is granted than charged");
+	if (p->adaptable != lease->adaptable || cuset_empty(&p->base) == p->adaptable ||
+	    !cuset_within(&p->base, &p->cus) || !cuset_empty(&p->before) > p->adaptable ||
+	    (p->adaptable && p->isolation == ISOLATION_SHARED))
+		return refuse(why, size, -EINVAL, "what it may not lose is not among its CUs");
+	return 0;
+}
+
+static int check_place(const struct arbiter *arbiter, const struct lease *lease, size_t i,
+		       const char *lost, char *why, size_t size)
+{
+	unsigned gpu = lease->partitions[i].gpu;
+
+	if (gpu == GPU_ABSENT)
+		return lost[0] ? 0 : refuse(why, size, -EINVAL, "a partition is on no GPU");
+	if (gpu >= arbiter->n_gpus || arbiter->gpus[gpu].absent)
+		return refuse(why, size, -EINVAL, "there is no GPU %u", gpu);
+	for (size_t j = 0; j < i; j++)
+		if (lease->partitions[j].gpu == gpu)
+			return refuse(why, size, -EINVAL, "two partitions are on %s",
+				      arbiter->gpus[gpu].info.name);
+	return 0;
+}
+
+static int check_self(const struct arbiter *arbiter, const struct lease *lease, const char *lost,
+		      char *why, size_t size)
+{
+	size_t least = lease->state != STATE_WAITING && lease->state != STATE_ENDING,
+	       most = REQUEST_WANTS;
+	int r;
+
+	r = check_words(lease, why, size);
+	if (r < 0)
+		return r;
+	if (lease->state == STATE_WAITING)
+		most = 0;
+	if (lease->n_partitions < least || lease->n_partitions > most)
+		return refuse(why, size, -EINVAL, "it is %s and has %zu partitions",
+			      state_name(lease->state), lease->n_partitions);
+	for (size_t i = 0; i < lease->n_partitions; i++) {
+		r = check_place(arbiter, lease, i, lost, why, size);
+		if (r == 0 && lease->partitions[i].gpu != GPU_ABSENT)
+			r = check_terms(lease, &lease->partitions[i], why, size);
+		if (r < 0)
+			return r;
+	}
+	return check_request(lease, why, size);
+}
+
+/* ---- the hardware of now ------------------------------------------------------------- */
+
+static struct budget whole_of(const struct gpu *gpu)
+{
+	return (struct budget){ .queues = gpu->info.queue_slots,
+				.processes = gpu->info.process_slots,
+				.sdma_queues = gpu->info.sdma_queues,
+				.cooperative = 1,
+				.vram = gpu->info.vram_bytes };
+}
+
+static bool is_possible(const struct gpu *gpu, const struct partition *p, char *buf, size_t size)
+{
+	struct budget whole = whole_of(gpu);
+
+	if (within(&p->charged, &whole))
+		return check_partition(gpu, p, buf, size);
+	snprintf(buf, size, "more queues, processes or VRAM than there are");
+	return false;
+}
+
+static uint64_t check_hardware(const struct arbiter *arbiter, const struct lease *lease,
+			       const char *lost, char *reason, size_t size)
+{
+	uint64_t possible = 0;
+	char why[192];
+
+	for (size_t i = 0; i < lease->n_partitions; i++) {
+		const struct partition *p = &lease->partitions[i];
+
+		if (p->gpu == GPU_ABSENT)
+			continue;
+		if (is_possible(&arbiter->gpus[p->gpu], p, why, sizeof(why)))
+			possible |= UINT64_C(1) << i;
+		else
+			snprintf(reason, size, "GPU %s cannot have this partition: %s",
+				 arbiter->gpus[p->gpu].info.name, why);
+	}
+	if (lost[0])
+		snprintf(reason, size, "GPU %s is gone, or another by now", lost);
+	return possible;
+}
+
+/* ---- leases in force ----------------------------------------------------------------- */
+
+static int check_ids(const struct arbiter *arbiter, const struct lease *lease, char *why,
+		     size_t size)
+{
+	const struct lease *other = ledger_find(arbiter, lease->id);
+
+	if (other)
+		return refuse(why, size, -EEXIST, "there is a lease %llu already", ID(other));
+	if (lease->state == STATE_ENDING)
+		return 0;
+	other = ledger_find_token(arbiter, lease->owner, lease->token);
+	if (other)
+		return refuse(why, size, -EEXIST, "lease %llu has its token", ID(other));
+	return 0;
+}
+
+static int check_pair(const struct arbiter *arbiter, const struct lease *lease,
+		      const struct partition *p, const struct lease *other, char *why, size_t size)
+{
+	for (size_t i = 0; i < other->n_partitions; i++) {
+		const struct partition *q = &other->partitions[i];
+		const char *shared = p->gpu == q->gpu
+					     ? check_apart(lease->class, p, other->class, q)
+					     : NULL;
+
+		if (p->gpu == q->gpu && p->adaptable && q->adaptable && check_active(lease) &&
+		    check_active(other) && cuset_overlap(&p->cus, &q->cus))
+			shared = "CUs";
+		if (shared)
+			return refuse(why, size, -EEXIST, "lease %llu has %s of it on %s",
+				      ID(other), shared, arbiter->gpus[p->gpu].info.name);
+	}
+	return 0;
+}
+
+/* Whether there is any need to ask each lease: thousands are adopted in a row. What excludes
+ * others from an engine is realtime, on either side, or wants to be alone. */
+static bool may_collide(const struct gpu *gpu, enum lease_class lease_class,
+			const struct partition *p)
+{
+	const struct cuset *claim = partition_claim(p);
+	uint32_t engines = cuset_engines(claim);
+
+	if (lease_class == CLASS_REALTIME || p->adaptable || cuset_overlap(&gpu->taken, claim) ||
+	    (p->isolation != ISOLATION_SHARED && cuset_overlap(&gpu->shared, claim)))
+		return true;
+	for (unsigned e = 0; e < CUSET_ENGINES; e++)
+		if ((engines & (UINT32_C(1) << e)) &&
+		    (gpu->rt_exclusive[e] || gpu->rt_tolerant[e] || gpu->alone[e]))
+			return true;
+	return false;
+}
+
+/* A lease on this GPU: the last, for who came first was first. */
+static unsigned long long neighbour(const struct arbiter *arbiter, unsigned gpu)
+{
+	unsigned long long id = 0;
+
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		if (lease_gpus(arbiter->leases[i]) & (UINT64_C(1) << gpu))
+			id = ID(arbiter->leases[i]);
+	return id;
+}
+
+/* Slots that leases have which may never go beyond them. */
+static void add_firm(const struct arbiter *arbiter, unsigned gpu, uint64_t *queues,
+		     uint64_t *processes)
+{
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		const struct lease *other = arbiter->leases[i];
+
+		for (size_t j = 0; j < other->n_partitions; j++) {
+			if (other->partitions[j].gpu != gpu || other->class == CLASS_BESTEFFORT)
+				continue;
+			*queues += other->partitions[j].charged.queues;
+			*processes += other->partitions[j].charged.processes;
+		}
+	}
+}
+
+/* Beyond the slots goes best effort alone, and not where realtime would suffer. */
+static bool fits_slots(const struct arbiter *arbiter, const struct lease *lease,
+		       const struct partition *p)
+{
+	const struct gpu *gpu = &arbiter->gpus[p->gpu];
+	uint64_t queues = p->charged.queues, processes = p->charged.processes;
+
+	if (gpu->n_realtime > 0 || lease->class == CLASS_REALTIME) {
+		queues += gpu->charged.queues;
+		processes += gpu->charged.processes;
+	} else if (lease->class == CLASS_BESTEFFORT) {
+		return true;
+	} else {
+		add_firm(arbiter, p->gpu, &queues, &processes);
+	}
+	return queues <= gpu->info.queue_slots && processes <= gpu->info.process_slots;
+}
+
+static bool fits_rest(const struct gpu *gpu, const struct partition *p)
+{
+	const struct budget *c = &gpu->charged;
+
+	return (uint64_t)c->sdma_queues + p->charged.sdma_queues <= gpu->info.sdma_queues &&
+	       c->cooperative + p->charged.cooperative <= 1 &&
+	       p->charged.vram <= gpu->info.vram_bytes - c->vram;
+}
+
+static int check_others(const struct arbiter *arbiter, const struct lease *lease, uint64_t possible,
+			char *why, size_t size)
+{
+	int r = check_ids(arbiter, lease, why, size);
+
+	for (size_t i = 0; r == 0 && i < lease->n_partitions; i++) {
+		const struct partition *p = &lease->partitions[i];
+		bool ask;
+
+		if (!(possible & (UINT64_C(1) << i)))
+			continue;
+		ask = may_collide(&arbiter->gpus[p->gpu], lease->class, p);
+		for (size_t j = 0; ask && r == 0 && j < arbiter->n_leases; j++)
+			r = check_pair(arbiter, lease, p, arbiter->leases[j], why, size);
+		if (r == 0 &&
+		    !(fits_slots(arbiter, lease, p) && fits_rest(&arbiter->gpus[p->gpu], p)))
+			r = refuse(why, size, -EEXIST, "lease %llu and others have left less on %s",
+				   neighbour(arbiter, p->gpu), arbiter->gpus[p->gpu].info.name);
+	}
+	return r;
+}
+
+/* ---- into force ---------------------------------------------------------------------- */
 
 /* Passes that were not saved any more count as if there had been as many as there can. */
 static unsigned count_passes(unsigned saved)
@@ -89,7 +405,7 @@ static void put_into_force(struct arbiter *arbiter, struct lease *lease)
 	ledger_charge(arbiter, lease);
 	tell_oversubscribed(arbiter, lease);
 	if (lease->state == STATE_WAITING) {
-		queue_candidates(arbiter, lease);
+		wait_find_candidates(arbiter, lease);
 		queue_add(arbiter, lease);
 		ledger_wake(arbiter, UINT64_MAX);
 	} else if (lease->state == STATE_ENDING) {
@@ -104,7 +420,7 @@ int arbiter_adopt(struct arbiter *arbiter, struct lease *lease, const char *lost
 	uint64_t possible;
 	int r;
 
-	r = adopt_check_self(arbiter, lease, lost, why, size);
+	r = check_self(arbiter, lease, lost, why, size);
 	if (r < 0)
 		return r;
 	if (arbiter->n_leases == arbiter->room) {
@@ -112,8 +428,8 @@ int arbiter_adopt(struct arbiter *arbiter, struct lease *lease, const char *lost
 		return -ENOMEM;
 	}
 	make_anew(arbiter, lease);
-	possible = adopt_check_hardware(arbiter, lease, lost, reason, sizeof(reason));
-	r = adopt_check_others(arbiter, lease, possible, why, size);
+	possible = check_hardware(arbiter, lease, lost, reason, sizeof(reason));
+	r = check_others(arbiter, lease, possible, why, size);
 	if (r < 0)
 		return r;
 
@@ -157,7 +473,7 @@ static void let_in_again(struct arbiter *arbiter, struct lease *lease)
 	unsigned gpu, cus;
 
 	if (!check_active(lease) || lease->state == STATE_ENDING ||
-	    !lend_contested(arbiter, lease, &gpu, &cus))
+	    !borrow_contested(arbiter, lease, &gpu, &cus))
 		return;
 	if (lease->state == STATE_GRANTED)
 		lease->state = STATE_ACTIVATING;

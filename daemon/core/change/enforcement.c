@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-
-/*
- * What is done about a lease that does not give back in time: one rung after the other, as far
- * as its tenant's policy lets it come. Which rung is due is decided here, done elsewhere.
- */
+#include "core/change/enforcement.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "core/ledger/ledger.h"
-#include "core/change/lend.h"
+#include "core/change/lifecycle.h"
 #include "core/policy/tenant.h"
 
 static enum enforce_step last_enforce_step(const struct arbiter *arbiter, const struct lease *lease)
@@ -38,7 +33,7 @@ static uint64_t let_go_usec(const struct arbiter *arbiter, const struct lease *l
 
 	for (size_t i = 0; i < lease->n_partitions; i++) {
 		unsigned msec = arbiter->gpus[lease->partitions[i].gpu].info.preemption_msec;
-		uint64_t usec = msec == 0 ? LEND_LET_GO_USEC
+		uint64_t usec = msec == 0 ? ENFORCE_LET_GO_USEC
 					  : msec * UINT64_C(1000) + LOOK_WHILE_ENDING_USEC;
 
 		if (usec > longest)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* GPUs that come and go under the leases. */
+#include "core/change/hotplug.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "core/change/arbiter.h"
-#include "core/ledger/ledger.h"
+#include "core/change/lifecycle.h"
+#include "core/change/wait.h"
 
 #define NO_SLOT UINT_MAX
 
@@ -174,6 +175,6 @@ int arbiter_set_gpus(struct arbiter *arbiter, const struct gpu_info *gpus, size_
 		any = true;
 	}
 	if (any)
-		queue_gpus_changed(arbiter);
+		wait_gpus_changed(arbiter);
 	return r;
 }

@@ -2,167 +2,22 @@
 #include "core/change/lend.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "core/ledger/ledger.h"
+#include "core/change/enforcement.h"
+#include "core/change/lifecycle.h"
+#include "core/decide/borrow.h"
+#include "core/ledger/quota.h"
 #include "core/mask/extend.h"
-#include "core/policy/tenant.h"
 
-/* ---- who may have what ---------------------------------------------------------------- */
-
-void gpu_add_engines(const struct gpu *gpu, struct cuset *set)
-{
-	uint32_t engines = cuset_engines(set);
-
-	for (unsigned x = 0; x < gpu->info.geometry.xccs; x++)
-		for (unsigned e = 0; e < gpu->info.geometry.engines; e++)
-			if (engines & (UINT32_C(1) << e))
-				set->pair[cuset_pair(x, e)] |= gpu->all.pair[cuset_pair(x, e)];
-}
-
-/* All that nobody else may have CUs of while the lease is active. */
-static void needs(const struct arbiter *arbiter, const struct partition *p, struct cuset *ret)
-{
-	*ret = *partition_claim(p);
-	if (p->alone)
-		gpu_add_engines(&arbiter->gpus[p->gpu], ret);
-}
-
-static const struct partition *partition_on(const struct lease *lease, unsigned gpu)
-{
-	for (size_t i = 0; i < lease->n_partitions; i++)
-		if (lease->partitions[i].gpu == gpu)
-			return &lease->partitions[i];
-	return NULL;
-}
-
-void lend_forbidden(const struct arbiter *arbiter, unsigned gpu, const struct lease *self,
-		    struct cuset *ret)
-{
-	memset(ret, 0, sizeof(*ret));
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		const struct lease *lease = arbiter->leases[i];
-		const struct partition *p;
-		struct cuset needed;
-
-		if (lease->state == STATE_INACTIVE || lease->idle ||
-		    (self && lease->id == self->id))
-			continue;
-		p = partition_on(lease, gpu);
-		if (!p)
-			continue;
-		needs(arbiter, p, &needed);
-		cuset_add(ret, &needed);
-	}
-}
-
-void lend_borrowed(const struct arbiter *arbiter, unsigned gpu, const struct lease *self,
-		   struct cuset *ret)
-{
-	memset(ret, 0, sizeof(*ret));
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		const struct lease *lease = arbiter->leases[i];
-		const struct partition *p = lease_borrows(lease) ? partition_on(lease, gpu) : NULL;
-
-		if (p && !(self && lease->id == self->id))
-			cuset_add(ret, &p->occupied);
-	}
-}
-
-/* CUs that b still has of what a needs. */
-static unsigned overlap(const struct arbiter *arbiter, const struct lease *a, const struct lease *b,
-			unsigned *ret_gpu)
-{
-	for (size_t i = 0; i < a->n_partitions; i++) {
-		const struct partition *p = partition_on(b, a->partitions[i].gpu);
-		struct cuset needed;
-
-		if (!p)
-			continue;
-		needs(arbiter, &a->partitions[i], &needed);
-		cuset_keep(&needed, &p->occupied);
-		if (cuset_empty(&needed))
-			continue;
-		*ret_gpu = p->gpu;
-		return cuset_count(&needed);
-	}
-	return 0;
-}
-
-const struct lease *lend_contested(const struct arbiter *arbiter, const struct lease *lease,
-				   unsigned *ret_gpu, unsigned *ret_cus)
-{
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		const struct lease *other = arbiter->leases[i];
-
-		if (!lease_borrows(other) || other->id == lease->id)
-			continue;
-		*ret_cus = overlap(arbiter, lease, other, ret_gpu);
-		if (*ret_cus > 0)
-			return other;
-	}
-	return NULL;
-}
-
-/* ---- a new lease ---------------------------------------------------------------------- */
-
-void lend_set_mask(const struct arbiter *arbiter, struct partition *partition,
-		   const struct cuset *cus)
-{
-	const struct gpu *gpu = &arbiter->gpus[partition->gpu];
-
-	cuset_add(&partition->occupied, cus);
-	partition->cus = *cus;
-	partition->count = cuset_count(cus);
-	partition->effective = geometry_effective(&gpu->info.geometry, cus);
-	partition->verified = partition->judged = false;
-}
-
-static void borrow_at_once(const struct arbiter *arbiter, const struct lease *proposal,
-			   struct partition *p)
-{
-	const struct gpu *gpu = &arbiter->gpus[p->gpu];
-	struct extend request = {
-		.base = &p->base, .avail = gpu->all, .all = &gpu->all, .cap = p->asked
-	};
-	struct cuset taken, cus;
-	unsigned left;
-
-	lend_forbidden(arbiter, p->gpu, proposal, &taken);
-	cuset_remove(&request.avail, &taken);
-	lend_borrowed(arbiter, p->gpu, proposal, &taken);
-	cuset_remove(&request.avail, &taken);
-	request.preferred = request.avail;
-	cuset_remove(&request.preferred,
-		     &gpu->taken); /* what is left of it, an inactive lease lends */
-	left = quota_cus_left(arbiter, proposal, p->gpu);
-	request.cap = min_u(request.cap, left);
-	extend(&gpu->info.geometry, &request, &cus);
-	lend_set_mask(arbiter, p, &cus);
-}
-
-void lend_start(const struct arbiter *arbiter, struct lease *proposal, bool inactive)
-{
-	unsigned gpu, cus;
-
-	proposal->state = inactive ? STATE_INACTIVE : STATE_GRANTED;
-	if (inactive)
-		return;
-	if (lend_contested(arbiter, proposal, &gpu, &cus)) {
-		proposal->state = STATE_ACTIVATING;
-		proposal->never_granted = true;
-	}
-	for (size_t i = 0; proposal->adaptable && i < proposal->n_partitions; i++)
-		borrow_at_once(arbiter, proposal, &proposal->partitions[i]);
-}
-
-/* ---- giving way ------------------------------------------------------------------------- */
+/* ---- shrink ------------------------------------------------------------------------- */
 
 /* Before gfx11 the scheduler takes all queues of the GPU off the hardware to change one:
  * execute_queues_cpsch(), kfd_device_queue_manager.c; MES only the one that changes. */
 void lend_disturb(struct arbiter *arbiter, const struct lease *by, unsigned gpu)
 {
-	const struct partition *changed = partition_on(by, gpu);
+	const struct partition *changed = lease_partition_on(by, gpu);
 
 	if (!changed || arbiter->gpus[gpu].info.scheduler == SCHEDULER_MES)
 		return;
@@ -170,7 +25,7 @@ void lend_disturb(struct arbiter *arbiter, const struct lease *by, unsigned gpu)
 		struct lease *lease = arbiter->leases[i];
 
 		if (lease == by || lease->class != CLASS_REALTIME ||
-		    lease->state != STATE_GRANTED || !partition_on(lease, gpu))
+		    lease->state != STATE_GRANTED || !lease_partition_on(lease, gpu))
 			continue;
 		lease->disturbances += max_u(changed->used.queues, 1);
 		ledger_touch(arbiter, lease, TOUCH_REASON | TOUCH_SAVE);
@@ -185,7 +40,7 @@ static bool give_way(struct arbiter *arbiter, const struct lease *lease, struct 
 	};
 	struct cuset taken, cus;
 
-	lend_forbidden(arbiter, p->gpu, lease, &taken);
+	borrow_forbidden(arbiter, p->gpu, lease, &taken);
 	if (!cuset_overlap(&p->cus, &taken))
 		return false;
 	cuset_remove(&request.avail, &taken);
@@ -193,7 +48,7 @@ static bool give_way(struct arbiter *arbiter, const struct lease *lease, struct 
 	if (cuset_empty(&p->before))
 		p->before = p->cus;
 	extend(&gpu->info.geometry, &request, &cus);
-	lend_set_mask(arbiter, p, &cus);
+	partition_set_mask(p, &gpu->info.geometry, &cus);
 	if (lease->never_granted)
 		p->occupied = cus; /* it never had them */
 	else
@@ -247,7 +102,7 @@ static uint64_t granted_by(const struct arbiter *arbiter, const struct lease *le
 		const struct lease *other = arbiter->leases[i];
 
 		if (!lease_borrows(other) || other->id == lease->id ||
-		    overlap(arbiter, lease, other, &gpu) == 0)
+		    borrow_overlap(arbiter, lease, other, &gpu) == 0)
 			continue;
 		over = enforce_over_at(arbiter, other, now_usec);
 		if (over > by)
@@ -262,7 +117,7 @@ static void wait_for_borrowers(struct arbiter *arbiter, struct lease *lease, uin
 {
 	char reason[REQUEST_TEXT];
 	unsigned gpu = 0, cus = 0;
-	const struct lease *by = lend_contested(arbiter, lease, &gpu, &cus);
+	const struct lease *by = borrow_contested(arbiter, lease, &gpu, &cus);
 
 	if (!by) {
 		activate(arbiter, lease);
@@ -284,7 +139,7 @@ static bool is_needed(const struct arbiter *arbiter, const struct lease *borrowe
 	for (size_t i = 0; i < arbiter->n_leases; i++)
 		if (arbiter->leases[i]->state == STATE_ACTIVATING &&
 		    arbiter->leases[i]->id != borrower->id &&
-		    overlap(arbiter, arbiter->leases[i], borrower, &unused) > 0)
+		    borrow_overlap(arbiter, arbiter->leases[i], borrower, &unused) > 0)
 			return true;
 	return false;
 }
@@ -336,7 +191,7 @@ void lend_sum_up(struct arbiter *arbiter)
 		struct gpu *gpu = &arbiter->gpus[i];
 		struct cuset borrowed;
 
-		lend_borrowed(arbiter, i, NULL, &borrowed);
+		borrow_occupied(arbiter, i, NULL, &borrowed);
 		cuset_remove(&borrowed, &gpu->taken);
 		gpu->changed |= !cuset_equal(&borrowed, &gpu->borrowed);
 		gpu->borrowed = borrowed;
@@ -381,4 +236,343 @@ void arbiter_lend(struct arbiter *arbiter, uint64_t now_usec)
 			set_deadline(arbiter, arbiter->leases[i], now_usec);
 	lend_sum_up(arbiter);
 	plan_growth(arbiter, now_usec);
+}
+
+/*
+ * arbiter_plan_growth(): what is idle is shared out among adaptable leases. Those that gave way
+ * get what they had, to the bit, where it is free; what is left goes to the smallest first.
+ * Where one is far below its share, the others give way to it first.
+ */
+
+/* Below this part of its share a lease makes others give way. */
+#define STARVED_OF 4U
+#define STARVED 3U
+
+struct grower {
+	struct lease *lease;
+	struct partition *p;
+	struct cuset target; /* contains what it may not lose */
+	unsigned cap;
+	bool restored;
+};
+
+struct growth {
+	struct arbiter *arbiter;
+	struct gpu *gpu;
+	unsigned index;
+	struct cuset pool; /* what may be borrowed, and what growers have */
+	struct grower *growers;
+	size_t n;
+	unsigned share; /* CUs for each, were they divided */
+};
+
+void arbiter_grow_later(struct arbiter *arbiter)
+{
+	ledger_grow(arbiter, UINT64_MAX);
+}
+
+/* ---- who may ------------------------------------------------------------------------------ */
+
+/* One that follows what it was told, and has nothing else before it. */
+static bool is_settled(const struct lease *lease, const struct partition *p)
+{
+	return lease->state == STATE_GRANTED && lease->generation == lease->acknowledged &&
+	       !lease->ack_unverified && cuset_equal(&p->cus, &p->occupied);
+}
+
+/* Returns how many adaptable leases there are in all. */
+static size_t find_growers(struct growth *growth)
+{
+	struct arbiter *arbiter = growth->arbiter;
+	size_t all = 0;
+
+	borrow_forbidden(arbiter, growth->index, NULL, &growth->pool);
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		struct lease *lease = arbiter->leases[i];
+
+		for (size_t j = 0; lease->adaptable && j < lease->n_partitions; j++) {
+			struct partition *p = &lease->partitions[j];
+
+			if (p->gpu != growth->index)
+				continue;
+			all++;
+			if (is_settled(lease, p))
+				growth->growers[growth->n++] = (struct grower){
+					.lease = lease,
+					.p = p,
+					.cap = min_u(p->asked,
+						     quota_cus_left(arbiter, lease, p->gpu))
+				};
+			else
+				cuset_add(&growth->pool, &p->occupied);
+		}
+	}
+	return all;
+}
+
+/* Bases are among the forbidden, each to the others: what growers have is put back. */
+static void find_pool(struct growth *growth, size_t all)
+{
+	struct cuset forbidden = growth->pool;
+
+	growth->pool = growth->gpu->all;
+	cuset_remove(&growth->pool, &forbidden);
+	for (size_t i = 0; i < growth->n; i++)
+		cuset_add(&growth->pool, &growth->growers[i].p->cus);
+	growth->share = cuset_count(&growth->pool) / (unsigned)max_u((unsigned)all, 1);
+}
+
+/* ---- what each gets ----------------------------------------------------------------------- */
+
+static unsigned wants(const struct growth *growth, const struct grower *grower)
+{
+	return min_u(grower->cap, growth->share);
+}
+
+static bool anybody_starves(const struct growth *growth)
+{
+	for (size_t i = 0; i < growth->n; i++)
+		if (cuset_count(&growth->growers[i].target) * STARVED_OF <
+		    wants(growth, &growth->growers[i]) * STARVED)
+			return true;
+	return false;
+}
+
+static void left_for(const struct growth *growth, const struct grower *grower, struct cuset *ret)
+{
+	*ret = growth->pool;
+	for (size_t i = 0; i < growth->n; i++)
+		if (&growth->growers[i] != grower)
+			cuset_remove(ret, &growth->growers[i].target);
+}
+
+static void restore(struct growth *growth, struct grower *grower)
+{
+	const struct cuset *before = &grower->p->before;
+	struct cuset avail;
+
+	left_for(growth, grower, &avail);
+	grower->restored = !cuset_empty(before) && cuset_within(&grower->target, before) &&
+			   cuset_within(before, &avail) && cuset_count(before) <= grower->cap;
+	if (grower->restored)
+		grower->target = *before;
+}
+
+static void extend_target(const struct growth *growth, struct grower *grower, unsigned cap)
+{
+	const struct gpu *gpu = growth->gpu;
+	struct extend request = { .all = &gpu->all, .cap = cap };
+	struct cuset base = grower->target;
+
+	request.base = &base;
+	left_for(growth, grower, &request.avail);
+	request.keep = grower->p->cus;
+	cuset_add(&request.keep, &grower->p->before);
+	request.preferred = request.avail;
+	cuset_remove(&request.preferred, &gpu->taken);
+	extend(&gpu->info.geometry, &request, &grower->target);
+}
+
+static int by_size(const void *left, const void *right)
+{
+	const struct grower *a = left, *b = right;
+
+	if (a->p->count != b->p->count)
+		return a->p->count < b->p->count ? -1 : 1;
+	return a->lease->id < b->lease->id ? -1 : a->lease->id > b->lease->id;
+}
+
+/* from_base: anybody may lose what is not its base. */
+static void share_out(struct growth *growth, bool from_base)
+{
+	for (size_t i = 0; i < growth->n; i++) {
+		struct grower *grower = &growth->growers[i];
+
+		grower->target = from_base ? grower->p->base : grower->p->cus;
+		grower->restored = false;
+	}
+	for (size_t i = 0; !from_base && i < growth->n; i++)
+		restore(growth, &growth->growers[i]);
+	for (size_t i = 0; i < growth->n; i++)
+		if (!growth->growers[i].restored)
+			extend_target(growth, &growth->growers[i],
+				      wants(growth, &growth->growers[i]));
+	for (size_t i = 0; i < growth->n; i++)
+		if (!growth->growers[i].restored)
+			extend_target(growth, &growth->growers[i], growth->growers[i].cap);
+}
+
+/* What the worst off is to have of those that get less than their share. */
+static unsigned least(const struct growth *growth)
+{
+	unsigned least = UINT32_MAX;
+
+	for (size_t i = 0; i < growth->n; i++) {
+		const struct grower *g = &growth->growers[i];
+		unsigned has = cuset_count(&g->target);
+
+		least = min_u(least, has >= wants(growth, g) ? UINT32_MAX : has);
+	}
+	return least;
+}
+
+/* Those that lose something give way first: who gains waits for their acknowledgement. */
+static void losers_only(struct growth *growth)
+{
+	for (size_t i = 0; i < growth->n; i++) {
+		struct grower *grower = &growth->growers[i];
+		struct extend request = { .base = &grower->p->base, .all = &growth->gpu->all };
+
+		if (cuset_within(&grower->p->cus, &grower->target)) {
+			grower->target = grower->p->cus;
+			continue;
+		}
+		request.avail = request.keep = request.preferred = grower->p->cus;
+		cuset_keep(&request.avail, &grower->target);
+		request.cap = cuset_count(&grower->target);
+		extend(&growth->gpu->info.geometry, &request, &grower->target);
+	}
+}
+
+static void decide(struct growth *growth)
+{
+	unsigned without;
+
+	qsort(growth->growers, growth->n, sizeof(*growth->growers), by_size);
+	share_out(growth, false);
+	if (!anybody_starves(growth))
+		return;
+	without = least(growth);
+	share_out(growth, true);
+	if (least(growth) > without)
+		losers_only(growth);
+	else
+		share_out(growth, false);
+}
+
+/* ---- the next version --------------------------------------------------------------------- */
+
+static int make_next(const struct growth *growth, const struct grower *grower, struct lease **ret)
+{
+	const struct lease *lease = grower->lease;
+	struct partition *p;
+	struct lease *next;
+
+	if (lease_next_version(lease, lease->n_partitions, &next) < 0)
+		return 0;
+	memcpy(next->partitions, lease->partitions,
+	       lease->n_partitions * sizeof(*next->partitions));
+	next->generation++;
+	p = &next->partitions[grower->p - lease->partitions];
+	partition_set_mask(p, &growth->gpu->info.geometry, &grower->target);
+	if (cuset_within(&p->before, &p->cus))
+		p->before = (struct cuset){ 0 };
+	*ret = next;
+	return 1;
+}
+
+/* The first that has not been asked in this round and is to have another mask. */
+static int next_of(struct growth *growth, struct lease **ret)
+{
+	for (size_t i = 0; i < growth->n; i++) {
+		struct grower *grower = &growth->growers[i];
+
+		if (grower->lease->grown_usec == growth->gpu->grow_usec ||
+		    cuset_equal(&grower->target, &grower->p->cus))
+			continue;
+		grower->lease->grown_usec = growth->gpu->grow_usec;
+		return make_next(growth, grower, ret);
+	}
+	return 0;
+}
+
+static int grow(struct arbiter *arbiter, unsigned index, struct lease **ret)
+{
+	struct growth growth = { .arbiter = arbiter, .gpu = &arbiter->gpus[index], .index = index };
+	_cleanup_(freep) struct grower *growers = calloc(arbiter->n_leases + 1, sizeof(*growers));
+
+	if (!growers)
+		return 0;
+	growth.growers = growers;
+	find_pool(&growth, find_growers(&growth));
+	decide(&growth);
+	return next_of(&growth, ret);
+}
+
+int arbiter_plan_growth(struct arbiter *arbiter, uint64_t now_usec, struct lease **ret)
+{
+	for (unsigned i = 0; arbiter->lending && i < arbiter->n_gpus; i++) {
+		struct gpu *gpu = &arbiter->gpus[i];
+
+		if (!gpu->may_grow || gpu->grow_usec > now_usec)
+			continue;
+		if (grow(arbiter, i, ret) > 0) {
+			gpu->grown_usec = now_usec;
+			return 1;
+		}
+		gpu->may_grow = false;
+		gpu->grow_usec = UINT64_MAX;
+	}
+	return 0;
+}
+
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Leases that lend, and leases that are taken back: from one state to the next. */
+
+/* A lease that this caller may act on, and that can lend. */
+static int find_lender(struct arbiter *arbiter, const struct caller *caller, uint64_t id,
+		       struct lease **ret, struct result *result)
+{
+	const struct lease *lease;
+	int r;
+
+	r = ledger_find_owned(arbiter, caller, id, ret, result);
+	if (r < 0)
+		return r;
+	lease = *ret;
+	if (lease->class == CLASS_REALTIME)
+		return 0;
+	return result_set(result, RESULT_INVALID_STATE,
+			  "lease %llu is of class %s: only realtime leases lend and are activated",
+			  (unsigned long long)lease->id, class_name(lease->class));
+}
+
+int arbiter_activate(struct arbiter *arbiter, const struct caller *caller, uint64_t id,
+		     struct result *result)
+{
+	struct lease *lease;
+	int r;
+
+	r = find_lender(arbiter, caller, id, &lease, result);
+	if (r < 0)
+		return r;
+	if (lease->state != STATE_INACTIVE)
+		return lifecycle_wrong_state(lease, result,
+					     "only an inactive lease can be activated");
+	lease->state = STATE_ACTIVATING;
+	lease->deadline_usec = UINT64_MAX; /* set when it is known that somebody has to move */
+	ledger_touch(arbiter, lease, TOUCH_CHANGED);
+	return 0;
+}
+
+int arbiter_deactivate(struct arbiter *arbiter, const struct caller *caller, uint64_t id,
+		       struct result *result)
+{
+	struct lease *lease;
+	int r;
+
+	r = find_lender(arbiter, caller, id, &lease, result);
+	if (r < 0)
+		return r;
+	if (lease->state != STATE_GRANTED && lease->state != STATE_ACTIVATING)
+		return lifecycle_wrong_state(lease, result,
+					     "only an active lease can be deactivated");
+	lease->state = STATE_INACTIVE;
+	lease->never_granted = false;
+	lease->deadline_usec = lease->give_up_usec = UINT64_MAX;
+	memset(lease->reason, 0, sizeof(lease->reason));
+	ledger_touch(arbiter, lease, TOUCH_CHANGED);
+	ledger_grow(arbiter, lease_gpus(lease));
+	return 0;
 }

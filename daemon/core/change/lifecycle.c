@@ -1,26 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-
-/* What keeps a lease alive, and how it ends. */
+#include "core/change/lifecycle.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/change/arbiter.h"
-#include "core/ledger/ledger.h"
-
-void lease_set_reason(struct lease *lease, const char *reason)
-{
-	size_t n = strnlen(reason, sizeof(lease->reason));
-	char text[sizeof(lease->reason)] = "";
-
-	if (n == sizeof(lease->reason))
-		do
-			n--;
-		while (n > 0 && ((unsigned char)reason[n] & 0xc0) == 0x80);
-	memcpy(text, reason, n); /* which may be its own */
-	memcpy(lease->reason, text, sizeof(text));
-}
+#include "core/decide/review.h"
+#include "core/ledger/waiting-queue.h"
 
 void arbiter_end(struct arbiter *arbiter, uint64_t id, enum result_kind cause, const char *reason)
 {
@@ -138,15 +125,64 @@ int arbiter_acknowledge(struct arbiter *arbiter, uint64_t id, uint64_t generatio
 	return 0;
 }
 
-void ledger_follow(struct arbiter *arbiter, struct lease *lease)
+int lifecycle_wrong_state(const struct lease *lease, struct result *result, const char *hint)
 {
-	lease->ack_unverified = lease->false_acknowledged = false;
-	ledger_discharge(arbiter, lease);
-	for (size_t i = 0; i < lease->n_partitions; i++) {
-		lease->partitions[i].occupied = lease->partitions[i].cus;
-		lease->partitions[i].charged = lease->partitions[i].granted;
+	return result_set(result, RESULT_INVALID_STATE, "lease %llu is %s: %s",
+			  (unsigned long long)lease->id, state_name(lease->state), hint);
+}
+
+static uint64_t later(uint64_t now_usec, uint64_t grace_usec)
+{
+	return grace_usec > UINT64_MAX - 1 - now_usec ? UINT64_MAX - 1 : now_usec + grace_usec;
+}
+
+int arbiter_revoke(struct arbiter *arbiter, uint64_t id, uint64_t now_usec, uint64_t grace_usec,
+		   const char *reason, struct result *result)
+{
+	struct lease *lease = ledger_find(arbiter, id);
+	uint64_t deadline = later(now_usec, grace_usec);
+	char text[2 * REQUEST_TEXT];
+
+	if (!lease)
+		return result_set(result, RESULT_NO_SUCH_LEASE, "there is no lease %llu",
+				  (unsigned long long)id);
+	if (grace_usec > REVOKE_GRACE_MAX_USEC)
+		return result_set(
+			result, RESULT_INVALID_REQUEST, "grace_usec %llu: a day, %llu, is the most",
+			(unsigned long long)grace_usec, (unsigned long long)REVOKE_GRACE_MAX_USEC);
+	if (lease->state == STATE_ENDING)
+		return lifecycle_wrong_state(lease, result, "there is nothing left to revoke");
+	if (lease->state == STATE_REVOKING && deadline >= lease->deadline_usec)
+		return lifecycle_wrong_state(lease, result,
+					     "its deadline is sooner; it can only be brought "
+					     "forward");
+	snprintf(text, sizeof(text), "revoked by an administrator%s%s", reason[0] ? ": " : "",
+		 reason);
+	lease->revoked = true;
+	if (lease->state == STATE_WAITING || lease->never_granted) { /* it was never granted */
+		arbiter_end(arbiter, id, RESULT_NOT_PERMITTED, text);
+		return 0;
 	}
-	ledger_recount_shared(arbiter, lease);
-	ledger_charge(arbiter, lease);
-	ledger_wake(arbiter, lease_gpus(lease));
+	lease->idle |= lease->state == STATE_INACTIVE || lease->state == STATE_ACTIVATING;
+	lease->state = STATE_REVOKING;
+	lease->generation++;
+	lease->deadline_usec = lease->enforce_step_usec = deadline;
+	lease->give_up_usec = UINT64_MAX;
+	lease->enforce_step = ENFORCE_STEP_NONE;
+	lease_set_reason(lease, text);
+	ledger_touch(arbiter, lease, TOUCH_CHANGED);
+	return 0;
+}
+
+void arbiter_review(struct arbiter *arbiter)
+{
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		const struct lease *lease = arbiter->leases[i];
+		char reason[512]; /* cut when it is given to the lease */
+
+		if (lease->n_partitions == 0 || lease->state == STATE_ENDING)
+			continue;
+		if (!review_lease(arbiter, lease, reason, sizeof(reason)))
+			arbiter_end(arbiter, lease->id, RESULT_NOT_PERMITTED, reason);
+	}
 }

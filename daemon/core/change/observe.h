@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What processes were seen to do with the GPUs, and whose they are. */
+/* What processes are observed to use of the GPUs, and to which lease each process belongs. */
 
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
+struct arbiter;
+struct lease;
+
 #define OBSERVED_ANCESTORS 32U
 
-/* One process on one GPU, as hw saw it, with what /proc says of it. */
+/* One process on one GPU, as the kernel's tables and /proc show it. */
 struct observed {
 	pid_t pid;
-	uint64_t start_time; /* tells a reused pid; 0: gone already */
+	uint64_t start_time; /* distinguishes a reused pid; 0: the process is dead */
 	uid_t uid;           /* (uid_t) -1: unknown */
 	char command[16];
 	pid_t ancestors[OBSERVED_ANCESTORS]; /* parent first */
@@ -23,3 +26,13 @@ struct observed {
 	unsigned queues, sdma_queues;
 	uint64_t vram;
 };
+
+/* Takes one scan: all processes that use GPUs now, ordered by pid. Attributes them to leases,
+ * counts unmanaged use, finds oversubscription, and removes ending leases that no process uses
+ * any more. -ENOMEM, and nothing has changed. */
+int arbiter_observe(struct arbiter *arbiter, const struct observed *rows, size_t n);
+
+/* "3 queues on 0000:03:00.0 (granted: 2), …": what the lease's processes use beyond its budgets;
+ * "": nothing. */
+void arbiter_excess(const struct arbiter *arbiter, const struct lease *lease, char *ret,
+		    size_t size);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What was acknowledged, compared with what the hardware was seen to have. */
+#include "core/change/verify.h"
 
 #include <stdio.h>
-
-#include "core/ledger/ledger.h"
 
 /* The lease whose process this is, as it was settled when its use was seen. */
 static uint64_t lease_of(const struct arbiter *arbiter, pid_t pid)

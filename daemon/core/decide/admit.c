@@ -5,7 +5,7 @@
 
 #include "core/decide/candidate.h"
 #include "core/decide/hint.h"
-#include "core/ledger/ledger.h"
+#include "core/ledger/waiting-queue.h"
 #include "core/mask/place.h"
 
 /* ---- budgets --------------------------------------------------------------------- */

@@ -3,8 +3,7 @@
 
 /* One want against one GPU: is there room, may this caller have it, and which CUs. */
 
-#include "core/change/arbiter.h"
-#include "core/policy/tenant.h"
+#include "core/ledger/quota.h"
 
 /* How far a refusal goes; ordered. */
 enum outcome {

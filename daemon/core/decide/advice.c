@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/ledger/ledger.h"
+#include "core/decide/plan.h"
 #include "core/policy/tenant.h"
 
 /* What a set of leases costs who has them; ordered by its members in their order. */

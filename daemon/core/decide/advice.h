@@ -3,7 +3,7 @@
 
 /* What would have to end for a refused request to fit. Pure. */
 
-#include "core/change/arbiter.h"
+#include "core/ledger/ledger.h"
 
 #define ADVICE_LEASES 16U  /* in one advice at most */
 #define ADVICE_TRIES 2048U /* sets of leases that are tried at most: some milliseconds; */

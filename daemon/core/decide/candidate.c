@@ -2,7 +2,6 @@
 #include "core/decide/candidate.h"
 
 #include "core/decide/hint.h"
-#include "core/change/lend.h"
 #include "core/mask/place.h"
 
 enum outcome candidate_refuse(struct candidate *a, enum outcome outcome, enum reason reason,

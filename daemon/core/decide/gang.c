@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/ledger/ledger.h"
+#include "core/policy/tenant.h"
 
 #define NOBODY (-1)
 

@@ -127,3 +127,51 @@ void hint_cus(struct refusal *refusal, unsigned free, const struct place_miss *m
 	else
 		hint_format(refusal, "%u CU%s free for it; nothing would fit %s", free, are, where);
 }
+
+static const struct refusal *deciding(const struct result *result)
+{
+	bool quota = result->kind == RESULT_QUOTA_EXCEEDED;
+
+	for (size_t i = 0; i < result->n_refusals; i++) {
+		const struct refusal *refusal = &result->refusals[i];
+
+		if (quota ? refusal->reason == REASON_QUOTA : refusal->retry)
+			return refusal;
+	}
+	return &result->refusals[0];
+}
+
+void hint_waits_for(const struct result *result, char ret[static REQUEST_TEXT])
+{
+	const struct refusal *refusal = deciding(result);
+	const char *more = result->n_refusals > 1 ? "; other GPUs refuse too" : "";
+	char asked[HINT_AMOUNT];
+
+	memset(ret, 0, REQUEST_TEXT);
+	if (refusal->behind > 0) {
+		snprintf(ret, REQUEST_TEXT, "waits for its turn on %s, behind lease %llu%s",
+			 refusal->gpu, (unsigned long long)refusal->behind, more);
+		return;
+	}
+	switch (refusal->reason) {
+	case REASON_DRAIN:
+		snprintf(ret, REQUEST_TEXT, "waits for %s, which is being drained%s", refusal->gpu,
+			 more);
+		break;
+	case REASON_OVERSUBSCRIBED:
+		snprintf(ret, REQUEST_TEXT, "waits for %s, which is oversubscribed%s", refusal->gpu,
+			 more);
+		break;
+	case REASON_UNMANAGED:
+		snprintf(ret, REQUEST_TEXT, "waits for what processes without a lease use of %s%s",
+			 refusal->gpu, more);
+		break;
+	case REASON_QUOTA:
+		snprintf(ret, REQUEST_TEXT, "waits for the user's own quota on %s", refusal->gpu);
+		break;
+	default:
+		snprintf(ret, REQUEST_TEXT, "waits for %s on %s, %s asked%s",
+			 reason_name(refusal->reason), refusal->gpu,
+			 hint_amount(refusal->reason, refusal->asked, asked), more);
+	}
+}

@@ -23,3 +23,7 @@ void hint_oversubscribed(struct refusal *refusal, const struct gpu *gpu);
 /* No such shape: the neighbours that would fit; where: "now" or "an empty GPU". */
 void hint_cus(struct refusal *refusal, unsigned free, const struct place_miss *miss,
 	      const char *where);
+
+/* The reason of a waiting lease, from the refusal that decides; no number in it changes while
+ * the lease waits. */
+void hint_waits_for(const struct result *result, char ret[static REQUEST_TEXT]);

@@ -1,20 +1,26 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What all proposals need: for new leases (plan.c), other wants (resize.c) and leases that
- * waited (wait.c). */
+/*
+ * Proposals: decide and change nothing. A proposal is saved, then committed with
+ * arbiter_commit(); no other change of the ledger may come between plan and commit.
+ */
 
-#include "core/change/arbiter.h"
+#include "core/ledger/ledger.h"
 
-/* Fills in what was left out, and judges what has nothing to do with GPUs. */
+/* Plans a new lease. On 0 the caller owns the proposal, which has the id that the lease will get.
+ * Otherwise a negative errno, and result says why. A request that does not fit now but may wait
+ * (request->wait_usec > 0) becomes a proposal in STATE_WAITING, without partitions and without a
+ * deadline: the caller sets the deadline, and result says what the lease waits for. */
+int arbiter_plan(const struct arbiter *arbiter, const struct caller *caller,
+		 const struct request *request, struct lease **ret, struct result *result);
+
+/* Plans other wants for a granted lease: one want for each of its partitions, placed as if the
+ * lease held nothing. CUs that leave its masks stay charged until the holder acknowledges the
+ * new generation. */
+int arbiter_plan_resize(const struct arbiter *arbiter, const struct caller *caller, uint64_t id,
+			const struct request *request, struct lease **ret, struct result *result);
+
+/* Fills in the defaults of a request and checks it against the policy; looks at no GPU. */
 int plan_complete(const struct tenant *tenant, enum lease_class lease_class,
 		  struct request *request, struct result *result);
-
-/* A copy of the lease with room for partitions. -ENOMEM. */
-int lease_next_version(const struct lease *lease, size_t n_partitions, struct lease **ret);
-
-/* What a waiting lease says it waits for, from why it was refused; no number in it changes
- * while it waits. */
-void plan_waits_for(const struct result *result, char ret[static REQUEST_TEXT]);
-
-int plan_no_memory(struct result *result);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What was granted, against the policy of now. */
+#include "core/decide/review.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "core/change/arbiter.h"
 #include "core/policy/tenant.h"
 
 struct review {
-	struct arbiter *arbiter;
+	const struct arbiter *arbiter;
 	const struct lease *lease;
 	const struct tenant *tenant;
-	char reason[512]; /* cut when it is given to the lease */
+	char *reason;
+	size_t size;
 };
 
 /* Returns false, for a check to end in. */
@@ -24,10 +24,10 @@ static bool forbidden(struct review *review, const char *format, ...)
 	static const char before[] = "policy was reloaded: ";
 	va_list args;
 
-	memcpy(review->reason, before, sizeof(before));
+	snprintf(review->reason, review->size, "%s", before);
 	va_start(args, format);
-	vsnprintf(review->reason + sizeof(before) - 1, sizeof(review->reason) - sizeof(before) + 1,
-		  format, args);
+	vsnprintf(review->reason + sizeof(before) - 1, review->size - sizeof(before) + 1, format,
+		  args);
 	va_end(args);
 	return false;
 }
@@ -144,16 +144,14 @@ static bool check_quotas(struct review *review)
 	return true;
 }
 
-void arbiter_review(struct arbiter *arbiter)
+bool review_lease(const struct arbiter *arbiter, const struct lease *lease, char *reason,
+		  size_t size)
 {
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		const struct lease *lease = arbiter->leases[i];
-		struct review review = { .arbiter = arbiter, .lease = lease };
+	struct review review = { .arbiter = arbiter,
+				 .lease = lease,
+				 .tenant = tenant_named(arbiter->settings, lease->tenant),
+				 .reason = reason,
+				 .size = size };
 
-		if (lease->n_partitions == 0 || lease->state == STATE_ENDING)
-			continue;
-		review.tenant = tenant_named(arbiter->settings, lease->tenant);
-		if (!check_who(&review) || !check_quotas(&review))
-			arbiter_end(arbiter, lease->id, RESULT_NOT_PERMITTED, review.reason);
-	}
+	return check_who(&review) && check_quotas(&review);
 }

@@ -3,12 +3,13 @@
 /* ledger_check(): the promises, from scratch. Nothing here trusts the sums that gpu.c
  * keeps, or the code that made the partitions. */
 
+#include "core/ledger/check.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "core/change/arbiter.h"
-#include "core/ledger/check.h"
+#include "core/ledger/waiting-queue.h"
 
 struct check {
 	const struct arbiter *arbiter;
@@ -242,12 +243,6 @@ static bool check_budgets(const struct check *check, const struct gpu *gpu)
 
 /* ---- those that wait ----------------------------------------------------------------- */
 
-/* Higher classes first, then by id. */
-static bool is_behind(const struct lease *a, const struct lease *b)
-{
-	return a->class < b->class || (a->class == b->class && a->id > b->id);
-}
-
 static bool check_waiting(const struct check *check)
 {
 	const struct arbiter *arbiter = check->arbiter;
@@ -269,7 +264,8 @@ static bool check_waiting(const struct check *check)
 		const struct lease *lease = arbiter->waiting[i];
 
 		if (lease->state != STATE_WAITING || ledger_find(arbiter, lease->id) != lease ||
-		    (i > 0 && !is_behind(lease, arbiter->waiting[i - 1])))
+		    (i > 0 && !queue_before(arbiter->waiting[i - 1]->class,
+					    arbiter->waiting[i - 1]->id, lease->class, lease->id)))
 			return broken(check, "lease %llu is wrong in the queue", ID(lease));
 		if (lease->passed > LEASE_PASSES_MAX)
 			return broken(check, "lease %llu was passed %u times", ID(lease),

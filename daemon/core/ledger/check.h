@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The promises about partitions, for ledger_check() and for leases that are not of this
- * arbiter's making. */
+/* The invariants of the ledger. */
 
-#include "core/ledger/gpu.h"
+#include "core/ledger/ledger.h"
 
 /* May this be a partition of the GPU, were it empty? cus, count and E first have to be each
  * other's. false: and in buf why not. */
@@ -17,3 +16,7 @@ const char *check_apart(enum lease_class a, const struct partition *p, enum leas
 
 /* What it has is its own now: not to come, and not lent. */
 bool check_active(const struct lease *lease);
+
+/* Checks every invariant from the leases alone. false: and in buf the one that is broken. For
+ * tests, after every operation. */
+bool ledger_check(const struct arbiter *arbiter, char *buf, size_t size);

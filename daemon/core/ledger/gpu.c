@@ -125,3 +125,13 @@ uint64_t gpu_vram_free(const struct gpu *gpu)
 	return left(gpu->info.vram_bytes, gpu->charged.vram, gpu->excess.vram, gpu->unmanaged.vram,
 		    0);
 }
+
+void gpu_add_engines(const struct gpu *gpu, struct cuset *set)
+{
+	uint32_t engines = cuset_engines(set);
+
+	for (unsigned x = 0; x < gpu->info.geometry.xccs; x++)
+		for (unsigned e = 0; e < gpu->info.geometry.engines; e++)
+			if (engines & (UINT32_C(1) << e))
+				set->pair[cuset_pair(x, e)] |= gpu->all.pair[cuset_pair(x, e)];
+}

@@ -76,6 +76,10 @@ void gpu_charge(struct gpu *gpu, const struct partition *partition, enum lease_c
 void gpu_discharge(struct gpu *gpu, const struct partition *partition,
 		   enum lease_class lease_class);
 
+/* Adds to the set all CUs of the engines that it has CUs of: what a lease that excludes others
+ * from its engines needs. */
+void gpu_add_engines(const struct gpu *gpu, struct cuset *set);
+
 /* CUs in nobody's mask, nor kept for an inactive lease; budgets not charged, seen or reserved (never below zero). */
 unsigned gpu_cus_free(const struct gpu *gpu);
 unsigned gpu_queues_free(const struct gpu *gpu);

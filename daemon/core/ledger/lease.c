@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 int lease_new(size_t n_partitions, struct lease **ret)
 {
@@ -60,4 +61,58 @@ uint64_t lease_gpus(const struct lease *lease)
 const char *partition_tier(const struct partition *partition)
 {
 	return partition->verified ? "verified" : "cooperative";
+}
+
+int lease_next_version(const struct lease *lease, size_t n_partitions, struct lease **ret)
+{
+	_cleanup_(lease_freep) struct lease *next = NULL;
+	struct partition *partitions;
+	int r;
+
+	r = lease_new(n_partitions, &next);
+	if (r < 0)
+		return r;
+	partitions = next->partitions;
+	*next = *lease;
+	next->partitions = partitions;
+	next->n_partitions = n_partitions;
+	next->touched = 0;
+	next->touched_next = NULL;
+	/* Saved with it: without, a token would not be found after a crash. */
+	next->request = lease->token[0] && lease->request ? request_keep(lease->request) : NULL;
+	if (lease->token[0] && lease->request && !next->request)
+		return -ENOMEM;
+	*ret = TAKE_PTR(next);
+	return 0;
+}
+
+void lease_set_reason(struct lease *lease, const char *reason)
+{
+	size_t n = strnlen(reason, sizeof(lease->reason));
+	char text[sizeof(lease->reason)] = "";
+
+	if (n == sizeof(lease->reason))
+		do
+			n--;
+		while (n > 0 && ((unsigned char)reason[n] & 0xc0) == 0x80);
+	memcpy(text, reason, n); /* which may be its own */
+	memcpy(lease->reason, text, sizeof(text));
+}
+
+struct partition *lease_partition_on(const struct lease *lease, unsigned gpu)
+{
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		if (lease->partitions[i].gpu == gpu)
+			return &lease->partitions[i];
+	return NULL;
+}
+
+void partition_set_mask(struct partition *partition, const struct geometry *geometry,
+			const struct cuset *cus)
+{
+	cuset_add(&partition->occupied, cus);
+	partition->cus = *cus;
+	partition->count = cuset_count(cus);
+	partition->effective = geometry_effective(geometry, cus);
+	partition->verified = partition->judged = false;
 }

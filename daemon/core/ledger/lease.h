@@ -9,8 +9,9 @@
 #include <sys/types.h>
 
 #include "util/base.h"
-#include "core/policy/class.h"
 #include "core/mask/cuset.h"
+#include "core/mask/geometry.h"
+#include "core/policy/class.h"
 #include "core/policy/request.h"
 #include "core/policy/result.h"
 
@@ -61,6 +62,13 @@ struct partition {
 	bool alone;
 	bool any_shape; /* shape=any was asked: E may be less than the CUs */
 };
+
+/* A process of a lease. */
+struct lease_process {
+	pid_t pid;
+	uint64_t start_time;
+};
+#define LEASE_PROCESSES_MAX 1024U
 
 struct lease {
 	uint64_t id;         /* never used again */
@@ -137,6 +145,12 @@ static inline const struct cuset *partition_claim(const struct partition *partit
 	return partition->adaptable ? &partition->base : &partition->occupied;
 }
 
+/* Does it borrow CUs beyond what it is charged? */
+static inline bool lease_borrows(const struct lease *lease)
+{
+	return lease->adaptable && lease->n_partitions > 0;
+}
+
 int lease_new(size_t n_partitions, struct lease **ret);
 struct lease *lease_free(struct lease *lease);
 DEFINE_CLEANUP(struct lease *, lease_free)
@@ -145,8 +159,19 @@ bool lease_alive(const struct lease *lease); /* has a holder or a bound process 
 bool lease_is_bound(const struct lease *lease, pid_t pid);
 uint64_t lease_gpus(const struct lease *lease); /* those of its partitions, as bits */
 
+/* The partition on the GPU with this index; NULL. */
+struct partition *lease_partition_on(const struct lease *lease, unsigned gpu);
+
+/* A copy of the lease, with its request if it has a token, and with room for partitions.
+ * -ENOMEM. */
+int lease_next_version(const struct lease *lease, size_t n_partitions, struct lease **ret);
+
+/* Copies the reason; a longer one is cut between two UTF-8 characters, as the bus requires. */
+void lease_set_reason(struct lease *lease, const char *reason);
+
 /* Tier and gaps are facts about how a partition is kept: see gpuarb(7) and README. */
 const char *partition_tier(const struct partition *partition);
 
-/* Do its processes have more than it was granted? */
-bool partition_excessive(const struct partition *partition);
+/* Changes the mask of a partition. CUs that leave the mask stay occupied. */
+void partition_set_mask(struct partition *partition, const struct geometry *geometry,
+			const struct cuset *cus);

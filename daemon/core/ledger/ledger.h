@@ -1,79 +1,133 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the files that change the arbiter share; nobody outside core needs it. */
+/*
+ * The ledger: all GPUs, all leases, and what each lease is charged on each GPU. Functions of
+ * this floor keep the sums consistent; they decide nothing.
+ *
+ * Every change of a lease that the daemon has to save or publish puts the lease on the list of
+ * touched leases; every change of a GPU that the bus shows sets gpu->changed.
+ */
 
-#include "core/change/arbiter.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
 
-/* A process whose lease is settled. */
-#define KNOWN_UNSEEN UINT64_MAX /* it was bound, and died before it was seen */
+#include "core/ledger/gpu.h"
+#include "core/ledger/lease.h"
+#include "core/policy/request.h"
+#include "core/policy/result.h"
+#include "core/policy/settings.h"
 
+/* A process that is attributed to a lease, or known to have none. */
 struct known_process {
 	pid_t pid;
-	uint64_t start_time; /* 0: it was gone when first seen; or KNOWN_UNSEEN */
+	uint64_t start_time; /* 0: the process was dead when first observed; KNOWN_UNSEEN */
 	uint64_t lease;      /* 0: none */
-	bool own;            /* it is bound, or was started by one that is */
+	bool own;            /* it is bound to the lease, or an ancestor is */
 };
 
-/* Something of these GPUs (as bits) may be had now: arbiter_plan_next() has to look.
- * UINT64_MAX: and at leases that wait for other GPUs as well. */
-void ledger_look_again(struct arbiter *arbiter, uint64_t gpus);
+/* start_time of a bound process that died before the first scan observed it. */
+#define KNOWN_UNSEEN UINT64_MAX
 
-/* The same, and masks may grow there. */
-void ledger_wake(struct arbiter *arbiter, uint64_t gpus);
+struct arbiter {
+	/* The index is the number of the GPU's object on the bus. Ordered by name at the start;
+	 * a GPU that is added later takes the slot that a GPU of its name had, or the next one.
+	 * There is memory for REQUEST_WANTS. */
+	struct gpu *gpus;
+	size_t n_gpus;
+	struct settings *settings; /* never NULL */
 
-/* A lease enters and leaves the queue of those that wait: arbiter_commit(), recover.c. */
-void queue_add(struct arbiter *arbiter, struct lease *lease);
-void queue_remove(struct arbiter *arbiter, struct lease *lease);
+	struct lease **leases; /* ordered by id */
+	size_t n_leases, room; /* room: capacity of `leases` and of `waiting` */
+	uint64_t next_id;
+	struct lease *touched; /* list of leases that the daemon has to save or publish */
 
-/* Finds anew which GPUs could ever take a want of a waiting lease: recover.c, before it is
- * added. */
-void queue_candidates(const struct arbiter *arbiter, struct lease *lease);
+	/* The waiting leases in the order of grants: higher classes first, then by id. */
+	struct lease **waiting;
+	size_t n_waiting;
+	uint64_t woken;   /* bits of GPUs where something became free since the last round */
+	size_t next_look; /* position in `waiting` where arbiter_plan_next() goes on */
 
-/* What was found out about a waiting lease. over_quota: its own quota is what stops it. */
-void queue_judged(struct arbiter *arbiter, struct lease *lease, uint64_t candidates,
-		  bool over_quota);
+	bool lending;  /* there were adaptable leases at the last arbiter_lend() */
+	bool verifies; /* queue descriptors can be read: an acknowledgement is checked */
 
-/* The GPUs are others: candidates and barriers of all that wait. */
-void queue_gpus_changed(struct arbiter *arbiter);
+	/* Processes attributed at the last scan, ordered by pid. A child keeps its lease when its
+	 * parent dies; a dead process keeps it until the kernel has destroyed its queues. */
+	struct known_process *known;
+	size_t n_known;
+};
 
-/* What the lease was granted on these GPUs (as bits) has passed the waiting leases that rank
- * before it, and may have used up a quota that they count on; id: its place in its class,
- * UINT64_MAX for the last. */
-void queue_pass(struct arbiter *arbiter, const struct lease *lease, uint64_t gpus, uint64_t id);
+/* Takes settings. first_id: the first lease id to hand out. */
+int arbiter_new(struct settings *settings, const struct gpu_info *gpus, size_t n_gpus,
+		uint64_t first_id, struct arbiter **ret);
+struct arbiter *arbiter_free(struct arbiter *arbiter);
+DEFINE_CLEANUP(struct arbiter *, arbiter_free)
 
-/* Does a lease of this class and place rank before another? */
-static inline bool queue_before(enum lease_class a_class, uint64_t a, enum lease_class b_class,
-				uint64_t b)
-{
-	return a_class != b_class ? a_class > b_class : a < b;
-}
+/* Replaces the settings for all later decisions; takes the new ones. */
+void arbiter_set_settings(struct arbiter *arbiter, struct settings *settings);
 
-/* The GPU that this name or index stood for and that is absent; NULL. */
+/* ---- find ------------------------------------------------------------------------------ */
+
+/* Index of a GPU that is present, by name or decimal index; -ENOENT. */
+int ledger_find_gpu(const struct arbiter *arbiter, const char *gpu);
+
+/* The absent GPU that has this name or index; NULL. */
 const struct gpu *ledger_find_absent(const struct arbiter *arbiter, const char *gpu);
 
-/* What of these GPUs (as bits) is free may be borrowed, after a while. */
-void ledger_grow(struct arbiter *arbiter, uint64_t gpus);
+/* Replaces GPU indexes in a request by names: a waiting or repeated request means the GPU that
+ * it meant when it was made. */
+void ledger_name_gpus(const struct arbiter *arbiter, struct request *request);
 
-/* The holder has followed: what left its masks is free. */
-void ledger_follow(struct arbiter *arbiter, struct lease *lease);
+struct lease *ledger_find(const struct arbiter *arbiter, uint64_t id); /* NULL */
 
-/* Cut where a character begins: it goes over the bus, which wants UTF-8. */
-void lease_set_reason(struct lease *lease, const char *reason);
+/* The lease that this uid holds under this token; NULL if there is none, or it is ending. */
+struct lease *ledger_find_token(const struct arbiter *arbiter, uid_t uid, const char *token);
 
-/* Where the lease with this id stands among arbiter->leases, or would. */
+/* The lease, if the caller may act on it: its owner or an administrator. */
+int ledger_find_owned(const struct arbiter *arbiter, const struct caller *caller, uint64_t id,
+		      struct lease **ret, struct result *result);
+
+/* Position in arbiter->leases of the lease with this id, or where it would be inserted. */
 size_t ledger_position(const struct arbiter *arbiter, uint64_t id);
 
-void ledger_touch(struct arbiter *arbiter, struct lease *lease, unsigned touch);
+/* ---- change ---------------------------------------------------------------------------- */
+
+/* Makes sure that one more lease can be inserted, so that a commit cannot fail. */
+int ledger_reserve(struct arbiter *arbiter); /* -ENOMEM */
+
+/* Inserts a lease by its id; there must be room. Raises next_id above its id. */
+void ledger_insert(struct arbiter *arbiter, struct lease *lease);
+
+/* Removes a lease; it stays on the list of touched leases until the daemon takes it. */
+void ledger_remove(struct arbiter *arbiter, struct lease *lease);
+
 void ledger_charge(struct arbiter *arbiter, const struct lease *lease);
 
-/* Leaves the CUs of partitions that share: ledger_recount_shared() once the lease has
- * gone, or has others. */
+/* Does not discharge CUs of shared partitions: call ledger_recount_shared() once the lease is
+ * removed or has other partitions. */
 void ledger_discharge(struct arbiter *arbiter, const struct lease *lease);
 void ledger_recount_shared(struct arbiter *arbiter, const struct lease *gone);
 
-/* Puts a lease where its id belongs; there has to be room. next_id is above it then. */
-void ledger_insert(struct arbiter *arbiter, struct lease *lease);
+/* The holder uses the granted masks: CUs and budgets that left them are discharged. */
+void ledger_follow(struct arbiter *arbiter, struct lease *lease);
 
-/* Takes the lease out; it stays on the touched list until the daemon takes it. */
-void ledger_remove(struct arbiter *arbiter, struct lease *lease);
+/* ---- notice ---------------------------------------------------------------------------- */
+
+/* touch: bits of enum touch. */
+void ledger_touch(struct arbiter *arbiter, struct lease *lease, unsigned touch);
+
+/* Takes the next touched lease off the list; NULL: the list is empty. A removed lease belongs
+ * to the caller. */
+struct lease *ledger_take_touched(struct arbiter *arbiter, unsigned *ret_touched);
+
+/* Something became free on these GPUs (bits): arbiter_plan_next() examines the waiting leases
+ * that could use them. UINT64_MAX: all waiting leases. */
+void ledger_look_again(struct arbiter *arbiter, uint64_t gpus);
+
+/* Adaptable leases may borrow free CUs of these GPUs (bits) after grow-delay. */
+void ledger_grow(struct arbiter *arbiter, uint64_t gpus);
+
+/* Both. */
+void ledger_wake(struct arbiter *arbiter, uint64_t gpus);

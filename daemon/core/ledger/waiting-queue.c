@@ -1,28 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-
-/*
- * Leases that wait, in the order in which they are to be granted. Others may pass one of
- * them, small ones a large one: LEASE_PASSES_MAX times. Then the GPUs that it could use are
- * barred: nothing is granted there to who ranks behind it.
- */
+#include "core/ledger/waiting-queue.h"
 
 #include <string.h>
 
-#include "core/ledger/ledger.h"
 #include "core/policy/tenant.h"
-
-void ledger_look_again(struct arbiter *arbiter, uint64_t gpus)
-{
-	arbiter->woken |= gpus;
-	if (gpus)
-		arbiter->next_look = 0;
-}
-
-void ledger_wake(struct arbiter *arbiter, uint64_t gpus)
-{
-	ledger_look_again(arbiter, gpus);
-	ledger_grow(arbiter, gpus);
-}
 
 /* ---- order --------------------------------------------------------------------------- */
 
@@ -50,25 +31,6 @@ unsigned queue_position(const struct arbiter *arbiter, const struct lease *lease
 	return (unsigned)rank(arbiter, lease->class, lease->id) + 1;
 }
 
-uint64_t arbiter_next_deadline(const struct arbiter *arbiter)
-{
-	uint64_t next = UINT64_MAX;
-
-	for (size_t i = 0; i < arbiter->n_waiting; i++)
-		if (arbiter->waiting[i]->deadline_usec < next)
-			next = arbiter->waiting[i]->deadline_usec;
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		const struct lease *lease = arbiter->leases[i];
-
-		next = lease->give_up_usec < next ? lease->give_up_usec : next;
-		next = lease->enforce_step_usec < next ? lease->enforce_step_usec : next;
-	}
-	for (size_t i = 0; arbiter->lending && i < arbiter->n_gpus; i++)
-		if (arbiter->gpus[i].may_grow && arbiter->gpus[i].grow_usec < next)
-			next = arbiter->gpus[i].grow_usec;
-	return next;
-}
-
 /* ---- barriers ------------------------------------------------------------------------ */
 
 static bool bars(const struct lease *lease)
@@ -90,7 +52,7 @@ static void set_barrier(struct arbiter *arbiter, unsigned index, const struct le
 }
 
 /* The first in the queue that bars a GPU is the one that counts. */
-static void find_barriers(struct arbiter *arbiter)
+void queue_find_barriers(struct arbiter *arbiter)
 {
 	uint64_t left = arbiter->n_gpus == 64 ? UINT64_MAX : (UINT64_C(1) << arbiter->n_gpus) - 1;
 
@@ -114,15 +76,7 @@ void queue_judged(struct arbiter *arbiter, struct lease *lease, uint64_t candida
 	lease->candidates = candidates;
 	lease->over_quota = over_quota;
 	if (bars(lease) != barred || (barred && !same))
-		find_barriers(arbiter);
-}
-
-void queue_gpus_changed(struct arbiter *arbiter)
-{
-	for (size_t i = 0; i < arbiter->n_waiting; i++)
-		queue_candidates(arbiter, arbiter->waiting[i]);
-	find_barriers(arbiter);
-	ledger_wake(arbiter, UINT64_MAX);
+		queue_find_barriers(arbiter);
 }
 
 /* Those of the same user may be above the quota by now; then they close nothing. */
@@ -156,7 +110,7 @@ void queue_pass(struct arbiter *arbiter, const struct lease *granted, uint64_t g
 		barred |= lease->passed == LEASE_PASSES_MAX;
 	}
 	if (barred)
-		find_barriers(arbiter);
+		queue_find_barriers(arbiter);
 	if (gpus)
 		wake_own(arbiter, granted);
 }
@@ -172,7 +126,7 @@ void queue_add(struct arbiter *arbiter, struct lease *lease)
 	arbiter->waiting[at] = lease;
 	arbiter->n_waiting++;
 	if (bars(lease))
-		find_barriers(arbiter);
+		queue_find_barriers(arbiter);
 }
 
 void queue_remove(struct arbiter *arbiter, struct lease *lease)
@@ -185,5 +139,5 @@ void queue_remove(struct arbiter *arbiter, struct lease *lease)
 	if (at < arbiter->next_look)
 		arbiter->next_look--;
 	if (bars(lease))
-		find_barriers(arbiter);
+		queue_find_barriers(arbiter);
 }

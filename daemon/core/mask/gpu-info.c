@@ -49,3 +49,27 @@ bool gpu_info_same(const struct gpu_info *a, const struct gpu_info *b)
 	       a->process_slots == b->process_slots && a->sdma_queues == b->sdma_queues &&
 	       a->vram_bytes == b->vram_bytes && same_geometry(&a->geometry, &b->geometry);
 }
+
+/* Parts without a graphics pipe: gfx908, gfx90a, gfx94x, gfx950 (gfx_v9_0.c,
+ * gfx_v9_4_3.c set no gfx ring up for them). */
+static bool has_graphics(unsigned gfx_target)
+{
+	return gfx_target != 90008 && gfx_target != 90010 &&
+	       (gfx_target < 90400 || gfx_target >= 100000);
+}
+
+size_t gpu_info_gaps(const struct gpu_info *info, const char *ret[static 6])
+{
+	size_t n = 0;
+
+	/* 15 to 19 % between disjoint engines of a Radeon VII (RTNS 2021 data). */
+	ret[n++] = "memory-bandwidth";
+	ret[n++] = "power";
+	if (has_graphics(info->gfx_target))
+		ret[n++] = "graphics"; /* its rings know no CU mask of KFD's */
+	if (info->gfx_target >= 110000)
+		ret[n++] = "drm-queues"; /* AMDGPU_USERQ goes round KFD */
+	ret[n++] = "unmanaged";
+	ret[n++] = "reset"; /* a queue that does not preempt resets the GPU for all */
+	return n;
+}

@@ -4,6 +4,7 @@
 /* What hardware, or a profile that stands in for it, says of one GPU. A plain value. */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "core/mask/geometry.h"
@@ -43,6 +44,9 @@ struct gpu_info {
 
 /* All that leases depend on. */
 bool gpu_info_same(const struct gpu_info *a, const struct gpu_info *b);
+
+/* What a CU mask does not isolate on this GPU, as words of the bus contract. Returns how many. */
+size_t gpu_info_gaps(const struct gpu_info *info, const char *ret[static 6]);
 
 /* "gfx906" for 90006, "gfx90a" for 90010. Writes at most size bytes, always a NUL. */
 void gpu_info_target_name(unsigned gfx_target, char *buf, unsigned size);

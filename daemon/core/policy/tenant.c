@@ -2,7 +2,6 @@
 #include "core/policy/tenant.h"
 
 #include <fnmatch.h>
-#include <limits.h>
 #include <string.h>
 
 static bool matches_pattern(const char *pattern, const char *text)
@@ -80,69 +79,4 @@ int tenant_find(const struct settings *settings, const struct caller *caller, co
 		return 0;
 	}
 	return result_set(result, RESULT_NOT_PERMITTED, "no tenant matches uid %u", caller->uid);
-}
-
-static bool held_by(const struct lease *lease, const struct tenant *tenant, uid_t uid,
-		    uint64_t except_lease)
-{
-	return lease->owner == uid && lease->id != except_lease &&
-	       strcmp(lease->tenant, tenant->name) == 0;
-}
-
-struct holding quota_holding(const struct arbiter *arbiter, const struct tenant *tenant, uid_t uid,
-			     uint64_t except_lease)
-{
-	struct holding holding = { 0 };
-
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		const struct lease *lease = arbiter->leases[i];
-
-		if (!held_by(lease, tenant, uid, except_lease))
-			continue;
-		holding.n_leases++;
-		for (size_t j = 0; j < lease->n_partitions; j++)
-			holding.gpus |= UINT64_C(1) << lease->partitions[j].gpu;
-	}
-	return holding;
-}
-
-static void add_share(const struct lease *lease, const struct partition *partition,
-		      struct share *share)
-{
-	/* What it gave up and still may use is its own as well. */
-	share->cus += lease->ack_unverified || lease->acknowledged < lease->generation
-			      ? cuset_count(&partition->occupied)
-			      : partition->count;
-	share->budget.queues += partition->charged.queues;
-	share->budget.processes += partition->charged.processes;
-	share->budget.vram += partition->charged.vram;
-}
-
-void quota_shares(const struct arbiter *arbiter, const struct tenant *tenant, uid_t uid,
-		  uint64_t except_lease, struct share ret[static REQUEST_WANTS])
-{
-	memset(ret, 0, arbiter->n_gpus * sizeof(*ret));
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		const struct lease *lease = arbiter->leases[i];
-
-		if (lease->n_partitions == 0 || !held_by(lease, tenant, uid, except_lease))
-			continue;
-		for (size_t j = 0; j < lease->n_partitions; j++)
-			add_share(lease, &lease->partitions[j], &ret[lease->partitions[j].gpu]);
-	}
-}
-
-unsigned quota_cus_left(const struct arbiter *arbiter, const struct lease *lease, unsigned gpu)
-{
-	const struct tenant *tenant = tenant_named(arbiter->settings, lease->tenant);
-	struct share shares[REQUEST_WANTS];
-	uint64_t limit;
-
-	if (!tenant)
-		return 0;
-	limit = limit_of(&tenant->max_cus, arbiter->gpus[gpu].cus);
-	if (limit >= UINT_MAX)
-		return UINT_MAX;
-	quota_shares(arbiter, tenant, lease->owner, lease->id, shares);
-	return limit > shares[gpu].cus ? (unsigned)limit - shares[gpu].cus : 0;
 }

@@ -365,7 +365,7 @@ TEST(an_index_becomes_the_name_of_the_gpu_that_it_means_now)
 
 	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
 		strcpy(request.wants[0].gpu, texts[i][0]);
-		arbiter_name_gpus(arbiter, &request);
+		ledger_name_gpus(arbiter, &request);
 		CHECK(strcmp(request.wants[0].gpu, texts[i][1]) == 0);
 	}
 	arbiter_free(arbiter);

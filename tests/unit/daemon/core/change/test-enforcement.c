@@ -5,7 +5,7 @@
 
 #include "check.h"
 #include "contest.h"
-#include "core/change/lend.h"
+#include "core/change/arbiter.h"
 
 static enum enforce_step next_enforce_step(struct contest *c)
 {
@@ -57,7 +57,7 @@ TEST(the_worst_case_of_an_activation_is_grace_and_delay_and_the_kernels_own)
 	pass(&c.l, arbiter_next_deadline(c.l.s.arbiter) - c.l.now);
 	CHECK(next_enforce_step(&c) == ENFORCE_STEP_KILL &&
 	      next_enforce_step(&c) == ENFORCE_STEP_NONE);
-	CHECK(c.rt->deadline_usec == c.l.now + LEND_LET_GO_USEC);
+	CHECK(c.rt->deadline_usec == c.l.now + ENFORCE_LET_GO_USEC);
 	CHECK(c.l.now - began == settings->activate_grace_usec + settings->enforce_delay_usec);
 	CHECK(c.borrower->state == STATE_ENDING && c.borrower->revoked);
 	settle(&c.l);
@@ -93,7 +93,7 @@ TEST(an_activation_is_due_when_the_slowest_of_its_borrowers_is_killed)
 	CHECK(first && second && first->partitions[0].count < 60);
 	CHECK(activate(&l, rt->id, true) == 0);
 	due = rt->deadline_usec;
-	CHECK(due == l.now + 2 * SECOND_USEC + LEND_LET_GO_USEC);
+	CHECK(due == l.now + 2 * SECOND_USEC + ENFORCE_LET_GO_USEC);
 	l.now += SECOND_USEC / 2;
 	CHECK(activate(&l, other->id, true) == 0);
 	CHECK(rt->deadline_usec == due && other->deadline_usec >= due);

@@ -4,6 +4,7 @@
  * against asking for what they name. */
 
 #include "core/decide/gang.h"
+#include "core/policy/tenant.h"
 
 #include <errno.h>
 #include <time.h>

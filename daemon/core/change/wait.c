@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What becomes of leases that wait: granted, still waiting, or never. */
+#include "core/change/wait.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "core/change/lifecycle.h"
+#include "core/decide/borrow.h"
 #include "core/decide/gang.h"
 #include "core/decide/hint.h"
-#include "core/ledger/ledger.h"
-#include "core/change/lend.h"
 #include "core/decide/plan.h"
+#include "core/ledger/waiting-queue.h"
 #include "core/policy/tenant.h"
 
 /* clang-format off */
@@ -19,56 +20,6 @@
 
 /* What comes of a look at one. */
 enum look { LOOK_WAITS, LOOK_FITS, LOOK_ENDED };
-
-/* ---- why it waits -------------------------------------------------------------------- */
-
-static const struct refusal *deciding(const struct result *result)
-{
-	bool quota = result->kind == RESULT_QUOTA_EXCEEDED;
-
-	for (size_t i = 0; i < result->n_refusals; i++) {
-		const struct refusal *refusal = &result->refusals[i];
-
-		if (quota ? refusal->reason == REASON_QUOTA : refusal->retry)
-			return refusal;
-	}
-	return &result->refusals[0];
-}
-
-void plan_waits_for(const struct result *result, char ret[static REQUEST_TEXT])
-{
-	const struct refusal *refusal = deciding(result);
-	const char *more = result->n_refusals > 1 ? "; other GPUs refuse too" : "";
-	char asked[HINT_AMOUNT];
-
-	memset(ret, 0, REQUEST_TEXT);
-	if (refusal->behind > 0) {
-		snprintf(ret, REQUEST_TEXT, "waits for its turn on %s, behind lease %llu%s",
-			 refusal->gpu, (unsigned long long)refusal->behind, more);
-		return;
-	}
-	switch (refusal->reason) {
-	case REASON_DRAIN:
-		snprintf(ret, REQUEST_TEXT, "waits for %s, which is being drained%s", refusal->gpu,
-			 more);
-		break;
-	case REASON_OVERSUBSCRIBED:
-		snprintf(ret, REQUEST_TEXT, "waits for %s, which is oversubscribed%s", refusal->gpu,
-			 more);
-		break;
-	case REASON_UNMANAGED:
-		snprintf(ret, REQUEST_TEXT, "waits for what processes without a lease use of %s%s",
-			 refusal->gpu, more);
-		break;
-	case REASON_QUOTA:
-		snprintf(ret, REQUEST_TEXT, "waits for the user's own quota on %s", refusal->gpu);
-		break;
-	default:
-		snprintf(ret, REQUEST_TEXT, "waits for %s on %s, %s asked%s",
-			 reason_name(refusal->reason), refusal->gpu,
-			 hint_amount(refusal->reason, refusal->asked, asked), more);
-	}
-}
 
 static void wait_on(struct arbiter *arbiter, struct lease *lease,
 		    const char reason[static REQUEST_TEXT], uint64_t candidates, bool over_quota)
@@ -121,7 +72,7 @@ static int decide(const struct arbiter *arbiter, const struct lease *lease, uid_
 	return gang_assign(&admit_context, &complete, partitions, ret_candidates, result);
 }
 
-void queue_candidates(const struct arbiter *arbiter, struct lease *lease)
+void wait_find_candidates(const struct arbiter *arbiter, struct lease *lease)
 {
 	_cleanup_(result_done) struct result result = { 0 };
 	struct partition partitions[REQUEST_WANTS];
@@ -197,7 +148,7 @@ static int look_at(struct arbiter *arbiter, struct lease *lease, struct partitio
 	if (result.kind == RESULT_NO_CAPACITY ||
 	    (result.kind == RESULT_QUOTA_EXCEEDED &&
 	     !is_above_any_quota(arbiter, lease, partitions))) {
-		plan_waits_for(&result, reason);
+		hint_waits_for(&result, reason);
 		wait_on(arbiter, lease, reason, candidates, result.kind == RESULT_QUOTA_EXCEEDED);
 		return LOOK_WAITS;
 	}
@@ -242,7 +193,7 @@ static int make_granted(const struct arbiter *arbiter, const struct lease *lease
 	next->passed = 0;
 	next->over_quota = false;
 	memset(next->reason, 0, sizeof(next->reason));
-	lend_start(arbiter, next, lease->request->start_inactive);
+	borrow_start(arbiter, next, lease->request->start_inactive);
 	if (!next->never_granted)
 		next->give_up_usec = UINT64_MAX;
 	*ret = TAKE_PTR(next);
@@ -297,4 +248,12 @@ void arbiter_expire(struct arbiter *arbiter, uint64_t now_usec)
 		snprintf(reason, sizeof(reason), "its deadline passed; it %s", lease->reason);
 		arbiter_end(arbiter, lease->id, RESULT_TIMED_OUT, reason);
 	}
+}
+
+void wait_gpus_changed(struct arbiter *arbiter)
+{
+	for (size_t i = 0; i < arbiter->n_waiting; i++)
+		wait_find_candidates(arbiter, arbiter->waiting[i]);
+	queue_find_barriers(arbiter);
+	ledger_wake(arbiter, UINT64_MAX);
 }

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What keeps a lease alive, and how it ends. */
+
+#include "core/ledger/ledger.h"
+
+/* Holders and bound processes keep a lease alive. When the last one is gone the lease is ending;
+ * arbiter_observe() removes it when none of its processes uses a GPU. Unknown ids do nothing. */
+void arbiter_add_holder(struct arbiter *arbiter, uint64_t id);
+void arbiter_holder_gone(struct arbiter *arbiter, uint64_t id);
+int arbiter_bind(struct arbiter *arbiter, uint64_t id, pid_t pid); /* -ENOENT, -ENOSPC */
+void arbiter_bound_gone(struct arbiter *arbiter, uint64_t id, pid_t pid);
+
+/* The holder uses the masks of this generation. -ENOENT; -ERANGE: a generation that was never
+ * sent. */
+int arbiter_acknowledge(struct arbiter *arbiter, uint64_t id, uint64_t generation);
+
+/* Ends a lease. cause: the error for a program that waits for the lease; RESULT_OK: none. A
+ * waiting lease has nothing to release and is removed at once. */
+void arbiter_end(struct arbiter *arbiter, uint64_t id, enum result_kind cause, const char *reason);
+
+/* The lease ends when its holder acknowledges a new generation, or at the deadline. A second
+ * revocation can only bring the deadline forward. */
+#define REVOKE_GRACE_MAX_USEC (UINT64_C(24) * 3600 * 1000000)
+int arbiter_revoke(struct arbiter *arbiter, uint64_t id, uint64_t now_usec, uint64_t grace_usec,
+		   const char *reason, struct result *result);
+
+/* Ends leases that the present policy would not grant: review_lease(). Waiting leases are judged
+ * when they are to be granted. */
+void arbiter_review(struct arbiter *arbiter);
+
+/* "lease 3 is waiting: HINT". Returns the errno of InvalidState. */
+int lifecycle_wrong_state(const struct lease *lease, struct result *result, const char *hint);

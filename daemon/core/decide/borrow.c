@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/decide/borrow.h"
+
+#include <string.h>
+
+#include "core/ledger/quota.h"
+#include "core/mask/extend.h"
+
+/* All that nobody else may have CUs of while the lease is active. */
+static void needs(const struct arbiter *arbiter, const struct partition *p, struct cuset *ret)
+{
+	*ret = *partition_claim(p);
+	if (p->alone)
+		gpu_add_engines(&arbiter->gpus[p->gpu], ret);
+}
+
+void borrow_forbidden(const struct arbiter *arbiter, unsigned gpu, const struct lease *self,
+		      struct cuset *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		const struct lease *lease = arbiter->leases[i];
+		const struct partition *p;
+		struct cuset needed;
+
+		if (lease->state == STATE_INACTIVE || lease->idle ||
+		    (self && lease->id == self->id))
+			continue;
+		p = lease_partition_on(lease, gpu);
+		if (!p)
+			continue;
+		needs(arbiter, p, &needed);
+		cuset_add(ret, &needed);
+	}
+}
+
+void borrow_occupied(const struct arbiter *arbiter, unsigned gpu, const struct lease *self,
+		     struct cuset *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		const struct lease *lease = arbiter->leases[i];
+		const struct partition *p = lease_borrows(lease) ? lease_partition_on(lease, gpu)
+								 : NULL;
+
+		if (p && !(self && lease->id == self->id))
+			cuset_add(ret, &p->occupied);
+	}
+}
+
+/* CUs that b still has of what a needs. */
+unsigned borrow_overlap(const struct arbiter *arbiter, const struct lease *a, const struct lease *b,
+			unsigned *ret_gpu)
+{
+	for (size_t i = 0; i < a->n_partitions; i++) {
+		const struct partition *p = lease_partition_on(b, a->partitions[i].gpu);
+		struct cuset needed;
+
+		if (!p)
+			continue;
+		needs(arbiter, &a->partitions[i], &needed);
+		cuset_keep(&needed, &p->occupied);
+		if (cuset_empty(&needed))
+			continue;
+		*ret_gpu = p->gpu;
+		return cuset_count(&needed);
+	}
+	return 0;
+}
+
+const struct lease *borrow_contested(const struct arbiter *arbiter, const struct lease *lease,
+				     unsigned *ret_gpu, unsigned *ret_cus)
+{
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		const struct lease *other = arbiter->leases[i];
+
+		if (!lease_borrows(other) || other->id == lease->id)
+			continue;
+		*ret_cus = borrow_overlap(arbiter, lease, other, ret_gpu);
+		if (*ret_cus > 0)
+			return other;
+	}
+	return NULL;
+}
+
+static void borrow_at_once(const struct arbiter *arbiter, const struct lease *proposal,
+			   struct partition *p)
+{
+	const struct gpu *gpu = &arbiter->gpus[p->gpu];
+	struct extend request = {
+		.base = &p->base, .avail = gpu->all, .all = &gpu->all, .cap = p->asked
+	};
+	struct cuset taken, cus;
+	unsigned left;
+
+	borrow_forbidden(arbiter, p->gpu, proposal, &taken);
+	cuset_remove(&request.avail, &taken);
+	borrow_occupied(arbiter, p->gpu, proposal, &taken);
+	cuset_remove(&request.avail, &taken);
+	request.preferred = request.avail;
+	cuset_remove(&request.preferred,
+		     &gpu->taken); /* what is left of it, an inactive lease lends */
+	left = quota_cus_left(arbiter, proposal, p->gpu);
+	request.cap = min_u(request.cap, left);
+	extend(&gpu->info.geometry, &request, &cus);
+	partition_set_mask(p, &gpu->info.geometry, &cus);
+}
+
+void borrow_start(const struct arbiter *arbiter, struct lease *proposal, bool inactive)
+{
+	unsigned gpu, cus;
+
+	proposal->state = inactive ? STATE_INACTIVE : STATE_GRANTED;
+	if (inactive)
+		return;
+	if (borrow_contested(arbiter, proposal, &gpu, &cus)) {
+		proposal->state = STATE_ACTIVATING;
+		proposal->never_granted = true;
+	}
+	for (size_t i = 0; proposal->adaptable && i < proposal->n_partitions; i++)
+		borrow_at_once(arbiter, proposal, &proposal->partitions[i]);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * What adaptable leases may borrow beyond what they are charged.
+ *
+ * The ledger (gpu.h) is charged with claims: all CUs of fixed leases, those that an inactive
+ * lease keeps, and the base of each adaptable lease. A claim is placed as if nothing were
+ * borrowed. The borrowers of its CUs shrink, down to their base if necessary, and the lease is
+ * granted when the last of them has acknowledged. So borrowing delays a grant, but never
+ * prevents it.
+ */
+
+#include "core/ledger/ledger.h"
+
+/* CUs of a GPU that this lease may not borrow: claims of all other leases that are not inactive,
+ * and the engines of leases that exclude others from them. self: NULL for none. */
+void borrow_forbidden(const struct arbiter *arbiter, unsigned gpu, const struct lease *self,
+		      struct cuset *ret);
+
+/* CUs of a GPU that the other adaptable leases occupy. */
+void borrow_occupied(const struct arbiter *arbiter, unsigned gpu, const struct lease *self,
+		     struct cuset *ret);
+
+/* How many CUs the borrower still occupies of those that the lease needs, on the first GPU where
+ * there are any. */
+unsigned borrow_overlap(const struct arbiter *arbiter, const struct lease *lease,
+			const struct lease *borrower, unsigned *ret_gpu);
+
+/* The first borrower that still occupies CUs which this lease needs, and how many on which GPU;
+ * NULL. */
+const struct lease *borrow_contested(const struct arbiter *arbiter, const struct lease *lease,
+				     unsigned *ret_gpu, unsigned *ret_cus);
+
+/* Gives a proposal whose claims are placed the state that it starts in, and what it can borrow at
+ * once: its queues do not exist yet. */
+void borrow_start(const struct arbiter *arbiter, struct lease *proposal, bool inactive);

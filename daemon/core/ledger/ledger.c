@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/ledger/ledger.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int ledger_reserve(struct arbiter *arbiter)
+{
+	struct lease **more;
+	size_t room = arbiter->room ? arbiter->room * 2 : 16;
+
+	if (arbiter->n_leases < arbiter->room)
+		return 0;
+	more = reallocarray(arbiter->waiting, room, sizeof(*more)); /* all of them may wait */
+	if (!more)
+		return -ENOMEM;
+	arbiter->waiting = more;
+	more = reallocarray(arbiter->leases, room, sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	arbiter->leases = more;
+	arbiter->room = room;
+	return 0;
+}
+
+int arbiter_new(struct settings *settings, const struct gpu_info *gpus, size_t n_gpus,
+		uint64_t first_id, struct arbiter **ret)
+{
+	_cleanup_(arbiter_freep) struct arbiter *arbiter = calloc(1, sizeof(*arbiter));
+
+	if (!arbiter)
+		return -ENOMEM;
+	if (n_gpus > REQUEST_WANTS)
+		return -E2BIG;
+
+	arbiter->gpus = calloc(REQUEST_WANTS, sizeof(*arbiter->gpus));
+	if (!arbiter->gpus)
+		return -ENOMEM;
+	arbiter->n_gpus = n_gpus;
+	for (size_t i = 0; i < n_gpus; i++)
+		gpu_init(&arbiter->gpus[i], &gpus[i], 0);
+
+	if (ledger_reserve(arbiter) < 0)
+		return -ENOMEM;
+	arbiter->next_id = first_id;
+	arbiter_set_settings(arbiter, settings);
+	*ret = TAKE_PTR(arbiter);
+	return 0;
+}
+
+struct arbiter *arbiter_free(struct arbiter *arbiter)
+{
+	if (!arbiter)
+		return NULL;
+
+	/* Leases that were removed and never taken stand on the touched list alone. */
+	while (arbiter->touched) {
+		struct lease *lease = arbiter->touched;
+
+		arbiter->touched = lease->touched_next;
+		if (lease->touched & TOUCH_REMOVED)
+			lease_free(lease);
+	}
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		lease_free(arbiter->leases[i]);
+	free(arbiter->leases);
+	free(arbiter->waiting);
+	free(arbiter->known);
+	free(arbiter->gpus);
+	settings_free(arbiter->settings);
+	free(arbiter);
+	return NULL;
+}
+
+void arbiter_set_settings(struct arbiter *arbiter, struct settings *settings)
+{
+	settings_free(arbiter->settings);
+	arbiter->settings = settings;
+
+	for (size_t i = 0; i < arbiter->n_gpus; i++) {
+		struct gpu *gpu = &arbiter->gpus[i];
+		const struct gpu_settings *own = settings_gpu(settings, gpu->info.name);
+
+		gpu->reserve_queues = own ? own->reserve_queues : gpu->info.reserve_queues;
+		gpu->changed = true;
+	}
+	ledger_wake(arbiter, UINT64_MAX);
+}
+
+/* ---- find ------------------------------------------------------------------------------ */
+
+/* Decimal digits and nothing else, no leading zero; -1 otherwise. */
+static long decimal(const char *text)
+{
+	long value = 0;
+
+	if (!text[0] || (text[0] == '0' && text[1]))
+		return -1;
+	for (; *text; text++) {
+		if (*text < '0' || *text > '9' || value > 9999)
+			return -1;
+		value = value * 10 + (*text - '0');
+	}
+	return value;
+}
+
+/* A slot whose GPU is absent may have the name of one that is there. */
+static int find_slot(const struct arbiter *arbiter, const char *gpu, bool absent)
+{
+	long index = decimal(gpu);
+
+	for (size_t i = 0; i < arbiter->n_gpus; i++)
+		if (arbiter->gpus[i].absent == absent &&
+		    (index >= 0 ? (size_t)index == i
+				: strcmp(gpu, arbiter->gpus[i].info.name) == 0))
+			return (int)i;
+	return -ENOENT;
+}
+
+int ledger_find_gpu(const struct arbiter *arbiter, const char *gpu)
+{
+	return find_slot(arbiter, gpu, false);
+}
+
+const struct gpu *ledger_find_absent(const struct arbiter *arbiter, const char *gpu)
+{
+	int slot = find_slot(arbiter, gpu, true);
+
+	return slot < 0 ? NULL : &arbiter->gpus[slot];
+}
+
+void ledger_name_gpus(const struct arbiter *arbiter, struct request *request)
+{
+	for (size_t i = 0; i < request->n_wants; i++) {
+		char *gpu = request->wants[i].gpu;
+		int index = decimal(gpu) >= 0 ? ledger_find_gpu(arbiter, gpu) : -ENOENT;
+
+		if (index >= 0)
+			memcpy(gpu, arbiter->gpus[index].info.name, GPU_NAME_MAX);
+	}
+}
+
+/* Where the lease with this id stands, or would. */
+size_t ledger_position(const struct arbiter *arbiter, uint64_t id)
+{
+	size_t low = 0, high = arbiter->n_leases;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (arbiter->leases[middle]->id < id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+struct lease *ledger_find(const struct arbiter *arbiter, uint64_t id)
+{
+	size_t at = ledger_position(arbiter, id);
+
+	if (at == arbiter->n_leases || arbiter->leases[at]->id != id)
+		return NULL;
+	return arbiter->leases[at];
+}
+
+struct lease *ledger_find_token(const struct arbiter *arbiter, uid_t uid, const char *token)
+{
+	for (size_t i = 0; token[0] && i < arbiter->n_leases; i++) {
+		struct lease *lease = arbiter->leases[i];
+
+		if (lease->owner == uid && lease->state != STATE_ENDING &&
+		    strcmp(lease->token, token) == 0)
+			return lease;
+	}
+	return NULL;
+}
+
+int ledger_find_owned(const struct arbiter *arbiter, const struct caller *caller, uint64_t id,
+		      struct lease **ret, struct result *result)
+{
+	struct lease *lease = ledger_find(arbiter, id);
+
+	if (!lease)
+		return result_set(result, RESULT_NO_SUCH_LEASE, "there is no lease %llu",
+				  (unsigned long long)id);
+	if (lease->owner != caller->uid && !caller->administrator)
+		return result_set(result, RESULT_NOT_PERMITTED,
+				  "lease %llu belongs to uid %u, not to uid %u",
+				  (unsigned long long)id, lease->owner, caller->uid);
+	*ret = lease;
+	return 0;
+}
+
+/* ---- notice ---------------------------------------------------------------------------- */
+
+void ledger_touch(struct arbiter *arbiter, struct lease *lease, unsigned touch)
+{
+	if (!lease->touched) {
+		lease->touched_next = arbiter->touched;
+		arbiter->touched = lease;
+	}
+	lease->touched |= touch;
+}
+
+struct lease *ledger_take_touched(struct arbiter *arbiter, unsigned *ret_touched)
+{
+	struct lease *lease = arbiter->touched;
+
+	if (!lease)
+		return NULL;
+	arbiter->touched = lease->touched_next;
+	*ret_touched = lease->touched;
+	lease->touched = 0;
+	lease->touched_next = NULL;
+	return lease;
+}
+
+void ledger_look_again(struct arbiter *arbiter, uint64_t gpus)
+{
+	arbiter->woken |= gpus;
+	if (gpus)
+		arbiter->next_look = 0;
+}
+
+void ledger_grow(struct arbiter *arbiter, uint64_t gpus)
+{
+	for (unsigned i = 0; i < arbiter->n_gpus; i++) {
+		if (!(gpus & (UINT64_C(1) << i)) || arbiter->gpus[i].may_grow)
+			continue;
+		arbiter->gpus[i].may_grow = true;
+		arbiter->gpus[i].grow_usec = UINT64_MAX;
+	}
+}
+
+void ledger_wake(struct arbiter *arbiter, uint64_t gpus)
+{
+	ledger_look_again(arbiter, gpus);
+	ledger_grow(arbiter, gpus);
+}
+
+/* ---- change ---------------------------------------------------------------------------- */
+
+static void recount_shared(struct arbiter *arbiter, unsigned gpu)
+{
+	memset(&arbiter->gpus[gpu].shared, 0, sizeof(arbiter->gpus[gpu].shared));
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		const struct lease *lease = arbiter->leases[i];
+
+		for (size_t j = 0; j < lease->n_partitions; j++)
+			if (lease->partitions[j].gpu == gpu &&
+			    lease->partitions[j].isolation == ISOLATION_SHARED)
+				cuset_add(&arbiter->gpus[gpu].shared,
+					  partition_claim(&lease->partitions[j]));
+	}
+}
+
+void ledger_charge(struct arbiter *arbiter, const struct lease *lease)
+{
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		gpu_charge(&arbiter->gpus[lease->partitions[i].gpu], &lease->partitions[i],
+			   lease->class);
+}
+
+void ledger_discharge(struct arbiter *arbiter, const struct lease *lease)
+{
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		gpu_discharge(&arbiter->gpus[lease->partitions[i].gpu], &lease->partitions[i],
+			      lease->class);
+}
+
+void ledger_recount_shared(struct arbiter *arbiter, const struct lease *gone)
+{
+	for (size_t i = 0; i < gone->n_partitions; i++)
+		if (gone->partitions[i].isolation == ISOLATION_SHARED)
+			recount_shared(arbiter, gone->partitions[i].gpu);
+}
+
+void ledger_insert(struct arbiter *arbiter, struct lease *lease)
+{
+	size_t at = ledger_position(arbiter, lease->id);
+
+	memmove(&arbiter->leases[at + 1], &arbiter->leases[at],
+		(arbiter->n_leases - at) * sizeof(*arbiter->leases));
+	arbiter->leases[at] = lease;
+	arbiter->n_leases++;
+	if (arbiter->next_id <= lease->id)
+		arbiter->next_id = lease->id + 1;
+	ledger_reserve(arbiter); /* if it fails, who is next finds none */
+}
+
+void ledger_remove(struct arbiter *arbiter, struct lease *lease)
+{
+	size_t at = ledger_position(arbiter, lease->id);
+
+	ledger_discharge(arbiter, lease);
+	arbiter->n_leases--;
+	memmove(&arbiter->leases[at], &arbiter->leases[at + 1],
+		(arbiter->n_leases - at) * sizeof(*arbiter->leases));
+	ledger_recount_shared(arbiter, lease);
+	ledger_wake(arbiter, lease_gpus(lease));
+	ledger_touch(arbiter, lease, TOUCH_REMOVED);
+}
+
+void ledger_follow(struct arbiter *arbiter, struct lease *lease)
+{
+	lease->ack_unverified = lease->false_acknowledged = false;
+	ledger_discharge(arbiter, lease);
+	for (size_t i = 0; i < lease->n_partitions; i++) {
+		lease->partitions[i].occupied = lease->partitions[i].cus;
+		lease->partitions[i].charged = lease->partitions[i].granted;
+	}
+	ledger_recount_shared(arbiter, lease);
+	ledger_charge(arbiter, lease);
+	ledger_wake(arbiter, lease_gpus(lease));
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What one user holds under one tenant, against the limits of the tenant. */
+
+#include "core/ledger/ledger.h"
+
+struct holding {
+	size_t n_leases;
+	uint64_t gpus; /* bit i: it holds a partition of GPU i */
+};
+
+struct holding quota_holding(const struct arbiter *arbiter, const struct tenant *tenant, uid_t uid,
+			     uint64_t except_lease);
+
+/* On one GPU. */
+struct share {
+	struct budget budget;
+	unsigned cus;
+};
+
+/* For every GPU, by index; without one lease. */
+void quota_shares(const struct arbiter *arbiter, const struct tenant *tenant, uid_t uid,
+		  uint64_t except_lease, struct share ret[static REQUEST_WANTS]);
+
+/* CUs of the GPU that the tenant's quota leaves to this lease; UINT_MAX: no limit. 0: policy has
+ * no such tenant any more. */
+unsigned quota_cus_left(const struct arbiter *arbiter, const struct lease *lease, unsigned gpu);
