@@ -53,7 +53,7 @@ told()
 	[ ! -s /mnt/out ] || { echo "FAIL: $what"; sed 's/^/  /' /mnt/out; failed=$((failed + 1)); }
 }
 
-defaults='there is no gpuarbd.conf and no tenants.d/*.conf in'
+defaults='no gpuarbd.conf and no tenants.d/*.conf in'
 told 0 "$defaults" 'without a directory the defaults hold, and that is said'
 mkdir -p /etc/gpuarb/tenants.d
 told 0 "$defaults" 'empty ones are no policy either'

@@ -1,57 +1,426 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "sys/config/config.h"
+#include "sys/config/config-keys.h"
 
-#include "sys/config/config-internal.h"
+#include <ctype.h>
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/policy/settings.h"
+#include "util/text.h"
+
+/* ---- words, numbers and times -------------------------------------------------------------- */
+
+/* The index of a word, or -1 after an error with all words and the nearest. more: what else would
+ * be valid, or NULL. */
+static int find_word(const struct ini_place *place, const struct config_key *key, const char *value,
+		     const char *more)
+{
+	const char *const *words = key->words, *nearest = text_nearest(value, words);
+	char choice[128] = "";
+	size_t size = 0;
+
+	for (int i = 0; words[i]; i++) {
+		if (strcmp(value, words[i]) == 0)
+			return i;
+		size += (size_t)snprintf(choice + size, sizeof(choice) - size, "%s%s",
+					 i == 0                 ? ""
+					 : more || words[i + 1] ? ", "
+								: " or ",
+					 words[i]);
+	}
+	ini_bad(place, "%s: '%s' is not %s%s%s%s%s%s", key->name, value, choice, more ? " or " : "",
+		more ? more : "", nearest ? "; did you mean '" : "", nearest ? nearest : "",
+		nearest ? "'?" : "");
+	return -1;
+}
+
+void config_set_word(const struct ini_place *place, const struct config_key *key, const char *value,
+		     void *field)
+{
+	int i = find_word(place, key, value, NULL);
+
+	if (i >= 0)
+		*(unsigned *)field = key->min + (unsigned)i;
+}
+
+void config_set_flag(const struct ini_place *place, const struct config_key *key, const char *value,
+		     void *field)
+{
+	int i = find_word(place, key, value, NULL);
+
+	if (i >= 0)
+		*(bool *)field = i == 1;
+}
+
+static void set_priority(const struct ini_place *place, const struct config_key *key,
+			 const char *value, void *field)
+{
+	int priority = priority_from_name(value);
+
+	if (priority >= 0)
+		*(unsigned *)field = (unsigned)priority;
+	else
+		find_word(place, key, value, "a number from 0 to 15");
+}
+
+void config_set_unsigned(const struct ini_place *place, const struct config_key *key,
+			 const char *value, void *field)
+{
+	ini_unsigned(place, key->name, value, key->min, key->max, field);
+}
+
+void config_set_bool(const struct ini_place *place, const struct config_key *key, const char *value,
+		     void *field)
+{
+	ini_bool(place, key->name, value, field);
+}
+
+static void set_percent(const struct ini_place *place, const struct config_key *key,
+			const char *value, void *field)
+{
+	ini_percent(place, key->name, value, key->min, key->max, field);
+}
+
+#define TIME_MAX_USEC UINT64_C(3600000000)
+
+/* Parses digits and a unit; 0 if the value is neither, or longer than TIME_MAX_USEC. */
+static uint64_t parse_time(const char *value)
+{
+	static const struct {
+		const char *name;
+		unsigned usec;
+	} units[] = {
+		{ "ms", 1000 },
+		{ "s", 1000000 },
+		{ "min", 60000000 },
+		{ "h", 3600000000 },
+	};
+	size_t digits = strspn(value, "0123456789");
+	unsigned long long n;
+
+	errno = 0;
+	n = strtoull(value, NULL, 10);
+	if (errno != 0 || digits == 0)
+		return 0;
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++)
+		if (strcmp(value + digits, units[i].name) == 0 &&
+		    n <= TIME_MAX_USEC / units[i].usec)
+			return n * units[i].usec;
+	return 0;
+}
+
+static void set_time(const struct ini_place *place, const struct config_key *key, const char *value,
+		     void *field)
+{
+	uint64_t usec = parse_time(value);
+
+	if (usec > 0 && usec >= key->min * UINT64_C(1000))
+		*(uint64_t *)field = usec;
+	else
+		ini_bad(place, "%s: '%s' is not a time from %ums to 1h, such as 500ms, 2s or 1min",
+			key->name, value, key->min);
+}
+
+/* ---- limits ---------------------------------------------------------------------------------- */
+
+static void set_count(const struct ini_place *place, const struct config_key *key,
+		      const char *value, void *field)
+{
+	struct limit *limit = field;
+	unsigned n;
+
+	if (ini_unsigned(place, key->name, value, key->min, key->max, &n) == 0)
+		*limit = (struct limit){ .kind = LIMIT_COUNT, .value = n };
+}
+
+/* Returns whether the value is a percentage, valid or not. */
+static bool take_percentage(const struct ini_place *place, const struct config_key *key,
+			    const char *value, struct limit *ret)
+{
+	unsigned n;
+
+	if (strcmp(value + strspn(value, "0123456789"), "%") != 0)
+		return false;
+	if (ini_percent(place, key->name, value, 1, 100, &n) == 0)
+		*ret = (struct limit){ .kind = LIMIT_PERCENT, .value = n };
+	return true;
+}
+
+static void set_count_or_percent(const struct ini_place *place, const struct config_key *key,
+				 const char *value, void *field)
+{
+	if (take_percentage(place, key, value, field))
+		return;
+	if (value[strspn(value, "0123456789")])
+		ini_bad(place, "%s: '%s' is not a number such as 16 or a percentage such as 25%%",
+			key->name, value);
+	else
+		set_count(place, key, value, field);
+}
+
+static void set_bytes_or_percent(const struct ini_place *place, const struct config_key *key,
+				 const char *value, void *field)
+{
+	struct limit *limit = field;
+	unsigned long long n;
+
+	if (take_percentage(place, key, value, limit))
+		return;
+	if (ini_bytes(place, key->name, value, &n) < 0)
+		return;
+	if (n == 0)
+		ini_bad(place,
+			"%s: 0 has no effect, because memory that a lease did not request is not "
+			"counted; to allow no lease, use max-leases = 0",
+			key->name);
+	else
+		*limit = (struct limit){ .kind = LIMIT_COUNT, .value = n };
+}
+
+/* ---- users, patterns and profiles -------------------------------------------------------------- */
+
+/* Cuts the first item, without blanks, out of "a, b"; *rest is the text after its comma, NULL after
+ * the last item. */
+static char *next_item(char **rest)
+{
+	char *item = *rest, *comma = strchr(item, ','), *end;
+
+	*rest = comma ? comma + 1 : NULL;
+	end = comma ? comma : item + strlen(item);
+	while (isblank((unsigned char)*item))
+		item++;
+	while (end > item && isblank((unsigned char)end[-1]))
+		end--;
+	*end = '\0';
+	return item;
+}
+
+/* Finds a user or group by name or number. The largest number is (uid_t) -1, which is no user. */
+static bool find_id(const char *text, bool group, unsigned *ret)
+{
+	const struct passwd *passwd;
+	const struct group *entry;
+	unsigned long long id;
+
+	if (text[strspn(text, "0123456789")] == '\0') {
+		errno = 0;
+		id = strtoull(text, NULL, 10);
+		*ret = (unsigned)id;
+		return errno == 0 && id < UINT32_MAX;
+	}
+	if (group) {
+		entry = getgrnam(text);
+		*ret = entry ? entry->gr_gid : 0;
+		return entry;
+	}
+	passwd = getpwnam(text);
+	*ret = passwd ? passwd->pw_uid : 0;
+	return passwd;
+}
+
+/* Parses a list of names and numbers into ids, which has room for as many as value has bytes.
+ * Returns how many there are, 0 after an error. */
+static size_t parse_ids(const struct ini_place *place, const struct config_key *key, char *value,
+			bool group, unsigned *ids)
+{
+	const char *what = group ? "group" : "user", *item;
+	char *rest = value;
+	bool good = true;
+	size_t n = 0;
+
+	while (rest) {
+		item = next_item(&rest);
+		if (*item && find_id(item, group, &ids[n])) {
+			n++;
+			continue;
+		}
+		good = false;
+		if (*item)
+			ini_bad(place, "%s: %s '%s' does not exist on this machine", key->name,
+				what, item);
+		else
+			ini_bad(place,
+				"%s: empty item: write %s names or numbers with commas between "
+				"them",
+				key->name, what);
+	}
+	return good ? n : 0;
+}
+
+static void set_ids(const struct ini_place *place, const struct config_key *key, const char *value,
+		    bool group, unsigned **field, size_t *field_n)
+{
+	_cleanup_(freep) char *copy = strdup(value);
+	_cleanup_(freep) unsigned *ids = calloc(strlen(value) + 1, sizeof(*ids));
+	size_t n;
+
+	if (!copy || !ids) {
+		ini_bad(place, "out of memory");
+		return;
+	}
+	n = parse_ids(place, key, copy, group, ids);
+	if (n == 0)
+		return;
+	*field = TAKE_PTR(ids);
+	*field_n = n;
+}
+
+static void set_users(const struct ini_place *place, const struct config_key *key,
+		      const char *value, void *field)
+{
+	struct tenant *tenant = field;
+
+	_Static_assert(sizeof(uid_t) == sizeof(unsigned), "user ids are unsigned");
+	set_ids(place, key, value, false, &tenant->users, &tenant->n_users);
+}
+
+static void set_groups(const struct ini_place *place, const struct config_key *key,
+		       const char *value, void *field)
+{
+	struct tenant *tenant = field;
+
+	_Static_assert(sizeof(gid_t) == sizeof(unsigned), "group ids are unsigned");
+	set_ids(place, key, value, true, &tenant->groups, &tenant->n_groups);
+}
+
+static void set_string(const struct ini_place *place, const char *value, char **field)
+{
+	char *copy = strdup(value);
+
+	if (!copy) {
+		ini_bad(place, "out of memory");
+		return;
+	}
+	free(*field);
+	*field = copy;
+}
+
+static void set_pattern(const struct ini_place *place, const struct config_key *key,
+			const char *value, void *field)
+{
+	if (!*value)
+		ini_bad(place, "%s: empty pattern: write one such as vr-*.service", key->name);
+	else
+		set_string(place, value, field);
+}
+
+static void set_path_pattern(const struct ini_place *place, const struct config_key *key,
+			     const char *value, void *field)
+{
+	if (*value != '/' && *value != '*')
+		ini_bad(place, "%s: '%s' matches no path: start the pattern with / or *", key->name,
+			value);
+	else
+		set_string(place, value, field);
+}
+
+bool config_is_profile_name(const char *name)
+{
+	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				      "0123456789-._";
+
+	return *name && *name != '.' && name[strspn(name, allowed)] == '\0';
+}
+
+static void set_profiles(const struct ini_place *place, const struct config_key *key,
+			 const char *value, void *field)
+{
+	_cleanup_(freep) char *copy = strdup(value);
+	_cleanup_(freep) char *list = calloc(1, strlen(value) + 1);
+	char *rest = copy, *item;
+
+	if (!copy || !list) {
+		ini_bad(place, "out of memory");
+		return;
+	}
+	while (rest) {
+		item = next_item(&rest);
+		if (!config_is_profile_name(item)) {
+			ini_bad(place,
+				"%s: '%s' is not a profile name: write one such as radeon-vii, or "
+				"several with commas between them",
+				key->name, item);
+			return;
+		}
+		if (*list)
+			strcat(list, ",");
+		strcat(list, item);
+	}
+	set_string(place, list, field);
+}
+
+/* ---- the keys ---------------------------------------------------------------------------------- */
+
+static const char *const backends[] = { "auto", "kfd", "simulated", NULL };
+static const char *const unmanaged[] = { "ignore", "count", "warn", NULL };
+static const char *const oversubscribe[] = { "no", "besteffort", NULL };
+static const char *const reload[] = { "keep", "revoke", NULL };
+static const char *const gpu_orders[] = { "pack", "spread", NULL };
+static const char *const classes[] = { "besteffort", "guaranteed", "realtime", NULL };
+static const char *const priorities[] = { "low", "normal", "high", NULL };
+static const char *const enforce_steps[] = { "report", "freeze", "kill", NULL };
+
+_Static_assert(BACKEND_SIMULATED == ARRAY_SIZE(backends) - 2, "backends are in order");
+_Static_assert(UNMANAGED_WARN == ARRAY_SIZE(unmanaged) - 2, "words are in order");
+_Static_assert(CLASS_REALTIME == ARRAY_SIZE(classes) - 2, "classes are in order");
+_Static_assert(ENFORCE_STEP_KILL == ENFORCE_STEP_REPORT + 2, "steps are in order");
+
+#define KEY(key, setter, ...)                               \
+	{                                                   \
+		.name = (key), .set = (setter), __VA_ARGS__ \
+	}
+#define DAEMON(field) .offset = offsetof(struct settings, field)
+#define TENANT(field) .offset = offsetof(struct tenant, field)
+#define RANGE(least, most) .min = (least), .max = (most)
 
 /* clang-format off */
-#define DAEMON(name, set, field, min, max)                                                 \
-	{ "daemon " name, name, set, offsetof(struct settings, field), min, max }
-#define GPU(name, set, field, min, max)                                                    \
-	{ "gpu " name, name, set, offsetof(struct gpu_settings, field), min, max }
-#define TENANT(name, set, field, min, max)                                                 \
-	{ "tenant " name, name, set, offsetof(struct tenant, field), min, max }
-#define TENANT_LIST(name, set) { "tenant " name, name, set, 0, 0, 0 } /* fills two fields */
-/* clang-format on */
-
 static const struct config_key daemon_keys[] = {
-	DAEMON("backend", config_set_backend, backend, 0, 0),
-	DAEMON("simulate", config_set_profiles, simulate, 0, 0),
-	DAEMON("audit-interval", config_set_interval, audit_interval_usec, 100, 0),
-	DAEMON("unmanaged", config_set_unmanaged, unmanaged, 0, 0),
-	DAEMON("oversubscribe", config_set_oversubscribe, oversubscribe_besteffort, 0, 0),
-	DAEMON("margin", config_set_percent, margin_percent, 0, 1000),
-	DAEMON("gpus", config_set_gpus, spread_gpus, 0, 0),
-	DAEMON("on-reload", config_set_on_reload, revoke_on_reload, 0, 0),
-	DAEMON("activate-grace", config_set_interval, activate_grace_usec, 1, 0),
-	DAEMON("activate-min-interval", config_set_interval, activate_min_interval_usec, 1, 0),
-	DAEMON("grow-delay", config_set_interval, grow_delay_usec, 1, 0),
-	DAEMON("enforce-delay", config_set_interval, enforce_delay_usec, 1, 0),
-	DAEMON("max-leases", config_set_unsigned, max_leases, 1, 65536),
-	DAEMON("max-leases-per-user", config_set_unsigned, max_leases_per_user, 1, 65536),
-	DAEMON("max-holders", config_set_unsigned, max_holders, 1, 65536),
+	KEY("backend", config_set_word, DAEMON(backend), .words = backends),
+	KEY("simulate", set_profiles, DAEMON(simulate)),
+	KEY("audit-interval", set_time, DAEMON(audit_interval_usec), .min = 100),
+	KEY("unmanaged", config_set_word, DAEMON(unmanaged), .words = unmanaged),
+	KEY("oversubscribe", config_set_flag, DAEMON(oversubscribe_besteffort), .words = oversubscribe),
+	KEY("margin", set_percent, DAEMON(margin_percent), RANGE(0, 1000)),
+	KEY("gpus", config_set_flag, DAEMON(spread_gpus), .words = gpu_orders),
+	KEY("on-reload", config_set_flag, DAEMON(revoke_on_reload), .words = reload),
+	KEY("activate-grace", set_time, DAEMON(activate_grace_usec), .min = 1),
+	KEY("activate-min-interval", set_time, DAEMON(activate_min_interval_usec), .min = 1),
+	KEY("grow-delay", set_time, DAEMON(grow_delay_usec), .min = 1),
+	KEY("enforce-delay", set_time, DAEMON(enforce_delay_usec), .min = 1),
+	KEY("max-leases", config_set_unsigned, DAEMON(max_leases), RANGE(1, 65536)),
+	KEY("max-leases-per-user", config_set_unsigned, DAEMON(max_leases_per_user), RANGE(1, 65536)),
+	KEY("max-holders", config_set_unsigned, DAEMON(max_holders), RANGE(1, 65536)),
 };
 
 static const struct config_key gpu_keys[] = {
-	GPU("reserve-queues", config_set_unsigned, reserve_queues, 0, 1024),
+	KEY("reserve-queues", config_set_unsigned,
+	    .offset = offsetof(struct gpu_settings, reserve_queues), RANGE(0, 1024)),
 };
 
 static const struct config_key tenant_keys[] = {
-	TENANT_LIST("match-user", config_set_users),
-	TENANT_LIST("match-group", config_set_groups),
-	TENANT("match-unit", config_set_pattern, unit, 0, 0),
-	TENANT("match-slice", config_set_pattern, slice, 0, 0),
-	TENANT("match-executable", config_set_path_pattern, executable, 0, 0),
-	TENANT("class", config_set_class, class, 0, 0),
-	TENANT("max-leases", config_set_count, max_leases, 0, 65536),
-	TENANT("max-gpus", config_set_count, max_gpus, 0, 65536),
-	TENANT("max-cus", config_set_share, max_cus, 1, 1024),
-	TENANT("max-queues", config_set_count, max_queues, 1, 65536),
-	TENANT("max-processes", config_set_count, max_processes, 1, 65536),
-	TENANT("max-vram", config_set_bytes, max_vram, 0, 0),
-	TENANT("priority", config_set_priority, priority, 0, 0),
-	TENANT("alone", config_set_bool, alone, 0, 0),
-	TENANT("enforce", config_set_enforce, enforce, 0, 0),
+	KEY("match-user", set_users), /* the field is the tenant, as two members are filled */
+	KEY("match-group", set_groups),
+	KEY("match-unit", set_pattern, TENANT(unit)),
+	KEY("match-slice", set_pattern, TENANT(slice)),
+	KEY("match-executable", set_path_pattern, TENANT(executable)),
+	KEY("class", config_set_word, TENANT(class), .words = classes),
+	KEY("max-leases", set_count, TENANT(max_leases), RANGE(0, 65536)),
+	KEY("max-gpus", set_count, TENANT(max_gpus), RANGE(0, 65536)),
+	KEY("max-cus", set_count_or_percent, TENANT(max_cus), RANGE(1, 1024)),
+	KEY("max-queues", set_count, TENANT(max_queues), RANGE(1, 65536)),
+	KEY("max-processes", set_count, TENANT(max_processes), RANGE(1, 65536)),
+	KEY("max-vram", set_bytes_or_percent, TENANT(max_vram)),
+	KEY("priority", set_priority, TENANT(priority), .words = priorities),
+	KEY("alone", config_set_bool, TENANT(alone)),
+	KEY("enforce", config_set_word, TENANT(enforce), .min = ENFORCE_STEP_REPORT,
+	    .words = enforce_steps),
 };
+/* clang-format on */
 
 const struct config_section config_sections[CONFIG_KINDS] = {
 	[CONFIG_DAEMON] = { "daemon", false, daemon_keys, ARRAY_SIZE(daemon_keys) },
@@ -59,12 +428,20 @@ const struct config_section config_sections[CONFIG_KINDS] = {
 	[CONFIG_TENANT] = { "tenant", true, tenant_keys, ARRAY_SIZE(tenant_keys) },
 };
 
-const char *config_key(size_t i)
+int config_take_key(const struct ini_place *place, const struct config_section *section,
+		    const char *name, const char *value, void *target)
 {
-	for (size_t s = 0; s < CONFIG_KINDS; s++) {
-		if (i < config_sections[s].n_keys)
-			return config_sections[s].keys[i].full_name;
-		i -= config_sections[s].n_keys;
+	const char *known[CONFIG_KEYS_MAX + 1] = { 0 };
+
+	for (size_t i = 0; i < section->n_keys; i++) {
+		const struct config_key *key = &section->keys[i];
+
+		known[i] = key->name;
+		if (strcmp(key->name, name) != 0)
+			continue;
+		key->set(place, key, value, (char *)target + key->offset);
+		return (int)i;
 	}
-	return NULL;
+	ini_unknown_key(place, section->name, name, known);
+	return -1;
 }

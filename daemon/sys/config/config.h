@@ -2,39 +2,60 @@
 #pragma once
 
 /*
- * gpuarbd.conf and tenants.d/ *.conf into struct settings. See gpuarbd.conf(5), gpuarb-tenants(5).
+ * Reads gpuarbd.conf and tenants.d/ *.conf into struct settings. See gpuarbd.conf(5) and
+ * gpuarb-tenants(5).
  */
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "util/diagnostics.h"
 #include "core/policy/settings.h"
+#include "util/diagnostics.h"
 #include "util/trust.h"
 
 struct config_files {
 	const char *config;  /* one file instead of the search for gpuarbd.conf; NULL: search */
 	const char *tenants; /* one directory instead of the search for tenants.d; NULL: search */
-	struct trust trust;  /* whose both may be */
+	struct trust trust;  /* who may own the files and directories */
 };
 
-/* Reads everything and says everything that is wrong, "FILE:LINE: …" each, with the
- * nearest known section or key. Files and directories that are missing are fine unless named
- * in `files`. Refused: a directory in the place of a file, a file over 1 MiB, lines over 190
- * bytes, NUL bytes, and what util/trust.h refuses, directories without any file among it.
- * Returns 1 where there was no file at all, else 0; -EINVAL where anything was wrong, and then
- * leaves *ret as it was. */
+/* Reads all files and reports all errors, each as "FILE:LINE: …", with the nearest known section or
+ * key. Missing files and directories are no error unless `files` names them. Refuses a directory in
+ * the place of a file, files over 1 MiB, lines over 190 bytes, binary files, and all that
+ * util/trust.h refuses, including directories without any file.
+ * Returns 1 if there was no file at all, else 0; -EINVAL after any error, and then *ret stays as it
+ * was. */
 int config_load(const struct config_files *files, struct settings **ret,
 		struct diagnostics *diagnostics);
 
-#define CONFIG_NONE                                                                             \
-	"there is no gpuarbd.conf and no tenants.d/*.conf in /usr/lib/gpuarb, /run/gpuarb and " \
-	"/etc/gpuarb: the defaults hold, and everybody may ask for best effort"
+/* The sentence for the result 1 of config_load(). */
+#define CONFIG_NONE                                                                    \
+	"no gpuarbd.conf and no tenants.d/*.conf in /usr/lib/gpuarb, /run/gpuarb and " \
+	"/etc/gpuarb: defaults apply, and every user may reserve best-effort leases only"
 
-/* The same for single files, of whatever name, as `gpuarbctl config check FILE…` wants. */
+/* The same for one file of any name and owner, for `gpuarbctl config check FILE`. */
 int config_load_file(const char *path, struct settings **ret, struct diagnostics *diagnostics);
 int config_check_file(const char *path, struct diagnostics *diagnostics);
 
-/* Key names for tests that compare them with the sample and the manual: "section key",
- * NULL past the last. */
-const char *config_key(size_t i);
+/* All keys, for tests that compare them with the sample and the manual; NULL after the last. */
+const char *config_key(size_t i, const char **ret_section);
+
+/* ---- which files to read: config_load() uses these ----------------------------------------- */
+
+struct config_list {
+	char **paths; /* in the order in which they are read */
+	size_t n;
+};
+
+/* Finds DIRECTORY/NAME in the last directory (of a NULL-terminated list) that has it; *ret stays
+ * NULL if none has. Every directory that exists must pass trust_open(). -EINVAL with a diagnostic,
+ * -ENOMEM. */
+int config_find(const char *const *directories, const char *name, const struct trust *trust,
+		char **ret, struct diagnostics *diagnostics);
+
+/* Lists DIRECTORY/?*.conf of all directories, sorted by file name; a file replaces one of the same
+ * name in an earlier directory. Directories as above, and must exist if required. -EINVAL with a
+ * diagnostic, -ENOMEM. */
+int config_find_all(const char *const *directories, bool required, const struct trust *trust,
+		    struct config_list *list, struct diagnostics *diagnostics);
+void config_list_done(struct config_list *list);

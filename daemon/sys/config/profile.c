@@ -8,58 +8,198 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sys/config/profile-keys.h"
+#include "sys/config/config-keys.h"
 
 #define SUFFIX ".conf"
+#define ARRAYS_MAX (CUSET_PAIRS * CUSET_ARRAYS)
 
-/* A place for complaints about a key after the file was read. */
-static struct ini_place place_of(const char *path, const struct profile_draft *draft,
-				 enum profile_key key, struct diagnostics *diagnostics)
+enum key {
+	KEY_DEVICE,
+	KEY_GFX_TARGET,
+	KEY_XCCS,
+	KEY_SHADER_ENGINES,
+	KEY_SHADER_ARRAYS,
+	KEY_CUS_PER_ARRAY,
+	KEY_CUS,
+	KEY_ACTIVE,
+	KEY_WGP,
+	KEY_QUEUE_SLOTS,
+	KEY_PROCESS_SLOTS,
+	KEY_PIPES,
+	KEY_QUEUES_PER_PIPE,
+	KEY_SDMA_QUEUES,
+	KEY_VRAM,
+	KEY_SCHEDULER,
+	KEY_LAW,
+	KEY_HARVEST,
+	KEY_RESERVE_QUEUES,
+	KEY_PARTITIONS,
+	KEYS,
+};
+
+/* The keys that have been read. */
+struct draft {
+	struct profile profile;
+	unsigned cus;
+	uint8_t active[ARRAYS_MAX]; /* by XCC, engine, array */
+	size_t n_active;
+	unsigned line[KEYS]; /* of the key; 0: it is missing */
+};
+
+/* ---- keys ------------------------------------------------------------------------------------ */
+
+static void set_device(const struct ini_place *place, const struct config_key *key,
+		       const char *value, void *field)
+{
+	size_t size = strlen(value) + 1;
+
+	if (size == 1 || size > GPU_DEVICE_MAX)
+		ini_bad(place, "%s: '%s' is not a name of 1 to %u bytes", key->name, value,
+			GPU_DEVICE_MAX - 1);
+	else
+		memcpy(field, value, size);
+}
+
+static void set_vram(const struct ini_place *place, const struct config_key *key, const char *value,
+		     void *field)
+{
+	unsigned long long bytes;
+
+	if (ini_bytes(place, key->name, value, &bytes) < 0)
+		return;
+	if (bytes == 0)
+		ini_bad(place, "%s: '%s' is not a size above 0", key->name, value);
+	*(uint64_t *)field = bytes;
+}
+
+/* Numbers of CUs, with blanks or commas between them. Those past the largest GPU are counted, but
+ * not stored. The field is the draft. */
+static void set_active(const struct ini_place *place, const struct config_key *key,
+		       const char *value, void *field)
+{
+	_cleanup_(freep) char *copy = strdup(value);
+	struct draft *draft = field;
+	char *word, *rest = copy;
+	unsigned cus;
+
+	if (!copy)
+		ini_bad(place, "out of memory");
+	while (copy && (word = strtok_r(rest, " \t,", &rest))) {
+		if (ini_unsigned(place, key->name, word, key->min, key->max, &cus) < 0)
+			return;
+		if (draft->n_active < ARRAYS_MAX)
+			draft->active[draft->n_active] = (uint8_t)cus;
+		draft->n_active++;
+	}
+}
+
+static const char *const schedulers[] = { "unknown", "hws", "hws-strict", "none", "mes", NULL };
+static const char *const law_words[] = { "assumed", "measured", NULL };
+static const char *const harvest_words[] = { "assumed", "known", NULL };
+
+_Static_assert(SCHEDULER_UNKNOWN == 0 && SCHEDULER_MES == ARRAY_SIZE(schedulers) - 2,
+	       "schedulers are in order");
+
+#define DRAFT(member) .offset = offsetof(struct draft, member)
+#define INFO(member) DRAFT(profile.info.member)
+#define NUMBER(key, least, most, ...)                                                     \
+	{                                                                                 \
+		.name = (key), .set = config_set_unsigned, .min = (least), .max = (most), \
+		__VA_ARGS__                                                               \
+	}
+
+/* clang-format off */
+static const struct config_key keys[KEYS] = {
+	[KEY_DEVICE] = { "device", set_device, INFO(device) },
+	/* gfx7 is the first that KFD supported. */
+	[KEY_GFX_TARGET] = NUMBER("gfx-target", 70000, 999999, INFO(gfx_target)),
+	[KEY_XCCS] = NUMBER("xccs", 1, CUSET_XCCS, INFO(geometry.xccs), .optional = true),
+	[KEY_SHADER_ENGINES] = NUMBER("shader-engines", 1, CUSET_ENGINES, INFO(geometry.engines)),
+	[KEY_SHADER_ARRAYS] = NUMBER("shader-arrays", 1, CUSET_ARRAYS, INFO(geometry.arrays)),
+	[KEY_CUS_PER_ARRAY] = NUMBER("cus-per-array", 1, CUSET_ARRAY_CUS, INFO(geometry.array_cus)),
+	[KEY_CUS] = NUMBER("cus", 1, ARRAYS_MAX * CUSET_ARRAY_CUS, DRAFT(cus), .optional = true),
+	[KEY_ACTIVE] = { "active", set_active, .max = CUSET_ARRAY_CUS, .optional = true },
+	[KEY_WGP] = { "wgp", config_set_bool, INFO(geometry.wgp) },
+	[KEY_QUEUE_SLOTS] = NUMBER("queue-slots", 1, 256, INFO(queue_slots)),
+	[KEY_PROCESS_SLOTS] = NUMBER("process-slots", 1, 15, INFO(process_slots)),
+	[KEY_PIPES] = NUMBER("pipes", 1, 8, INFO(pipes)),
+	[KEY_QUEUES_PER_PIPE] = NUMBER("queues-per-pipe", 1, 32, INFO(queues_per_pipe)),
+	[KEY_SDMA_QUEUES] = NUMBER("sdma-queues", 0, 1024, INFO(sdma_queues)),
+	[KEY_VRAM] = { "vram", set_vram, INFO(vram_bytes) },
+	[KEY_SCHEDULER] = { "scheduler", config_set_word, INFO(scheduler), .words = schedulers },
+	[KEY_LAW] = { "law", config_set_flag, INFO(law_measured), .words = law_words },
+	[KEY_HARVEST] = { "harvest", config_set_flag, INFO(harvest_known), .words = harvest_words },
+	[KEY_RESERVE_QUEUES] = NUMBER("reserve-queues", 0, 255, INFO(reserve_queues), .optional = true),
+	[KEY_PARTITIONS] = NUMBER("partitions", 1, CUSET_XCCS, DRAFT(profile.partitions), .optional = true),
+};
+/* clang-format on */
+
+static void on_key(const struct ini_place *place, const char *section, const char *name,
+		   const char *value, void *userdata)
+{
+	static const struct config_section gpu = { "gpu", false, keys, KEYS };
+	struct draft *draft = userdata;
+	int i;
+
+	if (strcmp(section, gpu.name) != 0) {
+		ini_bad(place,
+			"'%s' is in section [%s]: move it to [gpu], the only section of a profile",
+			name, section);
+		return;
+	}
+	i = config_take_key(place, &gpu, name, value, draft);
+	if (i >= 0)
+		draft->line[i] = place->line;
+}
+
+/* ---- checks of the whole ----------------------------------------------------------------------- */
+
+/* The place of a key, for errors that show when the whole file was read. */
+static struct ini_place place_of(const char *path, const struct draft *draft, enum key key,
+				 struct diagnostics *diagnostics)
 {
 	return (struct ini_place){ .file = path,
 				   .line = draft->line[key],
 				   .diagnostics = diagnostics };
 }
 
-static int check_missing(const char *path, const struct profile_draft *draft,
+static int check_missing(const char *path, const struct draft *draft,
 			 struct diagnostics *diagnostics)
 {
 	int r = 0;
 
-	for (enum profile_key key = 0; key < KEYS; key++) {
-		if (draft->line[key] > 0 || profile_key_optional(key))
+	for (enum key key = 0; key < KEYS; key++) {
+		if (draft->line[key] > 0 || keys[key].optional)
 			continue;
-		diagnostics_add(diagnostics, true, "%s: the key '%s' is missing", path,
-				profile_key_name(key));
+		diagnostics_add(diagnostics, true, "%s: missing key '%s'", path, keys[key].name);
 		r = -EINVAL;
 	}
 	if (draft->line[KEY_CUS] == 0 && draft->line[KEY_ACTIVE] == 0) {
-		diagnostics_add(diagnostics, true,
-				"%s: one of the keys 'cus' and 'active' is missing", path);
+		diagnostics_add(diagnostics, true, "%s: missing key 'cus' or 'active'", path);
 		r = -EINVAL;
 	}
 	return r;
 }
 
-static int spread_cus(struct profile_draft *draft, const struct ini_place *place)
+static int spread_cus(struct draft *draft, const struct ini_place *place)
 {
 	struct geometry *geometry = &draft->profile.info.geometry;
 	int r = geometry_spread(geometry, draft->cus);
 
 	if (r < 0)
-		ini_bad(place, "cus: %u do not fit %u XCCs x %u engines x %u arrays x %u CUs%s",
+		ini_bad(place, "cus: %u CUs do not fit %u XCCs x %u engines x %u arrays x %u CUs%s",
 			draft->cus, geometry->xccs, geometry->engines, geometry->arrays,
 			geometry->array_cus, geometry->wgp ? " as whole WGPs on one XCC" : "");
 	return r;
 }
 
-static int place_active(struct profile_draft *draft, const struct ini_place *place)
+static int place_active(struct draft *draft, const struct ini_place *place)
 {
 	struct geometry *geometry = &draft->profile.info.geometry;
 	unsigned n = 0;
 
 	if (draft->n_active != geometry->xccs * geometry->engines * geometry->arrays) {
-		ini_bad(place, "active: %zu counts for %u XCCs x %u engines x %u arrays",
+		ini_bad(place, "active: %zu numbers for %u XCCs x %u engines x %u arrays",
 			draft->n_active, geometry->xccs, geometry->engines, geometry->arrays);
 		return -EINVAL;
 	}
@@ -70,17 +210,16 @@ static int place_active(struct profile_draft *draft, const struct ini_place *pla
 	return 0;
 }
 
-static int finish_geometry(const char *path, struct profile_draft *draft,
-			   struct diagnostics *diagnostics)
+static int finish_geometry(const char *path, struct draft *draft, struct diagnostics *diagnostics)
 {
 	bool listed = draft->line[KEY_ACTIVE] > 0;
-	enum profile_key key = listed ? KEY_ACTIVE : KEY_CUS;
+	enum key key = listed ? KEY_ACTIVE : KEY_CUS;
 	struct ini_place place = place_of(path, draft, key, diagnostics);
 	char why[160];
 	int r;
 
 	if (listed && draft->line[KEY_CUS] > 0) {
-		ini_bad(&place, "active: 'cus' is given, too: one of them says it all");
+		ini_bad(&place, "active: 'cus' is set too: remove one of them");
 		return -EINVAL;
 	}
 	r = listed ? place_active(draft, &place) : spread_cus(draft, &place);
@@ -88,12 +227,12 @@ static int finish_geometry(const char *path, struct profile_draft *draft,
 		return r;
 	r = geometry_check(&draft->profile.info.geometry, why, sizeof(why));
 	if (r < 0)
-		ini_bad(&place, "%s: %s", profile_key_name(key), why);
+		ini_bad(&place, "%s: %s", keys[key].name, why);
 	return r;
 }
 
-/* Numbers that are fine alone and wrong together. */
-static int check_queues(const char *path, const struct profile_draft *draft,
+/* Numbers that contradict each other. */
+static int check_queues(const char *path, const struct draft *draft,
 			struct diagnostics *diagnostics)
 {
 	const struct gpu_info *info = &draft->profile.info;
@@ -101,12 +240,12 @@ static int check_queues(const char *path, const struct profile_draft *draft,
 	struct ini_place reserve = place_of(path, draft, KEY_RESERVE_QUEUES, diagnostics);
 
 	if (info->queue_slots > info->pipes * info->queues_per_pipe) {
-		ini_bad(&slots, "queue-slots: %u, but %u pipes x %u queues is all there is",
+		ini_bad(&slots, "queue-slots: %u is more than %u pipes x %u queues",
 			info->queue_slots, info->pipes, info->queues_per_pipe);
 		return -EINVAL;
 	}
 	if (info->reserve_queues >= info->queue_slots) {
-		ini_bad(&reserve, "reserve-queues: %u of %u queue-slots leave none",
+		ini_bad(&reserve, "reserve-queues: %u leaves none of %u queue-slots",
 			info->reserve_queues, info->queue_slots);
 		return -EINVAL;
 	}
@@ -120,8 +259,8 @@ static int is_profile(const struct dirent *entry)
 	return size > strlen(SUFFIX) && strcmp(entry->d_name + size - strlen(SUFFIX), SUFFIX) == 0;
 }
 
-/* Says which profiles there are instead. */
-static void note_absent(const char *dir, const char *name, struct diagnostics *diagnostics)
+/* Reports a missing profile with those that exist. */
+static void report_missing(const char *dir, const char *name, struct diagnostics *diagnostics)
 {
 	_cleanup_(freep) char *there = NULL;
 	struct dirent **list = NULL;
@@ -138,45 +277,35 @@ static void note_absent(const char *dir, const char *name, struct diagnostics *d
 	free(list);
 	if (stream)
 		fclose(stream);
-	diagnostics_add(diagnostics, true, "no GPU profile '%s' in %s; there are:%s", name, dir,
+	diagnostics_add(diagnostics, true, "no GPU profile '%s' in %s; available:%s", name, dir,
 			n > 0 && there ? there : " none");
-}
-
-static int check_name(const char *name, struct diagnostics *diagnostics)
-{
-	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				      "0123456789-._";
-
-	if (*name && *name != '.' && name[strspn(name, letters)] == '\0')
-		return 0;
-	diagnostics_add(
-		diagnostics, true,
-		"'%s' is no name of a GPU profile: letters, digits, '-', '_' and '.' are, but "
-		"no '.' first",
-		name);
-	return -EINVAL;
 }
 
 int profile_load(const char *dir, const char *name, struct profile *ret,
 		 struct diagnostics *diagnostics)
 {
-	struct profile_draft draft = {
+	struct draft draft = {
 		.profile = { .partitions = 1, .info.geometry.xccs = 1 },
 	};
 	_cleanup_(freep) char *path = NULL;
 	int r;
 
-	r = check_name(name, diagnostics);
-	if (r < 0)
-		return r;
+	if (!config_is_profile_name(name)) {
+		diagnostics_add(
+			diagnostics, true,
+			"'%s' is not a profile name: use letters, digits, '-', '_' and '.', "
+			"and no '.' first",
+			name);
+		return -EINVAL;
+	}
 	if (asprintf(&path, "%s/%s" SUFFIX, dir, name) < 0) {
 		path = NULL;
 		return -ENOMEM;
 	}
 
-	r = ini_read(path, NULL, NULL, profile_take_key, &draft, diagnostics);
+	r = ini_read(path, NULL, NULL, on_key, &draft, diagnostics);
 	if (r == -ENOENT)
-		note_absent(dir, name, diagnostics);
+		report_missing(dir, name, diagnostics);
 	if (r < 0)
 		return r;
 

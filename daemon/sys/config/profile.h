@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * GPU profiles: conf/gpus/NAME.conf, one GPU model a file, for the simulated backend and
- * for `gpuarbctl mask --profile`. Format and keys: the comment at the top of
- * conf/gpus/radeon-vii.conf.
+ * GPU profiles: conf/gpus/NAME.conf, one file per GPU model, for the simulated backend and for
+ * `gpuarbctl mask --profile`. The comment at the top of conf/gpus/radeon-vii.conf describes format
+ * and keys.
  */
 
 #include <stddef.h>
@@ -13,12 +13,12 @@
 #include "util/diagnostics.h"
 
 struct profile {
-	struct gpu_info info; /* name is empty: a profile has no place in a machine */
-	unsigned partitions;  /* GPUs that one card shows: 8 for an MI300X in CPX mode, else 1 */
+	struct gpu_info info; /* name is empty: a profile has no PCI address */
+	unsigned partitions;  /* GPUs of one card: 8 for an MI300X in CPX mode, else 1 */
 };
 
-/* Reads DIR/NAME.conf. name must be a plain file name: letters, digits, '-', '.', '_'.
- * Returns -ENOENT with a note that lists the profiles there are, -EINVAL with a note
- * FILE:LINE: … for each thing that is wrong (unknown key: with the nearest known one). */
+/* Reads DIR/NAME.conf. name consists of letters, digits, '-', '.' and '_'. Returns -ENOENT with a
+ * diagnostic that lists the available profiles, -EINVAL with a diagnostic "FILE:LINE: …" for each
+ * error. */
 int profile_load(const char *dir, const char *name, struct profile *ret,
 		 struct diagnostics *diagnostics);

@@ -2,7 +2,6 @@
 #include <errno.h>
 
 #include "config-rig.h"
-#include "sys/config/config-internal.h"
 
 #define OURS                      \
 	(struct trust)            \
@@ -12,18 +11,18 @@
 		}                 \
 	}
 
-TEST(a_tenant_stands_once_over_all_files)
+TEST(duplicate_tenant_in_two_files_is_refused)
 {
 	struct tree tree = tree_new("[tenant a]\nmatch-user = root\n");
 
 	scratch_write(&tree.scratch, "tenants.d/b.conf", "\n[tenant a]\nmatch-group = root\n");
 	CHECK(tree_load(&tree) == -EINVAL && tree.diagnostics.n == 1);
-	CHECK(says(&tree.diagnostics, "/tenants.d/b.conf:2: [tenant a] is at "));
-	CHECK(says(&tree.diagnostics, "/gpuarbd.conf:1 already"));
+	CHECK(says(&tree.diagnostics, "/tenants.d/b.conf:2: [tenant a]: duplicate tenant"));
+	CHECK(says(&tree.diagnostics, "/gpuarbd.conf:1"));
 	tree_done(&tree);
 }
 
-TEST(tenants_match_in_the_order_of_files_and_sections)
+TEST(tenants_are_in_the_order_of_files_and_sections)
 {
 	struct tree tree = tree_new("[tenant a]\nmatch-user = root\n");
 
@@ -41,17 +40,17 @@ TEST(tenants_match_in_the_order_of_files_and_sections)
 	tree_done(&tree);
 }
 
-TEST(files_of_tenants_hold_nothing_else)
+TEST(other_sections_in_tenants_d_are_refused)
 {
 	struct tree tree = tree_new("");
 
 	scratch_write(&tree.scratch, "tenants.d/a.conf", "[daemon]\nmargin = 1%\n");
 	CHECK(tree_load(&tree) == -EINVAL && tree.diagnostics.n == 1);
-	CHECK(says(&tree.diagnostics, "/a.conf:1: [daemon] belongs in gpuarbd.conf"));
+	CHECK(says(&tree.diagnostics, "/a.conf:1: [daemon] is not valid in tenants.d"));
 	tree_done(&tree);
 }
 
-TEST(files_that_were_named_have_to_be_there)
+TEST(named_files_must_exist)
 {
 	struct tree tree = tree_new("");
 
@@ -63,7 +62,7 @@ TEST(files_that_were_named_have_to_be_there)
 	tree_done(&tree);
 }
 
-TEST(a_refused_configuration_leaves_the_one_before)
+TEST(refused_configuration_leaves_the_settings_unchanged)
 {
 	struct tree tree = tree_new("[daemon]\nmax-leases = 7\n");
 
@@ -74,7 +73,7 @@ TEST(a_refused_configuration_leaves_the_one_before)
 	tree_done(&tree);
 }
 
-TEST(policy_that_others_can_write_is_refused)
+TEST(file_and_directory_that_others_can_write_are_refused)
 {
 	struct tree tree = tree_new("");
 	const char *file = scratch_write(&tree.scratch, "tenants.d/a.conf", "[tenant *]\n");
@@ -89,7 +88,7 @@ TEST(policy_that_others_can_write_is_refused)
 	tree_done(&tree);
 }
 
-TEST(a_directory_that_others_can_write_is_refused_though_there_is_nothing_in_it)
+TEST(empty_directory_that_others_can_write_is_refused)
 {
 	struct scratch scratch = scratch_new();
 	const char *const directories[] = {
@@ -107,13 +106,13 @@ TEST(a_directory_that_others_can_write_is_refused_though_there_is_nothing_in_it)
 	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &found, &diagnostics) == -EINVAL);
 	CHECK(!found && says(&diagnostics, "/etc: others than its owner can write it (mode 1777)"));
 	CHECK(config_find_all(directories, false, &OURS, &list, &diagnostics) == -EINVAL);
-	CHECK(diagnostics.n == 1); /* said once */
+	CHECK(diagnostics.n == 1); /* reported once */
 	config_list_done(&list);
 	diagnostics_done(&diagnostics);
 	scratch_done(&scratch);
 }
 
-TEST(a_file_that_cannot_be_looked_for_is_told)
+TEST(config_find_reports_a_file_in_the_place_of_a_directory)
 {
 	struct scratch scratch = scratch_new();
 	const char *const directories[] = { scratch_write(&scratch, "etc", ""), NULL };
@@ -145,8 +144,8 @@ static void look_into(const struct scratch *scratch)
 	diagnostics_done(&diagnostics);
 }
 
-/* Policy that is not seen is not no policy. */
-TEST(a_directory_that_this_user_may_not_look_into_is_refused)
+/* An unreadable policy is an error, not an empty policy. */
+TEST(unreadable_directory_is_refused)
 {
 	struct scratch scratch;
 
@@ -162,7 +161,7 @@ TEST(a_directory_that_this_user_may_not_look_into_is_refused)
 	scratch_done(&scratch);
 }
 
-TEST(policy_that_is_huge_or_binary_is_refused)
+TEST(huge_or_binary_file_is_refused)
 {
 	struct tree tree = tree_new("");
 	const char *huge = scratch_write(&tree.scratch, "tenants.d/huge.conf", "");
@@ -175,7 +174,7 @@ TEST(policy_that_is_huge_or_binary_is_refused)
 	tree_done(&tree);
 }
 
-TEST(a_draft_is_checked_whoever_can_write_it)
+TEST(single_file_is_checked_whoever_owns_it)
 {
 	struct scratch scratch = scratch_new();
 	const char *draft = scratch_write(&scratch, "draft", "[daemon]\nmargin = 1%\n");
@@ -186,14 +185,14 @@ TEST(a_draft_is_checked_whoever_can_write_it)
 	CHECK(config_check_file(scratch_write(&scratch, "bad", "[x]\n[tenant y]\n"),
 				&diagnostics) == -EINVAL);
 	CHECK(diagnostics.n == 2 && says(&diagnostics, "/bad:1: unknown section [x]"));
-	CHECK(says(&diagnostics, "/bad:2: [tenant y] is nobody"));
+	CHECK(says(&diagnostics, "/bad:2: [tenant y] matches no user"));
 	CHECK(config_check_file(scratch_at(&scratch, "none"), &diagnostics) == -EINVAL);
 	CHECK(says(&diagnostics, "/none: no such file"));
 	diagnostics_done(&diagnostics);
 	scratch_done(&scratch);
 }
 
-TEST(a_later_directory_overrides_by_file_name)
+TEST(later_directory_overrides_by_file_name)
 {
 	struct scratch scratch = scratch_new();
 	const char *const directories[] = {
@@ -228,7 +227,7 @@ TEST(a_later_directory_overrides_by_file_name)
 	scratch_done(&scratch);
 }
 
-TEST(a_directory_that_cannot_be_read_is_told)
+TEST(config_find_all_reports_a_file_in_the_place_of_a_directory)
 {
 	struct scratch scratch = scratch_new();
 	const char *const directories[] = { scratch_write(&scratch, "file", ""), NULL };
@@ -242,7 +241,7 @@ TEST(a_directory_that_cannot_be_read_is_told)
 	scratch_done(&scratch);
 }
 
-TEST(a_masked_file_says_nothing)
+TEST(link_to_dev_null_masks_a_file)
 {
 	struct tree tree = tree_new("");
 
@@ -251,7 +250,7 @@ TEST(a_masked_file_says_nothing)
 	tree_done(&tree);
 }
 
-/* ---- the sample, the manual and the table say the same ------------------------------- */
+/* ---- the sample, the manual and the table have the same keys ------------------------------- */
 
 static bool load_source(const char *name, char *ret, size_t size)
 {
@@ -271,7 +270,7 @@ static bool load_source(const char *name, char *ret, size_t size)
 	return true;
 }
 
-/* Takes the # off what is not prose: "#key = value", "#[section]". */
+/* Removes the # of lines that are not prose: "#key = value", "#[section]". */
 static void uncomment(char *text)
 {
 	for (char *line = text; line; line = strchr(line, '\n')) {
@@ -281,7 +280,7 @@ static void uncomment(char *text)
 	}
 }
 
-TEST(the_sample_is_the_defaults)
+TEST(sample_configuration_is_the_defaults)
 {
 	_cleanup_(settings_freep) struct settings *defaults = NULL;
 	static char text[16384];
@@ -313,7 +312,7 @@ TEST(the_sample_is_the_defaults)
 	tree_done(&tree);
 }
 
-TEST(the_sample_of_tenants_is_right_but_for_its_users)
+TEST(sample_tenants_are_valid_except_for_their_users)
 {
 	static char text[16384];
 	struct tree tree = tree_new("");
@@ -323,12 +322,12 @@ TEST(the_sample_of_tenants_is_right_but_for_its_users)
 		SKIP("GPUARB_SOURCE_ROOT does not say where conf/tenants.d is");
 	}
 	scratch_write(&tree.scratch, "tenants.d/50.conf", text);
-	CHECK(tree_load(&tree) == 0 && tree.settings->n_tenants == 1); /* as it is shipped */
+	CHECK(tree_load(&tree) == 0 && tree.settings->n_tenants == 1); /* as shipped */
 	uncomment(text);
 	scratch_write(&tree.scratch, "tenants.d/50.conf", text);
 	tree_load(&tree);
 	for (size_t i = 0; i < tree.diagnostics.n; i++)
-		CHECK(strstr(tree.diagnostics.list[i].text, ": there is no "));
+		CHECK(strstr(tree.diagnostics.list[i].text, " does not exist on this machine"));
 	tree_done(&tree);
 }
 
@@ -341,20 +340,19 @@ static size_t keys_of(const char *manual)
 	return n;
 }
 
-TEST(the_sample_and_the_manuals_have_every_key)
+TEST(sample_and_manuals_have_every_key)
 {
 	static char sample[16384], daemon[65536], tenants[65536];
 	char needle[64];
-	const char *key;
+	const char *name, *section;
 	size_t n = 0;
 
 	if (!load_source("conf/gpuarbd.conf", sample, sizeof(sample)) ||
 	    !load_source("docs/gpuarbd.conf.5.scd", daemon, sizeof(daemon)) ||
 	    !load_source("docs/gpuarb-tenants.5.scd", tenants, sizeof(tenants)))
 		SKIP("GPUARB_SOURCE_ROOT does not say where conf and docs are");
-	for (; (key = config_key(n)); n++) {
-		const char *name = strchr(key, ' ') + 1;
-		bool tenant = strncmp(key, "tenant ", 7) == 0;
+	for (; (name = config_key(n, &section)); n++) {
+		bool tenant = strcmp(section, "tenant") == 0;
 
 		snprintf(needle, sizeof(needle), "\n#%s = ", name);
 		CHECK(tenant || strstr(sample, needle));

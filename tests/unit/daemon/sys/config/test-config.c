@@ -50,7 +50,7 @@ static const char full[] = "[daemon]\n"
 			   "priority = 15\n"
 			   "enforce = freeze\n";
 
-TEST(every_key_lands_in_its_place)
+TEST(every_key_is_stored_in_its_field)
 {
 	struct tree tree = tree_new(full);
 	const struct settings *s;
@@ -93,7 +93,7 @@ TEST(every_key_lands_in_its_place)
 	tree_done(&tree);
 }
 
-TEST(everybody_is_the_last_tenant_wherever_it_stands)
+TEST(default_tenant_is_last_wherever_its_section_is)
 {
 	struct tree tree = tree_new(full);
 	const struct tenant *last;
@@ -101,11 +101,11 @@ TEST(everybody_is_the_last_tenant_wherever_it_stands)
 	CHECK(tree_load(&tree) == 0);
 	last = &tree.settings->tenants[2];
 	CHECK(strcmp(last->name, "*") == 0 && last->max_gpus.value == 1);
-	CHECK(last->enforce == ENFORCE_STEP_REPORT); /* which is said nowhere */
+	CHECK(last->enforce == ENFORCE_STEP_REPORT); /* the default */
 	tree_done(&tree);
 }
 
-TEST(an_empty_configuration_is_the_defaults)
+TEST(empty_configuration_is_the_defaults)
 {
 	struct tree tree = tree_new("");
 
@@ -115,7 +115,7 @@ TEST(an_empty_configuration_is_the_defaults)
 	tree_done(&tree);
 }
 
-TEST(defaults_may_be_said)
+TEST(defaults_may_be_written_out)
 {
 	struct tree tree = tree_new("[daemon]\non-reload = keep\ngpus = pack\n"
 				    "[tenant *]\nenforce = report\n");
@@ -126,21 +126,20 @@ TEST(defaults_may_be_said)
 	tree_done(&tree);
 }
 
-TEST(the_test_of_every_key_leaves_none_out)
+TEST(full_configuration_has_every_key)
 {
 	char needle[64];
-	const char *key;
+	const char *key, *section;
 	size_t n = 0;
 
-	for (; (key = config_key(n)); n++) {
-		CHECK(strchr(key, ' '));
-		snprintf(needle, sizeof(needle), "\n%s = ", strchr(key, ' ') + 1);
+	for (; (key = config_key(n, &section)); n++) {
+		snprintf(needle, sizeof(needle), "\n%s = ", key);
 		CHECK(strstr(full, needle));
 	}
 	CHECK(n == 31);
 }
 
-TEST(wrong_values_are_refused_with_file_line_and_key)
+TEST(invalid_value_is_refused_with_file_line_and_key)
 {
 	static const struct {
 		const char *section, *line, *says;
@@ -148,10 +147,10 @@ TEST(wrong_values_are_refused_with_file_line_and_key)
 		{ "daemon", "backend = kdf", "did you mean 'kfd'?" },
 		{ "daemon", "backend =", "is not auto, kfd or simulated" },
 		{ "daemon", "backend = KFD", "did you mean 'kfd'?" },
-		{ "daemon", "simulate = ../passwd", "'../passwd' names no profile" },
-		{ "daemon", "simulate = .hidden", "'.hidden' names no profile" },
-		{ "daemon", "simulate =", "'' names no profile" },
-		{ "daemon", "simulate = a,,b", "'' names no profile" },
+		{ "daemon", "simulate = ../passwd", "'../passwd' is not a profile name" },
+		{ "daemon", "simulate = .hidden", "'.hidden' is not a profile name" },
+		{ "daemon", "simulate =", "'' is not a profile name" },
+		{ "daemon", "simulate = a,,b", "'' is not a profile name" },
 		{ "daemon", "audit-interval = 2", "is not a time from 100ms to 1h" },
 		{ "daemon", "audit-interval = 99ms", "'99ms' is not a time from 100ms to 1h" },
 		{ "daemon", "audit-interval = 0s", "'0s' is not a time from 100ms" },
@@ -195,16 +194,18 @@ TEST(wrong_values_are_refused_with_file_line_and_key)
 		{ "gpu 0000:03:00.0", "reserve-queues = -2", "is not a number from 0 to 1024" },
 		{ "gpu 0000:03:00.0", "reserve_queues = 2", "did you mean 'reserve-queues'?" },
 		{ "tenant t", "match-user = nobody-by-this-name",
-		  "there is no user 'nobody-by-this" },
-		{ "tenant t", "match-user = 4294967295", "there is no user '4294967295'" },
-		{ "tenant t", "match-user = 99999999999999999999", "there is no user '999" },
-		{ "tenant t", "match-user = -1", "there is no user '-1'" },
-		{ "tenant t", "match-user =", "a user is missing" },
-		{ "tenant t", "match-user = root,", "a user is missing" },
-		{ "tenant t", "match-group = nobody-by-this-name", "there is no group" },
-		{ "tenant t", "match-group = root, ,root", "a group is missing" },
-		{ "tenant t", "match-unit =", "a pattern is missing" },
-		{ "tenant t", "match-executable = vr", "has to begin with / or *" },
+		  "user 'nobody-by-this-name' does not exist" },
+		{ "tenant t", "match-user = 4294967295", "user '4294967295' does not exist" },
+		{ "tenant t", "match-user = 99999999999999999999",
+		  "user '99999999999999999999' does not" },
+		{ "tenant t", "match-user = -1", "user '-1' does not exist" },
+		{ "tenant t", "match-user =", "empty item: write user names" },
+		{ "tenant t", "match-user = root,", "empty item: write user names" },
+		{ "tenant t", "match-group = nobody-by-this-name",
+		  "group 'nobody-by-this-name' does not exist" },
+		{ "tenant t", "match-group = root, ,root", "empty item: write group names" },
+		{ "tenant t", "match-unit =", "empty pattern" },
+		{ "tenant t", "match-executable = vr", "start the pattern with / or *" },
 		{ "tenant t", "class = real-time", "did you mean 'realtime'?" },
 		{ "tenant t", "max-leases = -1", "is not a number from 0 to 65536" },
 		{ "tenant t", "max-gpus = 1.5", "is not a number from 0 to 65536" },
@@ -214,19 +215,20 @@ TEST(wrong_values_are_refused_with_file_line_and_key)
 		{ "tenant t", "max-cus = %", "'%' is not a percentage from 1% to 100%" },
 		{ "tenant t", "max-vram = 99999999999999999999%",
 		  "is not a percentage from 1% to" },
-		{ "tenant t", "max-cus = half", "is neither a count like 16 nor a share like 25%" },
+		{ "tenant t", "max-cus = half",
+		  "is not a number such as 16 or a percentage such as 25%" },
 		{ "tenant t", "max-cus =", "is not a number from 1 to 1024" },
 		{ "tenant t", "max-queues = 0", "is not a number from 1 to 65536" },
 		{ "tenant t", "max-queues = 50%", "is not a number from 1 to 65536" },
 		{ "tenant t", "max-processes = 0", "is not a number from 1 to 65536" },
-		{ "tenant t", "max-vram = 0", "0 would bound nothing" },
+		{ "tenant t", "max-vram = 0", "0 has no effect" },
 		{ "tenant t", "max-vram = 2GB", "is not a size in bytes" },
 		{ "tenant t", "max-vram = 99999999T", "is not a size in bytes" },
 		{ "tenant t", "priority = 16",
 		  "is not low, normal, high or a number from 0 to 15" },
 		{ "tenant t", "priority = hihg", "from 0 to 15; did you mean 'high'?" },
 		{ "tenant t", "alone = perhaps", "is not yes or no" },
-		{ "tenant t", "alone = yes", "it needs class = realtime" },
+		{ "tenant t", "alone = yes", "alone = yes needs class = realtime" },
 		{ "tenant t", "enforce = kil",
 		  "is not report, freeze or kill; did you mean 'kill'?" },
 		{ "tenant t", "enforce = none", "'none' is not report, freeze or kill" },
@@ -257,7 +259,7 @@ TEST(wrong_values_are_refused_with_file_line_and_key)
 	}
 }
 
-TEST(a_time_is_bounded_by_an_hour_whatever_its_unit)
+TEST(time_of_any_unit_is_at_most_one_hour)
 {
 	static const struct {
 		const char *value;
@@ -280,7 +282,7 @@ TEST(a_time_is_bounded_by_an_hour_whatever_its_unit)
 	}
 }
 
-TEST(wrong_sections_are_refused)
+TEST(invalid_section_is_refused)
 {
 	static const struct {
 		const char *section, *says;
@@ -288,27 +290,27 @@ TEST(wrong_sections_are_refused)
 		{ "deamon", "unknown section [deamon]; did you mean [daemon]?" },
 		{ "tennant x", "unknown section [tennant x]; did you mean [tenant NAME]?" },
 		{ "", "'[]' is not a section header" },
-		{ "x", "unknown section [x]; there are [daemon], [gpu NAME] and [tenant NAME]" },
+		{ "x", "unknown section [x]; known sections: [daemon], [gpu NAME], [tenant NAME]" },
 		{ "Daemon", "did you mean [daemon]?" },
-		{ "daemon x", "[daemon x] takes no name: [daemon]" },
-		{ "gpu", "[gpu] needs a name: [gpu NAME]" },
+		{ "daemon x", "[daemon x] takes no name: write [daemon]" },
+		{ "gpu", "[gpu] needs a name: write [gpu NAME]" },
 		{ "gpu ", "needs a name" },
 		{ "tenant", "[tenant] needs a name" },
-		{ "gpu 0", "named by its PCI address" },
-		{ "gpu 0000:03:00", "named by its PCI address" },
-		{ "gpu 0000:03:00.8", "named by its PCI address" },
-		{ "gpu 0000:03:20.0", "named by its PCI address" },
+		{ "gpu 0", "invalid GPU name" },
+		{ "gpu 0000:03:00", "invalid GPU name" },
+		{ "gpu 0000:03:00.8", "invalid GPU name" },
+		{ "gpu 0000:03:20.0", "invalid GPU name" },
 		{ "gpu 0000:C1:00.0", "in lower case" },
-		{ "gpu 0000:03:00.0/", "named by its PCI address" },
-		{ "gpu 0000:03:00.0/x", "named by its PCI address" },
-		{ "gpu 0000:03:00.0 ", "named by its PCI address" },
-		{ "gpu  0000:03:00.0", "named by its PCI address" },
-		{ "gpu 0x00:03:00.0", "named by its PCI address" },
-		{ "gpu 0000:03:00.0/01", "named by its PCI address" },
-		{ "tenant a b", "a name is letters, digits and -._@" },
-		{ "tenant **", "a name is letters" },
+		{ "gpu 0000:03:00.0/", "invalid GPU name" },
+		{ "gpu 0000:03:00.0/x", "invalid GPU name" },
+		{ "gpu 0000:03:00.0 ", "invalid GPU name" },
+		{ "gpu  0000:03:00.0", "invalid GPU name" },
+		{ "gpu 0x00:03:00.0", "invalid GPU name" },
+		{ "gpu 0000:03:00.0/01", "invalid GPU name" },
+		{ "tenant a b", "invalid tenant name" },
+		{ "tenant **", "invalid tenant name: use letters" },
 		{ "tenant nobody",
-		  "[tenant nobody] is nobody: it needs match-user or match-group" },
+		  "[tenant nobody] matches no user: add match-user or match-group" },
 	};
 	char text[128];
 
@@ -326,7 +328,7 @@ TEST(wrong_sections_are_refused)
 	}
 }
 
-TEST(a_wide_pci_domain_is_a_gpu_name)
+TEST(pci_domain_of_five_digits_is_a_gpu_name)
 {
 	struct tree tree = tree_new("[gpu 10000:e1:1f.7]\nreserve-queues = 1\n");
 
@@ -334,7 +336,7 @@ TEST(a_wide_pci_domain_is_a_gpu_name)
 	tree_done(&tree);
 }
 
-TEST(all_that_is_wrong_is_said_at_once)
+TEST(all_errors_are_reported_at_once)
 {
 	struct tree tree = tree_new("x = 1\n[daemon]\nmargin = no\n[tenant a]\nclass = none\n");
 
@@ -343,12 +345,12 @@ TEST(all_that_is_wrong_is_said_at_once)
 	scratch_mkdir(&tree.scratch, "tenants.d/d.conf");
 	CHECK(tree_load(&tree) == -EINVAL && !tree.settings);
 	CHECK(tree.diagnostics.n == 7);
-	CHECK(says(&tree.diagnostics, "/gpuarbd.conf:1: x: a key needs a [section] above it"));
+	CHECK(says(&tree.diagnostics, "/gpuarbd.conf:1: x: key outside of a section"));
 	CHECK(says(&tree.diagnostics, "/gpuarbd.conf:3: margin"));
-	CHECK(says(&tree.diagnostics, "/gpuarbd.conf:4: [tenant a] is nobody"));
+	CHECK(says(&tree.diagnostics, "/gpuarbd.conf:4: [tenant a] matches no user"));
 	CHECK(says(&tree.diagnostics, "/gpuarbd.conf:5: class"));
-	CHECK(says(&tree.diagnostics, "/a.conf:1: [tenant b] is nobody"));
-	CHECK(says(&tree.diagnostics, "/a.conf:4: match-user: [tenant *] is everybody else"));
+	CHECK(says(&tree.diagnostics, "/a.conf:1: [tenant b] matches no user"));
+	CHECK(says(&tree.diagnostics, "/a.conf:4: match-user: not valid in [tenant *]"));
 	CHECK(says(&tree.diagnostics, "/d.conf: a directory, not a file"));
 	tree_done(&tree);
 }

@@ -6,7 +6,7 @@
 #include "check.h"
 #include "scratch.h"
 
-/* A profile that is right, one key a line; tests replace a line of it. */
+/* A valid profile, one key per line; tests replace a line. */
 static const char *const good[] = {
 	"device = Test",
 	"gfx-target = 100300",
@@ -38,8 +38,8 @@ static bool same_key(const char *a, const char *b)
 	return key_length(a) == key_length(b) && strncmp(a, b, key_length(a)) == 0;
 }
 
-/* Writes test.conf: the good one with `line` in place of the one with its key (or added),
- * and without `dropped`. */
+/* Writes test.conf: the valid profile with `line` in the place of the line with the same key (or
+ * added), and without `dropped`. */
 static void write_profile(const struct scratch *scratch, const char *line, const char *dropped)
 {
 	char text[2048] = "[gpu]\n";
@@ -58,17 +58,17 @@ static void write_profile(const struct scratch *scratch, const char *line, const
 	scratch_write(scratch, "test.conf", text);
 }
 
-static bool noted(const struct diagnostics *diagnostics, const char *words)
+static bool reported(const struct diagnostics *diagnostics, const char *words)
 {
 	for (size_t i = 0; i < diagnostics->n; i++)
 		if (diagnostics->list[i].error && strstr(diagnostics->list[i].text, words))
 			return true;
 	for (size_t i = 0; i < diagnostics->n; i++)
-		fprintf(stderr, "it says: %s\n", diagnostics->list[i].text);
+		fprintf(stderr, "diagnostic: %s\n", diagnostics->list[i].text);
 	return false;
 }
 
-/* Loads the good profile with this change. */
+/* Loads the valid profile with this change. */
 static int load(const char *line, const char *dropped, struct profile *ret,
 		struct diagnostics *diagnostics)
 {
@@ -81,15 +81,15 @@ static int load(const char *line, const char *dropped, struct profile *ret,
 	return r;
 }
 
-/* Whether it is refused in these words, and what was to be filled is as it was. */
+/* Whether the profile is refused with these words, and *ret is unchanged. */
 static bool refused(const char *line, const char *dropped, const char *words)
 {
 	struct profile profile = { .partitions = 77 };
 	struct diagnostics diagnostics = { 0 };
 	bool ok;
 
-	ok = load(line, dropped, &profile, &diagnostics) == -EINVAL && noted(&diagnostics, words) &&
-	     profile.partitions == 77;
+	ok = load(line, dropped, &profile, &diagnostics) == -EINVAL &&
+	     reported(&diagnostics, words) && profile.partitions == 77;
 	diagnostics_done(&diagnostics);
 	return ok;
 }
@@ -103,7 +103,7 @@ static bool loads(const char *line, const char *dropped, struct profile *ret)
 	return ok;
 }
 
-/* Whether this text, as a profile, is refused in all of these words. */
+/* Whether this text is refused as a profile, with diagnostics that have all of these words. */
 static bool text_refused(const char *text, const char *const words[static 3])
 {
 	struct scratch scratch = scratch_new();
@@ -114,13 +114,13 @@ static bool text_refused(const char *text, const char *const words[static 3])
 	scratch_write(&scratch, "test.conf", text);
 	ok = profile_load(scratch.path, "test", &profile, &diagnostics) == -EINVAL;
 	for (size_t i = 0; i < 3; i++)
-		ok = ok && noted(&diagnostics, words[i]);
+		ok = ok && reported(&diagnostics, words[i]);
 	diagnostics_done(&diagnostics);
 	scratch_done(&scratch);
 	return ok;
 }
 
-TEST(a_profile_says_what_it_says)
+TEST(profile_keys_are_stored_in_their_fields)
 {
 	struct profile profile;
 
@@ -151,7 +151,7 @@ TEST(optional_keys_override_their_defaults)
 	CHECK(loads("scheduler = mes", NULL, &profile) && profile.info.scheduler == SCHEDULER_MES);
 }
 
-TEST(a_harvest_map_is_taken_in_order_of_engine_and_array)
+TEST(harvest_map_is_in_order_of_engine_and_array)
 {
 	struct profile profile;
 
@@ -164,7 +164,7 @@ TEST(a_harvest_map_is_taken_in_order_of_engine_and_array)
 	CHECK(profile.info.geometry.active[0][3][1] == 2);
 }
 
-TEST(an_unknown_key_is_refused_with_the_nearest_one)
+TEST(unknown_key_is_refused_with_the_nearest_one)
 {
 	CHECK(refused(
 		"queue-slot = 8", NULL,
@@ -172,21 +172,21 @@ TEST(an_unknown_key_is_refused_with_the_nearest_one)
 	CHECK(refused("zzzzzzzz = 8", NULL, "unknown key 'zzzzzzzz'"));
 }
 
-TEST(every_missing_key_is_named)
+TEST(every_missing_key_is_reported)
 {
 	char words[64];
 
 	for (size_t i = 0; good[i]; i++) {
 		if (same_key(good[i], "cus"))
 			continue;
-		snprintf(words, sizeof(words), "the key '%.*s' is missing",
-			 (int)key_length(good[i]), good[i]);
+		snprintf(words, sizeof(words), "missing key '%.*s'", (int)key_length(good[i]),
+			 good[i]);
 		CHECK(refused(NULL, good[i], words));
 	}
-	CHECK(refused(NULL, "cus", "one of the keys 'cus' and 'active' is missing"));
+	CHECK(refused(NULL, "cus", "missing key 'cus' or 'active'"));
 }
 
-TEST(numbers_that_are_none_or_out_of_range_are_refused)
+TEST(invalid_number_is_refused)
 {
 	static const char *const keys[] = {
 		"gfx-target", "xccs",        "shader-engines", "shader-arrays", "cus-per-array",
@@ -220,63 +220,65 @@ TEST(numbers_that_are_none_or_out_of_range_are_refused)
 		}
 }
 
-TEST(words_that_a_key_does_not_know_are_refused)
+TEST(unknown_word_is_refused)
 {
-	CHECK(refused("scheduler = fifo", NULL, "scheduler: 'fifo' is none of hws hws-strict"));
-	CHECK(refused("law = guessed", NULL, "law: 'guessed' is neither measured nor assumed"));
-	CHECK(refused("harvest = no", NULL, "harvest: 'no' is neither known nor assumed"));
+	CHECK(refused("scheduler = fifo", NULL,
+		      "scheduler: 'fifo' is not unknown, hws, hws-strict"));
+	CHECK(refused("law = guessed", NULL, "law: 'guessed' is not assumed or measured"));
+	CHECK(refused("harvest = no", NULL, "harvest: 'no' is not assumed or known"));
 	CHECK(refused("wgp = maybe", NULL, "wgp: 'maybe'"));
 	CHECK(refused("vram = 16Q", NULL, "vram: '16Q'"));
 	CHECK(refused("vram = 20000000T", NULL, "vram: '20000000T'"));
 }
 
-TEST(a_device_needs_a_name_of_reasonable_length)
+TEST(device_name_has_1_to_63_bytes)
 {
-	CHECK(refused("device =", NULL, "device: a name of 1 to 63 bytes"));
+	CHECK(refused("device =", NULL, "is not a name of 1 to 63 bytes"));
 	CHECK(refused("device = 0123456789012345678901234567890123456789012345678901234567890123",
-		      NULL, "device: a name of 1 to 63 bytes"));
+		      NULL, "is not a name of 1 to 63 bytes"));
 }
 
-TEST(cus_that_do_not_fit_are_refused_with_the_shape)
+TEST(cus_that_do_not_fit_the_geometry_are_refused)
 {
 	CHECK(refused("cus = 82", NULL,
-		      "test.conf:7: cus: 82 do not fit 1 XCCs x 4 engines x 2 "
+		      "test.conf:7: cus: 82 CUs do not fit 1 XCCs x 4 engines x 2 "
 		      "arrays x 10 CUs"));
-	CHECK(refused("cus = 71", NULL, "cus: 71 do not fit"));
-	CHECK(refused("xccs = 2", NULL, "cus: 72 do not fit"));
+	CHECK(refused("cus = 71", NULL, "cus: 71 CUs do not fit"));
+	CHECK(refused("xccs = 2", NULL, "cus: 72 CUs do not fit"));
 }
 
-TEST(a_harvest_map_that_does_not_fit_is_refused)
+TEST(harvest_map_that_does_not_fit_the_geometry_is_refused)
 {
-	CHECK(refused("active = 10 10 10", "cus", "active: 3 counts for 1 XCCs x 4 engines x 2"));
-	CHECK(refused("active = 10 10 10 10 10 10 10 10 10", "cus", "active: 9 counts"));
+	CHECK(refused("active = 10 10 10", "cus", "active: 3 numbers for 1 XCCs x 4 engines x 2"));
+	CHECK(refused("active = 10 10 10 10 10 10 10 10 10", "cus", "active: 9 numbers"));
 	CHECK(refused("active = 10 10 10 10 10 10 10 12", "cus",
 		      "active: 12 CUs in XCC 0, shader engine 3, array 1"));
 	CHECK(refused("active = 10 10 10 10 10 10 10 9", "cus", "come in pairs"));
 	CHECK(refused("active = 0 0 0 0 0 0 0 0", "cus", "active: no CU at all"));
 	CHECK(refused("active = 10 10 10 x 10 10 10 10", "cus", "active: 'x'"));
 	CHECK(refused("active = 10 10 10 -2 10 10 10 10", "cus", "active: '-2'"));
-	CHECK(refused("active = 10 10 10 10 10 10 10 10", NULL, "active: 'cus' is given, too"));
+	CHECK(refused("active = 10 10 10 10 10 10 10 10", NULL, "active: 'cus' is set too"));
 }
 
-TEST(queues_that_contradict_each_other_are_refused)
+TEST(contradicting_numbers_of_queues_are_refused)
 {
-	CHECK(refused("queue-slots = 17", NULL, "queue-slots: 17, but 4 pipes x 4 queues"));
-	CHECK(refused("reserve-queues = 8", NULL, "reserve-queues: 8 of 8 queue-slots leave none"));
+	CHECK(refused("queue-slots = 17", NULL, "queue-slots: 17 is more than 4 pipes x 4 queues"));
+	CHECK(refused("reserve-queues = 8", NULL,
+		      "reserve-queues: 8 leaves none of 8 queue-slots"));
 }
 
-TEST(keys_outside_the_one_section_are_refused)
+TEST(key_outside_of_the_gpu_section_is_refused)
 {
 	static const char *const words[] = {
 		"test.conf:1: 'device' is in section []",
 		"test.conf:3: 'cores' is in section [cpu]",
-		"a profile has one section, [gpu]",
+		"the only section of a profile",
 	};
 
 	CHECK(text_refused("device = Early\n[cpu]\ncores = 4\n", words));
 }
 
-TEST(all_that_is_wrong_is_told_at_once)
+TEST(all_errors_are_reported_at_once)
 {
 	static const char *const words[] = {
 		"test.conf:2: pipes",
@@ -287,7 +289,7 @@ TEST(all_that_is_wrong_is_told_at_once)
 	CHECK(text_refused("[gpu]\npipes = 0\nlaw = x\nfoo = 1\n", words));
 }
 
-TEST(a_key_that_stands_twice_is_refused)
+TEST(duplicate_key_is_refused)
 {
 	static const char *const words[] = { "test.conf:3: duplicate key 'pipes'", "line 2",
 					     "pipes" };
@@ -295,7 +297,7 @@ TEST(a_key_that_stands_twice_is_refused)
 	CHECK(text_refused("[gpu]\npipes = 4\npipes = 4\n", words));
 }
 
-TEST(a_name_that_is_no_plain_file_name_is_refused)
+TEST(profile_name_that_is_a_path_is_refused)
 {
 	static const char *const names[] = {
 		"", ".", "..", ".hidden", "../test", "a/b", "/etc/passwd", "a b", "a\n", "ä",
@@ -306,12 +308,12 @@ TEST(a_name_that_is_no_plain_file_name_is_refused)
 		struct diagnostics diagnostics = { 0 };
 
 		CHECK(profile_load("/nonexistent", names[i], &profile, &diagnostics) == -EINVAL);
-		CHECK(noted(&diagnostics, "is no name of a GPU profile"));
+		CHECK(reported(&diagnostics, "is not a profile name"));
 		diagnostics_done(&diagnostics);
 	}
 }
 
-TEST(a_missing_profile_is_answered_with_those_that_exist)
+TEST(missing_profile_is_reported_with_those_that_exist)
 {
 	struct scratch scratch = scratch_new();
 	struct diagnostics diagnostics = { 0 };
@@ -322,17 +324,17 @@ TEST(a_missing_profile_is_answered_with_those_that_exist)
 	scratch_write(&scratch, "README", "");
 	scratch_write(&scratch, ".conf", "");
 	CHECK(profile_load(scratch.path, "radeon", &profile, &diagnostics) == -ENOENT);
-	CHECK(noted(&diagnostics, "no GPU profile 'radeon' in"));
-	CHECK(noted(&diagnostics, "there are: other test"));
+	CHECK(reported(&diagnostics, "no GPU profile 'radeon' in"));
+	CHECK(reported(&diagnostics, "available: other test"));
 	scratch_done(&scratch);
 	diagnostics_done(&diagnostics);
 
 	CHECK(profile_load(scratch.path, "radeon", &profile, &diagnostics) == -ENOENT);
-	CHECK(noted(&diagnostics, "there are: none"));
+	CHECK(reported(&diagnostics, "available: none"));
 	diagnostics_done(&diagnostics);
 }
 
-TEST(a_directory_in_the_place_of_a_profile_is_refused)
+TEST(directory_in_the_place_of_a_profile_is_refused)
 {
 	struct scratch scratch = scratch_new();
 	struct diagnostics diagnostics = { 0 };
@@ -340,7 +342,7 @@ TEST(a_directory_in_the_place_of_a_profile_is_refused)
 
 	scratch_mkdir(&scratch, "test.conf");
 	CHECK(profile_load(scratch.path, "test", &profile, &diagnostics) == -EINVAL);
-	CHECK(noted(&diagnostics, "test.conf"));
+	CHECK(reported(&diagnostics, "test.conf"));
 	diagnostics_done(&diagnostics);
 	scratch_done(&scratch);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The GPU profiles that are shipped: conf/gpus of the tree at $GPUARB_SOURCE_ROOT. */
+/* The shipped GPU profiles: conf/gpus in $GPUARB_SOURCE_ROOT. */
 
 #include <dirent.h>
 
@@ -9,7 +9,7 @@
 
 #include "check.h"
 
-/* What every shipped profile must be fit for. */
+/* What every shipped profile must fulfil. */
 static void check_shipped(const char *dir, const char *name)
 {
 	uint32_t mask[CODEC_WORDS];
@@ -65,7 +65,7 @@ TEST(every_shipped_profile_loads)
 	CHECK((size_t)shipped == sizeof(expected) / sizeof(expected[0]));
 }
 
-TEST(shipped_profiles_have_the_figures_of_their_cards)
+TEST(shipped_profiles_have_the_numbers_of_their_cards)
 {
 	static const struct {
 		const char *name;
