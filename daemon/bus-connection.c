@@ -26,34 +26,15 @@ static const char *why_no_name(int r)
 	return strerror(-r);
 }
 
-static int open_bus(struct daemon *daemon)
-{
-	return bus_new(daemon->event, daemon->options->bus_address, daemon->arbiter, &daemon_host,
-		       daemon, &daemon->bus);
-}
-
-int daemon_connect(struct daemon *daemon)
-{
-	int r;
-
-	r = open_bus(daemon);
-	if (r < 0) {
-		log_error("cannot connect to %s: %s", address(daemon), strerror(-r));
-		return r;
-	}
-	r = bus_own_name(daemon->bus);
-	if (r < 0)
-		log_error("cannot take the name on %s: %s", address(daemon), why_no_name(r));
-	return r;
-}
+static int open_bus(struct daemon *daemon);
 
 static void try_later(struct daemon *daemon)
 {
-	uint64_t pause = daemon->pause_usec ? daemon->pause_usec : PAUSE_USEC;
+	uint64_t pause = daemon->connection.pause_usec ? daemon->connection.pause_usec : PAUSE_USEC;
 
-	daemon->pause_usec = pause * 2 < PAUSE_MAX_USEC ? pause * 2 : PAUSE_MAX_USEC;
-	sd_event_source_set_time_relative(daemon->reconnect, pause);
-	sd_event_source_set_enabled(daemon->reconnect, SD_EVENT_ONESHOT);
+	daemon->connection.pause_usec = pause * 2 < PAUSE_MAX_USEC ? pause * 2 : PAUSE_MAX_USEC;
+	sd_event_source_set_time_relative(daemon->connection.retry, pause);
+	sd_event_source_set_enabled(daemon->connection.retry, SD_EVENT_ONESHOT);
 }
 
 static int on_reconnect(sd_event_source *source, uint64_t usec, void *userdata)
@@ -72,17 +53,17 @@ static int on_reconnect(sd_event_source *source, uint64_t usec, void *userdata)
 	return 0;
 }
 
-void host_disconnected(void *userdata)
+static void on_disconnected(void *userdata)
 {
 	struct daemon *daemon = userdata;
 	int r = 0;
 
-	if (daemon->pause_usec == 0)
+	if (daemon->connection.pause_usec == 0)
 		log_warning("the connection to %s is lost; leases stay, and it is tried again",
 			    address(daemon));
-	if (!daemon->reconnect)
-		r = sd_event_add_time_relative(daemon->event, &daemon->reconnect, CLOCK_MONOTONIC,
-					       0, 1000, on_reconnect, daemon);
+	if (!daemon->connection.retry)
+		r = sd_event_add_time_relative(daemon->event, &daemon->connection.retry,
+					       CLOCK_MONOTONIC, 0, 1000, on_reconnect, daemon);
 	if (r < 0) {
 		sd_event_exit(daemon->event, r); /* no memory: the service manager starts anew */
 		return;
@@ -90,20 +71,44 @@ void host_disconnected(void *userdata)
 	try_later(daemon);
 }
 
-void host_named(void *userdata, int r)
+static void on_named(void *userdata, int r)
 {
 	struct daemon *daemon = userdata;
 
 	if (r < 0) {
 		/* The leases are ours, whoever it is: their files are locked. */
-		if (r == -EEXIST && !daemon->unnamed)
+		if (r == -EEXIST && !daemon->connection.name_taken)
 			log_error("somebody else has the name on %s; it is tried again",
 				  address(daemon));
-		daemon->unnamed = r == -EEXIST;
+		daemon->connection.name_taken = r == -EEXIST;
 		try_later(daemon);
 		return;
 	}
-	daemon->pause_usec = 0;
-	daemon->unnamed = false;
+	daemon->connection.pause_usec = 0;
+	daemon->connection.name_taken = false;
 	log_notice("on %s again", address(daemon));
+}
+
+static int open_bus(struct daemon *daemon)
+{
+	static const struct bus_events events = { .disconnected = on_disconnected,
+						  .named = on_named };
+
+	return bus_new(daemon->event, daemon->options->bus_address, daemon->arbiter, &requests_host,
+		       &events, daemon, &daemon->bus);
+}
+
+int bus_connection_open(struct daemon *daemon)
+{
+	int r;
+
+	r = open_bus(daemon);
+	if (r < 0) {
+		log_error("cannot connect to %s: %s", address(daemon), strerror(-r));
+		return r;
+	}
+	r = bus_own_name(daemon->bus);
+	if (r < 0)
+		log_error("cannot take the name on %s: %s", address(daemon), why_no_name(r));
+	return r;
 }

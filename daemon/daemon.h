@@ -2,8 +2,25 @@
 #pragma once
 
 /*
- * The daemon: holds the parts together and carries out what core decides, always in one
- * order: save, apply, tell.
+ * The daemon's private header: what the files of this folder share.
+ *
+ * Each file is one part of the daemon, and arrows go from top to bottom only:
+ *
+ *   main.c             options, --check, signals, the event loop
+ *   start.c            makes the daemon and ends it
+ *   bus-connection.c   connects to the bus, and again after it was lost
+ *   requests.c         what clients ask on the bus
+ *   recover.c          the leases that an earlier daemon left
+ *   reload.c           the configuration, at the start and again
+ *   update.c           brings everything in line after a change
+ *   commit.c           saves what is to be granted and puts it into force
+ *   publish.c          tells holders, the journal and the bus what has changed
+ *   overdue.c          enforcement against leases that do not give back in time
+ *   liveness.c         holders and bound processes
+ *   descriptors.c      reads the hardware queue descriptors
+ *   scan.c, gpus.c     reads what processes use, and which GPUs there are
+ *   journal-events.c   the journal entry of each change of a lease
+ *   schedule.c         timers and the clock
  */
 
 #include <stdbool.h>
@@ -12,24 +29,21 @@
 
 #include "bus/bus.h"
 #include "core/change/arbiter.h"
-#include "util/ratelimit.h"
+#include "helpers/debugfs-reader.h"
+#include "helpers/enforce-client.h"
 #include "hw/hw.h"
 #include "sys/config/config.h"
-#include "helpers/enforce-client.h"
 #include "sys/liveness/holder.h"
-#include "helpers/debugfs-reader.h"
-#include "sys/state/state.h"
 #include "sys/liveness/store.h"
-
-/* What ends is seen first, then carried out together, and only then is anything decided. */
-#define PRIORITY_CARRY_OUT ((SD_EVENT_PRIORITY_IMPORTANT + SD_EVENT_PRIORITY_NORMAL) / 2)
+#include "sys/state/state.h"
+#include "util/ratelimit.h"
 
 struct daemon_options {
 	struct config_files files;
 	const char *profiles; /* directory */
 	const char *simulate; /* profiles, comma-separated; NULL: as configured */
-	const char *sysfs;    /* what stands for /sys; NULL: /sys */
-	const char *debugfs;  /* for /sys/kernel/debug; NULL: a service reads it */
+	const char *sysfs;    /* a directory read instead of /sys; NULL: /sys */
+	const char *debugfs;  /* read instead of /sys/kernel/debug; NULL: ask gpuarb-mqds */
 	const char *enforce;  /* the socket of gpuarb-enforce */
 	const char *runtime_directory;
 	const char *bus_address; /* NULL: the system bus */
@@ -38,95 +52,220 @@ struct daemon_options {
 struct daemon {
 	const struct daemon_options *options;
 	sd_event *event;
-	const struct hw_ops *ops;
-	struct hw *hw;
 	struct arbiter *arbiter;
 	struct state *state;
-	struct store *store;
-	struct holders *holders;
+	struct bus *bus; /* NULL while there is no connection */
+	struct enforce *enforce;
+	uint64_t saved; /* the lease that was saved before its commit; or 0 */
 
-	struct bus *bus; /* NULL while there is none */
-	sd_event_source *reconnect;
-	uint64_t pause_usec; /* before the next attempt */
-	bool unnamed;        /* somebody else had the name at the last one, which was logged */
+	/* bus-connection.c */
+	struct {
+		sd_event_source *retry;
+		uint64_t pause_usec; /* before the next attempt; 0: connected */
+		bool name_taken;     /* another process had the name, which was logged */
+	} connection;
 
-	unsigned nofile;      /* fds that the service manager can give to a process of ours */
-	unsigned store_max;   /* fds that it keeps for us; UINT_MAX: it does not say */
-	bool stored;          /* leases outlive this process, as far as anybody was told */
-	unsigned max_holders; /* as configured, or what the two allow */
+	/* schedule.c, update.c */
+	struct {
+		sd_event_source *update;   /* update_now() before the next request */
+		sd_event_source *deadline; /* of any lease */
+		sd_event_source *scan;     /* of the hardware */
+	} timer;
 
-	sd_event_source *carry;    /* something has ended: daemon_carry_out() */
-	sd_event_source *deadline; /* of a lease that waits */
-	uint64_t saved;            /* the lease that was saved as it is, before its commit; or 0 */
-	bool stale;                /* what was saved of some lease is not what it is */
-	bool unsaved;              /* a waiting lease fits, and could not be saved */
+	/* commit.c */
+	struct {
+		bool stale;       /* the file of a lease differs from the lease in force */
+		bool grant_fails; /* a waiting lease fits but cannot be saved, which was logged */
+	} commit;
 
-	struct enforce *enforce; /* who kills and freezes for us */
-	struct probe *probe;     /* who reads what hardware queues have */
-	sd_event_source *probing;
-	uint64_t probed_usec; /* when it was asked last */
-	bool asked;           /* it has not answered yet */
-	bool readable;        /* it has answered once, so that it may again */
-	bool outdated;        /* what it is about to answer is older than what was said */
-
-	sd_event_source *audit;                /* when to look at the hardware next */
-	uint64_t generation;                   /* of the list of GPUs */
-	struct gpu_info listed[REQUEST_WANTS]; /* the last list, which may be of half a tree */
-	size_t n_listed;
-	uint64_t listed_usec; /* since when it is this one */
-	bool unsettled;       /* it is to be read once more */
-	bool unlisted;        /* the last attempt to list them again failed, which was logged */
-	uint64_t looked_usec; /* CLOCK_BOOTTIME of the last look */
-	bool in_use;          /* somebody was seen on a GPU */
-	bool blind;           /* the last look failed, which was logged */
-	struct hw_use *uses;  /* room for ops->use() */
-	size_t uses_room;
-	uint64_t warned;          /* GPUs whose oversubscription was logged, as bits */
+	/* publish.c, journal-events.c */
+	uint64_t oversubscribed;  /* GPUs whose oversubscription was logged, as bits */
 	struct ratelimit refused; /* refusals that were logged */
+
+	/* liveness.c */
+	struct {
+		struct store *store;
+		struct holders *holders;
+		unsigned nofile;    /* fds that this process, or the next one, can have */
+		unsigned store_max; /* fds that the service manager keeps; UINT_MAX: unknown */
+		unsigned max;       /* holders and bound processes at most */
+		bool stored;        /* leases outlive this process; false was logged */
+	} liveness;
+
+	/* gpus.c */
+	const struct hw_ops *ops;
+	struct hw *hw;
+	struct {
+		uint64_t generation;                 /* of the hardware's list that is in force */
+		struct gpu_info last[REQUEST_WANTS]; /* the last list, maybe of half a tree */
+		size_t n_last;
+		uint64_t last_usec; /* since when the list is the same */
+		bool unsettled;     /* the list has to be read again */
+		bool fails;         /* the last attempt failed, which was logged */
+	} list;
+
+	/* scan.c */
+	struct {
+		uint64_t usec; /* of the last scan */
+		bool in_use;   /* a process used a GPU then */
+		bool fails;    /* the last scan failed, which was logged */
+		struct hw_use *uses;
+		size_t room;
+	} scan;
+
+	/* descriptors.c */
+	struct {
+		struct probe *probe;
+		sd_event_source *source;
+		uint64_t usec; /* when the last read was started */
+		bool pending;  /* that read has not ended yet */
+		bool readable; /* a read has succeeded once: later ones may, too */
+		bool outdated; /* a lease was acknowledged since the read was started */
+	} descriptors;
 };
 
-/* Reads the configuration and the hardware, connects, takes the name, goes on with the
- * leases of the daemon before. What is wrong is logged. -EINVAL: the configuration. */
+/* ---- start.c ------------------------------------------------------------------------ */
+
+/* Reads the configuration and the hardware, connects, takes the name, and recovers the leases
+ * of an earlier daemon. Failures are logged. -EINVAL: the configuration. */
 int daemon_new(const struct daemon_options *options, sd_event *event, struct daemon **ret);
 
-/* Leaves the leases to the next daemon, if the service manager keeps what they live by; else
- * ends them, telling their holders why. Takes NULL. */
+/* Leaves the leases to the next daemon where the service manager keeps their holders; else
+ * ends them and tells their holders why. Takes NULL. */
 struct daemon *daemon_free(struct daemon *daemon);
 DEFINE_CLEANUP(struct daemon *, daemon_free)
 
-/* Reads the configuration anew; on failure what was in force stays, notes say why. */
-int daemon_reload(struct daemon *daemon, struct diagnostics *diagnostics);
+/* ---- bus-connection.c --------------------------------------------------------------- */
 
-uint64_t daemon_now_usec(void); /* CLOCK_BOOTTIME */
+/* Connects and takes the name, and waits for both. Failures are logged. */
+int bus_connection_open(struct daemon *daemon);
 
-/* ---- commit.c ------------------------------------------------------------------- */
+/* ---- requests.c --------------------------------------------------------------------- */
 
-/* Grants what fits to those who wait, saves, and tells the world what has changed in core.
- * The last step of everything. */
-void daemon_carry_out(struct daemon *daemon);
+extern const struct bus_host requests_host;
 
-/* The same, before the next request is looked at. */
-void daemon_carry_out_soon(struct daemon *daemon);
+/* ---- recover.c ---------------------------------------------------------------------- */
 
-/* Saves all leases once more, if one could not be saved when it changed: one that has ended
- * would go on after a restart. -errno where one still cannot be. */
-int daemon_save_again(struct daemon *daemon);
+/* Takes over the saved leases, and the holders that the service manager kept of them. */
+int recover_leases(struct daemon *daemon);
 
-/* Saves what is about to be granted; nothing is while the file of another says more than is
- * true, since that may be what is granted here. */
-int daemon_save(struct daemon *daemon, const struct lease *proposal);
+/* ---- reload.c ----------------------------------------------------------------------- */
 
-/* All that there is to say of a lease, as a record. */
-void daemon_tell_holders(struct daemon *daemon, const struct lease *lease);
-void daemon_tell(struct daemon *daemon, const struct lease *lease, int holder);
+/* Reads the configuration; *ret is the caller's. */
+int reload_read(const struct daemon *daemon, struct settings **ret,
+		struct diagnostics *diagnostics);
 
-/* Leaves all leases to the next daemon, with what is known of them now. */
-void daemon_leave_leases(struct daemon *daemon);
+/* Reads the configuration and puts it into force. On failure the one in force stays, and
+ * diagnostics have the errors. */
+int reload_settings(struct daemon *daemon, struct diagnostics *diagnostics);
 
-/* Ends all leases, for nobody will keep them: tells their holders, and no more. */
-void daemon_end_leases(struct daemon *daemon);
+/* ---- update.c ----------------------------------------------------------------------- */
 
-/* ---- journal-events.c: what becomes of leases, told to the journal ------------------------------ */
+/* Makes the timers. */
+int update_start(struct daemon *daemon);
+
+/* Brings everything in line with the ledger: the last step of whatever changes the ledger. */
+void update_now(struct daemon *daemon);
+
+/* ---- commit.c ----------------------------------------------------------------------- */
+
+/* Saves the proposal, then puts it into force. Takes it. *ret_lease may be NULL. On -errno
+ * nothing has changed. */
+int commit_proposal(struct daemon *daemon, struct lease *proposal, struct lease **ret_lease);
+
+/* Grants the next waiting lease that fits, or lets the next adaptable lease grow. false: there
+ * is none, or it cannot be saved. */
+bool commit_next(struct daemon *daemon);
+
+/* Saves every lease that has changed and was not published yet. */
+void commit_save_touched(struct daemon *daemon);
+
+/* Saves all leases again if one could not be saved when it changed: one that has ended would
+ * be in force again after a restart. -errno where one still cannot be saved. */
+int commit_save_again(struct daemon *daemon);
+
+/* Saves all leases for the next daemon. */
+void commit_save_all(struct daemon *daemon);
+
+/* ---- publish.c ---------------------------------------------------------------------- */
+
+void publish_leases(struct daemon *daemon); /* all that have changed */
+void publish_gpus(struct daemon *daemon);   /* all that have changed */
+
+/* Sends the state of the lease to all of its holders, or to this one. */
+void publish_to_holders(struct daemon *daemon, const struct lease *lease);
+void publish_to_holder(struct daemon *daemon, const struct lease *lease, int holder);
+
+/* ---- overdue.c ---------------------------------------------------------------------- */
+
+int overdue_start(struct daemon *daemon);
+
+/* Carries out every enforcement step that is due, and thaws what need not be frozen. */
+void overdue_enforce(struct daemon *daemon);
+
+/* Thaws the unit of a lease that was frozen and has been removed. */
+void overdue_thaw(struct daemon *daemon, const struct lease *lease);
+
+/* ---- liveness.c --------------------------------------------------------------------- */
+
+int liveness_start(struct daemon *daemon);
+
+/* Sets how many holders and bound processes there can be: max-holders, or less where the
+ * service manager cannot keep as many, which is logged. */
+void liveness_limit(struct daemon *daemon);
+
+/* Asks systemd how many fds it keeps for this unit, where it did not say so at the start. */
+void liveness_ask_store(struct daemon *daemon);
+
+/* Checks that a pidfd is of a living process of the caller's user. */
+int liveness_check_process(const struct caller *caller, int fd, pid_t *ret, struct result *result);
+
+/* What keeps a lease alive and is not counted in the ledger yet. */
+struct liveness {
+	uint64_t lease;
+	int holder; /* the client's end; -1: none */
+	pid_t pid;  /* newly bound; 0: none, or bound before */
+};
+
+/* Watches a process for the lease; with liveness_add_holder() also makes a holder, whose client
+ * end is the caller's to close. Both or none. process_fd: -1 if there is no process. */
+int liveness_add_process(struct daemon *daemon, uint64_t lease, uid_t owner, int process_fd,
+			 pid_t pid, struct liveness *ret, struct result *result);
+int liveness_add_holder(struct daemon *daemon, uint64_t lease, uid_t owner, int process_fd,
+			pid_t pid, struct liveness *ret, struct result *result);
+
+/* Counts it in the ledger, once the lease is in force. */
+void liveness_count(struct daemon *daemon, const struct liveness *liveness);
+
+/* ---- descriptors.c ------------------------------------------------------------------ */
+
+/* Finds out whether hardware queue descriptors can be read here. Where they can,
+ * acknowledgements are verified from now on. */
+int descriptors_start(struct daemon *daemon);
+
+/* Starts to read them if a lease needs it. */
+void descriptors_refresh(struct daemon *daemon);
+
+/* ---- scan.c ------------------------------------------------------------------------- */
+
+/* Reads the hardware if the last scan is older than this. Returns whether it did: then
+ * update_now() is due. */
+bool scan_hardware(struct daemon *daemon, uint64_t max_age_usec);
+
+/* ---- gpus.c ------------------------------------------------------------------------- */
+
+/* Lists GPUs of the backend that options and settings ask for: for --check too. */
+int gpus_find(const struct daemon_options *options, const struct settings *settings,
+	      const struct hw_ops **ret_ops, struct hw **ret_hw, struct gpu_info *gpus, size_t max,
+	      struct diagnostics *diagnostics);
+
+/* Lists them again if they may have changed. While the driver builds its tree again, which it
+ * does for all GPUs when one goes, GPUs are missing from it: a list counts when it has been the
+ * same for this time. */
+#define GPUS_SETTLE_USEC UINT64_C(200000)
+void gpus_check(struct daemon *daemon);
+
+/* ---- journal-events.c --------------------------------------------------------------- */
 
 void journal_events_waits(const struct daemon *daemon, const struct lease *lease);
 void journal_events_granted(const struct daemon *daemon, const struct lease *lease,
@@ -149,93 +288,13 @@ void journal_events_resize_refused(struct daemon *daemon, const struct caller *c
 void journal_events_gpu(const struct daemon *daemon, const struct gpu *gpu,
 			bool was_oversubscribed);
 
-/* ---- descriptors.c: what the hardware has of what was acknowledged ----------------------------- */
+/* ---- schedule.c --------------------------------------------------------------------- */
 
-/* Whether it can be read here at all; if so, acknowledgements have to be true from now on. */
-int daemon_start_probe(struct daemon *daemon);
+uint64_t daemon_now_usec(void); /* CLOCK_BOOTTIME */
 
-/* Reads it if there is need to. */
-void daemon_verify(struct daemon *daemon);
+/* Runs update_now() before the next request is read: however many holders close at once, there
+ * is one update. */
+void schedule_update(struct daemon *daemon);
 
-/* ---- enforce.c: what is done to who does not give back --------------------------------------- */
-
-int daemon_start_enforce(struct daemon *daemon);
-
-/* Does what is due; whether anything was. */
-bool daemon_enforce(struct daemon *daemon);
-
-/* The lease is no more: what was frozen for it is thawed. */
-void daemon_thaw(struct daemon *daemon, const struct lease *lease);
-
-/* ---- recover.c ------------------------------------------------------------------------ */
-
-/* Goes on with the leases that were saved, and with what the service manager kept of them. */
-int daemon_adopt(struct daemon *daemon);
-
-/* ---- bus-connection.c ---------------------------------------------------------------------- */
-
-/* Connects and takes the name; waits for that. What is wrong is logged. */
-int daemon_connect(struct daemon *daemon);
-
-/* ---- gpus.c ------------------------------------------------------------------------- */
-
-/* Lists GPUs of the backend that options and settings ask for: for --check too. */
-int daemon_find_gpus(const struct daemon_options *options, const struct settings *settings,
-		     const struct hw_ops **ret_ops, struct hw **ret_hw, struct gpu_info *gpus,
-		     size_t max, struct diagnostics *diagnostics);
-
-/* Lists them again if there may be others by now. While the driver builds its tree anew, as it
- * does for all GPUs when one goes, there seem to be fewer: a list counts when it is the same
- * after this time. */
-#define GPUS_SETTLE_USEC UINT64_C(200000)
-void daemon_check_gpus(struct daemon *daemon);
-
-/* ---- scan.c ------------------------------------------------------------------------- */
-
-/* Looks at the hardware if the last look is older than this, and says whether it did. What
- * follows from it is for daemon_carry_out(). */
-bool daemon_look(struct daemon *daemon, uint64_t max_age_usec);
-
-/* Sets the time of the next look. */
-void daemon_plan_look(struct daemon *daemon);
-
-/* ---- liveness.c: what keeps leases alive -------------------------------------------------- */
-
-/* How many holders and bound processes there can be, by these settings and by what the
- * service manager can keep and give back; says so where that is less than configured. */
-unsigned daemon_limit_holders(const struct daemon *daemon, const struct settings *settings);
-
-/* A pidfd is worth what the kernel says of it: alive, and of the sender's user. */
-int keep_check_process(const struct caller *caller, int fd, pid_t *ret, struct result *result);
-
-/* Watches a process for a lease, and makes a holder for it: an fd of the caller's. Both or
- * none. process_fd: -1 if there is no process. Counted by keep_count() once the lease is in
- * force. */
-struct kept {
-	uint64_t lease;
-	int holder; /* the client's end; -1: none */
-	pid_t pid;  /* newly bound; 0: none, or bound before */
-};
-int keep_process(struct daemon *daemon, uint64_t lease, uid_t owner, int process_fd, pid_t pid,
-		 struct kept *ret, struct result *result);
-int keep_holder(struct daemon *daemon, uint64_t lease, uid_t owner, int process_fd, pid_t pid,
-		struct kept *ret, struct result *result);
-void keep_count(struct daemon *daemon, const struct kept *kept);
-
-/* ---- requests.c and its parts: what the bus may ask ------------------------------------- */
-
-extern const struct bus_host daemon_host;
-void host_disconnected(void *userdata); /* tries until there is a bus: leases need none */
-void host_named(void *userdata, int r);
-int host_reserve(void *userdata, const struct caller *caller, const struct request *asked,
-		 int process_fd, const struct lease **ret, int *ret_holder, struct result *result);
-int host_activate(void *userdata, const struct caller *caller, uint64_t id, bool active,
-		  struct result *result);
-int host_acknowledge(void *userdata, const struct caller *caller, uint64_t id, uint64_t generation,
-		     struct result *result);
-int host_revoke(void *userdata, uint64_t id, uint64_t grace_usec, const char *reason,
-		struct result *result);
-int host_bind(void *userdata, const struct caller *caller, uint64_t id, int process_fd,
-	      struct result *result);
-int host_resize(void *userdata, const struct caller *caller, uint64_t id,
-		const struct request *request, struct result *result);
+/* Sets the timers to the next deadline and to the next scan. */
+void schedule_timers(struct daemon *daemon);

@@ -22,10 +22,10 @@ static void give_up(struct daemon *daemon, const char *why)
 	if (daemon->arbiter->verifies)
 		log_warning("hardware queue descriptors cannot be read%s (%s): what holders "
 			    "acknowledge is believed",
-			    daemon->readable ? " any more" : "", why);
+			    daemon->descriptors.readable ? " any more" : "", why);
 	daemon->arbiter->verifies = false;
-	daemon->asked = false;
-	probe_cancel(daemon->probe);
+	daemon->descriptors.pending = false;
+	probe_cancel(daemon->descriptors.probe);
 	arbiter_masks_unreadable(daemon->arbiter);
 }
 
@@ -35,10 +35,10 @@ static void take_up(struct daemon *daemon)
 		log_notice(
 			"hardware queue descriptors can be read again: acknowledgements have to be "
 			"true");
-	else if (!daemon->readable)
+	else if (!daemon->descriptors.readable)
 		log_info(
 			"hardware queue descriptors can be read: acknowledgements have to be true");
-	daemon->arbiter->verifies = daemon->readable = true;
+	daemon->arbiter->verifies = daemon->descriptors.readable = true;
 }
 
 static void compare(struct daemon *daemon, const char *text, size_t size)
@@ -75,15 +75,15 @@ static int on_probe(sd_event_source *source, int fd, uint32_t events, void *user
 	(void)source;
 	(void)fd;
 	(void)events;
-	r = probe_read(daemon->probe, &text, &size, why, sizeof(why));
+	r = probe_read(daemon->descriptors.probe, &text, &size, why, sizeof(why));
 	if (r == -EAGAIN || r == -EINVAL)
 		return 0;
-	daemon->asked = false;
+	daemon->descriptors.pending = false;
 	if (r < 0 && r != -ENOMEM)
 		give_up(daemon, why);
-	else if (r == 0 && !daemon->outdated)
+	else if (r == 0 && !daemon->descriptors.outdated)
 		compare(daemon, text, size);
-	daemon_carry_out(daemon);
+	schedule_update(daemon);
 	return 0;
 }
 
@@ -92,10 +92,10 @@ static int ask(struct daemon *daemon)
 	char why[256];
 	int r;
 
-	daemon->probed_usec = daemon_now_usec();
-	r = probe_start(daemon->probe, why, sizeof(why));
-	daemon->asked = r >= 0;
-	daemon->outdated = false;
+	daemon->descriptors.usec = daemon_now_usec();
+	r = probe_start(daemon->descriptors.probe, why, sizeof(why));
+	daemon->descriptors.pending = r >= 0;
+	daemon->descriptors.outdated = false;
 	if (r < 0 && r != -EAGAIN && r != -EBUSY && r != -ENOMEM)
 		give_up(daemon, why);
 	return r;
@@ -104,35 +104,35 @@ static int ask(struct daemon *daemon)
 /* One that does not come is asked for again: what was acknowledged stays unseen meanwhile. */
 static bool is_late(const struct daemon *daemon)
 {
-	return daemon_now_usec() - daemon->probed_usec > PROBE_PATIENCE_USEC;
+	return daemon_now_usec() - daemon->descriptors.usec > PROBE_PATIENCE_USEC;
 }
 
 /* What was seen changes without a word, and what could not be read once may be the next time. */
 static bool is_due(const struct daemon *daemon)
 {
-	uint64_t age = daemon_now_usec() - daemon->probed_usec;
+	uint64_t age = daemon_now_usec() - daemon->descriptors.usec;
 	uint64_t look = daemon->arbiter->settings->audit_interval_usec;
 	bool urgent;
 
 	if (daemon->arbiter->verifies && arbiter_wants_masks(daemon->arbiter, &urgent))
 		return urgent || age >= look;
-	return daemon->readable && daemon->in_use && age >= look * LOOKS_BETWEEN;
+	return daemon->descriptors.readable && daemon->scan.in_use && age >= look * LOOKS_BETWEEN;
 }
 
-void daemon_verify(struct daemon *daemon)
+void descriptors_refresh(struct daemon *daemon)
 {
-	if ((!daemon->asked || is_late(daemon)) && is_due(daemon))
+	if ((!daemon->descriptors.pending || is_late(daemon)) && is_due(daemon))
 		ask(daemon);
 }
 
-int daemon_start_probe(struct daemon *daemon)
+int descriptors_start(struct daemon *daemon)
 {
 	int r;
 
-	r = probe_new(daemon->options->debugfs, PROBE_SOCKET, &daemon->probe);
+	r = probe_new(daemon->options->debugfs, PROBE_SOCKET, &daemon->descriptors.probe);
 	if (r >= 0)
-		r = sd_event_add_io(daemon->event, &daemon->probing, probe_fd(daemon->probe),
-				    EPOLLIN, on_probe, daemon);
+		r = sd_event_add_io(daemon->event, &daemon->descriptors.source,
+				    probe_fd(daemon->descriptors.probe), EPOLLIN, on_probe, daemon);
 	if (r < 0)
 		return r;
 	if (strcmp(daemon->ops->name, "kfd") != 0)

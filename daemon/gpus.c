@@ -44,9 +44,9 @@ static int simulate(const struct daemon_options *options, const char *profiles, 
 	return hw_simulated_new(cards, partitions, n, ret);
 }
 
-int daemon_find_gpus(const struct daemon_options *options, const struct settings *settings,
-		     const struct hw_ops **ret_ops, struct hw **ret_hw, struct gpu_info *gpus,
-		     size_t max, struct diagnostics *diagnostics)
+int gpus_find(const struct daemon_options *options, const struct settings *settings,
+	      const struct hw_ops **ret_ops, struct hw **ret_hw, struct gpu_info *gpus, size_t max,
+	      struct diagnostics *diagnostics)
 {
 	bool simulated = options->simulate ||
 			 (!options->sysfs && settings->backend == BACKEND_SIMULATED);
@@ -78,15 +78,15 @@ int daemon_find_gpus(const struct daemon_options *options, const struct settings
 
 static bool is_settled(struct daemon *daemon, const struct gpu_info *gpus, size_t n)
 {
-	bool same = n == daemon->n_listed && daemon->listed_usec > 0;
+	bool same = n == daemon->list.n_last && daemon->list.last_usec > 0;
 
 	for (size_t i = 0; same && i < n; i++)
-		same = gpu_info_same(&gpus[i], &daemon->listed[i]);
+		same = gpu_info_same(&gpus[i], &daemon->list.last[i]);
 	if (same)
-		return daemon->looked_usec - daemon->listed_usec >= GPUS_SETTLE_USEC;
-	memcpy(daemon->listed, gpus, n * sizeof(*gpus));
-	daemon->n_listed = n;
-	daemon->listed_usec = daemon->looked_usec;
+		return daemon->scan.usec - daemon->list.last_usec >= GPUS_SETTLE_USEC;
+	memcpy(daemon->list.last, gpus, n * sizeof(*gpus));
+	daemon->list.n_last = n;
+	daemon->list.last_usec = daemon->scan.usec;
 	return false;
 }
 
@@ -122,24 +122,24 @@ static void warn_unlisted(int r)
 			    strerror(-r));
 }
 
-void daemon_check_gpus(struct daemon *daemon)
+void gpus_check(struct daemon *daemon)
 {
 	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	uint64_t generation = daemon->ops->generation(daemon->hw);
 	int r;
 
-	daemon->unsettled = false;
-	if (generation == daemon->generation)
+	daemon->list.unsettled = false;
+	if (generation == daemon->list.generation)
 		return;
 	r = list_again(daemon, &diagnostics);
-	daemon->unsettled = r == 0;
+	daemon->list.unsettled = r == 0;
 	if (r == 0)
 		return;
 	if (r > 0)
-		daemon->generation = generation;
-	if (r > 0 || !daemon->unlisted)
+		daemon->list.generation = generation;
+	if (r > 0 || !daemon->list.fails)
 		log_diagnostics(&diagnostics);
-	if (r < 0 && !daemon->unlisted)
+	if (r < 0 && !daemon->list.fails)
 		warn_unlisted(r);
-	daemon->unlisted = r < 0;
+	daemon->list.fails = r < 0;
 }

@@ -1,43 +1,144 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What keeps leases alive: room for it, and making it. */
+/* Holders and bound processes, which keep leases alive: how many there can be, adding them, and
+ * their ends. */
 
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "daemon.h"
-#include "util/log.h"
 #include "sys/process.h"
+#include "util/log.h"
 
-/* Bus, event loop, files being written, and above all calls under way: each can bring 16 fds
- * (max_message_unix_fds of a bus), and a call that finds no room for them ends our
- * connection. dbus-daemon has up to 64 on their way to us at a time. */
-#define FDS_OF_OUR_OWN 256U
+/* fds for the bus, the event loop, files being written, and above all for calls under way: each
+ * call can bring 16 fds (max_message_unix_fds of a bus), and dbus-daemon has up to 64 of them on
+ * their way to a client. A call that finds no room for its fds ends the connection. */
+#define OWN_FDS 256U
 
-unsigned daemon_limit_holders(const struct daemon *daemon, const struct settings *settings)
+/* ---- ends ---------------------------------------------------------------------------------- */
+
+static void on_holder_gone(void *userdata, uint64_t lease)
 {
-	unsigned wanted = settings->max_holders;
-	unsigned room = daemon->nofile > FDS_OF_OUR_OWN ? daemon->nofile - FDS_OF_OUR_OWN : 0;
-	unsigned most = daemon->stored ? holders_most(daemon->arbiter->next_id) : UINT_MAX;
+	struct daemon *daemon = userdata;
+
+	arbiter_holder_gone(daemon->arbiter, lease);
+	schedule_update(daemon);
+}
+
+static void on_bound_gone(void *userdata, uint64_t lease, pid_t pid)
+{
+	struct daemon *daemon = userdata;
+
+	arbiter_bound_gone(daemon->arbiter, lease, pid);
+	schedule_update(daemon);
+}
+
+/* ---- room ---------------------------------------------------------------------------------- */
+
+/* Raises the soft limit and returns it. With a store it is no more than the service manager can
+ * pass to the next process, whose soft limit is the one that this process was started with;
+ * STORE_QUEUE_MAX copies can be on their way to a slow service manager. */
+static unsigned count_fds(bool store)
+{
+	struct rlimit limit, more;
+	rlim_t own, next, copies;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return 0;
+	more = (struct rlimit){ limit.rlim_max, limit.rlim_max };
+	own = setrlimit(RLIMIT_NOFILE, &more) < 0 ? limit.rlim_cur : limit.rlim_max;
+	copies = own / 4 < STORE_QUEUE_MAX ? own / 4 : STORE_QUEUE_MAX;
+	next = limit.rlim_cur;
+	if (store)
+		next = next < own - copies ? next : own - copies;
+	if (!store)
+		next = own;
+	return next < UINT_MAX ? (unsigned)next : UINT_MAX;
+}
+
+int liveness_start(struct daemon *daemon)
+{
+	static const struct holders_callbacks callbacks = { on_holder_gone, on_bound_gone };
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
+	struct store **store = &daemon->liveness.store;
+	int r;
+
+	r = store_new(daemon->event, store, &diagnostics);
+	log_diagnostics(&diagnostics);
+	if (r < 0)
+		return r;
+	daemon->liveness.stored = store_works(*store);
+	daemon->liveness.nofile = count_fds(daemon->liveness.stored);
+	daemon->liveness.store_max = store_works(*store) ? store_max(*store) : UINT_MAX;
+	return holders_new(daemon->event, *store, &callbacks, daemon, &daemon->liveness.holders);
+}
+
+/* Beyond its maximum the service manager drops fds without telling. */
+void liveness_ask_store(struct daemon *daemon)
+{
+	int r;
+
+	if (!store_works(daemon->liveness.store) || daemon->liveness.store_max != UINT_MAX)
+		return;
+	r = bus_store_max(daemon->bus, &daemon->liveness.store_max);
+	if (r < 0)
+		log_notice("nobody says how many file descriptors the service manager keeps (%s): "
+			   "FileDescriptorStoreMax= must be at least max-holders",
+			   strerror(-r));
+}
+
+void liveness_limit(struct daemon *daemon)
+{
+	unsigned wanted = daemon->arbiter->settings->max_holders;
+	unsigned nofile = daemon->liveness.nofile, kept = daemon->liveness.store_max;
+	unsigned room = nofile > OWN_FDS ? nofile - OWN_FDS : 0;
+	unsigned most = daemon->liveness.stored ? holders_most(daemon->arbiter->next_id) : UINT_MAX;
 
 	if (wanted > room)
 		log_warning("max-holders %u needs LimitNOFILE=%u: with what there is, %u can be "
 			    "had",
-			    wanted, wanted + FDS_OF_OUR_OWN + STORE_QUEUE_MAX, room);
-	if (wanted > daemon->store_max)
+			    wanted, wanted + OWN_FDS + STORE_QUEUE_MAX, room);
+	if (wanted > kept)
 		log_warning("max-holders %u needs FileDescriptorStoreMax=%u: with what there is, "
 			    "%u can be had",
-			    wanted, wanted, daemon->store_max);
+			    wanted, wanted, kept);
 	if (wanted > most)
 		log_warning("max-holders %u: the service manager can give no more than %u to the "
 			    "next gpuarbd",
 			    wanted, most);
-	return min_u(min_u(wanted, most), min_u(room, daemon->store_max));
+	daemon->liveness.max = min_u(min_u(wanted, most), min_u(room, kept));
 }
 
-int keep_check_process(const struct caller *caller, int fd, pid_t *ret, struct result *result)
+/* Clients keep each holder and bound process, an fd of this process each, for as long as they
+ * like: one user can have at most half of them, so that other users always get some. */
+static int check_room(const struct daemon *daemon, uid_t owner, unsigned more,
+		      struct result *result)
+{
+	const struct arbiter *arbiter = daemon->arbiter;
+	size_t all = holders_count(daemon->liveness.holders), of_user = 0;
+	unsigned max = daemon->liveness.max;
+
+	if (all + more > max)
+		return result_set(result, RESULT_TOO_MANY_LEASES,
+				  "%zu holders and bound processes, and max-holders is %u", all,
+				  max);
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		if (arbiter->leases[i]->owner == owner)
+			of_user += arbiter->leases[i]->n_holders + arbiter->leases[i]->n_bound;
+	if (of_user + more > (max + 1) / 2)
+		return result_set(result, RESULT_TOO_MANY_LEASES,
+				  "uid %u has %zu holders and bound processes, and one user can "
+				  "have half of max-holders, which is %u",
+				  owner, of_user, max);
+	return 0;
+}
+
+/* ---- adding -------------------------------------------------------------------------------- */
+
+int liveness_check_process(const struct caller *caller, int fd, pid_t *ret, struct result *result)
 {
 	uid_t uid;
 	int r;
@@ -55,81 +156,58 @@ int keep_check_process(const struct caller *caller, int fd, pid_t *ret, struct r
 	return 0;
 }
 
-/* Each holder and each bound process takes an fd for as long as a client likes: no user may
- * have more than half of them, so that others always get some. */
-static int check_room(const struct daemon *daemon, uid_t owner, unsigned more,
-		      struct result *result)
-{
-	const struct arbiter *arbiter = daemon->arbiter;
-	size_t all = holders_count(daemon->holders), of_user = 0;
-
-	if (all + more > daemon->max_holders)
-		return result_set(result, RESULT_TOO_MANY_LEASES,
-				  "%zu holders and bound processes, and max-holders is %u", all,
-				  daemon->max_holders);
-	for (size_t i = 0; i < arbiter->n_leases; i++)
-		if (arbiter->leases[i]->owner == owner)
-			of_user += arbiter->leases[i]->n_holders + arbiter->leases[i]->n_bound;
-	if (of_user + more > (daemon->max_holders + 1) / 2)
-		return result_set(result, RESULT_TOO_MANY_LEASES,
-				  "uid %u has %zu holders and bound processes, and one user can "
-				  "have half of max-holders, which is %u",
-				  owner, of_user, daemon->max_holders);
-	return 0;
-}
-
 static int too_many_fds(struct result *result, int r)
 {
 	return result_set(result, RESULT_TOO_MANY_LEASES, "no room for one more holder: %s",
 			  strerror(-r));
 }
 
-static int bind_process(struct daemon *daemon, struct kept *kept, int process_fd, pid_t pid,
+static int bind_process(struct daemon *daemon, struct liveness *liveness, int process_fd, pid_t pid,
 			struct result *result)
 {
-	int r = holders_bind(daemon->holders, kept->lease, process_fd, pid);
+	int r = holders_bind(daemon->liveness.holders, liveness->lease, process_fd, pid);
 
 	if (r == -EEXIST)
 		return 0;
 	if (r < 0)
 		return too_many_fds(result, r);
-	kept->pid = pid;
+	liveness->pid = pid;
 	return 0;
 }
 
-int keep_process(struct daemon *daemon, uint64_t lease, uid_t owner, int process_fd, pid_t pid,
-		 struct kept *ret, struct result *result)
+int liveness_add_process(struct daemon *daemon, uint64_t lease, uid_t owner, int process_fd,
+			 pid_t pid, struct liveness *ret, struct result *result)
 {
 	int r;
 
-	*ret = (struct kept){ .lease = lease, .holder = -1 };
+	*ret = (struct liveness){ .lease = lease, .holder = -1 };
 	r = check_room(daemon, owner, 1, result);
 	return r < 0 ? r : bind_process(daemon, ret, process_fd, pid, result);
 }
 
-int keep_holder(struct daemon *daemon, uint64_t lease, uid_t owner, int process_fd, pid_t pid,
-		struct kept *ret, struct result *result)
+int liveness_add_holder(struct daemon *daemon, uint64_t lease, uid_t owner, int process_fd,
+			pid_t pid, struct liveness *ret, struct result *result)
 {
 	int r;
 
-	*ret = (struct kept){ .lease = lease, .holder = -1 };
+	*ret = (struct liveness){ .lease = lease, .holder = -1 };
 	r = check_room(daemon, owner, process_fd >= 0 ? 2 : 1, result);
 	if (r >= 0 && process_fd >= 0)
 		r = bind_process(daemon, ret, process_fd, pid, result);
 	if (r < 0)
 		return r;
-	ret->holder = holders_add(daemon->holders, lease);
+	ret->holder = holders_add(daemon->liveness.holders, lease);
 	if (ret->holder >= 0)
 		return 0;
 	if (ret->pid)
-		holders_unbind(daemon->holders, lease, ret->pid);
+		holders_unbind(daemon->liveness.holders, lease, ret->pid);
 	return too_many_fds(result, ret->holder);
 }
 
-void keep_count(struct daemon *daemon, const struct kept *kept)
+void liveness_count(struct daemon *daemon, const struct liveness *liveness)
 {
-	if (kept->holder >= 0)
-		arbiter_add_holder(daemon->arbiter, kept->lease);
-	if (kept->pid)
-		arbiter_bind(daemon->arbiter, kept->lease, kept->pid);
+	if (liveness->holder >= 0)
+		arbiter_add_holder(daemon->arbiter, liveness->lease);
+	if (liveness->pid)
+		arbiter_bind(daemon->arbiter, liveness->lease, liveness->pid);
 }

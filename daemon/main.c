@@ -123,8 +123,7 @@ static int check(const struct daemon_options *options)
 	if (n > 0)
 		diagnostics_add(&diagnostics, false, CONFIG_NONE);
 	if (n >= 0)
-		n = daemon_find_gpus(options, settings, &ops, &hw, gpus, REQUEST_WANTS,
-				     &diagnostics);
+		n = gpus_find(options, settings, &ops, &hw, gpus, REQUEST_WANTS, &diagnostics);
 	for (size_t i = 0; i < diagnostics.n; i++)
 		fprintf(stderr, "%s%s\n",
 			diagnostics.list[i].error ? "" : "note: ", diagnostics.list[i].text);
@@ -150,7 +149,7 @@ static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *inf
 	sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%llu",
 		   (unsigned long long)now.tv_sec * 1000000 +
 			   (unsigned long long)now.tv_nsec / 1000);
-	if (daemon_reload(userdata, &diagnostics) < 0)
+	if (reload_settings(userdata, &diagnostics) < 0)
 		log_error("the configuration has errors; what was in force stays");
 	log_diagnostics(&diagnostics);
 	sd_notify(false, "READY=1");

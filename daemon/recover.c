@@ -143,7 +143,7 @@ static void tell_gone(struct daemon *daemon, const struct stored_fds_fd *kept)
 	snprintf(lease->reason, sizeof(lease->reason),
 		 "what was saved of it could not be believed "
 		 "after a restart");
-	daemon_tell(daemon, lease, kept->fd);
+	publish_to_holder(daemon, lease, kept->fd);
 }
 
 /* Takes the fd. */
@@ -154,17 +154,17 @@ static int adopt_fd(struct daemon *daemon, struct stored_fds_fd *kept)
 	if (kept->spoilt)
 		tell_gone(daemon, kept);
 	if (!kept->lease || !ledger_find(daemon->arbiter, kept->lease)) {
-		store_forget(daemon->store, kept->name);
+		store_forget(daemon->liveness.store, kept->name);
 		return 0;
 	}
 	kept->fd = -1;
-	r = holders_adopt(daemon->holders, kept->lease, kept->pid, fd);
+	r = holders_adopt(daemon->liveness.holders, kept->lease, kept->pid, fd);
 	if (r == -EEXIST)
 		return 0; /* the same process once more: what is kept under its name is good */
 	if (r == -EINVAL) {
 		log_warning("lease %" PRIu64 ": what was kept as %s is of no use", kept->lease,
 			    kept->name);
-		store_forget(daemon->store, kept->name);
+		store_forget(daemon->liveness.store, kept->name);
 		return 0;
 	}
 	if (r < 0)
@@ -172,7 +172,7 @@ static int adopt_fd(struct daemon *daemon, struct stored_fds_fd *kept)
 	if (kept->pid == 0)
 		arbiter_add_holder(daemon->arbiter, kept->lease);
 	else if (arbiter_bind(daemon->arbiter, kept->lease, kept->pid) < 0)
-		holders_unbind(daemon->holders, kept->lease, kept->pid);
+		holders_unbind(daemon->liveness.holders, kept->lease, kept->pid);
 	return 0;
 }
 
@@ -189,7 +189,7 @@ static int adopt_fds(struct daemon *daemon, struct stored_fds *stored_fds)
 static void tell_again(struct daemon *daemon)
 {
 	for (size_t i = 0; i < daemon->arbiter->n_leases; i++)
-		daemon_tell_holders(daemon, daemon->arbiter->leases[i]);
+		publish_to_holders(daemon, daemon->arbiter->leases[i]);
 }
 
 /* A saved lease that nothing was kept of has lost its holders with the daemon before. */
@@ -219,14 +219,14 @@ static size_t tell_alive(const struct daemon *daemon)
 	return n;
 }
 
-int daemon_adopt(struct daemon *daemon)
+int recover_leases(struct daemon *daemon)
 {
 	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	_cleanup_(stored_fds_done) struct stored_fds stored_fds = { 0 };
 	size_t n, alive;
 	int r;
 
-	r = stored_fds_take(daemon->store, &stored_fds);
+	r = stored_fds_take(daemon->liveness.store, &stored_fds);
 	if (r < 0)
 		return r;
 	if (stored_fds.n > 0)

@@ -1,41 +1,196 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What clients ask, carried out: decide, save, put into force, tell. */
+/*
+ * What clients ask on the bus. Requests that grant follow the protocol of commit.c; release,
+ * acknowledge and revoke are its exceptions.
+ */
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon.h"
-#include "util/log.h"
 #include "sys/process.h"
+#include "util/log.h"
 
-/* Requests in a burst are judged by one look. */
-#define FRESH_USEC UINT64_C(20000)
+/* One scan serves all requests of a burst. */
+#define SCAN_MAX_AGE_USEC UINT64_C(20000)
 
-static void host_refresh(void *userdata)
+static void refresh(void *userdata)
 {
-	if (daemon_look(userdata, FRESH_USEC))
-		daemon_carry_out(userdata);
+	if (scan_hardware(userdata, SCAN_MAX_AGE_USEC))
+		update_now(userdata);
 }
 
-static int host_settle(void *userdata, void (*settled)(void *call, int r), void *call)
+static int settle(void *userdata, void (*settled)(void *call, int r), void *call)
 {
 	struct daemon *daemon = userdata;
 
-	return store_settle(daemon->store, settled, call);
+	return store_settle(daemon->liveness.store, settled, call);
 }
 
-static void host_describe(void *userdata, pid_t pid, struct caller *caller)
+static void describe(void *userdata, pid_t pid, struct caller *caller)
 {
 	(void)userdata;
 	process_place(pid, caller);
 }
 
-/* ---- what is done to leases ---------------------------------------------------------- */
+static int not_saved(const struct daemon *daemon, int r, struct result *result, const char *outcome)
+{
+	return result_set(result, RESULT_NOT_SAVED, "it could not be saved in %s (%s), so %s",
+			  daemon->options->runtime_directory, strerror(-r), outcome);
+}
 
-static int host_release(void *userdata, const struct caller *caller, uint64_t id,
-			struct result *result)
+/* ---- Plan and Reserve ---------------------------------------------------------------------- */
+
+static int plan(void *userdata, const struct caller *caller, struct request *request,
+		struct lease **ret, struct result *result)
+{
+	struct daemon *daemon = userdata;
+
+	ledger_name_gpus(daemon->arbiter, request);
+	return arbiter_plan(daemon->arbiter, caller, request, ret, result);
+}
+
+static int commit_granted(struct daemon *daemon, struct lease *proposal, struct lease **ret,
+			  struct result *result)
+{
+	uint64_t id = proposal->id;
+	int r;
+
+	r = commit_proposal(daemon, proposal, ret);
+	if (r >= 0)
+		return 0;
+	log_error("cannot save lease %" PRIu64 " in %s: %s", id, daemon->options->runtime_directory,
+		  strerror(-r));
+	return result_set(result, RESULT_NOT_SAVED,
+			  "the lease could not be saved in %s (%s), "
+			  "so nothing was granted",
+			  daemon->options->runtime_directory, strerror(-r));
+}
+
+/* The same request under the same token: one more holder of the lease that it was answered with. */
+static int reserve_again(struct daemon *daemon, struct lease *lease, const struct request *request,
+			 int process_fd, pid_t pid, struct liveness *liveness,
+			 struct result *result)
+{
+	if (!lease->request || !request_equal(lease->request, request))
+		return result_set(result, RESULT_TOKEN_CONFLICT,
+				  "lease %" PRIu64 " has this token and was asked for otherwise",
+				  lease->id);
+	if (lease_is_bound(lease, pid))
+		process_fd = -1;
+	if (lease->n_holders >= LEASE_HOLDERS_MAX ||
+	    (process_fd >= 0 && lease->n_bound >= LEASE_BOUND_MAX))
+		return result_set(result, RESULT_TOO_MANY_LEASES,
+				  "lease %" PRIu64
+				  " has %u holders and %zu bound processes: %u and "
+				  "%u are the most",
+				  lease->id, lease->n_holders, lease->n_bound, LEASE_HOLDERS_MAX,
+				  LEASE_BOUND_MAX);
+	return liveness_add_holder(daemon, lease->id, lease->owner, process_fd, pid, liveness,
+				   result);
+}
+
+static uint64_t deadline_of(uint64_t wait_usec)
+{
+	uint64_t now = daemon_now_usec();
+
+	return wait_usec > UINT64_MAX - now ? UINT64_MAX : now + wait_usec;
+}
+
+static void set_deadline(const struct daemon *daemon, const struct request *request,
+			 struct lease *proposal)
+{
+	const struct settings *settings = daemon->arbiter->settings;
+	uint64_t least = settings->activate_grace_usec + 2 * settings->enforce_delay_usec;
+
+	if (proposal->state == STATE_WAITING)
+		proposal->deadline_usec = deadline_of(request->wait_usec);
+	/* Borrowers have their grace to shrink, and enforcement its delay after that. */
+	if (proposal->state == STATE_ACTIVATING)
+		proposal->give_up_usec = deadline_of(request->wait_usec > least ? request->wait_usec
+										: least);
+}
+
+/* The holder is made before the lease is in force, so that a failure leaves nothing. */
+static int reserve_new(struct daemon *daemon, const struct caller *caller, struct request *request,
+		       int process_fd, pid_t pid, struct liveness *liveness, struct result *result)
+{
+	struct lease *proposal, *lease;
+	int r;
+
+	r = plan(daemon, caller, request, &proposal, result);
+	if (r < 0)
+		return r;
+	result_done(result); /* why the lease waits is not why a later step fails */
+	set_deadline(daemon, request, proposal);
+	r = liveness_add_holder(daemon, proposal->id, proposal->owner, process_fd, pid, liveness,
+				result);
+	if (r < 0) {
+		lease_free(proposal);
+		return r;
+	}
+	r = commit_granted(daemon, proposal, &lease, result);
+	if (r < 0) {
+		holders_drop(daemon->liveness.holders, liveness->lease);
+		close(liveness->holder);
+		return r;
+	}
+	if (lease->state == STATE_WAITING)
+		journal_events_waits(daemon, lease);
+	else if (lease->state != STATE_ACTIVATING)
+		journal_events_granted(daemon, lease, "");
+	return 0;
+}
+
+static int try_reserve(struct daemon *daemon, const struct caller *caller, struct request *request,
+		       int process_fd, struct liveness *liveness, struct result *result)
+{
+	struct lease *lease;
+	pid_t pid = 0;
+	int r = 0;
+
+	if (process_fd >= 0)
+		r = liveness_check_process(caller, process_fd, &pid, result);
+	if (r < 0)
+		return r;
+	ledger_name_gpus(daemon->arbiter, request);
+	lease = ledger_find_token(daemon->arbiter, caller->uid, request->token);
+	if (lease)
+		return reserve_again(daemon, lease, request, process_fd, pid, liveness, result);
+	return reserve_new(daemon, caller, request, process_fd, pid, liveness, result);
+}
+
+static int reserve(void *userdata, const struct caller *caller, struct request *request,
+		   int process_fd, const struct lease **ret, int *ret_holder, struct result *result)
+{
+	struct daemon *daemon = userdata;
+	struct liveness liveness;
+	int r;
+
+	r = try_reserve(daemon, caller, request, process_fd, &liveness, result);
+	if (r < 0) {
+		journal_events_refused(daemon, caller, request, result);
+		return r;
+	}
+	liveness_count(daemon, &liveness);
+	update_now(daemon);
+	*ret = ledger_find(daemon->arbiter, liveness.lease);
+	if (!*ret) { /* the update scanned the hardware, and a GPU of the lease was gone */
+		close(liveness.holder);
+		return result_set(result, RESULT_NO_CAPACITY,
+				  "a GPU of the lease went away in this moment");
+	}
+	*ret_holder = liveness.holder;
+	return 0;
+}
+
+/* ---- what a holder does -------------------------------------------------------------------- */
+
+static int release(void *userdata, const struct caller *caller, uint64_t id, struct result *result)
 {
 	struct daemon *daemon = userdata;
 	struct lease *lease;
@@ -47,20 +202,133 @@ static int host_release(void *userdata, const struct caller *caller, uint64_t id
 	lease->revoked |= caller->uid != lease->owner;
 	arbiter_end(daemon->arbiter, id, RESULT_OK,
 		    caller->uid == lease->owner ? "released" : "released by an administrator");
-	daemon_carry_out(daemon);
-	r = ledger_find(daemon->arbiter, id) ? daemon_save_again(daemon) : 0;
+	update_now(daemon);
+	r = ledger_find(daemon->arbiter, id) ? commit_save_again(daemon) : 0;
 	if (r < 0)
 		return result_set(result, RESULT_NOT_SAVED,
-				  "lease %llu is ending, which could not be saved in %s (%s): "
-				  "should gpuarbd be restarted before that, release it again",
-				  (unsigned long long)id, daemon->options->runtime_directory,
-				  strerror(-r));
+				  "lease %" PRIu64 " is ending, which could not be saved in %s "
+				  "(%s): should gpuarbd be restarted before that, release it again",
+				  id, daemon->options->runtime_directory, strerror(-r));
 	return 0;
 }
 
-/* ---- administering ------------------------------------------------------------------- */
+static int bind_process(void *userdata, const struct caller *caller, uint64_t id, int process_fd,
+			struct result *result)
+{
+	struct daemon *daemon = userdata;
+	struct liveness liveness;
+	struct lease *lease;
+	pid_t pid;
+	int r;
 
-static int host_drain(void *userdata, const char *gpu, bool drain, struct result *result)
+	r = ledger_find_owned(daemon->arbiter, caller, id, &lease, result);
+	if (r < 0)
+		return r;
+	if (lease->state == STATE_ENDING)
+		return result_set(result, RESULT_INVALID_STATE, "lease %" PRIu64 " is ending", id);
+	r = liveness_check_process(caller, process_fd, &pid, result);
+	if (r < 0)
+		return r;
+	if (lease_is_bound(lease, pid))
+		return 0; /* repeated after an answer that was lost: it needs no room */
+	if (lease->n_bound >= LEASE_BOUND_MAX)
+		return result_set(result, RESULT_TOO_MANY_LEASES,
+				  "lease %" PRIu64 " is bound to %zu processes, which is the most",
+				  id, lease->n_bound);
+	r = liveness_add_process(daemon, id, lease->owner, process_fd, pid, &liveness, result);
+	if (r < 0)
+		return r;
+	liveness_count(daemon, &liveness);
+	return 0;
+}
+
+static int resize(void *userdata, const struct caller *caller, uint64_t id,
+		  const struct request *request, struct result *result)
+{
+	struct lease *proposal, *lease;
+	struct daemon *daemon = userdata;
+	int r;
+
+	r = arbiter_plan_resize(daemon->arbiter, caller, id, request, &proposal, result);
+	if (r >= 0)
+		r = commit_granted(daemon, proposal, &lease, result);
+	if (r < 0) {
+		journal_events_resize_refused(daemon, caller, id, result);
+		return r;
+	}
+	journal_events_resized(daemon, lease);
+	update_now(daemon);
+	return 0;
+}
+
+static int acknowledge(void *userdata, const struct caller *caller, uint64_t id,
+		       uint64_t generation, struct result *result)
+{
+	struct daemon *daemon = userdata;
+	struct lease *lease;
+	int r;
+
+	r = ledger_find_owned(daemon->arbiter, caller, id, &lease, result);
+	if (r < 0)
+		return r;
+	if (arbiter_acknowledge(daemon->arbiter, id, generation) < 0)
+		return result_set(result, RESULT_INVALID_REQUEST,
+				  "generation %" PRIu64 ": lease %" PRIu64 " is at %" PRIu64,
+				  generation, id, lease->generation);
+	daemon->descriptors.outdated = true;
+	update_now(daemon);
+	return 0;
+}
+
+static int activate(void *userdata, const struct caller *caller, uint64_t id, bool active,
+		    struct result *result)
+{
+	_cleanup_(result_done) struct result none = { 0 };
+	struct daemon *daemon = userdata;
+	struct arbiter *arbiter = daemon->arbiter;
+	int r;
+
+	r = active ? arbiter_activate(arbiter, caller, id, result)
+		   : arbiter_deactivate(arbiter, caller, id, result);
+	if (r < 0)
+		return r;
+	r = commit_save_again(daemon);
+	if (r >= 0)
+		r = state_save(daemon->state, arbiter, ledger_find(arbiter, id));
+	if (r < 0 && active) {
+		arbiter_deactivate(arbiter, caller, id, &none);
+		update_now(daemon);
+		return not_saved(daemon, r, result, "the lease stays inactive");
+	}
+	if (!active)
+		journal_events_inactive(daemon, ledger_find(arbiter, id));
+	daemon->commit.stale |= r < 0;
+	update_now(daemon);
+	return 0;
+}
+
+/* ---- what an administrator does ------------------------------------------------------------ */
+
+static int revoke_lease(void *userdata, uint64_t id, uint64_t grace_usec, const char *reason,
+			struct result *result)
+{
+	struct daemon *daemon = userdata;
+	int r;
+
+	r = arbiter_revoke(daemon->arbiter, id, daemon_now_usec(), grace_usec, reason, result);
+	if (r < 0)
+		return r;
+	if (ledger_find(daemon->arbiter, id))
+		journal_events_revoking(daemon, ledger_find(daemon->arbiter, id), grace_usec);
+	update_now(daemon);
+	r = ledger_find(daemon->arbiter, id) ? commit_save_again(daemon) : 0;
+	if (r < 0)
+		return not_saved(daemon, r, result,
+				 "a restart would forget it: revoke the lease again then");
+	return 0;
+}
+
+static int drain(void *userdata, const char *gpu, bool on, struct result *result)
 {
 	struct daemon *daemon = userdata;
 	int index = ledger_find_gpu(daemon->arbiter, gpu), r;
@@ -69,7 +337,7 @@ static int host_drain(void *userdata, const char *gpu, bool drain, struct result
 	if (index < 0)
 		return result_set(result, RESULT_NO_SUCH_GPU, "there is no GPU %s", gpu);
 	before = daemon->arbiter->gpus[index].draining;
-	arbiter_drain(daemon->arbiter, gpu, drain);
+	arbiter_drain(daemon->arbiter, gpu, on);
 	r = state_save_drained(daemon->state, daemon->arbiter);
 	if (r < 0) {
 		arbiter_drain(daemon->arbiter, gpu, before);
@@ -79,13 +347,13 @@ static int host_drain(void *userdata, const char *gpu, bool drain, struct result
 				  daemon->options->runtime_directory, strerror(-r));
 	}
 	log_notice("%s is %s", daemon->arbiter->gpus[index].info.name,
-		   drain ? "drained" : "no longer drained");
-	daemon_carry_out(daemon);
+		   on ? "drained" : "no longer drained");
+	update_now(daemon);
 	return 0;
 }
 
-/* All errors that there is room for, a line each. */
-static void gather(const struct diagnostics *diagnostics, int r, char *buf, size_t size)
+/* As many errors as there is room for, one on each line. */
+static void join_errors(const struct diagnostics *diagnostics, int r, char *buf, size_t size)
 {
 	size_t n = 0;
 
@@ -100,35 +368,33 @@ static void gather(const struct diagnostics *diagnostics, int r, char *buf, size
 	}
 }
 
-static int host_reload(void *userdata, struct result *result)
+static int reload(void *userdata, struct result *result)
 {
 	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
-	struct daemon *daemon = userdata;
-	char why[400];
+	char errors[400];
 	int r;
 
-	r = daemon_reload(daemon, &diagnostics);
+	r = reload_settings(userdata, &diagnostics);
 	log_diagnostics(&diagnostics);
 	if (r >= 0)
 		return 0;
-	gather(&diagnostics, r, why, sizeof(why));
-	return result_set(result, RESULT_INVALID_REQUEST, "%s; what was in force stays", why);
+	join_errors(&diagnostics, r, errors, sizeof(errors));
+	return result_set(result, RESULT_INVALID_REQUEST, "%s; what was in force stays", errors);
 }
 
-const struct bus_host daemon_host = {
+const struct bus_host requests_host = {
 	.version = GPUARB_VERSION,
-	.refresh = host_refresh,
-	.describe = host_describe,
-	.settle = host_settle,
-	.disconnected = host_disconnected,
-	.named = host_named,
-	.reserve = host_reserve,
-	.resize = host_resize,
-	.release = host_release,
-	.bind = host_bind,
-	.acknowledge = host_acknowledge,
-	.drain = host_drain,
-	.reload = host_reload,
-	.activate = host_activate,
-	.revoke = host_revoke,
+	.refresh = refresh,
+	.describe = describe,
+	.settle = settle,
+	.plan = plan,
+	.reserve = reserve,
+	.resize = resize,
+	.release = release,
+	.bind = bind_process,
+	.acknowledge = acknowledge,
+	.activate = activate,
+	.drain = drain,
+	.reload = reload,
+	.revoke = revoke_lease,
 };

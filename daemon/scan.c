@@ -5,34 +5,25 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "daemon.h"
 #include "util/log.h"
 #include "sys/process.h"
 
-uint64_t daemon_now_usec(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_BOOTTIME, &ts);
-	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
-}
-
 /* All rows, however many there are; they may grow while they are read. */
 static int read_uses(struct daemon *daemon)
 {
 	for (;;) {
-		int n = daemon->ops->use(daemon->hw, daemon->uses, daemon->uses_room);
+		int n = daemon->ops->use(daemon->hw, daemon->scan.uses, daemon->scan.room);
 		struct hw_use *more;
 
-		if (n < 0 || (size_t)n <= daemon->uses_room)
+		if (n < 0 || (size_t)n <= daemon->scan.room)
 			return n;
-		more = reallocarray(daemon->uses, (size_t)n + 16, sizeof(*more));
+		more = reallocarray(daemon->scan.uses, (size_t)n + 16, sizeof(*more));
 		if (!more)
 			return -ENOMEM;
-		daemon->uses = more;
-		daemon->uses_room = (size_t)n + 16;
+		daemon->scan.uses = more;
+		daemon->scan.room = (size_t)n + 16;
 	}
 }
 
@@ -61,50 +52,27 @@ static int observe(struct daemon *daemon)
 	if (!rows)
 		return -ENOMEM;
 	for (int i = 0; i < n; i++)
-		describe(&daemon->uses[i], &rows[i]);
-	daemon->in_use = n > 0;
+		describe(&daemon->scan.uses[i], &rows[i]);
+	daemon->scan.in_use = n > 0;
 	return arbiter_observe(daemon->arbiter, rows, (size_t)n);
 }
 
-static bool anything_ending(const struct daemon *daemon)
-{
-	for (size_t i = 0; i < daemon->arbiter->n_leases; i++)
-		if (daemon->arbiter->leases[i]->state == STATE_ENDING)
-			return true;
-	return false;
-}
-
-/* sysfs is read on a timer only while somebody uses a GPU; else when somebody asks. */
-void daemon_plan_look(struct daemon *daemon)
-{
-	uint64_t delay = daemon->arbiter->settings->audit_interval_usec;
-	bool wanted = daemon->in_use || daemon->arbiter->n_leases > 0 || daemon->unsettled;
-
-	if (daemon->unsettled && delay > GPUS_SETTLE_USEC)
-		delay = GPUS_SETTLE_USEC;
-	if (anything_ending(daemon) && delay > LOOK_WHILE_ENDING_USEC)
-		delay = LOOK_WHILE_ENDING_USEC;
-	if (wanted)
-		sd_event_source_set_time(daemon->audit, daemon->looked_usec + delay);
-	sd_event_source_set_enabled(daemon->audit, wanted ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
-}
-
-bool daemon_look(struct daemon *daemon, uint64_t max_age_usec)
+bool scan_hardware(struct daemon *daemon, uint64_t max_age_usec)
 {
 	uint64_t now = daemon_now_usec();
 	int r;
 
-	if (now - daemon->looked_usec < max_age_usec)
+	if (now - daemon->scan.usec < max_age_usec)
 		return false;
-	daemon->looked_usec = now;
-	daemon_check_gpus(daemon);
+	daemon->scan.usec = now;
+	gpus_check(daemon);
 	r = observe(daemon);
-	if (r < 0 && !daemon->blind)
+	if (r < 0 && !daemon->scan.fails)
 		log_warning("cannot read what processes do on the GPUs: %s; until that is over, "
 			    "leases that end keep what they have",
 			    strerror(-r));
-	if (r >= 0 && daemon->blind)
+	if (r >= 0 && daemon->scan.fails)
 		log_notice("what processes do on the GPUs can be read again");
-	daemon->blind = r < 0;
+	daemon->scan.fails = r < 0;
 	return true;
 }

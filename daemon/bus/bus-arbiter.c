@@ -101,7 +101,7 @@ static int method_plan(sd_bus_message *m, void *userdata, sd_bus_error *error)
 		return 1;
 	r = bus_read_request(m, &request, &process_fd, &result);
 	if (r >= 0)
-		r = arbiter_plan(bus->arbiter, caller, &request, &proposal, &result);
+		r = bus->host->plan(bus->userdata, caller, &request, &proposal, &result);
 	if (r < 0 && !refused(result.kind))
 		return bus_refuse(m, r, &result);
 	if (ends_help(result.kind))

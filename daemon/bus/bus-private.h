@@ -10,7 +10,8 @@ struct bus {
 	sd_event *event;
 	const struct arbiter *arbiter;
 	const struct bus_host *host;
-	void *userdata; /* host's */
+	const struct bus_events *events;
+	void *userdata; /* of host and events */
 	void *peers;    /* bus-sender.c: tsearch(3) tree by unique name */
 
 	/* bus-polkit.c: what polkit was asked and has not answered. */

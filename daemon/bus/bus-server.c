@@ -30,7 +30,7 @@ static int on_disconnected(sd_bus_message *m, void *userdata, sd_bus_error *erro
 
 	(void)m;
 	(void)error;
-	bus->host->disconnected(bus->userdata);
+	bus->events->disconnected(bus->userdata);
 	return 0;
 }
 
@@ -72,7 +72,8 @@ static int export(struct bus *bus)
 }
 
 int bus_new(sd_event *event, const char *address, const struct arbiter *arbiter,
-	    const struct bus_host *host, void *userdata, struct bus **ret)
+	    const struct bus_host *host, const struct bus_events *events, void *userdata,
+	    struct bus **ret)
 {
 	_cleanup_(bus_freep) struct bus *bus = calloc(1, sizeof(*bus));
 	int r;
@@ -82,6 +83,7 @@ int bus_new(sd_event *event, const char *address, const struct arbiter *arbiter,
 	bus->event = sd_event_ref(event);
 	bus->arbiter = arbiter;
 	bus->host = host;
+	bus->events = events;
 	bus->userdata = userdata;
 
 	r = connect_bus(address, &bus->sd);
@@ -134,7 +136,7 @@ static int on_name(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	r = sd_bus_message_is_method_error(m, NULL) ? -sd_bus_message_get_errno(m)
 						    : sd_bus_message_read(m, "u", &answer);
 	/* 3: it exists; 1 and 4: it is ours (RequestName, D-Bus specification). */
-	bus->host->named(bus->userdata, r < 0 ? r : answer == 3 ? -EEXIST : 0);
+	bus->events->named(bus->userdata, r < 0 ? r : answer == 3 ? -EEXIST : 0);
 	return 1;
 }
 

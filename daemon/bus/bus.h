@@ -32,17 +32,15 @@ struct bus_host {
 	 * another error where nothing outlives it any more. -errno: it does not call back. */
 	int (*settle)(void *userdata, void (*settled)(void *call, int r), void *call);
 
-	/* The connection is gone, and this bus is of no use any more: to be freed, but not
-	 * from here. */
-	void (*disconnected)(void *userdata);
-
-	/* The answer of bus_own_name_async(): 0, or -EEXIST. */
-	void (*named)(void *userdata, int r);
+	/* Plans a Reserve and changes nothing. *ret is the bus's. An index of a GPU in the
+	 * request becomes the name of that GPU, here and in reserve. */
+	int (*plan)(void *userdata, const struct caller *caller, struct request *request,
+		    struct lease **ret, struct result *result);
 
 	/* process_fd: a pidfd to bind to, or -1. On 0, *ret_holder is an fd that the bus
 	 * owns. The lease is in force, or waiting, and saved; settle() tells when its holder
 	 * outlives the daemon, too. */
-	int (*reserve)(void *userdata, const struct caller *caller, const struct request *request,
+	int (*reserve)(void *userdata, const struct caller *caller, struct request *request,
 		       int process_fd, const struct lease **ret, int *ret_holder,
 		       struct result *result);
 	int (*resize)(void *userdata, const struct caller *caller, uint64_t id,
@@ -64,10 +62,20 @@ struct bus_host {
 		      struct result *result);
 };
 
+/* What becomes of the connection. */
+struct bus_events {
+	/* It is lost, and this bus is of no use any more: to be freed, but not from here. */
+	void (*disconnected)(void *userdata);
+
+	/* The answer of bus_own_name_async(): 0, or -EEXIST. */
+	void (*named)(void *userdata, int r);
+};
+
 /* address: a bus address, or NULL for the system bus. Connects, exports the objects; does
  * not take the name yet. arbiter is read, never changed. */
 int bus_new(sd_event *event, const char *address, const struct arbiter *arbiter,
-	    const struct bus_host *host, void *userdata, struct bus **ret);
+	    const struct bus_host *host, const struct bus_events *events, void *userdata,
+	    struct bus **ret);
 struct bus *bus_free(struct bus *bus); /* flushes what is queued */
 DEFINE_CLEANUP(struct bus *, bus_free)
 

@@ -29,7 +29,7 @@ daemon/sys/liveness     util/|core/|sys/                                  system
 daemon/helpers          util/|core/|sys/|helpers/                         systemd
 daemon/helpers/enforce  util/|core/|helpers/|sys/process.h                    systemd
 daemon/bus              util/|core/|bus/|dbus/                            systemd
-daemon                  util/|core/|hw/|sys/|helpers/|bus/|dbus/|daemon.h|holder-record.h systemd
+daemon                  util/|core/|hw/|sys/|helpers/|bus/|dbus/|daemon.h systemd
 libgpuarb/connection    libgpuarb/|dbus/|gpuarb-queues.h                  dbus
 libgpuarb/lease         libgpuarb/|dbus/|gpuarb-queues.h                  dbus
 libgpuarb/agent         libgpuarb/|dbus/                                  -none-

@@ -15,7 +15,7 @@ of_unit() { sed -n "s/^$1=//p" "$unit"; }
 store=$(of_unit FileDescriptorStoreMax)
 files=$(of_unit LimitNOFILE)
 holders=$(sed -n 's/^\tsettings->max_holders = \([0-9]*\);$/\1/p' "$1/daemon/core/policy/settings.c")
-own=$(sed -n 's/^#define FDS_OF_OUR_OWN \([0-9]*\)U$/\1/p' "$1/daemon/liveness.c")
+own=$(sed -n 's/^#define OWN_FDS \([0-9]*\)U$/\1/p' "$1/daemon/liveness.c")
 queue=$(sed -n 's/^#define STORE_QUEUE_MAX \([0-9]*\)U$/\1/p' "$1/daemon/sys/liveness/store.h")
 for value in "$store" "$files" "$holders" "$own" "$queue"; do
 	case $value in '' | *[!0-9]*) echo "one of five numbers is not where it was"; exit 1 ;; esac

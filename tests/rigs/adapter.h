@@ -86,9 +86,17 @@ static inline void adapter_named(void *userdata, int r)
 	CHECK(r == 0);
 }
 
+static inline int adapter_plan(void *userdata, const struct caller *caller, struct request *request,
+			       struct lease **ret, struct result *result)
+{
+	struct adapter *adapter = userdata;
+
+	return arbiter_plan(adapter->arbiter, caller, request, ret, result);
+}
+
 static inline int adapter_reserve(void *userdata, const struct caller *caller,
-				  const struct request *request, int process_fd,
-				  const struct lease **ret, int *ret_holder, struct result *result)
+				  struct request *request, int process_fd, const struct lease **ret,
+				  int *ret_holder, struct result *result)
 {
 	struct adapter *adapter = userdata;
 	struct lease *proposal;
@@ -210,8 +218,7 @@ static const struct bus_host adapter_host = {
 	.refresh = adapter_refresh,
 	.describe = adapter_describe,
 	.settle = adapter_settle,
-	.disconnected = adapter_disconnected,
-	.named = adapter_named,
+	.plan = adapter_plan,
 	.reserve = adapter_reserve,
 	.resize = adapter_resize,
 	.release = adapter_release,
@@ -221,6 +228,11 @@ static const struct bus_host adapter_host = {
 	.reload = adapter_reload,
 	.activate = adapter_activate,
 	.revoke = adapter_revoke,
+};
+
+static const struct bus_events adapter_events = {
+	.disconnected = adapter_disconnected,
+	.named = adapter_named,
 };
 
 static inline struct gpu_info adapter_gpu(const char *name)
@@ -254,8 +266,8 @@ static inline void adapter_new(struct adapter *ret)
 	CHECK(settings_new(&settings) == 0);
 	CHECK(arbiter_new(settings, gpus, 2, 1, &ret->arbiter) == 0);
 	CHECK(sd_event_new(&ret->event) >= 0);
-	CHECK(bus_new(ret->event, ret->rig.address, ret->arbiter, &adapter_host, ret, &ret->bus) ==
-	      0);
+	CHECK(bus_new(ret->event, ret->rig.address, ret->arbiter, &adapter_host, &adapter_events,
+		      ret, &ret->bus) == 0);
 	CHECK(bus_own_name(ret->bus) == 0);
 }
 

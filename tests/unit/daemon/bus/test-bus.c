@@ -314,7 +314,8 @@ TEST(the_name_has_one_owner)
 
 	NEEDS_BUS();
 	adapter_new(&a);
-	CHECK(bus_new(a.event, a.rig.address, a.arbiter, &adapter_host, &a, &second) == 0);
+	CHECK(bus_new(a.event, a.rig.address, a.arbiter, &adapter_host, &adapter_events, &a,
+		      &second) == 0);
 	CHECK(bus_own_name(second) == -EEXIST);
 	bus_free(second);
 	adapter_done(&a);
@@ -328,7 +329,7 @@ TEST(without_an_address_it_is_the_system_bus)
 	NEEDS_BUS();
 	adapter_new(&a);
 	CHECK(setenv("DBUS_SYSTEM_BUS_ADDRESS", a.rig.address, 1) == 0);
-	CHECK(bus_new(a.event, NULL, a.arbiter, &adapter_host, &a, &second) == 0);
+	CHECK(bus_new(a.event, NULL, a.arbiter, &adapter_host, &adapter_events, &a, &second) == 0);
 	CHECK(bus_own_name(second) == -EEXIST); /* so it is this one */
 	bus_free(second);
 	adapter_done(&a);
@@ -340,8 +341,9 @@ TEST(a_bus_that_is_not_there_is_no_connection)
 	struct bus *bus = NULL;
 
 	CHECK(sd_event_new(&event) >= 0);
-	CHECK(bus_new(event, "unix:path=/nonexistent/bus", NULL, &adapter_host, NULL, &bus) < 0);
-	CHECK(bus_new(event, "nonsense", NULL, &adapter_host, NULL, &bus) < 0);
+	CHECK(bus_new(event, "unix:path=/nonexistent/bus", NULL, &adapter_host, &adapter_events,
+		      NULL, &bus) < 0);
+	CHECK(bus_new(event, "nonsense", NULL, &adapter_host, &adapter_events, NULL, &bus) < 0);
 	CHECK(!bus);
 }
 

@@ -30,7 +30,7 @@ static void on_done(void *userdata, uint64_t tag, int r, const char *sentence)
 			    strerror(-r));
 }
 
-int daemon_start_enforce(struct daemon *daemon)
+int overdue_start(struct daemon *daemon)
 {
 	return enforce_new(daemon->event, daemon->options->enforce, PATIENCE_USEC, on_done, daemon,
 			   &daemon->enforce);
@@ -75,7 +75,7 @@ static unsigned kill_all(struct daemon *daemon, const struct lease *lease)
 		killed += !lease_is_bound(lease, processes[i].pid) &&
 			  kill_process(daemon, lease, &processes[i]);
 	for (size_t i = 0; i < lease->n_bound; i++) {
-		int fd = holders_process(daemon->holders, lease->id, lease->bound[i]);
+		int fd = holders_process(daemon->liveness.holders, lease->id, lease->bound[i]);
 
 		killed += fd >= 0 && kill_fd(daemon, lease, fd);
 	}
@@ -143,7 +143,7 @@ static void freeze(struct daemon *daemon, struct lease *lease)
 	journal_events_forced(daemon, lease, what);
 }
 
-void daemon_thaw(struct daemon *daemon, const struct lease *lease)
+void overdue_thaw(struct daemon *daemon, const struct lease *lease)
 {
 	struct unit_place place;
 	char why[512];
@@ -177,20 +177,16 @@ static void apply(struct daemon *daemon, struct lease *lease, enum enforce_step 
 	}
 }
 
-bool daemon_enforce(struct daemon *daemon)
+void overdue_enforce(struct daemon *daemon)
 {
 	struct lease *lease;
-	bool any = false;
 	enum enforce_step enforce_step;
 
 	while ((enforce_step = arbiter_next_enforce_step(daemon->arbiter, daemon_now_usec(),
 							 &lease))) {
 		apply(daemon, lease, enforce_step);
-		any = true;
 	}
 	while ((lease = arbiter_next_thaw(daemon->arbiter))) {
-		daemon_thaw(daemon, lease);
-		any = true;
+		overdue_thaw(daemon, lease);
 	}
-	return any;
 }

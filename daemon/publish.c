@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The last step of the protocol in commit.c: tells holders, the journal and clients on the bus what
+ * has changed.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "daemon.h"
+#include "dbus/record.h"
+#include "util/log.h"
+
+/* ---- holders: records after dbus/record.h ------------------------------------------------ */
+
+_Static_assert(GPUARB_RECORD_WORDS == CODEC_WORDS, "a record takes any mask");
+_Static_assert((int)GPUARB_RECORD_ENDING == (int)STATE_ENDING, "same order of states");
+
+/* What an end is to a program that waited; all else is an end like any other. */
+static const uint32_t causes[RESULT_KINDS] = {
+	[RESULT_TIMED_OUT] = GPUARB_RECORD_TIMED_OUT,
+	[RESULT_NEVER_FITS] = GPUARB_RECORD_NEVER_FITS,
+	[RESULT_NOT_PERMITTED] = GPUARB_RECORD_NOT_PERMITTED,
+	[RESULT_QUOTA_EXCEEDED] = GPUARB_RECORD_NOT_PERMITTED,
+	[RESULT_NO_SUCH_TENANT] = GPUARB_RECORD_NOT_PERMITTED,
+	[RESULT_NO_SUCH_GPU] = GPUARB_RECORD_NO_SUCH_GPU,
+	[RESULT_SHUTDOWN] = GPUARB_RECORD_SHUTDOWN,
+};
+
+static void fill_gaps(const struct arbiter *arbiter, const struct partition *p, char *ret,
+		      size_t size)
+{
+	const char *gaps[6];
+	size_t n = gpu_info_gaps(&arbiter->gpus[p->gpu].info, gaps), length = 0;
+
+	for (size_t i = 0; i < n && length + 1 + strlen(gaps[i]) < size; i++)
+		length += (size_t)snprintf(ret + length, size - length, "%s%s", i > 0 ? " " : "",
+					   gaps[i]);
+}
+
+static void fill_partition(const struct arbiter *arbiter, const struct partition *p,
+			   struct gpuarb_record_partition *ret)
+{
+	const struct gpu *gpu = &arbiter->gpus[p->gpu];
+
+	memcpy(ret->gpu, gpu->info.name, sizeof(ret->gpu));
+	snprintf(ret->tier, sizeof(ret->tier), "%s", partition_tier(p));
+	fill_gaps(arbiter, p, ret->gaps, sizeof(ret->gaps));
+	ret->vram = p->granted.vram;
+	ret->kfd_gpu_id = gpu->info.kfd_gpu_id;
+	ret->cus = p->count;
+	ret->cus_asked = p->asked;
+	ret->effective_cus = p->effective;
+	ret->shader_engines = cuset_engines(&p->cus);
+	ret->queues = p->granted.queues;
+	ret->streams = p->streams;
+	ret->processes = p->granted.processes;
+	ret->sdma_queues = p->granted.sdma_queues;
+	ret->priority = p->priority;
+	ret->n_words = (uint32_t)codec_words(&gpu->codec);
+	codec_encode(&gpu->codec, &p->cus, ret->cu_mask);
+}
+
+static void fill_header(const struct lease *lease, struct gpuarb_record *ret)
+{
+	ret->version = GPUARB_RECORD_VERSION;
+	ret->header_size = sizeof(*ret);
+	ret->partition_size = sizeof(struct gpuarb_record_partition);
+	ret->n_partitions = (uint32_t)lease->n_partitions;
+	ret->lease = lease->id;
+	ret->generation = lease->generation;
+	ret->deadline_usec = lease->deadline_usec;
+	ret->state = (uint32_t)lease->state;
+	ret->cause = lease->state == STATE_ENDING ? causes[lease->cause] : 0;
+	memcpy(ret->reason, lease->reason, sizeof(ret->reason));
+}
+
+/* *ret is for free(). */
+static int make_record(const struct arbiter *arbiter, const struct lease *lease, void **ret,
+		       size_t *ret_size)
+{
+	size_t size = sizeof(struct gpuarb_record) +
+		      lease->n_partitions * sizeof(struct gpuarb_record_partition);
+	struct gpuarb_record *record = calloc(1, size);
+	struct gpuarb_record_partition *partitions;
+
+	if (!record)
+		return -ENOMEM;
+
+	fill_header(lease, record);
+	partitions = (struct gpuarb_record_partition *)(record + 1);
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		fill_partition(arbiter, &lease->partitions[i], &partitions[i]);
+	*ret = record;
+	*ret_size = size;
+	return 0;
+}
+
+void publish_to_holders(struct daemon *daemon, const struct lease *lease)
+{
+	_cleanup_(freep) void *record = NULL;
+	size_t size = 0;
+
+	if (make_record(daemon->arbiter, lease, &record, &size) >= 0)
+		holders_tell(daemon->liveness.holders, lease->id, record, size);
+}
+
+void publish_to_holder(struct daemon *daemon, const struct lease *lease, int holder)
+{
+	_cleanup_(freep) void *record = NULL;
+	size_t size = 0;
+
+	if (make_record(daemon->arbiter, lease, &record, &size) >= 0)
+		send(holder, record, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* ---- leases ------------------------------------------------------------------------------ */
+
+/* A file that stays names no holder: the lease ends with the next start. */
+static void forget(struct daemon *daemon, const struct lease *lease)
+{
+	int r = state_forget(daemon->state, lease->id);
+
+	if (r < 0)
+		log_warning("cannot remove the file of lease %" PRIu64 ": %s", lease->id,
+			    strerror(-r));
+}
+
+static void tell_journal(struct daemon *daemon, const struct lease *lease, unsigned touched)
+{
+	if (touched & TOUCH_ENDING)
+		journal_events_ended(daemon, lease);
+	else if (touched & TOUCH_DRIFT)
+		journal_events_drift(daemon, lease);
+	else if (touched & TOUCH_ACTIVE)
+		journal_events_active(daemon, lease);
+}
+
+/*
+ * The file of a waiting lease is deleted after its holder was told: if the daemon crashes between
+ * the two, the next start tells it again. In any case the file goes before the stored holders: the
+ * next start drops a stored holder that has no file.
+ */
+static void publish_lease(struct daemon *daemon, struct lease *lease, unsigned touched)
+{
+	bool removed = touched & TOUCH_REMOVED, waited = lease->n_partitions == 0;
+
+	if (removed && !waited)
+		forget(daemon, lease);
+	if (touched & (TOUCH_CHANGED | TOUCH_ENDING))
+		publish_to_holders(daemon, lease);
+	tell_journal(daemon, lease, touched);
+	if (removed && lease->frozen)
+		overdue_thaw(daemon, lease);
+	if (daemon->bus)
+		bus_tell_lease(daemon->bus, lease, touched);
+	if (!removed)
+		return;
+	if (waited)
+		forget(daemon, lease);
+	holders_drop(daemon->liveness.holders, lease->id);
+	lease_free(lease);
+}
+
+void publish_leases(struct daemon *daemon)
+{
+	struct lease *lease;
+	unsigned touched;
+
+	while ((lease = ledger_take_touched(daemon->arbiter, &touched)))
+		publish_lease(daemon, lease, touched);
+}
+
+/* ---- GPUs -------------------------------------------------------------------------------- */
+
+static void tell_bus(struct daemon *daemon, unsigned index, struct gpu *gpu)
+{
+	bool gone = gpu->shown && (gpu->absent || gpu->replaced);
+	bool came = !gpu->absent && (!gpu->shown || gpu->replaced);
+
+	gpu->shown = !gpu->absent;
+	gpu->replaced = false;
+	if (gone || came)
+		log_notice("GPU %s is %s", gpu->info.name,
+			   gone && came ? "another now"
+			   : came       ? "here"
+					: "gone");
+	if (!daemon->bus)
+		return;
+	if (gone)
+		bus_tell_gpu_removed(daemon->bus, index);
+	if (came)
+		bus_tell_gpu_added(daemon->bus, index);
+	else if (gpu->shown)
+		bus_tell_gpu(daemon->bus, index);
+}
+
+void publish_gpus(struct daemon *daemon)
+{
+	for (unsigned i = 0; i < daemon->arbiter->n_gpus; i++) {
+		struct gpu *gpu = &daemon->arbiter->gpus[i];
+		uint64_t bit = UINT64_C(1) << i;
+
+		if (!gpu->changed)
+			continue;
+		gpu->changed = false;
+		journal_events_gpu(daemon, gpu, daemon->oversubscribed & bit);
+		daemon->oversubscribed &= ~bit;
+		daemon->oversubscribed |= gpu->oversubscribed ? bit : 0;
+		tell_bus(daemon, i, gpu);
+	}
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The configuration: read at the start, and again on SIGHUP and Reload. */
+
+#include "daemon.h"
+#include "sys/process.h"
+#include "util/log.h"
+
+int reload_read(const struct daemon *daemon, struct settings **ret, struct diagnostics *diagnostics)
+{
+	int r = config_load(&daemon->options->files, ret, diagnostics);
+
+	if (r > 0)
+		log_info(CONFIG_NONE);
+	for (size_t i = 0; r >= 0 && i < (*ret)->n_tenants; i++)
+		if ((*ret)->tenants[i].executable && !process_sees_executables())
+			diagnostics_add(
+				diagnostics, false,
+				"tenant %s: match-executable matches nobody: gpuarbd may not see "
+				"which program other users run without CAP_SYS_PTRACE; see "
+				"SECURITY in gpuarbd(8)",
+				(*ret)->tenants[i].name);
+	return r;
+}
+
+int reload_settings(struct daemon *daemon, struct diagnostics *diagnostics)
+{
+	struct settings *settings = NULL;
+	int r;
+
+	r = reload_read(daemon, &settings, diagnostics);
+	if (r < 0)
+		return r;
+	arbiter_set_settings(daemon->arbiter, settings);
+	if (settings->revoke_on_reload)
+		arbiter_review(daemon->arbiter);
+	liveness_limit(daemon);
+	log_notice("configuration reloaded: %zu tenant%s", settings->n_tenants,
+		   settings->n_tenants == 1 ? "" : "s");
+	if (daemon->bus)
+		bus_tell_tenants(daemon->bus);
+	update_now(daemon);
+	return 0;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Timers and the clock: when the daemon acts next. */
+
+#include <time.h>
+
+#include "daemon.h"
+
+uint64_t daemon_now_usec(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_BOOTTIME, &ts);
+	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
+void schedule_update(struct daemon *daemon)
+{
+	sd_event_source_set_enabled(daemon->timer.update, SD_EVENT_ONESHOT);
+}
+
+static bool any_lease_ending(const struct arbiter *arbiter)
+{
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		if (arbiter->leases[i]->state == STATE_ENDING)
+			return true;
+	return false;
+}
+
+static void schedule_deadline(struct daemon *daemon)
+{
+	uint64_t next = arbiter_next_deadline(daemon->arbiter);
+
+	sd_event_source_set_time(daemon->timer.deadline, next);
+	sd_event_source_set_enabled(daemon->timer.deadline,
+				    next == UINT64_MAX ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
+}
+
+/* Without a lease, and with no GPU in use, the hardware is read only for requests. */
+static void schedule_scan(struct daemon *daemon)
+{
+	uint64_t delay = daemon->arbiter->settings->audit_interval_usec;
+	bool wanted = daemon->scan.in_use || daemon->arbiter->n_leases > 0 ||
+		      daemon->list.unsettled;
+
+	if (daemon->list.unsettled && delay > GPUS_SETTLE_USEC)
+		delay = GPUS_SETTLE_USEC;
+	if (any_lease_ending(daemon->arbiter) && delay > LOOK_WHILE_ENDING_USEC)
+		delay = LOOK_WHILE_ENDING_USEC;
+	if (wanted)
+		sd_event_source_set_time(daemon->timer.scan, daemon->scan.usec + delay);
+	sd_event_source_set_enabled(daemon->timer.scan, wanted ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
+}
+
+void schedule_timers(struct daemon *daemon)
+{
+	schedule_deadline(daemon);
+	schedule_scan(daemon);
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Makes the daemon and ends it. */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "daemon.h"
+#include "util/log.h"
+
+#define NEVER_LISTED (UINT64_MAX - 1) /* no generation of the hardware's list */
+
+static int make_arbiter(struct daemon *daemon, struct diagnostics *diagnostics)
+{
+	_cleanup_(settings_freep) struct settings *settings = NULL;
+	_cleanup_(freep) struct gpu_info *gpus = calloc(REQUEST_WANTS, sizeof(*gpus));
+	int n, r;
+
+	if (!gpus)
+		return -ENOMEM;
+	r = reload_read(daemon, &settings, diagnostics);
+	if (r < 0)
+		return r;
+	n = gpus_find(daemon->options, settings, &daemon->ops, &daemon->hw, gpus, REQUEST_WANTS,
+		      diagnostics);
+	if (n < 0)
+		return n;
+	r = state_open(daemon->options->runtime_directory, &daemon->state, diagnostics);
+	if (r < 0)
+		return r;
+	r = arbiter_new(settings, gpus, (size_t)n, state_first_id(daemon->state), &daemon->arbiter);
+	if (r < 0)
+		return r;
+	TAKE_PTR(settings);
+	for (size_t i = 0; i < daemon->arbiter->n_gpus; i++)
+		daemon->arbiter->gpus[i].shown = true; /* no signal tells that they were added */
+	return n;
+}
+
+/* Whoever owns the bus name and the lock on the state directory is the only daemon: the saved
+ * leases are its own. All of them are in force again before the first request is read. */
+static int start(struct daemon *daemon)
+{
+	int r;
+
+	r = liveness_start(daemon);
+	if (r >= 0)
+		r = update_start(daemon);
+	if (r >= 0)
+		r = overdue_start(daemon);
+	if (r >= 0)
+		r = descriptors_start(daemon);
+	if (r >= 0)
+		r = bus_connection_open(daemon);
+	if (r < 0)
+		return r;
+	liveness_ask_store(daemon);
+	liveness_limit(daemon);
+	r = recover_leases(daemon);
+	if (r < 0)
+		return r;
+	scan_hardware(daemon, 0);
+	update_now(daemon);
+	return 0;
+}
+
+int daemon_new(const struct daemon_options *options, sd_event *event, struct daemon **ret)
+{
+	_cleanup_(daemon_freep) struct daemon *daemon = calloc(1, sizeof(*daemon));
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
+	int n, r;
+
+	if (!daemon)
+		return -ENOMEM;
+	daemon->options = options;
+	daemon->event = sd_event_ref(event);
+	daemon->list.generation = NEVER_LISTED; /* a GPU added since is found by the first scan */
+
+	n = make_arbiter(daemon, &diagnostics);
+	log_diagnostics(&diagnostics);
+	if (n < 0)
+		return n;
+	log_info("%s: %d GPU%s", daemon->ops->name, n, n == 1 ? "" : "s");
+	r = start(daemon);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(daemon);
+	return 0;
+}
+
+/* The holders close with this process, and no other keeps them. */
+static void end_leases(struct daemon *daemon)
+{
+	struct arbiter *arbiter = daemon->arbiter;
+	struct lease *lease;
+	unsigned touched;
+
+	for (size_t i = arbiter->n_leases; i-- > 0;)
+		arbiter_end(arbiter, arbiter->leases[i]->id, RESULT_SHUTDOWN, "gpuarbd stopped");
+	while ((lease = ledger_take_touched(arbiter, &touched))) {
+		publish_to_holders(daemon, lease);
+		if (touched & TOUCH_ENDING)
+			journal_events_ended(daemon, lease);
+		state_forget(daemon->state, lease->id);
+		if (touched & TOUCH_REMOVED)
+			lease_free(lease);
+	}
+}
+
+static void leave_leases(struct daemon *daemon)
+{
+	commit_save_all(daemon);
+	if (daemon->arbiter->n_leases > 0)
+		log_notice("leases left with the service manager: %zu", daemon->arbiter->n_leases);
+}
+
+struct daemon *daemon_free(struct daemon *daemon)
+{
+	if (!daemon)
+		return NULL;
+
+	if (daemon->liveness.holders && store_works(daemon->liveness.store))
+		leave_leases(daemon);
+	else if (daemon->liveness.holders)
+		end_leases(daemon);
+	holders_free(daemon->liveness.holders);
+	store_free(daemon->liveness.store); /* sends the answers that wait for it: before the bus */
+	bus_free(daemon->bus);
+	sd_event_source_disable_unref(daemon->connection.retry);
+	sd_event_source_disable_unref(daemon->timer.update);
+	sd_event_source_disable_unref(daemon->timer.deadline);
+	sd_event_source_disable_unref(daemon->timer.scan);
+	sd_event_source_disable_unref(daemon->descriptors.source);
+	probe_free(daemon->descriptors.probe);
+	enforce_free(daemon->enforce);
+	arbiter_free(daemon->arbiter);
+	state_close(daemon->state);
+	if (daemon->ops)
+		daemon->ops->close(daemon->hw);
+	sd_event_unref(daemon->event);
+	free(daemon->scan.uses);
+	free(daemon);
+	return NULL;
+}

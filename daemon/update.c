@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The update: what follows from a change of the ledger, until nothing follows any more. It runs
+ * after each request and each event, and is the only caller of the three jobs: decide and save
+ * (commit.c), publish (publish.c), and schedule the next update (schedule.c).
+ */
+
+#include "daemon.h"
+#include "util/log.h"
+
+/* An ending lease has CUs that other leases wait for: the default accuracy of sd-event, a
+ * quarter of a second, is too long. */
+#define SCAN_ACCURACY_USEC 5000U
+#define DEADLINE_ACCURACY_USEC 1000U
+
+/* Hang-ups of holders and processes are read first, then comes the update, and only then the next
+ * request. */
+#define UPDATE_PRIORITY ((SD_EVENT_PRIORITY_IMPORTANT + SD_EVENT_PRIORITY_NORMAL) / 2)
+
+/* Where the processes of a lease that has just ended are gone already, this scan is the last step
+ * of its end. */
+static bool any_just_ended(const struct arbiter *arbiter)
+{
+	for (const struct lease *l = arbiter->touched; l; l = l->touched_next)
+		if ((l->touched & (TOUCH_ENDING | TOUCH_REMOVED)) == TOUCH_ENDING)
+			return true;
+	return false;
+}
+
+static void check_store(struct daemon *daemon)
+{
+	if (!daemon->liveness.stored || store_works(daemon->liveness.store))
+		return;
+	daemon->liveness.stored = false;
+	log_warning("the service manager does not answer any more: leases end with this process");
+}
+
+void update_now(struct daemon *daemon)
+{
+	check_store(daemon);
+	do {
+		overdue_enforce(daemon);
+		arbiter_lend(daemon->arbiter, daemon_now_usec());
+		if (any_just_ended(daemon->arbiter))
+			scan_hardware(daemon, 0);
+		commit_save_touched(daemon);
+		publish_leases(daemon);
+	} while (commit_next(daemon) || daemon->arbiter->touched);
+	publish_gpus(daemon);
+	sd_event_source_set_enabled(daemon->timer.update, SD_EVENT_OFF);
+	descriptors_refresh(daemon);
+	schedule_timers(daemon);
+}
+
+/* ---- timers ------------------------------------------------------------------------- */
+
+static int on_update(sd_event_source *source, void *userdata)
+{
+	(void)source;
+	update_now(userdata);
+	return 0;
+}
+
+static int on_scan(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct daemon *daemon = userdata;
+
+	(void)source;
+	(void)usec;
+	scan_hardware(daemon, 0);
+	commit_save_again(daemon);
+	update_now(daemon); /* also tries again to grant what could not be saved */
+	return 0;
+}
+
+static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct daemon *daemon = userdata;
+
+	(void)source;
+	(void)usec;
+	arbiter_expire(daemon->arbiter, daemon_now_usec());
+	update_now(daemon);
+	return 0;
+}
+
+static int add_timer(struct daemon *daemon, uint64_t accuracy_usec, sd_event_time_handler_t handler,
+		     sd_event_source **ret)
+{
+	int r = sd_event_add_time(daemon->event, ret, CLOCK_BOOTTIME, UINT64_MAX, accuracy_usec,
+				  handler, daemon);
+
+	return r < 0 ? r : sd_event_source_set_enabled(*ret, SD_EVENT_OFF);
+}
+
+int update_start(struct daemon *daemon)
+{
+	int r;
+
+	r = sd_event_add_defer(daemon->event, &daemon->timer.update, on_update, daemon);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(daemon->timer.update, SD_EVENT_OFF);
+	if (r >= 0)
+		r = sd_event_source_set_priority(daemon->timer.update, UPDATE_PRIORITY);
+	if (r >= 0)
+		r = add_timer(daemon, DEADLINE_ACCURACY_USEC, on_deadline, &daemon->timer.deadline);
+	if (r >= 0)
+		r = add_timer(daemon, SCAN_ACCURACY_USEC, on_scan, &daemon->timer.scan);
+	return r;
+}
