@@ -58,7 +58,8 @@ check 'there are errors' test "$(wc -w <<<"$errors")" -gt 15
 for error in $errors; do
 	check "libgpuarb(3) has $error" grep -qx "|  $error" "$manual"
 done
-gaps=$(sed -n 's/.*ret\[n++\] = "\(.*\)";.*/\1/p' "$GPUARB_SOURCE_ROOT/daemon/core/ledger/gaps.c")
+gaps=$(grep -rhoE --include='*.c' 'ret\[n\+\+\] = "[a-z-]+"' "$GPUARB_SOURCE_ROOT/daemon/core" |
+	cut -d'"' -f2)
 check 'there are gaps' test "$(wc -w <<<"$gaps")" = 6
 for gap in $gaps; do
 	check "gpuarb(7) has the gap $gap" grep -qx "_${gap}_" "$docs/gpuarb.7.scd"
