@@ -6,7 +6,8 @@
  * GPUARB_LONG: for each of them, that start is cut off at every point, too.
  */
 
-#include "crash-points.h"
+#include "check.h"
+#include "crash-rig.h"
 
 #define ONE_GPU "--simulate=radeon-vii"
 #define TWO_GPUS "--simulate=radeon-vii,radeon-vii"
@@ -27,29 +28,29 @@ static sd_bus_message *ask_waiting(sd_bus *bus, unsigned cus, uint64_t usec)
 
 static void hold_all(struct stage *stage)
 {
-	take_grant(&stage->known[0], try(ask(stage->bus, "Reserve", 60)));
+	take_grant(&stage->known[0], crash_try(ask(stage->bus, "Reserve", 60)));
 }
 
 static void hold_some(struct stage *stage)
 {
-	take_grant(&stage->known[0], try(ask(stage->bus, "Reserve", 30)));
+	take_grant(&stage->known[0], crash_try(ask(stage->bus, "Reserve", 30)));
 }
 
 static void hold_all_and_wait(struct stage *stage)
 {
 	hold_all(stage);
-	take_grant(&stage->known[1], try(ask_waiting(stage->bus, 60, UINT64_MAX)));
+	take_grant(&stage->known[1], crash_try(ask_waiting(stage->bus, 60, UINT64_MAX)));
 	CHECK(stage->known[1].told == WAITING);
 }
 
 static void reserve_one(struct stage *stage)
 {
-	take_grant(&stage->known[0], try(ask(stage->bus, "Reserve", 15)));
+	take_grant(&stage->known[0], crash_try(ask(stage->bus, "Reserve", 15)));
 }
 
 static void reserve_token(struct stage *stage)
 {
-	take_grant(&stage->known[0], try(ask_token(stage->bus, 15, "crash")));
+	take_grant(&stage->known[0], crash_try(ask_token(stage->bus, 15, "crash")));
 }
 
 /* The repetition finds what there is, and never makes a second one. */
@@ -57,7 +58,7 @@ static void repeat_token(struct stage *stage)
 {
 	struct known again = { .lease.holder = -1 };
 
-	take_grant(&again, try(ask_token(stage->bus, 15, "crash")));
+	take_grant(&again, crash_try(ask_token(stage->bus, 15, "crash")));
 	CHECK(again.told == GRANTED);
 	CHECK(stage->known[0].told == NOTHING || stage->known[0].lease.id == again.lease.id);
 	book_read(stage->bus, &stage->book);
@@ -72,25 +73,25 @@ static void repeat_token_anew(struct stage *stage)
 	uint64_t before = stage->known[0].told == GONE ? stage->known[0].lease.id : 0;
 	struct known again = { .lease.holder = -1 };
 
-	take_grant(&again, try(ask_token(stage->bus, 15, "crash")));
+	take_grant(&again, crash_try(ask_token(stage->bus, 15, "crash")));
 	CHECK(again.told == GRANTED && again.lease.id != before);
 	close(again.lease.holder);
 }
 
 static void reserve_gang(struct stage *stage)
 {
-	take_grant(&stage->known[0], try(ask_gang(stage->bus)));
+	take_grant(&stage->known[0], crash_try(ask_gang(stage->bus)));
 }
 
 static void reserve_waiting(struct stage *stage)
 {
-	take_grant(&stage->known[1], try(ask_waiting(stage->bus, 60, UINT64_MAX)));
+	take_grant(&stage->known[1], crash_try(ask_waiting(stage->bus, 60, UINT64_MAX)));
 }
 
 static void reserve_until_it_expires(struct stage *stage)
 {
 	stage->known[1].expires = true;
-	take_grant(&stage->known[1], try(ask_waiting(stage->bus, 60, 100000)));
+	take_grant(&stage->known[1], crash_try(ask_waiting(stage->bus, 60, 100000)));
 	if (stage->known[1].told == WAITING)
 		await_news(stage, &stage->known[1]);
 }
@@ -99,8 +100,8 @@ static void bind_one(struct stage *stage)
 {
 	struct known *known = &stage->known[0];
 
-	known->bound =
-		done(with(call_lease(stage->bus, known->lease.path, "Bind"), "h", stage->pidfd));
+	known->bound = crash_done(
+		with(call_lease(stage->bus, known->lease.path, "Bind"), "h", stage->pidfd));
 }
 
 static void hold_with_process(struct stage *stage)
@@ -125,7 +126,7 @@ static void close_and_end(struct stage *stage)
 static void resize_to(struct stage *stage, unsigned cus)
 {
 	struct known *known = &stage->known[0];
-	bool told = done(resize(stage->bus, known->lease.path, cus));
+	bool told = crash_done(resize(stage->bus, known->lease.path, cus));
 
 	known->resized = true;
 	hear(known);
@@ -153,7 +154,7 @@ static void acknowledge(struct stage *stage)
 {
 	struct known *known = &stage->known[0];
 
-	known->acknowledged = done(
+	known->acknowledged = crash_done(
 		with(call_lease(stage->bus, known->lease.path, "Acknowledge"), "t", UINT64_C(2)));
 }
 
@@ -166,7 +167,7 @@ static void check_acknowledged(struct stage *stage)
 
 static void release_one(struct stage *stage)
 {
-	if (done(release(stage->bus, stage->known[0].lease.path)))
+	if (crash_done(release(stage->bus, stage->known[0].lease.path)))
 		stage->known[0].told = GONE;
 }
 
@@ -207,7 +208,7 @@ static void close_last(struct stage *stage)
 
 static void drain_one(struct stage *stage)
 {
-	stage->drained = done(drain(stage->bus, "0"));
+	stage->drained = crash_done(drain(stage->bus, "0"));
 }
 
 static void undrain(struct stage *stage)
@@ -218,99 +219,97 @@ static void undrain(struct stage *stage)
 
 /* ---- the tests ---------------------------------------------------------------------------- */
 
-#define EVERY_POINT(...) try_all(&(const struct operation){ __VA_ARGS__ })
-
 TEST(a_reserve_that_is_cut_off)
 {
 	NEEDS_DAEMON();
-	EVERY_POINT(.hardware = ONE_GPU, .run = reserve_one);
+	CRASH_EVERYWHERE(.hardware = ONE_GPU, .run = reserve_one);
 }
 
 TEST(a_reserve_with_a_token_that_is_cut_off_and_repeated)
 {
 	NEEDS_DAEMON();
-	EVERY_POINT(.hardware = ONE_GPU, .run = reserve_token, .after = repeat_token);
+	CRASH_EVERYWHERE(.hardware = ONE_GPU, .run = reserve_token, .after = repeat_token);
 }
 
 TEST(a_release_that_is_cut_off)
 {
 	NEEDS_DAEMON();
-	EVERY_POINT(.hardware = ONE_GPU, .before = hold_some, .run = release_one);
+	CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = hold_some, .run = release_one);
 }
 
 TEST(a_release_of_a_lease_with_a_token_that_is_cut_off)
 {
 	NEEDS_DAEMON();
-	EVERY_POINT(.hardware = ONE_GPU, .before = reserve_token, .run = release_one,
-		    .after = repeat_token_anew);
+	CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = reserve_token, .run = release_one,
+			 .after = repeat_token_anew);
 }
 
 TEST(a_reserve_of_two_gpus_that_is_cut_off)
 {
 	NEEDS_DAEMON();
-	EVERY_POINT(.hardware = TWO_GPUS, .run = reserve_gang);
+	CRASH_EVERYWHERE(.hardware = TWO_GPUS, .run = reserve_gang);
 }
 
 TEST(a_reserve_that_waits_and_is_cut_off)
 {
 	NEEDS_DAEMON();
-	EVERY_POINT(.hardware = ONE_GPU, .before = hold_all, .run = reserve_waiting);
+	CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = hold_all, .run = reserve_waiting);
 }
 
 TEST(a_bind_that_is_cut_off)
 {
 	NEEDS_DAEMON();
-	EVERY_POINT(.hardware = ONE_GPU, .before = hold_with_process, .run = bind_one,
-		    .after = close_and_end);
+	CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = hold_with_process, .run = bind_one,
+			 .after = close_and_end);
 }
 
 TEST(a_growth_that_is_cut_off)
 {
 	NEEDS_DAEMON();
-	EVERY_POINT(.hardware = ONE_GPU, .before = hold_some, .run = grow);
+	CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = hold_some, .run = grow);
 }
 
 TEST(a_shrinking_that_is_cut_off)
 {
 	NEEDS_DAEMON();
-	EVERY_POINT(.hardware = ONE_GPU, .before = hold_some, .run = shrink);
+	CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = hold_some, .run = shrink);
 }
 
 TEST(an_acknowledgement_that_is_cut_off)
 {
 	NEEDS_DAEMON();
-	EVERY_POINT(.hardware = ONE_GPU, .before = hold_and_shrink, .run = acknowledge,
-		    .after = check_acknowledged);
+	CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = hold_and_shrink, .run = acknowledge,
+			 .after = check_acknowledged);
 }
 
 TEST(the_end_of_a_last_holder_that_is_cut_off)
 {
 	NEEDS_DAEMON();
-	EVERY_POINT(.hardware = ONE_GPU, .before = hold_some, .run = close_last);
+	CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = hold_some, .run = close_last);
 }
 
 TEST(a_release_that_lets_another_in_and_is_cut_off)
 {
 	NEEDS_DAEMON();
-	EVERY_POINT(.hardware = ONE_GPU, .before = hold_all_and_wait, .run = release_for_another,
-		    .after = await_grant);
+	CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = hold_all_and_wait,
+			 .run = release_for_another, .after = await_grant);
 }
 
 TEST(a_drain_that_is_cut_off)
 {
 	NEEDS_DAEMON();
-	EVERY_POINT(.hardware = ONE_GPU, .run = drain_one, .after = undrain);
+	CRASH_EVERYWHERE(.hardware = ONE_GPU, .run = drain_one, .after = undrain);
 }
 
 TEST(a_wait_whose_end_is_cut_off)
 {
 	NEEDS_DAEMON();
-	EVERY_POINT(.hardware = ONE_GPU, .before = hold_all, .run = reserve_until_it_expires,
-		    .after = await_expiry);
+	CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = hold_all, .run = reserve_until_it_expires,
+			 .after = await_expiry);
 }
 
 TEST(a_start_that_is_cut_off)
 {
 	NEEDS_DAEMON();
-	EVERY_POINT(.hardware = ONE_GPU, .before = hold_all_and_wait);
+	CRASH_EVERYWHERE(.hardware = ONE_GPU, .before = hold_all_and_wait);
 }

@@ -4,7 +4,8 @@
 
 #include <sys/stat.h>
 
-#include "entries.h"
+#include "check.h"
+#include "scratch.h"
 #include "live.h"
 #include "messages.h"
 

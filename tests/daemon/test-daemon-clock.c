@@ -5,6 +5,7 @@
 
 #include <dirent.h>
 
+#include "check.h"
 #include "live.h"
 
 #define WATCHDOG_SECONDS 100000 /* no other timer of the daemon is as far away */

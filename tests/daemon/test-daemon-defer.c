@@ -3,6 +3,7 @@
 /* Reserve of the shipped daemon where what is asked for is lent: who would not wait gets an
  * answer when borrowers have given way, or have not. */
 
+#include "check.h"
 #include "lend-live.h"
 
 struct stage {

@@ -6,6 +6,7 @@
  */
 
 #include "core/mask/codec.h"
+#include "check.h"
 #include "enforce-rig.h"
 #include "hw/hw.h"
 #include "lend-live.h"

@@ -10,6 +10,7 @@
 
 #include <linux/magic.h>
 
+#include "check.h"
 #include "enforce-rig.h"
 #include "fake-systemd.h"
 #include "lend-live.h"

@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <sys/mount.h>
 
+#include "check.h"
 #include "live.h"
 
 static char junk[4096] = { 1 };

@@ -4,6 +4,7 @@
 
 #include <sys/inotify.h>
 
+#include "check.h"
 #include "book.h"
 #include "machine.h"
 

@@ -3,6 +3,7 @@
 /* The shipped daemon on a KFD tree: whose the processes on the hardware are. */
 
 #include "hw/hw.h"
+#include "check.h"
 #include "machine.h"
 
 /* Of Unmanaged: how many; and the first one's pid and queues. */

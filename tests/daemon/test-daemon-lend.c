@@ -2,6 +2,7 @@
 
 /* Realtime leases of the shipped daemon that lend their CUs, and have them back. */
 
+#include "check.h"
 #include "lend-live.h"
 
 #define PATIENT "activate-grace = 1h\n"

@@ -3,6 +3,7 @@
 /* What keeps leases of the shipped daemon alive, what ends them, and what the hardware says
  * of their processes. */
 
+#include "check.h"
 #include "live.h"
 
 static void arrive(struct rig *rig, const char *hardware, sd_bus **ret, struct told *told)

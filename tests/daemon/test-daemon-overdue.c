@@ -3,6 +3,7 @@
 /* Borrowers that do not answer the shipped daemon, and what policy lets it do to them. */
 
 #include "core/change/arbiter.h"
+#include "check.h"
 #include "enforce-rig.h"
 #include "lend-live.h"
 

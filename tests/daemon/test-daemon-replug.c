@@ -3,6 +3,7 @@
 /* GPUs that go, come back and are others then, as the bus is told and as the next daemon finds
  * them. */
 
+#include "check.h"
 #include "book.h"
 #include "machine.h"
 

@@ -2,6 +2,7 @@
 
 /* Leases that an administrator takes away from the shipped daemon's clients, with notice. */
 
+#include "check.h"
 #include "lend-live.h"
 
 struct stage {

@@ -4,7 +4,8 @@
 
 #include <sys/stat.h>
 
-#include "entries.h"
+#include "check.h"
+#include "scratch.h"
 #include "live.h"
 
 static void arrive(struct rig *rig, sd_bus **ret)

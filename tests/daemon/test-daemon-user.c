@@ -4,6 +4,7 @@
 
 #include <sys/stat.h>
 
+#include "check.h"
 #include "live.h"
 #include "sys/process.h"
 

@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <sys/prctl.h>
 
+#include "check.h"
 #include "book.h"
 
 #define SIMULATED "--simulate=radeon-vii"

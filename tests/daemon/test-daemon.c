@@ -6,6 +6,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
+#include "check.h"
 #include "live.h"
 
 #define OTHER 2 /* "bin" */

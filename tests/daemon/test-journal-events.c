@@ -2,6 +2,7 @@
 
 /* What the shipped daemon tells the journal: the story of leases, in entries with fields. */
 
+#include "check.h"
 #include "journal-rig.h"
 #include "machine.h"
 

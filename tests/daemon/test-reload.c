@@ -4,6 +4,7 @@
 
 #include <sys/stat.h>
 
+#include "check.h"
 #include "book.h"
 
 #define SIMULATED "--simulate=radeon-vii"

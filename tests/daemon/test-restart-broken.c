@@ -5,6 +5,7 @@
 
 #include <sys/stat.h>
 
+#include "check.h"
 #include "book.h"
 #include "machine.h"
 

@@ -3,6 +3,7 @@
 /* A daemon that is killed, or restarted, while leases lend, borrow, give way and are taken away:
  * the next one goes on where it was. */
 
+#include "check.h"
 #include "lend-live.h"
 
 struct stage {

@@ -2,6 +2,7 @@
 
 /* A daemon that is killed, or restarted, with leases held: the next one goes on with them. */
 
+#include "check.h"
 #include "book.h"
 
 #define TWO_GPUS "--simulate=radeon-vii,radeon-vii"

@@ -6,9 +6,10 @@
  * 100,000 with GPUARB_LONG.
  */
 
-#include "entries.h"
+#include "check.h"
+#include "scratch.h"
 #include "lend-live.h"
-#include "soak.h"
+#include "live.h"
 
 #define MEMORY_KIB 8192 /* what the allocator may keep for the next time */
 

@@ -10,9 +10,9 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
-#include "entries.h"
+#include "check.h"
+#include "scratch.h"
 #include "live.h"
-#include "soak.h"
 
 #define CLIENTS 64
 #define KEPT 4 /* leases that a client has at a time */

@@ -14,7 +14,7 @@
 #include "lib-rig.h"
 #include "libgpuarb/agent/agent.h"
 #include "private-bus.h"
-#include "queue-tree.h"
+#include "scratch.h"
 
 #define LEASE GPUARB_PATH_LEASE "/17"
 

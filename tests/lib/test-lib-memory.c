@@ -13,7 +13,7 @@
 #include "lib-rig.h"
 #include "libgpuarb/agent/agent.h"
 #include "private-bus.h"
-#include "queue-tree.h"
+#include "scratch.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 

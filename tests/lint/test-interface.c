@@ -4,7 +4,8 @@
 
 #include <ctype.h>
 
-#include "adapter-calls.h"
+#include "check.h"
+#include "adapter.h"
 
 #define LINES_MAX 512
 

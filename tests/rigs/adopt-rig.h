@@ -5,51 +5,12 @@
 
 #include "scene.h"
 
-static inline struct lease *saved(const struct lease *lease)
-{
-	struct partition *partitions;
-	struct request request;
-	struct lease *copy;
-
-	CHECK(lease_new(lease->n_partitions, &copy) == 0);
-	partitions = copy->partitions;
-	*copy = *lease;
-	copy->partitions = partitions;
-	for (size_t i = 0; i < lease->n_partitions; i++)
-		partitions[i] = lease->partitions[i];
-	if (lease->request) {
-		request_recall(lease->request, &request);
-		copy->request = request_keep(&request);
-		CHECK(copy->request);
-	}
-	return copy;
-}
+struct lease *saved(const struct lease *lease);
 
 /* 0; or the error, and then the lease is freed, nothing has changed, and why says something.
  * The promises hold. */
-static inline int adopt_saved(struct arbiter *arbiter, struct lease *lease, const char *lost,
-			      char *why, size_t size)
-{
-	size_t n = arbiter->n_leases;
-	char broken[256];
-	int r;
-
-	why[0] = '\0';
-	r = arbiter_adopt(arbiter, lease, lost, why, size);
-	if (r < 0) {
-		CHECK(why[0] && arbiter->n_leases == n);
-		lease_free(lease);
-	} else {
-		CHECK(arbiter->n_leases == n + 1 && ledger_find(arbiter, lease->id) == lease);
-		CHECK(arbiter->next_id > lease->id);
-	}
-	arbiter_adopted(arbiter);
-	if (!ledger_check(arbiter, broken, sizeof(broken))) {
-		fprintf(stderr, "%s\n", broken);
-		abort();
-	}
-	return r;
-}
+int adopt_saved(struct arbiter *arbiter, struct lease *lease, const char *lost, char *why,
+		size_t size);
 
 /* The daemon before, and the one that adopts. */
 struct pair {
@@ -57,26 +18,10 @@ struct pair {
 	char why[256];
 };
 
-static inline struct pair pair_of(size_t n_gpus)
-{
-	return (struct pair){ .old = scene_of(n_gpus), .new = scene_of(n_gpus) };
-}
+struct pair pair_of(size_t n_gpus);
 
-static inline void pair_done(struct pair *p)
-{
-	scene_done(&p->old);
-	scene_done(&p->new);
-}
+void pair_done(struct pair *p);
 
-static inline int adopt(struct pair *p, struct lease *lease)
-{
-	return adopt_saved(p->new.arbiter, lease, "", p->why, sizeof(p->why));
-}
+int adopt(struct pair *p, struct lease *lease);
 
-static inline bool refused_for(const struct pair *p, int r, int error, const char *words)
-{
-	if (r == error && strstr(p->why, words))
-		return true;
-	fprintf(stderr, "%d, and not %d: %s\n", r, error, p->why);
-	return false;
-}
+bool refused_for(const struct pair *p, int r, int error, const char *words);

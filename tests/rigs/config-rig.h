@@ -3,17 +3,11 @@
 
 /* Configurations for tests: a gpuarbd.conf and a tenants.d in a directory of their own. */
 
-#include "check.h"
+#include "check-cond.h"
 #include "scratch.h"
 #include "sys/config/config.h"
 
-static inline bool says(const struct diagnostics *diagnostics, const char *part)
-{
-	for (size_t i = 0; i < diagnostics->n; i++)
-		if (strstr(diagnostics->list[i].text, part))
-			return diagnostics->list[i].error;
-	return false;
-}
+bool config_says(const struct diagnostics *diagnostics, const char *part);
 
 struct tree {
 	struct scratch scratch;
@@ -21,29 +15,8 @@ struct tree {
 	struct settings *settings;
 };
 
-static inline struct tree tree_new(const char *config)
-{
-	struct tree tree = { .scratch = scratch_new() };
+struct tree tree_new(const char *config);
 
-	scratch_write(&tree.scratch, "gpuarbd.conf", config);
-	scratch_mkdir(&tree.scratch, "tenants.d");
-	return tree;
-}
+int tree_load(struct tree *tree);
 
-static inline int tree_load(struct tree *tree)
-{
-	const struct config_files files = {
-		.config = scratch_at(&tree->scratch, "gpuarbd.conf"),
-		.tenants = scratch_at(&tree->scratch, "tenants.d"),
-		.trust = { { geteuid() } },
-	};
-
-	return config_load(&files, &tree->settings, &tree->diagnostics);
-}
-
-static inline void tree_done(struct tree *tree)
-{
-	settings_free(tree->settings);
-	diagnostics_done(&tree->diagnostics);
-	scratch_done(&tree->scratch);
-}
+void tree_done(struct tree *tree);

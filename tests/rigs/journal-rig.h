@@ -4,6 +4,8 @@
 /* A journal that is a test's own: its socket at the real place, in a mount namespace of the
  * test's process and of what that starts. Needs root. */
 
+#include <string.h>
+#include <stdbool.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -12,7 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "check.h"
+#include "check-cond.h"
 #include "util/journal.h"
 #include "util/log-events.h"
 
@@ -21,91 +23,22 @@ struct entry {
 };
 
 /* The socket; -1: it cannot be had, as without root. */
-static inline int journal_open(void)
-{
-	struct sockaddr_un un = { .sun_family = AF_UNIX, .sun_path = JOURNAL_SOCKET };
-	int fd;
-
-	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
-	    mount("tmpfs", "/run", "tmpfs", 0, NULL) < 0)
-		return -1;
-	CHECK(mkdir("/run/systemd", 0755) == 0 && mkdir("/run/systemd/journal", 0755) == 0);
-	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&un, sizeof(un)) == 0);
-	return fd;
-}
+int journal_open(void);
 
 /* Says, as a service manager does, that the journal reads what is stderr now. */
-static inline void journal_reads_stderr(void)
-{
-	char stream[64];
-	struct stat st;
-
-	CHECK(fstat(STDERR_FILENO, &st) == 0);
-	snprintf(stream, sizeof(stream), "%lu:%lu", st.st_dev, st.st_ino);
-	CHECK(setenv("JOURNAL_STREAM", stream, 1) == 0);
-}
+void journal_reads_stderr(void);
 
 /* Whether a field has this value, or one of its values: "GPUARB_LEASE=7". */
-static inline bool entry_has(const struct entry *entry, const char *field)
-{
-	size_t length = strlen(field);
-
-	for (const char *line = entry->text; *line; line = strchr(line, '\n') + 1)
-		if (strncmp(line, field, length) == 0 && line[length] == '\n')
-			return true;
-	return false;
-}
+bool entry_has(const struct entry *entry, const char *field);
 
 /* Whether it has such a field at all: "GPUARB_TENANT=". */
-static inline bool entry_names(const struct entry *entry, const char *name)
-{
-	for (const char *line = entry->text; *line; line = strchr(line, '\n') + 1)
-		if (strncmp(line, name, strlen(name)) == 0)
-			return true;
-	return false;
-}
+bool entry_names(const struct entry *entry, const char *name);
 
 /* Whether the message says so. */
-static inline bool entry_says(const struct entry *entry, const char *text)
-{
-	const char *line = strncmp(entry->text, "MESSAGE=", 8) == 0 ? entry->text : "\n";
-	char message[sizeof(entry->text)];
-
-	snprintf(message, sizeof(message), "%.*s", (int)strcspn(line, "\n"), line);
-	return strstr(message, text);
-}
+bool entry_says(const struct entry *entry, const char *text);
 
 /* false: none has come. */
-static inline bool entry_take(int journal, struct entry *ret)
-{
-	ssize_t n = recv(journal, ret->text, sizeof(ret->text) - 1, MSG_DONTWAIT);
-
-	if (n < 0)
-		return false;
-	CHECK(n > 0 && ret->text[n - 1] == '\n');
-	ret->text[n] = '\0';
-	return true;
-}
+bool entry_take(int journal, struct entry *ret);
 
 /* The next entry, which has to be of this event, and of its level. */
-static inline struct entry entry_next(int journal, enum log_event event)
-{
-	static const char *const events[][2] = {
-#define ENTRY_ROW(name, level, id) [EVENT_##name] = { "MESSAGE_ID=" id, #level },
-		LOG_EVENTS(ENTRY_ROW)
-#undef ENTRY_ROW
-	};
-	struct pollfd ready = { .fd = journal, .events = POLLIN };
-	const char *level = events[event][1];
-	struct entry entry;
-
-	CHECK(poll(&ready, 1, 60000) == 1 && entry_take(journal, &entry));
-	if (!entry_has(&entry, events[event][0]))
-		fprintf(stderr, "no %s:\n%s", events[event][0], entry.text);
-	CHECK(entry_has(&entry, events[event][0]));
-	CHECK(entry_has(&entry, strcmp(level, "LOG_INFO") == 0     ? "PRIORITY=6"
-				: strcmp(level, "LOG_NOTICE") == 0 ? "PRIORITY=5"
-								   : "PRIORITY=4"));
-	return entry;
-}
+struct entry entry_next(int journal, enum log_event event);

@@ -3,10 +3,12 @@
 
 /* Texts of kfd/mqds, written by hand. */
 
+#include <string.h>
+#include <stdbool.h>
 #include <errno.h>
 #include <stdarg.h>
 
-#include "check.h"
+#include "check-cond.h"
 #include "util/base.h"
 #include "hw/kfd-mqd.h"
 
@@ -72,76 +74,24 @@ static const struct gpu_info gpus[] = {
 	{ .name = "simulated", .gfx_target = 90006, .kfd_gpu_id = 0 },
 };
 
-static inline struct page page_new(void)
-{
-	return (struct page){ 0 };
-}
+struct page page_new(void);
 
 PRINTF_LIKE(2, 3)
-static inline void say(struct page *page, const char *format, ...)
-{
-	va_list ap;
-
-	if (!page->out) {
-		page->out = open_memstream(&page->text, &page->size);
-		CHECK(page->out);
-	}
-	va_start(ap, format);
-	CHECK(vfprintf(page->out, format, ap) >= 0);
-	va_end(ap);
-}
+void page_add(struct page *page, const char *format, ...);
 
 /* Rows of a descriptor whose word i is word(i). */
-static inline void dump(struct page *page, unsigned rows, uint32_t (*word)(unsigned i))
-{
-	for (unsigned row = 0; row < rows; row++) {
-		say(page, "    %08x:", row * 32);
-		for (unsigned i = 0; i < 8; i++)
-			say(page, " %08x", word(row * 8 + i));
-		say(page, "\n");
-	}
-}
+void dump(struct page *page, unsigned rows, uint32_t (*word)(unsigned i));
 
-static inline uint32_t ones(unsigned i)
-{
-	(void)i;
-	return UINT32_MAX;
-}
+uint32_t ones(unsigned i);
 
 /* cp_hqd_queue_priority is at 0x218. */
-static inline uint32_t priority_of_15(unsigned i)
-{
-	return i == 0x218 / 4 ? 15 : i > 0x200 / 4 ? 0 : UINT32_MAX;
-}
+uint32_t priority_of_15(unsigned i);
 
-static inline uint32_t number(unsigned i)
-{
-	return i;
-}
+uint32_t number(unsigned i);
 
-static inline int parse(struct page *page)
-{
-	if (page->out)
-		CHECK(fclose(page->out) == 0);
-	page->out = NULL;
-	return kfd_mqds_parse(page->text ? page->text : "", page->size, gpus, ARRAY_SIZE(gpus),
-			      &page->seen, &page->n, page->why, sizeof(page->why));
-}
+int parse(struct page *page);
 
-static inline void page_done(struct page *page)
-{
-	free(page->text);
-	free(page->seen);
-}
+void page_done(struct page *page);
 
 /* Whether it is refused with these words, and leaves what it returns alone. */
-static inline bool refused(struct page *page, const char *words)
-{
-	bool so = parse(page) == -EBADMSG && strstr(page->why, words) && !page->seen &&
-		  page->n == 0;
-
-	if (!so)
-		fprintf(stderr, "it says: %s\n", page->why);
-	page_done(page);
-	return so;
-}
+bool page_refused(struct page *page, const char *words);

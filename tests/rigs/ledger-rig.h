@@ -10,107 +10,21 @@
 #include "core/change/arbiter.h"
 
 /* A Radeon VII: 4 engines of 15 CUs, 24 queue slots, 8 process slots. */
-static inline struct gpu_info radeon_vii(const char *name)
-{
-	struct gpu_info info = {
-		.geometry = { .xccs = 1, .engines = 4, .arrays = 1, .array_cus = 16 },
-		.gfx_target = 90006,
-		.harvest_known = true,
-		.law_measured = true,
-		.queue_slots = 24,
-		.process_slots = 8,
-		.pipes = 4,
-		.queues_per_pipe = 8,
-		.sdma_queues = 16,
-		.vram_bytes = UINT64_C(16) << 30,
-		.scheduler = SCHEDULER_HWS,
-	};
+struct gpu_info radeon_vii(const char *name);
 
-	snprintf(info.name, sizeof(info.name), "%s", name);
-	snprintf(info.device, sizeof(info.device), "Radeon VII");
-	CHECK(geometry_spread(&info.geometry, 60) == 0);
-	return info;
-}
-
-static inline struct arbiter *arbiter_of(const struct gpu_info *gpus, size_t n)
-{
-	struct settings *settings = NULL;
-	struct arbiter *arbiter = NULL;
-
-	CHECK(settings_new(&settings) == 0);
-	CHECK(arbiter_new(settings, gpus, n, 1, &arbiter) == 0);
-	return arbiter;
-}
+struct arbiter *arbiter_of(const struct gpu_info *gpus, size_t n);
 
 /* Adds a tenant for one uid before the others; returns it to be filled in. */
-static inline struct tenant *add_tenant(struct arbiter *arbiter, const char *name, uid_t uid,
-					enum lease_class lease_class)
-{
-	struct settings *s = arbiter->settings;
-	struct tenant *tenants = calloc(s->n_tenants + 1, sizeof(*tenants));
+struct tenant *add_tenant(struct arbiter *arbiter, const char *name, uid_t uid,
+			  enum lease_class lease_class);
 
-	memcpy(&tenants[1], s->tenants, s->n_tenants * sizeof(*tenants));
-	free(s->tenants);
-	s->tenants = tenants;
-	s->n_tenants++;
-	tenants[0].name = strdup(name);
-	tenants[0].users = malloc(sizeof(uid_t));
-	tenants[0].users[0] = uid;
-	tenants[0].n_users = 1;
-	tenants[0].class = lease_class;
-	tenants[0].priority = PRIORITY_NORMAL;
-	tenants[0].enforce = ENFORCE_STEP_REPORT;
-	return &tenants[0];
-}
+struct request request_for(unsigned cus);
 
-static inline struct request request_for(unsigned cus)
-{
-	struct request request;
-
-	memset(&request, 0, sizeof(request));
-	request.n_wants = 1;
-	request.class = -1;
-	want_init(&request.wants[0]);
-	request.wants[0].cus = cus;
-	return request;
-}
-
-static inline struct caller caller_of(uid_t uid)
-{
-	return (struct caller){ .uid = uid, .pid = 1000 + (pid_t)uid };
-}
+struct caller caller_of(uid_t uid);
 
 /* Reserves with one holder; checks the promises. NULL and the verdict where it is refused. */
-static inline struct lease *reserve(struct arbiter *arbiter, uid_t uid,
-				    const struct request *request, struct result *result)
-{
-	struct caller caller = caller_of(uid);
-	struct lease *lease = NULL;
-	char why[256];
-
-	result_done(result);
-	if (arbiter_plan(arbiter, &caller, request, &lease, result) < 0) {
-		CHECK(result->kind != RESULT_OK && result->sentence[0]);
-		return NULL;
-	}
-	lease = arbiter_commit(arbiter, lease);
-	arbiter_add_holder(arbiter, lease->id);
-	if (!ledger_check(arbiter, why, sizeof(why))) {
-		fprintf(stderr, "%s\n", why);
-		CHECK(false);
-	}
-	return lease;
-}
+struct lease *reserve(struct arbiter *arbiter, uid_t uid, const struct request *request,
+		      struct result *result);
 
 /* Closes the last holder and lets the hardware be free. */
-static inline void release(struct arbiter *arbiter, uint64_t id)
-{
-	struct lease *lease;
-	unsigned touched;
-
-	arbiter_holder_gone(arbiter, id);
-	CHECK(arbiter_observe(arbiter, NULL, 0) == 0);
-	while ((lease = ledger_take_touched(arbiter, &touched)))
-		if (touched & TOUCH_REMOVED)
-			lease_free(lease);
-}
+void release(struct arbiter *arbiter, uint64_t id);

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "adapter-calls.h"
+#include "adapter.h"
 #include "dbus/record.h"
 
 #define NEEDS_DAEMON()                       \
@@ -33,45 +33,14 @@
 			live_turn(bus); \
 	} while (0)
 
-static inline void live_turn(sd_bus *bus)
-{
-	int r = sd_bus_process(bus, NULL);
-
-	CHECK(r >= 0);
-	if (r == 0)
-		CHECK(sd_bus_wait(bus, 60 * 1000 * 1000) > 0);
-}
+void live_turn(sd_bus *bus);
 
 /* Sends a call, which it frees, and awaits the answer, which is the caller's. */
-static inline sd_bus_message *call(sd_bus_message *m)
-{
-	sd_bus *bus = sd_bus_message_get_bus(m);
-	struct answer answer;
+sd_bus_message *call(sd_bus_message *m);
 
-	call_send(m, &answer);
-	AWAIT(bus, answer.came);
-	return answer.m;
-}
+uint64_t boottime_usec(void);
 
-static inline uint64_t boottime_usec(void)
-{
-	struct timespec now;
-
-	CHECK(clock_gettime(CLOCK_BOOTTIME, &now) == 0);
-	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
-
-static inline void await_time(uint64_t boottime)
-{
-	const struct itimerspec at = { .it_value = { (time_t)(boottime / 1000000),
-						     (long)(boottime % 1000000) * 1000 } };
-	int fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
-	uint64_t n;
-
-	CHECK(fd >= 0 && timerfd_settime(fd, TFD_TIMER_ABSTIME, &at, NULL) == 0);
-	CHECK(read(fd, &n, sizeof(n)) == sizeof(n));
-	close(fd);
-}
+void await_time(uint64_t boottime);
 
 /* ---- leases ---- */
 
@@ -82,66 +51,24 @@ struct live_lease {
 };
 
 /* Out of the answer of Reserve, which it frees. */
-static inline struct live_lease reserved(sd_bus_message *m, const char *in_state)
-{
-	struct live_lease lease;
-	const char *path, *state;
+struct live_lease reserved(sd_bus_message *m, const char *in_state);
 
-	if (sd_bus_message_is_method_error(m, NULL))
-		fprintf(stderr, "%s\n", sd_bus_message_get_error(m)->message);
-	CHECK(sd_bus_message_read(m, "ohs", &path, &lease.holder, &state) >= 0);
-	CHECK(strcmp(state, in_state) == 0);
-	snprintf(lease.path, sizeof(lease.path), "%s", path);
-	CHECK(sscanf(path, GPUARB_PATH_LEASE "/%" SCNu64, &lease.id) == 1);
-	lease.holder = fcntl(lease.holder, F_DUPFD_CLOEXEC, 3);
-	CHECK(lease.holder >= 0);
-	sd_bus_message_unref(m);
-	return lease;
-}
+struct live_lease granted(sd_bus_message *m);
 
-static inline struct live_lease granted(sd_bus_message *m)
-{
-	return reserved(m, "granted");
-}
+struct live_lease waiting(sd_bus_message *m);
 
-static inline struct live_lease waiting(sd_bus_message *m)
-{
-	return reserved(m, "waiting");
-}
-
-static inline struct live_lease reserve(sd_bus *bus, unsigned cus)
-{
-	return granted(call(ask(bus, "Reserve", cus)));
-}
+struct live_lease reserve(sd_bus *bus, unsigned cus);
 
 /* A call for one of a crowd. */
-static inline sd_bus_message *ask_shared(sd_bus *bus)
-{
-	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 3, "cus", "u", 15, "isolation",
-		    "s", "shared", "queues", "u", 1, 0);
-}
+sd_bus_message *ask_shared(sd_bus *bus);
 
-static inline sd_bus_message *ask_token(sd_bus *bus, unsigned cus, const char *token)
-{
-	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u", cus, 1, "token",
-		    "s", token);
-}
+sd_bus_message *ask_token(sd_bus *bus, unsigned cus, const char *token);
 
-static inline sd_bus_message *ask_bound(sd_bus *bus, unsigned cus, int fd)
-{
-	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u", cus, 1,
-		    "process", "h", fd);
-}
+sd_bus_message *ask_bound(sd_bus *bus, unsigned cus, int fd);
 
-static inline sd_bus_message *resize(sd_bus *bus, const char *path, unsigned cus)
-{
-	return with(call_lease(bus, path, "Resize"), "aa{sv}a{sv}", 1, 1, "cus", "u", cus, 0);
-}
+sd_bus_message *resize(sd_bus *bus, const char *path, unsigned cus);
 
-static inline sd_bus_message *release(sd_bus *bus, const char *path)
-{
-	return call_lease(bus, path, "Release");
-}
+sd_bus_message *release(sd_bus *bus, const char *path);
 
 /* ---- what a holder carries ---- */
 
@@ -151,80 +78,21 @@ struct live_record {
 };
 
 /* The next record; false at the end. */
-static inline bool next_record(int holder, struct live_record *ret)
-{
-	struct pollfd ready = { .fd = holder, .events = POLLIN };
-	ssize_t n;
-
-	CHECK(poll(&ready, 1, 60000) == 1);
-	n = recv(holder, ret, sizeof(*ret), MSG_DONTWAIT);
-	CHECK(n == 0 ||
-	      (n >= (ssize_t)sizeof(ret->record) && ret->record.version == GPUARB_RECORD_VERSION &&
-	       ret->record.header_size == sizeof(ret->record) &&
-	       ret->record.partition_size == sizeof(ret->partitions[0])));
-	return n > 0;
-}
+bool next_record(int holder, struct live_record *ret);
 
 /* The first record that says this, of those that come. */
-static inline struct live_record await_record(int holder, enum gpuarb_record_state state)
-{
-	struct live_record record;
-
-	do
-		CHECK(next_record(holder, &record));
-	while (record.record.state != state);
-	return record;
-}
+struct live_record await_record(int holder, enum gpuarb_record_state state);
 
 /* ---- properties ---- */
 
-static inline uint64_t number_of(sd_bus *bus, const char *path, const char *interface,
-				 const char *name)
-{
-	sd_bus_message *m = call(get(bus, path, interface, name));
-	const char *type;
-	uint64_t number;
-	uint32_t small;
+uint64_t number_of(sd_bus *bus, const char *path, const char *interface, const char *name);
 
-	CHECK(!sd_bus_message_is_method_error(m, NULL));
-	CHECK(sd_bus_message_peek_type(m, NULL, &type) > 0);
-	if (strcmp(type, "t") == 0) {
-		CHECK(sd_bus_message_read(m, "v", "t", &number) >= 0);
-	} else {
-		CHECK(sd_bus_message_read(m, "v", type, &small) >= 0);
-		number = small;
-	}
-	sd_bus_message_unref(m);
-	return number;
-}
-
-static inline unsigned gpu_number(sd_bus *bus, const char *name)
-{
-	return (unsigned)number_of(bus, GPUARB_PATH_GPU "/0", GPUARB_INTERFACE_GPU, name);
-}
+unsigned gpu_number(sd_bus *bus, const char *name);
 
 /* Whether a text property of the lease has this in it. */
-static inline bool lease_says(sd_bus *bus, const char *path, const char *name, const char *text)
-{
-	sd_bus_message *m = call(get(bus, path, GPUARB_INTERFACE_LEASE, name));
-	const char *value = "";
-	bool says;
+bool lease_says(sd_bus *bus, const char *path, const char *name, const char *text);
 
-	CHECK(sd_bus_message_read(m, "v", "s", &value) >= 0);
-	says = strstr(value, text);
-	sd_bus_message_unref(m);
-	return says;
-}
-
-static inline bool lease_exists(sd_bus *bus, const char *path)
-{
-	sd_bus_message *m = call(get(bus, path, GPUARB_INTERFACE_LEASE, "Id"));
-	bool exists = !sd_bus_message_is_method_error(m, NULL);
-
-	CHECK(exists || sd_bus_message_is_method_error(m, GPUARB_ERROR_NO_SUCH_LEASE));
-	sd_bus_message_unref(m);
-	return exists;
-}
+bool lease_exists(sd_bus *bus, const char *path);
 
 /* ---- what the bus tells ---- */
 
@@ -235,152 +103,31 @@ struct told {
 	char last_added[64], last_removed[64];
 };
 
-static inline int live_objects(sd_bus_message *m, void *userdata, sd_bus_error *error)
-{
-	bool added = sd_bus_message_is_signal(m, NULL, "InterfacesAdded");
-	struct told *told = userdata;
-	const char *path;
-
-	(void)error;
-	CHECK(sd_bus_message_read(m, "o", &path) >= 0);
-	snprintf(added ? told->last_added : told->last_removed, 64, "%s", path);
-	++*(added ? &told->added : &told->removed);
-	return 0;
-}
-
-static inline int live_properties(sd_bus_message *m, void *userdata, sd_bus_error *error)
-{
-	struct told *told = userdata;
-	const char *name;
-
-	(void)error;
-	CHECK(sd_bus_message_read(m, "s", &name) >= 0);
-	if (strcmp(name, GPUARB_INTERFACE_LEASE) == 0)
-		told->lease++;
-	if (strcmp(name, GPUARB_INTERFACE_GPU) != 0)
-		return 0;
-	told->gpu++;
-	CHECK(sd_bus_message_enter_container(m, 'a', "{sv}") >= 0);
-	while (sd_bus_message_enter_container(m, 'e', "sv") > 0) {
-		CHECK(sd_bus_message_read(m, "s", &name) >= 0);
-		if (strcmp(name, "CusFree") == 0)
-			CHECK(sd_bus_message_read(m, "v", "u", &told->cus_free) >= 0);
-		else if (strcmp(name, "QueueSlotsFree") == 0)
-			CHECK(sd_bus_message_read(m, "v", "u", &told->slots_free) >= 0);
-		else
-			CHECK(sd_bus_message_skip(m, "v") >= 0);
-		CHECK(sd_bus_message_exit_container(m) >= 0);
-	}
-	return 0;
-}
-
-static inline void listen_in(sd_bus *bus, struct told *told)
-{
-	memset(told, 0, sizeof(*told));
-	CHECK(sd_bus_match_signal(bus, NULL, GPUARB_BUS_NAME, GPUARB_PATH,
-				  "org.freedesktop.DBus.ObjectManager", NULL, live_objects,
-				  told) >= 0);
-	CHECK(sd_bus_match_signal(bus, NULL, GPUARB_BUS_NAME, NULL,
-				  "org.freedesktop.DBus.Properties", "PropertiesChanged",
-				  live_properties, told) >= 0);
-}
+void listen_in(sd_bus *bus, struct told *told);
 
 /* ---- processes ---- */
 
 /* A process that waits to be killed, and its pidfd. */
-static inline pid_t idler(uid_t uid, int *ret_pidfd)
-{
-	int ready[2];
-	char byte;
-	pid_t pid;
+pid_t idler(uid_t uid, int *ret_pidfd);
 
-	CHECK(pipe2(ready, O_CLOEXEC) == 0);
-	pid = fork();
-	CHECK(pid >= 0);
-	if (pid == 0) {
-		CHECK(uid == 0 || setuid(uid) == 0);
-		CHECK(write(ready[1], "", 1) == 1);
-		for (;;)
-			pause();
-	}
-	CHECK(read(ready[0], &byte, 1) == 1); /* it is that user's now */
-	close(ready[0]);
-	close(ready[1]);
-	*ret_pidfd = pidfd_open(pid, 0);
-	CHECK(*ret_pidfd >= 0);
-	return pid;
-}
-
-static inline void end_process(pid_t pid)
-{
-	CHECK(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
-}
+void end_process(pid_t pid);
 
 /* Sends an fd over a socket; with fd -1 it receives one, and returns it. */
-static inline int pass(int socket, int fd)
-{
-	char byte = 0, space[CMSG_SPACE(sizeof(int))] = { 0 };
-	struct iovec iov = { &byte, 1 };
-	struct msghdr m = { .msg_iov = &iov,
-			    .msg_iovlen = 1,
-			    .msg_control = space,
-			    .msg_controllen = sizeof(space) };
-	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-
-	if (fd < 0) {
-		CHECK(recvmsg(socket, &m, MSG_CMSG_CLOEXEC) == 1);
-		c = CMSG_FIRSTHDR(&m);
-		CHECK(c && c->cmsg_type == SCM_RIGHTS);
-		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
-		return fd;
-	}
-	*c = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
-			       .cmsg_type = SCM_RIGHTS,
-			       .cmsg_len = CMSG_LEN(sizeof(fd)) };
-	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-	CHECK(sendmsg(socket, &m, MSG_NOSIGNAL) == 1);
-	return fd;
-}
+int pass(int socket, int fd);
 
 /* ---- the daemon's log ---- */
 
 /* Until log_end() what is written to stderr, by daemons started meanwhile too, goes to a
  * file of the rig. Returns what stderr was. */
-static inline int log_begin(const struct rig *rig)
-{
-	int before = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3), fd;
-	char path[128];
-
-	snprintf(path, sizeof(path), "%s/log", rig->dir);
-	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
-	CHECK(before >= 0 && fd >= 0 && dup2(fd, STDERR_FILENO) >= 0);
-	close(fd);
-	return before;
-}
+int log_begin(const struct rig *rig);
 
 /* What was written, valid until the next call. */
-static inline const char *log_end(const struct rig *rig, int before)
-{
-	static char text[65536];
-	char path[128];
-	ssize_t n;
-	int fd;
-
-	CHECK(dup2(before, STDERR_FILENO) >= 0);
-	close(before);
-	snprintf(path, sizeof(path), "%s/log", rig->dir);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	CHECK(fd >= 0);
-	n = read(fd, text, sizeof(text) - 1);
-	CHECK(n >= 0);
-	text[n] = '\0';
-	close(fd);
-	return text;
-}
+const char *log_end(const struct rig *rig, int before);
 
 /* ---- the end of a test ---- */
 
-static inline void leave(sd_bus *bus)
-{
-	sd_bus_flush_close_unref(bus);
-}
+void leave(sd_bus *bus);
+
+/* Starts the daemon without what it says of each lease, and without AddressSanitizer's keeping
+ * of what is freed, which would hide what is not. */
+void start_quietly(struct rig *rig, void (*start)(struct rig *rig));

@@ -7,40 +7,6 @@
 
 #include "core/mask/geometry.h"
 
-static inline unsigned below(unsigned n)
-{
-	return (unsigned)lrand48() % n;
-}
+unsigned below(unsigned n);
 
-/* CUs of one array: most have lost up to `harvest` units, some any number. */
-static inline uint8_t random_array(const struct geometry *geometry, unsigned harvest)
-{
-	unsigned step = geometry_step(geometry), n = geometry->array_cus / step;
-	unsigned less = below(12) == 0 ? below(n + 1) : below(harvest + 1);
-
-	return (uint8_t)((n - (less < n ? less : n)) * step);
-}
-
-static inline struct geometry random_geometry(void)
-{
-	struct geometry geometry;
-
-	do {
-		bool wgp = below(3) == 0;
-		unsigned harvest = below(4);
-
-		geometry = (struct geometry){
-			.xccs = wgp || below(2) ? 1 : 1 + below(8),
-			.engines = 1 + below(8),
-			.arrays = 1 + below(2),
-			.array_cus = 1 + below(16),
-			.wgp = wgp,
-		};
-		for (unsigned xcc = 0; xcc < geometry.xccs; xcc++)
-			for (unsigned e = 0; e < geometry.engines; e++)
-				for (unsigned a = 0; a < geometry.arrays; a++)
-					geometry.active[xcc][e][a] = random_array(&geometry,
-										  harvest);
-	} while (geometry_check(&geometry, NULL, 0) < 0);
-	return geometry;
-}
+struct geometry random_geometry(void);

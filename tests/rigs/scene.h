@@ -14,40 +14,10 @@ struct scene {
 	struct result result;
 };
 
-static inline struct scene scene_of(size_t n_gpus)
-{
-	struct gpu_info gpus[8];
-	struct scene scene = { 0 };
-	char name[16];
+struct scene scene_of(size_t n_gpus);
 
-	for (size_t i = 0; i < n_gpus; i++) {
-		snprintf(name, sizeof(name), "0000:%02zx:00.0", 3 + i);
-		gpus[i] = radeon_vii(name);
-	}
-	scene.arbiter = arbiter_of(gpus, n_gpus);
-	add_tenant(scene.arbiter, "lab", LAB, CLASS_GUARANTEED);
-	add_tenant(scene.arbiter, "vr", VR, CLASS_REALTIME)->priority = PRIORITY_HIGH;
-	return scene;
-}
+void scene_done(struct scene *scene);
 
-static inline void scene_done(struct scene *scene)
-{
-	result_done(&scene->result);
-	arbiter_free(scene->arbiter);
-}
+struct lease *grant(struct scene *scene, uid_t uid, unsigned cus);
 
-static inline struct lease *grant(struct scene *scene, uid_t uid, unsigned cus)
-{
-	struct request request = request_for(cus);
-
-	return reserve(scene->arbiter, uid, &request, &scene->result);
-}
-
-static inline bool refused(const struct scene *scene, enum result_kind kind, enum reason reason)
-{
-	if (scene->result.kind == kind && scene->result.n_refusals > 0 &&
-	    scene->result.refusals[0].reason == reason && scene->result.refusals[0].hint[0])
-		return true;
-	fprintf(stderr, "verdict %d: %s\n", scene->result.kind, scene->result.sentence);
-	return false;
-}
+bool refused(const struct scene *scene, enum result_kind kind, enum reason reason);

@@ -4,6 +4,7 @@
 /* A directory of its own for a test, gone afterwards. Files in it are 0644, whatever the
  * umask. */
 
+#include <dirent.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,74 +12,36 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "check.h"
+#include "check-cond.h"
 
 struct scratch {
 	char path[64];
 };
 
-static inline struct scratch scratch_new(void)
-{
-	struct scratch scratch = { .path = "/tmp/gpuarb-test-XXXXXX" };
-
-	CHECK(mkdtemp(scratch.path));
-	return scratch;
-}
+struct scratch scratch_new(void);
 
 /* For thousands of files; where there is no /dev/shm, as above. */
-static inline struct scratch scratch_in_memory(void)
-{
-	struct scratch scratch = { .path = "/dev/shm/gpuarb-test-XXXXXX" };
+struct scratch scratch_in_memory(void);
 
-	return mkdtemp(scratch.path) ? scratch : scratch_new();
-}
-
-static inline int scratch_remove(const char *path, const struct stat *st, int kind,
-				 struct FTW *walk)
-{
-	(void)st, (void)kind, (void)walk;
-	return remove(path);
-}
-
-static inline void scratch_done(const struct scratch *scratch)
-{
-	CHECK(nftw(scratch->path, scratch_remove, 16, FTW_DEPTH | FTW_PHYS) == 0);
-}
+void scratch_done(const struct scratch *scratch);
 
 /* The path of a name in it: a buffer of 64 that are used in turn. */
-static inline const char *scratch_at(const struct scratch *scratch, const char *name)
-{
-	static char paths[64][256];
-	static unsigned turn;
-	char *path = paths[turn++ % 64];
+const char *scratch_at(const struct scratch *scratch, const char *name);
 
-	snprintf(path, sizeof(paths[0]), "%s/%s", scratch->path, name);
-	return path;
-}
+const char *scratch_put(const struct scratch *scratch, const char *name, const void *bytes,
+			size_t size);
 
-static inline const char *scratch_put(const struct scratch *scratch, const char *name,
-				      const void *bytes, size_t size)
-{
-	const char *path = scratch_at(scratch, name);
-	FILE *file = fopen(path, "we");
+const char *scratch_write(const struct scratch *scratch, const char *name, const char *text);
 
-	CHECK(file);
-	CHECK(fwrite(bytes, 1, size, file) == size);
-	CHECK(fclose(file) == 0);
-	CHECK(chmod(path, 0644) == 0);
-	return path;
-}
+const char *scratch_mkdir(const struct scratch *scratch, const char *name);
 
-static inline const char *scratch_write(const struct scratch *scratch, const char *name,
-					const char *text)
-{
-	return scratch_put(scratch, name, text, strlen(text));
-}
+/* How many there are in a directory, without those that begin with a dot: fds that are open,
+ * leases that are saved. */
+unsigned count_entries(const char *path);
 
-static inline const char *scratch_mkdir(const struct scratch *scratch, const char *name)
-{
-	const char *path = scratch_at(scratch, name);
+/* What sysfs shows of GPU 7 and of the compute queues that process 5 has on it, in a directory
+ * of their own; scratch_done() ends it. */
 
-	CHECK(mkdir(path, 0755) == 0 && chmod(path, 0755) == 0);
-	return path;
-}
+void queue_tree_add(const struct scratch *tree, unsigned queue);
+
+struct scratch queue_tree_new(unsigned queues);

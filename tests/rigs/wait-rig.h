@@ -5,84 +5,22 @@
 
 #include "scene.h"
 
-static inline void check_promises(const struct scene *s)
-{
-	char why[256];
-
-	if (ledger_check(s->arbiter, why, sizeof(why)))
-		return;
-	fprintf(stderr, "%s\n", why);
-	abort();
-}
+void check_promises(const struct scene *s);
 
 /* Asks and would wait, with one holder. */
-static inline struct lease *ask(struct scene *s, uid_t uid, struct request request)
-{
-	request.wait_usec = 1000000;
-	return reserve(s->arbiter, uid, &request, &s->result);
-}
+struct lease *ask(struct scene *s, uid_t uid, struct request request);
 
 /* So many CUs of one GPU ("any": of whichever), and it has to wait. */
-static inline struct lease *wait_for(struct scene *s, uid_t uid, const char *gpu, unsigned cus)
-{
-	struct request request = request_for(cus);
-	struct lease *lease;
+struct lease *wait_for(struct scene *s, uid_t uid, const char *gpu, unsigned cus);
 
-	snprintf(request.wants[0].gpu, sizeof(request.wants[0].gpu), "%s", gpu);
-	lease = ask(s, uid, request);
-	CHECK(lease && lease->state == STATE_WAITING);
-	return lease;
-}
-
-static inline struct lease *grant_on(struct scene *s, uid_t uid, const char *gpu, unsigned cus)
-{
-	struct request request = request_for(cus);
-
-	snprintf(request.wants[0].gpu, sizeof(request.wants[0].gpu), "%s", gpu);
-	return reserve(s->arbiter, uid, &request, &s->result);
-}
+struct lease *grant_on(struct scene *s, uid_t uid, const char *gpu, unsigned cus);
 
 /* Grants what can be granted, as the daemon does; how many that were. Their ids, in order,
  * go to ids[] if there is one. */
-static inline size_t grant_waiting(struct scene *s, uint64_t *ids)
-{
-	struct lease *next;
-	size_t n = 0;
-
-	while (arbiter_plan_next(s->arbiter, &next) == 1) {
-		struct lease *lease = ledger_find(s->arbiter, next->id);
-
-		CHECK(lease->state == STATE_WAITING && arbiter_commit(s->arbiter, next) == lease);
-		CHECK(lease->state == STATE_GRANTED && lease->n_partitions > 0);
-		check_promises(s);
-		if (ids)
-			ids[n] = lease->id;
-		n++;
-	}
-	check_promises(s);
-	return n;
-}
+size_t grant_waiting(struct scene *s, uint64_t *ids);
 
 /* What became of a lease, all in all; of one that was removed *ret is a copy, to be read by
  * its plain values. */
-static inline unsigned touched_of(struct scene *s, uint64_t id, struct lease *ret)
-{
-	unsigned all = 0, touched;
-	struct lease *lease;
+unsigned touched_of(struct scene *s, uint64_t id, struct lease *ret);
 
-	while ((lease = ledger_take_touched(s->arbiter, &touched))) {
-		if (lease->id == id) {
-			all |= touched;
-			if (ret)
-				*ret = *lease;
-		}
-		if (touched & TOUCH_REMOVED)
-			lease_free(lease);
-	}
-	return all;
-}
-
-static inline void forget_touched(struct scene *s)
-{
-	touched_of(s, 0, NULL);
-}
+void forget_touched(struct scene *s);

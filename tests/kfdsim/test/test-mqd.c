@@ -10,6 +10,7 @@
 #include "core/mask/codec.h"
 #include "hw/kfd-mqd.h"
 #include "kfdsim/test/text-rig.h"
+#include "check.h"
 #include "random-geometry.h"
 #include "sys/config/profile.h"
 

@@ -8,6 +8,7 @@
 #include "util/base.h"
 #include "kfdsim/timing/timing-compare.h"
 #include "kfdsim/test/timing-rig.h"
+#include "check.h"
 #include "scratch.h"
 
 #ifdef __SANITIZE_ADDRESS__

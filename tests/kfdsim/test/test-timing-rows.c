@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "kfdsim/timing/timing-compare.h"
+#include "check.h"
 #include "scratch.h"
 
 /* 40 fields. */

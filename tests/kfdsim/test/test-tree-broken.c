@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "check.h"
 #include "fake-sysfs.h"
 #include "scratch.h"
 #include "kfdsim/test/text-rig.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 
+#include "check.h"
 #include "fake-sysfs.h"
 #include "scratch.h"
 #include "kfdsim/test/text-rig.h"

@@ -9,6 +9,7 @@
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 
+#include "check.h"
 #include "doctor-rig.h"
 
 static const char *const two[] = { "radeon-vii", "mi210" };

@@ -2,6 +2,7 @@
 
 /* What `gpuarbctl doctor` says of made-up drivers and GPUs. */
 
+#include "check.h"
 #include "doctor-rig.h"
 
 #define PARAMETERS "sys/module/amdgpu/parameters"

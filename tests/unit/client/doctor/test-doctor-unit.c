@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "check.h"
 #include "doctor-rig.h"
 
 #define UNIT_FILE "usr/lib/systemd/system/gpuarbd.service"

@@ -2,6 +2,7 @@
 
 /* The bus is killed under the shipped daemon: leases stay, and it comes back. */
 
+#include "check.h"
 #include "book.h"
 
 #define SIMULATED "--simulate=radeon-vii"

@@ -2,7 +2,8 @@
 
 /* The methods of a lease. */
 
-#include "adapter-calls.h"
+#include "check.h"
+#include "adapter.h"
 
 #define LEASE_METHODS 7U
 

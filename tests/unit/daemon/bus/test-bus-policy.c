@@ -5,7 +5,8 @@
 
 #include <errno.h>
 
-#include "adapter-calls.h"
+#include "check.h"
+#include "adapter.h"
 
 #define SERVICE "daemon" /* stands for the service's user, uid 1 */
 #define OTHER 2          /* "bin" */

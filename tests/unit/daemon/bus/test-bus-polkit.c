@@ -3,7 +3,8 @@
 /* Who may administer: polkit is asked, and nothing waits for it. A connection of the test's own
  * is polkit here. */
 
-#include "adapter-calls.h"
+#include "check.h"
+#include "adapter.h"
 
 #define POLKIT "org.freedesktop.PolicyKit1"
 

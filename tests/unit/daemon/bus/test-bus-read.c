@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "util/base.h"
+#include "check.h"
 #include "messages.h"
 
 #define SIGNATURE "aa{sv}a{sv}"

@@ -4,7 +4,8 @@
 
 #include <grp.h>
 
-#include "adapter-calls.h"
+#include "check.h"
+#include "adapter.h"
 
 TEST(a_sender_is_looked_up_once_and_told_as_the_bus_vouches)
 {

@@ -5,6 +5,7 @@
 
 #include <poll.h>
 
+#include "check.h"
 #include "live.h"
 
 static int holder_of(sd_bus_message *m)

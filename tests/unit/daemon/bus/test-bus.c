@@ -5,7 +5,8 @@
 #include <fcntl.h>
 #include <signal.h>
 
-#include "adapter-calls.h"
+#include "check.h"
+#include "adapter.h"
 
 TEST(reserve_answers_with_lease_holder_state_and_partitions)
 {

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "check.h"
 #include "probe-rig.h"
 
 /* ---- a socket ---------------------------------------------------------------------------- */
@@ -55,7 +56,7 @@ TEST(the_socket_answers_a_connection_with_the_text)
 		CHECK(finish(&stage) == 0 && strcmp(stage.text, "Process 1:\n") == 0);
 	}
 	close(listening);
-	stage_end(&stage);
+	probe_stage_end(&stage);
 }
 
 TEST(a_socket_that_is_not_there_or_that_nobody_listens_at_is_told)
@@ -63,12 +64,12 @@ TEST(a_socket_that_is_not_there_or_that_nobody_listens_at_is_told)
 	struct stage stage = stage_at_socket();
 
 	CHECK(start(&stage) == -EOPNOTSUPP);
-	CHECK(says(&stage, "nobody is at /tmp/gpuarb-test-") &&
-	      says(&stage, "systemctl enable --now gpuarb-mqds.socket"));
+	CHECK(probe_says(&stage, "nobody is at /tmp/gpuarb-test-") &&
+	      probe_says(&stage, "systemctl enable --now gpuarb-mqds.socket"));
 	close(listen_at(scratch_at(&stage.scratch, "socket"), 1));
 	CHECK(start(&stage) == -EOPNOTSUPP);
 	CHECK(go_on(&stage) == -EAGAIN);
-	stage_end(&stage);
+	probe_stage_end(&stage);
 }
 
 TEST(a_socket_for_others_is_told_with_the_reason)
@@ -84,9 +85,9 @@ TEST(a_socket_for_others_is_told_with_the_reason)
 		CHECK(chmod(scratch_at(&stage.scratch, "socket"), 0) == 0);
 		r = start(&stage);
 	}
-	CHECK(r == -EACCES && says(&stage, "Permission denied"));
+	CHECK(r == -EACCES && probe_says(&stage, "Permission denied"));
 	close(listening);
-	stage_end(&stage);
+	probe_stage_end(&stage);
 }
 
 TEST(a_name_that_is_too_long_for_a_socket_is_told)
@@ -109,12 +110,12 @@ TEST(a_socket_that_has_too_many_waiting_is_tried_another_time)
 
 	CHECK(probe_new(NULL, scratch_at(&stage.scratch, "socket"), &first) == 0);
 	CHECK(probe_start(first, stage.why, sizeof(stage.why)) == 0);
-	CHECK(start(&stage) == -EAGAIN && says(&stage, "cannot connect to"));
+	CHECK(start(&stage) == -EAGAIN && probe_says(&stage, "cannot connect to"));
 	close(accept_one(listening));
 	CHECK(start(&stage) == 0);
 	close(listening);
 	probe_free(first);
-	stage_end(&stage);
+	probe_stage_end(&stage);
 }
 
 /* It read nothing, perhaps for it may not. */
@@ -127,7 +128,7 @@ TEST(a_reader_that_hangs_up_at_once_leaves_an_empty_text)
 	close(accept_one(listening));
 	CHECK(finish(&stage) == 0 && stage.size == 0);
 	close(listening);
-	stage_end(&stage);
+	probe_stage_end(&stage);
 }
 
 TEST(a_connection_that_is_given_up_is_closed)
@@ -149,7 +150,7 @@ TEST(a_connection_that_is_given_up_is_closed)
 	CHECK(read(fd, &c, 1) == 0);
 	close(fd);
 	close(listening);
-	stage_end(&stage);
+	probe_stage_end(&stage);
 }
 
 /* Writes until nobody reads any more. It is there before who connects: else it had a copy of the
@@ -179,10 +180,10 @@ TEST(a_text_from_the_socket_is_bounded_too)
 	pid_t writer = writer_new(listening);
 
 	CHECK(start(&stage) == 0);
-	CHECK(finish(&stage) == -EFBIG && says(&stage, "/socket is larger than 64 MiB"));
+	CHECK(finish(&stage) == -EFBIG && probe_says(&stage, "/socket is larger than 64 MiB"));
 	CHECK(waitpid(writer, &status, 0) == writer && status == 0);
 	close(listening);
-	stage_end(&stage);
+	probe_stage_end(&stage);
 }
 
 TEST(a_socket_takes_a_file_descriptor_too)
@@ -199,6 +200,6 @@ TEST(a_socket_takes_a_file_descriptor_too)
 	r = start(&stage);
 	CHECK(probe_new(NULL, NOWHERE, &probe) == -EMFILE);
 	CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
-	CHECK(r == -EMFILE && says(&stage, "cannot make a socket"));
-	stage_end(&stage);
+	CHECK(r == -EMFILE && probe_says(&stage, "cannot make a socket"));
+	probe_stage_end(&stage);
 }

@@ -4,24 +4,25 @@
 
 #include <signal.h>
 
+#include "check.h"
 #include "probe-rig.h"
 
 /* ---- a directory for debugfs ------------------------------------------------------------ */
 
 TEST(the_file_is_read_by_a_child)
 {
-	struct stage stage = stage_new();
+	struct stage stage = probe_stage_new();
 
 	scratch_write(&stage.scratch, "kfd/mqds", "Process 1 PASID 0x8001:\n");
 	CHECK(start(&stage) == 0 && finish(&stage) == 0);
 	CHECK(stage.size == 24 && strcmp(stage.text, "Process 1 PASID 0x8001:\n") == 0);
 	check_no_children();
-	stage_end(&stage);
+	probe_stage_end(&stage);
 }
 
 TEST(one_probe_asks_again_and_again)
 {
-	struct stage stage = stage_new();
+	struct stage stage = probe_stage_new();
 	char text[16];
 
 	for (unsigned i = 0; i < 20; i++) {
@@ -32,12 +33,12 @@ TEST(one_probe_asks_again_and_again)
 		CHECK(stage.size == (size_t)n && strcmp(stage.text, text) == 0);
 		CHECK(is_quiet(&stage));
 	}
-	stage_end(&stage);
+	probe_stage_end(&stage);
 }
 
 TEST(an_empty_file_and_one_with_zeros_are_texts)
 {
-	struct stage stage = stage_new();
+	struct stage stage = probe_stage_new();
 
 	scratch_write(&stage.scratch, "kfd/mqds", "");
 	CHECK(start(&stage) == 0 && finish(&stage) == 0);
@@ -45,7 +46,7 @@ TEST(an_empty_file_and_one_with_zeros_are_texts)
 	scratch_put(&stage.scratch, "kfd/mqds", "a\0b", 3);
 	CHECK(start(&stage) == 0 && finish(&stage) == 0);
 	CHECK(stage.size == 3 && memcmp(stage.text, "a\0b", 4) == 0);
-	stage_end(&stage);
+	probe_stage_end(&stage);
 }
 
 static void truncate_mqds(struct stage *stage, off_t size)
@@ -56,35 +57,35 @@ static void truncate_mqds(struct stage *stage, off_t size)
 
 TEST(a_text_is_taken_up_to_its_greatest_length)
 {
-	struct stage stage = stage_new();
+	struct stage stage = probe_stage_new();
 
 	truncate_mqds(&stage, PROBE_MAX);
 	CHECK(start(&stage) == 0 && finish(&stage) == 0 && stage.size == PROBE_MAX);
 	truncate_mqds(&stage, (off_t)PROBE_MAX + 1);
 	CHECK(start(&stage) == 0 && finish(&stage) == -EFBIG);
-	CHECK(says(&stage, "/kfd/mqds is larger than 64 MiB"));
+	CHECK(probe_says(&stage, "/kfd/mqds is larger than 64 MiB"));
 	CHECK(start_patiently(&stage) == 0);
-	stage_end(&stage);
+	probe_stage_end(&stage);
 	check_no_children();
 }
 
 TEST(nothing_to_read_is_told_as_such)
 {
-	struct stage stage = stage_new();
+	struct stage stage = probe_stage_new();
 
-	CHECK(start(&stage) == -EOPNOTSUPP && says(&stage, "there is no /tmp/gpuarb-test-"));
+	CHECK(start(&stage) == -EOPNOTSUPP && probe_says(&stage, "there is no /tmp/gpuarb-test-"));
 	CHECK(go_on(&stage) == -EAGAIN && is_quiet(&stage));
 	CHECK(rmdir(scratch_at(&stage.scratch, "kfd")) == 0);
 	CHECK(start(&stage) == -EOPNOTSUPP);
 	scratch_write(&stage.scratch, "kfd", "a file");
 	CHECK(start(&stage) == -EOPNOTSUPP);
 	CHECK(unlink(scratch_at(&stage.scratch, "kfd")) == 0);
-	stage_end(&stage);
+	probe_stage_end(&stage);
 }
 
 TEST(what_may_not_be_read_is_told_with_the_reason)
 {
-	struct stage stage = stage_new();
+	struct stage stage = probe_stage_new();
 	int r;
 
 	if (geteuid() != 0) {
@@ -96,20 +97,20 @@ TEST(what_may_not_be_read_is_told_with_the_reason)
 		r = start(&stage);
 		CHECK(seteuid(0) == 0);
 	}
-	CHECK(r == -EACCES && says(&stage, "/kfd/mqds: Permission denied"));
-	stage_end(&stage);
+	CHECK(r == -EACCES && probe_says(&stage, "/kfd/mqds: Permission denied"));
+	probe_stage_end(&stage);
 }
 
 TEST(what_cat_complains_of_is_passed_on)
 {
-	struct stage stage = stage_new();
+	struct stage stage = probe_stage_new();
 
 	scratch_mkdir(&stage.scratch, "kfd/mqds");
 	CHECK(start(&stage) == 0 && finish(&stage) == -EIO);
-	CHECK(says(&stage, "/kfd/mqds: cat: ") && says(&stage, "Is a directory"));
+	CHECK(probe_says(&stage, "/kfd/mqds: cat: ") && probe_says(&stage, "Is a directory"));
 	CHECK(go_on(&stage) == -EAGAIN);
 	check_no_children();
-	stage_end(&stage);
+	probe_stage_end(&stage);
 }
 
 /* A program of ours in the place of cat. */
@@ -137,31 +138,31 @@ static void path_back(char *path)
 
 TEST(a_reader_that_is_killed_has_failed)
 {
-	struct stage stage = stage_new();
+	struct stage stage = probe_stage_new();
 	char *path = path_before();
 
 	put_cat(&stage, "#!/bin/sh\necho half; kill -9 $$\n");
-	CHECK(start(&stage) == 0 && finish(&stage) == -EIO && says(&stage, "cat was killed"));
+	CHECK(start(&stage) == 0 && finish(&stage) == -EIO && probe_says(&stage, "cat was killed"));
 	path_back(path);
-	stage_end(&stage);
+	probe_stage_end(&stage);
 }
 
 TEST(a_complaint_is_one_line_that_can_be_printed)
 {
-	struct stage stage = stage_new();
+	struct stage stage = probe_stage_new();
 	char *path = path_before();
 
 	put_cat(&stage, "#!/bin/sh\nprintf 'a\\033b\\nc' >&2; exit 1\n");
 	CHECK(start(&stage) == 0 && finish(&stage) == -EIO);
-	CHECK(says(&stage, "/kfd/mqds: a?b") && !strchr(stage.why, '\n') &&
+	CHECK(probe_says(&stage, "/kfd/mqds: a?b") && !strchr(stage.why, '\n') &&
 	      stage.why[strlen(stage.why) - 1] == 'b');
 	path_back(path);
-	stage_end(&stage);
+	probe_stage_end(&stage);
 }
 
 TEST(a_child_that_closes_its_output_is_waited_for)
 {
-	struct stage stage = stage_new();
+	struct stage stage = probe_stage_new();
 	char *path = path_before(), command[400];
 	int go;
 
@@ -180,26 +181,26 @@ TEST(a_child_that_closes_its_output_is_waited_for)
 	close(go);
 	CHECK(finish(&stage) == 0 && strcmp(stage.text, "all\n") == 0);
 	path_back(path);
-	stage_end(&stage);
+	probe_stage_end(&stage);
 }
 
 TEST(a_system_without_cat_is_told)
 {
-	struct stage stage = stage_new();
+	struct stage stage = probe_stage_new();
 	char *path = path_before();
 
 	scratch_write(&stage.scratch, "kfd/mqds", "x");
 	CHECK(setenv("PATH", "/nonexistent", 1) == 0);
-	CHECK(start(&stage) == -ENOENT && says(&stage, "cannot start cat to read /tmp/"));
+	CHECK(start(&stage) == -ENOENT && probe_says(&stage, "cannot start cat to read /tmp/"));
 	path_back(path);
 	CHECK(start(&stage) == 0 && finish(&stage) == 0);
-	stage_end(&stage);
+	probe_stage_end(&stage);
 }
 
 /* The signals of a daemon: the child must not inherit that they are blocked. */
 TEST(a_child_has_signals_as_if_nobody_had_touched_them)
 {
-	struct stage stage = stage_new();
+	struct stage stage = probe_stage_new();
 	char *path = path_before();
 	sigset_t set, before;
 
@@ -216,7 +217,7 @@ TEST(a_child_has_signals_as_if_nobody_had_touched_them)
 	CHECK(strstr(stage.text, "SigBlk: 0000000000000000\n"));
 	CHECK(strstr(stage.text, "SigIgn: ")[8 + 12] == '0'); /* SIGPIPE is 0x1000 */
 	path_back(path);
-	stage_end(&stage);
+	probe_stage_end(&stage);
 }
 
 /* Where it would wait for ever: nobody writes to it. */
@@ -227,7 +228,7 @@ static void put_fifo(struct stage *stage)
 
 TEST(asking_waits_for_nothing)
 {
-	struct stage stage = stage_new();
+	struct stage stage = probe_stage_new();
 	char line[] = "late\n";
 	int fd;
 
@@ -239,12 +240,12 @@ TEST(asking_waits_for_nothing)
 	CHECK(go_on(&stage) == -EAGAIN && is_quiet(&stage));
 	close(fd);
 	CHECK(finish(&stage) == 0 && strcmp(stage.text, "late\n") == 0);
-	stage_end(&stage);
+	probe_stage_end(&stage);
 }
 
 TEST(a_question_that_is_given_up_leaves_no_child)
 {
-	struct stage stage = stage_new();
+	struct stage stage = probe_stage_new();
 
 	put_fifo(&stage);
 	CHECK(start(&stage) == 0);
@@ -255,12 +256,12 @@ TEST(a_question_that_is_given_up_leaves_no_child)
 		CHECK(go_on(&stage) == -EAGAIN);
 	}
 	CHECK(is_quiet(&stage));
-	stage_end(&stage);
+	probe_stage_end(&stage);
 }
 
 TEST(asking_anew_gives_up_what_was_asked)
 {
-	struct stage stage = stage_new();
+	struct stage stage = probe_stage_new();
 
 	put_fifo(&stage);
 	CHECK(start(&stage) == 0);
@@ -269,17 +270,17 @@ TEST(asking_anew_gives_up_what_was_asked)
 	scratch_write(&stage.scratch, "kfd/mqds", "new\n");
 	CHECK(start_patiently(&stage) == 0 && finish(&stage) == 0);
 	CHECK(strcmp(stage.text, "new\n") == 0);
-	stage_end(&stage);
+	probe_stage_end(&stage);
 	check_no_children();
 }
 
 TEST(a_probe_that_goes_takes_its_child_along)
 {
-	struct stage stage = stage_new();
+	struct stage stage = probe_stage_new();
 
 	put_fifo(&stage);
 	CHECK(start(&stage) == 0);
-	stage_end(&stage);
+	probe_stage_end(&stage);
 	check_no_children();
 	CHECK(!probe_free(NULL));
 }
@@ -287,21 +288,21 @@ TEST(a_probe_that_goes_takes_its_child_along)
 /* Stopped, it does not die of what it is sent until it goes on, but of SIGKILL. */
 TEST(a_child_that_is_stopped_dies_all_the_same)
 {
-	struct stage stage = stage_new();
+	struct stage stage = probe_stage_new();
 	char *path = path_before();
 
 	put_cat(&stage, "#!/bin/sh\ntrap '' TERM INT\nkill -STOP $$\n");
 	CHECK(start(&stage) == 0);
 	CHECK(waitid(P_ALL, 0, &(siginfo_t){ 0 }, WSTOPPED) == 0);
 	path_back(path);
-	stage_end(&stage);
+	probe_stage_end(&stage);
 	check_no_children();
 }
 
 /* Wherever fds run out, what was begun is undone. */
 TEST(running_out_of_file_descriptors_leaves_nothing_behind)
 {
-	struct stage stage = stage_new();
+	struct stage stage = probe_stage_new();
 	struct rlimit before, limit;
 	unsigned failures = 0;
 	rlim_t from;
@@ -316,11 +317,11 @@ TEST(running_out_of_file_descriptors_leaves_nothing_behind)
 		CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
 		if (r == 0)
 			break;
-		CHECK(r == -EMFILE && says(&stage, "Too many open files"));
+		CHECK(r == -EMFILE && probe_says(&stage, "Too many open files"));
 		CHECK(open_files() == from);
 		check_no_children();
 		failures++;
 	}
 	CHECK(failures >= 4 && finish(&stage) == 0);
-	stage_end(&stage);
+	probe_stage_end(&stage);
 }

@@ -4,11 +4,12 @@
 
 #include <signal.h>
 
+#include "check.h"
 #include "enforce-client-rig.h"
 
 TEST(requests_are_what_the_protocol_says)
 {
-	struct stage *stage = stage_new(FOR_EVER);
+	struct stage *stage = client_stage_new(FOR_EVER);
 	char buf[ENFORCE_TEXT_MAX];
 	int fd;
 
@@ -18,19 +19,19 @@ TEST(requests_are_what_the_protocol_says)
 	CHECK(client_receive(fd, buf) && strcmp(buf, "freeze a.service") == 0);
 	CHECK(client_receive(fd, buf) && strcmp(buf, "thaw b.scope") == 0);
 	CHECK(client_receive(fd, buf) && strcmp(buf, "kill") == 0);
-	say(fd, "ok");
-	say(fd, "error 3 gone");
-	say(fd, "ok");
+	client_answer(fd, "ok");
+	client_answer(fd, "error 3 gone");
+	client_answer(fd, "ok");
 	run_until(stage, 3);
 	CHECK(heard(stage, 0, 1, 0, "") && heard(stage, 1, 2, -ESRCH, "gone"));
 	CHECK(heard(stage, 2, 3, 0, ""));
 	close(fd);
-	stage_end(stage);
+	client_stage_end(stage);
 }
 
 TEST(a_helper_that_never_answers_is_given_up_in_time)
 {
-	struct stage *stage = stage_new(50000);
+	struct stage *stage = client_stage_new(50000);
 	char buf[ENFORCE_TEXT_MAX];
 	int fd;
 
@@ -45,41 +46,41 @@ TEST(a_helper_that_never_answers_is_given_up_in_time)
 	/* The next request goes to the next one. */
 	CHECK(thaw(stage, "a.service", 3) == 0);
 	fd = accept_one(stage);
-	say(fd, "ok");
+	client_answer(fd, "ok");
 	run_until(stage, 3);
 	CHECK(heard(stage, 2, 3, 0, ""));
 	close(fd);
-	stage_end(stage);
+	client_stage_end(stage);
 }
 
 TEST(one_that_never_accepts_is_given_up_in_time)
 {
-	struct stage *stage = stage_new(50000);
+	struct stage *stage = client_stage_new(50000);
 
 	CHECK(freeze(stage, "a.service", 1) == 0);
 	run_until(stage, 1);
 	CHECK(heard(stage, 0, 1, -ETIMEDOUT, "did not answer in time"));
-	stage_end(stage);
+	client_stage_end(stage);
 }
 
 TEST(a_helper_that_dies_has_answered_nothing)
 {
-	struct stage *stage = stage_new(FOR_EVER);
+	struct stage *stage = client_stage_new(FOR_EVER);
 	int fd;
 
 	CHECK(freeze(stage, "a.service", 1) == 0 && freeze(stage, "b.service", 2) == 0);
 	fd = accept_one(stage);
-	say(fd, "ok");
+	client_answer(fd, "ok");
 	close(fd);
 	run_until(stage, 2);
 	CHECK(stage->heard[0].tag == 1 && heard(stage, 1, 2, -ECONNRESET, "ended before"));
-	stage_end(stage);
+	client_stage_end(stage);
 }
 
 TEST(answers_that_make_no_sense_end_the_connection)
 {
 	static const char *const answers[] = { "yes", "ok ok", "error", "error 0 x", "error x" };
-	struct stage *stage = stage_new(FOR_EVER);
+	struct stage *stage = client_stage_new(FOR_EVER);
 	char large[ENFORCE_TEXT_MAX + 1], buf[ENFORCE_TEXT_MAX];
 	unsigned n = 0;
 	int fd;
@@ -90,7 +91,7 @@ TEST(answers_that_make_no_sense_end_the_connection)
 		CHECK(freeze(stage, "a.service", i) == 0);
 		fd = accept_one(stage);
 		if (i < ARRAY_SIZE(answers))
-			say(fd, answers[i]);
+			client_answer(fd, answers[i]);
 		else
 			CHECK(send(fd, large, sizeof(large), 0) == sizeof(large));
 		run_until(stage, ++n);
@@ -98,30 +99,30 @@ TEST(answers_that_make_no_sense_end_the_connection)
 		CHECK(client_receive(fd, buf) && !client_receive(fd, buf));
 		close(fd);
 	}
-	stage_end(stage);
+	client_stage_end(stage);
 }
 
 TEST(an_answer_that_nobody_asked_for_ends_the_connection)
 {
-	struct stage *stage = stage_new(FOR_EVER);
+	struct stage *stage = client_stage_new(FOR_EVER);
 	char buf[ENFORCE_TEXT_MAX];
 	int fd;
 
 	CHECK(freeze(stage, "a.service", 1) == 0);
 	fd = accept_one(stage);
-	say(fd, "ok");
-	say(fd, "ok");
+	client_answer(fd, "ok");
+	client_answer(fd, "ok");
 	run_until(stage, 1);
 	run_all_there_is(stage);
 	CHECK(heard(stage, 0, 1, 0, ""));
 	CHECK(client_receive(fd, buf) && !client_receive(fd, buf));
 	close(fd);
-	stage_end(stage);
+	client_stage_end(stage);
 }
 
 TEST(a_helper_that_takes_no_more_is_left_for_the_next)
 {
-	struct stage *stage = stage_new(FOR_EVER);
+	struct stage *stage = client_stage_new(FOR_EVER);
 	char buf[ENFORCE_TEXT_MAX];
 	int fd, next;
 
@@ -130,7 +131,7 @@ TEST(a_helper_that_takes_no_more_is_left_for_the_next)
 	CHECK(client_receive(fd, buf));
 	CHECK(shutdown(fd, SHUT_RD) == 0); /* it leaves when it has answered */
 	CHECK(freeze(stage, "b.service", 2) == 0 && freeze(stage, "c.service", 3) == 0);
-	say(fd, "ok");
+	client_answer(fd, "ok");
 	close(fd);
 	run_until(stage, 1);
 	CHECK(heard(stage, 0, 1, 0, ""));
@@ -138,17 +139,17 @@ TEST(a_helper_that_takes_no_more_is_left_for_the_next)
 	next = accept_one(stage);
 	CHECK(client_receive(next, buf) && strcmp(buf, "freeze b.service") == 0);
 	CHECK(client_receive(next, buf) && strcmp(buf, "freeze c.service") == 0);
-	say(next, "ok");
-	say(next, "ok");
+	client_answer(next, "ok");
+	client_answer(next, "ok");
 	run_until(stage, 3);
 	CHECK(heard(stage, 1, 2, 0, "") && heard(stage, 2, 3, 0, ""));
 	close(next);
-	stage_end(stage);
+	client_stage_end(stage);
 }
 
 TEST(one_that_takes_no_more_and_does_not_leave_is_left)
 {
-	struct stage *stage = stage_new(50000);
+	struct stage *stage = client_stage_new(50000);
 	char buf[ENFORCE_TEXT_MAX];
 	int fd;
 
@@ -156,7 +157,7 @@ TEST(one_that_takes_no_more_and_does_not_leave_is_left)
 	fd = accept_one(stage);
 	CHECK(client_receive(fd, buf) && shutdown(fd, SHUT_RD) == 0);
 	CHECK(freeze(stage, "b.service", 2) == 0);
-	say(fd, "ok");
+	client_answer(fd, "ok");
 	run_until(stage, 2);
 	CHECK(heard(stage, 0, 1, 0, "") &&
 	      heard(stage, 1, 2, -ETIMEDOUT, "took no request in time"));
@@ -164,16 +165,16 @@ TEST(one_that_takes_no_more_and_does_not_leave_is_left)
 	CHECK(freeze(stage, "c.service", 3) == 0);
 	close(fd);
 	fd = accept_one(stage);
-	say(fd, "ok");
+	client_answer(fd, "ok");
 	run_until(stage, 3);
 	CHECK(heard(stage, 2, 3, 0, ""));
 	close(fd);
-	stage_end(stage);
+	client_stage_end(stage);
 }
 
 TEST(a_request_finds_a_helper_or_its_lack_not_a_loop)
 {
-	struct stage *stage = stage_new(FOR_EVER);
+	struct stage *stage = client_stage_new(FOR_EVER);
 	int fd;
 
 	/* One that leaves before it takes the second request, and no other behind it. */
@@ -187,13 +188,13 @@ TEST(a_request_finds_a_helper_or_its_lack_not_a_loop)
 	run_until(stage, 2);
 	CHECK(stage->heard[0].tag == 1 && stage->heard[0].r == -ECONNRESET);
 	CHECK(heard(stage, 1, 2, -EOPNOTSUPP, "systemctl enable --now gpuarb-enforce.socket"));
-	stage_end(stage);
+	client_stage_end(stage);
 }
 
 /* One that is full: it takes nothing out of its socket. */
 TEST(what_there_is_no_room_for_goes_when_there_is)
 {
-	struct stage *stage = stage_new(FOR_EVER);
+	struct stage *stage = client_stage_new(FOR_EVER);
 	char unit[ENFORCE_UNIT_MAX], expected[ENFORCE_TEXT_MAX], buf[ENFORCE_TEXT_MAX];
 	unsigned n = 0, fits = 0;
 	int fd;
@@ -208,17 +209,17 @@ TEST(what_there_is_no_room_for_goes_when_there_is)
 	while (recv(fd, buf, sizeof(buf), MSG_DONTWAIT) > 0)
 		fits++;
 	for (unsigned i = 0; i < fits; i++)
-		say(fd, "ok");
+		client_answer(fd, "ok");
 	run_until(stage, fits);
 	run_all_there_is(stage);
 	for (unsigned i = fits; i < n; i++) {
 		CHECK(client_receive(fd, buf) && strcmp(buf, expected) == 0);
-		say(fd, "error 3 late");
+		client_answer(fd, "error 3 late");
 		run_until(stage, i + 1);
 		run_all_there_is(stage);
 		CHECK(heard(stage, i, i, -ESRCH, "late"));
 	}
 	printf("%u of %u fitted at once\n", fits, n);
 	close(fd);
-	stage_end(stage);
+	client_stage_end(stage);
 }

@@ -6,13 +6,14 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include "check.h"
 #include "enforce-client-rig.h"
 
 /* ---- the shipped helper ------------------------------------------------------------------ */
 
 TEST(a_process_is_killed_and_the_caller_is_told)
 {
-	struct stage *stage = stage_new(FOR_EVER);
+	struct stage *stage = client_stage_new(FOR_EVER);
 	pid_t victims[3];
 
 	helper_start(&stage->helper, NULL, NULL, -1);
@@ -30,12 +31,12 @@ TEST(a_process_is_killed_and_the_caller_is_told)
 		CHECK(heard(stage, i, 10 + i, 0, ""));
 		CHECK(victim_was_killed(victims[i]));
 	}
-	stage_end(stage);
+	client_stage_end(stage);
 }
 
 TEST(what_the_helper_refuses_comes_back_with_its_sentence)
 {
-	struct stage *stage = stage_new(FOR_EVER);
+	struct stage *stage = client_stage_new(FOR_EVER);
 	int pidfd = victim_pidfd(1);
 
 	CHECK(setenv("GPUARB_BUS_ADDRESS", "unix:path=/nonexistent/bus", 1) == 0);
@@ -48,12 +49,12 @@ TEST(what_the_helper_refuses_comes_back_with_its_sentence)
 	CHECK(heard(stage, 2, 3, -ENOENT, "cannot ask the service manager"));
 	CHECK(heard(stage, 3, 4, -EBADF, "no pidfd"));
 	close(pidfd);
-	stage_end(stage);
+	client_stage_end(stage);
 }
 
 TEST(a_helper_that_has_left_is_found_again)
 {
-	struct stage *stage = stage_new(FOR_EVER);
+	struct stage *stage = client_stage_new(FOR_EVER);
 
 	for (unsigned i = 0; i < 3; i++) {
 		helper_start(&stage->helper, NULL, NULL, -1);
@@ -64,54 +65,55 @@ TEST(a_helper_that_has_left_is_found_again)
 		if (i == 1)
 			run_all_there_is(stage); /* it has seen the end, or finds it when it asks */
 	}
-	stage_end(stage);
+	client_stage_end(stage);
 }
 
 TEST(hundreds_of_requests_at_once_are_answered_in_order)
 {
-	struct stage *stage = stage_new(FOR_EVER);
+	struct stage *stage = client_stage_new(FOR_EVER);
 	unsigned n = 0;
 
 	helper_start(&stage->helper, NULL, NULL, -1);
 	while (kill_it(stage, STDIN_FILENO, n) == 0)
 		n++;
-	CHECK(n == ENFORCE_QUEUE && says(stage, "256 requests wait for the helper"));
+	CHECK(n == ENFORCE_QUEUE && client_says(stage, "256 requests wait for the helper"));
 	run_until(stage, n);
 	for (unsigned i = 0; i < n; i++)
 		CHECK(heard(stage, i, i, -EBADF, ""));
 	CHECK(kill_it(stage, STDIN_FILENO, n) == 0);
 	run_until(stage, n + 1);
-	stage_end(stage);
+	client_stage_end(stage);
 }
 
 /* ---- no helper ----------------------------------------------------------------------------- */
 
 TEST(without_a_helper_the_caller_hears_what_to_do)
 {
-	struct stage *stage = stage_new(FOR_EVER);
+	struct stage *stage = client_stage_new(FOR_EVER);
 
 	close(stage->helper.listening);
 	stage->helper.listening = -1;
 	CHECK(kill_it(stage, STDIN_FILENO, 1) == -EOPNOTSUPP);
-	CHECK(says(stage, "nobody is at /tmp/gpuarb-test-"));
-	CHECK(says(stage, "systemctl enable --now gpuarb-enforce.socket"));
+	CHECK(client_says(stage, "nobody is at /tmp/gpuarb-test-"));
+	CHECK(client_says(stage, "systemctl enable --now gpuarb-enforce.socket"));
 	CHECK(unlink(stage->helper.path) == 0);
 	CHECK(freeze(stage, "a.service", 2) == -EOPNOTSUPP);
 	run_all_there_is(stage);
 	CHECK(stage->n == 0);
-	stage_end(stage);
+	client_stage_end(stage);
 }
 
 TEST(what_can_be_refused_here_is)
 {
-	struct stage *stage = stage_new(FOR_EVER);
+	struct stage *stage = client_stage_new(FOR_EVER);
 
-	CHECK(freeze(stage, "a.slice", 1) == -EINVAL && says(stage, "no name of a service"));
+	CHECK(freeze(stage, "a.slice", 1) == -EINVAL && client_says(stage, "no name of a service"));
 	CHECK(thaw(stage, "", 1) == -EINVAL);
-	CHECK(freeze(stage, "gpuarbd.service", 1) == -EPERM && says(stage, "is never frozen"));
-	CHECK(kill_it(stage, -1, 1) == -EBADF && says(stage, "there is no pidfd"));
-	CHECK(kill_it(stage, 123456, 1) == -EBADF && says(stage, "cannot keep a copy"));
-	stage_end(stage);
+	CHECK(freeze(stage, "gpuarbd.service", 1) == -EPERM &&
+	      client_says(stage, "is never frozen"));
+	CHECK(kill_it(stage, -1, 1) == -EBADF && client_says(stage, "there is no pidfd"));
+	CHECK(kill_it(stage, 123456, 1) == -EBADF && client_says(stage, "cannot keep a copy"));
+	client_stage_end(stage);
 }
 
 TEST(a_name_that_is_too_long_for_a_socket_is_told)
@@ -139,24 +141,24 @@ static void ask_again(struct stage *stage)
 
 TEST(an_answer_may_lead_to_the_next_request)
 {
-	struct stage *stage = stage_new(FOR_EVER);
+	struct stage *stage = client_stage_new(FOR_EVER);
 	int fd;
 
 	stage->then = ask_again;
 	CHECK(freeze(stage, "a.service", 1) == 0);
 	fd = accept_one(stage);
 	for (unsigned i = 0; i < 5; i++) {
-		say(fd, "ok");
+		client_answer(fd, "ok");
 		run_until(stage, i + 1);
 	}
 	CHECK(heard(stage, 4, 104, 0, ""));
 	close(fd);
-	stage_end(stage);
+	client_stage_end(stage);
 }
 
 TEST(so_may_the_news_that_the_helper_is_gone)
 {
-	struct stage *stage = stage_new(FOR_EVER);
+	struct stage *stage = client_stage_new(FOR_EVER);
 	int fd;
 
 	stage->then = ask_again;
@@ -165,18 +167,18 @@ TEST(so_may_the_news_that_the_helper_is_gone)
 	run_until(stage, 2);
 	CHECK(stage->heard[0].r == -ECONNRESET && stage->heard[1].r == -ECONNRESET);
 	fd = accept_one(stage); /* for what the first answer led to, and the second */
-	say(fd, "ok");
-	say(fd, "ok");
+	client_answer(fd, "ok");
+	client_answer(fd, "ok");
 	run_until(stage, 4);
 	CHECK(heard(stage, 2, 101, 0, "") && heard(stage, 3, 102, 0, ""));
 	stage->then = NULL;
 	close(fd);
-	stage_end(stage);
+	client_stage_end(stage);
 }
 
 TEST(requests_of_one_that_goes_are_forgotten)
 {
-	struct stage *stage = stage_new(FOR_EVER);
+	struct stage *stage = client_stage_new(FOR_EVER);
 	char buf[ENFORCE_TEXT_MAX];
 	int fd;
 
@@ -187,12 +189,12 @@ TEST(requests_of_one_that_goes_are_forgotten)
 	CHECK(client_receive(fd, buf) && !client_receive(fd, buf));
 	CHECK(stage->n == 0 && !enforce_free(NULL));
 	close(fd);
-	stage_end(stage);
+	client_stage_end(stage);
 }
 
 TEST(running_out_of_file_descriptors_is_told)
 {
-	struct stage *stage = stage_new(FOR_EVER);
+	struct stage *stage = client_stage_new(FOR_EVER);
 	struct rlimit before, limit;
 	int fd, r;
 
@@ -204,10 +206,10 @@ TEST(running_out_of_file_descriptors_is_told)
 	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
 	r = kill_it(stage, STDIN_FILENO, 1);
 	CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
-	CHECK(r == -EMFILE && says(stage, "cannot keep a copy"));
+	CHECK(r == -EMFILE && client_says(stage, "cannot keep a copy"));
 	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
 	r = freeze(stage, "a.service", 1);
 	CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
-	CHECK(r == -EMFILE && says(stage, "cannot connect to"));
-	stage_end(stage);
+	CHECK(r == -EMFILE && client_says(stage, "cannot connect to"));
+	client_stage_end(stage);
 }

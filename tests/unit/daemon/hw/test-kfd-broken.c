@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "check.h"
 #include "kfd-rig.h"
 
 #include "hw/kfd.h"
@@ -8,8 +9,8 @@
 /* Node 1 is left out, and the sentence names the file. */
 static void check_left_out(struct rig *rig, const char *file)
 {
-	CHECK(rig_list(rig) == 1 && strcmp(rig->gpus[0].name, "0000:04:00.0") == 0);
-	CHECK(rig_says(rig, file, "left out") && diagnostics_have_errors(&rig->diagnostics));
+	CHECK(kfd_rig_list(rig) == 1 && strcmp(rig->gpus[0].name, "0000:04:00.0") == 0);
+	CHECK(kfd_rig_says(rig, file, "left out") && diagnostics_have_errors(&rig->diagnostics));
 }
 
 TEST(properties_that_are_no_properties_leave_the_gpu_out)
@@ -20,7 +21,7 @@ TEST(properties_that_are_no_properties_leave_the_gpu_out)
 		start_two(&rig);
 		in_place_of(&rig, PROPERTIES, intruders[i]);
 		check_left_out(&rig, PROPERTIES);
-		rig_end(&rig);
+		kfd_rig_end(&rig);
 	}
 }
 
@@ -36,16 +37,16 @@ TEST(a_gpu_id_that_is_none_leaves_the_node_out)
 		if (i > 0) {
 			check_left_out(&rig, NODE(1) "/gpu_id");
 		} else {
-			CHECK(rig_list(&rig) == 1 && rig.diagnostics.n == 0); /* a CPU's node */
+			CHECK(kfd_rig_list(&rig) == 1 && rig.diagnostics.n == 0); /* a CPU's node */
 		}
-		rig_end(&rig);
+		kfd_rig_end(&rig);
 	}
 	start_two(&rig);
 	for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
 		CHECK(fake_sysfs_print(rig.dir, NODE(1) "/gpu_id", "%s", values[i]) == 0);
 		check_left_out(&rig, NODE(1) "/gpu_id");
 	}
-	rig_end(&rig);
+	kfd_rig_end(&rig);
 }
 
 TEST(the_name_is_never_needed)
@@ -55,15 +56,15 @@ TEST(the_name_is_never_needed)
 	for (size_t i = 0; i < ARRAY_SIZE(intruders); i++) {
 		start_two(&rig);
 		in_place_of(&rig, NODE(1) "/name", intruders[i]);
-		CHECK(rig_list(&rig) == 2 && rig.diagnostics.n == 0);
+		CHECK(kfd_rig_list(&rig) == 2 && rig.diagnostics.n == 0);
 		CHECK(strcmp(rig.gpus[0].device, "gfx906 (1002:66af)") == 0);
-		rig_end(&rig);
+		kfd_rig_end(&rig);
 	}
 	start_two(&rig);
 	CHECK(fake_sysfs_print(rig.dir, NODE(1) "/name", "vega\x1b[1m\n") == 0);
 	CHECK(fake_sysfs_set(rig.dir, PROPERTIES, "device_id", NULL) == 0);
-	CHECK(rig_list(&rig) == 2 && strcmp(rig.gpus[0].device, "gfx906") == 0);
-	rig_end(&rig);
+	CHECK(kfd_rig_list(&rig) == 2 && strcmp(rig.gpus[0].device, "gfx906") == 0);
+	kfd_rig_end(&rig);
 }
 
 /* A key and a value (NULL: the line is missing) that no driver writes. */
@@ -114,33 +115,33 @@ TEST(a_number_that_cannot_be_leaves_the_gpu_out)
 		CHECK(fake_sysfs_set(rig.dir, PROPERTIES, unbelievable[i].key,
 				     unbelievable[i].value) == 0);
 		check_left_out(&rig, PROPERTIES);
-		rig_end(&rig);
+		kfd_rig_end(&rig);
 	}
 }
 
 TEST(several_xccs_with_wgps_are_refused_by_what_is_known_of_shapes)
 {
-	struct gpu_info info = radeon_vii();
+	struct gpu_info info = kfd_radeon_vii();
 	struct rig rig;
 
 	info.gfx_target = 120500;
 	info.geometry = shape(8, 4, 1, 10, false, 320);
-	rig_start(&rig, &info, 1);
-	CHECK(rig_list(&rig) == 0 && rig_says(&rig, PROPERTIES, "left out"));
-	rig_end(&rig);
+	kfd_rig_start(&rig, &info, 1);
+	CHECK(kfd_rig_list(&rig) == 0 && kfd_rig_says(&rig, PROPERTIES, "left out"));
+	kfd_rig_end(&rig);
 }
 
 TEST(fewer_cus_than_xccs_cannot_be)
 {
-	struct gpu_info info = radeon_vii();
+	struct gpu_info info = kfd_radeon_vii();
 	struct rig rig;
 
 	info.gfx_target = 90402;
 	info.geometry = shape(8, 4, 1, 10, false, 304);
-	rig_start(&rig, &info, 1);
+	kfd_rig_start(&rig, &info, 1);
 	CHECK(fake_sysfs_set(rig.dir, PROPERTIES, "simd_count", "28") == 0);
-	CHECK(rig_list(&rig) == 0 && rig_says(&rig, PROPERTIES, "XCC 7 has no CU"));
-	rig_end(&rig);
+	CHECK(kfd_rig_list(&rig) == 0 && kfd_rig_says(&rig, PROPERTIES, "XCC 7 has no CU"));
+	kfd_rig_end(&rig);
 }
 
 TEST(a_partition_that_is_left_out_still_makes_the_others_partitions)
@@ -148,12 +149,12 @@ TEST(a_partition_that_is_left_out_still_makes_the_others_partitions)
 	struct gpu_info infos[2] = { mi300x_cpx(3, 0), mi300x_cpx(3, 1) };
 	struct rig rig;
 
-	rig_start(&rig, infos, 2);
+	kfd_rig_start(&rig, infos, 2);
 	CHECK(fake_sysfs_set(rig.dir, NODE(2) "/properties", "simd_count", "3") == 0);
-	CHECK(rig_list(&rig) == 1 && rig_says(&rig, NODE(2) "/properties", "left out"));
+	CHECK(kfd_rig_list(&rig) == 1 && kfd_rig_says(&rig, NODE(2) "/properties", "left out"));
 	CHECK(strcmp(rig.gpus[0].name, "0000:03:00.0/0") == 0);
 	CHECK(rig.gpus[0].process_slots == 6);
-	rig_end(&rig);
+	kfd_rig_end(&rig);
 }
 
 TEST(a_gpu_hidden_by_a_device_cgroup_is_said_to_be)
@@ -172,14 +173,15 @@ TEST(what_an_old_driver_does_not_say_is_taken_from_the_generation)
 	CHECK(fake_sysfs_set(rig.dir, PROPERTIES, "domain", NULL) == 0);
 	CHECK(fake_sysfs_set(rig.dir, PROPERTIES, "num_sdma_queues_per_engine", NULL) == 0);
 	check_degraded(&rig, PROPERTIES);
-	CHECK(rig.diagnostics.n == 3 && rig_says(&rig, "gfx_target_version", "vega20"));
-	CHECK(rig_says(&rig, "num_cp_queues", "24") && rig_says(&rig, "num_sdma_queues", "2"));
+	CHECK(rig.diagnostics.n == 3 && kfd_rig_says(&rig, "gfx_target_version", "vega20"));
+	CHECK(kfd_rig_says(&rig, "num_cp_queues", "24") &&
+	      kfd_rig_says(&rig, "num_sdma_queues", "2"));
 	CHECK(rig.gpus[0].gfx_target == 90006 && rig.gpus[0].queue_slots == 24);
 	CHECK(rig.gpus[0].geometry.xccs == 1 && rig.gpus[0].sdma_queues == 4);
 
 	CHECK(fake_sysfs_print(rig.dir, NODE(1) "/name", "ip discovery\n") == 0);
 	check_left_out(&rig, PROPERTIES);
-	rig_end(&rig);
+	kfd_rig_end(&rig);
 }
 
 TEST(queue_slots_that_are_not_told_follow_from_the_generation)
@@ -191,15 +193,15 @@ TEST(queue_slots_that_are_not_told_follow_from_the_generation)
 	struct rig rig;
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		struct gpu_info info = radeon_vii();
+		struct gpu_info info = kfd_radeon_vii();
 
 		info.gfx_target = rows[i].target;
 		info.geometry = shape(1, 4, 1, 16, rows[i].target >= 100000, 64);
 		info.queue_slots = 0;
-		rig_start(&rig, &info, 1);
-		CHECK(rig_list(&rig) == 1 && rig_says(&rig, PROPERTIES, "num_cp_queues"));
+		kfd_rig_start(&rig, &info, 1);
+		CHECK(kfd_rig_list(&rig) == 1 && kfd_rig_says(&rig, PROPERTIES, "num_cp_queues"));
 		CHECK(rig.gpus[0].queue_slots == rows[i].slots);
-		rig_end(&rig);
+		kfd_rig_end(&rig);
 	}
 }
 
@@ -212,7 +214,7 @@ TEST(memory_that_cannot_be_read_is_not_counted)
 		in_place_of(&rig, NODE(1) "/mem_banks/0/properties", intruders[i]);
 		check_degraded(&rig, NODE(1) "/mem_banks/0/properties");
 		CHECK(rig.gpus[0].vram_bytes == 0 && rig.gpus[1].vram_bytes > 0);
-		rig_end(&rig);
+		kfd_rig_end(&rig);
 	}
 	start_two(&rig);
 	CHECK(fake_sysfs_set(rig.dir, NODE(1) "/mem_banks/0/properties", "size_in_bytes",
@@ -220,7 +222,7 @@ TEST(memory_that_cannot_be_read_is_not_counted)
 	check_degraded(&rig, NODE(1) "/mem_banks/0/properties");
 	CHECK(fake_sysfs_remove(rig.dir, NODE(1) "/mem_banks") == 0);
 	check_degraded(&rig, NODE(1) "/mem_banks");
-	rig_end(&rig);
+	kfd_rig_end(&rig);
 }
 
 TEST(parameters_that_cannot_be_read_leave_the_scheduler_unknown)
@@ -236,14 +238,14 @@ TEST(parameters_that_cannot_be_read_leave_the_scheduler_unknown)
 			check_degraded(&rig, files[k]);
 			CHECK((rig.gpus[0].scheduler == SCHEDULER_UNKNOWN) == (k == 0));
 			CHECK(rig.gpus[0].process_slots == 8);
-			rig_end(&rig);
+			kfd_rig_end(&rig);
 		}
 	start_two(&rig);
 	CHECK(fake_sysfs_print(rig.dir, files[0], "3\n") == 0);
 	CHECK(fake_sysfs_print(rig.dir, files[1], "4294967296\n") == 0);
 	check_degraded(&rig, files[0]);
 	check_degraded(&rig, files[1]);
-	rig_end(&rig);
+	kfd_rig_end(&rig);
 }
 
 TEST(a_time_out_that_makes_no_sense_is_taken_as_the_default)
@@ -255,7 +257,7 @@ TEST(a_time_out_that_makes_no_sense_is_taken_as_the_default)
 	CHECK(fake_sysfs_print(rig.dir, file, "-1\n") == 0);
 	check_degraded(&rig, file);
 	CHECK(rig.gpus[0].preemption_msec == 0);
-	rig_end(&rig);
+	kfd_rig_end(&rig);
 }
 
 TEST(what_two_nodes_share_leaves_the_second_out)
@@ -264,14 +266,14 @@ TEST(what_two_nodes_share_leaves_the_second_out)
 
 	start_two(&rig);
 	CHECK(fake_sysfs_print(rig.dir, NODE(2) "/gpu_id", "4096\n") == 0);
-	CHECK(rig_list(&rig) == 1 && strcmp(rig.gpus[0].name, "0000:03:00.0") == 0);
-	CHECK(rig_says(&rig, NODE(2) "/gpu_id", "0000:03:00.0"));
+	CHECK(kfd_rig_list(&rig) == 1 && strcmp(rig.gpus[0].name, "0000:03:00.0") == 0);
+	CHECK(kfd_rig_says(&rig, NODE(2) "/gpu_id", "0000:03:00.0"));
 
 	CHECK(fake_sysfs_print(rig.dir, NODE(2) "/gpu_id", "4097\n") == 0);
 	CHECK(fake_sysfs_set(rig.dir, NODE(2) "/properties", "location_id", "768") == 0);
-	CHECK(rig_list(&rig) == 1 && rig.gpus[0].kfd_gpu_id == 4096);
-	CHECK(rig_says(&rig, NODE(2) "/properties", "location_id"));
-	rig_end(&rig);
+	CHECK(kfd_rig_list(&rig) == 1 && rig.gpus[0].kfd_gpu_id == 4096);
+	CHECK(kfd_rig_says(&rig, NODE(2) "/properties", "location_id"));
+	kfd_rig_end(&rig);
 }
 
 TEST(nodes_that_are_none_are_passed_over)
@@ -290,10 +292,10 @@ TEST(nodes_that_are_none_are_passed_over)
 			       "simd_count 0\nsimd_per_cu 0\n"
 			       "array_count 0\nsimd_arrays_per_engine 0\ncu_per_simd_array 0\n"
 			       "location_id 0\n") == 0);
-	CHECK(rig_list(&rig) == 2 && rig.diagnostics.n == 0);
+	CHECK(kfd_rig_list(&rig) == 2 && rig.diagnostics.n == 0);
 	CHECK(fake_sysfs_print(rig.dir, FAKE_NODES "/4", "a file") == 0);
-	CHECK(rig_list(&rig) == 2 && rig_says(&rig, FAKE_NODES "/4", "Not a directory"));
-	rig_end(&rig);
+	CHECK(kfd_rig_list(&rig) == 2 && kfd_rig_says(&rig, FAKE_NODES "/4", "Not a directory"));
+	kfd_rig_end(&rig);
 }
 
 TEST(a_tree_of_which_nothing_can_be_believed_is_an_error)
@@ -306,14 +308,14 @@ TEST(a_tree_of_which_nothing_can_be_believed_is_an_error)
 		snprintf(path, sizeof(path), "%s/" FAKE_NODES "/%u", rig.dir, i);
 		CHECK(mkdir(path, 0755) == 0);
 	}
-	CHECK(rig_list(&rig) == -EIO && rig_says(&rig, FAKE_NODES, "too many"));
+	CHECK(kfd_rig_list(&rig) == -EIO && kfd_rig_says(&rig, FAKE_NODES, "too many"));
 	CHECK(fake_sysfs_remove(rig.dir, FAKE_NODES) == 0);
-	CHECK(rig_list(&rig) == -EIO && rig_says(&rig, FAKE_NODES, "No such file"));
+	CHECK(kfd_rig_list(&rig) == -EIO && kfd_rig_says(&rig, FAKE_NODES, "No such file"));
 	CHECK(fake_sysfs_mkdir(rig.dir, FAKE_NODES) == 0);
-	CHECK(rig_list(&rig) == -EIO && rig_says(&rig, FAKE_NODES, "no node"));
+	CHECK(kfd_rig_list(&rig) == -EIO && kfd_rig_says(&rig, FAKE_NODES, "no node"));
 	in_place_of(&rig, FAKE_TOPOLOGY, "loop");
-	CHECK(rig_list(&rig) == -EIO && rig_says(&rig, FAKE_TOPOLOGY, "symbolic links"));
-	rig_end(&rig);
+	CHECK(kfd_rig_list(&rig) == -EIO && kfd_rig_says(&rig, FAKE_TOPOLOGY, "symbolic links"));
+	kfd_rig_end(&rig);
 }
 
 /* A file that reads differently each time stands for a topology that never settles. */
@@ -326,8 +328,9 @@ TEST(a_topology_that_changes_all_the_while_is_not_listed)
 	put_path(&rig, FAKE_TOPOLOGY "/generation_id", path, sizeof(path));
 	CHECK(unlink(path) == 0);
 	CHECK(symlink("/proc/sys/kernel/random/uuid", path) == 0);
-	CHECK(rig_list(&rig) == -EIO && rig_says(&rig, FAKE_TOPOLOGY "/generation_id", "changes"));
+	CHECK(kfd_rig_list(&rig) == -EIO &&
+	      kfd_rig_says(&rig, FAKE_TOPOLOGY "/generation_id", "changes"));
 	CHECK(unlink(path) == 0);
-	CHECK(rig_list(&rig) == 2 && rig.diagnostics.n == 0);
-	rig_end(&rig);
+	CHECK(kfd_rig_list(&rig) == 2 && rig.diagnostics.n == 0);
+	kfd_rig_end(&rig);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "check.h"
 #include "kfd-rig.h"
 
 #include "hw/kfd.h"
@@ -7,30 +8,30 @@
 
 TEST(an_engine_with_no_cu_at_all_is_fine)
 {
-	struct gpu_info info = radeon_vii();
+	struct gpu_info info = kfd_radeon_vii();
 	struct rig rig;
 
 	info.geometry.active[0][2][0] = 0;
-	rig_start(&rig, &info, 1);
-	CHECK(rig_list(&rig) == 1 && rig.diagnostics.n == 0);
+	kfd_rig_start(&rig, &info, 1);
+	CHECK(kfd_rig_list(&rig) == 1 && rig.diagnostics.n == 0);
 	CHECK(geometry_engine_cus(&rig.gpus[0].geometry, 0, 2) == 0);
 	CHECK(geometry_cus(&rig.gpus[0].geometry) == 45);
-	rig_end(&rig);
+	kfd_rig_end(&rig);
 }
 
 TEST(a_harvest_on_six_engines_of_gfx11_is_assumed_and_said_to_be)
 {
-	struct gpu_info info = radeon_vii();
+	struct gpu_info info = kfd_radeon_vii();
 	struct rig rig;
 
 	info.gfx_target = 110000; /* an RX 7900 XT */
 	info.geometry = shape(1, 6, 2, 8, true, 84);
-	rig_start(&rig, &info, 1);
-	CHECK(rig_list(&rig) == 1 && !rig.gpus[0].harvest_known);
+	kfd_rig_start(&rig, &info, 1);
+	CHECK(kfd_rig_list(&rig) == 1 && !rig.gpus[0].harvest_known);
 	CHECK(geometry_cus(&rig.gpus[0].geometry) == 84);
-	CHECK(rig_says(&rig, NODE(1) "/caches", "84 CUs") &&
+	CHECK(kfd_rig_says(&rig, NODE(1) "/caches", "84 CUs") &&
 	      !diagnostics_have_errors(&rig.diagnostics));
-	rig_end(&rig);
+	kfd_rig_end(&rig);
 }
 
 /* The harvest is a guess then: as many CUs, evenly, and the sentence names the file. */
@@ -40,7 +41,7 @@ static void check_guessed(struct rig *rig, const char *file)
 	CHECK(!rig->gpus[0].harvest_known && rig->gpus[1].harvest_known);
 	CHECK(geometry_cus(&rig->gpus[0].geometry) == 57);
 	CHECK(geometry_engine_cus(&rig->gpus[0].geometry, 0, 1) == 14);
-	CHECK(rig_says(rig, file, "57 CUs are taken to be spread evenly"));
+	CHECK(kfd_rig_says(rig, file, "57 CUs are taken to be spread evenly"));
 }
 
 TEST(caches_that_cannot_be_read_make_the_harvest_a_guess)
@@ -51,18 +52,18 @@ TEST(caches_that_cannot_be_read_make_the_harvest_a_guess)
 		start_two(&rig);
 		in_place_of(&rig, NODE(1) "/caches", intruders[i]);
 		check_guessed(&rig, NODE(1) "/caches");
-		rig_end(&rig);
+		kfd_rig_end(&rig);
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(intruders); i++) {
 		start_two(&rig);
 		in_place_of(&rig, NODE(1) "/caches/9/properties", intruders[i]);
 		check_guessed(&rig, NODE(1) "/caches/9/properties");
-		rig_end(&rig);
+		kfd_rig_end(&rig);
 	}
 	start_two(&rig);
 	CHECK(fake_sysfs_set(rig.dir, PROPERTIES, "simd_id_base", NULL) == 0);
 	check_guessed(&rig, NODE(1) "/caches");
-	rig_end(&rig);
+	kfd_rig_end(&rig);
 }
 
 TEST(caches_that_contradict_make_the_harvest_a_guess)
@@ -91,7 +92,7 @@ TEST(caches_that_contradict_make_the_harvest_a_guess)
 		CHECK(fake_sysfs_set(rig.dir, NODE(1) "/caches/9/properties", wrong[i].key,
 				     wrong[i].value) == 0);
 		check_guessed(&rig, NODE(1) "/caches/9/properties");
-		rig_end(&rig);
+		kfd_rig_end(&rig);
 	}
 	start_two(&rig); /* a CU more than there are */
 	CHECK(fake_sysfs_set(rig.dir, NODE(1) "/caches/9/properties", "sibling_map", "1,1,1,1") ==
@@ -99,23 +100,23 @@ TEST(caches_that_contradict_make_the_harvest_a_guess)
 	CHECK(fake_sysfs_set(rig.dir, NODE(1) "/caches/6/properties", "sibling_map", "1,1,1,1") ==
 	      0);
 	check_guessed(&rig, NODE(1) "/caches");
-	CHECK(rig_says(&rig, NODE(1) "/caches", "names 5"));
-	rig_end(&rig);
+	CHECK(kfd_rig_says(&rig, NODE(1) "/caches", "names 5"));
+	kfd_rig_end(&rig);
 }
 
 TEST(caches_that_leave_an_xcc_without_a_cu_make_the_harvest_a_guess)
 {
-	struct gpu_info info = radeon_vii();
+	struct gpu_info info = kfd_radeon_vii();
 	struct rig rig;
 
 	info.gfx_target = 90402;
 	info.geometry = shape(2, 4, 1, 10, false, 76);
 	memset(info.geometry.active[1], 0, sizeof(info.geometry.active[1]));
-	rig_start(&rig, &info, 1);
-	CHECK(rig_list(&rig) == 1 && !rig.gpus[0].harvest_known);
+	kfd_rig_start(&rig, &info, 1);
+	CHECK(kfd_rig_list(&rig) == 1 && !rig.gpus[0].harvest_known);
 	CHECK(geometry_cus(&rig.gpus[0].geometry) == 38);
-	CHECK(rig_says(&rig, NODE(1) "/caches", "XCC 1 has no CU"));
-	rig_end(&rig);
+	CHECK(kfd_rig_says(&rig, NODE(1) "/caches", "XCC 1 has no CU"));
+	kfd_rig_end(&rig);
 }
 
 TEST(a_directory_without_end_is_not_read_to_its_end)
@@ -129,6 +130,6 @@ TEST(a_directory_without_end_is_not_read_to_its_end)
 		CHECK(symlink("x", path) == 0);
 	}
 	check_guessed(&rig, NODE(1) "/caches");
-	CHECK(rig_says(&rig, NODE(1) "/caches", "too many"));
-	rig_end(&rig);
+	CHECK(kfd_rig_says(&rig, NODE(1) "/caches", "too many"));
+	kfd_rig_end(&rig);
 }

@@ -2,86 +2,88 @@
 
 /* Texts that the kernel does not print. */
 
+#include "check.h"
 #include "kfd-mqd-rig.h"
 
 TEST(a_descriptor_that_breaks_off_is_refused_with_its_line)
 {
 	struct page page = page_new();
 
-	say(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 3a7c\n");
+	page_add(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 3a7c\n");
 	dump(&page, ROWS - 1, ones);
-	CHECK(refused(&page, "line 65: the queue before has 0 whole descriptors"));
+	CHECK(page_refused(&page, "line 65: the queue before has 0 whole descriptors"));
 
 	page = page_new();
-	say(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 51\n");
+	page_add(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 51\n");
 	dump(&page, ROWS, ones);
-	CHECK(refused(&page, "1 whole descriptors, and 0000:04:00.0 2 XCCs"));
+	CHECK(page_refused(&page, "1 whole descriptors, and 0000:04:00.0 2 XCCs"));
 
 	page = page_new();
-	say(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 51\n");
+	page_add(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 51\n");
 	dump(&page, 10, ones);
 	dump(&page, ROWS, ones);
-	CHECK(refused(&page, "line 13: a descriptor ends after 320 of 2048 bytes"));
+	CHECK(page_refused(&page, "line 13: a descriptor ends after 320 of 2048 bytes"));
 
 	page = page_new();
-	say(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 3a7c\n");
-	CHECK(refused(&page, "0 whole descriptors"));
+	page_add(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 3a7c\n");
+	CHECK(page_refused(&page, "0 whole descriptors"));
 
 	page = page_new();
-	say(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 3a7c\nProcess 2:\n");
-	CHECK(refused(&page, "line 3: the queue before has 0 whole descriptors"));
+	page_add(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 3a7c\nProcess 2:\n");
+	CHECK(page_refused(&page, "line 3: the queue before has 0 whole descriptors"));
 }
 
 TEST(more_descriptors_than_xccs_are_refused)
 {
 	struct page page = page_new();
 
-	say(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 3a7c\n");
+	page_add(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 3a7c\n");
 	dump(&page, ROWS, ones);
 	dump(&page, ROWS, ones);
-	CHECK(refused(&page, "line 67: more descriptors than the 1 XCCs of 0000:03:00.0"));
+	CHECK(page_refused(&page, "line 67: more descriptors than the 1 XCCs of 0000:03:00.0"));
 }
 
 TEST(a_text_that_ends_within_a_line_is_refused)
 {
 	struct page page = page_new();
 
-	say(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 3a7c\n    00000000: 0000");
-	CHECK(refused(&page, "line 3: the text ends within a line: \"    00000000: 0000\""));
+	page_add(&page,
+		 "Process 1 PASID 0x8001:\n  Compute queue on device 3a7c\n    00000000: 0000");
+	CHECK(page_refused(&page, "line 3: the text ends within a line: \"    00000000: 0000\""));
 
 	page = page_new();
-	say(&page, "Process");
-	CHECK(refused(&page, "line 1: the text ends within a line"));
+	page_add(&page, "Process");
+	CHECK(page_refused(&page, "line 1: the text ends within a line"));
 }
 
 TEST(a_row_that_is_out_of_place_is_refused)
 {
 	struct page page = page_new();
 
-	say(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 3a7c\n");
+	page_add(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 3a7c\n");
 	dump(&page, 2, ones);
-	say(&page, "    00000060: 0 0\n");
-	CHECK(refused(&page, "line 5: no row of a descriptor"));
+	page_add(&page, "    00000060: 0 0\n");
+	CHECK(page_refused(&page, "line 5: no row of a descriptor"));
 
 	page = page_new();
-	say(&page, "Process 1 PASID 0x8001:\n  SDMA queue on device 3a7c\n");
+	page_add(&page, "Process 1 PASID 0x8001:\n  SDMA queue on device 3a7c\n");
 	dump(&page, 2, ones);
-	say(&page, "    00000060: 00000000\n");
-	CHECK(refused(&page, "line 5: a row at 0x60 where 0x40 comes next"));
+	page_add(&page, "    00000060: 00000000\n");
+	CHECK(page_refused(&page, "line 5: a row at 0x60 where 0x40 comes next"));
 
 	page = page_new();
-	say(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 3a7c\n"
-		   "    00000000: 00000000 00000000\n");
-	CHECK(refused(&page, "line 3: 2 words where a descriptor has 8"));
+	page_add(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 3a7c\n"
+			"    00000000: 00000000 00000000\n");
+	CHECK(page_refused(&page, "line 3: 2 words where a descriptor has 8"));
 
 	page = page_new();
 	dump(&page, 1, ones);
-	CHECK(refused(&page, "line 1: words that belong to no queue"));
+	CHECK(page_refused(&page, "line 1: words that belong to no queue"));
 
 	page = page_new();
-	say(&page, "Process 1 PASID 0x8001:\n");
+	page_add(&page, "Process 1 PASID 0x8001:\n");
 	dump(&page, 1, ones);
-	CHECK(refused(&page, "line 2: words that belong to no queue"));
+	CHECK(page_refused(&page, "line 2: words that belong to no queue"));
 }
 
 /* One line behind a good beginning. */
@@ -89,8 +91,8 @@ static bool line_refused(const char *line, const char *words)
 {
 	struct page page = page_new();
 
-	say(&page, "Process 1 PASID 0x8001:\n  SDMA queue on device 3a7c\n%s\n", line);
-	return refused(&page, words);
+	page_add(&page, "Process 1 PASID 0x8001:\n  SDMA queue on device 3a7c\n%s\n", line);
+	return page_refused(&page, words);
 }
 
 TEST(lines_that_the_kernel_does_not_print_are_refused_and_quoted)
@@ -123,8 +125,8 @@ TEST(a_queue_before_any_process_is_refused)
 {
 	struct page page = page_new();
 
-	say(&page, "  Compute queue on device 3a7c\n");
-	CHECK(refused(&page, "line 1: no process to begin with"));
+	page_add(&page, "  Compute queue on device 3a7c\n");
+	CHECK(page_refused(&page, "line 1: no process to begin with"));
 }
 
 TEST(bytes_that_are_no_text_are_refused)
@@ -146,9 +148,9 @@ TEST(a_line_that_does_not_end_costs_no_more_than_its_bytes)
 {
 	struct page page = page_new();
 
-	say(&page, "Process 1 %01000000d:\n", 0);
-	say(&page, "%01000000d\n", 0);
-	CHECK(refused(&page, "line 2: neither a process, a queue nor a row of one: \"0000"));
+	page_add(&page, "Process 1 %01000000d:\n", 0);
+	page_add(&page, "%01000000d\n", 0);
+	CHECK(page_refused(&page, "line 2: neither a process, a queue nor a row of one: \"0000"));
 }
 
 TEST(a_short_buffer_for_the_sentence_is_respected)
@@ -168,16 +170,16 @@ TEST(a_hundred_thousand_queues_are_all_gone_through)
 	const unsigned queues = 100000;
 	struct page page = page_new(), descriptor = page_new();
 
-	say(&descriptor, "  Compute queue on device 3a7c\n");
+	page_add(&descriptor, "  Compute queue on device 3a7c\n");
 	dump(&descriptor, ROWS, ones);
 	CHECK(fclose(descriptor.out) == 0);
 	for (unsigned i = 0; i < queues; i++) {
 		if (i % 100 == 0)
-			say(&page, "Process %u PASID 0x8001:\n", i + 1);
+			page_add(&page, "Process %u PASID 0x8001:\n", i + 1);
 		if (i % 10 == 0)
-			say(&page, "%s", descriptor.text);
+			page_add(&page, "%s", descriptor.text);
 		else
-			say(&page, "  SDMA queue on device 3a7c\n    00000000: 00000001\n");
+			page_add(&page, "  SDMA queue on device 3a7c\n    00000000: 00000001\n");
 	}
 	CHECK(parse(&page) == 0 && page.n == queues / 10);
 	for (unsigned i = 0; i < page.n; i++)

@@ -2,6 +2,7 @@
 
 /* What the kernel prints of queues, as it is. */
 
+#include "check.h"
 #include "kfd-mqd-rig.h"
 
 TEST(a_machine_that_nobody_uses_has_an_empty_text)
@@ -15,11 +16,12 @@ TEST(each_compute_queue_of_each_process_is_a_row)
 {
 	struct page page = page_new();
 
-	say(&page, "Process 4711 PASID 0x8001:\n  Compute queue on device 3a7c\n");
+	page_add(&page, "Process 4711 PASID 0x8001:\n  Compute queue on device 3a7c\n");
 	dump(&page, ROWS, ones);
-	say(&page, "  Compute queue on device 3a7c\n");
+	page_add(&page, "  Compute queue on device 3a7c\n");
 	dump(&page, ROWS, number);
-	say(&page, "Process 4712 PASID 0x8002:\nProcess 4713:\n  Compute queue on device 3a7c\n");
+	page_add(&page,
+		 "Process 4712 PASID 0x8002:\nProcess 4713:\n  Compute queue on device 3a7c\n");
 	dump(&page, ROWS, ones);
 	CHECK(parse(&page) == 0 && page.n == 3);
 	CHECK(page.seen[0].pid == 4711 && page.seen[0].unrestricted);
@@ -36,11 +38,11 @@ TEST(a_queue_has_its_priority_whatever_the_gpu)
 	for (unsigned i = 0; i < 4; i++) {
 		struct page page = page_new();
 
-		say(&page, "Process 1 PASID 0x8001:\n  Compute queue on device %x\n",
-		    gpus[i].kfd_gpu_id);
+		page_add(&page, "Process 1 PASID 0x8001:\n  Compute queue on device %x\n",
+			 gpus[i].kfd_gpu_id);
 		for (unsigned xcc = 0; xcc < gpus[i].geometry.xccs; xcc++)
 			dump(&page, ROWS, priority_of_15);
-		say(&page, "  Compute queue on device %x\n", gpus[i].kfd_gpu_id);
+		page_add(&page, "  Compute queue on device %x\n", gpus[i].kfd_gpu_id);
 		for (unsigned xcc = 0; xcc < gpus[i].geometry.xccs; xcc++)
 			dump(&page, ROWS, ones);
 		CHECK(parse(&page) == 0 && page.n == 2);
@@ -55,7 +57,7 @@ TEST(the_first_four_engines_are_around_the_ring_of_scratch)
 	struct page page = page_new();
 	const uint32_t *pair;
 
-	say(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 3a7c\n");
+	page_add(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 3a7c\n");
 	dump(&page, ROWS, number);
 	CHECK(parse(&page) == 0 && page.n == 1);
 	pair = page.seen[0].cus.pair;
@@ -68,9 +70,9 @@ TEST(the_other_four_engines_are_where_their_generation_has_them)
 	struct page page = page_new();
 	const uint32_t *pair;
 
-	say(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 90a\n");
+	page_add(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 90a\n");
 	dump(&page, ROWS, number);
-	say(&page, "  Compute queue on device b00\n");
+	page_add(&page, "  Compute queue on device b00\n");
 	dump(&page, ROWS, number);
 	CHECK(parse(&page) == 0 && page.n == 2);
 	pair = page.seen[0].cus.pair;
@@ -84,7 +86,7 @@ TEST(a_queue_on_several_xccs_has_a_descriptor_for_each)
 {
 	struct page page = page_new();
 
-	say(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 51\n");
+	page_add(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 51\n");
 	dump(&page, ROWS, number);
 	dump(&page, ROWS, ones);
 	CHECK(parse(&page) == 0 && page.n == 1 && !page.seen[0].unrestricted);
@@ -99,14 +101,14 @@ TEST(an_sdma_queue_is_passed_over_however_often_it_is_printed)
 {
 	struct page page = page_new();
 
-	say(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 51\n");
+	page_add(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 51\n");
 	dump(&page, ROWS, ones);
 	dump(&page, ROWS, ones);
-	say(&page, "  SDMA queue on device 51\n");
+	page_add(&page, "  SDMA queue on device 51\n");
 	dump(&page, 16, number);
 	dump(&page, 16, number);
-	say(&page, "  SDMA queue on device 51\n");
-	say(&page, "  Compute queue on device 3a7c\n");
+	page_add(&page, "  SDMA queue on device 51\n");
+	page_add(&page, "  Compute queue on device 3a7c\n");
 	dump(&page, ROWS, ones);
 	CHECK(parse(&page) == 0 && page.n == 2);
 	CHECK(page.seen[0].kfd_gpu_id == 0x51 && page.seen[1].kfd_gpu_id == 0x3a7c);
@@ -117,10 +119,10 @@ TEST(queues_of_gpus_that_nobody_knows_are_passed_over)
 {
 	struct page page = page_new();
 
-	say(&page, "Process 1 PASID 0x8001:\n  Compute queue on device dead\n");
+	page_add(&page, "Process 1 PASID 0x8001:\n  Compute queue on device dead\n");
 	dump(&page, ROWS, ones);
 	dump(&page, 3, ones);
-	say(&page, "  Compute queue on device 0\n");
+	page_add(&page, "  Compute queue on device 0\n");
 	dump(&page, 1, ones);
 	CHECK(parse(&page) == 0 && page.n == 0);
 	page_done(&page);
@@ -130,11 +132,11 @@ TEST(what_else_the_kernel_says_of_queues_is_passed_over)
 {
 	struct page page = page_new();
 
-	say(&page, "Process 1 PASID 0x8001:\n  DIQ on device 3a7c\n");
+	page_add(&page, "Process 1 PASID 0x8001:\n  DIQ on device 3a7c\n");
 	dump(&page, ROWS, ones);
-	say(&page, "  Bad user queue type 9 on device 3a7c\n"
-		   "  Bad kernel queue type 9 on device 3a7c\n"
-		   "  Weird: Queue node with neither kernel nor user queue\n");
+	page_add(&page, "  Bad user queue type 9 on device 3a7c\n"
+			"  Bad kernel queue type 9 on device 3a7c\n"
+			"  Weird: Queue node with neither kernel nor user queue\n");
 	CHECK(parse(&page) == 0 && page.n == 0);
 	page_done(&page);
 }
@@ -143,7 +145,7 @@ TEST(a_descriptor_that_is_longer_than_this_kernels_is_taken)
 {
 	struct page page = page_new();
 
-	say(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 51\n");
+	page_add(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 51\n");
 	dump(&page, ROWS + 4, ones);
 	dump(&page, ROWS + 4, ones);
 	CHECK(parse(&page) == 0 && page.n == 1);

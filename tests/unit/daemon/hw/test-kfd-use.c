@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "check.h"
 #include "kfd-rig.h"
 
 #include <sys/stat.h>
@@ -8,10 +9,10 @@
 
 static void start(struct rig *rig)
 {
-	struct gpu_info infos[2] = { radeon_vii(), radeon_vii() };
+	struct gpu_info infos[2] = { kfd_radeon_vii(), kfd_radeon_vii() };
 
 	strcpy(infos[1].name, "0000:04:00.0");
-	rig_start(rig, infos, 2);
+	kfd_rig_start(rig, infos, 2);
 }
 
 static bool row_is(const struct hw_use *row, pid_t pid, uint32_t gpu_id, unsigned queues,
@@ -32,7 +33,7 @@ TEST(nobody_uses_anything_at_first)
 	CHECK(hw_kfd.use(rig.hw, uses, 8) == 0);
 	CHECK(fake_sysfs_remove(rig.dir, FAKE_PROC) == 0);
 	CHECK(hw_kfd.use(rig.hw, uses, 8) == 0);
-	rig_end(&rig);
+	kfd_rig_end(&rig);
 }
 
 TEST(queues_count_by_process_and_gpu_in_order)
@@ -54,7 +55,7 @@ TEST(queues_count_by_process_and_gpu_in_order)
 	CHECK(fake_sysfs_queue_gone(rig.dir, 1000, 7) == 0);
 	CHECK(fake_sysfs_process_gone(rig.dir, 99) == 0);
 	CHECK(hw_kfd.use(rig.hw, uses, 8) == 1 && row_is(&uses[0], 1000, B, 3, 2, 0));
-	rig_end(&rig);
+	kfd_rig_end(&rig);
 }
 
 TEST(memory_alone_is_use)
@@ -67,7 +68,7 @@ TEST(memory_alone_is_use)
 	CHECK(fake_sysfs_vram(rig.dir, 5, B, UINT64_C(6) << 30) == 0);
 	CHECK(hw_kfd.use(rig.hw, uses, 8) == 1);
 	CHECK(row_is(&uses[0], 5, B, 0, 0, UINT64_C(6) << 30));
-	rig_end(&rig);
+	kfd_rig_end(&rig);
 }
 
 TEST(further_contexts_count_for_their_process)
@@ -82,7 +83,7 @@ TEST(further_contexts_count_for_their_process)
 	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/5/context_1/queues/0/type", "0") == 0);
 	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/5/context_1/context_2/vram_4096", "8") == 0);
 	CHECK(hw_kfd.use(rig.hw, uses, 8) == 1 && row_is(&uses[0], 5, A, 2, 0, 512));
-	rig_end(&rig);
+	kfd_rig_end(&rig);
 }
 
 TEST(a_short_array_still_learns_how_many)
@@ -97,7 +98,7 @@ TEST(a_short_array_still_learns_how_many)
 	}
 	CHECK(hw_kfd.use(rig.hw, &one, 1) == 10 && one.pid == 10);
 	CHECK(hw_kfd.use(rig.hw, NULL, 0) == 10);
-	rig_end(&rig);
+	kfd_rig_end(&rig);
 }
 
 TEST(what_goes_while_it_is_read_or_makes_no_sense_is_left_out)
@@ -124,7 +125,7 @@ TEST(what_goes_while_it_is_read_or_makes_no_sense_is_left_out)
 	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/007/vram_4096", "1\n") == 0);
 	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/99999999999/vram_4096", "1\n") == 0);
 	CHECK(hw_kfd.use(rig.hw, uses, 8) == 1 && row_is(&uses[0], 7, A, 2, 0, 0));
-	rig_end(&rig);
+	kfd_rig_end(&rig);
 }
 
 TEST(a_process_on_more_gpus_than_there_can_be_is_cut_short)
@@ -137,7 +138,7 @@ TEST(a_process_on_more_gpus_than_there_can_be_is_cut_short)
 		CHECK(fake_sysfs_queue(rig.dir, 7, i, 6000 + i, 0) == 0);
 	}
 	CHECK(hw_kfd.use(rig.hw, NULL, 0) == 256);
-	rig_end(&rig);
+	kfd_rig_end(&rig);
 }
 
 static void make_many(struct rig *rig, const char *where, unsigned n)
@@ -173,5 +174,5 @@ TEST(more_than_the_driver_can_have_is_an_error)
 	CHECK(fake_sysfs_remove(rig.dir, FAKE_PROC) == 0);
 	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC, "a file") == 0);
 	CHECK(hw_kfd.use(rig.hw, NULL, 0) == -ENOTDIR);
-	rig_end(&rig);
+	kfd_rig_end(&rig);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "check.h"
 #include "kfd-rig.h"
 
 #include "hw/kfd.h"
@@ -49,8 +50,8 @@ TEST(every_kind_of_gpu_is_read_back_as_it_is)
 		struct gpu_info info = info_of(kind), *gpu;
 		struct rig rig;
 
-		rig_start(&rig, &info, 1);
-		CHECK(rig_list(&rig) == 1 && rig.diagnostics.n == 0);
+		kfd_rig_start(&rig, &info, 1);
+		CHECK(kfd_rig_list(&rig) == 1 && rig.diagnostics.n == 0);
 		gpu = &rig.gpus[0];
 		CHECK(memcmp(&gpu->geometry, &info.geometry, sizeof(info.geometry)) == 0);
 		CHECK(strcmp(gpu->name, info.name) == 0 && gpu->kfd_gpu_id == 0x1000);
@@ -62,7 +63,7 @@ TEST(every_kind_of_gpu_is_read_back_as_it_is)
 		CHECK(gpu->pipes == kind->pipes);
 		CHECK(gpu->queues_per_pipe == kind->queues_per_pipe);
 		CHECK(gpu->vram_bytes == info.vram_bytes && gpu->scheduler == info.scheduler);
-		rig_end(&rig);
+		kfd_rig_end(&rig);
 	}
 }
 
@@ -74,17 +75,17 @@ TEST(an_uneven_harvest_is_read_from_the_caches)
 
 	for (unsigned engine = 0; engine < 8; engine++)
 		info.geometry.active[0][engine][0] = mi210[engine];
-	rig_start(&rig, &info, 1);
-	CHECK(rig_list(&rig) == 1 && rig.diagnostics.n == 0 && rig.gpus[0].harvest_known);
+	kfd_rig_start(&rig, &info, 1);
+	CHECK(kfd_rig_list(&rig) == 1 && rig.diagnostics.n == 0 && rig.gpus[0].harvest_known);
 	CHECK(memcmp(&rig.gpus[0].geometry, &info.geometry, sizeof(info.geometry)) == 0);
 
 	for (unsigned xcc = 0; xcc < 8; xcc++)
 		for (unsigned engine = 0; engine < 4; engine++)
 			spx.geometry.active[xcc][engine][0] = (xcc + engine) % 2 ? 9 : 10;
 	CHECK(fake_sysfs_build(rig.dir, &spx, 1) == 0);
-	CHECK(rig_list(&rig) == 1 && rig.diagnostics.n == 0);
+	CHECK(kfd_rig_list(&rig) == 1 && rig.diagnostics.n == 0);
 	CHECK(memcmp(&rig.gpus[0].geometry, &spx.geometry, sizeof(spx.geometry)) == 0);
-	rig_end(&rig);
+	kfd_rig_end(&rig);
 }
 
 TEST(random_harvests_come_back_as_they_were)
@@ -93,7 +94,7 @@ TEST(random_harvests_come_back_as_they_were)
 	struct rig rig;
 
 	printf("seed %u\n", seed);
-	rig_start(&rig, NULL, 0);
+	kfd_rig_start(&rig, NULL, 0);
 	for (unsigned turn = 0; turn < 40; turn++) {
 		struct gpu_info info = info_of(&kinds[turn % ARRAY_SIZE(kinds)]);
 		struct geometry *geometry = &info.geometry;
@@ -108,10 +109,11 @@ TEST(random_harvests_come_back_as_they_were)
 							       (geometry->array_cus / step)) *
 						  step);
 		CHECK(fake_sysfs_build(rig.dir, &info, 1) == 0);
-		CHECK(rig_list(&rig) == 1 && rig.diagnostics.n == 0 && rig.gpus[0].harvest_known);
+		CHECK(kfd_rig_list(&rig) == 1 && rig.diagnostics.n == 0 &&
+		      rig.gpus[0].harvest_known);
 		CHECK(memcmp(&rig.gpus[0].geometry, geometry, sizeof(*geometry)) == 0);
 	}
-	rig_end(&rig);
+	kfd_rig_end(&rig);
 }
 
 TEST(partitions_of_one_package_are_gpus_of_their_own)
@@ -123,15 +125,15 @@ TEST(partitions_of_one_package_are_gpus_of_their_own)
 	for (unsigned i = 0; i < 16; i++)
 		infos[i] = mi300x_cpx(i < 8 ? 0x9c : 3, i % 8);
 	infos[5].geometry = shape(1, 4, 1, 10, false, 20); /* as of an MI308X */
-	rig_start(&rig, infos, 16);
-	CHECK(rig_list(&rig) == 16 && rig.diagnostics.n == 0);
+	kfd_rig_start(&rig, infos, 16);
+	CHECK(kfd_rig_list(&rig) == 16 && rig.diagnostics.n == 0);
 	for (unsigned i = 0; i < 16; i++) {
 		snprintf(name, sizeof(name), "0000:%02x:00.0/%u", i < 8 ? 3U : 0x9c, i % 8);
 		CHECK(strcmp(rig.gpus[i].name, name) == 0);
 		CHECK(rig.gpus[i].process_slots == 6);
 		CHECK(geometry_cus(&rig.gpus[i].geometry) == (i == 13 ? 20 : 38));
 	}
-	rig_end(&rig);
+	kfd_rig_end(&rig);
 }
 
 TEST(two_or_four_xccs_in_a_partition_leave_it_all_process_slots)
@@ -144,11 +146,11 @@ TEST(two_or_four_xccs_in_a_partition_leave_it_all_process_slots)
 			infos[i] = mi300x_cpx(3, i);
 			infos[i].geometry = shape(8 / n, 4, 1, 10, false, 304 / n);
 		}
-		rig_start(&rig, infos, n);
-		CHECK(rig_list(&rig) == (int)n && rig.diagnostics.n == 0);
+		kfd_rig_start(&rig, infos, n);
+		CHECK(kfd_rig_list(&rig) == (int)n && rig.diagnostics.n == 0);
 		CHECK(strcmp(rig.gpus[1].name, "0000:03:00.0/1") == 0);
 		CHECK(rig.gpus[1].process_slots == 13);
-		rig_end(&rig);
+		kfd_rig_end(&rig);
 	}
 }
 
@@ -157,12 +159,12 @@ TEST(the_partition_may_stand_in_the_top_bits_of_location_id)
 	struct gpu_info infos[2] = { mi300x_cpx(3, 0), mi300x_cpx(3, 0) };
 	struct rig rig;
 
-	rig_start(&rig, infos, 2);
+	kfd_rig_start(&rig, infos, 2);
 	CHECK(fake_sysfs_set(rig.dir, NODE(2) "/properties", "location_id", "1610613504") == 0);
-	CHECK(rig_list(&rig) == 2 && rig.diagnostics.n == 0);
+	CHECK(kfd_rig_list(&rig) == 2 && rig.diagnostics.n == 0);
 	CHECK(strcmp(rig.gpus[0].name, "0000:03:00.0/0") == 0);
 	CHECK(strcmp(rig.gpus[1].name, "0000:03:00.0/6") == 0);
-	rig_end(&rig);
+	kfd_rig_end(&rig);
 }
 
 TEST(a_partition_that_is_seen_alone_is_one_still)
@@ -170,42 +172,42 @@ TEST(a_partition_that_is_seen_alone_is_one_still)
 	struct gpu_info info = mi300x_cpx(3, 5);
 	struct rig rig;
 
-	rig_start(&rig, &info, 1);
-	CHECK(rig_list(&rig) == 1);
+	kfd_rig_start(&rig, &info, 1);
+	CHECK(kfd_rig_list(&rig) == 1);
 	CHECK(strcmp(rig.gpus[0].name, "0000:03:00.0/5") == 0);
 	CHECK(rig.gpus[0].process_slots == 6);
-	rig_end(&rig);
+	kfd_rig_end(&rig);
 }
 
 TEST(functions_and_domains_of_other_parts_are_kept)
 {
-	struct gpu_info infos[3] = { radeon_vii(), radeon_vii(), radeon_vii() };
+	struct gpu_info infos[3] = { kfd_radeon_vii(), kfd_radeon_vii(), kfd_radeon_vii() };
 	struct rig rig;
 
 	strcpy(infos[0].name, "10000:e1:1f.1");
 	strcpy(infos[1].name, "0000:05:00.1");
 	strcpy(infos[2].name, "0000:05:00.0");
-	rig_start(&rig, infos, 3);
-	CHECK(rig_list(&rig) == 3 && rig.diagnostics.n == 0);
+	kfd_rig_start(&rig, infos, 3);
+	CHECK(kfd_rig_list(&rig) == 3 && rig.diagnostics.n == 0);
 	CHECK(strcmp(rig.gpus[0].name, "0000:05:00.0") == 0);
 	CHECK(strcmp(rig.gpus[1].name, "0000:05:00.1") == 0);
 	CHECK(strcmp(rig.gpus[2].name, "10000:e1:1f.1") == 0);
-	rig_end(&rig);
+	kfd_rig_end(&rig);
 }
 
 TEST(two_gpus_are_two_and_a_short_array_still_learns_how_many)
 {
-	struct gpu_info infos[2] = { radeon_vii(), info_of(&kinds[15]) }, one;
+	struct gpu_info infos[2] = { kfd_radeon_vii(), info_of(&kinds[15]) }, one;
 	struct rig rig;
 
-	rig_start(&rig, infos, 2);
-	CHECK(rig_list(&rig) == 2 && rig.diagnostics.n == 0);
+	kfd_rig_start(&rig, infos, 2);
+	CHECK(kfd_rig_list(&rig) == 2 && rig.diagnostics.n == 0);
 	CHECK(strcmp(rig.gpus[0].device, "vega20 (1002:66af)") == 0);
 	CHECK(strcmp(rig.gpus[1].device, "gfx1201 (1002:7550)") == 0);
 	CHECK(hw_kfd.list(rig.hw, &one, 1, &rig.diagnostics) == 2);
 	CHECK(strcmp(one.name, "0000:03:00.0") == 0);
 	CHECK(hw_kfd.list(rig.hw, NULL, 0, &rig.diagnostics) == 2);
-	rig_end(&rig);
+	kfd_rig_end(&rig);
 }
 
 TEST(module_parameters_say_who_schedules_and_how_many_at_once)
@@ -215,77 +217,78 @@ TEST(module_parameters_say_who_schedules_and_how_many_at_once)
 		SCHEDULER_HWS_STRICT,
 		SCHEDULER_NONE,
 	};
-	struct gpu_info infos[2] = { radeon_vii(), info_of(&kinds[15]) };
+	struct gpu_info infos[2] = { kfd_radeon_vii(), info_of(&kinds[15]) };
 	struct rig rig;
 
 	for (size_t i = 0; i < ARRAY_SIZE(policies); i++) {
 		infos[0].scheduler = policies[i];
-		rig_start(&rig, infos, 2);
-		CHECK(rig_list(&rig) == 2 && rig.gpus[0].scheduler == policies[i]);
+		kfd_rig_start(&rig, infos, 2);
+		CHECK(kfd_rig_list(&rig) == 2 && rig.gpus[0].scheduler == policies[i]);
 		CHECK(rig.gpus[1].scheduler == SCHEDULER_MES);
 		CHECK(fake_sysfs_print(rig.dir, FAKE_PARAMETERS "/hws_max_conc_proc", "%zu\n",
 				       i * 10) == 0);
-		CHECK(rig_list(&rig) == 2 && rig.diagnostics.n == 0);
+		CHECK(kfd_rig_list(&rig) == 2 && rig.diagnostics.n == 0);
 		CHECK(rig.gpus[0].process_slots == (i == 0 ? 1 : 8));
 		CHECK(rig.gpus[1].process_slots == 8);
-		rig_end(&rig);
+		kfd_rig_end(&rig);
 	}
 }
 
 TEST(how_long_the_kernel_waits_for_a_preemption_is_read)
 {
-	struct gpu_info infos[2] = { radeon_vii(), info_of(&kinds[15]) };
+	struct gpu_info infos[2] = { kfd_radeon_vii(), info_of(&kinds[15]) };
 	struct rig rig;
 
-	rig_start(&rig, infos, 2);
-	CHECK(rig_list(&rig) == 2 && rig.gpus[0].preemption_msec == 9000);
+	kfd_rig_start(&rig, infos, 2);
+	CHECK(kfd_rig_list(&rig) == 2 && rig.gpus[0].preemption_msec == 9000);
 	CHECK(fake_sysfs_print(rig.dir, FAKE_PARAMETERS "/queue_preemption_timeout_ms", "8000\n") ==
 	      0);
-	CHECK(rig_list(&rig) == 2 && rig.diagnostics.n == 0);
+	CHECK(kfd_rig_list(&rig) == 2 && rig.diagnostics.n == 0);
 	CHECK(rig.gpus[0].preemption_msec == 8000 && rig.gpus[1].preemption_msec == 8000);
 	CHECK(fake_sysfs_remove(rig.dir, FAKE_PARAMETERS "/queue_preemption_timeout_ms") == 0);
-	CHECK(rig_list(&rig) == 2 && rig.diagnostics.n == 0 && rig.gpus[0].preemption_msec == 0);
-	rig_end(&rig);
+	CHECK(kfd_rig_list(&rig) == 2 && rig.diagnostics.n == 0 &&
+	      rig.gpus[0].preemption_msec == 0);
+	kfd_rig_end(&rig);
 }
 
 TEST(vram_is_what_both_heaps_hold)
 {
-	struct gpu_info info = radeon_vii();
+	struct gpu_info info = kfd_radeon_vii();
 	struct rig rig;
 
-	rig_start(&rig, &info, 1);
+	kfd_rig_start(&rig, &info, 1);
 	CHECK(fake_sysfs_print(rig.dir, NODE(1) "/mem_banks/1/properties",
 			       "heap_type 2\nsize_in_bytes 4096\n") == 0);
 	CHECK(fake_sysfs_print(rig.dir, NODE(1) "/mem_banks/2/properties",
 			       "heap_type 4\nsize_in_bytes 65536\n") == 0);
-	CHECK(rig_list(&rig) == 1 && rig.diagnostics.n == 0);
+	CHECK(kfd_rig_list(&rig) == 1 && rig.diagnostics.n == 0);
 	CHECK(rig.gpus[0].vram_bytes == info.vram_bytes + 4096);
-	rig_end(&rig);
+	kfd_rig_end(&rig);
 }
 
 TEST(a_machine_without_a_gpu_is_fine_and_one_may_come)
 {
-	struct gpu_info info = radeon_vii();
+	struct gpu_info info = kfd_radeon_vii();
 	struct rig rig;
 
-	rig_start(&rig, NULL, 0);
-	CHECK(rig_list(&rig) == 0 && rig.diagnostics.n == 0);
+	kfd_rig_start(&rig, NULL, 0);
+	CHECK(kfd_rig_list(&rig) == 0 && rig.diagnostics.n == 0);
 	CHECK(fake_sysfs_remove(rig.dir, "class") == 0);
-	CHECK(rig_list(&rig) == 0 && rig_says(&rig, FAKE_TOPOLOGY, "amdgpu is not loaded"));
+	CHECK(kfd_rig_list(&rig) == 0 && kfd_rig_says(&rig, FAKE_TOPOLOGY, "amdgpu is not loaded"));
 	CHECK(!diagnostics_have_errors(&rig.diagnostics) && hw_kfd.use(rig.hw, NULL, 0) == 0);
 	CHECK(fake_sysfs_build(rig.dir, &info, 1) == 0);
-	CHECK(rig_list(&rig) == 1 && rig.diagnostics.n == 0);
-	rig_end(&rig);
+	CHECK(kfd_rig_list(&rig) == 1 && rig.diagnostics.n == 0);
+	kfd_rig_end(&rig);
 }
 
 TEST(the_generation_is_another_whenever_gpus_may_be)
 {
-	struct gpu_info infos[2] = { radeon_vii(), radeon_vii() };
+	struct gpu_info infos[2] = { kfd_radeon_vii(), kfd_radeon_vii() };
 	uint64_t first, second;
 	struct rig rig;
 
 	strcpy(infos[1].name, "0000:04:00.0");
-	rig_start(&rig, infos, 1);
+	kfd_rig_start(&rig, infos, 1);
 	first = hw_kfd.generation(rig.hw);
 	CHECK(first != UINT64_MAX && hw_kfd.generation(rig.hw) == first);
 	CHECK(fake_sysfs_build(rig.dir, infos, 2) == 0);
@@ -302,26 +305,26 @@ TEST(the_generation_is_another_whenever_gpus_may_be)
 	}
 	CHECK(fake_sysfs_remove(rig.dir, "class") == 0);
 	CHECK(hw_kfd.generation(rig.hw) == UINT64_MAX); /* the driver is not loaded */
-	rig_end(&rig);
+	kfd_rig_end(&rig);
 }
 
 TEST(a_driver_that_was_loaded_anew_is_another_generation)
 {
-	struct gpu_info info = radeon_vii();
+	struct gpu_info info = kfd_radeon_vii();
 	char topology[256], before[256];
 	uint64_t first;
 	struct rig rig;
 
-	rig_start(&rig, &info, 1);
+	kfd_rig_start(&rig, &info, 1);
 	first = hw_kfd.generation(rig.hw);
 	put_path(&rig, FAKE_TOPOLOGY, topology, sizeof(topology));
 	put_path(&rig, "before", before, sizeof(before));
 	CHECK(rename(topology, before) == 0); /* still there, so that its inode is not used again */
 	CHECK(fake_sysfs_build(rig.dir, &info, 1) == 0);
-	CHECK(rig_list(&rig) == 1 && hw_kfd.generation(rig.hw) != first);
+	CHECK(kfd_rig_list(&rig) == 1 && hw_kfd.generation(rig.hw) != first);
 	CHECK(fake_sysfs_remove(rig.dir, FAKE_TOPOLOGY) == 0);
 	CHECK(rename(before, topology) == 0 && hw_kfd.generation(rig.hw) == first);
-	rig_end(&rig);
+	kfd_rig_end(&rig);
 }
 
 TEST(a_sysfs_that_is_no_directory_is_refused)

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "check.h"
-#include "contest.h"
+#include "lend-rig.h"
 #include "core/change/arbiter.h"
 
 static enum enforce_step next_enforce_step(struct contest *c)

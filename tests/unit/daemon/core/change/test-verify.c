@@ -5,7 +5,7 @@
 #include "core/change/arbiter.h"
 
 #include "check.h"
-#include "contest.h"
+#include "lend-rig.h"
 
 /* ---- what the hardware has ------------------------------------------------------------------ */
 

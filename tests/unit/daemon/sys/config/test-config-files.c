@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 
+#include "check.h"
 #include "config-rig.h"
 
 #define OURS                      \
@@ -17,8 +18,8 @@ TEST(duplicate_tenant_in_two_files_is_refused)
 
 	scratch_write(&tree.scratch, "tenants.d/b.conf", "\n[tenant a]\nmatch-group = root\n");
 	CHECK(tree_load(&tree) == -EINVAL && tree.diagnostics.n == 1);
-	CHECK(says(&tree.diagnostics, "/tenants.d/b.conf:2: [tenant a]: duplicate tenant"));
-	CHECK(says(&tree.diagnostics, "/gpuarbd.conf:1"));
+	CHECK(config_says(&tree.diagnostics, "/tenants.d/b.conf:2: [tenant a]: duplicate tenant"));
+	CHECK(config_says(&tree.diagnostics, "/gpuarbd.conf:1"));
 	tree_done(&tree);
 }
 
@@ -46,7 +47,7 @@ TEST(other_sections_in_tenants_d_are_refused)
 
 	scratch_write(&tree.scratch, "tenants.d/a.conf", "[daemon]\nmargin = 1%\n");
 	CHECK(tree_load(&tree) == -EINVAL && tree.diagnostics.n == 1);
-	CHECK(says(&tree.diagnostics, "/a.conf:1: [daemon] is not valid in tenants.d"));
+	CHECK(config_says(&tree.diagnostics, "/a.conf:1: [daemon] is not valid in tenants.d"));
 	tree_done(&tree);
 }
 
@@ -57,8 +58,8 @@ TEST(named_files_must_exist)
 	CHECK(unlink(scratch_at(&tree.scratch, "gpuarbd.conf")) == 0);
 	CHECK(rmdir(scratch_at(&tree.scratch, "tenants.d")) == 0);
 	CHECK(tree_load(&tree) == -EINVAL && tree.diagnostics.n == 2);
-	CHECK(says(&tree.diagnostics, "/gpuarbd.conf: no such file"));
-	CHECK(says(&tree.diagnostics, "/tenants.d: No such file or directory"));
+	CHECK(config_says(&tree.diagnostics, "/gpuarbd.conf: no such file"));
+	CHECK(config_says(&tree.diagnostics, "/tenants.d: No such file or directory"));
 	tree_done(&tree);
 }
 
@@ -79,12 +80,13 @@ TEST(file_and_directory_that_others_can_write_are_refused)
 	const char *file = scratch_write(&tree.scratch, "tenants.d/a.conf", "[tenant *]\n");
 
 	CHECK(chmod(file, 0666) == 0 && tree_load(&tree) == -EINVAL);
-	CHECK(says(&tree.diagnostics, "/a.conf: others than its owner can write it (mode 0666)"));
+	CHECK(config_says(&tree.diagnostics,
+			  "/a.conf: others than its owner can write it (mode 0666)"));
 	CHECK(chmod(file, 0644) == 0);
 	CHECK(chmod(scratch_at(&tree.scratch, "tenants.d"), 0777) == 0);
 	CHECK(tree_load(&tree) == -EINVAL);
-	CHECK(says(&tree.diagnostics,
-		   "/tenants.d: others than its owner can write it (mode 0777)"));
+	CHECK(config_says(&tree.diagnostics,
+			  "/tenants.d: others than its owner can write it (mode 0777)"));
 	tree_done(&tree);
 }
 
@@ -104,7 +106,8 @@ TEST(empty_directory_that_others_can_write_is_refused)
 	scratch_write(&scratch, "lib/a.conf", "");
 	CHECK(chmod(directories[1], 01777) == 0);
 	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &found, &diagnostics) == -EINVAL);
-	CHECK(!found && says(&diagnostics, "/etc: others than its owner can write it (mode 1777)"));
+	CHECK(!found &&
+	      config_says(&diagnostics, "/etc: others than its owner can write it (mode 1777)"));
 	CHECK(config_find_all(directories, false, &OURS, &list, &diagnostics) == -EINVAL);
 	CHECK(diagnostics.n == 1); /* reported once */
 	config_list_done(&list);
@@ -121,10 +124,10 @@ TEST(config_find_reports_a_file_in_the_place_of_a_directory)
 
 	memset(long_name, 'x', sizeof(long_name) - 1);
 	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &found, &diagnostics) == -EINVAL);
-	CHECK(!found && says(&diagnostics, "/etc: Not a directory"));
+	CHECK(!found && config_says(&diagnostics, "/etc: Not a directory"));
 	CHECK(unlink(directories[0]) == 0 && mkdir(directories[0], 0755) == 0);
 	CHECK(config_find(directories, long_name, &OURS, &found, &diagnostics) == -EINVAL);
-	CHECK(!found && says(&diagnostics, strerror(ENAMETOOLONG)));
+	CHECK(!found && config_says(&diagnostics, strerror(ENAMETOOLONG)));
 	diagnostics_done(&diagnostics);
 	scratch_done(&scratch);
 }
@@ -137,8 +140,8 @@ static void look_into(const struct scratch *scratch)
 	char *found = NULL;
 
 	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &found, &diagnostics) == -EINVAL);
-	CHECK(diagnostics.n == 1 && says(&diagnostics, "/etc: uid 65534, as whom it is read") &&
-	      !found);
+	CHECK(diagnostics.n == 1 &&
+	      config_says(&diagnostics, "/etc: uid 65534, as whom it is read") && !found);
 	CHECK(config_find_all(directories, false, &OURS, &list, &diagnostics) == -EINVAL);
 	CHECK(diagnostics.n == 1);
 	diagnostics_done(&diagnostics);
@@ -169,8 +172,9 @@ TEST(huge_or_binary_file_is_refused)
 	scratch_put(&tree.scratch, "tenants.d/binary.conf", "\177ELF\2\1\1\0", 8);
 	CHECK(truncate(huge, 100 << 20) == 0);
 	CHECK(tree_load(&tree) == -EINVAL && tree.diagnostics.n == 2);
-	CHECK(says(&tree.diagnostics, "/huge.conf: larger than 1 MiB"));
-	CHECK(says(&tree.diagnostics, "/binary.conf:1: not a text file: it contains byte 0x7f"));
+	CHECK(config_says(&tree.diagnostics, "/huge.conf: larger than 1 MiB"));
+	CHECK(config_says(&tree.diagnostics,
+			  "/binary.conf:1: not a text file: it contains byte 0x7f"));
 	tree_done(&tree);
 }
 
@@ -184,10 +188,10 @@ TEST(single_file_is_checked_whoever_owns_it)
 	CHECK(config_check_file(draft, &diagnostics) == 0 && diagnostics.n == 0);
 	CHECK(config_check_file(scratch_write(&scratch, "bad", "[x]\n[tenant y]\n"),
 				&diagnostics) == -EINVAL);
-	CHECK(diagnostics.n == 2 && says(&diagnostics, "/bad:1: unknown section [x]"));
-	CHECK(says(&diagnostics, "/bad:2: [tenant y] matches no user"));
+	CHECK(diagnostics.n == 2 && config_says(&diagnostics, "/bad:1: unknown section [x]"));
+	CHECK(config_says(&diagnostics, "/bad:2: [tenant y] matches no user"));
 	CHECK(config_check_file(scratch_at(&scratch, "none"), &diagnostics) == -EINVAL);
-	CHECK(says(&diagnostics, "/none: no such file"));
+	CHECK(config_says(&diagnostics, "/none: no such file"));
 	diagnostics_done(&diagnostics);
 	scratch_done(&scratch);
 }
@@ -236,7 +240,7 @@ TEST(config_find_all_reports_a_file_in_the_place_of_a_directory)
 
 	CHECK(config_find_all(directories, false, &OURS, &list, &diagnostics) == -EINVAL &&
 	      list.n == 0);
-	CHECK(says(&diagnostics, "/file: Not a directory"));
+	CHECK(config_says(&diagnostics, "/file: Not a directory"));
 	diagnostics_done(&diagnostics);
 	scratch_done(&scratch);
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "check.h"
 #include "config-rig.h"
 
 static const char full[] = "[daemon]\n"
@@ -250,8 +251,8 @@ TEST(invalid_value_is_refused_with_file_line_and_key)
 		snprintf(where, sizeof(where),
 			 "/gpuarbd.conf:%d: ", strstr(wrong[i].says, "needs class") ? 1 : 2);
 		CHECK(tree_load(&tree) == -EINVAL && !tree.settings);
-		if (tree.diagnostics.n != 1 || !says(&tree.diagnostics, wrong[i].says) ||
-		    !says(&tree.diagnostics, where)) {
+		if (tree.diagnostics.n != 1 || !config_says(&tree.diagnostics, wrong[i].says) ||
+		    !config_says(&tree.diagnostics, where)) {
 			fprintf(stderr, "%s -> %s\n", wrong[i].line, tree.diagnostics.list[0].text);
 			abort();
 		}
@@ -322,8 +323,9 @@ TEST(invalid_section_is_refused)
 			snprintf(text, sizeof(text), "\n[tenant nobody]\nmatch-unit = *\n");
 		tree = tree_new(text);
 		CHECK(tree_load(&tree) == -EINVAL);
-		CHECK(tree.diagnostics.n == 1 && says(&tree.diagnostics, "/gpuarbd.conf:2: "));
-		CHECK(says(&tree.diagnostics, wrong[i].says));
+		CHECK(tree.diagnostics.n == 1 &&
+		      config_says(&tree.diagnostics, "/gpuarbd.conf:2: "));
+		CHECK(config_says(&tree.diagnostics, wrong[i].says));
 		tree_done(&tree);
 	}
 }
@@ -345,12 +347,12 @@ TEST(all_errors_are_reported_at_once)
 	scratch_mkdir(&tree.scratch, "tenants.d/d.conf");
 	CHECK(tree_load(&tree) == -EINVAL && !tree.settings);
 	CHECK(tree.diagnostics.n == 7);
-	CHECK(says(&tree.diagnostics, "/gpuarbd.conf:1: x: key outside of a section"));
-	CHECK(says(&tree.diagnostics, "/gpuarbd.conf:3: margin"));
-	CHECK(says(&tree.diagnostics, "/gpuarbd.conf:4: [tenant a] matches no user"));
-	CHECK(says(&tree.diagnostics, "/gpuarbd.conf:5: class"));
-	CHECK(says(&tree.diagnostics, "/a.conf:1: [tenant b] matches no user"));
-	CHECK(says(&tree.diagnostics, "/a.conf:4: match-user: not valid in [tenant *]"));
-	CHECK(says(&tree.diagnostics, "/d.conf: a directory, not a file"));
+	CHECK(config_says(&tree.diagnostics, "/gpuarbd.conf:1: x: key outside of a section"));
+	CHECK(config_says(&tree.diagnostics, "/gpuarbd.conf:3: margin"));
+	CHECK(config_says(&tree.diagnostics, "/gpuarbd.conf:4: [tenant a] matches no user"));
+	CHECK(config_says(&tree.diagnostics, "/gpuarbd.conf:5: class"));
+	CHECK(config_says(&tree.diagnostics, "/a.conf:1: [tenant b] matches no user"));
+	CHECK(config_says(&tree.diagnostics, "/a.conf:4: match-user: not valid in [tenant *]"));
+	CHECK(config_says(&tree.diagnostics, "/d.conf: a directory, not a file"));
 	tree_done(&tree);
 }

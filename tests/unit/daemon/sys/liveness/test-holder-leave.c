@@ -9,6 +9,7 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
+#include "check.h"
 #include "holder-rig.h"
 
 /* Tells until a record has to wait: "n" of them, the last is it. */
@@ -41,23 +42,23 @@ TEST(the_last_record_of_a_dropped_lease_goes_out_when_there_is_room)
 	char buf[8];
 	int fd;
 
-	rig_init(&rig);
+	holder_rig_init(&rig);
 	fd = add(&rig, 17);
 	fill(&rig, 17, 50);
-	settle(&rig);
+	holder_rig_settle(&rig);
 	holders_drop(rig.holders, 17);
 	CHECK(holders_count(rig.holders) == 1);   /* it takes an fd still */
 	holders_tell(rig.holders, 17, "late", 4); /* to nobody */
-	settle(&rig);
+	holder_rig_settle(&rig);
 	CHECK(read_all(fd) < 50 && errno == EAGAIN);
-	settle(&rig);
+	holder_rig_settle(&rig);
 	CHECK(holders_count(rig.holders) == 0);
 	CHECK(read_all(fd) == 50);
 	CHECK(recv(fd, buf, sizeof(buf), 0) == 0);
 	close(fd);
-	settle(&rig);
+	holder_rig_settle(&rig);
 	CHECK(rig.holders_gone == 0);
-	rig_done(&rig);
+	holder_rig_done(&rig);
 }
 
 TEST(who_hangs_up_before_the_last_record_is_done_with)
@@ -65,21 +66,21 @@ TEST(who_hangs_up_before_the_last_record_is_done_with)
 	struct rig rig;
 	int fd;
 
-	rig_init(&rig);
+	holder_rig_init(&rig);
 	fd = add(&rig, 17);
 	fill(&rig, 17, 50);
 	holders_drop(rig.holders, 17);
 	close(fd);
-	settle(&rig);
+	holder_rig_settle(&rig);
 	CHECK(rig.holders_gone == 0 && holders_count(rig.holders) == 0);
 
 	fd = add(&rig, 17);
 	fill(&rig, 17, 50);
 	close(fd);
 	holders_drop(rig.holders, 17);
-	settle(&rig);
+	holder_rig_settle(&rig);
 	CHECK(rig.holders_gone == 0 && holders_count(rig.holders) == 0);
-	rig_done(&rig);
+	holder_rig_done(&rig);
 }
 
 TEST(only_so_many_leave_at_a_time_and_the_oldest_goes_first)
@@ -89,7 +90,7 @@ TEST(only_so_many_leave_at_a_time_and_the_oldest_goes_first)
 	int fds[MANY];
 	char buf[8];
 
-	rig_init(&rig);
+	holder_rig_init(&rig);
 	for (unsigned i = 0; i < MANY; i++) {
 		fds[i] = add(&rig, i);
 		fill(&rig, i, 50);
@@ -98,7 +99,7 @@ TEST(only_so_many_leave_at_a_time_and_the_oldest_goes_first)
 	CHECK(holders_count(rig.holders) == HOLDERS_LEAVING_MAX);
 	for (unsigned i = 0; i < MANY; i++)
 		CHECK(read_all(fds[i]) < 50);
-	settle(&rig);
+	holder_rig_settle(&rig);
 	CHECK(holders_count(rig.holders) == 0);
 	for (unsigned i = 0; i < MANY; i++) {
 		CHECK(read_all(fds[i]) == (i < 2 ? 0 : 50));
@@ -106,7 +107,7 @@ TEST(only_so_many_leave_at_a_time_and_the_oldest_goes_first)
 		close(fds[i]);
 	}
 	CHECK(rig.holders_gone == 0);
-	rig_done(&rig);
+	holder_rig_done(&rig);
 }
 
 TEST(who_is_leaving_ends_with_the_daemon)
@@ -115,11 +116,11 @@ TEST(who_is_leaving_ends_with_the_daemon)
 	char buf[8];
 	int fd;
 
-	rig_init(&rig);
+	holder_rig_init(&rig);
 	fd = add(&rig, 17);
 	fill(&rig, 17, 50);
 	holders_drop(rig.holders, 17);
-	rig_done(&rig);
+	holder_rig_done(&rig);
 	CHECK(read_all(fd) > 0);
 	CHECK(recv(fd, buf, sizeof(buf), 0) == 0);
 	close(fd);
@@ -149,17 +150,17 @@ TEST(ends_are_seen_before_requests_that_came_earlier)
 	sd_event_source *source;
 	struct rig rig;
 
-	rig_init(&rig);
+	holder_rig_init(&rig);
 	request.rig = &rig;
 	CHECK(sd_event_add_io(rig.event, &source, bell, EPOLLIN, on_request, &request) >= 0);
 	holder = add(&rig, 17);
 	CHECK(holders_bind(rig.holders, 17, pidfd, pid) == 0);
 	close(holder);
 	kill_and_reap(pid);
-	settle(&rig);
+	holder_rig_settle(&rig);
 	CHECK(request.seen && request.gone == 2);
 	sd_event_source_unref(source);
 	close(pidfd);
 	close(bell);
-	rig_done(&rig);
+	holder_rig_done(&rig);
 }

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include "check.h"
 #include "holder-rig.h"
 
 TEST(every_holder_of_the_lease_gets_the_record_and_no_other)
@@ -13,7 +14,7 @@ TEST(every_holder_of_the_lease_gets_the_record_and_no_other)
 	struct rig rig;
 	char buf[16];
 
-	rig_init(&rig);
+	holder_rig_init(&rig);
 	first = add(&rig, 17);
 	second = add(&rig, 17);
 	other = add(&rig, 17 + 4096);
@@ -25,7 +26,7 @@ TEST(every_holder_of_the_lease_gets_the_record_and_no_other)
 	close(first);
 	close(second);
 	close(other);
-	rig_done(&rig);
+	holder_rig_done(&rig);
 }
 
 TEST(where_nobody_reads_only_the_latest_record_waits)
@@ -35,12 +36,12 @@ TEST(where_nobody_reads_only_the_latest_record_waits)
 	unsigned record[64], got = 0, last = 0, in_queue;
 	int fd;
 
-	rig_init(&rig);
+	holder_rig_init(&rig);
 	fd = add(&rig, 17);
 	for (unsigned i = 1; i <= TOLD; i++) {
 		record[0] = i;
 		holders_tell(rig.holders, 17, record, sizeof(record));
-		settle(&rig);
+		holder_rig_settle(&rig);
 	}
 	while (recv(fd, record, sizeof(record), 0) == sizeof(record)) {
 		CHECK(record[0] == last + 1);
@@ -50,7 +51,7 @@ TEST(where_nobody_reads_only_the_latest_record_waits)
 	CHECK(errno == EAGAIN && got > 0 && got < TOLD / 2);
 	in_queue = got;
 
-	settle(&rig); /* there is room now */
+	holder_rig_settle(&rig); /* there is room now */
 	CHECK(recv(fd, record, sizeof(record), 0) == sizeof(record) && record[0] == TOLD);
 	CHECK(recv(fd, record, sizeof(record), 0) < 0 && errno == EAGAIN);
 	CHECK(in_queue * sizeof(record) < 65536); /* of kernel memory, each */
@@ -59,9 +60,9 @@ TEST(where_nobody_reads_only_the_latest_record_waits)
 	holders_tell(rig.holders, 17, record, sizeof(record));
 	CHECK(recv(fd, record, sizeof(record), 0) == sizeof(record) && record[0] == TOLD + 1);
 	close(fd);
-	settle(&rig);
+	holder_rig_settle(&rig);
 	CHECK(rig.holders_gone == 1);
-	rig_done(&rig);
+	holder_rig_done(&rig);
 }
 
 TEST(a_holder_with_unread_records_ends_as_any_other)
@@ -70,15 +71,15 @@ TEST(a_holder_with_unread_records_ends_as_any_other)
 	char record[4096] = "";
 	int fd;
 
-	rig_init(&rig);
+	holder_rig_init(&rig);
 	fd = add(&rig, 17);
 	for (unsigned i = 0; i < 100; i++)
 		holders_tell(rig.holders, 17, record, sizeof(record));
 	close(fd);
 	holders_tell(rig.holders, 17, record, sizeof(record)); /* before the event: no harm */
-	settle(&rig);
+	holder_rig_settle(&rig);
 	CHECK(rig.holders_gone == 1 && holders_count(rig.holders) == 0);
-	rig_done(&rig);
+	holder_rig_done(&rig);
 }
 
 TEST(what_was_sent_can_be_read_after_the_lease_is_dropped)
@@ -87,17 +88,17 @@ TEST(what_was_sent_can_be_read_after_the_lease_is_dropped)
 	char buf[16];
 	int fd;
 
-	rig_init(&rig);
+	holder_rig_init(&rig);
 	fd = add(&rig, 17);
 	holders_tell(rig.holders, 17, "end", 3);
 	holders_drop(rig.holders, 17);
 	CHECK(holders_count(rig.holders) == 0);
 	CHECK(recv(fd, buf, sizeof(buf), 0) == 3);
 	CHECK(recv(fd, buf, sizeof(buf), 0) == 0);
-	settle(&rig);
+	holder_rig_settle(&rig);
 	CHECK(rig.holders_gone == 0); /* no callback for what the daemon did itself */
 	close(fd);
-	rig_done(&rig);
+	holder_rig_done(&rig);
 }
 
 TEST(thousands_of_holders_come_and_go)
@@ -114,7 +115,7 @@ TEST(thousands_of_holders_come_and_go)
 	fds = calloc(n, sizeof(*fds));
 	CHECK(fds);
 
-	rig_init(&rig);
+	holder_rig_init(&rig);
 	for (size_t i = 0; i < n; i++)
 		fds[i] = add(&rig, i / 3);
 	CHECK(holders_count(rig.holders) == n);
@@ -122,9 +123,9 @@ TEST(thousands_of_holders_come_and_go)
 		holders_tell(rig.holders, lease, "x", 1);
 	for (size_t i = 0; i < n; i++)
 		close(fds[i]);
-	settle(&rig);
+	holder_rig_settle(&rig);
 	CHECK(rig.holders_gone == n && holders_count(rig.holders) == 0);
 	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
 	free(fds);
-	rig_done(&rig);
+	holder_rig_done(&rig);
 }

@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 
+#include "check.h"
 #include "holder-rig.h"
 #include "store-rig.h"
 
@@ -28,7 +29,7 @@ static void kept_init(struct kept *kept, size_t max)
 
 static void kept_done(struct kept *kept)
 {
-	rig_done(&kept->rig);
+	holder_rig_done(&kept->rig);
 	manager_stop(&kept->manager);
 	CHECK(count_fds() == kept->fds);
 }
@@ -157,11 +158,11 @@ TEST(what_has_ended_is_forgotten_before_anything_else_is_kept)
 	first = add(&kept.rig, 17);
 	CHECK(manager_read(&kept.manager) && kept.manager.store.n == 1);
 	close(first);
-	settle(&kept.rig);
+	holder_rig_settle(&kept.rig);
 	second = add(&kept.rig, 17);
 	CHECK(manager_read(&kept.manager) && manager_read(&kept.manager));
 	CHECK(kept.manager.store.n == 1);
-	settle(&kept.rig);
+	holder_rig_settle(&kept.rig);
 	CHECK(kept.rig.holders_gone == 1);
 	close(second);
 	kept_done(&kept);
@@ -293,7 +294,7 @@ TEST(what_cannot_be_kept_is_not_made)
 	CHECK(holders_count(kept.rig.holders) == 0 && count_fds() == fds - 1);
 	holder = add(&kept.rig, 17); /* there is no store any more */
 	close(holder);
-	settle(&kept.rig);
+	holder_rig_settle(&kept.rig);
 	CHECK(kept.rig.holders_gone == 1);
 	kept_done(&kept);
 
@@ -302,7 +303,7 @@ TEST(what_cannot_be_kept_is_not_made)
 	CHECK(holders_bind(kept.rig.holders, 17, pidfd, pid) == -ECONNREFUSED);
 	CHECK(holders_count(kept.rig.holders) == 0);
 	kill_and_reap(pid);
-	settle(&kept.rig);
+	holder_rig_settle(&kept.rig);
 	CHECK(kept.rig.bound_gone == 0);
 	kept_done(&kept);
 	close(pidfd);

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include "check.h"
 #include "holder-rig.h"
 
 static int send_fd(int socket, int fd)
@@ -35,15 +36,15 @@ TEST(closing_the_holder_is_told_once)
 	struct rig rig;
 	int fd;
 
-	rig_init(&rig);
+	holder_rig_init(&rig);
 	fd = add(&rig, 17);
 	CHECK(fcntl(fd, F_GETFD) & FD_CLOEXEC);
-	settle(&rig);
+	holder_rig_settle(&rig);
 	CHECK(rig.holders_gone == 0 && holders_count(rig.holders) == 1);
 	close(fd);
-	settle(&rig);
+	holder_rig_settle(&rig);
 	CHECK(rig.holders_gone == 1 && rig.lease == 17 && holders_count(rig.holders) == 0);
-	rig_done(&rig);
+	holder_rig_done(&rig);
 }
 
 TEST(shutting_the_holder_down_counts_as_closing)
@@ -52,15 +53,15 @@ TEST(shutting_the_holder_down_counts_as_closing)
 	struct rig rig;
 	int fd;
 
-	rig_init(&rig);
+	holder_rig_init(&rig);
 	for (unsigned i = 0; i < 2; i++) {
 		fd = add(&rig, 17);
 		CHECK(shutdown(fd, ways[i]) == 0);
-		settle(&rig);
+		holder_rig_settle(&rig);
 		CHECK(rig.holders_gone == i + 1 && holders_count(rig.holders) == 0);
 		close(fd);
 	}
-	rig_done(&rig);
+	holder_rig_done(&rig);
 }
 
 TEST(nothing_can_be_sent_to_the_daemon)
@@ -68,16 +69,16 @@ TEST(nothing_can_be_sent_to_the_daemon)
 	struct rig rig;
 	int fd;
 
-	rig_init(&rig);
+	holder_rig_init(&rig);
 	fd = add(&rig, 17);
 	CHECK(send(fd, "x", 1, MSG_NOSIGNAL) < 0 && errno == EPIPE);
 	CHECK(shutdown(fd, SHUT_WR) == 0); /* which it is already */
-	settle(&rig);
+	holder_rig_settle(&rig);
 	CHECK(rig.holders_gone == 0);
 	close(fd);
-	settle(&rig);
+	holder_rig_settle(&rig);
 	CHECK(rig.holders_gone == 1);
-	rig_done(&rig);
+	holder_rig_done(&rig);
 }
 
 TEST(a_holder_sent_over_itself_does_not_keep_itself_alive)
@@ -85,13 +86,13 @@ TEST(a_holder_sent_over_itself_does_not_keep_itself_alive)
 	struct rig rig;
 	int fd;
 
-	rig_init(&rig);
+	holder_rig_init(&rig);
 	fd = add(&rig, 17);
 	CHECK(send_fd(fd, fd) == -EPIPE);
 	close(fd);
-	settle(&rig);
+	holder_rig_settle(&rig);
 	CHECK(rig.holders_gone == 1 && holders_count(rig.holders) == 0);
-	rig_done(&rig);
+	holder_rig_done(&rig);
 }
 
 TEST(copies_keep_a_holder_until_the_last_is_closed)
@@ -99,17 +100,17 @@ TEST(copies_keep_a_holder_until_the_last_is_closed)
 	struct rig rig;
 	int fd, copy;
 
-	rig_init(&rig);
+	holder_rig_init(&rig);
 	fd = add(&rig, 17);
 	copy = dup(fd);
 	CHECK(copy >= 0);
 	close(fd);
-	settle(&rig);
+	holder_rig_settle(&rig);
 	CHECK(rig.holders_gone == 0);
 	close(copy);
-	settle(&rig);
+	holder_rig_settle(&rig);
 	CHECK(rig.holders_gone == 1);
-	rig_done(&rig);
+	holder_rig_done(&rig);
 }
 
 TEST(a_holder_passed_to_another_process_lives_with_that)
@@ -118,7 +119,7 @@ TEST(a_holder_passed_to_another_process_lives_with_that)
 	int fd, post[2];
 	pid_t heir;
 
-	rig_init(&rig);
+	holder_rig_init(&rig);
 	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, post) == 0);
 	heir = start_sleeper(); /* has the post open, and takes what comes into its queue */
 	fd = add(&rig, 17);
@@ -126,12 +127,12 @@ TEST(a_holder_passed_to_another_process_lives_with_that)
 	close(fd);
 	close(post[0]);
 	close(post[1]);
-	settle(&rig);
+	holder_rig_settle(&rig);
 	CHECK(rig.holders_gone == 0);
 	kill_and_reap(heir);
-	settle(&rig);
+	holder_rig_settle(&rig);
 	CHECK(rig.holders_gone == 1);
-	rig_done(&rig);
+	holder_rig_done(&rig);
 }
 
 TEST(a_bound_process_that_dies_is_told)
@@ -140,16 +141,16 @@ TEST(a_bound_process_that_dies_is_told)
 	pid_t pid = start_sleeper();
 	int pidfd = open_pidfd(pid);
 
-	rig_init(&rig);
+	holder_rig_init(&rig);
 	CHECK(pidfd >= 0 && holders_bind(rig.holders, 17, pidfd, pid) == 0);
 	close(pidfd); /* the caller's own */
-	settle(&rig);
+	holder_rig_settle(&rig);
 	CHECK(rig.bound_gone == 0 && holders_count(rig.holders) == 1);
 	kill_and_reap(pid);
-	settle(&rig);
+	holder_rig_settle(&rig);
 	CHECK(rig.bound_gone == 1 && rig.lease == 17 && rig.pid == pid);
 	CHECK(holders_count(rig.holders) == 0);
-	rig_done(&rig);
+	holder_rig_done(&rig);
 }
 
 TEST(binding_a_process_that_died_already_is_told_too)
@@ -158,14 +159,14 @@ TEST(binding_a_process_that_died_already_is_told_too)
 	pid_t pid = start_sleeper();
 	int pidfd = open_pidfd(pid);
 
-	rig_init(&rig);
+	holder_rig_init(&rig);
 	kill_and_reap(pid);
 	CHECK(holders_bind(rig.holders, 17, pidfd, pid) == 0);
 	close(pidfd);
-	settle(&rig);
+	holder_rig_settle(&rig);
 	CHECK(rig.bound_gone == 1);
 	CHECK(holders_bind(rig.holders, 17, -1, pid) == -EBADF);
-	rig_done(&rig);
+	holder_rig_done(&rig);
 }
 
 TEST(a_callback_may_drop_the_lease_it_is_told_of)
@@ -174,7 +175,7 @@ TEST(a_callback_may_drop_the_lease_it_is_told_of)
 	pid_t pid = start_sleeper();
 	int pidfd = open_pidfd(pid), fds[3], other;
 
-	rig_init(&rig);
+	holder_rig_init(&rig);
 	rig.drop = true;
 	for (size_t i = 0; i < 3; i++)
 		fds[i] = add(&rig, 17);
@@ -184,12 +185,12 @@ TEST(a_callback_may_drop_the_lease_it_is_told_of)
 	kill_and_reap(pid);
 	for (size_t i = 0; i < 3; i++)
 		close(fds[i]); /* all pending at once: the first drops the others */
-	settle(&rig);
+	holder_rig_settle(&rig);
 	CHECK(rig.holders_gone + rig.bound_gone == 1 && holders_count(rig.holders) == 1);
 	close(other);
-	settle(&rig);
+	holder_rig_settle(&rig);
 	CHECK(rig.lease == 18 && holders_count(rig.holders) == 0);
-	rig_done(&rig);
+	holder_rig_done(&rig);
 }
 
 TEST(running_out_of_descriptors_is_an_error_and_leaves_nothing)
@@ -197,7 +198,7 @@ TEST(running_out_of_descriptors_is_an_error_and_leaves_nothing)
 	struct rlimit limit, none;
 	struct rig rig;
 
-	rig_init(&rig);
+	holder_rig_init(&rig);
 	CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
 	none = (struct rlimit){ .rlim_cur = 0, .rlim_max = limit.rlim_max };
 	CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
@@ -205,7 +206,7 @@ TEST(running_out_of_descriptors_is_an_error_and_leaves_nothing)
 	CHECK(holders_bind(rig.holders, 17, 0, 1) < 0);
 	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
 	CHECK(holders_count(rig.holders) == 0);
-	rig_done(&rig);
+	holder_rig_done(&rig);
 }
 
 TEST(what_cannot_be_watched_is_refused)
@@ -213,8 +214,8 @@ TEST(what_cannot_be_watched_is_refused)
 	int file = open("/etc/passwd", O_RDONLY | O_CLOEXEC);
 	struct rig rig;
 
-	rig_init(&rig);
+	holder_rig_init(&rig);
 	CHECK(file >= 0 && holders_bind(rig.holders, 17, file, 1) == -EPERM);
 	close(file);
-	rig_done(&rig);
+	holder_rig_done(&rig);
 }

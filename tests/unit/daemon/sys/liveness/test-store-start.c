@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <sys/wait.h>
 
+#include "check.h"
 #include "scratch.h"
 #include "store-rig.h"
 

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/wait.h>
 
+#include "check.h"
 #include "store-rig.h"
 
 struct rig {

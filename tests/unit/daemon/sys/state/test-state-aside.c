@@ -11,6 +11,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
+#include "check.h"
 #include "state-rig.h"
 
 static struct state_lease read_lease;
@@ -64,7 +65,7 @@ TEST(names_that_are_not_ours_are_set_aside_and_named)
 		"99999999999999999999999.json",
 		".17.json",
 	};
-	struct rig *rig = rig_new();
+	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
 	char name[64];
 
@@ -85,19 +86,19 @@ TEST(names_that_are_not_ours_are_set_aside_and_named)
 	CHECK(!diagnostics_have_errors(&rig->diagnostics));
 	for (size_t i = 0; i < ARRAY_SIZE(foreign); i++) {
 		snprintf(name, sizeof(name), "/leases/%s: not a saved lease; it is", foreign[i]);
-		CHECK(says(rig, name));
+		CHECK(state_says(rig, name));
 		snprintf(name, sizeof(name), "set-aside/%s", foreign[i]);
 		CHECK(strcmp(text_in(rig, name), foreign[i]) == 0);
 	}
 	CHECK(there(rig, "set-aside/18.json/inside") && there(rig, "set-aside/19.json"));
 	CHECK(there(rig, "set-aside/20.json") && there(rig, "set-aside/21.json"));
 	CHECK(count_list(rig, state) == 3 && rig->diagnostics.n == ARRAY_SIZE(foreign) + 4);
-	rig_free(rig);
+	state_rig_free(rig);
 }
 
 TEST(what_takes_the_place_of_a_listed_file_is_set_aside)
 {
-	struct rig *rig = rig_new();
+	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
 
 	scratch_mkdir(&rig->scratch, "leases/17.json");
@@ -113,28 +114,29 @@ TEST(what_takes_the_place_of_a_listed_file_is_set_aside)
 
 	diagnostics_done(&rig->diagnostics);
 	CHECK(state_load(state, &rig->arbiter, 21, &read_lease, &rig->diagnostics) == -EINVAL);
-	CHECK(says(rig, "/leases/21.json: not a saved lease, and cannot be moved: No such file"));
-	rig_free(rig);
+	CHECK(state_says(rig,
+			 "/leases/21.json: not a saved lease, and cannot be moved: No such file"));
+	state_rig_free(rig);
 }
 
 TEST(a_file_about_another_lease_is_set_aside)
 {
-	struct rig *rig = rig_new();
+	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
 
 	save(rig, state, 17);
 	CHECK(rename(scratch_at(&rig->scratch, "leases/17.json"),
 		     scratch_at(&rig->scratch, "leases/18.json")) == 0);
 	CHECK(state_load(state, &rig->arbiter, 18, &read_lease, &rig->diagnostics) == -EINVAL);
-	CHECK(says(rig, "/leases/18.json: it is about lease 17; it is in ") &&
+	CHECK(state_says(rig, "/leases/18.json: it is about lease 17; it is in ") &&
 	      rig->diagnostics.n == 1);
 	CHECK(there(rig, "set-aside/18.json") && count_list(rig, state) == 0);
-	rig_free(rig);
+	state_rig_free(rig);
 }
 
 TEST(files_of_other_versions_are_set_aside_and_say_so)
 {
-	struct rig *rig = rig_new();
+	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
 
 	scratch_write(&rig->scratch, "leases/17.json", "{\"version\":3,\"lease\":{}}");
@@ -142,16 +144,17 @@ TEST(files_of_other_versions_are_set_aside_and_say_so)
 		      "{\"version\":1,\"id\":18,\"name\":\"\",\"tenant\":\"*\",\"owner\":0}");
 	CHECK(state_load(state, &rig->arbiter, 17, &read_lease, &rig->diagnostics) == -EINVAL);
 	CHECK(state_load(state, &rig->arbiter, 18, &read_lease, &rig->diagnostics) == -EINVAL);
-	CHECK(says(rig, "/leases/17.json: version 3 is newer than this gpuarbd, which knows 2; "));
-	CHECK(says(rig, "/leases/18.json: older version 1, whose leases ended with their "));
+	CHECK(state_says(rig,
+			 "/leases/17.json: version 3 is newer than this gpuarbd, which knows 2; "));
+	CHECK(state_says(rig, "/leases/18.json: older version 1, whose leases ended with their "));
 	CHECK(!diagnostics_have_errors(&rig->diagnostics));
 	CHECK(there(rig, "set-aside/17.json") && there(rig, "set-aside/18.json"));
-	rig_free(rig);
+	state_rig_free(rig);
 }
 
 TEST(what_was_set_aside_is_never_overwritten)
 {
-	struct rig *rig = rig_new();
+	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
 	char text[16];
 
@@ -161,8 +164,9 @@ TEST(what_was_set_aside_is_never_overwritten)
 		state_set_aside(state, 17, "contradicts lease 9", &rig->diagnostics);
 		CHECK(!there(rig, "leases/17.json"));
 	}
-	CHECK(says(rig, "/leases/17.json: contradicts lease 9; it is in "));
-	CHECK(says(rig, "/set-aside/17.json now") && says(rig, "/set-aside/17.json.4 now"));
+	CHECK(state_says(rig, "/leases/17.json: contradicts lease 9; it is in "));
+	CHECK(state_says(rig, "/set-aside/17.json now") &&
+	      state_says(rig, "/set-aside/17.json.4 now"));
 	CHECK(strcmp(text_in(rig, "set-aside/17.json"), "number 1") == 0);
 	CHECK(strcmp(text_in(rig, "set-aside/17.json.2"), "number 2") == 0);
 	CHECK(strcmp(text_in(rig, "set-aside/17.json.3"), "number 3") == 0);
@@ -175,12 +179,12 @@ TEST(what_was_set_aside_is_never_overwritten)
 	state_set_aside(state, 18, "so", &rig->diagnostics);
 	CHECK(strcmp(text_in(rig, "set-aside/18.json.3"), "eighteen") == 0);
 	CHECK(!there(rig, "set-aside/gone"));
-	rig_free(rig);
+	state_rig_free(rig);
 }
 
 TEST(so_many_of_a_name_are_set_aside_and_no_more)
 {
-	struct rig *rig = rig_new();
+	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
 	char name[64];
 
@@ -192,14 +196,14 @@ TEST(so_many_of_a_name_are_set_aside_and_no_more)
 	}
 	scratch_write(&rig->scratch, "leases/17.json", "");
 	state_set_aside(state, 17, "so", &rig->diagnostics);
-	CHECK(says(rig, "/leases/17.json: so, and cannot be moved: File exists"));
+	CHECK(state_says(rig, "/leases/17.json: so, and cannot be moved: File exists"));
 	CHECK(there(rig, "leases/17.json"));
-	rig_free(rig);
+	state_rig_free(rig);
 }
 
 TEST(the_rest_of_a_write_is_removed)
 {
-	struct rig *rig = rig_new();
+	struct rig *rig = state_rig_new();
 	struct state *state = open_state(rig);
 
 	scratch_write(&rig->scratch, ".new", "10");
@@ -211,12 +215,12 @@ TEST(the_rest_of_a_write_is_removed)
 	CHECK(count_list(rig, state) == 0 && !there(rig, "leases/.new"));
 	CHECK(rig->diagnostics.n == 0 && !there(rig, "set-aside"));
 	state_close(state);
-	rig_free(rig);
+	state_rig_free(rig);
 }
 
 TEST(a_directory_in_the_way_of_writes_is_set_aside)
 {
-	struct rig *rig = rig_new();
+	struct rig *rig = state_rig_new();
 	struct state *state = open_state(rig);
 
 	scratch_mkdir(&rig->scratch, ".new");
@@ -224,32 +228,34 @@ TEST(a_directory_in_the_way_of_writes_is_set_aside)
 	CHECK(state_save(state, &rig->arbiter, &rig->lease) == -EISDIR);
 	state_close(state);
 	state = open_state(rig);
-	CHECK(says(rig, "/.new: in the way; it is in ") && says(rig, "/leases/.new: in the way; "));
+	CHECK(state_says(rig, "/.new: in the way; it is in ") &&
+	      state_says(rig, "/leases/.new: in the way; "));
 	CHECK(there(rig, "set-aside/.new") && there(rig, "set-aside/.new.2"));
 	save(rig, state, 17);
 	CHECK(state_ids_until(state, state_first_id(state)) == 0);
 	state_close(state);
-	rig_free(rig);
+	state_rig_free(rig);
 }
 
 TEST(a_second_daemon_is_kept_out_until_the_first_has_gone)
 {
-	struct rig *rig = rig_new();
+	struct rig *rig = state_rig_new();
 	struct state *first = open_state(rig), *second = NULL;
 
 	CHECK(state_open(rig->scratch.path, &second, &rig->diagnostics) == -EBUSY && !second);
-	CHECK(diagnostics_have_errors(&rig->diagnostics) && says(rig, ": another gpuarbd uses it"));
+	CHECK(diagnostics_have_errors(&rig->diagnostics) &&
+	      state_says(rig, ": another gpuarbd uses it"));
 	save(rig, first, 17);
 	state_close(first);
 	second = open_state(rig);
 	CHECK(count_list(rig, second) == 1);
 	state_close(second);
-	rig_free(rig);
+	state_rig_free(rig);
 }
 
 TEST(the_lock_of_a_daemon_that_was_killed_is_free)
 {
-	struct rig *rig = rig_new();
+	struct rig *rig = state_rig_new();
 	struct state *state = NULL;
 	int ready[2], status;
 	pid_t child;
@@ -270,5 +276,5 @@ TEST(the_lock_of_a_daemon_that_was_killed_is_free)
 	state_close(open_state(rig));
 	close(ready[0]);
 	close(ready[1]);
-	rig_free(rig);
+	state_rig_free(rig);
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "check.h"
 #include "ledger-rig.h"
 #include "state-rig.h"
 
@@ -29,7 +30,7 @@ static const char *file_text(const struct rig *rig)
 TEST(drained_gpus_are_drained_after_a_restart)
 {
 	struct arbiter *old = two_gpus(), *new = two_gpus();
-	struct rig *rig = rig_new();
+	struct rig *rig = state_rig_new();
 	struct state *state = open_state(rig);
 
 	state_load_drained(state, old, &rig->diagnostics); /* no file: none is */
@@ -46,7 +47,7 @@ TEST(drained_gpus_are_drained_after_a_restart)
 	CHECK(state_save_drained(state, new) == 0 && !file_text(rig));
 	CHECK(state_save_drained(state, new) == 0);
 	state_close(state);
-	rig_free(rig);
+	state_rig_free(rig);
 	arbiter_free(old);
 	arbiter_free(new);
 }
@@ -54,13 +55,14 @@ TEST(drained_gpus_are_drained_after_a_restart)
 TEST(a_drained_gpu_that_is_away_stays_drained)
 {
 	struct arbiter *arbiter = two_gpus();
-	struct rig *rig = rig_new();
+	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
 
 	scratch_write(&rig->scratch, "drained", "0000:05:00.0\n0000:03:00.0\n");
 	state_load_drained(state, arbiter, &rig->diagnostics);
 	CHECK(arbiter->gpus[0].draining && !arbiter->gpus[1].draining && rig->diagnostics.n == 1);
-	CHECK(says(rig, "0000:05:00.0 is drained and not here: it stays drained when it comes"));
+	CHECK(state_says(rig,
+			 "0000:05:00.0 is drained and not here: it stays drained when it comes"));
 	CHECK(state_save_drained(state, arbiter) == 0);
 	CHECK(strcmp(file_text(rig), "0000:03:00.0\n0000:05:00.0\n") == 0);
 
@@ -71,14 +73,14 @@ TEST(a_drained_gpu_that_is_away_stays_drained)
 	CHECK(arbiter_drain(arbiter, "0000:05:00.0", false) == 0);
 	CHECK(state_save_drained(state, arbiter) == 0);
 	CHECK(strcmp(file_text(rig), "0000:03:00.0\n") == 0);
-	rig_free(rig);
+	state_rig_free(rig);
 	arbiter_free(arbiter);
 }
 
 TEST(lines_that_name_no_gpu_are_told_and_the_others_count)
 {
 	struct arbiter *arbiter = two_gpus();
-	struct rig *rig = rig_new();
+	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
 
 	scratch_write(&rig->scratch, "drained",
@@ -87,17 +89,19 @@ TEST(lines_that_name_no_gpu_are_told_and_the_others_count)
 	state_load_drained(state, arbiter, &rig->diagnostics);
 	CHECK(!arbiter->gpus[0].draining && arbiter->gpus[1].draining);
 	CHECK(rig->diagnostics.n == 5 && !diagnostics_have_errors(&rig->diagnostics));
-	CHECK(says(rig, "/drained:1: not the name") && says(rig, "/drained:3: not the name"));
-	CHECK(says(rig, "/drained:4: not the name") && says(rig, "/drained:5: not the name"));
-	CHECK(says(rig, "0 is drained and not here")); /* a name, not an index */
-	rig_free(rig);
+	CHECK(state_says(rig, "/drained:1: not the name") &&
+	      state_says(rig, "/drained:3: not the name"));
+	CHECK(state_says(rig, "/drained:4: not the name") &&
+	      state_says(rig, "/drained:5: not the name"));
+	CHECK(state_says(rig, "0 is drained and not here")); /* a name, not an index */
+	state_rig_free(rig);
 	arbiter_free(arbiter);
 }
 
 TEST(more_than_a_machine_can_have_are_not_kept)
 {
 	struct arbiter *arbiter = two_gpus();
-	struct rig *rig = rig_new();
+	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
 	char text[16 * (REQUEST_WANTS + 1)], *end = text;
 
@@ -106,18 +110,18 @@ TEST(more_than_a_machine_can_have_are_not_kept)
 	scratch_write(&rig->scratch, "drained", text);
 	state_load_drained(state, arbiter, &rig->diagnostics);
 	CHECK(rig->diagnostics.n == REQUEST_WANTS + 1);
-	CHECK(says(rig, "/drained:65: 0000:48:00.0 is one too many"));
+	CHECK(state_says(rig, "/drained:65: 0000:48:00.0 is one too many"));
 	CHECK(arbiter_drain(arbiter, "0", true) == 0 && arbiter_drain(arbiter, "1", true) == 0);
 	CHECK(state_save_drained(state, arbiter) == 0);
 	CHECK(strstr(file_text(rig), "\n0000:47:00.0\n") && !strstr(file_text(rig), "0000:48"));
-	rig_free(rig);
+	state_rig_free(rig);
 	arbiter_free(arbiter);
 }
 
 TEST(what_is_no_list_is_set_aside_and_does_not_stay_in_the_way)
 {
 	struct arbiter *arbiter = two_gpus();
-	struct rig *rig = rig_new();
+	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
 
 	scratch_mkdir(&rig->scratch, "drained");
@@ -127,11 +131,12 @@ TEST(what_is_no_list_is_set_aside_and_does_not_stay_in_the_way)
 	CHECK(state_save_drained(state, arbiter) == -EISDIR);
 
 	state_load_drained(state, arbiter, &rig->diagnostics);
-	CHECK(says(rig, "/drained: not a list of GPUs; it is in ") && rig->diagnostics.n == 1);
+	CHECK(state_says(rig, "/drained: not a list of GPUs; it is in ") &&
+	      rig->diagnostics.n == 1);
 	CHECK(state_save_drained(state, arbiter) == 0);
 	scratch_put(&rig->scratch, "drained", "0000:03:00.0\n\0", 14);
 	state_load_drained(state, arbiter, &rig->diagnostics);
 	CHECK(!arbiter->gpus[0].draining && there(rig, "set-aside/drained.2"));
-	rig_free(rig);
+	state_rig_free(rig);
 	arbiter_free(arbiter);
 }

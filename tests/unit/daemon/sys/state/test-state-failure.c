@@ -9,11 +9,12 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "check.h"
 #include "state-rig.h"
 
 TEST(a_directory_that_is_gone_is_told_apart)
 {
-	struct rig *rig = rig_new();
+	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
 	uint64_t first = state_first_id(state);
 
@@ -25,29 +26,30 @@ TEST(a_directory_that_is_gone_is_told_apart)
 	CHECK(state_ids_until(state, first) == -ENOENT);
 	CHECK(mkdir(rig->scratch.path, 0700) == 0);
 	CHECK(state_ids_until(state, first) == -ENOENT); /* that is another directory */
-	rig_free(rig);
+	state_rig_free(rig);
 }
 
 TEST(a_runtime_directory_that_cannot_be_used_is_refused)
 {
-	struct rig *rig = rig_new();
+	struct rig *rig = state_rig_new();
 	struct state *state = NULL;
 
 	CHECK(state_open(scratch_at(&rig->scratch, "none"), &state, &rig->diagnostics) == -ENOENT);
-	CHECK(says(rig, "/none: cannot use the runtime directory: No such file"));
+	CHECK(state_says(rig, "/none: cannot use the runtime directory: No such file"));
 	scratch_write(&rig->scratch, "leases", "a file");
 	CHECK(state_open(rig->scratch.path, &state, &rig->diagnostics) == -ENOTDIR);
-	CHECK(says(rig, "/leases: cannot be used as a directory of this user: Not a directory"));
+	CHECK(state_says(rig,
+			 "/leases: cannot be used as a directory of this user: Not a directory"));
 	CHECK(unlink(scratch_at(&rig->scratch, "leases")) == 0 && !state);
 
 	if (chown(scratch_mkdir(&rig->scratch, "leases"), 12345, (gid_t)-1) == 0)
 		CHECK(state_open(rig->scratch.path, &state, &rig->diagnostics) == -EPERM && !state);
-	rig_free(rig);
+	state_rig_free(rig);
 }
 
 TEST(a_write_that_fails_leaves_the_file_as_it_was)
 {
-	struct rig *rig = rig_new();
+	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
 	struct rlimit limit, small;
 	struct stat before, after;
@@ -66,7 +68,7 @@ TEST(a_write_that_fails_leaves_the_file_as_it_was)
 	CHECK(r == -EFBIG && !there(rig, "leases/.new"));
 	CHECK(stat(scratch_at(&rig->scratch, "leases/17.json"), &after) == 0);
 	CHECK(before.st_ino == after.st_ino && before.st_size == after.st_size);
-	rig_free(rig);
+	state_rig_free(rig);
 }
 
 /* A tmpfs on the path, in a mount namespace of this process alone. */
@@ -110,7 +112,7 @@ static void fill_and_seal(struct rig *rig)
 
 TEST(a_full_or_sealed_file_system_is_told_apart)
 {
-	struct rig *rig = rig_new();
+	struct rig *rig = state_rig_new();
 	pid_t child = fork();
 	int status;
 
@@ -122,7 +124,7 @@ TEST(a_full_or_sealed_file_system_is_told_apart)
 		_exit(0);
 	}
 	CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status));
-	rig_free(rig);
+	state_rig_free(rig);
 	if (WEXITSTATUS(status) == 77)
 		SKIP("a file system of its own needs root");
 	CHECK(WEXITSTATUS(status) == 0);

@@ -12,9 +12,9 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "check.h"
 #include "ledger-play.h"
 #include "state-rig.h"
-#include "state-same.h"
 #include "sys/state/state-json.h"
 
 static unsigned seed_of_run(void)
@@ -96,7 +96,7 @@ TEST(every_ledger_is_read_as_it_was_saved)
 
 	for (unsigned run = 0; run < 40; run++) {
 		struct play old = played(seed + run), new = play_new(seed + run);
-		struct rig *rig = rig_new();
+		struct rig *rig = state_rig_new();
 
 		hand_over(rig, &old, &new);
 		for (size_t i = 0; i < old.arbiter->n_leases; i++) {
@@ -104,7 +104,7 @@ TEST(every_ledger_is_read_as_it_was_saved)
 			waiting += old.arbiter->leases[i]->state == STATE_WAITING;
 			ending += old.arbiter->leases[i]->state == STATE_ENDING;
 		}
-		rig_free(rig);
+		state_rig_free(rig);
 		play_drain(&new);
 		arbiter_free(old.arbiter);
 		arbiter_free(new.arbiter);
@@ -253,7 +253,7 @@ TEST(every_value_of_every_field_is_read_as_it_was_saved)
 {
 	struct play play = play_new(seed_of_run());
 	static struct state_lease read;
-	struct rig *rig = rig_new();
+	struct rig *rig = state_rig_new();
 	struct state *state = open_state(rig);
 
 	for (unsigned run = 0; run < 500; run++) {
@@ -270,7 +270,7 @@ TEST(every_value_of_every_field_is_read_as_it_was_saved)
 	}
 	CHECK(rig->diagnostics.n == 0);
 	state_close(state);
-	rig_free(rig);
+	state_rig_free(rig);
 	arbiter_free(play.arbiter);
 }
 
@@ -279,7 +279,7 @@ TEST(the_processes_of_a_lease_come_back_up_to_the_most_that_is_kept)
 	static const uint64_t times[] = { 0, 1, UINT64_C(1) << 63, UINT64_MAX };
 	struct play play = play_new(1);
 	static struct state_lease read;
-	struct rig *rig = rig_new();
+	struct rig *rig = state_rig_new();
 	struct state *state = open_state(rig);
 
 	for (size_t i = 0; i < LEASE_PROCESSES_MAX + 8; i++) {
@@ -300,7 +300,7 @@ TEST(the_processes_of_a_lease_come_back_up_to_the_most_that_is_kept)
 	}
 	lease_free(read.lease);
 	state_close(state);
-	rig_free(rig);
+	state_rig_free(rig);
 	arbiter_free(play.arbiter);
 }
 
@@ -322,7 +322,7 @@ static const char *lost_with(struct rig *rig, struct state *state, char lost[GPU
 
 TEST(a_gpu_that_is_gone_or_another_is_found_out)
 {
-	struct rig *rig = rig_new();
+	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
 	const struct gpu was = rig->gpu;
 	struct gpu *gpu = &rig->gpu;
@@ -346,14 +346,14 @@ TEST(a_gpu_that_is_gone_or_another_is_found_out)
 	CHECK(strcmp(lost_with(rig, state, lost), "0000:03:00.0") == 0);
 	*gpu = was, rig->arbiter.n_gpus = 0;
 	CHECK(strcmp(lost_with(rig, state, lost), "0000:03:00.0") == 0);
-	rig_free(rig);
+	state_rig_free(rig);
 }
 
 /* ---- no room now ---------------------------------------------------------------------- */
 
 TEST(files_that_cannot_be_read_for_lack_of_fds_are_left_alone)
 {
-	struct rig *rig = rig_new();
+	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
 	struct rlimit limit, none;
 	static struct state_lease read;
@@ -373,11 +373,11 @@ TEST(files_that_cannot_be_read_for_lack_of_fds_are_left_alone)
 	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
 
 	CHECK(listed == -EMFILE);
-	CHECK(says(rig, "/leases: cannot be read: Too many open files"));
+	CHECK(state_says(rig, "/leases: cannot be read: Too many open files"));
 	CHECK(r == -EMFILE && there(rig, "leases/17.json") && !there(rig, "set-aside"));
-	CHECK(says(rig, "/leases/17.json: cannot be read now: Too many open files"));
-	CHECK(says(rig, "/drained: cannot be read now: Too many open files"));
+	CHECK(state_says(rig, "/leases/17.json: cannot be read now: Too many open files"));
+	CHECK(state_says(rig, "/drained: cannot be read now: Too many open files"));
 	CHECK(state_load(state, &rig->arbiter, 17, &read, &rig->diagnostics) == 0);
 	lease_free(read.lease);
-	rig_free(rig);
+	state_rig_free(rig);
 }

@@ -9,8 +9,8 @@
 #include <errno.h>
 #include <sys/wait.h>
 
+#include "check.h"
 #include "state-rig.h"
-#include "state-same.h"
 #include "sys/state/state-json.h"
 
 static struct state_lease read_lease;
@@ -47,7 +47,7 @@ static bool refused_or_same(const struct rig *rig, const char *text, size_t leng
 
 TEST(no_beginning_of_a_file_is_a_lease)
 {
-	struct rig *rig = rig_new();
+	struct rig *rig = state_rig_new();
 	char *text = text_of(rig);
 	size_t length = strlen(text);
 
@@ -57,7 +57,7 @@ TEST(no_beginning_of_a_file_is_a_lease)
 		CHECK(read_text(rig, text, n) == -EINVAL && read_why[0]);
 	CHECK(refused_or_same(rig, text, length - 1));
 	free(text);
-	rig_free(rig);
+	state_rig_free(rig);
 }
 
 /* Which bytes say what the lease is, and which only how it is written: those of numbers and
@@ -94,7 +94,7 @@ static void check_spoilt(const struct rig *rig, const char *text, size_t length,
 
 TEST(no_bit_that_turns_makes_another_lease_but_in_a_value)
 {
-	struct rig *rig = rig_new();
+	struct rig *rig = state_rig_new();
 	char *text = text_of(rig);
 	size_t length = strlen(text), marked = 0;
 	bool *value = calloc(length + 1, sizeof(*value));
@@ -112,12 +112,12 @@ TEST(no_bit_that_turns_makes_another_lease_but_in_a_value)
 	CHECK(marked > length / 10 && marked < length / 2);
 	free(value);
 	free(text);
-	rig_free(rig);
+	state_rig_free(rig);
 }
 
 TEST(no_byte_that_is_lost_or_doubled_makes_another_lease_but_in_a_value)
 {
-	struct rig *rig = rig_new();
+	struct rig *rig = state_rig_new();
 	char *text = text_of(rig);
 	size_t length = strlen(text);
 	bool *value = calloc(length + 1, sizeof(*value));
@@ -136,7 +136,7 @@ TEST(no_byte_that_is_lost_or_doubled_makes_another_lease_but_in_a_value)
 	free(other);
 	free(value);
 	free(text);
-	rig_free(rig);
+	state_rig_free(rig);
 }
 
 /* ---- what a hand might write ---------------------------------------------------------- */
@@ -209,7 +209,7 @@ TEST(every_member_is_checked_and_the_note_names_it)
 		  "granted: has a member that" },
 		{ "\"id\":17", "\"id\":[[[[[[[[[17]]]]]]]]]", "no JSON" }, /* too deep */
 	};
-	struct rig *rig = rig_new();
+	struct rig *rig = state_rig_new();
 	char *text = text_of(rig);
 
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
@@ -222,7 +222,7 @@ TEST(every_member_is_checked_and_the_note_names_it)
 		free(other);
 	}
 	free(text);
-	rig_free(rig);
+	state_rig_free(rig);
 }
 
 /* An array of so many: {},{},… */
@@ -251,7 +251,7 @@ TEST(more_than_a_lease_can_have_is_refused)
 		{ "wants", "{}", REQUEST_WANTS + 1, "wants: has too many" },
 		{ "wants", "{}", 0, "wants: is empty" },
 	};
-	struct rig *rig = rig_new();
+	struct rig *rig = state_rig_new();
 
 	rig->lease.n_partitions = 0;
 	rig->request.n_wants = 0; /* so that each of them is written as [] */
@@ -263,12 +263,12 @@ TEST(more_than_a_lease_can_have_is_refused)
 		CHECK(strcmp(read_why, wrong[i].why) == 0);
 		free(other), free(empty), free(list), free(text);
 	}
-	rig_free(rig);
+	state_rig_free(rig);
 }
 
 TEST(half_a_wgp_is_no_mask)
 {
-	struct rig *rig = rig_new();
+	struct rig *rig = state_rig_new();
 	struct geometry *geometry = &rig->gpu.info.geometry;
 	char *text, *other;
 
@@ -284,12 +284,12 @@ TEST(half_a_wgp_is_no_mask)
 	CHECK(strcmp(read_why, "cu_mask: is no mask of this GPU") == 0);
 	free(other);
 	free(text);
-	rig_free(rig);
+	state_rig_free(rig);
 }
 
 TEST(text_behind_the_lease_is_refused_seen_or_unseen)
 {
-	struct rig *rig = rig_new();
+	struct rig *rig = state_rig_new();
 	char *text = text_of(rig), *other;
 	size_t length = strlen(text);
 
@@ -300,5 +300,5 @@ TEST(text_behind_the_lease_is_refused_seen_or_unseen)
 	CHECK(read_text(rig, "[1]", 3) == -EINVAL);
 	free(other);
 	free(text);
-	rig_free(rig);
+	state_rig_free(rig);
 }

@@ -4,6 +4,7 @@
 #include <json-c/json.h>
 #include <time.h>
 
+#include "check.h"
 #include "state-rig.h"
 
 static const char *text_at(struct json_object *object, const char *key)
@@ -16,7 +17,7 @@ static const char *text_at(struct json_object *object, const char *key)
 
 TEST(a_saved_lease_has_all_that_a_ledger_needs)
 {
-	struct rig *rig = rig_new();
+	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
 	struct json_object *file, *list, *row;
 	struct stat st;
@@ -59,18 +60,18 @@ TEST(a_saved_lease_has_all_that_a_ledger_needs)
 	      json_object_array_length(list) == 1);
 	CHECK(!json_object_object_get_ex(row, "class", NULL)); /* the tenant's */
 	json_object_put(file);
-	rig_free(rig);
+	state_rig_free(rig);
 }
 
 TEST(a_lease_that_is_forgotten_leaves_no_file)
 {
-	struct rig *rig = rig_new();
+	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
 
 	save(rig, state, 17);
 	CHECK(state_forget(state, 17) == 0 && !there(rig, "leases/17.json"));
 	CHECK(state_forget(state, 17) == 0);
-	rig_free(rig);
+	state_rig_free(rig);
 }
 
 /* How many of the saved leases are good. */
@@ -93,7 +94,7 @@ static unsigned load_all(struct rig *rig, struct state *state)
 
 TEST(torn_and_foreign_files_are_set_aside)
 {
-	struct rig *rig = rig_new();
+	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
 	const char *path;
 
@@ -116,29 +117,30 @@ TEST(torn_and_foreign_files_are_set_aside)
 	diagnostics_done(&rig->diagnostics);
 	CHECK(load_all(rig, state) == 0 && rig->diagnostics.n == 10);
 	CHECK(!diagnostics_have_errors(&rig->diagnostics));
-	CHECK(says(rig, "/leases/17.json: "));
+	CHECK(state_says(rig, "/leases/17.json: "));
 	CHECK(there(rig, "set-aside/17.json") && there(rig, "set-aside/notes.txt"));
 	CHECK(there(rig, "set-aside/22.json") && there(rig, "set-aside/25.json"));
 	CHECK(!there(rig, "leases/.new") && !there(rig, "set-aside/.new"));
 	CHECK(rmdir(scratch_at(&rig->scratch, "leases")) == 0); /* nothing is left */
-	rig_free(rig);
+	state_rig_free(rig);
 }
 
 TEST(what_cannot_be_set_aside_does_not_stop_the_start)
 {
-	struct rig *rig = rig_new();
+	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
 
 	scratch_write(&rig->scratch, "set-aside", "in the way");
 	scratch_write(&rig->scratch, "leases/x", "");
 	CHECK(load_all(rig, state) == 0);
-	CHECK(says(rig, "/leases/x: not a saved lease, and cannot be moved: Not a directory"));
-	rig_free(rig);
+	CHECK(state_says(rig,
+			 "/leases/x: not a saved lease, and cannot be moved: Not a directory"));
+	state_rig_free(rig);
 }
 
 TEST(ids_go_on_after_a_restart)
 {
-	struct rig *rig = rig_new();
+	struct rig *rig = state_rig_new();
 	struct state *state = open_state(rig);
 	uint64_t first = state_first_id(state);
 
@@ -157,13 +159,13 @@ TEST(ids_go_on_after_a_restart)
 	state = open_state(rig);
 	CHECK(state_first_id(state) == first + 2048 && rig->diagnostics.n == 0);
 	state_close(state);
-	rig_free(rig);
+	state_rig_free(rig);
 }
 
 /* Opens with this next-id beside lease 99; NULL: without the file. */
 static uint64_t first_id_with(const char *next_id, bool *ret_told)
 {
-	struct rig *rig = rig_new();
+	struct rig *rig = state_rig_new();
 	struct state *state;
 	uint64_t id;
 
@@ -174,10 +176,10 @@ static uint64_t first_id_with(const char *next_id, bool *ret_told)
 		scratch_write(&rig->scratch, "next-id", next_id);
 	state = open_state(rig);
 	id = state_first_id(state);
-	*ret_told = says(rig, "/next-id: is ");
+	*ret_told = state_says(rig, "/next-id: is ");
 	CHECK(!diagnostics_have_errors(&rig->diagnostics));
 	state_close(state);
-	rig_free(rig);
+	state_rig_free(rig);
 	return id;
 }
 
@@ -213,7 +215,7 @@ TEST(a_next_id_that_cannot_be_believed_starts_above_the_uptime)
 
 TEST(ids_stay_above_every_lease_that_was_saved)
 {
-	struct rig *rig = rig_new();
+	struct rig *rig = state_rig_new();
 	struct state *state;
 
 	scratch_mkdir(&rig->scratch, "leases");
@@ -221,5 +223,5 @@ TEST(ids_stay_above_every_lease_that_was_saved)
 	state = open_state(rig);
 	CHECK(state_first_id(state) == UINT64_C(9007199254740001));
 	state_close(state);
-	rig_free(rig);
+	state_rig_free(rig);
 }

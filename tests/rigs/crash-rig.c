@@ -1,43 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#pragma once
+#include "crash-rig.h"
 
-/* Clients whose daemon may be killed at any moment: what they were told, and the comparison
- * of that with the ledger of the next one. */
+#include "check-cond.h"
 
-#include <poll.h>
-
-#include "book.h"
-#include "dbus/record.h"
-#include "entries.h"
-
-enum knowledge { NOTHING, WAITING, GRANTED, GONE };
-
-/* What a client knows of a lease. */
-struct known {
-	struct live_lease lease; /* holder -1: none, or closed */
-	enum knowledge told;
-	uint32_t cause;
-	uint64_t generation;
-	struct book_part parts[BOOK_GPUS];
-	unsigned n_parts;
-	bool expires, bound, resized, acknowledged;
-};
-
-struct stage {
-	struct rig rig;
-	sd_bus *bus;
-	bool gone; /* the daemon */
-	struct told heard;
-	bool drained;
-	pid_t process;
-	int pidfd;
-	struct known known[2];
-	struct book book;
-};
-
-/* ---- clients that may lose their daemon ------------------------------------------------ */
-
-static inline int on_owner(sd_bus_message *m, void *userdata, sd_bus_error *error)
+int on_owner(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	struct stage *stage = userdata;
 	const char *name, *before, *now;
@@ -49,8 +15,7 @@ static inline int on_owner(sd_bus_message *m, void *userdata, sd_bus_error *erro
 	return 0;
 }
 
-/* Sends a call, which it frees. The answer; NULL: the daemon has gone. */
-static inline sd_bus_message *try(sd_bus_message *m)
+sd_bus_message *crash_try(sd_bus_message *m)
 {
 	sd_bus_message *answer = call(m);
 
@@ -61,23 +26,21 @@ static inline sd_bus_message *try(sd_bus_message *m)
 	return NULL;
 }
 
-/* Whether it was told that this was done. */
-static inline bool done(sd_bus_message *m)
+bool crash_done(sd_bus_message *m)
 {
-	sd_bus_message *answer = try(m);
+	sd_bus_message *answer = crash_try(m);
 
 	if (answer)
 		CHECK(is_fine(answer));
 	return answer;
 }
 
-/* What a daemon does after an answer is done before the next one. */
-static inline void ping(struct stage *stage)
+void ping(struct stage *stage)
 {
-	done(call_new(stage->bus, GPUARB_PATH, "org.freedesktop.DBus.Peer", "Ping"));
+	crash_done(call_new(stage->bus, GPUARB_PATH, "org.freedesktop.DBus.Peer", "Ping"));
 }
 
-static inline void take_grant(struct known *known, sd_bus_message *answer)
+void take_grant(struct known *known, sd_bus_message *answer)
 {
 	const char *path, *state;
 	int holder;
@@ -99,7 +62,7 @@ static inline void take_grant(struct known *known, sd_bus_message *answer)
 	sd_bus_message_unref(answer);
 }
 
-static inline void take_record(struct known *known, const char *bytes)
+static void take_record(struct known *known, const char *bytes)
 {
 	struct gpuarb_record record;
 	struct gpuarb_record_partition part;
@@ -121,8 +84,7 @@ static inline void take_record(struct known *known, const char *bytes)
 	}
 }
 
-/* All records that are there. */
-static inline void hear(struct known *known)
+void hear(struct known *known)
 {
 	char bytes[8192];
 	ssize_t n;
@@ -135,8 +97,7 @@ static inline void hear(struct known *known)
 		known->told = GONE;
 }
 
-/* Until something else is told, or the daemon is gone. */
-static inline void await_news(struct stage *stage, struct known *known)
+void await_news(struct stage *stage, struct known *known)
 {
 	enum knowledge before = known->told;
 
@@ -151,14 +112,12 @@ static inline void await_news(struct stage *stage, struct known *known)
 	}
 }
 
-/* ---- the ledger, and what was told -------------------------------------------------------- */
-
-static inline bool is_known(const struct stage *stage, uint64_t id)
+static bool is_known(const struct stage *stage, uint64_t id)
 {
 	return stage->known[0].lease.id == id || stage->known[1].lease.id == id;
 }
 
-static inline void compare_lease(const struct known *known, const struct book_lease *lease)
+static void compare_lease(const struct known *known, const struct book_lease *lease)
 {
 	if (known->told == GONE) {
 		CHECK(!lease || strcmp(lease->state, "ending") == 0 || known->expires);
@@ -180,7 +139,7 @@ static inline void compare_lease(const struct known *known, const struct book_le
 }
 
 /* What nobody was told of has no holder, and goes by itself. */
-static inline void compare(struct stage *stage)
+static void compare(struct stage *stage)
 {
 	bool strange, settled = true;
 
@@ -202,7 +161,7 @@ static inline void compare(struct stage *stage)
 	book_check(&stage->book, settled);
 }
 
-static inline bool no_file_is_left(const struct stage *stage)
+bool no_file_is_left(const struct stage *stage)
 {
 	char path[128];
 
@@ -211,7 +170,7 @@ static inline bool no_file_is_left(const struct stage *stage)
 }
 
 /* When nobody holds anything nothing is left, anywhere. */
-static inline void let_go(struct stage *stage)
+static void let_go(struct stage *stage)
 {
 	for (unsigned i = 0; i < ARRAY_SIZE(stage->known); i++) {
 		if (stage->known[i].lease.holder >= 0)
@@ -223,4 +182,121 @@ static inline void let_go(struct stage *stage)
 	while (!book_is_empty(&stage->book));
 	CHECK(no_file_is_left(stage));
 	rig_await_stored(&stage->rig, 0);
+}
+
+static void set_up(struct stage *stage, const char *hardware)
+{
+	*stage = (struct stage){ .known = { { .lease.holder = -1 }, { .lease.holder = -1 } } };
+	rig_new(&stage->rig);
+	rig_start_managed(&stage->rig, hardware, "--store-max=64");
+	stage->bus = rig_connect(&stage->rig, 0);
+	CHECK(sd_bus_match_signal(stage->bus, NULL, "org.freedesktop.DBus", NULL,
+				  "org.freedesktop.DBus", "NameOwnerChanged", on_owner,
+				  stage) >= 0);
+	listen_in(stage->bus, &stage->heard);
+}
+
+bool crash_arm(struct stage *stage, unsigned at)
+{
+	const char *why;
+
+	rig_say(&stage->rig, "hold");
+	rig_say(&stage->rig, "arm %u", at);
+	why = rig_hear(&stage->rig, "armed");
+	if (!*why)
+		return true;
+	fprintf(stderr, "cannot trace the daemon: %s\n", why);
+	stage->untraceable = true;
+	return false;
+}
+
+bool crash_disarm(struct stage *stage, unsigned at)
+{
+	rig_say(&stage->rig, "disarm");
+	return strtoul(rig_hear(&stage->rig, "count"), NULL, 10) >= at;
+}
+
+bool crash_start_next(struct stage *stage, unsigned at)
+{
+	bool killed = false;
+
+	if (at > 0)
+		CHECK(crash_arm(stage, at));
+	rig_say(&stage->rig, "go");
+	rig_hear(&stage->rig, "ready");
+	settle(stage->bus);
+	if (at > 0)
+		killed = crash_disarm(stage, at); /* maybe after it was ready */
+	rig_await_ready(&stage->rig);
+	stage->gone = false;
+	return killed;
+}
+
+static void run(struct stage *stage, const struct operation *operation)
+{
+	if (!operation->run)
+		return;
+	operation->run(stage);
+	ping(stage);
+}
+
+/* Cuts off the operation, and then the start; 0: not that. Returns how often it did. */
+static unsigned try_point(struct stage *stage, const struct operation *operation, unsigned at,
+			  unsigned start_at)
+{
+	unsigned killed = 0;
+
+	if (operation->before)
+		operation->before(stage);
+	ping(stage);
+	stage->heard.removed = 0;
+	if (at > 0 && !crash_arm(stage, at))
+		return 0;
+	run(stage, operation);
+	if (at == 0)
+		rig_down(&stage->rig);
+	if (at == 0 || crash_disarm(stage, at))
+		killed = 1 + crash_start_next(stage, start_at);
+	else
+		rig_say(&stage->rig, "go");
+	compare(stage);
+	if (operation->after)
+		operation->after(stage);
+	let_go(stage);
+	return killed;
+}
+
+static unsigned try_starts(struct stage *stage, const struct operation *operation, unsigned at)
+{
+	unsigned start_at = 1;
+
+	while (try_point(stage, operation, at, start_at) == 2)
+		start_at++;
+	return start_at - 1;
+}
+
+bool crash_everywhere(const struct operation *operation)
+{
+	unsigned points = 0, starts = 0, missed = 0;
+	static struct stage stage;
+
+	set_up(&stage, operation->hardware);
+	if (!operation->run)
+		starts = try_starts(&stage, operation, 0);
+	for (unsigned at = 1; operation->run && missed < CRASH_MISSED_MAX && !stage.untraceable;
+	     at++) {
+		if (try_point(&stage, operation, at, 0) == 0) {
+			missed++;
+			continue;
+		}
+		missed = 0;
+		points++;
+		if (getenv("GPUARB_LONG"))
+			starts += try_starts(&stage, operation, at);
+	}
+	if (!stage.untraceable)
+		printf("killed at %u points of it and %u of starts\n", points, starts);
+	leave(stage.bus);
+	rig_done(&stage.rig);
+	return !stage.untraceable;
 }

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Clients whose daemon may be killed at any moment: what they were told, and the comparison
+ * of that with the ledger of the next one. */
+
+#include <poll.h>
+
+#include "book.h"
+#include "dbus/record.h"
+#include "scratch.h"
+
+enum knowledge { NOTHING, WAITING, GRANTED, GONE };
+
+/* What a client knows of a lease. */
+struct known {
+	struct live_lease lease; /* holder -1: none, or closed */
+	enum knowledge told;
+	uint32_t cause;
+	uint64_t generation;
+	struct book_part parts[BOOK_GPUS];
+	unsigned n_parts;
+	bool expires, bound, resized, acknowledged;
+};
+
+struct stage {
+	struct rig rig;
+	sd_bus *bus;
+	bool gone; /* the daemon */
+	struct told heard;
+	bool drained;
+	bool untraceable; /* the service manager cannot trace the daemon */
+	pid_t process;
+	int pidfd;
+	struct known known[2];
+	struct book book;
+};
+
+/* ---- clients that may lose their daemon ------------------------------------------------ */
+
+int on_owner(sd_bus_message *m, void *userdata, sd_bus_error *error);
+
+/* Sends a call, which it frees. The answer; NULL: the daemon has gone. */
+sd_bus_message *crash_try(sd_bus_message *m);
+
+/* Whether it was told that this was done. */
+bool crash_done(sd_bus_message *m);
+
+/* What a daemon does after an answer is done before the next one. */
+void ping(struct stage *stage);
+
+void take_grant(struct known *known, sd_bus_message *answer);
+
+/* All records that are there. */
+void hear(struct known *known);
+
+/* Until something else is told, or the daemon is gone. */
+void await_news(struct stage *stage, struct known *known);
+
+/* ---- the ledger, and what was told -------------------------------------------------------- */
+
+bool no_file_is_left(const struct stage *stage);
+
+/* ---- a daemon that is killed at each point that a client can observe ------------------------ */
+
+#define CRASH_MISSED_MAX 3 /* points in a row that were not reached: the operation has no more */
+
+/* Has the service manager kill the daemon at the point number at. False where it cannot trace. */
+bool crash_arm(struct stage *stage, unsigned at);
+
+/* Returns whether the daemon was killed. */
+bool crash_disarm(struct stage *stage, unsigned at);
+
+/* Starts the next daemon, and kills it at the point number at unless that is 0. Returns whether it
+ * was killed. */
+bool crash_start_next(struct stage *stage, unsigned at);
+
+struct operation {
+	const char *hardware;
+	void (*before)(struct stage *stage);
+	void (*run)(struct stage *stage);   /* may lose the daemon at any moment; NULL: only
+					     * the start after a crash is cut off */
+	void (*after)(struct stage *stage); /* with the next daemon */
+};
+
+/* Kills the daemon at each of its points in the operation, and at each point of the start after
+ * it, and compares the ledger with what the clients were told. It ends after three points in a row
+ * that were not reached, because signals may go out together or one by one. Returns false where
+ * processes cannot be traced. */
+bool crash_everywhere(const struct operation *operation);
+
+#define CRASH_EVERYWHERE(...)                                                    \
+	do {                                                                     \
+		if (!crash_everywhere(&(const struct operation){ __VA_ARGS__ })) \
+			SKIP("processes cannot be traced here");                 \
+	} while (0)

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "enforce-client-rig.h"
+
+void on_done(void *userdata, uint64_t tag, int r, const char *sentence)
+{
+	struct stage *stage = userdata;
+	struct heard *heard = &stage->heard[stage->n++];
+
+	CHECK(stage->n <= 600);
+	heard->tag = tag;
+	heard->r = r;
+	snprintf(heard->sentence, sizeof(heard->sentence), "%s", sentence);
+	if (stage->then)
+		stage->then(stage);
+}
+
+struct stage *client_stage_new(uint64_t patience_usec)
+{
+	struct stage *stage = calloc(1, sizeof(*stage));
+
+	CHECK(stage);
+	helper_listen(&stage->helper);
+	CHECK(sd_event_new(&stage->event) >= 0);
+	CHECK(enforce_new(stage->event, stage->helper.path, patience_usec, on_done, stage,
+			  &stage->enforce) == 0);
+	return stage;
+}
+
+void client_stage_end(struct stage *stage)
+{
+	CHECK(!enforce_free(stage->enforce));
+	sd_event_unref(stage->event);
+	helper_stop(&stage->helper);
+	free(stage);
+}
+
+void run_until(struct stage *stage, unsigned n)
+{
+	while (stage->n < n)
+		CHECK(sd_event_run(stage->event, FOR_EVER) > 0);
+	CHECK(stage->n == n);
+}
+
+void run_all_there_is(struct stage *stage)
+{
+	while (sd_event_run(stage->event, 0) > 0)
+		;
+}
+
+int freeze(struct stage *stage, const char *unit, uint64_t tag)
+{
+	return enforce_freeze(stage->enforce, unit, tag, stage->why, sizeof(stage->why));
+}
+
+int thaw(struct stage *stage, const char *unit, uint64_t tag)
+{
+	return enforce_thaw(stage->enforce, unit, tag, stage->why, sizeof(stage->why));
+}
+
+int kill_it(struct stage *stage, int pidfd, uint64_t tag)
+{
+	return enforce_kill(stage->enforce, pidfd, tag, stage->why, sizeof(stage->why));
+}
+
+bool heard(const struct stage *stage, unsigned i, uint64_t tag, int r, const char *words)
+{
+	const struct heard *row = &stage->heard[i];
+
+	if (i < stage->n && row->tag == tag && row->r == r && strstr(row->sentence, words) &&
+	    (r != 0 || row->sentence[0] == '\0'))
+		return true;
+	fprintf(stderr, "tag %d: %d: %s\n", (int)row->tag, row->r, row->sentence);
+	return false;
+}
+
+bool client_says(const struct stage *stage, const char *words)
+{
+	if (strstr(stage->why, words))
+		return true;
+	fprintf(stderr, "it says: %s\n", stage->why);
+	return false;
+}
+
+int accept_one(const struct stage *stage)
+{
+	int fd = accept4(stage->helper.listening, NULL, NULL, SOCK_CLOEXEC);
+
+	CHECK(fd >= 0);
+	return fd;
+}
+
+void client_answer(int fd, const char *text)
+{
+	CHECK(send(fd, text, strlen(text), MSG_NOSIGNAL) == (ssize_t)strlen(text));
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "lend-rig.h"
+
+#include "check-cond.h"
+
+static bool is_sound(const struct arbiter *arbiter)
+{
+	char why[256];
+
+	if (ledger_check(arbiter, why, sizeof(why)))
+		return true;
+	fprintf(stderr, "%s\n", why);
+	return false;
+}
+
+void settle(struct lending *l)
+{
+	struct lease *lease;
+	unsigned touched;
+
+	do {
+		arbiter_lend(l->s.arbiter, l->now);
+		while ((lease = ledger_take_touched(l->s.arbiter, &touched)))
+			if (touched & TOUCH_REMOVED)
+				lease_free(lease);
+		if (arbiter_plan_growth(l->s.arbiter, l->now, &lease) > 0)
+			arbiter_commit(l->s.arbiter, lease);
+	} while (l->s.arbiter->touched);
+	CHECK(is_sound(l->s.arbiter));
+}
+
+void pass(struct lending *l, uint64_t usec)
+{
+	l->now += usec;
+	arbiter_expire(l->s.arbiter, l->now);
+	settle(l);
+}
+
+struct lending lending_of(size_t gpus)
+{
+	return (struct lending){ .s = scene_of(gpus), .now = 100 * SECOND_USEC };
+}
+
+struct lease *borrow(struct lending *l, unsigned least, unsigned most)
+{
+	struct request request = request_for(least);
+	struct lease *lease;
+
+	request.wants[0].cus_min = least;
+	request.wants[0].cus_max = most;
+	request.wants[0].queues = 2;
+	request.adaptable = true;
+	lease = reserve(l->s.arbiter, ANY, &request, &l->s.result);
+	settle(l);
+	return lease;
+}
+
+struct lease *keep_inactive(struct lending *l, unsigned cus)
+{
+	struct request request = request_for(cus);
+	struct lease *lease;
+
+	request.start_inactive = true;
+	request.wants[0].queues = 2;
+	lease = reserve(l->s.arbiter, VR, &request, &l->s.result);
+	settle(l);
+	return lease;
+}
+
+int activate(struct lending *l, uint64_t id, bool active)
+{
+	struct caller caller = caller_of(VR);
+	int r;
+
+	result_done(&l->s.result);
+	r = active ? arbiter_activate(l->s.arbiter, &caller, id, &l->s.result)
+		   : arbiter_deactivate(l->s.arbiter, &caller, id, &l->s.result);
+	settle(l);
+	return r;
+}
+
+void follow(struct lending *l, const struct lease *lease)
+{
+	CHECK(arbiter_acknowledge(l->s.arbiter, lease->id, lease->generation) == 0);
+	settle(l);
+}
+
+unsigned cus_of(const struct lease *lease)
+{
+	return lease->partitions[0].count;
+}
+
+struct contest contest_of(enum enforce_step enforce)
+{
+	struct contest c = { .l = lending_of(1) };
+
+	add_tenant(c.l.s.arbiter, "borrowers", ANY, CLASS_BESTEFFORT)->enforce = enforce;
+	c.rt = keep_inactive(&c.l, 15);
+	c.borrower = borrow(&c.l, 4, 60);
+	CHECK(activate(&c.l, c.rt->id, true) == 0);
+	return c;
+}

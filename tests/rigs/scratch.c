@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "scratch.h"
+
+#include "check-cond.h"
+
+struct scratch scratch_new(void)
+{
+	struct scratch scratch = { .path = "/tmp/gpuarb-test-XXXXXX" };
+
+	CHECK(mkdtemp(scratch.path));
+	return scratch;
+}
+
+struct scratch scratch_in_memory(void)
+{
+	struct scratch scratch = { .path = "/dev/shm/gpuarb-test-XXXXXX" };
+
+	return mkdtemp(scratch.path) ? scratch : scratch_new();
+}
+
+static int scratch_remove(const char *path, const struct stat *st, int kind, struct FTW *walk)
+{
+	(void)st, (void)kind, (void)walk;
+	return remove(path);
+}
+
+void scratch_done(const struct scratch *scratch)
+{
+	CHECK(nftw(scratch->path, scratch_remove, 16, FTW_DEPTH | FTW_PHYS) == 0);
+}
+
+const char *scratch_at(const struct scratch *scratch, const char *name)
+{
+	static char paths[64][256];
+	static unsigned turn;
+	char *path = paths[turn++ % 64];
+
+	snprintf(path, sizeof(paths[0]), "%s/%s", scratch->path, name);
+	return path;
+}
+
+const char *scratch_put(const struct scratch *scratch, const char *name, const void *bytes,
+			size_t size)
+{
+	const char *path = scratch_at(scratch, name);
+	FILE *file = fopen(path, "we");
+
+	CHECK(file);
+	CHECK(fwrite(bytes, 1, size, file) == size);
+	CHECK(fclose(file) == 0);
+	CHECK(chmod(path, 0644) == 0);
+	return path;
+}
+
+const char *scratch_write(const struct scratch *scratch, const char *name, const char *text)
+{
+	return scratch_put(scratch, name, text, strlen(text));
+}
+
+const char *scratch_mkdir(const struct scratch *scratch, const char *name)
+{
+	const char *path = scratch_at(scratch, name);
+
+	CHECK(mkdir(path, 0755) == 0 && chmod(path, 0755) == 0);
+	return path;
+}
+
+unsigned count_entries(const char *path)
+{
+	const struct dirent *entry;
+	DIR *directory = opendir(path);
+	unsigned n = 0;
+
+	CHECK(directory);
+	while ((entry = readdir(directory)))
+		n += entry->d_name[0] != '.';
+	closedir(directory);
+	return n;
+}
+
+void queue_tree_add(const struct scratch *tree, unsigned queue)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "class/kfd/kfd/proc/5/queues/%u", queue);
+	scratch_mkdir(tree, name);
+	snprintf(name, sizeof(name), "class/kfd/kfd/proc/5/queues/%u/gpuid", queue);
+	scratch_write(tree, name, "7");
+	snprintf(name, sizeof(name), "class/kfd/kfd/proc/5/queues/%u/type", queue);
+	scratch_write(tree, name, "0");
+}
+
+struct scratch queue_tree_new(unsigned queues)
+{
+	static const char *const directories[] = {
+		"class",
+		"class/kfd",
+		"class/kfd/kfd",
+		"class/kfd/kfd/topology",
+		"class/kfd/kfd/topology/nodes",
+		"class/kfd/kfd/topology/nodes/1",
+		"class/kfd/kfd/proc",
+		"class/kfd/kfd/proc/5",
+		"class/kfd/kfd/proc/5/queues",
+	};
+	struct scratch tree = scratch_new();
+
+	for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]); i++)
+		scratch_mkdir(&tree, directories[i]);
+	scratch_write(&tree, "class/kfd/kfd/topology/nodes/1/gpu_id", "7");
+	scratch_write(&tree, "class/kfd/kfd/topology/nodes/1/properties", "simd_count 240\n");
+	for (unsigned i = 0; i < queues; i++)
+		queue_tree_add(&tree, i);
+	return tree;
+}
