@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * What is done to a lease that does not give back, as core/change/enforcement.c decides it: its unit is
- * frozen, if nobody else is in it; its processes are killed, those that the kernel vouches for.
- * gpuarb-enforce does it for us, who are not root.
+ * Carries out the enforcement steps that core/change/enforcement.c decides for an overdue lease: it
+ * freezes the unit of the lease, if the unit has no process of others, and kills the processes of the
+ * lease. gpuarb-enforce does both, because gpuarbd is not root.
  */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,21 +37,22 @@ int overdue_start(struct daemon *daemon)
 			   &daemon->enforce);
 }
 
-/* ---- killing --------------------------------------------------------------------------- */
+/* ---- processes that are named to gpuarb-enforce -------------------------------------------- */
 
-static bool kill_fd(struct daemon *daemon, const struct lease *lease, int pidfd)
+struct named_process {
+	int pidfd; /* -1: none */
+	uint64_t start_time;
+};
+
+static void named_process_done(struct named_process *named)
 {
-	char why[256];
-
-	if (enforce_kill(daemon->enforce, pidfd, lease->id, why, sizeof(why)) >= 0)
-		return true;
-	log_warning("lease %" PRIu64 ": a process cannot be killed: %s", lease->id, why);
-	return false;
+	if (named->pidfd >= 0)
+		close(named->pidfd);
 }
+#define _cleanup_named_ _cleanup_(named_process_done)
 
-/* A pid is worth nothing until the pidfd made of it is known to be that process's. */
-static bool kill_process(struct daemon *daemon, const struct lease *lease,
-			 const struct lease_process *process)
+/* A process that was observed on a GPU. Its pid may be another process's by now: start_time tells. */
+static bool name_observed(const struct lease_process *process, struct named_process *ret)
 {
 	_cleanup_fd_ int fd = (int)syscall(SYS_pidfd_open, process->pid, 0);
 	struct observed row = { .pid = process->pid };
@@ -58,9 +60,62 @@ static bool kill_process(struct daemon *daemon, const struct lease *lease,
 	if (fd < 0)
 		return false;
 	process_describe(&row);
-	return row.start_time == process->start_time && kill_fd(daemon, lease, fd);
+	if (row.start_time != process->start_time)
+		return false;
+	ret->pidfd = fd;
+	fd = -1;
+	ret->start_time = row.start_time;
+	return true;
 }
 
+/* A bound process, whose pidfd the daemon holds. */
+static bool name_bound(struct daemon *daemon, const struct lease *lease, pid_t pid,
+		       struct named_process *ret)
+{
+	struct observed row = { .pid = pid };
+	int fd = holders_process(daemon->liveness.holders, lease->id, pid);
+
+	if (fd < 0)
+		return false;
+	process_describe(&row);
+	fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	if (fd < 0)
+		return false;
+	ret->pidfd = fd;
+	ret->start_time = row.start_time;
+	return true;
+}
+
+/* ---- killing --------------------------------------------------------------------------- */
+
+static bool kill_named(struct daemon *daemon, const struct lease *lease,
+		       const struct named_process *named)
+{
+	char why[256];
+
+	if (enforce_kill(daemon->enforce, named->pidfd, named->start_time, lease->id, why,
+			 sizeof(why)) >= 0)
+		return true;
+	log_warning("lease %" PRIu64 ": a process cannot be killed: %s", lease->id, why);
+	return false;
+}
+
+static bool kill_observed(struct daemon *daemon, const struct lease *lease,
+			  const struct lease_process *process)
+{
+	_cleanup_named_ struct named_process named = { .pidfd = -1 };
+
+	return name_observed(process, &named) && kill_named(daemon, lease, &named);
+}
+
+static bool kill_bound(struct daemon *daemon, const struct lease *lease, pid_t pid)
+{
+	_cleanup_named_ struct named_process named = { .pidfd = -1 };
+
+	return name_bound(daemon, lease, pid, &named) && kill_named(daemon, lease, &named);
+}
+
+/* Returns how many processes gpuarb-enforce was asked to kill. */
 static unsigned kill_all(struct daemon *daemon, const struct lease *lease)
 {
 	_cleanup_(freep) struct lease_process *processes = calloc(LEASE_PROCESSES_MAX,
@@ -73,12 +128,9 @@ static unsigned kill_all(struct daemon *daemon, const struct lease *lease)
 	n = arbiter_own_processes(daemon->arbiter, lease->id, processes, LEASE_PROCESSES_MAX);
 	for (size_t i = 0; i < n && i < LEASE_PROCESSES_MAX; i++)
 		killed += !lease_is_bound(lease, processes[i].pid) &&
-			  kill_process(daemon, lease, &processes[i]);
-	for (size_t i = 0; i < lease->n_bound; i++) {
-		int fd = holders_process(daemon->liveness.holders, lease->id, lease->bound[i]);
-
-		killed += fd >= 0 && kill_fd(daemon, lease, fd);
-	}
+			  kill_observed(daemon, lease, &processes[i]);
+	for (size_t i = 0; i < lease->n_bound; i++)
+		killed += kill_bound(daemon, lease, lease->bound[i]);
 	return killed;
 }
 
@@ -127,13 +179,27 @@ static bool find_unit(const struct lease *lease, struct unit_place *place, char 
 	return true;
 }
 
+/* Names a process of the unit that was observed on a GPU, or the first bound one. */
+static int freeze_unit(struct daemon *daemon, const struct lease *lease, const char *unit,
+		       char *why, size_t size)
+{
+	_cleanup_named_ struct named_process named = { .pidfd = -1 };
+	struct lease_process process;
+
+	if (arbiter_own_processes(daemon->arbiter, lease->id, &process, 1) == 0 ||
+	    !name_observed(&process, &named))
+		name_bound(daemon, lease, lease->bound[0], &named);
+	return enforce_freeze(daemon->enforce, unit, named.pidfd, named.start_time, lease->id, why,
+			      size);
+}
+
 static void freeze(struct daemon *daemon, struct lease *lease)
 {
 	struct unit_place place;
 	char why[512], what[600];
 
 	if (!find_unit(lease, &place, why, sizeof(why)) ||
-	    enforce_freeze(daemon->enforce, place.unit, lease->id, why, sizeof(why)) < 0) {
+	    freeze_unit(daemon, lease, place.unit, why, sizeof(why)) < 0) {
 		snprintf(what, sizeof(what), "it is not frozen: %s", why);
 		journal_events_forced(daemon, lease, what);
 		return;

@@ -18,8 +18,7 @@
 
 struct request {
 	uint64_t tag;
-	enum enforce_verb verb;
-	char unit[ENFORCE_UNIT_MAX];
+	struct enforce_request body;
 	int pidfd; /* -1: none */
 	bool sent;
 	uint64_t deadline;
@@ -134,8 +133,7 @@ static int connect_helper(struct enforce *enforce, char *why, size_t size)
 static int send_request(struct enforce *enforce, const struct request *request)
 {
 	char text[ENFORCE_TEXT_MAX];
-	size_t size = enforce_request_write(text, request->verb,
-					    request->unit[0] ? request->unit : NULL);
+	size_t size = enforce_request_write(text, &request->body);
 
 	return send_with_fd(enforce->fd, text, size, request->pidfd);
 }
@@ -270,36 +268,46 @@ static int queue_request(struct enforce *enforce, const struct request *wanted, 
 	return 0;
 }
 
-int enforce_kill(struct enforce *enforce, int pidfd, uint64_t tag, char *why, size_t size)
+int enforce_kill(struct enforce *enforce, int pidfd, uint64_t start_time, uint64_t tag, char *why,
+		 size_t size)
 {
-	const struct request wanted = { .verb = ENFORCE_KILL, .pidfd = pidfd, .tag = tag };
+	const struct request wanted = { .tag = tag,
+					.body = { .verb = ENFORCE_KILL, .start_time = start_time },
+					.pidfd = pidfd };
 
 	if (pidfd < 0)
-		return refuse(why, size, -EBADF, "there is no pidfd");
+		return refuse(why, size, -EBADF, "there is no pidfd of the process");
 	return queue_request(enforce, &wanted, why, size);
 }
 
-static int queue_unit(struct enforce *enforce, enum enforce_verb verb, const char *unit,
-		      uint64_t tag, char *why, size_t size)
+static int queue_unit(struct enforce *enforce, struct request *wanted, const char *unit, char *why,
+		      size_t size)
 {
-	struct request wanted = { .verb = verb, .pidfd = -1, .tag = tag };
-	int r;
+	int r = enforce_unit_check(unit, why, size);
 
-	r = enforce_unit_check(unit, why, size);
 	if (r < 0)
 		return r;
-	strcpy(wanted.unit, unit);
-	return queue_request(enforce, &wanted, why, size);
+	strcpy(wanted->body.unit, unit);
+	return queue_request(enforce, wanted, why, size);
 }
 
-int enforce_freeze(struct enforce *enforce, const char *unit, uint64_t tag, char *why, size_t size)
+int enforce_freeze(struct enforce *enforce, const char *unit, int pidfd, uint64_t start_time,
+		   uint64_t tag, char *why, size_t size)
 {
-	return queue_unit(enforce, ENFORCE_FREEZE, unit, tag, why, size);
+	struct request wanted = { .tag = tag,
+				  .body = { .verb = ENFORCE_FREEZE, .start_time = start_time },
+				  .pidfd = pidfd };
+
+	if (pidfd < 0)
+		return refuse(why, size, -EBADF, "there is no pidfd of a process in %s", unit);
+	return queue_unit(enforce, &wanted, unit, why, size);
 }
 
 int enforce_thaw(struct enforce *enforce, const char *unit, uint64_t tag, char *why, size_t size)
 {
-	return queue_unit(enforce, ENFORCE_THAW, unit, tag, why, size);
+	struct request wanted = { .tag = tag, .body = { .verb = ENFORCE_THAW }, .pidfd = -1 };
+
+	return queue_unit(enforce, &wanted, unit, why, size);
 }
 
 /* ---- life ------------------------------------------------------------------------------ */

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Asks gpuarb-enforce, which is root, for what an unprivileged daemon cannot do: kill a process,
- * freeze and thaw a unit. helpers/enforce-protocol.h has the protocol. Nothing here waits.
+ * gpuarbd's connection to gpuarb-enforce, which is root: kill a process, freeze and thaw a unit.
+ * helpers/enforce-protocol.h has the protocol. No function here blocks.
  */
 
 #include <stddef.h>
@@ -19,8 +19,8 @@ struct enforce;
 
 /*
  * One answer. r: 0, or what the helper says is wrong: -ESRCH, the process has ended already, or
- * the unit is not active; -EPERM, refused for good; -ENOENT, no such unit is loaded; -EBUSY, it is
- * being frozen or thawed; -EOPNOTSUPP, units cannot be frozen here; -ETIMEDOUT, the service manager,
+ * the unit is not active; -EPERM, never allowed; -ENODEV, the process does not use a KFD device;
+ * -ENOENT, no such unit is loaded; -EBUSY, the unit is being frozen or thawed; -EOPNOTSUPP, units cannot be frozen here; -ETIMEDOUT, the service manager,
  * or the helper, did not answer in time: a unit may be frozen all the same, or become so;
  * -ECONNRESET, the helper ended before its answer; -EBADMSG, that was none. sentence is "" where r
  * is 0. Called from the event loop, never from within a request; may make requests, and must
@@ -41,9 +41,14 @@ DEFINE_CLEANUP(struct enforce *, enforce_free)
  * One request each; 0: done() will be called once with the tag. They are carried out in this order,
  * but that one does not wait for the end of those before. Else, with a sentence in why:
  * -EOPNOTSUPP, there is no helper; -ENOBUFS, ENFORCE_QUEUE of them wait; -EINVAL, no name of a unit;
- * -EPERM, one that is never frozen; and whatever else the kernel says. kill keeps a copy of
- * pidfd for as long as it needs one.
+ * -EPERM, one that is never frozen; -EBADF, no pidfd; and whatever else the kernel says.
+ *
+ * pidfd and start_time name the process to kill, and one process of the unit to freeze: the helper
+ * takes a process and a unit only if the process uses a KFD device. A copy of pidfd is kept until
+ * the request is sent.
  */
-int enforce_kill(struct enforce *enforce, int pidfd, uint64_t tag, char *why, size_t size);
-int enforce_freeze(struct enforce *enforce, const char *unit, uint64_t tag, char *why, size_t size);
+int enforce_kill(struct enforce *enforce, int pidfd, uint64_t start_time, uint64_t tag, char *why,
+		 size_t size);
+int enforce_freeze(struct enforce *enforce, const char *unit, int pidfd, uint64_t start_time,
+		   uint64_t tag, char *why, size_t size);
 int enforce_thaw(struct enforce *enforce, const char *unit, uint64_t tag, char *why, size_t size);

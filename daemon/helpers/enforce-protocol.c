@@ -2,6 +2,7 @@
 #include "helpers/enforce-protocol.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -70,11 +71,21 @@ int enforce_unit_check(const char *unit, char *why, size_t size)
 
 /* ---- requests -------------------------------------------------------------------------- */
 
-size_t enforce_request_write(char buf[ENFORCE_TEXT_MAX], enum enforce_verb verb, const char *unit)
+size_t enforce_request_write(char buf[ENFORCE_TEXT_MAX], const struct enforce_request *request)
 {
-	int n = unit ? snprintf(buf, ENFORCE_TEXT_MAX, "%s %s", verbs[verb], unit)
-		     : snprintf(buf, ENFORCE_TEXT_MAX, "%s", verbs[verb]);
+	const char *verb = verbs[request->verb];
+	int n = 0;
 
+	switch (request->verb) {
+	case ENFORCE_KILL:
+		n = snprintf(buf, ENFORCE_TEXT_MAX, "%s %" PRIu64, verb, request->start_time);
+		break;
+	case ENFORCE_FREEZE:
+		n = snprintf(buf, ENFORCE_TEXT_MAX, "%s %" PRIu64 " %s", verb, request->start_time,
+			     request->unit);
+		break;
+	case ENFORCE_THAW: n = snprintf(buf, ENFORCE_TEXT_MAX, "%s %s", verb, request->unit); break;
+	}
 	return min_u((unsigned)n, ENFORCE_TEXT_MAX - 1);
 }
 
@@ -91,34 +102,60 @@ static bool take_word(const char *text, size_t length, const char *word, const c
 	return true;
 }
 
+/* A decimal number up to the end of the text or a space. */
+static bool take_number(const char **text, size_t *length, uint64_t *ret)
+{
+	uint64_t value = 0;
+	size_t i = 0;
+
+	for (; i < *length && (*text)[i] >= '0' && (*text)[i] <= '9'; i++)
+		if (__builtin_mul_overflow(value, 10, &value) ||
+		    __builtin_add_overflow(value, (unsigned)((*text)[i] - '0'), &value))
+			return false;
+	if (i == 0 || (i < *length && (*text)[i] != ' '))
+		return false;
+	*text += i;
+	*length -= i;
+	*ret = value;
+	return true;
+}
+
 static int read_unit(const char *text, size_t length, char ret[ENFORCE_UNIT_MAX], char *why,
 		     size_t size)
 {
 	if (length >= ENFORCE_UNIT_MAX || memchr(text, '\0', length))
-		return refuse(why, size, -EINVAL, "no name of a unit: %zu bytes", length);
+		return refuse(why, size, -EINVAL, "invalid name of a unit: %zu bytes", length);
 	memcpy(ret, text, length);
 	ret[length] = '\0';
 	return enforce_unit_check(ret, why, size);
 }
 
-int enforce_request_read(const char *text, size_t length, enum enforce_verb *ret_verb,
-			 char ret_unit[ENFORCE_UNIT_MAX], char *why, size_t size)
+int enforce_request_read(const char *text, size_t length, struct enforce_request *ret, char *why,
+			 size_t size)
 {
+	struct enforce_request request = { 0 };
 	const char *rest;
 	size_t n;
+	int r = 0;
 
-	if (length == strlen("kill") && memcmp(text, "kill", length) == 0) {
-		ret_unit[0] = '\0';
-		*ret_verb = ENFORCE_KILL;
-		return 0;
+	if (take_word(text, length, verbs[ENFORCE_KILL], &rest, &n) &&
+	    take_number(&rest, &n, &request.start_time) && n == 0) {
+		request.verb = ENFORCE_KILL;
+	} else if (take_word(text, length, verbs[ENFORCE_FREEZE], &rest, &n) &&
+		   take_number(&rest, &n, &request.start_time) && n > 0) {
+		request.verb = ENFORCE_FREEZE;
+		r = read_unit(rest + 1, n - 1, request.unit, why, size);
+	} else if (take_word(text, length, verbs[ENFORCE_THAW], &rest, &n)) {
+		request.verb = ENFORCE_THAW;
+		r = read_unit(rest, n, request.unit, why, size);
+	} else {
+		return refuse(
+			why, size, -EBADMSG,
+			"a request is \"kill START\", \"freeze START UNIT\" or \"thaw UNIT\"");
 	}
-	for (int verb = ENFORCE_FREEZE; verb <= ENFORCE_THAW; verb++)
-		if (take_word(text, length, verbs[verb], &rest, &n)) {
-			*ret_verb = (enum enforce_verb)verb;
-			return read_unit(rest, n, ret_unit, why, size);
-		}
-	return refuse(why, size, -EBADMSG,
-		      "a request is \"kill\", \"freeze UNIT\" or \"thaw UNIT\"");
+	if (r == 0)
+		*ret = request;
+	return r;
 }
 
 /* ---- answers --------------------------------------------------------------------------- */

@@ -81,6 +81,7 @@ static bool arrive(struct stage *s)
 	s->rt = keep_inactive(s->bus, 15);
 	s->borrower = borrow(s->crowd);
 	s->pid = idler(STRANGER, &s->fd);
+	helper_uses_kfd(&s->helper, s->pid, true);
 	move_in(s, s->pid);
 	CHECK(is_fine(call(with(call_lease(s->crowd, s->borrower.path, "Bind"), "h", s->fd))));
 	return true;

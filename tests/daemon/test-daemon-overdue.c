@@ -147,8 +147,10 @@ TEST(who_does_not_answer_is_killed_and_nobody_else)
 
 	NEEDS_DAEMON();
 	arrive(&s, "kill", true);
-	for (unsigned i = 0; i < 3; i++)
+	for (unsigned i = 0; i < 3; i++) {
 		pids[i] = idler(STRANGER, &fds[i]);
+		helper_uses_kfd(&s.helper, pids[i], true);
+	}
 	bind_it(&s, &s.borrower, fds[0]);
 	bind_it(&s, &s.other, fds[1]); /* and the third is nobody's */
 	CHECK(is_fine(activate(s.bus, &s.rt)));
@@ -163,6 +165,26 @@ TEST(who_does_not_answer_is_killed_and_nobody_else)
 	for (unsigned i = 0; i < 3; i++)
 		close(fds[i]);
 	depart(&s);
+}
+
+/* The CUs come back all the same: the process occupies none. */
+TEST(a_bound_process_that_uses_no_gpu_is_not_killed)
+{
+	static struct stage s;
+	pid_t pid;
+	int fd;
+
+	NEEDS_DAEMON();
+	arrive(&s, "kill", true);
+	pid = idler(STRANGER, &fd);
+	bind_it(&s, &s.borrower, fd);
+	CHECK(is_fine(activate(s.bus, &s.rt)));
+	await_record(s.borrower.holder, GPUARB_RECORD_ENDING);
+	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
+	depart(&s); /* gpuarb-enforce has answered by its end */
+	CHECK(lives(pid));
+	end_process(pid);
+	close(fd);
 }
 
 TEST(the_deadline_of_an_activation_is_after_the_last_thing_that_is_done)

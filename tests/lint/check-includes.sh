@@ -27,7 +27,7 @@ daemon/sys/config       util/|core/|sys/                                  system
 daemon/sys/state        util/|core/|sys/                                  json
 daemon/sys/liveness     util/|core/|sys/                                  systemd
 daemon/helpers          util/|core/|sys/|helpers/                         systemd
-daemon/helpers/enforce  util/|core/|helpers/|sys/process.h                    systemd
+daemon/helpers/enforce  util/|core/|helpers/|sys/                         systemd
 daemon/bus              util/|core/|bus/|dbus/                            systemd
 daemon                  util/|core/|hw/|sys/|helpers/|bus/|dbus/|daemon.h systemd
 libgpuarb/connection    libgpuarb/|dbus/|gpuarb-queues.h                  dbus

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "enforce-client-rig.h"
 
+#include <unistd.h>
+#include "sys/process.h"
+
 void on_done(void *userdata, uint64_t tag, int r, const char *sentence)
 {
 	struct stage *stage = userdata;
@@ -49,7 +52,8 @@ void run_all_there_is(struct stage *stage)
 
 int freeze(struct stage *stage, const char *unit, uint64_t tag)
 {
-	return enforce_freeze(stage->enforce, unit, tag, stage->why, sizeof(stage->why));
+	return enforce_freeze(stage->enforce, unit, STDIN_FILENO, 1, tag, stage->why,
+			      sizeof(stage->why));
 }
 
 int thaw(struct stage *stage, const char *unit, uint64_t tag)
@@ -59,7 +63,12 @@ int thaw(struct stage *stage, const char *unit, uint64_t tag)
 
 int kill_it(struct stage *stage, int pidfd, uint64_t tag)
 {
-	return enforce_kill(stage->enforce, pidfd, tag, stage->why, sizeof(stage->why));
+	struct observed row = { 0 };
+
+	if (process_pid_of_pidfd(pidfd, &row.pid) == 0)
+		process_describe(&row);
+	return enforce_kill(stage->enforce, pidfd, row.start_time, tag, stage->why,
+			    sizeof(stage->why));
 }
 
 bool heard(const struct stage *stage, unsigned i, uint64_t tag, int r, const char *words)

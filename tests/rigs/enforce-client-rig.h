@@ -13,6 +13,7 @@
 #include "helpers/enforce-protocol.h"
 #include "enforce-rig.h"
 #include "helpers/enforce-client.h"
+#include "sys/process.h"
 
 #define FOR_EVER UINT64_C(60000000) /* microseconds: reached by a failure only */
 

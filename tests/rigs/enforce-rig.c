@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -17,16 +19,53 @@
 #include <unistd.h>
 
 #include "check-cond.h"
+#include "sys/process.h"
 
 #define FOR_EVER_SECONDS 60 /* reached by a failure only */
+
+/* What amdkfd shows of the processes that use it, without one. */
+static void make_tree(const char *sysfs)
+{
+	static const char *const below[] = { "", "/class", "/class/kfd", "/class/kfd/kfd",
+					     "/class/kfd/kfd/proc" };
+	char path[160];
+
+	for (size_t i = 0; i < sizeof(below) / sizeof(below[0]); i++) {
+		snprintf(path, sizeof(path), "%s%s", sysfs, below[i]);
+		CHECK(mkdir(path, 0755) == 0);
+	}
+}
+
+void helper_uses_kfd(const struct helper *helper, pid_t pid, bool uses)
+{
+	char path[160];
+
+	snprintf(path, sizeof(path), "%s/class/kfd/kfd/proc/%d", helper->sysfs, (int)pid);
+	CHECK((uses ? mkdir(path, 0755) : rmdir(path)) == 0);
+}
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	(void)st;
+	(void)type;
+	(void)at;
+	return remove(path);
+}
+
+void helper_prepare(struct helper *ret)
+{
+	*ret = (struct helper){ .dir = "/tmp/gpuarb-test-XXXXXX", .listening = -1 };
+	CHECK(mkdtemp(ret->dir));
+	snprintf(ret->path, sizeof(ret->path), "%s/socket", ret->dir);
+	snprintf(ret->sysfs, sizeof(ret->sysfs), "%s/sys", ret->dir);
+	make_tree(ret->sysfs);
+}
 
 void helper_listen(struct helper *ret)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
 
-	*ret = (struct helper){ .dir = "/tmp/gpuarb-test-XXXXXX" };
-	CHECK(mkdtemp(ret->dir));
-	snprintf(ret->path, sizeof(ret->path), "%s/socket", ret->dir);
+	helper_prepare(ret);
 	snprintf(un.sun_path, sizeof(un.sun_path), "%s", ret->path);
 	ret->listening = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	CHECK(ret->listening >= 0);
@@ -36,9 +75,9 @@ void helper_listen(struct helper *ret)
 
 static void run(const struct helper *helper, const char *idle, const char *timeout, int log)
 {
-	char pid[16], idle_option[64], timeout_option[64];
-	const char *program = getenv("GPUARB_ENFORCE"), *argv[4] = { program };
-	unsigned n = 1;
+	char pid[16], idle_option[64], timeout_option[64], sysfs_option[128];
+	const char *program = getenv("GPUARB_ENFORCE"), *argv[5] = { program, sysfs_option };
+	unsigned n = 2;
 
 	if (helper->uid != 0 && setresuid(helper->uid, helper->uid, helper->uid) < 0)
 		_exit(126);
@@ -49,6 +88,7 @@ static void run(const struct helper *helper, const char *idle, const char *timeo
 	snprintf(pid, sizeof(pid), "%d", (int)getpid());
 	setenv("LISTEN_PID", pid, 1);
 	setenv("LISTEN_FDS", "1", 1);
+	snprintf(sysfs_option, sizeof(sysfs_option), "--sysfs=%s", helper->sysfs);
 	snprintf(idle_option, sizeof(idle_option), "--exit-idle-time=%s", idle ? idle : "");
 	snprintf(timeout_option, sizeof(timeout_option), "--timeout=%s", timeout ? timeout : "");
 	if (idle)
@@ -101,8 +141,7 @@ void helper_stop(struct helper *helper)
 	}
 	if (helper->listening >= 0)
 		close(helper->listening);
-	unlink(helper->path);
-	CHECK(rmdir(helper->dir) == 0);
+	CHECK(nftw(helper->dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS) == 0);
 }
 
 /* ---- a client ---------------------------------------------------------------------------- */
@@ -171,6 +210,52 @@ bool client_asks(int client, const char *text, int fd, const char *answer)
 {
 	CHECK(client_send(client, text, strlen(text), &fd, fd >= 0));
 	return client_hears(client, answer);
+}
+
+/* "kill START" or "freeze START UNIT" for the process of this pidfd. */
+static void write_request(char text[ENFORCE_TEXT_MAX], enum enforce_verb verb, int pidfd,
+			  const char *unit)
+{
+	struct enforce_request request = { .verb = verb };
+	struct observed row = { 0 };
+
+	if (process_pid_of_pidfd(pidfd, &row.pid) == 0)
+		process_describe(&row);
+	request.start_time = row.start_time;
+	snprintf(request.unit, sizeof(request.unit), "%s", unit ? unit : "");
+	text[enforce_request_write(text, &request)] = '\0';
+}
+
+void client_sends_kill(int client, int pidfd)
+{
+	char text[ENFORCE_TEXT_MAX];
+
+	write_request(text, ENFORCE_KILL, pidfd, NULL);
+	CHECK(client_send(client, text, strlen(text), &pidfd, 1));
+}
+
+bool client_kills(int client, int pidfd, const char *answer)
+{
+	char text[ENFORCE_TEXT_MAX];
+
+	write_request(text, ENFORCE_KILL, pidfd, NULL);
+	return client_asks(client, text, pidfd, answer);
+}
+
+bool client_freezes(int client, const char *unit, int pidfd, const char *answer)
+{
+	char text[ENFORCE_TEXT_MAX];
+
+	write_request(text, ENFORCE_FREEZE, pidfd, unit);
+	return client_asks(client, text, pidfd, answer);
+}
+
+uint64_t start_time_of(pid_t pid)
+{
+	struct observed row = { .pid = pid };
+
+	process_describe(&row);
+	return row.start_time;
 }
 
 /* ---- processes ---------------------------------------------------------------------------- */

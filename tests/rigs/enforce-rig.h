@@ -8,17 +8,22 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "helpers/enforce-protocol.h"
 
 struct helper {
 	char dir[64];
-	char path[96]; /* of the socket, in it */
+	char path[96];  /* of the socket, in it */
+	char sysfs[96]; /* the directory that it reads instead of /sys */
 	int listening;
 	uid_t uid; /* whom it runs as; 0: as the test does */
 	pid_t pid; /* 0: not started, or ended */
 };
+
+/* The directory with the tree of sysfs, without a socket. */
+void helper_prepare(struct helper *ret);
 
 /* A socket that listens, without a helper. */
 void helper_listen(struct helper *ret);
@@ -36,6 +41,9 @@ int helper_wait(struct helper *helper);
 /* Ends it, which it must do with 0, and removes everything. */
 void helper_stop(struct helper *helper);
 
+/* Makes the process one that uses a KFD device, or no longer one, as far as the helper can see. */
+void helper_uses_kfd(const struct helper *helper, pid_t pid, bool uses);
+
 /* ---- a client ---------------------------------------------------------------------------- */
 
 int client_connect(const struct helper *helper);
@@ -49,6 +57,12 @@ size_t client_receive(int client, char buf[ENFORCE_TEXT_MAX]);
 /* Sends, receives, and says whether the answer begins so; prints it if not. */
 bool client_asks(int client, const char *text, int fd, const char *answer);
 bool client_hears(int client, const char *answer);
+
+/* Asks to kill the process of the pidfd, or to freeze its unit, with its own start time. */
+bool client_kills(int client, int pidfd, const char *answer);
+void client_sends_kill(int client, int pidfd); /* without waiting for the answer */
+bool client_freezes(int client, const char *unit, int pidfd, const char *answer);
+uint64_t start_time_of(pid_t pid); /* 0: unknown */
 
 /* ---- processes ---------------------------------------------------------------------------- */
 

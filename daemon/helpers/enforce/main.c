@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* gpuarb-enforce: what gpuarbd needs root for, and nothing else. */
+/* gpuarb-enforce: the one program of gpuarb that runs as root. It kills and freezes for gpuarbd. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,16 +24,18 @@
 
 struct command_line {
 	unsigned long idle, timeout; /* seconds */
+	const char *sysfs;
 	bool done;
 };
 
 static void print_help(void)
 {
 	printf("gpuarb-enforce [OPTION...]\n\n"
-	       "Kills processes and freezes units for gpuarbd, on the socket that systemd passes it\n"
-	       "(gpuarb-enforce.socket).\n\n"
-	       "  --exit-idle-time=SECONDS  leave after so long without a request (%lu)\n"
-	       "  --timeout=SECONDS         how long systemd may take to freeze or thaw (%lu)\n"
+	       "Kills processes and freezes units that use AMD GPUs for gpuarbd, on the socket that\n"
+	       "systemd passes (gpuarb-enforce.socket).\n\n"
+	       "  --exit-idle-time=SECONDS  exit after SECONDS without a request (%lu)\n"
+	       "  --sysfs=DIR               read DIR instead of /sys\n"
+	       "  --timeout=SECONDS         give systemd SECONDS to freeze or thaw a unit (%lu)\n"
 	       "  --help, --version\n\n"
 	       "gpuarbd(8), HELPERS, says more.\n",
 	       IDLE_SECONDS, BUS_SECONDS);
@@ -60,6 +62,7 @@ static int parse_option(int option, struct command_line *ret)
 {
 	switch (option) {
 	case 'i': return parse_seconds("exit-idle-time", optarg, &ret->idle);
+	case 's': ret->sysfs = optarg; return 0;
 	case 't': return parse_seconds("timeout", optarg, &ret->timeout);
 	case 'h':
 		print_help();
@@ -77,6 +80,7 @@ static int parse(int argc, char *argv[], struct command_line *ret)
 {
 	static const struct option options[] = {
 		{ "exit-idle-time", required_argument, NULL, 'i' },
+		{ "sysfs", required_argument, NULL, 's' },
 		{ "timeout", required_argument, NULL, 't' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "version", no_argument, NULL, 'v' },
@@ -90,7 +94,7 @@ static int parse(int argc, char *argv[], struct command_line *ret)
 			return r;
 	}
 	if (!ret->done && optind < argc) {
-		fprintf(stderr, "gpuarb-enforce: %s: it takes options only\n", argv[optind]);
+		fprintf(stderr, "gpuarb-enforce: unexpected argument '%s'\n", argv[optind]);
 		return -EINVAL;
 	}
 	return 0;
@@ -102,7 +106,8 @@ static int find_socket(void)
 	int n = sd_listen_fds(true), fd = SD_LISTEN_FDS_START, flags;
 
 	if (n != 1 || sd_is_socket_unix(fd, SOCK_SEQPACKET, 1, NULL, 0) <= 0) {
-		log_error("it is started by gpuarb-enforce.socket, with one socket that listens");
+		log_error(
+			"no listening SOCK_SEQPACKET socket was passed: start gpuarb-enforce.socket");
 		return -EINVAL;
 	}
 	flags = fcntl(fd, F_GETFL);
@@ -142,17 +147,19 @@ static int run(const struct command_line *line)
 		r = freezer_new(event, getenv("GPUARB_BUS_ADDRESS"), line->timeout * 1000000,
 				&freezer);
 	if (r >= 0)
-		r = server_new(event, fd, freezer, line->idle * 1000000, &server);
+		r = server_new(event, fd, freezer, line->sysfs, line->idle * 1000000, &server);
 	if (r >= 0)
 		r = sd_event_loop(event);
 	if (r < 0)
-		log_error("gpuarb-enforce cannot go on: %s", strerror(-r));
+		log_error("gpuarb-enforce stops: %s", strerror(-r));
 	return r;
 }
 
 int main(int argc, char *argv[])
 {
-	struct command_line line = { .idle = IDLE_SECONDS, .timeout = BUS_SECONDS };
+	struct command_line line = { .idle = IDLE_SECONDS,
+				     .timeout = BUS_SECONDS,
+				     .sysfs = "/sys" };
 
 	if (parse(argc, argv, &line) < 0)
 		return EXIT_USAGE;

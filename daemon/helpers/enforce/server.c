@@ -13,9 +13,10 @@
 #include <unistd.h>
 
 #include "helpers/enforce-protocol.h"
-#include "helpers/enforce/kill.h"
 #include "helpers/enforce/packet.h"
+#include "helpers/enforce/target.h"
 #include "util/log.h"
+#include "util/text.h"
 
 #define SLOTS_MAX 64U /* requests of a client without an answer, before it has to take some */
 #define TURN 16U      /* packets that are taken before others have their turn */
@@ -34,6 +35,7 @@ struct server {
 	sd_event *event;
 	int listening;
 	struct freezer *freezer;
+	const char *sysfs;
 	uint64_t idle_usec;
 	sd_event_source *accept, *io, *timer;
 
@@ -136,32 +138,49 @@ static void on_done(void *userdata, int r, const char *sentence)
 	flush(server);
 }
 
-/* 0: done; 1: will be; a negative errno with a sentence. */
+static int check_packet(const struct packet *packet, struct enforce_request *ret, char *why,
+			size_t size)
+{
+	unsigned needed;
+	int r;
+
+	if (packet->cut)
+		return refuse(why, size, -EMSGSIZE, "the request is longer than %u bytes",
+			      ENFORCE_TEXT_MAX);
+	r = enforce_request_read(packet->text, packet->length, ret, why, size);
+	if (r < 0)
+		return r;
+	needed = ret->verb == ENFORCE_THAW ? 0 : 1;
+	if (packet->n_fds == needed)
+		return 0;
+	return refuse(why, size, -EBADMSG,
+		      "a kill or a freeze needs one pidfd, a thaw none: %s came with the request",
+		      packet->n_fds == 0   ? "none"
+		      : packet->n_fds == 1 ? "one"
+					   : "several");
+}
+
+/* Returns 0 when the request is carried out, 1 when it is under way, a negative errno with a
+ * sentence in why when it is refused. */
 static int carry_out(struct slot *slot, const struct packet *packet, char *why, size_t size)
 {
 	struct server *server = slot->server;
-	char unit[ENFORCE_UNIT_MAX];
-	enum enforce_verb verb;
+	struct enforce_request request;
+	struct target target;
 	int r;
 
-	if (packet->cut) {
-		snprintf(why, size, "a request has up to %u bytes", ENFORCE_TEXT_MAX);
-		return -EMSGSIZE;
-	}
-	r = enforce_request_read(packet->text, packet->length, &verb, unit, why, size);
+	r = check_packet(packet, &request, why, size);
+	if (r >= 0 && request.verb != ENFORCE_THAW)
+		r = target_check(server->sysfs, packet->fd, request.start_time, server->client_pid,
+				 &target, why, size);
+	if (r >= 0 && request.verb == ENFORCE_FREEZE)
+		r = target_check_unit(&target, request.unit, why, size);
 	if (r < 0)
 		return r;
-	if (packet->n_fds != (verb == ENFORCE_KILL)) {
-		snprintf(why, size, "a kill needs one pidfd, other requests none: %s came",
-			 packet->n_fds == 0   ? "none"
-			 : packet->n_fds == 1 ? "one"
-					      : "several");
-		return -EBADMSG;
-	}
-	if (verb == ENFORCE_KILL)
-		return kill_process(packet->fd, server->client_pid, why, size);
-	r = freezer_start(server->freezer, verb == ENFORCE_FREEZE, unit, on_done, slot, &slot->call,
-			  why, size);
+	if (request.verb == ENFORCE_KILL)
+		return target_kill(&target, why, size);
+	r = freezer_start(server->freezer, request.verb == ENFORCE_FREEZE, request.unit, on_done,
+			  slot, &slot->call, why, size);
 	return r < 0 ? r : 1;
 }
 
@@ -297,17 +316,19 @@ static int on_idle(sd_event_source *source, uint64_t usec, void *userdata)
 
 /* ---- life ------------------------------------------------------------------------------ */
 
-int server_new(sd_event *event, int listening, struct freezer *freezer, uint64_t idle_usec,
-	       struct server **ret)
+int server_new(sd_event *event, int listening, struct freezer *freezer, const char *sysfs,
+	       uint64_t idle_usec, struct server **ret)
 {
 	_cleanup_(server_freep) struct server *server = calloc(1, sizeof(*server));
 	int r;
 
 	if (!server)
 		return -ENOMEM;
-	*server = (struct server){
-		.listening = listening, .freezer = freezer, .client = -1, .idle_usec = idle_usec
-	};
+	*server = (struct server){ .listening = listening,
+				   .freezer = freezer,
+				   .sysfs = sysfs,
+				   .client = -1,
+				   .idle_usec = idle_usec };
 	server->event = sd_event_ref(event);
 	server->end = &server->slots;
 	r = sd_event_add_io(event, &server->accept, listening, EPOLLIN, on_accept, server);

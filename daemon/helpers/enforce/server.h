@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The helper's side of helpers/enforce-protocol.h: one client at a time, for which nothing is waited. */
+/* The server of helpers/enforce-protocol.h: one client at a time. It never blocks. */
 
 #include <stdint.h>
 #include <systemd/sd-event.h>
@@ -11,10 +11,11 @@
 
 struct server;
 
-/* listening: a SOCK_SEQPACKET socket that does not block; not taken. The loop is left with 0 after
- * idle_usec without a request and without one that is under way. */
-int server_new(sd_event *event, int listening, struct freezer *freezer, uint64_t idle_usec,
-	       struct server **ret);
+/* listening: a SOCK_SEQPACKET socket that does not block; the caller keeps it. sysfs: see target_check();
+ * it has to outlive the server. The event loop ends with 0 after idle_usec without a request and without
+ * one that is under way. */
+int server_new(sd_event *event, int listening, struct freezer *freezer, const char *sysfs,
+	       uint64_t idle_usec, struct server **ret);
 
 /* Takes NULL. */
 struct server *server_free(struct server *server);

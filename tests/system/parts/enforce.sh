@@ -4,7 +4,20 @@
 # CUs that are lent and not given back: bob's program borrows alice's, and stands still. What is
 # done about it is what his tenant's policy allows, through gpuarb-enforce and systemd.
 
-# allows RUNG: to be used on bob's leases.
+# There is no amdkfd here: a tree of files says which processes use a KFD device.
+kfd=/run/kfd-of-tests
+mkdir -p "$kfd/class/kfd/kfd/proc" /run/systemd/system/gpuarb-enforce.service.d
+cat >/run/systemd/system/gpuarb-enforce.service.d/sysfs.conf <<-UNIT
+	[Service]
+	ExecStart=
+	ExecStart=/usr/libexec/gpuarb/gpuarb-enforce --sysfs=$kfd
+UNIT
+systemctl daemon-reload
+
+# uses_kfd: the main process of bob's unit does.
+uses_kfd() { mkdir -p "$kfd/class/kfd/kfd/proc/$(systemctl show -P MainPID job)"; }
+
+# allows STEP: to be used on bob's leases.
 allows()
 {
 	sed -i "/^enforce = /d; s/^\[tenant lab\]\$/&\nenforce = $1/; s/^max-cus = 30\$/max-cus = 100%/" \
@@ -35,7 +48,7 @@ lends()
 
 freezes()
 {
-	as alice gpuarbctl activate "$(lease film)" && soon job_is FreezerState frozen &&
+	uses_kfd && as alice gpuarbctl activate "$(lease film)" && soon job_is FreezerState frozen &&
 		state_is film activating && journalctl --sync &&
 		journal GPUARB_LEASE="$(lease job)" | grep 'job.service is frozen'
 }
@@ -66,7 +79,7 @@ kills_what_has_lost_its_agent()
 	local id
 	as alice gpuarbctl deactivate "$(lease film)" && job run -- sleep infinity || return
 	id=$(lease job)
-	pkill -STOP -u bob -f '^/usr/libexec/gpuarb/gpuarb-agent' &&
+	uses_kfd && pkill -STOP -u bob -f '^/usr/libexec/gpuarb/gpuarb-agent' &&
 		as alice gpuarbctl activate "$(lease film)" && has_killed "$id" &&
 		let_go film && soon no_leases
 }

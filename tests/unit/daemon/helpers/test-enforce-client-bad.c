@@ -16,9 +16,9 @@ TEST(requests_are_what_the_protocol_says)
 	CHECK(freeze(stage, "a.service", 1) == 0 && thaw(stage, "b.scope", 2) == 0);
 	CHECK(kill_it(stage, STDIN_FILENO, 3) == 0);
 	fd = accept_one(stage);
-	CHECK(client_receive(fd, buf) && strcmp(buf, "freeze a.service") == 0);
+	CHECK(client_receive(fd, buf) && strcmp(buf, "freeze 1 a.service") == 0);
 	CHECK(client_receive(fd, buf) && strcmp(buf, "thaw b.scope") == 0);
-	CHECK(client_receive(fd, buf) && strcmp(buf, "kill") == 0);
+	CHECK(client_receive(fd, buf) && strcmp(buf, "kill 0") == 0);
 	client_answer(fd, "ok");
 	client_answer(fd, "error 3 gone");
 	client_answer(fd, "ok");
@@ -137,8 +137,8 @@ TEST(a_helper_that_takes_no_more_is_left_for_the_next)
 	CHECK(heard(stage, 0, 1, 0, ""));
 	run_all_there_is(stage);
 	next = accept_one(stage);
-	CHECK(client_receive(next, buf) && strcmp(buf, "freeze b.service") == 0);
-	CHECK(client_receive(next, buf) && strcmp(buf, "freeze c.service") == 0);
+	CHECK(client_receive(next, buf) && strcmp(buf, "freeze 1 b.service") == 0);
+	CHECK(client_receive(next, buf) && strcmp(buf, "freeze 1 c.service") == 0);
 	client_answer(next, "ok");
 	client_answer(next, "ok");
 	run_until(stage, 3);
@@ -205,7 +205,7 @@ TEST(what_there_is_no_room_for_goes_when_there_is)
 		n++;
 	CHECK(n == ENFORCE_QUEUE);
 	fd = accept_one(stage);
-	snprintf(expected, sizeof(expected), "freeze %s", unit);
+	snprintf(expected, sizeof(expected), "freeze 1 %s", unit);
 	while (recv(fd, buf, sizeof(buf), MSG_DONTWAIT) > 0)
 		fits++;
 	for (unsigned i = 0; i < fits; i++)

@@ -21,6 +21,7 @@ TEST(a_process_is_killed_and_the_caller_is_told)
 		int pidfd;
 
 		victims[i] = victim_new();
+		helper_uses_kfd(&stage->helper, victims[i], true);
 		pidfd = victim_pidfd(victims[i]);
 		CHECK(kill_it(stage, pidfd, 10 + i) == 0);
 		close(pidfd); /* it has a copy */
@@ -45,9 +46,9 @@ TEST(what_the_helper_refuses_comes_back_with_its_sentence)
 	CHECK(thaw(stage, "a.scope", 3) == 0 && kill_it(stage, STDIN_FILENO, 4) == 0);
 	run_until(stage, 4);
 	CHECK(heard(stage, 0, 1, -EPERM, "process 1 ("));
-	CHECK(heard(stage, 1, 2, -ENOENT, "cannot ask the service manager"));
+	CHECK(heard(stage, 1, 2, -EBADF, "pidfd"));
 	CHECK(heard(stage, 2, 3, -ENOENT, "cannot ask the service manager"));
-	CHECK(heard(stage, 3, 4, -EBADF, "no pidfd"));
+	CHECK(heard(stage, 3, 4, -EBADF, "pidfd"));
 	close(pidfd);
 	client_stage_end(stage);
 }
@@ -60,7 +61,7 @@ TEST(a_helper_that_has_left_is_found_again)
 		helper_start(&stage->helper, NULL, NULL, -1);
 		CHECK(kill_it(stage, STDIN_FILENO, i) == 0);
 		run_until(stage, i + 1);
-		CHECK(heard(stage, i, i, -EBADF, "no pidfd"));
+		CHECK(heard(stage, i, i, -EBADF, "pidfd"));
 		CHECK(kill(stage->helper.pid, SIGTERM) == 0 && helper_wait(&stage->helper) == 0);
 		if (i == 1)
 			run_all_there_is(stage); /* it has seen the end, or finds it when it asks */
@@ -208,7 +209,7 @@ TEST(running_out_of_file_descriptors_is_told)
 	CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
 	CHECK(r == -EMFILE && client_says(stage, "cannot keep a copy"));
 	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
-	r = freeze(stage, "a.service", 1);
+	r = thaw(stage, "a.service", 1);
 	CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
 	CHECK(r == -EMFILE && client_says(stage, "cannot connect to"));
 	client_stage_end(stage);

@@ -30,8 +30,9 @@ TEST(the_process_of_a_pidfd_is_killed)
 
 	for (unsigned i = 0; i < 3; i++) {
 		victim = victim_new();
+		helper_uses_kfd(&helper, victim, true);
 		pidfd = victim_pidfd(victim);
-		CHECK(client_asks(client, "kill", pidfd, "ok"));
+		CHECK(client_kills(client, pidfd, "ok"));
 		CHECK(victim_was_killed(victim));
 		close(pidfd);
 	}
@@ -52,9 +53,9 @@ TEST(a_process_that_has_ended_is_not_killed_again)
 	pidfd = victim_pidfd(victim);
 	kill(victim, SIGKILL);
 	CHECK(waitid(P_PID, (id_t)victim, &(siginfo_t){ 0 }, WEXITED | WNOWAIT) == 0);
-	CHECK(client_asks(client, "kill", pidfd, "error 3 the process has ended"));
+	CHECK(client_kills(client, pidfd, "error 3 "));
 	CHECK(victim_was_killed(victim));
-	CHECK(client_asks(client, "kill", pidfd, "error 3 the process has ended"));
+	CHECK(client_kills(client, pidfd, "error 3 "));
 	close(pidfd);
 	close(client);
 	helper_stop(&helper);
@@ -70,18 +71,18 @@ TEST(a_kill_needs_one_pidfd_and_nothing_else)
 	fds[0] = victim_pidfd(victim);
 	for (unsigned i = 1; i < 16; i++)
 		fds[i] = fds[0];
-	CHECK(client_asks(client, "kill", -1, "error 74 a kill needs one pidfd"));
-	CHECK(client_asks(client, "kill", event, "error 9 what came with the request is no pidfd"));
-	CHECK(client_asks(client, "kill", client, "error 9 "));
-	CHECK(client_send(client, "kill", 4, fds, 2));
-	CHECK(client_hears(client,
-			   "error 74 a kill needs one pidfd, other requests none: several"));
-	CHECK(client_send(client, "kill", 4, fds, 16));
+	CHECK(client_asks(client, "kill 1", -1, "error 74 "));
+	CHECK(client_asks(client, "kill 1", event, "error 9 "));
+	CHECK(client_asks(client, "kill 1", client, "error 9 "));
+	CHECK(client_send(client, "kill 1", 6, fds, 2));
+	CHECK(client_hears(client, "error 74 "));
+	CHECK(client_send(client, "kill 1", 6, fds, 16));
 	CHECK(client_hears(client, "error 74 "));
 	CHECK(client_asks(client, "thaw a.service", fds[0], "error 74 "));
 	CHECK(waitpid(victim, NULL, WNOHANG) == 0);
 
-	CHECK(client_asks(client, "kill", fds[0], "ok")); /* it goes on as if nothing had been */
+	helper_uses_kfd(&helper, victim, true);
+	CHECK(client_kills(client, fds[0], "ok")); /* the refused requests have changed nothing */
 	CHECK(victim_was_killed(victim));
 	close(fds[0]);
 	close(event);
@@ -95,12 +96,77 @@ TEST(process_one_the_helper_and_its_client_are_never_killed)
 	int client = client_connect(&helper), one = victim_pidfd(1), self = victim_pidfd(getpid()),
 	    it = victim_pidfd(helper.pid);
 
-	CHECK(client_asks(client, "kill", one, "error 1 process 1 ("));
-	CHECK(client_asks(client, "kill", self, "error 1 process "));
-	CHECK(client_asks(client, "kill", it, "error 1 process "));
+	CHECK(client_kills(client, one, "error 1 process 1 ("));
+	CHECK(client_kills(client, self, "error 1 process "));
+	CHECK(client_kills(client, it, "error 1 process "));
 	close(it);
 	close(self);
 	close(one);
+	close(client);
+	helper_stop(&helper);
+}
+
+/* ---- processes that gpuarbd must not be able to end ----------------------------------------- */
+
+/* A gpuarbd that an attacker controls may name any process, with its right pidfd and start time. */
+TEST(a_process_that_uses_no_kfd_device_is_not_killed)
+{
+	struct helper helper = helper_new();
+	int client = client_connect(&helper), pidfd;
+	pid_t victim = victim_new(), other = victim_new();
+
+	helper_uses_kfd(&helper, other, true);
+	pidfd = victim_pidfd(victim);
+	CHECK(client_kills(client, pidfd, "error 19 "));
+	helper_uses_kfd(&helper, victim, true);
+	helper_uses_kfd(&helper, victim, false); /* it has closed the device again */
+	CHECK(client_kills(client, pidfd, "error 19 "));
+	CHECK(waitpid(victim, NULL, WNOHANG) == 0 && waitpid(other, NULL, WNOHANG) == 0);
+
+	helper_uses_kfd(&helper, victim, true);
+	CHECK(client_kills(client, pidfd, "ok") && victim_was_killed(victim));
+	kill(other, SIGKILL);
+	CHECK(victim_was_killed(other));
+	close(pidfd);
+	close(client);
+	helper_stop(&helper);
+}
+
+TEST(a_process_with_another_start_time_is_not_killed)
+{
+	struct helper helper = helper_new();
+	int client = client_connect(&helper), pidfd;
+	pid_t victim = victim_new();
+	char text[64];
+
+	helper_uses_kfd(&helper, victim, true);
+	pidfd = victim_pidfd(victim);
+	snprintf(text, sizeof(text), "kill %llu", (unsigned long long)start_time_of(victim) + 1);
+	CHECK(client_asks(client, text, pidfd, "error 3 "));
+	CHECK(client_asks(client, "kill 0", pidfd, "error 3 "));
+	CHECK(client_asks(client, "kill", pidfd, "error 74 "));
+	CHECK(waitpid(victim, NULL, WNOHANG) == 0);
+	CHECK(client_kills(client, pidfd, "ok") && victim_was_killed(victim));
+	close(pidfd);
+	close(client);
+	helper_stop(&helper);
+}
+
+TEST(a_unit_of_another_process_is_not_frozen)
+{
+	struct helper helper = helper_new();
+	int client = client_connect(&helper), pidfd;
+	pid_t victim = victim_new();
+
+	pidfd = victim_pidfd(victim);
+	CHECK(client_freezes(client, "postgresql.service", pidfd, "error 19 "));
+	helper_uses_kfd(&helper, victim, true);
+	CHECK(client_freezes(client, "postgresql.service", pidfd, "error 1 "));
+	CHECK(client_freezes(client, "postgresql.service", -1, "error 74 "));
+	CHECK(client_asks(client, "freeze postgresql.service", pidfd, "error 74 "));
+	kill(victim, SIGKILL);
+	CHECK(victim_was_killed(victim));
+	close(pidfd);
 	close(client);
 	helper_stop(&helper);
 }
@@ -128,7 +194,7 @@ TEST(kernel_threads_are_never_killed)
 	helper = helper_new();
 	client = client_connect(&helper);
 	pidfd = victim_pidfd(2);
-	CHECK(client_asks(client, "kill", pidfd, "error 1 process 2 (kthreadd) is never killed"));
+	CHECK(client_kills(client, pidfd, "error 1 process 2 ("));
 	close(pidfd);
 	close(client);
 	helper_stop(&helper);
@@ -146,7 +212,8 @@ TEST(a_kill_is_told_to_the_journal)
 	helper_start(&helper, NULL, NULL, log[1]);
 	client = client_connect(&helper);
 	pidfd = victim_pidfd(victim);
-	CHECK(client_asks(client, "kill", pidfd, "ok"));
+	helper_uses_kfd(&helper, victim, true);
+	CHECK(client_kills(client, pidfd, "ok"));
 	CHECK(victim_was_killed(victim));
 	CHECK(read(log[0], line, sizeof(line) - 1) > 0);
 	snprintf(expected, sizeof(expected), "process %d (", (int)victim);
@@ -184,7 +251,9 @@ TEST(what_the_kernel_does_not_allow_is_told)
 	victim = victim_new();
 	pidfd = victim_pidfd(victim);
 	client = client_connect(&helper);
-	CHECK(client_asks(client, "kill", pidfd, "error 1 cannot kill process "));
+	CHECK(chmod(helper.dir, 0755) == 0);
+	helper_uses_kfd(&helper, victim, true);
+	CHECK(client_kills(client, pidfd, "error 1 "));
 	CHECK(waitpid(victim, NULL, WNOHANG) == 0);
 	kill(victim, SIGKILL);
 	CHECK(victim_was_killed(victim));
@@ -301,7 +370,8 @@ TEST(what_is_sent_while_it_leaves_is_carried_out)
 	CHECK(waitid(P_PID, (id_t)helper.pid, &(siginfo_t){ 0 }, WSTOPPED) == 0);
 	let_pass(1100);
 	pidfd = victim_pidfd(victim);
-	CHECK(client_send(client, "kill", 4, &pidfd, 1));
+	helper_uses_kfd(&helper, victim, true);
+	client_sends_kill(client, pidfd);
 	CHECK(kill(helper.pid, SIGCONT) == 0);
 	CHECK(client_hears(client, "ok") && victim_was_killed(victim));
 	CHECK(helper_wait(&helper) == 0);
@@ -312,19 +382,20 @@ TEST(what_is_sent_while_it_leaves_is_carried_out)
 
 TEST(systemd_starts_it_as_it_is)
 {
-	struct helper helper = { .listening = -1, .dir = "/tmp/gpuarb-test-XXXXXX" };
+	struct helper helper;
 	int client = -1, pidfd, status;
 	pid_t victim = victim_new(), pid;
 	int ready[2];
-	char c;
+	char c, sysfs[128];
 
 	if (system("systemd-socket-activate --version >/dev/null 2>&1") != 0) {
 		kill(victim, SIGKILL);
 		victim_was_killed(victim);
 		SKIP("there is no systemd-socket-activate");
 	}
-	CHECK(mkdtemp(helper.dir));
-	snprintf(helper.path, sizeof(helper.path), "%s/socket", helper.dir);
+	helper_prepare(&helper);
+	helper_uses_kfd(&helper, victim, true);
+	snprintf(sysfs, sizeof(sysfs), "--sysfs=%s", helper.sysfs);
 	CHECK(pipe2(ready, O_CLOEXEC) == 0);
 	pid = fork();
 	CHECK(pid >= 0);
@@ -332,14 +403,15 @@ TEST(systemd_starts_it_as_it_is)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		dup2(ready[1], STDERR_FILENO); /* it says when it listens */
 		execlp("systemd-socket-activate", "systemd-socket-activate", "--seqpacket", "-l",
-		       helper.path, getenv("GPUARB_ENFORCE"), "--exit-idle-time=1", (char *)NULL);
+		       helper.path, getenv("GPUARB_ENFORCE"), "--exit-idle-time=1", sysfs,
+		       (char *)NULL);
 		_exit(127);
 	}
 	close(ready[1]);
 	CHECK(read(ready[0], &c, 1) == 1);
 	client = client_connect(&helper);
 	pidfd = victim_pidfd(victim);
-	CHECK(client_asks(client, "kill", pidfd, "ok") && victim_was_killed(victim));
+	CHECK(client_kills(client, pidfd, "ok") && victim_was_killed(victim));
 	close(pidfd);
 	close(client);
 	CHECK(waitpid(pid, &status, 0) == pid && status == 0);

@@ -88,34 +88,36 @@ TEST(what_the_system_depends_on_is_never_frozen)
 	}
 }
 
-static int request(const char *text, size_t length, enum enforce_verb *verb, char *name)
+static int request(const char *text, size_t length, struct enforce_request *ret)
 {
-	return enforce_request_read(text, length, verb, name, why, sizeof(why));
+	return enforce_request_read(text, length, ret, why, sizeof(why));
 }
 
 TEST(a_request_is_read_as_it_was_written)
 {
 	static const struct {
-		enum enforce_verb verb;
-		const char *unit, *text;
+		struct enforce_request request;
+		const char *text;
 	} rows[] = {
-		{ ENFORCE_KILL, NULL, "kill" },
-		{ ENFORCE_FREEZE, "a.service", "freeze a.service" },
-		{ ENFORCE_THAW, "b.scope", "thaw b.scope" },
+		{ { ENFORCE_KILL, 4711, "" }, "kill 4711" },
+		{ { ENFORCE_KILL, UINT64_MAX, "" }, "kill 18446744073709551615" },
+		{ { ENFORCE_FREEZE, 8, "a.service" }, "freeze 8 a.service" },
+		{ { ENFORCE_THAW, 0, "b.scope" }, "thaw b.scope" },
 	};
-	char buf[ENFORCE_TEXT_MAX], name[ENFORCE_UNIT_MAX];
-	enum enforce_verb verb;
+	char buf[ENFORCE_TEXT_MAX];
+	struct enforce_request read;
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		size_t n = enforce_request_write(buf, rows[i].verb, rows[i].unit);
+		size_t n = enforce_request_write(buf, &rows[i].request);
 
 		CHECK(n == strlen(rows[i].text) && memcmp(buf, rows[i].text, n) == 0);
-		CHECK(request(buf, n, &verb, name) == 0 && verb == rows[i].verb);
-		CHECK(strcmp(name, rows[i].unit ? rows[i].unit : "") == 0);
+		CHECK(request(buf, n, &read) == 0 && read.verb == rows[i].request.verb);
+		CHECK(read.start_time == rows[i].request.start_time);
+		CHECK(strcmp(read.unit, rows[i].request.unit) == 0);
 	}
 }
 
-TEST(what_is_no_request_is_refused_with_a_sentence)
+TEST(an_invalid_request_is_refused_with_a_sentence)
 {
 	static const struct {
 		const char *text;
@@ -123,31 +125,40 @@ TEST(what_is_no_request_is_refused_with_a_sentence)
 		int r;
 	} rows[] = {
 		{ "", 0, -EBADMSG },
-		{ "kil", 3, -EBADMSG },
-		{ "kill\n", 5, -EBADMSG },
-		{ "kill 4711", 9, -EBADMSG },
-		{ "kill\0", 5, -EBADMSG },
-		{ "KILL", 4, -EBADMSG },
+		{ "kil 1", 5, -EBADMSG },
+		{ "kill", 4, -EBADMSG },
+		{ "kill ", 5, -EBADMSG },
+		{ "kill 1\n", 7, -EBADMSG },
+		{ "kill 1 ", 7, -EBADMSG },
+		{ "kill -1", 7, -EBADMSG },
+		{ "kill 18446744073709551616", 25, -EBADMSG },
+		{ "kill 99999999999999999999999", 28, -EBADMSG },
+		{ "kill 1\0", 7, -EBADMSG },
+		{ "KILL 1", 6, -EBADMSG },
 		{ "freeze", 6, -EBADMSG },
-		{ "freezea.service", 15, -EBADMSG },
-		{ "freeze ", 7, -EINVAL },
-		{ "freeze  a.service", 17, -EINVAL },
-		{ "freeze a.service\0", 17, -EINVAL },
-		{ "freeze a\0.service", 17, -EINVAL },
+		{ "freeze a.service", 16, -EBADMSG },
+		{ "freeze 1", 8, -EBADMSG },
+		{ "freeze 1a.service", 17, -EBADMSG },
+		{ "freeze 1 ", 9, -EINVAL },
+		{ "freeze 1  a.service", 19, -EINVAL },
+		{ "freeze 1 a.service\0", 19, -EINVAL },
+		{ "freeze 1 a\0.service", 19, -EINVAL },
 		{ "thaw a.service\n", 15, -EINVAL },
 		{ "thaw init.scope", 15, -EPERM },
-		{ "freeze gpuarbd.service", 22, -EPERM },
+		{ "freeze 1 gpuarbd.service", 24, -EPERM },
 	};
-	char name[ENFORCE_UNIT_MAX], large[2 * ENFORCE_TEXT_MAX];
-	enum enforce_verb verb;
+	char large[2 * ENFORCE_TEXT_MAX];
+	struct enforce_request read;
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		why[0] = '\0';
-		CHECK(request(rows[i].text, rows[i].length, &verb, name) == rows[i].r && why[0]);
+		memset(&read, 0x5a, sizeof(read));
+		CHECK(request(rows[i].text, rows[i].length, &read) == rows[i].r && why[0]);
+		CHECK(read.start_time == UINT64_C(0x5a5a5a5a5a5a5a5a)); /* untouched */
 	}
 	memset(large, 'a', sizeof(large));
-	memcpy(large, "freeze ", 7);
-	CHECK(request(large, sizeof(large), &verb, name) == -EINVAL);
+	memcpy(large, "freeze 1 ", 9);
+	CHECK(request(large, sizeof(large), &read) == -EINVAL);
 }
 
 TEST(an_answer_is_read_as_it_was_written)
@@ -213,14 +224,14 @@ TEST(what_is_no_answer_is_refused)
 /* Under the sanitizers, and without a NUL behind the text. */
 TEST(random_bytes_are_read_within_their_length)
 {
-	static const char *const words[] = { "kill",     "freeze ", "thaw ", "ok", "error ", "5 ",
+	static const char *const words[] = { "kill ",    "freeze ", "thaw ", "ok", "error ", "5 ",
 					     ".service", ".scope",  "a",     "@",  " " };
 
 	printf("seed %ld\n", SEED);
 	srand48(SEED);
 	for (unsigned round = 0; round < 20000; round++) {
-		char name[ENFORCE_UNIT_MAX], sentence[ENFORCE_TEXT_MAX], buf[64];
-		enum enforce_verb verb;
+		char sentence[ENFORCE_TEXT_MAX], buf[64];
+		struct enforce_request read;
 		size_t n = 0;
 		char *copy;
 		int r;
@@ -236,8 +247,8 @@ TEST(random_bytes_are_read_within_their_length)
 		copy = malloc(n > 0 ? n : 1);
 		CHECK(copy);
 		memcpy(copy, buf, n);
-		if (request(copy, n, &verb, name) == 0 && verb != ENFORCE_KILL)
-			CHECK(enforce_unit_check(name, why, sizeof(why)) == 0);
+		if (request(copy, n, &read) == 0 && read.verb != ENFORCE_KILL)
+			CHECK(enforce_unit_check(read.unit, why, sizeof(why)) == 0);
 		if (enforce_answer_read(copy, n, &r, sentence) == 0)
 			CHECK(r <= 0);
 		free(copy);

@@ -191,7 +191,7 @@ static int ask_helper(void)
 	if (r >= 0)
 		r = enforce_new(event, helper.path, UINT64_C(60000000), on_done, &answer, &enforce);
 	if (r >= 0)
-		r = enforce_kill(enforce, STDIN_FILENO, 1, why, sizeof(why));
+		r = enforce_kill(enforce, STDIN_FILENO, 1, 1, why, sizeof(why));
 	while (r >= 0 && answer == 1)
 		r = sd_event_run(event, UINT64_MAX);
 	CHECK(r < 0 || answer == -EBADF);
@@ -213,7 +213,8 @@ static int serve(int client)
 	if (r >= 0)
 		r = freezer_new(event, "unix:path=/nonexistent", 1000000, &freezer);
 	if (r >= 0)
-		r = server_new(event, helper.listening, freezer, UINT64_C(60000000), &server);
+		r = server_new(event, helper.listening, freezer, helper.sysfs, UINT64_C(60000000),
+			       &server);
 	while (r >= 0 && poll(&answer, 1, 0) == 0) {
 		r = sd_event_run(event, UINT64_MAX);
 		CHECK(r > 0 || r == -ENOMEM);
@@ -228,7 +229,7 @@ static int serve_one(void)
 	int client = client_connect(&helper), r;
 	char buf[ENFORCE_TEXT_MAX];
 
-	CHECK(client_send(client, "freeze a.service", 16, NULL, 0));
+	CHECK(client_send(client, "thaw a.service", 14, NULL, 0));
 	r = serve(client);
 	if (r < 0)
 		CHECK(serve(client) >= 0);
