@@ -10,101 +10,91 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* How long a queue of which nobody told may be without its mask: sysfs tells of none. Longer and
- * longer while the driver refuses. */
-#define LOOK_USEC UINT64_C(100000)
-#define LOOK_USEC_MAX UINT64_C(10000000)
+/* sysfs sends no event for a new queue, so the thread polls. While the driver refuses masks the
+ * interval grows to the second value. */
+#define POLL_USEC UINT64_C(100000)
+#define POLL_USEC_MAX UINT64_C(10000000)
 
-/* ---- what both threads know -------------------------------------------------------------- */
+/* ---- shared by both threads -------------------------------------------------------------- */
 
-/* What there is to apply; failures are noted in gpuarb. */
+/* Describes what to apply. Failures of it will be noted in gpuarb. */
 static void describe(const struct agent *agent, struct gpuarb *gpuarb, struct apply *ret)
 {
-	*ret = agent->seat;
+	*ret = agent->process;
 	ret->gpuarb = gpuarb;
 	ret->lease = agent->now.info.id;
 	ret->state = agent->now.info.state;
 	ret->partitions = agent->now.info.partitions;
 	ret->n = agent->now.info.n_partitions;
 	ret->mask_cache = agent->mask_cache;
-	ret->yields = true;
+	ret->override_own = true;
 }
 
-void agent_enter(struct agent *agent, struct gpuarb *gpuarb, struct apply *ret)
-{
-	pthread_mutex_lock(&agent->lock);
-	describe(agent, gpuarb, ret);
-}
-
-void agent_leave(struct agent *agent)
-{
-	pthread_mutex_unlock(&agent->lock);
-}
-
-/* The sentence is copied where there is memory for it. */
-static void note(struct agent *agent, int error, const char *sentence)
+/* Without memory the sentence is NULL. */
+static void set_error(struct agent *agent, int error, const char *sentence)
 {
 	free(agent->sentence);
 	agent->error = error;
 	agent->sentence = error < 0 ? strdup(sentence) : NULL;
 }
 
-void agent_applied(struct agent *agent)
+static void set_applied(struct agent *agent)
 {
 	agent->applied = agent->now.info.generation;
-	note(agent, 0, "");
+	set_error(agent, 0, "");
 }
 
 /* ---- the thread -------------------------------------------------------------------------- */
 
-/* What came of masking queues. */
-static int settle(struct agent *agent, int r)
+/* Keeps the result of masking the queues. */
+static int note_result(struct agent *agent, int r)
 {
 	struct gpuarb *gpuarb = agent->follower->gpuarb;
 
-	r = done(gpuarb, r);
+	r = handle_end(gpuarb, r);
 	if (r >= 0)
-		agent_applied(agent);
+		set_applied(agent);
 	else
-		note(agent, r, gpuarb_last_error(gpuarb));
+		set_error(agent, r, gpuarb_last_error(gpuarb));
 	return r;
 }
 
-/* Takes the lease as it is now, and all queues with it. */
-static int take(struct agent *agent, struct snapshot *snapshot)
+/* Takes over the new state of the lease and masks all queues. */
+static int take(struct agent *agent, struct lease_copy *copy)
 {
 	struct apply apply;
 	int r = 0;
 
-	begin(agent->follower->gpuarb);
+	handle_begin(agent->follower->gpuarb);
 	pthread_mutex_lock(&agent->lock);
-	snapshot_clear(&agent->now);
-	agent->now = *snapshot;
-	*snapshot = (struct snapshot){ .info.state = "" };
+	lease_copy_clear(&agent->now);
+	agent->now = *copy;
+	*copy = (struct lease_copy){ .info.state = "" };
 	describe(agent, agent->follower->gpuarb, &apply);
 	if (agent->error < 0 || agent->applied != agent->now.info.generation)
-		r = settle(agent, apply_all(&apply));
+		r = note_result(agent, apply_all(&apply));
 	pthread_mutex_unlock(&agent->lock);
 	return r;
 }
 
-/* Masks what came since; all, where that failed before. */
-static void look(struct agent *agent)
+/* Masks new queues, or all queues if that failed before. */
+static void mask_new_queues(struct agent *agent)
 {
 	struct apply apply;
 	int r;
 
-	begin(agent->follower->gpuarb);
-	agent_enter(agent, agent->follower->gpuarb, &apply);
-	r = settle(agent, agent->error < 0 ? apply_all(&apply) : apply_missing(&apply));
-	agent_leave(agent);
+	handle_begin(agent->follower->gpuarb);
+	pthread_mutex_lock(&agent->lock);
+	describe(agent, agent->follower->gpuarb, &apply);
+	r = note_result(agent, agent->error < 0 ? apply_all(&apply) : apply_missing(&apply));
+	pthread_mutex_unlock(&agent->lock);
 
-	agent->pause = r >= 0 ? LOOK_USEC : agent->pause * 2;
-	if (agent->pause > LOOK_USEC_MAX)
-		agent->pause = LOOK_USEC_MAX;
+	agent->poll_usec = r >= 0 ? POLL_USEC : agent->poll_usec * 2;
+	if (agent->poll_usec > POLL_USEC_MAX)
+		agent->poll_usec = POLL_USEC_MAX;
 }
 
-/* A lease that is being revoked would be taken at once: that is for the program to say. */
+/* To acknowledge a revocation ends the lease at once, so that is left to the program. */
 static int acknowledge(struct agent *agent)
 {
 	uint64_t applied;
@@ -124,7 +114,7 @@ static int acknowledge(struct agent *agent)
 	return r;
 }
 
-/* The queues keep what they have. */
+/* The lease has ended. The queues keep their masks. */
 static void end(struct agent *agent)
 {
 	char sentence[64];
@@ -132,28 +122,28 @@ static void end(struct agent *agent)
 	snprintf(sentence, sizeof(sentence), "lease %" PRIu64 " has ended", agent->follower->id);
 	pthread_mutex_lock(&agent->lock);
 	agent->now.info.state = "ending";
-	note(agent, -ENOENT, sentence);
+	set_error(agent, -ENOENT, sentence);
 	pthread_mutex_unlock(&agent->lock);
 }
 
 static int turn(struct agent *agent)
 {
-	_cleanup_(snapshot_clear) struct snapshot snapshot = { .info.state = "" };
+	_cleanup_(lease_copy_clear) struct lease_copy copy = { .info.state = "" };
 	int r = 0;
 
 	if (follower_due(agent->follower)) {
-		r = follower_read(agent->follower, &snapshot);
+		r = follower_read(agent->follower, &copy);
 		if (r >= 0)
-			(void)take(agent, &snapshot);
+			(void)take(agent, &copy);
 	} else {
-		look(agent);
+		mask_new_queues(agent);
 	}
 	if (r >= 0)
 		r = acknowledge(agent);
 	if (r == -ENOENT || r == -ECANCELED)
 		return r;
 
-	r = follower_wait(agent->follower, &agent->stop, deadline_after(agent->pause));
+	r = follower_wait(agent->follower, &agent->stop, deadline_after(agent->poll_usec));
 	return r == -ECANCELED ? r : 0;
 }
 
@@ -170,7 +160,7 @@ static void *run(void *userdata)
 	return NULL;
 }
 
-/* ---- its beginning and end --------------------------------------------------------------- */
+/* ---- starting ---------------------------------------------------------------------------- */
 
 static struct agent *agent_free(struct agent *agent)
 {
@@ -178,7 +168,7 @@ static struct agent *agent_free(struct agent *agent)
 		return NULL;
 
 	follower_free(agent->follower);
-	snapshot_clear(&agent->now);
+	lease_copy_clear(&agent->now);
 	close_fd(&agent->stop);
 	for (size_t i = 0; i < AGENT_VARIABLES; i++)
 		free(agent->values[i]);
@@ -188,11 +178,12 @@ static struct agent *agent_free(struct agent *agent)
 }
 DEFINE_CLEANUP(struct agent *, agent_free)
 
-/* What is looked up in the environment. Not in the thread: the program may write to it then. */
+/* The variables that apply.c reads. They are copied, because the program may change its environment
+ * while the thread runs. */
 static const char *const variables[AGENT_VARIABLES] = { "HSA_CU_MASK", "ROC_GLOBAL_CU_MASK",
 							"GPUARB_LEASE" };
 
-static const char *get(void *userdata, const char *name)
+static const char *get_variable(void *userdata, const char *name)
 {
 	const struct agent *agent = userdata;
 
@@ -202,22 +193,22 @@ static const char *get(void *userdata, const char *name)
 	return NULL;
 }
 
-static int take_seat(struct agent *agent, const struct apply *seat)
+static int copy_process(struct agent *agent, const struct apply *process)
 {
 	for (size_t i = 0; i < AGENT_VARIABLES; i++) {
-		const char *value = seat->get(seat->userdata, variables[i]);
+		const char *value = process->get(process->userdata, variables[i]);
 
 		agent->values[i] = value ? strdup(value) : NULL;
 		if (value && !agent->values[i])
 			return -ENOMEM;
 	}
-	agent->seat = *seat;
-	agent->seat.get = get;
-	agent->seat.userdata = agent;
+	agent->process = *process;
+	agent->process.get = get_variable;
+	agent->process.userdata = agent;
 	return 0;
 }
 
-static int agent_new(struct gpuarb_lease *lease, const struct apply *seat, struct agent **ret)
+static int agent_new(struct gpuarb_lease *lease, const struct apply *process, struct agent **ret)
 {
 	_cleanup_(agent_freep) struct agent *agent = calloc(1, sizeof(*agent));
 	int r;
@@ -227,14 +218,13 @@ static int agent_new(struct gpuarb_lease *lease, const struct apply *seat, struc
 
 	agent->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (agent->stop < 0)
-		return fail(lease->gpuarb, -errno, "no room for the agent's file descriptor: %s",
-			    strerror(errno));
+		return fail(lease->gpuarb, -errno, "cannot create an eventfd: %s", strerror(errno));
 	pthread_mutex_init(&agent->lock, NULL);
 	agent->pid = getpid();
-	agent->pause = LOOK_USEC;
+	agent->poll_usec = POLL_USEC;
 	agent->mask_cache = &lease->mask_cache;
 	agent->now.info.state = "";
-	r = take_seat(agent, seat);
+	r = copy_process(agent, process);
 	if (r < 0)
 		return r;
 	r = follower_new(lease->gpuarb->address, lease->info.id, &agent->stop, &agent->follower);
@@ -245,52 +235,52 @@ static int agent_new(struct gpuarb_lease *lease, const struct apply *seat, struc
 	return 0;
 }
 
-/* Whether one agent can follow for all of the lease. */
+/* Whether the agent of one process can follow the lease. */
 static int check(struct gpuarb *gpuarb, const struct gpuarb_lease_info *info, const char *sys)
 {
 	char kfd[64];
 
 	if (!info->adaptable)
 		return fail(gpuarb, -EINVAL,
-			    "lease %" PRIu64 " is not adaptable, so nobody changes "
-			    "it: ask for it with options.adaptable",
+			    "lease %" PRIu64 " is not adaptable, so its masks do not change: set "
+			    "options.adaptable",
 			    info->id);
 	for (size_t i = 0; i < info->n_partitions; i++)
 		if (info->partitions[i].processes > 1)
 			return fail(gpuarb, -EINVAL,
 				    "lease %" PRIu64 " is for %" PRIu32
-				    " processes on GPU %s, and an agent follows for its own alone: "
-				    "ask for a lease in each",
+				    " processes on GPU %s, and an agent masks the queues of one: "
+				    "reserve a lease in each process",
 				    info->id, info->partitions[i].processes,
 				    info->partitions[i].gpu);
 
 	snprintf(kfd, sizeof(kfd), "%s/class/kfd/kfd", sys);
 	if (info->n_partitions > 0 && info->partitions[0].kfd_gpu_id != 0 && access(kfd, F_OK) < 0)
-		return fail(gpuarb, -EOPNOTSUPP, "this process does not see KFD: there is no %s",
+		return fail(gpuarb, -EOPNOTSUPP, "this process does not see KFD: %s does not exist",
 			    kfd);
 	return 0;
 }
 
-/* The first turn, in the program's own thread: who calls is told what does not work. */
+/* The first turn runs in the thread of the program, so that gpuarb_lease_start_agent() can fail. */
 static int first_turn(struct agent *agent, struct gpuarb *gpuarb)
 {
-	_cleanup_(snapshot_clear) struct snapshot snapshot = { .info.state = "" };
+	_cleanup_(lease_copy_clear) struct lease_copy copy = { .info.state = "" };
 	struct gpuarb *own = agent->follower->gpuarb;
 	int r;
 
-	r = follower_read(agent->follower, &snapshot);
+	r = follower_read(agent->follower, &copy);
 	if (r >= 0) {
-		r = check(gpuarb, &snapshot.info, agent->seat.sys);
+		r = check(gpuarb, &copy.info, agent->process.sys);
 		if (r < 0)
 			return r;
-		r = take(agent, &snapshot);
+		r = take(agent, &copy);
 	}
 	if (r >= 0)
 		r = acknowledge(agent);
 	return r < 0 ? fail(gpuarb, r, "%s", gpuarb_last_error(own)) : 0;
 }
 
-/* With all signals blocked: they are the program's. */
+/* The thread blocks all signals: they are for the program. */
 static int start_thread(struct agent *agent, struct gpuarb *gpuarb)
 {
 	sigset_t all, before;
@@ -303,31 +293,46 @@ static int start_thread(struct agent *agent, struct gpuarb *gpuarb)
 	return r == 0 ? 0 : fail(gpuarb, -r, "cannot start a thread: %s", strerror(r));
 }
 
-int agent_start(struct gpuarb_lease *lease, const struct apply *seat)
+/* ---- called by the program's thread ------------------------------------------------------ */
+
+static struct agent *agent_of(struct lease_agent *lease_agent)
 {
-	_cleanup_(agent_freep) struct agent *agent = NULL;
-	int r;
-
-	if (lease->agent)
-		return fail(lease->gpuarb, -EALREADY, "lease %" PRIu64 " has its agent",
-			    lease->info.id);
-
-	r = agent_new(lease, seat, &agent);
-	if (r >= 0)
-		r = first_turn(agent, lease->gpuarb);
-	if (r >= 0)
-		r = start_thread(agent, lease->gpuarb);
-	if (r >= 0)
-		lease->agent = TAKE_PTR(agent);
-	return r;
+	return (struct agent *)lease_agent; /* its first member */
 }
 
-void agent_stop(struct agent *agent)
+static void enter(struct lease_agent *lease_agent, struct gpuarb *gpuarb, struct apply *ret)
 {
-	if (!agent)
-		return;
+	struct agent *agent = agent_of(lease_agent);
 
-	/* What a forked child has of it is a picture of the middle of something. */
+	pthread_mutex_lock(&agent->lock);
+	describe(agent, gpuarb, ret);
+}
+
+static void leave(struct lease_agent *lease_agent, bool all_applied)
+{
+	struct agent *agent = agent_of(lease_agent);
+
+	if (all_applied)
+		set_applied(agent);
+	pthread_mutex_unlock(&agent->lock);
+}
+
+static bool has_applied(struct lease_agent *lease_agent, uint64_t generation)
+{
+	struct agent *agent = agent_of(lease_agent);
+	bool applied;
+
+	pthread_mutex_lock(&agent->lock);
+	applied = agent->applied >= generation;
+	pthread_mutex_unlock(&agent->lock);
+	return applied;
+}
+
+static void stop(struct lease_agent *lease_agent)
+{
+	struct agent *agent = agent_of(lease_agent);
+
+	/* A forked child has no such thread, and its copy may be inconsistent. */
 	if (agent->pid != getpid())
 		return;
 
@@ -337,7 +342,46 @@ void agent_stop(struct agent *agent)
 	agent_free(agent);
 }
 
-int agent_error(struct agent *agent, struct gpuarb *gpuarb)
+int agent_start(struct gpuarb_lease *lease, const struct apply *process)
+{
+	_cleanup_(agent_freep) struct agent *agent = NULL;
+	int r;
+
+	if (lease->agent)
+		return fail(lease->gpuarb, -EALREADY, "lease %" PRIu64 " has an agent already",
+			    lease->info.id);
+
+	r = agent_new(lease, process, &agent);
+	if (r < 0)
+		return r;
+	agent->lease_agent = (struct lease_agent){
+		.stop = stop,
+		.has_applied = has_applied,
+		.enter = enter,
+		.leave = leave,
+	};
+	r = first_turn(agent, lease->gpuarb);
+	if (r >= 0)
+		r = start_thread(agent, lease->gpuarb);
+	if (r >= 0)
+		lease->agent = &TAKE_PTR(agent)->lease_agent;
+	return r;
+}
+
+GPUARB_EXPORT int gpuarb_lease_start_agent(struct gpuarb_lease *lease)
+{
+	struct apply process;
+	int r;
+
+	if (!lease)
+		return -EINVAL;
+
+	handle_begin(lease->gpuarb);
+	r = apply_this_process(lease->gpuarb, &process);
+	return handle_end(lease->gpuarb, r < 0 ? r : agent_start(lease, &process));
+}
+
+static int get_error(struct agent *agent, struct gpuarb *gpuarb)
 {
 	int r;
 
@@ -349,12 +393,14 @@ int agent_error(struct agent *agent, struct gpuarb *gpuarb)
 	return r;
 }
 
-bool agent_has_applied(struct agent *agent, uint64_t generation)
+GPUARB_EXPORT int gpuarb_lease_agent_error(struct gpuarb_lease *lease)
 {
-	bool applied;
+	if (!lease)
+		return -EINVAL;
 
-	pthread_mutex_lock(&agent->lock);
-	applied = agent->applied >= generation;
-	pthread_mutex_unlock(&agent->lock);
-	return applied;
+	handle_begin(lease->gpuarb);
+	return handle_end(lease->gpuarb,
+			  lease->agent ? get_error(agent_of(lease->agent), lease->gpuarb)
+				       : fail(lease->gpuarb, -EBADFD,
+					      "lease %" PRIu64 " has no agent", lease->info.id));
 }

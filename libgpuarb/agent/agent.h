@@ -2,52 +2,38 @@
 #pragma once
 
 /*
- * The thread behind gpuarb_lease_start_agent(). It has a connection of its own and never touches
- * the lease's handle; what it shares with the program's thread is here, under the lock.
+ * The thread behind gpuarb_lease_start_agent(). It follows the lease on a connection of its own and
+ * does not touch the handle of the program. The lock protects what both threads use.
  */
 
 #include <pthread.h>
 
+#include "libgpuarb/agent/follower.h"
 #include "libgpuarb/lease/apply.h"
-#include "libgpuarb/agent/follow.h"
+#include "libgpuarb/lease/lease-handle.h"
 
 #define AGENT_VARIABLES 3U
 
 struct agent {
-	pid_t pid; /* of the process that has the thread: a forked child has not */
+	struct lease_agent lease_agent; /* first: what the lease knows of this */
+	pid_t pid; /* the process that has the thread; a forked child has none */
 	pthread_t thread;
 	int stop; /* an eventfd */
 
-	/* The thread's alone. */
+	/* Used by the thread alone. */
 	struct follower *follower;
-	uint64_t acknowledged; /* the highest generation that the daemon took */
-	uint64_t pause;        /* between two looks for queues, in microseconds */
+	uint64_t acknowledged; /* the highest generation that the daemon accepted */
+	uint64_t poll_usec;    /* how often to search for new queues */
 
-	pthread_mutex_t lock; /* of all that follows, and of the lease's book */
-	struct mask_cache *mask_cache;
-	struct apply seat; /* where queues and the driver are, and the environment: */
-	char *values[AGENT_VARIABLES];
-	struct snapshot now; /* what the daemon said last */
-	uint64_t applied;    /* the highest generation that all queues have */
-	int error;           /* why that is not the present one; 0: it is */
-	char *sentence;      /* with it */
+	pthread_mutex_t lock;          /* of all members below, and of the mask cache */
+	struct mask_cache *mask_cache; /* of the lease */
+	struct apply process;          /* the process to mask */
+	char *values[AGENT_VARIABLES]; /* a copy of its environment */
+	struct lease_copy now;         /* the last state that the daemon reported */
+	uint64_t applied;              /* the highest generation that all queues have */
+	int error;                     /* why they do not have the present one; 0: they do */
+	char *sentence;                /* with error */
 };
 
-/* seat: sys, dev, pid, driver, get and userdata count. As gpuarb_lease_start_agent(). */
-int agent_start(struct gpuarb_lease *lease, const struct apply *seat);
-
-/* Ends the thread and takes leave of the lease. Takes NULL. */
-void agent_stop(struct agent *agent);
-
-/* What keeps it from following, noted in gpuarb; 0: nothing. */
-int agent_error(struct agent *agent, struct gpuarb *gpuarb);
-
-bool agent_has_applied(struct agent *agent, uint64_t generation);
-
-/* For the program's thread: takes the lock and has *ret say what the agent knows, with failures
- * noted in gpuarb; and gives the lock back. */
-void agent_enter(struct agent *agent, struct gpuarb *gpuarb, struct apply *ret);
-void agent_leave(struct agent *agent);
-
-/* All queues have the present masks: what failed before is forgotten. Within the lock. */
-void agent_applied(struct agent *agent);
+/* Of *process the members below «The process» count. Failures as of gpuarb_lease_start_agent(). */
+int agent_start(struct gpuarb_lease *lease, const struct apply *process);

@@ -10,16 +10,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Beyond what programs count on, and what daemons close one by one. */
+/* Above the fds that programs assume to be free, and that daemons close one by one. */
 #define FD_HIGH 500
 
-static void close_quietly(int fd)
-{
-	if (fd >= 0)
-		close(fd);
-}
-
-/* The same file under a higher number, where the limit has room for that. */
+/* Moves the fd to a higher number if RLIMIT_NOFILE allows that. */
 static int move_up(int fd)
 {
 	int high = fcntl(fd, F_DUPFD_CLOEXEC, FD_HIGH);
@@ -30,7 +24,7 @@ static int move_up(int fd)
 	return high;
 }
 
-/* Root's, for a program that has dropped its privileges. */
+/* Root is trusted for programs that have dropped their privileges. */
 static bool trusted(int fd)
 {
 	struct ucred peer;
@@ -76,7 +70,7 @@ int link_open(struct link *link, const char *name)
 	}
 	fd = move_up(fd);
 	if (fstat(fd, &st) < 0) {
-		close_quietly(fd);
+		close(fd);
 		return -EIO;
 	}
 	link->fd = fd;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * This process's connection to gpuarb-agent. The program may close any fd, ours too, and get the
- * number for a file of its own: so before each use it is looked whether it still is the socket.
+ * The connection of this process to gpuarb-agent. The program may close every fd, this one included,
+ * and its number may then belong to another file. So every use first compares the inode.
  */
 
 #include <sys/types.h>
@@ -15,24 +15,25 @@ struct link {
 	ino_t inode;
 };
 
-/* Connects to the abstract socket of that name. -ECONNREFUSED: nobody is there. -EPERM: it is
- * another user's. */
+/* Connects to the abstract socket of this name. -ECONNREFUSED: nothing listens there. -EPERM: a
+ * process of another user does. */
 int link_open(struct link *link, const char *name);
 
-/* Closes it if it still is ours. */
+/* Closes the fd if it still is this connection. */
 void link_close(struct link *link);
 
 bool link_is_ours(const struct link *link);
 
 /*
- * Waits until there is something to do, at most for msec; -1: for ever. False: nothing came. For
- * ever is waited in recv(), which stays with the socket that it began with: poll() looks for the
- * number each time it wakes up, and where another socket has it by then, sleeps on without it.
+ * Waits for a message or the end of the connection, at most msec milliseconds, or without limit for
+ * -1. False: nothing came. Without limit it waits in recv(), which keeps the socket that it started
+ * with. poll() looks the number up again whenever it wakes up, so it could wait for another file.
  */
 bool link_wait(int fd, int msec);
 
-/* Takes the next grant, waiting up to msec for it: 1. 0: there is none. -ECONNRESET: the other end
- * is gone, or the fd is; -EPROTO: what came is none. */
+/* Receives the next grant, waiting up to msec milliseconds. 1: received. 0: nothing came. -ECONNRESET:
+ * the connection is closed. -EPROTO: the message is not a grant. */
 int link_receive(const struct link *link, int msec, struct agent_grant *ret);
 
+/* Reports that all queues have the masks of this generation, or why they do not (-errno). */
 void link_answer(const struct link *link, uint64_t generation, int error);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * gpuarb-agent LEASE ROOT LISTENING PROCESS READY: started by `gpuarbctl run --adaptable`, and by
- * nobody else. ROOT is the number of the process that the command becomes; the last three are fds:
- * a socket that listens, a pidfd of the root, and a pipe that takes a byte when all is well.
+ * gpuarb-agent LEASE ROOT LISTENING PROCESS READY: started by `gpuarbctl run --adaptable` only. ROOT
+ * is the process id of the command. The last three are fds: a listening socket, a pidfd of the
+ * command, and a pipe, into which the agent writes one byte when it follows the lease.
  */
 
 #include <errno.h>
@@ -15,16 +15,16 @@
 
 #include "libgpuarb/agent/serve.h"
 
-static bool number(const char *text, unsigned long long most, unsigned long long *ret)
+static bool parse_number(const char *text, unsigned long long max, unsigned long long *ret)
 {
 	char *end;
 
 	errno = 0;
 	*ret = strtoull(text, &end, 10);
-	return *text >= '0' && *text <= '9' && !*end && !errno && *ret <= most;
+	return *text >= '0' && *text <= '9' && !*end && !errno && *ret <= max;
 }
 
-static int complain(const struct server *server, int error)
+static int report_failure(const struct server *server, int error)
 {
 	fprintf(stderr, "gpuarb-agent: %s\n",
 		server && *gpuarb_last_error(server->follower->gpuarb)
@@ -33,7 +33,7 @@ static int complain(const struct server *server, int error)
 	return EXIT_FAILURE;
 }
 
-/* From here on it is nobody's: what the user types, and the end of his session, are not for it. */
+/* Detaches from the terminal and the current folder of the user, which the command may outlive. */
 static void leave_terminal(const struct server *server)
 {
 	int null = server->debug ? -1 : open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -54,13 +54,13 @@ static int serve(const unsigned long long *values)
 
 	r = server_new(values[0], (int)values[2], (int)values[3], (pid_t)values[1], &server);
 	if (r < 0)
-		return complain(NULL, r);
+		return report_failure(NULL, r);
 
 	server->environment = getenv("HSA_CU_MASK");
 	server->debug = debug && *debug && strcmp(debug, "0") != 0;
 	r = server_begin(server);
 	if (r < 0)
-		return complain(server, r);
+		return report_failure(server, r);
 
 	leave_terminal(server);
 	if (write(ready, "", 1) != 1)
@@ -71,16 +71,16 @@ static int serve(const unsigned long long *values)
 
 int main(int argc, char *argv[])
 {
-	static const unsigned long long most[] = { UINT64_MAX, INT32_MAX, INT32_MAX, INT32_MAX,
-						   INT32_MAX };
-	unsigned long long values[ARRAY_SIZE(most)];
-	bool valid = argc == 1 + (int)ARRAY_SIZE(most);
+	static const unsigned long long maxima[] = { UINT64_MAX, INT32_MAX, INT32_MAX, INT32_MAX,
+						     INT32_MAX };
+	unsigned long long values[ARRAY_SIZE(maxima)];
+	bool valid = argc == 1 + (int)ARRAY_SIZE(maxima);
 
-	for (size_t i = 0; valid && i < ARRAY_SIZE(most); i++)
-		valid = number(argv[1 + i], most[i], &values[i]);
+	for (size_t i = 0; valid && i < ARRAY_SIZE(maxima); i++)
+		valid = parse_number(argv[1 + i], maxima[i], &values[i]);
 	if (!valid) {
-		fprintf(stderr, "gpuarb-agent is started by gpuarbctl run --adaptable, "
-				"and takes LEASE ROOT LISTENING PROCESS READY\n");
+		fprintf(stderr, "usage: gpuarb-agent LEASE ROOT LISTENING PROCESS READY\n"
+				"Do not start it by hand: use gpuarbctl run --adaptable.\n");
 		return 2;
 	}
 	return serve(values);

@@ -1,23 +1,329 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * libgpuarb-agent.so: for programs that know nothing of their lease. It stands in for ioctl(), to
- * see queues of KFD come, go and be masked, and for nothing else; it exports nothing else, links
- * nothing but the C library, and does nothing in a process without such queues.
+ * libgpuarb-agent.so: makes the queues of a program follow its lease. The program does not know of
+ * the lease; `gpuarbctl run --adaptable` preloads this library into it and into its children. The
+ * library replaces ioctl() to see when the program creates, destroys and masks queues of KFD. It
+ * exports nothing else, links only the C library, and does nothing in a process without queues.
+ *
+ * A process has one agent for all of its threads, hence the static state. It connects and starts
+ * its thread with the first queue.
  */
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "libgpuarb/agent/process-agent.h"
+#include "libgpuarb/agent/link.h"
+#include "libgpuarb/agent/queue-set.h"
 
-/* The beginnings of what <linux/kfd_ioctl.h> has; newer kernels only append to them. */
+/* How long the first queue waits for the grant. gpuarb-agent sends it at once. */
+#define GRANT_MSEC 10000
+
+/* The interval after which a mask that the driver refused is set again. It grows. */
+#define RETRY_MSEC 100
+#define RETRY_MSEC_MAX 10000
+
+/* For the agent's thread. The thread-local data of the program's libraries come on top. */
+#define STACK_SIZE 262144U
+
+struct process {
+	char name[108]; /* of the socket; "": the library does nothing */
+	bool debug;
+	int (*next)(int fd, unsigned long request,
+		    ...); /* the ioctl() that this library replaces */
+
+	pthread_mutex_t lock; /* of all members below */
+	pid_t pid;            /* the process that filled them; 0: none */
+	struct link link;
+	struct queue_set queue_set;
+	struct agent_grant incoming; /* buffer for one */
+	bool thread;                 /* it runs */
+	int error;                   /* -errno of the last grant; 0: all queues have their masks */
+	int retry_msec;              /* with error: when to set the masks again */
+};
+
+static struct process process = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.link = { .fd = -1 },
+};
+
+/* Writes to standard error if AGENT_DEBUG is set. */
+__attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
+{
+	char text[512];
+	va_list args;
+	int n;
+
+	if (!process.debug)
+		return;
+	va_start(args, format);
+	n = snprintf(text, sizeof(text), "gpuarb-agent[%d]: ", (int)getpid());
+	n += vsnprintf(text + n, sizeof(text) - (size_t)n, format, args);
+	va_end(args);
+	if (n >= (int)sizeof(text))
+		n = (int)sizeof(text) - 1;
+	text[n++] = '\n'; /* in place of the NUL */
+	if (write(STDERR_FILENO, text, (size_t)n) < 0)
+		return;
+}
+
+/* Constructors of other libraries may call ioctl() before ours has run. */
+static int next_ioctl(int fd, unsigned long request, const void *argument)
+{
+	return process.next ? process.next(fd, request, argument)
+			    : (int)syscall(SYS_ioctl, fd, request, argument);
+}
+
+static int set_mask(int fd, uint32_t queue, const struct mask *mask, void *userdata)
+{
+	(void)userdata;
+	return mask_set(next_ioctl, fd, queue, mask);
+}
+
+/*
+ * Resets the state in a forked child. The child has no queues, because KFD assigns them to the
+ * address space of the parent, and no thread. Another thread of the parent may have held the lock
+ * and changed the list of queues during the fork, so the lock is made anew and the list is leaked.
+ */
+static void reset_in_child(void)
+{
+	int fd = process.link.fd;
+
+	pthread_mutex_init(&process.lock, NULL);
+	if (process.pid == 0)
+		return;
+	if (link_is_ours(&process.link))
+		close(fd);
+	process.link.fd = -1;
+	process.queue_set.queues = NULL;
+	process.queue_set.n = 0;
+	process.queue_set.grant.generation = 0;
+	process.queue_set.grant.n_partitions = 0;
+	process.thread = false;
+	process.error = 0;
+	process.pid = 0;
+}
+
+/* ---- the lock ---------------------------------------------------------------------------- */
+
+static void block_all(sigset_t *before)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, before);
+}
+
+/* What is to be restored after the lock was held. */
+struct held {
+	sigset_t signals;
+	int cancel, error;
+};
+
+/* Takes the lock. A signal handler or a cancellation could leave it locked, so both are off until
+ * leave(). Keeps errno. */
+static void enter(struct held *held)
+{
+	held->error = errno;
+	block_all(&held->signals);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &held->cancel);
+	if (process.pid != 0 &&
+	    process.pid != getpid()) /* a fork without the handler, such as clone() */
+		reset_in_child();
+	pthread_mutex_lock(&process.lock);
+}
+
+static void leave(const struct held *held)
+{
+	pthread_mutex_unlock(&process.lock);
+	pthread_setcancelstate(held->cancel, NULL);
+	pthread_sigmask(SIG_SETMASK, &held->signals, NULL);
+	errno = held->error;
+}
+
+/* ---- following the lease ----------------------------------------------------------------- */
+
+static void answer(void)
+{
+	link_answer(&process.link, process.queue_set.grant.generation, process.error);
+	if (process.error < 0)
+		say("generation %llu cannot be applied: %s",
+		    (unsigned long long)process.queue_set.grant.generation,
+		    strerror(-process.error));
+}
+
+/* Takes over process.incoming, and masks the queues if there are any. */
+static void follow(void)
+{
+	int fd = -1;
+
+	process.error = 0;
+	if (process.queue_set.n > 0) {
+		fd = open("/dev/kfd", O_RDWR | O_CLOEXEC);
+		if (fd < 0)
+			process.error = -errno;
+	}
+	if (process.error == 0)
+		process.error = queue_set_follow(&process.queue_set, fd, &process.incoming);
+	else
+		process.queue_set.grant = process.incoming;
+	if (fd >= 0)
+		close(fd);
+	say("lease %llu, generation %llu: %zu queues",
+	    (unsigned long long)process.queue_set.grant.lease,
+	    (unsigned long long)process.queue_set.grant.generation, process.queue_set.n);
+	answer();
+}
+
+/* A destroyed queue may have been the one whose mask was refused: masks the others again. */
+static void retry(int fd)
+{
+	if (process.error == 0)
+		return;
+	process.incoming = process.queue_set.grant;
+	process.error = queue_set_follow(&process.queue_set, fd, &process.incoming);
+	answer();
+}
+
+/* Receives and follows a grant. -ECONNRESET: the connection is closed. */
+static int receive(int msec)
+{
+	int r = link_receive(&process.link, msec, &process.incoming);
+
+	if (r > 0) {
+		process.retry_msec = RETRY_MSEC;
+		follow();
+	}
+	return r == -EPROTO ? 0 : r;
+}
+
+/* Connects and takes the first grant. */
+static int connect_agent(void)
+{
+	int r;
+
+	link_close(&process.link);
+	r = link_open(&process.link, process.name);
+	if (r >= 0)
+		r = receive(GRANT_MSEC);
+	if (r == 0)
+		r = -ETIMEDOUT;
+	if (r < 0)
+		link_close(&process.link);
+	return r < 0 ? r : 0;
+}
+
+/* ---- the thread -------------------------------------------------------------------------- */
+
+/* False: gpuarb-agent has ended and is not replaced. The queues keep their masks. */
+static bool take_turn(void)
+{
+	bool goes_on = true;
+
+	pthread_mutex_lock(&process.lock);
+	if (receive(0) < 0 && connect_agent() < 0) {
+		say("gpuarb-agent has ended: the queues keep their masks");
+		process.thread = goes_on = false;
+	}
+	pthread_mutex_unlock(&process.lock);
+	return goes_on;
+}
+
+/* Sets masks again that the driver refused. */
+static void set_again(void)
+{
+	pthread_mutex_lock(&process.lock);
+	if (process.error < 0) {
+		process.incoming = process.queue_set.grant;
+		follow();
+		process.retry_msec = process.retry_msec < RETRY_MSEC_MAX / 2
+					     ? process.retry_msec * 2
+					     : RETRY_MSEC_MAX;
+	}
+	pthread_mutex_unlock(&process.lock);
+}
+
+static void *run(void *userdata)
+{
+	int fd, timeout;
+
+	(void)userdata;
+	pthread_setname_np(pthread_self(), "gpuarb-agent");
+	do {
+		pthread_mutex_lock(&process.lock);
+		fd = process.link.fd;
+		timeout = process.error < 0 ? process.retry_msec : -1;
+		pthread_mutex_unlock(&process.lock);
+		if (fd >= 0 && !link_wait(fd, timeout))
+			set_again();
+	} while (take_turn());
+	return NULL;
+}
+
+/* The thread is detached and ends with the process. EINVAL: the thread-local data do not fit into
+ * STACK_SIZE, so the thread gets the default stack. */
+static int start_thread(void)
+{
+	pthread_attr_t attributes;
+	pthread_t thread;
+	int r;
+
+	r = pthread_attr_init(&attributes);
+	if (r != 0)
+		return -r;
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&attributes, STACK_SIZE);
+	r = pthread_create(&thread, &attributes, run, NULL);
+	pthread_attr_destroy(&attributes);
+	if (r == EINVAL) {
+		r = pthread_create(&thread, NULL, run, NULL);
+		if (r == 0)
+			pthread_detach(thread);
+	}
+	return -r;
+}
+
+/* Connects to gpuarb-agent, takes the first grant, and starts the thread, unless that was done. -EPERM:
+ * there is no grant. -EAGAIN: no thread. */
+static int join(void)
+{
+	int r;
+
+	process.pid = getpid();
+	if (!link_is_ours(&process.link)) {
+		r = connect_agent();
+		if (r < 0) {
+			say("cannot reach gpuarb-agent: %s", strerror(-r));
+			/* With an earlier grant the process continues under that. */
+			return process.queue_set.grant.generation > 0 ? 0 : -EPERM;
+		}
+	}
+	if (process.thread)
+		return 0;
+	r = start_thread();
+	process.thread = r >= 0;
+	if (r < 0) {
+		say("cannot start a thread: %s", strerror(-r));
+		link_close(&process.link);
+	}
+	return r;
+}
+
+/* ---- replacing ioctl() ------------------------------------------------------------------- */
+
+/* The first members of the structures in <linux/kfd_ioctl.h>. Newer kernels only append members. */
 struct create_queue {
 	uint64_t ring_base_address, write_pointer_address, read_pointer_address, doorbell_offset;
 	uint32_t ring_size, gpu_id, queue_type, queue_percentage, queue_priority;
@@ -28,12 +334,6 @@ struct destroy_queue {
 	uint32_t queue_id, pad;
 };
 
-struct set_cu_mask {
-	uint32_t queue_id;
-	uint32_t num_cu_mask; /* bits, a multiple of 32 */
-	uint64_t cu_mask_ptr;
-};
-
 #define DESTROY_QUEUE _IOWR('K', 0x03, struct destroy_queue)
 
 /* Types 0 and 2 are compute queues, 1 and 3 SDMA (KFD_IOC_QUEUE_TYPE_*). */
@@ -42,27 +342,28 @@ struct set_cu_mask {
 
 enum call { CALL_OTHER, CALL_CREATE, CALL_DESTROY, CALL_MASK };
 
-/* By direction, number and the least size: the console has requests of type 'K', too. */
+/* Compares direction, number and minimal size, because the console has requests of type 'K', too. */
 static enum call call_of(unsigned long request)
 {
 	static const struct {
 		unsigned number, direction;
-		size_t least;
+		size_t min_size;
 		enum call call;
 	} calls[] = {
 		{ 0x02, _IOC_READ | _IOC_WRITE, sizeof(struct create_queue), CALL_CREATE },
 		{ 0x03, _IOC_READ | _IOC_WRITE, sizeof(uint32_t), CALL_DESTROY },
-		{ 0x1A, _IOC_WRITE, sizeof(struct set_cu_mask), CALL_MASK },
+		{ 0x1A, _IOC_WRITE, sizeof(struct kfd_set_cu_mask), CALL_MASK },
 	};
 
 	for (size_t i = 0; _IOC_TYPE(request) == 'K' && i < sizeof(calls) / sizeof(calls[0]); i++)
 		if (_IOC_NR(request) == calls[i].number &&
-		    _IOC_DIR(request) == calls[i].direction && _IOC_SIZE(request) >= calls[i].least)
+		    _IOC_DIR(request) == calls[i].direction &&
+		    _IOC_SIZE(request) >= calls[i].min_size)
 			return calls[i].call;
 	return CALL_OTHER;
 }
 
-/* Where there is no /dev/kfd to compare with, as after chroot(), it is taken for one. */
+/* Without /dev/kfd to compare with, as after chroot(), every file is taken for it. */
 static bool is_kfd(int fd)
 {
 	struct stat st, kfd;
@@ -76,69 +377,62 @@ static bool is_kfd(int fd)
 	return st.st_dev == kfd.st_dev && st.st_ino == kfd.st_ino;
 }
 
-/* ---- a queue is made --------------------------------------------------------------------- */
-
-static int keep(int fd, uint32_t id, uint32_t gpu_id)
+/* Sets the mask of a new queue, or destroys it. */
+static int mask_or_destroy(int fd, uint32_t id, uint32_t gpu_id)
 {
-	struct queue_set *queue_set;
-	int r = process_join(&queue_set);
+	int r = join();
 
 	if (r >= 0)
-		r = queue_set_made(queue_set, fd, id, gpu_id);
+		r = queue_set_add(&process.queue_set, fd, id, gpu_id);
 	if (r < 0) {
 		struct destroy_queue args = { .queue_id = id };
 
-		process_say("queue %u gets no mask (%s): refused", id, strerror(-r));
-		(void)process_ioctl(fd, DESTROY_QUEUE, &args);
+		say("destroyed queue %u, because it got no mask: %s", id, strerror(-r));
+		(void)next_ioctl(fd, DESTROY_QUEUE, &args);
 	} else {
-		process_say("queue %u has its mask", id);
+		say("queue %u has its mask", id);
 	}
 	return r;
 }
 
-/* The program gets a queue with its mask or no queue. */
 static int create(int fd, unsigned long request, struct create_queue *args)
 {
-	int r = process_ioctl(fd, request, args);
+	int r = next_ioctl(fd, request, args);
 	struct held held;
 
 	if (r < 0 || (args->queue_type != COMPUTE && args->queue_type != COMPUTE_AQL) ||
 	    !is_kfd(fd))
 		return r;
 
-	process_enter(&held);
-	r = keep(fd, args->queue_id, args->gpu_id);
-	process_leave(&held);
+	enter(&held);
+	r = mask_or_destroy(fd, args->queue_id, args->gpu_id);
+	leave(&held);
 	if (r == 0)
 		return 0;
 	errno = -r;
 	return -1;
 }
 
-/* ---- it goes ----------------------------------------------------------------------------- */
-
-/* Under the lock: its id may be given again at once. */
+/* The lock is held during the call, because KFD may give the id to another queue at once. */
 static int destroy(int fd, unsigned long request, const struct destroy_queue *args)
 {
 	struct held held;
 	int r;
 
-	process_enter(&held);
-	r = process_ioctl(fd, request, args);
+	enter(&held);
+	r = next_ioctl(fd, request, args);
 	if (r < 0) {
 		held.error = errno;
 	} else if (is_kfd(fd)) {
-		queue_set_gone(process_queue_set(), args->queue_id);
-		process_retry(fd);
+		queue_set_remove(&process.queue_set, args->queue_id);
+		retry(fd);
 	}
-	process_leave(&held);
+	leave(&held);
 	return r;
 }
 
-/* ---- the program masks it ---------------------------------------------------------------- */
-
-/* The program's memory, which need not be there: then that is the driver's to say. Where a sandbox
- * does not allow to ask, it is believed. */
+/* Copies from an address of the program that may be invalid: then false, and the driver reports it. In
+ * a sandbox that forbids process_vm_readv() the address is trusted. */
 static bool copy_from(const void *address, void *to, size_t size)
 {
 	struct iovec local = { to, size }, remote;
@@ -156,7 +450,7 @@ static bool copy_from(const void *address, void *to, size_t size)
 
 static bool read_mask(const void *address, uint32_t *ret_queue, struct mask *ret)
 {
-	struct set_cu_mask args;
+	struct kfd_set_cu_mask args;
 	size_t words;
 
 	if (!address || !copy_from(address, &args, sizeof(args)))
@@ -177,20 +471,18 @@ static int mask(int fd, unsigned long request, void *argument)
 	struct mask own;
 	int r;
 
-	process_enter(&held);
+	enter(&held);
 	r = is_kfd(fd) && read_mask(argument, &queue, &own)
-		    ? queue_set_asked(process_queue_set(), fd, queue, &own)
+		    ? queue_set_mask(&process.queue_set, fd, queue, &own)
 		    : -ENOENT;
-	process_leave(&held);
-	if (r == -ENOENT) /* not one of ours, or nothing that could be one */
-		return process_ioctl(fd, request, argument);
+	leave(&held);
+	if (r == -ENOENT) /* no queue of the set, or an invalid argument */
+		return next_ioctl(fd, request, argument);
 	if (r >= 0)
 		return 0;
 	errno = -r;
 	return -1;
 }
-
-/* ---- what the program calls -------------------------------------------------------------- */
 
 __attribute__((visibility("default"))) int ioctl(int fd, unsigned long request, ...)
 {
@@ -201,20 +493,24 @@ __attribute__((visibility("default"))) int ioctl(int fd, unsigned long request, 
 	argument = va_arg(args, void *);
 	va_end(args);
 
-	switch (process_active() ? call_of(request) : CALL_OTHER) {
+	switch (process.name[0] ? call_of(request) : CALL_OTHER) {
 	case CALL_CREATE: return create(fd, request, argument);
 	case CALL_DESTROY: return destroy(fd, request, argument);
 	case CALL_MASK: return mask(fd, request, argument);
 	case CALL_OTHER: break;
 	}
-	return process_ioctl(fd, request, argument);
+	return next_ioctl(fd, request, argument);
 }
 
-__attribute__((constructor)) static void begin(void)
+__attribute__((constructor)) static void init(void)
 {
+	const char *name = secure_getenv(AGENT_VARIABLE), *debug = secure_getenv(AGENT_DEBUG);
 	void *next = dlsym(RTLD_NEXT, "ioctl");
-	ioctl_t function;
 
-	memcpy(&function, &next, sizeof(function));
-	process_begin(function);
+	memcpy(&process.next, &next, sizeof(process.next));
+	process.debug = debug && *debug && strcmp(debug, "0") != 0;
+	process.queue_set.set_mask = set_mask;
+	if (name && strlen(name) < sizeof(process.name) - 1 &&
+	    pthread_atfork(NULL, NULL, reset_in_child) == 0)
+		strcpy(process.name, name);
 }

@@ -5,33 +5,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool agent_grant_valid(const struct agent_grant *grant, size_t size)
-{
-	if (size < offsetof(struct agent_grant, parts) || grant->version != AGENT_VERSION ||
-	    grant->n_parts > AGENT_PARTS || grant->generation == 0 ||
-	    size != agent_grant_size(grant))
-		return false;
-	for (size_t i = 0; i < grant->n_parts; i++)
-		if (grant->parts[i].n_words == 0 || grant->parts[i].n_words > MASK_WORDS ||
-		    grant->parts[i].n_environment > MASK_WORDS)
-			return false;
-	return true;
-}
-
 void queue_set_clear(struct queue_set *queue_set)
 {
 	free(queue_set->queues);
 	queue_set->queues = NULL;
 	queue_set->n = 0;
 	queue_set->grant.generation = 0;
-	queue_set->grant.n_parts = 0;
+	queue_set->grant.n_partitions = 0;
 }
 
-static const struct agent_part *find_part(const struct queue_set *queue_set, uint32_t kfd_gpu_id)
+static const struct agent_partition *find_partition(const struct queue_set *queue_set,
+						    uint32_t kfd_gpu_id)
 {
-	for (size_t i = 0; i < queue_set->grant.n_parts; i++)
-		if (queue_set->grant.parts[i].kfd_gpu_id == kfd_gpu_id)
-			return &queue_set->grant.parts[i];
+	for (size_t i = 0; i < queue_set->grant.n_partitions; i++)
+		if (queue_set->grant.partitions[i].kfd_gpu_id == kfd_gpu_id)
+			return &queue_set->grant.partitions[i];
 	return NULL;
 }
 
@@ -43,35 +31,35 @@ static struct queue_set_queue *find_queue(const struct queue_set *queue_set, uin
 	return NULL;
 }
 
-static void take_mask(const uint32_t *word, uint32_t words, struct mask *ret)
+static void mask_of_words(const uint32_t *word, uint32_t words, struct mask *ret)
 {
 	*ret = (struct mask){ .words = words };
 	memcpy(ret->word, word, words * sizeof(*word));
 }
 
-/* The grant's mask within what the program wants; all of it where the two have nothing in common,
- * or leave an XCC without a CU: the program cannot know, and must not get stuck. */
-static void wanted(const struct agent_part *part, const struct queue_set_queue *queue,
-		   struct mask *ret)
+/* The granted CUs in the own mask. If there are none, or an XCC has none, all granted CUs: the
+ * program does not know of the grant, and must not hang. */
+static void next_mask(const struct agent_partition *partition, const struct queue_set_queue *queue,
+		      struct mask *ret)
 {
 	struct mask grant;
 	uint32_t xcc;
 
-	take_mask(part->cu_mask, part->n_words, &grant);
-	if (mask_narrow(&grant, &queue->own, part->xccs, ret, &xcc) < 0)
+	mask_of_words(partition->cu_mask, partition->n_words, &grant);
+	if (mask_narrow(&grant, &queue->own, partition->xccs, ret, &xcc) < 0)
 		*ret = grant;
 }
 
-/* Each change costs a preemption of the GPU: not without need. */
-static int set(const struct queue_set *queue_set, int fd, struct queue_set_queue *queue)
+/* Sets the mask of a queue unless it has it: a change preempts the GPU. */
+static int update(const struct queue_set *queue_set, int fd, struct queue_set_queue *queue)
 {
-	const struct agent_part *part = find_part(queue_set, queue->kfd_gpu_id);
+	const struct agent_partition *partition = find_partition(queue_set, queue->kfd_gpu_id);
 	struct mask next;
 	int r;
 
-	if (!part)
+	if (!partition)
 		return 0;
-	wanted(part, queue, &next);
+	next_mask(partition, queue, &next);
 	if (queue->now.words > 0 && mask_same(&queue->now, &next))
 		return 0;
 	r = queue_set->set_mask(fd, queue->id, &next, queue_set->userdata);
@@ -91,55 +79,56 @@ static struct queue_set_queue *append(struct queue_set *queue_set)
 	return &queues[queue_set->n++];
 }
 
-int queue_set_made(struct queue_set *queue_set, int fd, uint32_t id, uint32_t kfd_gpu_id)
+int queue_set_add(struct queue_set *queue_set, int fd, uint32_t id, uint32_t kfd_gpu_id)
 {
 	struct queue_set_queue *queue;
 	int r;
 
-	queue_set_gone(queue_set, id); /* the program destroyed it in a way that was not seen */
-	if (!find_part(queue_set, kfd_gpu_id))
+	queue_set_remove(queue_set, id); /* it was destroyed without our ioctl() */
+	if (!find_partition(queue_set, kfd_gpu_id))
 		return 0;
 	queue = append(queue_set);
 	if (!queue)
 		return -ENOMEM;
 
 	*queue = (struct queue_set_queue){ .id = id, .kfd_gpu_id = kfd_gpu_id };
-	r = set(queue_set, fd, queue);
+	r = update(queue_set, fd, queue);
 	if (r < 0)
 		queue_set->n--;
 	return r;
 }
 
-/* The environment's mask is what the runtime asks for every queue: no wish of the program. */
-static bool is_wish(const struct agent_part *part, const struct mask *own)
+/* The runtime asks for the mask of the environment for every queue; that is no own mask. */
+static bool is_own(const struct agent_partition *partition, const struct mask *own)
 {
 	struct mask environment;
 
-	take_mask(part->environment, part->n_environment, &environment);
+	mask_of_words(partition->environment, partition->n_environment, &environment);
 	return environment.words == 0 || !mask_same(&environment, own);
 }
 
-int queue_set_asked(struct queue_set *queue_set, int fd, uint32_t id, const struct mask *own)
+int queue_set_mask(struct queue_set *queue_set, int fd, uint32_t id, const struct mask *own)
 {
 	struct queue_set_queue *queue = find_queue(queue_set, id);
-	const struct agent_part *part = queue ? find_part(queue_set, queue->kfd_gpu_id) : NULL;
+	const struct agent_partition *partition =
+		queue ? find_partition(queue_set, queue->kfd_gpu_id) : NULL;
 	struct mask before;
 	int r;
 
-	if (!part)
+	if (!partition)
 		return -ENOENT;
 
 	before = queue->own;
 	queue->own = (struct mask){ .words = 0 };
-	if (is_wish(part, own))
+	if (is_own(partition, own))
 		queue->own = *own;
-	r = set(queue_set, fd, queue);
+	r = update(queue_set, fd, queue);
 	if (r < 0)
 		queue->own = before;
 	return r;
 }
 
-void queue_set_gone(struct queue_set *queue_set, uint32_t id)
+void queue_set_remove(struct queue_set *queue_set, uint32_t id)
 {
 	struct queue_set_queue *queue = find_queue(queue_set, id);
 
@@ -153,10 +142,10 @@ int queue_set_follow(struct queue_set *queue_set, int fd, const struct agent_gra
 
 	queue_set->grant = *grant;
 	for (size_t i = queue_set->n; i-- > 0;) {
-		int r = set(queue_set, fd, &queue_set->queues[i]);
+		int r = update(queue_set, fd, &queue_set->queues[i]);
 
-		if (r == -EFAULT) /* the driver does not know it: it has gone unseen */
-			queue_set_gone(queue_set, queue_set->queues[i].id);
+		if (r == -EFAULT) /* it was destroyed without our ioctl() */
+			queue_set_remove(queue_set, queue_set->queues[i].id);
 		else if (r < 0 && error == 0)
 			error = r;
 	}

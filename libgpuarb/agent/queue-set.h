@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The compute queues of one process, each of which has what the lease grants it. */
+/* The compute queues of one process on the GPUs of its lease, and their masks. */
 
 #include <stddef.h>
 
@@ -9,30 +9,30 @@
 
 struct queue_set_queue {
 	uint32_t id, kfd_gpu_id;
-	struct mask own; /* what the program wants of it; none: anything */
-	struct mask now; /* what was set last; none: it is new */
+	struct mask own; /* what the program asked for; no words: nothing */
+	struct mask now; /* what was set last; no words: nothing yet */
 };
 
 struct queue_set {
-	struct agent_grant grant; /* generation 0: it is not known yet */
+	struct agent_grant grant; /* generation 0: none yet */
 	struct queue_set_queue *queues;
 	size_t n;
 
-	/* Asks the driver on an fd of this process. A negative errno. */
+	/* Asks the driver, on an fd of this process. A negative errno. */
 	int (*set_mask)(int fd, uint32_t queue, const struct mask *mask, void *userdata);
 	void *userdata;
 };
 
-void queue_set_clear(struct queue_set *queue_set); /* as at first */
+void queue_set_clear(struct queue_set *queue_set);
 
-/* A queue was made, and has its mask when this returns 0. Otherwise it is not known here. Those of
- * GPUs that are not the lease's are left alone. -ENOMEM, or the driver's refusal. */
-int queue_set_made(struct queue_set *queue_set, int fd, uint32_t id, uint32_t kfd_gpu_id);
+/* Adds a new queue and sets its mask; ignores queues on other GPUs. On failure the queue is not
+ * added. -ENOMEM, or an errno of the driver. */
+int queue_set_add(struct queue_set *queue_set, int fd, uint32_t id, uint32_t kfd_gpu_id);
 
-/* The program asks for a mask; what the grant has of it is set. -ENOENT: not a queue of ours. */
-int queue_set_asked(struct queue_set *queue_set, int fd, uint32_t id, const struct mask *own);
+/* The program asks for a mask: sets the CUs of it that are granted. -ENOENT: no queue of the set. */
+int queue_set_mask(struct queue_set *queue_set, int fd, uint32_t id, const struct mask *own);
 
-void queue_set_gone(struct queue_set *queue_set, uint32_t id);
+void queue_set_remove(struct queue_set *queue_set, uint32_t id);
 
-/* Gives every queue the grant's masks, past those that are refused; the first refusal. */
+/* Takes the grant over and masks every queue. Continues after a failure and returns the first. */
 int queue_set_follow(struct queue_set *queue_set, int fd, const struct agent_grant *grant);

@@ -11,15 +11,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "libgpuarb/agent/unfollowed.h"
-#include "libgpuarb/lease/apply.h"
+#include "libgpuarb/lease/environment.h"
+#include "libgpuarb/lease/queues.h"
 
-/* While the daemon hangs nobody here is served: a process with its first queue does not wait for
- * longer (GRANT_MSEC). */
+/* No process is served during a call of the daemon. Must be shorter than GRANT_MSEC, which is how long
+ * a process waits with its first queue. */
 #define CALL_USEC UINT64_C(3000000)
 
-#define BEGIN_USEC UINT64_C(10000000) /* for a daemon that is being restarted */
-#define STRAY_USEC UINT64_C(100000)   /* between two looks whether a stray has gone or joined */
+#define BEGIN_USEC UINT64_C(10000000)    /* for a daemon that is restarting */
+#define UNFOLLOWED_USEC UINT64_C(100000) /* between two searches for an unfollowed process */
 
 __attribute__((format(printf, 2, 3))) static void say(const struct server *server,
 						      const char *format, ...)
@@ -35,7 +35,7 @@ __attribute__((format(printf, 2, 3))) static void say(const struct server *serve
 	va_end(args);
 }
 
-/* ---- its beginning and end --------------------------------------------------------------- */
+/* ---- lifecycle --------------------------------------------------------------------------- */
 
 struct server *server_free(struct server *server)
 {
@@ -46,7 +46,7 @@ struct server *server_free(struct server *server)
 	close_fd(&server->listening);
 	close_fd(&server->process);
 	close_fd(&server->epoll);
-	snapshot_clear(&server->now);
+	lease_copy_clear(&server->now);
 	follower_free(server->follower);
 	free(server);
 	return NULL;
@@ -70,7 +70,7 @@ int server_new(uint64_t lease, int listening, int process, pid_t root, struct se
 	server->sys = "/sys";
 	server->dev = "/dev";
 	server->proc = "/proc";
-	server->sees_queues = queues_visible();
+	server->queues_visible = queues_visible();
 	server->root = root;
 	server->listening = listening;
 	server->process = process;
@@ -90,20 +90,20 @@ int server_new(uint64_t lease, int listening, int process, pid_t root, struct se
 
 /* ---- the lease --------------------------------------------------------------------------- */
 
-static void describe_part(const struct server *server, const struct topology *topology, size_t i,
-			  struct agent_part *ret)
+static void describe_partition(const struct server *server, const struct topology *topology,
+			       size_t i, struct agent_partition *ret)
 {
 	const struct gpuarb_partition *partition = &server->now.info.partitions[i];
 	const struct topology_gpu *gpu = topology_find(topology, partition->kfd_gpu_id);
 	struct mask environment = { .words = 0 };
 
-	*ret = (struct agent_part){
+	*ret = (struct agent_partition){
 		.kfd_gpu_id = partition->kfd_gpu_id,
 		.xccs = gpu ? gpu->xccs : 1,
 		.n_words = (uint32_t)partition->cu_mask_words,
 	};
 	memcpy(ret->cu_mask, partition->cu_mask, ret->n_words * sizeof(ret->cu_mask[0]));
-	if (server->environment && inherited_mask(server->environment, i, &environment)) {
+	if (server->environment && environment_mask(server->environment, i, &environment)) {
 		ret->n_environment = (uint32_t)environment.words;
 		memcpy(ret->environment, environment.word,
 		       ret->n_environment * sizeof(ret->environment[0]));
@@ -116,7 +116,7 @@ static int describe(struct server *server)
 	struct topology topology = { NULL, 0 };
 	int r;
 
-	if (info->n_partitions == 0 || info->n_partitions > AGENT_PARTS)
+	if (info->n_partitions == 0 || info->n_partitions > AGENT_PARTITIONS)
 		return fail(server->follower->gpuarb, -EBADFD,
 			    "lease %" PRIu64 " is %s, not granted", server->follower->id,
 			    info->state);
@@ -124,40 +124,41 @@ static int describe(struct server *server)
 		if (info->partitions[i].cu_mask_words == 0 ||
 		    info->partitions[i].cu_mask_words > MASK_WORDS)
 			return fail(server->follower->gpuarb, -EPROTO,
-				    "a mask of %zu words is none on GPU %s",
-				    info->partitions[i].cu_mask_words, info->partitions[i].gpu);
+				    "lease %" PRIu64 " has an invalid mask of %zu words on GPU %s",
+				    server->follower->id, info->partitions[i].cu_mask_words,
+				    info->partitions[i].gpu);
 
 	r = topology_read(server->sys, server->dev, &topology);
 	if (r == -ENOMEM)
 		return r;
 	server->grant = (struct agent_grant){
 		.version = AGENT_VERSION,
-		.n_parts = (uint32_t)info->n_partitions,
+		.n_partitions = (uint32_t)info->n_partitions,
 		.lease = server->follower->id,
 		.generation = info->generation,
 	};
 	for (size_t i = 0; i < info->n_partitions; i++)
-		describe_part(server, &topology, i, &server->grant.parts[i]);
+		describe_partition(server, &topology, i, &server->grant.partitions[i]);
 	free(topology.gpus);
 	return 0;
 }
 
-/* Takes the lease as it is now. */
+/* Reads the lease, and makes a new grant if the generation changed. */
 static int take(struct server *server)
 {
-	struct snapshot snapshot = { .info.state = "" };
-	int r = follower_read(server->follower, &snapshot);
+	struct lease_copy copy = { .info.state = "" };
+	int r = follower_read(server->follower, &copy);
 
 	if (r < 0)
 		return r;
-	snapshot_clear(&server->now);
-	server->now = snapshot;
-	if (strcmp(snapshot.info.state, "ending") == 0)
+	lease_copy_clear(&server->now);
+	server->now = copy;
+	if (strcmp(copy.info.state, "ending") == 0)
 		return -ENOENT;
-	if (snapshot.info.generation == server->grant.generation)
+	if (copy.info.generation == server->grant.generation)
 		return 0;
 	r = describe(server);
-	say(server, "generation %" PRIu64 ", %s", snapshot.info.generation, snapshot.info.state);
+	say(server, "generation %" PRIu64 ", %s", copy.info.generation, copy.info.state);
 	return r;
 }
 
@@ -180,26 +181,26 @@ int server_begin(struct server *server)
 
 /* ---- acknowledging ----------------------------------------------------------------------- */
 
-/* Whether anybody with queues is not in the crowd: one that gpuarb-agent cannot reach. */
-static bool unfollowed(struct server *server)
+/* Whether a process of the lease has queues and cannot be reached. */
+static bool has_unfollowed(struct server *server)
 {
-	const struct search search = { .sys = server->sys,
-				       .proc = server->proc,
-				       .root = server->root,
-				       .members = &server->members,
-				       .grant = &server->grant };
-	pid_t unfollowed = server->sees_queues ? unfollowed_find(&search) : 0;
+	const struct unfollowed_search search = { .sys = server->sys,
+						  .proc = server->proc,
+						  .root = server->root,
+						  .members = &server->members,
+						  .grant = &server->grant };
+	pid_t unfollowed = server->queues_visible ? members_find_unfollowed(&search) : 0;
 
 	if (unfollowed > 0 && unfollowed != server->unfollowed)
 		say(server,
-		    "process %d has queues and no agent: generation %" PRIu64 " is not "
-		    "acknowledged",
+		    "process %d has queues and does not follow the lease: generation %" PRIu64
+		    " is not acknowledged",
 		    (int)unfollowed, server->grant.generation);
 	server->unfollowed = unfollowed;
 	return unfollowed != 0;
 }
 
-/* A lease that is being revoked would be taken at once, which the program does not know of. */
+/* To acknowledge a revocation ends the lease at once; the program could not save its work. */
 static int acknowledge(struct server *server)
 {
 	uint64_t generation = server->grant.generation;
@@ -207,7 +208,7 @@ static int acknowledge(struct server *server)
 
 	server->unfollowed = server->acknowledged < generation ? server->unfollowed : 0;
 	if (server->acknowledged >= generation || strcmp(server->now.info.state, "revoking") == 0 ||
-	    !members_follows(&server->members, generation) || unfollowed(server))
+	    !members_follow(&server->members, generation) || has_unfollowed(server))
 		return 0;
 	r = follower_acknowledge(server->follower, generation);
 	if (r >= 0) {
@@ -219,8 +220,8 @@ static int acknowledge(struct server *server)
 
 /* ---- the processes ----------------------------------------------------------------------- */
 
-/* Of this user, whoever else finds the name. */
-static void admit(struct server *server)
+/* Other users may find the name of the socket, so their processes are refused. */
+static void accept_member(struct server *server)
 {
 	int fd = accept4(server->listening, NULL, NULL, SOCK_CLOEXEC);
 	struct ucred peer;
@@ -233,20 +234,20 @@ static void admit(struct server *server)
 		close(fd);
 		return;
 	}
-	if (members_join(&server->members, fd, peer.pid) >= 0)
+	if (members_add(&server->members, fd, peer.pid) >= 0)
 		say(server, "process %d has queues", (int)peer.pid);
 }
 
-static void hear(struct server *server, const struct epoll_event *event)
+static void handle_event(struct server *server, const struct epoll_event *event)
 {
 	if (event->data.fd == server->listening)
-		admit(server);
-	else if (members_hear(&server->members, event->data.fd) < 0)
-		members_leave(&server->members, event->data.fd);
+		accept_member(server);
+	else if (members_receive(&server->members, event->data.fd) < 0)
+		members_remove(&server->members, event->data.fd);
 }
 
-/* 1: the process has ended. */
-static int hear_all(struct server *server)
+/* 1: the root process has ended. */
+static int handle_events(struct server *server)
 {
 	struct epoll_event events[16];
 	int n = epoll_wait(server->epoll, events, (int)ARRAY_SIZE(events), 0);
@@ -254,12 +255,12 @@ static int hear_all(struct server *server)
 	for (int i = 0; i < n; i++) {
 		if (events[i].data.fd == server->process)
 			return 1;
-		hear(server, &events[i]);
+		handle_event(server, &events[i]);
 	}
 	return 0;
 }
 
-/* ---- all together ------------------------------------------------------------------------ */
+/* ---- the loop ---------------------------------------------------------------------------- */
 
 static int turn(struct server *server)
 {
@@ -271,16 +272,16 @@ static int turn(struct server *server)
 		if (r == -ENOENT)
 			return r;
 	}
-	members_tell(&server->members, &server->grant);
-	if (server->follower->pause == 0) {
+	members_send(&server->members, &server->grant);
+	if (server->follower->pause_usec == 0) {
 		r = acknowledge(server);
 		if (r == -ENOENT)
 			return r;
 	}
 	if (server->unfollowed != 0)
-		deadline = deadline_after(STRAY_USEC);
+		deadline = deadline_after(UNFOLLOWED_USEC);
 	r = follower_wait(server->follower, &server->epoll, deadline);
-	return r == -ECANCELED ? hear_all(server) : 0;
+	return r == -ECANCELED ? handle_events(server) : 0;
 }
 
 int server_run(struct server *server)

@@ -2,39 +2,39 @@
 #pragma once
 
 /*
- * gpuarb-agent: follows one lease for all processes of a `gpuarbctl run --adaptable`. It tells each
- * of them what is granted, and acknowledges a generation when every queue of every one has it.
+ * gpuarb-agent: follows one lease for all processes of a `gpuarbctl run --adaptable`. It sends them
+ * each grant, and acknowledges a generation when every queue of every process has its masks.
  */
 
+#include "libgpuarb/agent/follower.h"
 #include "libgpuarb/agent/members.h"
-#include "libgpuarb/agent/follow.h"
 
 struct server {
 	const char *sys, *dev, *proc;
-	const char *environment; /* HSA_CU_MASK as the processes have it; NULL: none */
-	bool sees_queues;        /* strays can be looked for */
+	const char *environment; /* HSA_CU_MASK of the processes; NULL: none */
+	bool queues_visible;     /* so unfollowed processes can be found */
 	bool debug;
 
 	struct follower *follower;
-	struct snapshot now;
+	struct lease_copy now; /* the last state that the daemon reported */
 	struct agent_grant grant;
 	uint64_t acknowledged;
 
-	pid_t root;
-	int listening, process; /* process: a pidfd of the root */
-	int epoll;              /* of these two, and of the members of the crowd */
+	pid_t root;             /* the process that `gpuarbctl run` became */
+	int listening, process; /* a socket; a pidfd of the root */
+	int epoll;              /* of these two and of the fds of the members */
 	struct members members;
-	pid_t unfollowed; /* for which an acknowledgement was held back; 0: none */
+	pid_t unfollowed; /* the process that prevents an acknowledgement; 0: none */
 };
 
-/* fds: taken over. -errno. */
+/* Takes over both fds. -errno. */
 int server_new(uint64_t lease, int listening, int process, pid_t root, struct server **ret);
-struct server *server_free(struct server *server); /* takes NULL, returns it */
+struct server *server_free(struct server *server); /* takes NULL, returns NULL */
 DEFINE_CLEANUP(struct server *, server_free)
 
-/* Reads the lease for the first time, waiting for a daemon that is away. The failure is noted in
- * the follower's handle. */
+/* Reads the lease for the first time, and waits for a daemon that is restarting. A failure is noted
+ * in the handle of the follower. */
 int server_begin(struct server *server);
 
-/* Until the lease or the process ends: 0. */
+/* Runs until the lease or the root process ends. 0. */
 int server_run(struct server *server);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * A private connection that is driven by our own poll(). libdbus's blocking calls go on
- * after a signal, so none is used: authentication, Hello and answers all pass through
+ * A private connection that the library drives with its own poll(). The blocking calls of libdbus
+ * continue after a signal, so none is used: authentication, Hello and answers all pass through
  * connection_receive().
  */
 
@@ -11,15 +11,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libgpuarb/connection/call.h"
+#include "libgpuarb/connection/connection.h"
 
-#define WATCHES 4U /* libdbus has two for a socket: to read, to write */
+#include "libgpuarb/connection/fields.h"
+
+#define WATCHES 4U /* libdbus uses two for a socket: one to read, one to write */
 #define MESSAGE_MAX (16L << 20)
+
+/* For calls that may ask a person: polkit waits two minutes for the password (bus-polkit.c). */
+#define PERSON_USEC UINT64_C(130000000)
 
 struct connection {
 	DBusConnection *dbus;
 	DBusWatch *watches[WATCHES];
-	const int *wake; /* as the handle's */
+	const int *cancel; /* as in struct gpuarb */
 };
 
 void free_message(DBusMessage **m)
@@ -62,7 +67,7 @@ void connection_free(struct connection *connection)
 	free(connection);
 }
 
-/* Which of our watches want what, as poll() has it. */
+/* Translates the watches of libdbus for poll(). */
 static void watches_to_poll(const struct connection *connection, struct pollfd *fds)
 {
 	for (size_t i = 0; i < WATCHES; i++) {
@@ -79,14 +84,14 @@ static void watches_to_poll(const struct connection *connection, struct pollfd *
 	}
 }
 
-/* One turn: waits until the socket is ready and lets libdbus read or write. */
-static int turn(struct connection *connection, uint64_t deadline)
+/* Waits until the socket is ready, then lets libdbus read or write. */
+static int wait_and_handle(struct connection *connection, uint64_t deadline)
 {
 	struct pollfd fds[WATCHES + 1];
 	int r;
 
 	watches_to_poll(connection, fds);
-	fds[WATCHES] = (struct pollfd){ .fd = connection->wake ? *connection->wake : -1,
+	fds[WATCHES] = (struct pollfd){ .fd = connection->cancel ? *connection->cancel : -1,
 					.events = POLLIN };
 	r = poll_until(fds, WATCHES + 1, deadline);
 	if (r < 0)
@@ -100,7 +105,7 @@ static int turn(struct connection *connection, uint64_t deadline)
 				 (fds[i].revents & POLLHUP ? DBUS_WATCH_HANGUP : 0) |
 				 (fds[i].revents & POLLERR ? DBUS_WATCH_ERROR : 0);
 
-		if (fds[i].revents & POLLNVAL) /* the program closed it under us */
+		if (fds[i].revents & POLLNVAL) /* the program has closed our fd */
 			return -ECONNRESET;
 		if (flags && connection->watches[i] &&
 		    !dbus_watch_handle(connection->watches[i], flags))
@@ -125,7 +130,7 @@ int connection_receive(struct connection *connection, uint64_t deadline, DBusMes
 		if (!dbus_connection_get_is_connected(dbus))
 			return -ECONNRESET;
 
-		r = turn(connection, deadline);
+		r = wait_and_handle(connection, deadline);
 		if (r < 0)
 			return r;
 	}
@@ -136,9 +141,9 @@ int connection_send(struct connection *connection, DBusMessage *m, dbus_uint32_t
 	return dbus_connection_send(connection->dbus, m, ret_serial) ? 0 : -ENOMEM;
 }
 
-void connection_wake(struct connection *connection, const int *wake)
+void connection_set_cancel(struct connection *connection, const int *cancel)
 {
-	connection->wake = wake;
+	connection->cancel = cancel;
 }
 
 bool connection_passes_fds(const struct connection *connection)
@@ -146,13 +151,117 @@ bool connection_passes_fds(const struct connection *connection)
 	return dbus_connection_can_send_type(connection->dbus, DBUS_TYPE_UNIX_FD);
 }
 
-static int dial(struct gpuarb *gpuarb, struct connection *connection)
+/* ---- calls ------------------------------------------------------------------------------- */
+
+/* Reads (s) or (s aa{sv}): the sentence of the daemon, then the refusals. */
+static int fail_by_reply(struct gpuarb *gpuarb, DBusMessage *reply)
+{
+	const char *name = dbus_message_get_error_name(reply), *sentence = name;
+	DBusMessageIter iter;
+	int r = error_from_name(name);
+
+	gpuarb->error_name = strdup(name);
+	if (!gpuarb->error_name)
+		return -ENOMEM;
+
+	if (dbus_message_iter_init(reply, &iter) &&
+	    dbus_message_iter_get_arg_type(&iter) == DBUS_TYPE_STRING) {
+		dbus_message_iter_get_basic(&iter, &sentence);
+		if (dbus_message_iter_next(&iter) &&
+		    read_refusals(&iter, &gpuarb->answer, &gpuarb->refusals, &gpuarb->n_refusals,
+				  NULL) == -ENOMEM)
+			return -ENOMEM;
+	}
+
+	if (r == -ECONNREFUSED)
+		return fail(gpuarb, r, "no gpuarbd on the bus at %s: %s", gpuarb->address,
+			    sentence);
+	if (r == -ECONNRESET)
+		return fail(gpuarb, r, "gpuarbd left the bus before it answered: %s", sentence);
+	return fail(gpuarb, r, "%s", sentence);
+}
+
+static int await_reply(struct gpuarb *gpuarb, struct connection *connection, dbus_uint32_t serial,
+		       DBusMessage **ret)
+{
+	bool person = gpuarb->interactive && gpuarb->answer_usec < PERSON_USEC;
+	uint64_t usec = person ? PERSON_USEC : gpuarb->answer_usec;
+	uint64_t deadline = deadline_after(usec);
+
+	for (;;) {
+		_cleanup_(free_message) DBusMessage *m = NULL;
+		int r = connection_receive(connection, deadline, &m);
+
+		if (r == -ETIMEDOUT)
+			return fail(gpuarb, r,
+				    "no answer within %u s on the bus at %s: check whether "
+				    "gpuarbd hangs",
+				    (unsigned)(usec / 1000000), gpuarb->address);
+		if (r == -EINTR)
+			return fail_interrupted(gpuarb);
+		if (r == -ECONNRESET)
+			return fail(gpuarb, r, "lost the connection to the bus at %s",
+				    gpuarb->address);
+		if (r < 0)
+			return r;
+		if (dbus_message_get_reply_serial(m) != serial)
+			continue;
+
+		*ret = TAKE_PTR(m);
+		return 0;
+	}
+}
+
+int connection_call(struct gpuarb *gpuarb, struct connection *connection, DBusMessage *call,
+		    const char *signature, DBusMessage **ret)
+{
+	_cleanup_(free_message) DBusMessage *reply = NULL;
+	dbus_uint32_t serial;
+	int r;
+
+	free(gpuarb->error_name);
+	gpuarb->error_name = NULL;
+	dbus_message_set_allow_interactive_authorization(call, gpuarb->interactive);
+	r = connection_send(connection, call, &serial);
+	if (r < 0)
+		return r;
+
+	r = await_reply(gpuarb, connection, serial, &reply);
+	if (r < 0)
+		return r;
+
+	if (!dbus_message_has_sender(reply, DBUS_SERVICE_DBUS))
+		gpuarb->daemon_seen = true;
+	if (dbus_message_get_type(reply) == DBUS_MESSAGE_TYPE_ERROR)
+		return fail_by_reply(gpuarb, reply);
+	if (signature && !dbus_message_has_signature(reply, signature))
+		return fail_answer(gpuarb, dbus_message_get_member(call), NULL);
+	if (ret)
+		*ret = TAKE_PTR(reply);
+	return 0;
+}
+
+int connection_call_bus(struct gpuarb *gpuarb, struct connection *connection, const char *member,
+			const char *argument, const char *signature, DBusMessage **ret)
+{
+	_cleanup_(free_message) DBusMessage *call = dbus_message_new_method_call(
+		DBUS_SERVICE_DBUS, DBUS_PATH_DBUS, DBUS_INTERFACE_DBUS, member);
+
+	if (!call || (argument && !dbus_message_append_args(call, DBUS_TYPE_STRING, &argument,
+							    DBUS_TYPE_INVALID)))
+		return -ENOMEM;
+	return connection_call(gpuarb, connection, call, signature, ret);
+}
+
+/* ---- connecting -------------------------------------------------------------------------- */
+
+static int open_private(struct gpuarb *gpuarb, struct connection *connection)
 {
 	DBusError error = DBUS_ERROR_INIT;
 	int r;
 
-	/* libdbus would make the whole program ignore SIGPIPE; it sends with MSG_NOSIGNAL
-	 * in any case. */
+	/* Otherwise libdbus makes the whole program ignore SIGPIPE. It does not need that: it
+	 * sends with MSG_NOSIGNAL. */
 	dbus_connection_set_change_sigpipe(FALSE);
 
 	connection->dbus = dbus_connection_open_private(gpuarb->address, &error);
@@ -176,7 +285,7 @@ static int dial(struct gpuarb *gpuarb, struct connection *connection)
 
 static int hello(struct gpuarb *gpuarb, struct connection *connection)
 {
-	int r = call_bus(gpuarb, connection, "Hello", NULL, "s", NULL);
+	int r = connection_call_bus(gpuarb, connection, "Hello", NULL, "s", NULL);
 
 	if (r == -ECONNRESET)
 		return fail(gpuarb, -ECONNREFUSED,
@@ -193,9 +302,9 @@ int connection_new(struct gpuarb *gpuarb, struct connection **ret)
 	connection = calloc(1, sizeof(*connection));
 	if (!connection)
 		return -ENOMEM;
-	connection->wake = gpuarb->wake;
+	connection->cancel = gpuarb->cancel;
 
-	r = dial(gpuarb, connection);
+	r = open_private(gpuarb, connection);
 	if (r < 0)
 		return r;
 
@@ -207,7 +316,7 @@ int connection_new(struct gpuarb *gpuarb, struct connection **ret)
 	return 0;
 }
 
-/* Takes in what came since, and finds out whether the other end is still there. */
+/* Drops the messages that came since the last call. False: the bus has closed the connection. */
 static bool alive(struct connection *connection)
 {
 	int r;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the daemon tells of partitions, refusals, leases and GPUs: names to members. */
+/* Which key of the daemon fills which member: partitions, refusals, leases and GPUs. */
+
+#include "libgpuarb/connection/fields.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "libgpuarb/connection/call.h"
+#include "libgpuarb/connection/read.h"
 
 /* clang-format off */
 #define FIELD(type_, key_, object, member) \
@@ -110,8 +112,8 @@ static int read_unmanaged(DBusMessageIter *value, struct arena *arena, void *obj
 			 sizeof(struct gpuarb_process), &gpu->unmanaged, &gpu->n_unmanaged, NULL);
 }
 
-/* A table of numbers whose rows are equally long, row by row. *ret_columns starts as what
- * the tables before it had, or 0. */
+/* Reads an array of equally long rows into one array, row by row. *ret_columns: the length of a
+ * row, or 0 if no table was read before. */
 static int read_table(DBusMessageIter *value, struct arena *arena, size_t *ret_columns,
 		      const uint32_t **ret, size_t *ret_rows)
 {
@@ -143,7 +145,7 @@ static int read_table(DBusMessageIter *value, struct arena *arena, size_t *ret_c
 	return 0;
 }
 
-/* What a GPU is while it is read: the tables say how large they are. */
+/* A GPU while it is read, with the dimensions of its tables. */
 struct reading {
 	struct gpuarb_gpu gpu;
 	size_t engine_xccs, engines;
@@ -229,7 +231,7 @@ static const struct field gpu_fields[] = {
 	FIELD('b', "Draining", gpuarb_gpu, draining),
 };
 
-/* The tables must be as large as the numbers say, or readers would run past their ends. */
+/* The dimensions of the tables must match Xccs and ShaderEngines: programs index by these. */
 static int check_tables(struct reading *reading, const char **ret_key)
 {
 	struct gpuarb_gpu *gpu = &reading->gpu;

@@ -1,109 +1,144 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The last failure and answer of a handle. */
+
+#include "libgpuarb/connection/handle.h"
+
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "libgpuarb/connection/call.h"
+#include "dbus/names.h"
 
-/* The system bus's place, as the D-Bus specification has it. */
-#define SYSTEM_BUS "unix:path=/var/run/dbus/system_bus_socket"
+#define DBUS "org.freedesktop.DBus.Error."
+#define SPAWN DBUS "Spawn."
 
-/* Why gpuarb_open() failed: then there is no handle to keep it. */
-static _Thread_local char open_sentence[512];
+static const struct {
+	const char *name;
+	int error;
+} errors[] = {
+	{ GPUARB_ERROR_INVALID_REQUEST, -EINVAL },
+	{ GPUARB_ERROR_INVALID_STATE, -EBADFD },
+	{ GPUARB_ERROR_TOKEN_CONFLICT, -EEXIST },
+	{ GPUARB_ERROR_NOT_PERMITTED, -EACCES },
+	{ GPUARB_ERROR_QUOTA_EXCEEDED, -EDQUOT },
+	{ GPUARB_ERROR_NO_CAPACITY, -EBUSY },
+	{ GPUARB_ERROR_NEVER_FITS, -ENOSPC },
+	{ GPUARB_ERROR_NO_SUCH_GPU, -ENODEV },
+	{ GPUARB_ERROR_NO_SUCH_LEASE, -ENOENT },
+	{ GPUARB_ERROR_NO_SUCH_TENANT, -ESRCH },
+	{ GPUARB_ERROR_NOT_SUPPORTED, -EOPNOTSUPP },
+	{ GPUARB_ERROR_NOT_SAVED, -EIO },
+	{ GPUARB_ERROR_TOO_MANY_LEASES, -EUSERS },
+	{ GPUARB_ERROR_TIMED_OUT, -ETIMEDOUT },
+	{ GPUARB_ERROR_SHUTDOWN, -ESHUTDOWN },
 
-static char *bus_address(void)
+	/* Errors of the bus, of libdbus, and of daemons of other versions. */
+	{ DBUS "NoMemory", -ENOMEM },
+	{ DBUS "AccessDenied", -EACCES },
+	{ DBUS "InteractiveAuthorizationRequired", -EACCES },
+	{ DBUS "InvalidArgs", -EINVAL },
+	{ DBUS "LimitsExceeded", -EUSERS },
+	{ DBUS "NotSupported", -EOPNOTSUPP },
+	{ DBUS "UnknownMethod", -EOPNOTSUPP },
+	{ DBUS "UnknownInterface", -EOPNOTSUPP },
+	{ DBUS "UnknownObject", -ENOENT },
+	{ DBUS "ServiceUnknown", -ECONNREFUSED },
+	{ DBUS "NameHasNoOwner", -ECONNREFUSED },
+	{ DBUS "NoReply", -ECONNRESET },
+	{ DBUS "Disconnected", -ECONNRESET },
+	{ DBUS "Timeout", -ETIMEDOUT },
+	{ DBUS "TimedOut", -ETIMEDOUT },
+};
+
+int error_from_name(const char *name)
 {
-	const char *address = secure_getenv("GPUARB_BUS_ADDRESS");
+	for (size_t i = 0; i < ARRAY_SIZE(errors); i++)
+		if (strcmp(errors[i].name, name) == 0)
+			return errors[i].error;
 
-	if (!address || !*address)
-		address = secure_getenv("DBUS_SYSTEM_BUS_ADDRESS");
-	return strdup(address && *address ? address : SYSTEM_BUS);
+	/* The bus could not start the daemon. */
+	if (strncmp(name, SPAWN, strlen(SPAWN)) == 0 ||
+	    strncmp(name, "org.freedesktop.systemd1.", 25) == 0)
+		return -ECONNREFUSED;
+	return -EPROTO;
 }
 
-int gpuarb_new(const char *address, struct gpuarb **ret)
+void handle_begin(struct gpuarb *gpuarb)
 {
-	_cleanup_(gpuarb_closep) struct gpuarb *gpuarb = calloc(1, sizeof(*gpuarb));
-
-	if (!gpuarb)
-		return -ENOMEM;
-
-	gpuarb->references = 1;
-	gpuarb->answer_usec = ANSWER_USEC;
-	gpuarb->return_usec = RETURN_USEC;
-	gpuarb->address = address ? strdup(address) : bus_address();
-	if (!gpuarb->address)
-		return -ENOMEM;
-	*ret = TAKE_PTR(gpuarb);
-	return 0;
+	free(gpuarb->sentence);
+	free(gpuarb->error_name);
+	gpuarb->sentence = gpuarb->error_name = NULL;
+	gpuarb->no_memory = false;
+	arena_clear(&gpuarb->answer);
+	gpuarb->refusals = NULL;
+	gpuarb->n_refusals = 0;
+	gpuarb->plan = NULL;
+	gpuarb->n_plan = 0;
 }
 
-static const char *last_sentence(const struct gpuarb *gpuarb)
+int handle_end(struct gpuarb *gpuarb, int r)
 {
-	if (gpuarb->no_memory)
-		return "out of memory";
-	return gpuarb->sentence ? gpuarb->sentence : "";
+	gpuarb->no_memory = r == -ENOMEM;
+	return r;
 }
 
-GPUARB_EXPORT int gpuarb_open(struct gpuarb **ret)
+PRINTF_LIKE(2, 0)
+static bool set_sentence(struct gpuarb *gpuarb, const char *format, va_list args)
 {
-	_cleanup_(gpuarb_closep) struct gpuarb *gpuarb = NULL;
-	int r;
-
-	if (!ret)
-		return -EINVAL;
-
-	*ret = NULL;
-	snprintf(open_sentence, sizeof(open_sentence), "out of memory");
-	r = gpuarb_new(NULL, &gpuarb);
-	if (r < 0)
-		return r;
-
-	r = done(gpuarb, connection_ensure(gpuarb));
-	if (r < 0) {
-		snprintf(open_sentence, sizeof(open_sentence), "%s", last_sentence(gpuarb));
-		return r;
-	}
-	open_sentence[0] = '\0';
-	*ret = TAKE_PTR(gpuarb);
-	return 0;
+	free(gpuarb->sentence);
+	if (vasprintf(&gpuarb->sentence, format, args) < 0)
+		gpuarb->sentence = NULL;
+	return gpuarb->sentence;
 }
 
-struct gpuarb *gpuarb_reference(struct gpuarb *gpuarb)
+int fail(struct gpuarb *gpuarb, int error, const char *format, ...)
 {
-	gpuarb->references++;
-	return gpuarb;
+	va_list args;
+	bool noted;
+
+	va_start(args, format);
+	noted = set_sentence(gpuarb, format, args);
+	va_end(args);
+	return noted ? error : -ENOMEM;
 }
 
-void gpuarb_unreference(struct gpuarb *gpuarb)
+int fail_as(struct gpuarb *gpuarb, const char *name, const char *format, ...)
 {
-	if (--gpuarb->references > 0)
-		return;
+	va_list args;
+	bool noted;
 
-	begin(gpuarb);
-	connection_free(gpuarb->connection);
-	free(gpuarb->address);
-	free(gpuarb);
+	free(gpuarb->error_name);
+	gpuarb->error_name = strdup(name);
+	va_start(args, format);
+	noted = set_sentence(gpuarb, format, args);
+	va_end(args);
+	return noted && gpuarb->error_name ? error_from_name(name) : -ENOMEM;
 }
 
-GPUARB_EXPORT void gpuarb_set_interactive(struct gpuarb *gpuarb, bool interactive)
+int fail_interrupted(struct gpuarb *gpuarb)
 {
-	if (gpuarb)
-		gpuarb->interactive = interactive;
+	return fail(gpuarb, -EINTR, "interrupted by a signal");
 }
 
-GPUARB_EXPORT void gpuarb_close(struct gpuarb *gpuarb)
+int fail_answer(struct gpuarb *gpuarb, const char *method, const char *key)
 {
-	if (!gpuarb)
-		return;
-
-	/* A lease that is left makes a connection of its own when it has something to say. */
-	connection_free(gpuarb->connection);
-	gpuarb->connection = NULL;
-	gpuarb_unreference(gpuarb);
+	return fail(gpuarb, -EPROTO,
+		    "invalid answer of gpuarbd to %s%s%s%s: use a gpuarbd and a libgpuarb of the "
+		    "same version",
+		    method, key ? ": '" : "", key ? key : "", key ? "' has the wrong type" : "");
 }
 
-GPUARB_EXPORT const char *gpuarb_last_error(const struct gpuarb *gpuarb)
+GPUARB_EXPORT const char *gpuarb_last_error_name(const struct gpuarb *gpuarb)
 {
-	return gpuarb ? last_sentence(gpuarb) : open_sentence;
+	return gpuarb && gpuarb->error_name ? gpuarb->error_name : "";
+}
+
+GPUARB_EXPORT const struct gpuarb_refusal *gpuarb_last_refusals(const struct gpuarb *gpuarb,
+								size_t *ret_n)
+{
+	if (ret_n)
+		*ret_n = gpuarb ? gpuarb->n_refusals : 0;
+	return gpuarb ? gpuarb->refusals : NULL;
 }

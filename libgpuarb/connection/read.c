@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Dictionaries into structures. Nothing that came is believed before its type is seen. */
+#include "libgpuarb/connection/read.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "libgpuarb/connection/call.h"
-
-#define ROWS_MAX 4096U /* more than a machine has GPUs, or KFD processes */
+#define ROWS_MAX 4096U /* more than the GPUs or KFD processes of any machine */
 
 int iter_check(DBusMessageIter *iter, const char *signature)
 {
@@ -29,7 +27,7 @@ size_t iter_count(const DBusMessageIter *array)
 	return (size_t)dbus_message_iter_get_element_count(&copy);
 }
 
-/* Numbers of this size: *ret is an array of them. */
+/* Copies an array of numbers of this size. */
 static int read_numbers(DBusMessageIter *value, struct arena *arena, size_t size, const void **ret,
 			size_t *ret_n)
 {
@@ -69,7 +67,7 @@ static int read_strings(DBusMessageIter *value, struct arena *arena, const char 
 	return 0;
 }
 
-/* Numbers of either width do for 't'. */
+/* For 't' both widths are accepted. */
 static int read_basic(DBusMessageIter *value, char type, struct arena *arena, void *member)
 {
 	int have = dbus_message_iter_get_arg_type(value);
@@ -214,13 +212,4 @@ int path_number(const char *path, const char *prefix, uint64_t *ret)
 	}
 	*ret = number;
 	return 0;
-}
-
-int misunderstood(struct gpuarb *gpuarb, const char *what, const char *key)
-{
-	if (key)
-		return fail(gpuarb, -EPROTO,
-			    "gpuarbd's answer to %s is not understood: %s is of another type", what,
-			    key);
-	return fail(gpuarb, -EPROTO, "gpuarbd's answer to %s is not understood", what);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * A daemon that restarts, and a bus that does. A call that was cut off, or that finds nobody
- * where there was somebody, is sent again when they are back. For the daemon the bus is
- * watched; for the bus nobody tells, so it is looked for now and then.
+ * A call is sent again when the connection was lost during the call, or when the daemon or the bus
+ * was there before and is away now. The bus announces the return of the daemon; the return of the
+ * bus is announced by nobody, so reconnect_bus() tries again with growing pauses.
  */
 
 #include <errno.h>
@@ -12,36 +12,37 @@
 #include <string.h>
 
 #include "dbus/names.h"
-#include "libgpuarb/connection/call.h"
+#include "libgpuarb/connection/reconnect.h"
 
-#define PAUSE_MIN 10000U /* between two looks for the bus */
-#define PAUSE_MAX 250000U
+#define PAUSE_MIN_USEC 10000U /* between two attempts to connect */
+#define PAUSE_MAX_USEC 250000U
 
-/* A call that was cut off so often may be what the daemon dies of. */
-#define CUTS_MAX 3U
+/* A call that lost the connection so often may be the reason why the daemon crashes. */
+#define LOSSES_MAX 3U
 
 #define NAME_RULE                                                                 \
 	"type='signal',sender='" DBUS_SERVICE_DBUS "',member='NameOwnerChanged'," \
 	"arg0='" GPUARB_BUS_NAME "'"
 
-int return_subscribe(struct gpuarb *gpuarb, struct connection *connection, bool *ret_there)
+int daemon_subscribe(struct gpuarb *gpuarb, struct connection *connection, bool *ret_present)
 {
 	_cleanup_(free_message) DBusMessage *reply = NULL;
-	dbus_bool_t there = FALSE;
+	dbus_bool_t present = FALSE;
 	int r;
 
-	r = call_bus(gpuarb, connection, "AddMatch", NAME_RULE, NULL, NULL);
+	r = connection_call_bus(gpuarb, connection, "AddMatch", NAME_RULE, NULL, NULL);
 	if (r >= 0)
-		r = call_bus(gpuarb, connection, "NameHasOwner", GPUARB_BUS_NAME, "b", &reply);
+		r = connection_call_bus(gpuarb, connection, "NameHasOwner", GPUARB_BUS_NAME, "b",
+					&reply);
 	if (r < 0)
 		return r;
 
-	dbus_message_get_args(reply, NULL, DBUS_TYPE_BOOLEAN, &there, DBUS_TYPE_INVALID);
-	*ret_there = there;
+	dbus_message_get_args(reply, NULL, DBUS_TYPE_BOOLEAN, &present, DBUS_TYPE_INVALID);
+	*ret_present = present;
 	return 0;
 }
 
-int return_told(DBusMessage *m)
+int daemon_presence(DBusMessage *m)
 {
 	const char *name, *from, *to;
 
@@ -53,17 +54,17 @@ int return_told(DBusMessage *m)
 	return *to != '\0';
 }
 
-/* 0, also when the deadline came first. */
+/* Sleeps until the earlier of the two. 0 or -EINTR. */
 static int pause_until(struct gpuarb *gpuarb, uint64_t until, uint64_t deadline)
 {
 	int r = poll_until(NULL, 0, until < deadline ? until : deadline);
 
-	return r == -EINTR ? interrupted(gpuarb) : 0;
+	return r == -EINTR ? fail_interrupted(gpuarb) : 0;
 }
 
-int return_of_bus(struct gpuarb *gpuarb, uint64_t deadline, struct connection **ret)
+int reconnect_bus(struct gpuarb *gpuarb, uint64_t deadline, struct connection **ret)
 {
-	uint64_t pause = PAUSE_MIN;
+	uint64_t pause = PAUSE_MIN_USEC;
 
 	for (;;) {
 		int r = pause_until(gpuarb, deadline_after(pause), deadline);
@@ -72,64 +73,64 @@ int return_of_bus(struct gpuarb *gpuarb, uint64_t deadline, struct connection **
 			r = connection_new(gpuarb, ret);
 		if (r != -ECONNREFUSED || now_usec() >= deadline)
 			return r;
-		pause = pause < PAUSE_MAX / 2 ? pause * 2 : PAUSE_MAX;
+		pause = pause < PAUSE_MAX_USEC / 2 ? pause * 2 : PAUSE_MAX_USEC;
 	}
 }
 
-/* 0: it may be back, or the bus has gone, too: the call finds out. -ETIMEDOUT: not by then. */
-static int return_of_daemon(struct gpuarb *gpuarb, uint64_t deadline)
+/* 0: the daemon may be back, or the bus is gone too; the next call shows which. -ETIMEDOUT. */
+static int wait_for_daemon(struct gpuarb *gpuarb, uint64_t deadline)
 {
 	_cleanup_(connection_freep) struct connection *connection = NULL;
-	bool there = false;
+	bool present = false;
 	int r;
 
 	r = connection_new(gpuarb, &connection);
 	if (r >= 0)
-		r = return_subscribe(gpuarb, connection, &there);
-	while (r >= 0 && !there) {
+		r = daemon_subscribe(gpuarb, connection, &present);
+	while (r >= 0 && !present) {
 		_cleanup_(free_message) DBusMessage *m = NULL;
 
 		r = connection_receive(connection, deadline, &m);
 		if (r >= 0)
-			there = return_told(m) > 0;
+			present = daemon_presence(m) > 0;
 	}
 	if (r == -EINTR)
-		return interrupted(gpuarb);
+		return fail_interrupted(gpuarb);
 	return r == -ECONNRESET || r == -ECONNREFUSED ? 0 : r;
 }
 
-/* Makes the connection that the call is sent on again. */
+/* Replaces the connection of the handle, for the next attempt of the call. */
 static int reconnect(struct gpuarb *gpuarb, uint64_t deadline)
 {
 	connection_free(gpuarb->connection);
 	gpuarb->connection = NULL;
-	return return_of_bus(gpuarb, deadline, &gpuarb->connection);
+	return reconnect_bus(gpuarb, deadline, &gpuarb->connection);
 }
 
-void outage_done(struct outage *outage)
+void outage_clear(struct outage *outage)
 {
 	free(outage->sentence);
 	free(outage->error_name);
 }
 
-/* The program is told the first failure, or the first that cut the call off: then it may have
- * been carried out. */
+/* The final result is the first failure, or the first -ECONNRESET: after that the daemon may have
+ * carried the call out. */
 static void outage_note(struct gpuarb *gpuarb, struct outage *outage, int r)
 {
-	uint64_t window = gpuarb->return_usec < gpuarb->answer_usec ? gpuarb->return_usec
-								    : gpuarb->answer_usec;
+	uint64_t window = gpuarb->reconnect_usec < gpuarb->answer_usec ? gpuarb->reconnect_usec
+								       : gpuarb->answer_usec;
 
 	if (outage->error == 0) {
 		outage->since = now_usec();
 		outage->deadline = outage->since + window;
 	}
 	if (outage->error == 0 || (outage->error == -ECONNREFUSED && r == -ECONNRESET)) {
-		outage_done(outage);
+		outage_clear(outage);
 		outage->error = r;
 		outage->sentence = TAKE_PTR(gpuarb->sentence);
 		outage->error_name = TAKE_PTR(gpuarb->error_name);
 	}
-	free(gpuarb->error_name); /* what fails next may have none */
+	free(gpuarb->error_name); /* the next failure may have none */
 	gpuarb->error_name = NULL;
 }
 
@@ -139,7 +140,7 @@ static int outage_over(struct gpuarb *gpuarb, struct outage *outage)
 
 	free(gpuarb->error_name);
 	gpuarb->error_name = TAKE_PTR(outage->error_name);
-	return fail(gpuarb, outage->error, "%s; waited %u.%u s for it to return", outage->sentence,
+	return fail(gpuarb, outage->error, "%s; waited %u.%u s for its return", outage->sentence,
 		    (unsigned)(tenths / 10), (unsigned)(tenths % 10));
 }
 
@@ -147,16 +148,16 @@ int outage_wait(struct gpuarb *gpuarb, struct outage *outage, int r)
 {
 	bool named = gpuarb->error_name;
 
-	if (gpuarb->return_usec == 0 ||
-	    (r != -ECONNRESET && (r != -ECONNREFUSED || (named && !gpuarb->known))))
+	if (gpuarb->reconnect_usec == 0 ||
+	    (r != -ECONNRESET && (r != -ECONNREFUSED || (named && !gpuarb->daemon_seen))))
 		return r;
 
 	outage_note(gpuarb, outage, r);
 	if (r == -ECONNRESET) {
-		gpuarb->known = gpuarb->repeated = true;
-		r = ++outage->cuts < CUTS_MAX ? 0 : -ETIMEDOUT;
+		gpuarb->daemon_seen = gpuarb->repeated = true;
+		r = ++outage->losses < LOSSES_MAX ? 0 : -ETIMEDOUT;
 	} else {
-		r = named ? return_of_daemon(gpuarb, outage->deadline)
+		r = named ? wait_for_daemon(gpuarb, outage->deadline)
 			  : reconnect(gpuarb, outage->deadline);
 	}
 	if (r == -ETIMEDOUT || r == -ECONNREFUSED || (r >= 0 && now_usec() >= outage->deadline))

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A picture of everything, out of GetManagedObjects. */
+/* A snapshot of all GPUs and leases, from GetManagedObjects. */
+
+#include "libgpuarb/connection/snapshot.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,6 +10,8 @@
 
 #include "dbus/names.h"
 #include "libgpuarb/connection/call.h"
+#include "libgpuarb/connection/fields.h"
+#include "libgpuarb/connection/read.h"
 
 #define OBJECTS_MAX 65536U
 
@@ -17,7 +21,7 @@ struct gpuarb_view {
 	const char *const *tenants;
 	size_t n_tenants;
 	struct gpuarb_gpu *gpus;
-	uint64_t *gpu_numbers; /* of their objects, in the same order */
+	uint64_t *gpu_numbers; /* of their object paths, in the same order */
 	size_t n_gpus;
 	struct gpuarb_lease_info *leases;
 	size_t n_leases;
@@ -31,16 +35,16 @@ static const struct field root_fields[] = {
 	  .count_offset = offsetof(struct gpuarb_view, n_tenants) },
 };
 
-/* One object of the answer: where it is, and the properties of one of its interfaces. */
+/* One object of the answer, with the properties of one interface. */
 struct object {
-	uint64_t number; /* at the end of its path */
+	uint64_t number; /* at the end of its object path */
 	union {
 		struct gpuarb_gpu gpu;
 		struct gpuarb_lease_info lease;
 	};
 };
 
-/* The kinds of objects there are, and how each is read. */
+/* GPU or lease: where its objects are, and how to read them. */
 struct kind {
 	const char *prefix, *interface;
 	int (*read)(DBusMessageIter *dict, struct arena *arena, struct object *ret,
@@ -63,7 +67,7 @@ static const struct kind gpu_kind = { GPUARB_PATH_GPU, GPUARB_INTERFACE_GPU, rea
 static const struct kind lease_kind = { GPUARB_PATH_LEASE, GPUARB_INTERFACE_LEASE,
 					read_lease_object };
 
-/* Stands *ret on the properties of the interface, if the object (oa{sa{sv}}) has it. */
+/* Sets *ret to the properties of the interface. False: the object (a{sa{sv}}) does not have it. */
 static bool find_interface(DBusMessageIter *object, const char *interface, DBusMessageIter *ret)
 {
 	DBusMessageIter interfaces;
@@ -89,7 +93,7 @@ static int compare_objects(const void *a, const void *b)
 	return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* Reads all objects of a kind into scratch, ordered by number; what they have goes to pool. */
+/* Reads all objects of a kind, sorted by number, into scratch; their strings and lists into arena. */
 static int read_objects(DBusMessageIter *answer, const struct kind *kind, struct arena *arena,
 			struct arena *scratch, struct object **ret, size_t *ret_n,
 			const char **ret_key)
@@ -181,7 +185,7 @@ static int read_root(struct gpuarb *gpuarb, struct gpuarb_view *view)
 
 	dbus_message_iter_init(reply, &iter);
 	r = read_fields(&iter, root_fields, ARRAY_SIZE(root_fields), &view->arena, view, &key);
-	return r == -EPROTO ? misunderstood(gpuarb, "GetAll", key) : r;
+	return r == -EPROTO ? fail_answer(gpuarb, "GetAll", key) : r;
 }
 
 static int read_tree(struct gpuarb *gpuarb, struct gpuarb_view *view)
@@ -201,7 +205,7 @@ static int read_tree(struct gpuarb *gpuarb, struct gpuarb_view *view)
 	r = read_gpus(&iter, view, &key);
 	if (r >= 0)
 		r = read_leases(&iter, view, &key);
-	return r == -EPROTO ? misunderstood(gpuarb, "GetManagedObjects", key) : r;
+	return r == -EPROTO ? fail_answer(gpuarb, "GetManagedObjects", key) : r;
 }
 
 int view_new(struct gpuarb *gpuarb, struct gpuarb_view **ret)
@@ -233,8 +237,8 @@ GPUARB_EXPORT int gpuarb_look(struct gpuarb *gpuarb, struct gpuarb_view **ret)
 	if (!gpuarb || !ret)
 		return -EINVAL;
 
-	begin(gpuarb);
-	return done(gpuarb, view_new(gpuarb, ret));
+	handle_begin(gpuarb);
+	return handle_end(gpuarb, view_new(gpuarb, ret));
 }
 
 GPUARB_EXPORT void gpuarb_view_free(struct gpuarb_view *view)

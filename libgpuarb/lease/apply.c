@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "libgpuarb/lease/apply.h"
+
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
-#include "libgpuarb/lease/apply.h"
+#include "libgpuarb/lease/environment.h"
+#include "libgpuarb/lease/lease-handle.h"
 
 static void mask_of(const struct gpuarb_partition *partition, struct mask *ret)
 {
@@ -12,7 +19,7 @@ static void mask_of(const struct gpuarb_partition *partition, struct mask *ret)
 	memcpy(ret->word, partition->cu_mask, ret->words * sizeof(*ret->word));
 }
 
-/* ---- before anything is changed --------------------------------------------------------- */
+/* ---- the lease --------------------------------------------------------------------------- */
 
 static int check_lease(const struct apply *apply)
 {
@@ -30,16 +37,73 @@ static int check_lease(const struct apply *apply)
 				    "GPU %s is simulated and has no queues", partition->gpu);
 		if (partition->cu_mask_words > MASK_WORDS)
 			return fail(apply->gpuarb, -EOPNOTSUPP,
-				    "the mask on GPU %s has more than %u bits, which KFD does not "
-				    "look at",
+				    "the mask for GPU %s has more than the %u bits that KFD "
+				    "supports",
 				    partition->gpu, MASK_WORDS * 32);
 		mask_of(partition, &mask);
 		if (mask_empty(&mask))
-			return fail(apply->gpuarb, -EBADFD, "the lease has no CU on GPU %s now",
-				    partition->gpu);
+			return fail(apply->gpuarb, -EBADFD,
+				    "lease %" PRIu64 " has no CUs on GPU %s at the moment",
+				    apply->lease, partition->gpu);
 	}
 	return 0;
 }
+
+/* ---- masks of the environment ------------------------------------------------------------ */
+
+static const char *value_of(const struct apply *apply, const char *name)
+{
+	const char *value = apply->get(apply->userdata, name);
+
+	return value && *value ? value : NULL;
+}
+
+/* Whether the variables are those of gpuarb_lease_environment() for this lease. */
+static bool of_this_lease(const struct apply *apply, const char *masks)
+{
+	const char *lease = value_of(apply, "GPUARB_LEASE");
+	char number[24];
+	struct mask mask;
+
+	snprintf(number, sizeof(number), "%" PRIu64, apply->lease);
+	if (!lease || strcmp(lease, number) != 0)
+		return false;
+	for (size_t i = 0; i < apply->n; i++)
+		if (!environment_mask(masks, i, &mask))
+			return false;
+	return true;
+}
+
+/* The runtime masks queues by itself when these variables are set. -EEXIST, noted: they are not of
+ * this lease. */
+static int check_inherited(const struct apply *apply)
+{
+	const char *masks = value_of(apply, "HSA_CU_MASK");
+	const char *global = value_of(apply, "ROC_GLOBAL_CU_MASK");
+
+	if (!global && (!masks || of_this_lease(apply, masks)))
+		return 0;
+	return fail(apply->gpuarb, -EEXIST,
+		    "%s=%s is set, and lease %" PRIu64
+		    " would replace that mask: start the program "
+		    "without the variable, and do not ask for a lease inside another one",
+		    global ? "ROC_GLOBAL_CU_MASK" : "HSA_CU_MASK", global ? global : masks,
+		    apply->lease);
+}
+
+/* The mask that the runtime gave to the queues of partition i. */
+static void inherited_mask(const struct apply *apply, size_t i, struct mask *ret)
+{
+	const char *masks = value_of(apply, "HSA_CU_MASK");
+
+	/* A queue without a mask has all CUs. */
+	if (!masks || !environment_mask(masks, i, ret)) {
+		memset(ret->word, 0xff, sizeof(ret->word));
+		ret->words = MASK_WORDS;
+	}
+}
+
+/* ---- the queues -------------------------------------------------------------------------- */
 
 static int refresh(const struct apply *apply)
 {
@@ -51,7 +115,8 @@ static int refresh(const struct apply *apply)
 		return r;
 	if (r < 0)
 		return fail(apply->gpuarb, r,
-			    "cannot read this process's queues in %s/class/kfd/kfd/proc/%d: %s",
+			    "cannot read the queues of this process in "
+			    "%s/class/kfd/kfd/proc/%d: %s",
 			    apply->sys, (int)apply->pid, strerror(-r));
 
 	r = mask_cache_refresh(apply->mask_cache, &list, apply->partitions, apply->n);
@@ -69,25 +134,25 @@ static bool half_pair(const struct mask *mask)
 	return false;
 }
 
-static int no_room(const struct apply *apply, const struct mask_cache_entry *entry, uint32_t xcc)
+static int fail_disjoint(const struct apply *apply, const struct mask_cache_entry *entry,
+			 uint32_t xcc)
 {
 	const char *gpu = apply->partitions[entry->partition].gpu;
 
 	if (xcc == entry->xccs)
 		return fail(apply->gpuarb, -ERANGE,
-			    "the own mask of queue %" PRIu32 " has no CU that lease %" PRIu64
-			    " has on GPU %s: give it another one or none",
+			    "the mask of queue %" PRIu32 " has none of the CUs of lease %" PRIu64
+			    " on GPU %s: use another mask or none",
 			    entry->queue.id, apply->lease, gpu);
 	return fail(apply->gpuarb, -ERANGE,
-		    "the own mask of queue %" PRIu32 " and that of lease %" PRIu64
-		    " leave XCC %" PRIu32
-		    " of GPU %s no CU, and what is dispatched would never end: give it "
-		    "another one or none",
+		    "the mask of queue %" PRIu32 " within lease %" PRIu64
+		    " has no CU on XCC %" PRIu32
+		    " of GPU %s, where dispatched work would never end: use another mask or none",
 		    entry->queue.id, apply->lease, xcc, gpu);
 }
 
-/* What the lease has, and of that what the program wants. */
-static int narrow(const struct apply *apply, struct mask_cache_entry *entry, bool yields)
+/* Sets the next mask of a queue: the CUs of the lease, or those of them in the own mask. */
+static int narrow(const struct apply *apply, struct mask_cache_entry *entry, bool override_own)
 {
 	struct mask grant;
 	uint32_t xcc = 0;
@@ -95,36 +160,41 @@ static int narrow(const struct apply *apply, struct mask_cache_entry *entry, boo
 	mask_of(&apply->partitions[entry->partition], &grant);
 	if (mask_narrow(&grant, &entry->own, entry->xccs, &entry->next, &xcc) >= 0)
 		return 0;
-	if (!yields)
-		return no_room(apply, entry, xcc);
+	if (!override_own)
+		return fail_disjoint(apply, entry, xcc);
 	entry->next = grant;
 	return 0;
 }
 
 /* ---- setting ---------------------------------------------------------------------------- */
 
-static int refused(const struct apply *apply, const struct mask_cache_entry *entry, int error)
+static int fail_refused(const struct apply *apply, const struct mask_cache_entry *entry, int error)
 {
 	const char *gpu = apply->partitions[entry->partition].gpu, *why;
 
 	switch (error) {
-	case -EACCES: why = "it was reset: destroy it and make another one"; break;
-	case -EBUSY: why = "a debugger has masks of its own there: end its session"; break;
-	case -EINVAL:
-		why = "KFD takes the mask for invalid: are gpuarbd and this kernel of one mind "
-		      "about the GPU?";
+	case -EACCES:
+		why = "the queue was reset with its GPU: destroy it and create another";
 		break;
-	case -EFAULT: why = "KFD shows it but does not know it, as after exec: try again"; break;
+	case -EBUSY: why = "a debugger has set masks on this GPU: end its session"; break;
+	case -EINVAL:
+		why = "KFD rejects the mask: compare 'gpuarbctl gpus' with the topology of this "
+		      "kernel";
+		break;
+	case -EFAULT:
+		why = "KFD lists the queue but does not know it, as after exec: try again";
+		break;
 	case -EIO:
-	case -ETIME: why = "the GPU does not let go of its queues: see the kernel's log"; break;
+	case -ETIME: why = "the GPU did not preempt its queues: see the kernel log"; break;
 	default: why = strerror(-error);
 	}
 	return fail(apply->gpuarb, error, "cannot mask queue %" PRIu32 " on GPU %s: %s",
 		    entry->queue.id, gpu, why);
 }
 
-/* Gives the entries before end what they had. What fails here has been said to fail. */
-static void take_back(const struct apply *apply, int fd, const struct mask_cache_entry *end)
+/* Gives the queues before end the masks that they had. The first failure is the one to report, so
+ * errors are ignored here. */
+static void restore(const struct apply *apply, int fd, const struct mask_cache_entry *end)
 {
 	for (struct mask_cache_entry *entry = apply->mask_cache->entries; entry < end; entry++) {
 		struct mask before = entry->now;
@@ -132,22 +202,22 @@ static void take_back(const struct apply *apply, int fd, const struct mask_cache
 		if (entry->next.words == 0)
 			continue;
 		if (before.words == 0)
-			inherited_of(apply, entry->partition, &before);
+			inherited_mask(apply, entry->partition, &before);
 		apply->driver->set_mask(apply->driver->userdata, fd, entry->queue.id, &before);
 	}
 }
 
-/* 1: done. 0: the queue is gone. */
+/* 1: set. 0: the queue is gone. */
 static int set_one(const struct apply *apply, int fd, const struct mask_cache_entry *entry)
 {
 	int r = apply->driver->set_mask(apply->driver->userdata, fd, entry->queue.id, &entry->next);
 
-	if (r == -EFAULT && !queues_there(apply->sys, apply->pid, entry->queue.id))
+	if (r == -EFAULT && !queue_exists(apply->sys, apply->pid, entry->queue.id))
 		return 0;
 	return r < 0 ? r : 1;
 }
 
-/* Sets the next masks of all entries that have one, or of none; returns how many. */
+/* Sets the next masks of all queues that have one, or of none. Returns the number of queues. */
 static int set_all(const struct apply *apply, int fd)
 {
 	struct mask_cache_entry *entries = apply->mask_cache->entries,
@@ -159,9 +229,9 @@ static int set_all(const struct apply *apply, int fd)
 			continue;
 		r = set_one(apply, fd, entry);
 		if (r < 0) {
-			/* These two come when the mask may be written already. */
-			take_back(apply, fd, r == -EIO || r == -ETIME ? entry + 1 : entry);
-			return refused(apply, entry, r);
+			/* With these two errors the mask may have been written. */
+			restore(apply, fd, r == -EIO || r == -ETIME ? entry + 1 : entry);
+			return fail_refused(apply, entry, r);
 		}
 		n += r;
 	}
@@ -171,40 +241,39 @@ static int set_all(const struct apply *apply, int fd)
 	return n;
 }
 
-static int carry_out(const struct apply *apply)
+static int set_masks(const struct apply *apply)
 {
 	int r, fd;
 
 	fd = apply->driver->open(apply->driver->userdata);
 	if (fd < 0)
-		return fail(apply->gpuarb, fd, "cannot open /dev/kfd, as this process once did: %s",
-			    strerror(-fd));
+		return fail(apply->gpuarb, fd, "cannot open /dev/kfd again: %s", strerror(-fd));
 	r = set_all(apply, fd);
 	close_fd(&fd);
 	return r;
 }
 
-/* All queues, with their next masks; returns how many there are. */
+/* Finds all queues and their next masks. Returns the number of queues. */
 static int prepare(const struct apply *apply)
 {
 	int r;
 
 	r = check_lease(apply);
 	if (r >= 0)
-		r = inherited_check(apply);
+		r = check_inherited(apply);
 	if (r >= 0)
 		r = refresh(apply);
 	for (size_t i = 0; r >= 0 && i < apply->mask_cache->n; i++)
-		r = narrow(apply, &apply->mask_cache->entries[i], apply->yields);
+		r = narrow(apply, &apply->mask_cache->entries[i], apply->override_own);
 	return r < 0 ? r : (int)apply->mask_cache->n;
 }
 
-/* To open the device is to become a process of KFD: not without a queue to mask. */
+/* Opening the device makes this a KFD process, so it is opened only for a queue. */
 int apply_all(const struct apply *apply)
 {
 	int r = prepare(apply);
 
-	return r <= 0 ? r : carry_out(apply);
+	return r <= 0 ? r : set_masks(apply);
 }
 
 int apply_missing(const struct apply *apply)
@@ -219,7 +288,7 @@ int apply_missing(const struct apply *apply)
 		else
 			n++;
 	}
-	return r <= 0 ? r : n == 0 ? 0 : carry_out(apply);
+	return r <= 0 ? r : n == 0 ? 0 : set_masks(apply);
 }
 
 /* ---- single queues ---------------------------------------------------------------------- */
@@ -229,9 +298,8 @@ static int check_partition(const struct apply *apply, size_t i)
 	if (i < apply->n)
 		return 0;
 	return fail(apply->gpuarb, -EINVAL,
-		    "lease %" PRIu64 " has %zu partitions and no number "
-		    "%zu",
-		    apply->lease, apply->n, i);
+		    "lease %" PRIu64 " has %zu partitions: there is no partition %zu", apply->lease,
+		    apply->n, i);
 }
 
 int apply_queue_ids(const struct apply *apply, size_t i, uint32_t *ids, size_t max)
@@ -256,7 +324,7 @@ int apply_queue_ids(const struct apply *apply, size_t i, uint32_t *ids, size_t m
 	return (int)n;
 }
 
-/* What the GPU wants of masks: bits in pairs, and one for each XCC. */
+/* Reads what the GPU requires of masks: whether CUs are masked in pairs, and its XCCs. */
 static int read_gpu(const struct apply *apply, struct mask_cache_entry *entry, bool *ret_pairs)
 {
 	struct topology topology;
@@ -268,14 +336,14 @@ static int read_gpu(const struct apply *apply, struct mask_cache_entry *entry, b
 		return r;
 	gpu = r < 0 ? NULL : topology_find(&topology, entry->queue.kfd_gpu_id);
 	if (gpu) {
-		*ret_pairs = gpu->gfx_target >= 100000; /* as pqm_update_mqd() has it */
+		*ret_pairs = gpu->gfx_target >= 100000; /* from gfx10 on, as in pqm_update_mqd() */
 		entry->xccs = gpu->xccs;
 	}
 	if (r >= 0)
 		free(topology.gpus);
 	return gpu ? 0
 		   : fail(apply->gpuarb, -ENODEV,
-			  "KFD's topology does not have GPU %s (%" PRIu32 ") just once",
+			  "the topology of KFD does not list GPU %s (id %" PRIu32 ") exactly once",
 			  apply->partitions[entry->partition].gpu, entry->queue.kfd_gpu_id);
 }
 
@@ -286,8 +354,9 @@ static int read_own(const struct apply *apply, struct mask_cache_entry *entry, c
 	int r;
 
 	if (words == 0 || words > MASK_WORDS)
-		return fail(apply->gpuarb, -EINVAL, "a mask has 1 to %u words, not %zu", MASK_WORDS,
-			    words);
+		return fail(apply->gpuarb, -EINVAL,
+			    "a mask of %zu words is invalid: it has 1 to %u words", words,
+			    MASK_WORDS);
 
 	r = read_gpu(apply, entry, &pairs);
 	if (r < 0)
@@ -296,9 +365,9 @@ static int read_own(const struct apply *apply, struct mask_cache_entry *entry, c
 	entry->own.words = words;
 	if (pairs && half_pair(&entry->own))
 		return fail(apply->gpuarb, -EINVAL,
-			    "GPU %s has its CUs in pairs: bits 2n and "
-			    "2n + 1 of the mask for queue %" PRIu32 " go together",
-			    apply->partitions[entry->partition].gpu, entry->queue.id);
+			    "the mask of queue %" PRIu32 " has one CU of a pair alone: on GPU %s "
+			    "bits 2n and 2n + 1 must be equal",
+			    entry->queue.id, apply->partitions[entry->partition].gpu);
 	return 0;
 }
 
@@ -312,7 +381,7 @@ int apply_own(const struct apply *apply, size_t i, uint32_t queue, const uint32_
 	if (r >= 0)
 		r = check_partition(apply, i);
 	if (r >= 0)
-		r = inherited_check(apply);
+		r = check_inherited(apply);
 	if (r >= 0)
 		r = refresh(apply);
 	if (r < 0)
@@ -329,11 +398,128 @@ int apply_own(const struct apply *apply, size_t i, uint32_t queue, const uint32_
 	if (r >= 0)
 		r = narrow(apply, entry, false);
 	if (r >= 0)
-		r = carry_out(apply);
-	if (r == 0) /* it went away meanwhile */
-		r = fail(apply->gpuarb, -ENOENT, "queue %" PRIu32 " on GPU %s has just gone", queue,
-			 apply->partitions[i].gpu);
+		r = set_masks(apply);
+	if (r == 0)
+		r = fail(apply->gpuarb, -ENOENT, "queue %" PRIu32 " on GPU %s was just destroyed",
+			 queue, apply->partitions[i].gpu);
 	if (r < 0)
 		*entry = before;
 	return r < 0 ? r : 0;
+}
+
+/* ---- this process ------------------------------------------------------------------------ */
+
+/* KFD keeps one set of queues for a process, however often it opens the device
+ * (kfd_create_process()). An inherited fd acts on no queue, so a fd of the program is no use. */
+static int open_kfd(void *userdata)
+{
+	int fd = open("/dev/kfd", O_RDWR | O_CLOEXEC);
+
+	(void)userdata;
+	return fd < 0 ? -errno : fd;
+}
+
+static int call_ioctl(int fd, unsigned long request, const void *argument)
+{
+	return ioctl(fd, request, argument);
+}
+
+static int set_kfd_mask(void *userdata, int fd, uint32_t queue, const struct mask *mask)
+{
+	(void)userdata;
+	return mask_set(call_ioctl, fd, queue, mask);
+}
+
+static const struct driver kfd_driver = { .open = open_kfd, .set_mask = set_kfd_mask };
+
+static const char *get_variable(void *userdata, const char *name)
+{
+	(void)userdata;
+	return getenv(name);
+}
+
+int apply_this_process(struct gpuarb *gpuarb, struct apply *ret)
+{
+	*ret = (struct apply){
+		.gpuarb = gpuarb,
+		.sys = "/sys",
+		.dev = "/dev",
+		.pid = getpid(),
+		.driver = &kfd_driver,
+		.get = get_variable,
+	};
+	if (queues_visible())
+		return 0;
+	return fail(
+		gpuarb, -EOPNOTSUPP,
+		"process %d is in a PID namespace of its own, or has no /proc: its queues cannot "
+		"be found in /sys. Start it with the variables of gpuarb_lease_environment(), "
+		"or in the PID namespace of the host",
+		(int)getpid());
+}
+
+/* While an agent follows the lease, its state is newer than the one that the program dispatched. */
+static int enter(struct gpuarb_lease *lease, struct apply *ret)
+{
+	int r;
+
+	handle_begin(lease->gpuarb);
+	if (lease->agent) {
+		lease->agent->enter(lease->agent, lease->gpuarb, ret);
+		return 0;
+	}
+	r = apply_this_process(lease->gpuarb, ret);
+	ret->lease = lease->info.id;
+	ret->state = lease->info.state;
+	ret->partitions = lease->info.partitions;
+	ret->n = lease->info.n_partitions;
+	ret->mask_cache = &lease->mask_cache;
+	return r;
+}
+
+static int leave(struct gpuarb_lease *lease, int r, bool all_applied)
+{
+	if (lease->agent)
+		lease->agent->leave(lease->agent, all_applied);
+	return handle_end(lease->gpuarb, r);
+}
+
+GPUARB_EXPORT int gpuarb_lease_apply(struct gpuarb_lease *lease)
+{
+	struct apply apply;
+	int r;
+
+	if (!lease)
+		return -EINVAL;
+
+	r = enter(lease, &apply);
+	if (r >= 0)
+		r = apply_all(&apply);
+	return leave(lease, r, r >= 0);
+}
+
+GPUARB_EXPORT int gpuarb_lease_queue_ids(struct gpuarb_lease *lease, size_t i, uint32_t *ids,
+					 size_t max)
+{
+	struct apply apply;
+	int r;
+
+	if (!lease || (!ids && max > 0))
+		return -EINVAL;
+
+	r = enter(lease, &apply);
+	return leave(lease, r < 0 ? r : apply_queue_ids(&apply, i, ids, max), false);
+}
+
+GPUARB_EXPORT int gpuarb_lease_mask_queue(struct gpuarb_lease *lease, size_t i, uint32_t queue,
+					  const uint32_t *mask, size_t words)
+{
+	struct apply apply;
+	int r;
+
+	if (!lease)
+		return -EINVAL;
+
+	r = enter(lease, &apply);
+	return leave(lease, r < 0 ? r : apply_own(&apply, i, queue, mask, words), false);
 }

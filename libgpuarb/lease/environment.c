@@ -1,38 +1,158 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "libgpuarb/lease/environment.h"
+
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
-#include "libgpuarb/lease/environment.h"
+#include "libgpuarb/lease/lease-handle.h"
 
 #define VISIBLE "ROCR_VISIBLE_DEVICES"
+#define UUID_LENGTH 20U /* "GPU-" and 16 digits */
 
-/* Inherited masks that would be combined with ours, or undo it. */
-static const char *const masks[] = { "HSA_CU_MASK", "ROC_GLOBAL_CU_MASK" };
+/* ---- reading ----------------------------------------------------------------------------- */
 
-/* HSA_CU_MASK_SKIP_INIT leaves queues without a mask; the others count GPUs after
- * ROCR_VISIBLE_DEVICES, which is another one now. */
-static const char *const taken_out[] = { "HSA_CU_MASK_SKIP_INIT", "HIP_VISIBLE_DEVICES",
-					 "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL" };
+/* The only GPU whose unique id begins with the item, or n. */
+static size_t find_unique(const char *item, const struct topology *topology)
+{
+	size_t length = strlen(item), found = topology->n;
+
+	if (length < 5 || length > UUID_LENGTH)
+		return topology->n;
+
+	for (size_t i = 0; i < topology->n; i++) {
+		char uuid[UUID_LENGTH + 1];
+
+		if (topology->gpus[i].unique_id == 0)
+			continue;
+		snprintf(uuid, sizeof(uuid), "GPU-%016" PRIX64, topology->gpus[i].unique_id);
+		if (strncasecmp(item, uuid, length) != 0)
+			continue;
+		if (found < topology->n)
+			return topology->n;
+		found = i;
+	}
+	return found;
+}
+
+/* An index in any base that strtol() accepts, or n. */
+static size_t find_index(const char *item, const struct topology *topology)
+{
+	char *end;
+	long index = strtol(item, &end, 0);
+
+	if (end == item || *end || index < 0 || (unsigned long)index > topology->n)
+		return topology->n;
+	return (size_t)index;
+}
+
+/* Copies the next item without surrounding space. NULL: too long to be valid. */
+static char *next_item(const char **value, char buf[UUID_LENGTH + 2])
+{
+	size_t length = strcspn(*value, ",");
+	const char *start = *value, *end = start + length;
+
+	*value = *end ? end + 1 : end;
+	while (start < end && isspace((unsigned char)*start))
+		start++;
+	while (start < end && isspace((unsigned char)end[-1]))
+		end--;
+	if ((size_t)(end - start) > UUID_LENGTH)
+		return NULL;
+
+	memcpy(buf, start, (size_t)(end - start));
+	buf[end - start] = '\0';
+	return buf;
+}
+
+void visible_parse(const char *value, const struct topology *topology, bool *visible)
+{
+	memset(visible, 0, topology->n * sizeof(*visible));
+	while (*value) {
+		char buf[UUID_LENGTH + 2];
+		const char *item = next_item(&value, buf);
+		size_t i = topology->n;
+
+		if (item)
+			i = toupper((unsigned char)*item) == 'G' ? find_unique(item, topology)
+								 : find_index(item, topology);
+		if (i == topology->n || visible[i])
+			return;
+		visible[i] = true;
+	}
+}
+
+static unsigned digit(char c)
+{
+	return (unsigned)(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
+}
+
+/* Parses hexadecimal digits up to the end of the item. */
+static bool parse_hex(const char *text, struct mask *ret)
+{
+	size_t digits = strspn(text, "0123456789abcdefABCDEF");
+	struct mask mask = { .words = (digits + 7) / 8 };
+
+	if (digits == 0 || digits > MASK_WORDS * 8 || (text[digits] && text[digits] != ';'))
+		return false;
+
+	for (size_t i = 0; i < digits; i++) {
+		size_t place = digits - 1 - i;
+
+		mask.word[place / 8] |= (uint32_t)digit(text[i]) << place % 8 * 4;
+	}
+	*ret = mask;
+	return true;
+}
+
+bool environment_mask(const char *value, size_t i, struct mask *ret)
+{
+	struct mask mask;
+	bool found = false;
+
+	for (const char *item = value; item; item = strchr(item, ';')) {
+		unsigned long gpu;
+		char *end;
+
+		item += *item == ';';
+		if (!isdigit((unsigned char)*item))
+			return false;
+		gpu = strtoul(item, &end, 10);
+		if (strncmp(end, ":0x", 3) != 0 || !parse_hex(end + 3, &mask))
+			return false;
+		if (gpu == i && !found) {
+			*ret = mask;
+			found = true;
+		}
+	}
+	return found;
+}
+
+/* ---- checking ---------------------------------------------------------------------------- */
+
+/* The runtime would combine an inherited mask with that of the lease. */
+static const char *const mask_variables[] = { "HSA_CU_MASK", "ROC_GLOBAL_CU_MASK" };
 
 static int check_masks(struct gpuarb *gpuarb, const struct environment *environment)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(masks); i++) {
-		const char *value = environment->get(environment->userdata, masks[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(mask_variables); i++) {
+		const char *value = environment->get(environment->userdata, mask_variables[i]);
 
 		if (value && *value)
 			return fail(gpuarb, -EEXIST,
-				    "%s=%s is in the environment already: unset it, or do not ask "
-				    "for a lease inside another one",
-				    masks[i], value);
+				    "%s=%s is set already: unset it, and do not ask for a lease "
+				    "inside another one",
+				    mask_variables[i], value);
 	}
 	return 0;
 }
 
-/* Indices of the lease's GPUs among those that this process sees. Simulated ones have no id:
- * there the topology is the lease's own list. */
+/* Finds the indices of the lease's GPUs among those that this process sees. Simulated GPUs have no
+ * id; for them the topology is the list of the lease. */
 static int find_gpus(struct gpuarb *gpuarb, const struct environment *environment, size_t *indices)
 {
 	const struct topology *topology = environment->topology;
@@ -47,9 +167,9 @@ static int find_gpus(struct gpuarb *gpuarb, const struct environment *environmen
 			gpu = &topology->gpus[i];
 		if (!gpu)
 			return fail(gpuarb, -ENODEV,
-				    "this process does not see GPU %s (KFD's %" PRIu32
-				    "), or sees it twice: give it /dev/kfd and the GPU's "
-				    "/dev/dri/renderD*",
+				    "this process sees GPU %s (KFD id %" PRIu32
+				    ") not at all or twice: give it access to /dev/kfd and to the "
+				    "GPU's /dev/dri/renderD*",
 				    partition->gpu, partition->kfd_gpu_id);
 		indices[i] = (size_t)(gpu - topology->gpus);
 	}
@@ -73,15 +193,16 @@ static int check_visible(struct gpuarb *gpuarb, const struct environment *enviro
 	for (size_t i = 0; i < environment->n && r == 0; i++)
 		if (!visible[indices[i]])
 			r = fail(gpuarb, -EEXIST,
-				 VISIBLE "=%s hides GPU %s of the lease, which is number %zu here: "
-					 "unset it, or ask for a GPU that it shows",
+				 VISIBLE
+				 "=%s hides GPU %s of the lease, which has index %zu: unset "
+				 "it, or ask for a visible GPU",
 				 value, environment->partitions[i].gpu, indices[i]);
 	free(visible);
 	return r;
 }
 
-/* What is left for HIP's own queues: ROCr makes one more in each process, and a stream with
- * a mask of its own has its own. */
+/* How many queues each process may use for HIP streams without a mask: one queue is ROCr's, and
+ * each masked stream has its own. */
 static int count_hip_queues(struct gpuarb *gpuarb, const struct environment *environment,
 			    uint32_t *ret)
 {
@@ -94,9 +215,9 @@ static int count_hip_queues(struct gpuarb *gpuarb, const struct environment *env
 
 		if (each <= other)
 			return fail(gpuarb, -ERANGE,
-				    "%" PRIu32 " queues on GPU %s leave HIP none: %" PRIu64
+				    "%" PRIu32 " queues on GPU %s are too few for HIP: %" PRIu64
 				    " processes with %" PRIu32 " masked streams each need at "
-				    "least %" PRIu64,
+				    "least %" PRIu64 " queues",
 				    partition->queues, partition->gpu, processes,
 				    partition->streams, processes * (other + 1));
 		if (each - other < least)
@@ -106,7 +227,14 @@ static int count_hip_queues(struct gpuarb *gpuarb, const struct environment *env
 	return 0;
 }
 
-/* "0x" and the mask as one number, the form of which ROCr ignores nothing. */
+/* ---- writing ----------------------------------------------------------------------------- */
+
+/* Variables to unset. HSA_CU_MASK_SKIP_INIT leaves queues without a mask. The others contain indices
+ * into ROCR_VISIBLE_DEVICES, which changes. */
+static const char *const unset_variables[] = { "HSA_CU_MASK_SKIP_INIT", "HIP_VISIBLE_DEVICES",
+					       "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL" };
+
+/* Writes "0x" and the mask as one number. ROCr reads every bit of this form. */
 static int write_mask(struct gpuarb *gpuarb, FILE *file, const struct gpuarb_partition *partition)
 {
 	size_t words = partition->cu_mask_words;
@@ -114,7 +242,8 @@ static int write_mask(struct gpuarb *gpuarb, FILE *file, const struct gpuarb_par
 	while (words > 0 && partition->cu_mask[words - 1] == 0)
 		words--;
 	if (words == 0)
-		return fail(gpuarb, -EBADFD, "the lease has no CU on GPU %s now", partition->gpu);
+		return fail(gpuarb, -EBADFD, "the lease has no CUs on GPU %s at the moment",
+			    partition->gpu);
 
 	fprintf(file, "0x%" PRIx32, partition->cu_mask[words - 1]);
 	while (--words > 0)
@@ -122,7 +251,7 @@ static int write_mask(struct gpuarb *gpuarb, FILE *file, const struct gpuarb_par
 	return 0;
 }
 
-/* All settings one after the other, each with its NUL; *ret_n is their number. */
+/* Writes all settings, each with a NUL behind it. *ret_n: their number. */
 static int write_settings(struct gpuarb *gpuarb, FILE *file, const struct environment *environment,
 			  const size_t *indices, uint32_t hip_queues, size_t *ret_n)
 {
@@ -140,14 +269,14 @@ static int write_settings(struct gpuarb *gpuarb, FILE *file, const struct enviro
 
 	fprintf(file, "%cGPU_MAX_HW_QUEUES=%" PRIu32, '\0', hip_queues);
 	fprintf(file, "%cGPUARB_LEASE=%" PRIu64 "%c", '\0', environment->lease, '\0');
-	for (size_t i = 0; i < ARRAY_SIZE(taken_out); i++)
-		fprintf(file, "%s%c", taken_out[i], '\0');
+	for (size_t i = 0; i < ARRAY_SIZE(unset_variables); i++)
+		fprintf(file, "%s%c", unset_variables[i], '\0');
 
-	*ret_n = 4 + ARRAY_SIZE(taken_out);
+	*ret_n = 4 + ARRAY_SIZE(unset_variables);
 	return r;
 }
 
-/* Puts n strings and the pointers to them in one allocation. */
+/* Copies n strings and an array of pointers to them into one allocation. */
 static int pack(const char *text, size_t size, size_t n, char ***ret)
 {
 	size_t pointers = (n + 1) * sizeof(char *);
@@ -213,4 +342,66 @@ int environment_make(struct gpuarb *gpuarb, const struct environment *environmen
 		r = write_all(gpuarb, environment, indices, ret);
 	free(indices);
 	return r;
+}
+
+/* ---- this process ------------------------------------------------------------------------ */
+
+/* KFD does not know simulated GPUs, so the GPUs of the lease are taken for the topology. */
+static int simulated_topology(size_t n, struct topology *ret)
+{
+	ret->gpus = calloc(n, sizeof(*ret->gpus));
+	if (!ret->gpus)
+		return -ENOMEM;
+	ret->n = n;
+	return 0;
+}
+
+static const char *get_variable(void *userdata, const char *name)
+{
+	(void)userdata;
+	return getenv(name);
+}
+
+static int make_for_this_process(struct gpuarb_lease *lease, char ***ret)
+{
+	const struct gpuarb_lease_info *info = &lease->info;
+	struct topology topology = { NULL, 0 };
+	struct environment environment = {
+		.lease = info->id,
+		.partitions = info->partitions,
+		.n = info->n_partitions,
+		.topology = &topology,
+		.get = get_variable,
+	};
+	int r;
+
+	r = info->n_partitions > 0 && info->partitions[0].kfd_gpu_id == 0
+		    ? simulated_topology(info->n_partitions, &topology)
+		    : topology_read("/sys", "/dev", &topology);
+	if (r == -ENODEV)
+		return fail(lease->gpuarb, r,
+			    "this process sees no AMD GPU: /sys/class/kfd/kfd/topology/nodes does "
+			    "not exist");
+	if (r < 0)
+		return r;
+
+	r = environment_make(lease->gpuarb, &environment, ret);
+	free(topology.gpus);
+	return r;
+}
+
+GPUARB_EXPORT int gpuarb_lease_environment(struct gpuarb_lease *lease, char ***ret)
+{
+	int r;
+
+	if (!lease || !ret)
+		return -EINVAL;
+
+	handle_begin(lease->gpuarb);
+	if (lease_is(lease, "waiting") || lease_is(lease, "ending"))
+		r = fail(lease->gpuarb, -EBADFD, "lease %" PRIu64 " is %s, not granted",
+			 lease->info.id, lease->info.state);
+	else
+		r = make_for_this_process(lease, ret);
+	return handle_end(lease->gpuarb, r);
 }

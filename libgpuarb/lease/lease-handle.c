@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A lease that this program holds, and what becomes of it: told by the holder. */
+/* A lease that this program holds. The daemon reports its changes through the holder. */
+
+#include "libgpuarb/lease/lease-handle.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,9 +13,14 @@
 
 #include "dbus/names.h"
 #include "dbus/record.h"
-#include "libgpuarb/agent/agent.h"
+#include "libgpuarb/connection/call.h"
+#include "libgpuarb/connection/fields.h"
+#include "libgpuarb/connection/open.h"
+#include "libgpuarb/lease/lease-calls.h"
+#include "libgpuarb/lease/record-read.h"
+#include "libgpuarb/lease/want.h"
 
-/* Why it ended, as the bus says it. */
+/* The D-Bus error names for the reasons of an end. */
 static const char *const causes[] = {
 	[GPUARB_RECORD_ENDED] = GPUARB_ERROR_NO_SUCH_LEASE,
 	[GPUARB_RECORD_TIMED_OUT] = GPUARB_ERROR_TIMED_OUT,
@@ -28,8 +35,9 @@ GPUARB_EXPORT void gpuarb_lease_close(struct gpuarb_lease *lease)
 	if (!lease)
 		return;
 
-	agent_stop(lease->agent);
-	gpuarb_lease_attach(lease, NULL, NULL); /* done with while the lease is still there */
+	if (lease->agent)
+		lease->agent->stop(lease->agent);
+	gpuarb_lease_attach(lease, NULL, NULL); /* its done() may still use the lease */
 	close_fd(&lease->fd);
 	close_fd(&lease->process_fd);
 	arena_clear(&lease->arena);
@@ -37,14 +45,6 @@ GPUARB_EXPORT void gpuarb_lease_close(struct gpuarb_lease *lease)
 	free(lease->record);
 	gpuarb_unreference(lease->gpuarb);
 	free(lease);
-}
-
-/* What was read into *from takes the place of what *pool has. */
-static void arena_take(struct arena *arena, struct arena *from)
-{
-	arena_clear(arena);
-	*arena = *from;
-	*from = (struct arena){ NULL };
 }
 
 int lease_refresh(struct gpuarb_lease *lease)
@@ -64,7 +64,7 @@ int lease_refresh(struct gpuarb_lease *lease)
 	dbus_message_iter_init(reply, &iter);
 	r = read_lease(&iter, &arena, &info, &key);
 	if (r < 0)
-		return r == -EPROTO ? misunderstood(lease->gpuarb, "GetAll", key) : r;
+		return r == -EPROTO ? fail_answer(lease->gpuarb, "GetAll", key) : r;
 
 	info.id = lease->info.id;
 	lease->info = info;
@@ -79,7 +79,7 @@ int lease_update(struct gpuarb_lease *lease)
 	if (r != -ENOENT)
 		return r;
 
-	end = lease_dispatch(lease, NULL, NULL); /* it has ended meanwhile: the holder says why */
+	end = lease_dispatch(lease, NULL, NULL); /* the last record has the reason */
 	return end < 0 ? end : r;
 }
 
@@ -98,7 +98,7 @@ bool lease_usable(const struct gpuarb_lease *lease)
 	return lease_is(lease, "granted") || lease_is(lease, "inactive");
 }
 
-static int lease_gone(struct gpuarb_lease *lease)
+static int fail_ended(struct gpuarb_lease *lease)
 {
 	uint32_t cause = lease->cause < ARRAY_SIZE(causes) ? lease->cause : GPUARB_RECORD_ENDED;
 	const char *reason = lease->info.reason;
@@ -110,15 +110,16 @@ static int lease_gone(struct gpuarb_lease *lease)
 		    lease->info.id);
 }
 
-/* Takes a record over; says whether anything is new in it. One that the daemon sent before it
- * was asked for all of the lease is old by now. */
-static bool lease_follow(struct gpuarb_lease *lease, const struct gpuarb_lease_info *info,
-			 uint32_t cause, struct arena *arena)
+/* Takes over a record, and returns whether it changes anything. The record may be older than the
+ * properties that lease_refresh() read. */
+static bool take_record(struct gpuarb_lease *lease, const struct gpuarb_lease_info *info,
+			uint32_t cause, struct arena *arena)
 {
 	const struct gpuarb_lease_info *old = &lease->info;
 	bool end = strcmp(info->state, "ending") == 0;
-	bool news = info->generation != old->generation || info->deadline != old->deadline ||
-		    strcmp(info->state, old->state) != 0 || strcmp(info->reason, old->reason) != 0;
+	bool changed = info->generation != old->generation || info->deadline != old->deadline ||
+		       strcmp(info->state, old->state) != 0 ||
+		       strcmp(info->reason, old->reason) != 0;
 
 	if (!end && (info->generation < old->generation || lease_is(lease, "ending")))
 		return false;
@@ -126,11 +127,11 @@ static bool lease_follow(struct gpuarb_lease *lease, const struct gpuarb_lease_i
 	lease->info = *info;
 	lease->cause = cause;
 	arena_take(&lease->arena, arena);
-	return news;
+	return changed;
 }
 
-/* Takes the next record: 1 if it brought news, 0 if not, -EAGAIN when there is none now. */
-static int lease_receive(struct gpuarb_lease *lease)
+/* Receives the next record. 1: something changed. 0: nothing changed. -EAGAIN: no record. */
+static int receive_record(struct gpuarb_lease *lease)
 {
 	_cleanup_(arena_clear) struct arena arena = { NULL };
 	struct gpuarb_lease_info info;
@@ -142,18 +143,20 @@ static int lease_receive(struct gpuarb_lease *lease)
 	if (size < 0 && (errno == EAGAIN || errno == EINTR) && !lease_is(lease, "ending"))
 		return -EAGAIN;
 	if (size <= 0)
-		return lease_gone(lease);
+		return fail_ended(lease);
 
 	r = (size_t)size > RECORD_MAX
 		    ? -EPROTO
 		    : record_read(lease->record, (size_t)size, &arena, &info, &cause);
 	if (r == -EPROTO)
 		return fail(lease->gpuarb, r,
-			    "what came by the holder of lease %" PRIu64 " is no record",
+			    "invalid record in the holder of lease %" PRIu64
+			    ": use a gpuarbd and a "
+			    "libgpuarb of the same version",
 			    lease->info.id);
 	if (r <= 0)
 		return r;
-	return lease_follow(lease, &info, cause, &arena);
+	return take_record(lease, &info, cause, &arena);
 }
 
 int lease_dispatch(struct gpuarb_lease *lease, gpuarb_lease_changed_t callback, void *userdata)
@@ -161,7 +164,7 @@ int lease_dispatch(struct gpuarb_lease *lease, gpuarb_lease_changed_t callback, 
 	int r, n = 0;
 
 	for (;;) {
-		r = lease_receive(lease);
+		r = receive_record(lease);
 		if (r == -EAGAIN)
 			return n;
 		if (r < 0)
@@ -180,8 +183,8 @@ GPUARB_EXPORT int gpuarb_lease_dispatch(struct gpuarb_lease *lease, gpuarb_lease
 	if (!lease)
 		return -EINVAL;
 
-	begin(lease->gpuarb);
-	return done(lease->gpuarb, lease_dispatch(lease, callback, userdata));
+	handle_begin(lease->gpuarb);
+	return handle_end(lease->gpuarb, lease_dispatch(lease, callback, userdata));
 }
 
 int lease_wait_until(struct gpuarb_lease *lease, uint64_t deadline)
@@ -192,10 +195,11 @@ int lease_wait_until(struct gpuarb_lease *lease, uint64_t deadline)
 	while (lease_pending(lease)) {
 		r = poll_until(&fd, 1, deadline);
 		if (r == -ETIMEDOUT)
-			return fail(lease->gpuarb, r, "lease %" PRIu64 " is still %s",
+			return fail(lease->gpuarb, r,
+				    "the time is over and lease %" PRIu64 " is still %s",
 				    lease->info.id, lease->info.state);
 		if (r == -EINTR)
-			return interrupted(lease->gpuarb);
+			return fail_interrupted(lease->gpuarb);
 		if (r >= 0)
 			r = lease_dispatch(lease, NULL, NULL);
 		if (r < 0)
@@ -206,7 +210,7 @@ int lease_wait_until(struct gpuarb_lease *lease, uint64_t deadline)
 		return fail_as(lease->gpuarb, GPUARB_ERROR_INVALID_STATE,
 			       "lease %" PRIu64 " is being revoked%s%s", lease->info.id,
 			       *lease->info.reason ? ": " : "", lease->info.reason);
-	/* The last record says why, where it was the bus that told it. */
+	/* When the bus reported the end, the last record still has the reason. */
 	return lease_is(lease, "ending") ? lease_dispatch(lease, NULL, NULL) : 0;
 }
 
@@ -217,7 +221,290 @@ GPUARB_EXPORT int gpuarb_lease_wait(struct gpuarb_lease *lease, uint64_t usec)
 	if (!lease)
 		return -EINVAL;
 
-	begin(lease->gpuarb);
+	handle_begin(lease->gpuarb);
 	r = lease_wait_until(lease, deadline_after(usec));
-	return done(lease->gpuarb, r < 0 ? r : lease_bind_process(lease));
+	return handle_end(lease->gpuarb, r < 0 ? r : lease_bind_process(lease));
+}
+
+/* ---- calls ------------------------------------------------------------------------------- */
+
+static int lease_call(struct gpuarb_lease *lease, const char *member, int type, const void *value)
+{
+	return call_simple(lease->gpuarb, lease_path(lease->info.id).text, GPUARB_INTERFACE_LEASE,
+			   member, type, value);
+}
+
+GPUARB_EXPORT int gpuarb_lease_release(struct gpuarb_lease *lease)
+{
+	struct gpuarb *gpuarb;
+	int r;
+
+	if (!lease)
+		return -EINVAL;
+
+	gpuarb = lease->gpuarb;
+	handle_begin(gpuarb);
+	r = handle_end(gpuarb, lease_call_release(gpuarb, lease->info.id));
+	gpuarb_lease_close(lease);
+	return r;
+}
+
+void lease_abandon(struct gpuarb_lease *lease)
+{
+	call_no_reply(lease->gpuarb, lease_path(lease->info.id).text, GPUARB_INTERFACE_LEASE,
+		      "Release");
+}
+
+GPUARB_EXPORT int gpuarb_lease_resize(struct gpuarb_lease *lease, const struct gpuarb_want *wants,
+				      size_t n)
+{
+	int r;
+
+	if (!lease)
+		return -EINVAL;
+
+	r = gpuarb_resize(lease->gpuarb, lease->info.id, wants, n);
+	return r < 0 ? r : handle_end(lease->gpuarb, lease_refresh(lease));
+}
+
+GPUARB_EXPORT int gpuarb_lease_acknowledge(struct gpuarb_lease *lease)
+{
+	dbus_uint64_t generation;
+
+	if (!lease)
+		return -EINVAL;
+
+	handle_begin(lease->gpuarb);
+	generation = lease->info.generation;
+	/* To acknowledge a revocation ends the lease, so its queues do not matter. */
+	if (lease->agent && !lease_is(lease, "revoking") &&
+	    !lease->agent->has_applied(lease->agent, generation))
+		return handle_end(lease->gpuarb,
+				  fail(lease->gpuarb, -EBUSY,
+				       "the agent of lease %" PRIu64
+				       " has not applied generation %" PRIu64 " yet: "
+				       "gpuarb_lease_agent_error() has the reason",
+				       lease->info.id, lease->info.generation));
+	return handle_end(lease->gpuarb,
+			  lease_call(lease, "Acknowledge", DBUS_TYPE_UINT64, &generation));
+}
+
+int lease_bind_process(struct gpuarb_lease *lease)
+{
+	int r;
+
+	if (lease->process_fd < 0)
+		return 0;
+
+	r = lease_call(lease, "Bind", DBUS_TYPE_UNIX_FD, &lease->process_fd);
+	if (r >= 0)
+		close_fd(&lease->process_fd);
+	return r;
+}
+
+GPUARB_EXPORT int gpuarb_lease_bind(struct gpuarb_lease *lease, int process_fd)
+{
+	struct gpuarb *gpuarb;
+	int r;
+
+	if (!lease)
+		return -EINVAL;
+
+	gpuarb = lease->gpuarb;
+	handle_begin(gpuarb);
+	r = check_fd(gpuarb, "process_fd", process_fd);
+	if (r >= 0)
+		r = lease_call(lease, "Bind", DBUS_TYPE_UNIX_FD, &process_fd);
+	return handle_end(gpuarb, r);
+}
+
+/* Afterwards the records that came before are outdated, so they are read without a callback. */
+static int change_state(struct gpuarb_lease *lease, int (*call)(struct gpuarb *gpuarb, uint64_t id))
+{
+	int r;
+
+	if (!lease)
+		return -EINVAL;
+
+	handle_begin(lease->gpuarb);
+	r = call(lease->gpuarb, lease->info.id);
+	if (r >= 0)
+		r = lease_update(lease);
+	if (r >= 0)
+		r = lease_dispatch(lease, NULL, NULL);
+	return handle_end(lease->gpuarb, r < 0 ? r : 0);
+}
+
+GPUARB_EXPORT int gpuarb_lease_activate(struct gpuarb_lease *lease)
+{
+	return change_state(lease, lease_call_activate);
+}
+
+GPUARB_EXPORT int gpuarb_lease_deactivate(struct gpuarb_lease *lease)
+{
+	return change_state(lease, lease_call_deactivate);
+}
+
+/* Reads (v), a uint32_t. */
+static int read_position(struct gpuarb *gpuarb, DBusMessage *reply, unsigned *ret)
+{
+	DBusMessageIter iter, value;
+	dbus_uint32_t number;
+
+	dbus_message_iter_init(reply, &iter);
+	dbus_message_iter_recurse(&iter, &value);
+	if (dbus_message_iter_get_arg_type(&value) != DBUS_TYPE_UINT32)
+		return fail_answer(gpuarb, "Get", "Position");
+	dbus_message_iter_get_basic(&value, &number);
+	*ret = number;
+	return 0;
+}
+
+GPUARB_EXPORT int gpuarb_lease_position(struct gpuarb_lease *lease, unsigned *ret)
+{
+	_cleanup_(free_message) DBusMessage *reply = NULL;
+	int r;
+
+	if (!lease || !ret)
+		return -EINVAL;
+
+	handle_begin(lease->gpuarb);
+	r = call_property(lease->gpuarb, lease_path(lease->info.id).text, GPUARB_INTERFACE_LEASE,
+			  "Position", &reply);
+	if (r >= 0)
+		r = read_position(lease->gpuarb, reply, ret);
+	return handle_end(lease->gpuarb, r);
+}
+
+GPUARB_EXPORT int gpuarb_lease_fail(struct gpuarb_lease *lease, int error, const char *sentence)
+{
+	if (!lease || !sentence)
+		return -EINVAL;
+
+	handle_begin(lease->gpuarb);
+	return handle_end(lease->gpuarb, fail(lease->gpuarb, error, "%s", sentence));
+}
+
+GPUARB_EXPORT void gpuarb_lease_attach(struct gpuarb_lease *lease, void *data,
+				       void (*done_with)(void *data))
+{
+	void *before;
+	void (*before_done)(void *data);
+
+	if (!lease)
+		return;
+
+	before = lease->attached;
+	before_done = lease->attached_done;
+	lease->attached = data;
+	lease->attached_done = done_with;
+	if (before && before != data && before_done)
+		before_done(before);
+}
+
+GPUARB_EXPORT void *gpuarb_lease_attached(const struct gpuarb_lease *lease)
+{
+	return lease ? lease->attached : NULL;
+}
+
+/* ---- the last known state ---------------------------------------------------------------- */
+
+GPUARB_EXPORT int gpuarb_lease_fd(const struct gpuarb_lease *lease)
+{
+	return lease ? lease->fd : -EINVAL;
+}
+
+GPUARB_EXPORT uint64_t gpuarb_lease_id(const struct gpuarb_lease *lease)
+{
+	return lease ? lease->info.id : 0;
+}
+
+GPUARB_EXPORT uint64_t gpuarb_lease_generation(const struct gpuarb_lease *lease)
+{
+	return lease ? lease->info.generation : 0;
+}
+
+GPUARB_EXPORT const char *gpuarb_lease_state(const struct gpuarb_lease *lease)
+{
+	return lease ? lease->info.state : "";
+}
+
+GPUARB_EXPORT const char *gpuarb_lease_reason(const struct gpuarb_lease *lease)
+{
+	return lease ? lease->info.reason : "";
+}
+
+GPUARB_EXPORT uint64_t gpuarb_lease_deadline(const struct gpuarb_lease *lease)
+{
+	return lease ? lease->info.deadline : 0;
+}
+
+GPUARB_EXPORT size_t gpuarb_lease_partitions(const struct gpuarb_lease *lease)
+{
+	return lease ? lease->info.n_partitions : 0;
+}
+
+GPUARB_EXPORT const struct gpuarb_partition *
+gpuarb_lease_partition(const struct gpuarb_lease *lease, size_t i)
+{
+	return i < gpuarb_lease_partitions(lease) ? &lease->info.partitions[i] : NULL;
+}
+
+GPUARB_EXPORT const char *gpuarb_lease_gpu(const struct gpuarb_lease *lease, size_t i)
+{
+	const struct gpuarb_partition *partition = gpuarb_lease_partition(lease, i);
+
+	return partition ? partition->gpu : NULL;
+}
+
+GPUARB_EXPORT const uint32_t *gpuarb_lease_cu_mask(const struct gpuarb_lease *lease, size_t i,
+						   size_t *ret_words)
+{
+	const struct gpuarb_partition *partition = gpuarb_lease_partition(lease, i);
+
+	if (ret_words)
+		*ret_words = partition ? partition->cu_mask_words : 0;
+	return partition ? partition->cu_mask : NULL;
+}
+
+GPUARB_EXPORT unsigned gpuarb_lease_cus(const struct gpuarb_lease *lease, size_t i)
+{
+	const struct gpuarb_partition *partition = gpuarb_lease_partition(lease, i);
+
+	return partition ? partition->cus : 0;
+}
+
+GPUARB_EXPORT unsigned gpuarb_lease_effective_cus(const struct gpuarb_lease *lease, size_t i)
+{
+	const struct gpuarb_partition *partition = gpuarb_lease_partition(lease, i);
+
+	return partition ? partition->effective_cus : 0;
+}
+
+GPUARB_EXPORT unsigned gpuarb_lease_queues(const struct gpuarb_lease *lease, size_t i)
+{
+	const struct gpuarb_partition *partition = gpuarb_lease_partition(lease, i);
+
+	return partition ? partition->queues : 0;
+}
+
+GPUARB_EXPORT unsigned gpuarb_lease_streams(const struct gpuarb_lease *lease, size_t i)
+{
+	const struct gpuarb_partition *partition = gpuarb_lease_partition(lease, i);
+
+	return partition ? partition->streams : 0;
+}
+
+GPUARB_EXPORT unsigned gpuarb_lease_processes(const struct gpuarb_lease *lease, size_t i)
+{
+	const struct gpuarb_partition *partition = gpuarb_lease_partition(lease, i);
+
+	return partition ? partition->processes : 0;
+}
+
+GPUARB_EXPORT unsigned gpuarb_lease_priority(const struct gpuarb_lease *lease, size_t i)
+{
+	const struct gpuarb_partition *partition = gpuarb_lease_partition(lease, i);
+
+	return partition ? partition->priority : 0;
 }

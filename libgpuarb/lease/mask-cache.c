@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "libgpuarb/lease/mask-cache.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "libgpuarb/lease/apply.h"
-
-/* Which partition's GPU it is on, or n. */
+/* The partition on the queue's GPU, or n. */
 static size_t find_partition(const struct queue *queue, const struct gpuarb_partition *partitions,
 			     size_t n)
 {
@@ -32,9 +32,9 @@ static const struct mask_cache_entry *find_same(const struct mask_cache *mask_ca
 int mask_cache_refresh(struct mask_cache *mask_cache, const struct queue_list *list,
 		       const struct gpuarb_partition *partitions, size_t n)
 {
-	struct mask_cache fresh = { calloc(list->n + 1, sizeof(*fresh.entries)), 0 };
+	struct mask_cache found = { calloc(list->n + 1, sizeof(*found.entries)), 0 };
 
-	if (!fresh.entries)
+	if (!found.entries)
 		return -ENOMEM;
 
 	for (size_t i = 0; i < list->n; i++) {
@@ -45,14 +45,14 @@ int mask_cache_refresh(struct mask_cache *mask_cache, const struct queue_list *l
 		if (partition == n)
 			continue;
 		if (known)
-			fresh.entries[fresh.n] = *known;
-		fresh.entries[fresh.n].queue = *queue;
-		fresh.entries[fresh.n].partition = partition;
-		fresh.entries[fresh.n].next.words = 0;
-		fresh.n++;
+			found.entries[found.n] = *known;
+		found.entries[found.n].queue = *queue;
+		found.entries[found.n].partition = partition;
+		found.entries[found.n].next.words = 0;
+		found.n++;
 	}
 	mask_cache_clear(mask_cache);
-	*mask_cache = fresh;
+	*mask_cache = found;
 	return 0;
 }
 

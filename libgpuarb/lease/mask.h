@@ -1,31 +1,45 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Masks as the driver takes them: plain values, and what a queue gets of two of them. */
+/* CU masks in the form that the driver takes. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/ioctl.h>
 
-#define MASK_WORDS 32U /* the driver looks at 1024 bits at most (kfd_ioctl_set_cu_mask()) */
+#define MASK_WORDS 32U /* the driver reads at most 1024 bits (kfd_ioctl_set_cu_mask()) */
 
 struct mask {
 	uint32_t word[MASK_WORDS];
-	size_t words; /* 0: none */
+	size_t words; /* 0: no mask */
 };
 
 bool mask_empty(const struct mask *mask);
 
-/* Whether they have the same bits; missing words are 0. */
+/* Whether both have the same bits; missing words are 0. */
 bool mask_same(const struct mask *a, const struct mask *b);
 
-/* The XCC that has no bit in the mask, bit i being XCC i % xccs, or xccs. */
+/* The first XCC without a bit in the mask, or xccs if there is none. Bit i belongs to XCC
+ * i % xccs. */
 uint32_t mask_idle_xcc(const struct mask *mask, uint32_t xccs);
 
 /*
- * What the grant has in common with the own mask, as wide as the grant; all of it where own is
- * none. -ERANGE: nothing, and *ret_xcc is xccs; or nothing on that XCC, where what is dispatched
- * would never end.
+ * The bits of the grant that are in own, too; the whole grant if own has no words. -ERANGE: no bit
+ * is left, with *ret_xcc = xccs; or none on XCC *ret_xcc, where dispatched work would never end.
  */
 int mask_narrow(const struct mask *grant, const struct mask *own, uint32_t xccs, struct mask *ret,
 		uint32_t *ret_xcc);
+
+/* The argument of AMDKFD_IOC_SET_CU_MASK in <linux/kfd_ioctl.h>, which needs headers of libdrm. */
+struct kfd_set_cu_mask {
+	uint32_t queue_id;
+	uint32_t num_cu_mask; /* bits, a multiple of 32 */
+	uint64_t cu_mask_ptr;
+};
+#define KFD_SET_CU_MASK _IOW('K', 0x1A, struct kfd_set_cu_mask)
+
+/* Gives a queue of the calling process the mask: by this ioctl(), on an fd of /dev/kfd. A negative
+ * errno of the driver. */
+int mask_set(int (*call_ioctl)(int fd, unsigned long request, const void *argument), int fd,
+	     uint32_t queue, const struct mask *mask);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "libgpuarb/lease/queues.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -10,16 +12,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "libgpuarb/lease/apply.h"
+#include "libgpuarb/connection/basics.h"
+#include "libgpuarb/lease/topology.h"
 
-/* The inode of the first PID namespace, in every kernel (PROC_PID_INIT_INO in proc_ns.h). */
+/* The inode of the first PID namespace in every kernel (PROC_PID_INIT_INO in proc_ns.h). */
 #define FIRST_PID_NAMESPACE 0xEFFFFFFCU
 
-#define COMPUTE 0U /* KFD_QUEUE_TYPE_COMPUTE in kfd_priv.h; the ioctl numbers them otherwise */
+#define COMPUTE 0U /* KFD_QUEUE_TYPE_COMPUTE in kfd_priv.h; the ioctl has other numbers */
 
 DEFINE_CLEANUP(DIR *, closedir)
 
-/* A decimal number and nothing else; the driver ends these files without a newline. */
+/* A decimal number and nothing else. The driver writes these files without a newline. */
 static int parse_number(const char *text, uint32_t *ret)
 {
 	unsigned long long number;
@@ -45,7 +48,7 @@ static int read_number(int queues, const char *queue, const char *file, uint32_t
 	return r < 0 ? r : parse_number(text, ret);
 }
 
-/* 1: a compute queue. 0: of another kind, or one that has gone meanwhile. */
+/* 1: a compute queue. 0: another type, or a queue that was destroyed meanwhile. */
 static int read_queue(int queues, const struct dirent *entry, struct queue *ret)
 {
 	uint32_t type;
@@ -70,7 +73,7 @@ static int append(struct queue_list *list, const struct queue *queue)
 {
 	struct queue *queues;
 
-	/* Room for 8, and twice as many whenever it is full. */
+	/* The room starts with 8 queues and doubles when it is full. */
 	if (list->n == 0 || (list->n >= 8 && (list->n & (list->n - 1)) == 0)) {
 		queues = realloc(list->queues, (list->n ? list->n * 2 : 8) * sizeof(*queues));
 		if (!queues)
@@ -123,7 +126,7 @@ int queues_read(const char *sys, pid_t pid, struct queue_list *ret)
 	return 0;
 }
 
-bool queues_there(const char *sys, pid_t pid, uint32_t id)
+bool queue_exists(const char *sys, pid_t pid, uint32_t id)
 {
 	char path[PATH_MAX], rest[32];
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* gpuarb_reserve(), gpuarb_reserve_start() and gpuarb_plan(). */
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -7,6 +9,16 @@
 
 #include "dbus/names.h"
 #include "libgpuarb/connection/call.h"
+#include "libgpuarb/connection/fields.h"
+#include "libgpuarb/connection/open.h"
+#include "libgpuarb/connection/read.h"
+#include "libgpuarb/lease/lease-handle.h"
+#include "libgpuarb/lease/record-read.h"
+#include "libgpuarb/lease/want.h"
+
+/* How much longer than wait_usec gpuarb_reserve() waits: the daemon ends the lease at its deadline,
+ * and its record has the reason. */
+#define GRACE_USEC (5U * UINT64_C(1000000))
 
 static int lease_new(struct gpuarb *gpuarb, struct gpuarb_lease **ret)
 {
@@ -41,27 +53,30 @@ static int read_reserved(struct gpuarb *gpuarb, DBusMessage *reply, struct gpuar
 	dbus_message_iter_next(&iter);
 	dbus_message_iter_get_basic(&iter, &lease->fd);
 	if (lease->fd < 0)
-		return fail(gpuarb, -EMFILE, "no room for the lease's file descriptor");
+		return fail(
+			gpuarb, -EMFILE,
+			"cannot receive the holder of the lease: this process has too many open "
+			"files");
 	fcntl(lease->fd, F_SETFD, FD_CLOEXEC);
 	dbus_message_iter_next(&iter);
 	dbus_message_iter_get_basic(&iter, &state);
 	dbus_message_iter_next(&iter);
 
 	if (path_number(path, GPUARB_PATH_LEASE, &info.id) < 0)
-		return misunderstood(gpuarb, "Reserve", "lease");
+		return fail_answer(gpuarb, "Reserve", "lease");
 	info.state = arena_string(&lease->arena, state);
 	if (!info.state)
 		return -ENOMEM;
 
 	r = read_partitions(&iter, &lease->arena, &info.partitions, &info.n_partitions, &key);
 	if (r < 0)
-		return r == -EPROTO ? misunderstood(gpuarb, "Reserve", key) : r;
+		return r == -EPROTO ? fail_answer(gpuarb, "Reserve", key) : r;
 	lease->info = info;
 	return 0;
 }
 
-/* Keeps the process until it can be bound: by a call of its own, as a Reserve that is
- * interrupted must not leave a lease that lives by it. */
+/* Copies the pidfd. The process is bound by a separate call when the lease is granted: otherwise an
+ * interrupted Reserve could leave a lease that the process keeps alive. */
 static int keep_process(struct gpuarb *gpuarb, const struct gpuarb_options *options,
 			struct gpuarb_lease *lease)
 {
@@ -70,12 +85,13 @@ static int keep_process(struct gpuarb *gpuarb, const struct gpuarb_options *opti
 
 	lease->process_fd = fcntl(options->process_fd, F_DUPFD_CLOEXEC, 0);
 	return lease->process_fd < 0
-		       ? fail(gpuarb, -EMFILE, "no room for the process's file descriptor")
+		       ? fail(gpuarb, -EMFILE,
+			      "cannot copy process_fd: this process has too many open files")
 		       : 0;
 }
 
-/* A lease that waits has more to say than the answer to Reserve, and a token may have found
- * one that is not as it was at first. */
+/* The answer to Reserve lacks the position and the deadline of a waiting lease, and the generation of
+ * an existing lease that the token found. */
 static int complete(struct gpuarb_lease *lease, const struct gpuarb_options *options)
 {
 	if (!lease_pending(lease) && (!options || !options->token))
@@ -83,7 +99,7 @@ static int complete(struct gpuarb_lease *lease, const struct gpuarb_options *opt
 	return lease_update(lease);
 }
 
-/* The lease, granted or not yet, and not bound yet. */
+/* Reserves, without waiting for the grant and without binding the process. */
 static int reserve(struct gpuarb *gpuarb, const struct gpuarb_want *wants, size_t n,
 		   const struct gpuarb_options *options, struct gpuarb_lease **ret)
 {
@@ -107,7 +123,7 @@ static int reserve(struct gpuarb *gpuarb, const struct gpuarb_want *wants, size_
 	return r;
 }
 
-/* It is bound, or nothing of it is left. */
+/* Binds the process, or gives up the lease. */
 static int bind_or_abandon(struct gpuarb_lease *lease)
 {
 	int r = lease_bind_process(lease);
@@ -127,16 +143,16 @@ GPUARB_EXPORT int gpuarb_reserve_start(struct gpuarb *gpuarb, const struct gpuar
 	if (!gpuarb || !ret)
 		return -EINVAL;
 
-	begin(gpuarb);
+	handle_begin(gpuarb);
 	r = reserve(gpuarb, wants, n, options, &lease);
 	if (r >= 0 && lease_usable(lease))
 		r = bind_or_abandon(lease);
 	if (r >= 0)
 		*ret = TAKE_PTR(lease);
-	return done(gpuarb, r);
+	return handle_end(gpuarb, r);
 }
 
-/* A token can find a lease that waits, though nobody wants to wait here. */
+/* Without wait_usec a token may still find a lease that waits. */
 static int refuse_to_wait(struct gpuarb_lease *lease)
 {
 	const char *reason;
@@ -144,12 +160,13 @@ static int refuse_to_wait(struct gpuarb_lease *lease)
 
 	if (!lease_pending(lease))
 		return 0;
-	r = lease_dispatch(lease, NULL, NULL); /* it may have been granted just now */
+	r = lease_dispatch(lease, NULL, NULL); /* the grant may have arrived meanwhile */
 	if (r < 0 || !lease_pending(lease))
 		return r;
 
 	reason = lease->info.reason;
-	return fail(lease->gpuarb, -EBUSY, "lease %" PRIu64 " is there, but %s%s%s", lease->info.id,
+	return fail(lease->gpuarb, -EBUSY,
+		    "the token belongs to lease %" PRIu64 ", which is %s%s%s", lease->info.id,
 		    lease->info.state, *reason ? ": " : "", reason);
 }
 
@@ -159,7 +176,6 @@ static int wait_for(struct gpuarb_lease *lease, uint64_t usec)
 	uint64_t grace = most < GRACE_USEC ? most : GRACE_USEC;
 	int r = usec == 0 ? refuse_to_wait(lease) : 0;
 
-	/* Until the daemon has said its word. */
 	if (__builtin_add_overflow(usec, grace, &usec))
 		usec = GPUARB_FOREVER;
 	return r < 0 ? r : lease_wait_until(lease, deadline_after(usec));
@@ -174,7 +190,7 @@ GPUARB_EXPORT int gpuarb_reserve(struct gpuarb *gpuarb, const struct gpuarb_want
 	if (!gpuarb || !ret)
 		return -EINVAL;
 
-	begin(gpuarb);
+	handle_begin(gpuarb);
 	r = reserve(gpuarb, wants, n, options, &lease);
 	if (r >= 0)
 		r = wait_for(lease, options ? options->wait_usec : 0);
@@ -182,13 +198,13 @@ GPUARB_EXPORT int gpuarb_reserve(struct gpuarb *gpuarb, const struct gpuarb_want
 		r = bind_or_abandon(lease);
 	if (r >= 0)
 		*ret = TAKE_PTR(lease);
-	return done(gpuarb, r);
+	return handle_end(gpuarb, r);
 }
 
-/* Reads (s verdict, aa{sv} partitions, aa{sv} refusals). */
-static int read_plan(struct gpuarb *gpuarb, DBusMessage *reply, const char **ret_verdict)
+/* Reads (s result, aa{sv} partitions, aa{sv} refusals). */
+static int read_plan(struct gpuarb *gpuarb, DBusMessage *reply, const char **ret_result)
 {
-	const char *text, *verdict, *key = NULL;
+	const char *text, *result, *key = NULL;
 	DBusMessageIter iter;
 	int r;
 
@@ -196,8 +212,8 @@ static int read_plan(struct gpuarb *gpuarb, DBusMessage *reply, const char **ret
 		return -EPROTO;
 
 	dbus_message_iter_get_basic(&iter, &text);
-	verdict = arena_string(&gpuarb->answer, text);
-	if (!verdict)
+	result = arena_string(&gpuarb->answer, text);
+	if (!result)
 		return -ENOMEM;
 
 	dbus_message_iter_next(&iter);
@@ -208,28 +224,28 @@ static int read_plan(struct gpuarb *gpuarb, DBusMessage *reply, const char **ret
 				  &key);
 	}
 	if (r == -EPROTO)
-		return misunderstood(gpuarb, "Plan", key);
+		return fail_answer(gpuarb, "Plan", key);
 	if (r >= 0)
-		*ret_verdict = verdict;
+		*ret_result = result;
 	return r;
 }
 
 GPUARB_EXPORT int gpuarb_plan(struct gpuarb *gpuarb, const struct gpuarb_want *wants, size_t n,
-			      const struct gpuarb_options *options, const char **ret_verdict)
+			      const struct gpuarb_options *options, const char **ret_result)
 {
 	_cleanup_(free_message) DBusMessage *call = NULL, *reply = NULL;
 	int r;
 
-	if (!gpuarb || !ret_verdict)
+	if (!gpuarb || !ret_result)
 		return -EINVAL;
 
-	begin(gpuarb);
+	handle_begin(gpuarb);
 	r = request_new(gpuarb, GPUARB_PATH, GPUARB_INTERFACE, "Plan", wants, n, options, &call);
 	if (r >= 0)
 		r = call_send(gpuarb, call, "saa{sv}aa{sv}", &reply);
 	if (r >= 0)
-		r = read_plan(gpuarb, reply, ret_verdict);
-	return done(gpuarb, r);
+		r = read_plan(gpuarb, reply, ret_result);
+	return handle_end(gpuarb, r);
 }
 
 GPUARB_EXPORT const struct gpuarb_partition *gpuarb_last_plan(const struct gpuarb *gpuarb,

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "libgpuarb/lease/topology.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -8,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "libgpuarb/lease/environment.h"
+#include "libgpuarb/connection/basics.h"
 
 #define NODES_MAX 1024U
 #define XCCS_MAX 64U
@@ -33,7 +35,7 @@ int attribute_read(int dir, const char *name, char buf[ATTRIBUTE_MAX])
 	return r;
 }
 
-/* "name value" lines; 0 for one that is not there. */
+/* The value in the line "NAME VALUE"; 0 without such a line. */
 static unsigned long long property(const char *text, const char *name)
 {
 	size_t length = strlen(name);
@@ -50,13 +52,13 @@ static bool has_render_node(const char *dev, unsigned long long minor)
 {
 	char path[PATH_MAX];
 
-	if (minor == 0) /* a kernel that does not tell */
+	if (minor == 0) /* older kernels do not have the property */
 		return true;
 	snprintf(path, sizeof(path), "%s/dri/renderD%llu", dev, minor);
 	return access(path, F_OK) == 0 || errno != ENOENT;
 }
 
-/* Whether the node is a GPU that ROCm will find too. */
+/* False: the node is not a GPU that ROCm finds. */
 static bool read_node(int nodes, unsigned number, const char *dev, struct topology_gpu *ret)
 {
 	char name[32], text[ATTRIBUTE_MAX];
@@ -77,7 +79,7 @@ static bool read_node(int nodes, unsigned number, const char *dev, struct topolo
 	ret->unique_id = property(text, "unique_id");
 	ret->gfx_target = (uint32_t)property(text, "gfx_target_version");
 	ret->xccs = (uint32_t)property(text, "num_xcc");
-	if (ret->xccs == 0 || ret->xccs > XCCS_MAX) /* before Linux 6.5 there is no such line */
+	if (ret->xccs == 0 || ret->xccs > XCCS_MAX) /* kernels before 6.5 have no num_xcc */
 		ret->xccs = 1;
 	return true;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What is asked, judged and written down: aa{sv} wants and a{sv} options. */
+#include "libgpuarb/lease/want.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,30 +8,30 @@
 
 #include "libgpuarb/connection/call.h"
 
-#define STRING_MAX 1024U /* the daemon takes less, and says so better */
+#define STRING_MAX 1024U /* more than the daemon accepts for any string */
 #define WANTS_MAX 256U
 
-int check_string(struct gpuarb *gpuarb, const char *what, const char *string)
+int check_string(struct gpuarb *gpuarb, const char *name, const char *string)
 {
 	if (!string)
 		return 0;
 	if (strnlen(string, STRING_MAX) == STRING_MAX)
-		return fail(gpuarb, -EINVAL, "%s is longer than %u bytes", what, STRING_MAX - 1);
+		return fail(gpuarb, -EINVAL, "%s is longer than %u bytes", name, STRING_MAX - 1);
 	if (!dbus_validate_utf8(string, NULL))
-		return fail(gpuarb, -EINVAL, "%s is not UTF-8", what);
+		return fail(gpuarb, -EINVAL, "%s is not UTF-8", name);
 	return 0;
 }
 
-int check_fd(struct gpuarb *gpuarb, const char *what, int fd)
+int check_fd(struct gpuarb *gpuarb, const char *name, int fd)
 {
 	if (fcntl(fd, F_GETFD) < 0)
-		return fail(gpuarb, -EINVAL, "%s: %d is not an open file descriptor", what, fd);
+		return fail(gpuarb, -EINVAL, "%s: %d is not an open file descriptor", name, fd);
 	return 0;
 }
 
 /*
- * Copies a structure that has the program's size, which is that of the header it was
- * compiled with: a newer one may be longer than ours if it asks for nothing there.
+ * Copies a structure of the program, whose size is that of the header it was compiled with. A longer
+ * structure of a newer header is accepted if its additional bytes are 0.
  */
 static int copy_sized(struct gpuarb *gpuarb, const char *init, const void *from, size_t have,
 		      void *ret, size_t size)
@@ -39,19 +39,21 @@ static int copy_sized(struct gpuarb *gpuarb, const char *init, const void *from,
 	const unsigned char *bytes = from;
 
 	if (have < size || have > 4 * size)
-		return fail(gpuarb, -EINVAL, "size is %zu, not %zu: start from %s", have, size,
-			    init);
+		return fail(gpuarb, -EINVAL,
+			    "size is %zu instead of %zu: initialise the structure with %s", have,
+			    size, init);
 	for (size_t i = size; i < have; i++)
 		if (bytes[i] != 0)
-			return fail(gpuarb, -EOPNOTSUPP,
-				    "this libgpuarb is older than the program and does not know "
-				    "all that is asked");
+			return fail(
+				gpuarb, -EOPNOTSUPP,
+				"this libgpuarb is older than the header of the program and does "
+				"not know all members that it sets");
 	memcpy(ret, from, size);
 	return 0;
 }
 
-/* Where memory lacks, libdbus (1.14) leaves a copy of the parent in ret, which passes for open:
- * to abandon that would free a second time what the parent still has. */
+/* Without memory libdbus 1.14 leaves a copy of the parent in ret, which looks open. Abandoning it
+ * would free memory of the parent twice. */
 static bool open_in(DBusMessageIter *parent, int type, const char *signature, DBusMessageIter *ret)
 {
 	static const DBusMessageIter closed = DBUS_MESSAGE_ITER_INIT_CLOSED;
@@ -132,7 +134,7 @@ static bool put_want(DBusMessageIter *dict, const struct gpuarb_want *want)
 	       put_string(dict, "isolation", want->isolation, "");
 }
 
-/* Dictionary number i of an array whose elements are as large as the first one says. */
+/* Appends want i. All elements of the array have the size that the first one states. */
 static int append_want(struct gpuarb *gpuarb, DBusMessageIter *array,
 		       const struct gpuarb_want *wants, size_t i)
 {
@@ -145,7 +147,10 @@ static int append_want(struct gpuarb *gpuarb, DBusMessageIter *array,
 	if (r < 0)
 		return r;
 	if (want.size != wants->size)
-		return fail(gpuarb, -EINVAL, "want %zu: start from GPUARB_WANT_INIT", i);
+		return fail(gpuarb, -EINVAL,
+			    "want %zu has another size than want 0: initialise it with "
+			    "GPUARB_WANT_INIT",
+			    i);
 
 	r = check_want(gpuarb, &want);
 	if (r < 0)
@@ -166,7 +171,7 @@ static int append_wants(struct gpuarb *gpuarb, DBusMessage *m, const struct gpua
 	int r = 0;
 
 	if (!wants || n == 0 || n > WANTS_MAX)
-		return fail(gpuarb, -EINVAL, "%zu wants: ask for 1 to %u GPUs", wants ? n : 0,
+		return fail(gpuarb, -EINVAL, "%zu wants are invalid: pass 1 to %u", wants ? n : 0,
 			    WANTS_MAX);
 
 	dbus_message_iter_init_append(m, &iter);

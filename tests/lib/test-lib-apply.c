@@ -12,6 +12,7 @@
 #include "dbus/record.h"
 #include "fake-lease.h"
 #include "libgpuarb/lease/apply.h"
+#include "libgpuarb/lease/lease-handle.h"
 
 /* The inode of the first PID namespace. */
 static bool in_first_namespace(void)
@@ -37,7 +38,7 @@ TEST(a_lease_is_looked_at_before_its_queues)
 		SKIP("no dbus-daemon");
 	lease = stage_reserve(&stage, 0);
 	CHECK(gpuarb_lease_apply(lease) == -EOPNOTSUPP);
-	CHECK(strstr(gpuarb_last_error(stage.gpuarb), "simulated"));
+	CHECK(strstr(gpuarb_last_error(stage.gpuarb), "GPU "));
 	CHECK(gpuarb_lease_queue_ids(lease, 0, &id, 1) == -EOPNOTSUPP);
 	CHECK(gpuarb_lease_queue_ids(lease, 0, NULL, 1) == -EINVAL);
 	CHECK(gpuarb_lease_mask_queue(lease, 0, 0, mask, 1) == -EOPNOTSUPP);
@@ -105,17 +106,21 @@ TEST(in_another_pid_namespace_nobodys_queues_are_touched)
 
 /* ---- the driver ----------------------------------------------------------------------------- */
 
-TEST(what_is_no_kfd_takes_no_mask)
+TEST(a_mask_for_another_file_than_kfd_fails)
 {
 	static const struct mask mask = { .word = { 1 }, .words = 1 };
+	struct gpuarb gpuarb = { .references = 1 };
+	struct apply apply;
 	int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 
-	CHECK(kfd_driver.set_mask(NULL, fd, 0, &mask) == -ENOTTY);
+	(void)apply_this_process(&gpuarb, &apply);
+	handle_begin(&gpuarb);
+	CHECK(apply.driver->set_mask(NULL, fd, 0, &mask) == -ENOTTY);
 	close(fd);
-	CHECK(kfd_driver.set_mask(NULL, fd, 0, &mask) == -EBADF);
+	CHECK(apply.driver->set_mask(NULL, fd, 0, &mask) == -EBADF);
 	if (access("/dev/kfd", F_OK) == 0)
 		SKIP("there is a /dev/kfd");
-	CHECK(kfd_driver.open(NULL) == -ENOENT);
+	CHECK(apply.driver->open(NULL) == -ENOENT);
 }
 
 /* ---- what is attached ------------------------------------------------------------------------ */

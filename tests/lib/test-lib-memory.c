@@ -12,6 +12,8 @@
 #include "dbus/names.h"
 #include "lib-rig.h"
 #include "libgpuarb/agent/agent.h"
+#include "libgpuarb/connection/open.h"
+#include "libgpuarb/lease/want.h"
 #include "private-bus.h"
 #include "scratch.h"
 
@@ -207,14 +209,14 @@ static int build(struct gpuarb *gpuarb)
 		CHECK((kept[i] = dbus_message_new(DBUS_MESSAGE_TYPE_METHOD_CALL)));
 	left = before;
 
-	begin(gpuarb);
+	handle_begin(gpuarb);
 	r = request_new(gpuarb, GPUARB_PATH, GPUARB_INTERFACE, "Reserve", &want, 1, &options,
 			&call);
 	if (call)
 		dbus_message_unref(call);
 	for (unsigned i = 0; i < KEPT; i++)
 		dbus_message_unref(kept[i]);
-	return done(gpuarb, r);
+	return handle_end(gpuarb, r);
 }
 
 TEST(every_allocation_may_fail_while_a_request_is_built)
@@ -225,7 +227,7 @@ TEST(every_allocation_may_fail_while_a_request_is_built)
 		strcat(token, "x");
 		without_memory(&gpuarb, build, 8);
 	}
-	begin(&gpuarb);
+	handle_begin(&gpuarb);
 }
 
 /* Calls that came since it was set to 0, in whichever life of the daemon. */
@@ -313,12 +315,12 @@ static int mask_queues(struct gpuarb *gpuarb)
 			       .get = no_environment };
 	int r;
 
-	begin(gpuarb);
+	handle_begin(gpuarb);
 	r = apply_own(&apply, 0, 0, mask, 1);
 	if (r >= 0)
 		r = apply_all(&apply);
 	mask_cache_clear(&mask_cache);
-	return r == -EBUSY ? 0 : done(gpuarb, r);
+	return r == -EBUSY ? 0 : handle_end(gpuarb, r);
 }
 
 TEST(every_allocation_may_fail_while_queues_are_masked)
@@ -327,7 +329,7 @@ TEST(every_allocation_may_fail_while_queues_are_masked)
 
 	tree = queue_tree_new(2);
 	without_memory(&gpuarb, mask_queues, 8);
-	begin(&gpuarb);
+	handle_begin(&gpuarb);
 	scratch_done(&tree);
 }
 
@@ -343,22 +345,22 @@ static int set_all(void *userdata, int fd, uint32_t queue, const struct mask *ma
 static int follow(struct gpuarb *gpuarb)
 {
 	static const struct driver driver = { NULL, open_null, set_all };
-	const struct apply seat = { .sys = tree.path,
-				    .dev = tree.path,
-				    .pid = 5,
-				    .driver = &driver,
-				    .get = no_environment };
+	const struct apply process = { .sys = tree.path,
+				       .dev = tree.path,
+				       .pid = 5,
+				       .driver = &driver,
+				       .get = no_environment };
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	struct gpuarb_lease *lease = NULL;
 	int r;
 
 	r = gpuarb_reserve(gpuarb, &want, 1, NULL, &lease);
 	if (r >= 0) {
-		begin(gpuarb);
-		r = done(gpuarb, agent_start(lease, &seat));
+		handle_begin(gpuarb);
+		r = handle_end(gpuarb, agent_start(lease, &process));
 	}
 	if (r >= 0)
-		(void)agent_error(lease->agent, gpuarb);
+		(void)gpuarb_lease_agent_error(lease);
 	gpuarb_lease_close(lease);
 	gpuarb_close(gpuarb_reference(gpuarb));
 	return r == -EAGAIN ? -ENOMEM : r; /* of pthread_create() */

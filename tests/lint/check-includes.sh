@@ -30,10 +30,10 @@ daemon/helpers          util/|core/|sys/|helpers/                         system
 daemon/helpers/enforce  util/|core/|helpers/|sys/                         systemd
 daemon/bus              util/|core/|bus/|dbus/                            systemd
 daemon                  util/|core/|hw/|sys/|helpers/|bus/|dbus/|daemon.h systemd
-libgpuarb/connection    libgpuarb/|dbus/|gpuarb-queues.h                  dbus
-libgpuarb/lease         libgpuarb/|dbus/|gpuarb-queues.h                  dbus
-libgpuarb/agent         libgpuarb/|dbus/                                  -none-
-libgpuarb/hip           libgpuarb/|gpuarb.h                               hip
+libgpuarb/connection    libgpuarb/(gpuarb.h|connection/)|dbus/            dbus
+libgpuarb/lease         libgpuarb/(gpuarb.h|connection/|lease/)|dbus/     dbus
+libgpuarb/agent         libgpuarb/(gpuarb.h|connection/|lease/|agent/)|dbus/ -none-
+libgpuarb/hip           libgpuarb/(gpuarb.h|hip/)                         hip
 client                  client/|libgpuarb/gpuarb.h|core/|util/            -none-
 client/options          client/|libgpuarb/gpuarb.h|core/|util/            -none-
 client/output           client/|libgpuarb/gpuarb.h|core/|hw/hw.h|util/|sys/config/ json

@@ -106,7 +106,7 @@ void apply_rig_new(struct apply_rig *rig, size_t n)
 void apply_rig_done(struct apply_rig *rig)
 {
 	mask_cache_clear(&rig->mask_cache);
-	begin(&rig->gpuarb);
+	handle_begin(&rig->gpuarb);
 	CHECK(fake_sysfs_remove("/tmp", rig->sys + strlen("/tmp/")) == 0);
 }
 
@@ -149,7 +149,7 @@ bool apply_rig_free(const struct apply_rig *rig, unsigned id)
 
 int apply_rig_apply(struct apply_rig *rig)
 {
-	begin(&rig->gpuarb);
+	handle_begin(&rig->gpuarb);
 	rig->calls = 0;
 	return apply_all(&rig->apply);
 }
@@ -157,7 +157,7 @@ int apply_rig_apply(struct apply_rig *rig)
 int apply_rig_own(struct apply_rig *rig, unsigned gpu, unsigned id, const uint32_t *mask,
 		  size_t words)
 {
-	begin(&rig->gpuarb);
+	handle_begin(&rig->gpuarb);
 	rig->calls = 0;
 	return apply_own(&rig->apply, gpu, id, mask, words);
 }

@@ -10,17 +10,17 @@
 #include "check.h"
 #include "fake-sysfs.h"
 #include "libgpuarb/agent/members.h"
-#include "libgpuarb/agent/unfollowed.h"
 
 static struct agent_grant grant_of(uint64_t generation)
 {
-	return (struct agent_grant){
-		.version = AGENT_VERSION,
-		.n_parts = 1,
-		.lease = 12,
-		.generation = generation,
-		.parts = { { .kfd_gpu_id = 1001, .xccs = 1, .n_words = 1, .cu_mask = { 0xff } } }
-	};
+	return (struct agent_grant){ .version = AGENT_VERSION,
+				     .n_partitions = 1,
+				     .lease = 12,
+				     .generation = generation,
+				     .partitions = { { .kfd_gpu_id = 1001,
+						       .xccs = 1,
+						       .n_words = 1,
+						       .cu_mask = { 0xff } } } };
 }
 
 /* The process's end of a connection; the crowd's is in *ret. */
@@ -29,7 +29,7 @@ static int join(struct members *members, pid_t pid, int *ret)
 	int pair[2];
 
 	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
-	CHECK(members_join(members, pair[0], pid) == 0 && members_has(members, pid));
+	CHECK(members_add(members, pair[0], pid) == 0 && members_has(members, pid));
 	*ret = pair[0];
 	return pair[1];
 }
@@ -61,23 +61,23 @@ TEST(all_have_to_follow_and_nobody_is_all)
 	struct members members = { 0 };
 	int a, b, fd_a, fd_b;
 
-	CHECK(members_follows(&members, 1));
+	CHECK(members_follow(&members, 1));
 	a = join(&members, 100, &fd_a);
 	b = join(&members, 101, &fd_b);
-	members_tell(&members, &first);
-	CHECK(told(a) == 1 && told(b) == 1 && !members_follows(&members, 1));
+	members_send(&members, &first);
+	CHECK(told(a) == 1 && told(b) == 1 && !members_follow(&members, 1));
 	answer(a, 1, 0);
-	CHECK(members_hear(&members, fd_a) == 0 && !members_follows(&members, 1));
+	CHECK(members_receive(&members, fd_a) == 0 && !members_follow(&members, 1));
 	answer(b, 1, 0);
-	CHECK(members_hear(&members, fd_b) == 0 && members_follows(&members, 1));
+	CHECK(members_receive(&members, fd_b) == 0 && members_follow(&members, 1));
 
-	members_tell(&members, &first);
+	members_send(&members, &first);
 	CHECK(told(a) == 0);
-	members_tell(&members, &second);
+	members_send(&members, &second);
 	answer(a, 2, 0);
-	CHECK(members_hear(&members, fd_a) == 0 && !members_follows(&members, 2));
-	members_leave(&members, fd_b); /* it died */
-	CHECK(members_follows(&members, 2) && !members_has(&members, 101) &&
+	CHECK(members_receive(&members, fd_a) == 0 && !members_follow(&members, 2));
+	members_remove(&members, fd_b); /* it died */
+	CHECK(members_follow(&members, 2) && !members_has(&members, 101) &&
 	      members_had(&members, 101));
 	close(a);
 	close(b);
@@ -93,12 +93,12 @@ TEST(who_has_not_answered_is_told_the_newest_when_it_has)
 	for (uint64_t generation = 1; generation < 5000; generation++) {
 		struct agent_grant grant = grant_of(generation);
 
-		members_tell(&members, &grant);
+		members_send(&members, &grant);
 	}
 	CHECK(told(a) == 1 && told(a) == 0);
 	answer(a, 1, 0);
-	CHECK(members_hear(&members, fd) == 0);
-	members_tell(&members,
+	CHECK(members_receive(&members, fd) == 0);
+	members_send(&members,
 		     &(struct agent_grant){ .version = AGENT_VERSION, .generation = 5000 });
 	CHECK(told(a) == 5000);
 	close(a);
@@ -112,14 +112,14 @@ TEST(who_could_not_apply_does_not_follow_until_it_could)
 	int a, fd;
 
 	a = join(&members, 100, &fd);
-	members_tell(&members, &first);
+	members_send(&members, &first);
 	answer(a, 1, -EBUSY);
-	CHECK(members_hear(&members, fd) == 0 && !members_follows(&members, 1));
+	CHECK(members_receive(&members, fd) == 0 && !members_follow(&members, 1));
 	answer(a, 1, 0);
-	CHECK(members_hear(&members, fd) == 0 && members_follows(&members, 1));
-	members_tell(&members, &second);
+	CHECK(members_receive(&members, fd) == 0 && members_follow(&members, 1));
+	members_send(&members, &second);
 	answer(a, 1, 0); /* of before */
-	CHECK(members_hear(&members, fd) == 0 && !members_follows(&members, 2));
+	CHECK(members_receive(&members, fd) == 0 && !members_follow(&members, 2));
 	close(a);
 	members_clear(&members);
 }
@@ -132,16 +132,16 @@ TEST(what_is_no_answer_ends_the_connection)
 	int a, fd;
 
 	a = join(&members, 100, &fd);
-	CHECK(members_hear(&members, fd) == 0 && members_hear(&members, 4711) == 0);
-	members_tell(&members, &first);
+	CHECK(members_receive(&members, fd) == 0 && members_receive(&members, 4711) == 0);
+	members_send(&members, &first);
 	answer(a, 2, 0); /* which it was never told */
-	CHECK(members_hear(&members, fd) == -ECONNRESET);
+	CHECK(members_receive(&members, fd) == -ECONNRESET);
 	CHECK(send(a, noise, sizeof(noise), 0) == sizeof(noise));
-	CHECK(members_hear(&members, fd) == -ECONNRESET);
+	CHECK(members_receive(&members, fd) == -ECONNRESET);
 	close(a);
-	CHECK(members_hear(&members, fd) == -ECONNRESET);
-	members_leave(&members, fd);
-	members_leave(&members, fd);
+	CHECK(members_receive(&members, fd) == -ECONNRESET);
+	members_remove(&members, fd);
+	members_remove(&members, fd);
 	CHECK(members.n == 0);
 	members_clear(&members);
 }
@@ -156,9 +156,9 @@ TEST(a_process_that_comes_again_takes_its_own_place)
 	a = join(&members, 100, &fd_a);
 	b = join(&members, 100, &fd_b);
 	CHECK(members.n == 1 && recv(a, &c, 1, 0) == 0);
-	members_tell(&members, &first);
+	members_send(&members, &first);
 	answer(b, 1, 0);
-	CHECK(members_hear(&members, fd_b) == 0 && members_follows(&members, 1));
+	CHECK(members_receive(&members, fd_b) == 0 && members_follow(&members, 1));
 	close(a);
 	close(b);
 	members_clear(&members);
@@ -171,7 +171,7 @@ struct stage {
 	char dir[64], proc[80];
 	struct members members;
 	struct agent_grant grant;
-	struct search search;
+	struct unfollowed_search search;
 };
 
 static void stage_set(struct stage *stage)
@@ -179,11 +179,11 @@ static void stage_set(struct stage *stage)
 	*stage = (struct stage){ .dir = "/tmp/gpuarb-test-XXXXXX", .grant = grant_of(1) };
 	CHECK(mkdtemp(stage->dir));
 	snprintf(stage->proc, sizeof(stage->proc), "%s/proc", stage->dir);
-	stage->search = (struct search){ .sys = stage->dir,
-					 .proc = stage->proc,
-					 .root = 100,
-					 .members = &stage->members,
-					 .grant = &stage->grant };
+	stage->search = (struct unfollowed_search){ .sys = stage->dir,
+						    .proc = stage->proc,
+						    .root = 100,
+						    .members = &stage->members,
+						    .grant = &stage->grant };
 }
 
 static void stage_strike(struct stage *stage)
@@ -219,7 +219,7 @@ TEST(a_process_of_the_lease_that_has_queues_and_no_agent_is_found)
 	int fd, own;
 
 	stage_set(&stage);
-	CHECK(unfollowed_find(&stage.search) == 0); /* there is no KFD */
+	CHECK(members_find_unfollowed(&stage.search) == 0); /* there is no KFD */
 	live(&stage, 100, 1, "");
 	live(&stage, 101, 100, "");
 	live(&stage, 102, 101, "");
@@ -228,20 +228,21 @@ TEST(a_process_of_the_lease_that_has_queues_and_no_agent_is_found)
 	CHECK(fake_sysfs_queue(stage.dir, 104, 0, 1001, 0) == 0);
 	CHECK(fake_sysfs_queue(stage.dir, 102, 0, 1001, 1) == 0); /* SDMA */
 	CHECK(fake_sysfs_queue(stage.dir, 102, 1, 1002, 0) == 0); /* not the lease's GPU */
-	CHECK(unfollowed_find(&stage.search) == 0);
+	CHECK(members_find_unfollowed(&stage.search) == 0);
 
 	CHECK(fake_sysfs_queue(stage.dir, 102, 2, 1001, 0) == 0);
-	CHECK(unfollowed_find(&stage.search) == 102);
+	CHECK(members_find_unfollowed(&stage.search) == 102);
 	own = join(&stage.members, 102, &fd);
-	CHECK(unfollowed_find(&stage.search) == 0);
+	CHECK(members_find_unfollowed(&stage.search) == 0);
 	CHECK(fake_sysfs_queue(stage.dir, 103, 0, 1001, 0) == 0);
-	CHECK(unfollowed_find(&stage.search) == 103);
-	CHECK(fake_sysfs_process_gone(stage.dir, 103) == 0 && unfollowed_find(&stage.search) == 0);
+	CHECK(members_find_unfollowed(&stage.search) == 103);
+	CHECK(fake_sysfs_process_gone(stage.dir, 103) == 0 &&
+	      members_find_unfollowed(&stage.search) == 0);
 
 	CHECK(fake_sysfs_queue(stage.dir, 100, 0, 1001, 0) == 0);
-	CHECK(unfollowed_find(&stage.search) == 100);
+	CHECK(members_find_unfollowed(&stage.search) == 100);
 	CHECK(fake_sysfs_print(stage.dir, FAKE_PROC "/100/queues/0/gpuid", "none of it") == 0);
-	CHECK(unfollowed_find(&stage.search) == -EIO);
+	CHECK(members_find_unfollowed(&stage.search) == -EIO);
 	close(own);
 	stage_strike(&stage);
 }
@@ -255,12 +256,12 @@ TEST(a_dead_process_is_waited_for_until_its_queues_are_gone)
 	live(&stage, 102, 1, "");
 	CHECK(fake_sysfs_queue(stage.dir, 102, 0, 1001, 0) == 0);
 	own = join(&stage.members, 102, &fd);
-	members_leave(&stage.members, fd);
-	CHECK(unfollowed_find(&stage.search) == 0); /* another's, with its number */
+	members_remove(&stage.members, fd);
+	CHECK(members_find_unfollowed(&stage.search) == 0); /* another's, with its number */
 	die(&stage, 102);
-	CHECK(unfollowed_find(&stage.search) == 102);
+	CHECK(members_find_unfollowed(&stage.search) == 102);
 	CHECK(fake_sysfs_process_gone(stage.dir, 102) == 0);
-	CHECK(unfollowed_find(&stage.search) == 0);
+	CHECK(members_find_unfollowed(&stage.search) == 0);
 	close(own);
 	stage_strike(&stage);
 }
@@ -272,7 +273,7 @@ TEST(of_many_that_left_the_last_are_remembered)
 
 	for (pid_t pid = 1; pid <= 3 * (pid_t)MEMBERS_GONE; pid++) {
 		close(join(&members, pid, &fd));
-		members_leave(&members, fd);
+		members_remove(&members, fd);
 	}
 	CHECK(members_had(&members, 3 * (pid_t)MEMBERS_GONE) &&
 	      members_had(&members, 2 * MEMBERS_GONE + 1));

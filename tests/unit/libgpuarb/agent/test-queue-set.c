@@ -34,8 +34,8 @@ static int set_mask(int fd, uint32_t queue, const struct mask *mask, void *userd
 static struct agent_grant grant_of(uint64_t generation, uint32_t first, uint32_t second)
 {
 	return (struct agent_grant){
-		.version = AGENT_VERSION, .n_parts = 2, .lease = 12, .generation = generation,
-		.parts = {
+		.version = AGENT_VERSION, .n_partitions = 2, .lease = 12, .generation = generation,
+		.partitions = {
 			{ .kfd_gpu_id = VII, .xccs = 1, .n_words = 2, .cu_mask = { first },
 			  .n_environment = 1, .environment = { 0xffff } },
 			{ .kfd_gpu_id = MI300X, .xccs = 2, .n_words = 1, .cu_mask = { second } },
@@ -57,7 +57,7 @@ static void stage_set(struct stage *stage)
 	stage->queue_set.set_mask = set_mask;
 	stage->queue_set.userdata = &stage->driver;
 	CHECK(queue_set_follow(&stage->queue_set, 42, &grant) == 0 && stage->driver.calls == 0);
-	CHECK(queue_set_made(&stage->queue_set, 42, 0, VII) == 0);
+	CHECK(queue_set_add(&stage->queue_set, 42, 0, VII) == 0);
 }
 
 static int follow(struct stage *stage, uint64_t generation, uint32_t first, uint32_t second)
@@ -71,7 +71,7 @@ static int ask(struct stage *stage, uint32_t queue, uint32_t word)
 {
 	struct mask own = { .word = { word }, .words = 1 };
 
-	return queue_set_asked(&stage->queue_set, 42, queue, &own);
+	return queue_set_mask(&stage->queue_set, 42, queue, &own);
 }
 
 static bool has(const struct stage *stage, uint32_t queue, uint32_t word)
@@ -87,13 +87,12 @@ TEST(a_queue_has_the_grants_mask_when_it_is_made_and_after_each_change)
 
 	stage_set(&stage);
 	CHECK(has(&stage, 0, 0xffff) && stage.driver.has[0].words == 2);
-	CHECK(queue_set_made(&stage.queue_set, 42, 1, MI300X) == 0 && has(&stage, 1, 0xff));
-	CHECK(queue_set_made(&stage.queue_set, 42, 2, OTHER) == 0 &&
-	      stage.driver.has[2].words == 0);
+	CHECK(queue_set_add(&stage.queue_set, 42, 1, MI300X) == 0 && has(&stage, 1, 0xff));
+	CHECK(queue_set_add(&stage.queue_set, 42, 2, OTHER) == 0 && stage.driver.has[2].words == 0);
 
 	CHECK(follow(&stage, 2, 0xff, 0xf) == 0 && has(&stage, 0, 0xff) && has(&stage, 1, 0xf));
 	CHECK(follow(&stage, 3, 0xffffff, 0xff) == 0 && has(&stage, 0, 0xffffff));
-	CHECK(queue_set_made(&stage.queue_set, 42, 3, VII) == 0 && has(&stage, 3, 0xffffff));
+	CHECK(queue_set_add(&stage.queue_set, 42, 3, VII) == 0 && has(&stage, 3, 0xffffff));
 	CHECK(stage.driver.has[2].words == 0);
 	queue_set_clear(&stage.queue_set);
 }
@@ -104,7 +103,7 @@ TEST(a_mask_that_is_there_is_not_set_again)
 	unsigned calls;
 
 	stage_set(&stage);
-	CHECK(queue_set_made(&stage.queue_set, 42, 1, MI300X) == 0);
+	CHECK(queue_set_add(&stage.queue_set, 42, 1, MI300X) == 0);
 	calls = stage.driver.calls;
 	CHECK(follow(&stage, 2, 0xffff, 0xf) == 0 && stage.driver.calls == calls + 1);
 	CHECK(follow(&stage, 3, 0xffff, 0xf) == 0 && stage.driver.calls == calls + 1);
@@ -135,7 +134,7 @@ TEST(the_mask_of_the_environment_is_no_wish_of_the_program)
 	CHECK(follow(&stage, 2, 0xffffff, 0xff) == 0 && has(&stage, 0, 0xffffff));
 
 	/* The second GPU has none in the environment. */
-	CHECK(queue_set_made(&stage.queue_set, 42, 1, MI300X) == 0 && ask(&stage, 1, 0xff) == 0);
+	CHECK(queue_set_add(&stage.queue_set, 42, 1, MI300X) == 0 && ask(&stage, 1, 0xff) == 0);
 	CHECK(follow(&stage, 3, 0xffffff, 0xffff) == 0 && has(&stage, 1, 0xff));
 	queue_set_clear(&stage.queue_set);
 }
@@ -149,7 +148,7 @@ TEST(a_wish_that_the_grant_does_not_meet_yields_to_it_until_it_does)
 	CHECK(follow(&stage, 2, 0xf0ffff, 0xff) == 0 && has(&stage, 0, 0xf00000));
 
 	/* Bits 0, 2, … are the first XCC's: a mask without one of the others would hang. */
-	CHECK(queue_set_made(&stage.queue_set, 42, 1, MI300X) == 0);
+	CHECK(queue_set_add(&stage.queue_set, 42, 1, MI300X) == 0);
 	CHECK(ask(&stage, 1, 0x5) == 0 && has(&stage, 1, 0xff));
 	CHECK(ask(&stage, 1, 0x7) == 0 && has(&stage, 1, 0x7));
 	queue_set_clear(&stage.queue_set);
@@ -162,7 +161,7 @@ TEST(a_queue_that_gets_no_mask_is_not_kept)
 	stage_set(&stage);
 	stage.driver.refuse = 1;
 	stage.driver.error = -EBUSY;
-	CHECK(queue_set_made(&stage.queue_set, 42, 1, VII) == -EBUSY && stage.queue_set.n == 1);
+	CHECK(queue_set_add(&stage.queue_set, 42, 1, VII) == -EBUSY && stage.queue_set.n == 1);
 	CHECK(follow(&stage, 2, 0xff, 0xf) == 0);
 	queue_set_clear(&stage.queue_set);
 }
@@ -187,14 +186,14 @@ TEST(a_change_reaches_the_others_where_one_is_refused_and_is_tried_again)
 
 	stage_set(&stage);
 	for (uint32_t id = 1; id < 4; id++)
-		CHECK(queue_set_made(&stage.queue_set, 42, id, VII) == 0);
+		CHECK(queue_set_add(&stage.queue_set, 42, id, VII) == 0);
 	stage.driver.refuse = 1;
 	stage.driver.error = -EACCES;
 	CHECK(follow(&stage, 2, 0xff, 0xf) == -EACCES);
 	CHECK(has(&stage, 0, 0xff) && has(&stage, 2, 0xff) && has(&stage, 3, 0xff));
 	CHECK(has(&stage, 1, 0xffff));
 
-	queue_set_gone(&stage.queue_set, 1);
+	queue_set_remove(&stage.queue_set, 1);
 	grant = stage.queue_set.grant;
 	CHECK(queue_set_follow(&stage.queue_set, 42, &grant) == 0 && stage.queue_set.n == 3);
 	queue_set_clear(&stage.queue_set);
@@ -205,8 +204,8 @@ TEST(a_queue_that_went_unseen_is_forgotten)
 	struct stage stage;
 
 	stage_set(&stage);
-	CHECK(queue_set_made(&stage.queue_set, 42, 1, VII) == 0 && ask(&stage, 1, 0xf) == 0);
-	CHECK(queue_set_made(&stage.queue_set, 42, 2, VII) == 0);
+	CHECK(queue_set_add(&stage.queue_set, 42, 1, VII) == 0 && ask(&stage, 1, 0xf) == 0);
+	CHECK(queue_set_add(&stage.queue_set, 42, 2, VII) == 0);
 	stage.driver.refuse = 1;
 	stage.driver.error = -EFAULT;
 	CHECK(follow(&stage, 2, 0x3, 0xf) == 0 && stage.queue_set.n == 2);
@@ -214,7 +213,7 @@ TEST(a_queue_that_went_unseen_is_forgotten)
 
 	/* Its id is another queue's now: nothing of the first one's is left. */
 	stage.driver.refuse = QUEUES;
-	CHECK(ask(&stage, 2, 0x1) == 0 && queue_set_made(&stage.queue_set, 42, 2, VII) == 0);
+	CHECK(ask(&stage, 2, 0x1) == 0 && queue_set_add(&stage.queue_set, 42, 2, VII) == 0);
 	CHECK(stage.queue_set.n == 2 && has(&stage, 2, 0x3));
 	queue_set_clear(&stage.queue_set);
 }
@@ -232,14 +231,14 @@ TEST(what_is_no_grant_is_not_taken_for_one)
 	grant = grant_of(0, 0xff, 0xff);
 	CHECK(!agent_grant_valid(&grant, size));
 	grant = grant_of(1, 0xff, 0xff);
-	grant.n_parts = AGENT_PARTS + 1;
+	grant.n_partitions = AGENT_PARTITIONS + 1;
 	CHECK(!agent_grant_valid(&grant, agent_grant_size(&grant)));
 	grant = grant_of(1, 0xff, 0xff);
-	grant.parts[1].n_words = MASK_WORDS + 1;
+	grant.partitions[1].n_words = MASK_WORDS + 1;
 	CHECK(!agent_grant_valid(&grant, size));
-	grant.parts[1].n_words = 0;
+	grant.partitions[1].n_words = 0;
 	CHECK(!agent_grant_valid(&grant, size));
 	grant = grant_of(1, 0xff, 0xff);
-	grant.parts[0].n_environment = MASK_WORDS + 1;
+	grant.partitions[0].n_environment = MASK_WORDS + 1;
 	CHECK(!agent_grant_valid(&grant, size));
 }

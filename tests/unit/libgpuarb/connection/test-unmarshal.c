@@ -6,7 +6,9 @@
 
 #include "check.h"
 #include "dbus/names.h"
-#include "libgpuarb/connection/call.h"
+#include "libgpuarb/connection/fields.h"
+#include "libgpuarb/connection/handle.h"
+#include "libgpuarb/connection/read.h"
 
 /* Appends one entry of an a{sv} whose value is made up: 7, "/text", and three of all in
  * arrays. */

@@ -63,13 +63,10 @@ TEST(a_queue_that_goes_away_meanwhile_is_not_counted)
 static const struct {
 	int error;
 	bool writes_anyway;
-	const char *says;
 } refusals[] = {
-	{ -EACCES, false, "reset" },          { -EBUSY, false, "debugger" },
-	{ -EINVAL, false, "invalid" },        { -EFAULT, false, "exec" },
-	{ -EIO, false, "kernel's log" },      { -EIO, true, "kernel's log" },
-	{ -ETIME, true, "kernel's log" },     { -ENOMEM, false, "memory" },
-	{ -ENODEV, false, "No such device" },
+	{ -EACCES, false }, { -EBUSY, false },  { -EINVAL, false },
+	{ -EFAULT, false }, { -EIO, false },    { -EIO, true },
+	{ -ETIME, true },   { -ENOMEM, false }, { -ENODEV, false },
 };
 
 #define QUEUES 5U
@@ -89,7 +86,7 @@ static void refuse_at_each(struct apply_rig *rig, size_t which)
 		r = apply_rig_apply(rig);
 		CHECK(r == refusals[which].error);
 		snprintf(queue, sizeof(queue), "queue %u ", at - 1);
-		CHECK(apply_rig_said(rig, queue) && apply_rig_said(rig, refusals[which].says));
+		CHECK(apply_rig_said(rig, queue));
 		CHECK(apply_rig_said(rig, (at - 1) % 2 ? "0000:04:00.0" : "0000:03:00.0"));
 		for (unsigned id = 0; id < QUEUES; id++)
 			CHECK(before[id].words == 0 ? apply_rig_free(rig, id)
@@ -171,9 +168,9 @@ TEST(a_lease_without_cus_masks_nothing)
 	apply_rig_mask(&rig, 1, 0, 0);
 	CHECK(apply_rig_apply(&rig) == -EBADFD && apply_rig_said(&rig, "0000:04:00.0"));
 	rig.partitions[1].cu_mask_words = MASK_WORDS + 1;
-	CHECK(apply_rig_apply(&rig) == -EOPNOTSUPP && apply_rig_said(&rig, "1024 bits"));
+	CHECK(apply_rig_apply(&rig) == -EOPNOTSUPP && apply_rig_said(&rig, "1024"));
 	rig.partitions[0].kfd_gpu_id = 0;
-	CHECK(apply_rig_apply(&rig) == -EOPNOTSUPP && apply_rig_said(&rig, "simulated"));
+	CHECK(apply_rig_apply(&rig) == -EOPNOTSUPP);
 	CHECK(rig.opened == 0 && rig.has[0].words == 0);
 	apply_rig_done(&rig);
 }
@@ -237,7 +234,7 @@ TEST(a_mask_that_is_not_the_leases_is_not_replaced)
 	}
 	rig.hsa_mask = "0:0xf;1:0xf";
 	rig.lease = "13";
-	CHECK(apply_rig_apply(&rig) == -EEXIST && apply_rig_said(&rig, "inside another one"));
+	CHECK(apply_rig_apply(&rig) == -EEXIST && apply_rig_said(&rig, "HSA_CU_MASK"));
 	rig.lease = NULL;
 	CHECK(apply_rig_apply(&rig) == -EEXIST);
 	CHECK(apply_rig_own(&rig, 0, 0, NULL, 0) == -EEXIST);

@@ -86,7 +86,7 @@ static int make(const struct gpuarb_partition *partitions, size_t n, struct vari
 	int r = environment_make(&gpuarb, &environment, ret);
 
 	snprintf(buf, size, "%s", gpuarb_last_error(&gpuarb));
-	begin(&gpuarb);
+	handle_begin(&gpuarb);
 	free(topology.gpus);
 	return r;
 }
@@ -173,7 +173,7 @@ TEST(queues_that_leave_hip_none_are_refused_with_the_number_to_ask_for)
 	partition.processes = 2;
 	partition.streams = 3;
 	CHECK(make(&partition, 1, NULL, &environment, why, sizeof(why)) == -ERANGE);
-	CHECK(strstr(why, "at least 10"));
+	CHECK(strstr(why, " 10 "));
 
 	partition.queues = UINT32_MAX;
 	partition.streams = UINT32_MAX;
@@ -268,12 +268,12 @@ TEST(a_gpu_that_is_there_twice_is_no_device)
 	char **environment;
 
 	CHECK(environment_make(&gpuarb, &asked, &environment) == -ENODEV);
-	CHECK(strstr(gpuarb_last_error(&gpuarb), "twice"));
-	begin(&gpuarb);
+	CHECK(strstr(gpuarb_last_error(&gpuarb), "0000:03:00.0"));
+	handle_begin(&gpuarb);
 
 	partition.kfd_gpu_id = 0; /* a simulated GPU beside real ones is none of them */
 	CHECK(environment_make(&gpuarb, &asked, &environment) == -ENODEV);
-	begin(&gpuarb);
+	handle_begin(&gpuarb);
 }
 
 TEST(no_mask_is_never_written)
@@ -406,5 +406,5 @@ TEST(rocr_reads_every_grant_as_it_was_made)
 			CHECK(shown[partitions[i].kfd_gpu_id - 100]);
 		free(environment);
 	}
-	begin(&gpuarb);
+	handle_begin(&gpuarb);
 }

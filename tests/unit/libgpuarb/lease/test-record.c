@@ -4,7 +4,7 @@
 
 #include "check.h"
 #include "dbus/record.h"
-#include "libgpuarb/connection/internal.h"
+#include "libgpuarb/lease/record-read.h"
 
 #define PARTITIONS 3U
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "libgpuarb/lease/record-read.h"
+
 #include <errno.h>
 #include <string.h>
 
 #include "dbus/record.h"
-#include "libgpuarb/connection/internal.h"
 
 static const char *const states[] = {
 	[GPUARB_RECORD_WAITING] = "waiting",   [GPUARB_RECORD_GRANTED] = "granted",
@@ -11,13 +12,13 @@ static const char *const states[] = {
 	[GPUARB_RECORD_REVOKING] = "revoking", [GPUARB_RECORD_ENDING] = "ending",
 };
 
-static bool ends(const char *text, size_t room)
+static bool is_terminated(const char *text, size_t room)
 {
 	return memchr(text, '\0', room);
 }
 
-/* Whether the sizes that it names are there. */
-static bool holds_together(const struct gpuarb_record *record, size_t size)
+/* Whether the datagram is as long as its header says, and the header is well-formed. */
+static bool record_valid(const struct gpuarb_record *record, size_t size)
 {
 	size_t rest;
 
@@ -27,13 +28,16 @@ static bool holds_together(const struct gpuarb_record *record, size_t size)
 
 	rest = size - record->header_size;
 	return record->n_partitions <= rest / record->partition_size &&
-	       record->state < ARRAY_SIZE(states) && ends(record->reason, sizeof(record->reason));
+	       record->state < ARRAY_SIZE(states) &&
+	       is_terminated(record->reason, sizeof(record->reason));
 }
 
-static bool partition_holds_together(const struct gpuarb_record_partition *from)
+static bool partition_valid(const struct gpuarb_record_partition *from)
 {
-	return from->n_words <= GPUARB_RECORD_WORDS && ends(from->gpu, sizeof(from->gpu)) &&
-	       ends(from->tier, sizeof(from->tier)) && ends(from->gaps, sizeof(from->gaps));
+	return from->n_words <= GPUARB_RECORD_WORDS &&
+	       is_terminated(from->gpu, sizeof(from->gpu)) &&
+	       is_terminated(from->tier, sizeof(from->tier)) &&
+	       is_terminated(from->gaps, sizeof(from->gaps));
 }
 
 static int read_engines(uint32_t engines, struct arena *arena, struct gpuarb_partition *partition)
@@ -52,7 +56,7 @@ static int read_engines(uint32_t engines, struct arena *arena, struct gpuarb_par
 	return 0;
 }
 
-/* Names with a blank between them. */
+/* Names separated by blanks. */
 static int read_gaps(const char *text, struct arena *arena, struct gpuarb_partition *partition)
 {
 	char *copy = arena_string(arena, text), *rest = NULL;
@@ -112,7 +116,7 @@ static int read_all(const unsigned char *data, const struct gpuarb_record *recor
 
 		memcpy(&from, data + record->header_size + i * record->partition_size,
 		       sizeof(from));
-		if (!partition_holds_together(&from))
+		if (!partition_valid(&from))
 			return -EPROTO;
 		r = read_partition(&from, arena, &partitions[i]);
 		if (r < 0)
@@ -139,7 +143,7 @@ int record_read(const void *data, size_t size, struct arena *arena, struct gpuar
 	if (size < sizeof(record))
 		return -EPROTO;
 	memcpy(&record, data, sizeof(record));
-	if (!holds_together(&record, size))
+	if (!record_valid(&record, size))
 		return -EPROTO;
 
 	r = read_all(data, &record, arena, &info);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "libgpuarb/agent/follow.h"
+#include "libgpuarb/agent/follower.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -9,14 +9,19 @@
 #include <string.h>
 
 #include "dbus/names.h"
+#include "libgpuarb/connection/call.h"
+#include "libgpuarb/connection/fields.h"
+#include "libgpuarb/connection/open.h"
+#include "libgpuarb/connection/reconnect.h"
+#include "libgpuarb/lease/lease-calls.h"
 
-#define PAUSE_MIN UINT64_C(10000)
-#define PAUSE_MAX UINT64_C(1000000)
+#define PAUSE_MIN_USEC UINT64_C(10000)
+#define PAUSE_MAX_USEC UINT64_C(1000000)
 
-void snapshot_clear(struct snapshot *snapshot)
+void lease_copy_clear(struct lease_copy *copy)
 {
-	arena_clear(&snapshot->arena);
-	*snapshot = (struct snapshot){ .info.state = "" };
+	arena_clear(&copy->arena);
+	*copy = (struct lease_copy){ .info.state = "" };
 }
 
 struct follower *follower_free(struct follower *follower)
@@ -30,7 +35,7 @@ struct follower *follower_free(struct follower *follower)
 	return NULL;
 }
 
-int follower_new(const char *address, uint64_t id, const int *wake, struct follower **ret)
+int follower_new(const char *address, uint64_t id, const int *cancel, struct follower **ret)
 {
 	_cleanup_(follower_freep) struct follower *follower = calloc(1, sizeof(*follower));
 	int r;
@@ -41,7 +46,7 @@ int follower_new(const char *address, uint64_t id, const int *wake, struct follo
 	r = gpuarb_new(address, &follower->gpuarb);
 	if (r < 0)
 		return r;
-	follower->gpuarb->wake = wake;
+	follower->gpuarb->cancel = cancel;
 	follower->id = id;
 	follower->stale = true;
 	*ret = TAKE_PTR(follower);
@@ -50,22 +55,22 @@ int follower_new(const char *address, uint64_t id, const int *wake, struct follo
 
 /* ---- the connection ---------------------------------------------------------------------- */
 
-/* What comes here: changes of the lease, its end, and the daemon's coming. */
+/* Subscribes to changes of the lease, to its end, and to the arrival of the daemon. */
 static int subscribe(struct follower *follower, struct connection *connection)
 {
 	struct lease_path path = lease_path(follower->id);
 	char rule[256];
-	bool there;
+	bool present;
 	int r;
 
 	snprintf(rule, sizeof(rule), "type='signal',sender='" GPUARB_BUS_NAME "',path='%s'",
 		 path.text);
-	r = call_bus(follower->gpuarb, connection, "AddMatch", rule, NULL, NULL);
+	r = connection_call_bus(follower->gpuarb, connection, "AddMatch", rule, NULL, NULL);
 	snprintf(rule, sizeof(rule), "type='signal',sender='" GPUARB_BUS_NAME "',arg0path='%s'",
 		 path.text);
 	if (r >= 0)
-		r = call_bus(follower->gpuarb, connection, "AddMatch", rule, NULL, NULL);
-	return r < 0 ? r : return_subscribe(follower->gpuarb, connection, &there);
+		r = connection_call_bus(follower->gpuarb, connection, "AddMatch", rule, NULL, NULL);
+	return r < 0 ? r : daemon_subscribe(follower->gpuarb, connection, &present);
 }
 
 static int connect_follower(struct follower *follower)
@@ -89,53 +94,55 @@ static void disconnect(struct follower *follower)
 	follower->connection = NULL;
 }
 
-/* What came of a call. A failure that has no name on the bus may leave an answer behind. */
-static int settle(struct follower *follower, int r)
+/* Keeps the result of a call for follower_due(). After a failure without an error name the answer may
+ * still come, so the connection is closed. */
+static int note_result(struct follower *follower, int r)
 {
 	if (r >= 0) {
-		follower->pause = 0;
+		follower->pause_usec = 0;
 		return r;
 	}
 	if (!follower->gpuarb->error_name)
 		disconnect(follower);
 	follower->stale = true;
-	follower->pause = follower->pause == 0 ? PAUSE_MIN : follower->pause * 2;
-	if (follower->pause > PAUSE_MAX)
-		follower->pause = PAUSE_MAX;
-	follower->retry = deadline_after(follower->pause);
+	follower->pause_usec = follower->pause_usec == 0 ? PAUSE_MIN_USEC
+							 : follower->pause_usec * 2;
+	if (follower->pause_usec > PAUSE_MAX_USEC)
+		follower->pause_usec = PAUSE_MAX_USEC;
+	follower->retry = deadline_after(follower->pause_usec);
 	return r;
 }
 
 /* ---- calls ------------------------------------------------------------------------------- */
 
-/* One that does not start a daemon: it has no lease that is not there. */
+/* Does not start the daemon: leases exist only while it runs. */
 static int send_call(struct follower *follower, DBusMessage *call, const char *signature,
 		     DBusMessage **ret)
 {
 	int r;
 
-	begin(follower->gpuarb);
+	handle_begin(follower->gpuarb);
 	dbus_message_set_auto_start(call, FALSE);
 	r = connect_follower(follower);
 	if (r >= 0)
-		r = call_send_on(follower->gpuarb, follower->connection, call, signature, ret);
-	return settle(follower, done(follower->gpuarb, r));
+		r = connection_call(follower->gpuarb, follower->connection, call, signature, ret);
+	return note_result(follower, handle_end(follower->gpuarb, r));
 }
 
-int follower_read(struct follower *follower, struct snapshot *ret)
+int follower_read(struct follower *follower, struct lease_copy *ret)
 {
 	const char *interface = GPUARB_INTERFACE_LEASE, *key = NULL;
 	_cleanup_(free_message) DBusMessage *call = NULL, *reply = NULL;
 	DBusMessageIter iter;
 	int r;
 
-	snapshot_clear(ret);
+	lease_copy_clear(ret);
 	r = call_new(lease_path(follower->id).text, DBUS_INTERFACE_PROPERTIES, "GetAll", &call);
 	if (r < 0 ||
 	    !dbus_message_append_args(call, DBUS_TYPE_STRING, &interface, DBUS_TYPE_INVALID))
-		return settle(follower, -ENOMEM);
+		return note_result(follower, -ENOMEM);
 
-	/* What changes before the answer is in it; what changes later is told after it. */
+	/* The answer has all earlier changes, and signals for later ones follow it. */
 	follower->stale = false;
 	r = send_call(follower, call, "a{sv}", &reply);
 	if (r < 0)
@@ -143,15 +150,15 @@ int follower_read(struct follower *follower, struct snapshot *ret)
 	dbus_message_iter_init(reply, &iter);
 	r = read_lease(&iter, &ret->arena, &ret->info, &key);
 	if (r < 0) {
-		snapshot_clear(ret);
-		return settle(follower,
-			      r == -EPROTO ? misunderstood(follower->gpuarb, "GetAll", key) : r);
+		lease_copy_clear(ret);
+		return note_result(follower,
+				   r == -EPROTO ? fail_answer(follower->gpuarb, "GetAll", key) : r);
 	}
 	ret->info.id = follower->id;
 	return 0;
 }
 
-/* The lease is read again afterwards: what was told while this waited for its answer is lost. */
+/* Drops the signals that come before the answer, so the lease is read again afterwards. */
 int follower_acknowledge(struct follower *follower, uint64_t generation)
 {
 	dbus_uint64_t value = generation;
@@ -160,20 +167,20 @@ int follower_acknowledge(struct follower *follower, uint64_t generation)
 
 	r = call_new(lease_path(follower->id).text, GPUARB_INTERFACE_LEASE, "Acknowledge", &call);
 	if (r < 0 || !dbus_message_append_args(call, DBUS_TYPE_UINT64, &value, DBUS_TYPE_INVALID))
-		return settle(follower, -ENOMEM);
+		return note_result(follower, -ENOMEM);
 	follower->stale = true;
 	return send_call(follower, call, NULL, NULL);
 }
 
 /* ---- waiting ----------------------------------------------------------------------------- */
 
-static bool concerns(DBusMessage *m)
+static bool announces_change(DBusMessage *m)
 {
 	return dbus_message_get_type(m) == DBUS_MESSAGE_TYPE_SIGNAL &&
 	       (dbus_message_is_signal(m, DBUS_INTERFACE_PROPERTIES, "PropertiesChanged") ||
 		dbus_message_is_signal(m, "org.freedesktop.DBus.ObjectManager",
 				       "InterfacesRemoved") ||
-		return_told(m) > 0);
+		daemon_presence(m) > 0);
 }
 
 static int listen_until(struct follower *follower, uint64_t deadline)
@@ -186,23 +193,23 @@ static int listen_until(struct follower *follower, uint64_t deadline)
 			continue;
 		if (r == -ECONNRESET || r == -ENOMEM) {
 			disconnect(follower);
-			(void)settle(follower, r);
+			(void)note_result(follower, r);
 			return 0;
 		}
 		if (r < 0)
 			return r;
-		if (concerns(m)) {
+		if (announces_change(m)) {
 			follower->stale = true;
-			follower->pause = 0;
+			follower->pause_usec = 0;
 			return 0;
 		}
 	}
 }
 
 /* Without a connection there is nothing but time, and what wakes. */
-static int sleep_until(const int *wake, uint64_t deadline)
+static int sleep_until(const int *cancel, uint64_t deadline)
 {
-	struct pollfd fd = { .fd = wake ? *wake : -1, .events = POLLIN };
+	struct pollfd fd = { .fd = cancel ? *cancel : -1, .events = POLLIN };
 	int r;
 
 	do
@@ -213,24 +220,24 @@ static int sleep_until(const int *wake, uint64_t deadline)
 
 bool follower_due(const struct follower *follower)
 {
-	return follower->stale && (follower->pause == 0 || now_usec() >= follower->retry);
+	return follower->stale && (follower->pause_usec == 0 || now_usec() >= follower->retry);
 }
 
-int follower_wait(struct follower *follower, const int *wake, uint64_t deadline)
+int follower_wait(struct follower *follower, const int *cancel, uint64_t deadline)
 {
-	uint64_t retry = follower->pause > 0 ? follower->retry : UINT64_MAX;
+	uint64_t retry = follower->pause_usec > 0 ? follower->retry : UINT64_MAX;
 	uint64_t until = retry < deadline ? retry : deadline;
 	int r;
 
 	if (follower_due(follower))
 		return 0;
 	if (follower->connection) {
-		connection_wake(follower->connection, wake);
+		connection_set_cancel(follower->connection, cancel);
 		r = listen_until(follower, until);
 		if (follower->connection)
-			connection_wake(follower->connection, follower->gpuarb->wake);
+			connection_set_cancel(follower->connection, follower->gpuarb->cancel);
 	} else {
-		r = sleep_until(wake, until);
+		r = sleep_until(cancel, until);
 	}
 	return r == -ETIMEDOUT && retry <= deadline ? 0 : r;
 }

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* What every file of the library uses: cleanup, memory, and waiting. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define GPUARB_EXPORT __attribute__((visibility("default")))
+
+#define _cleanup_(f) __attribute__((cleanup(f)))
+
+/* Behind the prototype of a free function that takes NULL: defines NAMEp for _cleanup_(). */
+#define DEFINE_CLEANUP(type, func)          \
+	static inline void func##p(type *p) \
+	{                                   \
+		if (*p)                     \
+			func(*p);           \
+	}
+
+/* Returns the pointer and sets the variable to NULL. */
+#define TAKE_PTR(p)                               \
+	({                                        \
+		__typeof__(p) *take_p_ = &(p);    \
+		__typeof__(p) take_v_ = *take_p_; \
+		*take_p_ = NULL;                  \
+		take_v_;                          \
+	})
+
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+#define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
+
+void free_charp(char **p);
+
+/* Closes *fd unless it is negative, and sets it to -1. */
+void close_fd(int *fd);
+
+/* ---- arena: allocations that are freed together, such as all strings of one answer ------- */
+
+struct arena {
+	struct arena_block *blocks; /* an arena starts zeroed */
+};
+
+/* Room for n objects of size bytes, zeroed; not NULL for n = 0. NULL: out of memory. */
+void *arena_alloc(struct arena *arena, size_t n, size_t size);
+char *arena_string(struct arena *arena, const char *string);
+void *arena_copy(struct arena *arena, const void *data, size_t n, size_t size);
+void arena_clear(struct arena *arena); /* frees everything; the arena is empty afterwards */
+
+/* Frees what *arena has and moves the allocations of *from there. */
+void arena_take(struct arena *arena, struct arena *from);
+
+/* ---- waiting ------------------------------------------------------------------------- */
+
+uint64_t now_usec(void);                /* CLOCK_MONOTONIC */
+uint64_t deadline_after(uint64_t usec); /* UINT64_MAX for GPUARB_FOREVER */
+
+struct pollfd;
+
+/* poll() until a deadline. Returns the number of ready fds, -ETIMEDOUT or -EINTR. */
+int poll_until(struct pollfd *fds, size_t n, uint64_t deadline);

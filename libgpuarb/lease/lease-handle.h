@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* A lease that this program holds. */
+
+#include "libgpuarb/connection/handle.h"
+#include "libgpuarb/lease/mask-cache.h"
+
+DEFINE_CLEANUP(struct gpuarb_lease *, gpuarb_lease_close)
+
+struct apply;
+
+/*
+ * What the lease calls of its agent, which is built on top of it (libgpuarb/agent/agent.c). All
+ * functions may be called from the thread of the program.
+ */
+struct lease_agent {
+	/* Stops the thread, waits for its end, and frees the agent. */
+	void (*stop)(struct lease_agent *agent);
+
+	/* Whether all queues have the masks of this generation. */
+	bool (*has_applied)(struct lease_agent *agent, uint64_t generation);
+
+	/* Locks out the thread and describes the newest state of the lease; failures are to be
+	 * noted in gpuarb. */
+	void (*enter)(struct lease_agent *agent, struct gpuarb *gpuarb, struct apply *ret);
+
+	/* Ends enter(). all_applied: all queues have their masks now. */
+	void (*leave)(struct lease_agent *agent, bool all_applied);
+};
+
+struct gpuarb_lease {
+	struct gpuarb *gpuarb;
+	int fd;         /* the holder */
+	int process_fd; /* bind this process when the lease is granted; -1: none */
+	void *record;   /* buffer for one datagram */
+
+	struct gpuarb_lease_info info;
+	struct arena arena; /* what info points to */
+	uint32_t cause;     /* of the end: enum gpuarb_record_cause */
+
+	struct mask_cache mask_cache; /* masks of the queues of this process */
+	struct lease_agent *agent;    /* NULL: none */
+	void *attached;
+	void (*attached_done)(void *data);
+};
+
+/* Reads all properties of the lease from the daemon. */
+int lease_refresh(struct gpuarb_lease *lease);
+
+/* The same for a lease that may have ended: then the failure is the one that the holder reports. */
+int lease_update(struct gpuarb_lease *lease);
+
+/* gpuarb_lease_dispatch() within another public function. */
+int lease_dispatch(struct gpuarb_lease *lease, gpuarb_lease_changed_t callback, void *userdata);
+
+bool lease_is(const struct gpuarb_lease *lease, const char *state);
+bool lease_pending(const struct gpuarb_lease *lease); /* "waiting" or "activating" */
+bool lease_usable(const struct gpuarb_lease *lease);  /* "granted" or "inactive" */
+
+/* Waits while the lease is pending, at most until the deadline; results of gpuarb_lease_wait(). */
+int lease_wait_until(struct gpuarb_lease *lease, uint64_t deadline);
+
+/* Binds the process of the reservation, if there is one and it is not bound yet. */
+int lease_bind_process(struct gpuarb_lease *lease);
+
+/* Asks the daemon to end the lease for all holders, and does not wait for the answer. */
+void lease_abandon(struct gpuarb_lease *lease);
