@@ -156,12 +156,12 @@ void journal_events_drift(const struct daemon *daemon, const struct lease *lease
 	struct log_fields fields = fields_of(daemon, lease);
 	char excess[512];
 
-	if (lease->false_acknowledged) {
+	if (lease->verify.false_ack) {
 		log_event(EVENT_UNTRUE, &fields, "lease %" PRIu64 " of uid %u %s", lease->id,
 			  lease->owner, lease->reason);
 		return;
 	}
-	if (!lease->excessive) {
+	if (!lease->observed.excessive) {
 		log_event(EVENT_WITHIN, &fields, "lease %" PRIu64 " is within its budgets again",
 			  lease->id);
 		return;
@@ -238,8 +238,8 @@ void journal_events_resize_refused(struct daemon *daemon, const struct caller *c
 
 static void tell_unmanaged_processes(const struct gpu *gpu)
 {
-	for (size_t i = 0; i < gpu->n_unmanaged_processes && i < STRANGERS_TOLD; i++) {
-		const struct unmanaged_process *unmanaged_process = &gpu->unmanaged_processes[i];
+	for (size_t i = 0; i < gpu->observed.n_processes && i < STRANGERS_TOLD; i++) {
+		const struct unmanaged_process *unmanaged_process = &gpu->observed.processes[i];
 		const struct log_fields fields = { .uid = unmanaged_process->uid,
 						   .gpus = { gpu->info.name },
 						   .n_gpus = 1 };
@@ -257,7 +257,7 @@ void journal_events_gpu(const struct daemon *daemon, const struct gpu *gpu, bool
 	const struct log_fields fields = { .uid = (uid_t)-1,
 					   .gpus = { gpu->info.name },
 					   .n_gpus = 1 };
-	bool newly = gpu->oversubscribed && !was_oversubscribed;
+	bool newly = gpu->observed.oversubscribed && !was_oversubscribed;
 
 	if (newly)
 		log_event(
@@ -265,11 +265,11 @@ void journal_events_gpu(const struct daemon *daemon, const struct gpu *gpu, bool
 			"%s is oversubscribed: %u queues of %u "
 			"processes on %u queue slots and %u process slots; nothing more is granted "
 			"on it",
-			gpu->info.name, gpu->seen.queues, gpu->seen.processes,
+			gpu->info.name, gpu->observed.used.queues, gpu->observed.used.processes,
 			gpu->info.queue_slots, gpu->info.process_slots);
 	if (newly || daemon->arbiter->settings->unmanaged == UNMANAGED_WARN)
 		tell_unmanaged_processes(gpu);
-	if (!gpu->oversubscribed && was_oversubscribed && !gpu->absent)
+	if (!gpu->observed.oversubscribed && was_oversubscribed && !gpu->absent)
 		log_event(EVENT_RELIEVED, &fields, "%s is no longer oversubscribed",
 			  gpu->info.name);
 }

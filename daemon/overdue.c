@@ -204,7 +204,7 @@ static void freeze(struct daemon *daemon, struct lease *lease)
 		journal_events_forced(daemon, lease, what);
 		return;
 	}
-	lease->frozen = true;
+	lease->enforce.frozen = true;
 	snprintf(what, sizeof(what), "%s is frozen; what its queues have runs on", place.unit);
 	journal_events_forced(daemon, lease, what);
 }

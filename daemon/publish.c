@@ -155,7 +155,7 @@ static void publish_lease(struct daemon *daemon, struct lease *lease, unsigned t
 	if (touched & (TOUCH_CHANGED | TOUCH_ENDING))
 		publish_to_holders(daemon, lease);
 	tell_journal(daemon, lease, touched);
-	if (removed && lease->frozen)
+	if (removed && lease->enforce.frozen)
 		overdue_thaw(daemon, lease);
 	if (daemon->bus)
 		bus_tell_lease(daemon->bus, lease, touched);
@@ -211,7 +211,7 @@ void publish_gpus(struct daemon *daemon)
 		gpu->changed = false;
 		journal_events_gpu(daemon, gpu, daemon->oversubscribed & bit);
 		daemon->oversubscribed &= ~bit;
-		daemon->oversubscribed |= gpu->oversubscribed ? bit : 0;
+		daemon->oversubscribed |= gpu->observed.oversubscribed ? bit : 0;
 		tell_bus(daemon, i, gpu);
 	}
 }

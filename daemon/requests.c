@@ -111,8 +111,8 @@ static void set_deadline(const struct daemon *daemon, const struct request *requ
 		proposal->deadline_usec = deadline_of(request->wait_usec);
 	/* Borrowers have their grace to shrink, and enforcement its delay after that. */
 	if (proposal->state == STATE_ACTIVATING)
-		proposal->give_up_usec = deadline_of(request->wait_usec > least ? request->wait_usec
-										: least);
+		proposal->lend.give_up_usec =
+			deadline_of(request->wait_usec > least ? request->wait_usec : least);
 }
 
 /* The holder is made before the lease is in force, so that a failure leaves nothing. */

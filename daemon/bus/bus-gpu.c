@@ -90,7 +90,7 @@ PROPERTY(get_sdma_queues, "u", gpu->info.sdma_queues)
 PROPERTY(get_vram_bytes, "t", gpu->info.vram_bytes)
 PROPERTY(get_vram_free, "t", gpu_vram_free(gpu))
 PROPERTY(get_scheduler, "s", scheduler_name(gpu->info.scheduler))
-PROPERTY(get_oversubscribed, "b", gpu->oversubscribed)
+PROPERTY(get_oversubscribed, "b", gpu->observed.oversubscribed)
 PROPERTY(get_draining, "b", gpu->draining)
 
 BUS_GETTER(get_device)

@@ -223,7 +223,7 @@ PROPERTY(get_position, sd_bus_message_append, "u",
 	 queue_position(((struct bus *)userdata)->arbiter, lease))
 PROPERTY(get_reason, bus_append_text, lease->reason)
 PROPERTY(get_deadline, sd_bus_message_append, "t", lease->deadline_usec)
-PROPERTY(get_disturbances, sd_bus_message_append, "t", lease->disturbances)
+PROPERTY(get_disturbances, sd_bus_message_append, "t", lease->lend.disturbances)
 
 #define CONST SD_BUS_VTABLE_PROPERTY_CONST
 #define CHANGES SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE

@@ -48,7 +48,7 @@ static int append_priorities(sd_bus_message *m, const struct partition *partitio
 	size_t n = 0;
 
 	for (uint32_t priority = 0; priority <= PRIORITY_MAX; priority++)
-		if (partition->priorities_seen & 1U << priority)
+		if (partition->queues.priorities & 1U << priority)
 			seen[n++] = priority;
 	return n == 0 ? 0 : append_numbers(m, "priorities-seen", "u", seen, n * sizeof(*seen));
 }
@@ -161,8 +161,8 @@ int bus_append_unmanaged(sd_bus_message *m, const struct gpu *gpu)
 	int r;
 
 	r = sd_bus_message_open_container(m, 'a', "a{sv}");
-	for (size_t i = 0; i < gpu->n_unmanaged_processes && r >= 0; i++) {
-		const struct unmanaged_process *unmanaged_process = &gpu->unmanaged_processes[i];
+	for (size_t i = 0; i < gpu->observed.n_processes && r >= 0; i++) {
+		const struct unmanaged_process *unmanaged_process = &gpu->observed.processes[i];
 		char command[sizeof(unmanaged_process->command)];
 
 		r = sd_bus_message_append(

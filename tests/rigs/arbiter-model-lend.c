@@ -122,7 +122,7 @@ static void see_masks(struct model *model)
 			n += add_rows(model, arbiter->leases[i], &rows[n]);
 	arbiter_masks_observed(arbiter, rows, n);
 	for (size_t i = 0; i < arbiter->n_leases; i++)
-		model->untrue += arbiter->leases[i]->false_acknowledged;
+		model->untrue += arbiter->leases[i]->verify.false_ack;
 }
 
 void model_lend_one(struct model *model)
@@ -161,11 +161,11 @@ static void enforce(struct model *model)
 			model_fail("forced further than its tenant's policy lets");
 		if (!lease->adaptable && !lease->revoked)
 			model_fail("forced, and nobody asked it to give anything back");
-		lease->frozen |= enforce_step == ENFORCE_STEP_FREEZE;
+		lease->enforce.frozen |= enforce_step == ENFORCE_STEP_FREEZE;
 		model->forced[enforce_step]++;
 	}
 	while ((lease = arbiter_next_thaw(model->arbiter)))
-		if (lease->frozen)
+		if (lease->enforce.frozen)
 			model_fail("thawed, and still frozen");
 }
 

@@ -12,8 +12,8 @@ static bool is_closed(const struct model *model, unsigned gpu, const struct leas
 	for (size_t i = 0; i < model->arbiter->n_waiting; i++) {
 		const struct lease *other = model->arbiter->waiting[i];
 
-		if (other->passed >= LEASE_PASSES_MAX && !other->over_quota &&
-		    (other->candidates >> gpu & 1) && ranks_before(other, lease))
+		if (other->wait.passed >= LEASE_PASSES_MAX && !other->wait.over_quota &&
+		    (other->wait.candidates >> gpu & 1) && ranks_before(other, lease))
 			return true;
 	}
 	return false;
@@ -70,7 +70,7 @@ static void check_none_fits(struct model *model)
 static bool is_in_force(const struct lease *lease)
 {
 	return lease->state == STATE_GRANTED || lease->state == STATE_INACTIVE ||
-	       (lease->state == STATE_ACTIVATING && lease->never_granted);
+	       (lease->state == STATE_ACTIVATING && lease->lend.never_granted);
 }
 
 void model_grant_waiting(struct model *model)
@@ -83,7 +83,7 @@ void model_grant_waiting(struct model *model)
 
 		model_check_grant(model, lease->request, next);
 		lease = arbiter_commit(arbiter, next);
-		if (!is_in_force(lease) || lease->reason[0] || lease->passed ||
+		if (!is_in_force(lease) || lease->reason[0] || lease->wait.passed ||
 		    !(lease->touched & TOUCH_CHANGED) ||
 		    (lease->request != NULL) != (lease->token[0] != '\0'))
 			model_fail("granted, and not as if it never waited");
@@ -92,7 +92,7 @@ void model_grant_waiting(struct model *model)
 	if (model_chance(model, 30))
 		check_none_fits(model);
 	for (size_t i = 0; i < arbiter->n_gpus; i++)
-		model->barred += arbiter->gpus[i].barrier != 0;
+		model->barred += arbiter->gpus[i].barrier.id != 0;
 }
 
 void model_count_ended(struct model *model, const struct lease *lease)

@@ -111,7 +111,7 @@ static void count_new(struct model *model, const struct request *request, struct
 		return;
 	}
 	if (proposal->state == STATE_ACTIVATING && model_chance(model, 50))
-		proposal->give_up_usec = model->now + model_below(model, 100);
+		proposal->lend.give_up_usec = model->now + model_below(model, 100);
 	model_check_grant(model, request, proposal);
 	model->granted[proposal->class]++;
 	model->borrowed += proposal->adaptable;

@@ -141,8 +141,8 @@ static bool same_numbers(const struct lease *a, const struct lease *b)
 {
 	return a->generation == b->generation && a->acknowledged == b->acknowledged &&
 	       a->owner == b->owner && a->pid == b->pid && a->deadline_usec == b->deadline_usec &&
-	       a->disturbances == b->disturbances && a->adaptable == b->adaptable &&
-	       a->passed == b->passed;
+	       a->lend.disturbances == b->lend.disturbances && a->adaptable == b->adaptable &&
+	       a->wait.passed == b->wait.passed;
 }
 
 bool same_lease(const struct lease *a, const struct lease *b)
@@ -153,5 +153,6 @@ bool same_lease(const struct lease *a, const struct lease *b)
 	for (size_t i = 0; i < a->n_partitions; i++)
 		if (!same_partition(&a->partitions[i], &b->partitions[i]))
 			return false;
-	return b->n_holders == 0 && b->n_bound == 0 && b->touched == 0 && b->users == 0;
+	return b->n_holders == 0 && b->n_bound == 0 && b->touched == 0 &&
+	       b->observed.processes == 0;
 }

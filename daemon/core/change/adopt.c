@@ -38,13 +38,13 @@ static int check_words(const struct lease *lease, char *why, size_t size)
 		return refuse(why, size, -EINVAL, "class %u is none", (unsigned)lease->class);
 	if ((unsigned)lease->cause >= RESULT_KINDS)
 		return refuse(why, size, -EINVAL, "cause %u is none", (unsigned)lease->cause);
-	if ((unsigned)lease->enforce_step > ENFORCE_STEP_KILL)
-		return refuse(why, size, -EINVAL, "rung %u is none", (unsigned)lease->enforce_step);
+	if ((unsigned)lease->enforce.step > ENFORCE_STEP_KILL)
+		return refuse(why, size, -EINVAL, "rung %u is none", (unsigned)lease->enforce.step);
 	if ((lease->adaptable && lease->class != CLASS_BESTEFFORT) ||
 	    (lease->state == STATE_INACTIVE && lease->class != CLASS_REALTIME))
 		return refuse(why, size, -EINVAL, "a %s lease is %s", class_name(lease->class),
 			      lease->adaptable ? "adaptable" : "inactive");
-	if (lease->idle && lease->state != STATE_REVOKING && lease->state != STATE_ENDING)
+	if (lease->lend.idle && lease->state != STATE_REVOKING && lease->state != STATE_ENDING)
 		return refuse(why, size, -EINVAL, "a lease that is %s is not idle",
 			      state_name(lease->state));
 	if (!texts_end(lease))
@@ -343,8 +343,8 @@ static void make_anew(struct arbiter *arbiter, struct lease *lease)
 		struct partition *p = &lease->partitions[i];
 
 		p->used = (struct budget){ 0 };
-		p->judged = p->verified = false;
-		p->priorities_seen = 0;
+		p->queues.scanned = p->queues.verified = false;
+		p->queues.priorities = 0;
 		if (p->gpu == GPU_ABSENT)
 			continue;
 		p->count = cuset_count(&p->cus);
@@ -354,12 +354,12 @@ static void make_anew(struct arbiter *arbiter, struct lease *lease)
 		free(lease->partitions);
 		lease->partitions = NULL;
 	}
-	lease->candidates = 0;
-	lease->over_quota = false;
-	lease->passed = lease->state == STATE_WAITING ? count_passes(lease->passed) : 0;
+	lease->wait.candidates = 0;
+	lease->wait.over_quota = false;
+	lease->wait.passed = lease->state == STATE_WAITING ? count_passes(lease->wait.passed) : 0;
 	lease->n_holders = 0;
 	lease->n_bound = 0;
-	lease->users = 0;
+	lease->observed.processes = 0;
 	lease->touched = 0;
 	lease->touched_next = NULL;
 }
@@ -379,8 +379,8 @@ static void end_for(struct lease *lease, const char reason[static REQUEST_TEXT])
 {
 	if (lease->state == STATE_ENDING)
 		return;
-	lease->idle |= lease->state == STATE_INACTIVE || lease->state == STATE_ACTIVATING;
-	lease->give_up_usec = UINT64_MAX;
+	lease->lend.idle |= lease->state == STATE_INACTIVE || lease->state == STATE_ACTIVATING;
+	lease->lend.give_up_usec = UINT64_MAX;
 	lease->state = STATE_ENDING;
 	lease->cause = RESULT_NO_SUCH_GPU;
 	memcpy(lease->reason, reason, sizeof(lease->reason));
@@ -395,7 +395,7 @@ static void tell_oversubscribed(struct arbiter *arbiter, const struct lease *lea
 		if (!arbiter->settings->oversubscribe_besteffort &&
 		    (gpu->charged.queues > gpu->info.queue_slots ||
 		     gpu->charged.processes > gpu->info.process_slots))
-			gpu->oversubscribed = true;
+			gpu->observed.oversubscribed = true;
 	}
 }
 
@@ -478,7 +478,7 @@ static void let_in_again(struct arbiter *arbiter, struct lease *lease)
 	if (lease->state == STATE_GRANTED)
 		lease->state = STATE_ACTIVATING;
 	else
-		lease->idle = true; /* it is revoked, and has nothing to wait for */
+		lease->lend.idle = true; /* it is revoked, and has nothing to wait for */
 	ledger_touch(arbiter, lease, TOUCH_CHANGED);
 }
 

@@ -45,12 +45,12 @@ static void grant(struct arbiter *arbiter, struct lease *lease, struct lease *pr
 	lease->partitions = TAKE_PTR(proposal->partitions);
 	lease->n_partitions = proposal->n_partitions;
 	lease->state = proposal->state;
-	lease->never_granted = proposal->never_granted;
+	lease->lend.never_granted = proposal->lend.never_granted;
 	lease->deadline_usec = proposal->deadline_usec;
-	lease->give_up_usec = proposal->give_up_usec;
-	lease->candidates = proposal->candidates;
-	lease->passed = proposal->passed;
-	lease->over_quota = proposal->over_quota;
+	lease->lend.give_up_usec = proposal->lend.give_up_usec;
+	lease->wait.candidates = proposal->wait.candidates;
+	lease->wait.passed = proposal->wait.passed;
+	lease->wait.over_quota = proposal->wait.over_quota;
 	memcpy(lease->reason, proposal->reason, sizeof(lease->reason));
 	if (!lease->token[0]) {
 		free(lease->request);
@@ -120,11 +120,11 @@ uint64_t arbiter_next_deadline(const struct arbiter *arbiter)
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		const struct lease *lease = arbiter->leases[i];
 
-		next = lease->give_up_usec < next ? lease->give_up_usec : next;
-		next = lease->enforce_step_usec < next ? lease->enforce_step_usec : next;
+		next = lease->lend.give_up_usec < next ? lease->lend.give_up_usec : next;
+		next = lease->enforce.due_usec < next ? lease->enforce.due_usec : next;
 	}
 	for (size_t i = 0; arbiter->lending && i < arbiter->n_gpus; i++)
-		if (arbiter->gpus[i].may_grow && arbiter->gpus[i].grow_usec < next)
-			next = arbiter->gpus[i].grow_usec;
+		if (arbiter->gpus[i].lend.may_grow && arbiter->gpus[i].lend.grow_usec < next)
+			next = arbiter->gpus[i].lend.grow_usec;
 	return next;
 }

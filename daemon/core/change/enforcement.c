@@ -19,9 +19,9 @@ static enum enforce_step last_enforce_step(const struct arbiter *arbiter, const 
 static uint64_t next_due(const struct arbiter *arbiter, const struct lease *lease,
 			 uint64_t now_usec)
 {
-	if (lease->enforce_step >= last_enforce_step(arbiter, lease))
+	if (lease->enforce.step >= last_enforce_step(arbiter, lease))
 		return UINT64_MAX;
-	return lease->enforce_step == ENFORCE_STEP_REPORT
+	return lease->enforce.step == ENFORCE_STEP_REPORT
 		       ? now_usec
 		       : now_usec + arbiter->settings->enforce_delay_usec;
 }
@@ -50,10 +50,10 @@ uint64_t enforce_over_at(const struct arbiter *arbiter, const struct lease *leas
 
 	if (last_enforce_step(arbiter, lease) < ENFORCE_STEP_KILL)
 		return UINT64_MAX;
-	if (lease->enforce_step != ENFORCE_STEP_NONE)
+	if (lease->enforce.step != ENFORCE_STEP_NONE)
 		first = now_usec;
-	else if (lease->enforce_step_usec < first)
-		first = lease->enforce_step_usec;
+	else if (lease->enforce.due_usec < first)
+		first = lease->enforce.due_usec;
 	return first + settings->enforce_delay_usec + let_go_usec(arbiter, lease);
 }
 
@@ -64,11 +64,11 @@ static void apply(struct arbiter *arbiter, struct lease *lease)
 	if (lease->state == STATE_REVOKING) {
 		memcpy(reason, lease->reason, sizeof(reason));
 		arbiter_end(arbiter, lease->id, RESULT_OK, reason);
-	} else if (lease->enforce_step == ENFORCE_STEP_KILL && lease->state != STATE_ENDING) {
+	} else if (lease->enforce.step == ENFORCE_STEP_KILL && lease->state != STATE_ENDING) {
 		lease->revoked = true;
 		arbiter_end(arbiter, lease->id, RESULT_OK,
 			    "its CUs were needed, and it did not give them back in time");
-	} else if (lease->enforce_step == ENFORCE_STEP_REPORT && lease->state == STATE_GRANTED) {
+	} else if (lease->enforce.step == ENFORCE_STEP_REPORT && lease->state == STATE_GRANTED) {
 		lease_set_reason(lease, "has not given back CUs that others need, and its deadline "
 					"has passed");
 		ledger_touch(arbiter, lease, TOUCH_CHANGED);
@@ -81,21 +81,21 @@ enum enforce_step arbiter_next_enforce_step(struct arbiter *arbiter, uint64_t no
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		struct lease *lease = arbiter->leases[i];
 
-		if (lease->enforce_step_usec > now_usec)
+		if (lease->enforce.due_usec > now_usec)
 			continue;
-		if (lease->enforce_step >=
+		if (lease->enforce.step >=
 		    last_enforce_step(arbiter, lease)) { /* the policy is another by now */
-			lease->enforce_step_usec = UINT64_MAX;
+			lease->enforce.due_usec = UINT64_MAX;
 			continue;
 		}
-		lease->enforce_step = lease->enforce_step < ENFORCE_STEP_KILL
-					      ? lease->enforce_step + 1
+		lease->enforce.step = lease->enforce.step < ENFORCE_STEP_KILL
+					      ? lease->enforce.step + 1
 					      : ENFORCE_STEP_KILL;
-		lease->enforce_step_usec = next_due(arbiter, lease, now_usec);
+		lease->enforce.due_usec = next_due(arbiter, lease, now_usec);
 		ledger_touch(arbiter, lease, TOUCH_SAVE);
 		apply(arbiter, lease);
 		*ret = lease;
-		return lease->enforce_step;
+		return lease->enforce.step;
 	}
 	return ENFORCE_STEP_NONE;
 }
@@ -105,9 +105,9 @@ struct lease *arbiter_next_thaw(struct arbiter *arbiter)
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		struct lease *lease = arbiter->leases[i];
 
-		if (!lease->frozen || lease->enforce_step >= ENFORCE_STEP_FREEZE)
+		if (!lease->enforce.frozen || lease->enforce.step >= ENFORCE_STEP_FREEZE)
 			continue;
-		lease->frozen = false;
+		lease->enforce.frozen = false;
 		ledger_touch(arbiter, lease, TOUCH_SAVE);
 		return lease;
 	}

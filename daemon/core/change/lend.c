@@ -27,7 +27,7 @@ void lend_disturb(struct arbiter *arbiter, const struct lease *by, unsigned gpu)
 		if (lease == by || lease->class != CLASS_REALTIME ||
 		    lease->state != STATE_GRANTED || !lease_partition_on(lease, gpu))
 			continue;
-		lease->disturbances += max_u(changed->used.queues, 1);
+		lease->lend.disturbances += max_u(changed->used.queues, 1);
 		ledger_touch(arbiter, lease, TOUCH_REASON | TOUCH_SAVE);
 	}
 }
@@ -49,7 +49,7 @@ static bool give_way(struct arbiter *arbiter, const struct lease *lease, struct 
 		p->before = p->cus;
 	extend(&gpu->info.geometry, &request, &cus);
 	partition_set_mask(p, &gpu->info.geometry, &cus);
-	if (lease->never_granted)
+	if (lease->lend.never_granted)
 		p->occupied = cus; /* it never had them */
 	else
 		lend_disturb(arbiter, lease, p->gpu);
@@ -65,7 +65,7 @@ static void yield(struct arbiter *arbiter, struct lease *lease)
 	if (!changed)
 		return;
 	lease->generation++;
-	lease->ack_unverified = lease->false_acknowledged = false;
+	lease->verify.pending = lease->verify.false_ack = false;
 	ledger_touch(arbiter, lease, TOUCH_CHANGED);
 	ledger_look_again(arbiter, lease_gpus(lease)); /* its tenant's quota has room again */
 }
@@ -84,8 +84,8 @@ static void set_reason(struct arbiter *arbiter, struct lease *lease, const char 
 static void activate(struct arbiter *arbiter, struct lease *lease)
 {
 	lease->state = STATE_GRANTED;
-	lease->never_granted = false;
-	lease->deadline_usec = lease->give_up_usec = UINT64_MAX;
+	lease->lend.never_granted = false;
+	lease->deadline_usec = lease->lend.give_up_usec = UINT64_MAX;
 	memset(lease->reason, 0, sizeof(lease->reason));
 	ledger_touch(arbiter, lease, TOUCH_CHANGED | TOUCH_ACTIVE);
 }
@@ -110,7 +110,7 @@ static uint64_t granted_by(const struct arbiter *arbiter, const struct lease *le
 	}
 	if (by == UINT64_MAX)
 		by = now_usec + arbiter->settings->activate_grace_usec;
-	return lease->give_up_usec < by ? lease->give_up_usec : by;
+	return lease->lend.give_up_usec < by ? lease->lend.give_up_usec : by;
 }
 
 static void wait_for_borrowers(struct arbiter *arbiter, struct lease *lease, uint64_t now_usec)
@@ -151,7 +151,7 @@ static void hurry(struct arbiter *arbiter, struct lease *lease, uint64_t now_use
 
 	if (lease->deadline_usec <= deadline)
 		return;
-	lease->deadline_usec = lease->enforce_step_usec = deadline;
+	lease->deadline_usec = lease->enforce.due_usec = deadline;
 	ledger_touch(arbiter, lease, TOUCH_CHANGED);
 }
 
@@ -166,16 +166,16 @@ static void set_deadline(struct arbiter *arbiter, struct lease *lease, uint64_t 
 		hurry(arbiter, lease, now_usec);
 	if (lease->state == STATE_REVOKING || (lease->state == STATE_ENDING && lease->revoked))
 		return; /* it has another */
-	if (needed && lease->enforce_step == ENFORCE_STEP_NONE &&
-	    lease->enforce_step_usec == UINT64_MAX) {
-		lease->enforce_step_usec = now_usec + arbiter->settings->activate_grace_usec;
+	if (needed && lease->enforce.step == ENFORCE_STEP_NONE &&
+	    lease->enforce.due_usec == UINT64_MAX) {
+		lease->enforce.due_usec = now_usec + arbiter->settings->activate_grace_usec;
 		if (lease->state == STATE_GRANTED)
-			lease->deadline_usec = lease->enforce_step_usec;
+			lease->deadline_usec = lease->enforce.due_usec;
 		ledger_touch(arbiter, lease, TOUCH_CHANGED);
-	} else if (!needed && (lease->enforce_step != ENFORCE_STEP_NONE ||
-			       lease->enforce_step_usec != UINT64_MAX)) {
-		lease->enforce_step = ENFORCE_STEP_NONE;
-		lease->enforce_step_usec = UINT64_MAX;
+	} else if (!needed && (lease->enforce.step != ENFORCE_STEP_NONE ||
+			       lease->enforce.due_usec != UINT64_MAX)) {
+		lease->enforce.step = ENFORCE_STEP_NONE;
+		lease->enforce.due_usec = UINT64_MAX;
 		if (lease->state == STATE_GRANTED)
 			lease->deadline_usec = UINT64_MAX;
 		memset(lease->reason, 0, lease->state == STATE_GRANTED ? sizeof(lease->reason) : 0);
@@ -193,8 +193,8 @@ void lend_sum_up(struct arbiter *arbiter)
 
 		borrow_occupied(arbiter, i, NULL, &borrowed);
 		cuset_remove(&borrowed, &gpu->taken);
-		gpu->changed |= !cuset_equal(&borrowed, &gpu->borrowed);
-		gpu->borrowed = borrowed;
+		gpu->changed |= !cuset_equal(&borrowed, &gpu->lend.borrowed);
+		gpu->lend.borrowed = borrowed;
 	}
 }
 
@@ -204,13 +204,13 @@ static void plan_growth(struct arbiter *arbiter, uint64_t now_usec)
 
 	for (unsigned i = 0; i < arbiter->n_gpus; i++) {
 		struct gpu *gpu = &arbiter->gpus[i];
-		uint64_t next = gpu->grown_usec + settings->activate_min_interval_usec;
+		uint64_t next = gpu->lend.grown_usec + settings->activate_min_interval_usec;
 
-		if (!gpu->may_grow || gpu->grow_usec != UINT64_MAX)
+		if (!gpu->lend.may_grow || gpu->lend.grow_usec != UINT64_MAX)
 			continue;
-		gpu->grow_usec = now_usec + settings->grow_delay_usec;
-		if (gpu->grown_usec > 0 && gpu->grow_usec < next)
-			gpu->grow_usec = next;
+		gpu->lend.grow_usec = now_usec + settings->grow_delay_usec;
+		if (gpu->lend.grown_usec > 0 && gpu->lend.grow_usec < next)
+			gpu->lend.grow_usec = next;
 	}
 }
 
@@ -277,7 +277,7 @@ void arbiter_grow_later(struct arbiter *arbiter)
 static bool is_settled(const struct lease *lease, const struct partition *p)
 {
 	return lease->state == STATE_GRANTED && lease->generation == lease->acknowledged &&
-	       !lease->ack_unverified && cuset_equal(&p->cus, &p->occupied);
+	       !lease->verify.pending && cuset_equal(&p->cus, &p->occupied);
 }
 
 /* Returns how many adaptable leases there are in all. */
@@ -477,10 +477,10 @@ static int next_of(struct growth *growth, struct lease **ret)
 	for (size_t i = 0; i < growth->n; i++) {
 		struct grower *grower = &growth->growers[i];
 
-		if (grower->lease->grown_usec == growth->gpu->grow_usec ||
+		if (grower->lease->lend.grown_usec == growth->gpu->lend.grow_usec ||
 		    cuset_equal(&grower->target, &grower->p->cus))
 			continue;
-		grower->lease->grown_usec = growth->gpu->grow_usec;
+		grower->lease->lend.grown_usec = growth->gpu->lend.grow_usec;
 		return make_next(growth, grower, ret);
 	}
 	return 0;
@@ -504,14 +504,14 @@ int arbiter_plan_growth(struct arbiter *arbiter, uint64_t now_usec, struct lease
 	for (unsigned i = 0; arbiter->lending && i < arbiter->n_gpus; i++) {
 		struct gpu *gpu = &arbiter->gpus[i];
 
-		if (!gpu->may_grow || gpu->grow_usec > now_usec)
+		if (!gpu->lend.may_grow || gpu->lend.grow_usec > now_usec)
 			continue;
 		if (grow(arbiter, i, ret) > 0) {
-			gpu->grown_usec = now_usec;
+			gpu->lend.grown_usec = now_usec;
 			return 1;
 		}
-		gpu->may_grow = false;
-		gpu->grow_usec = UINT64_MAX;
+		gpu->lend.may_grow = false;
+		gpu->lend.grow_usec = UINT64_MAX;
 	}
 	return 0;
 }
@@ -569,8 +569,8 @@ int arbiter_deactivate(struct arbiter *arbiter, const struct caller *caller, uin
 		return lifecycle_wrong_state(lease, result,
 					     "only an active lease can be deactivated");
 	lease->state = STATE_INACTIVE;
-	lease->never_granted = false;
-	lease->deadline_usec = lease->give_up_usec = UINT64_MAX;
+	lease->lend.never_granted = false;
+	lease->deadline_usec = lease->lend.give_up_usec = UINT64_MAX;
 	memset(lease->reason, 0, sizeof(lease->reason));
 	ledger_touch(arbiter, lease, TOUCH_CHANGED);
 	ledger_grow(arbiter, lease_gpus(lease));

@@ -19,8 +19,8 @@ void arbiter_end(struct arbiter *arbiter, uint64_t id, enum result_kind cause, c
 	waiting = lease->state == STATE_WAITING;
 	if (waiting)
 		queue_remove(arbiter, lease);
-	lease->idle |= lease->state == STATE_INACTIVE || lease->state == STATE_ACTIVATING;
-	lease->give_up_usec = UINT64_MAX;
+	lease->lend.idle |= lease->state == STATE_INACTIVE || lease->state == STATE_ACTIVATING;
+	lease->lend.give_up_usec = UINT64_MAX;
 	lease->state = STATE_ENDING;
 	lease->cause = cause;
 	lease_set_reason(lease, reason);
@@ -119,8 +119,8 @@ int arbiter_acknowledge(struct arbiter *arbiter, uint64_t id, uint64_t generatio
 		return 0;
 	}
 	ledger_touch(arbiter, lease, TOUCH_CHANGED); /* to be saved: it is told only once */
-	lease->ack_unverified = lease->adaptable && arbiter->verifies;
-	if (!lease->ack_unverified)
+	lease->verify.pending = lease->adaptable && arbiter->verifies;
+	if (!lease->verify.pending)
 		ledger_follow(arbiter, lease);
 	return 0;
 }
@@ -159,16 +159,16 @@ int arbiter_revoke(struct arbiter *arbiter, uint64_t id, uint64_t now_usec, uint
 	snprintf(text, sizeof(text), "revoked by an administrator%s%s", reason[0] ? ": " : "",
 		 reason);
 	lease->revoked = true;
-	if (lease->state == STATE_WAITING || lease->never_granted) { /* it was never granted */
+	if (lease->state == STATE_WAITING || lease->lend.never_granted) { /* it was never granted */
 		arbiter_end(arbiter, id, RESULT_NOT_PERMITTED, text);
 		return 0;
 	}
-	lease->idle |= lease->state == STATE_INACTIVE || lease->state == STATE_ACTIVATING;
+	lease->lend.idle |= lease->state == STATE_INACTIVE || lease->state == STATE_ACTIVATING;
 	lease->state = STATE_REVOKING;
 	lease->generation++;
-	lease->deadline_usec = lease->enforce_step_usec = deadline;
-	lease->give_up_usec = UINT64_MAX;
-	lease->enforce_step = ENFORCE_STEP_NONE;
+	lease->deadline_usec = lease->enforce.due_usec = deadline;
+	lease->lend.give_up_usec = UINT64_MAX;
+	lease->enforce.step = ENFORCE_STEP_NONE;
 	lease_set_reason(lease, text);
 	ledger_touch(arbiter, lease, TOUCH_CHANGED);
 	return 0;

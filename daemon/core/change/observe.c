@@ -132,18 +132,18 @@ static void add_unmanaged_process(struct gpu *gpu, const struct observed *row)
 	struct unmanaged_process unmanaged_process = { .pid = row->pid,
 						       .uid = row->uid,
 						       .queues = row->queues };
-	size_t at = gpu->n_unmanaged_processes;
+	size_t at = gpu->observed.n_processes;
 
 	memcpy(unmanaged_process.command, row->command, sizeof(unmanaged_process.command));
-	while (at > 0 && gpu->unmanaged_processes[at - 1].queues < row->queues)
+	while (at > 0 && gpu->observed.processes[at - 1].queues < row->queues)
 		at--;
 	if (at == GPU_UNMANAGED_MAX)
 		return;
-	if (gpu->n_unmanaged_processes < GPU_UNMANAGED_MAX)
-		gpu->n_unmanaged_processes++;
-	memmove(&gpu->unmanaged_processes[at + 1], &gpu->unmanaged_processes[at],
-		(gpu->n_unmanaged_processes - 1 - at) * sizeof(unmanaged_process));
-	gpu->unmanaged_processes[at] = unmanaged_process;
+	if (gpu->observed.n_processes < GPU_UNMANAGED_MAX)
+		gpu->observed.n_processes++;
+	memmove(&gpu->observed.processes[at + 1], &gpu->observed.processes[at],
+		(gpu->observed.n_processes - 1 - at) * sizeof(unmanaged_process));
+	gpu->observed.processes[at] = unmanaged_process;
 }
 
 static unsigned beyond(unsigned used, unsigned granted)
@@ -167,7 +167,7 @@ static void spread_use(struct arbiter *arbiter, struct gpu *gpu, struct partitio
 		part = min_u(room, beyond(first->used.queues + rest.queues, first->granted.queues));
 		if (part == 0)
 			continue;
-		arbiter->leases[i]->users++;
+		arbiter->leases[i]->observed.processes++;
 		p->used.queues += part;
 		rest.queues -= part;
 	}
@@ -183,8 +183,8 @@ static void count_row(struct arbiter *arbiter, const struct observed *row, uint6
 	if (!gpu)
 		return;
 	if (lease)
-		lease->users++;
-	add_use(&gpu->seen, row);
+		lease->observed.processes++;
+	add_use(&gpu->observed.used, row);
 	partition = partition_on(lease, arbiter, gpu);
 	if (partition) {
 		spread_use(arbiter, gpu, partition, row);
@@ -192,7 +192,7 @@ static void count_row(struct arbiter *arbiter, const struct observed *row, uint6
 	}
 	/* No lease, or none on this GPU. */
 	if (arbiter->settings->unmanaged != UNMANAGED_IGNORE)
-		add_use(&gpu->unmanaged, row);
+		add_use(&gpu->observed.unmanaged, row);
 	add_unmanaged_process(gpu, row);
 }
 
@@ -260,27 +260,28 @@ static void count_excess(struct arbiter *arbiter, struct lease *lease)
 		struct partition *p = &lease->partitions[i];
 		struct gpu *gpu = &arbiter->gpus[p->gpu];
 
-		gpu->excess.queues += beyond(p->used.queues, p->charged.queues);
-		gpu->excess.processes += beyond(p->used.processes, p->charged.processes);
-		gpu->excess.sdma_queues += beyond(p->used.sdma_queues, p->charged.sdma_queues);
+		gpu->observed.excess.queues += beyond(p->used.queues, p->charged.queues);
+		gpu->observed.excess.processes += beyond(p->used.processes, p->charged.processes);
+		gpu->observed.excess.sdma_queues += beyond(p->used.sdma_queues,
+							   p->charged.sdma_queues);
 		if (p->charged.vram > 0 && p->used.vram > p->charged.vram)
-			gpu->excess.vram += p->used.vram - p->charged.vram;
+			gpu->observed.excess.vram += p->used.vram - p->charged.vram;
 		if (p->used.queues > p->charged.queues)
 			snprintf(reason, sizeof(reason), "has %u queues on %s, granted %u",
 				 p->used.queues, gpu->info.name, p->charged.queues);
 		excessive |= is_excessive(p);
-		p->judged &= p->used.queues == p->queues_before;
+		p->queues.scanned &= p->used.queues == p->queues.used_before;
 	}
 	if (lease->state != STATE_GRANTED)
 		return;
-	if (strcmp(lease->reason, reason) != 0 && lease->enforce_step == ENFORCE_STEP_NONE &&
-	    !lease->false_acknowledged) {
+	if (strcmp(lease->reason, reason) != 0 && lease->enforce.step == ENFORCE_STEP_NONE &&
+	    !lease->verify.false_ack) {
 		memcpy(lease->reason, reason, sizeof(lease->reason));
 		ledger_touch(arbiter, lease, TOUCH_CHANGED);
 	}
-	if (lease->excessive != excessive)
+	if (lease->observed.excessive != excessive)
 		ledger_touch(arbiter, lease, TOUCH_DRIFT);
-	lease->excessive = excessive;
+	lease->observed.excessive = excessive;
 }
 
 /* The run list is oversubscribed with more processes than VMIDs or more queues than
@@ -288,10 +289,11 @@ static void count_excess(struct arbiter *arbiter, struct lease *lease)
  * unless policy lets best effort go there. */
 static bool is_oversubscribed(const struct gpu *gpu, const struct settings *settings)
 {
-	const struct budget *c = &gpu->charged, *e = &gpu->excess, *u = &gpu->unmanaged;
+	const struct budget *c = &gpu->charged, *e = &gpu->observed.excess,
+			    *u = &gpu->observed.unmanaged;
 
-	if (gpu->seen.queues > gpu->info.queue_slots ||
-	    gpu->seen.processes > gpu->info.process_slots)
+	if (gpu->observed.used.queues > gpu->info.queue_slots ||
+	    gpu->observed.used.processes > gpu->info.process_slots)
 		return true;
 	if (settings->oversubscribe_besteffort)
 		return false;
@@ -303,41 +305,27 @@ static bool is_oversubscribed(const struct gpu *gpu, const struct settings *sett
 
 static void forget(struct arbiter *arbiter)
 {
-	for (size_t i = 0; i < arbiter->n_gpus; i++) {
-		struct gpu *gpu = &arbiter->gpus[i];
-
-		memset(gpu->unmanaged_processes, 0, sizeof(gpu->unmanaged_processes));
-		gpu->n_unmanaged_processes = 0;
-		gpu->unmanaged = gpu->seen = gpu->excess = (struct budget){ 0 };
-	}
+	for (size_t i = 0; i < arbiter->n_gpus; i++)
+		memset(&arbiter->gpus[i].observed, 0, sizeof(arbiter->gpus[i].observed));
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		struct lease *lease = arbiter->leases[i];
 
-		lease->users = 0;
+		lease->observed.processes = 0;
 		for (size_t j = 0; j < lease->n_partitions; j++) {
-			lease->partitions[j].queues_before = lease->partitions[j].used.queues;
+			lease->partitions[j].queues.used_before = lease->partitions[j].used.queues;
 			lease->partitions[j].used = (struct budget){ 0 };
 		}
 	}
 }
 
-/* What the bus shows of the last look, to find out whether it changed. */
-struct picture {
-	struct unmanaged_process unmanaged_processes[GPU_UNMANAGED_MAX];
-	size_t n_unmanaged_processes;
-	struct budget unmanaged, excess;
-	bool oversubscribed;
-};
-
-static void take_picture(const struct gpu *gpu, struct picture *ret)
+/* Does the bus show the GPU differently? It does not show what leases use. */
+static bool is_shown_changed(const struct gpu_observed *now, const struct gpu_observed *before)
 {
-	memset(ret, 0, sizeof(*ret));
-	memcpy(ret->unmanaged_processes, gpu->unmanaged_processes,
-	       sizeof(ret->unmanaged_processes));
-	ret->n_unmanaged_processes = gpu->n_unmanaged_processes;
-	ret->unmanaged = gpu->unmanaged;
-	ret->excess = gpu->excess;
-	ret->oversubscribed = gpu->oversubscribed;
+	return memcmp(now->processes, before->processes, sizeof(now->processes)) != 0 ||
+	       now->n_processes != before->n_processes ||
+	       memcmp(&now->unmanaged, &before->unmanaged, sizeof(now->unmanaged)) != 0 ||
+	       memcmp(&now->excess, &before->excess, sizeof(now->excess)) != 0 ||
+	       now->oversubscribed != before->oversubscribed;
 }
 
 static bool is_less(const struct budget *now, const struct budget *before)
@@ -346,7 +334,7 @@ static bool is_less(const struct budget *now, const struct budget *before)
 	       now->sdma_queues < before->sdma_queues || now->vram < before->vram;
 }
 
-static bool is_freed(const struct picture *now, const struct picture *before)
+static bool is_freed(const struct gpu_observed *now, const struct gpu_observed *before)
 {
 	return is_less(&now->unmanaged, &before->unmanaged) ||
 	       is_less(&now->excess, &before->excess) ||
@@ -359,7 +347,7 @@ static void remove_ended(struct arbiter *arbiter)
 	for (size_t i = arbiter->n_leases; i-- > 0;) {
 		struct lease *lease = arbiter->leases[i];
 
-		if (lease->state == STATE_ENDING && lease->users == 0)
+		if (lease->state == STATE_ENDING && lease->observed.processes == 0)
 			ledger_remove(arbiter, lease);
 	}
 }
@@ -388,13 +376,13 @@ static void save_new(struct arbiter *arbiter, const struct known_process *known,
 int arbiter_observe(struct arbiter *arbiter, const struct observed *rows, size_t n)
 {
 	_cleanup_(freep) struct known_process *known = calloc(n ? n : 1, sizeof(*known));
-	_cleanup_(freep) struct picture *before = calloc(arbiter->n_gpus ? arbiter->n_gpus : 1,
-							 sizeof(*before));
+	_cleanup_(freep) struct gpu_observed *before = calloc(arbiter->n_gpus ? arbiter->n_gpus : 1,
+							      sizeof(*before));
 
 	if (!known || !before)
 		return -ENOMEM;
 	for (size_t i = 0; i < arbiter->n_gpus; i++)
-		take_picture(&arbiter->gpus[i], &before[i]);
+		memcpy(&before[i], &arbiter->gpus[i].observed, sizeof(*before));
 
 	forget(arbiter);
 	for (size_t i = 0; i < n; i++) {
@@ -410,12 +398,10 @@ int arbiter_observe(struct arbiter *arbiter, const struct observed *rows, size_t
 
 	for (size_t i = 0; i < arbiter->n_gpus; i++) {
 		struct gpu *gpu = &arbiter->gpus[i];
-		struct picture now;
 
-		gpu->oversubscribed = is_oversubscribed(gpu, arbiter->settings);
-		take_picture(gpu, &now);
-		gpu->changed |= memcmp(&now, &before[i], sizeof(now)) != 0;
-		if (is_freed(&now, &before[i]))
+		gpu->observed.oversubscribed = is_oversubscribed(gpu, arbiter->settings);
+		gpu->changed |= is_shown_changed(&gpu->observed, &before[i]);
+		if (is_freed(&gpu->observed, &before[i]))
 			ledger_wake(arbiter, UINT64_C(1) << i);
 	}
 	remove_ended(arbiter);

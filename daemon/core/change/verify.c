@@ -38,8 +38,8 @@ static struct partition *partition_of(const struct arbiter *arbiter, const struc
 
 static void note_queue(struct partition *p, const struct observed_mask *row)
 {
-	p->verified = p->wide == 0;
-	p->priorities_seen |= (uint16_t)(1U << row->priority);
+	p->queues.verified = p->queues.wide_pid == 0;
+	p->queues.priorities |= (uint16_t)(1U << row->priority);
 }
 
 /* The queue is that lease's within whose mask it is. One that is in none may be any's: where one
@@ -64,15 +64,15 @@ static void look(const struct arbiter *arbiter, const struct observed_mask *row)
 		if (!p)
 			continue;
 		note_queue(p, row);
-		p->verified = false;
-		p->wide = row->pid;
+		p->queues.verified = false;
+		p->queues.wide_pid = row->pid;
 	}
 }
 
 static const struct partition *find_wide(const struct lease *lease)
 {
 	for (size_t i = 0; i < lease->n_partitions; i++)
-		if (lease->partitions[i].wide)
+		if (lease->partitions[i].queues.wide_pid)
 			return &lease->partitions[i];
 	return NULL;
 }
@@ -87,13 +87,14 @@ static void judge(struct arbiter *arbiter, struct lease *lease)
 		ledger_touch(arbiter, lease, TOUCH_CHANGED);
 		return;
 	}
-	if (lease->false_acknowledged)
+	if (lease->verify.false_ack)
 		return;
-	lease->false_acknowledged = true;
+	lease->verify.false_ack = true;
 	snprintf(reason, sizeof(reason),
 		 "says that it follows generation %llu, but a queue of pid %d "
 		 "has other CUs of %s too",
-		 (unsigned long long)lease->generation, p->wide, arbiter->gpus[p->gpu].info.name);
+		 (unsigned long long)lease->generation, p->queues.wide_pid,
+		 arbiter->gpus[p->gpu].info.name);
 	lease_set_reason(lease, reason);
 	ledger_touch(arbiter, lease, TOUCH_CHANGED | TOUCH_DRIFT);
 }
@@ -101,7 +102,7 @@ static void judge(struct arbiter *arbiter, struct lease *lease)
 static bool any_unjudged(const struct lease *lease)
 {
 	for (size_t i = 0; i < lease->n_partitions; i++)
-		if (lease->partitions[i].used.queues > 0 && !lease->partitions[i].judged)
+		if (lease->partitions[i].used.queues > 0 && !lease->partitions[i].queues.scanned)
 			return true;
 	return false;
 }
@@ -114,8 +115,8 @@ bool arbiter_wants_masks(const struct arbiter *arbiter, bool *ret_urgent)
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		const struct lease *lease = arbiter->leases[i];
 
-		wanted |= lease->ack_unverified || any_unjudged(lease);
-		*ret_urgent |= lease->ack_unverified && !lease->false_acknowledged;
+		wanted |= lease->verify.pending || any_unjudged(lease);
+		*ret_urgent |= lease->verify.pending && !lease->verify.false_ack;
 	}
 	return wanted;
 }
@@ -123,11 +124,12 @@ bool arbiter_wants_masks(const struct arbiter *arbiter, bool *ret_urgent)
 static void forget(struct lease *lease, bool judged)
 {
 	for (size_t i = 0; i < lease->n_partitions; i++) {
-		lease->partitions[i].verified = false;
-		lease->partitions[i].wide = 0;
-		lease->partitions[i].priorities_before = lease->partitions[i].priorities_seen;
-		lease->partitions[i].priorities_seen = 0;
-		lease->partitions[i].judged = judged;
+		lease->partitions[i].queues.verified = false;
+		lease->partitions[i].queues.wide_pid = 0;
+		lease->partitions[i].queues.priorities_before =
+			lease->partitions[i].queues.priorities;
+		lease->partitions[i].queues.priorities = 0;
+		lease->partitions[i].queues.scanned = judged;
 	}
 }
 
@@ -136,14 +138,15 @@ static uint64_t verified(const struct lease *lease)
 	uint64_t bits = 0;
 
 	for (size_t i = 0; i < lease->n_partitions; i++)
-		bits |= (uint64_t)lease->partitions[i].verified << i;
+		bits |= (uint64_t)lease->partitions[i].queues.verified << i;
 	return bits;
 }
 
 static bool other_priorities(const struct lease *lease)
 {
 	for (size_t i = 0; i < lease->n_partitions; i++)
-		if (lease->partitions[i].priorities_seen != lease->partitions[i].priorities_before)
+		if (lease->partitions[i].queues.priorities !=
+		    lease->partitions[i].queues.priorities_before)
 			return true;
 	return false;
 }
@@ -151,7 +154,7 @@ static bool other_priorities(const struct lease *lease)
 void arbiter_masks_observed(struct arbiter *arbiter, const struct observed_mask *rows, size_t n)
 {
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		arbiter->leases[i]->was_verified = verified(arbiter->leases[i]);
+		arbiter->leases[i]->verify.before = verified(arbiter->leases[i]);
 		forget(arbiter->leases[i], true);
 	}
 	for (size_t i = 0; i < n; i++)
@@ -159,9 +162,9 @@ void arbiter_masks_observed(struct arbiter *arbiter, const struct observed_mask 
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		struct lease *lease = arbiter->leases[i];
 
-		if (verified(lease) != lease->was_verified || other_priorities(lease))
+		if (verified(lease) != lease->verify.before || other_priorities(lease))
 			ledger_touch(arbiter, lease, TOUCH_REASON);
-		if (lease->ack_unverified)
+		if (lease->verify.pending)
 			judge(arbiter, lease);
 	}
 }
@@ -171,11 +174,11 @@ void arbiter_masks_unreadable(struct arbiter *arbiter)
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		struct lease *lease = arbiter->leases[i];
 
-		lease->was_verified = verified(lease);
+		lease->verify.before = verified(lease);
 		forget(lease, true);
-		if (lease->was_verified || other_priorities(lease))
+		if (lease->verify.before || other_priorities(lease))
 			ledger_touch(arbiter, lease, TOUCH_REASON);
-		if (!lease->ack_unverified)
+		if (!lease->verify.pending)
 			continue;
 		ledger_follow(arbiter, lease);
 		ledger_touch(arbiter, lease, TOUCH_CHANGED);

@@ -77,7 +77,7 @@ void wait_find_candidates(const struct arbiter *arbiter, struct lease *lease)
 	_cleanup_(result_done) struct result result = { 0 };
 	struct partition partitions[REQUEST_WANTS];
 
-	decide(arbiter, lease, lease->owner, partitions, &lease->candidates, &result);
+	decide(arbiter, lease, lease->owner, partitions, &lease->wait.candidates, &result);
 }
 
 /* Would it be above the quota of a user who holds nothing? */
@@ -96,11 +96,11 @@ static bool is_above_any_quota(const struct arbiter *arbiter, const struct lease
 /* Everything that it could use is for others, who rank before it. */
 static bool is_barred(const struct arbiter *arbiter, const struct lease *lease)
 {
-	for (uint64_t left = lease->candidates; left; left &= left - 1) {
+	for (uint64_t left = lease->wait.candidates; left; left &= left - 1) {
 		const struct gpu *gpu = &arbiter->gpus[__builtin_ctzll(left)];
 
-		if (!gpu->barrier ||
-		    !queue_before(gpu->barrier_class, gpu->barrier, lease->class, lease->id))
+		if (!gpu->barrier.id ||
+		    !queue_before(gpu->barrier.class, gpu->barrier.id, lease->class, lease->id))
 			return false;
 	}
 	return true;
@@ -108,9 +108,9 @@ static bool is_barred(const struct arbiter *arbiter, const struct lease *lease)
 
 static bool must_look(const struct arbiter *arbiter, const struct lease *lease)
 {
-	if (arbiter->woken == UINT64_MAX || lease->over_quota || !lease->candidates)
+	if (arbiter->woken == UINT64_MAX || lease->wait.over_quota || !lease->wait.candidates)
 		return true; /* what it needs may be freed on any GPU */
-	return (lease->candidates & arbiter->woken) && !is_barred(arbiter, lease);
+	return (lease->wait.candidates & arbiter->woken) && !is_barred(arbiter, lease);
 }
 
 /* Leases that were looked at in this round and wait on: who asks the same, behind them and
@@ -167,7 +167,7 @@ static int look(struct arbiter *arbiter, struct lease *lease, struct seen *seen,
 		return LOOK_WAITS;
 	same = find_seen(seen, lease);
 	if (same) {
-		wait_on(arbiter, lease, same->reason, same->candidates, same->over_quota);
+		wait_on(arbiter, lease, same->reason, same->wait.candidates, same->wait.over_quota);
 		return LOOK_WAITS;
 	}
 	r = look_at(arbiter, lease, partitions);
@@ -187,15 +187,15 @@ static int make_granted(const struct arbiter *arbiter, const struct lease *lease
 	if (r < 0)
 		return r;
 	memcpy(next->partitions, partitions, next->n_partitions * sizeof(*partitions));
-	next->give_up_usec = lease->deadline_usec;
+	next->lend.give_up_usec = lease->deadline_usec;
 	next->deadline_usec = UINT64_MAX;
-	next->candidates = 0;
-	next->passed = 0;
-	next->over_quota = false;
+	next->wait.candidates = 0;
+	next->wait.passed = 0;
+	next->wait.over_quota = false;
 	memset(next->reason, 0, sizeof(next->reason));
 	borrow_start(arbiter, next, lease->request->start_inactive);
-	if (!next->never_granted)
-		next->give_up_usec = UINT64_MAX;
+	if (!next->lend.never_granted)
+		next->lend.give_up_usec = UINT64_MAX;
 	*ret = TAKE_PTR(next);
 	return 0;
 }
@@ -243,7 +243,7 @@ void arbiter_expire(struct arbiter *arbiter, uint64_t now_usec)
 		const struct lease *lease = arbiter->leases[i];
 		char reason[2 * REQUEST_TEXT];
 
-		if (lease->give_up_usec > now_usec || lease->state != STATE_ACTIVATING)
+		if (lease->lend.give_up_usec > now_usec || lease->state != STATE_ACTIVATING)
 			continue;
 		snprintf(reason, sizeof(reason), "its deadline passed; it %s", lease->reason);
 		arbiter_end(arbiter, lease->id, RESULT_TIMED_OUT, reason);

@@ -31,7 +31,7 @@ static void count_up(const struct candidate *a, struct countable ret[static COUN
 {
 	const struct gpu *gpu = a->gpu;
 	const struct want *want = a->want;
-	const struct budget *charged = &gpu->charged, *excess = &gpu->excess;
+	const struct budget *charged = &gpu->charged, *excess = &gpu->observed.excess;
 	const struct budget had = a->had ? a->had->charged : (struct budget){ 0 };
 	bool slots = !may_oversubscribe(a);
 	const struct countable list[COUNTABLES] = {
@@ -149,8 +149,8 @@ static bool is_barred(const struct candidate *a)
 {
 	const struct admit_context *admit_context = a->admit_context;
 
-	return a->gpu->barrier && queue_before(a->gpu->barrier_class, a->gpu->barrier,
-					       admit_context->class, admit_context->id);
+	return a->gpu->barrier.id && queue_before(a->gpu->barrier.class, a->gpu->barrier.id,
+						  admit_context->class, admit_context->id);
 }
 
 static enum outcome admit_state(struct candidate *a)
@@ -164,17 +164,17 @@ static enum outcome admit_state(struct candidate *a)
 		hint_format(a->refusal, "it is being drained: an administrator can undrain it");
 		return candidate_refuse(a, OUTCOME_NOT_NOW, REASON_DRAIN, a->aim, 0);
 	}
-	if (gpu->oversubscribed && !may_oversubscribe(a)) {
+	if (gpu->observed.oversubscribed && !may_oversubscribe(a)) {
 		hint_oversubscribed(a->refusal, gpu);
 		return candidate_refuse(a, OUTCOME_NOT_NOW, REASON_OVERSUBSCRIBED, a->want->queues,
 					0);
 	}
 	if (a->confined) {
-		a->refusal->behind = gpu->barrier;
+		a->refusal->behind = gpu->barrier.id;
 		hint_format(a->refusal,
 			    "lease %llu has waited for it while %u others were granted: "
 			    "nothing else is granted there before it",
-			    (unsigned long long)gpu->barrier, LEASE_PASSES_MAX);
+			    (unsigned long long)gpu->barrier.id, LEASE_PASSES_MAX);
 		return candidate_refuse(a, OUTCOME_NOT_NOW, REASON_CUS, a->aim, 0);
 	}
 	return OUTCOME_FITS;

@@ -23,7 +23,7 @@ void borrow_forbidden(const struct arbiter *arbiter, unsigned gpu, const struct 
 		const struct partition *p;
 		struct cuset needed;
 
-		if (lease->state == STATE_INACTIVE || lease->idle ||
+		if (lease->state == STATE_INACTIVE || lease->lend.idle ||
 		    (self && lease->id == self->id))
 			continue;
 		p = lease_partition_on(lease, gpu);
@@ -115,7 +115,7 @@ void borrow_start(const struct arbiter *arbiter, struct lease *proposal, bool in
 		return;
 	if (borrow_contested(arbiter, proposal, &gpu, &cus)) {
 		proposal->state = STATE_ACTIVATING;
-		proposal->never_granted = true;
+		proposal->lend.never_granted = true;
 	}
 	for (size_t i = 0; proposal->adaptable && i < proposal->n_partitions; i++)
 		borrow_at_once(arbiter, proposal, &proposal->partitions[i]);

@@ -87,7 +87,7 @@ static void prepare(const struct candidate *a, struct place_request *ret)
 	admit_available(a->gpu, admit_context->class, want->isolation, admit_context->alone,
 			&ret->avail);
 	if (admit_context->previous) { /* it is granted at once: nobody is asked to give way */
-		struct cuset borrowed = a->gpu->borrowed;
+		struct cuset borrowed = a->gpu->lend.borrowed;
 
 		if (admit_context->alone)
 			gpu_add_engines(a->gpu, &borrowed);
@@ -97,7 +97,7 @@ static void prepare(const struct candidate *a, struct place_request *ret)
 		cuset_keep(&ret->avail, &a->had->occupied);
 	ret->preferred = ret->avail;
 	cuset_remove(&ret->preferred, &a->gpu->shared);
-	cuset_remove(&ret->preferred, &a->gpu->borrowed);
+	cuset_remove(&ret->preferred, &a->gpu->lend.borrowed);
 }
 
 /* As many CUs where nobody has to give way for them, if there are. */
@@ -108,9 +108,9 @@ static void place_preferred(const struct candidate *a, const struct place_reques
 	struct placement other;
 	struct place_miss miss;
 
-	if (!cuset_overlap(&placement->cus, &a->gpu->borrowed))
+	if (!cuset_overlap(&placement->cus, &a->gpu->lend.borrowed))
 		return;
-	cuset_remove(&preferred.avail, &a->gpu->borrowed);
+	cuset_remove(&preferred.avail, &a->gpu->lend.borrowed);
 	if (place(&a->gpu->info.geometry, &preferred, &other, &miss) >= 0 &&
 	    other.count >= placement->count)
 		*placement = other;

@@ -63,14 +63,14 @@ const char *hint_amount(enum reason reason, uint64_t n, char buf[static HINT_AMO
 /* The strangers with the most queues, by name: as many as there is room for. */
 static void hint_unmanaged_processes(struct refusal *refusal, const struct gpu *gpu)
 {
-	for (size_t i = 0; i < gpu->n_unmanaged_processes && i < 3; i++) {
-		const struct unmanaged_process *s = &gpu->unmanaged_processes[i];
+	for (size_t i = 0; i < gpu->observed.n_processes && i < 3; i++) {
+		const struct unmanaged_process *s = &gpu->observed.processes[i];
 
 		hint_more(refusal, "%s pid %d (%s) has %u queue%s", i == 0 ? ";" : ",", s->pid,
 			  s->command, s->queues, plural(s->queues));
 	}
-	if (gpu->n_unmanaged_processes > 3)
-		hint_more(refusal, " and %zu more", gpu->n_unmanaged_processes - 3);
+	if (gpu->observed.n_processes > 3)
+		hint_more(refusal, " and %zu more", gpu->observed.n_processes - 3);
 }
 
 void hint_countable(struct refusal *refusal, const struct gpu *gpu, enum reason reason,
@@ -101,9 +101,10 @@ void hint_oversubscribed(struct refusal *refusal, const struct gpu *gpu)
 	const struct gpu_info *info = &gpu->info;
 
 	hint_format(refusal, "%u queue%s of %u process%s on %u slot%s and %u VMID%s",
-		    gpu->seen.queues, plural(gpu->seen.queues), gpu->seen.processes,
-		    gpu->seen.processes == 1 ? "" : "es", info->queue_slots,
-		    plural(info->queue_slots), info->process_slots, plural(info->process_slots));
+		    gpu->observed.used.queues, plural(gpu->observed.used.queues),
+		    gpu->observed.used.processes, gpu->observed.used.processes == 1 ? "" : "es",
+		    info->queue_slots, plural(info->queue_slots), info->process_slots,
+		    plural(info->process_slots));
 	hint_unmanaged_processes(refusal, gpu);
 }
 

@@ -127,7 +127,7 @@ static void make_wait(struct lease *lease, uint64_t candidates, const struct res
 	free(lease->partitions);
 	lease->partitions = NULL;
 	lease->n_partitions = 0;
-	lease->candidates = candidates;
+	lease->wait.candidates = candidates;
 	hint_waits_for(result, lease->reason);
 }
 

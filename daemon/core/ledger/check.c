@@ -124,8 +124,9 @@ const char *check_apart(enum lease_class a, const struct partition *p, enum leas
 
 bool check_active(const struct lease *lease)
 {
-	return lease->state == STATE_GRANTED || (lease->state == STATE_REVOKING && !lease->idle) ||
-	       (lease->state == STATE_ENDING && lease->adaptable && !lease->idle);
+	return lease->state == STATE_GRANTED ||
+	       (lease->state == STATE_REVOKING && !lease->lend.idle) ||
+	       (lease->state == STATE_ENDING && lease->adaptable && !lease->lend.idle);
 }
 
 static bool check_pair(const struct check *check, const struct lease *a, const struct partition *p,
@@ -223,8 +224,8 @@ static bool check_sums(const struct check *check, const struct gpu *gpu, const s
 static bool check_budgets(const struct check *check, const struct gpu *gpu)
 {
 	const struct budget *c = &gpu->charged;
-	bool slots = gpu->n_realtime > 0 ||
-		     !(check->arbiter->settings->oversubscribe_besteffort || gpu->oversubscribed);
+	bool slots = gpu->n_realtime > 0 || !(check->arbiter->settings->oversubscribe_besteffort ||
+					      gpu->observed.oversubscribed);
 
 	if (slots && c->queues > gpu->info.queue_slots)
 		return broken(check, "%s: %u queues granted of %u", gpu->info.name, c->queues,
@@ -267,9 +268,9 @@ static bool check_waiting(const struct check *check)
 		    (i > 0 && !queue_before(arbiter->waiting[i - 1]->class,
 					    arbiter->waiting[i - 1]->id, lease->class, lease->id)))
 			return broken(check, "lease %llu is wrong in the queue", ID(lease));
-		if (lease->passed > LEASE_PASSES_MAX)
+		if (lease->wait.passed > LEASE_PASSES_MAX)
 			return broken(check, "lease %llu was passed %u times", ID(lease),
-				      lease->passed);
+				      lease->wait.passed);
 	}
 	return true;
 }
@@ -282,14 +283,14 @@ static bool check_barrier(const struct check *check, unsigned index)
 	for (size_t i = 0; i < check->arbiter->n_waiting && !first; i++) {
 		const struct lease *lease = check->arbiter->waiting[i];
 
-		if (lease->passed == LEASE_PASSES_MAX && !lease->over_quota &&
-		    (lease->candidates >> index & 1))
+		if (lease->wait.passed == LEASE_PASSES_MAX && !lease->wait.over_quota &&
+		    (lease->wait.candidates >> index & 1))
 			first = lease;
 	}
-	if (gpu->barrier != (first ? first->id : 0) ||
-	    (first && gpu->barrier_class != first->class))
+	if (gpu->barrier.id != (first ? first->id : 0) ||
+	    (first && gpu->barrier.class != first->class))
 		return broken(check, "%s: closed for lease %llu, which is not the one",
-			      gpu->info.name, (unsigned long long)gpu->barrier);
+			      gpu->info.name, (unsigned long long)gpu->barrier.id);
 	return true;
 }
 

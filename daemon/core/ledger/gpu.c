@@ -98,32 +98,34 @@ unsigned gpu_cus_free(const struct gpu *gpu)
 
 	cuset_remove(&left_over, &gpu->taken);
 	cuset_remove(&left_over, &gpu->shared);
-	cuset_remove(&left_over, &gpu->borrowed);
+	cuset_remove(&left_over, &gpu->lend.borrowed);
 	return cuset_count(&left_over);
 }
 
 unsigned gpu_queues_free(const struct gpu *gpu)
 {
-	return (unsigned)left(gpu->info.queue_slots, gpu->charged.queues, gpu->excess.queues,
-			      gpu->unmanaged.queues, gpu->reserve_queues);
+	return (unsigned)left(gpu->info.queue_slots, gpu->charged.queues,
+			      gpu->observed.excess.queues, gpu->observed.unmanaged.queues,
+			      gpu->reserve_queues);
 }
 
 unsigned gpu_processes_free(const struct gpu *gpu)
 {
 	return (unsigned)left(gpu->info.process_slots, gpu->charged.processes,
-			      gpu->excess.processes, gpu->unmanaged.processes, 0);
+			      gpu->observed.excess.processes, gpu->observed.unmanaged.processes, 0);
 }
 
 unsigned gpu_sdma_free(const struct gpu *gpu)
 {
 	return (unsigned)left(gpu->info.sdma_queues, gpu->charged.sdma_queues,
-			      gpu->excess.sdma_queues, gpu->unmanaged.sdma_queues, 0);
+			      gpu->observed.excess.sdma_queues, gpu->observed.unmanaged.sdma_queues,
+			      0);
 }
 
 uint64_t gpu_vram_free(const struct gpu *gpu)
 {
-	return left(gpu->info.vram_bytes, gpu->charged.vram, gpu->excess.vram, gpu->unmanaged.vram,
-		    0);
+	return left(gpu->info.vram_bytes, gpu->charged.vram, gpu->observed.excess.vram,
+		    gpu->observed.unmanaged.vram, 0);
 }
 
 void gpu_add_engines(const struct gpu *gpu, struct cuset *set)

@@ -22,49 +22,56 @@ struct unmanaged_process {
 	unsigned queues;
 };
 
+/* What the last scan observed on a GPU. */
+struct gpu_observed {
+	struct unmanaged_process processes[GPU_UNMANAGED_MAX]; /* most queues first */
+	size_t n_processes;
+	struct budget unmanaged; /* used by all unmanaged processes */
+	struct budget used;      /* used by all processes */
+	struct budget excess;    /* used by leases beyond their budgets */
+	bool oversubscribed;
+};
+
 struct gpu {
 	struct gpu_info info;
 	struct codec codec;
-	struct cuset all;
-	unsigned cus; /* CUs that a mask can reach */
-	unsigned reserve_queues;
-	bool draining;
+	struct cuset all;        /* CUs that a mask can reach */
+	unsigned cus;            /* how many */
+	unsigned reserve_queues; /* queue slots that no lease is granted */
+	bool draining;           /* gets no new grants */
 
-	/* A GPU's place among the arbiter's stays its own while anything refers to it. */
-	bool absent;   /* nothing is granted there: it is gone, or is another GPU by now */
-	bool shown;    /* the bus knows of it: the daemon's, as the next */
-	bool replaced; /* it has become another GPU since the bus was told of this place */
+	/* An index keeps its meaning while a lease or the bus refers to it. */
+	bool absent;   /* the GPU is gone or replaced: nothing is granted there */
+	bool shown;    /* set by the daemon: there is an object on the bus */
+	bool replaced; /* another GPU since the daemon made the object; it clears this */
 
-	/* The waiting lease that has been passed LEASE_PASSES_MAX times and ranks first among
-	 * those that could use this GPU; 0: none. */
-	uint64_t barrier;
-	enum lease_class barrier_class;
+	/* The first waiting lease that bars this GPU; id 0: none. */
+	struct {
+		uint64_t id;
+		enum lease_class class;
+	} barrier;
 
 	/* Charged to leases: sums that gpu_charge() and gpu_discharge() keep. */
 	struct cuset taken;  /* CUs of partitions that do not share */
 	struct cuset shared; /* CUs of partitions with isolation=shared */
 	struct budget charged;
 	unsigned n_partitions, n_realtime, n_shared;
-	unsigned rt_exclusive[CUSET_ENGINES]; /* realtime partitions in the engine that */
-	unsigned rt_tolerant[CUSET_ENGINES];  /* exclude, or (isolation=cu) tolerate others */
-	unsigned alone[CUSET_ENGINES];        /* … whose tenant wants nobody else there */
+	unsigned rt_exclusive[CUSET_ENGINES]; /* realtime partitions in the engine that exclude */
+	unsigned rt_tolerant[CUSET_ENGINES]; /* … or (isolation=cu) tolerate other realtime ones */
+	unsigned alone[CUSET_ENGINES];       /* partitions that exclude all others */
 
-	/* Last seen. */
-	struct unmanaged_process unmanaged_processes[GPU_UNMANAGED_MAX];
-	size_t n_unmanaged_processes;
-	struct budget unmanaged; /* all of theirs */
-	struct budget seen;      /* what all processes had, leases included */
-	struct budget excess;    /* what leases had beyond their budgets */
-	bool oversubscribed;
+	struct gpu_observed observed;
 
-	/* What adaptable leases have beyond what they are charged, and when they may have more:
-	 * lend.c, grow.c. */
-	struct cuset borrowed;
-	bool may_grow;
-	uint64_t grow_usec;  /* the next look; UINT64_MAX: not settled yet */
-	uint64_t grown_usec; /* the last time that masks grew */
+	/* CUs that adaptable leases occupy beyond what they are charged, and when they may
+	 * borrow more: change/lend.c. */
+	struct {
+		struct cuset borrowed;
+		bool may_grow;
+		uint64_t grow_usec;  /* the next round of growth; UINT64_MAX: not fixed yet */
+		uint64_t grown_usec; /* the last one that changed a mask */
+	} lend;
 
-	bool changed; /* since the daemon last told the bus */
+	bool changed; /* since the daemon last published it */
 };
 
 void gpu_init(struct gpu *gpu, const struct gpu_info *info, unsigned reserve_queues);

@@ -20,7 +20,7 @@ int lease_new(size_t n_partitions, struct lease **ret)
 
 	lease->n_partitions = n_partitions;
 	lease->generation = lease->acknowledged = 1;
-	lease->deadline_usec = lease->give_up_usec = lease->enforce_step_usec = UINT64_MAX;
+	lease->deadline_usec = lease->lend.give_up_usec = lease->enforce.due_usec = UINT64_MAX;
 	*ret = TAKE_PTR(lease);
 	return 0;
 }
@@ -60,7 +60,7 @@ uint64_t lease_gpus(const struct lease *lease)
 
 const char *partition_tier(const struct partition *partition)
 {
-	return partition->verified ? "verified" : "cooperative";
+	return partition->queues.verified ? "verified" : "cooperative";
 }
 
 int lease_next_version(const struct lease *lease, size_t n_partitions, struct lease **ret)
@@ -114,5 +114,5 @@ void partition_set_mask(struct partition *partition, const struct geometry *geom
 	partition->cus = *cus;
 	partition->count = cuset_count(cus);
 	partition->effective = geometry_effective(geometry, cus);
-	partition->verified = partition->judged = false;
+	partition->queues.verified = partition->queues.scanned = false;
 }

@@ -31,36 +31,38 @@ struct budget {
 	uint64_t vram;
 };
 
-/* One lease's share of one GPU. */
+/* The part of a lease on one GPU. */
 struct partition {
-	unsigned gpu;          /* index among the arbiter's GPUs */
-	struct cuset cus;      /* granted: what the mask says */
-	struct cuset occupied; /* cus, and those that left the mask in a generation that is
-				  * not acknowledged yet */
+	unsigned gpu;          /* index in arbiter->gpus */
+	struct cuset cus;      /* granted: the CUs of the mask */
+	struct cuset occupied; /* cus, and the CUs that left the mask in a generation that is not
+				* acknowledged yet */
+	unsigned count;        /* CUs in cus */
+	unsigned effective;    /* effective CUs (E) in cus */
+	unsigned asked;        /* CUs asked for: the aim, or cus-max where it was given */
 
-	/* Of an adaptable lease: what it never gives up, of cus-min CUs or more, and all that
-	 * the GPU is charged; what it has beyond that is borrowed. */
-	struct cuset base;
-	struct cuset before; /* what it had when it first gave way; empty: it has it all */
-	bool adaptable;
-
-	/* Of its queues, as the hardware has them: descriptors.c. */
-	unsigned queues_before; /* what used.queues was at the look before */
-	bool judged;            /* they were looked at since the last of them came, or changed */
-	bool verified;          /* they have no CU beyond cus */
-	pid_t wide;             /* one of this process has; 0: none */
-	uint16_t priorities_seen, priorities_before; /* as bits; 0: not looked at */
-	unsigned count;                              /* CUs granted */
-	unsigned asked;                              /* the aim, or cus-max where that was asked */
-	unsigned effective;                          /* E */
 	struct budget granted;
 	struct budget charged; /* at least granted; more until acknowledged */
-	struct budget used;    /* what its processes had when last looked at */
+	struct budget used;    /* by the processes of the lease at the last scan */
 	unsigned streams;
 	unsigned priority;
-	enum isolation isolation; /* never the default */
-	bool alone;
-	bool any_shape; /* shape=any was asked: E may be less than the CUs */
+	enum isolation isolation; /* never ISOLATION_DEFAULT */
+	bool alone;               /* no other lease in its shader engines */
+	bool any_shape;           /* shape=any was asked: E may be less than count */
+
+	bool adaptable;      /* the lease is adaptable */
+	struct cuset base;   /* adaptable: at least cus-min CUs, which it never loses and which
+			     * the GPU is charged; the rest of cus is borrowed */
+	struct cuset before; /* adaptable: cus before it first shrank; empty: nothing to restore */
+
+	/* Its queues, as the hardware's descriptors show them: change/verify.c. */
+	struct {
+		bool scanned;         /* no queue came or changed since the last scan of them */
+		bool verified;        /* none has a CU beyond cus */
+		pid_t wide_pid;       /* a process with a queue that has one; 0: none */
+		unsigned used_before; /* used.queues at the scan before the last */
+		uint16_t priorities, priorities_before; /* bits; 0: not scanned */
+	} queues;
 };
 
 /* A process of a lease. */
@@ -71,63 +73,83 @@ struct lease_process {
 #define LEASE_PROCESSES_MAX 1024U
 
 struct lease {
-	uint64_t id;         /* never used again */
-	uint64_t generation; /* counts changes of the partitions, from 1 */
-	uint64_t acknowledged;
+	uint64_t id;           /* never reused */
+	uint64_t generation;   /* counts the changes of the partitions, from 1 */
+	uint64_t acknowledged; /* the last generation that the holder uses */
 	enum lease_state state;
 	enum lease_class class;
+	bool adaptable;
 	char name[REQUEST_TEXT];
 	char tenant[REQUEST_TEXT];
 	char token[REQUEST_TEXT];
 	char unit[REQUEST_TEXT];
-	char reason[REQUEST_TEXT]; /* why it is as it is; "" while there is nothing to say */
-	enum result_kind cause;    /* ending: the error that this is to who waited for it */
-	bool revoked;              /* ending: not by who holds it, nor for want of holders */
-	bool never_granted;        /* activating: it was never granted */
-	bool idle;                 /* revoking, ending: it was not active, and has no CU to give
-				    * back: what others borrowed of it stays theirs */
-	bool ack_unverified;       /* acknowledged; that it is true has to be seen: descriptors.c */
-	bool false_acknowledged;   /* it was seen not to be true */
 	uid_t owner;
-	pid_t pid;              /* of who asked; a hint; 0: unknown */
-	uint64_t deadline_usec; /* waiting: to be granted; revoking, or lending: to give back;
-				 * activating: to be given back; UINT64_MAX: none */
-	uint64_t give_up_usec;  /* fresh: it ends if it is not granted by then */
-	uint64_t disturbances;  /* mask changes of others that took its queues off the GPU */
+	pid_t pid; /* the process that asked, a hint; 0: unknown */
 
-	/* What was done to make it give back, and when the next is due: enforce.c. */
-	enum enforce_step enforce_step;
-	uint64_t enforce_step_usec; /* UINT64_MAX: nothing is */
-	bool frozen;
-
-	uint64_t grown_usec;   /* when it was last looked at for growing */
-	uint64_t was_verified; /* partitions, as bits, before the look that is being taken */
-	bool adaptable;
-
-	/* With a token, what a repetition must equal; while it waits, what is to be granted;
-	 * else NULL. Kept by request_keep(). */
-	struct request *request;
 	struct partition *partitions;
-	size_t n_partitions; /* 0 while it waits */
+	size_t n_partitions; /* 0: waiting */
 
-	/* While it waits. */
-	uint64_t candidates; /* GPUs that could ever take a want of it, as bits */
-	unsigned passed;     /* later requests that were granted on one of them */
-	bool over_quota;     /* its own quota is what stops it: it is not passed, bars nobody */
+	/* waiting: the request to be granted. With a token: the request that a repeated one must
+	 * equal. Otherwise NULL. Made by request_keep(). */
+	struct request *request;
+
+	char reason[REQUEST_TEXT]; /* why it is in this state; "": nothing to report */
+	enum result_kind cause;    /* ending: the error for a program that waits for the lease */
+	bool revoked;              /* ending: not by its holder, nor for lack of holders */
+
+	/* When it has to be granted (waiting), have given back (revoking, or a borrower), or be
+	 * granted at the latest (activating). UINT64_MAX: no deadline. */
+	uint64_t deadline_usec;
+
+	/* waiting: ledger/waiting-queue.c, change/wait.c */
+	struct {
+		uint64_t candidates; /* GPUs that could ever take one of its wants (bits) */
+		unsigned passed;     /* later requests that were granted on a candidate */
+		bool over_quota;     /* only its user's quota stops it: it bars no GPU */
+	} wait;
+
+	/* lending and borrowing: change/lend.c */
+	struct {
+		bool never_granted;    /* activating for the first time */
+		bool idle;             /* revoking, ending: it was not active, so it has no CU to
+					* give back and its borrowers keep theirs */
+		uint64_t give_up_usec; /* never_granted: it ends if it is not granted by then */
+		uint64_t disturbances; /* mask changes of other leases that took its queues off
+					* the GPU */
+		uint64_t grown_usec;   /* the round of growth that last considered it */
+	} lend;
+
+	/* does not give back in time: change/enforcement.c */
+	struct {
+		enum enforce_step step; /* the last one that was taken */
+		uint64_t due_usec;      /* of the next one; UINT64_MAX: none */
+		bool frozen;            /* its unit is */
+	} enforce;
+
+	/* acknowledgements: change/verify.c */
+	struct {
+		bool pending;    /* acknowledged, and the queues have not been compared yet */
+		bool false_ack;  /* a queue was observed with CUs that left the mask */
+		uint64_t before; /* partitions that were verified before the present scan (bits) */
+	} verify;
+
+	/* The last scan: change/observe.c. */
+	struct {
+		unsigned processes; /* of this lease, on GPUs */
+		bool excessive;     /* they used more than its budgets */
+	} observed;
 
 	/* What keeps it alive. */
 	unsigned n_holders;
 	pid_t bound[LEASE_BOUND_MAX];
 	size_t n_bound;
 
-	unsigned users; /* processes of this lease that had queues when last looked at */
-	bool excessive; /* they had more than its budgets */
-
-	/* What became of it since the daemon last carried changes out: arbiter.c's list. */
-	unsigned touched; /* enum touch, as bits */
+	/* The arbiter's list of touched leases. */
+	unsigned touched; /* bits of enum touch: what happened since the daemon took it off */
 	struct lease *touched_next;
 };
 
+/* What the daemon has to do for a touched lease. */
 enum touch {
 	TOUCH_ADDED = 1 << 0,   /* tell the bus */
 	TOUCH_CHANGED = 1 << 1, /* save, tell the bus and its holders */

@@ -228,10 +228,10 @@ void ledger_look_again(struct arbiter *arbiter, uint64_t gpus)
 void ledger_grow(struct arbiter *arbiter, uint64_t gpus)
 {
 	for (unsigned i = 0; i < arbiter->n_gpus; i++) {
-		if (!(gpus & (UINT64_C(1) << i)) || arbiter->gpus[i].may_grow)
+		if (!(gpus & (UINT64_C(1) << i)) || arbiter->gpus[i].lend.may_grow)
 			continue;
-		arbiter->gpus[i].may_grow = true;
-		arbiter->gpus[i].grow_usec = UINT64_MAX;
+		arbiter->gpus[i].lend.may_grow = true;
+		arbiter->gpus[i].lend.grow_usec = UINT64_MAX;
 	}
 }
 
@@ -306,7 +306,7 @@ void ledger_remove(struct arbiter *arbiter, struct lease *lease)
 
 void ledger_follow(struct arbiter *arbiter, struct lease *lease)
 {
-	lease->ack_unverified = lease->false_acknowledged = false;
+	lease->verify.pending = lease->verify.false_ack = false;
 	ledger_discharge(arbiter, lease);
 	for (size_t i = 0; i < lease->n_partitions; i++) {
 		lease->partitions[i].occupied = lease->partitions[i].cus;

@@ -34,7 +34,7 @@ static void add_share(const struct lease *lease, const struct partition *partiti
 		      struct share *share)
 {
 	/* What it gave up and still may use is its own as well. */
-	share->cus += lease->ack_unverified || lease->acknowledged < lease->generation
+	share->cus += lease->verify.pending || lease->acknowledged < lease->generation
 			      ? cuset_count(&partition->occupied)
 			      : partition->count;
 	share->budget.queues += partition->charged.queues;

@@ -35,18 +35,18 @@ unsigned queue_position(const struct arbiter *arbiter, const struct lease *lease
 
 static bool bars(const struct lease *lease)
 {
-	return lease->passed >= LEASE_PASSES_MAX && !lease->over_quota;
+	return lease->wait.passed >= LEASE_PASSES_MAX && !lease->wait.over_quota;
 }
 
 /* by: NULL: nobody. What ranks between the old barrier and the new one may be had again. */
 static void set_barrier(struct arbiter *arbiter, unsigned index, const struct lease *by)
 {
 	struct gpu *gpu = &arbiter->gpus[index];
-	uint64_t old = gpu->barrier;
-	enum lease_class old_class = gpu->barrier_class;
+	uint64_t old = gpu->barrier.id;
+	enum lease_class old_class = gpu->barrier.class;
 
-	gpu->barrier = by ? by->id : 0;
-	gpu->barrier_class = by ? by->class : CLASS_BESTEFFORT;
+	gpu->barrier.id = by ? by->id : 0;
+	gpu->barrier.class = by ? by->class : CLASS_BESTEFFORT;
 	if (old && (!by || queue_before(old_class, old, by->class, by->id)))
 		ledger_wake(arbiter, UINT64_C(1) << index);
 }
@@ -58,7 +58,7 @@ void queue_find_barriers(struct arbiter *arbiter)
 
 	for (size_t i = 0; i < arbiter->n_waiting && left; i++) {
 		const struct lease *lease = arbiter->waiting[i];
-		uint64_t barred = bars(lease) ? lease->candidates & left : 0;
+		uint64_t barred = bars(lease) ? lease->wait.candidates & left : 0;
 
 		left &= ~barred;
 		for (; barred; barred &= barred - 1)
@@ -71,10 +71,10 @@ void queue_find_barriers(struct arbiter *arbiter)
 void queue_judged(struct arbiter *arbiter, struct lease *lease, uint64_t candidates,
 		  bool over_quota)
 {
-	bool barred = bars(lease), same = lease->candidates == candidates;
+	bool barred = bars(lease), same = lease->wait.candidates == candidates;
 
-	lease->candidates = candidates;
-	lease->over_quota = over_quota;
+	lease->wait.candidates = candidates;
+	lease->wait.over_quota = over_quota;
 	if (bars(lease) != barred || (barred && !same))
 		queue_find_barriers(arbiter);
 }
@@ -90,7 +90,7 @@ static void wake_own(struct arbiter *arbiter, const struct lease *granted)
 		const struct lease *lease = arbiter->waiting[i];
 
 		if (lease->owner == granted->owner && strcmp(lease->tenant, tenant->name) == 0)
-			ledger_wake(arbiter, lease->candidates);
+			ledger_wake(arbiter, lease->wait.candidates);
 	}
 }
 
@@ -102,12 +102,12 @@ void queue_pass(struct arbiter *arbiter, const struct lease *granted, uint64_t g
 	for (size_t i = 0; i < before; i++) {
 		struct lease *lease = arbiter->waiting[i];
 
-		if (!(lease->candidates & gpus) || lease->over_quota)
+		if (!(lease->wait.candidates & gpus) || lease->wait.over_quota)
 			continue;
-		lease->passed++;
-		if (lease->passed % LEASE_PASSES_SAVED == 0)
+		lease->wait.passed++;
+		if (lease->wait.passed % LEASE_PASSES_SAVED == 0)
 			ledger_touch(arbiter, lease, TOUCH_SAVE);
-		barred |= lease->passed == LEASE_PASSES_MAX;
+		barred |= lease->wait.passed == LEASE_PASSES_MAX;
 	}
 	if (barred)
 		queue_find_barriers(arbiter);

@@ -227,8 +227,8 @@ static void read_condition(struct object *object, struct lease *lease)
 	lease->generation = take_number(object, "generation", 1, UINT64_MAX);
 	lease->acknowledged = take_number(object, "acknowledged", 1, lease->generation);
 	lease->deadline_usec = take_number(object, "deadline_usec", 0, UINT64_MAX);
-	lease->disturbances = take_number(object, "disturbances", 0, UINT64_MAX);
-	lease->passed = take_unsigned(object, "passed");
+	lease->lend.disturbances = take_number(object, "disturbances", 0, UINT64_MAX);
+	lease->wait.passed = take_unsigned(object, "passed");
 }
 
 static const char *enforce_step_word(unsigned value)
@@ -240,15 +240,15 @@ static void read_duties(struct object *parent, struct lease *lease)
 {
 	struct object object = take_object(parent, "duties");
 
-	lease->never_granted = take_bool(&object, "fresh");
-	lease->idle = take_bool(&object, "idle");
-	lease->ack_unverified = take_bool(&object, "unseen");
+	lease->lend.never_granted = take_bool(&object, "fresh");
+	lease->lend.idle = take_bool(&object, "idle");
+	lease->verify.pending = take_bool(&object, "unseen");
 	lease->revoked = take_bool(&object, "revoked");
-	lease->frozen = take_bool(&object, "frozen");
-	lease->enforce_step = (enum enforce_step)take_word(&object, "rung", enforce_step_word,
+	lease->enforce.frozen = take_bool(&object, "frozen");
+	lease->enforce.step = (enum enforce_step)take_word(&object, "rung", enforce_step_word,
 							   ENFORCE_STEP_KILL + 1);
-	lease->enforce_step_usec = take_number(&object, "rung_usec", 0, UINT64_MAX);
-	lease->give_up_usec = take_number(&object, "give_up_usec", 0, UINT64_MAX);
+	lease->enforce.due_usec = take_number(&object, "rung_usec", 0, UINT64_MAX);
+	lease->lend.give_up_usec = take_number(&object, "give_up_usec", 0, UINT64_MAX);
 	object_end(&object, "duties");
 }
 

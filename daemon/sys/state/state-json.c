@@ -202,8 +202,8 @@ static void add_condition(bool *failed, struct json_object *object, const struct
 	add_number(failed, object, "generation", lease->generation);
 	add_number(failed, object, "acknowledged", lease->acknowledged);
 	add_number(failed, object, "deadline_usec", lease->deadline_usec);
-	add_number(failed, object, "disturbances", lease->disturbances);
-	add_number(failed, object, "passed", lease->passed);
+	add_number(failed, object, "disturbances", lease->lend.disturbances);
+	add_number(failed, object, "passed", lease->wait.passed);
 }
 
 /* What a lease has to do, or what is done to it, by when; left out where there is nothing. */
@@ -211,19 +211,19 @@ static void add_duties(bool *failed, struct json_object *parent, const struct le
 {
 	struct json_object *object;
 
-	if (!lease->never_granted && !lease->idle && !lease->ack_unverified && !lease->revoked &&
-	    !lease->frozen && lease->enforce_step == ENFORCE_STEP_NONE &&
-	    lease->enforce_step_usec == UINT64_MAX && lease->give_up_usec == UINT64_MAX)
+	if (!lease->lend.never_granted && !lease->lend.idle && !lease->verify.pending &&
+	    !lease->revoked && !lease->enforce.frozen && lease->enforce.step == ENFORCE_STEP_NONE &&
+	    lease->enforce.due_usec == UINT64_MAX && lease->lend.give_up_usec == UINT64_MAX)
 		return;
 	object = json_object_new_object();
-	add_bool(failed, object, "fresh", lease->never_granted);
-	add_bool(failed, object, "idle", lease->idle);
-	add_bool(failed, object, "unseen", lease->ack_unverified);
+	add_bool(failed, object, "fresh", lease->lend.never_granted);
+	add_bool(failed, object, "idle", lease->lend.idle);
+	add_bool(failed, object, "unseen", lease->verify.pending);
 	add_bool(failed, object, "revoked", lease->revoked);
-	add_bool(failed, object, "frozen", lease->frozen);
-	add_string(failed, object, "rung", enforce_step_name(lease->enforce_step));
-	add_number(failed, object, "rung_usec", lease->enforce_step_usec);
-	add_number(failed, object, "give_up_usec", lease->give_up_usec);
+	add_bool(failed, object, "frozen", lease->enforce.frozen);
+	add_string(failed, object, "rung", enforce_step_name(lease->enforce.step));
+	add_number(failed, object, "rung_usec", lease->enforce.due_usec);
+	add_number(failed, object, "give_up_usec", lease->lend.give_up_usec);
 	add(failed, parent, "duties", object);
 }
 

@@ -265,8 +265,8 @@ TEST(all_objects_are_managed_with_all_their_properties)
 	adapter_new(&a);
 	bus = adapter_connect(&a, 0);
 	CHECK(is_fine(call_run(&a, ask(bus, "Reserve", 15))));
-	a.arbiter->gpus[1].n_unmanaged_processes = 1;
-	a.arbiter->gpus[1].unmanaged_processes[0] = (struct unmanaged_process){
+	a.arbiter->gpus[1].observed.n_processes = 1;
+	a.arbiter->gpus[1].observed.processes[0] = (struct unmanaged_process){
 		.pid = 42, .uid = 7, .command = "caf\xc3", .queues = 3
 	};
 	m = call_run(&a, call_new(bus, GPUARB_PATH, "org.freedesktop.DBus.ObjectManager",

@@ -159,7 +159,7 @@ TEST(what_waited_waits_in_its_place_and_is_judged_at_once)
 	b = saved(waiting(&p, LAB, "1"));
 	CHECK(adopt(&p, a) == 0 && adopt(&p, b) == 0);
 	CHECK(queue_position(p.new.arbiter, b) == 1 && queue_position(p.new.arbiter, a) == 2);
-	CHECK(a->candidates == 3 && b->candidates == 2 && !a->touched);
+	CHECK(a->wait.candidates == 3 && b->wait.candidates == 2 && !a->touched);
 	CHECK(arbiter_plan_next(p.new.arbiter, &next) == 0);
 
 	arbiter_end(p.new.arbiter, 2, RESULT_OK, "test");
@@ -182,7 +182,7 @@ TEST(what_waited_for_a_gpu_that_is_gone_ends)
 	id = lease->id;
 	arbiter_free(p.new.arbiter);
 	p.new = scene_of(1);
-	CHECK(adopt(&p, lease) == 0 && lease->candidates == 0);
+	CHECK(adopt(&p, lease) == 0 && lease->wait.candidates == 0);
 	CHECK(arbiter_plan_next(p.new.arbiter, &next) == 0 && !ledger_find(p.new.arbiter, id));
 	pair_done(&p);
 }
@@ -217,9 +217,9 @@ TEST(a_dead_process_is_still_its_leases_after_a_restart)
 	CHECK(adopt_saved(new.arbiter, lease, "", why, sizeof(why)) == 0);
 	CHECK(arbiter_adopt_process(new.arbiter, lease->id, &processes[0]) == 0);
 	CHECK(arbiter_observe(new.arbiter, &dead, 1) == 0);
-	CHECK(new.arbiter->n_leases == 1 && lease->users == 1);
+	CHECK(new.arbiter->n_leases == 1 && lease->observed.processes == 1);
 	CHECK(lease->partitions[0].used.queues == 2 &&
-	      new.arbiter->gpus[0].n_unmanaged_processes == 0);
+	      new.arbiter->gpus[0].observed.n_processes == 0);
 	CHECK(arbiter_observe(new.arbiter, NULL, 0) == 0 && new.arbiter->n_leases == 0);
 	scene_done(&old);
 	scene_done(&new);
@@ -270,8 +270,8 @@ TEST(passes_that_were_not_saved_any_more_count)
 
 		grant(&p.old, ANY, 45);
 		lease = saved(waiting(&p, ANY, "any"));
-		lease->passed = counts[i][0];
-		CHECK(adopt(&p, lease) == 0 && lease->passed == counts[i][1]);
+		lease->wait.passed = counts[i][0];
+		CHECK(adopt(&p, lease) == 0 && lease->wait.passed == counts[i][1]);
 		pair_done(&p);
 	}
 }

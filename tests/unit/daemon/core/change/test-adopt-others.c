@@ -156,8 +156,8 @@ TEST(best_effort_beyond_the_slots_stays_and_is_told_whatever_policy_says_now)
 	request.wants[0].queues = 20;
 	a = reserve(p.old.arbiter, ANY, &request, &p.old.result);
 	b = reserve(p.old.arbiter, ANY, &request, &p.old.result);
-	CHECK(adopt(&p, saved(a)) == 0 && !p.new.arbiter->gpus[0].oversubscribed);
-	CHECK(adopt(&p, saved(b)) == 0 && p.new.arbiter->gpus[0].oversubscribed);
+	CHECK(adopt(&p, saved(a)) == 0 && !p.new.arbiter->gpus[0].observed.oversubscribed);
+	CHECK(adopt(&p, saved(b)) == 0 && p.new.arbiter->gpus[0].observed.oversubscribed);
 	CHECK(p.new.arbiter->leases[1]->state == STATE_GRANTED);
 	CHECK(!grant(&p.new, ANY, 4) && refused(&p.new, RESULT_NO_CAPACITY, REASON_OVERSUBSCRIBED));
 

@@ -61,11 +61,11 @@ static void check_same_lease(const struct lease *a, const struct lease *b)
 	CHECK(a->id == b->id && a->state == b->state && a->class == b->class);
 	CHECK(a->generation == b->generation && a->acknowledged == b->acknowledged);
 	CHECK(a->owner == b->owner && a->cause == b->cause);
-	CHECK(a->never_granted == b->never_granted && a->idle == b->idle &&
+	CHECK(a->lend.never_granted == b->lend.never_granted && a->lend.idle == b->lend.idle &&
 	      a->revoked == b->revoked);
-	CHECK(a->adaptable == b->adaptable && a->enforce_step == b->enforce_step &&
-	      a->ack_unverified == b->ack_unverified);
-	CHECK(a->deadline_usec == b->deadline_usec && a->disturbances == b->disturbances);
+	CHECK(a->adaptable == b->adaptable && a->enforce.step == b->enforce.step &&
+	      a->verify.pending == b->verify.pending);
+	CHECK(a->deadline_usec == b->deadline_usec && a->lend.disturbances == b->lend.disturbances);
 	CHECK(strcmp(a->token, b->token) == 0 && strcmp(a->reason, b->reason) == 0);
 	CHECK(a->n_partitions == b->n_partitions && !a->request == !b->request);
 	for (size_t i = 0; i < a->n_partitions; i++) {
@@ -198,7 +198,7 @@ static void spoil(struct play *play, struct lease *lease)
 	else if (what == 21)
 		memset(lease->token, 'x', sizeof(lease->token));
 	else if (what == 22)
-		lease->passed = play_below(play, 2) ? UINT_MAX : LEASE_PASSES_MAX;
+		lease->wait.passed = play_below(play, 2) ? UINT_MAX : LEASE_PASSES_MAX;
 	else if (lease->n_partitions > 0)
 		lease->n_partitions--;
 }

@@ -14,12 +14,12 @@ TEST(a_lease_is_adopted_as_it_was_and_nobody_is_told)
 	const struct gpu *before = &p.old.arbiter->gpus[0], *gpu = &p.new.arbiter->gpus[0];
 
 	again->n_bound = 1; /* what kept it alive, and what it was seen to use, comes later */
-	again->users = 3;
+	again->observed.processes = 3;
 	again->partitions[0].used.queues = 3;
 	again->partitions[0].count = 7;
 	CHECK(adopt(&p, again) == 0);
 	CHECK(!again->touched && !p.new.arbiter->touched && again->state == STATE_GRANTED);
-	CHECK(again->n_holders == 0 && again->n_bound == 0 && again->users == 0);
+	CHECK(again->n_holders == 0 && again->n_bound == 0 && again->observed.processes == 0);
 	CHECK(again->partitions[0].count == 20 && again->partitions[0].used.queues == 0);
 	CHECK(cuset_equal(&before->taken, &gpu->taken) && gpu->n_realtime == 1);
 	CHECK(gpu->charged.queues == before->charged.queues);
@@ -66,7 +66,7 @@ static void no_cause(struct lease *lease)
 
 static void no_enforce_step(struct lease *lease)
 {
-	lease->enforce_step = (enum enforce_step)(ENFORCE_STEP_KILL + 1);
+	lease->enforce.step = (enum enforce_step)(ENFORCE_STEP_KILL + 1);
 }
 
 static void lends(struct lease *lease)

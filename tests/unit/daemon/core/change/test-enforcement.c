@@ -39,7 +39,7 @@ TEST(a_tenant_that_may_only_be_reported_keeps_others_waiting)
 	CHECK(c.rt->state == STATE_ACTIVATING && strstr(c.rt->reason, "15 CUs of 0000:03:00.0"));
 	CHECK(strstr(c.borrower->reason, "has not given back"));
 	follow(&c.l, c.borrower);
-	CHECK(c.rt->state == STATE_GRANTED && c.borrower->enforce_step == ENFORCE_STEP_NONE);
+	CHECK(c.rt->state == STATE_GRANTED && c.borrower->enforce.step == ENFORCE_STEP_NONE);
 	CHECK(!c.borrower->reason[0]);
 	scene_done(&c.l.s);
 }
@@ -111,10 +111,10 @@ TEST(what_was_frozen_is_thawed_when_nobody_needs_it_any_more)
 	pass(&c.l, SECOND_USEC);
 	CHECK(next_enforce_step(&c) == ENFORCE_STEP_REPORT &&
 	      next_enforce_step(&c) == ENFORCE_STEP_FREEZE);
-	c.borrower->frozen = true;
+	c.borrower->enforce.frozen = true;
 	CHECK(!arbiter_next_thaw(c.l.s.arbiter));
 	CHECK(activate(&c.l, c.rt->id, false) == 0);
-	CHECK(arbiter_next_thaw(c.l.s.arbiter) == c.borrower && !c.borrower->frozen);
+	CHECK(arbiter_next_thaw(c.l.s.arbiter) == c.borrower && !c.borrower->enforce.frozen);
 	CHECK(!arbiter_next_thaw(c.l.s.arbiter));
 	scene_done(&c.l.s);
 }
@@ -157,7 +157,7 @@ TEST(a_revoked_lease_ends_at_its_deadline)
 	CHECK(revoke(&l, lab->id, 0) == 0);
 	CHECK(arbiter_next_enforce_step(l.s.arbiter, l.now, &which) == ENFORCE_STEP_REPORT &&
 	      which == lab);
-	CHECK(lab->state == STATE_ENDING && lab->enforce_step_usec == UINT64_MAX);
+	CHECK(lab->state == STATE_ENDING && lab->enforce.due_usec == UINT64_MAX);
 	CHECK(arbiter_next_enforce_step(l.s.arbiter, l.now + SECOND_USEC, &which) ==
 	      ENFORCE_STEP_NONE);
 	scene_done(&l.s);
@@ -252,7 +252,7 @@ TEST(only_bound_processes_and_their_children_may_be_killed)
 	memcpy(lab->unit, "session-1.scope", sizeof("session-1.scope"));
 	CHECK(arbiter_bind(l.s.arbiter, lab->id, 10) == 0);
 	CHECK(arbiter_observe(l.s.arbiter, rows, 3) == 0);
-	CHECK(lab->users == 3);
+	CHECK(lab->observed.processes == 3);
 	CHECK(arbiter_own_processes(l.s.arbiter, lab->id, own, 8) == 2);
 	CHECK(own[0].pid == 10 && own[1].pid == 11 && own[1].start_time == 2);
 	scene_done(&l.s);

@@ -66,10 +66,10 @@ static bool is_same(const struct gpu *before, const struct gpu *after)
 {
 	struct gpu gpu = *before;
 
-	gpu.barrier = after->barrier;
-	gpu.barrier_class = after->barrier_class;
-	gpu.may_grow = after->may_grow;
-	gpu.grow_usec = after->grow_usec;
+	gpu.barrier.id = after->barrier.id;
+	gpu.barrier.class = after->barrier.class;
+	gpu.lend.may_grow = after->lend.may_grow;
+	gpu.lend.grow_usec = after->lend.grow_usec;
 	return memcmp(&gpu, after, sizeof(gpu)) == 0;
 }
 

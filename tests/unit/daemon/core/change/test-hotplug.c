@@ -319,8 +319,8 @@ TEST(a_new_gpu_is_looked_through_for_those_that_wait)
 
 	CHECK(on(a, "0", 60));
 	lease = wait_for(a, "any", 30);
-	CHECK(arbiter_plan_next(a, &next) == 0 && lease->candidates == 1);
-	CHECK(arbiter_set_gpus(a, infos, 2) == 0 && lease->candidates == 3);
+	CHECK(arbiter_plan_next(a, &next) == 0 && lease->wait.candidates == 1);
+	CHECK(arbiter_set_gpus(a, infos, 2) == 0 && lease->wait.candidates == 3);
 	CHECK(arbiter_plan_next(a, &next) == 1 && next->partitions[0].gpu == 1);
 	CHECK(arbiter_commit(a, next) == lease && lease->state == STATE_GRANTED);
 	promises(a);
@@ -337,7 +337,7 @@ TEST(what_waits_for_a_gpu_that_is_gone_ends)
 	CHECK(on(a, "1", 60));
 	lease = wait_for(a, "1", 30);
 	id = lease->id;
-	CHECK(arbiter_set_gpus(a, &info, 1) == 0 && lease->candidates == 0);
+	CHECK(arbiter_set_gpus(a, &info, 1) == 0 && lease->wait.candidates == 0);
 	CHECK(arbiter_plan_next(a, &next) == 0 && !ledger_find(a, id));
 	look(a);
 	arbiter_free(a);
@@ -352,14 +352,14 @@ TEST(a_process_is_counted_where_its_gpu_is_now)
 	};
 	struct lease *lease = on(a, "0", 20);
 
-	CHECK(arbiter_observe(a, &row, 1) == 0 && lease->users == 1);
+	CHECK(arbiter_observe(a, &row, 1) == 0 && lease->observed.processes == 1);
 	info.queue_slots--;
 	CHECK(arbiter_set_gpus(a, &info, 1) == 0 && a->n_gpus == 2);
 	CHECK(arbiter_observe(a, &row, 1) == 0);
 	promises(a);
 	/* Its lease was of the old form; the hardware has not let go. */
-	CHECK(lease->state == STATE_ENDING && lease->users == 1 && a->n_leases == 1);
-	CHECK(a->gpus[0].seen.queues == 0 && a->gpus[1].unmanaged.queues == 3);
+	CHECK(lease->state == STATE_ENDING && lease->observed.processes == 1 && a->n_leases == 1);
+	CHECK(a->gpus[0].observed.used.queues == 0 && a->gpus[1].observed.unmanaged.queues == 3);
 	look(a);
 	CHECK(a->n_leases == 0);
 	arbiter_free(a);

@@ -45,7 +45,7 @@ TEST(a_lease_is_active_when_every_borrower_has_said_that_it_follows)
 	CHECK(rt->state == STATE_ACTIVATING);
 	follow(&l, lease);
 	CHECK(rt->state == STATE_GRANTED && rt->deadline_usec == UINT64_MAX && !rt->reason[0]);
-	CHECK(lease->deadline_usec == UINT64_MAX && lease->enforce_step == ENFORCE_STEP_NONE);
+	CHECK(lease->deadline_usec == UINT64_MAX && lease->enforce.step == ENFORCE_STEP_NONE);
 	scene_done(&l.s);
 }
 
@@ -151,11 +151,11 @@ TEST(a_new_lease_gets_room_from_borrowers)
 	struct lease *lease = borrow(&l, 4, 60), *lab;
 
 	lab = grant(&l.s, LAB, 45);
-	CHECK(lab && lab->state == STATE_ACTIVATING && lab->never_granted);
+	CHECK(lab && lab->state == STATE_ACTIVATING && lab->lend.never_granted);
 	settle(&l);
 	CHECK(cus_of(lease) <= 15 && cus_of(lease) >= 4);
 	follow(&l, lease);
-	CHECK(lab->state == STATE_GRANTED && !lab->never_granted);
+	CHECK(lab->state == STATE_GRANTED && !lab->lend.never_granted);
 	scene_done(&l.s);
 }
 
@@ -176,7 +176,7 @@ TEST(a_new_lease_that_borrowers_keep_waiting_is_given_up)
 	struct lease *lease = borrow(&l, 4, 60), *lab = grant(&l.s, LAB, 45);
 	uint64_t id = lab->id;
 
-	lab->give_up_usec = l.now + 3 * SECOND_USEC;
+	lab->lend.give_up_usec = l.now + 3 * SECOND_USEC;
 	settle(&l);
 	CHECK(arbiter_next_deadline(l.s.arbiter) <= l.now + SECOND_USEC);
 	l.now += 3 * SECOND_USEC;
@@ -211,9 +211,9 @@ TEST(one_that_waited_is_granted_when_borrowers_have_given_way)
 	CHECK(arbiter_commit(l.s.arbiter, next) == waiting);
 	settle(&l);
 	CHECK(waiting->state == STATE_ACTIVATING &&
-	      waiting->give_up_usec == l.now + 100 * SECOND_USEC);
+	      waiting->lend.give_up_usec == l.now + 100 * SECOND_USEC);
 	follow(&l, lease);
-	CHECK(waiting->state == STATE_GRANTED && waiting->give_up_usec == UINT64_MAX);
+	CHECK(waiting->state == STATE_GRANTED && waiting->lend.give_up_usec == UINT64_MAX);
 	scene_done(&l.s);
 }
 
@@ -273,10 +273,10 @@ TEST(realtime_leases_count_the_changes_of_others)
 	struct lease *lease = borrow(&l, 4, 60);
 
 	CHECK(activate(&l, rt->id, true) == 0);
-	CHECK(rt->disturbances == 0 && other->disturbances == 0); /* they did not run */
+	CHECK(rt->lend.disturbances == 0 && other->lend.disturbances == 0); /* they did not run */
 	follow(&l, lease);
 	CHECK(activate(&l, other->id, true) == 0);
-	CHECK(rt->disturbances == 1);
+	CHECK(rt->lend.disturbances == 1);
 	scene_done(&l.s);
 }
 
@@ -292,7 +292,7 @@ TEST(on_mes_a_mask_change_disturbs_nobody)
 	CHECK(activate(&l, rt->id, true) == 0);
 	follow(&l, lease);
 	CHECK(activate(&l, other->id, true) == 0);
-	CHECK(rt->disturbances == 0);
+	CHECK(rt->lend.disturbances == 0);
 	scene_done(&l.s);
 }
 

@@ -42,9 +42,9 @@ TEST(strangers_are_counted_and_named_before_there_is_any_lease)
 	struct observed rows[] = { process(10, 5), process(11, 9) };
 
 	CHECK(arbiter_observe(a, rows, 2) == 0);
-	CHECK(a->gpus[0].n_unmanaged_processes == 2 && a->gpus[0].unmanaged_processes[0].pid == 11);
+	CHECK(a->gpus[0].observed.n_processes == 2 && a->gpus[0].observed.processes[0].pid == 11);
 	CHECK(gpu_queues_free(&a->gpus[0]) == 10 && gpu_processes_free(&a->gpus[0]) == 6);
-	CHECK(!a->gpus[0].oversubscribed && a->gpus[0].changed);
+	CHECK(!a->gpus[0].observed.oversubscribed && a->gpus[0].changed);
 	a->gpus[0].changed = false;
 	CHECK(arbiter_observe(a, rows, 2) == 0 && !a->gpus[0].changed);
 	CHECK(arbiter_observe(a, NULL, 0) == 0 && a->gpus[0].changed);
@@ -60,9 +60,9 @@ TEST(more_strangers_than_are_named_are_all_counted)
 	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++)
 		rows[i] = process((pid_t)i + 10, 1 + i % 3);
 	CHECK(arbiter_observe(a, rows, ARRAY_SIZE(rows)) == 0);
-	CHECK(a->gpus[0].n_unmanaged_processes == GPU_UNMANAGED_MAX &&
-	      a->gpus[0].unmanaged_processes[0].queues == 3);
-	CHECK(a->gpus[0].unmanaged.processes == ARRAY_SIZE(rows));
+	CHECK(a->gpus[0].observed.n_processes == GPU_UNMANAGED_MAX &&
+	      a->gpus[0].observed.processes[0].queues == 3);
+	CHECK(a->gpus[0].observed.unmanaged.processes == ARRAY_SIZE(rows));
 	arbiter_free(a);
 }
 
@@ -80,7 +80,7 @@ TEST(what_strangers_hold_is_not_granted)
 	CHECK(result.refusals[0].free == 4 && strstr(result.refusals[0].hint, "pid 10 (python3)"));
 	a->settings->unmanaged = UNMANAGED_IGNORE;
 	CHECK(arbiter_observe(a, &row, 1) == 0);
-	CHECK(reserve(a, 1, &request, &result) && a->gpus[0].n_unmanaged_processes == 1);
+	CHECK(reserve(a, 1, &request, &result) && a->gpus[0].observed.n_processes == 1);
 	result_done(&result);
 	arbiter_free(a);
 }
@@ -93,12 +93,12 @@ TEST(an_oversubscribed_gpu_says_by_whom_and_gives_nothing_more)
 	struct result result = { 0 };
 
 	request.wants[0].queues = 1;
-	CHECK(arbiter_observe(a, rows, 2) == 0 && a->gpus[0].oversubscribed);
+	CHECK(arbiter_observe(a, rows, 2) == 0 && a->gpus[0].observed.oversubscribed);
 	CHECK(!reserve(a, 1, &request, &result) && result.kind == RESULT_NO_CAPACITY);
 	CHECK(result.refusals[0].reason == REASON_OVERSUBSCRIBED);
 	CHECK(strstr(result.refusals[0].hint, "pid 10") &&
 	      strstr(result.refusals[0].hint, "pid 11"));
-	CHECK(arbiter_observe(a, rows, 1) == 0 && !a->gpus[0].oversubscribed);
+	CHECK(arbiter_observe(a, rows, 1) == 0 && !a->gpus[0].observed.oversubscribed);
 	result_done(&result);
 	arbiter_free(a);
 }
@@ -110,10 +110,10 @@ TEST(more_processes_than_vmids_oversubscribe_too)
 
 	for (int i = 0; i < 9; i++)
 		rows[i] = process(10 + i, 1);
-	CHECK(arbiter_observe(a, rows, 8) == 0 && !a->gpus[0].oversubscribed);
-	CHECK(arbiter_observe(a, rows, 9) == 0 && a->gpus[0].oversubscribed);
+	CHECK(arbiter_observe(a, rows, 8) == 0 && !a->gpus[0].observed.oversubscribed);
+	CHECK(arbiter_observe(a, rows, 9) == 0 && a->gpus[0].observed.oversubscribed);
 	rows[8].queues = 0; /* open, but without a queue: KFD does not count it */
-	CHECK(arbiter_observe(a, rows, 9) == 0 && !a->gpus[0].oversubscribed);
+	CHECK(arbiter_observe(a, rows, 9) == 0 && !a->gpus[0].observed.oversubscribed);
 	arbiter_free(a);
 }
 
@@ -128,7 +128,7 @@ TEST(best_effort_may_oversubscribe_where_policy_says_so_and_no_realtime_suffers)
 	CHECK(reserve(a, 1, &request, &result) && reserve(a, 1, &request, &result));
 	add_tenant(a, "vr", 9, CLASS_REALTIME);
 	CHECK(!held(a, 9, 2));
-	CHECK(arbiter_observe(a, NULL, 0) == 0 && !a->gpus[0].oversubscribed);
+	CHECK(arbiter_observe(a, NULL, 0) == 0 && !a->gpus[0].observed.oversubscribed);
 	result_done(&result);
 	arbiter_free(a);
 
@@ -154,8 +154,8 @@ TEST(processes_of_a_lease_are_its_owner_its_bound_and_their_children)
 	rows[3].ancestors[0] = lease->pid;
 	rows[3].n_ancestors = 1;
 	CHECK(arbiter_observe(a, rows, 4) == 0);
-	CHECK(lease->users == 3 && lease->partitions[0].used.queues == 4);
-	CHECK(a->gpus[0].n_unmanaged_processes == 1 && a->gpus[0].unmanaged_processes[0].pid == 22);
+	CHECK(lease->observed.processes == 3 && lease->partitions[0].used.queues == 4);
+	CHECK(a->gpus[0].observed.n_processes == 1 && a->gpus[0].observed.processes[0].pid == 22);
 	arbiter_free(a);
 }
 
@@ -167,11 +167,11 @@ TEST(the_cgroup_decides_where_only_one_lease_is_in_it)
 
 	strcpy(first->unit, "train.service");
 	strcpy(row.unit, "train.service");
-	CHECK(arbiter_observe(a, &row, 1) == 0 && first->users == 1);
+	CHECK(arbiter_observe(a, &row, 1) == 0 && first->observed.processes == 1);
 	row.pid = 31; /* not the one that was settled before */
 	strcpy(held(a, 7, 2)->unit, "train.service");
 	CHECK(arbiter_observe(a, &row, 1) == 0);
-	CHECK(a->gpus[0].n_unmanaged_processes == 1 && first->users == 0);
+	CHECK(a->gpus[0].observed.n_processes == 1 && first->observed.processes == 0);
 	arbiter_free(a);
 }
 
@@ -184,11 +184,11 @@ TEST(what_was_settled_once_stays_when_the_parent_dies)
 	CHECK(arbiter_bind(a, lease->id, 39) == 0);
 	row.ancestors[0] = 39;
 	row.n_ancestors = 1;
-	CHECK(arbiter_observe(a, &row, 1) == 0 && lease->users == 1);
+	CHECK(arbiter_observe(a, &row, 1) == 0 && lease->observed.processes == 1);
 	row.n_ancestors = 0; /* adopted by init */
-	CHECK(arbiter_observe(a, &row, 1) == 0 && lease->users == 1);
+	CHECK(arbiter_observe(a, &row, 1) == 0 && lease->observed.processes == 1);
 	row.start_time++; /* another process with the pid of the old */
-	CHECK(arbiter_observe(a, &row, 1) == 0 && lease->users == 0);
+	CHECK(arbiter_observe(a, &row, 1) == 0 && lease->observed.processes == 0);
 	arbiter_free(a);
 }
 
@@ -226,15 +226,15 @@ TEST(a_lease_that_takes_more_than_it_was_granted_is_told_so)
 	CHECK(arbiter_observe(a, &row, 1) == 0);
 	CHECK(strstr(lease->reason, "5 queues") && gpu_queues_free(&a->gpus[0]) == 19);
 	CHECK(ledger_take_touched(a, &touched) == lease);
-	CHECK(touched == (TOUCH_CHANGED | TOUCH_DRIFT) && lease->excessive);
+	CHECK(touched == (TOUCH_CHANGED | TOUCH_DRIFT) && lease->observed.excessive);
 	row.queues = 30;
-	CHECK(arbiter_observe(a, &row, 1) == 0 && a->gpus[0].oversubscribed);
+	CHECK(arbiter_observe(a, &row, 1) == 0 && a->gpus[0].observed.oversubscribed);
 	CHECK(ledger_take_touched(a, &touched) == lease && touched == TOUCH_CHANGED);
 	row.queues = 2;
 	CHECK(arbiter_observe(a, &row, 1) == 0);
-	CHECK(!lease->reason[0] && !a->gpus[0].oversubscribed);
+	CHECK(!lease->reason[0] && !a->gpus[0].observed.oversubscribed);
 	CHECK(ledger_take_touched(a, &touched) == lease);
-	CHECK(touched == (TOUCH_CHANGED | TOUCH_DRIFT) && !lease->excessive);
+	CHECK(touched == (TOUCH_CHANGED | TOUCH_DRIFT) && !lease->observed.excessive);
 	arbiter_free(a);
 }
 
@@ -246,7 +246,8 @@ static bool exceeds(struct arbiter *a, struct lease *lease, const struct observe
 	CHECK(arbiter_observe(a, row, 1) == 0);
 	arbiter_excess(a, lease, text, sizeof(text));
 	arbiter_excess(a, lease, cut, sizeof(cut));
-	CHECK(strncmp(cut, text, sizeof(cut) - 1) == 0 && lease->excessive == (text[0] != '\0'));
+	CHECK(strncmp(cut, text, sizeof(cut) - 1) == 0 &&
+	      lease->observed.excessive == (text[0] != '\0'));
 	return strcmp(text, by) == 0;
 }
 
@@ -305,7 +306,7 @@ TEST(one_process_may_own_two_leases)
 
 	CHECK(arbiter_observe(a, &row, 1) == 0);
 	CHECK(first->partitions[0].used.queues == 2 && second->partitions[0].used.queues == 3);
-	CHECK(a->gpus[0].excess.queues == 0);
+	CHECK(a->gpus[0].observed.excess.queues == 0);
 	arbiter_free(a);
 }
 
@@ -323,9 +324,9 @@ TEST(a_gpu_that_the_lease_does_not_have_makes_its_process_a_stranger_there)
 	row = process(lease->pid, 4);
 	row.kfd_gpu_id = GPU_ID + (lease->partitions[0].gpu == 0);
 	CHECK(arbiter_observe(a, &row, 1) == 0);
-	CHECK(a->gpus[1 - lease->partitions[0].gpu].n_unmanaged_processes == 1);
+	CHECK(a->gpus[1 - lease->partitions[0].gpu].observed.n_processes == 1);
 	row.kfd_gpu_id = 5; /* a GPU that nobody knows: nothing to say */
-	CHECK(arbiter_observe(a, &row, 1) == 0 && a->gpus[1].n_unmanaged_processes == 0);
+	CHECK(arbiter_observe(a, &row, 1) == 0 && a->gpus[1].observed.n_processes == 0);
 	arbiter_free(a);
 }
 

@@ -21,12 +21,12 @@ TEST(an_acknowledgement_counts_when_it_was_seen_to_be_true)
 	row.cus = arbiter->gpus[0].all;
 	CHECK(arbiter_bind(arbiter, c.borrower->id, 10) == 0);
 	follow(&c.l, c.borrower);
-	CHECK(c.rt->state == STATE_ACTIVATING && c.borrower->ack_unverified);
+	CHECK(c.rt->state == STATE_ACTIVATING && c.borrower->verify.pending);
 	CHECK(arbiter_wants_masks(arbiter, &urgent) && urgent);
 
 	arbiter_masks_observed(arbiter, &row, 1);
 	settle(&c.l);
-	CHECK(c.rt->state == STATE_ACTIVATING && c.borrower->false_acknowledged);
+	CHECK(c.rt->state == STATE_ACTIVATING && c.borrower->verify.false_ack);
 	CHECK(strstr(c.borrower->reason, "pid 10"));
 	CHECK(arbiter_wants_masks(arbiter, &urgent) && !urgent);
 	CHECK(strcmp(partition_tier(&c.borrower->partitions[0]), "cooperative") == 0);
@@ -35,7 +35,7 @@ TEST(an_acknowledgement_counts_when_it_was_seen_to_be_true)
 	row.unrestricted = false;
 	arbiter_masks_observed(arbiter, &row, 1);
 	settle(&c.l);
-	CHECK(c.rt->state == STATE_GRANTED && !c.borrower->false_acknowledged);
+	CHECK(c.rt->state == STATE_GRANTED && !c.borrower->verify.false_ack);
 	CHECK(strcmp(partition_tier(&c.borrower->partitions[0]), "verified") == 0);
 	scene_done(&c.l.s);
 }
@@ -109,7 +109,7 @@ TEST(one_process_may_hold_a_high_and_a_normal_lease)
 	CHECK(b.normal->state == STATE_GRANTED);
 	CHECK(!cuset_overlap(&b.high->partitions[0].cus, &b.normal->partitions[0].cus));
 	CHECK(b.high->partitions[0].used.queues == 2 && b.normal->partitions[0].used.queues == 2);
-	CHECK(!b.high->excessive && !b.normal->excessive);
+	CHECK(!b.high->observed.excessive && !b.normal->observed.excessive);
 	scene_done(&b.l.s);
 }
 
@@ -118,9 +118,9 @@ TEST(each_queue_of_a_process_is_the_leases_whose_mask_it_has)
 	struct both b = both_of();
 
 	arbiter_masks_observed(b.l.s.arbiter, b.rows, 2);
-	CHECK(b.high->partitions[0].verified && b.normal->partitions[0].verified);
-	CHECK(b.high->partitions[0].priorities_seen == 1U << 11);
-	CHECK(b.normal->partitions[0].priorities_seen == 1U << 7);
+	CHECK(b.high->partitions[0].queues.verified && b.normal->partitions[0].queues.verified);
+	CHECK(b.high->partitions[0].queues.priorities == 1U << 11);
+	CHECK(b.normal->partitions[0].queues.priorities == 1U << 7);
 	scene_done(&b.l.s);
 }
 
@@ -130,8 +130,9 @@ TEST(a_queue_that_is_in_no_lease_may_be_any_of_its_process)
 
 	cuset_add(&b.rows[2].cus, &b.rows[0].cus);
 	arbiter_masks_observed(b.l.s.arbiter, b.rows, 3);
-	CHECK(!b.high->partitions[0].verified && !b.normal->partitions[0].verified);
-	CHECK(b.high->partitions[0].wide == GAME && b.normal->partitions[0].wide == GAME);
+	CHECK(!b.high->partitions[0].queues.verified && !b.normal->partitions[0].queues.verified);
+	CHECK(b.high->partitions[0].queues.wide_pid == GAME &&
+	      b.normal->partitions[0].queues.wide_pid == GAME);
 	scene_done(&b.l.s);
 }
 
@@ -143,8 +144,8 @@ TEST(a_lease_of_another_user_is_not_that_process_whatever_its_pid)
 	lab->pid = GAME;
 	b.rows[2].cus = lab->partitions[0].cus;
 	arbiter_masks_observed(b.l.s.arbiter, b.rows, 3);
-	CHECK(!lab->partitions[0].verified && lab->partitions[0].wide == 0);
-	CHECK(b.high->partitions[0].wide == GAME);
+	CHECK(!lab->partitions[0].queues.verified && lab->partitions[0].queues.wide_pid == 0);
+	CHECK(b.high->partitions[0].queues.wide_pid == GAME);
 	scene_done(&b.l.s);
 }
 
@@ -158,9 +159,9 @@ TEST(what_becomes_of_a_priority_is_told)
 	b.rows[0].priority = PRIORITY_NORMAL;
 	arbiter_masks_observed(arbiter, b.rows, 2);
 	CHECK(b.high->touched & TOUCH_REASON && !(b.normal->touched & TOUCH_REASON));
-	CHECK(b.high->partitions[0].priorities_seen == 1U << 7);
+	CHECK(b.high->partitions[0].queues.priorities == 1U << 7);
 	settle(&b.l);
 	arbiter_masks_unreadable(arbiter);
-	CHECK(b.high->touched & TOUCH_REASON && b.high->partitions[0].priorities_seen == 0);
+	CHECK(b.high->touched & TOUCH_REASON && b.high->partitions[0].queues.priorities == 0);
 	scene_done(&b.l.s);
 }

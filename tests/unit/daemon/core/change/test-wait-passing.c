@@ -33,10 +33,10 @@ TEST(it_is_passed_so_often_and_not_once_more)
 
 	for (unsigned i = 0; i < LEASE_PASSES_MAX; i++) {
 		forget_touched(&s);
-		CHECK(lease->passed == i && s.arbiter->gpus[0].barrier == 0);
+		CHECK(lease->wait.passed == i && s.arbiter->gpus[0].barrier.id == 0);
 		CHECK(pass(&s, ANY, "any"));
 	}
-	CHECK(lease->passed == LEASE_PASSES_MAX && s.arbiter->gpus[0].barrier == lease->id);
+	CHECK(lease->wait.passed == LEASE_PASSES_MAX && s.arbiter->gpus[0].barrier.id == lease->id);
 	CHECK(!pass(&s, ANY, "any") && refused(&s, RESULT_NO_CAPACITY, REASON_CUS));
 	snprintf(hint, sizeof(hint),
 		 "lease %llu has waited for it while 16 others were granted: "
@@ -44,10 +44,10 @@ TEST(it_is_passed_so_often_and_not_once_more)
 		 (unsigned long long)lease->id);
 	CHECK(strcmp(s.result.refusals[0].hint, hint) == 0 && s.result.refusals[0].retry);
 	CHECK(s.result.refusals[0].asked == 4 && s.result.refusals[0].free == 0);
-	CHECK(lease->passed == LEASE_PASSES_MAX);
+	CHECK(lease->wait.passed == LEASE_PASSES_MAX);
 	release(s.arbiter, busy->id);
 	CHECK(grant_waiting(&s, NULL) == 1 && lease->state == STATE_GRANTED);
-	CHECK(s.arbiter->gpus[0].barrier == 0);
+	CHECK(s.arbiter->gpus[0].barrier.id == 0);
 	scene_done(&s);
 }
 
@@ -66,7 +66,7 @@ TEST(how_often_it_was_passed_is_saved_now_and_then)
 		CHECK(touched_of(&s, lease->id, NULL) == (saved ? TOUCH_SAVE : 0));
 		release(s.arbiter, small->id);
 	}
-	CHECK(lease->passed == LEASE_PASSES_MAX);
+	CHECK(lease->wait.passed == LEASE_PASSES_MAX);
 	scene_done(&s);
 }
 
@@ -103,7 +103,7 @@ TEST(one_that_may_use_any_gpu_closes_all_of_them)
 	lease = wait_for(&s, ANY, "any", 60);
 	for (unsigned i = 0; i < LEASE_PASSES_MAX; i++)
 		CHECK(pass(&s, ANY, i % 2 ? "0" : "1"));
-	CHECK(lease->passed == LEASE_PASSES_MAX && !pass(&s, ANY, "0") && !pass(&s, ANY, "1"));
+	CHECK(lease->wait.passed == LEASE_PASSES_MAX && !pass(&s, ANY, "0") && !pass(&s, ANY, "1"));
 	scene_done(&s);
 }
 
@@ -118,7 +118,7 @@ TEST(a_gang_passes_once_and_is_passed_once)
 	CHECK(grant_on(&s, VR, "0", 30) && grant_on(&s, VR, "1", 30));
 	waiting = wait_for(&s, ANY, "any", 60);
 	lease = reserve(s.arbiter, ANY, &gang, &s.result);
-	CHECK(lease && lease->n_partitions == 2 && waiting->passed == 1);
+	CHECK(lease && lease->n_partitions == 2 && waiting->wait.passed == 1);
 	scene_done(&s);
 }
 
@@ -131,7 +131,7 @@ TEST(higher_classes_are_no_passing)
 	lease = wait_for(&s, ANY, "any", 60);
 	for (unsigned i = 0; i < 3 * LEASE_PASSES_MAX; i++)
 		CHECK(pass(&s, LAB, "any"));
-	CHECK(lease->passed == 0);
+	CHECK(lease->wait.passed == 0);
 	pass_often(&s, ANY, "any");
 	CHECK(!pass(&s, ANY, "any") && pass(&s, LAB, "any"));
 	scene_done(&s);
@@ -146,14 +146,14 @@ TEST(lower_classes_pass_and_are_stopped_as_well)
 	first = wait_for(&s, ANY, "any", 60);
 	lease = wait_for(&s, LAB, "any", 60);
 	pass_often(&s, ANY, "any");
-	CHECK(first->passed == LEASE_PASSES_MAX && lease->passed == LEASE_PASSES_MAX);
-	CHECK(s.arbiter->gpus[0].barrier == lease->id);
-	CHECK(s.arbiter->gpus[0].barrier_class == CLASS_GUARANTEED);
+	CHECK(first->wait.passed == LEASE_PASSES_MAX && lease->wait.passed == LEASE_PASSES_MAX);
+	CHECK(s.arbiter->gpus[0].barrier.id == lease->id);
+	CHECK(s.arbiter->gpus[0].barrier.class == CLASS_GUARANTEED);
 	CHECK(!pass(&s, ANY, "any") && !pass(&s, LAB, "any"));
 	arbiter_holder_gone(s.arbiter, lease->id); /* the next one closes it now */
 	forget_touched(&s);
 	check_promises(&s);
-	CHECK(s.arbiter->gpus[0].barrier == first->id);
+	CHECK(s.arbiter->gpus[0].barrier.id == first->id);
 	CHECK(!pass(&s, ANY, "any") && pass(&s, LAB, "any"));
 	scene_done(&s);
 }
@@ -184,16 +184,16 @@ TEST(one_that_waits_for_its_own_quota_closes_nothing)
 	lease = wait_for(&s, LAB, "any", 40);
 	pass_often(&s, LAB, "any");
 	small = wait_for(&s, ANY, "any", 4);
-	CHECK(s.arbiter->gpus[0].barrier == lease->id);
+	CHECK(s.arbiter->gpus[0].barrier.id == lease->id);
 	s.arbiter->settings->tenants[1].max_cus = (struct limit){ LIMIT_COUNT, 40 };
 	CHECK(arbiter_drain(s.arbiter, "0", true) == 0 &&
 	      arbiter_drain(s.arbiter, "0", false) == 0);
 	CHECK(grant_waiting(&s, NULL) == 1 && small->state == STATE_GRANTED);
-	CHECK(lease->over_quota && s.arbiter->gpus[0].barrier == 0 && pass(&s, ANY, "any"));
-	CHECK(lease->passed == LEASE_PASSES_MAX);
+	CHECK(lease->wait.over_quota && s.arbiter->gpus[0].barrier.id == 0 && pass(&s, ANY, "any"));
+	CHECK(lease->wait.passed == LEASE_PASSES_MAX);
 	release(s.arbiter, own->id); /* CUs are what it waits for again */
-	CHECK(grant_waiting(&s, NULL) == 0 && !lease->over_quota);
-	CHECK(s.arbiter->gpus[0].barrier == lease->id && !pass(&s, ANY, "any"));
+	CHECK(grant_waiting(&s, NULL) == 0 && !lease->wait.over_quota);
+	CHECK(s.arbiter->gpus[0].barrier.id == lease->id && !pass(&s, ANY, "any"));
 	scene_done(&s);
 }
 
@@ -209,9 +209,10 @@ TEST(what_its_own_user_is_granted_may_open_a_gpu)
 	lease = ask(&s, LAB, request);
 	pass_often(&s, ANY, "any");
 	small = wait_for(&s, ANY, "any", 4);
-	CHECK(grant_waiting(&s, NULL) == 0 && s.arbiter->gpus[0].barrier == lease->id);
+	CHECK(grant_waiting(&s, NULL) == 0 && s.arbiter->gpus[0].barrier.id == lease->id);
 	CHECK(grant(&s, LAB, 10)); /* guaranteed */
-	CHECK(grant_waiting(&s, NULL) == 1 && small->state == STATE_GRANTED && lease->over_quota);
+	CHECK(grant_waiting(&s, NULL) == 1 && small->state == STATE_GRANTED &&
+	      lease->wait.over_quota);
 	scene_done(&s);
 }
 
@@ -223,7 +224,8 @@ TEST(one_that_waited_and_is_granted_passes_those_before_it)
 	large = wait_for(&s, ANY, "any", 60);
 	next = wait_for(&s, ANY, "any", 20);
 	release(s.arbiter, small->id);
-	CHECK(grant_waiting(&s, NULL) == 1 && next->state == STATE_GRANTED && large->passed == 1);
+	CHECK(grant_waiting(&s, NULL) == 1 && next->state == STATE_GRANTED &&
+	      large->wait.passed == 1);
 	release(s.arbiter, next->id);
 	release(s.arbiter, busy->id);
 	CHECK(grant_waiting(&s, NULL) == 1 && large->state == STATE_GRANTED);
@@ -255,10 +257,10 @@ TEST(a_resize_passes_if_it_takes_more_of_anything)
 
 	CHECK(grant(&s, VR, 30));
 	waiting = wait_for(&s, ANY, "any", 60);
-	CHECK(resize(&s, lease, 12, 2) && waiting->passed == 1);
-	CHECK(resize(&s, lease, 4, 2) && waiting->passed == 1);
-	CHECK(resize(&s, lease, 4, 3) && waiting->passed == 2);
-	CHECK(resize(&s, lease, 4, 3) && resize(&s, lease, 4, 2) && waiting->passed == 2);
+	CHECK(resize(&s, lease, 12, 2) && waiting->wait.passed == 1);
+	CHECK(resize(&s, lease, 4, 2) && waiting->wait.passed == 1);
+	CHECK(resize(&s, lease, 4, 3) && waiting->wait.passed == 2);
+	CHECK(resize(&s, lease, 4, 3) && resize(&s, lease, 4, 2) && waiting->wait.passed == 2);
 	scene_done(&s);
 }
 
@@ -274,7 +276,7 @@ TEST(where_a_gpu_is_closed_a_lease_only_gives)
 	CHECK(strstr(s.result.refusals[0].hint, "has waited for it"));
 	CHECK(!resize(&s, lease, 8, 3));
 	CHECK(resize(&s, lease, 8, 2) && resize(&s, lease, 4, 2));
-	CHECK(waiting->passed == LEASE_PASSES_MAX && !resize(&s, lease, 8, 2));
+	CHECK(waiting->wait.passed == LEASE_PASSES_MAX && !resize(&s, lease, 8, 2));
 	scene_done(&s);
 }
 
@@ -341,7 +343,7 @@ static unsigned steps_until_granted(unsigned seed)
 		start_one(&stream);
 	large = wait_for(&stream.s, ANY, "any", 60);
 	for (; large->state == STATE_WAITING; steps++) {
-		CHECK(steps < 10000 && large->passed <= LEASE_PASSES_MAX);
+		CHECK(steps < 10000 && large->wait.passed <= LEASE_PASSES_MAX);
 		if (stream.n_running < 40)
 			start_one(&stream);
 		if (steps % 2)

@@ -128,9 +128,9 @@ TEST(a_gpu_that_comes)
 
 	CHECK(grant(&s, ANY, 60));
 	lease = wait_for(&s, ANY, "any", 20);
-	CHECK(lease->candidates == 1 && grant_waiting(&s, NULL) == 0);
+	CHECK(lease->wait.candidates == 1 && grant_waiting(&s, NULL) == 0);
 	CHECK(arbiter_set_gpus(s.arbiter, gpus, 2) == 0);
-	CHECK(lease->candidates == 3 && grant_waiting(&s, NULL) == 1);
+	CHECK(lease->wait.candidates == 3 && grant_waiting(&s, NULL) == 1);
 	CHECK(lease->partitions[0].gpu == 1);
 	scene_done(&s);
 }
@@ -150,8 +150,8 @@ TEST(a_gpu_that_goes_ends_who_waits_for_it_alone)
 	both.n_wants = 2;
 	both.wants[1] = both.wants[0];
 	gang = ask(&s, ANY, both)->id;
-	CHECK(any->candidates == 3);
-	CHECK(arbiter_set_gpus(s.arbiter, &one, 1) == 0 && any->candidates == 1);
+	CHECK(any->wait.candidates == 3);
+	CHECK(arbiter_set_gpus(s.arbiter, &one, 1) == 0 && any->wait.candidates == 1);
 	CHECK(grant_waiting(&s, NULL) == 0 && s.arbiter->n_waiting == 1);
 	CHECK(any->state == STATE_WAITING);
 	CHECK(!ask(&s, ANY, both) && refused(&s, RESULT_NEVER_FITS, REASON_ABSENT));
@@ -215,7 +215,7 @@ TEST(a_reserve_that_another_policy_keeps_opens_a_gpu_of_no_more_use)
 	settings->gpus[0] = (struct gpu_settings){ "0000:04:00.0", 10 };
 	settings->n_gpus = 1;
 	arbiter_set_settings(s.arbiter, settings);
-	CHECK(grant_waiting(&s, NULL) == 0 && lease->candidates == 1);
+	CHECK(grant_waiting(&s, NULL) == 0 && lease->wait.candidates == 1);
 	CHECK(!grant_on(&s, ANY, "0", 4) && grant_on(&s, ANY, "1", 4));
 	scene_done(&s);
 }
@@ -276,17 +276,17 @@ TEST(its_own_quota_that_frees_up)
 	lab(&s)->max_cus = (struct limit){ LIMIT_COUNT, 40 };
 	lease = wait_for(&s, LAB, "any", 40);
 	own = grant(&s, LAB, 10);
-	CHECK(own && lease->passed == 1);
+	CHECK(own && lease->wait.passed == 1);
 	release(s.arbiter, all->id);
 	forget_touched(&s);
-	CHECK(grant_waiting(&s, NULL) == 0 && lease->over_quota);
+	CHECK(grant_waiting(&s, NULL) == 0 && lease->wait.over_quota);
 	CHECK(says(lease, "waits for the user's own quota on 0000:03:00.0"));
 	CHECK(touched_of(&s, lease->id, NULL) == TOUCH_REASON);
-	CHECK(grant(&s, LAB, 10) && lease->passed == 1); /* that is not what stops it */
+	CHECK(grant(&s, LAB, 10) && lease->wait.passed == 1); /* that is not what stops it */
 	release(s.arbiter, own->id + 1);
 	CHECK(grant_waiting(&s, NULL) == 0);
 	release(s.arbiter, own->id);
-	CHECK(grant_waiting(&s, NULL) == 1 && !lease->over_quota);
+	CHECK(grant_waiting(&s, NULL) == 1 && !lease->wait.over_quota);
 	scene_done(&s);
 }
 
@@ -299,7 +299,7 @@ TEST(its_own_quota_that_frees_up_on_another_gpu)
 	lease = wait_for(&s, LAB, "1", 20);
 	own = grant_on(&s, LAB, "0", 10);
 	release(s.arbiter, all->id);
-	CHECK(own && grant_waiting(&s, NULL) == 0 && lease->over_quota);
+	CHECK(own && grant_waiting(&s, NULL) == 0 && lease->wait.over_quota);
 	CHECK(says(lease, "waits for the user's own quota on 0000:04:00.0"));
 	release(s.arbiter, own->id);
 	CHECK(grant_waiting(&s, NULL) == 1 && lease->partitions[0].gpu == 1);
@@ -344,10 +344,10 @@ TEST(a_gang_holds_nothing_while_it_waits)
 	struct lease *busy = grant_on(&s, ANY, "1", 30), *other;
 	struct lease *gang = ask(&s, ANY, gang_of("0", "1", 40));
 
-	CHECK(gang->state == STATE_WAITING && gang->candidates == 3);
+	CHECK(gang->state == STATE_WAITING && gang->wait.candidates == 3);
 	CHECK(says(gang, "waits for cus on 0000:04:00.0, 40 asked"));
 	other = grant_on(&s, ANY, "0", 60);
-	CHECK(other && gang->passed == 1);
+	CHECK(other && gang->wait.passed == 1);
 	release(s.arbiter, busy->id);
 	CHECK(grant_waiting(&s, NULL) == 0 && gpu_cus_free(&s.arbiter->gpus[1]) == 60);
 	release(s.arbiter, other->id);
@@ -384,7 +384,7 @@ TEST(a_gang_of_any_gpus_takes_those_that_are_free)
 				 grant_on(&s, ANY, "2", 60) };
 	struct lease *gang = ask(&s, ANY, gang_of("any", "any", 20));
 
-	CHECK(gang->candidates == 7);
+	CHECK(gang->wait.candidates == 7);
 	CHECK(says(gang, "waits for cus on 0000:03:00.0, 20 asked; other GPUs refuse too"));
 	release(s.arbiter, busy[2]->id);
 	CHECK(grant_waiting(&s, NULL) == 0);

@@ -16,7 +16,8 @@ TEST(what_has_no_room_now_waits_if_it_may)
 	forget_touched(&s);
 	lease = wait_for(&s, ANY, "0", 30);
 	CHECK(lease->n_partitions == 0 && !lease->partitions && lease->generation == 1);
-	CHECK(lease->candidates == 1 && lease->passed == 0 && lease->deadline_usec == UINT64_MAX);
+	CHECK(lease->wait.candidates == 1 && lease->wait.passed == 0 &&
+	      lease->deadline_usec == UINT64_MAX);
 	CHECK(strcmp(lease->reason, "waits for cus on 0000:03:00.0, 30 asked") == 0);
 	CHECK(refused(&s, RESULT_NO_CAPACITY, REASON_CUS) && s.result.refusals[0].retry);
 	CHECK(s.result.sentence[0] && queue_position(s.arbiter, lease) == 1);
@@ -67,7 +68,7 @@ TEST(it_becomes_a_lease_like_any_other)
 	CHECK(grant_waiting(&s, NULL) == 1);
 	CHECK(lease->state == STATE_GRANTED && lease->partitions[0].count == 30);
 	CHECK(lease->generation == 1 && lease->acknowledged == 1 && !lease->reason[0]);
-	CHECK(lease->deadline_usec == UINT64_MAX && lease->candidates == 0 && !lease->request);
+	CHECK(lease->deadline_usec == UINT64_MAX && lease->wait.candidates == 0 && !lease->request);
 	CHECK(lease->n_holders == 1 && queue_position(s.arbiter, lease) == 0);
 	CHECK(touched_of(&s, lease->id, NULL) == TOUCH_CHANGED);
 	CHECK(gpu_cus_free(&s.arbiter->gpus[0]) == 30);
@@ -111,7 +112,7 @@ TEST(all_that_fit_are_granted_at_once)
 	release(s.arbiter, all->id);
 	CHECK(grant_waiting(&s, ids) == 3);
 	CHECK(ids[0] == first && ids[1] == first + 2 && ids[2] == first + 3);
-	CHECK(s.arbiter->n_waiting == 1 && s.arbiter->waiting[0]->passed == 2);
+	CHECK(s.arbiter->n_waiting == 1 && s.arbiter->waiting[0]->wait.passed == 2);
 	scene_done(&s);
 }
 
@@ -269,13 +270,13 @@ TEST(what_a_process_uses_already_is_not_by_a_lease_that_waits)
 	lease = wait_for(&s, ANY, "any", 20);
 	strcpy(lease->unit, row.unit);
 	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0);
-	CHECK(lease->users == 0 && s.arbiter->gpus[0].unmanaged.queues == 2);
+	CHECK(lease->observed.processes == 0 && s.arbiter->gpus[0].observed.unmanaged.queues == 2);
 
 	/* Once it is granted the process is its own. */
 	arbiter_holder_gone(s.arbiter, all->id);
 	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0 && grant_waiting(&s, NULL) == 1);
 	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0);
-	CHECK(lease->users == 1 && s.arbiter->gpus[0].unmanaged.queues == 0);
+	CHECK(lease->observed.processes == 1 && s.arbiter->gpus[0].observed.unmanaged.queues == 0);
 	scene_done(&s);
 }
 

@@ -187,7 +187,7 @@ TEST(a_gang_that_waits_is_granted_when_the_last_gpu_gives_in)
 		for (unsigned i = 0; i < GPUS; i++)
 			inject(&s, i < 3 ? FULL : (enum failure)failure, i);
 		lease = ask(&s, LAB, gang);
-		CHECK(lease->state == STATE_WAITING && lease->candidates == 15);
+		CHECK(lease->state == STATE_WAITING && lease->wait.candidates == 15);
 		for (unsigned i = 0; i < 3; i++) {
 			arbiter_holder_gone(s.arbiter, s.arbiter->leases[0]->id);
 			show(&s, 3, failure == OVERSUBSCRIBED ? 30 : 0);

@@ -78,9 +78,9 @@ TEST(who_is_in_the_way_is_told_with_its_queues)
 {
 	const struct gpu gpu = {
 		.info = { .queue_slots = 1, .process_slots = 8 },
-		.seen = { .queues = 6, .processes = 1 },
-		.n_unmanaged_processes = 2,
-		.unmanaged_processes = {
+		.observed.used = { .queues = 6, .processes = 1 },
+		.observed.n_processes = 2,
+		.observed.processes = {
 			{ .pid = 10, .command = "python3", .queues = 1 },
 			{ .pid = 11, .command = "ollama", .queues = 5 },
 		},

@@ -91,7 +91,7 @@ TEST(a_resize_that_only_gives_is_never_refused)
 
 	s.arbiter->gpus[0].info.kfd_gpu_id = 5;
 	CHECK(arbiter_observe(s.arbiter, &unmanaged_process, 1) == 0 &&
-	      s.arbiter->gpus[0].oversubscribed);
+	      s.arbiter->gpus[0].observed.oversubscribed);
 	CHECK(arbiter_drain(s.arbiter, "0", true) == 0);
 	CHECK(resize(&s, LAB, lease->id, 20) && lease->partitions[0].count == 20);
 	CHECK(!resize(&s, LAB, lease->id, 40) && refused(&s, RESULT_NO_CAPACITY, REASON_DRAIN));

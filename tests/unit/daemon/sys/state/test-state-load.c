@@ -233,8 +233,8 @@ static void any_lease(struct play *play, struct lease *lease)
 	lease->owner = any_unsigned(play);
 	lease->pid = (pid_t)any_number(play, INT32_MAX);
 	lease->deadline_usec = any_number(play, UINT64_MAX);
-	lease->disturbances = any_number(play, UINT64_MAX);
-	lease->passed = any_unsigned(play);
+	lease->lend.disturbances = any_number(play, UINT64_MAX);
+	lease->wait.passed = any_unsigned(play);
 	lease->adaptable = play_chance(play, 50);
 	for (unsigned i = 0; i < lease->n_partitions; i++) {
 		lease->partitions[i].gpu = i;
