@@ -4,17 +4,21 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
+#include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "util/fd.h"
 #include "util/text.h"
 #include "helpers/helper.h"
-#include "helpers/debugfs-child.h"
 
 #define ROOM_FIRST 65536U
 #define TURN_BYTES (1024U * 1024U) /* what is read before others have their turn */
@@ -26,11 +30,108 @@ struct probe {
 	int epoll;
 
 	bool asked;
-	int in; /* -1: the text has ended, or nothing was asked */
-	struct probe_child child;
+	int in;    /* -1: the text has ended, or nothing was asked */
+	int child; /* a pidfd; -1: none */
 	char *text;
 	size_t size, room;
 };
+
+/* ---- the child ------------------------------------------------------------------------- */
+
+/* A process of its own reads the file, because a read of debugfs may block in the kernel. Its standard
+ * error is that of gpuarbd. */
+static int spawn_cat(const char *path, int out, pid_t *ret)
+{
+	char cat[] = "cat", end[] = "--", language[] = "LC_ALL=C", *file = strdupa(path);
+	char *const argv[] = { cat, end, file, NULL }, *const environment[] = { language, NULL };
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
+	sigset_t none, pipe;
+	int r;
+
+	r = posix_spawn_file_actions_init(&actions);
+	if (r != 0)
+		return -r;
+	r = posix_spawnattr_init(&attributes);
+	if (r == 0) {
+		sigemptyset(&none);
+		sigemptyset(&pipe);
+		sigaddset(&pipe, SIGPIPE);
+		r = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY,
+						     0);
+		if (r == 0)
+			r = posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+		if (r == 0)
+			r = posix_spawnattr_setsigmask(&attributes, &none);
+		if (r == 0)
+			r = posix_spawnattr_setsigdefault(&attributes, &pipe);
+		if (r == 0)
+			r = posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK |
+									  POSIX_SPAWN_SETSIGDEF);
+		if (r == 0)
+			r = posix_spawnp(ret, cat, &actions, &attributes, argv, environment);
+		posix_spawnattr_destroy(&attributes);
+	}
+	posix_spawn_file_actions_destroy(&actions);
+	return -r;
+}
+
+/* Returns the end of the pipe that reads the output of cat, without blocking. */
+static int child_start(struct probe *probe)
+{
+	_cleanup_fd_ int in = -1, out = -1;
+	int fds[2], r;
+	pid_t pid;
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return -errno;
+	in = fds[0];
+	out = fds[1];
+	if (fcntl(in, F_SETFL, O_NONBLOCK) < 0)
+		return -errno;
+	r = spawn_cat(probe->file, out, &pid);
+	if (r < 0)
+		return r;
+
+	/* Only this process reaps the child, so the pid is still its own. */
+	probe->child = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (probe->child < 0) {
+		r = -errno;
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+		return r;
+	}
+	r = in;
+	in = -1;
+	return r;
+}
+
+/* Whether the child has ended and was reaped; *ret_status is its exit status, -1 after a signal. */
+static bool child_ended(struct probe *probe, int *ret_status)
+{
+	siginfo_t info = { 0 };
+	int r;
+
+	do
+		r = waitid(P_PIDFD, (id_t)probe->child, &info, WEXITED | WNOHANG);
+	while (r < 0 && errno == EINTR);
+	if (r == 0 && info.si_pid == 0)
+		return false;
+	*ret_status = r == 0 && info.si_code == CLD_EXITED ? info.si_status : -1;
+	close(probe->child);
+	probe->child = -1;
+	return true;
+}
+
+/* Reaps a child that was given up. */
+static bool child_is_gone(struct probe *probe)
+{
+	int status;
+
+	return probe->child < 0 || child_ended(probe, &status);
+}
+
+/* ---- life ------------------------------------------------------------------------------ */
 
 static int watch(struct probe *probe, int fd)
 {
@@ -45,8 +146,7 @@ int probe_new(const char *debugfs, const char *socket, struct probe **ret)
 
 	if (!probe)
 		return -ENOMEM;
-	probe->in = probe->epoll = -1;
-	probe->child = (struct probe_child)PROBE_CHILD_NONE;
+	probe->in = probe->epoll = probe->child = -1;
 	if (debugfs && asprintf(&probe->file, "%s/kfd/mqds", debugfs) < 0) {
 		probe->file = NULL;
 		return -ENOMEM;
@@ -74,17 +174,6 @@ static void close_in(struct probe *probe)
 	probe->in = -1;
 }
 
-/* Reaps what was given up. */
-static bool child_is_gone(struct probe *probe)
-{
-	int status;
-
-	if (probe->child.pidfd >= 0 && !probe_child_ended(&probe->child, &status))
-		return false;
-	probe_child_forget(&probe->child);
-	return true;
-}
-
 void probe_cancel(struct probe *probe)
 {
 	close_in(probe);
@@ -92,9 +181,9 @@ void probe_cancel(struct probe *probe)
 	probe->text = NULL;
 	probe->size = probe->room = 0;
 	if (!child_is_gone(probe)) {
-		probe_child_kill(&probe->child);
+		syscall(SYS_pidfd_send_signal, probe->child, SIGKILL, NULL, 0);
 		if (probe->asked)
-			watch(probe, probe->child.pidfd); /* if it is not yet: to be reaped */
+			watch(probe, probe->child); /* a later call reaps it */
 	}
 	probe->asked = false;
 }
@@ -105,13 +194,14 @@ struct probe *probe_free(struct probe *probe)
 		return NULL;
 
 	probe_cancel(probe);
-	if (probe->child.pidfd >= 0) {
-		struct pollfd end = { .fd = probe->child.pidfd, .events = POLLIN };
+	if (probe->child >= 0) {
+		struct pollfd end = { .fd = probe->child, .events = POLLIN };
 
 		poll(&end, 1, DIE_MSEC);
 		child_is_gone(probe);
 	}
-	probe_child_forget(&probe->child);
+	if (probe->child >= 0)
+		close(probe->child); /* init reaps the child after this process */
 	if (probe->epoll >= 0)
 		close(probe->epoll);
 	free(probe->socket);
@@ -132,7 +222,7 @@ static int start_child(struct probe *probe, char *why, size_t size)
 		return refuse(why, size, -errno, "cannot read %s: %s", probe->file,
 			      strerror(errno));
 	}
-	fd = probe_child_start(&probe->child, probe->file);
+	fd = child_start(probe);
 	if (fd < 0)
 		return refuse(why, size, fd, "cannot start cat to read %s: %s", probe->file,
 			      strerror(-fd));
@@ -219,20 +309,19 @@ static int read_text(struct probe *probe)
 	return n > 0 ? -EAGAIN : (int)n;
 }
 
-/* After its last byte a child has to say that this was all. */
+/* After the last byte the exit status says whether that was the whole file. */
 static int end_child(struct probe *probe, char *why, size_t size)
 {
-	char complaint[256];
 	int status;
 
-	if (!probe_child_ended(&probe->child, &status))
+	if (!child_ended(probe, &status))
 		return -EAGAIN;
-	probe_child_complaint(&probe->child, complaint, sizeof(complaint));
-	probe_child_forget(&probe->child);
 	if (status == 0)
 		return 0;
-	return refuse(why, size, -EIO, "cannot read %s: %s", probe->file,
-		      complaint[0] ? complaint : "cat was killed");
+	if (status < 0)
+		return refuse(why, size, -EIO, "cannot read %s: cat was killed", probe->file);
+	return refuse(why, size, -EIO, "cannot read %s: cat exited with status %d", probe->file,
+		      status);
 }
 
 static int take_text(struct probe *probe, char *why, size_t size)
@@ -250,9 +339,9 @@ static int take_text(struct probe *probe, char *why, size_t size)
 				    : refuse(why, size, r, "cannot read %s: %s", from(probe),
 					     strerror(-r));
 	close_in(probe);
-	if (probe->child.pidfd < 0)
+	if (probe->child < 0)
 		return 0;
-	r = watch(probe, probe->child.pidfd);
+	r = watch(probe, probe->child);
 	if (r < 0)
 		return refuse(why, size, r, "cannot wait for cat: %s", strerror(-r));
 	return end_child(probe, why, size);

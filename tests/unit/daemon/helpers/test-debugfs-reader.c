@@ -101,13 +101,13 @@ TEST(what_may_not_be_read_is_told_with_the_reason)
 	probe_stage_end(&stage);
 }
 
-TEST(what_cat_complains_of_is_passed_on)
+TEST(a_file_that_cat_cannot_read_is_an_error)
 {
 	struct stage stage = probe_stage_new();
 
 	scratch_mkdir(&stage.scratch, "kfd/mqds");
 	CHECK(start(&stage) == 0 && finish(&stage) == -EIO);
-	CHECK(probe_says(&stage, "/kfd/mqds: cat: ") && probe_says(&stage, "Is a directory"));
+	CHECK(probe_says(&stage, "/kfd/mqds: cat exited with status 1"));
 	CHECK(go_on(&stage) == -EAGAIN);
 	check_no_children();
 	probe_stage_end(&stage);
@@ -143,19 +143,6 @@ TEST(a_reader_that_is_killed_has_failed)
 
 	put_cat(&stage, "#!/bin/sh\necho half; kill -9 $$\n");
 	CHECK(start(&stage) == 0 && finish(&stage) == -EIO && probe_says(&stage, "cat was killed"));
-	path_back(path);
-	probe_stage_end(&stage);
-}
-
-TEST(a_complaint_is_one_line_that_can_be_printed)
-{
-	struct stage stage = probe_stage_new();
-	char *path = path_before();
-
-	put_cat(&stage, "#!/bin/sh\nprintf 'a\\033b\\nc' >&2; exit 1\n");
-	CHECK(start(&stage) == 0 && finish(&stage) == -EIO);
-	CHECK(probe_says(&stage, "/kfd/mqds: a?b") && !strchr(stage.why, '\n') &&
-	      stage.why[strlen(stage.why) - 1] == 'b');
 	path_back(path);
 	probe_stage_end(&stage);
 }
@@ -322,6 +309,6 @@ TEST(running_out_of_file_descriptors_leaves_nothing_behind)
 		check_no_children();
 		failures++;
 	}
-	CHECK(failures >= 4 && finish(&stage) == 0);
+	CHECK(failures >= 2 && finish(&stage) == 0);
 	probe_stage_end(&stage);
 }
