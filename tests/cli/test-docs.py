@@ -10,8 +10,8 @@ tree. --rewrite replaces the outputs that differ in the files: read the diff bef
 An example is a fenced block whose first line begins with "$ ". A line "$ COMMAND" is followed by
 the output that a terminal shows (stdout and stderr). A command that ends with "&" stays until the
 end of its section. "^C" sends SIGINT to the command. A line "..." stands for any lines. A fenced
-block that begins with "[" is configuration: it replaces the tenants, or gpuarbd.conf, of the
-section and is put into force.
+block that begins with [tenant, [gpu or [daemon is configuration: it replaces the tenants, or
+gpuarbd.conf, of the section and is put into force.
 
 Each section of a manual page starts with a new gpuarbd on a private bus. README.md has one
 environment and starts its own bus and daemon, as its reader does. A comment changes the machine
@@ -19,6 +19,7 @@ from there on ("; example: WORD" in a page, "<!-- example: WORD -->" in README.m
 
     simulate=PROFILE,...    gpuarbd --simulate=...
     oversubscribed          a V620 on which three processes without a lease use 15 queues
+    nothing                 no bus and no daemon
     end                     leaves the environment; README.md returns to its own
 """
 
@@ -54,6 +55,8 @@ NOT_RUN = {
     r'cc ': 'the test manual compiles the programs of libgpuarb(3)',
     r'\./(example|borrower)': 'the test manual runs the programs of libgpuarb(3)',
 }
+
+CONFIGURATION = re.compile(r'\[(tenant|daemon|gpu)\b')
 
 complaints: List[str] = []
 rules_used: Set[str] = set()
@@ -285,7 +288,8 @@ class Environment:
 
     def real(self, command: str) -> str:
         return (command.replace('/tmp/gpuarb', str(self.dir))
-                .replace('--profile=', '--profiles="$PROFILES" --profile='))
+                .replace('--profile=', '--profiles="$PROFILES" --profile=')
+                .replace('--simulate=', '--profiles="$PROFILES" --simulate='))
 
     def run(self, example: Example) -> Tuple[List[str], bool]:
         """Returns the lines that it printed, and whether it ended, or stays as it should."""
@@ -459,18 +463,20 @@ def run_file(path: Path, rewrite: bool) -> int:
         elif step.word == 'oversubscribed':
             environment = Environment()
             environment.oversubscribed()
+        elif step.word == 'nothing':
+            environment = Environment()
         elif step.word and step.word != 'end':
             complain(path.name, f'unknown example comment: {step.word}')
         if not step.block or not step.block.lines:
             continue
         first = step.block.lines[0]
-        if not first.startswith('$ ') and not first.startswith('['):
+        if not first.startswith('$ ') and not CONFIGURATION.match(first):
             check_block(path, step.block)
             continue
         if not environment:
             environment = Environment()
             environment.start_daemon('--simulate=radeon-vii')
-        if first.startswith('['):
+        if CONFIGURATION.match(first):
             wrong = environment.configure(step.block.lines)
             if wrong:
                 complain(f'{path.name}:{step.block.line + 1}', wrong)

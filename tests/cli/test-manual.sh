@@ -58,6 +58,11 @@ check 'there are errors' test "$(wc -w <<<"$errors")" -gt 15
 for error in $errors; do
 	check "libgpuarb(3) has $error" grep -qx "|  $error" "$manual"
 done
+options=$("$GPUARBD" --help | grep -oE '^  --[a-z-]+' | sort -u)
+check 'gpuarbd has options' test "$(wc -w <<<"$options")" -gt 8
+check 'gpuarbd(8) has the options that gpuarbd --help has' test \
+	"$(tr -d ' ' <<<"$options")" = "$(section "$docs/gpuarbd.8.scd" OPTIONS |
+		grep -oE '^\*--[a-z-]+' | tr -d '*' | sort -u)"
 gaps=$(grep -rhoE --include='*.c' 'ret\[n\+\+\] = "[a-z-]+"' "$GPUARB_SOURCE_ROOT/daemon/core" |
 	cut -d'"' -f2)
 check 'there are gaps' test "$(wc -w <<<"$gaps")" = 6
