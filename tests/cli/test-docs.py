@@ -137,7 +137,7 @@ def examples_of(block: Block) -> List[Example]:
             examples[-1].output.append(line)
             continue
         document = re.search(r"<<'?(\w+)'?$", examples[-1].command.split('\n')[0])
-        continued = line.endswith('\\') or bool(document and line != document.group(1))
+        continued = line.endswith(('\\', '|')) or bool(document and line != document.group(1))
     return examples
 
 
