@@ -55,14 +55,13 @@ void commit_save_touched(struct daemon *daemon)
 		int r;
 
 		if (!(l->touched & (TOUCH_CHANGED | TOUCH_ENDING | TOUCH_SAVE)) ||
-		    (l->touched & TOUCH_REMOVED) || daemon->saved == l->id)
+		    (l->touched & TOUCH_REMOVED))
 			continue;
 		r = state_save(daemon->state, daemon->arbiter, l);
 		if (r < 0)
 			log_warning("cannot save lease %" PRIu64 ": %s", l->id, strerror(-r));
 		daemon->commit.stale |= r < 0;
 	}
-	daemon->saved = 0;
 }
 
 /* ---- plan, save, commit -------------------------------------------------------------------- */
@@ -80,7 +79,6 @@ int commit_proposal(struct daemon *daemon, struct lease *proposal, struct lease 
 		r = state_save(daemon->state, daemon->arbiter, planned);
 	if (r < 0)
 		return r;
-	daemon->saved = planned->id;
 	lease = arbiter_commit(daemon->arbiter, TAKE_PTR(planned));
 	if (ret_lease)
 		*ret_lease = lease;

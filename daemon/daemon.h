@@ -56,7 +56,6 @@ struct daemon {
 	struct state *state;
 	struct bus *bus; /* NULL while there is no connection */
 	struct enforce *enforce;
-	uint64_t saved; /* the lease that was saved before its commit; or 0 */
 
 	/* bus-connection.c */
 	struct {

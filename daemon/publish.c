@@ -152,7 +152,7 @@ static void publish_lease(struct daemon *daemon, struct lease *lease, unsigned t
 
 	if (removed && !waited)
 		forget(daemon, lease);
-	if (touched & (TOUCH_CHANGED | TOUCH_ENDING))
+	if (touched & (TOUCH_CHANGED | TOUCH_COMMITTED | TOUCH_ENDING))
 		publish_to_holders(daemon, lease);
 	tell_journal(daemon, lease, touched);
 	if (removed && lease->enforce.frozen)

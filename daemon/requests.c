@@ -283,26 +283,19 @@ static int acknowledge(void *userdata, const struct caller *caller, uint64_t id,
 static int activate(void *userdata, const struct caller *caller, uint64_t id, bool active,
 		    struct result *result)
 {
-	_cleanup_(result_done) struct result none = { 0 };
+	struct lease *proposal, *lease;
 	struct daemon *daemon = userdata;
-	struct arbiter *arbiter = daemon->arbiter;
 	int r;
 
-	r = active ? arbiter_activate(arbiter, caller, id, result)
-		   : arbiter_deactivate(arbiter, caller, id, result);
+	r = arbiter_plan_activate(daemon->arbiter, caller, id, active, &proposal, result);
 	if (r < 0)
 		return r;
-	r = commit_save_again(daemon);
-	if (r >= 0)
-		r = state_save(daemon->state, arbiter, ledger_find(arbiter, id));
-	if (r < 0 && active) {
-		arbiter_deactivate(arbiter, caller, id, &none);
-		update_now(daemon);
-		return not_saved(daemon, r, result, "the lease stays inactive");
-	}
+	r = commit_proposal(daemon, proposal, &lease);
+	if (r < 0)
+		return not_saved(daemon, r, result,
+				 active ? "the lease stays inactive" : "the lease stays active");
 	if (!active)
-		journal_events_inactive(daemon, ledger_find(arbiter, id));
-	daemon->commit.stale |= r < 0;
+		journal_events_inactive(daemon, lease);
 	update_now(daemon);
 	return 0;
 }
@@ -331,22 +324,19 @@ static int revoke_lease(void *userdata, uint64_t id, uint64_t grace_usec, const 
 static int drain(void *userdata, const char *gpu, bool on, struct result *result)
 {
 	struct daemon *daemon = userdata;
-	int index = ledger_find_gpu(daemon->arbiter, gpu), r;
-	bool before;
+	struct arbiter *arbiter = daemon->arbiter;
+	uint64_t drained;
+	int r;
 
-	if (index < 0)
+	if (arbiter_plan_drain(arbiter, gpu, on, &drained) < 0)
 		return result_set(result, RESULT_NO_SUCH_GPU, "there is no GPU %s", gpu);
-	before = daemon->arbiter->gpus[index].draining;
-	arbiter_drain(daemon->arbiter, gpu, on);
-	r = state_save_drained(daemon->state, daemon->arbiter);
-	if (r < 0) {
-		arbiter_drain(daemon->arbiter, gpu, before);
+	r = state_save_drained(daemon->state, arbiter, drained);
+	if (r < 0)
 		return result_set(result, RESULT_NOT_SAVED,
-				  "%s: cannot save which GPUs are "
-				  "drained: %s",
+				  "%s: cannot save which GPUs are drained: %s",
 				  daemon->options->runtime_directory, strerror(-r));
-	}
-	log_notice("%s is %s", daemon->arbiter->gpus[index].info.name,
+	arbiter_commit_drain(arbiter, drained);
+	log_notice("%s is %s", arbiter->gpus[ledger_find_gpu(arbiter, gpu)].info.name,
 		   on ? "drained" : "no longer drained");
 	update_now(daemon);
 	return 0;

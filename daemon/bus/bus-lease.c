@@ -285,7 +285,7 @@ void bus_tell_lease(struct bus *bus, const struct lease *lease, unsigned touched
 		bus_emit_removed(bus, path, GPUARB_INTERFACE_LEASE);
 	else if (touched & TOUCH_ADDED)
 		sd_bus_emit_object_added(bus->sd, path);
-	else if (touched & (TOUCH_CHANGED | TOUCH_ENDING | TOUCH_REASON))
+	else if (touched & (TOUCH_CHANGED | TOUCH_COMMITTED | TOUCH_ENDING | TOUCH_REASON))
 		sd_bus_emit_properties_changed(bus->sd, path, GPUARB_INTERFACE_LEASE, "State",
 					       "Generation", "Tier", "Partitions", "Reason",
 					       "Deadline", "Disturbances", NULL);

@@ -214,7 +214,7 @@ void bus_answer_deferred(struct bus *bus, const struct lease *lease, unsigned to
 {
 	struct deferred **at = &bus->deferred;
 
-	if (!(touched & (TOUCH_CHANGED | TOUCH_ENDING | TOUCH_REMOVED)) ||
+	if (!(touched & (TOUCH_CHANGED | TOUCH_COMMITTED | TOUCH_ENDING | TOUCH_REMOVED)) ||
 	    lease->state == STATE_ACTIVATING)
 		return;
 	while (*at) {

@@ -7,7 +7,7 @@
 #include <sys/mount.h>
 
 #include "check.h"
-#include "live.h"
+#include "lend-live.h"
 
 static char junk[4096] = { 1 };
 
@@ -113,4 +113,36 @@ static void restart_without_room(void)
 TEST(leases_outlive_a_restart_on_a_full_file_system)
 {
 	PLAY(restart_without_room);
+}
+
+/* Each is refused and leaves the lease, or the GPU, as it was. */
+static void change_without_room(void)
+{
+	struct live_lease rt;
+	struct rig rig;
+	sd_bus *bus;
+
+	mount_small(&rig, "size=64k,mode=755");
+	lend_configure(&rig, "", "report");
+	rig_start(&rig, LEND_GPU);
+	bus = rig_connect(&rig, 0);
+	rt = keep_inactive(bus, 15);
+	fill(&rig);
+	CHECK(is_error(activate(bus, &rt), GPUARB_ERROR_NOT_SAVED, strerror(ENOSPC)));
+	CHECK(is_in_state(bus, &rt, "inactive"));
+	CHECK(is_error(call(drain(bus, "0")), GPUARB_ERROR_NOT_SAVED, strerror(ENOSPC)));
+	CHECK(gpu_number(bus, "Draining") == 0);
+	CHECK(unlink(rig_path(&rig, "run/junk")) == 0);
+	CHECK(is_fine(activate(bus, &rt)) && is_in_state(bus, &rt, "granted"));
+	CHECK(is_fine(call(drain(bus, "0"))) && gpu_number(bus, "Draining") == 1);
+	fill(&rig);
+	CHECK(is_error(deactivate(bus, &rt), GPUARB_ERROR_NOT_SAVED, strerror(ENOSPC)));
+	CHECK(is_in_state(bus, &rt, "granted"));
+	leave(bus);
+	done(&rig);
+}
+
+TEST(what_cannot_be_saved_is_not_activated_deactivated_or_drained)
+{
+	PLAY(change_without_room);
 }

@@ -144,10 +144,12 @@ static int adapter_activate(void *userdata, const struct caller *caller, uint64_
 			    struct result *result)
 {
 	struct adapter *adapter = userdata;
+	struct lease *proposal;
 	int r;
 
-	r = active ? arbiter_activate(adapter->arbiter, caller, id, result)
-		   : arbiter_deactivate(adapter->arbiter, caller, id, result);
+	r = arbiter_plan_activate(adapter->arbiter, caller, id, active, &proposal, result);
+	if (r >= 0)
+		arbiter_commit(adapter->arbiter, proposal);
 	adapter_carry_out(adapter);
 	return r;
 }

@@ -60,8 +60,7 @@ static void activate_one(struct model *model, struct lease *lease)
 	struct result result = { 0 };
 	int r;
 
-	r = active ? arbiter_activate(model->arbiter, &caller, lease->id, &result)
-		   : arbiter_deactivate(model->arbiter, &caller, lease->id, &result);
+	r = set_active(model->arbiter, &caller, lease->id, active, &result);
 	expect(&result, r,
 	       own && (active ? was == STATE_INACTIVE
 			      : was == STATE_GRANTED || was == STATE_ACTIVATING),

@@ -150,11 +150,11 @@ static void play_lend(struct play *play, const struct lease *lease)
 	struct result result = { 0 };
 
 	switch (play_below(play, 4)) {
-	case 0: arbiter_deactivate(play->arbiter, &caller, lease->id, &result); break;
+	case 0: set_active(play->arbiter, &caller, lease->id, false, &result); break;
 	case 1:
 		arbiter_revoke(play->arbiter, lease->id, play->now, 5000000, "play", &result);
 		break;
-	default: arbiter_activate(play->arbiter, &caller, lease->id, &result);
+	default: set_active(play->arbiter, &caller, lease->id, true, &result);
 	}
 	result_done(&result);
 }

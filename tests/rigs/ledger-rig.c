@@ -102,3 +102,14 @@ void release(struct arbiter *arbiter, uint64_t id)
 		if (touched & TOUCH_REMOVED)
 			lease_free(lease);
 }
+
+int set_active(struct arbiter *arbiter, const struct caller *caller, uint64_t id, bool active,
+	       struct result *result)
+{
+	struct lease *proposal;
+	int r = arbiter_plan_activate(arbiter, caller, id, active, &proposal, result);
+
+	if (r >= 0)
+		arbiter_commit(arbiter, proposal);
+	return r;
+}

@@ -26,5 +26,9 @@ struct caller caller_of(uid_t uid);
 struct lease *reserve(struct arbiter *arbiter, uid_t uid, const struct request *request,
 		      struct result *result);
 
+/* Activates or deactivates: plan and commit. */
+int set_active(struct arbiter *arbiter, const struct caller *caller, uint64_t id, bool active,
+	       struct result *result);
+
 /* Closes the last holder and lets the hardware be free. */
 void release(struct arbiter *arbiter, uint64_t id);

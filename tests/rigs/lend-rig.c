@@ -73,8 +73,7 @@ int activate(struct lending *l, uint64_t id, bool active)
 	int r;
 
 	result_done(&l->s.result);
-	r = active ? arbiter_activate(l->s.arbiter, &caller, id, &l->s.result)
-		   : arbiter_deactivate(l->s.arbiter, &caller, id, &l->s.result);
+	r = set_active(l->s.arbiter, &caller, id, active, &l->s.result);
 	settle(l);
 	return r;
 }

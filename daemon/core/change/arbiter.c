@@ -16,6 +16,15 @@ static bool takes_more(const struct partition *next, const struct partition *now
 	       a->vram > b->vram;
 }
 
+static void take_state(struct lease *lease, const struct lease *proposal)
+{
+	lease->state = proposal->state;
+	lease->lend.never_granted = proposal->lend.never_granted;
+	lease->deadline_usec = proposal->deadline_usec;
+	lease->lend.give_up_usec = proposal->lend.give_up_usec;
+	memcpy(lease->reason, proposal->reason, sizeof(lease->reason));
+}
+
 /* The next version of a lease moves into the object that others point to. */
 static void replace(struct arbiter *arbiter, struct lease *lease, struct lease *proposal)
 {
@@ -30,12 +39,15 @@ static void replace(struct arbiter *arbiter, struct lease *lease, struct lease *
 	proposal->partitions = old;
 	lease->generation = proposal->generation;
 	lease->acknowledged = proposal->acknowledged;
+	take_state(lease, proposal);
 	ledger_recount_shared(arbiter, proposal);
 	ledger_charge(arbiter, lease);
 	for (size_t i = 0; i < lease->n_partitions; i++)
 		if (!cuset_equal(&lease->partitions[i].cus, &old[i].cus))
 			lend_disturb(arbiter, lease, old[i].gpu);
 	queue_pass(arbiter, lease, more, UINT64_MAX);
+	if (lease->state == STATE_INACTIVE)
+		ledger_grow(arbiter, lease_gpus(lease));
 }
 
 /* The first partitions of one that waited: its first generation, still. */
@@ -44,14 +56,8 @@ static void grant(struct arbiter *arbiter, struct lease *lease, struct lease *pr
 	queue_remove(arbiter, lease);
 	lease->partitions = TAKE_PTR(proposal->partitions);
 	lease->n_partitions = proposal->n_partitions;
-	lease->state = proposal->state;
-	lease->lend.never_granted = proposal->lend.never_granted;
-	lease->deadline_usec = proposal->deadline_usec;
-	lease->lend.give_up_usec = proposal->lend.give_up_usec;
-	lease->wait.candidates = proposal->wait.candidates;
-	lease->wait.passed = proposal->wait.passed;
-	lease->wait.over_quota = proposal->wait.over_quota;
-	memcpy(lease->reason, proposal->reason, sizeof(lease->reason));
+	take_state(lease, proposal);
+	lease->wait = proposal->wait;
 	if (!lease->token[0]) {
 		free(lease->request);
 		lease->request = NULL;
@@ -85,29 +91,34 @@ struct lease *arbiter_commit(struct arbiter *arbiter, struct lease *proposal)
 		grant(arbiter, lease, proposal);
 	else
 		replace(arbiter, lease, proposal);
-	ledger_touch(arbiter, lease, TOUCH_CHANGED);
+	ledger_touch(arbiter, lease, TOUCH_COMMITTED);
 	lease_free(proposal);
 	return lease;
 }
 
+void arbiter_commit_drain(struct arbiter *arbiter, uint64_t drained)
+{
+	for (unsigned i = 0; i < arbiter->n_gpus; i++) {
+		struct gpu *gpu = &arbiter->gpus[i];
+		bool drain = drained & UINT64_C(1) << i;
+
+		if (gpu->draining == drain)
+			continue;
+		gpu->draining = drain;
+		gpu->changed |= !gpu->absent;
+		if (!drain)
+			ledger_wake(arbiter, UINT64_C(1) << i);
+	}
+}
+
 int arbiter_drain(struct arbiter *arbiter, const char *gpu, bool drain)
 {
-	int index = ledger_find_gpu(arbiter, gpu);
+	uint64_t drained;
+	int r = arbiter_plan_drain(arbiter, gpu, drain, &drained);
 
-	if (index < 0)
-		return index;
-	/* Slots that it had before are of its name, too. */
-	for (size_t i = 0; i < arbiter->n_gpus; i++)
-		if (arbiter->gpus[i].absent &&
-		    strcmp(arbiter->gpus[i].info.name, arbiter->gpus[index].info.name) == 0)
-			arbiter->gpus[i].draining = drain;
-	if (arbiter->gpus[index].draining != drain) {
-		arbiter->gpus[index].draining = drain;
-		arbiter->gpus[index].changed = true;
-		if (!drain)
-			ledger_wake(arbiter, UINT64_C(1) << index);
-	}
-	return 0;
+	if (r >= 0)
+		arbiter_commit_drain(arbiter, drained);
+	return r;
 }
 
 uint64_t arbiter_next_deadline(const struct arbiter *arbiter)

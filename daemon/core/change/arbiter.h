@@ -32,7 +32,10 @@
  * in force. */
 struct lease *arbiter_commit(struct arbiter *arbiter, struct lease *proposal);
 
-/* Starts or stops draining a GPU: a drained GPU gets no new grants. -ENOENT. */
+/* Puts the outcome of arbiter_plan_drain() into force. */
+void arbiter_commit_drain(struct arbiter *arbiter, uint64_t drained);
+
+/* Plans and commits at once, for what is saved already. -ENOENT. */
 int arbiter_drain(struct arbiter *arbiter, const char *gpu, bool drain);
 
 /* When arbiter_expire(), arbiter_next_enforce_step() or arbiter_plan_growth() has to be called

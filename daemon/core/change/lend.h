@@ -20,13 +20,6 @@ int arbiter_plan_growth(struct arbiter *arbiter, uint64_t now_usec, struct lease
 /* A growth could not be saved: repeats the round after grow-delay. */
 void arbiter_grow_later(struct arbiter *arbiter);
 
-/* Activate: the lease is granted by arbiter_lend() when no borrower occupies its CUs any more.
- * Deactivate: its CUs are lent from now on. -EBUSY: the lease is in another state. */
-int arbiter_activate(struct arbiter *arbiter, const struct caller *caller, uint64_t id,
-		     struct result *result);
-int arbiter_deactivate(struct arbiter *arbiter, const struct caller *caller, uint64_t id,
-		       struct result *result);
-
 /* The masks of this lease on the GPU change: counts a disturbance for the realtime leases whose
  * queues leave the hardware for it. */
 void lend_disturb(struct arbiter *arbiter, const struct lease *by, unsigned gpu);

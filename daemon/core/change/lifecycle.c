@@ -125,12 +125,6 @@ int arbiter_acknowledge(struct arbiter *arbiter, uint64_t id, uint64_t generatio
 	return 0;
 }
 
-int lifecycle_wrong_state(const struct lease *lease, struct result *result, const char *hint)
-{
-	return result_set(result, RESULT_INVALID_STATE, "lease %llu is %s: %s",
-			  (unsigned long long)lease->id, state_name(lease->state), hint);
-}
-
 static uint64_t later(uint64_t now_usec, uint64_t grace_usec)
 {
 	return grace_usec > UINT64_MAX - 1 - now_usec ? UINT64_MAX - 1 : now_usec + grace_usec;
@@ -151,11 +145,11 @@ int arbiter_revoke(struct arbiter *arbiter, uint64_t id, uint64_t now_usec, uint
 			result, RESULT_INVALID_REQUEST, "grace_usec %llu: a day, %llu, is the most",
 			(unsigned long long)grace_usec, (unsigned long long)REVOKE_GRACE_MAX_USEC);
 	if (lease->state == STATE_ENDING)
-		return lifecycle_wrong_state(lease, result, "there is nothing left to revoke");
+		return lease_wrong_state(lease, result, "there is nothing left to revoke");
 	if (lease->state == STATE_REVOKING && deadline >= lease->deadline_usec)
-		return lifecycle_wrong_state(lease, result,
-					     "its deadline is sooner; it can only be brought "
-					     "forward");
+		return lease_wrong_state(lease, result,
+					 "its deadline is sooner; it can only be brought "
+					 "forward");
 	snprintf(text, sizeof(text), "revoked by an administrator%s%s", reason[0] ? ": " : "",
 		 reason);
 	lease->revoked = true;

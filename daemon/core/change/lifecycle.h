@@ -29,6 +29,3 @@ int arbiter_revoke(struct arbiter *arbiter, uint64_t id, uint64_t now_usec, uint
 /* Ends leases that the present policy would not grant: review_lease(). Waiting leases are judged
  * when they are to be granted. */
 void arbiter_review(struct arbiter *arbiter);
-
-/* "lease 3 is waiting: HINT". Returns the errno of InvalidState. */
-int lifecycle_wrong_state(const struct lease *lease, struct result *result, const char *hint);

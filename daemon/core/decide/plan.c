@@ -323,3 +323,68 @@ int arbiter_plan_resize(const struct arbiter *arbiter, const struct caller *call
 	*ret = TAKE_PTR(next);
 	return 0;
 }
+
+/* ---- activate and deactivate -------------------------------------------------------------- */
+
+static int check_lender(const struct lease *lease, bool active, struct result *result)
+{
+	if (lease->class != CLASS_REALTIME)
+		return result_set(result, RESULT_INVALID_STATE,
+				  "lease %llu is of class %s: only realtime leases lend and are "
+				  "activated",
+				  (unsigned long long)lease->id, class_name(lease->class));
+	if (active && lease->state != STATE_INACTIVE)
+		return lease_wrong_state(lease, result, "only an inactive lease can be activated");
+	if (!active && lease->state != STATE_GRANTED && lease->state != STATE_ACTIVATING)
+		return lease_wrong_state(lease, result, "only an active lease can be deactivated");
+	return 0;
+}
+
+int arbiter_plan_activate(const struct arbiter *arbiter, const struct caller *caller, uint64_t id,
+			  bool active, struct lease **ret, struct result *result)
+{
+	struct lease *lease, *next;
+	int r;
+
+	r = ledger_find_owned(arbiter, caller, id, &lease, result);
+	if (r >= 0)
+		r = check_lender(lease, active, result);
+	if (r < 0)
+		return r;
+	if (lease_next_version(lease, lease->n_partitions, &next) < 0)
+		return no_memory(result);
+	memcpy(next->partitions, lease->partitions,
+	       lease->n_partitions * sizeof(*next->partitions));
+	next->state = active ? STATE_ACTIVATING : STATE_INACTIVE;
+	next->deadline_usec = UINT64_MAX; /* arbiter_lend() sets it if a borrower has to shrink */
+	if (!active) {
+		next->lend.never_granted = false;
+		next->lend.give_up_usec = UINT64_MAX;
+		lease_set_reason(next, "");
+	}
+	*ret = next;
+	return 0;
+}
+
+/* ---- drain --------------------------------------------------------------------------------- */
+
+int arbiter_plan_drain(const struct arbiter *arbiter, const char *gpu, bool drain, uint64_t *ret)
+{
+	int index = ledger_find_gpu(arbiter, gpu);
+	uint64_t drained = 0;
+
+	if (index < 0)
+		return index;
+	for (unsigned i = 0; i < arbiter->n_gpus; i++) {
+		const struct gpu *other = &arbiter->gpus[i];
+		/* The place of an absent GPU of the same name is for when it comes back. */
+		bool meant = (int)i == index ||
+			     (other->absent &&
+			      strcmp(other->info.name, arbiter->gpus[index].info.name) == 0);
+
+		if (meant ? drain : other->draining)
+			drained |= UINT64_C(1) << i;
+	}
+	*ret = drained;
+	return 0;
+}

@@ -21,6 +21,15 @@ int arbiter_plan(const struct arbiter *arbiter, const struct caller *caller,
 int arbiter_plan_resize(const struct arbiter *arbiter, const struct caller *caller, uint64_t id,
 			const struct request *request, struct lease **ret, struct result *result);
 
+/* Plans to activate or deactivate a realtime lease. Activating: arbiter_lend() grants it when no
+ * borrower occupies its CUs any more. Deactivated: its CUs are lent. */
+int arbiter_plan_activate(const struct arbiter *arbiter, const struct caller *caller, uint64_t id,
+			  bool active, struct lease **ret, struct result *result);
+
+/* Plans to start or stop draining a GPU: a draining GPU gets no new grants. *ret: all GPUs that
+ * are draining then, as bits. -ENOENT. */
+int arbiter_plan_drain(const struct arbiter *arbiter, const char *gpu, bool drain, uint64_t *ret);
+
 /* Fills in the defaults of a request and checks it against the policy; looks at no GPU. */
 int plan_complete(const struct tenant *tenant, enum lease_class lease_class,
 		  struct request *request, struct result *result);

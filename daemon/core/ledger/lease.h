@@ -151,14 +151,15 @@ struct lease {
 
 /* What the daemon has to do for a touched lease. */
 enum touch {
-	TOUCH_ADDED = 1 << 0,   /* tell the bus */
-	TOUCH_CHANGED = 1 << 1, /* save, tell the bus and its holders */
-	TOUCH_ENDING = 1 << 2,  /* save, tell the bus and its holders; look at the hardware */
-	TOUCH_REMOVED = 1 << 3, /* out of the ledger: forget its file, holders, object */
-	TOUCH_SAVE = 1 << 5,    /* save it: more is known of its processes */
-	TOUCH_REASON = 1 << 4,  /* a waiting lease's reason: tell the bus, nobody else */
-	TOUCH_DRIFT = 1 << 6,   /* it has become excessive, or no longer is: tell the log */
-	TOUCH_ACTIVE = 1 << 7,  /* it was activating, and is granted: tell the log */
+	TOUCH_ADDED = 1 << 0,     /* tell the bus */
+	TOUCH_CHANGED = 1 << 1,   /* save, tell the bus and its holders */
+	TOUCH_COMMITTED = 1 << 8, /* its next version was saved: tell the bus and its holders */
+	TOUCH_ENDING = 1 << 2,    /* save, tell the bus and its holders; look at the hardware */
+	TOUCH_REMOVED = 1 << 3,   /* out of the ledger: forget its file, holders, object */
+	TOUCH_SAVE = 1 << 5,      /* save it: more is known of its processes */
+	TOUCH_REASON = 1 << 4,    /* a waiting lease's reason: tell the bus, nobody else */
+	TOUCH_DRIFT = 1 << 6,     /* it has become excessive, or no longer is: tell the log */
+	TOUCH_ACTIVE = 1 << 7,    /* it was activating, and is granted: tell the log */
 };
 
 /* The CUs that nobody else can be granted: those that the ledger is charged. */
@@ -187,6 +188,9 @@ struct partition *lease_partition_on(const struct lease *lease, unsigned gpu);
 /* A copy of the lease, with its request if it has a token, and with room for partitions.
  * -ENOMEM. */
 int lease_next_version(const struct lease *lease, size_t n_partitions, struct lease **ret);
+
+/* "lease 3 is waiting: HINT". Returns the errno of InvalidState. */
+int lease_wrong_state(const struct lease *lease, struct result *result, const char *hint);
 
 /* Copies the reason; a longer one is cut between two UTF-8 characters, as the bus requires. */
 void lease_set_reason(struct lease *lease, const char *reason);

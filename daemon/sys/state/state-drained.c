@@ -24,12 +24,12 @@ static const struct gpu *find(const struct arbiter *arbiter, const char *name)
 	return NULL;
 }
 
-int state_save_drained(struct state *state, const struct arbiter *arbiter)
+int state_save_drained(struct state *state, const struct arbiter *arbiter, uint64_t drained)
 {
 	char text[TEXT_SIZE] = "", *end = text;
 
 	for (size_t i = 0; i < arbiter->n_gpus; i++)
-		if (arbiter->gpus[i].draining)
+		if (drained & UINT64_C(1) << i)
 			end += sprintf(end, "%s\n", arbiter->gpus[i].info.name);
 	for (size_t i = 0; i < state->n_away; i++)
 		if (!find(arbiter, state->away[i]))

@@ -53,10 +53,10 @@ void state_set_aside(struct state *state, uint64_t id, const char *why,
 		     struct diagnostics *diagnostics);
 
 /*
- * Which GPUs are drained: RUNTIME/drained, a name a line; no file: none. What cannot be read,
+ * Which GPUs are drained (as bits): RUNTIME/drained, a name a line; no file: none. What cannot be read,
  * or names no GPU, is a note. A GPU that is not here stays in the file, so that it is drained
  * when it is loaded again after the GPU came back.
  */
-int state_save_drained(struct state *state, const struct arbiter *arbiter);
+int state_save_drained(struct state *state, const struct arbiter *arbiter, uint64_t drained);
 void state_load_drained(struct state *state, struct arbiter *arbiter,
 			struct diagnostics *diagnostics);

@@ -287,9 +287,13 @@ TEST(any_gpu_is_one_that_need_not_round_up)
 
 TEST(drained_gpus_give_nothing_more)
 {
+	uint64_t drained;
 	struct scene s = scene_of(1);
 
 	CHECK(arbiter_drain(s.arbiter, "9", true) == -ENOENT);
+	CHECK(arbiter_plan_drain(s.arbiter, "9", true, &drained) == -ENOENT);
+	CHECK(arbiter_plan_drain(s.arbiter, "0", true, &drained) == 0 && drained == 1);
+	CHECK(!s.arbiter->gpus[0].draining);
 	CHECK(arbiter_drain(s.arbiter, "0", true) == 0);
 	CHECK(!grant(&s, ANY, 10) && refused(&s, RESULT_NO_CAPACITY, REASON_DRAIN));
 	CHECK(arbiter_drain(s.arbiter, "0", false) == 0 && grant(&s, ANY, 10));

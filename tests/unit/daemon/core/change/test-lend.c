@@ -306,12 +306,12 @@ TEST(states_that_do_not_allow_it_are_told)
 	CHECK(activate(&l, rt->id, true) == 0);
 	CHECK(activate(&l, rt->id, true) < 0 && l.s.result.kind == RESULT_INVALID_STATE);
 	CHECK(strstr(l.s.result.sentence, "granted"));
-	CHECK(arbiter_activate(l.s.arbiter, &any, rt->id, &l.s.result) < 0);
+	CHECK(set_active(l.s.arbiter, &any, rt->id, true, &l.s.result) < 0);
 	CHECK(l.s.result.kind == RESULT_NOT_PERMITTED);
-	CHECK(arbiter_deactivate(l.s.arbiter, &any, rt->id, &l.s.result) < 0);
-	CHECK(arbiter_activate(l.s.arbiter, &lab_caller, lab->id, &l.s.result) < 0);
+	CHECK(set_active(l.s.arbiter, &any, rt->id, false, &l.s.result) < 0);
+	CHECK(set_active(l.s.arbiter, &lab_caller, lab->id, true, &l.s.result) < 0);
 	CHECK(l.s.result.kind == RESULT_INVALID_STATE && strstr(l.s.result.sentence, "guaranteed"));
-	CHECK(arbiter_activate(l.s.arbiter, &vr, 99, &l.s.result) < 0);
+	CHECK(set_active(l.s.arbiter, &vr, 99, true, &l.s.result) < 0);
 	CHECK(l.s.result.kind == RESULT_NO_SUCH_LEASE);
 	scene_done(&l.s);
 }
@@ -363,5 +363,25 @@ TEST(a_resize_takes_nothing_that_is_borrowed)
 	borrow(&l, 4, 60);
 	CHECK(arbiter_plan_resize(l.s.arbiter, &caller, lab->id, &request, &next, &l.s.result) < 0);
 	CHECK(l.s.result.kind == RESULT_NO_CAPACITY);
+	scene_done(&l.s);
+}
+
+TEST(a_planned_activation_changes_nothing_until_it_is_committed)
+{
+	struct lending l = lending_of(1);
+	struct lease *rt = keep_inactive(&l, 15), *next;
+	struct caller vr = caller_of(VR);
+
+	CHECK(arbiter_plan_activate(l.s.arbiter, &vr, rt->id, true, &next, &l.s.result) == 0);
+	CHECK(next->state == STATE_ACTIVATING && next->generation == rt->generation);
+	CHECK(rt->state == STATE_INACTIVE && !rt->touched && !l.s.arbiter->touched);
+	CHECK(arbiter_commit(l.s.arbiter, next) == rt && rt->state == STATE_ACTIVATING);
+	CHECK(rt->touched == TOUCH_COMMITTED);
+	settle(&l);
+	CHECK(rt->state == STATE_GRANTED);
+
+	CHECK(arbiter_plan_activate(l.s.arbiter, &vr, rt->id, false, &next, &l.s.result) == 0);
+	lease_free(next); /* it could not be saved */
+	CHECK(rt->state == STATE_GRANTED && !rt->touched);
 	scene_done(&l.s);
 }

@@ -70,7 +70,7 @@ TEST(it_becomes_a_lease_like_any_other)
 	CHECK(lease->generation == 1 && lease->acknowledged == 1 && !lease->reason[0]);
 	CHECK(lease->deadline_usec == UINT64_MAX && lease->wait.candidates == 0 && !lease->request);
 	CHECK(lease->n_holders == 1 && queue_position(s.arbiter, lease) == 0);
-	CHECK(touched_of(&s, lease->id, NULL) == TOUCH_CHANGED);
+	CHECK(touched_of(&s, lease->id, NULL) == TOUCH_COMMITTED);
 	CHECK(gpu_cus_free(&s.arbiter->gpus[0]) == 30);
 	release(s.arbiter, lease->id);
 	CHECK(gpu_cus_free(&s.arbiter->gpus[0]) == 60);

@@ -27,6 +27,15 @@ static const char *file_text(const struct rig *rig)
 	return text;
 }
 
+static int save_drained(struct state *state, const struct arbiter *arbiter)
+{
+	uint64_t drained = 0;
+
+	for (size_t i = 0; i < arbiter->n_gpus; i++)
+		drained |= (uint64_t)arbiter->gpus[i].draining << i;
+	return state_save_drained(state, arbiter, drained);
+}
+
 TEST(drained_gpus_are_drained_after_a_restart)
 {
 	struct arbiter *old = two_gpus(), *new = two_gpus();
@@ -36,7 +45,7 @@ TEST(drained_gpus_are_drained_after_a_restart)
 	state_load_drained(state, old, &rig->diagnostics); /* no file: none is */
 	CHECK(rig->diagnostics.n == 0 && !old->gpus[0].draining && !old->gpus[1].draining);
 	CHECK(arbiter_drain(old, "0000:04:00.0", true) == 0);
-	CHECK(state_save_drained(state, old) == 0);
+	CHECK(save_drained(state, old) == 0);
 	CHECK(strcmp(file_text(rig), "0000:04:00.0\n") == 0);
 	state_close(state);
 
@@ -44,8 +53,8 @@ TEST(drained_gpus_are_drained_after_a_restart)
 	state_load_drained(state, new, &rig->diagnostics);
 	CHECK(rig->diagnostics.n == 0 && !new->gpus[0].draining &&new->gpus[1].draining);
 	CHECK(arbiter_drain(new, "0000:04:00.0", false) == 0);
-	CHECK(state_save_drained(state, new) == 0 && !file_text(rig));
-	CHECK(state_save_drained(state, new) == 0);
+	CHECK(save_drained(state, new) == 0 && !file_text(rig));
+	CHECK(save_drained(state, new) == 0);
 	state_close(state);
 	state_rig_free(rig);
 	arbiter_free(old);
@@ -63,7 +72,7 @@ TEST(a_drained_gpu_that_is_away_stays_drained)
 	CHECK(arbiter->gpus[0].draining && !arbiter->gpus[1].draining && rig->diagnostics.n == 1);
 	CHECK(state_says(rig,
 			 "0000:05:00.0 is drained and not here: it stays drained when it comes"));
-	CHECK(state_save_drained(state, arbiter) == 0);
+	CHECK(save_drained(state, arbiter) == 0);
 	CHECK(strcmp(file_text(rig), "0000:03:00.0\n0000:05:00.0\n") == 0);
 
 	/* It comes back. */
@@ -71,7 +80,7 @@ TEST(a_drained_gpu_that_is_away_stays_drained)
 	state_load_drained(state, arbiter, &rig->diagnostics);
 	CHECK(arbiter->gpus[1].draining && rig->diagnostics.n == 1);
 	CHECK(arbiter_drain(arbiter, "0000:05:00.0", false) == 0);
-	CHECK(state_save_drained(state, arbiter) == 0);
+	CHECK(save_drained(state, arbiter) == 0);
 	CHECK(strcmp(file_text(rig), "0000:03:00.0\n") == 0);
 	state_rig_free(rig);
 	arbiter_free(arbiter);
@@ -112,7 +121,7 @@ TEST(more_than_a_machine_can_have_are_not_kept)
 	CHECK(rig->diagnostics.n == REQUEST_WANTS + 1);
 	CHECK(state_says(rig, "/drained:65: 0000:48:00.0 is one too many"));
 	CHECK(arbiter_drain(arbiter, "0", true) == 0 && arbiter_drain(arbiter, "1", true) == 0);
-	CHECK(state_save_drained(state, arbiter) == 0);
+	CHECK(save_drained(state, arbiter) == 0);
 	CHECK(strstr(file_text(rig), "\n0000:47:00.0\n") && !strstr(file_text(rig), "0000:48"));
 	state_rig_free(rig);
 	arbiter_free(arbiter);
@@ -126,14 +135,14 @@ TEST(what_is_no_list_is_set_aside_and_does_not_stay_in_the_way)
 
 	scratch_mkdir(&rig->scratch, "drained");
 	CHECK(arbiter_drain(arbiter, "0", true) == 0);
-	CHECK(state_save_drained(state, arbiter) == -EISDIR);
+	CHECK(save_drained(state, arbiter) == -EISDIR);
 	CHECK(arbiter_drain(arbiter, "0", false) == 0);
-	CHECK(state_save_drained(state, arbiter) == -EISDIR);
+	CHECK(save_drained(state, arbiter) == -EISDIR);
 
 	state_load_drained(state, arbiter, &rig->diagnostics);
 	CHECK(state_says(rig, "/drained: not a list of GPUs; it is in ") &&
 	      rig->diagnostics.n == 1);
-	CHECK(state_save_drained(state, arbiter) == 0);
+	CHECK(save_drained(state, arbiter) == 0);
 	scratch_put(&rig->scratch, "drained", "0000:03:00.0\n\0", 14);
 	state_load_drained(state, arbiter, &rig->diagnostics);
 	CHECK(!arbiter->gpus[0].draining && there(rig, "set-aside/drained.2"));
