@@ -287,7 +287,7 @@ class Environment:
             found |= more
 
     def real(self, command: str) -> str:
-        return (command.replace('/tmp/gpuarb', str(self.dir))
+        return (command.replace('/tmp/gpuarb', str(self.dir)).replace('/etc/gpuarb', str(self.dir))
                 .replace('--profile=', '--profiles="$PROFILES" --profile=')
                 .replace('--simulate=', '--profiles="$PROFILES" --simulate='))
 
