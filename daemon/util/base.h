@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What ownership needs, and nothing else. */
+/* Cleanup of variables at the end of their scope, and a few macros. */
 
 #include <stddef.h>
+#include <stdlib.h>
 
 #define _cleanup_(f) __attribute__((cleanup(f)))
 
-/* After the prototype of a free function that takes NULL: makes NAMEp for _cleanup_(). */
+/* Defines FUNCp for _cleanup_(), from a function that frees a TYPE. */
 #define DEFINE_CLEANUP(type, func)          \
 	static inline void func##p(type *p) \
 	{                                   \
@@ -15,7 +16,7 @@
 			func(*p);           \
 	}
 
-/* Gives the pointer away: the variable is NULL afterwards. */
+/* The value of the pointer variable p, which becomes NULL: passes ownership on. */
 #define TAKE_PTR(p)                               \
 	({                                        \
 		__typeof__(p) *take_p_ = &(p);    \
@@ -38,5 +39,8 @@ static inline unsigned max_u(unsigned a, unsigned b)
 	return a > b ? a : b;
 }
 
-/* For _cleanup_(): frees what a pointer variable of any type points to. */
-void freep(void *pointer_to_pointer);
+/* For _cleanup_(): frees the memory that a pointer variable of any type points to. */
+static inline void freep(void *pointer_to_pointer)
+{
+	free(*(void **)pointer_to_pointer);
+}

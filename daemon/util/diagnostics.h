@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Sentences for people, collected where something is read and told where it is handled.
- * Zero-initialise; notes_done() when finished.
+ * Errors and warnings, collected while files are read, and printed or logged by the caller.
+ * Initialise with zeros; free with diagnostics_done().
  */
 
 #include <stdbool.h>
@@ -12,7 +12,7 @@
 #include "util/base.h"
 
 struct diagnostic {
-	bool error; /* false: something was degraded, and this is how */
+	bool error; /* false: a warning about something that was ignored or guessed */
 	char *text;
 };
 
@@ -21,7 +21,7 @@ struct diagnostics {
 	size_t n;
 };
 
-/* Running out of memory loses the sentence, never the caller. */
+/* Drops the diagnostic if there is no memory. */
 void diagnostics_add(struct diagnostics *diagnostics, bool error, const char *format, ...)
 	PRINTF_LIKE(3, 4);
 bool diagnostics_have_errors(const struct diagnostics *diagnostics);

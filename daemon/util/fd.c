@@ -12,7 +12,7 @@ int send_with_fd(int socket, const char *text, size_t size, int fd)
 		char bytes[CMSG_SPACE(sizeof(int))];
 		struct cmsghdr align;
 	} control = { 0 };
-	struct iovec io = { .iov_base = (void *)(uintptr_t)text, /* read only */
+	struct iovec io = { .iov_base = (void *)(uintptr_t)text, /* sendmsg() only reads it */
 			    .iov_len = size };
 	struct msghdr message = { .msg_iov = &io, .msg_iovlen = 1 };
 	struct cmsghdr *header;

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "util/base.h"
 
-/* For _cleanup_(): closes what is open; -1 is not. */
+/* For _cleanup_(): closes the file descriptor unless it is negative. */
 static inline void close_fd(const int *fd)
 {
 	if (*fd >= 0)
@@ -14,5 +17,11 @@ static inline void close_fd(const int *fd)
 }
 #define _cleanup_fd_ _cleanup_(close_fd)
 
-/* One message, without waiting for room, and fd with it unless that is negative. */
+/* A link to it masks a configuration file. */
+static inline bool is_dev_null(const struct stat *st)
+{
+	return S_ISCHR(st->st_mode) && st->st_rdev == makedev(1, 3);
+}
+
+/* Sends one message, with a copy of fd unless that is negative. Never waits: -EAGAIN. */
 int send_with_fd(int socket, const char *text, size_t size, int fd);

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <ini.h>
 #include <limits.h>
 #include <search.h>
@@ -12,10 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "util/fd.h"
 #include "util/text.h"
-#include "util/textfile.h"
 
+#define FILE_BYTES (1024U * 1024U)
 #define LINE_BYTES 190U /* libinih's own limit is 200 with line end, NUL and BOM */
 #define ERRORS_MAX 100U /* in one file; after that the reader stops */
 
@@ -53,6 +57,86 @@ void ini_bad(const struct ini_place *place, const char *format, ...)
 	diagnostics_add(place->diagnostics, true, "%s:%u: %s", place->file, place->line, text);
 	if (place->errors)
 		++*place->errors;
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+static int refuse_file(const char *path, const char *why, struct diagnostics *diagnostics)
+{
+	diagnostics_add(diagnostics, true, "%s: %s", path, why);
+	return -EINVAL;
+}
+
+static int out_of_memory(struct diagnostics *diagnostics, const char *path)
+{
+	refuse_file(path, "out of memory", diagnostics);
+	return -ENOMEM;
+}
+
+static int read_all(int fd, const char *path, char **ret, size_t *ret_size,
+		    struct diagnostics *diagnostics)
+{
+	_cleanup_(freep) char *text = malloc(FILE_BYTES + 2);
+	size_t size = 0;
+	ssize_t n;
+
+	if (!text)
+		return out_of_memory(diagnostics, path);
+
+	/* Read one byte more than is allowed: the file can grow while it is read. */
+	while (size <= FILE_BYTES) {
+		n = read(fd, text + size, FILE_BYTES + 1 - size);
+		if (n < 0)
+			return refuse_file(path, strerror(errno), diagnostics);
+		if (n == 0)
+			break;
+		size += (size_t)n;
+	}
+	if (size > FILE_BYTES)
+		return refuse_file(path, "larger than 1 MiB", diagnostics);
+
+	text[size] = '\0';
+	*ret = TAKE_PTR(text);
+	*ret_size = size;
+	return 0;
+}
+
+static int open_file(const char *path, const struct trust *trust, struct diagnostics *diagnostics)
+{
+	int fd;
+
+	if (trust)
+		return trust_open(path, trust, O_RDONLY, diagnostics);
+	/* O_NONBLOCK: opening a FIFO must not wait for its other end. */
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (fd >= 0)
+		return fd;
+	return errno == ENOENT ? -ENOENT : refuse_file(path, strerror(errno), diagnostics);
+}
+
+/* Loads a regular file of up to FILE_BYTES, or /dev/null as an empty one; the text gets a NUL at its
+ * end and may contain others. trust NULL: the file may belong to any user. -ENOENT without diagnostic;
+ * with one -EINVAL or -ENOMEM. */
+static int load_file(const char *path, const struct trust *trust, char **ret, size_t *ret_size,
+		     struct diagnostics *diagnostics)
+{
+	_cleanup_fd_ int fd = open_file(path, trust, diagnostics);
+	struct stat st;
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) < 0)
+		return refuse_file(path, strerror(errno), diagnostics);
+	if (!is_dev_null(&st)) {
+		if (!S_ISREG(st.st_mode))
+			return refuse_file(path,
+					   S_ISDIR(st.st_mode) ? "a directory, not a file"
+							       : "not a regular file",
+					   diagnostics);
+		if (st.st_size > (off_t)FILE_BYTES)
+			return refuse_file(path, "larger than 1 MiB", diagnostics);
+	}
+	return read_all(fd, path, ret, ret_size, diagnostics);
 }
 
 /* ---- lines and libinih ------------------------------------------------------------------ */
@@ -260,7 +344,7 @@ int ini_read(const char *path, const struct trust *trust, ini_section_t on_secti
 	size_t size;
 	int r;
 
-	r = textfile_load(path, trust, &text, &size, diagnostics);
+	r = load_file(path, trust, &text, &size, diagnostics);
 	if (r < 0)
 		return r;
 

@@ -7,7 +7,7 @@
  * A line is a comment (it starts with # or ;), a [section] or KEY = VALUE, of up to 190 bytes; " ;"
  * starts a comment after a value. Indentation has no meaning: a value ends with its line. A
  * section may occur once in a file, a key once in a section. Everything but comments is ASCII.
- * /dev/null reads as an empty file.
+ * /dev/null reads as an empty file, and no file may be larger than 1 MiB.
  */
 
 #include <stdbool.h>
@@ -32,9 +32,9 @@ typedef void (*ini_key_t)(const struct ini_place *place, const char *section, co
 /* Called for each header, before its keys. */
 typedef void (*ini_section_t)(const struct ini_place *place, const char *section, void *userdata);
 
-/* on_section may be NULL. trust: as for textfile_load(). Returns -ENOENT without diagnostic if
- * there is no such file; with a diagnostic -EINVAL if the file was refused or has an error, or
- * -ENOMEM. */
+/* on_section may be NULL. trust: as for trust_open(); NULL: the file may belong to any user. Returns
+ * -ENOENT without diagnostic if there is no such file; with a diagnostic -EINVAL if the file was
+ * refused or has an error, or -ENOMEM. */
 int ini_read(const char *path, const struct trust *trust, ini_section_t on_section,
 	     ini_key_t on_key, void *userdata, struct diagnostics *diagnostics);
 

@@ -13,7 +13,7 @@
 
 #define VALUE_MAX_BYTES 2048
 
-/* Without a newline in it a value is text that ends with the line. */
+/* The format "NAME=VALUE\n" is for values without a newline; text_clean() removes newlines. */
 void journal_add(struct journal_entry *entry, const char *name, const char *format, ...)
 {
 	char raw[VALUE_MAX_BYTES], value[VALUE_MAX_BYTES];

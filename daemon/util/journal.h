@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Entries in the journal's native protocol (https://systemd.io/JOURNAL_NATIVE_PROTOCOL/): a
- * datagram of lines, a field each. sd_journal_sendv(3) speaks it too, but waits for as long as
- * journald does not read: net.unix.max_dgram_qlen entries fill its socket.
+ * Entries in the journal's native protocol (https://systemd.io/JOURNAL_NATIVE_PROTOCOL/): one
+ * datagram with a line per field. sd_journal_sendv(3) is not used because it blocks while journald
+ * does not read: net.unix.max_dgram_qlen entries fill the socket.
  */
 
 #include <stddef.h>
@@ -13,16 +13,16 @@
 
 #define JOURNAL_SOCKET "/run/systemd/journal/socket"
 
-/* All zero at first. Room for a line of the log, and fields of 64 GPUs. */
+/* Initialise with zeros. Large enough for a log line and the fields of 64 GPUs. */
 struct journal_entry {
 	char text[8192];
 	size_t size;
 };
 
-/* name: A-Z, 0-9, _; once more for one more value. What is no printable text in the value is
- * '?', and what there is no room for is left out. */
+/* Adds a field. name: A-Z, 0-9 and _; a field with several values is added several times. Bytes that
+ * are not printable become '?'. A field for which there is no room is left out. */
 void journal_add(struct journal_entry *entry, const char *name, const char *format, ...)
 	PRINTF_LIKE(3, 4);
 
-/* Never waits. -EAGAIN: the socket is full; -ENOENT and others: nobody listens there. */
+/* Never waits. -EAGAIN: the socket is full; -ENOENT and others: no journal reads it. */
 int journal_send(const char *path, const struct journal_entry *entry);

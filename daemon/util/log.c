@@ -17,7 +17,7 @@
 
 #define LINE_MAX_BYTES 2048
 
-/* $JOURNAL_STREAM is DEVICE:INODE of what the service manager connected to the journal
+/* $JOURNAL_STREAM is DEVICE:INODE of the socket that the service manager connected to the journal
  * (systemd.exec(5)). */
 static bool journal_reads(void)
 {
@@ -29,7 +29,7 @@ static bool journal_reads(void)
 	       fstat(STDERR_FILENO, &st) == 0 && st.st_dev == device && st.st_ino == inode;
 }
 
-/* A line is one sentence: names that clients chose must not begin another. */
+/* Formats one line. Cleaning keeps a newline in a client's name from starting another line. */
 static void compose(char ret[static LINE_MAX_BYTES], const char *format, va_list args)
 	PRINTF_LIKE(2, 0);
 
@@ -41,7 +41,7 @@ static void compose(char ret[static LINE_MAX_BYTES], const char *format, va_list
 	text_clean(ret, LINE_MAX_BYTES, raw);
 }
 
-/* A journal that is stopped fills its socket, and then a line is lost rather than waited for. */
+/* Does not wait: if the socket of a stopped journal is full, the line is lost. */
 static void write_line(bool journal, int level, const char *text)
 {
 	char line[LINE_MAX_BYTES + 8];
@@ -85,7 +85,7 @@ static const struct {
 #undef EVENT_ROW
 };
 
-/* The journal's own fields are as those of lines from standard error. */
+/* The standard fields are the same as those of lines on standard error. */
 static int send_entry(enum log_event event, const struct log_fields *fields, const char *text)
 {
 	struct journal_entry entry = { 0 };

@@ -2,10 +2,9 @@
 #pragma once
 
 /*
- * Sentences to whoever reads standard error: plain ones, or with their level where that is the
- * journal ($JOURNAL_STREAM). What becomes of leases the journal gets as entries with fields. Names
- * that clients chose are cleaned here, and a journal that does not take what it is sent holds
- * nobody up.
+ * Log lines on standard error, with a level in front if the journal reads it ($JOURNAL_STREAM), and
+ * journal entries with fields for changes of leases. Every line is cleaned here, because it may quote
+ * names that clients chose. Nothing here waits for the journal.
  */
 
 #include <stddef.h>
@@ -24,7 +23,7 @@ void log_line(int level, const char *format, ...) PRINTF_LIKE(2, 3);
 #define log_notice(...) log_line(LOG_NOTICE, __VA_ARGS__)
 #define log_info(...) log_line(LOG_INFO, __VA_ARGS__)
 
-/* Each note on a line: errors as errors, the others as warnings. */
+/* Logs each diagnostic on a line, as an error or a warning. */
 void log_diagnostics(const struct diagnostics *diagnostics);
 
 #define LOG_GPUS_MAX 64U
@@ -32,10 +31,12 @@ void log_diagnostics(const struct diagnostics *diagnostics);
 struct log_fields {
 	uint64_t lease;     /* GPUARB_LEASE=; 0: none */
 	const char *tenant; /* GPUARB_TENANT=; NULL: none */
-	uid_t uid;          /* GPUARB_UID=: whose it is, or who asked; (uid_t) -1: nobody's */
-	const char *gpus[LOG_GPUS_MAX]; /* GPUARB_GPU=, one for each */
+	uid_t uid;          /* GPUARB_UID=: owner of the lease, or the caller; (uid_t) -1: none */
+	const char *gpus[LOG_GPUS_MAX]; /* GPUARB_GPU=, one field for each */
 	size_t n_gpus;
 };
 
+/* Sends a journal entry with fields. Writes a plain line if the journal does not read standard error
+ * or does not take the entry. */
 void log_event(enum log_event event, const struct log_fields *fields, const char *format, ...)
 	PRINTF_LIKE(3, 4);

@@ -8,7 +8,7 @@ static bool is_over(const struct ratelimit_user *user, uint64_t now)
 	return user->since == 0 || now - user->since >= RATELIMIT_USEC;
 }
 
-/* Its own, else one whose period is over, else that of all others. */
+/* The entry of the user, else one whose period is over, else the shared one. */
 static struct ratelimit_user *find(struct ratelimit *ratelimit, uid_t uid, uint64_t now)
 {
 	struct ratelimit_user *found = NULL;

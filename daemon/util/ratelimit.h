@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * How much a user may say: so many times in each period, counted from the first of them. For
- * users beyond those that are told apart, together.
+ * Limits how many lines each user can cause in the log: RATELIMIT_TIMES in each period of
+ * RATELIMIT_USEC, which starts with the first line. All users beyond RATELIMIT_USERS share one count.
  */
 
 #include <stdbool.h>
@@ -17,13 +17,13 @@
 struct ratelimit {
 	struct ratelimit_user {
 		uid_t uid;
-		uint64_t since; /* 0: nobody's */
+		uint64_t since; /* start of the period; 0: this entry is free */
 		uint64_t times;
-	} users[RATELIMIT_USERS + 1]; /* the last: of all others */
+	} users[RATELIMIT_USERS + 1]; /* the last: all other users */
 };
 
-/* Whether this once more is within it. ret_times: in this period, with this one.
- * ret_withheld: how many were not, in the one before it; at the first of a period. now is not
- * 0. */
+/* Counts one line of the user and returns whether it is within the limit. *ret_times: its number in
+ * this period. *ret_withheld: on the first line of a period the number of lines over the limit in the
+ * period before, else 0. now_usec must not be 0. */
 bool ratelimit(struct ratelimit *ratelimit, uid_t uid, uint64_t now_usec, uint64_t *ret_times,
 	       uint64_t *ret_withheld);

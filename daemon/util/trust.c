@@ -16,22 +16,22 @@
 
 #include "util/fd.h"
 
-#define SERVICE_USER "gpuarb" /* of its unit, the bus's policy and polkit's */
+#define SERVICE_USER "gpuarb" /* as in the unit, the bus policy and the polkit rules */
 
-#define LINKS_MAX 40U /* as the kernel's own (path_resolution(7)) */
+#define LINKS_MAX 40U /* as in the kernel (path_resolution(7)) */
 
-/* On the way from "/". All that is passed is looked at by its fd, so that nothing can be put in
- * its place between the look and the next step. */
+/* Resolves a path from "/" on. Every step is checked through its file descriptor, so that nothing
+ * can be replaced between the check and the next step. */
 struct walk {
 	const struct trust *trust;
 	struct diagnostics *diagnostics;
-	const char *path; /* that was asked for */
-	int at;           /* the directory that was reached, its mode and its path */
+	const char *path; /* as requested, for diagnostics */
+	int at;           /* the current directory, with its mode and path */
 	mode_t mode;
 	char here[PATH_MAX];
-	char rest[PATH_MAX]; /* what is still to go */
+	char rest[PATH_MAX]; /* not resolved yet */
 	unsigned links;
-	int found; /* what was opened; -1: not yet */
+	int found; /* the opened file; -1: not yet */
 };
 
 static void walk_done(struct walk *walk)
@@ -47,7 +47,7 @@ uid_t trust_service(void)
 	return user ? user->pw_uid : 0;
 }
 
-/* Many files can be refused for one directory. */
+/* Adds a diagnostic once: many files can be refused because of one directory. */
 static int refuse(struct walk *walk, const char *format, ...) PRINTF_LIKE(2, 3);
 static int refuse(struct walk *walk, const char *format, ...)
 {
@@ -70,15 +70,10 @@ static int fail(struct walk *walk)
 		return -ENOENT;
 	if (errno == EACCES)
 		return refuse(walk,
-			      "%s: uid %u, as whom it is read, may not read it: chmod a+r it "
-			      "and a+x what it is in, or let the group of that user",
+			      "%s: not readable by uid %u: chmod a+r the file and a+x its "
+			      "directories, or give access to a group of this user",
 			      walk->path, geteuid());
 	return refuse(walk, "%s: %s", walk->path, strerror(errno));
-}
-
-static bool is_dev_null(const struct stat *st)
-{
-	return S_ISCHR(st->st_mode) && st->st_rdev == makedev(1, 3);
 }
 
 static bool is_last(const struct walk *walk)
@@ -86,15 +81,15 @@ static bool is_last(const struct walk *walk)
 	return walk->rest[strspn(walk->rest, "/")] == '\0';
 }
 
-static int judge_mode(struct walk *walk, mode_t mode)
+static int check_mode(struct walk *walk, mode_t mode)
 {
 	if (!(mode & (S_IWGRP | S_IWOTH)))
 		return 0;
-	return refuse(walk, "%s: others than its owner can write it (mode %04o): chmod go-w",
-		      walk->here, mode & 07777);
+	return refuse(walk, "%s: writable by group or others (mode %04o): chmod go-w", walk->here,
+		      mode & 07777);
 }
 
-static int judge(struct walk *walk, const struct stat *st)
+static int check(struct walk *walk, const struct stat *st)
 {
 	bool sticky = S_ISDIR(st->st_mode) && (st->st_mode & S_ISVTX) && !is_last(walk);
 
@@ -102,13 +97,13 @@ static int judge(struct walk *walk, const struct stat *st)
 		return 0;
 	if (st->st_uid != 0 && st->st_uid != walk->trust->owners[0] &&
 	    st->st_uid != walk->trust->owners[1])
-		return refuse(walk, "%s: owned by uid %u, who could change it: chown root",
+		return refuse(walk, "%s: owned by uid %u, which is not trusted: chown root",
 			      walk->here, st->st_uid);
-	return sticky || S_ISLNK(st->st_mode) ? 0 : judge_mode(walk, st->st_mode);
+	return sticky || S_ISLNK(st->st_mode) ? 0 : check_mode(walk, st->st_mode);
 }
 
-/* Goes on from "/" where the path begins there. */
-static int set_out(struct walk *walk, const char *path)
+/* Returns to "/" if the path is absolute. */
+static int start(struct walk *walk, const char *path)
 {
 	struct stat st;
 
@@ -120,10 +115,10 @@ static int set_out(struct walk *walk, const char *path)
 		return fail(walk);
 	strcpy(walk->here, "/");
 	walk->mode = st.st_mode;
-	return judge(walk, &st);
+	return check(walk, &st);
 }
 
-/* Puts text before what is still to go. */
+/* Puts text before the part that is not resolved yet. */
 static int prepend(struct walk *walk, const char *text)
 {
 	char rest[PATH_MAX];
@@ -137,7 +132,7 @@ static int prepend(struct walk *walk, const char *text)
 	return 0;
 }
 
-/* The next name that is to go; false: that was all. */
+/* Takes the next name of the path; false: the path ends. */
 static bool next_name(struct walk *walk, char ret[static PATH_MAX])
 {
 	for (;;) {
@@ -154,9 +149,9 @@ static bool next_name(struct walk *walk, char ret[static PATH_MAX])
 	}
 }
 
-/* The path of what has this name in the directory that was reached: for people, and cut where it
- * is too long. */
-static void go_to(struct walk *walk, const char *name)
+/* Appends a name to the path of the current directory, which is for diagnostics and may be
+ * truncated. */
+static void append_here(struct walk *walk, const char *name)
 {
 	size_t length = strlen(walk->here);
 	char *slash = strrchr(walk->here, '/');
@@ -179,12 +174,12 @@ static int follow(struct walk *walk, int link)
 	if (n < 0 || walk->links > LINKS_MAX)
 		return fail(walk);
 	target[n] = '\0';
-	go_to(walk, "..");
+	append_here(walk, "..");
 	r = prepend(walk, target);
-	return r < 0 ? r : set_out(walk, target);
+	return r < 0 ? r : start(walk, target);
 }
 
-/* A file is the end of the way, and others may not write the directory that has it. */
+/* Opens a file, which must be the end of the path. Its directory may not be sticky and writable. */
 static int open_file(struct walk *walk, const char *name, int flags, const struct stat *st)
 {
 	int r;
@@ -193,8 +188,8 @@ static int open_file(struct walk *walk, const char *name, int flags, const struc
 		errno = ENOTDIR;
 		return fail(walk);
 	}
-	go_to(walk, "..");
-	r = is_dev_null(st) ? 0 : judge_mode(walk, walk->mode);
+	append_here(walk, "..");
+	r = is_dev_null(st) ? 0 : check_mode(walk, walk->mode);
 	if (r < 0)
 		return r;
 	walk->found = openat(walk->at, name, flags | O_NOFOLLOW);
@@ -209,8 +204,8 @@ static int step(struct walk *walk, const char *name, int flags)
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return fail(walk);
-	go_to(walk, name);
-	r = judge(walk, &st);
+	append_here(walk, name);
+	r = check(walk, &st);
 	if (r < 0)
 		return r;
 	if (S_ISLNK(st.st_mode))
@@ -227,7 +222,7 @@ static int step(struct walk *walk, const char *name, int flags)
 static int walk_all(struct walk *walk, int flags)
 {
 	char name[PATH_MAX];
-	int r = set_out(walk, "/");
+	int r = start(walk, "/");
 
 	while (r >= 0 && next_name(walk, name))
 		r = step(walk, name, flags);

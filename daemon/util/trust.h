@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Whom a file can be believed of: whoever can change it, or put another in its place. */
+/* Opens files only if no untrusted user can change or replace them. */
 
 #include <sys/types.h>
 
 #include "util/diagnostics.h"
 
 struct trust {
-	uid_t owners[2]; /* beside root; 0: nobody else */
+	uid_t owners[2]; /* trusted in addition to root; 0: none */
 };
 
-/* The user that gpuarbd runs as where it is installed, 0 where there is none. */
+/* The user that an installed gpuarbd runs as, 0 if it does not exist. */
 uid_t trust_service(void);
 
-/* Opens a file or directory as open(2) does, with O_CLOEXEC and without ever waiting, but not
- * where others than root and the owners could change what the path leads to. Theirs alone must
- * be, and only who owns it may write,
+/* Opens a file or directory like open(2), with O_CLOEXEC and without ever waiting, unless another
+ * user than root and the owners could change what the path leads to. Root or one of them must own,
+ * and only the owner may be able to write:
  *
- *	what is opened, but for /dev/null, which says nothing;
- *	every directory on the way to it, from "/" and also behind symbolic links. One that is sticky
- *	others may write, for what is there stays, but not the last one;
- *	every symbolic link on the way, as far as its owner goes.
+ *	the opened file or directory, except /dev/null;
+ *	every directory of the path, from "/" on and also behind symbolic links. Other users may write
+ *	to a sticky directory, because they cannot replace its entries, but not to the last directory;
+ *	every symbolic link of the path (only its owner counts).
  *
- * Returns the fd, -ENOENT if there is no such file (no note), else -EINVAL with a note of what
- * is wrong and what would help, which is added once. */
+ * Returns the file descriptor, -ENOENT without diagnostic if there is no such file, else -EINVAL with
+ * a diagnostic that says what to change. The same diagnostic is added once. */
 int trust_open(const char *path, const struct trust *trust, int flags,
 	       struct diagnostics *diagnostics);

@@ -62,7 +62,7 @@ told 0 'configuration is' 'a file is enough'
 ! grep -q "$defaults" /mnt/daemon /mnt/command || { echo 'FAIL: there is a file'; failed=1; }
 
 chmod 775 /etc/gpuarb
-told 6 '/etc/gpuarb: others than its owner can write it (mode 0775): chmod go-w' \
+told 6 '/etc/gpuarb: writable by group or others (mode 0775): chmod go-w' \
 	'a directory that others can write is refused'
 # rt plan takes what a task set does not say from here, for GPUs of this machine.
 planned() { /mnt/gpuarbctl rt plan /mnt/set.ini --profiles=/mnt/gpus "$@" >/mnt/out 2>&1; echo $?; }
@@ -77,14 +77,14 @@ chmod 755 /etc/gpuarb
 [ "$(GPUARB_BUS_ADDRESS=unix:path=/mnt/none planned --gpu=0)" = 5 ] ||
 	{ echo 'FAIL: rt plan does not take a configuration that is right'; cat /mnt/out; failed=1; }
 chown 1 /etc/gpuarb/tenants.d
-told 6 '/etc/gpuarb/tenants.d: owned by uid 1, who could change it' \
+told 6 '/etc/gpuarb/tenants.d: owned by uid 1, which is not trusted' \
 	'an empty directory of another user is refused'
 chown 0 /etc/gpuarb/tenants.d
 
 chmod 700 /etc/gpuarb/tenants.d
-told 6 '/etc/gpuarb/tenants.d: uid ' 'a directory that cannot be read is refused'
-grep -q 'uid 4711, as whom it is read, may not read it' /mnt/daemon /mnt/command ||
-	{ echo 'FAIL: not told as whom'; failed=1; }
+told 6 '/etc/gpuarb/tenants.d: not readable by uid ' 'a directory that cannot be read is refused'
+grep -q 'not readable by uid 4711' /mnt/daemon /mnt/command ||
+	{ echo 'FAIL: the uid is not named'; failed=1; }
 chgrp gpuarb /etc/gpuarb/tenants.d
 chmod 750 /etc/gpuarb/tenants.d
 { check_as_service && /mnt/gpuarbctl config check; } >/mnt/out 2>&1 ||

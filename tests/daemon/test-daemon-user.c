@@ -105,7 +105,7 @@ TEST(leases_outlive_it)
 	leave_all(&rig, root, unmanaged_process);
 }
 
-#define UNREADABLE "10-t.conf: uid 65534, as whom it is read, may not read it: chmod a+r"
+#define UNREADABLE "10-t.conf: not readable by uid 65534: chmod a+r"
 
 /* Where the policy cannot be read, there is none that could be kept to. */
 TEST(policy_that_it_may_not_read_is_refused_at_start_and_at_a_reload)

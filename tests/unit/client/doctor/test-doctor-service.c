@@ -246,7 +246,7 @@ TEST(a_directory_that_others_can_write_is_a_problem)
 	new_policy(&patient, "[daemon]\n", "[tenant a]\nmatch-user = 4711\n");
 	CHECK(chmod(scratch_at(&patient.scratch, "tenants.d"), 0775) == 0);
 	examine(&patient, check_policy);
-	CHECK(strstr(only(&patient, MARK_PROBLEM, "/tenants.d: others than its owner")->found,
+	CHECK(strstr(only(&patient, MARK_PROBLEM, "/tenants.d: writable by group")->found,
 		     "chmod go-w"));
 	CHECK(!patient.doctor.settings);
 	patient_done(&patient);
@@ -276,7 +276,7 @@ TEST(a_file_that_the_service_may_not_read_is_a_problem_though_root_may)
 	patient.doctor.config.trust.owners[0] = 54321;
 	CHECK(chmod(scratch_at(&patient.scratch, "tenants.d/10.conf"), 0600) == 0);
 	examine(&patient, check_policy);
-	only(&patient, MARK_PROBLEM, "/10.conf: uid 54321, as whom it is read, may not read it");
+	only(&patient, MARK_PROBLEM, "/10.conf: not readable by uid 54321");
 	CHECK(geteuid() == 0 && getegid() == 0);
 	CHECK(chown(scratch_at(&patient.scratch, "tenants.d/10.conf"), 54321, 0) == 0);
 	examine(&patient, check_policy);

@@ -15,7 +15,7 @@ TEST(diagnostics_keep_their_order_and_text)
 	diagnostics_done(&diagnostics);
 }
 
-TEST(only_errors_are_errors)
+TEST(warnings_are_no_errors)
 {
 	struct diagnostics diagnostics = { 0 };
 
@@ -27,7 +27,7 @@ TEST(only_errors_are_errors)
 	diagnostics_done(&diagnostics);
 }
 
-TEST(finished_diagnostics_can_be_used_again)
+TEST(diagnostics_can_be_used_again_after_done)
 {
 	struct diagnostics diagnostics = { 0 };
 

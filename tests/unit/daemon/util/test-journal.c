@@ -10,7 +10,7 @@
 
 #include "check.h"
 
-TEST(an_entry_is_a_line_for_each_field)
+TEST(entry_has_one_line_per_field)
 {
 	struct journal_entry entry = { 0 };
 
@@ -22,7 +22,7 @@ TEST(an_entry_is_a_line_for_each_field)
 	CHECK(entry.size == strlen(entry.text));
 }
 
-TEST(a_value_cannot_begin_another_field)
+TEST(value_cannot_start_another_field)
 {
 	struct journal_entry entry = { 0 };
 
@@ -31,13 +31,13 @@ TEST(a_value_cannot_begin_another_field)
 	CHECK(strcmp(entry.text, "GPUARB_TENANT=a?MESSAGE_ID=b?[2J???\u00e9??\n") == 0);
 }
 
-TEST(what_there_is_no_room_for_is_left_out_whole)
+TEST(field_without_room_is_left_out)
 {
 	struct journal_entry entry = { 0 };
 
 	for (unsigned i = 0; i < 6; i++)
 		journal_add(&entry, "A", "%04000d", i);
-	CHECK(entry.size == 3 * (2 + 2047 + 1)); /* a value has an end, too */
+	CHECK(entry.size == 3 * (2 + 2047 + 1)); /* a value is truncated at 2047 bytes */
 	CHECK(entry.text[entry.size - 1] == '\n');
 	journal_add(&entry, "B", "short");
 	CHECK(strcmp(entry.text + entry.size - 8, "B=short\n") == 0);
@@ -63,7 +63,7 @@ static struct journal_entry hello(void)
 	return entry;
 }
 
-TEST(an_entry_is_one_datagram)
+TEST(entry_is_sent_as_one_datagram)
 {
 	const struct journal_entry entry = hello();
 	char path[64], got[64];
@@ -77,7 +77,7 @@ TEST(an_entry_is_one_datagram)
 	unlink(path);
 }
 
-TEST(an_entry_with_all_there_can_be_is_one_datagram_as_well)
+TEST(largest_entry_is_sent_as_one_datagram)
 {
 	struct journal_entry entry = { 0 };
 	char path[64], got[sizeof(entry.text)];
@@ -91,13 +91,13 @@ TEST(an_entry_with_all_there_can_be_is_one_datagram_as_well)
 	unlink(path);
 }
 
-TEST(a_journal_that_does_not_read_holds_nobody_up)
+TEST(stopped_journal_does_not_block)
 {
 	const struct journal_entry entry = hello();
 	char path[64], got[64];
 	int fd = listen_at(path), r, n = 0;
 
-	alarm(60); /* where it waits it is for ever */
+	alarm(60); /* a call that waits would wait forever */
 	while ((r = journal_send(path, &entry)) == 0)
 		n++;
 	CHECK(r == -EAGAIN && n > 0);
@@ -110,7 +110,7 @@ TEST(a_journal_that_does_not_read_holds_nobody_up)
 	CHECK(journal_send(path, &entry) == -ENOENT);
 }
 
-TEST(what_cannot_be_sent_is_told)
+TEST(send_failures_are_returned)
 {
 	const struct journal_entry entry = hello();
 	const struct rlimit none = { 0, 0 };

@@ -8,8 +8,8 @@
 #include "check.h"
 #include "journal-rig.h"
 
-/* What a process with a pipe for standard error writes. journal: that pipe is the one that
- * $JOURNAL_STREAM names. */
+/* Captures standard error of a child through a pipe. journal: whether $JOURNAL_STREAM names that
+ * pipe. */
 static void capture(void (*write_lines)(void), bool journal, char *ret, size_t size)
 {
 	int ends[2];
@@ -44,7 +44,7 @@ static void two_levels(void)
 	log_info("ready: %d GPUs", 2);
 }
 
-TEST(the_journal_is_told_the_level_and_nobody_else)
+TEST(only_the_journal_gets_the_level)
 {
 	char text[4096];
 
@@ -59,7 +59,7 @@ static void name_with_a_line_of_its_own(void)
 	log_warning("lease \"%s\" ended", "a\n<0>forged\033[2J");
 }
 
-TEST(a_name_cannot_begin_another_line)
+TEST(newline_in_a_name_does_not_start_another_line)
 {
 	char text[4096];
 
@@ -72,7 +72,7 @@ static void endless(void)
 	log_notice("%05000d", 1);
 }
 
-TEST(a_line_has_an_end)
+TEST(line_is_truncated_at_2047_bytes)
 {
 	char text[8192];
 
@@ -90,7 +90,7 @@ static void diagnostics_of_both_kinds(void)
 	diagnostics_done(&diagnostics);
 }
 
-TEST(diagnostics_are_errors_or_warnings)
+TEST(diagnostics_are_logged_as_errors_or_warnings)
 {
 	char text[4096];
 
@@ -109,7 +109,7 @@ static void one_event(void)
 	log_event(EVENT_REVOKED, &fields, "lease %d ends: %s", 7, "told\nso");
 }
 
-TEST(an_event_is_a_plain_line_where_the_journal_does_not_read)
+TEST(event_is_a_plain_line_without_a_journal)
 {
 	char text[4096];
 
@@ -117,7 +117,7 @@ TEST(an_event_is_a_plain_line_where_the_journal_does_not_read)
 	CHECK(strcmp(text, "lease 7 ends: told?so\n") == 0);
 }
 
-/* What a child of its own ends with: 77 where it can have no journal. */
+/* Runs the function in a child and returns its status: 77 if it cannot have a journal. */
 static int in_a_child(void (*run)(void))
 {
 	int status;
@@ -162,7 +162,7 @@ static void send_events(void)
 	CHECK(!strstr(entry.text, "GPUARB_"));
 }
 
-TEST(an_event_is_an_entry_with_fields_where_the_journal_reads)
+TEST(event_is_an_entry_with_fields_for_the_journal)
 {
 	int status = in_a_child(send_events);
 
@@ -192,7 +192,7 @@ static void many_gpus(void)
 	CHECK(entry_has(&entry, "GPUARB_LEASE=18446744073709551615"));
 }
 
-TEST(an_entry_has_room_for_all_gpus_of_a_lease)
+TEST(entry_has_room_for_64_gpus)
 {
 	int status = in_a_child(many_gpus);
 
@@ -212,7 +212,7 @@ static void event_without_a_journal(void)
 	one_event();
 }
 
-TEST(an_event_that_the_journal_does_not_take_is_a_line_with_its_level)
+TEST(event_is_a_line_if_the_journal_does_not_take_the_entry)
 {
 	char text[4096];
 
@@ -222,20 +222,20 @@ TEST(an_event_that_the_journal_does_not_take_is_a_line_with_its_level)
 	CHECK(strcmp(text, "<5>lease 7 ends: told?so\n") == 0);
 }
 
-static void talk_to_the_deaf(void)
+static void log_to_a_stopped_journal(void)
 {
 	int ends[2];
 
 	CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
 	CHECK(dup2(ends[0], STDERR_FILENO) >= 0);
 	journal_reads_stderr();
-	alarm(60); /* where it waits it is for ever */
+	alarm(60); /* a call that waits would wait forever */
 	for (unsigned i = 0; i < 100000; i++)
 		log_info("%d", i);
 	CHECK(recv(ends[1], &(char[5]){ 0 }, 5, 0) == 5);
 }
 
-TEST(a_journal_that_does_not_read_lines_holds_nobody_up)
+TEST(stopped_journal_does_not_block)
 {
-	CHECK(in_a_child(talk_to_the_deaf) == 0);
+	CHECK(in_a_child(log_to_a_stopped_journal) == 0);
 }

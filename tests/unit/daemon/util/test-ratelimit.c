@@ -12,7 +12,7 @@ static bool pass(struct ratelimit *t, uid_t uid, uint64_t now)
 	return ratelimit(t, uid, now, &times, &withheld);
 }
 
-TEST(so_many_times_in_a_period_and_then_no_more)
+TEST(user_has_100_lines_in_a_period)
 {
 	uint64_t times = 0, withheld = 1;
 	struct ratelimit t = { 0 };
@@ -28,7 +28,7 @@ TEST(so_many_times_in_a_period_and_then_no_more)
 	CHECK(times == 2 && withheld == 0);
 }
 
-TEST(one_user_does_not_silence_another)
+TEST(limit_of_one_user_does_not_affect_another)
 {
 	struct ratelimit t = { 0 };
 
@@ -37,7 +37,7 @@ TEST(one_user_does_not_silence_another)
 	CHECK(pass(&t, 8, START) && !pass(&t, 7, START));
 }
 
-TEST(a_crowd_of_users_is_bounded_too)
+TEST(users_beyond_the_table_share_one_limit)
 {
 	struct ratelimit t = { 0 };
 	unsigned n = 0;
@@ -47,8 +47,8 @@ TEST(a_crowd_of_users_is_bounded_too)
 			n += pass(&t, uid, START);
 	CHECK(n == (RATELIMIT_USERS + 1) * RATELIMIT_TIMES);
 
-	/* Who comes first in the next period has a place again. */
+	/* The first users of the next period have entries of their own again. */
 	for (uid_t uid = 500; uid < 500 + RATELIMIT_USERS; uid++)
 		CHECK(pass(&t, uid, START + RATELIMIT_USEC));
-	CHECK(pass(&t, 0, START + RATELIMIT_USEC)); /* among all others, whose period is over */
+	CHECK(pass(&t, 0, START + RATELIMIT_USEC)); /* shared entry, whose period is over */
 }

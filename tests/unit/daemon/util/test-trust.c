@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Whose a file and the way to it have to be, for what it says to be believed. */
+/* Which owners and modes trust_open() accepts for a file and its path. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -57,7 +57,7 @@ static int look(struct place *place, const char *name)
 	return 0;
 }
 
-/* Refused as it is now, with this sentence. */
+/* Whether the file is refused with this diagnostic only. */
 static bool refused(struct place *place, const char *name, const char *sentence)
 {
 	bool says;
@@ -78,7 +78,7 @@ static void set_mode(struct place *place, const char *name, mode_t mode)
 	CHECK(chmod(scratch_at(&place->scratch, name), mode) == 0);
 }
 
-TEST(what_is_roots_or_ours_alone_is_opened)
+TEST(file_of_a_trusted_owner_is_opened)
 {
 	struct place place = place_new();
 	char text[2] = "";
@@ -97,7 +97,7 @@ TEST(what_is_roots_or_ours_alone_is_opened)
 	place_done(&place);
 }
 
-TEST(a_path_from_here_is_judged_from_the_root_on)
+TEST(relative_path_is_checked_from_the_root_on)
 {
 	struct place place = place_new();
 	int fd, back = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -108,57 +108,55 @@ TEST(a_path_from_here_is_judged_from_the_root_on)
 	close(fd);
 	set_mode(&place, "etc", 0777);
 	CHECK(trust_open("conf.d/x.conf", &OURS, O_RDONLY, &place.diagnostics) == -EINVAL);
-	CHECK(strstr(place.diagnostics.list[0].text, "/etc: others than its owner can write it"));
+	CHECK(strstr(place.diagnostics.list[0].text, "/etc: writable by group or others"));
 	CHECK(fchdir(back) == 0);
 	close(back);
 	place_done(&place);
 }
 
-TEST(what_others_can_write_is_named)
+TEST(object_that_others_can_write_is_named)
 {
 	struct place place = place_new();
 
 	set_mode(&place, "etc/conf.d/x.conf", 0664);
 	CHECK(refused(&place, "etc/conf.d/x.conf",
-		      "/etc/conf.d/x.conf: others than its owner can "
-		      "write it (mode 0664): chmod go-w"));
-	CHECK(refused(&place, "links/x.conf", "/etc/conf.d/x.conf: others"));
+		      "/etc/conf.d/x.conf: writable by group or others (mode 0664): chmod go-w"));
+	CHECK(refused(&place, "links/x.conf", "/etc/conf.d/x.conf: writable"));
 	set_mode(&place, "etc/conf.d/x.conf", 0644);
 	set_mode(&place, "etc/conf.d", 0757);
-	CHECK(refused(&place, "etc/conf.d/x.conf", "/etc/conf.d: others"));
-	CHECK(refused(&place, "links/conf.d", "/etc/conf.d: others"));
+	CHECK(refused(&place, "etc/conf.d/x.conf", "/etc/conf.d: writable"));
+	CHECK(refused(&place, "links/conf.d", "/etc/conf.d: writable"));
 	place_done(&place);
 }
 
-TEST(a_directory_on_the_way_counts_whichever_way_is_taken)
+TEST(every_directory_of_the_path_is_checked)
 {
 	struct place place = place_new();
 
 	set_mode(&place, "etc", 0775);
-	CHECK(refused(&place, "etc/conf.d/x.conf", "/etc: others"));
-	CHECK(refused(&place, "links/x.conf", "/etc: others"));
+	CHECK(refused(&place, "etc/conf.d/x.conf", "/etc: writable"));
+	CHECK(refused(&place, "links/x.conf", "/etc: writable"));
 	set_mode(&place, "etc", 0755);
 	set_mode(&place, "links", 0777);
-	CHECK(refused(&place, "links/x.conf", "/links: others"));
-	CHECK(refused(&place, "links/../etc/conf.d/x.conf", "/links: others"));
+	CHECK(refused(&place, "links/x.conf", "/links: writable"));
+	CHECK(refused(&place, "links/../etc/conf.d/x.conf", "/links: writable"));
 	CHECK(look(&place, "etc/conf.d/x.conf") == 0);
 	place_done(&place);
 }
 
-TEST(a_sticky_directory_is_no_harm_on_the_way_but_holds_no_files)
+TEST(sticky_directory_is_accepted_unless_it_is_the_last)
 {
 	struct place place = place_new();
 
 	set_mode(&place, "etc", 01777);
 	CHECK(look(&place, "etc/conf.d/x.conf") == 0 && look(&place, "etc/conf.d") == 0);
-	CHECK(refused(&place, "etc", "/etc: others than its owner can write it (mode 1777)"));
+	CHECK(refused(&place, "etc", "/etc: writable by group or others (mode 1777)"));
 	scratch_write(&place.scratch, "etc/y.conf", "y");
-	CHECK(refused(&place, "etc/y.conf",
-		      "/etc: others than its owner can write it (mode 1777)"));
+	CHECK(refused(&place, "etc/y.conf", "/etc: writable by group or others (mode 1777)"));
 	place_done(&place);
 }
 
-TEST(what_is_another_users_is_named)
+TEST(object_of_another_user_is_named)
 {
 	static const char *const names[] = { "etc/conf.d/x.conf", "etc/conf.d", "etc",
 					     "links/etc" };
@@ -173,7 +171,7 @@ TEST(what_is_another_users_is_named)
 		const char *path = scratch_at(&place.scratch, names[i]);
 
 		CHECK(lchown(path, STRANGER, 0) == 0);
-		snprintf(sentence, sizeof(sentence), "/%s: owned by uid %u, who could change it",
+		snprintf(sentence, sizeof(sentence), "/%s: owned by uid %u, which is not trusted",
 			 names[i], STRANGER);
 		CHECK(refused(&place, "links/x.conf", sentence));
 		CHECK(lchown(path, 0, 0) == 0);
@@ -182,7 +180,7 @@ TEST(what_is_another_users_is_named)
 	place_done(&place);
 }
 
-TEST(the_service_is_believed_beside_root)
+TEST(service_user_is_trusted_in_addition_to_root)
 {
 	struct place place = place_new();
 	const char *path = scratch_at(&place.scratch, "etc/conf.d/x.conf");
@@ -203,7 +201,7 @@ TEST(the_service_is_believed_beside_root)
 	place_done(&place);
 }
 
-TEST(dev_null_is_believed_whoever_can_write_it)
+TEST(dev_null_is_accepted_with_any_mode)
 {
 	struct place place = place_new();
 
@@ -212,7 +210,7 @@ TEST(dev_null_is_believed_whoever_can_write_it)
 	place_done(&place);
 }
 
-TEST(what_is_not_there_is_told_apart)
+TEST(missing_file_is_enoent_without_diagnostic)
 {
 	struct place place = place_new();
 
@@ -222,7 +220,7 @@ TEST(what_is_not_there_is_told_apart)
 	place_done(&place);
 }
 
-TEST(a_way_that_does_not_end_is_refused)
+TEST(loop_of_links_and_too_long_path_are_refused)
 {
 	struct place place = place_new();
 	char path[2 * PATH_MAX], *end;
@@ -242,7 +240,7 @@ TEST(a_way_that_does_not_end_is_refused)
 	place_done(&place);
 }
 
-TEST(what_this_user_may_not_read_says_who_that_is)
+TEST(unreadable_file_is_reported_with_the_uid)
 {
 	struct place place = place_new();
 	bool says;
@@ -255,12 +253,11 @@ TEST(what_this_user_may_not_read_says_who_that_is)
 	set_mode(&place, "etc/conf.d/x.conf", 0600);
 	CHECK(seteuid(STRANGER) == 0);
 	says = refused(&place, "etc/conf.d/x.conf",
-		       "/x.conf: uid 12345, as whom it is read, may not "
-		       "read it: chmod a+r");
+		       "/x.conf: not readable by uid 12345: chmod a+r");
 	CHECK(seteuid(0) == 0 && says);
 	set_mode(&place, "etc", 0700);
 	CHECK(seteuid(STRANGER) == 0);
-	says = refused(&place, "etc/conf.d/x.conf", "/x.conf: uid 12345");
+	says = refused(&place, "etc/conf.d/x.conf", "/x.conf: not readable by uid 12345");
 	CHECK(seteuid(0) == 0 && says);
 	place_done(&place);
 }

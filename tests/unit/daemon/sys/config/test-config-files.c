@@ -80,13 +80,12 @@ TEST(file_and_directory_that_others_can_write_are_refused)
 	const char *file = scratch_write(&tree.scratch, "tenants.d/a.conf", "[tenant *]\n");
 
 	CHECK(chmod(file, 0666) == 0 && tree_load(&tree) == -EINVAL);
-	CHECK(config_says(&tree.diagnostics,
-			  "/a.conf: others than its owner can write it (mode 0666)"));
+	CHECK(config_says(&tree.diagnostics, "/a.conf: writable by group or others (mode 0666)"));
 	CHECK(chmod(file, 0644) == 0);
 	CHECK(chmod(scratch_at(&tree.scratch, "tenants.d"), 0777) == 0);
 	CHECK(tree_load(&tree) == -EINVAL);
 	CHECK(config_says(&tree.diagnostics,
-			  "/tenants.d: others than its owner can write it (mode 0777)"));
+			  "/tenants.d: writable by group or others (mode 0777)"));
 	tree_done(&tree);
 }
 
@@ -106,8 +105,7 @@ TEST(empty_directory_that_others_can_write_is_refused)
 	scratch_write(&scratch, "lib/a.conf", "");
 	CHECK(chmod(directories[1], 01777) == 0);
 	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &found, &diagnostics) == -EINVAL);
-	CHECK(!found &&
-	      config_says(&diagnostics, "/etc: others than its owner can write it (mode 1777)"));
+	CHECK(!found && config_says(&diagnostics, "/etc: writable by group or others (mode 1777)"));
 	CHECK(config_find_all(directories, false, &OURS, &list, &diagnostics) == -EINVAL);
 	CHECK(diagnostics.n == 1); /* reported once */
 	config_list_done(&list);
@@ -140,8 +138,8 @@ static void look_into(const struct scratch *scratch)
 	char *found = NULL;
 
 	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &found, &diagnostics) == -EINVAL);
-	CHECK(diagnostics.n == 1 &&
-	      config_says(&diagnostics, "/etc: uid 65534, as whom it is read") && !found);
+	CHECK(diagnostics.n == 1 && config_says(&diagnostics, "/etc: not readable by uid 65534") &&
+	      !found);
 	CHECK(config_find_all(directories, false, &OURS, &list, &diagnostics) == -EINVAL);
 	CHECK(diagnostics.n == 1);
 	diagnostics_done(&diagnostics);
