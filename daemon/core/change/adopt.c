@@ -190,7 +190,7 @@ static uint64_t check_hardware(const struct arbiter *arbiter, const struct lease
 		if (is_possible(&arbiter->gpus[p->gpu], p, why, sizeof(why)))
 			possible |= UINT64_C(1) << i;
 		else
-			snprintf(reason, size, "GPU %s cannot have this partition: %s",
+			snprintf(reason, size, "GPU %s cannot have this partition: %.60s",
 				 arbiter->gpus[p->gpu].info.name, why);
 	}
 	if (lost[0])
