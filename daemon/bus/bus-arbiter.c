@@ -27,26 +27,26 @@ static int method_reserve(sd_bus_message *m, void *userdata, sd_bus_error *error
 		return bus_refuse(m, r, &result);
 	if (lease->state != STATE_ACTIVATING)
 		return bus_reply_reserve(bus, m, lease, holder, state_name(lease->state));
-	/* Borrowers give way first, which takes a moment and not until some lease ends. */
+	/* Borrowers have a limited time to give back the CUs; then the call can be answered. */
 	if (request.wait_usec == 0)
 		return bus_defer_reserve(bus, m, lease, holder);
 	return bus_reply_reserve(bus, m, lease, holder, state_name(STATE_WAITING));
 }
 
-/* Whether "no" is what was asked for, rather than a request that makes no sense. */
-static bool refused(enum result_kind kind)
+/* The errors that Plan answers as the result "refused". */
+static bool is_refusal(enum result_kind kind)
 {
 	return kind == RESULT_NO_CAPACITY || kind == RESULT_NEVER_FITS ||
 	       kind == RESULT_QUOTA_EXCEEDED || kind == RESULT_NOT_PERMITTED;
 }
 
-/* Whether the end of other leases could make room. */
-static bool ends_help(enum result_kind kind)
+/* Whether the request could fit after other leases have ended. */
+static bool end_could_help(enum result_kind kind)
 {
 	return kind == RESULT_NO_CAPACITY || kind == RESULT_QUOTA_EXCEEDED;
 }
 
-/* A plan's answer has no sentence: where no GPU refused, a row without one carries it. */
+/* The answer of Plan has no sentence: if no GPU refused, a refusal without a GPU carries it. */
 static int append_why(sd_bus_message *m, const struct result *result, const struct advice *advice)
 {
 	struct refusal row = {
@@ -59,7 +59,7 @@ static int append_why(sd_bus_message *m, const struct result *result, const stru
 	return bus_append_refusals(m, &row, 1, advice);
 }
 
-/* One that starts inactive, or when borrowers have given way, is granted all the same. */
+/* A lease that starts inactive, or after borrowers have given back their CUs, is a grant. */
 static const char *plan_result(const struct lease *proposal)
 {
 	if (!proposal)
@@ -102,9 +102,9 @@ static int method_plan(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	r = bus_read_request(m, &request, &process_fd, &result);
 	if (r >= 0)
 		r = bus->host->plan(bus->userdata, caller, &request, &proposal, &result);
-	if (r < 0 && !refused(result.kind))
+	if (r < 0 && !is_refusal(result.kind))
 		return bus_refuse(m, r, &result);
-	if (ends_help(result.kind))
+	if (end_could_help(result.kind))
 		r = arbiter_advise(bus->arbiter, caller, &request, &advice);
 	return reply_plan(bus, m, proposal, &result, r >= 0 && advice.n > 0 ? &advice : NULL);
 }

@@ -16,7 +16,7 @@ static const struct gpu *gpu_at(const struct bus *bus, const char *path)
 	return &bus->arbiter->gpus[i];
 }
 
-/* A path below that is no GPU gets our own error, whatever was asked of it. */
+/* Any call to a path below gpu/ that is no GPU is answered with NoSuchGpu. */
 static int find(sd_bus *sd, const char *path, const char *interface, void *userdata,
 		void **ret_found, sd_bus_error *error)
 {
@@ -28,7 +28,8 @@ static int find(sd_bus *sd, const char *path, const char *interface, void *userd
 		return 0;
 	if (!gpu_at(bus, path))
 		return sd_bus_error_setf(error, GPUARB_ERROR_NO_SUCH_GPU,
-					 "there is no GPU at %s; if there was, it is gone", path);
+					 "%s: no such GPU: it does not exist, or was removed",
+					 path);
 	*ret_found = bus;
 	return 1;
 }
@@ -42,7 +43,7 @@ static size_t count_present(const struct bus *bus)
 	return n;
 }
 
-/* Of the i-th that is present. */
+/* The number of the i-th GPU that is present. */
 static uint64_t gpu_number(const struct bus *bus, size_t i)
 {
 	uint64_t number = 0;
@@ -58,7 +59,7 @@ static int enumerate(sd_bus *sd, const char *prefix, void *userdata, char ***ret
 	const struct bus *bus = userdata;
 
 	(void)sd;
-	(void)prefix; /* of who wants to know, which can be further up */
+	(void)prefix; /* of the object that is introspected, which can be a parent */
 	(void)error;
 	return bus_list_nodes(bus, GPUARB_PATH_GPU, count_present(bus), gpu_number, ret_nodes);
 }

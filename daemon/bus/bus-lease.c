@@ -17,7 +17,7 @@ static const struct lease *lease_at(const struct bus *bus, const char *path)
 	return ledger_find(bus->arbiter, id);
 }
 
-/* A path below that is no lease gets our own error, whatever was asked of it. */
+/* Any call to a path below lease/ that is no lease is answered with NoSuchLease. */
 static int find(sd_bus *sd, const char *path, const char *interface, void *userdata,
 		void **ret_found, sd_bus_error *error)
 {
@@ -29,7 +29,7 @@ static int find(sd_bus *sd, const char *path, const char *interface, void *userd
 		return 0;
 	if (!lease_at(bus, path))
 		return sd_bus_error_setf(error, GPUARB_ERROR_NO_SUCH_LEASE,
-					 "there is no lease at %s; if there was, it has ended",
+					 "%s: no such lease: it does not exist, or has ended",
 					 path);
 	*ret_found = bus;
 	return 1;
@@ -46,13 +46,13 @@ static int enumerate(sd_bus *sd, const char *prefix, void *userdata, char ***ret
 	const struct bus *bus = userdata;
 
 	(void)sd;
-	(void)prefix; /* of who wants to know, which can be further up */
+	(void)prefix; /* of the object that is introspected, which can be a parent */
 	(void)error;
 	return bus_list_nodes(bus, GPUARB_PATH_LEASE, bus->arbiter->n_leases, lease_number,
 			      ret_nodes);
 }
 
-/* find() took the path already; the lease itself can be gone when a call had to wait. */
+/* The lease may have ended since find(), while the call waited for polkit. */
 static uint64_t lease_id(sd_bus_message *call)
 {
 	uint64_t id = 0;
@@ -280,7 +280,7 @@ void bus_tell_lease(struct bus *bus, const struct lease *lease, unsigned touched
 	snprintf(path, sizeof(path), GPUARB_PATH_LEASE "/%llu", (unsigned long long)lease->id);
 	bus_answer_deferred(bus, lease, touched);
 	if ((touched & (TOUCH_ADDED | TOUCH_REMOVED)) == (TOUCH_ADDED | TOUCH_REMOVED))
-		return; /* came and went unseen */
+		return; /* it was never announced */
 	if (touched & TOUCH_REMOVED)
 		bus_emit_removed(bus, path, GPUARB_INTERFACE_LEASE);
 	else if (touched & TOUCH_ADDED)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the objects on the bus share: paths, lists of child objects, texts, removal. */
+/* What the objects of all interfaces need: paths, lists of child objects, texts, removal. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -57,8 +57,8 @@ int bus_append_text(sd_bus_message *m, const char *text)
 	return sd_bus_message_append_basic(m, 's', text_clean(clean, sizeof(clean), text));
 }
 
-/* What is gone has no object to ask for its interfaces: these are the ones that
- * sd_bus_emit_object_added() told. */
+/* sd_bus_emit_object_removed() would ask the object for its interfaces, and it is gone. These are
+ * the interfaces that sd_bus_emit_object_added() sent. */
 void bus_emit_removed(struct bus *bus, const char *path, const char *interface)
 {
 	sd_bus_emit_interfaces_removed(bus->sd, path, "org.freedesktop.DBus.Peer",

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Administrators: root, the user that the daemon runs as, and whom polkit lets
- * org.gpuarb.Arbiter1.manage. Polkit is asked without waiting for it; where it is absent, says
- * nothing in time or dies, it has not allowed it.
+ * Administrators: root, the user that the daemon runs as, and callers that polkit grants the action
+ * org.gpuarb.Arbiter1.manage. The daemon asks polkit without waiting. If polkit is absent, does not
+ * answer in time, or ends, the action is denied.
  */
 
 #include <errno.h>
@@ -22,11 +22,11 @@
 #define POLKIT_INTERFACE POLKIT_NAME ".Authority"
 #define ALLOW_INTERACTION 1U
 
-#define QUESTIONS_MAX 64U               /* at a time: polkit works them off one after the other */
-#define ANSWER_USEC UINT64_C(5000000)   /* polkit's own time */
-#define PERSON_USEC UINT64_C(120000000) /* somebody types a password */
+#define QUESTIONS_MAX 64U               /* polkit answers them one after the other */
+#define ANSWER_USEC UINT64_C(5000000)   /* polkit decides alone */
+#define PERSON_USEC UINT64_C(120000000) /* a person types a password */
 
-/* A call about whose sender polkit is asked. */
+/* A call whose caller polkit has to authorise. */
 struct question {
 	struct bus *bus;
 	uint64_t number;
@@ -35,7 +35,7 @@ struct question {
 	sd_bus_slot *slot;
 	struct caller caller;
 	bool answered;
-	const char *why; /* answered, and not allowed: how that came */
+	const char *why; /* answered and denied: the reason */
 	struct question *next;
 };
 
@@ -76,7 +76,7 @@ static struct question *find(const struct bus *bus, const sd_bus_message *call)
 	return question;
 }
 
-/* Nobody waits for the person any more. Sent without starting a polkit that has died. */
+/* Closes the password dialogue. Does not start a polkit that has ended. */
 static void cancel(const struct question *question)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
@@ -102,9 +102,9 @@ static void take_answer(struct question *question, sd_bus_message *m)
 		question->why = "polkit cannot be asked";
 	else if (sd_bus_message_enter_container(m, 'r', "bba{ss}") < 0 ||
 		 sd_bus_message_read_basic(m, 'b', &authorised) < 0)
-		question->why = "polkit answered what gpuarbd does not understand";
+		question->why = "polkit sent an answer that gpuarbd cannot read";
 	else if (!authorised)
-		question->why = "polkit does not allow it";
+		question->why = "polkit denies it";
 	question->caller.administrator = authorised;
 	question->answered = true;
 }
@@ -151,10 +151,11 @@ static int ask(struct bus *bus, sd_bus_message *call, sd_bus_message_handler_t h
 	int r;
 
 	if (bus->n_questions >= QUESTIONS_MAX)
-		return sd_bus_reply_method_errorf(call, SD_BUS_ERROR_LIMITS_EXCEEDED,
-						  "%u calls wait for polkit already: try again "
-						  "later",
-						  QUESTIONS_MAX);
+		return sd_bus_reply_method_errorf(
+			call, SD_BUS_ERROR_LIMITS_EXCEEDED,
+			"%u calls are waiting for polkit already: try again "
+			"later",
+			QUESTIONS_MAX);
 	question = calloc(1, sizeof(*question));
 	if (!question)
 		return -ENOMEM;
@@ -173,8 +174,8 @@ static int ask(struct bus *bus, sd_bus_message *call, sd_bus_message_handler_t h
 	return 0;
 }
 
-/* As bus_sender(), but who is no administrator and `needs` it has been asked about. *ret_why:
- * why polkit did not allow it, NULL if it did or was not asked. */
+/* As bus_sender(), but asks polkit about a caller that is no administrator and for which needs() is
+ * true. *ret_why: why polkit denied it; NULL: it was not asked, or allowed it. */
 static const struct caller *
 sender(struct bus *bus, sd_bus_message *call, sd_bus_message_handler_t handler,
        bool (*needs)(const struct bus *bus, const struct caller *caller, uint64_t lease),
@@ -205,7 +206,7 @@ static bool always(const struct bus *bus, const struct caller *caller, uint64_t 
 	return true;
 }
 
-static bool of_another(const struct bus *bus, const struct caller *caller, uint64_t id)
+static bool is_other_owner(const struct bus *bus, const struct caller *caller, uint64_t id)
 {
 	const struct lease *lease = ledger_find(bus->arbiter, id);
 
@@ -224,8 +225,7 @@ const struct caller *bus_administrator(struct bus *bus, sd_bus_message *call,
 		return caller;
 
 	result_set(&result, RESULT_NOT_PERMITTED,
-		   "Access denied: only root, or the user that gpuarbd runs as, may %s, and whom "
-		   "polkit lets " ACTION "; %s",
+		   "Access denied: to %s takes administrator rights (polkit action " ACTION "): %s",
 		   what, why);
 	bus_refuse(call, -EACCES, &result);
 	return NULL;
@@ -236,14 +236,14 @@ const struct caller *bus_owner(struct bus *bus, sd_bus_message *call,
 {
 	const char *why;
 
-	return sender(bus, call, handler, of_another, lease, &why);
+	return sender(bus, call, handler, is_other_owner, lease, &why);
 }
 
 void bus_drop_questions(struct bus *bus)
 {
 	_cleanup_(result_done) struct result result = { 0 };
 
-	result_set(&result, RESULT_SHUTDOWN, "gpuarbd is going down");
+	result_set(&result, RESULT_SHUTDOWN, "gpuarbd is stopping");
 	while (bus->questions) {
 		bus_refuse(bus->questions->call, -ESHUTDOWN, &result);
 		forget(bus->questions);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the files of the bus adapter share. */
+/* What the files of this folder share. Arrows go from bus-server.c down; no file calls it. */
 
 #include "bus/bus.h"
 
@@ -14,12 +14,12 @@ struct bus {
 	void *userdata; /* of host and events */
 	void *peers;    /* bus-sender.c: tsearch(3) tree by unique name */
 
-	/* bus-polkit.c: what polkit was asked and has not answered. */
+	/* bus-polkit.c: questions that polkit has not answered yet. */
 	struct question *questions;
 	size_t n_questions;
 	uint64_t last_question;
 
-	struct deferred *deferred; /* bus-reply.c: grants that borrowers have to give way for */
+	struct deferred *deferred; /* bus-reply.c: Reserves whose borrowers have to shrink first */
 };
 
 /* ---- bus-arbiter.c, bus-gpu.c, bus-lease.c: each adds its interface to the bus ----------- */
@@ -30,19 +30,19 @@ int bus_export_leases(struct bus *bus);
 
 /* ---- bus-objects.c ---------------------------------------------------------------- */
 
-/* The number that follows prefix and a slash; -ENOENT if path is not of that form. */
+/* The number in PREFIX/NUMBER; -ENOENT: the path has another form. */
 int bus_path_number(const char *path, const char *prefix, uint64_t *ret);
 
-/* The objects below prefix, for sd-bus to own: PREFIX/number(bus, i) for each i < n. */
+/* The child paths PREFIX/number(bus, i) for each i < n, as sd_bus_node_enumerator_t returns them. */
 int bus_list_nodes(const struct bus *bus, const char *prefix, size_t n,
 		   uint64_t (*number)(const struct bus *bus, size_t i), char ***ret);
 
-/* An object is gone that had this interface of ours. */
+/* Signals that an object with this interface is gone. */
 void bus_emit_removed(struct bus *bus, const char *path, const char *interface);
 
-int bus_append_text(sd_bus_message *m, const char *text); /* cleaned */
+int bus_append_text(sd_bus_message *m, const char *text); /* text_clean() first */
 
-/* A property's getter: the body appends to `reply`. */
+/* Defines the getter of a property: its body appends to `reply`. */
 #define BUS_GETTER(name)                                                                     \
 	static int name(sd_bus *sd __attribute__((unused)),                                  \
 			const char *path __attribute__((unused)),                            \
@@ -55,56 +55,55 @@ int bus_append_text(sd_bus_message *m, const char *text); /* cleaned */
 /* The error's name; NULL for RESULT_OK. */
 const char *bus_error_name(enum result_kind kind);
 
-/* Answers the call: the sentence and, where GPUs refused, a row for each. r is the
- * negative errno that came with the result, sent alone where the result has no kind.
- * Returns what a method handler returns. */
+/* Answers a call with the error of the result, its sentence and its refusals; with the errno r
+ * where the result has no kind. Returns what a method handler returns. */
 int bus_refuse(sd_bus_message *call, int r, const struct result *result);
 
-/* Sends the reply to the call once what was done so far outlives the daemon; until then the
- * host has it. Returns what a handler returns. */
+/* Sends the reply when a restart of the daemon would keep the holders that were made so far:
+ * host->settle(). Returns what a method handler returns. */
 int bus_send_settled(struct bus *bus, sd_bus_message *call, sd_bus_message *reply);
 
-/* Answers a Reserve with the lease and its holder, which it takes */
+/* Answers a Reserve with the lease and its holder. Takes the holder. */
 int bus_reply_reserve(struct bus *bus, sd_bus_message *call, const struct lease *lease, int holder,
 		      const char *state);
 
-/* The same once the lease is granted, for who would rather be refused than wait.
- * Takes the holder. */
+/* Answers a Reserve without wait-usec whose lease is activating: later, by bus_answer_deferred(),
+ * when the lease is granted or has ended. Takes the holder. */
 int bus_defer_reserve(struct bus *bus, sd_bus_message *call, const struct lease *lease, int holder);
 void bus_answer_deferred(struct bus *bus, const struct lease *lease, unsigned touched);
-void bus_forget_deferred(struct bus *bus, const char *sender); /* who has gone */
-void bus_drop_deferred(struct bus *bus);
+void bus_forget_deferred(struct bus *bus, const char *sender); /* its connection has closed */
+void bus_drop_deferred(struct bus *bus);                       /* the daemon is ending */
 
 /* ---- bus-sender.c ----------------------------------------------------------------- */
 
 /*
- * Who sent the call. NULL: the handler is done and returns 1. Then the sender is being
- * looked up and `handler` will be called again, in the order of the sender's calls; or the
- * call was answered with an error.
+ * The caller of a method. NULL: the handler returns 1. Then the caller is being looked up, and
+ * `handler` is called again, in the order of the calls of this connection; or the call was
+ * answered with an error.
  */
 const struct caller *bus_sender(struct bus *bus, sd_bus_message *call,
 				sd_bus_message_handler_t handler);
 
-/* Forgets senders whose connection has closed, from now on. */
+/* From now on forgets a caller when its connection closes. */
 int bus_watch_senders(struct bus *bus);
 
-/* Forgets all of them; calls that still wait are answered: shutdown. */
+/* Answers the calls that wait for a look-up with Shutdown, and forgets all callers. */
 void bus_drop_senders(struct bus *bus);
 
 /* ---- bus-polkit.c ----------------------------------------------------------------- */
 
 /*
- * The sender as one who may administer; `what` follows "may". NULL: the handler is done and
- * returns 1; the sender is being looked up or polkit asked, and `handler` will be called
- * again, or the call was answered with an error.
+ * The caller of a method that only administrators may call. what: the method in words, such as
+ * "drain a GPU". NULL: the handler returns 1. Then the caller is being looked up, or polkit was
+ * asked, and `handler` is called again; or the call was answered with an error.
  */
 const struct caller *bus_administrator(struct bus *bus, sd_bus_message *call,
 				       sd_bus_message_handler_t handler, const char *what);
 
-/* The same for what a lease's owner may do too. Whom neither is true of is returned as he is:
- * the host refuses it in its own words. */
+/* The same for a method that the owner of the lease may call as well. A caller that is neither is
+ * returned with administrator = false: the daemon refuses the call. */
 const struct caller *bus_owner(struct bus *bus, sd_bus_message *call,
 			       sd_bus_message_handler_t handler, uint64_t lease);
 
-/* Forgets all that polkit was asked; the calls are answered: shutdown. */
+/* Answers the calls that wait for polkit with Shutdown. */
 void bus_drop_questions(struct bus *bus);

@@ -10,7 +10,7 @@
 
 /* ---- keys: one row for each key and type; rows of one key follow one another ----------- */
 
-/* What one call reads. */
+/* The arguments of one call. */
 struct reading {
 	struct request request;
 	int process_fd;
@@ -22,10 +22,10 @@ struct key {
 	size_t offset;                              /* of the field that it fills */
 	uint64_t min, max;                          /* u, t: its value; s: its length in bytes */
 	int (*word)(const char *word, void *field); /* s from a vocabulary */
-	const char *works; /* what would work, where the above does not say it all */
+	const char *works; /* the values that work, where min and max do not tell */
 };
 
-#define COUNT_MAX 65535U             /* more than any GPU has of anything; sums of it fit */
+#define COUNT_MAX 65535U             /* more than any GPU has; sums of 64 of it fit unsigned */
 #define VRAM_MAX (UINT64_C(1) << 50) /* likewise, in bytes */
 
 static int set_shape(const char *word, void *field)
@@ -113,21 +113,21 @@ static const struct key option_keys[] = {
 
 /* ---- reading ------------------------------------------------------------------------- */
 
-/* A dictionary that is being read. */
+/* The dictionary that is read now. */
 struct dict {
 	sd_bus_message *m;
 	const struct key *keys;
 	size_t n_keys;
 	char place[16]; /* "want 2", "options" */
 	void *target;
-	uint32_t seen; /* keys that were there, as bits */
+	uint32_t seen; /* keys that were read, as bits */
 	struct result *result;
 };
 
 static int malformed(struct result *result)
 {
 	return result_set(result, RESULT_INVALID_REQUEST,
-			  "the arguments are not what the method takes: see its signature");
+			  "the arguments do not have the signature of the method");
 }
 
 static int unknown_key(const struct dict *dict, const char *name)
@@ -139,12 +139,12 @@ static int unknown_key(const struct dict *dict, const char *name)
 		if (i == 0 || strcmp(dict->keys[i].name, dict->keys[i - 1].name) != 0)
 			used += (size_t)snprintf(known + used, sizeof(known) - used, " %s",
 						 dict->keys[i].name);
-	return result_set(dict->result, RESULT_INVALID_REQUEST, "%s: there is no key \"%s\"; %s%s",
+	return result_set(dict->result, RESULT_INVALID_REQUEST, "%s: unknown key \"%s\": %s%s",
 			  dict->place, text_clean(shown, sizeof(shown), name),
-			  dict->n_keys > 0 ? "there are" : "none is known here", known);
+			  dict->n_keys > 0 ? "known keys are" : "no key is known here", known);
 }
 
-/* "PLACE: KEY is GOT; it must be WHAT WORKS" */
+/* "want 2: cus is 0; it must be a number (u) from 1 to 65535" */
 static int bad_value(const struct dict *dict, const struct key *key, const char *got)
 {
 	unsigned long long min = key->min, max = key->max;
@@ -234,7 +234,7 @@ static int read_entry(struct dict *dict)
 	if (i == dict->n_keys)
 		return unknown_key(dict, name);
 	if (dict->seen & UINT32_C(1) << i)
-		return bad_value(dict, &dict->keys[i], "there twice");
+		return bad_value(dict, &dict->keys[i], "given twice");
 	dict->seen |= UINT32_C(1) << i;
 
 	for (row = i; row < dict->n_keys && strcmp(dict->keys[row].name, name) == 0; row++)
@@ -281,8 +281,7 @@ static int read_want(sd_bus_message *m, struct request *request, struct result *
 
 	if (request->n_wants == REQUEST_WANTS)
 		return result_set(result, RESULT_INVALID_REQUEST,
-				  "wants: there are too many; a lease takes 1 to %u",
-				  REQUEST_WANTS);
+				  "wants: too many: a lease takes 1 to %u", REQUEST_WANTS);
 	dict.target = &request->wants[request->n_wants];
 	snprintf(dict.place, sizeof(dict.place), "want %zu", request->n_wants + 1);
 	want_init(dict.target);
@@ -307,7 +306,7 @@ static int read_wants(sd_bus_message *m, struct request *request, struct result 
 		return malformed(result);
 	if (request->n_wants == 0)
 		return result_set(result, RESULT_INVALID_REQUEST,
-				  "wants: there is none; a lease takes 1 to %u", REQUEST_WANTS);
+				  "wants: none given: a lease takes 1 to %u", REQUEST_WANTS);
 	return 0;
 }
 

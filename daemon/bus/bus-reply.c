@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Answers: errors, answers that wait until the lease outlives the daemon, and answers that wait
- * until the lease is granted. */
+/* Answers: errors, answers that wait until the service manager keeps the holder, and answers that
+ * wait until borrowers have given back their CUs. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -40,8 +40,8 @@ const char *bus_error_name(enum result_kind kind)
 	return names[kind];
 }
 
-/* A sentence may have lines, one for each mistake of a configuration. What is cleaned keeps
- * its bytes where they were. */
+/* A sentence about a configuration has one line for each error. text_clean() replaces bytes one by
+ * one, so each line break is still at its place. */
 static const char *clean_lines(char *buf, size_t size, const char *text)
 {
 	text_clean(buf, size, text);
@@ -75,11 +75,10 @@ int bus_refuse(sd_bus_message *call, int r, const struct result *result)
 	return r < 0 ? r : 1;
 }
 
-/* ---- what outlives the daemon ------------------------------------------------------ */
+/* ---- answers that wait for the service manager -------------------------------------------- */
 
-/* An answer that must not be sent before what it tells outlives the daemon. It does not need
- * the bus that it came by any more: where that is gone, sending fails, and with the reply
- * goes the holder in it. */
+/* If the connection is lost before the answer is sent, sending fails, and the holder in the reply
+ * is closed with it. */
 struct answer {
 	sd_bus_message *call, *reply;
 };
@@ -97,11 +96,10 @@ static void on_settled(void *userdata, int r)
 	struct answer *answer = userdata;
 
 	if (r == -ECANCELED) {
-		result_set(&result, RESULT_SHUTDOWN, "gpuarbd is going down");
+		result_set(&result, RESULT_SHUTDOWN, "gpuarbd is stopping");
 		bus_refuse(answer->call, r, &result);
 	} else {
-		/* Where the service manager has gone the lease is as good as any: none outlives
-		 * this daemon any more, which the host says. */
+		/* Without a service manager no lease outlives the daemon, which it has logged. */
 		sd_bus_send(NULL, answer->reply, NULL);
 	}
 	answer_free(answer);
@@ -129,8 +127,8 @@ static void close_fd(const int *fd)
 	close(*fd);
 }
 
-/* Takes the holder; the message keeps a duplicate until it is sent. A reply that cannot be
- * made or sent takes the lease back: nobody has its holder then. */
+/* The message keeps a duplicate of the holder until it is sent. If it cannot be made or sent, the
+ * lease ends: its only holder is closed. */
 int bus_reply_reserve(struct bus *bus, sd_bus_message *call, const struct lease *lease, int fd,
 		      const char *state)
 {
@@ -148,13 +146,10 @@ int bus_reply_reserve(struct bus *bus, sd_bus_message *call, const struct lease 
 	return r < 0 ? r : bus_send_settled(bus, call, reply);
 }
 
-/* ---- grants that borrowers have to make room for ----------------------------------- */
+/* ---- answers that wait for borrowers ------------------------------------------------------ */
 
-/*
- * A lease whose CUs others have borrowed is granted when they have given way, a moment later.
- * Who asked to be refused rather than to wait is answered then: with the lease, or that it
- * cannot be had.
- */
+/* A Reserve without wait-usec whose CUs are borrowed is answered when the borrowers have given them
+ * back, or when the lease has ended because they did not. */
 struct deferred {
 	struct deferred *next;
 	sd_bus_message *call;
@@ -186,21 +181,21 @@ int bus_defer_reserve(struct bus *bus, sd_bus_message *call, const struct lease 
 	return 1;
 }
 
-/* What its end is to who did not want to wait: time that ran out is room that there was not. */
-static enum result_kind refusal_of(const struct lease *lease)
+/* The caller did not ask to wait: for it, a deadline that passed means that there was no room. */
+static enum result_kind error_of_end(const struct lease *lease)
 {
 	if (lease->cause == RESULT_OK || lease->cause == RESULT_TIMED_OUT)
 		return RESULT_NO_CAPACITY;
 	return lease->cause;
 }
 
-static void settle(struct bus *bus, struct deferred *deferred, const struct lease *lease)
+static void answer_reserve(struct bus *bus, struct deferred *deferred, const struct lease *lease)
 {
 	_cleanup_(result_done) struct result result = { 0 };
 	int holder = deferred->holder, r;
 
 	if (lease->state == STATE_ENDING) {
-		r = result_set(&result, refusal_of(lease), "%s", lease->reason);
+		r = result_set(&result, error_of_end(lease), "%s", lease->reason);
 		bus_refuse(deferred->call, r, &result);
 		return;
 	}
@@ -225,12 +220,11 @@ void bus_answer_deferred(struct bus *bus, const struct lease *lease, unsigned to
 			continue;
 		}
 		*at = deferred->next;
-		settle(bus, deferred, lease);
+		answer_reserve(bus, deferred, lease);
 		deferred_free(deferred);
 	}
 }
 
-/* Its holder was for nobody else. */
 void bus_forget_deferred(struct bus *bus, const char *sender)
 {
 	struct deferred **at = &bus->deferred;
@@ -255,7 +249,7 @@ void bus_drop_deferred(struct bus *bus)
 		_cleanup_(result_done) struct result result = { 0 };
 
 		bus->deferred = deferred->next;
-		result_set(&result, RESULT_SHUTDOWN, "gpuarbd is going down");
+		result_set(&result, RESULT_SHUTDOWN, "gpuarbd is stopping");
 		bus_refuse(deferred->call, -ESHUTDOWN, &result);
 		deferred_free(deferred);
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Who sent a call: what the bus vouches for, asked for once for each connection and kept
- * until it closes. The bus never gives a unique name twice.
+ * The caller of a method: the credentials that the bus vouches for, asked for once for each
+ * connection and kept until the connection closes. A bus never uses a unique name twice.
  */
 
 #include <errno.h>
@@ -14,20 +14,20 @@
 
 #include "bus/bus-private.h"
 
-#define PEER_CALLS_MAX 1024U /* that wait for one look-up */
+#define PEER_CALLS_MAX 1024U /* calls that wait for one look-up */
 
-/* A call that waits until its sender is known. */
+/* A call that waits until the credentials of its caller are known. */
 struct waiting {
 	sd_bus_message *call;
 	sd_bus_message_handler_t handler;
 	struct waiting *next;
 };
 
-/* A connection that has called. */
+/* A connection that has called a method. */
 struct peer {
 	struct bus *bus;
 	char name[256];      /* unique name: names on a bus are at most 255 bytes long */
-	sd_bus_slot *lookup; /* NULL: caller is known */
+	sd_bus_slot *lookup; /* NULL: the caller is known */
 	struct caller caller;
 	struct waiting *first, **last;
 	size_t n_waiting;
@@ -40,7 +40,7 @@ static int compare(const void *a, const void *b)
 	return strcmp(left->name, right->name);
 }
 
-/* The call that waited longest, which the caller then owns; NULL: none. */
+/* The call that has waited longest, for waiting_free(); NULL: none. */
 static struct waiting *take_waiting(struct peer *peer)
 {
 	struct waiting *waiting = peer->first;
@@ -79,7 +79,7 @@ static void forget(struct peer *peer)
 	peer_free(peer);
 }
 
-/* Answers all that waits, and forgets the peer: its next call asks again. */
+/* Answers the waiting calls and forgets the peer: its next call starts another look-up. */
 static void refuse_waiting(struct peer *peer, const struct result *result)
 {
 	for (struct waiting *w; (w = take_waiting(peer));) {
@@ -113,7 +113,7 @@ static int read_groups(sd_bus_message *m, struct caller *caller)
 	if (r < 0)
 		return r;
 
-	/* Groups past the last place can only lack: nobody gains by them. */
+	/* A group beyond the last place is missing: that can only deny something. */
 	caller->n_groups = size / sizeof(uint32_t);
 	if (caller->n_groups > CALLER_GROUPS)
 		caller->n_groups = CALLER_GROUPS;
@@ -146,7 +146,7 @@ static int read_credential(sd_bus_message *m, struct caller *caller)
 	return 0;
 }
 
-/* -EACCES: the bus does not say which user it is. */
+/* -EACCES: the bus does not know the user. */
 static int read_credentials(sd_bus_message *m, struct caller *ret)
 {
 	struct caller caller = { .uid = (uid_t)-1 };
@@ -178,12 +178,12 @@ static int on_credentials(sd_bus_message *m, void *userdata, sd_bus_error *error
 	struct peer *peer = userdata;
 
 	(void)error;
-	/* A connection that closes meanwhile is forgotten by on_name_lost(), and this lookup
-	 * with it: the bus tells that before it would answer that the name is gone. */
+	/* No error for a connection that has closed: the bus sends NameOwnerChanged first, and
+	 * on_name_lost() forgets the peer and this look-up. */
 	if (sd_bus_message_is_method_error(m, NULL) || read_credentials(m, &peer->caller) < 0) {
 		result_set(&result, RESULT_NOT_PERMITTED,
-			   "Access denied: the bus does not say which user this connection is; "
-			   "connect from a process that it can see");
+			   "Access denied: the bus does not know the user of this connection: "
+			   "connect from a process that the bus can identify");
 		refuse_waiting(peer, &result);
 		return 1;
 	}
@@ -231,10 +231,11 @@ static int queue(struct peer *peer, sd_bus_message *call, sd_bus_message_handler
 	struct waiting *waiting;
 
 	if (peer->n_waiting >= PEER_CALLS_MAX)
-		return sd_bus_reply_method_errorf(call, SD_BUS_ERROR_LIMITS_EXCEEDED,
-						  "%u calls of this connection wait already: await "
-						  "their answers first",
-						  PEER_CALLS_MAX);
+		return sd_bus_reply_method_errorf(
+			call, SD_BUS_ERROR_LIMITS_EXCEEDED,
+			"%u calls of this connection are waiting already: "
+			"wait for their answers first",
+			PEER_CALLS_MAX);
 	waiting = calloc(1, sizeof(*waiting));
 	if (!waiting)
 		return -ENOMEM;
@@ -294,7 +295,7 @@ void bus_drop_senders(struct bus *bus)
 {
 	_cleanup_(result_done) struct result result = { 0 };
 
-	result_set(&result, RESULT_SHUTDOWN, "gpuarbd is going down");
+	result_set(&result, RESULT_SHUTDOWN, "gpuarbd is stopping");
 	while (bus->peers)
 		refuse_waiting(*(struct peer **)bus->peers, &result);
 }

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The connection to the bus: the top of this folder. */
+
 #include "bus/bus.h"
 
 #include <errno.h>
@@ -10,7 +13,7 @@
 #include "bus/bus-private.h"
 #include "dbus/names.h"
 
-/* Before anything is looked up for a call, properties included. */
+/* A filter, so that it runs before sd-bus finds the object: the scan may remove it. */
 static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	struct bus *bus = userdata;
@@ -23,7 +26,7 @@ static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	return 0;
 }
 
-/* There is no way back to the bus from here: the host makes another. */
+/* sd-bus does not connect again: the daemon makes another bus. */
 static int on_disconnected(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	struct bus *bus = userdata;
@@ -97,7 +100,7 @@ int bus_new(sd_event *event, const char *address, const struct arbiter *arbiter,
 		r = export(bus);
 	if (r >= 0)
 		r = sd_bus_attach_event(bus->sd, event, SD_EVENT_PRIORITY_NORMAL);
-	if (r >= 0) /* bus_free() has answers to send when the loop is over */
+	if (r >= 0) /* bus_free() sends answers after the loop has ended */
 		r = sd_bus_set_close_on_exit(bus->sd, false);
 	if (r < 0)
 		return r;
@@ -135,7 +138,7 @@ static int on_name(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	(void)error;
 	r = sd_bus_message_is_method_error(m, NULL) ? -sd_bus_message_get_errno(m)
 						    : sd_bus_message_read(m, "u", &answer);
-	/* 3: it exists; 1 and 4: it is ours (RequestName, D-Bus specification). */
+	/* RequestName, D-Bus specification: 3: another connection has it; 1, 4: this one. */
 	bus->events->named(bus->userdata, r < 0 ? r : answer == 3 ? -EEXIST : 0);
 	return 1;
 }
@@ -150,10 +153,10 @@ int bus_own_name_async(struct bus *bus)
 /* ---- systemd ---------------------------------------------------------------------- */
 
 #define MANAGER "org.freedesktop.systemd1"
-#define PATIENCE_USEC 2000000U
+#define TIMEOUT_USEC 2000000U
 
-static int call(struct bus *bus, const char *path, const char *interface, const char *member,
-		sd_bus_message **ret, const char *types, ...)
+static int call_systemd(struct bus *bus, const char *path, const char *interface,
+			const char *member, sd_bus_message **ret, const char *types, ...)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
 	va_list arguments;
@@ -167,7 +170,7 @@ static int call(struct bus *bus, const char *path, const char *interface, const 
 	va_start(arguments, types);
 	r = sd_bus_message_appendv(m, types, arguments);
 	va_end(arguments);
-	return r < 0 ? r : sd_bus_call(bus->sd, m, PATIENCE_USEC, NULL, ret);
+	return r < 0 ? r : sd_bus_call(bus->sd, m, TIMEOUT_USEC, NULL, ret);
 }
 
 int bus_store_max(struct bus *bus, unsigned *ret)
@@ -177,13 +180,14 @@ int bus_store_max(struct bus *bus, unsigned *ret)
 	uint32_t max;
 	int r;
 
-	r = call(bus, "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager",
-		 "GetUnitByPID", &unit, "u", (uint32_t)getpid());
+	r = call_systemd(bus, "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager",
+			 "GetUnitByPID", &unit, "u", (uint32_t)getpid());
 	if (r >= 0)
 		r = sd_bus_message_read(unit, "o", &path);
 	if (r >= 0)
-		r = call(bus, path, "org.freedesktop.DBus.Properties", "Get", &property, "ss",
-			 "org.freedesktop.systemd1.Service", "FileDescriptorStoreMax");
+		r = call_systemd(bus, path, "org.freedesktop.DBus.Properties", "Get", &property,
+				 "ss", "org.freedesktop.systemd1.Service",
+				 "FileDescriptorStoreMax");
 	if (r >= 0)
 		r = sd_bus_message_read(property, "v", "u", &max);
 	if (r < 0)

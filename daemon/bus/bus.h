@@ -2,8 +2,13 @@
 #pragma once
 
 /*
- * The arbiter on D-Bus: reads arguments, knows who sent them, asks the host, answers.
- * It decides nothing. dbus/org.gpuarb.Arbiter1.xml is the text of what it speaks.
+ * The arbiter on D-Bus. The adapter identifies the caller, reads the arguments, calls the daemon
+ * (struct bus_host) and sends the answer; it decides nothing. The interface is described in
+ * dbus/org.gpuarb.Arbiter1.xml.
+ *
+ * A call goes through bus-server.c (connection), bus-sender.c (caller), bus-polkit.c
+ * (administrators), bus-read.c (arguments), the object (bus-arbiter.c, bus-gpu.c, bus-lease.c),
+ * and back through bus-write.c and bus-reply.c.
  */
 
 #include <stdbool.h>
@@ -16,30 +21,31 @@
 
 struct bus;
 
-/* What the bus asks of the daemon. All answer 0 or a negative errno with the result set. */
+/* The daemon's side of the methods. The functions that return int return 0, or a negative errno
+ * with the result set. */
 struct bus_host {
-	const char *version; /* told as the property Version; never NULL */
+	const char *version; /* the property Version; never NULL */
 
-	/* Brings what is known of the hardware up to date, if it is old. Called before
-	 * anything is read or decided for a client. */
+	/* Scans the hardware if the last scan is old. Called before each method and each read of
+	 * a property. */
 	void (*refresh)(void *userdata);
 
-	/* Hints about a process: unit, slice, executable. */
+	/* Fills in where a process comes from: unit, slice, executable. */
 	void (*describe)(void *userdata, pid_t pid, struct caller *caller);
 
-	/* Calls back once all that was done so far outlives the daemon; maybe at once. For
-	 * answers that must not be sent before. r: -ECANCELED where the daemon goes down;
-	 * another error where nothing outlives it any more. -errno: it does not call back. */
+	/* Calls settled() when the service manager keeps all holders that were made so far; maybe
+	 * at once. r: 0; -ECANCELED: the daemon is ending; another error: the service manager keeps
+	 * nothing any more. -errno: settled() will not be called. */
 	int (*settle)(void *userdata, void (*settled)(void *call, int r), void *call);
 
-	/* Plans a Reserve and changes nothing. *ret is the bus's. An index of a GPU in the
-	 * request becomes the name of that GPU, here and in reserve. */
+	/* Plans a Reserve and changes nothing. *ret is the caller's. Here and in reserve() an
+	 * index of a GPU in the request is replaced by the name of that GPU. */
 	int (*plan)(void *userdata, const struct caller *caller, struct request *request,
 		    struct lease **ret, struct result *result);
 
-	/* process_fd: a pidfd to bind to, or -1. On 0, *ret_holder is an fd that the bus
-	 * owns. The lease is in force, or waiting, and saved; settle() tells when its holder
-	 * outlives the daemon, too. */
+	/* process_fd: a pidfd to bind the lease to, or -1. On 0 the lease is saved and in force,
+	 * or waiting, and *ret_holder is an fd for the caller to close. settle() tells when a
+	 * restart keeps the holder, too. */
 	int (*reserve)(void *userdata, const struct caller *caller, struct request *request,
 		       int process_fd, const struct lease **ret, int *ret_holder,
 		       struct result *result);
@@ -55,42 +61,43 @@ struct bus_host {
 	int (*activate)(void *userdata, const struct caller *caller, uint64_t id, bool active,
 			struct result *result);
 
-	/* For administrators: the adapter has made sure of that. */
+	/* The adapter has checked that the caller is an administrator. */
 	int (*drain)(void *userdata, const char *gpu, bool drain, struct result *result);
 	int (*reload)(void *userdata, struct result *result);
 	int (*revoke)(void *userdata, uint64_t id, uint64_t grace_usec, const char *reason,
 		      struct result *result);
 };
 
-/* What becomes of the connection. */
+/* The daemon's side of the connection. */
 struct bus_events {
-	/* It is lost, and this bus is of no use any more: to be freed, but not from here. */
+	/* The connection is lost for good: the daemon frees this bus, but not from here. */
 	void (*disconnected)(void *userdata);
 
-	/* The answer of bus_own_name_async(): 0, or -EEXIST. */
+	/* The answer to bus_own_name_async(): 0, or -EEXIST. */
 	void (*named)(void *userdata, int r);
 };
 
-/* address: a bus address, or NULL for the system bus. Connects, exports the objects; does
- * not take the name yet. arbiter is read, never changed. */
+/* Connects and exports the objects, and does not take the name yet. address: a bus address, or
+ * NULL for the system bus. The adapter reads the arbiter and never changes it. */
 int bus_new(sd_event *event, const char *address, const struct arbiter *arbiter,
 	    const struct bus_host *host, const struct bus_events *events, void *userdata,
 	    struct bus **ret);
-struct bus *bus_free(struct bus *bus); /* flushes what is queued */
+struct bus *bus_free(struct bus *bus); /* sends what is queued */
 DEFINE_CLEANUP(struct bus *, bus_free)
 
 /* Takes the name. -EEXIST if another daemon has it. */
 int bus_own_name(struct bus *bus);
 
-/* The same without waiting: host->named() is called. */
+/* Asks for the name without waiting: events->named() is called with the answer. */
 int bus_own_name_async(struct bus *bus);
 
-/* How many fds systemd keeps for our unit (FileDescriptorStoreMax=). Waits for its answer,
- * two seconds at most. -errno where it does not run on this bus, or did not start us. */
+/* Asks systemd how many fds it keeps for the unit of this process (FileDescriptorStoreMax=), and
+ * waits two seconds at most. -errno where systemd is not on this bus, or did not start this
+ * process. */
 int bus_store_max(struct bus *bus, unsigned *ret);
 
-/* Signals for what changed. touched: enum touch as bits; a removed lease is announced
- * before it is freed. */
+/* Send the signals for a change. touched: bits of enum touch; call it for a removed lease before
+ * the lease is freed. */
 void bus_tell_lease(struct bus *bus, const struct lease *lease, unsigned touched);
 void bus_tell_gpu(struct bus *bus, unsigned gpu);
 void bus_tell_gpu_added(struct bus *bus, unsigned gpu);

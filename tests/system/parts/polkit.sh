@@ -8,9 +8,9 @@ gpu_is() { [ "$(gpuarbctl gpus --json | jq -c 'map(.draining)')" = "[$1]" ]; }
 
 denies_a_user()
 {
-	fails 4 'polkit does not allow it' as bob gpuarbctl drain 0 &&
-		fails 4 'polkit does not allow it' as bob gpuarbctl reload &&
-		fails 4 'polkit does not allow it' as bob gpuarbctl undrain 0 &&
+	fails 4 'polkit denies it' as bob gpuarbctl drain 0 &&
+		fails 4 'polkit denies it' as bob gpuarbctl reload &&
+		fails 4 'polkit denies it' as bob gpuarbctl undrain 0 &&
 		gpu_is false
 }
 
@@ -42,8 +42,8 @@ lets_whom_a_rule_names()
 denies_whom_a_rule_names()
 {
 	rules carol NO
-	soon fails 4 'polkit does not allow it' as carol gpuarbctl reload &&
-		fails 4 'polkit does not allow it' as carol gpuarbctl drain 0 && gpu_is false || return
+	soon fails 4 'polkit denies it' as carol gpuarbctl reload &&
+		fails 4 'polkit denies it' as carol gpuarbctl drain 0 && gpu_is false || return
 	rules carol YES
 	soon as carol gpuarbctl reload
 }

@@ -124,9 +124,9 @@ TEST(words_outside_a_vocabulary_are_refused)
 
 TEST(an_unknown_key_is_named_with_its_want_and_the_known_ones)
 {
-	CHECK(refused(make(SIGNATURE, 2, 0, 1, "cuss", "u", 4, 0),
-		      "want 2: there is no key \"cuss\"", "gpu cus shader-engines"));
-	CHECK(refused(ONE_OPTION("cus", "u", 4), "options: there is no key \"cus\"", "wait-usec"));
+	CHECK(refused(make(SIGNATURE, 2, 0, 1, "cuss", "u", 4, 0), "want 2: unknown key \"cuss\"",
+		      "gpu cus shader-engines"));
+	CHECK(refused(ONE_OPTION("cus", "u", 4), "options: unknown key \"cus\"", "wait-usec"));
 	CHECK(refused(ONE_WANT(1, "", "u", 4), "want 1", "\"\""));
 	CHECK(refused(ONE_WANT(1, "a\x1b[31m", "u", 4), "\"a?[31m\"", "want 1"));
 }
@@ -265,7 +265,7 @@ TEST(resize_reads_wants_and_knows_no_option)
 
 	m = sealed(make(SIGNATURE, 1, 1, "cus", "u", 4, 1, "name", "s", "x"));
 	CHECK(bus_read_resize(m, &request, &result) == -EINVAL);
-	CHECK(strstr(result.sentence, "\"name\"") && strstr(result.sentence, "none"));
+	CHECK(strstr(result.sentence, "\"name\""));
 	sd_bus_message_unref(m);
 	result_done(&result);
 }
