@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * libgpuarb-hip: HIP streams inside a lease.
+ * libgpuarb-hip: HIP streams with the CU mask and priority of a lease.
  *
  *	struct gpuarb_want want = GPUARB_WANT_INIT;
  *	hipStream_t stream;
@@ -17,62 +17,60 @@
  *	if (r < 0)
  *		fprintf(stderr, "%s\n", gpuarb_last_error(gpuarb));
  *
- * What a stream made here has: a hardware queue with the lease's CU mask, set before anything
- * can be submitted to it, and the priority class of the lease. Where that cannot be had there
- * is no stream: never one without a mask. HIP is told the mask, and then KFD by
- * gpuarb_lease_mask_queue(): so it is exact whatever HIP makes of its bits, which on gfx10 and
- * later were CUs once (HIP 5.2) and are WGPs today.
+ * Streams of this library: each has a hardware queue with the CU mask of the lease, set before the
+ * program can submit work, and the priority class of the lease. If the mask cannot be set, no stream
+ * is created. The mask is passed to HIP and, exactly, to KFD (gpuarb_lease_mask_queue()): the bits of
+ * HIP's masks on gfx10 and later are WGPs, and were CUs in HIP 5.2.
  *
- * What it has not: streams that the program makes by itself, and the null stream, have queues
- * of their own without a mask. The null stream's comes with hipMemcpy(), hipMemset(), a kernel
- * without a stream, and the first hipFree(). Mask them by gpuarb_lease_apply() after they have
- * come, or start the program by "gpuarbctl run", which masks each from its birth. A mask does
- * not hold a program that wants to get out of it.
+ * Other streams: streams that the program creates by itself, and the null stream, use queues without
+ * a mask. The queue of the null stream appears with hipMemcpy(), hipMemset(), a kernel without a
+ * stream, and the first hipFree(). Mask these queues with gpuarb_lease_apply() after they appeared,
+ * or start the program by "gpuarbctl run", which masks every queue when it is created. A mask does
+ * not confine a program that wants to escape it.
  *
- * Queues: a stream made here takes a queue slot of its own, which HIP shares with no other
- * stream, and ROCr takes one more in each process for itself. Both count against the lease's
- * queues, divided by its processes; so does every compute queue that the program has on this
- * GPU otherwise. A lease that was asked for with want.streams has queues for so many, for
- * ROCr and for the null stream, and there are no more streams than that. Without it all queues
- * can be streams, and the null stream's may come on top. Plain streams that come later are
- * HIP's to bound, by GPU_MAX_HW_QUEUES (4, per priority).
+ * Queues: each stream of this library takes one queue slot, which HIP does not share with other
+ * streams, and ROCr takes one more in each process. They count against the queues of the lease,
+ * divided by its processes, as do all other compute queues of the process on the GPU. A lease that
+ * was requested with want.streams has queues for that many streams, for ROCr and for the null stream,
+ * and allows no more streams. Without want.streams every queue can be used for a stream; the queue of
+ * the null stream may then exceed the budget. HIP itself limits the queues of other streams to
+ * GPU_MAX_HW_QUEUES (4 by default) per priority.
  *
- * Priority: HIP makes masked streams with the normal priority only. For a lease of priority
- * 0..6 (low) or 11..15 (high) the stream is made by hipStreamCreateWithPriority(), which asks
- * the driver for HIP's own low or high (KFD 0 and 11, or 15 in older ones) and not for the
- * lease's number, and its queue is masked then. HIP shares the queues of such streams when
- * GPU_MAX_HW_QUEUES of them are there: a stream that got a shared one is handed out after
- * every queue of this process on the lease's GPUs was masked. What priority does is up to the
- * firmware.
+ * Priority: HIP creates masked streams with normal priority only. For a lease of priority 0 to 6
+ * (low) or 11 to 15 (high) the stream is created by hipStreamCreateWithPriority(), and its queue is
+ * masked afterwards. HIP then requests its own low or high priority from KFD (0 or 11; 15 in older
+ * versions), not the number of the lease. HIP shares the queues of such streams when there are
+ * GPU_MAX_HW_QUEUES of them; a stream on a shared queue is returned after all queues of the process
+ * on the GPU were masked. The firmware decides what a priority means.
  *
- * Changes: when the lease was resized, gpuarb_lease_apply() gives the queues of these streams
- * the new mask; a mask of its own that a stream has is narrowed to it, never widened. Each
- * function takes in what came by the holder, as gpuarb_lease_dispatch() without a callback
- * does: look at gpuarb_lease_generation() afterwards. When the lease is gone the functions
- * that create fail with what that says (-ENOENT …). Streams that are there keep working, on
- * compute units that may be another's by then: destroy them.
+ * Changes: after a resize gpuarb_lease_apply() gives the queues of these streams the new mask. A
+ * stream's own mask is narrowed to the lease's, never widened. Each function below first reads the
+ * changes that the holder reported, like gpuarb_lease_dispatch() without a callback: compare
+ * gpuarb_lease_generation() afterwards. When the lease has ended the functions that create fail with
+ * the error of gpuarb_lease_dispatch(). Existing streams continue to work on CUs that may belong to
+ * another lease by then: destroy them.
  *
- * Errors: as in gpuarb.h, the sentence by gpuarb_last_error(), and
+ * Errors: as in gpuarb.h, with the sentence in gpuarb_last_error(), and
  *
- *	-ENODEV      HIP does not see the lease's GPU, or saw another one in its place
- *	-EOPNOTSUPP  a simulated GPU; several devices of HIP that cannot be told apart;
- *		     queues that cannot be seen from inside of a PID namespace, where without
- *		     seeing them the mask would not be sure
- *	-EDQUOT      the lease's queues, or its streams, are used up
- *	-ERANGE      the two masks have no CU in common
- *	-EBADFD      the lease has no CUs now
- *	-EEXIST      HSA_CU_MASK or ROC_GLOBAL_CU_MASK in the environment, and not this
- *		     lease's. ROCr reduces a mask that goes beyond HSA_CU_MASK, and HIP
- *		     takes that for hipErrorOutOfMemory; one inside it works where HIP
- *		     sets the mask alone: normal priority, before gfx10
- *	-EBUSY       HIP got no queue, or has none that is this stream's alone
- *	-EAGAIN      other queues came at the same time: try again
- *	-EIO         HIP failed; the sentence has its own word for it
+ *	-ENODEV      HIP does not see the GPU of the lease, or sees another GPU in its place
+ *	-EOPNOTSUPP  the GPU is simulated; or several HIP devices cannot be told apart; or this
+ *		     process is in a PID namespace of its own, where its queues cannot be found, and
+ *		     the mask would not be certain without finding them
+ *	-EDQUOT      all queues or streams of the lease are in use
+ *	-ERANGE      the mask has none of the CUs of the lease
+ *	-EBADFD      the lease has no CUs at the moment
+ *	-EEXIST      HSA_CU_MASK or ROC_GLOBAL_CU_MASK is set, and not by this lease. ROCr narrows a
+ *		     mask with CUs outside of HSA_CU_MASK, and HIP then reports
+ *		     hipErrorOutOfMemory. A mask within HSA_CU_MASK works where HIP alone sets it:
+ *		     with normal priority, before gfx10
+ *	-EBUSY       HIP got no queue, or no queue for this stream alone
+ *	-EAGAIN      other queues appeared at the same time: try again
+ *	-EIO         a call of HIP failed; the sentence has the name of HIP's error
  *
- * Threads: those of the lease's handle; the current device of the calling thread stays what
- * it was. While a stream of low or high priority is made no other thread may make one on that
- * GPU: its queue is known by its coming. Close the lease after the streams are destroyed:
- * those that are left are the program's, which destroys them by hipStreamDestroy().
+ * Threads: as for the handle of the lease. The current device of the calling thread does not change.
+ * While a stream of low or high priority is created no other thread may create a stream on that GPU,
+ * because its queue is found by its appearance. Destroy the streams before you close the lease;
+ * streams that are left belong to the program, which destroys them with hipStreamDestroy().
  *
  * Link with pkg-config gpuarb-hip. The header is for HIP on AMD: -D__HIP_PLATFORM_AMD__.
  */
@@ -89,28 +87,31 @@ extern "C" {
 struct gpuarb_lease;
 
 /*
- * HIP's number for the GPU of partition i, by its PCI address: HIP_VISIBLE_DEVICES and
- * ROCR_VISIBLE_DEVICES are no matter. The partitions of one card (MI300 in CPX mode) have the
- * address in common, and are told apart by their order, unless those variables are set.
+ * Finds HIP's device number for the GPU of partition i (from 0), by PCI address. It is correct with
+ * any HIP_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES that show the GPU. The partitions of one card
+ * (MI300 in CPX mode) share an address: they are identified by their order, so -EOPNOTSUPP if these
+ * variables are set. -EINVAL: no partition i.
  */
 int gpuarb_hip_device(struct gpuarb_lease *lease, size_t i, int *ret);
 
-/* How many more streams partition i has room for in this process. */
+/* Sets *ret to the number of streams that this process can still create on partition i. */
 int gpuarb_hip_streams(struct gpuarb_lease *lease, size_t i, unsigned *ret);
 
-/* A stream with the lease's mask and priority on the GPU of partition i. */
+/* Creates a stream with the mask and priority of the lease on the GPU of partition i. Destroy it with
+ * gpuarb_hip_stream_destroy(). May block in the driver, as hipStreamCreate() does. */
 int gpuarb_hip_stream_create(struct gpuarb_lease *lease, size_t i, hipStream_t *ret);
 
 /*
- * The same with a mask of its own (KFD bit order, as gpuarb_lease_cu_mask()), of which only
- * what is inside the lease's counts. On gfx10 and later both CUs of a WGP or none. With low or
- * high priority HIP may later put streams that the program makes by itself on the same queue.
+ * The same with a mask of the stream's own, in KFD bit order as of gpuarb_lease_cu_mask(), which is
+ * copied; CUs outside of the lease are ignored. On gfx10 and later both CUs of a WGP must be set or
+ * neither: else -EINVAL. With low or high priority HIP may later put streams that the program creates
+ * by itself on the same queue.
  */
 int gpuarb_hip_stream_create_within(struct gpuarb_lease *lease, size_t i, const uint32_t *mask,
 				    size_t words, hipStream_t *ret);
 
-/* For a stream made with this lease; also when the lease is gone. May wait for what is in the
- * stream, as hipStreamDestroy() does. -EINVAL: it was not made with it. */
+/* Destroys a stream that was created with this lease; also after the end of the lease. May wait for
+ * the work in the stream, as hipStreamDestroy() does. -EINVAL: it was not created with this lease. */
 int gpuarb_hip_stream_destroy(struct gpuarb_lease *lease, hipStream_t stream);
 
 #ifdef __cplusplus

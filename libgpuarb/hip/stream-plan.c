@@ -52,8 +52,8 @@ unsigned streams_left(const struct budget *budget)
 	return (unsigned)(budget->streams > 0 && streams < left ? streams : left);
 }
 
-void queues_new(const struct queue_set *before, const struct queue_set *after,
-		struct queue_set *ret)
+void queues_new(const struct queue_ids *before, const struct queue_ids *after,
+		struct queue_ids *ret)
 {
 	size_t k = 0;
 
@@ -66,11 +66,12 @@ void queues_new(const struct queue_set *before, const struct queue_set *after,
 	}
 }
 
-bool queue_of_stream(const struct queue_set *before, const struct queue_set *fresh, uint32_t *ret)
+bool queue_of_stream(const struct queue_ids *before, const struct queue_ids *new_queues,
+		     uint32_t *ret)
 {
-	if (fresh->n != 1 && (fresh->n != 2 || before->n != 0))
+	if (new_queues->n != 1 && (new_queues->n != 2 || before->n != 0))
 		return false;
-	*ret = fresh->ids[fresh->n - 1];
+	*ret = new_queues->ids[new_queues->n - 1];
 	return true;
 }
 

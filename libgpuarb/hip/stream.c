@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Streams of a lease. */
+/* HIP streams with the mask and priority of a lease. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -8,30 +8,186 @@
 #include <string.h>
 
 #include "libgpuarb/hip/hip.h"
+#include "libgpuarb/hip/stream-plan.h"
 
-/* From here on a bit of HIP's mask is a WGP on gfx10 and later; in 5.2 it was a CU. A wrong
- * guess costs a second try: KFD gets the right mask from gpuarb_lease_mask_queue(). */
+/* From this version on a bit of HIP's mask is a WGP on gfx10 and later; in 5.2 it was a CU. After a wrong
+ * guess HIP fails and the other form is tried; KFD gets the exact mask by gpuarb_lease_mask_queue(). */
 #define HIP_VERSION_OF_WGPS 60000000
+
+/* A stream that this library made. */
+struct hip_stream {
+	hipStream_t stream;
+	size_t partition;
+	bool own;       /* has a mask of its own */
+	bool pooled;    /* HIP may put other streams on its queue */
+	uint32_t queue; /* with own: KFD's id of its queue, if known */
+};
+
+/* The streams of a lease, attached to it. */
+struct hip_lease {
+	struct hip_stream *streams;
+	size_t n;
+};
+
+/* A stream that is being made. */
+struct creation {
+	struct gpuarb_lease *lease;
+	struct hip_lease *hip;
+	const struct gpuarb_partition *partition;
+	size_t i; /* the index of the partition */
+	int device;
+	enum level level;
+	bool wgps;        /* the GPU masks CUs in pairs */
+	bool blind;       /* the queues of this process cannot be found */
+	bool own;         /* the program passed a mask */
+	struct mask mask; /* for the queue, in KFD's bits */
+	struct queue_ids before, after, new_queues;
+};
+
+/* ---- the queue of a new stream ----------------------------------------------------------- */
+
+/* Lists the queues of this process. -EOPNOTSUPP: they cannot be found. */
+static int list_queues(const struct creation *creation, struct queue_ids *ret)
+{
+	int r = gpuarb_lease_queue_ids(creation->lease, creation->i, ret->ids, QUEUES_MAX);
+
+	ret->n = r < 0 ? 0 : (size_t)r < QUEUES_MAX ? (size_t)r : QUEUES_MAX;
+	return r < 0 ? r : 0;
+}
+
+/*
+ * Whether the mask that HIP sets can be relied on without finding the queue: HIP passes it on unchanged,
+ * and the device certainly is the GPU of the lease.
+ */
+static bool may_be_blind(const struct creation *creation)
+{
+	return creation->level == LEVEL_NORMAL && !creation->wgps &&
+	       !strchr(creation->partition->gpu, '/') && !hip_variable("ROC_GLOBAL_CU_MASK");
+}
+
+/* The number of streams on partition i; with own: of those with a mask of their own. */
+static size_t count_streams(const struct hip_lease *hip, size_t i, bool own)
+{
+	size_t n = 0;
+
+	for (size_t k = 0; hip && k < hip->n; k++)
+		n += hip->streams[k].partition == i && (!own || hip->streams[k].own);
+	return n;
+}
+
+/* queues: of this process; negative if unknown: then ROCr's and those of this library's streams. */
+static void get_budget(const struct hip_lease *hip, const struct gpuarb_partition *partition,
+		       size_t i, int queues, struct budget *ret)
+{
+	*ret = (struct budget){
+		.queues = partition->queues,
+		.processes = partition->processes ? partition->processes : 1,
+		.streams = partition->streams,
+		.masked = count_streams(hip, i, false),
+	};
+	ret->used = queues >= 0 ? (size_t)queues : 1 + ret->masked;
+}
+
+/* -EDQUOT: the budget of the lease is used up. */
+static int check_budget(const struct creation *creation)
+{
+	const struct gpuarb_partition *partition = creation->partition;
+	uint64_t id = gpuarb_lease_id(creation->lease);
+	struct budget budget;
+
+	get_budget(creation->hip, partition, creation->i,
+		   creation->blind ? -EOPNOTSUPP : (int)creation->before.n, &budget);
+	if (streams_left(&budget) > 0)
+		return 0;
+	if (budget.streams > 0 && budget.masked >= budget.streams)
+		return hip_fail(creation->lease, -EDQUOT,
+				"lease %" PRIu64 " has %" PRIu32 " streams per process on GPU %s, "
+				"and this process has made all of them: destroy a stream, or "
+				"ask for %zu streams",
+				id, budget.streams, partition->gpu, budget.masked + 1);
+	return hip_fail(
+		creation->lease, -EDQUOT,
+		"lease %" PRIu64 " has %" PRIu32 " queues on GPU %s for %" PRIu32
+		" processes; this process has %zu queues, and a stream needs another one%s: "
+		"destroy a stream, or ask for %" PRIu64 " queues",
+		id, budget.queues, partition->gpu, budget.processes, budget.used,
+		budget.used ? "" : ", besides that of ROCr",
+		(uint64_t)budget.processes * ((budget.used ? budget.used : 1) + 1));
+}
+
+/* The stream has no new queue, so HIP put it on an existing one: masks every queue on the GPU. */
+static int mask_shared_queue(const struct creation *creation)
+{
+	const char *gpu = creation->partition->gpu;
+	size_t streams = count_streams(creation->hip, creation->i, false);
+	int r;
+
+	if (creation->level == LEVEL_NORMAL || creation->after.n == 0)
+		return hip_fail(creation->lease, -ENODEV,
+				"HIP device %d is not GPU %s: the queue of the stream is on "
+				"another GPU",
+				creation->device, gpu);
+	if (creation->own || count_streams(creation->hip, creation->i, true) > 0 ||
+	    (streams == 0 && strchr(gpu, '/')))
+		return hip_fail(
+			creation->lease, -EBUSY,
+			"HIP has no queue on GPU %s for this stream alone, and a stream "
+			"with a mask of its own needs one: raise GPU_MAX_HW_QUEUES, destroy "
+			"a stream, or ask for normal priority",
+			gpu);
+
+	r = gpuarb_lease_apply(creation->lease);
+	return r < 0 ? r : 0;
+}
+
+/* Masks the queue of the stream, and other queues that appeared meanwhile. */
+static int mask_new_queues(const struct creation *creation, struct hip_stream *stream)
+{
+	const struct queue_ids *new_queues = &creation->new_queues;
+	int r;
+
+	if (new_queues->n == 0)
+		return mask_shared_queue(creation);
+	if (creation->own && !queue_of_stream(&creation->before, new_queues, &stream->queue))
+		return hip_fail(creation->lease, -EAGAIN,
+				"%zu other queues were made on GPU %s at the same time, so the "
+				"queue of the stream is unknown: try again",
+				new_queues->n - 1, creation->partition->gpu);
+
+	for (size_t k = 0; k < new_queues->n; k++) {
+		bool own = creation->own && new_queues->ids[k] == stream->queue;
+
+		r = gpuarb_lease_mask_queue(creation->lease, creation->i, new_queues->ids[k],
+					    own ? creation->mask.word : NULL,
+					    own ? creation->mask.words : 0);
+		/* HSA_CU_MASK is set. The mask of the stream is within it, otherwise HIP would have
+		 * failed. */
+		if (r == -EEXIST && may_be_blind(creation))
+			continue;
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
 
 /* ---- asking HIP ------------------------------------------------------------------------- */
 
-static int refused(const struct creation *creation, const char *call, hipError_t error)
+static int fail_stream(const struct creation *creation, const char *call, hipError_t error)
 {
 	const char *mask = hip_variable("HSA_CU_MASK");
 
 	if (error != hipErrorOutOfMemory)
-		return hip_failed(creation->lease, call, error);
+		return hip_fail_call(creation->lease, call, error);
 	(void)hipGetLastError();
 	if (mask)
 		return hip_fail(creation->lease, -EEXIST,
-				"HIP made no stream on GPU %s (%s): HSA_CU_MASK=%s is in the "
-				"environment, and HIP fails where ROCr would have to take CUs "
-				"from a stream's mask: ask for a mask inside it, or start the "
-				"program without it",
+				"HIP made no stream on GPU %s (%s), because its mask has CUs "
+				"outside of HSA_CU_MASK=%s: use a mask inside of it, or start the "
+				"program without the variable",
 				creation->partition->gpu, hipGetErrorName(error), mask);
 	return hip_fail(creation->lease, -EBUSY,
-			"HIP got no queue on GPU %s (%s): KFD refused one, or its mask; the "
-			"kernel's log may say why",
+			"HIP got no queue on GPU %s (%s), because KFD refused the queue or its "
+			"mask: see the kernel log",
 			creation->partition->gpu, hipGetErrorName(error));
 }
 
@@ -47,7 +203,8 @@ static int create_masked(const struct creation *creation, hipStream_t *ret)
 	}
 	for (int i = 0; i < tries && error == hipErrorOutOfMemory; i++)
 		error = hipExtStreamCreateWithCUMask(ret, (uint32_t)masks[i].words, masks[i].word);
-	return error == hipSuccess ? 0 : refused(creation, "hipExtStreamCreateWithCUMask", error);
+	return error == hipSuccess ? 0
+				   : fail_stream(creation, "hipExtStreamCreateWithCUMask", error);
 }
 
 static int create_with_level(const struct creation *creation, hipStream_t *ret)
@@ -59,10 +216,11 @@ static int create_with_level(const struct creation *creation, hipStream_t *ret)
 	priority = creation->level == LEVEL_LOW ? least : greatest;
 	if (error == hipSuccess)
 		error = hipStreamCreateWithPriority(ret, hipStreamDefault, priority);
-	return error == hipSuccess ? 0 : refused(creation, "hipStreamCreateWithPriority", error);
+	return error == hipSuccess ? 0
+				   : fail_stream(creation, "hipStreamCreateWithPriority", error);
 }
 
-/* On the lease's device, which is the calling thread's only for so long. */
+/* Makes the stream on the device of the lease, and restores the current device of the thread. */
 static int create_stream(const struct creation *creation, hipStream_t *ret)
 {
 	int r, device = 0;
@@ -72,7 +230,7 @@ static int create_stream(const struct creation *creation, hipStream_t *ret)
 	if (error == hipSuccess)
 		error = hipSetDevice(creation->device);
 	if (error != hipSuccess)
-		return hip_failed(creation->lease, "hipSetDevice", error);
+		return hip_fail_call(creation->lease, "hipSetDevice", error);
 
 	r = creation->level == LEVEL_NORMAL ? create_masked(creation, ret)
 					    : create_with_level(creation, ret);
@@ -80,7 +238,7 @@ static int create_stream(const struct creation *creation, hipStream_t *ret)
 	return r;
 }
 
-static int create_and_settle(struct creation *creation, hipStream_t *ret)
+static int create_and_mask(struct creation *creation, hipStream_t *ret)
 {
 	struct hip_stream stream = {
 		.partition = creation->i,
@@ -93,10 +251,10 @@ static int create_and_settle(struct creation *creation, hipStream_t *ret)
 	if (r < 0)
 		return r;
 	if (!creation->blind) {
-		r = queue_look(creation, &creation->after);
+		r = list_queues(creation, &creation->after);
 		if (r >= 0) {
-			queues_new(&creation->before, &creation->after, &creation->fresh);
-			r = queue_settle(creation, &stream);
+			queues_new(&creation->before, &creation->after, &creation->new_queues);
+			r = mask_new_queues(creation, &stream);
 		}
 	}
 	if (r < 0) {
@@ -108,9 +266,9 @@ static int create_and_settle(struct creation *creation, hipStream_t *ret)
 	return 0;
 }
 
-/* ---- a lease's streams ---------------------------------------------------------------- */
+/* ---- the streams of a lease -------------------------------------------------------------- */
 
-static void forget(void *data)
+static void hip_lease_free(void *data)
 {
 	struct hip_lease *hip = data;
 
@@ -118,8 +276,8 @@ static void forget(void *data)
 	free(hip);
 }
 
-/* With room for one more stream. */
-static int remember(struct gpuarb_lease *lease, struct hip_lease **ret)
+/* Gets the list of streams, with room for one more. */
+static int hip_lease_get(struct gpuarb_lease *lease, struct hip_lease **ret)
 {
 	struct hip_lease *hip = gpuarb_lease_attached(lease);
 	struct hip_stream *streams;
@@ -127,12 +285,12 @@ static int remember(struct gpuarb_lease *lease, struct hip_lease **ret)
 	if (!hip) {
 		hip = calloc(1, sizeof(*hip));
 		if (!hip)
-			return hip_no_memory(lease);
-		gpuarb_lease_attach(lease, hip, forget);
+			return hip_fail_memory(lease);
+		gpuarb_lease_attach(lease, hip, hip_lease_free);
 	}
 	streams = realloc(hip->streams, (hip->n + 1) * sizeof(*streams));
 	if (!streams)
-		return hip_no_memory(lease);
+		return hip_fail_memory(lease);
 	hip->streams = streams;
 	*ret = hip;
 	return 0;
@@ -147,12 +305,12 @@ static int read_pairs(struct creation *creation)
 	error = hipDeviceGetAttribute(&major, hipDeviceAttributeComputeCapabilityMajor,
 				      creation->device);
 	if (error != hipSuccess)
-		return hip_failed(creation->lease, "hipDeviceGetAttribute", error);
+		return hip_fail_call(creation->lease, "hipDeviceGetAttribute", error);
 	creation->wgps = major >= 10;
 	if (creation->wgps && !mask_to_wgps(&creation->mask, &wgps))
 		return hip_fail(creation->lease, -EINVAL,
-				"GPU %s has its CUs in pairs: bits 2n and 2n + 1 of a mask go "
-				"together",
+				"the mask has one CU of a pair alone: on GPU %s bits 2n and "
+				"2n + 1 must be equal",
 				creation->partition->gpu);
 	return 0;
 }
@@ -165,11 +323,11 @@ static int read_mask(struct creation *creation, const uint32_t *own, size_t word
 
 	if (!mask_and(mask, n, mask, n, &creation->mask))
 		return hip_fail(creation->lease, -EBADFD,
-				"lease %" PRIu64 " has no CU on GPU %s now",
+				"lease %" PRIu64 " has no CUs on GPU %s at the moment",
 				gpuarb_lease_id(creation->lease), partition->gpu);
 	if (own && !mask_and(mask, n, own, words, &creation->mask))
 		return hip_fail(creation->lease, -ERANGE,
-				"the stream's mask has no CU that lease %" PRIu64 " has on GPU %s",
+				"the mask has none of the CUs of lease %" PRIu64 " on GPU %s",
 				gpuarb_lease_id(creation->lease), partition->gpu);
 	creation->own = own;
 	creation->level = level_of(partition->priority);
@@ -184,7 +342,7 @@ static int create(struct creation *creation, const uint32_t *own, size_t words, 
 	if (r >= 0)
 		r = read_mask(creation, own, words);
 	if (r >= 0)
-		r = remember(creation->lease, &creation->hip);
+		r = hip_lease_get(creation->lease, &creation->hip);
 	if (r >= 0)
 		r = hip_find_device(creation->lease, creation->partition, &creation->device);
 	if (r >= 0)
@@ -192,22 +350,22 @@ static int create(struct creation *creation, const uint32_t *own, size_t words, 
 	if (r < 0)
 		return r;
 
-	r = queue_look(creation, &creation->before);
-	creation->blind = r == -EOPNOTSUPP && queue_may_be_blind(creation);
+	r = list_queues(creation, &creation->before);
+	creation->blind = r == -EOPNOTSUPP && may_be_blind(creation);
 	if (r >= 0 || creation->blind)
-		r = queue_budget(creation);
-	return r < 0 ? r : create_and_settle(creation, ret);
+		r = check_budget(creation);
+	return r < 0 ? r : create_and_mask(creation, ret);
 }
 
-static int create_anew(struct gpuarb_lease *lease, size_t i, const uint32_t *own, size_t words,
-		       hipStream_t *ret)
+static int create_stream_within(struct gpuarb_lease *lease, size_t i, const uint32_t *own,
+				size_t words, hipStream_t *ret)
 {
 	struct creation *creation;
 	int r;
 
 	creation = calloc(1, sizeof(*creation));
 	if (!creation)
-		return hip_no_memory(lease);
+		return hip_fail_memory(lease);
 	creation->lease = lease;
 	creation->i = i;
 	r = create(creation, own, words, ret);
@@ -217,14 +375,14 @@ static int create_anew(struct gpuarb_lease *lease, size_t i, const uint32_t *own
 
 GPUARB_EXPORT int gpuarb_hip_stream_create(struct gpuarb_lease *lease, size_t i, hipStream_t *ret)
 {
-	return lease && ret ? create_anew(lease, i, NULL, 0, ret) : -EINVAL;
+	return lease && ret ? create_stream_within(lease, i, NULL, 0, ret) : -EINVAL;
 }
 
 GPUARB_EXPORT int gpuarb_hip_stream_create_within(struct gpuarb_lease *lease, size_t i,
 						  const uint32_t *mask, size_t words,
 						  hipStream_t *ret)
 {
-	return lease && mask && ret ? create_anew(lease, i, mask, words, ret) : -EINVAL;
+	return lease && mask && ret ? create_stream_within(lease, i, mask, words, ret) : -EINVAL;
 }
 
 GPUARB_EXPORT int gpuarb_hip_stream_destroy(struct gpuarb_lease *lease, hipStream_t stream)
@@ -239,17 +397,17 @@ GPUARB_EXPORT int gpuarb_hip_stream_destroy(struct gpuarb_lease *lease, hipStrea
 	while (hip && k < hip->n && hip->streams[k].stream != stream)
 		k++;
 	if (!hip || k == hip->n)
-		return hip_fail(lease, -EINVAL, "this stream was not made with lease %" PRIu64,
+		return hip_fail(lease, -EINVAL, "the stream was not made with lease %" PRIu64,
 				gpuarb_lease_id(lease));
 
 	gone = hip->streams[k];
 	hip->streams[k] = hip->streams[--hip->n];
 	error = hipStreamDestroy(stream);
 
-	/* HIP may keep the queue for another stream of this priority. */
+	/* HIP may reuse the queue for another stream of this priority: it gets the lease's mask. */
 	if (gone.own && gone.pooled)
 		(void)gpuarb_lease_mask_queue(lease, gone.partition, gone.queue, NULL, 0);
-	return error == hipSuccess ? 0 : hip_failed(lease, "hipStreamDestroy", error);
+	return error == hipSuccess ? 0 : hip_fail_call(lease, "hipStreamDestroy", error);
 }
 
 GPUARB_EXPORT int gpuarb_hip_streams(struct gpuarb_lease *lease, size_t i, unsigned *ret)
@@ -267,7 +425,7 @@ GPUARB_EXPORT int gpuarb_hip_streams(struct gpuarb_lease *lease, size_t i, unsig
 	r = gpuarb_lease_queue_ids(lease, i, NULL, 0);
 	if (r < 0 && r != -EOPNOTSUPP)
 		return r;
-	hip_budget(gpuarb_lease_attached(lease), partition, i, r, &budget);
+	get_budget(gpuarb_lease_attached(lease), partition, i, r, &budget);
 	*ret = streams_left(&budget);
 	return 0;
 }

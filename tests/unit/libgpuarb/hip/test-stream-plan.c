@@ -102,25 +102,25 @@ TEST(a_lease_that_counts_streams_keeps_the_other_queues_free)
 
 TEST(new_queues_are_those_that_were_not_there)
 {
-	static const struct queue_set none, before = { { 0, 2, 5 }, 3 };
-	static const struct queue_set after = { { 0, 1, 5, 7 }, 4 };
-	static struct queue_set fresh;
+	static const struct queue_ids none, before = { { 0, 2, 5 }, 3 };
+	static const struct queue_ids after = { { 0, 1, 5, 7 }, 4 };
+	static struct queue_ids new_queues;
 
-	queues_new(&before, &after, &fresh);
-	CHECK(fresh.n == 2 && fresh.ids[0] == 1 && fresh.ids[1] == 7);
-	queues_new(&after, &after, &fresh);
-	CHECK(fresh.n == 0);
-	queues_new(&none, &after, &fresh);
-	CHECK(fresh.n == 4 && fresh.ids[3] == 7);
-	queues_new(&after, &none, &fresh);
-	CHECK(fresh.n == 0);
+	queues_new(&before, &after, &new_queues);
+	CHECK(new_queues.n == 2 && new_queues.ids[0] == 1 && new_queues.ids[1] == 7);
+	queues_new(&after, &after, &new_queues);
+	CHECK(new_queues.n == 0);
+	queues_new(&none, &after, &new_queues);
+	CHECK(new_queues.n == 4 && new_queues.ids[3] == 7);
+	queues_new(&after, &none, &new_queues);
+	CHECK(new_queues.n == 0);
 }
 
 TEST(a_stream_s_queue_is_the_only_new_one_or_follows_the_runtime_s)
 {
-	static const struct queue_set none, some = { { 3 }, 1 };
-	static const struct queue_set one = { { 8 }, 1 }, two = { { 4, 9 }, 2 };
-	static const struct queue_set three = { { 1, 2, 3 }, 3 };
+	static const struct queue_ids none, some = { { 3 }, 1 };
+	static const struct queue_ids one = { { 8 }, 1 }, two = { { 4, 9 }, 2 };
+	static const struct queue_ids three = { { 1, 2, 3 }, 3 };
 	uint32_t queue = 42;
 
 	CHECK(!queue_of_stream(&some, &none, &queue) && !queue_of_stream(&none, &none, &queue));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The lease's GPUs among HIP's devices. */
+/* Finds the GPUs of a lease among the devices of HIP. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,15 +10,16 @@
 #include <string.h>
 
 #include "libgpuarb/hip/hip.h"
+#include "libgpuarb/hip/stream-plan.h"
 
 #define PCI_NAME_SIZE 64
 
-/* What makes HIP's order another one than KFD's. */
-static const char *const orders[] = { "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
-				      "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL" };
-#define N_ORDERS (sizeof(orders) / sizeof(orders[0]))
+/* Variables that change the order of HIP's devices. */
+static const char *const order_variables[] = { "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES",
+					       "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL" };
+#define N_ORDERS (sizeof(order_variables) / sizeof(order_variables[0]))
 
-int hip_no_memory(struct gpuarb_lease *lease)
+int hip_fail_memory(struct gpuarb_lease *lease)
 {
 	return gpuarb_lease_fail(lease, -ENOMEM, "out of memory");
 }
@@ -33,13 +34,13 @@ int hip_fail(struct gpuarb_lease *lease, int error, const char *format, ...)
 	r = vasprintf(&sentence, format, args);
 	va_end(args);
 	if (r < 0)
-		return hip_no_memory(lease);
+		return hip_fail_memory(lease);
 	error = gpuarb_lease_fail(lease, error, sentence);
 	free(sentence);
 	return error;
 }
 
-int hip_failed(struct gpuarb_lease *lease, const char *call, hipError_t error)
+int hip_fail_call(struct gpuarb_lease *lease, const char *call, hipError_t error)
 {
 	int r = error == hipErrorNoDevice || error == hipErrorInvalidDevice ? -ENODEV
 		: error == hipErrorOutOfMemory                              ? -EBUSY
@@ -69,28 +70,30 @@ int hip_partition(struct gpuarb_lease *lease, size_t i, const struct gpuarb_part
 	partition = gpuarb_lease_partition(lease, i);
 	if (!partition)
 		return hip_fail(lease, gpuarb_lease_partitions(lease) == 0 ? -EBADFD : -EINVAL,
-				"lease %" PRIu64 " is %s and has %zu partitions: there is no %zu",
+				"lease %" PRIu64
+				" is %s and has %zu partitions: there is no partition "
+				"%zu",
 				gpuarb_lease_id(lease), gpuarb_lease_state(lease),
 				gpuarb_lease_partitions(lease), i);
 	if (partition->kfd_gpu_id == 0)
-		return hip_fail(lease, -EOPNOTSUPP, "GPU %s is simulated: HIP does not know it",
-				partition->gpu);
+		return hip_fail(lease, -EOPNOTSUPP,
+				"GPU %s is simulated, so HIP has no device for it", partition->gpu);
 	*ret = partition;
 	return 0;
 }
 
-/* The variables that are set, for a sentence; "" if none is. */
+/* Writes the variables that are set, for a sentence; "" if none is. */
 static void describe_orders(char *buf, size_t size)
 {
 	size_t length = 0;
 
 	buf[0] = '\0';
 	for (size_t i = 0; i < N_ORDERS && length < size; i++) {
-		const char *value = hip_variable(orders[i]);
+		const char *value = hip_variable(order_variables[i]);
 
 		if (value)
 			length += (size_t)snprintf(buf + length, size - length, "%s%s=%s",
-						   length ? " " : "", orders[i], value);
+						   length ? " " : "", order_variables[i], value);
 	}
 }
 
@@ -101,10 +104,10 @@ static int read_addresses(struct gpuarb_lease *lease, int count, struct pci_addr
 		hipError_t error = hipDeviceGetPCIBusId(name, sizeof(name), i);
 
 		if (error != hipSuccess)
-			return hip_failed(lease, "hipDeviceGetPCIBusId", error);
+			return hip_fail_call(lease, "hipDeviceGetPCIBusId", error);
 		if (!pci_parse(name, &addresses[i]))
 			return hip_fail(lease, -EOPNOTSUPP,
-					"HIP gives device %d the PCI address \"%s\"", i, name);
+					"HIP device %d has the unknown PCI address '%s'", i, name);
 	}
 	return 0;
 }
@@ -117,21 +120,22 @@ static int choose(struct gpuarb_lease *lease, const struct gpuarb_partition *par
 	int r;
 
 	if (!pci_parse(partition->gpu, &wanted))
-		return hip_fail(lease, -EOPNOTSUPP, "GPU %s has no PCI address that HIP could know",
+		return hip_fail(lease, -EOPNOTSUPP,
+				"GPU %s has no PCI address to compare with HIP's devices",
 				partition->gpu);
 
 	describe_orders(set, sizeof(set));
 	r = device_choose(&wanted, addresses, (size_t)count, set[0] != '\0');
 	if (r == -ENODEV)
 		return hip_fail(lease, r,
-				"none of HIP's %d devices is GPU %s%s%s%s: give this "
-				"process its /dev/dri/renderD*%s",
+				"none of the %d HIP devices is GPU %s%s%s%s: give this process "
+				"access to its /dev/dri/renderD*%s",
 				count, partition->gpu, set[0] ? " (" : "", set, set[0] ? ")" : "",
-				set[0] ? ", and show it by those variables" : "");
+				set[0] ? ", and make it visible in these variables" : "");
 	if (r < 0)
 		return hip_fail(lease, r,
-				"several of HIP's devices are at GPU %s's address, and "
-				"their order does not tell which it is%s%s",
+				"several HIP devices have the address of GPU %s, in an unknown "
+				"order%s%s",
 				partition->gpu, set[0] ? ": unset " : "", set);
 	*ret = r;
 	return 0;
@@ -145,11 +149,11 @@ int hip_find_device(struct gpuarb_lease *lease, const struct gpuarb_partition *p
 
 	error = hipGetDeviceCount(&count);
 	if (error != hipSuccess)
-		return hip_failed(lease, "hipGetDeviceCount", error);
+		return hip_fail_call(lease, "hipGetDeviceCount", error);
 
 	addresses = calloc((size_t)count + 1, sizeof(*addresses));
 	if (!addresses)
-		return hip_no_memory(lease);
+		return hip_fail_memory(lease);
 	r = read_addresses(lease, count, addresses);
 	if (r >= 0)
 		r = choose(lease, partition, addresses, count, ret);
