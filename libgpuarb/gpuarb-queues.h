@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Part of gpuarb.h, which has what is said of all functions: queues that a program has already
- * follow its lease; and what libraries on top of this one need.
+ * Part of gpuarb.h, whose rules for errors, blocking and threads apply here, too: masks for the
+ * queues of a running program, and functions for libraries that are built on this one.
  */
 
 #include <stddef.h>
@@ -16,116 +16,131 @@ extern "C" {
 struct gpuarb_lease;
 
 /*
- * Masks every compute queue that this process has on the lease's GPUs with the lease's CUs, by
- * this process's own /dev/kfd. For a program that keeps running when its lease changes: take in
- * the change (gpuarb_lease_dispatch(), gpuarb_lease_resize()), apply, then
- * gpuarb_lease_acknowledge(). Also after making queues, which have all CUs at first unless
- * HSA_CU_MASK was there. Queues of GPUs that are not the lease's are left alone, and so are SDMA
- * queues. Returns how many were masked: 0 for a process that has no queues there, which then does
- * not open /dev/kfd. A queue that goes away meanwhile is not counted, and is no failure.
+ * Gives every compute queue of this process on the GPUs of the lease the CU mask of the lease, by
+ * this process's own /dev/kfd. Returns the number of queues; 0 for a process without queues there,
+ * which does not open /dev/kfd.
  *
- * All or none: where one queue is refused, those that were done before get back what they had:
- * the mask that was set last with this lease, or what HSA_CU_MASK of this very lease says, or
- * every CU. KFD does not tell what mask a queue has. So a mask that the program has set by
- * itself (hipExtStreamCreateWithCUMask(), hsa_amd_queue_cu_set_mask()) is not known here, and
- * would become the lease's, which may be wider: say it with gpuarb_lease_mask_queue(), or make
- * the stream with gpuarb-hip.h. Of two leases for one GPU in one process the last one applied
- * counts.
+ * Call it after you created queues: they have all CUs unless HSA_CU_MASK is set. Call it when the
+ * lease has changed: gpuarb_lease_dispatch() or gpuarb_lease_resize(), then gpuarb_lease_apply(),
+ * then gpuarb_lease_acknowledge(). Queues on other GPUs and SDMA queues are not touched. A queue
+ * that is destroyed meanwhile is not counted and is not an error.
  *
- * Does not ask the daemon. May block in the driver for as long as it takes to preempt the GPU,
- * for each queue: usually below a millisecond, seconds where it hangs; before gfx11 the queues
- * of all processes on the GPU are preempted. Nothing is sent while the masks change; what runs
- * goes on where the firmware puts it.
+ * It masks all queues or none: if one queue is refused, the queues before it get their previous
+ * masks again: the mask that was set last with this lease, or that of HSA_CU_MASK if this lease set
+ * the variable, or all CUs. KFD has no call to read a mask, so a mask that the program has set by
+ * itself (hipExtStreamCreateWithCUMask(), hsa_amd_queue_cu_set_mask()) is unknown here and is
+ * replaced by the mask of the lease, which may be wider. Declare such masks with
+ * gpuarb_lease_mask_queue(), or create the streams with gpuarb-hip.h. If a process has two leases
+ * on one GPU, the last call wins.
  *
- * -EBADFD: the lease is not granted, or has no CUs now. -EOPNOTSUPP: the GPU is simulated; or
- * the process is in a PID namespace of its own (a container's), where it cannot know which
- * queues are its own: start it with gpuarb_lease_environment() there. -EEXIST: HSA_CU_MASK or
- * ROC_GLOBAL_CU_MASK, other than this lease's own, masks the queues already. -ERANGE: a queue's
- * own mask leaves it no CU, or an XCC without one: nothing was changed. Of /dev/kfd's open():
- * -ENOENT, -EACCES, -EPERM (32-bit), -EMFILE and others. Of the driver: -EACCES: the queue was
- * reset, with its GPU. -EBUSY: a debugger has masks of its own there (gfx11). -EINVAL: no mask
- * for this GPU. -EFAULT: it does not know a queue that it shows. -EIO, -ETIME: the GPU does not
- * let go of its queues. -EIO also for files of KFD that are not understood.
+ * Does not call the daemon. May block in the driver while it preempts the GPU, once for each queue:
+ * usually below a millisecond, seconds if the GPU hangs. Before gfx11 this preempts the queues of
+ * all processes on the GPU. Work that is running continues after the change where the firmware puts
+ * it.
+ *
+ *	-EBADFD      the lease is not granted, or has no CUs at the moment
+ *	-EOPNOTSUPP  the GPU is simulated; or this process is in a PID namespace of its own (a
+ *		     container), where it cannot find its queues: start it with the variables of
+ *		     gpuarb_lease_environment() instead
+ *	-EEXIST      HSA_CU_MASK or ROC_GLOBAL_CU_MASK is set, and not by this lease
+ *	-ERANGE      the own mask of a queue has no CU of the lease, or none on one XCC: no queue
+ *		     was changed
+ *	-ENOENT, -EACCES, -EPERM (32-bit program), -EMFILE and others: /dev/kfd cannot be opened
+ *	-EACCES      the queue was reset together with its GPU
+ *	-EBUSY       a debugger has set masks on this GPU (gfx11)
+ *	-EINVAL      the driver rejects the mask for this GPU
+ *	-EFAULT      the driver lists a queue that it does not know, as after exec
+ *	-EIO, -ETIME the GPU did not preempt its queues. -EIO also: a file of KFD is malformed
  */
 int gpuarb_lease_apply(struct gpuarb_lease *lease);
 
 /*
- * KFD's ids of the compute queues that this process has on partition i's GPU, ascending; asks
- * sysfs, does not block. Returns how many there are, which may be more than max; ids may be
- * NULL with max 0. Among them are those of the runtime: ROCr makes one of its own before the
- * program's first. An id is given again when its queue is gone. Errors as far as
- * gpuarb_lease_apply() has them before it opens /dev/kfd; -EINVAL: no partition i.
+ * Writes KFD's ids of the compute queues of this process on the GPU of partition i (from 0) to
+ * ids[max], ascending. Returns how many queues there are, which may be more than max; ids may be
+ * NULL if max is 0. Reads sysfs and does not block.
+ *
+ * The queues of the runtime are among them: ROCr creates one before the first queue of the program.
+ * KFD gives the id of a destroyed queue to a later one. Errors: those of gpuarb_lease_apply() that
+ * do not need /dev/kfd; -EINVAL: no partition i.
  */
 int gpuarb_lease_queue_ids(struct gpuarb_lease *lease, size_t i, uint32_t *ids, size_t max);
 
 /*
- * Gives one queue of partition i a mask of its own: bit i % 32 of word i / 32 as in
- * gpuarb_lease_cu_mask(), copied; up to 32 words, and missing ones are 0. What it has in common
- * with the lease's is set now, and by each gpuarb_lease_apply() again, so that it follows the
- * lease and never has a CU more. mask NULL: forgotten, and the lease's is set. It is
- * forgotten, too, when the next call of these three finds the queue gone; say it again for
- * one that takes its place.
+ * Gives one queue of partition i a mask of its own: bit i % 32 of word i / 32, as in
+ * gpuarb_lease_cu_mask(). The mask is copied; it has 1 to 32 words, and missing words are 0. Sets
+ * the CUs that are in both masks, now and in every later gpuarb_lease_apply(): so the queue follows
+ * the lease and never has a CU outside of it. With mask NULL the queue has the mask of the lease
+ * again. A mask is forgotten when a later call of these three functions finds that its queue was
+ * destroyed.
  *
- * Errors as gpuarb_lease_apply(), and nothing was changed; -ENOENT: this process has no such
- * compute queue on that GPU. -EINVAL: no partition i, no word or more than 32; from gfx10 on a
- * mask that has one CU of a pair (bits 2n and 2n + 1) alone. -ENODEV: KFD's topology does not
- * have the GPU, or twice.
+ * Errors: those of gpuarb_lease_apply(), without a change of any queue, and
+ *
+ *	-ENOENT      this process has no compute queue with this id on the GPU
+ *	-EINVAL      no partition i; no words or more than 32; from gfx10 on: one CU of a pair
+ *		     (bits 2n and 2n + 1) without the other
+ *	-ENODEV      the topology of KFD lists the GPU not at all or twice
  */
 int gpuarb_lease_mask_queue(struct gpuarb_lease *lease, size_t i, uint32_t queue,
 			    const uint32_t *mask, size_t words);
 
 /*
- * Starts a thread that makes this process's queues follow the lease, which is what an adaptable
- * one (struct gpuarb_options) promises: whenever the lease changes it does what
- * gpuarb_lease_apply() does and then acknowledges the generation, never before every queue has its
- * mask. The first time is here and now: when this returns 0 all queues are masked.
+ * Starts an agent: a thread that makes the queues of this process follow an adaptable lease (struct
+ * gpuarb_options). Whenever the lease changes, the agent masks all queues as gpuarb_lease_apply()
+ * does and then acknowledges the generation. The first time it does so before this function
+ * returns: after 0 all existing queues are masked.
  *
- * Queues that come later: those of gpuarb-hip.h are masked before they are handed out, and
- * gpuarb_lease_apply() masks all at once. KFD tells nobody of a new queue, so the thread looks for
- * others ten times a second: until then such a queue, as of a stream that the program makes by
- * itself, has all CUs, and so it may have at the moment when a change is acknowledged. A program
- * that cannot have that calls gpuarb_lease_apply() after it made a queue and before it uses it.
+ * New queues: those of gpuarb-hip.h are masked before the program gets them, and
+ * gpuarb_lease_apply() masks all queues at once. KFD announces no new queues, so the agent searches
+ * for others ten times a second. Until it finds it, such a queue has all CUs, even if the agent
+ * acknowledges a change meanwhile. To avoid that call gpuarb_lease_apply() after creating a queue
+ * and before using it.
  *
- * From now on gpuarb_lease_apply(), gpuarb_lease_queue_ids() and gpuarb_lease_mask_queue() go by
- * what the agent knows, which may be newer than what the lease's other functions say: those say
- * what was dispatched, as ever. The holder is the program's, who may read it or not: it tells of a
- * revocation and of the end. A queue whose own mask has nothing in common with what the lease has
- * become gets the lease's until they meet again.
+ * With an agent gpuarb_lease_apply(), gpuarb_lease_queue_ids() and gpuarb_lease_mask_queue() use
+ * the newest state of the lease that the agent knows. All other functions return the state that the
+ * program dispatched, as always. The program may read the holder or ignore it; it reports
+ * revocation and end. A queue whose own mask has none of the CUs of the lease gets the mask of the
+ * lease until the two overlap again.
  *
- * gpuarb_lease_acknowledge() is not needed any more, and -EBUSY for what is not applied yet; but a
- * lease that is being revoked is taken when it is acknowledged, so the agent leaves that to the
- * program, who may say it at any time. When the lease has ended queues keep what they had, and
- * the thread is done.
+ * Do not call gpuarb_lease_acknowledge() for changes: it returns -EBUSY for a generation that the
+ * agent has not applied. A revocation is different: acknowledging it ends the lease, so the agent
+ * does not, and the program may at any time. After the end of the lease the queues keep their
+ * masks, and the thread ends.
  *
- * The thread has all signals blocked, a connection of its own to the bus, and no part in the
- * lease's handle, which is used as before. gpuarb_lease_close() and gpuarb_lease_release() stop it
- * and wait for it: for as long as the driver takes, if it is in there. A forked child has no agent:
- * the queues are its parent's, too.
+ * The thread blocks all signals, has its own connection to the bus, and does not use the handle of
+ * the program. gpuarb_lease_close() and gpuarb_lease_release() stop it and wait for it, which may
+ * take as long as a call of the driver. A forked child has no agent: the queues are its parent's.
  *
- * -EALREADY: the lease has an agent. -EINVAL: it is not adaptable; or it is for several processes
- * (want.processes), for all of which one would acknowledge. -EOPNOTSUPP: as gpuarb_lease_apply(),
- * or this process does not see KFD. -EAGAIN: no thread. -EMFILE. All others as
- * gpuarb_lease_apply() and gpuarb_lease_acknowledge(). After a failure there is no agent.
+ *	-EALREADY    the lease has an agent
+ *	-EINVAL      the lease is not adaptable; or it is for several processes (want.processes),
+ *		     and an agent would acknowledge for all of them
+ *	-EOPNOTSUPP  as of gpuarb_lease_apply(); or this process does not see KFD
+ *	-EAGAIN      the thread cannot be created
+ *	-EMFILE      no file descriptor is left
+ *
+ * and the errors of gpuarb_lease_apply() and gpuarb_lease_acknowledge(). After a failure there is
+ * no agent.
  */
 int gpuarb_lease_start_agent(struct gpuarb_lease *lease);
 
 /*
- * 0: the agent follows. Else what a change could not be applied for, as gpuarb_lease_apply(), with
- * its sentence: it was not acknowledged, the queues have what they had, and it is tried again with
- * the next change, by gpuarb_lease_apply(), and by and by. -ENOENT: the lease has ended.
- * -EBADFD: it has no agent. A daemon or a bus that is away is no error: they are waited for.
+ * 0: the agent follows the lease, or waits for a daemon or a bus that is away. Otherwise the error
+ * of gpuarb_lease_apply(), with its sentence, for a change that the agent could not apply: it was
+ * not acknowledged, the queues have their previous masks, and the agent tries again at the next
+ * change, at gpuarb_lease_apply(), and at growing intervals of up to 10 seconds. -ENOENT: the lease
+ * has ended. -EBADFD: the lease has no agent. Does not block except for a call of the driver that
+ * the agent makes.
  */
 int gpuarb_lease_agent_error(struct gpuarb_lease *lease);
 
 /*
- * For a library on top of this one: one pointer that goes with the lease. done (or NULL) is
- * called with it when another takes its place, and before the lease is closed or released.
+ * For libraries that are built on this one: attaches one pointer to the lease. done() (NULL: none)
+ * is called with it when another pointer replaces it, and before the lease is closed or released.
  */
 void gpuarb_lease_attach(struct gpuarb_lease *lease, void *data, void (*done)(void *data));
-void *gpuarb_lease_attached(const struct gpuarb_lease *lease); /* NULL: none */
+void *gpuarb_lease_attached(const struct gpuarb_lease *lease); /* NULL: nothing is attached */
 
-/* For the same: forgets the last failure of the lease's handle and notes this sentence in its
- * place. Returns error, a negative errno, or -ENOMEM where it found no room. */
+/* For the same libraries: replaces the last failure of the lease's handle by this sentence, which
+ * is copied. Returns error, a negative errno, or -ENOMEM. -EINVAL: lease or sentence is NULL. */
 int gpuarb_lease_fail(struct gpuarb_lease *lease, int error, const char *sentence);
 
 #ifdef __cplusplus

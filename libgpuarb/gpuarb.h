@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * libgpuarb: ask gpuarbd for a part of a GPU, and keep it.
+ * libgpuarb: reserve compute units (CUs), queues and memory of AMD GPUs from gpuarbd.
  *
  *	struct gpuarb *gpuarb = NULL;
  *	struct gpuarb_lease *lease = NULL;
@@ -16,56 +16,60 @@
  *	if (r < 0)
  *		fprintf(stderr, "%s\n", gpuarb_last_error(gpuarb));
  *
- * Errors. Every function that returns int returns a negative errno on failure and leaves
- * its ret arguments as they were (gpuarb_open() alone makes its own NULL):
+ * The program holds a lease: the right to a partition of one or more GPUs. It lives as long as its
+ * holder, a file descriptor, is open. libgpuarb(3) has complete programs.
  *
- *	-EINVAL      invalid request; the sentence names the key
- *	-EBUSY       does not fit now; trying again may help        (NoCapacity)
- *	-ENOSPC      can never fit on this machine                  (NeverFits)
- *	-EDQUOT      above the tenant's quota                       (QuotaExceeded)
- *	-EACCES      policy does not allow it                       (NotPermitted)
- *	-ENODEV      no such GPU
- *	-ENOENT      no such lease; a lease that is gone
- *	-ESRCH       no such tenant
- *	-EEXIST      the token stands for another request           (TokenConflict)
- *	-EBADFD      not in this state                              (InvalidState)
- *	-ERANGE      a budget or a mask leaves nothing to work with
- *	-EOPNOTSUPP  the daemon or this hardware cannot do it
- *	-EIO         the daemon could not save it: nothing granted  (NotSaved)
- *	-EUSERS      too many leases
- *	-ETIMEDOUT   waited too long                                (TimedOut)
- *	-ESHUTDOWN   the daemon is going down
+ * Errors. Every function that returns int returns a negative errno on failure and does not change
+ * its ret arguments (except gpuarb_open(), which sets its own to NULL). The name in parentheses is
+ * the D-Bus error (gpuarb_last_error_name()).
+ *
+ *	-EINVAL      an argument or the request is invalid; the sentence names it (InvalidRequest)
+ *	-EBUSY       does not fit now and may fit later              (NoCapacity)
+ *	-ENOSPC      does not fit on this machine, even if it were idle (NeverFits)
+ *	-EDQUOT      exceeds the quota of the tenant                 (QuotaExceeded)
+ *	-EACCES      policy does not allow it                        (NotPermitted)
+ *	-ENODEV      no such GPU                                     (NoSuchGpu)
+ *	-ENOENT      no such lease, or the lease has ended           (NoSuchLease)
+ *	-ESRCH       no such tenant                                  (NoSuchTenant)
+ *	-EEXIST      the token belongs to a different request        (TokenConflict)
+ *	-EBADFD      the lease is not in a state for this            (InvalidState)
+ *	-ERANGE      a budget is too small, or a mask leaves no CU
+ *	-EOPNOTSUPP  the daemon or the hardware does not support it  (NotSupported)
+ *	-EIO         the daemon could not save the change, so nothing was granted (NotSaved)
+ *	-EUSERS      too many leases                                 (TooManyLeases)
+ *	-ETIMEDOUT   the time to wait is over                        (TimedOut)
+ *	-ESHUTDOWN   the daemon is stopping                          (Shutdown)
  *	-ECONNREFUSED no bus, or no daemon on it: nothing was done
- *	-ECONNRESET  the daemon or the bus went away in the middle and did not come back in
- *		     time: what was asked may have been done
- *	-EPROTO      the daemon answered what this library does not understand
- *	-EINTR       a signal came; nothing is left behind
- *	-EMFILE      no room for a file descriptor
- *	-ENOMEM
+ *	-ECONNRESET  the daemon or the bus went away during the call and did not return in time: the
+ *		     call may have been carried out
+ *	-EPROTO      invalid data from the daemon: library and daemon are of different versions
+ *	-EINTR       a signal handler ran; a request that was not granted leaves nothing behind
+ *	-EMFILE      this process cannot open more files
+ *	-ENOMEM      out of memory
  *
- * and in gpuarb-queues.h those of the driver.
+ * gpuarb-queues.h adds the errors of the driver.
  *
- * Blocking: functions that ask the daemon wait for its answer in poll(); a signal whose
- * handler was installed ends the wait with -EINTR, whatever SA_RESTART says. The daemon
- * answers at once; one that says nothing for 25 seconds is given up with -ETIMEDOUT. Either
- * way a lease that was granted meanwhile ends, as nobody receives it; a release or a resize
- * may have been carried out and can be asked for again. Waiting for a GPU is no call that
- * hangs: it is for the holder to tell, for as long as it takes (gpuarb_reserve()).
+ * Blocking. Functions that call the daemon wait in poll() for its answer. A signal whose handler
+ * was installed ends the wait with -EINTR, even with SA_RESTART. The daemon answers at once;
+ * without an answer for 25 seconds the call fails with -ETIMEDOUT. After either failure a lease
+ * that was granted meanwhile ends, because nobody receives its holder; a release or a resize may
+ * have been carried out, and can be repeated. Waiting for room on a GPU is separate from that: a
+ * waiting lease reports its grant through its holder, however long it takes (gpuarb_reserve()).
  *
- * Restarts: leases and their holders outlive the daemon and the bus; nothing need be done
- * about them. A call that finds the daemon or the bus away where they have been before on
- * this handle, or is cut off by their going, waits until they are back and is sent again:
- * for up to 10 seconds; the failure then says how long. One that was cut off three times is
- * given up, as it may be what the daemon dies of. To repeat a call does no harm: of two
- * Reserves that were granted the first had no holder, and is gone. A daemon that was never
- * seen on this handle is not waited for, nor is a bus by gpuarb_open().
+ * Restarts. Leases and holders outlive the daemon and the bus; the program need not do anything. A
+ * call waits up to 10 seconds and is sent again when the connection was lost during the call, or
+ * when the daemon or the bus is away that this handle has reached before. If that fails, the
+ * sentence tells how long it waited. A call that lost the connection three times is not sent again,
+ * because it may be the reason why the daemon crashes. Repeating is safe: of two Reserves that were
+ * granted, the first has no holder and ends. A daemon that this handle has never reached is not
+ * waited for, nor does gpuarb_open() wait for a bus.
  *
- * Threads: a handle, and the leases made with it, belong to one thread at a time. Several
- * handles may be used at once. Before fork and exec nothing need be done: every fd is
- * close-on-exec, and a child must not use its parent's handles (their fds it may close).
+ * Threads. Use a handle and the leases made with it in one thread at a time. Different handles can
+ * be used in different threads at once. Fork and exec need no preparation: every fd is
+ * close-on-exec. A child must not use the handles of its parent; it may close their fds.
  *
- * The library never calls exit or abort, installs no signal handler, and starts no thread but
- * that of gpuarb_lease_start_agent().
+ * The library never calls exit or abort and installs no signal handlers. Its only thread is that of
+ * gpuarb_lease_start_agent().
  */
 
 #include <stdbool.h>
@@ -73,7 +77,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "gpuarb-queues.h" /* queues that are there already; libraries on top of this one */
+#include "gpuarb-queues.h" /* masks for the queues of a running program */
 
 #ifdef __cplusplus
 extern "C" {
@@ -85,21 +89,22 @@ struct gpuarb_lease;
 /* ---- connection ------------------------------------------------------------------ */
 
 /*
- * Connects to $GPUARB_BUS_ADDRESS, else to the system bus, on a connection of its own. On
- * failure *ret is NULL: gpuarb_last_error(NULL) then has the sentence for this thread.
- * -ECONNREFUSED: there is no bus. A bus without a daemon is found by the first call.
+ * Connects to the bus at $GPUARB_BUS_ADDRESS, else to the system bus, on a connection of its own.
+ * On failure *ret is NULL, and gpuarb_last_error(NULL) has the sentence for the calling thread.
+ * -ECONNREFUSED: no bus. If there is a bus without a daemon, the first call fails.
  */
 int gpuarb_open(struct gpuarb **ret);
 
-/* Closes it. Leases stay what they are: their holders are theirs, and what is asked with
- * them makes a connection anew. Takes NULL. */
+/* Closes the connection and frees the handle. Takes NULL. Its leases remain valid until they are
+ * closed; functions that call the daemon for them connect again. */
 void gpuarb_close(struct gpuarb *gpuarb);
 
-/* The last failure on this handle as a sentence, the daemon's own where it gave one.
- * Never NULL; valid until the next call with the handle. */
+/* The last failure on this handle as a sentence; that of the daemon if it sent one. Never NULL.
+ * Valid until the next call with the handle. */
 const char *gpuarb_last_error(const struct gpuarb *gpuarb);
 
-/* The D-Bus error name behind it ("org.gpuarb.Arbiter1.Error.NoCapacity"), "" if none. */
+/* The D-Bus error name of the last failure, such as "org.gpuarb.Arbiter1.Error.NoCapacity", or
+ * "". */
 const char *gpuarb_last_error_name(const struct gpuarb *gpuarb);
 
 /* One GPU that refused, and why. Strings are owned by the handle, valid until the next
@@ -123,51 +128,65 @@ struct gpuarb_refusal {
 /* Refusals of the last failed reserve or resize, or of the last plan. *ret_n may be 0. */
 const struct gpuarb_refusal *gpuarb_last_refusals(const struct gpuarb *gpuarb, size_t *ret_n);
 
-/* ---- asking ---------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------- */
 
 #define GPUARB_PRIORITY_DEFAULT UINT32_MAX
 #define GPUARB_FOREVER UINT64_MAX
 
-/* What is asked of one GPU. Start from GPUARB_WANT_INIT; zero and NULL are defaults. */
+/* What is requested of one GPU. Initialise it with GPUARB_WANT_INIT. Members that are 0 or NULL
+ * have their defaults. One of cus and shader_engines must be set. */
 struct gpuarb_want {
-	size_t size;             /* set by GPUARB_WANT_INIT */
-	const char *gpu;         /* "any", an index, or a PCI address; NULL: any */
-	uint32_t cus;            /* compute units aimed at; or … */
-	uint32_t shader_engines; /* … whole engines; with both: spread over so many */
-	uint32_t cus_min;        /* take no less; 0: nine tenths of cus */
-	uint32_t cus_max;        /* best effort: take up to so many; 0: cus */
-	bool exact;              /* just that number of CUs or a refusal */
-	const char *shape;       /* "rectangle", "any"; NULL: rectangle */
-	uint32_t queues;         /* hardware queues in all; 0: 2 + streams for each process */
-	uint32_t streams;        /* masked streams per process, a queue each */
-	uint32_t processes;      /* 0: 1 */
-	uint32_t sdma_queues;
+	size_t size;     /* set by GPUARB_WANT_INIT */
+	const char *gpu; /* "any", an index, or a PCI address; NULL: "any" */
+	uint32_t cus;    /* number of compute units */
+
+	/* Number of whole shader engines; with cus: number of shader engines to spread the CUs
+	 * over. */
+	uint32_t shader_engines;
+	uint32_t cus_min; /* accept no fewer CUs; 0: nine tenths of cus */
+	uint32_t cus_max; /* best effort: accept up to this many CUs; 0: cus */
+	bool exact;       /* refuse instead of granting another number of CUs than cus */
+
+	/* "rectangle": the same number of CUs in each shader engine; "any"; NULL: "rectangle". */
+	const char *shape;
+	uint32_t queues;       /* hardware queues of all processes; 0: 2 + streams per process */
+	uint32_t streams;      /* masked streams per process; each needs a queue */
+	uint32_t processes;    /* 0: 1 */
+	uint32_t sdma_queues;  /* 0: none */
 	uint64_t vram;         /* bytes; 0: not counted */
-	bool cooperative;      /* cooperative launches: one tenant per GPU */
-	uint32_t priority;     /* 0..15; GPUARB_PRIORITY_DEFAULT: normal */
+	bool cooperative;      /* cooperative launches, which one lease per GPU can have */
+	uint32_t priority;     /* 0 to 15; GPUARB_PRIORITY_DEFAULT: normal */
 	const char *isolation; /* "shader-engine", "cu", "shared"; NULL: by class */
 };
 
-/* Each member in its order: C++ before C++20 has no designators. */
+/* All members in their order, because C++ before C++20 has no designated initialisers. */
 /* clang-format off */
 #define GPUARB_WANT_INIT                                                                 \
 	{ sizeof(struct gpuarb_want), NULL, 0, 0, 0, 0, false, NULL, 0, 0, 0, 0, 0, false, \
 	  GPUARB_PRIORITY_DEFAULT, NULL }
 /* clang-format on */
 
-/* How it is asked. NULL in place of it, or zero and NULL in it, are defaults. */
+/* Options of a request. Initialise it with GPUARB_OPTIONS_INIT. NULL instead of the structure, and
+ * members that are 0 or NULL, are the defaults. */
 struct gpuarb_options {
 	size_t size;             /* set by GPUARB_OPTIONS_INIT */
-	const char *lease_class; /* "realtime" "guaranteed" "besteffort"; NULL: the tenant's */
-	const char *name;        /* for people; NULL: none */
-	const char *tenant;      /* NULL: the first that matches */
-	const char *token;       /* repeating a request with it gives the same lease */
-	uint64_t wait_usec;      /* 0: refuse rather than wait; GPUARB_FOREVER */
-	bool start_inactive;     /* realtime: its CUs are lent until gpuarb_lease_activate() */
-	bool adaptable; /* best effort: the holder follows and acknowledges each change, and
-			      * so may have more, and less, than what it was granted at first */
-	int process_fd; /* a pidfd of a process to bind the lease to once it is granted;
-			      * -1: none. gpuarb_plan() takes no notice of it */
+	const char *lease_class; /* "realtime", "guaranteed", "besteffort"; NULL: the tenant's */
+	const char *name;        /* shown to people; NULL: none */
+	const char *tenant;      /* NULL: the first tenant that matches the caller */
+	const char *token;       /* a repeated request with the same token returns the same lease */
+
+	/* How long to wait for room, in microseconds; 0: fail instead of waiting; GPUARB_FOREVER:
+	 * no limit. */
+	uint64_t wait_usec;
+	bool start_inactive; /* realtime: lend the CUs until gpuarb_lease_activate() */
+
+	/* Best effort: the holder applies and acknowledges every change, so the daemon may grant
+	 * more or fewer CUs later. */
+	bool adaptable;
+
+	/* A pidfd: bind this process when the lease is granted; -1: none. The library copies it.
+	 * gpuarb_plan() ignores it. */
+	int process_fd;
 };
 
 /* clang-format off */
@@ -176,102 +195,118 @@ struct gpuarb_options {
 /* clang-format on */
 
 /*
- * Reserves n parts on n GPUs, all or nothing. The lease lives while its holder
- * (gpuarb_lease_fd) or a copy of it is open anywhere, or a process bound to it lives.
+ * Reserves n partitions (1 to 256) on n different GPUs: all or none. The lease lives while a copy
+ * of its holder (gpuarb_lease_fd()) is open in any process, or while a bound process lives. Close
+ * *ret with gpuarb_lease_close().
  *
- * Waits for up to options->wait_usec where there is no room now. Then it is the daemon who
- * says why nothing came of it: -ETIMEDOUT; -ENOSPC, -EACCES, -ENODEV when it can not be
- * granted any more; -ESHUTDOWN; -ENOENT when somebody released it. A signal ends the wait
- * with -EINTR. Whatever the failure, nothing is left behind. CUs that others borrow are room; that
- * they give them back is waited for without wait_usec, too, and -EBUSY if they do not.
+ * If there is no room it waits for up to options->wait_usec. The daemon then decides how the wait
+ * ends: -ETIMEDOUT; -ENOSPC, -EACCES or -ENODEV when the request can no longer be granted;
+ * -ESHUTDOWN; -ENOENT when somebody released the lease. A signal ends the wait with -EINTR. After
+ * every failure nothing is left behind. CUs that other leases borrow count as room: it waits for
+ * them even without wait_usec, and fails with -EBUSY if they are not returned.
  *
- * The lease is "granted", or "inactive" where that was asked for, or where a token found one that
- * was deactivated since. A token may also find a lease that waits (-EBUSY without wait_usec) or
- * is being revoked (-EBADFD).
+ * The lease is "granted"; or "inactive", after start_inactive or if the token found a lease that
+ * was deactivated. If the token finds a lease that waits, the result is -EBUSY without wait_usec;
+ * for a lease that is being revoked it is -EBADFD.
  *
- * options->process_fd is bound by a second call when the lease is granted, active or not. Where
- * that fails
- * the lease is given up, and this is the failure. (The daemon is asked to end it, without
- * waiting for its answer: the process may have been bound by a call whose answer was lost.)
+ * options->process_fd is bound by a second call, after the grant. If that fails the lease is given
+ * up, and the failure is the one of binding. The daemon is asked to end the lease without waiting
+ * for its answer, because the process may have been bound by a call whose answer was lost.
  */
 int gpuarb_reserve(struct gpuarb *gpuarb, const struct gpuarb_want *wants, size_t n,
 		   const struct gpuarb_options *options, struct gpuarb_lease **ret);
 
 /*
- * The first of its two steps: asks, and does not wait. The lease may be "waiting", for as
- * long as options->wait_usec says from now on: poll gpuarb_lease_fd() and dispatch, or
- * gpuarb_lease_wait(), as often as it takes; close it to give up the place. A signal leaves
- * nothing behind. A lease that waits has no partitions: gpuarb_lease_partitions() is 0. One that
- * is "activating" has them, and others still have CUs in them.
+ * The same without waiting for the grant, for programs with an event loop. The lease may be
+ * "waiting", for up to options->wait_usec from now: poll gpuarb_lease_fd() and call
+ * gpuarb_lease_dispatch(), or call gpuarb_lease_wait(), as often as necessary. Close the lease to
+ * stop waiting. After -EINTR nothing is left behind. A waiting lease has no partitions:
+ * gpuarb_lease_partitions() is 0. A lease that is "activating" has them, and borrowers still use
+ * some of its CUs.
  *
- * options->process_fd is bound here if the lease is granted at once, else by the
+ * options->process_fd is bound by this function if the lease is granted at once, else by the
  * gpuarb_lease_wait() that finds it granted.
  */
 int gpuarb_reserve_start(struct gpuarb *gpuarb, const struct gpuarb_want *wants, size_t n,
 			 const struct gpuarb_options *options, struct gpuarb_lease **ret);
 
-/* One partition as a plan or a lease has it. Strings and masks are owned by what it came
- * from. */
+/* One partition of a plan or a lease, which owns the strings and arrays. */
 struct gpuarb_partition {
-	const char *gpu;
+	const char *gpu;         /* PCI address */
 	uint32_t kfd_gpu_id;     /* 0: a simulated GPU */
-	const uint32_t *cu_mask; /* KFD bit order, bit i % 32 of word i / 32 */
+	const uint32_t *cu_mask; /* in KFD bit order: bit i % 32 of word i / 32 */
 	size_t cu_mask_words;
-	uint32_t cus, cus_asked, effective_cus;
-	const uint32_t *shader_engines;
+	uint32_t cus, cus_asked;
+
+	/* The number of (XCC, shader engine) pairs in use times the fewest CUs in one of them. The
+	 * time of a kernel is about inversely proportional to it. */
+	uint32_t effective_cus;
+	const uint32_t *shader_engines; /* the numbers of those in use */
 	size_t n_shader_engines;
 	uint32_t queues, streams, processes, sdma_queues;
-	uint64_t vram;
-	uint32_t priority;
-	const char *tier;        /* cooperative verified capped hardware */
-	const char *const *gaps; /* what is not isolated */
+	uint64_t vram;     /* bytes */
+	uint32_t priority; /* 0 to 15 */
+
+	/* How the mask is enforced: "cooperative", "verified", "capped", "hardware". */
+	const char *tier;
+	const char *const *gaps; /* what is not isolated; gpuarb(7) has the names */
 	size_t n_gaps;
 
-	/* Those that its queues were last seen to have, ascending; n 0: not known. Of a lease of
-	 * anybody's only (gpuarb_look()): a holder is not told. */
+	/* The priorities observed on the queues of the lease, ascending; n 0: unknown. Only
+	 * gpuarb_look() fills it. */
 	const uint32_t *priorities_seen;
 	size_t n_priorities_seen;
 };
 
-/* The same decision with nothing changed: *ret_verdict is "granted", "waiting" or
- * "refused"; the parts by gpuarb_last_plan(), the refusals by gpuarb_last_refusals(). */
+/* Makes the decision of gpuarb_reserve() without reserving anything. *ret_result is "granted",
+ * "waiting" or "refused", valid until the next call with the handle. gpuarb_last_plan() has the
+ * partitions, gpuarb_last_refusals() the refusals. */
 int gpuarb_plan(struct gpuarb *gpuarb, const struct gpuarb_want *wants, size_t n,
-		const struct gpuarb_options *options, const char **ret_verdict);
+		const struct gpuarb_options *options, const char **ret_result);
+
+/* The *ret_n partitions of the last plan, valid until the next call with the handle. */
 const struct gpuarb_partition *gpuarb_last_plan(const struct gpuarb *gpuarb, size_t *ret_n);
 
 /* ---- a lease --------------------------------------------------------------------- */
 
-/*
- * Gives up this handle's holder and frees it. The lease ends unless another holder or a
- * bound process is left. Takes NULL. Never blocks.
- */
+/* Closes this program's holder and frees the lease. The lease ends unless another copy of the
+ * holder is open or a bound process lives. Takes NULL. Does not block, except with an agent
+ * (gpuarb_lease_start_agent()). */
 void gpuarb_lease_close(struct gpuarb_lease *lease);
 
-/* Ends the lease, whoever else holds it, and frees the handle also on failure. */
+/* Ends the lease for all its holders and bound processes. Frees it in any case, also on failure. */
 int gpuarb_lease_release(struct gpuarb_lease *lease);
 
+/*
+ * The following functions return the last known state of the lease. They do not call the daemon;
+ * the state changes in gpuarb_lease_dispatch(), gpuarb_lease_wait() and calls that change the
+ * lease. Strings are valid until then.
+ */
 uint64_t gpuarb_lease_id(const struct gpuarb_lease *lease);
-uint64_t gpuarb_lease_generation(const struct gpuarb_lease *lease); /* counts changes */
-const char *gpuarb_lease_reason(const struct gpuarb_lease *lease);  /* "" or why it is so */
+uint64_t
+gpuarb_lease_generation(const struct gpuarb_lease *lease); /* counts changes of partitions */
+const char *gpuarb_lease_reason(const struct gpuarb_lease *lease); /* for the state; "": none */
 
 /*
- * What became of it, as far as it was told:
- *
- *	"waiting"     there is no room yet; the deadline is when it gives up
- *	"granted"     its CUs are its own; with a deadline, those that left its mask are to be
- *		      given back by then
- *	"inactive"    they are kept for it, and lent meanwhile: what it runs now runs beside others
- *	"activating"  others are giving them back, by the deadline
- *	"revoking"    it is taken away, at the deadline or when it is acknowledged; until then it
- *		      has what it had
- *	"ending"      it is gone
+ *	"waiting"     there is no room yet; the lease ends at the deadline
+ *	"granted"     the CUs of its masks are its own. With a deadline: the masks became smaller;
+ *		      apply and acknowledge them before the deadline
+ *	"inactive"    realtime: the CUs are reserved and lent meanwhile; work of this lease shares
+ *		      them with borrowers
+ *	"activating"  borrowers are returning the CUs, at the latest at the deadline
+ *	"revoking"    the lease ends at the deadline, or when it is acknowledged
+ *	"ending"      the lease has ended
  */
 const char *gpuarb_lease_state(const struct gpuarb_lease *lease);
-uint64_t gpuarb_lease_deadline(const struct gpuarb_lease *lease); /* CLOCK_BOOTTIME usec */
 
-/* Partitions in the order of the wants. i < gpuarb_lease_partitions(); else NULL or 0.
- * What they point to is valid until the lease is waited for, dispatched, resized or closed. */
+/* In microseconds of CLOCK_BOOTTIME; UINT64_MAX: none. */
+uint64_t gpuarb_lease_deadline(const struct gpuarb_lease *lease);
+
+/* The number of partitions. They are in the order of the wants. */
 size_t gpuarb_lease_partitions(const struct gpuarb_lease *lease);
+
+/* Partition i (from 0) and its members; NULL or 0 if there is no partition i. Pointers are valid
+ * until the lease is dispatched, waited for, resized, activated, deactivated or closed. */
 const struct gpuarb_partition *gpuarb_lease_partition(const struct gpuarb_lease *lease, size_t i);
 const char *gpuarb_lease_gpu(const struct gpuarb_lease *lease, size_t i);
 const uint32_t *gpuarb_lease_cu_mask(const struct gpuarb_lease *lease, size_t i, size_t *ret_words);
@@ -282,82 +317,84 @@ unsigned gpuarb_lease_streams(const struct gpuarb_lease *lease, size_t i);
 unsigned gpuarb_lease_processes(const struct gpuarb_lease *lease, size_t i);
 unsigned gpuarb_lease_priority(const struct gpuarb_lease *lease, size_t i);
 
-/* Its place among those that wait, from 1; 0: it does not wait. Asks the daemon. */
+/* Asks the daemon for the position in the waiting queue, from 1; 0: the lease does not wait. */
 int gpuarb_lease_position(struct gpuarb_lease *lease, unsigned *ret);
 
 /*
- * The holder: poll it for POLLIN and call gpuarb_lease_dispatch(). Owned by the handle. It
- * is close-on-exec; dup it, pass it by SCM_RIGHTS or clear the flag to hand the lease on.
- * Every copy, wherever, keeps the lease alive until it is closed.
+ * The holder. The lease owns the fd. Poll it for POLLIN, then call gpuarb_lease_dispatch(). It is
+ * close-on-exec. To pass the lease on, duplicate the fd, send it by SCM_RIGHTS, or clear the flag:
+ * every copy in any process keeps the lease alive until it is closed.
  */
 int gpuarb_lease_fd(const struct gpuarb_lease *lease);
 
 /*
- * Waits while the lease is "waiting" or "activating"; then binds the process that it was
- * reserved for. usec: at most so long, GPUARB_FOREVER. 0: it is "granted"; or "inactive", at once:
- * nobody is activating it, and that is asked for by gpuarb_lease_activate(). After -ETIMEDOUT
- * without an error name, after -EINTR, and where the process could not be bound, the lease is
- * what it was and can be waited for again. -EBADFD: it is "revoking", nothing to begin with; it is
- * still there. When it has ended: as gpuarb_lease_dispatch().
+ * Waits while the lease is "waiting" or "activating", for up to usec microseconds (GPUARB_FOREVER:
+ * no limit), then binds the process of options->process_fd. Returns 0 when the lease is "granted",
+ * and at once when it is "inactive": call gpuarb_lease_activate() first to wait for its CUs.
+ *
+ * The lease is unchanged, and can be waited for again, after -ETIMEDOUT without an error name,
+ * after -EINTR, and after a failure to bind. -EBADFD: the lease is "revoking" and still exists. If
+ * it has ended: the errors of gpuarb_lease_dispatch().
  */
 int gpuarb_lease_wait(struct gpuarb_lease *lease, uint64_t usec);
 
 /*
- * Takes in what came by the holder, all that there is to know, without asking or blocking;
- * calls back once for each change. The callback may use the lease but not close it. Returns
- * how many there were; when the lease is gone (after the callback) what that is to its
- * holder, with the daemon's reason as the sentence: -ENOENT for an end like any other,
- * -ETIMEDOUT when its deadline passed while it waited, -ENOSPC, -EACCES, -ENODEV, -ESHUTDOWN;
- * -ECONNRESET when the daemon closed the holder without a word, or -EPROTO for what is no
- * record. A daemon that restarts is not seen here.
+ * Reads the changes that the daemon has sent through the holder, without calling the daemon or
+ * blocking. Calls callback (NULL: none) once for each change of state, deadline, reason or
+ * generation; partitions change together with the generation. The callback may use the lease but
+ * not close it. Returns the number of changes.
  *
- * A change is one of the state, the deadline, the reason, or the generation, and with that of the
- * partitions. A revocation is a change as others are; the end that follows is -ENOENT.
+ * After the end of the lease it calls the callback and then returns the reason of the end, with the
+ * daemon's sentence: -ETIMEDOUT: the deadline passed while it waited; -ENOSPC, -EACCES, -ENODEV: it
+ * waited and can no longer be granted; -ESHUTDOWN; -ENOENT: any other end, such as a release or a
+ * revocation. -ECONNRESET: the daemon closed the holder without a reason. -EPROTO: invalid data. A
+ * restart of the daemon is not visible here.
  */
 typedef void (*gpuarb_lease_changed_t)(struct gpuarb_lease *lease, void *userdata);
 int gpuarb_lease_dispatch(struct gpuarb_lease *lease, gpuarb_lease_changed_t callback,
 			  void *userdata);
 
-/* Asks for other parts of the same GPUs, a want for each partition in their order. The
- * mask changes at once; CUs and queues that were given up stay charged to the lease until
- * gpuarb_lease_acknowledge(), since only the holder can take them out of its queues. */
+/* Requests other partitions on the same GPUs: one want for each partition, in their order. The
+ * masks change at once. CUs and queues that the lease gave up remain charged to it until
+ * gpuarb_lease_acknowledge(), because only the holder can take them from its queues. */
 int gpuarb_lease_resize(struct gpuarb_lease *lease, const struct gpuarb_want *wants, size_t n);
 
-/* Says that every queue of the holder follows the present generation; of a lease that is
- * "revoking", that it may be taken now. */
+/* Acknowledges the generation: every queue of the holder has the present masks. Acknowledging a
+ * lease that is "revoking" ends it. With an agent: see gpuarb_lease_start_agent(). */
 int gpuarb_lease_acknowledge(struct gpuarb_lease *lease);
 
 /*
- * Has the CUs of a realtime lease back from those who borrow them, and lends them. Both ask the
- * daemon and do not wait for others: the state says what came of it. After the first it is
- * "activating" until every borrower has given way, which gpuarb_lease_wait() waits for, or
- * "granted" already; after the second "inactive". What was told by the holder before is taken in:
- * gpuarb_lease_dispatch() tells what comes next. The masks stay what they are: a program that
- * computes while it is inactive disturbs who borrows, and is disturbed.
+ * Activates a realtime lease: reclaims its CUs from the leases that borrow them. Deactivates it:
+ * lends its CUs. Both call the daemon and do not wait for borrowers. After activating the state is
+ * "granted", or "activating" until every borrower has returned its CUs: gpuarb_lease_wait() waits
+ * for that. After deactivating it is "inactive". Changes that the holder reported before are read
+ * by these functions, so gpuarb_lease_dispatch() reports later changes only. The masks do not
+ * change: work of an inactive lease disturbs borrowers, and they disturb it.
  *
- * -EBADFD: it is not inactive, or has nothing to lend: it is inactive already, waits, is being
- * revoked, or is not realtime. -ENOENT and others as of gpuarb_lease_dispatch(): it has ended.
+ * -EBADFD: activate: the lease is not inactive; deactivate: it is inactive already, waits, is being
+ * revoked, or is not realtime. If it has ended: the errors of gpuarb_lease_dispatch().
  */
 int gpuarb_lease_activate(struct gpuarb_lease *lease);
 int gpuarb_lease_deactivate(struct gpuarb_lease *lease);
 
-/* Binds the lease to one more process, by a pidfd of the same user. */
+/* Binds one more process to the lease, by a pidfd. The process must belong to the same user.
+ * -EINVAL: not an open fd. The caller keeps the fd. */
 int gpuarb_lease_bind(struct gpuarb_lease *lease, int process_fd);
 
 /*
- * What an unmodified ROCm program needs in its environment so that all its queues are
- * masked from the first on: "NAME=value" to set and "NAME" to take out, NULL-terminated,
- * one allocation for free(). Made for the GPUs as this process sees them.
+ * Makes the environment in which the runtime of an unmodified ROCm program masks every queue when
+ * it is created. *ret is NULL-terminated: "NAME=value" is to be set, "NAME" to be unset. Free it
+ * with one free(). It is made for the GPUs that this process sees. Does not call the daemon.
  *
- * -EEXIST: a mask is in the environment already (HSA_CU_MASK, ROC_GLOBAL_CU_MASK), or
- * ROCR_VISIBLE_DEVICES hides a GPU of the lease. -ENODEV: this process cannot see a GPU of
- * the lease. -ERANGE: the queue budget leaves HIP no queue. -EBADFD: the lease is not
- * granted, or has no CUs now.
+ * -EEXIST: HSA_CU_MASK or ROC_GLOBAL_CU_MASK is set already, or ROCR_VISIBLE_DEVICES hides a GPU of
+ * the lease. -ENODEV: this process cannot see a GPU of the lease. -ERANGE: the queues of the lease
+ * are too few for HIP. -EBADFD: the lease is not granted, or has no CUs at the moment.
  */
 int gpuarb_lease_environment(struct gpuarb_lease *lease, char ***ret);
 
-/* ---- looking --------------------------------------------------------------------- */
+/* ---- snapshots ------------------------------------------------------------------- */
 
+/* A process that has queues on a GPU and no lease. */
 struct gpuarb_process {
 	uint32_t pid, uid; /* uid UINT32_MAX: unknown */
 	const char *command;
@@ -365,88 +402,114 @@ struct gpuarb_process {
 };
 
 struct gpuarb_gpu {
-	const char *name, *device, *gfx_target;
-	uint32_t kfd_gpu_id;
-	uint32_t xccs, shader_engines, shader_arrays, cus, cus_free;
-	const uint32_t *cus_per_shader_engine; /* xccs x shader_engines */
-	const uint32_t *cus_per_shader_array;  /* xccs x shader_engines x shader_arrays */
-	bool wgp_mode, harvest_known;
-	const char *law; /* measured, assumed */
+	const char *name, *device, *gfx_target;       /* name: PCI address */
+	uint32_t kfd_gpu_id;                          /* 0: a simulated GPU */
+	uint32_t xccs, shader_engines, shader_arrays; /* engines per XCC, arrays per engine */
+	uint32_t cus, cus_free;                       /* cus_free: in no mask of a lease */
+	const uint32_t *cus_per_shader_engine;        /* [xccs][shader_engines]; NULL: unknown */
+	const uint32_t *cus_per_shader_array; /* [xccs][shader_engines][shader_arrays]; or NULL */
+	bool wgp_mode;                        /* CUs are masked in pairs (gfx10 and later) */
+	bool harvest_known; /* false: the numbers of CUs per shader engine are a guess */
+
+	/* That kernel time is proportional to 1 / effective CUs was "measured" on this target, or
+	 * is "assumed". */
+	const char *law;
 	uint32_t queue_slots, queue_slots_free, process_slots, process_slots_free;
 	uint32_t pipes, queues_per_pipe, sdma_queues;
 	uint64_t vram_bytes, vram_free;
-	const char *scheduler;
-	const struct gpuarb_process *unmanaged; /* processes that hold no lease */
+	const char *scheduler;                  /* "hws", "hws-strict", "none", "mes", "unknown" */
+	const struct gpuarb_process *unmanaged; /* at most 64 */
 	size_t n_unmanaged;
-	bool oversubscribed, draining;
+	bool oversubscribed; /* more is in use than the GPU has: it grants nothing then */
+	bool draining;       /* an administrator has stopped new grants */
 };
 
-/* A lease of anybody's. */
+/* A lease of any user. */
 struct gpuarb_lease_info {
 	uint64_t id;
 	const char *name, *state, *lease_class, *tenant;
 	uint32_t owner_uid, owner_pid; /* pid 0: unknown */
-	const char *owner_unit;
+	const char *owner_unit;        /* of systemd; "": none */
 	bool adaptable;
 	uint64_t generation;
-	const char *tier;
+	const char *tier; /* the weakest of its partitions */
 	const struct gpuarb_partition *partitions;
 	size_t n_partitions;
-	uint32_t position;
-	const char *reason;
-	uint64_t deadline, disturbances;
+	uint32_t position;  /* in the waiting queue, from 1; 0: it does not wait */
+	const char *reason; /* for the state; "": none */
+	uint64_t deadline;  /* as gpuarb_lease_deadline() */
+
+	/* Of a realtime lease: how often the mask change of another lease's queue preempted it
+	 * while it was active. */
+	uint64_t disturbances;
 };
 
-/* A picture of everything at one moment. */
+/* All GPUs and leases at one moment. Strings and arrays are valid until it is freed. */
 struct gpuarb_view;
 
-int gpuarb_look(struct gpuarb *gpuarb, struct gpuarb_view **ret);
-void gpuarb_view_free(struct gpuarb_view *view);                 /* takes NULL */
-const char *gpuarb_view_version(const struct gpuarb_view *view); /* the daemon's */
+int gpuarb_look(struct gpuarb *gpuarb, struct gpuarb_view **ret); /* free it with the next */
+void gpuarb_view_free(struct gpuarb_view *view);                  /* takes NULL */
+const char *gpuarb_view_version(const struct gpuarb_view *view);  /* of the daemon */
+
+/* These return the number of elements of *ret. */
 size_t gpuarb_view_tenants(const struct gpuarb_view *view, const char *const **ret);
 size_t gpuarb_view_gpus(const struct gpuarb_view *view, const struct gpuarb_gpu **ret);
 size_t gpuarb_view_leases(const struct gpuarb_view *view,
-			  const struct gpuarb_lease_info **ret); /* by id */
+			  const struct gpuarb_lease_info **ret); /* sorted by id */
 
 /*
- * Watching: first one call "watching": what changes from here on is told. Then one for each
- * thing that changed. kind: "lease-added", "lease-changed", "lease-removed",
- * "gpu-added", "gpu-changed", "gpu-removed"; what: the lease's id in decimal, or the GPU's
- * name. Blocks until usec have passed (0) or a signal comes (-EINTR). A daemon that goes and
- * comes is "daemon-gone" and "daemon-back", and so is a bus, which is waited for however long
- * it takes: what changed between the two is not told, so look again. A daemon that is not
- * there to begin with is -ECONNREFUSED. What changes between two calls is not told. The
- * callback may use the handle but not close it, and ends it by gpuarb_watch_stop(): then it
- * returns 0, and nothing more is told. Outside of a callback that does nothing; takes NULL.
+ * Calls callback for every change. Blocks until usec microseconds are over (0), a signal handler
+ * runs (-EINTR), or the callback calls gpuarb_watch_stop() (0, without further callbacks).
+ *
+ * The first call has the kind "watching": later changes are reported. Then kind is "lease-added",
+ * "lease-changed" or "lease-removed", and what the id of the lease in decimal; or "gpu-added",
+ * "gpu-changed" or "gpu-removed", and what the name of the GPU. "daemon-gone" and "daemon-back"
+ * report that the daemon or the bus went away and returned; it waits for their return for as long
+ * as usec allows. Changes between the two are not reported, so take a new snapshot. Changes between
+ * two calls of gpuarb_watch() are not reported either. -ECONNREFUSED: there is no daemon at the
+ * beginning.
+ *
+ * The callback may use the handle but not close it. gpuarb_watch_stop() does nothing outside of a
+ * callback; it takes NULL.
  */
 typedef void (*gpuarb_changed_t)(const char *kind, const char *what, void *userdata);
 int gpuarb_watch(struct gpuarb *gpuarb, uint64_t usec, gpuarb_changed_t callback, void *userdata);
 void gpuarb_watch_stop(struct gpuarb *gpuarb);
 
-/* ---- acting on leases by number, and administering ------------------------------- */
+/* ---- leases by number, and administration ---------------------------------------- */
 
 /*
- * Whether a person may be asked for a password by polkit where a call needs an administrator
- * (org.gpuarb.Arbiter1.manage): draining, reloading, and what is done to leases of others.
- * False at first: such a call is then refused at once. With it, calls wait for up to 130
- * seconds. Root is never asked. Takes NULL.
+ * Whether polkit may ask a person for a password when a call needs an administrator
+ * (org.gpuarb.Arbiter1.manage): draining, reloading, revoking, and changes of leases of other
+ * users. False by default: such a call fails at once. With true, calls wait for their answers for
+ * up to 130 seconds. Root is never asked. Takes NULL.
  */
 void gpuarb_set_interactive(struct gpuarb *gpuarb, bool interactive);
 
+/* As the functions of a lease, for the owner of the lease and administrators. They do not update
+ * the state of a struct gpuarb_lease. */
 int gpuarb_release(struct gpuarb *gpuarb, uint64_t id);
-int gpuarb_activate(struct gpuarb *gpuarb, uint64_t id); /* as gpuarb_lease_activate() */
+int gpuarb_activate(struct gpuarb *gpuarb, uint64_t id);
 int gpuarb_deactivate(struct gpuarb *gpuarb, uint64_t id);
+int gpuarb_resize(struct gpuarb *gpuarb, uint64_t id, const struct gpuarb_want *wants, size_t n);
 
 /*
- * Administrators: takes a lease away, whosever it is. Its holder is told the reason (NULL: none)
- * and has grace_usec to finish, less if it acknowledges; then the lease ends, and what its
- * tenant's policy allows is done to processes that go on. Does not wait for that. A lease that
- * waits ends at once. A second revocation may bring the deadline forward: else -EBADFD. -EINVAL: a
- * grace of more than a day.
+ * Administrators: revokes a lease of any user. Its holder receives the reason (NULL: none), and has
+ * grace_usec microseconds, at most one day, to finish its work; the lease ends earlier when the
+ * holder acknowledges. Then the tenant's policy is applied to processes that still use the GPU.
+ * Does not wait for the end. A waiting lease ends at once. A second revocation can only shorten the
+ * grace.
+ *
+ * -EINVAL: grace_usec is more than a day. -EBADFD: the second grace would end later than the first.
  */
 int gpuarb_revoke(struct gpuarb *gpuarb, uint64_t id, uint64_t grace_usec, const char *reason);
-int gpuarb_resize(struct gpuarb *gpuarb, uint64_t id, const struct gpuarb_want *wants, size_t n);
+
+/* Administrators: stop new grants on a GPU (a name or an index), or allow them again. Existing
+ * leases are not affected. */
 int gpuarb_drain(struct gpuarb *gpuarb, const char *gpu, bool drain);
+
+/* Administrators: the daemon reads its configuration again. -EINVAL: the configuration is invalid,
+ * and the previous one remains in force. */
 int gpuarb_reload(struct gpuarb *gpuarb);
 
 #ifdef __cplusplus

@@ -94,8 +94,8 @@ static void disconnect(struct follower *follower)
 	follower->connection = NULL;
 }
 
-/* Keeps the result of a call for follower_due(). After a failure without an error name the answer may
- * still come, so the connection is closed. */
+/* Keeps the result of a call for follower_due(). After a failure without an error name the answer
+ * may still come, so the connection is closed. */
 static int note_result(struct follower *follower, int r)
 {
 	if (r >= 0) {

@@ -14,9 +14,8 @@ struct follower {
 	struct connection *connection; /* NULL: none at the moment */
 	bool stale;                    /* the lease may have changed since it was read */
 
-	uint64_t
-		pause_usec; /* after a failure, before the next attempt; 0: the last call succeeded */
-	uint64_t retry;     /* the end of the pause */
+	uint64_t pause_usec; /* after a failure, before the next try; 0: the last call succeeded */
+	uint64_t retry;      /* the end of the pause */
 };
 
 /* A lease at one moment. */

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The connection of this process to gpuarb-agent. The program may close every fd, this one included,
- * and its number may then belong to another file. So every use first compares the inode.
+ * The connection of this process to gpuarb-agent. The program may close every fd, this one
+ * included, and its number may then belong to another file. So every use first compares the inode.
  */
 
 #include <sys/types.h>
@@ -31,8 +31,8 @@ bool link_is_ours(const struct link *link);
  */
 bool link_wait(int fd, int msec);
 
-/* Receives the next grant, waiting up to msec milliseconds. 1: received. 0: nothing came. -ECONNRESET:
- * the connection is closed. -EPROTO: the message is not a grant. */
+/* Receives the next grant, waiting up to msec milliseconds. 1: received. 0: nothing came.
+ * -ECONNRESET: the connection is closed. -EPROTO: the message is not a grant. */
 int link_receive(const struct link *link, int msec, struct agent_grant *ret);
 
 /* Reports that all queues have the masks of this generation, or why they do not (-errno). */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * gpuarb-agent LEASE ROOT LISTENING PROCESS READY: started by `gpuarbctl run --adaptable` only. ROOT
- * is the process id of the command. The last three are fds: a listening socket, a pidfd of the
+ * gpuarb-agent LEASE ROOT LISTENING PROCESS READY: started by `gpuarbctl run --adaptable` only.
+ * ROOT is the process id of the command. The last three are fds: a listening socket, a pidfd of the
  * command, and a pipe, into which the agent writes one byte when it follows the lease.
  */
 

@@ -25,8 +25,8 @@ struct agent_partition {
 	uint32_t n_words;       /* of cu_mask */
 	uint32_t n_environment; /* words of environment */
 	uint32_t cu_mask[MASK_WORDS];
-	uint32_t environment[MASK_WORDS]; /* the mask in HSA_CU_MASK: the runtime sets it, so it is
-					   * not an own mask of the program */
+	/* the mask in HSA_CU_MASK: the runtime sets it, so it is not an own mask of the program */
+	uint32_t environment[MASK_WORDS];
 };
 
 /* Only the first n_partitions are sent. */

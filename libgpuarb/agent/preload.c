@@ -295,8 +295,8 @@ static int start_thread(void)
 	return -r;
 }
 
-/* Connects to gpuarb-agent, takes the first grant, and starts the thread, unless that was done. -EPERM:
- * there is no grant. -EAGAIN: no thread. */
+/* Connects to gpuarb-agent, takes the first grant, and starts the thread, unless that was done.
+ * -EPERM: there is no grant. -EAGAIN: no thread. */
 static int join(void)
 {
 	int r;
@@ -342,7 +342,8 @@ struct destroy_queue {
 
 enum call { CALL_OTHER, CALL_CREATE, CALL_DESTROY, CALL_MASK };
 
-/* Compares direction, number and minimal size, because the console has requests of type 'K', too. */
+/* Compares direction, number and minimal size, because the console has requests of type 'K',
+ * too. */
 static enum call call_of(unsigned long request)
 {
 	static const struct {
@@ -431,8 +432,8 @@ static int destroy(int fd, unsigned long request, const struct destroy_queue *ar
 	return r;
 }
 
-/* Copies from an address of the program that may be invalid: then false, and the driver reports it. In
- * a sandbox that forbids process_vm_readv() the address is trusted. */
+/* Copies from an address of the program that may be invalid: then false, and the driver reports it.
+ * In a sandbox that forbids process_vm_readv() the address is trusted. */
 static bool copy_from(const void *address, void *to, size_t size)
 {
 	struct iovec local = { to, size }, remote;

@@ -29,7 +29,8 @@ void queue_set_clear(struct queue_set *queue_set);
  * added. -ENOMEM, or an errno of the driver. */
 int queue_set_add(struct queue_set *queue_set, int fd, uint32_t id, uint32_t kfd_gpu_id);
 
-/* The program asks for a mask: sets the CUs of it that are granted. -ENOENT: no queue of the set. */
+/* The program asks for a mask: sets the CUs of it that are granted. -ENOENT: no queue of the
+ * set. */
 int queue_set_mask(struct queue_set *queue_set, int fd, uint32_t id, const struct mask *own);
 
 void queue_set_remove(struct queue_set *queue_set, uint32_t id);

@@ -14,8 +14,8 @@
 #include "libgpuarb/lease/environment.h"
 #include "libgpuarb/lease/queues.h"
 
-/* No process is served during a call of the daemon. Must be shorter than GRANT_MSEC, which is how long
- * a process waits with its first queue. */
+/* No process is served during a call of the daemon. Must be shorter than GRANT_MSEC, which is how
+ * long a process waits with its first queue. */
 #define CALL_USEC UINT64_C(3000000)
 
 #define BEGIN_USEC UINT64_C(10000000)    /* for a daemon that is restarting */

@@ -21,8 +21,9 @@ struct gpuarb {
 	bool interactive;  /* polkit may ask a person */
 	bool stop_watch;   /* gpuarb_watch_stop() was called */
 	bool daemon_seen;  /* the daemon has answered before, so it is worth waiting for */
-	bool repeated;     /* the last call was sent again after a lost connection: the daemon may
-			    * have carried it out before */
+	/* the last call was sent again after a lost connection: the daemon may have carried it out
+	 * before */
+	bool repeated;
 
 	/* The last failure, and the lists of the last answer. */
 	char *sentence, *error_name;

@@ -23,7 +23,8 @@ int outage_wait(struct gpuarb *gpuarb, struct outage *outage, int r);
 /* Tries connection_new() with pauses until there is a bus. -ECONNREFUSED: none by the deadline. */
 int reconnect_bus(struct gpuarb *gpuarb, uint64_t deadline, struct connection **ret);
 
-/* Subscribes the connection to the daemon's arrival and departure. *ret_present: it is there now. */
+/* Subscribes the connection to the daemon's arrival and departure. *ret_present: it is there
+ * now. */
 int daemon_subscribe(struct gpuarb *gpuarb, struct connection *connection, bool *ret_present);
 
 /* What a message says about the daemon: 1: it arrived, 0: it left, -1: nothing. */

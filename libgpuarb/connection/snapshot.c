@@ -93,7 +93,8 @@ static int compare_objects(const void *a, const void *b)
 	return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* Reads all objects of a kind, sorted by number, into scratch; their strings and lists into arena. */
+/* Reads all objects of a kind, sorted by number, into scratch; their strings and lists into
+ * arena. */
 static int read_objects(DBusMessageIter *answer, const struct kind *kind, struct arena *arena,
 			struct arena *scratch, struct object **ret, size_t *ret_n,
 			const char **ret_key)

@@ -59,8 +59,8 @@ struct pci_address {
 	uint32_t partition; /* of the card, from "/N"; 0 for a card without partitions */
 };
 
-/* Parses "0000:03:00.0" or "0000:03:00.0/2"; false for anything else. The function must be valid and
- * is ignored, because HIP reports 0 for every function. */
+/* Parses "0000:03:00.0" or "0000:03:00.0/2"; false for anything else. The function must be valid
+ * and is ignored, because HIP reports 0 for every function. */
 bool pci_parse(const char *name, struct pci_address *ret);
 
 /*

@@ -10,8 +10,9 @@
 #include "libgpuarb/hip/hip.h"
 #include "libgpuarb/hip/stream-plan.h"
 
-/* From this version on a bit of HIP's mask is a WGP on gfx10 and later; in 5.2 it was a CU. After a wrong
- * guess HIP fails and the other form is tried; KFD gets the exact mask by gpuarb_lease_mask_queue(). */
+/* From this version on a bit of HIP's mask is a WGP on gfx10 and later; in 5.2 it was a CU. After a
+ * wrong guess HIP fails and the other form is tried; KFD gets the exact mask by
+ * gpuarb_lease_mask_queue(). */
 #define HIP_VERSION_OF_WGPS 60000000
 
 /* A stream that this library made. */
@@ -56,8 +57,8 @@ static int list_queues(const struct creation *creation, struct queue_ids *ret)
 }
 
 /*
- * Whether the mask that HIP sets can be relied on without finding the queue: HIP passes it on unchanged,
- * and the device certainly is the GPU of the lease.
+ * Whether the mask that HIP sets can be relied on without finding the queue: HIP passes it on
+ * unchanged, and the device certainly is the GPU of the lease.
  */
 static bool may_be_blind(const struct creation *creation)
 {

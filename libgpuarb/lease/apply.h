@@ -25,8 +25,9 @@ struct apply {
 	const struct gpuarb_partition *partitions;
 	size_t n;
 	struct mask_cache *mask_cache;
-	bool override_own; /* a queue whose own mask has no CU of the lease gets the mask of the
-			    * lease; otherwise that is -ERANGE */
+	/* a queue whose own mask has no CU of the lease gets the mask of the lease; otherwise that
+	 * is -ERANGE */
+	bool override_own;
 
 	/* The process. */
 	const char *sys, *dev;

@@ -229,8 +229,8 @@ static int count_hip_queues(struct gpuarb *gpuarb, const struct environment *env
 
 /* ---- writing ----------------------------------------------------------------------------- */
 
-/* Variables to unset. HSA_CU_MASK_SKIP_INIT leaves queues without a mask. The others contain indices
- * into ROCR_VISIBLE_DEVICES, which changes. */
+/* Variables to unset. HSA_CU_MASK_SKIP_INIT leaves queues without a mask. The others contain
+ * indices into ROCR_VISIBLE_DEVICES, which changes. */
 static const char *const unset_variables[] = { "HSA_CU_MASK_SKIP_INIT", "HIP_VISIBLE_DEVICES",
 					       "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL" };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The masks of this process's queues. KFD has no call to read them, so the library remembers them. */
+/* The masks of this process's queues. KFD has no call to read them, so the library remembers
+ * them. */
 
 #include "libgpuarb/gpuarb.h"
 #include "libgpuarb/lease/mask.h"

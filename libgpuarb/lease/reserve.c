@@ -90,8 +90,8 @@ static int keep_process(struct gpuarb *gpuarb, const struct gpuarb_options *opti
 		       : 0;
 }
 
-/* The answer to Reserve lacks the position and the deadline of a waiting lease, and the generation of
- * an existing lease that the token found. */
+/* The answer to Reserve lacks the position and the deadline of a waiting lease, and the generation
+ * of an existing lease that the token found. */
 static int complete(struct gpuarb_lease *lease, const struct gpuarb_options *options)
 {
 	if (!lease_pending(lease) && (!options || !options->token))

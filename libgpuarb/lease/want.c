@@ -30,8 +30,8 @@ int check_fd(struct gpuarb *gpuarb, const char *name, int fd)
 }
 
 /*
- * Copies a structure of the program, whose size is that of the header it was compiled with. A longer
- * structure of a newer header is accepted if its additional bytes are 0.
+ * Copies a structure of the program, whose size is that of the header it was compiled with. A
+ * longer structure of a newer header is accepted if its additional bytes are 0.
  */
 static int copy_sized(struct gpuarb *gpuarb, const char *init, const void *from, size_t have,
 		      void *ret, size_t size)
