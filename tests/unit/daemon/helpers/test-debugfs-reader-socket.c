@@ -64,7 +64,7 @@ TEST(a_socket_that_is_not_there_or_that_nobody_listens_at_is_told)
 	struct stage stage = stage_at_socket();
 
 	CHECK(start(&stage) == -EOPNOTSUPP);
-	CHECK(probe_says(&stage, "nobody is at /tmp/gpuarb-test-") &&
+	CHECK(probe_says(&stage, "/tmp/gpuarb-test-") &&
 	      probe_says(&stage, "systemctl enable --now gpuarb-mqds.socket"));
 	close(listen_at(scratch_at(&stage.scratch, "socket"), 1));
 	CHECK(start(&stage) == -EOPNOTSUPP);
@@ -110,7 +110,7 @@ TEST(a_socket_that_has_too_many_waiting_is_tried_another_time)
 
 	CHECK(probe_new(NULL, scratch_at(&stage.scratch, "socket"), &first) == 0);
 	CHECK(probe_start(first, stage.why, sizeof(stage.why)) == 0);
-	CHECK(start(&stage) == -EAGAIN && probe_says(&stage, "cannot connect to"));
+	CHECK(start(&stage) == -EAGAIN && probe_says(&stage, "connect"));
 	close(accept_one(listening));
 	CHECK(start(&stage) == 0);
 	close(listening);
@@ -180,7 +180,7 @@ TEST(a_text_from_the_socket_is_bounded_too)
 	pid_t writer = writer_new(listening);
 
 	CHECK(start(&stage) == 0);
-	CHECK(finish(&stage) == -EFBIG && probe_says(&stage, "/socket is larger than 64 MiB"));
+	CHECK(finish(&stage) == -EFBIG && probe_says(&stage, "64 MiB"));
 	CHECK(waitpid(writer, &status, 0) == writer && status == 0);
 	close(listening);
 	probe_stage_end(&stage);
@@ -200,6 +200,6 @@ TEST(a_socket_takes_a_file_descriptor_too)
 	r = start(&stage);
 	CHECK(probe_new(NULL, NOWHERE, &probe) == -EMFILE);
 	CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
-	CHECK(r == -EMFILE && probe_says(&stage, "cannot make a socket"));
+	CHECK(r == -EMFILE && probe_says(&stage, "socket"));
 	probe_stage_end(&stage);
 }

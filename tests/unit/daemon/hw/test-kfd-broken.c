@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <errno.h>
+
 #include "check.h"
 #include "kfd-rig.h"
 
@@ -10,7 +12,7 @@
 static void check_left_out(struct rig *rig, const char *file)
 {
 	CHECK(kfd_rig_list(rig) == 1 && strcmp(rig->gpus[0].name, "0000:04:00.0") == 0);
-	CHECK(kfd_rig_says(rig, file, "left out") && diagnostics_have_errors(&rig->diagnostics));
+	CHECK(kfd_rig_says(rig, file, "left") && diagnostics_have_errors(&rig->diagnostics));
 }
 
 TEST(properties_that_are_no_properties_leave_the_gpu_out)
@@ -127,7 +129,7 @@ TEST(several_xccs_with_wgps_are_refused_by_what_is_known_of_shapes)
 	info.gfx_target = 120500;
 	info.geometry = shape(8, 4, 1, 10, false, 320);
 	kfd_rig_start(&rig, &info, 1);
-	CHECK(kfd_rig_list(&rig) == 0 && kfd_rig_says(&rig, PROPERTIES, "left out"));
+	CHECK(kfd_rig_list(&rig) == 0 && kfd_rig_says(&rig, PROPERTIES, "left"));
 	kfd_rig_end(&rig);
 }
 
@@ -151,7 +153,7 @@ TEST(a_partition_that_is_left_out_still_makes_the_others_partitions)
 
 	kfd_rig_start(&rig, infos, 2);
 	CHECK(fake_sysfs_set(rig.dir, NODE(2) "/properties", "simd_count", "3") == 0);
-	CHECK(kfd_rig_list(&rig) == 1 && kfd_rig_says(&rig, NODE(2) "/properties", "left out"));
+	CHECK(kfd_rig_list(&rig) == 1 && kfd_rig_says(&rig, NODE(2) "/properties", "left"));
 	CHECK(strcmp(rig.gpus[0].name, "0000:03:00.0/0") == 0);
 	CHECK(rig.gpus[0].process_slots == 6);
 	kfd_rig_end(&rig);
@@ -159,7 +161,7 @@ TEST(a_partition_that_is_left_out_still_makes_the_others_partitions)
 
 TEST(a_gpu_hidden_by_a_device_cgroup_is_said_to_be)
 {
-	CHECK(strstr(kfd_trouble(-EPERM), "device cgroup"));
+	CHECK(strstr(kfd_trouble(-EPERM), "cgroup"));
 }
 
 TEST(what_an_old_driver_does_not_say_is_taken_from_the_generation)
@@ -293,8 +295,8 @@ TEST(nodes_that_are_none_are_passed_over)
 			       "array_count 0\nsimd_arrays_per_engine 0\ncu_per_simd_array 0\n"
 			       "location_id 0\n") == 0);
 	CHECK(kfd_rig_list(&rig) == 2 && rig.diagnostics.n == 0);
-	CHECK(fake_sysfs_print(rig.dir, FAKE_NODES "/4", "a file") == 0);
-	CHECK(kfd_rig_list(&rig) == 2 && kfd_rig_says(&rig, FAKE_NODES "/4", "Not a directory"));
+	CHECK(fake_sysfs_print(rig.dir, FAKE_NODES "/4", "file") == 0);
+	CHECK(kfd_rig_list(&rig) == 2 && kfd_rig_says(&rig, FAKE_NODES "/4", strerror(ENOTDIR)));
 	kfd_rig_end(&rig);
 }
 
@@ -308,11 +310,11 @@ TEST(a_tree_of_which_nothing_can_be_believed_is_an_error)
 		snprintf(path, sizeof(path), "%s/" FAKE_NODES "/%u", rig.dir, i);
 		CHECK(mkdir(path, 0755) == 0);
 	}
-	CHECK(kfd_rig_list(&rig) == -EIO && kfd_rig_says(&rig, FAKE_NODES, "too many"));
+	CHECK(kfd_rig_list(&rig) == -EIO && kfd_rig_says(&rig, FAKE_NODES, "many"));
 	CHECK(fake_sysfs_remove(rig.dir, FAKE_NODES) == 0);
-	CHECK(kfd_rig_list(&rig) == -EIO && kfd_rig_says(&rig, FAKE_NODES, "No such file"));
+	CHECK(kfd_rig_list(&rig) == -EIO && kfd_rig_says(&rig, FAKE_NODES, strerror(ENOENT)));
 	CHECK(fake_sysfs_mkdir(rig.dir, FAKE_NODES) == 0);
-	CHECK(kfd_rig_list(&rig) == -EIO && kfd_rig_says(&rig, FAKE_NODES, "no node"));
+	CHECK(kfd_rig_list(&rig) == -EIO && kfd_rig_says(&rig, FAKE_NODES, "node"));
 	in_place_of(&rig, FAKE_TOPOLOGY, "loop");
 	CHECK(kfd_rig_list(&rig) == -EIO && kfd_rig_says(&rig, FAKE_TOPOLOGY, "symbolic links"));
 	kfd_rig_end(&rig);

@@ -115,12 +115,12 @@ TEST(what_goes_while_it_is_read_or_makes_no_sense_is_left_out)
 	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/7/queues/2/gpuid", "-1") == 0);
 	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/7/queues/3/type", "compute") == 0);
 	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/7/queues/nine/type", "0") == 0);
-	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/7/queues/8", "a file") == 0);
+	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/7/queues/8", "file") == 0);
 	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/7/vram_", "1\n") == 0);
 	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/7/vram_4096", "none\n") == 0);
-	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/8", "a file") == 0);
-	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/9/queues", "a file") == 0);
-	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/9/context_1", "a file") == 0);
+	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/8", "file") == 0);
+	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/9/queues", "file") == 0);
+	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/9/context_1", "file") == 0);
 	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/self/vram_4096", "1\n") == 0);
 	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/007/vram_4096", "1\n") == 0);
 	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC "/99999999999/vram_4096", "1\n") == 0);
@@ -172,7 +172,7 @@ TEST(more_than_the_driver_can_have_is_an_error)
 	}
 	CHECK(hw_kfd.use(rig.hw, NULL, 0) == -E2BIG);
 	CHECK(fake_sysfs_remove(rig.dir, FAKE_PROC) == 0);
-	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC, "a file") == 0);
+	CHECK(fake_sysfs_print(rig.dir, FAKE_PROC, "file") == 0);
 	CHECK(hw_kfd.use(rig.hw, NULL, 0) == -ENOTDIR);
 	kfd_rig_end(&rig);
 }

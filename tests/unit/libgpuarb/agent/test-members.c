@@ -241,7 +241,7 @@ TEST(a_process_of_the_lease_that_has_queues_and_no_agent_is_found)
 
 	CHECK(fake_sysfs_queue(stage.dir, 100, 0, 1001, 0) == 0);
 	CHECK(members_find_unfollowed(&stage.search) == 100);
-	CHECK(fake_sysfs_print(stage.dir, FAKE_PROC "/100/queues/0/gpuid", "none of it") == 0);
+	CHECK(fake_sysfs_print(stage.dir, FAKE_PROC "/100/queues/0/gpuid", "none") == 0);
 	CHECK(members_find_unfollowed(&stage.search) == -EIO);
 	close(own);
 	stage_strike(&stage);

@@ -44,7 +44,7 @@ TEST(every_allocation_of_a_stream_may_fail)
 		r = create(k, &stream);
 		if (r == 0)
 			break;
-		CHECK(r == -ENOMEM && strcmp(fake.sentence, "out of memory") == 0);
+		CHECK(r == -ENOMEM && strstr(fake.sentence, "memory"));
 		CHECK(!stream && fake.streams == 0);
 	}
 	CHECK(r == 0 && stream && k == 4);

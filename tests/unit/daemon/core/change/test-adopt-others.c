@@ -16,11 +16,11 @@ TEST(an_id_and_a_token_are_taken_once)
 	strcpy(request.token, "t");
 	a = reserve(p.old.arbiter, ANY, &request, &p.old.result);
 	CHECK(adopt(&p, saved(a)) == 0);
-	CHECK(refused_for(&p, adopt(&p, saved(a)), -EEXIST, "there is a lease 1 already"));
+	CHECK(refused_for(&p, adopt(&p, saved(a)), -EEXIST, "lease 1"));
 	b = saved(grant(&p.old, ANY, 10));
 	strcpy(b->token, "t");
 	b->request = request_keep(&request);
-	CHECK(refused_for(&p, adopt(&p, b), -EEXIST, "lease 1 has its token"));
+	CHECK(refused_for(&p, adopt(&p, b), -EEXIST, "lease 1"));
 
 	b = saved(p.old.arbiter->leases[1]);
 	strcpy(b->token, "t");
@@ -92,7 +92,7 @@ TEST(no_shader_engine_is_given_to_two_who_exclude_each_other)
 		b->partitions[0].cus.pair[i] = b->partitions[0].cus.pair[i] ? 0x7c00 : 0;
 	b->partitions[0].occupied = b->partitions[0].cus;
 	b->id = 2;
-	CHECK(refused_for(&p, adopt(&p, b), -EEXIST, "lease 1 has a shader engine of it"));
+	CHECK(refused_for(&p, adopt(&p, b), -EEXIST, "lease 1"));
 	pair_done(&p);
 }
 
@@ -140,8 +140,7 @@ TEST(no_budget_is_given_twice)
 		spend(&a->partitions[0]);
 		spend(&b->partitions[0]);
 		CHECK(adopt(&p, a) == 0);
-		CHECK(refused_for(&p, adopt(&p, b), -EEXIST,
-				  "lease 1 and others have left less on 0000:03:00.0"));
+		CHECK(refused_for(&p, adopt(&p, b), -EEXIST, "0000:03:00.0"));
 		pair_done(&p);
 	}
 }
@@ -169,6 +168,6 @@ TEST(best_effort_beyond_the_slots_stays_and_is_told_whatever_policy_says_now)
 	cuset_remove(&b->partitions[0].cus, &p.new.arbiter->gpus[0].taken);
 	b->partitions[0].occupied = b->partitions[0].cus;
 	b->partitions[0].any_shape = true;
-	CHECK(refused_for(&p, adopt(&p, b), -EEXIST, "and others have left less"));
+	CHECK(refused_for(&p, adopt(&p, b), -EEXIST, "less"));
 	pair_done(&p);
 }

@@ -313,7 +313,7 @@ TEST(without_memory_the_lease_is_still_the_callers)
 	size_t room = p.new.arbiter->room;
 
 	p.new.arbiter->room = p.new.arbiter->n_leases;
-	CHECK(refused_for(&p, adopt(&p, lease), -ENOMEM, "out of memory"));
+	CHECK(refused_for(&p, adopt(&p, lease), -ENOMEM, "memory"));
 	p.new.arbiter->room = room;
 	pair_done(&p);
 }

