@@ -491,6 +491,18 @@ def run_file(path: Path, rewrite: bool) -> int:
     return n
 
 
+def differences_are_found() -> bool:
+    """Whether a wrong output, a missing prompt and a wrong configuration are three complaints."""
+    with tempfile.TemporaryDirectory() as directory:
+        page = Path(directory) / 'page.1.scd'
+        page.write_text('# EXAMPLES\n```\n$ echo one\ntwo\n$ echo three\nthree\n```\n'
+                        '```\ngpuarbctl list\n```\n```\n[tenant a]\nclas = realtime\n```\n')
+        run_file(page, False)
+    found = len(complaints)
+    complaints.clear()
+    return found == 3
+
+
 def main() -> int:
     arguments = sys.argv[1:]
     rewrite = '--rewrite' in arguments
@@ -501,6 +513,8 @@ def main() -> int:
             return 77
     whole = not files
     if whole:
+        if not differences_are_found():
+            complain('test-docs.py', 'it does not find wrong examples')
         files = [SOURCE / 'README.md', *sorted((SOURCE / 'docs').glob('*.scd'))]
         # The test manual compiles and runs the programs of this page.
         files.remove(SOURCE / 'docs/libgpuarb.3.scd')
