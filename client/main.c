@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "client/output/fail.h"
-#include "client/output/pager.h"
 #include "client/output/print.h"
 #include "client/verbs/verb.h"
 #include "util/text.h"

@@ -53,10 +53,6 @@ struct check {
 	void (*run)(struct doctor *doctor);
 };
 
-/* All of them, in the order in which they depend on each other. */
-extern const struct check doctor_checks[];
-extern const size_t doctor_n_checks;
-
 void doctor_look_at_gpus(struct doctor *doctor);
 void doctor_run(struct doctor *doctor, const struct check *check);
 bool doctor_has_problems(const struct doctor *doctor);

@@ -4,7 +4,6 @@
 /* What the figures say: which units ran elsewhere, and which pairs and units are slow. Pure. */
 
 #include "client/latency/matrix.h"
-#include "client/latency/statistic.h"
 
 /*
  * Says of each unit whether it ran where its mask says: XCC, shader engine and array must be

@@ -42,3 +42,20 @@ int matrix_take(struct matrix *matrix, const struct units *units, const char *ta
 
 /* The place on an XCC; NULL for none. Which workgroup gets there is the dispatcher's choice. */
 const struct place *ran_on_xcc(const struct ran *ran, unsigned lanes, unsigned xcc);
+
+/* Numbers about numbers. NAN stands for what is not known and is left out. Pure. */
+
+struct spread {
+	size_t n; /* values that are known; without one the others are NAN */
+	double median;
+	double scale; /* median distance from it, scaled to a normal deviation's size */
+	double least, most;
+};
+
+/* Sorts the values. */
+double statistic_median(double *values, size_t n);
+void statistic_spread(double *values, size_t n, struct spread *ret);
+
+/* 5 scaled median distances above the median. A distance below 1 % of the median
+ * counts as that much: the clock is no finer. */
+double statistic_fence(const struct spread *spread);

@@ -49,3 +49,25 @@ void unit_name(const struct model *model, const struct units *units, size_t i,
 
 /* "CU", "WGP" */
 const char *unit_kind(const struct units *units);
+
+/*
+ * The order in which pairs of n units are played: each pair once, each unit with itself
+ * too. Neighbours in the order share no unit where that can be, so that a clock that drifts
+ * or a GPU that grows warm falls on all units alike and makes none an outlier. Pure.
+ */
+
+size_t pairs_count(size_t n);
+void pairs_get(size_t n, size_t k, size_t *ret_a, size_t *ret_b); /* k < count, a <= b */
+
+/*
+ * Where a wave says that it runs: the registers HW_ID (gfx8, gfx9), HW_ID1 (gfx10 and
+ * later) and XCC_ID (gfx94x, 0 elsewhere). Pure. The layout of HW_ID is that of HIP's
+ * amd_device_functions.h (CU at 8, engine at 13); that of HW_ID1, and the third bit of the engine
+ * on parts with eight, are general knowledge, not verified.
+ *
+ * Engine, array and XCC are numbered as in a mask. CUs are not: a CU that was fused off
+ * keeps its number here and has none in a mask.
+ */
+
+/* target: "gfx90a". With WGPs the place is that of the WGP's first CU. */
+void hw_id_place(const char *target, uint32_t hw_id, uint32_t xcc_id, struct place *ret);

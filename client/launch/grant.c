@@ -9,7 +9,7 @@
 #include "client/output/json-view.h"
 #include "client/output/lease-text.h"
 #include "client/output/print.h"
-#include "client/options/want-options.h"
+#include "client/launch/wants.h"
 
 #define GRACE_USEC UINT64_C(2000000)
 

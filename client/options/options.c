@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "client/options/number.h"
-#include "core/change/arbiter.h"
 #include "core/mask/codec.h"
 #include "core/policy/class.h"
 #include "util/base.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "client/output/print.h"
-#include "client/output/priority-text.h"
+#include "client/output/lease-text.h"
 
 static void no_memory(void)
 {

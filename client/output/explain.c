@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "client/output/explain.h"
 
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/output/json.h"
+#include "client/output/mask-text.h"
+#include "client/output/print.h"
+
 static void count_pairs(const struct model *model, struct explanation *ret)
 {
 	for (unsigned x = 0; x < model->geometry.xccs; x++) {
@@ -68,4 +75,194 @@ double explain_relative_time(const struct explanation *explanation)
 	if (!explanation->valid || explanation->effective == 0)
 		return 0;
 	return (double)explanation->all_effective / explanation->effective;
+}
+
+/* ---- output ----------------------------------------------------------------------------------- */
+
+static void json_explanation(struct json_object *map, const struct explanation *e)
+{
+	json_number(map, "cus", e->cus);
+	json_flag(map, "valid", e->valid);
+	json_text(map, "problem", e->valid ? NULL : e->problem);
+}
+
+static void json_law(struct json_object *map, const struct model *model,
+		     const struct explanation *e)
+{
+	double time = explain_relative_time(e);
+
+	json_number(map, "effective_cus", e->effective);
+	if (e->cus > 0)
+		json_real(map, "efficiency", (double)e->effective / e->cus);
+	else
+		json_null(map, "efficiency");
+	if (time > 0)
+		json_real(map, "relative_time", time);
+	else
+		json_null(map, "relative_time");
+	json_text(map, "law", model->law);
+}
+
+static void print_json(const struct model *model, const struct explanation *e)
+{
+	_cleanup_(json_freep) struct json_object *map = json_map(NULL, NULL);
+	struct json_object *xccs;
+
+	json_explanation(map, e);
+	json_numbers(map, "shader_engines", e->engine, model->geometry.engines);
+	xccs = json_list(map, "per_xcc");
+	for (unsigned x = 0; x < model->geometry.xccs; x++)
+		json_numbers(xccs, NULL, e->pair[x], model->geometry.engines);
+	json_number(map, "shader_engines_used", e->engines_used);
+	json_law(map, model, e);
+	json_print(stdout, map);
+}
+
+static void print_counts(const struct model *model, const struct explanation *e)
+{
+	for (unsigned x = 0; x < model->geometry.xccs; x++) {
+		if (model->geometry.xccs > 1)
+			printf("XCC %u   ", x);
+		printf("CUs by shader engine:");
+		for (unsigned s = 0; s < model->geometry.engines; s++)
+			printf(" %u", e->pair[x][s]);
+		putchar('\n');
+	}
+}
+
+/* The engines that hold the others back, as "SE 3 has 1". */
+static void print_thin(const struct model *model, const struct explanation *e)
+{
+	for (unsigned x = 0; x < model->geometry.xccs; x++) {
+		for (unsigned s = 0; s < model->geometry.engines; s++) {
+			if (e->pair[x][s] == 0 || e->pair[x][s] >= e->each)
+				continue;
+			if (model->geometry.xccs > 1)
+				printf("XCC %u ", x);
+			printf("SE %u has only %u %s\n", s, e->pair[x][s],
+			       e->pair[x][s] == 1 ? "CU" : "CUs");
+		}
+	}
+}
+
+/* Every shader engine in use gets the same part of a grid, so the thinnest sets the time. */
+static void print_advice(const struct model *model, const struct explanation *e)
+{
+	if (e->effective == e->cus)
+		return;
+	if (e->best <= e->effective) {
+		printf("uneven: E %u of %u; %u CU%s could be given up without losing time\n",
+		       e->effective, e->cus, e->cus - e->effective, print_s(e->cus - e->effective));
+		return;
+	}
+	printf("cliff: E %u of %u, since work is dealt evenly to every shader engine in use and\n"
+	       "the thinnest sets the time. Without what has fewer than %u CU%s: E %u of %u.\n",
+	       e->effective, e->cus, e->each, print_s(e->each), e->best, e->best);
+	print_thin(model, e);
+}
+
+void mask_print_explanation(const struct command *command, const struct model *model,
+			    const struct explanation *e)
+{
+	if (command->json) {
+		print_json(model, e);
+		return;
+	}
+	print_line(stdout, "%u of %u CUs, %s%s", e->cus, e->all_cus,
+		   e->valid ? "valid" : "not valid: ", e->problem);
+	print_counts(model, e);
+	if (e->effective == 0)
+		return;
+	printf("effective CUs: %u (efficiency %.2f)\n", e->effective,
+	       (double)e->effective / e->cus);
+	if (e->valid)
+		printf("a large kernel takes %.2f times as long as on the whole GPU (law %s)\n",
+		       explain_relative_time(e), model->law);
+	print_advice(model, e);
+}
+
+/* The CUs of one array as numbers. */
+static size_t array_cus(uint32_t pair, unsigned array, uint32_t ret[static CUSET_ARRAY_CUS])
+{
+	size_t n = 0;
+
+	for (unsigned cu = 0; cu < CUSET_ARRAY_CUS; cu++) {
+		if (pair >> (cu + array * CUSET_ARRAY_CUS) & 1)
+			ret[n++] = cu;
+	}
+	return n;
+}
+
+static void json_array(struct json_object *list, unsigned xcc, unsigned engine, unsigned array,
+		       const uint32_t *cus, size_t n)
+{
+	struct json_object *map = json_map(list, NULL);
+
+	json_number(map, "xcc", xcc);
+	json_number(map, "shader_engine", engine);
+	json_number(map, "shader_array", array);
+	json_numbers(map, "cus", cus, n);
+}
+
+static void json_places(const struct model *model, const struct explanation *e, const char *places)
+{
+	_cleanup_(json_freep) struct json_object *map = json_map(NULL, NULL);
+	struct json_object *list;
+	uint32_t cus[CUSET_ARRAY_CUS];
+
+	json_explanation(map, e);
+	json_text(map, "places", places);
+	list = json_list(map, "shader_arrays");
+	for (unsigned x = 0; x < model->geometry.xccs; x++)
+		for (unsigned s = 0; s < model->geometry.engines; s++)
+			for (unsigned a = 0; a < model->geometry.arrays; a++)
+				json_array(list, x, s, a, cus,
+					   array_cus(e->set.pair[cuset_pair(x, s)], a, cus));
+	json_print(stdout, map);
+}
+
+void mask_print_places(const struct command *command, const struct model *model,
+		       const struct explanation *e)
+{
+	char *places = places_format(model, &e->set), *place, *rest;
+
+	if (command->json) {
+		json_places(model, e, places);
+		free(places);
+		return;
+	}
+	if (!e->valid)
+		print_line(stdout, "not valid: %s", e->problem);
+	for (rest = places; (place = strsep(&rest, ",")) != NULL;) {
+		if (*place)
+			puts(place);
+	}
+	free(places);
+}
+
+void mask_print_encoded(const struct command *command, const struct cuset *wanted,
+			const uint32_t *mask, size_t words, const struct explanation *e)
+{
+	_cleanup_(json_freep) struct json_object *map = NULL;
+	char *hex = mask_hex(mask, words), *list = mask_list(mask, words);
+	unsigned beyond = cuset_count(wanted) - e->cus;
+
+	if (beyond > 0)
+		print_line(stderr,
+			   "gpuarbctl mask: %u CU%s left out: no bit of a mask reaches "
+			   "%s",
+			   beyond, beyond == 1 ? " is" : "s are", beyond == 1 ? "it" : "them");
+	if (command->json) {
+		map = json_map(NULL, NULL);
+		json_text(map, "cu_mask", hex);
+		json_text(map, "list", list);
+		json_explanation(map, e);
+		json_number(map, "effective_cus", e->effective);
+		json_print(stdout, map);
+	} else {
+		print_line(stdout, "%s", hex ? hex : "");
+		print_line(stdout, "%s", list ? list : "");
+	}
+	free(hex);
+	free(list);
 }

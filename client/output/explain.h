@@ -26,3 +26,15 @@ void explain(const struct model *model, const uint32_t *mask, size_t words,
 
 /* Time of a large kernel relative to the whole GPU; 0 where there is none to tell. */
 double explain_relative_time(const struct explanation *explanation);
+
+/* What the verb mask prints, as text or JSON, on standard output. */
+
+void mask_print_explanation(const struct command *command, const struct model *model,
+			    const struct explanation *explanation);
+
+void mask_print_places(const struct command *command, const struct model *model,
+		       const struct explanation *explanation);
+
+/* wanted: what was asked for; the explanation is of the mask that came of it. */
+void mask_print_encoded(const struct command *command, const struct cuset *wanted,
+			const uint32_t *mask, size_t words, const struct explanation *explanation);

@@ -2,9 +2,15 @@
 #include "client/output/lease-text.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+
+#include "core/policy/class.h"
+#include "util/base.h"
+
+/* ---- state and deadline ----------------------------------------------------------------------- */
 
 static uint64_t seconds_until(uint64_t deadline)
 {
@@ -65,4 +71,137 @@ void lease_text_why(const char *state, unsigned position, const char *reason, ui
 	lease_text_deadline(state, deadline, when, sizeof(when));
 	snprintf(buf, size, "%s%s%s%s%s", reason, *reason && *place ? "; " : "", place,
 		 *when && (*reason || *place) ? "; " : "", when);
+}
+
+/* ---- lent and borrowed CUs -------------------------------------------------------------------- */
+
+bool lent_by(const struct gpuarb_lease_info *lease)
+{
+	return strcmp(lease->state, "inactive") == 0;
+}
+
+/* Of word w of the partition's mask, the CUs that are in the mask of a lease that lends, or of
+ * one that does not. */
+static uint32_t common(const struct lent *all, const struct gpuarb_lease_info *lease,
+		       const struct gpuarb_partition *partition, size_t w, bool lends)
+{
+	uint32_t others = 0;
+
+	for (size_t l = 0; l < all->n; l++) {
+		const struct gpuarb_lease_info *other = &all->leases[l];
+
+		if (other->id == lease->id || lent_by(other) != lends)
+			continue;
+		for (size_t i = 0; i < other->n_partitions; i++) {
+			const struct gpuarb_partition *theirs = &other->partitions[i];
+
+			if (strcmp(theirs->gpu, partition->gpu) == 0 && w < theirs->cu_mask_words)
+				others |= theirs->cu_mask[w];
+		}
+	}
+	return partition->cu_mask[w] & others;
+}
+
+static unsigned count(const struct lent *all, const struct gpuarb_lease_info *lease, size_t i,
+		      bool lends)
+{
+	const struct gpuarb_partition *partition = &lease->partitions[i];
+	unsigned n = 0;
+
+	for (size_t w = 0; w < partition->cu_mask_words; w++)
+		n += (unsigned)__builtin_popcount(common(all, lease, partition, w, lends));
+	return n;
+}
+
+unsigned lent_out(const struct lent *all, const struct gpuarb_lease_info *lease, size_t i)
+{
+	return lent_by(lease) ? count(all, lease, i, false) : 0;
+}
+
+unsigned lent_in(const struct lent *all, const struct gpuarb_lease_info *lease, size_t i)
+{
+	return lent_by(lease) ? 0 : count(all, lease, i, true);
+}
+
+void lent_text(const struct lent *all, const struct gpuarb_lease_info *lease, char *buf,
+	       size_t size)
+{
+	unsigned cus = 0, out = 0, in = 0;
+
+	for (size_t i = 0; i < lease->n_partitions; i++) {
+		cus += lease->partitions[i].cus;
+		out += lent_out(all, lease, i);
+		in += lent_in(all, lease, i);
+	}
+	buf[0] = '\0';
+	if (lent_by(lease))
+		snprintf(buf, size, "lends %u of %u CUs", out, cus);
+	else if (in > 0)
+		snprintf(buf, size, "borrows %u of %u CUs", in, cus);
+}
+
+/* ---- priority --------------------------------------------------------------------------------- */
+
+const char *priority_name(uint32_t priority, char buf[static PRIORITY_NAME])
+{
+	static const struct {
+		uint32_t priority;
+		const char *word;
+	} words[] = {
+		{ PRIORITY_LOW, "low" },
+		{ PRIORITY_NORMAL, "normal" },
+		{ PRIORITY_HIGH, "high" },
+	};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (words[i].priority == priority)
+			return words[i].word;
+	snprintf(buf, PRIORITY_NAME, "%u", priority);
+	return buf;
+}
+
+/* What the hardware tells apart: core/policy/class.h has where. */
+static int class_of(uint32_t priority)
+{
+	return (priority >= PRIORITY_NORMAL) + (priority >= PRIORITY_HIGH);
+}
+
+/* A runtime has queues of normal priority beside those that it was asked for. */
+static enum priority_seen compare(const struct gpuarb_partition *partition)
+{
+	int asked = class_of(partition->priority), most = 0;
+	bool so = false;
+
+	for (size_t i = 0; i < partition->n_priorities_seen; i++) {
+		int seen = class_of(partition->priorities_seen[i]);
+
+		so |= seen == asked;
+		most = seen > most ? seen : most;
+	}
+	if (most > asked && most > class_of(PRIORITY_NORMAL))
+		return PRIORITY_MORE;
+	return so ? PRIORITY_AS_ASKED : PRIORITY_LESS;
+}
+
+enum priority_seen priority_text(const struct gpuarb_partition *partition, char *buf, size_t size)
+{
+	char asked[PRIORITY_NAME], seen[PRIORITY_NAME];
+	const char *word = priority_name(partition->priority, asked);
+	size_t n = partition->n_priorities_seen;
+	enum priority_seen r;
+
+	if (n == 0) {
+		snprintf(buf, size, "%s%s", word,
+			 partition->priority == PRIORITY_NORMAL
+				 ? ""
+				 : " (asked; not seen in the hardware)");
+		return PRIORITY_AS_ASKED;
+	}
+	r = compare(partition);
+	if (r == PRIORITY_AS_ASKED)
+		snprintf(buf, size, "%s", word);
+	else
+		snprintf(buf, size, "%s (asked %s)",
+			 priority_name(partition->priorities_seen[n - 1], seen), word);
+	return r;
 }

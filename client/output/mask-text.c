@@ -2,12 +2,17 @@
 #include "client/output/mask-text.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "client/options/number.h"
+#include "util/base.h"
+
+/* ---- bits ------------------------------------------------------------------------------------- */
 
 #define BITS_MAX 65536U /* far above DEAL_BITS: a mask may be too long and explained */
 
@@ -144,5 +149,186 @@ char *mask_list(const uint32_t *mask, size_t words)
 			bit++;
 		fprintf(out, first == bit ? "%s%zu" : "%s%zu-%zu", n++ ? "," : "", first, bit);
 	}
+	return fclose(out) == 0 ? text : NULL;
+}
+
+/* ---- places ----------------------------------------------------------------------------------- */
+
+#define ALL UINT64_MAX /* in place of what was not named */
+
+struct place {
+	uint64_t xcc, engine, array, first, last;
+};
+
+/* Takes WORD and the number after it off the front, if WORD is there. */
+static int take_part(const char **text, const char *word, uint64_t *ret)
+{
+	size_t n = strlen(word);
+
+	if (strncasecmp(*text, word, n) != 0)
+		return 0;
+	*text += n;
+	return number_take(text, ret);
+}
+
+/* One place, up to the comma or the end. */
+static int read_place(const char **text, struct place *ret)
+{
+	struct place place = { ALL, ALL, ALL, ALL, ALL };
+	int r;
+
+	r = take_part(text, "XCC", &place.xcc);
+	if (r < 0)
+		return r;
+	if (place.xcc != ALL && *(*text)++ != '.')
+		return -EINVAL;
+	r = take_part(text, "SE", &place.engine);
+	if (r >= 0)
+		r = take_part(text, ".SH", &place.array);
+	if (r >= 0)
+		r = take_part(text, ":", &place.first);
+	place.last = place.first;
+	if (r >= 0 && place.first != ALL)
+		r = take_part(text, "-", &place.last);
+	if (r < 0)
+		return r;
+	if (place.engine == ALL || (**text && **text != ','))
+		return -EINVAL;
+
+	*ret = place;
+	return 0;
+}
+
+static PRINTF_LIKE(3, 4) int bad(char *buf, size_t size, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(buf, size, format, args);
+	va_end(args);
+	return -EINVAL;
+}
+
+/* What the geometry says to it. Whole WGPs: CUs 2n and 2n + 1. */
+static int check_place(const struct geometry *geometry, const struct place *place, char *buf,
+		       size_t size)
+{
+	unsigned step = geometry_step(geometry);
+
+	if (place->xcc != ALL && place->xcc >= geometry->xccs)
+		return bad(buf, size, "no such XCC; there are %u, from XCC0", geometry->xccs);
+	if (place->engine >= geometry->engines)
+		return bad(buf, size, "no such shader engine; there are %u, from SE0",
+			   geometry->engines);
+	if (place->array != ALL && place->array >= geometry->arrays)
+		return bad(buf, size, "no such shader array; there are %u, from SH0",
+			   geometry->arrays);
+	if (place->first == ALL)
+		return 0;
+	if (place->last < place->first)
+		return bad(buf, size, "the range ends before it begins; CUs count from 0");
+	if (place->first % step != 0 || (place->last + 1) % step != 0)
+		return bad(buf, size, "half a WGP; CUs go in whole groups of %u", step);
+	return 0;
+}
+
+/* Adds the place's CUs of one (XCC, engine) pair, counted over its arrays. */
+static int add_pair(const struct geometry *geometry, const struct place *place, unsigned xcc,
+		    struct cuset *set, char *buf, size_t size)
+{
+	unsigned engine = (unsigned)place->engine, count = 0;
+
+	for (unsigned a = 0; a < geometry->arrays; a++) {
+		if (place->array != ALL && a != place->array)
+			continue;
+		for (unsigned cu = 0; cu < geometry->active[xcc][engine][a]; cu++, count++) {
+			if (place->first == ALL || (count >= place->first && count <= place->last))
+				set->pair[cuset_pair(xcc, engine)] |= UINT32_C(1)
+								      << (cu + a * CUSET_ARRAY_CUS);
+		}
+	}
+	if (place->first != ALL && place->last >= count)
+		return bad(buf, size, "out of range; %u CUs work there", count);
+	return 0;
+}
+
+static int add_place(const struct geometry *geometry, const struct place *place, struct cuset *set,
+		     char *buf, size_t size)
+{
+	int r = check_place(geometry, place, buf, size);
+
+	for (unsigned xcc = 0; r >= 0 && xcc < geometry->xccs; xcc++) {
+		if (place->xcc == ALL || place->xcc == xcc)
+			r = add_pair(geometry, place, xcc, set, buf, size);
+	}
+	return r;
+}
+
+int places_parse(const struct model *model, const char *text, struct cuset *ret, char *buf,
+		 size_t size)
+{
+	struct cuset set = { 0 };
+	char why[128];
+
+	for (;; text++) {
+		const char *start = text;
+		struct place place;
+
+		if (read_place(&text, &place) < 0) {
+			snprintf(buf, size, "%.*s: not [XCCn.]SEn[.SHn][:FIRST[-LAST]]",
+				 (int)min_u((unsigned)strcspn(start, ","), 60), start);
+			return -EINVAL;
+		}
+		if (add_place(&model->geometry, &place, &set, why, sizeof(why)) < 0) {
+			snprintf(buf, size, "%.*s: %s", (int)(text - start), start, why);
+			return -EINVAL;
+		}
+		if (!*text)
+			break;
+	}
+	*ret = set;
+	return 0;
+}
+
+static void format_array(const struct geometry *geometry, FILE *out, unsigned xcc, unsigned engine,
+			 unsigned array, uint32_t cus, bool *first_place)
+{
+	for (unsigned cu = 0; cu < CUSET_ARRAY_CUS; cu++) {
+		unsigned first = cu;
+
+		if (!(cus >> cu & 1))
+			continue;
+		while (cu + 1 < CUSET_ARRAY_CUS && (cus >> (cu + 1) & 1))
+			cu++;
+
+		fputs(*first_place ? "" : ",", out);
+		if (geometry->xccs > 1)
+			fprintf(out, "XCC%u.", xcc);
+		fprintf(out, "SE%u", engine);
+		if (geometry->arrays > 1)
+			fprintf(out, ".SH%u", array);
+		fprintf(out, first == cu ? ":%u" : ":%u-%u", first, cu);
+		*first_place = false;
+	}
+}
+
+char *places_format(const struct model *model, const struct cuset *set)
+{
+	const struct geometry *geometry = &model->geometry;
+	bool first = true;
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return NULL;
+
+	for (unsigned x = 0; x < geometry->xccs; x++)
+		for (unsigned e = 0; e < geometry->engines; e++)
+			for (unsigned a = 0; a < geometry->arrays; a++)
+				format_array(geometry, out, x, e, a,
+					     set->pair[cuset_pair(x, e)] >> a * CUSET_ARRAY_CUS &
+						     0xffff,
+					     &first);
 	return fclose(out) == 0 ? text : NULL;
 }

@@ -10,9 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 
-#include "util/base.h"
 #include "libgpuarb/gpuarb.h"
+#include "util/base.h"
 
 /* Copies text as what a terminal may show: what is not printable in this locale becomes
  * \xNN. At most `columns` columns, the cut marked with "..". An owned string. */
@@ -45,3 +46,10 @@ bool print_may_colour(FILE *out);
 
 #define COLOUR_ALARM "\033[1;31m"
 #define COLOUR_NONE "\033[0m"
+
+/* Puts $PAGER, else less, behind standard output. Returns its pid, 0 where there is none to
+ * be had: output then goes where it went. */
+pid_t pager_start(void);
+
+/* Ends the output and waits until it was read, or as much of it as anybody wanted. */
+void pager_finish(pid_t pager);

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "client/output/fail.h"
-#include "client/output/model.h"
+#include "client/launch/model-load.h"
 #include "client/launch/session.h"
 #include "sys/config/profile.h"
 

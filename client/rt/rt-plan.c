@@ -2,11 +2,11 @@
 #include "client/rt/rt-plan.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/rt/reason.h"
 #include "core/policy/settings.h"
 
 #define CUS_MAX 1024U
@@ -187,6 +187,296 @@ static void judge_partition(struct rt_plan *plan, size_t i, unsigned most)
 	ret->passes = ret->response <= rt_plan_allowed(plan->set, i);
 }
 
+/* ---- side by side ------------------------------------------------------------------------- */
+
+/* Would they fit if engines were shared? */
+static bool fits_sharing_engines(const struct rt_plan *plan, const unsigned *least)
+{
+	struct rt_partition *partitions = calloc(plan->set->n_partitions, sizeof(*partitions));
+	struct rt_layout *layout = calloc(1, sizeof(*layout));
+	struct rt_set set = *plan->set;
+	bool fits = false;
+
+	set.partitions = partitions;
+	for (size_t i = 0; partitions && i < set.n_partitions; i++) {
+		partitions[i] = plan->set->partitions[i];
+		partitions[i].isolation = ISOLATION_CU;
+		partitions[i].alone = false;
+	}
+	if (partitions && layout)
+		fits = rt_fit(plan->gpu, &set, least, layout) == 0;
+	free(partitions);
+	free(layout);
+	return fits;
+}
+
+static void reason_fit(struct rt_plan *plan, const unsigned *least)
+{
+	const char *advice = "take a GPU with more shader engines, or fewer partitions";
+
+	if (plan->layout.lacks == REASON_QUEUES || plan->layout.lacks == REASON_PROCESSES)
+		advice =
+			"ask for fewer (queues = N, processes = N), or put tasks of several partitions "
+			"into one";
+	else if (fits_sharing_engines(plan, least))
+		advice = "with isolation = cu in each partition they would, sharing shader engines";
+	snprintf(plan->reason, sizeof(plan->reason),
+		 "the partitions do not fit side by side: %s; %s", plan->layout.why, advice);
+}
+
+/* ---- one task ----------------------------------------------------------------------------- */
+
+/* With nobody else in its partition. */
+static bool passes_alone(const struct rt_plan *plan, size_t i)
+{
+	const struct rt_task *task = &plan->set->tasks[i];
+	uint64_t response = bound_response(&plan->partitions[task->partition].bound,
+					   plan->tasks[i].wcet);
+
+	return response != BOUND_NONE && response + task->jitter <= task->deadline;
+}
+
+static void advise(const struct rt_plan *plan, size_t i, char *buf, size_t size)
+{
+	const struct rt_task *task = &plan->set->tasks[i];
+	const struct rt_partition_plan *partition = &plan->partitions[task->partition];
+	const struct rt_task_plan *t = &plan->tasks[i];
+	struct bound active = partition->bound;
+	uint64_t response;
+
+	active.latency = 0;
+	response = bound_response(&active, partition->work);
+	if (partition->least > 0)
+		snprintf(buf, size,
+			 "it passes on %u CUs or more, which this GPU does not have for "
+			 "one lease",
+			 partition->least);
+	else if (partition->bound.latency > 0 && response != BOUND_NONE &&
+		 response + task->jitter <= task->deadline)
+		snprintf(buf, size,
+			 "but for %llu us of activation it would pass: release the first "
+			 "job when the lease is granted (waits-for-grant = yes)",
+			 (unsigned long long)partition->bound.latency);
+	else if (t->bound <= task->period)
+		snprintf(buf, size, "a deadline of %llu us would do", (unsigned long long)t->bound);
+	else if (plan->set->partitions[task->partition].n_tasks > 1 && passes_alone(plan, i))
+		snprintf(buf, size, "in a partition of its own it would pass on so many");
+	else
+		snprintf(buf, size,
+			 "no deadline within its period would do: it needs a period of "
+			 "%llu us, or shorter execution times",
+			 (unsigned long long)t->bound);
+}
+
+static void reason_task(struct rt_plan *plan, size_t i)
+{
+	const struct rt_task *task = &plan->set->tasks[i];
+	const struct rt_partition_plan *partition = &plan->partitions[task->partition];
+	struct rt_task_plan *ret = &plan->tasks[i];
+	char advice[192];
+
+	if (ret->wcet == RT_UNSET) {
+		snprintf(ret->reason, sizeof(ret->reason),
+			 "measured from %u CUs on only, and this GPU "
+			 "has %u for one lease: measure it on that many",
+			 task->points[0].cus, partition->effective);
+		return;
+	}
+	if (partition->work == RT_UNSET) {
+		snprintf(ret->reason, sizeof(ret->reason),
+			 "not known: another task of its partition "
+			 "was not measured on so few CUs as this GPU has for one lease");
+		return;
+	}
+	if (ret->bound == BOUND_NONE) {
+		snprintf(ret->reason, sizeof(ret->reason),
+			 "changes of masks stop the GPU for %llu us "
+			 "and may come every %llu us: name fewer changed-queues, or make "
+			 "activate-min-interval longer",
+			 (unsigned long long)partition->bound.change,
+			 (unsigned long long)partition->bound.interval);
+		return;
+	}
+	advise(plan, i, advice, sizeof(advice));
+	snprintf(ret->reason, sizeof(ret->reason), "%lld us past its deadline on %u CUs, %s; %s",
+		 (long long)-ret->slack, partition->effective,
+		 partition->placed ? "where its partition is"
+				   : "the most that this GPU has for one "
+				     "lease",
+		 advice);
+}
+
+/* What a result rests on. Assumptions were made by who wrote the file, or by the model;
+ * conditions are what nobody has stated. */
+
+struct list {
+	char ***list;
+	size_t *n;
+	int error;
+};
+
+static PRINTF_LIKE(2, 3) void say(struct list *list, const char *format, ...)
+{
+	char **more = reallocarray(*list->list, *list->n + 1, sizeof(*more)), *text;
+	va_list args;
+	int n;
+
+	if (more)
+		*list->list = more;
+	va_start(args, format);
+	n = vasprintf(&text, format, args);
+	va_end(args);
+	if (n >= 0 && more)
+		(*list->list)[(*list->n)++] = text;
+	else
+		list->error = -ENOMEM;
+	if (n >= 0 && !more)
+		free(text);
+}
+
+static unsigned long long ull(uint64_t number)
+{
+	return number;
+}
+
+static size_t count_source(const struct rt_plan *plan, enum rt_source source)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < plan->set->n_tasks; i++)
+		n += plan->tasks[i].source == source;
+	return n;
+}
+
+static void say_times(const struct rt_plan *plan, struct list *list)
+{
+	size_t modelled = count_source(plan, RT_MODELLED), kept = count_source(plan, RT_KEPT);
+
+	say(list,
+	    "Execution times are the longest there are, measured on masks with as many CUs in "
+	    "each shader engine; %u %% are added for neighbours (up to 41 %% were measured) and for "
+	    "the law of masks.",
+	    plan->set->margin_percent);
+	if (modelled > 0)
+		say(list,
+		    "Execution times of %zu task%s are modelled: taken from measurements on fewer "
+		    "and on more CUs by the law of masks, which is %s for this GPU.",
+		    modelled, modelled == 1 ? "" : "s",
+		    plan->gpu->law_measured ? "measured" : "assumed");
+	if (kept > 0)
+		say(list,
+		    "Execution times of %zu task%s are kept from fewer CUs: no measurement is for "
+		    "so many, and more do not make it slower.",
+		    kept, kept == 1 ? "" : "s");
+}
+
+static void say_changes(const struct rt_plan *plan, struct list *list)
+{
+	const struct rt_set *set = plan->set;
+
+	if (!plan->preempts) {
+		say(list,
+		    "Changes of other queues' masks do not stop this GPU's other queues (MES).");
+		return;
+	}
+	if (!set->borrowers)
+		say(list, "No lease on the GPU borrows CUs: no mask changes while tasks run.");
+	else
+		say(list,
+		    "Masks of borrowers grow at most once in %llu us; each such change is of up to "
+		    "%llu queues, and each of these stops the GPU for up to %llu us.",
+		    ull(set->daemon.activate_min_interval), ull(plan->changed_queues),
+		    ull(set->preemption));
+	if (set->borrowers && set->activations != RT_UNSET)
+		say(list,
+		    "At most %llu other lease%s granted or activated within one response time.",
+		    ull(set->activations), set->activations == 1 ? " is" : "s are");
+	else if (set->borrowers)
+		say(list,
+		    "Within one response time every other lease of this file that starts inactive "
+		    "may be activated once, and nothing else is granted on the GPU.");
+	if (set->queue_changes != RT_UNSET)
+		say(list,
+		    "Queues outside of the partition are created, masked or destroyed at most %llu "
+		    "time%s within one response time.",
+		    ull(set->queue_changes), set->queue_changes == 1 ? "" : "s");
+}
+
+static void say_activation(const struct rt_plan *plan, struct list *list)
+{
+	const struct rt_set *set = plan->set;
+
+	for (size_t i = 0; i < set->n_partitions; i++) {
+		const struct rt_partition *p = &set->partitions[i];
+
+		if (!p->start_inactive)
+			continue;
+		if (p->activation == RT_UNSET)
+			say(list,
+			    "%s is active %llu us after it is activated: activate-grace, "
+			    "enforce-delay and the kernel's preemption time-out; so only if every "
+			    "tenant whose leases borrow has enforce = kill, and "
+			    "gpuarb-enforce.socket is there.",
+			    p->name, ull(plan->partitions[i].activation));
+		else
+			say(list, "%s is active %llu us after it is activated.", p->name,
+			    ull(p->activation));
+		if (p->waits_for_grant)
+			say(list,
+			    "%s releases its first job when it is granted, not when it asks to "
+			    "be active.",
+			    p->name);
+	}
+}
+
+static void say_gpu(const struct rt_plan *plan, struct list *list)
+{
+	say(list,
+	    "The GPU is planned as if nothing else were granted there; leases of other classes "
+	    "get what is left.");
+	if (plan->layout.n > 1)
+		say(list, plan->layout.any_order
+				  ? "The partitions fit in whatever order they start."
+				  : "The partitions fit if they start in the order below.");
+	if (!plan->gpu->harvest_known)
+		say(list, "Which of the GPU's CUs are fused off is assumed.");
+	say(list,
+	    "The clock is as it was when times were measured; no reset, no page fault, no want "
+	    "of memory that evicts queues, and no debugger stops the GPU.");
+}
+
+static void say_conditions(const struct rt_plan *plan, struct list *list)
+{
+	const struct rt_set *set = plan->set;
+
+	if (!set->capped)
+		say(list,
+		    "Not stated that every client of the GPU is capped: queues of a program "
+		    "without a lease may oversubscribe it (every-client-capped = yes states it).");
+	if (!set->no_graphics)
+		say(list, "Not stated that no graphics run on the GPU: they know no CU mask "
+			  "(no-graphics = yes states it).");
+	if (plan->preempts && set->queue_changes == RT_UNSET)
+		say(list,
+		    "Not stated how many queues of other programs come or go within one response "
+		    "time, or get a mask: each stops the GPU (queue-changes = N states it).");
+}
+
+static int plan_assume(struct rt_plan *plan)
+{
+	struct list assumptions = { &plan->assumptions, &plan->n_assumptions, 0 };
+	struct list conditions = { &plan->conditions, &plan->n_conditions, 0 };
+
+	say(&assumptions, "Each partition runs one job at a time, in the order in which they are "
+			  "submitted, and a task asks again only when its last job is done.");
+	say_times(plan, &assumptions);
+	say_changes(plan, &assumptions);
+	say_activation(plan, &assumptions);
+	say_gpu(plan, &assumptions);
+	say_conditions(plan, &conditions);
+	return assumptions.error < 0 ? assumptions.error : conditions.error;
+}
+
 /* ---- the set ------------------------------------------------------------------------------ */
 
 static int place_all(struct rt_plan *plan, unsigned most)
@@ -207,7 +497,7 @@ static int place_all(struct rt_plan *plan, unsigned most)
 	if (r == -ENOMEM)
 		return r;
 	if (r < 0) {
-		rt_reason_fit(plan, least);
+		reason_fit(plan, least);
 		memset(plan->layout.places, 0, sizeof(plan->layout.places));
 		plan->layout.n = 0;
 	}
@@ -225,7 +515,7 @@ static void judge(struct rt_plan *plan)
 	for (size_t i = 0; i < plan->set->n_tasks; i++) {
 		judge_task(plan, i);
 		if (!plan->tasks[i].meets)
-			rt_reason_task(plan, i);
+			reason_task(plan, i);
 	}
 }
 
@@ -250,7 +540,7 @@ int rt_plan_make(const struct rt_set *set, const struct gpu_info *gpu, struct rt
 	if (r < 0)
 		return r;
 	judge(plan);
-	r = rt_plan_assume(plan);
+	r = plan_assume(plan);
 	if (r < 0)
 		return r;
 	if (plan->result != RT_REJECTED && plan->n_conditions > 0)

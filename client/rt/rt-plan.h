@@ -61,6 +61,3 @@ DEFINE_CLEANUP(struct rt_plan *, rt_plan_free)
 
 /* Of the longest response that the tasks of a partition allow. */
 uint64_t rt_plan_allowed(const struct rt_set *set, size_t partition);
-
-/* assume.c: says what is taken for granted, and what nobody has stated. -ENOMEM. */
-int rt_plan_assume(struct rt_plan *plan);

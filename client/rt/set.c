@@ -1,26 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "client/rt/set.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/rt/set-internal.h"
-#include "core/policy/settings.h"
+#include "util/ini.h"
 #include "util/text.h"
 
-static const char *const section_names[] = {
-	[RT_SET] = "taskset",
-	[RT_PARTITION] = "partition",
-	[RT_TASK] = "task",
-	NULL,
-};
-
-const char *rt_section_name(enum rt_section section)
-{
-	return section_names[section];
-}
+#define ERRORS_MAX 100U /* more do not help the reader */
 
 bool rt_is_name(const char *name)
 {
@@ -45,153 +32,6 @@ const char *rt_set_nearest_partition(const struct rt_set *set, const char *name)
 	return text_nearest(name, names);
 }
 
-/* ---- sections ----------------------------------------------------------------------------- */
-
-/* Room for one more row of *rows; NULL after a complaint. */
-static void *add_row(const struct ini_place *place, void **rows, size_t *n, size_t *room,
-		     size_t size, size_t max, const char *what)
-{
-	void *more;
-
-	if (*n == max) {
-		ini_bad(place,
-			"more than %zu %s: plan them in several files, each for GPUs of its "
-			"own",
-			max, what);
-		return NULL;
-	}
-	if (*n == *room) {
-		more = reallocarray(*rows, *room * 2 + 8, size);
-		if (!more) {
-			ini_bad(place, "out of memory");
-			return NULL;
-		}
-		*rows = more;
-		*room = *room * 2 + 8;
-	}
-	more = (char *)*rows + (*n)++ * size;
-	memset(more, 0, size);
-	return more;
-}
-
-static void *add_partition(struct rt_reader *reader, const struct ini_place *place,
-			   const char *name)
-{
-	struct rt_set *set = reader->set;
-	void *rows = set->partitions;
-	struct rt_partition *row = add_row(place, &rows, &set->n_partitions,
-					   &reader->room_partitions, sizeof(*row),
-					   RT_PARTITIONS_MAX, "partitions");
-
-	set->partitions = rows;
-	if (!row)
-		return NULL;
-	snprintf(row->name, sizeof(row->name), "%s", name);
-	row->line = place->line;
-	row->isolation = ISOLATION_SHADER_ENGINE;
-	row->activation = RT_UNSET;
-	row->processes = 1;
-	row->priority = PRIORITY_NORMAL;
-	return row;
-}
-
-static void *add_task(struct rt_reader *reader, const struct ini_place *place, const char *name)
-{
-	struct rt_set *set = reader->set;
-	void *rows = set->tasks;
-	struct rt_task *row = add_row(place, &rows, &set->n_tasks, &reader->room_tasks,
-				      sizeof(*row), RT_TASKS_MAX, "tasks");
-
-	set->tasks = rows;
-	if (!row)
-		return NULL;
-	snprintf(row->name, sizeof(row->name), "%s", name);
-	row->line = place->line;
-	return row;
-}
-
-static void bad_section(const struct ini_place *place, const char *section, const char *word)
-{
-	const char *nearest = text_nearest(word, section_names);
-
-	if (nearest)
-		ini_bad(place, "unknown section [%s]; did you mean [%s%s]?", section, nearest,
-			strcmp(nearest, "taskset") == 0 ? "" : " NAME");
-	else
-		ini_bad(place,
-			"unknown section [%s]; there are [taskset], [partition NAME] and "
-			"[task NAME]",
-			section);
-}
-
-static bool find_section(struct rt_reader *reader, const struct ini_place *place,
-			 const char *section, const char **ret_name)
-{
-	size_t size = strcspn(section, " ");
-	char word[64];
-
-	snprintf(word, sizeof(word), "%.*s", (int)size, section);
-	*ret_name = section[size] ? section + size + 1 : "";
-	for (unsigned i = 0; i < RT_SECTIONS; i++) {
-		if (strcmp(word, section_names[i]) != 0)
-			continue;
-		reader->section = i;
-		if ((i == RT_SET) == (**ret_name == '\0'))
-			return true;
-		ini_bad(place,
-			i == RT_SET ? "[%s] takes no name: [%s]" : "[%s] needs a name: [%s NAME]",
-			section, word);
-		return false;
-	}
-	bad_section(place, section, word);
-	return false;
-}
-
-static void take_section(const struct ini_place *place, const char *section, void *userdata)
-{
-	struct rt_reader *reader = userdata;
-	const char *name;
-
-	reader->target = NULL;
-	reader->within = true;
-	if (!find_section(reader, place, section, &name))
-		return;
-	if (reader->section == RT_SET) {
-		reader->target = reader->set;
-		return;
-	}
-	if (!rt_is_name(name)) {
-		ini_bad(place, "[%s]: a name is up to %u letters, digits and -._@", section,
-			RT_NAME_MAX - 1);
-		return;
-	}
-	reader->target = reader->section == RT_PARTITION ? add_partition(reader, place, name)
-							 : add_task(reader, place, name);
-}
-
-/* ---- the whole ---------------------------------------------------------------------------- */
-
-static int set_new(const struct settings *settings, struct rt_set **ret)
-{
-	struct rt_set *set = calloc(1, sizeof(*set));
-
-	if (!set)
-		return -ENOMEM;
-
-	set->margin_percent = settings->margin_percent;
-	set->borrowers = set->law = true;
-	set->preemption = set->queue_changes = set->activations = set->changed_queues = RT_UNSET;
-	set->in_force = (struct rt_daemon){
-		.activate_grace = settings->activate_grace_usec,
-		.activate_min_interval = settings->activate_min_interval_usec,
-		.enforce_delay = settings->enforce_delay_usec,
-	};
-	set->daemon = set->in_force;
-	set->preemption_timeout = PREEMPTION_MSEC * UINT64_C(1000);
-	*ret = set;
-	return 0;
-}
-
 struct rt_set *rt_set_free(struct rt_set *set)
 {
 	if (!set)
@@ -207,31 +47,160 @@ struct rt_set *rt_set_free(struct rt_set *set)
 	return NULL;
 }
 
-int rt_set_load(const char *path, const struct settings *settings, struct rt_set **ret,
-		struct diagnostics *diagnostics)
+/* ---- checks of the whole ------------------------------------------------------------------ */
+
+static struct ini_place at_line(const struct ini_place *whole, unsigned line)
 {
-	_cleanup_(rt_set_freep) struct rt_set *set = NULL;
-	struct rt_reader reader = { 0 };
-	int r;
+	struct ini_place place = *whole;
 
-	r = set_new(settings, &set);
-	if (r < 0) {
-		diagnostics_add(diagnostics, true, "%s: out of memory", path);
-		return r;
+	place.line = line;
+	return place;
+}
+
+static unsigned long long ull(uint64_t number)
+{
+	return number;
+}
+
+/* ---- one task ----------------------------------------------------------------------------- */
+
+static int by_cus(const void *left, const void *right)
+{
+	const struct rt_point *a = left, *b = right;
+
+	return a->cus < b->cus ? -1 : a->cus > b->cus;
+}
+
+static void check_table(const struct ini_place *whole, struct rt_task *task)
+{
+	struct ini_place place = at_line(whole, task->wcet_line);
+
+	qsort(task->points, task->n_points, sizeof(task->points[0]), by_cus);
+	for (size_t i = 1; i < task->n_points; i++) {
+		const struct rt_point *less = &task->points[i - 1], *more = &task->points[i];
+
+		if (less->cus == more->cus)
+			ini_bad(&place, "[task %s]: wcet has %u CUs twice", task->name, more->cus);
+		else if (more->usec > less->usec)
+			ini_bad(&place,
+				"[task %s]: wcet grows with CUs: %llu us on %u, %llu us on %u; "
+				"measure with masks that have as many CUs in each shader engine "
+				"(gpuarbctl mask explain), and take the longest of many runs",
+				task->name, ull(less->usec), less->cus, ull(more->usec), more->cus);
 	}
-	reader.set = set;
-	reader.whole = (struct ini_place){ .file = path,
-					   .diagnostics = diagnostics,
-					   .errors = &reader.complaints };
-	r = ini_read(path, NULL, take_section, rt_take_key, &reader, diagnostics);
-	if (r == -ENOENT)
-		diagnostics_add(diagnostics, true, "%s: no such file", path);
-	if (r < 0)
-		return r;
+}
 
-	rt_set_check(&reader);
-	if (reader.complaints > 0)
-		return -EINVAL;
-	*ret = TAKE_PTR(set);
-	return 0;
+static void check_times(const struct ini_place *whole, struct rt_task *task)
+{
+	struct ini_place place = at_line(whole, task->line);
+
+	if (task->period == 0)
+		ini_bad(&place,
+			"[task %s] has no period, the least time between two of its "
+			"releases",
+			task->name);
+	if (task->wcet_line == 0)
+		ini_bad(&place,
+			"[task %s] has no wcet, the table of its execution times: "
+			"wcet = 15:2100 30:1100 for 2100 us on 15 CUs",
+			task->name);
+	if (task->period == 0)
+		return;
+	if (task->deadline_line == 0)
+		task->deadline = task->period;
+	if (task->deadline <= task->period)
+		return;
+	place.line = task->deadline_line;
+	ini_bad(&place,
+		"[task %s]: deadline %llu us is past the period, %llu us: each job has to be "
+		"done before the next",
+		task->name, ull(task->deadline), ull(task->period));
+}
+
+static void find_partition(const struct ini_place *whole, struct rt_set *set, struct rt_task *task)
+{
+	struct ini_place place = at_line(whole, task->line);
+	const char *nearest;
+
+	if (!task->partition_name[0]) {
+		ini_bad(&place,
+			"[task %s] has no partition: partition = NAME, of a [partition NAME]",
+			task->name);
+		return;
+	}
+	for (size_t i = 0; i < set->n_partitions; i++) {
+		if (strcmp(set->partitions[i].name, task->partition_name) != 0)
+			continue;
+		task->partition = i;
+		set->partitions[i].n_tasks++;
+		return;
+	}
+	nearest = rt_set_nearest_partition(set, task->partition_name);
+	ini_bad(&place, "[task %s]: there is no [partition %s]%s%s%s", task->name,
+		task->partition_name, nearest ? "; did you mean " : "", nearest ? nearest : "",
+		nearest ? "?" : "");
+}
+
+/* ---- one partition ------------------------------------------------------------------------ */
+
+/* With the shortest times there are. What is above one can never be served, on any GPU. */
+static void check_utilisation(const struct ini_place *whole, const struct rt_set *set)
+{
+	double load[RT_PARTITIONS_MAX] = { 0 };
+
+	for (size_t i = 0; i < set->n_tasks; i++) {
+		const struct rt_task *task = &set->tasks[i];
+
+		load[task->partition] += (double)task->points[task->n_points - 1].usec /
+					 (double)task->period;
+	}
+	for (size_t i = 0; i < set->n_partitions; i++) {
+		struct ini_place place = at_line(whole, set->partitions[i].line);
+
+		/* What rounding hides is refused by the bound, if it matters. */
+		if (load[i] > 1 + 1e-9)
+			ini_bad(&place,
+				"[partition %s]: utilisation %.2f is above one even with the "
+				"shortest times of each wcet: put tasks into another partition, or "
+				"make periods longer",
+				set->partitions[i].name, load[i]);
+	}
+}
+
+static void check_partition(const struct ini_place *whole, const struct rt_partition *partition)
+{
+	struct ini_place place = at_line(whole, partition->line);
+
+	if (partition->n_tasks == 0)
+		ini_bad(&place, "[partition %s] has no task", partition->name);
+	if (partition->queues > 0 && partition->queues < 2 * partition->processes)
+		ini_bad(&place,
+			"[partition %s]: queues %u is too few for %u process%s: the least that HIP "
+			"can live with is 2 in each",
+			partition->name, partition->queues, partition->processes,
+			partition->processes == 1 ? "" : "es");
+	if (!partition->start_inactive &&
+	    (partition->activation != RT_UNSET || partition->waits_for_grant))
+		ini_bad(&place,
+			"[partition %s]: %s is for a lease that starts inactive: "
+			"start-inactive = yes",
+			partition->name,
+			partition->waits_for_grant ? "waits-for-grant" : "activation-latency");
+}
+
+void rt_set_check(struct rt_set *set, const struct ini_place *whole)
+{
+	struct ini_place place = at_line(whole, 1);
+
+	if (set->n_tasks == 0)
+		ini_bad(&place, "the set is empty: there is no [task NAME]");
+	for (size_t i = 0; i < set->n_tasks && *whole->errors < ERRORS_MAX; i++) {
+		check_times(whole, &set->tasks[i]);
+		check_table(whole, &set->tasks[i]);
+		find_partition(whole, set, &set->tasks[i]);
+	}
+	for (size_t i = 0; i < set->n_partitions; i++)
+		check_partition(whole, &set->partitions[i]);
+	if (*whole->errors == 0)
+		check_utilisation(whole, set);
 }

@@ -73,6 +73,14 @@ struct rt_set {
 	size_t n_tasks;
 };
 
+/* Letters, digits and -._@, up to RT_NAME_MAX - 1 of them. */
+bool rt_is_name(const char *name);
+
+/* Reports what only the whole set shows; connects tasks with their partitions and sorts their
+ * tables. whole: the file, and the counter of errors. */
+struct ini_place;
+void rt_set_check(struct rt_set *set, const struct ini_place *whole);
+
 /* Reads and checks the file; what it does not say of margin and daemon is by the settings.
  * Everything that is wrong is a note, "FILE:LINE: …". -ENOENT, -EINVAL, -ENOMEM, each with a
  * note; *ret is left alone then. */

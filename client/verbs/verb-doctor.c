@@ -6,6 +6,23 @@
 #include "client/doctor/service-user.h"
 #include "client/verbs/verb.h"
 
+/* In the order in which they use the findings of each other. */
+static const struct check checks[] = {
+	{ "kernel", check_kernel },
+	{ "permissions", check_permissions },
+	{ "scheduler", check_scheduler },
+	{ "slots", check_slots },
+	{ "isolation", check_isolation },
+	{ "debugfs", check_debugfs },
+	{ "hip", check_hip },
+	{ "environment", check_environment },
+	{ "bus", check_bus },
+	{ "daemon", check_daemon },
+	{ "policy", check_policy },
+	{ "unit", check_unit },
+	{ "installed", check_installed },
+};
+
 static const char *const marks[] = {
 	[MARK_OK] = "ok",
 	[MARK_NOTE] = "note",
@@ -66,8 +83,8 @@ int run_doctor(struct command *command)
 	};
 
 	doctor_look_at_gpus(&doctor);
-	for (size_t i = 0; i < doctor_n_checks; i++)
-		doctor_run(&doctor, &doctor_checks[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(checks); i++)
+		doctor_run(&doctor, &checks[i]);
 
 	if (command->json)
 		print_json(&doctor);

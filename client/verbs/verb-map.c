@@ -5,7 +5,7 @@
 
 #include "client/output/fail.h"
 #include "client/output/json.h"
-#include "client/output/map-draw.h"
+#include "client/output/map.h"
 #include "client/output/print.h"
 #include "client/launch/session.h"
 #include "client/verbs/verb.h"

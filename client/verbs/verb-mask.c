@@ -3,11 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/launch/model-load.h"
 #include "client/output/explain.h"
 #include "client/output/fail.h"
-#include "client/output/mask-print.h"
 #include "client/output/mask-text.h"
-#include "client/options/places.h"
 #include "client/verbs/verb.h"
 
 static void free_mask(uint32_t **mask)

@@ -6,7 +6,7 @@
 #include "client/output/json-view.h"
 #include "client/output/print.h"
 #include "client/verbs/verb.h"
-#include "client/options/want-options.h"
+#include "client/launch/wants.h"
 
 #define ADVICE_MAX 64U
 

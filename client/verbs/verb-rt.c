@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "client/output/fail.h"
-#include "client/output/model.h"
+#include "client/launch/model-load.h"
 #include "client/output/print.h"
 #include "client/rt/show.h"
 #include "client/doctor/service-user.h"

@@ -10,7 +10,7 @@
 #include "client/output/fail.h"
 #include "client/launch/grant.h"
 #include "client/output/print.h"
-#include "client/output/priority-text.h"
+#include "client/output/lease-text.h"
 #include "client/verbs/verb.h"
 #include "core/policy/class.h"
 

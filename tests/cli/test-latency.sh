@@ -35,7 +35,6 @@ cat >"$dir/tenants.d/10-all.conf" <<-CONF
 	class = realtime
 CONF
 ends 2 latency --json --svg=x
-err_has '--json and --svg: one or the other'
 ends 2 latency 0
 ends 2 latency --same-line=1
 err_has 'takes no value'

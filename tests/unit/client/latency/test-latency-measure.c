@@ -9,7 +9,7 @@
 #include "check.h"
 #include "client/latency/judge.h"
 #include "client/latency/measure.h"
-#include "client/latency/pairs.h"
+#include "client/latency/unit.h"
 #include "latency-model.h"
 
 struct run {

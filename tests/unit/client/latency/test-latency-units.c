@@ -7,10 +7,8 @@
 #include <stdint.h>
 
 #include "check.h"
-#include "client/latency/hw-id.h"
-#include "client/latency/pairs.h"
-#include "client/latency/statistic.h"
 #include "client/latency/unit.h"
+#include "client/latency/matrix.h"
 #include "latency-model.h"
 
 static struct units cut(const struct model *model, const uint32_t *mask, size_t words)

@@ -5,7 +5,7 @@
 #include "client/output/drift.h"
 
 #include "check.h"
-#include "client/output/lent.h"
+#include "client/output/lease-text.h"
 #include "fake-sysfs.h"
 #include "scratch.h"
 

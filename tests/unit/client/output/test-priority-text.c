@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "client/output/priority-text.h"
+#include "client/output/lease-text.h"
 
 #include "check.h"
 

@@ -3,7 +3,9 @@
 
 /* Who has which CU of a GPU: what the map draws. */
 
-#include "client/output/lent.h"
+#include <stdio.h>
+
+#include "client/output/lease-text.h"
 #include "client/output/model.h"
 
 /* In a cell: the number of a tenancy, or one of these. */
@@ -34,3 +36,10 @@ static inline int grid_cell(const struct grid *grid, unsigned xcc, unsigned engi
 {
 	return grid->cell[cuset_pair(xcc, engine)][array * CUSET_ARRAY_CUS + cu];
 }
+
+/* Ways to show a grid. */
+
+void map_draw_text(const struct command *command, const struct grid *grid);
+
+/* One drawing of all the grids, below each other. */
+void map_draw_svg(FILE *out, const struct grid *grids, size_t n);

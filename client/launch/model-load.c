@@ -2,7 +2,7 @@
 #include <errno.h>
 
 #include "client/output/fail.h"
-#include "client/output/model.h"
+#include "client/launch/model-load.h"
 #include "client/output/print.h"
 #include "client/launch/session.h"
 #include "util/base.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "client/options/want-options.h"
+#include "client/launch/wants.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/latency/latency-print.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/output/json.h"
+#include "client/output/mask-text.h"
+#include "client/output/print.h"
+
+/* ---- text ------------------------------------------------------------------------------------- */
+
+#define LABEL 16 /* columns of a row's name */
+#define CELL 5
+
+void pair_name(const struct findings *findings, size_t a, size_t b, char buf[static PAIR_NAME])
+{
+	char first[UNIT_NAME], second[UNIT_NAME];
+
+	unit_name(findings->model, findings->units, a, first);
+	unit_name(findings->model, findings->units, b, second);
+	if (a == b)
+		snprintf(buf, PAIR_NAME, "%s with itself", first);
+	else
+		snprintf(buf, PAIR_NAME, "%s and %s", first, second);
+}
+
+void ran_name(const struct findings *findings, size_t i, char buf[static RAN_NAME])
+{
+	const struct ran *ran = &findings->matrix->ran[i];
+	unsigned lanes = findings->units->lanes;
+	size_t used = 0;
+
+	for (unsigned lane = 0; lane < lanes && used < RAN_NAME; lane++) {
+		const struct place *place = &ran->lane[lane];
+		char xcc[16] = "", array[16] = "";
+
+		if (lanes > 1)
+			snprintf(xcc, sizeof(xcc), "XCC%u.", place->xcc);
+		if (findings->model->geometry.arrays > 1)
+			snprintf(array, sizeof(array), ".SH%u", place->array);
+		used += (size_t)snprintf(buf + used, RAN_NAME - used, "%s%sSE%u%s:%u",
+					 lane > 0 ? " " : "", xcc, place->engine, array, place->cu);
+	}
+}
+
+static void print_legend(const struct findings *findings, FILE *out)
+{
+	const struct units *units = findings->units;
+
+	print_line(out,
+		   "%s: from %s to %s, nanoseconds one way, median of %u rounds; flags in "
+		   "%s",
+		   findings->gpu, unit_kind(units), unit_kind(units), GAME_ROUNDS,
+		   findings->same_line ? "one cache line" : "cache lines of their own");
+	if (units->lanes > 1)
+		print_line(out,
+			   "Each stands for one %s on each of the %u XCCs, named by the "
+			   "first's.",
+			   unit_kind(units), units->lanes);
+	fprintf(out, "\n%*s", LABEL, "");
+	for (size_t i = 0; i < units->n; i++)
+		fprintf(out, "%*zu", CELL, i);
+	fputc('\n', out);
+}
+
+static void print_row(const struct findings *findings, size_t a, FILE *out)
+{
+	const struct ran *ran = &findings->matrix->ran[a];
+	char name[UNIT_NAME];
+
+	unit_name(findings->model, findings->units, a, name);
+	fprintf(out, "%4zu %-9s%c%c", a, name, findings->summary->slow[a] ? '*' : ' ',
+		ran->elsewhere ? '!' : ' ');
+	for (size_t b = 0; b < findings->units->n; b++) {
+		double ns = matrix_get(findings->matrix, a, b);
+
+		if (isnan(ns))
+			fprintf(out, "%*s", CELL, "-");
+		else
+			fprintf(out, "%*.0f", CELL, ns);
+	}
+	fputc('\n', out);
+}
+
+static void print_matrix(const struct findings *findings, FILE *out)
+{
+	unsigned engine = UNIT_MIXED - 1;
+
+	for (size_t a = 0; a < findings->units->n; a++) {
+		unsigned here = findings->units->list[a].engine;
+
+		if (here != engine && here == UNIT_MIXED)
+			fprintf(out, "several shader engines\n");
+		else if (here != engine)
+			fprintf(out, "SE %u\n", here);
+		engine = here;
+		print_row(findings, a, out);
+	}
+	fputc('\n', out);
+}
+
+static void print_classes(const struct findings *findings, FILE *out)
+{
+	static const char *const names[PAIR_CLASSES] = {
+		[PAIR_SAME_ENGINE] = "same shader engine",
+		[PAIR_ACROSS] = "across shader engines",
+	};
+
+	for (unsigned class = 0; class < PAIR_CLASSES; class ++) {
+		const struct spread *pairs = &findings->summary->pairs[class];
+		char name[32];
+
+		if (pairs->n == 0)
+			continue;
+		if (names[class])
+			snprintf(name, sizeof(name), "%s", names[class]);
+		else
+			snprintf(name, sizeof(name), "same %s", unit_kind(findings->units));
+		fprintf(out, "%-21s  median %.0f ns, from %.0f to %.0f, %zu pair%s\n", name,
+			pairs->median, pairs->least, pairs->most, pairs->n, print_s(pairs->n));
+	}
+}
+
+static void print_slow(const struct findings *findings, FILE *out)
+{
+	const struct summary *summary = findings->summary;
+	char name[PAIR_NAME];
+
+	for (size_t a = 0; a < findings->units->n; a++) {
+		unit_name(findings->model, findings->units, a, name);
+		if (summary->slow[a])
+			print_line(out, "outlier: %s, %.2f times what is usual with all others",
+				   name, summary->ratio[a]);
+	}
+	for (size_t a = 0; a < findings->units->n; a++) {
+		for (size_t b = a; b < findings->units->n; b++) {
+			if (!summary_slow_pair(summary, findings->matrix, findings->units, a, b))
+				continue;
+			pair_name(findings, a, b, name);
+			print_line(out, "outlier: %s, %.0f ns", name,
+				   matrix_get(findings->matrix, a, b));
+		}
+	}
+}
+
+static void print_elsewhere(const struct findings *findings, FILE *out)
+{
+	char name[UNIT_NAME], place[RAN_NAME];
+	bool guessed = false;
+
+	for (size_t i = 0; i < findings->units->n; i++) {
+		const struct ran *ran = &findings->matrix->ran[i];
+
+		if (!ran->elsewhere)
+			continue;
+		unit_name(findings->model, findings->units, i, name);
+		ran_name(findings, i, place);
+		print_line(out, "mask not honoured: %s ran on %s%s", name, place,
+			   ran->moved ? ", and elsewhere in other games" : "");
+		guessed = !findings->harvest_known;
+	}
+	if (guessed)
+		print_line(out, "Which CUs are fused off is not known here: these may be where "
+				"their masks lead.");
+}
+
+void print_text(const struct command *command, const struct findings *findings, FILE *out)
+{
+	size_t unmet = findings->matrix->unmet;
+
+	if (!command->no_legend)
+		print_legend(findings, out);
+	print_matrix(findings, out);
+	print_classes(findings, out);
+	print_slow(findings, out);
+	print_elsewhere(findings, out);
+	if (unmet > 0)
+		print_line(out, "did not meet: %zu pair%s, shown as -", unmet, print_s(unmet));
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------- */
+
+const char *const pair_class_keys[PAIR_CLASSES] = {
+	[PAIR_SAME_UNIT] = "same_unit",
+	[PAIR_SAME_ENGINE] = "same_shader_engine",
+	[PAIR_ACROSS] = "across",
+};
+
+/* Whole nanoseconds: the clock is not as fine as its average. */
+static void json_ns(struct json_object *in, const char *key, double ns)
+{
+	if (isnan(ns))
+		json_null(in, key);
+	else
+		json_number(in, key, (uint64_t)llround(ns));
+}
+
+static void json_places(struct json_object *map, const char *key, const struct place *places,
+			unsigned n)
+{
+	struct json_object *list = json_list(map, key);
+
+	for (unsigned i = 0; i < n; i++) {
+		struct json_object *place = json_map(list, NULL);
+
+		json_number(place, "xcc", places[i].xcc);
+		json_number(place, "shader_engine", places[i].engine);
+		json_number(place, "shader_array", places[i].array);
+		json_number(place, "cu", places[i].cu);
+	}
+}
+
+static void json_unit(struct json_object *list, const struct findings *findings, size_t i)
+{
+	const struct units *units = findings->units;
+	const struct unit *unit = &units->list[i];
+	const struct ran *ran = &findings->matrix->ran[i];
+	struct json_object *map = json_map(list, NULL);
+	char *mask = mask_hex(unit->mask, units->words), name[UNIT_NAME];
+
+	unit_name(findings->model, units, i, name);
+	json_text(map, "name", name);
+	json_text(map, "cu_mask", mask);
+	free(mask);
+	if (unit->engine == UNIT_MIXED)
+		json_null(map, "shader_engine");
+	else
+		json_number(map, "shader_engine", unit->engine);
+	json_places(map, "xccs", unit->lane, units->lanes);
+	if (ran->known)
+		json_places(map, "ran_on", ran->lane, units->lanes);
+	else
+		json_null(map, "ran_on");
+	if (!ran->known || (ran->elsewhere && !ran->moved && !findings->harvest_known))
+		json_null(map, "mask_honoured");
+	else
+		json_flag(map, "mask_honoured", !ran->elsewhere);
+}
+
+static void json_matrix(struct json_object *map, const struct findings *findings)
+{
+	struct json_object *rows = json_list(map, "matrix");
+
+	for (size_t a = 0; a < findings->units->n; a++) {
+		struct json_object *row = json_list(rows, NULL);
+
+		for (size_t b = 0; b < findings->units->n; b++)
+			json_ns(row, NULL, matrix_get(findings->matrix, a, b));
+	}
+}
+
+static void json_summary(struct json_object *map, const struct findings *findings)
+{
+	struct json_object *classes = json_map(map, "summary");
+
+	for (unsigned class = 0; class < PAIR_CLASSES; class ++) {
+		const struct spread *pairs = &findings->summary->pairs[class];
+		struct json_object *one = json_map(classes, pair_class_keys[class]);
+
+		json_number(one, "pairs", pairs->n);
+		json_ns(one, "median", pairs->median);
+		json_ns(one, "least", pairs->least);
+		json_ns(one, "most", pairs->most);
+	}
+}
+
+static void json_outliers(struct json_object *map, const struct findings *findings)
+{
+	const struct summary *summary = findings->summary;
+	struct json_object *outliers = json_map(map, "outliers"), *list;
+
+	list = json_list(outliers, "units");
+	for (size_t a = 0; a < findings->units->n; a++) {
+		struct json_object *one;
+
+		if (!summary->slow[a])
+			continue;
+		one = json_map(list, NULL);
+		json_number(one, "unit", a);
+		json_real(one, "ratio", summary->ratio[a]);
+	}
+	list = json_list(outliers, "pairs");
+	for (size_t a = 0; a < findings->units->n; a++) {
+		for (size_t b = a; b < findings->units->n; b++) {
+			const uint32_t pair[] = { (uint32_t)a, (uint32_t)b };
+			struct json_object *one;
+
+			if (!summary_slow_pair(summary, findings->matrix, findings->units, a, b))
+				continue;
+			one = json_map(list, NULL);
+			json_numbers(one, "units", pair, 2);
+			json_ns(one, "ns", matrix_get(findings->matrix, a, b));
+		}
+	}
+}
+
+void print_json(const struct findings *findings, FILE *out)
+{
+	_cleanup_(json_freep) struct json_object *map = json_map(NULL, NULL);
+	struct json_object *list;
+
+	json_text(map, "gpu", findings->gpu);
+	json_text(map, "unit", findings->units->step > 1 ? "wgp" : "cu");
+	json_flag(map, "same_line", findings->same_line);
+	json_number(map, "rounds", GAME_ROUNDS);
+	json_flag(map, "harvest_known", findings->harvest_known);
+	list = json_list(map, "units");
+	for (size_t i = 0; i < findings->units->n; i++)
+		json_unit(list, findings, i);
+	json_matrix(map, findings);
+	json_summary(map, findings);
+	json_outliers(map, findings);
+	json_number(map, "unmet", findings->matrix->unmet);
+	json_print(out, map);
+}
+
+/* ---- SVG -------------------------------------------------------------------------------------- */
+
+#define SQUARE 14U
+#define MARGIN 16U
+#define LABEL_PX 110U /* a row's name */
+#define GAP 6U        /* between shader engines */
+#define LINE 20U
+
+/* Rows and columns begin here: shader engines stand apart. */
+static unsigned offset_of(const struct units *units, size_t i)
+{
+	unsigned offset = (unsigned)i * SQUARE;
+
+	for (size_t k = 1; k <= i; k++) {
+		if (units->list[k].engine != units->list[k - 1].engine)
+			offset += GAP;
+	}
+	return offset;
+}
+
+static void find_ends(const struct matrix *matrix, double *ret_least, double *ret_most)
+{
+	*ret_least = INFINITY;
+	*ret_most = 0;
+	for (size_t i = 0; i < matrix->n * matrix->n; i++) {
+		if (isnan(matrix->ns[i]))
+			continue;
+		*ret_least = fmin(*ret_least, matrix->ns[i]);
+		*ret_most = fmax(*ret_most, matrix->ns[i]);
+	}
+}
+
+/* From pale for the fastest to dark red; grey where it is not known. */
+static void put_fill(FILE *out, double ns, double least, double most)
+{
+	double heat = most > least ? (ns - least) / (most - least) : 0;
+
+	if (isnan(ns))
+		fputs("#bbbbbb", out);
+	else
+		fprintf(out, "hsl(%.0f,80%%,%.0f%%)", 50 - 50 * heat, 92 - 57 * heat);
+}
+
+static void draw_cell(FILE *out, const struct findings *findings, size_t a, size_t b, double least,
+		      double most)
+{
+	double ns = matrix_get(findings->matrix, a, b);
+	char name[PAIR_NAME];
+
+	pair_name(findings, a, b, name);
+	fprintf(out, "<rect x=\"%u\" y=\"%u\" width=\"%u\" height=\"%u\" fill=\"",
+		MARGIN + LABEL_PX + offset_of(findings->units, b),
+		MARGIN + 2 * LINE + offset_of(findings->units, a), SQUARE - 1, SQUARE - 1);
+	put_fill(out, ns, least, most);
+	if (isnan(ns))
+		fprintf(out, "\"><title>%s: did not meet</title></rect>\n", name);
+	else
+		fprintf(out, "\"><title>%s: %.0f ns</title></rect>\n", name, ns);
+}
+
+static void draw_row(FILE *out, const struct findings *findings, size_t a, double least,
+		     double most)
+{
+	const struct ran *ran = &findings->matrix->ran[a];
+	bool slow = findings->summary->slow[a];
+	char name[UNIT_NAME], place[RAN_NAME];
+
+	unit_name(findings->model, findings->units, a, name);
+	fprintf(out, "<text x=\"%u\" y=\"%u\"%s%s>%s%s%s", MARGIN,
+		MARGIN + 2 * LINE + offset_of(findings->units, a) + SQUARE - 4,
+		ran->elsewhere ? " fill=\"#cc0000\"" : "", slow ? " font-weight=\"bold\"" : "",
+		name, slow ? " *" : "", ran->elsewhere ? " !" : "");
+	if (ran->elsewhere) {
+		ran_name(findings, a, place);
+		fprintf(out, "<title>mask not honoured: ran on %s</title>", place);
+	}
+	fputs("</text>\n", out);
+	for (size_t b = 0; b < findings->units->n; b++)
+		draw_cell(out, findings, a, b, least, most);
+}
+
+void print_svg(const struct findings *findings, FILE *out)
+{
+	const struct units *units = findings->units;
+	unsigned side = offset_of(units, units->n - 1) + SQUARE;
+	double least, most;
+
+	find_ends(findings->matrix, &least, &most);
+	fprintf(out,
+		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%u\" height=\"%u\" "
+		"font-family=\"sans-serif\" font-size=\"11\">\n",
+		2 * MARGIN + LABEL_PX + (side > 400 ? side : 400), 2 * MARGIN + 3 * LINE + side);
+	fprintf(out,
+		"<text x=\"%u\" y=\"%u\" font-weight=\"bold\">%s: from %s to %s, one way, "
+		"flags in %s</text>\n",
+		MARGIN, MARGIN + LINE / 2, findings->gpu, unit_kind(units), unit_kind(units),
+		findings->same_line ? "one cache line" : "lines of their own");
+	for (size_t a = 0; a < units->n; a++)
+		draw_row(out, findings, a, least, most);
+	fprintf(out,
+		"<text x=\"%u\" y=\"%u\">pale: %.0f ns, dark: %.0f ns; * outlier, ! mask not "
+		"honoured</text>\n</svg>\n",
+		MARGIN, MARGIN + 2 * LINE + side + LINE, least, most);
+}

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/rt/show.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/output/json.h"
+#include "client/output/print.h"
+#include "client/output/table.h"
+#include "core/policy/class.h"
+
+/* ---- lines of policy and of a shell ----------------------------------------------------------- */
+
+static char *close_text(FILE *out, char **text)
+{
+	if (out && fclose(out) == 0)
+		return TAKE_PTR(*text);
+	return NULL;
+}
+
+static void tenant(FILE *out, const struct rt_partition *partition, const struct rt_place *place)
+{
+	fprintf(out, "[tenant %s]\n", partition->name);
+	if (partition->user)
+		fprintf(out, "match-user = %s\n", partition->user);
+	else
+		fprintf(out, "match-user = %u\n", getuid());
+	fprintf(out, "class = realtime\nmax-leases = 1\nmax-gpus = 1\n");
+	fprintf(out, "max-cus = %u\n", max_u(place->ask.cus, place->cus));
+	fprintf(out, "max-queues = %u\n", rt_partition_queues(partition));
+	fprintf(out, "max-processes = %u\n", partition->processes);
+	if (partition->priority > PRIORITY_NORMAL)
+		fprintf(out, "priority = %u\n", partition->priority);
+	if (partition->alone)
+		fprintf(out, "alone = yes\n");
+}
+
+/* Has a lease of it to be activated by what the daemon does to those who do not answer? */
+static bool needs_kill(const struct rt_set *set)
+{
+	for (size_t i = 0; i < set->n_partitions; i++)
+		if (set->partitions[i].start_inactive && set->partitions[i].activation == RT_UNSET)
+			return true;
+	return false;
+}
+
+char *rt_tenant_lines(const struct rt_plan *plan)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	for (size_t n = 0; out && n < plan->layout.n; n++) {
+		size_t i = plan->layout.order[n];
+
+		if (n > 0)
+			fputc('\n', out);
+		tenant(out, &plan->set->partitions[i], &plan->layout.places[i]);
+	}
+	if (out && needs_kill(plan->set))
+		fputs("\n# Every tenant whose leases borrow (adaptable) needs: enforce = kill\n",
+		      out);
+	return close_text(out, &text);
+}
+
+char *rt_run_line(const struct rt_plan *plan, const struct rt_gpu *gpu, size_t i)
+{
+	const struct rt_partition *partition = &plan->set->partitions[i];
+	const struct rt_ask *ask = &plan->layout.places[i].ask;
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (!out)
+		return NULL;
+	fprintf(out, "gpuarbctl run --class=realtime --tenant=%s --name=%s", partition->name,
+		partition->name);
+	if (gpu->here)
+		fprintf(out, " --gpu=%s", gpu->info.name);
+	fprintf(out, " --cus=%u --cus-min=%u", ask->cus, ask->least);
+	if (ask->engines > 0)
+		fprintf(out, " --shader-engines=%u", ask->engines);
+	else
+		fprintf(out, " --isolation=cu");
+	fprintf(out, " --queues=%u", rt_partition_queues(partition));
+	if (partition->processes > 1)
+		fprintf(out, " --processes=%u", partition->processes);
+	if (partition->priority != PRIORITY_NORMAL)
+		fprintf(out, " --priority=%u", partition->priority);
+	if (partition->start_inactive)
+		fprintf(out, " --start-inactive");
+	fprintf(out, " -- %s", partition->command ? partition->command : "COMMAND");
+	return close_text(out, &text);
+}
+
+/* A whole number of the largest unit that gpuarbd.conf(5) knows. */
+static void interval(FILE *out, const char *key, uint64_t usec)
+{
+	if (usec % 1000000 == 0)
+		fprintf(out, "%s = %llus\n", key, (unsigned long long)usec / 1000000);
+	else
+		fprintf(out, "%s = %llums\n", key, (unsigned long long)usec / 1000);
+}
+
+char *rt_daemon_lines(const struct rt_plan *plan)
+{
+	const struct rt_daemon *daemon = &plan->set->daemon, *now = &plan->set->in_force;
+	bool paced, graced;
+	char *text = NULL;
+	size_t size;
+	FILE *out;
+
+	paced = plan->preempts && plan->set->borrowers &&
+		daemon->activate_min_interval != now->activate_min_interval;
+	graced = needs_kill(plan->set) && (daemon->activate_grace != now->activate_grace ||
+					   daemon->enforce_delay != now->enforce_delay);
+	if (!paced && !graced)
+		return NULL;
+
+	out = open_memstream(&text, &size);
+	if (!out)
+		return NULL;
+	fputs("[daemon]\n", out);
+	if (paced)
+		interval(out, "activate-min-interval", daemon->activate_min_interval);
+	if (graced) {
+		interval(out, "activate-grace", daemon->activate_grace);
+		interval(out, "enforce-delay", daemon->enforce_delay);
+	}
+	return close_text(out, &text);
+}
+
+/* ---- text ------------------------------------------------------------------------------------- */
+
+static void print_head(const struct rt_gpu *gpu, const struct rt_plan *plan)
+{
+	size_t tasks = plan->set->n_tasks, meet = 0;
+	char on[160];
+
+	snprintf(on, sizeof(on), "%s (%s, %s, %u CUs)", gpu->info.name, gpu->info.device,
+		 gpu->target, geometry_cus(&gpu->info.geometry));
+	for (size_t i = 0; i < tasks; i++)
+		meet += plan->tasks[i].meets;
+	if (plan->reason[0])
+		print_line(stdout, "%s on %s: %s", rt_result_name(plan->result), on, plan->reason);
+	else
+		print_line(stdout, "%s: %zu of %zu task%s deadline on %s",
+			   rt_result_name(plan->result), meet, tasks,
+			   tasks == 1 ? " keeps its" : "s keep their", on);
+}
+
+/* Times are microseconds; what has no bound is "none". */
+static void add_time(struct table *table, uint64_t usec)
+{
+	if (usec == BOUND_NONE)
+		table_add(table, "none");
+	else
+		table_add(table, "%" PRIu64, usec);
+}
+
+static void add_engines(struct table *table, const struct rt_place *place)
+{
+	uint32_t engines[CUSET_ENGINES];
+	char ranges[64];
+	size_t n = 0;
+
+	for (unsigned e = 0; e < CUSET_ENGINES; e++)
+		if (place->engines >> e & 1)
+			engines[n++] = e;
+	print_ranges(engines, n, ranges, sizeof(ranges));
+	if (place->effective == place->cus && n > 0)
+		table_add(table, "SE %s x%zu", ranges, place->cus / n);
+	else
+		table_add(table, "SE %s uneven", ranges);
+}
+
+static void print_partitions(const struct command *command, const struct rt_plan *plan)
+{
+	static const char *const heads[] = {
+		"PARTITION", "CUS",        "AT LEAST",   "WHERE",    "WORK", "MARGIN",
+		"HOST",      "STANDSTILL", "ACTIVATION", "RESPONSE", NULL,
+	};
+	_cleanup_(table_done) struct table table = { .heads = heads };
+
+	for (size_t i = 0; i < plan->set->n_partitions; i++) {
+		const struct rt_partition_plan *p = &plan->partitions[i];
+
+		table_add(&table, "%s", plan->set->partitions[i].name);
+		table_add(&table, "%u", p->effective);
+		if (p->least > 0)
+			table_add(&table, "%u", p->least);
+		else
+			table_add(&table, "none");
+		if (p->placed)
+			add_engines(&table, &plan->layout.places[i]);
+		else
+			table_add(&table, "not placed");
+		add_time(&table, p->work);
+		add_time(&table,
+			 p->work == RT_UNSET ? BOUND_NONE : bound_margin(&p->bound, p->work));
+		add_time(&table, p->bound.host);
+		add_time(&table, p->response == BOUND_NONE
+					 ? BOUND_NONE
+					 : bound_standstill(&p->bound, p->response));
+		if (p->activation == RT_UNSET)
+			table_add(&table, "-");
+		else
+			table_add(&table, p->bound.latency > 0 ? "%" PRIu64 : "(%" PRIu64 ")",
+				  p->activation);
+		add_time(&table, p->response);
+	}
+	table_print(&table, command, stdout);
+}
+
+static void add_task(struct table *table, const struct rt_plan *plan, size_t i)
+{
+	const struct rt_task *task = &plan->set->tasks[i];
+	const struct rt_task_plan *t = &plan->tasks[i];
+
+	table_add(table, "%s", task->name);
+	table_add(table, "%s", plan->set->partitions[task->partition].name);
+	add_time(table, t->wcet);
+	table_add(table, "%s", rt_source_name(t->source));
+	add_time(table, task->jitter);
+	add_time(table, t->bound);
+	add_time(table, task->deadline);
+	if (t->bound == BOUND_NONE)
+		table_add(table, "-");
+	else
+		table_add(table, "%" PRId64, t->slack);
+	if (plan->partitions[task->partition].passes)
+		table_add(table, "%" PRIu64 " (%" PRIu64 "%%)", t->growth,
+			  t->growth * 100 / t->wcet);
+	else
+		table_add(table, "-");
+}
+
+static void print_tasks(const struct command *command, const struct rt_plan *plan)
+{
+	static const char *const heads[] = {
+		"TASK",  "PARTITION", "WCET",  "HOW",         "JITTER",
+		"BOUND", "DEADLINE",  "SLACK", "MAY GROW BY", NULL,
+	};
+	_cleanup_(table_done) struct table table = { .heads = heads };
+
+	for (size_t i = 0; i < plan->set->n_tasks; i++)
+		add_task(&table, plan, i);
+	table_print(&table, command, stdout);
+	for (size_t i = 0; i < plan->set->n_tasks; i++)
+		if (!plan->tasks[i].meets)
+			print_line(stdout, "%s: %s", plan->set->tasks[i].name,
+				   plan->tasks[i].reason);
+}
+
+static void print_list(const char *head, char *const *list, size_t n)
+{
+	if (n > 0)
+		printf("\n%s\n", head);
+	for (size_t i = 0; i < n; i++)
+		print_line(stdout, "- %s", list[i]);
+}
+
+/* Text of several lines: each is escaped by itself. */
+static void print_lines(const char *head, char *text)
+{
+	char *line, *rest = text;
+
+	if (!text)
+		return;
+	printf("\n%s\n", head);
+	if (text[0] && text[strlen(text) - 1] == '\n')
+		text[strlen(text) - 1] = '\0';
+	while ((line = strsep(&rest, "\n")) != NULL)
+		print_line(stdout, "%s", line);
+}
+
+static void print_way(const struct rt_gpu *gpu, const struct rt_plan *plan)
+{
+	_cleanup_(freep) char *daemon = rt_daemon_lines(plan), *tenants = rt_tenant_lines(plan);
+
+	print_lines("gpuarbd.conf:", daemon);
+	print_lines("tenants.d/50-realtime.conf:", tenants);
+	printf("\n%s\n",
+	       plan->layout.any_order ? "To start them:" : "To start them, in this order:");
+	for (size_t n = 0; n < plan->layout.n; n++) {
+		_cleanup_(freep) char *line = rt_run_line(plan, gpu, plan->layout.order[n]);
+
+		print_line(stdout, "%s", line ? line : "");
+	}
+}
+
+void rt_show_text(const struct command *command, const struct rt_gpu *gpu,
+		  const struct rt_plan *plan)
+{
+	print_head(gpu, plan);
+	if (!command->no_legend)
+		printf("\nTimes are microseconds; what is not placed is judged on the most CUs that one "
+		       "lease can have.\n");
+	print_partitions(command, plan);
+	putchar('\n');
+	print_tasks(command, plan);
+	if (command->no_legend)
+		return;
+	print_list("It rests on this:", plan->assumptions, plan->n_assumptions);
+	if (plan->result != RT_REJECTED) {
+		print_list("Conditional, because:", plan->conditions, plan->n_conditions);
+		print_way(gpu, plan);
+	}
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------- */
+
+static void time_or_null(struct json_object *map, const char *key, uint64_t usec)
+{
+	if (usec == BOUND_NONE) /* RT_UNSET, too */
+		json_null(map, key);
+	else
+		json_number(map, key, usec);
+}
+
+static void text_or_null(struct json_object *map, const char *key, const char *text)
+{
+	json_text(map, key, text && text[0] ? text : NULL);
+}
+
+static void json_place(struct json_object *map, const struct rt_plan *plan,
+		       const struct rt_gpu *gpu, size_t i)
+{
+	const struct rt_place *place = &plan->layout.places[i];
+	_cleanup_(freep) char *run = NULL;
+	struct json_object *list;
+
+	if (!plan->partitions[i].placed || plan->result == RT_REJECTED) {
+		json_null(map, "shader_engines");
+		json_null(map, "run");
+		return;
+	}
+	list = json_list(map, "shader_engines");
+	for (unsigned e = 0; e < CUSET_ENGINES; e++)
+		if (place->engines >> e & 1)
+			json_number(list, NULL, e);
+	run = rt_run_line(plan, gpu, i);
+	json_text(map, "run", run);
+}
+
+static void json_rt_partition(struct json_object *list, const struct rt_plan *plan,
+			      const struct rt_gpu *gpu, size_t i)
+{
+	const struct rt_partition *partition = &plan->set->partitions[i];
+	const struct rt_partition_plan *p = &plan->partitions[i];
+	struct json_object *map = json_map(list, NULL);
+	bool bounded = p->response != BOUND_NONE;
+
+	json_text(map, "name", partition->name);
+	json_flag(map, "passes", p->passes);
+	json_text(map, "isolation", isolation_name(partition->isolation));
+	json_number(map, "effective_cus", p->effective);
+	if (p->least > 0)
+		json_number(map, "least_cus", p->least);
+	else
+		json_null(map, "least_cus");
+	time_or_null(map, "work_usec", p->work);
+	time_or_null(map, "margin_usec",
+		     p->work == RT_UNSET ? BOUND_NONE : bound_margin(&p->bound, p->work));
+	json_number(map, "host_usec", p->bound.host);
+	time_or_null(map, "mask_changes",
+		     bounded ? bound_changes(&p->bound, p->response) : BOUND_NONE);
+	time_or_null(map, "standstill_usec",
+		     bounded ? bound_standstill(&p->bound, p->response) : BOUND_NONE);
+	time_or_null(map, "activation_usec", p->activation);
+	json_flag(map, "activation_counts", p->bound.latency > 0);
+	time_or_null(map, "response_usec", p->response);
+	json_place(map, plan, gpu, i);
+}
+
+static void json_task(struct json_object *list, const struct rt_plan *plan, size_t i)
+{
+	const struct rt_task *task = &plan->set->tasks[i];
+	const struct rt_task_plan *t = &plan->tasks[i];
+	struct json_object *map = json_map(list, NULL);
+
+	json_text(map, "name", task->name);
+	json_text(map, "partition", plan->set->partitions[task->partition].name);
+	json_flag(map, "meets", t->meets);
+	json_number(map, "period_usec", task->period);
+	json_number(map, "deadline_usec", task->deadline);
+	json_number(map, "jitter_usec", task->jitter);
+	time_or_null(map, "wcet_usec", t->wcet);
+	json_text(map, "wcet_source", rt_source_name(t->source));
+	time_or_null(map, "bound_usec", t->bound);
+	if (t->bound == BOUND_NONE)
+		json_null(map, "slack_usec");
+	else
+		json_signed(map, "slack_usec", t->slack);
+	if (plan->partitions[task->partition].passes)
+		json_number(map, "growth_usec", t->growth);
+	else
+		json_null(map, "growth_usec");
+	text_or_null(map, "reason", t->reason);
+}
+
+static void json_texts(struct json_object *map, const char *key, char *const *texts, size_t n)
+{
+	struct json_object *list = json_list(map, key);
+
+	for (size_t i = 0; i < n; i++)
+		json_text(list, NULL, texts[i]);
+}
+
+static void json_start(struct json_object *map, const struct rt_plan *plan)
+{
+	bool way = plan->result != RT_REJECTED;
+	_cleanup_(freep) char *tenants = way ? rt_tenant_lines(plan) : NULL;
+	_cleanup_(freep) char *daemon = way ? rt_daemon_lines(plan) : NULL;
+	struct json_object *order = json_list(map, "order");
+
+	for (size_t n = 0; way && n < plan->layout.n; n++)
+		json_text(order, NULL, plan->set->partitions[plan->layout.order[n]].name);
+	json_flag(map, "any_order", way && plan->layout.any_order);
+	json_text(map, "tenants", tenants);
+	json_text(map, "daemon", daemon);
+}
+
+void rt_show_json(const struct rt_gpu *gpu, const struct rt_plan *plan)
+{
+	_cleanup_(json_freep) struct json_object *map = json_map(NULL, NULL);
+	struct json_object *list;
+
+	json_text(map, "verdict", rt_result_name(plan->result));
+	text_or_null(map, "reason", plan->reason);
+	json_text(map, "gpu", gpu->info.name);
+	json_text(map, "device", gpu->info.device);
+	json_text(map, "gfx_target", gpu->target);
+	json_text(map, "law", gpu->info.law_measured ? "measured" : "assumed");
+	json_number(map, "margin_percent", plan->set->margin_percent);
+	list = json_list(map, "partitions");
+	for (size_t i = 0; i < plan->set->n_partitions; i++)
+		json_rt_partition(list, plan, gpu, i);
+	list = json_list(map, "tasks");
+	for (size_t i = 0; i < plan->set->n_tasks; i++)
+		json_task(list, plan, i);
+	json_texts(map, "assumptions", plan->assumptions, plan->n_assumptions);
+	json_texts(map, "conditions", plan->conditions, plan->n_conditions);
+	json_start(map, plan);
+	json_print(stdout, map);
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <inttypes.h>
+#include <string.h>
+
+#include "client/launch/session.h"
+#include "client/launch/wants.h"
+#include "client/output/fail.h"
+#include "client/output/json-view.h"
+#include "client/output/json.h"
+#include "client/output/lease-text.h"
+#include "client/output/print.h"
+#include "client/verbs/verb.h"
+
+static int act_begin(const struct command *command, struct session *session, uint64_t *ret_id)
+{
+	int r;
+
+	r = session_id(command, command->rest[0], ret_id);
+	if (r == EXIT_OK)
+		r = session_open(command, session);
+	if (r == EXIT_OK)
+		session_administer(session);
+	return r;
+}
+
+static void act_print(FILE *out, const struct gpuarb_lease_info *lease)
+{
+	char why[256];
+
+	lease_text_why(lease->state, lease->position, lease->reason, lease->deadline, why,
+		       sizeof(why));
+	print_line(out, "lease %" PRIu64 ": %s%s%s", lease->id, lease->state, *why ? ": " : "",
+		   why);
+}
+
+static int act_tell(const struct command *command, struct session *session, uint64_t id)
+{
+	_cleanup_(json_freep) struct json_object *map = NULL;
+	const struct gpuarb_lease_info *lease;
+	int r;
+
+	r = session_look(command, session);
+	if (r == EXIT_OK)
+		r = session_lease(command, session, id, &lease);
+	if (r != EXIT_OK)
+		return r;
+
+	if (!command->json) {
+		act_print(stdout, lease);
+		return EXIT_OK;
+	}
+	map = json_map(NULL, NULL);
+	json_lease_into(map, lease);
+	json_print(stdout, map);
+	return EXIT_OK;
+}
+
+/* ---- release ---------------------------------------------------------------------------------- */
+
+int run_release(struct command *command)
+{
+	_cleanup_(session_done) struct session session = { 0 };
+	_cleanup_(json_freep) struct json_object *map = NULL;
+	uint64_t id;
+	int r;
+
+	r = session_id(command, command->rest[0], &id);
+	if (r == EXIT_OK)
+		r = session_open(command, &session);
+	if (r != EXIT_OK)
+		return r;
+
+	session_administer(&session);
+	r = gpuarb_release(session.gpuarb, id);
+	if (r < 0)
+		return fail_lease(command, session.gpuarb, r, id);
+
+	if (!command->json) {
+		print_line(stdout, "lease %" PRIu64 " released", id);
+		return EXIT_OK;
+	}
+	map = json_map(NULL, NULL);
+	json_number(map, "released", id);
+	json_print(stdout, map);
+	return EXIT_OK;
+}
+
+/* ---- revoke ----------------------------------------------------------------------------------- */
+
+/* It may have ended by now: without a grace, or as its holder acknowledged. */
+static void print_revoked(const struct command *command, uint64_t id,
+			  const struct gpuarb_lease_info *lease)
+{
+	_cleanup_(json_freep) struct json_object *map = NULL;
+
+	if (command->json) {
+		map = json_map(NULL, NULL);
+		json_number(map, "revoked", id);
+		if (lease && lease->deadline != GPUARB_FOREVER)
+			json_number(map, "deadline", lease->deadline);
+		else
+			json_null(map, "deadline");
+		json_print(stdout, map);
+	} else if (lease) {
+		act_print(stdout, lease);
+	} else {
+		print_line(stdout, "lease %" PRIu64 " has ended", id);
+	}
+}
+
+int run_revoke(struct command *command)
+{
+	_cleanup_(session_done) struct session session = { 0 };
+	uint64_t id;
+	int r;
+
+	r = act_begin(command, &session, &id);
+	if (r != EXIT_OK)
+		return r;
+
+	r = gpuarb_revoke(session.gpuarb, id, command->grace_usec, command->reason);
+	if (r < 0)
+		return fail_lease(command, session.gpuarb, r, id);
+
+	r = session_look(command, &session);
+	if (r == EXIT_OK)
+		print_revoked(command, id, session_find(&session, id));
+	return r;
+}
+
+/* ---- activate and deactivate ------------------------------------------------------------------ */
+
+#define UNDECIDED (-1)
+
+/* One activation, from before it is asked until others have given way. */
+struct activation {
+	const struct command *command;
+	struct session *session;
+	uint64_t id;
+	bool asked;
+	int code; /* or UNDECIDED */
+};
+
+/* What the lease is now, to who waits for it. */
+static int judge(const struct activation *activation)
+{
+	const struct gpuarb_lease_info *lease = session_find(activation->session, activation->id);
+	const char *reason = lease ? lease->reason : "";
+
+	if (lease && strcmp(lease->state, "granted") == 0)
+		return EXIT_OK;
+	if (lease && strcmp(lease->state, "activating") == 0)
+		return UNDECIDED;
+	if (lease && strcmp(lease->state, "inactive") == 0)
+		return fail(activation->command, EXIT_FAILED,
+			    "lease %" PRIu64 " is inactive "
+			    "again%s%s",
+			    activation->id, *reason ? ": " : "", reason);
+	return fail(activation->command, EXIT_LOST, "lease %" PRIu64 " is lost%s%s", activation->id,
+		    *reason ? ": " : "", reason);
+}
+
+static int activate(struct activation *activation)
+{
+	struct gpuarb *gpuarb = activation->session->gpuarb;
+	int r = gpuarb_activate(gpuarb, activation->id);
+
+	return r < 0 ? fail_lease(activation->command, gpuarb, r, activation->id) : EXIT_OK;
+}
+
+/* Asks when changes are told, so that none is missed, and tells once that it takes a while. */
+static int step(struct activation *activation)
+{
+	bool first = !activation->asked;
+	int r = EXIT_OK;
+
+	if (first)
+		r = activate(activation);
+	activation->asked = true;
+	if (r == EXIT_OK)
+		r = session_look(activation->command, activation->session);
+	if (r == EXIT_OK)
+		r = judge(activation);
+	if (r == UNDECIDED && first && !activation->command->json)
+		act_print(stderr, session_find(activation->session, activation->id));
+	return r;
+}
+
+static void on_change(const char *kind, const char *what, void *userdata)
+{
+	struct activation *activation = userdata;
+	char id[24];
+
+	snprintf(id, sizeof(id), "%" PRIu64, activation->id);
+	if (strcmp(kind, "watching") != 0 && strcmp(kind, "daemon-back") != 0 &&
+	    strcmp(what, id) != 0)
+		return;
+
+	activation->code = step(activation);
+	if (activation->code != UNDECIDED)
+		gpuarb_watch_stop(activation->session->gpuarb);
+}
+
+static int activate_and_wait(const struct command *command, struct session *session, uint64_t id)
+{
+	struct activation activation = {
+		.command = command, .session = session, .id = id, .code = UNDECIDED
+	};
+	const struct gpuarb_lease_info *lease;
+	const char *reason;
+	int r;
+
+	r = gpuarb_watch(session->gpuarb, command->options.wait_usec, on_change, &activation);
+	if (r < 0)
+		return fail_asked(command, session->gpuarb, r);
+	if (activation.code != UNDECIDED)
+		return activation.code;
+
+	lease = session_find(session, id);
+	reason = lease ? lease->reason : "";
+	return fail(command, EXIT_WAITED, "lease %" PRIu64 " is still activating%s%s", id,
+		    *reason ? ": " : "", reason);
+}
+
+int run_activate(struct command *command)
+{
+	_cleanup_(session_done) struct session session = { 0 };
+	struct activation activation = { .command = command, .session = &session };
+	int r;
+
+	r = act_begin(command, &session, &activation.id);
+	if (r != EXIT_OK)
+		return r;
+
+	r = command->options.wait_usec > 0 ? activate_and_wait(command, &session, activation.id)
+					   : activate(&activation);
+	return r == EXIT_OK ? act_tell(command, &session, activation.id) : r;
+}
+
+int run_deactivate(struct command *command)
+{
+	_cleanup_(session_done) struct session session = { 0 };
+	uint64_t id;
+	int r;
+
+	r = act_begin(command, &session, &id);
+	if (r != EXIT_OK)
+		return r;
+
+	r = gpuarb_deactivate(session.gpuarb, id);
+	if (r < 0)
+		return fail_lease(command, session.gpuarb, r, id);
+	return act_tell(command, &session, id);
+}
+
+/* ---- resize ----------------------------------------------------------------------------------- */
+
+static void print_grants(const struct command *command, const struct gpuarb_lease_info *lease)
+{
+	_cleanup_(json_freep) struct json_object *map = NULL;
+	char head[40];
+
+	if (command->json) {
+		map = json_map(NULL, NULL);
+		json_lease_into(map, lease);
+		json_print(stdout, map);
+		return;
+	}
+	snprintf(head, sizeof(head), "lease %" PRIu64 ": ", lease->id);
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		print_grant(stdout, head, &lease->partitions[i]);
+}
+
+int run_resize(struct command *command)
+{
+	_cleanup_(session_done) struct session session = { 0 };
+	struct gpuarb_want wants[REQUEST_WANTS];
+	const struct gpuarb_lease_info *lease;
+	uint64_t id;
+	int r;
+
+	r = session_id(command, command->rest[0], &id);
+	if (r == EXIT_OK && command->asks[0].given == 0)
+		r = fail(command, EXIT_USAGE, "nothing to change; --cus=N is one way to say what");
+	if (r == EXIT_OK)
+		r = session_look(command, &session);
+	if (r == EXIT_OK)
+		r = session_lease(command, &session, id, &lease);
+	if (r == EXIT_OK)
+		r = want_resolve_resize(command, &session, lease, wants);
+	if (r != EXIT_OK)
+		return r;
+
+	session_administer(&session);
+	r = gpuarb_resize(session.gpuarb, id, wants, command->n_asks);
+	if (r < 0)
+		return fail_lease(command, session.gpuarb, r, id);
+
+	r = session_look(command, &session);
+	if (r == EXIT_OK)
+		r = session_lease(command, &session, id, &lease);
+	if (r == EXIT_OK)
+		print_grants(command, lease);
+	return r;
+}
