@@ -3,9 +3,15 @@
 # Who may include whom. One row a folder: the folder, what its quoted includes may start
 # with, and the outside headers it may name. Silent where all is well.
 #
-# Core is pure; hw, sys and bus do not see each other. The tool works with the library's
-# public header alone, and with core and the readers of sys and hw where no daemon is needed
-# (masks, profiles, configuration, doctor).
+# Core is pure; hw, sys and bus do not see each other.
+#
+# gpuarbctl shares core/mask, core/policy, util and sys/config with the daemon and knows everything
+# else by the public header of the library. Its floors are options, output, launch, then doctor and
+# rt, then verbs. Exceptions:
+# - hw/hw.h: doctor looks at the GPUs of a machine without a daemon; verify and top count the queues
+#   of processes, which must not be the word of the daemon that they check.
+# - core/change/arbiter.h: rt plan places partitions with the decisions of the daemon itself; a
+#   placement of its own would promise CUs that the daemon then does not grant.
 cd "${1:-.}" || exit 2
 wrong=$(
 	while read -r dir own outside; do
@@ -34,14 +40,14 @@ libgpuarb/connection    libgpuarb/(gpuarb.h|connection/)|dbus/            dbus
 libgpuarb/lease         libgpuarb/(gpuarb.h|connection/|lease/)|dbus/     dbus
 libgpuarb/agent         libgpuarb/(gpuarb.h|connection/|lease/|agent/)|dbus/ -none-
 libgpuarb/hip           libgpuarb/(gpuarb.h|hip/)                         hip
-client                  client/|libgpuarb/gpuarb.h|core/|util/            -none-
-client/options          client/|libgpuarb/gpuarb.h|core/|util/            -none-
-client/output           client/|libgpuarb/gpuarb.h|core/|hw/hw.h|util/|sys/config/ json
-client/launch           client/|libgpuarb/gpuarb.h|core/|util/            -none-
-client/doctor           client/|libgpuarb/gpuarb.h|core/|hw/hw.h|util/|sys/config/ -none-
-client/verbs            client/|libgpuarb/gpuarb.h|core/|util/|sys/config/ json
-client/rt               client/|core/|util/|sys/config/                   -none-
-client/latency          client/|libgpuarb/gpuarb.h|libgpuarb/hip/gpuarb-hip.h|core/|util/ hip
+client/options          client/options/|libgpuarb/gpuarb.h|core/(mask|policy)/|util/ -none-
+client/output           client/(options|output)/|libgpuarb/gpuarb.h|core/(mask|policy)/|util/|hw/hw.h json
+client/launch           client/(options|output|launch)/|libgpuarb/gpuarb.h|core/(mask|policy)/|util/|sys/config/ -none-
+client/doctor           client/(options|output|doctor)/|libgpuarb/gpuarb.h|core/(mask|policy)/|util/|sys/config/|hw/hw.h -none-
+client/rt               client/(options|output|launch|rt)/|core/(mask|policy)/|util/|sys/config/|core/change/arbiter.h -none-
+client/verbs            client/(options|output|launch|doctor|rt|verbs)/|libgpuarb/gpuarb.h|core/(mask|policy)/|util/|sys/config/ json
+client                  client/(options|output|verbs)/|util/                     -none-
+client/latency          client/(options|output|launch|latency)/|libgpuarb/gpuarb.h|libgpuarb/hip/gpuarb-hip.h|core/mask/|util/ hip
 ROWS
 )
 # core reads no clock, file or device.

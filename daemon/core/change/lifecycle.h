@@ -22,7 +22,6 @@ void arbiter_end(struct arbiter *arbiter, uint64_t id, enum result_kind cause, c
 
 /* The lease ends when its holder acknowledges a new generation, or at the deadline. A second
  * revocation can only bring the deadline forward. */
-#define REVOKE_GRACE_MAX_USEC (UINT64_C(24) * 3600 * 1000000)
 int arbiter_revoke(struct arbiter *arbiter, uint64_t id, uint64_t now_usec, uint64_t grace_usec,
 		   const char *reason, struct result *result);
 

@@ -14,6 +14,9 @@
 #include "core/policy/class.h"
 #include "core/mask/gpu-info.h"
 
+/* The longest grace that a revocation can ask for: a day. */
+#define REVOKE_GRACE_MAX_USEC (UINT64_C(24) * 3600 * 1000000)
+
 #define REQUEST_WANTS 64U /* GPUs in one lease at most */
 #define REQUEST_TEXT 128U /* bytes of a name, token or tenant with the NUL */
 #define CALLER_GROUPS 64U
