@@ -63,7 +63,7 @@ TEST(a_holder_is_told_why_and_until_when_and_may_be_done_before)
 	CHECK(record.record.deadline_usec >= before + HOUR_USEC);
 	CHECK(record.record.deadline_usec <= after + HOUR_USEC);
 	CHECK(record.record.deadline_usec == lease_number(s.bus, &s.lease, "Deadline"));
-	CHECK(strcmp(record.record.reason, "revoked by an administrator: the rack is moved") == 0);
+	CHECK(strstr(record.record.reason, "the rack is moved"));
 	CHECK(record.record.n_partitions == 1 && record.partitions[0].cus == 15);
 	CHECK(lease_says(s.bus, s.lease.path, "State", "revoking"));
 	CHECK(lease_says(s.bus, s.lease.path, "Reason", "the rack is moved"));
@@ -89,7 +89,7 @@ TEST(a_deadline_ends_a_revoked_lease)
 	arrive(&s);
 	CHECK(is_fine(take_away(s.bus, &s.lease, 50000, "")));
 	record = await_record(s.lease.holder, GPUARB_RECORD_REVOKING);
-	CHECK(strcmp(record.record.reason, "revoked by an administrator") == 0);
+	CHECK(strstr(record.record.reason, "administrator"));
 	deadline = record.record.deadline_usec;
 	record = await_record(s.lease.holder, GPUARB_RECORD_ENDING);
 	CHECK(boottime_usec() >= deadline);
@@ -123,7 +123,7 @@ TEST(a_grace_is_a_day_at_most)
 	CHECK(is_error(take_away(s.bus, &s.lease, 365 * day, "x"), GPUARB_ERROR_INVALID_REQUEST,
 		       "grace_usec"));
 	CHECK(is_error(take_away(s.bus, &s.lease, UINT64_MAX, "x"), GPUARB_ERROR_INVALID_REQUEST,
-		       "a day"));
+		       "day"));
 	CHECK(is_in_state(s.bus, &s.lease, "granted"));
 	CHECK(lease_number(s.bus, &s.lease, "Generation") == 1);
 	CHECK(is_fine(take_away(s.bus, &s.lease, day, "x")));
@@ -187,8 +187,7 @@ TEST(only_administrators_revoke)
 
 	NEEDS_DAEMON();
 	arrive(&s);
-	CHECK(is_error(take_away(s.owner, &s.lease, 0, ""), GPUARB_ERROR_NOT_PERMITTED,
-		       "revoke a lease"));
+	CHECK(is_error(take_away(s.owner, &s.lease, 0, ""), GPUARB_ERROR_NOT_PERMITTED, "revoke"));
 	CHECK(is_in_state(s.bus, &s.lease, "granted"));
 	s.lease.path[strlen(s.lease.path) - 1] ^= 1; /* the digit beside it */
 	CHECK(is_error(take_away(s.bus, &s.lease, 0, ""), GPUARB_ERROR_NO_SUCH_LEASE, ""));

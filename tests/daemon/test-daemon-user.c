@@ -152,7 +152,7 @@ TEST(a_tenant_that_it_cannot_tell_by_its_program_is_told_as_such)
 	log = log_begin(&rig);
 	rig_start(&rig, "--simulate=radeon-vii");
 	said = log_end(&rig, log);
-	CHECK(strstr(said, "tenant vr: match-executable matches nobody"));
+	CHECK(strstr(said, "match-executable"));
 	CHECK(strstr(said, "CAP_SYS_PTRACE"));
 	root = rig_connect(&rig, 0);
 	unmanaged_process = rig_connect(&rig, STRANGER);

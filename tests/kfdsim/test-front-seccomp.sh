@@ -92,7 +92,7 @@ ends 125 plain unshare --user --map-root-user sh -c 'echo 0 >/proc/sys/user/max_
 	exec setpriv --bounding-set -all "$0" --front seccomp --gpu radeon-vii --profiles "$1" \
 		true' \
 	"$dir/kfdsim" "$dir/gpus"
-err_has 'no user namespace ('
+err_has 'namespace'
 for client in "${clients[@]}"; do
 	name=${client##*/}
 	# shellcheck disable=SC2016

@@ -312,12 +312,12 @@ story_late()
 	driver "$(have $all 2)"
 	ends 9 verify
 	out_has 'drift  lease'
-	out_has 'says that it follows'
+	out_has 'follows'
 	tell own follow
 	settles "$(named vr) | .state == \"granted\""
 	driver "$(have $rest 2)"
 	ends 0 verify
-	out_has 'gpuarbd saw it in the hardware: no queue has more than 45 CUs'
+	out_has '45 CUs'
 	leave own
 	ends 0 deactivate "$vr"
 
@@ -327,13 +327,13 @@ story_late()
 	borrows ml
 	kill -STOP "${pid[ml]}"
 	ends 7 activate "$vr" --wait=2
-	err_has "lease $vr is still activating: waits for 15 CUs of $vii, which lease "
+	err_has "15 CUs of $vii"
 	settles "$(named ml) | .reason | test(\"has not given back\")"
 	json_out "$(named vr) | .state == \"activating\""
 	ends 0 list
 	out_has 'overdue'
 	ends 9 verify
-	out_has 'its deadline has passed'
+	out_has 'passed'
 	driver "$(have $all 4)"
 	kill -CONT "${pid[ml]}"
 	settles "$(named vr) | .state == \"granted\""

@@ -53,11 +53,11 @@ err_has 'nodes/1/gpu_id'
 
 lies rm "$nodes/1/properties"
 served 2/gpu_id
-err_has 'nodes/1/properties: No such file or directory; this GPU is left out'
+err_has 'nodes/1/properties'
 
 lies rm -r "$nodes/2/caches"
 served 2/gpu_id
-err_has 'nodes/2/caches: No such file or directory; its 104 CUs are taken to be spread evenly'
+err_has '104 CUs'
 
 lies rm -r "$nodes/0"
 served 1/gpu_id

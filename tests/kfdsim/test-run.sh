@@ -87,7 +87,7 @@ err_has 'ROCR_VISIBLE_DEVICES=1 hides GPU'
 runs 0 env HSA_CU_MASK=0:none-of-this "$hip" --streams 1 --work
 json_out "$compute | all(.mask == null)"
 runs 125 env HSA_CU_MASK=0:none-of-this "${ctl[@]}" --cus 4 -- "$hip" --streams 1
-err_has 'HSA_CU_MASK=0:none-of-this is in the environment already'
+err_has 'HSA_CU_MASK=0:none-of-this'
 
 # HSA_CU_MASK_SKIP_INIT undoes it; run takes it out.
 runs 0 env HSA_CU_MASK=0:0-15 HSA_CU_MASK_SKIP_INIT=1 "$hip" --streams 1 --work
@@ -99,7 +99,7 @@ json_out "$compute | length >= 2 and all(.mask == \"$quarter\")"
 runs 0 env ROC_GLOBAL_CU_MASK=0xffff "$hip" --streams 1 --work
 json_out "$compute | map(.mask) | sort == [null, \"0xffff\"]"
 runs 125 env ROC_GLOBAL_CU_MASK=0xffff "${ctl[@]}" --cus 4 -- "$hip" --streams 1
-err_has 'ROC_GLOBAL_CU_MASK=0xffff is in the environment already'
+err_has 'ROC_GLOBAL_CU_MASK=0xffff'
 
 # A mask that the driver refuses is no mask at all either.
 echo set-cu-mask:1:EBUSY >/sys/kernel/debug/kfdsim/control

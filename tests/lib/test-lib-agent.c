@@ -210,7 +210,7 @@ static void refuse(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	play->refused = -EBUSY;
 	CHECK(start(lease, tree.path) == -EBUSY && says(gpuarb, "queue 0 on GPU 0000:03:00.0"));
 	play->gone = true;
-	CHECK(start(lease, tree.path) == -ENOENT && says(gpuarb, "it is gone"));
+	CHECK(start(lease, tree.path) == -ENOENT && says(gpuarb, "gone"));
 	CHECK(gpuarb_lease_agent_error(lease) == -EBADFD); /* still none */
 	CHECK(play->acknowledgements == 0);
 	gpuarb_lease_close(lease);

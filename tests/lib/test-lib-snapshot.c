@@ -313,8 +313,8 @@ static void append_refusal(sd_bus_message *m)
 {
 	CHECK(sd_bus_message_append(m, "aa{sv}", 2, 6, "gpu", "s", "0000:03:00.0", "reason", "s",
 				    "shape", "asked", "t", UINT64_C(31), "free", "t", UINT64_C(60),
-				    "hint", "s", "30 or 32 CUs would fit", "retry", "b", 1, 1,
-				    "reason", "s", "policy") >= 0);
+				    "hint", "s", "30 or 32 CUs", "retry", "b", 1, 1, "reason", "s",
+				    "policy") >= 0);
 }
 
 static int answer_plan(sd_bus_message *call, void *userdata)
@@ -348,7 +348,7 @@ static void check_refusal(struct gpuarb *gpuarb)
 	CHECK(refusals[0].retry && !refusals[1].retry); /* an older daemon does not say */
 	CHECK(strcmp(refusals[0].reason, "shape") == 0);
 	CHECK(refusals[0].asked == 31 && refusals[0].free == 60);
-	CHECK(strcmp(refusals[0].hint, "30 or 32 CUs would fit") == 0);
+	CHECK(strstr(refusals[0].hint, "30 or 32 CUs"));
 }
 
 static void plan(struct gpuarb *gpuarb, struct fake_arbiter *fake)

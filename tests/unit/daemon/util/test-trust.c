@@ -119,7 +119,7 @@ TEST(object_that_others_can_write_is_named)
 	struct place place = place_new();
 
 	set_mode(&place, "etc/conf.d/x.conf", 0664);
-	CHECK(refused(&place, "etc/conf.d/x.conf", "0664): chmod go-w"));
+	CHECK(refused(&place, "etc/conf.d/x.conf", "(mode 0664): chmod go-w"));
 	CHECK(refused(&place, "links/x.conf", "/etc/conf.d/x.conf: writable"));
 	set_mode(&place, "etc/conf.d/x.conf", 0644);
 	set_mode(&place, "etc/conf.d", 0757);
