@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
 #
-# What the tests of the manuals' programs share.
+# Shared by the tests of the programs in libgpuarb(3).
 
-# manual_examples PAGE TO N: writes them to TO-1.c, TO-2.c...; false unless there are N.
+# manual_examples PAGE TO N: writes the C programs of the page to TO-1.c, TO-2.c...; false unless there
+# are N.
 manual_examples()
 {
-	sed -n '/^# EXAMPLES$/,/^# SEE ALSO$/p' "$1" | awk -v to="$2" -v wanted="$3" '
-		/^```$/ { inside = !inside; n += inside; next }
-		inside { gsub(/\\\\/, "\\"); print > to "-" n ".c" }
-		END { exit n != wanted }'
+	awk -v to="$2" -v wanted="$3" '
+		/^```$/ { first = !inside; inside = !inside; program = 0; next }
+		first { program = /^#include/; n += program; first = 0 }
+		program { gsub(/\\\\/, "\\"); print > to "-" n ".c" }
+		END { exit n != wanted }' "$1"
 }
 
-# manual_compile EXAMPLE LIBRARY COMPILER...: of EXAMPLE.c; what the compiler says is in $dir/err.
+# manual_compile EXAMPLE LIBRARY COMPILER...: compiles EXAMPLE.c; the messages go to $dir/err.
 # shellcheck disable=SC2154 # the caller's
 manual_compile()
 {

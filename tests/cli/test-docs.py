@@ -5,7 +5,7 @@
     test-docs.py [--rewrite] [FILE...]
 
 Environment: GPUARBD, GPUARBCTL and FAKE_SYSFS are the programs, GPUARB_SOURCE_ROOT is the source
-tree. --rewrite replaces the outputs that differ in the files: read the diff before committing it.
+tree. GPUARB_CC is the compiler, GPUARB_PKG_CONFIG the directory of the library's pkg-config file. --rewrite replaces the outputs that differ in the files: read the diff before committing it.
 
 An example is a fenced block whose first line begins with "$ ". A line "$ COMMAND" is followed by
 the output that a terminal shows (stdout and stderr). A command that ends with "&" stays until the
@@ -18,6 +18,8 @@ environment and starts its own bus and daemon, as its reader does. A comment cha
 from there on ("; example: WORD" in a page, "<!-- example: WORD -->" in README.md):
 
     simulate=PROFILE,...    gpuarbd --simulate=...
+    sysfs=PROFILE           gpuarbd on a machine with such a GPU, which KFD knows
+    file=NAME               the next C program of the section is the file NAME
     oversubscribed          a V620 on which three processes without a lease use 15 queues
     nothing                 no bus and no daemon
     end                     leaves the environment; README.md returns to its own
@@ -187,6 +189,9 @@ class Environment:
             program = self.top / 'work' / name
             program.write_text('#!/bin/sh\n[ -z "$STAY" ] || exec sleep 600\n')
             program.chmod(0o755)
+        compiler = programs / 'cc'
+        compiler.write_text(f'#!/bin/sh\nexec {os.environ["GPUARB_CC"]} "$@"\n')
+        compiler.chmod(0o755)
         for name in ('conf', 'docs'):
             (self.top / 'work' / name).symlink_to(SOURCE / name)
         shutil.copy(SOURCE / 'docs/examples/taskset.ini', self.top / 'work')
@@ -195,6 +200,8 @@ class Environment:
         self.env = dict(os.environ, PATH=f'{programs}:{os.environ["PATH"]}', NO_COLOR='1',
                         PROFILES=str(SOURCE / 'conf/gpus'), COLUMNS='200', LC_ALL='C.UTF-8',
                         USER=environment_user(),
+                        PKG_CONFIG_PATH=os.environ['GPUARB_PKG_CONFIG'],
+                        LD_LIBRARY_PATH=str(Path(os.environ['GPUARB_PKG_CONFIG']).parent / 'libgpuarb'),
                         RUNTIME_DIRECTORY=str(self.dir / 'run'))
         for name in ('GPUARB_BUS_ADDRESS', 'NOTIFY_SOCKET', 'HSA_CU_MASK', 'ROC_GLOBAL_CU_MASK'):
             self.env.pop(name, None)
@@ -235,12 +242,17 @@ class Environment:
         watch.kill()
         watch.wait()
 
-    def oversubscribed(self) -> None:
-        """A V620 with 8 queue slots and three processes of 5 queues each."""
+    def make_sysfs(self, profile: str) -> Tuple[Path, str]:
+        """A sysfs with one GPU. Returns it with the KFD id of the GPU."""
         tree = self.top / 'sys'
         tree.mkdir()
-        made = subprocess.run([os.environ['FAKE_SYSFS'], tree, SOURCE / 'conf/gpus', 'v620'],
+        made = subprocess.run([os.environ['FAKE_SYSFS'], tree, SOURCE / 'conf/gpus', profile],
                               check=True, stdout=subprocess.PIPE, text=True)
+        return tree, made.stdout.split()[1]
+
+    def oversubscribed(self) -> None:
+        """A V620 with 8 queue slots and three processes of 5 queues each."""
+        tree, gpu = self.make_sysfs('v620')
         for n, name in enumerate(('python3', 'llama-server', 'llama-server')):
             program = self.top / str(n) / name
             program.parent.mkdir()
@@ -248,7 +260,7 @@ class Environment:
             process = subprocess.Popen([program, '600'], text=True)
             self.own.append(process)
             subprocess.run([os.environ['FAKE_SYSFS'], tree, '--process', str(process.pid),
-                            made.stdout.split()[1], '5'], check=True)
+                            gpu, '5'], check=True)
         self.start_daemon(f'--sysfs={tree}')
 
     def configure(self, lines: List[str]) -> str:
@@ -448,8 +460,12 @@ def run_file(path: Path, rewrite: bool) -> int:
     edits: List[Tuple[int, int, List[str]]] = []
     own = None if manual else Environment()
     environment = own
+    program = ''
     n = 0
     for step in steps_of(text, manual):
+        if step.word.startswith('file='):
+            program = step.word[len('file='):]
+            continue
         if step.section or step.word:
             if environment and environment is not own:
                 environment.done()
@@ -457,6 +473,9 @@ def run_file(path: Path, rewrite: bool) -> int:
         if step.word.startswith('simulate='):
             environment = Environment()
             environment.start_daemon('--' + step.word)
+        elif step.word.startswith('sysfs='):
+            environment = Environment()
+            environment.start_daemon(f'--sysfs={environment.make_sysfs(step.word[len("sysfs="):])[0]}')
         elif step.word == 'oversubscribed':
             environment = Environment()
             environment.oversubscribed()
@@ -467,6 +486,9 @@ def run_file(path: Path, rewrite: bool) -> int:
         if not step.block or not step.block.lines:
             continue
         first = step.block.lines[0]
+        if first.startswith('#include') and environment and program:
+            source = '\n'.join(step.block.lines) + '\n'
+            (environment.top / 'work' / program).write_text(source.replace('\\\\', '\\'))
         if not first.startswith('$ ') and not CONFIGURATION.match(first):
             check_block(path, step.block)
             continue
@@ -516,8 +538,6 @@ def main() -> int:
         if not differences_are_found():
             complain('test-docs.py', 'it does not find wrong examples')
         files = [SOURCE / 'README.md', *sorted((SOURCE / 'docs').glob('*.scd'))]
-        # The test manual compiles and runs the programs of this page.
-        files.remove(SOURCE / 'docs/libgpuarb.3.scd')
     n = sum(run_file(path, rewrite) for path in files)
     if whole:
         for pattern in NOT_RUN:
