@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The connection to the bus, which may go and come while leases stay. */
+/* The connection to the bus. Leases stay in force while it is lost. */
 
 #include <errno.h>
 #include <string.h>
 
 #include "daemon.h"
+#include "dbus/names.h"
 #include "util/log.h"
 
 #define PAUSE_USEC UINT64_C(10000)
@@ -19,10 +20,10 @@ static const char *address(const struct daemon *daemon)
 static const char *why_no_name(int r)
 {
 	if (r == -EEXIST)
-		return "another gpuarbd has it";
+		return "another process owns it";
 	if (r == -EACCES)
-		return "the bus gives it to the service's own user alone: systemctl start gpuarbd, "
-		       "or name a bus of your own in GPUARB_BUS_ADDRESS";
+		return "only the user of the service may own it: run 'systemctl start gpuarbd', or "
+		       "set GPUARB_BUS_ADDRESS to a private bus";
 	return strerror(-r);
 }
 
@@ -59,13 +60,13 @@ static void on_disconnected(void *userdata)
 	int r = 0;
 
 	if (daemon->connection.pause_usec == 0)
-		log_warning("the connection to %s is lost; leases stay, and it is tried again",
+		log_warning("%s: connection lost: leases stay in force, and gpuarbd reconnects",
 			    address(daemon));
 	if (!daemon->connection.retry)
 		r = sd_event_add_time_relative(daemon->event, &daemon->connection.retry,
 					       CLOCK_MONOTONIC, 0, 1000, on_reconnect, daemon);
 	if (r < 0) {
-		sd_event_exit(daemon->event, r); /* no memory: the service manager starts anew */
+		sd_event_exit(daemon->event, r); /* no memory: the service manager restarts it */
 		return;
 	}
 	try_later(daemon);
@@ -76,9 +77,10 @@ static void on_named(void *userdata, int r)
 	struct daemon *daemon = userdata;
 
 	if (r < 0) {
-		/* The leases are ours, whoever it is: their files are locked. */
+		/* The other process is no gpuarbd with these leases: their directory is locked. */
 		if (r == -EEXIST && !daemon->connection.name_taken)
-			log_error("somebody else has the name on %s; it is tried again",
+			log_error("%s: another process owns " GPUARB_BUS_NAME
+				  ": gpuarbd tries again",
 				  address(daemon));
 		daemon->connection.name_taken = r == -EEXIST;
 		try_later(daemon);
@@ -86,7 +88,7 @@ static void on_named(void *userdata, int r)
 	}
 	daemon->connection.pause_usec = 0;
 	daemon->connection.name_taken = false;
-	log_notice("on %s again", address(daemon));
+	log_notice("%s: connected again", address(daemon));
 }
 
 static int open_bus(struct daemon *daemon)
@@ -104,11 +106,12 @@ int bus_connection_open(struct daemon *daemon)
 
 	r = open_bus(daemon);
 	if (r < 0) {
-		log_error("cannot connect to %s: %s", address(daemon), strerror(-r));
+		log_error("%s: cannot connect: %s", address(daemon), strerror(-r));
 		return r;
 	}
 	r = bus_own_name(daemon->bus);
 	if (r < 0)
-		log_error("cannot take the name on %s: %s", address(daemon), why_no_name(r));
+		log_error("%s: cannot own " GPUARB_BUS_NAME ": %s", address(daemon),
+			  why_no_name(r));
 	return r;
 }

@@ -59,7 +59,7 @@ void commit_save_touched(struct daemon *daemon)
 			continue;
 		r = state_save(daemon->state, daemon->arbiter, l);
 		if (r < 0)
-			log_warning("cannot save lease %" PRIu64 ": %s", l->id, strerror(-r));
+			log_warning("lease %" PRIu64 ": cannot save it: %s", l->id, strerror(-r));
 		daemon->commit.stale |= r < 0;
 	}
 }
@@ -100,7 +100,7 @@ static bool grant_next(struct daemon *daemon)
 	if (r < 0) {
 		if (!daemon->commit.grant_fails)
 			log_error("lease %" PRIu64
-				  " would fit, but cannot be saved: %s; it waits on",
+				  ": it fits, but keeps waiting because it cannot be saved: %s",
 				  id, strerror(-r));
 		daemon->commit.grant_fails = true;
 		daemon->arbiter->next_look = 0; /* no lease behind it may pass it */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Hardware queue descriptors, read by somebody who may, compared by core/change/verify.c. */
+/* Hardware queue descriptors: a helper with the right to do so reads them, core/change/verify.c
+ * compares them with the masks that were acknowledged. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,18 +11,19 @@
 #include "hw/kfd-mqd.h"
 #include "util/log.h"
 
-/* The kernel prints a process under a mutex that the process can hold for as long as it likes. */
-#define PROBE_PATIENCE_USEC UINT64_C(5000000)
+/* After this time the helper is asked again: the kernel prints a process under a mutex that the
+ * process can hold for any time. */
+#define READ_TIMEOUT_USEC UINT64_C(5000000)
 
-/* Looks at sysfs between two at descriptors that nobody waits for: to print one takes the mutexes
- * that making a queue needs. */
-#define LOOKS_BETWEEN 30U
+/* Where no lease waits for them the descriptors are read at every 30th scan: to print them the
+ * kernel takes the mutexes that creating a queue needs. */
+#define SCANS_BETWEEN 30U
 
 static void give_up(struct daemon *daemon, const char *why)
 {
 	if (daemon->arbiter->verifies)
-		log_warning("hardware queue descriptors cannot be read%s (%s): what holders "
-			    "acknowledge is believed",
+		log_warning("hardware queue descriptors cannot be read%s: %s: acknowledgements "
+			    "are accepted without verification",
 			    daemon->descriptors.readable ? " any more" : "", why);
 	daemon->arbiter->verifies = false;
 	daemon->descriptors.pending = false;
@@ -32,12 +34,10 @@ static void give_up(struct daemon *daemon, const char *why)
 static void take_up(struct daemon *daemon)
 {
 	if (!daemon->arbiter->verifies)
-		log_notice(
-			"hardware queue descriptors can be read again: acknowledgements have to be "
-			"true");
+		log_notice("hardware queue descriptors can be read again: acknowledgements are "
+			   "verified");
 	else if (!daemon->descriptors.readable)
-		log_info(
-			"hardware queue descriptors can be read: acknowledgements have to be true");
+		log_info("hardware queue descriptors can be read: acknowledgements are verified");
 	daemon->arbiter->verifies = daemon->descriptors.readable = true;
 }
 
@@ -101,13 +101,13 @@ static int ask(struct daemon *daemon)
 	return r;
 }
 
-/* One that does not come is asked for again: what was acknowledged stays unseen meanwhile. */
 static bool is_late(const struct daemon *daemon)
 {
-	return daemon_now_usec() - daemon->descriptors.usec > PROBE_PATIENCE_USEC;
+	return daemon_now_usec() - daemon->descriptors.usec > READ_TIMEOUT_USEC;
 }
 
-/* What was seen changes without a word, and what could not be read once may be the next time. */
+/* Queues change without an event, so they are read again from time to time; and so they are after a
+ * read that failed. */
 static bool is_due(const struct daemon *daemon)
 {
 	uint64_t age = daemon_now_usec() - daemon->descriptors.usec;
@@ -116,7 +116,7 @@ static bool is_due(const struct daemon *daemon)
 
 	if (daemon->arbiter->verifies && arbiter_wants_masks(daemon->arbiter, &urgent))
 		return urgent || age >= look;
-	return daemon->descriptors.readable && daemon->scan.in_use && age >= look * LOOKS_BETWEEN;
+	return daemon->descriptors.readable && daemon->scan.in_use && age >= look * SCANS_BETWEEN;
 }
 
 void descriptors_refresh(struct daemon *daemon)
@@ -136,10 +136,10 @@ int descriptors_start(struct daemon *daemon)
 	if (r < 0)
 		return r;
 	if (strcmp(daemon->ops->name, "kfd") != 0)
-		return 0; /* nothing that is simulated has hardware queues */
+		return 0; /* simulated GPUs have no hardware queues */
 	daemon->arbiter->verifies = ask(daemon) >= 0;
 	if (!daemon->arbiter->verifies)
-		log_info("hardware queue descriptors cannot be read here: every lease is of tier "
-			 "cooperative");
+		log_info("hardware queue descriptors cannot be read here: the tier of every lease "
+			 "is cooperative");
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Which GPUs there are. */
+/* The list of GPUs. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ static int simulate(const struct daemon_options *options, const char *profiles, 
 		int r;
 
 		if (n == REQUEST_WANTS) {
-			diagnostics_add(diagnostics, true, "%u simulated cards are the most",
+			diagnostics_add(diagnostics, true, "simulate: too many cards: at most %u",
 					REQUEST_WANTS);
 			return -EINVAL;
 		}
@@ -37,8 +37,7 @@ static int simulate(const struct daemon_options *options, const char *profiles, 
 		partitions[n++] = profile.partitions;
 	}
 	if (n == 0) {
-		diagnostics_add(diagnostics, true, "no profile to simulate is named: \"%s\"",
-				profiles);
+		diagnostics_add(diagnostics, true, "simulate: \"%s\" names no profile", profiles);
 		return -EINVAL;
 	}
 	return hw_simulated_new(cards, partitions, n, ret);
@@ -63,7 +62,7 @@ int gpus_find(const struct daemon_options *options, const struct settings *setti
 		return r;
 	r = ops->list(hw, gpus, max, diagnostics);
 	if (r >= 0 && (size_t)r > max) {
-		diagnostics_add(diagnostics, false, "%d GPUs are here; the first %zu are used", r,
+		diagnostics_add(diagnostics, false, "%d GPUs found: only the first %zu are used", r,
 				max);
 		r = (int)max;
 	}
@@ -90,7 +89,7 @@ static bool is_settled(struct daemon *daemon, const struct gpu_info *gpus, size_
 	return false;
 }
 
-/* 1: done. 0: not yet. */
+/* 1: the list is in force. 0: it has not settled yet. */
 static int list_again(struct daemon *daemon, struct diagnostics *diagnostics)
 {
 	_cleanup_(freep) struct gpu_info *gpus = calloc(REQUEST_WANTS, sizeof(*gpus));
@@ -107,7 +106,7 @@ static int list_again(struct daemon *daemon, struct diagnostics *diagnostics)
 	r = arbiter_set_gpus(daemon->arbiter, gpus, (size_t)n);
 	if (r == 0 || r == -E2BIG)
 		state_load_drained(daemon->state, daemon->arbiter,
-				   diagnostics); /* one may be back */
+				   diagnostics); /* a drained GPU may be back */
 	return r < 0 ? r : 1;
 }
 
@@ -115,10 +114,10 @@ static void warn_unlisted(int r)
 {
 	if (r == -E2BIG)
 		log_warning(
-			"some GPUs have no place before leases of those that are gone have ended");
+			"too many GPUs: added ones cannot be used until leases on removed ones have ended");
 	else
-		log_warning("the GPUs have changed, and cannot be listed: %s; those known before "
-			    "stay",
+		log_warning("the GPUs have changed and cannot be listed: %s: the last list stays "
+			    "in force",
 			    strerror(-r));
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What becomes of leases, told to the journal. */
+/* Journal entries about leases and GPUs: a MESSAGE_ID and fields for each event. */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,9 +10,9 @@
 #include "daemon.h"
 #include "util/log.h"
 
-#define STRANGERS_TOLD 8U
+#define UNMANAGED_LOGGED 8U
 
-_Static_assert(LOG_GPUS_MAX >= REQUEST_WANTS, "all GPUs of a lease are told");
+_Static_assert(LOG_GPUS_MAX >= REQUEST_WANTS, "an entry has room for all GPUs of a lease");
 
 /* ---- fields ------------------------------------------------------------------------- */
 
@@ -25,7 +25,7 @@ static void add_gpu(struct log_fields *fields, const char *name)
 		fields->gpus[fields->n_gpus++] = name;
 }
 
-/* Those that are meant by name, whether the request can have them or not. */
+/* The GPUs that a request names, granted or not. */
 static void add_wanted(struct log_fields *fields, const struct daemon *daemon,
 		       const struct request *request)
 {
@@ -53,9 +53,8 @@ static struct log_fields fields_of(const struct daemon *daemon, const struct lea
 
 /* ---- leases ------------------------------------------------------------------------- */
 
-/* Says what it has. */
-static void tell_parts(const struct daemon *daemon, enum log_event event, const struct lease *lease,
-		       const char *how)
+static void log_partitions(const struct daemon *daemon, enum log_event event,
+			   const struct lease *lease, const char *how)
 {
 	struct log_fields fields = fields_of(daemon, lease);
 	const struct partition *first = &lease->partitions[0];
@@ -81,19 +80,19 @@ void journal_events_granted(const struct daemon *daemon, const struct lease *lea
 
 	snprintf(how, sizeof(how), "%s to uid %u, tenant %s%s", class_name(lease->class),
 		 lease->owner, lease->tenant, when);
-	tell_parts(daemon, EVENT_GRANTED, lease, how);
+	log_partitions(daemon, EVENT_GRANTED, lease, how);
 }
 
 void journal_events_resized(const struct daemon *daemon, const struct lease *lease)
 {
-	tell_parts(daemon, EVENT_RESIZED, lease, "resized");
+	log_partitions(daemon, EVENT_RESIZED, lease, "resized");
 }
 
 void journal_events_adopted(const struct daemon *daemon, const struct lease *lease)
 {
 	struct log_fields fields = fields_of(daemon, lease);
 
-	log_event(EVENT_ADOPTED, &fields, "lease %" PRIu64 " of uid %u goes on: %s", lease->id,
+	log_event(EVENT_ADOPTED, &fields, "lease %" PRIu64 " of uid %u recovered: %s", lease->id,
 		  lease->owner, state_name(lease->state));
 }
 
@@ -101,13 +100,11 @@ void journal_events_lost(uint64_t lease)
 {
 	const struct log_fields fields = { .lease = lease, .uid = (uid_t)-1 };
 
-	log_event(EVENT_LOST, &fields,
-		  "lease %" PRIu64 " is lost: what was saved of it cannot be "
-		  "believed",
-		  lease);
+	log_event(EVENT_LOST, &fields, "lease %" PRIu64 " lost: its saved state is damaged", lease);
 }
 
-/* Time and room run out by themselves; a policy, a GPU and this daemon are others' doing. */
+/* Ended by policy, by the daemon or with a GPU; not by its holder, by its deadline or for lack of
+ * room. */
 static bool is_revoked(const struct lease *lease)
 {
 	return lease->revoked ||
@@ -120,17 +117,17 @@ void journal_events_ended(const struct daemon *daemon, const struct lease *lease
 	struct log_fields fields = fields_of(daemon, lease);
 
 	log_event(is_revoked(lease) ? EVENT_REVOKED : EVENT_ENDED, &fields,
-		  "lease %" PRIu64 " of uid %u ends: %s", lease->id, lease->owner, lease->reason);
+		  "lease %" PRIu64 " of uid %u ended: %s", lease->id, lease->owner, lease->reason);
 }
 
 void journal_events_active(const struct daemon *daemon, const struct lease *lease)
 {
-	tell_parts(daemon, EVENT_ACTIVATED, lease, "active");
+	log_partitions(daemon, EVENT_ACTIVATED, lease, "active");
 }
 
 void journal_events_inactive(const struct daemon *daemon, const struct lease *lease)
 {
-	tell_parts(daemon, EVENT_DEACTIVATED, lease, "inactive, and lends what it has");
+	log_partitions(daemon, EVENT_DEACTIVATED, lease, "inactive, and lends its CUs");
 }
 
 void journal_events_revoking(const struct daemon *daemon, const struct lease *lease,
@@ -138,9 +135,8 @@ void journal_events_revoking(const struct daemon *daemon, const struct lease *le
 {
 	struct log_fields fields = fields_of(daemon, lease);
 
-	log_event(EVENT_REVOKING, &fields,
-		  "lease %" PRIu64 " of uid %u is to end within %.3f s: %s", lease->id,
-		  lease->owner, (double)grace_usec / 1e6, lease->reason);
+	log_event(EVENT_REVOKING, &fields, "lease %" PRIu64 " of uid %u ends within %.3f s: %s",
+		  lease->id, lease->owner, (double)grace_usec / 1e6, lease->reason);
 }
 
 void journal_events_forced(const struct daemon *daemon, const struct lease *lease, const char *what)
@@ -168,15 +164,14 @@ void journal_events_drift(const struct daemon *daemon, const struct lease *lease
 	}
 	arbiter_excess(daemon->arbiter, lease, excess, sizeof(excess));
 	log_event(EVENT_EXCEEDED, &fields,
-		  "lease %" PRIu64 " of uid %u has more than it was "
-		  "granted: %s",
-		  lease->id, lease->owner, excess);
+		  "lease %" PRIu64 " of uid %u uses more than it was granted: %s", lease->id,
+		  lease->owner, excess);
 }
 
 /* ---- refusals ------------------------------------------------------------------------- */
 
-/* Clients that try again and again are not to push out of the journal what others do. */
-static bool may_tell(struct daemon *daemon, uid_t uid, char *note, size_t size)
+/* A client that is refused again and again must not fill the journal. */
+static bool may_log(struct daemon *daemon, uid_t uid, char *note, size_t size)
 {
 	uint64_t times, withheld;
 
@@ -184,23 +179,23 @@ static bool may_tell(struct daemon *daemon, uid_t uid, char *note, size_t size)
 	if (!ratelimit(&daemon->refused, uid, daemon_now_usec(), &times, &withheld))
 		return false;
 	if (withheld > 0)
-		snprintf(note, size, " (%" PRIu64 " more before it are left out)", withheld);
+		snprintf(note, size, " (%" PRIu64 " earlier refusals were not logged)", withheld);
 	if (times == RATELIMIT_TIMES)
-		snprintf(note, size, " (more within half a minute are left out)");
+		snprintf(note, size, " (further refusals within half a minute are not logged)");
 	return true;
 }
 
-static void tell_refused(struct daemon *daemon, struct log_fields *fields, const char *what,
-			 const struct result *result)
+static void log_refused(struct daemon *daemon, struct log_fields *fields, const char *what,
+			const struct result *result)
 {
 	char note[80];
 
-	if (!may_tell(daemon, fields->uid, note, sizeof(note)))
+	if (!may_log(daemon, fields->uid, note, sizeof(note)))
 		return;
 	for (size_t i = 0; i < result->n_refusals; i++)
 		if (result->refusals[i].gpu[0])
 			add_gpu(fields, result->refusals[i].gpu);
-	log_event(EVENT_REFUSED, fields, "uid %u%s%s is refused %s: %s%s", fields->uid,
+	log_event(EVENT_REFUSED, fields, "uid %u%s%s was refused %s: %s%s", fields->uid,
 		  fields->tenant ? ", tenant " : "", fields->tenant ? fields->tenant : "", what,
 		  result->sentence, note);
 }
@@ -212,11 +207,11 @@ void journal_events_refused(struct daemon *daemon, const struct caller *caller,
 	struct log_fields fields = { .uid = caller->uid };
 	const struct tenant *tenant = NULL;
 
-	/* Who is no tenant's writes into no tenant's story. */
+	/* A caller that matches no tenant is logged without a tenant. */
 	if (tenant_find(daemon->arbiter->settings, caller, request->tenant, &tenant, &none) >= 0)
 		fields.tenant = tenant->name;
 	add_wanted(&fields, daemon, request);
-	tell_refused(daemon, &fields, "a lease", result);
+	log_refused(daemon, &fields, "a lease", result);
 }
 
 void journal_events_resize_refused(struct daemon *daemon, const struct caller *caller, uint64_t id,
@@ -230,24 +225,23 @@ void journal_events_resize_refused(struct daemon *daemon, const struct caller *c
 		fields = fields_of(daemon, lease);
 		fields.uid = caller->uid;
 	}
-	snprintf(what, sizeof(what), "another size of lease %" PRIu64, id);
-	tell_refused(daemon, &fields, what, result);
+	snprintf(what, sizeof(what), "a resize of lease %" PRIu64, id);
+	log_refused(daemon, &fields, what, result);
 }
 
 /* ---- GPUs --------------------------------------------------------------------------- */
 
-static void tell_unmanaged_processes(const struct gpu *gpu)
+static void log_unmanaged_processes(const struct gpu *gpu)
 {
-	for (size_t i = 0; i < gpu->observed.n_processes && i < STRANGERS_TOLD; i++) {
+	for (size_t i = 0; i < gpu->observed.n_processes && i < UNMANAGED_LOGGED; i++) {
 		const struct unmanaged_process *unmanaged_process = &gpu->observed.processes[i];
 		const struct log_fields fields = { .uid = unmanaged_process->uid,
 						   .gpus = { gpu->info.name },
 						   .n_gpus = 1 };
 
 		log_event(EVENT_UNMANAGED, &fields,
-			  "%s: pid %d (%s) of uid %u has %u queues and no "
-			  "lease",
-			  gpu->info.name, unmanaged_process->pid, unmanaged_process->command,
+			  "%s: pid %d (%s) of uid %u has %u queues and no lease", gpu->info.name,
+			  unmanaged_process->pid, unmanaged_process->command,
 			  unmanaged_process->uid, unmanaged_process->queues);
 	}
 }
@@ -262,13 +256,12 @@ void journal_events_gpu(const struct daemon *daemon, const struct gpu *gpu, bool
 	if (newly)
 		log_event(
 			EVENT_OVERSUBSCRIBED, &fields,
-			"%s is oversubscribed: %u queues of %u "
-			"processes on %u queue slots and %u process slots; nothing more is granted "
-			"on it",
+			"%s is oversubscribed: %u queues of %u processes on %u queue slots and %u "
+			"process slots; nothing more is granted on it",
 			gpu->info.name, gpu->observed.used.queues, gpu->observed.used.processes,
 			gpu->info.queue_slots, gpu->info.process_slots);
 	if (newly || daemon->arbiter->settings->unmanaged == UNMANAGED_WARN)
-		tell_unmanaged_processes(gpu);
+		log_unmanaged_processes(gpu);
 	if (!gpu->observed.oversubscribed && was_oversubscribed && !gpu->absent)
 		log_event(EVENT_RELIEVED, &fields, "%s is no longer oversubscribed",
 			  gpu->info.name);

@@ -85,7 +85,7 @@ void liveness_ask_store(struct daemon *daemon)
 		return;
 	r = bus_store_max(daemon->bus, &daemon->liveness.store_max);
 	if (r < 0)
-		log_notice("nobody says how many file descriptors the service manager keeps (%s): "
+		log_notice("cannot read how many file descriptors the service manager keeps: %s: "
 			   "FileDescriptorStoreMax= must be at least max-holders",
 			   strerror(-r));
 }
@@ -98,16 +98,14 @@ void liveness_limit(struct daemon *daemon)
 	unsigned most = daemon->liveness.stored ? holders_most(daemon->arbiter->next_id) : UINT_MAX;
 
 	if (wanted > room)
-		log_warning("max-holders %u needs LimitNOFILE=%u: with what there is, %u can be "
-			    "had",
-			    wanted, wanted + OWN_FDS + STORE_QUEUE_MAX, room);
+		log_warning("max-holders = %u: reduced to %u: set LimitNOFILE=%u", wanted, room,
+			    wanted + OWN_FDS + STORE_QUEUE_MAX);
 	if (wanted > kept)
-		log_warning("max-holders %u needs FileDescriptorStoreMax=%u: with what there is, "
-			    "%u can be had",
-			    wanted, wanted, kept);
+		log_warning("max-holders = %u: reduced to %u: set FileDescriptorStoreMax=%u",
+			    wanted, kept, wanted);
 	if (wanted > most)
-		log_warning("max-holders %u: the service manager can give no more than %u to the "
-			    "next gpuarbd",
+		log_warning("max-holders = %u: reduced to %u: the service manager cannot pass more "
+			    "to the next gpuarbd",
 			    wanted, most);
 	daemon->liveness.max = min_u(min_u(wanted, most), min_u(room, kept));
 }
@@ -123,15 +121,15 @@ static int check_room(const struct daemon *daemon, uid_t owner, unsigned more,
 
 	if (all + more > max)
 		return result_set(result, RESULT_TOO_MANY_LEASES,
-				  "%zu holders and bound processes, and max-holders is %u", all,
-				  max);
+				  "max-holders = %u: there are %zu holders and bound processes",
+				  max, all);
 	for (size_t i = 0; i < arbiter->n_leases; i++)
 		if (arbiter->leases[i]->owner == owner)
 			of_user += arbiter->leases[i]->n_holders + arbiter->leases[i]->n_bound;
 	if (of_user + more > (max + 1) / 2)
 		return result_set(result, RESULT_TOO_MANY_LEASES,
-				  "uid %u has %zu holders and bound processes, and one user can "
-				  "have half of max-holders, which is %u",
+				  "uid %u has %zu holders and bound processes: one user can have "
+				  "half of max-holders = %u",
 				  owner, of_user, max);
 	return 0;
 }
@@ -145,10 +143,12 @@ int liveness_check_process(const struct caller *caller, int fd, pid_t *ret, stru
 
 	r = process_of_pidfd(fd, ret, &uid);
 	if (r == -EBADF)
-		return result_set(result, RESULT_INVALID_REQUEST, "process: this is no pidfd");
-	if (r < 0)
 		return result_set(result, RESULT_INVALID_REQUEST,
-				  "process: it is gone, or in a place where gpuarbd cannot see it");
+				  "process: the file descriptor is no pidfd");
+	if (r < 0)
+		return result_set(
+			result, RESULT_INVALID_REQUEST,
+			"process: it has ended, or is in a PID namespace that gpuarbd cannot see");
 	if (uid != caller->uid && !caller->administrator)
 		return result_set(result, RESULT_NOT_PERMITTED,
 				  "process: pid %d belongs to uid %u, not to uid %u", *ret, uid,
@@ -158,8 +158,7 @@ int liveness_check_process(const struct caller *caller, int fd, pid_t *ret, stru
 
 static int too_many_fds(struct result *result, int r)
 {
-	return result_set(result, RESULT_TOO_MANY_LEASES, "no room for one more holder: %s",
-			  strerror(-r));
+	return result_set(result, RESULT_TOO_MANY_LEASES, "cannot add a holder: %s", strerror(-r));
 }
 
 static int bind_process(struct daemon *daemon, struct liveness *liveness, int process_fd, pid_t pid,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* gpuarbd: options, parts, loop. */
+/* gpuarbd: options, --check, signals and the event loop. */
 
 #include <errno.h>
 #include <getopt.h>
@@ -22,24 +22,24 @@
 struct command_line {
 	struct daemon_options options;
 	bool check;
-	bool done; /* --help or --version was answered */
+	bool done; /* --help or --version was printed */
 };
 
 static void print_help(void)
 {
 	puts("gpuarbd [OPTION…]\n\n"
-	     "Arbitrates AMD GPUs among processes; see gpuarbd(8).\n\n"
-	     "  --config=FILE       read this instead of gpuarbd.conf\n"
-	     "  --tenants=DIR       read *.conf there instead of tenants.d\n"
+	     "Grants leases on parts of AMD GPUs to processes. systemd starts it; see gpuarbd(8).\n\n"
+	     "  --config=FILE       read FILE instead of gpuarbd.conf\n"
+	     "  --tenants=DIR       read DIR/*.conf instead of tenants.d/*.conf\n"
 	     "  --simulate=PROFILE[,PROFILE…]\n"
-	     "                      GPUs that do not exist, from profiles\n"
-	     "  --profiles=DIR      where profiles are (" GPUARB_PROFILE_DIR ")\n"
-	     "  --sysfs=DIR         a tree that stands for /sys\n"
-	     "  --debugfs=DIR       a tree that stands for /sys/kernel/debug\n"
-	     "  --enforce=SOCKET    who kills and freezes (" ENFORCE_SOCKET ")\n"
-	     "  --check             read everything, say what is wrong, exit\n"
-	     "  --version\n"
-	     "  --help\n\n"
+	     "                      simulate one GPU of each PROFILE\n"
+	     "  --profiles=DIR      read profiles in DIR (" GPUARB_PROFILE_DIR ")\n"
+	     "  --sysfs=DIR         read DIR instead of /sys\n"
+	     "  --debugfs=DIR       read DIR instead of /sys/kernel/debug\n"
+	     "  --enforce=SOCKET    ask gpuarb-enforce at SOCKET (" ENFORCE_SOCKET ")\n"
+	     "  --check             check the configuration and list the GPUs, then exit\n"
+	     "  --version           print the version, then exit\n"
+	     "  --help              print this text, then exit\n\n"
 	     "Environment: RUNTIME_DIRECTORY (" GPUARB_RUNTIME_DIR "), GPUARB_BUS_ADDRESS (the\n"
 	     "system bus), NOTIFY_SOCKET, WATCHDOG_USEC.");
 }
@@ -63,7 +63,7 @@ static int take_option(struct command_line *line, int option, const char *value)
 		print_help();
 		line->done = true;
 		return 0;
-	default: return -EINVAL; /* getopt has said why */
+	default: return -EINVAL; /* getopt_long() has printed why */
 	}
 }
 
@@ -90,12 +90,12 @@ static int parse(int argc, char *argv[], struct command_line *line)
 	if (r < 0 || line->done)
 		return r;
 	if (optind < argc) {
-		fprintf(stderr, "gpuarbd: it takes no argument such as \"%s\"; see --help\n",
-			argv[optind]);
+		fprintf(stderr, "gpuarbd: unexpected argument \"%s\": see --help\n", argv[optind]);
 		return -EINVAL;
 	}
 	if (line->options.simulate && line->options.sysfs) {
-		fprintf(stderr, "gpuarbd: --simulate and --sysfs contradict each other\n");
+		fprintf(stderr,
+			"gpuarbd: --simulate and --sysfs exclude each other: give one of them\n");
 		return -EINVAL;
 	}
 	return 0;
@@ -150,7 +150,7 @@ static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *inf
 		   (unsigned long long)now.tv_sec * 1000000 +
 			   (unsigned long long)now.tv_nsec / 1000);
 	if (reload_settings(userdata, &diagnostics) < 0)
-		log_error("the configuration has errors; what was in force stays");
+		log_error("the configuration has errors: the one in force stays");
 	log_diagnostics(&diagnostics);
 	sd_notify(false, "READY=1");
 	return 0;
@@ -185,7 +185,7 @@ static int run(const struct daemon_options *options)
 	if (r < 0)
 		return r;
 
-	/* NULL: leave the loop with 0. */
+	/* A NULL handler ends the loop with 0. */
 	if (sd_event_add_signal(event, NULL, SIGTERM, NULL, NULL) < 0 ||
 	    sd_event_add_signal(event, NULL, SIGINT, NULL, NULL) < 0 ||
 	    sd_event_add_signal(event, NULL, SIGHUP, on_hangup, daemon) < 0 ||
@@ -218,10 +218,10 @@ int main(int argc, char *argv[])
 		return check(&line.options);
 
 	r = run(&line.options);
-	if (r == -EINVAL || r == -EEXIST || r == -EBUSY) /* it was said why */
-		log_error("gpuarbd cannot go on");
+	if (r == -EINVAL || r == -EEXIST || r == -EBUSY) /* the reason was logged */
+		log_error("gpuarbd failed: see the message before");
 	else if (r < 0)
-		log_error("gpuarbd cannot go on: %s", strerror(-r));
+		log_error("gpuarbd failed: %s", strerror(-r));
 	if (r == -EINVAL)
 		return EXIT_CONFIGURATION;
 	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -96,7 +96,7 @@ static bool kill_named(struct daemon *daemon, const struct lease *lease,
 	if (enforce_kill(daemon->enforce, named->pidfd, named->start_time, lease->id, why,
 			 sizeof(why)) >= 0)
 		return true;
-	log_warning("lease %" PRIu64 ": a process cannot be killed: %s", lease->id, why);
+	log_warning("lease %" PRIu64 ": cannot kill a process: %s", lease->id, why);
 	return false;
 }
 
@@ -159,20 +159,20 @@ static bool find_unit(const struct lease *lease, struct unit_place *place, char 
 	int r;
 
 	if (lease->n_bound == 0) {
-		snprintf(why, size, "no process is bound to it");
+		snprintf(why, size, "no process is bound to the lease");
 		return false;
 	}
 	r = unit_of_process(lease->bound[0], place);
 	if (r >= 0)
 		r = unit_processes(CGROUP_ROOT, place->cgroup, &pids, &n);
 	if (r < 0) {
-		snprintf(why, size, "its unit cannot be found: %s", strerror(-r));
+		snprintf(why, size, "cannot find its unit: %s", strerror(-r));
 		return false;
 	}
 	for (size_t i = 0; i < n; i++) {
 		if (is_of(lease, pids[i]))
 			continue;
-		snprintf(why, size, "pid %d is in %s too, and not of the lease", pids[i],
+		snprintf(why, size, "pid %d in %s does not belong to the lease", pids[i],
 			 place->unit);
 		return false;
 	}
@@ -200,12 +200,13 @@ static void freeze(struct daemon *daemon, struct lease *lease)
 
 	if (!find_unit(lease, &place, why, sizeof(why)) ||
 	    freeze_unit(daemon, lease, place.unit, why, sizeof(why)) < 0) {
-		snprintf(what, sizeof(what), "it is not frozen: %s", why);
+		snprintf(what, sizeof(what), "its unit is not frozen: %s", why);
 		journal_events_forced(daemon, lease, what);
 		return;
 	}
 	lease->enforce.frozen = true;
-	snprintf(what, sizeof(what), "%s is frozen; what its queues have runs on", place.unit);
+	snprintf(what, sizeof(what), "%s is frozen; work that its queues have already continues",
+		 place.unit);
 	journal_events_forced(daemon, lease, what);
 }
 
@@ -217,10 +218,9 @@ void overdue_thaw(struct daemon *daemon, const struct lease *lease)
 	if (lease->n_bound == 0 || unit_of_process(lease->bound[0], &place) < 0)
 		return; /* with nobody left in it there is nothing to thaw */
 	if (enforce_thaw(daemon->enforce, place.unit, lease->id, why, sizeof(why)) < 0)
-		log_warning("lease %" PRIu64 ": %s cannot be thawed: %s", lease->id, place.unit,
-			    why);
+		log_warning("lease %" PRIu64 ": cannot thaw %s: %s", lease->id, place.unit, why);
 	else
-		journal_events_forced(daemon, lease, "it is thawed");
+		journal_events_forced(daemon, lease, "its unit is thawed");
 }
 
 /* ---- what is due ------------------------------------------------------------------------- */
@@ -230,14 +230,15 @@ static void apply(struct daemon *daemon, struct lease *lease, enum enforce_step 
 	char what[128];
 
 	if (enforce_step == ENFORCE_STEP_REPORT) {
-		journal_events_forced(daemon, lease,
-				      lease->state == STATE_ENDING
-					      ? "its time is over, and it has not acknowledged that"
-					      : "others wait for CUs that it has not given back");
+		journal_events_forced(
+			daemon, lease,
+			lease->state == STATE_ENDING
+				? "its deadline has passed without an acknowledgement"
+				: "its deadline has passed, and it still has CUs that another lease needs");
 	} else if (enforce_step == ENFORCE_STEP_FREEZE) {
 		freeze(daemon, lease);
 	} else {
-		snprintf(what, sizeof(what), "%u of its processes are killed",
+		snprintf(what, sizeof(what), "%u of its processes were killed",
 			 kill_all(daemon, lease));
 		journal_events_forced(daemon, lease, what);
 	}

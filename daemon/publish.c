@@ -127,7 +127,7 @@ static void forget(struct daemon *daemon, const struct lease *lease)
 	int r = state_forget(daemon->state, lease->id);
 
 	if (r < 0)
-		log_warning("cannot remove the file of lease %" PRIu64 ": %s", lease->id,
+		log_warning("lease %" PRIu64 ": cannot delete its file: %s", lease->id,
 			    strerror(-r));
 }
 
@@ -186,10 +186,10 @@ static void tell_bus(struct daemon *daemon, unsigned index, struct gpu *gpu)
 	gpu->shown = !gpu->absent;
 	gpu->replaced = false;
 	if (gone || came)
-		log_notice("GPU %s is %s", gpu->info.name,
-			   gone && came ? "another now"
-			   : came       ? "here"
-					: "gone");
+		log_notice("GPU %s was %s", gpu->info.name,
+			   gone && came ? "replaced"
+			   : came       ? "added"
+					: "removed");
 	if (!daemon->bus)
 		return;
 	if (gone)

@@ -141,8 +141,7 @@ static void tell_gone(struct daemon *daemon, const struct stored_fds_fd *kept)
 	lease->id = kept->lease;
 	lease->state = STATE_ENDING;
 	snprintf(lease->reason, sizeof(lease->reason),
-		 "what was saved of it could not be believed "
-		 "after a restart");
+		 "its saved state was damaged when gpuarbd was restarted");
 	publish_to_holder(daemon, lease, kept->fd);
 }
 
@@ -162,8 +161,8 @@ static int adopt_fd(struct daemon *daemon, struct stored_fds_fd *kept)
 	if (r == -EEXIST)
 		return 0; /* the same process once more: what is kept under its name is good */
 	if (r == -EINVAL) {
-		log_warning("lease %" PRIu64 ": what was kept as %s is of no use", kept->lease,
-			    kept->name);
+		log_warning("lease %" PRIu64 ": the stored file descriptor %s is unusable",
+			    kept->lease, kept->name);
 		store_forget(daemon->liveness.store, kept->name);
 		return 0;
 	}
@@ -201,7 +200,7 @@ static void end_orphans(struct arbiter *arbiter)
 			continue;
 		arbiter->leases[i]->revoked = true;
 		arbiter_end(arbiter, arbiter->leases[i]->id, RESULT_OK,
-			    "it ended with the gpuarbd before: nobody kept its holders");
+			    "gpuarbd was restarted, and no service manager kept the holders");
 	}
 }
 
@@ -248,7 +247,6 @@ int recover_leases(struct daemon *daemon)
 		arbiter_review(daemon->arbiter);
 	alive = tell_alive(daemon);
 	if (n > 0)
-		log_notice("%zu lease%s of the gpuarbd before: %zu go on", n, n == 1 ? "" : "s",
-			   alive);
+		log_notice("recovered %zu of %zu lease%s", alive, n, n == 1 ? "" : "s");
 	return 0;
 }

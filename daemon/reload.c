@@ -16,9 +16,9 @@ int reload_read(const struct daemon *daemon, struct settings **ret, struct diagn
 		if ((*ret)->tenants[i].executable && !process_sees_executables())
 			diagnostics_add(
 				diagnostics, false,
-				"tenant %s: match-executable matches nobody: gpuarbd may not see "
-				"which program other users run without CAP_SYS_PTRACE; see "
-				"SECURITY in gpuarbd(8)",
+				"tenant %s: match-executable matches no process: without "
+				"CAP_SYS_PTRACE gpuarbd cannot read which program other users run; "
+				"see SECURITY in gpuarbd(8)",
 				(*ret)->tenants[i].name);
 	return r;
 }

@@ -37,9 +37,14 @@ static void describe(void *userdata, pid_t pid, struct caller *caller)
 	process_place(pid, caller);
 }
 
-static int not_saved(const struct daemon *daemon, int r, struct result *result, const char *outcome)
+/* outcome: what is so because of that, and what to do. */
+static int not_saved(const struct daemon *daemon, uint64_t id, int r, const char *outcome,
+		     struct result *result)
 {
-	return result_set(result, RESULT_NOT_SAVED, "it could not be saved in %s (%s), so %s",
+	log_error("lease %" PRIu64 ": cannot save it in %s: %s", id,
+		  daemon->options->runtime_directory, strerror(-r));
+	return result_set(result, RESULT_NOT_SAVED,
+			  "lease %" PRIu64 ": cannot save it in %s: %s: %s", id,
 			  daemon->options->runtime_directory, strerror(-r), outcome);
 }
 
@@ -54,21 +59,14 @@ static int plan(void *userdata, const struct caller *caller, struct request *req
 	return arbiter_plan(daemon->arbiter, caller, request, ret, result);
 }
 
-static int commit_granted(struct daemon *daemon, struct lease *proposal, struct lease **ret,
-			  struct result *result)
+/* outcome: what is so where the proposal cannot be saved. */
+static int save_and_commit(struct daemon *daemon, struct lease *proposal, const char *outcome,
+			   struct lease **ret, struct result *result)
 {
 	uint64_t id = proposal->id;
-	int r;
+	int r = commit_proposal(daemon, proposal, ret);
 
-	r = commit_proposal(daemon, proposal, ret);
-	if (r >= 0)
-		return 0;
-	log_error("cannot save lease %" PRIu64 " in %s: %s", id, daemon->options->runtime_directory,
-		  strerror(-r));
-	return result_set(result, RESULT_NOT_SAVED,
-			  "the lease could not be saved in %s (%s), "
-			  "so nothing was granted",
-			  daemon->options->runtime_directory, strerror(-r));
+	return r < 0 ? not_saved(daemon, id, r, outcome, result) : 0;
 }
 
 /* The same request under the same token: one more holder of the lease that it was answered with. */
@@ -78,7 +76,8 @@ static int reserve_again(struct daemon *daemon, struct lease *lease, const struc
 {
 	if (!lease->request || !request_equal(lease->request, request))
 		return result_set(result, RESULT_TOKEN_CONFLICT,
-				  "lease %" PRIu64 " has this token and was asked for otherwise",
+				  "lease %" PRIu64 " has this token, and was requested with other "
+				  "wants or options",
 				  lease->id);
 	if (lease_is_bound(lease, pid))
 		process_fd = -1;
@@ -86,8 +85,8 @@ static int reserve_again(struct daemon *daemon, struct lease *lease, const struc
 	    (process_fd >= 0 && lease->n_bound >= LEASE_BOUND_MAX))
 		return result_set(result, RESULT_TOO_MANY_LEASES,
 				  "lease %" PRIu64
-				  " has %u holders and %zu bound processes: %u and "
-				  "%u are the most",
+				  " has %u holders and %zu bound processes: at most %u and %u are "
+				  "possible",
 				  lease->id, lease->n_holders, lease->n_bound, LEASE_HOLDERS_MAX,
 				  LEASE_BOUND_MAX);
 	return liveness_add_holder(daemon, lease->id, lease->owner, process_fd, pid, liveness,
@@ -133,7 +132,7 @@ static int reserve_new(struct daemon *daemon, const struct caller *caller, struc
 		lease_free(proposal);
 		return r;
 	}
-	r = commit_granted(daemon, proposal, &lease, result);
+	r = save_and_commit(daemon, proposal, "nothing was granted", &lease, result);
 	if (r < 0) {
 		holders_drop(daemon->liveness.holders, liveness->lease);
 		close(liveness->holder);
@@ -182,7 +181,7 @@ static int reserve(void *userdata, const struct caller *caller, struct request *
 	if (!*ret) { /* the update scanned the hardware, and a GPU of the lease was gone */
 		close(liveness.holder);
 		return result_set(result, RESULT_NO_CAPACITY,
-				  "a GPU of the lease went away in this moment");
+				  "a GPU of the lease was removed in this moment: try again");
 	}
 	*ret_holder = liveness.holder;
 	return 0;
@@ -205,10 +204,11 @@ static int release(void *userdata, const struct caller *caller, uint64_t id, str
 	update_now(daemon);
 	r = ledger_find(daemon->arbiter, id) ? commit_save_again(daemon) : 0;
 	if (r < 0)
-		return result_set(result, RESULT_NOT_SAVED,
-				  "lease %" PRIu64 " is ending, which could not be saved in %s "
-				  "(%s): should gpuarbd be restarted before that, release it again",
-				  id, daemon->options->runtime_directory, strerror(-r));
+		return not_saved(
+			daemon, id, r,
+			"it is ending; release it again if gpuarbd is restarted before it has "
+			"ended",
+			result);
 	return 0;
 }
 
@@ -233,8 +233,8 @@ static int bind_process(void *userdata, const struct caller *caller, uint64_t id
 		return 0; /* repeated after an answer that was lost: it needs no room */
 	if (lease->n_bound >= LEASE_BOUND_MAX)
 		return result_set(result, RESULT_TOO_MANY_LEASES,
-				  "lease %" PRIu64 " is bound to %zu processes, which is the most",
-				  id, lease->n_bound);
+				  "lease %" PRIu64 " is bound to %zu processes, the maximum", id,
+				  lease->n_bound);
 	r = liveness_add_process(daemon, id, lease->owner, process_fd, pid, &liveness, result);
 	if (r < 0)
 		return r;
@@ -251,7 +251,7 @@ static int resize(void *userdata, const struct caller *caller, uint64_t id,
 
 	r = arbiter_plan_resize(daemon->arbiter, caller, id, request, &proposal, result);
 	if (r >= 0)
-		r = commit_granted(daemon, proposal, &lease, result);
+		r = save_and_commit(daemon, proposal, "it keeps its size", &lease, result);
 	if (r < 0) {
 		journal_events_resize_refused(daemon, caller, id, result);
 		return r;
@@ -273,8 +273,9 @@ static int acknowledge(void *userdata, const struct caller *caller, uint64_t id,
 		return r;
 	if (arbiter_acknowledge(daemon->arbiter, id, generation) < 0)
 		return result_set(result, RESULT_INVALID_REQUEST,
-				  "generation %" PRIu64 ": lease %" PRIu64 " is at %" PRIu64,
-				  generation, id, lease->generation);
+				  "lease %" PRIu64 ": unknown generation %" PRIu64
+				  ": the latest is %" PRIu64,
+				  id, generation, lease->generation);
 	daemon->descriptors.outdated = true;
 	update_now(daemon);
 	return 0;
@@ -290,10 +291,10 @@ static int activate(void *userdata, const struct caller *caller, uint64_t id, bo
 	r = arbiter_plan_activate(daemon->arbiter, caller, id, active, &proposal, result);
 	if (r < 0)
 		return r;
-	r = commit_proposal(daemon, proposal, &lease);
+	r = save_and_commit(daemon, proposal, active ? "it stays inactive" : "it stays active",
+			    &lease, result);
 	if (r < 0)
-		return not_saved(daemon, r, result,
-				 active ? "the lease stays inactive" : "the lease stays active");
+		return r;
 	if (!active)
 		journal_events_inactive(daemon, lease);
 	update_now(daemon);
@@ -316,8 +317,11 @@ static int revoke_lease(void *userdata, uint64_t id, uint64_t grace_usec, const 
 	update_now(daemon);
 	r = ledger_find(daemon->arbiter, id) ? commit_save_again(daemon) : 0;
 	if (r < 0)
-		return not_saved(daemon, r, result,
-				 "a restart would forget it: revoke the lease again then");
+		return not_saved(
+			daemon, id, r,
+			"it is being revoked; revoke it again if gpuarbd is restarted before "
+			"its deadline",
+			result);
 	return 0;
 }
 
@@ -329,14 +333,14 @@ static int drain(void *userdata, const char *gpu, bool on, struct result *result
 	int r;
 
 	if (arbiter_plan_drain(arbiter, gpu, on, &drained) < 0)
-		return result_set(result, RESULT_NO_SUCH_GPU, "there is no GPU %s", gpu);
+		return result_set(result, RESULT_NO_SUCH_GPU, "%s: no such GPU", gpu);
 	r = state_save_drained(daemon->state, arbiter, drained);
 	if (r < 0)
 		return result_set(result, RESULT_NOT_SAVED,
 				  "%s: cannot save which GPUs are drained: %s",
 				  daemon->options->runtime_directory, strerror(-r));
 	arbiter_commit_drain(arbiter, drained);
-	log_notice("%s is %s", arbiter->gpus[ledger_find_gpu(arbiter, gpu)].info.name,
+	log_notice("GPU %s is %s", arbiter->gpus[ledger_find_gpu(arbiter, gpu)].info.name,
 		   on ? "drained" : "no longer drained");
 	update_now(daemon);
 	return 0;
@@ -369,7 +373,8 @@ static int reload(void *userdata, struct result *result)
 	if (r >= 0)
 		return 0;
 	join_errors(&diagnostics, r, errors, sizeof(errors));
-	return result_set(result, RESULT_INVALID_REQUEST, "%s; what was in force stays", errors);
+	return result_set(result, RESULT_INVALID_REQUEST, "%s; the configuration in force stays",
+			  errors);
 }
 
 const struct bus_host requests_host = {

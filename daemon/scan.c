@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Looking at the hardware: who uses it, and when to look again. */
+/* The scan: which processes use the GPUs. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "util/log.h"
 #include "sys/process.h"
 
-/* All rows, however many there are; they may grow while they are read. */
+/* Reads all rows; there may be more of them than at the last call. */
 static int read_uses(struct daemon *daemon)
 {
 	for (;;) {
@@ -68,11 +68,11 @@ bool scan_hardware(struct daemon *daemon, uint64_t max_age_usec)
 	gpus_check(daemon);
 	r = observe(daemon);
 	if (r < 0 && !daemon->scan.fails)
-		log_warning("cannot read what processes do on the GPUs: %s; until that is over, "
-			    "leases that end keep what they have",
+		log_warning("cannot read which processes use the GPUs: %s: until then ending "
+			    "leases keep what they have",
 			    strerror(-r));
 	if (r >= 0 && daemon->scan.fails)
-		log_notice("what processes do on the GPUs can be read again");
+		log_notice("the processes that use the GPUs can be read again");
 	daemon->scan.fails = r < 0;
 	return true;
 }

@@ -33,7 +33,8 @@ static void check_store(struct daemon *daemon)
 	if (!daemon->liveness.stored || store_works(daemon->liveness.store))
 		return;
 	daemon->liveness.stored = false;
-	log_warning("the service manager does not answer any more: leases end with this process");
+	log_warning(
+		"the service manager does not answer any more: leases will end when gpuarbd stops");
 }
 
 void update_now(struct daemon *daemon)

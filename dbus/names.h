@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The contract between the daemon and everybody else: names, and nothing else. */
+/* The names of org.gpuarb.Arbiter1.xml, for the daemon and its clients. */
 
 #define GPUARB_BUS_NAME "org.gpuarb.Arbiter1"
 #define GPUARB_PATH "/org/gpuarb/Arbiter1"

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * What a holder carries: one record a datagram, host byte order, always the whole state.
- * A reader skips records of a version that it does not know and takes n_partitions
- * entries of partition_size bytes from header_size on, so both may grow.
+ * The records that a holder receives: one in each datagram, in host byte order, always with the
+ * whole state of the lease. A reader skips records of an unknown version. n_partitions entries of
+ * partition_size bytes follow the first header_size bytes, so both structs can grow.
  */
 
 #include <stdint.h>
@@ -18,16 +18,16 @@ enum gpuarb_record_state {
 	GPUARB_RECORD_INACTIVE,
 	GPUARB_RECORD_ACTIVATING,
 	GPUARB_RECORD_REVOKING,
-	GPUARB_RECORD_ENDING, /* the last record: the lease is gone */
+	GPUARB_RECORD_ENDING, /* the last record: the lease has ended */
 };
 
-/* Of an ending lease: what this is to a program that waited for it. */
+/* Why a lease ended, for a program that waits for it to be granted. */
 enum gpuarb_record_cause {
-	GPUARB_RECORD_ENDED,         /* given up, released, or its holders are gone */
+	GPUARB_RECORD_ENDED,         /* released, revoked, or its holders are gone */
 	GPUARB_RECORD_TIMED_OUT,     /* its deadline passed while it waited */
-	GPUARB_RECORD_NEVER_FITS,    /* it waited, and can never be granted now */
+	GPUARB_RECORD_NEVER_FITS,    /* it waited, and can never be granted any more */
 	GPUARB_RECORD_NOT_PERMITTED, /* policy does not allow it any more */
-	GPUARB_RECORD_NO_SUCH_GPU,   /* a GPU of it is gone, or another by now */
+	GPUARB_RECORD_NO_SUCH_GPU,   /* its GPU was removed or replaced */
 	GPUARB_RECORD_SHUTDOWN,      /* the daemon stopped */
 };
 
@@ -44,15 +44,15 @@ struct gpuarb_record {
 	char reason[128];
 };
 
-/* All that the bus says of it. */
+/* The keys of a partition on the bus. */
 struct gpuarb_record_partition {
 	char gpu[32];
 	char tier[16];
-	char gaps[96]; /* names, a blank between them */
+	char gaps[96]; /* words, separated by blanks */
 	uint64_t vram;
 	uint32_t kfd_gpu_id;
 	uint32_t cus, cus_asked, effective_cus;
-	uint32_t shader_engines; /* as bits */
+	uint32_t shader_engines; /* bits */
 	uint32_t queues, streams, processes, sdma_queues, priority;
 	uint32_t reserved;
 	uint32_t n_words;

@@ -203,7 +203,7 @@ TEST(while_the_tree_cannot_be_read_leases_end_but_keep_what_they_have)
 	CHECK(fake_sysfs_mkdir(machine.sys, FAKE_PROC) == 0);
 	AWAIT(machine.bus, machine.told.removed == 1 && machine.told.cus_free == 60);
 	said = log_end(&machine.rig, log);
-	CHECK(count(said, "cannot read what processes do") == 1);
+	CHECK(count(said, "cannot read which processes use") == 1);
 	CHECK(count(said, "can be read again") == 1);
 	machine_halt(&machine);
 }

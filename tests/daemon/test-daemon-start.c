@@ -42,9 +42,7 @@ TEST(a_killed_daemon_is_followed_by_one_that_says_what_ended)
 	CHECK(last.id == lease.id + 1);
 	for (uint64_t id = lease.id; id <= last.id; id++) {
 		snprintf(line, sizeof(line),
-			 "lease %" PRIu64 " of uid 0 ends: it ended with the "
-			 "gpuarbd before",
-			 id);
+			 "lease %" PRIu64 " of uid 0 ended: gpuarbd was restarted", id);
 		CHECK(strstr(said, line));
 	}
 	CHECK(strstr(said, "descriptors") && saved_leases(&rig) == 0);
@@ -93,7 +91,7 @@ TEST(a_second_daemon_on_the_same_bus_does_not_come_up_and_does_no_harm)
 	log = log_begin(&rig);
 	CHECK(rig_start_fails(&second, "--simulate=radeon-vii") == 1);
 	said = log_end(&rig, log);
-	CHECK(strstr(said, "another gpuarbd has it") && strstr(said, rig.address));
+	CHECK(strstr(said, "another process") && strstr(said, rig.address));
 	CHECK(lease_exists(bus, lease.path) && gpu_number(bus, "CusFree") == 45);
 	CHECK(saved_leases(&rig) == 1 && saved_leases(&second) == 0);
 	rig_done(&second);
@@ -118,7 +116,7 @@ TEST(a_bus_that_does_not_give_the_name_is_told_with_what_would_work)
 	log = log_begin(&rig);
 	CHECK(rig_start_fails(&rig, "--simulate=radeon-vii") == 1);
 	said = log_end(&rig, log);
-	CHECK(strstr(said, "user"));
+	CHECK(strstr(said, "GPUARB_BUS_ADDRESS"));
 	CHECK(strstr(said, "systemctl start gpuarbd"));
 	rig_done(&rig);
 }
@@ -137,7 +135,7 @@ TEST(a_name_that_somebody_else_has_is_not_waited_for)
 	log = log_begin(&rig);
 	CHECK(rig_start_fails(&rig, "--simulate=radeon-vii") != 0);
 	said = log_end(&rig, log);
-	CHECK(strstr(said, "another gpuarbd has it"));
+	CHECK(strstr(said, "another process"));
 	leave(bus);
 	rig_done(&rig);
 }
@@ -184,6 +182,6 @@ TEST(without_a_bus_it_says_so_and_ends)
 	log = log_begin(&rig);
 	CHECK(rig_start_fails(&lost, "--simulate=radeon-vii") != 0);
 	said = log_end(&rig, log);
-	CHECK(strstr(said, "unix:path=") && strstr(said, "nobody"));
+	CHECK(strstr(said, lost.address));
 	rig_done(&rig);
 }

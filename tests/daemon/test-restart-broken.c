@@ -131,7 +131,7 @@ TEST(files_that_cannot_be_believed_are_set_aside_and_named)
 	CHECK(log_names(said, newer.id + 1, "") &&
 	      log_names(said, newer.id + 2, "it is about lease"));
 
-	CHECK(strstr(await_record(torn.holder, GPUARB_RECORD_ENDING).record.reason, "believed"));
+	CHECK(strstr(await_record(torn.holder, GPUARB_RECORD_ENDING).record.reason, "damaged"));
 	await_record(newer.holder, GPUARB_RECORD_ENDING);
 	CHECK(!next_record(torn.holder, &(struct live_record){ 0 }));
 	CHECK(!next_record(newer.holder, &(struct live_record){ 0 }));

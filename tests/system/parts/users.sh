@@ -91,9 +91,9 @@ is_the_only_one()
 	local before daemon=/usr/libexec/gpuarb/gpuarbd
 	before=$(gpuarbctl list --json)
 	fails 1 'another gpuarbd uses it' as gpuarb "$daemon" &&
-		fails 1 'cannot take the name' \
+		fails 1 'cannot own org.gpuarb.Arbiter1' \
 			as gpuarb env RUNTIME_DIRECTORY="$(as gpuarb mktemp -d)" "$daemon" &&
-		fails 1 'cannot take the name' \
+		fails 1 'cannot own org.gpuarb.Arbiter1' \
 			as bob env RUNTIME_DIRECTORY="$(as bob mktemp -d)" "$daemon" &&
 		same "$(gpuarbctl list --json)" "$before"
 }
@@ -109,11 +109,11 @@ refuses_a_bad_policy()
 {
 	sed -i 's/^max-leases = 0/max-leasses = 5/' "$policy"
 	fails 6 "$policy:10: unknown key 'max-leasses'" gpuarbctl config check &&
-		fails 6 "$policy:10: .*what was in force stays" gpuarbctl reload &&
+		fails 6 "$policy:10: .*the configuration in force stays" gpuarbctl reload &&
 		keeps_what_was_in_force || return
 	# It sends a signal, and cannot fail.
 	systemctl reload gpuarbd || return
-	soon eval 'journal -n 3 -p err | grep "what was in force stays"' && keeps_what_was_in_force &&
+	soon eval 'journal -n 3 -p err | grep "in force stays"' && keeps_what_was_in_force &&
 		sed -i 's/^max-leasses = 5/max-leases = 0/' "$policy" && gpuarbctl reload
 }
 
