@@ -2,53 +2,50 @@
 #pragma once
 
 /*
- * Asks for the text of debugfs kfd/mqds, which takes root, and takes its time: the kernel prints
- * a process under a mutex that this process may hold for as long as it likes. So somebody else
- * reads it: a service behind a socket, or a child where a directory stands for debugfs.
+ * Reads the hardware queue descriptors (MQDs) from debugfs kfd/mqds without blocking.
  *
- * One probe object asks again and again, one question at a time. Nothing here waits; how long a
- * question may take is up to the caller.
+ * debugfs belongs to root, and the kernel prints each process under a mutex that the process may hold for
+ * any time. So another process reads the file: the service behind the socket, or a child that runs cat
+ * where --debugfs names a directory. A probe makes one request at a time; the caller limits its time.
  */
 
 #include <stddef.h>
 
 #include "util/base.h"
 
-#define PROBE_SOCKET "/run/gpuarb-mqds.socket" /* each connection is answered with the text */
+#define PROBE_SOCKET "/run/gpuarb-mqds.socket" /* sends the text to each connection */
 #define PROBE_MAX (64U * 1024U * 1024U)
 
 struct probe;
 
-/* debugfs: a directory that stands for /sys/kernel/debug, or NULL to ask at the socket.
- * -ENOMEM and the like; neither need be there. */
+/* debugfs: the directory to read instead of /sys/kernel/debug, or NULL to use the socket. Neither needs
+ * to exist yet. -ENOMEM, or what epoll_create1(2) says. */
 int probe_new(const char *debugfs, const char *socket, struct probe **ret);
 
-/* Takes NULL. What is being read is given up; a child gets a second to die of its SIGKILL, which
- * takes it longer only while it is in the kernel. */
+/* Takes NULL. Cancels the request and waits up to a second for a killed child: it takes longer to die
+ * only while it is blocked in the kernel. */
 struct probe *probe_free(struct probe *probe);
 DEFINE_CLEANUP(struct probe *, probe_free)
 
-/* One fd for as long as the probe lives, for poll: readable when probe_read() has something
- * to do. */
+/* For poll(2), the same fd for the life of the probe: readable when probe_read() has something to do. */
 int probe_fd(const struct probe *probe);
 
 /*
- * Asks. Gives up an earlier question that has no answer yet. With a sentence in why:
- * -EOPNOTSUPP: cannot be read here, for there is no such file or nobody at the socket;
- * -EAGAIN: too many ask at the socket; -EBUSY: a child that was given up has not died yet, try
- * later; -EACCES and whatever else the kernel says.
+ * Starts a request, and cancels an earlier one that is not finished. With a sentence in why:
+ * -EOPNOTSUPP, the file does not exist or no service listens; -EAGAIN, the socket has too many
+ * connections; -EBUSY, a cancelled child still runs, try again later; -EACCES, or what else the kernel
+ * says.
  */
 int probe_start(struct probe *probe, char *why, size_t size);
 
 /*
- * Goes on. 0: that was all, *ret_text is for free() and has a NUL behind ret_size bytes (and maybe
- * others among them); -EAGAIN: nothing yet, or nothing was asked: wait for probe_fd(). Else it has
- * failed, with a sentence in why: -EFBIG beyond PROBE_MAX, -EIO where the reader failed, -ENOMEM
- * and whatever else the kernel says. An empty text from the socket may be that of a reader which
- * failed.
+ * Continues the request. Returns 0 with the whole text: the caller frees *ret_text, which has a NUL
+ * behind its *ret_size bytes and may have more among them. -EAGAIN: not finished, or no request: wait
+ * for probe_fd(). Other errors end the request, with a sentence in why: -EFBIG beyond PROBE_MAX; -EIO,
+ * the child failed; -ENOMEM, or what else the kernel says. A service that fails sends an empty text.
  */
 int probe_read(struct probe *probe, char **ret_text, size_t *ret_size, char *why, size_t size);
 
-/* Gives up the question, if there is one: closes the connection, or kills the child. It is reaped
- * by a later call when it is dead. */
+/* Cancels the request, if there is one: closes the connection, or kills the child. A later call reaps
+ * the child. */
 void probe_cancel(struct probe *probe);

@@ -33,8 +33,8 @@ struct enforce {
 	void *userdata;
 
 	int fd;       /* -1: not connected */
-	bool full;    /* until there is room for more */
-	bool leaving; /* the helper takes no more, and will hang up */
+	bool full;    /* the socket is full */
+	bool leaving; /* the helper reads no more and will hang up */
 	sd_event_source *io, *timer;
 	struct request *queue, **end; /* those that were sent are first */
 	size_t n;
@@ -68,7 +68,7 @@ static struct request *take_first(struct enforce *enforce)
 	return first;
 }
 
-/* The first one's: all have the same patience. */
+/* For the first request: all requests have the same time. */
 static void set_timer(struct enforce *enforce)
 {
 	if (enforce->queue)
@@ -85,7 +85,7 @@ static void answer(struct enforce *enforce, int r, const char *sentence)
 	enforce->done(enforce->userdata, request->tag, r, sentence);
 }
 
-/* Answers as many of the first as there are now: those that come meanwhile are others. */
+/* Answers the first n requests. A callback may add requests behind them. */
 static void answer_first(struct enforce *enforce, size_t n, int r, const char *sentence)
 {
 	while (n-- > 0)
@@ -138,7 +138,7 @@ static int send_request(struct enforce *enforce, const struct request *request)
 	return send_with_fd(enforce->fd, text, size, request->pidfd);
 }
 
-/* Sends what there is room for. A helper that takes no more hangs up, and that is an event. */
+/* Sends until the socket is full. A helper that reads no more hangs up, which is an event. */
 static void flush(struct enforce *enforce)
 {
 	int r = 0;
@@ -162,7 +162,8 @@ static void flush(struct enforce *enforce)
 	sd_event_source_set_io_events(enforce->io, EPOLLIN | (enforce->full ? EPOLLOUT : 0));
 }
 
-/* Those that were sent may or may not have been carried out; the others go to the next helper. */
+/* Requests that were sent may have been carried out or not: they fail. The others are sent to the next
+ * helper. */
 static void lost(struct enforce *enforce, int r, const char *sentence)
 {
 	size_t sent = count_sent(enforce), waiting = enforce->n - sent;
@@ -171,7 +172,7 @@ static void lost(struct enforce *enforce, int r, const char *sentence)
 
 	hang_up(enforce);
 	answer_first(enforce, sent, r, sentence);
-	if (waiting == 0 || enforce->fd >= 0) /* a callback has connected, and sent them */
+	if (waiting == 0 || enforce->fd >= 0) /* a callback has connected and sent them */
 		return;
 
 	again = connect_helper(enforce, why, sizeof(why));
@@ -193,13 +194,13 @@ static bool receive(struct enforce *enforce)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
 	if (n <= 0) {
-		lost(enforce, -ECONNRESET, "the helper ended before its answer");
+		lost(enforce, -ECONNRESET, "gpuarb-enforce ended before it answered");
 		return false;
 	}
-	/* It may say that it does not talk to us before it is asked. */
+	/* The helper may refuse the connection before it gets a request. */
 	if (!enforce->queue || (size_t)n > sizeof(text) ||
 	    enforce_answer_read(text, (size_t)n, &r, sentence) < 0) {
-		lost(enforce, -EBADMSG, "the helper's answer makes no sense");
+		lost(enforce, -EBADMSG, "gpuarb-enforce sent an invalid answer");
 		return false;
 	}
 	answer(enforce, r, sentence);
@@ -220,7 +221,7 @@ static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdat
 	return 0;
 }
 
-/* A helper that is stuck. Requests that were not sent to it have their own time. */
+/* The helper does not answer. The requests that were not sent to it keep their own deadlines. */
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct enforce *enforce = userdata;
@@ -228,8 +229,8 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 	(void)source;
 	(void)usec;
 	if (!enforce->queue->sent)
-		answer(enforce, -ETIMEDOUT, "the helper took no request in time");
-	lost(enforce, -ETIMEDOUT, "the helper did not answer in time");
+		answer(enforce, -ETIMEDOUT, "gpuarb-enforce read no request in time");
+	lost(enforce, -ETIMEDOUT, "gpuarb-enforce did not answer in time");
 	return 0;
 }
 
@@ -242,7 +243,7 @@ static int queue_request(struct enforce *enforce, const struct request *wanted, 
 	int r;
 
 	if (enforce->n == ENFORCE_QUEUE)
-		return refuse(why, size, -ENOBUFS, "%u requests wait for the helper",
+		return refuse(why, size, -ENOBUFS, "%u requests wait for gpuarb-enforce already",
 			      ENFORCE_QUEUE);
 	request = malloc(sizeof(*request));
 	if (!request)

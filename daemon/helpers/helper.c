@@ -15,7 +15,7 @@ int helper_connect(const char *path, int type, const char *unit, char *why, size
 	int fd, r;
 
 	if (strlen(path) >= sizeof(un.sun_path))
-		return refuse(why, size, -ENAMETOOLONG, "%s is too long for the name of a socket",
+		return refuse(why, size, -ENAMETOOLONG, "%s: the path of the socket is too long",
 			      path);
 	strcpy(un.sun_path, path);
 	fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -27,7 +27,7 @@ int helper_connect(const char *path, int type, const char *unit, char *why, size
 	r = -errno;
 	close(fd);
 	if (r == -ENOENT || r == -ECONNREFUSED)
-		return refuse(why, size, -EOPNOTSUPP, "nobody is at %s: systemctl enable --now %s",
-			      path, unit);
+		return refuse(why, size, -EOPNOTSUPP,
+			      "%s: no helper is listening: systemctl enable --now %s", path, unit);
 	return refuse(why, size, r, "cannot connect to %s: %s", path, strerror(-r));
 }

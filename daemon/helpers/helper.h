@@ -3,8 +3,7 @@
 
 #include <stddef.h>
 
-/* Connects to a helper of gpuarbd's by its socket, of this type, without waiting; unit is what has
- * to be enabled for somebody to be there. Returns the fd, which is close-on-exec and does not
- * block. -EOPNOTSUPP: nobody is there; -ENAMETOOLONG, or what socket() and connect() say; why has
- * the sentence. */
+/* Connects to the socket of a helper without blocking. type: SOCK_STREAM or SOCK_SEQPACKET; unit: the
+ * socket unit to enable, for the message. Returns a close-on-exec, non-blocking fd, or with a sentence in
+ * why: -EOPNOTSUPP, no helper listens; -ENAMETOOLONG; what socket(2) and connect(2) say. */
 int helper_connect(const char *path, int type, const char *unit, char *why, size_t size);

@@ -25,7 +25,7 @@ struct freezer_call {
 	sd_event_source *timer;
 };
 
-/* Names of errors, as manager_*_unit() of systemd and the bus itself give them. */
+/* Errors of FreezeUnit and ThawUnit, and of the bus. */
 static const struct {
 	const char *name;
 	int r;
@@ -123,7 +123,7 @@ static int on_reply(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	return 0;
 }
 
-/* sd-bus counts from when the bus has said hello, which it may never do. */
+/* A timer of its own: the time-out of sd-bus starts only when the bus has answered Hello. */
 static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	(void)source;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Has systemd freeze and thaw units: FreezeUnit and ThawUnit of org.freedesktop.systemd1. */
+/* Freezes and thaws units with FreezeUnit and ThawUnit of org.freedesktop.systemd1. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,21 +13,22 @@
 struct freezer;
 struct freezer_call;
 
-/* r: 0, or a negative errno with a sentence. The call is no more by then. */
+/* r: 0, or a negative errno with a sentence. The call was freed before. */
 typedef void freezer_done_t(void *userdata, int r, const char *sentence);
 
-/* address: NULL for the system bus. A call that has no answer after timeout_usec has failed. */
+/* address: of the bus; NULL for the system bus. A call without an answer fails with -ETIMEDOUT after
+ * timeout_usec. */
 int freezer_new(sd_event *event, const char *address, uint64_t timeout_usec, struct freezer **ret);
 
-/* Takes NULL. Without a call that is under way. */
+/* Takes NULL. No call may be under way. */
 struct freezer *freezer_free(struct freezer *freezer);
 DEFINE_CLEANUP(struct freezer *, freezer_free)
 
-/* Asks, connecting if need be; done() is called from the event loop. A negative errno with a
- * sentence in why where it cannot be asked. */
+/* Connects to the bus if need be and sends the call; the event loop calls done(). Returns a negative
+ * errno with a sentence in why when the call cannot be sent. */
 int freezer_start(struct freezer *freezer, bool freeze, const char *unit, freezer_done_t *done,
 		  void *userdata, struct freezer_call **ret, char *why, size_t size);
 
-/* Waits no more for its answer; systemd goes on. Takes NULL. */
+/* Cancels the wait for the answer; systemd carries the call out all the same. Takes NULL. */
 struct freezer_call *freezer_call_free(struct freezer_call *call);
 DEFINE_CLEANUP(struct freezer_call *, freezer_call_free)

@@ -13,18 +13,18 @@
 #include <unistd.h>
 
 #include "helpers/enforce-protocol.h"
-#include "helpers/enforce/packet.h"
 #include "helpers/enforce/target.h"
 #include "util/log.h"
 #include "util/text.h"
 
-#define SLOTS_MAX 64U /* requests of a client without an answer, before it has to take some */
-#define TURN 16U      /* packets that are taken before others have their turn */
+#define SLOTS_MAX \
+	64U /* requests without an answer: no further one is read until the client reads some */
+#define TURN 16U /* packets that are read in one round of the event loop */
 
-/* A request whose answer was not sent yet. */
+/* A request, until its answer is sent. */
 struct slot {
 	struct server *server;
-	struct freezer_call *call; /* under way */
+	struct freezer_call *call; /* NULL: systemd was not asked, or has answered */
 	bool answered;
 	char text[ENFORCE_TEXT_MAX];
 	size_t length;
@@ -41,8 +41,8 @@ struct server {
 
 	int client; /* -1: none */
 	pid_t client_pid;
-	bool ended;   /* it sends no more */
-	bool leaving; /* and is the last */
+	bool ended;   /* the client sends nothing more */
+	bool leaving; /* this program exits after this client */
 	struct slot *slots, **end;
 	unsigned n_slots;
 };
@@ -51,6 +51,74 @@ static void touch(struct server *server)
 {
 	sd_event_source_set_time_relative(server->timer, server->idle_usec);
 	sd_event_source_set_enabled(server->timer, SD_EVENT_ONESHOT);
+}
+
+/* ---- packets ---------------------------------------------------------------------------- */
+
+/* Room for one file descriptor and for one too many; the kernel closes the others. */
+#define PACKET_FDS 2U
+
+struct packet {
+	char text[ENFORCE_TEXT_MAX];
+	size_t length;
+	bool cut;       /* it was longer than that */
+	int fd;         /* the first; -1: none */
+	unsigned n_fds; /* 0, 1, or PACKET_FDS for several */
+};
+
+static void take_fds(struct msghdr *message, struct packet *packet)
+{
+	int fds[PACKET_FDS];
+	size_t n;
+
+	for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header;
+	     header = CMSG_NXTHDR(message, header)) {
+		if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
+			continue;
+		n = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		memcpy(fds, CMSG_DATA(header), n * sizeof(int));
+		for (size_t i = 0; i < n; i++, packet->n_fds++) {
+			if (packet->n_fds == 0)
+				packet->fd = fds[i];
+			else
+				close(fds[i]);
+		}
+	}
+}
+
+static void packet_done(struct packet *packet)
+{
+	if (packet->fd >= 0)
+		close(packet->fd);
+	packet->fd = -1;
+}
+
+/* Returns 1 with a packet for packet_done(); 0 at the end of the connection, which an empty packet is,
+ * too; -EAGAIN where there is none yet; else what recvmsg(2) says. */
+static int packet_receive(int socket, struct packet *ret)
+{
+	union {
+		char bytes[CMSG_SPACE(PACKET_FDS * sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct iovec io = { .iov_base = ret->text, .iov_len = sizeof(ret->text) };
+	struct msghdr message = { .msg_iov = &io,
+				  .msg_iovlen = 1,
+				  .msg_control = control.bytes,
+				  .msg_controllen = sizeof(control.bytes) };
+	ssize_t n;
+
+	n = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (n < 0)
+		return errno == EINTR ? -EAGAIN : -errno;
+	ret->fd = -1;
+	ret->n_fds = 0;
+	take_fds(&message, ret);
+	ret->length = (size_t)n;
+	ret->cut = message.msg_flags & MSG_TRUNC;
+	if (n == 0)
+		packet_done(ret);
+	return n > 0;
 }
 
 /* ---- slots ----------------------------------------------------------------------------- */
@@ -94,7 +162,7 @@ static void close_client(struct server *server)
 		sd_event_exit(server->event, 0);
 }
 
-/* Sends what there is to say, in the order of the requests. */
+/* Sends the answers that are ready, in the order of the requests. */
 static void flush(struct server *server)
 {
 	uint32_t events = 0;
@@ -184,7 +252,7 @@ static int carry_out(struct slot *slot, const struct packet *packet, char *why, 
 	return r < 0 ? r : 1;
 }
 
-/* Returns whether there may be more. */
+/* Reads and carries out one request. Returns whether to try another. */
 static bool take_request(struct server *server)
 {
 	char why[ENFORCE_TEXT_MAX] = "";
@@ -203,7 +271,7 @@ static bool take_request(struct server *server)
 	slot = slot_add(server);
 	if (!slot) {
 		packet_done(&packet);
-		server->ended = true; /* no memory for an answer: the hang-up is one */
+		server->ended = true; /* no memory for an answer: hang up instead */
 		return false;
 	}
 	r = carry_out(slot, &packet, why, sizeof(why));
@@ -222,7 +290,7 @@ static void take_requests(struct server *server)
 
 /* ---- clients --------------------------------------------------------------------------- */
 
-/* Of one that has hung up nothing more is carried out: nobody stands behind it. */
+/* Requests of a client that has hung up are dropped. */
 static int on_client(sd_event_source *source, int fd, uint32_t events, void *userdata)
 {
 	struct server *server = userdata;
@@ -236,7 +304,7 @@ static int on_client(sd_event_source *source, int fd, uint32_t events, void *use
 	return 0;
 }
 
-/* The socket's file says who may connect; so does this, whatever became of its mode. */
+/* A second check beside the mode of the socket's file: an administrator may have changed the mode. */
 static bool is_owner(int listening, uid_t uid)
 {
 	struct sockaddr_un un = { 0 };
@@ -295,7 +363,7 @@ static int on_accept(sd_event_source *source, int fd, uint32_t events, void *use
 	return 0;
 }
 
-/* What the client has sent until now is still carried out; it cannot send any more. */
+/* Carries out what the client has sent until now, and then exits. */
 static int on_idle(sd_event_source *source, uint64_t usec, void *userdata)
 {
 	struct server *server = userdata;
