@@ -124,6 +124,41 @@ wait_for "$holder"
 check 'it ends with its lease' test "$ended" = 0
 check 'and says why' test -s "$dir/example.err"
 
+# ---- the members of JSON -----------------------------------------------------------------
+# documented ARGUMENT…: each member that this verb prints is in a page of gpuarbctl.
+documented()
+{
+	local key
+
+	timeout 60 "$GPUARBCTL" "$@" --json >"$dir/out" 2>"$dir/err"
+	check "$1 prints JSON" jq -e . "$dir/out"
+	for key in $(jq -r '[.. | objects | keys[]] | unique[]' "$dir/out"); do
+		check "a page of gpuarbctl has the member $key of $1" \
+			grep -qE "(^|[^a-z_])_?${key}_?([^a-z_]|\$)" "$docs"/gpuarbctl*.1.scd
+	done
+}
+
+model=(--profile=radeon-vii --profiles="$GPUARB_SOURCE_ROOT/conf/gpus")
+exec 9< <(exec "$GPUARBCTL" reserve --cus=30 2>"$dir/example.err")
+holder=$!
+read -r -t 60 line <&9
+documented gpus
+documented list
+documented status
+documented map
+documented verify
+documented plan --cus=15
+documented plan --cus=60
+documented plan --cus=60 --wait
+documented doctor
+documented config check
+documented reload
+documented mask explain 0xf "${model[@]}"
+documented mask encode SE0 "${model[@]}"
+documented mask decode 0xf "${model[@]}"
+documented rt plan "$docs/examples/taskset.ini" "${model[@]}"
+let_go INT "$holder"
+
 # An agent needs the driver: kfdsim/test-adaptable.sh has one.
 if [ ! -e /sys/class/kfd/kfd ]; then
 	timeout 60 "$dir/example-2" >"$dir/out" 2>"$dir/err"
