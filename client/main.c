@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <ctype.h>
 #include <errno.h>
 #include <locale.h>
 #include <stdio.h>
@@ -11,9 +12,9 @@
 #include "util/text.h"
 
 static const char exit_codes[] =
-	"Exit: 0 ok, 1 failure, 2 usage, 3 refused now, 4 not authorised, 5 daemon or bus absent,\n"
-	"6 configuration error, 7 waited too long, 8 lease lost, 9 drift found. run: the command's\n"
-	"own, 125 any failure of gpuarb, 126 not executable, 127 not found.\n";
+	"Exit codes: 0 success, 1 failure, 2 usage, 3 refused, 4 not authorised, 5 no daemon or bus,\n"
+	"6 configuration error, 7 timed out, 8 lease lost, 9 drift found. run: the exit code of the\n"
+	"command; 125 failure of gpuarb, 126 command not executable, 127 command not found.\n";
 
 static void print_options(unsigned groups)
 {
@@ -26,18 +27,18 @@ static void print_options(unsigned groups)
 
 static void print_help(void)
 {
-	printf("gpuarbctl [VERB [OPTIONS]]: parts of AMD GPUs, who has them, how to get one\n\n");
+	printf("gpuarbctl [VERB [OPTIONS]]: reserve and inspect parts of AMD GPUs\n\n");
 	for (size_t i = 0; i < verb_count; i++)
 		printf("  %-24s %s\n", verb_table[i].name, verb_table[i].summary);
-	printf("\nOptions of every verb; gpuarbctl VERB --help has the others:\n");
+	printf("\nOptions of all verbs (gpuarbctl VERB --help prints the options of a verb):\n");
 	print_options(OPTIONS_GENERAL);
 	printf("\n%s", exit_codes);
 }
 
 static void print_verb_help(const struct verb *verb)
 {
-	printf("gpuarbctl %s%s%s: %s\n\n", verb->name, *verb->arguments ? " " : "", verb->arguments,
-	       verb->summary);
+	printf("%c%s.\n\nUsage: gpuarbctl %s%s%s\n\nOptions:\n", toupper(verb->summary[0]),
+	       verb->summary + 1, verb->name, *verb->arguments ? " " : "", verb->arguments);
 	print_options(verb->groups | OPTIONS_GENERAL);
 }
 
@@ -50,13 +51,12 @@ static int unknown_verb(const struct command *command, const char *name)
 	names[verb_count] = NULL;
 
 	nearest = text_nearest(name, names);
-	return fail(command, EXIT_USAGE, "no verb %.80s%s%s%s", name,
-		    nearest ? ": did you mean " : "; --help lists them", nearest ? nearest : "",
+	return fail(command, EXIT_USAGE, "unknown verb '%.80s'%s%s%s", name,
+		    nearest ? "; did you mean " : "; see gpuarbctl --help", nearest ? nearest : "",
 		    nearest ? "?" : "");
 }
 
-/* What is wrong with the words is gpuarb's own failure for run, whose command might end
- * with any other code. */
+/* run uses 125 for its own failures: the command can end with any other code. */
 static int usage_code(const struct verb *verb)
 {
 	return verb->command ? EXIT_RUN_FAILED : EXIT_USAGE;
@@ -65,10 +65,11 @@ static int usage_code(const struct verb *verb)
 static int check_words(const struct command *command, const struct verb *verb)
 {
 	if (command->n_rest < verb->min_words)
-		return fail(command, usage_code(verb), "something is missing: gpuarbctl %s %s",
+		return fail(command, usage_code(verb), "missing argument: gpuarbctl %s %s",
 			    verb->name, verb->arguments);
 	if (command->n_rest > verb->max_words)
-		return fail(command, usage_code(verb), "%.80s is too much: gpuarbctl %s%s%s",
+		return fail(command, usage_code(verb),
+			    "unexpected argument '%.80s': gpuarbctl %s%s%s",
 			    command->rest[verb->max_words], verb->name, *verb->arguments ? " " : "",
 			    verb->arguments);
 	return EXIT_OK;
@@ -116,7 +117,7 @@ static int take_verb(struct command *command, int argc, char **argv)
 
 static int take_words(struct command *command, int argc, char **argv)
 {
-	/* Options of every verb may stand before it. */
+	/* Options of all verbs may precede the verb. */
 	if (options_parse(command, OPTIONS_GENERAL, true, argc, argv) < 0)
 		return fail(command, EXIT_USAGE, "%s", command->problem);
 	if (command->help && command->n_rest == 0) {

@@ -22,9 +22,9 @@
 /* As libgpuarb/agent/message.h has it. */
 #define VARIABLE "GPUARB_AGENT"
 
-/* ---- before ------------------------------------------------------------------------------ */
+/* ---- checks ------------------------------------------------------------------------------ */
 
-/* What is not installed is where this says. */
+/* GPUARB_AGENT_DIR is for a gpuarb that is not installed. */
 static int find_parts(const struct command *command, struct adapt *ret)
 {
 	const char *dir = getenv("GPUARB_AGENT_DIR");
@@ -35,19 +35,20 @@ static int find_parts(const struct command *command, struct adapt *ret)
 	snprintf(ret->program, sizeof(ret->program), "%s/gpuarb-agent",
 		 given ? dir : GPUARB_AGENT_PROGRAM_DIR);
 	if (ret->library[0] != '/' || strpbrk(ret->library, " :"))
-		return fail(command, EXIT_RUN_FAILED,
-			    "--adaptable: %s cannot be loaded: it has to "
-			    "be a path from the root, without a space or a colon",
-			    ret->library);
+		return fail(
+			command, EXIT_RUN_FAILED,
+			"--adaptable: cannot load %s: LD_PRELOAD needs an absolute path without "
+			"spaces and colons",
+			ret->library);
 	if (access(ret->library, R_OK) < 0)
 		return fail(command, EXIT_RUN_FAILED,
-			    "--adaptable needs %s, and cannot read it: %s; "
-			    "install gpuarb as a whole, or say where that is in GPUARB_AGENT_DIR",
+			    "--adaptable: cannot read %s: %s; install all of gpuarb, or set "
+			    "GPUARB_AGENT_DIR to the directory of both files of the agent",
 			    ret->library, strerror(errno));
 	if (access(ret->program, X_OK) < 0)
 		return fail(command, EXIT_RUN_FAILED,
-			    "--adaptable needs %s, and cannot start it: %s; "
-			    "install gpuarb as a whole, or say where that is in GPUARB_AGENT_DIR",
+			    "--adaptable: cannot start %s: %s; install all of gpuarb, or set "
+			    "GPUARB_AGENT_DIR to the directory of both files of the agent",
 			    ret->program, strerror(errno));
 	return EXIT_OK;
 }
@@ -59,14 +60,15 @@ int adapt_check(const struct command *command, struct adapt *ret)
 	int r;
 
 	if (lease_class && strcmp(lease_class, "besteffort") != 0)
-		return fail(command, EXIT_RUN_FAILED,
-			    "--adaptable with --class=%s: only best effort "
-			    "leases grow and shrink",
-			    lease_class);
+		return fail(
+			command, EXIT_RUN_FAILED,
+			"--adaptable and --class=%s exclude each other: only best effort leases "
+			"grow and shrink",
+			lease_class);
 	if (command->options.token)
 		return fail(command, EXIT_RUN_FAILED,
-			    "--adaptable with --token=%s: several commands "
-			    "would share the lease, and each would answer for all of them",
+			    "--adaptable and --token=%s exclude each other: several commands would "
+			    "share the lease, and each would acknowledge masks for all",
 			    command->options.token);
 
 	r = find_parts(command, ret);
@@ -74,15 +76,15 @@ int adapt_check(const struct command *command, struct adapt *ret)
 		return r;
 	if (!program_preloads(command->rest[0], why, sizeof(why)))
 		return fail(command, EXIT_RUN_FAILED,
-			    "--adaptable cannot follow %s: %s; run it "
-			    "without --adaptable, or let it follow by libgpuarb",
+			    "--adaptable cannot follow %s: %s; run it without --adaptable, or let "
+			    "the program use libgpuarb",
 			    command->rest[0], why);
 	return EXIT_OK;
 }
 
 /* ---- the socket -------------------------------------------------------------------------- */
 
-/* An abstract one, which needs no directory, and leaves nothing behind. */
+/* An abstract socket needs no directory and leaves no file. */
 static int listen_on(const char *name)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -111,10 +113,9 @@ static int make_socket(uint64_t lease, char name[64])
 	return listen_on(name);
 }
 
-/* ---- the process beside ------------------------------------------------------------------ */
+/* ---- the agent --------------------------------------------------------------------------- */
 
-/* The fds that it is to have, from 3 on, and no other: it must not keep what the command's
- * readers and writers wait to see closed. */
+/* Moves these fds to 3 and on, and closes all others: an inherited pipe would never reach its end. */
 static int keep_fds(const int *fds, int n)
 {
 	int high[3], null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -129,20 +130,21 @@ static int keep_fds(const int *fds, int n)
 	for (int i = 0; i < n; i++)
 		if (dup2(high[i], 3 + i) < 0)
 			return -errno;
-	(void)syscall(SYS_close_range, 3U + (unsigned)n, ~0U, 0U); /* no fault if it is not there */
+	(void)syscall(SYS_close_range, 3U + (unsigned)n, ~0U,
+		      0U); /* Linux 5.9; not needed for correctness */
 	return 0;
 }
 
-struct beside {
+struct agent {
 	const char *program;
 	uint64_t lease;
 	pid_t root;
 	int fds[3]; /* listening, process, ready */
 };
 
-/* A grandchild of its own session: the command has no child that it does not know, and what is
- * typed at the terminal does not end it. */
-__attribute__((noreturn)) static void become_agent(const struct beside *beside)
+/* A grandchild in a session of its own: the command has no unknown child, and Ctrl-C on the terminal
+ * does not end the agent. */
+__attribute__((noreturn)) static void become_agent(const struct agent *agent)
 {
 	char lease[24], root[16];
 	pid_t pid;
@@ -153,15 +155,15 @@ __attribute__((noreturn)) static void become_agent(const struct beside *beside)
 	if (pid != 0)
 		_exit(pid < 0 ? EXIT_FAILED : EXIT_OK);
 
-	if (keep_fds(beside->fds, 3) < 0)
+	if (keep_fds(agent->fds, 3) < 0)
 		_exit(EXIT_FAILED);
-	snprintf(lease, sizeof(lease), "%" PRIu64, beside->lease);
-	snprintf(root, sizeof(root), "%d", (int)beside->root);
-	execl(beside->program, beside->program, lease, root, "3", "4", "5", (char *)NULL);
+	snprintf(lease, sizeof(lease), "%" PRIu64, agent->lease);
+	snprintf(root, sizeof(root), "%d", (int)agent->root);
+	execl(agent->program, agent->program, lease, root, "3", "4", "5", (char *)NULL);
 	_exit(EXIT_FAILED);
 }
 
-/* Waits until it says that it follows; it has said why not. */
+/* Waits until the agent reports that it follows the lease. It prints its own errors. */
 static int await(int ready)
 {
 	ssize_t n;
@@ -175,19 +177,19 @@ static int await(int ready)
 
 static int start(const struct adapt *adapt, uint64_t lease, int listening, int process)
 {
-	struct beside beside = { .program = adapt->program, .lease = lease, .root = getpid() };
+	struct agent agent = { .program = adapt->program, .lease = lease, .root = getpid() };
 	int ready[2], r = -1;
 	pid_t pid;
 
 	if (pipe2(ready, O_CLOEXEC) < 0)
 		return -errno;
-	beside.fds[0] = listening;
-	beside.fds[1] = process;
-	beside.fds[2] = ready[1];
+	agent.fds[0] = listening;
+	agent.fds[1] = process;
+	agent.fds[2] = ready[1];
 	fflush(NULL);
 	pid = fork();
 	if (pid == 0)
-		become_agent(&beside);
+		become_agent(&agent);
 	close(ready[1]);
 	if (pid > 0) {
 		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
@@ -226,10 +228,10 @@ int adapt_start(const struct command *command, const struct adapt *adapt, uint64
 	r = start(adapt, lease, listening, process);
 	close(listening);
 	if (r < 0)
-		return fail(command, EXIT_RUN_FAILED, "%s does not follow lease %" PRIu64,
+		return fail(command, EXIT_RUN_FAILED, "%s cannot follow lease %" PRIu64,
 			    adapt->program, lease);
 	r = set_environment(adapt, name);
-	return r < 0 ? fail(command, EXIT_RUN_FAILED, "cannot set the environment: %s",
-			    strerror(-r))
+	return r < 0 ? fail(command, EXIT_RUN_FAILED,
+			    "cannot set the environment of the command: %s", strerror(-r))
 		     : EXIT_OK;
 }

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * A command whose queues follow an adaptable lease without knowing of it: a library is loaded into
- * it and its children, and a process beside it, gpuarb-agent, tells them what is granted.
+ * Makes an unmodified command follow an adaptable lease: LD_PRELOAD loads libgpuarb-agent into the
+ * command and its children, and the process gpuarb-agent sends them each new mask.
  */
 
 #include <limits.h>
@@ -14,11 +14,11 @@ struct adapt {
 	char library[PATH_MAX], program[PATH_MAX];
 };
 
-/* Before anything is asked: what is installed, what is asked for, and the command. Says what is
- * wrong and returns the exit code. */
+/* Before the lease is requested: checks the installation, the options and the command. Prints errors
+ * and returns the exit code. */
 int adapt_check(const struct command *command, struct adapt *ret);
 
-/* Starts gpuarb-agent for a lease whose environment is set already, and sets the rest of that for
- * the command. process: a pidfd of this process, which is to become the command. */
+/* Starts gpuarb-agent for the lease and sets LD_PRELOAD and GPUARB_AGENT. process: a pidfd of this
+ * process, which will become the command. */
 int adapt_start(const struct command *command, const struct adapt *adapt, uint64_t lease,
 		int process);

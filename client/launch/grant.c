@@ -11,15 +11,15 @@
 #include "client/output/print.h"
 #include "client/launch/wants.h"
 
-#define GRACE_USEC UINT64_C(2000000)
+#define DAEMON_LATE_USEC UINT64_C(2000000)
 
 void grant_close(struct gpuarb_lease *lease)
 {
 	gpuarb_lease_close(lease);
 }
 
-static int tell_json(const struct command *command, struct session *session,
-		     const struct gpuarb_lease *lease, FILE *out)
+static int print_json(const struct command *command, struct session *session,
+		      const struct gpuarb_lease *lease, FILE *out)
 {
 	_cleanup_(json_freep) struct json_object *map = NULL;
 	const struct gpuarb_lease_info *info;
@@ -60,21 +60,21 @@ static bool is(const struct gpuarb_lease *lease, const char *state)
 	return strcmp(gpuarb_lease_state(lease), state) == 0;
 }
 
-/* "lease 12 is activating: lease 9 is to give back 30 CUs; active in 1 s". */
-static void tell_activating(const struct gpuarb_lease *lease, const char *before)
+/* "lease 12 is activating: waits for 30 CUs that lease 9 borrows; active in 1 s". */
+static void print_activating(const struct gpuarb_lease *lease, const char *before)
 {
 	const char *reason = gpuarb_lease_reason(lease);
 	char why[256];
 
-	lease_text_why("activating", 0, *reason ? reason : "others give CUs back",
+	lease_text_why("activating", 0, *reason ? reason : "waits for borrowed CUs",
 		       gpuarb_lease_deadline(lease), why, sizeof(why));
 	print_line(stderr, "%slease %" PRIu64 " is activating: %s", before, gpuarb_lease_id(lease),
 		   why);
 }
 
 /* "lease 12 waits for cus on 0000:03:00.0, 30 asked; position 2; gives up in 60 s". */
-static int tell_waiting(const struct command *command, struct session *session,
-			struct gpuarb_lease *lease, const char *before)
+static int print_waiting(const struct command *command, struct session *session,
+			 struct gpuarb_lease *lease, const char *before)
 {
 	const char *reason;
 	unsigned position;
@@ -84,16 +84,16 @@ static int tell_waiting(const struct command *command, struct session *session,
 	if (command->quiet)
 		return EXIT_OK;
 	if (command->json)
-		return tell_json(command, session, lease, stderr);
+		return print_json(command, session, lease, stderr);
 	if (is(lease, "activating"))
-		tell_activating(lease, before);
+		print_activating(lease, before);
 	if (!is(lease, "waiting"))
 		return EXIT_OK;
 
 	r = gpuarb_lease_position(lease, &position);
 	if (r < 0)
 		return fail_asked(command, session->gpuarb, r);
-	if (position == 0) /* not any more */
+	if (position == 0) /* it no longer waits */
 		return EXIT_OK;
 
 	reason = gpuarb_lease_reason(lease);
@@ -103,22 +103,21 @@ static int tell_waiting(const struct command *command, struct session *session,
 	return EXIT_OK;
 }
 
-/* The daemon ends it in time, and has the sentence; ours is for one that is not there. */
-static uint64_t patience(const struct command *command)
+/* The daemon ends the wait in time, with its reason; this limit is for a daemon that hangs. */
+static uint64_t wait_limit(const struct command *command)
 {
 	uint64_t usec = command->options.wait_usec;
 
-	return usec > GPUARB_FOREVER - GRACE_USEC ? GPUARB_FOREVER : usec + GRACE_USEC;
+	return usec > GPUARB_FOREVER - DAEMON_LATE_USEC ? GPUARB_FOREVER : usec + DAEMON_LATE_USEC;
 }
 
-/* A token can find a lease that waits, though --wait was not given here. */
+/* A token can find a waiting lease although --wait was not given. */
 static int refuse_to_wait(const struct command *command, const struct gpuarb_lease *lease)
 {
 	const char *reason = gpuarb_lease_reason(lease);
 
 	return fail(command, EXIT_REFUSED,
-		    "lease %" PRIu64 ", which has this token, is %s%s%s; "
-		    "--wait waits for it",
+		    "lease %" PRIu64 ", which has this token, is %s%s%s; use --wait to wait for it",
 		    gpuarb_lease_id(lease), gpuarb_lease_state(lease), *reason ? ": " : "", reason);
 }
 
@@ -130,11 +129,11 @@ static int wait_for_it(const struct command *command, struct session *session,
 	if (command->options.wait_usec == 0 && !is(lease, "revoking"))
 		return refuse_to_wait(command, lease);
 
-	r = tell_waiting(command, session, lease, before);
+	r = print_waiting(command, session, lease, before);
 	if (r != EXIT_OK)
 		return r;
 
-	r = gpuarb_lease_wait(lease, patience(command));
+	r = gpuarb_lease_wait(lease, wait_limit(command));
 	if (r >= 0)
 		return EXIT_OK;
 	(void)fail_asked(command, session->gpuarb, r);
@@ -155,22 +154,21 @@ int grant_reserve(struct command *command, struct session *session, const char *
 	return r;
 }
 
-int grant_tell(const struct command *command, struct session *session,
-	       const struct gpuarb_lease *lease, const char *before, FILE *out)
+int grant_print(const struct command *command, struct session *session,
+		const struct gpuarb_lease *lease, const char *before, FILE *out)
 {
 	char head[64];
 
 	if (command->quiet)
 		return EXIT_OK;
 	if (command->json)
-		return tell_json(command, session, lease, out);
+		return print_json(command, session, lease, out);
 
 	snprintf(head, sizeof(head), "%slease %" PRIu64 ": ", before, gpuarb_lease_id(lease));
 	for (size_t i = 0; i < gpuarb_lease_partitions(lease); i++)
 		print_grant(out, head, gpuarb_lease_partition(lease, i));
 	if (is(lease, "inactive"))
-		print_line(out,
-			   "%sinactive: its CUs are lent until `gpuarbctl activate %" PRIu64 "`",
+		print_line(out, "%sinactive: its CUs are lent until gpuarbctl activate %" PRIu64,
 			   head, gpuarb_lease_id(lease));
 	fflush(out);
 	return EXIT_OK;

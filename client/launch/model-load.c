@@ -47,7 +47,7 @@ int model_load_profile(const struct command *command, struct profile *ret)
 		print_line(stderr, "gpuarbctl %s: %s", command->verb, diagnostics.list[i].text);
 	return fail(command, r == -ENOENT ? EXIT_USAGE : EXIT_CONFIGURATION, "%s",
 		    diagnostics.n > 0 ? diagnostics.list[diagnostics.n - 1].text
-				      : "no such profile");
+				      : "cannot read the profile");
 }
 
 static int load_profile(const struct command *command, struct model *ret)
@@ -64,9 +64,10 @@ static int load_profile(const struct command *command, struct model *ret)
 int model_names_gpu(const struct command *command)
 {
 	if (!command->gpu == !command->profile)
-		return fail(command, EXIT_USAGE,
-			    "for which GPU? --gpu=GPU is one of this machine, --profile=PROFILE "
-			    "a model");
+		return fail(
+			command, EXIT_USAGE,
+			"exactly one of --gpu=GPU (a GPU of this machine) and --profile=PROFILE (a "
+			"model) is needed");
 	return EXIT_OK;
 }
 

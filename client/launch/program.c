@@ -15,18 +15,18 @@
 
 #include "util/base.h"
 
-#define SCRIPTS 4 /* as deep as the kernel goes into interpreters of interpreters, and less */
+#define SCRIPTS 4 /* interpreters of interpreters; the kernel allows 4 (fs/exec.c) */
 
-/* What an ELF file says of its loader. */
+/* The parts of an ELF file that decide about its loader. */
 struct image {
 	unsigned char class;
 	uint16_t machine;
 	char loader[PATH_MAX]; /* "": none */
 };
 
-/* ---- finding it -------------------------------------------------------------------------- */
+/* ---- finding ----------------------------------------------------------------------------- */
 
-/* As execvp() does, but for its excuses. */
+/* Searches $PATH as execvp() does. */
 static bool find(const char *command, char path[PATH_MAX])
 {
 	const char *dir = getenv("PATH"), *end;
@@ -44,7 +44,7 @@ static bool find(const char *command, char path[PATH_MAX])
 	}
 }
 
-/* ---- reading it -------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------- */
 
 static bool read_at(int fd, void *to, size_t size, uint64_t offset)
 {
@@ -69,7 +69,7 @@ static bool read_loader(int fd, const Elf64_Ehdr *header, struct image *ret)
 	return true;
 }
 
-/* false: it is no ELF file, or a broken one. */
+/* false: no valid ELF file. */
 static bool read_image(int fd, struct image *ret)
 {
 	Elf64_Ehdr header;
@@ -100,9 +100,9 @@ static bool read_interpreter(int fd, char path[PATH_MAX])
 	return snprintf(path, PATH_MAX, "%s", word) > 0;
 }
 
-/* ---- judging it -------------------------------------------------------------------------- */
+/* ---- judging ----------------------------------------------------------------------------- */
 
-/* Where it gets more rights than its caller has, the loader ignores LD_PRELOAD (AT_SECURE). */
+/* The loader ignores LD_PRELOAD for a program that gets more rights than its caller (AT_SECURE). */
 static bool is_privileged(int fd)
 {
 	struct stat st;
@@ -122,7 +122,7 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* Compared with this program, which is of the same build as what is to be loaded. */
+/* Compares with gpuarbctl, which is of the same build as the agent's library. */
 static bool judge_image(const struct image *image, const char *path, char *why, size_t size)
 {
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
@@ -136,16 +136,16 @@ static bool judge_image(const struct image *image, const char *path, char *why, 
 		return false;
 	}
 	if (known && image->machine != own.machine) {
-		snprintf(why, size, "%s is for another kind of machine", path);
+		snprintf(why, size, "%s is for another machine architecture", path);
 		return false;
 	}
 	if (!*image->loader) {
-		snprintf(why, size, "%s is linked statically, and nothing can be loaded into it",
+		snprintf(why, size, "%s is linked statically, so no library can be loaded into it",
 			 path);
 		return false;
 	}
 	if (known && strcmp(base_name(image->loader), base_name(own.loader)) != 0) {
-		snprintf(why, size, "%s is for another C library (%s)", path, image->loader);
+		snprintf(why, size, "%s uses another C library (%s)", path, image->loader);
 		return false;
 	}
 	return true;
@@ -162,8 +162,8 @@ static bool judge(const char *path, int depth, char *why, size_t size)
 		return true;
 	if (is_privileged(fd)) {
 		snprintf(why, size,
-			 "%s gives rights to who starts it, and so nothing is loaded "
-			 "into it",
+			 "%s gives more rights to its caller (setuid, setgid or "
+			 "capabilities), so the loader ignores LD_PRELOAD",
 			 path);
 		good = false;
 	} else if (read_image(fd, &image)) {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What can be seen of a command without starting it. */
+/* Inspects a command without starting it. */
 
 #include <stdbool.h>
 #include <stddef.h>
 
 /*
- * Whether the loader will load what LD_PRELOAD names into it: as far as its file says, or that of
- * the interpreter that its first line names. false: why has a sentence about it. What cannot be
- * found or read is left for exec to judge, and what it starts itself cannot be seen.
+ * Whether the dynamic loader will load LD_PRELOAD into the command, judged by its file or by that of
+ * the interpreter in its first line. false: the reason is in why. true also for a file that cannot
+ * be found or read: exec will report that. Programs that the command starts are not inspected.
  */
 bool program_preloads(const char *command, char *why, size_t size);

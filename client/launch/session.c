@@ -60,8 +60,9 @@ int session_gpu(const struct command *command, const struct session *session, co
 			return EXIT_OK;
 		}
 	}
-	return fail(command, EXIT_FAILED, "no GPU %s; `gpuarbctl gpus` lists the %zu there %s", gpu,
-		    n, n == 1 ? "is" : "are");
+	return fail(command, EXIT_FAILED,
+		    "no GPU '%.80s': gpuarbctl gpus lists the %zu GPU%s of this machine", gpu, n,
+		    n == 1 ? "" : "s");
 }
 
 const struct gpuarb_lease_info *session_find(const struct session *session, uint64_t id)
@@ -82,8 +83,8 @@ int session_lease(const struct command *command, const struct session *session, 
 
 	if (!lease)
 		return fail(command, EXIT_FAILED,
-			    "no lease %" PRIu64 "; it may have ended; "
-			    "`gpuarbctl list` has those there are",
+			    "no lease %" PRIu64 ": it may have ended; gpuarbctl list prints all "
+			    "leases",
 			    id);
 	*ret = lease;
 	return EXIT_OK;
@@ -93,8 +94,6 @@ int session_id(const struct command *command, const char *text, uint64_t *ret)
 {
 	if (number_parse(text, 1, UINT64_MAX, ret) < 0)
 		return fail(command, EXIT_USAGE,
-			    "%s is no lease: a number is wanted, as in "
-			    "`gpuarbctl list`",
-			    text);
+			    "invalid lease '%.80s': use a number of gpuarbctl list", text);
 	return EXIT_OK;
 }

@@ -8,16 +8,16 @@
 #include "client/output/print.h"
 #include "util/base.h"
 
-#define QUEUES_GOOD 5U  /* what an unmodified HIP process makes: 4 pooled and its own */
-#define QUEUES_LEAST 2U /* one for the program, one that ROCr keeps for itself */
+#define QUEUES_GOOD 5U  /* of an unmodified HIP process: a pool of 4, and one of its own */
+#define QUEUES_LEAST 2U /* one for the program, one that ROCr creates for itself */
 
-/* The GPUs that a want may end up on. */
+/* The GPUs on which a want can be granted. */
 struct candidates {
 	const struct gpuarb_gpu *gpus;
 	size_t n;
 };
 
-static bool says_cus(const struct ask *ask)
+static bool has_cus(const struct ask *ask)
 {
 	return ask->want.cus > 0 || ask->share.cus > 0 || ask->want.shader_engines > 0;
 }
@@ -43,21 +43,22 @@ static int find_candidates(const struct command *command, struct session *sessio
 	}
 	ret->n = gpuarb_view_gpus(session->view, &ret->gpus);
 	if (ret->n == 0)
-		return fail(command, EXIT_REFUSED, "there is no GPU to ask for");
+		return fail(command, EXIT_REFUSED, "no GPU: gpuarbd found none on this machine");
 	return EXIT_OK;
 }
 
-/* A share needs to know of how many CUs: one GPU, or all of a kind. */
+/* The number of CUs that a share is of: all candidates must have the same. */
 static int share_base(const struct command *command, const struct candidates *candidates,
 		      unsigned *ret)
 {
 	for (size_t i = 1; i < candidates->n; i++) {
 		if (candidates->gpus[i].cus != candidates->gpus[0].cus)
-			return fail(command, EXIT_USAGE,
-				    "a share of which GPU? %s has %u CUs, %s has %u; name one with "
-				    "--gpu",
-				    candidates->gpus[0].name, candidates->gpus[0].cus,
-				    candidates->gpus[i].name, candidates->gpus[i].cus);
+			return fail(
+				command, EXIT_USAGE,
+				"a share needs one size of GPU: %s has %u CUs, %s has %u; name a GPU "
+				"with --gpu",
+				candidates->gpus[0].name, candidates->gpus[0].cus,
+				candidates->gpus[i].name, candidates->gpus[i].cus);
 	}
 	*ret = candidates->gpus[0].cus;
 	return EXIT_OK;
@@ -69,7 +70,7 @@ static int resolve_share(const struct command *command, const char *option, unsi
 	if (percent == 0)
 		return EXIT_OK;
 	if (cus * percent < 100)
-		return fail(command, EXIT_USAGE, "--%s=%u%%: less than one of the GPU's %u CUs",
+		return fail(command, EXIT_USAGE, "--%s=%u%%: less than one CU of the GPU's %u",
 			    option, percent, cus);
 
 	*value = cus * percent / 100;
@@ -101,7 +102,7 @@ static int resolve_shares(const struct command *command, struct session *session
 	return r;
 }
 
-/* Half of the free slots on the GPU that has most of them. */
+/* Half of the free queue slots on the GPU with most of them. */
 static unsigned fair_queues(const struct candidates *candidates)
 {
 	unsigned most = 0;
@@ -111,8 +112,8 @@ static unsigned fair_queues(const struct candidates *candidates)
 	return most / 2;
 }
 
-static int all_that_can_be_had(const struct command *command, struct session *session,
-			       struct gpuarb_want *want)
+static int ask_for_all(const struct command *command, struct session *session,
+		       struct gpuarb_want *want)
 {
 	unsigned processes = max_u(want->processes, 1), fair, most = 0;
 	struct candidates candidates = { 0 };
@@ -137,27 +138,28 @@ static int all_that_can_be_had(const struct command *command, struct session *se
 	return EXIT_OK;
 }
 
-/* Either every want says how many CUs, or none does. */
+/* Either every want has a number of CUs, or none has. */
 static int check_wants(struct command *command, bool *ret_all)
 {
 	const char *lease_class = command->options.lease_class;
-	size_t said = 0;
+	size_t with_cus = 0;
 
 	for (size_t i = 0; i < command->n_asks; i++)
-		said += says_cus(&command->asks[i]);
-	if (said > 0 && said < command->n_asks)
-		return fail(command, EXIT_USAGE,
-			    "only %zu of the %zu wants say%s how many CUs; "
-			    "each --gpu needs a --cus or --shader-engines after it",
-			    said, command->n_asks, said == 1 ? "s" : "");
+		with_cus += has_cus(&command->asks[i]);
+	if (with_cus > 0 && with_cus < command->n_asks)
+		return fail(
+			command, EXIT_USAGE,
+			"only %zu of the %zu wants %s a number of CUs: each --gpu needs --cus or "
+			"--shader-engines after it",
+			with_cus, command->n_asks, with_cus == 1 ? "has" : "have");
 
-	*ret_all = said == 0;
-	if (said > 0)
+	*ret_all = with_cus == 0;
+	if (with_cus > 0)
 		return EXIT_OK;
 	if (lease_class && strcmp(lease_class, "besteffort") != 0)
 		return fail(command, EXIT_USAGE,
-			    "--class=%s needs --cus or --shader-engines; only "
-			    "best effort takes what can be had",
+			    "--class=%s needs --cus or --shader-engines: only best effort leases "
+			    "can take any number of CUs",
 			    lease_class);
 	command->options.lease_class = "besteffort";
 	return EXIT_OK;
@@ -169,7 +171,7 @@ int want_resolve(struct command *command, struct session *session,
 	bool all = false;
 	int r;
 
-	/* Whatever the tenant's class is: no other can follow. */
+	/* Only best effort leases can be adaptable, whatever the tenant's class is. */
 	if (command->options.adaptable && !command->options.lease_class)
 		command->options.lease_class = "besteffort";
 	r = check_wants(command, &all);
@@ -179,7 +181,7 @@ int want_resolve(struct command *command, struct session *session,
 		ret[i] = ask->want;
 		r = resolve_shares(command, session, ask, ask->want.gpu, &ret[i]);
 		if (r == EXIT_OK && all)
-			r = all_that_can_be_had(command, session, &ret[i]);
+			r = ask_for_all(command, session, &ret[i]);
 	}
 	return r;
 }
@@ -220,8 +222,8 @@ bool want_ask_less(const struct command *command, const struct gpuarb *gpuarb,
 	return less;
 }
 
-static void keep_the_rest(const struct ask *ask, const struct gpuarb_partition *partition,
-			  struct gpuarb_want *want)
+static void keep_others(const struct ask *ask, const struct gpuarb_partition *partition,
+			struct gpuarb_want *want)
 {
 	if (want->cus == 0 && want->shader_engines == 0)
 		want->cus = partition->cus;
@@ -247,15 +249,15 @@ int want_resolve_resize(const struct command *command, struct session *session,
 
 	if (lease->n_partitions == 0)
 		return fail(command, EXIT_FAILED,
-			    "lease %" PRIu64 " is %s: it has no parts to "
-			    "resize",
-			    lease->id, lease->state);
+			    "lease %" PRIu64 " is %s: it has no partition to resize", lease->id,
+			    lease->state);
 	if (command->n_asks != lease->n_partitions)
-		return fail(command, EXIT_USAGE,
-			    "the lease has %zu partition%s and %zu want%s "
-			    "given; start each but the first with --gpu",
-			    lease->n_partitions, print_s(lease->n_partitions), command->n_asks,
-			    command->n_asks == 1 ? " was" : "s were");
+		return fail(
+			command, EXIT_USAGE,
+			"the lease has %zu partition%s, and %zu want%s typed; start each want but "
+			"the first with --gpu",
+			lease->n_partitions, print_s(lease->n_partitions), command->n_asks,
+			command->n_asks == 1 ? " was" : "s were");
 
 	for (size_t i = 0; r == EXIT_OK && i < command->n_asks; i++) {
 		const struct ask *ask = &command->asks[i];
@@ -264,7 +266,7 @@ int want_resolve_resize(const struct command *command, struct session *session,
 		ret[i] = ask->want;
 		r = resolve_shares(command, session, ask, partition->gpu, &ret[i]);
 		if (r == EXIT_OK)
-			keep_the_rest(ask, partition, &ret[i]);
+			keep_others(ask, partition, &ret[i]);
 	}
 	return r;
 }

@@ -2,25 +2,25 @@
 #pragma once
 
 /*
- * What was typed into what is asked. Both say what is wrong and return the exit code; 0
- * is success. They look at the machine only if the answer depends on it.
+ * Turns the options of the command line into wants of a request. The functions print errors and
+ * return the exit code; 0 is success. They ask the daemon only if the wants depend on its GPUs.
  */
 
 #include "client/options/options.h"
 #include "client/launch/session.h"
 
-/* For run, reserve and plan. Where no want says how many CUs: best effort, all that can be
- * had; for each process 5 queues beside the streams that it masks, or its part of half the
- * free ones where that is less, and never below 2. */
+/* For run, reserve and plan. If no want has a number of CUs: best effort with as many CUs as
+ * possible; and per process 5 queues more than masked streams, or its share of half the free queue
+ * slots if that is less, but at least 2. */
 int want_resolve(struct command *command, struct session *session,
 		 struct gpuarb_want ret[static REQUEST_WANTS]);
 
-/* After a refusal for queues or a quota: a queue less for each process, where their number
- * was left to us. false: nobody left it to us, or there are as few as HIP can live with. */
+/* After a refusal for queues or a quota: takes one queue per process off wants without --queues and
+ * --streams. false: there is none, or each has the fewest queues that HIP can work with. */
 bool want_ask_less(const struct command *command, const struct gpuarb *gpuarb,
 		   struct gpuarb_want wants[static REQUEST_WANTS]);
 
-/* For resize: what is not named stays as the lease has it. */
+/* For resize: what is not typed stays as the lease has it. */
 int want_resolve_resize(const struct command *command, struct session *session,
 			const struct gpuarb_lease_info *lease,
 			struct gpuarb_want ret[static REQUEST_WANTS]);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Numbers on the command line, without mercy: digits and nothing after them. -EINVAL is no
- * number at all, -ERANGE one that is out of bounds. */
+/* Numbers on the command line: digits and nothing after them. -EINVAL: not a number; -ERANGE: out
+ * of bounds. */
 
 #include <stdint.h>
 

@@ -11,9 +11,9 @@
 #include "util/base.h"
 #include "util/text.h"
 
-#define SLOTS_MAX 1024U /* of anything a GPU has slots for: far above any GPU */
+#define SLOTS_MAX 1024U /* queues, processes or SDMA queues; more than any GPU has */
 #define SECONDS_MAX UINT64_C(1000000000)
-#define GRACE_USEC UINT64_C(10000000) /* that revoke gives */
+#define GRACE_USEC UINT64_C(10000000) /* of revoke without --grace */
 #define GRACE_MAX (REVOKE_GRACE_MAX_USEC / 1000000)
 
 /* ---- values ------------------------------------------------------------------------------- */
@@ -58,7 +58,7 @@ static int take_flag(struct command *command, const struct option *option, const
 static int take_text(struct command *command, const struct option *option, const char *value)
 {
 	if (!*value)
-		return option_wrong(command, option, value, "may not be empty");
+		return option_wrong(command, option, value, "must not be empty");
 
 	*(const char **)command_field(command, option) = value;
 	return 0;
@@ -89,25 +89,24 @@ static int take_cus(struct command *command, const struct option *option, const 
 	    number_parse(value, option->min, option->max, &count) < 0)
 		return option_wrong(
 			command, option, value,
-			"must be CUs from 1 to 1024, or a share of the GPU's from 1% to 100%");
+			"must be a number of CUs from 1 to 1024, or a share from 1% to 100%");
 
 	*share = percent;
 	*(uint32_t *)want_field(command, option) = (uint32_t)count;
 	return 0;
 }
 
-/* The first one says where the want goes that is being typed; each further one starts
- * the next want. */
+/* The first --gpu belongs to the current want, each further one starts the next want. */
 static int take_gpu(struct command *command, const struct option *option, const char *value)
 {
 	if (!*value)
 		return option_wrong(command, option, value,
-				    "must be any, an index or a PCI address");
+				    "must be any, an index or a PCI address (gpuarbctl gpus)");
 
 	if (last_ask(command)->want.gpu) {
 		if (command->n_asks == REQUEST_WANTS)
 			return option_wrong(command, option, value,
-					    "too many: a lease has at most 64 GPUs");
+					    "a lease can have at most 64 GPUs");
 		ask_init(&command->asks[command->n_asks++]);
 	}
 	last_ask(command)->want.gpu = value;
@@ -126,7 +125,7 @@ static int take_bytes(struct command *command, const struct option *option, cons
 	if (number_bytes(value, want_field(command, option)) < 0)
 		return option_wrong(
 			command, option, value,
-			"must be bytes, with K, M, G or T after them if you like: 512M, 2G");
+			"must be a number of bytes, or a number with K, M, G or T: 512M, 2G");
 	return 0;
 }
 
@@ -136,7 +135,7 @@ static int take_priority(struct command *command, const struct option *option, c
 
 	if (priority < 0)
 		return option_wrong(command, option, value,
-				    "must be low, normal, high, or 0 to 15");
+				    "must be low, normal, high or a number from 0 to 15");
 
 	*(uint32_t *)want_field(command, option) = (uint32_t)priority;
 	return 0;
@@ -184,8 +183,9 @@ static int take_seconds(struct command *command, const struct option *option, co
 static int take_wait(struct command *command, const struct option *option, const char *value)
 {
 	if (value)
-		return take_seconds(command, option, value, SECONDS_MAX,
-				    "must be whole seconds; --wait alone waits for ever");
+		return take_seconds(
+			command, option, value, SECONDS_MAX,
+			"must be a whole number of seconds; without a number --wait has no limit");
 
 	command->options.wait_usec = GPUARB_FOREVER;
 	return 0;
@@ -208,7 +208,7 @@ static int take_margin(struct command *command, const struct option *option, con
 static int take_grace(struct command *command, const struct option *option, const char *value)
 {
 	return take_seconds(command, option, value, GRACE_MAX,
-			    "must be whole seconds, 86400 (a day) at the most");
+			    "must be a whole number of seconds up to 86400 (a day)");
 }
 
 /* ---- the table ---------------------------------------------------------------------------- */
@@ -224,76 +224,81 @@ static int take_grace(struct command *command, const struct option *option, cons
 #define FIELD(g, field) .group = (g), .offset = offsetof(struct command, field)
 
 const struct option option_table[] = {
-	{ "gpu", "GPU", "any, an index or a PCI address; given again it starts the next want",
-	  WANT(gpu), .take = take_gpu, .values = "any|GPU" },
-	{ "cus", "N|N%", "compute units aimed at, or a share of the GPU's", CUS(cus) },
-	{ "cus-min", "N|N%", "take no less (nine tenths of --cus)", CUS(cus_min) },
-	{ "cus-max", "N|N%", "take up to so many; best effort only (--cus)", CUS(cus_max) },
-	{ "shader-engines", "N", "whole shader engines; with --cus: spread over exactly so many",
-	  WANT(shader_engines), .take = take_count, .min = 1, .max = CUSET_ENGINES },
-	{ "exact", NULL, "exactly --cus, or a refusal", WANT(exact), .take = take_exact },
-	{ "shape", "SHAPE", "rectangle, or any for CUs that no rectangle has (rectangle)",
-	  WANT(shape), .take = take_shape, .values = "rectangle|any" },
-	{ "queues", "N", "hardware queues in all, the runtime's own included (2 a process)",
+	{ "gpu", "GPU", "any, an index or a PCI address; again: starts the next want", WANT(gpu),
+	  .take = take_gpu, .values = "any|GPU" },
+	{ "cus", "N|N%", "number of compute units, or a share of the GPU", CUS(cus) },
+	{ "cus-min", "N|N%", "accept down to N compute units (nine tenths of --cus)",
+	  CUS(cus_min) },
+	{ "cus-max", "N|N%", "accept up to N compute units; best effort only (--cus)",
+	  CUS(cus_max) },
+	{ "shader-engines", "N",
+	  "N whole shader engines; with --cus: spread the CUs over exactly N", WANT(shader_engines),
+	  .take = take_count, .min = 1, .max = CUSET_ENGINES },
+	{ "exact", NULL, "grant exactly --cus or nothing", WANT(exact), .take = take_exact },
+	{ "shape", "SHAPE",
+	  "rectangle: as many CUs in each shader engine; any: all CUs (rectangle)", WANT(shape),
+	  .take = take_shape, .values = "rectangle|any" },
+	{ "queues", "N", "hardware queues, including the runtime's own (2 per process)",
 	  COUNT(queues) },
-	{ "streams", "N", "streams that each process masks itself, a queue each (0)",
+	{ "streams", "N", "streams that each process masks itself; each takes a queue (0)",
 	  COUNT_0(streams) },
-	{ "processes", "N", "processes that share the partition (1)", COUNT(processes) },
+	{ "processes", "N", "processes that share the lease (1)", COUNT(processes) },
 	{ "sdma-queues", "N", "SDMA queues (0)", COUNT_0(sdma_queues) },
-	{ "vram", "BYTES", "device memory, with K, M, G or T (0: not counted)", WANT(vram),
+	{ "vram", "BYTES", "device memory to count, as 512M or 2G (0: not counted)", WANT(vram),
 	  .take = take_bytes },
-	{ "priority", "PRIORITY", "low, normal, high, or 0 to 15 (normal)", WANT(priority),
+	{ "priority", "PRIORITY", "low, normal, high or 0 to 15 (normal)", WANT(priority),
 	  .take = take_priority, .values = "low|normal|high" },
-	{ "isolation", "HOW", "shader-engine, cu or shared (by class)", WANT(isolation),
-	  .take = take_isolation, .values = "shader-engine|cu|shared" },
+	{ "isolation", "HOW", "share no shader engine, no CU, or share CUs (by class)",
+	  WANT(isolation), .take = take_isolation, .values = "shader-engine|cu|shared" },
 
-	{ "class", "CLASS", "realtime, guaranteed or besteffort (the tenant's)", LEASE(lease_class),
-	  .take = take_class, .values = "realtime|guaranteed|besteffort" },
-	{ "tenant", "TENANT", "ask under this row of policy (the first that matches)",
+	{ "class", "CLASS", "realtime, guaranteed or besteffort (as the tenant)",
+	  LEASE(lease_class), .take = take_class, .values = "realtime|guaranteed|besteffort" },
+	{ "tenant", "TENANT", "use this tenant of the policy (the first that matches)",
 	  LEASE(tenant), .take = take_text },
-	{ "name", "NAME", "the lease's name, for people", LEASE(name), .take = take_text },
-	{ "token", "TOKEN", "asking again with it gives the same lease", LEASE(token),
+	{ "name", "NAME", "name of the lease, shown in lists", LEASE(name), .take = take_text },
+	{ "token", "TOKEN", "asking again with the same token returns the same lease", LEASE(token),
 	  .take = take_text },
-	{ "start-inactive", NULL, "realtime: lend its CUs until it is activated",
+	{ "start-inactive", NULL, "realtime: lend the CUs until the lease is activated",
 	  LEASE(start_inactive), .take = take_flag },
-	{ "adaptable", NULL, "best effort: follow, with more CUs or fewer, what is free",
+	{ "adaptable", NULL, "best effort: grow and shrink with the CUs that are free",
 	  LEASE(adaptable), .take = take_flag },
-	{ "wait", "[=SECONDS]", "wait for room, so long or for ever, rather than be refused",
+	{ "wait", "[=SECONDS]", "wait until the request fits, for SECONDS or without limit",
 	  LEASE(wait_usec), .take = take_wait },
 
-	{ "quiet", NULL, "do not say what was granted", FIELD(OPTIONS_QUIET, quiet),
+	{ "quiet", NULL, "do not print what was granted", FIELD(OPTIONS_QUIET, quiet),
 	  .take = take_flag },
-	{ "gpu", "GPU", "a GPU of this machine, as the daemon knows it",
+	{ "gpu", "GPU", "a GPU of this machine: its PCI address or index",
 	  FIELD(OPTIONS_MODEL | OPTIONS_LATENCY, gpu), .take = take_text },
-	{ "profile", "PROFILE", "a GPU model that need not be here", FIELD(OPTIONS_MODEL, profile),
+	{ "profile", "PROFILE", "a GPU model; the GPU need not be in this machine",
+	  FIELD(OPTIONS_MODEL, profile), .take = take_text },
+	{ "profiles", "DIR", "directory of the profiles", FIELD(OPTIONS_MODEL, profiles),
 	  .take = take_text },
-	{ "profiles", "DIR", "where the profiles are", FIELD(OPTIONS_MODEL, profiles),
-	  .take = take_text },
-	{ "svg", "FILE", "draw to this file instead, - is standard output", FIELD(OPTIONS_SVG, svg),
-	  .take = take_text },
+	{ "svg", "FILE", "write a drawing to this file; - is standard output",
+	  FIELD(OPTIONS_SVG, svg), .take = take_text },
 
-	{ "wait", "[=SECONDS]", "wait until others have given way, so long or for ever",
+	{ "wait", "[=SECONDS]", "wait for the borrowers, for SECONDS or without limit",
 	  FIELD(OPTIONS_ACTIVATE, options.wait_usec), .take = take_wait },
-	{ "grace", "SECONDS", "the time that its holder has to finish (10)",
+	{ "grace", "SECONDS", "time for the holder to finish (10)",
 	  FIELD(OPTIONS_REVOKE, grace_usec), .take = take_grace },
-	{ "reason", "TEXT", "what its holder is told", FIELD(OPTIONS_REVOKE, reason),
+	{ "reason", "TEXT", "text that the holder receives", FIELD(OPTIONS_REVOKE, reason),
 	  .take = take_text },
 
-	{ "margin", "N%", "added to execution times instead of what the file says",
+	{ "margin", "N%", "added to execution times; overrides the margin of the file",
 	  .group = OPTIONS_RT, .take = take_margin, .max = 1000 },
-	{ "config", "FILE", "a gpuarbd.conf to take defaults from (this machine's with --gpu)",
+	{ "config", "FILE", "read defaults from this gpuarbd.conf (with --gpu: the machine's)",
 	  FIELD(OPTIONS_RT, config), .take = take_text },
 
-	{ "same-line", NULL, "both flags in one cache line, not in one each",
+	{ "same-line", NULL, "put both flags into one cache line",
 	  FIELD(OPTIONS_LATENCY, same_line), .take = take_flag },
 
-	{ "json", NULL, "JSON instead of text", FIELD(OPTIONS_GENERAL, json), .take = take_flag },
-	{ "no-legend", NULL, "no headings and explanations", FIELD(OPTIONS_GENERAL, no_legend),
+	{ "json", NULL, "print JSON instead of text", FIELD(OPTIONS_GENERAL, json),
 	  .take = take_flag },
-	{ "no-pager", NULL, "do not page what is long", FIELD(OPTIONS_GENERAL, no_pager),
-	  .take = take_flag },
-	{ "help", NULL, "say how it is used", FIELD(OPTIONS_GENERAL, help), .take = take_flag },
-	{ "version", NULL, "say which version this is", FIELD(OPTIONS_GENERAL, version),
+	{ "no-legend", NULL, "print no headings and no explanations",
+	  FIELD(OPTIONS_GENERAL, no_legend), .take = take_flag },
+	{ "no-pager", NULL, "do not start a pager for long output",
+	  FIELD(OPTIONS_GENERAL, no_pager), .take = take_flag },
+	{ "help", NULL, "print this help", FIELD(OPTIONS_GENERAL, help), .take = take_flag },
+	{ "version", NULL, "print the version", FIELD(OPTIONS_GENERAL, version),
 	  .take = take_flag },
 };
 
@@ -341,8 +346,8 @@ static int unknown(struct command *command, unsigned groups, const char *word)
 		snprintf(name, sizeof(name), "%.*s", (int)strcspn(word + 2, "="), word + 2);
 		nearest = text_nearest(name, names);
 	}
-	snprintf(command->problem, sizeof(command->problem), "no option %.80s%s%s%s", word,
-		 nearest ? ": did you mean --" : "; --help lists them", nearest ? nearest : "",
+	snprintf(command->problem, sizeof(command->problem), "unknown option '%.80s'%s%s%s", word,
+		 nearest ? "; did you mean --" : "; see --help", nearest ? nearest : "",
 		 nearest ? "?" : "");
 	return -EINVAL;
 }
@@ -362,12 +367,12 @@ static int take_option(struct command *command, unsigned groups, int argc, char 
 	if (value)
 		value++;
 	if (value && !option->argument)
-		return option_wrong(command, option, value, "takes no value");
+		return option_wrong(command, option, value, "this option takes no value");
 
 	if (!value && option->argument && !option_value_optional(option)) {
 		if (*i + 1 == argc) {
 			snprintf(command->problem, sizeof(command->problem),
-				 "--%s needs a value: --%s=%s", option->name, option->name,
+				 "option --%s needs a value: --%s=%s", option->name, option->name,
 				 option->argument);
 			return -EINVAL;
 		}
@@ -390,7 +395,7 @@ int options_parse(struct command *command, unsigned groups, bool stops, int argc
 			i++;
 			break;
 		}
-		/* "-" alone is a word, and so is what looks like no option. */
+		/* "-" alone is a word. */
 		if (argv[i][0] != '-' || !argv[i][1]) {
 			if (stops)
 				break;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The command line into plain values: one table of options for all verbs. */
+/* Reads the command line into plain values, by one table of options for all verbs. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,10 +13,10 @@
 /* Which options a verb takes, as bits. */
 enum option_group {
 	OPTIONS_GENERAL = 1 << 0, /* every verb */
-	OPTIONS_WANT = 1 << 1,    /* what is asked of a GPU */
-	OPTIONS_LEASE = 1 << 2,   /* how it is asked */
+	OPTIONS_WANT = 1 << 1,    /* one want */
+	OPTIONS_LEASE = 1 << 2,   /* the request as a whole */
 	OPTIONS_QUIET = 1 << 3,
-	OPTIONS_MODEL = 1 << 4, /* which GPU a mask is for */
+	OPTIONS_MODEL = 1 << 4, /* the GPU or profile of a mask */
 	OPTIONS_SVG = 1 << 5,
 	OPTIONS_LATENCY = 1 << 6,
 	OPTIONS_ACTIVATE = 1 << 7,
@@ -24,13 +24,13 @@ enum option_group {
 	OPTIONS_RT = 1 << 9,
 };
 
-/* One want as it was typed. Shares are resolved by want.h. */
+/* One want as it was typed. wants.h turns shares into CUs. */
 struct ask {
 	struct gpuarb_want want;
 	struct share {
 		unsigned cus, cus_min, cus_max; /* percent of the GPU's CUs; 0: none */
 	} share;
-	uint64_t given; /* options named, by their place in the table */
+	uint64_t given; /* options that were typed, as bits by their row in the table */
 };
 
 struct command {
@@ -40,7 +40,7 @@ struct command {
 	const char *gpu, *profile, *profiles, *svg;
 	uint64_t grace_usec;
 	const char *reason; /* NULL: none */
-	const char *config; /* NULL: by what the GPU is */
+	const char *config; /* NULL: not given */
 	bool margin_given;
 	unsigned margin_percent;
 
@@ -48,10 +48,10 @@ struct command {
 	size_t n_asks; /* at least 1 */
 	struct gpuarb_options options;
 
-	char **rest; /* what is no option: part of argv */
+	char **rest; /* words that are no options: part of argv */
 	size_t n_rest;
 
-	char problem[320]; /* what was wrong */
+	char problem[320]; /* the error of options_parse() */
 };
 
 /* One row of the table of options. */
@@ -74,15 +74,14 @@ extern const size_t option_count;
 void command_init(struct command *command);
 
 /*
- * Takes the options of these groups out of argv[0..argc). A command (stops = true) begins
- * at the first word that is no option; otherwise words and options may be mixed. "--" ends
- * the options. Moves the words that are left to the front of argv, with a NULL after them.
- * Returns -EINVAL with the sentence in command->problem, naming the option, its value and
- * what would work.
+ * Takes the options of these groups out of argv[0..argc). stops: the first word that is no option
+ * starts a command and ends the options; otherwise words and options may be mixed. "--" ends the
+ * options. Moves the remaining words to the front of argv, with a NULL after them. Returns -EINVAL
+ * with an error in command->problem that names the option, its value and what is valid.
  */
 int options_parse(struct command *command, unsigned groups, bool stops, int argc, char **argv);
 
-/* Was this option named for this want? */
+/* Whether this option was typed for this want. */
 bool option_given(const struct ask *ask, const char *name);
 
 /* "--wait" works without a value, "--cus" does not. */
@@ -94,6 +93,6 @@ static inline bool option_value_optional(const struct option *option)
 /* The option of these groups with this name: "cus", or "cus=30" up to the equals sign. NULL: none. */
 const struct option *option_find(unsigned groups, const char *name);
 
-/* For help and for its comparison with the manual: the i-th option of these groups as
- * "--cus=N|N%" and what it does; false past the last. */
+/* For help: the i-th option of these groups as "--cus=N|N%", and what it does; false past the
+ * last. */
 bool option_describe(unsigned groups, size_t i, char *buf, size_t size, const char **ret_help);

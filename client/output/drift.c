@@ -11,14 +11,15 @@
 
 static void no_memory(void)
 {
-	fprintf(stderr, "gpuarbctl verify: no memory\n");
+	fprintf(stderr, "gpuarbctl verify: out of memory\n");
 	exit(EXIT_FAILURE);
 }
 
-static void find(struct verify *verify, struct verify_finding finding, const char *format, ...)
-	PRINTF_LIKE(3, 4);
+static void add_finding(struct verify *verify, struct verify_finding finding, const char *format,
+			...) PRINTF_LIKE(3, 4);
 
-static void find(struct verify *verify, struct verify_finding finding, const char *format, ...)
+static void add_finding(struct verify *verify, struct verify_finding finding, const char *format,
+			...)
 {
 	struct verify_finding *more = reallocarray(verify->findings, verify->n_findings + 1,
 						   sizeof(*more));
@@ -48,45 +49,45 @@ static void judge_mask(struct verify *verify, const struct gpuarb_lease_info *le
 	struct verify_finding finding = { lease->id, partition->gpu, "mask", VERIFY_OK, NULL };
 
 	if (strcmp(partition->tier, "verified") == 0) {
-		find(verify, finding,
-		     "gpuarbd saw it in the hardware: no queue has more than %u "
-		     "CU%s",
-		     partition->cus, print_s(partition->cus));
+		add_finding(verify, finding,
+			    "gpuarbd read it from the hardware: no queue has more than %u CU%s",
+			    partition->cus, print_s(partition->cus));
 		return;
 	}
 	if (strcmp(partition->tier, "cooperative") != 0) {
-		find(verify, finding, "kept by more than its holder (tier %s)", partition->tier);
+		add_finding(verify, finding,
+			    "enforced beyond the cooperation of the holder (tier %s)",
+			    partition->tier);
 		return;
 	}
 	finding.result = VERIFY_NOTE;
-	find(verify, finding,
-	     "taken on trust: its holder applies it, and gpuarbd has not seen it "
-	     "in the hardware");
+	add_finding(verify, finding,
+		    "not verified: the holder applies it, and gpuarbd has not read it from the "
+		    "hardware (--debugfs)");
 }
 
-static void judge_count(struct verify *verify, struct verify_finding finding, const char *what,
-			unsigned granted, unsigned seen)
+static void judge_count(struct verify *verify, struct verify_finding finding, const char *check,
+			unsigned granted, unsigned observed)
 {
-	finding.check = what;
-	if (seen > granted)
+	finding.check = check;
+	if (observed > granted)
 		finding.result = VERIFY_DRIFT;
-	find(verify, finding, "%u granted, %u seen", granted, seen);
+	add_finding(verify, finding, "%u granted, %u observed", granted, observed);
 }
 
-/* ROCr makes SDMA queues by itself: those of who asked for none are nobody's fault. */
+/* ROCr creates SDMA queues by itself, so they are compared only if the lease has a number. */
 static void judge_use(struct verify *verify, size_t l, size_t i)
 {
 	const struct gpuarb_lease_info *lease = &verify->leases[l];
 	const struct gpuarb_partition *partition = &lease->partitions[i];
 	struct verify_finding finding = { lease->id, partition->gpu, "queues", VERIFY_OK, NULL };
-	struct seen_use use;
+	struct observed_use use;
 
-	if (!seen_use(verify->seen, verify->leases, verify->n_leases, l, i, &use)) {
+	if (!observed_use(verify->observed, verify->leases, verify->n_leases, l, i, &use)) {
 		finding.result = VERIFY_NOTE;
-		find(verify, finding,
-		     "%u granted; which processes are its own cannot be told "
-		     "from here, gpuarbd says what it knows",
-		     partition->queues);
+		add_finding(verify, finding,
+			    "%u granted; gpuarbctl cannot tell which processes belong to the lease",
+			    partition->queues);
 		return;
 	}
 	judge_count(verify, finding, "queues", partition->queues, use.queues);
@@ -96,7 +97,7 @@ static void judge_use(struct verify *verify, size_t l, size_t i)
 			    use.sdma_queues);
 }
 
-/* KFD lets any program set any priority. */
+/* KFD lets each program set any priority for its queues. */
 static void judge_priority(struct verify *verify, const struct gpuarb_lease_info *lease,
 			   const struct gpuarb_partition *partition)
 {
@@ -111,25 +112,25 @@ static void judge_priority(struct verify *verify, const struct gpuarb_lease_info
 	if (partition->n_priorities_seen == 0)
 		return;
 	finding.result = results[priority_text(partition, text, sizeof(text))];
-	find(verify, finding, "%s", text);
+	add_finding(verify, finding, "%s", text);
 }
 
-/* What gpuarbd says of it. There is a reason why a lease waits, is activating, revoked or gone; of
- * one that is granted it is what is wrong. */
+/* The state and reason by gpuarbd. The reason of a granted lease is a deviation. */
 static void judge_state(struct verify *verify, const struct gpuarb_lease_info *lease)
 {
 	struct verify_finding finding = { lease->id, "", "state", VERIFY_NOTE, NULL };
 	bool granted = is(lease, "granted");
-	bool late = lease->deadline <= verify->now_usec && !is(lease, "ending");
+	bool overdue = lease->deadline <= verify->now_usec && !is(lease, "ending");
 
 	if (granted && !*lease->reason && lease->deadline == GPUARB_FOREVER)
 		return;
-	if (late || (granted && *lease->reason))
+	if (overdue || (granted && *lease->reason))
 		finding.result = VERIFY_DRIFT;
-	find(verify, finding, "%s%s%s%s", lease->state, *lease->reason ? ": " : "", lease->reason,
-	     late                                       ? "; its deadline has passed"
-	     : finding.result == VERIFY_NOTE && granted ? ", with CUs to give back"
-							: "");
+	add_finding(verify, finding, "%s%s%s%s", lease->state, *lease->reason ? ": " : "",
+		    lease->reason,
+		    overdue                                    ? "; the deadline has passed"
+		    : finding.result == VERIFY_NOTE && granted ? ", with CUs to return"
+							       : "");
 }
 
 void verify_lease(struct verify *verify, size_t i)
@@ -153,8 +154,9 @@ static void judge_unmanaged(struct verify *verify, const struct gpuarb_gpu *gpu)
 	for (size_t i = 0; i < gpu->n_unmanaged; i++) {
 		const struct gpuarb_process *process = &gpu->unmanaged[i];
 
-		find(verify, finding, "pid %u (%s) has %u queue%s and no lease", process->pid,
-		     process->command, process->queues, print_s(process->queues));
+		add_finding(verify, finding, "pid %u (%s) has %u queue%s and no lease",
+			    process->pid, process->command, process->queues,
+			    print_s(process->queues));
 	}
 }
 
@@ -164,9 +166,9 @@ void verify_gpu(struct verify *verify, const struct gpuarb_gpu *gpu)
 
 	if (gpu->oversubscribed) {
 		finding.result = VERIFY_DRIFT;
-		find(verify, finding, "oversubscribed: more is in use than it has");
+		add_finding(verify, finding, "oversubscribed: programs use more than the GPU has");
 	} else {
-		find(verify, finding, "not oversubscribed");
+		add_finding(verify, finding, "not oversubscribed");
 	}
 	judge_unmanaged(verify, gpu);
 }

@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * What leases were granted beside what is seen of them: by the daemon, which tells it in their
- * properties, and by this program itself where it may look.
+ * Compares grants with the usage that the daemon observed, and with the usage that this program
+ * observes itself.
  *
- * A program that runs out of memory here ends with a failure: drift must not be lost.
+ * Out of memory ends the program with a failure: drift must not be lost.
  */
 
 #include <stdbool.h>
@@ -14,12 +14,12 @@
 
 #include "client/output/observed.h"
 
-/* ok: compared, and so. note: cannot be compared, or is no lease's doing. */
+/* ok: grant and use agree. note: they cannot be compared, or no lease is the cause. */
 enum verify_result { VERIFY_OK, VERIFY_NOTE, VERIFY_DRIFT };
 
 struct verify_finding {
-	uint64_t lease;    /* 0: about the GPU as a whole */
-	const char *gpu;   /* "": about all of the lease; the view's */
+	uint64_t lease;    /* 0: the finding is about the GPU */
+	const char *gpu;   /* "": the finding is about the lease; owned by the view */
 	const char *check; /* state mask priority queues processes sdma-queues; slots unmanaged */
 	enum verify_result result;
 	char *found;
@@ -29,14 +29,14 @@ struct verify {
 	const struct gpuarb_gpu *gpus;
 	const struct gpuarb_lease_info *leases;
 	size_t n_gpus, n_leases;
-	const struct seen *seen;
+	const struct observed *observed;
 	uint64_t now_usec; /* CLOCK_BOOTTIME */
 
 	struct verify_finding *findings;
 	size_t n_findings;
 };
 
-/* Judges leases[i], and a GPU. What waits has nothing that could be compared. */
+/* Add findings about leases[i], and about a GPU. A waiting lease has nothing to compare. */
 void verify_lease(struct verify *verify, size_t i);
 void verify_gpu(struct verify *verify, const struct gpuarb_gpu *gpu);
 

@@ -22,7 +22,7 @@ static void count_pairs(const struct model *model, struct explanation *ret)
 	ret->engines_used = (unsigned)__builtin_popcount(cuset_engines(&ret->set));
 }
 
-/* Pairs with at least `each` CUs; 0 if an XCC has none such: it must keep one. */
+/* Number of pairs with at least `each` CUs; 0 if an XCC has no such pair. */
 static unsigned pairs_with(const struct model *model, const struct explanation *e, unsigned each)
 {
 	unsigned pairs = 0;
@@ -130,7 +130,7 @@ static void print_counts(const struct model *model, const struct explanation *e)
 	}
 }
 
-/* The engines that hold the others back, as "SE 3 has 1". */
+/* The shader engines with fewer CUs than the best subset uses. */
 static void print_thin(const struct model *model, const struct explanation *e)
 {
 	for (unsigned x = 0; x < model->geometry.xccs; x++) {
@@ -145,18 +145,19 @@ static void print_thin(const struct model *model, const struct explanation *e)
 	}
 }
 
-/* Every shader engine in use gets the same part of a grid, so the thinnest sets the time. */
+/* The hardware gives each shader engine in use the same share of a grid, so the engine with the
+ * fewest CUs sets the time. */
 static void print_advice(const struct model *model, const struct explanation *e)
 {
 	if (e->effective == e->cus)
 		return;
 	if (e->best <= e->effective) {
-		printf("uneven: E %u of %u; %u CU%s could be given up without losing time\n",
-		       e->effective, e->cus, e->cus - e->effective, print_s(e->cus - e->effective));
+		printf("uneven: E %u of %u; the mask is as fast with %u CU%s less\n", e->effective,
+		       e->cus, e->cus - e->effective, print_s(e->cus - e->effective));
 		return;
 	}
-	printf("cliff: E %u of %u, since work is dealt evenly to every shader engine in use and\n"
-	       "the thinnest sets the time. Without what has fewer than %u CU%s: E %u of %u.\n",
+	printf("cliff: E %u of %u. Each shader engine in use gets the same share of the work, and\n"
+	       "the one with the fewest CUs sets the time. Without engines below %u CU%s: E %u of %u.\n",
 	       e->effective, e->cus, e->each, print_s(e->each), e->best, e->best);
 	print_thin(model, e);
 }
@@ -248,10 +249,8 @@ void mask_print_encoded(const struct command *command, const struct cuset *wante
 	unsigned beyond = cuset_count(wanted) - e->cus;
 
 	if (beyond > 0)
-		print_line(stderr,
-			   "gpuarbctl mask: %u CU%s left out: no bit of a mask reaches "
-			   "%s",
-			   beyond, beyond == 1 ? " is" : "s are", beyond == 1 ? "it" : "them");
+		print_line(stderr, "gpuarbctl mask: left out %u CU%s that no bit of a mask reaches",
+			   beyond, print_s(beyond));
 	if (command->json) {
 		map = json_map(NULL, NULL);
 		json_text(map, "cu_mask", hex);

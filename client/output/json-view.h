@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The bus contract's things as JSON: names as on the bus with underscores, null for what
- * is not known. Each goes into `in` as client/output/json.h says. */
+/* Objects of the bus as JSON: keys as on the bus with underscores, null for unknown values. `in` and
+ * `key` are as in json.h. */
 
 #include "client/output/json.h"
 #include "libgpuarb/gpuarb.h"
@@ -12,8 +12,8 @@ void json_lease(struct json_object *in, const char *key, const struct gpuarb_lea
 void json_partition(struct json_object *in, const char *key,
 		    const struct gpuarb_partition *partition);
 
-/* Fills an object with the lease's keys. */
+/* Adds the keys of the lease to an object. */
 void json_lease_into(struct json_object *map, const struct gpuarb_lease_info *lease);
 
-/* What refused last; an empty array for NULL. */
+/* The last refusals; an empty array for NULL. */
 void json_refusals(struct json_object *in, const char *key, const struct gpuarb *gpuarb);

@@ -7,7 +7,7 @@
 
 static void no_memory(void)
 {
-	fprintf(stderr, "gpuarbctl: no memory for the answer\n");
+	fprintf(stderr, "gpuarbctl: out of memory\n");
 	exit(EXIT_FAILURE);
 }
 

@@ -2,9 +2,8 @@
 #pragma once
 
 /*
- * JSON to print. Values go into the object under the key, or onto the array where the key
- * is NULL. A program that runs out of memory here ends with a failure: half an object
- * must not pass for a whole one.
+ * JSON output. A value goes into an object under the key, or onto an array if the key is NULL. Out of
+ * memory ends the program with a failure: no incomplete object is printed.
  */
 
 #include <stdbool.h>
@@ -26,8 +25,8 @@ void json_flag(struct json_object *in, const char *key, bool value);
 void json_null(struct json_object *in, const char *key);
 void json_numbers(struct json_object *in, const char *key, const uint32_t *values, size_t n);
 
-/* One value and its newline, flushed: spread out on a terminal, on one line elsewhere; or
- * on one line always. */
+/* Prints one value and a newline, and flushes: on several lines if out is a terminal, on one line
+ * otherwise. json_print_line() always prints one line. */
 void json_print(FILE *out, struct json_object *value);
 void json_print_line(FILE *out, struct json_object *value);
 

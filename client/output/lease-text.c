@@ -22,14 +22,14 @@ static uint64_t seconds_until(uint64_t deadline)
 	return deadline > usec ? (deadline - usec + 999999) / 1000000 : 0;
 }
 
-/* What the deadline is to a lease in that state. */
-static const char *what_comes(const char *state)
+/* What happens at the deadline of a lease in this state. */
+static const char *event_of(const char *state)
 {
 	if (strcmp(state, "waiting") == 0)
 		return "gives up";
 	if (strcmp(state, "activating") == 0)
 		return "active";
-	return strcmp(state, "granted") == 0 ? "to give CUs back" : "ends";
+	return strcmp(state, "granted") == 0 ? "must return CUs" : "ends";
 }
 
 void lease_text_deadline(const char *state, uint64_t deadline, char *buf, size_t size)
@@ -52,12 +52,12 @@ void lease_text_deadline(const char *state, uint64_t deadline, char *buf, size_t
 
 	left = seconds_until(deadline);
 	if (left == 0 && (strcmp(state, "activating") == 0 || strcmp(state, "granted") == 0)) {
-		snprintf(buf, size, "overdue"); /* others do not give way, or it does not */
+		snprintf(buf, size, "overdue"); /* a borrower has not acknowledged */
 		return;
 	}
 	while (left > units[i].most)
 		i++;
-	snprintf(buf, size, "%s in %" PRIu64 " %s", what_comes(state), left / units[i].seconds,
+	snprintf(buf, size, "%s in %" PRIu64 " %s", event_of(state), left / units[i].seconds,
 		 units[i].name);
 }
 
@@ -80,8 +80,8 @@ bool lent_by(const struct gpuarb_lease_info *lease)
 	return strcmp(lease->state, "inactive") == 0;
 }
 
-/* Of word w of the partition's mask, the CUs that are in the mask of a lease that lends, or of
- * one that does not. */
+/* The bits of word w of the partition's mask that are also in the mask of another lease that lends,
+ * or does not. */
 static uint32_t common(const struct lent *all, const struct gpuarb_lease_info *lease,
 		       const struct gpuarb_partition *partition, size_t w, bool lends)
 {
@@ -93,10 +93,10 @@ static uint32_t common(const struct lent *all, const struct gpuarb_lease_info *l
 		if (other->id == lease->id || lent_by(other) != lends)
 			continue;
 		for (size_t i = 0; i < other->n_partitions; i++) {
-			const struct gpuarb_partition *theirs = &other->partitions[i];
+			const struct gpuarb_partition *shared = &other->partitions[i];
 
-			if (strcmp(theirs->gpu, partition->gpu) == 0 && w < theirs->cu_mask_words)
-				others |= theirs->cu_mask[w];
+			if (strcmp(shared->gpu, partition->gpu) == 0 && w < shared->cu_mask_words)
+				others |= shared->cu_mask[w];
 		}
 	}
 	return partition->cu_mask[w] & others;
@@ -160,41 +160,41 @@ const char *priority_name(uint32_t priority, char buf[static PRIORITY_NAME])
 	return buf;
 }
 
-/* What the hardware tells apart: core/policy/class.h has where. */
+/* The priority classes of the hardware: see core/policy/class.h. */
 static int class_of(uint32_t priority)
 {
 	return (priority >= PRIORITY_NORMAL) + (priority >= PRIORITY_HIGH);
 }
 
-/* A runtime has queues of normal priority beside those that it was asked for. */
-static enum priority_seen compare(const struct gpuarb_partition *partition)
+/* A runtime creates queues of normal priority besides those with the requested one. */
+static enum priority_match compare(const struct gpuarb_partition *partition)
 {
 	int asked = class_of(partition->priority), most = 0;
-	bool so = false;
+	bool same = false;
 
 	for (size_t i = 0; i < partition->n_priorities_seen; i++) {
-		int seen = class_of(partition->priorities_seen[i]);
+		int observed = class_of(partition->priorities_seen[i]);
 
-		so |= seen == asked;
-		most = seen > most ? seen : most;
+		same |= observed == asked;
+		most = observed > most ? observed : most;
 	}
 	if (most > asked && most > class_of(PRIORITY_NORMAL))
 		return PRIORITY_MORE;
-	return so ? PRIORITY_AS_ASKED : PRIORITY_LESS;
+	return same ? PRIORITY_AS_ASKED : PRIORITY_LESS;
 }
 
-enum priority_seen priority_text(const struct gpuarb_partition *partition, char *buf, size_t size)
+enum priority_match priority_text(const struct gpuarb_partition *partition, char *buf, size_t size)
 {
-	char asked[PRIORITY_NAME], seen[PRIORITY_NAME];
+	char asked[PRIORITY_NAME], observed[PRIORITY_NAME];
 	const char *word = priority_name(partition->priority, asked);
 	size_t n = partition->n_priorities_seen;
-	enum priority_seen r;
+	enum priority_match r;
 
 	if (n == 0) {
 		snprintf(buf, size, "%s%s", word,
 			 partition->priority == PRIORITY_NORMAL
 				 ? ""
-				 : " (asked; not seen in the hardware)");
+				 : " (asked; not observed in the hardware)");
 		return PRIORITY_AS_ASKED;
 	}
 	r = compare(partition);
@@ -202,6 +202,6 @@ enum priority_seen priority_text(const struct gpuarb_partition *partition, char 
 		snprintf(buf, size, "%s", word);
 	else
 		snprintf(buf, size, "%s (asked %s)",
-			 priority_name(partition->priorities_seen[n - 1], seen), word);
+			 priority_name(partition->priorities_seen[n - 1], observed), word);
 	return r;
 }

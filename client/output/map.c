@@ -8,7 +8,7 @@
 #include "client/output/map.h"
 #include "client/output/print.h"
 
-/* What is lent is its borrower's. */
+/* A lent CU belongs to its borrower. */
 static int both(const struct grid *grid, int one, int other)
 {
 	if (one == GRID_FREE || (one >= 0 && lent_by(grid->here[one])))
@@ -16,14 +16,14 @@ static int both(const struct grid *grid, int one, int other)
 	return lent_by(grid->here[other]) ? one : GRID_SHARED;
 }
 
-static void mark(struct grid *grid, const struct cuset *set, int who)
+static void mark(struct grid *grid, const struct cuset *set, int lease)
 {
 	for (size_t pair = 0; pair < CUSET_PAIRS; pair++) {
 		for (unsigned bit = 0; bit < CUSET_ARRAYS * CUSET_ARRAY_CUS; bit++) {
 			int *cell = &grid->cell[pair][bit];
 
 			if (set->pair[pair] >> bit & 1)
-				*cell = both(grid, *cell, who);
+				*cell = both(grid, *cell, lease);
 		}
 	}
 }
@@ -85,7 +85,7 @@ char grid_letter(int cell)
 
 /* ---- text ------------------------------------------------------------------------------------- */
 
-/* Legible on light and dark grounds; the letters say the same without them. */
+/* Colours that are legible on light and dark backgrounds. */
 static void put_cell(const struct command *command, int cell)
 {
 	static const unsigned colours[] = { 31, 32, 33, 34, 35, 36, 91, 92, 93, 94, 95, 96 };
@@ -135,7 +135,7 @@ void map_draw_text(const struct command *command, const struct grid *grid)
 
 	print_line(stdout, "%s  %s, %u of %u CUs free%s", grid->gpu->name, grid->gpu->device,
 		   grid->gpu->cus_free, grid->gpu->cus,
-		   grid->gpu->harvest_known ? "" : " (which CUs are fused off is a guess)");
+		   grid->gpu->harvest_known ? "" : " (which CUs are fused off is assumed)");
 	for (unsigned x = 0; x < geometry->xccs; x++)
 		for (unsigned e = 0; e < geometry->engines; e++)
 			draw_engine(command, grid, x, e);
@@ -150,8 +150,7 @@ void map_draw_text(const struct command *command, const struct grid *grid)
 #define MARGIN 16U
 #define LABEL 90U /* room for "XCC 7 SE 7" */
 
-/* Text in XML: what names contain is other users' business. XML has no way to say most
- * control characters at all. */
+/* Escapes text of any user. XML cannot express most control characters. */
 static void svg_text(FILE *out, const char *text)
 {
 	for (; *text; text++) {
@@ -172,7 +171,7 @@ static void svg_text(FILE *out, const char *text)
 	}
 }
 
-/* Hues far apart for leases that follow each other. */
+/* Neighbouring numbers get hues that are far apart. */
 static void svg_fill(FILE *out, int cell)
 {
 	if (cell == GRID_FREE)

@@ -14,7 +14,7 @@
 
 /* ---- bits ------------------------------------------------------------------------------------- */
 
-#define BITS_MAX 65536U /* far above DEAL_BITS: a mask may be too long and explained */
+#define BITS_MAX 65536U /* more than CODEC_BITS: a mask that is too long can be explained */
 
 static int hex_digit(char c)
 {
@@ -81,7 +81,7 @@ static int parse_list(const char *text, uint32_t *mask)
 	}
 }
 
-/* Words up to the last that has a bit, one at least where there is one. */
+/* Words up to the last one with a bit, at least one. */
 static size_t used_words(const uint32_t *mask, size_t words)
 {
 	while (words > 1 && mask[words - 1] == 0)
@@ -154,13 +154,13 @@ char *mask_list(const uint32_t *mask, size_t words)
 
 /* ---- places ----------------------------------------------------------------------------------- */
 
-#define ALL UINT64_MAX /* in place of what was not named */
+#define ALL UINT64_MAX /* the part is missing */
 
 struct place {
 	uint64_t xcc, engine, array, first, last;
 };
 
-/* Takes WORD and the number after it off the front, if WORD is there. */
+/* Takes WORD and a number off the front, if WORD is there. */
 static int take_part(const char **text, const char *word, uint64_t *ret)
 {
 	size_t n = strlen(word);
@@ -209,30 +209,30 @@ static PRINTF_LIKE(3, 4) int bad(char *buf, size_t size, const char *format, ...
 	return -EINVAL;
 }
 
-/* What the geometry says to it. Whole WGPs: CUs 2n and 2n + 1. */
+/* Checks against the geometry. A WGP is CUs 2n and 2n + 1. */
 static int check_place(const struct geometry *geometry, const struct place *place, char *buf,
 		       size_t size)
 {
 	unsigned step = geometry_step(geometry);
 
 	if (place->xcc != ALL && place->xcc >= geometry->xccs)
-		return bad(buf, size, "no such XCC; there are %u, from XCC0", geometry->xccs);
+		return bad(buf, size, "no such XCC: the GPU has %u, from XCC0", geometry->xccs);
 	if (place->engine >= geometry->engines)
-		return bad(buf, size, "no such shader engine; there are %u, from SE0",
+		return bad(buf, size, "no such shader engine: the GPU has %u, from SE0",
 			   geometry->engines);
 	if (place->array != ALL && place->array >= geometry->arrays)
-		return bad(buf, size, "no such shader array; there are %u, from SH0",
+		return bad(buf, size, "no such shader array: each shader engine has %u, from SH0",
 			   geometry->arrays);
 	if (place->first == ALL)
 		return 0;
 	if (place->last < place->first)
-		return bad(buf, size, "the range ends before it begins; CUs count from 0");
+		return bad(buf, size, "the range ends before it starts");
 	if (place->first % step != 0 || (place->last + 1) % step != 0)
-		return bad(buf, size, "half a WGP; CUs go in whole groups of %u", step);
+		return bad(buf, size, "a range must contain whole WGPs of %u CUs", step);
 	return 0;
 }
 
-/* Adds the place's CUs of one (XCC, engine) pair, counted over its arrays. */
+/* Adds the place's CUs of one (XCC, engine) pair. */
 static int add_pair(const struct geometry *geometry, const struct place *place, unsigned xcc,
 		    struct cuset *set, char *buf, size_t size)
 {
@@ -248,7 +248,7 @@ static int add_pair(const struct geometry *geometry, const struct place *place, 
 		}
 	}
 	if (place->first != ALL && place->last >= count)
-		return bad(buf, size, "out of range; %u CUs work there", count);
+		return bad(buf, size, "out of range: %u CUs work there, from 0", count);
 	return 0;
 }
 
@@ -275,7 +275,8 @@ int places_parse(const struct model *model, const char *text, struct cuset *ret,
 		struct place place;
 
 		if (read_place(&text, &place) < 0) {
-			snprintf(buf, size, "%.*s: not [XCCn.]SEn[.SHn][:FIRST[-LAST]]",
+			snprintf(buf, size,
+				 "invalid place '%.*s': use [XCCn.]SEn[.SHn][:FIRST[-LAST]]",
 				 (int)min_u((unsigned)strcspn(start, ","), 60), start);
 			return -EINVAL;
 		}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The shape of one GPU, here or from a profile: what masks are explained against. */
+/* The geometry and codec of one GPU, of this machine or of a profile. */
 
 #include "client/options/options.h"
 #include "core/mask/codec.h"
@@ -16,6 +16,5 @@ struct model {
 
 void model_init(struct model *model, const struct geometry *geometry, bool measured);
 
-/* What a GPU of the daemon's looks like. -EINVAL, with the sentence in buf, where the
- * daemon describes a shape that cannot be. */
+/* The model of a GPU of the daemon. -EINVAL with an error in buf: the geometry is impossible. */
 int model_of_gpu(const struct gpuarb_gpu *gpu, struct model *ret, char *buf, size_t size);

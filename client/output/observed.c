@@ -12,8 +12,8 @@
 
 #define GENERATIONS_MAX 32U
 
-/* All rows, however many there are; they may grow while they are read. */
-static int read_uses(struct hw *hw, struct seen *ret)
+/* Reads all rows; their number can grow while they are read. */
+static int read_uses(struct hw *hw, struct observed *ret)
 {
 	for (;;) {
 		int n = hw_kfd.use(hw, ret->uses, ret->n);
@@ -31,41 +31,41 @@ static int read_uses(struct hw *hw, struct seen *ret)
 	}
 }
 
-int seen_read(const char *sys, const char *proc, struct seen *ret)
+int observed_read(const char *sys, const char *proc, struct observed *ret)
 {
 	struct diagnostics diagnostics = { 0 };
-	struct seen seen = { 0 };
+	struct observed observed = { 0 };
 	struct hw *hw = NULL;
 	int r;
 
-	snprintf(seen.proc, sizeof(seen.proc), "%s", proc);
+	snprintf(observed.proc, sizeof(observed.proc), "%s", proc);
 	r = hw_kfd.open(sys, &hw, &diagnostics);
 	diagnostics_done(&diagnostics);
-	r = r < 0 ? 0 : read_uses(hw, &seen);
+	r = r < 0 ? 0 : read_uses(hw, &observed);
 	hw_kfd.close(hw);
 	if (r < 0) {
-		seen_done(&seen);
+		observed_done(&observed);
 		return r;
 	}
-	*ret = seen;
+	*ret = observed;
 	return 0;
 }
 
-void seen_done(struct seen *seen)
+void observed_done(struct observed *observed)
 {
-	free(seen->uses);
-	seen->uses = NULL;
+	free(observed->uses);
+	observed->uses = NULL;
 }
 
-/* proc(5): "PID (COMMAND) STATE PPID …", where COMMAND may hold anything. 0: it is gone. */
-static pid_t parent_of(const struct seen *seen, pid_t pid)
+/* proc(5): "PID (COMMAND) STATE PPID …"; COMMAND can contain any byte. 0: the process has ended. */
+static pid_t parent_of(const struct observed *observed, pid_t pid)
 {
 	char path[300], text[512];
 	const char *end;
 	ssize_t size;
 	int fd, parent = 0;
 
-	snprintf(path, sizeof(path), "%s/%d/stat", seen->proc, (int)pid);
+	snprintf(path, sizeof(path), "%s/%d/stat", observed->proc, (int)pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return 0;
@@ -88,7 +88,7 @@ static const struct gpuarb_partition *part_on(const struct gpuarb_lease_info *le
 	return NULL;
 }
 
-/* How many leases on the GPU this process asked for; one of them is leases[*ret]. */
+/* How many leases on the GPU the process requested; leases[*ret] is one of them. */
 static unsigned owned(const struct gpuarb_lease_info *leases, size_t n, pid_t pid, const char *gpu,
 		      size_t *ret)
 {
@@ -103,9 +103,9 @@ static unsigned owned(const struct gpuarb_lease_info *leases, size_t n, pid_t pi
 	return found;
 }
 
-/* The lease of the nearest that asked for any; SIZE_MAX: of none that is known. */
-static size_t lease_of(const struct seen *seen, const struct gpuarb_lease_info *leases, size_t n,
-		       pid_t pid, const char *gpu)
+/* The lease of the process or of its nearest ancestor with one; SIZE_MAX: unknown. */
+static size_t lease_of(const struct observed *observed, const struct gpuarb_lease_info *leases,
+		       size_t n, pid_t pid, const char *gpu)
 {
 	for (unsigned up = 0; pid > 1 && up < GENERATIONS_MAX; up++) {
 		size_t lease = SIZE_MAX;
@@ -113,28 +113,28 @@ static size_t lease_of(const struct seen *seen, const struct gpuarb_lease_info *
 
 		if (found > 0)
 			return found == 1 ? lease : SIZE_MAX;
-		pid = parent_of(seen, pid);
+		pid = parent_of(observed, pid);
 	}
 	return SIZE_MAX;
 }
 
-bool seen_use(const struct seen *seen, const struct gpuarb_lease_info *leases, size_t n, size_t of,
-	      size_t i, struct seen_use *ret)
+bool observed_use(const struct observed *observed, const struct gpuarb_lease_info *leases, size_t n,
+		  size_t of, size_t i, struct observed_use *ret)
 {
 	const struct gpuarb_partition *partition = &leases[of].partitions[i];
 	pid_t owner = (pid_t)leases[of].owner_pid;
-	struct seen_use use = { 0 };
+	struct observed_use use = { 0 };
 	size_t any;
 
-	if (partition->kfd_gpu_id == 0 || owner == 0 || parent_of(seen, owner) == 0 ||
+	if (partition->kfd_gpu_id == 0 || owner == 0 || parent_of(observed, owner) == 0 ||
 	    owned(leases, n, owner, partition->gpu, &any) != 1)
 		return false;
 
-	for (size_t row = 0; row < seen->n; row++) {
-		const struct hw_use *has = &seen->uses[row];
+	for (size_t row = 0; row < observed->n; row++) {
+		const struct hw_use *has = &observed->uses[row];
 
 		if (has->kfd_gpu_id != partition->kfd_gpu_id ||
-		    lease_of(seen, leases, n, has->pid, partition->gpu) != of)
+		    lease_of(observed, leases, n, has->pid, partition->gpu) != of)
 			continue;
 		use.queues += has->queues;
 		use.sdma_queues += has->sdma_queues;

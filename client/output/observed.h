@@ -2,10 +2,9 @@
 #pragma once
 
 /*
- * What the processes of a lease were seen to have, without the daemon's word: KFD shows anybody
- * the queues of every process. Whose a process is, is known of the one that asked for the lease
- * and of what descends from it, where that has one lease on the GPU; of processes that were bound
- * to it later, nothing is.
+ * The queues of the processes of a lease, read from KFD without the daemon: KFD shows every user the
+ * queues of every process. A process belongs to a lease if it or an ancestor requested the lease and
+ * has one lease on that GPU. Processes that were bound later cannot be attributed.
  */
 
 #include <stdbool.h>
@@ -14,22 +13,21 @@
 #include "hw/hw.h"
 #include "libgpuarb/gpuarb.h"
 
-struct seen {
+struct observed {
 	struct hw_use *uses;
 	size_t n;
-	char proc[256]; /* where processes are */
+	char proc[256]; /* "/proc" */
 };
 
-/* sys: as hw_kfd.open(); proc: "/proc". Without a GPU, or where nothing can be read, there is
- * nothing in it. -ENOMEM. */
-int seen_read(const char *sys, const char *proc, struct seen *ret);
-void seen_done(struct seen *seen);
+/* sys: as for hw_kfd.open(); proc: "/proc". Empty without a GPU or without access. -ENOMEM. */
+int observed_read(const char *sys, const char *proc, struct observed *ret);
+void observed_done(struct observed *observed);
 
-struct seen_use {
+struct observed_use {
 	unsigned queues, sdma_queues, processes;
 };
 
-/* What partition i of leases[of] has. False where it cannot be known: a simulated GPU, an owner
- * that is not known, gone, or has several leases on this GPU. */
-bool seen_use(const struct seen *seen, const struct gpuarb_lease_info *leases, size_t n, size_t of,
-	      size_t i, struct seen_use *ret);
+/* The use of partition i of leases[of]. False if it cannot be known: the GPU is simulated, or the
+ * owner is unknown, has ended, or has several leases on this GPU. */
+bool observed_use(const struct observed *observed, const struct gpuarb_lease_info *leases, size_t n,
+		  size_t of, size_t i, struct observed_use *ret);

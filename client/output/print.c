@@ -12,8 +12,8 @@
 #include <unistd.h>
 #include <wchar.h>
 
-/* Bytes of the printable character at text, 0 if it is none: control characters, bytes
- * that are no character here, and what takes no column (marks that turn text around). */
+/* Length of the printable character at text; 0 for a control character, a byte that is no character in
+ * this locale, and a character without width, such as a mark for right-to-left text. */
 static size_t printable(const char *text, size_t *ret_columns)
 {
 	mbstate_t state = { 0 };
@@ -21,7 +21,7 @@ static size_t printable(const char *text, size_t *ret_columns)
 	size_t n = mbrtowc(&c, text, strlen(text), &state);
 	int columns;
 
-	if (n == 0 || n >= (size_t)-2) /* the end, no character, half of one */
+	if (n == 0 || n >= (size_t)-2) /* end of text, invalid or incomplete character */
 		return 0;
 	columns = wcwidth(c);
 	if (columns <= 0)
@@ -143,7 +143,7 @@ bool print_may_colour(FILE *out)
 
 /* ---- the pager -------------------------------------------------------------------------------- */
 
-/* Without a pager that can be started the text goes out as it is. */
+/* cat replaces a pager that cannot be started. */
 static _Noreturn void run_pager(int input)
 {
 	dup2(input, STDIN_FILENO);
@@ -169,7 +169,7 @@ pid_t pager_start(void)
 		run_pager(pipe_fds[0]);
 	if (pid > 0) {
 		dup2(pipe_fds[1], STDOUT_FILENO);
-		signal(SIGPIPE, SIG_IGN); /* a pager may be left before the end */
+		signal(SIGPIPE, SIG_IGN); /* the user may quit the pager early */
 	}
 	close(pipe_fds[0]);
 	close(pipe_fds[1]);

@@ -11,7 +11,7 @@
 #include "client/output/print.h"
 
 #define CELL_COLUMNS 32U
-#define LAST_COLUMNS 96U /* nothing stands behind it */
+#define LAST_COLUMNS 96U /* of the last column */
 
 static bool ends_row(const struct table *table)
 {
@@ -52,7 +52,7 @@ static const char *cell_text(const char *cell)
 	return cell && *cell ? cell : "-";
 }
 
-/* Columns that escaped text takes. */
+/* Columns of a terminal that the escaped text takes. */
 static size_t width_of(const char *text)
 {
 	wchar_t wide[LAST_COLUMNS * 2];
@@ -141,8 +141,8 @@ void gpu_table(const struct command *command, const struct gpuarb_gpu *gpus, siz
 
 /* ---- leases ----------------------------------------------------------------------------------- */
 
-/* What waits has nothing yet. */
-static void add_parts(struct table *table, const struct gpuarb_lease_info *lease)
+/* A waiting lease has no partitions. */
+static void add_partitions(struct table *table, const struct gpuarb_lease_info *lease)
 {
 	unsigned cus = 0, queues = 0;
 
@@ -163,7 +163,7 @@ static void add_parts(struct table *table, const struct gpuarb_lease_info *lease
 		table_add(table, "%zu GPUs", lease->n_partitions);
 }
 
-/* The first that the hardware has otherwise than it was asked: "priority normal (asked high)". */
+/* The first priority that differs in the hardware: "priority normal (asked high)". */
 static void add_priority(const struct gpuarb_lease_info *lease, char *buf, size_t size)
 {
 	char priority[48];
@@ -206,7 +206,7 @@ static void add_lease(struct table *table, const struct lent *all,
 		table_add(table, "%u", lease->owner_pid);
 	else
 		table_add(table, "-");
-	add_parts(table, lease);
+	add_partitions(table, lease);
 	table_add(table, "%s", why);
 }
 

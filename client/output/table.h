@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A table for people: cells are escaped and bounded, columns as wide as they need. */
+/* Tables: cells are escaped and cut, columns are as wide as their widest cell. */
 
 #include <stddef.h>
 #include <stdio.h>
@@ -18,23 +18,22 @@ struct table {
 	size_t n, room;
 };
 
-/* Adds the next cell of the row, or the first of the next. Without memory the cell is
- * left empty. */
+/* Adds the next cell, row by row. Out of memory leaves the cell empty. */
 void table_add(struct table *table, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* Prints it, its heads unless --no-legend; nothing at all for a table without rows. */
+/* Prints the table, with its heads unless --no-legend. A table without rows prints nothing. */
 void table_print(const struct table *table, const struct command *command, FILE *out);
 
 void table_done(struct table *table);
 
-/* What is free of each GPU, and how it does, as a table. */
+/* The free resources and the state of each GPU. */
 void gpu_table(const struct command *command, const struct gpuarb_gpu *gpus, size_t n, FILE *out);
 
-/* Leases as a table on standard output; a sentence where there are none. */
+/* Leases on standard output, or "No leases." */
 void lease_table(const struct command *command, const struct gpuarb_lease_info *leases, size_t n);
 
-/* What stands in its last column: why the lease is as it is, what it lends or borrows, and
- * a priority that it was not given. */
+/* The last column: the CUs lent or borrowed, a priority that differs from the requested one, the
+ * reason of the state. */
 #define LEASE_TABLE_WHY 392U
 void lease_table_why(const struct lent *all, const struct gpuarb_lease_info *lease, char *buf,
 		     size_t size);

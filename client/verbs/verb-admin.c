@@ -26,10 +26,11 @@ static int set_drain(const struct command *command, bool drain)
 		return fail_asked(command, session.gpuarb, r);
 
 	if (!command->json) {
-		print_line(stdout,
-			   drain ? "%s is draining: leases stay, nothing more is granted"
-				 : "%s is open for leases again",
-			   gpu->name);
+		print_line(
+			stdout,
+			drain ? "%s is draining: its leases stay, and no new lease is granted on it"
+			      : "%s accepts leases again",
+			gpu->name);
 		return EXIT_OK;
 	}
 	map = json_map(NULL, NULL);
@@ -69,7 +70,7 @@ int run_reload(struct command *command)
 		return fail_asked(command, session.gpuarb, r);
 
 	if (!command->json) {
-		print_line(stdout, "the configuration was read again and is in force");
+		print_line(stdout, "the configuration was reloaded");
 		return EXIT_OK;
 	}
 	map = json_map(NULL, NULL);

@@ -8,7 +8,7 @@
 #include "client/doctor/service-user.h"
 #include "client/verbs/verb.h"
 
-/* The files named, or everything that the daemon would read, as it would. */
+/* The files named, or all files that the daemon reads, with its rules of trust. */
 static int check(const struct command *command, struct diagnostics *diagnostics)
 {
 	const struct config_files files = { .trust = service_trust() };
@@ -52,7 +52,7 @@ int run_config(struct command *command)
 	int r;
 
 	if (strcmp(command->rest[0], "check") != 0)
-		return fail(command, EXIT_USAGE, "config %.80s: check is what there is",
+		return fail(command, EXIT_USAGE, "unknown action '%.80s': use config check",
 			    command->rest[0]);
 
 	r = check(command, &diagnostics);
@@ -66,7 +66,7 @@ int run_config(struct command *command)
 			print_line(stderr, "%s%s", diagnostics.list[i].error ? "" : "warning: ",
 				   diagnostics.list[i].text);
 		if (valid)
-			print_line(stdout, "the configuration is right");
+			print_line(stdout, "the configuration is valid");
 	}
 	return valid ? EXIT_OK : EXIT_CONFIGURATION;
 }

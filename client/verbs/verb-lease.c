@@ -87,7 +87,7 @@ int run_release(struct command *command)
 
 /* ---- revoke ----------------------------------------------------------------------------------- */
 
-/* It may have ended by now: without a grace, or as its holder acknowledged. */
+/* lease NULL: it has ended, because it had no grace or its holder acknowledged. */
 static void print_revoked(const struct command *command, uint64_t id,
 			  const struct gpuarb_lease_info *lease)
 {
@@ -132,17 +132,17 @@ int run_revoke(struct command *command)
 
 #define UNDECIDED (-1)
 
-/* One activation, from before it is asked until others have given way. */
+/* One activation with --wait, from the request until the borrowers have returned the CUs. */
 struct activation {
 	const struct command *command;
 	struct session *session;
 	uint64_t id;
-	bool asked;
+	bool requested;
 	int code; /* or UNDECIDED */
 };
 
-/* What the lease is now, to who waits for it. */
-static int judge(const struct activation *activation)
+/* The exit code by the state of the lease in the last snapshot, or UNDECIDED. */
+static int decide(const struct activation *activation)
 {
 	const struct gpuarb_lease_info *lease = session_find(activation->session, activation->id);
 	const char *reason = lease ? lease->reason : "";
@@ -153,9 +153,8 @@ static int judge(const struct activation *activation)
 		return UNDECIDED;
 	if (lease && strcmp(lease->state, "inactive") == 0)
 		return fail(activation->command, EXIT_FAILED,
-			    "lease %" PRIu64 " is inactive "
-			    "again%s%s",
-			    activation->id, *reason ? ": " : "", reason);
+			    "lease %" PRIu64 " is inactive again%s%s", activation->id,
+			    *reason ? ": " : "", reason);
 	return fail(activation->command, EXIT_LOST, "lease %" PRIu64 " is lost%s%s", activation->id,
 		    *reason ? ": " : "", reason);
 }
@@ -168,19 +167,20 @@ static int activate(struct activation *activation)
 	return r < 0 ? fail_lease(activation->command, gpuarb, r, activation->id) : EXIT_OK;
 }
 
-/* Asks when changes are told, so that none is missed, and tells once that it takes a while. */
+/* Activates only once the watch reports changes, so that none is missed. Prints once that the
+ * activation takes a while. */
 static int step(struct activation *activation)
 {
-	bool first = !activation->asked;
+	bool first = !activation->requested;
 	int r = EXIT_OK;
 
 	if (first)
 		r = activate(activation);
-	activation->asked = true;
+	activation->requested = true;
 	if (r == EXIT_OK)
 		r = session_look(activation->command, activation->session);
 	if (r == EXIT_OK)
-		r = judge(activation);
+		r = decide(activation);
 	if (r == UNDECIDED && first && !activation->command->json)
 		act_print(stderr, session_find(activation->session, activation->id));
 	return r;
@@ -281,7 +281,7 @@ int run_resize(struct command *command)
 
 	r = session_id(command, command->rest[0], &id);
 	if (r == EXIT_OK && command->asks[0].given == 0)
-		r = fail(command, EXIT_USAGE, "nothing to change; --cus=N is one way to say what");
+		r = fail(command, EXIT_USAGE, "no change requested: use an option such as --cus=N");
 	if (r == EXIT_OK)
 		r = session_look(command, &session);
 	if (r == EXIT_OK)

@@ -31,7 +31,7 @@ static int fill(const struct command *command, const struct session *session,
 
 	ret->list = calloc(n + 1, sizeof(*ret->list));
 	if (!ret->list)
-		return fail(command, EXIT_FAILED, "no memory");
+		return fail(command, EXIT_FAILED, "out of memory");
 
 	for (size_t i = 0; i < n; i++) {
 		if (grid_init(&ret->list[i], &gpus[i], leases, n_leases, problem, sizeof(problem)) <
@@ -42,7 +42,7 @@ static int fill(const struct command *command, const struct session *session,
 	return EXIT_OK;
 }
 
-/* A row: who has each CU, null where nobody, in the order of the engine's working CUs. */
+/* One shader array: the lease of each working CU, null for a free CU. */
 static void json_row(struct json_object *list, const struct grid *grid, unsigned xcc,
 		     unsigned engine, unsigned array)
 {
@@ -97,7 +97,7 @@ static int write_svg(const struct command *command, const struct grids *grids)
 		return fail(command, EXIT_FAILED, "%s: %s", command->svg, strerror(errno));
 	map_draw_svg(out, grids->list, grids->n);
 	if (ferror(out) | (fclose(out) != 0))
-		return fail(command, EXIT_FAILED, "%s: could not be written whole", command->svg);
+		return fail(command, EXIT_FAILED, "%s: cannot write the drawing", command->svg);
 	return EXIT_OK;
 }
 
@@ -116,7 +116,7 @@ static int draw(const struct command *command, const struct grids *grids)
 		map_draw_text(command, &grids->list[i]);
 	}
 	if (grids->n == 0)
-		print_line(stdout, "No GPU: the daemon found none on this machine.");
+		print_line(stdout, "No GPU: gpuarbd found none on this machine.");
 	return EXIT_OK;
 }
 

@@ -20,14 +20,11 @@ static int read_mask(const struct command *command, uint32_t **ret, size_t *ret_
 	int r = mask_parse(text, ret, ret_words);
 
 	if (r == -ERANGE)
-		return fail(command, EXIT_USAGE,
-			    "%.80s: no GPU has so many CUs; bits go up to "
-			    "65535",
-			    text);
+		return fail(command, EXIT_USAGE, "invalid mask '%.80s': bits go up to 65535", text);
 	if (r < 0)
 		return fail(command, EXIT_USAGE,
-			    "%.80s: not a mask; write hexadecimal digits as "
-			    "0x3fffffff, or bits as 0-15,32-47",
+			    "invalid mask '%.80s': use hexadecimal digits (0x3fffffff) or "
+			    "bits (0-15,32-47)",
 			    text);
 	return EXIT_OK;
 }
@@ -81,7 +78,7 @@ static int encode_mask(const struct command *command, const struct model *model)
 	if (explanation.valid)
 		return EXIT_OK;
 
-	/* It is what was asked for, but nobody should go on with it unawares. */
+	/* The mask is as requested, but a program must not go on with it unnoticed. */
 	return fail(command, EXIT_FAILED, "not a valid mask: %s", explanation.problem);
 }
 
@@ -106,6 +103,6 @@ int run_mask(struct command *command)
 		r = model_load(command, &model);
 		return r == EXIT_OK ? actions[i].run(command, &model) : r;
 	}
-	return fail(command, EXIT_USAGE, "mask %.80s: explain, encode and decode are what there is",
+	return fail(command, EXIT_USAGE, "unknown action '%.80s': use explain, encode or decode",
 		    name);
 }

@@ -36,7 +36,7 @@ static void print_json(const struct gpuarb *gpuarb, const char *result,
 	json_print(stdout, map);
 }
 
-/* Leases whose end would make room; looked at once more, to say whose they are. */
+/* Leases whose end would make room. A new snapshot has their owners. */
 static void print_advice(struct command *command, struct session *session)
 {
 	const struct gpuarb_refusal *refusals;
@@ -52,8 +52,9 @@ static void print_advice(struct command *command, struct session *session)
 	exact = refusals[0].end_exact;
 	memcpy(ids, refusals[0].end, n * sizeof(*ids));
 
-	print_line(stdout, "  it would fit if %s ended%s:", n == 1 ? "this lease" : "these leases",
-		   exact ? "" : " (fewer or cheaper ones may do)");
+	print_line(stdout,
+		   "  the request would fit if %s ended%s:", n == 1 ? "this lease" : "these leases",
+		   exact ? "" : " (ending fewer leases may be enough)");
 	if (session_look(command, session) != EXIT_OK)
 		return;
 	for (size_t i = 0; i < n; i++)

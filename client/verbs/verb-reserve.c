@@ -13,7 +13,7 @@
 #include "client/output/print.h"
 #include "client/verbs/verb.h"
 
-/* From here on the two signals that end a program are read, not taken. */
+/* From here on SIGINT and SIGTERM are read from a descriptor. */
 static int read_signals(void)
 {
 	sigset_t set;
@@ -26,7 +26,7 @@ static int read_signals(void)
 	return signalfd(-1, &set, SFD_CLOEXEC);
 }
 
-static void changed(struct gpuarb_lease *lease, void *userdata)
+static void print_change(struct gpuarb_lease *lease, void *userdata)
 {
 	const struct command *command = userdata;
 	const char *state = gpuarb_lease_state(lease);
@@ -49,13 +49,13 @@ static int lost(const struct command *command, const struct gpuarb_lease *lease)
 	const char *reason = gpuarb_lease_reason(lease);
 
 	return fail(command, EXIT_LOST, "lease %" PRIu64 " is lost: %s", gpuarb_lease_id(lease),
-		    *reason ? reason : "gpuarbd was stopped, or ended and nobody kept it");
+		    *reason ? reason : "gpuarbd ended, and no service manager kept the lease");
 }
 
-/* This process has no queue that could be behind: an adaptable lease is followed by saying so.
- * Of one that is being revoked that would be its end. */
-static int follow(const struct command *command, const struct session *session,
-		  struct gpuarb_lease *lease, uint64_t *generation)
+/* This process has no queues, so it can acknowledge a new mask of an adaptable lease at once. An
+ * acknowledgement ends a lease that is being revoked. */
+static int acknowledge(const struct command *command, const struct session *session,
+		       struct gpuarb_lease *lease, uint64_t *generation)
 {
 	uint64_t now = gpuarb_lease_generation(lease);
 	int r;
@@ -69,7 +69,7 @@ static int follow(const struct command *command, const struct session *session,
 	return r < 0 && r != -ENOENT ? fail_asked(command, session->gpuarb, r) : EXIT_OK;
 }
 
-/* Holds the lease until a signal comes or it is gone. */
+/* Holds the lease until a signal arrives or the lease is lost. */
 static int hold(struct command *command, const struct session *session, struct gpuarb_lease *lease,
 		int signals)
 {
@@ -82,15 +82,16 @@ static int hold(struct command *command, const struct session *session, struct g
 
 	for (;;) {
 		if (poll(fds, ARRAY_SIZE(fds), -1) < 0 && errno != EINTR)
-			return fail(command, EXIT_FAILED, "cannot wait: %s", strerror(errno));
+			return fail(command, EXIT_FAILED, "cannot wait for events: %s",
+				    strerror(errno));
 		if (fds[0].revents)
 			return EXIT_OK;
 		if (!fds[1].revents)
 			continue;
-		r = gpuarb_lease_dispatch(lease, changed, command);
+		r = gpuarb_lease_dispatch(lease, print_change, command);
 		if (r < 0)
 			return lost(command, lease);
-		r = follow(command, session, lease, &generation);
+		r = acknowledge(command, session, lease, &generation);
 		if (r != EXIT_OK)
 			return r;
 	}
@@ -106,12 +107,12 @@ int run_reserve(struct command *command)
 	if (r != EXIT_OK)
 		return r;
 
-	/* Before that a signal ends the program, and with it what was asked. */
+	/* Until here a signal ends the program and with it the lease. */
 	signals = read_signals();
 	if (signals < 0)
-		return fail(command, EXIT_FAILED, "cannot watch for signals: %s", strerror(errno));
+		return fail(command, EXIT_FAILED, "cannot read signals: %s", strerror(errno));
 
-	r = grant_tell(command, &session, lease, "", stdout);
+	r = grant_print(command, &session, lease, "", stdout);
 	if (r == EXIT_OK)
 		r = hold(command, &session, lease, signals);
 	close(signals);

@@ -10,7 +10,7 @@
 #include "client/doctor/service-user.h"
 #include "client/verbs/verb.h"
 
-/* A line for each thing that is wrong; with --json the lines of one object. */
+/* Prints each error on a line of its own; with --json as the lines of one string. */
 static int fail_diagnostics(const struct command *command, const struct diagnostics *diagnostics,
 			    int r)
 {
@@ -28,13 +28,13 @@ static int fail_diagnostics(const struct command *command, const struct diagnost
 				   diagnostics->list[i].text);
 	}
 	if (out && fclose(out) != 0)
-		return fail(command, EXIT_FAILED, "no memory");
+		return fail(command, EXIT_FAILED, "out of memory");
 	return fail(command, EXIT_CONFIGURATION, "%s%s", text ? text : "",
 		    diagnostics->list[last].text);
 }
 
-/* What the file need not say: for a GPU of this machine what gpuarbd is configured to do here,
- * for a model what it does without a configuration. */
+/* Defaults for keys that the file leaves out: for a GPU of this machine its gpuarbd.conf, for a
+ * model those of gpuarbd without a configuration. */
 static int load_settings(const struct command *command, struct settings **ret)
 {
 	const struct config_files files = { .trust = service_trust() };
@@ -50,9 +50,10 @@ static int load_settings(const struct command *command, struct settings **ret)
 	if (r >= 0)
 		return EXIT_OK;
 	if (command->gpu && !command->config)
-		diagnostics_add(&diagnostics, true,
-				"the configuration of this machine is not right; "
-				"--config=FILE takes another, --config=/dev/null the defaults");
+		diagnostics_add(
+			&diagnostics, true,
+			"the configuration of this machine is not valid; --config=FILE reads "
+			"another one, --config=/dev/null the defaults of gpuarbd");
 	return fail_diagnostics(command, &diagnostics, r);
 }
 
@@ -99,7 +100,7 @@ int run_rt(struct command *command)
 	int r;
 
 	if (strcmp(command->rest[0], "plan") != 0)
-		return fail(command, EXIT_USAGE, "rt %.80s: plan is what there is",
+		return fail(command, EXIT_USAGE, "unknown action '%.80s': use rt plan",
 			    command->rest[0]);
 	r = load(command, &gpu, &set);
 	if (r != EXIT_OK)

@@ -14,7 +14,7 @@
 #include "client/verbs/verb.h"
 #include "core/policy/class.h"
 
-#define SAYS "gpuarbctl run: " /* its standard error is also the command's */
+#define PREFIX "gpuarbctl run: " /* standard error is shared with the command */
 
 /* glibc has no pidfd_open() before 2.36. */
 static int open_self(void)
@@ -29,7 +29,7 @@ static const char *base_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-/* "NAME=value" is set, "NAME" is taken out. The strings live until exec. */
+/* Sets "NAME=value" and unsets "NAME". The strings live until exec. */
 static int apply_environment(char **variables)
 {
 	for (; *variables; variables++) {
@@ -59,12 +59,13 @@ static int set_environment(const struct command *command, const struct session *
 
 	r = apply_environment(variables);
 	free(variables);
-	return r < 0 ? fail(command, EXIT_FAILED, "cannot set the environment: %s", strerror(-r))
+	return r < 0 ? fail(command, EXIT_FAILED, "cannot set the environment of the command: %s",
+			    strerror(-r))
 		     : EXIT_OK;
 }
 
-/* What the environment cannot do is said, not left to be found out. */
-static void tell_priority(const struct gpuarb_lease *lease)
+/* No environment variable sets the priority of queues. */
+static void print_priority(const struct gpuarb_lease *lease)
 {
 	char buf[PRIORITY_NAME];
 
@@ -72,35 +73,35 @@ static void tell_priority(const struct gpuarb_lease *lease)
 		if (gpuarb_lease_priority(lease, i) == PRIORITY_NORMAL)
 			continue;
 		print_line(stderr,
-			   SAYS "lease %" PRIu64 ": priority: normal (asked %s): no variable "
-				"sets it, the program has to",
+			   PREFIX "lease %" PRIu64 ": priority: normal (asked %s): the program "
+				  "must set its own priority",
 			   gpuarb_lease_id(lease),
 			   priority_name(gpuarb_lease_priority(lease, i), buf));
 		return;
 	}
 }
 
-/* The lease, bound to this process, in its environment, and followed where it changes. */
+/* Reserves a lease bound to this process, sets the environment, and starts the agent of an
+ * adaptable lease. */
 static int take_lease(struct command *command, const struct adapt *adapt, int self)
 {
 	_cleanup_(session_done) struct session session = { 0 };
 	_cleanup_(grant_closep) struct gpuarb_lease *lease = NULL;
 	int r;
 
-	r = grant_reserve(command, &session, SAYS, &lease);
+	r = grant_reserve(command, &session, PREFIX, &lease);
 	if (r == EXIT_OK)
 		r = set_environment(command, &session, lease);
 	if (r == EXIT_OK && command->options.adaptable)
 		r = adapt_start(command, adapt, gpuarb_lease_id(lease), self);
 	if (r == EXIT_OK)
-		r = grant_tell(command, &session, lease, SAYS, stderr);
+		r = grant_print(command, &session, lease, PREFIX, stderr);
 	if (r == EXIT_OK && !command->quiet && !command->json)
-		tell_priority(lease);
+		print_priority(lease);
 	return r;
 }
 
-/* Leaves nothing open, so that the program needs nothing of gpuarb and can close whatever it
- * likes. */
+/* Leaves no descriptor of gpuarb open: the program may close all that it finds. */
 static int lease_self(struct command *command)
 {
 	struct adapt adapt;
@@ -129,7 +130,7 @@ int run_run(struct command *command)
 {
 	int error;
 
-	/* Fails closed: without the lease the program does not start. */
+	/* Without the lease the program does not start. */
 	if (lease_self(command) != EXIT_OK)
 		return EXIT_RUN_FAILED;
 

@@ -14,13 +14,13 @@
 
 /* ---- status ----------------------------------------------------------------------------------- */
 
-struct picture {
+struct snapshot {
 	const struct gpuarb_gpu *gpus;
 	const struct gpuarb_lease_info *leases;
 	size_t n_gpus, n_leases;
 };
 
-static void json_status(const struct gpuarb_view *view, const struct picture *picture)
+static void json_status(const struct gpuarb_view *view, const struct snapshot *snapshot)
 {
 	_cleanup_(json_freep) struct json_object *map = json_map(NULL, NULL);
 	struct json_object *list;
@@ -32,11 +32,11 @@ static void json_status(const struct gpuarb_view *view, const struct picture *pi
 	for (size_t i = 0; i < n; i++)
 		json_text(list, NULL, tenants[i]);
 	list = json_list(map, "gpus");
-	for (size_t i = 0; i < picture->n_gpus; i++)
-		json_gpu(list, NULL, &picture->gpus[i]);
+	for (size_t i = 0; i < snapshot->n_gpus; i++)
+		json_gpu(list, NULL, &snapshot->gpus[i]);
 	list = json_list(map, "leases");
-	for (size_t i = 0; i < picture->n_leases; i++)
-		json_lease(list, NULL, &picture->leases[i]);
+	for (size_t i = 0; i < snapshot->n_leases; i++)
+		json_lease(list, NULL, &snapshot->leases[i]);
 	json_print(stdout, map);
 }
 
@@ -71,11 +71,11 @@ static void add_unmanaged(struct table *table, const struct gpuarb_gpu *gpu,
 	table_add(table, "%s", process->command);
 }
 
-static void add_users_of(struct table *table, const struct picture *picture,
+static void add_users_of(struct table *table, const struct snapshot *snapshot,
 			 const struct gpuarb_gpu *gpu)
 {
-	for (size_t l = 0; l < picture->n_leases; l++) {
-		const struct gpuarb_lease_info *lease = &picture->leases[l];
+	for (size_t l = 0; l < snapshot->n_leases; l++) {
+		const struct gpuarb_lease_info *lease = &snapshot->leases[l];
 
 		for (size_t i = 0; i < lease->n_partitions; i++) {
 			if (strcmp(lease->partitions[i].gpu, gpu->name) == 0)
@@ -86,73 +86,73 @@ static void add_users_of(struct table *table, const struct picture *picture,
 		add_unmanaged(table, gpu, &gpu->unmanaged[i]);
 }
 
-/* Who has the queue slots: leases their budgets, the others what they were seen to use. */
-static void print_users(const struct command *command, const struct picture *picture)
+/* The users of queue slots: leases with their budgets, unmanaged processes with their use. */
+static void print_users(const struct command *command, const struct snapshot *snapshot)
 {
 	static const char *const heads[] = { "GPU",  "QUEUES",          "USED BY", "PID",
 					     "USER", "NAME OR COMMAND", NULL };
 	_cleanup_(table_done) struct table table = { .heads = heads };
 
-	for (size_t i = 0; i < picture->n_gpus; i++)
-		add_users_of(&table, picture, &picture->gpus[i]);
+	for (size_t i = 0; i < snapshot->n_gpus; i++)
+		add_users_of(&table, snapshot, &snapshot->gpus[i]);
 	if (table.n > 0)
 		putchar('\n');
 	table_print(&table, command, stdout);
 }
 
-/* Names every process outside the leases: one of them it must be, or a lease's own. */
+/* Names all unmanaged processes: one of them, or a lease beyond its budget, is the cause. */
 static void print_alarm(const struct command *command, const struct gpuarb_gpu *gpu)
 {
-	char who[512] = "";
+	char processes[512] = "";
 	size_t used = 0;
 
-	for (size_t i = 0; i < gpu->n_unmanaged && used < sizeof(who); i++)
-		used += (size_t)snprintf(who + used, sizeof(who) - used, "%s%u (%s, %u queue%s)",
-					 used ? ", " : "", gpu->unmanaged[i].pid,
-					 gpu->unmanaged[i].command, gpu->unmanaged[i].queues,
-					 print_s(gpu->unmanaged[i].queues));
+	for (size_t i = 0; i < gpu->n_unmanaged && used < sizeof(processes); i++)
+		used += (size_t)snprintf(
+			processes + used, sizeof(processes) - used, "%s%u (%s, %u queue%s)",
+			used ? ", " : "", gpu->unmanaged[i].pid, gpu->unmanaged[i].command,
+			gpu->unmanaged[i].queues, print_s(gpu->unmanaged[i].queues));
 
 	fputs(command->colour ? COLOUR_ALARM : "", stdout);
 	print_line(stdout,
-		   "%s is oversubscribed: more is in use than its %u queue slot%s and %u "
-		   "process slot%s, SDMA queues or memory; nothing more is granted on it. "
+		   "%s is oversubscribed: programs use more than its %u queue slot%s, %u process "
+		   "slot%s, SDMA queues or memory. No lease is granted on it until that ends. "
 		   "Processes without a lease: %s",
 		   gpu->name, gpu->queue_slots, print_s(gpu->queue_slots), gpu->process_slots,
 		   print_s(gpu->process_slots),
-		   used ? who : "none, so a lease uses more than its budget");
+		   used ? processes : "none; a lease uses more than its budget (gpuarbctl verify)");
 	fputs(command->colour ? COLOUR_NONE : "", stdout);
 }
 
-static void print_picture(const struct command *command, const struct picture *picture)
+static void print_snapshot(const struct command *command, const struct snapshot *snapshot)
 {
-	if (picture->n_gpus == 0)
-		print_line(stdout, "No GPU: the daemon found none on this machine.");
-	gpu_table(command, picture->gpus, picture->n_gpus, stdout);
-	for (size_t i = 0; i < picture->n_gpus; i++) {
-		if (picture->gpus[i].oversubscribed)
-			print_alarm(command, &picture->gpus[i]);
+	if (snapshot->n_gpus == 0)
+		print_line(stdout, "No GPU: gpuarbd found none on this machine.");
+	gpu_table(command, snapshot->gpus, snapshot->n_gpus, stdout);
+	for (size_t i = 0; i < snapshot->n_gpus; i++) {
+		if (snapshot->gpus[i].oversubscribed)
+			print_alarm(command, &snapshot->gpus[i]);
 	}
-	print_users(command, picture);
+	print_users(command, snapshot);
 	putchar('\n');
-	lease_table(command, picture->leases, picture->n_leases);
+	lease_table(command, snapshot->leases, snapshot->n_leases);
 }
 
 int run_status(struct command *command)
 {
 	_cleanup_(session_done) struct session session = { 0 };
-	struct picture picture;
+	struct snapshot snapshot;
 	int r;
 
 	r = session_look(command, &session);
 	if (r != EXIT_OK)
 		return r;
 
-	picture.n_gpus = gpuarb_view_gpus(session.view, &picture.gpus);
-	picture.n_leases = gpuarb_view_leases(session.view, &picture.leases);
+	snapshot.n_gpus = gpuarb_view_gpus(session.view, &snapshot.gpus);
+	snapshot.n_leases = gpuarb_view_leases(session.view, &snapshot.leases);
 	if (command->json)
-		json_status(session.view, &picture);
+		json_status(session.view, &snapshot);
 	else
-		print_picture(command, &picture);
+		print_snapshot(command, &snapshot);
 	return EXIT_OK;
 }
 
@@ -167,7 +167,7 @@ static void json_gpus(const struct gpuarb_gpu *gpus, size_t n)
 	json_print(stdout, list);
 }
 
-/* "15", or "13-14" where engines differ, over all XCCs. */
+/* "15", or "13-14" if the shader engines differ, over all XCCs. */
 static void per_engine(const struct gpuarb_gpu *gpu, char *buf, size_t size)
 {
 	const uint32_t *cus = gpu->cus_per_shader_engine;
@@ -231,7 +231,7 @@ int run_gpus(struct command *command)
 		add_gpu(&table, &gpus[i]);
 	table_print(&table, command, stdout);
 	if (n == 0)
-		print_line(stdout, "No GPU: the daemon found none on this machine.");
+		print_line(stdout, "No GPU: gpuarbd found none on this machine.");
 	return EXIT_OK;
 }
 

@@ -22,20 +22,20 @@
 #include "client/verbs/verb.h"
 
 /*
- * A process of its own watches and draws; this one has the keyboard, so that a key is answered
- * whatever the daemon does, and puts the terminal back in order.
+ * The verbs that follow changes. top forks: the child watches the daemon and draws, the parent
+ * reads the keyboard, so that q works even if the daemon hangs, and restores the terminal.
  */
 
 /* ---- the tables --------------------------------------------------------------------------- */
 
 #define LINE_HOME "\033[H"
-#define LINE_REST "\033[K" /* clears what is right of the cursor */
-#define PAGE_REST "\033[J" /* and below */
+#define LINE_REST "\033[K" /* clears the rest of the line */
+#define PAGE_REST "\033[J" /* clears the rest of the screen */
 
 struct rows {
 	const struct gpuarb_lease_info *leases;
 	size_t n;
-	const struct seen *seen;
+	const struct observed *observed;
 };
 
 static void add_head(struct table *table, const struct gpuarb_lease_info *lease)
@@ -64,11 +64,11 @@ static void add_tail(struct table *table, const struct rows *rows,
 static void add_part(struct table *table, const struct rows *rows, size_t l, size_t i)
 {
 	const struct gpuarb_partition *partition = &rows->leases[l].partitions[i];
-	struct seen_use use;
+	struct observed_use use;
 
 	table_add(table, "%s", partition->gpu);
 	table_add(table, "%u", partition->cus);
-	if (seen_use(rows->seen, rows->leases, rows->n, l, i, &use))
+	if (observed_use(rows->observed, rows->leases, rows->n, l, i, &use))
 		table_add(table, "%u of %u", use.queues, partition->queues);
 	else
 		table_add(table, "? of %u", partition->queues);
@@ -113,13 +113,13 @@ static void add_unmanaged(struct table *table, const struct gpuarb_gpu *gpu)
 
 /* A table of GPUs, and one with a row for each lease and GPU and for each unmanaged process. */
 static void top_print(const struct command *command, const struct gpuarb_view *view,
-		      const struct seen *seen, FILE *out)
+		      const struct observed *observed, FILE *out)
 {
 	static const char *const heads[] = { "ID",        "NAME",   "STATE", "CLASS",
 					     "USER",      "GPU",    "CUS",   "USED QUEUES",
 					     "DISTURBED", "REASON", NULL };
 	_cleanup_(table_done) struct table table = { .heads = heads };
-	struct rows rows = { .seen = seen };
+	struct rows rows = { .observed = observed };
 	const struct gpuarb_gpu *gpus;
 	size_t n = gpuarb_view_gpus(view, &gpus);
 
@@ -159,19 +159,19 @@ static void put_lines(const char *text)
 /* Replaces the text on the terminal, cut at its last line. note: printed above the tables, "" for
  * none; view NULL: the note alone. */
 static void top_draw(const struct command *command, const struct gpuarb_view *view,
-		     const struct seen *seen, const char *note)
+		     const struct observed *observed, const char *note)
 {
 	char *text = NULL;
 	size_t size = 0;
 	FILE *out = open_memstream(&text, &size);
 
 	if (!out)
-		return; /* the next second may have memory */
+		return; /* out of memory; the next snapshot may succeed */
 
 	print_line(out, "gpuarbctl top: q quits%s%s", *note ? "; " : "", note);
 	fputc('\n', out);
 	if (view)
-		top_print(command, view, seen, out);
+		top_print(command, view, observed, out);
 	if (fclose(out) == 0)
 		put_lines(text);
 	free(text);
@@ -179,17 +179,17 @@ static void top_draw(const struct command *command, const struct gpuarb_view *vi
 
 /* ---- the screen --------------------------------------------------------------------------- */
 
-#define SECOND_USEC UINT64_C(1000000) /* between two pictures where nothing changes */
-#define PAUSE_USEC UINT64_C(100000)   /* where much does */
+#define SECOND_USEC UINT64_C(1000000) /* between two snapshots without a change */
+#define PAUSE_USEC UINT64_C(100000)   /* least time between two snapshots */
 
-#define SCREEN_ENTER "\033[?1049h\033[?25l\033[?7l" /* another screen, no cursor, lines are cut */
+#define SCREEN_ENTER "\033[?1049h\033[?25l\033[?7l" /* alternate screen, no cursor, no line wrap */
 #define SCREEN_LEAVE "\033[?7h\033[?25h\033[?1049l"
 
 struct painter {
 	const struct command *command;
 	struct gpuarb *gpuarb;
-	struct gpuarb_view *view; /* the last that there was */
-	struct seen seen;
+	struct gpuarb_view *view; /* the last snapshot; NULL: none yet */
+	struct observed observed;
 	uint64_t drawn_usec;
 };
 
@@ -207,39 +207,39 @@ static uint64_t now_usec(void)
 	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-static void look(struct painter *painter)
+static void take_snapshot(struct painter *painter)
 {
 	struct gpuarb_view *view = NULL;
-	struct seen seen;
+	struct observed observed;
 
 	if (gpuarb_look(painter->gpuarb, &view) >= 0) {
 		gpuarb_view_free(painter->view);
 		painter->view = view;
 	}
-	if (seen_read(NULL, "/proc", &seen) >= 0) {
-		seen_done(&painter->seen);
-		painter->seen = seen;
+	if (observed_read(NULL, "/proc", &observed) >= 0) {
+		observed_done(&painter->observed);
+		painter->observed = observed;
 	}
 }
 
 static void draw(struct painter *painter, const char *note)
 {
-	top_draw(painter->command, painter->view, &painter->seen, note);
+	top_draw(painter->command, painter->view, &painter->observed, note);
 	painter->drawn_usec = now_usec();
 }
 
-/* When much changes at once the watch is taken up again after a pause, with a picture. */
+/* Many changes at once stop the watch. It is restarted after a pause, with a new snapshot. */
 static void on_change(const char *kind, const char *what, void *userdata)
 {
 	struct painter *painter = userdata;
 
 	(void)what;
 	if (strcmp(kind, "daemon-gone") == 0) {
-		draw(painter, "gpuarbd is away");
+		draw(painter, "gpuarbd does not run");
 	} else if (strcmp(kind, "watching") != 0 && now_usec() - painter->drawn_usec < PAUSE_USEC) {
 		gpuarb_watch_stop(painter->gpuarb);
 	} else {
-		look(painter);
+		take_snapshot(painter);
 		draw(painter, "");
 	}
 }
@@ -252,7 +252,7 @@ static void pause_a_little(const struct painter *painter)
 		poll(NULL, 0, (int)((PAUSE_USEC - passed) / 1000));
 }
 
-/* Until it is killed. */
+/* Runs until it is killed. */
 static int paint(const struct command *command)
 {
 	struct painter painter = { .command = command };
@@ -266,7 +266,7 @@ static int paint(const struct command *command)
 		}
 		pause_a_little(&painter);
 	}
-	put_screen(SCREEN_LEAVE); /* it is to be read */
+	put_screen(SCREEN_LEAVE); /* so that the error stays visible */
 	return fail_asked(command, painter.gpuarb, r);
 }
 
@@ -283,7 +283,7 @@ static pid_t start_painter(const struct command *command, const sigset_t *before
 	_exit(paint(command));
 }
 
-/* Ctrl-C and Ctrl-D are keys here as q is. */
+/* q, Ctrl-C and Ctrl-D. */
 static bool key_quits(void)
 {
 	char key;
@@ -294,7 +294,7 @@ static bool key_quits(void)
 	return n == 0 || key == 'q' || key == 'Q' || key == 3 || key == 4;
 }
 
-/* Until somebody has had enough, or the painter has failed. */
+/* Returns when the user quits or the painter has failed. */
 static void attend(int signals)
 {
 	struct pollfd fds[] = {
@@ -310,7 +310,7 @@ static void attend(int signals)
 	}
 }
 
-/* Signals end it, too: blocked, and read from what is returned. */
+/* Blocks the signals that end a program, and returns a descriptor to read them from. */
 static int take_signals(sigset_t *ret_before)
 {
 	sigset_t set;
@@ -325,7 +325,8 @@ static int take_signals(sigset_t *ret_before)
 	return signalfd(-1, &set, SFD_CLOEXEC);
 }
 
-/* The screen is left when nobody draws any more. One that failed has left it, and said why. */
+/* Leaves the alternate screen once the painter has ended. A painter that failed has left it and
+ * printed the error. */
 static int end_painter(pid_t pid)
 {
 	int status = 0;
@@ -343,7 +344,7 @@ static int no_painter(const struct command *command)
 	int error = errno;
 
 	put_screen(SCREEN_LEAVE);
-	return fail(command, EXIT_FAILED, "fork: %s", strerror(error));
+	return fail(command, EXIT_FAILED, "cannot start a process: %s", strerror(error));
 }
 
 static int show(const struct command *command)
@@ -354,10 +355,11 @@ static int show(const struct command *command)
 	pid_t pid;
 
 	if (tcgetattr(STDIN_FILENO, &before) < 0)
-		return fail(command, EXIT_FAILED, "the terminal: %s", strerror(errno));
+		return fail(command, EXIT_FAILED, "cannot read the settings of the terminal: %s",
+			    strerror(errno));
 	signals = take_signals(&mask);
 	if (signals < 0)
-		return fail(command, EXIT_FAILED, "cannot watch for signals: %s", strerror(errno));
+		return fail(command, EXIT_FAILED, "cannot read signals: %s", strerror(errno));
 
 	raw = before;
 	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO | ISIG);
@@ -374,14 +376,14 @@ static int show(const struct command *command)
 
 static int print_once(struct command *command, const struct session *session)
 {
-	struct seen seen;
+	struct observed observed;
 
 	if (command->json)
 		return run_status(command);
-	if (seen_read(NULL, "/proc", &seen) < 0)
-		return fail(command, EXIT_FAILED, "no memory");
-	top_print(command, session->view, &seen, stdout);
-	seen_done(&seen);
+	if (observed_read(NULL, "/proc", &observed) < 0)
+		return fail(command, EXIT_FAILED, "out of memory");
+	top_print(command, session->view, &observed, stdout);
+	observed_done(&observed);
 	return EXIT_OK;
 }
 
@@ -390,7 +392,7 @@ int run_top(struct command *command)
 	struct session session = { 0 };
 	int r;
 
-	/* A daemon that is not there is told at once, not waited for. */
+	/* Fail at once if there is no daemon. */
 	r = session_look(command, &session);
 	if (r == EXIT_OK && (command->json || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)))
 		r = print_once(command, &session);
@@ -423,7 +425,7 @@ int run_monitor(struct command *command)
 	_cleanup_(session_done) struct session session = { 0 };
 	int r;
 
-	/* A daemon that is not there is told at once, not waited for. */
+	/* Fail at once if there is no daemon. */
 	r = session_look(command, &session);
 	if (r != EXIT_OK)
 		return r;

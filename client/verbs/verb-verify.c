@@ -33,8 +33,8 @@ static bool uses(const struct gpuarb_lease_info *lease, const char *gpu)
 	return false;
 }
 
-/* All, or one lease and the GPUs that it is on. */
-static void judge(struct verify *verify, const struct gpuarb_lease_info *only)
+/* Checks everything, or one lease and its GPUs. */
+static void check(struct verify *verify, const struct gpuarb_lease_info *only)
 {
 	for (size_t i = 0; i < verify->n_gpus; i++)
 		if (!only || uses(only, verify->gpus[i].name))
@@ -78,7 +78,7 @@ static void print_finding(const struct command *command, const struct verify_fin
 	fputs(alarm ? COLOUR_NONE : "", stdout);
 }
 
-static int tell(const struct command *command, const struct verify *verify)
+static int print(const struct command *command, const struct verify *verify)
 {
 	if (command->json)
 		print_json(verify);
@@ -92,7 +92,7 @@ int run_verify(struct command *command)
 {
 	_cleanup_(session_done) struct session session = { 0 };
 	_cleanup_(verify_done) struct verify verify = { 0 };
-	_cleanup_(seen_done) struct seen seen = { 0 };
+	_cleanup_(observed_done) struct observed observed = { 0 };
 	const struct gpuarb_lease_info *only = NULL;
 	uint64_t id = 0;
 	int r = EXIT_OK;
@@ -105,13 +105,13 @@ int run_verify(struct command *command)
 		r = session_lease(command, &session, id, &only);
 	if (r != EXIT_OK)
 		return r;
-	if (seen_read(NULL, "/proc", &seen) < 0)
-		return fail(command, EXIT_FAILED, "no memory");
+	if (observed_read(NULL, "/proc", &observed) < 0)
+		return fail(command, EXIT_FAILED, "out of memory");
 
 	verify.n_gpus = gpuarb_view_gpus(session.view, &verify.gpus);
 	verify.n_leases = gpuarb_view_leases(session.view, &verify.leases);
-	verify.seen = &seen;
+	verify.observed = &observed;
 	verify.now_usec = now_usec();
-	judge(&verify, only);
-	return tell(command, &verify);
+	check(&verify, only);
+	return print(command, &verify);
 }

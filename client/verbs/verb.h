@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The verbs. Each takes what options.h read and returns the exit code. */
+/* The verbs. Each takes the parsed command line and returns the exit code. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,9 +13,9 @@ struct verb {
 	const char *arguments; /* its words: complete.c has how they are read */
 	const char *summary;
 	unsigned groups;             /* enum option_group */
-	size_t min_words, max_words; /* what is no option */
+	size_t min_words, max_words; /* words that are no options */
 	bool paged;
-	bool command; /* its words are a command: nothing after it is ours */
+	bool command; /* its words are another program's command line */
 	int (*run)(struct command *command);
 };
 

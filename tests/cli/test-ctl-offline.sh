@@ -35,14 +35,14 @@ err_has '--json?'
 ends 2 show
 err_has 'gpuarbctl show ID'
 ends 2 show 1 2
-err_has '2 is too much'
+err_has "unexpected argument '2': gpuarbctl show ID"
 ends 2 list --cus=3
 ends 2 plan --cus=0
 err_has '--cus=0'
 ends 2 plan --cus=-1
 ends 2 plan --cus=99999999999999999999
 ends 2 plan --cus 30x
-err_has '--cus=30x: must be CUs from 1 to 1024'
+err_has '--cus=30x: must be a number of CUs from 1 to 1024'
 ends 2 plan --vram=1X
 err_has '512M'
 ends 2 plan --cus
@@ -67,7 +67,7 @@ check 'text that cannot be written is a failure' test $? = 1
 
 # ---- help, and the manual says the same --------------------------------------------------
 ends 0 --help
-out_has 'Exit: 0 ok'
+out_has 'Exit codes: 0 success'
 verbs=$(sed -n 's/^  \([a-z]*\) .*/\1/p' "$dir/out")
 check 'there are verbs' test "$(wc -w <<<"$verbs")" = 24
 for verb in $verbs; do
@@ -182,7 +182,7 @@ printf '[daemon]\naudit-interval = 3s\n' >"$dir/good.conf"
 printf '[daemon]\naudit-intervall = 3s\nmargin = much\n' >"$dir/bad.conf"
 chmod go-w "$dir"/*.conf
 ends 0 config check "$dir/good.conf"
-out_has 'right'
+out_has 'valid'
 ends 0 config check "$dir/good.conf" --json
 json_out '. == {valid: true, problems: [], warnings: []}'
 ends 6 config check "$dir/good.conf" "$dir/bad.conf"

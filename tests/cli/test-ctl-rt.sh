@@ -95,7 +95,7 @@ err_has "margn.conf:2"
 
 # ---- how it ends ---------------------------------------------------------------------------
 plan 2 "$example"
-err_has 'for which GPU?'
+err_has '--gpu=GPU'
 plan 2 "$example" --profile=radeon-vii --gpu=0
 plan 2 "$example" --profile=radeon-viii
 plan 5 "$example" --gpu=0

@@ -43,7 +43,7 @@ for example in "$examples"/*.conf; do
 			sed -i "s/^match-group = $group/match-group = $(id -gn)/" "$dir/$name"
 	done
 	ends 0 config check "$dir/$name"
-	out_has 'right'
+	out_has 'valid'
 done
 echo '[daemon]' >"$dir/gpuarbd.conf"
 chmod go-w "$dir/gpuarbd.conf"

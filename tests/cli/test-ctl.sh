@@ -153,7 +153,7 @@ mask=$("$GPUARBCTL" show "$id" --json | jq -r '.partitions[0].cu_mask')
 ends 0 mask explain "$mask" --gpu=0 --json
 json_out '.cus == 30 and .effective_cus == 30 and .relative_time == 2 and .valid'
 ends 3 plan --cus=40 --class=realtime
-out_has 'it would fit if this lease ended:'
+out_has 'the request would fit if this lease ended:'
 out_has "$id  frames, realtime of "
 ends 3 plan --cus=40 --class=realtime --json
 json_out ".refusals[0] | .end == [$id] and .end_exact"

@@ -121,7 +121,7 @@ out_has ': did not meet</title>'
 model '' 1 --svg="$dir/none/map.svg"
 err_has 'file'
 model '' 1 --svg=/dev/full
-err_has 'written'
+err_has '/dev/full'
 LATENCY_MODEL='' timeout 60 "$GPUARBCTL" latency >/dev/full 2>"$dir/err"
 check 'a matrix that cannot be written is a failure' test $? = 1
 

@@ -20,7 +20,7 @@ struct stage {
 	struct gpuarb_lease_info leases[2];
 	struct gpuarb_gpu gpu;
 	struct gpuarb_process unmanaged_processes[1];
-	struct seen seen;
+	struct observed observed;
 	struct verify verify;
 };
 
@@ -58,14 +58,14 @@ static void stage_new(struct stage *stage)
 					 .leases = stage->leases,
 					 .n_gpus = 1,
 					 .n_leases = 2,
-					 .seen = &stage->seen,
+					 .observed = &stage->observed,
 					 .now_usec = 1000 };
 }
 
 static void stage_done(struct stage *stage)
 {
 	verify_done(&stage->verify);
-	seen_done(&stage->seen);
+	observed_done(&stage->observed);
 	scratch_done(&stage->scratch);
 }
 
@@ -90,15 +90,15 @@ static void look(struct stage *stage)
 	char proc[128];
 
 	snprintf(proc, sizeof(proc), "%s/proc", stage->scratch.path);
-	seen_done(&stage->seen);
-	CHECK(seen_read(stage->scratch.path, proc, &stage->seen) == 0);
+	observed_done(&stage->observed);
+	CHECK(observed_read(stage->scratch.path, proc, &stage->observed) == 0);
 }
 
-static bool uses(const struct stage *stage, size_t lease, struct seen_use wanted)
+static bool uses(const struct stage *stage, size_t lease, struct observed_use wanted)
 {
-	struct seen_use use;
+	struct observed_use use;
 
-	return seen_use(&stage->seen, stage->leases, 2, lease, 0, &use) &&
+	return observed_use(&stage->observed, stage->leases, 2, lease, 0, &use) &&
 	       use.queues == wanted.queues && use.sdma_queues == wanted.sdma_queues &&
 	       use.processes == wanted.processes;
 }
@@ -121,8 +121,8 @@ TEST(what_descends_from_who_asked_is_the_leases)
 	add_queues(&stage, 61, 4, 1);
 	add_queues(&stage, 90, 5, 0);
 	look(&stage);
-	CHECK(uses(&stage, 0, (struct seen_use){ 3, 1, 2 }));
-	CHECK(uses(&stage, 1, (struct seen_use){ 4, 1, 1 }));
+	CHECK(uses(&stage, 0, (struct observed_use){ 3, 1, 2 }));
+	CHECK(uses(&stage, 1, (struct observed_use){ 4, 1, 1 }));
 	stage_done(&stage);
 }
 
@@ -133,38 +133,38 @@ TEST(who_has_no_queue_uses_none)
 	stage_new(&stage);
 	add_process(&stage, 50, 7);
 	look(&stage);
-	CHECK(uses(&stage, 0, (struct seen_use){ 0, 0, 0 }));
+	CHECK(uses(&stage, 0, (struct observed_use){ 0, 0, 0 }));
 	stage_done(&stage);
 }
 
 TEST(what_cannot_be_known_is_not_guessed)
 {
-	struct seen_use use;
+	struct observed_use use;
 	struct stage stage;
 
 	stage_new(&stage);
 	look(&stage);
-	CHECK(!seen_use(&stage.seen, stage.leases, 2, 0, 0, &use)); /* the owner is gone */
+	CHECK(!observed_use(&stage.observed, stage.leases, 2, 0, 0, &use)); /* the owner is gone */
 	add_process(&stage, 50, 7);
-	CHECK(seen_use(&stage.seen, stage.leases, 2, 0, 0, &use));
+	CHECK(observed_use(&stage.observed, stage.leases, 2, 0, 0, &use));
 	stage.leases[1].owner_pid = 50;
-	CHECK(!seen_use(&stage.seen, stage.leases, 2, 0, 0, &use)); /* which of its two? */
+	CHECK(!observed_use(&stage.observed, stage.leases, 2, 0, 0, &use)); /* which of its two? */
 	stage.partitions[1].gpu = "0000:04:00.0";
-	CHECK(seen_use(&stage.seen, stage.leases, 2, 0, 0, &use));
+	CHECK(observed_use(&stage.observed, stage.leases, 2, 0, 0, &use));
 	stage.partitions[0].kfd_gpu_id = 0;
-	CHECK(!seen_use(&stage.seen, stage.leases, 2, 0, 0, &use));
+	CHECK(!observed_use(&stage.observed, stage.leases, 2, 0, 0, &use));
 	stage.partitions[0].kfd_gpu_id = GPU_ID;
 	stage.leases[0].owner_pid = 0;
-	CHECK(!seen_use(&stage.seen, stage.leases, 2, 0, 0, &use));
+	CHECK(!observed_use(&stage.observed, stage.leases, 2, 0, 0, &use));
 	stage_done(&stage);
 }
 
 TEST(a_machine_without_a_driver_shows_nothing)
 {
-	struct seen seen = { 0 };
+	struct observed observed = { 0 };
 
-	CHECK(seen_read("/nonexistent", "/nonexistent", &seen) == 0 && seen.n == 0);
-	seen_done(&seen);
+	CHECK(observed_read("/nonexistent", "/nonexistent", &observed) == 0 && observed.n == 0);
+	observed_done(&observed);
 }
 
 /* ---- judging ----------------------------------------------------------------------------- */
@@ -204,10 +204,10 @@ TEST(a_lease_within_its_budget_does_not_drift)
 	add_queues(&stage, 50, 2, 1);
 	look(&stage);
 	judge(&stage);
-	CHECK(only(&stage, VERIFY_OK, "queues", "2 granted, 2 seen")->lease == 5);
-	only(&stage, VERIFY_OK, "processes", "1 granted, 1 seen");
-	only(&stage, VERIFY_OK, "sdma-queues", "1 granted, 1 seen");
-	only(&stage, VERIFY_NOTE, "mask", "taken on trust");
+	CHECK(only(&stage, VERIFY_OK, "queues", "2 granted, 2 observed")->lease == 5);
+	only(&stage, VERIFY_OK, "processes", "1 granted, 1 observed");
+	only(&stage, VERIFY_OK, "sdma-queues", "1 granted, 1 observed");
+	only(&stage, VERIFY_NOTE, "mask", "not verified");
 	CHECK(!verify_drifts(&stage.verify) && stage.verify.n_findings == 4);
 	stage_done(&stage);
 }
@@ -223,9 +223,9 @@ TEST(more_than_was_granted_is_drift)
 	add_queues(&stage, 51, 1, 1);
 	look(&stage);
 	judge(&stage);
-	only(&stage, VERIFY_DRIFT, "queues", "2 granted, 3 seen");
-	only(&stage, VERIFY_DRIFT, "processes", "1 granted, 2 seen");
-	only(&stage, VERIFY_DRIFT, "sdma-queues", "1 granted, 2 seen");
+	only(&stage, VERIFY_DRIFT, "queues", "2 granted, 3 observed");
+	only(&stage, VERIFY_DRIFT, "processes", "1 granted, 2 observed");
+	only(&stage, VERIFY_DRIFT, "sdma-queues", "1 granted, 2 observed");
 	CHECK(verify_drifts(&stage.verify));
 	stage_done(&stage);
 }
@@ -239,7 +239,7 @@ TEST(a_tier_says_who_has_seen_the_mask)
 	stage.partitions[0].tier = "verified";
 	judge(&stage);
 	only(&stage, VERIFY_OK, "mask", "no queue has more than 30 CUs");
-	only(&stage, VERIFY_NOTE, "queues", "cannot be told from here");
+	only(&stage, VERIFY_NOTE, "queues", "gpuarbctl cannot tell which");
 	stage.partitions[0].tier = "hardware";
 	judge(&stage);
 	only(&stage, VERIFY_OK, "mask", "tier hardware");
@@ -263,13 +263,13 @@ static void state_is(const char *state, const char *reason, uint64_t deadline,
 
 TEST(a_priority_that_nobody_granted_is_drift)
 {
-	static const uint32_t seen[] = { 7, 15 };
+	static const uint32_t observed[] = { 7, 15 };
 	struct stage stage;
 
 	stage_new(&stage);
 	look(&stage);
 	stage.partitions[0].priority = 11;
-	stage.partitions[0].priorities_seen = seen;
+	stage.partitions[0].priorities_seen = observed;
 	stage.partitions[0].n_priorities_seen = 1;
 	verify_lease(&stage.verify, 0);
 	CHECK(only(&stage, VERIFY_NOTE, "priority", "normal (asked high)")->lease == 5);
@@ -285,14 +285,14 @@ TEST(a_priority_that_nobody_granted_is_drift)
 TEST(what_the_daemon_says_of_a_lease_is_judged)
 {
 	state_is("granted", "has 5 queues", GPUARB_FOREVER, VERIFY_DRIFT, "granted: has 5 queues");
-	state_is("granted", "", 1001, VERIFY_NOTE, "granted, with CUs to give back");
-	state_is("granted", "", 1000, VERIFY_DRIFT, "granted; its deadline has passed");
+	state_is("granted", "", 1001, VERIFY_NOTE, "granted, with CUs to return");
+	state_is("granted", "", 1000, VERIFY_DRIFT, "granted; the deadline has passed");
 	state_is("granted", "lies", 1001, VERIFY_DRIFT, "granted: lies");
 	state_is("activating", "waits", 1001, VERIFY_NOTE, "activating: waits");
-	state_is("activating", "waits", 999, VERIFY_DRIFT, "its deadline has passed");
+	state_is("activating", "waits", 999, VERIFY_DRIFT, "the deadline has passed");
 	state_is("inactive", "", GPUARB_FOREVER, VERIFY_NOTE, "inactive");
 	state_is("revoking", "x", 2000, VERIFY_NOTE, "revoking: x");
-	state_is("revoking", "x", 500, VERIFY_DRIFT, "its deadline has passed");
+	state_is("revoking", "x", 500, VERIFY_DRIFT, "the deadline has passed");
 	state_is("ending", "x", 500, VERIFY_NOTE, "ending: x");
 }
 
@@ -320,7 +320,7 @@ TEST(a_gpu_drifts_when_it_is_oversubscribed_and_tells_of_unmanaged_processes)
 	stage.gpu.unmanaged = stage.unmanaged_processes;
 	stage.gpu.n_unmanaged = 1;
 	verify_gpu(&stage.verify, &stage.gpu);
-	CHECK(only(&stage, VERIFY_DRIFT, "slots", "more is in use than it has")->lease == 0);
+	CHECK(only(&stage, VERIFY_DRIFT, "slots", "oversubscribed: ")->lease == 0);
 	only(&stage, VERIFY_NOTE, "unmanaged", "pid 90 (python3) has 5 queues and no lease");
 	CHECK(verify_drifts(&stage.verify));
 	stage_done(&stage);

@@ -51,7 +51,7 @@ TEST(the_time_left_is_told_in_a_unit_for_people)
 	CHECK(deadline_is("waiting", 100 * 3600, "gives up in 4 days"));
 	CHECK(deadline_is("revoking", 9, "ends in 10 s"));
 	CHECK(deadline_is("activating", 0, "active in 1 s"));
-	CHECK(deadline_is("granted", 9, "to give CUs back in 10 s"));
+	CHECK(deadline_is("granted", 9, "must return CUs in 10 s"));
 	CHECK(deadline_is("ending", 9, ""));
 }
 

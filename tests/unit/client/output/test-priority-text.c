@@ -3,16 +3,16 @@
 
 #include "check.h"
 
-static bool text_is(uint32_t asked, const uint32_t *seen, size_t n, enum priority_seen how,
+static bool text_is(uint32_t asked, const uint32_t *observed, size_t n, enum priority_match how,
 		    const char *wanted)
 {
 	const struct gpuarb_partition partition = {
 		.priority = asked,
-		.priorities_seen = seen,
+		.priorities_seen = observed,
 		.n_priorities_seen = n,
 	};
 	char buf[64];
-	enum priority_seen r = priority_text(&partition, buf, sizeof(buf));
+	enum priority_match r = priority_text(&partition, buf, sizeof(buf));
 
 	if (r == how && strcmp(buf, wanted) == 0)
 		return true;
@@ -26,9 +26,10 @@ static bool text_is(uint32_t asked, const uint32_t *seen, size_t n, enum priorit
 TEST(what_was_not_seen_is_said_to_be_asked)
 {
 	CHECK(text_is(7, NULL, 0, PRIORITY_AS_ASKED, "normal"));
-	CHECK(text_is(11, NULL, 0, PRIORITY_AS_ASKED, "high (asked; not seen in the hardware)"));
-	CHECK(text_is(0, NULL, 0, PRIORITY_AS_ASKED, "low (asked; not seen in the hardware)"));
-	CHECK(text_is(15, NULL, 0, PRIORITY_AS_ASKED, "15 (asked; not seen in the hardware)"));
+	CHECK(text_is(11, NULL, 0, PRIORITY_AS_ASKED,
+		      "high (asked; not observed in the hardware)"));
+	CHECK(text_is(0, NULL, 0, PRIORITY_AS_ASKED, "low (asked; not observed in the hardware)"));
+	CHECK(text_is(15, NULL, 0, PRIORITY_AS_ASKED, "15 (asked; not observed in the hardware)"));
 }
 
 /* HIP makes streams with a mask of normal priority only, and newer ones make no others. */

@@ -22,8 +22,8 @@ struct tally {
 	unsigned sets, accepted, cautious; /* refused, and yet nothing was ever missed */
 	unsigned disturbed, inactive, jittery;
 	size_t states;
-	double bound, seen; /* of accepted ones, summed over tasks */
-	unsigned exact;     /* accepted tasks that were seen to need all of their bound */
+	double bound, observed; /* of accepted ones, summed over tasks */
+	unsigned exact;         /* accepted tasks that were seen to need all of their bound */
 	unsigned tasks;
 };
 
@@ -108,16 +108,16 @@ static void make_model(const struct rt_plan *plan, struct rt_model *ret)
 	}
 }
 
-static void compare(const struct rt_plan *plan, const struct rt_seen *seen, struct tally *tally)
+static void compare(const struct rt_plan *plan, const struct rt_seen *observed, struct tally *tally)
 {
 	for (size_t i = 0; i < plan->set->n_tasks; i++) {
 		const struct rt_task_plan *t = &plan->tasks[i];
 
-		CHECK(seen->worst[i] <= t->bound);
+		CHECK(observed->worst[i] <= t->bound);
 		tally->tasks++;
-		tally->exact += seen->worst[i] == t->bound;
+		tally->exact += observed->worst[i] == t->bound;
 		tally->bound += (double)t->bound;
-		tally->seen += seen->worst[i];
+		tally->observed += observed->worst[i];
 	}
 }
 
@@ -127,28 +127,28 @@ static void play(const struct rt_rig *rig, const struct gpu_info *gpu, bool refu
 {
 	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(rig, gpu);
 	struct rt_model model;
-	struct rt_seen seen;
+	struct rt_seen observed;
 
 	make_model(plan, &model);
 	if (plan->result != RT_ACCEPTED && !refused_too) {
 		tally->sets++;
 		return;
 	}
-	rt_model_explore(&model, &seen);
+	rt_model_explore(&model, &observed);
 	tally->sets++;
-	tally->states += seen.states;
+	tally->states += observed.states;
 	tally->disturbed += model.queues > 0;
 	tally->inactive += model.activation > 0;
 	for (size_t i = 0; i < model.n_tasks; i++)
 		tally->jittery += model.task[i].jitter > 0;
 	if (plan->result != RT_ACCEPTED) {
 		CHECK(plan->result == RT_REJECTED);
-		tally->cautious += !seen.missed && !seen.cut;
+		tally->cautious += !observed.missed && !observed.cut;
 		return;
 	}
 	tally->accepted++;
-	CHECK(!seen.missed && !seen.cut);
-	compare(plan, &seen, tally);
+	CHECK(!observed.missed && !observed.cut);
+	compare(plan, &observed, tally);
 }
 
 TEST(what_is_accepted_never_misses_whatever_happens)
@@ -168,10 +168,10 @@ TEST(what_is_accepted_never_misses_whatever_happens)
 	}
 	printf("%u accepted; %u refused, of which %u never miss: too cautious; %zu states\n"
 	       "%u with mask changes, %u to be activated, %u tasks with jitter\n"
-	       "bounds of accepted tasks are %.2f x the worst seen, %u of %u are reached\n",
+	       "bounds of accepted tasks are %.2f x the worst observed, %u of %u are reached\n",
 	       tally.accepted, tally.sets - tally.accepted, tally.cautious, tally.states,
 	       tally.disturbed, tally.inactive, tally.jittery,
-	       tally.seen > 0 ? tally.bound / tally.seen : 0, tally.exact, tally.tasks);
+	       tally.observed > 0 ? tally.bound / tally.observed : 0, tally.exact, tally.tasks);
 	if (sets < SETS)
 		return;
 	/* Else it would prove nothing. */
@@ -257,10 +257,10 @@ TEST(no_small_set_that_is_accepted_ever_misses)
 /* The bound without one of its terms is not safe, and the model sees that. */
 static bool misses(struct rt_model *model)
 {
-	struct rt_seen seen;
+	struct rt_seen observed;
 
-	rt_model_explore(model, &seen);
-	return seen.missed;
+	rt_model_explore(model, &observed);
+	return observed.missed;
 }
 
 TEST(the_model_finds_what_breaks_a_set_that_just_passes)
