@@ -28,7 +28,7 @@ static void give_up(struct daemon *daemon, const char *why)
 	daemon->arbiter->verifies = false;
 	daemon->descriptors.pending = false;
 	probe_cancel(daemon->descriptors.probe);
-	arbiter_masks_unreadable(daemon->arbiter);
+	arbiter_masks_observed(daemon->arbiter, NULL, 0);
 }
 
 static void take_up(struct daemon *daemon)

@@ -125,7 +125,7 @@ static unsigned kill_all(struct daemon *daemon, const struct lease *lease)
 
 	if (!processes)
 		return 0;
-	n = arbiter_own_processes(daemon->arbiter, lease->id, processes, LEASE_PROCESSES_MAX);
+	n = known_own_processes(daemon->arbiter, lease->id, processes, LEASE_PROCESSES_MAX);
 	for (size_t i = 0; i < n && i < LEASE_PROCESSES_MAX; i++)
 		killed += !lease_is_bound(lease, processes[i].pid) &&
 			  kill_observed(daemon, lease, &processes[i]);
@@ -186,7 +186,7 @@ static int freeze_unit(struct daemon *daemon, const struct lease *lease, const c
 	_cleanup_named_ struct named_process named = { .pidfd = -1 };
 	struct lease_process process;
 
-	if (arbiter_own_processes(daemon->arbiter, lease->id, &process, 1) == 0 ||
+	if (known_own_processes(daemon->arbiter, lease->id, &process, 1) == 0 ||
 	    !name_observed(&process, &named))
 		name_bound(daemon, lease, lease->bound[0], &named);
 	return enforce_freeze(daemon->enforce, unit, named.pidfd, named.start_time, lease->id, why,

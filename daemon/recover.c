@@ -29,7 +29,7 @@ static int adopt_lease(struct daemon *daemon, struct state_lease *saved,
 		return r == -ENOMEM ? r : -EINVAL;
 	}
 	for (size_t i = 0; i < saved->n_processes && r >= 0; i++)
-		r = arbiter_adopt_process(daemon->arbiter, id, &saved->processes[i]);
+		r = known_add(daemon->arbiter, id, &saved->processes[i]);
 	return r;
 }
 
@@ -199,7 +199,7 @@ static void end_orphans(struct arbiter *arbiter)
 		if (arbiter->leases[i]->state == STATE_ENDING || lease_alive(arbiter->leases[i]))
 			continue;
 		arbiter->leases[i]->revoked = true;
-		arbiter_end(arbiter, arbiter->leases[i]->id, RESULT_OK,
+		arbiter_end(arbiter, arbiter->leases[i], RESULT_OK,
 			    "gpuarbd was restarted, and no service manager kept the holders");
 	}
 }

@@ -199,7 +199,7 @@ static int release(void *userdata, const struct caller *caller, uint64_t id, str
 	if (r < 0)
 		return r;
 	lease->revoked |= caller->uid != lease->owner;
-	arbiter_end(daemon->arbiter, id, RESULT_OK,
+	arbiter_end(daemon->arbiter, lease, RESULT_OK,
 		    caller->uid == lease->owner ? "released" : "released by an administrator");
 	update_now(daemon);
 	r = ledger_find(daemon->arbiter, id) ? commit_save_again(daemon) : 0;

@@ -96,7 +96,7 @@ static void end_leases(struct daemon *daemon)
 	unsigned touched;
 
 	for (size_t i = arbiter->n_leases; i-- > 0;)
-		arbiter_end(arbiter, arbiter->leases[i]->id, RESULT_SHUTDOWN, "gpuarbd stopped");
+		arbiter_end(arbiter, arbiter->leases[i], RESULT_SHUTDOWN, "gpuarbd stopped");
 	while ((lease = ledger_take_touched(arbiter, &touched))) {
 		publish_to_holders(daemon, lease);
 		if (touched & TOUCH_ENDING)

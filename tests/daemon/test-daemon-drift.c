@@ -147,7 +147,7 @@ TEST(an_acknowledgement_that_is_not_true_gives_nothing_to_anybody)
 	arrive(&s, LOOKS "activate-grace = 1h\n", "report");
 	CHECK(is_fine(activate(s.machine.bus, &s.rt)));
 	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
-	await_text(&s, &s.borrower, "Reason", "says that it follows generation 2, but");
+	await_text(&s, &s.borrower, "Reason", "acknowledged generation 2, but");
 	snprintf(pid, sizeof(pid), "pid %d", s.pid);
 	CHECK(lease_says(s.machine.bus, s.borrower.path, "Reason", pid));
 	CHECK(is_in_state(s.machine.bus, &s.rt, "activating"));
@@ -191,7 +191,7 @@ TEST(what_cannot_be_read_any_more_is_believed)
 		arrive(&s, LOOKS "activate-grace = 1h\n", "report");
 		CHECK(is_fine(activate(s.machine.bus, &s.rt)));
 		CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
-		await_text(&s, &s.borrower, "Reason", "says that it follows");
+		await_text(&s, &s.borrower, "Reason", "acknowledged generation");
 		if (broken)
 			rig_write(&s.machine.rig, MQDS, "Process of another kernel\n");
 		else
@@ -229,7 +229,7 @@ TEST(what_can_be_read_again_has_to_be_true_again)
 	CHECK(is_fine(activate(s.machine.bus, &s.rt)));
 	show(&s, NULL);
 	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, grown + 1)));
-	await_text(&s, &s.borrower, "Reason", "says that it follows");
+	await_text(&s, &s.borrower, "Reason", "acknowledged generation");
 	said = log_end(&s.machine.rig, log);
 	CHECK(strstr(said, "descriptors can be read:"));
 	CHECK(strstr(said, "descriptors cannot be read any more ("));

@@ -270,7 +270,7 @@ story_raw()
 	# A queue that is made in another way is not seen, but for what gpuarbd reads itself.
 	tell raw hidden
 	ends 0 activate "$vr"
-	settles "$(named raw) | .reason | test(\"^says that it follows\")"
+	settles "$(named raw) | .reason | test(\"^acknowledged generation\")"
 	json_out "$(named vr) | .state == \"activating\""
 	driver "$masks | map(select(. == \"$rest\")) | length == 5"
 	ends 9 verify
@@ -307,12 +307,12 @@ story_late()
 	ends 0 activate "$vr"
 	settles "$(named own) | .partitions[0].cus == 45"
 	tell own lie
-	settles "$(named own) | .reason | test(\"^says that it follows generation [0-9]+, but a queue of pid ${pid[own]} has other CUs\")"
+	settles "$(named own) | .reason | test(\"^acknowledged generation [0-9]+, but a queue of pid ${pid[own]} still has CUs\")"
 	json_out "$(named vr) | .state == \"activating\""
 	driver "$(have $all 2)"
 	ends 9 verify
 	out_has 'drift  lease'
-	out_has 'follows'
+	out_has 'acknowledged generation'
 	tell own follow
 	settles "$(named vr) | .state == \"granted\""
 	driver "$(have $rest 2)"

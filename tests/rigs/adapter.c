@@ -112,7 +112,7 @@ static int adapter_release(void *userdata, const struct caller *caller, uint64_t
 	r = ledger_find_owned(adapter->arbiter, caller, id, &lease, result);
 	if (r < 0)
 		return r;
-	arbiter_end(adapter->arbiter, id, RESULT_OK, "released");
+	arbiter_end(adapter->arbiter, lease, RESULT_OK, "released");
 	adapter_carry_out(adapter);
 	arbiter_observe(adapter->arbiter, NULL, 0);
 	adapter_carry_out(adapter);

@@ -113,7 +113,7 @@ static void see_masks(struct model *model)
 	if (!arbiter->verifies || !arbiter_wants_masks(arbiter, &urgent))
 		return;
 	if (model_chance(model, 2)) {
-		arbiter_masks_unreadable(arbiter);
+		arbiter_masks_observed(arbiter, NULL, 0);
 		return;
 	}
 	for (size_t i = 0; i < arbiter->n_leases && n + 4 <= 32; i++)

@@ -189,7 +189,7 @@ static void end_one(struct model *model)
 	else if (lease->n_bound > 0)
 		arbiter_bound_gone(model->arbiter, lease->id, lease->bound[0]);
 	else
-		arbiter_end(model->arbiter, lease->id, RESULT_OK, "model");
+		arbiter_end(model->arbiter, lease, RESULT_OK, "model");
 }
 
 static void look(struct model *model)

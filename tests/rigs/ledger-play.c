@@ -214,7 +214,7 @@ void play_step(struct play *play)
 	else if (what < 72)
 		arbiter_holder_gone(play->arbiter, lease->id);
 	else if (what < 76)
-		arbiter_end(play->arbiter, lease->id, RESULT_OK, "play");
+		arbiter_end(play->arbiter, lease, RESULT_OK, "play");
 	else if (what < 80)
 		play_lend(play, lease);
 	else if (what < 88)
@@ -230,7 +230,7 @@ void play_step(struct play *play)
 void play_end(struct play *play)
 {
 	while (play->arbiter->n_leases > 0) {
-		arbiter_end(play->arbiter, play->arbiter->leases[0]->id, RESULT_OK, "end");
+		arbiter_end(play->arbiter, play->arbiter->leases[0], RESULT_OK, "end");
 		CHECK(arbiter_observe(play->arbiter, NULL, 0) == 0);
 		play_drain(play);
 	}

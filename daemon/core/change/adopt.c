@@ -375,17 +375,6 @@ static void drop(struct lease *lease, uint64_t possible)
 	lease->n_partitions = kept;
 }
 
-static void end_for(struct lease *lease, const char reason[static REQUEST_TEXT])
-{
-	if (lease->state == STATE_ENDING)
-		return;
-	lease->lend.idle |= lease->state == STATE_INACTIVE || lease->state == STATE_ACTIVATING;
-	lease->lend.give_up_usec = UINT64_MAX;
-	lease->state = STATE_ENDING;
-	lease->cause = RESULT_NO_SUCH_GPU;
-	memcpy(lease->reason, reason, sizeof(lease->reason));
-}
-
 /* Policy may have let best effort go beyond the slots, and have thought better of it. */
 static void tell_oversubscribed(struct arbiter *arbiter, const struct lease *lease)
 {
@@ -434,8 +423,8 @@ int arbiter_adopt(struct arbiter *arbiter, struct lease *lease, const char *lost
 		return r;
 
 	drop(lease, possible);
-	if (reason[0])
-		end_for(lease, reason);
+	if (reason[0] && lease->state != STATE_ENDING)
+		lease_set_ending(lease, RESULT_NO_SUCH_GPU, reason);
 	put_into_force(arbiter, lease);
 	return 0;
 }
@@ -501,57 +490,4 @@ void arbiter_adopted(struct arbiter *arbiter)
 	arbiter->lending = true; /* the next arbiter_lend() finds out */
 	lend_sum_up(arbiter);
 	ledger_grow(arbiter, UINT64_MAX);
-}
-
-/* ---- processes --------------------------------------------------------------------- */
-
-size_t arbiter_processes(const struct arbiter *arbiter, uint64_t id, struct lease_process *ret,
-			 size_t max)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < arbiter->n_known; i++) {
-		const struct known_process *known = &arbiter->known[i];
-
-		/* One that is on several GPUs is there several times. */
-		if (known->lease != id || (i > 0 && known[-1].pid == known->pid &&
-					   known[-1].start_time == known->start_time))
-			continue;
-		if (n < max)
-			ret[n] = (struct lease_process){ known->pid, known->start_time };
-		n++;
-	}
-	return n;
-}
-
-static bool is_known(const struct arbiter *arbiter, uint64_t id,
-		     const struct lease_process *process)
-{
-	for (size_t i = 0; i < arbiter->n_known; i++)
-		if (arbiter->known[i].pid == process->pid &&
-		    arbiter->known[i].start_time == process->start_time &&
-		    arbiter->known[i].lease == id)
-			return true;
-	return false;
-}
-
-int arbiter_adopt_process(struct arbiter *arbiter, uint64_t id, const struct lease_process *process)
-{
-	struct known_process *more;
-	size_t at = arbiter->n_known;
-
-	if (is_known(arbiter, id, process))
-		return 0;
-	more = reallocarray(arbiter->known, arbiter->n_known + 1, sizeof(*more));
-	if (!more)
-		return -ENOMEM;
-	arbiter->known = more;
-	while (at > 0 && more[at - 1].pid > process->pid)
-		at--;
-	memmove(&more[at + 1], &more[at], (arbiter->n_known - at) * sizeof(*more));
-	more[at] = (struct known_process){ .pid = process->pid,
-					   .start_time = process->start_time,
-					   .lease = id };
-	arbiter->n_known++;
-	return 0;
 }

@@ -21,10 +21,3 @@ int arbiter_adopt(struct arbiter *arbiter, struct lease *lease, const char *lost
 
 /* Call it when all saved leases are adopted. */
 void arbiter_adopted(struct arbiter *arbiter);
-
-/* Processes that were observed to use the GPUs for this lease; they are saved with it, so that
- * the end of an ending lease is noticed after a restart. Returns how many there are. */
-size_t arbiter_processes(const struct arbiter *arbiter, uint64_t id, struct lease_process *ret,
-			 size_t max);
-int arbiter_adopt_process(struct arbiter *arbiter, uint64_t id,
-			  const struct lease_process *process); /* -ENOMEM */

@@ -25,6 +25,7 @@
 #include "core/change/wait.h"
 #include "core/decide/plan.h"
 #include "core/ledger/check.h"
+#include "core/ledger/known.h"
 #include "core/ledger/ledger.h"
 #include "core/ledger/waiting-queue.h"
 

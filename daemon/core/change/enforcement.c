@@ -63,10 +63,10 @@ static void apply(struct arbiter *arbiter, struct lease *lease)
 
 	if (lease->state == STATE_REVOKING) {
 		memcpy(reason, lease->reason, sizeof(reason));
-		arbiter_end(arbiter, lease->id, RESULT_OK, reason);
+		arbiter_end(arbiter, lease, RESULT_OK, reason);
 	} else if (lease->enforce.step == ENFORCE_STEP_KILL && lease->state != STATE_ENDING) {
 		lease->revoked = true;
-		arbiter_end(arbiter, lease->id, RESULT_OK,
+		arbiter_end(arbiter, lease, RESULT_OK,
 			    "its CUs were needed, and it did not give them back in time");
 	} else if (lease->enforce.step == ENFORCE_STEP_REPORT && lease->state == STATE_GRANTED) {
 		lease_set_reason(lease, "has not given back CUs that others need, and its deadline "
@@ -112,22 +112,4 @@ struct lease *arbiter_next_thaw(struct arbiter *arbiter)
 		return lease;
 	}
 	return NULL;
-}
-
-size_t arbiter_own_processes(const struct arbiter *arbiter, uint64_t id, struct lease_process *ret,
-			     size_t max)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < arbiter->n_known; i++) {
-		const struct known_process *known = &arbiter->known[i];
-
-		if (known->lease != id || !known->own || known->start_time == 0 ||
-		    known->start_time == KNOWN_UNSEEN || (i > 0 && known[-1].pid == known->pid))
-			continue;
-		if (n < max)
-			ret[n] = (struct lease_process){ known->pid, known->start_time };
-		n++;
-	}
-	return n;
 }

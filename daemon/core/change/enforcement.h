@@ -24,8 +24,3 @@ struct lease *arbiter_next_thaw(struct arbiter *arbiter);
  * not allow to kill it. */
 uint64_t enforce_over_at(const struct arbiter *arbiter, const struct lease *lease,
 			 uint64_t now_usec);
-
-/* Processes that are bound to the lease or were started by a bound process: only these may be
- * killed. Returns how many there are. */
-size_t arbiter_own_processes(const struct arbiter *arbiter, uint64_t id, struct lease_process *ret,
-			     size_t max);

@@ -108,7 +108,7 @@ static void end_leases(struct arbiter *arbiter, unsigned slot, const char *reaso
 		if (lease->state == STATE_ENDING)
 			ledger_touch(arbiter, lease, TOUCH_CHANGED); /* to be saved as of no GPU */
 		else
-			arbiter_end(arbiter, lease->id, RESULT_NO_SUCH_GPU, reason);
+			arbiter_end(arbiter, lease, RESULT_NO_SUCH_GPU, reason);
 	}
 }
 

@@ -3,36 +3,33 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/decide/review.h"
+#include "core/ledger/known.h"
 #include "core/ledger/waiting-queue.h"
 
-void arbiter_end(struct arbiter *arbiter, uint64_t id, enum result_kind cause, const char *reason)
+void arbiter_end(struct arbiter *arbiter, struct lease *lease, enum result_kind cause,
+		 const char *reason)
 {
-	struct lease *lease = ledger_find(arbiter, id);
-	bool waiting;
+	bool waiting = lease->state == STATE_WAITING;
 
-	if (!lease || lease->state == STATE_ENDING)
+	if (lease->state == STATE_ENDING)
 		return;
-	waiting = lease->state == STATE_WAITING;
 	if (waiting)
 		queue_remove(arbiter, lease);
-	lease->lend.idle |= lease->state == STATE_INACTIVE || lease->state == STATE_ACTIVATING;
-	lease->lend.give_up_usec = UINT64_MAX;
-	lease->state = STATE_ENDING;
-	lease->cause = cause;
-	lease_set_reason(lease, reason);
+	lease_set_ending(lease, cause, reason);
 	ledger_touch(arbiter, lease, TOUCH_ENDING);
 	if (waiting)
 		ledger_remove(arbiter, lease);
 }
 
-static void end_if_dead(struct arbiter *arbiter, const struct lease *lease, const char *reason)
+/* ---- holders and bound processes --------------------------------------------------------- */
+
+static void end_if_dead(struct arbiter *arbiter, struct lease *lease, const char *reason)
 {
 	if (!lease_alive(lease))
-		arbiter_end(arbiter, lease->id, RESULT_OK, reason);
+		arbiter_end(arbiter, lease, RESULT_OK, reason);
 }
 
 void arbiter_add_holder(struct arbiter *arbiter, uint64_t id)
@@ -67,26 +64,6 @@ int arbiter_bind(struct arbiter *arbiter, uint64_t id, pid_t pid)
 	return 0;
 }
 
-/* Its queues outlive it: the next look has to know whose they are, though it may be the
- * first. Without memory they are a stranger's. */
-static void remember(struct arbiter *arbiter, pid_t pid, uint64_t id)
-{
-	struct known_process *more;
-
-	for (size_t i = 0; i < arbiter->n_known; i++) {
-		if (arbiter->known[i].pid != pid)
-			continue;
-		if (!ledger_find(arbiter, arbiter->known[i].lease))
-			arbiter->known[i].lease = id;
-		return;
-	}
-	more = reallocarray(arbiter->known, arbiter->n_known + 1, sizeof(*more));
-	if (!more)
-		return;
-	arbiter->known = more;
-	more[arbiter->n_known++] = (struct known_process){ pid, KNOWN_UNSEEN, id, true };
-}
-
 void arbiter_bound_gone(struct arbiter *arbiter, uint64_t id, pid_t pid)
 {
 	struct lease *lease = ledger_find(arbiter, id);
@@ -95,7 +72,7 @@ void arbiter_bound_gone(struct arbiter *arbiter, uint64_t id, pid_t pid)
 		if (lease->bound[i] != pid)
 			continue;
 		lease->bound[i] = lease->bound[--lease->n_bound];
-		remember(arbiter, pid, id);
+		known_bound_died(arbiter, id, pid);
 		end_if_dead(arbiter, lease, "the last bound process is gone");
 		return;
 	}
@@ -113,19 +90,21 @@ int arbiter_acknowledge(struct arbiter *arbiter, uint64_t id, uint64_t generatio
 		return 0;
 	lease->acknowledged = generation;
 	if (generation < lease->generation)
-		return 0; /* a later change is on its way: what it needs stays charged */
+		return 0; /* a later generation was sent: its charges stay */
 	if (lease->state == STATE_REVOKING) {
-		arbiter_end(arbiter, id, RESULT_OK, lease->reason);
+		arbiter_end(arbiter, lease, RESULT_OK, lease->reason);
 		return 0;
 	}
-	ledger_touch(arbiter, lease, TOUCH_CHANGED); /* to be saved: it is told only once */
+	ledger_touch(arbiter, lease, TOUCH_CHANGED); /* save it: the holder does not repeat it */
 	lease->verify.pending = lease->adaptable && arbiter->verifies;
 	if (!lease->verify.pending)
 		ledger_follow(arbiter, lease);
 	return 0;
 }
 
-static uint64_t later(uint64_t now_usec, uint64_t grace_usec)
+/* ---- ends that the holder did not ask for ------------------------------------------------- */
+
+static uint64_t deadline_of(uint64_t now_usec, uint64_t grace_usec)
 {
 	return grace_usec > UINT64_MAX - 1 - now_usec ? UINT64_MAX - 1 : now_usec + grace_usec;
 }
@@ -134,7 +113,7 @@ int arbiter_revoke(struct arbiter *arbiter, uint64_t id, uint64_t now_usec, uint
 		   const char *reason, struct result *result)
 {
 	struct lease *lease = ledger_find(arbiter, id);
-	uint64_t deadline = later(now_usec, grace_usec);
+	uint64_t deadline = deadline_of(now_usec, grace_usec);
 	char text[2 * REQUEST_TEXT];
 
 	if (!lease)
@@ -153,8 +132,8 @@ int arbiter_revoke(struct arbiter *arbiter, uint64_t id, uint64_t now_usec, uint
 	snprintf(text, sizeof(text), "revoked by an administrator%s%s", reason[0] ? ": " : "",
 		 reason);
 	lease->revoked = true;
-	if (lease->state == STATE_WAITING || lease->lend.never_granted) { /* it was never granted */
-		arbiter_end(arbiter, id, RESULT_NOT_PERMITTED, text);
+	if (lease->state == STATE_WAITING || lease->lend.never_granted) {
+		arbiter_end(arbiter, lease, RESULT_NOT_PERMITTED, text);
 		return 0;
 	}
 	lease->lend.idle |= lease->state == STATE_INACTIVE || lease->state == STATE_ACTIVATING;
@@ -171,12 +150,12 @@ int arbiter_revoke(struct arbiter *arbiter, uint64_t id, uint64_t now_usec, uint
 void arbiter_review(struct arbiter *arbiter)
 {
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		const struct lease *lease = arbiter->leases[i];
-		char reason[512]; /* cut when it is given to the lease */
+		struct lease *lease = arbiter->leases[i];
+		char reason[512]; /* arbiter_end() cuts it */
 
 		if (lease->n_partitions == 0 || lease->state == STATE_ENDING)
 			continue;
 		if (!review_lease(arbiter, lease, reason, sizeof(reason)))
-			arbiter_end(arbiter, lease->id, RESULT_NOT_PERMITTED, reason);
+			arbiter_end(arbiter, lease, RESULT_NOT_PERMITTED, reason);
 	}
 }

@@ -1,12 +1,33 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What keeps a lease alive, and how it ends. */
+/*
+ * What keeps a lease alive, and how it ends. The states of a lease:
+ *
+ *	Reserve --+-- does not fit, may wait --> WAITING --+
+ *	          |                                        |
+ *	          +-- fits <------- something is free -----+
+ *	          |
+ *	          +-- CUs free ---------> GRANTED <--- borrowers gave back ---+
+ *	          |                         |                                 |
+ *	          +-- CUs borrowed -------- | ---------> ACTIVATING ----------+
+ *	          |                         |             |    ^
+ *	          |                         | Deactivate  |    | Activate
+ *	          |                         v             v    |
+ *	          +-- start-inactive ----> INACTIVE <-----+----+
+ *
+ *	GRANTED, INACTIVE, ACTIVATING -- Revoke --> REVOKING -- acknowledged or deadline --> ENDING
+ *	every state -- last holder gone, released, GPU gone, policy, time-out --> ENDING
+ *	ENDING -- no process of the lease uses a GPU --> removed
+ *
+ * A waiting lease, and one that was never granted, has nothing to give back: Revoke ends it at
+ * once. A waiting lease is removed at once when it ends.
+ */
 
 #include "core/ledger/ledger.h"
 
-/* Holders and bound processes keep a lease alive. When the last one is gone the lease is ending;
- * arbiter_observe() removes it when none of its processes uses a GPU. Unknown ids do nothing. */
+/* Holders and bound processes keep a lease alive; without any it is ending. Unknown ids do
+ * nothing. */
 void arbiter_add_holder(struct arbiter *arbiter, uint64_t id);
 void arbiter_holder_gone(struct arbiter *arbiter, uint64_t id);
 int arbiter_bind(struct arbiter *arbiter, uint64_t id, pid_t pid); /* -ENOENT, -ENOSPC */
@@ -16,9 +37,10 @@ void arbiter_bound_gone(struct arbiter *arbiter, uint64_t id, pid_t pid);
  * sent. */
 int arbiter_acknowledge(struct arbiter *arbiter, uint64_t id, uint64_t generation);
 
-/* Ends a lease. cause: the error for a program that waits for the lease; RESULT_OK: none. A
- * waiting lease has nothing to release and is removed at once. */
-void arbiter_end(struct arbiter *arbiter, uint64_t id, enum result_kind cause, const char *reason);
+/* Ends a lease; does nothing if it is ending. cause: the error for a program that waits for the
+ * lease; RESULT_OK: none. */
+void arbiter_end(struct arbiter *arbiter, struct lease *lease, enum result_kind cause,
+		 const char *reason);
 
 /* The lease ends when its holder acknowledges a new generation, or at the deadline. A second
  * revocation can only bring the deadline forward. */

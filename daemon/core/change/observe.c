@@ -7,16 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/ledger/ledger.h"
+#include "core/ledger/known.h"
 
-/* ---- whose a process is ------------------------------------------------------------ */
+/* ---- attribution ------------------------------------------------------------------------- */
 
-/* The owner's pid came from the bus and may be another process's by now; that it is at
- * least the same user's bounds the harm. */
+/* May the process be one of this lease's? The owner's pid came from the bus, and another process
+ * may have it by now: only a process of the same user counts. */
 static bool is_of(const struct lease *lease, pid_t pid, uid_t uid)
 {
 	if (lease->state == STATE_WAITING)
-		return false; /* what it uses already is not by this lease */
+		return false; /* what the process uses was not granted by this lease */
 	return lease_is_bound(lease, pid) ||
 	       (pid > 0 && lease->pid == pid && (uid == lease->owner || uid == (uid_t)-1));
 }
@@ -29,7 +29,7 @@ static const struct lease *lease_of_pid(const struct arbiter *arbiter, pid_t pid
 	return NULL;
 }
 
-/* The only lease of the process's cgroup; NULL where there are none or several. */
+/* The only lease of this systemd unit; NULL if there are none or several. */
 static const struct lease *lease_of_unit(const struct arbiter *arbiter, const char *unit)
 {
 	const struct lease *found = NULL;
@@ -45,22 +45,7 @@ static const struct lease *lease_of_unit(const struct arbiter *arbiter, const ch
 	return found;
 }
 
-static const struct known_process *find_known(const struct arbiter *arbiter,
-					      const struct observed *row)
-{
-	for (size_t i = 0; i < arbiter->n_known; i++) {
-		const struct known_process *known = &arbiter->known[i];
-
-		/* A dead process has no start time any more, but the pid is not free yet. */
-		if (known->pid == row->pid &&
-		    (known->start_time == row->start_time || row->start_time == 0 ||
-		     known->start_time == KNOWN_UNSEEN))
-			return known;
-	}
-	return NULL;
-}
-
-/* The kernel has vouched for this, which it has not for the pid of who asked. */
+/* A pidfd proves that a process is bound. The pid of a lease's owner proves nothing. */
 static bool is_bound_to(const struct lease *lease, const struct observed *row)
 {
 	if (lease_is_bound(lease, row->pid))
@@ -71,11 +56,11 @@ static bool is_bound_to(const struct lease *lease, const struct observed *row)
 	return false;
 }
 
-/* The lease that the process, or the nearest ancestor, owns or is bound to; else the one
- * of its cgroup. What was settled once stays, while that lease lives. */
+/* The lease that the process or its nearest ancestor owns or is bound to; otherwise the lease of
+ * its unit. A process keeps the lease that it was attributed to before while that lease exists. */
 static struct known_process attribute(const struct arbiter *arbiter, const struct observed *row)
 {
-	const struct known_process *known = find_known(arbiter, row);
+	const struct known_process *known = known_find(arbiter, row->pid, row->start_time);
 	const struct lease *lease = lease_of_pid(arbiter, row->pid, row->uid);
 	struct known_process ret = { .pid = row->pid, .start_time = row->start_time };
 
@@ -92,9 +77,9 @@ static struct known_process attribute(const struct arbiter *arbiter, const struc
 	return ret;
 }
 
-/* ---- counting ---------------------------------------------------------------------- */
+/* ---- counting ---------------------------------------------------------------------------- */
 
-/* One that is there, rather than one that had this id. */
+/* A present GPU rather than an absent one that had the same kfd_gpu_id. NULL. */
 static struct gpu *gpu_of_row(struct arbiter *arbiter, const struct observed *row)
 {
 	struct gpu *found = NULL;
@@ -108,13 +93,10 @@ static struct gpu *gpu_of_row(struct arbiter *arbiter, const struct observed *ro
 	return found;
 }
 
-static struct partition *partition_on(struct lease *lease, const struct arbiter *arbiter,
+static struct partition *partition_on(const struct arbiter *arbiter, const struct lease *lease,
 				      const struct gpu *gpu)
 {
-	for (size_t i = 0; lease && i < lease->n_partitions; i++)
-		if (&arbiter->gpus[lease->partitions[i].gpu] == gpu)
-			return &lease->partitions[i];
-	return NULL;
+	return lease ? lease_partition_on(lease, (unsigned)(gpu - arbiter->gpus)) : NULL;
 }
 
 static void add_use(struct budget *sum, const struct observed *row)
@@ -126,24 +108,24 @@ static void add_use(struct budget *sum, const struct observed *row)
 	sum->processes += row->queues > 0 || row->sdma_queues > 0;
 }
 
-/* Keeps the strangers with the most queues, most first. */
-static void add_unmanaged_process(struct gpu *gpu, const struct observed *row)
+/* Keeps the unmanaged processes with the most queues, most queues first. */
+static void add_unmanaged(struct gpu_observed *observed, const struct observed *row)
 {
-	struct unmanaged_process unmanaged_process = { .pid = row->pid,
-						       .uid = row->uid,
-						       .queues = row->queues };
-	size_t at = gpu->observed.n_processes;
+	struct unmanaged_process process = { .pid = row->pid,
+					     .uid = row->uid,
+					     .queues = row->queues };
+	size_t at = observed->n_processes;
 
-	memcpy(unmanaged_process.command, row->command, sizeof(unmanaged_process.command));
-	while (at > 0 && gpu->observed.processes[at - 1].queues < row->queues)
+	memcpy(process.command, row->command, sizeof(process.command));
+	while (at > 0 && observed->processes[at - 1].queues < row->queues)
 		at--;
 	if (at == GPU_UNMANAGED_MAX)
 		return;
-	if (gpu->observed.n_processes < GPU_UNMANAGED_MAX)
-		gpu->observed.n_processes++;
-	memmove(&gpu->observed.processes[at + 1], &gpu->observed.processes[at],
-		(gpu->observed.n_processes - 1 - at) * sizeof(unmanaged_process));
-	gpu->observed.processes[at] = unmanaged_process;
+	if (observed->n_processes < GPU_UNMANAGED_MAX)
+		observed->n_processes++;
+	memmove(&observed->processes[at + 1], &observed->processes[at],
+		(observed->n_processes - 1 - at) * sizeof(process));
+	observed->processes[at] = process;
 }
 
 static unsigned beyond(unsigned used, unsigned granted)
@@ -151,14 +133,15 @@ static unsigned beyond(unsigned used, unsigned granted)
 	return used > granted ? used - granted : 0;
 }
 
-/* One process may own several leases on a GPU: what exceeds one counts for the next. */
+/* A process may own several leases on a GPU: queues beyond the budget of the first count for the
+ * next lease that has some left. */
 static void spread_use(struct arbiter *arbiter, struct gpu *gpu, struct partition *first,
 		       const struct observed *row)
 {
 	struct observed rest = *row;
 
 	for (size_t i = 0; i < arbiter->n_leases && rest.queues > 0; i++) {
-		struct partition *p = partition_on(arbiter->leases[i], arbiter, gpu);
+		struct partition *p = partition_on(arbiter, arbiter->leases[i], gpu);
 		unsigned room, part;
 
 		if (!p || p == first || !is_of(arbiter->leases[i], row->pid, row->uid))
@@ -185,15 +168,15 @@ static void count_row(struct arbiter *arbiter, const struct observed *row, uint6
 	if (lease)
 		lease->observed.processes++;
 	add_use(&gpu->observed.used, row);
-	partition = partition_on(lease, arbiter, gpu);
+	partition = partition_on(arbiter, lease, gpu);
 	if (partition) {
 		spread_use(arbiter, gpu, partition, row);
 		return;
 	}
-	/* No lease, or none on this GPU. */
+	/* The process has no lease, or none on this GPU. */
 	if (arbiter->settings->unmanaged != UNMANAGED_IGNORE)
 		add_use(&gpu->observed.unmanaged, row);
-	add_unmanaged_process(gpu, row);
+	add_unmanaged(&gpu->observed, row);
 }
 
 /* ---- beyond the budgets ---------------------------------------------------------------- */
@@ -201,12 +184,12 @@ static void count_row(struct arbiter *arbiter, const struct observed *row, uint6
 #define COUNTED 4U
 
 struct counted {
-	const char *what;
+	const char *name;
 	uint64_t used, charged;
 };
 
-/* ROCr makes SDMA queues by itself, and VRAM is anybody's: those of who asked for none are
- * not held against them. */
+/* SDMA queues and VRAM count only for a lease that asked for some: ROCr creates SDMA queues on its
+ * own, and every process uses VRAM. */
 static void count(const struct partition *p, struct counted ret[static COUNTED])
 {
 	const struct budget *used = &p->used, *charged = &p->charged;
@@ -244,13 +227,13 @@ void arbiter_excess(const struct arbiter *arbiter, const struct lease *lease, ch
 				continue;
 			n += (size_t)snprintf(
 				ret + n, size - n, "%s%" PRIu64 " %s on %s (granted: %" PRIu64 ")",
-				n > 0 ? ", " : "", list[j].used, list[j].what,
+				n > 0 ? ", " : "", list[j].used, list[j].name,
 				arbiter->gpus[lease->partitions[i].gpu].info.name, list[j].charged);
 		}
 	}
 }
 
-/* What a lease has beyond its budget, charged to nobody but gone all the same. */
+/* What a lease uses beyond its budgets is charged to no lease, but is not free either. */
 static void count_excess(struct arbiter *arbiter, struct lease *lease)
 {
 	char reason[REQUEST_TEXT] = "";
@@ -284,9 +267,9 @@ static void count_excess(struct arbiter *arbiter, struct lease *lease)
 	lease->observed.excessive = excessive;
 }
 
-/* The run list is oversubscribed with more processes than VMIDs or more queues than
- * slots: pm_calc_rlib_size(), kfd_packet_manager.c. Promises beyond that count too,
- * unless policy lets best effort go there. */
+/* The kernel oversubscribes the run list when there are more processes than VMIDs or more queues
+ * than slots: pm_calc_rlib_size(), kfd_packet_manager.c. Granted budgets count like use, unless
+ * policy allows best-effort leases beyond the slots. */
 static bool is_oversubscribed(const struct gpu *gpu, const struct settings *settings)
 {
 	const struct budget *c = &gpu->charged, *e = &gpu->observed.excess,
@@ -301,9 +284,9 @@ static bool is_oversubscribed(const struct gpu *gpu, const struct settings *sett
 	       c->processes + e->processes + u->processes > gpu->info.process_slots;
 }
 
-/* ---- one look ---------------------------------------------------------------------- */
+/* ---- one scan ---------------------------------------------------------------------------- */
 
-static void forget(struct arbiter *arbiter)
+static void clear(struct arbiter *arbiter)
 {
 	for (size_t i = 0; i < arbiter->n_gpus; i++)
 		memset(&arbiter->gpus[i].observed, 0, sizeof(arbiter->gpus[i].observed));
@@ -341,7 +324,7 @@ static bool is_freed(const struct gpu_observed *now, const struct gpu_observed *
 	       (before->oversubscribed && !now->oversubscribed);
 }
 
-/* Leases that were ending, and whose last process has left the hardware. */
+/* Removes ending leases of which no process uses a GPU. */
 static void remove_ended(struct arbiter *arbiter)
 {
 	for (size_t i = arbiter->n_leases; i-- > 0;) {
@@ -361,8 +344,7 @@ static bool was_known(const struct arbiter *arbiter, const struct known_process 
 	return false;
 }
 
-/* What is known of a lease's processes outlives the daemon: who has lost its parent, and what
- * the hardware has of the dead, could not be found out anew. */
+/* Newly attributed processes are saved: known.h. */
 static void save_new(struct arbiter *arbiter, const struct known_process *known, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -384,7 +366,7 @@ int arbiter_observe(struct arbiter *arbiter, const struct observed *rows, size_t
 	for (size_t i = 0; i < arbiter->n_gpus; i++)
 		memcpy(&before[i], &arbiter->gpus[i].observed, sizeof(*before));
 
-	forget(arbiter);
+	clear(arbiter);
 	for (size_t i = 0; i < n; i++) {
 		known[i] = attribute(arbiter, &rows[i]);
 		count_row(arbiter, &rows[i], known[i].lease);

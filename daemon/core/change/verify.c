@@ -1,30 +1,32 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-
 #include "core/change/verify.h"
 
 #include <stdio.h>
 
-/* The lease whose process this is, as it was settled when its use was seen. */
-static uint64_t lease_of(const struct arbiter *arbiter, pid_t pid)
+#include "core/ledger/known.h"
+
+/* The lease that the last scan attributed this process to, or that it is bound to; NULL. */
+static const struct lease *lease_of(const struct arbiter *arbiter, pid_t pid)
 {
-	for (size_t i = 0; i < arbiter->n_known; i++)
-		if (arbiter->known[i].pid == pid && arbiter->known[i].lease)
-			return arbiter->known[i].lease;
+	uint64_t id = known_lease(arbiter, pid);
+
+	if (id)
+		return ledger_find(arbiter, id);
 	for (size_t i = 0; i < arbiter->n_leases; i++)
 		if (lease_is_bound(arbiter->leases[i], pid))
-			return arbiter->leases[i]->id;
-	return 0;
+			return arbiter->leases[i];
+	return NULL;
 }
 
-/* A process may have several leases of its user: its own, and those that it asked for or that are
- * bound to it. */
+/* May the process use this lease? own: the lease that it is attributed to. It may use other leases
+ * of the same user that it asked for or is bound to. */
 static bool may_be_of(const struct lease *lease, const struct lease *own, pid_t pid)
 {
 	return lease == own || (lease->owner == own->owner && lease->state != STATE_WAITING &&
 				(lease->pid == pid || lease_is_bound(lease, pid)));
 }
 
-/* Where the queue may be the lease's; NULL: nowhere. */
+/* The partition of the lease that the queue may belong to; NULL. */
 static struct partition *partition_of(const struct arbiter *arbiter, const struct lease *lease,
 				      const struct lease *own, const struct observed_mask *row)
 {
@@ -36,18 +38,17 @@ static struct partition *partition_of(const struct arbiter *arbiter, const struc
 	return NULL;
 }
 
-static void note_queue(struct partition *p, const struct observed_mask *row)
+static void add_queue(struct partition *p, const struct observed_mask *row)
 {
 	p->queues.verified = p->queues.wide_pid == 0;
 	p->queues.priorities |= (uint16_t)(1U << row->priority);
 }
 
-/* The queue is that lease's within whose mask it is. One that is in none may be any's: where one
- * of them has not followed, none of them is known to have. */
-static void look(const struct arbiter *arbiter, const struct observed_mask *row)
+/* Attributes a queue to the first lease whose mask contains it. A queue within no mask may belong to
+ * any lease of the process: then none of them is verified. */
+static void compare(const struct arbiter *arbiter, const struct observed_mask *row)
 {
-	uint64_t id = lease_of(arbiter, row->pid);
-	const struct lease *own = id ? ledger_find(arbiter, id) : NULL;
+	const struct lease *own = lease_of(arbiter, row->pid);
 	struct partition *p;
 
 	if (!own)
@@ -55,7 +56,7 @@ static void look(const struct arbiter *arbiter, const struct observed_mask *row)
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		p = partition_of(arbiter, arbiter->leases[i], own, row);
 		if (p && cuset_within(&row->cus, &p->cus)) {
-			note_queue(p, row);
+			add_queue(p, row);
 			return;
 		}
 	}
@@ -63,7 +64,7 @@ static void look(const struct arbiter *arbiter, const struct observed_mask *row)
 		p = partition_of(arbiter, arbiter->leases[i], own, row);
 		if (!p)
 			continue;
-		note_queue(p, row);
+		add_queue(p, row);
 		p->queues.verified = false;
 		p->queues.wide_pid = row->pid;
 	}
@@ -91,15 +92,15 @@ static void judge(struct arbiter *arbiter, struct lease *lease)
 		return;
 	lease->verify.false_ack = true;
 	snprintf(reason, sizeof(reason),
-		 "says that it follows generation %llu, but a queue of pid %d "
-		 "has other CUs of %s too",
+		 "acknowledged generation %llu, but a queue of pid %d still has CUs of %s outside "
+		 "its mask",
 		 (unsigned long long)lease->generation, p->queues.wide_pid,
 		 arbiter->gpus[p->gpu].info.name);
 	lease_set_reason(lease, reason);
 	ledger_touch(arbiter, lease, TOUCH_CHANGED | TOUCH_DRIFT);
 }
 
-static bool any_unjudged(const struct lease *lease)
+static bool any_unscanned(const struct lease *lease)
 {
 	for (size_t i = 0; i < lease->n_partitions; i++)
 		if (lease->partitions[i].used.queues > 0 && !lease->partitions[i].queues.scanned)
@@ -115,72 +116,50 @@ bool arbiter_wants_masks(const struct arbiter *arbiter, bool *ret_urgent)
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		const struct lease *lease = arbiter->leases[i];
 
-		wanted |= lease->verify.pending || any_unjudged(lease);
+		wanted |= lease->verify.pending || any_unscanned(lease);
 		*ret_urgent |= lease->verify.pending && !lease->verify.false_ack;
 	}
 	return wanted;
 }
 
-static void forget(struct lease *lease, bool judged)
+static void clear(struct lease *lease)
 {
 	for (size_t i = 0; i < lease->n_partitions; i++) {
-		lease->partitions[i].queues.verified = false;
-		lease->partitions[i].queues.wide_pid = 0;
-		lease->partitions[i].queues.priorities_before =
-			lease->partitions[i].queues.priorities;
-		lease->partitions[i].queues.priorities = 0;
-		lease->partitions[i].queues.scanned = judged;
+		struct partition *p = &lease->partitions[i];
+
+		p->queues.verified_before = p->queues.verified;
+		p->queues.verified = false;
+		p->queues.wide_pid = 0;
+		p->queues.priorities_before = p->queues.priorities;
+		p->queues.priorities = 0;
+		p->queues.scanned = true;
 	}
 }
 
-static uint64_t verified(const struct lease *lease)
+static bool has_changed(const struct lease *lease)
 {
-	uint64_t bits = 0;
+	for (size_t i = 0; i < lease->n_partitions; i++) {
+		const struct partition *p = &lease->partitions[i];
 
-	for (size_t i = 0; i < lease->n_partitions; i++)
-		bits |= (uint64_t)lease->partitions[i].queues.verified << i;
-	return bits;
-}
-
-static bool other_priorities(const struct lease *lease)
-{
-	for (size_t i = 0; i < lease->n_partitions; i++)
-		if (lease->partitions[i].queues.priorities !=
-		    lease->partitions[i].queues.priorities_before)
+		if (p->queues.verified != p->queues.verified_before ||
+		    p->queues.priorities != p->queues.priorities_before)
 			return true;
+	}
 	return false;
 }
 
 void arbiter_masks_observed(struct arbiter *arbiter, const struct observed_mask *rows, size_t n)
 {
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		arbiter->leases[i]->verify.before = verified(arbiter->leases[i]);
-		forget(arbiter->leases[i], true);
-	}
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		clear(arbiter->leases[i]);
 	for (size_t i = 0; i < n; i++)
-		look(arbiter, &rows[i]);
+		compare(arbiter, &rows[i]);
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		struct lease *lease = arbiter->leases[i];
 
-		if (verified(lease) != lease->verify.before || other_priorities(lease))
+		if (has_changed(lease))
 			ledger_touch(arbiter, lease, TOUCH_REASON);
 		if (lease->verify.pending)
 			judge(arbiter, lease);
-	}
-}
-
-void arbiter_masks_unreadable(struct arbiter *arbiter)
-{
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		struct lease *lease = arbiter->leases[i];
-
-		lease->verify.before = verified(lease);
-		forget(lease, true);
-		if (lease->verify.before || other_priorities(lease))
-			ledger_touch(arbiter, lease, TOUCH_REASON);
-		if (!lease->verify.pending)
-			continue;
-		ledger_follow(arbiter, lease);
-		ledger_touch(arbiter, lease, TOUCH_CHANGED);
 	}
 }

@@ -11,8 +11,6 @@
 bool arbiter_wants_masks(const struct arbiter *arbiter, bool *ret_urgent);
 
 /* Takes one scan: all compute queues of the hardware. A true acknowledgement frees the CUs that
- * left the masks; after a false one they stay occupied and the lease is reported. */
+ * left the masks; after a false one they stay occupied and the lease is reported. n 0: there are
+ * no queues, or the descriptors cannot be read: every acknowledgement counts as true. */
 void arbiter_masks_observed(struct arbiter *arbiter, const struct observed_mask *rows, size_t n);
-
-/* The descriptors cannot be read: acknowledgements count as true. */
-void arbiter_masks_unreadable(struct arbiter *arbiter);

@@ -152,7 +152,7 @@ static int look_at(struct arbiter *arbiter, struct lease *lease, struct partitio
 		wait_on(arbiter, lease, reason, candidates, result.kind == RESULT_QUOTA_EXCEEDED);
 		return LOOK_WAITS;
 	}
-	arbiter_end(arbiter, lease->id, result.kind, result.sentence);
+	arbiter_end(arbiter, lease, result.kind, result.sentence);
 	return LOOK_ENDED;
 }
 
@@ -230,23 +230,23 @@ int arbiter_plan_next(struct arbiter *arbiter, struct lease **ret)
 void arbiter_expire(struct arbiter *arbiter, uint64_t now_usec)
 {
 	for (size_t i = arbiter->n_waiting; i-- > 0;) {
-		const struct lease *lease = arbiter->waiting[i];
+		struct lease *lease = arbiter->waiting[i];
 		char reason[2 * REQUEST_TEXT];
 
 		if (lease->deadline_usec > now_usec)
 			continue;
 		snprintf(reason, sizeof(reason), "its deadline passed; it waited%s",
 			 strncmp(lease->reason, "waits", 5) == 0 ? lease->reason + 5 : "");
-		arbiter_end(arbiter, lease->id, RESULT_TIMED_OUT, reason);
+		arbiter_end(arbiter, lease, RESULT_TIMED_OUT, reason);
 	}
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		const struct lease *lease = arbiter->leases[i];
+		struct lease *lease = arbiter->leases[i];
 		char reason[2 * REQUEST_TEXT];
 
 		if (lease->lend.give_up_usec > now_usec || lease->state != STATE_ACTIVATING)
 			continue;
 		snprintf(reason, sizeof(reason), "its deadline passed; it %s", lease->reason);
-		arbiter_end(arbiter, lease->id, RESULT_TIMED_OUT, reason);
+		arbiter_end(arbiter, lease, RESULT_TIMED_OUT, reason);
 	}
 }
 

@@ -78,7 +78,8 @@ int lease_next_version(const struct lease *lease, size_t n_partitions, struct le
 	next->n_partitions = n_partitions;
 	next->touched = 0;
 	next->touched_next = NULL;
-	/* Saved with it: without, a token would not be found after a crash. */
+	/* The next version is saved in place of this one: without the request, a repeated
+	 * request with this token could not be compared after a crash. */
 	next->request = lease->token[0] && lease->request ? request_keep(lease->request) : NULL;
 	if (lease->token[0] && lease->request && !next->request)
 		return -ENOMEM;
@@ -95,8 +96,17 @@ void lease_set_reason(struct lease *lease, const char *reason)
 		do
 			n--;
 		while (n > 0 && ((unsigned char)reason[n] & 0xc0) == 0x80);
-	memcpy(text, reason, n); /* which may be its own */
+	memcpy(text, reason, n); /* reason may be lease->reason */
 	memcpy(lease->reason, text, sizeof(text));
+}
+
+void lease_set_ending(struct lease *lease, enum result_kind cause, const char *reason)
+{
+	lease->lend.idle |= lease->state == STATE_INACTIVE || lease->state == STATE_ACTIVATING;
+	lease->lend.give_up_usec = UINT64_MAX;
+	lease->state = STATE_ENDING;
+	lease->cause = cause;
+	lease_set_reason(lease, reason);
 }
 
 struct partition *lease_partition_on(const struct lease *lease, unsigned gpu)

@@ -57,11 +57,12 @@ struct partition {
 
 	/* Its queues, as the hardware's descriptors show them: change/verify.c. */
 	struct {
-		bool scanned;         /* no queue came or changed since the last scan of them */
-		bool verified;        /* none has a CU beyond cus */
+		bool scanned;  /* no queue came or changed since the last scan of descriptors */
+		bool verified; /* there are queues, and none has a CU beyond cus */
+		bool verified_before;
 		pid_t wide_pid;       /* a process with a queue that has one; 0: none */
 		unsigned used_before; /* used.queues at the scan before the last */
-		uint16_t priorities, priorities_before; /* bits; 0: not scanned */
+		uint16_t priorities, priorities_before; /* of the queues, as bits */
 	} queues;
 };
 
@@ -128,9 +129,8 @@ struct lease {
 
 	/* acknowledgements: change/verify.c */
 	struct {
-		bool pending;    /* acknowledged, and the queues have not been compared yet */
-		bool false_ack;  /* a queue was observed with CUs that left the mask */
-		uint64_t before; /* partitions that were verified before the present scan (bits) */
+		bool pending;   /* acknowledged, and the queues have not been compared yet */
+		bool false_ack; /* a queue was observed with CUs that left the mask */
 	} verify;
 
 	/* The last scan: change/observe.c. */
@@ -194,6 +194,9 @@ int lease_wrong_state(const struct lease *lease, struct result *result, const ch
 
 /* Copies the reason; a longer one is cut between two UTF-8 characters, as the bus requires. */
 void lease_set_reason(struct lease *lease, const char *reason);
+
+/* The state ending, with its cause and reason; changes no other lease and no GPU. */
+void lease_set_ending(struct lease *lease, enum result_kind cause, const char *reason);
 
 /* Tier and gaps are facts about how a partition is kept: see gpuarb(7) and README. */
 const char *partition_tier(const struct partition *partition);

@@ -20,16 +20,7 @@
 #include "core/policy/result.h"
 #include "core/policy/settings.h"
 
-/* A process that is attributed to a lease, or known to have none. */
-struct known_process {
-	pid_t pid;
-	uint64_t start_time; /* 0: the process was dead when first observed; KNOWN_UNSEEN */
-	uint64_t lease;      /* 0: none */
-	bool own;            /* it is bound to the lease, or an ancestor is */
-};
-
-/* start_time of a bound process that died before the first scan observed it. */
-#define KNOWN_UNSEEN UINT64_MAX
+struct known_process;
 
 struct arbiter {
 	/* The index is the number of the GPU's object on the bus. Ordered by name at the start;
@@ -53,9 +44,7 @@ struct arbiter {
 	bool lending;  /* there were adaptable leases at the last arbiter_lend() */
 	bool verifies; /* queue descriptors can be read: an acknowledgement is checked */
 
-	/* Processes attributed at the last scan, ordered by pid. A child keeps its lease when its
-	 * parent dies; a dead process keeps it until the kernel has destroyed its queues. */
-	struct known_process *known;
+	struct known_process *known; /* known.h */
 	size_t n_known;
 };
 

@@ -42,7 +42,7 @@ TEST(calls_that_wait_while_their_lease_ends_find_none)
 		call_send(method_of_lease(bus, path, i), &answer);
 		while (a.refreshed == before)
 			CHECK(sd_event_run(a.event, 60 * 1000 * 1000) > 0);
-		arbiter_end(a.arbiter, i + 1, RESULT_OK, "over");
+		arbiter_end(a.arbiter, ledger_find(a.arbiter, i + 1), RESULT_OK, "over");
 		CHECK(arbiter_observe(a.arbiter, NULL, 0) == 0);
 		adapter_carry_out(&a);
 		adapter_run(&a, &answer.came);

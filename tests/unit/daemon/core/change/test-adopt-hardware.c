@@ -123,7 +123,7 @@ TEST(what_was_ending_is_ending_still_for_the_reason_that_it_had)
 	struct pair p = pair_of(1);
 	struct lease *lease = grant(&p.old, ANY, 20);
 
-	arbiter_end(p.old.arbiter, lease->id, RESULT_NOT_PERMITTED, "because");
+	arbiter_end(p.old.arbiter, lease, RESULT_NOT_PERMITTED, "because");
 	lease = saved(lease);
 	lease->partitions[0].charged.queues = 25;
 	CHECK(adopt(&p, lease) == 0 && lease->state == STATE_ENDING);
@@ -162,7 +162,7 @@ TEST(what_waited_waits_in_its_place_and_is_judged_at_once)
 	CHECK(a->wait.candidates == 3 && b->wait.candidates == 2 && !a->touched);
 	CHECK(arbiter_plan_next(p.new.arbiter, &next) == 0);
 
-	arbiter_end(p.new.arbiter, 2, RESULT_OK, "test");
+	arbiter_end(p.new.arbiter, ledger_find(p.new.arbiter, 2), RESULT_OK, "test");
 	CHECK(arbiter_observe(p.new.arbiter, NULL, 0) == 0);
 	CHECK(arbiter_plan_next(p.new.arbiter, &next) == 1 && next->id == b->id);
 	CHECK(arbiter_commit(p.new.arbiter, next) == b && b->state == STATE_GRANTED);
@@ -208,14 +208,14 @@ TEST(a_dead_process_is_still_its_leases_after_a_restart)
 	CHECK(arbiter_set_gpus(new.arbiter, &info, 1) == 0);
 	lease = grant(&old, ANY, 10);
 	CHECK(arbiter_observe(old.arbiter, &row, 1) == 0);
-	CHECK(arbiter_processes(old.arbiter, lease->id, processes, 2) == 1);
+	CHECK(known_processes(old.arbiter, lease->id, processes, 2) == 1);
 	CHECK(processes[0].pid == 1000 + ANY && processes[0].start_time == 7);
 	arbiter_holder_gone(old.arbiter, lease->id);
 
 	lease = saved(lease);
 	lease->pid = 0; /* the one who asked is another by now */
 	CHECK(adopt_saved(new.arbiter, lease, "", why, sizeof(why)) == 0);
-	CHECK(arbiter_adopt_process(new.arbiter, lease->id, &processes[0]) == 0);
+	CHECK(known_add(new.arbiter, lease->id, &processes[0]) == 0);
 	CHECK(arbiter_observe(new.arbiter, &dead, 1) == 0);
 	CHECK(new.arbiter->n_leases == 1 && lease->observed.processes == 1);
 	CHECK(lease->partitions[0].used.queues == 2 &&
@@ -235,12 +235,12 @@ TEST(processes_are_told_once_each_and_counted_beyond_the_room)
 	struct lease_process got[4] = { 0 };
 
 	for (size_t i = 0; i < ARRAY_SIZE(list); i++)
-		CHECK(arbiter_adopt_process(s.arbiter, a->id, &list[i]) == 0);
-	CHECK(arbiter_adopt_process(s.arbiter, b->id, &(struct lease_process){ 15, 1 }) == 0);
-	CHECK(arbiter_processes(s.arbiter, a->id, got, 3) == 4 && got[3].pid == 0);
+		CHECK(known_add(s.arbiter, a->id, &list[i]) == 0);
+	CHECK(known_add(s.arbiter, b->id, &(struct lease_process){ 15, 1 }) == 0);
+	CHECK(known_processes(s.arbiter, a->id, got, 3) == 4 && got[3].pid == 0);
 	CHECK(got[0].pid == 10 && got[1].pid == 10 && got[2].pid == 20);
-	CHECK(arbiter_processes(s.arbiter, b->id, got, 4) == 1 && got[0].pid == 15);
-	CHECK(arbiter_processes(s.arbiter, 77, NULL, 0) == 0);
+	CHECK(known_processes(s.arbiter, b->id, got, 4) == 1 && got[0].pid == 15);
+	CHECK(known_processes(s.arbiter, 77, NULL, 0) == 0);
 	scene_done(&s);
 }
 
@@ -254,7 +254,7 @@ TEST(a_process_on_two_gpus_is_one)
 	};
 
 	CHECK(arbiter_observe(s.arbiter, rows, 2) == 0);
-	CHECK(arbiter_processes(s.arbiter, lease->id, NULL, 0) == 1);
+	CHECK(known_processes(s.arbiter, lease->id, NULL, 0) == 1);
 	scene_done(&s);
 }
 

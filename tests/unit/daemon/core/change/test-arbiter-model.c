@@ -22,7 +22,7 @@
 static void end_all(struct model *model)
 {
 	while (model->arbiter->n_leases > 0) {
-		arbiter_end(model->arbiter, model->arbiter->leases[0]->id, RESULT_OK, "end");
+		arbiter_end(model->arbiter, model->arbiter->leases[0], RESULT_OK, "end");
 		if (arbiter_observe(model->arbiter, NULL, 0) < 0)
 			model_fail("arbiter_observe");
 		model_carry_out(model);

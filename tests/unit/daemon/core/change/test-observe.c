@@ -264,7 +264,7 @@ TEST(what_a_lease_has_beyond_its_budgets_can_be_said)
 	CHECK(exceeds(a, plain, &row, ""));
 	row.queues = 3;
 	CHECK(exceeds(a, plain, &row, "3 queues on 0000:03:00.0 (granted: 2)"));
-	arbiter_end(a, plain->id, RESULT_OK, "");
+	arbiter_end(a, plain, RESULT_OK, "");
 	CHECK(arbiter_observe(a, NULL, 0) == 0);
 
 	request.wants[0].queues = 2;
@@ -293,7 +293,7 @@ TEST(a_process_that_is_seen_for_the_first_time_is_saved_with_its_lease)
 		;
 	CHECK(arbiter_observe(a, &row, 1) == 0);
 	CHECK(ledger_take_touched(a, &touched) == lease && touched == TOUCH_SAVE);
-	CHECK(arbiter_processes(a, lease->id, known, 2) == 1 && known[0].pid == row.pid);
+	CHECK(known_processes(a, lease->id, known, 2) == 1 && known[0].pid == row.pid);
 	CHECK(arbiter_observe(a, &row, 1) == 0 && !ledger_take_touched(a, &touched));
 	arbiter_free(a);
 }

@@ -47,7 +47,7 @@ TEST(where_nothing_can_be_seen_any_more_acknowledgements_are_believed)
 	c.l.s.arbiter->verifies = true;
 	follow(&c.l, c.borrower);
 	CHECK(c.rt->state == STATE_ACTIVATING);
-	arbiter_masks_unreadable(c.l.s.arbiter);
+	arbiter_masks_observed(c.l.s.arbiter, NULL, 0);
 	settle(&c.l);
 	CHECK(c.rt->state == STATE_GRANTED);
 	scene_done(&c.l.s);
@@ -161,7 +161,7 @@ TEST(what_becomes_of_a_priority_is_told)
 	CHECK(b.high->touched & TOUCH_REASON && !(b.normal->touched & TOUCH_REASON));
 	CHECK(b.high->partitions[0].queues.priorities == 1U << 7);
 	settle(&b.l);
-	arbiter_masks_unreadable(arbiter);
+	arbiter_masks_observed(arbiter, NULL, 0);
 	CHECK(b.high->touched & TOUCH_REASON && b.high->partitions[0].queues.priorities == 0);
 	scene_done(&b.l.s);
 }

@@ -178,7 +178,7 @@ TEST(a_reason_is_cut_where_a_character_begins)
 	for (size_t i = 1; i + 2 < sizeof(text); i += 2)
 		memcpy(&text[i], "ü", 2);
 	for (size_t odd = 0; odd < 2; odd++, id = grant(&s, ANY, 10)->id) {
-		arbiter_end(s.arbiter, id, RESULT_OK, &text[odd]);
+		arbiter_end(s.arbiter, ledger_find(s.arbiter, id), RESULT_OK, &text[odd]);
 		CHECK(touched_of(&s, id, &lease) & TOUCH_ENDING);
 		CHECK(strlen(lease.reason) == REQUEST_TEXT - 1 - odd);
 		CHECK(strncmp(lease.reason, &text[odd], REQUEST_TEXT - 1 - odd) == 0);

@@ -153,7 +153,7 @@ TEST(leases_that_end_already_are_not_asked_to)
 	struct advice advice;
 	uint64_t first = take(arbiter, LAB, 30), second = take(arbiter, LAB, 30);
 
-	arbiter_end(arbiter, first, RESULT_OK, "");
+	arbiter_end(arbiter, ledger_find(arbiter, first), RESULT_OK, "");
 	advice = advise(arbiter, LAB, &request);
 	CHECK(advice.n == 0 && advice.exact); /* the end of the other alone does not help */
 	request = request_for(30);

@@ -74,7 +74,7 @@ TEST(a_resize_is_the_owners_and_fits_the_lease)
 	CHECK(arbiter_plan_resize(s.arbiter, &lab, lease->id, &two, &next, &s.result) == -EINVAL);
 	strcpy(lease->tenant, "gone");
 	CHECK(!resize(&s, LAB, lease->id, 10) && s.result.kind == RESULT_NO_SUCH_TENANT);
-	arbiter_end(s.arbiter, lease->id, RESULT_OK, "test");
+	arbiter_end(s.arbiter, lease, RESULT_OK, "test");
 	CHECK(!resize(&s, LAB, lease->id, 10) && s.result.kind == RESULT_INVALID_STATE);
 	scene_done(&s);
 }

@@ -41,7 +41,7 @@ static struct play played(unsigned seed)
 static bool same_processes(const struct state_lease *read, const struct arbiter *old)
 {
 	struct lease_process processes[16];
-	size_t n = arbiter_processes(old, read->lease->id, processes, ARRAY_SIZE(processes));
+	size_t n = known_processes(old, read->lease->id, processes, ARRAY_SIZE(processes));
 
 	if (n != read->n_processes)
 		return false;
@@ -285,9 +285,9 @@ TEST(the_processes_of_a_lease_come_back_up_to_the_most_that_is_kept)
 	for (size_t i = 0; i < LEASE_PROCESSES_MAX + 8; i++) {
 		struct lease_process process = { (pid_t)(INT32_MAX - i), times[i % 4] };
 
-		CHECK(arbiter_adopt_process(play.arbiter, 17, &process) == 0);
+		CHECK(known_add(play.arbiter, 17, &process) == 0);
 		process = (struct lease_process){ (pid_t)(i + 1), 5 }; /* another's */
-		CHECK(arbiter_adopt_process(play.arbiter, 18, &process) == 0);
+		CHECK(known_add(play.arbiter, 18, &process) == 0);
 	}
 	CHECK(state_save(state, play.arbiter, &rig->lease) == 0);
 	CHECK(state_load(state, &rig->arbiter, 17, &read, &rig->diagnostics) == 0);

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/ledger/known.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct known_process *known_find(const struct arbiter *arbiter, pid_t pid,
+				       uint64_t start_time)
+{
+	for (size_t i = 0; i < arbiter->n_known; i++) {
+		const struct known_process *known = &arbiter->known[i];
+
+		if (known->pid == pid && (known->start_time == start_time || start_time == 0 ||
+					  known->start_time == KNOWN_UNSEEN))
+			return known;
+	}
+	return NULL;
+}
+
+uint64_t known_lease(const struct arbiter *arbiter, pid_t pid)
+{
+	for (size_t i = 0; i < arbiter->n_known; i++)
+		if (arbiter->known[i].pid == pid && arbiter->known[i].lease)
+			return arbiter->known[i].lease;
+	return 0;
+}
+
+/* Inserts an entry before index `at`. */
+static int insert(struct arbiter *arbiter, size_t at, const struct known_process *known)
+{
+	struct known_process *more;
+
+	more = reallocarray(arbiter->known, arbiter->n_known + 1, sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	arbiter->known = more;
+	memmove(&more[at + 1], &more[at], (arbiter->n_known - at) * sizeof(*more));
+	more[at] = *known;
+	arbiter->n_known++;
+	return 0;
+}
+
+int known_add(struct arbiter *arbiter, uint64_t id, const struct lease_process *process)
+{
+	const struct known_process known = { process->pid, process->start_time, id, false };
+	size_t at = arbiter->n_known;
+
+	for (size_t i = 0; i < arbiter->n_known; i++)
+		if (arbiter->known[i].pid == known.pid &&
+		    arbiter->known[i].start_time == known.start_time &&
+		    arbiter->known[i].lease == id)
+			return 0;
+	while (at > 0 && arbiter->known[at - 1].pid > known.pid)
+		at--;
+	return insert(arbiter, at, &known);
+}
+
+void known_bound_died(struct arbiter *arbiter, uint64_t id, pid_t pid)
+{
+	const struct known_process known = { pid, KNOWN_UNSEEN, id, true };
+
+	for (size_t i = 0; i < arbiter->n_known; i++) {
+		if (arbiter->known[i].pid != pid)
+			continue;
+		if (!ledger_find(arbiter, arbiter->known[i].lease))
+			arbiter->known[i].lease = id;
+		return;
+	}
+	insert(arbiter, arbiter->n_known, &known);
+}
+
+static size_t list(const struct arbiter *arbiter, uint64_t id, bool own, struct lease_process *ret,
+		   size_t max)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < arbiter->n_known; i++) {
+		const struct known_process *known = &arbiter->known[i];
+
+		if (known->lease != id)
+			continue;
+		if (own &&
+		    (!known->own || known->start_time == 0 || known->start_time == KNOWN_UNSEEN))
+			continue;
+		/* A process on several GPUs has an entry for each. */
+		if (i > 0 && known[-1].pid == known->pid &&
+		    known[-1].start_time == known->start_time)
+			continue;
+		if (n < max)
+			ret[n] = (struct lease_process){ known->pid, known->start_time };
+		n++;
+	}
+	return n;
+}
+
+size_t known_processes(const struct arbiter *arbiter, uint64_t id, struct lease_process *ret,
+		       size_t max)
+{
+	return list(arbiter, id, false, ret, max);
+}
+
+size_t known_own_processes(const struct arbiter *arbiter, uint64_t id, struct lease_process *ret,
+			   size_t max)
+{
+	return list(arbiter, id, true, ret, max);
+}
