@@ -17,8 +17,8 @@ state=/sys/kernel/debug/kfdsim/state
 control=/sys/kernel/debug/kfdsim/control
 sim() { local code=$1; shift; ends "$code" kfdsim --gpu radeon-vii "$@"; }
 
-for test in every_thread_may_ask an_inherited_file_is_bad_and_one_of_its_own_is_not \
-	a_signal_ends_a_wait ioctls_of_others_are_not_known \
+for test in every_thread_can_use_the_file inherited_file_returns_ebadf_and_a_new_one_works \
+	a_signal_ends_a_wait foreign_ioctls_return_enotty \
 	a_place_is_the_same_memory_for_everyone \
 	a_device_keeps_its_memory_whoever_opens_it_to_be_emptied \
 	the_last_close_of_several_changes_nothing_while_the_process_lives; do
@@ -83,7 +83,7 @@ user()
 }
 user 0 --front seccomp -- id -u
 out_is 65534
-user 0 --front seccomp -- "$dir/test-kfd" an_inherited_file_is_bad_and_one_of_its_own_is_not
+user 0 --front seccomp -- "$dir/test-kfd" inherited_file_returns_ebadf_and_a_new_one_works
 user 0 -- jq .front $state # FUSE is not to be had, and nothing is said of it
 out_is '"seccomp"'
 [ ! -s "$dir/err" ] || complain 'something was said'

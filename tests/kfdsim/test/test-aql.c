@@ -167,7 +167,7 @@ TEST(a_packet_that_is_not_ready_holds_up_those_after_it)
 	rig_stop(&rig);
 }
 
-TEST(a_doorbell_that_was_rung_over_loses_no_packet)
+TEST(overwritten_doorbell_loses_no_packet)
 {
 	start();
 	rig_dispatch(&rig, 1, 1, 0);
@@ -212,7 +212,7 @@ TEST(unknown_packets_stop_the_queue_and_say_so)
 	rig_stop(&rig);
 }
 
-TEST(dispatches_that_no_hardware_takes_stop_the_queue)
+TEST(invalid_dispatches_stop_the_queue)
 {
 	start();
 	rig_dispatch(&rig, 0, 64, 0);
@@ -232,7 +232,7 @@ TEST(dispatches_that_no_hardware_takes_stop_the_queue)
 }
 
 /* Each address of a client in turn, where nothing is mapped. */
-TEST(addresses_that_are_not_there_stop_the_queue)
+TEST(unmapped_addresses_stop_the_queue)
 {
 	uint64_t *const members[] = { &rig.queue.ring_base, &rig.queue.read_pointer,
 				      &rig.queue.write_pointer };
@@ -264,7 +264,7 @@ TEST(addresses_that_are_not_there_stop_the_queue)
 	}
 }
 
-TEST(a_vendor_barrier_or_a_mailbox_nowhere_stops_the_queue)
+TEST(unmapped_barrier_or_mailbox_stops_the_queue)
 {
 	uint8_t *packet;
 
@@ -291,7 +291,7 @@ TEST(a_ring_of_less_than_a_packet_stops_the_queue)
 	rig_stop(&rig);
 }
 
-TEST(queues_that_are_not_for_running_are_left_alone)
+TEST(inactive_queues_do_not_run)
 {
 	bool *const members[] = { &rig.queue.stopped, &rig.queue.reset, &rig.process.dead };
 

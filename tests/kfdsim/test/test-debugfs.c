@@ -133,7 +133,7 @@ TEST(an_mqd_of_gfx10_has_both_bits_of_a_wgp)
 	stage_end(&stage);
 }
 
-TEST(an_mqd_tells_priority_ring_and_kind)
+TEST(mqd_has_priority_ring_and_kind)
 {
 	static const unsigned pipe_of[] = { 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 2 };
 	struct gpu_info info = rig_radeon_vii();

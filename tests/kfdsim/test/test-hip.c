@@ -16,7 +16,7 @@
 #define RADEON_VII "0"
 #define V620 "1"
 
-TEST(masks_that_arrive_are_the_lease_s)
+TEST(driver_receives_the_masks_of_the_lease)
 {
 	struct gpuarb_want want = want_of(RADEON_VII, 30, 4);
 	hipStream_t first, second;
@@ -61,7 +61,7 @@ TEST(the_null_stream_is_masked_by_apply)
 	end(&stage);
 }
 
-TEST(streams_stay_within_the_queue_budget)
+TEST(streams_use_at_most_the_granted_queues)
 {
 	struct gpuarb_want want = want_of(RADEON_VII, 15, 4);
 	hipStream_t streams[3];
@@ -127,7 +127,7 @@ TEST(a_high_stream_on_a_shared_queue_is_masked_like_all_others)
 	end(&stage);
 }
 
-TEST(an_own_mask_is_narrowed_and_never_widened)
+TEST(stream_mask_is_intersected_with_the_lease)
 {
 	struct gpuarb_want want = want_of(RADEON_VII, 30, 4);
 	const uint32_t *mask, beyond[2] = { 0xffff, 0 };
@@ -154,7 +154,7 @@ TEST(an_own_mask_is_narrowed_and_never_widened)
 	end(&stage);
 }
 
-TEST(a_lease_that_is_lost_in_mid_run_is_an_error_and_no_more)
+TEST(losing_the_lease_returns_an_error)
 {
 	struct gpuarb_want want = want_of(RADEON_VII, 15, 4);
 	struct gpuarb *other = NULL;
@@ -190,7 +190,7 @@ TEST(each_gpu_of_a_lease_has_its_own_mask)
 	end(&stage);
 }
 
-TEST(a_gpu_is_found_whatever_the_order_that_hip_shows)
+TEST(gpu_is_found_in_any_hip_device_order)
 {
 	struct gpuarb_want want = want_of(V620, 16, 3);
 	struct stage stage;
@@ -265,7 +265,7 @@ TEST(a_mask_inside_of_hsa_cu_mask_works)
 }
 
 /* As under gpuarbctl run. */
-TEST(the_environment_of_the_lease_does_no_harm)
+TEST(lease_environment_does_not_change_stream_masks)
 {
 	struct gpuarb_want want = want_of(RADEON_VII, 30, 4);
 	hipStream_t stream = NULL;
@@ -299,7 +299,7 @@ static void refused_without_mask(struct stage *stage, const char *fault, int err
 	check_masks(stage, 0, 2);
 }
 
-TEST(where_the_driver_refuses_a_mask_there_is_no_stream)
+TEST(stream_creation_fails_when_the_driver_refuses_the_mask)
 {
 	struct gpuarb_want want = want_of(RADEON_VII, 15, 4);
 	struct stage stage;
@@ -313,7 +313,7 @@ TEST(where_the_driver_refuses_a_mask_there_is_no_stream)
 	end(&stage);
 }
 
-TEST(where_the_driver_refuses_a_mask_there_is_no_stream_of_high_priority)
+TEST(high_priority_stream_creation_fails_when_the_driver_refuses_the_mask)
 {
 	struct gpuarb_want want = want_of(RADEON_VII, 15, 4);
 	struct stage stage;
@@ -351,7 +351,7 @@ static void run_inside(int told)
 	end(&stage);
 }
 
-TEST(in_a_pid_namespace_only_what_hip_masks_by_itself_is_handed_out)
+TEST(pid_namespace_allows_only_streams_that_hip_masks)
 {
 	int told[2], status;
 	pid_t pid;

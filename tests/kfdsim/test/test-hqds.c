@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "kfdsim/test/text-stage.h"
 
-TEST(hqds_tell_every_slot_that_is_kfds)
+TEST(hqds_lists_every_slot_of_kfd)
 {
 	const struct {
 		unsigned target, pipes, per_pipe, slots, first;
@@ -69,7 +69,7 @@ TEST(registers_of_a_slot_are_those_of_the_queue_in_it)
 	stage_end(&stage);
 }
 
-TEST(a_slot_of_gfx8_tells_the_masks_too)
+TEST(hqds_of_gfx8_has_the_masks)
 {
 	struct gpu_info info = rig_gpu("0000:03:00.0", 80003, 1, 4, 1, 9, 36);
 	struct sim_queue *queue;
@@ -90,7 +90,7 @@ TEST(a_slot_of_gfx8_tells_the_masks_too)
 	stage_end(&stage);
 }
 
-TEST(every_xcc_tells_its_slots)
+TEST(hqds_lists_the_slots_of_every_xcc)
 {
 	struct gpu_info info = rig_mi300x();
 	struct sim_queue *queue;
@@ -125,7 +125,7 @@ TEST(sdma_rings_are_filled_engine_by_engine)
 	stage_end(&stage);
 }
 
-TEST(the_run_list_tells_processes_and_active_queues)
+TEST(run_list_has_processes_and_active_queues)
 {
 	struct gpu_info info = rig_radeon_vii();
 	struct sim_process *process;
@@ -181,7 +181,7 @@ TEST(mes_has_no_run_list)
 	stage_end(&stage);
 }
 
-TEST(a_gpu_that_has_gone_is_not_told_of_and_the_next_moves_up)
+TEST(removed_gpu_is_not_listed_and_the_next_moves_up)
 {
 	struct gpu_info infos[] = { rig_radeon_vii(), rig_rx6900() };
 	struct stage stage;

@@ -90,7 +90,7 @@ static void *ask_version(void *fd)
 	return NULL;
 }
 
-TEST(every_thread_may_ask)
+TEST(every_thread_can_use_the_file)
 {
 	int fd = open_kfd(O_CLOEXEC);
 	pthread_t thread;
@@ -100,7 +100,7 @@ TEST(every_thread_may_ask)
 	close(fd);
 }
 
-TEST(an_inherited_file_is_bad_and_one_of_its_own_is_not)
+TEST(inherited_file_returns_ebadf_and_a_new_one_works)
 {
 	int fd = open_kfd(O_CLOEXEC);
 	pid_t pid = fork();
@@ -115,7 +115,7 @@ TEST(an_inherited_file_is_bad_and_one_of_its_own_is_not)
 	close(fd);
 }
 
-TEST(exec_ends_a_process_for_the_driver)
+TEST(exec_ends_the_process_in_the_driver)
 {
 	pid_t pid = fork();
 
@@ -183,7 +183,7 @@ TEST(a_signal_ends_a_wait)
 }
 
 /* Once the event is there the child is about to wait, or does. */
-TEST(who_waits_can_be_killed)
+TEST(waiting_process_can_be_killed)
 {
 	int pipes[2];
 	char byte;
@@ -206,7 +206,7 @@ TEST(who_waits_can_be_killed)
 	close(pipes[1]);
 }
 
-TEST(ioctls_of_others_are_not_known)
+TEST(foreign_ioctls_return_enotty)
 {
 	int fd = open_kfd(O_CLOEXEC), render = open("/dev/dri/renderD128", O_RDWR | O_CLOEXEC);
 	uint8_t argument[40] = { 0 };
@@ -220,7 +220,7 @@ TEST(ioctls_of_others_are_not_known)
 }
 
 /* What one process stores another that maps the same place reads: the arena is one memory. */
-TEST(a_place_is_the_same_memory_for_everyone)
+TEST(mapping_an_offset_twice_gives_the_same_memory)
 {
 	int fd = open_kfd(O_CLOEXEC), render = open("/dev/dri/renderD128", O_RDWR | O_CLOEXEC);
 	uint32_t *a, *b;
@@ -237,7 +237,7 @@ TEST(a_place_is_the_same_memory_for_everyone)
 }
 
 /* Whose memory is everybody's, so that nobody may take it away. */
-TEST(a_device_keeps_its_memory_whoever_opens_it_to_be_emptied)
+TEST(opening_with_truncation_does_not_clear_the_device)
 {
 	int fd = open_kfd(O_CLOEXEC), render, again, copy;
 	uint32_t *word = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 1L << 41);
@@ -262,7 +262,7 @@ TEST(a_device_keeps_its_memory_whoever_opens_it_to_be_emptied)
 	close(fd);
 }
 
-TEST(a_text_read_again_from_its_beginning_is_made_anew)
+TEST(reading_from_offset_zero_refreshes_the_text)
 {
 	char path[64], text[16] = "";
 	int fd, kfd = open_kfd(O_CLOEXEC);

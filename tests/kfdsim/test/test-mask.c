@@ -44,7 +44,7 @@ static void set_bit(struct sim_queue *queue, unsigned bit)
 	queue->mask[bit / 32] |= 1U << bit % 32;
 }
 
-TEST(a_queue_that_was_never_masked_may_use_everything)
+TEST(unmasked_queue_may_use_every_cu)
 {
 	struct gpu_info info = rig_mi300x();
 	struct mapped mapped;
@@ -55,7 +55,7 @@ TEST(a_queue_that_was_never_masked_may_use_everything)
 			CHECK(mapped.queue.engines[xcc][engine] == UINT32_MAX);
 }
 
-TEST(bits_go_to_the_engines_in_turn)
+TEST(mask_bits_alternate_over_the_engines)
 {
 	struct gpu_info info = rig_radeon_vii();
 	struct mapped mapped;
@@ -72,7 +72,7 @@ TEST(bits_go_to_the_engines_in_turn)
 	CHECK(engines_are(&mapped, 0, 0x7fff, 0, 0x7fff, 0x4000));
 }
 
-TEST(what_a_short_mask_does_not_say_is_off)
+TEST(bits_beyond_a_short_mask_are_zero)
 {
 	struct gpu_info info = rig_radeon_vii();
 	struct mapped mapped;
@@ -217,7 +217,7 @@ static void check_same(const struct mapped *mapped, const struct codec *codec)
 			      (xcc < geometry->xccs ? set.pair[cuset_pair(xcc, engine)] : 0));
 }
 
-TEST(the_daemon_deals_every_mask_of_every_gpu_alike)
+TEST(daemon_codec_agrees_on_random_gpus_and_masks)
 {
 	const char *given = getenv("MASK_SEED");
 	unsigned seed = given ? (unsigned)strtoul(given, NULL, 10) : (unsigned)time(NULL);

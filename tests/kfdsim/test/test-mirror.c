@@ -91,7 +91,7 @@ static void start(void)
 	scratch_write(&scratch, "device", "memory");
 }
 
-TEST(a_tree_becomes_files)
+TEST(tree_is_written_as_files)
 {
 	struct tree tree = { .entries = {
 				     { "device", NULL, TREE_KFD },
@@ -116,7 +116,7 @@ TEST(a_tree_becomes_files)
 	scratch_done(&scratch);
 }
 
-TEST(a_text_is_replaced_only_where_it_changed)
+TEST(unchanged_files_are_not_rewritten)
 {
 	struct tree tree = { .entries = {
 				     { "device", NULL, TREE_KFD },
@@ -143,7 +143,7 @@ TEST(a_text_is_replaced_only_where_it_changed)
 	scratch_done(&scratch);
 }
 
-TEST(what_is_not_in_the_tree_any_more_goes)
+TEST(files_of_removed_entries_are_deleted)
 {
 	struct tree tree = { .entries = {
 				     { "device", NULL, TREE_KFD },
@@ -162,7 +162,7 @@ TEST(what_is_not_in_the_tree_any_more_goes)
 	scratch_done(&scratch);
 }
 
-TEST(what_went_while_it_was_listed_is_no_trouble)
+TEST(entries_that_vanish_while_listing_are_skipped)
 {
 	struct tree tree = { .entries = {
 				     { "device", NULL, TREE_KFD },
@@ -179,7 +179,7 @@ TEST(what_went_while_it_was_listed_is_no_trouble)
 	scratch_done(&scratch);
 }
 
-TEST(a_place_that_cannot_be_written_is_told)
+TEST(write_errors_are_returned)
 {
 	struct tree tree = { .entries = { { "a", "1", TREE_TEXT } } };
 	start();

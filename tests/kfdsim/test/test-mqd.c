@@ -92,7 +92,7 @@ static void mask_randomly(struct sim_queue *queue, struct cuset *ret)
 	codec_decode(&codec, queue->mask, queue->mask_bits / 32, ret);
 }
 
-TEST(a_mask_that_was_set_is_the_mask_that_is_seen)
+TEST(daemon_reads_the_mask_that_was_set)
 {
 	struct reading reading;
 	struct cuset set;
@@ -117,7 +117,7 @@ TEST(a_mask_that_was_set_is_the_mask_that_is_seen)
 	reading_end(&reading);
 }
 
-TEST(a_queue_that_was_never_masked_is_seen_as_such_on_every_gpu)
+TEST(daemon_reads_unmasked_queues_as_unmasked_on_every_gpu)
 {
 	struct reading reading;
 	struct cuset all;
@@ -162,7 +162,7 @@ static unsigned crowd(struct reading *reading)
 	return compute;
 }
 
-TEST(sdma_queues_beside_queues_of_several_xccs_change_nothing)
+TEST(sdma_queues_do_not_disturb_reading_of_multi_xcc_queues)
 {
 	struct reading reading;
 
@@ -202,7 +202,7 @@ static size_t garble(char *text, size_t size)
 
 /* Under the sanitizers: it reads no byte too much, and either refuses with a sentence or returns
  * rows that are sound. The copy has exactly the size that it says. */
-TEST(a_garbled_text_is_refused_or_read_but_never_believed_blindly)
+TEST(garbled_descriptors_are_refused_or_valid)
 {
 	unsigned taken = 0, refused = 0;
 	struct reading reading;

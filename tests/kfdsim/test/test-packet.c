@@ -22,7 +22,7 @@ static uint64_t taken(void)
 	return rig_read64(&rig, RIG_READ);
 }
 
-TEST(a_turn_is_256_packets_and_asks_for_another)
+TEST(one_turn_runs_256_packets)
 {
 	start();
 	for (unsigned i = 0; i < 300; i++)
@@ -34,7 +34,7 @@ TEST(a_turn_is_256_packets_and_asks_for_another)
 	rig_stop(&rig);
 }
 
-TEST(an_idle_queue_is_looked_at_ever_more_seldom)
+TEST(idle_queue_is_polled_less_and_less_often)
 {
 	start();
 	rig_packet(&rig, 3, 0);
@@ -47,7 +47,7 @@ TEST(an_idle_queue_is_looked_at_ever_more_seldom)
 	rig_stop(&rig);
 }
 
-TEST(a_slow_processor_takes_its_time_for_each_packet)
+TEST(slow_fault_delays_each_packet)
 {
 	uint64_t signal;
 
@@ -78,7 +78,7 @@ static void start_timed(void)
 	rig_ring(&rig, 1);
 }
 
-TEST(a_dispatch_starts_and_ends_by_the_models_own_time)
+TEST(dispatch_times_are_those_of_the_model)
 {
 	start_timed();
 	rig.sim.block_ns[256] = 5000;
@@ -115,7 +115,7 @@ TEST(a_dispatch_that_takes_time_retires_when_it_has_ended)
 	rig_stop(&rig);
 }
 
-TEST(a_dispatch_that_the_model_cannot_take_is_offered_again)
+TEST(dispatch_is_repeated_when_the_model_is_full)
 {
 	start_timed();
 	rig.timing_answer = -ENOENT;
@@ -129,7 +129,7 @@ TEST(a_dispatch_that_the_model_cannot_take_is_offered_again)
 	rig_stop(&rig);
 }
 
-TEST(a_dispatch_of_the_dead_does_not_retire)
+TEST(dispatch_of_an_ended_process_does_not_retire)
 {
 	start_timed();
 	CHECK(rig_work(&rig) && rig.queue.dispatched);
@@ -149,7 +149,7 @@ TEST(a_ring_that_went_away_under_a_dispatch_stops_the_queue)
 	rig_stop(&rig);
 }
 
-TEST(work_groups_beyond_all_numbers_are_the_most_there_can_be)
+TEST(work_group_count_saturates)
 {
 	uint32_t most[3] = { UINT32_MAX, UINT32_MAX, UINT32_MAX };
 
@@ -183,7 +183,7 @@ TEST(pm4_is_skipped_and_the_queue_says_so)
 	rig_stop(&rig);
 }
 
-TEST(pm4_pointers_that_lie_stop_the_queue)
+TEST(invalid_pm4_pointers_stop_the_queue)
 {
 	start_pm4();
 	rig_ring(&rig, 1025);

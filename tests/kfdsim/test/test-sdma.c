@@ -44,7 +44,7 @@ TEST(nothing_happens_before_the_doorbell_is_rung)
 	rig_stop(&rig);
 }
 
-TEST(a_copy_copies_and_nothing_beside_it)
+TEST(copy_writes_only_its_destination)
 {
 	const uint8_t *to;
 
@@ -258,7 +258,7 @@ TEST(unknown_packets_stop_the_queue_and_are_named)
 	rig_stop(&rig);
 }
 
-TEST(write_pointers_that_lie_stop_the_queue)
+TEST(invalid_write_pointers_stop_the_queue)
 {
 	static const uint64_t lies[] = { 2, 4, RING + 12, UINT64_MAX - 3 };
 
@@ -277,7 +277,7 @@ TEST(write_pointers_that_lie_stop_the_queue)
 }
 
 /* Each kind of packet with each of its addresses where nothing is. */
-TEST(addresses_that_are_not_there_stop_the_queue)
+TEST(unmapped_addresses_stop_the_queue)
 {
 	static const uint32_t packets[][13] = {
 		{ 1, 99, 0, 8, 0, LOW(TO), HIGH(TO) },
@@ -303,7 +303,7 @@ TEST(addresses_that_are_not_there_stop_the_queue)
 	}
 }
 
-TEST(a_ring_or_a_read_pointer_nowhere_stops_the_queue)
+TEST(unmapped_ring_or_read_pointer_stops_the_queue)
 {
 	start();
 	rig.queue.ring_base = RIG_MEMORY + RIG_SIZE;

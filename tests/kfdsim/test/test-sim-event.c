@@ -174,7 +174,7 @@ TEST(the_clients_own_memory_cannot_be_the_page)
 
 /* ---- waiting ---- */
 
-TEST(what_is_set_is_not_waited_for)
+TEST(wait_for_a_set_event_returns_at_once)
 {
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig);
@@ -190,7 +190,7 @@ TEST(what_is_set_is_not_waited_for)
 	rig_stop(&rig);
 }
 
-TEST(only_signals_are_the_clients_to_set)
+TEST(clients_can_set_only_signals)
 {
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig);
@@ -203,7 +203,7 @@ TEST(only_signals_are_the_clients_to_set)
 	rig_stop(&rig);
 }
 
-TEST(an_event_that_resets_itself_is_used_up_by_one_look)
+TEST(auto_reset_event_satisfies_one_wait)
 {
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig);
@@ -219,7 +219,7 @@ TEST(an_event_that_resets_itself_is_used_up_by_one_look)
 	rig_stop(&rig);
 }
 
-TEST(a_wait_is_answered_when_the_event_comes)
+TEST(wait_returns_when_the_event_is_set)
 {
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig);
@@ -240,7 +240,7 @@ TEST(a_wait_is_answered_when_the_event_comes)
 	rig_stop(&rig);
 }
 
-TEST(a_wait_for_all_wants_all_of_them)
+TEST(wait_for_all_needs_every_event)
 {
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig);
@@ -259,7 +259,7 @@ TEST(a_wait_for_all_wants_all_of_them)
 	rig_stop(&rig);
 }
 
-TEST(a_wait_ends_with_its_time)
+TEST(wait_times_out)
 {
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig);
@@ -275,7 +275,7 @@ TEST(a_wait_ends_with_its_time)
 	rig_stop(&rig);
 }
 
-TEST(a_wait_that_a_signal_ended_is_forgotten_and_gives_back_what_it_used)
+TEST(interrupted_wait_frees_its_resources)
 {
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig);
@@ -293,7 +293,7 @@ TEST(a_wait_that_a_signal_ended_is_forgotten_and_gives_back_what_it_used)
 	rig_stop(&rig);
 }
 
-TEST(a_wait_for_what_is_destroyed_fails)
+TEST(wait_for_a_destroyed_event_fails)
 {
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig);
@@ -308,7 +308,7 @@ TEST(a_wait_for_what_is_destroyed_fails)
 	rig_stop(&rig);
 }
 
-TEST(a_wait_that_makes_no_sense_fails_at_once)
+TEST(invalid_wait_fails_at_once)
 {
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig);
@@ -324,7 +324,7 @@ TEST(a_wait_that_makes_no_sense_fails_at_once)
 	rig_stop(&rig);
 }
 
-TEST(who_ends_is_not_answered)
+TEST(waits_of_ended_processes_are_dropped)
 {
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig), *other = rig_open(&rig, 2);
@@ -342,7 +342,7 @@ TEST(who_ends_is_not_answered)
 	rig_stop(&rig);
 }
 
-TEST(a_gpu_that_goes_is_told_to_who_waits_for_it)
+TEST(gpu_removal_wakes_waiting_processes)
 {
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig);

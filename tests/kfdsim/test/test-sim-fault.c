@@ -16,7 +16,7 @@ static struct sim_process *start(struct sim_rig *rig)
 	return rig_open(rig, 1);
 }
 
-TEST(a_fault_that_makes_no_sense_is_refused_with_a_sentence)
+TEST(invalid_faults_are_refused_with_a_message)
 {
 	static struct sim_rig rig;
 	static const char *const bad[] = {
@@ -65,7 +65,7 @@ TEST(a_fault_that_makes_no_sense_is_refused_with_a_sentence)
 	rig_stop(&rig);
 }
 
-TEST(the_nth_ioctl_of_a_kind_fails_and_no_other)
+TEST(only_the_nth_ioctl_of_a_kind_fails)
 {
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig);
@@ -80,7 +80,7 @@ TEST(the_nth_ioctl_of_a_kind_fails_and_no_other)
 	rig_stop(&rig);
 }
 
-TEST(every_one_fails_until_the_end)
+TEST(fault_with_a_star_fails_every_ioctl)
 {
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig);
@@ -91,7 +91,7 @@ TEST(every_one_fails_until_the_end)
 	rig_stop(&rig);
 }
 
-TEST(a_fault_can_be_one_processs)
+TEST(fault_can_be_limited_to_one_process)
 {
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig), *other = rig_open(&rig, 2);
@@ -106,7 +106,7 @@ TEST(a_fault_can_be_one_processs)
 	rig_stop(&rig);
 }
 
-TEST(faults_count_each_by_itself)
+TEST(each_fault_counts_its_own_ioctls)
 {
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig);
@@ -120,7 +120,7 @@ TEST(faults_count_each_by_itself)
 	rig_stop(&rig);
 }
 
-TEST(every_ioctl_has_a_name_that_a_fault_can_have)
+TEST(every_ioctl_can_be_named_in_a_fault)
 {
 	static struct sim_rig rig;
 	unsigned n = 0;
@@ -141,7 +141,7 @@ TEST(every_ioctl_has_a_name_that_a_fault_can_have)
 
 /* ---- a GPU goes ---- */
 
-TEST(a_gpu_that_goes_takes_its_queues_with_it_and_nothing_of_the_other)
+TEST(removed_gpu_loses_its_queues_and_other_gpus_keep_theirs)
 {
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig);
@@ -170,7 +170,7 @@ TEST(a_gpu_that_goes_takes_its_queues_with_it_and_nothing_of_the_other)
 	rig_stop(&rig);
 }
 
-TEST(a_gpu_that_went_is_not_told_of_and_its_memory_can_be_freed)
+TEST(removed_gpu_is_not_listed_and_its_memory_can_be_freed)
 {
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig);
@@ -202,7 +202,7 @@ TEST(a_gpu_that_went_is_not_told_of_and_its_memory_can_be_freed)
 	rig_stop(&rig);
 }
 
-TEST(a_slow_gpu_is_slow_until_it_is_told_not_to_be)
+TEST(slow_fault_lasts_until_it_is_reset)
 {
 	static struct sim_rig rig;
 
@@ -213,7 +213,7 @@ TEST(a_slow_gpu_is_slow_until_it_is_told_not_to_be)
 	rig_stop(&rig);
 }
 
-TEST(what_a_work_group_costs_is_told_by_its_threads)
+TEST(cost_fault_applies_to_work_groups_of_that_size)
 {
 	static struct sim_rig rig;
 	static const char *const bad[] = {
@@ -270,7 +270,7 @@ static void check_nothing(const struct sim_rig *rig)
 	}
 }
 
-TEST(a_process_that_ends_leaves_nothing)
+TEST(ended_process_leaves_no_queues_or_memory)
 {
 	static struct sim_rig rig;
 	struct gpu_info infos[] = { rig_vega(), rig_navi() };
@@ -286,7 +286,7 @@ TEST(a_process_that_ends_leaves_nothing)
 	rig_stop(&rig);
 }
 
-TEST(on_request_the_queues_of_the_dead_stay)
+TEST(queues_of_an_ended_process_stay_until_teardown)
 {
 	static struct sim_rig rig;
 	struct gpu_info infos[] = { rig_vega(), rig_navi() };

@@ -180,12 +180,12 @@ static void run(bool timing)
 	rig_stop(&fuzz.rig);
 }
 
-TEST(random_arguments_come_to_no_harm)
+TEST(random_arguments_do_not_break_the_driver)
 {
 	run(false);
 }
 
-TEST(random_arguments_come_to_no_harm_where_dispatches_take_time)
+TEST(random_arguments_do_not_break_the_driver_with_timing)
 {
 	run(true);
 }

@@ -9,7 +9,7 @@
 
 #ifdef __SANITIZE_ADDRESS__
 
-TEST(every_allocation_may_fail)
+TEST(every_allocation_can_fail)
 {
 	SKIP("the sanitizer has its own malloc");
 }
@@ -116,13 +116,13 @@ static void lack_everything(bool timing)
 	rig_stop(&rig);
 }
 
-TEST(what_there_is_no_memory_for_is_refused_and_can_be_asked_again)
+TEST(failed_allocation_can_be_retried)
 {
 	lack_everything(false);
 	lack_everything(true);
 }
 
-TEST(a_driver_or_a_process_that_there_is_no_memory_for_is_not_made)
+TEST(driver_and_process_creation_fail_without_memory)
 {
 	static struct sim_rig rig;
 	struct gpu_info info = rig_vega();
@@ -149,7 +149,7 @@ TEST(a_driver_or_a_process_that_there_is_no_memory_for_is_not_made)
 	rig_stop(&rig);
 }
 
-TEST(a_place_that_is_given_back_without_memory_is_lost_and_no_more)
+TEST(freeing_without_memory_loses_only_that_range)
 {
 	static struct sim_rig rig;
 	uint64_t a, b, c;

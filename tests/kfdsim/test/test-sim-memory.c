@@ -86,7 +86,7 @@ static int unmap(struct sim_rig *rig, struct sim_process *process, uint64_t hand
 	return RIG_CALL(rig, process, UNMAP_MEMORY_FROM_GPU, &args);
 }
 
-TEST(a_gpu_is_bound_by_one_render_node)
+TEST(process_binds_a_gpu_with_one_render_node)
 {
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig);
@@ -124,7 +124,7 @@ TEST(a_buffer_of_no_size_no_kind_or_no_gpu_is_refused)
 	rig_stop(&rig);
 }
 
-TEST(vram_ends_and_is_given_back)
+TEST(vram_is_limited_and_freed_vram_is_available_again)
 {
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig);
@@ -145,7 +145,7 @@ TEST(vram_ends_and_is_given_back)
 	rig_stop(&rig);
 }
 
-TEST(mapping_goes_gpu_by_gpu_and_says_how_far_it_came)
+TEST(failed_mapping_reports_how_many_gpus_it_mapped)
 {
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig);
@@ -168,7 +168,7 @@ TEST(mapping_goes_gpu_by_gpu_and_says_how_far_it_came)
 	rig_stop(&rig);
 }
 
-TEST(mapping_wants_its_list_readable_and_short_and_its_gpus_bound)
+TEST(mapping_refuses_invalid_gpu_lists_and_unbound_gpus)
 {
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig), *half;
@@ -187,7 +187,7 @@ TEST(mapping_wants_its_list_readable_and_short_and_its_gpus_bound)
 	rig_stop(&rig);
 }
 
-TEST(an_address_is_one_buffers)
+TEST(two_buffers_cannot_have_one_address)
 {
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig);
@@ -204,7 +204,7 @@ TEST(an_address_is_one_buffers)
 	rig_stop(&rig);
 }
 
-TEST(the_gpu_sees_buffers_first_and_the_clients_memory_around_them)
+TEST(gpu_reads_buffers_before_client_memory)
 {
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig);
@@ -227,7 +227,7 @@ TEST(the_gpu_sees_buffers_first_and_the_clients_memory_around_them)
 	rig_stop(&rig);
 }
 
-TEST(the_clients_own_memory_can_have_another_address_for_the_gpu)
+TEST(client_memory_can_have_another_gpu_address)
 {
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig);
@@ -243,7 +243,7 @@ TEST(the_clients_own_memory_can_have_another_address_for_the_gpu)
 	rig_stop(&rig);
 }
 
-TEST(what_was_given_back_is_zero_when_it_is_given_out_again)
+TEST(reused_memory_is_zero)
 {
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig);
@@ -258,7 +258,7 @@ TEST(what_was_given_back_is_zero_when_it_is_given_out_again)
 	rig_stop(&rig);
 }
 
-TEST(pieces_that_lie_side_by_side_are_one_again)
+TEST(adjacent_free_pieces_are_joined)
 {
 	static struct sim_rig rig;
 	uint64_t places[3], place;
@@ -278,7 +278,7 @@ TEST(pieces_that_lie_side_by_side_are_one_again)
 	rig_stop(&rig);
 }
 
-TEST(a_world_that_does_not_clear_is_written_over)
+TEST(memory_is_zeroed_where_the_host_does_not_clear_it)
 {
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig);
@@ -294,7 +294,7 @@ TEST(a_world_that_does_not_clear_is_written_over)
 
 /* ---- offsets ---- */
 
-TEST(offsets_say_what_they_are_the_same_way_back)
+TEST(mmap_offsets_decode_to_what_was_encoded)
 {
 	unsigned seed = 20160;
 
@@ -311,7 +311,7 @@ TEST(offsets_say_what_they_are_the_same_way_back)
 	CHECK(sim_mmap_encode(SIM_MMAP_DOORBELL, 0x1234, 8) == 0xc48d000000000008);
 }
 
-TEST(each_process_and_gpu_has_doorbells_of_its_own)
+TEST(each_process_has_its_own_doorbells_on_each_gpu)
 {
 	static struct sim_rig rig;
 	struct sim_process *processes[2] = { start(&rig), NULL };
@@ -338,7 +338,7 @@ TEST(each_process_and_gpu_has_doorbells_of_its_own)
 	rig_stop(&rig);
 }
 
-TEST(remapped_registers_are_a_page_of_the_gpu)
+TEST(remapped_registers_are_one_page_per_gpu)
 {
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig);

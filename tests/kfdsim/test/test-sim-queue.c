@@ -46,7 +46,7 @@ TEST(every_argument_of_a_new_queue_is_checked)
 	rig_stop(&rig);
 }
 
-TEST(a_queue_wants_its_gpu_bound_first)
+TEST(queue_creation_needs_a_bound_gpu)
 {
 	static struct sim_rig rig;
 	struct gpu_info info = rig_vega();
@@ -124,7 +124,7 @@ TEST(an_update_is_checked_before_its_queue_is_looked_for)
 	rig_stop(&rig);
 }
 
-TEST(a_mask_is_whole_words_of_a_queue_that_there_is)
+TEST(mask_needs_whole_words_and_an_existing_queue)
 {
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig, rig_vega());
@@ -149,7 +149,7 @@ TEST(a_mask_is_whole_words_of_a_queue_that_there_is)
 	rig_stop(&rig);
 }
 
-TEST(a_mask_of_nothing_is_taken_as_the_driver_takes_it)
+TEST(empty_mask_is_accepted_like_the_kernel_does)
 {
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig, rig_vega());
@@ -161,7 +161,7 @@ TEST(a_mask_of_nothing_is_taken_as_the_driver_takes_it)
 	rig_stop(&rig);
 }
 
-TEST(half_a_pair_is_refused_where_cus_come_in_pairs)
+TEST(half_a_wgp_is_refused)
 {
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig, rig_navi());
@@ -189,7 +189,7 @@ TEST(a_copy_queue_has_no_cus_but_is_preempted_by_a_mask)
 	rig_stop(&rig);
 }
 
-TEST(gws_is_for_one_queue_of_a_process_on_a_gpu)
+TEST(one_queue_per_process_and_gpu_can_have_gws)
 {
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig, rig_vega());
@@ -213,7 +213,7 @@ TEST(gws_is_for_one_queue_of_a_process_on_a_gpu)
 	rig_stop(&rig);
 }
 
-TEST(waves_are_saved_of_queues_that_rest)
+TEST(wave_state_is_readable_of_inactive_queues)
 {
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig, rig_vega());
@@ -292,7 +292,7 @@ TEST(a_gpu_has_4096_queues)
 	rig_stop(&rig);
 }
 
-TEST(copy_queues_end_with_the_engines)
+TEST(number_of_sdma_queues_is_limited_by_the_engines)
 {
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig, rig_vega());
@@ -306,7 +306,7 @@ TEST(copy_queues_end_with_the_engines)
 	rig_stop(&rig);
 }
 
-TEST(a_process_for_which_no_doorbells_are_left_gets_no_queue)
+TEST(queue_creation_fails_without_free_doorbells)
 {
 	static struct sim_rig rig;
 	struct gpu_info info = rig_vega();

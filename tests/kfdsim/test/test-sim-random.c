@@ -277,7 +277,7 @@ static void step(struct model *model)
 	}
 }
 
-TEST(whatever_happens_on_one_gpu_leaves_the_others_as_they_were)
+TEST(random_calls_on_one_gpu_do_not_change_the_others)
 {
 	static struct model model;
 	struct gpu_info infos[GPUS];

@@ -35,7 +35,7 @@ static unsigned check_slots(const struct sim_gpu *gpu)
 	return n;
 }
 
-TEST(one_queue_more_than_slots_is_too_many_and_one_less_is_not)
+TEST(oversubscription_starts_one_queue_above_the_slots)
 {
 	static struct sim_rig rig;
 	struct sim_gpu *gpu = start(&rig, rig_navi());
@@ -200,7 +200,7 @@ static uint64_t count_run_lists(struct sim_rig *rig)
 	return before;
 }
 
-TEST(before_mes_a_queue_that_rests_is_a_run_list_too)
+TEST(before_mes_pausing_a_queue_sends_a_run_list)
 {
 	static struct sim_rig rig;
 	struct sim_gpu *gpu = start(&rig, rig_vega());
@@ -209,7 +209,7 @@ TEST(before_mes_a_queue_that_rests_is_a_run_list_too)
 	rig_stop(&rig);
 }
 
-TEST(with_mes_a_queue_that_rests_is_nobodys_business)
+TEST(with_mes_pausing_a_queue_affects_no_other_queue)
 {
 	static struct sim_rig rig;
 	struct sim_gpu *gpu = start(&rig, rig_navi3());
@@ -221,7 +221,7 @@ TEST(with_mes_a_queue_that_rests_is_nobodys_business)
 	rig_stop(&rig);
 }
 
-TEST(a_process_that_ends_is_one_run_list_for_all_its_queues)
+TEST(ending_a_process_sends_one_run_list)
 {
 	static struct sim_rig rig;
 	struct sim_gpu *gpu = start(&rig, rig_vega());
@@ -239,7 +239,7 @@ TEST(a_process_that_ends_is_one_run_list_for_all_its_queues)
 
 /* ---- other schedulers ---- */
 
-TEST(strict_hws_refuses_what_would_be_too_many)
+TEST(strict_hws_refuses_queues_beyond_the_slots)
 {
 	static struct sim_rig rig;
 	struct sim_process *process;
@@ -258,7 +258,7 @@ TEST(strict_hws_refuses_what_would_be_too_many)
 	rig_stop(&rig);
 }
 
-TEST(strict_hws_counts_the_process_that_asks)
+TEST(strict_hws_counts_the_requesting_process)
 {
 	static struct sim_rig rig;
 	struct sim_gpu *gpu = start(&rig, rig_info(90006, SCHEDULER_HWS_STRICT, 24, 8));
@@ -272,7 +272,7 @@ TEST(strict_hws_counts_the_process_that_asks)
 	rig_stop(&rig);
 }
 
-TEST(without_a_scheduler_slots_are_for_life)
+TEST(without_a_scheduler_queues_keep_their_slots)
 {
 	static struct sim_rig rig;
 	struct sim_process *process;

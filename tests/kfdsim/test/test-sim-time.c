@@ -99,7 +99,7 @@ TEST(a_driver_without_queues_wants_no_turn)
 	rig_stop(&rig);
 }
 
-TEST(doorbells_are_looked_at_often_after_work_and_seldom_later)
+TEST(doorbells_are_polled_often_after_work_and_rarely_later)
 {
 	static struct sim_rig rig;
 	struct gpu_info info = rig_vega();
@@ -116,7 +116,7 @@ TEST(doorbells_are_looked_at_often_after_work_and_seldom_later)
 	rig_stop(&rig);
 }
 
-TEST(a_queue_that_rests_is_not_looked_at)
+TEST(inactive_queues_are_not_polled)
 {
 	static struct sim_rig rig;
 	struct gpu_info info = rig_vega();
@@ -170,7 +170,7 @@ static void last_told(struct sim_rig *rig, unsigned *ret_blocks, unsigned *ret_t
 	free(told);
 }
 
-TEST(with_timing_each_dispatch_is_told_with_what_it_took)
+TEST(with_timing_each_dispatch_reports_its_duration)
 {
 	static struct sim_rig rig;
 	struct gpu_info info = rig_vega();
@@ -187,7 +187,7 @@ TEST(with_timing_each_dispatch_is_told_with_what_it_took)
 	rig_stop(&rig);
 }
 
-TEST(with_timing_a_work_group_takes_what_was_said_that_it_costs)
+TEST(with_timing_a_cost_fault_sets_the_time_of_a_work_group)
 {
 	static struct sim_rig rig;
 	struct gpu_info info = rig_vega();
@@ -210,7 +210,7 @@ TEST(with_timing_a_work_group_takes_what_was_said_that_it_costs)
 }
 
 /* Whoever works so seldom that the model falls behind gets its ends late, and no other time. */
-TEST(with_timing_a_dispatch_took_as_long_however_late_the_model_is)
+TEST(with_timing_durations_do_not_depend_on_lateness)
 {
 	static struct sim_rig rig;
 	struct gpu_info info = rig_vega();
@@ -234,7 +234,7 @@ TEST(with_timing_a_dispatch_took_as_long_however_late_the_model_is)
 	rig_stop(&rig);
 }
 
-TEST(with_timing_a_run_list_that_is_sent_again_costs_everyone)
+TEST(with_timing_each_run_list_update_delays_every_queue)
 {
 	static struct sim_rig rig;
 	struct gpu_info info = rig_vega();
@@ -259,7 +259,7 @@ TEST(with_timing_a_run_list_that_is_sent_again_costs_everyone)
 	rig_stop(&rig);
 }
 
-TEST(with_timing_a_queue_that_is_paused_does_its_dispatch_when_it_goes_on)
+TEST(with_timing_a_paused_queue_resumes_its_dispatch)
 {
 	static struct sim_rig rig;
 	struct gpu_info info = rig_vega();
@@ -276,7 +276,7 @@ TEST(with_timing_a_queue_that_is_paused_does_its_dispatch_when_it_goes_on)
 	rig_stop(&rig);
 }
 
-TEST(with_timing_what_goes_in_mid_dispatch_is_not_told_as_ended)
+TEST(with_timing_destroyed_queues_do_not_complete_dispatches)
 {
 	static struct sim_rig rig;
 	struct gpu_info info = rig_vega();
@@ -303,7 +303,7 @@ TEST(with_timing_what_goes_in_mid_dispatch_is_not_told_as_ended)
 	rig_stop(&rig);
 }
 
-TEST(the_dead_run_no_packets)
+TEST(ended_processes_run_no_packets)
 {
 	static struct sim_rig rig;
 	struct gpu_info info = rig_vega();

@@ -15,7 +15,7 @@ static struct sim_process *start(struct sim_rig *rig, struct gpu_info info)
 
 /* ---- the dispatcher ---- */
 
-TEST(an_unknown_number_is_not_a_tty)
+TEST(unknown_ioctls_return_enotty)
 {
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig, rig_vega());
@@ -28,7 +28,7 @@ TEST(an_unknown_number_is_not_a_tty)
 	rig_stop(&rig);
 }
 
-TEST(only_the_process_that_opened_it_may_call)
+TEST(only_the_opening_process_may_use_a_file)
 {
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig, rig_vega());
@@ -39,7 +39,7 @@ TEST(only_the_process_that_opened_it_may_call)
 	rig_stop(&rig);
 }
 
-TEST(a_process_that_opens_again_is_the_same)
+TEST(second_open_belongs_to_the_same_process)
 {
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig, rig_vega()), *again, *other;
@@ -51,7 +51,7 @@ TEST(a_process_that_opens_again_is_the_same)
 	rig_stop(&rig);
 }
 
-TEST(a_shorter_argument_is_zero_where_it_ends_and_not_written_past_it)
+TEST(short_arguments_are_padded_with_zeros_and_not_overrun)
 {
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig, rig_vega());
@@ -66,7 +66,7 @@ TEST(a_shorter_argument_is_zero_where_it_ends_and_not_written_past_it)
 	rig_stop(&rig);
 }
 
-TEST(a_longer_argument_is_left_alone_past_what_the_driver_knows)
+TEST(unknown_tail_of_a_long_argument_is_untouched)
 {
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig, rig_vega());
@@ -117,7 +117,7 @@ TEST(apertures_are_counted_first_and_then_filled)
 	rig_stop(&rig);
 }
 
-TEST(a_machine_of_two_processors_has_room_for_their_nodes_too)
+TEST(apertures_count_the_cpu_nodes)
 {
 	static struct sim_rig rig;
 	struct gpu_info info = rig_vega();
@@ -132,7 +132,7 @@ TEST(a_machine_of_two_processors_has_room_for_their_nodes_too)
 	rig_stop(&rig);
 }
 
-TEST(old_apertures_end_at_seven)
+TEST(old_aperture_ioctl_returns_at_most_seven)
 {
 	static struct sim_rig rig;
 	struct gpu_info infos[9];
@@ -149,7 +149,7 @@ TEST(old_apertures_end_at_seven)
 	rig_stop(&rig);
 }
 
-TEST(clocks_go_and_an_unknown_gpu_has_none)
+TEST(clocks_advance_and_unknown_gpus_are_refused)
 {
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig, rig_vega());
@@ -189,7 +189,7 @@ TEST(tile_configurations_are_cut_to_what_there_is)
 	rig_stop(&rig);
 }
 
-TEST(what_is_set_for_a_gpu_wants_it_known_and_bound)
+TEST(gpu_settings_need_a_known_bound_gpu)
 {
 	static struct sim_rig rig;
 	struct gpu_info info = rig_vega();
@@ -239,7 +239,7 @@ TEST(retries_of_page_faults_are_for_some_gpus_and_for_processes_without_queues)
 	rig_stop(&rig);
 }
 
-TEST(what_is_not_to_be_had_here_is_refused_by_its_own_errno)
+TEST(unsupported_ioctls_return_their_errno)
 {
 	static struct sim_rig rig;
 	struct sim_process *process = start(&rig, rig_vega());
@@ -265,7 +265,7 @@ TEST(what_is_not_to_be_had_here_is_refused_by_its_own_errno)
 	rig_stop(&rig);
 }
 
-TEST(a_machine_that_makes_no_sense_is_not_made)
+TEST(invalid_machines_are_refused)
 {
 	static struct sim_rig rig;
 	struct gpu_info infos[2] = { rig_vega(), rig_vega() };

@@ -80,7 +80,7 @@ static void gone(struct sim_queue *queue)
 	rig_queue_gone(queue);
 }
 
-TEST(gpus_are_told_with_what_they_count)
+TEST(state_has_counters_for_each_gpu)
 {
 	struct sim *sim = state_start();
 	struct sim_gpu *gpu = &sim->gpus[1];
@@ -126,7 +126,7 @@ TEST(gpus_are_told_with_what_they_count)
 	state_end(sim);
 }
 
-TEST(slots_in_use_are_told_with_whose_they_are)
+TEST(state_has_the_owner_of_each_slot)
 {
 	struct sim *sim = state_start();
 	struct sim_process *process = rig_process(sim, 4711);
@@ -144,7 +144,7 @@ TEST(slots_in_use_are_told_with_whose_they_are)
 	state_end(sim);
 }
 
-TEST(a_process_is_told_from_its_first_open_on)
+TEST(state_has_processes_from_their_first_open)
 {
 	struct sim *sim = state_start();
 	struct sim_process *process = rig_process(sim, getpid());
@@ -195,7 +195,7 @@ TEST(the_most_compute_queues_at_a_time_are_counted_by_gpu_and_together)
 	state_end(sim);
 }
 
-TEST(a_queue_is_told_with_all_its_masks_and_what_the_engines_have)
+TEST(state_has_all_masks_of_a_queue)
 {
 	struct sim *sim = state_start();
 	struct sim_queue *queue = recorded(rig_process(sim, 1), 0);
@@ -236,7 +236,7 @@ TEST(a_queue_is_told_with_all_its_masks_and_what_the_engines_have)
 	state_end(sim);
 }
 
-TEST(what_a_queue_did_is_told_after_it_has_gone)
+TEST(state_keeps_destroyed_queues)
 {
 	struct sim *sim = state_start();
 	struct sim_process *process = rig_process(sim, 1);
@@ -277,7 +277,7 @@ TEST(what_a_queue_did_is_told_after_it_has_gone)
 	state_end(sim);
 }
 
-TEST(the_oldest_that_has_ended_is_forgotten_first)
+TEST(oldest_ended_process_is_forgotten_first)
 {
 	struct sim *sim = state_start();
 	struct sim_process *lives = rig_process(sim, 1);
@@ -300,7 +300,7 @@ TEST(the_oldest_that_has_ended_is_forgotten_first)
 	state_end(sim);
 }
 
-TEST(of_many_queues_the_latest_are_kept)
+TEST(latest_queues_are_kept)
 {
 	struct sim *sim = state_start();
 	struct sim_process *process = rig_process(sim, 1);
@@ -319,7 +319,7 @@ TEST(of_many_queues_the_latest_are_kept)
 	state_end(sim);
 }
 
-TEST(of_many_masks_the_latest_are_kept)
+TEST(latest_masks_are_kept)
 {
 	struct sim *sim = state_start();
 	struct sim_queue *queue = recorded(rig_process(sim, 1), 0);
@@ -337,7 +337,7 @@ TEST(of_many_masks_the_latest_are_kept)
 	state_end(sim);
 }
 
-TEST(of_many_dispatches_the_latest_are_told)
+TEST(latest_dispatches_are_kept)
 {
 	const struct timing_kernel kernel = { .blocks = 7, .threads = 64 };
 	struct sim *sim = state_start();
@@ -366,7 +366,7 @@ TEST(of_many_dispatches_the_latest_are_told)
 	state_end(sim);
 }
 
-TEST(dispatches_of_nobody_recorded_are_nothing_to_tell_of)
+TEST(dispatches_of_unknown_processes_are_ignored)
 {
 	const struct timing_kernel kernel = { .blocks = 1, .threads = 64 };
 	struct sim *sim = state_start();
@@ -383,7 +383,7 @@ TEST(dispatches_of_nobody_recorded_are_nothing_to_tell_of)
 	state_end(sim);
 }
 
-TEST(queues_nobody_recorded_are_nothing_to_tell_of)
+TEST(unknown_queues_are_ignored)
 {
 	struct sim *sim = state_start();
 	struct sim_queue *queue = rig_queue(rig_process(sim, 1), 0);

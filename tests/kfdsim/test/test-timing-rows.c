@@ -14,7 +14,7 @@
 /* 40 fields. */
 #define TOO_MANY "\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\n"
 
-TEST(fields_are_found_by_the_name_of_their_column)
+TEST(fields_are_found_by_column_name)
 {
 	struct scratch scratch = scratch_new();
 	_cleanup_(rows_freep) struct rows *rows = NULL;
@@ -31,7 +31,7 @@ TEST(fields_are_found_by_the_name_of_their_column)
 	scratch_done(&scratch);
 }
 
-TEST(what_is_no_table_is_refused)
+TEST(invalid_tables_are_refused)
 {
 	static const char *const bad[] = {
 		"", "# only comments\n", "a\tb\n1\n", "a\tb\n1\t2\t3\n", TOO_MANY, ("a\n" TOO_MANY),
@@ -66,7 +66,7 @@ static int compare_text(const char *text, const char *file,
 #define SHARING "commit\tmeasured\tcompetitor\tpartitioning\tmask\tcompetitor_mask\tmed\n"
 #define MASKS "active_cus\tmask_hex\tse0\tse1\tse2\tse3\tmed\n"
 
-TEST(rows_that_are_not_understood_are_refused)
+TEST(invalid_rows_are_refused)
 {
 	static const struct {
 		int (*how)(const char *dir, struct comparisons *ret);
@@ -95,7 +95,7 @@ TEST(rows_that_are_not_understood_are_refused)
 	}
 }
 
-TEST(what_hung_is_compared_with_nothing)
+TEST(rows_that_hung_have_no_error)
 {
 	_cleanup_(comparisons_clear) struct comparisons c = { 0 };
 	struct summary summary;
@@ -112,7 +112,7 @@ TEST(what_hung_is_compared_with_nothing)
 	CHECK(summary.worst == fabs(comparison_error(&c.rows[2])));
 }
 
-TEST(no_rows_have_no_errors)
+TEST(empty_tables_have_no_errors)
 {
 	_cleanup_(comparisons_clear) struct comparisons c = { 0 };
 	struct summary summary;

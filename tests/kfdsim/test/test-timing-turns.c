@@ -39,7 +39,7 @@ TEST(preemption_costs_its_time_and_loses_no_work)
 	CHECK(preempted(&gpu, 3, MSEC) == preempted(&gpu, 0, 0));
 }
 
-TEST(on_mes_a_change_preempts_one_queue_alone)
+TEST(mes_preempts_only_the_changed_queue)
 {
 	struct timing_gpu gpu = rig_gpu(1, 4, 15);
 	uint64_t ends[2][2];
@@ -82,7 +82,7 @@ static uint64_t all_ended(unsigned n, unsigned queue_slots, unsigned process_slo
 	return now;
 }
 
-TEST(with_slots_for_all_nobody_takes_turns_and_one_more_makes_them)
+TEST(queues_take_turns_only_when_slots_run_out)
 {
 	uint64_t all = all_ended(4, 0, 0), each = all_ended(1, 0, 0);
 
@@ -131,7 +131,7 @@ TEST(a_process_is_counted_once_however_many_queues_it_has)
 	CHECK(now == alone);
 }
 
-TEST(who_stays_mapped_gets_the_room_of_who_leaves)
+TEST(mapped_queues_get_the_cus_of_unmapped_ones)
 {
 	struct timing_gpu gpu = rig_gpu(1, 1, 1);
 	_cleanup_(timing_freep) struct timing *timing = NULL;
@@ -150,7 +150,7 @@ TEST(who_stays_mapped_gets_the_room_of_who_leaves)
 	CHECK(now > QUANTUM + TIMING_SWITCH_NS && now <= QUANTUM + TIMING_SWITCH_NS + 2000);
 }
 
-TEST(turns_end_when_the_surplus_goes)
+TEST(turns_end_when_all_queues_fit)
 {
 	struct timing_gpu gpu = rig_gpu(1, 4, 15);
 	_cleanup_(timing_freep) struct timing *timing = NULL;
@@ -169,7 +169,7 @@ TEST(turns_end_when_the_surplus_goes)
 	CHECK(timing_next(timing) == TIMING_NEVER);
 }
 
-TEST(the_same_calls_have_the_same_ends_however_often_one_looks)
+TEST(end_times_do_not_depend_on_polling)
 {
 	uint64_t ends[2][6];
 
@@ -193,7 +193,7 @@ TEST(the_same_calls_have_the_same_ends_however_often_one_looks)
 	CHECK(memcmp(ends[0], ends[1], sizeof(ends[0])) == 0);
 }
 
-TEST(what_ended_first_is_told_first_however_late_one_looks)
+TEST(ends_are_reported_in_order_when_polled_late)
 {
 	struct timing_gpu gpu = rig_gpu(1, 4, 15);
 	_cleanup_(timing_freep) struct timing *timing = rig_new(&gpu);
@@ -211,7 +211,7 @@ TEST(what_ended_first_is_told_first_however_late_one_looks)
 	CHECK(!timing_ended(timing, QUANTUM * 10, &key, &end));
 }
 
-TEST(one_need_not_look_often)
+TEST(model_needs_few_polls)
 {
 	struct timing_gpu gpu = rig_gpu(1, 4, 15);
 	_cleanup_(timing_freep) struct timing *timing = rig_new(&gpu);
@@ -229,7 +229,7 @@ TEST(one_need_not_look_often)
 	CHECK(looks <= 16);
 }
 
-TEST(many_small_blocks_go_in_bundles_and_take_as_long)
+TEST(bundled_small_blocks_take_the_same_time)
 {
 	struct timing_gpu gpu = rig_gpu(1, 4, 15);
 	_cleanup_(timing_freep) struct timing *timing = rig_new(&gpu);
@@ -246,7 +246,7 @@ TEST(many_small_blocks_go_in_bundles_and_take_as_long)
 	CHECK(now >= 160 * MSEC && now <= 172 * MSEC);
 }
 
-TEST(room_that_comes_at_once_is_shared)
+TEST(cus_that_become_free_together_are_shared)
 {
 	struct timing_gpu gpu = rig_gpu(1, 1, 1);
 	_cleanup_(timing_freep) struct timing *timing = rig_new(&gpu);
@@ -363,7 +363,7 @@ static void play_out(struct play *play, uint64_t now)
 	CHECK(play->timing->heap.n == 0 && timing_next(play->timing) == TIMING_NEVER);
 }
 
-TEST(no_block_and_no_room_is_lost_whatever_is_called)
+TEST(random_calls_lose_no_block_and_no_cu)
 {
 	unsigned seed = (unsigned)getpid();
 

@@ -144,7 +144,7 @@ TEST(two_that_share_all_get_half_each)
 		    0.1));
 }
 
-TEST(whoever_was_served_longest_ago_is_next)
+TEST(least_recently_served_queue_is_next)
 {
 	const struct timing_gpu gpu = rig_gpu(1, 1, 3);
 	_cleanup_(timing_freep) struct timing *timing = rig_new(&gpu);
@@ -184,7 +184,7 @@ TEST(small_blocks_cut_ahead_of_big_ones)
 	CHECK(beside(rig_all(), 4 * BLOCKS, 256, rig_all(), BLOCKS, 1024) <= 3 * small / 2);
 }
 
-TEST(partners_apart_still_cost_a_part)
+TEST(disjoint_masks_still_cost_a_part)
 {
 	const struct timing_gpu gpu = rig_gpu(1, 4, 15);
 	struct words left = rig_mask(15, 0, 15, 0), right = rig_mask(0, 15, 0, 15);
@@ -193,7 +193,7 @@ TEST(partners_apart_still_cost_a_part)
 	CHECK(about(ratio(beside(left, BLOCKS, 1024, right, BLOCKS, 1024), alone), 1.16, 0.03));
 }
 
-TEST(a_lone_cu_of_the_neighbours_costs_ten_times_and_hurts_him_little)
+TEST(one_shared_cu_costs_ten_times_and_the_neighbour_little)
 {
 	struct words even = rig_mask(15, 0, 15, 0), greedy = rig_mask(15, 0, 15, 1);
 	struct words other = rig_mask(0, 15, 0, 15);
@@ -252,7 +252,7 @@ TEST(a_new_mask_counts_for_the_blocks_that_are_left)
 	CHECK(about(ratio(now - wide / 2, wide / 2), 4, 0.2));
 }
 
-TEST(what_is_wrong_is_refused)
+TEST(invalid_parameters_are_refused)
 {
 	struct timing_gpu gpu = rig_gpu(1, 4, 15), bad[8];
 	_cleanup_(timing_freep) struct timing *timing = rig_new(&gpu);

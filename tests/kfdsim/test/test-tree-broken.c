@@ -133,7 +133,7 @@ static void put_pipe(const struct scratch *scratch, const char *file)
 	CHECK(mkfifo(scratch_at(scratch, file), 0644) == 0);
 }
 
-TEST(what_is_neither_file_nor_directory_is_not_there)
+TEST(special_files_are_not_served)
 {
 	struct grove grove;
 	const char *loop;
@@ -153,7 +153,7 @@ TEST(what_is_neither_file_nor_directory_is_not_there)
 }
 
 /* Each in place of one file of the tree, with all GPUs there and after one has gone. */
-TEST(files_that_lie_are_served_as_they_are)
+TEST(files_with_wrong_content_are_served_unchanged)
 {
 	static const struct {
 		const char *file, *text;
@@ -198,7 +198,7 @@ TEST(files_that_lie_are_served_as_they_are)
 	}
 }
 
-TEST(a_file_without_end_is_cut)
+TEST(endless_files_are_truncated)
 {
 	static char large[1U << 20];
 	struct grove grove;
@@ -216,7 +216,7 @@ TEST(a_file_without_end_is_cut)
 	fell(&grove);
 }
 
-TEST(two_nodes_with_one_gpu_id_go_together)
+TEST(nodes_with_the_same_gpu_id_are_removed_together)
 {
 	struct grove grove;
 	unsigned n = 0;
@@ -229,7 +229,7 @@ TEST(two_nodes_with_one_gpu_id_go_together)
 	fell(&grove);
 }
 
-TEST(a_fault_is_asked_for_by_writing_to_control)
+TEST(writing_to_control_sets_a_fault)
 {
 	char *text = NULL;
 	struct grove grove;
@@ -248,7 +248,7 @@ TEST(a_fault_is_asked_for_by_writing_to_control)
 	fell(&grove);
 }
 
-TEST(what_is_no_fault_is_refused_with_a_sentence)
+TEST(invalid_writes_to_control_are_refused_with_a_message)
 {
 	static const char *const texts[] = {
 		"",           "\n",   "gone:",       "gone:nobody", "teardown:1\nteardown:2",

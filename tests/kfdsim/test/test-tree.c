@@ -95,7 +95,7 @@ static int stop(const char *name, enum tree_kind kind, void *userdata)
 	return -EINTR;
 }
 
-TEST(what_is_always_there)
+TEST(tree_of_an_idle_machine_has_these_files)
 {
 	struct grove grove;
 
@@ -120,7 +120,7 @@ TEST(what_is_always_there)
 	fell(&grove);
 }
 
-TEST(what_is_nowhere)
+TEST(invalid_paths_do_not_exist)
 {
 	static const char *const paths[] = {
 		"x",
@@ -170,7 +170,7 @@ TEST(what_is_nowhere)
 	fell(&grove);
 }
 
-TEST(a_listing_stops_when_it_is_told_to)
+TEST(listing_stops_when_the_callback_asks_for_it)
 {
 	static const char *const paths[] = {
 		"",
@@ -202,7 +202,7 @@ TEST(a_listing_stops_when_it_is_told_to)
 	fell(&grove);
 }
 
-TEST(a_process_has_a_directory_from_its_open_on)
+TEST(process_directory_appears_at_open)
 {
 	struct grove grove;
 	struct sim_process *process;
@@ -225,7 +225,7 @@ TEST(a_process_has_a_directory_from_its_open_on)
 	fell(&grove);
 }
 
-TEST(a_dead_process_stays_until_it_is_torn_down)
+TEST(directory_of_an_ended_process_stays_until_teardown)
 {
 	struct sim_process *dead, *again;
 	struct grove grove;
@@ -269,7 +269,7 @@ TEST(files_of_queues_have_no_newline)
 	fell(&grove);
 }
 
-TEST(vram_is_what_lies_in_that_gpus_memory)
+TEST(vram_file_counts_buffers_of_that_gpu)
 {
 	struct sim_buffer buffers[] = {
 		{ .size = 4096, .flags = 1, .gpu_id = 4096 },
@@ -311,7 +311,7 @@ TEST(occupancy_is_the_cus_that_a_running_dispatch_may_be_on)
 	fell(&grove);
 }
 
-TEST(the_topology_is_that_of_the_directory)
+TEST(topology_is_served_from_the_directory)
 {
 	struct grove grove;
 
@@ -327,7 +327,7 @@ TEST(the_topology_is_that_of_the_directory)
 	fell(&grove);
 }
 
-TEST(a_gpu_that_goes_takes_its_node_and_its_links_along)
+TEST(removed_gpu_loses_its_node_and_links)
 {
 	struct grove grove;
 
@@ -362,7 +362,7 @@ TEST(a_gpu_that_goes_takes_its_node_and_its_links_along)
 	fell(&grove);
 }
 
-TEST(who_used_a_gpu_that_has_gone_still_has_its_files)
+TEST(processes_keep_their_files_after_gpu_removal)
 {
 	struct grove grove;
 
