@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The public header in C++11, pedantically, and in its linkage: it links the shared library. */
+/* Compiles the public header as C++11 with all warnings, and links the shared library. */
 
 #include "libgpuarb/gpuarb.h"
 

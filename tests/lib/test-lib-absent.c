@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The library where there is no bus, or no daemon on it. */
+/* The library without a bus, or without a daemon on it. */
 
 #include <errno.h>
 #include <signal.h>
@@ -23,7 +23,7 @@ static void count(const char *kind, const char *what, void *userdata)
 	(*(unsigned *)userdata)++;
 }
 
-/* Every function that asks; all must fail with the same. */
+/* Calls every function that calls the daemon; all must fail with this error. */
 static void every_call_fails(struct gpuarb *gpuarb, int error)
 {
 	struct gpuarb_want want = GPUARB_WANT_INIT;
@@ -46,7 +46,7 @@ static void every_call_fails(struct gpuarb *gpuarb, int error)
 
 /* ---- no bus --------------------------------------------------------------------------- */
 
-TEST(no_bus_is_a_clean_refusal)
+TEST(every_call_fails_cleanly_without_a_bus)
 {
 	struct gpuarb *gpuarb = (struct gpuarb *)(void *)&gpuarb;
 
@@ -55,7 +55,7 @@ TEST(no_bus_is_a_clean_refusal)
 	CHECK(strstr(gpuarb_last_error(NULL), "/nonexistent/bus"));
 }
 
-TEST(a_dead_address_is_a_clean_refusal)
+TEST(opening_fails_cleanly_at_a_socket_without_a_listener)
 {
 	char dir[] = "/tmp/gpuarb-test-XXXXXX", address[128];
 	struct sockaddr_un name = { .sun_family = AF_UNIX };
@@ -75,7 +75,7 @@ TEST(a_dead_address_is_a_clean_refusal)
 	rmdir(dir);
 }
 
-TEST(an_address_that_is_none_is_a_clean_refusal)
+TEST(opening_fails_cleanly_with_an_invalid_address)
 {
 	static const char *const addresses[] = {
 		"garbage",
@@ -109,7 +109,7 @@ TEST(an_address_that_is_none_is_a_clean_refusal)
 	free(huge);
 }
 
-TEST(the_system_bus_is_asked_when_no_other_is_named)
+TEST(the_system_bus_is_the_default)
 {
 	struct gpuarb *gpuarb = NULL;
 
@@ -123,14 +123,14 @@ TEST(the_system_bus_is_asked_when_no_other_is_named)
 	unsetenv("DBUS_SYSTEM_BUS_ADDRESS");
 }
 
-/* ---- something that is no bus --------------------------------------------------------- */
+/* ---- a peer that is no bus ------------------------------------------------------------ */
 
 struct peer {
 	pid_t pid;
 	char dir[32], path[64], address[96];
 };
 
-/* A process behind a socket that is no bus: speak() gets each connection. */
+/* A process that listens on a socket: speak() gets each connection. */
 static void peer_start(struct peer *ret, void (*speak)(int fd))
 {
 	struct sockaddr_un name = { .sun_family = AF_UNIX };
@@ -186,7 +186,7 @@ static void speak_garbage(int fd)
 			return;
 }
 
-/* Lets anybody in, then answers with bytes that are no message. */
+/* Accepts the authentication, then sends bytes that are no message. */
 static void speak_garbage_after_authentication(int fd)
 {
 	static const char ok[] = "OK 0123456789abcdef0123456789abcdef\r\nAGREE_UNIX_FD\r\n";
@@ -207,7 +207,7 @@ static void speak_garbage_after_authentication(int fd)
 	speak_garbage(fd);
 }
 
-TEST(a_peer_that_talks_nonsense_is_a_clean_refusal)
+TEST(opening_fails_cleanly_at_a_peer_that_is_no_bus)
 {
 	void (*const speakers[])(int) = { speak_garbage, speak_garbage_after_authentication };
 
@@ -222,7 +222,7 @@ TEST(a_peer_that_talks_nonsense_is_a_clean_refusal)
 	}
 }
 
-TEST(a_peer_that_says_nothing_is_given_up)
+TEST(connecting_to_a_silent_peer_times_out)
 {
 	struct gpuarb gpuarb = { .references = 1, .answer_usec = LIB_RIG_SOON };
 	struct peer peer;
@@ -237,7 +237,7 @@ TEST(a_peer_that_says_nothing_is_given_up)
 
 /* ---- a bus without the daemon --------------------------------------------------------- */
 
-TEST(a_bus_without_the_daemon_is_told_as_such)
+TEST(a_call_fails_with_service_unknown_without_a_daemon)
 {
 	struct private_bus bus;
 	struct gpuarb *gpuarb;
@@ -252,7 +252,7 @@ TEST(a_bus_without_the_daemon_is_told_as_such)
 	private_bus_stop(&bus);
 }
 
-TEST(a_bus_that_is_lost_is_found_again)
+TEST(a_handle_reconnects_after_the_bus_returns)
 {
 	struct private_bus bus;
 	struct gpuarb *gpuarb;
@@ -266,7 +266,7 @@ TEST(a_bus_that_is_lost_is_found_again)
 	CHECK(strcmp(gpuarb_last_error_name(gpuarb), "") == 0);
 	CHECK(private_bus_again(&bus));
 	gpuarb->reconnect_usec =
-		RECONNECT_USEC; /* and yet told at once: no daemon was ever there */
+		RECONNECT_USEC; /* not used: this handle has never reached a daemon */
 	CHECK(gpuarb_reload(gpuarb) == -ECONNREFUSED);
 	CHECK(strcmp(gpuarb_last_error_name(gpuarb), DBUS_ERROR_SERVICE_UNKNOWN) == 0);
 	gpuarb_close(gpuarb);

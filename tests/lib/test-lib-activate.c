@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Leases that lend their CUs and have them back, and leases that are taken away. */
+/* Activation, deactivation and revocation of leases. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +31,7 @@ static void count(struct gpuarb_lease *lease, void *userdata)
 
 /* ---- activating ------------------------------------------------------------------------ */
 
-TEST(what_was_reserved_inactive_is_there_and_nothing_to_wait_for)
+TEST(a_lease_reserved_inactive_needs_no_wait)
 {
 	struct gpuarb_lease *lease;
 	struct stage stage;
@@ -44,7 +44,7 @@ TEST(what_was_reserved_inactive_is_there_and_nothing_to_wait_for)
 	stage_strike(&stage);
 }
 
-TEST(activation_returns_at_once_and_is_waited_for)
+TEST(activation_returns_at_once_and_can_be_waited_for)
 {
 	struct gpuarb_lease *lease;
 	struct stage stage;
@@ -66,7 +66,7 @@ TEST(activation_returns_at_once_and_is_waited_for)
 	stage_strike(&stage);
 }
 
-TEST(what_was_told_before_an_activation_is_no_change_after_it)
+TEST(records_from_before_an_activation_are_not_reported_after_it)
 {
 	struct gpuarb_lease *lease;
 	struct stage stage;
@@ -83,7 +83,7 @@ TEST(what_was_told_before_an_activation_is_no_change_after_it)
 	stage_strike(&stage);
 }
 
-TEST(a_lease_that_ends_while_it_is_activated_says_why)
+TEST(the_end_during_an_activation_has_its_reason)
 {
 	struct gpuarb_lease *lease;
 	struct stage stage;
@@ -97,7 +97,7 @@ TEST(a_lease_that_ends_while_it_is_activated_says_why)
 	stage_strike(&stage);
 }
 
-TEST(what_is_refused_changes_nothing)
+TEST(a_refused_call_does_not_change_the_lease)
 {
 	struct gpuarb_lease *lease;
 	struct stage stage;
@@ -115,9 +115,9 @@ TEST(what_is_refused_changes_nothing)
 	stage_strike(&stage);
 }
 
-/* ---- others must give way first --------------------------------------------------------- */
+/* ---- borrowers return CUs first --------------------------------------------------------- */
 
-TEST(reserve_waits_until_others_have_given_way)
+TEST(reserve_waits_until_borrowers_have_returned_cus)
 {
 	struct gpuarb_lease *lease;
 	struct stage stage;
@@ -130,7 +130,7 @@ TEST(reserve_waits_until_others_have_given_way)
 	stage_strike(&stage);
 }
 
-TEST(a_process_is_bound_when_others_have_given_way)
+TEST(a_process_is_bound_after_borrowers_have_returned_cus)
 {
 	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
 	struct gpuarb_want want = GPUARB_WANT_INIT;
@@ -153,7 +153,7 @@ TEST(a_process_is_bound_when_others_have_given_way)
 	stage_strike(&stage);
 }
 
-TEST(a_token_that_finds_a_lease_that_waits_is_refused_without_waiting)
+TEST(a_token_of_a_waiting_lease_fails_without_wait_usec)
 {
 	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
 	struct gpuarb_want want = GPUARB_WANT_INIT;
@@ -168,7 +168,7 @@ TEST(a_token_that_finds_a_lease_that_waits_is_refused_without_waiting)
 	stage_strike(&stage);
 }
 
-TEST(a_token_that_finds_a_lease_just_granted_has_it)
+TEST(a_token_of_a_lease_granted_meanwhile_returns_it)
 {
 	struct gpuarb_lease *lease;
 	struct stage stage;
@@ -183,7 +183,7 @@ TEST(a_token_that_finds_a_lease_just_granted_has_it)
 
 /* ---- revoking -------------------------------------------------------------------------- */
 
-TEST(a_revocation_is_told_with_its_deadline_and_acknowledged)
+TEST(a_revocation_is_reported_with_its_deadline_and_can_be_acknowledged)
 {
 	struct gpuarb_lease *lease;
 	struct stage stage;
@@ -200,7 +200,7 @@ TEST(a_revocation_is_told_with_its_deadline_and_acknowledged)
 	CHECK(gpuarb_lease_wait(lease, GPUARB_FOREVER) == -EBADFD);
 	CHECK(strstr(gpuarb_last_error(stage.gpuarb), ": so it is"));
 	CHECK(strcmp(gpuarb_last_error_name(stage.gpuarb), GPUARB_ERROR_INVALID_STATE) == 0);
-	stage_revoke(&stage, 815); /* an earlier one takes its place */
+	stage_revoke(&stage, 815); /* an earlier deadline replaces it */
 	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == 1 && gpuarb_lease_deadline(lease) == 815);
 
 	CHECK(gpuarb_lease_acknowledge(lease) == 0);
@@ -212,7 +212,7 @@ TEST(a_revocation_is_told_with_its_deadline_and_acknowledged)
 	stage_strike(&stage);
 }
 
-TEST(a_lease_that_is_revoked_while_it_is_waited_for_is_none)
+TEST(waiting_fails_when_the_lease_is_revoked)
 {
 	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
 	struct gpuarb_want want = GPUARB_WANT_INIT;
@@ -227,7 +227,7 @@ TEST(a_lease_that_is_revoked_while_it_is_waited_for_is_none)
 	stage_strike(&stage);
 }
 
-TEST(what_is_being_revoked_is_not_bound_to_a_process)
+TEST(no_process_is_bound_to_a_lease_that_is_being_revoked)
 {
 	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
 	struct gpuarb_want want = GPUARB_WANT_INIT;
@@ -272,18 +272,18 @@ static void revoke_23(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(strcmp(gpuarb_last_error(gpuarb), "18446744073709551615 .") == 0);
 }
 
-TEST(a_revocation_has_its_time_and_its_reason)
+TEST(revoke_sends_grace_and_reason)
 {
 	LIB_RIG_WITH(take_revocation, NULL, revoke_23);
 }
 
-/* ---- a daemon that dies in the middle ---------------------------------------------------- */
+/* ---- a daemon that dies during the call -------------------------------------------------- */
 
-/* Dies of the first call, and says then that the lease is not in a state for that. */
+/* Dies at the first call, and refuses the second with this error. */
 struct fate {
 	unsigned calls;
 	const char *error;
-	const char *state; /* that Get tells; NULL: it tells a number */
+	const char *state; /* in the answer to Get; NULL: the answer is a number */
 };
 
 static int die_once(sd_bus_message *call, void *userdata)
@@ -333,7 +333,7 @@ static void survive(enum call call, const char *error, const char *state, int wa
 	munmap(fate, sizeof(*fate));
 }
 
-TEST(what_a_call_that_was_cut_off_did_counts_as_done)
+TEST(a_repeated_change_that_was_carried_out_succeeds)
 {
 	survive(ACTIVATE, GPUARB_ERROR_INVALID_STATE, "activating", 0, "");
 	survive(ACTIVATE, GPUARB_ERROR_INVALID_STATE, "granted", 0, "");
@@ -343,7 +343,7 @@ TEST(what_a_call_that_was_cut_off_did_counts_as_done)
 	survive(REVOKE, GPUARB_ERROR_NO_SUCH_LEASE, "", 0, "");
 }
 
-TEST(what_a_call_that_was_cut_off_did_not_do_is_refused)
+TEST(a_repeated_change_that_was_not_carried_out_fails)
 {
 	survive(ACTIVATE, GPUARB_ERROR_INVALID_STATE, "inactive", -EBADFD,
 		GPUARB_ERROR_INVALID_STATE);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* gpuarb_lease_start_agent(): what it refuses, and what its thread says and does not say. */
+/* gpuarb_lease_start_agent(): when it fails, and what its thread masks, reports and
+ * acknowledges. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,21 +19,21 @@
 
 #define LEASE GPUARB_PATH_LEASE "/17"
 
-/* Shared by the test and the daemon's process. */
+/* Shared with the process of the fake daemon. */
 struct play {
 	bool adaptable, gone;
 	uint32_t processes, kfd_gpu_id;
 	uint64_t generation;
 	const char *state;
-	int refused;           /* by the driver, for each queue */
-	unsigned masked;       /* what it was asked */
-	uint64_t acknowledged; /* the last */
+	int refused;           /* the errno of the driver for every queue; 0: none */
+	unsigned masked;       /* calls of the driver */
+	uint64_t acknowledged; /* the last generation */
 	unsigned acknowledgements;
 };
 
 static struct play *play;
 static struct scratch tree;
-static int asked[2]; /* a pipe: a byte for each mask that the driver is asked for */
+static int asked[2]; /* a pipe: one byte for each call of the driver */
 
 /* ---- the daemon ------------------------------------------------------------------------- */
 
@@ -47,7 +48,7 @@ static int answer_reserve(sd_bus_message *call)
 	CHECK(fake_append_partitions(reply, 30, play->kfd_gpu_id) >= 0);
 	r = sd_bus_send(NULL, reply, NULL);
 	sd_bus_message_unref(reply);
-	close(pair[0]); /* the other one stays open as long as this process */
+	close(pair[0]); /* the other end stays open until this process ends */
 	return r;
 }
 
@@ -133,7 +134,7 @@ static int start(struct gpuarb_lease *lease, const char *sys)
 	return handle_end(lease->gpuarb, agent_start(lease, &process));
 }
 
-/* Read while the thread does nothing. */
+/* Reads it while the thread is locked out. */
 static unsigned agent_masked(struct gpuarb_lease *lease)
 {
 	struct apply apply;
@@ -154,7 +155,7 @@ static struct gpuarb_lease *reserve(struct gpuarb *gpuarb)
 	return lease;
 }
 
-/* Until something has come about; it comes when the driver is asked. */
+/* Waits until the condition holds. It is checked after each call of the driver. */
 #define AWAIT(so)                                   \
 	do {                                        \
 		char c_;                            \
@@ -179,7 +180,7 @@ static void perform(void (*work)(struct gpuarb *gpuarb, struct fake_arbiter *fak
 	scratch_done(&tree);
 }
 
-/* ---- what is refused ---------------------------------------------------------------------- */
+/* ---- failures ----------------------------------------------------------------------------- */
 
 static bool says(const struct gpuarb *gpuarb, const char *text)
 {
@@ -211,17 +212,17 @@ static void refuse(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(start(lease, tree.path) == -EBUSY && says(gpuarb, "queue 0 on GPU 0000:03:00.0"));
 	play->gone = true;
 	CHECK(start(lease, tree.path) == -ENOENT && says(gpuarb, "gone"));
-	CHECK(gpuarb_lease_agent_error(lease) == -EBADFD); /* still none */
+	CHECK(gpuarb_lease_agent_error(lease) == -EBADFD); /* no agent was started */
 	CHECK(play->acknowledgements == 0);
 	gpuarb_lease_close(lease);
 }
 
-TEST(an_agent_that_could_not_follow_is_not_started)
+TEST(an_agent_that_cannot_follow_is_not_started)
 {
 	perform(refuse);
 }
 
-/* ---- what it does ------------------------------------------------------------------------- */
+/* ---- following ---------------------------------------------------------------------------- */
 
 static void follow(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 {
@@ -233,14 +234,14 @@ static void follow(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(start(lease, tree.path) == -EALREADY && says(gpuarb, "lease 17 "));
 	CHECK(gpuarb_lease_agent_error(lease) == 0);
 
-	/* A queue that comes later is masked without a change, and nothing is acknowledged. */
+	/* A new queue is masked without a change of the lease, and nothing is acknowledged. */
 	queue_tree_add(&tree, 1);
 	AWAIT(agent_masked(lease) == 2);
 	CHECK(play->acknowledgements == 1);
 	gpuarb_lease_close(lease);
 }
 
-TEST(it_masks_what_there_is_and_what_comes_and_acknowledges_once)
+TEST(an_agent_masks_existing_and_new_queues_and_acknowledges_once)
 {
 	perform(follow);
 }
@@ -251,7 +252,7 @@ static void fail_and_mend(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 
 	(void)fake;
 	CHECK(start(lease, tree.path) == 0);
-	play->refused = -EBUSY; /* of the second one, which is not there yet */
+	play->refused = -EBUSY; /* for the second queue, which is added next */
 	queue_tree_add(&tree, 1);
 	AWAIT(gpuarb_lease_agent_error(lease) < 0);
 	CHECK(gpuarb_lease_agent_error(lease) == -EBUSY);
@@ -259,7 +260,7 @@ static void fail_and_mend(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	play->refused = 0;
 	AWAIT(gpuarb_lease_agent_error(lease) == 0);
 
-	/* What the program wants to acknowledge, the agent must have applied. */
+	/* The program can acknowledge only what the agent has applied. */
 	lease->info.generation = 9;
 	CHECK(gpuarb_lease_acknowledge(lease) == -EBUSY);
 	CHECK(says(gpuarb, "generation 9 "));
@@ -268,7 +269,7 @@ static void fail_and_mend(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	gpuarb_lease_close(lease);
 }
 
-TEST(what_the_driver_refuses_is_told_and_tried_again)
+TEST(a_mask_that_the_driver_refused_is_reported_and_set_again)
 {
 	perform(fail_and_mend);
 }
@@ -278,13 +279,14 @@ static void be_revoked(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	struct gpuarb_lease *lease = reserve(gpuarb);
 
 	(void)fake;
-	play->state = "revoking"; /* the same address in the daemon, which was forked */
+	play->state =
+		"revoking"; /* the address is valid in the daemon, which was forked from this process */
 	CHECK(start(lease, tree.path) == 0);
 	CHECK(play->acknowledgements == 0 && gpuarb_lease_agent_error(lease) == 0);
 	gpuarb_lease_close(lease);
 }
 
-TEST(a_revocation_is_for_the_program_to_acknowledge)
+TEST(an_agent_does_not_acknowledge_a_revocation)
 {
 	perform(be_revoked);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Masking one's own queues, as a program calls it; and what goes with a lease. */
+/* The public functions that mask queues of this process, and attached pointers. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,7 @@ static bool in_first_namespace(void)
 	return strcmp(name, "pid:[4026531836]") == 0;
 }
 
-TEST(a_lease_is_looked_at_before_its_queues)
+TEST(the_lease_is_checked_before_its_queues)
 {
 	static const uint32_t mask[] = { 0xf };
 	struct gpuarb_lease *lease;
@@ -43,7 +43,7 @@ TEST(a_lease_is_looked_at_before_its_queues)
 	CHECK(gpuarb_lease_queue_ids(lease, 0, NULL, 1) == -EINVAL);
 	CHECK(gpuarb_lease_mask_queue(lease, 0, 0, mask, 1) == -EOPNOTSUPP);
 
-	/* The simulation has no queues of any process; this GPU has none of this one. */
+	/* A GPU that KFD knows, without queues of this process. */
 	lease->info.partitions = &(struct gpuarb_partition){
 		.gpu = "0000:03:00.0", .kfd_gpu_id = 4711, .cu_mask = mask, .cu_mask_words = 1
 	};
@@ -87,7 +87,7 @@ static int apply_in_own_namespace(struct stage *stage, struct gpuarb_lease *leas
 	return WEXITSTATUS(status);
 }
 
-TEST(in_another_pid_namespace_nobodys_queues_are_touched)
+TEST(no_queue_is_masked_from_another_pid_namespace)
 {
 	struct gpuarb_lease *lease;
 	struct stage stage;
@@ -123,14 +123,14 @@ TEST(a_mask_for_another_file_than_kfd_fails)
 	CHECK(apply.driver->open(NULL) == -ENOENT);
 }
 
-/* ---- what is attached ------------------------------------------------------------------------ */
+/* ---- attached pointers ----------------------------------------------------------------------- */
 
 static void count(void *data)
 {
 	(*(unsigned *)data)++;
 }
 
-TEST(what_is_attached_is_done_with_once)
+TEST(an_attached_pointer_is_released_once)
 {
 	unsigned first = 0, second = 0, third = 0;
 	struct gpuarb_lease *lease;
@@ -141,7 +141,8 @@ TEST(what_is_attached_is_done_with_once)
 	lease = stage_reserve(&stage, 0);
 	CHECK(!gpuarb_lease_attached(lease));
 	gpuarb_lease_attach(lease, &first, count);
-	gpuarb_lease_attach(lease, &first, count); /* the same again is no other */
+	gpuarb_lease_attach(lease, &first,
+			    count); /* attaching the same pointer again does not release it */
 	CHECK(gpuarb_lease_attached(lease) == &first && first == 0);
 	gpuarb_lease_attach(lease, &second, NULL);
 	CHECK(gpuarb_lease_attached(lease) == &second && first == 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The library and a daemon, or a program around it, that are not as they should be. */
+/* The library with a faulty daemon, and in a faulty program. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +25,7 @@ static void count(const char *kind, const char *what, void *userdata)
 	(*(unsigned *)userdata)++;
 }
 
-/* ---- a daemon that is not as it should be --------------------------------------------- */
+/* ---- a faulty daemon ------------------------------------------------------------------ */
 
 static int say_nothing(sd_bus_message *call, void *userdata)
 {
@@ -64,7 +64,7 @@ static void time_out(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	fake_arbiter_saw(fake, "Reload");
 }
 
-TEST(a_daemon_that_hangs_is_given_up_after_a_while)
+TEST(a_call_times_out_when_the_daemon_hangs)
 {
 	LIB_RIG_WITH(say_nothing, NULL, time_out);
 }
@@ -78,7 +78,7 @@ static void lose_bus(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(gpuarb_reload(gpuarb) == -ECONNREFUSED);
 }
 
-TEST(a_bus_that_dies_in_the_middle_is_a_reset)
+TEST(a_call_is_reset_when_the_bus_dies_during_it)
 {
 	LIB_RIG_WITH(kill_bus, NULL, lose_bus);
 }
@@ -92,7 +92,7 @@ static void lose_daemon(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(gpuarb_reload(gpuarb) == -ECONNREFUSED);
 }
 
-TEST(a_daemon_that_dies_in_the_middle_is_a_reset)
+TEST(a_call_is_reset_when_the_daemon_dies_during_it)
 {
 	LIB_RIG_WITH(die, NULL, lose_daemon);
 }
@@ -119,10 +119,10 @@ TEST(a_signal_ends_every_call)
 
 struct late {
 	sd_bus_message *call;
-	int theirs, ours; /* a holder pair */
+	int theirs, ours; /* both ends of a holder */
 };
 
-/* Answers a Reserve only when the next call comes. */
+/* Answers a Reserve when the next call arrives. */
 static int answer_late(sd_bus_message *call, void *userdata)
 {
 	sd_bus_message *reply = NULL;
@@ -153,7 +153,7 @@ static void answer_nobody(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(gpuarb_reload(gpuarb) == 0);
 }
 
-TEST(a_lease_that_is_granted_after_the_signal_ends_at_once)
+TEST(a_lease_granted_after_the_signal_ends_at_once)
 {
 	struct late late = { .call = NULL };
 	struct pollfd fd;
@@ -170,7 +170,7 @@ TEST(a_lease_that_is_granted_after_the_signal_ends_at_once)
 	close(pair[0]);
 }
 
-/* ---- lies ----------------------------------------------------------------------------- */
+/* ---- invalid answers ------------------------------------------------------------------ */
 
 static int answer_nonsense(sd_bus_message *call, void *userdata)
 {
@@ -193,7 +193,7 @@ static void be_told_nonsense(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(gpuarb_watch(gpuarb, GPUARB_FOREVER, count, &n) == -EPROTO && n == 0);
 }
 
-TEST(an_answer_of_the_wrong_types_is_not_understood)
+TEST(an_answer_with_wrong_types_is_rejected)
 {
 	LIB_RIG_WITH(answer_nonsense, NULL, be_told_nonsense);
 }
@@ -214,12 +214,12 @@ static void be_told_words(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(strstr(gpuarb_last_error(gpuarb), "'Position'"));
 }
 
-TEST(a_place_is_a_number)
+TEST(a_position_that_is_no_number_is_rejected)
 {
 	LIB_RIG_WITH(answer_words, NULL, be_told_words);
 }
 
-/* Answers of the right types with something wrong in them; one after the other. */
+/* Answers of the right types with one invalid value each. */
 static int answer_almost_right(sd_bus_message *call, void *userdata)
 {
 	sd_bus_message *reply = NULL;
@@ -258,7 +258,7 @@ static void be_told_lies(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	unsigned before;
 
 	(void)fake;
-	before = open_fds() - 1; /* each lie ends the connection */
+	before = open_fds() - 1; /* each invalid answer ends the connection */
 	for (int i = 0; i < 3; i++) {
 		CHECK(lib_rig_reserve(gpuarb) == -EPROTO);
 		CHECK(strstr(gpuarb_last_error(gpuarb), "lease"));
@@ -269,14 +269,14 @@ static void be_told_lies(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(open_fds() == before);
 }
 
-TEST(an_answer_with_a_lie_in_it_leaves_no_fd_behind)
+TEST(an_answer_with_invalid_values_leaks_no_fd)
 {
 	unsigned step = 0;
 
 	LIB_RIG_WITH(answer_almost_right, &step, be_told_lies);
 }
 
-/* Answers anything with random arguments. */
+/* Answers every call with random arguments. */
 static int answer_noise(sd_bus_message *call, void *userdata)
 {
 	static const char *const types[] = {
@@ -322,7 +322,7 @@ static void survive_noise(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	}
 }
 
-TEST(noise_does_no_harm)
+TEST(random_answers_do_no_harm)
 {
 	unsigned seed = (unsigned)time(NULL);
 
@@ -330,7 +330,7 @@ TEST(noise_does_no_harm)
 	LIB_RIG_WITH(answer_noise, &seed, survive_noise);
 }
 
-/* ---- a program that is not as it should be -------------------------------------------- */
+/* ---- a faulty program ----------------------------------------------------------------- */
 
 static void close_the_fd(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 {
@@ -356,7 +356,7 @@ static int answer_nothing(sd_bus_message *call, void *userdata)
 	return sd_bus_reply_method_return(call, NULL);
 }
 
-TEST(a_program_that_closes_every_fd_gets_a_new_connection)
+TEST(a_handle_reconnects_after_the_program_closed_its_fds)
 {
 	LIB_RIG_WITH(answer_nothing, NULL, close_the_fd);
 }
@@ -370,7 +370,7 @@ static void keep_sigpipe(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(sigaction(SIGPIPE, NULL, &action) == 0 && action.sa_handler == SIG_DFL);
 }
 
-TEST(signal_handlers_are_left_alone)
+TEST(signal_handlers_are_not_changed)
 {
 	LIB_RIG_WITH(answer_nothing, NULL, keep_sigpipe);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the library makes of a lease, with a daemon whose every answer the test chooses. */
+/* Calls for a lease, with a fake daemon that gives the answers that the test chooses. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 
 /* ---- granted -------------------------------------------------------------------------- */
 
-TEST(a_lease_says_all_that_was_granted)
+TEST(a_lease_has_all_granted_values)
 {
 	const struct gpuarb_partition *partition;
 	struct gpuarb_lease *lease;
@@ -47,7 +47,7 @@ TEST(a_lease_says_all_that_was_granted)
 	stage_strike(&stage);
 }
 
-TEST(a_library_on_top_has_the_last_word)
+TEST(a_library_on_top_can_set_the_last_error)
 {
 	struct gpuarb_lease *lease;
 	struct stage stage;
@@ -63,7 +63,7 @@ TEST(a_library_on_top_has_the_last_word)
 	stage_strike(&stage);
 }
 
-TEST(the_holder_is_not_inherited_and_its_close_is_seen)
+TEST(the_holder_is_close_on_exec_and_the_daemon_sees_its_end)
 {
 	struct gpuarb_lease *lease;
 	struct stage stage;
@@ -74,11 +74,11 @@ TEST(the_holder_is_not_inherited_and_its_close_is_seen)
 	CHECK(fcntl(gpuarb_lease_fd(lease), F_GETFD) == FD_CLOEXEC);
 	gpuarb_lease_close(lease);
 	CHECK(stage_holder_gone(&stage));
-	fake_arbiter_saw(&stage.fake, "Reserve"); /* and no word more was needed */
+	fake_arbiter_saw(&stage.fake, "Reserve"); /* the only call */
 	stage_strike(&stage);
 }
 
-TEST(a_token_finds_the_lease_as_it_is_now)
+TEST(a_token_returns_the_present_state_of_the_lease)
 {
 	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
 	struct gpuarb_want want = GPUARB_WANT_INIT;
@@ -104,7 +104,7 @@ TEST(a_lease_outlives_its_handle)
 	lease = stage_reserve(&stage, 0);
 	gpuarb_close(stage.gpuarb);
 	stage.gpuarb = NULL;
-	CHECK(gpuarb_lease_acknowledge(lease) == 0); /* on a connection made anew */
+	CHECK(gpuarb_lease_acknowledge(lease) == 0); /* on a new connection */
 	CHECK(gpuarb_lease_release(lease) == 0);
 	fake_arbiter_saw(&stage.fake, "Reserve");
 	fake_arbiter_saw(&stage.fake, "Acknowledge");
@@ -113,9 +113,9 @@ TEST(a_lease_outlives_its_handle)
 	stage_strike(&stage);
 }
 
-/* ---- asking --------------------------------------------------------------------------- */
+/* ---- calls ---------------------------------------------------------------------------- */
 
-TEST(a_resized_lease_is_read_anew)
+TEST(a_resized_lease_has_its_new_partitions)
 {
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	struct gpuarb_lease *lease;
@@ -160,7 +160,7 @@ static struct gpuarb_options with_process(void)
 	return options;
 }
 
-TEST(a_process_is_bound_by_a_call_of_its_own)
+TEST(a_process_is_bound_by_a_separate_call)
 {
 	struct gpuarb_options options = with_process();
 	struct gpuarb_want want = GPUARB_WANT_INIT;
@@ -177,7 +177,7 @@ TEST(a_process_is_bound_by_a_call_of_its_own)
 	stage_strike(&stage);
 }
 
-/* What cannot be bound is no lease; the daemon is told, as it may have been bound. */
+/* When binding fails the daemon is asked to end the lease, because the process may be bound. */
 static void fail_to_bind(int (*reserve)(struct gpuarb *, const struct gpuarb_want *, size_t,
 					const struct gpuarb_options *, struct gpuarb_lease **),
 			 const char *refuse, int error)
@@ -201,18 +201,18 @@ static void fail_to_bind(int (*reserve)(struct gpuarb *, const struct gpuarb_wan
 	stage_strike(&stage);
 }
 
-TEST(a_lease_whose_process_cannot_be_bound_is_given_up)
+TEST(a_lease_ends_when_its_process_cannot_be_bound)
 {
 	fail_to_bind(gpuarb_reserve, GPUARB_ERROR_NOT_PERMITTED, -EACCES);
 	fail_to_bind(gpuarb_reserve_start, GPUARB_ERROR_NOT_PERMITTED, -EACCES);
 }
 
-TEST(a_lease_whose_process_may_have_been_bound_is_given_up)
+TEST(a_lease_ends_when_the_answer_to_bind_is_lost)
 {
 	fail_to_bind(gpuarb_reserve, "", -ETIMEDOUT);
 }
 
-TEST(without_room_for_the_process_nothing_is_asked)
+TEST(nothing_is_reserved_without_a_free_fd_for_the_process)
 {
 	struct gpuarb_options options = with_process();
 	struct gpuarb_want want = GPUARB_WANT_INIT;
@@ -233,7 +233,7 @@ TEST(without_room_for_the_process_nothing_is_asked)
 	stage_strike(&stage);
 }
 
-TEST(refusals_are_the_daemons_own_words)
+TEST(a_refusal_has_the_sentence_of_the_daemon)
 {
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	struct gpuarb_lease *lease;
@@ -248,12 +248,12 @@ TEST(refusals_are_the_daemons_own_words)
 	CHECK(gpuarb_lease_resize(lease, &want, 1) == -EBADFD);
 	CHECK(gpuarb_lease_cus(lease, 0) == 30);
 	CHECK(gpuarb_reload(stage.gpuarb) == -EBADFD);
-	CHECK(gpuarb_lease_release(lease) == -EBADFD); /* and the handle is freed */
+	CHECK(gpuarb_lease_release(lease) == -EBADFD); /* frees the lease in any case */
 	CHECK(stage_holder_gone(&stage));
 	stage_strike(&stage);
 }
 
-TEST(the_environment_follows_the_mask)
+TEST(the_environment_has_the_mask_of_the_lease)
 {
 	struct gpuarb_lease *lease;
 	struct stage stage;

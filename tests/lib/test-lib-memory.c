@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Every single allocation of a call fails in its turn: nothing aborts, hangs or leaks fds. */
+/* Lets each allocation of a call fail: nothing aborts, hangs or leaks fds. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +37,7 @@ static unsigned open_fds(void)
 	return n;
 }
 
-/* The daemon's ends of the holders stay open for some calls. */
+/* The daemon keeps its ends of the holders open for some calls. */
 #define HOLDERS 8U
 
 static int answer_reserve(sd_bus_message *call)
@@ -93,7 +93,7 @@ static int answer(sd_bus_message *call, void *userdata)
 	return sd_bus_reply_method_return(call, NULL);
 }
 
-/* From connecting to the environment and a further call. */
+/* Connects, reserves, makes the environment, and makes another call. */
 static int ask(struct gpuarb *gpuarb)
 {
 	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
@@ -111,7 +111,7 @@ static int ask(struct gpuarb *gpuarb)
 		r = gpuarb_lease_acknowledge(lease);
 	free(environment);
 	gpuarb_lease_close(lease);
-	gpuarb_close(gpuarb_reference(gpuarb)); /* the connection goes, the handle stays */
+	gpuarb_close(gpuarb_reference(gpuarb)); /* closes the connection and keeps the handle */
 	return r;
 }
 
@@ -126,10 +126,10 @@ static void without_memory(struct gpuarb *gpuarb, int (*ask_it)(struct gpuarb *g
 	for (n = 0;; n++) {
 		left = n;
 		r = ask_it(gpuarb);
-		if (left >= 0) { /* it did with fewer */
+		if (left >= 0) { /* the call needs fewer allocations */
 			if (n > least || early++ == 3)
 				break;
-			n--; /* what the round before sent came late, and killed the daemon first */
+			n--; /* the previous round's call arrived late and killed the daemon */
 			continue;
 		}
 		CHECK(r == 0 || (r == -ENOMEM && *gpuarb_last_error(gpuarb)));
@@ -151,7 +151,7 @@ TEST(every_allocation_may_fail)
 	LIB_RIG_WITH(answer, NULL, ask_without_memory);
 }
 
-/* Lent, had back, and taken away. */
+/* Deactivates, activates and revokes. */
 static int lend(struct gpuarb *gpuarb)
 {
 	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
@@ -188,10 +188,10 @@ TEST(every_allocation_may_fail_while_cus_are_lent)
 	LIB_RIG_WITH(answer, NULL, lend_without_memory);
 }
 
-/* As many libdbus keeps for the room that they have: what is built beside them has to grow. */
+/* Messages that libdbus keeps to reuse their memory. While they are in use, new ones allocate. */
 #define KEPT 5U
 
-/* As long as it takes until there is no room left just where a container opens. */
+/* Long enough that an allocation fails where a container is opened. */
 static char token[80];
 
 static int build(struct gpuarb *gpuarb)
@@ -230,7 +230,7 @@ TEST(every_allocation_may_fail_while_a_request_is_built)
 	handle_begin(&gpuarb);
 }
 
-/* Calls that came since it was set to 0, in whichever life of the daemon. */
+/* The number of calls since it was set to 0, in all restarts of the daemon. */
 static unsigned *calls;
 
 static int die_first(sd_bus_message *call, void *userdata)
@@ -281,7 +281,7 @@ static int open_null(void *userdata)
 	return open("/dev/null", O_RDWR | O_CLOEXEC);
 }
 
-/* The second queue is refused, so that there is something to take back and to say. */
+/* Refuses the second queue, so that the first is restored and a sentence is made. */
 static int set_first(void *userdata, int fd, uint32_t queue, const struct mask *mask)
 {
 	(void)userdata, (void)fd, (void)mask;
@@ -341,7 +341,7 @@ static int set_all(void *userdata, int fd, uint32_t queue, const struct mask *ma
 	return 0;
 }
 
-/* Its thread runs out of memory, too, now and then: that is not told, but tried again. */
+/* The thread may run out of memory, too; it then tries again without an error here. */
 static int follow(struct gpuarb *gpuarb)
 {
 	static const struct driver driver = { NULL, open_null, set_all };
@@ -363,7 +363,7 @@ static int follow(struct gpuarb *gpuarb)
 		(void)gpuarb_lease_agent_error(lease);
 	gpuarb_lease_close(lease);
 	gpuarb_close(gpuarb_reference(gpuarb));
-	return r == -EAGAIN ? -ENOMEM : r; /* of pthread_create() */
+	return r == -EAGAIN ? -ENOMEM : r; /* from pthread_create() */
 }
 
 static void follow_without_memory(struct gpuarb *gpuarb, struct fake_arbiter *fake)

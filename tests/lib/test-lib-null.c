@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* NULL for every argument of every function. */
+/* NULL and invalid values for every argument of every function. */
 
 #include <errno.h>
 
@@ -22,7 +22,7 @@ static void count(const char *kind, const char *what, void *userdata)
 	(void)userdata;
 }
 
-TEST(null_is_taken_everywhere)
+TEST(every_function_accepts_null)
 {
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	const struct gpuarb_lease_info *leases;
@@ -101,7 +101,7 @@ static void pass_null(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(gpuarb_resize(gpuarb, 1, NULL, 0) == -EINVAL);
 }
 
-TEST(a_call_with_null_never_leaves_the_process)
+TEST(invalid_arguments_are_refused_without_a_call)
 {
 	LIB_RIG_WITH(say_nothing, NULL, pass_null);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The library with a daemon that restarts, and with a bus that does. */
+/* The library during restarts of the daemon and of the bus. */
 
 #include <errno.h>
 #include <signal.h>
@@ -14,13 +14,13 @@
 #include "libgpuarb/lease/lease-handle.h"
 #include "private-bus.h"
 
-/* What every life of the fake daemon knows. */
+/* Shared by all restarts of the fake daemon. */
 struct fate {
 	struct private_bus bus;
-	unsigned calls;     /* so many came */
-	unsigned deaths;    /* at the first so many it dies */
-	bool with_bus;      /* or the bus does, and it with that */
-	const char *refuse; /* the error that a call gets */
+	unsigned calls;     /* received */
+	unsigned deaths;    /* the daemon dies at that many first calls */
+	bool with_bus;      /* the bus dies instead, and the daemon with it */
+	const char *refuse; /* the error of further calls */
 };
 
 static int answer(sd_bus_message *call, void *userdata)
@@ -40,7 +40,8 @@ static int answer(sd_bus_message *call, void *userdata)
 static void bus_again(void *userdata)
 {
 	struct fate *fate = userdata;
-	struct private_bus bus = fate->bus; /* starting one writes to it on both sides of a fork */
+	struct private_bus bus =
+		fate->bus; /* a copy: starting a bus writes to it in both processes */
 
 	private_bus_kill(&bus);
 	if (!private_bus_again(&bus))
@@ -48,7 +49,7 @@ static void bus_again(void *userdata)
 	fate->bus = bus;
 }
 
-/* Before any other life: the bus, and the handle on it. NULL without a dbus-daemon. */
+/* Starts the bus and opens the handle. NULL without a dbus-daemon. */
 static struct fate *begin_fate(struct gpuarb **ret)
 {
 	struct fate *fate = mmap(NULL, sizeof(*fate), PROT_READ | PROT_WRITE,
@@ -80,7 +81,7 @@ static void end_fate(struct fate *fate, struct gpuarb *gpuarb)
 	munmap(fate, sizeof(*fate));
 }
 
-/* A daemon that answers once and goes. */
+/* Runs a daemon that answers once and ends. */
 static void come_and_go(struct fate *fate, struct gpuarb *gpuarb)
 {
 	struct fake_arbiter fake;
@@ -91,9 +92,9 @@ static void come_and_go(struct fate *fate, struct gpuarb *gpuarb)
 	fake_arbiter_stop(&fake);
 }
 
-/* ---- they come back ------------------------------------------------------------------- */
+/* ---- daemon and bus return ------------------------------------------------------------ */
 
-TEST(a_call_survives_a_daemon_that_dies_in_the_middle)
+TEST(a_call_is_sent_again_when_the_daemon_dies_during_it)
 {
 	struct fake_arbiter fake;
 	struct gpuarb *gpuarb;
@@ -111,7 +112,7 @@ TEST(a_call_survives_a_daemon_that_dies_in_the_middle)
 	end_fate(fate, gpuarb);
 }
 
-TEST(a_call_waits_for_a_daemon_that_was_there)
+TEST(a_call_waits_for_a_daemon_that_was_reached_before)
 {
 	struct fake_arbiter fake;
 	struct gpuarb *gpuarb;
@@ -119,14 +120,15 @@ TEST(a_call_waits_for_a_daemon_that_was_there)
 
 	BEGIN(fate, gpuarb);
 	come_and_go(fate, gpuarb);
-	fake_arbiter_start_late(fate->bus.address, answer, fate, &fake); /* when it is missed */
+	fake_arbiter_start_late(fate->bus.address, answer, fate,
+				&fake); /* after the call has failed once */
 	CHECK(gpuarb_drain(gpuarb, "0", true) == 0);
 	fake_arbiter_saw(&fake, "Drain");
 	fake_arbiter_stop(&fake);
 	end_fate(fate, gpuarb);
 }
 
-TEST(a_call_survives_a_bus_that_dies_in_the_middle)
+TEST(a_call_is_sent_again_when_the_bus_dies_during_it)
 {
 	struct fake_arbiter fake;
 	struct gpuarb *gpuarb;
@@ -142,7 +144,7 @@ TEST(a_call_survives_a_bus_that_dies_in_the_middle)
 	end_fate(fate, gpuarb);
 }
 
-TEST(a_call_survives_a_bus_that_goes_after_the_daemon)
+TEST(a_call_is_sent_again_when_the_bus_dies_after_the_daemon)
 {
 	struct fake_arbiter fake;
 	struct gpuarb *gpuarb;
@@ -156,7 +158,7 @@ TEST(a_call_survives_a_bus_that_goes_after_the_daemon)
 	end_fate(fate, gpuarb);
 }
 
-TEST(a_process_is_bound_by_the_daemon_that_came_after)
+TEST(a_process_is_bound_by_the_restarted_daemon)
 {
 	struct fake_arbiter fake;
 	struct gpuarb *gpuarb;
@@ -172,9 +174,9 @@ TEST(a_process_is_bound_by_the_daemon_that_came_after)
 	end_fate(fate, gpuarb);
 }
 
-/* ---- they do not ---------------------------------------------------------------------- */
+/* ---- daemon and bus do not return ----------------------------------------------------- */
 
-TEST(what_stays_away_is_given_up_as_what_it_was)
+TEST(a_call_fails_with_its_first_error_when_nobody_returns)
 {
 	struct gpuarb *gpuarb;
 	struct fate *fate;
@@ -193,7 +195,7 @@ TEST(what_stays_away_is_given_up_as_what_it_was)
 	end_fate(fate, gpuarb);
 }
 
-TEST(a_daemon_that_dies_of_a_call_does_not_get_it_for_ever)
+TEST(a_call_is_sent_three_times_at_most)
 {
 	struct fake_arbiter fake;
 	struct gpuarb *gpuarb;
@@ -208,7 +210,7 @@ TEST(a_daemon_that_dies_of_a_call_does_not_get_it_for_ever)
 	end_fate(fate, gpuarb);
 }
 
-TEST(a_call_that_was_cut_off_later_may_have_been_carried_out)
+TEST(a_connection_lost_in_a_repetition_is_a_reset)
 {
 	struct fake_arbiter fake;
 	struct gpuarb *gpuarb;
@@ -224,7 +226,7 @@ TEST(a_call_that_was_cut_off_later_may_have_been_carried_out)
 	end_fate(fate, gpuarb);
 }
 
-TEST(a_signal_ends_the_waiting_for_either)
+TEST(a_signal_ends_the_wait_for_daemon_or_bus)
 {
 	struct gpuarb *gpuarb;
 	struct fate *fate;
@@ -243,7 +245,7 @@ TEST(a_signal_ends_the_waiting_for_either)
 
 /* ---- repetitions ---------------------------------------------------------------------- */
 
-TEST(a_release_that_was_done_before_the_answer_was_lost_is_done)
+TEST(a_repeated_release_that_was_carried_out_succeeds)
 {
 	struct fake_arbiter fake;
 	struct gpuarb *gpuarb;
@@ -262,7 +264,7 @@ TEST(a_release_that_was_done_before_the_answer_was_lost_is_done)
 	end_fate(fate, gpuarb);
 }
 
-TEST(a_release_that_only_waited_for_the_daemon_was_not_done)
+TEST(a_release_that_waited_for_the_daemon_fails_for_an_unknown_lease)
 {
 	struct fake_arbiter fake;
 	struct gpuarb *gpuarb;
@@ -277,7 +279,7 @@ TEST(a_release_that_only_waited_for_the_daemon_was_not_done)
 	end_fate(fate, gpuarb);
 }
 
-TEST(any_other_answer_to_a_repetition_is_the_answer)
+TEST(other_errors_of_a_repetition_are_returned)
 {
 	struct fake_arbiter fake;
 	struct gpuarb *gpuarb;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Looking, watching and planning: what the library makes of a fake daemon's answers. */
+/* Snapshots, watches and plans, with the answers of a fake daemon. */
 
 #include <errno.h>
 
@@ -40,14 +40,14 @@ static void append_gpu(sd_bus_message *m, const char *path, const char *name)
 	CHECK(fake_append(m, "Scheduler", "s", "hws") >= 0);
 	CHECK(fake_append(m, "Unmanaged", "aa{sv}", 1, 4, "pid", "u", 77, "uid", "u", 1000,
 			  "command", "s", "ollama", "queues", "u", 5) >= 0);
-	CHECK(fake_append(m, "Temperature", "d", 45.5) >= 0); /* of a newer daemon */
+	CHECK(fake_append(m, "Temperature", "d", 45.5) >= 0); /* an unknown key of a newer daemon */
 	close_object(m);
 }
 
 static void append_lease(sd_bus_message *m, const char *path)
 {
 	open_object(m, path, GPUARB_INTERFACE_LEASE);
-	CHECK(fake_append(m, "Id", "t", UINT64_C(999)) >= 0); /* the path says which it is */
+	CHECK(fake_append(m, "Id", "t", UINT64_C(999)) >= 0); /* ignored: the path has the id */
 	CHECK(fake_append(m, "State", "s", "granted") >= 0);
 	CHECK(fake_append(m, "OwnerUid", "u", 1000) >= 0);
 	CHECK(fake_append(m, "Adaptable", "b", 1) >= 0);
@@ -100,7 +100,7 @@ static int answer(sd_bus_message *call, void *userdata)
 	return answer_objects(call);
 }
 
-/* ---- looking -------------------------------------------------------------------------- */
+/* ---- snapshots ------------------------------------------------------------------------ */
 
 static void look(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 {
@@ -133,14 +133,15 @@ static void look(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	gpuarb_view_free(view);
 }
 
-TEST(a_look_has_all_in_order)
+TEST(a_snapshot_has_all_gpus_and_leases_in_order)
 {
 	LIB_RIG_WITH(answer, NULL, look);
 }
 
 static int answer_wrong(sd_bus_message *call, void *userdata)
 {
-	const char *const *wrong = userdata; /* an interface, and a property that is a string */
+	const char *const *wrong =
+		userdata; /* an interface, and the property to send as a string */
 	sd_bus_message *reply = NULL;
 	int r;
 
@@ -170,7 +171,7 @@ static void look_wrong(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(strstr(gpuarb_last_error(gpuarb), wrong_key));
 }
 
-TEST(a_property_of_another_type_is_named)
+TEST(a_property_of_the_wrong_type_is_named)
 {
 	static const char *const wrongs[][3] = {
 		{ GPUARB_INTERFACE_GPU, "Cus", GPUARB_PATH_GPU "/0" },
@@ -194,7 +195,7 @@ TEST(a_property_of_another_type_is_named)
 #define PROPERTIES "org.freedesktop.DBus.Properties"
 #define MANAGER "org.freedesktop.DBus.ObjectManager"
 
-/* After the first picture the world changes. */
+/* After the first snapshot it sends signals. */
 static void change(sd_bus *bus)
 {
 	const char *lease = GPUARB_PATH_LEASE "/5";
@@ -211,7 +212,7 @@ static void change(sd_bus *bus)
 	CHECK(sd_bus_emit_signal(bus, GPUARB_PATH, MANAGER, "InterfacesAdded", "oa{sa{sv}}",
 				 GPUARB_PATH_GPU "/10", 0) >= 0);
 
-	/* None of these is anything. */
+	/* The library ignores these. */
 	CHECK(sd_bus_emit_signal(bus, GPUARB_PATH_GPU "/11", PROPERTIES, "PropertiesChanged",
 				 "sa{sv}as", GPUARB_INTERFACE_GPU, 0, 0) >= 0);
 	CHECK(sd_bus_emit_signal(bus, GPUARB_PATH, PROPERTIES, "PropertiesChanged", "s", "x") >= 0);
@@ -225,7 +226,7 @@ static void change(sd_bus *bus)
 	      0);
 }
 
-static bool changed; /* in the fake's process */
+static bool changed; /* in the process of the fake daemon */
 
 static int answer_and_change(sd_bus_message *call, void *userdata)
 {
@@ -246,8 +247,7 @@ struct watcher {
 	char events[512];
 };
 
-/* Writes down what happens; lets the daemon go and come back, then the bus, then a signal end
- * it all. */
+/* Records the callbacks. Restarts the daemon, then the bus, then ends the watch by a signal. */
 static void note(const char *kind, const char *what, void *userdata)
 {
 	struct watcher *watcher = userdata;
@@ -257,7 +257,7 @@ static void note(const char *kind, const char *what, void *userdata)
 	if (strcmp(kind, "lease-removed") == 0) {
 		struct gpuarb_view *view = NULL;
 
-		CHECK(gpuarb_look(watcher->gpuarb, &view) == 0); /* the handle is free */
+		CHECK(gpuarb_look(watcher->gpuarb, &view) == 0); /* the handle can be used */
 		gpuarb_view_free(view);
 		fake_arbiter_stop(&watcher->fake);
 	}
@@ -271,7 +271,7 @@ static void note(const char *kind, const char *what, void *userdata)
 		lib_rig_signals(5000);
 }
 
-TEST(a_watch_tells_what_changes_in_its_order)
+TEST(a_watch_reports_changes_in_their_order)
 {
 	static const char expected[] = "watching() lease-added(5) lease-changed(5) "
 				       "gpu-changed(0000:0a:00.0) gpu-removed(0000:0a:00.0) "
@@ -302,12 +302,12 @@ static void watch_briefly(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(strcmp(watcher.events, "watching() ") == 0);
 }
 
-TEST(a_watch_ends_when_its_time_is_over)
+TEST(a_watch_ends_after_its_time)
 {
 	LIB_RIG_WITH(answer, NULL, watch_briefly);
 }
 
-/* ---- planning, and refusals ----------------------------------------------------------- */
+/* ---- plans and refusals --------------------------------------------------------------- */
 
 static void append_refusal(sd_bus_message *m)
 {
@@ -345,7 +345,7 @@ static void check_refusal(struct gpuarb *gpuarb)
 
 	refusals = gpuarb_last_refusals(gpuarb, &n);
 	CHECK(n == 2 && strcmp(refusals[0].gpu, "0000:03:00.0") == 0);
-	CHECK(refusals[0].retry && !refusals[1].retry); /* an older daemon does not say */
+	CHECK(refusals[0].retry && !refusals[1].retry); /* older daemons do not send it */
 	CHECK(strcmp(refusals[0].reason, "shape") == 0);
 	CHECK(refusals[0].asked == 31 && refusals[0].free == 60);
 	CHECK(strstr(refusals[0].hint, "30 or 32 CUs"));
@@ -368,14 +368,14 @@ static void plan(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(lib_rig_reserve(gpuarb) == -EBUSY);
 	CHECK(strcmp(gpuarb_last_error(gpuarb), "no GPU has room") == 0);
 	CHECK(strcmp(gpuarb_last_error_name(gpuarb), GPUARB_ERROR_NO_CAPACITY) == 0);
-	CHECK(!gpuarb_last_plan(gpuarb, &n) && n == 0); /* that was the call before */
+	CHECK(!gpuarb_last_plan(gpuarb, &n) && n == 0); /* forgotten with the next call */
 	check_refusal(gpuarb);
 
 	CHECK(gpuarb_resize(gpuarb, 1, &want, 1) == -EBUSY);
 	check_refusal(gpuarb);
 }
 
-TEST(a_plan_and_a_refusal_say_why_for_each_gpu)
+TEST(a_plan_has_a_refusal_for_each_gpu)
 {
 	LIB_RIG_WITH(answer_plan, NULL, plan);
 }

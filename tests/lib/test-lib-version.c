@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The library with a daemon of another version: a newer one says more than it knows, an older one
- * less, and both are understood as far as that goes. */
+/* The library with a daemon of another version: a newer daemon sends additional keys and longer
+ * records, an older daemon lacks keys and methods. */
 
 #include <errno.h>
 #include <sys/socket.h>
@@ -15,7 +15,7 @@
 
 struct play {
 	bool newer;
-	int theirs; /* the holder's end that is handed out */
+	int theirs; /* the end of the holder that the program gets */
 };
 
 struct table {
@@ -25,7 +25,7 @@ struct table {
 	int ours;
 };
 
-/* ---- what it answers --------------------------------------------------------------------- */
+/* ---- the answers ------------------------------------------------------------------------- */
 
 static void append_partitions(sd_bus_message *m, bool newer)
 {
@@ -34,7 +34,8 @@ static void append_partitions(sd_bus_message *m, bool newer)
 	if (newer) {
 		CHECK(fake_append(m, "aardvark", "aa{sv}", 1, 1, "x", "d", 1.5) >= 0);
 		CHECK(fake_append(m, "xcc-masks", "aau", 1, 2, 1, 2) >= 0);
-		CHECK(fake_append(m, "tier", "s", "sealed") >= 0); /* a value of its own */
+		CHECK(fake_append(m, "tier", "s", "sealed") >=
+		      0); /* a value that this library does not know */
 		CHECK(fake_append(m, "gaps", "as", 2, "power", "clock") >= 0);
 	}
 	CHECK(fake_append(m, "gpu", "s", "0000:03:00.0") >= 0);
@@ -124,8 +125,7 @@ static struct gpuarb_lease *take_lease(struct table *table)
 	return lease;
 }
 
-/* A record of this version with room after its header and after each of its partitions, in which
- * there is something. */
+/* A record of this version with unknown data after its header and after each partition. */
 static void tell_grown(const struct table *table, uint64_t generation, uint32_t cus)
 {
 	struct {
@@ -157,7 +157,7 @@ static void tell_grown(const struct table *table, uint64_t generation, uint32_t 
 
 /* ---- the tests ------------------------------------------------------------------------------- */
 
-TEST(what_a_newer_daemon_adds_is_passed_over)
+TEST(additional_keys_of_a_newer_daemon_are_skipped)
 {
 	struct gpuarb_lease *lease;
 	struct table table;
@@ -172,7 +172,7 @@ TEST(what_a_newer_daemon_adds_is_passed_over)
 	table_strike(&table);
 }
 
-TEST(a_newer_daemons_records_are_read_as_far_as_they_are_known)
+TEST(longer_records_of_a_newer_daemon_are_read)
 {
 	uint32_t next[64] = { GPUARB_RECORD_VERSION + 1 };
 	struct gpuarb_lease *lease;
@@ -186,7 +186,8 @@ TEST(a_newer_daemons_records_are_read_as_far_as_they_are_known)
 	CHECK(gpuarb_lease_cus(lease, 0) == 6 && gpuarb_lease_generation(lease) == 2);
 	CHECK(gpuarb_lease_cu_mask(lease, 0, NULL)[0] == 0x3f);
 
-	CHECK(send(table.ours, next, sizeof(next), 0) == sizeof(next)); /* of no version it knows */
+	CHECK(send(table.ours, next, sizeof(next), 0) ==
+	      sizeof(next)); /* a record of an unknown version */
 	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == 0 && gpuarb_lease_cus(lease, 0) == 6);
 	tell_grown(&table, 3, 4);
 	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == 1 && gpuarb_lease_cus(lease, 0) == 4);
@@ -194,7 +195,7 @@ TEST(a_newer_daemons_records_are_read_as_far_as_they_are_known)
 	table_strike(&table);
 }
 
-TEST(a_newer_daemons_refusals_keep_their_words)
+TEST(unknown_refusals_of_a_newer_daemon_keep_their_sentence)
 {
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	const struct gpuarb_refusal *refusals;
@@ -213,7 +214,7 @@ TEST(a_newer_daemons_refusals_keep_their_words)
 	table_strike(&table);
 }
 
-TEST(what_an_older_daemon_does_not_say_is_none)
+TEST(missing_keys_of_an_older_daemon_are_defaults)
 {
 	const struct gpuarb_partition *partition;
 	struct gpuarb_lease *lease;
@@ -230,7 +231,7 @@ TEST(what_an_older_daemon_does_not_say_is_none)
 	table_strike(&table);
 }
 
-TEST(what_an_older_daemon_cannot_do_is_not_supported)
+TEST(missing_methods_of_an_older_daemon_are_not_supported)
 {
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	struct gpuarb_lease *lease;
@@ -242,7 +243,7 @@ TEST(what_an_older_daemon_cannot_do_is_not_supported)
 	CHECK(gpuarb_lease_acknowledge(lease) == -EOPNOTSUPP);
 	CHECK(strstr(gpuarb_last_error(table.gpuarb), "there is no Acknowledge"));
 	CHECK(gpuarb_lease_resize(lease, &want, 1) == -EOPNOTSUPP);
-	CHECK(gpuarb_lease_cus(lease, 0) == 8); /* as it was */
+	CHECK(gpuarb_lease_cus(lease, 0) == 8); /* unchanged */
 	gpuarb_lease_close(lease);
 	table_strike(&table);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What comes by a holder, and waiting for it. */
+/* Records that come through a holder, and waiting for them. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,9 +21,9 @@ static void count(struct gpuarb_lease *lease, void *userdata)
 	(*(int *)userdata)++;
 }
 
-/* ---- what comes by the holder --------------------------------------------------------- */
+/* ---- records -------------------------------------------------------------------------- */
 
-TEST(changes_come_by_the_holder)
+TEST(the_holder_reports_changes)
 {
 	const struct gpuarb_partition *partition;
 	struct gpuarb_lease *lease;
@@ -36,7 +36,7 @@ TEST(changes_come_by_the_holder)
 	CHECK(gpuarb_lease_dispatch(lease, count, &changes) == 0 && changes == 0);
 
 	stage_tell(&stage, 2, GPUARB_RECORD_GRANTED, 20);
-	stage_tell(&stage, 2, GPUARB_RECORD_GRANTED, 20); /* nothing new */
+	stage_tell(&stage, 2, GPUARB_RECORD_GRANTED, 20); /* repeats the last record */
 	stage_tell(&stage, 2, GPUARB_RECORD_REVOKING, 20);
 	CHECK(gpuarb_lease_dispatch(lease, count, &changes) == 2 && changes == 2);
 	CHECK(gpuarb_lease_generation(lease) == 2 && gpuarb_lease_cus(lease, 0) == 20);
@@ -44,7 +44,7 @@ TEST(changes_come_by_the_holder)
 	CHECK(strcmp(gpuarb_lease_reason(lease), "so it is") == 0);
 	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == 0);
 
-	/* Nothing is missing in it, and nothing had to be asked. */
+	/* The record has all values; the daemon is not called. */
 	partition = gpuarb_lease_partition(lease, 0);
 	CHECK(partition->cus_asked == 21 && partition->n_shader_engines == 2);
 	CHECK(partition->shader_engines[1] == 3 && partition->sdma_queues == 3);
@@ -57,7 +57,7 @@ TEST(changes_come_by_the_holder)
 	stage_strike(&stage);
 }
 
-TEST(what_is_older_than_the_answer_is_no_change)
+TEST(a_record_older_than_the_answer_is_no_change)
 {
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	struct gpuarb_lease *lease;
@@ -84,7 +84,8 @@ TEST(a_holder_outlives_the_daemon)
 	if (!stage_set(&stage, "granted", NULL))
 		SKIP("no dbus-daemon");
 	lease = stage_reserve(&stage, 0);
-	CHECK(gpuarb_reload(stage.gpuarb) == 0); /* by now only the test has the other end */
+	CHECK(gpuarb_reload(stage.gpuarb) ==
+	      0); /* the fake daemon has closed its copy of the other end by now */
 	CHECK(kill(stage.fake.pid, SIGKILL) == 0);
 	CHECK(gpuarb_lease_dispatch(lease, count, &changes) == 0 && changes == 0);
 	stage_tell(&stage, 2, GPUARB_RECORD_GRANTED, 20);
@@ -93,7 +94,7 @@ TEST(a_holder_outlives_the_daemon)
 	stage_strike(&stage);
 }
 
-TEST(records_of_another_version_are_skipped_and_nonsense_is_told)
+TEST(records_of_unknown_versions_are_skipped_and_invalid_ones_rejected)
 {
 	static const uint32_t other[64] = { GPUARB_RECORD_VERSION + 1 };
 	static char large[RECORD_MAX + 1];
@@ -121,7 +122,7 @@ TEST(records_of_another_version_are_skipped_and_nonsense_is_told)
 	stage_strike(&stage);
 }
 
-TEST(the_end_is_told_first_and_stays)
+TEST(the_end_is_reported_once_and_remains)
 {
 	struct gpuarb_lease *lease;
 	struct stage stage;
@@ -131,7 +132,7 @@ TEST(the_end_is_told_first_and_stays)
 		SKIP("no dbus-daemon");
 	lease = stage_reserve(&stage, 0);
 	stage_end(&stage, GPUARB_RECORD_ENDED);
-	stage_tell(&stage, 9, GPUARB_RECORD_GRANTED, 20); /* not after the end */
+	stage_tell(&stage, 9, GPUARB_RECORD_GRANTED, 20); /* ignored after the end */
 	shutdown(stage.daemon_end, SHUT_RDWR);
 	CHECK(gpuarb_lease_dispatch(lease, count, &changes) == -ENOENT && changes == 1);
 	CHECK(strcmp(gpuarb_lease_state(lease), "ending") == 0);
@@ -142,7 +143,7 @@ TEST(the_end_is_told_first_and_stays)
 	stage_strike(&stage);
 }
 
-TEST(an_end_without_a_word_is_a_reset)
+TEST(a_holder_closed_without_a_record_is_a_reset)
 {
 	struct gpuarb_lease *lease;
 	struct stage stage;
@@ -159,7 +160,7 @@ TEST(an_end_without_a_word_is_a_reset)
 
 /* ---- waiting -------------------------------------------------------------------------- */
 
-/* On a stage whose fake leaves what is asked of the lease without an answer at first. */
+/* The fake daemon does not answer the first call for the lease. */
 static struct gpuarb_lease *start(struct stage *stage, int process_fd)
 {
 	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
@@ -179,7 +180,7 @@ static struct gpuarb_lease *start(struct stage *stage, int process_fd)
 		lease = start(stage, process_fd);     \
 	} while (0)
 
-TEST(a_lease_that_waits_has_a_place_and_no_parts)
+TEST(a_waiting_lease_has_a_position_and_no_partitions)
 {
 	struct gpuarb_lease *lease;
 	char **environment = NULL;
@@ -205,7 +206,7 @@ TEST(a_lease_that_waits_has_a_place_and_no_parts)
 	stage_strike(&stage);
 }
 
-TEST(a_wait_that_a_signal_ended_can_be_taken_up_again)
+TEST(waiting_can_continue_after_a_signal)
 {
 	struct gpuarb_lease *lease;
 	struct stage stage;
@@ -235,7 +236,8 @@ TEST(a_process_is_bound_when_the_lease_is_granted)
 	fake_arbiter_saw(&stage.fake, "Reserve");
 	fake_arbiter_saw(&stage.fake, "GetAll");
 	lib_rig_signals(5000);
-	CHECK(gpuarb_lease_wait(lease, GPUARB_FOREVER) == -EINTR); /* no answer at first */
+	CHECK(gpuarb_lease_wait(lease, GPUARB_FOREVER) ==
+	      -EINTR); /* the first call is not answered */
 	lib_rig_signals(0);
 	fake_arbiter_saw(&stage.fake, "Bind");
 	CHECK(gpuarb_lease_wait(lease, GPUARB_FOREVER) == 0);
@@ -253,7 +255,8 @@ TEST(reserve_waits_until_it_is_granted)
 
 	if (!stage_set(&stage, "waiting", NULL))
 		SKIP("no dbus-daemon");
-	stage_tell(&stage, 0, GPUARB_RECORD_WAITING, 0); /* they lie in the socket until it looks */
+	stage_tell(&stage, 0, GPUARB_RECORD_WAITING,
+		   0); /* the records stay in the socket until they are read */
 	stage_tell(&stage, 3, GPUARB_RECORD_GRANTED, 20);
 	lease = stage_reserve(&stage, GPUARB_FOREVER);
 	CHECK(strcmp(gpuarb_lease_state(lease), "granted") == 0);
@@ -264,7 +267,7 @@ TEST(reserve_waits_until_it_is_granted)
 	stage_strike(&stage);
 }
 
-/* The holder of a request that came to nothing is closed. */
+/* A failed request must close its holder. */
 static void come_to_nothing(uint64_t wait_usec, int cause, int error, const char *name)
 {
 	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
@@ -277,7 +280,7 @@ static void come_to_nothing(uint64_t wait_usec, int cause, int error, const char
 	if (cause >= 0)
 		stage_end(&stage, (uint32_t)cause);
 	if (cause < 0 && wait_usec != GPUARB_FOREVER)
-		stage.gpuarb->answer_usec = LIB_RIG_LATE; /* this much longer than the deadline */
+		stage.gpuarb->answer_usec = LIB_RIG_LATE; /* waited in addition to the deadline */
 	options.wait_usec = wait_usec;
 	CHECK(gpuarb_reserve(stage.gpuarb, &want, 1, &options, &lease) == error && !lease);
 	CHECK(strstr(gpuarb_last_error(stage.gpuarb), error == -EINTR ? "" : "lease 17"));
@@ -287,7 +290,7 @@ static void come_to_nothing(uint64_t wait_usec, int cause, int error, const char
 	stage_strike(&stage);
 }
 
-TEST(the_daemon_says_why_a_wait_came_to_nothing)
+TEST(a_failed_wait_has_the_error_of_the_daemon)
 {
 	static const struct {
 		int cause, error;
@@ -306,7 +309,7 @@ TEST(the_daemon_says_why_a_wait_came_to_nothing)
 		come_to_nothing(20000, ends[i].cause, ends[i].error, ends[i].name);
 }
 
-TEST(the_end_of_a_lease_is_the_same_to_who_dispatches)
+TEST(dispatch_returns_the_same_error_as_waiting)
 {
 	struct gpuarb_lease *lease;
 	struct stage stage;
@@ -321,25 +324,25 @@ TEST(the_end_of_a_lease_is_the_same_to_who_dispatches)
 	stage_strike(&stage);
 }
 
-TEST(a_daemon_that_forgets_the_deadline_is_not_waited_for)
+TEST(waiting_ends_when_the_daemon_forgets_the_deadline)
 {
 	come_to_nothing(20000, -1, -ETIMEDOUT, "");
 }
 
-TEST(who_does_not_want_to_wait_does_not)
+TEST(reserve_does_not_wait_without_wait_usec)
 {
 	come_to_nothing(0, -1, -EBUSY, "");
 	come_to_nothing(0, GPUARB_RECORD_NEVER_FITS, -ENOSPC, GPUARB_ERROR_NEVER_FITS);
 }
 
-TEST(a_signal_ends_the_wait_and_leaves_nothing)
+TEST(a_signal_ends_the_wait_and_leaves_nothing_behind)
 {
 	lib_rig_signals(50000);
 	come_to_nothing(GPUARB_FOREVER, -1, -EINTR, "");
 	lib_rig_signals(0);
 }
 
-/* The lease has ended when its properties are asked for. */
+/* The lease ends before its properties are read. */
 static void end_early(bool told, int error, const char *sentence)
 {
 	struct gpuarb_want want = GPUARB_WANT_INIT;
@@ -356,7 +359,7 @@ static void end_early(bool told, int error, const char *sentence)
 	stage_strike(&stage);
 }
 
-TEST(a_wait_that_ends_at_once_says_why)
+TEST(a_lease_that_has_ended_meanwhile_has_its_reason)
 {
 	end_early(true, -ENOSPC, "so it is");
 	end_early(false, -ENOENT, "it is gone");

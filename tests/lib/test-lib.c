@@ -87,7 +87,7 @@ static size_t leases(struct gpuarb *gpuarb)
 	return n;
 }
 
-TEST(a_gang_is_granted_as_a_whole_and_has_its_environment)
+TEST(a_lease_of_several_gpus_is_granted_with_its_environment)
 {
 	struct gpuarb_want wants[2] = { GPUARB_WANT_INIT, GPUARB_WANT_INIT };
 	struct gpuarb_lease *lease = NULL;
@@ -113,7 +113,7 @@ TEST(a_gang_is_granted_as_a_whole_and_has_its_environment)
 	stop(&rig, gpuarb);
 }
 
-TEST(a_refusal_says_why_and_what_is_let_go_can_be_had)
+TEST(a_refused_request_fits_after_a_release)
 {
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	const struct gpuarb_refusal *refusals;
@@ -139,7 +139,7 @@ TEST(a_refusal_says_why_and_what_is_let_go_can_be_had)
 	stop(&rig, gpuarb);
 }
 
-TEST(a_token_gives_one_more_holder_of_the_same_lease)
+TEST(a_token_returns_another_holder_of_the_same_lease)
 {
 	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
 	struct gpuarb_want want = GPUARB_WANT_INIT;
@@ -164,7 +164,7 @@ TEST(a_token_gives_one_more_holder_of_the_same_lease)
 	stop(&rig, gpuarb);
 }
 
-TEST(a_resize_is_seen_by_every_holder)
+TEST(every_holder_sees_a_resize)
 {
 	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
 	struct gpuarb_want want = GPUARB_WANT_INIT;
@@ -191,7 +191,7 @@ TEST(a_resize_is_seen_by_every_holder)
 	CHECK(popcount(two, 0) == 16);
 	part = gpuarb_lease_partition(two, 0);
 	CHECK(part->cus_asked == 16 && part->effective_cus == 16 && part->n_shader_engines > 0);
-	CHECK(*part->tier && part->n_gaps > 0); /* a record has all of it */
+	CHECK(*part->tier && part->n_gaps > 0); /* they come with the record, too */
 	CHECK(gpuarb_lease_acknowledge(one) == 0);
 	CHECK(gpuarb_lease_release(one) == 0);
 	while (gpuarb_lease_dispatch(two, NULL, NULL) >= 0)
@@ -201,7 +201,7 @@ TEST(a_resize_is_seen_by_every_holder)
 	stop(&rig, gpuarb);
 }
 
-TEST(a_lease_that_waits_is_granted_when_there_is_room)
+TEST(a_waiting_lease_is_granted_when_there_is_room)
 {
 	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
 	struct gpuarb_want want = GPUARB_WANT_INIT;
@@ -230,7 +230,7 @@ TEST(a_lease_that_waits_is_granted_when_there_is_room)
 	stop(&rig, gpuarb);
 }
 
-TEST(a_wait_that_is_too_long_is_the_daemons_to_end)
+TEST(the_daemon_ends_a_wait_at_its_deadline)
 {
 	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
 	struct gpuarb_want want = GPUARB_WANT_INIT;
@@ -247,7 +247,7 @@ TEST(a_wait_that_is_too_long_is_the_daemons_to_end)
 	CHECK(strcmp(gpuarb_last_error_name(gpuarb), "org.gpuarb.Arbiter1.Error.TimedOut") == 0);
 	CHECK(leases(gpuarb) == 1);
 
-	options.wait_usec = GPUARB_FOREVER; /* who gives up its place leaves nothing */
+	options.wait_usec = GPUARB_FOREVER; /* a closed waiting lease leaves nothing behind */
 	CHECK(gpuarb_reserve_start(gpuarb, &want, 1, &options, &second) == 0);
 	gpuarb_lease_close(second);
 	while (leases(gpuarb) > 1)
@@ -277,7 +277,7 @@ TEST(a_process_is_bound_when_its_lease_is_granted)
 	stop(&rig, gpuarb);
 }
 
-TEST(clients_notice_nothing_of_a_daemon_that_is_killed)
+TEST(leases_survive_a_killed_daemon)
 {
 	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
 	struct gpuarb_want want = GPUARB_WANT_INIT;
@@ -296,7 +296,7 @@ TEST(clients_notice_nothing_of_a_daemon_that_is_killed)
 	options.wait_usec = GPUARB_FOREVER;
 	CHECK(gpuarb_reserve_start(gpuarb, &want, 1, &options, &second) == 0);
 
-	CHECK(kill(rig.daemon, SIGKILL) == 0); /* its manager starts another one */
+	CHECK(kill(rig.daemon, SIGKILL) == 0); /* the service manager restarts it */
 	CHECK(leases(gpuarb) == 2 && gpuarb_lease_acknowledge(first) == 0);
 	CHECK(gpuarb_lease_dispatch(first, NULL, NULL) == 0);
 	CHECK(gpuarb_lease_release(first) == 0);
@@ -336,7 +336,7 @@ TEST(a_bound_process_keeps_the_lease_without_a_holder)
 	stop(&rig, gpuarb);
 }
 
-TEST(the_picture_of_a_gpu_is_whole)
+TEST(a_snapshot_has_all_values_of_a_gpu)
 {
 	const struct gpuarb_gpu *gpus;
 	struct gpuarb_view *view = NULL;

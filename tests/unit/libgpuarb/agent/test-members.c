@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Who follows a lease, how far each has come, and who should and does not. */
+/* The members of a lease, their generations, and processes that do not follow it. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@ static struct agent_grant grant_of(uint64_t generation)
 						       .cu_mask = { 0xff } } } };
 }
 
-/* The process's end of a connection; the crowd's is in *ret. */
+/* Adds a member. Returns the process's end of the connection; *ret is the agent's end. */
 static int join(struct members *members, pid_t pid, int *ret)
 {
 	int pair[2];
@@ -34,7 +34,7 @@ static int join(struct members *members, pid_t pid, int *ret)
 	return pair[1];
 }
 
-/* The generation of the next grant; 0: there is none now. */
+/* The generation of the next grant that was sent; 0: none. */
 static uint64_t told(int fd)
 {
 	struct agent_grant grant;
@@ -55,7 +55,7 @@ static void answer(int fd, uint64_t generation, int error)
 	CHECK(send(fd, &answer, sizeof(answer), 0) == (ssize_t)sizeof(answer));
 }
 
-TEST(all_have_to_follow_and_nobody_is_all)
+TEST(a_generation_is_followed_when_all_members_have_answered)
 {
 	struct agent_grant first = grant_of(1), second = grant_of(2);
 	struct members members = { 0 };
@@ -84,7 +84,7 @@ TEST(all_have_to_follow_and_nobody_is_all)
 	members_clear(&members);
 }
 
-TEST(who_has_not_answered_is_told_the_newest_when_it_has)
+TEST(a_member_gets_the_newest_grant_after_its_answer)
 {
 	struct members members = { 0 };
 	int a, fd;
@@ -105,7 +105,7 @@ TEST(who_has_not_answered_is_told_the_newest_when_it_has)
 	members_clear(&members);
 }
 
-TEST(who_could_not_apply_does_not_follow_until_it_could)
+TEST(a_member_with_an_error_does_not_follow)
 {
 	struct agent_grant first = grant_of(1), second = grant_of(2);
 	struct members members = { 0 };
@@ -118,13 +118,13 @@ TEST(who_could_not_apply_does_not_follow_until_it_could)
 	answer(a, 1, 0);
 	CHECK(members_receive(&members, fd) == 0 && members_follow(&members, 1));
 	members_send(&members, &second);
-	answer(a, 1, 0); /* of before */
+	answer(a, 1, 0); /* of an older grant */
 	CHECK(members_receive(&members, fd) == 0 && !members_follow(&members, 2));
 	close(a);
 	members_clear(&members);
 }
 
-TEST(what_is_no_answer_ends_the_connection)
+TEST(an_invalid_answer_ends_the_connection)
 {
 	static const char noise[7] = "noise";
 	struct agent_grant first = grant_of(1);
@@ -134,7 +134,7 @@ TEST(what_is_no_answer_ends_the_connection)
 	a = join(&members, 100, &fd);
 	CHECK(members_receive(&members, fd) == 0 && members_receive(&members, 4711) == 0);
 	members_send(&members, &first);
-	answer(a, 2, 0); /* which it was never told */
+	answer(a, 2, 0); /* which was never sent */
 	CHECK(members_receive(&members, fd) == -ECONNRESET);
 	CHECK(send(a, noise, sizeof(noise), 0) == sizeof(noise));
 	CHECK(members_receive(&members, fd) == -ECONNRESET);
@@ -146,7 +146,7 @@ TEST(what_is_no_answer_ends_the_connection)
 	members_clear(&members);
 }
 
-TEST(a_process_that_comes_again_takes_its_own_place)
+TEST(a_process_that_connects_again_replaces_its_member)
 {
 	struct agent_grant first = grant_of(1);
 	struct members members = { 0 };
@@ -164,9 +164,9 @@ TEST(a_process_that_comes_again_takes_its_own_place)
 	members_clear(&members);
 }
 
-/* ---- strays ------------------------------------------------------------------------------ */
+/* ---- unfollowed processes ---------------------------------------------------------------- */
 
-/* A tree that stands for sysfs, and for /proc below it. */
+/* A directory in place of sysfs, with /proc below it. */
 struct stage {
 	char dir[64], proc[80];
 	struct members members;
@@ -213,21 +213,21 @@ static void die(const struct stage *stage, pid_t pid)
 	CHECK(fake_sysfs_remove(stage->dir, path) == 0);
 }
 
-TEST(a_process_of_the_lease_that_has_queues_and_no_agent_is_found)
+TEST(a_process_of_the_lease_with_queues_and_without_agent_is_found)
 {
 	struct stage stage;
 	int fd, own;
 
 	stage_set(&stage);
-	CHECK(members_find_unfollowed(&stage.search) == 0); /* there is no KFD */
+	CHECK(members_find_unfollowed(&stage.search) == 0); /* no KFD */
 	live(&stage, 100, 1, "");
 	live(&stage, 101, 100, "");
 	live(&stage, 102, 101, "");
-	live(&stage, 103, 1, "12");  /* its parents are gone */
-	live(&stage, 104, 1, "121"); /* another's */
+	live(&stage, 103, 1, "12");  /* its parents have ended */
+	live(&stage, 104, 1, "121"); /* of another lease */
 	CHECK(fake_sysfs_queue(stage.dir, 104, 0, 1001, 0) == 0);
 	CHECK(fake_sysfs_queue(stage.dir, 102, 0, 1001, 1) == 0); /* SDMA */
-	CHECK(fake_sysfs_queue(stage.dir, 102, 1, 1002, 0) == 0); /* not the lease's GPU */
+	CHECK(fake_sysfs_queue(stage.dir, 102, 1, 1002, 0) == 0); /* a GPU outside of the lease */
 	CHECK(members_find_unfollowed(&stage.search) == 0);
 
 	CHECK(fake_sysfs_queue(stage.dir, 102, 2, 1001, 0) == 0);
@@ -247,7 +247,7 @@ TEST(a_process_of_the_lease_that_has_queues_and_no_agent_is_found)
 	stage_strike(&stage);
 }
 
-TEST(a_dead_process_is_waited_for_until_its_queues_are_gone)
+TEST(a_dead_member_counts_until_its_queues_are_gone)
 {
 	struct stage stage;
 	int fd, own;
@@ -257,7 +257,8 @@ TEST(a_dead_process_is_waited_for_until_its_queues_are_gone)
 	CHECK(fake_sysfs_queue(stage.dir, 102, 0, 1001, 0) == 0);
 	own = join(&stage.members, 102, &fd);
 	members_remove(&stage.members, fd);
-	CHECK(members_find_unfollowed(&stage.search) == 0); /* another's, with its number */
+	CHECK(members_find_unfollowed(&stage.search) ==
+	      0); /* another process with the same number */
 	die(&stage, 102);
 	CHECK(members_find_unfollowed(&stage.search) == 102);
 	CHECK(fake_sysfs_process_gone(stage.dir, 102) == 0);
@@ -266,7 +267,7 @@ TEST(a_dead_process_is_waited_for_until_its_queues_are_gone)
 	stage_strike(&stage);
 }
 
-TEST(of_many_that_left_the_last_are_remembered)
+TEST(the_last_members_that_left_are_remembered)
 {
 	static struct members members;
 	int fd;

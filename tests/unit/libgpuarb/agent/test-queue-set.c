@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Which mask each queue of a program has that is followed, over a driver of the test's. */
+/* The masks of the queues of one process, with a driver of the test. */
 
 #include <errno.h>
 
@@ -10,12 +10,12 @@
 #define QUEUES 16U
 #define VII 1001U    /* a GPU of one XCC */
 #define MI300X 1002U /* of two, here */
-#define OTHER 1003U  /* not the lease's */
+#define OTHER 1003U  /* outside of the lease */
 
 struct driver {
 	struct mask has[QUEUES]; /* words 0: never masked */
 	unsigned calls;
-	uint32_t refuse; /* this queue; QUEUES: none */
+	uint32_t refuse; /* the queue to refuse; QUEUES: none */
 	int error;
 };
 
@@ -81,7 +81,7 @@ static bool has(const struct stage *stage, uint32_t queue, uint32_t word)
 	return stage->driver.has[queue].words > 0 && mask_same(&stage->driver.has[queue], &mask);
 }
 
-TEST(a_queue_has_the_grants_mask_when_it_is_made_and_after_each_change)
+TEST(a_queue_gets_the_granted_mask_at_once_and_after_each_change)
 {
 	struct stage stage;
 
@@ -97,7 +97,7 @@ TEST(a_queue_has_the_grants_mask_when_it_is_made_and_after_each_change)
 	queue_set_clear(&stage.queue_set);
 }
 
-TEST(a_mask_that_is_there_is_not_set_again)
+TEST(an_unchanged_mask_is_not_set_again)
 {
 	struct stage stage;
 	unsigned calls;
@@ -111,7 +111,7 @@ TEST(a_mask_that_is_there_is_not_set_again)
 	queue_set_clear(&stage.queue_set);
 }
 
-TEST(what_the_program_asks_for_is_narrowed_and_never_widened)
+TEST(an_own_mask_is_narrowed_and_never_widened)
 {
 	struct stage stage;
 
@@ -124,7 +124,7 @@ TEST(what_the_program_asks_for_is_narrowed_and_never_widened)
 	queue_set_clear(&stage.queue_set);
 }
 
-TEST(the_mask_of_the_environment_is_no_wish_of_the_program)
+TEST(the_mask_of_the_environment_is_no_own_mask)
 {
 	struct stage stage;
 
@@ -133,13 +133,13 @@ TEST(the_mask_of_the_environment_is_no_wish_of_the_program)
 	CHECK(ask(&stage, 0, 0xffff) == 0 && has(&stage, 0, 0xffff));
 	CHECK(follow(&stage, 2, 0xffffff, 0xff) == 0 && has(&stage, 0, 0xffffff));
 
-	/* The second GPU has none in the environment. */
+	/* The environment has no mask for the second GPU. */
 	CHECK(queue_set_add(&stage.queue_set, 42, 1, MI300X) == 0 && ask(&stage, 1, 0xff) == 0);
 	CHECK(follow(&stage, 3, 0xffffff, 0xffff) == 0 && has(&stage, 1, 0xff));
 	queue_set_clear(&stage.queue_set);
 }
 
-TEST(a_wish_that_the_grant_does_not_meet_yields_to_it_until_it_does)
+TEST(a_disjoint_own_mask_is_replaced_until_it_overlaps_again)
 {
 	struct stage stage;
 
@@ -147,14 +147,14 @@ TEST(a_wish_that_the_grant_does_not_meet_yields_to_it_until_it_does)
 	CHECK(ask(&stage, 0, 0xff0000) == 0 && has(&stage, 0, 0xffff));
 	CHECK(follow(&stage, 2, 0xf0ffff, 0xff) == 0 && has(&stage, 0, 0xf00000));
 
-	/* Bits 0, 2, … are the first XCC's: a mask without one of the others would hang. */
+	/* Bits 0, 2, … belong to the first XCC: work would hang on an XCC without a bit. */
 	CHECK(queue_set_add(&stage.queue_set, 42, 1, MI300X) == 0);
 	CHECK(ask(&stage, 1, 0x5) == 0 && has(&stage, 1, 0xff));
 	CHECK(ask(&stage, 1, 0x7) == 0 && has(&stage, 1, 0x7));
 	queue_set_clear(&stage.queue_set);
 }
 
-TEST(a_queue_that_gets_no_mask_is_not_kept)
+TEST(a_queue_whose_mask_is_refused_is_not_added)
 {
 	struct stage stage;
 
@@ -166,7 +166,7 @@ TEST(a_queue_that_gets_no_mask_is_not_kept)
 	queue_set_clear(&stage.queue_set);
 }
 
-TEST(a_refused_wish_is_forgotten)
+TEST(a_refused_own_mask_is_forgotten)
 {
 	struct stage stage;
 
@@ -179,7 +179,7 @@ TEST(a_refused_wish_is_forgotten)
 	queue_set_clear(&stage.queue_set);
 }
 
-TEST(a_change_reaches_the_others_where_one_is_refused_and_is_tried_again)
+TEST(a_refused_queue_does_not_stop_the_others_and_is_set_again)
 {
 	struct agent_grant grant;
 	struct stage stage;
@@ -199,7 +199,7 @@ TEST(a_change_reaches_the_others_where_one_is_refused_and_is_tried_again)
 	queue_set_clear(&stage.queue_set);
 }
 
-TEST(a_queue_that_went_unseen_is_forgotten)
+TEST(a_queue_that_the_driver_does_not_know_is_removed)
 {
 	struct stage stage;
 
@@ -211,14 +211,14 @@ TEST(a_queue_that_went_unseen_is_forgotten)
 	CHECK(follow(&stage, 2, 0x3, 0xf) == 0 && stage.queue_set.n == 2);
 	CHECK(has(&stage, 0, 0x3) && has(&stage, 2, 0x3));
 
-	/* Its id is another queue's now: nothing of the first one's is left. */
+	/* KFD reuses the id: the new queue has no mask of the old one. */
 	stage.driver.refuse = QUEUES;
 	CHECK(ask(&stage, 2, 0x1) == 0 && queue_set_add(&stage.queue_set, 42, 2, VII) == 0);
 	CHECK(stage.queue_set.n == 2 && has(&stage, 2, 0x3));
 	queue_set_clear(&stage.queue_set);
 }
 
-TEST(what_is_no_grant_is_not_taken_for_one)
+TEST(an_invalid_grant_is_rejected)
 {
 	struct agent_grant grant = grant_of(1, 0xff, 0xff);
 	size_t size = agent_grant_size(&grant);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Every allocation of libgpuarb-hip fails in its turn: that is said, and no stream is left. */
+/* Lets each allocation of libgpuarb-hip fail: the call reports it and leaves no stream behind. */
 
 #include <errno.h>
 
@@ -21,7 +21,7 @@ TEST(every_allocation_may_fail)
 
 #include "lack.h"
 
-/* Creates a stream of which allocation k fails. */
+/* Creates a stream while allocation k fails. */
 static int create(long k, hipStream_t *ret)
 {
 	int r;
@@ -52,7 +52,7 @@ TEST(every_allocation_of_a_stream_may_fail)
 	fake_end();
 }
 
-TEST(every_allocation_of_a_refusal_may_fail)
+TEST(every_allocation_of_an_error_may_fail)
 {
 	hipStream_t stream = NULL;
 	unsigned unsaid = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Streams of libgpuarb-hip on a HIP made of numbers (fake-hip.h): what must never happen is a
- * stream that was handed out without its mask. */
+/* Streams of libgpuarb-hip with a fake HIP (fake-hip.h). No stream may be returned without its
+ * mask. */
 
 #include <errno.h>
 
@@ -38,7 +38,7 @@ static void refused(int error, const char *value)
 	refused_within(error, value, NULL, 0);
 }
 
-TEST(null_is_taken_everywhere)
+TEST(every_function_accepts_null)
 {
 	const uint32_t mask = 1;
 	hipStream_t stream = NULL;
@@ -59,7 +59,7 @@ TEST(null_is_taken_everywhere)
 	CHECK(fake.creations == 0);
 }
 
-TEST(a_stream_has_the_mask_and_so_has_the_runtime_s_queue)
+TEST(a_stream_and_the_runtime_queue_have_the_mask)
 {
 	hipStream_t stream;
 	unsigned left = 0;
@@ -70,13 +70,13 @@ TEST(a_stream_has_the_mask_and_so_has_the_runtime_s_queue)
 	CHECK(gpuarb_hip_streams(fake_lease(), 0, &left) == 0 && left == 3);
 	stream = create();
 	CHECK(fake.queues[0].mask[0] == 0xff00 && fake.queues[1].mask[0] == 0xff00);
-	CHECK(fake.forgotten == 2); /* they follow the lease, not a mask of their own */
+	CHECK(fake.forgotten == 2); /* their queues have no mask of their own */
 	CHECK(gpuarb_hip_streams(fake_lease(), 0, &left) == 0 && left == 2);
 	CHECK(gpuarb_hip_stream_destroy(fake_lease(), stream) == 0 && fake.streams == 0);
 	CHECK(gpuarb_hip_streams(fake_lease(), 0, &left) == 0 && left == 3);
 }
 
-TEST(the_thread_keeps_its_device)
+TEST(the_current_device_does_not_change)
 {
 	int device = 42;
 
@@ -90,7 +90,7 @@ TEST(the_thread_keeps_its_device)
 	CHECK(fake.queues[1].there && fake.queues[1].device == 1 && fake.current == 0);
 }
 
-TEST(an_own_mask_is_what_both_have)
+TEST(an_own_mask_is_limited_to_the_lease)
 {
 	const uint32_t own[] = { 0xf0, 0xffffffff, 7 }, half = 1, beside = 0xf0000;
 
@@ -109,7 +109,7 @@ TEST(an_own_mask_is_what_both_have)
 	refused_within(-EINVAL, "0000:03:00.0", &half, 1);
 }
 
-TEST(bits_of_cus_and_bits_of_wgps_come_to_the_same)
+TEST(masks_are_converted_to_wgps_for_hip)
 {
 	static const int versions[] = { 50221153, 60140092 };
 
@@ -127,18 +127,18 @@ TEST(bits_of_cus_and_bits_of_wgps_come_to_the_same)
 		}
 }
 
-TEST(a_wrong_guess_about_bits_is_tried_again)
+TEST(the_other_form_of_a_mask_is_tried_after_a_wrong_guess)
 {
 	fake_start();
 	fake.major = 10;
-	fake.wgp_bits = true; /* though it says that it is 5.2 */
+	fake.wgp_bits = true; /* although its version is 5.2 */
 	fake.mask[0] = 0;
 	fake.mask[1] = 0xff00;
 	create();
 	CHECK(fake.creations == 2 && fake.queues[1].mask[1] == 0xff00);
 }
 
-TEST(the_budget_ends_somewhere)
+TEST(a_stream_beyond_the_budget_is_refused)
 {
 	fake_start();
 	for (int i = 0; i < 3; i++)
@@ -158,7 +158,7 @@ TEST(the_budget_ends_somewhere)
 	refused(-EDQUOT, " 2 streams");
 }
 
-TEST(priority_is_asked_for_and_the_queue_masked)
+TEST(a_stream_with_priority_has_the_mask)
 {
 	static const struct {
 		uint32_t kfd;
@@ -176,7 +176,7 @@ TEST(priority_is_asked_for_and_the_queue_masked)
 	}
 }
 
-TEST(a_shared_queue_is_masked_with_all_others_or_there_is_no_stream)
+TEST(a_shared_queue_is_masked_or_no_stream_is_created)
 {
 	const uint32_t own = 0xf;
 	hipStream_t stream = NULL;
@@ -192,7 +192,7 @@ TEST(a_shared_queue_is_masked_with_all_others_or_there_is_no_stream)
 	fake.apply_fails = -EACCES;
 	refused(-EACCES, "cannot apply");
 
-	/* It may be the queue that has a mask of its own. */
+	/* The shared queue may be the one that has a mask of its own. */
 	fake_start();
 	fake.partition.priority = 11;
 	fake.partition.queues = 8;
@@ -200,7 +200,7 @@ TEST(a_shared_queue_is_masked_with_all_others_or_there_is_no_stream)
 	CHECK(gpuarb_hip_stream_create_within(fake_lease(), 0, &own, 1, &stream) == 0);
 	refused(-EBUSY, "GPU_MAX_HW_QUEUES");
 
-	/* HIP keeps the queue; its next user gets all of the lease. */
+	/* HIP keeps the queue; the next stream on it has all CUs of the lease. */
 	fake.forgotten = 0;
 	CHECK(gpuarb_hip_stream_destroy(fake_lease(), stream) == 0 && fake.forgotten == 1);
 	create();
@@ -216,10 +216,10 @@ TEST(a_stream_on_another_gpu_is_refused)
 		refused(-ENODEV, "0000:03:00.0");
 	}
 	fake.partition.priority = 7;
-	fake.queues[FAKE_QUEUES - 2].there = true; /* another one is here */
+	fake.queues[FAKE_QUEUES - 2].there = true; /* a queue of another stream */
 	refused(-ENODEV, "0000:03:00.0");
 
-	/* With priority a shared queue could be another partition's. */
+	/* With priority a shared queue could be on another partition. */
 	fake_start();
 	fake.partition.gpu = "0000:03:00.0/1";
 	fake.partition.priority = 15;
@@ -228,12 +228,13 @@ TEST(a_stream_on_another_gpu_is_refused)
 	refused(-EBUSY, "GPU_MAX_HW_QUEUES");
 }
 
-TEST(what_cannot_be_masked_is_not_handed_out)
+TEST(a_stream_that_cannot_be_masked_is_destroyed)
 {
 	fake_start();
 	fake.mask_fails = -EIO;
 	refused(-EIO, "cannot mask");
-	fake.mask_fails = -EEXIST; /* HSA_CU_MASK is wider: HIP's mask does, where it is exact */
+	fake.mask_fails =
+		-EEXIST; /* HSA_CU_MASK is wider: the mask that HIP sets is sufficient where it is exact */
 	fake.partition.queues = 8;
 	CHECK(create() && fake.creations == 2);
 	fake.major = 10;
@@ -246,7 +247,7 @@ TEST(what_cannot_be_masked_is_not_handed_out)
 	refused(-EIO, "cannot read");
 }
 
-TEST(strangers_do_not_get_an_own_mask)
+TEST(an_own_mask_fails_when_other_queues_appear_at_the_same_time)
 {
 	const uint32_t own = 0xf;
 
@@ -255,13 +256,13 @@ TEST(strangers_do_not_get_an_own_mask)
 	fake.unmanaged_processes = 1;
 	refused_within(-EAGAIN, "0000:03:00.0", &own, 1);
 	fake.unmanaged_processes = 1;
-	create(); /* with the lease's mask it is no matter whose they are */
+	create(); /* all new queues get the mask of the lease, so it need not be known which is whose */
 	for (int i = 0; i < FAKE_QUEUES; i++)
 		CHECK(!fake.queues[i].there || fake.queues[i].device != 0 ||
 		      fake.queues[i].mask[0] != 0xf);
 }
 
-TEST(without_seeing_queues_only_what_hip_masks_by_itself)
+TEST(without_visible_queues_only_masks_set_by_hip_are_accepted)
 {
 	unsigned left = 0;
 
@@ -289,7 +290,7 @@ TEST(without_seeing_queues_only_what_hip_masks_by_itself)
 	}
 }
 
-TEST(hip_s_failures_have_a_sentence)
+TEST(failures_of_hip_have_a_sentence)
 {
 	static const struct {
 		const char *call;
@@ -317,7 +318,7 @@ TEST(hip_s_failures_have_a_sentence)
 	refused(-EEXIST, "HSA_CU_MASK=0:0-15");
 }
 
-TEST(a_device_that_is_not_there_is_named)
+TEST(a_device_that_cannot_be_found_is_named)
 {
 	fake_start();
 	fake.addresses[0] = "0000:04:00.0";
@@ -341,7 +342,7 @@ TEST(a_device_that_is_not_there_is_named)
 	refused(-EOPNOTSUPP, "HIP_VISIBLE_DEVICES=1");
 }
 
-TEST(a_lease_that_cannot_have_streams_says_why)
+TEST(a_lease_that_is_not_granted_allows_no_streams)
 {
 	unsigned left;
 	int device;
@@ -369,7 +370,7 @@ TEST(a_lease_that_cannot_have_streams_says_why)
 	CHECK(fake.creations == 0);
 }
 
-TEST(streams_outlive_the_lease_and_are_destroyed_with_it_once)
+TEST(streams_outlive_the_lease_and_are_destroyed_once)
 {
 	hipStream_t stream, other;
 

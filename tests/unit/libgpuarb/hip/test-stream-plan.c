@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What libgpuarb-hip decides without HIP. */
+/* The calculations of libgpuarb-hip. */
 
 #include <errno.h>
 #include <time.h>
@@ -8,7 +8,7 @@
 #include "check.h"
 #include "libgpuarb/hip/stream-plan.h"
 
-TEST(the_levels_are_those_of_the_hardware)
+TEST(kfd_priorities_map_to_hardware_levels)
 {
 	static const enum level levels[16] = {
 		LEVEL_LOW,  LEVEL_LOW,    LEVEL_LOW,    LEVEL_LOW,    LEVEL_LOW,    LEVEL_LOW,
@@ -20,7 +20,7 @@ TEST(the_levels_are_those_of_the_hardware)
 		CHECK(level_of(priority) == levels[priority]);
 }
 
-TEST(a_mask_keeps_what_both_have)
+TEST(mask_and_keeps_common_bits)
 {
 	const uint32_t lease[] = { 0xffff0000, 0xf }, own[] = { 0x000f000f, 0xff, 0xff };
 	const uint32_t other[] = { 0x0000ffff }, many[MASK_WORDS + 1] = { [MASK_WORDS] = 1 };
@@ -46,8 +46,8 @@ TEST(pairs_of_cus_become_wgps)
 	CHECK(wgps.word[0] == 0x00018003 && wgps.word[1] == 0x4);
 }
 
-/* Doubling each bit, as HIP does, gives the pairs back. */
-TEST(every_mask_of_pairs_comes_back_from_wgps)
+/* HIP doubles each bit: that results in the pairs again. */
+TEST(masks_of_pairs_survive_the_conversion_to_wgps)
 {
 	unsigned seed = (unsigned)time(NULL);
 
@@ -73,9 +73,9 @@ static unsigned left(uint32_t queues, uint32_t processes, size_t used)
 	return streams_left(&budget);
 }
 
-TEST(streams_have_what_the_budget_leaves_beside_the_runtime_s_queue)
+TEST(one_queue_of_the_budget_is_for_the_runtime)
 {
-	CHECK(left(4, 1, 0) == 3); /* nothing yet: ROCr's own will come */
+	CHECK(left(4, 1, 0) == 3); /* no queue yet: ROCr will make one */
 	CHECK(left(4, 1, 1) == 3 && left(4, 1, 3) == 1);
 	CHECK(left(4, 1, 4) == 0 && left(4, 1, 9) == 0);
 	CHECK(left(1, 1, 0) == 0 && left(0, 1, 0) == 0);
@@ -83,7 +83,7 @@ TEST(streams_have_what_the_budget_leaves_beside_the_runtime_s_queue)
 	CHECK(left(5, 0, 0) == 4);
 }
 
-TEST(a_lease_that_counts_streams_keeps_the_other_queues_free)
+TEST(a_number_of_streams_limits_the_streams)
 {
 	struct budget budget = { .queues = 8, .processes = 2, .streams = 2 };
 
@@ -91,7 +91,7 @@ TEST(a_lease_that_counts_streams_keeps_the_other_queues_free)
 	budget.used = 2;
 	budget.masked = 1;
 	CHECK(streams_left(&budget) == 1);
-	budget.used = 4; /* the program made two of its own */
+	budget.used = 4; /* two of them were made by the program itself */
 	CHECK(streams_left(&budget) == 0);
 	budget.used = 3;
 	budget.masked = 2;
@@ -100,7 +100,7 @@ TEST(a_lease_that_counts_streams_keeps_the_other_queues_free)
 	CHECK(streams_left(&budget) == 0);
 }
 
-TEST(new_queues_are_those_that_were_not_there)
+TEST(new_queues_are_in_after_and_not_in_before)
 {
 	static const struct queue_ids none, before = { { 0, 2, 5 }, 3 };
 	static const struct queue_ids after = { { 0, 1, 5, 7 }, 4 };
@@ -116,7 +116,7 @@ TEST(new_queues_are_those_that_were_not_there)
 	CHECK(new_queues.n == 0);
 }
 
-TEST(a_stream_s_queue_is_the_only_new_one_or_follows_the_runtime_s)
+TEST(the_queue_of_a_stream_is_the_only_new_one_or_the_second_of_two)
 {
 	static const struct queue_ids none, some = { { 3 }, 1 };
 	static const struct queue_ids one = { { 8 }, 1 }, two = { { 4, 9 }, 2 };
@@ -131,7 +131,7 @@ TEST(a_stream_s_queue_is_the_only_new_one_or_follows_the_runtime_s)
 	CHECK(queue_of_stream(&none, &two, &queue) && queue == 9);
 }
 
-TEST(a_pci_address_is_read_whole_or_not_at_all)
+TEST(a_malformed_pci_address_is_rejected)
 {
 	static const char *const wrong[] = {
 		"",
@@ -166,7 +166,7 @@ TEST(a_device_is_found_by_its_address)
 	CHECK(device_choose(&third, devices, 0, false) == -ENODEV);
 }
 
-TEST(partitions_of_a_card_are_told_by_their_order_or_not_at_all)
+TEST(partitions_of_a_card_are_identified_by_their_order)
 {
 	const struct pci_address devices[] = {
 		{ 0, 9, 0, 0 }, { 0, 3, 0, 0 }, { 0, 3, 0, 0 }, { 0, 3, 0, 0 }
@@ -177,5 +177,5 @@ TEST(partitions_of_a_card_are_told_by_their_order_or_not_at_all)
 	CHECK(device_choose(&wanted, devices, 4, true) == -EOPNOTSUPP);
 	wanted.partition = 3;
 	CHECK(device_choose(&wanted, devices, 4, false) == -EOPNOTSUPP);
-	CHECK(device_choose(&wanted, devices, 2, true) == 1); /* the only one that is shown */
+	CHECK(device_choose(&wanted, devices, 2, true) == 1); /* the only visible device */
 }

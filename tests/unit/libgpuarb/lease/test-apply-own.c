@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Masks that the program wants for single queues: inside the lease's, whatever happens. */
+/* Own masks of single queues: they always stay within the mask of the lease. */
 
 #include <errno.h>
 #include <time.h>
@@ -9,7 +9,7 @@
 #include "check.h"
 #include "fake-sysfs.h"
 
-TEST(an_own_mask_follows_the_lease_and_never_has_a_cu_more)
+TEST(an_own_mask_follows_the_lease_and_stays_within_it)
 {
 	static const uint32_t own[] = { 0xff00ff, 0xffffffff };
 	struct apply_rig rig;
@@ -34,7 +34,7 @@ TEST(an_own_mask_follows_the_lease_and_never_has_a_cu_more)
 	apply_rig_done(&rig);
 }
 
-TEST(an_own_mask_without_a_cu_of_the_lease_changes_nothing)
+TEST(a_disjoint_own_mask_is_refused)
 {
 	static const uint32_t outside[] = { 0xff0000 }, inside[] = { 0xf };
 	struct apply_rig rig;
@@ -45,7 +45,7 @@ TEST(an_own_mask_without_a_cu_of_the_lease_changes_nothing)
 	CHECK(apply_rig_own(&rig, 0, 1, inside, 1) == 0);
 	CHECK(apply_rig_own(&rig, 0, 1, outside, 1) == -ERANGE && rig.calls == 0);
 	CHECK(apply_rig_said(&rig, "queue 1 ") && apply_rig_said(&rig, "0000:03:00.0"));
-	CHECK(apply_rig_apply(&rig) == 2 && apply_rig_has(&rig, 1, 0xf, 0)); /* the one before */
+	CHECK(apply_rig_apply(&rig) == 2 && apply_rig_has(&rig, 1, 0xf, 0)); /* the previous mask */
 
 	apply_rig_mask(&rig, 0, 0xff0, 0);
 	CHECK(apply_rig_apply(&rig) == -ERANGE && rig.calls == 0);
@@ -54,7 +54,7 @@ TEST(an_own_mask_without_a_cu_of_the_lease_changes_nothing)
 	apply_rig_done(&rig);
 }
 
-TEST(every_xcc_keeps_a_cu)
+TEST(a_mask_without_a_cu_on_an_xcc_is_refused)
 {
 	static const uint32_t last_xcc_idle[] = { 0x7f7f7f }, one_on_each[] = { 0xff000000, 0xf0 },
 			      shifted[] = { 0x0f, 0xf0 };
@@ -69,7 +69,7 @@ TEST(every_xcc_keeps_a_cu)
 	CHECK(apply_rig_has(&rig, 7, 0x0f, 0xf0));
 	CHECK(apply_rig_own(&rig, 1, 7, one_on_each, 2) == 0);
 
-	apply_rig_mask(&rig, 1, 0x0fffffff, 0xffffffff); /* XCCs 4 and on have CUs in word 1 */
+	apply_rig_mask(&rig, 1, 0x0fffffff, 0xffffffff); /* XCCs from 4 on have CUs in word 1 */
 	CHECK(apply_rig_apply(&rig) == 1 && apply_rig_has(&rig, 7, 0x0f000000, 0xf0));
 	apply_rig_mask(&rig, 1, 0x0fffffff, 0xffffff0f);
 	CHECK(apply_rig_apply(&rig) == -ERANGE && apply_rig_said(&rig, "XCC 4 "));
@@ -77,7 +77,7 @@ TEST(every_xcc_keeps_a_cu)
 	apply_rig_done(&rig);
 }
 
-TEST(half_a_pair_is_invalid_where_cus_come_in_pairs)
+TEST(a_mask_with_half_a_pair_is_refused)
 {
 	static const uint32_t half[] = { 0x1f }, across[] = { 0x6 }, whole[] = { 0x3c },
 			      high[] = { 0x3, 0x80000000 };
@@ -94,7 +94,7 @@ TEST(half_a_pair_is_invalid_where_cus_come_in_pairs)
 	apply_rig_done(&rig);
 }
 
-TEST(arguments_that_name_nothing_are_refused)
+TEST(unknown_partitions_and_queues_are_refused)
 {
 	static const uint32_t wide[MASK_WORDS + 1] = { 0xff };
 	struct apply_rig rig;
@@ -116,7 +116,7 @@ TEST(arguments_that_name_nothing_are_refused)
 	apply_rig_done(&rig);
 }
 
-TEST(a_topology_that_lies_gives_no_own_mask)
+TEST(own_masks_need_the_gpu_once_in_the_topology)
 {
 	static const uint32_t own[] = { 0xff };
 	struct apply_rig rig;
@@ -131,7 +131,7 @@ TEST(a_topology_that_lies_gives_no_own_mask)
 	apply_rig_done(&rig);
 }
 
-TEST(an_own_mask_goes_with_its_queue)
+TEST(an_own_mask_is_forgotten_with_its_queue)
 {
 	static const uint32_t own[] = { 0xf };
 	struct apply_rig rig;
@@ -145,7 +145,7 @@ TEST(an_own_mask_goes_with_its_queue)
 	CHECK(apply_rig_apply(&rig) == 1 && apply_rig_has(&rig, 0, 0xffff, 0));
 
 	CHECK(apply_rig_own(&rig, 0, 0, own, 1) == 0);
-	apply_rig_queue(&rig, 0, 1, 0); /* its id, on another GPU */
+	apply_rig_queue(&rig, 0, 1, 0); /* the same id on another GPU */
 	CHECK(apply_rig_apply(&rig) == 1 && apply_rig_has(&rig, 0, 0xffff, 0));
 
 	rig.vanish_at = 1;
@@ -153,7 +153,7 @@ TEST(an_own_mask_goes_with_its_queue)
 	apply_rig_done(&rig);
 }
 
-TEST(an_id_that_was_given_again_is_known_by_its_directory)
+TEST(a_reused_queue_id_is_a_new_queue)
 {
 	static const struct gpuarb_partition partition = { .kfd_gpu_id = 5 };
 	struct queue queue = { .id = 3, .kfd_gpu_id = 5, .inode = 100 };
@@ -172,7 +172,7 @@ TEST(an_id_that_was_given_again_is_known_by_its_directory)
 	mask_cache_clear(&mask_cache);
 }
 
-TEST(a_refused_own_mask_leaves_the_one_before)
+TEST(a_refused_own_mask_keeps_the_previous_one)
 {
 	static const uint32_t first[] = { 0xff }, second[] = { 0xf };
 	struct apply_rig rig;
@@ -191,7 +191,7 @@ TEST(a_refused_own_mask_leaves_the_one_before)
 	apply_rig_done(&rig);
 }
 
-TEST(ids_are_those_of_compute_queues_on_the_partitions_gpu_in_order)
+TEST(queue_ids_are_those_of_compute_queues_on_the_gpu_in_order)
 {
 	uint32_t ids[8] = { 99, 99, 99, 99, 99, 99, 99, 99 };
 	struct apply_rig rig;
@@ -206,7 +206,7 @@ TEST(ids_are_those_of_compute_queues_on_the_partitions_gpu_in_order)
 	CHECK(apply_queue_ids(&rig.apply, 1, ids, 1) == 4 && ids[1] == 99);
 	CHECK(apply_queue_ids(&rig.apply, 1, NULL, 0) == 4);
 	CHECK(apply_queue_ids(&rig.apply, 2, ids, 8) == -EINVAL);
-	rig.hsa_mask = "0:0-15"; /* to ask is always fine */
+	rig.hsa_mask = "0:0-15"; /* listing is allowed with any mask */
 	CHECK(apply_queue_ids(&rig.apply, 0, ids, 8) == 3 && ids[0] == 15 && rig.opened == 0);
 	rig.apply.state = "ending";
 	CHECK(apply_queue_ids(&rig.apply, 0, ids, 8) == -EBADFD);
@@ -228,7 +228,7 @@ static uint32_t some_bits(uint32_t *seed)
 	return (uint32_t)rand_r(seed) ^ (uint32_t)rand_r(seed) << 16;
 }
 
-/* All words above the first are 0 here: GPU 0 and 2 take any whole pairs. */
+/* All words but the first are 0, so whole pairs are valid on GPUs 0 and 2. */
 static uint32_t some_pairs(uint32_t *seed)
 {
 	uint32_t low = some_bits(seed) & 0x55555555;
@@ -250,7 +250,7 @@ static void step(struct apply_rig *rig, struct wanted *wanted, uint32_t *seed)
 		else
 			apply_rig_queue(rig, id, gpu, 0);
 		*queue = (struct wanted){ .alive = !queue->alive, .gpu = gpu };
-		apply_queue_ids(&rig->apply, 0, NULL, 0); /* tmpfs may give an inode again */
+		apply_queue_ids(&rig->apply, 0, NULL, 0); /* tmpfs may reuse an inode */
 		break;
 	case 1: apply_rig_mask(rig, gpu, some_pairs(seed) | 0xc, 0); break;
 	default:
@@ -273,7 +273,7 @@ static void check_applied(const struct apply_rig *rig, const struct wanted *want
 				0));
 }
 
-TEST(whatever_happens_masks_are_the_leases_and_the_own_or_what_they_were)
+TEST(random_calls_set_the_expected_masks_or_change_nothing)
 {
 	uint32_t seed = (uint32_t)time(NULL);
 	struct wanted wanted[12] = { 0 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Which queues get the lease's mask, and what remains when the driver refuses one. */
+/* Masks all queues of a process, and restores them when the driver refuses one. */
 
 #include <errno.h>
 
@@ -8,7 +8,7 @@
 #include "check.h"
 #include "fake-sysfs.h"
 
-TEST(every_compute_queue_on_the_leases_gpus_is_masked_and_nothing_else)
+TEST(compute_queues_on_the_gpus_of_the_lease_are_masked)
 {
 	struct apply_rig rig;
 
@@ -17,7 +17,7 @@ TEST(every_compute_queue_on_the_leases_gpus_is_masked_and_nothing_else)
 	apply_rig_queue(&rig, 1, 0, 1); /* SDMA */
 	apply_rig_queue(&rig, 10, 1, 0);
 	apply_rig_queue(&rig, 9, 0, 0);
-	apply_rig_queue(&rig, 3, 2, 0); /* not the lease's GPU */
+	apply_rig_queue(&rig, 3, 2, 0); /* a GPU outside of the lease */
 	CHECK(fake_sysfs_queue(rig.sys, APPLY_PID + 1, 20, rig.gpu_ids[0], 0) == 0);
 	apply_rig_mask(&rig, 0, 0x3fff, 0x3);
 	apply_rig_mask(&rig, 1, 0xff00ff, 0);
@@ -29,7 +29,7 @@ TEST(every_compute_queue_on_the_leases_gpus_is_masked_and_nothing_else)
 	apply_rig_done(&rig);
 }
 
-TEST(a_process_without_queues_there_does_not_open_the_device)
+TEST(the_device_is_not_opened_without_queues)
 {
 	struct apply_rig rig;
 
@@ -44,7 +44,7 @@ TEST(a_process_without_queues_there_does_not_open_the_device)
 	apply_rig_done(&rig);
 }
 
-TEST(a_queue_that_goes_away_meanwhile_is_not_counted)
+TEST(a_queue_destroyed_meanwhile_is_not_counted)
 {
 	struct apply_rig rig;
 
@@ -58,7 +58,7 @@ TEST(a_queue_that_goes_away_meanwhile_is_not_counted)
 	apply_rig_done(&rig);
 }
 
-/* ---- all or back -------------------------------------------------------------------------- */
+/* ---- all or none -------------------------------------------------------------------------- */
 
 static const struct {
 	int error;
@@ -71,7 +71,7 @@ static const struct {
 
 #define QUEUES 5U
 
-/* Fails at every queue in its turn. */
+/* Lets each queue fail once. */
 static void refuse_at_each(struct apply_rig *rig, size_t which)
 {
 	for (unsigned at = 1; at <= QUEUES; at++) {
@@ -96,7 +96,7 @@ static void refuse_at_each(struct apply_rig *rig, size_t which)
 	rig->fail_at = 0;
 }
 
-TEST(whichever_queue_is_refused_all_have_what_they_had)
+TEST(all_queues_keep_their_masks_when_one_is_refused)
 {
 	for (size_t which = 0; which < sizeof(refusals) / sizeof(refusals[0]); which++) {
 		struct apply_rig rig;
@@ -104,12 +104,12 @@ TEST(whichever_queue_is_refused_all_have_what_they_had)
 		apply_rig_new(&rig, 2);
 		for (unsigned id = 0; id < QUEUES; id++)
 			apply_rig_queue(&rig, id, id % 2, 0);
-		refuse_at_each(&rig, which); /* never masked before */
+		refuse_at_each(&rig, which); /* without masks before */
 
 		CHECK(apply_rig_apply(&rig) == (int)QUEUES);
 		apply_rig_mask(&rig, 0, 0xff, 0);
 		apply_rig_mask(&rig, 1, 0xff00, 0xff);
-		refuse_at_each(&rig, which); /* back to the mask before the resize */
+		refuse_at_each(&rig, which); /* the masks from before the resize are restored */
 		CHECK(apply_rig_has(&rig, 0, 0xffff, 0));
 
 		CHECK(apply_rig_apply(&rig) == (int)QUEUES);
@@ -118,7 +118,7 @@ TEST(whichever_queue_is_refused_all_have_what_they_had)
 	}
 }
 
-TEST(a_queue_made_after_the_last_apply_is_freed_again_and_the_others_are_not)
+TEST(a_new_queue_gets_all_cus_again_when_another_is_refused)
 {
 	struct apply_rig rig;
 
@@ -136,7 +136,7 @@ TEST(a_queue_made_after_the_last_apply_is_freed_again_and_the_others_are_not)
 	apply_rig_done(&rig);
 }
 
-TEST(a_device_that_does_not_open_masks_nothing)
+TEST(no_queue_is_masked_when_the_device_cannot_be_opened)
 {
 	struct apply_rig rig;
 
@@ -148,9 +148,9 @@ TEST(a_device_that_does_not_open_masks_nothing)
 	apply_rig_done(&rig);
 }
 
-/* ---- refused before anything is asked ------------------------------------------------------ */
+/* ---- failures before the driver is called -------------------------------------------------- */
 
-TEST(a_lease_without_cus_masks_nothing)
+TEST(no_queue_is_masked_for_a_lease_without_cus)
 {
 	static const char *const states[] = { "waiting", "ending" };
 	struct apply_rig rig;
@@ -177,7 +177,7 @@ TEST(a_lease_without_cus_masks_nothing)
 
 #define QUEUE_3 FAKE_PROC "/4711/queues/3"
 
-TEST(files_that_are_not_understood_are_said_and_nothing_is_masked)
+TEST(malformed_files_of_kfd_are_reported)
 {
 	static const char *const wrong[] = { "",           "x",   "-1",
 					     "4294967296", "1 2", "99999999999999999999" };
@@ -191,14 +191,14 @@ TEST(files_that_are_not_understood_are_said_and_nothing_is_masked)
 		CHECK(apply_rig_apply(&rig) == -EIO && apply_rig_said(&rig, "/proc/4711"));
 	}
 	CHECK(fake_sysfs_print(rig.sys, QUEUE_3 "/gpuid", "%u\n", rig.gpu_ids[0]) == 0);
-	CHECK(apply_rig_apply(&rig) == 2); /* a newline does no harm */
+	CHECK(apply_rig_apply(&rig) == 2); /* a newline is allowed */
 	CHECK(fake_sysfs_remove(rig.sys, QUEUE_3 "/gpuid") == 0);
 	CHECK(fake_sysfs_mkdir(rig.sys, QUEUE_3 "/gpuid") == 0);
 	CHECK(apply_rig_apply(&rig) == -EISDIR && apply_rig_said(&rig, "/proc/4711"));
 	apply_rig_done(&rig);
 }
 
-TEST(a_queue_that_goes_away_while_it_is_read_is_none)
+TEST(a_queue_destroyed_while_it_is_read_is_skipped)
 {
 	struct apply_rig rig;
 
@@ -215,9 +215,9 @@ TEST(a_queue_that_goes_away_while_it_is_read_is_none)
 	apply_rig_done(&rig);
 }
 
-/* ---- masks by the environment --------------------------------------------------------------- */
+/* ---- masks of the environment --------------------------------------------------------------- */
 
-TEST(a_mask_that_is_not_the_leases_is_not_replaced)
+TEST(a_mask_set_by_the_environment_of_others_is_not_replaced)
 {
 	static const char *const foreign[] = {
 		"0:0-15",     "0:0xf", "x",          "0:0xf;1:",
@@ -247,7 +247,7 @@ TEST(a_mask_that_is_not_the_leases_is_not_replaced)
 	apply_rig_done(&rig);
 }
 
-TEST(what_the_environment_of_the_lease_said_is_what_queues_get_back)
+TEST(queues_get_the_mask_of_the_environment_back_after_a_refusal)
 {
 	struct apply_rig rig;
 

@@ -7,7 +7,7 @@
 #include "check.h"
 #include "rocr-mask-parser.h"
 
-/* ---- what the tests have in place of a process ---------------------------------------- */
+/* ---- a fake process ------------------------------------------------------------------- */
 
 struct variable {
 	const char *name, *value;
@@ -21,7 +21,7 @@ static const char *lookup(void *userdata, const char *name)
 	return NULL;
 }
 
-/* One that is NULL-terminated: the value set, NULL if it is not there or is taken out. */
+/* The value of a variable in the result; NULL if it is missing or to be unset. */
 static const char *value_of(char **environment, const char *name)
 {
 	size_t length = strlen(name);
@@ -71,7 +71,7 @@ static struct gpuarb_partition partition_on(uint32_t kfd_gpu_id)
 					  .tier = "cooperative" };
 }
 
-/* Makes it for the partitions among the four GPUs; the failure's sentence goes to buf. */
+/* Makes the environment for partitions on the four GPUs; the sentence of a failure goes to buf. */
 static int make(const struct gpuarb_partition *partitions, size_t n, struct variable *variables,
 		char ***ret, char *buf, size_t size)
 {
@@ -93,7 +93,7 @@ static int make(const struct gpuarb_partition *partitions, size_t n, struct vari
 
 /* ---- tests ---------------------------------------------------------------------------- */
 
-TEST(one_gpu_of_several_is_masked_and_alone_visible)
+TEST(only_the_gpu_of_the_lease_is_visible_and_masked)
 {
 	struct gpuarb_partition partition = partition_on(1003);
 	char **environment, why[256];
@@ -110,7 +110,7 @@ TEST(one_gpu_of_several_is_masked_and_alone_visible)
 	free(environment);
 }
 
-TEST(masks_count_gpus_after_the_visible_list)
+TEST(indices_of_masks_follow_the_visible_list)
 {
 	static const uint32_t wide[] = { 0x5, 0x0, 0xa0000001 };
 	struct gpuarb_partition partitions[2] = { partition_on(1004), partition_on(1001) };
@@ -125,7 +125,7 @@ TEST(masks_count_gpus_after_the_visible_list)
 	free(environment);
 }
 
-TEST(simulated_gpus_are_numbered_as_the_lease_has_them)
+TEST(simulated_gpus_are_numbered_in_the_order_of_the_lease)
 {
 	struct gpuarb_partition partitions[2] = { partition_on(0), partition_on(0) };
 	char **environment, why[256];
@@ -144,7 +144,7 @@ TEST(simulated_gpus_are_numbered_as_the_lease_has_them)
 	free(environment);
 }
 
-TEST(the_tightest_gpu_bounds_the_queues)
+TEST(the_gpu_with_the_fewest_queues_limits_hip)
 {
 	struct gpuarb_partition partitions[2] = { partition_on(1001), partition_on(1002) };
 	char **environment, why[256];
@@ -164,7 +164,7 @@ TEST(the_tightest_gpu_bounds_the_queues)
 	free(environment);
 }
 
-TEST(queues_that_leave_hip_none_are_refused_with_the_number_to_ask_for)
+TEST(too_few_queues_are_refused_with_the_number_to_request)
 {
 	struct gpuarb_partition partition = partition_on(1001);
 	char **environment, why[256];
@@ -198,7 +198,7 @@ TEST(an_inherited_mask_is_a_conflict)
 	}
 }
 
-TEST(an_inherited_visible_list_may_not_hide_the_lease)
+TEST(a_visible_list_that_hides_a_gpu_of_the_lease_is_refused)
 {
 	static const struct {
 		const char *value;
@@ -208,16 +208,16 @@ TEST(an_inherited_visible_list_may_not_hide_the_lease)
 		{ "2,0", { true, false, true } },
 		{ " 3 , 1 ", { false, true, false, true } },
 		{ "0x2,01", { false, true, true } },
-		{ "", { false } },     /* set and empty: none at all */
-		{ "0,4,1", { true } }, /* no such GPU ends the list */
+		{ "", { false } },     /* empty: no GPU is visible */
+		{ "0,4,1", { true } }, /* an unknown GPU ends the list */
 		{ "0,-1,1", { true } },
-		{ "1,1,0", { false, true } }, /* twice ends it */
+		{ "1,1,0", { false, true } }, /* a repeated GPU ends the list */
 		{ "0,x,1", { true } },
 		{ "0,,1", { true } },
 		{ "1,0junk", { false, true } },
 		{ "GPU-1111222233334444", { true } },
 		{ "gpu-1111222233335555,0", { true, true } },
-		{ "GPU-11112222", { false } }, /* the start of two of them */
+		{ "GPU-11112222", { false } }, /* the beginning of two ids */
 		{ "GPU-11112222333355", { false, true } },
 		{ "GPU-0000000000000001", { false, false, true } },
 		{ "GPU-1", { false } },
@@ -247,7 +247,7 @@ TEST(an_inherited_visible_list_may_not_hide_the_lease)
 		}
 }
 
-TEST(a_gpu_that_the_process_does_not_see_is_no_device)
+TEST(a_gpu_that_the_process_does_not_see_is_refused)
 {
 	struct gpuarb_partition partition = partition_on(4711);
 	char **environment, why[256];
@@ -256,7 +256,7 @@ TEST(a_gpu_that_the_process_does_not_see_is_no_device)
 	CHECK(strstr(why, "0000:03:00.0"));
 }
 
-TEST(a_gpu_that_is_there_twice_is_no_device)
+TEST(a_gpu_listed_twice_is_refused)
 {
 	struct topology_gpu twins[] = { { .kfd_gpu_id = 1001 }, { .kfd_gpu_id = 1001 } };
 	struct gpuarb_partition partition = partition_on(1001);
@@ -271,12 +271,12 @@ TEST(a_gpu_that_is_there_twice_is_no_device)
 	CHECK(strstr(gpuarb_last_error(&gpuarb), "0000:03:00.0"));
 	handle_begin(&gpuarb);
 
-	partition.kfd_gpu_id = 0; /* a simulated GPU beside real ones is none of them */
+	partition.kfd_gpu_id = 0; /* a simulated GPU is not in the topology */
 	CHECK(environment_make(&gpuarb, &asked, &environment) == -ENODEV);
 	handle_begin(&gpuarb);
 }
 
-TEST(no_mask_is_never_written)
+TEST(an_empty_mask_is_refused)
 {
 	static const uint32_t none[] = { 0, 0 };
 	struct gpuarb_partition partition = partition_on(1001);
@@ -289,13 +289,13 @@ TEST(no_mask_is_never_written)
 	CHECK(make(&partition, 0, NULL, &environment, why, sizeof(why)) == -EBADFD);
 }
 
-/* ---- what ROCr makes of it ------------------------------------------------------------ */
+/* ---- the parser of ROCr --------------------------------------------------------------- */
 
-TEST(rocr_ignores_these_without_a_word)
+TEST(rocr_ignores_malformed_masks_silently)
 {
 	static const struct {
 		const char *value;
-		unsigned sets; /* GPUs that get a mask all the same */
+		unsigned sets; /* GPUs that get a mask nevertheless */
 		bool ignored;
 	} values[] = {
 		{ "0:0xf", 1, false },
@@ -304,12 +304,12 @@ TEST(rocr_ignores_these_without_a_word)
 		{ "0,2-3:0x337F", 3, false },
 		{ "0:0xf;", 1, false },
 		{ "", 0, false },
-		{ "0xf", 0, true }, /* no GPU */
+		{ "0xf", 0, true }, /* without a GPU */
 		{ "0:", 0, true },
 		{ ":0xf", 0, true },
 		{ "0:f", 0, true },
 		{ "0:0x", 0, true },
-		{ "0:0x0", 0, true }, /* nothing is no mask */
+		{ "0:0x0", 0, true }, /* an empty mask */
 		{ "0:1x3", 0, true },
 		{ "0:0xg", 0, true },
 		{ "0:0xf;0:0xf0", 1, true },
@@ -317,8 +317,8 @@ TEST(rocr_ignores_these_without_a_word)
 		{ "0:1,1", 0, true },
 		{ "0:3-1", 0, true },
 		{ "0:0-1-2", 0, true },
-		{ "9:0xf", 0, true }, /* no such GPU */
-		{ "0:999", 0, true }, /* no such CU */
+		{ "9:0xf", 0, true }, /* an unknown GPU */
+		{ "0:999", 0, true }, /* an unknown CU */
 		{ "0:0xf:1:0xf", 0, true },
 		{ "0:0xf,1:0xf", 0, true },
 		{ "0:0xf;;1:0xf", 1, true },
@@ -372,7 +372,7 @@ static unsigned random_grant(struct gpuarb_partition *partitions, uint32_t words
 	return n;
 }
 
-TEST(rocr_reads_every_grant_as_it_was_made)
+TEST(rocr_reads_every_written_mask)
 {
 	unsigned seed = (unsigned)time(NULL);
 	struct gpuarb gpuarb = { .references = 1 };

@@ -34,7 +34,7 @@ static void remove_tree(const char *root)
 
 #define NODES "class/kfd/kfd/topology/nodes/"
 
-TEST(gpus_are_listed_as_rocm_will_list_them)
+TEST(gpus_are_listed_in_the_order_of_rocm)
 {
 	char root[] = "/tmp/test-topology-XXXXXX", link[128];
 	struct topology topology;
@@ -49,7 +49,7 @@ TEST(gpus_are_listed_as_rocm_will_list_them)
 	write_file(root, NODES "2/properties",
 		   "mem_banks_count 1\nsimd_count 240\nsimd_id_base 9\ndrm_render_minor 129\n"
 		   "unique_id 18364758544493064720\n");
-	write_file(root, NODES "3/gpu_id", "1003\n"); /* the cgroup hides its properties */
+	write_file(root, NODES "3/gpu_id", "1003\n"); /* the device cgroup hides its properties */
 	write_file(root, NODES "4/gpu_id", "1004\n");
 	write_file(root, NODES "4/properties", "simd_count 240\ndrm_render_minor 130\n");
 	write_file(root, NODES "5/gpu_id", "1005\n");
@@ -71,12 +71,12 @@ TEST(gpus_are_listed_as_rocm_will_list_them)
 	CHECK(topology_find(&topology, 1010) == &topology.gpus[1]);
 	CHECK(!topology_find(&topology, 1011));
 	topology.gpus[0].kfd_gpu_id = 1010;
-	CHECK(!topology_find(&topology, 1010)); /* which of the two? */
+	CHECK(!topology_find(&topology, 1010)); /* two GPUs have this id */
 	free(topology.gpus);
 	remove_tree(root);
 }
 
-TEST(a_machine_without_kfd_has_no_device)
+TEST(reading_fails_without_kfd)
 {
 	struct topology topology = { NULL, 3 };
 

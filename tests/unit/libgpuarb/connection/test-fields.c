@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What came from the daemon, read into structures. */
+/* Reading the answers of the daemon into structures. */
 
 #include <errno.h>
 
@@ -10,8 +10,7 @@
 #include "libgpuarb/connection/handle.h"
 #include "libgpuarb/connection/read.h"
 
-/* Appends one entry of an a{sv} whose value is made up: 7, "/text", and three of all in
- * arrays. */
+/* Appends one entry to an a{sv}. Its value is 7 or "/text"; an array has three elements. */
 static void put_variant(DBusMessageIter *dict, const char *key, const char *signature)
 {
 	DBusMessageIter entry, variant, array, inner;
@@ -43,7 +42,7 @@ static void put_variant(DBusMessageIter *dict, const char *key, const char *sign
 		}
 		CHECK(dbus_message_iter_close_container(&variant, &array));
 	} else {
-		static char text[] = "/text"; /* a path too */
+		static char text[] = "/text"; /* also valid as an object path */
 		DBusBasicValue value = { .u64 = 7 };
 
 		if (strchr("so", signature[0]))
@@ -133,7 +132,7 @@ TEST(partitions_are_read_and_unknown_keys_skipped)
 	arena_clear(&arena);
 }
 
-TEST(what_did_not_come_is_empty_and_never_null)
+TEST(missing_strings_are_empty_and_never_null)
 {
 	const struct gpuarb_refusal *refusals;
 	const struct gpuarb_partition *partitions;
@@ -150,7 +149,7 @@ TEST(what_did_not_come_is_empty_and_never_null)
 	arena_clear(&arena);
 }
 
-TEST(refusals_count_in_either_width)
+TEST(numbers_of_refusals_are_read_in_both_widths)
 {
 	static const struct pair narrow[] = { { "asked", "u" }, { "free", "t" } };
 	const struct gpuarb_refusal *refusals;
@@ -165,7 +164,7 @@ TEST(refusals_count_in_either_width)
 	arena_clear(&arena);
 }
 
-TEST(a_refusal_may_name_leases)
+TEST(a_refusal_can_list_leases)
 {
 	static const struct pair end[] = { { "end", "at" }, { "end-exact", "b" } };
 	const struct gpuarb_refusal *refusals;
@@ -180,7 +179,7 @@ TEST(a_refusal_may_name_leases)
 	arena_clear(&arena);
 }
 
-TEST(a_wrong_type_is_named_and_nothing_is_read_of_it)
+TEST(a_value_of_the_wrong_type_is_rejected_with_its_key)
 {
 	static const char *const types[] = { "s", "u", "t", "b", "d", "y", "o", "au", "as", "aau" };
 
@@ -204,7 +203,7 @@ TEST(a_wrong_type_is_named_and_nothing_is_read_of_it)
 		}
 }
 
-TEST(more_rows_than_a_machine_can_have_are_refused)
+TEST(too_many_rows_are_rejected)
 {
 	const struct gpuarb_partition *partitions;
 	struct arena arena = { NULL };
@@ -217,9 +216,9 @@ TEST(more_rows_than_a_machine_can_have_are_refused)
 	arena_clear(&arena);
 }
 
-TEST(tables_of_cus_are_as_large_as_the_gpu_says)
+TEST(tables_of_cus_must_match_the_gpu)
 {
-	/* Numbers are all 7 and tables 3 x 4 here, so no table fits. */
+	/* All numbers are 7 and all tables are 3 x 4, so no table matches its GPU. */
 	static const struct pair pairs[] = { { "Xccs", "u" },
 					     { "ShaderEngines", "u" },
 					     { "CusPerShaderEngine", "aau" } };
@@ -242,7 +241,7 @@ TEST(tables_of_cus_are_as_large_as_the_gpu_says)
 	arena_clear(&arena);
 }
 
-/* Appends an aaau of xccs x engines x arrays; uneven: the last row has one more. */
+/* Appends an aaau of xccs x engines x arrays; uneven: its last row has one more element. */
 static DBusMessage *gpu_of(uint32_t xccs, uint32_t engines, uint32_t arrays, bool uneven,
 			   DBusMessageIter *ret)
 {
@@ -321,7 +320,7 @@ TEST(arrays_of_every_engine_and_xcc_are_read_in_order)
 	arena_clear(&arena);
 }
 
-TEST(numbers_of_objects_are_decimal_and_whole)
+TEST(object_paths_end_with_a_decimal_number)
 {
 	uint64_t number = 3;
 

@@ -9,7 +9,7 @@
 #include "libgpuarb/connection/connection.h"
 #include "libgpuarb/lease/want.h"
 
-/* ---- what a message says, as text ----------------------------------------------------- */
+/* ---- a message as text ---------------------------------------------------------------- */
 
 static void print_value(DBusMessageIter *iter, FILE *out)
 {
@@ -51,7 +51,7 @@ static void print_value(DBusMessageIter *iter, FILE *out)
 		fprintf(out, "?%c", type);
 }
 
-/* Whether the request is marshalled to this. */
+/* The request must be written as the expected text. */
 static void check_request(const struct gpuarb_want *wants, size_t n,
 			  const struct gpuarb_options *options, const char *expected)
 {
@@ -95,7 +95,7 @@ static int refused(const struct gpuarb_want *wants, size_t n, const struct gpuar
 	return r;
 }
 
-/* ---- asking --------------------------------------------------------------------------- */
+/* ---- requests ------------------------------------------------------------------------- */
 
 TEST(defaults_are_not_sent)
 {
@@ -112,7 +112,7 @@ TEST(defaults_are_not_sent)
 	check_request(&want, 1, &options, "[[]] []");
 }
 
-TEST(every_key_goes_with_its_type)
+TEST(every_key_is_sent_with_its_type)
 {
 	struct gpuarb_want want = GPUARB_WANT_INIT;
 	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
@@ -148,12 +148,12 @@ TEST(every_key_goes_with_its_type)
 		"exact=true shape=any queues=5u streams=1u processes=2u sdma-queues=3u "
 		"vram=1099511627776t cooperative=true priority=0u isolation=cu]] "
 		"[class=realtime name=kompositør tenant=compositor token=t "
-		"wait-usec=18446744073709551615t start-inactive=true adaptable=true]"); /* the process is bound later */
+		"wait-usec=18446744073709551615t start-inactive=true adaptable=true]"); /* process_fd is not sent: it is bound later */
 	close(pipe_fds[0]);
 	close(pipe_fds[1]);
 }
 
-TEST(wants_go_in_their_order)
+TEST(wants_are_sent_in_their_order)
 {
 	struct gpuarb_want wants[3] = { GPUARB_WANT_INIT, GPUARB_WANT_INIT, GPUARB_WANT_INIT };
 
@@ -163,7 +163,7 @@ TEST(wants_go_in_their_order)
 	check_request(wants, 3, NULL, "[[gpu=1] [cus=4u] [gpu=0]] []");
 }
 
-TEST(a_program_with_a_newer_header_is_served_if_it_asks_for_nothing_new)
+TEST(longer_structures_are_accepted_if_their_new_members_are_zero)
 {
 	struct newer {
 		struct gpuarb_want want;
@@ -187,7 +187,7 @@ TEST(a_program_with_a_newer_header_is_served_if_it_asks_for_nothing_new)
 	CHECK(refused(&wants[0].want, 2, &options.options, "") == -EOPNOTSUPP);
 }
 
-TEST(what_was_not_initialised_is_refused)
+TEST(structures_without_initialiser_are_refused)
 {
 	struct gpuarb_want wants[2] = { GPUARB_WANT_INIT, GPUARB_WANT_INIT };
 	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
@@ -215,7 +215,7 @@ TEST(no_wants_and_too_many_are_refused)
 	CHECK(refused(wants, SIZE_MAX, NULL, "wants") == -EINVAL);
 }
 
-TEST(no_string_reaches_libdbus_that_it_would_abort_on)
+TEST(strings_on_which_libdbus_would_abort_are_refused)
 {
 	static const char *const bad[] = { "\xff", "\xc0\x80", "a\xed\xa0\x80", "\xf5\x80\x80\x80",
 					   "\xe2\x82" };
@@ -251,7 +251,7 @@ TEST(no_string_reaches_libdbus_that_it_would_abort_on)
 	free(huge);
 }
 
-TEST(a_number_that_is_no_open_fd_is_refused)
+TEST(a_closed_fd_is_refused)
 {
 	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
 	struct gpuarb_want want = GPUARB_WANT_INIT;

@@ -8,7 +8,7 @@
 
 #define PARTITIONS 3U
 
-/* A datagram with room for what newer daemons may add. */
+/* A datagram with room for additional members of newer daemons. */
 struct datagram {
 	struct gpuarb_record record;
 	struct gpuarb_record_partition partitions[PARTITIONS];
@@ -53,7 +53,7 @@ static size_t datagram_init(struct datagram *ret, unsigned n)
 	return sizeof(ret->record) + n * sizeof(ret->partitions[0]);
 }
 
-TEST(a_record_says_what_the_lease_is_now)
+TEST(a_record_has_the_state_of_the_lease)
 {
 	struct gpuarb_lease_info info;
 	struct arena arena = { NULL };
@@ -69,7 +69,7 @@ TEST(a_record_says_what_the_lease_is_now)
 	arena_clear(&arena);
 }
 
-TEST(a_record_has_all_of_a_partition)
+TEST(a_record_has_all_values_of_a_partition)
 {
 	const struct gpuarb_partition *partition;
 	struct gpuarb_lease_info info;
@@ -92,7 +92,7 @@ TEST(a_record_has_all_of_a_partition)
 	arena_clear(&arena);
 }
 
-TEST(records_may_grow_in_both_parts)
+TEST(header_and_partitions_of_a_record_may_be_longer)
 {
 	struct gpuarb_lease_info info;
 	struct arena arena = { NULL };
@@ -126,7 +126,7 @@ TEST(a_record_of_another_version_is_skipped)
 	CHECK(memcmp(&info, &known, sizeof(info)) == 0 && !arena.blocks);
 }
 
-TEST(what_does_not_hold_together_is_refused)
+TEST(an_inconsistent_record_is_rejected)
 {
 	struct gpuarb_lease_info info = known;
 	struct arena arena = { NULL };
@@ -135,7 +135,7 @@ TEST(what_does_not_hold_together_is_refused)
 	uint32_t cause;
 
 	for (size_t cut = 0; cut < size; cut++) {
-		unsigned char *exact = malloc(cut + 1); /* ASan sees a step beyond it */
+		unsigned char *exact = malloc(cut + 1); /* ASan detects reads behind it */
 
 		CHECK(exact);
 		memcpy(exact, &good, cut);
@@ -178,7 +178,7 @@ TEST(what_does_not_hold_together_is_refused)
 	arena_clear(&arena);
 }
 
-TEST(no_bytes_lead_beyond_the_datagram)
+TEST(random_records_are_read_within_their_size)
 {
 	unsigned seed = (unsigned)time(NULL);
 
