@@ -234,7 +234,8 @@ TEST(a_stream_that_cannot_be_masked_is_destroyed)
 	fake.mask_fails = -EIO;
 	refused(-EIO, "cannot mask");
 	fake.mask_fails =
-		-EEXIST; /* HSA_CU_MASK is wider: the mask that HIP sets is sufficient where it is exact */
+		/* HSA_CU_MASK is wider: the mask that HIP sets is sufficient where it is exact. */
+		-EEXIST;
 	fake.partition.queues = 8;
 	CHECK(create() && fake.creations == 2);
 	fake.major = 10;
@@ -256,7 +257,8 @@ TEST(an_own_mask_fails_when_other_queues_appear_at_the_same_time)
 	fake.unmanaged_processes = 1;
 	refused_within(-EAGAIN, "0000:03:00.0", &own, 1);
 	fake.unmanaged_processes = 1;
-	create(); /* all new queues get the mask of the lease, so it need not be known which is whose */
+	/* All new queues get the mask of the lease, so it need not be known which is whose. */
+	create();
 	for (int i = 0; i < FAKE_QUEUES; i++)
 		CHECK(!fake.queues[i].there || fake.queues[i].device != 0 ||
 		      fake.queues[i].mask[0] != 0xf);

@@ -141,14 +141,13 @@ TEST(every_key_is_sent_with_its_type)
 	options.wait_usec = GPUARB_FOREVER;
 	options.start_inactive = true;
 	options.adaptable = true;
-	options.process_fd = pipe_fds[0];
-	check_request(
-		&want, 1, &options,
-		"[[gpu=0000:03:00.0/2 cus=30u shader-engines=2u cus-min=20u cus-max=40u "
-		"exact=true shape=any queues=5u streams=1u processes=2u sdma-queues=3u "
-		"vram=1099511627776t cooperative=true priority=0u isolation=cu]] "
-		"[class=realtime name=kompositør tenant=compositor token=t "
-		"wait-usec=18446744073709551615t start-inactive=true adaptable=true]"); /* process_fd is not sent: it is bound later */
+	options.process_fd = pipe_fds[0]; /* not sent: it is bound by a separate call */
+	check_request(&want, 1, &options,
+		      "[[gpu=0000:03:00.0/2 cus=30u shader-engines=2u cus-min=20u cus-max=40u "
+		      "exact=true shape=any queues=5u streams=1u processes=2u sdma-queues=3u "
+		      "vram=1099511627776t cooperative=true priority=0u isolation=cu]] "
+		      "[class=realtime name=kompositør tenant=compositor token=t "
+		      "wait-usec=18446744073709551615t start-inactive=true adaptable=true]");
 	close(pipe_fds[0]);
 	close(pipe_fds[1]);
 }
