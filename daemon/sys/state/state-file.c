@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "sys/state/state-internal.h"
+#include "sys/state/state-file.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,9 +14,9 @@
 #include "util/fd.h"
 
 /*
- * No fsync: the runtime directory is a tmpfs, whose files last as long as the kernel that
- * the leases are about. What has to be survived is the end of this process at any moment,
- * and for that a rename is enough.
+ * There is no fsync(): the runtime directory is a tmpfs, whose files last as long as the kernel that
+ * the leases are about. The files only have to survive the end of this process at any moment, and for
+ * that a rename is enough.
  */
 
 #define ASIDE_TRIES 1000U
@@ -55,7 +55,7 @@ int state_put_file(int directory, const char *name, const char *text)
 	return r;
 }
 
-/* Up to size bytes: a file that ends before has been cut since it was looked at. */
+/* Reads size bytes. -EINVAL: the file became shorter since fstat(). */
 static int read_bytes(int fd, char *buf, size_t size)
 {
 	size_t length = 0;
@@ -92,8 +92,8 @@ static int read_open(int fd, char **ret, size_t *ret_length)
 	return 0;
 }
 
-/* Lack of room is no fault of the file. */
-static bool may_pass(int r)
+/* Errors that do not say that the file is invalid. */
+static bool is_not_the_file(int r)
 {
 	return r == -ENOENT || r == -ENOMEM || r == -EMFILE || r == -ENFILE;
 }
@@ -106,20 +106,20 @@ int state_read_file(int directory, const char *name, char **ret, size_t *ret_len
 	int r;
 
 	r = fd < 0 ? -errno : read_open(fd, ret, ret_length);
-	return r == 0 || may_pass(r) ? r : -EINVAL;
+	return r == 0 || is_not_the_file(r) ? r : -EINVAL;
 }
 
-/* Never over what is there already: a second file of that name is one more to look at. */
-static int move(const struct state *state, int directory, const char *name, char *to, size_t size)
+/* Never replaces a file that was set aside before. */
+static int move(const struct state_place *place, const char *name, char *to, size_t size)
 {
-	if (mkdirat(state->runtime, "set-aside", 0700) < 0 && errno != EEXIST)
+	if (mkdirat(place->runtime, "set-aside", 0700) < 0 && errno != EEXIST)
 		return -errno;
 	for (unsigned i = 1; i <= ASIDE_TRIES; i++) {
 		if (i == 1)
 			snprintf(to, size, "set-aside/%s", name);
 		else
 			snprintf(to, size, "set-aside/%s.%u", name, i);
-		if (renameat2(directory, name, state->runtime, to, RENAME_NOREPLACE) == 0)
+		if (renameat2(place->directory, name, place->runtime, to, RENAME_NOREPLACE) == 0)
 			return 0;
 		if (errno != EEXIST)
 			return -errno;
@@ -127,51 +127,23 @@ static int move(const struct state *state, int directory, const char *name, char
 	return -EEXIST;
 }
 
-void state_move_aside(const struct state *state, int directory, const char *below, const char *name,
-		      const char *why, struct diagnostics *diagnostics)
+void state_move_aside(const struct state_place *place, const char *name, const char *why,
+		      struct diagnostics *diagnostics)
 {
 	char to[NAME_MAX + 32];
 	int r;
 
-	r = move(state, directory, name, to, sizeof(to));
+	r = move(place, name, to, sizeof(to));
 	if (r == 0)
-		diagnostics_add(diagnostics, false, "%s/%s%s: %s; it is in %s/%s now", state->path,
-				below, name, why, state->path, to);
+		diagnostics_add(diagnostics, false, "%s/%s%s: %s; moved to %s/%s", place->path,
+				place->below, name, why, place->path, to);
 	else
-		diagnostics_add(diagnostics, false, "%s/%s%s: %s, and cannot be moved: %s",
-				state->path, below, name, why, strerror(-r));
+		diagnostics_add(diagnostics, false, "%s/%s%s: %s; cannot be moved to set-aside: %s",
+				place->path, place->below, name, why, strerror(-r));
 }
 
-void state_remove_new(const struct state *state, int directory, const char *below,
-		      struct diagnostics *diagnostics)
+void state_remove_new(const struct state_place *place, struct diagnostics *diagnostics)
 {
-	if (unlinkat(directory, STATE_NEW_FILE, 0) < 0 && errno == EISDIR)
-		state_move_aside(state, directory, below, STATE_NEW_FILE, "in the way",
-				 diagnostics);
-}
-
-void state_name_of_id(uint64_t id, char ret[static STATE_NAME_MAX])
-{
-	snprintf(ret, STATE_NAME_MAX, "%" PRIu64 ".json", id);
-}
-
-uint64_t state_id_of_name(const char *name)
-{
-	char again[STATE_NAME_MAX];
-	uint64_t id;
-
-	if (sscanf(name, "%20" SCNu64, &id) != 1 || id >= STATE_ID_MAX)
-		return 0;
-	state_name_of_id(id, again);
-	return strcmp(name, again) == 0 ? id : 0;
-}
-
-DIR *state_open_list(const struct state *state)
-{
-	int fd = openat(state->leases, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
-
-	if (!directory && fd >= 0)
-		close(fd);
-	return directory;
+	if (unlinkat(place->directory, STATE_NEW_FILE, 0) < 0 && errno == EISDIR)
+		state_move_aside(place, STATE_NEW_FILE, "prevents writing", diagnostics);
 }

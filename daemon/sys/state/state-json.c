@@ -2,77 +2,177 @@
 #include "sys/state/state-json.h"
 
 #include <errno.h>
-#include <json-c/json.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Keys are literals, each of which is given once to an object. */
-#define ADD_KEY (JSON_C_OBJECT_ADD_KEY_IS_NEW | JSON_C_OBJECT_KEY_IS_CONSTANT)
+#include "sys/state/json-object.h"
+#include "util/text.h"
 
+#define ID_MAX ((UINT64_C(1) << 53) - 1) /* the largest integer of all JSON readers */
 #define MASK_TEXT (CODEC_WORDS * sizeof("0x00000000,"))
 
-static const char *const causes[RESULT_KINDS] = {
-	[RESULT_OK] = "ok",
-	[RESULT_INVALID_REQUEST] = "invalid-request",
-	[RESULT_INVALID_STATE] = "invalid-state",
-	[RESULT_TOKEN_CONFLICT] = "token-conflict",
-	[RESULT_NOT_PERMITTED] = "not-permitted",
-	[RESULT_QUOTA_EXCEEDED] = "quota-exceeded",
-	[RESULT_NO_CAPACITY] = "no-capacity",
-	[RESULT_NEVER_FITS] = "never-fits",
-	[RESULT_NO_SUCH_GPU] = "no-such-gpu",
-	[RESULT_NO_SUCH_LEASE] = "no-such-lease",
-	[RESULT_NO_SUCH_TENANT] = "no-such-tenant",
-	[RESULT_NOT_SUPPORTED] = "not-supported",
-	[RESULT_NOT_SAVED] = "not-saved",
-	[RESULT_TOO_MANY_LEASES] = "too-many-leases",
-	[RESULT_TIMED_OUT] = "timed-out",
-	[RESULT_SHUTDOWN] = "shutdown",
-	[RESULT_NO_MEMORY] = "no-memory",
+/* ---- the members of saved objects -------------------------------------------------------- */
+
+static const char *class_word(unsigned value)
+{
+	return class_name((enum lease_class)value);
+}
+
+static const char *state_word(unsigned value)
+{
+	return state_name((enum lease_state)value);
+}
+
+static const char *isolation_word(unsigned value)
+{
+	return isolation_name((enum isolation)value);
+}
+
+static const char *enforce_step_word(unsigned value)
+{
+	return enforce_step_name((enum enforce_step)value);
+}
+
+/* Words and not numbers: the order of the enum may change. */
+static const char *cause_word(unsigned value)
+{
+	static const char *const causes[RESULT_KINDS] = {
+		[RESULT_OK] = "ok",
+		[RESULT_INVALID_REQUEST] = "invalid-request",
+		[RESULT_INVALID_STATE] = "invalid-state",
+		[RESULT_TOKEN_CONFLICT] = "token-conflict",
+		[RESULT_NOT_PERMITTED] = "not-permitted",
+		[RESULT_QUOTA_EXCEEDED] = "quota-exceeded",
+		[RESULT_NO_CAPACITY] = "no-capacity",
+		[RESULT_NEVER_FITS] = "never-fits",
+		[RESULT_NO_SUCH_GPU] = "no-such-gpu",
+		[RESULT_NO_SUCH_LEASE] = "no-such-lease",
+		[RESULT_NO_SUCH_TENANT] = "no-such-tenant",
+		[RESULT_NOT_SUPPORTED] = "not-supported",
+		[RESULT_NOT_SAVED] = "not-saved",
+		[RESULT_TOO_MANY_LEASES] = "too-many-leases",
+		[RESULT_TIMED_OUT] = "timed-out",
+		[RESULT_SHUTDOWN] = "shutdown",
+		[RESULT_NO_MEMORY] = "no-memory",
+	};
+
+	return causes[value];
+}
+
+static const struct member identity[] = {
+	RANGE_OF("id", struct lease, id, 1, ID_MAX),
+	TEXT_OF("name", struct lease, name),
+	TEXT_OF("tenant", struct lease, tenant),
+	WORD_OF("class", struct lease, class, class_word, 0, CLASS_REALTIME),
+	TEXT_OF("token", struct lease, token),
+	NUMBER_OF("owner", struct lease, owner),
+	RANGE_OF("pid", struct lease, pid, 0, INT32_MAX),
+	TEXT_OF("unit", struct lease, unit),
+	BOOL_OF("adaptable", struct lease, adaptable),
+	WORD_OF("state", struct lease, state, state_word, 0, STATE_ENDING),
+	TEXT_OF("reason", struct lease, reason),
+	WORD_OF("cause", struct lease, cause, cause_word, 0, RESULT_KINDS - 1),
+	RANGE_OF("generation", struct lease, generation, 1, UINT64_MAX),
+	RANGE_OF("acknowledged", struct lease, acknowledged, 1, UINT64_MAX),
+	NUMBER_OF("deadline_usec", struct lease, deadline_usec),
+	NUMBER_OF("disturbances", struct lease, lend.disturbances),
+	NUMBER_OF("passed", struct lease, wait.passed),
 };
 
-const char *state_json_cause(enum result_kind cause)
-{
-	return causes[cause];
-}
+/* Left out where all have their defaults: needs_duties(). */
+static const struct member duties[] = {
+	BOOL_OF("fresh", struct lease, lend.never_granted),
+	BOOL_OF("idle", struct lease, lend.idle),
+	BOOL_OF("unseen", struct lease, verify.pending),
+	BOOL_OF("revoked", struct lease, revoked),
+	BOOL_OF("frozen", struct lease, enforce.frozen),
+	WORD_OF("rung", struct lease, enforce.step, enforce_step_word, 0, ENFORCE_STEP_KILL),
+	NUMBER_OF("rung_usec", struct lease, enforce.due_usec),
+	NUMBER_OF("give_up_usec", struct lease, lend.give_up_usec),
+};
 
-/* json-c answers a failed allocation with NULL, and takes NULL for the value null: so each
- * step is looked at, and *failed says at the end whether all were made. */
-static void add(bool *failed, struct json_object *object, const char *key,
-		struct json_object *value)
-{
-	if (object && value && json_object_object_add_ex(object, key, value, ADD_KEY) == 0)
-		return;
-	json_object_put(value);
-	*failed = true;
-}
+static const struct member budget[] = {
+	NUMBER_OF("queues", struct budget, queues),
+	NUMBER_OF("processes", struct budget, processes),
+	NUMBER_OF("sdma_queues", struct budget, sdma_queues),
+	NUMBER_OF("cooperative", struct budget, cooperative),
+	NUMBER_OF("vram", struct budget, vram),
+};
 
-static void append(bool *failed, struct json_object *array, struct json_object *value)
-{
-	if (array && value && json_object_array_add(array, value) == 0)
-		return;
-	json_object_put(value);
-	*failed = true;
-}
+static const struct member partition[] = {
+	NUMBER_OF("asked", struct partition, asked),
+	OBJECT_OF("granted", struct partition, granted, budget),
+	OBJECT_OF("charged", struct partition, charged, budget),
+	NUMBER_OF("streams", struct partition, streams),
+	RANGE_OF("priority", struct partition, priority, 0, PRIORITY_MAX),
+	WORD_OF("isolation", struct partition, isolation, isolation_word, ISOLATION_SHADER_ENGINE,
+		ISOLATION_SHARED),
+	BOOL_OF("alone", struct partition, alone),
+	BOOL_OF("any_shape", struct partition, any_shape),
+};
 
-static void add_number(bool *failed, struct json_object *object, const char *key, uint64_t value)
-{
-	add(failed, object, key, json_object_new_uint64(value));
-}
+/* What identifies a GPU after a restart, beside its name. */
+struct identity_of_gpu {
+	unsigned kfd_gpu_id, xccs, engines, arrays, cus;
+};
 
-static void add_bool(bool *failed, struct json_object *object, const char *key, bool value)
-{
-	add(failed, object, key, json_object_new_boolean(value));
-}
+static const struct member gpu_identity[] = {
+	NUMBER_OF("kfd_gpu_id", struct identity_of_gpu, kfd_gpu_id),
+	NUMBER_OF("xccs", struct identity_of_gpu, xccs),
+	NUMBER_OF("shader_engines", struct identity_of_gpu, engines),
+	NUMBER_OF("shader_arrays", struct identity_of_gpu, arrays),
+	NUMBER_OF("gpu_cus", struct identity_of_gpu, cus),
+};
 
-static void add_string(bool *failed, struct json_object *object, const char *key, const char *value)
-{
-	add(failed, object, key, json_object_new_string(value));
-}
+static const struct member want[] = {
+	TEXT_OF("gpu", struct want, gpu),
+	NUMBER_OF("cus", struct want, cus),
+	NUMBER_OF("shader_engines", struct want, shader_engines),
+	NUMBER_OF("cus_min", struct want, cus_min),
+	NUMBER_OF("cus_max", struct want, cus_max),
+	BOOL_OF("exact", struct want, exact),
+	BOOL_OF("any_shape", struct want, any_shape),
+	NUMBER_OF("queues", struct want, queues),
+	NUMBER_OF("streams", struct want, streams),
+	NUMBER_OF("processes", struct want, processes),
+	NUMBER_OF("sdma_queues", struct want, sdma_queues),
+	NUMBER_OF("vram", struct want, vram),
+	BOOL_OF("cooperative", struct want, cooperative),
+	NUMBER_OF("priority", struct want, priority),
+	/* Without a word: the default of the class. */
+	{ .key = "isolation",
+	  .kind = WORD,
+	  .optional = true,
+	  .word = isolation_word,
+	  .min = ISOLATION_SHADER_ENGINE,
+	  .max = ISOLATION_SHARED,
+	  FIELD(struct want, isolation) },
+};
 
-/* Words in the order of the bus, in one text: an object for each would cost as much as all
+static const struct member request[] = {
+	/* -1, which has no word: the class of the tenant. */
+	{ .key = "class",
+	  .kind = WORD,
+	  .optional = true,
+	  .word = class_word,
+	  .min = 0,
+	  .max = CLASS_REALTIME,
+	  FIELD(struct request, class) },
+	TEXT_OF("name", struct request, name),
+	TEXT_OF("tenant", struct request, tenant),
+	TEXT_OF("token", struct request, token),
+	NUMBER_OF("wait_usec", struct request, wait_usec),
+	BOOL_OF("start_inactive", struct request, start_inactive),
+	BOOL_OF("adaptable", struct request, adaptable),
+};
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+#define ADD_MEMBERS(failed, object, table, base) \
+	object_add_members(failed, object, table, ARRAY_SIZE(table), base)
+
+/* The words of the mask as on the bus, in one string: an object per word would cost as much as all
  * the rest. */
 static void add_mask(bool *failed, struct json_object *object, const char *key,
 		     const struct codec *codec, const struct cuset *set)
@@ -83,152 +183,82 @@ static void add_mask(bool *failed, struct json_object *object, const char *key,
 	codec_encode(codec, set, words);
 	for (size_t i = 0; i < codec_words(codec); i++)
 		end += sprintf(end, "%s0x%08x", i > 0 ? "," : "", words[i]);
-	add_string(failed, object, key, text);
+	object_add(failed, object, key, json_object_new_string(text));
 }
 
-static struct json_object *budget_json(bool *failed, const struct budget *budget)
-{
-	struct json_object *object = json_object_new_object();
-
-	add_number(failed, object, "queues", budget->queues);
-	add_number(failed, object, "processes", budget->processes);
-	add_number(failed, object, "sdma_queues", budget->sdma_queues);
-	add_number(failed, object, "cooperative", budget->cooperative);
-	add_number(failed, object, "vram", budget->vram);
-	return object;
-}
-
-/* The GPU, and by what it is known to be another when a daemon comes back. One that is gone
- * has no kfd_gpu_id, for it may be back by then, and granted anew. */
-static void add_gpu(bool *failed, struct json_object *object, const struct gpu *gpu)
+static struct identity_of_gpu identify(const struct gpu *gpu)
 {
 	const struct geometry *geometry = &gpu->info.geometry;
 
-	add_string(failed, object, "gpu", gpu->info.name);
-	add_number(failed, object, "kfd_gpu_id", gpu->absent ? 0 : gpu->info.kfd_gpu_id);
-	add_number(failed, object, "xccs", geometry->xccs);
-	add_number(failed, object, "shader_engines", geometry->engines);
-	add_number(failed, object, "shader_arrays", geometry->arrays);
-	add_number(failed, object, "gpu_cus", gpu->codec.n_bits);
+	return (struct identity_of_gpu){
+		.kfd_gpu_id = gpu->info.kfd_gpu_id,
+		.xccs = geometry->xccs,
+		.engines = geometry->engines,
+		.arrays = geometry->arrays,
+		.cus = gpu->codec.n_bits,
+	};
 }
 
 static struct json_object *partition_json(bool *failed, const struct gpu *gpu,
-					  const struct partition *partition)
+					  const struct partition *p)
 {
 	struct json_object *object = json_object_new_object();
+	struct identity_of_gpu saved = identify(gpu);
 
-	add_gpu(failed, object, gpu);
-	add_mask(failed, object, "cu_mask", &gpu->codec, &partition->cus);
-	add_mask(failed, object, "occupied", &gpu->codec, &partition->occupied);
-	add_number(failed, object, "asked", partition->asked);
-	add(failed, object, "granted", budget_json(failed, &partition->granted));
-	add(failed, object, "charged", budget_json(failed, &partition->charged));
-	add_number(failed, object, "streams", partition->streams);
-	add_number(failed, object, "priority", partition->priority);
-	add_string(failed, object, "isolation", isolation_name(partition->isolation));
-	add_bool(failed, object, "alone", partition->alone);
-	add_bool(failed, object, "any_shape", partition->any_shape);
-	if (partition->adaptable)
-		add_mask(failed, object, "base", &gpu->codec, &partition->base);
-	if (!cuset_empty(&partition->before))
-		add_mask(failed, object, "before", &gpu->codec, &partition->before);
+	/* An absent GPU is saved without its id: when it returns, others may hold it. */
+	if (gpu->absent)
+		saved.kfd_gpu_id = 0;
+	object_add(failed, object, "gpu", json_object_new_string(gpu->info.name));
+	ADD_MEMBERS(failed, object, gpu_identity, &saved);
+	add_mask(failed, object, "cu_mask", &gpu->codec, &p->cus);
+	add_mask(failed, object, "occupied", &gpu->codec, &p->occupied);
+	ADD_MEMBERS(failed, object, partition, p);
+	if (p->adaptable)
+		add_mask(failed, object, "base", &gpu->codec, &p->base);
+	if (!cuset_empty(&p->before))
+		add_mask(failed, object, "before", &gpu->codec, &p->before);
 	return object;
 }
 
-/* isolation is left out where it is the class's. */
-static struct json_object *want_json(bool *failed, const struct want *want)
+static struct json_object *partitions_json(bool *failed, const struct arbiter *arbiter,
+					   const struct lease *lease)
 {
-	struct json_object *object = json_object_new_object();
+	struct json_object *array = json_object_new_array();
 
-	add_string(failed, object, "gpu", want->gpu);
-	add_number(failed, object, "cus", want->cus);
-	add_number(failed, object, "shader_engines", want->shader_engines);
-	add_number(failed, object, "cus_min", want->cus_min);
-	add_number(failed, object, "cus_max", want->cus_max);
-	add_bool(failed, object, "exact", want->exact);
-	add_bool(failed, object, "any_shape", want->any_shape);
-	add_number(failed, object, "queues", want->queues);
-	add_number(failed, object, "streams", want->streams);
-	add_number(failed, object, "processes", want->processes);
-	add_number(failed, object, "sdma_queues", want->sdma_queues);
-	add_number(failed, object, "vram", want->vram);
-	add_bool(failed, object, "cooperative", want->cooperative);
-	add_number(failed, object, "priority", want->priority);
-	if (want->isolation != ISOLATION_DEFAULT)
-		add_string(failed, object, "isolation", isolation_name(want->isolation));
-	return object;
+	for (size_t i = 0; i < lease->n_partitions; i++) {
+		const struct partition *p = &lease->partitions[i];
+
+		array_append(failed, array, partition_json(failed, &arbiter->gpus[p->gpu], p));
+	}
+	return array;
 }
 
-/* As it was asked, which a repeated token must equal. class is left out where it is the
- * tenant's. */
-static struct json_object *request_json(bool *failed, const struct request *request)
+static struct json_object *request_json(bool *failed, const struct request *saved)
 {
 	struct json_object *object = json_object_new_object();
 	struct json_object *wants = json_object_new_array();
 
-	for (size_t i = 0; i < request->n_wants; i++)
-		append(failed, wants, want_json(failed, &request->wants[i]));
-	add(failed, object, "wants", wants);
-	if (request->class >= 0)
-		add_string(failed, object, "class", class_name((enum lease_class)request->class));
-	add_string(failed, object, "name", request->name);
-	add_string(failed, object, "tenant", request->tenant);
-	add_string(failed, object, "token", request->token);
-	add_number(failed, object, "wait_usec", request->wait_usec);
-	add_bool(failed, object, "start_inactive", request->start_inactive);
-	add_bool(failed, object, "adaptable", request->adaptable);
+	for (size_t i = 0; i < saved->n_wants; i++) {
+		struct json_object *row = json_object_new_object();
+
+		ADD_MEMBERS(failed, row, want, &saved->wants[i]);
+		array_append(failed, wants, row);
+	}
+	object_add(failed, object, "wants", wants);
+	ADD_MEMBERS(failed, object, request, saved);
 	return object;
 }
 
-static void add_identity(bool *failed, struct json_object *object, const struct lease *lease)
+static bool needs_duties(const struct lease *lease)
 {
-	add_number(failed, object, "version", STATE_JSON_VERSION);
-	add_number(failed, object, "id", lease->id);
-	add_string(failed, object, "name", lease->name);
-	add_string(failed, object, "tenant", lease->tenant);
-	add_string(failed, object, "class", class_name(lease->class));
-	add_string(failed, object, "token", lease->token);
-	add_number(failed, object, "owner", lease->owner);
-	add_number(failed, object, "pid", (uint64_t)lease->pid);
-	add_string(failed, object, "unit", lease->unit);
-	add_bool(failed, object, "adaptable", lease->adaptable);
+	return lease->lend.never_granted || lease->lend.idle || lease->verify.pending ||
+	       lease->revoked || lease->enforce.frozen ||
+	       lease->enforce.step != ENFORCE_STEP_NONE || lease->enforce.due_usec != UINT64_MAX ||
+	       lease->lend.give_up_usec != UINT64_MAX;
 }
 
-static void add_condition(bool *failed, struct json_object *object, const struct lease *lease)
-{
-	add_string(failed, object, "state", state_name(lease->state));
-	add_string(failed, object, "reason", lease->reason);
-	add_string(failed, object, "cause", state_json_cause(lease->cause));
-	add_number(failed, object, "generation", lease->generation);
-	add_number(failed, object, "acknowledged", lease->acknowledged);
-	add_number(failed, object, "deadline_usec", lease->deadline_usec);
-	add_number(failed, object, "disturbances", lease->lend.disturbances);
-	add_number(failed, object, "passed", lease->wait.passed);
-}
-
-/* What a lease has to do, or what is done to it, by when; left out where there is nothing. */
-static void add_duties(bool *failed, struct json_object *parent, const struct lease *lease)
-{
-	struct json_object *object;
-
-	if (!lease->lend.never_granted && !lease->lend.idle && !lease->verify.pending &&
-	    !lease->revoked && !lease->enforce.frozen && lease->enforce.step == ENFORCE_STEP_NONE &&
-	    lease->enforce.due_usec == UINT64_MAX && lease->lend.give_up_usec == UINT64_MAX)
-		return;
-	object = json_object_new_object();
-	add_bool(failed, object, "fresh", lease->lend.never_granted);
-	add_bool(failed, object, "idle", lease->lend.idle);
-	add_bool(failed, object, "unseen", lease->verify.pending);
-	add_bool(failed, object, "revoked", lease->revoked);
-	add_bool(failed, object, "frozen", lease->enforce.frozen);
-	add_string(failed, object, "rung", enforce_step_name(lease->enforce.step));
-	add_number(failed, object, "rung_usec", lease->enforce.due_usec);
-	add_number(failed, object, "give_up_usec", lease->lend.give_up_usec);
-	add(failed, parent, "duties", object);
-}
-
-/* Each as [pid, start time]. What is beyond the most that is kept is found again, or not, as
- * any process is. */
+/* Each as [pid, start time]. Processes beyond LEASE_PROCESSES_MAX are not saved: after a restart
+ * the next scan finds out again to which lease they belong. */
 static struct json_object *processes_json(bool *failed, const struct arbiter *arbiter, uint64_t id)
 {
 	struct json_object *array = json_object_new_array();
@@ -238,29 +268,14 @@ static struct json_object *processes_json(bool *failed, const struct arbiter *ar
 	for (size_t i = 0; i < n && i < LEASE_PROCESSES_MAX; i++) {
 		struct json_object *pair = json_object_new_array_ext(2);
 
-		append(failed, pair, json_object_new_int64(processes[i].pid));
-		append(failed, pair, json_object_new_uint64(processes[i].start_time));
-		append(failed, array, pair);
+		array_append(failed, pair, json_object_new_int64(processes[i].pid));
+		array_append(failed, pair, json_object_new_uint64(processes[i].start_time));
+		array_append(failed, array, pair);
 	}
 	return array;
 }
 
-static struct json_object *partitions_json(bool *failed, const struct arbiter *arbiter,
-					   const struct lease *lease)
-{
-	struct json_object *array = json_object_new_array();
-
-	for (size_t i = 0; i < lease->n_partitions; i++) {
-		const struct partition *partition = &lease->partitions[i];
-
-		append(failed, array,
-		       partition_json(failed, &arbiter->gpus[partition->gpu], partition));
-	}
-	return array;
-}
-
-/* Where json-c cannot make the text larger it leaves a part out and says nothing; but malloc()
- * has said it. */
+/* If json-c cannot enlarge the text it silently leaves a part out; errno shows it. */
 static int text_of(struct json_object *object, char **ret)
 {
 	size_t length;
@@ -278,22 +293,238 @@ static int text_of(struct json_object *object, char **ret)
 	return 0;
 }
 
-/* request is left out where there is none. */
 int state_json_write(const struct arbiter *arbiter, const struct lease *lease, char **ret)
 {
-	struct json_object *object = json_object_new_object();
+	struct json_object *object = json_object_new_object(), *duty;
 	bool failed = false;
 	int r;
 
-	add_identity(&failed, object, lease);
-	add_condition(&failed, object, lease);
-	add_duties(&failed, object, lease);
-	add(&failed, object, "partitions", partitions_json(&failed, arbiter, lease));
+	object_add(&failed, object, "version", json_object_new_int(STATE_JSON_VERSION));
+	ADD_MEMBERS(&failed, object, identity, lease);
+	if (needs_duties(lease)) {
+		duty = json_object_new_object();
+		ADD_MEMBERS(&failed, duty, duties, lease);
+		object_add(&failed, object, "duties", duty);
+	}
+	object_add(&failed, object, "partitions", partitions_json(&failed, arbiter, lease));
 	if (lease->request)
-		add(&failed, object, "request", request_json(&failed, lease->request));
-	add(&failed, object, "processes", processes_json(&failed, arbiter, lease->id));
+		object_add(&failed, object, "request", request_json(&failed, lease->request));
+	object_add(&failed, object, "processes", processes_json(&failed, arbiter, lease->id));
 
 	r = failed ? -ENOMEM : text_of(object, ret);
 	json_object_put(object);
 	return r;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* A file is not trusted because of its name. arbiter_adopt() finds what contradicts itself or other
+ * leases. */
+struct reading {
+	const struct arbiter *arbiter;
+	struct state_lease *saved;
+	struct read_error error;
+};
+
+#define TAKE_MEMBERS(object, table, base) \
+	object_take_members(object, table, ARRAY_SIZE(table), base)
+
+/* Parses "0x" and eight lower-case digits for each word, with commas between them. */
+static bool parse_mask(const char *text, uint32_t words[static CODEC_WORDS], size_t *ret_n)
+{
+	static const char digits[] = "0123456789abcdef";
+	size_t n = 0;
+
+	for (;; text++) {
+		if (n == CODEC_WORDS || text[0] != '0' || text[1] != 'x' ||
+		    strspn(text + 2, digits) != 8)
+			return false;
+		words[n++] = (uint32_t)strtoul(text, NULL, 16);
+		text += 10;
+		if (*text != ',')
+			break;
+	}
+	*ret_n = n;
+	return *text == '\0';
+}
+
+/* Returns the number of bits of the mask. codec NULL: the GPU is absent and the order of the bits
+ * unknown, so *ret stays as it is. Each bit must be that of a CU, each WGP complete: then encoding
+ * the CUs gives the same mask. */
+static unsigned take_mask(struct object *object, const char *key, const struct codec *codec,
+			  struct cuset *ret)
+{
+	uint32_t words[CODEC_WORDS], again[CODEC_WORDS];
+	char text[MASK_TEXT];
+	unsigned count = 0;
+	size_t n;
+
+	object_take_text(object, key, text, sizeof(text));
+	if (!parse_mask(text, words, &n)) {
+		read_invalid(object->error, key, "is not a mask");
+		return 0;
+	}
+	if (codec && n == codec_words(codec)) {
+		codec_decode(codec, words, n, ret);
+		codec_encode(codec, ret, again);
+	}
+	if (codec && (n != codec_words(codec) || memcmp(words, again, n * sizeof(*words)) != 0))
+		read_invalid(object->error, key, "is not a mask of this GPU");
+	for (size_t i = 0; i < n; i++)
+		count += cuset_count_word(words[i]);
+	return count;
+}
+
+/* Returns the index of the GPU, or GPU_ABSENT if it is absent or another GPU has its name. */
+static unsigned take_gpu(struct object *object, const struct reading *reading)
+{
+	const struct arbiter *arbiter = reading->arbiter;
+	char name[GPU_NAME_MAX], *lost = reading->saved->lost;
+	struct identity_of_gpu saved = { 0 };
+
+	object_take_text(object, "gpu", name, sizeof(name));
+	TAKE_MEMBERS(object, gpu_identity, &saved);
+	if (name[0] == '\0')
+		read_invalid(object->error, "gpu", "has no name");
+
+	for (unsigned i = 0; i < arbiter->n_gpus; i++) {
+		struct identity_of_gpu present = identify(&arbiter->gpus[i]);
+
+		if (!arbiter->gpus[i].absent && strcmp(arbiter->gpus[i].info.name, name) == 0 &&
+		    memcmp(&present, &saved, sizeof(saved)) == 0)
+			return i;
+	}
+	if (lost[0] == '\0')
+		memcpy(lost, name, sizeof(name));
+	return GPU_ABSENT;
+}
+
+static void read_partition(struct object *object, const struct reading *reading,
+			   struct partition *p)
+{
+	const struct codec *codec;
+
+	p->gpu = take_gpu(object, reading);
+	codec = p->gpu == GPU_ABSENT ? NULL : &reading->arbiter->gpus[p->gpu].codec;
+	p->count = take_mask(object, "cu_mask", codec, &p->cus);
+	take_mask(object, "occupied", codec, &p->occupied);
+	TAKE_MEMBERS(object, partition, p);
+	p->adaptable = object_has(object, "base");
+	if (p->adaptable)
+		take_mask(object, "base", codec, &p->base);
+	if (object_has(object, "before"))
+		take_mask(object, "before", codec, &p->before);
+	object_end(object, "partition");
+}
+
+static struct request *take_request(struct object *parent)
+{
+	struct object object = object_take_object(parent, "request");
+	struct request saved = { .class = -1 }, *kept;
+	struct json_object *wants;
+
+	wants = object_take_array(&object, "wants", REQUEST_WANTS, &saved.n_wants);
+	if (wants && saved.n_wants == 0)
+		read_invalid(object.error, "wants", "is empty");
+	for (size_t i = 0; i < saved.n_wants; i++) {
+		struct object row = array_object(object.error, wants, i, "wants");
+
+		TAKE_MEMBERS(&row, want, &saved.wants[i]);
+		object_end(&row, "want");
+	}
+	TAKE_MEMBERS(&object, request, &saved);
+	object_end(&object, "request");
+	if (parent->error->r < 0)
+		return NULL;
+
+	kept = request_keep(&saved);
+	if (!kept)
+		parent->error->r = -ENOMEM;
+	return kept;
+}
+
+static void take_processes(struct object *object, struct state_lease *saved)
+{
+	struct read_error *error = object->error;
+	struct json_object *array, *pair;
+
+	array = object_take_array(object, "processes", LEASE_PROCESSES_MAX, &saved->n_processes);
+	for (size_t i = 0; i < saved->n_processes; i++) {
+		pair = array_array(error, array, i, "processes", 2);
+		if (!pair)
+			return;
+		saved->processes[i].pid = (pid_t)array_number(error, pair, 0, "processes", 1,
+							      INT32_MAX);
+		saved->processes[i].start_time = array_number(error, pair, 1, "processes", 0,
+							      UINT64_MAX);
+	}
+}
+
+static void check_version(struct object *object)
+{
+	struct read_error *error = object->error;
+	uint64_t version = object_take_number(object, "version", 0, UINT64_MAX);
+
+	if (error->r < 0 || version == STATE_JSON_VERSION)
+		return;
+	error->r = refuse(error->why, error->size, -EINVAL,
+			  version > STATE_JSON_VERSION
+				  ? "version %llu is newer than %d, the version of this gpuarbd"
+				  : "version %llu is older than %d, the version of this gpuarbd: "
+				    "its leases ended with their daemon",
+			  (unsigned long long)version, STATE_JSON_VERSION);
+}
+
+static void read_lease(struct reading *reading, struct object *object)
+{
+	struct json_object *partitions;
+	struct lease *lease;
+	struct object nested;
+	size_t n;
+
+	check_version(object);
+	partitions = object_take_array(object, "partitions", REQUEST_WANTS, &n);
+	if (reading->error.r < 0)
+		return;
+	if (lease_new(n, &lease) < 0) {
+		reading->error.r = -ENOMEM;
+		return;
+	}
+	reading->saved->lease = lease;
+	TAKE_MEMBERS(object, identity, lease);
+	if (lease->acknowledged > lease->generation)
+		read_invalid(object->error, "acknowledged", "is out of range");
+	for (size_t i = 0; i < n; i++) {
+		nested = array_object(object->error, partitions, i, "partitions");
+		read_partition(&nested, reading, &lease->partitions[i]);
+	}
+	take_processes(object, reading->saved);
+	if (object_has(object, "duties")) {
+		nested = object_take_object(object, "duties");
+		TAKE_MEMBERS(&nested, duties, lease);
+		object_end(&nested, "duties");
+	}
+	if (object_has(object, "request"))
+		lease->request = take_request(object);
+	object_end(object, "lease");
+}
+
+int state_json_read(const struct arbiter *arbiter, const char *text, size_t length,
+		    struct state_lease *ret, char *why, size_t size)
+{
+	struct reading reading = { .arbiter = arbiter,
+				   .saved = ret,
+				   .error = { .why = why, .size = size } };
+	struct object object = { .error = &reading.error };
+
+	ret->lease = NULL;
+	ret->lost[0] = '\0';
+	ret->n_processes = 0;
+	object.json = object_parse(text, length, &reading.error);
+	if (object.json)
+		read_lease(&reading, &object);
+	json_object_put(object.json);
+	if (reading.error.r < 0)
+		ret->lease = lease_free(ret->lease);
+	return reading.error.r;
 }

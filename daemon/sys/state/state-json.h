@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * A lease as JSON text: one object, version 2. All members that state-json.c writes have to
- * be there, but for what its comments say, and no others: what a reader does not know could
- * be what the promise rests on. Whoever adds a member counts the version up.
+ * A lease as JSON text: one object, version 2. The tables in state-json.c list its members. All must
+ * be there, except those that their comments call optional, and no others: a grant could depend on
+ * what an older reader does not know. Increase the version when a member is added.
  */
 
 #include <stddef.h>
@@ -16,13 +16,10 @@
 
 #define STATE_JSON_VERSION 2
 
-/* All of the lease, so that a ledger can be built again from it. -ENOMEM. */
+/* Writes all that is needed to rebuild the ledger. -ENOMEM. */
 int state_json_write(const struct arbiter *arbiter, const struct lease *lease, char **ret);
 
-/* The word for why a lease ends: its place in the enum may change. */
-const char *state_json_cause(enum result_kind cause);
-
-/* Reads what state_json_write() wrote. -EINVAL: it is torn or not ours; why says what is
- * wrong with it. -ENOMEM. */
+/* Reads the text of state_json_write(). -EINVAL: it is damaged or something else, and why names the
+ * member; -ENOMEM. */
 int state_json_read(const struct arbiter *arbiter, const char *text, size_t length,
 		    struct state_lease *ret, char *why, size_t size);

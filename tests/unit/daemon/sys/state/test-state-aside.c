@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What is found in the runtime directory and is not ours, or not to be used; and whose the
- * directory is. */
+/* Foreign and unusable files in the runtime directory, and its lock. */
 
 #include "sys/state/state.h"
 
@@ -49,7 +48,7 @@ static void make_socket(const struct rig *rig, const char *name)
 	close(fd);
 }
 
-TEST(names_that_are_not_ours_are_set_aside_and_named)
+TEST(files_with_other_names_are_set_aside)
 {
 	static const char *const foreign[] = {
 		"x.json",
@@ -85,7 +84,7 @@ TEST(names_that_are_not_ours_are_set_aside_and_named)
 	CHECK(count_list(rig, state) == 3 && rig->diagnostics.n == ARRAY_SIZE(foreign) + 4);
 	CHECK(!diagnostics_have_errors(&rig->diagnostics));
 	for (size_t i = 0; i < ARRAY_SIZE(foreign); i++) {
-		snprintf(name, sizeof(name), "/leases/%s: not a saved lease; it is", foreign[i]);
+		snprintf(name, sizeof(name), "/leases/%s: not a saved lease; moved", foreign[i]);
 		CHECK(state_says(rig, name));
 		snprintf(name, sizeof(name), "set-aside/%s", foreign[i]);
 		CHECK(strcmp(text_in(rig, name), foreign[i]) == 0);
@@ -96,7 +95,7 @@ TEST(names_that_are_not_ours_are_set_aside_and_named)
 	state_rig_free(rig);
 }
 
-TEST(what_takes_the_place_of_a_listed_file_is_set_aside)
+TEST(object_in_the_place_of_a_lease_file_is_set_aside)
 {
 	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
@@ -118,7 +117,7 @@ TEST(what_takes_the_place_of_a_listed_file_is_set_aside)
 	state_rig_free(rig);
 }
 
-TEST(a_file_about_another_lease_is_set_aside)
+TEST(file_of_another_lease_is_set_aside)
 {
 	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
@@ -132,7 +131,7 @@ TEST(a_file_about_another_lease_is_set_aside)
 	state_rig_free(rig);
 }
 
-TEST(files_of_other_versions_are_set_aside_and_say_so)
+TEST(files_of_other_versions_are_set_aside)
 {
 	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
@@ -149,7 +148,7 @@ TEST(files_of_other_versions_are_set_aside_and_say_so)
 	state_rig_free(rig);
 }
 
-TEST(what_was_set_aside_is_never_overwritten)
+TEST(file_that_was_set_aside_is_never_overwritten)
 {
 	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
@@ -161,15 +160,14 @@ TEST(what_was_set_aside_is_never_overwritten)
 		state_set_aside(state, 17, "contradicts lease 9", &rig->diagnostics);
 		CHECK(!there(rig, "leases/17.json"));
 	}
-	CHECK(state_says(rig, "/leases/17.json: contradicts lease 9; it is in "));
-	CHECK(state_says(rig, "/set-aside/17.json now") &&
-	      state_says(rig, "/set-aside/17.json.4 now"));
+	CHECK(state_says(rig, "/leases/17.json: contradicts lease 9; moved to "));
+	CHECK(state_says(rig, "/set-aside/17.json") && state_says(rig, "/set-aside/17.json.4"));
 	CHECK(strcmp(text_in(rig, "set-aside/17.json"), "number 1") == 0);
 	CHECK(strcmp(text_in(rig, "set-aside/17.json.2"), "number 2") == 0);
 	CHECK(strcmp(text_in(rig, "set-aside/17.json.3"), "number 3") == 0);
 	CHECK(strcmp(text_in(rig, "set-aside/17.json.4"), "number 4") == 0);
 
-	/* Nor a directory, nor through a link. */
+	/* Neither a directory nor the target of a link is overwritten. */
 	CHECK(symlink("gone", scratch_at(&rig->scratch, "set-aside/18.json")) == 0);
 	scratch_mkdir(&rig->scratch, "set-aside/18.json.2");
 	scratch_write(&rig->scratch, "leases/18.json", "eighteen");
@@ -179,7 +177,7 @@ TEST(what_was_set_aside_is_never_overwritten)
 	state_rig_free(rig);
 }
 
-TEST(so_many_of_a_name_are_set_aside_and_no_more)
+TEST(at_most_1000_files_of_a_name_are_set_aside)
 {
 	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
@@ -198,7 +196,7 @@ TEST(so_many_of_a_name_are_set_aside_and_no_more)
 	state_rig_free(rig);
 }
 
-TEST(the_rest_of_a_write_is_removed)
+TEST(rest_of_an_interrupted_write_is_removed)
 {
 	struct rig *rig = state_rig_new();
 	struct state *state = open_state(rig);
@@ -215,7 +213,7 @@ TEST(the_rest_of_a_write_is_removed)
 	state_rig_free(rig);
 }
 
-TEST(a_directory_in_the_way_of_writes_is_set_aside)
+TEST(directory_that_prevents_writing_is_set_aside)
 {
 	struct rig *rig = state_rig_new();
 	struct state *state = open_state(rig);
@@ -233,7 +231,7 @@ TEST(a_directory_in_the_way_of_writes_is_set_aside)
 	state_rig_free(rig);
 }
 
-TEST(a_second_daemon_is_kept_out_until_the_first_has_gone)
+TEST(second_daemon_is_refused_until_the_first_ends)
 {
 	struct rig *rig = state_rig_new();
 	struct state *first = open_state(rig), *second = NULL;
@@ -248,7 +246,7 @@ TEST(a_second_daemon_is_kept_out_until_the_first_has_gone)
 	state_rig_free(rig);
 }
 
-TEST(the_lock_of_a_daemon_that_was_killed_is_free)
+TEST(lock_of_a_killed_daemon_is_released)
 {
 	struct rig *rig = state_rig_new();
 	struct state *state = NULL;

@@ -7,7 +7,7 @@
 #include "ledger-rig.h"
 #include "state-rig.h"
 
-/* Two GPUs, as a daemon would have them. */
+/* An arbiter with two GPUs. */
 static struct arbiter *two_gpus(void)
 {
 	struct gpu_info infos[] = { radeon_vii("0000:03:00.0"), radeon_vii("0000:04:00.0") };
@@ -42,7 +42,7 @@ TEST(drained_gpus_are_drained_after_a_restart)
 	struct rig *rig = state_rig_new();
 	struct state *state = open_state(rig);
 
-	state_load_drained(state, old, &rig->diagnostics); /* no file: none is */
+	state_load_drained(state, old, &rig->diagnostics); /* no file: no GPU is drained */
 	CHECK(rig->diagnostics.n == 0 && !old->gpus[0].draining && !old->gpus[1].draining);
 	CHECK(arbiter_drain(old, "0000:04:00.0", true) == 0);
 	CHECK(save_drained(state, old) == 0);
@@ -61,7 +61,7 @@ TEST(drained_gpus_are_drained_after_a_restart)
 	arbiter_free(new);
 }
 
-TEST(a_drained_gpu_that_is_away_stays_drained)
+TEST(absent_drained_gpu_stays_drained)
 {
 	struct arbiter *arbiter = two_gpus();
 	struct rig *rig = state_rig_new();
@@ -70,12 +70,11 @@ TEST(a_drained_gpu_that_is_away_stays_drained)
 	scratch_write(&rig->scratch, "drained", "0000:05:00.0\n0000:03:00.0\n");
 	state_load_drained(state, arbiter, &rig->diagnostics);
 	CHECK(arbiter->gpus[0].draining && !arbiter->gpus[1].draining && rig->diagnostics.n == 1);
-	CHECK(state_says(rig,
-			 "0000:05:00.0 is drained and not here: it stays drained when it comes"));
+	CHECK(state_says(rig, "/drained: GPU 0000:05:00.0 is not present: it stays drained"));
 	CHECK(save_drained(state, arbiter) == 0);
 	CHECK(strcmp(file_text(rig), "0000:03:00.0\n0000:05:00.0\n") == 0);
 
-	/* It comes back. */
+	/* The GPU returns. */
 	strcpy(arbiter->gpus[1].info.name, "0000:05:00.0");
 	state_load_drained(state, arbiter, &rig->diagnostics);
 	CHECK(arbiter->gpus[1].draining && rig->diagnostics.n == 1);
@@ -86,7 +85,7 @@ TEST(a_drained_gpu_that_is_away_stays_drained)
 	arbiter_free(arbiter);
 }
 
-TEST(lines_that_name_no_gpu_are_told_and_the_others_count)
+TEST(invalid_lines_are_reported_and_the_others_are_used)
 {
 	struct arbiter *arbiter = two_gpus();
 	struct rig *rig = state_rig_new();
@@ -94,7 +93,7 @@ TEST(lines_that_name_no_gpu_are_told_and_the_others_count)
 
 	scratch_write(&rig->scratch, "drained",
 		      "\n0\n 0000:03:00.0\nan-address-that-is-as-long-as-32-b\n\x1b[0m\n"
-		      "0000:04:00.0"); /* torn behind the name */
+		      "0000:04:00.0"); /* no newline at the end */
 	state_load_drained(state, arbiter, &rig->diagnostics);
 	CHECK(!arbiter->gpus[0].draining && arbiter->gpus[1].draining);
 	CHECK(rig->diagnostics.n == 5 && !diagnostics_have_errors(&rig->diagnostics));
@@ -102,12 +101,13 @@ TEST(lines_that_name_no_gpu_are_told_and_the_others_count)
 	      state_says(rig, "/drained:3: not the name"));
 	CHECK(state_says(rig, "/drained:4: not the name") &&
 	      state_says(rig, "/drained:5: not the name"));
-	CHECK(state_says(rig, "0 is drained and not here")); /* a name, not an index */
+	CHECK(state_says(rig,
+			 "/drained: GPU 0 is not present")); /* "0" is a name here, not an index */
 	state_rig_free(rig);
 	arbiter_free(arbiter);
 }
 
-TEST(more_than_a_machine_can_have_are_not_kept)
+TEST(more_than_64_absent_gpus_are_not_kept)
 {
 	struct arbiter *arbiter = two_gpus();
 	struct rig *rig = state_rig_new();
@@ -119,7 +119,7 @@ TEST(more_than_a_machine_can_have_are_not_kept)
 	scratch_write(&rig->scratch, "drained", text);
 	state_load_drained(state, arbiter, &rig->diagnostics);
 	CHECK(rig->diagnostics.n == REQUEST_WANTS + 1);
-	CHECK(state_says(rig, "/drained:65: 0000:48:00.0 is one too many"));
+	CHECK(state_says(rig, "/drained:65: too many GPUs, 0000:48:00.0 is ignored"));
 	CHECK(arbiter_drain(arbiter, "0", true) == 0 && arbiter_drain(arbiter, "1", true) == 0);
 	CHECK(save_drained(state, arbiter) == 0);
 	CHECK(strstr(file_text(rig), "\n0000:47:00.0\n") && !strstr(file_text(rig), "0000:48"));
@@ -127,7 +127,7 @@ TEST(more_than_a_machine_can_have_are_not_kept)
 	arbiter_free(arbiter);
 }
 
-TEST(what_is_no_list_is_set_aside_and_does_not_stay_in_the_way)
+TEST(object_in_the_place_of_the_list_is_set_aside)
 {
 	struct arbiter *arbiter = two_gpus();
 	struct rig *rig = state_rig_new();
@@ -140,7 +140,7 @@ TEST(what_is_no_list_is_set_aside_and_does_not_stay_in_the_way)
 	CHECK(save_drained(state, arbiter) == -EISDIR);
 
 	state_load_drained(state, arbiter, &rig->diagnostics);
-	CHECK(state_says(rig, "/drained: not a list of GPUs; it is in ") &&
+	CHECK(state_says(rig, "/drained: not a list of GPUs; moved to ") &&
 	      rig->diagnostics.n == 1);
 	CHECK(save_drained(state, arbiter) == 0);
 	scratch_put(&rig->scratch, "drained", "0000:03:00.0\n\0", 14);

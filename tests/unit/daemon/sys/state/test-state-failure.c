@@ -12,7 +12,7 @@
 #include "check.h"
 #include "state-rig.h"
 
-TEST(a_directory_that_is_gone_is_told_apart)
+TEST(removed_directory_is_enoent)
 {
 	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
@@ -25,11 +25,11 @@ TEST(a_directory_that_is_gone_is_told_apart)
 	CHECK(rmdir(rig->scratch.path) == 0);
 	CHECK(state_ids_until(state, first) == -ENOENT);
 	CHECK(mkdir(rig->scratch.path, 0700) == 0);
-	CHECK(state_ids_until(state, first) == -ENOENT); /* that is another directory */
+	CHECK(state_ids_until(state, first) == -ENOENT); /* this is a new directory */
 	state_rig_free(rig);
 }
 
-TEST(a_runtime_directory_that_cannot_be_used_is_refused)
+TEST(unusable_runtime_directory_is_refused)
 {
 	struct rig *rig = state_rig_new();
 	struct state *state = NULL;
@@ -46,7 +46,7 @@ TEST(a_runtime_directory_that_cannot_be_used_is_refused)
 	state_rig_free(rig);
 }
 
-TEST(a_write_that_fails_leaves_the_file_as_it_was)
+TEST(failed_write_leaves_the_file_unchanged)
 {
 	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
@@ -70,7 +70,7 @@ TEST(a_write_that_fails_leaves_the_file_as_it_was)
 	state_rig_free(rig);
 }
 
-/* A tmpfs on the path, in a mount namespace of this process alone. */
+/* Mounts a small tmpfs in a mount namespace of this process. */
 static bool mount_small(const char *path)
 {
 	return unshare(CLONE_NEWNS) == 0 && mount("", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
@@ -109,7 +109,7 @@ static void fill_and_seal(struct rig *rig)
 	state_close(state);
 }
 
-TEST(a_full_or_sealed_file_system_is_told_apart)
+TEST(full_and_read_only_file_systems_are_reported)
 {
 	struct rig *rig = state_rig_new();
 	pid_t child = fork();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * What a daemon saved, read by the next: random ledgers, and leases with anything in them.
+ * Saved leases are read by the next daemon: random ledgers, and leases with random values.
  *
  *	STATE_SEED=N …      the same run again
  */
@@ -67,7 +67,7 @@ static void load_one(struct rig *rig, struct state *state, const struct arbiter 
 	}
 }
 
-/* Saves all, and loads all as another daemon would. */
+/* Saves all leases and loads them as the next daemon does. */
 static void hand_over(struct rig *rig, const struct play *old, struct play *new)
 {
 	struct state *state = open_state(rig);
@@ -90,7 +90,7 @@ static void hand_over(struct rig *rig, const struct play *old, struct play *new)
 	state_close(state);
 }
 
-TEST(every_ledger_is_read_as_it_was_saved)
+TEST(random_ledger_is_read_as_it_was_saved)
 {
 	unsigned seed = seed_of_run(), leases = 0, waiting = 0, ending = 0;
 
@@ -113,9 +113,9 @@ TEST(every_ledger_is_read_as_it_was_saved)
 	CHECK(leases > 100 && waiting > 0 && ending > 0);
 }
 
-/* ---- anything that a lease can hold -------------------------------------------------- */
+/* ---- random values -------------------------------------------------- */
 
-/* Small ones, the largest, and what is between. */
+/* Often a small number or the largest one. */
 static uint64_t any_number(struct play *play, uint64_t max)
 {
 	uint64_t number = (uint64_t)play_below(play, 1U << 31) << 33 ^
@@ -133,7 +133,7 @@ static unsigned any_unsigned(struct play *play)
 	return (unsigned)any_number(play, UINT_MAX);
 }
 
-/* Bytes that JSON has to escape, and those that are no UTF-8. */
+/* Random bytes, also those that JSON has to escape or that are not UTF-8. */
 static void any_text(struct play *play, char *buf, size_t size)
 {
 	size_t length = play_chance(play, 20) ? size - 1 : play_below(play, (unsigned)size);
@@ -249,7 +249,7 @@ static void any_lease(struct play *play, struct lease *lease)
 	}
 }
 
-TEST(every_value_of_every_field_is_read_as_it_was_saved)
+TEST(any_value_of_a_member_is_read_as_it_was_saved)
 {
 	struct play play = play_new(seed_of_run());
 	static struct state_lease read;
@@ -274,7 +274,7 @@ TEST(every_value_of_every_field_is_read_as_it_was_saved)
 	arbiter_free(play.arbiter);
 }
 
-TEST(the_processes_of_a_lease_come_back_up_to_the_most_that_is_kept)
+TEST(at_most_1024_processes_of_a_lease_are_saved)
 {
 	static const uint64_t times[] = { 0, 1, UINT64_C(1) << 63, UINT64_MAX };
 	struct play play = play_new(1);
@@ -286,7 +286,7 @@ TEST(the_processes_of_a_lease_come_back_up_to_the_most_that_is_kept)
 		struct lease_process process = { (pid_t)(INT32_MAX - i), times[i % 4] };
 
 		CHECK(known_add(play.arbiter, 17, &process) == 0);
-		process = (struct lease_process){ (pid_t)(i + 1), 5 }; /* another's */
+		process = (struct lease_process){ (pid_t)(i + 1), 5 }; /* of another lease */
 		CHECK(known_add(play.arbiter, 18, &process) == 0);
 	}
 	CHECK(state_save(state, play.arbiter, &rig->lease) == 0);
@@ -306,7 +306,7 @@ TEST(the_processes_of_a_lease_come_back_up_to_the_most_that_is_kept)
 
 /* ---- GPUs that changed -------------------------------------------------------------- */
 
-/* Loads lease 17 of one GPU; returns what was lost, and that it has to be on no GPU then. */
+/* Loads lease 17 of one GPU and returns the lost GPU. A lost partition must be on no GPU. */
 static const char *lost_with(struct rig *rig, struct state *state, char lost[GPU_NAME_MAX])
 {
 	static struct state_lease read;
@@ -320,7 +320,7 @@ static const char *lost_with(struct rig *rig, struct state *state, char lost[GPU
 	return lost;
 }
 
-TEST(a_gpu_that_is_gone_or_another_is_found_out)
+TEST(missing_or_replaced_gpu_is_reported_as_lost)
 {
 	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
@@ -349,9 +349,9 @@ TEST(a_gpu_that_is_gone_or_another_is_found_out)
 	state_rig_free(rig);
 }
 
-/* ---- no room now ---------------------------------------------------------------------- */
+/* ---- no file descriptors ---------------------------------------------------------------------- */
 
-TEST(files_that_cannot_be_read_for_lack_of_fds_are_left_alone)
+TEST(files_stay_in_place_when_file_descriptors_are_used_up)
 {
 	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);

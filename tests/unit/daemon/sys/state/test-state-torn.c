@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Files that are torn, spoilt, foreign or from another version, and the directory they are
- * in. */
+/* Damaged texts of leases. */
 
 #include "sys/state/state.h"
 
@@ -31,7 +30,7 @@ static char *text_of(const struct rig *rig)
 	return text;
 }
 
-/* Reads it; whether it is refused, with a reason, or the lease that it was. */
+/* Whether the text is refused with a reason, or gives the same lease. */
 static bool refused_or_same(const struct rig *rig, const char *text, size_t length)
 {
 	int r = read_text(rig, text, length);
@@ -45,7 +44,7 @@ static bool refused_or_same(const struct rig *rig, const char *text, size_t leng
 	return same;
 }
 
-TEST(no_beginning_of_a_file_is_a_lease)
+TEST(truncated_file_is_refused)
 {
 	struct rig *rig = state_rig_new();
 	char *text = text_of(rig);
@@ -60,8 +59,7 @@ TEST(no_beginning_of_a_file_is_a_lease)
 	state_rig_free(rig);
 }
 
-/* Which bytes say what the lease is, and which only how it is written: those of numbers and
- * between the quotes of values do the first. */
+/* Marks the bytes of values: digits, and characters of strings that are not keys. */
 static void mark_values(const char *text, bool *value)
 {
 	bool string = false;
@@ -81,7 +79,7 @@ static void mark_values(const char *text, bool *value)
 	}
 }
 
-/* A value may become another; anything else is refused or changes nothing. */
+/* A damaged value may give another value. Other damage must be refused or change nothing. */
 static void check_spoilt(const struct rig *rig, const char *text, size_t length, bool value)
 {
 	if (!value)
@@ -92,7 +90,7 @@ static void check_spoilt(const struct rig *rig, const char *text, size_t length,
 		CHECK(read_why[0] && !read_lease.lease);
 }
 
-TEST(no_bit_that_turns_makes_another_lease_but_in_a_value)
+TEST(flipped_bit_outside_of_a_value_never_changes_the_lease)
 {
 	struct rig *rig = state_rig_new();
 	char *text = text_of(rig);
@@ -115,7 +113,7 @@ TEST(no_bit_that_turns_makes_another_lease_but_in_a_value)
 	state_rig_free(rig);
 }
 
-TEST(no_byte_that_is_lost_or_doubled_makes_another_lease_but_in_a_value)
+TEST(lost_or_doubled_byte_outside_of_a_value_never_changes_the_lease)
 {
 	struct rig *rig = state_rig_new();
 	char *text = text_of(rig);
@@ -139,9 +137,9 @@ TEST(no_byte_that_is_lost_or_doubled_makes_another_lease_but_in_a_value)
 	state_rig_free(rig);
 }
 
-/* ---- what a hand might write ---------------------------------------------------------- */
+/* ---- edited files ---------------------------------------------------------- */
 
-/* Puts one text in the place of another, which is there once. */
+/* Replaces a part of the text that occurs once. */
 static char *replaced(const char *text, const char *old, const char *new)
 {
 	const char *at = strstr(text, old);
@@ -152,30 +150,30 @@ static char *replaced(const char *text, const char *old, const char *new)
 	return other;
 }
 
-TEST(every_member_is_checked_and_the_note_names_it)
+TEST(every_member_is_checked_and_named_in_the_error)
 {
 	static const struct {
 		const char *old, *new, *why;
 	} wrong[] = {
 		{ "\"version\":2,", "", "version: is missing" },
-		{ "\"version\":2", "\"version\":\"2\"", "version: is of another type" },
-		{ "\"version\":2", "\"version\":3", "version 3 is newer than this gpuarbd" },
-		{ "\"version\":2", "\"version\":1", "older version 1" },
+		{ "\"version\":2", "\"version\":\"2\"", "version: has another type" },
+		{ "\"version\":2", "\"version\":3", "version 3 is newer than 2" },
+		{ "\"version\":2", "\"version\":1", "version 1 is older than 2" },
 		{ "\"id\":17", "\"id\":0", "id: is out of range" },
 		{ "\"id\":17", "\"id\":-17", "id: is out of range" },
-		{ "\"id\":17", "\"id\":17.0", "id: is of another type" },
-		{ "\"id\":17", "\"id\":null", "id: is of another type" },
+		{ "\"id\":17", "\"id\":17.0", "id: has another type" },
+		{ "\"id\":17", "\"id\":null", "id: has another type" },
 		{ "\"id\":17", "\"id\":9007199254740992", "id: is out of range" },
 		{ "\"id\":17", "\"id\":18446744073709551633", /* 2^64 + 17 */
 		  "id: is out of range" },
-		{ "\"id\":17", "\"id\":017", "no JSON" },
+		{ "\"id\":17", "\"id\":017", "not JSON" },
 		{ "\"owner\":1000", "\"owner\":4294967296", "owner: is out of range" },
 		{ "\"pid\":4242", "\"pid\":2147483648", "pid: is out of range" },
 		{ "\"acknowledged\":2", "\"acknowledged\":4", "acknowledged: is out of range" },
 		{ "\"generation\":3", "\"generation\":0", "generation: is out of range" },
 		{ "\"passed\":0", "\"passed\":4294967296", "passed: is out of range" },
-		{ "\"students\"", "\"stu\\u0000dents\"", "tenant: is too long, or no text" },
-		{ "\"students\"", "false", "tenant: is of another type" },
+		{ "\"students\"", "\"stu\\u0000dents\"", "tenant: is too long or has a NUL" },
+		{ "\"students\"", "false", "tenant: has another type" },
 		{ "\"class\":\"guaranteed\"", "\"class\":\"best\"", "class: is a word" },
 		{ "\"state\":\"granted\"", "\"state\":\"gone\"", "state: is a word" },
 		{ "\"cause\":\"ok\"", "\"cause\":\"\"", "cause: is a word" },
@@ -184,22 +182,22 @@ TEST(every_member_is_checked_and_the_note_names_it)
 		  "priority: is out of range" },
 		{ "\"gpu\":\"0000:03:00.0\"", "\"gpu\":\"\"", "gpu: has no name" },
 		{ "\"cu_mask\":\"0x00000033,0x00000000\"", "\"cu_mask\":\"0x00000033\"",
-		  "cu_mask: is no mask of this GPU" },
+		  "cu_mask: is not a mask of this GPU" },
 		{ "0x00000033,0x00000000", "0x00000033,0x10000000",
-		  "cu_mask: is no mask of this GPU" }, /* bit 60 of 60 */
-		{ "0x00000033,0x00000000", "0x00000033,0x00000000,0x00000000", "cu_mask: is no" },
-		{ "0x00000033,0x00000000", "0x00000033 0x00000000", "cu_mask: is no mask" },
-		{ "0x00000033,0x00000000", "0x0000003G,0x00000000", "cu_mask: is no mask" },
-		{ "0x00000033,0x00000000", "", "cu_mask: is no mask" },
-		{ "0x00000133,0x00000000", "0x00000133,0x0000000", "occupied: is no mask" },
-		{ "\"partitions\":[{", "\"partitions\":[7,{", "partitions: is of another type" },
-		{ "\"wants\":[{", "\"wants\":[[],{", "wants: is of another type" },
-		{ "\"processes\":[]", "\"processes\":[7]", "processes: is of another type" },
-		{ "\"processes\":[]", "\"processes\":[[7]]", "processes: is of another type" },
+		  "cu_mask: is not a mask of this GPU" }, /* bit 60 of 60 */
+		{ "0x00000033,0x00000000", "0x00000033,0x00000000,0x00000000", "cu_mask: is not" },
+		{ "0x00000033,0x00000000", "0x00000033 0x00000000", "cu_mask: is not a mask" },
+		{ "0x00000033,0x00000000", "0x0000003G,0x00000000", "cu_mask: is not a mask" },
+		{ "0x00000033,0x00000000", "", "cu_mask: is not a mask" },
+		{ "0x00000133,0x00000000", "0x00000133,0x0000000", "occupied: is not a mask" },
+		{ "\"partitions\":[{", "\"partitions\":[7,{", "partitions: has another type" },
+		{ "\"wants\":[{", "\"wants\":[[],{", "wants: has another type" },
+		{ "\"processes\":[]", "\"processes\":[7]", "processes: has another type" },
+		{ "\"processes\":[]", "\"processes\":[[7]]", "processes: has another number" },
 		{ "\"processes\":[]", "\"processes\":[[0,1]]", "processes: is out of range" },
-		{ "\"processes\":[]", "\"processes\":[[7,1,1]]", "processes: is of another type" },
-		{ "\"processes\":[]", "\"processes\":[[7,\"\"]]", "processes: is of another" },
-		{ "\"alone\":true", "\"alone\":1", "alone: is of another type" },
+		{ "\"processes\":[]", "\"processes\":[[7,1,1]]", "processes: has another number" },
+		{ "\"processes\":[]", "\"processes\":[[7,\"\"]]", "processes: has another" },
+		{ "\"alone\":true", "\"alone\":1", "alone: has another type" },
 		{ "\"alone\":true", "\"alone\":true,\"x\":0", "partition: has a member that" },
 		{ "\"passed\":0", "\"passed\":0,\"bound\":[]", "lease: has a member that" },
 		{ "\"exact\":false", "\"exact\":false,\"x\":0", "want: has a member that" },
@@ -207,7 +205,7 @@ TEST(every_member_is_checked_and_the_note_names_it)
 		  "request: has a member that" },
 		{ "\"cooperative\":0,\"vram\":1048576", "\"cooperative\":0,\"vram\":1,\"x\":0",
 		  "granted: has a member that" },
-		{ "\"id\":17", "\"id\":[[[[[[[[[17]]]]]]]]]", "no JSON" }, /* too deep */
+		{ "\"id\":17", "\"id\":[[[[[[[[[17]]]]]]]]]", "not JSON" }, /* too deep */
 	};
 	struct rig *rig = state_rig_new();
 	char *text = text_of(rig);
@@ -225,7 +223,7 @@ TEST(every_member_is_checked_and_the_note_names_it)
 	state_rig_free(rig);
 }
 
-/* An array of so many: {},{},… */
+/* "KEY":[ELEMENT,ELEMENT,…] with n elements. */
 static char *many(const char *key, const char *element, size_t n)
 {
 	char *text = malloc(64 + n * (strlen(element) + 1)), *end = text;
@@ -238,23 +236,24 @@ static char *many(const char *key, const char *element, size_t n)
 	return text;
 }
 
-TEST(more_than_a_lease_can_have_is_refused)
+TEST(arrays_that_are_too_long_are_refused)
 {
 	static const struct {
 		const char *key, *element;
 		size_t n;
 		const char *why;
 	} wrong[] = {
-		{ "partitions", "{}", REQUEST_WANTS + 1, "partitions: has too many" },
+		{ "partitions", "{}", REQUEST_WANTS + 1, "partitions: has too many elements" },
 		{ "partitions", "{}", 1, "gpu: is missing" },
-		{ "processes", "[1,1]", LEASE_PROCESSES_MAX + 1, "processes: has too many" },
-		{ "wants", "{}", REQUEST_WANTS + 1, "wants: has too many" },
+		{ "processes", "[1,1]", LEASE_PROCESSES_MAX + 1,
+		  "processes: has too many elements" },
+		{ "wants", "{}", REQUEST_WANTS + 1, "wants: has too many elements" },
 		{ "wants", "{}", 0, "wants: is empty" },
 	};
 	struct rig *rig = state_rig_new();
 
 	rig->lease.n_partitions = 0;
-	rig->request.n_wants = 0; /* so that each of them is written as [] */
+	rig->request.n_wants = 0; /* so that every array is written as [] */
 	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
 		char *text = text_of(rig), *list = many(wrong[i].key, wrong[i].element, wrong[i].n);
 		char *empty = many(wrong[i].key, "", 0), *other = replaced(text, empty, list);
@@ -266,7 +265,7 @@ TEST(more_than_a_lease_can_have_is_refused)
 	state_rig_free(rig);
 }
 
-TEST(half_a_wgp_is_no_mask)
+TEST(mask_with_half_a_wgp_is_refused)
 {
 	struct rig *rig = state_rig_new();
 	struct geometry *geometry = &rig->gpu.info.geometry;
@@ -287,7 +286,7 @@ TEST(half_a_wgp_is_no_mask)
 	state_rig_free(rig);
 }
 
-TEST(text_behind_the_lease_is_refused_seen_or_unseen)
+TEST(text_after_the_lease_is_refused)
 {
 	struct rig *rig = state_rig_new();
 	char *text = text_of(rig), *other;

@@ -15,7 +15,7 @@ static const char *text_at(struct json_object *object, const char *key)
 	return json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN);
 }
 
-TEST(a_saved_lease_has_all_that_a_ledger_needs)
+TEST(saved_lease_has_every_member)
 {
 	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
@@ -41,7 +41,8 @@ TEST(a_saved_lease_has_all_that_a_ledger_needs)
 	CHECK(strcmp(text_at(file, "acknowledged"), "2") == 0);
 	CHECK(strcmp(text_at(file, "state"), "\"granted\"") == 0);
 	CHECK(strcmp(text_at(file, "deadline_usec"), "18446744073709551615") == 0);
-	CHECK(!json_object_object_get_ex(file, "bound", NULL)); /* the store's names say it */
+	CHECK(!json_object_object_get_ex(file, "bound",
+					 NULL)); /* the names in the fd store have them */
 
 	CHECK(json_object_object_get_ex(file, "partitions", &list));
 	row = json_object_array_get_idx(list, 0);
@@ -58,12 +59,12 @@ TEST(a_saved_lease_has_all_that_a_ledger_needs)
 	CHECK(strcmp(text_at(row, "wait_usec"), "18446744073709551615") == 0);
 	CHECK(json_object_object_get_ex(row, "wants", &list) &&
 	      json_object_array_length(list) == 1);
-	CHECK(!json_object_object_get_ex(row, "class", NULL)); /* the tenant's */
+	CHECK(!json_object_object_get_ex(row, "class", NULL)); /* of the tenant */
 	json_object_put(file);
 	state_rig_free(rig);
 }
 
-TEST(a_lease_that_is_forgotten_leaves_no_file)
+TEST(forgotten_lease_leaves_no_file)
 {
 	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
@@ -74,7 +75,7 @@ TEST(a_lease_that_is_forgotten_leaves_no_file)
 	state_rig_free(rig);
 }
 
-/* How many of the saved leases are good. */
+/* Returns the number of saved leases that can be loaded. */
 static unsigned load_all(struct rig *rig, struct state *state)
 {
 	static struct state_lease saved;
@@ -92,7 +93,7 @@ static unsigned load_all(struct rig *rig, struct state *state)
 	return good;
 }
 
-TEST(torn_and_foreign_files_are_set_aside)
+TEST(damaged_and_foreign_files_are_set_aside)
 {
 	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
@@ -104,7 +105,7 @@ TEST(torn_and_foreign_files_are_set_aside)
 	scratch_write(&rig->scratch, "leases/18.json", "");
 	scratch_write(&rig->scratch, "leases/19.json",
 		      "{\"id\":20,\"owner\":0,\"name\":\"\","
-		      "\"tenant\":\"*\"}"); /* another's */
+		      "\"tenant\":\"*\"}"); /* of another lease */
 	scratch_write(&rig->scratch, "leases/20.json", "[1,2]");
 	scratch_write(&rig->scratch, "leases/21.json", "{\"id\":\"21\",\"owner\":0}");
 	scratch_write(&rig->scratch, "leases/notes.txt", "mine");
@@ -112,7 +113,7 @@ TEST(torn_and_foreign_files_are_set_aside)
 	CHECK(truncate(scratch_write(&rig->scratch, "leases/23.json", ""), 100 << 20) == 0);
 	CHECK(mkfifo(scratch_at(&rig->scratch, "leases/24.json"), 0600) == 0);
 	CHECK(symlink("17.json", scratch_at(&rig->scratch, "leases/25.json")) == 0);
-	scratch_write(&rig->scratch, "leases/.new", "half a le"); /* the end came while saving */
+	scratch_write(&rig->scratch, "leases/.new", "half a le"); /* of an interrupted write */
 
 	diagnostics_done(&rig->diagnostics);
 	CHECK(load_all(rig, state) == 0 && rig->diagnostics.n == 10);
@@ -125,7 +126,7 @@ TEST(torn_and_foreign_files_are_set_aside)
 	state_rig_free(rig);
 }
 
-TEST(what_cannot_be_set_aside_does_not_stop_the_start)
+TEST(file_that_cannot_be_set_aside_does_not_prevent_the_start)
 {
 	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
@@ -137,16 +138,16 @@ TEST(what_cannot_be_set_aside_does_not_stop_the_start)
 	state_rig_free(rig);
 }
 
-TEST(ids_go_on_after_a_restart)
+TEST(ids_continue_after_a_restart)
 {
 	struct rig *rig = state_rig_new();
 	struct state *state = open_state(rig);
 	uint64_t first = state_first_id(state);
 
-	CHECK(first > 0 && rig->diagnostics.n == 0); /* a first start is nothing to tell */
+	CHECK(first > 0 && rig->diagnostics.n == 0); /* a first start is not reported */
 	CHECK(!there(rig, "next-id"));
 	state_close(state);
-	state = open_state(rig); /* nor is one after a daemon that granted nothing */
+	state = open_state(rig); /* nor is a start after a daemon that granted nothing */
 	first = state_first_id(state);
 	CHECK(rig->diagnostics.n == 0);
 	CHECK(state_ids_until(state, first) == 0 && there(rig, "next-id"));
@@ -175,14 +176,14 @@ static uint64_t first_id_with(const char *next_id, bool *ret_told)
 		scratch_write(&rig->scratch, "next-id", next_id);
 	state = open_state(rig);
 	id = state_first_id(state);
-	*ret_told = state_says(rig, "/next-id: is ");
+	*ret_told = state_says(rig, "/next-id: ");
 	CHECK(!diagnostics_have_errors(&rig->diagnostics));
 	state_close(state);
 	state_rig_free(rig);
 	return id;
 }
 
-TEST(a_next_id_that_cannot_be_believed_starts_above_the_uptime)
+TEST(damaged_next_id_is_replaced_by_the_uptime)
 {
 	static const char *const wrong[] = {
 		NULL,
@@ -212,7 +213,7 @@ TEST(a_next_id_that_cannot_be_believed_starts_above_the_uptime)
 	CHECK(first_id_with("100\n", &told) == 100 && !told);
 }
 
-TEST(ids_stay_above_every_lease_that_was_saved)
+TEST(ids_are_above_every_saved_lease)
 {
 	struct rig *rig = state_rig_new();
 	struct state *state;

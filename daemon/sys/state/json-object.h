@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* JSON objects that are written and read by tables of their members. */
+
+#include <json-c/json.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "util/base.h"
+
+enum member_kind { NUMBER, BOOL, TEXT, WORD, OBJECT };
+
+/* One member of an object and the field of a struct that holds its value. */
+struct member {
+	const char *key;
+	enum member_kind kind;
+	bool optional;       /* of a WORD: left out if the field has a value without a word */
+	size_t offset, size; /* of the field: 4 or 8 bytes for a NUMBER, 4 for a WORD */
+	uint64_t min, max;   /* of a NUMBER or WORD */
+	const char *(*word)(unsigned value);
+	const struct member *members; /* of an OBJECT */
+	size_t n_members;
+};
+
+#define FIELD(type, field) .offset = offsetof(type, field), .size = sizeof(((type *)0)->field)
+#define RANGE_OF(name, type, field, least, most)                                                 \
+	{                                                                                        \
+		.key = (name), .kind = NUMBER, .min = (least), .max = (most), FIELD(type, field) \
+	}
+#define NUMBER_OF(name, type, field) \
+	RANGE_OF(name, type, field, 0, sizeof(((type *)0)->field) == 4 ? UINT32_MAX : UINT64_MAX)
+#define BOOL_OF(name, type, field)                              \
+	{                                                       \
+		.key = (name), .kind = BOOL, FIELD(type, field) \
+	}
+#define TEXT_OF(name, type, field)                              \
+	{                                                       \
+		.key = (name), .kind = TEXT, FIELD(type, field) \
+	}
+#define WORD_OF(name, type, field, words, least, most)                                       \
+	{                                                                                    \
+		.key = (name), .kind = WORD, .word = (words), .min = (least), .max = (most), \
+		FIELD(type, field)                                                           \
+	}
+#define OBJECT_OF(name, type, field, table)                                                        \
+	{                                                                                          \
+		.key = (name), .kind = OBJECT, .members = (table), .n_members = ARRAY_SIZE(table), \
+		FIELD(type, field)                                                                 \
+	}
+
+/* ---- writing ---------------------------------------------------------------------------------- */
+
+/* json-c returns NULL if an allocation fails, and takes NULL for the value null. So each step is
+ * checked, and *failed tells at the end whether one failed. Keys must be literals, each of which is
+ * added once. */
+void object_add(bool *failed, struct json_object *object, const char *key,
+		struct json_object *value);
+void array_append(bool *failed, struct json_object *array, struct json_object *value);
+void object_add_members(bool *failed, struct json_object *object, const struct member *members,
+			size_t n, const void *base);
+
+/* ---- reading ---------------------------------------------------------------------------------- */
+
+/* The first error is kept. After an error functions return a value in range, which must not be used;
+ * strings are always terminated. */
+struct read_error {
+	int r; /* 0: none so far; -EINVAL, -ENOMEM */
+	char *why;
+	size_t size;
+};
+
+/* An object that is being read. Every member has to be there, with its type and in its range, and no
+ * other. */
+struct object {
+	struct read_error *error;
+	struct json_object *json; /* NULL after an error */
+	int taken;                /* members that have been read */
+};
+
+/* text: at most INT_MAX bytes. NULL with an error if it is not JSON from its first to its last byte,
+ * or -ENOMEM. */
+struct json_object *object_parse(const char *text, size_t length, struct read_error *error);
+
+void read_invalid(struct read_error *error, const char *key, const char *what); /* -EINVAL */
+
+bool object_has(const struct object *object, const char *key);
+uint64_t object_take_number(struct object *object, const char *key, uint64_t min, uint64_t max);
+void object_take_text(struct object *object, const char *key, char *ret, size_t size);
+struct object object_take_object(struct object *object, const char *key);
+void object_take_members(struct object *object, const struct member *members, size_t n, void *base);
+
+/* *ret_n is 0 if the result is NULL. */
+struct json_object *object_take_array(struct object *object, const char *key, size_t max,
+				      size_t *ret_n);
+
+/* Call when all known members have been read: others are an error. key: for that error. */
+void object_end(const struct object *object, const char *key);
+
+/* Elements of an array; key is for the error. */
+struct object array_object(struct read_error *error, struct json_object *array, size_t i,
+			   const char *key);
+struct json_object *array_array(struct read_error *error, struct json_object *array, size_t i,
+				const char *key, size_t length);
+uint64_t array_number(struct read_error *error, struct json_object *array, size_t i,
+		      const char *key, uint64_t min, uint64_t max);
