@@ -15,7 +15,7 @@
 #include "check-cond.h"
 #include "scratch.h"
 #include "manager-store.h"
-#include "sys/liveness/store-internal.h"
+#include "sys/liveness/store.h"
 
 struct manager {
 	struct manager_store store;

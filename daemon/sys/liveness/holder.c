@@ -2,32 +2,42 @@
 #include "sys/liveness/holder.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-#include "sys/liveness/holder-fd.h"
+#include "sys/process.h"
 
 #define BUCKETS 4096U /* lease ids follow each other: id % BUCKETS spreads them evenly */
 
-/* Each edge is told once: told again at every turn of the loop, thousands of ends at a time
- * (a job of many processes that is killed) would cost the square of their number. */
+/* Kernel memory for the queue of one holder: a few of the largest records. A reader needs only the
+ * latest record, and there can be thousands of holders that nobody reads. */
+#define QUEUE_BYTES 32768
+
+/* Edge-triggered: with level-triggered events thousands of ends at once (a killed job of many
+ * processes) would be quadratic, because each turn of the loop would report all of them. */
 #define HANG_UP EPOLLET
 #define ROOM (EPOLLET | EPOLLOUT)
 #define EXIT (EPOLLET | EPOLLIN)
 
-/* One thing that keeps a lease alive: our end of a pair, or a process. */
+/* What keeps a lease alive: the daemon's end of a holder pair, or a bound process. */
 struct holder_entry {
 	struct holders *holders;
 	struct holder_entry *next, **link; /* in its bucket */
 	uint64_t lease;
 	pid_t pid;    /* 0: a holder */
-	bool leaving; /* of a lease that was dropped: what waits is its last record */
+	bool leaving; /* the lease was dropped, and its last record waits */
 	int fd;
 	sd_event_source *source;
-	void *waiting; /* the latest record, where the queue was full */
+	void *waiting; /* the latest record, if the queue was full */
 	size_t waiting_size;
 };
 
@@ -38,12 +48,130 @@ struct holders {
 	void *userdata;
 	size_t n;
 	struct holder_entry *buckets[BUCKETS];
-	struct holder_entry *leaving[HOLDERS_LEAVING_MAX]; /* a ring: each is alone in its place */
+	struct holder_entry *leaving[HOLDERS_LEAVING_MAX]; /* a ring of lists with one entry each */
 	unsigned next_leaving;
 };
 
 static int on_holder(sd_event_source *source, int fd, uint32_t events, void *userdata);
 static int on_process(sd_event_source *source, int fd, uint32_t events, void *userdata);
+
+/* ---- file descriptors and their names in the store -------------------------------------------- */
+
+/* Makes a pair: pair[0] stays here and can only send, pair[1] is the client's and can only receive. */
+static int new_pair(int pair[static 2])
+{
+	const int queue = QUEUE_BYTES;
+	int r;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+		return -errno;
+
+	/* Now the client cannot send. When its end is closed or shut down, both directions are shut
+	 * down here, which is EPOLLHUP. EPOLLRDHUP would be permanent. */
+	if (shutdown(pair[0], SHUT_RD) < 0 ||
+	    setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &queue, sizeof(queue)) < 0) {
+		r = -errno;
+		close(pair[0]);
+		close(pair[1]);
+		return r;
+	}
+	return 0;
+}
+
+/* Opens a pidfd of its own: a duplicate is the same file, which a client can bind to several leases
+ * and which the store keeps only once. */
+static int copy_pidfd(int pidfd, pid_t pid)
+{
+	struct pollfd end = { .fd = pidfd, .events = POLLIN };
+	int copy = fcntl(pidfd, F_DUPFD_CLOEXEC, 3), own;
+
+	if (copy < 0)
+		return -errno;
+	own = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (own < 0 && errno == ESRCH)
+		return copy;
+	if (own < 0)
+		own = -errno;
+	if (own < 0 || poll(&end, 1, 0) == 0) {
+		close(copy);
+		return own;
+	}
+	close(own); /* the process has ended: this may be another one with its pid */
+	return copy;
+}
+
+static bool is_end_of_pair(int fd)
+{
+	int domain = 0, type = 0;
+	socklen_t size = sizeof(int);
+
+	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX &&
+	       getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET;
+}
+
+/* The pid of a process that has ended is unknown: accept any. */
+static bool is_pidfd_of(int fd, pid_t pid)
+{
+	pid_t of;
+	uid_t uid;
+	int r = process_of_pidfd(fd, &of, &uid);
+
+	return r == -ESRCH || (r == 0 && of == pid);
+}
+
+/* Whether fd is the end of a holder (pid 0), or a pidfd of the process. */
+static bool is_entry_fd(int fd, pid_t pid)
+{
+	return pid ? is_pidfd_of(fd, pid) : is_end_of_pair(fd);
+}
+
+static void write_name(char name[static STORE_NAME_MAX], uint64_t lease, pid_t pid, uint64_t inode)
+{
+	if (pid)
+		snprintf(name, STORE_NAME_MAX, "lease-%" PRIu64 "-pid-%d", lease, (int)pid);
+	else
+		snprintf(name, STORE_NAME_MAX, "lease-%" PRIu64 "-%" PRIu64, lease, inode);
+}
+
+unsigned holders_most(uint64_t id)
+{
+	/* MAX_ARG_STRLEN (32 pages), less some room for other text. */
+	const unsigned names = 32 * 4096 - 128;
+	char name[STORE_NAME_MAX];
+
+	/* An id that takes years to reach, and the largest pid. An inode number is shorter. */
+	write_name(name, id < 10000000000 ? 10000000000 : id, 4194304, 0);
+	return names / ((unsigned)strlen(name) + 1);
+}
+
+static void entry_name(char name[static STORE_NAME_MAX], uint64_t lease, pid_t pid, int fd)
+{
+	struct stat st = { 0 };
+
+	fstat(fd, &st);
+	write_name(name, lease, pid, st.st_ino);
+}
+
+bool holders_parse_name(const char *name, uint64_t *ret_lease, pid_t *ret_pid)
+{
+	char again[STORE_NAME_MAX];
+	uint64_t lease, inode = 0;
+	int pid = 0;
+
+	if (sscanf(name, "lease-%" SCNu64 "-pid-%d", &lease, &pid) != 2 &&
+	    sscanf(name, "lease-%" SCNu64 "-%" SCNu64, &lease, &inode) != 2)
+		return false;
+	if (pid < 0 || (pid == 0 && inode == 0))
+		return false;
+	write_name(again, lease, pid, inode); /* refuses signs, leading zeros and more text */
+	if (strcmp(again, name) != 0)
+		return false;
+	*ret_lease = lease;
+	*ret_pid = pid;
+	return true;
+}
+
+/* ---- entries ---------------------------------------------------------------------------------- */
 
 static struct holder_entry **bucket(struct holders *holders, uint64_t lease)
 {
@@ -66,7 +194,7 @@ static void unlink_holder_entry(struct holder_entry *holder_entry)
 		holder_entry->next->link = holder_entry->link;
 }
 
-/* What the store knows stays there. */
+/* Leaves the store as it is. */
 static void holder_entry_free(struct holder_entry *holder_entry)
 {
 	if (holder_entry->link) {
@@ -86,7 +214,7 @@ static void holder_entry_freep(struct holder_entry *const *holder_entry)
 		holder_entry_free(*holder_entry);
 }
 
-/* Takes fd, also on failure. */
+/* Takes ownership of fd, also on failure. */
 static int holder_entry_new(struct holders *holders, uint64_t lease, pid_t pid, int fd,
 			    struct holder_entry **ret)
 {
@@ -103,7 +231,7 @@ static int holder_entry_new(struct holders *holders, uint64_t lease, pid_t pid, 
 
 	r = sd_event_add_io(holders->event, &holder_entry->source, fd, pid ? EXIT : HANG_UP,
 			    pid ? on_process : on_holder, holder_entry);
-	/* Ends are seen before requests that came at the same time. */
+	/* Ends are handled before requests that arrived at the same time. */
 	if (r >= 0)
 		r = sd_event_source_set_priority(holder_entry->source, SD_EVENT_PRIORITY_IMPORTANT);
 	if (r < 0)
@@ -130,7 +258,7 @@ static int holder_entry_store(const struct holder_entry *holder_entry)
 {
 	char name[STORE_NAME_MAX];
 
-	holder_fd_name(name, holder_entry->lease, holder_entry->pid, holder_entry->fd);
+	entry_name(name, holder_entry->lease, holder_entry->pid, holder_entry->fd);
 	return store_keep(holder_entry->holders->store, name, holder_entry->fd);
 }
 
@@ -139,8 +267,8 @@ static void holder_entry_forget(const struct holder_entry *holder_entry)
 	char name[STORE_NAME_MAX];
 
 	if (holder_entry->leaving)
-		return; /* as was done then */
-	holder_fd_name(name, holder_entry->lease, holder_entry->pid, holder_entry->fd);
+		return; /* done when the lease was dropped */
+	entry_name(name, holder_entry->lease, holder_entry->pid, holder_entry->fd);
 	store_forget(holder_entry->holders->store, name);
 }
 
@@ -150,8 +278,8 @@ static void keep_waiting(struct holder_entry *holder_entry, const void *record, 
 {
 	void *copy = malloc(size);
 
-	/* Without memory the older one stays: the reader still learns that there is news,
-	 * and what is true now it can ask. */
+	/* Without memory the older record stays: the holder still learns of a change, and can ask for
+	 * the present state. */
 	if (!copy)
 		return;
 	memcpy(copy, record, size);
@@ -161,7 +289,7 @@ static void keep_waiting(struct holder_entry *holder_entry, const void *record, 
 	sd_event_source_set_io_events(holder_entry->source, ROOM);
 }
 
-/* Returns whether it is sent, or never will be. */
+/* Returns false if the record has to wait; true if it was sent or never can be. */
 static bool send_record(const struct holder_entry *holder_entry, const void *record, size_t size)
 {
 	return send(holder_entry->fd, record, size, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0 ||
@@ -201,7 +329,7 @@ static int on_holder(sd_event_source *source, int fd, uint32_t events, void *use
 		return 0;
 	}
 
-	/* Gone before the callback, which may drop the rest of the lease. */
+	/* Freed before the callback, which may drop the whole lease. */
 	leaving = holder_entry->leaving;
 	holder_entry_end(holder_entry);
 	if (!leaving)
@@ -222,7 +350,7 @@ static int on_process(sd_event_source *source, int fd, uint32_t events, void *us
 	return 0;
 }
 
-/* ---- from start to end --------------------------------------------------------------- */
+/* ---- creation and end ---------------------------------------------------------------- */
 
 int holders_new(sd_event *event, struct store *store, const struct holders_callbacks *callbacks,
 		void *userdata, struct holders **ret)
@@ -256,7 +384,7 @@ struct holders *holders_free(struct holders *holders)
 	return NULL;
 }
 
-/* Takes fd, also on failure. */
+/* Takes ownership of fd, also on failure. */
 static int keep(struct holders *holders, uint64_t lease, pid_t pid, int fd)
 {
 	struct holder_entry *holder_entry;
@@ -275,7 +403,7 @@ int holders_add(struct holders *holders, uint64_t lease)
 {
 	int pair[2], r;
 
-	r = holder_fd_pair(pair);
+	r = new_pair(pair);
 	if (r < 0)
 		return r;
 	r = keep(holders, lease, 0, pair[0]);
@@ -292,7 +420,7 @@ int holders_bind(struct holders *holders, uint64_t lease, int pidfd, pid_t pid)
 
 	if (find_process(holders, lease, pid))
 		return -EEXIST;
-	fd = holder_fd_copy(pidfd, pid);
+	fd = copy_pidfd(pidfd, pid);
 	return fd < 0 ? fd : keep(holders, lease, pid, fd);
 }
 
@@ -318,7 +446,7 @@ int holders_adopt(struct holders *holders, uint64_t lease, pid_t pid, int fd)
 	struct holder_entry *holder_entry;
 	int r = 0;
 
-	if (!holder_fd_is(fd, pid))
+	if (!is_entry_fd(fd, pid))
 		r = -EINVAL;
 	else if (pid && find_process(holders, lease, pid))
 		r = -EEXIST;
@@ -335,13 +463,13 @@ void holders_tell(struct holders *holders, uint64_t lease, const void *record, s
 	     holder_entry = holder_entry->next) {
 		if (holder_entry->lease != lease || holder_entry->pid != 0)
 			continue;
-		/* Not past one that waits. */
+		/* Never overtake a record that waits. */
 		if (holder_entry->waiting || !send_record(holder_entry, record, size))
 			keep_waiting(holder_entry, record, size);
 	}
 }
 
-/* At most so many: the one that has been here the longest makes room. */
+/* Keeps the entry until its last record is sent. The ring replaces the oldest one. */
 static void let_leave(struct holder_entry *holder_entry)
 {
 	struct holders *holders = holder_entry->holders;

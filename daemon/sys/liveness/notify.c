@@ -14,7 +14,7 @@
 
 #include "util/fd.h"
 
-/* Newer managers close what they do not keep in a thread, which may come after the barrier. */
+/* Newer managers close a descriptor that they do not keep in a thread, perhaps after the barrier. */
 #define LATE_CLOSE_MSEC 5
 
 int notify_connect(int socket, const char *address)
@@ -28,7 +28,7 @@ int notify_connect(int socket, const char *address)
 		return -ENAMETOOLONG;
 	memcpy(un.sun_path, address, length);
 	if (address[0] == '@')
-		un.sun_path[0] = '\0'; /* an abstract name ends where it ends */
+		un.sun_path[0] = '\0'; /* an abstract name has no final NUL */
 	else
 		length++;
 	length += offsetof(struct sockaddr_un, sun_path);
@@ -54,7 +54,7 @@ int notify_send(int socket, const char *text, int fd)
 	return send_with_fd(socket, text, strlen(text), fd);
 }
 
-/* ---- the probe, which waits ---------------------------------------------------------- */
+/* ---- the probe ----------------------------------------------------------------------- */
 
 static int64_t now_msec(void)
 {
@@ -64,7 +64,7 @@ static int64_t now_msec(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* A hang-up counts without being asked for. */
+/* Waits for the events or a hang-up. */
 static int await(int fd, short events, int64_t deadline)
 {
 	struct pollfd end = { .fd = fd, .events = events };

@@ -8,27 +8,28 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include "sys/liveness/notify.h"
-#include "sys/liveness/store-internal.h"
 
 #define PATIENCE_MSEC 5000
+#define SO_LEASES_END "when gpuarbd stops or restarts, leases end"
 
 enum kind { KEEP, FORGET, BARRIER };
 
-/* What has to wait for room in the manager's queue. */
+/* A message that waits for room in the manager's queue. */
 struct message {
 	struct message *next;
 	enum kind kind;
-	int fd; /* ours; -1: none */
+	int fd; /* a copy; -1: none */
 	char text[];
 };
 
-/* In the order of the calls those that are DONE come first, and NEXT last. */
+/* Waiters are in the order of the calls: first those that are DONE, last those in NEXT. */
 enum stage {
-	NEXT,     /* for the barrier after the one under way */
-	SETTLING, /* for the one under way */
+	NEXT,     /* waits for the barrier after the present one */
+	SETTLING, /* waits for the present barrier */
 	DONE,     /* to be called back */
 };
 
@@ -40,6 +41,27 @@ struct waiter {
 	void *userdata;
 };
 
+struct store {
+	sd_event *event;
+	unsigned max;
+	char *address;
+	int socket; /* -1: no store */
+
+	int next_fd, end_fd; /* from an earlier process */
+	char *names, *next_name;
+
+	struct message *queue, **queue_end;
+	unsigned n_kept_back; /* messages of kind KEEP in the queue */
+	sd_event_source *room;
+
+	struct waiter *waiters, **waiters_end;
+	int barrier; /* hangs up when the manager has read all messages before it; -1: none */
+	sd_event_source *passed;
+	sd_event_source *deliver; /* runs callbacks that became due outside of the loop */
+	int failed;               /* the first error since the last barrier was sent */
+	int barrier_failed;       /* the first error before that barrier */
+};
+
 static void close_fd(int *fd)
 {
 	if (*fd >= 0)
@@ -47,7 +69,7 @@ static void close_fd(int *fd)
 	*fd = -1;
 }
 
-/* ---- who waits ----------------------------------------------------------------------- */
+/* ---- waiters ------------------------------------------------------------------------- */
 
 static bool advance(struct store *store, enum stage from, enum stage to, int r)
 {
@@ -69,7 +91,7 @@ static void append(struct store *store, struct waiter *waiter)
 	store->waiters_end = &waiter->next;
 }
 
-/* Callbacks may bring new ones. */
+/* A callback may add waiters. */
 static void deliver(struct store *store)
 {
 	struct waiter *waiter;
@@ -111,7 +133,7 @@ static void stop_barrier(struct store *store)
 	close_fd(&store->barrier);
 }
 
-/* From here on there is no store. */
+/* Gives up the store. */
 static void lose(struct store *store, int r)
 {
 	store->room = sd_event_source_disable_unref(store->room);
@@ -125,7 +147,7 @@ static void lose(struct store *store, int r)
 		sd_event_source_set_enabled(store->deliver, SD_EVENT_ONESHOT);
 }
 
-/* What went wrong before a barrier is for those to know who wait for it. */
+/* Those who wait for a barrier are told the first error before it. */
 static void account(struct store *store, enum kind kind, int r)
 {
 	if (r < 0 && store->failed == 0)
@@ -221,7 +243,8 @@ int store_keep(struct store *store, const char *name, int fd)
 		return -EINVAL;
 	if (fd < 0)
 		return -EBADF;
-	/* What ends while no daemon runs is for the next one to see: the manager would drop it. */
+	/* FDPOLL=0: without it the manager would drop an end that hangs up while no daemon runs, and
+	 * the next daemon could not see that it has ended. */
 	snprintf(text, sizeof(text), "FDSTORE=1\nFDPOLL=0\nFDNAME=%s", name);
 	return hand_over(store, KEEP, text, fd);
 }
@@ -250,7 +273,7 @@ static int start_barrier(struct store *store)
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
 	store->barrier = ends[0];
-	/* A hang-up comes unasked. */
+	/* EPOLLHUP needs no flag. */
 	r = sd_event_add_io(store->event, &store->passed, store->barrier, 0, on_passed, store);
 	if (r >= 0)
 		r = hand_over(store, BARRIER, "BARRIER=1", ends[1]);
@@ -268,7 +291,8 @@ static int on_passed(sd_event_source *source, int fd, uint32_t events, void *use
 	(void)source, (void)fd, (void)events;
 	stop_barrier(store);
 
-	/* With the manager goes what it has not read yet, which looks like a barrier passed. */
+	/* If the manager ends before it reads the messages, the barrier hangs up as well: reconnect to
+	 * find out. */
 	r = notify_connect(store->socket, store->address);
 	if (r < 0) {
 		lose(store, r);
@@ -303,7 +327,7 @@ int store_settle(struct store *store, store_settled_t settled, void *userdata)
 			free(waiter);
 			if (store_works(store))
 				return r;
-			settled(userdata, r); /* the manager has gone: there is no store */
+			settled(userdata, r); /* the manager has ended: no store */
 			return 0;
 		}
 		waiter->stage = SETTLING;
@@ -312,7 +336,112 @@ int store_settle(struct store *store, store_settled_t settled, void *userdata)
 	return 0;
 }
 
-/* ---- from start to end --------------------------------------------------------------- */
+/* ---- the environment ----------------------------------------------------------------------- */
+
+static int take_over(struct store *store, struct diagnostics *diagnostics)
+{
+	const char *names = getenv("LISTEN_FDNAMES");
+	int n;
+
+	store->names = store->next_name = strdup(names ? names : "");
+	if (!store->names)
+		return -ENOMEM;
+	n = sd_listen_fds(true);
+	if (n < 0)
+		diagnostics_add(diagnostics, false,
+				"LISTEN_FDS, LISTEN_PID: %s: leases of an earlier gpuarbd "
+				"end",
+				strerror(-n));
+	store->next_fd = SD_LISTEN_FDS_START;
+	store->end_fd = SD_LISTEN_FDS_START + (n > 0 ? n : 0);
+	return 0;
+}
+
+static unsigned read_max(void)
+{
+	const char *text = getenv("FDSTORE");
+	unsigned long long max;
+	char *end;
+
+	if (!text || text[0] < '0' || text[0] > '9')
+		return UINT_MAX;
+	max = strtoull(text, &end, 10);
+	return *end || max > UINT_MAX ? UINT_MAX : (unsigned)max;
+}
+
+static void explain(struct diagnostics *diagnostics, const char *address, int r)
+{
+	if (r == -ENOSPC)
+		diagnostics_add(
+			diagnostics, false,
+			"the service manager keeps no file descriptors for this "
+			"service (FileDescriptorStoreMax=), or has no room for more: " SO_LEASES_END);
+	else if (r == -ETIMEDOUT)
+		diagnostics_add(diagnostics, false,
+				"the service manager does not answer (NOTIFY_SOCKET=%s) and "
+				"keeps no file descriptors: " SO_LEASES_END,
+				address);
+	else
+		diagnostics_add(
+			diagnostics, false,
+			"no file descriptors can be kept (NOTIFY_SOCKET=%s: %s): " SO_LEASES_END,
+			address, strerror(-r));
+}
+
+static int probe(const struct store *store, int patience_msec)
+{
+	int r = notify_probe(store->socket, patience_msec);
+
+	/* A manager that gave descriptors back has a store, even if it is full of them. */
+	return r == -ENOSPC && store->next_fd < store->end_fd ? 0 : r;
+}
+
+static int find_manager(struct store *store, int patience_msec, struct diagnostics *diagnostics)
+{
+	const char *address = getenv("NOTIFY_SOCKET");
+	int r;
+
+	if (!address) {
+		diagnostics_add(
+			diagnostics, false,
+			"there is no service manager that keeps file descriptors: " SO_LEASES_END);
+		return 0;
+	}
+	store->address = strdup(address);
+	if (!store->address)
+		return -ENOMEM;
+	store->socket = notify_open(address);
+	r = store->socket < 0 ? store->socket : probe(store, patience_msec);
+	if (r < 0) {
+		explain(diagnostics, address, r);
+		if (store->socket >= 0)
+			close(store->socket);
+		store->socket = -1;
+		return 0;
+	}
+	store->max = read_max();
+	return 0;
+}
+
+int store_take(struct store *store, char name[static STORE_NAME_MAX], int *ret)
+{
+	const char *next;
+	int fd;
+
+	while (store->next_fd < store->end_fd) {
+		fd = store->next_fd++;
+		next = strsep(&store->next_name, ":");
+		snprintf(name, STORE_NAME_MAX, "%s", next ? next : "");
+		if (strcmp(name, NOTIFY_PROBE) != 0) {
+			*ret = fd;
+			return 1;
+		}
+		close(fd); /* left by a process that died during its probe */
+	}
+	return 0;
+}
+
+/* ---- creation and end ---------------------------------------------------------------------- */
 
 static int watch_room(struct store *store)
 {
@@ -336,13 +465,13 @@ int store_new_patient(sd_event *event, int patience_msec, struct store **ret,
 	store->queue_end = &store->queue;
 	store->waiters_end = &store->waiters;
 
-	r = store_take_over(store, diagnostics);
+	r = take_over(store, diagnostics);
 	if (r >= 0)
 		r = sd_event_add_defer(event, &store->deliver, on_deliver, store);
 	if (r >= 0)
 		r = sd_event_source_set_enabled(store->deliver, SD_EVENT_OFF);
 	if (r >= 0)
-		r = store_find_manager(store, patience_msec, diagnostics);
+		r = find_manager(store, patience_msec, diagnostics);
 	if (r >= 0 && store_works(store))
 		r = watch_room(store);
 	if (r < 0)

@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * The service manager's fd store: what is kept there outlives this process. sd_notify(3),
- * FDSTORE=1; over a socket of our own, since sd_notify() may block.
+ * The service manager's store of file descriptors (sd_notify(3), FDSTORE=1), which survive this
+ * process. Messages go over a socket of its own, because sd_notify() may block.
  *
- * The manager says nothing when it throws an fd away because its store is full, so what is
- * kept is counted against store_max(), which must never be passed.
+ * The manager drops a descriptor silently if its store is full: callers count what they keep and
+ * never exceed store_max().
  */
 
 #include <stdbool.h>
@@ -18,44 +18,46 @@
 
 #define STORE_NAME_MAX 64U
 
-/* So many fds, copies of those that are kept, wait for the manager to read what was sent
- * before. Files for them, and one for the barrier, have to be left free. */
+/* At most this many copies of kept descriptors wait until the manager reads earlier messages. The
+ * limit of open files must have room for them and one barrier. */
 #define STORE_QUEUE_MAX 1024U
 
 struct store;
 
 /*
- * Takes over what is in the environment: NOTIFY_SOCKET, FDSTORE (the size of the store, where
- * the manager says it), and LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES, which it unsets.
- * Finds out, with a pair that it keeps for a moment, whether the manager has a store with
- * room: the only thing here that waits, for at most five seconds. A note says what a restart
- * will do to leases where there is none. -errno where nothing can be said at all.
+ * Reads the environment: NOTIFY_SOCKET, FDSTORE (the size of the store, if the manager tells it), and
+ * LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES, which are unset. Probes with a socket pair whether the
+ * manager has a store with room: the only call that waits, for at most patience_msec, by default five
+ * seconds. If there is no store, a diagnostic says what a restart does to leases. -errno if that could
+ * not be found out.
  */
 int store_new(sd_event *event, struct store **ret, struct diagnostics *diagnostics);
-struct store *store_free(struct store *store); /* what is kept stays kept; takes NULL */
+int store_new_patient(sd_event *event, int patience_msec, struct store **ret,
+		      struct diagnostics *diagnostics);
+struct store *store_free(struct store *store); /* takes NULL; kept descriptors stay in the store */
 DEFINE_CLEANUP(struct store *, store_free)
 
-bool store_works(const struct store *store);   /* no longer, once the manager has gone */
-unsigned store_max(const struct store *store); /* UINT_MAX: the manager does not say */
+bool store_works(const struct store *store);   /* false after the manager ended */
+unsigned store_max(const struct store *store); /* UINT_MAX: unknown */
 
-/* The next fd that an earlier process kept, close-on-exec, and the caller's. 0: none left. */
+/* Returns 1 and the next descriptor of an earlier process (close-on-exec, owned by the caller), or
+ * 0 if there are no more. */
 int store_take(struct store *store, char name[static STORE_NAME_MAX], int *ret);
 
-/* Keeps a copy of fd under a name of small letters, digits and dashes. Without a store it
- * does nothing. -EAGAIN (STORE_QUEUE_MAX), -ENOMEM and others where it could not be handed
- * over. The manager takes a file that it has already, under whatever name, for the same and
- * does not keep it once more: each fd here must have been opened by itself. */
+/* Keeps a copy of fd under a name of small letters, digits and dashes. Does nothing without a store.
+ * -EAGAIN (STORE_QUEUE_MAX), -ENOMEM and others if it could not be sent. Every fd must be an open file
+ * of its own: the manager does not keep a duplicate of one that it has, whatever its name. */
 int store_keep(struct store *store, const char *name, int fd);
 
-/* Forgets all that has this name. */
+/* Removes all descriptors of this name. */
 void store_forget(struct store *store, const char *name);
 
 /*
- * Calls back when the manager has all that was kept so far: at once without a store, else
- * from the loop, in the order of the calls. r < 0: it is not known to have it (the manager
- * is gone, or no memory was left for something that had to wait for room). What still waits
- * is called back with -ECANCELED by store_free(), which a callback must not call itself. One
- * barrier (BARRIER=1) serves all that wait. -ENOMEM, -EMFILE and others: no callback comes.
+ * Calls back when the manager has everything that was kept so far: at once without a store, else from
+ * the loop, in the order of the calls. r < 0: it may not have it, because it ended or because there was
+ * no memory for a message that had to wait. store_free() calls the rest back with -ECANCELED; a callback
+ * must not call it. One barrier (BARRIER=1) serves all waiters. -ENOMEM, -EMFILE and others: there will
+ * be no callback.
  */
 typedef void (*store_settled_t)(void *userdata, int r);
 int store_settle(struct store *store, store_settled_t settled, void *userdata);
