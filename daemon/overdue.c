@@ -21,7 +21,7 @@
 #include "util/log.h"
 #include "sys/process.h"
 
-#define PATIENCE_USEC UINT64_C(15000000)
+#define ANSWER_USEC UINT64_C(15000000) /* gpuarb-enforce gives the service manager 10 s */
 
 static void on_done(void *userdata, uint64_t tag, int r, const char *sentence)
 {
@@ -33,7 +33,7 @@ static void on_done(void *userdata, uint64_t tag, int r, const char *sentence)
 
 int overdue_start(struct daemon *daemon)
 {
-	return enforce_new(daemon->event, daemon->options->enforce, PATIENCE_USEC, on_done, daemon,
+	return enforce_new(daemon->event, daemon->options->enforce, ANSWER_USEC, on_done, daemon,
 			   &daemon->enforce);
 }
 
@@ -149,9 +149,9 @@ static bool is_of(const struct lease *lease, pid_t pid)
 	return false;
 }
 
-/* The unit of the lease, where there is nobody in it who is not the lease's. Not where an agent
- * follows for it: systemd 252 thaws no unit whose main process was killed, and the agent would
- * be frozen until the unit's stop times out. */
+/* Finds the unit of the lease, if every process in it belongs to the lease. An agent in the unit does
+ * not: systemd 252 does not thaw a unit whose main process was killed, and the agent would stay frozen
+ * until the stop of the unit times out. */
 static bool find_unit(const struct lease *lease, struct unit_place *place, char *why, size_t size)
 {
 	_cleanup_(freep) pid_t *pids = NULL;
@@ -216,7 +216,7 @@ void overdue_thaw(struct daemon *daemon, const struct lease *lease)
 	char why[512];
 
 	if (lease->n_bound == 0 || unit_of_process(lease->bound[0], &place) < 0)
-		return; /* with nobody left in it there is nothing to thaw */
+		return; /* no process of the lease is left in the unit */
 	if (enforce_thaw(daemon->enforce, place.unit, lease->id, why, sizeof(why)) < 0)
 		log_warning("lease %" PRIu64 ": cannot thaw %s: %s", lease->id, place.unit, why);
 	else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What a daemon leaves to the next: leases in files, and what they live by in the service
- * manager's store. */
+/* Recovers the leases of an earlier daemon: the leases from their files, and their holders and
+ * bound processes from the service manager. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -13,7 +13,7 @@
 #include "daemon.h"
 #include "util/log.h"
 
-/* What cannot be in the ledger is set aside: -EINVAL. -ENOMEM: nothing can be said of it. */
+/* -EINVAL: the lease contradicts itself, the hardware or another lease, and its file is set aside. */
 static int adopt_lease(struct daemon *daemon, struct state_lease *saved,
 		       struct diagnostics *diagnostics)
 {
@@ -33,17 +33,17 @@ static int adopt_lease(struct daemon *daemon, struct state_lease *saved,
 	return r;
 }
 
-struct stored_fds_fd {
+/* A file descriptor that the service manager kept. */
+struct stored_fd {
 	char name[STORE_NAME_MAX];
-	uint64_t lease; /* 0: the name is none of ours */
-	pid_t pid;
+	uint64_t lease; /* 0: the name is not from gpuarbd */
+	pid_t pid;      /* of a pidfd; 0: the fd is a holder */
 	int fd;
-	bool spoilt; /* what was saved of the lease could not be believed */
+	bool damaged; /* the file of the lease was set aside */
 };
 
-/* What the service manager kept. */
 struct stored_fds {
-	struct stored_fds_fd *list;
+	struct stored_fd *list;
 	size_t n;
 };
 
@@ -57,12 +57,12 @@ static void stored_fds_done(struct stored_fds *stored_fds)
 
 static int stored_fds_take(struct store *store, struct stored_fds *stored_fds)
 {
-	struct stored_fds_fd next = { 0 }, *more;
+	struct stored_fd next = { 0 }, *more;
 
 	while (store_take(store, next.name, &next.fd) > 0) {
 		if (!holders_parse_name(next.name, &next.lease, &next.pid))
 			next.lease = 0;
-		/* Grows by halves: thousands are not rare. */
+		/* Doubles: a daemon can have thousands of them. */
 		more = (stored_fds->n & (stored_fds->n - 1))
 			       ? stored_fds->list
 			       : reallocarray(stored_fds->list,
@@ -79,14 +79,14 @@ static int stored_fds_take(struct store *store, struct stored_fds *stored_fds)
 
 static int by_lease(const void *a, const void *b)
 {
-	const struct stored_fds_fd *x = a, *y = b;
+	const struct stored_fd *x = a, *y = b;
 
 	return (x->lease > y->lease) - (x->lease < y->lease);
 }
 
 static bool stored_fds_has(const struct stored_fds *stored_fds, uint64_t lease)
 {
-	const struct stored_fds_fd key = { .lease = lease };
+	const struct stored_fd key = { .lease = lease };
 
 	return stored_fds->n > 0 &&
 	       bsearch(&key, stored_fds->list, stored_fds->n, sizeof(key), by_lease) != NULL;
@@ -101,15 +101,15 @@ static int load(struct daemon *daemon, uint64_t id, struct stored_fds *stored_fd
 	if (r >= 0)
 		r = adopt_lease(daemon, saved, diagnostics);
 	if (r != -EINVAL)
-		return r; /* not without what cannot be read now */
+		return r; /* a file that cannot be read now must not be lost */
 	journal_events_lost(id);
 	for (size_t i = 0; i < stored_fds->n; i++)
-		stored_fds->list[i].spoilt |= stored_fds->list[i].lease == id;
+		stored_fds->list[i].damaged |= stored_fds->list[i].lease == id;
 	return 0;
 }
 
-/* Leases that something was kept of come first: should a file be left of one that has ended,
- * it is not to stand in their way. */
+/* First the leases that a stored fd belongs to: a file that was left of an ended lease must not
+ * take their resources. */
 static int load_leases(struct daemon *daemon, struct stored_fds *stored_fds,
 		       struct diagnostics *diagnostics)
 {
@@ -130,48 +130,48 @@ static int load_leases(struct daemon *daemon, struct stored_fds *stored_fds,
 	return r;
 }
 
-/* A lease that was set aside has ended for who holds it: it is told why. */
-static void tell_gone(struct daemon *daemon, const struct stored_fds_fd *kept)
+/* Tells a holder that its lease has ended because the file was set aside. */
+static void tell_damaged(struct daemon *daemon, const struct stored_fd *stored)
 {
 	_cleanup_(lease_freep) struct lease *lease = NULL;
 
-	if (kept->pid != 0 || lease_new(1, &lease) < 0)
+	if (stored->pid != 0 || lease_new(1, &lease) < 0)
 		return;
 	lease->n_partitions = 0;
-	lease->id = kept->lease;
+	lease->id = stored->lease;
 	lease->state = STATE_ENDING;
 	snprintf(lease->reason, sizeof(lease->reason),
 		 "its saved state was damaged when gpuarbd was restarted");
-	publish_to_holder(daemon, lease, kept->fd);
+	publish_to_holder(daemon, lease, stored->fd);
 }
 
 /* Takes the fd. */
-static int adopt_fd(struct daemon *daemon, struct stored_fds_fd *kept)
+static int adopt_fd(struct daemon *daemon, struct stored_fd *stored)
 {
-	int r, fd = kept->fd;
+	int r, fd = stored->fd;
 
-	if (kept->spoilt)
-		tell_gone(daemon, kept);
-	if (!kept->lease || !ledger_find(daemon->arbiter, kept->lease)) {
-		store_forget(daemon->liveness.store, kept->name);
+	if (stored->damaged)
+		tell_damaged(daemon, stored);
+	if (!stored->lease || !ledger_find(daemon->arbiter, stored->lease)) {
+		store_forget(daemon->liveness.store, stored->name);
 		return 0;
 	}
-	kept->fd = -1;
-	r = holders_adopt(daemon->liveness.holders, kept->lease, kept->pid, fd);
+	stored->fd = -1;
+	r = holders_adopt(daemon->liveness.holders, stored->lease, stored->pid, fd);
 	if (r == -EEXIST)
-		return 0; /* the same process once more: what is kept under its name is good */
+		return 0; /* the same process twice: the fd that is stored under this name is fine */
 	if (r == -EINVAL) {
 		log_warning("lease %" PRIu64 ": the stored file descriptor %s is unusable",
-			    kept->lease, kept->name);
-		store_forget(daemon->liveness.store, kept->name);
+			    stored->lease, stored->name);
+		store_forget(daemon->liveness.store, stored->name);
 		return 0;
 	}
 	if (r < 0)
 		return r;
-	if (kept->pid == 0)
-		arbiter_add_holder(daemon->arbiter, kept->lease);
-	else if (arbiter_bind(daemon->arbiter, kept->lease, kept->pid) < 0)
-		holders_unbind(daemon->liveness.holders, kept->lease, kept->pid);
+	if (stored->pid == 0)
+		arbiter_add_holder(daemon->arbiter, stored->lease);
+	else if (arbiter_bind(daemon->arbiter, stored->lease, stored->pid) < 0)
+		holders_unbind(daemon->liveness.holders, stored->lease, stored->pid);
 	return 0;
 }
 
@@ -184,28 +184,28 @@ static int adopt_fds(struct daemon *daemon, struct stored_fds *stored_fds)
 	return r;
 }
 
-/* What the daemon before has saved it need not have told any more. */
+/* The earlier daemon may have crashed between saving a change and publishing it. */
 static void tell_again(struct daemon *daemon)
 {
 	for (size_t i = 0; i < daemon->arbiter->n_leases; i++)
 		publish_to_holders(daemon, daemon->arbiter->leases[i]);
 }
 
-/* A saved lease that nothing was kept of has lost its holders with the daemon before. */
+/* Ends the saved leases of which no holder and no bound process was kept. */
 static void end_orphans(struct arbiter *arbiter)
 {
-	/* From the end: one that waited leaves the list at once. */
+	/* Backwards: arbiter_end() removes a waiting lease at once. */
 	for (size_t i = arbiter->n_leases; i-- > 0;) {
 		if (arbiter->leases[i]->state == STATE_ENDING || lease_alive(arbiter->leases[i]))
 			continue;
 		arbiter->leases[i]->revoked = true;
 		arbiter_end(arbiter, arbiter->leases[i], RESULT_OK,
-			    "gpuarbd was restarted, and no service manager kept the holders");
+			    "gpuarbd was restarted, and no holder of the lease was kept");
 	}
 }
 
-/* Tells of those that go on; how many. */
-static size_t tell_alive(const struct daemon *daemon)
+/* Returns how many leases were recovered. */
+static size_t log_recovered(const struct daemon *daemon)
 {
 	size_t n = 0;
 
@@ -222,7 +222,7 @@ int recover_leases(struct daemon *daemon)
 {
 	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	_cleanup_(stored_fds_done) struct stored_fds stored_fds = { 0 };
-	size_t n, alive;
+	size_t n, recovered;
 	int r;
 
 	r = stored_fds_take(daemon->liveness.store, &stored_fds);
@@ -239,14 +239,14 @@ int recover_leases(struct daemon *daemon)
 	r = adopt_fds(daemon, &stored_fds);
 	if (r < 0)
 		return r;
-	arbiter_adopted(daemon->arbiter); /* which may take back what was not told yet */
+	arbiter_adopted(daemon->arbiter);
 	tell_again(daemon);
 	arbiter_expire(daemon->arbiter, daemon_now_usec());
 	end_orphans(daemon->arbiter);
 	if (daemon->arbiter->settings->revoke_on_reload)
 		arbiter_review(daemon->arbiter);
-	alive = tell_alive(daemon);
+	recovered = log_recovered(daemon);
 	if (n > 0)
-		log_notice("recovered %zu of %zu lease%s", alive, n, n == 1 ? "" : "s");
+		log_notice("recovered %zu of %zu lease%s", recovered, n, n == 1 ? "" : "s");
 	return 0;
 }
