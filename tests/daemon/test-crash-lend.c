@@ -207,14 +207,14 @@ static void check_revoked(struct cut *cut)
 
 #define SETTINGS "activate-grace = 1h\n" GROW_NEVER
 
-TEST(an_activation_that_is_cut_off)
+TEST(a_crash_during_activate_is_recovered)
 {
 	NEEDS_DAEMON();
 	cut_everywhere(SETTINGS,
 		       &(const struct cutting){ .make = make_activate, .check = check_activated });
 }
 
-TEST(an_acknowledgement_that_lets_a_lease_be_active_and_is_cut_off)
+TEST(a_crash_during_the_acknowledgement_of_a_borrower_is_recovered)
 {
 	NEEDS_DAEMON();
 	cut_everywhere(SETTINGS, &(const struct cutting){ .before = activate_it,
@@ -222,7 +222,7 @@ TEST(an_acknowledgement_that_lets_a_lease_be_active_and_is_cut_off)
 							  .check = check_acknowledged });
 }
 
-TEST(a_deactivation_that_is_cut_off)
+TEST(a_crash_during_deactivate_is_recovered)
 {
 	NEEDS_DAEMON();
 	cut_everywhere(SETTINGS, &(const struct cutting){ .before = activate_all_of_it,
@@ -230,7 +230,7 @@ TEST(a_deactivation_that_is_cut_off)
 							  .check = check_deactivated });
 }
 
-TEST(a_revocation_that_is_cut_off)
+TEST(a_crash_during_revoke_is_recovered)
 {
 	NEEDS_DAEMON();
 	cut_everywhere(SETTINGS,

@@ -166,7 +166,7 @@ TEST(wrong_signatures_and_paths_are_errors)
 
 /* ---- limits ------------------------------------------------------------------------ */
 
-TEST(limits_are_told_and_are_of_what_there_is_now)
+TEST(limits_count_present_leases_and_are_named)
 {
 	sd_bus *bus, *user, *other;
 	struct live_lease a, b;
@@ -194,7 +194,7 @@ TEST(limits_are_told_and_are_of_what_there_is_now)
 	depart(&rig, bus);
 }
 
-TEST(one_user_cannot_have_all_holders)
+TEST(one_user_can_have_half_of_the_holders)
 {
 	sd_bus *bus, *user, *other;
 	struct live_lease lease;
@@ -261,7 +261,7 @@ static void cycle(sd_bus *bus, unsigned n)
 	}
 }
 
-TEST(ten_thousand_leases_leave_nothing)
+TEST(ten_thousand_leases_leave_nothing_behind)
 {
 	unsigned long resident;
 	struct rig rig;
@@ -344,7 +344,7 @@ TEST(few_file_descriptors_mean_fewer_leases)
 }
 
 /* Of connections that the daemon does not know yet, so that its calls wait. */
-TEST(calls_that_are_full_of_file_descriptors_do_not_bring_it_down)
+TEST(calls_full_of_file_descriptors_do_no_harm)
 {
 	enum { CLIENTS = 20, CALLS = 100, FDS = 16 };
 	static struct answer answers[CLIENTS][CALLS];

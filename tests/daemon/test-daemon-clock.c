@@ -63,7 +63,7 @@ static void arrive(struct rig *rig, const char *watchdog_usec)
 	CHECK(unsetenv("WATCHDOG_USEC") == 0);
 }
 
-TEST(neither_suspend_nor_a_date_brings_the_watchdog_nearer)
+TEST(neither_suspend_nor_a_new_date_triggers_the_watchdog)
 {
 	struct timers timers;
 	struct rig rig;
@@ -81,7 +81,7 @@ TEST(neither_suspend_nor_a_date_brings_the_watchdog_nearer)
 	rig_done(&rig);
 }
 
-TEST(a_daemon_that_stood_still_feeds_the_watchdog_again)
+TEST(a_stopped_and_continued_daemon_feeds_the_watchdog_again)
 {
 	struct rig rig;
 

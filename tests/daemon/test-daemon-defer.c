@@ -53,7 +53,7 @@ static bool added_is(const struct stage *s, const char *name, const char *text)
 
 /* ---- granted ----------------------------------------------------------------------------- */
 
-TEST(who_would_not_wait_is_answered_when_borrowers_have_given_way)
+TEST(reserve_without_wait_is_answered_when_borrowers_have_given_back)
 {
 	struct answer answer;
 	struct live_lease lease;
@@ -77,7 +77,7 @@ TEST(who_would_not_wait_is_answered_when_borrowers_have_given_way)
 	depart(&s);
 }
 
-TEST(what_nobody_has_borrowed_is_granted_at_once)
+TEST(reserve_without_borrowers_is_granted_at_once)
 {
 	static struct stage s;
 
@@ -90,7 +90,7 @@ TEST(what_nobody_has_borrowed_is_granted_at_once)
 	depart(&s);
 }
 
-TEST(who_would_wait_is_told_so_at_once)
+TEST(reserve_with_wait_is_answered_as_waiting_at_once)
 {
 	struct live_lease lease;
 	static struct stage s;
@@ -144,7 +144,7 @@ TEST(a_plan_does_not_wait_for_borrowers)
 
 /* ---- not granted ------------------------------------------------------------------------- */
 
-TEST(a_borrower_that_does_not_answer_is_no_capacity)
+TEST(a_borrower_without_answer_is_no_capacity)
 {
 	static struct stage s;
 
@@ -156,7 +156,7 @@ TEST(a_borrower_that_does_not_answer_is_no_capacity)
 	depart(&s);
 }
 
-TEST(who_waits_for_a_borrower_waits_as_long_as_it_said)
+TEST(a_lease_waits_for_a_borrower_until_its_deadline)
 {
 	struct live_record record;
 	struct live_lease lease;
@@ -173,7 +173,7 @@ TEST(who_waits_for_a_borrower_waits_as_long_as_it_said)
 	depart(&s);
 }
 
-TEST(a_lease_that_ends_before_it_is_granted_is_refused)
+TEST(a_lease_that_ends_before_the_answer_is_refused)
 {
 	struct answer answer;
 	static struct stage s;
@@ -189,7 +189,7 @@ TEST(a_lease_that_ends_before_it_is_granted_is_refused)
 	depart(&s);
 }
 
-TEST(a_lease_that_is_revoked_before_it_is_granted_is_not_permitted)
+TEST(a_lease_that_is_revoked_before_the_answer_is_not_permitted)
 {
 	struct answer answer;
 	struct live_lease lease;
@@ -208,7 +208,7 @@ TEST(a_lease_that_is_revoked_before_it_is_granted_is_not_permitted)
 	depart(&s);
 }
 
-TEST(a_daemon_that_stops_answers_who_is_not_granted_yet)
+TEST(a_stopping_daemon_answers_deferred_calls)
 {
 	struct answer answer;
 	static struct stage s;
@@ -226,7 +226,7 @@ TEST(a_daemon_that_stops_answers_who_is_not_granted_yet)
 
 /* ---- who has gone ------------------------------------------------------------------------ */
 
-TEST(a_client_that_goes_before_its_answer_leaves_nothing)
+TEST(a_client_that_disconnects_before_its_answer_leaves_nothing)
 {
 	static struct stage s;
 	struct answer answer;

@@ -137,7 +137,7 @@ static void await_text(struct stage *s, const struct live_lease *lease, const ch
 
 /* ---- what is seen ------------------------------------------------------------------------ */
 
-TEST(an_acknowledgement_that_is_not_true_gives_nothing_to_anybody)
+TEST(a_false_acknowledgement_frees_no_cu)
 {
 	struct book_part part;
 	static struct stage s;
@@ -163,7 +163,7 @@ TEST(an_acknowledgement_that_is_not_true_gives_nothing_to_anybody)
 	depart(&s);
 }
 
-TEST(an_acknowledgement_that_is_true_is_believed_when_it_was_seen)
+TEST(a_true_acknowledgement_counts_when_it_is_verified)
 {
 	struct book_part part;
 	static struct stage s;
@@ -182,7 +182,7 @@ TEST(an_acknowledgement_that_is_true_is_believed_when_it_was_seen)
 	depart(&s);
 }
 
-TEST(what_cannot_be_read_any_more_is_believed)
+TEST(acknowledgements_are_accepted_when_descriptors_become_unreadable)
 {
 	static struct stage s;
 
@@ -202,7 +202,7 @@ TEST(what_cannot_be_read_any_more_is_believed)
 	}
 }
 
-TEST(what_can_be_read_again_has_to_be_true_again)
+TEST(acknowledgements_are_verified_when_descriptors_become_readable)
 {
 	struct book_part part;
 	static struct stage s;
@@ -237,7 +237,7 @@ TEST(what_can_be_read_again_has_to_be_true_again)
 	depart(&s);
 }
 
-TEST(a_borrower_that_takes_more_later_is_verified_no_more)
+TEST(a_borrower_that_widens_a_queue_loses_the_tier_verified)
 {
 	struct book_part part;
 	static struct stage s;
@@ -266,7 +266,7 @@ static void end_on_hardware(struct stage *s)
 	s->pid = 0;
 }
 
-TEST(who_acknowledges_what_is_not_true_is_killed_and_its_cus_are_given_on_when_its_queues_are_gone)
+TEST(a_false_acknowledgement_is_killed_and_its_cus_are_granted_when_its_queues_are_gone)
 {
 	static struct stage s;
 
@@ -282,7 +282,7 @@ TEST(who_acknowledges_what_is_not_true_is_killed_and_its_cus_are_given_on_when_i
 	depart(&s);
 }
 
-TEST(a_revoked_lease_whose_queues_stay_is_killed)
+TEST(a_revoked_lease_that_keeps_its_queues_is_killed)
 {
 	static struct stage s;
 
@@ -298,7 +298,7 @@ TEST(a_revoked_lease_whose_queues_stay_is_killed)
 	depart(&s);
 }
 
-TEST(who_acknowledges_its_revocation_and_goes_on_is_killed_all_the_same)
+TEST(a_process_that_goes_on_after_acknowledging_its_revocation_is_killed)
 {
 	struct live_record record;
 	static struct stage s;
@@ -348,7 +348,7 @@ static void await_end(pid_t pid)
 
 /* The process that reserved is this one: what it starts uses the lease, but only a bound process and
  * its children are known to live for it. The parent uses no KFD device: it is not killed. */
-TEST(a_child_that_uses_the_gpu_is_killed_and_its_parent_that_does_not_is_spared)
+TEST(a_child_that_uses_the_gpu_is_killed_and_its_idle_parent_is_not)
 {
 	pid_t parent, child, other;
 	static struct stage s;

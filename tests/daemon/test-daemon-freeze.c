@@ -107,7 +107,7 @@ static bool was_asked(struct stage *s, const char *method)
 	return fake_systemd_was_asked(&s->systemd, call);
 }
 
-TEST(a_unit_is_frozen_until_nobody_needs_what_it_has)
+TEST(a_unit_stays_frozen_while_its_cus_are_needed)
 {
 	static struct stage s;
 
@@ -122,7 +122,7 @@ TEST(a_unit_is_frozen_until_nobody_needs_what_it_has)
 	depart(&s);
 }
 
-TEST(a_unit_is_thawed_when_its_lease_is_gone)
+TEST(a_unit_is_thawed_when_its_lease_is_removed)
 {
 	static struct stage s;
 
@@ -137,7 +137,7 @@ TEST(a_unit_is_thawed_when_its_lease_is_gone)
 	depart(&s);
 }
 
-TEST(a_unit_with_somebody_else_in_it_is_not_frozen)
+TEST(a_unit_with_a_foreign_process_is_not_frozen)
 {
 	static struct stage s;
 	const char *said;

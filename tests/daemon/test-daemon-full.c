@@ -81,7 +81,7 @@ static void start_without_room(void)
 	done(&rig);
 }
 
-TEST(without_room_for_its_directory_it_does_not_start_and_says_so)
+TEST(a_full_file_system_fails_the_start)
 {
 	PLAY(start_without_room);
 }
@@ -142,7 +142,7 @@ static void change_without_room(void)
 	done(&rig);
 }
 
-TEST(what_cannot_be_saved_is_not_activated_deactivated_or_drained)
+TEST(activate_deactivate_and_drain_change_nothing_on_a_full_file_system)
 {
 	PLAY(change_without_room);
 }

@@ -66,7 +66,7 @@ static void check_end(struct machine *machine, struct leases *leases)
 	close(leases->gang.holder);
 }
 
-TEST(a_gpu_that_goes_ends_what_is_on_it_and_nothing_else)
+TEST(a_removed_gpu_ends_its_leases_and_no_other)
 {
 	static struct machine machine;
 	static struct leases leases;
@@ -126,7 +126,7 @@ static bool missing_for_a_moment(struct machine *machine)
 	return boottime_usec() < began + 200000; /* GPUS_SETTLE_USEC */
 }
 
-TEST(a_gpu_that_is_missing_while_the_driver_builds_its_tree_has_not_gone)
+TEST(a_gpu_missing_while_the_driver_rebuilds_its_tree_is_kept)
 {
 	static struct machine machine;
 	static struct leases leases;
@@ -152,7 +152,7 @@ TEST(a_gpu_that_is_missing_while_the_driver_builds_its_tree_has_not_gone)
 	machine_halt(&machine);
 }
 
-TEST(a_gpu_that_comes_back_has_its_place_again)
+TEST(a_gpu_that_is_added_again_gets_its_number)
 {
 	static struct machine machine;
 	static struct leases leases;
@@ -175,7 +175,7 @@ TEST(a_gpu_that_comes_back_has_its_place_again)
 	machine_halt(&machine);
 }
 
-TEST(a_gpu_with_another_gpu_id_is_another_gpu)
+TEST(a_gpu_with_a_new_kfd_gpu_id_is_another_gpu)
 {
 	static struct machine machine;
 	static struct leases leases;
@@ -199,7 +199,7 @@ TEST(a_gpu_with_another_gpu_id_is_another_gpu)
 	machine_halt(&machine);
 }
 
-TEST(a_gpu_in_another_partition_mode_is_other_gpus)
+TEST(a_new_partition_mode_replaces_the_gpus)
 {
 	static struct machine machine;
 	static struct leases leases;
@@ -225,7 +225,7 @@ TEST(a_gpu_in_another_partition_mode_is_other_gpus)
 	machine_halt(&machine);
 }
 
-TEST(who_waits_for_a_gpu_is_let_in_when_it_comes)
+TEST(a_lease_that_waits_for_a_gpu_is_granted_when_it_is_added)
 {
 	static struct machine machine;
 	struct live_lease all, any, named;
@@ -256,7 +256,7 @@ TEST(who_waits_for_a_gpu_is_let_in_when_it_comes)
 	machine_halt(&machine);
 }
 
-TEST(a_gpu_that_went_while_the_daemon_was_down_has_gone)
+TEST(a_gpu_removed_during_the_restart_ends_its_leases)
 {
 	static struct machine machine;
 	struct live_lease first, second;

@@ -35,7 +35,7 @@ static unsigned unmanaged_processes(const struct machine *machine, pid_t *ret_pi
 	return n;
 }
 
-TEST(strangers_and_oversubscription_are_told_before_any_lease)
+TEST(unmanaged_processes_and_oversubscription_are_logged_before_any_lease)
 {
 	static struct machine machine;
 	unsigned queues, slots;
@@ -69,7 +69,7 @@ TEST(strangers_and_oversubscription_are_told_before_any_lease)
 	machine_halt(&machine);
 }
 
-TEST(a_bound_process_is_no_stranger_and_is_held_to_its_budget)
+TEST(a_bound_process_is_managed_and_compared_with_its_budget)
 {
 	static struct machine machine;
 	struct live_lease lease;
@@ -160,13 +160,13 @@ static void linger(bool seen_before)
 	machine_halt(&machine);
 }
 
-TEST(a_lease_is_ending_until_the_hardware_lets_go)
+TEST(a_lease_is_ending_while_its_processes_use_the_gpu)
 {
 	NEEDS_DAEMON();
 	linger(true);
 }
 
-TEST(a_process_that_died_before_its_queues_were_seen_is_its_leases_all_the_same)
+TEST(queues_of_a_bound_process_that_died_unobserved_belong_to_its_lease)
 {
 	NEEDS_DAEMON();
 	linger(false);
@@ -182,7 +182,7 @@ static unsigned count(const char *text, const char *what)
 	return n;
 }
 
-TEST(while_the_tree_cannot_be_read_leases_end_but_keep_what_they_have)
+TEST(while_sysfs_cannot_be_read_ending_leases_keep_what_they_have)
 {
 	static struct machine machine;
 	struct live_lease lease;
@@ -208,7 +208,7 @@ TEST(while_the_tree_cannot_be_read_leases_end_but_keep_what_they_have)
 	machine_halt(&machine);
 }
 
-TEST(without_a_gpu_nothing_ever_fits)
+TEST(without_a_gpu_no_request_fits)
 {
 	static struct machine machine;
 

@@ -33,7 +33,7 @@ static void depart(struct stage *stage)
 
 /* ---- giving way ---------------------------------------------------------------------------- */
 
-TEST(an_activation_is_answered_at_once_and_granted_when_borrowers_have_followed)
+TEST(an_activation_is_granted_when_borrowers_have_acknowledged)
 {
 	struct live_lease rt, borrower;
 	struct book_part part, mine;
@@ -107,7 +107,7 @@ TEST(an_activation_waits_for_the_last_of_its_borrowers)
 	}
 }
 
-TEST(a_lease_from_which_nobody_borrows_is_active_at_once)
+TEST(a_lease_without_borrowers_is_active_at_once)
 {
 	static struct stage s;
 	struct live_lease rt;
@@ -147,7 +147,7 @@ static void take_it(struct stage *s, const struct live_lease *rt)
 	CHECK(is_fine(take_away(s->bus, rt, 0, "")));
 }
 
-TEST(what_was_lent_comes_back_bit_for_bit_whatever_ends_the_activation)
+TEST(borrowers_receive_their_previous_mask_after_an_activation)
 {
 	void (*const ends[])(struct stage *, const struct live_lease *) = {
 		deactivate_it,
@@ -181,7 +181,7 @@ TEST(what_was_lent_comes_back_bit_for_bit_whatever_ends_the_activation)
 	}
 }
 
-TEST(a_holder_that_is_killed_gives_back_what_it_activated)
+TEST(a_killed_holder_frees_the_cus_that_it_activated)
 {
 	struct book_part before, after;
 	struct live_lease borrower;
@@ -221,7 +221,7 @@ TEST(a_holder_that_is_killed_gives_back_what_it_activated)
 
 /* ---- what is counted ----------------------------------------------------------------------- */
 
-TEST(an_active_realtime_lease_counts_the_mask_changes_of_others)
+TEST(an_active_realtime_lease_counts_disturbances)
 {
 	struct live_lease rt, other, borrower;
 	static struct stage s;
@@ -245,7 +245,7 @@ TEST(an_active_realtime_lease_counts_the_mask_changes_of_others)
 
 /* ---- what is refused ----------------------------------------------------------------------- */
 
-TEST(only_its_owner_activates_a_lease_and_only_out_of_the_right_state)
+TEST(only_the_owner_activates_an_inactive_lease)
 {
 	struct live_lease rt, borrower, waiter, plain;
 	static struct stage s;
@@ -276,7 +276,7 @@ TEST(only_its_owner_activates_a_lease_and_only_out_of_the_right_state)
 	depart(&s);
 }
 
-TEST(an_acknowledgement_is_of_the_owner_and_of_a_generation_that_there_is)
+TEST(only_the_owner_acknowledges_an_existing_generation)
 {
 	static const uint64_t none[] = { 0, 3, UINT64_MAX };
 	struct live_lease rt, borrower;

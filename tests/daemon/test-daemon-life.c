@@ -42,7 +42,7 @@ static pid_t start_keeper(int sockets[2])
 	return pid;
 }
 
-TEST(a_lease_lives_while_any_copy_of_its_holder_does)
+TEST(a_lease_lives_while_a_copy_of_its_holder_is_open)
 {
 	struct live_lease lease;
 	int sockets[2], copy, fd;
@@ -74,7 +74,7 @@ TEST(a_lease_lives_while_any_copy_of_its_holder_does)
 	depart(&rig, bus);
 }
 
-TEST(a_lease_lives_while_any_bound_process_does)
+TEST(a_lease_lives_while_a_bound_process_lives)
 {
 	struct live_lease a, b;
 	struct told told;
@@ -106,7 +106,7 @@ TEST(a_lease_lives_while_any_bound_process_does)
 	depart(&rig, bus);
 }
 
-TEST(a_requester_that_does_not_wait_for_the_answer_leaves_nothing)
+TEST(a_caller_that_disconnects_before_the_answer_leaves_nothing)
 {
 	struct told told;
 	struct rig rig;
@@ -130,7 +130,7 @@ TEST(a_requester_that_does_not_wait_for_the_answer_leaves_nothing)
 	depart(&rig, bus);
 }
 
-TEST(a_client_killed_with_a_hundred_leases_leaves_nothing)
+TEST(a_killed_client_with_a_hundred_leases_leaves_nothing)
 {
 	struct told told;
 	struct rig rig;
@@ -173,7 +173,7 @@ static bool next(int holder, struct news *ret)
 	return n > 0;
 }
 
-TEST(a_holder_tells_changes_and_the_end)
+TEST(a_holder_receives_changes_and_the_end)
 {
 	struct live_lease lease;
 	struct news news;
@@ -199,7 +199,7 @@ TEST(a_holder_tells_changes_and_the_end)
 	depart(&rig, bus);
 }
 
-TEST(a_holder_that_nobody_reads_has_the_latest_state_in_the_end)
+TEST(an_unread_holder_has_the_latest_state)
 {
 	struct live_lease lease;
 	struct news news = { 0 };
@@ -221,7 +221,7 @@ TEST(a_holder_that_nobody_reads_has_the_latest_state_in_the_end)
 	depart(&rig, bus);
 }
 
-TEST(nothing_that_is_sent_keeps_a_lease_alive)
+TEST(data_sent_through_a_holder_keeps_no_lease_alive)
 {
 	struct live_lease lease;
 	struct told told;
@@ -251,7 +251,7 @@ TEST(nothing_that_is_sent_keeps_a_lease_alive)
 	depart(&rig, bus);
 }
 
-TEST(a_daemon_that_is_stopped_says_so_to_its_holders)
+TEST(a_stopping_daemon_tells_its_holders)
 {
 	struct live_lease lease;
 	struct news news;

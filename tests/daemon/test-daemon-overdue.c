@@ -66,7 +66,7 @@ static void await_reason(struct stage *s, const struct live_lease *lease, const 
 
 /* ---- report ------------------------------------------------------------------------------ */
 
-TEST(who_may_only_be_reported_is_reported_and_waited_for)
+TEST(enforce_report_reports_and_waits)
 {
 	static struct stage s;
 	const char *said;
@@ -101,7 +101,7 @@ TEST(who_may_only_be_reported_is_reported_and_waited_for)
 
 /* ---- freeze ------------------------------------------------------------------------------ */
 
-TEST(what_cannot_be_frozen_is_not_and_that_is_told)
+TEST(a_unit_that_cannot_be_frozen_is_logged)
 {
 	static struct stage s;
 	const char *said;
@@ -138,7 +138,7 @@ static void bind_it(const struct stage *s, const struct live_lease *lease, int p
 	CHECK(is_fine(call(with(call_lease(s->crowd, lease->path, "Bind"), "h", pidfd))));
 }
 
-TEST(who_does_not_answer_is_killed_and_nobody_else)
+TEST(an_overdue_lease_is_killed_and_no_other_process)
 {
 	struct live_record record;
 	static struct stage s;
@@ -187,7 +187,7 @@ TEST(a_bound_process_that_uses_no_gpu_is_not_killed)
 	close(fd);
 }
 
-TEST(the_deadline_of_an_activation_is_after_the_last_thing_that_is_done)
+TEST(the_deadline_of_an_activation_includes_all_enforcement_steps)
 {
 	static struct stage s;
 	uint64_t answer_by;
@@ -202,7 +202,7 @@ TEST(the_deadline_of_an_activation_is_after_the_last_thing_that_is_done)
 	depart(&s);
 }
 
-TEST(without_a_helper_a_lease_ends_and_its_process_is_named)
+TEST(without_gpuarb_enforce_a_lease_ends_and_its_process_is_logged)
 {
 	static struct stage s;
 	const char *said;

@@ -65,7 +65,7 @@ static void grant_and_crash(struct machine *machine, const struct live_lease *ol
 	close(lease.holder);
 }
 
-TEST(what_ended_with_a_gpu_is_not_in_the_way_of_a_lease_on_it_when_it_is_back)
+TEST(a_lease_that_ended_with_its_gpu_blocks_no_grant_after_replug)
 {
 	static struct machine machine;
 	struct live_lease old;
@@ -83,7 +83,7 @@ TEST(what_ended_with_a_gpu_is_not_in_the_way_of_a_lease_on_it_when_it_is_back)
 	machine_halt(&machine);
 }
 
-TEST(what_was_ending_before_its_gpu_went_is_not_either)
+TEST(a_lease_that_was_ending_before_the_unplug_blocks_no_grant)
 {
 	static struct machine machine;
 	struct live_lease old;
@@ -102,7 +102,7 @@ TEST(what_was_ending_before_its_gpu_went_is_not_either)
 	machine_halt(&machine);
 }
 
-TEST(a_gpu_that_nobody_used_and_is_another_is_told_as_gone_and_come)
+TEST(a_replaced_unused_gpu_is_signalled_as_removed_and_added)
 {
 	static struct machine machine;
 

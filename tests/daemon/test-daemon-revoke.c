@@ -48,7 +48,7 @@ static bool is_free_again(struct stage *s)
 
 /* ---- notice ---------------------------------------------------------------------------------- */
 
-TEST(a_holder_is_told_why_and_until_when_and_may_be_done_before)
+TEST(a_holder_gets_reason_and_deadline_and_may_acknowledge_before)
 {
 	struct live_record record;
 	static struct stage s;
@@ -113,7 +113,7 @@ TEST(a_grace_of_zero_is_no_notice)
 	depart(&s);
 }
 
-TEST(a_grace_is_a_day_at_most)
+TEST(a_grace_above_a_day_is_refused)
 {
 	static const uint64_t day = UINT64_C(24) * HOUR_USEC;
 	static struct stage s;
@@ -138,7 +138,7 @@ static void send_revocation(const struct stage *s, uint64_t usec, struct answer 
 	call_send(with(call_lease(s->bus, s->lease.path, "Revoke"), "ts", usec, "twice"), answer);
 }
 
-TEST(of_two_revocations_at_once_the_sooner_counts)
+TEST(a_second_revocation_can_only_shorten_the_grace)
 {
 	static const uint64_t graces[][2] = { { HOUR_USEC, 2 * HOUR_USEC },
 					      { 2 * HOUR_USEC, HOUR_USEC } };
@@ -164,7 +164,7 @@ TEST(of_two_revocations_at_once_the_sooner_counts)
 	}
 }
 
-TEST(who_acknowledged_the_first_of_two_revocations_has_not_acknowledged_the_second)
+TEST(acknowledging_the_first_revocation_does_not_acknowledge_the_second)
 {
 	static struct stage s;
 
@@ -194,7 +194,7 @@ TEST(only_administrators_revoke)
 	depart(&s);
 }
 
-TEST(a_lease_that_is_revoked_can_be_given_up_and_nothing_else)
+TEST(a_revoking_lease_can_only_be_released)
 {
 	static struct stage s;
 
@@ -214,7 +214,7 @@ TEST(a_lease_that_is_revoked_can_be_given_up_and_nothing_else)
 	}
 }
 
-TEST(a_lease_that_waits_is_revoked_at_once)
+TEST(a_waiting_lease_is_revoked_at_once)
 {
 	struct live_record record;
 	struct live_lease later;
@@ -233,7 +233,7 @@ TEST(a_lease_that_waits_is_revoked_at_once)
 }
 
 /* What it cannot have for itself as it is taken away, those who have it keep. */
-TEST(the_revocation_of_an_inactive_lease_costs_borrowers_nothing)
+TEST(revoking_an_inactive_lease_leaves_borrowers_their_cus)
 {
 	struct live_lease rt, borrower;
 	struct live_record record;
@@ -253,7 +253,7 @@ TEST(the_revocation_of_an_inactive_lease_costs_borrowers_nothing)
 	depart(&s);
 }
 
-TEST(a_borrower_that_is_revoked_gives_back_when_it_ends)
+TEST(a_revoked_borrower_frees_its_cus_when_it_ends)
 {
 	struct live_lease rt, borrower;
 	struct live_record record;

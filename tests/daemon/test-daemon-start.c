@@ -20,7 +20,7 @@ static unsigned saved_leases(const struct rig *rig)
 	return count_entries(rig_path(rig, "run/leases"));
 }
 
-TEST(a_killed_daemon_is_followed_by_one_that_says_what_ended)
+TEST(the_daemon_after_a_crash_logs_the_leases_that_ended)
 {
 	struct live_lease lease, last;
 	char byte[4096], line[96];
@@ -52,7 +52,7 @@ TEST(a_killed_daemon_is_followed_by_one_that_says_what_ended)
 	rig_done(&rig);
 }
 
-TEST(a_second_daemon_does_not_come_up_and_does_no_harm)
+TEST(a_second_daemon_fails_to_start_and_does_no_harm)
 {
 	struct rig rig, second;
 	const char *said;
@@ -74,7 +74,7 @@ TEST(a_second_daemon_does_not_come_up_and_does_no_harm)
 }
 
 /* One with a directory of its own, as a package of another prefix would have. */
-TEST(a_second_daemon_on_the_same_bus_does_not_come_up_and_does_no_harm)
+TEST(a_second_daemon_on_the_same_bus_fails_to_start_and_does_no_harm)
 {
 	struct live_lease lease;
 	struct rig rig, second;
@@ -100,7 +100,7 @@ TEST(a_second_daemon_on_the_same_bus_does_not_come_up_and_does_no_harm)
 }
 
 /* The bus of an installed gpuarbd, and somebody who starts another by hand. */
-TEST(a_bus_that_does_not_give_the_name_is_told_with_what_would_work)
+TEST(a_bus_that_denies_the_name_is_logged_with_a_remedy)
 {
 	const char *said;
 	struct rig rig;
@@ -121,7 +121,7 @@ TEST(a_bus_that_does_not_give_the_name_is_told_with_what_would_work)
 	rig_done(&rig);
 }
 
-TEST(a_name_that_somebody_else_has_is_not_waited_for)
+TEST(a_name_with_another_owner_fails_the_start)
 {
 	const char *said;
 	struct rig rig;
@@ -147,7 +147,7 @@ static void expect_refusal(struct rig *rig, const char *sentence)
 	CHECK(strstr(log_end(rig, log), sentence) && status == 6);
 }
 
-TEST(a_configuration_that_others_can_change_is_refused_with_status_6)
+TEST(a_configuration_writable_by_others_is_refused_with_status_6)
 {
 	struct rig rig;
 
@@ -169,7 +169,7 @@ TEST(a_configuration_that_others_can_change_is_refused_with_status_6)
 	rig_done(&rig);
 }
 
-TEST(without_a_bus_it_says_so_and_ends)
+TEST(without_a_bus_the_daemon_fails_to_start)
 {
 	struct rig rig, lost;
 	const char *said;

@@ -35,7 +35,7 @@ static uid_t owner_of(const char *path, mode_t *ret_mode)
 	return st.st_uid;
 }
 
-TEST(it_serves_every_user_and_keeps_its_files_to_itself)
+TEST(an_unprivileged_daemon_serves_every_user_and_keeps_its_files_private)
 {
 	struct live_lease roots, unmanaged_processes;
 	sd_bus *root, *unmanaged_process;
@@ -61,7 +61,7 @@ TEST(it_serves_every_user_and_keeps_its_files_to_itself)
 	leave_all(&rig, root, unmanaged_process);
 }
 
-TEST(it_tells_whose_a_process_is_and_sees_its_end)
+TEST(an_unprivileged_daemon_identifies_processes_and_their_ends)
 {
 	sd_bus *root, *unmanaged_process;
 	struct live_lease lease;
@@ -89,7 +89,7 @@ TEST(it_tells_whose_a_process_is_and_sees_its_end)
 	leave_all(&rig, root, unmanaged_process);
 }
 
-TEST(leases_outlive_it)
+TEST(leases_outlive_an_unprivileged_daemon)
 {
 	sd_bus *root, *unmanaged_process;
 	struct live_lease lease;
@@ -108,7 +108,7 @@ TEST(leases_outlive_it)
 #define UNREADABLE "10-t.conf: not readable by uid 65534: chmod a+r"
 
 /* Where the policy cannot be read, there is none that could be kept to. */
-TEST(policy_that_it_may_not_read_is_refused_at_start_and_at_a_reload)
+TEST(an_unreadable_policy_is_refused_at_start_and_at_reload)
 {
 	sd_bus *root, *unmanaged_process;
 	struct rig rig;
@@ -136,7 +136,7 @@ TEST(policy_that_it_may_not_read_is_refused_at_start_and_at_a_reload)
 }
 
 /* CAP_SYS_PTRACE makes it see them, and is not worth it. */
-TEST(a_tenant_that_it_cannot_tell_by_its_program_is_told_as_such)
+TEST(match_executable_without_ptrace_is_logged)
 {
 	struct live_lease lease;
 	sd_bus *root, *unmanaged_process;
@@ -161,7 +161,7 @@ TEST(a_tenant_that_it_cannot_tell_by_its_program_is_told_as_such)
 	leave_all(&rig, root, unmanaged_process);
 }
 
-TEST(who_may_see_programs_is_told_nothing)
+TEST(match_executable_with_ptrace_is_not_logged)
 {
 	const char *said;
 	struct rig rig;

@@ -45,7 +45,7 @@ static unsigned position(sd_bus *bus, const struct live_lease *lease)
 
 /* ---- what is told -------------------------------------------------------------------------- */
 
-TEST(who_waits_sees_state_place_reason_and_deadline)
+TEST(a_waiting_lease_has_position_reason_and_deadline)
 {
 	struct live_lease all, first, second;
 	static struct book book;
@@ -114,7 +114,7 @@ TEST(a_plan_says_that_it_would_wait)
 
 /* ---- order --------------------------------------------------------------------------------- */
 
-TEST(higher_classes_are_let_in_first_and_then_who_came_first)
+TEST(waiting_leases_are_granted_by_class_then_by_age)
 {
 	static const char *const classes[] = { "besteffort", "guaranteed", "realtime",
 					       "besteffort" };
@@ -141,7 +141,7 @@ TEST(higher_classes_are_let_in_first_and_then_who_came_first)
 }
 
 /* LEASE_PASSES_MAX is what arbiter.h promises. */
-TEST(small_requests_pass_a_large_one_only_so_often)
+TEST(small_requests_pass_a_waiting_lease_16_times)
 {
 	struct live_lease some, large, small;
 	struct told told;
@@ -181,7 +181,7 @@ static sd_bus_message *ask_gang(sd_bus *bus, const char *first, const char *seco
 		    UINT64_MAX);
 }
 
-TEST(gangs_that_want_the_same_gpus_in_opposite_order_get_them_in_turn)
+TEST(requests_for_two_gpus_in_opposite_order_do_not_deadlock)
 {
 	struct live_lease one, other;
 	struct live_record record;
@@ -204,7 +204,7 @@ TEST(gangs_that_want_the_same_gpus_in_opposite_order_get_them_in_turn)
 
 /* ---- the end of a wait --------------------------------------------------------------------- */
 
-TEST(a_deadline_ends_a_wait_and_says_so)
+TEST(a_waiting_lease_ends_at_its_deadline)
 {
 	struct live_lease all, late;
 	struct live_record record;
@@ -228,7 +228,7 @@ TEST(a_deadline_ends_a_wait_and_says_so)
 	depart(&rig, bus);
 }
 
-TEST(closing_the_holder_or_releasing_gives_up_the_place)
+TEST(closing_the_holder_or_release_leaves_the_queue)
 {
 	struct live_lease all, leases[3];
 	struct live_record record;
@@ -289,7 +289,7 @@ TEST(a_client_that_is_killed_while_it_waits_leaves_nothing)
 	depart(&rig, bus);
 }
 
-TEST(a_token_finds_a_lease_that_waits)
+TEST(a_token_finds_a_waiting_lease)
 {
 	struct live_lease all, first, again;
 	struct told told;
@@ -315,7 +315,7 @@ TEST(a_token_finds_a_lease_that_waits)
 	depart(&rig, bus);
 }
 
-TEST(what_is_not_granted_yet_cannot_be_resized)
+TEST(a_waiting_lease_cannot_be_resized)
 {
 	struct live_lease all, lease;
 	struct told told;
@@ -361,7 +361,7 @@ static pid_t start_keeper(int socket)
 	_exit(0);
 }
 
-TEST(a_holder_is_a_holder_in_any_namespace)
+TEST(a_holder_works_in_every_namespace)
 {
 	struct live_lease all, lease;
 	struct told told;

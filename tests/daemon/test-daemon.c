@@ -37,7 +37,7 @@ static char *text_of(sd_bus_message *m)
 	return text;
 }
 
-TEST(plan_reserve_and_the_lease_say_the_same)
+TEST(plan_reserve_and_the_lease_agree)
 {
 	char *planned, *granted, *shown;
 	const char *path, *word;
@@ -70,7 +70,7 @@ TEST(plan_reserve_and_the_lease_say_the_same)
 	rig_done(&rig);
 }
 
-TEST(what_is_free_is_told_as_it_changes)
+TEST(free_resources_are_signalled_when_they_change)
 {
 	struct live_lease lease;
 	struct told told;
@@ -131,7 +131,7 @@ TEST(a_lease_obeys_its_owner_and_root_alone)
 	rig_done(&rig);
 }
 
-TEST(a_token_stands_for_one_lease_of_one_user)
+TEST(a_token_identifies_one_lease_of_one_user)
 {
 	struct live_lease first, again, others;
 	sd_bus *bus, *other;
@@ -202,7 +202,7 @@ static const char *saved_at(const struct rig *rig, uint64_t id)
 	return rig_path(rig, name);
 }
 
-TEST(what_cannot_be_saved_is_not_granted)
+TEST(a_lease_that_cannot_be_saved_is_not_granted)
 {
 	struct live_lease lease;
 	struct rig rig;
@@ -231,7 +231,7 @@ static sd_bus_message *ask_all_of(sd_bus *bus, const char *gpu)
 		    60, 1, "wait-usec", "t", UINT64_MAX);
 }
 
-TEST(who_waits_and_could_not_be_saved_is_granted_once_he_can_be)
+TEST(a_waiting_lease_is_granted_when_it_can_be_saved)
 {
 	struct live_lease has[2], waits[2];
 	struct rig rig;
@@ -304,7 +304,7 @@ TEST(a_full_runtime_directory_grants_nothing)
 	CHECK(status == 0);
 }
 
-TEST(a_reload_is_for_new_requests_and_all_or_nothing)
+TEST(a_reload_is_atomic_and_for_new_requests)
 {
 	struct live_lease lease;
 	sd_bus *root, *user;

@@ -76,7 +76,7 @@ static bool is_of(const struct entry *entry, const struct live_lease *lease)
 	return entry_has(entry, field);
 }
 
-TEST(grant_resize_and_release_are_told)
+TEST(grant_resize_and_release_are_logged)
 {
 	struct live_lease lease;
 	struct scene scene;
@@ -108,7 +108,7 @@ static sd_bus_message *ask_as(sd_bus *bus, unsigned cus, const char *tenant)
 		    "s", tenant);
 }
 
-TEST(refusals_are_told_and_only_in_the_story_of_ones_own_tenant)
+TEST(refusals_are_logged_under_a_tenant_only_if_the_caller_matches_it)
 {
 	struct live_lease lease;
 	struct scene scene;
@@ -135,7 +135,7 @@ TEST(refusals_are_told_and_only_in_the_story_of_ones_own_tenant)
 }
 
 /* The middle of the night: a client that tries without a pause. */
-TEST(a_flood_of_refusals_is_bounded_and_hides_nobody_else)
+TEST(a_flood_of_refusals_is_bounded_for_each_user)
 {
 	unsigned told = 0, more = 0, others = 0, windows;
 	struct scene scene;
@@ -163,7 +163,7 @@ TEST(a_flood_of_refusals_is_bounded_and_hides_nobody_else)
 	depart(&scene);
 }
 
-TEST(waiting_and_what_comes_of_it_are_told)
+TEST(waiting_leases_are_logged_until_they_are_granted_or_end)
 {
 	struct live_lease first, second, third;
 	struct scene scene;
@@ -194,7 +194,7 @@ TEST(waiting_and_what_comes_of_it_are_told)
 	depart(&scene);
 }
 
-TEST(adoption_loss_and_revocation_are_told)
+TEST(recovery_loss_and_revocation_are_logged)
 {
 	struct live_lease kept, spoilt;
 	struct scene scene;
@@ -223,7 +223,7 @@ TEST(adoption_loss_and_revocation_are_told)
 	depart(&scene);
 }
 
-TEST(what_a_daemon_cannot_leave_to_another_is_revoked)
+TEST(leases_that_cannot_be_left_to_the_next_daemon_are_revoked)
 {
 	struct live_lease lease;
 	struct entry entry;
@@ -248,7 +248,7 @@ TEST(what_a_daemon_cannot_leave_to_another_is_revoked)
 }
 
 /* net.unix.max_dgram_qlen is 10 where nobody changed it, and seldom above 512. */
-TEST(a_journal_that_stands_still_holds_up_neither_clients_nor_the_story)
+TEST(a_stopped_journal_blocks_neither_clients_nor_entries)
 {
 	struct live_lease lease;
 	struct scene scene;
@@ -295,7 +295,7 @@ static void forget(const struct machine *machine, pid_t pid, unsigned first, uns
 		CHECK(fake_sysfs_queue_gone(machine->sys, pid, i) == 0);
 }
 
-TEST(a_lease_beyond_its_budget_is_told_once_and_when_it_is_over)
+TEST(excess_is_logged_when_it_begins_and_when_it_ends)
 {
 	static struct machine machine;
 	struct live_lease lease;
@@ -326,7 +326,7 @@ TEST(a_lease_beyond_its_budget_is_told_once_and_when_it_is_over)
 	close(journal);
 }
 
-TEST(an_oversubscribed_gpu_is_told_with_who_is_to_blame)
+TEST(an_oversubscribed_gpu_is_logged_with_its_unmanaged_processes)
 {
 	static struct machine machine;
 	struct entry entry;
@@ -357,7 +357,7 @@ TEST(an_oversubscribed_gpu_is_told_with_who_is_to_blame)
 	close(journal);
 }
 
-TEST(where_policy_warns_of_them_processes_without_a_lease_are_told)
+TEST(unmanaged_processes_are_logged_with_unmanaged_warn)
 {
 	static struct machine machine;
 	struct entry entry;

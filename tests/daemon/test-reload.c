@@ -39,7 +39,7 @@ static void reload(const struct rig *rig, sd_bus *bus, const char *tenants)
 	CHECK(is_fine(call(call_arbiter(bus, "Reload"))));
 }
 
-TEST(leases_stay_when_they_would_not_be_granted_any_more)
+TEST(leases_that_the_new_policy_forbids_stay)
 {
 	struct live_lease lease, other;
 	static struct book before, after;
@@ -62,7 +62,7 @@ TEST(leases_stay_when_they_would_not_be_granted_any_more)
 	depart(&rig, bus, user);
 }
 
-TEST(leases_that_would_not_be_granted_any_more_are_revoked_where_the_policy_says_so)
+TEST(leases_that_the_new_policy_forbids_are_revoked_with_on_reload_revoke)
 {
 	static const struct {
 		const char *tenants, *why;
@@ -96,7 +96,7 @@ TEST(leases_that_would_not_be_granted_any_more_are_revoked_where_the_policy_says
 	}
 }
 
-TEST(only_what_is_beyond_a_quota_is_revoked_the_latest_first)
+TEST(leases_beyond_a_quota_are_revoked_latest_first)
 {
 	struct live_lease leases[3];
 	struct told told;
@@ -116,7 +116,7 @@ TEST(only_what_is_beyond_a_quota_is_revoked_the_latest_first)
 	depart(&rig, bus, user);
 }
 
-TEST(who_waits_is_judged_by_the_policy_of_the_day)
+TEST(a_waiting_lease_is_judged_by_the_policy_in_force)
 {
 	struct live_lease all, wait;
 	struct live_record record;
@@ -137,7 +137,7 @@ TEST(who_waits_is_judged_by_the_policy_of_the_day)
 	depart(&rig, bus, user);
 }
 
-TEST(a_bad_file_changes_nothing_and_says_where)
+TEST(a_bad_file_changes_nothing_and_is_named)
 {
 	struct live_lease lease;
 	struct told told;
@@ -173,7 +173,7 @@ TEST(a_bad_file_changes_nothing_and_says_where)
 	depart(&rig, bus, user);
 }
 
-TEST(a_directory_that_others_can_write_is_refused_and_named)
+TEST(a_directory_writable_by_others_is_refused_and_named)
 {
 	struct rig rig;
 	sd_bus *bus;

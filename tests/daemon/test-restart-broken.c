@@ -82,7 +82,7 @@ static bool log_names(const char *log, uint64_t id, const char *what)
 	return false;
 }
 
-TEST(files_that_cannot_be_believed_are_set_aside_and_named)
+TEST(damaged_state_files_are_set_aside_and_logged)
 {
 	struct live_lease good, torn, newer;
 	static struct book book;
@@ -140,7 +140,7 @@ TEST(files_that_cannot_be_believed_are_set_aside_and_named)
 	depart(&rig, bus);
 }
 
-TEST(a_lease_of_a_gpu_that_is_another_by_now_has_ended)
+TEST(a_lease_on_a_replaced_gpu_ends_at_the_restart)
 {
 	struct live_lease kept, lost;
 	struct live_record end;
@@ -167,7 +167,7 @@ TEST(a_lease_of_a_gpu_that_is_another_by_now_has_ended)
 
 /* ---- stores ---------------------------------------------------------------------------------- */
 
-TEST(what_the_store_has_no_room_for_is_refused_and_nothing_is_lost)
+TEST(a_full_store_refuses_leases_and_loses_none)
 {
 	struct live_lease leases[3];
 	struct told told;
@@ -197,7 +197,7 @@ TEST(what_the_store_has_no_room_for_is_refused_and_nothing_is_lost)
 	depart(&rig, bus);
 }
 
-TEST(without_a_store_leases_end_with_the_daemon_which_is_said)
+TEST(without_a_store_leases_end_with_the_daemon_and_that_is_logged)
 {
 	struct live_lease lease;
 	struct told told;
@@ -227,7 +227,7 @@ TEST(without_a_store_leases_end_with_the_daemon_which_is_said)
 	depart(&rig, bus);
 }
 
-TEST(a_daemon_that_is_stopped_for_good_leaves_nothing)
+TEST(a_daemon_that_is_stopped_leaves_nothing)
 {
 	struct live_lease lease;
 	struct told told;
@@ -253,7 +253,7 @@ static void boot_managed(struct machine *machine)
 	machine_connect(machine);
 }
 
-TEST(what_the_hardware_keeps_of_an_ending_lease_stays_charged_over_a_restart)
+TEST(an_ending_lease_in_use_stays_charged_over_a_restart)
 {
 	static struct machine machine;
 	struct live_lease lease;
@@ -282,7 +282,7 @@ TEST(what_the_hardware_keeps_of_an_ending_lease_stays_charged_over_a_restart)
 	machine_halt(&machine);
 }
 
-TEST(a_process_that_died_while_the_daemon_was_down_keeps_its_lease_until_its_queues_go)
+TEST(queues_of_a_process_that_died_during_the_restart_keep_its_lease)
 {
 	static struct machine machine;
 	struct live_lease lease;
@@ -309,7 +309,7 @@ TEST(a_process_that_died_while_the_daemon_was_down_keeps_its_lease_until_its_que
 	machine_halt(&machine);
 }
 
-TEST(a_release_that_cannot_be_saved_says_so_and_nothing_is_granted_before_it_is)
+TEST(nothing_is_granted_until_a_release_is_saved)
 {
 	static struct machine machine;
 	char leases[96], file[128];

@@ -64,7 +64,7 @@ static void (*const restarts[])(struct rig *rig) = { rig_crash, rig_restart };
 
 /* ---- each state -------------------------------------------------------------------------- */
 
-TEST(what_is_lent_stays_lent)
+TEST(borrowed_cus_stay_borrowed_over_a_restart)
 {
 	static struct stage s;
 
@@ -82,7 +82,7 @@ TEST(what_is_lent_stays_lent)
 	depart(&s);
 }
 
-TEST(an_activation_goes_on_and_nothing_is_granted_before_who_has_to_answer_has)
+TEST(an_activation_continues_after_a_restart)
 {
 	struct live_record record;
 	static struct stage s;
@@ -106,7 +106,7 @@ TEST(an_activation_goes_on_and_nothing_is_granted_before_who_has_to_answer_has)
 	}
 }
 
-TEST(an_acknowledgement_that_was_answered_is_not_asked_for_again)
+TEST(an_answered_acknowledgement_survives_a_restart)
 {
 	static struct stage s;
 
@@ -120,7 +120,7 @@ TEST(an_acknowledgement_that_was_answered_is_not_asked_for_again)
 	depart(&s);
 }
 
-TEST(what_others_gave_way_for_comes_back_to_them_after_a_restart)
+TEST(borrowers_receive_their_previous_mask_after_a_restart)
 {
 	struct book_part before, after;
 	static struct stage s;
@@ -139,7 +139,7 @@ TEST(what_others_gave_way_for_comes_back_to_them_after_a_restart)
 	depart(&s);
 }
 
-TEST(who_shrank_and_did_not_say_so_keeps_what_it_may_still_use)
+TEST(unacknowledged_cus_stay_occupied_over_a_restart)
 {
 	struct live_lease other;
 	static struct stage s;
@@ -160,7 +160,7 @@ TEST(who_shrank_and_did_not_say_so_keeps_what_it_may_still_use)
 	}
 }
 
-TEST(a_revocation_goes_on_until_its_deadline)
+TEST(a_revocation_continues_after_a_restart)
 {
 	struct live_record record;
 	static struct stage s;
@@ -179,7 +179,7 @@ TEST(a_revocation_goes_on_until_its_deadline)
 	}
 }
 
-TEST(a_revocation_whose_deadline_passed_while_the_daemon_was_down_is_over)
+TEST(a_revocation_whose_deadline_passed_during_the_restart_ends)
 {
 	struct live_record record;
 	static struct stage s;
@@ -197,7 +197,7 @@ TEST(a_revocation_whose_deadline_passed_while_the_daemon_was_down_is_over)
 	depart(&s);
 }
 
-TEST(disturbances_are_counted_on)
+TEST(disturbances_survive_a_restart)
 {
 	struct live_lease other;
 	static struct stage s;
@@ -218,7 +218,7 @@ TEST(disturbances_are_counted_on)
 
 /* ---- while nobody answers ---------------------------------------------------------------- */
 
-TEST(a_deadline_that_passed_while_the_daemon_was_down_is_acted_upon)
+TEST(a_borrower_deadline_that_passed_during_the_restart_is_enforced)
 {
 	struct live_record record;
 	static struct stage s;
@@ -237,7 +237,7 @@ TEST(a_deadline_that_passed_while_the_daemon_was_down_is_acted_upon)
 	depart(&s);
 }
 
-TEST(a_request_that_was_not_answered_yet_ends_with_the_daemon)
+TEST(an_unanswered_request_ends_with_the_daemon)
 {
 	struct answer answer;
 	static struct stage s;

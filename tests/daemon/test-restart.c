@@ -157,7 +157,7 @@ TEST(leases_of_all_kinds_survive_a_restart)
 	go_through("--store-max=64", rig_restart);
 }
 
-TEST(leases_of_all_kinds_survive_under_a_manager_that_does_not_say_how_much_it_stores)
+TEST(leases_of_all_kinds_survive_under_a_manager_that_hides_its_store_size)
 {
 	NEEDS_DAEMON();
 	go_through("--store-max=64 --no-fdstore-variable", rig_crash);
@@ -225,7 +225,7 @@ TEST(ids_go_on_after_a_restart)
 
 /* ---- while it is down --------------------------------------------------------------------- */
 
-TEST(what_ended_while_the_daemon_was_down_has_ended)
+TEST(leases_that_lost_their_holders_during_the_restart_end)
 {
 	static struct scene scene;
 
@@ -254,7 +254,7 @@ TEST(what_ended_while_the_daemon_was_down_has_ended)
 	depart(&scene);
 }
 
-TEST(a_deadline_that_passed_while_the_daemon_was_down_has_passed)
+TEST(a_deadline_that_passed_during_the_restart_counts)
 {
 	static struct scene scene;
 	struct live_record end;

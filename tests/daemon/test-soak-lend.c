@@ -53,7 +53,7 @@ static void cycle(sd_bus *bus, sd_bus *crowd, const struct live_lease *rt,
 	}
 }
 
-TEST(activation_and_deactivation_over_and_over_leave_nothing)
+TEST(repeated_activation_leaves_nothing_behind)
 {
 	const char *text = getenv("SOAK_CYCLES");
 	unsigned cycles = text                    ? (unsigned)strtoul(text, NULL, 10)

@@ -244,7 +244,7 @@ static void start(struct rig *rig)
 	rig_start_managed(rig, GPUS, "--store-max=4096");
 }
 
-TEST(clients_that_die_at_random_leave_nothing)
+TEST(clients_that_die_at_random_leave_nothing_behind)
 {
 	unsigned cycles = number_in_environment("SOAK_CYCLES",
 						getenv("GPUARB_LONG") ? 100000 : 1000);

@@ -54,7 +54,7 @@ static sd_bus *change_bus(struct rig *rig, sd_bus *bus, struct told *told)
 	return connect_again(rig, told);
 }
 
-TEST(leases_stay_and_the_daemon_comes_back)
+TEST(leases_stay_while_the_bus_is_gone_and_the_daemon_reconnects)
 {
 	static struct book before, after;
 	struct live_lease lease;
@@ -94,7 +94,7 @@ static int on_connection(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	return 0;
 }
 
-TEST(somebody_else_with_the_name_keeps_the_daemon_waiting_and_no_more)
+TEST(another_owner_of_the_name_only_delays_the_daemon)
 {
 	struct live_lease lease;
 	unsigned came = 0;
@@ -156,7 +156,7 @@ TEST(holders_and_records_need_no_bus)
 	depart(&rig, bus);
 }
 
-TEST(a_daemon_that_is_killed_while_there_is_no_bus_is_replaced_when_there_is_one)
+TEST(a_daemon_killed_without_a_bus_is_replaced_when_the_bus_is_back)
 {
 	struct live_lease lease;
 	struct told told;

@@ -22,7 +22,7 @@ static sd_bus_message *method_of_lease(sd_bus *bus, const char *path, unsigned i
 	}
 }
 
-TEST(calls_that_wait_while_their_lease_ends_find_none)
+TEST(a_waiting_call_for_a_lease_that_ended_gets_no_such_lease)
 {
 	struct adapter a;
 	sd_bus *owner;
@@ -53,7 +53,7 @@ TEST(calls_that_wait_while_their_lease_ends_find_none)
 	adapter_done(&a);
 }
 
-TEST(methods_of_a_lease_are_for_its_owner)
+TEST(only_the_owner_calls_the_methods_of_a_lease)
 {
 	struct adapter a;
 	sd_bus *owner, *unmanaged_process;
@@ -113,7 +113,7 @@ TEST(only_a_realtime_lease_is_activated_or_deactivated)
 	adapter_done(&a);
 }
 
-TEST(an_owner_does_not_revoke_its_lease_and_an_administrator_does)
+TEST(only_an_administrator_revokes_a_lease)
 {
 	static const char path[] = GPUARB_PATH_LEASE "/1";
 	sd_bus *owner, *administrator;

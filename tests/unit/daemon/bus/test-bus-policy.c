@@ -91,7 +91,7 @@ static sd_bus_message *converse(sd_bus *client, sd_bus *service, const char *int
 	return answer.m;
 }
 
-TEST(only_the_services_user_may_be_the_arbiter)
+TEST(only_the_user_of_the_service_may_own_the_name)
 {
 	sd_bus *service, *root, *other;
 	struct rig rig;
@@ -108,7 +108,7 @@ TEST(only_the_services_user_may_be_the_arbiter)
 	rig_done(&rig);
 }
 
-TEST(everybody_may_ask_the_arbiter_everything)
+TEST(every_user_may_call_every_method)
 {
 	sd_bus *service, *other, *third;
 	sd_bus_message *denied;
@@ -134,7 +134,7 @@ TEST(everybody_may_ask_the_arbiter_everything)
 	rig_done(&rig);
 }
 
-TEST(nobody_hears_what_others_ask)
+TEST(no_user_can_listen_to_calls_of_others)
 {
 	sd_bus *service, *other, *root;
 	unsigned calls = 0;

@@ -92,7 +92,7 @@ static bool drained(const struct polkit *p)
 	return p->a.arbiter->gpus[0].draining;
 }
 
-TEST(whom_polkit_allows_it_may_administer)
+TEST(a_caller_that_polkit_allows_may_administer)
 {
 	struct polkit p;
 	const char *name;
@@ -107,7 +107,7 @@ TEST(whom_polkit_allows_it_may_administer)
 	polkit_done(&p);
 }
 
-TEST(a_person_is_asked_only_where_the_caller_says_so)
+TEST(interaction_is_allowed_only_if_the_caller_sets_the_flag)
 {
 	sd_bus_message *call;
 	struct polkit p;
@@ -120,7 +120,7 @@ TEST(a_person_is_asked_only_where_the_caller_says_so)
 	polkit_done(&p);
 }
 
-TEST(whom_polkit_does_not_allow_it_may_not)
+TEST(a_caller_that_polkit_denies_may_not_administer)
 {
 	struct polkit p;
 
@@ -133,7 +133,7 @@ TEST(whom_polkit_does_not_allow_it_may_not)
 	polkit_done(&p);
 }
 
-TEST(root_is_not_asked_about)
+TEST(polkit_is_not_asked_about_root)
 {
 	struct polkit p;
 	sd_bus *root;
@@ -146,7 +146,7 @@ TEST(root_is_not_asked_about)
 	polkit_done(&p);
 }
 
-TEST(without_polkit_nobody_else_may)
+TEST(without_polkit_only_root_and_the_service_user_administer)
 {
 	struct polkit p;
 
@@ -158,7 +158,7 @@ TEST(without_polkit_nobody_else_may)
 	polkit_done(&p);
 }
 
-TEST(an_answer_that_is_none_allows_nothing)
+TEST(a_malformed_answer_of_polkit_denies)
 {
 	struct polkit p;
 
@@ -169,7 +169,7 @@ TEST(an_answer_that_is_none_allows_nothing)
 	polkit_done(&p);
 }
 
-TEST(others_are_served_while_polkit_thinks_and_its_death_is_a_no)
+TEST(other_calls_are_served_while_polkit_decides_and_its_death_denies)
 {
 	struct answer slow;
 	struct polkit p;
@@ -189,7 +189,7 @@ TEST(others_are_served_while_polkit_thinks_and_its_death_is_a_no)
 }
 
 /* polkit's own time-out is five seconds; nobody types a password here. */
-TEST(a_polkit_that_says_nothing_is_a_no_and_told_to_forget_it)
+TEST(a_polkit_timeout_denies_and_cancels_the_question)
 {
 	struct polkit p;
 
@@ -205,7 +205,7 @@ TEST(a_polkit_that_says_nothing_is_a_no_and_told_to_forget_it)
 	polkit_done(&p);
 }
 
-TEST(questions_are_bounded_and_answered_when_the_daemon_goes)
+TEST(questions_are_bounded_and_answered_with_shutdown)
 {
 	struct answer answers[65];
 	unsigned refused = 0;
@@ -228,7 +228,7 @@ TEST(questions_are_bounded_and_answered_when_the_daemon_goes)
 	polkit_done(&p);
 }
 
-TEST(anothers_lease_is_for_its_owner_and_for_whom_polkit_allows_it)
+TEST(the_lease_of_another_user_needs_polkit)
 {
 	sd_bus *root;
 	struct polkit p;

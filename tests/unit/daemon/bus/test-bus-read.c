@@ -49,7 +49,7 @@ static bool refused(sd_bus_message *m, const char *a, const char *b)
 #define ONE_WANT(...) make(SIGNATURE, 1, __VA_ARGS__, 0)
 #define ONE_OPTION(...) make(SIGNATURE, 1, 1, "cus", "u", 4, 1, __VA_ARGS__)
 
-TEST(an_empty_want_has_the_defaults)
+TEST(an_empty_want_gets_the_defaults)
 {
 	struct read_message *reading = take(ONE_WANT(0));
 	struct want want;
@@ -112,7 +112,7 @@ TEST(a_priority_is_a_word_or_a_number)
 		      "twice"));
 }
 
-TEST(words_outside_a_vocabulary_are_refused)
+TEST(unknown_words_are_refused)
 {
 	CHECK(refused(ONE_WANT(1, "shape", "s", "circle"), "shape is \"circle\"", "rectangle"));
 	CHECK(refused(ONE_WANT(1, "isolation", "s", ""), "isolation", "shader-engine"));
@@ -120,7 +120,7 @@ TEST(words_outside_a_vocabulary_are_refused)
 	CHECK(take(ONE_WANT(1, "shape", "s", "rectangle"))->r == 0);
 }
 
-TEST(an_unknown_key_is_named_with_its_want_and_the_known_ones)
+TEST(an_unknown_key_is_refused_with_the_known_keys)
 {
 	CHECK(refused(make(SIGNATURE, 2, 0, 1, "cuss", "u", 4, 0), "key \"cuss\"",
 		      "gpu cus shader-engines"));
@@ -129,7 +129,7 @@ TEST(an_unknown_key_is_named_with_its_want_and_the_known_ones)
 	CHECK(refused(ONE_WANT(1, "a\x1b[31m", "u", 4), "\"a?[31m\"", "want 1"));
 }
 
-TEST(a_key_that_is_there_twice_is_refused)
+TEST(a_duplicate_key_is_refused)
 {
 	CHECK(refused(ONE_WANT(2, "cus", "u", 4, "cus", "u", 4), "want 1: cus", "twice"));
 	CHECK(refused(make(SIGNATURE, 1, 0, 2, "name", "s", "a", "name", "s", "a"), "options: name",
@@ -223,7 +223,7 @@ static void check_types(bool option, const char *const keys[][2], size_t n)
 	}
 }
 
-TEST(every_other_type_than_the_key_has_is_refused)
+TEST(every_wrong_type_is_refused)
 {
 	check_types(false, want_types, ARRAY_SIZE(want_types));
 	check_types(true, option_types, ARRAY_SIZE(option_types));
@@ -242,7 +242,7 @@ TEST(a_lease_takes_one_to_64_wants)
 	CHECK(refused(m, "many", "1 to 64"));
 }
 
-TEST(other_arguments_than_wants_and_options_are_refused)
+TEST(arguments_of_another_signature_are_refused)
 {
 	CHECK(refused(make("s", "hello"), "signature", ""));
 	CHECK(refused(make("aa{sv}", 1, 0), "signature", ""));
@@ -251,7 +251,7 @@ TEST(other_arguments_than_wants_and_options_are_refused)
 	CHECK(refused(message(), "signature", ""));
 }
 
-TEST(resize_reads_wants_and_knows_no_option)
+TEST(resize_reads_wants_and_refuses_options)
 {
 	struct result result = { 0 };
 	struct request request;

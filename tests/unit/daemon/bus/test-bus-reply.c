@@ -17,7 +17,7 @@ TEST(every_result_has_an_error_name_of_its_own)
 	}
 }
 
-TEST(names_are_ours_but_for_memory)
+TEST(error_names_are_in_the_gpuarb_namespace_except_no_memory)
 {
 	for (enum result_kind kind = RESULT_OK + 1; kind < RESULT_KINDS; kind++) {
 		bool ours = strncmp(bus_error_name(kind), GPUARB_ERROR, strlen(GPUARB_ERROR)) == 0;

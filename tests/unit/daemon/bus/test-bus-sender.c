@@ -7,7 +7,7 @@
 #include "check.h"
 #include "adapter.h"
 
-TEST(a_sender_is_looked_up_once_and_told_as_the_bus_vouches)
+TEST(a_caller_is_looked_up_once_with_the_credentials_of_the_bus)
 {
 	struct adapter a;
 	sd_bus *root, *unmanaged_process;
@@ -31,7 +31,7 @@ TEST(a_sender_is_looked_up_once_and_told_as_the_bus_vouches)
 	adapter_done(&a);
 }
 
-TEST(groups_beyond_64_only_lack)
+TEST(groups_beyond_64_are_ignored)
 {
 	struct adapter a;
 	gid_t groups[70];
@@ -93,7 +93,7 @@ TEST(calls_beyond_1024_that_wait_for_a_look_up_are_refused)
 	adapter_done(&a);
 }
 
-TEST(calls_of_a_client_that_has_gone_are_dropped)
+TEST(calls_of_a_closed_connection_are_dropped)
 {
 	struct answer answer;
 	struct adapter a;
@@ -115,7 +115,7 @@ TEST(calls_of_a_client_that_has_gone_are_dropped)
 	adapter_done(&a);
 }
 
-TEST(a_sender_whom_the_bus_does_not_vouch_for_is_refused)
+TEST(a_caller_without_credentials_is_refused)
 {
 	struct adapter a;
 	sd_bus *bus;
@@ -136,7 +136,7 @@ TEST(a_sender_whom_the_bus_does_not_vouch_for_is_refused)
 	adapter_done(&a);
 }
 
-TEST(calls_that_wait_when_the_daemon_goes_are_told_so)
+TEST(waiting_calls_are_answered_with_shutdown)
 {
 	struct answer answer;
 	struct adapter a;
@@ -161,7 +161,7 @@ TEST(calls_that_wait_when_the_daemon_goes_are_told_so)
 	adapter_done(&a);
 }
 
-TEST(administration_is_for_administrators)
+TEST(only_administrators_drain_and_reload)
 {
 	struct adapter a;
 	sd_bus *root, *unmanaged_process;

@@ -26,7 +26,7 @@ static void send_held(struct adapter *a, sd_bus_message *m, struct answer *answe
 		CHECK(sd_event_run(a->event, 60 * 1000 * 1000) > 0);
 }
 
-TEST(an_answer_comes_only_when_its_lease_outlives_the_daemon)
+TEST(an_answer_is_sent_when_the_holder_is_stored)
 {
 	struct answer answer;
 	struct adapter a;
@@ -54,7 +54,7 @@ TEST(an_answer_comes_only_when_its_lease_outlives_the_daemon)
 	adapter_done(&a);
 }
 
-TEST(a_daemon_that_goes_down_answers_what_still_waits)
+TEST(a_stopping_daemon_answers_waiting_calls_with_shutdown)
 {
 	struct answer answer;
 	struct adapter a;
@@ -81,7 +81,7 @@ TEST(a_daemon_that_goes_down_answers_what_still_waits)
 	adapter_done(&a);
 }
 
-TEST(an_answer_whose_bus_has_gone_closes_its_holder)
+TEST(an_answer_without_a_connection_closes_its_holder)
 {
 	struct answer answer;
 	struct adapter a;
@@ -174,7 +174,7 @@ static pid_t serve_systemd(const struct rig *rig, const sd_bus_vtable *vtable)
 	return pid;
 }
 
-TEST(systemd_says_how_many_fds_it_keeps)
+TEST(the_size_of_the_store_is_read_from_systemd)
 {
 	struct adapter a;
 	unsigned max = 0;

@@ -66,7 +66,7 @@ TEST(signals_come_before_the_answer)
 	adapter_done(&a);
 }
 
-TEST(a_lease_that_came_and_went_unseen_is_not_told)
+TEST(a_lease_added_and_removed_in_one_update_sends_no_signal)
 {
 	_cleanup_(lease_freep) struct lease *lease = NULL;
 	unsigned told = 0;
@@ -129,7 +129,7 @@ static bool planned(sd_bus_message *m, const char *result, bool partitions, bool
 	return ok;
 }
 
-TEST(plan_answers_no_without_an_error_and_changes_nothing)
+TEST(plan_answers_refused_without_an_error_and_changes_nothing)
 {
 	struct adapter a;
 	sd_bus_message *m;
@@ -156,7 +156,7 @@ TEST(plan_answers_no_without_an_error_and_changes_nothing)
 	adapter_done(&a);
 }
 
-TEST(a_plan_above_a_quota_of_leases_says_so_in_a_row)
+TEST(a_plan_above_max_leases_has_one_refusal_without_a_gpu)
 {
 	const char *key, *gpu, *reason, *hint;
 	uint64_t asked, room;
@@ -183,7 +183,7 @@ TEST(a_plan_above_a_quota_of_leases_says_so_in_a_row)
 	adapter_done(&a);
 }
 
-TEST(a_plan_says_whose_end_would_make_room)
+TEST(a_refused_plan_lists_the_leases_whose_end_would_help)
 {
 	const char *key, *result;
 	const uint64_t *ids;
@@ -220,7 +220,7 @@ TEST(a_plan_says_whose_end_would_make_room)
 
 /* ---- objects ---- */
 
-TEST(what_is_not_there_has_an_error_of_its_own)
+TEST(unknown_gpus_and_leases_have_errors_of_their_own)
 {
 	static const char *const no_lease[] = { "/7", "/007", "/x", "/99999999999999999999",
 						"/1/2" };
@@ -287,7 +287,7 @@ TEST(all_objects_are_managed_with_all_their_properties)
 	adapter_done(&a);
 }
 
-TEST(the_host_looks_at_the_hardware_once_for_each_call)
+TEST(each_call_refreshes_the_hardware_once)
 {
 	struct adapter a;
 	sd_bus *bus;
@@ -322,7 +322,7 @@ TEST(the_name_has_one_owner)
 	adapter_done(&a);
 }
 
-TEST(without_an_address_it_is_the_system_bus)
+TEST(no_address_means_the_system_bus)
 {
 	struct bus *second;
 	struct adapter a;
@@ -336,7 +336,7 @@ TEST(without_an_address_it_is_the_system_bus)
 	adapter_done(&a);
 }
 
-TEST(a_bus_that_is_not_there_is_no_connection)
+TEST(a_bus_that_does_not_exist_is_an_error)
 {
 	_cleanup_(sd_event_unrefp) sd_event *event = NULL;
 	struct bus *bus = NULL;
@@ -348,7 +348,7 @@ TEST(a_bus_that_is_not_there_is_no_connection)
 	CHECK(!bus);
 }
 
-TEST(the_host_is_told_when_the_bus_goes_away)
+TEST(a_lost_connection_is_reported_to_the_daemon)
 {
 	struct adapter a;
 
