@@ -5,7 +5,8 @@
     test-docs.py [--rewrite] [FILE...]
 
 Environment: GPUARBD, GPUARBCTL and FAKE_SYSFS are the programs, GPUARB_SOURCE_ROOT is the source
-tree. GPUARB_CC is the compiler, GPUARB_PKG_CONFIG the directory of the library's pkg-config file. --rewrite replaces the outputs that differ in the files: read the diff before committing it.
+tree, GPUARB_CC is the compiler with options, GPUARB_PKG_CONFIG is the directory of gpuarb.pc.
+--rewrite replaces the outputs that differ in the files: read the diff before committing it.
 
 An example is a fenced block whose first line begins with "$ ". A line "$ COMMAND" is followed by
 the output that a terminal shows (stdout and stderr). A command that ends with "&" stays until the
