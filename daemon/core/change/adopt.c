@@ -15,9 +15,9 @@
 
 #define ID(lease) ((unsigned long long)(lease)->id)
 
-/* ---- itself -------------------------------------------------------------------------- */
+/* ---- is the lease consistent in itself? ---------------------------------------------------- */
 
-static bool texts_end(const struct lease *lease)
+static bool texts_are_terminated(const struct lease *lease)
 {
 	const char *const texts[] = { lease->name, lease->tenant, lease->token, lease->unit,
 				      lease->reason };
@@ -28,35 +28,38 @@ static bool texts_end(const struct lease *lease)
 	return true;
 }
 
-static int check_words(const struct lease *lease, char *why, size_t size)
+static int check_values(const struct lease *lease, char *why, size_t size)
 {
 	if (lease->id == 0 || lease->id == UINT64_MAX)
-		return refuse(why, size, -EINVAL, "%llu is no lease's id", ID(lease));
+		return refuse(why, size, -EINVAL, "invalid lease id %llu", ID(lease));
 	if ((unsigned)lease->state > STATE_ENDING)
-		return refuse(why, size, -EINVAL, "state %u is none", (unsigned)lease->state);
+		return refuse(why, size, -EINVAL, "unknown state %u", (unsigned)lease->state);
 	if ((unsigned)lease->class > CLASS_REALTIME)
-		return refuse(why, size, -EINVAL, "class %u is none", (unsigned)lease->class);
+		return refuse(why, size, -EINVAL, "unknown class %u", (unsigned)lease->class);
 	if ((unsigned)lease->cause >= RESULT_KINDS)
-		return refuse(why, size, -EINVAL, "cause %u is none", (unsigned)lease->cause);
+		return refuse(why, size, -EINVAL, "unknown cause %u", (unsigned)lease->cause);
 	if ((unsigned)lease->enforce.step > ENFORCE_STEP_KILL)
-		return refuse(why, size, -EINVAL, "rung %u is none", (unsigned)lease->enforce.step);
+		return refuse(why, size, -EINVAL, "unknown enforcement step %u",
+			      (unsigned)lease->enforce.step);
 	if ((lease->adaptable && lease->class != CLASS_BESTEFFORT) ||
 	    (lease->state == STATE_INACTIVE && lease->class != CLASS_REALTIME))
-		return refuse(why, size, -EINVAL, "a %s lease is %s", class_name(lease->class),
+		return refuse(why, size, -EINVAL, "a lease of class %s cannot be %s",
+			      class_name(lease->class),
 			      lease->adaptable ? "adaptable" : "inactive");
 	if (lease->lend.idle && lease->state != STATE_REVOKING && lease->state != STATE_ENDING)
-		return refuse(why, size, -EINVAL, "a lease that is %s is not idle",
+		return refuse(why, size, -EINVAL, "a lease that is %s cannot be idle",
 			      state_name(lease->state));
-	if (!texts_end(lease))
-		return refuse(why, size, -EINVAL, "a text does not end");
+	if (!texts_are_terminated(lease))
+		return refuse(why, size, -EINVAL, "a text is longer than %u bytes",
+			      REQUEST_TEXT - 1);
 	if (lease->acknowledged == 0 || lease->acknowledged > lease->generation)
-		return refuse(why, size, -EINVAL, "generation %llu is acknowledged, of %llu",
+		return refuse(why, size, -EINVAL,
+			      "acknowledged generation %llu is not between 1 and %llu",
 			      (unsigned long long)lease->acknowledged,
 			      (unsigned long long)lease->generation);
 	return 0;
 }
 
-/* What has to be granted, or was asked under the token. */
 static int check_request(const struct lease *lease, char *why, size_t size)
 {
 	struct result result = { 0 };
@@ -64,20 +67,21 @@ static int check_request(const struct lease *lease, char *why, size_t size)
 	int r;
 
 	if (!lease->request && lease->state == STATE_WAITING)
-		return refuse(why, size, -EINVAL, "it waits for nothing: there is no request");
+		return refuse(why, size, -EINVAL, "it is waiting and has no request");
 	if (!lease->request && lease->token[0] && lease->state == STATE_GRANTED)
-		return refuse(why, size, -EINVAL, "there is a token and no request");
+		return refuse(why, size, -EINVAL, "it has a token and no request");
 	if (!lease->request)
 		return 0;
 	if (lease->request->n_wants == 0 || lease->request->n_wants > REQUEST_WANTS)
 		return refuse(why, size, -EINVAL, "its request has %zu wants",
 			      lease->request->n_wants);
 	if (lease->request->class >= 0 && lease->request->class != (int)lease->class)
-		return refuse(why, size, -EINVAL, "its request is of another class");
+		return refuse(why, size, -EINVAL, "its request is of class %d",
+			      lease->request->class);
 	request_recall(lease->request, &complete);
 	r = request_complete(&complete, lease->class, &result);
 	if (r < 0)
-		refuse(why, size, -EINVAL, "its request: %s", result.sentence);
+		refuse(why, size, -EINVAL, "its request is invalid: %s", result.sentence);
 	result_done(&result);
 	return r < 0 ? -EINVAL : 0;
 }
@@ -94,7 +98,7 @@ static int check_terms(const struct lease *lease, const struct partition *p, cha
 	bool realtime = lease->class == CLASS_REALTIME;
 
 	if (p->isolation == ISOLATION_DEFAULT || (unsigned)p->isolation > ISOLATION_SHARED)
-		return refuse(why, size, -EINVAL, "isolation %u is none", (unsigned)p->isolation);
+		return refuse(why, size, -EINVAL, "unknown isolation %u", (unsigned)p->isolation);
 	if ((p->isolation == ISOLATION_SHARED && lease->class != CLASS_BESTEFFORT) ||
 	    ((p->isolation == ISOLATION_SHADER_ENGINE || p->alone) && !realtime))
 		return refuse(why, size, -EINVAL, "class %s cannot have isolation %s%s",
@@ -104,13 +108,14 @@ static int check_terms(const struct lease *lease, const struct partition *p, cha
 		return refuse(why, size, -EINVAL, "priority %u is above %u", p->priority,
 			      PRIORITY_MAX);
 	if (cuset_empty(&p->cus))
-		return refuse(why, size, -EINVAL, "a partition has no CU");
+		return refuse(why, size, -EINVAL, "a partition has no CUs");
 	if (!cuset_within(&p->cus, &p->occupied) || !within(&p->granted, &p->charged))
-		return refuse(why, size, -EINVAL, "more is granted than charged");
+		return refuse(why, size, -EINVAL, "a partition is granted more than it is charged");
 	if (p->adaptable != lease->adaptable || cuset_empty(&p->base) == p->adaptable ||
 	    !cuset_within(&p->base, &p->cus) || !cuset_empty(&p->before) > p->adaptable ||
 	    (p->adaptable && p->isolation == ISOLATION_SHARED))
-		return refuse(why, size, -EINVAL, "what it may not lose is not among its CUs");
+		return refuse(why, size, -EINVAL,
+			      "the base of an adaptable partition is not within its CUs");
 	return 0;
 }
 
@@ -120,7 +125,9 @@ static int check_place(const struct arbiter *arbiter, const struct lease *lease,
 	unsigned gpu = lease->partitions[i].gpu;
 
 	if (gpu == GPU_ABSENT)
-		return lost[0] ? 0 : refuse(why, size, -EINVAL, "a partition is on no GPU");
+		return lost[0] ? 0
+			       : refuse(why, size, -EINVAL,
+					"a partition has no GPU, but no GPU is missing");
 	if (gpu >= arbiter->n_gpus || arbiter->gpus[gpu].absent)
 		return refuse(why, size, -EINVAL, "there is no GPU %u", gpu);
 	for (size_t j = 0; j < i; j++)
@@ -137,13 +144,13 @@ static int check_self(const struct arbiter *arbiter, const struct lease *lease, 
 	       most = REQUEST_WANTS;
 	int r;
 
-	r = check_words(lease, why, size);
+	r = check_values(lease, why, size);
 	if (r < 0)
 		return r;
 	if (lease->state == STATE_WAITING)
 		most = 0;
 	if (lease->n_partitions < least || lease->n_partitions > most)
-		return refuse(why, size, -EINVAL, "it is %s and has %zu partitions",
+		return refuse(why, size, -EINVAL, "a lease that is %s cannot have %zu partitions",
 			      state_name(lease->state), lease->n_partitions);
 	for (size_t i = 0; i < lease->n_partitions; i++) {
 		r = check_place(arbiter, lease, i, lost, why, size);
@@ -155,7 +162,7 @@ static int check_self(const struct arbiter *arbiter, const struct lease *lease, 
 	return check_request(lease, why, size);
 }
 
-/* ---- the hardware of now ------------------------------------------------------------- */
+/* ---- can the present hardware have its partitions? ----------------------------------------- */
 
 static struct budget whole_of(const struct gpu *gpu)
 {
@@ -172,7 +179,7 @@ static bool is_possible(const struct gpu *gpu, const struct partition *p, char *
 
 	if (within(&p->charged, &whole))
 		return check_partition(gpu, p, buf, size);
-	snprintf(buf, size, "more queues, processes or VRAM than there are");
+	snprintf(buf, size, "it has more queues, processes or VRAM than the GPU");
 	return false;
 }
 
@@ -194,11 +201,11 @@ static uint64_t check_hardware(const struct arbiter *arbiter, const struct lease
 				 arbiter->gpus[p->gpu].info.name, why);
 	}
 	if (lost[0])
-		snprintf(reason, size, "GPU %s is gone, or another by now", lost);
+		snprintf(reason, size, "GPU %s is gone or replaced", lost);
 	return possible;
 }
 
-/* ---- leases in force ----------------------------------------------------------------- */
+/* ---- does it contradict a lease in force? -------------------------------------------------- */
 
 static int check_ids(const struct arbiter *arbiter, const struct lease *lease, char *why,
 		     size_t size)
@@ -206,12 +213,13 @@ static int check_ids(const struct arbiter *arbiter, const struct lease *lease, c
 	const struct lease *other = ledger_find(arbiter, lease->id);
 
 	if (other)
-		return refuse(why, size, -EEXIST, "there is a lease %llu already", ID(other));
+		return refuse(why, size, -EEXIST, "lease %llu exists already", ID(other));
 	if (lease->state == STATE_ENDING)
 		return 0;
 	other = ledger_find_token(arbiter, lease->owner, lease->token);
 	if (other)
-		return refuse(why, size, -EEXIST, "lease %llu has its token", ID(other));
+		return refuse(why, size, -EEXIST, "lease %llu of the same user has the same token",
+			      ID(other));
 	return 0;
 }
 
@@ -228,14 +236,15 @@ static int check_pair(const struct arbiter *arbiter, const struct lease *lease,
 		    check_active(other) && cuset_overlap(&p->cus, &q->cus))
 			shared = "CUs";
 		if (shared)
-			return refuse(why, size, -EEXIST, "lease %llu has %s of it on %s",
+			return refuse(why, size, -EEXIST, "lease %llu already has %s of it on %s",
 				      ID(other), shared, arbiter->gpus[p->gpu].info.name);
 	}
 	return 0;
 }
 
-/* Whether there is any need to ask each lease: thousands are adopted in a row. What excludes
- * others from an engine is realtime, on either side, or wants to be alone. */
+/* Can the partition collide with a lease on the GPU at all? If not, the leases need not be compared
+ * one by one: thousands are adopted in a row. Only realtime leases and those with `alone` exclude
+ * others from an engine. */
 static bool may_collide(const struct gpu *gpu, enum lease_class lease_class,
 			const struct partition *p)
 {
@@ -252,7 +261,7 @@ static bool may_collide(const struct gpu *gpu, enum lease_class lease_class,
 	return false;
 }
 
-/* A lease on this GPU: the last, for who came first was first. */
+/* The latest lease on this GPU. */
 static unsigned long long neighbour(const struct arbiter *arbiter, unsigned gpu)
 {
 	unsigned long long id = 0;
@@ -263,23 +272,21 @@ static unsigned long long neighbour(const struct arbiter *arbiter, unsigned gpu)
 	return id;
 }
 
-/* Slots that leases have which may never go beyond them. */
+/* Slots of leases that may not oversubscribe: all classes but best effort. */
 static void add_firm(const struct arbiter *arbiter, unsigned gpu, uint64_t *queues,
 		     uint64_t *processes)
 {
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		const struct lease *other = arbiter->leases[i];
+		const struct partition *p = lease_partition_on(arbiter->leases[i], gpu);
 
-		for (size_t j = 0; j < other->n_partitions; j++) {
-			if (other->partitions[j].gpu != gpu || other->class == CLASS_BESTEFFORT)
-				continue;
-			*queues += other->partitions[j].charged.queues;
-			*processes += other->partitions[j].charged.processes;
-		}
+		if (!p || arbiter->leases[i]->class == CLASS_BESTEFFORT)
+			continue;
+		*queues += p->charged.queues;
+		*processes += p->charged.processes;
 	}
 }
 
-/* Beyond the slots goes best effort alone, and not where realtime would suffer. */
+/* Only best effort may oversubscribe the slots, and only on a GPU without realtime leases. */
 static bool fits_slots(const struct arbiter *arbiter, const struct lease *lease,
 		       const struct partition *p)
 {
@@ -322,22 +329,23 @@ static int check_others(const struct arbiter *arbiter, const struct lease *lease
 			r = check_pair(arbiter, lease, p, arbiter->leases[j], why, size);
 		if (r == 0 &&
 		    !(fits_slots(arbiter, lease, p) && fits_rest(&arbiter->gpus[p->gpu], p)))
-			r = refuse(why, size, -EEXIST, "lease %llu and others have left less on %s",
+			r = refuse(why, size, -EEXIST,
+				   "lease %llu and others on %s leave too few slots or bytes",
 				   neighbour(arbiter, p->gpu), arbiter->gpus[p->gpu].info.name);
 	}
 	return r;
 }
 
-/* ---- into force ---------------------------------------------------------------------- */
+/* ---- put it into force --------------------------------------------------------------------- */
 
-/* Passes that were not saved any more count as if there had been as many as there can. */
+/* Not every pass is saved (LEASE_PASSES_SAVED): assume as many as can have been lost. */
 static unsigned count_passes(unsigned saved)
 {
 	return min_u(saved | (LEASE_PASSES_SAVED - 1), LEASE_PASSES_MAX);
 }
 
-/* What follows from other things is counted anew; what keeps a lease alive comes later. */
-static void make_anew(struct arbiter *arbiter, struct lease *lease)
+/* Recomputes derived members, and clears those that observations and holders will fill. */
+static void reset(struct arbiter *arbiter, struct lease *lease)
 {
 	for (size_t i = 0; i < lease->n_partitions; i++) {
 		struct partition *p = &lease->partitions[i];
@@ -364,8 +372,8 @@ static void make_anew(struct arbiter *arbiter, struct lease *lease)
 	lease->touched_next = NULL;
 }
 
-/* Leaves the partitions that can be charged. */
-static void drop(struct lease *lease, uint64_t possible)
+/* Drops the partitions that the hardware cannot have. */
+static void drop_impossible(struct lease *lease, uint64_t possible)
 {
 	size_t kept = 0;
 
@@ -375,8 +383,9 @@ static void drop(struct lease *lease, uint64_t possible)
 	lease->n_partitions = kept;
 }
 
-/* Policy may have let best effort go beyond the slots, and have thought better of it. */
-static void tell_oversubscribed(struct arbiter *arbiter, const struct lease *lease)
+/* The leases may be granted more than the slots if an earlier policy allowed it: the GPU counts as
+ * oversubscribed until the first scan. */
+static void mark_oversubscribed(struct arbiter *arbiter, const struct lease *lease)
 {
 	for (size_t i = 0; i < lease->n_partitions; i++) {
 		struct gpu *gpu = &arbiter->gpus[lease->partitions[i].gpu];
@@ -392,7 +401,7 @@ static void put_into_force(struct arbiter *arbiter, struct lease *lease)
 {
 	ledger_insert(arbiter, lease);
 	ledger_charge(arbiter, lease);
-	tell_oversubscribed(arbiter, lease);
+	mark_oversubscribed(arbiter, lease);
 	if (lease->state == STATE_WAITING) {
 		wait_find_candidates(arbiter, lease);
 		queue_add(arbiter, lease);
@@ -416,30 +425,28 @@ int arbiter_adopt(struct arbiter *arbiter, struct lease *lease, const char *lost
 		snprintf(why, size, "out of memory");
 		return -ENOMEM;
 	}
-	make_anew(arbiter, lease);
+	reset(arbiter, lease);
 	possible = check_hardware(arbiter, lease, lost, reason, sizeof(reason));
 	r = check_others(arbiter, lease, possible, why, size);
 	if (r < 0)
 		return r;
 
-	drop(lease, possible);
+	drop_impossible(lease, possible);
 	if (reason[0] && lease->state != STATE_ENDING)
 		lease_set_ending(lease, RESULT_NO_SUCH_GPU, reason);
 	put_into_force(arbiter, lease);
 	return 0;
 }
 
-static bool has_any(const struct lease *borrower, unsigned gpu, const struct cuset *cus)
+static bool occupies_any(const struct lease *borrower, unsigned gpu, const struct cuset *cus)
 {
-	for (size_t i = 0; i < borrower->n_partitions; i++)
-		if (borrower->partitions[i].gpu == gpu &&
-		    cuset_overlap(&borrower->partitions[i].occupied, cus))
-			return true;
-	return false;
+	const struct partition *p = lease_partition_on(borrower, gpu);
+
+	return p && cuset_overlap(&p->occupied, cus);
 }
 
-/* Whether another borrower was granted CUs that left the mask of this one. */
-static bool was_followed(const struct arbiter *arbiter, const struct lease *lease)
+/* Does another borrower occupy CUs that left the mask of this one? */
+static bool was_acknowledged(const struct arbiter *arbiter, const struct lease *lease)
 {
 	for (size_t i = 0; i < lease->n_partitions; i++) {
 		const struct partition *p = &lease->partitions[i];
@@ -449,15 +456,15 @@ static bool was_followed(const struct arbiter *arbiter, const struct lease *leas
 		for (size_t j = 0; !cuset_empty(&left) && j < arbiter->n_leases; j++)
 			if (arbiter->leases[j] != lease && arbiter->leases[j]->adaptable &&
 			    check_active(arbiter->leases[j]) &&
-			    has_any(arbiter->leases[j], p->gpu, &left))
+			    occupies_any(arbiter->leases[j], p->gpu, &left))
 				return true;
 	}
 	return false;
 }
 
-/* Where a crash came between what a borrower said and its being saved, it may still have what
- * another was granted: that one is activating again. */
-static void let_in_again(struct arbiter *arbiter, struct lease *lease)
+/* If the daemon crashed after a borrower acknowledged and before that was saved, a granted lease
+ * and the borrower have the same CUs: the lease is activating again. */
+static void reactivate(struct arbiter *arbiter, struct lease *lease)
 {
 	unsigned gpu, cus;
 
@@ -467,14 +474,14 @@ static void let_in_again(struct arbiter *arbiter, struct lease *lease)
 	if (lease->state == STATE_GRANTED)
 		lease->state = STATE_ACTIVATING;
 	else
-		lease->lend.idle = true; /* it is revoked, and has nothing to wait for */
+		lease->lend.idle = true; /* revoked: its CUs are not reclaimed for it */
 	ledger_touch(arbiter, lease, TOUCH_CHANGED);
 }
 
-/* What is not to be let in again was let in because this one had said that it follows. */
-static void take_as_followed(struct arbiter *arbiter, struct lease *lease)
+/* Two borrowers with the same CUs: the second got them when the first had acknowledged. */
+static void assume_acknowledged(struct arbiter *arbiter, struct lease *lease)
 {
-	if (!lease->adaptable || !was_followed(arbiter, lease))
+	if (!lease->adaptable || !was_acknowledged(arbiter, lease))
 		return;
 	lease->acknowledged = lease->generation;
 	ledger_follow(arbiter, lease);
@@ -484,10 +491,10 @@ static void take_as_followed(struct arbiter *arbiter, struct lease *lease)
 void arbiter_adopted(struct arbiter *arbiter)
 {
 	for (size_t i = 0; i < arbiter->n_leases; i++)
-		let_in_again(arbiter, arbiter->leases[i]);
+		reactivate(arbiter, arbiter->leases[i]);
 	for (size_t i = 0; i < arbiter->n_leases; i++)
-		take_as_followed(arbiter, arbiter->leases[i]);
-	arbiter->lending = true; /* the next arbiter_lend() finds out */
+		assume_acknowledged(arbiter, arbiter->leases[i]);
+	arbiter->lending = true; /* the next arbiter_lend() counts the borrowers */
 	lend_sum_up(arbiter);
 	ledger_grow(arbiter, UINT64_MAX);
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Has it more of anything than before? */
+/* Does the next version claim CUs or budgets that the present one does not? */
 static bool takes_more(const struct partition *next, const struct partition *now)
 {
 	const struct budget *a = &next->charged, *b = &now->charged;
@@ -16,6 +16,7 @@ static bool takes_more(const struct partition *next, const struct partition *now
 	       a->vram > b->vram;
 }
 
+/* The parts of a proposal that every kind of commit takes over. */
 static void take_state(struct lease *lease, const struct lease *proposal)
 {
 	lease->state = proposal->state;
@@ -25,7 +26,7 @@ static void take_state(struct lease *lease, const struct lease *proposal)
 	memcpy(lease->reason, proposal->reason, sizeof(lease->reason));
 }
 
-/* The next version of a lease moves into the object that others point to. */
+/* Moves the next version of a lease into the lease in force: others have pointers to it. */
 static void replace(struct arbiter *arbiter, struct lease *lease, struct lease *proposal)
 {
 	struct partition *old = lease->partitions;
@@ -50,7 +51,7 @@ static void replace(struct arbiter *arbiter, struct lease *lease, struct lease *
 		ledger_grow(arbiter, lease_gpus(lease));
 }
 
-/* The first partitions of one that waited: its first generation, still. */
+/* Gives a waiting lease its first partitions; the generation stays 1. */
 static void grant(struct arbiter *arbiter, struct lease *lease, struct lease *proposal)
 {
 	queue_remove(arbiter, lease);

@@ -7,7 +7,8 @@
 #include "core/change/lifecycle.h"
 #include "core/policy/tenant.h"
 
-static enum enforce_step last_enforce_step(const struct arbiter *arbiter, const struct lease *lease)
+/* The last step that policy allows for the lease; to report it is always allowed. */
+static enum enforce_step last_step(const struct arbiter *arbiter, const struct lease *lease)
 {
 	const struct tenant *tenant = tenant_named(arbiter->settings, lease->tenant);
 
@@ -15,18 +16,19 @@ static enum enforce_step last_enforce_step(const struct arbiter *arbiter, const 
 							       : ENFORCE_STEP_REPORT;
 }
 
-/* When the one after this is due: to freeze goes with the report, to kill takes a while. */
+/* When the step after the present one is due: freezing at once after the report, killing after
+ * enforce-delay. */
 static uint64_t next_due(const struct arbiter *arbiter, const struct lease *lease,
 			 uint64_t now_usec)
 {
-	if (lease->enforce.step >= last_enforce_step(arbiter, lease))
+	if (lease->enforce.step >= last_step(arbiter, lease))
 		return UINT64_MAX;
 	return lease->enforce.step == ENFORCE_STEP_REPORT
 		       ? now_usec
 		       : now_usec + arbiter->settings->enforce_delay_usec;
 }
 
-/* From when it is killed until it is seen to be gone, on the slowest of its GPUs. */
+/* Time from the kill until a scan shows that the processes are off the slowest of the GPUs. */
 static uint64_t let_go_usec(const struct arbiter *arbiter, const struct lease *lease)
 {
 	uint64_t longest = 0;
@@ -48,7 +50,7 @@ uint64_t enforce_over_at(const struct arbiter *arbiter, const struct lease *leas
 	const struct settings *settings = arbiter->settings;
 	uint64_t first = now_usec + settings->activate_grace_usec;
 
-	if (last_enforce_step(arbiter, lease) < ENFORCE_STEP_KILL)
+	if (last_step(arbiter, lease) < ENFORCE_STEP_KILL)
 		return UINT64_MAX;
 	if (lease->enforce.step != ENFORCE_STEP_NONE)
 		first = now_usec;
@@ -57,6 +59,7 @@ uint64_t enforce_over_at(const struct arbiter *arbiter, const struct lease *leas
 	return first + settings->enforce_delay_usec + let_go_usec(arbiter, lease);
 }
 
+/* What a step means for the lease itself. */
 static void apply(struct arbiter *arbiter, struct lease *lease)
 {
 	char reason[REQUEST_TEXT];
@@ -83,8 +86,7 @@ enum enforce_step arbiter_next_enforce_step(struct arbiter *arbiter, uint64_t no
 
 		if (lease->enforce.due_usec > now_usec)
 			continue;
-		if (lease->enforce.step >=
-		    last_enforce_step(arbiter, lease)) { /* the policy is another by now */
+		if (lease->enforce.step >= last_step(arbiter, lease)) { /* policy was changed */
 			lease->enforce.due_usec = UINT64_MAX;
 			continue;
 		}

@@ -12,11 +12,11 @@
 
 #define NO_SLOT UINT_MAX
 
-/* Where each GPU of a new list is to be, found before anything is changed. */
+/* The slots (indexes in arbiter->gpus) of the GPUs in a new list; decided before anything changes. */
 struct moves {
 	unsigned slot[REQUEST_WANTS];
-	uint64_t kept;  /* slots whose GPU is what it was */
-	uint64_t taken; /* those, and the slots of what is new */
+	uint64_t kept;  /* slots whose GPU is unchanged (bits) */
+	uint64_t taken; /* kept slots and those of new GPUs (bits) */
 	size_t n_slots;
 };
 
@@ -25,7 +25,7 @@ static uint64_t bit(size_t i)
 	return UINT64_C(1) << i;
 }
 
-/* The slot where the GPU is as it was. */
+/* The slot of an unchanged GPU. */
 static unsigned find_same(const struct arbiter *arbiter, const struct moves *moves,
 			  const struct gpu_info *info)
 {
@@ -36,7 +36,7 @@ static unsigned find_same(const struct arbiter *arbiter, const struct moves *mov
 	return NO_SLOT;
 }
 
-/* Of those that nothing refers to: the slot that a GPU of this name had; "": any. */
+/* A slot that no lease refers to and that had a GPU of this name; "": any name. */
 static unsigned find_free(const struct arbiter *arbiter, const struct moves *moves,
 			  const char *name)
 {
@@ -47,7 +47,7 @@ static unsigned find_free(const struct arbiter *arbiter, const struct moves *mov
 	return NO_SLOT;
 }
 
-/* The next place, or one that another GPU had. */
+/* The next slot, or one that another GPU had. */
 static unsigned find_other(const struct arbiter *arbiter, struct moves *moves)
 {
 	if (moves->n_slots < REQUEST_WANTS)
@@ -68,7 +68,8 @@ static void take_slots(const struct arbiter *arbiter, const struct gpu_info *gpu
 	}
 }
 
-/* Who has a place by its name takes that first. -E2BIG: some have NO_SLOT, for now. */
+/* Unchanged GPUs keep their slots, others take the slot of their name, the rest any free one.
+ * -E2BIG: some GPUs have NO_SLOT until leases have ended. */
 static int plan_moves(const struct arbiter *arbiter, const struct gpu_info *gpus, size_t n,
 		      struct moves *moves)
 {
@@ -88,7 +89,7 @@ static int plan_moves(const struct arbiter *arbiter, const struct gpu_info *gpus
 	return 0;
 }
 
-/* ---- what is lost --------------------------------------------------------------------- */
+/* ---- GPUs that are gone -------------------------------------------------------------------- */
 
 static bool is_listed(const struct gpu_info *gpus, size_t n, const char *name)
 {
@@ -106,13 +107,13 @@ static void end_leases(struct arbiter *arbiter, unsigned slot, const char *reaso
 		if (!(lease_gpus(lease) & bit(slot)))
 			continue;
 		if (lease->state == STATE_ENDING)
-			ledger_touch(arbiter, lease, TOUCH_CHANGED); /* to be saved as of no GPU */
+			ledger_touch(arbiter, lease, TOUCH_CHANGED); /* saved without this GPU */
 		else
 			arbiter_end(arbiter, lease, RESULT_NO_SUCH_GPU, reason);
 	}
 }
 
-static void lose(struct arbiter *arbiter, unsigned slot, bool listed)
+static void remove_gpu(struct arbiter *arbiter, unsigned slot, bool listed)
 {
 	struct gpu *gpu = &arbiter->gpus[slot];
 	char reason[REQUEST_TEXT];
@@ -124,9 +125,9 @@ static void lose(struct arbiter *arbiter, unsigned slot, bool listed)
 	end_leases(arbiter, slot, reason);
 }
 
-/* ---- what is new ---------------------------------------------------------------------- */
+/* ---- new GPUs ------------------------------------------------------------------------------ */
 
-/* Whether it is drained was said of the name: it outlives what is behind it. */
+/* An administrator drains a name: it stays drained when another GPU gets it. */
 static bool is_drained(const struct arbiter *arbiter, const char *name)
 {
 	bool draining = false;
@@ -137,7 +138,7 @@ static bool is_drained(const struct arbiter *arbiter, const char *name)
 	return draining;
 }
 
-static void settle(struct arbiter *arbiter, unsigned slot, const struct gpu_info *info)
+static void add(struct arbiter *arbiter, unsigned slot, const struct gpu_info *info)
 {
 	const struct gpu_settings *own = settings_gpu(arbiter->settings, info->name);
 	bool draining = is_drained(arbiter, info->name);
@@ -165,13 +166,13 @@ int arbiter_set_gpus(struct arbiter *arbiter, const struct gpu_info *gpus, size_
 	for (unsigned i = 0; i < arbiter->n_gpus; i++) {
 		if (arbiter->gpus[i].absent || (moves.kept & bit(i)))
 			continue;
-		lose(arbiter, i, is_listed(gpus, n, arbiter->gpus[i].info.name));
+		remove_gpu(arbiter, i, is_listed(gpus, n, arbiter->gpus[i].info.name));
 		any = true;
 	}
 	for (size_t i = 0; i < n; i++) {
 		if (moves.slot[i] == NO_SLOT || (moves.kept & bit(moves.slot[i])))
 			continue;
-		settle(arbiter, moves.slot[i], &gpus[i]);
+		add(arbiter, moves.slot[i], &gpus[i]);
 		any = true;
 	}
 	if (any)

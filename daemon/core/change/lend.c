@@ -11,10 +11,10 @@
 #include "core/ledger/quota.h"
 #include "core/mask/extend.h"
 
-/* ---- shrink ------------------------------------------------------------------------- */
+/* ---- shrink ------------------------------------------------------------------------------ */
 
-/* Before gfx11 the scheduler takes all queues of the GPU off the hardware to change one:
- * execute_queues_cpsch(), kfd_device_queue_manager.c; MES only the one that changes. */
+/* To change the mask of one queue, HWS takes all queues of the GPU off the hardware:
+ * execute_queues_cpsch(), kfd_device_queue_manager.c. MES (gfx11) takes only that one. */
 void lend_disturb(struct arbiter *arbiter, const struct lease *by, unsigned gpu)
 {
 	const struct partition *changed = lease_partition_on(by, gpu);
@@ -32,66 +32,68 @@ void lend_disturb(struct arbiter *arbiter, const struct lease *by, unsigned gpu)
 	}
 }
 
-static bool give_way(struct arbiter *arbiter, const struct lease *lease, struct partition *p)
+/* Takes from the mask the CUs that other leases claim; the rest is a rectangle that contains the
+ * base. false: there were none. */
+static bool shrink_partition(struct arbiter *arbiter, const struct lease *lease,
+			     struct partition *p)
 {
 	const struct gpu *gpu = &arbiter->gpus[p->gpu];
 	struct extend request = {
 		.base = &p->base, .avail = p->cus, .keep = p->cus, .all = &gpu->all, .cap = p->count
 	};
-	struct cuset taken, cus;
+	struct cuset forbidden, cus;
 
-	borrow_forbidden(arbiter, p->gpu, lease, &taken);
-	if (!cuset_overlap(&p->cus, &taken))
+	borrow_forbidden(arbiter, p->gpu, lease, &forbidden);
+	if (!cuset_overlap(&p->cus, &forbidden))
 		return false;
-	cuset_remove(&request.avail, &taken);
+	cuset_remove(&request.avail, &forbidden);
 	request.preferred = request.avail;
 	if (cuset_empty(&p->before))
 		p->before = p->cus;
 	extend(&gpu->info.geometry, &request, &cus);
 	partition_set_mask(p, &gpu->info.geometry, &cus);
 	if (lease->lend.never_granted)
-		p->occupied = cus; /* it never had them */
+		p->occupied = cus; /* no queue ever had the other CUs */
 	else
 		lend_disturb(arbiter, lease, p->gpu);
 	return true;
 }
 
-static void yield(struct arbiter *arbiter, struct lease *lease)
+static void shrink(struct arbiter *arbiter, struct lease *lease)
 {
 	bool changed = false;
 
 	for (size_t i = 0; i < lease->n_partitions; i++)
-		changed |= give_way(arbiter, lease, &lease->partitions[i]);
+		changed |= shrink_partition(arbiter, lease, &lease->partitions[i]);
 	if (!changed)
 		return;
 	lease->generation++;
 	lease->verify.pending = lease->verify.false_ack = false;
 	ledger_touch(arbiter, lease, TOUCH_CHANGED);
-	ledger_look_again(arbiter, lease_gpus(lease)); /* its tenant's quota has room again */
+	ledger_look_again(arbiter, lease_gpus(lease)); /* its quota has room again */
 }
 
-/* ---- being granted ---------------------------------------------------------------------- */
+/* ---- grants and deadlines ----------------------------------------------------------------- */
 
 static void set_reason(struct arbiter *arbiter, struct lease *lease, const char *reason)
 {
 	if (strncmp(lease->reason, reason, sizeof(lease->reason) - 1) == 0)
 		return;
-	memset(lease->reason, 0, sizeof(lease->reason));
-	snprintf(lease->reason, sizeof(lease->reason), "%s", reason);
+	lease_set_reason(lease, reason);
 	ledger_touch(arbiter, lease, TOUCH_CHANGED);
 }
 
-static void activate(struct arbiter *arbiter, struct lease *lease)
+static void grant(struct arbiter *arbiter, struct lease *lease)
 {
 	lease->state = STATE_GRANTED;
 	lease->lend.never_granted = false;
 	lease->deadline_usec = lease->lend.give_up_usec = UINT64_MAX;
-	memset(lease->reason, 0, sizeof(lease->reason));
+	lease_set_reason(lease, "");
 	ledger_touch(arbiter, lease, TOUCH_CHANGED | TOUCH_ACTIVE);
 }
 
-/* By when it is granted, whatever borrowers do; where policy gives no such time, when they are
- * to have given way. */
+/* When the activating lease is granted at the latest, even if no borrower answers. If policy does
+ * not allow to kill a borrower: the deadline of the borrowers. */
 static uint64_t granted_by(const struct arbiter *arbiter, const struct lease *lease,
 			   uint64_t now_usec)
 {
@@ -113,14 +115,15 @@ static uint64_t granted_by(const struct arbiter *arbiter, const struct lease *le
 	return lease->lend.give_up_usec < by ? lease->lend.give_up_usec : by;
 }
 
-static void wait_for_borrowers(struct arbiter *arbiter, struct lease *lease, uint64_t now_usec)
+/* Grants an activating lease if its CUs are free; otherwise says what it waits for. */
+static void grant_or_wait(struct arbiter *arbiter, struct lease *lease, uint64_t now_usec)
 {
 	char reason[REQUEST_TEXT];
 	unsigned gpu = 0, cus = 0;
 	const struct lease *by = borrow_contested(arbiter, lease, &gpu, &cus);
 
 	if (!by) {
-		activate(arbiter, lease);
+		grant(arbiter, lease);
 		return;
 	}
 	if (lease->deadline_usec == UINT64_MAX) {
@@ -132,6 +135,7 @@ static void wait_for_borrowers(struct arbiter *arbiter, struct lease *lease, uin
 	set_reason(arbiter, lease, reason);
 }
 
+/* Does an activating lease need CUs that the borrower occupies? */
 static bool is_needed(const struct arbiter *arbiter, const struct lease *borrower)
 {
 	unsigned unused;
@@ -144,8 +148,8 @@ static bool is_needed(const struct arbiter *arbiter, const struct lease *borrowe
 	return false;
 }
 
-/* Notice of its end gives a borrower no longer than others have. */
-static void hurry(struct arbiter *arbiter, struct lease *lease, uint64_t now_usec)
+/* A revoked borrower whose CUs are needed gets no more time than any other borrower. */
+static void shorten_grace(struct arbiter *arbiter, struct lease *lease, uint64_t now_usec)
 {
 	uint64_t deadline = now_usec + arbiter->settings->activate_grace_usec;
 
@@ -155,17 +159,17 @@ static void hurry(struct arbiter *arbiter, struct lease *lease, uint64_t now_use
 	ledger_touch(arbiter, lease, TOUCH_CHANGED);
 }
 
-/* The time that a borrower has, from when somebody first needs what it has: another who comes
- * to need more of it meanwhile gives it no more time, or the first would wait beyond what it
- * was told. */
+/* Starts the grace of a borrower when a lease first needs its CUs, and ends it when none does. A
+ * second lease that needs them meanwhile does not extend the grace: the first was promised a
+ * deadline. */
 static void set_deadline(struct arbiter *arbiter, struct lease *lease, uint64_t now_usec)
 {
 	bool needed = is_needed(arbiter, lease);
 
 	if (lease->state == STATE_REVOKING && needed)
-		hurry(arbiter, lease, now_usec);
+		shorten_grace(arbiter, lease, now_usec);
 	if (lease->state == STATE_REVOKING || (lease->state == STATE_ENDING && lease->revoked))
-		return; /* it has another */
+		return; /* its end has a deadline already */
 	if (needed && lease->enforce.step == ENFORCE_STEP_NONE &&
 	    lease->enforce.due_usec == UINT64_MAX) {
 		lease->enforce.due_usec = now_usec + arbiter->settings->activate_grace_usec;
@@ -176,14 +180,15 @@ static void set_deadline(struct arbiter *arbiter, struct lease *lease, uint64_t 
 			       lease->enforce.due_usec != UINT64_MAX)) {
 		lease->enforce.step = ENFORCE_STEP_NONE;
 		lease->enforce.due_usec = UINT64_MAX;
-		if (lease->state == STATE_GRANTED)
+		if (lease->state == STATE_GRANTED) {
 			lease->deadline_usec = UINT64_MAX;
-		memset(lease->reason, 0, lease->state == STATE_GRANTED ? sizeof(lease->reason) : 0);
+			lease_set_reason(lease, "");
+		}
 		ledger_touch(arbiter, lease, TOUCH_CHANGED);
 	}
 }
 
-/* ---- all of it -------------------------------------------------------------------------- */
+/* ---- after every change -------------------------------------------------------------------- */
 
 void lend_sum_up(struct arbiter *arbiter)
 {
@@ -198,7 +203,8 @@ void lend_sum_up(struct arbiter *arbiter)
 	}
 }
 
-static void plan_growth(struct arbiter *arbiter, uint64_t now_usec)
+/* Fixes the time of the next round of growth. */
+static void schedule_growth(struct arbiter *arbiter, uint64_t now_usec)
 {
 	const struct settings *settings = arbiter->settings;
 
@@ -227,43 +233,45 @@ void arbiter_lend(struct arbiter *arbiter, uint64_t now_usec)
 	arbiter->lending = borrowers > 0;
 	for (size_t i = 0; i < arbiter->n_leases; i++)
 		if (lease_borrows(arbiter->leases[i]) && arbiter->leases[i]->state != STATE_ENDING)
-			yield(arbiter, arbiter->leases[i]);
+			shrink(arbiter, arbiter->leases[i]);
 	for (size_t i = 0; activating > 0 && i < arbiter->n_leases; i++)
 		if (arbiter->leases[i]->state == STATE_ACTIVATING)
-			wait_for_borrowers(arbiter, arbiter->leases[i], now_usec);
+			grant_or_wait(arbiter, arbiter->leases[i], now_usec);
 	for (size_t i = 0; i < arbiter->n_leases; i++)
 		if (lease_borrows(arbiter->leases[i]))
 			set_deadline(arbiter, arbiter->leases[i], now_usec);
 	lend_sum_up(arbiter);
-	plan_growth(arbiter, now_usec);
+	schedule_growth(arbiter, now_usec);
 }
 
 /*
- * arbiter_plan_growth(): what is idle is shared out among adaptable leases. Those that gave way
- * get what they had, to the bit, where it is free; what is left goes to the smallest first.
- * Where one is far below its share, the others give way to it first.
+ * ---- growth ------------------------------------------------------------------------------------
+ *
+ * arbiter_plan_growth() divides the free CUs of a GPU among its adaptable leases. A lease that
+ * shrank gets its previous mask back, bit for bit, if all of it is free; the remaining CUs go to
+ * the smallest leases first. If a lease would stay below STARVED / STARVED_OF of its share, the
+ * others shrink for it first.
  */
-
-/* Below this part of its share a lease makes others give way. */
-#define STARVED_OF 4U
 #define STARVED 3U
+#define STARVED_OF 4U
 
 struct grower {
 	struct lease *lease;
 	struct partition *p;
-	struct cuset target; /* contains what it may not lose */
-	unsigned cap;
-	bool restored;
+	struct cuset target; /* the mask that it is to get; contains its base */
+	unsigned cap;        /* CUs that it may have at most */
+	bool restored;       /* target is the mask before it shrank */
 };
 
+/* One GPU. */
 struct growth {
 	struct arbiter *arbiter;
 	struct gpu *gpu;
 	unsigned index;
-	struct cuset pool; /* what may be borrowed, and what growers have */
+	struct cuset pool; /* CUs to be divided: free ones, and those that the growers have */
 	struct grower *growers;
 	size_t n;
-	unsigned share; /* CUs for each, were they divided */
+	unsigned share; /* CUs for each adaptable lease if the pool were divided equally */
 };
 
 void arbiter_grow_later(struct arbiter *arbiter)
@@ -271,16 +279,15 @@ void arbiter_grow_later(struct arbiter *arbiter)
 	ledger_grow(arbiter, UINT64_MAX);
 }
 
-/* ---- who may ------------------------------------------------------------------------------ */
-
-/* One that follows what it was told, and has nothing else before it. */
+/* Has the holder acknowledged everything, and is the lease neither activating nor ending? */
 static bool is_settled(const struct lease *lease, const struct partition *p)
 {
 	return lease->state == STATE_GRANTED && lease->generation == lease->acknowledged &&
 	       !lease->verify.pending && cuset_equal(&p->cus, &p->occupied);
 }
 
-/* Returns how many adaptable leases there are in all. */
+/* Finds the leases that may get another mask, and collects in the pool the CUs that are not to be
+ * divided. Returns the number of adaptable leases. */
 static size_t find_growers(struct growth *growth)
 {
 	struct arbiter *arbiter = growth->arbiter;
@@ -310,8 +317,9 @@ static size_t find_growers(struct growth *growth)
 	return all;
 }
 
-/* Bases are among the forbidden, each to the others: what growers have is put back. */
-static void find_pool(struct growth *growth, size_t all)
+/* Turns the pool into the CUs to be divided. The bases of growers are claims and so were among the
+ * forbidden CUs: all CUs of growers are added again. */
+static void invert_pool(struct growth *growth, size_t all)
 {
 	struct cuset forbidden = growth->pool;
 
@@ -322,22 +330,21 @@ static void find_pool(struct growth *growth, size_t all)
 	growth->share = cuset_count(&growth->pool) / (unsigned)max_u((unsigned)all, 1);
 }
 
-/* ---- what each gets ----------------------------------------------------------------------- */
-
-static unsigned wants(const struct growth *growth, const struct grower *grower)
+static unsigned wanted(const struct growth *growth, const struct grower *grower)
 {
 	return min_u(grower->cap, growth->share);
 }
 
-static bool anybody_starves(const struct growth *growth)
+static bool any_starves(const struct growth *growth)
 {
 	for (size_t i = 0; i < growth->n; i++)
 		if (cuset_count(&growth->growers[i].target) * STARVED_OF <
-		    wants(growth, &growth->growers[i]) * STARVED)
+		    wanted(growth, &growth->growers[i]) * STARVED)
 			return true;
 	return false;
 }
 
+/* CUs of the pool that are in no other grower's target. */
 static void left_for(const struct growth *growth, const struct grower *grower, struct cuset *ret)
 {
 	*ret = growth->pool;
@@ -382,7 +389,7 @@ static int by_size(const void *left, const void *right)
 	return a->lease->id < b->lease->id ? -1 : a->lease->id > b->lease->id;
 }
 
-/* from_base: anybody may lose what is not its base. */
+/* from_base: leases may lose CUs that are not in their base. */
 static void share_out(struct growth *growth, bool from_base)
 {
 	for (size_t i = 0; i < growth->n; i++) {
@@ -396,13 +403,13 @@ static void share_out(struct growth *growth, bool from_base)
 	for (size_t i = 0; i < growth->n; i++)
 		if (!growth->growers[i].restored)
 			extend_target(growth, &growth->growers[i],
-				      wants(growth, &growth->growers[i]));
+				      wanted(growth, &growth->growers[i]));
 	for (size_t i = 0; i < growth->n; i++)
 		if (!growth->growers[i].restored)
 			extend_target(growth, &growth->growers[i], growth->growers[i].cap);
 }
 
-/* What the worst off is to have of those that get less than their share. */
+/* The smallest target among the growers that get less than they want; UINT32_MAX: none does. */
 static unsigned least(const struct growth *growth)
 {
 	unsigned least = UINT32_MAX;
@@ -411,13 +418,14 @@ static unsigned least(const struct growth *growth)
 		const struct grower *g = &growth->growers[i];
 		unsigned has = cuset_count(&g->target);
 
-		least = min_u(least, has >= wants(growth, g) ? UINT32_MAX : has);
+		least = min_u(least, has >= wanted(growth, g) ? UINT32_MAX : has);
 	}
 	return least;
 }
 
-/* Those that lose something give way first: who gains waits for their acknowledgement. */
-static void losers_only(struct growth *growth)
+/* Keeps only the targets that shrink: what they free is divided in a later round, when their
+ * holders have acknowledged. */
+static void shrink_only(struct growth *growth)
 {
 	for (size_t i = 0; i < growth->n; i++) {
 		struct grower *grower = &growth->growers[i];
@@ -440,17 +448,15 @@ static void decide(struct growth *growth)
 
 	qsort(growth->growers, growth->n, sizeof(*growth->growers), by_size);
 	share_out(growth, false);
-	if (!anybody_starves(growth))
+	if (!any_starves(growth))
 		return;
 	without = least(growth);
 	share_out(growth, true);
 	if (least(growth) > without)
-		losers_only(growth);
+		shrink_only(growth);
 	else
 		share_out(growth, false);
 }
-
-/* ---- the next version --------------------------------------------------------------------- */
 
 static int make_next(const struct growth *growth, const struct grower *grower, struct lease **ret)
 {
@@ -471,7 +477,8 @@ static int make_next(const struct growth *growth, const struct grower *grower, s
 	return 1;
 }
 
-/* The first that has not been asked in this round and is to have another mask. */
+/* The next version of the first grower that gets another mask and was not considered in this
+ * round. */
 static int next_of(struct growth *growth, struct lease **ret)
 {
 	for (size_t i = 0; i < growth->n; i++) {
@@ -494,7 +501,7 @@ static int grow(struct arbiter *arbiter, unsigned index, struct lease **ret)
 	if (!growers)
 		return 0;
 	growth.growers = growers;
-	find_pool(&growth, find_growers(&growth));
+	invert_pool(&growth, find_growers(&growth));
 	decide(&growth);
 	return next_of(&growth, ret);
 }

@@ -14,12 +14,11 @@
 #include "core/ledger/waiting-queue.h"
 #include "core/policy/tenant.h"
 
-/* clang-format off */
-#define HOLDS_NOTHING ((uid_t)-1)
-/* clang-format on */
+/* No lease has this owner. */
+#define HOLDS_NOTHING UINT32_MAX
 
-/* What comes of a look at one. */
-enum look { LOOK_WAITS, LOOK_FITS, LOOK_ENDED };
+/* The outcome of examining a waiting lease. */
+enum outcome_of_look { LOOK_WAITS, LOOK_FITS, LOOK_ENDED };
 
 static void wait_on(struct arbiter *arbiter, struct lease *lease,
 		    const char reason[static REQUEST_TEXT], uint64_t candidates, bool over_quota)
@@ -31,7 +30,7 @@ static void wait_on(struct arbiter *arbiter, struct lease *lease,
 	queue_judged(arbiter, lease, candidates, over_quota);
 }
 
-/* ---- one decision -------------------------------------------------------------------- */
+/* ---- one lease ----------------------------------------------------------------------------- */
 
 static int find_tenant(const struct arbiter *arbiter, const struct lease *lease,
 		       const struct tenant **ret, struct result *result)
@@ -49,7 +48,7 @@ static int find_tenant(const struct arbiter *arbiter, const struct lease *lease,
 	return 0;
 }
 
-/* As for a new request, but for its place. holder: whose quota counts. */
+/* Decides as for a new request, with the rank of the lease. holder: the uid whose quota counts. */
 static int decide(const struct arbiter *arbiter, const struct lease *lease, uid_t holder,
 		  struct partition *partitions, uint64_t *ret_candidates, struct result *result)
 {
@@ -80,7 +79,7 @@ void wait_find_candidates(const struct arbiter *arbiter, struct lease *lease)
 	decide(arbiter, lease, lease->owner, partitions, &lease->wait.candidates, &result);
 }
 
-/* Would it be above the quota of a user who holds nothing? */
+/* Is the request above the quota even of a user that holds nothing? Then it can never be granted. */
 static bool is_above_any_quota(const struct arbiter *arbiter, const struct lease *lease,
 			       struct partition *partitions)
 {
@@ -91,9 +90,9 @@ static bool is_above_any_quota(const struct arbiter *arbiter, const struct lease
 	return result.kind == RESULT_QUOTA_EXCEEDED;
 }
 
-/* ---- one after the other ------------------------------------------------------------- */
+/* ---- one round through the queue ------------------------------------------------------------ */
 
-/* Everything that it could use is for others, who rank before it. */
+/* Is every candidate barred by a lease that ranks before this one? */
 static bool is_barred(const struct arbiter *arbiter, const struct lease *lease)
 {
 	for (uint64_t left = lease->wait.candidates; left; left &= left - 1) {
@@ -109,29 +108,29 @@ static bool is_barred(const struct arbiter *arbiter, const struct lease *lease)
 static bool must_look(const struct arbiter *arbiter, const struct lease *lease)
 {
 	if (arbiter->woken == UINT64_MAX || lease->wait.over_quota || !lease->wait.candidates)
-		return true; /* what it needs may be freed on any GPU */
+		return true; /* a release on any GPU may help it */
 	return (lease->wait.candidates & arbiter->woken) && !is_barred(arbiter, lease);
 }
 
-/* Leases that were looked at in this round and wait on: who asks the same, behind them and
- * with nothing changed in between, does too. Often all ask for the same few things. */
-#define SEEN_MAX 16U
-struct seen {
-	const struct lease *leases[SEEN_MAX];
+/* A cache of the requests that failed in this round: an equal request behind one of them fails for
+ * the same reason, because nothing was granted or freed in between. */
+#define FAILED_MAX 16U
+struct failed {
+	const struct lease *leases[FAILED_MAX];
 	size_t n;
 };
 
-static bool asks_the_same(const struct lease *a, const struct lease *b)
+static bool is_equal(const struct lease *a, const struct lease *b)
 {
 	return a->class == b->class && a->owner == b->owner && strcmp(a->tenant, b->tenant) == 0 &&
 	       request_wants_equal(a->request, b->request);
 }
 
-static const struct lease *find_seen(const struct seen *seen, const struct lease *lease)
+static const struct lease *find_failed(const struct failed *failed, const struct lease *lease)
 {
-	for (size_t i = 0; i < seen->n; i++)
-		if (asks_the_same(seen->leases[i], lease))
-			return seen->leases[i];
+	for (size_t i = 0; i < failed->n; i++)
+		if (is_equal(failed->leases[i], lease))
+			return failed->leases[i];
 	return NULL;
 }
 
@@ -156,8 +155,9 @@ static int look_at(struct arbiter *arbiter, struct lease *lease, struct partitio
 	return LOOK_ENDED;
 }
 
-/* The same, if there is need to look; LOOK_FITS: partitions are what it gets. */
-static int look(struct arbiter *arbiter, struct lease *lease, struct seen *seen,
+/* Examines a waiting lease if something that it could use became free. LOOK_FITS: partitions is
+ * what it gets. */
+static int look(struct arbiter *arbiter, struct lease *lease, struct failed *failed,
 		struct partition *partitions)
 {
 	const struct lease *same;
@@ -165,14 +165,14 @@ static int look(struct arbiter *arbiter, struct lease *lease, struct seen *seen,
 
 	if (!must_look(arbiter, lease))
 		return LOOK_WAITS;
-	same = find_seen(seen, lease);
+	same = find_failed(failed, lease);
 	if (same) {
 		wait_on(arbiter, lease, same->reason, same->wait.candidates, same->wait.over_quota);
 		return LOOK_WAITS;
 	}
 	r = look_at(arbiter, lease, partitions);
-	if (r == LOOK_WAITS && seen->n < SEEN_MAX)
-		seen->leases[seen->n++] = lease;
+	if (r == LOOK_WAITS && failed->n < FAILED_MAX)
+		failed->leases[failed->n++] = lease;
 	return r;
 }
 
@@ -203,23 +203,23 @@ static int make_granted(const struct arbiter *arbiter, const struct lease *lease
 int arbiter_plan_next(struct arbiter *arbiter, struct lease **ret)
 {
 	struct partition partitions[REQUEST_WANTS];
-	struct seen seen = { .n = 0 };
+	struct failed failed = { .n = 0 };
 
 	while (arbiter->woken && arbiter->next_look < arbiter->n_waiting) {
 		struct lease *lease = arbiter->waiting[arbiter->next_look];
 		int r;
 
 		if (arbiter->next_look == 0)
-			seen.n = 0;   /* something was freed on the way */
-		arbiter->next_look++; /* from here on whoever removes one corrects it */
-		r = look(arbiter, lease, &seen, partitions);
+			failed.n = 0; /* a lease that ended on the way freed something */
+		arbiter->next_look++; /* queue_remove() corrects it */
+		r = look(arbiter, lease, &failed, partitions);
 		if (r == LOOK_FITS)
 			r = make_granted(arbiter, lease, partitions, ret);
 		else if (r >= 0)
 			continue;
 		if (r >= 0)
 			return 1;
-		arbiter->next_look = 0; /* it is looked at when there is memory */
+		arbiter->next_look = 0; /* try again when there is memory */
 		return 0;
 	}
 	arbiter->woken = 0;

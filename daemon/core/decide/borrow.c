@@ -6,7 +6,7 @@
 #include "core/ledger/quota.h"
 #include "core/mask/extend.h"
 
-/* All that nobody else may have CUs of while the lease is active. */
+/* The CUs that no other lease may have while the lease of this partition is active. */
 static void needs(const struct arbiter *arbiter, const struct partition *p, struct cuset *ret)
 {
 	*ret = *partition_claim(p);
@@ -48,17 +48,16 @@ void borrow_occupied(const struct arbiter *arbiter, unsigned gpu, const struct l
 	}
 }
 
-/* CUs that b still has of what a needs. */
-unsigned borrow_overlap(const struct arbiter *arbiter, const struct lease *a, const struct lease *b,
-			unsigned *ret_gpu)
+unsigned borrow_overlap(const struct arbiter *arbiter, const struct lease *lease,
+			const struct lease *borrower, unsigned *ret_gpu)
 {
-	for (size_t i = 0; i < a->n_partitions; i++) {
-		const struct partition *p = lease_partition_on(b, a->partitions[i].gpu);
+	for (size_t i = 0; i < lease->n_partitions; i++) {
+		const struct partition *p = lease_partition_on(borrower, lease->partitions[i].gpu);
 		struct cuset needed;
 
 		if (!p)
 			continue;
-		needs(arbiter, &a->partitions[i], &needed);
+		needs(arbiter, &lease->partitions[i], &needed);
 		cuset_keep(&needed, &p->occupied);
 		if (cuset_empty(&needed))
 			continue;
@@ -83,25 +82,24 @@ const struct lease *borrow_contested(const struct arbiter *arbiter, const struct
 	return NULL;
 }
 
-static void borrow_at_once(const struct arbiter *arbiter, const struct lease *proposal,
-			   struct partition *p)
+/* Extends the mask of a new partition by CUs that no other lease claims or occupies. */
+static void borrow_free(const struct arbiter *arbiter, const struct lease *proposal,
+			struct partition *p)
 {
 	const struct gpu *gpu = &arbiter->gpus[p->gpu];
 	struct extend request = {
 		.base = &p->base, .avail = gpu->all, .all = &gpu->all, .cap = p->asked
 	};
-	struct cuset taken, cus;
-	unsigned left;
+	struct cuset others, cus;
 
-	borrow_forbidden(arbiter, p->gpu, proposal, &taken);
-	cuset_remove(&request.avail, &taken);
-	borrow_occupied(arbiter, p->gpu, proposal, &taken);
-	cuset_remove(&request.avail, &taken);
+	borrow_forbidden(arbiter, p->gpu, proposal, &others);
+	cuset_remove(&request.avail, &others);
+	borrow_occupied(arbiter, p->gpu, proposal, &others);
+	cuset_remove(&request.avail, &others);
+	/* Avoid CUs that an inactive lease lends: it may want them back. */
 	request.preferred = request.avail;
-	cuset_remove(&request.preferred,
-		     &gpu->taken); /* what is left of it, an inactive lease lends */
-	left = quota_cus_left(arbiter, proposal, p->gpu);
-	request.cap = min_u(request.cap, left);
+	cuset_remove(&request.preferred, &gpu->taken);
+	request.cap = min_u(request.cap, quota_cus_left(arbiter, proposal, p->gpu));
 	extend(&gpu->info.geometry, &request, &cus);
 	partition_set_mask(p, &gpu->info.geometry, &cus);
 }
@@ -118,5 +116,5 @@ void borrow_start(const struct arbiter *arbiter, struct lease *proposal, bool in
 		proposal->lend.never_granted = true;
 	}
 	for (size_t i = 0; proposal->adaptable && i < proposal->n_partitions; i++)
-		borrow_at_once(arbiter, proposal, &proposal->partitions[i]);
+		borrow_free(arbiter, proposal, &proposal->partitions[i]);
 }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-
 #include "core/decide/plan.h"
 
 #include <errno.h>
@@ -120,8 +119,8 @@ static int make_proposal(const struct arbiter *arbiter, const struct caller *cal
 	return 0;
 }
 
-/* There is no room now, and it may wait. */
-static void make_wait(struct lease *lease, uint64_t candidates, const struct result *result)
+/* Turns the proposal into a waiting lease. */
+static void make_waiting(struct lease *lease, uint64_t candidates, const struct result *result)
 {
 	lease->state = STATE_WAITING;
 	free(lease->partitions);
@@ -171,7 +170,7 @@ int arbiter_plan(const struct arbiter *arbiter, const struct caller *caller,
 	if (r >= 0)
 		make_granted(arbiter, lease, request->start_inactive);
 	else if (result->kind == RESULT_NO_CAPACITY && request->wait_usec > 0)
-		make_wait(lease, candidates, result);
+		make_waiting(lease, candidates, result);
 	else
 		return r;
 
@@ -179,11 +178,9 @@ int arbiter_plan(const struct arbiter *arbiter, const struct caller *caller,
 	return 0;
 }
 
-/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* ---- resize ------------------------------------------------------------------------------- */
 
-/* arbiter_plan_resize(): the next version of a lease. */
-
-/* Wants of a resize are for the partitions in their order: "any" is the GPU that it has. */
+/* The wants of a resize belong to the partitions in their order; gpu "any" is the partition's GPU. */
 static int fit_wants(const struct arbiter *arbiter, const struct lease *lease,
 		     struct request *request, struct result *result)
 {
@@ -205,7 +202,7 @@ static int fit_wants(const struct arbiter *arbiter, const struct lease *lease,
 				"its GPUs",
 				i + 1, gpu, has);
 		memcpy(gpu, has, GPU_NAME_MAX);
-		/* What it gives up stays charged for a while, and charged as what it was. */
+		/* CUs that it gives up stay charged for a while, with the isolation they had. */
 		if (*isolation != ISOLATION_DEFAULT && *isolation != lease->partitions[i].isolation)
 			return result_set(result, RESULT_INVALID_REQUEST,
 					  "want %zu: isolation %s: a lease keeps its own, %s",
@@ -216,7 +213,7 @@ static int fit_wants(const struct arbiter *arbiter, const struct lease *lease,
 	return 0;
 }
 
-/* A picture of the ledger without one lease. */
+/* A copy of the ledger without one lease. */
 static int ledger_without(const struct arbiter *arbiter, const struct lease *lease,
 			  struct arbiter *ret)
 {
@@ -241,7 +238,7 @@ static int ledger_without(const struct arbiter *arbiter, const struct lease *lea
 	return 0;
 }
 
-/* What the holder has in its queues until it says otherwise stays charged. */
+/* CUs and budgets that the lease gives up stay charged until the holder acknowledges. */
 static void keep_charged(struct partition *next, const struct partition *now)
 {
 	cuset_add(&next->occupied, &now->occupied);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-
 #include "core/decide/review.h"
 
 #include <stdarg.h>
@@ -16,7 +15,7 @@ struct review {
 	size_t size;
 };
 
-/* Returns false, for a check to end in. */
+/* Sets the reason; returns false, so that a check can end with it. */
 static bool forbidden(struct review *review, const char *format, ...) PRINTF_LIKE(2, 3);
 
 static bool forbidden(struct review *review, const char *format, ...)
@@ -32,7 +31,7 @@ static bool forbidden(struct review *review, const char *format, ...)
 	return false;
 }
 
-static bool check_who(struct review *review)
+static bool check_tenant(struct review *review)
 {
 	const struct lease *lease = review->lease;
 	const struct tenant *tenant = review->tenant;
@@ -43,43 +42,45 @@ static bool check_who(struct review *review)
 	if (!tenant_may_match(tenant, lease->owner))
 		return forbidden(review, "tenant %s is not for uid %u", tenant->name, lease->owner);
 	if (lease->class > tenant->class)
-		return forbidden(review, "class of tenant %s is %s, and this is %s", tenant->name,
-				 class_name(tenant->class), class_name(lease->class));
+		return forbidden(review, "class %s is above class %s of tenant %s",
+				 class_name(lease->class), class_name(tenant->class), tenant->name);
 	most = max_u(tenant->priority, PRIORITY_NORMAL);
 	for (size_t i = 0; i < lease->n_partitions; i++)
 		if (lease->partitions[i].priority > most)
-			return forbidden(review, "priority of tenant %s is %u, and this has %u",
-					 tenant->name, most, lease->partitions[i].priority);
+			return forbidden(review,
+					 "priority %u is above %u, the highest of tenant %s",
+					 lease->partitions[i].priority, most, tenant->name);
 	return true;
 }
 
 /* ---- quotas --------------------------------------------------------------------------- */
 
-/* What the user keeps under this tenant, up to this lease and with it. */
-struct kept {
+/* What the user holds under this tenant with the leases up to and including this one: a quota is
+ * exceeded by the latest leases. */
+struct held {
 	uint64_t leases, gpus; /* gpus: as bits */
 	struct {
 		uint64_t cus, queues, processes, vram;
 	} on[REQUEST_WANTS];
 };
 
-static void keep(struct kept *kept, const struct lease *lease)
+static void hold(struct held *held, const struct lease *lease)
 {
-	kept->leases++;
+	held->leases++;
 	for (size_t i = 0; i < lease->n_partitions; i++) {
 		const struct partition *p = &lease->partitions[i];
 
-		kept->gpus |= UINT64_C(1) << p->gpu;
-		kept->on[p->gpu].cus += lease->acknowledged < lease->generation
+		held->gpus |= UINT64_C(1) << p->gpu;
+		held->on[p->gpu].cus += lease->acknowledged < lease->generation
 						? cuset_count(&p->occupied)
 						: p->count;
-		kept->on[p->gpu].queues += p->charged.queues;
-		kept->on[p->gpu].processes += p->charged.processes;
-		kept->on[p->gpu].vram += p->charged.vram;
+		held->on[p->gpu].queues += p->charged.queues;
+		held->on[p->gpu].processes += p->charged.processes;
+		held->on[p->gpu].vram += p->charged.vram;
 	}
 }
 
-static void keep_all(const struct review *review, struct kept *ret)
+static void hold_all(const struct review *review, struct held *ret)
 {
 	const struct arbiter *arbiter = review->arbiter;
 
@@ -90,7 +91,7 @@ static void keep_all(const struct review *review, struct kept *ret)
 		    arbiter->leases[i]->state != STATE_ENDING &&
 		    arbiter->leases[i]->owner == review->lease->owner &&
 		    strcmp(arbiter->leases[i]->tenant, review->lease->tenant) == 0)
-			keep(ret, arbiter->leases[i]);
+			hold(ret, arbiter->leases[i]);
 }
 
 static bool check_limit(struct review *review, const char *key, uint64_t limit, uint64_t has)
@@ -109,37 +110,37 @@ static unsigned count_gpus(const struct arbiter *arbiter)
 	return n;
 }
 
-static bool check_gpu(struct review *review, const struct kept *kept, unsigned index)
+static bool check_gpu(struct review *review, const struct held *held, unsigned index)
 {
 	const struct tenant *tenant = review->tenant;
 	const struct gpu *gpu = &review->arbiter->gpus[index];
 
 	return check_limit(review, "max-cus", limit_of(&tenant->max_cus, gpu->cus),
-			   kept->on[index].cus) &&
+			   held->on[index].cus) &&
 	       check_limit(review, "max-queues",
 			   limit_of(&tenant->max_queues, gpu->info.queue_slots),
-			   kept->on[index].queues) &&
+			   held->on[index].queues) &&
 	       check_limit(review, "max-processes",
 			   limit_of(&tenant->max_processes, gpu->info.process_slots),
-			   kept->on[index].processes) &&
+			   held->on[index].processes) &&
 	       check_limit(review, "max-vram", limit_of(&tenant->max_vram, gpu->info.vram_bytes),
-			   kept->on[index].vram);
+			   held->on[index].vram);
 }
 
 static bool check_quotas(struct review *review)
 {
 	const struct tenant *tenant = review->tenant;
 	const struct lease *lease = review->lease;
-	struct kept kept;
+	struct held held;
 
-	keep_all(review, &kept);
-	if (!check_limit(review, "max-leases", limit_of(&tenant->max_leases, 100), kept.leases) ||
+	hold_all(review, &held);
+	if (!check_limit(review, "max-leases", limit_of(&tenant->max_leases, 100), held.leases) ||
 	    !check_limit(review, "max-gpus",
 			 limit_of(&tenant->max_gpus, count_gpus(review->arbiter)),
-			 (unsigned)__builtin_popcountll(kept.gpus)))
+			 (unsigned)__builtin_popcountll(held.gpus)))
 		return false;
 	for (size_t i = 0; i < lease->n_partitions; i++)
-		if (!check_gpu(review, &kept, lease->partitions[i].gpu))
+		if (!check_gpu(review, &held, lease->partitions[i].gpu))
 			return false;
 	return true;
 }
@@ -153,5 +154,5 @@ bool review_lease(const struct arbiter *arbiter, const struct lease *lease, char
 				 .reason = reason,
 				 .size = size };
 
-	return check_who(&review) && check_quotas(&review);
+	return check_tenant(&review) && check_quotas(&review);
 }

@@ -31,7 +31,7 @@ static bool broken(const struct check *check, const char *format, ...)
 
 #define ID(lease) ((unsigned long long)(lease)->id)
 
-/* ---- promise 4: every mask is valid for the hardware -------------------------------- */
+/* ---- every mask is valid for the hardware --------------------------------------------------- */
 
 static bool on_every_xcc(const struct geometry *g, const struct cuset *set)
 {
@@ -46,7 +46,7 @@ static bool on_every_xcc(const struct geometry *g, const struct cuset *set)
 	return true;
 }
 
-/* Whole WGPs: half of one cannot be had, nor left to others. */
+/* Does the mask codec reproduce the set? It would not if the set had half a WGP. */
 static bool is_whole(const struct codec *codec, const struct cuset *set)
 {
 	uint32_t mask[CODEC_WORDS];
@@ -63,7 +63,8 @@ static bool check_mask(const struct check *check, const struct gpu *gpu, const s
 	char why[128];
 
 	if (!cuset_within(&p->occupied, &gpu->all) || !cuset_within(&p->cus, &p->occupied))
-		return broken(check, "CUs that are not there, or not charged");
+		return broken(check,
+			      "a mask has CUs that the GPU has not, or that are not charged");
 	if (cuset_count(&p->cus) != p->count || p->count == 0)
 		return broken(check, "count %u of %u CUs", p->count, cuset_count(&p->cus));
 	if (!on_every_xcc(&gpu->info.geometry, &p->cus))
@@ -76,7 +77,7 @@ static bool check_mask(const struct check *check, const struct gpu *gpu, const s
 			sizeof(why)) < 0)
 		return broken(check, "the kernel's mask: %s", why);
 	if (!is_whole(&gpu->codec, &p->cus) || !is_whole(&gpu->codec, &p->occupied))
-		return broken(check, "the kernel would make another set of it");
+		return broken(check, "the mask splits a WGP");
 	return true;
 }
 
@@ -91,14 +92,14 @@ bool check_partition(const struct gpu *gpu, const struct partition *p, char *buf
 	     !on_every_xcc(&gpu->info.geometry, &p->base) ||
 	     (geometry_effective(&gpu->info.geometry, &p->base) != cuset_count(&p->base) &&
 	      !cuset_equal(&p->base, &gpu->all))))
-		return broken(&check, "what it may not lose is no rectangle among its CUs");
+		return broken(&check, "the base is no rectangle within the mask");
 	/* Rectangular, but for the whole GPU and shape=any. */
 	if (p->effective == p->count || p->any_shape || cuset_equal(&p->cus, &gpu->all))
 		return true;
 	return broken(&check, "%u CUs of which %u effective", p->count, p->effective);
 }
 
-/* ---- promises 1 and 2: who may share what ------------------------------------------- */
+/* ---- leases share only what they may ---------------------------------------------------------- */
 
 static bool exclusive_engines(enum lease_class a, const struct partition *p, enum lease_class b,
 			      const struct partition *q)
@@ -143,7 +144,7 @@ static bool check_pair(const struct check *check, const struct lease *a, const s
 	      (cuset_engines(&p->occupied) & cuset_engines(&q->occupied)))))
 		return broken(check,
 			      "leases %llu and %llu have the same CUs or engines: one is "
-			      "granted before the other gave way",
+			      "granted before the other has shrunk",
 			      ID(a), ID(b));
 	return true;
 }
@@ -177,7 +178,7 @@ static bool check_lease(const struct check *check, size_t i)
 		const struct gpu *gpu;
 
 		if (p->gpu >= check->arbiter->n_gpus)
-			return broken(check, "lease %llu is on no GPU", ID(lease));
+			return broken(check, "lease %llu: no GPU has its index", ID(lease));
 		gpu = &check->arbiter->gpus[p->gpu];
 		if (gpu->absent && lease->state != STATE_ENDING)
 			return broken(check, "lease %llu is on %s, which is gone", ID(lease),
@@ -186,16 +187,17 @@ static bool check_lease(const struct check *check, size_t i)
 			if (lease->partitions[k].gpu == p->gpu)
 				return broken(check, "lease %llu is on a GPU twice", ID(lease));
 		if (p->isolation == ISOLATION_SHARED && lease->class != CLASS_BESTEFFORT)
-			return broken(check, "lease %llu shares and must not", ID(lease));
+			return broken(check, "lease %llu shares CUs, and its class may not",
+				      ID(lease));
 		if (!check_partition(gpu, p, why, sizeof(why)))
 			return broken(check, "lease %llu: %s", ID(lease), why);
 	}
 	return lease->n_partitions == 0 || check_others(check, i);
 }
 
-/* ---- promise 3: budgets, and the sums ------------------------------------------------ */
+/* ---- budgets and sums ------------------------------------------------------------------------ */
 
-/* What the leases on a GPU come to, counted anew. */
+/* The sums of a GPU, from its leases. */
 static void sum_up(const struct arbiter *arbiter, unsigned index, struct gpu *ret)
 {
 	gpu_init(ret, &arbiter->gpus[index].info, arbiter->gpus[index].reserve_queues);
@@ -215,12 +217,13 @@ static bool check_sums(const struct check *check, const struct gpu *gpu, const s
 	    memcmp(gpu->rt_exclusive, sum->rt_exclusive, sizeof(gpu->rt_exclusive)) != 0 ||
 	    memcmp(gpu->rt_tolerant, sum->rt_tolerant, sizeof(gpu->rt_tolerant)) != 0 ||
 	    memcmp(gpu->alone, sum->alone, sizeof(gpu->alone)) != 0)
-		return broken(check, "%s: the sums are not those of its leases", gpu->info.name);
+		return broken(check, "%s: its sums differ from those of its leases",
+			      gpu->info.name);
 	return true;
 }
 
-/* Grants alone; what strangers add later, or another policy finds, makes the GPU
- * oversubscribed, which is told. */
+/* Only grants: unmanaged use, or a policy that was changed after the grant, may oversubscribe the
+ * GPU, and that is reported. */
 static bool check_budgets(const struct check *check, const struct gpu *gpu)
 {
 	const struct budget *c = &gpu->charged;
@@ -242,7 +245,7 @@ static bool check_budgets(const struct check *check, const struct gpu *gpu)
 	return true;
 }
 
-/* ---- those that wait ----------------------------------------------------------------- */
+/* ---- the waiting queue ------------------------------------------------------------------------ */
 
 static bool check_waiting(const struct check *check)
 {
@@ -255,11 +258,11 @@ static bool check_waiting(const struct check *check)
 		waiting += lease->state == STATE_WAITING;
 		if (lease->state == STATE_WAITING && (lease->n_partitions > 0 || !lease->request))
 			return broken(check,
-				      "lease %llu waits, and has parts of GPUs or no request",
+				      "lease %llu is waiting, and has partitions or no request",
 				      ID(lease));
 	}
 	if (waiting != arbiter->n_waiting)
-		return broken(check, "%zu leases wait, and %zu are in the queue", waiting,
+		return broken(check, "%zu leases are waiting, and %zu are in the queue", waiting,
 			      arbiter->n_waiting);
 	for (size_t i = 0; i < arbiter->n_waiting; i++) {
 		const struct lease *lease = arbiter->waiting[i];
@@ -267,7 +270,8 @@ static bool check_waiting(const struct check *check)
 		if (lease->state != STATE_WAITING || ledger_find(arbiter, lease->id) != lease ||
 		    (i > 0 && !queue_before(arbiter->waiting[i - 1]->class,
 					    arbiter->waiting[i - 1]->id, lease->class, lease->id)))
-			return broken(check, "lease %llu is wrong in the queue", ID(lease));
+			return broken(check, "lease %llu is at a wrong position in the queue",
+				      ID(lease));
 		if (lease->wait.passed > LEASE_PASSES_MAX)
 			return broken(check, "lease %llu was passed %u times", ID(lease),
 				      lease->wait.passed);
@@ -289,7 +293,7 @@ static bool check_barrier(const struct check *check, unsigned index)
 	}
 	if (gpu->barrier.id != (first ? first->id : 0) ||
 	    (first && gpu->barrier.class != first->class))
-		return broken(check, "%s: closed for lease %llu, which is not the one",
+		return broken(check, "%s: barred by lease %llu, which does not bar it",
 			      gpu->info.name, (unsigned long long)gpu->barrier.id);
 	return true;
 }

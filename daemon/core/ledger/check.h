@@ -5,16 +5,16 @@
 
 #include "core/ledger/ledger.h"
 
-/* May this be a partition of the GPU, were it empty? cus, count and E first have to be each
- * other's. false: and in buf why not. */
+/* Can an empty GPU have this partition? Its cus, count and effective must agree. false: and in buf
+ * why not. */
 bool check_partition(const struct gpu *gpu, const struct partition *p, char *buf, size_t size);
 
-/* What two partitions of one GPU, by leases of these classes, must not share and do: "CUs",
- * "a shader engine"; else NULL. */
+/* What two partitions of one GPU share although their classes forbid it: "CUs", "a shader engine";
+ * NULL: nothing. */
 const char *check_apart(enum lease_class a, const struct partition *p, enum lease_class b,
 			const struct partition *q);
 
-/* What it has is its own now: not to come, and not lent. */
+/* Do the queues of the lease use its CUs? Not before it is granted, nor while it lends them. */
 bool check_active(const struct lease *lease);
 
 /* Checks every invariant from the leases alone. false: and in buf the one that is broken. For

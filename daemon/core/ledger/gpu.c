@@ -14,7 +14,7 @@ void gpu_init(struct gpu *gpu, const struct gpu_info *info, unsigned reserve_que
 	gpu->reserve_queues = reserve_queues;
 	codec_init(&gpu->codec, &info->geometry);
 
-	/* What no mask bit reaches cannot be granted. */
+	/* A CU that no mask bit reaches cannot be granted. */
 	geometry_all(&info->geometry, &gpu->all);
 	codec_encode(&gpu->codec, &gpu->all, mask);
 	codec_decode(&gpu->codec, mask, codec_words(&gpu->codec), &gpu->all);
@@ -83,7 +83,6 @@ void gpu_discharge(struct gpu *gpu, const struct partition *partition, enum leas
 	gpu->changed = true;
 }
 
-/* All that is spoken for, whoever speaks. */
 static uint64_t left(uint64_t whole, uint64_t charged, uint64_t excess, uint64_t unmanaged,
 		     uint64_t reserve)
 {

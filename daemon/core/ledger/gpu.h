@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* One GPU's ledger: what it has, what is charged, what others were seen to use. */
+/* One GPU: what it has, what leases are charged, what the last scan observed. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,9 +12,9 @@
 #include "core/mask/gpu-info.h"
 #include "core/ledger/lease.h"
 
-#define GPU_UNMANAGED_MAX 64U /* unmanaged processes told by name; all of them are counted */
+#define GPU_UNMANAGED_MAX 64U /* unmanaged processes listed by name; all are counted */
 
-/* A process without a lease that uses the GPU. */
+/* A process without a lease on the GPU. */
 struct unmanaged_process {
 	pid_t pid;
 	uid_t uid; /* (uid_t) -1: unknown */
@@ -76,9 +76,9 @@ struct gpu {
 
 void gpu_init(struct gpu *gpu, const struct gpu_info *info, unsigned reserve_queues);
 
-/* lease_class decides how the partition's engines count. A shared partition's CUs can be
- * taken out only by recounting: gpu_discharge() leaves them, gpu_recount_shared() is told
- * of each one that stays. */
+/* Charges or discharges a partition of a lease of this class. gpu_discharge() leaves the CUs of a
+ * shared partition in gpu->shared, because other partitions may share them:
+ * ledger_recount_shared(). */
 void gpu_charge(struct gpu *gpu, const struct partition *partition, enum lease_class lease_class);
 void gpu_discharge(struct gpu *gpu, const struct partition *partition,
 		   enum lease_class lease_class);
@@ -87,7 +87,8 @@ void gpu_discharge(struct gpu *gpu, const struct partition *partition,
  * from its engines needs. */
 void gpu_add_engines(const struct gpu *gpu, struct cuset *set);
 
-/* CUs in nobody's mask, nor kept for an inactive lease; budgets not charged, seen or reserved (never below zero). */
+/* CUs that are neither claimed nor borrowed; slots and bytes that are neither charged, used beyond
+ * that, nor reserved. */
 unsigned gpu_cus_free(const struct gpu *gpu);
 unsigned gpu_queues_free(const struct gpu *gpu);
 unsigned gpu_processes_free(const struct gpu *gpu);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* One holder's right to parts of one or more GPUs. */
+/* A lease: the right to partitions of one or more GPUs. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,12 +18,12 @@
 #define LEASE_BOUND_MAX 64U   /* bound processes of one lease */
 #define LEASE_HOLDERS_MAX 16U /* holder pairs of one lease */
 
-/* So many later requests may be granted on a GPU that a waiting lease could use; then
- * nothing is granted there before it but to higher classes. */
+/* How many later requests may be granted on a GPU that a waiting lease could use. Then the lease
+ * bars the GPU: waiting-queue.h. */
 #define LEASE_PASSES_MAX 16U
 
-/* How often that is saved: each time it has been passed so often more. A restart counts what
- * was not saved as if it had been. A power of two. */
+/* The count is saved at every multiple of this; a restart assumes that the passes since then were
+ * as many as possible. A power of two. */
 #define LEASE_PASSES_SAVED 4U
 
 struct budget {

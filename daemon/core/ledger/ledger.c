@@ -12,7 +12,7 @@ int ledger_reserve(struct arbiter *arbiter)
 
 	if (arbiter->n_leases < arbiter->room)
 		return 0;
-	more = reallocarray(arbiter->waiting, room, sizeof(*more)); /* all of them may wait */
+	more = reallocarray(arbiter->waiting, room, sizeof(*more));
 	if (!more)
 		return -ENOMEM;
 	arbiter->waiting = more;
@@ -54,7 +54,7 @@ struct arbiter *arbiter_free(struct arbiter *arbiter)
 	if (!arbiter)
 		return NULL;
 
-	/* Leases that were removed and never taken stand on the touched list alone. */
+	/* Removed leases that were not taken are on the list of touched leases only. */
 	while (arbiter->touched) {
 		struct lease *lease = arbiter->touched;
 
@@ -105,7 +105,7 @@ static long decimal(const char *text)
 	return value;
 }
 
-/* A slot whose GPU is absent may have the name of one that is there. */
+/* Index of a GPU by name or decimal index. An absent GPU and a present one may have one name. */
 static int find_slot(const struct arbiter *arbiter, const char *gpu, bool absent)
 {
 	long index = decimal(gpu);
@@ -288,7 +288,7 @@ void ledger_insert(struct arbiter *arbiter, struct lease *lease)
 	arbiter->n_leases++;
 	if (arbiter->next_id <= lease->id)
 		arbiter->next_id = lease->id + 1;
-	ledger_reserve(arbiter); /* if it fails, who is next finds none */
+	ledger_reserve(arbiter); /* if it fails, the next request is refused for lack of memory */
 }
 
 void ledger_remove(struct arbiter *arbiter, struct lease *lease)

@@ -33,7 +33,7 @@ struct holding quota_holding(const struct arbiter *arbiter, const struct tenant 
 static void add_share(const struct lease *lease, const struct partition *partition,
 		      struct share *share)
 {
-	/* What it gave up and still may use is its own as well. */
+	/* CUs that left the mask count until their release is certain: the lease may use them. */
 	share->cus += lease->verify.pending || lease->acknowledged < lease->generation
 			      ? cuset_count(&partition->occupied)
 			      : partition->count;

@@ -7,7 +7,7 @@
 
 /* ---- order --------------------------------------------------------------------------- */
 
-/* How many rank before this place. */
+/* How many waiting leases rank before this class and id. */
 static size_t rank(const struct arbiter *arbiter, enum lease_class lease_class, uint64_t id)
 {
 	size_t low = 0, high = arbiter->n_waiting;
@@ -33,12 +33,14 @@ unsigned queue_position(const struct arbiter *arbiter, const struct lease *lease
 
 /* ---- barriers ------------------------------------------------------------------------ */
 
+/* Does a waiting lease bar its candidates? */
 static bool bars(const struct lease *lease)
 {
 	return lease->wait.passed >= LEASE_PASSES_MAX && !lease->wait.over_quota;
 }
 
-/* by: NULL: nobody. What ranks between the old barrier and the new one may be had again. */
+/* by: the lease that bars the GPU; NULL: none. Leases that rank between the old and the new one are
+ * not barred any more. */
 static void set_barrier(struct arbiter *arbiter, unsigned index, const struct lease *by)
 {
 	struct gpu *gpu = &arbiter->gpus[index];
@@ -51,7 +53,6 @@ static void set_barrier(struct arbiter *arbiter, unsigned index, const struct le
 		ledger_wake(arbiter, UINT64_C(1) << index);
 }
 
-/* The first in the queue that bars a GPU is the one that counts. */
 void queue_find_barriers(struct arbiter *arbiter)
 {
 	uint64_t left = arbiter->n_gpus == 64 ? UINT64_MAX : (UINT64_C(1) << arbiter->n_gpus) - 1;
@@ -79,7 +80,7 @@ void queue_judged(struct arbiter *arbiter, struct lease *lease, uint64_t candida
 		queue_find_barriers(arbiter);
 }
 
-/* Those of the same user may be above the quota by now; then they close nothing. */
+/* Wakes the waiting leases of the same user: they may exceed the quota now, and then bar no GPU. */
 static void wake_own(struct arbiter *arbiter, const struct lease *granted)
 {
 	const struct tenant *tenant = tenant_named(arbiter->settings, granted->tenant);
@@ -115,7 +116,7 @@ void queue_pass(struct arbiter *arbiter, const struct lease *granted, uint64_t g
 		wake_own(arbiter, granted);
 }
 
-/* ---- coming and going ---------------------------------------------------------------- */
+/* ---- insert and remove --------------------------------------------------------------------- */
 
 void queue_add(struct arbiter *arbiter, struct lease *lease)
 {

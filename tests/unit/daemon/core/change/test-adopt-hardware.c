@@ -57,8 +57,8 @@ TEST(what_the_gpu_could_never_have_ends)
 		struct pair p = pair_of(1);
 		struct lease *lease = saved(grant(&p.old, ANY, 20));
 		struct partition *partition = &lease->partitions[0];
-		const char *words[] = { "not there",      "not there",      "effective",
-					"than there are", "than there are", "than there are" };
+		const char *words[] = { "the GPU has not", "the GPU has not", "effective",
+					"than the GPU",    "than the GPU",    "than the GPU" };
 
 		if (i == 0)
 			set_cus(partition, 5, 1); /* there are four engines */
@@ -87,8 +87,7 @@ TEST(half_a_wgp_and_an_xcc_without_a_cu_end)
 		{ .xccs = 2, .engines = 4, .arrays = 1, .array_cus = 10 },
 		{ .xccs = 1, .engines = 4, .arrays = 2, .array_cus = 10, .wgp = true },
 	};
-	static const char *const words[] = { "half a WGP", "an XCC without a CU",
-					     "another set of it" };
+	static const char *const words[] = { "half a WGP", "an XCC without a CU", "splits a WGP" };
 
 	for (size_t i = 0; i < ARRAY_SIZE(shapes); i++) {
 		struct gpu_info info = radeon_vii("0000:03:00.0");

@@ -48,7 +48,7 @@ TEST(no_cu_is_given_twice)
 
 		CHECK(adopt(&p, saved(lease)) == 0);
 		CHECK(refused_for(&p, adopt_twin(&p, lease), -EEXIST,
-				  "lease 1 has CUs of it on 0000:03:00.0"));
+				  "lease 1 already has CUs of it on 0000:03:00.0"));
 		pair_done(&p);
 	}
 }
@@ -168,6 +168,6 @@ TEST(best_effort_beyond_the_slots_stays_and_is_told_whatever_policy_says_now)
 	cuset_remove(&b->partitions[0].cus, &p.new.arbiter->gpus[0].taken);
 	b->partitions[0].occupied = b->partitions[0].cus;
 	b->partitions[0].any_shape = true;
-	CHECK(refused_for(&p, adopt(&p, b), -EEXIST, "less"));
+	CHECK(refused_for(&p, adopt(&p, b), -EEXIST, "too few slots or bytes"));
 	pair_done(&p);
 }
