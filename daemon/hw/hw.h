@@ -2,9 +2,8 @@
 #pragma once
 
 /*
- * What the daemon needs of hardware: which GPUs there are, and what processes do with
- * them. One implementation a file. Nothing here writes to hardware, opens /dev/kfd, or
- * waits.
+ * What the daemon reads from hardware: the GPUs, and their use by processes. One implementation per
+ * file. Nothing here writes to hardware, opens /dev/kfd, or waits.
  */
 
 #include <stddef.h>
@@ -16,11 +15,11 @@
 
 struct hw;
 
-/* What one process has on one GPU now. */
+/* The present use of one GPU by one process. */
 struct hw_use {
-	pid_t pid; /* in the namespace that the kernel reports: the initial one */
+	pid_t pid; /* in the initial pid namespace */
 	uint32_t kfd_gpu_id;
-	unsigned queues; /* compute queues: each wants a queue slot */
+	unsigned queues; /* compute queues: each needs a queue slot */
 	unsigned sdma_queues;
 	uint64_t vram; /* bytes */
 };
@@ -28,38 +27,35 @@ struct hw_use {
 struct hw_ops {
 	const char *name; /* "kfd", "simulated" */
 
-	/* where: the directory that stands for /sys (kfd); NULL: /sys itself. A machine without
-	 * a GPU, or whose driver is not loaded yet, opens fine: list() says so and finds what
-	 * comes later. Returns a negative errno with a note where `where` is no directory. */
+	/* where: the directory to use instead of /sys (kfd), or NULL. Succeeds also if there is no
+	 * GPU or the driver is not loaded yet: list() reports that and finds GPUs that come later.
+	 * A negative errno with a diagnostic if `where` is not a directory. */
 	int (*open)(const char *where, struct hw **ret, struct diagnostics *diagnostics);
 
 	/* Takes NULL. */
 	void (*close)(struct hw *hw);
 
-	/* Fills gpus[] with up to max GPUs, ordered by name; returns how many there are in
-	 * all: 0 is a machine without a GPU. What had to be guessed or left out is told in
-	 * notes, naming the file. A GPU that cannot be believed is left out with an error
-	 * among the notes; -EIO, with a note, where none of the tree can be. */
+	/* Fills gpus[] with up to max GPUs, sorted by name, and returns the number of all. Each
+	 * value that had to be assumed is a warning that names the file; a GPU with invalid values
+	 * is left out with an error. -EIO with a diagnostic if the whole tree is invalid. */
 	int (*list)(struct hw *hw, struct gpu_info *gpus, size_t max,
 		    struct diagnostics *diagnostics);
 
-	/* A number that is another whenever list() may have another answer. Cheap: asked for at
-	 * every look. UINT64_MAX while it cannot be told. */
+	/* A number that changes whenever the result of list() may change. Cheap: called at every
+	 * scan. UINT64_MAX: unknown. */
 	uint64_t (*generation)(struct hw *hw);
 
-	/* Fills uses[] with up to max rows, one for each process and GPU that it holds
-	 * queues or memory on, ordered by pid, then GPU; returns how many there are in
-	 * all. A process that goes while it is read is left out, never an error; -E2BIG where
-	 * there are more of anything than a driver can have. */
+	/* Fills uses[] with up to max rows, one for each process and GPU on which it has queues or
+	 * memory, sorted by pid and GPU, and returns the number of all. A process that ends
+	 * meanwhile is left out. -E2BIG: more processes or queues than the driver can have. */
 	int (*use)(struct hw *hw, struct hw_use *uses, size_t max);
 };
 
 extern const struct hw_ops hw_kfd;
 
-/* GPUs from profiles, read elsewhere: card i shows partitions[i] GPUs like cards[i] (1, or
- * 8 for an MI300X in CPX mode). They are named 0000:03:00.0, 0000:04:00.0, … and
- * …/0 to …/7 where there are partitions; their kfd_gpu_id is 0 and nobody ever uses them.
- * hw_simulated.open answers -EOPNOTSUPP: there is nothing on this machine to open. */
+/* GPUs from profiles: card i has partitions[i] GPUs like cards[i] (1, or 8 for an MI300X in CPX
+ * mode). Their names are 0000:03:00.0, 0000:04:00.0, … with /0 to /7 for partitions; their
+ * kfd_gpu_id is 0 and no process ever uses them. hw_simulated.open() returns -EOPNOTSUPP. */
 int hw_simulated_new(const struct gpu_info *cards, const unsigned *partitions, size_t n,
 		     struct hw **ret);
 extern const struct hw_ops hw_simulated;

@@ -1,9 +1,419 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "hw/kfd.h"
+#include "hw/kfd-gpu.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+
+/* ---- properties that follow from the gfx target, as KFD writes it: 90006 for gfx906 -- */
+
+/* The targets of GPUs that are older than gfx_target_version: kfd_device.c, kgd2kfd_probe(). */
+static const struct {
+	const char *name;
+	unsigned target;
+} names[] = {
+	{ "carrizo", 80001 },
+	{ "fiji", 80003 },
+	{ "polaris10", 80003 },
+	{ "polaris11", 80003 },
+	{ "polaris12", 80003 },
+	{ "vegam", 80003 },
+	{ "vega10", 90000 },
+	{ "raven", 90002 },
+	{ "vega12", 90004 },
+	{ "vega20", 90006 },
+	{ "arcturus", 90008 },
+	{ "aldebaran", 90010 },
+	{ "renoir", 90012 },
+	{ "navi10", 100100 },
+	{ "navi12", 100101 },
+	{ "navi14", 100102 },
+	{ "sienna_cichlid", 100300 },
+	{ "navy_flounder", 100301 },
+	{ "dimgrey_cavefish", 100302 },
+	{ "vangogh", 100303 },
+};
+
+/* The target for nodes/N/name; 0: unknown. */
+static unsigned target_from_name(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (strcmp(names[i].name, name) == 0)
+			return names[i].target;
+	return 0;
+}
+
+/* Pipes and queues of one MEC: gfx_v*_sw_init() in amdgpu. KFD gets the queues of the first MEC
+ * except those of the kernel's own rings, two of each pipe. */
+struct generation {
+	unsigned from; /* the first target */
+	unsigned pipes, queues_per_pipe;
+};
+
+static const struct generation generations[] = {
+	{ 0, 4, 8 },
+	{ 100300, 4, 4 },
+	{ 120000, 2, 4 },
+};
+
+static const struct generation *generation(unsigned target)
+{
+	const struct generation *last = &generations[0];
+
+	for (size_t i = 1; i < ARRAY_SIZE(generations); i++)
+		if (target >= generations[i].from)
+			last = &generations[i];
+	return last;
+}
+
+/* Whether the GPU can be partitioned: gfx 9.4.x as LLVM counts them, and 9.5 (the MI300 family). */
+static bool target_splits(unsigned target)
+{
+	return target >= 90400 && target < 100000;
+}
+
+static bool target_wgp(unsigned target)
+{
+	return target >= 100000;
+}
+
+static bool target_mes(unsigned target)
+{
+	return target >= 110000;
+}
+
+/* VMIDs of KFD: 8..15 beside graphics, 3..15 without graphics (gmc_v9_0.c, gmc_v9_0_sw_init()). In
+ * CPX mode two nodes share them (kfd_device.c, kgd2kfd_device_init()). */
+static unsigned target_process_slots(unsigned target, bool cpx)
+{
+	if (target_splits(target))
+		return cpx ? 6 : 13;
+	return target == 90008 || target == 90010 ? 13 : 8;
+}
+
+static unsigned target_queue_slots(unsigned target)
+{
+	return generation(target)->pipes * (generation(target)->queues_per_pipe - 2);
+}
+
+/* ---- nodes --------------------------------------------------------------------------- */
+
+/* Other properties are ignored: each release of the driver adds some. */
+static const struct {
+	const char *name;
+	uint64_t max;
+	bool required;
+} properties[KFD_KEYS] = {
+	[KFD_SIMD_COUNT] = { "simd_count", 65536, true },
+	[KFD_SIMD_PER_CU] = { "simd_per_cu", 64, true },
+	[KFD_SIMD_ID_BASE] = { "simd_id_base", UINT32_MAX, false },
+	[KFD_ARRAY_COUNT] = { "array_count", 65536, true },
+	[KFD_ARRAYS_PER_ENGINE] = { "simd_arrays_per_engine", 65536, true },
+	[KFD_CU_PER_ARRAY] = { "cu_per_simd_array", 65536, true },
+	[KFD_XCCS] = { "num_xcc", 64, false },
+	[KFD_TARGET] = { "gfx_target_version", 999999, false },
+	[KFD_VENDOR] = { "vendor_id", UINT16_MAX, false },
+	[KFD_DEVICE] = { "device_id", UINT16_MAX, false },
+	[KFD_LOCATION] = { "location_id", UINT32_MAX, true },
+	[KFD_DOMAIN] = { "domain", UINT32_MAX, false },
+	[KFD_SDMA_ENGINES] = { "num_sdma_engines", 256, false },
+	[KFD_SDMA_XGMI_ENGINES] = { "num_sdma_xgmi_engines", 256, false },
+	[KFD_SDMA_QUEUES] = { "num_sdma_queues_per_engine", 256, false },
+	[KFD_CP_QUEUES] = { "num_cp_queues", 1024, false },
+};
+
+static int bad_property(const struct kfd_node *node, const char *key, int error,
+			struct diagnostics *diagnostics)
+{
+	diagnostics_add(diagnostics, true, "%s/properties: %s: %s; this GPU is left out",
+			node->path, key, kfd_trouble(error));
+	return error;
+}
+
+static int read_values(struct kfd_node *node, const char *text, struct diagnostics *diagnostics)
+{
+	for (size_t i = 0; i < KFD_KEYS; i++) {
+		int r = kfd_property_number(text, properties[i].name, properties[i].max,
+					    &node->value[i]);
+
+		if (r == -ENODATA && !properties[i].required)
+			continue;
+		if (r < 0)
+			return bad_property(node, properties[i].name, r, diagnostics);
+		node->has[i] = true;
+	}
+	return 0;
+}
+
+/* amdgpu writes "ip discovery" for every GPU that it found by the discovery table: not a name. */
+static void read_name(const struct kfd_dir *dir, struct kfd_node *node)
+{
+	char text[sizeof(node->name)];
+
+	if (kfd_read(dir, "name", text, sizeof(text)) < 0)
+		return;
+	text[strcspn(text, "\n")] = '\0';
+	if (strcmp(text, "ip discovery") == 0)
+		return;
+	for (const char *c = text; *c; c++)
+		if (*c < ' ' || *c > '~')
+			return;
+	memcpy(node->name, text, sizeof(text));
+}
+
+/* Linux before about 5.15 has no gfx_target_version. For GPUs of that time it follows from the
+ * name. */
+static int find_target(struct kfd_node *node, struct diagnostics *diagnostics)
+{
+	if (node->value[KFD_TARGET] != 0)
+		return 0;
+
+	node->value[KFD_TARGET] = target_from_name(node->name);
+	if (node->value[KFD_TARGET] == 0)
+		return bad_property(node, properties[KFD_TARGET].name, -ENODATA, diagnostics);
+
+	diagnostics_add(diagnostics, false,
+			"%s/properties: gfx_target_version: missing; derived from the name "
+			"\"%s\"",
+			node->path, node->name);
+	return 0;
+}
+
+/* Where the driver splits one PCI device into several nodes, it ORs the node's number into
+ * location_id: into the bits of the function (kfd_topology_add_device() in kfd_topology.c,
+ * Linux 6.5 and later), or into bits 31:28 (its commit 925c7bd1d1cf, since reverted). */
+static void find_partition(struct kfd_node *node)
+{
+	uint64_t location = node->value[KFD_LOCATION];
+
+	if (!target_splits((unsigned)node->value[KFD_TARGET]))
+		return;
+	node->partition = (unsigned)(location >> 28 ? location >> 28 : location & 7);
+	node->partitioned = node->partition != 0;
+}
+
+static int read_properties(const struct kfd_dir *dir, struct kfd_node *node,
+			   struct diagnostics *diagnostics)
+{
+	char text[KFD_TEXT];
+	int r;
+
+	r = kfd_read(dir, "properties", text, sizeof(text));
+	if (r < 0) {
+		diagnostics_add(diagnostics, true, "%s/properties: %s; this GPU is left out",
+				dir->path, kfd_trouble(r));
+		return r;
+	}
+	r = read_values(node, text, diagnostics);
+	if (r < 0)
+		return r;
+	if (node->value[KFD_SIMD_COUNT] == 0)
+		return 0;
+
+	read_name(dir, node);
+	r = find_target(node, diagnostics);
+	if (r < 0)
+		return r;
+	find_partition(node);
+	return 1;
+}
+
+int kfd_node_read(const struct kfd_dir *dir, struct kfd_node *ret, struct diagnostics *diagnostics)
+{
+	struct kfd_node node = { 0 };
+	uint64_t gpu_id;
+	int r;
+
+	memcpy(node.path, dir->path, sizeof(node.path));
+	r = kfd_read_number(dir, "gpu_id", UINT32_MAX, &gpu_id);
+	if (r == -ENOENT || (r == 0 && gpu_id == 0))
+		return 0; /* a node of CPUs and memory */
+	if (r < 0) {
+		diagnostics_add(diagnostics, true, "%s/gpu_id: %s; this node is left out",
+				dir->path, kfd_trouble(r));
+		return r;
+	}
+	node.gpu_id = (uint32_t)gpu_id;
+
+	r = read_properties(dir, &node, diagnostics);
+	if (r > 0)
+		*ret = node;
+	return r;
+}
+
+static uint64_t slot(const struct kfd_node *node)
+{
+	return node->value[KFD_DOMAIN] << 16 | (node->value[KFD_LOCATION] & 0xfff8);
+}
+
+bool kfd_node_same_device(const struct kfd_node *a, const struct kfd_node *b)
+{
+	return slot(a) == slot(b) && target_splits((unsigned)a->value[KFD_TARGET]) &&
+	       target_splits((unsigned)b->value[KFD_TARGET]);
+}
+
+/* Writes the name for gpu_info: "0000:03:00.0", with "/2" for a partition. */
+static void write_name(const struct kfd_node *node, char *buf, size_t size)
+{
+	unsigned location = (unsigned)node->value[KFD_LOCATION];
+	unsigned function = location & 7;
+	int n;
+
+	/* Then these bits hold the partition, not the function. */
+	if (node->partition == function)
+		function = 0;
+	n = snprintf(buf, size, "%04x:%02x:%02x.%x", (unsigned)node->value[KFD_DOMAIN],
+		     location >> 8 & 0xff, location >> 3 & 0x1f, function);
+	if (node->partitioned && n > 0 && (size_t)n < size)
+		snprintf(buf + n, size - (size_t)n, "/%u", node->partition);
+}
+
+/* ---- the harvest map ----------------------------------------------------------------- */
+
+/*
+ * sysfs does not tell directly which CUs were fused off. But the driver writes an entry for each
+ * level 1 cache with a working CU: processor_id_low is the number of that CU, counted over XCCs,
+ * engines, arrays and places, and bit b of sibling_map means that CU number + b works and shares
+ * the cache (kfd_fill_cache_non_crat_info() in kfd_topology.c). Together they are the harvest map.
+ */
+
+#define CACHES 4096U
+
+struct map {
+	const struct geometry *geometry;
+	uint64_t first_id;
+	uint16_t array[CUSET_XCCS * CUSET_ENGINES * CUSET_ARRAYS]; /* bit: a place */
+};
+
+/* "1,0,1": bit 0 first. A level 1 cache has 32 bits. */
+static int read_siblings(const char *text, uint32_t *ret)
+{
+	uint32_t siblings = 0;
+	const char *value;
+	size_t length;
+	int r;
+
+	r = kfd_property(text, "sibling_map", &value, &length);
+	if (r < 0)
+		return r;
+
+	for (size_t i = 0; i < length; i++) {
+		if (i % 2 == 1 ? value[i] != ',' : value[i] != '0' && value[i] != '1')
+			return -EBADMSG;
+		if (i % 2 == 0 && i / 2 >= 32)
+			return -EBADMSG;
+		if (value[i] == '1')
+			siblings |= UINT32_C(1) << (i / 2);
+	}
+	*ret = siblings;
+	return 0;
+}
+
+static int add_siblings(struct map *map, uint64_t id, uint32_t siblings)
+{
+	const struct geometry *geometry = map->geometry;
+	unsigned n_arrays = geometry->xccs * geometry->engines * geometry->arrays;
+	uint64_t places;
+	unsigned array;
+
+	if (id < map->first_id || id - map->first_id >= n_arrays * geometry->array_cus)
+		return -EBADMSG;
+
+	array = (unsigned)(id - map->first_id) / geometry->array_cus;
+	places = (uint64_t)siblings << (id - map->first_id) % geometry->array_cus;
+	if (places >> geometry->array_cus != 0)
+		return -EBADMSG;
+	map->array[array] |= (uint16_t)places;
+	return 0;
+}
+
+static int add_cache(struct map *map, const char *text)
+{
+	uint64_t level, id;
+	uint32_t siblings;
+	int r;
+
+	r = kfd_property_number(text, "level", UINT32_MAX, &level);
+	if (r < 0 || level != 1)
+		return r;
+	r = kfd_property_number(text, "processor_id_low", UINT32_MAX, &id);
+	if (r < 0)
+		return r;
+	r = read_siblings(text, &siblings);
+	return r < 0 ? r : add_siblings(map, id, siblings);
+}
+
+static int map_caches(const struct kfd_dir *caches, struct map *map, char *why, size_t size)
+{
+	unsigned numbers[CACHES];
+	char name[32], text[KFD_TEXT];
+	int n, r;
+
+	n = kfd_dir_numbers(caches, numbers, CACHES);
+	if (n < 0) {
+		snprintf(why, size, "%s: %s", caches->path, kfd_trouble(n));
+		return n;
+	}
+	for (int i = 0; i < n; i++) {
+		snprintf(name, sizeof(name), "%u/properties", numbers[i]);
+		r = kfd_read(caches, name, text, sizeof(text));
+		if (r == 0)
+			r = add_cache(map, text);
+		if (r < 0) {
+			snprintf(why, size, "%s/%s: %s", caches->path, name, kfd_trouble(r));
+			return r;
+		}
+	}
+	return 0;
+}
+
+static void fill_active(const struct map *map, struct geometry *geometry)
+{
+	unsigned i = 0;
+
+	for (unsigned xcc = 0; xcc < geometry->xccs; xcc++)
+		for (unsigned engine = 0; engine < geometry->engines; engine++)
+			for (unsigned array = 0; array < geometry->arrays; array++)
+				geometry->active[xcc][engine][array] =
+					(uint8_t)__builtin_popcount(map->array[i++]);
+}
+
+/* Fills active[] of a geometry from the caches. A negative errno with a reason in why if they are
+ * missing, contradictory or have another number of CUs than cus. */
+static int read_caches(const struct kfd_dir *node, uint64_t first_id, unsigned cus,
+		       struct geometry *geometry, char *why, size_t size)
+{
+	_cleanup_dir_ struct kfd_dir caches = KFD_DIR_NONE;
+	struct map map = { .geometry = geometry, .first_id = first_id };
+	struct geometry found = *geometry;
+	char problem[160];
+	int r;
+
+	r = kfd_dir_open(node, "caches", &caches);
+	if (r < 0) {
+		snprintf(why, size, "%s/caches: %s", node->path, kfd_trouble(r));
+		return r;
+	}
+	r = map_caches(&caches, &map, why, size);
+	if (r < 0)
+		return r;
+
+	fill_active(&map, &found);
+	if (geometry_cus(&found) != cus) {
+		snprintf(why, size, "%s: has %u CUs, simd_count has %u", caches.path,
+			 geometry_cus(&found), cus);
+		return -EBADMSG;
+	}
+	r = geometry_check(&found, problem, sizeof(problem));
+	if (r < 0) {
+		snprintf(why, size, "%s: %s", caches.path, problem);
+		return r;
+	}
+	*geometry = found;
+	return 0;
+}
+
+/* ---- GPUs ---------------------------------------------------------------------------- */
 
 static unsigned value(const struct kfd_node *node, enum kfd_key key)
 {
@@ -17,8 +427,8 @@ static int left_out(const struct kfd_node *node, const char *why, struct diagnos
 	return -EBADMSG;
 }
 
-/* array_count is that of all XCCs together, simd_arrays_per_engine the arrays of one
- * engine, simd_count the SIMDs of the CUs that work (node_show() in kfd_topology.c). */
+/* array_count counts the arrays of all XCCs, simd_arrays_per_engine those of one engine, simd_count
+ * the SIMDs of the working CUs (node_show() in kfd_topology.c). */
 static int read_shape(const struct kfd_node *node, struct geometry *ret, unsigned *ret_cus,
 		      struct diagnostics *diagnostics)
 {
@@ -26,7 +436,7 @@ static int read_shape(const struct kfd_node *node, struct geometry *ret, unsigne
 		.xccs = node->has[KFD_XCCS] ? value(node, KFD_XCCS) : 1,
 		.arrays = value(node, KFD_ARRAYS_PER_ENGINE),
 		.array_cus = value(node, KFD_CU_PER_ARRAY),
-		.wgp = kfd_target_wgp(value(node, KFD_TARGET)),
+		.wgp = target_wgp(value(node, KFD_TARGET)),
 	};
 	unsigned per_engine = shape.xccs * shape.arrays, per_cu = value(node, KFD_SIMD_PER_CU);
 	char why[160];
@@ -55,19 +465,19 @@ static int read_shape(const struct kfd_node *node, struct geometry *ret, unsigne
 	return 0;
 }
 
-/* Why the caches say nothing of the harvest, or NULL. With more than four engines per XCC
- * gfx11 and gfx12 keep theirs in other columns of cu_info->bitmap than the code that makes
- * the entries looks at (kfd_fill_cache_non_crat_info(), gfx_v11_0_get_cu_info()). */
+/* Why the caches do not show the harvest, or NULL. On gfx11 and gfx12 with more than four engines
+ * per XCC the driver fills other columns of cu_info->bitmap than it reads for the entries
+ * (gfx_v11_0_get_cu_info(), kfd_fill_cache_non_crat_info()). */
 static const char *caches_useless(const struct kfd_node *node, const struct geometry *geometry)
 {
-	if (kfd_target_mes(value(node, KFD_TARGET)) && geometry->engines > 4)
+	if (target_mes(value(node, KFD_TARGET)) && geometry->engines > 4)
 		return "the driver writes wrong entries for shader engines 4 and up here";
 	if (!node->has[KFD_SIMD_ID_BASE])
-		return "of no use without simd_id_base in properties";
+		return "not usable without simd_id_base in properties";
 	return NULL;
 }
 
-/* A GPU with all of its CUs has nothing to find out. */
+/* A GPU with all CUs of its geometry has no harvest to read. */
 static bool read_harvest(const struct kfd_dir *dir, const struct kfd_node *node, unsigned cus,
 			 struct geometry *geometry, struct diagnostics *diagnostics)
 {
@@ -78,16 +488,16 @@ static bool read_harvest(const struct kfd_dir *dir, const struct kfd_node *node,
 		return true;
 	if (useless)
 		snprintf(why, sizeof(why), "%s/caches: %s", dir->path, useless);
-	else if (kfd_caches_read(dir, node->value[KFD_SIMD_ID_BASE], cus, geometry, why,
-				 sizeof(why)) == 0)
+	else if (read_caches(dir, node->value[KFD_SIMD_ID_BASE], cus, geometry, why, sizeof(why)) ==
+		 0)
 		return true;
 
-	diagnostics_add(diagnostics, false, "%s; its %u CUs are taken to be spread evenly", why,
+	diagnostics_add(diagnostics, false, "%s; assuming that its %u CUs are spread evenly", why,
 			cus);
 	return false;
 }
 
-/* heap_type 1 and 2 are VRAM that the CPU sees, and that it does not. */
+/* heap_type 1 and 2: VRAM that the CPU can and cannot access. */
 static void read_bank(const struct kfd_dir *banks, unsigned number, uint64_t *bytes,
 		      struct diagnostics *diagnostics)
 {
@@ -136,15 +546,15 @@ static unsigned queue_slots(const struct kfd_node *node, struct diagnostics *dia
 
 	if (slots > 0)
 		return slots;
-	slots = kfd_target_queue_slots(value(node, KFD_TARGET));
+	slots = target_queue_slots(value(node, KFD_TARGET));
 	diagnostics_add(diagnostics, false,
-			"%s/properties: num_cp_queues: missing; %u is usual for this "
+			"%s/properties: num_cp_queues: missing; assuming %u as in others of this "
 			"generation",
 			node->path, slots);
 	return slots;
 }
 
-/* Two queues an engine are what the first parts had (kfd_device_info_set_sdma_info()). */
+/* The first GPUs had two queues per engine (kfd_device_info_set_sdma_info()). */
 static unsigned sdma_queues(const struct kfd_node *node, struct diagnostics *diagnostics)
 {
 	unsigned engines = value(node, KFD_SDMA_ENGINES) + value(node, KFD_SDMA_XGMI_ENGINES);
@@ -152,7 +562,7 @@ static unsigned sdma_queues(const struct kfd_node *node, struct diagnostics *dia
 	if (node->has[KFD_SDMA_QUEUES])
 		return engines * value(node, KFD_SDMA_QUEUES);
 	diagnostics_add(diagnostics, false,
-			"%s/properties: num_sdma_queues_per_engine: missing; taken as 2",
+			"%s/properties: num_sdma_queues_per_engine: missing; assuming 2",
 			node->path);
 	return engines * 2;
 }
@@ -187,25 +597,25 @@ int kfd_gpu_read(const struct kfd_dir *dir, const struct kfd_node *node, struct 
 	info.harvest_known = read_harvest(dir, node, cus, &info.geometry, diagnostics);
 	info.law_measured = info.gfx_target == 90006;
 	info.queue_slots = queue_slots(node, diagnostics);
-	info.pipes = kfd_target_pipes(info.gfx_target);
-	info.queues_per_pipe = kfd_target_queues_per_pipe(info.gfx_target);
+	info.pipes = generation(info.gfx_target)->pipes;
+	info.queues_per_pipe = generation(info.gfx_target)->queues_per_pipe;
 	info.sdma_queues = sdma_queues(node, diagnostics);
 	info.vram_bytes = read_vram(dir, diagnostics);
 	*ret = info;
 	return 0;
 }
 
-/* MES keeps house by itself: who schedules, and how many at once, does not reach it. */
+/* MES schedules by itself: the parameters sched_policy and hws_max_conc_proc have no effect. */
 void kfd_gpu_finish(const struct kfd_node *node, const struct kfd_parameters *parameters,
 		    struct gpu_info *info)
 {
 	bool cpx = node->partitioned && info->geometry.xccs == 1;
 
-	kfd_node_name(node, info->name, sizeof(info->name));
-	info->process_slots = kfd_target_process_slots(info->gfx_target, cpx);
+	write_name(node, info->name, sizeof(info->name));
+	info->process_slots = target_process_slots(info->gfx_target, cpx);
 	info->preemption_msec = parameters->preemption_msec;
 	info->scheduler = SCHEDULER_MES;
-	if (kfd_target_mes(info->gfx_target))
+	if (target_mes(info->gfx_target))
 		return;
 	info->scheduler = parameters->scheduler;
 	info->process_slots = min_u(info->process_slots, parameters->max_processes);

@@ -12,10 +12,10 @@
 #include "core/policy/class.h"
 
 /*
- * struct vi_mqd, v9_mqd, v10_mqd, v11_mqd, v12_mqd in drivers/gpu/drm/amd/include: 2048 bytes,
- * with compute_static_thread_mgmt_se0 and on at these words (compute_tmpring_size is between se1
- * and se2). The upper four engines are at a place that each generation has for itself; gfx8, gfx10
- * and gfx9.4.3 have none, and no mask for them.
+ * struct vi_mqd, v9_mqd, v10_mqd, v11_mqd, v12_mqd in drivers/gpu/drm/amd/include have 2048 bytes,
+ * with compute_static_thread_mgmt_se0 and following at these words (compute_tmpring_size is between
+ * se1 and se2). The place of the upper four engines depends on the generation; gfx8, gfx10 and
+ * gfx9.4.3 have none, and no mask for them.
  */
 #define MQD_BYTES 2048U
 #define ROW_WORDS 8U
@@ -23,22 +23,22 @@
 
 enum { SE0 = 23, SE2 = 26, SE4_GFX9 = 39, SE4_GFX11 = 44 };
 
-/* cp_hqd_queue_priority, in the same place in all of them: KFD's 0 to 15. */
+/* cp_hqd_queue_priority, at the same place in all generations: 0 to 15 as in KFD. */
 #define QUEUE_PRIORITY 134U
 
-/* Only what the kernel prints is quoted, and that is never long. */
+/* Quotes of lines in diagnostics; the kernel prints no longer ones. */
 #define QUOTE_MAX 60
 
 enum kind {
-	NO_PROCESS, /* nothing may come but a process */
+	NO_PROCESS, /* the next line must be a process */
 	NO_QUEUE,
 	COMPUTE,
-	PASSED_OVER,
+	IGNORED,
 };
 
 struct parser {
-	const char *at, *end; /* what is left of the text */
-	const char *line;     /* the one that is being read */
+	const char *at, *end; /* the rest of the text */
+	const char *line;     /* the present line */
 	size_t length;
 	size_t number;
 
@@ -49,7 +49,7 @@ struct parser {
 	pid_t pid;
 	const struct gpu_info *gpu; /* of a COMPUTE queue */
 	unsigned xcc;
-	uint32_t offset; /* where the next row goes on */
+	uint32_t offset; /* of the next row */
 	uint32_t words[CUSET_PAIRS];
 	unsigned priority;
 
@@ -83,9 +83,9 @@ static int refuse_line(const struct parser *parser, const char *what)
 	return refuse(parser, "%s: \"%s\"", what, quote);
 }
 
-/* ---- the line ------------------------------------------------------------------------ */
+/* ---- lines --------------------------------------------------------------------------- */
 
-/* Returns whether there is one. */
+/* Returns false at the end of the text. */
 static bool next_line(struct parser *parser)
 {
 	const char *newline;
@@ -132,8 +132,7 @@ static bool hex8(const char *text, uint32_t *ret)
 
 /* ---- headings ------------------------------------------------------------------------ */
 
-/* The number of "Process NUMBER …:". What is between it and the colon is another thing with
- * every kernel. */
+/* "Process NUMBER …:". The text between the number and the colon differs between kernels. */
 static int take_process(struct parser *parser)
 {
 	size_t i = strlen("Process ");
@@ -142,17 +141,17 @@ static int take_process(struct parser *parser)
 	for (; i < parser->length && parser->line[i] >= '0' && parser->line[i] <= '9'; i++) {
 		pid = pid * 10 + (parser->line[i] - '0');
 		if (pid > INT32_MAX)
-			return refuse_line(parser, "no number of a process");
+			return refuse_line(parser, "invalid number of a process");
 	}
 	if (pid == 0 || i == parser->length || (parser->line[i] != ' ' && parser->line[i] != ':') ||
 	    parser->line[parser->length - 1] != ':')
-		return refuse_line(parser, "no number of a process");
+		return refuse_line(parser, "invalid number of a process");
 	parser->pid = (pid_t)pid;
 	parser->kind = NO_QUEUE;
 	return 0;
 }
 
-/* The hexadecimal number that the line ends with, without zeros before it. */
+/* Parses the hexadecimal number after the heading, which has no leading zeros. */
 static bool device_of(const struct parser *parser, const char *heading, uint32_t *ret)
 {
 	size_t i = strlen(heading), first = i;
@@ -185,12 +184,12 @@ static int take_compute(struct parser *parser)
 	uint32_t id;
 
 	if (!device_of(parser, COMPUTE_HEADING, &id))
-		return refuse_line(parser, "no id of a GPU");
+		return refuse_line(parser, "invalid id of a GPU");
 	parser->gpu = find_gpu(parser, id);
-	parser->kind = parser->gpu ? COMPUTE : PASSED_OVER;
+	parser->kind = parser->gpu ? COMPUTE : IGNORED;
 	parser->xcc = 0;
 	parser->offset = 0;
-	/* What no register restricts is not restricted. */
+	/* Without a register there is no restriction. */
 	memset(parser->words, 0xff, sizeof(parser->words));
 	return 0;
 }
@@ -200,15 +199,15 @@ static int take_other(struct parser *parser)
 	uint32_t id;
 
 	if (starts_with(parser, SDMA_HEADING) && !device_of(parser, SDMA_HEADING, &id))
-		return refuse_line(parser, "no id of a GPU");
-	parser->kind = PASSED_OVER;
+		return refuse_line(parser, "invalid id of a GPU");
+	parser->kind = IGNORED;
 	parser->offset = 0;
 	return 0;
 }
 
 /* ---- rows of words ------------------------------------------------------------------- */
 
-/* Which engine's register this word of a descriptor is; -1 for all others. */
+/* The engine whose mask register is at this word of a descriptor; -1: none. */
 static int engine_of(unsigned target, uint32_t word)
 {
 	unsigned upper = 0;
@@ -232,7 +231,7 @@ static int take_words(struct parser *parser, const uint32_t words[ROW_WORDS], un
 	int engine;
 
 	if (n != ROW_WORDS)
-		return refuse(parser, "%u words where a descriptor has %u", n, ROW_WORDS);
+		return refuse(parser, "a row of %u words instead of %u", n, ROW_WORDS);
 	for (unsigned i = 0; i < n; i++) {
 		if (parser->offset / 4 + i == QUEUE_PRIORITY)
 			parser->priority = min_u(words[i], PRIORITY_MAX);
@@ -243,8 +242,8 @@ static int take_words(struct parser *parser, const uint32_t words[ROW_WORDS], un
 	return 0;
 }
 
-/* The next descriptor of the queue, for the next XCC. */
-static int begin_again(struct parser *parser)
+/* Starts the descriptor of the next XCC of the queue. */
+static int next_descriptor(struct parser *parser)
 {
 	if (parser->offset == 0)
 		return 0;
@@ -269,19 +268,18 @@ static int take_row(struct parser *parser)
 	int r;
 
 	if (parser->kind == NO_PROCESS || parser->kind == NO_QUEUE)
-		return refuse_line(parser, "words that belong to no queue");
+		return refuse_line(parser, "data without a queue");
 	if (end - at < 9 || !hex8(at, &offset) || at[8] != ':')
-		return refuse_line(parser, "no row of a descriptor");
+		return refuse_line(parser, "invalid row of a descriptor");
 	for (at += 9; at != end; at += 9)
 		if (n == ROW_WORDS || end - at < 9 || at[0] != ' ' || !hex8(at + 1, &words[n++]))
-			return refuse_line(parser, "no row of a descriptor");
+			return refuse_line(parser, "invalid row of a descriptor");
 
-	r = offset == 0 ? begin_again(parser) : 0;
+	r = offset == 0 ? next_descriptor(parser) : 0;
 	if (r < 0)
 		return r;
 	if (offset != parser->offset)
-		return refuse(parser, "a row at 0x%x where 0x%x comes next", offset,
-			      parser->offset);
+		return refuse(parser, "a row at 0x%x instead of 0x%x", offset, parser->offset);
 	r = parser->kind == COMPUTE ? take_words(parser, words, n) : 0;
 	if (r < 0)
 		return r;
@@ -308,7 +306,7 @@ static int make_room(struct parser *parser)
 	return 0;
 }
 
-/* What comes next is no row of the queue that is being read. */
+/* Ends the present queue: it must be complete. */
 static int end_queue(struct parser *parser)
 {
 	struct observed_mask *row;
@@ -317,7 +315,8 @@ static int end_queue(struct parser *parser)
 	if (parser->kind != COMPUTE)
 		return 0;
 	if (parser->offset < MQD_BYTES || parser->xcc + 1 != parser->gpu->geometry.xccs)
-		return refuse(parser, "the queue before has %u whole descriptors, and %s %u XCCs",
+		return refuse(parser,
+			      "the queue above has %u complete descriptors, but %s has %u XCCs",
 			      parser->xcc + (parser->offset >= MQD_BYTES), parser->gpu->name,
 			      parser->gpu->geometry.xccs);
 	r = make_room(parser);
@@ -346,13 +345,13 @@ static int take_heading(struct parser *parser)
 	if (starts_with(parser, "Process "))
 		return take_process(parser);
 	if (parser->kind == NO_PROCESS)
-		return refuse_line(parser, "no process to begin with");
+		return refuse_line(parser, "expected a process first");
 	if (starts_with(parser, COMPUTE_HEADING))
 		return take_compute(parser);
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
 		if (starts_with(parser, others[i]))
 			return take_other(parser);
-	return refuse_line(parser, "neither a process, a queue nor a row of one");
+	return refuse_line(parser, "expected a process, a queue or a row of a descriptor");
 }
 
 static int take_all(struct parser *parser)

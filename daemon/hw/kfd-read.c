@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "hw/kfd.h"
+#include "hw/kfd-read.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -141,7 +141,7 @@ int kfd_read(const struct kfd_dir *dir, const char *name, char *buf, size_t size
 	struct stat st;
 	int fd, r;
 
-	/* Not to wait where somebody put a pipe in the place of a file. */
+	/* O_NONBLOCK: opening a FIFO must not wait for its other end. */
 	fd = openat(dir->fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return -errno;
@@ -222,8 +222,8 @@ const char *kfd_trouble(int error)
 	switch (-error) {
 	case EFBIG: return "longer than a sysfs attribute can be";
 	case EBADMSG: return "not what the driver writes";
-	case ERANGE: return "a number that is too large to be true";
-	case E2BIG: return "too many entries to be true";
+	case ERANGE: return "a number larger than any driver writes";
+	case E2BIG: return "too many entries";
 	case ENODATA: return "missing";
 	case EPERM: return "the device cgroup of this process hides the GPU";
 	default: return strerror(-error);

@@ -9,7 +9,7 @@
 #include "util/base.h"
 
 #define FIRST_BUS 3U  /* 0000:03:00.0 */
-#define PARTITIONS 8U /* as many as names sort in order */
+#define PARTITIONS 8U /* more would not sort by name */
 #define CARDS 240U
 
 struct hw {

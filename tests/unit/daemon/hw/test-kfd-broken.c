@@ -4,18 +4,18 @@
 #include "check.h"
 #include "kfd-rig.h"
 
-#include "hw/kfd.h"
+#include "hw/kfd-read.h"
 
 #define PROPERTIES NODE(1) "/properties"
 
-/* Node 1 is left out, and the sentence names the file. */
+/* Node 1 is left out with a diagnostic that names the file. */
 static void check_left_out(struct rig *rig, const char *file)
 {
 	CHECK(kfd_rig_list(rig) == 1 && strcmp(rig->gpus[0].name, "0000:04:00.0") == 0);
 	CHECK(kfd_rig_says(rig, file, "left") && diagnostics_have_errors(&rig->diagnostics));
 }
 
-TEST(properties_that_are_no_properties_leave_the_gpu_out)
+TEST(invalid_properties_leave_the_gpu_out)
 {
 	struct rig rig;
 
@@ -27,7 +27,7 @@ TEST(properties_that_are_no_properties_leave_the_gpu_out)
 	}
 }
 
-TEST(a_gpu_id_that_is_none_leaves_the_node_out)
+TEST(invalid_gpu_id_leaves_the_node_out)
 {
 	static const char *const values[] = { "-1\n", "0x10\n", "4294967296\n",
 					      " 7\n", "7 8\n",  "99999999999999999999999\n" };
@@ -39,7 +39,8 @@ TEST(a_gpu_id_that_is_none_leaves_the_node_out)
 		if (i > 0) {
 			check_left_out(&rig, NODE(1) "/gpu_id");
 		} else {
-			CHECK(kfd_rig_list(&rig) == 1 && rig.diagnostics.n == 0); /* a CPU's node */
+			CHECK(kfd_rig_list(&rig) == 1 &&
+			      rig.diagnostics.n == 0); /* a node without a GPU */
 		}
 		kfd_rig_end(&rig);
 	}
@@ -51,7 +52,7 @@ TEST(a_gpu_id_that_is_none_leaves_the_node_out)
 	kfd_rig_end(&rig);
 }
 
-TEST(the_name_is_never_needed)
+TEST(invalid_name_is_ignored)
 {
 	struct rig rig;
 
@@ -69,7 +70,7 @@ TEST(the_name_is_never_needed)
 	kfd_rig_end(&rig);
 }
 
-/* A key and a value (NULL: the line is missing) that no driver writes. */
+/* Keys with a value that no driver writes (NULL: the line is missing). */
 static const struct {
 	const char *key, *value;
 } unbelievable[] = {
@@ -105,10 +106,10 @@ static const struct {
 	{ "num_cp_queues", "999999" },
 	{ "num_sdma_engines", "257" },
 	{ "vendor_id", "65536" },
-	{ "gfx_target_version", "100300" }, /* 57 CUs are no WGPs */
+	{ "gfx_target_version", "100300" }, /* 57 CUs are not WGPs */
 };
 
-TEST(a_number_that_cannot_be_leaves_the_gpu_out)
+TEST(impossible_number_leaves_the_gpu_out)
 {
 	struct rig rig;
 
@@ -121,7 +122,7 @@ TEST(a_number_that_cannot_be_leaves_the_gpu_out)
 	}
 }
 
-TEST(several_xccs_with_wgps_are_refused_by_what_is_known_of_shapes)
+TEST(several_xccs_with_wgps_are_refused)
 {
 	struct gpu_info info = kfd_radeon_vii();
 	struct rig rig;
@@ -133,7 +134,7 @@ TEST(several_xccs_with_wgps_are_refused_by_what_is_known_of_shapes)
 	kfd_rig_end(&rig);
 }
 
-TEST(fewer_cus_than_xccs_cannot_be)
+TEST(fewer_cus_than_xccs_leave_the_gpu_out)
 {
 	struct gpu_info info = kfd_radeon_vii();
 	struct rig rig;
@@ -146,7 +147,7 @@ TEST(fewer_cus_than_xccs_cannot_be)
 	kfd_rig_end(&rig);
 }
 
-TEST(a_partition_that_is_left_out_still_makes_the_others_partitions)
+TEST(partition_that_is_left_out_still_marks_the_others)
 {
 	struct gpu_info infos[2] = { mi300x_cpx(3, 0), mi300x_cpx(3, 1) };
 	struct rig rig;
@@ -159,12 +160,12 @@ TEST(a_partition_that_is_left_out_still_makes_the_others_partitions)
 	kfd_rig_end(&rig);
 }
 
-TEST(a_gpu_hidden_by_a_device_cgroup_is_said_to_be)
+TEST(gpu_hidden_by_a_device_cgroup_is_reported)
 {
 	CHECK(strstr(kfd_trouble(-EPERM), "cgroup"));
 }
 
-TEST(what_an_old_driver_does_not_say_is_taken_from_the_generation)
+TEST(values_missing_in_old_drivers_follow_from_the_generation)
 {
 	struct rig rig;
 
@@ -186,7 +187,7 @@ TEST(what_an_old_driver_does_not_say_is_taken_from_the_generation)
 	kfd_rig_end(&rig);
 }
 
-TEST(queue_slots_that_are_not_told_follow_from_the_generation)
+TEST(missing_queue_slots_follow_from_the_generation)
 {
 	static const struct {
 		unsigned target, slots;
@@ -207,7 +208,7 @@ TEST(queue_slots_that_are_not_told_follow_from_the_generation)
 	}
 }
 
-TEST(memory_that_cannot_be_read_is_not_counted)
+TEST(unreadable_memory_is_not_counted)
 {
 	struct rig rig;
 
@@ -227,7 +228,7 @@ TEST(memory_that_cannot_be_read_is_not_counted)
 	kfd_rig_end(&rig);
 }
 
-TEST(parameters_that_cannot_be_read_leave_the_scheduler_unknown)
+TEST(unreadable_parameters_leave_the_scheduler_unknown)
 {
 	static const char *const files[] = { FAKE_PARAMETERS "/sched_policy",
 					     FAKE_PARAMETERS "/hws_max_conc_proc" };
@@ -250,7 +251,7 @@ TEST(parameters_that_cannot_be_read_leave_the_scheduler_unknown)
 	kfd_rig_end(&rig);
 }
 
-TEST(a_time_out_that_makes_no_sense_is_taken_as_the_default)
+TEST(invalid_preemption_timeout_becomes_the_default)
 {
 	static const char file[] = FAKE_PARAMETERS "/queue_preemption_timeout_ms";
 	struct rig rig;
@@ -262,7 +263,7 @@ TEST(a_time_out_that_makes_no_sense_is_taken_as_the_default)
 	kfd_rig_end(&rig);
 }
 
-TEST(what_two_nodes_share_leaves_the_second_out)
+TEST(second_node_with_the_same_identity_is_left_out)
 {
 	struct rig rig;
 
@@ -278,7 +279,7 @@ TEST(what_two_nodes_share_leaves_the_second_out)
 	kfd_rig_end(&rig);
 }
 
-TEST(nodes_that_are_none_are_passed_over)
+TEST(nodes_without_a_gpu_are_ignored)
 {
 	static const char *const names[] = { "power", "01", "1a", "-1", "4294967297", ".x" };
 	struct rig rig;
@@ -289,7 +290,7 @@ TEST(nodes_that_are_none_are_passed_over)
 		snprintf(file, sizeof(file), FAKE_NODES "/%s/gpu_id", names[i]);
 		CHECK(fake_sysfs_print(rig.dir, file, "77\n") == 0);
 	}
-	CHECK(fake_sysfs_print(rig.dir, NODE(3) "/gpu_id", "78\n") == 0); /* and no SIMDs */
+	CHECK(fake_sysfs_print(rig.dir, NODE(3) "/gpu_id", "78\n") == 0); /* without SIMDs */
 	CHECK(fake_sysfs_print(rig.dir, NODE(3) "/properties",
 			       "simd_count 0\nsimd_per_cu 0\n"
 			       "array_count 0\nsimd_arrays_per_engine 0\ncu_per_simd_array 0\n"
@@ -300,7 +301,7 @@ TEST(nodes_that_are_none_are_passed_over)
 	kfd_rig_end(&rig);
 }
 
-TEST(a_tree_of_which_nothing_can_be_believed_is_an_error)
+TEST(invalid_tree_is_an_error)
 {
 	struct rig rig;
 	char path[256];
@@ -320,8 +321,8 @@ TEST(a_tree_of_which_nothing_can_be_believed_is_an_error)
 	kfd_rig_end(&rig);
 }
 
-/* A file that reads differently each time stands for a topology that never settles. */
-TEST(a_topology_that_changes_all_the_while_is_not_listed)
+/* A file with another content at each read simulates a topology that keeps changing. */
+TEST(topology_that_keeps_changing_is_not_listed)
 {
 	struct rig rig;
 	char path[256];

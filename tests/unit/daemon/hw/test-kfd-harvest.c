@@ -2,11 +2,11 @@
 #include "check.h"
 #include "kfd-rig.h"
 
-#include "hw/kfd.h"
+#include "hw/kfd-read.h"
 
 #define PROPERTIES NODE(1) "/properties"
 
-TEST(an_engine_with_no_cu_at_all_is_fine)
+TEST(engine_without_cus_is_accepted)
 {
 	struct gpu_info info = kfd_radeon_vii();
 	struct rig rig;
@@ -19,7 +19,7 @@ TEST(an_engine_with_no_cu_at_all_is_fine)
 	kfd_rig_end(&rig);
 }
 
-TEST(a_harvest_on_six_engines_of_gfx11_is_assumed_and_said_to_be)
+TEST(harvest_on_six_engines_of_gfx11_is_assumed_with_a_warning)
 {
 	struct gpu_info info = kfd_radeon_vii();
 	struct rig rig;
@@ -34,7 +34,7 @@ TEST(a_harvest_on_six_engines_of_gfx11_is_assumed_and_said_to_be)
 	kfd_rig_end(&rig);
 }
 
-/* The harvest is a guess then: as many CUs, evenly, and the sentence names the file. */
+/* The harvest is assumed: the CUs are spread evenly, and the warning names the file. */
 static void check_guessed(struct rig *rig, const char *file)
 {
 	check_degraded(rig, file);
@@ -44,7 +44,7 @@ static void check_guessed(struct rig *rig, const char *file)
 	CHECK(kfd_rig_says(rig, file, "57 CUs"));
 }
 
-TEST(caches_that_cannot_be_read_make_the_harvest_a_guess)
+TEST(unreadable_caches_make_the_harvest_assumed)
 {
 	struct rig rig;
 
@@ -66,7 +66,7 @@ TEST(caches_that_cannot_be_read_make_the_harvest_a_guess)
 	kfd_rig_end(&rig);
 }
 
-TEST(caches_that_contradict_make_the_harvest_a_guess)
+TEST(contradicting_caches_make_the_harvest_assumed)
 {
 	static const struct {
 		const char *key, *value;
@@ -94,17 +94,17 @@ TEST(caches_that_contradict_make_the_harvest_a_guess)
 		check_guessed(&rig, NODE(1) "/caches/9/properties");
 		kfd_rig_end(&rig);
 	}
-	start_two(&rig); /* a CU more than there are */
+	start_two(&rig); /* one CU more than the GPU has */
 	CHECK(fake_sysfs_set(rig.dir, NODE(1) "/caches/9/properties", "sibling_map", "1,1,1,1") ==
 	      0);
 	CHECK(fake_sysfs_set(rig.dir, NODE(1) "/caches/6/properties", "sibling_map", "1,1,1,1") ==
 	      0);
 	check_guessed(&rig, NODE(1) "/caches");
-	CHECK(kfd_rig_says(&rig, NODE(1) "/caches", "names 5"));
+	CHECK(kfd_rig_says(&rig, NODE(1) "/caches", "has 5"));
 	kfd_rig_end(&rig);
 }
 
-TEST(caches_that_leave_an_xcc_without_a_cu_make_the_harvest_a_guess)
+TEST(xcc_without_cus_in_the_caches_makes_the_harvest_assumed)
 {
 	struct gpu_info info = kfd_radeon_vii();
 	struct rig rig;
@@ -119,7 +119,7 @@ TEST(caches_that_leave_an_xcc_without_a_cu_make_the_harvest_a_guess)
 	kfd_rig_end(&rig);
 }
 
-TEST(a_directory_without_end_is_not_read_to_its_end)
+TEST(reading_of_a_huge_directory_stops)
 {
 	struct rig rig;
 	char path[256];

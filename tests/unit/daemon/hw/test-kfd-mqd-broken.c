@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Texts that the kernel does not print. */
+/* Texts that the kernel never prints. */
 
 #include "check.h"
 #include "kfd-mqd-rig.h"
 
-TEST(a_descriptor_that_breaks_off_is_refused_with_its_line)
+TEST(truncated_descriptor_is_refused_with_its_line)
 {
 	struct page page = page_new();
 
@@ -16,7 +16,7 @@ TEST(a_descriptor_that_breaks_off_is_refused_with_its_line)
 	page = page_new();
 	page_add(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 51\n");
 	dump(&page, ROWS, ones);
-	CHECK(page_refused(&page, "0000:04:00.0 2 XCCs"));
+	CHECK(page_refused(&page, "0000:04:00.0 has 2 XCCs"));
 
 	page = page_new();
 	page_add(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 51\n");
@@ -26,7 +26,7 @@ TEST(a_descriptor_that_breaks_off_is_refused_with_its_line)
 
 	page = page_new();
 	page_add(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 3a7c\n");
-	CHECK(page_refused(&page, "0 whole"));
+	CHECK(page_refused(&page, "0 complete"));
 
 	page = page_new();
 	page_add(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 3a7c\nProcess 2:\n");
@@ -43,7 +43,7 @@ TEST(more_descriptors_than_xccs_are_refused)
 	CHECK(page_refused(&page, "1 XCCs of 0000:03:00.0"));
 }
 
-TEST(a_text_that_ends_within_a_line_is_refused)
+TEST(text_that_ends_within_a_line_is_refused)
 {
 	struct page page = page_new();
 
@@ -56,7 +56,7 @@ TEST(a_text_that_ends_within_a_line_is_refused)
 	CHECK(page_refused(&page, "line 1"));
 }
 
-TEST(a_row_that_is_out_of_place_is_refused)
+TEST(row_at_a_wrong_place_is_refused)
 {
 	struct page page = page_new();
 
@@ -69,24 +69,24 @@ TEST(a_row_that_is_out_of_place_is_refused)
 	page_add(&page, "Process 1 PASID 0x8001:\n  SDMA queue on device 3a7c\n");
 	dump(&page, 2, ones);
 	page_add(&page, "    00000060: 00000000\n");
-	CHECK(page_refused(&page, "0x60 where 0x40"));
+	CHECK(page_refused(&page, "0x60 instead of 0x40"));
 
 	page = page_new();
 	page_add(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 3a7c\n"
 			"    00000000: 00000000 00000000\n");
-	CHECK(page_refused(&page, "line 3: 2 words"));
+	CHECK(page_refused(&page, "line 3: a row of 2 words"));
 
 	page = page_new();
 	dump(&page, 1, ones);
-	CHECK(page_refused(&page, "line 1: words"));
+	CHECK(page_refused(&page, "line 1: data"));
 
 	page = page_new();
 	page_add(&page, "Process 1 PASID 0x8001:\n");
 	dump(&page, 1, ones);
-	CHECK(page_refused(&page, "line 2: words"));
+	CHECK(page_refused(&page, "line 2: data"));
 }
 
-/* One line behind a good beginning. */
+/* A valid text and one more line. */
 static bool line_refused(const char *line, const char *words)
 {
 	struct page page = page_new();
@@ -95,10 +95,10 @@ static bool line_refused(const char *line, const char *words)
 	return page_refused(&page, words);
 }
 
-TEST(lines_that_the_kernel_does_not_print_are_refused_and_quoted)
+TEST(invalid_lines_are_refused_and_quoted)
 {
 	CHECK(line_refused("", "\"\""));
-	CHECK(line_refused("\x01\xff stuff", "one: \"?? stuff\""));
+	CHECK(line_refused("\x01\xff stuff", "descriptor: \"?? stuff\""));
 	CHECK(line_refused("Process x PASID 1:", "number"));
 	CHECK(line_refused("Process 0 PASID 0x1:", "number"));
 	CHECK(line_refused("Process 99999999999 PASID 0x1:", "number"));
@@ -121,7 +121,7 @@ TEST(lines_that_the_kernel_does_not_print_are_refused_and_quoted)
 			   "row"));
 }
 
-TEST(a_queue_before_any_process_is_refused)
+TEST(queue_before_any_process_is_refused)
 {
 	struct page page = page_new();
 
@@ -129,7 +129,7 @@ TEST(a_queue_before_any_process_is_refused)
 	CHECK(page_refused(&page, "line 1"));
 }
 
-TEST(bytes_that_are_no_text_are_refused)
+TEST(binary_text_is_refused)
 {
 	static const char zeros[4096], newlines[] = "\n\n\n\n";
 	struct observed_mask *seen = NULL;
@@ -143,8 +143,8 @@ TEST(bytes_that_are_no_text_are_refused)
 	CHECK(!seen && n == 0);
 }
 
-/* Nothing is said of lengths in the text: a line of a million bytes is one line. */
-TEST(a_line_that_does_not_end_costs_no_more_than_its_bytes)
+/* The parser has no limit for lines: a line of a million bytes is one line. */
+TEST(very_long_line_is_read_in_linear_time)
 {
 	struct page page = page_new();
 
@@ -153,7 +153,7 @@ TEST(a_line_that_does_not_end_costs_no_more_than_its_bytes)
 	CHECK(page_refused(&page, "\"0000"));
 }
 
-TEST(a_short_buffer_for_the_sentence_is_respected)
+TEST(reason_is_truncated_to_its_buffer)
 {
 	struct observed_mask *seen = NULL;
 	char why[8] = "1234567";
@@ -164,8 +164,8 @@ TEST(a_short_buffer_for_the_sentence_is_respected)
 	CHECK(kfd_mqds_parse("x\n", 2, gpus, 1, &seen, &n, NULL, 0) == -EBADMSG);
 }
 
-/* One in ten is a compute queue: as many as fit into what is read at the most. */
-TEST(a_hundred_thousand_queues_are_all_gone_through)
+/* One in ten is a compute queue, as many as fit into the largest text that is read. */
+TEST(hundred_thousand_queues_are_parsed)
 {
 	const unsigned queues = 100000;
 	struct page page = page_new(), descriptor = page_new();

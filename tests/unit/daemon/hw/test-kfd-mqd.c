@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the kernel prints of queues, as it is. */
+/* Texts as the kernel prints them. */
 
 #include "check.h"
 #include "kfd-mqd-rig.h"
 
-TEST(a_machine_that_nobody_uses_has_an_empty_text)
+TEST(empty_text_has_no_queue)
 {
 	struct page page = page_new();
 
 	CHECK(parse(&page) == 0 && page.n == 0 && !page.seen);
 }
 
-TEST(each_compute_queue_of_each_process_is_a_row)
+TEST(every_compute_queue_of_every_process_is_a_row)
 {
 	struct page page = page_new();
 
@@ -32,8 +32,8 @@ TEST(each_compute_queue_of_each_process_is_a_row)
 }
 
 /* Words 23, 24, 26, 27; 25 is another register. */
-/* gfx9.4.3 has a descriptor for each XCC, all alike. */
-TEST(a_queue_has_its_priority_whatever_the_gpu)
+/* gfx9.4.3 prints the same descriptor for each XCC. */
+TEST(priority_is_read_on_every_generation)
 {
 	for (unsigned i = 0; i < 4; i++) {
 		struct page page = page_new();
@@ -47,12 +47,12 @@ TEST(a_queue_has_its_priority_whatever_the_gpu)
 			dump(&page, ROWS, ones);
 		CHECK(parse(&page) == 0 && page.n == 2);
 		CHECK(page.seen[0].priority == 15 && page.seen[0].unrestricted);
-		CHECK(page.seen[1].priority == 15); /* no more than there are */
+		CHECK(page.seen[1].priority == 15); /* the highest priority */
 		page_done(&page);
 	}
 }
 
-TEST(the_first_four_engines_are_around_the_ring_of_scratch)
+TEST(masks_of_the_first_four_engines_are_around_tmpring_size)
 {
 	struct page page = page_new();
 	const uint32_t *pair;
@@ -65,7 +65,7 @@ TEST(the_first_four_engines_are_around_the_ring_of_scratch)
 	page_done(&page);
 }
 
-TEST(the_other_four_engines_are_where_their_generation_has_them)
+TEST(masks_of_the_upper_engines_depend_on_the_generation)
 {
 	struct page page = page_new();
 	const uint32_t *pair;
@@ -82,7 +82,7 @@ TEST(the_other_four_engines_are_where_their_generation_has_them)
 	page_done(&page);
 }
 
-TEST(a_queue_on_several_xccs_has_a_descriptor_for_each)
+TEST(queue_on_several_xccs_has_a_descriptor_per_xcc)
 {
 	struct page page = page_new();
 
@@ -97,7 +97,7 @@ TEST(a_queue_on_several_xccs_has_a_descriptor_for_each)
 	page_done(&page);
 }
 
-TEST(an_sdma_queue_is_passed_over_however_often_it_is_printed)
+TEST(sdma_queues_are_ignored)
 {
 	struct page page = page_new();
 
@@ -115,7 +115,7 @@ TEST(an_sdma_queue_is_passed_over_however_often_it_is_printed)
 	page_done(&page);
 }
 
-TEST(queues_of_gpus_that_nobody_knows_are_passed_over)
+TEST(queues_of_unknown_gpus_are_ignored)
 {
 	struct page page = page_new();
 
@@ -128,7 +128,7 @@ TEST(queues_of_gpus_that_nobody_knows_are_passed_over)
 	page_done(&page);
 }
 
-TEST(what_else_the_kernel_says_of_queues_is_passed_over)
+TEST(other_queues_are_ignored)
 {
 	struct page page = page_new();
 
@@ -141,7 +141,7 @@ TEST(what_else_the_kernel_says_of_queues_is_passed_over)
 	page_done(&page);
 }
 
-TEST(a_descriptor_that_is_longer_than_this_kernels_is_taken)
+TEST(longer_descriptor_is_accepted)
 {
 	struct page page = page_new();
 

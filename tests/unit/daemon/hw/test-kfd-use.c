@@ -22,21 +22,21 @@ static bool row_is(const struct hw_use *row, pid_t pid, uint32_t gpu_id, unsigne
 	       row->sdma_queues == sdma_queues && row->vram == vram;
 }
 
-TEST(nobody_uses_anything_at_first)
+TEST(unused_machine_has_no_rows)
 {
 	struct rig rig;
 	struct hw_use uses[8];
 
 	start(&rig);
 	CHECK(hw_kfd.use(rig.hw, uses, 8) == 0);
-	CHECK(fake_sysfs_process(rig.dir, 4711) == 0); /* /dev/kfd is open, no more */
+	CHECK(fake_sysfs_process(rig.dir, 4711) == 0); /* it has only opened /dev/kfd */
 	CHECK(hw_kfd.use(rig.hw, uses, 8) == 0);
 	CHECK(fake_sysfs_remove(rig.dir, FAKE_PROC) == 0);
 	CHECK(hw_kfd.use(rig.hw, uses, 8) == 0);
 	kfd_rig_end(&rig);
 }
 
-TEST(queues_count_by_process_and_gpu_in_order)
+TEST(queues_are_counted_by_process_and_gpu)
 {
 	static const unsigned types[] = { 0, 1, 4, 0, 2, 3, 0 };
 	struct rig rig;
@@ -58,7 +58,7 @@ TEST(queues_count_by_process_and_gpu_in_order)
 	kfd_rig_end(&rig);
 }
 
-TEST(memory_alone_is_use)
+TEST(process_with_memory_only_has_a_row)
 {
 	struct rig rig;
 	struct hw_use uses[8];
@@ -71,7 +71,7 @@ TEST(memory_alone_is_use)
 	kfd_rig_end(&rig);
 }
 
-TEST(further_contexts_count_for_their_process)
+TEST(contexts_are_counted_for_their_process)
 {
 	struct rig rig;
 	struct hw_use uses[8];
@@ -86,7 +86,7 @@ TEST(further_contexts_count_for_their_process)
 	kfd_rig_end(&rig);
 }
 
-TEST(a_short_array_still_learns_how_many)
+TEST(short_array_returns_the_full_number)
 {
 	struct rig rig;
 	struct hw_use one;
@@ -101,7 +101,7 @@ TEST(a_short_array_still_learns_how_many)
 	kfd_rig_end(&rig);
 }
 
-TEST(what_goes_while_it_is_read_or_makes_no_sense_is_left_out)
+TEST(vanishing_and_invalid_entries_are_left_out)
 {
 	struct rig rig;
 	struct hw_use uses[8];
@@ -128,7 +128,7 @@ TEST(what_goes_while_it_is_read_or_makes_no_sense_is_left_out)
 	kfd_rig_end(&rig);
 }
 
-TEST(a_process_on_more_gpus_than_there_can_be_is_cut_short)
+TEST(process_on_too_many_gpus_is_truncated)
 {
 	struct rig rig;
 
@@ -152,7 +152,7 @@ static void make_many(struct rig *rig, const char *where, unsigned n)
 	}
 }
 
-TEST(more_than_the_driver_can_have_is_an_error)
+TEST(more_processes_or_queues_than_the_driver_allows_are_an_error)
 {
 	struct rig rig;
 

@@ -2,9 +2,9 @@
 #include "check.h"
 #include "kfd-rig.h"
 
-#include "hw/kfd.h"
+#include "hw/hw.h"
 
-/* Every kind of GPU: what is written and what has to be made of it. */
+/* Every kind of GPU: the written values and the expected ones. */
 static const struct kind {
 	const char *what;
 	unsigned target, xccs, engines, arrays, array_cus, cus;
@@ -43,7 +43,7 @@ static struct gpu_info info_of(const struct kind *kind)
 	};
 }
 
-TEST(every_kind_of_gpu_is_read_back_as_it_is)
+TEST(every_kind_of_gpu_is_read)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
 		const struct kind *kind = &kinds[i];
@@ -67,7 +67,7 @@ TEST(every_kind_of_gpu_is_read_back_as_it_is)
 	}
 }
 
-TEST(an_uneven_harvest_is_read_from_the_caches)
+TEST(uneven_harvest_is_read_from_the_caches)
 {
 	static const uint8_t mi210[] = { 14, 14, 13, 13, 12, 13, 13, 12 };
 	struct gpu_info info = info_of(&kinds[4]), spx = info_of(&kinds[7]);
@@ -88,7 +88,7 @@ TEST(an_uneven_harvest_is_read_from_the_caches)
 	kfd_rig_end(&rig);
 }
 
-TEST(random_harvests_come_back_as_they_were)
+TEST(random_harvests_are_read_from_the_caches)
 {
 	unsigned seed = 20240611;
 	struct rig rig;
@@ -116,7 +116,7 @@ TEST(random_harvests_come_back_as_they_were)
 	kfd_rig_end(&rig);
 }
 
-TEST(partitions_of_one_package_are_gpus_of_their_own)
+TEST(partitions_of_one_device_are_separate_gpus)
 {
 	struct gpu_info infos[16];
 	struct rig rig;
@@ -124,7 +124,7 @@ TEST(partitions_of_one_package_are_gpus_of_their_own)
 
 	for (unsigned i = 0; i < 16; i++)
 		infos[i] = mi300x_cpx(i < 8 ? 0x9c : 3, i % 8);
-	infos[5].geometry = shape(1, 4, 1, 10, false, 20); /* as of an MI308X */
+	infos[5].geometry = shape(1, 4, 1, 10, false, 20); /* like an MI308X */
 	kfd_rig_start(&rig, infos, 16);
 	CHECK(kfd_rig_list(&rig) == 16 && rig.diagnostics.n == 0);
 	for (unsigned i = 0; i < 16; i++) {
@@ -136,7 +136,7 @@ TEST(partitions_of_one_package_are_gpus_of_their_own)
 	kfd_rig_end(&rig);
 }
 
-TEST(two_or_four_xccs_in_a_partition_leave_it_all_process_slots)
+TEST(partition_with_two_or_four_xccs_has_all_process_slots)
 {
 	struct gpu_info infos[4];
 	struct rig rig;
@@ -154,7 +154,7 @@ TEST(two_or_four_xccs_in_a_partition_leave_it_all_process_slots)
 	}
 }
 
-TEST(the_partition_may_stand_in_the_top_bits_of_location_id)
+TEST(partition_number_may_be_in_the_top_bits_of_location_id)
 {
 	struct gpu_info infos[2] = { mi300x_cpx(3, 0), mi300x_cpx(3, 0) };
 	struct rig rig;
@@ -167,7 +167,7 @@ TEST(the_partition_may_stand_in_the_top_bits_of_location_id)
 	kfd_rig_end(&rig);
 }
 
-TEST(a_partition_that_is_seen_alone_is_one_still)
+TEST(single_visible_partition_is_a_partition)
 {
 	struct gpu_info info = mi300x_cpx(3, 5);
 	struct rig rig;
@@ -179,7 +179,7 @@ TEST(a_partition_that_is_seen_alone_is_one_still)
 	kfd_rig_end(&rig);
 }
 
-TEST(functions_and_domains_of_other_parts_are_kept)
+TEST(function_and_domain_of_other_gpus_are_kept)
 {
 	struct gpu_info infos[3] = { kfd_radeon_vii(), kfd_radeon_vii(), kfd_radeon_vii() };
 	struct rig rig;
@@ -195,7 +195,7 @@ TEST(functions_and_domains_of_other_parts_are_kept)
 	kfd_rig_end(&rig);
 }
 
-TEST(two_gpus_are_two_and_a_short_array_still_learns_how_many)
+TEST(short_array_of_gpus_returns_the_full_number)
 {
 	struct gpu_info infos[2] = { kfd_radeon_vii(), info_of(&kinds[15]) }, one;
 	struct rig rig;
@@ -210,7 +210,7 @@ TEST(two_gpus_are_two_and_a_short_array_still_learns_how_many)
 	kfd_rig_end(&rig);
 }
 
-TEST(module_parameters_say_who_schedules_and_how_many_at_once)
+TEST(scheduler_and_process_limit_are_read_from_module_parameters)
 {
 	static const enum scheduler policies[] = {
 		SCHEDULER_HWS,
@@ -234,7 +234,7 @@ TEST(module_parameters_say_who_schedules_and_how_many_at_once)
 	}
 }
 
-TEST(how_long_the_kernel_waits_for_a_preemption_is_read)
+TEST(preemption_timeout_is_read)
 {
 	struct gpu_info infos[2] = { kfd_radeon_vii(), info_of(&kinds[15]) };
 	struct rig rig;
@@ -251,7 +251,7 @@ TEST(how_long_the_kernel_waits_for_a_preemption_is_read)
 	kfd_rig_end(&rig);
 }
 
-TEST(vram_is_what_both_heaps_hold)
+TEST(vram_is_the_sum_of_both_heaps)
 {
 	struct gpu_info info = kfd_radeon_vii();
 	struct rig rig;
@@ -266,7 +266,7 @@ TEST(vram_is_what_both_heaps_hold)
 	kfd_rig_end(&rig);
 }
 
-TEST(a_machine_without_a_gpu_is_fine_and_one_may_come)
+TEST(gpu_may_appear_on_a_machine_without_one)
 {
 	struct gpu_info info = kfd_radeon_vii();
 	struct rig rig;
@@ -281,7 +281,7 @@ TEST(a_machine_without_a_gpu_is_fine_and_one_may_come)
 	kfd_rig_end(&rig);
 }
 
-TEST(the_generation_is_another_whenever_gpus_may_be)
+TEST(generation_changes_with_the_gpus)
 {
 	struct gpu_info infos[2] = { kfd_radeon_vii(), kfd_radeon_vii() };
 	uint64_t first, second;
@@ -304,11 +304,11 @@ TEST(the_generation_is_another_whenever_gpus_may_be)
 		CHECK(hw_kfd.generation(rig.hw) == UINT64_MAX);
 	}
 	CHECK(fake_sysfs_remove(rig.dir, "class") == 0);
-	CHECK(hw_kfd.generation(rig.hw) == UINT64_MAX); /* the driver is not loaded */
+	CHECK(hw_kfd.generation(rig.hw) == UINT64_MAX); /* driver not loaded */
 	kfd_rig_end(&rig);
 }
 
-TEST(a_driver_that_was_loaded_anew_is_another_generation)
+TEST(generation_changes_when_the_driver_is_reloaded)
 {
 	struct gpu_info info = kfd_radeon_vii();
 	char topology[256], before[256];
@@ -319,7 +319,7 @@ TEST(a_driver_that_was_loaded_anew_is_another_generation)
 	first = hw_kfd.generation(rig.hw);
 	put_path(&rig, FAKE_TOPOLOGY, topology, sizeof(topology));
 	put_path(&rig, "before", before, sizeof(before));
-	CHECK(rename(topology, before) == 0); /* still there, so that its inode is not used again */
+	CHECK(rename(topology, before) == 0); /* keeps its inode from being reused */
 	CHECK(fake_sysfs_build(rig.dir, &info, 1) == 0);
 	CHECK(kfd_rig_list(&rig) == 1 && hw_kfd.generation(rig.hw) != first);
 	CHECK(fake_sysfs_remove(rig.dir, FAKE_TOPOLOGY) == 0);
@@ -327,7 +327,7 @@ TEST(a_driver_that_was_loaded_anew_is_another_generation)
 	kfd_rig_end(&rig);
 }
 
-TEST(a_sysfs_that_is_no_directory_is_refused)
+TEST(sysfs_that_is_no_directory_is_refused)
 {
 	char longer[700];
 	struct diagnostics diagnostics = { 0 };
@@ -343,7 +343,7 @@ TEST(a_sysfs_that_is_no_directory_is_refused)
 	diagnostics_done(&diagnostics);
 	hw_kfd.close(NULL);
 
-	CHECK(hw_kfd.open(NULL, &hw, &diagnostics) == 0); /* this machine, whatever it has */
+	CHECK(hw_kfd.open(NULL, &hw, &diagnostics) == 0); /* the real /sys of this machine */
 	hw_kfd.close(hw);
 	diagnostics_done(&diagnostics);
 }

@@ -21,7 +21,7 @@ static struct gpu_info card(unsigned target, unsigned cus)
 	return info;
 }
 
-TEST(cards_sit_one_behind_the_other_and_nobody_uses_them)
+TEST(simulated_cards_have_consecutive_addresses_and_no_use)
 {
 	struct gpu_info cards[2] = { card(90006, 60), card(90010, 52) }, gpus[4];
 	unsigned partitions[2] = { 1, 1 };
@@ -35,12 +35,12 @@ TEST(cards_sit_one_behind_the_other_and_nobody_uses_them)
 	CHECK(memcmp(&gpus[1].geometry, &cards[1].geometry, sizeof(gpus[1].geometry)) == 0);
 	CHECK(strcmp(gpus[1].device, "card") == 0 && gpus[1].queue_slots == 24);
 	CHECK(hw_simulated.use(hw, NULL, 0) == 0);
-	CHECK(hw_simulated.generation(hw) != UINT64_MAX); /* and they stay what they are */
+	CHECK(hw_simulated.generation(hw) != UINT64_MAX); /* and it never changes */
 	CHECK(hw_simulated.generation(hw) == hw_simulated.generation(hw));
 	hw_simulated.close(hw);
 }
 
-TEST(a_partitioned_card_is_several_gpus)
+TEST(partitioned_card_is_several_gpus)
 {
 	struct gpu_info cards[3] = { card(90006, 60), card(90402, 38), card(90006, 60) }, gpus[10];
 	unsigned partitions[3] = { 1, 8, 1 };
@@ -58,7 +58,7 @@ TEST(a_partitioned_card_is_several_gpus)
 	hw_simulated.close(hw);
 }
 
-TEST(what_cannot_be_simulated_is_refused)
+TEST(invalid_card_is_refused)
 {
 	struct gpu_info cards[1] = { card(90006, 60) }, none[241] = { 0 };
 	unsigned partitions[241] = { 0 };
@@ -72,7 +72,7 @@ TEST(what_cannot_be_simulated_is_refused)
 	CHECK(hw_simulated_new(none, partitions, 241, &hw) == -EINVAL && !hw);
 }
 
-TEST(no_card_at_all_is_a_machine_without_a_gpu)
+TEST(machine_without_cards_has_no_gpu)
 {
 	struct diagnostics diagnostics = { 0 };
 	struct hw *hw;
@@ -83,7 +83,7 @@ TEST(no_card_at_all_is_a_machine_without_a_gpu)
 	hw_simulated.close(NULL);
 }
 
-TEST(there_is_nothing_to_open)
+TEST(opening_the_simulated_backend_is_refused)
 {
 	struct diagnostics diagnostics = { 0 };
 	struct hw *hw = NULL;
