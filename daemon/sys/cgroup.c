@@ -16,7 +16,7 @@
 
 #define LEVELS_MAX 32U
 
-/* ---- where a process is ------------------------------------------------------------------ */
+/* ---- the unit of a process--------------------------------------------------------------- */
 
 static bool has_type(const char *unit, const char *type)
 {
@@ -33,7 +33,7 @@ int unit_cgroup(const char *path, const char *unit, char *ret, size_t size)
 		const char *name = ++at;
 		size_t n = strcspn(name, "/"), whole = (size_t)(name - path) + n;
 
-		/* systemd puts '_' before names that the kernel could take for files of its own. */
+		/* systemd puts '_' before names that could be files of the kernel. */
 		if (n == length + 1 && name[0] == '_')
 			name++, n--;
 		if (n != length || strncmp(name, unit, n) != 0)
@@ -60,7 +60,7 @@ int unit_of_process(pid_t pid, struct unit_place *ret)
 	struct unit_place place;
 	int r;
 
-	if (pid <= 0) /* sd-login would take 0 for this process */
+	if (pid <= 0) /* sd-login takes 0 for the calling process */
 		return -ESRCH;
 	if (!is_unified(CGROUP_ROOT))
 		return -EOPNOTSUPP;
@@ -80,7 +80,7 @@ int unit_of_process(pid_t pid, struct unit_place *ret)
 	return 0;
 }
 
-/* ---- who else is there --------------------------------------------------------------------- */
+/* ---- the processes of a unit------------------------------------------------------------------ */
 
 struct members {
 	pid_t *list;
@@ -130,7 +130,7 @@ static int open_below(int directory, const char *name, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
-/* 0 is a process of another namespace, whose number here there is none of. */
+/* 0 is a process outside of this pid namespace. */
 static int take_line(struct members *members, const char *line)
 {
 	long pid;
@@ -171,7 +171,7 @@ static int read_procs(int directory, struct members *members)
 
 static int read_tree(int directory, unsigned level, struct members *members);
 
-/* One that goes meanwhile is empty. */
+/* A cgroup that is removed meanwhile counts as empty. */
 static int read_below(int parent, const char *name, unsigned level, struct members *members)
 {
 	int fd = open_below(parent, name, O_DIRECTORY), r;
@@ -182,7 +182,7 @@ static int read_below(int parent, const char *name, unsigned level, struct membe
 	return r == -ENOENT || r == -ENODEV ? 0 : r;
 }
 
-/* Takes the fd. */
+/* Takes ownership of fd. */
 static int read_tree(int fd, unsigned level, struct members *members)
 {
 	_cleanup_(close_directory) DIR *directory = fdopendir(fd);
@@ -212,7 +212,7 @@ static int compare(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* One that moves while it is read may be there twice. */
+/* Also removes duplicates: a process that moves meanwhile may be read twice. */
 static void sort(struct members *members)
 {
 	size_t n = 0;

@@ -15,14 +15,14 @@
 #include "util/base.h"
 #include "util/fd.h"
 
-/* proc(5): what is wanted of /proc/PID/stat. */
+/* The used fields of /proc/PID/stat (proc(5)). */
 struct stat_line {
 	char command[16];
 	pid_t parent;
 	uint64_t start_time;
 };
 
-/* Files of /proc whose beginning is all that is needed: cut at size - 1. */
+/* Reads the beginning of a file in /proc, up to size - 1 bytes. */
 static int read_text(int dir, const char *name, char *buf, size_t size)
 {
 	_cleanup_fd_ int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
@@ -56,7 +56,7 @@ static int open_process(pid_t pid)
 	return fd < 0 ? -errno : fd;
 }
 
-/* A process chooses its own command: only what can be printed anywhere stays. */
+/* A process chooses its own command, so replace all but printable ASCII. */
 static void copy_command(char buf[16], const char *command, size_t length)
 {
 	size_t n = length < 15 ? length : 15;
@@ -66,7 +66,7 @@ static void copy_command(char buf[16], const char *command, size_t length)
 	buf[n] = '\0';
 }
 
-/* "PID (COMMAND) STATE PPID … STARTTIME …", where COMMAND may hold anything, ") " too. */
+/* "PID (COMMAND) STATE PPID … STARTTIME …", where COMMAND may contain any bytes, also ") ". */
 static int read_stat(int dir, struct stat_line *ret)
 {
 	struct stat_line line = { 0 };
@@ -93,8 +93,7 @@ static int read_stat(int dir, struct stat_line *ret)
 	return 0;
 }
 
-/* The effective uid, which is what a bus sees of it too. (The owner of /proc/PID is root
- * for a process that may not be dumped.) */
+/* The effective uid, as on the bus. (The owner of /proc/PID is root for an undumpable process.) */
 static int read_uid(int dir, uid_t *ret)
 {
 	char text[4096];
@@ -127,8 +126,8 @@ static int read_process(pid_t pid, struct stat_line *ret, uid_t *ret_uid)
 	return read_stat(dir, ret);
 }
 
-/* Up to, and without, init: orphans are its children and nobody's heirs. A parent that is
- * younger than its child is somebody else with the number of one that has gone. */
+/* Up to and without init, which is the parent of all orphans. A parent that is younger than its
+ * child is another process, which reuses the pid. */
 static void find_ancestors(struct observed *row, const struct stat_line *self)
 {
 	struct stat_line child = *self, parent;
@@ -161,7 +160,7 @@ void process_describe(struct observed *row)
 	find_ancestors(row, &self);
 }
 
-/* What does not fit stays unknown: half a name could match where the whole does not. */
+/* A text that does not fit stays unknown: its beginning could match where the whole does not. */
 static void keep(char *buf, size_t size, const char *text)
 {
 	size_t length = strlen(text);
@@ -183,7 +182,7 @@ static void find_executable(pid_t pid, char *buf, size_t size)
 	keep(buf, size, target);
 }
 
-/* proc(5): reading that link takes what tracing the process does. */
+/* Reading /proc/PID/exe needs the right to trace the process (proc(5)). */
 bool process_sees_executables(void)
 {
 	unsigned long long effective = 0;
@@ -202,18 +201,18 @@ void process_place(pid_t pid, struct caller *caller)
 	_cleanup_(freep) char *unit = NULL, *slice = NULL;
 
 	caller->unit[0] = caller->slice[0] = caller->executable[0] = '\0';
-	if (pid <= 0) /* sd-login would take 0 for this process */
+	if (pid <= 0) /* sd-login takes 0 for the calling process */
 		return;
 
 	find_executable(pid, caller->executable, sizeof(caller->executable));
 	if (sd_pid_get_unit(pid, &unit) < 0)
-		return; /* outside of systemd's cgroups, where any slice would be "-.slice" */
+		return; /* not in a unit, where the slice would always be "-.slice" */
 	keep(caller->unit, sizeof(caller->unit), unit);
 	if (sd_pid_get_slice(pid, &slice) >= 0)
 		keep(caller->slice, sizeof(caller->slice), slice);
 }
 
-/* "Pid:" is -1 once the process was reaped, 0 outside of this namespace. */
+/* "Pid:" is -1 after the process was reaped, 0 outside of this pid namespace. */
 int process_pid_of_pidfd(int fd, pid_t *ret)
 {
 	char path[48], text[4096];
@@ -247,7 +246,7 @@ int process_of_pidfd(int fd, pid_t *ret_pid, uid_t *ret_uid)
 	if (dir < 0 || read_uid(dir, &uid) < 0)
 		return -ESRCH;
 
-	/* Still alive: so all the while the number was its own. */
+	/* The process is still alive, so all that was read is its own. */
 	r = poll(&end, 1, 0);
 	if (r != 0)
 		return -ESRCH;

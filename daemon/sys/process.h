@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the kernel says of a process: /proc, pidfds, cgroups. Hints, all but the pidfd. */
+/* Properties of a process from /proc, pidfds and cgroups. All are hints, except those of a
+ * pidfd. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,20 +12,20 @@
 #include "core/change/observe.h"
 #include "core/policy/request.h"
 
-/* Fills start_time, uid, command and ancestors of rows[].pid. A process that is gone
- * keeps start_time 0, uid -1 and the command "". */
+/* Fills start_time, uid, command and ancestors of the row from its pid. If the process has ended
+ * they are 0, -1, "" and none. */
 void process_describe(struct observed *row);
 
-/* Fills unit, slice and executable of the caller from its pid, "" where unknown. */
+/* Fills unit, slice and executable of the caller from its pid; "": unknown. */
 void process_place(pid_t pid, struct caller *caller);
 
-/* The pid of a pidfd: of that process as long as poll(2) does not find the pidfd readable. As
- * below, but that it needs no sight of the process in /proc. */
+/* The pid of a pidfd, which is valid as long as poll(2) does not report the pidfd as readable. Like
+ * process_of_pidfd(), but the process need not be visible in /proc. */
 int process_pid_of_pidfd(int fd, pid_t *ret);
 
-/* Whether process_place() can tell the executable of other users' processes. */
+/* Whether process_place() can find the executable of processes of other users. */
 bool process_sees_executables(void);
 
-/* Whose process a pidfd is, and its pid. Returns -EBADF if fd is no pidfd, -ESRCH if the
- * process is gone or not in sight of this namespace. */
+/* The pid and uid of the process of a pidfd. -EBADF: not a pidfd; -ESRCH: the process has ended or
+ * is outside of this pid namespace. */
 int process_of_pidfd(int fd, pid_t *ret_pid, uid_t *ret_uid);

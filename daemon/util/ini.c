@@ -59,7 +59,7 @@ void ini_bad(const struct ini_place *place, const char *format, ...)
 		++*place->errors;
 }
 
-/* ---- the file -------------------------------------------------------------------------------- */
+/* ---- the file ------------------------------------------------------------------------ */
 
 static int refuse_file(const char *path, const char *why, struct diagnostics *diagnostics)
 {
@@ -114,9 +114,9 @@ static int open_file(const char *path, const struct trust *trust, struct diagnos
 	return errno == ENOENT ? -ENOENT : refuse_file(path, strerror(errno), diagnostics);
 }
 
-/* Loads a regular file of up to FILE_BYTES, or /dev/null as an empty one; the text gets a NUL at its
- * end and may contain others. trust NULL: the file may belong to any user. -ENOENT without diagnostic;
- * with one -EINVAL or -ENOMEM. */
+/* Loads a regular file of up to FILE_BYTES, or /dev/null as an empty one; the text gets a NUL at
+ * its end and may contain others. trust NULL: the file may belong to any user. -ENOENT without
+ * diagnostic; with one -EINVAL or -ENOMEM. */
 static int load_file(const char *path, const struct trust *trust, char **ret, size_t *ret_size,
 		     struct diagnostics *diagnostics)
 {
@@ -139,7 +139,7 @@ static int load_file(const char *path, const struct trust *trust, char **ret, si
 	return read_all(fd, path, ret, ret_size, diagnostics);
 }
 
-/* ---- lines and libinih ------------------------------------------------------------------ */
+/* ---- lines and libinih --------------------------------------------------------------- */
 
 static int seen_compare(const void *left, const void *right)
 {
@@ -359,7 +359,7 @@ int ini_read(const char *path, const struct trust *trust, ini_section_t on_secti
 	return errors > 0 ? -EINVAL : 0;
 }
 
-/* ---- values ------------------------------------------------------------------------------- */
+/* ---- values -------------------------------------------------------------------------- */
 
 /* Reads digits without a sign; *ret_rest points behind them. */
 static int parse_number(const char *text, unsigned long long *ret, const char **ret_rest)

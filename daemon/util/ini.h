@@ -32,9 +32,9 @@ typedef void (*ini_key_t)(const struct ini_place *place, const char *section, co
 /* Called for each header, before its keys. */
 typedef void (*ini_section_t)(const struct ini_place *place, const char *section, void *userdata);
 
-/* on_section may be NULL. trust: as for trust_open(); NULL: the file may belong to any user. Returns
- * -ENOENT without diagnostic if there is no such file; with a diagnostic -EINVAL if the file was
- * refused or has an error, or -ENOMEM. */
+/* on_section may be NULL. trust: as for trust_open(); NULL: the file may belong to any user.
+ * Returns -ENOENT without diagnostic if there is no such file; with a diagnostic -EINVAL if the
+ * file was refused or has an error, or -ENOMEM. */
 int ini_read(const char *path, const struct trust *trust, ini_section_t on_section,
 	     ini_key_t on_key, void *userdata, struct diagnostics *diagnostics);
 

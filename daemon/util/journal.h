@@ -19,8 +19,8 @@ struct journal_entry {
 	size_t size;
 };
 
-/* Adds a field. name: A-Z, 0-9 and _; a field with several values is added several times. Bytes that
- * are not printable become '?'. A field for which there is no room is left out. */
+/* Adds a field. name: A-Z, 0-9 and _; a field with several values is added several times. Bytes
+ * that are not printable become '?'. A field for which there is no room is left out. */
 void journal_add(struct journal_entry *entry, const char *name, const char *format, ...)
 	PRINTF_LIKE(3, 4);
 

@@ -2,12 +2,12 @@
 #pragma once
 
 /*
- * Events with a journal entry of their own: name, level, MESSAGE_ID. An id never changes its meaning
- * after a release; `systemd-id128 new` makes one. Each event has a text in systemd/gpuarb.catalog and
- * a row in gpuarbd(8), which a test compares.
+ * Events with a journal entry of their own: name, level, MESSAGE_ID. An id never changes its
+ * meaning after a release; `systemd-id128 new` makes one. Each event has a text in
+ * systemd/gpuarb.catalog and a row in gpuarbd(8), which a test compares.
  *
- * Level info: ordinary requests of clients. Notice: changes that the client did not request. Warning:
- * an administrator should look into it.
+ * Level info: ordinary requests of clients. Notice: changes that the client did not request.
+ * Warning: an administrator should look into it.
  */
 #define LOG_EVENTS(EVENT)                                                      \
 	EVENT(GRANTED, LOG_INFO, "0f081a939f064962a08405ece957e56d")           \

@@ -74,7 +74,7 @@ void log_diagnostics(const struct diagnostics *diagnostics)
 			 diagnostics->list[i].text);
 }
 
-/* ---- entries with fields --------------------------------------------------------------- */
+/* ---- entries with fields ------------------------------------------------------------- */
 
 static const struct {
 	int level;

@@ -3,8 +3,8 @@
 
 /*
  * Log lines on standard error, with a level in front if the journal reads it ($JOURNAL_STREAM), and
- * journal entries with fields for changes of leases. Every line is cleaned here, because it may quote
- * names that clients chose. Nothing here waits for the journal.
+ * journal entries with fields for changes of leases. Every line is cleaned here, because it may
+ * quote names that clients chose. Nothing here waits for the journal.
  */
 
 #include <stddef.h>
@@ -36,7 +36,7 @@ struct log_fields {
 	size_t n_gpus;
 };
 
-/* Sends a journal entry with fields. Writes a plain line if the journal does not read standard error
- * or does not take the entry. */
+/* Sends a journal entry with fields. Writes a plain line if the journal does not read standard
+ * error or does not take the entry. */
 void log_event(enum log_event event, const struct log_fields *fields, const char *format, ...)
 	PRINTF_LIKE(3, 4);

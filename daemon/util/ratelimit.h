@@ -3,7 +3,8 @@
 
 /*
  * Limits how many lines each user can cause in the log: RATELIMIT_TIMES in each period of
- * RATELIMIT_USEC, which starts with the first line. All users beyond RATELIMIT_USERS share one count.
+ * RATELIMIT_USEC, which starts with the first line. All users beyond RATELIMIT_USERS share one
+ * count.
  */
 
 #include <stdbool.h>
@@ -23,7 +24,7 @@ struct ratelimit {
 };
 
 /* Counts one line of the user and returns whether it is within the limit. *ret_times: its number in
- * this period. *ret_withheld: on the first line of a period the number of lines over the limit in the
- * period before, else 0. now_usec must not be 0. */
+ * this period. *ret_withheld: on the first line of a period the number of lines over the limit in
+ * the period before, else 0. now_usec must not be 0. */
 bool ratelimit(struct ratelimit *ratelimit, uid_t uid, uint64_t now_usec, uint64_t *ret_times,
 	       uint64_t *ret_withheld);

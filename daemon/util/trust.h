@@ -19,11 +19,12 @@ uid_t trust_service(void);
  * and only the owner may be able to write:
  *
  *	the opened file or directory, except /dev/null;
- *	every directory of the path, from "/" on and also behind symbolic links. Other users may write
- *	to a sticky directory, because they cannot replace its entries, but not to the last directory;
+ *	every directory of the path, from "/" on and also behind symbolic links. Other users may
+ *	write to a sticky directory, because they cannot replace its entries, but not to the last
+ *	directory;
  *	every symbolic link of the path (only its owner counts).
  *
- * Returns the file descriptor, -ENOENT without diagnostic if there is no such file, else -EINVAL with
- * a diagnostic that says what to change. The same diagnostic is added once. */
+ * Returns the file descriptor, -ENOENT without diagnostic if there is no such file, else -EINVAL
+ * with a diagnostic that says what to change. The same diagnostic is added once. */
 int trust_open(const char *path, const struct trust *trust, int flags,
 	       struct diagnostics *diagnostics);

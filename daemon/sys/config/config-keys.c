@@ -13,7 +13,7 @@
 #include "core/policy/settings.h"
 #include "util/text.h"
 
-/* ---- words, numbers and times -------------------------------------------------------------- */
+/* ---- words, numbers and times -------------------------------------------------------- */
 
 /* The index of a word, or -1 after an error with all words and the nearest. more: what else would
  * be valid, or NULL. */
@@ -126,7 +126,7 @@ static void set_time(const struct ini_place *place, const struct config_key *key
 			key->name, value, key->min);
 }
 
-/* ---- limits ---------------------------------------------------------------------------------- */
+/* ---- limits -------------------------------------------------------------------------- */
 
 static void set_count(const struct ini_place *place, const struct config_key *key,
 		      const char *value, void *field)
@@ -182,7 +182,7 @@ static void set_bytes_or_percent(const struct ini_place *place, const struct con
 		*limit = (struct limit){ .kind = LIMIT_COUNT, .value = n };
 }
 
-/* ---- users, patterns and profiles -------------------------------------------------------------- */
+/* ---- users, patterns and profiles ---------------------------------------------------- */
 
 /* Cuts the first item, without blanks, out of "a, b"; *rest is the text after its comma, NULL after
  * the last item. */
@@ -354,7 +354,7 @@ static void set_profiles(const struct ini_place *place, const struct config_key 
 	set_string(place, list, field);
 }
 
-/* ---- the keys ---------------------------------------------------------------------------------- */
+/* ---- the keys ------------------------------------------------------------------------ */
 
 static const char *const backends[] = { "auto", "kfd", "simulated", NULL };
 static const char *const unmanaged[] = { "ignore", "count", "warn", NULL };

@@ -46,7 +46,7 @@ struct config {
 	unsigned errors;
 };
 
-/* ---- files ------------------------------------------------------------------------------------- */
+/* ---- files --------------------------------------------------------------------------- */
 
 static void close_directory(DIR **directory)
 {
@@ -203,7 +203,7 @@ void config_list_done(struct config_list *list)
 	*list = (struct config_list){ 0 };
 }
 
-/* ---- tenants ----------------------------------------------------------------------------------- */
+/* ---- tenants ------------------------------------------------------------------------- */
 
 static bool is_everybody(const struct row *row)
 {
@@ -333,7 +333,7 @@ static void drop_tenants(struct config *config)
 	free(config->rows);
 }
 
-/* ---- sections and keys ------------------------------------------------------------------------- */
+/* ---- sections and keys --------------------------------------------------------------- */
 
 /* "0000:03:00.0" or "0000:03:00.0/2": a PCI address as the kernel writes it. */
 static bool is_gpu_name(const char *name)
@@ -479,7 +479,7 @@ const char *config_key(size_t i, const char **ret_section)
 	return NULL;
 }
 
-/* ---- loading ----------------------------------------------------------------------------------- */
+/* ---- loading ------------------------------------------------------------------------- */
 
 static void config_done(struct config *config)
 {

@@ -40,7 +40,7 @@ int config_check_file(const char *path, struct diagnostics *diagnostics);
 /* All keys, for tests that compare them with the sample and the manual; NULL after the last. */
 const char *config_key(size_t i, const char **ret_section);
 
-/* ---- which files to read: config_load() uses these ----------------------------------------- */
+/* ---- which files to read: config_load() uses these ----------------------------------- */
 
 struct config_list {
 	char **paths; /* in the order in which they are read */

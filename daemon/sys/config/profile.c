@@ -46,7 +46,7 @@ struct draft {
 	unsigned line[KEYS]; /* of the key; 0: it is missing */
 };
 
-/* ---- keys ------------------------------------------------------------------------------------ */
+/* ---- keys ---------------------------------------------------------------------------- */
 
 static void set_device(const struct ini_place *place, const struct config_key *key,
 		       const char *value, void *field)
@@ -152,7 +152,7 @@ static void on_key(const struct ini_place *place, const char *section, const cha
 		draft->line[i] = place->line;
 }
 
-/* ---- checks of the whole ----------------------------------------------------------------------- */
+/* ---- checks of the whole ------------------------------------------------------------- */
 
 /* The place of a key, for errors that show when the whole file was read. */
 static struct ini_place place_of(const char *path, const struct draft *draft, enum key key,

@@ -55,9 +55,10 @@ struct holders {
 static int on_holder(sd_event_source *source, int fd, uint32_t events, void *userdata);
 static int on_process(sd_event_source *source, int fd, uint32_t events, void *userdata);
 
-/* ---- file descriptors and their names in the store -------------------------------------------- */
+/* ---- file descriptors and their names in the store ----------------------------------- */
 
-/* Makes a pair: pair[0] stays here and can only send, pair[1] is the client's and can only receive. */
+/* Makes a pair: pair[0] stays here and can only send, pair[1] is the client's and can only
+ * receive. */
 static int new_pair(int pair[static 2])
 {
 	const int queue = QUEUE_BYTES;
@@ -171,7 +172,7 @@ bool holders_parse_name(const char *name, uint64_t *ret_lease, pid_t *ret_pid)
 	return true;
 }
 
-/* ---- entries ---------------------------------------------------------------------------------- */
+/* ---- entries ------------------------------------------------------------------------- */
 
 static struct holder_entry **bucket(struct holders *holders, uint64_t lease)
 {
@@ -278,8 +279,8 @@ static void keep_waiting(struct holder_entry *holder_entry, const void *record, 
 {
 	void *copy = malloc(size);
 
-	/* Without memory the older record stays: the holder still learns of a change, and can ask for
-	 * the present state. */
+	/* Without memory the older record stays: the holder still learns of a change, and can ask
+	 * for the present state. */
 	if (!copy)
 		return;
 	memcpy(copy, record, size);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Watches what keeps leases alive: the daemon's ends of holder pairs, and pidfds of bound processes.
- * Each is an event source; nothing is polled.
+ * Watches what keeps leases alive: the daemon's ends of holder pairs, and pidfds of bound
+ * processes. Each is an event source; nothing is polled.
  *
  * Reading is shut down on the daemon's end before the client gets the other end, so nothing that a
  * client sends (its own end included) can keep a lease alive.
@@ -28,10 +28,10 @@ struct holders_callbacks {
 /* Holders of dropped leases whose last record waits for room. */
 #define HOLDERS_LEAVING_MAX 256U
 
-/* store: keeps the descriptors over a restart, under the names lease-ID-pid-PID and lease-ID-INODE (the
- * end of a holder). Each has a name of its own, so that it is removed when it ends, and the store never
- * has more than holders_count(): the manager itself notices a hang-up at some later time. The store must
- * outlive holders. */
+/* store: keeps the descriptors over a restart, under the names lease-ID-pid-PID and lease-ID-INODE
+ * (the end of a holder). Each has a name of its own, so that it is removed when it ends, and the
+ * store never has more than holders_count(): the manager itself notices a hang-up at some later
+ * time. The store must outlive holders. */
 int holders_new(sd_event *event, struct store *store, const struct holders_callbacks *callbacks,
 		void *userdata, struct holders **ret);
 
@@ -43,8 +43,8 @@ DEFINE_CLEANUP(struct holders *, holders_free)
  * daemon's end is in the store after the next store_settle(). */
 int holders_add(struct holders *holders, uint64_t lease);
 
-/* Watches a process, whose pid is that of process_of_pidfd(). Takes no ownership of pidfd. -EEXIST: the
- * process is already bound to this lease. */
+/* Watches a process, whose pid is that of process_of_pidfd(). Takes no ownership of pidfd. -EEXIST:
+ * the process is already bound to this lease. */
 int holders_bind(struct holders *holders, uint64_t lease, int pidfd, pid_t pid);
 
 /* The pidfd of a bound process, which stays owned here; -1: it is not bound to the lease. */
@@ -53,25 +53,26 @@ int holders_process(const struct holders *holders, uint64_t lease, pid_t pid);
 /* Undoes holders_bind() without callback. Does nothing if the process is not bound. */
 void holders_unbind(struct holders *holders, uint64_t lease, pid_t pid);
 
-/* The most entries that a store can have: their names are one environment variable of the next daemon,
- * and Linux does not start a program with one of 128 KiB. id: of the next lease. */
+/* The most entries that a store can have: their names are one environment variable of the next
+ * daemon, and Linux does not start a program with one of 128 KiB. id: of the next lease. */
 unsigned holders_most(uint64_t id);
 
 /* Parses a name in the store; *ret_pid is 0 for the end of a holder. */
 bool holders_parse_name(const char *name, uint64_t *ret_lease, pid_t *ret_pid);
 
-/* Continues with a descriptor that an earlier daemon kept under such a name; takes ownership of fd, also
- * on failure. If it has ended meanwhile, the callback comes in the next turn of the loop. -EINVAL: fd is
- * not what its name says; -EEXIST: the process is already bound. A refused descriptor stays in the store
- * until store_forget(). */
+/* Continues with a descriptor that an earlier daemon kept under such a name; takes ownership of fd,
+ * also on failure. If it has ended meanwhile, the callback comes in the next turn of the loop.
+ * -EINVAL: fd is not what its name says; -EEXIST: the process is already bound. A refused
+ * descriptor stays in the store until store_forget(). */
 int holders_adopt(struct holders *holders, uint64_t lease, pid_t pid, int fd);
 
-/* Sends the record to every holder of the lease. If a queue is full, a copy of the latest record waits
- * until there is room; older ones are dropped. */
+/* Sends the record to every holder of the lease. If a queue is full, a copy of the latest record
+ * waits until there is room; older ones are dropped. */
 void holders_tell(struct holders *holders, uint64_t lease, const void *record, size_t size);
 
-/* Closes all entries of the lease without callbacks, and removes them from the store. A record that waits
- * for room is still sent: that end is closed after it, or when HOLDERS_LEAVING_MAX others follow. */
+/* Closes all entries of the lease without callbacks, and removes them from the store. A record that
+ * waits for room is still sent: that end is closed after it, or when HOLDERS_LEAVING_MAX others
+ * follow. */
 void holders_drop(struct holders *holders, uint64_t lease);
 
 /* Entries, including those of dropped leases whose last record waits: one file descriptor each. */

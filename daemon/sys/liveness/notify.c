@@ -14,7 +14,8 @@
 
 #include "util/fd.h"
 
-/* Newer managers close a descriptor that they do not keep in a thread, perhaps after the barrier. */
+/* Newer managers close a descriptor that they do not keep in a thread, perhaps after the
+ * barrier. */
 #define LATE_CLOSE_MSEC 5
 
 int notify_connect(int socket, const char *address)

@@ -243,8 +243,8 @@ int store_keep(struct store *store, const char *name, int fd)
 		return -EINVAL;
 	if (fd < 0)
 		return -EBADF;
-	/* FDPOLL=0: without it the manager would drop an end that hangs up while no daemon runs, and
-	 * the next daemon could not see that it has ended. */
+	/* FDPOLL=0: without it the manager would drop an end that hangs up while no daemon runs,
+	 * and the next daemon could not see that it has ended. */
 	snprintf(text, sizeof(text), "FDSTORE=1\nFDPOLL=0\nFDNAME=%s", name);
 	return hand_over(store, KEEP, text, fd);
 }
@@ -291,8 +291,8 @@ static int on_passed(sd_event_source *source, int fd, uint32_t events, void *use
 	(void)source, (void)fd, (void)events;
 	stop_barrier(store);
 
-	/* If the manager ends before it reads the messages, the barrier hangs up as well: reconnect to
-	 * find out. */
+	/* If the manager ends before it reads the messages, the barrier hangs up as well: reconnect
+	 * to find out. */
 	r = notify_connect(store->socket, store->address);
 	if (r < 0) {
 		lose(store, r);
@@ -336,7 +336,7 @@ int store_settle(struct store *store, store_settled_t settled, void *userdata)
 	return 0;
 }
 
-/* ---- the environment ----------------------------------------------------------------------- */
+/* ---- the environment ----------------------------------------------------------------- */
 
 static int take_over(struct store *store, struct diagnostics *diagnostics)
 {
@@ -441,7 +441,7 @@ int store_take(struct store *store, char name[static STORE_NAME_MAX], int *ret)
 	return 0;
 }
 
-/* ---- creation and end ---------------------------------------------------------------------- */
+/* ---- creation and end ---------------------------------------------------------------- */
 
 static int watch_room(struct store *store)
 {

@@ -25,11 +25,11 @@
 struct store;
 
 /*
- * Reads the environment: NOTIFY_SOCKET, FDSTORE (the size of the store, if the manager tells it), and
- * LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES, which are unset. Probes with a socket pair whether the
- * manager has a store with room: the only call that waits, for at most patience_msec, by default five
- * seconds. If there is no store, a diagnostic says what a restart does to leases. -errno if that could
- * not be found out.
+ * Reads the environment: NOTIFY_SOCKET, FDSTORE (the size of the store, if the manager tells it),
+ * and LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES, which are unset. Probes with a socket pair whether
+ * the manager has a store with room: the only call that waits, for at most patience_msec, by
+ * default five seconds. If there is no store, a diagnostic says what a restart does to leases.
+ * -errno if that could not be found out.
  */
 int store_new(sd_event *event, struct store **ret, struct diagnostics *diagnostics);
 int store_new_patient(sd_event *event, int patience_msec, struct store **ret,
@@ -44,20 +44,21 @@ unsigned store_max(const struct store *store); /* UINT_MAX: unknown */
  * 0 if there are no more. */
 int store_take(struct store *store, char name[static STORE_NAME_MAX], int *ret);
 
-/* Keeps a copy of fd under a name of small letters, digits and dashes. Does nothing without a store.
- * -EAGAIN (STORE_QUEUE_MAX), -ENOMEM and others if it could not be sent. Every fd must be an open file
- * of its own: the manager does not keep a duplicate of one that it has, whatever its name. */
+/* Keeps a copy of fd under a name of small letters, digits and dashes. Does nothing without a
+ * store. -EAGAIN (STORE_QUEUE_MAX), -ENOMEM and others if it could not be sent. Every fd must be an
+ * open file of its own: the manager does not keep a duplicate of one that it has, whatever its
+ * name. */
 int store_keep(struct store *store, const char *name, int fd);
 
 /* Removes all descriptors of this name. */
 void store_forget(struct store *store, const char *name);
 
 /*
- * Calls back when the manager has everything that was kept so far: at once without a store, else from
- * the loop, in the order of the calls. r < 0: it may not have it, because it ended or because there was
- * no memory for a message that had to wait. store_free() calls the rest back with -ECANCELED; a callback
- * must not call it. One barrier (BARRIER=1) serves all waiters. -ENOMEM, -EMFILE and others: there will
- * be no callback.
+ * Calls back when the manager has everything that was kept so far: at once without a store, else
+ * from the loop, in the order of the calls. r < 0: it may not have it, because it ended or because
+ * there was no memory for a message that had to wait. store_free() calls the rest back with
+ * -ECANCELED; a callback must not call it. One barrier (BARRIER=1) serves all waiters. -ENOMEM,
+ * -EMFILE and others: there will be no callback.
  */
 typedef void (*store_settled_t)(void *userdata, int r);
 int store_settle(struct store *store, store_settled_t settled, void *userdata);

@@ -30,7 +30,7 @@ static void set_number(const struct member *member, char *field, uint64_t number
 		memcpy(field, &small, sizeof(small));
 }
 
-/* ---- writing ---------------------------------------------------------------------------------- */
+/* ---- writing ------------------------------------------------------------------------- */
 
 void object_add(bool *failed, struct json_object *object, const char *key,
 		struct json_object *value)
@@ -80,7 +80,7 @@ void object_add_members(bool *failed, struct json_object *object, const struct m
 	}
 }
 
-/* ---- reading ---------------------------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------------------- */
 
 static void fail(struct read_error *error, int r, const char *key, const char *what)
 {

@@ -50,7 +50,7 @@ struct member {
 		FIELD(type, field)                                                                 \
 	}
 
-/* ---- writing ---------------------------------------------------------------------------------- */
+/* ---- writing ------------------------------------------------------------------------- */
 
 /* json-c returns NULL if an allocation fails, and takes NULL for the value null. So each step is
  * checked, and *failed tells at the end whether one failed. Keys must be literals, each of which is
@@ -61,26 +61,26 @@ void array_append(bool *failed, struct json_object *array, struct json_object *v
 void object_add_members(bool *failed, struct json_object *object, const struct member *members,
 			size_t n, const void *base);
 
-/* ---- reading ---------------------------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------------------- */
 
-/* The first error is kept. After an error functions return a value in range, which must not be used;
- * strings are always terminated. */
+/* The first error is kept. After an error functions return a value in range, which must not be
+ * used; strings are always terminated. */
 struct read_error {
 	int r; /* 0: none so far; -EINVAL, -ENOMEM */
 	char *why;
 	size_t size;
 };
 
-/* An object that is being read. Every member has to be there, with its type and in its range, and no
- * other. */
+/* An object that is being read. Every member has to be there, with its type and in its range, and
+ * no other. */
 struct object {
 	struct read_error *error;
 	struct json_object *json; /* NULL after an error */
 	int taken;                /* members that have been read */
 };
 
-/* text: at most INT_MAX bytes. NULL with an error if it is not JSON from its first to its last byte,
- * or -ENOMEM. */
+/* text: at most INT_MAX bytes. NULL with an error if it is not JSON from its first to its last
+ * byte, or -ENOMEM. */
 struct json_object *object_parse(const char *text, size_t length, struct read_error *error);
 
 void read_invalid(struct read_error *error, const char *key, const char *what); /* -EINVAL */

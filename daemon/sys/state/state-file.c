@@ -14,9 +14,9 @@
 #include "util/fd.h"
 
 /*
- * There is no fsync(): the runtime directory is a tmpfs, whose files last as long as the kernel that
- * the leases are about. The files only have to survive the end of this process at any moment, and for
- * that a rename is enough.
+ * There is no fsync(): the runtime directory is a tmpfs, whose files last as long as the kernel
+ * that the leases are about. The files only have to survive the end of this process at any moment,
+ * and for that a rename is enough.
  */
 
 #define ASIDE_TRIES 1000U

@@ -12,7 +12,7 @@
 #define ID_MAX ((UINT64_C(1) << 53) - 1) /* the largest integer of all JSON readers */
 #define MASK_TEXT (CODEC_WORDS * sizeof("0x00000000,"))
 
-/* ---- the members of saved objects -------------------------------------------------------- */
+/* ---- the members of saved objects ---------------------------------------------------- */
 
 static const char *class_word(unsigned value)
 {
@@ -167,7 +167,7 @@ static const struct member request[] = {
 	BOOL_OF("adaptable", struct request, adaptable),
 };
 
-/* ---- writing --------------------------------------------------------------------------------- */
+/* ---- writing ------------------------------------------------------------------------- */
 
 #define ADD_MEMBERS(failed, object, table, base) \
 	object_add_members(failed, object, table, ARRAY_SIZE(table), base)
@@ -316,7 +316,7 @@ int state_json_write(const struct arbiter *arbiter, const struct lease *lease, c
 	return r;
 }
 
-/* ---- reading --------------------------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------------------- */
 
 /* A file is not trusted because of its name. arbiter_adopt() finds what contradicts itself or other
  * leases. */

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * A lease as JSON text: one object, version 2. The tables in state-json.c list its members. All must
- * be there, except those that their comments call optional, and no others: a grant could depend on
- * what an older reader does not know. Increase the version when a member is added.
+ * A lease as JSON text: one object, version 2. The tables in state-json.c list its members. All
+ * must be there, except those that their comments call optional, and no others: a grant could
+ * depend on what an older reader does not know. Increase the version when a member is added.
  */
 
 #include <stddef.h>

@@ -71,7 +71,7 @@ static DIR *open_list(const struct state *state)
 	return directory;
 }
 
-/* ---- ids: never used again, so they are reserved on disk in blocks before they are used ------- */
+/* ---- ids: never used again, so they are reserved on disk in blocks before they are used  */
 
 static uint64_t highest_id(const struct state *state)
 {
@@ -90,9 +90,9 @@ static uint64_t highest_id(const struct state *state)
 	return highest;
 }
 
-/* The first id if the file does not tell: above all ids of a daemon that started this way earlier in
- * this boot, unless it made more than 2^10 leases a second all the time. Nothing that knows an id
- * survives a reboot, so the uptime is enough, and it keeps ids short. */
+/* The first id if the file does not tell: above all ids of a daemon that started this way earlier
+ * in this boot, unless it made more than 2^10 leases a second all the time. Nothing that knows an
+ * id survives a reboot, so the uptime is enough, and it keeps ids short. */
 static uint64_t id_from_clock(void)
 {
 	struct timespec now;
@@ -161,7 +161,7 @@ int state_ids_until(struct state *state, uint64_t id)
 	return r;
 }
 
-/* ---- opening ---------------------------------------------------------------------------------- */
+/* ---- opening ------------------------------------------------------------------------- */
 
 struct state *state_close(struct state *state)
 {
@@ -225,7 +225,7 @@ static int open_runtime(struct state *state, struct diagnostics *diagnostics)
 		return 0;
 	r = errno == EWOULDBLOCK ? -EBUSY : -errno;
 	diagnostics_add(diagnostics, true, "%s: %s", state->path,
-			r == -EBUSY ? "another gpuarbd uses this directory" : strerror(-r));
+			r == -EBUSY ? "another gpuarbd uses it" : strerror(-r));
 	return r;
 }
 
@@ -261,7 +261,7 @@ int state_open(const char *runtime_directory, struct state **ret, struct diagnos
 	return 0;
 }
 
-/* ---- leases ----------------------------------------------------------------------------------- */
+/* ---- leases -------------------------------------------------------------------------- */
 
 int state_save(struct state *state, const struct arbiter *arbiter, const struct lease *lease)
 {
@@ -421,7 +421,7 @@ int state_load(struct state *state, const struct arbiter *arbiter, uint64_t id,
 	return r;
 }
 
-/* ---- drained GPUs ----------------------------------------------------------------------------- */
+/* ---- drained GPUs -------------------------------------------------------------------- */
 
 #define DRAINED_TEXT (2 * REQUEST_WANTS * (GPU_NAME_MAX + 1)) /* present and absent GPUs */
 

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Saved leases: RUNTIME/leases/ID.json, one file per lease, written beside and renamed. Nobody learns
- * of a lease before its file is in place.
+ * Saved leases: RUNTIME/leases/ID.json, one file per lease, written beside and renamed. Nobody
+ * learns of a lease before its file is in place.
  */
 
 #include <stddef.h>
@@ -41,10 +41,10 @@ struct state_lease {
  * -errno with a diagnostic. */
 int state_list(struct state *state, uint64_t **ret, size_t *ret_n, struct diagnostics *diagnostics);
 
-/* Reads one lease for arbiter_adopt(), which finds what contradicts itself or other leases. -EINVAL:
- * the file is damaged, foreign or of another version, and has been set aside with a diagnostic.
- * -ENOMEM, -EMFILE, -ENFILE: the file is left, with a diagnostic, and the daemon must not start
- * without it. */
+/* Reads one lease for arbiter_adopt(), which finds what contradicts itself or other leases.
+ * -EINVAL: the file is damaged, foreign or of another version, and has been set aside with a
+ * diagnostic. -ENOMEM, -EMFILE, -ENFILE: the file is left, with a diagnostic, and the daemon must
+ * not start without it. */
 int state_load(struct state *state, const struct arbiter *arbiter, uint64_t id,
 	       struct state_lease *ret, struct diagnostics *diagnostics);
 
@@ -54,9 +54,9 @@ void state_set_aside(struct state *state, uint64_t id, const char *why,
 		     struct diagnostics *diagnostics);
 
 /*
- * Drained GPUs (as bits): RUNTIME/drained, one name per line; no file: none. A line that cannot be used is a
- * diagnostic. An absent GPU stays in the file: an administrator who drained a GPU and took it out of
- * the machine does not want it back in service because the daemon restarted.
+ * Drained GPUs (as bits): RUNTIME/drained, one name per line; no file: none. A line that cannot be
+ * used is a diagnostic. An absent GPU stays in the file: an administrator who drained a GPU and
+ * took it out of the machine does not want it back in service because the daemon restarted.
  */
 int state_save_drained(struct state *state, const struct arbiter *arbiter, uint64_t drained);
 void state_load_drained(struct state *state, struct arbiter *arbiter,

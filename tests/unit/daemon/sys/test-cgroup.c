@@ -13,7 +13,7 @@
 #include "check.h"
 #include "scratch.h"
 
-/* ---- the unit's part of a path -------------------------------------------------------------- */
+/* ---- cgroup of a unit ----------------------------------------------------------------------- */
 
 static int part(const char *path, const char *unit, const char *expected)
 {
@@ -24,7 +24,7 @@ static int part(const char *path, const char *unit, const char *expected)
 	return r;
 }
 
-TEST(the_cgroup_of_a_unit_ends_with_its_name)
+TEST(cgroup_of_a_unit_ends_with_its_name)
 {
 	CHECK(part("/system.slice/a.service", "a.service", "/system.slice/a.service") == 0);
 	CHECK(part("/a.slice/a-b.slice/x.scope/sub/deep", "x.scope",
@@ -32,15 +32,15 @@ TEST(the_cgroup_of_a_unit_ends_with_its_name)
 	CHECK(part("/a.service/a.service", "a.service", "/a.service") == 0);
 }
 
-/* systemd escapes what the kernel could take for a controller's file. */
-TEST(an_underscore_before_the_name_is_systemds)
+/* systemd escapes names that could be files of the kernel. */
+TEST(underscore_before_the_name_is_removed)
 {
 	CHECK(part("/system.slice/_memory.service/x", "memory.service",
 		   "/system.slice/_memory.service") == 0);
 	CHECK(part("/system.slice/__x.service", "_x.service", "/system.slice/__x.service") == 0);
 }
 
-TEST(a_unit_that_is_not_in_the_path_is_told)
+TEST(unit_that_is_not_in_the_path_is_enodata)
 {
 	CHECK(part("/system.slice/a.service", "b.service", "") == -ENODATA);
 	CHECK(part("/system.slice/xa.service", "a.service", "") == -ENODATA);
@@ -91,7 +91,7 @@ static void put(struct tree *tree, const char *cgroup, const char *procs)
 	scratch_write(&tree->scratch, file, procs);
 }
 
-TEST(processes_below_a_unit_are_its_own_too)
+TEST(processes_of_nested_cgroups_belong_to_the_unit)
 {
 	struct tree tree = tree_new("30\n10\n");
 
@@ -104,7 +104,7 @@ TEST(processes_below_a_unit_are_its_own_too)
 	tree_end(&tree);
 }
 
-TEST(a_unit_without_processes_is_empty)
+TEST(unit_without_processes_is_empty)
 {
 	struct tree tree = tree_new("");
 
@@ -112,7 +112,7 @@ TEST(a_unit_without_processes_is_empty)
 	tree_end(&tree);
 }
 
-TEST(a_unit_that_is_not_there_is_told)
+TEST(missing_cgroup_is_enoent)
 {
 	struct tree tree = tree_new("1\n");
 	char path[5000];
@@ -127,7 +127,7 @@ TEST(a_unit_that_is_not_there_is_told)
 	tree_end(&tree);
 }
 
-TEST(a_process_without_a_number_here_is_told)
+TEST(process_of_another_pid_namespace_is_exdev)
 {
 	struct tree tree = tree_new("12\n0\n13\n");
 
@@ -135,7 +135,7 @@ TEST(a_process_without_a_number_here_is_told)
 	tree_end(&tree);
 }
 
-TEST(what_is_no_list_of_processes_is_refused)
+TEST(file_that_is_no_list_of_processes_is_refused)
 {
 	static const char *const texts[] = { "x\n",
 					     "-3\n",
@@ -152,7 +152,7 @@ TEST(what_is_no_list_of_processes_is_refused)
 	}
 	CHECK(unlink(scratch_at(&tree.scratch, "u/cgroup.procs")) == 0);
 	CHECK(mkfifo(scratch_at(&tree.scratch, "u/cgroup.procs"), 0600) == 0);
-	CHECK(read_tree(&tree) == -EBADMSG); /* and is not waited for */
+	CHECK(read_tree(&tree) == -EBADMSG); /* without waiting for the FIFO */
 	CHECK(unlink(scratch_at(&tree.scratch, "u/cgroup.procs")) == 0);
 	CHECK(symlink("/dev/null", scratch_at(&tree.scratch, "u/cgroup.procs")) == 0);
 	CHECK(read_tree(&tree) == -ELOOP);
@@ -162,18 +162,18 @@ TEST(what_is_no_list_of_processes_is_refused)
 	tree_end(&tree);
 }
 
-TEST(a_cgroup_that_goes_while_it_is_read_is_empty)
+TEST(cgroup_removed_while_it_is_read_is_empty)
 {
 	struct tree tree = tree_new("7\n");
 
-	scratch_mkdir(&tree.scratch, "u/gone"); /* as if its files had gone already */
+	scratch_mkdir(&tree.scratch, "u/gone"); /* as if its files were removed already */
 	CHECK(read_tree(&tree) == 0 && tree.n == 1);
 	CHECK(unlink(scratch_at(&tree.scratch, "u/cgroup.procs")) == 0);
 	CHECK(read_tree(&tree) == -ENOENT);
 	tree_end(&tree);
 }
 
-TEST(trees_without_end_are_refused)
+TEST(too_deep_or_wide_trees_are_refused)
 {
 	struct tree tree = tree_new("1\n");
 	char path[256] = "u", name[64];
@@ -209,7 +209,7 @@ static void write_pids(struct tree *tree, unsigned n)
 	CHECK(fclose(file) == 0);
 }
 
-TEST(more_processes_than_a_machine_has_are_refused)
+TEST(more_than_65536_processes_are_refused)
 {
 	struct tree tree = tree_new("");
 
@@ -222,7 +222,7 @@ TEST(more_processes_than_a_machine_has_are_refused)
 	tree_end(&tree);
 }
 
-TEST(running_out_of_file_descriptors_is_told)
+TEST(missing_file_descriptors_are_reported)
 {
 	struct tree tree = tree_new("1\n");
 	struct rlimit before, limit;
@@ -248,7 +248,7 @@ TEST(running_out_of_file_descriptors_is_told)
 	tree_end(&tree);
 }
 
-/* ---- the kernel's own ------------------------------------------------------------------------- */
+/* ---- real cgroups ---------------------------------------------------------------------------- */
 
 #define SLICE CGROUP_ROOT "/gpuarb.test.slice"
 #define UNIT SLICE "/gpuarb-test-%d.service"
@@ -303,7 +303,7 @@ static void check_members(const char *unit, pid_t a, pid_t b)
 	free(pids);
 }
 
-/* One process in a unit, another in a part of it. Exits with 77 where cgroups cannot be had. */
+/* One process in a unit, another in a nested cgroup. Exits with 77 if cgroups cannot be made. */
 static void play_unit(void)
 {
 	char unit[128], sub[140];
@@ -332,7 +332,7 @@ static void play_unit(void)
 	_exit(0);
 }
 
-TEST(a_process_and_its_neighbours_are_found_in_real_cgroups)
+TEST(processes_of_a_unit_are_found_in_real_cgroups)
 {
 	int status;
 	pid_t pid;
@@ -349,7 +349,7 @@ TEST(a_process_and_its_neighbours_are_found_in_real_cgroups)
 	CHECK(status == 0);
 }
 
-TEST(who_has_no_unit_is_told_why)
+TEST(process_without_a_unit_is_reported_with_the_reason)
 {
 	struct unit_place place = { .unit = "before" };
 	int r;

@@ -18,10 +18,10 @@
 
 #define NOBODY 65534U
 
-/* A process that says when it is ready, then waits to be killed. */
+/* A process that reports when it is ready and then waits to be killed. */
 struct child {
 	pid_t pid;
-	int ready; /* reads one byte, or the end after exec */
+	int ready; /* one byte, or end of file after exec */
 };
 
 static void wait_for_ever(int ready)
@@ -77,7 +77,7 @@ static void check_gone(const struct observed *row)
 	CHECK(row->command[0] == '\0' && row->n_ancestors == 0);
 }
 
-TEST(a_process_is_described_with_its_parents)
+TEST(process_is_described_with_its_ancestors)
 {
 	struct observed row = { .pid = getpid(), .vram = 7, .queues = 3 };
 
@@ -97,7 +97,7 @@ static void run_renamed(int ready)
 	wait_for_ever(ready);
 }
 
-TEST(a_command_cannot_pass_for_other_fields_or_for_a_terminal)
+TEST(command_cannot_forge_fields_or_control_characters)
 {
 	struct child child = start(run_renamed);
 	struct observed row = { .pid = child.pid };
@@ -110,7 +110,7 @@ TEST(a_command_cannot_pass_for_other_fields_or_for_a_terminal)
 	end(&child);
 }
 
-TEST(who_has_gone_is_told_by_zeros)
+TEST(ended_process_is_described_by_zeros)
 {
 	struct child child = start(wait_for_ever);
 	struct observed row = {
@@ -135,11 +135,11 @@ TEST(who_has_gone_is_told_by_zeros)
 
 static void run_as_nobody(int ready)
 {
-	CHECK(setresuid(NOBODY, NOBODY, NOBODY) == 0); /* and so may not be dumped */
+	CHECK(setresuid(NOBODY, NOBODY, NOBODY) == 0); /* which makes it undumpable */
 	wait_for_ever(ready);
 }
 
-TEST(the_uid_is_right_for_a_process_that_may_not_be_dumped)
+TEST(undumpable_process_has_its_own_uid)
 {
 	struct child child;
 	struct observed row;
@@ -160,7 +160,7 @@ TEST(the_uid_is_right_for_a_process_that_may_not_be_dumped)
 	end(&child);
 }
 
-/* The last of a line of processes tells by its exit code how many parents it sees. */
+/* The last of a chain of processes returns the number of its ancestors. */
 static int descend(unsigned depth)
 {
 	struct observed row = { .pid = getpid() };
@@ -179,12 +179,12 @@ static int descend(unsigned depth)
 	return WEXITSTATUS(status);
 }
 
-TEST(no_more_parents_are_told_than_there_is_room_for)
+TEST(number_of_ancestors_is_bounded)
 {
 	CHECK(descend(OBSERVED_ANCESTORS + 4) == (int)OBSERVED_ANCESTORS);
 }
 
-TEST(a_pidfd_says_whose_process_it_is)
+TEST(pidfd_gives_pid_and_uid)
 {
 	struct child child = start(wait_for_ever);
 	int fd = open_pidfd(child.pid);
@@ -198,7 +198,7 @@ TEST(a_pidfd_says_whose_process_it_is)
 	close(fd);
 }
 
-TEST(a_process_that_has_ended_is_gone_reaped_or_not)
+TEST(ended_process_is_esrch_reaped_or_not)
 {
 	struct child child = start(wait_for_ever);
 	int fd = open_pidfd(child.pid);
@@ -216,7 +216,7 @@ TEST(a_process_that_has_ended_is_gone_reaped_or_not)
 	close(fd);
 }
 
-TEST(what_is_no_pidfd_is_refused)
+TEST(object_that_is_no_pidfd_is_ebadf)
 {
 	int fds[2], file = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	pid_t pid = 42;
@@ -233,7 +233,7 @@ TEST(what_is_no_pidfd_is_refused)
 	CHECK(process_of_pidfd(INT_MAX, &pid, &uid) == -EBADF && pid == 42 && uid == 43);
 }
 
-/* In a namespace of its own, with its /proc: 0 if a process outside is out of sight. */
+/* In a new pid namespace with its own /proc: 0 if a process outside of it cannot be found. */
 static int look_outside(int fd)
 {
 	pid_t pid;
@@ -245,7 +245,7 @@ static int look_outside(int fd)
 	return process_of_pidfd(fd, &pid, &uid) == -ESRCH ? 0 : 1;
 }
 
-TEST(a_process_outside_of_this_namespace_is_out_of_sight)
+TEST(process_outside_of_the_pid_namespace_is_esrch)
 {
 	int fd = open_pidfd(getpid()), status;
 	pid_t outer = fork(), inner;
@@ -267,7 +267,7 @@ TEST(a_process_outside_of_this_namespace_is_out_of_sight)
 	CHECK(WEXITSTATUS(status) == 0);
 }
 
-TEST(the_executable_is_what_proc_says)
+TEST(executable_is_read_from_proc)
 {
 	struct caller caller = { .uid = 5, .pid = 6 };
 	char path[PATH_MAX];
@@ -284,7 +284,7 @@ static char long_path[PATH_MAX];
 
 static void run_long_path(int ready)
 {
-	(void)ready; /* closes by exec */
+	(void)ready; /* closed by exec */
 	execl(long_path, long_path, "1000", (char *)NULL);
 	_exit(127);
 }
@@ -303,7 +303,7 @@ static void copy_file(const char *from, const char *to)
 	close(out);
 }
 
-TEST(an_executable_with_too_long_a_name_is_unknown)
+TEST(executable_with_too_long_a_path_is_unknown)
 {
 	char dir[] = "/tmp/test-process-XXXXXX", deep[512];
 	struct caller caller = { .executable = "before" };
@@ -323,7 +323,7 @@ TEST(an_executable_with_too_long_a_name_is_unknown)
 	CHECK(unlink(long_path) == 0 && rmdir(deep) == 0 && rmdir(dir) == 0);
 }
 
-TEST(nothing_is_known_of_the_place_of_who_has_gone)
+TEST(place_of_an_ended_process_is_unknown)
 {
 	struct child child = start(wait_for_ever);
 	pid_t pids[] = { 0, -1, child.pid };
@@ -351,7 +351,7 @@ static bool write_pid(const char *dir, pid_t pid)
 	return fclose(stream) == 0;
 }
 
-/* A service in a slice, made as systemd would make it; then what is outside of any. */
+/* A service in a slice as systemd makes it, then a process outside of both. */
 static bool place_in_cgroup(const char *root, const struct child *child)
 {
 	struct caller caller = { 0 };
@@ -374,7 +374,7 @@ static bool place_in_cgroup(const char *root, const struct child *child)
 	return placed;
 }
 
-TEST(unit_and_slice_come_from_the_cgroup)
+TEST(unit_and_slice_are_read_from_the_cgroup)
 {
 	struct child child = start(wait_for_ever);
 	bool placed;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Holders that leave with a last record, and whose turn it is. */
+/* Holders of dropped leases with a last record, and the order of events. */
 
 #include "sys/liveness/holder.h"
 
@@ -12,7 +12,7 @@
 #include "check.h"
 #include "holder-rig.h"
 
-/* Tells until a record has to wait: "n" of them, the last is it. */
+/* Sends records until one has to wait, and returns their number. */
 static unsigned fill(struct rig *rig, uint64_t lease, unsigned n)
 {
 	char record[4096];
@@ -25,7 +25,7 @@ static unsigned fill(struct rig *rig, uint64_t lease, unsigned n)
 	return n;
 }
 
-/* The number of the last record that can be read. */
+/* Returns the number in the last record that can be read. */
 static unsigned read_all(int fd)
 {
 	unsigned last = 0;
@@ -36,7 +36,7 @@ static unsigned read_all(int fd)
 	return last;
 }
 
-TEST(the_last_record_of_a_dropped_lease_goes_out_when_there_is_room)
+TEST(last_record_of_a_dropped_lease_is_sent_when_there_is_room)
 {
 	struct rig rig;
 	char buf[8];
@@ -47,8 +47,8 @@ TEST(the_last_record_of_a_dropped_lease_goes_out_when_there_is_room)
 	fill(&rig, 17, 50);
 	holder_rig_settle(&rig);
 	holders_drop(rig.holders, 17);
-	CHECK(holders_count(rig.holders) == 1);   /* it takes an fd still */
-	holders_tell(rig.holders, 17, "late", 4); /* to nobody */
+	CHECK(holders_count(rig.holders) == 1);   /* it still has a descriptor */
+	holders_tell(rig.holders, 17, "late", 4); /* to no holder */
 	holder_rig_settle(&rig);
 	CHECK(read_all(fd) < 50 && errno == EAGAIN);
 	holder_rig_settle(&rig);
@@ -61,7 +61,7 @@ TEST(the_last_record_of_a_dropped_lease_goes_out_when_there_is_room)
 	holder_rig_done(&rig);
 }
 
-TEST(who_hangs_up_before_the_last_record_is_done_with)
+TEST(holder_closed_before_its_last_record_is_freed)
 {
 	struct rig rig;
 	int fd;
@@ -83,7 +83,7 @@ TEST(who_hangs_up_before_the_last_record_is_done_with)
 	holder_rig_done(&rig);
 }
 
-TEST(only_so_many_leave_at_a_time_and_the_oldest_goes_first)
+TEST(at_most_256_last_records_wait_and_the_oldest_is_dropped)
 {
 	enum { MANY = HOLDERS_LEAVING_MAX + 2 };
 	struct rig rig;
@@ -110,7 +110,7 @@ TEST(only_so_many_leave_at_a_time_and_the_oldest_goes_first)
 	holder_rig_done(&rig);
 }
 
-TEST(who_is_leaving_ends_with_the_daemon)
+TEST(waiting_last_records_are_freed_with_the_holders)
 {
 	struct rig rig;
 	char buf[8];
@@ -128,7 +128,7 @@ TEST(who_is_leaving_ends_with_the_daemon)
 
 struct request {
 	struct rig *rig;
-	unsigned gone; /* when it was seen */
+	unsigned gone; /* position in the order of events */
 	bool seen;
 };
 
@@ -142,7 +142,7 @@ static int on_request(sd_event_source *source, int fd, uint32_t events, void *us
 	return sd_event_source_set_enabled(source, SD_EVENT_OFF);
 }
 
-TEST(ends_are_seen_before_requests_that_came_earlier)
+TEST(ends_are_handled_before_earlier_requests)
 {
 	pid_t pid = start_sleeper();
 	int pidfd = open_pidfd(pid), holder, bell = eventfd(1, EFD_CLOEXEC);

@@ -8,7 +8,7 @@
 #include "check.h"
 #include "holder-rig.h"
 
-TEST(every_holder_of_the_lease_gets_the_record_and_no_other)
+TEST(record_goes_to_every_holder_of_the_lease_only)
 {
 	int first, second, other;
 	struct rig rig;
@@ -29,7 +29,7 @@ TEST(every_holder_of_the_lease_gets_the_record_and_no_other)
 	holder_rig_done(&rig);
 }
 
-TEST(where_nobody_reads_only_the_latest_record_waits)
+TEST(unread_holder_keeps_only_the_latest_record)
 {
 	enum { TOLD = 10000 };
 	struct rig rig;
@@ -51,10 +51,10 @@ TEST(where_nobody_reads_only_the_latest_record_waits)
 	CHECK(errno == EAGAIN && got > 0 && got < TOLD / 2);
 	in_queue = got;
 
-	holder_rig_settle(&rig); /* there is room now */
+	holder_rig_settle(&rig); /* there is room again */
 	CHECK(recv(fd, record, sizeof(record), 0) == sizeof(record) && record[0] == TOLD);
 	CHECK(recv(fd, record, sizeof(record), 0) < 0 && errno == EAGAIN);
-	CHECK(in_queue * sizeof(record) < 65536); /* of kernel memory, each */
+	CHECK(in_queue * sizeof(record) < 65536); /* kernel memory per holder */
 
 	record[0] = TOLD + 1;
 	holders_tell(rig.holders, 17, record, sizeof(record));
@@ -65,7 +65,7 @@ TEST(where_nobody_reads_only_the_latest_record_waits)
 	holder_rig_done(&rig);
 }
 
-TEST(a_holder_with_unread_records_ends_as_any_other)
+TEST(holder_with_unread_records_is_reported_when_closed)
 {
 	struct rig rig;
 	char record[4096] = "";
@@ -76,13 +76,13 @@ TEST(a_holder_with_unread_records_ends_as_any_other)
 	for (unsigned i = 0; i < 100; i++)
 		holders_tell(rig.holders, 17, record, sizeof(record));
 	close(fd);
-	holders_tell(rig.holders, 17, record, sizeof(record)); /* before the event: no harm */
+	holders_tell(rig.holders, 17, record, sizeof(record)); /* before the event is handled */
 	holder_rig_settle(&rig);
 	CHECK(rig.holders_gone == 1 && holders_count(rig.holders) == 0);
 	holder_rig_done(&rig);
 }
 
-TEST(what_was_sent_can_be_read_after_the_lease_is_dropped)
+TEST(sent_records_can_be_read_after_the_lease_is_dropped)
 {
 	struct rig rig;
 	char buf[16];
@@ -96,12 +96,12 @@ TEST(what_was_sent_can_be_read_after_the_lease_is_dropped)
 	CHECK(recv(fd, buf, sizeof(buf), 0) == 3);
 	CHECK(recv(fd, buf, sizeof(buf), 0) == 0);
 	holder_rig_settle(&rig);
-	CHECK(rig.holders_gone == 0); /* no callback for what the daemon did itself */
+	CHECK(rig.holders_gone == 0); /* no callback after holders_drop() */
 	close(fd);
 	holder_rig_done(&rig);
 }
 
-TEST(thousands_of_holders_come_and_go)
+TEST(thousands_of_holders_are_added_and_closed)
 {
 	struct rlimit limit, many;
 	struct rig rig;

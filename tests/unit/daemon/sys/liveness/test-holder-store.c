@@ -47,7 +47,7 @@ static void bind_process(struct rig *rig, uint64_t lease, pid_t pid)
 	close(pidfd);
 }
 
-/* Another daemon, which is given what the manager has. */
+/* The next daemon, which gets the stored descriptors. */
 static void restart(struct kept *kept)
 {
 	struct rig *rig = &kept->rig;
@@ -66,7 +66,7 @@ static void restart(struct kept *kept)
 	}
 }
 
-TEST(names_say_whose_and_what_they_are)
+TEST(names_in_the_store_are_parsed_strictly)
 {
 	static const char *const bad[] = {
 		"",
@@ -102,7 +102,7 @@ TEST(names_say_whose_and_what_they_are)
 		CHECK(!holders_parse_name(bad[i], &lease, &pid));
 }
 
-TEST(names_of_as_many_as_there_can_be_fit_into_one_variable)
+TEST(names_of_the_most_entries_fit_into_one_variable)
 {
 	static const uint64_t ids[] = { 1, 99999999999, 100000000000, UINT64_MAX };
 	char name[STORE_NAME_MAX + 1];
@@ -116,7 +116,7 @@ TEST(names_of_as_many_as_there_can_be_fit_into_one_variable)
 	}
 }
 
-TEST(each_is_kept_until_it_ends)
+TEST(every_entry_is_stored_until_it_ends)
 {
 	struct kept kept;
 	pid_t one = start_sleeper(), two = start_sleeper();
@@ -136,7 +136,7 @@ TEST(each_is_kept_until_it_ends)
 	go_on(&kept);
 	CHECK(kept.manager.store.n == 2 && holders_count(kept.rig.holders) == 2);
 	holders_unbind(kept.rig.holders, 17, two);
-	holders_unbind(kept.rig.holders, 17, two); /* nothing */
+	holders_unbind(kept.rig.holders, 17, two); /* does nothing */
 	go_on(&kept);
 	CHECK(kept.manager.store.n == 1 && holders_count(kept.rig.holders) == 1);
 	holders_drop(kept.rig.holders, 17);
@@ -148,8 +148,8 @@ TEST(each_is_kept_until_it_ends)
 	kept_done(&kept);
 }
 
-/* What hangs up the manager drops itself, but it may read a later message first. */
-TEST(what_has_ended_is_forgotten_before_anything_else_is_kept)
+/* The manager drops ends that hang up, but may read a later message first. */
+TEST(ended_entry_is_forgotten_before_another_is_kept)
 {
 	struct kept kept;
 	int first, second;
@@ -168,7 +168,7 @@ TEST(what_has_ended_is_forgotten_before_anything_else_is_kept)
 	kept_done(&kept);
 }
 
-TEST(one_pidfd_for_two_leases_is_kept_for_both)
+TEST(one_pidfd_for_two_leases_is_stored_twice)
 {
 	struct kept kept;
 	pid_t pid = start_sleeper();
@@ -191,7 +191,7 @@ TEST(one_pidfd_for_two_leases_is_kept_for_both)
 	close(pidfd);
 }
 
-TEST(a_restart_goes_on_with_what_was_kept)
+TEST(restart_adopts_the_stored_entries)
 {
 	struct kept kept;
 	pid_t pid = start_sleeper();
@@ -221,7 +221,7 @@ TEST(a_restart_goes_on_with_what_was_kept)
 	kept_done(&kept);
 }
 
-TEST(what_ended_while_no_daemon_ran_is_told_in_the_next_turn)
+TEST(entry_that_ended_during_a_restart_is_reported)
 {
 	struct kept kept;
 	pid_t dead = start_sleeper(), reaped = start_sleeper();
@@ -251,7 +251,7 @@ TEST(what_ended_while_no_daemon_ran_is_told_in_the_next_turn)
 	kept_done(&kept);
 }
 
-TEST(what_is_not_what_its_name_says_is_not_adopted)
+TEST(descriptor_that_contradicts_its_name_is_not_adopted)
 {
 	pid_t pid = start_sleeper(), other = start_sleeper();
 	int stream[2], packets[2], holder, fd;
@@ -280,7 +280,7 @@ TEST(what_is_not_what_its_name_says_is_not_adopted)
 	CHECK(count_fds() == fds);
 }
 
-TEST(what_cannot_be_kept_is_not_made)
+TEST(entry_that_cannot_be_stored_is_not_added)
 {
 	pid_t pid = start_sleeper();
 	int pidfd = open_pidfd(pid), holder;
@@ -292,7 +292,7 @@ TEST(what_cannot_be_kept_is_not_made)
 	fds = count_fds();
 	CHECK(holders_add(kept.rig.holders, 17) == -ECONNREFUSED);
 	CHECK(holders_count(kept.rig.holders) == 0 && count_fds() == fds - 1);
-	holder = add(&kept.rig, 17); /* there is no store any more */
+	holder = add(&kept.rig, 17); /* the store has ended */
 	close(holder);
 	holder_rig_settle(&kept.rig);
 	CHECK(kept.rig.holders_gone == 1);
@@ -309,7 +309,7 @@ TEST(what_cannot_be_kept_is_not_made)
 	close(pidfd);
 }
 
-TEST(running_out_of_descriptors_leaves_nothing_half_made)
+TEST(failure_without_descriptors_leaves_no_rest)
 {
 	pid_t pid = start_sleeper();
 	int pidfd = open_pidfd(pid);
@@ -331,7 +331,7 @@ TEST(running_out_of_descriptors_leaves_nothing_half_made)
 	close(pidfd);
 }
 
-TEST(a_thousand_holders_come_back)
+TEST(thousand_holders_are_adopted)
 {
 	enum { MANY = 1000 };
 	int fds[MANY];
@@ -339,7 +339,8 @@ TEST(a_thousand_holders_come_back)
 
 	kept_init(&kept, MANY);
 	for (unsigned i = 0; i < MANY; i++)
-		fds[i] = add(&kept.rig, i / 2); /* most wait for the manager, who reads nothing */
+		fds[i] = add(&kept.rig,
+			     i / 2); /* most messages wait, because the manager does not read */
 	restart(&kept);
 	CHECK(kept.manager.store.n == MANY && holders_count(kept.rig.holders) == MANY);
 	for (unsigned i = 0; i < MANY; i++)

@@ -31,7 +31,7 @@ static int send_fd(int socket, int fd)
 	return sendmsg(socket, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-TEST(closing_the_holder_is_told_once)
+TEST(closed_holder_is_reported_once)
 {
 	struct rig rig;
 	int fd;
@@ -47,7 +47,7 @@ TEST(closing_the_holder_is_told_once)
 	holder_rig_done(&rig);
 }
 
-TEST(shutting_the_holder_down_counts_as_closing)
+TEST(shut_down_holder_is_reported_like_a_closed_one)
 {
 	static const int ways[] = { SHUT_RDWR, SHUT_RD };
 	struct rig rig;
@@ -64,7 +64,7 @@ TEST(shutting_the_holder_down_counts_as_closing)
 	holder_rig_done(&rig);
 }
 
-TEST(nothing_can_be_sent_to_the_daemon)
+TEST(client_cannot_send_on_its_holder)
 {
 	struct rig rig;
 	int fd;
@@ -81,7 +81,7 @@ TEST(nothing_can_be_sent_to_the_daemon)
 	holder_rig_done(&rig);
 }
 
-TEST(a_holder_sent_over_itself_does_not_keep_itself_alive)
+TEST(holder_sent_over_itself_does_not_keep_the_lease)
 {
 	struct rig rig;
 	int fd;
@@ -95,7 +95,7 @@ TEST(a_holder_sent_over_itself_does_not_keep_itself_alive)
 	holder_rig_done(&rig);
 }
 
-TEST(copies_keep_a_holder_until_the_last_is_closed)
+TEST(holder_lives_until_its_last_copy_is_closed)
 {
 	struct rig rig;
 	int fd, copy;
@@ -113,7 +113,7 @@ TEST(copies_keep_a_holder_until_the_last_is_closed)
 	holder_rig_done(&rig);
 }
 
-TEST(a_holder_passed_to_another_process_lives_with_that)
+TEST(holder_passed_to_another_process_lives_with_it)
 {
 	struct rig rig;
 	int fd, post[2];
@@ -121,7 +121,7 @@ TEST(a_holder_passed_to_another_process_lives_with_that)
 
 	holder_rig_init(&rig);
 	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, post) == 0);
-	heir = start_sleeper(); /* has the post open, and takes what comes into its queue */
+	heir = start_sleeper(); /* has the socket open and receives the holder */
 	fd = add(&rig, 17);
 	CHECK(send_fd(post[0], fd) == 0);
 	close(fd);
@@ -135,7 +135,7 @@ TEST(a_holder_passed_to_another_process_lives_with_that)
 	holder_rig_done(&rig);
 }
 
-TEST(a_bound_process_that_dies_is_told)
+TEST(death_of_a_bound_process_is_reported)
 {
 	struct rig rig;
 	pid_t pid = start_sleeper();
@@ -143,7 +143,7 @@ TEST(a_bound_process_that_dies_is_told)
 
 	holder_rig_init(&rig);
 	CHECK(pidfd >= 0 && holders_bind(rig.holders, 17, pidfd, pid) == 0);
-	close(pidfd); /* the caller's own */
+	close(pidfd); /* the copy of the caller */
 	holder_rig_settle(&rig);
 	CHECK(rig.bound_gone == 0 && holders_count(rig.holders) == 1);
 	kill_and_reap(pid);
@@ -153,7 +153,7 @@ TEST(a_bound_process_that_dies_is_told)
 	holder_rig_done(&rig);
 }
 
-TEST(binding_a_process_that_died_already_is_told_too)
+TEST(binding_a_dead_process_reports_its_death)
 {
 	struct rig rig;
 	pid_t pid = start_sleeper();
@@ -169,7 +169,7 @@ TEST(binding_a_process_that_died_already_is_told_too)
 	holder_rig_done(&rig);
 }
 
-TEST(a_callback_may_drop_the_lease_it_is_told_of)
+TEST(callback_may_drop_its_lease)
 {
 	struct rig rig;
 	pid_t pid = start_sleeper();
@@ -184,7 +184,7 @@ TEST(a_callback_may_drop_the_lease_it_is_told_of)
 	close(pidfd);
 	kill_and_reap(pid);
 	for (size_t i = 0; i < 3; i++)
-		close(fds[i]); /* all pending at once: the first drops the others */
+		close(fds[i]); /* all are pending: the first callback drops the others */
 	holder_rig_settle(&rig);
 	CHECK(rig.holders_gone + rig.bound_gone == 1 && holders_count(rig.holders) == 1);
 	close(other);
@@ -193,7 +193,7 @@ TEST(a_callback_may_drop_the_lease_it_is_told_of)
 	holder_rig_done(&rig);
 }
 
-TEST(running_out_of_descriptors_is_an_error_and_leaves_nothing)
+TEST(adding_a_holder_without_descriptors_fails_without_rest)
 {
 	struct rlimit limit, none;
 	struct rig rig;
@@ -209,7 +209,7 @@ TEST(running_out_of_descriptors_is_an_error_and_leaves_nothing)
 	holder_rig_done(&rig);
 }
 
-TEST(what_cannot_be_watched_is_refused)
+TEST(object_that_is_no_pidfd_is_not_bound)
 {
 	int file = open("/etc/passwd", O_RDONLY | O_CLOEXEC);
 	struct rig rig;

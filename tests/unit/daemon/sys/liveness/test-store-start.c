@@ -10,7 +10,7 @@
 #include "scratch.h"
 #include "store-rig.h"
 
-/* A store that is not there, and the one sentence about it. */
+/* Expects no store, and one diagnostic. */
 static void check_absent(const char *address, int patience_msec, const char *sentence)
 {
 	struct diagnostics diagnostics = { 0 };
@@ -35,7 +35,7 @@ static void check_absent(const char *address, int patience_msec, const char *sen
 	CHECK(count_fds() == fds);
 }
 
-TEST(without_a_manager_it_says_what_a_restart_will_do)
+TEST(missing_manager_is_reported_with_the_effect_of_a_restart)
 {
 	char long_address[200] = "/";
 
@@ -49,7 +49,7 @@ TEST(without_a_manager_it_says_what_a_restart_will_do)
 	check_absent("@gpuarb-test-nobody", 1000, "Connection refused");
 }
 
-TEST(a_manager_without_an_answer_is_given_up)
+TEST(manager_that_does_not_answer_is_given_up)
 {
 	struct manager manager;
 
@@ -59,11 +59,11 @@ TEST(a_manager_without_an_answer_is_given_up)
 	check_absent(manager.address, 1, "does not answer");
 	check_absent(manager.address, 1, "does not answer");
 	check_absent(manager.address, 1, "does not answer");
-	check_absent(manager.address, 1, "does not answer"); /* its queue is full by now */
+	check_absent(manager.address, 1, "does not answer"); /* now its queue is full */
 	manager_stop(&manager);
 }
 
-TEST(without_descriptors_there_is_no_store_and_no_crash)
+TEST(store_without_free_descriptors_is_reported)
 {
 	struct diagnostics diagnostics = { 0 };
 	struct manager manager;
@@ -106,7 +106,7 @@ static bool works(struct manager *manager, const char *sentence)
 	return does;
 }
 
-TEST(a_manager_that_keeps_nothing_is_found_out)
+TEST(manager_without_a_store_is_detected)
 {
 	struct manager manager;
 	unsigned fds = count_fds();
@@ -121,7 +121,7 @@ TEST(a_manager_that_keeps_nothing_is_found_out)
 	CHECK(count_fds() == fds);
 }
 
-TEST(the_socket_may_be_a_path)
+TEST(socket_of_the_manager_may_be_a_path)
 {
 	struct scratch scratch = scratch_new();
 	struct manager manager;
@@ -135,7 +135,7 @@ TEST(the_socket_may_be_a_path)
 	scratch_done(&scratch);
 }
 
-TEST(the_size_is_what_the_manager_says)
+TEST(size_of_the_store_is_read_from_the_environment)
 {
 	static const struct {
 		const char *text;
@@ -164,9 +164,9 @@ TEST(the_size_is_what_the_manager_says)
 	manager_stop(&manager);
 }
 
-/* ---- what an earlier process left ---------------------------------------------------- */
+/* ---- descriptors of an earlier process------------------------------------------------- */
 
-/* Runs a test with what the manager keeps at 3, 4, … as in a service that is started. */
+/* Runs a test with the stored descriptors at 3, 4, … as in a started service. */
 static void as_service(struct manager *manager, void (*run)(struct manager *, sd_event *))
 {
 	pid_t pid = fork();
@@ -196,7 +196,7 @@ static void left(struct manager *manager, const char *name)
 	manager_store_add(&manager->store, name, fd, true);
 }
 
-/* Takes all of it: "NAME " each. */
+/* Takes all descriptors: "NAME " for each. */
 static void check_left(struct manager *manager, sd_event *event, const char *names)
 {
 	struct diagnostics diagnostics = { 0 };
@@ -225,7 +225,7 @@ static void take_three(struct manager *manager, sd_event *event)
 static void take_without_probe(struct manager *manager, sd_event *event)
 {
 	check_left(manager, event, "lease-7 ");
-	CHECK(manager->store.n == 1); /* it does not keep it, either */
+	CHECK(manager->store.n == 1); /* it is not stored either */
 }
 
 static void take_from_full(struct manager *manager, sd_event *event)
@@ -284,7 +284,7 @@ static void take_nothing(struct manager *manager, sd_event *event)
 	CHECK(fcntl(3, F_GETFD) < 0 && fcntl(4, F_GETFD) < 0);
 }
 
-TEST(what_an_earlier_process_kept_is_given_back_with_its_names)
+TEST(descriptors_of_an_earlier_process_are_returned_with_their_names)
 {
 	struct manager manager;
 
@@ -303,7 +303,7 @@ TEST(what_an_earlier_process_kept_is_given_back_with_its_names)
 	manager_stop(&manager);
 }
 
-TEST(a_probe_that_was_left_behind_is_dropped)
+TEST(probe_left_by_an_earlier_process_is_dropped)
 {
 	struct manager manager;
 

@@ -12,8 +12,8 @@ struct rig {
 	sd_event *event;
 	struct store *store;
 	unsigned fds;  /* before */
-	char log[256]; /* "NAME R " for each call back */
-	int again;     /* settles that callbacks are to ask for */
+	char log[256]; /* "NAME R " for each callback */
+	int again;     /* calls of store_settle() that callbacks have to make */
 };
 
 struct call {
@@ -69,7 +69,7 @@ static void turn(struct rig *rig)
 	CHECK(sd_event_run(rig->event, 0) >= 0);
 }
 
-/* Fills the manager's queue, which nobody reads, until messages have to wait here. */
+/* Fills the manager's queue until messages have to wait in the store. */
 static unsigned fill(struct rig *rig, unsigned more)
 {
 	unsigned sent = 0;
@@ -88,7 +88,7 @@ static unsigned fill(struct rig *rig, unsigned more)
 	return sent;
 }
 
-TEST(what_is_kept_is_there_until_it_is_forgotten)
+TEST(descriptor_is_stored_until_it_is_forgotten)
 {
 	struct rig rig;
 
@@ -103,7 +103,7 @@ TEST(what_is_kept_is_there_until_it_is_forgotten)
 	rig_done(&rig);
 }
 
-TEST(a_bad_name_or_fd_is_not_kept)
+TEST(invalid_name_or_descriptor_is_refused)
 {
 	char longest[STORE_NAME_MAX + 1];
 	struct rig rig;
@@ -124,7 +124,7 @@ TEST(a_bad_name_or_fd_is_not_kept)
 	rig_done(&rig);
 }
 
-TEST(settling_waits_for_the_manager_and_calls_back_in_order)
+TEST(settle_calls_back_in_order_when_the_manager_has_read)
 {
 	struct rig rig;
 	struct call a = { &rig, "a" }, b = { &rig, "b" }, c = { &rig, "c" };
@@ -137,7 +137,8 @@ TEST(settling_waits_for_the_manager_and_calls_back_in_order)
 	CHECK(store_settle(rig.store, on_settled, &c) == 0);
 	turn(&rig);
 	CHECK(rig.log[0] == '\0');
-	CHECK(manager_read(&rig.manager) && manager_read(&rig.manager)); /* one, barrier */
+	CHECK(manager_read(&rig.manager) &&
+	      manager_read(&rig.manager)); /* the descriptor, the barrier */
 	turn(&rig);
 	CHECK(strcmp(rig.log, "a ok ") == 0);
 	manager_settle(&rig.manager, rig.event);
@@ -146,7 +147,7 @@ TEST(settling_waits_for_the_manager_and_calls_back_in_order)
 	rig_done(&rig);
 }
 
-TEST(a_callback_may_keep_and_settle_again)
+TEST(callback_may_keep_and_settle_again)
 {
 	struct rig rig;
 	struct call a = { &rig, "a" }, b = { &rig, "b" };
@@ -161,7 +162,7 @@ TEST(a_callback_may_keep_and_settle_again)
 	rig_done(&rig);
 }
 
-TEST(where_the_manager_does_not_read_messages_wait_in_order)
+TEST(messages_wait_in_order_while_the_manager_does_not_read)
 {
 	struct rig rig;
 	struct call a = { &rig, "a" };
@@ -171,7 +172,7 @@ TEST(where_the_manager_does_not_read_messages_wait_in_order)
 	rig_init(&rig, 2000);
 	sent = fill(&rig, 500);
 	snprintf(last, sizeof(last), "fill-%u", sent - 1);
-	CHECK(manager_read(&rig.manager)); /* room, but not for those who come last */
+	CHECK(manager_read(&rig.manager)); /* room, but new messages must not overtake */
 	store_forget(rig.store, last);
 	store_forget(rig.store, "fill-0");
 	store_forget(rig.store, "fill-1");
@@ -187,14 +188,14 @@ TEST(where_the_manager_does_not_read_messages_wait_in_order)
 	rig_done(&rig);
 }
 
-TEST(so_many_wait_and_no_more)
+TEST(at_most_1024_descriptors_wait)
 {
 	struct rig rig;
 
 	rig_init(&rig, 2000);
 	fill(&rig, STORE_QUEUE_MAX);
 	CHECK(store_keep(rig.store, "more", 0) == -EAGAIN);
-	store_forget(rig.store, "fill-0"); /* which takes no fd */
+	store_forget(rig.store, "fill-0"); /* needs no descriptor */
 	manager_settle(&rig.manager, rig.event);
 	CHECK(rig.manager.forgotten == 1 && !manager_has(&rig.manager, "more"));
 	keep(&rig, "more");
@@ -203,7 +204,7 @@ TEST(so_many_wait_and_no_more)
 	rig_done(&rig);
 }
 
-TEST(without_descriptors_nothing_waits_that_cannot)
+TEST(message_that_cannot_be_queued_fails_without_descriptors)
 {
 	struct rig rig;
 	struct rlimit limit;
@@ -217,12 +218,12 @@ TEST(without_descriptors_nothing_waits_that_cannot)
 	limit = leave_fds(0);
 	CHECK(store_keep(rig.store, "more", 0) == -EMFILE);
 	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
-	limit = leave_fds(2); /* a pipe, and no copy of its end for the queue */
+	limit = leave_fds(2); /* a pipe, but no copy of its end */
 	CHECK(store_settle(rig.store, on_settled, &a) == -EMFILE);
 	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
 	manager_settle(&rig.manager, rig.event);
 
-	/* The next barrier, when the one under way has passed. */
+	/* The next barrier, after the present one has passed. */
 	CHECK(store_settle(rig.store, on_settled, &a) == 0);
 	CHECK(store_settle(rig.store, on_settled, &b) == 0);
 	CHECK(manager_read(&rig.manager));
@@ -233,7 +234,7 @@ TEST(without_descriptors_nothing_waits_that_cannot)
 	rig_done(&rig);
 }
 
-TEST(a_manager_that_has_gone_is_told_and_is_no_store_any_more)
+TEST(ended_manager_is_reported_and_ends_the_store)
 {
 	struct rig rig;
 	struct call a = { &rig, "a" }, b = { &rig, "b" };
@@ -241,7 +242,7 @@ TEST(a_manager_that_has_gone_is_told_and_is_no_store_any_more)
 	rig_init(&rig, 8);
 	CHECK(store_settle(rig.store, on_settled, &a) == 0);
 	CHECK(store_settle(rig.store, on_settled, &b) == 0);
-	CHECK(manager_read(&rig.manager)); /* passed, but we were not told yet */
+	CHECK(manager_read(&rig.manager)); /* passed, but not reported yet */
 	manager_stop(&rig.manager);
 	CHECK(store_keep(rig.store, "one", 0) == -ECONNREFUSED);
 	CHECK(!store_works(rig.store) && rig.log[0] == '\0');
@@ -254,7 +255,7 @@ TEST(a_manager_that_has_gone_is_told_and_is_no_store_any_more)
 	rig_done(&rig);
 }
 
-TEST(a_barrier_that_goes_with_the_manager_is_not_passed)
+TEST(barrier_that_ends_with_the_manager_has_not_passed)
 {
 	struct rig rig;
 	struct call a = { &rig, "a" }, b = { &rig, "b" };
@@ -270,7 +271,7 @@ TEST(a_barrier_that_goes_with_the_manager_is_not_passed)
 	rig_done(&rig);
 }
 
-TEST(what_waits_for_room_ends_with_the_manager)
+TEST(waiting_messages_are_dropped_when_the_manager_ends)
 {
 	struct rig rig;
 	struct call a = { &rig, "a" };
@@ -284,7 +285,7 @@ TEST(what_waits_for_room_ends_with_the_manager)
 	rig_done(&rig);
 }
 
-TEST(settling_and_forgetting_notice_too_that_the_manager_has_gone)
+TEST(settle_and_forget_detect_an_ended_manager)
 {
 	struct rig rig;
 	struct call a = { &rig, "a" };
@@ -302,7 +303,7 @@ TEST(settling_and_forgetting_notice_too_that_the_manager_has_gone)
 	rig_done(&rig);
 }
 
-TEST(the_end_cancels_what_waits)
+TEST(freeing_the_store_cancels_waiters)
 {
 	struct rig rig;
 	struct call a = { &rig, "a" }, b = { &rig, "b" };
@@ -311,14 +312,14 @@ TEST(the_end_cancels_what_waits)
 	fill(&rig, 10);
 	CHECK(store_settle(rig.store, on_settled, &a) == 0);
 	CHECK(store_settle(rig.store, on_settled, &b) == 0);
-	rig.again = 1; /* which is answered at once, and keeps nothing */
+	rig.again = 1; /* answered at once, without a store */
 	rig.store = store_free(rig.store);
 	CHECK(strcmp(rig.log, "a ECANCELED a ok b ECANCELED ") == 0);
 	rig_done(&rig);
 	CHECK(store_free(NULL) == NULL);
 }
 
-/* The kernel bounds what an ordinary user has on its way between sockets. */
+/* The kernel limits how many descriptors an ordinary user can have in flight. */
 static void lose_one_on_its_way(void)
 {
 	struct rig rig;
@@ -341,7 +342,7 @@ static void lose_one_on_its_way(void)
 	rig_done(&rig);
 }
 
-TEST(who_waits_learns_that_something_was_lost_on_its_way)
+TEST(waiter_is_told_that_a_message_was_lost)
 {
 	pid_t pid = fork();
 	int status;
