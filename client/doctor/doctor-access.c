@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* May this user's programs use the GPUs? Asked without opening anything. */
+/* Checks whether this user's programs may use the GPUs, without opening a device. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,15 +21,16 @@
 static void missing(struct doctor *doctor, const char *device)
 {
 	if (doctor->n_gpus == 0 && doctor_count_devices(doctor) == 0) {
-		say(doctor, MARK_NOTE, "there is no %s, and no GPU for it", device);
-		means(doctor, "Programs find nothing to compute on.");
-		advise(doctor, "See kernel.");
+		report(doctor, MARK_NOTE, "%s does not exist, and this machine has no AMD GPU",
+		       device);
+		means(doctor, "Programs find no GPU.");
+		advise(doctor, "See the check \"kernel\".");
 		return;
 	}
-	say(doctor, MARK_PROBLEM, "there is no %s", device);
+	report(doctor, MARK_PROBLEM, "%s does not exist", device);
 	means(doctor, "Programs cannot compute on %s.",
 	      strcmp(device, "/dev/kfd") == 0 ? "any GPU" : "that GPU");
-	advise(doctor, "modprobe amdgpu, and see whether udev runs. In a container: --device=%s",
+	advise(doctor, "Run modprobe amdgpu, and check that udev runs. In a container: --device=%s",
 	       device);
 }
 
@@ -41,19 +42,20 @@ static void advise_group(struct doctor *doctor, const struct stat *st)
 	print_user(geteuid(), user);
 	if ((st->st_mode & 060) != 060 || st->st_gid == 0)
 		advise(doctor,
-		       "Let a group have it, by udev: KERNEL==\"kfd\", GROUP=\"render\", "
-		       "MODE=\"0660\"; for renderD* alike. Then put %s into that group.",
+		       "Give the device to a group by a udev rule: KERNEL==\"kfd\", "
+		       "GROUP=\"render\", MODE=\"0660\"; the same for renderD*. Then add %s to "
+		       "that group.",
 		       user);
 	else if (group)
 		advise(doctor, "usermod -a -G %s %s; then log in again.", group->gr_name, user);
 	else
 		advise(doctor,
-		       "The device is group %u's, which has no name here. In a container: "
+		       "The device belongs to group %u, which has no name here. In a container: "
 		       "--group-add %u",
 		       st->st_gid, st->st_gid);
 }
 
-/* Returns whether it may be used. What is not said: the path to it may be closed as well. */
+/* Whether the device may be used. Directories on the path are not checked. */
 static bool usable(struct doctor *doctor, const char *device)
 {
 	char path[DOCTOR_PATH];
@@ -66,26 +68,26 @@ static bool usable(struct doctor *doctor, const char *device)
 		missing(doctor, device);
 		return false;
 	}
-	/* Asks the device cgroup, too: its refusal is EPERM. */
+	/* The device cgroup takes part: its refusal is EPERM. */
 	if (faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) == 0)
 		return true;
 
 	r = -errno;
 	print_user(geteuid(), user);
-	say(doctor, MARK_PROBLEM, "%s: %s may not read and write it: %s", device, user,
-	    strerror(-r));
-	means(doctor, "This user's programs see no GPU behind it, with a lease or without.");
+	report(doctor, MARK_PROBLEM, "%s: user %s may not read and write it: %s", device, user,
+	       strerror(-r));
+	means(doctor, "This user's programs cannot use the GPU, with or without a lease.");
 	if (r == -EACCES)
 		advise_group(doctor, &st);
 	else
 		advise(doctor,
-		       "The device cgroup denies it. In a unit: DeviceAllow=; in a "
-		       "container: --device=%s",
+		       "The device cgroup denies access. In a unit: DeviceAllow=; in a container: "
+		       "--device=%s",
 		       device);
 	return false;
 }
 
-/* The number after the key in the properties of a node. */
+/* Reads the number after a key in the properties of a node. */
 static int read_property(const struct doctor *doctor, unsigned node, const char *key, uint64_t *ret)
 {
 	char path[DOCTOR_PATH], name[64];
@@ -105,7 +107,7 @@ static int read_property(const struct doctor *doctor, unsigned node, const char 
 	return r;
 }
 
-/* The GPU's render node: 1 where it may be used, 0 where not or there is no GPU. */
+/* Checks the render node of the GPU. 1: it may be used; 0: it may not, or the node is no GPU. */
 static int usable_node(struct doctor *doctor, unsigned node)
 {
 	char path[96], id[32], device[48];
@@ -115,20 +117,18 @@ static int usable_node(struct doctor *doctor, unsigned node)
 	snprintf(path, sizeof(path), NODES "/%u/gpu_id", node);
 	r = doctor_read_line(doctor, path, id, sizeof(id));
 	if (r == -EPERM) {
-		say(doctor, MARK_NOTE,
-		    "the device cgroup of this process hides the GPU of KFD's "
-		    "node %u",
-		    node);
-		means(doctor, "Programs started from here do not see it.");
-		advise(doctor, "If it is wanted: DeviceAllow= in a unit, --device in a container.");
+		report(doctor, MARK_NOTE,
+		       "the device cgroup of this process hides the GPU of KFD node %u", node);
+		means(doctor, "Programs that are started from here do not see this GPU.");
+		advise(doctor, "To use it: DeviceAllow= in a unit, --device in a container.");
 	}
 	if (r < 0 || strcmp(id, "0") == 0)
 		return 0;
 
 	if (read_property(doctor, node, "drm_render_minor", &minor) < 0 || minor == 0) {
-		say(doctor, MARK_PROBLEM, "KFD's node %u names no render node", node);
-		means(doctor, "ROCm passes over that GPU.");
-		advise(doctor, "See what dmesg says of amdgpu and drm.");
+		report(doctor, MARK_PROBLEM, "KFD node %u has no render node", node);
+		means(doctor, "ROCm ignores this GPU.");
+		advise(doctor, "Search dmesg for amdgpu and drm.");
 		return 0;
 	}
 	snprintf(device, sizeof(device), "/dev/dri/renderD%" PRIu64, minor);
@@ -152,7 +152,7 @@ void check_permissions(struct doctor *doctor)
 		return;
 
 	print_user(geteuid(), user);
-	say(doctor, MARK_OK, "%s may use /dev/kfd and %d render node%s", user, n,
-	    print_s((uint64_t)n));
-	means(doctor, "This user's programs can compute, with a lease and without.");
+	report(doctor, MARK_OK, "user %s may use /dev/kfd and %d render node%s", user, n,
+	       print_s((uint64_t)n));
+	means(doctor, "This user's programs can use the GPUs, with or without a lease.");
 }

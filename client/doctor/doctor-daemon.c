@@ -11,7 +11,7 @@
 #include "core/policy/class.h"
 #include "core/policy/tenant.h"
 
-/* The bus, and who answers there. */
+/* Checks of the bus, the daemon and its configuration. */
 
 void check_bus(struct doctor *doctor)
 {
@@ -19,47 +19,48 @@ void check_bus(struct doctor *doctor)
 	int r = gpuarb_open(&doctor->gpuarb);
 
 	if (r < 0) {
-		say(doctor, MARK_PROBLEM, "%s", gpuarb_last_error(NULL));
-		means(doctor, "Nobody can ask gpuarbd for anything.");
-		advise(doctor, address ? "Correct GPUARB_BUS_ADDRESS, or unset it for the system "
-					 "bus."
-				       : "systemctl start dbus. In a container: mount "
-					 "/run/dbus/system_bus_socket.");
+		report(doctor, MARK_PROBLEM, "%s", gpuarb_last_error(NULL));
+		means(doctor, "No program can reach gpuarbd.");
+		advise(doctor,
+		       address ? "Correct GPUARB_BUS_ADDRESS, or unset it to use the system "
+				 "bus."
+			       : "Run systemctl start dbus. In a container, mount "
+				 "/run/dbus/system_bus_socket.");
 		return;
 	}
 	if (!address) {
-		say(doctor, MARK_OK, "the system bus is there");
-		means(doctor, "gpuarbd can be reached.");
+		report(doctor, MARK_OK, "the system bus answers");
+		means(doctor, "Programs can reach gpuarbd.");
 		return;
 	}
-	say(doctor, MARK_NOTE, "GPUARB_BUS_ADDRESS: the bus at %s is there", address);
-	means(doctor, "It is used instead of the system bus, and leases of the gpuarbd there are "
-		      "not known here.");
-	advise(doctor, "Unless that is wanted: unset GPUARB_BUS_ADDRESS");
+	report(doctor, MARK_NOTE, "GPUARB_BUS_ADDRESS is set: the bus at %s answers", address);
+	means(doctor, "gpuarbctl uses this bus instead of the system bus, and does not show leases "
+		      "of a gpuarbd on the system bus.");
+	advise(doctor, "Unless you need it: unset GPUARB_BUS_ADDRESS");
 }
 
 void judge_silence(struct doctor *doctor, int error, const char *sentence)
 {
-	say(doctor, MARK_PROBLEM, "%s", *sentence ? sentence : strerror(-error));
+	report(doctor, MARK_PROBLEM, "%s", *sentence ? sentence : strerror(-error));
 	switch (-error) {
 	case ECONNREFUSED:
 	case ECONNRESET:
 	case ETIMEDOUT:
-		means(doctor, "gpuarbd does not run and the bus cannot start it, or it hangs: "
-			      "there are no leases to be had.");
-		advise(doctor, "systemctl start gpuarbd; why it does not: journalctl -u gpuarbd");
+		means(doctor, "gpuarbd does not run and the bus cannot start it, or gpuarbd hangs: "
+			      "no lease can be reserved.");
+		advise(doctor,
+		       "Run systemctl start gpuarbd. If that fails, read journalctl -u gpuarbd.");
 		break;
 	case EACCES:
-		means(doctor, "The policy of the bus does not let this user talk to gpuarbd.");
-		advise(doctor, "Install org.gpuarb.Arbiter1.conf where the bus finds it, see "
-			       "installed.");
+		means(doctor, "The policy of the bus does not allow this user to talk to gpuarbd.");
+		advise(doctor, "Install org.gpuarb.Arbiter1.conf where the bus finds it: see the "
+			       "check \"installed\".");
 		break;
 	default:
 		means(doctor,
-		      "Something answers that this program does not understand: a gpuarbd "
-		      "of another version, this is %s.",
+		      "The answer is invalid for gpuarbctl %s: gpuarbd may have another version.",
 		      doctor->version);
-		advise(doctor, "Install gpuarbctl, libgpuarb and gpuarbd of one version; then "
+		advise(doctor, "Install gpuarbctl, libgpuarb and gpuarbd of one version; then run "
 			       "systemctl restart gpuarbd. Leases stay.");
 	}
 }
@@ -67,28 +68,30 @@ void judge_silence(struct doctor *doctor, int error, const char *sentence)
 static void judge_version(struct doctor *doctor, const char *version)
 {
 	if (strcmp(version, doctor->version) == 0) {
-		say(doctor, MARK_OK, "gpuarbd %s answers", version);
-		means(doctor, "It is of the same version as this program.");
+		report(doctor, MARK_OK, "gpuarbd %s answers", version);
+		means(doctor, "gpuarbctl has the same version.");
 		return;
 	}
-	say(doctor, MARK_NOTE, "gpuarbd %s answers, and this is gpuarbctl %s",
-	    *version ? version : "of an unknown version", doctor->version);
-	means(doctor, "They understand each other. What only the newer one knows is refused by the "
-		      "older, with a sentence, or not shown.");
-	advise(doctor, "After an upgrade: systemctl restart gpuarbd. Leases stay. Programs have "
-		       "the libgpuarb they were started with.");
+	report(doctor, MARK_NOTE, "gpuarbd %s answers, gpuarbctl is %s",
+	       *version ? version : "of unknown version", doctor->version);
+	means(doctor,
+	      "The versions are compatible. The older one refuses or does not show what only "
+	      "the newer one supports.");
+	advise(doctor,
+	       "After an upgrade, run systemctl restart gpuarbd. Leases stay. Running programs "
+	       "keep the libgpuarb with which they were started.");
 }
 
-/* Simulated GPUs are more than the driver's, without anything being wrong. */
+/* gpuarbd has more GPUs than the driver if it simulates GPUs. */
 static void judge_gpus(struct doctor *doctor, size_t n)
 {
 	if (n >= doctor->n_gpus)
 		return;
-	say(doctor, MARK_PROBLEM, "gpuarbd has %zu GPU%s, and KFD shows %zu", n, print_s(n),
-	    doctor->n_gpus);
-	means(doctor, "There are no leases on the others.");
-	advise(doctor, "See why: journalctl -u gpuarbd. A device policy in its unit hides GPUs "
-		       "from it, too; it may have been started with --simulate.");
+	report(doctor, MARK_PROBLEM, "gpuarbd has %zu GPU%s, but KFD has %zu", n, print_s(n),
+	       doctor->n_gpus);
+	means(doctor, "The missing GPUs cannot be leased.");
+	advise(doctor, "Read journalctl -u gpuarbd. A device policy in its unit can hide GPUs; "
+		       "gpuarbd may have been started with --simulate.");
 }
 
 void judge_daemon(struct doctor *doctor, const char *version, size_t n_gpus)
@@ -97,16 +100,16 @@ void judge_daemon(struct doctor *doctor, const char *version, size_t n_gpus)
 	judge_gpus(doctor, n_gpus);
 }
 
-/* Asking starts it where the bus can. */
+/* The call makes the bus start gpuarbd, if it can. */
 void check_daemon(struct doctor *doctor)
 {
 	const struct gpuarb_gpu *gpus;
 	int r;
 
 	if (!doctor->gpuarb) {
-		say(doctor, MARK_PROBLEM, "gpuarbd cannot be asked without a bus");
-		means(doctor, "There are no leases.");
-		advise(doctor, "See bus.");
+		report(doctor, MARK_PROBLEM, "cannot reach gpuarbd without a bus");
+		means(doctor, "No lease can be reserved.");
+		advise(doctor, "See the check \"bus\".");
 		return;
 	}
 	r = gpuarb_look(doctor->gpuarb, &doctor->view);
@@ -117,25 +120,25 @@ void check_daemon(struct doctor *doctor)
 			     gpuarb_view_gpus(doctor->view, &gpus));
 }
 
-/* The configuration, read as gpuarbd does, and who this user is in it. */
-
-static void tell_complaints(struct doctor *doctor, const struct diagnostics *diagnostics)
+static void report_diagnostics(struct doctor *doctor, const struct diagnostics *diagnostics)
 {
 	for (size_t i = 0; i < diagnostics->n; i++) {
 		const struct diagnostic *diagnostic = &diagnostics->list[i];
 
-		say(doctor, diagnostic->error ? MARK_PROBLEM : MARK_NOTE, "%s", diagnostic->text);
+		report(doctor, diagnostic->error ? MARK_PROBLEM : MARK_NOTE, "%s",
+		       diagnostic->text);
 		if (diagnostic->error)
-			means(doctor, "gpuarbd refuses the configuration: it does not start with "
-				      "it, and goes on with the one before at a reload.");
+			means(doctor,
+			      "gpuarbd rejects the configuration: it does not start with it, and "
+			      "a reload keeps the previous one.");
 		else
-			means(doctor, "gpuarbd takes it like that.");
-		advise(doctor, "%s; `gpuarbctl config check`, then `gpuarbctl reload`.",
-		       diagnostic->error ? "Correct it" : "If that is not meant, correct it");
+			means(doctor, "gpuarbd accepts it.");
+		advise(doctor, "%s; then run gpuarbctl config check and gpuarbctl reload.",
+		       diagnostic->error ? "Correct it" : "If it is not intended, correct it");
 	}
 }
 
-static void who_am_i(struct caller *ret)
+static void find_caller(struct caller *ret)
 {
 	int n = getgroups(0, NULL);
 	_cleanup_(freep) gid_t *groups = calloc(n > 0 ? (size_t)n : 1, sizeof(*groups));
@@ -147,7 +150,7 @@ static void who_am_i(struct caller *ret)
 		ret->groups[ret->n_groups++] = groups[i];
 }
 
-/* By user and groups alone: a unit, slice or executable may make it another. */
+/* Matches user and groups only: the unit, slice or executable of a program is not known here. */
 static void find_tenant(struct doctor *doctor)
 {
 	const struct tenant *tenant;
@@ -155,16 +158,16 @@ static void find_tenant(struct doctor *doctor)
 	struct caller caller;
 	char user[PRINT_USER];
 
-	who_am_i(&caller);
+	find_caller(&caller);
 	print_user(caller.uid, user);
-	/* The last one, "*", is everybody's. */
+	/* The last tenant, "*", matches every caller. */
 	if (tenant_find(doctor->settings, &caller, "", &tenant, &result) < 0)
 		return;
-	say(doctor, MARK_OK, "%zu tenant%s; %s is tenant %s, of class %s",
-	    doctor->settings->n_tenants, print_s(doctor->settings->n_tenants), user, tenant->name,
-	    class_name(tenant->class));
-	means(doctor, "That is by user and groups: a tenant that names a unit, slice or program "
-		      "may come first.");
+	report(doctor, MARK_OK, "%zu tenant%s; user %s is tenant %s with class %s",
+	       doctor->settings->n_tenants, print_s(doctor->settings->n_tenants), user,
+	       tenant->name, class_name(tenant->class));
+	means(doctor, "This is by user and groups. A tenant that matches a unit, slice or program "
+		      "can come first.");
 }
 
 void check_policy(struct doctor *doctor)
@@ -172,10 +175,10 @@ void check_policy(struct doctor *doctor)
 	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 
 	if (service_load_config(&doctor->config, &doctor->settings, &diagnostics) > 0) {
-		say(doctor, MARK_OK, CONFIG_NONE);
-		means(doctor, "That is fine, and no policy.");
+		report(doctor, MARK_OK, CONFIG_NONE);
+		means(doctor, "The defaults apply: every user may reserve best effort leases.");
 	}
-	tell_complaints(doctor, &diagnostics);
+	report_diagnostics(doctor, &diagnostics);
 	if (doctor->settings)
 		find_tenant(doctor);
 }

@@ -9,7 +9,7 @@
 #include "client/doctor/doctor.h"
 #include "client/output/print.h"
 
-/* What the driver says of itself. */
+/* Checks of the amdgpu driver, and of the slots of each GPU. */
 
 #define TOPOLOGY "/sys/class/kfd/kfd/topology"
 #define PARAMETERS "/sys/module/amdgpu/parameters"
@@ -19,22 +19,21 @@ static void describe_gpus(struct doctor *doctor)
 	char version[64] = "", shown[72] = "";
 	struct utsname system;
 
-	/* There only where the driver was built outside of the kernel (DKMS). */
+	/* The file exists only for a driver that was built outside of the kernel (DKMS). */
 	if (doctor_read_line(doctor, "/sys/module/amdgpu/version", version, sizeof(version)) == 0)
 		snprintf(shown, sizeof(shown), " %s", version);
 	uname(&system);
-	say(doctor, MARK_OK, "amdgpu%s of Linux %s; KFD shows %zu GPU%s", shown, system.release,
-	    doctor->n_gpus, print_s(doctor->n_gpus));
-	means(doctor, "They can be leased, and programs can compute on them.");
+	report(doctor, MARK_OK, "amdgpu%s of Linux %s; KFD has %zu GPU%s", shown, system.release,
+	       doctor->n_gpus, print_s(doctor->n_gpus));
+	means(doctor, "These GPUs can be leased, and programs can compute on them.");
 }
 
-/* What there is not cannot be at fault. */
 static void no_device(struct doctor *doctor, const char *also)
 {
-	say(doctor, MARK_NOTE, "there is no AMD GPU on the PCI bus of this machine%s", also);
-	means(doctor, "There is nothing to lease here. gpuarbd runs all the same, and says so.");
-	advise(doctor, "If there should be one: see lspci, and in a virtual machine whether it is "
-		       "passed through.");
+	report(doctor, MARK_NOTE, "this machine has no AMD GPU on its PCI bus%s", also);
+	means(doctor, "There is nothing to lease. gpuarbd runs all the same and has no GPUs.");
+	advise(doctor, "If the machine should have one, run lspci; in a virtual machine, check "
+		       "that the host passes the GPU through.");
 }
 
 static void no_topology(struct doctor *doctor)
@@ -44,51 +43,52 @@ static void no_topology(struct doctor *doctor)
 		return;
 	}
 	if (doctor_find(doctor, "/sys/module/amdgpu") < 0) {
-		say(doctor, MARK_PROBLEM, "the kernel module amdgpu is not loaded");
-		means(doctor, "There is no AMD GPU for the kernel, so there is nothing to lease.");
-		advise(doctor, "modprobe amdgpu, and see what dmesg says of it. In a container: do "
-			       "so outside, and mount its /sys.");
+		report(doctor, MARK_PROBLEM, "the kernel module amdgpu is not loaded");
+		means(doctor,
+		      "The kernel does not drive any AMD GPU, so there is nothing to lease.");
+		advise(doctor,
+		       "Run modprobe amdgpu and read dmesg. In a container, do so on the host, "
+		       "and mount its /sys.");
 		return;
 	}
-	say(doctor, MARK_PROBLEM, "amdgpu is loaded, but without KFD: no " TOPOLOGY);
-	means(doctor, "The GPUs draw, but nothing can compute on them by ROCm.");
-	advise(doctor, "Use a kernel with CONFIG_HSA_AMD; see what dmesg says of kfd.");
+	report(doctor, MARK_PROBLEM, "amdgpu is loaded, but " TOPOLOGY " does not exist");
+	means(doctor, "The driver was built without KFD: ROCm programs cannot use the GPUs.");
+	advise(doctor, "Use a kernel with CONFIG_HSA_AMD; search dmesg for kfd.");
 }
 
 static void no_gpu(struct doctor *doctor)
 {
 	if (doctor_count_devices(doctor) == 0) {
-		no_device(doctor, ", and KFD shows none");
+		no_device(doctor, ", and KFD has none");
 		return;
 	}
-	say(doctor, MARK_PROBLEM, "KFD shows no GPU");
-	means(doctor, "Either it supports none that is there, or the device cgroup of this process "
-		      "hides them, as that of a container does.");
-	advise(doctor, "See what dmesg says of kfd. In a container or a unit: allow "
-		       "/dev/dri/renderD*.");
+	report(doctor, MARK_PROBLEM, "KFD has no GPU");
+	means(doctor, "KFD supports none of the GPUs, or the device cgroup of this process (of a "
+		      "container, for example) hides them.");
+	advise(doctor, "Search dmesg for kfd. In a container or a unit, allow /dev/dri/renderD*.");
 }
 
-/* What was left out, and what was guessed. */
-static void tell_diagnostics(struct doctor *doctor)
+static void report_diagnostics(struct doctor *doctor)
 {
 	for (size_t i = 0; i < doctor->diagnostics.n; i++) {
 		const struct diagnostic *diagnostic = &doctor->diagnostics.list[i];
 
-		say(doctor, diagnostic->error ? MARK_PROBLEM : MARK_NOTE, "%s", diagnostic->text);
+		report(doctor, diagnostic->error ? MARK_PROBLEM : MARK_NOTE, "%s",
+		       diagnostic->text);
 		if (!diagnostic->error) {
-			means(doctor, "gpuarbd sees the same, and goes on like that.");
+			means(doctor, "gpuarbd reads the same data and accepts it.");
 			continue;
 		}
-		means(doctor, "The driver says what gpuarbd cannot believe: there are no leases on "
+		means(doctor, "The driver reports impossible data, so gpuarbd grants no leases on "
 			      "that GPU.");
-		advise(doctor, "If the kernel is a plain one, this is a defect of gpuarb: report "
-			       "it, with that file.");
+		advise(doctor, "If the kernel is not patched, report this as a bug of gpuarb, with "
+			       "that file.");
 	}
 }
 
 void check_kernel(struct doctor *doctor)
 {
-	/* Where there is no topology at all its note says less than what follows. */
+	/* Without a topology no_topology() says more than the diagnostics do. */
 	if (doctor_find(doctor, TOPOLOGY) < 0) {
 		no_topology(doctor);
 		return;
@@ -97,7 +97,7 @@ void check_kernel(struct doctor *doctor)
 		describe_gpus(doctor);
 	else if (!diagnostics_have_errors(&doctor->diagnostics))
 		no_gpu(doctor);
-	tell_diagnostics(doctor);
+	report_diagnostics(doctor);
 }
 
 static bool any_scheduled_by(const struct doctor *doctor, enum scheduler scheduler)
@@ -109,30 +109,33 @@ static bool any_scheduled_by(const struct doctor *doctor, enum scheduler schedul
 	return false;
 }
 
-static void judge_policy(struct doctor *doctor, const char *policy)
+static void judge_sched_policy(struct doctor *doctor, const char *policy)
 {
 	if (strcmp(policy, "0") == 0) {
-		say(doctor, MARK_OK, "sched_policy=0: firmware schedules queues (HWS)");
-		means(doctor, "Queues or processes beyond the GPU's slots take turns, slowly and "
-			      "without a word. Leases are granted such that it does not come to "
-			      "that.");
+		report(doctor, MARK_OK, "sched_policy=0: firmware schedules queues (HWS)");
+		means(doctor,
+		      "Queues or processes beyond the slots of the GPU take turns, slowly and "
+		      "without any error. gpuarbd grants leases so that this does not happen.");
 	} else if (strcmp(policy, "1") == 0) {
-		say(doctor, MARK_NOTE, "sched_policy=1: HWS, and no more queues than slots");
-		means(doctor, "The driver refuses queues beyond the slots, and counts SDMA queues "
-			      "among them: a program within its lease can be refused, too, by what "
-			      "others have.");
-		advise(doctor, "Unless that is wanted, take amdgpu.sched_policy=1 out of the "
-			       "kernel's command line or modprobe.d.");
+		report(doctor, MARK_NOTE,
+		       "sched_policy=1: firmware schedules queues, and no more than there are slots");
+		means(doctor,
+		      "The driver refuses queues beyond the slots and counts SDMA queues as "
+		      "queues: it can refuse a queue of a program that stays within its "
+		      "lease.");
+		advise(doctor, "Unless you need it, remove amdgpu.sched_policy=1 from the kernel "
+			       "command line or modprobe.d.");
 	} else if (strcmp(policy, "2") == 0) {
-		say(doctor, MARK_PROBLEM, "sched_policy=2: no scheduler");
-		means(doctor, "Made to debug the driver: queues and processes beyond the slots are "
-			      "refused, none is ever preempted.");
-		advise(doctor, "Take amdgpu.sched_policy=2 out of the kernel's command line or "
+		report(doctor, MARK_PROBLEM, "sched_policy=2: no scheduler");
+		means(doctor,
+		      "This mode is for debugging the driver: it refuses queues and processes "
+		      "beyond the slots and never preempts a queue.");
+		advise(doctor, "Remove amdgpu.sched_policy=2 from the kernel command line or "
 			       "modprobe.d.");
 	} else {
-		say(doctor, MARK_NOTE, "sched_policy=%s: not known", policy);
-		means(doctor, "What the driver does with too many queues is not known.");
-		advise(doctor, "See the driver's documentation, or take it out.");
+		report(doctor, MARK_NOTE, "sched_policy=%s: unknown value", policy);
+		means(doctor, "The behaviour of the driver with too many queues is unknown.");
+		advise(doctor, "Read the documentation of the driver, or remove the parameter.");
 	}
 }
 
@@ -144,11 +147,12 @@ static void judge_processes(struct doctor *doctor)
 	    limit[0] == '-')
 		return;
 
-	say(doctor, MARK_NOTE, "hws_max_conc_proc=%s", limit);
-	means(doctor, "No more processes than that are on a GPU at a time (0: one), the others "
-		      "wait for their turn. gpuarbd counts with it.");
-	advise(doctor, "Unless that is wanted, take amdgpu.hws_max_conc_proc out of the kernel's "
-		       "command line or modprobe.d.");
+	report(doctor, MARK_NOTE, "hws_max_conc_proc=%s", limit);
+	means(doctor, "At most so many processes (0: one) run on a GPU at a time, others wait for "
+		      "their turn. gpuarbd uses this limit as the number of process slots.");
+	advise(doctor,
+	       "Unless you need it, remove amdgpu.hws_max_conc_proc from the kernel command "
+	       "line or modprobe.d.");
 }
 
 void check_scheduler(struct doctor *doctor)
@@ -156,17 +160,18 @@ void check_scheduler(struct doctor *doctor)
 	char policy[32];
 
 	if (any_scheduled_by(doctor, SCHEDULER_MES)) {
-		say(doctor, MARK_OK, "MES schedules the queues of GPUs from gfx11 on");
-		means(doctor, "It is firmware that oversubscribes by itself: the driver does not "
-			      "tell of it, nor does sched_policy matter to it.");
+		report(doctor, MARK_OK, "MES schedules the queues of GPUs from gfx11 on");
+		means(doctor,
+		      "This firmware handles oversubscription by itself: the driver does not "
+		      "report it, and sched_policy has no effect.");
 	}
 	if (doctor_read_line(doctor, PARAMETERS "/sched_policy", policy, sizeof(policy)) < 0) {
-		say(doctor, MARK_NOTE, PARAMETERS "/sched_policy cannot be read");
-		means(doctor, "How queues are scheduled is not known.");
-		advise(doctor, "Load amdgpu; in a container, mount the /sys of the machine.");
+		report(doctor, MARK_NOTE, "cannot read " PARAMETERS "/sched_policy");
+		means(doctor, "It is unknown how the driver schedules queues.");
+		advise(doctor, "Load amdgpu; in a container, mount the /sys of the host.");
 		return;
 	}
-	judge_policy(doctor, policy);
+	judge_sched_policy(doctor, policy);
 	judge_processes(doctor);
 }
 
@@ -199,41 +204,41 @@ static void judge_lockdown(struct doctor *doctor)
 	    !strstr(lockdown, "[confidentiality]"))
 		return;
 
-	say(doctor, MARK_NOTE, "the kernel is locked down: %s", lockdown);
-	means(doctor, "Nobody can read debugfs, root neither.");
-	advise(doctor, "If masks are to be verified: lockdown=integrity.");
+	report(doctor, MARK_NOTE, "the kernel is locked down: %s", lockdown);
+	means(doctor, "No user, not even root, can read debugfs.");
+	advise(doctor, "To verify masks, boot with lockdown=integrity.");
 }
 
-/* Whatever is here is no problem: leases do without it. */
+/* Leases work without debugfs, so no finding is a problem. */
 void check_debugfs(struct doctor *doctor)
 {
-	static const char why[] = "It shows the masks that queues really have. Leases do without "
-				  "it.";
+	static const char why[] =
+		"gpuarbd can read from it the masks that queues really have. Leases "
+		"work without it.";
 	int r = doctor_find(doctor, "/sys/kernel/debug/kfd");
 
 	if (r == 0) {
-		say(doctor, MARK_OK, "/sys/kernel/debug/kfd is there");
+		report(doctor, MARK_OK, "/sys/kernel/debug/kfd exists");
 		means(doctor, "%s", why);
 	} else if (r == -EACCES || r == -EPERM) {
-		say(doctor, MARK_NOTE, "/sys/kernel/debug is closed to this user");
-		means(doctor, "Whether KFD is in it cannot be seen. %s", why);
-		advise(doctor, "Nothing, as a rule: debugfs is root's. Root's `gpuarbctl doctor` "
-			       "says more.");
+		report(doctor, MARK_NOTE, "this user may not read /sys/kernel/debug");
+		means(doctor, "gpuarbctl cannot check for KFD in it. %s", why);
+		advise(doctor,
+		       "Usually nothing: debugfs is for root. As root, gpuarbctl doctor can "
+		       "check it.");
 	} else if (!debugfs_mounted(doctor)) {
-		say(doctor, MARK_NOTE, "debugfs is not mounted");
+		report(doctor, MARK_NOTE, "debugfs is not mounted");
 		means(doctor, "%s", why);
 		advise(doctor, "mount -t debugfs debugfs /sys/kernel/debug");
 	} else {
-		say(doctor, MARK_NOTE, "no kfd in /sys/kernel/debug");
+		report(doctor, MARK_NOTE, "/sys/kernel/debug/kfd does not exist");
 		means(doctor, "The driver is not loaded, or was built without debugfs. %s", why);
-		advise(doctor, "To have it: a kernel with CONFIG_DEBUG_FS.");
+		advise(doctor, "To use it, take a kernel with CONFIG_DEBUG_FS.");
 	}
 	judge_lockdown(doctor);
 }
 
-/* What each GPU has room for. */
-
-/* Four HIP processes of two queues each, the least that they can live with. */
+/* Four HIP processes with two queues each, the fewest that HIP can work with. */
 #define FEW_QUEUES 8U
 #define FEW_PROCESSES 4U
 
@@ -243,22 +248,21 @@ static void describe(struct doctor *doctor, const struct gpu_info *gpu)
 	char target[16];
 
 	gpu_info_target_name(gpu->gfx_target, target, sizeof(target));
-	say(doctor, few ? MARK_NOTE : MARK_OK,
-	    "%s (%s): %u queue slot%s, %u process slot%s "
-	    "(VMIDs), %u SDMA queue%s",
-	    gpu->name, target, gpu->queue_slots, print_s(gpu->queue_slots), gpu->process_slots,
-	    print_s(gpu->process_slots), gpu->sdma_queues, print_s(gpu->sdma_queues));
+	report(doctor, few ? MARK_NOTE : MARK_OK,
+	       "%s (%s): %u queue slot%s, %u process slot%s "
+	       "(VMIDs), %u SDMA queue%s",
+	       gpu->name, target, gpu->queue_slots, print_s(gpu->queue_slots), gpu->process_slots,
+	       print_s(gpu->process_slots), gpu->sdma_queues, print_s(gpu->sdma_queues));
 	if (!few) {
-		means(doctor, "As many queues, and processes, compute at a time; those beyond take "
-			      "turns.");
+		means(doctor, "So many queues and processes run at a time; more take turns.");
 		return;
 	}
 	means(doctor,
-	      "Few: a HIP process takes 5 queues if it is let, and 2 at least, so %u of "
-	      "them fit, and what comes without a lease makes all take turns.",
+	      "These are few. A HIP process creates 5 queues, or 2 at the least, so %u of them "
+	      "fit. Each unmanaged process makes all of them take turns.",
 	      min_u(gpu->queue_slots / 2, gpu->process_slots));
-	advise(doctor, "Name --queues and --processes when asking, and let all programs on this "
-		       "GPU have leases.");
+	advise(doctor, "Request --queues and --processes explicitly, and run all programs on this "
+		       "GPU in leases.");
 }
 
 void check_slots(struct doctor *doctor)
@@ -268,12 +272,12 @@ void check_slots(struct doctor *doctor)
 	if (doctor->n_gpus > 0)
 		return;
 
-	say(doctor, MARK_NOTE, "there is no GPU whose slots could be counted");
+	report(doctor, MARK_NOTE, "there is no GPU with slots");
 	means(doctor, "Nothing can be leased.");
 	advise(doctor, "See kernel.");
 }
 
-/* Partitions of a card share the file: a value for each of them. */
+/* Partitions of a card share the file, which has a value for each. */
 static bool first_of_card(const struct doctor *doctor, size_t i, size_t length)
 {
 	for (size_t k = 0; k < i; k++) {
@@ -289,17 +293,17 @@ static bool first_of_card(const struct doctor *doctor, size_t i, size_t length)
 static void judge_card(struct doctor *doctor, const char *card, const char *path, const char *value)
 {
 	if (value[strspn(value, "0 ")] == '\0') {
-		say(doctor, MARK_OK, "%s: enforce_isolation is off", card);
-		means(doctor, "Processes compute side by side, as leases want it.");
+		report(doctor, MARK_OK, "%s: enforce_isolation is off", card);
+		means(doctor, "Processes run side by side, as leases need it.");
 		return;
 	}
-	say(doctor, MARK_NOTE, "%s: enforce_isolation is %s", card, value);
-	means(doctor, "Where it is not 0, one process is on the GPU at a time: leases on it take "
-		      "turns, whatever CUs they have.");
-	advise(doctor, "Unless that is wanted: echo 0 > %s (a 0 for each partition)", path);
+	report(doctor, MARK_NOTE, "%s: enforce_isolation is %s", card, value);
+	means(doctor, "Where it is not 0, one process at a time uses the GPU: leases take turns, "
+		      "whatever CUs they have.");
+	advise(doctor, "Unless you need it: echo 0 > %s (a 0 for each partition)", path);
 }
 
-/* Older kernels have no such file. */
+/* Older kernels do not have the file. */
 void check_isolation(struct doctor *doctor)
 {
 	size_t before = doctor->n_findings;
@@ -319,6 +323,6 @@ void check_isolation(struct doctor *doctor)
 	if (doctor->n_findings > before)
 		return;
 
-	say(doctor, MARK_OK, "no GPU here has enforce_isolation");
-	means(doctor, "Processes compute side by side, as leases want it.");
+	report(doctor, MARK_OK, "no GPU here has enforce_isolation");
+	means(doctor, "Processes run side by side, as leases need it.");
 }

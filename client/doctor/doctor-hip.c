@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* AMD's runtime, and what it is told by the environment. Libraries are known by the names of
- * their files: to load one would run it. */
+/* Checks of AMD's runtime and of its environment variables. Libraries are identified by the
+ * names of their files, because loading a library runs its code. */
 
 #include <glob.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ static const char *const places[] = {
 	"/opt/rocm*/lib", "/usr/local/lib", "/usr/lib64", "/usr/lib/*-linux-gnu", "/usr/lib",
 };
 
-/* Different files of one library, by their real paths. */
+/* The files of one library, by their real paths. */
 struct libraries {
 	char *paths[16];
 	size_t n;
@@ -55,7 +55,7 @@ static void add_matching(struct libraries *libraries, const char *pattern)
 	globfree(&found);
 }
 
-/* name: "libamdhip64.so". First what the linker would look at first. */
+/* name: "libamdhip64.so". Searches LD_LIBRARY_PATH first, as the loader does. */
 static void find(const struct doctor *doctor, const char *name, struct libraries *libraries)
 {
 	const char *own = getenv("LD_LIBRARY_PATH");
@@ -76,7 +76,7 @@ static const char *version_of(const char *path)
 {
 	const char *suffix = strstr(path, ".so.");
 
-	return suffix ? suffix + 4 : "of an unknown version";
+	return suffix ? suffix + 4 : "of unknown version";
 }
 
 static void describe_hip(struct doctor *doctor, const char *path)
@@ -84,13 +84,14 @@ static void describe_hip(struct doctor *doctor, const char *path)
 	const char *version = version_of(path);
 	int major = atoi(version);
 
-	say(doctor, MARK_OK, "HIP %s (%s)", version, path);
+	report(doctor, MARK_OK, "HIP %s (%s)", version, path);
 	if (major > 0 && major <= 5)
-		means(doctor, "It takes a stream's mask that HSA_CU_MASK narrows for a failure "
-			      "(hipErrorOutOfMemory): programs under `gpuarbctl run` that make "
-			      "streams with masks have to stay within the lease's.");
+		means(doctor,
+		      "This version fails (hipErrorOutOfMemory) if HSA_CU_MASK narrows the mask "
+		      "of a stream: programs under gpuarbctl run that create streams with "
+		      "masks must stay within the mask of the lease.");
 	else
-		means(doctor, "Its programs can run in a lease.");
+		means(doctor, "Programs that use it can run in a lease.");
 }
 
 void check_hip(struct doctor *doctor)
@@ -102,21 +103,21 @@ void check_hip(struct doctor *doctor)
 	for (size_t i = 0; i < hip.n; i++)
 		describe_hip(doctor, hip.paths[i]);
 	for (size_t i = 0; i < rocr.n; i++) {
-		say(doctor, MARK_OK, "ROCr %s (%s)", version_of(rocr.paths[i]), rocr.paths[i]);
-		means(doctor, "It reads HSA_CU_MASK, and gives every queue its mask from the first "
-			      "on.");
+		report(doctor, MARK_OK, "ROCr %s (%s)", version_of(rocr.paths[i]), rocr.paths[i]);
+		means(doctor, "It reads HSA_CU_MASK and applies the mask to each queue from its "
+			      "creation on.");
 	}
 	if (hip.n == 0) {
-		say(doctor, MARK_NOTE, "no HIP (libamdhip64) where libraries usually are");
-		means(doctor, "Programs that bring their own, in a container or a Python package, "
-			      "do without. gpuarbd needs none.");
-		advise(doctor, "If programs here should find one: install it, or set "
-			       "LD_LIBRARY_PATH.");
+		report(doctor, MARK_NOTE, "no HIP (libamdhip64) in the usual directories");
+		means(doctor,
+		      "Programs with a HIP of their own, in a container or a Python package, "
+		      "do not need it, and neither does gpuarbd.");
+		advise(doctor, "If programs need it, install it or set LD_LIBRARY_PATH.");
 	}
 	if (hip.n > 1) {
-		say(doctor, MARK_NOTE, "there are %zu versions of HIP", hip.n);
-		means(doctor, "Which of them a program has is between it and its linker.");
-		advise(doctor, "If it matters: ldd PROGRAM");
+		report(doctor, MARK_NOTE, "%zu versions of HIP are installed", hip.n);
+		means(doctor, "The loader decides which of them a program uses.");
+		advise(doctor, "To find out, run ldd PROGRAM.");
 	}
 }
 
@@ -126,19 +127,19 @@ static const struct variable {
 	const char *means, *advice;
 } variables[] = {
 	{ "HSA_CU_MASK", MARK_PROBLEM,
-	  "A lease's mask would be combined with it: `gpuarbctl run` refuses to start anything.",
+	  "The runtime would combine it with the mask of a lease, so gpuarbctl run fails.",
 	  "unset HSA_CU_MASK" },
 	{ "ROC_GLOBAL_CU_MASK", MARK_PROBLEM,
-	  "A lease's mask would be combined with it: `gpuarbctl run` refuses to start anything.",
+	  "The runtime would combine it with the mask of a lease, so gpuarbctl run fails.",
 	  "unset ROC_GLOBAL_CU_MASK" },
 	{ "HSA_CU_MASK_SKIP_INIT", MARK_NOTE,
-	  "Queues start without the mask of HSA_CU_MASK. `gpuarbctl run` takes it out; a program "
-	  "that sets it has the whole GPU.",
+	  "Queues start without the mask of HSA_CU_MASK. gpuarbctl run removes the variable; a program "
+	  "that sets it uses the whole GPU.",
 	  "unset HSA_CU_MASK_SKIP_INIT" },
 	{ "GPU_MAX_HW_QUEUES", MARK_NOTE,
-	  "HIP makes so many queues for each priority class. `gpuarbctl run` sets it by the lease; "
-	  "programs without a lease, or with one of their own making, use this one.",
-	  "unset GPU_MAX_HW_QUEUES, unless it is wanted" },
+	  "HIP creates up to so many queues for each priority class. gpuarbctl run sets it by the "
+	  "lease; other programs use this value.",
+	  "unset GPU_MAX_HW_QUEUES, unless you need it" },
 };
 
 void check_environment(struct doctor *doctor)
@@ -146,11 +147,11 @@ void check_environment(struct doctor *doctor)
 	const char *lease = getenv("GPUARB_LEASE");
 	size_t before = doctor->n_findings;
 
-	/* What stands there then is the lease's. */
+	/* gpuarbctl run has set the variables. */
 	if (lease) {
-		say(doctor, MARK_OK, "inside lease %s", lease);
-		means(doctor, "What is started from here has that lease's mask and shares its "
-			      "queues.");
+		report(doctor, MARK_OK, "this shell runs in lease %s", lease);
+		means(doctor, "Programs that are started from here have the mask of that lease and "
+			      "share its queues.");
 		return;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(variables); i++) {
@@ -158,13 +159,13 @@ void check_environment(struct doctor *doctor)
 
 		if (!value)
 			continue;
-		say(doctor, variables[i].mark, "%s=%s", variables[i].name, value);
+		report(doctor, variables[i].mark, "%s=%s", variables[i].name, value);
 		means(doctor, "%s", variables[i].means);
 		advise(doctor, "%s", variables[i].advice);
 	}
 	if (doctor->n_findings > before)
 		return;
 
-	say(doctor, MARK_OK, "no variable that would undo a mask");
-	means(doctor, "What `gpuarbctl run` sets stands alone.");
+	report(doctor, MARK_OK, "no environment variable disturbs masks");
+	means(doctor, "The variables that gpuarbctl run sets take effect.");
 }

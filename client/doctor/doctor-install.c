@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Checks of the systemd unit, of which systemd or else its file tells the settings, and of the
+ * files for the bus and for polkit. */
+
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -9,17 +13,15 @@
 #include "client/doctor/doctor.h"
 #include "client/options/number.h"
 
-/* The systemd unit: as the service manager has it where there is one, else as its file. */
-
 #define UNIT "gpuarbd.service"
 #define USER "gpuarb"
 
-/* The daemon's own, and what may be under way to the store, FDS_OF_OUR_OWN and
- * STORE_QUEUE_MAX of its: see gpuarbd(8). tests/lint/check-limits.sh compares. */
+/* Descriptors that gpuarbd needs besides those in the store: its own, and those on the way to the
+ * store. tests/lint/check-limits.sh compares the number with the daemon's. */
 #define FDS_BESIDE_STORE 1280U
 
 struct unit {
-	char load[32], active[32]; /* "": there is no service manager */
+	char load[32], active[32]; /* "": no service manager */
 	char user[64];             /* "": root */
 	uint64_t store, files;     /* UINT64_MAX: no limit */
 	bool has_store, has_files, has_user;
@@ -41,7 +43,7 @@ static bool take_limit(const char *value, uint64_t *ret)
 	return strcmp(value, "infinity") == 0 || number_parse(value, 0, UINT64_MAX, ret) == 0;
 }
 
-/* Lines KEY=VALUE, of the file and of systemctl alike. */
+/* Reads lines KEY=VALUE of the unit file or of systemctl show. */
 static void read_unit(FILE *file, struct unit *unit)
 {
 	char line[512];
@@ -63,7 +65,7 @@ static void read_unit(FILE *file, struct unit *unit)
 	}
 }
 
-/* 0, or -ENODATA where systemctl cannot say. */
+/* -ENODATA: systemctl does not know the unit or cannot reach systemd. */
 static int ask_systemd(struct unit *unit)
 {
 	FILE *file = popen("LC_ALL=C systemctl show --no-pager --property=LoadState,ActiveState,"
@@ -76,7 +78,7 @@ static int ask_systemd(struct unit *unit)
 	return pclose(file) == 0 && unit->load[0] ? 0 : -ENODATA;
 }
 
-/* The first that is there is the one that counts. */
+/* Reads the first file that exists, as systemd does. */
 static int read_file(const struct doctor *doctor, char ret[static DOCTOR_PATH], struct unit *unit)
 {
 	static const char *const places[] = {
@@ -98,53 +100,54 @@ static int read_file(const struct doctor *doctor, char ret[static DOCTOR_PATH], 
 
 static void not_installed(struct doctor *doctor)
 {
-	say(doctor, MARK_NOTE, "no unit " UNIT);
-	means(doctor, "No service manager starts gpuarbd, feeds it back what leases live by, or "
-		      "starts it again: leases end with the daemon.");
-	advise(doctor, "Install gpuarb as a package, or by meson install.");
+	report(doctor, MARK_NOTE, "the unit " UNIT " is not installed");
+	means(doctor,
+	      "No service manager starts gpuarbd or keeps the descriptors of leases across a "
+	      "restart: leases end with gpuarbd.");
+	advise(doctor, "Install gpuarb as a package or with meson install.");
 }
 
 static void judge_state(struct doctor *doctor, const struct unit *unit)
 {
 	if (strcmp(unit->active, "active") == 0 || strcmp(unit->active, "reloading") == 0) {
-		say(doctor, MARK_OK, UNIT " is %s", unit->active);
-		means(doctor, "Leases outlive a restart of gpuarbd.");
+		report(doctor, MARK_OK, UNIT " is %s", unit->active);
+		means(doctor, "Leases survive a restart of gpuarbd.");
 	} else if (strcmp(unit->active, "failed") == 0) {
-		say(doctor, MARK_PROBLEM, UNIT " has failed");
-		means(doctor, "gpuarbd is not started again by itself.");
-		advise(doctor, "journalctl -u gpuarbd; systemctl restart gpuarbd");
+		report(doctor, MARK_PROBLEM, UNIT " has failed");
+		means(doctor, "systemd does not start gpuarbd again.");
+		advise(doctor, "Read journalctl -u gpuarbd; then run systemctl restart gpuarbd.");
 	} else {
-		say(doctor, MARK_NOTE, UNIT " is %s", unit->active);
-		means(doctor, "It is started when somebody asks it over the bus. A gpuarbd that "
-			      "answers already was not started by systemd.");
-		advise(doctor, "To have it from the start: systemctl enable --now gpuarbd");
+		report(doctor, MARK_NOTE, UNIT " is %s", unit->active);
+		means(doctor,
+		      "The bus starts it with the first request. If a gpuarbd answers already, "
+		      "systemd has not started it.");
+		advise(doctor, "To start it at boot, run systemctl enable --now gpuarbd.");
 	}
 }
 
-/* Of an installation before, or an administrator's. */
+/* A unit of an older version, or of an administrator, can have another user. */
 static void judge_user(struct doctor *doctor, const struct unit *unit)
 {
 	if (!unit->has_user || strcmp(unit->user, USER) == 0)
 		return;
-	say(doctor, MARK_PROBLEM, UNIT " runs as %s, not as " USER,
-	    unit->user[0] ? unit->user : "root");
-	means(doctor,
-	      "The bus gives the arbiter's name to " USER " alone: as somebody else it cannot "
-	      "be started.");
+	report(doctor, MARK_PROBLEM, UNIT " runs as %s, not as " USER,
+	       unit->user[0] ? unit->user : "root");
+	means(doctor, "The bus allows only user " USER " to own the name of gpuarbd, so it cannot "
+		      "start.");
 	advise(doctor,
-	       "systemctl cat gpuarbd shows which file says so, or does not; systemctl edit "
-	       "gpuarbd: User=" USER "; then systemctl restart gpuarbd.");
+	       "systemctl cat gpuarbd shows the file with the user. Run systemctl edit gpuarbd "
+	       "and set User=" USER "; then run systemctl restart gpuarbd.");
 }
 
-static void too_small(struct doctor *doctor, const char *limit, uint64_t is, uint64_t least,
-		      const char *what)
+static void too_small(struct doctor *doctor, const char *limit, uint64_t value, uint64_t least,
+		      const char *meaning)
 {
-	say(doctor, MARK_PROBLEM, "%s=%" PRIu64 " of " UNIT " is less than %" PRIu64, limit, is,
-	    least);
-	means(doctor, "%s", what);
+	report(doctor, MARK_PROBLEM, "%s=%" PRIu64 " of " UNIT " is less than %" PRIu64, limit,
+	       value, least);
+	means(doctor, "%s", meaning);
 	advise(doctor,
-	       "systemctl edit gpuarbd: %s=%" PRIu64 "; then systemctl daemon-reload, "
-	       "systemctl restart gpuarbd. See RESTART in gpuarbd(8).",
+	       "Run systemctl edit gpuarbd and set %s=%" PRIu64 "; then run systemctl "
+	       "daemon-reload and systemctl restart gpuarbd. See RESTART in gpuarbd(8).",
 	       limit, least);
 }
 
@@ -155,13 +158,12 @@ static void judge_limits(struct doctor *doctor, const struct unit *unit)
 	if (!unit->has_store || unit->store < least)
 		too_small(doctor, "FileDescriptorStoreMax", unit->has_store ? unit->store : 0,
 			  least,
-			  "Holders and processes beyond it are refused, though max-holders of the "
-			  "configuration allows them; with none, leases end with the daemon.");
+			  "gpuarbd refuses holders and bound processes beyond it, although "
+			  "max-holders allows them. Without a store leases end with gpuarbd.");
 	if (unit->has_store && unit->has_files && unit->store < UINT64_MAX - FDS_BESIDE_STORE &&
 	    unit->files < unit->store + FDS_BESIDE_STORE)
 		too_small(doctor, "LimitNOFILE", unit->files, unit->store + FDS_BESIDE_STORE,
-			  "A full store does not fit into the next gpuarbd: it could not be "
-			  "started.");
+			  "With a full store the next gpuarbd exceeds the limit and cannot start.");
 }
 
 void check_unit(struct doctor *doctor)
@@ -176,10 +178,12 @@ void check_unit(struct doctor *doctor)
 			return;
 		}
 		if (strcmp(unit.load, "loaded") != 0) {
-			say(doctor, MARK_PROBLEM, UNIT ": systemd says that it is %s", unit.load);
-			means(doctor, "It cannot be started.");
-			advise(doctor, "systemctl status gpuarbd; where it is masked: systemctl "
-				       "unmask gpuarbd");
+			report(doctor, MARK_PROBLEM, "systemd reports that " UNIT " is %s",
+			       unit.load);
+			means(doctor, "systemd cannot start it.");
+			advise(doctor,
+			       "Run systemctl status gpuarbd; if the unit is masked, run systemctl "
+			       "unmask gpuarbd.");
 			return;
 		}
 		judge_state(doctor, &unit);
@@ -193,39 +197,41 @@ void check_unit(struct doctor *doctor)
 		not_installed(doctor);
 		return;
 	}
-	say(doctor, MARK_NOTE, "%s is there, and systemd does not answer", path);
-	means(doctor, "Whether it runs is not known here; of its limits the file alone is judged.");
-	advise(doctor, "In a container: see outside.");
+	report(doctor, MARK_NOTE, "%s exists, but systemd does not answer", path);
+	means(doctor,
+	      "gpuarbctl cannot tell whether it runs, and checks the limits of the file only.");
+	advise(doctor, "In a container, run gpuarbctl doctor on the host.");
 	judge_user(doctor, &unit);
 	judge_limits(doctor, &unit);
 }
 
-/* Files that others read: the bus, and polkit. */
+/* ---- files for the bus and polkit --------------------------------------------------------- */
 
 static const struct file {
 	const char *name;
-	const char *places[5]; /* where it is looked for, NULL after the last */
-	bool needed;           /* by a daemon on the system bus */
+	const char *places[5]; /* directories, NULL after the last */
+	bool needed;           /* gpuarbd cannot run on the system bus without it */
 	const char *have, *lack;
 } files[] = {
 	{ "org.gpuarb.Arbiter1.conf",
 	  { "/usr/share/dbus-1/system.d", "/etc/dbus-1/system.d" },
 	  true,
-	  "The bus lets gpuarbd have its name, and everybody talk to it.",
-	  "The bus lets nobody have gpuarbd's name, so it cannot run there." },
+	  "The bus allows gpuarbd to own its name, and every user to talk to it.",
+	  "The bus allows no process to own the name of gpuarbd, so it cannot run there." },
 	{ "org.gpuarb.Arbiter1.service",
 	  { "/usr/share/dbus-1/system-services", "/usr/local/share/dbus-1/system-services",
 	    "/etc/dbus-1/system-services", "/lib/dbus-1/system-services" },
 	  false,
-	  "The bus starts gpuarbd when it is asked for.",
-	  "The bus does not start gpuarbd: it has to be enabled." },
+	  "The bus starts gpuarbd with the first request.",
+	  "The bus does not start gpuarbd: systemd must start it at boot." },
 	{ "org.gpuarb.Arbiter1.policy",
 	  { "/usr/share/polkit-1/actions", "/usr/local/share/polkit-1/actions",
 	    "/etc/polkit-1/actions" },
 	  false,
-	  "polkit decides who may administrate; by default, who can authenticate.",
-	  "polkit does not know org.gpuarb.Arbiter1.manage: nobody but root, and the user that "
-	  "gpuarbd runs as, drains, reloads or ends leases of others." },
+	  "polkit decides which users are administrators of gpuarb; by default those who can "
+	  "authenticate as one.",
+	  "polkit does not know the action org.gpuarb.Arbiter1.manage: only root and the user of "
+	  "gpuarbd can drain, reload, or end leases of other users." },
 };
 
 static bool find_file(const struct doctor *doctor, const struct file *file, char *path, size_t size)
@@ -246,15 +252,15 @@ void check_installed(struct doctor *doctor)
 		const struct file *file = &files[i];
 
 		if (find_file(doctor, file, path, sizeof(path))) {
-			say(doctor, MARK_OK, "%s", path);
+			report(doctor, MARK_OK, "%s", path);
 			means(doctor, "%s", file->have);
 			continue;
 		}
-		/* A daemon that answered does without it. */
-		say(doctor, file->needed && !doctor->view ? MARK_PROBLEM : MARK_NOTE,
-		    "no %s in %s or the like", file->name, file->places[0]);
+		/* A daemon that answered does not need the file. */
+		report(doctor, file->needed && !doctor->view ? MARK_PROBLEM : MARK_NOTE,
+		       "%s is not in %s or a similar directory", file->name, file->places[0]);
 		means(doctor, "%s", file->lack);
-		advise(doctor, "Install gpuarb as a package, or by meson install with "
+		advise(doctor, "Install gpuarb as a package or with meson install and "
 			       "--prefix=/usr.");
 	}
 }

@@ -13,7 +13,7 @@
 
 static void no_memory(void)
 {
-	fprintf(stderr, "gpuarbctl doctor: no memory\n");
+	fprintf(stderr, "gpuarbctl doctor: out of memory\n");
 	exit(EXIT_FAILURE);
 }
 
@@ -27,7 +27,7 @@ static char *compose(const char *format, va_list args)
 	return text;
 }
 
-void say(struct doctor *doctor, enum mark mark, const char *format, ...)
+void report(struct doctor *doctor, enum mark mark, const char *format, ...)
 {
 	struct finding *list;
 	va_list args;
@@ -104,8 +104,8 @@ int doctor_read_line(const struct doctor *doctor, const char *path, char *buf, s
 	return r;
 }
 
-/* Twice: how many there are, and which. Between the two one may have gone. */
-void doctor_look_at_gpus(struct doctor *doctor)
+/* Lists twice: first for the number of GPUs, then for their data. A GPU may vanish in between. */
+void doctor_read_gpus(struct doctor *doctor)
 {
 	_cleanup_(diagnostics_done) struct diagnostics counting = { 0 };
 	char sys[DOCTOR_PATH];
@@ -157,9 +157,7 @@ void doctor_done(struct doctor *doctor)
 	*doctor = (struct doctor){ 0 };
 }
 
-/* ---- devices on the PCI bus ------------------------------------------------------------------- */
-
-/* AMD's GPUs as the PCI bus has them, with a driver or without. */
+/* ---- devices on the PCI bus ----------------------------------------------------------------- */
 
 #define PCI_DEVICES "/sys/bus/pci/devices"
 
@@ -169,8 +167,8 @@ static void close_directory(DIR **directory)
 		closedir(*directory);
 }
 
-/* What the driver takes: VGA, other displays, accelerators (drivers/gpu/drm/amd/amdgpu/amdgpu_drv.c,
- * pciidlist). The class is 0xCCSSPP. */
+/* The classes that amdgpu takes: VGA, other displays, accelerators (pciidlist in
+ * drivers/gpu/drm/amd/amdgpu/amdgpu_drv.c). The class is 0xCCSSPP. */
 static bool is_gpu(const struct doctor *doctor, const char *device)
 {
 	char path[DOCTOR_PATH], vendor[16], class[16];

@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * The checks behind `gpuarbctl doctor`. Each looks at one thing and says, once or more, what
- * it found, what that means and what to do. None changes anything; /dev/kfd stays closed, for
- * whoever has it open keeps everybody from changing partition modes.
+ * The checks of `gpuarbctl doctor`. Each looks at one part of the machine and adds findings: what
+ * it found, what that means and what to do. No check changes anything or opens /dev/kfd: an open
+ * /dev/kfd keeps administrators from changing the partition mode of GPUs.
  *
- * A program that runs out of memory here ends with a failure: a problem must not be lost.
+ * Out of memory ends the program with a failure: a problem must not be lost.
  */
 
 #include <stdbool.h>
@@ -26,24 +26,24 @@ enum mark { MARK_OK, MARK_NOTE, MARK_PROBLEM };
 struct finding {
 	const char *check;
 	enum mark mark;
-	char *found, *means, *advice; /* the last is NULL where there is nothing to do */
+	char *found, *means, *advice; /* advice NULL: there is nothing to do */
 };
 
 struct doctor {
-	const char *root;           /* stands before every path: "" */
+	const char *root;           /* prefix of every path; "" except in tests */
 	const char *version;        /* of this program */
 	struct config_files config; /* as for config_load() */
 
-	/* What checks use of one another. */
-	struct gpu_info *gpus; /* as the driver shows them; by doctor_look_at_gpus() */
+	/* What checks learn from earlier checks. */
+	struct gpu_info *gpus; /* from the driver, by doctor_read_gpus() */
 	size_t n_gpus;
-	int listed;                     /* negative: nothing of the topology can be believed */
-	struct diagnostics diagnostics; /* what was said of that */
-	struct gpuarb *gpuarb;          /* by check_bus(); NULL: there is no bus */
-	struct gpuarb_view *view;       /* by check_daemon(); NULL: it did not answer */
+	int listed;                     /* number of GPUs; negative: the topology cannot be read */
+	struct diagnostics diagnostics; /* of reading the topology */
+	struct gpuarb *gpuarb;          /* by check_bus(); NULL: no bus */
+	struct gpuarb_view *view;       /* by check_daemon(); NULL: no answer */
 	struct settings *settings;      /* by check_policy(); NULL: not valid */
 
-	const char *check; /* the one that runs now */
+	const char *check; /* the check that runs */
 	struct finding *findings;
 	size_t n_findings;
 };
@@ -53,49 +53,49 @@ struct check {
 	void (*run)(struct doctor *doctor);
 };
 
-void doctor_look_at_gpus(struct doctor *doctor);
+void doctor_read_gpus(struct doctor *doctor);
 void doctor_run(struct doctor *doctor, const struct check *check);
 bool doctor_has_problems(const struct doctor *doctor);
 void doctor_done(struct doctor *doctor);
 
-/* ---- for the checks: doctor.c ----------------------------------------------------------- */
+/* ---- for the checks --------------------------------------------------------------------- */
 
-/* A finding; what it means, and what to do about it, are said of the last one. */
-void say(struct doctor *doctor, enum mark mark, const char *format, ...) PRINTF_LIKE(3, 4);
+/* report() adds a finding; means() and advise() complete the last one. */
+void report(struct doctor *doctor, enum mark mark, const char *format, ...) PRINTF_LIKE(3, 4);
 void means(struct doctor *doctor, const char *format, ...) PRINTF_LIKE(2, 3);
 void advise(struct doctor *doctor, const char *format, ...) PRINTF_LIKE(2, 3);
 
-/* The path below the root, in buf. */
+/* Writes the path below the root into buf. */
 #define DOCTOR_PATH 512U
 const char *doctor_path(const struct doctor *doctor, char buf[static DOCTOR_PATH],
 			const char *format, ...) PRINTF_LIKE(3, 4);
 
-/* Is it there? 0, or a negative errno. */
+/* 0: the path exists; else a negative errno. */
 int doctor_find(const struct doctor *doctor, const char *path);
 
-/* The first line of a small file, without its end. A negative errno where there is none. */
+/* Reads the first line of a small file, without the newline. Negative errno. */
 int doctor_read_line(const struct doctor *doctor, const char *path, char *buf, size_t size);
 
-/* AMD's GPUs on the PCI bus, whatever drives them: 0 means that there is nothing to find. A negative
- * errno where the bus cannot be seen. doctor-pci.c */
+/* Counts AMD GPUs on the PCI bus, with or without a driver. A negative errno: the bus cannot be
+ * read. */
 int doctor_count_devices(const struct doctor *doctor);
 
 /* ---- the checks ----------------------------------------------------------------------- */
 
-void check_kernel(struct doctor *doctor); /* doctor-kernel.c */
+void check_kernel(struct doctor *doctor); /* doctor-driver.c */
 void check_scheduler(struct doctor *doctor);
 void check_debugfs(struct doctor *doctor);
-void check_slots(struct doctor *doctor); /* doctor-gpu.c */
+void check_slots(struct doctor *doctor);
 void check_isolation(struct doctor *doctor);
 void check_permissions(struct doctor *doctor); /* doctor-access.c */
 void check_hip(struct doctor *doctor);         /* doctor-hip.c */
 void check_environment(struct doctor *doctor);
 void check_bus(struct doctor *doctor); /* doctor-daemon.c */
 void check_daemon(struct doctor *doctor);
-void check_policy(struct doctor *doctor);    /* doctor-policy.c */
-void check_unit(struct doctor *doctor);      /* doctor-unit.c */
-void check_installed(struct doctor *doctor); /* doctor-installed.c */
+void check_policy(struct doctor *doctor);
+void check_unit(struct doctor *doctor); /* doctor-install.c */
+void check_installed(struct doctor *doctor);
 
-/* What an answer of the daemon's says, and what its absence does. */
+/* Findings for an answer of the daemon, and for a failure to get one. */
 void judge_daemon(struct doctor *doctor, const char *version, size_t n_gpus);
 void judge_silence(struct doctor *doctor, int error, const char *sentence);

@@ -14,7 +14,7 @@ struct trust service_trust(void)
 	return (struct trust){ { uid ? uid : geteuid() } };
 }
 
-/* Its groups, or none where it has no name. */
+/* With the groups of the user, or none if the user has no name. */
 static bool become(uid_t uid)
 {
 	const struct passwd *user = getpwuid(uid);
@@ -25,7 +25,7 @@ static bool become(uid_t uid)
 	return seteuid(uid) == 0;
 }
 
-/* What cannot be given back is no longer root's program: better none. */
+/* A program that cannot return to root must not go on. */
 static void return_to_root(const gid_t *groups, int n)
 {
 	if (seteuid(0) < 0 || setegid(getgid()) < 0 || setgroups((size_t)n, groups) < 0)

@@ -3,6 +3,6 @@
 
 #include <stddef.h>
 
-/* Has hiprtc compile the kernel for a target ("gfx906:sramecc+:xnack-"); needs no GPU. -ENOMEM;
- * -EIO with the sentence in buf. *ret_code is to be freed. */
+/* Compiles the kernel with hiprtc for a target ("gfx906:sramecc+:xnack-"), without a GPU. -ENOMEM;
+ * -EIO with a message in buf. The caller frees *ret_code. */
 int kernel_compile(const char *target, char **ret_code, size_t *ret_size, char *buf, size_t size);

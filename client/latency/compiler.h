@@ -2,25 +2,25 @@
 #pragma once
 
 /*
- * hiprtc in a process of its own: it dies of a target that it does not know (ROCm 5.2), and
- * which target it is is known only when HIP runs, after which nobody should fork. So the
- * process is started first and asked later. It ends with its parent.
+ * Runs hiprtc in a process of its own, because hiprtc of ROCm 5.2 crashes on an unknown target. The
+ * target is known only once HIP runs, and a program must not fork after that, so the process is
+ * started first and receives the target later. It ends with its parent.
  */
 
 #include <stddef.h>
 #include <sys/types.h>
 
 struct compiler {
-	pid_t pid; /* 0: none */
+	pid_t pid; /* 0: not running */
 	int fd;
 };
 
-/* Call it before there are threads, and before there is a lease that a copy of its holder
- * would keep. */
+/* Call it before threads start, and before the lease: the process would keep a copy of the
+ * holder. */
 int compiler_start(struct compiler *ret);
 
-/* Once. -EINTR: a signal ended the compiler. -ENOMEM; -EIO; the sentence is in buf. *ret_code
- * is to be freed. */
+/* Works once. -EINTR: a signal ended the compiler; -ENOMEM; -EIO. The message is in buf. The caller
+ * frees *ret_code. */
 int compiler_ask(struct compiler *compiler, const char *target, char **ret_code, size_t *ret_size,
 		 char *buf, size_t size);
 void compiler_done(struct compiler *compiler);

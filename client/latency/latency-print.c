@@ -9,7 +9,7 @@
 #include "client/output/mask-text.h"
 #include "client/output/print.h"
 
-/* ---- text ------------------------------------------------------------------------------------- */
+/* ---- text ----------------------------------------------------------------------------------- */
 
 #define LABEL 16 /* columns of a row's name */
 #define CELL 5
@@ -180,7 +180,7 @@ void print_text(const struct command *command, const struct findings *findings, 
 		print_line(out, "did not meet: %zu pair%s, shown as -", unmet, print_s(unmet));
 }
 
-/* ---- JSON ------------------------------------------------------------------------------------- */
+/* ---- JSON ----------------------------------------------------------------------------------- */
 
 const char *const pair_class_keys[PAIR_CLASSES] = {
 	[PAIR_SAME_UNIT] = "same_unit",
@@ -316,7 +316,7 @@ void print_json(const struct findings *findings, FILE *out)
 	json_print(out, map);
 }
 
-/* ---- SVG -------------------------------------------------------------------------------------- */
+/* ---- SVG ------------------------------------------------------------------------------------ */
 
 #define SQUARE 14U
 #define MARGIN 16U

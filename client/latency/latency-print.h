@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Ways to show what was measured. */
+/* Prints the results as text, JSON or SVG. */
 
 #include <stdio.h>
 
@@ -15,17 +15,17 @@ struct findings {
 	const struct matrix *matrix;
 	const struct summary *summary;
 	bool same_line;
-	/* Which CUs are fused off. Otherwise it is assumed where a bit of a mask leads. */
+	/* It is known which CUs are fused off; else the places of mask bits are assumed. */
 	bool harvest_known;
 };
 
-extern const char *const pair_class_keys[PAIR_CLASSES]; /* of JSON */
+extern const char *const pair_class_keys[PAIR_CLASSES]; /* JSON keys */
 
 /* "SE0:3 and SE2:1", "SE0:3 with itself". */
 #define PAIR_NAME (2 * UNIT_NAME + 16)
 void pair_name(const struct findings *findings, size_t a, size_t b, char buf[static PAIR_NAME]);
 
-/* Where a unit ran, as its name is: "SE0:5", of several XCCs all, "XCC0.SE0:5 …". */
+/* The place where a unit ran: "SE0:5", or on all XCCs "XCC0.SE0:5 …". */
 #define RAN_NAME (CUSET_XCCS * UNIT_NAME)
 void ran_name(const struct findings *findings, size_t i, char buf[static RAN_NAME]);
 

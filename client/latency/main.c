@@ -18,7 +18,7 @@
 #include "client/output/print.h"
 #include "util/base.h"
 
-/* Two streams of ours, and the queue that ROCr keeps for itself. */
+/* Two streams, and the queue that ROCr creates for itself. */
 #define STREAMS 2U
 #define QUEUES (STREAMS + 1U)
 
@@ -87,7 +87,7 @@ static int watch_wait(void *data, int msec)
 	return gpuarb_lease_generation(watch->lease) == watch->generation ? 0 : -ESTALE;
 }
 
-/* All that a measurement needs and leaves to be cleaned up. */
+/* The state of a measurement, freed by bench_done(). */
 struct bench {
 	struct session session;
 	struct gpuarb_lease *lease;
@@ -117,15 +117,15 @@ static void bench_done(struct bench *bench)
 static int failed(const struct command *command, int error, const char *sentence)
 {
 	switch (error) {
-	case -EINTR: return fail(command, EXIT_FAILED, "interrupted before all was measured");
+	case -EINTR:
+		return fail(command, EXIT_FAILED, "interrupted before the end of the measurement");
 	case -ENOENT:
 		return fail(command, EXIT_LOST,
-			    "the lease is lost: it ended before all was "
-			    "measured");
+			    "the lease is lost: it ended before the end of the measurement");
 	case -ESTALE:
 		return fail(command, EXIT_LOST,
-			    "the lease was changed before all was measured: "
-			    "the figures would not belong together");
+			    "the lease changed during the measurement, so its results are not "
+			    "comparable");
 	case -EBUSY:
 	case -EDQUOT: return fail(command, EXIT_REFUSED, "%s", sentence);
 	default: return fail(command, EXIT_FAILED, "%s", *sentence ? sentence : strerror(-error));
@@ -140,7 +140,7 @@ static int reserve(struct command *command, struct bench *bench)
 	want->gpu = command->gpu;
 	want->queues = QUEUES;
 	want->streams = STREAMS;
-	want->shape = "any"; /* a rectangle would leave CUs out */
+	want->shape = "any"; /* a rectangle could leave out CUs */
 	command->options.name = "latency";
 	command->quiet = true;
 
@@ -148,10 +148,10 @@ static int reserve(struct command *command, struct bench *bench)
 	if (r != EXIT_OK)
 		return r;
 
-	/* Until here a signal ends the program, and what was asked with it. */
+	/* Until here a signal ends the program and with it the lease. */
 	r = watch_open(bench->lease, &bench->watch);
 	if (r < 0)
-		return fail(command, EXIT_FAILED, "cannot watch for signals: %s", strerror(-r));
+		return fail(command, EXIT_FAILED, "cannot read signals: %s", strerror(-r));
 	bench->stop = (struct stop){ watch_wait, &bench->watch };
 	return EXIT_OK;
 }
@@ -175,14 +175,14 @@ static int look(const struct command *command, struct bench *bench)
 	mask = gpuarb_lease_cu_mask(bench->lease, 0, &words);
 	r = units_init(&bench->model, mask, words, &bench->units);
 	if (r == -ENOENT)
-		return fail(command, EXIT_FAILED, "%s: what was granted has no CU on every XCC",
+		return fail(command, EXIT_FAILED, "%s: the granted mask leaves an XCC without a CU",
 			    bench->gpu->name);
 	if (r >= 0)
 		r = matrix_init(bench->units.n, &bench->matrix);
-	return r < 0 ? fail(command, EXIT_FAILED, "no memory") : EXIT_OK;
+	return r < 0 ? fail(command, EXIT_FAILED, "out of memory") : EXIT_OK;
 }
 
-/* On a terminal, on a line that what comes next writes over. */
+/* Prints on a line of the terminal that the next output overwrites. */
 static void progress(size_t done, size_t of, void *data)
 {
 	(void)data;
@@ -215,7 +215,7 @@ static int play(const struct command *command, struct bench *bench)
 
 	judge_places(&bench->matrix, &bench->units);
 	r = summary_init(&bench->matrix, &bench->units, &bench->summary);
-	return r < 0 ? fail(command, EXIT_FAILED, "no memory") : EXIT_OK;
+	return r < 0 ? fail(command, EXIT_FAILED, "out of memory") : EXIT_OK;
 }
 
 static int write_svg(const struct command *command, const struct findings *findings)
@@ -226,7 +226,7 @@ static int write_svg(const struct command *command, const struct findings *findi
 		return fail(command, EXIT_FAILED, "%s: %s", command->svg, strerror(errno));
 	print_svg(findings, out);
 	if (out != stdout && (ferror(out) | (fclose(out) != 0)))
-		return fail(command, EXIT_FAILED, "%s: could not be written whole", command->svg);
+		return fail(command, EXIT_FAILED, "%s: cannot write the drawing", command->svg);
 	return EXIT_OK;
 }
 
@@ -271,7 +271,7 @@ static int run(struct command *command)
 	return r == EXIT_OK ? tell(command, &bench) : r;
 }
 
-/* Started by "gpuarbctl latency", which has checked the words. */
+/* gpuarbctl latency starts this program with checked options. */
 int main(int argc, char **argv)
 {
 	struct command command;

@@ -110,8 +110,8 @@ int matrix_take(struct matrix *matrix, const struct units *units, const char *ta
 	return 0;
 }
 
-#define NORMAL 1.4826 /* of a normal distribution: deviation / median distance */
-#define FENCE 5.0     /* thousands of pairs have some beyond 3 by chance */
+#define NORMAL 1.4826 /* deviation / median distance of a normal distribution */
+#define FENCE 5.0     /* among thousands of pairs some exceed 3 by chance */
 #define FINEST 0.01
 
 static int compare(const void *a, const void *b)
@@ -121,7 +121,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The known ones to the front. */
+/* Moves the known values to the front. */
 static size_t drop_unknown(double *values, size_t n)
 {
 	size_t known = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What the games came to: a latency for each pair of units, and where each unit ran. Pure. */
+/* The results: a latency for each pair of units, and the place where each unit ran. Pure. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,12 +9,12 @@
 #include "client/latency/report.h"
 #include "client/latency/unit.h"
 
-/* Where a unit was found. */
+/* The place where a unit ran. */
 struct ran {
 	struct place lane[CUSET_XCCS]; /* by workgroup, in its first game */
 	bool known;
-	bool moved;     /* another game found it elsewhere */
-	bool elsewhere; /* not where its mask says, or moved: judge() */
+	bool moved;     /* it ran elsewhere in another game */
+	bool elsewhere; /* not the place of its mask, or moved: judge_places() */
 };
 
 struct matrix {
@@ -33,20 +33,20 @@ static inline double matrix_get(const struct matrix *matrix, size_t a, size_t b)
 }
 
 /*
- * Takes in a game of units a and b, target being the GPU's ("gfx906"). -ENODATA: nothing was
- * written back; -EAGAIN: the players did not meet; -EPROTO: a player was never seen to end.
- * The pair's figure is then unknown.
+ * Adds a game of units a and b. target: of the GPU, "gfx906". The latency of the pair stays unknown
+ * after -ENODATA: nothing was written back; -EAGAIN: the players did not meet; -EPROTO: a player
+ * did not report its end.
  */
 int matrix_take(struct matrix *matrix, const struct units *units, const char *target, size_t a,
 		size_t b, const struct outcome *outcome);
 
-/* The place on an XCC; NULL for none. Which workgroup gets there is the dispatcher's choice. */
+/* The place on an XCC; NULL: none. The dispatcher chooses the workgroup that runs there. */
 const struct place *ran_on_xcc(const struct ran *ran, unsigned lanes, unsigned xcc);
 
-/* Numbers about numbers. NAN stands for what is not known and is left out. Pure. */
+/* Statistics. NAN is an unknown value and is left out. */
 
 struct spread {
-	size_t n; /* values that are known; without one the others are NAN */
+	size_t n; /* number of known values; 0: the others are NAN */
 	double median;
 	double scale; /* median distance from it, scaled to a normal deviation's size */
 	double least, most;
@@ -56,6 +56,6 @@ struct spread {
 double statistic_median(double *values, size_t n);
 void statistic_spread(double *values, size_t n, struct spread *ret);
 
-/* 5 scaled median distances above the median. A distance below 1 % of the median
- * counts as that much: the clock is no finer. */
+/* 5 scaled median distances above the median. A distance below 1 % of the median counts as 1 %, the
+ * resolution of the clock. */
 double statistic_fence(const struct spread *spread);

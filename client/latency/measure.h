@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Plays all the games, two streams at a time. */
+/* Plays all games, two streams at a time. */
 
 #include "client/latency/device.h"
 #include "client/latency/matrix.h"
@@ -18,8 +18,8 @@ struct measurement {
 };
 
 /*
- * Fills an initialised matrix. Failures are the device's, the stop's, and: -ENODATA (the
- * kernel did not run), -EAGAIN (players did not meet, several times in a row), -EPROTO (one
- * was never seen to end). Leaves no stream behind; the sentence is in buf.
+ * Fills an initialised matrix. Errors are those of the device and of the stop, and -ENODATA: the
+ * kernel did not run; -EAGAIN: players did not meet several times in a row; -EPROTO: a player did
+ * not report its end. The message is in buf. Destroys all its streams.
  */
 int measure(const struct measurement *measurement, struct matrix *matrix, char *buf, size_t size);

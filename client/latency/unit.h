@@ -2,9 +2,8 @@
 #pragma once
 
 /*
- * What is measured against what: one CU each, one WGP where CUs come in pairs, one CU on
- * every XCC where there are several (a mask that leaves an XCC without one never ends).
- * Pure.
+ * The units of a measurement: one CU each, one WGP on GPUs with WGPs, one CU on every XCC on GPUs
+ * with several XCCs (a kernel whose mask leaves an XCC without a CU never ends). Pure.
  */
 
 #include <limits.h>
@@ -16,7 +15,7 @@
 
 #define UNIT_MIXED UINT_MAX /* its CUs are in different shader engines of their XCCs */
 
-/* A CU, or the first of a WGP's two, counted among those that work in its array. */
+/* A CU, or the first CU of a WGP, by its number among the working CUs of its array. */
 struct place {
 	unsigned xcc, engine, array, cu;
 };
@@ -35,14 +34,14 @@ struct units {
 	size_t words;   /* of a mask */
 };
 
-/* Cuts a mask up. CUs are left over where XCCs have different numbers of them. -ENOENT: the
- * mask has not even one unit; -ENOMEM. */
+/* Splits a mask into units. CUs are left over if the XCCs have different numbers of CUs.
+ * -ENOENT: the mask has no unit; -ENOMEM. */
 int units_init(const struct model *model, const uint32_t *mask, size_t words, struct units *ret);
 void units_done(struct units *units);
 
 bool place_equal(const struct place *a, const struct place *b);
 
-/* "SE0:3", "SE1.SH1:4-5"; of several XCCs the first's, which is where it differs if any. */
+/* "SE0:3", "SE1.SH1:4-5"; with several XCCs the place on the first one. */
 #define UNIT_NAME 48U
 void unit_name(const struct model *model, const struct units *units, size_t i,
 	       char buf[static UNIT_NAME]);
@@ -51,22 +50,22 @@ void unit_name(const struct model *model, const struct units *units, size_t i,
 const char *unit_kind(const struct units *units);
 
 /*
- * The order in which pairs of n units are played: each pair once, each unit with itself
- * too. Neighbours in the order share no unit where that can be, so that a clock that drifts
- * or a GPU that grows warm falls on all units alike and makes none an outlier. Pure.
+ * The order of the pairs of n units: each pair once, including each unit with itself. Consecutive
+ * pairs share no unit if possible, so that a drifting clock or a warming GPU affects all units
+ * alike and makes none of them an outlier.
  */
 
 size_t pairs_count(size_t n);
 void pairs_get(size_t n, size_t k, size_t *ret_a, size_t *ret_b); /* k < count, a <= b */
 
 /*
- * Where a wave says that it runs: the registers HW_ID (gfx8, gfx9), HW_ID1 (gfx10 and
- * later) and XCC_ID (gfx94x, 0 elsewhere). Pure. The layout of HW_ID is that of HIP's
- * amd_device_functions.h (CU at 8, engine at 13); that of HW_ID1, and the third bit of the engine
- * on parts with eight, are general knowledge, not verified.
+ * The place of a wave by its registers HW_ID (gfx8, gfx9), HW_ID1 (gfx10 and later) and XCC_ID
+ * (gfx94x; 0 elsewhere). The layout of HW_ID is that of HIP's amd_device_functions.h (CU at bit 8,
+ * engine at bit 13). The layout of HW_ID1, and the third bit of the engine on parts with eight, are
+ * not verified.
  *
- * Engine, array and XCC are numbered as in a mask. CUs are not: a CU that was fused off
- * keeps its number here and has none in a mask.
+ * Engine, array and XCC are numbered as in a mask. CUs are not: a fused-off CU has a number here
+ * and none in a mask.
  */
 
 /* target: "gfx90a". With WGPs the place is that of the WGP's first CU. */

@@ -115,7 +115,8 @@ static int make_socket(uint64_t lease, char name[64])
 
 /* ---- the agent --------------------------------------------------------------------------- */
 
-/* Moves these fds to 3 and on, and closes all others: an inherited pipe would never reach its end. */
+/* Moves these fds to 3 and on, and closes all others: an inherited pipe would never reach its
+ * end. */
 static int keep_fds(const int *fds, int n)
 {
 	int high[3], null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -142,8 +143,8 @@ struct agent {
 	int fds[3]; /* listening, process, ready */
 };
 
-/* A grandchild in a session of its own: the command has no unknown child, and Ctrl-C on the terminal
- * does not end the agent. */
+/* A grandchild in a session of its own: the command has no unknown child, and Ctrl-C on the
+ * terminal does not end the agent. */
 __attribute__((noreturn)) static void become_agent(const struct agent *agent)
 {
 	char lease[24], root[16];

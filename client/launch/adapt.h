@@ -14,8 +14,8 @@ struct adapt {
 	char library[PATH_MAX], program[PATH_MAX];
 };
 
-/* Before the lease is requested: checks the installation, the options and the command. Prints errors
- * and returns the exit code. */
+/* Before the lease is requested: checks the installation, the options and the command. Prints
+ * errors and returns the exit code. */
 int adapt_check(const struct command *command, struct adapt *ret);
 
 /* Starts gpuarb-agent for the lease and sets LD_PRELOAD and GPUARB_AGENT. process: a pidfd of this

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Reserving a lease for run and reserve. The functions print what failed and return the exit code; 0
- * is success. */
+/* Reserving a lease for run and reserve. The functions print what failed and return the exit
+ * code; 0 is success. */
 
 #include <stdio.h>
 

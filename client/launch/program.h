@@ -7,8 +7,9 @@
 #include <stddef.h>
 
 /*
- * Whether the dynamic loader will load LD_PRELOAD into the command, judged by its file or by that of
- * the interpreter in its first line. false: the reason is in why. true also for a file that cannot
- * be found or read: exec will report that. Programs that the command starts are not inspected.
+ * Whether the dynamic loader will load LD_PRELOAD into the command, judged by its file or by that
+ * of the interpreter in its first line. false: the reason is in why. true also for a file that
+ * cannot be found or read: exec will report that. Programs that the command starts are not
+ * inspected.
  */
 bool program_preloads(const char *command, char *why, size_t size);

@@ -90,7 +90,8 @@ static inline bool option_value_optional(const struct option *option)
 	return option->argument && option->argument[0] == '[';
 }
 
-/* The option of these groups with this name: "cus", or "cus=30" up to the equals sign. NULL: none. */
+/* The option of these groups with this name: "cus", or "cus=30" up to the equals sign. NULL:
+ * none. */
 const struct option *option_find(unsigned groups, const char *name);
 
 /* For help: the i-th option of these groups as "--cus=N|N%", and what it does; false past the

@@ -77,7 +77,7 @@ double explain_relative_time(const struct explanation *explanation)
 	return (double)explanation->all_effective / explanation->effective;
 }
 
-/* ---- output ----------------------------------------------------------------------------------- */
+/* ---- output --------------------------------------------------------------------------------- */
 
 static void json_explanation(struct json_object *map, const struct explanation *e)
 {

@@ -17,7 +17,8 @@ struct explanation {
 	unsigned engine[CUSET_ENGINES];           /* CUs of all XCCs */
 	unsigned engines_used;
 
-	/* The most effective CUs of a subset: `each` CUs in every (XCC, engine) pair with as many. */
+	/* The most effective CUs of a subset: `each` CUs in every (XCC, engine) pair with as
+	 * many. */
 	unsigned each, best;
 };
 

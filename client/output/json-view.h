@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Objects of the bus as JSON: keys as on the bus with underscores, null for unknown values. `in` and
- * `key` are as in json.h. */
+/* Objects of the bus as JSON: keys as on the bus with underscores, null for unknown values. `in`
+ * and `key` are as in json.h. */
 
 #include "client/output/json.h"
 #include "libgpuarb/gpuarb.h"

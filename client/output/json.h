@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * JSON output. A value goes into an object under the key, or onto an array if the key is NULL. Out of
- * memory ends the program with a failure: no incomplete object is printed.
+ * JSON output. A value goes into an object under the key, or onto an array if the key is NULL. Out
+ * of memory ends the program with a failure: no incomplete object is printed.
  */
 
 #include <stdbool.h>

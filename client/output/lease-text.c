@@ -10,7 +10,7 @@
 #include "core/policy/class.h"
 #include "util/base.h"
 
-/* ---- state and deadline ----------------------------------------------------------------------- */
+/* ---- state and deadline --------------------------------------------------------------------- */
 
 static uint64_t seconds_until(uint64_t deadline)
 {
@@ -73,7 +73,7 @@ void lease_text_why(const char *state, unsigned position, const char *reason, ui
 		 *when && (*reason || *place) ? "; " : "", when);
 }
 
-/* ---- lent and borrowed CUs -------------------------------------------------------------------- */
+/* ---- lent and borrowed CUs ------------------------------------------------------------------ */
 
 bool lent_by(const struct gpuarb_lease_info *lease)
 {
@@ -140,7 +140,7 @@ void lent_text(const struct lent *all, const struct gpuarb_lease_info *lease, ch
 		snprintf(buf, size, "borrows %u of %u CUs", in, cus);
 }
 
-/* ---- priority --------------------------------------------------------------------------------- */
+/* ---- priority ------------------------------------------------------------------------------- */
 
 const char *priority_name(uint32_t priority, char buf[static PRIORITY_NAME])
 {

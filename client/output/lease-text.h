@@ -9,12 +9,13 @@
 
 #include "libgpuarb/gpuarb.h"
 
-/* The deadline by state: waiting "gives up in 42 s", activating "active in 1 s", granted "must return
- * CUs in 1 s", others "ends in 42 s"; "" without a deadline and for a lease that is ending. */
+/* The deadline by state: waiting "gives up in 42 s", activating "active in 1 s", granted "must
+ * return CUs in 1 s", others "ends in 42 s"; "" without a deadline and for a lease that is
+ * ending. */
 void lease_text_deadline(const char *state, uint64_t deadline, char *buf, size_t size);
 
-/* "waits for cus on 0000:03:00.0, 30 asked; position 2; gives up in 42 s". An empty reason, position
- * 0 and GPUARB_FOREVER are left out. */
+/* "waits for cus on 0000:03:00.0, 30 asked; position 2; gives up in 42 s". An empty reason,
+ * position 0 and GPUARB_FOREVER are left out. */
 void lease_text_why(const char *state, unsigned position, const char *reason, uint64_t deadline,
 		    char *buf, size_t size);
 

@@ -83,7 +83,7 @@ char grid_letter(int cell)
 	return (size_t)cell < sizeof(letters) - 1 ? letters[cell] : '#';
 }
 
-/* ---- text ------------------------------------------------------------------------------------- */
+/* ---- text ----------------------------------------------------------------------------------- */
 
 /* Colours that are legible on light and dark backgrounds. */
 static void put_cell(const struct command *command, int cell)
@@ -143,7 +143,7 @@ void map_draw_text(const struct command *command, const struct grid *grid)
 		print_legend(command, grid);
 }
 
-/* ---- SVG -------------------------------------------------------------------------------------- */
+/* ---- SVG ------------------------------------------------------------------------------------ */
 
 #define CELL 18U /* pixels from CU to CU */
 #define LINE 22U

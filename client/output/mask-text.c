@@ -12,7 +12,7 @@
 #include "client/options/number.h"
 #include "util/base.h"
 
-/* ---- bits ------------------------------------------------------------------------------------- */
+/* ---- bits ----------------------------------------------------------------------------------- */
 
 #define BITS_MAX 65536U /* more than CODEC_BITS: a mask that is too long can be explained */
 
@@ -152,7 +152,7 @@ char *mask_list(const uint32_t *mask, size_t words)
 	return fclose(out) == 0 ? text : NULL;
 }
 
-/* ---- places ----------------------------------------------------------------------------------- */
+/* ---- places --------------------------------------------------------------------------------- */
 
 #define ALL UINT64_MAX /* the part is missing */
 

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * The queues of the processes of a lease, read from KFD without the daemon: KFD shows every user the
- * queues of every process. A process belongs to a lease if it or an ancestor requested the lease and
- * has one lease on that GPU. Processes that were bound later cannot be attributed.
+ * The queues of the processes of a lease, read from KFD without the daemon: KFD shows every user
+ * the queues of every process. A process belongs to a lease if it or an ancestor requested the
+ * lease and has one lease on that GPU. Processes that were bound later cannot be attributed.
  */
 
 #include <stdbool.h>

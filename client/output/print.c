@@ -12,8 +12,9 @@
 #include <unistd.h>
 #include <wchar.h>
 
-/* Length of the printable character at text; 0 for a control character, a byte that is no character in
- * this locale, and a character without width, such as a mark for right-to-left text. */
+/* Length of the printable character at text; 0 for a control character, a byte that is no
+ * character in this locale, and a character without width, such as a mark for right-to-left
+ * text. */
 static size_t printable(const char *text, size_t *ret_columns)
 {
 	mbstate_t state = { 0 };
@@ -141,7 +142,7 @@ bool print_may_colour(FILE *out)
 	return isatty(fileno(out)) && !(no && *no) && term && strcmp(term, "dumb") != 0;
 }
 
-/* ---- the pager -------------------------------------------------------------------------------- */
+/* ---- the pager ------------------------------------------------------------------------------ */
 
 /* cat replaces a pager that cannot be started. */
 static _Noreturn void run_pager(int input)

@@ -47,8 +47,8 @@ bool print_may_colour(FILE *out);
 #define COLOUR_ALARM "\033[1;31m"
 #define COLOUR_NONE "\033[0m"
 
-/* Pipes standard output into $PAGER, or less. Returns the pid of the pager; 0: none was started, and
- * standard output is unchanged. */
+/* Pipes standard output into $PAGER, or less. Returns the pid of the pager; 0: none was started,
+ * and standard output is unchanged. */
 pid_t pager_start(void);
 
 /* Closes standard output and waits for the pager. */

@@ -106,7 +106,7 @@ void table_done(struct table *table)
 	free(table->cells);
 }
 
-/* ---- GPUs ------------------------------------------------------------------------------------- */
+/* ---- GPUs ----------------------------------------------------------------------------------- */
 
 static const char *state_of(const struct gpuarb_gpu *gpu)
 {
@@ -139,7 +139,7 @@ void gpu_table(const struct command *command, const struct gpuarb_gpu *gpus, siz
 	table_print(&table, command, out);
 }
 
-/* ---- leases ----------------------------------------------------------------------------------- */
+/* ---- leases --------------------------------------------------------------------------------- */
 
 /* A waiting lease has no partitions. */
 static void add_partitions(struct table *table, const struct gpuarb_lease_info *lease)

@@ -13,7 +13,7 @@ uint64_t bound_margin(const struct bound *bound, uint64_t work)
 	return divide_up(work * bound->margin_percent, 100);
 }
 
-/* latency is over before the window begins. */
+/* The latency ends before the first change. */
 uint64_t bound_changes(const struct bound *bound, uint64_t response)
 {
 	if (bound->change == 0)
@@ -31,7 +31,7 @@ uint64_t bound_response(const struct bound *bound, uint64_t work)
 	uint64_t still = bound->latency + bound->host + work + bound_margin(bound, work);
 	uint64_t response = still, next;
 
-	/* Changes that last as long as they are apart leave no time to run. */
+	/* Changes that take the whole interval leave no time for jobs. */
 	if (bound->change >= bound->interval)
 		return BOUND_NONE;
 	while (response <= RESPONSE_MAX) {
@@ -43,8 +43,7 @@ uint64_t bound_response(const struct bound *bound, uint64_t work)
 	return BOUND_NONE;
 }
 
-/* What is left of a window of this length when all that is not work is taken off; < 0: less
- * than nothing. */
+/* The time for jobs in a window of this length; may be negative. */
 static int64_t left_of(const struct bound *bound, uint64_t window)
 {
 	return (int64_t)window - (int64_t)bound->latency - (int64_t)bound->host -

@@ -14,7 +14,7 @@ struct fit {
 	const struct rt_set *set;
 	const unsigned *least;
 	struct cuset all;
-	bool modest; /* of its engines a partition asks for what it needs, not for the whole */
+	bool modest; /* partitions request the CUs that they need, not whole shader engines */
 };
 
 static void result_donep(struct result *result)
@@ -22,7 +22,7 @@ static void result_donep(struct result *result)
 	result_done(result);
 }
 
-/* CUs that a mask can reach, as the arbiter counts them. */
+/* The CUs that a mask can reach. */
 static void find_all(const struct gpu_info *info, struct cuset *ret)
 {
 	struct gpu gpu;
@@ -33,7 +33,7 @@ static void find_all(const struct gpu_info *info, struct cuset *ret)
 
 /* ---- an arbiter of an empty GPU ----------------------------------------------------------- */
 
-/* Everybody may ask for realtime, and under the first tenant for its engines alone. */
+/* A policy in which every caller may request realtime, and alone under the first tenant. */
 static int make_settings(struct settings **ret)
 {
 	_cleanup_(settings_freep) struct settings *settings = NULL;
@@ -52,7 +52,7 @@ static int make_settings(struct settings **ret)
 		return -ENOMEM;
 	}
 	settings->n_tenants = 2;
-	tenants[0].users = calloc(1, sizeof(uid_t)); /* root, by whom it is asked */
+	tenants[0].users = calloc(1, sizeof(uid_t)); /* root, the caller of the requests */
 	if (!tenants[0].users)
 		return -ENOMEM;
 	tenants[0].n_users = 1;
@@ -91,7 +91,7 @@ static void make_request(const struct rt_partition *partition, const struct rt_a
 	want->isolation = partition->isolation;
 }
 
-/* 0: it is granted, and *ret has what. */
+/* Requests and commits one partition. 0: granted. */
 static int grant(struct arbiter *arbiter, const struct rt_partition *partition,
 		 const struct rt_ask *ask, struct rt_place *ret, struct result *result)
 {
@@ -106,7 +106,8 @@ static int grant(struct arbiter *arbiter, const struct rt_partition *partition,
 	if (r < 0)
 		return r;
 	part = &lease->partitions[0];
-	if (part->effective < ask->least) { /* the whole of an uneven GPU */
+	if (part->effective <
+	    ask->least) { /* an uneven GPU: all CUs were granted, and E is too small */
 		lease_free(lease);
 		return -ENOSPC;
 	}
@@ -121,7 +122,7 @@ static int grant(struct arbiter *arbiter, const struct rt_partition *partition,
 
 /* ---- one order ---------------------------------------------------------------------------- */
 
-/* Of so many engines; 0: they do not have what it needs. */
+/* The CUs to request of so many shader engines; 0: they have fewer than needed. */
 static unsigned aim(const struct fit *fit, unsigned engines, unsigned least)
 {
 	const struct geometry *geometry = &fit->gpu->geometry;
@@ -133,7 +134,7 @@ static unsigned aim(const struct fit *fit, unsigned engines, unsigned least)
 	return fit->modest ? (least + row - 1) / row * row : whole;
 }
 
-/* The fewest engines; where engines are shared, the fewest CUs. */
+/* Tries the fewest shader engines first; with isolation cu the fewest CUs. */
 static int place_one(const struct fit *fit, struct arbiter *arbiter, size_t i, struct rt_place *ret,
 		     struct result *result)
 {
@@ -143,7 +144,7 @@ static int place_one(const struct fit *fit, struct arbiter *arbiter, size_t i, s
 
 	if (partition->isolation == ISOLATION_CU)
 		return grant(arbiter, partition, &ask, ret, result);
-	/* Of refusals the first is told: that of what would be enough. */
+	/* Keep the first refusal: it is for the smallest sufficient request. */
 	for (ask.engines = 1; ask.engines <= fit->gpu->geometry.engines; ask.engines++) {
 		ask.cus = aim(fit, ask.engines, ask.least);
 		if (ask.cus == 0)
@@ -166,7 +167,7 @@ static void say_why(const struct fit *fit, size_t i, const struct result *result
 	ret->failed = i;
 	ret->lacks = refusal ? refusal->reason : REASON_SHAPE;
 	if (refusal)
-		snprintf(ret->why, sizeof(ret->why), "%s: %s: %llu asked, %llu left%s%s",
+		snprintf(ret->why, sizeof(ret->why), "%s: %s: %llu asked, %llu free%s%s",
 			 fit->set->partitions[i].name, reason_name(refusal->reason),
 			 (unsigned long long)refusal->asked, (unsigned long long)refusal->free,
 			 refusal->hint[0] ? "; " : "", refusal->hint);
@@ -198,7 +199,7 @@ static int try_order(const struct fit *fit, struct rt_layout *ret)
 
 /* ---- orders ------------------------------------------------------------------------------- */
 
-/* What decides between layouts: engines that are closed to others. */
+/* Layouts are compared by the shader engines that they use. */
 static unsigned cost(const struct rt_layout *layout)
 {
 	unsigned engines = 0;
@@ -231,7 +232,7 @@ static bool next_arrangement(size_t *rank, size_t n)
 	return true;
 }
 
-/* Largest first; ranks are alike where it makes no difference which comes first. */
+/* Largest first. Partitions with equal needs get equal ranks. */
 static size_t sort_partitions(const struct fit *fit, size_t *sorted, size_t *rank)
 {
 	const struct rt_partition *all = fit->set->partitions;
@@ -273,7 +274,7 @@ static void arrange(const size_t *sorted, const size_t *rank, struct rt_layout *
 	}
 }
 
-/* Engines that must be closed at the least, were each partition alone. */
+/* A lower bound of the shader engines of all partitions. */
 static unsigned engines_needed(const struct fit *fit)
 {
 	unsigned sum = 0;
@@ -296,7 +297,7 @@ static unsigned engines_needed(const struct fit *fit)
 	return sum + others;
 }
 
-/* Does every order of asking for the same end well? Those of many partitions are not tried. */
+/* Whether the partitions fit in every order. false also if there are too many orders to try. */
 static bool fits_in_any_order(const struct fit *fit, const struct rt_layout *layout)
 {
 	size_t rank[RT_PARTITIONS_MAX];
@@ -334,7 +335,7 @@ static int best_order(const struct fit *fit, unsigned *best, struct rt_layout *r
 	if (layout.n == 0)
 		*best = 0;
 	if (needed > fit->gpu->geometry.engines)
-		orders = 1; /* to be told why */
+		orders = 1; /* one try gives the refusal */
 	while (*best > needed && orders-- > 0) {
 		arrange(sorted, rank, &layout);
 		r = try_order(fit, &layout);
@@ -362,7 +363,8 @@ int rt_fit(const struct gpu_info *gpu, const struct rt_set *set, const unsigned 
 	*ret = (struct rt_layout){ 0 };
 	find_all(gpu, &fit.all);
 	r = best_order(&fit, &best, ret);
-	/* Who asks for whole engines may be given ones that another cannot do without. */
+	/* Second pass: requests for whole shader engines can take engines that another partition
+	 * needs. */
 	fit.modest = true;
 	if (r >= 0)
 		r = best_order(&fit, &best, ret);

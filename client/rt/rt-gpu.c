@@ -21,7 +21,7 @@ static int load_profile(const struct command *command, struct rt_gpu *ret)
 	return EXIT_OK;
 }
 
-/* As it is when nobody uses it. */
+/* The GPU without any lease. */
 static void take_gpu(const struct gpuarb_gpu *gpu, const struct model *model, struct rt_gpu *ret)
 {
 	int scheduler = scheduler_from_name(gpu->scheduler);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The GPU that is planned for. */
+/* The GPU of a plan. */
 
 #include "client/options/options.h"
 #include "core/mask/gpu-info.h"
@@ -12,6 +12,6 @@ struct rt_gpu {
 	bool here;            /* one of this machine */
 };
 
-/* The one that --gpu or --profile names, as model_names_gpu() has checked. Says what is wrong and
+/* Loads the GPU that --gpu or --profile names; call model_names_gpu() first. Prints what failed and
  * returns the exit code. */
 int rt_gpu_load(const struct command *command, struct rt_gpu *ret);

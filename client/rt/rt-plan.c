@@ -36,9 +36,9 @@ uint64_t rt_plan_allowed(const struct rt_set *set, size_t partition)
 	return allowed;
 }
 
-/* ---- what disturbs ------------------------------------------------------------------------ */
+/* ---- disturbances ------------------------------------------------------------------------- */
 
-/* Queues that are not this set's. */
+/* Queues that do not belong to this set. */
 static uint64_t queues_of_others(const struct rt_set *set, const struct gpu_info *gpu)
 {
 	uint64_t own = 0;
@@ -48,7 +48,7 @@ static uint64_t queues_of_others(const struct rt_set *set, const struct gpu_info
 	return gpu->queue_slots > own ? gpu->queue_slots - own : 0;
 }
 
-/* Of other partitions of the set, each of which may be activated once. */
+/* Other partitions of the set, each of which may be activated once. */
 static uint64_t activations_of_others(const struct rt_set *set, size_t partition)
 {
 	uint64_t n = 0;
@@ -58,10 +58,11 @@ static uint64_t activations_of_others(const struct rt_set *set, size_t partition
 	return n;
 }
 
-/* As long as a borrower may take that never answers: what gpuarbd does about it is in core/change/lend.c
- * (set_deadline()) and core/change/enforcement.c (next_due()). When the grace is over it is reported and
- * frozen, at once, and one delay later killed. The kernel then takes its queues off, or resets
- * the GPU when its time-out is over; that they are gone is seen by the next look. */
+/* The worst case is a borrower that never acknowledges: see set_deadline() in core/change/lend.c
+ * and next_due() in core/change/enforcement.c. At the end of the grace gpuarbd reports and
+ * freezes the borrower, and one enforce-delay later kills it. The kernel then removes its
+ * queues, or resets the GPU after its preemption time-out. The next scan observes that the
+ * queues are gone. */
 static uint64_t activation(const struct rt_set *set, const struct rt_partition *partition)
 {
 	if (!partition->start_inactive)
@@ -97,7 +98,7 @@ static void make_bound(const struct rt_plan *plan, size_t i, struct rt_partition
 		ret->bound.once += set->queue_changes * set->preemption;
 }
 
-/* On such GPUs the cost of a preemption has to be known where there may be one. */
+/* A plan with preemptions needs their cost. */
 static int check_preemption(const struct rt_plan *plan, char *problem, size_t size)
 {
 	const struct rt_set *set = plan->set;
@@ -105,20 +106,18 @@ static int check_preemption(const struct rt_plan *plan, char *problem, size_t si
 
 	if (!plan->preempts || set->preemption != RT_UNSET || (!set->borrowers && !others))
 		return 0;
-	snprintf(
-		problem, size,
-		"[taskset] has no preemption: on a GPU before gfx11, as this one, a "
-		"change of anybody's mask or queues stops every queue for a time; measure what one "
-		"costs on it (preemption = TIME)%s",
-		others ? ""
-		       : ", or say that no lease borrows "
-			 "(borrowers = no)");
+	snprintf(problem, size,
+		 "[taskset] has no preemption: on this GPU (before gfx11) a change of a mask or of "
+		 "queues stops all queues for a time; measure that time (preemption = TIME)%s",
+		 others ? ""
+			: ", or state that no lease borrows CUs "
+			  "(borrowers = no)");
 	return -EINVAL;
 }
 
 /* ---- one partition ------------------------------------------------------------------------ */
 
-/* The sum of its execution times; RT_UNSET: one of them is unknown. */
+/* The sum of the execution times; RT_UNSET: one of them is unknown. */
 static uint64_t work_of(const struct rt_set *set, size_t partition, unsigned cus)
 {
 	uint64_t work = 0;
@@ -137,7 +136,7 @@ static uint64_t work_of(const struct rt_set *set, size_t partition, unsigned cus
 	return work;
 }
 
-/* The fewest CUs on which it passes; 0: none. Times do not grow with CUs. */
+/* The fewest CUs on which the partition passes; 0: none. Times never grow with CUs. */
 static unsigned find_least(const struct rt_plan *plan, size_t i)
 {
 	int64_t most = bound_work_within(&plan->partitions[i].bound, rt_plan_allowed(plan->set, i));
@@ -187,9 +186,9 @@ static void judge_partition(struct rt_plan *plan, size_t i, unsigned most)
 	ret->passes = ret->response <= rt_plan_allowed(plan->set, i);
 }
 
-/* ---- side by side ------------------------------------------------------------------------- */
+/* ---- reasons of the set ------------------------------------------------------------------- */
 
-/* Would they fit if engines were shared? */
+/* Whether the partitions fit if they share shader engines. */
 static bool fits_sharing_engines(const struct rt_plan *plan, const unsigned *least)
 {
 	struct rt_partition *partitions = calloc(plan->set->n_partitions, sizeof(*partitions));
@@ -212,21 +211,21 @@ static bool fits_sharing_engines(const struct rt_plan *plan, const unsigned *lea
 
 static void reason_fit(struct rt_plan *plan, const unsigned *least)
 {
-	const char *advice = "take a GPU with more shader engines, or fewer partitions";
+	const char *advice = "use a GPU with more shader engines, or fewer partitions";
 
 	if (plan->layout.lacks == REASON_QUEUES || plan->layout.lacks == REASON_PROCESSES)
 		advice =
-			"ask for fewer (queues = N, processes = N), or put tasks of several partitions "
+			"request fewer (queues = N, processes = N), or move tasks of several partitions "
 			"into one";
 	else if (fits_sharing_engines(plan, least))
-		advice = "with isolation = cu in each partition they would, sharing shader engines";
+		advice = "with isolation = cu in each partition they fit, and share shader engines";
 	snprintf(plan->reason, sizeof(plan->reason),
 		 "the partitions do not fit side by side: %s; %s", plan->layout.why, advice);
 }
 
-/* ---- one task ----------------------------------------------------------------------------- */
+/* ---- reasons of a task -------------------------------------------------------------------- */
 
-/* With nobody else in its partition. */
+/* Whether the task passes in a partition of its own. */
 static bool passes_alone(const struct rt_plan *plan, size_t i)
 {
 	const struct rt_task *task = &plan->set->tasks[i];
@@ -248,22 +247,23 @@ static void advise(const struct rt_plan *plan, size_t i, char *buf, size_t size)
 	response = bound_response(&active, partition->work);
 	if (partition->least > 0)
 		snprintf(buf, size,
-			 "it passes on %u CUs or more, which this GPU does not have for "
-			 "one lease",
+			 "it passes on %u CUs or more, and one lease cannot have so many on this "
+			 "GPU",
 			 partition->least);
 	else if (partition->bound.latency > 0 && response != BOUND_NONE &&
 		 response + task->jitter <= task->deadline)
 		snprintf(buf, size,
-			 "but for %llu us of activation it would pass: release the first "
-			 "job when the lease is granted (waits-for-grant = yes)",
+			 "it passes without the %llu us of activation: release the first job "
+			 "when the lease is granted (waits-for-grant = yes)",
 			 (unsigned long long)partition->bound.latency);
 	else if (t->bound <= task->period)
-		snprintf(buf, size, "a deadline of %llu us would do", (unsigned long long)t->bound);
+		snprintf(buf, size, "it passes with a deadline of %llu us",
+			 (unsigned long long)t->bound);
 	else if (plan->set->partitions[task->partition].n_tasks > 1 && passes_alone(plan, i))
-		snprintf(buf, size, "in a partition of its own it would pass on so many");
+		snprintf(buf, size, "it passes in a partition of its own with as many CUs");
 	else
 		snprintf(buf, size,
-			 "no deadline within its period would do: it needs a period of "
+			 "no deadline within its period is long enough: it needs a period of "
 			 "%llu us, or shorter execution times",
 			 (unsigned long long)t->bound);
 }
@@ -277,38 +277,37 @@ static void reason_task(struct rt_plan *plan, size_t i)
 
 	if (ret->wcet == RT_UNSET) {
 		snprintf(ret->reason, sizeof(ret->reason),
-			 "measured from %u CUs on only, and this GPU "
-			 "has %u for one lease: measure it on that many",
+			 "measured on %u CUs or more only, and one lease can have %u on this GPU: "
+			 "measure it on so many",
 			 task->points[0].cus, partition->effective);
 		return;
 	}
 	if (partition->work == RT_UNSET) {
 		snprintf(ret->reason, sizeof(ret->reason),
-			 "not known: another task of its partition "
-			 "was not measured on so few CUs as this GPU has for one lease");
+			 "unknown: another task of its partition was not measured on as few CUs as "
+			 "one lease can have on this GPU");
 		return;
 	}
 	if (ret->bound == BOUND_NONE) {
-		snprintf(ret->reason, sizeof(ret->reason),
-			 "changes of masks stop the GPU for %llu us "
-			 "and may come every %llu us: name fewer changed-queues, or make "
-			 "activate-min-interval longer",
-			 (unsigned long long)partition->bound.change,
-			 (unsigned long long)partition->bound.interval);
+		snprintf(
+			ret->reason, sizeof(ret->reason),
+			"changes of masks stop the GPU for %llu us and can come every %llu us: use "
+			"fewer changed-queues or a longer activate-min-interval",
+			(unsigned long long)partition->bound.change,
+			(unsigned long long)partition->bound.interval);
 		return;
 	}
 	advise(plan, i, advice, sizeof(advice));
 	snprintf(ret->reason, sizeof(ret->reason), "%lld us past its deadline on %u CUs, %s; %s",
 		 (long long)-ret->slack, partition->effective,
-		 partition->placed ? "where its partition is"
-				   : "the most that this GPU has for one "
-				     "lease",
+		 partition->placed ? "the CUs of its partition"
+				   : "the most that one lease can have on this GPU",
 		 advice);
 }
 
-/* What a result rests on. Assumptions were made by who wrote the file, or by the model;
- * conditions are what nobody has stated. */
+/* ---- assumptions and conditions ----------------------------------------------------------- */
 
+/* Assumptions come from the file or the model. Conditions are what the file does not state. */
 struct list {
 	char ***list;
 	size_t *n;
@@ -353,20 +352,20 @@ static void say_times(const struct rt_plan *plan, struct list *list)
 	size_t modelled = count_source(plan, RT_MODELLED), kept = count_source(plan, RT_KEPT);
 
 	say(list,
-	    "Execution times are the longest there are, measured on masks with as many CUs in "
-	    "each shader engine; %u %% are added for neighbours (up to 41 %% were measured) and for "
-	    "the law of masks.",
+	    "Execution times are the longest possible ones, measured with masks that have the same "
+	    "number of CUs in each shader engine. %u %% are added for interference by neighbours (up "
+	    "to 41 %% were measured) and for the law of masks.",
 	    plan->set->margin_percent);
 	if (modelled > 0)
 		say(list,
-		    "Execution times of %zu task%s are modelled: taken from measurements on fewer "
-		    "and on more CUs by the law of masks, which is %s for this GPU.",
+		    "Execution times of %zu task%s are modelled: computed from measurements on "
+		    "fewer and on more CUs by the law of masks, which is %s for this GPU.",
 		    modelled, modelled == 1 ? "" : "s",
 		    plan->gpu->law_measured ? "measured" : "assumed");
 	if (kept > 0)
 		say(list,
-		    "Execution times of %zu task%s are kept from fewer CUs: no measurement is for "
-		    "so many, and more do not make it slower.",
+		    "Execution times of %zu task%s are those on fewer CUs: there is no measurement "
+		    "on so many, and more CUs do not make a task slower.",
 		    kept, kept == 1 ? "" : "s");
 }
 
@@ -375,15 +374,14 @@ static void say_changes(const struct rt_plan *plan, struct list *list)
 	const struct rt_set *set = plan->set;
 
 	if (!plan->preempts) {
-		say(list,
-		    "Changes of other queues' masks do not stop this GPU's other queues (MES).");
+		say(list, "A change of the mask of one queue does not stop other queues (MES).");
 		return;
 	}
 	if (!set->borrowers)
-		say(list, "No lease on the GPU borrows CUs: no mask changes while tasks run.");
+		say(list, "No lease on the GPU borrows CUs, so no mask changes while tasks run.");
 	else
 		say(list,
-		    "Masks of borrowers grow at most once in %llu us; each such change is of up to "
+		    "Masks of borrowers grow at most once in %llu us. Each such change is for up to "
 		    "%llu queues, and each of these stops the GPU for up to %llu us.",
 		    ull(set->daemon.activate_min_interval), ull(plan->changed_queues),
 		    ull(set->preemption));
@@ -393,12 +391,12 @@ static void say_changes(const struct rt_plan *plan, struct list *list)
 		    ull(set->activations), set->activations == 1 ? " is" : "s are");
 	else if (set->borrowers)
 		say(list,
-		    "Within one response time every other lease of this file that starts inactive "
-		    "may be activated once, and nothing else is granted on the GPU.");
+		    "Within one response time each other lease of this file that starts inactive "
+		    "may be activated once, and no other lease is granted on the GPU.");
 	if (set->queue_changes != RT_UNSET)
 		say(list,
-		    "Queues outside of the partition are created, masked or destroyed at most %llu "
-		    "time%s within one response time.",
+		    "Other programs create, mask or destroy queues at most %llu time%s within one "
+		    "response time.",
 		    ull(set->queue_changes), set->queue_changes == 1 ? "" : "s");
 }
 
@@ -413,18 +411,18 @@ static void say_activation(const struct rt_plan *plan, struct list *list)
 			continue;
 		if (p->activation == RT_UNSET)
 			say(list,
-			    "%s is active %llu us after it is activated: activate-grace, "
-			    "enforce-delay and the kernel's preemption time-out; so only if every "
-			    "tenant whose leases borrow has enforce = kill, and "
-			    "gpuarb-enforce.socket is there.",
+			    "%s is active %llu us after its activation (activate-grace, "
+			    "enforce-delay and the preemption time-out of the kernel), provided that "
+			    "every tenant whose leases borrow has enforce = kill, and that "
+			    "gpuarb-enforce.socket is active.",
 			    p->name, ull(plan->partitions[i].activation));
 		else
-			say(list, "%s is active %llu us after it is activated.", p->name,
+			say(list, "%s is active %llu us after its activation.", p->name,
 			    ull(p->activation));
 		if (p->waits_for_grant)
 			say(list,
-			    "%s releases its first job when it is granted, not when it asks to "
-			    "be active.",
+			    "%s releases its first job when the activation has completed, not when it "
+			    "is requested.",
 			    p->name);
 	}
 }
@@ -432,17 +430,17 @@ static void say_activation(const struct rt_plan *plan, struct list *list)
 static void say_gpu(const struct rt_plan *plan, struct list *list)
 {
 	say(list,
-	    "The GPU is planned as if nothing else were granted there; leases of other classes "
-	    "get what is left.");
+	    "The plan uses the GPU as if no other lease were granted on it. Leases of other classes "
+	    "get the CUs that are left.");
 	if (plan->layout.n > 1)
 		say(list, plan->layout.any_order
-				  ? "The partitions fit in whatever order they start."
+				  ? "The partitions fit in any order of their start."
 				  : "The partitions fit if they start in the order below.");
 	if (!plan->gpu->harvest_known)
-		say(list, "Which of the GPU's CUs are fused off is assumed.");
+		say(list, "It is assumed which CUs of the GPU are fused off.");
 	say(list,
-	    "The clock is as it was when times were measured; no reset, no page fault, no want "
-	    "of memory that evicts queues, and no debugger stops the GPU.");
+	    "The GPU clock is the one of the measurements. No reset, no page fault, no lack of memory "
+	    "that evicts queues, and no debugger stops the GPU.");
 }
 
 static void say_conditions(const struct rt_plan *plan, struct list *list)
@@ -451,15 +449,16 @@ static void say_conditions(const struct rt_plan *plan, struct list *list)
 
 	if (!set->capped)
 		say(list,
-		    "Not stated that every client of the GPU is capped: queues of a program "
-		    "without a lease may oversubscribe it (every-client-capped = yes states it).");
+		    "The file does not state that every program on the GPU has a lease: queues of "
+		    "unmanaged processes could oversubscribe it (every-client-capped = yes).");
 	if (!set->no_graphics)
-		say(list, "Not stated that no graphics run on the GPU: they know no CU mask "
-			  "(no-graphics = yes states it).");
+		say(list,
+		    "The file does not state that no graphics run on the GPU: graphics ignore "
+		    "CU masks (no-graphics = yes).");
 	if (plan->preempts && set->queue_changes == RT_UNSET)
 		say(list,
-		    "Not stated how many queues of other programs come or go within one response "
-		    "time, or get a mask: each stops the GPU (queue-changes = N states it).");
+		    "The file does not state how many queues other programs create, destroy or mask "
+		    "within one response time: each such change stops the GPU (queue-changes = N).");
 }
 
 static int plan_assume(struct rt_plan *plan)
@@ -467,8 +466,9 @@ static int plan_assume(struct rt_plan *plan)
 	struct list assumptions = { &plan->assumptions, &plan->n_assumptions, 0 };
 	struct list conditions = { &plan->conditions, &plan->n_conditions, 0 };
 
-	say(&assumptions, "Each partition runs one job at a time, in the order in which they are "
-			  "submitted, and a task asks again only when its last job is done.");
+	say(&assumptions,
+	    "Each partition runs one job at a time, in the order of submission, and a "
+	    "task submits a job only after the end of its previous one.");
 	say_times(plan, &assumptions);
 	say_changes(plan, &assumptions);
 	say_activation(plan, &assumptions);
@@ -482,7 +482,7 @@ static int plan_assume(struct rt_plan *plan)
 static int place_all(struct rt_plan *plan, unsigned most)
 {
 	unsigned least[RT_PARTITIONS_MAX] = { 0 };
-	bool alone = true; /* all pass alone */
+	bool alone = true; /* each partition passes alone */
 	int r;
 
 	for (size_t i = 0; i < plan->set->n_partitions; i++) {

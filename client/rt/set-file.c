@@ -33,17 +33,15 @@ static const char *const section_names[] = {
 
 /* ---- sections ----------------------------------------------------------------------------- */
 
-/* Room for one more row of *rows; NULL after a complaint. */
+/* Makes room for one more row of *rows. NULL after an error. */
 static void *add_row(const struct ini_place *place, void **rows, size_t *n, size_t *room,
 		     size_t size, size_t max, const char *what)
 {
 	void *more;
 
 	if (*n == max) {
-		ini_bad(place,
-			"more than %zu %s: plan them in several files, each for GPUs of its "
-			"own",
-			max, what);
+		ini_bad(place, "more than %zu %s: use several files, each for GPUs of its own", max,
+			what);
 		return NULL;
 	}
 	if (*n == *room) {
@@ -105,8 +103,7 @@ static void bad_section(const struct ini_place *place, const char *section, cons
 			strcmp(nearest, "taskset") == 0 ? "" : " NAME");
 	else
 		ini_bad(place,
-			"unknown section [%s]; there are [taskset], [partition NAME] and "
-			"[task NAME]",
+			"unknown section [%s]: use [taskset], [partition NAME] or [task NAME]",
 			section);
 }
 
@@ -125,7 +122,8 @@ static bool find_section(struct rt_reader *reader, const struct ini_place *place
 		if ((i == RT_SET) == (**ret_name == '\0'))
 			return true;
 		ini_bad(place,
-			i == RT_SET ? "[%s] takes no name: [%s]" : "[%s] needs a name: [%s NAME]",
+			i == RT_SET ? "[%s] takes no name: use [%s]"
+				    : "[%s] needs a name: use [%s NAME]",
 			section, word);
 		return false;
 	}
@@ -147,7 +145,7 @@ static void take_section(const struct ini_place *place, const char *section, voi
 		return;
 	}
 	if (!rt_is_name(name)) {
-		ini_bad(place, "[%s]: a name is up to %u letters, digits and -._@", section,
+		ini_bad(place, "[%s]: invalid name: use up to %u letters, digits and -._@", section,
 			RT_NAME_MAX - 1);
 		return;
 	}
@@ -206,15 +204,13 @@ static void take_time(const struct ini_place *place, const struct key *key, cons
 	uint64_t usec;
 
 	if (read_time(value, &usec) < 0 || usec < key->min || usec > RT_TIME_MAX)
-		ini_bad(place,
-			"%s: '%s' is not a time from %llu us to 1 h, written 250us, 11ms or "
-			"2s",
+		ini_bad(place, "%s: invalid time '%s': use %llu us to 1 h, as 250us, 11ms or 2s",
 			key->name, value, (unsigned long long)key->min);
 	else
 		*(uint64_t *)field(key, target) = usec;
 }
 
-/* What gpuarbd.conf(5) can say, too: whole milliseconds. */
+/* Whole milliseconds, as in gpuarbd.conf(5). */
 static void take_interval(const struct ini_place *place, const struct key *key, const char *value,
 			  void *target)
 {
@@ -222,8 +218,7 @@ static void take_interval(const struct ini_place *place, const struct key *key, 
 
 	if (read_time(value, &usec) < 0 || usec < 1000 || usec > RT_TIME_MAX || usec % 1000 != 0)
 		ini_bad(place,
-			"%s: '%s' is not a time from 1ms to 1h in whole milliseconds, written "
-			"500ms or 2s",
+			"%s: invalid time '%s': use 1ms to 1h in whole milliseconds, as 500ms or 2s",
 			key->name, value);
 	else
 		*(uint64_t *)field(key, target) = usec;
@@ -268,8 +263,7 @@ static void take_isolation(const struct ini_place *place, const struct key *key,
 		*(enum isolation *)field(key, target) = (enum isolation)isolation;
 	else
 		ini_bad(place,
-			"%s: '%s' is neither shader-engine nor cu, which realtime leases can "
-			"have",
+			"%s: invalid isolation '%s' of a realtime lease: use shader-engine or cu",
 			key->name, value);
 }
 
@@ -281,7 +275,8 @@ static void take_priority(const struct ini_place *place, const struct key *key, 
 	if (priority >= 0)
 		*(unsigned *)field(key, target) = (unsigned)priority;
 	else
-		ini_bad(place, "%s: '%s' is not low, normal, high or a number from 0 to 15",
+		ini_bad(place,
+			"%s: invalid priority '%s': use low, normal, high or a number from 0 to 15",
 			key->name, value);
 }
 
@@ -291,7 +286,7 @@ static void take_text(const struct ini_place *place, const struct key *key, cons
 	char **text = field(key, target), *copy = strdup(value);
 
 	if (!*value)
-		ini_bad(place, "%s: may not be empty", key->name);
+		ini_bad(place, "%s: the value must not be empty", key->name);
 	else if (!copy)
 		ini_bad(place, "out of memory");
 	if (!*value || !copy) {
@@ -302,14 +297,14 @@ static void take_text(const struct ini_place *place, const struct key *key, cons
 	*text = copy;
 }
 
-/* A user's name becomes a line of a tenant's: no list, no blanks. */
+/* The name becomes the value of match-user: no list, no blanks. */
 static void take_user(const struct ini_place *place, const struct key *key, const char *value,
 		      void *target)
 {
 	if (rt_is_name(value))
 		take_text(place, key, value, target);
 	else
-		ini_bad(place, "%s: '%s' is not one user's name or number", key->name, value);
+		ini_bad(place, "%s: invalid user '%s': use one name or number", key->name, value);
 }
 
 static void take_partition(const struct ini_place *place, const struct key *key, const char *value,
@@ -319,10 +314,10 @@ static void take_partition(const struct ini_place *place, const struct key *key,
 		strcpy(field(key, target), value);
 	else if (strpbrk(value, ", \t"))
 		ini_bad(place,
-			"%s: '%s': a task is in one partition; what runs in two is two tasks",
+			"%s: '%s' is more than one partition: use one task for each partition",
 			key->name, value);
 	else
-		ini_bad(place, "%s: '%s' is no name of a [partition NAME]", key->name, value);
+		ini_bad(place, "%s: invalid name '%s' of a [partition NAME]", key->name, value);
 }
 
 static void take_deadline(const struct ini_place *place, const struct key *key, const char *value,
@@ -345,7 +340,7 @@ static int read_point(char *text, struct rt_point *ret)
 	if (!colon)
 		return -EINVAL;
 	*colon++ = '\0';
-	/* CUs are a plain number, which a time without its unit is. */
+	/* read_time() reads a plain number, too. */
 	if (text[strspn(text, "0123456789")] || read_time(text, &cus) < 0 ||
 	    read_time(colon, &usec) < 0)
 		return -EINVAL;
@@ -366,8 +361,8 @@ static int take_point(const struct ini_place *place, const struct key *key, char
 	r = read_point(word, &point);
 	if (r < 0) {
 		ini_bad(place,
-			"%s: '%s' is not CUS:TIME, 15:2100 or 15:2100us, with 1 to 1024 CUs "
-			"and 1 us to 1 h",
+			"%s: invalid point '%s': use CUS:TIME, as 15:2100 or 15:2100us, with 1 to "
+			"1024 CUs and 1 us to 1 h",
 			key->name, copy);
 		return r;
 	}
@@ -394,8 +389,8 @@ static void take_wcet(const struct ini_place *place, const struct key *key, cons
 			return;
 	if (copy && task->n_points == 0)
 		ini_bad(place,
-			"%s: the table is empty: write CUS:TIME for each mask that was "
-			"measured, 15:2100 30:1100",
+			"%s: the table is empty: add CUS:TIME for each measured mask, as 15:2100 "
+			"30:1100",
 			key->name);
 }
 
@@ -470,11 +465,11 @@ static void take_key(const struct ini_place *place, const char *section, const c
 
 	(void)section;
 	if (!reader->within) {
-		ini_bad(place, "%s: a key needs a [section] above it", name);
+		ini_bad(place, "%s: the key needs a [section] above it", name);
 		return;
 	}
 	if (!reader->target)
-		return; /* the section was complained of */
+		return; /* the section was not valid */
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
 		if (keys[i].section != reader->section || strcmp(keys[i].name, name) != 0)
 			continue;

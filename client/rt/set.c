@@ -47,7 +47,7 @@ struct rt_set *rt_set_free(struct rt_set *set)
 	return NULL;
 }
 
-/* ---- checks of the whole ------------------------------------------------------------------ */
+/* ---- checks ------------------------------------------------------------------------------- */
 
 static struct ini_place at_line(const struct ini_place *whole, unsigned line)
 {
@@ -84,8 +84,8 @@ static void check_table(const struct ini_place *whole, struct rt_task *task)
 		else if (more->usec > less->usec)
 			ini_bad(&place,
 				"[task %s]: wcet grows with CUs: %llu us on %u, %llu us on %u; "
-				"measure with masks that have as many CUs in each shader engine "
-				"(gpuarbctl mask explain), and take the longest of many runs",
+				"measure with masks that have the same number of CUs in each shader "
+				"engine (gpuarbctl mask explain), and use the longest of many runs",
 				task->name, ull(less->usec), less->cus, ull(more->usec), more->cus);
 	}
 }
@@ -96,13 +96,13 @@ static void check_times(const struct ini_place *whole, struct rt_task *task)
 
 	if (task->period == 0)
 		ini_bad(&place,
-			"[task %s] has no period, the least time between two of its "
+			"[task %s] has no period: period = TIME is the least time between two "
 			"releases",
 			task->name);
 	if (task->wcet_line == 0)
 		ini_bad(&place,
-			"[task %s] has no wcet, the table of its execution times: "
-			"wcet = 15:2100 30:1100 for 2100 us on 15 CUs",
+			"[task %s] has no wcet: wcet = 15:2100 30:1100 is the table of execution "
+			"times, 2100 us on 15 CUs",
 			task->name);
 	if (task->period == 0)
 		return;
@@ -112,8 +112,8 @@ static void check_times(const struct ini_place *whole, struct rt_task *task)
 		return;
 	place.line = task->deadline_line;
 	ini_bad(&place,
-		"[task %s]: deadline %llu us is past the period, %llu us: each job has to be "
-		"done before the next",
+		"[task %s]: deadline %llu us is longer than the period of %llu us: each job must "
+		"end before the next is released",
 		task->name, ull(task->deadline), ull(task->period));
 }
 
@@ -124,7 +124,7 @@ static void find_partition(const struct ini_place *whole, struct rt_set *set, st
 
 	if (!task->partition_name[0]) {
 		ini_bad(&place,
-			"[task %s] has no partition: partition = NAME, of a [partition NAME]",
+			"[task %s] has no partition: set partition = NAME of a [partition NAME]",
 			task->name);
 		return;
 	}
@@ -136,14 +136,14 @@ static void find_partition(const struct ini_place *whole, struct rt_set *set, st
 		return;
 	}
 	nearest = rt_set_nearest_partition(set, task->partition_name);
-	ini_bad(&place, "[task %s]: there is no [partition %s]%s%s%s", task->name,
+	ini_bad(&place, "[task %s]: no section [partition %s]%s%s%s", task->name,
 		task->partition_name, nearest ? "; did you mean " : "", nearest ? nearest : "",
 		nearest ? "?" : "");
 }
 
 /* ---- one partition ------------------------------------------------------------------------ */
 
-/* With the shortest times there are. What is above one can never be served, on any GPU. */
+/* Uses the shortest times. No GPU can serve a utilisation above one. */
 static void check_utilisation(const struct ini_place *whole, const struct rt_set *set)
 {
 	double load[RT_PARTITIONS_MAX] = { 0 };
@@ -157,12 +157,12 @@ static void check_utilisation(const struct ini_place *whole, const struct rt_set
 	for (size_t i = 0; i < set->n_partitions; i++) {
 		struct ini_place place = at_line(whole, set->partitions[i].line);
 
-		/* What rounding hides is refused by the bound, if it matters. */
+		/* A rounding error is no error here: the response time bound rejects such a set. */
 		if (load[i] > 1 + 1e-9)
 			ini_bad(&place,
-				"[partition %s]: utilisation %.2f is above one even with the "
-				"shortest times of each wcet: put tasks into another partition, or "
-				"make periods longer",
+				"[partition %s]: utilisation %.2f is above one even with the shortest "
+				"times of each wcet: move tasks to another partition, or use longer "
+				"periods",
 				set->partitions[i].name, load[i]);
 	}
 }
@@ -175,15 +175,15 @@ static void check_partition(const struct ini_place *whole, const struct rt_parti
 		ini_bad(&place, "[partition %s] has no task", partition->name);
 	if (partition->queues > 0 && partition->queues < 2 * partition->processes)
 		ini_bad(&place,
-			"[partition %s]: queues %u is too few for %u process%s: the least that HIP "
-			"can live with is 2 in each",
+			"[partition %s]: queues = %u is too small for %u process%s: HIP needs at least "
+			"2 per process",
 			partition->name, partition->queues, partition->processes,
 			partition->processes == 1 ? "" : "es");
 	if (!partition->start_inactive &&
 	    (partition->activation != RT_UNSET || partition->waits_for_grant))
 		ini_bad(&place,
-			"[partition %s]: %s is for a lease that starts inactive: "
-			"start-inactive = yes",
+			"[partition %s]: %s needs a lease that starts inactive: set start-inactive = "
+			"yes",
 			partition->name,
 			partition->waits_for_grant ? "waits-for-grant" : "activation-latency");
 }
@@ -193,7 +193,7 @@ void rt_set_check(struct rt_set *set, const struct ini_place *whole)
 	struct ini_place place = at_line(whole, 1);
 
 	if (set->n_tasks == 0)
-		ini_bad(&place, "the set is empty: there is no [task NAME]");
+		ini_bad(&place, "the task set is empty: add a section [task NAME]");
 	for (size_t i = 0; i < set->n_tasks && *whole->errors < ERRORS_MAX; i++) {
 		check_times(whole, &set->tasks[i]);
 		check_table(whole, &set->tasks[i]);

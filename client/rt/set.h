@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A set of realtime tasks as its file says it: `gpuarbctl rt plan`. Times are microseconds. */
+/* A task set, as its file describes it for `gpuarbctl rt plan`. Times are microseconds. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@
 #define RT_TIME_MAX (UINT64_C(3600) * 1000000)
 #define RT_UNSET UINT64_MAX
 
-/* The longest that it takes on so many CUs, by measurement. */
+/* The longest measured execution time on a number of CUs. */
 struct rt_point {
 	unsigned cus;
 	uint64_t usec;
@@ -27,11 +27,11 @@ struct rt_point {
 struct rt_task {
 	char name[RT_NAME_MAX];
 	char partition_name[RT_NAME_MAX];
-	size_t partition; /* index, when the set has been checked */
+	size_t partition; /* index, once the set has been checked */
 	uint64_t period, deadline, jitter;
-	struct rt_point points[RT_POINTS_MAX]; /* more CUs each, when checked */
+	struct rt_point points[RT_POINTS_MAX]; /* sorted by CUs, once the set has been checked */
 	size_t n_points;
-	unsigned line, deadline_line, wcet_line; /* where it says so; 0: it does not */
+	unsigned line, deadline_line, wcet_line; /* of the file; 0: the key is missing */
 };
 
 struct rt_partition {
@@ -39,13 +39,13 @@ struct rt_partition {
 	enum isolation isolation;
 	bool start_inactive;
 	bool waits_for_grant;     /* the first job is released when the lease is granted */
-	uint64_t activation;      /* RT_UNSET: by what the daemon is configured to do */
-	uint64_t host_submission; /* from release to the queue, and from the end to its notice */
-	unsigned queues;          /* 0: two for each process */
+	uint64_t activation;      /* RT_UNSET: computed from the configuration of the daemon */
+	uint64_t host_submission; /* release to queue, and end to notification */
+	unsigned queues;          /* 0: two per process */
 	unsigned processes;
 	unsigned priority;
 	bool alone;
-	char *user;    /* NULL: who asks */
+	char *user;    /* NULL: the user that runs rt plan */
 	char *command; /* NULL: COMMAND */
 	unsigned line;
 	size_t n_tasks;
@@ -59,13 +59,13 @@ struct rt_daemon {
 struct rt_set {
 	unsigned margin_percent;
 	bool capped, no_graphics, borrowers, law;
-	uint64_t preemption;     /* what one preemption of the GPU costs; RT_UNSET */
-	uint64_t queue_changes;  /* by others, within one response time; RT_UNSET */
-	uint64_t activations;    /* of others, within one response time; RT_UNSET */
-	uint64_t changed_queues; /* by one change of masks; RT_UNSET: all that others can have */
+	uint64_t preemption;         /* cost of one preemption of the GPU; RT_UNSET */
+	uint64_t queue_changes;      /* of other programs, within one response time; RT_UNSET */
+	uint64_t activations;        /* of other leases, within one response time; RT_UNSET */
+	uint64_t changed_queues;     /* by one change of masks; RT_UNSET: all queues of others */
 	uint64_t preemption_timeout; /* the kernel's */
-	struct rt_daemon daemon;     /* what gpuarbd has to do for the set to pass */
-	struct rt_daemon in_force;   /* what it does by its configuration */
+	struct rt_daemon daemon;     /* settings of gpuarbd that the plan assumes */
+	struct rt_daemon in_force;   /* settings of its configuration */
 
 	struct rt_partition *partitions;
 	size_t n_partitions;
@@ -81,9 +81,8 @@ bool rt_is_name(const char *name);
 struct ini_place;
 void rt_set_check(struct rt_set *set, const struct ini_place *whole);
 
-/* Reads and checks the file; what it does not say of margin and daemon is by the settings.
- * Everything that is wrong is a note, "FILE:LINE: …". -ENOENT, -EINVAL, -ENOMEM, each with a
- * note; *ret is left alone then. */
+/* Reads and checks the file; the settings are the defaults of margin and of the keys of gpuarbd.
+ * Errors are diagnostics "FILE:LINE: …". -ENOENT, -EINVAL or -ENOMEM, each with a diagnostic. */
 struct settings;
 int rt_set_load(const char *path, const struct settings *settings, struct rt_set **ret,
 		struct diagnostics *diagnostics);
@@ -92,8 +91,8 @@ DEFINE_CLEANUP(struct rt_set *, rt_set_free)
 
 unsigned rt_partition_queues(const struct rt_partition *partition);
 
-/* For tests that compare the keys with the manual: the i-th, NULL past the last. */
+/* The i-th key of the file, for tests that compare with the manual; NULL past the last. */
 const char *rt_set_key(size_t i, const char **ret_section);
 
-/* The word nearest to it of a list of names, for a complaint; NULL. */
+/* The name of a partition that is similar to a misspelt one; NULL. */
 const char *rt_set_nearest_partition(const struct rt_set *set, const char *name);

@@ -12,7 +12,7 @@
 #include "client/output/table.h"
 #include "core/policy/class.h"
 
-/* ---- lines of policy and of a shell ----------------------------------------------------------- */
+/* ---- lines of policy and of a shell --------------------------------------------------------- */
 
 static char *close_text(FILE *out, char **text)
 {
@@ -38,7 +38,7 @@ static void tenant(FILE *out, const struct rt_partition *partition, const struct
 		fprintf(out, "alone = yes\n");
 }
 
-/* Has a lease of it to be activated by what the daemon does to those who do not answer? */
+/* Whether an activation relies on the daemon's enforcement against borrowers. */
 static bool needs_kill(const struct rt_set *set)
 {
 	for (size_t i = 0; i < set->n_partitions; i++)
@@ -96,7 +96,7 @@ char *rt_run_line(const struct rt_plan *plan, const struct rt_gpu *gpu, size_t i
 	return close_text(out, &text);
 }
 
-/* A whole number of the largest unit that gpuarbd.conf(5) knows. */
+/* Writes a whole number with the largest unit. */
 static void interval(FILE *out, const char *key, uint64_t usec)
 {
 	if (usec % 1000000 == 0)
@@ -133,7 +133,7 @@ char *rt_daemon_lines(const struct rt_plan *plan)
 	return close_text(out, &text);
 }
 
-/* ---- text ------------------------------------------------------------------------------------- */
+/* ---- text ----------------------------------------------------------------------------------- */
 
 static void print_head(const struct rt_gpu *gpu, const struct rt_plan *plan)
 {
@@ -152,7 +152,7 @@ static void print_head(const struct rt_gpu *gpu, const struct rt_plan *plan)
 			   tasks == 1 ? " keeps its" : "s keep their", on);
 }
 
-/* Times are microseconds; what has no bound is "none". */
+/* Microseconds; "none" for a time without a bound. */
 static void add_time(struct table *table, uint64_t usec)
 {
 	if (usec == BOUND_NONE)
@@ -263,7 +263,7 @@ static void print_list(const char *head, char *const *list, size_t n)
 		print_line(stdout, "- %s", list[i]);
 }
 
-/* Text of several lines: each is escaped by itself. */
+/* Prints text line by line, because print_line() escapes newlines. */
 static void print_lines(const char *head, char *text)
 {
 	char *line, *rest = text;
@@ -277,7 +277,7 @@ static void print_lines(const char *head, char *text)
 		print_line(stdout, "%s", line);
 }
 
-static void print_way(const struct rt_gpu *gpu, const struct rt_plan *plan)
+static void print_start(const struct rt_gpu *gpu, const struct rt_plan *plan)
 {
 	_cleanup_(freep) char *daemon = rt_daemon_lines(plan), *tenants = rt_tenant_lines(plan);
 
@@ -297,25 +297,26 @@ void rt_show_text(const struct command *command, const struct rt_gpu *gpu,
 {
 	print_head(gpu, plan);
 	if (!command->no_legend)
-		printf("\nTimes are microseconds; what is not placed is judged on the most CUs that one "
-		       "lease can have.\n");
+		printf("\nTimes are microseconds. A partition that is not placed is judged on the most CUs "
+		       "that one lease can have.\n");
 	print_partitions(command, plan);
 	putchar('\n');
 	print_tasks(command, plan);
 	if (command->no_legend)
 		return;
-	print_list("It rests on this:", plan->assumptions, plan->n_assumptions);
+	print_list("Assumptions:", plan->assumptions, plan->n_assumptions);
 	if (plan->result != RT_REJECTED) {
-		print_list("Conditional, because:", plan->conditions, plan->n_conditions);
-		print_way(gpu, plan);
+		print_list("Conditions that the file does not state:", plan->conditions,
+			   plan->n_conditions);
+		print_start(gpu, plan);
 	}
 }
 
-/* ---- JSON ------------------------------------------------------------------------------------- */
+/* ---- JSON ----------------------------------------------------------------------------------- */
 
 static void time_or_null(struct json_object *map, const char *key, uint64_t usec)
 {
-	if (usec == BOUND_NONE) /* RT_UNSET, too */
+	if (usec == BOUND_NONE) /* the value of RT_UNSET, too */
 		json_null(map, key);
 	else
 		json_number(map, key, usec);

@@ -13,7 +13,7 @@ const char *rt_source_name(enum rt_source source)
 	return names[source];
 }
 
-/* What this point says of so many CUs by the law, rounded up. */
+/* The time on so many CUs by the law of masks, rounded up. */
 static uint64_t scaled(const struct rt_point *point, unsigned cus)
 {
 	return (point->usec * point->cus + cus - 1) / cus;
@@ -30,7 +30,7 @@ static uint64_t between(const struct rt_point *less, const struct rt_point *more
 uint64_t rt_wcet(const struct rt_task *task, unsigned cus, bool law, enum rt_source *ret_source)
 {
 	const struct rt_point *points = task->points;
-	size_t n = 0; /* points that have no more CUs */
+	size_t n = 0; /* points with at most so many CUs */
 
 	while (n < task->n_points && points[n].cus <= cus)
 		n++;

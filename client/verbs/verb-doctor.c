@@ -82,7 +82,7 @@ int run_doctor(struct command *command)
 		.config.trust = service_trust(),
 	};
 
-	doctor_look_at_gpus(&doctor);
+	doctor_read_gpus(&doctor);
 	for (size_t i = 0; i < ARRAY_SIZE(checks); i++)
 		doctor_run(&doctor, &checks[i]);
 

@@ -55,7 +55,7 @@ static int act_tell(const struct command *command, struct session *session, uint
 	return EXIT_OK;
 }
 
-/* ---- release ---------------------------------------------------------------------------------- */
+/* ---- release -------------------------------------------------------------------------------- */
 
 int run_release(struct command *command)
 {
@@ -85,7 +85,7 @@ int run_release(struct command *command)
 	return EXIT_OK;
 }
 
-/* ---- revoke ----------------------------------------------------------------------------------- */
+/* ---- revoke --------------------------------------------------------------------------------- */
 
 /* lease NULL: it has ended, because it had no grace or its holder acknowledged. */
 static void print_revoked(const struct command *command, uint64_t id,
@@ -128,7 +128,7 @@ int run_revoke(struct command *command)
 	return r;
 }
 
-/* ---- activate and deactivate ------------------------------------------------------------------ */
+/* ---- activate and deactivate ---------------------------------------------------------------- */
 
 #define UNDECIDED (-1)
 
@@ -253,7 +253,7 @@ int run_deactivate(struct command *command)
 	return act_tell(command, &session, id);
 }
 
-/* ---- resize ----------------------------------------------------------------------------------- */
+/* ---- resize --------------------------------------------------------------------------------- */
 
 static void print_grants(const struct command *command, const struct gpuarb_lease_info *lease)
 {

@@ -12,7 +12,7 @@
 #include "client/output/print.h"
 #include "client/verbs/verb.h"
 
-/* ---- status ----------------------------------------------------------------------------------- */
+/* ---- status --------------------------------------------------------------------------------- */
 
 struct snapshot {
 	const struct gpuarb_gpu *gpus;
@@ -156,7 +156,7 @@ int run_status(struct command *command)
 	return EXIT_OK;
 }
 
-/* ---- gpus ------------------------------------------------------------------------------------- */
+/* ---- gpus ----------------------------------------------------------------------------------- */
 
 static void json_gpus(const struct gpuarb_gpu *gpus, size_t n)
 {
@@ -235,7 +235,7 @@ int run_gpus(struct command *command)
 	return EXIT_OK;
 }
 
-/* ---- list ------------------------------------------------------------------------------------- */
+/* ---- list ----------------------------------------------------------------------------------- */
 
 static void json_leases(const struct gpuarb_lease_info *leases, size_t n)
 {
@@ -265,7 +265,7 @@ int run_list(struct command *command)
 	return EXIT_OK;
 }
 
-/* ---- show ------------------------------------------------------------------------------------- */
+/* ---- show ----------------------------------------------------------------------------------- */
 
 static void print_partition(const struct lent *all, const struct gpuarb_lease_info *lease, size_t i)
 {

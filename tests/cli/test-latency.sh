@@ -185,7 +185,7 @@ says()
 for signal in INT TERM; do
 	blocked
 	kill -s "$signal" "$holder"
-	says 'interrupted before all was measured'
+	says 'interrupted before the end'
 	check "SIG$signal is a failure" test "$ended" = 1
 	no_lease
 done
@@ -198,7 +198,7 @@ check 'a lost lease has its own status' test "$ended" = 8
 blocked
 # When it comes to tell what it got, the lease may be gone.
 "$GPUARBCTL" resize "$id" --cus=20 >/dev/null 2>&1
-says 'the lease was changed'
+says 'the lease changed'
 check 'a changed lease, too' test "$ended" = 8
 no_lease
 rig_stop_daemon

@@ -32,7 +32,7 @@ found()
 # ---- no daemon: the machine is told of all the same ------------------------------------------
 export GPUARB_BUS_ADDRESS="unix:path=$dir/no-bus"
 ends 1 doctor --json
-found kernel ok 'KFD shows 2 GPUs'
+found kernel ok 'KFD has 2 GPUs'
 found permissions ok '/dev/kfd and 2 render nodes'
 found scheduler ok 'sched_policy=0'
 found slots ok "$vii (gfx906): 24 queue slots, 8 process slots"
@@ -60,9 +60,9 @@ check 'the doctor never opened /dev/kfd' \
 	jq -e '.processes == []' /sys/kernel/debug/kfdsim/state
 
 ends 0 doctor
-out_has "ok       kernel: amdgpu of Linux $(uname -r); KFD shows 2 GPUs"
+out_has "ok       kernel: amdgpu of Linux $(uname -r); KFD has 2 GPUs"
 out_has "note     slots: $v620"
-out_has '         do: Name --queues and --processes'
+out_has '         do: Request --queues and --processes'
 out_has ' 0 problems'
 ends 0 doctor --no-legend
 out_has 'ok       kernel: '
@@ -77,7 +77,7 @@ unset HSA_CU_MASK
 GPU_MAX_HW_QUEUES=2 ends 0 doctor --json
 found environment note GPU_MAX_HW_QUEUES=2
 ends 0 run --gpu "$vii" --cus 15 -- "$GPUARBCTL" doctor --json
-found environment ok 'inside lease '
+found environment ok 'in lease '
 
 # ---- the system bus, and a daemon that has fewer GPUs than the machine --------------------------
 address=$GPUARB_BUS_ADDRESS
@@ -89,16 +89,16 @@ rig_stop_daemon
 printf '[daemon]\nbackend = simulated\n' >"$dir/gpuarbd.conf"
 rig_start_daemon --simulate=radeon-vii
 ends 1 doctor --json
-found daemon problem 'gpuarbd has 1 GPU, and KFD shows 2'
+found daemon problem 'gpuarbd has 1 GPU, but KFD has 2'
 rig_stop_daemon
 
 # ---- GPUs are gone ------------------------------------------------------------------------------
 echo "gone:$v620" >/sys/kernel/debug/kfdsim/control
 ends 1 doctor --json
-found kernel ok 'KFD shows 1 GPU'
+found kernel ok 'KFD has 1 GPU'
 echo "gone:$vii" >/sys/kernel/debug/kfdsim/control
 ends 1 doctor --json
 # A problem where the machine behind has one of AMD's on its bus, a note elsewhere.
-json_out 'any(.[]; .check == "kernel" and (.found | test("KFD shows no(ne| GPU)")))'
+json_out 'any(.[]; .check == "kernel" and (.found | test("KFD has no(ne| GPU)")))'
 found slots note 'no GPU'
 rig_done

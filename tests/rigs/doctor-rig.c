@@ -67,7 +67,7 @@ void examine(struct patient *patient, void (*run)(struct doctor *doctor))
 	never_granted.n_gpus = 0;
 	patient->doctor = never_granted;
 
-	doctor_look_at_gpus(&patient->doctor);
+	doctor_read_gpus(&patient->doctor);
 	doctor_run(&patient->doctor, &check);
 
 	/* Whatever is said says what it means, and of what is not as it should be what to do. */

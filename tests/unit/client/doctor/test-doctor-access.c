@@ -56,13 +56,14 @@ TEST(a_device_that_is_missing_is_named)
 	new_machine(&patient);
 	patient_remove(&patient, "dev/dri/renderD129");
 	examine(&patient, check_permissions);
-	finding = only(&patient, MARK_PROBLEM, "there is no /dev/dri/renderD129");
+	finding = only(&patient, MARK_PROBLEM, "/dev/dri/renderD129");
 	CHECK(strstr(finding->means, "that GPU") && advises(finding, "udev"));
 
 	patient_remove(&patient, "dev");
 	examine(&patient, check_permissions);
 	CHECK(patient.doctor.n_findings == 3);
-	CHECK(strstr(finding_of(&patient, MARK_PROBLEM, "there is no /dev/kfd")->means, "any GPU"));
+	CHECK(strstr(finding_of(&patient, MARK_PROBLEM, "/dev/kfd does not exist")->means,
+		     "any GPU"));
 	patient_done(&patient);
 }
 
@@ -73,7 +74,7 @@ TEST(no_device_is_missed_where_there_is_no_gpu)
 	patient_new(&patient);
 	CHECK(fake_sysfs_mkdir(patient.scratch.path, "sys/bus/pci/devices") == 0);
 	examine(&patient, check_permissions);
-	only(&patient, MARK_NOTE, "there is no /dev/kfd, and no GPU for it");
+	only(&patient, MARK_NOTE, "/dev/kfd does not exist");
 	patient_done(&patient);
 }
 
@@ -85,14 +86,14 @@ TEST(a_gpu_without_a_render_node_is_a_problem)
 	CHECK(fake_sysfs_set(patient.sys, FAKE_NODES "/2/properties", "drm_render_minor", "0") ==
 	      0);
 	examine(&patient, check_permissions);
-	only(&patient, MARK_PROBLEM, "node 2 names no render node");
+	only(&patient, MARK_PROBLEM, "node 2 has no render node");
 	CHECK(fake_sysfs_set(patient.sys, FAKE_NODES "/2/properties", "drm_render_minor", NULL) ==
 	      0);
 	examine(&patient, check_permissions);
-	only(&patient, MARK_PROBLEM, "node 2 names no render node");
+	only(&patient, MARK_PROBLEM, "node 2 has no render node");
 	CHECK(fake_sysfs_remove(patient.sys, FAKE_NODES "/2/properties") == 0);
 	examine(&patient, check_permissions);
-	only(&patient, MARK_PROBLEM, "node 2 names no render node");
+	only(&patient, MARK_PROBLEM, "node 2 has no render node");
 	patient_done(&patient);
 }
 
@@ -108,7 +109,7 @@ TEST(a_user_outside_of_the_group_is_told_which_one)
 	set_owner(&patient, "dev/dri/renderD129", 0, 0666);
 	set_owner(&patient, "dev/kfd", 1, 0660);
 	examine_as_nobody(&patient);
-	finding = only(&patient, MARK_PROBLEM, "/dev/kfd: nobody may not read and write it");
+	finding = only(&patient, MARK_PROBLEM, "/dev/kfd: user nobody may not");
 	CHECK(advises(finding, "usermod -a -G daemon nobody"));
 
 	set_owner(&patient, "dev/kfd", 54321, 0660);
@@ -124,7 +125,7 @@ TEST(a_user_outside_of_the_group_is_told_which_one)
 	set_owner(&patient, "dev/kfd", 1, 0666);
 	set_owner(&patient, "dev/dri/renderD128", 1, 0664);
 	examine_as_nobody(&patient);
-	only(&patient, MARK_PROBLEM, "/dev/dri/renderD128: nobody may not");
+	only(&patient, MARK_PROBLEM, "/dev/dri/renderD128: user nobody may not");
 	patient_done(&patient);
 }
 

@@ -81,7 +81,7 @@ TEST(variables_that_undo_masks_are_told)
 
 	patient_new(&patient);
 	examine(&patient, check_environment);
-	only(&patient, MARK_OK, "no variable");
+	only(&patient, MARK_OK, "no environment variable");
 
 	setenv("HSA_CU_MASK", "0:0-3", 1);
 	setenv("ROC_GLOBAL_CU_MASK", "0xf", 1);
@@ -98,7 +98,7 @@ TEST(variables_that_undo_masks_are_told)
 	/* Set by gpuarbctl run. */
 	setenv("GPUARB_LEASE", "12", 1);
 	examine(&patient, check_environment);
-	only(&patient, MARK_OK, "inside lease 12");
+	only(&patient, MARK_OK, "lease 12");
 	patient_done(&patient);
 }
 
@@ -150,8 +150,8 @@ TEST(a_daemon_of_another_version_or_with_fewer_gpus_is_told)
 	examine(&patient, other_version);
 	CHECK(advises(only(&patient, MARK_NOTE, "2.0.0"), "systemctl restart gpuarbd"));
 	examine(&patient, no_version);
-	finding_of(&patient, MARK_NOTE, "gpuarbd of an unknown version");
-	CHECK(advises(finding_of(&patient, MARK_PROBLEM, "gpuarbd has 1 GPU, and KFD shows 2"),
+	finding_of(&patient, MARK_NOTE, "gpuarbd of unknown version");
+	CHECK(advises(finding_of(&patient, MARK_PROBLEM, "gpuarbd has 1 GPU, but KFD has 2"),
 		      "device"));
 	patient_done(&patient);
 }
@@ -204,7 +204,7 @@ TEST(the_tenant_of_this_user_is_found)
 		 geteuid());
 	new_policy(&patient, "[daemon]\n", tenant);
 	examine(&patient, check_policy);
-	only(&patient, MARK_OK, "is tenant research, of class guaranteed");
+	only(&patient, MARK_OK, "is tenant research with class guaranteed");
 	patient_done(&patient);
 
 	snprintf(tenant, sizeof(tenant), "[tenant lab]\nmatch-group = %u\n", getegid());
@@ -216,7 +216,7 @@ TEST(the_tenant_of_this_user_is_found)
 	new_policy(&patient, "[daemon]\n", "[tenant other]\nmatch-user = 4711\n");
 	examine(&patient, check_policy);
 	only(&patient, MARK_OK, "2 tenants; ");
-	only(&patient, MARK_OK, "is tenant *, of class besteffort");
+	only(&patient, MARK_OK, "is tenant * with class besteffort");
 	patient_done(&patient);
 }
 
@@ -290,9 +290,9 @@ TEST(files_of_the_bus_and_polkit_are_looked_for)
 	patient_new(&patient);
 	examine(&patient, check_installed);
 	CHECK(patient.doctor.n_findings == 3);
-	finding_of(&patient, MARK_PROBLEM, "no org.gpuarb.Arbiter1.conf");
-	finding_of(&patient, MARK_NOTE, "no org.gpuarb.Arbiter1.service");
-	finding_of(&patient, MARK_NOTE, "no org.gpuarb.Arbiter1.policy");
+	finding_of(&patient, MARK_PROBLEM, "org.gpuarb.Arbiter1.conf is not in");
+	finding_of(&patient, MARK_NOTE, "org.gpuarb.Arbiter1.service is not in");
+	finding_of(&patient, MARK_NOTE, "org.gpuarb.Arbiter1.policy is not in");
 
 	patient_put(&patient, "etc/dbus-1/system.d/org.gpuarb.Arbiter1.conf", "");
 	patient_put(&patient, "usr/share/dbus-1/system-services/org.gpuarb.Arbiter1.service", "");

@@ -33,12 +33,12 @@ TEST(a_machine_without_the_unit_is_told_so)
 
 	patient_new(&patient);
 	examine(&patient, check_unit);
-	only(&patient, MARK_NOTE, "no unit gpuarbd.service");
+	only(&patient, MARK_NOTE, "gpuarbd.service is not installed");
 	patient_done(&patient);
 
 	new_booted(&patient, "LoadState=not-found\nActiveState=inactive", 0);
 	examine(&patient, check_unit);
-	only(&patient, MARK_NOTE, "no unit gpuarbd.service");
+	only(&patient, MARK_NOTE, "gpuarbd.service is not installed");
 	patient_done(&patient);
 }
 
@@ -50,12 +50,12 @@ TEST(without_systemd_the_unit_is_judged_by_its_file)
 	patient_put(&patient, UNIT_FILE,
 		    "[Service]\nFileDescriptorStoreMax=4352\nLimitNOFILE=16384\n");
 	examine(&patient, check_unit);
-	only(&patient, MARK_NOTE, "/" UNIT_FILE " is there");
+	only(&patient, MARK_NOTE, "/" UNIT_FILE " exists");
 
 	/* The administrator's comes first. */
 	patient_put(&patient, "etc/systemd/system/gpuarbd.service", "[Service]\n");
 	examine(&patient, check_unit);
-	finding_of(&patient, MARK_NOTE, "/etc/systemd/system/gpuarbd.service is there");
+	finding_of(&patient, MARK_NOTE, "/etc/systemd/system/gpuarbd.service exists");
 	finding_of(&patient, MARK_PROBLEM, "FileDescriptorStoreMax=0");
 	patient_done(&patient);
 }
@@ -132,7 +132,7 @@ TEST(a_systemctl_that_fails_leaves_the_file)
 
 	new_booted(&patient, "", 0);
 	examine(&patient, check_unit);
-	only(&patient, MARK_NOTE, "no unit");
+	only(&patient, MARK_NOTE, "not installed");
 	patient_done(&patient);
 }
 

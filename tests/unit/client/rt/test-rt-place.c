@@ -159,8 +159,8 @@ TEST(queue_slots_and_process_slots_count)
 	rt_rig_needs(&rig, 1)->queues = 20;
 	rt_rig_needs(&rig, 1)->queues = 5;
 	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
-	CHECK(plan->result == RT_REJECTED && strstr(plan->reason, "queues: 5 asked, 4 left"));
-	CHECK(strstr(plan->reason, "ask for fewer (queues = N"));
+	CHECK(plan->result == RT_REJECTED && strstr(plan->reason, "queues: 5 asked, 4 free"));
+	CHECK(strstr(plan->reason, "request fewer (queues = N"));
 
 	rt_rig_init(&rig);
 	rt_rig_needs(&rig, 1)->processes = 9;

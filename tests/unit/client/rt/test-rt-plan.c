@@ -189,7 +189,7 @@ static void rejects(const struct rt_rig *rig, const char *words)
 	CHECK(strstr(plan->tasks[0].reason, words));
 }
 
-TEST(a_rejected_task_is_told_what_would_do)
+TEST(the_reason_of_a_rejected_task_says_what_would_help)
 {
 	struct rt_rig rig;
 	struct rt_task *task;
@@ -199,21 +199,21 @@ TEST(a_rejected_task_is_told_what_would_do)
 	task = rt_rig_task(&rig, 1000, 400, 15, 900);
 	task->points[task->n_points++] = (struct rt_point){ 60, 500 };
 	rejects(&rig,
-		"100 us past its deadline on 60 CUs, the most that this GPU has for one lease; "
-		"a deadline of 500 us would do");
+		"100 us past its deadline on 60 CUs, the most that one lease can have on this GPU; "
+		"it passes with a deadline of 500 us");
 	task->points[task->n_points++] = (struct rt_point){ 120, 250 };
 	rejects(&rig, "it passes on 75 CUs or more"); /* 250 x 120 / 400 */
 	task->n_points = 1;
 	task->points[0].cus = 61;
-	rejects(&rig, "measured from 61 CUs on only");
+	rejects(&rig, "measured on 61 CUs or more only");
 
 	rt_rig_init(&rig);
 	rt_rig_partition(&rig, "p");
 	rt_rig_task(&rig, 1000, 800, 15, 500);
 	rt_rig_task(&rig, 2000, 2000, 15, 600);
-	rejects(&rig, "in a partition of its own it would pass");
+	rejects(&rig, "it passes in a partition of its own");
 	rig.tasks[0].jitter = 900;
-	rejects(&rig, "no deadline within its period would do: it needs a period of 2000 us");
+	rejects(&rig, "it needs a period of 2000 us");
 	rig.tasks[0].jitter = 0;
 	rig.tasks[1].points[0].cus = 99;
 	rejects(&rig, "another task of its partition was not measured");

@@ -141,9 +141,9 @@ TEST(everything_can_be_said)
 
 TEST(an_empty_set_is_refused)
 {
-	bad("", 1, "there is no [task NAME]");
-	bad("# nothing\n", 1, "there is no [task NAME]");
-	bad("[taskset]\nmargin = 10%\n", 1, "there is no [task NAME]");
+	bad("", 1, "add a section [task NAME]");
+	bad("# nothing\n", 1, "add a section [task NAME]");
+	bad("[taskset]\nmargin = 10%\n", 1, "add a section [task NAME]");
 }
 
 TEST(what_a_task_lacks_is_named)
@@ -158,9 +158,9 @@ TEST(what_a_task_lacks_is_named)
 TEST(a_deadline_past_the_period_is_refused)
 {
 	bad(HEAD "[task t]\npartition = p\nperiod = 10ms\ndeadline = 10001us\nwcet = 1:1\n", 5,
-	    "deadline 10001 us is past the period, 10000 us");
+	    "deadline 10001 us is longer than the period of 10000 us");
 	bad(HEAD "[task t]\ndeadline = 11ms\npartition = p\nwcet = 1:1\nperiod = 10ms\n", 3,
-	    "past the period");
+	    "longer than the period");
 }
 
 TEST(utilisation_above_one_is_refused)
@@ -191,13 +191,13 @@ TEST(unknown_keys_and_sections_have_the_nearest)
 	    "deadline, jitter, wcet");
 	bad(TASK "[taskste]\n", 6, "did you mean [taskset]?");
 	bad(TASK "[tsk u]\n", 6, "did you mean [task NAME]?");
-	bad(TASK "[gpu x]\nprofile = 1\n", 6, "unknown section [gpu x]; there are [taskset]");
+	bad(TASK "[gpu x]\nprofile = 1\n", 6, "unknown section [gpu x]: use [taskset]");
 	bad(TASK "[taskset x]\n", 6, "takes no name");
 	bad(TASK "[task]\nperiod = 1\n", 6, "[task NAME]");
 	bad("period = 1s\n" TASK, 1, "needs a [section] above it");
 	bad("[partition big]\n[task t]\npartition = bigg\nperiod = 1s\nwcet = 1:1\n"
 	    "[task u]\npartition = big\nperiod = 1s\nwcet = 1:1\n",
-	    2, "there is no [partition bigg]; did you mean big?");
+	    2, "no section [partition bigg]; did you mean big?");
 }
 
 TEST(duplicates_are_refused)
@@ -211,7 +211,7 @@ TEST(duplicates_are_refused)
 TEST(a_task_is_in_one_partition)
 {
 	bad(HEAD "[partition q]\n[task t]\npartition = p, q\nperiod = 1s\nwcet = 1:1\n", 4,
-	    "a task is in one partition");
+	    "use one task for each partition");
 	bad(TASK "partition = p\n", 6, "duplicate key 'partition'");
 }
 
@@ -225,7 +225,7 @@ TEST(numbers_that_are_negative_huge_or_none_are_refused)
 	for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
 		snprintf(text, sizeof(text),
 			 HEAD "[task t]\npartition = p\nperiod = %s\nwcet = 1:1\n", times[i]);
-		bad(text, 4, "is not a time from 1 us to 1 h");
+		bad(text, 4, "use 1 us to 1 h");
 	}
 	static const char *const points[] = { "15",     "15:",    ":5",
 					      "0:5",    "15:0",   "-1:5",
@@ -234,7 +234,7 @@ TEST(numbers_that_are_negative_huge_or_none_are_refused)
 	for (size_t i = 0; i < ARRAY_SIZE(points); i++) {
 		snprintf(text, sizeof(text),
 			 HEAD "[task t]\npartition = p\nperiod = 1s\nwcet = %s\n", points[i]);
-		bad(text, 5, "is not CUS:TIME");
+		bad(text, 5, "use CUS:TIME");
 	}
 	bad("[taskset]\nmargin = -5%\n" TASK, 2, "margin");
 	bad("[taskset]\nmargin = 1001%\n" TASK, 2, "margin");
@@ -247,23 +247,23 @@ TEST(numbers_that_are_negative_huge_or_none_are_refused)
 
 TEST(what_a_partition_cannot_be_is_refused)
 {
-	bad(TASK "[partition q]\nisolation = shared\n", 7, "neither shader-engine nor cu");
+	bad(TASK "[partition q]\nisolation = shared\n", 7, "use shader-engine or cu");
 	bad(TASK "[partition q]\npriority = 16\n", 7, "0 to 15");
-	bad(TASK "[partition q]\nuser = a, b\n", 7, "not one user's name");
-	bad(TASK "[partition q]\ncommand =\n", 7, "may not be empty");
+	bad(TASK "[partition q]\nuser = a, b\n", 7, "use one name");
+	bad(TASK "[partition q]\ncommand =\n", 7, "must not be empty");
 	bad("[partition p]\nqueues = 3\nprocesses = 2\n[task t]\npartition = p\nperiod = 1s\n"
 	    "wcet = 1:1\n",
-	    1, "queues 3 is too few for 2 processes");
+	    1, "queues = 3 is too small for 2 processes");
 	bad("[partition p]\nqueues = 1\n[task t]\npartition = p\nperiod = 1s\nwcet = 1:1\n", 1,
-	    "queues 1 is too few for 1 process:");
+	    "queues = 1 is too small for 1 process:");
 	bad("[partition p]\nactivation-latency = 1s\n[task t]\npartition = p\nperiod = 1s\n"
 	    "wcet = 1:1\n",
-	    1, "activation-latency is for a lease that starts inactive");
+	    1, "activation-latency needs a lease that starts inactive");
 	bad("[partition p]\nwaits-for-grant = yes\n[task t]\npartition = p\nperiod = 1s\n"
 	    "wcet = 1:1\n",
-	    1, "waits-for-grant is for a lease that starts inactive");
-	bad(TASK "[task a b]\n", 6, "a name is up to 32 letters");
-	bad(TASK "[task abcdefghijklmnopqrstuvwxyz0123456]\n", 6, "a name is up to 32 letters");
+	    1, "waits-for-grant needs a lease that starts inactive");
+	bad(TASK "[task a b]\n", 6, "use up to 32 letters");
+	bad(TASK "[task abcdefghijklmnopqrstuvwxyz0123456]\n", 6, "use up to 32 letters");
 }
 
 TEST(everything_that_is_wrong_is_told_at_once)
