@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Leases of an earlier daemon on hardware that is another by now; those that waited; and the
- * processes of all. */
+/* Adoption of saved leases on changed hardware, of waiting leases, and of known processes. */
 
 #include "adopt-rig.h"
 #include "check.h"
 
 /* ---- what cannot be on this hardware ------------------------------------------------------ */
 
-TEST(a_gang_of_which_a_gpu_is_gone_is_ending_and_the_rest_stays_charged)
+TEST(adopted_gang_with_a_missing_gpu_is_ending_and_its_other_gpus_stay_charged)
 {
 	struct pair p = pair_of(2);
 	struct request request = request_for(20);
@@ -29,7 +28,7 @@ TEST(a_gang_of_which_a_gpu_is_gone_is_ending_and_the_rest_stays_charged)
 	pair_done(&p);
 }
 
-TEST(a_lease_of_which_all_is_gone_is_there_to_be_told_of)
+TEST(adopted_lease_whose_gpus_are_all_missing_is_ending)
 {
 	struct pair p = pair_of(1);
 	struct lease *lease = saved(grant(&p.old, ANY, 20)), *again;
@@ -51,7 +50,7 @@ static void set_cus(struct partition *p, unsigned engine, uint32_t word)
 	p->occupied = p->cus;
 }
 
-TEST(what_the_gpu_could_never_have_ends)
+TEST(adopted_partition_that_the_gpu_cannot_have_ends_its_lease)
 {
 	for (unsigned i = 0; i < 6; i++) {
 		struct pair p = pair_of(1);
@@ -80,7 +79,7 @@ TEST(what_the_gpu_could_never_have_ends)
 	}
 }
 
-TEST(half_a_wgp_and_an_xcc_without_a_cu_end)
+TEST(adopted_mask_with_half_a_wgp_or_an_empty_xcc_ends_its_lease)
 {
 	static const struct geometry shapes[] = {
 		{ .xccs = 1, .engines = 4, .arrays = 2, .array_cus = 10, .wgp = true },
@@ -117,7 +116,7 @@ TEST(half_a_wgp_and_an_xcc_without_a_cu_end)
 	}
 }
 
-TEST(what_was_ending_is_ending_still_for_the_reason_that_it_had)
+TEST(adopted_ending_lease_keeps_its_reason)
 {
 	struct pair p = pair_of(1);
 	struct lease *lease = grant(&p.old, ANY, 20);
@@ -144,7 +143,7 @@ static struct lease *waiting(struct pair *p, uid_t uid, const char *gpu)
 	return lease;
 }
 
-TEST(what_waited_waits_in_its_place_and_is_judged_at_once)
+TEST(adopted_waiting_lease_keeps_its_position_and_is_examined_at_once)
 {
 	struct pair p = pair_of(2);
 	struct request request = request_for(60);
@@ -168,7 +167,7 @@ TEST(what_waited_waits_in_its_place_and_is_judged_at_once)
 	pair_done(&p);
 }
 
-TEST(what_waited_for_a_gpu_that_is_gone_ends)
+TEST(adopted_waiting_lease_for_a_missing_gpu_ends)
 {
 	struct pair p = pair_of(2);
 	struct request request = request_for(60);
@@ -188,7 +187,7 @@ TEST(what_waited_for_a_gpu_that_is_gone_ends)
 
 /* ---- processes ------------------------------------------------------------------------------ */
 
-TEST(a_dead_process_is_still_its_leases_after_a_restart)
+TEST(dead_process_keeps_its_lease_after_a_restart)
 {
 	struct gpu_info info = radeon_vii("0000:03:00.0");
 	struct observed row = {
@@ -224,7 +223,7 @@ TEST(a_dead_process_is_still_its_leases_after_a_restart)
 	scene_done(&new);
 }
 
-TEST(processes_are_told_once_each_and_counted_beyond_the_room)
+TEST(processes_are_listed_once_and_counted_beyond_the_array)
 {
 	struct scene s = scene_of(1);
 	struct lease *a = grant(&s, ANY, 10), *b = grant(&s, LAB, 10);
@@ -243,7 +242,7 @@ TEST(processes_are_told_once_each_and_counted_beyond_the_room)
 	scene_done(&s);
 }
 
-TEST(a_process_on_two_gpus_is_one)
+TEST(process_on_two_gpus_is_listed_once)
 {
 	struct scene s = scene_of(2);
 	struct lease *lease = grant(&s, ANY, 10);
@@ -257,7 +256,7 @@ TEST(a_process_on_two_gpus_is_one)
 	scene_done(&s);
 }
 
-TEST(passes_that_were_not_saved_any_more_count)
+TEST(unsaved_passes_are_assumed_after_a_restart)
 {
 	static const unsigned counts[][2] = {
 		{ 0, 3 }, { 4, 7 }, { 7, 7 }, { 15, 15 }, { 16, 16 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Leases of an earlier daemon that contradict each other. */
+/* Adoption of saved leases that contradict each other. */
 
 #include <errno.h>
 
 #include "adopt-rig.h"
 #include "check.h"
 
-TEST(an_id_and_a_token_are_taken_once)
+TEST(second_lease_with_the_same_id_or_token_is_refused)
 {
 	struct pair p = pair_of(1);
 	struct request request = request_for(10);
@@ -38,7 +38,7 @@ static int adopt_twin(struct pair *p, const struct lease *lease)
 	return adopt(p, twin);
 }
 
-TEST(no_cu_is_given_twice)
+TEST(adopted_leases_never_share_a_cu)
 {
 	static const uid_t users[] = { VR, LAB, ANY };
 
@@ -53,7 +53,7 @@ TEST(no_cu_is_given_twice)
 	}
 }
 
-TEST(cus_that_are_still_in_use_are_not_free_for_others)
+TEST(adopted_cus_that_await_acknowledgement_stay_occupied)
 {
 	struct pair p = pair_of(1);
 	struct caller caller = caller_of(ANY);
@@ -69,7 +69,7 @@ TEST(cus_that_are_still_in_use_are_not_free_for_others)
 	pair_done(&p);
 }
 
-TEST(best_effort_that_shares_is_adopted_as_often_as_it_was_granted)
+TEST(shared_best_effort_leases_are_all_adopted)
 {
 	struct pair p = pair_of(1);
 	struct request request = request_for(60);
@@ -82,7 +82,7 @@ TEST(best_effort_that_shares_is_adopted_as_often_as_it_was_granted)
 	pair_done(&p);
 }
 
-TEST(no_shader_engine_is_given_to_two_who_exclude_each_other)
+TEST(adopted_leases_that_exclude_each_other_never_share_an_engine)
 {
 	struct pair p = pair_of(1);
 	struct lease *a = grant(&p.old, VR, 10), *b = saved(a);
@@ -121,7 +121,7 @@ static void cooperates(struct partition *p)
 	p->granted.cooperative = p->charged.cooperative = 1;
 }
 
-TEST(no_budget_is_given_twice)
+TEST(adopted_budgets_never_exceed_the_gpu)
 {
 	static void (*const budgets[])(struct partition *) = {
 		many_sdma_queues, much_vram, cooperates, many_queues, many_processes,
@@ -145,7 +145,7 @@ TEST(no_budget_is_given_twice)
 	}
 }
 
-TEST(best_effort_beyond_the_slots_stays_and_is_told_whatever_policy_says_now)
+TEST(adopted_best_effort_beyond_the_slots_stays_and_marks_the_gpu_oversubscribed)
 {
 	struct pair p = pair_of(1);
 	struct request request = request_for(15);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Random ledgers that a second arbiter takes over: as they were saved, and with anything in
- * them spoilt.
+ * A second arbiter adopts random ledgers: as they were saved, and with random members corrupted.
  *
  *	ADOPT_SEED=N …      the same run again
  */
@@ -88,7 +87,7 @@ static void check_same(const struct arbiter *old, const struct arbiter *new)
 		check_same_gpu(&old->gpus[i], &new->gpus[i]);
 }
 
-TEST(every_ledger_is_the_same_after_a_restart)
+TEST(random_ledger_is_equal_after_a_restart)
 {
 	unsigned seed = seed_of_run(), leases = 0, waiting = 0, ending = 0;
 	char why[256];
@@ -203,7 +202,7 @@ static void spoil(struct play *play, struct lease *lease)
 		lease->n_partitions--;
 }
 
-TEST(whatever_a_file_says_the_promises_hold)
+TEST(invariants_hold_after_adopting_corrupted_leases)
 {
 	unsigned seed = seed_of_run(), count[4] = { 0 };
 	char why[256];

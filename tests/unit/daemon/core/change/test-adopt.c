@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Leases of an earlier daemon: what is taken over, and what contradicts itself. */
+/* Adoption of saved leases: what is taken over, and which leases contradict themselves. */
 
 #include <errno.h>
 
 #include "adopt-rig.h"
 #include "check.h"
 
-TEST(a_lease_is_adopted_as_it_was_and_nobody_is_told)
+TEST(adopted_lease_is_unchanged_and_not_touched)
 {
 	struct pair p = pair_of(1);
 	struct lease *lease = grant(&p.old, VR, 20), *again = saved(lease);
@@ -27,7 +27,7 @@ TEST(a_lease_is_adopted_as_it_was_and_nobody_is_told)
 	pair_done(&p);
 }
 
-TEST(ids_need_not_come_in_order)
+TEST(leases_are_adopted_in_any_order_of_ids)
 {
 	struct pair p = pair_of(1);
 	struct lease *a = grant(&p.old, ANY, 10), *b = grant(&p.old, ANY, 10);
@@ -239,7 +239,7 @@ static void not_charged(struct lease *lease)
 	lease->partitions[0].charged.vram = 0;
 }
 
-TEST(what_contradicts_itself_is_refused)
+TEST(lease_that_contradicts_itself_is_refused)
 {
 	static const struct {
 		void (*spoil)(struct lease *);
@@ -296,7 +296,7 @@ TEST(what_contradicts_itself_is_refused)
 	}
 }
 
-TEST(a_partition_on_a_place_without_a_gpu_is_refused)
+TEST(partition_on_an_absent_gpu_is_refused)
 {
 	struct pair p = pair_of(2);
 	struct lease *lease = saved(grant(&p.old, ANY, 10));
@@ -306,7 +306,7 @@ TEST(a_partition_on_a_place_without_a_gpu_is_refused)
 	pair_done(&p);
 }
 
-TEST(without_memory_the_lease_is_still_the_callers)
+TEST(lease_belongs_to_the_caller_when_memory_is_short)
 {
 	struct pair p = pair_of(1);
 	struct lease *lease = saved(grant(&p.old, ANY, 10));

@@ -2,8 +2,8 @@
 
 /*
  * Random operations on random arbiters, one for every shipped profile and a machine that
- * mixes them; after each one ledger_check() counts everything anew, and what was asked
- * is compared with what was granted.
+ * mixes them; after each one ledger_check() recomputes every sum, and each grant is compared
+ * with its request.
  *
  *	test-arbiter-model           a quarter of a million operations in all
  *	MODEL_OPERATIONS=N …         N for each profile
@@ -123,7 +123,7 @@ static size_t load_all(struct gpu_info *infos, char names[][64], size_t max)
 	return n;
 }
 
-TEST(the_promises_hold_after_every_operation_on_every_profile)
+TEST(invariants_hold_after_every_operation_on_every_profile)
 {
 	unsigned seed = number("MODEL_SEED", (unsigned)time(NULL));
 	struct gpu_info infos[32];

@@ -19,7 +19,7 @@ TEST(two_realtime_leases_share_no_shader_engine)
 	scene_done(&s);
 }
 
-TEST(too_many_shader_engines_are_refused_with_how_many_could_be_had)
+TEST(refusal_of_shader_engines_names_how_many_are_free)
 {
 	struct scene s = scene_of(1);
 	struct request request = request_for(0);
@@ -44,7 +44,7 @@ TEST(too_many_shader_engines_are_refused_with_how_many_could_be_had)
 	scene_done(&s);
 }
 
-TEST(realtime_that_isolates_by_cu_shares_engines_only_with_its_like)
+TEST(realtime_with_isolation_cu_shares_engines_only_with_isolation_cu)
 {
 	struct scene s = scene_of(1);
 	struct request request = request_for(24);
@@ -57,7 +57,7 @@ TEST(realtime_that_isolates_by_cu_shares_engines_only_with_its_like)
 	scene_done(&s);
 }
 
-TEST(a_tenant_that_wants_to_be_alone_is)
+TEST(tenant_with_alone_shares_no_engine_with_any_lease)
 {
 	struct scene s = scene_of(1);
 	struct lease *lease, *other;
@@ -93,7 +93,7 @@ TEST(best_effort_shares_cus_only_where_both_asked_for_it)
 	scene_done(&s);
 }
 
-TEST(what_is_released_comes_back_bit_for_bit)
+TEST(released_cus_are_granted_again_bit_for_bit)
 {
 	struct scene s = scene_of(1);
 	struct gpu before, *gpu = &s.arbiter->gpus[0];
@@ -131,7 +131,7 @@ TEST(each_budget_has_its_own_refusal)
 	}
 }
 
-TEST(what_would_not_fit_an_empty_gpu_never_fits)
+TEST(request_that_no_empty_gpu_can_have_never_fits)
 {
 	struct scene s = scene_of(1);
 	struct request request = request_for(4);
@@ -144,7 +144,7 @@ TEST(what_would_not_fit_an_empty_gpu_never_fits)
 	scene_done(&s);
 }
 
-TEST(the_last_slots_are_granted_and_the_reserve_is_not)
+TEST(last_slots_are_granted_but_reserved_ones_are_not)
 {
 	struct scene s = scene_of(1);
 	struct request request = request_for(4);
@@ -158,7 +158,7 @@ TEST(the_last_slots_are_granted_and_the_reserve_is_not)
 	scene_done(&s);
 }
 
-TEST(a_shape_that_is_missed_names_both_neighbours)
+TEST(refusal_for_shape_names_the_next_smaller_and_larger_size)
 {
 	struct scene s = scene_of(1);
 	struct request request = request_for(31);
@@ -170,7 +170,7 @@ TEST(a_shape_that_is_missed_names_both_neighbours)
 	scene_done(&s);
 }
 
-TEST(a_floor_above_what_the_engines_have_never_fits)
+TEST(cus_min_above_the_cus_of_the_engines_never_fits)
 {
 	struct scene s = scene_of(1);
 	struct request request = request_for(0);
@@ -216,7 +216,7 @@ TEST(a_gang_gets_all_its_gpus_or_none)
 	scene_done(&s);
 }
 
-TEST(a_gang_finds_the_one_assignment_that_works)
+TEST(gang_finds_the_only_possible_assignment)
 {
 	struct scene s = scene_of(2);
 	struct request one = request_for(30), both = request_for(60);
@@ -232,7 +232,7 @@ TEST(a_gang_finds_the_one_assignment_that_works)
 	scene_done(&s);
 }
 
-TEST(gpus_that_are_not_there_are_refused_by_name)
+TEST(unknown_gpu_is_refused_by_name)
 {
 	struct scene s = scene_of(2), empty = scene_of(0);
 	struct request request = request_for(10);
@@ -256,7 +256,7 @@ TEST(gpus_that_are_not_there_are_refused_by_name)
 	scene_done(&empty);
 }
 
-TEST(any_gpu_is_the_fullest_that_gives_as_much)
+TEST(gpu_any_prefers_the_fullest_gpu_that_grants_as_much)
 {
 	struct scene s = scene_of(2);
 	struct request first = request_for(20);
@@ -268,7 +268,7 @@ TEST(any_gpu_is_the_fullest_that_gives_as_much)
 	scene_done(&s);
 }
 
-TEST(any_gpu_is_one_that_need_not_round_up)
+TEST(gpu_any_prefers_a_gpu_without_rounding_up)
 {
 	struct gpu_info gpus[] = { radeon_vii("0000:03:00.0"), radeon_vii("0000:04:00.0") };
 	struct result result = { 0 };
@@ -285,7 +285,7 @@ TEST(any_gpu_is_one_that_need_not_round_up)
 	arbiter_free(arbiter);
 }
 
-TEST(drained_gpus_give_nothing_more)
+TEST(drained_gpu_grants_nothing)
 {
 	uint64_t drained;
 	struct scene s = scene_of(1);
@@ -356,7 +356,7 @@ TEST(ids_are_never_used_again)
 	scene_done(&s);
 }
 
-TEST(an_index_becomes_the_name_of_the_gpu_that_it_means_now)
+TEST(gpu_index_in_a_request_is_replaced_by_the_name)
 {
 	struct gpu_info gpus[] = { radeon_vii("0000:03:00.0"), radeon_vii("0000:43:00.0") };
 	struct arbiter *arbiter = arbiter_of(gpus, 2);

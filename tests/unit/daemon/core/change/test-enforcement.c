@@ -17,7 +17,7 @@ static enum enforce_step next_enforce_step(struct contest *c)
 	return enforce_step;
 }
 
-TEST(nothing_is_done_before_the_deadline)
+TEST(no_enforcement_step_is_due_before_the_deadline)
 {
 	struct contest c = contest_of(ENFORCE_STEP_KILL);
 
@@ -27,7 +27,7 @@ TEST(nothing_is_done_before_the_deadline)
 	scene_done(&c.l.s);
 }
 
-TEST(a_tenant_that_may_only_be_reported_keeps_others_waiting)
+TEST(activation_waits_for_a_tenant_with_enforce_report)
 {
 	struct contest c = contest_of(ENFORCE_STEP_REPORT);
 
@@ -44,7 +44,7 @@ TEST(a_tenant_that_may_only_be_reported_keeps_others_waiting)
 	scene_done(&c.l.s);
 }
 
-TEST(the_worst_case_of_an_activation_is_grace_and_delay_and_the_kernels_own)
+TEST(activation_takes_at_most_grace_plus_delay_plus_preemption_timeout)
 {
 	struct contest c = contest_of(ENFORCE_STEP_KILL);
 	uint64_t began = c.l.now;
@@ -68,7 +68,7 @@ TEST(the_worst_case_of_an_activation_is_grace_and_delay_and_the_kernels_own)
 	scene_done(&c.l.s);
 }
 
-TEST(the_kernel_may_have_been_told_to_wait_longer)
+TEST(longer_preemption_timeout_of_the_kernel_is_respected)
 {
 	struct contest c = contest_of(ENFORCE_STEP_KILL);
 	uint64_t due = c.rt->deadline_usec;
@@ -104,7 +104,7 @@ TEST(an_activation_is_due_when_the_slowest_of_its_borrowers_is_killed)
 	scene_done(&l.s);
 }
 
-TEST(what_was_frozen_is_thawed_when_nobody_needs_it_any_more)
+TEST(frozen_unit_is_thawed_when_no_lease_needs_its_cus)
 {
 	struct contest c = contest_of(ENFORCE_STEP_FREEZE);
 
@@ -131,7 +131,7 @@ static int revoke(struct lending *l, uint64_t id, uint64_t grace)
 	return r;
 }
 
-TEST(a_revoked_lease_has_its_grace_and_may_end_before)
+TEST(revoked_lease_has_a_grace_and_ends_earlier_if_acknowledged)
 {
 	struct lending l = lending_of(1);
 	struct lease *lab = grant(&l.s, LAB, 30);
@@ -176,7 +176,7 @@ TEST(a_second_revocation_only_brings_the_deadline_forward)
 	scene_done(&l.s);
 }
 
-TEST(who_needs_what_a_revoked_borrower_has_waits_no_longer_for_that)
+TEST(revocation_of_a_borrower_does_not_delay_an_activation)
 {
 	struct contest c = contest_of(ENFORCE_STEP_REPORT);
 	struct lease *which;
@@ -208,7 +208,7 @@ TEST(a_grace_of_a_year_is_refused)
 	scene_done(&l.s);
 }
 
-TEST(a_lease_that_waits_is_revoked_at_once)
+TEST(revoked_waiting_lease_ends_at_once)
 {
 	struct lending l = lending_of(1);
 	struct request request = request_for(60);
@@ -226,7 +226,7 @@ TEST(a_lease_that_waits_is_revoked_at_once)
 
 /* ---- whose processes ---------------------------------------------------------------------- */
 
-TEST(only_bound_processes_and_their_children_may_be_killed)
+TEST(only_bound_processes_and_their_descendants_may_be_killed)
 {
 	struct lending l = lending_of(1);
 	struct lease *lab = grant(&l.s, LAB, 30);

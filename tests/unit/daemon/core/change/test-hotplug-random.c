@@ -128,7 +128,7 @@ static void change_gpus(struct play *play, struct world *world, unsigned *next_i
 	free(before);
 }
 
-TEST(the_promises_hold_when_gpus_come_and_go_at_random)
+TEST(invariants_hold_when_gpus_come_and_go_at_random)
 {
 	const char *given = getenv("HOTPLUG_SEED");
 	unsigned seed = given ? (unsigned)strtoul(given, NULL, 10) : (unsigned)time(NULL);

@@ -61,7 +61,7 @@ static void look(struct arbiter *arbiter)
 	promises(arbiter);
 }
 
-TEST(nothing_changes_when_nothing_has_changed)
+TEST(same_list_of_gpus_changes_nothing)
 {
 	struct arbiter *a = machine(2);
 	struct gpu_info infos[] = { numbered(1), numbered(0) };
@@ -80,7 +80,7 @@ TEST(nothing_changes_when_nothing_has_changed)
 	arbiter_free(a);
 }
 
-TEST(a_gpu_that_is_gone_ends_its_leases_and_gangs_as_a_whole)
+TEST(missing_gpu_ends_its_leases_and_whole_gangs)
 {
 	struct arbiter *a = machine(3);
 	struct gpu_info infos[] = { numbered(0), numbered(2) };
@@ -153,7 +153,7 @@ static void less_vram(struct gpu_info *info)
 	info->vram_bytes /= 2;
 }
 
-TEST(a_gpu_that_is_another_by_now_ends_its_leases)
+TEST(replaced_gpu_ends_its_leases)
 {
 	static void (*const changes[])(struct gpu_info *) = {
 		other_id,        other_target,      other_shape, more_queues,
@@ -177,7 +177,7 @@ TEST(a_gpu_that_is_another_by_now_ends_its_leases)
 	}
 }
 
-TEST(what_a_daemon_shows_beyond_that_is_no_change)
+TEST(members_that_the_daemon_owns_are_no_change)
 {
 	struct arbiter *a = machine(1);
 	struct gpu_info info = numbered(0);
@@ -188,7 +188,7 @@ TEST(what_a_daemon_shows_beyond_that_is_no_change)
 	arbiter_free(a);
 }
 
-TEST(a_gpu_that_comes_back_takes_its_place_if_that_is_free)
+TEST(returning_gpu_takes_its_slot_if_it_is_free)
 {
 	struct arbiter *a = machine(2);
 	struct gpu_info infos[] = { numbered(0), numbered(1) };
@@ -204,7 +204,7 @@ TEST(a_gpu_that_comes_back_takes_its_place_if_that_is_free)
 	arbiter_free(a);
 }
 
-TEST(a_changed_gpu_without_leases_keeps_its_place)
+TEST(replaced_gpu_without_leases_keeps_its_slot)
 {
 	struct arbiter *a = machine(1);
 	struct gpu_info info = numbered(0);
@@ -228,7 +228,7 @@ TEST(a_drained_gpu_is_still_drained_when_it_comes_back)
 	arbiter_free(a);
 }
 
-TEST(what_takes_back_a_drain_takes_it_back_from_the_place_that_a_gpu_had)
+TEST(undrain_includes_absent_gpus_of_the_same_name)
 {
 	struct arbiter *a = machine(1);
 	struct gpu_info info = numbered(0);
@@ -256,7 +256,7 @@ TEST(a_new_gpu_has_the_reserve_that_is_configured_or_advised)
 	arbiter_free(a);
 }
 
-TEST(places_of_others_are_taken_when_there_is_no_more_room)
+TEST(slots_of_absent_gpus_are_reused_when_all_are_taken)
 {
 	struct arbiter *a = machine(REQUEST_WANTS);
 	struct gpu_info infos[REQUEST_WANTS + 1];
@@ -269,7 +269,7 @@ TEST(places_of_others_are_taken_when_there_is_no_more_room)
 	arbiter_free(a);
 }
 
-TEST(without_a_place_a_gpu_comes_when_there_is_one)
+TEST(new_gpu_without_a_slot_is_added_when_leases_have_ended)
 {
 	struct arbiter *a = machine(REQUEST_WANTS);
 	struct gpu_info infos[REQUEST_WANTS];
@@ -310,7 +310,7 @@ static struct lease *wait_for(struct arbiter *a, const char *gpu, unsigned cus)
 	return lease;
 }
 
-TEST(a_new_gpu_is_looked_through_for_those_that_wait)
+TEST(new_gpu_wakes_waiting_leases)
 {
 	struct arbiter *a = machine(1);
 	struct gpu_info infos[] = { numbered(0), numbered(1) };
@@ -326,7 +326,7 @@ TEST(a_new_gpu_is_looked_through_for_those_that_wait)
 	arbiter_free(a);
 }
 
-TEST(what_waits_for_a_gpu_that_is_gone_ends)
+TEST(waiting_lease_for_a_missing_gpu_ends)
 {
 	struct arbiter *a = machine(2);
 	struct gpu_info info = numbered(0);
@@ -342,7 +342,7 @@ TEST(what_waits_for_a_gpu_that_is_gone_ends)
 	arbiter_free(a);
 }
 
-TEST(a_process_is_counted_where_its_gpu_is_now)
+TEST(process_is_counted_on_the_present_slot_of_its_gpu)
 {
 	struct arbiter *a = machine(1);
 	struct gpu_info info = numbered(0);

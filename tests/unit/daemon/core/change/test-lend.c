@@ -6,7 +6,7 @@
 #include "check.h"
 #include "lend-rig.h"
 
-TEST(an_adaptable_lease_starts_with_all_that_is_idle)
+TEST(adaptable_lease_starts_with_all_free_cus)
 {
 	struct lending l = lending_of(1);
 	struct lease *lease = borrow(&l, 4, 60);
@@ -17,7 +17,7 @@ TEST(an_adaptable_lease_starts_with_all_that_is_idle)
 	scene_done(&l.s);
 }
 
-TEST(what_an_inactive_lease_keeps_is_lent)
+TEST(cus_of_an_inactive_lease_are_lent)
 {
 	struct lending l = lending_of(1);
 	struct lease *rt = keep_inactive(&l, 15), *lease = borrow(&l, 4, 60);
@@ -29,7 +29,7 @@ TEST(what_an_inactive_lease_keeps_is_lent)
 	scene_done(&l.s);
 }
 
-TEST(a_lease_is_active_when_every_borrower_has_said_that_it_follows)
+TEST(activating_lease_is_granted_when_every_borrower_has_acknowledged)
 {
 	struct lending l = lending_of(1);
 	struct lease *rt = keep_inactive(&l, 15), *lease = borrow(&l, 4, 60);
@@ -49,7 +49,7 @@ TEST(a_lease_is_active_when_every_borrower_has_said_that_it_follows)
 	scene_done(&l.s);
 }
 
-TEST(a_lease_that_nobody_borrows_from_is_active_at_once)
+TEST(activating_lease_without_borrowers_is_granted_at_once)
 {
 	struct lending l = lending_of(1);
 	struct lease *rt = keep_inactive(&l, 15);
@@ -59,7 +59,7 @@ TEST(a_lease_that_nobody_borrows_from_is_active_at_once)
 	scene_done(&l.s);
 }
 
-TEST(a_borrower_that_is_gone_need_not_follow)
+TEST(activation_does_not_wait_for_a_borrower_that_is_gone)
 {
 	struct lending l = lending_of(1);
 	struct lease *rt = keep_inactive(&l, 15), *lease = borrow(&l, 4, 60);
@@ -74,7 +74,7 @@ TEST(a_borrower_that_is_gone_need_not_follow)
 	scene_done(&l.s);
 }
 
-TEST(what_was_lent_comes_back_bit_for_bit_after_a_while)
+TEST(borrower_receives_its_previous_mask_after_grow_delay)
 {
 	struct lending l = lending_of(1);
 	struct lease *rt = keep_inactive(&l, 15), *lease = borrow(&l, 4, 60);
@@ -91,7 +91,7 @@ TEST(what_was_lent_comes_back_bit_for_bit_after_a_while)
 	scene_done(&l.s);
 }
 
-TEST(activation_in_vain_costs_no_change)
+TEST(cancelled_activation_changes_no_mask)
 {
 	struct lending l = lending_of(1);
 	struct lease *rt = keep_inactive(&l, 15), *lease = borrow(&l, 4, 60);
@@ -129,7 +129,7 @@ TEST(thousands_of_activations_leak_nothing)
 	scene_done(&l.s);
 }
 
-TEST(the_end_of_a_lease_gives_back_as_its_deactivation_does)
+TEST(end_of_a_lease_lets_borrowers_grow_like_its_deactivation)
 {
 	struct lending l = lending_of(1);
 	struct lease *rt = keep_inactive(&l, 15), *lease = borrow(&l, 4, 60);
@@ -145,7 +145,7 @@ TEST(the_end_of_a_lease_gives_back_as_its_deactivation_does)
 	scene_done(&l.s);
 }
 
-TEST(a_new_lease_gets_room_from_borrowers)
+TEST(new_lease_reclaims_cus_from_borrowers)
 {
 	struct lending l = lending_of(1);
 	struct lease *lease = borrow(&l, 4, 60), *lab;
@@ -159,7 +159,7 @@ TEST(a_new_lease_gets_room_from_borrowers)
 	scene_done(&l.s);
 }
 
-TEST(a_new_lease_takes_what_is_idle_rather_than_what_is_borrowed)
+TEST(new_lease_prefers_free_cus_to_borrowed_ones)
 {
 	struct lending l = lending_of(1);
 	struct lease *lease = borrow(&l, 4, 30), *lab = grant(&l.s, LAB, 15);
@@ -170,7 +170,7 @@ TEST(a_new_lease_takes_what_is_idle_rather_than_what_is_borrowed)
 	scene_done(&l.s);
 }
 
-TEST(a_new_lease_that_borrowers_keep_waiting_is_given_up)
+TEST(new_lease_ends_if_borrowers_do_not_give_back_in_time)
 {
 	struct lending l = lending_of(1);
 	struct lease *lease = borrow(&l, 4, 60), *lab = grant(&l.s, LAB, 45);
@@ -192,7 +192,7 @@ TEST(a_new_lease_that_borrowers_keep_waiting_is_given_up)
 	scene_done(&l.s);
 }
 
-TEST(one_that_waited_is_granted_when_borrowers_have_given_way)
+TEST(waiting_lease_is_granted_when_borrowers_have_shrunk)
 {
 	struct lending l = lending_of(1);
 	struct lease *hold = grant(&l.s, LAB, 30), *lease, *next, *waiting;
@@ -217,7 +217,7 @@ TEST(one_that_waited_is_granted_when_borrowers_have_given_way)
 	scene_done(&l.s);
 }
 
-TEST(who_wants_to_be_alone_gets_whole_engines_back)
+TEST(lease_with_alone_reclaims_whole_engines)
 {
 	struct lending l = lending_of(1);
 	struct lease *rt, *lease;
@@ -233,7 +233,7 @@ TEST(who_wants_to_be_alone_gets_whole_engines_back)
 	scene_done(&l.s);
 }
 
-TEST(two_borrowers_share_what_there_is)
+TEST(two_borrowers_share_the_free_cus)
 {
 	struct lending l = lending_of(1);
 	struct lease *a = borrow(&l, 4, 60), *b = borrow(&l, 4, 60);
@@ -254,7 +254,7 @@ TEST(two_borrowers_share_what_there_is)
 	scene_done(&l.s);
 }
 
-TEST(a_quota_bounds_what_is_borrowed)
+TEST(quota_bounds_borrowed_cus)
 {
 	struct lending l = lending_of(1);
 	struct tenant *tenant = add_tenant(l.s.arbiter, "small", ANY, CLASS_BESTEFFORT);
@@ -266,7 +266,7 @@ TEST(a_quota_bounds_what_is_borrowed)
 	scene_done(&l.s);
 }
 
-TEST(realtime_leases_count_the_changes_of_others)
+TEST(realtime_lease_counts_disturbances_by_mask_changes)
 {
 	struct lending l = lending_of(1);
 	struct lease *rt = keep_inactive(&l, 15), *other = keep_inactive(&l, 15);
@@ -280,7 +280,7 @@ TEST(realtime_leases_count_the_changes_of_others)
 	scene_done(&l.s);
 }
 
-TEST(on_mes_a_mask_change_disturbs_nobody)
+TEST(mask_change_on_mes_is_no_disturbance)
 {
 	struct lending l = lending_of(1);
 	struct lease *rt, *other, *lease;
@@ -296,7 +296,7 @@ TEST(on_mes_a_mask_change_disturbs_nobody)
 	scene_done(&l.s);
 }
 
-TEST(states_that_do_not_allow_it_are_told)
+TEST(activation_in_a_wrong_state_is_refused)
 {
 	struct lending l = lending_of(1);
 	struct lease *rt = keep_inactive(&l, 15), *lab = grant(&l.s, LAB, 15);
@@ -316,7 +316,7 @@ TEST(states_that_do_not_allow_it_are_told)
 	scene_done(&l.s);
 }
 
-TEST(what_cannot_be_adaptable_or_inactive_is_refused_by_name)
+TEST(adaptable_and_start_inactive_are_refused_for_other_classes)
 {
 	struct lending l = lending_of(1);
 	struct request request = request_for(15);
@@ -353,7 +353,7 @@ TEST(an_adaptable_lease_is_not_resized)
 	scene_done(&l.s);
 }
 
-TEST(a_resize_takes_nothing_that_is_borrowed)
+TEST(resize_never_reclaims_borrowed_cus)
 {
 	struct lending l = lending_of(1);
 	struct lease *lab = grant(&l.s, LAB, 15), *next;

@@ -36,7 +36,7 @@ static struct lease *held(struct arbiter *arbiter, uid_t uid, unsigned queues)
 	return lease;
 }
 
-TEST(strangers_are_counted_and_named_before_there_is_any_lease)
+TEST(unmanaged_processes_are_counted_and_listed_without_any_lease)
 {
 	struct arbiter *a = one_gpu();
 	struct observed rows[] = { process(10, 5), process(11, 9) };
@@ -52,7 +52,7 @@ TEST(strangers_are_counted_and_named_before_there_is_any_lease)
 	arbiter_free(a);
 }
 
-TEST(more_strangers_than_are_named_are_all_counted)
+TEST(unmanaged_processes_beyond_the_list_are_counted)
 {
 	struct observed rows[GPU_UNMANAGED_MAX + 36];
 	struct arbiter *a = one_gpu();
@@ -66,7 +66,7 @@ TEST(more_strangers_than_are_named_are_all_counted)
 	arbiter_free(a);
 }
 
-TEST(what_strangers_hold_is_not_granted)
+TEST(slots_of_unmanaged_processes_are_not_granted)
 {
 	struct arbiter *a = one_gpu();
 	struct observed row = process(10, 20);
@@ -85,7 +85,7 @@ TEST(what_strangers_hold_is_not_granted)
 	arbiter_free(a);
 }
 
-TEST(an_oversubscribed_gpu_says_by_whom_and_gives_nothing_more)
+TEST(oversubscribed_gpu_names_the_processes_and_grants_nothing)
 {
 	struct arbiter *a = one_gpu();
 	struct observed rows[] = { process(10, 20), process(11, 5) };
@@ -117,7 +117,7 @@ TEST(more_processes_than_vmids_oversubscribe_too)
 	arbiter_free(a);
 }
 
-TEST(best_effort_may_oversubscribe_where_policy_says_so_and_no_realtime_suffers)
+TEST(best_effort_may_oversubscribe_if_policy_allows_it_and_no_realtime_lease_is_there)
 {
 	struct arbiter *a = one_gpu();
 	struct request request = request_for(4);
@@ -139,7 +139,7 @@ TEST(best_effort_may_oversubscribe_where_policy_says_so_and_no_realtime_suffers)
 	arbiter_free(a);
 }
 
-TEST(processes_of_a_lease_are_its_owner_its_bound_and_their_children)
+TEST(lease_has_its_owner_its_bound_processes_and_their_children)
 {
 	struct arbiter *a = one_gpu();
 	struct lease *lease = held(a, 7, 6);
@@ -159,7 +159,7 @@ TEST(processes_of_a_lease_are_its_owner_its_bound_and_their_children)
 	arbiter_free(a);
 }
 
-TEST(the_cgroup_decides_where_only_one_lease_is_in_it)
+TEST(process_belongs_to_the_only_lease_of_its_unit)
 {
 	struct arbiter *a = one_gpu();
 	struct lease *first = held(a, 7, 2);
@@ -175,7 +175,7 @@ TEST(the_cgroup_decides_where_only_one_lease_is_in_it)
 	arbiter_free(a);
 }
 
-TEST(what_was_settled_once_stays_when_the_parent_dies)
+TEST(process_keeps_its_lease_when_its_parent_dies)
 {
 	struct arbiter *a = one_gpu();
 	struct lease *lease = held(a, 7, 2);
@@ -192,7 +192,7 @@ TEST(what_was_settled_once_stays_when_the_parent_dies)
 	arbiter_free(a);
 }
 
-TEST(a_lease_is_ending_until_its_queues_are_gone)
+TEST(ending_lease_is_removed_when_its_queues_are_gone)
 {
 	struct arbiter *a = one_gpu();
 	struct lease *lease = held(a, 7, 2);
@@ -211,7 +211,7 @@ TEST(a_lease_is_ending_until_its_queues_are_gone)
 	arbiter_free(a);
 }
 
-TEST(a_lease_that_takes_more_than_it_was_granted_is_told_so)
+TEST(use_beyond_the_budget_sets_the_reason_of_the_lease)
 {
 	struct arbiter *a = one_gpu();
 	struct lease *lease = held(a, 7, 2);
@@ -251,7 +251,7 @@ static bool exceeds(struct arbiter *a, struct lease *lease, const struct observe
 	return strcmp(text, by) == 0;
 }
 
-TEST(what_a_lease_has_beyond_its_budgets_can_be_said)
+TEST(excess_lists_all_use_beyond_the_budgets)
 {
 	struct arbiter *a = one_gpu();
 	struct request request = request_for(10);
@@ -281,7 +281,7 @@ TEST(what_a_lease_has_beyond_its_budgets_can_be_said)
 	arbiter_free(a);
 }
 
-TEST(a_process_that_is_seen_for_the_first_time_is_saved_with_its_lease)
+TEST(newly_attributed_process_is_saved_with_its_lease)
 {
 	struct arbiter *a = one_gpu();
 	struct lease *lease = held(a, 7, 2);
@@ -310,7 +310,7 @@ TEST(one_process_may_own_two_leases)
 	arbiter_free(a);
 }
 
-TEST(a_gpu_that_the_lease_does_not_have_makes_its_process_a_stranger_there)
+TEST(process_is_unmanaged_on_a_gpu_that_its_lease_does_not_have)
 {
 	struct gpu_info gpus[] = { radeon_vii("0000:03:00.0"), radeon_vii("0000:04:00.0") };
 	struct arbiter *a;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What is acknowledged, compared with what queues are seen to have. */
+/* Acknowledged masks, compared with the masks of the observed queues. */
 
 #include "core/change/arbiter.h"
 
@@ -9,7 +9,7 @@
 
 /* ---- what the hardware has ------------------------------------------------------------------ */
 
-TEST(an_acknowledgement_counts_when_it_was_seen_to_be_true)
+TEST(acknowledgement_frees_cus_when_the_descriptors_confirm_it)
 {
 	struct contest c = contest_of(ENFORCE_STEP_REPORT);
 	struct arbiter *arbiter = c.l.s.arbiter;
@@ -40,7 +40,7 @@ TEST(an_acknowledgement_counts_when_it_was_seen_to_be_true)
 	scene_done(&c.l.s);
 }
 
-TEST(where_nothing_can_be_seen_any_more_acknowledgements_are_believed)
+TEST(acknowledgement_counts_as_true_when_descriptors_are_unreadable)
 {
 	struct contest c = contest_of(ENFORCE_STEP_REPORT);
 
@@ -113,7 +113,7 @@ TEST(one_process_may_hold_a_high_and_a_normal_lease)
 	scene_done(&b.l.s);
 }
 
-TEST(each_queue_of_a_process_is_the_leases_whose_mask_it_has)
+TEST(queue_belongs_to_the_lease_whose_mask_contains_it)
 {
 	struct both b = both_of();
 
@@ -124,7 +124,7 @@ TEST(each_queue_of_a_process_is_the_leases_whose_mask_it_has)
 	scene_done(&b.l.s);
 }
 
-TEST(a_queue_that_is_in_no_lease_may_be_any_of_its_process)
+TEST(queue_within_no_mask_makes_all_leases_of_its_process_unverified)
 {
 	struct both b = both_of();
 
@@ -136,7 +136,7 @@ TEST(a_queue_that_is_in_no_lease_may_be_any_of_its_process)
 	scene_done(&b.l.s);
 }
 
-TEST(a_lease_of_another_user_is_not_that_process_whatever_its_pid)
+TEST(queue_never_belongs_to_a_lease_of_another_user)
 {
 	struct both b = both_of();
 	struct lease *lab = grant(&b.l.s, LAB, 15);
@@ -149,7 +149,7 @@ TEST(a_lease_of_another_user_is_not_that_process_whatever_its_pid)
 	scene_done(&b.l.s);
 }
 
-TEST(what_becomes_of_a_priority_is_told)
+TEST(changed_queue_priority_touches_the_lease)
 {
 	struct both b = both_of();
 	struct arbiter *arbiter = b.l.s.arbiter;

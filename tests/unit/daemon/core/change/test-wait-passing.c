@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* How often a lease that waits is passed, and what happens then. */
+/* How often a waiting lease is passed, and the barrier after that. */
 
 #include <time.h>
 
@@ -25,7 +25,7 @@ static void pass_often(struct scene *s, uid_t uid, const char *gpu)
 		CHECK(pass(s, uid, gpu));
 }
 
-TEST(it_is_passed_so_often_and_not_once_more)
+TEST(waiting_lease_is_passed_at_most_the_maximum_number_of_times)
 {
 	struct scene s = scene_of(1);
 	struct lease *busy = grant(&s, VR, 30), *lease = wait_for(&s, ANY, "any", 60);
@@ -51,7 +51,7 @@ TEST(it_is_passed_so_often_and_not_once_more)
 	scene_done(&s);
 }
 
-TEST(how_often_it_was_passed_is_saved_now_and_then)
+TEST(count_of_passes_is_saved_at_every_multiple)
 {
 	struct scene s = scene_of(1);
 	struct lease *lease, *small;
@@ -70,7 +70,7 @@ TEST(how_often_it_was_passed_is_saved_now_and_then)
 	scene_done(&s);
 }
 
-TEST(what_can_never_fit_is_told_so_where_a_gpu_is_closed)
+TEST(request_that_never_fits_is_refused_as_such_on_a_barred_gpu)
 {
 	struct scene s = scene_of(1);
 	struct request request = request_for(4);
@@ -84,7 +84,7 @@ TEST(what_can_never_fit_is_told_so_where_a_gpu_is_closed)
 	scene_done(&s);
 }
 
-TEST(other_gpus_stay_open)
+TEST(barrier_closes_only_the_candidates_of_the_waiting_lease)
 {
 	struct scene s = scene_of(2);
 
@@ -94,7 +94,7 @@ TEST(other_gpus_stay_open)
 	scene_done(&s);
 }
 
-TEST(one_that_may_use_any_gpu_closes_all_of_them)
+TEST(waiting_lease_for_any_gpu_bars_all_gpus)
 {
 	struct scene s = scene_of(2);
 	struct lease *lease;
@@ -107,7 +107,7 @@ TEST(one_that_may_use_any_gpu_closes_all_of_them)
 	scene_done(&s);
 }
 
-TEST(a_gang_passes_once_and_is_passed_once)
+TEST(gang_counts_as_one_pass)
 {
 	struct scene s = scene_of(2);
 	struct request gang = request_for(4);
@@ -122,7 +122,7 @@ TEST(a_gang_passes_once_and_is_passed_once)
 	scene_done(&s);
 }
 
-TEST(higher_classes_are_no_passing)
+TEST(grant_of_a_higher_class_is_no_pass)
 {
 	struct scene s = scene_of(1);
 	struct lease *lease;
@@ -137,7 +137,7 @@ TEST(higher_classes_are_no_passing)
 	scene_done(&s);
 }
 
-TEST(lower_classes_pass_and_are_stopped_as_well)
+TEST(grant_of_a_lower_class_is_a_pass_and_is_barred_too)
 {
 	struct scene s = scene_of(1);
 	struct lease *first, *lease;
@@ -158,7 +158,7 @@ TEST(lower_classes_pass_and_are_stopped_as_well)
 	scene_done(&s);
 }
 
-TEST(who_waits_behind_one_that_gives_up_is_woken)
+TEST(lease_behind_a_barrier_is_examined_when_the_barring_lease_ends)
 {
 	struct scene s = scene_of(1);
 	struct lease *lease, *small;
@@ -174,7 +174,7 @@ TEST(who_waits_behind_one_that_gives_up_is_woken)
 	scene_done(&s);
 }
 
-TEST(one_that_waits_for_its_own_quota_closes_nothing)
+TEST(lease_that_waits_for_its_quota_bars_no_gpu)
 {
 	struct scene s = scene_of(1);
 	struct lease *own, *lease, *small;
@@ -197,7 +197,7 @@ TEST(one_that_waits_for_its_own_quota_closes_nothing)
 	scene_done(&s);
 }
 
-TEST(what_its_own_user_is_granted_may_open_a_gpu)
+TEST(grant_that_exhausts_the_quota_of_a_barring_lease_opens_the_gpu)
 {
 	struct scene s = scene_of(1);
 	struct request request = request_for(40);
@@ -216,7 +216,7 @@ TEST(what_its_own_user_is_granted_may_open_a_gpu)
 	scene_done(&s);
 }
 
-TEST(one_that_waited_and_is_granted_passes_those_before_it)
+TEST(granted_waiting_lease_passes_those_before_it)
 {
 	struct scene s = scene_of(1);
 	struct lease *busy = grant(&s, VR, 40), *small = grant(&s, ANY, 20), *large, *next;
@@ -250,7 +250,7 @@ static bool resize(struct scene *s, const struct lease *lease, unsigned cus, uns
 	return true;
 }
 
-TEST(a_resize_passes_if_it_takes_more_of_anything)
+TEST(resize_that_takes_more_is_a_pass)
 {
 	struct scene s = scene_of(1);
 	struct lease *lease = grant(&s, ANY, 8), *waiting;
@@ -264,7 +264,7 @@ TEST(a_resize_passes_if_it_takes_more_of_anything)
 	scene_done(&s);
 }
 
-TEST(where_a_gpu_is_closed_a_lease_only_gives)
+TEST(resize_on_a_barred_gpu_can_only_shrink)
 {
 	struct scene s = scene_of(1);
 	struct lease *lease = grant(&s, ANY, 8), *waiting;
@@ -280,7 +280,7 @@ TEST(where_a_gpu_is_closed_a_lease_only_gives)
 	scene_done(&s);
 }
 
-TEST(where_a_gpu_is_closed_no_cu_is_taken_for_another)
+TEST(resize_on_a_barred_gpu_takes_no_other_cu)
 {
 	struct scene s = scene_of(1);
 	struct caller caller = caller_of(ANY);
@@ -354,7 +354,7 @@ static unsigned steps_until_granted(unsigned seed)
 	return steps;
 }
 
-TEST(a_large_one_does_not_starve_in_a_stream_of_small_ones)
+TEST(large_waiting_lease_does_not_starve_behind_small_requests)
 {
 	unsigned seed = (unsigned)time(NULL), most = 0;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What wakes a lease that waits, and what it is then found to wait for. */
+/* What wakes a waiting lease, and the reason that it has then. */
 
 #include "check.h"
 #include "wait-rig.h"
@@ -34,7 +34,7 @@ static bool ended(struct scene *s, uint64_t id, enum result_kind cause, const ch
 
 /* ---- hardware ------------------------------------------------------------------------ */
 
-TEST(a_gpu_that_is_drained_no_more)
+TEST(undrain_wakes_a_waiting_lease)
 {
 	struct scene s = scene_of(1);
 	struct lease *lease;
@@ -47,7 +47,7 @@ TEST(a_gpu_that_is_drained_no_more)
 	scene_done(&s);
 }
 
-TEST(strangers_that_go)
+TEST(end_of_an_unmanaged_process_wakes_a_waiting_lease)
 {
 	struct scene s = scene_of(1);
 	struct observed row = { .pid = 9, .start_time = 1, .kfd_gpu_id = 1, .queues = 20 };
@@ -69,7 +69,7 @@ TEST(strangers_that_go)
 	scene_done(&s);
 }
 
-TEST(a_gpu_that_is_oversubscribed_no_more)
+TEST(end_of_oversubscription_wakes_a_waiting_lease)
 {
 	struct scene s = scene_of(1);
 	struct observed row = { .pid = 9, .start_time = 1, .kfd_gpu_id = 1, .queues = 30 };
@@ -86,7 +86,7 @@ TEST(a_gpu_that_is_oversubscribed_no_more)
 	scene_done(&s);
 }
 
-TEST(what_a_lease_has_beyond_its_budget_and_gives_back)
+TEST(end_of_excess_use_wakes_a_waiting_lease)
 {
 	struct scene s = scene_of(1);
 	struct observed row = { .pid = 9, .start_time = 1, .kfd_gpu_id = 1, .queues = 20 };
@@ -104,7 +104,7 @@ TEST(what_a_lease_has_beyond_its_budget_and_gives_back)
 	scene_done(&s);
 }
 
-TEST(cus_that_a_resized_lease_has_let_go)
+TEST(acknowledged_resize_wakes_a_waiting_lease)
 {
 	struct scene s = scene_of(1);
 	struct caller caller = caller_of(ANY);
@@ -120,7 +120,7 @@ TEST(cus_that_a_resized_lease_has_let_go)
 	scene_done(&s);
 }
 
-TEST(a_gpu_that_comes)
+TEST(new_gpu_wakes_a_waiting_lease)
 {
 	struct scene s = scene_of(1);
 	struct gpu_info gpus[] = { s.arbiter->gpus[0].info, radeon_vii("0000:04:00.0") };
@@ -135,7 +135,7 @@ TEST(a_gpu_that_comes)
 	scene_done(&s);
 }
 
-TEST(a_gpu_that_goes_ends_who_waits_for_it_alone)
+TEST(missing_gpu_ends_only_leases_that_wait_for_it_alone)
 {
 	struct scene s = scene_of(2);
 	struct gpu_info one = s.arbiter->gpus[0].info;
@@ -176,7 +176,7 @@ TEST(a_gpu_that_goes_ends_who_waits_for_it_alone)
 
 /* ---- policy -------------------------------------------------------------------------- */
 
-TEST(a_reserve_that_another_policy_gives_up)
+TEST(smaller_reserve_wakes_a_waiting_lease)
 {
 	struct scene s = scene_of(1);
 	struct settings *settings = NULL;
@@ -195,7 +195,7 @@ TEST(a_reserve_that_another_policy_gives_up)
 	scene_done(&s);
 }
 
-TEST(a_reserve_that_another_policy_keeps_opens_a_gpu_of_no_more_use)
+TEST(larger_reserve_removes_the_barrier_of_a_lease_that_cannot_fit)
 {
 	struct scene s = scene_of(2);
 	struct settings *settings = NULL;
@@ -220,7 +220,7 @@ TEST(a_reserve_that_another_policy_keeps_opens_a_gpu_of_no_more_use)
 	scene_done(&s);
 }
 
-TEST(policy_that_does_not_allow_it_any_more)
+TEST(changed_policy_ends_a_waiting_lease_that_it_forbids)
 {
 	struct scene s = scene_of(1);
 	struct settings *settings = NULL;
@@ -241,7 +241,7 @@ TEST(policy_that_does_not_allow_it_any_more)
 	scene_done(&s);
 }
 
-TEST(why_policy_ended_it_is_said)
+TEST(lease_ended_by_policy_has_a_reason)
 {
 	static const char *const reasons[] = {
 		"policy has no tenant lab any more", "tenant lab is not for uid 2 any more",
@@ -268,7 +268,7 @@ TEST(why_policy_ended_it_is_said)
 	}
 }
 
-TEST(its_own_quota_that_frees_up)
+TEST(freed_quota_wakes_a_waiting_lease)
 {
 	struct scene s = scene_of(1);
 	struct lease *all = grant(&s, ANY, 30), *own, *lease;
@@ -290,7 +290,7 @@ TEST(its_own_quota_that_frees_up)
 	scene_done(&s);
 }
 
-TEST(its_own_quota_that_frees_up_on_another_gpu)
+TEST(freed_quota_on_another_gpu_wakes_a_waiting_lease)
 {
 	struct scene s = scene_of(2);
 	struct lease *all = grant_on(&s, ANY, "1", 60), *own, *lease;
@@ -306,7 +306,7 @@ TEST(its_own_quota_that_frees_up_on_another_gpu)
 	scene_done(&s);
 }
 
-TEST(only_another_reason_is_told)
+TEST(waiting_lease_is_touched_only_when_its_reason_changes)
 {
 	struct scene s = scene_of(1);
 	struct lease *first = grant(&s, VR, 10), *second = grant(&s, ANY, 10), *lease, *like;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Leases that wait: how that begins, in which order they are granted, how it ends. */
+/* Waiting leases: when a request waits, the order of grants, deadlines and ends. */
 
 #include <errno.h>
 
 #include "check.h"
 #include "wait-rig.h"
 
-TEST(what_has_no_room_now_waits_if_it_may)
+TEST(request_without_room_waits_if_it_may)
 {
 	struct scene s = scene_of(2);
 	struct lease *lease;
@@ -27,7 +27,7 @@ TEST(what_has_no_room_now_waits_if_it_may)
 	scene_done(&s);
 }
 
-TEST(what_has_room_does_not_wait)
+TEST(request_that_fits_does_not_wait)
 {
 	struct scene s = scene_of(1);
 	struct lease *lease = ask(&s, ANY, request_for(30));
@@ -37,7 +37,7 @@ TEST(what_has_room_does_not_wait)
 	scene_done(&s);
 }
 
-TEST(what_waiting_cannot_help_is_refused)
+TEST(request_that_waiting_cannot_help_is_refused)
 {
 	struct scene s = scene_of(1);
 	struct request request = request_for(4);
@@ -57,7 +57,7 @@ TEST(what_waiting_cannot_help_is_refused)
 	scene_done(&s);
 }
 
-TEST(it_becomes_a_lease_like_any_other)
+TEST(granted_waiting_lease_equals_any_other_lease)
 {
 	struct scene s = scene_of(1);
 	struct lease *first = grant(&s, ANY, 40), *lease = wait_for(&s, ANY, "any", 30);
@@ -77,7 +77,7 @@ TEST(it_becomes_a_lease_like_any_other)
 	scene_done(&s);
 }
 
-TEST(who_asked_first_is_granted_first_and_higher_classes_before)
+TEST(waiting_leases_are_granted_by_class_and_then_by_age)
 {
 	struct scene s = scene_of(1);
 	struct lease *all = grant(&s, ANY, 60);
@@ -100,7 +100,7 @@ TEST(who_asked_first_is_granted_first_and_higher_classes_before)
 	scene_done(&s);
 }
 
-TEST(all_that_fit_are_granted_at_once)
+TEST(all_waiting_leases_that_fit_are_granted_in_one_round)
 {
 	struct scene s = scene_of(1);
 	struct lease *all = grant(&s, ANY, 60);
@@ -118,7 +118,7 @@ TEST(all_that_fit_are_granted_at_once)
 
 /* ---- how it ends --------------------------------------------------------------------- */
 
-TEST(closing_the_last_holder_gives_the_place_up)
+TEST(waiting_lease_is_removed_when_its_last_holder_closes)
 {
 	struct scene s = scene_of(1);
 	struct lease *all = grant(&s, ANY, 60), *lease = wait_for(&s, ANY, "any", 20), gone = { 0 };
@@ -139,7 +139,7 @@ TEST(closing_the_last_holder_gives_the_place_up)
 	scene_done(&s);
 }
 
-TEST(who_waits_too_long_is_told_so)
+TEST(waiting_lease_ends_at_its_deadline_with_a_reason)
 {
 	struct scene s = scene_of(1);
 	struct lease *leases[4], gone;
@@ -168,7 +168,7 @@ TEST(who_waits_too_long_is_told_so)
 	scene_done(&s);
 }
 
-TEST(a_reason_is_cut_where_a_character_begins)
+TEST(long_reason_is_cut_between_utf8_characters)
 {
 	struct scene s = scene_of(1);
 	uint64_t id = grant(&s, ANY, 10)->id;
@@ -188,7 +188,7 @@ TEST(a_reason_is_cut_where_a_character_begins)
 
 /* ---- what else asks about leases ----------------------------------------------------- */
 
-TEST(a_token_finds_what_waits_and_still_does_when_it_is_granted)
+TEST(token_finds_a_waiting_lease_before_and_after_its_grant)
 {
 	struct scene s = scene_of(1);
 	struct lease *all = grant(&s, ANY, 60), *lease;
@@ -205,7 +205,7 @@ TEST(a_token_finds_what_waits_and_still_does_when_it_is_granted)
 	scene_done(&s);
 }
 
-TEST(a_token_is_saved_with_what_is_about_to_be_granted)
+TEST(next_version_of_a_waiting_lease_keeps_the_request_of_its_token)
 {
 	struct scene s = scene_of(1);
 	struct caller caller = caller_of(ANY);
@@ -225,7 +225,7 @@ TEST(a_token_is_saved_with_what_is_about_to_be_granted)
 	scene_done(&s);
 }
 
-TEST(what_waits_cannot_be_resized_and_has_nothing_to_acknowledge)
+TEST(waiting_lease_cannot_be_resized_or_acknowledged)
 {
 	struct scene s = scene_of(1);
 	struct caller caller = caller_of(ANY);
@@ -241,7 +241,7 @@ TEST(what_waits_cannot_be_resized_and_has_nothing_to_acknowledge)
 	scene_done(&s);
 }
 
-TEST(what_waits_counts_as_a_lease)
+TEST(waiting_lease_counts_for_max_leases)
 {
 	struct scene s = scene_of(1);
 
@@ -254,7 +254,7 @@ TEST(what_waits_counts_as_a_lease)
 	scene_done(&s);
 }
 
-TEST(what_a_process_uses_already_is_not_by_a_lease_that_waits)
+TEST(process_is_not_attributed_to_a_waiting_lease)
 {
 	struct scene s = scene_of(1);
 	struct observed row = { .pid = 1000 + ANY,
@@ -280,7 +280,7 @@ TEST(what_a_process_uses_already_is_not_by_a_lease_that_waits)
 	scene_done(&s);
 }
 
-TEST(what_was_not_carried_out_waits_on_and_those_behind_it_are_looked_at)
+TEST(uncommitted_grant_keeps_waiting_and_later_leases_are_examined)
 {
 	struct scene s = scene_of(1);
 	struct lease *all = grant(&s, ANY, 60), *next = NULL;
@@ -297,7 +297,7 @@ TEST(what_was_not_carried_out_waits_on_and_those_behind_it_are_looked_at)
 	scene_done(&s);
 }
 
-TEST(what_is_freed_between_two_grants_is_offered_to_all)
+TEST(release_between_two_grants_restarts_the_round)
 {
 	struct scene s = scene_of(1);
 	struct lease *busy[] = { grant(&s, VR, 30), grant(&s, LAB, 30) }, *next;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* GPUs of the least and of the most that can be, and requests with bounds that cross. */
+/* The smallest and largest GPUs, and requests with contradicting bounds. */
 
 #include "check.h"
 #include "util/base.h"
@@ -46,7 +46,7 @@ static void done(struct arbiter *arbiter, struct result *result)
 	arbiter_free(arbiter);
 }
 
-TEST(a_gpu_without_an_engine_is_none)
+TEST(gpu_without_an_engine_is_invalid)
 {
 	struct geometry g = { .xccs = 1, .engines = 0, .arrays = 1, .array_cus = 16 };
 	char why[256];
@@ -75,7 +75,7 @@ TEST(one_engine_takes_one_realtime_lease_and_others_beside_it)
 	done(arbiter, &result);
 }
 
-TEST(the_smallest_gpu_has_one_cu_to_give)
+TEST(smallest_gpu_grants_its_only_cu)
 {
 	struct geometry g = even(1, 1, 1, 1);
 	struct arbiter *arbiter = machine(&g);
@@ -106,7 +106,7 @@ TEST(an_engine_without_a_cu_is_never_in_a_mask)
 	done(arbiter, &result);
 }
 
-TEST(an_engine_without_a_cu_on_one_xcc_is_not_for_realtime)
+TEST(engine_without_a_cu_on_one_xcc_is_never_granted_to_realtime)
 {
 	struct geometry g = even(2, 2, 1, 4);
 	struct arbiter *arbiter;
@@ -123,7 +123,7 @@ TEST(an_engine_without_a_cu_on_one_xcc_is_not_for_realtime)
 	done(arbiter, &result);
 }
 
-TEST(as_many_cus_as_a_mask_has_bits_are_all_given)
+TEST(gpu_with_as_many_cus_as_mask_bits_is_granted_whole)
 {
 	struct geometry g = even(8, 8, 1, 16);
 	struct arbiter *arbiter = machine(&g);
@@ -149,7 +149,7 @@ TEST(as_many_cus_as_a_mask_has_bits_are_all_given)
 	done(arbiter, &result);
 }
 
-TEST(cus_that_no_bit_of_a_mask_reaches_are_not_given)
+TEST(cus_that_no_mask_bit_reaches_are_never_granted)
 {
 	struct geometry g = even(8, 8, 2, 16);
 	struct arbiter *arbiter = machine(&g);
@@ -165,7 +165,7 @@ TEST(cus_that_no_bit_of_a_mask_reaches_are_not_given)
 	done(arbiter, &result);
 }
 
-TEST(a_floor_above_what_the_engines_have_can_never_be)
+TEST(cus_min_above_the_engines_never_fits)
 {
 	struct geometry g = even(1, 4, 1, 15);
 	struct arbiter *arbiter = machine(&g);
@@ -183,7 +183,7 @@ TEST(a_floor_above_what_the_engines_have_can_never_be)
 	done(arbiter, &result);
 }
 
-TEST(a_ceiling_below_what_the_engines_have_can_never_be)
+TEST(cus_max_below_the_engines_never_fits)
 {
 	struct geometry g = even(1, 4, 1, 15);
 	struct arbiter *arbiter = machine(&g);

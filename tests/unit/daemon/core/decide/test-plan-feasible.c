@@ -2,9 +2,9 @@
 
 /*
  * Exactness of arbiter_plan(): on small GPUs, in every state of their engines and beside
- * neighbours of every kind, a request is refused exactly where no placement at all keeps the
- * promises. The promises are said again here; CUs of one engine are alike, so a placement is
- * how many of each (XCC, engine) pair.
+ * neighbours of every kind, a request is refused exactly when no placement keeps the invariants.
+ * The test states the invariants independently. The CUs of an engine are equivalent, so a
+ * placement is a number of CUs for each (XCC, engine) pair.
  */
 
 #include <time.h>
@@ -353,7 +353,7 @@ static size_t check_states(const struct geometry *geometry, unsigned *seed)
 	return n;
 }
 
-TEST(a_request_is_refused_exactly_where_the_promises_leave_no_placement)
+TEST(request_is_refused_exactly_when_no_placement_keeps_the_invariants)
 {
 	static const struct geometry shapes[] = {
 		{ 1, 3, 1, 4, false, { { { 4 }, { 4 }, { 4 } } } },

@@ -21,7 +21,7 @@ static struct lease *resize(struct scene *scene, uid_t uid, uint64_t id, unsigne
 	return next;
 }
 
-TEST(what_a_resize_gives_up_is_charged_until_acknowledged)
+TEST(resize_keeps_released_cus_charged_until_acknowledged)
 {
 	struct scene s = scene_of(1);
 	struct lease *lease = grant(&s, LAB, 60);
@@ -56,7 +56,7 @@ TEST(a_resize_stays_on_the_cus_that_it_has)
 	scene_done(&s);
 }
 
-TEST(a_resize_is_the_owners_and_fits_the_lease)
+TEST(resize_needs_the_owner_and_matching_wants)
 {
 	struct scene s = scene_of(2);
 	struct lease *lease = grant(&s, LAB, 20);
@@ -81,7 +81,7 @@ TEST(a_resize_is_the_owners_and_fits_the_lease)
 
 /* ---- resizes that give, and what they leave behind ----------------------------------- */
 
-TEST(a_resize_that_only_gives_is_never_refused)
+TEST(resize_that_only_releases_is_never_refused)
 {
 	struct scene s = scene_of(1);
 	struct observed unmanaged_process = {
@@ -98,7 +98,7 @@ TEST(a_resize_that_only_gives_is_never_refused)
 	scene_done(&s);
 }
 
-TEST(a_resize_to_the_same_moves_nothing_wherever_the_lease_is)
+TEST(resize_to_the_same_size_moves_no_cu)
 {
 	struct scene s = scene_of(1);
 	struct request half = request_for(30);
@@ -115,7 +115,7 @@ TEST(a_resize_to_the_same_moves_nothing_wherever_the_lease_is)
 	scene_done(&s);
 }
 
-TEST(what_is_given_up_counts_for_the_quota_until_acknowledged)
+TEST(released_cus_count_for_the_quota_until_acknowledged)
 {
 	struct scene s = scene_of(1);
 	struct lease *lease;
@@ -132,7 +132,7 @@ TEST(what_is_given_up_counts_for_the_quota_until_acknowledged)
 	scene_done(&s);
 }
 
-TEST(strangers_are_blamed_only_where_it_would_fit_without_them)
+TEST(refusal_blames_unmanaged_processes_only_if_it_would_fit_without_them)
 {
 	struct scene s = scene_of(1);
 	struct observed unmanaged_process = {
@@ -154,7 +154,7 @@ TEST(strangers_are_blamed_only_where_it_would_fit_without_them)
 	scene_done(&s);
 }
 
-TEST(exact_and_too_few_is_about_cus_and_cus_max_below_the_engines_never_fits)
+TEST(resize_with_exact_or_cus_max_is_refused_with_the_right_reason)
 {
 	struct scene s = scene_of(1);
 	struct request request = request_for(60);
@@ -171,7 +171,7 @@ TEST(exact_and_too_few_is_about_cus_and_cus_max_below_the_engines_never_fits)
 	scene_done(&s);
 }
 
-TEST(every_budget_that_is_given_up_is_charged_until_acknowledged)
+TEST(resize_keeps_released_budgets_charged_until_acknowledged)
 {
 	struct scene s = scene_of(1);
 	struct request request = request_for(20);
@@ -196,7 +196,7 @@ TEST(every_budget_that_is_given_up_is_charged_until_acknowledged)
 	scene_done(&s);
 }
 
-TEST(a_resize_keeps_isolation_and_being_alone)
+TEST(resize_keeps_isolation_and_alone)
 {
 	struct scene s = scene_of(1);
 	struct request request = request_for(10);
@@ -213,7 +213,7 @@ TEST(a_resize_keeps_isolation_and_being_alone)
 	scene_done(&s);
 }
 
-TEST(a_quota_is_each_users_and_a_resize_does_not_count_twice)
+TEST(resize_counts_once_for_the_quota_of_its_user)
 {
 	struct scene s = scene_of(1);
 	struct lease *lease;

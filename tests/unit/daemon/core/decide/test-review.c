@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Leases against a policy that is not the one that granted them. */
+/* Review of leases against a policy other than the one that granted them. */
 
 #include "core/change/arbiter.h"
 
@@ -43,7 +43,7 @@ static bool ended(const struct lease *lease, const char *named)
 	return false;
 }
 
-TEST(what_policy_would_grant_again_stays)
+TEST(lease_that_policy_would_grant_stays)
 {
 	struct scene s = scene_of(2);
 	struct lease *a = grant(&s, VR, 20), *b = grant(&s, LAB, 10), *c = grant(&s, ANY, 30);
@@ -67,7 +67,7 @@ TEST(leases_of_a_tenant_that_is_gone_end)
 	scene_done(&s);
 }
 
-TEST(a_user_who_is_its_tenants_no_more_is_judged_where_no_group_may_have_matched)
+TEST(user_removed_from_a_tenant_loses_its_leases_unless_a_group_may_match)
 {
 	struct scene s = scene_of(1);
 	struct lease *a = grant(&s, VR, 10), *b = grant(&s, LAB, 10), *c = grant(&s, ANY, 10);
@@ -126,7 +126,7 @@ TEST(the_latest_leases_beyond_a_quota_end)
 	scene_done(&s);
 }
 
-TEST(what_ends_leaves_its_share_of_the_quota_to_the_next)
+TEST(ended_lease_frees_its_quota_for_the_next_one)
 {
 	struct scene s = scene_of(1);
 	struct lease *a = grant(&s, ANY, 20), *b = grant(&s, ANY, 30), *c = grant(&s, ANY, 10);
@@ -137,7 +137,7 @@ TEST(what_ends_leaves_its_share_of_the_quota_to_the_next)
 	scene_done(&s);
 }
 
-TEST(each_number_of_a_tenant_is_reviewed_for_each_gpu)
+TEST(each_limit_of_a_tenant_is_reviewed_for_each_gpu)
 {
 	static const struct {
 		const char *key;
@@ -192,7 +192,7 @@ TEST(gpus_are_counted_over_all_leases_of_the_user)
 	scene_done(&s);
 }
 
-TEST(what_a_resize_gave_up_counts_until_the_holder_follows)
+TEST(released_cus_count_in_a_review_until_acknowledged)
 {
 	struct scene s = scene_of(1);
 	struct caller caller = caller_of(ANY);
@@ -227,7 +227,7 @@ TEST(users_and_tenants_are_counted_apart)
 	scene_done(&s);
 }
 
-TEST(what_waits_is_judged_when_it_is_to_be_granted)
+TEST(waiting_lease_is_not_reviewed)
 {
 	struct scene s = scene_of(1);
 	struct request request = request_for(30);
