@@ -15,7 +15,7 @@
 
 #define ID(lease) ((unsigned long long)(lease)->id)
 
-/* ---- is the lease consistent in itself? ---------------------------------------------------- */
+/* ---- is the lease consistent in itself? -------------------------------------------- */
 
 static bool texts_are_terminated(const struct lease *lease)
 {
@@ -162,7 +162,7 @@ static int check_self(const struct arbiter *arbiter, const struct lease *lease, 
 	return check_request(lease, why, size);
 }
 
-/* ---- can the present hardware have its partitions? ----------------------------------------- */
+/* ---- can the present hardware have its partitions? --------------------------------- */
 
 static struct budget whole_of(const struct gpu *gpu)
 {
@@ -205,7 +205,7 @@ static uint64_t check_hardware(const struct arbiter *arbiter, const struct lease
 	return possible;
 }
 
-/* ---- does it contradict a lease in force? -------------------------------------------------- */
+/* ---- does it contradict a lease in force? ------------------------------------------ */
 
 static int check_ids(const struct arbiter *arbiter, const struct lease *lease, char *why,
 		     size_t size)
@@ -336,7 +336,7 @@ static int check_others(const struct arbiter *arbiter, const struct lease *lease
 	return r;
 }
 
-/* ---- put it into force --------------------------------------------------------------------- */
+/* ---- put it into force ------------------------------------------------------------- */
 
 /* Not every pass is saved (LEASE_PASSES_SAVED): assume as many as can have been lost. */
 static unsigned count_passes(unsigned saved)

@@ -89,7 +89,7 @@ static int plan_moves(const struct arbiter *arbiter, const struct gpu_info *gpus
 	return 0;
 }
 
-/* ---- GPUs that are gone -------------------------------------------------------------------- */
+/* ---- GPUs that are gone ------------------------------------------------------------ */
 
 static bool is_listed(const struct gpu_info *gpus, size_t n, const char *name)
 {
@@ -125,7 +125,7 @@ static void remove_gpu(struct arbiter *arbiter, unsigned slot, bool listed)
 	end_leases(arbiter, slot, reason);
 }
 
-/* ---- new GPUs ------------------------------------------------------------------------------ */
+/* ---- new GPUs ---------------------------------------------------------------------- */
 
 /* An administrator drains a name: it stays drained when another GPU gets it. */
 static bool is_drained(const struct arbiter *arbiter, const char *name)

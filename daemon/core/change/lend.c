@@ -11,7 +11,7 @@
 #include "core/ledger/quota.h"
 #include "core/mask/extend.h"
 
-/* ---- shrink ------------------------------------------------------------------------------ */
+/* ---- shrink ------------------------------------------------------------------------ */
 
 /* To change the mask of one queue, HWS takes all queues of the GPU off the hardware:
  * execute_queues_cpsch(), kfd_device_queue_manager.c. MES (gfx11) takes only that one. */
@@ -73,7 +73,7 @@ static void shrink(struct arbiter *arbiter, struct lease *lease)
 	ledger_look_again(arbiter, lease_gpus(lease)); /* its quota has room again */
 }
 
-/* ---- grants and deadlines ----------------------------------------------------------------- */
+/* ---- grants and deadlines ---------------------------------------------------------- */
 
 static void set_reason(struct arbiter *arbiter, struct lease *lease, const char *reason)
 {
@@ -188,7 +188,7 @@ static void set_deadline(struct arbiter *arbiter, struct lease *lease, uint64_t 
 	}
 }
 
-/* ---- after every change -------------------------------------------------------------------- */
+/* ---- after every change ------------------------------------------------------------ */
 
 void lend_sum_up(struct arbiter *arbiter)
 {

@@ -24,7 +24,7 @@ void arbiter_end(struct arbiter *arbiter, struct lease *lease, enum result_kind 
 		ledger_remove(arbiter, lease);
 }
 
-/* ---- holders and bound processes --------------------------------------------------------- */
+/* ---- holders and bound processes --------------------------------------------------- */
 
 static void end_if_dead(struct arbiter *arbiter, struct lease *lease, const char *reason)
 {
@@ -102,7 +102,7 @@ int arbiter_acknowledge(struct arbiter *arbiter, uint64_t id, uint64_t generatio
 	return 0;
 }
 
-/* ---- ends that the holder did not ask for ------------------------------------------------- */
+/* ---- ends that the holder did not ask for ------------------------------------------ */
 
 static uint64_t deadline_of(uint64_t now_usec, uint64_t grace_usec)
 {

@@ -9,7 +9,7 @@
 
 #include "core/ledger/known.h"
 
-/* ---- attribution ------------------------------------------------------------------------- */
+/* ---- attribution ------------------------------------------------------------------- */
 
 /* May the process be one of this lease's? The owner's pid came from the bus, and another process
  * may have it by now: only a process of the same user counts. */
@@ -77,7 +77,7 @@ static struct known_process attribute(const struct arbiter *arbiter, const struc
 	return ret;
 }
 
-/* ---- counting ---------------------------------------------------------------------------- */
+/* ---- counting ---------------------------------------------------------------------- */
 
 /* A present GPU rather than an absent one that had the same kfd_gpu_id. NULL. */
 static struct gpu *gpu_of_row(struct arbiter *arbiter, const struct observed *row)
@@ -179,7 +179,7 @@ static void count_row(struct arbiter *arbiter, const struct observed *row, uint6
 	add_unmanaged(&gpu->observed, row);
 }
 
-/* ---- beyond the budgets ---------------------------------------------------------------- */
+/* ---- beyond the budgets ------------------------------------------------------------ */
 
 #define COUNTED 4U
 
@@ -284,7 +284,7 @@ static bool is_oversubscribed(const struct gpu *gpu, const struct settings *sett
 	       c->processes + e->processes + u->processes > gpu->info.process_slots;
 }
 
-/* ---- one scan ---------------------------------------------------------------------------- */
+/* ---- one scan ---------------------------------------------------------------------- */
 
 static void clear(struct arbiter *arbiter)
 {

@@ -30,7 +30,7 @@ static void wait_on(struct arbiter *arbiter, struct lease *lease,
 	queue_judged(arbiter, lease, candidates, over_quota);
 }
 
-/* ---- one lease ----------------------------------------------------------------------------- */
+/* ---- one lease --------------------------------------------------------------------- */
 
 static int find_tenant(const struct arbiter *arbiter, const struct lease *lease,
 		       const struct tenant **ret, struct result *result)
@@ -90,7 +90,7 @@ static bool is_above_any_quota(const struct arbiter *arbiter, const struct lease
 	return result.kind == RESULT_QUOTA_EXCEEDED;
 }
 
-/* ---- one round through the queue ------------------------------------------------------------ */
+/* ---- one round through the queue --------------------------------------------------- */
 
 /* Is every candidate barred by a lease that ranks before this one? */
 static bool is_barred(const struct arbiter *arbiter, const struct lease *lease)

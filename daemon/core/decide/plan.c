@@ -178,7 +178,7 @@ int arbiter_plan(const struct arbiter *arbiter, const struct caller *caller,
 	return 0;
 }
 
-/* ---- resize ------------------------------------------------------------------------------- */
+/* ---- resize ------------------------------------------------------------------------ */
 
 /* The wants of a resize belong to the partitions in their order; gpu "any" is the partition's GPU. */
 static int fit_wants(const struct arbiter *arbiter, const struct lease *lease,
@@ -321,7 +321,7 @@ int arbiter_plan_resize(const struct arbiter *arbiter, const struct caller *call
 	return 0;
 }
 
-/* ---- activate and deactivate -------------------------------------------------------------- */
+/* ---- activate and deactivate ------------------------------------------------------- */
 
 static int check_lender(const struct lease *lease, bool active, struct result *result)
 {
@@ -363,7 +363,7 @@ int arbiter_plan_activate(const struct arbiter *arbiter, const struct caller *ca
 	return 0;
 }
 
-/* ---- drain --------------------------------------------------------------------------------- */
+/* ---- drain ------------------------------------------------------------------------- */
 
 int arbiter_plan_drain(const struct arbiter *arbiter, const char *gpu, bool drain, uint64_t *ret)
 {

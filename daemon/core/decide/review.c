@@ -53,7 +53,7 @@ static bool check_tenant(struct review *review)
 	return true;
 }
 
-/* ---- quotas --------------------------------------------------------------------------- */
+/* ---- quotas ------------------------------------------------------------------------ */
 
 /* What the user holds under this tenant with the leases up to and including this one: a quota is
  * exceeded by the latest leases. */

@@ -31,7 +31,7 @@ static bool broken(const struct check *check, const char *format, ...)
 
 #define ID(lease) ((unsigned long long)(lease)->id)
 
-/* ---- every mask is valid for the hardware --------------------------------------------------- */
+/* ---- every mask is valid for the hardware ------------------------------------------ */
 
 static bool on_every_xcc(const struct geometry *g, const struct cuset *set)
 {
@@ -99,7 +99,7 @@ bool check_partition(const struct gpu *gpu, const struct partition *p, char *buf
 	return broken(&check, "%u CUs of which %u effective", p->count, p->effective);
 }
 
-/* ---- leases share only what they may ---------------------------------------------------------- */
+/* ---- leases share only what they may ----------------------------------------------- */
 
 static bool exclusive_engines(enum lease_class a, const struct partition *p, enum lease_class b,
 			      const struct partition *q)
@@ -195,7 +195,7 @@ static bool check_lease(const struct check *check, size_t i)
 	return lease->n_partitions == 0 || check_others(check, i);
 }
 
-/* ---- budgets and sums ------------------------------------------------------------------------ */
+/* ---- budgets and sums -------------------------------------------------------------- */
 
 /* The sums of a GPU, from its leases. */
 static void sum_up(const struct arbiter *arbiter, unsigned index, struct gpu *ret)
@@ -245,7 +245,7 @@ static bool check_budgets(const struct check *check, const struct gpu *gpu)
 	return true;
 }
 
-/* ---- the waiting queue ------------------------------------------------------------------------ */
+/* ---- the waiting queue ------------------------------------------------------------- */
 
 static bool check_waiting(const struct check *check)
 {

@@ -88,7 +88,7 @@ void arbiter_set_settings(struct arbiter *arbiter, struct settings *settings)
 	ledger_wake(arbiter, UINT64_MAX);
 }
 
-/* ---- find ------------------------------------------------------------------------------ */
+/* ---- find -------------------------------------------------------------------------- */
 
 /* Decimal digits and nothing else, no leading zero; -1 otherwise. */
 static long decimal(const char *text)
@@ -194,7 +194,7 @@ int ledger_find_owned(const struct arbiter *arbiter, const struct caller *caller
 	return 0;
 }
 
-/* ---- notice ---------------------------------------------------------------------------- */
+/* ---- notice ------------------------------------------------------------------------ */
 
 void ledger_touch(struct arbiter *arbiter, struct lease *lease, unsigned touch)
 {
@@ -241,7 +241,7 @@ void ledger_wake(struct arbiter *arbiter, uint64_t gpus)
 	ledger_grow(arbiter, gpus);
 }
 
-/* ---- change ---------------------------------------------------------------------------- */
+/* ---- change ------------------------------------------------------------------------ */
 
 static void recount_shared(struct arbiter *arbiter, unsigned gpu)
 {

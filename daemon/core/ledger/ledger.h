@@ -57,7 +57,7 @@ DEFINE_CLEANUP(struct arbiter *, arbiter_free)
 /* Replaces the settings for all later decisions; takes the new ones. */
 void arbiter_set_settings(struct arbiter *arbiter, struct settings *settings);
 
-/* ---- find ------------------------------------------------------------------------------ */
+/* ---- find -------------------------------------------------------------------------- */
 
 /* Index of a GPU that is present, by name or decimal index; -ENOENT. */
 int ledger_find_gpu(const struct arbiter *arbiter, const char *gpu);
@@ -81,7 +81,7 @@ int ledger_find_owned(const struct arbiter *arbiter, const struct caller *caller
 /* Position in arbiter->leases of the lease with this id, or where it would be inserted. */
 size_t ledger_position(const struct arbiter *arbiter, uint64_t id);
 
-/* ---- change ---------------------------------------------------------------------------- */
+/* ---- change ------------------------------------------------------------------------ */
 
 /* Makes sure that one more lease can be inserted, so that a commit cannot fail. */
 int ledger_reserve(struct arbiter *arbiter); /* -ENOMEM */
@@ -102,7 +102,7 @@ void ledger_recount_shared(struct arbiter *arbiter, const struct lease *gone);
 /* The holder uses the granted masks: CUs and budgets that left them are discharged. */
 void ledger_follow(struct arbiter *arbiter, struct lease *lease);
 
-/* ---- notice ---------------------------------------------------------------------------- */
+/* ---- notice ------------------------------------------------------------------------ */
 
 /* touch: bits of enum touch. */
 void ledger_touch(struct arbiter *arbiter, struct lease *lease, unsigned touch);

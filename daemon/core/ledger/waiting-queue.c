@@ -5,7 +5,7 @@
 
 #include "core/policy/tenant.h"
 
-/* ---- order --------------------------------------------------------------------------- */
+/* ---- order ------------------------------------------------------------------------- */
 
 /* How many waiting leases rank before this class and id. */
 static size_t rank(const struct arbiter *arbiter, enum lease_class lease_class, uint64_t id)
@@ -31,7 +31,7 @@ unsigned queue_position(const struct arbiter *arbiter, const struct lease *lease
 	return (unsigned)rank(arbiter, lease->class, lease->id) + 1;
 }
 
-/* ---- barriers ------------------------------------------------------------------------ */
+/* ---- barriers ---------------------------------------------------------------------- */
 
 /* Does a waiting lease bar its candidates? */
 static bool bars(const struct lease *lease)
@@ -116,7 +116,7 @@ void queue_pass(struct arbiter *arbiter, const struct lease *granted, uint64_t g
 		wake_own(arbiter, granted);
 }
 
-/* ---- insert and remove --------------------------------------------------------------------- */
+/* ---- insert and remove ------------------------------------------------------------- */
 
 void queue_add(struct arbiter *arbiter, struct lease *lease)
 {

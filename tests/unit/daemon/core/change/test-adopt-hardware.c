@@ -5,7 +5,7 @@
 #include "adopt-rig.h"
 #include "check.h"
 
-/* ---- what cannot be on this hardware ------------------------------------------------------ */
+/* ---- changed hardware -------------------------------------------------------------- */
 
 TEST(adopted_gang_with_a_missing_gpu_is_ending_and_its_other_gpus_stay_charged)
 {
@@ -37,7 +37,7 @@ TEST(adopted_lease_whose_gpus_are_all_missing_is_ending)
 	CHECK(adopt_saved(p.new.arbiter, lease, "0000:99:00.0", p.why, sizeof(p.why)) == 0);
 	CHECK(lease->n_partitions == 0 && lease->state == STATE_ENDING);
 
-	/* And so it is saved, for the daemon after this one. */
+	/* Saved like this, it is adopted again by the next daemon. */
 	again = saved(lease);
 	again->id = 2;
 	CHECK(adopt(&p, again) == 0 && again->state == STATE_ENDING);
@@ -64,7 +64,8 @@ TEST(adopted_partition_that_the_gpu_cannot_have_ends_its_lease)
 		else if (i == 1)
 			partition->occupied.pair[0] |= UINT32_C(1) << 20;
 		else if (i == 2)
-			set_cus(partition, 0, partition->cus.pair[0] ^ 1); /* lopsided */
+			set_cus(partition, 0,
+				partition->cus.pair[0] ^ 1); /* no rectangle any more */
 		else if (i == 3)
 			partition->charged.queues = 25;
 		else if (i == 4)
@@ -106,7 +107,7 @@ TEST(adopted_mask_with_half_a_wgp_or_an_empty_xcc_ends_its_lease)
 			set_cus(&lease->partitions[0], 0, lease->partitions[0].cus.pair[0] ^ 1);
 		for (unsigned e = 0; i == 1 && e < 4; e++)
 			set_cus(&lease->partitions[0], CUSET_ENGINES + e, 0);
-		if (i == 2) /* nor may half of one be left to others */
+		if (i == 2) /* occupied must have whole WGPs, too */
 			lease->partitions[0].occupied.pair[0] |= UINT32_C(1) << 9;
 		CHECK(adopt_saved(new, lease, "", why, sizeof(why)) == 0);
 		CHECK(lease->state == STATE_ENDING && strstr(lease->reason, words[i]));
@@ -129,7 +130,7 @@ TEST(adopted_ending_lease_keeps_its_reason)
 	pair_done(&p);
 }
 
-/* ---- what waited --------------------------------------------------------------------------- */
+/* ---- waiting leases ---------------------------------------------------------------- */
 
 static struct lease *waiting(struct pair *p, uid_t uid, const char *gpu)
 {
@@ -185,7 +186,7 @@ TEST(adopted_waiting_lease_for_a_missing_gpu_ends)
 	pair_done(&p);
 }
 
-/* ---- processes ------------------------------------------------------------------------------ */
+/* ---- processes --------------------------------------------------------------------- */
 
 TEST(dead_process_keeps_its_lease_after_a_restart)
 {
@@ -211,7 +212,7 @@ TEST(dead_process_keeps_its_lease_after_a_restart)
 	arbiter_holder_gone(old.arbiter, lease->id);
 
 	lease = saved(lease);
-	lease->pid = 0; /* the one who asked is another by now */
+	lease->pid = 0; /* another process may have the pid of the owner now */
 	CHECK(adopt_saved(new.arbiter, lease, "", why, sizeof(why)) == 0);
 	CHECK(known_add(new.arbiter, lease->id, &processes[0]) == 0);
 	CHECK(arbiter_observe(new.arbiter, &dead, 1) == 0);

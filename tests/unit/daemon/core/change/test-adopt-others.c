@@ -29,7 +29,7 @@ TEST(second_lease_with_the_same_id_or_token_is_refused)
 	pair_done(&p);
 }
 
-/* A lease like this one under the next id, as a file that was tampered with would say. */
+/* A copy of the lease under the next id, as a file that was tampered with would have it. */
 static int adopt_twin(struct pair *p, const struct lease *lease)
 {
 	struct lease *twin = saved(lease);
@@ -135,7 +135,8 @@ TEST(adopted_budgets_never_exceed_the_gpu)
 		struct lease *a = saved(grant(&p.old, user, 15)),
 			     *b = saved(grant(&p.old, user, 15));
 
-		if (user == ANY && i >= 9) /* slots: policy may have allowed that */
+		if (user == ANY &&
+		    i >= 9) /* slots: policy may have allowed to oversubscribe them */
 			b->class = a->class = CLASS_GUARANTEED;
 		spend(&a->partitions[0]);
 		spend(&b->partitions[0]);
@@ -160,11 +161,11 @@ TEST(adopted_best_effort_beyond_the_slots_stays_and_marks_the_gpu_oversubscribed
 	CHECK(p.new.arbiter->leases[1]->state == STATE_GRANTED);
 	CHECK(!grant(&p.new, ANY, 4) && refused(&p.new, RESULT_NO_CAPACITY, REASON_OVERSUBSCRIBED));
 
-	/* Where realtime would suffer nobody can have been let in. */
+	/* Beside a realtime lease the slots cannot have been oversubscribed. */
 	b = saved(b);
 	b->id = 3;
 	b->class = CLASS_REALTIME;
-	b->partitions[0].cus = p.new.arbiter->gpus[0].all; /* what is left */
+	b->partitions[0].cus = p.new.arbiter->gpus[0].all; /* the CUs that are left */
 	cuset_remove(&b->partitions[0].cus, &p.new.arbiter->gpus[0].taken);
 	b->partitions[0].occupied = b->partitions[0].cus;
 	b->partitions[0].any_shape = true;

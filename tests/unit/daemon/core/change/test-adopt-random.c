@@ -122,7 +122,7 @@ TEST(random_ledger_is_equal_after_a_restart)
 	CHECK(waiting > 0 && ending > 0);
 }
 
-/* ---- spoilt ------------------------------------------------------------------------------ */
+/* ---- corrupted leases -------------------------------------------------------------- */
 
 static void spoil_partition(struct play *play, struct partition *p)
 {

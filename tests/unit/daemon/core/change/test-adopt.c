@@ -13,7 +13,7 @@ TEST(adopted_lease_is_unchanged_and_not_touched)
 	struct lease *lease = grant(&p.old, VR, 20), *again = saved(lease);
 	const struct gpu *before = &p.old.arbiter->gpus[0], *gpu = &p.new.arbiter->gpus[0];
 
-	again->n_bound = 1; /* what kept it alive, and what it was seen to use, comes later */
+	again->n_bound = 1; /* holders and observed use are not adopted: they come later */
 	again->observed.processes = 3;
 	again->partitions[0].used.queues = 3;
 	again->partitions[0].count = 7;
@@ -37,7 +37,7 @@ TEST(leases_are_adopted_in_any_order_of_ids)
 	pair_done(&p);
 }
 
-/* ---- what contradicts itself ----------------------------------------------------------- */
+/* ---- contradictions within a lease ------------------------------------------------- */
 
 static void no_id(struct lease *lease)
 {

@@ -18,7 +18,7 @@
 #include "check.h"
 #include "sys/config/profile.h"
 
-/* When everything is released every GPU is as it was. */
+/* When every lease is released, every GPU is as at the start. */
 static void end_all(struct model *model)
 {
 	while (model->arbiter->n_leases > 0) {
@@ -60,7 +60,7 @@ static void run(struct model *model, size_t n_gpus, unsigned operations, unsigne
 	arbiter_free(model->arbiter);
 }
 
-/* A run that never got there has shown nothing. */
+/* A run without these outcomes would prove nothing. */
 static void check_reached(const struct model *model)
 {
 	printf("granted: %u besteffort, %u guaranteed, %u realtime, %u gangs; %u resized\n",

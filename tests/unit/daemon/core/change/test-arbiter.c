@@ -15,7 +15,7 @@ TEST(two_realtime_leases_share_no_shader_engine)
 	CHECK(!(cuset_engines(&a->partitions[0].cus) & cuset_engines(&b->partitions[0].cus)));
 	CHECK(grant(&s, VR, 15));
 	CHECK(!grant(&s, VR, 5) && refused(&s, RESULT_NO_CAPACITY, REASON_SHADER_ENGINES));
-	CHECK(grant(&s, ANY, 10)); /* other CUs of those engines are not closed to the others */
+	CHECK(grant(&s, ANY, 10)); /* other classes may use the other CUs of those engines */
 	scene_done(&s);
 }
 
@@ -34,11 +34,11 @@ TEST(refusal_of_shader_engines_names_how_many_are_free)
 	CHECK(!reserve(s.arbiter, VR, &request, &s.result));
 	CHECK(refused(&s, RESULT_NO_CAPACITY, REASON_SHADER_ENGINES));
 	CHECK(strcmp(s.result.refusals[0].hint, "ask for 1 shader engine") == 0);
-	request.wants[0].cus = 30; /* for those one is too small */
+	request.wants[0].cus = 30; /* one engine has too few CUs */
 	CHECK(!reserve(s.arbiter, VR, &request, &s.result));
 	CHECK(strstr(s.result.refusals[0].hint, "15 CUs are free for it"));
 	request.wants[0].cus = 0;
-	CHECK(grant(&s, ANY, 5)); /* of the last one, which is whole no more */
+	CHECK(grant(&s, ANY, 5)); /* in the last engine: it is not whole any more */
 	CHECK(!reserve(s.arbiter, VR, &request, &s.result));
 	CHECK(strstr(s.result.refusals[0].hint, "nothing would fit"));
 	scene_done(&s);
@@ -87,7 +87,7 @@ TEST(best_effort_shares_cus_only_where_both_asked_for_it)
 	CHECK(a && b && b->partitions[0].count == 60);
 	CHECK(!grant(&s, ANY, 10) && refused(&s, RESULT_NO_CAPACITY, REASON_CUS));
 	release(s.arbiter, a->id);
-	CHECK(!grant(&s, ANY, 10)); /* the other one still has them */
+	CHECK(!grant(&s, ANY, 10)); /* the other lease still shares them */
 	release(s.arbiter, b->id);
 	CHECK(grant(&s, ANY, 10));
 	scene_done(&s);
@@ -197,7 +197,7 @@ TEST(a_gang_gets_all_its_gpus_or_none)
 		request.wants[i] = request.wants[0];
 	request.n_wants = 3;
 	strcpy(request.wants[0].gpu, "1");
-	for (int busy = 0; busy < 3; busy++) { /* each of them refuses in turn */
+	for (int busy = 0; busy < 3; busy++) { /* each GPU refuses in turn */
 		struct request one = request_for(30);
 		struct lease *lease;
 
@@ -225,7 +225,7 @@ TEST(gang_finds_the_only_possible_assignment)
 	CHECK(reserve(s.arbiter, ANY, &one, &s.result));
 	both.n_wants = 2;
 	both.wants[1] = both.wants[0];
-	both.wants[0].cus = 30; /* fits both GPUs; the other want only the second */
+	both.wants[0].cus = 30; /* fits both GPUs; the other want fits the second only */
 	struct lease *lease = reserve(s.arbiter, ANY, &both, &s.result);
 
 	CHECK(lease && lease->partitions[0].gpu == 0 && lease->partitions[1].gpu == 1);
@@ -279,7 +279,7 @@ TEST(gpu_any_prefers_a_gpu_without_rounding_up)
 		(struct geometry){ .xccs = 8, .engines = 4, .arrays = 1, .array_cus = 10 };
 	CHECK(geometry_spread(&gpus[1].geometry, 304) == 0);
 	arbiter = arbiter_of(gpus, 2);
-	request.wants[0].cus_min = 26; /* 24 of the other are too few, so it would give 32 */
+	request.wants[0].cus_min = 26; /* the other GPU would have to grant 32: 24 are too few */
 	CHECK(reserve(arbiter, ANY, &request, &result)->partitions[0].gpu == 0);
 	result_done(&result);
 	arbiter_free(arbiter);
@@ -320,7 +320,7 @@ TEST(a_token_finds_the_lease_of_its_uid_while_it_lives)
 	scene_done(&s);
 }
 
-/* ---- life ---------------------------------------------------------------------------- */
+/* ---- holders and bound processes --------------------------------------------------- */
 
 TEST(a_lease_lives_while_it_has_a_holder_or_a_bound_process)
 {
@@ -330,13 +330,13 @@ TEST(a_lease_lives_while_it_has_a_holder_or_a_bound_process)
 
 	CHECK(arbiter_bind(s.arbiter, id, 4711) == 0);
 	arbiter_holder_gone(s.arbiter, id);
-	arbiter_holder_gone(s.arbiter, id); /* more than there were */
+	arbiter_holder_gone(s.arbiter, id); /* more often than there were holders */
 	CHECK(lease->state == STATE_GRANTED);
 	arbiter_bound_gone(s.arbiter, id, 4712);
 	CHECK(lease->state == STATE_GRANTED);
 	arbiter_bound_gone(s.arbiter, id, 4711);
 	CHECK(lease->state == STATE_ENDING && lease->reason[0]);
-	CHECK(!grant(&s, ANY, 60)); /* charged until the hardware was seen to be free */
+	CHECK(!grant(&s, ANY, 60)); /* charged until a scan shows no process of the lease */
 	CHECK(arbiter_observe(s.arbiter, NULL, 0) == 0);
 	CHECK(!ledger_find(s.arbiter, id) && grant(&s, ANY, 60));
 	for (unsigned i = 0; i < LEASE_BOUND_MAX; i++)

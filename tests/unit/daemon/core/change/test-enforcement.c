@@ -61,7 +61,7 @@ TEST(activation_takes_at_most_grace_plus_delay_plus_preemption_timeout)
 	CHECK(c.l.now - began == settings->activate_grace_usec + settings->enforce_delay_usec);
 	CHECK(c.borrower->state == STATE_ENDING && c.borrower->revoked);
 	settle(&c.l);
-	CHECK(c.rt->state == STATE_ACTIVATING); /* until the hardware has let go */
+	CHECK(c.rt->state == STATE_ACTIVATING); /* until a scan shows that the processes are gone */
 	CHECK(arbiter_observe(c.l.s.arbiter, NULL, 0) == 0);
 	settle(&c.l);
 	CHECK(c.rt->state == STATE_GRANTED);
@@ -100,7 +100,8 @@ TEST(an_activation_is_due_when_the_slowest_of_its_borrowers_is_killed)
 	CHECK(other->deadline_usec <= due + SECOND_USEC / 2);
 	tenant->enforce = ENFORCE_STEP_FREEZE;
 	CHECK(activate(&l, other->id, false) == 0 && activate(&l, other->id, true) == 0);
-	CHECK(other->deadline_usec == l.now + SECOND_USEC); /* nothing bounds it */
+	CHECK(other->deadline_usec ==
+	      l.now + SECOND_USEC); /* policy does not allow to kill the borrower: no bound */
 	scene_done(&l.s);
 }
 
@@ -119,7 +120,7 @@ TEST(frozen_unit_is_thawed_when_no_lease_needs_its_cus)
 	scene_done(&c.l.s);
 }
 
-/* ---- revocation ------------------------------------------------------------------------- */
+/* ---- revocation -------------------------------------------------------------------- */
 
 static int revoke(struct lending *l, uint64_t id, uint64_t grace)
 {
@@ -224,7 +225,7 @@ TEST(revoked_waiting_lease_ends_at_once)
 	scene_done(&l.s);
 }
 
-/* ---- whose processes ---------------------------------------------------------------------- */
+/* ---- processes --------------------------------------------------------------------- */
 
 TEST(only_bound_processes_and_their_descendants_may_be_killed)
 {

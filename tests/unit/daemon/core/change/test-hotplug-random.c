@@ -60,8 +60,8 @@ static bool is_listed(const struct gpu_info *infos, size_t n, const struct gpu_i
 	return false;
 }
 
-/* Byte for byte, but for who bars it, which is for all GPUs together, and when masks may grow:
- * what ends elsewhere may have had a part here. */
+/* Compares two GPUs byte for byte, except the barrier and the time of growth: the end of a lease on
+ * another GPU may change these. */
 static bool is_same(const struct gpu *before, const struct gpu *after)
 {
 	struct gpu gpu = *before;
@@ -73,7 +73,7 @@ static bool is_same(const struct gpu *before, const struct gpu *after)
 	return memcmp(&gpu, after, sizeof(gpu)) == 0;
 }
 
-/* Exactly what was listed is here, each once; what was here and is listed is untouched. */
+/* Every listed GPU is present exactly once; GPUs that were present and are listed are unchanged. */
 static void check_gpus(const struct arbiter *a, const struct gpu *before, size_t n_before,
 		       const struct gpu_info *infos, size_t n)
 {
@@ -94,7 +94,7 @@ static void check_gpus(const struct arbiter *a, const struct gpu *before, size_t
 	CHECK(here == n);
 }
 
-/* What stood on a GPU that is no more is ending, and everything else as it was. */
+/* Leases on a missing GPU are ending, and all others are unchanged. */
 static void check_leases(const struct arbiter *a, const enum lease_state *before)
 {
 	for (size_t i = 0; i < a->n_leases; i++) {

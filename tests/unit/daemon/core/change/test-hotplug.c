@@ -112,7 +112,7 @@ TEST(missing_gpu_ends_its_leases_and_whole_gangs)
 	look(a);
 	CHECK(a->n_leases == 1 && gpu->n_partitions == 0 && gpu_cus_free(&a->gpus[0]) == 60);
 
-	/* Nothing is granted there, by any name. */
+	/* Nothing is granted there, neither by name nor by index. */
 	CHECK(!on(a, "1", 10) && !on(a, "0000:04:00.0", 10) && on(a, "2", 10));
 	result_done(&result);
 	arbiter_free(a);
@@ -170,7 +170,7 @@ TEST(replaced_gpu_ends_its_leases)
 		promises(a);
 		CHECK(lease->state == STATE_ENDING && other->state == STATE_GRANTED);
 		CHECK(strstr(lease->reason, "0000:03:00.0"));
-		/* Its new form is a GPU beside it, until the leases of the old one are gone. */
+		/* The new GPU has another slot until the leases of the old one are removed. */
 		CHECK(a->n_gpus == 3 && a->gpus[0].absent && !a->gpus[2].absent);
 		CHECK(ledger_find_gpu(a, "0000:03:00.0") == 2 && on(a, "0000:03:00.0", 20));
 		arbiter_free(a);
@@ -356,7 +356,7 @@ TEST(process_is_counted_on_the_present_slot_of_its_gpu)
 	CHECK(arbiter_set_gpus(a, &info, 1) == 0 && a->n_gpus == 2);
 	CHECK(arbiter_observe(a, &row, 1) == 0);
 	promises(a);
-	/* Its lease was of the old form; the hardware has not let go. */
+	/* Its lease was on the old GPU, and its process still has queues. */
 	CHECK(lease->state == STATE_ENDING && lease->observed.processes == 1 && a->n_leases == 1);
 	CHECK(a->gpus[0].observed.used.queues == 0 && a->gpus[1].observed.unmanaged.queues == 3);
 	look(a);

@@ -24,7 +24,7 @@ TEST(cus_of_an_inactive_lease_are_lent)
 
 	CHECK(rt->state == STATE_INACTIVE && cus_of(rt) == 15);
 	CHECK(cus_of(lease) == 60);
-	/* Nobody else is granted any of it. */
+	/* No other lease is granted any of these CUs. */
 	CHECK(!grant(&l.s, LAB, 56) && refused(&l.s, RESULT_NO_CAPACITY, REASON_CUS));
 	scene_done(&l.s);
 }
@@ -67,7 +67,7 @@ TEST(activation_does_not_wait_for_a_borrower_that_is_gone)
 	CHECK(activate(&l, rt->id, true) == 0);
 	arbiter_holder_gone(l.s.arbiter, lease->id);
 	settle(&l);
-	CHECK(rt->state == STATE_ACTIVATING); /* its queues may still be there */
+	CHECK(rt->state == STATE_ACTIVATING); /* queues of the borrower may still use its CUs */
 	CHECK(arbiter_observe(l.s.arbiter, NULL, 0) == 0);
 	settle(&l);
 	CHECK(rt->state == STATE_GRANTED);
@@ -273,7 +273,8 @@ TEST(realtime_lease_counts_disturbances_by_mask_changes)
 	struct lease *lease = borrow(&l, 4, 60);
 
 	CHECK(activate(&l, rt->id, true) == 0);
-	CHECK(rt->lend.disturbances == 0 && other->lend.disturbances == 0); /* they did not run */
+	CHECK(rt->lend.disturbances == 0 &&
+	      other->lend.disturbances == 0); /* inactive: they had no queues */
 	follow(&l, lease);
 	CHECK(activate(&l, other->id, true) == 0);
 	CHECK(rt->lend.disturbances == 1);

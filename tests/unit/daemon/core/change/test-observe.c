@@ -112,7 +112,7 @@ TEST(more_processes_than_vmids_oversubscribe_too)
 		rows[i] = process(10 + i, 1);
 	CHECK(arbiter_observe(a, rows, 8) == 0 && !a->gpus[0].observed.oversubscribed);
 	CHECK(arbiter_observe(a, rows, 9) == 0 && a->gpus[0].observed.oversubscribed);
-	rows[8].queues = 0; /* open, but without a queue: KFD does not count it */
+	rows[8].queues = 0; /* KFD does not count a process without a queue */
 	CHECK(arbiter_observe(a, rows, 9) == 0 && !a->gpus[0].observed.oversubscribed);
 	arbiter_free(a);
 }
@@ -150,7 +150,7 @@ TEST(lease_has_its_owner_its_bound_processes_and_their_children)
 	rows[2].ancestors[0] = 5;
 	rows[2].ancestors[1] = 20;
 	rows[2].n_ancestors = 2;
-	rows[3].uid = 8; /* the owner's child, but of another user: no */
+	rows[3].uid = 8; /* a child of the owner, but of another user */
 	rows[3].ancestors[0] = lease->pid;
 	rows[3].n_ancestors = 1;
 	CHECK(arbiter_observe(a, rows, 4) == 0);
@@ -168,7 +168,7 @@ TEST(process_belongs_to_the_only_lease_of_its_unit)
 	strcpy(first->unit, "train.service");
 	strcpy(row.unit, "train.service");
 	CHECK(arbiter_observe(a, &row, 1) == 0 && first->observed.processes == 1);
-	row.pid = 31; /* not the one that was settled before */
+	row.pid = 31; /* not the process that was attributed before */
 	strcpy(held(a, 7, 2)->unit, "train.service");
 	CHECK(arbiter_observe(a, &row, 1) == 0);
 	CHECK(a->gpus[0].observed.n_processes == 1 && first->observed.processes == 0);
@@ -185,9 +185,9 @@ TEST(process_keeps_its_lease_when_its_parent_dies)
 	row.ancestors[0] = 39;
 	row.n_ancestors = 1;
 	CHECK(arbiter_observe(a, &row, 1) == 0 && lease->observed.processes == 1);
-	row.n_ancestors = 0; /* adopted by init */
+	row.n_ancestors = 0; /* its parent died */
 	CHECK(arbiter_observe(a, &row, 1) == 0 && lease->observed.processes == 1);
-	row.start_time++; /* another process with the pid of the old */
+	row.start_time++; /* a new process with the same pid */
 	CHECK(arbiter_observe(a, &row, 1) == 0 && lease->observed.processes == 0);
 	arbiter_free(a);
 }
@@ -259,7 +259,7 @@ TEST(excess_lists_all_use_beyond_the_budgets)
 	struct lease *plain = held(a, 7, 2), *lease;
 	struct observed row = process(plain->pid, 2);
 
-	row.sdma_queues = 2; /* of who asked for none nobody counts these */
+	row.sdma_queues = 2; /* not counted: the lease asked for none */
 	row.vram = 1 << 30;
 	CHECK(exceeds(a, plain, &row, ""));
 	row.queues = 3;
@@ -325,7 +325,7 @@ TEST(process_is_unmanaged_on_a_gpu_that_its_lease_does_not_have)
 	row.kfd_gpu_id = GPU_ID + (lease->partitions[0].gpu == 0);
 	CHECK(arbiter_observe(a, &row, 1) == 0);
 	CHECK(a->gpus[1 - lease->partitions[0].gpu].observed.n_processes == 1);
-	row.kfd_gpu_id = 5; /* a GPU that nobody knows: nothing to say */
+	row.kfd_gpu_id = 5; /* an unknown GPU is ignored */
 	CHECK(arbiter_observe(a, &row, 1) == 0 && a->gpus[1].observed.n_processes == 0);
 	arbiter_free(a);
 }

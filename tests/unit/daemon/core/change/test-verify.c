@@ -7,7 +7,7 @@
 #include "check.h"
 #include "lend-rig.h"
 
-/* ---- what the hardware has ------------------------------------------------------------------ */
+/* ---- acknowledgements -------------------------------------------------------------- */
 
 TEST(acknowledgement_frees_cus_when_the_descriptors_confirm_it)
 {
@@ -53,16 +53,15 @@ TEST(acknowledgement_counts_as_true_when_descriptors_are_unreadable)
 	scene_done(&c.l.s);
 }
 
-/* ---- a process with two leases -------------------------------------------------------------- */
+/* ---- a process with two leases ----------------------------------------------------- */
 
 #define GAME 10 /* its pid */
 
-/* One process of user VR has a high lease and a normal one on the same GPU. */
+/* A process of user VR with a lease of high and one of normal priority on the same GPU. */
 struct both {
 	struct lending l;
 	struct lease *high, *normal;
-	struct observed_mask
-		rows[3]; /* one queue inside of each, and what the test makes of the last */
+	struct observed_mask rows[3]; /* one queue within each mask, and one that the test sets */
 };
 
 static struct lease *ask(struct lending *l, unsigned cus, unsigned priority)

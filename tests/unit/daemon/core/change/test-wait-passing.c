@@ -7,7 +7,7 @@
 #include "check.h"
 #include "wait-rig.h"
 
-/* A small one passes: granted and released again. False: it was refused. */
+/* A small request is granted and released again: one pass. False: it was refused. */
 static bool pass(struct scene *s, uid_t uid, const char *gpu)
 {
 	struct lease *lease = grant_on(s, uid, gpu, 4);
@@ -150,7 +150,7 @@ TEST(grant_of_a_lower_class_is_a_pass_and_is_barred_too)
 	CHECK(s.arbiter->gpus[0].barrier.id == lease->id);
 	CHECK(s.arbiter->gpus[0].barrier.class == CLASS_GUARANTEED);
 	CHECK(!pass(&s, ANY, "any") && !pass(&s, LAB, "any"));
-	arbiter_holder_gone(s.arbiter, lease->id); /* the next one closes it now */
+	arbiter_holder_gone(s.arbiter, lease->id); /* now the next lease bars it */
 	forget_touched(&s);
 	check_promises(&s);
 	CHECK(s.arbiter->gpus[0].barrier.id == first->id);
@@ -191,7 +191,7 @@ TEST(lease_that_waits_for_its_quota_bars_no_gpu)
 	CHECK(grant_waiting(&s, NULL) == 1 && small->state == STATE_GRANTED);
 	CHECK(lease->wait.over_quota && s.arbiter->gpus[0].barrier.id == 0 && pass(&s, ANY, "any"));
 	CHECK(lease->wait.passed == LEASE_PASSES_MAX);
-	release(s.arbiter, own->id); /* CUs are what it waits for again */
+	release(s.arbiter, own->id); /* it waits for CUs again, not for its quota */
 	CHECK(grant_waiting(&s, NULL) == 0 && !lease->wait.over_quota);
 	CHECK(s.arbiter->gpus[0].barrier.id == lease->id && !pass(&s, ANY, "any"));
 	scene_done(&s);
@@ -232,7 +232,7 @@ TEST(granted_waiting_lease_passes_those_before_it)
 	scene_done(&s);
 }
 
-/* ---- resize -------------------------------------------------------------------------- */
+/* ---- resize ------------------------------------------------------------------------ */
 
 static bool resize(struct scene *s, const struct lease *lease, unsigned cus, unsigned queues)
 {
@@ -292,7 +292,7 @@ TEST(resize_on_a_barred_gpu_takes_no_other_cu)
 	waiting = wait_for(&s, ANY, "any", 60);
 	pass_often(&s, ANY, "any");
 	CHECK(lease->partitions[0].count == 9 && busy);
-	request.wants[0].shader_engines = 1; /* as many, gathered: that would be others */
+	request.wants[0].shader_engines = 1; /* as many CUs in one engine would be other CUs */
 	CHECK(arbiter_plan_resize(s.arbiter, &caller, lease->id, &request, &next, &s.result) < 0);
 	CHECK(refused(&s, RESULT_NO_CAPACITY, REASON_SHAPE) && s.result.refusals[0].free == 9);
 	result_done(&s.result);
@@ -302,7 +302,7 @@ TEST(resize_on_a_barred_gpu_takes_no_other_cu)
 	scene_done(&s);
 }
 
-/* ---- nobody starves ------------------------------------------------------------------ */
+/* ---- starvation -------------------------------------------------------------------- */
 
 struct stream {
 	struct scene s;
@@ -332,7 +332,7 @@ static void start_one(struct stream *stream)
 		stream->running[stream->n_running++] = lease->id;
 }
 
-/* Small ones come faster than they go: how many steps a large one waits. */
+/* Small requests arrive faster than their leases end. Returns how many steps a large one waits. */
 static unsigned steps_until_granted(unsigned seed)
 {
 	struct stream stream = { .s = scene_of(2), .seed = seed };

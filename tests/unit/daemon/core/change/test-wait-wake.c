@@ -19,7 +19,7 @@ static bool says(const struct lease *lease, const char *reason)
 	return false;
 }
 
-/* How a lease that waited was ended; its place in the ledger is gone. */
+/* The cause with which a waiting lease ended; it is removed from the ledger. */
 static bool ended(struct scene *s, uint64_t id, enum result_kind cause, const char *reason)
 {
 	struct lease gone = { 0 };
@@ -32,7 +32,7 @@ static bool ended(struct scene *s, uint64_t id, enum result_kind cause, const ch
 	return false;
 }
 
-/* ---- hardware ------------------------------------------------------------------------ */
+/* ---- hardware ---------------------------------------------------------------------- */
 
 TEST(undrain_wakes_a_waiting_lease)
 {
@@ -63,7 +63,7 @@ TEST(end_of_an_unmanaged_process_wakes_a_waiting_lease)
 	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0 && grant_waiting(&s, NULL) == 0);
 	row.queues = 25;
 	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0 && grant_waiting(&s, NULL) == 0);
-	row.queues = 16; /* fewer of theirs, and no more than there are slots */
+	row.queues = 16; /* fewer unmanaged queues, and not more than there are slots */
 	forget_touched(&s);
 	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0 && grant_waiting(&s, NULL) == 1);
 	scene_done(&s);
@@ -76,7 +76,8 @@ TEST(end_of_oversubscription_wakes_a_waiting_lease)
 	struct lease *lease;
 
 	s.arbiter->gpus[0].info.kfd_gpu_id = 1;
-	s.arbiter->settings->unmanaged = UNMANAGED_IGNORE; /* they do not count, but are there */
+	s.arbiter->settings->unmanaged =
+		UNMANAGED_IGNORE; /* unmanaged queues are not subtracted, but still oversubscribe */
 	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0);
 	lease = wait_for(&s, ANY, "any", 20);
 	CHECK(says(lease, "waits for 0000:03:00.0, which is oversubscribed"));
@@ -174,7 +175,7 @@ TEST(missing_gpu_ends_only_leases_that_wait_for_it_alone)
 	scene_done(&s);
 }
 
-/* ---- policy -------------------------------------------------------------------------- */
+/* ---- policy ------------------------------------------------------------------------ */
 
 TEST(smaller_reserve_wakes_a_waiting_lease)
 {
@@ -282,7 +283,8 @@ TEST(freed_quota_wakes_a_waiting_lease)
 	CHECK(grant_waiting(&s, NULL) == 0 && lease->wait.over_quota);
 	CHECK(says(lease, "waits for the user's own quota on 0000:03:00.0"));
 	CHECK(touched_of(&s, lease->id, NULL) == TOUCH_REASON);
-	CHECK(grant(&s, LAB, 10) && lease->wait.passed == 1); /* that is not what stops it */
+	/* No pass: its quota stops it. */
+	CHECK(grant(&s, LAB, 10) && lease->wait.passed == 1);
 	release(s.arbiter, own->id + 1);
 	CHECK(grant_waiting(&s, NULL) == 0);
 	release(s.arbiter, own->id);
@@ -325,7 +327,7 @@ TEST(waiting_lease_is_touched_only_when_its_reason_changes)
 	scene_done(&s);
 }
 
-/* ---- gangs --------------------------------------------------------------------------- */
+/* ---- gangs ------------------------------------------------------------------------- */
 
 static struct request gang_of(const char *first, const char *second, unsigned cus)
 {

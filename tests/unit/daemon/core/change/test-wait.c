@@ -47,7 +47,7 @@ TEST(request_that_waiting_cannot_help_is_refused)
 	request.wants[0].priority = PRIORITY_HIGH;
 	CHECK(!ask(&s, ANY, request) && refused(&s, RESULT_NOT_PERMITTED, REASON_POLICY));
 	CHECK(!s.result.refusals[0].retry);
-	/* Whatever else is in the way now. */
+	/* Even if CUs are taken at the same time. */
 	request = request_for(4);
 	request.wants[0].vram = UINT64_C(17) << 30;
 	CHECK(!ask(&s, ANY, request) && refused(&s, RESULT_NEVER_FITS, REASON_VRAM));
@@ -116,7 +116,7 @@ TEST(all_waiting_leases_that_fit_are_granted_in_one_round)
 	scene_done(&s);
 }
 
-/* ---- how it ends --------------------------------------------------------------------- */
+/* ---- ends -------------------------------------------------------------------------- */
 
 TEST(waiting_lease_is_removed_when_its_last_holder_closes)
 {
@@ -186,7 +186,7 @@ TEST(long_reason_is_cut_between_utf8_characters)
 	scene_done(&s);
 }
 
-/* ---- what else asks about leases ----------------------------------------------------- */
+/* ---- waiting leases and other operations ------------------------------------------- */
 
 TEST(token_finds_a_waiting_lease_before_and_after_its_grant)
 {
@@ -197,7 +197,8 @@ TEST(token_finds_a_waiting_lease_before_and_after_its_grant)
 	strcpy(request.token, "render-7");
 	lease = ask(&s, ANY, request);
 	CHECK(ledger_find_token(s.arbiter, ANY, "render-7") == lease);
-	CHECK(request_equal(lease->request, &request)); /* however long it may wait */
+	CHECK(request_equal(lease->request,
+			    &request)); /* the time that it may wait is not compared */
 	release(s.arbiter, all->id);
 	CHECK(grant_waiting(&s, NULL) == 1);
 	CHECK(ledger_find_token(s.arbiter, ANY, "render-7") == lease);
@@ -272,7 +273,7 @@ TEST(process_is_not_attributed_to_a_waiting_lease)
 	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0);
 	CHECK(lease->observed.processes == 0 && s.arbiter->gpus[0].observed.unmanaged.queues == 2);
 
-	/* Once it is granted the process is its own. */
+	/* When the lease is granted, the process is attributed to it. */
 	arbiter_holder_gone(s.arbiter, all->id);
 	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0 && grant_waiting(&s, NULL) == 1);
 	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0);

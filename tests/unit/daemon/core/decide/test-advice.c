@@ -182,7 +182,7 @@ TEST(many_leases_are_given_up_on_and_it_is_said)
 	arbiter_free(arbiter);
 }
 
-/* ---- against every set ----------------------------------------------------------------------- */
+/* ---- against every set ------------------------------------------------------------- */
 
 #define LEASES 8
 

@@ -6,7 +6,7 @@
 #include "util/base.h"
 #include "ledger-rig.h"
 
-#define RT 1 /* the uid that may be realtime */
+#define RT 1 /* a uid whose tenant allows realtime */
 
 static struct arbiter *machine(const struct geometry *geometry)
 {
@@ -31,7 +31,7 @@ static struct geometry even(unsigned xccs, unsigned engines, unsigned arrays, un
 	return g;
 }
 
-/* The partition that is granted; count 0: it was refused. */
+/* The granted partition; count 0: the request was refused. */
 static struct partition ask(struct arbiter *arbiter, uid_t uid, const struct request *request,
 			    struct result *result)
 {

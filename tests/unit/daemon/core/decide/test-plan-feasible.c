@@ -13,11 +13,11 @@
 #include "util/base.h"
 #include "ledger-rig.h"
 
-#define REQUESTS 24 /* random ones in each state */
+#define REQUESTS 24 /* random requests in each state */
 #define PAIRS 6U
 #define SLOTS 6U /* of queues, processes, GiB */
 
-/* Who has what is not free in an engine. */
+/* Which kind of lease holds the CUs of an engine that are not free. */
 enum neighbour { GUARANTEED, SHARED, REALTIME, TOLERANT, ALONE, NEIGHBOURS };
 
 struct state {
@@ -49,9 +49,9 @@ static unsigned pairs(const struct state *s)
 	return s->geometry.xccs * s->geometry.engines;
 }
 
-/* ---- what the promises allow ------------------------------------------------------------ */
+/* ---- what the invariants allow ----------------------------------------------------- */
 
-/* Promise 1, and the tenant's `alone`: which neighbours' engines may be entered. */
+/* May a lease be granted CUs in the engine of this neighbour? Realtime isolation and `alone`. */
 static bool may_enter(const struct asked *a, enum neighbour neighbour)
 {
 	if (neighbour == ALONE || a->alone)
@@ -61,7 +61,7 @@ static bool may_enter(const struct asked *a, enum neighbour neighbour)
 	return neighbour == TOLERANT && a->isolation == ISOLATION_CU;
 }
 
-/* Promise 2: units of the pair that may be taken. */
+/* Units of the pair that may be granted: free ones, and those that may be shared. */
 static unsigned open_units(const struct state *s, const struct asked *a, unsigned pair)
 {
 	unsigned e = pair % s->geometry.engines;
@@ -73,7 +73,7 @@ static unsigned open_units(const struct state *s, const struct asked *a, unsigne
 	return s->free[pair];
 }
 
-/* Promise 4, and where the engines must be. Returns the CUs of a mask that may be, or 0. */
+/* Is this placement a valid mask in the right engines? Returns its CUs, or 0. */
 static unsigned valid_cus(const struct state *s, const struct asked *a, const unsigned *taken)
 {
 	const struct geometry *g = &s->geometry;
@@ -116,7 +116,7 @@ static unsigned valid_cus(const struct state *s, const struct asked *a, const un
 	return n * geometry_step(g);
 }
 
-/* Numbers of CUs that some placement has, as bits. */
+/* The numbers of CUs for which there is a placement, as bits. */
 static uint32_t counts(const struct state *s, const struct asked *a, bool empty)
 {
 	unsigned most[PAIRS], taken[PAIRS] = { 0 }, i;
@@ -144,7 +144,7 @@ static unsigned within(uint32_t found, unsigned low, unsigned high, bool most)
 	return best;
 }
 
-/* What is to be granted of these: 0, nothing. */
+/* Which of these numbers has to be granted; 0: the request is refused. */
 static unsigned expected(uint32_t found, const struct asked *a)
 {
 	unsigned n = within(found, a->exact ? a->aim : a->floor, min_u(a->ceiling, a->limit), true);
@@ -152,7 +152,7 @@ static unsigned expected(uint32_t found, const struct asked *a)
 	return n || a->exact ? n : within(found, a->aim + 1, a->limit, false);
 }
 
-/* ---- a ledger in that state --------------------------------------------------------------- */
+/* ---- a ledger in that state -------------------------------------------------------- */
 
 static struct gpu_info info_of(const struct geometry *geometry)
 {
@@ -217,7 +217,7 @@ static struct arbiter *ledger_of(const struct state *s)
 	return arbiter;
 }
 
-/* ---- requests ------------------------------------------------------------------------------ */
+/* ---- requests ---------------------------------------------------------------------- */
 
 static struct asked random_request(struct state *s, struct request *ret)
 {
@@ -288,7 +288,7 @@ static void check_request(struct state *s, const struct arbiter *arbiter)
 	result_done(&result);
 }
 
-/* ---- every state ----------------------------------------------------------------------------- */
+/* ---- every state ------------------------------------------------------------------- */
 
 static void list_pairs(struct state *s)
 {

@@ -33,7 +33,7 @@ TEST(resize_keeps_released_cus_charged_until_acknowledged)
 	CHECK(arbiter_acknowledge(s.arbiter, id, 3) == -ERANGE);
 	CHECK(arbiter_acknowledge(s.arbiter, id, 0) == -ERANGE);
 	CHECK(arbiter_acknowledge(s.arbiter, id, 1) == 0);
-	CHECK(!grant(&s, ANY, 30)); /* that was the mask before */
+	CHECK(!grant(&s, ANY, 30)); /* the CUs of the previous mask are still charged */
 	CHECK(arbiter_acknowledge(s.arbiter, id, 2) == 0);
 	CHECK(arbiter_acknowledge(s.arbiter, 99, 2) == -ENOENT);
 	CHECK(grant(&s, ANY, 30));
@@ -79,7 +79,7 @@ TEST(resize_needs_the_owner_and_matching_wants)
 	scene_done(&s);
 }
 
-/* ---- resizes that give, and what they leave behind ----------------------------------- */
+/* ---- resizes that release ---------------------------------------------------------- */
 
 TEST(resize_that_only_releases_is_never_refused)
 {
@@ -127,7 +127,7 @@ TEST(released_cus_count_for_the_quota_until_acknowledged)
 	CHECK(!grant(&s, LAB, 20) && refused(&s, RESULT_QUOTA_EXCEEDED, REASON_QUOTA));
 	CHECK(ledger_take_touched(s.arbiter, &touched) == lease);
 	CHECK(arbiter_acknowledge(s.arbiter, lease->id, 2) == 0);
-	CHECK(lease->touched & TOUCH_CHANGED); /* saved: it is told only once */
+	CHECK(lease->touched & TOUCH_CHANGED); /* saved: the holder acknowledges only once */
 	CHECK(grant(&s, LAB, 20));
 	scene_done(&s);
 }
@@ -185,7 +185,7 @@ TEST(resize_keeps_released_budgets_charged_until_acknowledged)
 	request.wants[0].cooperative = true;
 	lease = reserve(s.arbiter, LAB, &request, &s.result);
 	CHECK(resize(&s, LAB, lease->id, 20) && resize(&s, LAB, lease->id, 10));
-	CHECK(arbiter_acknowledge(s.arbiter, lease->id, 2) == 0); /* not the last */
+	CHECK(arbiter_acknowledge(s.arbiter, lease->id, 2) == 0); /* not the last generation */
 	CHECK(charged->queues == 9 && charged->processes == 3 && charged->sdma_queues == 4);
 	CHECK(charged->vram == 4096 && charged->cooperative == 1);
 	CHECK(gpu_cus_free(&s.arbiter->gpus[0]) == 40);
@@ -208,7 +208,7 @@ TEST(resize_keeps_isolation_and_alone)
 	request.wants[0].isolation = ISOLATION_CU;
 	CHECK(arbiter_plan_resize(s.arbiter, &vr, lease->id, &request, &next, &s.result) < 0);
 	CHECK(s.result.kind == RESULT_INVALID_REQUEST);
-	s.arbiter->settings->tenants[0].alone = false; /* a reload: not for those that are */
+	s.arbiter->settings->tenants[0].alone = false; /* a reload does not change granted leases */
 	CHECK(resize(&s, VR, lease->id, 12) && lease->partitions[0].alone);
 	scene_done(&s);
 }

@@ -15,7 +15,7 @@ static struct tenant *tenant(struct scene *s, const char *name)
 	abort();
 }
 
-/* Reviews; the promises hold. */
+/* Reviews, and checks the invariants. */
 static void review(struct scene *s)
 {
 	char why[256];
@@ -32,7 +32,7 @@ static bool stays(const struct lease *lease)
 	return lease->state == STATE_GRANTED && !lease->reason[0];
 }
 
-/* Whether the review ended the lease, and names this in the reason. */
+/* Did the review end the lease with this in the reason? */
 static bool ended(const struct lease *lease, const char *named)
 {
 	if (lease->state == STATE_ENDING && lease->cause == RESULT_NOT_PERMITTED &&
@@ -117,7 +117,7 @@ TEST(the_latest_leases_beyond_a_quota_end)
 	review(&s);
 	CHECK(stays(a) && stays(b) && ended(c, "max-leases"));
 
-	/* What is ending counts no more: the others stay. */
+	/* Ending leases do not count: the others stay. */
 	review(&s);
 	CHECK(stays(a) && stays(b));
 	tenant(&s, "vr")->max_cus = (struct limit){ LIMIT_COUNT, 15 };
@@ -184,7 +184,7 @@ TEST(gpus_are_counted_over_all_leases_of_the_user)
 		leases[i] = reserve(s.arbiter, ANY, &request, &s.result);
 	}
 	tenant(&s, "*")->max_gpus = (struct limit){ LIMIT_PERCENT, 25 };
-	s.arbiter->gpus[3].absent = true; /* a quarter of three is none */
+	s.arbiter->gpus[3].absent = true; /* a quarter of three GPUs, rounded down, is none */
 	tenant(&s, "*")->max_gpus.value = 34;
 	review(&s);
 	CHECK(stays(leases[0]) && stays(leases[1]));
