@@ -58,7 +58,7 @@ told 0 "$defaults" 'without a directory the defaults hold, and that is said'
 mkdir -p /etc/gpuarb/tenants.d
 told 0 "$defaults" 'empty ones are no policy either'
 echo '[daemon]' >/etc/gpuarb/gpuarbd.conf
-told 0 'configuration is' 'a file is enough'
+told 0 configuration 'a file is enough'
 ! grep -q "$defaults" /mnt/daemon /mnt/command || { echo 'FAIL: there is a file'; failed=1; }
 
 chmod 775 /etc/gpuarb
@@ -95,7 +95,7 @@ mkdir -m 1777 /mnt/shared
 mkdir /mnt/shared/conf.d
 rmdir /etc/gpuarb/tenants.d
 ln -s /mnt/shared/conf.d /etc/gpuarb/tenants.d
-told 0 'configuration is' 'a link to a directory of root is good'
+told 0 configuration 'a link to a directory of root is good'
 chown -h 1 /mnt/shared/conf.d
 told 6 '/mnt/shared/conf.d' 'a link does not hide whose a directory is'
 rm /etc/gpuarb/tenants.d
@@ -107,7 +107,7 @@ rm /etc/gpuarb/tenants.d
 mkdir -p /run/gpuarb/tenants.d
 echo '[tenant *]' >/run/gpuarb/tenants.d/1.conf
 chown -R gpuarb: /run/gpuarb
-told 0 'configuration is' 'what is of the service itself is good'
+told 0 configuration 'what is of the service itself is good'
 chown 1 /run/gpuarb/tenants.d/1.conf
 told 6 '/run/gpuarb/tenants.d/1.conf' 'what somebody else has in it is not'
 

@@ -53,7 +53,7 @@ TEST(unmanaged_processes_and_oversubscription_are_logged_before_any_lease)
 	machine_boot(&machine);
 	said = log_end(&machine.rig, log);
 	snprintf(line, sizeof(line), "pid %d (", pid);
-	CHECK(strstr(said, "is oversubscribed") && strstr(said, line));
+	CHECK(strstr(said, "oversubscribed") && strstr(said, line));
 	CHECK(gpu_number(machine.bus, "Oversubscribed") == 1);
 	CHECK(unmanaged_processes(&machine, &seen, &queues) == 1 && seen == pid &&
 	      queues == slots + 1);
@@ -203,7 +203,7 @@ TEST(while_sysfs_cannot_be_read_ending_leases_keep_what_they_have)
 	CHECK(fake_sysfs_mkdir(machine.sys, FAKE_PROC) == 0);
 	AWAIT(machine.bus, machine.told.removed == 1 && machine.told.cus_free == 60);
 	said = log_end(&machine.rig, log);
-	CHECK(count(said, "cannot read which processes use") == 1);
+	CHECK(count(said, "cannot read which") == 1);
 	CHECK(count(said, "can be read again") == 1);
 	machine_halt(&machine);
 }

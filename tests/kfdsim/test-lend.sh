@@ -312,7 +312,7 @@ story_late()
 	driver "$(have $all 2)"
 	ends 9 verify
 	out_has 'drift  lease'
-	out_has 'acknowledged generation'
+	out_has 'acknowledged'
 	tell own follow
 	settles "$(named vr) | .state == \"granted\""
 	driver "$(have $rest 2)"

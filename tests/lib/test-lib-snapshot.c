@@ -366,7 +366,7 @@ static void plan(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	check_refusal(gpuarb);
 
 	CHECK(lib_rig_reserve(gpuarb) == -EBUSY);
-	CHECK(strcmp(gpuarb_last_error(gpuarb), "no GPU has room") == 0);
+	CHECK(strstr(gpuarb_last_error(gpuarb), "GPU"));
 	CHECK(strcmp(gpuarb_last_error_name(gpuarb), GPUARB_ERROR_NO_CAPACITY) == 0);
 	CHECK(!gpuarb_last_plan(gpuarb, &n) && n == 0); /* forgotten with the next call */
 	check_refusal(gpuarb);

@@ -316,7 +316,7 @@ TEST(unmapped_ring_or_read_pointer_stops_the_queue)
 	rig_stop(&rig);
 	start();
 	rig.queue.read_pointer = 8;
-	CHECK(RIG_SDMA(&rig, 0) && stopped("cannot write"));
+	CHECK(RIG_SDMA(&rig, 0) && stopped("write"));
 	rig_stop(&rig);
 }
 

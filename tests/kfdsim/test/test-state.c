@@ -253,7 +253,7 @@ TEST(state_keeps_destroyed_queues)
 	queue->dispatched = true;
 	queue->last = (struct sim_dispatch_info){ .grid = { 1024, 2, 1 }, .group = { 64, 1, 1 } };
 	queue->stopped = true;
-	strcpy(queue->note, "a packet of type 9");
+	strcpy(queue->note, "type 9");
 	gone(queue);
 	rig_process_gone(process);
 	state = read_state(sim);
@@ -271,7 +271,7 @@ TEST(state_keeps_destroyed_queues)
 	CHECK(number(state, "/processes/0/queues/0/model_ns/most") == 5);
 	CHECK(number(state, "/processes/0/queues/0/model_ns/all") == INT64_C(5000000000));
 	CHECK(truth(state, "/processes/0/queues/0/stopped"));
-	CHECK(strcmp(text(state, "/processes/0/queues/0/note"), "a packet of type 9") == 0);
+	CHECK(strcmp(text(state, "/processes/0/queues/0/note"), "type 9") == 0);
 	CHECK(strcmp(text(state, "/processes/0/queues/0/masks/0"), "0x3") == 0);
 	json_object_put(state);
 	state_end(sim);

@@ -170,10 +170,10 @@ TEST(an_answer_is_read_as_it_was_written)
 	n = enforce_answer_write(buf, 0, "");
 	CHECK(n == 2 && enforce_answer_read(buf, n, &r, sentence) == 0);
 	CHECK(r == 0 && sentence[0] == '\0');
-	n = enforce_answer_write(buf, -ESRCH, "the process has ended");
-	CHECK(strcmp(buf, "error 3 the process has ended") == 0);
+	n = enforce_answer_write(buf, -ESRCH, "gone");
+	CHECK(strcmp(buf, "error 3 gone") == 0);
 	CHECK(enforce_answer_read(buf, n, &r, sentence) == 0);
-	CHECK(r == -ESRCH && strcmp(sentence, "the process has ended") == 0);
+	CHECK(r == -ESRCH && strcmp(sentence, "gone") == 0);
 	n = enforce_answer_write(buf, -EIO, "");
 	CHECK(enforce_answer_read(buf, n, &r, sentence) == 0 && r == -EIO && sentence[0] == '\0');
 }
