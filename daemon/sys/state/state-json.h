@@ -12,9 +12,16 @@
 #include <sys/types.h>
 
 #include "core/change/arbiter.h"
-#include "sys/state/state.h"
 
 #define STATE_JSON_VERSION 2
+
+/* A lease that an earlier daemon saved. */
+struct state_lease {
+	struct lease *lease;
+	char lost[GPU_NAME_MAX]; /* one of its GPUs that is gone or replaced; "": none */
+	struct lease_process processes[LEASE_PROCESSES_MAX];
+	size_t n_processes;
+};
 
 /* Writes all that is needed to rebuild the ledger. -ENOMEM. */
 int state_json_write(const struct arbiter *arbiter, const struct lease *lease, char **ret);

@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "sys/state/state-file.h"
-#include "sys/state/state-json.h"
 
 #define ID_MAX (UINT64_C(1) << 53) /* JSON readers hold integers up to here */
 #define ID_BLOCK 1024U

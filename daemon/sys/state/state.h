@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "core/change/arbiter.h"
+#include "sys/state/state-json.h"
 #include "util/diagnostics.h"
 
 struct state;
@@ -28,14 +29,6 @@ int state_forget(struct state *state, uint64_t id); /* 0 also if there is no fil
  * state_ids_until() before `id` is used. */
 uint64_t state_first_id(const struct state *state);
 int state_ids_until(struct state *state, uint64_t id);
-
-/* A lease that an earlier daemon saved. */
-struct state_lease {
-	struct lease *lease;
-	char lost[GPU_NAME_MAX]; /* one of its GPUs that is gone or replaced; "": none */
-	struct lease_process processes[LEASE_PROCESSES_MAX];
-	size_t n_processes;
-};
 
 /* Ids of the saved leases, ascending; for free(). Other files are set aside with a diagnostic.
  * -errno with a diagnostic. */
