@@ -41,8 +41,8 @@
 struct process {
 	char name[108]; /* of the socket; "": the library does nothing */
 	bool debug;
-	int (*next)(int fd, unsigned long request,
-		    ...); /* the ioctl() that this library replaces */
+	/* The ioctl() that this library replaces. */
+	int (*next)(int fd, unsigned long request, ...);
 
 	pthread_mutex_t lock; /* of all members below */
 	pid_t pid;            /* the process that filled them; 0: none */

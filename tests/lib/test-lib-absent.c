@@ -265,8 +265,8 @@ TEST(a_handle_reconnects_after_the_bus_returns)
 	CHECK(gpuarb_reload(gpuarb) == -ECONNREFUSED);
 	CHECK(strcmp(gpuarb_last_error_name(gpuarb), "") == 0);
 	CHECK(private_bus_again(&bus));
-	gpuarb->reconnect_usec =
-		RECONNECT_USEC; /* not used: this handle has never reached a daemon */
+	/* Not used: this handle has never reached a daemon. */
+	gpuarb->reconnect_usec = RECONNECT_USEC;
 	CHECK(gpuarb_reload(gpuarb) == -ECONNREFUSED);
 	CHECK(strcmp(gpuarb_last_error_name(gpuarb), DBUS_ERROR_SERVICE_UNKNOWN) == 0);
 	gpuarb_close(gpuarb);

@@ -279,8 +279,8 @@ static void be_revoked(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	struct gpuarb_lease *lease = reserve(gpuarb);
 
 	(void)fake;
-	play->state =
-		"revoking"; /* the address is valid in the daemon, which was forked from this process */
+	/* The address is valid in the daemon, which was forked from this process. */
+	play->state = "revoking";
 	CHECK(start(lease, tree.path) == 0);
 	CHECK(play->acknowledgements == 0 && gpuarb_lease_agent_error(lease) == 0);
 	gpuarb_lease_close(lease);

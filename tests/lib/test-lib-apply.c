@@ -141,8 +141,8 @@ TEST(an_attached_pointer_is_released_once)
 	lease = stage_reserve(&stage, 0);
 	CHECK(!gpuarb_lease_attached(lease));
 	gpuarb_lease_attach(lease, &first, count);
-	gpuarb_lease_attach(lease, &first,
-			    count); /* attaching the same pointer again does not release it */
+	/* Attaching the same pointer again does not release it. */
+	gpuarb_lease_attach(lease, &first, count);
 	CHECK(gpuarb_lease_attached(lease) == &first && first == 0);
 	gpuarb_lease_attach(lease, &second, NULL);
 	CHECK(gpuarb_lease_attached(lease) == &second && first == 1);

@@ -40,8 +40,8 @@ static int answer(sd_bus_message *call, void *userdata)
 static void bus_again(void *userdata)
 {
 	struct fate *fate = userdata;
-	struct private_bus bus =
-		fate->bus; /* a copy: starting a bus writes to it in both processes */
+	/* A copy: starting a bus writes to it in both processes. */
+	struct private_bus bus = fate->bus;
 
 	private_bus_kill(&bus);
 	if (!private_bus_again(&bus))
@@ -120,8 +120,8 @@ TEST(a_call_waits_for_a_daemon_that_was_reached_before)
 
 	BEGIN(fate, gpuarb);
 	come_and_go(fate, gpuarb);
-	fake_arbiter_start_late(fate->bus.address, answer, fate,
-				&fake); /* after the call has failed once */
+	/* After the call has failed once. */
+	fake_arbiter_start_late(fate->bus.address, answer, fate, &fake);
 	CHECK(gpuarb_drain(gpuarb, "0", true) == 0);
 	fake_arbiter_saw(&fake, "Drain");
 	fake_arbiter_stop(&fake);

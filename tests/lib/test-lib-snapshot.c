@@ -140,8 +140,8 @@ TEST(a_snapshot_has_all_gpus_and_leases_in_order)
 
 static int answer_wrong(sd_bus_message *call, void *userdata)
 {
-	const char *const *wrong =
-		userdata; /* an interface, and the property to send as a string */
+	/* An interface, and the property to send as a string. */
+	const char *const *wrong = userdata;
 	sd_bus_message *reply = NULL;
 	int r;
 

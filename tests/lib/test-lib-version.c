@@ -34,8 +34,8 @@ static void append_partitions(sd_bus_message *m, bool newer)
 	if (newer) {
 		CHECK(fake_append(m, "aardvark", "aa{sv}", 1, 1, "x", "d", 1.5) >= 0);
 		CHECK(fake_append(m, "xcc-masks", "aau", 1, 2, 1, 2) >= 0);
-		CHECK(fake_append(m, "tier", "s", "sealed") >=
-		      0); /* a value that this library does not know */
+		/* A value that this library does not know. */
+		CHECK(fake_append(m, "tier", "s", "sealed") >= 0);
 		CHECK(fake_append(m, "gaps", "as", 2, "power", "clock") >= 0);
 	}
 	CHECK(fake_append(m, "gpu", "s", "0000:03:00.0") >= 0);
@@ -186,8 +186,8 @@ TEST(longer_records_of_a_newer_daemon_are_read)
 	CHECK(gpuarb_lease_cus(lease, 0) == 6 && gpuarb_lease_generation(lease) == 2);
 	CHECK(gpuarb_lease_cu_mask(lease, 0, NULL)[0] == 0x3f);
 
-	CHECK(send(table.ours, next, sizeof(next), 0) ==
-	      sizeof(next)); /* a record of an unknown version */
+	/* A record of an unknown version. */
+	CHECK(send(table.ours, next, sizeof(next), 0) == sizeof(next));
 	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == 0 && gpuarb_lease_cus(lease, 0) == 6);
 	tell_grown(&table, 3, 4);
 	CHECK(gpuarb_lease_dispatch(lease, NULL, NULL) == 1 && gpuarb_lease_cus(lease, 0) == 4);

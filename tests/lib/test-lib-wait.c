@@ -84,8 +84,8 @@ TEST(a_holder_outlives_the_daemon)
 	if (!stage_set(&stage, "granted", NULL))
 		SKIP("no dbus-daemon");
 	lease = stage_reserve(&stage, 0);
-	CHECK(gpuarb_reload(stage.gpuarb) ==
-	      0); /* the fake daemon has closed its copy of the other end by now */
+	/* The fake daemon has closed its copy of the other end by now. */
+	CHECK(gpuarb_reload(stage.gpuarb) == 0);
 	CHECK(kill(stage.fake.pid, SIGKILL) == 0);
 	CHECK(gpuarb_lease_dispatch(lease, count, &changes) == 0 && changes == 0);
 	stage_tell(&stage, 2, GPUARB_RECORD_GRANTED, 20);
@@ -236,8 +236,8 @@ TEST(a_process_is_bound_when_the_lease_is_granted)
 	fake_arbiter_saw(&stage.fake, "Reserve");
 	fake_arbiter_saw(&stage.fake, "GetAll");
 	lib_rig_signals(5000);
-	CHECK(gpuarb_lease_wait(lease, GPUARB_FOREVER) ==
-	      -EINTR); /* the first call is not answered */
+	/* The first call is not answered. */
+	CHECK(gpuarb_lease_wait(lease, GPUARB_FOREVER) == -EINTR);
 	lib_rig_signals(0);
 	fake_arbiter_saw(&stage.fake, "Bind");
 	CHECK(gpuarb_lease_wait(lease, GPUARB_FOREVER) == 0);
@@ -255,8 +255,8 @@ TEST(reserve_waits_until_it_is_granted)
 
 	if (!stage_set(&stage, "waiting", NULL))
 		SKIP("no dbus-daemon");
-	stage_tell(&stage, 0, GPUARB_RECORD_WAITING,
-		   0); /* the records stay in the socket until they are read */
+	/* The records stay in the socket until they are read. */
+	stage_tell(&stage, 0, GPUARB_RECORD_WAITING, 0);
 	stage_tell(&stage, 3, GPUARB_RECORD_GRANTED, 20);
 	lease = stage_reserve(&stage, GPUARB_FOREVER);
 	CHECK(strcmp(gpuarb_lease_state(lease), "granted") == 0);

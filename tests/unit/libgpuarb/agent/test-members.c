@@ -257,8 +257,8 @@ TEST(a_dead_member_counts_until_its_queues_are_gone)
 	CHECK(fake_sysfs_queue(stage.dir, 102, 0, 1001, 0) == 0);
 	own = join(&stage.members, 102, &fd);
 	members_remove(&stage.members, fd);
-	CHECK(members_find_unfollowed(&stage.search) ==
-	      0); /* another process with the same number */
+	/* Another process with the same number. */
+	CHECK(members_find_unfollowed(&stage.search) == 0);
 	die(&stage, 102);
 	CHECK(members_find_unfollowed(&stage.search) == 102);
 	CHECK(fake_sysfs_process_gone(stage.dir, 102) == 0);
