@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Two HIP streams on a part of a GPU:
+ * Creates two HIP streams within one lease:
  *
  *	cc hip-streams.c $(pkg-config --cflags --libs gpuarb gpuarb-hip) -o hip-streams
  *
- * The first stream has all CUs of the lease, the second one its lower half only, and a copy
- * goes through both.
+ * The first stream has all CUs of the lease, the second stream half of them. The program copies
+ * memory with both.
  */
 
 #include <stdint.h>
@@ -25,7 +25,7 @@ static int failed(const char *what, hipError_t error)
 	return -1;
 }
 
-/* The first of the mask's CUs, about half of them, in pairs. */
+/* The first half of the CUs of the lease, rounded up to pairs. */
 static size_t lower_half(struct gpuarb_lease *lease, uint32_t half[WORDS])
 {
 	unsigned left = (gpuarb_lease_cus(lease, 0) / 2 + 1) & ~1U;
@@ -42,7 +42,7 @@ static size_t lower_half(struct gpuarb_lease *lease, uint32_t half[WORDS])
 	return words < WORDS ? words : WORDS;
 }
 
-/* Fills memory by one stream and reads it back by the other. */
+/* Writes memory with one stream and reads it back with the other. */
 static int work(hipStream_t first, hipStream_t second)
 {
 	static unsigned char bytes[BYTES];
@@ -69,7 +69,7 @@ static int work(hipStream_t first, hipStream_t second)
 	return 0;
 }
 
-/* With two streams; they are destroyed whatever comes of it. */
+/* Creates the streams, works with them, and destroys them. */
 static int run(struct gpuarb_lease *lease)
 {
 	hipStream_t all, some;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * A product of matrices on a part of a GPU:
+ * Multiplies matrices within a lease:
  *
  *	hipcc --offload-arch=gfx906 --offload-arch=gfx90a matrix.hip \
  *		$(pkg-config --cflags --libs gpuarb gpuarb-hip) -o matrix
  *	./matrix 30
  *
- * asks for so many CUs, and multiplies on a stream that has only those.
+ * reserves 30 CUs, and multiplies on a stream that has only these CUs.
  */
 
 #include <hip/hip_runtime.h>
@@ -40,7 +40,7 @@ __global__ void multiply(const float *a, const float *b, float *c)
 	c[row * size + column] = sum;
 }
 
-/* HIP's error as this program's end. */
+/* Ends the program if a call of HIP failed. */
 static void check(hipError_t error, const char *what)
 {
 	if (error == hipSuccess)

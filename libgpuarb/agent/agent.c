@@ -17,7 +17,7 @@
 
 /* ---- shared by both threads -------------------------------------------------------------- */
 
-/* Describes what to apply. Failures of it will be noted in gpuarb. */
+/* Describes the process and the present lease. Failures of applying it are noted in gpuarb. */
 static void describe(const struct agent *agent, struct gpuarb *gpuarb, struct apply *ret)
 {
 	*ret = agent->process;

@@ -206,7 +206,7 @@ static int listen_until(struct follower *follower, uint64_t deadline)
 	}
 }
 
-/* Without a connection there is nothing but time, and what wakes. */
+/* Waits without a connection. -ECANCELED: *cancel is readable. -ETIMEDOUT. */
 static int sleep_until(const int *cancel, uint64_t deadline)
 {
 	struct pollfd fd = { .fd = cancel ? *cancel : -1, .events = POLLIN };

@@ -95,7 +95,7 @@ static int set_mask(int fd, uint32_t queue, const struct mask *mask, void *userd
 /*
  * Resets the state in a forked child. The child has no queues, because KFD assigns them to the
  * address space of the parent, and no thread. Another thread of the parent may have held the lock
- * and changed the list of queues during the fork, so the lock is made anew and the list is leaked.
+ * and changed the list of queues during the fork, so the lock is initialised again and the list is leaked.
  */
 static void reset_in_child(void)
 {

@@ -2,8 +2,8 @@
 
 /*
  * A call is sent again when the connection was lost during the call, or when the daemon or the bus
- * was there before and is away now. The bus announces the return of the daemon; the return of the
- * bus is announced by nobody, so reconnect_bus() tries again with growing pauses.
+ * was there before and is away now. The bus announces the return of the daemon. Nothing announces
+ * the return of the bus, so reconnect_bus() tries to connect with growing pauses.
  */
 
 #include <errno.h>
