@@ -4,7 +4,7 @@
 /* A lease that this program holds. */
 
 #include "libgpuarb/connection/handle.h"
-#include "libgpuarb/lease/mask-cache.h"
+#include "libgpuarb/lease/queues.h"
 
 DEFINE_CLEANUP(struct gpuarb_lease *, gpuarb_lease_close)
 

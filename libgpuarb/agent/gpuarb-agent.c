@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "libgpuarb/agent/serve.h"
+
+/*
+ * gpuarb-agent LEASE ROOT LISTENING PROCESS READY: started by `gpuarbctl run --adaptable` only.
+ * ROOT is the process id of the command. The last three are fds: a listening socket, a pidfd of the
+ * command, and a pipe, into which the agent writes one byte when it follows the lease.
+ *
+ * It follows one lease for all processes of the command. It sends them each grant, and acknowledges
+ * a generation when every queue of every process has its masks.
+ */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +19,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "libgpuarb/agent/follower.h"
+#include "libgpuarb/agent/members.h"
 #include "libgpuarb/lease/environment.h"
 #include "libgpuarb/lease/queues.h"
 
@@ -20,6 +30,24 @@
 
 #define BEGIN_USEC UINT64_C(10000000)    /* for a daemon that is restarting */
 #define UNFOLLOWED_USEC UINT64_C(100000) /* between two searches for an unfollowed process */
+
+struct server {
+	const char *sys, *dev, *proc;
+	const char *environment; /* HSA_CU_MASK of the processes; NULL: none */
+	bool queues_visible;     /* so unfollowed processes can be found */
+	bool debug;
+
+	struct follower *follower;
+	struct lease_copy now; /* the last state that the daemon reported */
+	struct agent_grant grant;
+	uint64_t acknowledged;
+
+	pid_t root;             /* the process that `gpuarbctl run` became */
+	int listening, process; /* a socket; a pidfd of the root */
+	int epoll;              /* of these two and of the fds of the members */
+	struct members members;
+	pid_t unfollowed; /* the process that prevents an acknowledgement; 0: none */
+};
 
 __attribute__((format(printf, 2, 3))) static void say(const struct server *server,
 						      const char *format, ...)
@@ -37,7 +65,7 @@ __attribute__((format(printf, 2, 3))) static void say(const struct server *serve
 
 /* ---- lifecycle --------------------------------------------------------------------------- */
 
-struct server *server_free(struct server *server)
+static struct server *server_free(struct server *server)
 {
 	if (!server)
 		return NULL;
@@ -51,6 +79,7 @@ struct server *server_free(struct server *server)
 	free(server);
 	return NULL;
 }
+DEFINE_CLEANUP(struct server *, server_free)
 
 static int watch(struct server *server, int fd)
 {
@@ -59,7 +88,8 @@ static int watch(struct server *server, int fd)
 	return epoll_ctl(server->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
-int server_new(uint64_t lease, int listening, int process, pid_t root, struct server **ret)
+/* Takes over both fds. */
+static int server_new(uint64_t lease, int listening, int process, pid_t root, struct server **ret)
 {
 	_cleanup_(server_freep) struct server *server = calloc(1, sizeof(*server));
 	int r;
@@ -162,7 +192,9 @@ static int take(struct server *server)
 	return r;
 }
 
-int server_begin(struct server *server)
+/* Reads the lease for the first time, and waits for a daemon that is restarting. A failure is noted
+ * in the handle of the follower. */
+static int server_begin(struct server *server)
 {
 	uint64_t deadline = deadline_after(BEGIN_USEC);
 	int r;
@@ -284,7 +316,8 @@ static int turn(struct server *server)
 	return r == -ECANCELED ? handle_events(server) : 0;
 }
 
-int server_run(struct server *server)
+/* Runs until the lease or the root process ends. */
+static int server_run(struct server *server)
 {
 	int r;
 
@@ -293,4 +326,77 @@ int server_run(struct server *server)
 	while (r == 0);
 	say(server, r > 0 ? "the process has ended" : "the lease has ended");
 	return 0;
+}
+
+/* ---- the program ------------------------------------------------------------------------- */
+
+static bool parse_number(const char *text, unsigned long long max, unsigned long long *ret)
+{
+	char *end;
+
+	errno = 0;
+	*ret = strtoull(text, &end, 10);
+	return *text >= '0' && *text <= '9' && !*end && !errno && *ret <= max;
+}
+
+static int report_failure(const struct server *server, int error)
+{
+	fprintf(stderr, "gpuarb-agent: %s\n",
+		server && *gpuarb_last_error(server->follower->gpuarb)
+			? gpuarb_last_error(server->follower->gpuarb)
+			: strerror(-error));
+	return EXIT_FAILURE;
+}
+
+/* Detaches from the terminal and the current folder of the user, which the command may outlive. */
+static void leave_terminal(const struct server *server)
+{
+	int null = server->debug ? -1 : open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (null >= 0) {
+		dup2(null, STDERR_FILENO);
+		close(null);
+	}
+	if (chdir("/") < 0)
+		return;
+}
+
+static int serve(const unsigned long long *values)
+{
+	_cleanup_(server_freep) struct server *server = NULL;
+	const char *debug = getenv(AGENT_DEBUG);
+	int ready = (int)values[4], r;
+
+	r = server_new(values[0], (int)values[2], (int)values[3], (pid_t)values[1], &server);
+	if (r < 0)
+		return report_failure(NULL, r);
+
+	server->environment = getenv("HSA_CU_MASK");
+	server->debug = debug && *debug && strcmp(debug, "0") != 0;
+	r = server_begin(server);
+	if (r < 0)
+		return report_failure(server, r);
+
+	leave_terminal(server);
+	if (write(ready, "", 1) != 1)
+		return EXIT_FAILURE;
+	close(ready);
+	return server_run(server) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(int argc, char *argv[])
+{
+	static const unsigned long long maxima[] = { UINT64_MAX, INT32_MAX, INT32_MAX, INT32_MAX,
+						     INT32_MAX };
+	unsigned long long values[ARRAY_SIZE(maxima)];
+	bool valid = argc == 1 + (int)ARRAY_SIZE(maxima);
+
+	for (size_t i = 0; valid && i < ARRAY_SIZE(maxima); i++)
+		valid = parse_number(argv[1 + i], maxima[i], &values[i]);
+	if (!valid) {
+		fprintf(stderr, "usage: gpuarb-agent LEASE ROOT LISTENING PROCESS READY\n"
+				"Do not start it by hand: use gpuarbctl run --adaptable.\n");
+		return 2;
+	}
+	return serve(values);
 }
