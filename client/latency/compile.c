@@ -17,7 +17,7 @@ static void program_done(hiprtcProgram *program)
 		(void)hiprtcDestroyProgram(program);
 }
 
-/* The compiler's first line that speaks of an error, else what hiprtc calls it. */
+/* The first line of the compiler log with an error, else hiprtc's name of the error. */
 static int failed(hiprtcProgram program, hiprtcResult result, const char *target, char *buf,
 		  size_t size)
 {

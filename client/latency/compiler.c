@@ -19,7 +19,7 @@
 
 /* The first byte of an answer. */
 #define IS_CODE 'c'
-#define IS_SENTENCE 's'
+#define IS_MESSAGE 's'
 
 static void send_all(int fd, char kind, const char *data, size_t n)
 {
@@ -37,7 +37,7 @@ static void send_all(int fd, char kind, const char *data, size_t n)
 /* The child: one target, one answer. */
 static void serve(int fd)
 {
-	char target[TARGET_MAX + 1], sentence[256] = "no memory for the compiler";
+	char target[TARGET_MAX + 1], message[256] = "out of memory in the compiler";
 	ssize_t n = recv(fd, target, TARGET_MAX, 0);
 	size_t size = 0;
 	char *code = NULL;
@@ -45,8 +45,8 @@ static void serve(int fd)
 	if (n <= 0)
 		return;
 	target[n] = '\0';
-	if (kernel_compile(target, &code, &size, sentence, sizeof(sentence)) < 0)
-		send_all(fd, IS_SENTENCE, sentence, strlen(sentence));
+	if (kernel_compile(target, &code, &size, message, sizeof(message)) < 0)
+		send_all(fd, IS_MESSAGE, message, strlen(message));
 	else
 		send_all(fd, IS_CODE, code, size);
 	free(code);
@@ -94,7 +94,7 @@ static int receive(int fd, char **ret, size_t *ret_size)
 	return 0;
 }
 
-/* The child has ended; 0 where it did so by itself. */
+/* Waits for the child. Returns the signal that ended it, or 0. */
 static int death_of(struct compiler *compiler)
 {
 	int status = 0;
@@ -113,25 +113,27 @@ int compiler_ask(struct compiler *compiler, const char *target, char **ret_code,
 	int r, death;
 
 	if (n > TARGET_MAX || send(compiler->fd, target, n, MSG_NOSIGNAL) != (ssize_t)n) {
-		snprintf(buf, size, "%.80s cannot be asked of the compiler", target);
+		snprintf(buf, size, "cannot send the target %.80s to the compiler", target);
 		return -EIO;
 	}
 	r = receive(compiler->fd, &answer, &got);
 	if (r < 0) {
-		snprintf(buf, size, "no memory for the kernel's code");
+		snprintf(buf, size, "out of memory for the code of the kernel");
 		return r;
 	}
 	death = death_of(compiler);
-	if (death == SIGINT || death == SIGTERM) /* from the terminal, to us as well */
+	if (death == SIGINT ||
+	    death == SIGTERM) /* Ctrl-C on the terminal reaches this process, too */
 		return -EINTR;
 	if (got == 0 || death > 0) {
-		snprintf(buf, size,
-			 "the kernel was not compiled: hiprtc died of the target %s "
-			 "(%s); this HIP does not know it",
-			 target, death > 0 ? strsignal(death) : "it left without a word");
+		snprintf(
+			buf, size,
+			"the kernel was not compiled: hiprtc crashed with the target %s (%s); this "
+			"HIP does not support it",
+			target, death > 0 ? strsignal(death) : "no answer");
 		return -EIO;
 	}
-	if (answer[0] == IS_SENTENCE) {
+	if (answer[0] == IS_MESSAGE) {
 		snprintf(buf, size, "%.*s", (int)got - 1, answer + 1);
 		return -EIO;
 	}

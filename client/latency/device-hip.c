@@ -13,14 +13,14 @@
 #include "util/base.h"
 #include "libgpuarb/hip/gpuarb-hip.h"
 
-#define LINE_WORDS 32U /* 128 bytes: no GPU has longer cache lines */
+#define LINE_WORDS 32U /* 128 bytes, the longest cache line of a GPU */
 #define STRIDE_WORDS (2 * LINE_WORDS)
 #define FLAG_WORDS (CUSET_XCCS * STRIDE_WORDS)
 #define ATTEMPTS 3
-#define PATIENCE_MS 60000 /* far beyond what GAME_SPINS takes */
-#define CLOCK_MS 50       /* over so long the GPU's clock is compared with ours */
+#define PATIENCE_MS 60000 /* much longer than GAME_SPINS takes */
+#define CLOCK_MS 50       /* the GPU clock is compared with the host clock over this time */
 
-/* What the GPU writes and the host reads. */
+/* Memory that the GPU writes and the host reads. */
 struct shared {
 	struct report report[2][CUSET_XCCS];
 	uint64_t clock;
@@ -30,14 +30,14 @@ struct hip {
 	struct gpuarb *gpuarb;
 	struct gpuarb_lease *lease;
 	const struct stop *stop;
-	struct device *device; /* whose problem is ours */
+	struct device *device; /* for its message */
 	hipModule_t module;
 	hipFunction_t play, clear, clock;
 	unsigned *flags;
 	struct shared *shared;
-	double tick_ns; /* 0: not known yet */
+	double tick_ns; /* 0: not measured yet */
 	bool masked;    /* what is not a stream of ours, too */
-	bool abandoned; /* kernels are on their way; the end of the process ends them */
+	bool abandoned; /* kernels still run; the end of the process ends them */
 };
 
 PRINTF_LIKE(3, 4)
@@ -62,7 +62,7 @@ static int check(struct hip *hip, const char *call, hipError_t error)
 
 /* ---- streams ---------------------------------------------------------------------- */
 
-/* The queue that ROCr keeps for itself, which is there with the first stream. */
+/* ROCr creates a queue for itself with the first stream. */
 static int mask_others(struct hip *hip)
 {
 	int r = gpuarb_lease_apply(hip->lease);
@@ -88,7 +88,7 @@ static int create(void *data, const uint32_t *mask, size_t words, void **ret)
 	return hip->masked ? 0 : mask_others(hip);
 }
 
-/* HIP waits for the kernels of a stream that it destroys. */
+/* hipStreamDestroy() waits for the kernels of the stream. */
 static void destroy(void *data, void *stream)
 {
 	struct hip *hip = data;
@@ -114,7 +114,7 @@ static int finish(struct hip *hip, hipStream_t stream)
 		}
 	}
 	hip->abandoned = true;
-	return problem(hip->device, -ETIMEDOUT, "a kernel does not end; gave up after %d s",
+	return problem(hip->device, -ETIMEDOUT, "a kernel has not ended within %d s",
 		       PATIENCE_MS / 1000);
 }
 
@@ -143,7 +143,7 @@ static uint64_t our_clock(void)
 	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-/* Both clocks; the GPU's is 0 where the kernel did not run. */
+/* Reads both clocks. That of the GPU is 0 if the kernel did not run. */
 static int read_clocks(struct hip *hip, hipStream_t stream, uint64_t *ret_theirs,
 		       uint64_t *ret_ours)
 {
@@ -160,23 +160,23 @@ static int read_clocks(struct hip *hip, hipStream_t stream, uint64_t *ret_theirs
 	return r;
 }
 
-/* The clock that the kernel reads goes at a constant rate, which HIP 5.2 does not tell. */
+/* The clock of the kernel has a constant rate. HIP 5.2 cannot tell the rate. */
 static int calibrate(struct hip *hip, hipStream_t stream)
 {
 	uint64_t theirs[2], ours[2];
 	int r;
 
-	r = read_clocks(hip, stream, &theirs[0], &ours[0]); /* the first launch is a slow one */
+	r = read_clocks(hip, stream, &theirs[0], &ours[0]); /* the first launch is slow */
 	if (r >= 0)
 		r = read_clocks(hip, stream, &theirs[0], &ours[0]);
 	if (r >= 0)
 		r = hip->stop->wait(hip->stop->data, CLOCK_MS);
 	if (r >= 0)
 		r = read_clocks(hip, stream, &theirs[1], &ours[1]);
-	if (r < 0 || theirs[1] == 0) /* the game will tell that nothing ran */
+	if (r < 0 || theirs[1] == 0) /* the game will report that no kernel ran */
 		return r;
 	if (theirs[1] <= theirs[0])
-		return problem(hip->device, -EIO, "the GPU's clock does not advance");
+		return problem(hip->device, -EIO, "the clock of the GPU does not advance");
 
 	hip->tick_ns = (double)(ours[1] - ours[0]) / (double)(theirs[1] - theirs[0]);
 	return 0;
@@ -291,7 +291,7 @@ int device_open(struct gpuarb *gpuarb, struct gpuarb_lease *lease, const struct 
 	int r;
 
 	if (!hip)
-		return problem(ret, -ENOMEM, "no memory");
+		return problem(ret, -ENOMEM, "out of memory");
 	*hip = (struct hip){ .gpuarb = gpuarb, .lease = lease, .stop = stop, .device = ret };
 	r = open_gpu(hip, compiler);
 	if (r < 0) {

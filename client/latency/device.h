@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The GPU that games are played on: a small table of functions, so that what decides about
- * order, figures and failures needs no GPU.
+ * The GPU on which games are played, as a table of functions: the order of games, the results and
+ * the handling of failures can be tested without a GPU.
  */
 
 #include <stdbool.h>
@@ -13,8 +13,8 @@
 #include "client/latency/report.h"
 #include "libgpuarb/gpuarb.h"
 
-/* Waits for up to msec; sooner there is a reason to stop: -EINTR (a signal came), -ENOENT
- * (the lease is lost), -ESTALE (it was changed). */
+/* Waits for up to msec, or until there is a reason to stop: -EINTR: a signal; -ENOENT: the lease is
+ * lost; -ESTALE: the lease was changed. */
 struct stop {
 	int (*wait)(void *data, int msec);
 	void *data;
@@ -24,15 +24,15 @@ struct device_calls {
 	int (*create)(void *data, const uint32_t *mask, size_t words, void **ret);
 	void (*destroy)(void *data, void *stream);
 
-	/* Clears ret, and has the two players meet, a workgroup for each lane. */
+	/* Clears ret and runs the two players, with a workgroup for each lane. */
 	int (*play)(void *data, void *const stream[static 2], bool same_line, unsigned lanes,
 		    struct outcome *ret);
 	void (*close)(void *data);
 };
 
-/* Functions return 0 or a negative errno with the sentence in `problem`: what stop.wait()
- * returned; of create() what gpuarb-hip.h says, but -EBUSY in place of -EAGAIN; -ETIMEDOUT for
- * a kernel that does not end; -ENOMEM; -EIO for all else. */
+/* Functions return 0, or a negative errno with a message in `problem`: the result of
+ * stop.wait(); from create() the errors of gpuarb-hip.h, with -EBUSY instead of -EAGAIN;
+ * -ETIMEDOUT: a kernel does not end; -ENOMEM; -EIO: any other error. */
 struct device {
 	const struct device_calls *calls;
 	void *data;
@@ -41,8 +41,8 @@ struct device {
 
 struct compiler;
 
-/* Opens the GPU of the lease's first partition. ret->problem has the sentence also when this
- * fails; ret stays where it is, and `stop` outlives it. */
+/* Opens the GPU of the lease's first partition. After an error ret->problem has the message. ret
+ * must not move, and `stop` must outlive it. */
 int device_open(struct gpuarb *gpuarb, struct gpuarb_lease *lease, const struct stop *stop,
 		struct compiler *compiler, struct device *ret);
 

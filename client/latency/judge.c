@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The units whose masks say one array, by their CU there, and where they were found. */
+/* The units whose masks are in one array, sorted by CU, and the places where they ran. */
 struct row {
 	size_t unit[CUSET_ARRAY_CUS];
 	unsigned got[CUSET_ARRAY_CUS];
@@ -24,7 +24,7 @@ static void collect(struct matrix *matrix, const struct units *units, const stru
 			    asked->engine != array->engine || asked->array != array->array)
 				continue;
 			got = ran_on_xcc(&matrix->ran[i], units->lanes, array->xcc);
-			/* CUs that were fused off can only push a number up. */
+			/* Fused-off CUs can only increase a number. */
 			if (!got || got->engine != asked->engine || got->array != asked->array ||
 			    got->cu < asked->cu) {
 				matrix->ran[i].elsewhere = true;
@@ -36,7 +36,7 @@ static void collect(struct matrix *matrix, const struct units *units, const stru
 	}
 }
 
-/* Marks what is not in the longest ascending sequence of where they were found. */
+/* Marks the units outside of the longest ascending sequence of places. */
 static void mark_disorder(struct matrix *matrix, const struct row *row)
 {
 	size_t length[CUSET_ARRAY_CUS], longest = 0;

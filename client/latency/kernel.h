@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * What plays on the GPU, for hiprtc. ROUNDS, TRIPS and SPINS are given to the compiler;
- * struct report is report.h's.
+ * The source of the kernels, for hiprtc. ROUNDS, TRIPS and SPINS are options of the compiler;
+ * struct report is that of report.h.
  *
- * gpuarb_play: one workgroup of one thread on each XCC. Each lane plays with the lane of the
- * same number of the other kernel. `mine` is where the ball comes to this player, `theirs`
- * where it goes. A turn is a number that only grows, so that nothing is cleared in a game.
- * No wait is without an end: the other may never come.
+ * gpuarb_play: one workgroup of one thread on each XCC. Each lane plays with the lane of the same
+ * number of the other kernel. The player waits for its flag `mine` and writes the other player's
+ * flag `theirs`. Turns are numbers that only grow, so no flag is cleared during a game. Each wait
+ * is limited: the other player may never come.
  */
 
 #define KERNEL_NAME "gpuarb_play"

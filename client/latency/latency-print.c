@@ -11,7 +11,7 @@
 
 /* ---- text ----------------------------------------------------------------------------------- */
 
-#define LABEL 16 /* columns of a row's name */
+#define LABEL 16 /* columns for the name of a row */
 #define CELL 5
 
 void pair_name(const struct findings *findings, size_t a, size_t b, char buf[static PAIR_NAME])
@@ -56,8 +56,7 @@ static void print_legend(const struct findings *findings, FILE *out)
 		   findings->same_line ? "one cache line" : "cache lines of their own");
 	if (units->lanes > 1)
 		print_line(out,
-			   "Each stands for one %s on each of the %u XCCs, named by the "
-			   "first's.",
+			   "Each entry is one %s on each of the %u XCCs, named after the first.",
 			   unit_kind(units), units->lanes);
 	fprintf(out, "\n%*s", LABEL, "");
 	for (size_t i = 0; i < units->n; i++)
@@ -131,7 +130,7 @@ static void print_slow(const struct findings *findings, FILE *out)
 	for (size_t a = 0; a < findings->units->n; a++) {
 		unit_name(findings->model, findings->units, a, name);
 		if (summary->slow[a])
-			print_line(out, "outlier: %s, %.2f times what is usual with all others",
+			print_line(out, "outlier: %s, %.2f times the usual latency with all others",
 				   name, summary->ratio[a]);
 	}
 	for (size_t a = 0; a < findings->units->n; a++) {
@@ -162,8 +161,9 @@ static void print_elsewhere(const struct findings *findings, FILE *out)
 		guessed = !findings->harvest_known;
 	}
 	if (guessed)
-		print_line(out, "Which CUs are fused off is not known here: these may be where "
-				"their masks lead.");
+		print_line(out,
+			   "It is unknown which CUs are fused off, so these units may have run at "
+			   "the place of their masks.");
 }
 
 void print_text(const struct command *command, const struct findings *findings, FILE *out)
@@ -188,7 +188,7 @@ const char *const pair_class_keys[PAIR_CLASSES] = {
 	[PAIR_ACROSS] = "across",
 };
 
-/* Whole nanoseconds: the clock is not as fine as its average. */
+/* Whole nanoseconds: the resolution of the clock is lower than that of an average. */
 static void json_ns(struct json_object *in, const char *key, double ns)
 {
 	if (isnan(ns))
@@ -320,11 +320,11 @@ void print_json(const struct findings *findings, FILE *out)
 
 #define SQUARE 14U
 #define MARGIN 16U
-#define LABEL_PX 110U /* a row's name */
+#define LABEL_PX 110U /* for the name of a row */
 #define GAP 6U        /* between shader engines */
 #define LINE 20U
 
-/* Rows and columns begin here: shader engines stand apart. */
+/* The offset of a row or column, with a gap between shader engines. */
 static unsigned offset_of(const struct units *units, size_t i)
 {
 	unsigned offset = (unsigned)i * SQUARE;
@@ -348,7 +348,7 @@ static void find_ends(const struct matrix *matrix, double *ret_least, double *re
 	}
 }
 
-/* From pale for the fastest to dark red; grey where it is not known. */
+/* From pale for the fastest to dark red; grey for unknown. */
 static void put_fill(FILE *out, double ns, double least, double most)
 {
 	double heat = most > least ? (ns - least) / (most - least) : 0;

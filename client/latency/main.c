@@ -134,7 +134,7 @@ static int failed(const struct command *command, int error, const char *sentence
 
 static int reserve(struct command *command, struct bench *bench)
 {
-	struct gpuarb_want *want = &command->asks[0].want;
+	struct gpuarb_want *want = &command->wants[0].want;
 	int r;
 
 	want->gpu = command->gpu;
@@ -163,7 +163,7 @@ static int look(const struct command *command, struct bench *bench)
 	size_t words;
 	int r;
 
-	r = session_look(command, &bench->session);
+	r = session_snapshot(command, &bench->session);
 	if (r == EXIT_OK)
 		r = session_gpu(command, &bench->session, gpuarb_lease_gpu(bench->lease, 0),
 				&bench->gpu);

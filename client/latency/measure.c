@@ -24,16 +24,16 @@ static int play(const struct measurement *m, void **streams, struct matrix *matr
 	r = matrix_take(matrix, m->units, m->target, a, b, &outcome);
 	if (r == -ENODATA)
 		snprintf(buf, size,
-			 "the kernel did not run: it was sent and counted as done, "
-			 "but has written nothing back (an emulated GPU does that)");
+			 "the kernel did not run: HIP reports its end, but it has written nothing "
+			 "(an emulated GPU behaves like this)");
 	else if (r == -EPROTO)
 		snprintf(buf, size,
-			 "a kernel was cut off: it was counted as done, but not all "
-			 "of it has reported");
+			 "a kernel was cut off: HIP reports its end, but not all of its workgroups "
+			 "have written a report");
 	return r;
 }
 
-/* Both streams come and go with the pair: one for each unit would be too many. */
+/* Creates two streams for each pair: one stream for each unit would be too many queues. */
 static int play_pair(const struct measurement *m, struct matrix *matrix, size_t a, size_t b,
 		     char *buf, size_t size)
 {
@@ -78,8 +78,8 @@ int measure(const struct measurement *m, struct matrix *matrix, char *buf, size_
 		matrix->unmet += r < 0;
 		if (unmet == UNMET_IN_A_ROW || unmet == n) {
 			snprintf(buf, size,
-				 "the two kernels did not meet: each waited for the "
-				 "other, %zu times in a row; are their queues taking turns?",
+				 "the two kernels did not meet: each waited for the other, %zu "
+				 "times in a row; their queues may take turns (gpuarbctl status)",
 				 unmet);
 			return -EAGAIN;
 		}

@@ -11,7 +11,7 @@ static uint32_t bits_of(const struct place *place, unsigned step)
 	return ((UINT32_C(1) << step) - 1) << (place->array * CUSET_ARRAY_CUS + place->cu);
 }
 
-/* The first place that is left on an XCC, in that engine or in any (UNIT_MIXED). */
+/* The first remaining place on an XCC, in this engine or in any (UNIT_MIXED). */
 static bool first_left(const struct cuset *left, unsigned step, unsigned xcc, unsigned engine,
 		       struct place *ret)
 {
@@ -29,7 +29,7 @@ static bool first_left(const struct cuset *left, unsigned step, unsigned xcc, un
 	return false;
 }
 
-/* The next unit of an engine, out of what is left; false where an XCC has no more there. */
+/* Takes the next unit of an engine from the remaining CUs; false: an XCC has no more there. */
 static bool cut(struct cuset *left, const struct units *units, unsigned engine, struct unit *ret)
 {
 	struct unit unit = { 0 };
@@ -125,7 +125,7 @@ size_t pairs_count(size_t n)
 	return n * (n + 1) / 2;
 }
 
-/* By distance: all units with themselves, all with their next, and so on. */
+/* Sorted by distance: all units with themselves, then all with their next unit, and so on. */
 void pairs_get(size_t n, size_t k, size_t *ret_a, size_t *ret_b)
 {
 	size_t distance = 0;

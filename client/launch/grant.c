@@ -25,7 +25,7 @@ static int print_json(const struct command *command, struct session *session,
 	const struct gpuarb_lease_info *info;
 	int r;
 
-	r = session_look(command, session);
+	r = session_snapshot(command, session);
 	if (r == EXIT_OK)
 		r = session_lease(command, session, gpuarb_lease_id(lease), &info);
 	if (r != EXIT_OK)
@@ -37,7 +37,7 @@ static int print_json(const struct command *command, struct session *session,
 	return EXIT_OK;
 }
 
-static int ask(struct command *command, struct session *session, struct gpuarb_lease **ret)
+static int request(struct command *command, struct session *session, struct gpuarb_lease **ret)
 {
 	struct gpuarb_want wants[REQUEST_WANTS];
 	int r;
@@ -49,8 +49,8 @@ static int ask(struct command *command, struct session *session, struct gpuarb_l
 		return r;
 
 	do {
-		r = gpuarb_reserve_start(session->gpuarb, wants, command->n_asks, &command->options,
-					 ret);
+		r = gpuarb_reserve_start(session->gpuarb, wants, command->n_wants,
+					 &command->options, ret);
 	} while (r < 0 && want_ask_less(command, session->gpuarb, wants));
 	return r < 0 ? fail_asked(command, session->gpuarb, r) : EXIT_OK;
 }
@@ -146,7 +146,7 @@ int grant_reserve(struct command *command, struct session *session, const char *
 	_cleanup_(grant_closep) struct gpuarb_lease *lease = NULL;
 	int r;
 
-	r = ask(command, session, &lease);
+	r = request(command, session, &lease);
 	if (r == EXIT_OK && !is(lease, "granted") && !is(lease, "inactive"))
 		r = wait_for_it(command, session, lease, before);
 	if (r == EXIT_OK)

@@ -14,7 +14,7 @@ int model_find_gpu(const struct command *command, struct session *session,
 	char problem[256];
 	int r;
 
-	r = session_look(command, session);
+	r = session_snapshot(command, session);
 	if (r == EXIT_OK)
 		r = session_gpu(command, session, command->gpu, ret_gpu);
 	if (r != EXIT_OK)

@@ -15,7 +15,7 @@ int session_open(const struct command *command, struct session *ret)
 	return r < 0 ? fail_asked(command, ret->gpuarb, r) : EXIT_OK;
 }
 
-int session_look(const struct command *command, struct session *session)
+int session_snapshot(const struct command *command, struct session *session)
 {
 	struct gpuarb_view *view = NULL;
 	int r;

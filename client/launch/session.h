@@ -12,7 +12,7 @@ struct session {
 };
 
 int session_open(const struct command *command, struct session *ret);
-int session_look(const struct command *command, struct session *session); /* opens if needed */
+int session_snapshot(const struct command *command, struct session *session); /* opens if needed */
 void session_done(struct session *session);
 
 /* The next call may need an administrator: polkit may ask for a password on a terminal. */

@@ -17,14 +17,14 @@ struct candidates {
 	size_t n;
 };
 
-static bool has_cus(const struct ask *ask)
+static bool has_cus(const struct typed_want *typed)
 {
-	return ask->want.cus > 0 || ask->share.cus > 0 || ask->want.shader_engines > 0;
+	return typed->want.cus > 0 || typed->share.cus > 0 || typed->want.shader_engines > 0;
 }
 
-static bool has_share(const struct ask *ask)
+static bool has_share(const struct typed_want *typed)
 {
-	return ask->share.cus > 0 || ask->share.cus_min > 0 || ask->share.cus_max > 0;
+	return typed->share.cus > 0 || typed->share.cus_min > 0 || typed->share.cus_max > 0;
 }
 
 static int find_candidates(const struct command *command, struct session *session, const char *gpu,
@@ -33,7 +33,7 @@ static int find_candidates(const struct command *command, struct session *sessio
 	int r;
 
 	if (!session->view) {
-		r = session_look(command, session);
+		r = session_snapshot(command, session);
 		if (r != EXIT_OK)
 			return r;
 	}
@@ -81,24 +81,24 @@ static int resolve_share(const struct command *command, const char *option, unsi
 }
 
 static int resolve_shares(const struct command *command, struct session *session,
-			  const struct ask *ask, const char *gpu, struct gpuarb_want *want)
+			  const struct typed_want *typed, const char *gpu, struct gpuarb_want *want)
 {
 	struct candidates candidates = { 0 };
 	unsigned cus = 0;
 	int r;
 
-	if (!has_share(ask))
+	if (!has_share(typed))
 		return EXIT_OK;
 
 	r = find_candidates(command, session, gpu, &candidates);
 	if (r == EXIT_OK)
 		r = share_base(command, &candidates, &cus);
 	if (r == EXIT_OK)
-		r = resolve_share(command, "cus", ask->share.cus, cus, &want->cus);
+		r = resolve_share(command, "cus", typed->share.cus, cus, &want->cus);
 	if (r == EXIT_OK)
-		r = resolve_share(command, "cus-min", ask->share.cus_min, cus, &want->cus_min);
+		r = resolve_share(command, "cus-min", typed->share.cus_min, cus, &want->cus_min);
 	if (r == EXIT_OK)
-		r = resolve_share(command, "cus-max", ask->share.cus_max, cus, &want->cus_max);
+		r = resolve_share(command, "cus-max", typed->share.cus_max, cus, &want->cus_max);
 	return r;
 }
 
@@ -144,14 +144,14 @@ static int check_wants(struct command *command, bool *ret_all)
 	const char *lease_class = command->options.lease_class;
 	size_t with_cus = 0;
 
-	for (size_t i = 0; i < command->n_asks; i++)
-		with_cus += has_cus(&command->asks[i]);
-	if (with_cus > 0 && with_cus < command->n_asks)
+	for (size_t i = 0; i < command->n_wants; i++)
+		with_cus += has_cus(&command->wants[i]);
+	if (with_cus > 0 && with_cus < command->n_wants)
 		return fail(
 			command, EXIT_USAGE,
 			"only %zu of the %zu wants %s a number of CUs: each --gpu needs --cus or "
 			"--shader-engines after it",
-			with_cus, command->n_asks, with_cus == 1 ? "has" : "have");
+			with_cus, command->n_wants, with_cus == 1 ? "has" : "have");
 
 	*ret_all = with_cus == 0;
 	if (with_cus > 0)
@@ -175,11 +175,11 @@ int want_resolve(struct command *command, struct session *session,
 	if (command->options.adaptable && !command->options.lease_class)
 		command->options.lease_class = "besteffort";
 	r = check_wants(command, &all);
-	for (size_t i = 0; r == EXIT_OK && i < command->n_asks; i++) {
-		const struct ask *ask = &command->asks[i];
+	for (size_t i = 0; r == EXIT_OK && i < command->n_wants; i++) {
+		const struct typed_want *typed = &command->wants[i];
 
-		ret[i] = ask->want;
-		r = resolve_shares(command, session, ask, ask->want.gpu, &ret[i]);
+		ret[i] = typed->want;
+		r = resolve_shares(command, session, typed, typed->want.gpu, &ret[i]);
 		if (r == EXIT_OK && all)
 			r = ask_for_all(command, session, &ret[i]);
 	}
@@ -209,8 +209,8 @@ bool want_ask_less(const struct command *command, const struct gpuarb *gpuarb,
 	if (!refused_for_queues(gpuarb))
 		return false;
 
-	for (size_t i = 0; i < command->n_asks; i++) {
-		const struct gpuarb_want *typed = &command->asks[i].want;
+	for (size_t i = 0; i < command->n_wants; i++) {
+		const struct gpuarb_want *typed = &command->wants[i].want;
 		uint32_t processes = max_u(wants[i].processes, 1);
 
 		if (typed->queues > 0 || typed->streams > 0 ||
@@ -222,7 +222,7 @@ bool want_ask_less(const struct command *command, const struct gpuarb *gpuarb,
 	return less;
 }
 
-static void keep_others(const struct ask *ask, const struct gpuarb_partition *partition,
+static void keep_others(const struct typed_want *typed, const struct gpuarb_partition *partition,
 			struct gpuarb_want *want)
 {
 	if (want->cus == 0 && want->shader_engines == 0)
@@ -231,13 +231,13 @@ static void keep_others(const struct ask *ask, const struct gpuarb_partition *pa
 		want->processes = partition->processes;
 	if (want->queues == 0)
 		want->queues = partition->queues;
-	if (!option_given(ask, "streams"))
+	if (!option_given(typed, "streams"))
 		want->streams = partition->streams;
-	if (!option_given(ask, "sdma-queues"))
+	if (!option_given(typed, "sdma-queues"))
 		want->sdma_queues = partition->sdma_queues;
-	if (!option_given(ask, "vram"))
+	if (!option_given(typed, "vram"))
 		want->vram = partition->vram;
-	if (!option_given(ask, "priority"))
+	if (!option_given(typed, "priority"))
 		want->priority = partition->priority;
 }
 
@@ -251,22 +251,22 @@ int want_resolve_resize(const struct command *command, struct session *session,
 		return fail(command, EXIT_FAILED,
 			    "lease %" PRIu64 " is %s: it has no partition to resize", lease->id,
 			    lease->state);
-	if (command->n_asks != lease->n_partitions)
+	if (command->n_wants != lease->n_partitions)
 		return fail(
 			command, EXIT_USAGE,
 			"the lease has %zu partition%s, and %zu want%s typed; start each want but "
 			"the first with --gpu",
-			lease->n_partitions, print_s(lease->n_partitions), command->n_asks,
-			command->n_asks == 1 ? " was" : "s were");
+			lease->n_partitions, print_s(lease->n_partitions), command->n_wants,
+			command->n_wants == 1 ? " was" : "s were");
 
-	for (size_t i = 0; r == EXIT_OK && i < command->n_asks; i++) {
-		const struct ask *ask = &command->asks[i];
+	for (size_t i = 0; r == EXIT_OK && i < command->n_wants; i++) {
+		const struct typed_want *typed = &command->wants[i];
 		const struct gpuarb_partition *partition = &lease->partitions[i];
 
-		ret[i] = ask->want;
-		r = resolve_shares(command, session, ask, partition->gpu, &ret[i]);
+		ret[i] = typed->want;
+		r = resolve_shares(command, session, typed, partition->gpu, &ret[i]);
 		if (r == EXIT_OK)
-			keep_others(ask, partition, &ret[i]);
+			keep_others(typed, partition, &ret[i]);
 	}
 	return r;
 }

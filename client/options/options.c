@@ -19,14 +19,14 @@
 /* ---- values ------------------------------------------------------------------------------- */
 
 /* The want to which the next option of the command line belongs. */
-static struct ask *last_ask(struct command *command)
+static struct typed_want *last_want(struct command *command)
 {
-	return &command->asks[command->n_asks - 1];
+	return &command->wants[command->n_wants - 1];
 }
 
-static void ask_init(struct ask *ask)
+static void typed_want_init(struct typed_want *typed)
 {
-	*ask = (struct ask){ .want = GPUARB_WANT_INIT };
+	*typed = (struct typed_want){ .want = GPUARB_WANT_INIT };
 }
 
 /* Writes "--NAME=VALUE: works" into command->problem. -EINVAL. */
@@ -40,7 +40,7 @@ static int option_wrong(struct command *command, const struct option *option, co
 
 static void *want_field(struct command *command, const struct option *option)
 {
-	return (char *)&last_ask(command)->want + option->offset;
+	return (char *)&last_want(command)->want + option->offset;
 }
 
 static void *command_field(struct command *command, const struct option *option)
@@ -80,8 +80,8 @@ static int take_count(struct command *command, const struct option *option, cons
 
 static int take_cus(struct command *command, const struct option *option, const char *value)
 {
-	struct ask *ask = last_ask(command);
-	unsigned *share = (unsigned *)(void *)((char *)&ask->share + option->share);
+	struct typed_want *typed = last_want(command);
+	unsigned *share = (unsigned *)(void *)((char *)&typed->share + option->share);
 	uint64_t count = 0;
 	unsigned percent = 0;
 
@@ -103,13 +103,13 @@ static int take_gpu(struct command *command, const struct option *option, const 
 		return option_wrong(command, option, value,
 				    "must be any, an index or a PCI address (gpuarbctl gpus)");
 
-	if (last_ask(command)->want.gpu) {
-		if (command->n_asks == REQUEST_WANTS)
+	if (last_want(command)->want.gpu) {
+		if (command->n_wants == REQUEST_WANTS)
 			return option_wrong(command, option, value,
 					    "a lease can have at most 64 GPUs");
-		ask_init(&command->asks[command->n_asks++]);
+		typed_want_init(&command->wants[command->n_wants++]);
 	}
-	last_ask(command)->want.gpu = value;
+	last_want(command)->want.gpu = value;
 	return 0;
 }
 
@@ -312,10 +312,10 @@ void command_init(struct command *command)
 	*command = (struct command){
 		.verb = "",
 		.grace_usec = GRACE_USEC,
-		.n_asks = 1,
+		.n_wants = 1,
 		.options = GPUARB_OPTIONS_INIT,
 	};
-	ask_init(&command->asks[0]);
+	typed_want_init(&command->wants[0]);
 }
 
 const struct option *option_find(unsigned groups, const char *name)
@@ -381,7 +381,7 @@ static int take_option(struct command *command, unsigned groups, int argc, char 
 
 	r = option->take(command, option, value);
 	if (r >= 0)
-		last_ask(command)->given |= UINT64_C(1) << (option - option_table);
+		last_want(command)->given |= UINT64_C(1) << (option - option_table);
 	return r;
 }
 
@@ -416,11 +416,11 @@ int options_parse(struct command *command, unsigned groups, bool stops, int argc
 	return 0;
 }
 
-bool option_given(const struct ask *ask, const char *name)
+bool option_given(const struct typed_want *typed, const char *name)
 {
 	const struct option *option = option_find(OPTIONS_WANT, name);
 
-	return option && (ask->given & UINT64_C(1) << (option - option_table));
+	return option && (typed->given & UINT64_C(1) << (option - option_table));
 }
 
 bool option_describe(unsigned groups, size_t i, char *buf, size_t size, const char **ret_help)

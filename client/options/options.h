@@ -25,7 +25,7 @@ enum option_group {
 };
 
 /* One want as it was typed. wants.h turns shares into CUs. */
-struct ask {
+struct typed_want {
 	struct gpuarb_want want;
 	struct share {
 		unsigned cus, cus_min, cus_max; /* percent of the GPU's CUs; 0: none */
@@ -44,8 +44,8 @@ struct command {
 	bool margin_given;
 	unsigned margin_percent;
 
-	struct ask asks[REQUEST_WANTS];
-	size_t n_asks; /* at least 1 */
+	struct typed_want wants[REQUEST_WANTS];
+	size_t n_wants; /* at least 1 */
 	struct gpuarb_options options;
 
 	char **rest; /* words that are no options: part of argv */
@@ -82,7 +82,7 @@ void command_init(struct command *command);
 int options_parse(struct command *command, unsigned groups, bool stops, int argc, char **argv);
 
 /* Whether this option was typed for this want. */
-bool option_given(const struct ask *ask, const char *name);
+bool option_given(const struct typed_want *typed, const char *name);
 
 /* "--wait" works without a value, "--cus" does not. */
 static inline bool option_value_optional(const struct option *option)

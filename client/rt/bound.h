@@ -25,15 +25,14 @@
  * standstill within that time are over: not later than R. A contradiction. That a task has at
  * most one job outstanding is so a result for sets that pass, not something to be believed;
  * for a set that does not, the bound holds for programs that ask again only when their last
- * job is done, whatever becomes of their deadlines. h may lie before the queue or after it,
- * or some on each side: in the steps above r' is then late and "done" early by their parts,
- * whose sum is h.
+ * job is done, even if jobs miss their deadlines. h may lie before the queue, after it, or partly on
+ * each side: in the steps above r' is then late and "done" early by the two parts of h.
  *
  * Standstill. Before gfx11 a change of any queue's mask takes every queue of the GPU off and
  * puts it back (update_queue(), kfd_device_queue_manager.c, Linux 6.12), and so does a queue
  * that is created or destroyed. The daemon lets masks of a GPU grow once in `interval`, and a
- * borrower is told the next time only after it has acknowledged the last, however late
- * (is_settled() in core/change/grow.c). Say that it is told at s_k and changes its queues within
+ * borrower gets a mask only after it has acknowledged the previous one, however late
+ * (is_settled() in core/change/grow.c). Let it get a mask at s_k and change its queues within
  * [b_k, e_k]: s_k <= b_k, e_k <= s_{k+1} and s_k + interval <= s_{k+1}. If e_0 is the first to
  * lie in a window of length R that begins at t, then t <= e_0 <= s_1, and the k-th is within it
  * only if s_1 + (k - 1) interval < t + R. So there are at most
@@ -41,34 +40,34 @@
  *	ceil(R / interval) + 1
  *
  * for each borrower, the one under way at t among them, and together they cost that times
- * `change`, which is all their queues x one preemption. What is not paced by the daemon, masks
- * that give way to a lease that is granted or activated and queues of programs that come and
- * go, is a number that was stated: `once`. R is the least fixed point.
+ * `change`, which is all their queues x one preemption. The daemon does not pace two other changes:
+ * borrowers whose masks shrink for a lease that is granted or activated, and queues that programs
+ * create and destroy. The file states their number: `once`. R is the least fixed point.
  * With MES (gfx11 and later) only the queue that is changed stops, so both are 0.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define BOUND_NONE UINT64_MAX /* no bound: it does not converge within a day */
+#define BOUND_NONE UINT64_MAX /* no bound: the iteration does not converge within a day */
 
 struct bound {
 	unsigned margin_percent;
 	uint64_t host;     /* h */
-	uint64_t latency;  /* before the first job can run: of a lease that has to be activated */
+	uint64_t latency;  /* of the activation, before the first job can run */
 	uint64_t change;   /* cost of one change of masks; 0: there are none */
-	uint64_t interval; /* between two of them; not 0 */
+	uint64_t interval; /* between two changes; not 0 */
 	uint64_t once;     /* standstill for everything else */
 };
 
 /* R for the sum of execution times `work`, latency included. */
 uint64_t bound_response(const struct bound *bound, uint64_t work);
 
-/* The parts of a response that bound_response() returned. */
+/* Parts of a response that bound_response() has returned. */
 uint64_t bound_margin(const struct bound *bound, uint64_t work);      /* g(work) - work */
 uint64_t bound_changes(const struct bound *bound, uint64_t response); /* how many */
 uint64_t bound_standstill(const struct bound *bound, uint64_t response);
 
-/* The most work whose response is no longer than this, exactly; -1 if there is none, not even
- * without any work. */
+/* The most work whose response is not longer than this, exactly; -1: even no work at all takes
+ * longer. */
 int64_t bound_work_within(const struct bound *bound, uint64_t response);

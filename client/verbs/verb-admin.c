@@ -14,7 +14,7 @@ static int set_drain(const struct command *command, bool drain)
 	const struct gpuarb_gpu *gpu;
 	int r;
 
-	r = session_look(command, &session);
+	r = session_snapshot(command, &session);
 	if (r == EXIT_OK)
 		r = session_gpu(command, &session, command->rest[0], &gpu);
 	if (r != EXIT_OK)

@@ -39,7 +39,7 @@ static int act_tell(const struct command *command, struct session *session, uint
 	const struct gpuarb_lease_info *lease;
 	int r;
 
-	r = session_look(command, session);
+	r = session_snapshot(command, session);
 	if (r == EXIT_OK)
 		r = session_lease(command, session, id, &lease);
 	if (r != EXIT_OK)
@@ -122,7 +122,7 @@ int run_revoke(struct command *command)
 	if (r < 0)
 		return fail_lease(command, session.gpuarb, r, id);
 
-	r = session_look(command, &session);
+	r = session_snapshot(command, &session);
 	if (r == EXIT_OK)
 		print_revoked(command, id, session_find(&session, id));
 	return r;
@@ -178,7 +178,7 @@ static int step(struct activation *activation)
 		r = activate(activation);
 	activation->requested = true;
 	if (r == EXIT_OK)
-		r = session_look(activation->command, activation->session);
+		r = session_snapshot(activation->command, activation->session);
 	if (r == EXIT_OK)
 		r = decide(activation);
 	if (r == UNDECIDED && first && !activation->command->json)
@@ -280,10 +280,10 @@ int run_resize(struct command *command)
 	int r;
 
 	r = session_id(command, command->rest[0], &id);
-	if (r == EXIT_OK && command->asks[0].given == 0)
+	if (r == EXIT_OK && command->wants[0].given == 0)
 		r = fail(command, EXIT_USAGE, "no change requested: use an option such as --cus=N");
 	if (r == EXIT_OK)
-		r = session_look(command, &session);
+		r = session_snapshot(command, &session);
 	if (r == EXIT_OK)
 		r = session_lease(command, &session, id, &lease);
 	if (r == EXIT_OK)
@@ -292,11 +292,11 @@ int run_resize(struct command *command)
 		return r;
 
 	session_administer(&session);
-	r = gpuarb_resize(session.gpuarb, id, wants, command->n_asks);
+	r = gpuarb_resize(session.gpuarb, id, wants, command->n_wants);
 	if (r < 0)
 		return fail_lease(command, session.gpuarb, r, id);
 
-	r = session_look(command, &session);
+	r = session_snapshot(command, &session);
 	if (r == EXIT_OK)
 		r = session_lease(command, &session, id, &lease);
 	if (r == EXIT_OK)

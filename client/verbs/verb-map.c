@@ -128,7 +128,7 @@ int run_map(struct command *command)
 	size_t n = 1;
 	int r;
 
-	r = session_look(command, &session);
+	r = session_snapshot(command, &session);
 	if (r != EXIT_OK)
 		return r;
 

@@ -55,7 +55,7 @@ static void print_advice(struct command *command, struct session *session)
 	print_line(stdout,
 		   "  the request would fit if %s ended%s:", n == 1 ? "this lease" : "these leases",
 		   exact ? "" : " (ending fewer leases may be enough)");
-	if (session_look(command, session) != EXIT_OK)
+	if (session_snapshot(command, session) != EXIT_OK)
 		return;
 	for (size_t i = 0; i < n; i++)
 		if (session_lease(command, session, ids[i], &lease) == EXIT_OK)
@@ -79,7 +79,8 @@ int run_plan(struct command *command)
 		return r;
 
 	do {
-		r = gpuarb_plan(session.gpuarb, wants, command->n_asks, &command->options, &result);
+		r = gpuarb_plan(session.gpuarb, wants, command->n_wants, &command->options,
+				&result);
 	} while (r >= 0 && strcmp(result, "refused") == 0 &&
 		 want_ask_less(command, session.gpuarb, wants));
 	if (r < 0)

@@ -143,7 +143,7 @@ int run_status(struct command *command)
 	struct snapshot snapshot;
 	int r;
 
-	r = session_look(command, &session);
+	r = session_snapshot(command, &session);
 	if (r != EXIT_OK)
 		return r;
 
@@ -218,7 +218,7 @@ int run_gpus(struct command *command)
 	size_t n;
 	int r;
 
-	r = session_look(command, &session);
+	r = session_snapshot(command, &session);
 	if (r != EXIT_OK)
 		return r;
 
@@ -253,7 +253,7 @@ int run_list(struct command *command)
 	size_t n;
 	int r;
 
-	r = session_look(command, &session);
+	r = session_snapshot(command, &session);
 	if (r != EXIT_OK)
 		return r;
 
@@ -332,7 +332,7 @@ int run_show(struct command *command)
 
 	r = session_id(command, command->rest[0], &id);
 	if (r == EXIT_OK)
-		r = session_look(command, &session);
+		r = session_snapshot(command, &session);
 	if (r == EXIT_OK)
 		r = session_lease(command, &session, id, &lease);
 	if (r != EXIT_OK)

@@ -393,7 +393,7 @@ int run_top(struct command *command)
 	int r;
 
 	/* Fail at once if there is no daemon. */
-	r = session_look(command, &session);
+	r = session_snapshot(command, &session);
 	if (r == EXIT_OK && (command->json || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)))
 		r = print_once(command, &session);
 	else if (r == EXIT_OK)
@@ -426,7 +426,7 @@ int run_monitor(struct command *command)
 	int r;
 
 	/* Fail at once if there is no daemon. */
-	r = session_look(command, &session);
+	r = session_snapshot(command, &session);
 	if (r != EXIT_OK)
 		return r;
 

@@ -100,7 +100,7 @@ int run_verify(struct command *command)
 	if (command->n_rest > 0)
 		r = session_id(command, command->rest[0], &id);
 	if (r == EXIT_OK)
-		r = session_look(command, &session);
+		r = session_snapshot(command, &session);
 	if (r == EXIT_OK && id > 0)
 		r = session_lease(command, &session, id, &only);
 	if (r != EXIT_OK)

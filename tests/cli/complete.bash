@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
-# complete.bash SCRIPT LINE: what bash offers at the end of LINE, a word a line, with what it
-# leaves alone put back in front. The line is cut as readline cuts it.
+# complete.bash SCRIPT LINE: completes LINE as bash does and prints one candidate a line, as whole
+# words. The line is split as readline splits it.
 # shellcheck source=/dev/null
 . "$1"
 
@@ -14,7 +14,7 @@ while [[ $line =~ ^\ *([=:@]+|[^ =:@]+)(.*)$ ]]; do
 done
 [[ -z $last ]] || words+=('')
 
-# shellcheck disable=SC2034 # those of the function
+# shellcheck disable=SC2034 # read by the function
 COMP_WORDS=("${words[@]}") COMP_CWORD=$((${#words[@]} - 1)) COMP_LINE=$2 COMP_POINT=${#2}
 _gpuarbctl gpuarbctl "${words[-1]}" "${words[-2]}" || exit
 

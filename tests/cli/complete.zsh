@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# complete.zsh SCRIPT LINE: what zsh offers at the end of LINE, a word a line. Completion needs a
-# line editor, and that a terminal: an inner zsh has one, and tells by a pipe.
+# complete.zsh SCRIPT LINE: completes LINE in zsh and prints one candidate a line. Completion needs a
+# terminal: an inner zsh has one and reports by a pipe.
 zmodload zsh/zpty || exit
 setup=$(mktemp) answer=$(mktemp -u) || exit
 mkfifo $answer || exit
@@ -11,7 +11,7 @@ zstyle ':completion:*' verbose yes
 function _gpuarbctl { source $script }
 compdef _gpuarbctl gpuarbctl
 
-# What is added is told; what is only compared is not.
+# Reports the candidates that are added, not those that are only compared.
 compadd()
 {
 	local -a hits

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash disable=SC2034
 #
-# What the tests of gpuarbctl share: running it, judging what came of it, and a daemon on a
-# bus of its own. A check that fails is told with what was printed; the script then ends
-# with 1 in rig_done.
+# Shared by the tests of gpuarbctl: runs gpuarbctl, checks exit code and output, and starts a daemon
+# on a private bus. A failed check prints the output; the script then ends with 1 in rig_done.
 
 dir=$(mktemp -d) || exit 1
 failed=0
@@ -18,7 +17,7 @@ rig_clean()
 }
 trap rig_clean EXIT
 
-# Leaves with 77, a skipped test, where a command is missing.
+# Ends with 77 (skipped) if a command is missing.
 rig_need()
 {
 	local command
@@ -30,14 +29,14 @@ rig_need()
 complain()
 {
 	failed=$((failed + 1))
-	# Asked by one of the functions below, or by the test itself.
+	# Find the line of the test that called the check.
 	local of=$((${#BASH_SOURCE[@]} > 2 ? 2 : 1))
 	echo "${BASH_SOURCE[of]##*/}:${BASH_LINENO[of - 1]}: $1"
 	sed 's/^/  out: /' "$dir/out"
 	sed 's/^/  err: /' "$dir/err"
 }
 
-# ends CODE ARGUMENT…: runs gpuarbctl; what it printed is in $dir/out and $dir/err.
+# ends CODE ARGUMENT…: runs gpuarbctl and checks its exit code; the output is in $dir/out and $dir/err.
 ends()
 {
 	local wanted=$1 code
@@ -55,7 +54,7 @@ err_lacks() { ! grep -qF -- "$1" "$dir/err" || complain "$said: '$1' on standard
 json_out() { jq -e "$1" "$dir/out" >/dev/null 2>&1 || complain "$said: not so: $1"; }
 json_err() { jq -e "$1" "$dir/err" >/dev/null 2>&1 || complain "$said: not so: $1"; }
 
-# out_is FILE: standard output, to the letter.
+# out_is FILE: standard output equals the file.
 out_is() { diff -u "$1" "$dir/out" || complain "$said: not what $1 says"; }
 
 # check SENTENCE COMMAND…
@@ -88,12 +87,12 @@ rig_start_bus()
 		  </policy>
 		</busconfig>
 	CONF
-	# Forks when it listens.
+	# dbus-daemon forks once it listens.
 	bus_pid=$(dbus-daemon --config-file="$dir/bus.conf" --fork --print-pid) || exit 1
 	export GPUARB_BUS_ADDRESS="unix:path=$dir/bus"
 }
 
-# rig_start_daemon OPTION…: comes back when it owns its name. The options of gpuarbd say of its
+# rig_start_daemon OPTION…: starts gpuarbd and waits until it owns its name. The options name its
 # hardware: --simulate=radeon-vii.
 rig_start_daemon()
 {
@@ -124,8 +123,8 @@ listed()
 	"$GPUARBCTL" list --json >"$dir/out" 2>"$dir/err" && jq -e "$1" "$dir/out" >/dev/null 2>&1
 }
 
-# list_becomes JQ: until `gpuarbctl list --json` is so, looked at after each event. A lease ends
-# after its last program does: when the driver has torn down what that had.
+# list_becomes JQ: waits until `gpuarbctl list --json` matches, checked after each event. A lease ends
+# later than its last program: when the driver has removed the queues.
 list_becomes()
 {
 	local events watch so=
@@ -142,7 +141,7 @@ list_becomes()
 	[ -n "$so" ] || complain "$said: never so: $1"
 }
 
-# hold ARGUMENT…: a gpuarbctl that stays; its first line is in $held, its pid in $holder.
+# hold ARGUMENT…: starts a gpuarbctl that keeps running; its first line is in $held, its pid in $holder.
 hold()
 {
 	said="gpuarbctl $*"
@@ -154,7 +153,7 @@ hold()
 	cp "$dir/hold.err" "$dir/err"
 }
 
-# wait_for PID: its exit status in $ended.
+# wait_for PID: waits for the process; its exit status is in $ended.
 wait_for()
 {
 	wait "$1"
@@ -170,7 +169,7 @@ let_go()
 	wait_for "$2"
 }
 
-# The daemon must have lived until now and end with 0.
+# The daemon must still run, and end with 0.
 rig_stop_daemon()
 {
 	kill "$daemon_pid"

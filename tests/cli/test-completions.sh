@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# What shells offer for gpuarbctl, asked of the shells: bash by its own function, zsh in a
-# terminal of its own, fish by `complete -C`.
+# The completions of gpuarbctl in each shell: bash by its own function, zsh in a terminal of its own,
+# fish by `complete -C`.
 #
 #	test-completions.sh GPUARBCTL SHELL SCRIPT
 #
@@ -28,7 +28,7 @@ touch "$dir/files/one.conf"
 export PATH="$dir/bin:$PATH" HOME="$dir/home"
 touch "$dir/out" "$dir/err"
 
-# ask LINE: what is offered at its end, a word a line, in $dir/out.
+# ask LINE: completes at the end of the line; the candidates are in $dir/out, one a line.
 ask()
 {
 	said="'$1'"
@@ -44,13 +44,12 @@ ask()
 		esac
 	) >"$dir/out" 2>"$dir/err" || complain "$said: $shell failed"
 	[ ! -s "$dir/err" ] || complain "$said: $shell complains"
-	# With or without the option before the value, without what follows the name of an option or a
-	# directory.
+	# Remove the option before a value, and the character after the name of an option or directory.
 	sed -i 's/^--[a-z-]*=\(.\)/\1/; s/[=/]$//' "$dir/out"
 	sort -u -o "$dir/out" "$dir/out"
 }
 
-# offers WORD…: these and nothing else.
+# offers WORD…: exactly these candidates.
 offers()
 {
 	printf '%s\n' "$@" | sort -u | diff - "$dir/out" >"$dir/diff" ||
@@ -60,7 +59,7 @@ offers_nothing() { [ ! -s "$dir/out" ] || complain "$said: offers something"; }
 offers_not() { ! grep -qx -e "$1" "$dir/out" || complain "$said: offers $1"; }
 offers_also() { grep -qx -e "$1" "$dir/out" || complain "$said: does not offer $1"; }
 
-# ---- what the tables say, without a daemon -----------------------------------------------
+# ---- without a daemon ------------------------------------------------------------------
 export GPUARB_BUS_ADDRESS="unix:path=$dir/no-bus"
 # shellcheck disable=SC2207
 verbs=($("$GPUARBCTL" --help | sed -n 's/^  \([a-z]*\) .*/\1/p'))
@@ -76,7 +75,7 @@ for verb in "${verbs[@]}"; do
 	offers $("$GPUARBCTL" "$verb" --help | sed -n 's/^  \(--[a-z-]*\).*/\1/p')
 done
 
-# enumeration OPTION WORD…: offered, and understood.
+# enumeration OPTION WORD…: the words are offered, and gpuarbctl accepts them.
 enumeration()
 {
 	local option=$1 word
@@ -132,7 +131,7 @@ for line in 'show ' 'drain ' 'plan --tenant=' 'mask explain 0x1 --gpu='; do
 	offers_nothing
 done
 
-# ---- what there is -----------------------------------------------------------------------
+# ---- with a daemon -----------------------------------------------------------------------
 printf '[tenant compositor]\nmatch-user = 0\n[tenant team@night]\nmatch-user = %s\n' "$(id -u)" \
 	>"$dir/tenants.d/50-test.conf"
 chmod -R go-w "$dir/tenants.d"
@@ -142,7 +141,7 @@ rig_start_bus
 rig_start_daemon --simulate=radeon-vii,mi300x-cpx
 ask 'gpuarbctl show '
 offers_nothing
-# A name is anybody's text, and nothing to be carried out.
+# Any user can choose a name, so shells must not expand it.
 hold reserve --cus=15 --tenant=team@night \
 	--name="\$(touch $dir/carried-out);\`touch $dir/carried-out\`"
 id=${held%%:*}

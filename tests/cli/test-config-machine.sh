@@ -1,9 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# The configuration where it is installed, and whose it has to be: what gpuarbd says as its own
-# user, gpuarbctl says to root and to anybody. In a mount namespace of its own, with an /etc that
-# has that user.
+# The installed configuration and its owners: gpuarbd as its own user, gpuarbctl as root and gpuarbctl
+# as any user report the same. Runs in a mount namespace, with an /etc that has the user of gpuarbd.
 #
 #	test-config-machine.sh GPUARBCTL
 set -u
@@ -16,13 +15,13 @@ if [ "${1:-}" != --inside ]; then
 	exec unshare -m --propagation private "$0" --inside "$1"
 fi
 
-# The programs, where every user can reach them.
+# Copies of the programs that every user can execute.
 mount -t tmpfs -o mode=755 none /mnt || skip "no tmpfs can be mounted"
 cp -r "$GPUARBD" "$2" "$GPUARB_SOURCE_ROOT/conf/gpus" /mnt && mkdir /mnt/etc /mnt/run && cp -a /etc/. /mnt/etc
 sed -i '/^gpuarb:/d' /mnt/etc/passwd /mnt/etc/group
 echo 'gpuarb:x:4711:4711::/:/bin/false' >>/mnt/etc/passwd
 echo 'gpuarb:x:4711:' >>/mnt/etc/group
-# Its library is beside it, or where the loader looks anyway.
+# The library is beside the program, or in a directory of the loader.
 lib=$(ldd "$2" | sed -n 's/.*=> \(.*libgpuarb\.so[^ ]*\).*/\1/p')
 mkdir /mnt/lib
 [ -z "$lib" ] || cp "$lib" /mnt/lib
@@ -35,7 +34,7 @@ check_as_service() { gpuarb /mnt/gpuarbd --check --simulate=radeon-vii --profile
 gpuarb() { setpriv --reuid=4711 --regid=4711 --clear-groups "$@"; }
 somebody() { setpriv --reuid=1 --regid=1 --clear-groups "$@"; }
 
-# told STATUS SENTENCE WHAT: by all three.
+# told STATUS SENTENCE WHAT: all three report the sentence.
 told()
 {
 	local status=$1 sentence=$2 what=$3 who
@@ -64,7 +63,7 @@ told 0 configuration 'a file is enough'
 chmod 775 /etc/gpuarb
 told 6 '(mode 0775): chmod go-w' \
 	'a directory that others can write is refused'
-# rt plan takes what a task set does not say from here, for GPUs of this machine.
+# With --gpu rt plan reads the defaults of a task set from this configuration.
 planned() { /mnt/gpuarbctl rt plan /mnt/set.ini --profiles=/mnt/gpus "$@" >/mnt/out 2>&1; echo $?; }
 cp "$GPUARB_SOURCE_ROOT/tests/data/rt/small.ini" /mnt/set.ini
 { [ "$(planned --gpu=0)" = 6 ] && grep -q -e '--config=FILE' /mnt/out; } ||
@@ -103,7 +102,7 @@ touch /etc/gpuarb/tenants.d
 told 6 '/etc/gpuarb/tenants.d' 'a file in the place of a directory is refused'
 rm /etc/gpuarb/tenants.d
 
-# Its runtime directory is the service's own, and so may files in it be.
+# The user of gpuarbd owns its runtime directory, and may own files in it.
 mkdir -p /run/gpuarb/tenants.d
 echo '[tenant *]' >/run/gpuarb/tenants.d/1.conf
 chown -R gpuarb: /run/gpuarb

@@ -1,9 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# gpuarbctl with CUs that are lent: activate, deactivate, revoke, top, verify, and what is asked
-# with --start-inactive and --adaptable. Environment as for test-ctl.sh, and GPUARB_AGENT_DIR:
-# where gpuarb-agent and its library are.
+# Lending: activate, deactivate, revoke, top, verify, --start-inactive and --adaptable. Environment
+# as for test-ctl.sh, and GPUARB_AGENT_DIR: the directory of gpuarb-agent and its library.
 set -u
 : "${GPUARB_SOURCE_ROOT:=$(dirname "$0")/../..}" "${GPUARB_AGENT_DIR:?}"
 # shellcheck source=tests/cli/ctl-rig.sh
@@ -19,7 +18,7 @@ for verb in 'activate 1' 'activate 1 --wait' 'deactivate 1' 'revoke 1' top verif
 	ends 5 $verb
 done
 
-# As long as nobody says otherwise there is all the time of the world to give back.
+# Borrowers have a long time to return CUs.
 cat >"$dir/gpuarbd.conf" <<-'CONF'
 	[daemon]
 	activate-grace = 600s
@@ -38,7 +37,7 @@ cat >"$dir/tenants.d/10-all.conf" <<-CONF
 CONF
 rig_start_daemon --simulate=radeon-vii
 
-# ---- words that make no sense -----------------------------------------------------------
+# ---- invalid requests --------------------------------------------------------------------
 for verb in activate deactivate revoke; do
 	ends 2 "$verb"
 	ends 2 "$verb" x
@@ -61,7 +60,7 @@ ends 2 verify 1 2
 ends 1 verify 99
 err_has 'lease 99'
 
-# ---- what only some may ask ---------------------------------------------------------------
+# ---- permissions --------------------------------------------------------------------------
 ends 2 reserve --start-inactive --class=guaranteed --cus=3
 err_has 'realtime'
 ends 2 reserve --start-inactive --adaptable --cus=3
@@ -75,7 +74,7 @@ out_has 'granted'
 ends 0 plan --adaptable --cus=60 --cus-min=15
 ends 2 release 1 --adaptable
 
-# ---- run --adaptable needs a program that can be followed ----------------------------------
+# ---- run --adaptable needs a program that can be preloaded ---------------------------------
 ends 125 run --adaptable --class=realtime -- true
 err_has 'effort'
 ends 125 run --adaptable --token=x -- true
@@ -125,8 +124,8 @@ LD_PRELOAD=$dir/other.so ends 0 run --adaptable --cus=30 -- sh -c 'echo "$LD_PRE
 out_has "libgpuarb-agent.so:$dir/other.so"
 list_becomes '. == []'
 
-# ---- lending and having back ----------------------------------------------------------------
-# borrower NAME: one that borrows all it can; its pid is in $borrower, its lease in $ml.
+# ---- lending and reclaiming -----------------------------------------------------------------
+# borrower NAME: starts a borrower of all CUs; its pid is in $borrower, its lease in $ml.
 borrower()
 {
 	said="borrower $1"
@@ -175,7 +174,7 @@ ends 1 deactivate "$ml"
 ends 1 deactivate "$vr"
 err_has 'deactivated'
 
-# A borrower that answers: gpuarbctl itself, which has no queues.
+# A borrower that acknowledges: gpuarbctl itself, which has no queues.
 ends 0 activate "$vr" --wait=60
 out_has "lease $vr: granted"
 ends 0 list --json
@@ -192,7 +191,7 @@ json_out ".id == $vr and .state == \"granted\" and .deadline == null"
 ends 0 deactivate "$vr"
 list_becomes "$(of "$ml") | .partitions[0].cus == 60"
 
-# One that does not answer.
+# A borrower that does not acknowledge.
 kill -STOP "$borrower"
 ends 0 activate "$vr"
 out_has "15 CUs of 0000:03:00.0"
@@ -215,7 +214,7 @@ kill -CONT "$borrower"
 list_becomes "$(of "$vr") | .state == \"granted\""
 exec 6<&-
 
-# One that waits while it is deactivated, or lost.
+# activate --wait while the lease is deactivated, or lost.
 ends 0 deactivate "$vr"
 list_becomes "$(of "$ml") | .partitions[0].cus == 60"
 kill -STOP "$borrower"
@@ -243,12 +242,12 @@ wait_for "$holder"
 check 'its holder has lost it' test "$ended" = 8
 kill -CONT "$borrower"
 
-# What is asked beside a borrower is room: reserve waits until it is given back.
+# A reserve waits until the borrower has returned the CUs.
 hold reserve --class=realtime --shader-engines=1 --name=vr
 vr=$(sed -n 's/^lease \([0-9]*\): .*/\1/p' <<<"$held")
 list_becomes "($(of "$vr") | .state == \"granted\") and ($(of "$ml") | .partitions[0].cus == 45)"
 
-# What waits cannot be activated.
+# A waiting lease cannot be activated.
 exec 6< <(exec "$GPUARBCTL" reserve --class=realtime --shader-engines=4 --wait --start-inactive 2>&1)
 waiter=$!
 read -r -t 60 line <&6
@@ -261,7 +260,7 @@ kill "$waiter"
 wait "$waiter"
 exec 6<&-
 
-# ---- what is seen --------------------------------------------------------------------------
+# ---- observation ---------------------------------------------------------------------------
 ends 0 verify
 out_has '0000:03:00.0: slots'
 out_has "lease $ml on 0000:03:00.0: mask"
@@ -269,10 +268,10 @@ ends 0 verify "$ml" --json
 json_out "map(.lease) | unique == [null, $ml]"
 json_out 'all(keys == ["check","found","gpu","lease","result"]) and (map(.result) | unique | inside(["note", "ok"]))'
 
-# On a terminal it draws until a key is typed; the screen is put back.
+# On a terminal top draws until a key is typed, and restores the screen.
 if command -v script >/dev/null; then
 	mkfifo "$dir/keys"
-	# top_ends CODE KEYS: they are typed when the first picture comes.
+	# top_ends CODE KEYS: types the keys after the first drawing.
 	top_ends()
 	{
 		local text='' c
@@ -299,7 +298,7 @@ if command -v script >/dev/null; then
 	top_ends 0 '\003'
 fi
 
-# ---- taking leases away ----------------------------------------------------------------------
+# ---- revoking --------------------------------------------------------------------------------
 ends 0 revoke "$ml" --grace=1000 --reason='new cards' --json
 json_out ".revoked == $ml and .deadline > 0"
 ends 0 show "$ml"
@@ -328,7 +327,7 @@ err_has 'administrator'
 ends 0 list --json
 json_out '. == []'
 
-# ---- and who may --------------------------------------------------------------------------
+# ---- permissions to revoke ----------------------------------------------------------------
 chmod 755 "$dir"
 other=(setpriv --reuid=65534 --clear-groups)
 if [ "$(id -u)" = 0 ] && "${other[@]}" "$GPUARBCTL" --version >/dev/null 2>&1; then

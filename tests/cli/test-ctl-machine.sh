@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# What gpuarbctl says of processes without a lease, of a GPU that has too many of them, and
-# of a machine without a GPU. Environment as for test-ctl.sh, and FAKE_SYSFS: fake-sysfs.
+# gpuarbctl with unmanaged processes, with an oversubscribed GPU, and without a GPU. Environment as for
+# test-ctl.sh, and FAKE_SYSFS: fake-sysfs.
 set -u
 : "${GPUARB_SOURCE_ROOT:=$(dirname "$0")/../..}"
 # shellcheck source=tests/cli/ctl-rig.sh
@@ -14,7 +14,7 @@ rig_start_bus
 mkdir "$dir/tenants.d"
 gpu_id=$("$FAKE_SYSFS" "$dir/sys" "$GPUARB_SOURCE_ROOT/conf/gpus" radeon-vii | cut -d' ' -f2)
 
-# ---- a process that nobody gave a lease --------------------------------------------------
+# ---- an unmanaged process ----------------------------------------------------------------
 "$FAKE_SYSFS" "$dir/sys" --process $$ "$gpu_id" 7
 rig_start_daemon --sysfs="$dir/sys"
 ends 0 status
@@ -29,7 +29,7 @@ ends 0 plan --json
 json_out '.partitions[0].queues == 5'
 rig_stop_daemon
 
-# ---- half of the free queues where that is less than 5, never below 2 ----------------------
+# ---- default queues: half of the free ones, at most 5, at least 2 --------------------------
 "$FAKE_SYSFS" "$dir/sys" --gone $$
 "$FAKE_SYSFS" "$dir/sys" --process $$ "$gpu_id" 18
 rig_start_daemon --sysfs="$dir/sys"
@@ -39,7 +39,7 @@ ends 0 plan --processes=2 --streams=0 --json
 json_out '.partitions[0].queues == 4'
 rig_stop_daemon
 
-# ---- more than the GPU has -----------------------------------------------------------------
+# ---- oversubscription ----------------------------------------------------------------------
 "$FAKE_SYSFS" "$dir/sys" --gone $$
 "$FAKE_SYSFS" "$dir/sys" --process $$ "$gpu_id" 30
 rig_start_daemon --sysfs="$dir/sys"
@@ -77,7 +77,7 @@ ends 0 map 1 --json
 json_out '.[0].gpu == "0000:04:00.0" and (.[0].rows | length == 12)'
 rig_stop_daemon
 
-# ---- no GPU at all -------------------------------------------------------------------------
+# ---- no GPU --------------------------------------------------------------------------------
 mkdir -p "$dir/none"
 rig_start_daemon --sysfs="$dir/none"
 ends 0 status

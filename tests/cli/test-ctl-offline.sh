@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# What gpuarbctl does without a daemon: usage, help and manual, masks, configuration.
+# gpuarbctl without a daemon: usage, help and manual, masks, configuration.
 #
 #	test-ctl-offline.sh GPUARBCTL
 #
-# GPUARB_SOURCE_ROOT: the source tree; what this file is in where it is not set.
+# GPUARB_SOURCE_ROOT: the source tree; default: that of this file.
 set -u
 GPUARBCTL=${1:-${GPUARBCTL:?}}
 : "${GPUARB_SOURCE_ROOT:=$(dirname "$0")/../..}"
@@ -17,7 +17,7 @@ manual=$dir/manual
 cat "$GPUARB_SOURCE_ROOT"/docs/gpuarbctl*.1.scd >"$manual"
 export GPUARB_BUS_ADDRESS="unix:path=$dir/no-bus"
 
-# mask CODE ARGUMENT…: of a profile.
+# mask CODE ARGUMENT…: runs the verb mask with the shipped profiles.
 mask() { ends "$1" mask "${@:2}" --profiles="$GPUARB_SOURCE_ROOT/conf/gpus"; }
 
 # ---- usage -----------------------------------------------------------------------------
@@ -65,7 +65,7 @@ ends 0 run --version
 timeout 60 "$GPUARBCTL" --help >/dev/full 2>"$dir/err"
 check 'text that cannot be written is a failure' test $? = 1
 
-# ---- help, and the manual says the same --------------------------------------------------
+# ---- help and manual agree ---------------------------------------------------------------
 ends 0 --help
 out_has 'Exit codes'
 verbs=$(sed -n 's/^  \([a-z]*\) .*/\1/p' "$dir/out")
@@ -166,7 +166,7 @@ out_has 'valid'
 mask 0 decode 0x3 --profile=rx6900xt --json
 json_out '.places == "SE0.SH0:0-1" and .shader_arrays[0].cus == [0,1]'
 
-# What decode says, encode takes; the tail of an uneven harvest included.
+# encode reverses decode, also for a GPU with an uneven harvest.
 for profile in "$GPUARB_SOURCE_ROOT"/conf/gpus/*.conf; do
 	name=$(basename "$profile" .conf)
 	mask 0 encode SE0,SE1 --profile="$name" --json

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# gpuarbctl rt plan: what it prints, how it ends, and that gpuarbd grants what it says.
+# gpuarbctl rt plan: output, exit codes, and that gpuarbd grants the plan.
 #
 #	test-ctl-rt.sh GPUARBCTL
 #
@@ -20,14 +20,14 @@ export GPUARB_BUS_ADDRESS="unix:path=$dir/no-bus"
 # plan CODE FILE ARGUMENT…
 plan() { ends "$1" rt plan "${@:2}" --profiles="$GPUARB_SOURCE_ROOT/conf/gpus"; }
 
-# Whose tenants they are depends on who asks.
+# The user of the tenants is the user of this test.
 out_is_of_user()
 {
 	sed -i "s/^match-user = $(id -u)\$/match-user = UID/" "$dir/out"
 	out_is "$1"
 }
 
-# ---- what it says ------------------------------------------------------------------------
+# ---- output ------------------------------------------------------------------------------
 plan 0 "$example" --profile=radeon-vii
 out_is_of_user "$data/example.out"
 plan 3 "$data/tight.ini" --profile=radeon-vii
@@ -51,7 +51,7 @@ json_out '.verdict == "rejected" and .tenants == null and .order == [] and
 plan 3 "$data/crowd.ini" --profile=radeon-vii --json
 json_out '.reason | test("side by side")'
 
-# Of the keys of the JSON, and of the file, the manual tells.
+# The manual has all keys of the JSON and of the file.
 "$GPUARBCTL" rt plan "$example" --profile=radeon-vii \
 	--profiles="$GPUARB_SOURCE_ROOT/conf/gpus" --json >"$dir/out" 2>"$dir/err"
 keys=$(jq -r '[., .partitions[0], .tasks[0]] | map(keys) | add | unique[]' "$dir/out")
@@ -76,7 +76,7 @@ for bad in 60 -1% % 60%% 6x% ''; do
 	plan 2 "$example" --profile=radeon-vii "--margin=$bad"
 done
 
-# What a set leaves open is by the configuration, and by no other than is named.
+# Keys that the set leaves out come from the named configuration.
 printf '[daemon]\nmargin = 25%%\n' >"$dir/margin.conf"
 plan 0 "$example" --profile=radeon-vii --config="$dir/margin.conf" --json
 json_out '.margin_percent == 25'
@@ -93,7 +93,7 @@ printf '[daemon]\nmargn = 25%%\n' >"$dir/margn.conf"
 plan 6 "$example" --profile=radeon-vii --config="$dir/margn.conf"
 err_has "margn.conf:2"
 
-# ---- how it ends ---------------------------------------------------------------------------
+# ---- exit codes ----------------------------------------------------------------------------
 plan 2 "$example"
 err_has '--gpu=GPU'
 plan 2 "$example" --profile=radeon-vii --gpu=0
@@ -110,7 +110,7 @@ err_has "key 'margn' in [taskset]"
 err_has "bad.ini:4: period: invalid time '-1'"
 plan 6 "$dir/bad.ini" --profile=radeon-vii --json
 check 'a failure is one object' jq -se 'length == 1 and (.[0].error | length > 0)' "$dir/err"
-# wrong WORDS LINES: of a set with one task that has these lines.
+# wrong WORDS LINES: a set with one task that has these lines is refused.
 wrong()
 {
 	printf '[partition p]\n[task t]\npartition = p\n%b\n' "$2" >"$dir/wrong.ini"
@@ -125,7 +125,7 @@ plan 6 "$dir/cost.ini" --profile=radeon-vii
 err_has 'preemption = TIME'
 plan 0 "$dir/cost.ini" --profile=rx7900xtx
 
-# Thousands of tasks, and every model there is.
+# Thousands of tasks, and all profiles.
 {
 	printf '[taskset]\nborrowers = no\n[partition p]\n'
 	for ((i = 0; i < 4096; i++)); do
@@ -139,7 +139,7 @@ for profile in "$GPUARB_SOURCE_ROOT"/conf/gpus/*.conf; do
 	json_out '.verdict == "conditional" and .partitions[0].effective_cus >= 4'
 done
 
-# ---- what it says is what gpuarbd grants ----------------------------------------------------
+# ---- gpuarbd grants the plan ----------------------------------------------------------------
 mkdir "$dir/tenants.d" "$dir/bin"
 ln -s "$(realpath "$GPUARBCTL")" "$dir/bin/gpuarbctl"
 mkfifo "$dir/end"
@@ -149,11 +149,10 @@ for name in compositor speech left COMMAND; do
 done
 rig_start_bus
 
-# part HEAD: what stands below it in the plan, up to the next head.
+# part HEAD: the lines of the plan below this head.
 part() { awk -v head="$1" '$0 == head { on = 1; next } /^[^ ].*:$/ { on = 0 } on' "$dir/text"; }
 
-# enact SET PROFILE: plans, puts the lines that were printed where they say, types the commands,
-# looks.
+# enact SET PROFILE: plans, installs the printed lines, runs the printed commands, and compares.
 enact()
 {
 	local line holders=() fds=() fd id

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# gpuarbctl where there is no room now: --wait. Environment as for test-ctl.sh, and
+# gpuarbctl with --wait. Environment as for test-ctl.sh, and
 # SERVICE_MANAGER: tests/rigs/service-manager.
 set -u
 : "${GPUARB_SOURCE_ROOT:=$(dirname "$0")/../..}"
@@ -23,8 +23,8 @@ cat >"$dir/tenants.d/10-all.conf" <<-CONF
 CONF
 rig_start_daemon --simulate=radeon-vii
 
-# wait_in_line ARGUMENT…: one that waits; the line that says so is in $waits, its lease in $id,
-# its pid in $waiter; what else it says comes by fd 6.
+# wait_in_line ARGUMENT…: starts a gpuarbctl that waits; its first line is in $waits, its lease in $id,
+# its pid in $waiter; fd 6 has its further output.
 wait_in_line()
 {
 	said="gpuarbctl $*"
@@ -43,7 +43,7 @@ waiter_ends() # STATUS SENTENCE
 	exec 6<&-
 }
 
-# ---- what waits is seen -----------------------------------------------------------------
+# ---- waiting leases are shown -----------------------------------------------------------
 hold reserve --cus=60 --class=guaranteed
 first=$holder
 ends 3 reserve --cus=30 --class=guaranteed
@@ -79,7 +79,7 @@ err_has 'waiting'
 second=$id second_pid=$waiter
 exec 5<&6
 
-# ---- places are given up ------------------------------------------------------------------
+# ---- the wait ends without a grant --------------------------------------------------------
 wait_in_line reserve --cus=30 --class=guaranteed --wait=1000
 check 'the next has the second place' grep -q '; position 2' <<<"$waits"
 check 'and says when it gives up' grep -q '1[0-9] min$' <<<"$waits"
@@ -110,7 +110,8 @@ check 'a higher class has the first place' grep -q '; position 1' <<<"$waits"
 kill -KILL "$waiter"
 waiter_ends 137 'it was killed'
 
-# gives_up ARGUMENT…: one that has three seconds; gave_up NUMBER STATUS: of the first one, 0.
+# gives_up ARGUMENT…: starts one that waits three seconds. gave_up NUMBER STATUS: checks the exit
+# status of one of them, from 0.
 late=()
 gives_up()
 {
@@ -137,7 +138,7 @@ gave_up 2 7
 check 'with --json what waits is an object' \
 	jq -se '.[0].state == "waiting" and (.[1].error | length > 0)' "$dir/err"
 
-# ---- and are granted ----------------------------------------------------------------------
+# ---- the wait ends with a grant -----------------------------------------------------------
 let_go TERM "$first"
 read -r -t 60 line <&5
 check 'what waited is granted' grep -q "^lease $second: cus: 30 asked, 30 granted" <<<"$line"
@@ -156,7 +157,7 @@ check 'and starts the command' grep -qx 'mask 0:0x[0-9a-f]*' <<<"$line"
 waiter_ends 9 'whose status it is'
 exec 5<&-
 
-# ---- queues that nobody named ---------------------------------------------------------------
+# ---- default numbers of queues --------------------------------------------------------------
 ends 0 plan --tenant=few --json
 json_out '.partitions[0].queues == 4'
 ends 3 plan --tenant=few --queues=5
@@ -168,7 +169,7 @@ ends 3 plan --tenant=few
 let_go TERM "$holder"
 rig_stop_daemon
 
-# ---- over the death of the daemon -------------------------------------------------------------
+# ---- the daemon dies meanwhile ----------------------------------------------------------------
 exec 4< <(RUNTIME_DIRECTORY=$dir/run exec "$SERVICE_MANAGER" --store-max=64 -- "$GPUARBD" \
 	--simulate=radeon-vii --profiles="$GPUARB_SOURCE_ROOT/conf/gpus" \
 	--config="$dir/gpuarbd.conf" --tenants="$dir/tenants.d" 2>"$dir/daemon.err")

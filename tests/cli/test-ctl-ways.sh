@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# The examples of policy: a static split and dynamic priority. They load as they are shipped, and do
-# what they say on a simulated GPU.
+# The shipped examples of policy, a static split and dynamic priority, load unchanged and work on a
+# simulated GPU.
 #
 #	test-ctl-ways.sh GPUARBCTL
 #
@@ -16,7 +16,7 @@ rig_need dbus-daemon dbus-monitor jq
 examples=$GPUARB_SOURCE_ROOT/conf/examples
 part='--name=compositor --class=realtime --shader-engines=1 --queues=4'
 
-# ours EXAMPLE: in force, with its groups and units being who runs this test.
+# ours EXAMPLE: installs the example with the user and group of this test.
 ours()
 {
 	mkdir "$dir/tenants.d"
@@ -32,7 +32,7 @@ over()
 	rm -r "$dir/tenants.d"
 }
 
-# As it is shipped, where the groups that it names are.
+# Unchanged, if its groups exist here.
 for example in "$examples"/*.conf; do
 	name=$(basename "$example")
 	check "$name is installed" grep -qF "'examples/$name'" "$GPUARB_SOURCE_ROOT/conf/meson.build"
@@ -94,7 +94,7 @@ exec 7<&-
 let_go TERM "$lender"
 list_becomes 'length == 0'
 
-# Each of the sixteen, as far as each tenant may go.
+# Each of the sixteen priorities, up to the limit of each tenant.
 for priority in $(seq 0 15); do
 	ends 0 plan --tenant=compositor --cus=4 --priority="$priority" --json
 	json_out ".partitions[0].priority == $priority"

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# gpuarbctl against the shipped gpuarbd on a bus of its own:
+# gpuarbctl with the shipped gpuarbd on a private bus:
 #
-#	GPUARBD            the daemon's binary
-#	GPUARBCTL          the tool's
-#	GPUARB_SOURCE_ROOT the source tree; that of this file where it is not set
+#	GPUARBD            gpuarbd
+#	GPUARBCTL          gpuarbctl
+#	GPUARB_SOURCE_ROOT the source tree; default: that of this file
 set -u
 : "${GPUARB_SOURCE_ROOT:=$(dirname "$0")/../..}"
 # shellcheck source=tests/cli/ctl-rig.sh
@@ -46,7 +46,7 @@ err_has 'gpuarbctl run: '
 ends 5 gpus --json
 json_err '.error | length > 0'
 
-# ---- looking ---------------------------------------------------------------------------
+# ---- showing ---------------------------------------------------------------------------
 rig_start_daemon --simulate=radeon-vii
 ends 0 status
 out_has '0000:03:00.0'
@@ -115,7 +115,7 @@ ends 1 plan --gpu=0000:99:00.0 --cus=3
 ends 3 reserve --tenant=small --cus=30
 ends 1 plan --tenant=nobody-of-this-name --cus=3
 
-# ---- holding ---------------------------------------------------------------------------
+# ---- reserving -------------------------------------------------------------------------
 hold reserve --cus=30 --class=realtime --name=frames --queues=4
 first=$holder
 id=$(sed -n 's/^lease \([0-9]*\): cus: 30 asked, 30 granted, 30 effective .*/\1/p' <<<"$held")
@@ -175,7 +175,7 @@ ends 1 resize 99 --cus=3
 
 # ---- another user ------------------------------------------------------------------------
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
-	# The tree may be where nobody else can read it.
+	# Other users may not be able to read this tree.
 	chmod 711 "$dir"
 	install -m 755 "$GPUARBCTL" "$dir/gpuarbctl"
 	install -m 755 "$(ldd "$GPUARBCTL" | sed -n 's/.*libgpuarb\.so\.0 => \([^ ]*\).*/\1/p')" \
@@ -194,7 +194,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 	GPUARBCTL=$dir/as-nobody ends 125 run --class=realtime --cus=3 -- true
 fi
 
-# ---- letting go ------------------------------------------------------------------------
+# ---- releasing -------------------------------------------------------------------------
 let_go TERM "$first"
 check 'SIGTERM ends reserve with 0' test "$ended" = 0
 ends 0 list --json

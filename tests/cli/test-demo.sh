@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# The demonstration of the README comes to its end, with what it is for. It builds once more,
-# as it is installed: part of tests/run --long.
+# The demonstration of the README runs to its end. It builds and installs gpuarb: part of
+# tests/run --long.
 set -eu
 
 if [ -z "${GPUARB_LONG:-}" ]; then

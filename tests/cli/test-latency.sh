@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# gpuarbctl latency against the shipped gpuarbd, on a GPU that answers from a table.
+# gpuarbctl latency with the shipped gpuarbd and a modelled GPU (tests/rigs/latency-model.h).
 #
 #	test-latency.sh GPUARBCTL ELSEWHERE WITHOUT
 #
-# ELSEWHERE starts a program that is not there, WITHOUT was built without HIP.
+# ELSEWHERE is a gpuarbctl whose latency program is missing, WITHOUT one that was built without HIP.
 set -u
 GPUARBCTL=$1
 elsewhere=$2
@@ -125,7 +125,7 @@ err_has '/dev/full'
 LATENCY_MODEL='' timeout 60 "$GPUARBCTL" latency >/dev/full 2>"$dir/err"
 check 'a matrix that cannot be written is a failure' test $? = 1
 
-# ---- what goes wrong -------------------------------------------------------------------
+# ---- failures --------------------------------------------------------------------------
 model no-queue 3
 err_has 'budget'
 err_has '5 streams'
@@ -152,14 +152,14 @@ err_has 'gfx-unknown'
 ends 1 latency --gpu=0000:99:00.0
 no_lease
 
-# Not enough slots for two streams and what ROCr keeps.
+# Not enough slots for two streams and the queue of ROCr.
 hold reserve --cus=10 --queues=6
 ends 3 latency
 err_has 'queues: 3 asked'
 let_go TERM "$holder"
 
-# ---- in the middle ---------------------------------------------------------------------
-# blocked: a measurement that waits in a game; its pid is in $holder.
+# ---- interruptions ---------------------------------------------------------------------
+# blocked: starts a measurement that blocks in a game; its pid is in $holder.
 blocked()
 {
 	said="gpuarbctl latency"
@@ -173,7 +173,7 @@ blocked()
 	json_out '.partitions[0] | .queues == 3 and .streams == 2'
 }
 
-# says SENTENCE: among the rest of what it prints, which ends with it.
+# says SENTENCE: the rest of the output of the measurement contains it.
 says()
 {
 	cat <&9 >"$dir/err"
@@ -196,14 +196,14 @@ says 'the lease is lost'
 check 'a lost lease has its own status' test "$ended" = 8
 
 blocked
-# When it comes to tell what it got, the lease may be gone.
+# The lease can end before the results are printed.
 "$GPUARBCTL" resize "$id" --cus=20 >/dev/null 2>&1
 says 'the lease changed'
 check 'a changed lease, too' test "$ended" = 8
 no_lease
 rig_stop_daemon
 
-# ---- CUs alone, and several XCCs ---------------------------------------------------------
+# ---- a GPU without WGPs, and one with several XCCs ---------------------------------------
 rig_start_daemon --simulate=mi300x-spx
 model '' 0 --json
 json_out '.unit == "cu" and (.units | length == 38 and all(.xccs | length == 8))'
@@ -213,5 +213,5 @@ model '' 0
 out_has '8 XCCs'
 out_has '541 pairs'
 model wanders 0
-out_has 'Which CUs are fused off is not known here'
+out_has 'fused off'
 rig_done

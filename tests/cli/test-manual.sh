@@ -1,8 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# The manual pages: that they have what people look for first, name what there is, and that their
-# examples work.
+# The manual pages have all sections, options and verbs, and their examples work.
 #
 #	test-manual.sh GPUARBCTL LIBRARY COMPILER…
 #

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What `gpuarbctl doctor` says of devices that a user may use or not. */
+/* Checks of doctor: permissions of devices. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +30,7 @@ static void set_owner(const struct patient *patient, const char *path, gid_t gro
 	CHECK(chmod(scratch_at(&patient->scratch, path), mode) == 0);
 }
 
-/* As a user who owns nothing, where this one could be any. */
+/* Runs the check as user nobody if this is root. */
 static void examine_as_nobody(struct patient *patient)
 {
 	CHECK(seteuid(65534) == 0);
@@ -38,7 +38,7 @@ static void examine_as_nobody(struct patient *patient)
 	CHECK(seteuid(0) == 0);
 }
 
-TEST(devices_that_may_be_used_are_counted)
+TEST(usable_devices_are_counted)
 {
 	struct patient patient;
 
@@ -48,7 +48,7 @@ TEST(devices_that_may_be_used_are_counted)
 	patient_done(&patient);
 }
 
-TEST(a_device_that_is_missing_is_named)
+TEST(a_missing_device_is_named)
 {
 	struct patient patient;
 	const struct finding *finding;
@@ -67,7 +67,7 @@ TEST(a_device_that_is_missing_is_named)
 	patient_done(&patient);
 }
 
-TEST(no_device_is_missed_where_there_is_no_gpu)
+TEST(a_missing_device_is_a_note_without_a_gpu)
 {
 	struct patient patient;
 
@@ -97,7 +97,7 @@ TEST(a_gpu_without_a_render_node_is_a_problem)
 	patient_done(&patient);
 }
 
-TEST(a_user_outside_of_the_group_is_told_which_one)
+TEST(a_user_outside_of_the_group_gets_its_name)
 {
 	struct patient patient;
 	const struct finding *finding;
@@ -129,7 +129,7 @@ TEST(a_user_outside_of_the_group_is_told_which_one)
 	patient_done(&patient);
 }
 
-/* EPERM is what the device cgroup answers, and also what a file answers that is immutable. */
+/* An immutable file fails with EPERM, as a device does that the device cgroup denies. */
 static bool set_immutable(const char *path, bool immutable)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), flags = 0;
@@ -143,7 +143,7 @@ static bool set_immutable(const char *path, bool immutable)
 	return done;
 }
 
-TEST(a_device_that_the_cgroup_denies_is_told_so)
+TEST(a_device_that_the_cgroup_denies_gets_cgroup_advice)
 {
 	struct patient patient;
 	const char *path;
@@ -174,7 +174,7 @@ static bool set_capability(unsigned capability, bool have)
 	return syscall(SYS_capset, &header, data) == 0;
 }
 
-/* So /proc/kmsg answers to root without CAP_SYSLOG, and gpu_id in such a cgroup. */
+/* Root without CAP_SYSLOG gets EPERM from /proc/kmsg, as from gpu_id in such a cgroup. */
 TEST(a_gpu_that_the_cgroup_hides_is_a_note)
 {
 	struct patient patient;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What `gpuarbctl doctor` says of made-up drivers and GPUs. */
+/* Checks of doctor: drivers and GPUs. */
 
 #include "check.h"
 #include "doctor-rig.h"
@@ -27,7 +27,7 @@ TEST(a_driver_with_gpus_is_fine)
 	patient_done(&patient);
 }
 
-TEST(a_driver_that_is_missing_is_told_apart_from_one_without_kfd)
+TEST(a_missing_driver_and_a_driver_without_kfd_are_distinguished)
 {
 	struct patient patient;
 
@@ -42,7 +42,7 @@ TEST(a_driver_that_is_missing_is_told_apart_from_one_without_kfd)
 	patient_done(&patient);
 }
 
-TEST(a_driver_that_shows_no_gpu_is_a_problem)
+TEST(a_driver_without_gpus_is_a_problem)
 {
 	struct patient patient;
 
@@ -68,7 +68,8 @@ TEST(a_machine_without_a_gpu_has_no_problem)
 {
 	struct patient patient;
 
-	/* A bridge of AMD's, a GPU of somebody else's, a GPU's sound, a device that is no directory. */
+	/* A bridge of AMD's, a GPU of somebody else's, a GPU's sound, a device that is no
+	 * directory. */
 	patient_new(&patient);
 	has_device(&patient, "0000:00:01.0", "0x1022\n", "0x060400\n");
 	has_device(&patient, "0000:01:00.0", "0x10de\n", "0x030000\n");
@@ -105,7 +106,7 @@ TEST(a_gpu_without_its_driver_is_a_problem)
 	}
 }
 
-TEST(what_the_daemon_would_leave_out_or_guess_is_told)
+TEST(diagnostics_of_the_topology_are_findings)
 {
 	struct patient patient;
 
@@ -124,7 +125,7 @@ TEST(what_the_daemon_would_leave_out_or_guess_is_told)
 	patient_done(&patient);
 }
 
-TEST(each_sched_policy_says_what_follows)
+TEST(each_sched_policy_has_a_finding)
 {
 	static const struct {
 		const char *value;
@@ -151,7 +152,7 @@ TEST(each_sched_policy_says_what_follows)
 	patient_done(&patient);
 }
 
-TEST(a_limit_on_processes_and_another_scheduler_are_told)
+TEST(a_process_limit_and_mes_have_findings)
 {
 	struct patient patient;
 
@@ -170,7 +171,7 @@ TEST(a_limit_on_processes_and_another_scheduler_are_told)
 	patient_done(&patient);
 }
 
-TEST(gpus_with_few_slots_are_told)
+TEST(a_gpu_with_few_slots_is_a_note)
 {
 	struct patient patient;
 
@@ -193,7 +194,7 @@ TEST(gpus_with_few_slots_are_told)
 	patient_done(&patient);
 }
 
-TEST(isolation_that_is_enforced_is_told_once_a_card)
+TEST(enforced_isolation_is_one_note_per_card)
 {
 	static const char *const gpus[] = { "radeon-vii", "mi210" };
 	struct patient patient;
@@ -220,7 +221,7 @@ TEST(isolation_that_is_enforced_is_told_once_a_card)
 	patient_done(&patient);
 }
 
-TEST(debugfs_is_told_of_and_never_a_problem)
+TEST(missing_debugfs_is_never_a_problem)
 {
 	struct patient patient;
 
@@ -246,7 +247,7 @@ TEST(debugfs_is_told_of_and_never_a_problem)
 	patient_done(&patient);
 }
 
-TEST(debugfs_that_is_closed_to_the_user_is_told_so)
+TEST(debugfs_without_permission_is_a_note)
 {
 	struct patient patient;
 	uid_t uid = geteuid();

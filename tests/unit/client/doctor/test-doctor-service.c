@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What `gpuarbctl doctor` says of runtimes, daemons, configurations and units. */
+/* Checks of doctor: runtimes, bus, daemon and configuration. */
 
 #include <errno.h>
 
@@ -19,7 +19,7 @@ TEST(a_machine_without_hip_is_no_problem)
 	patient_done(&patient);
 }
 
-TEST(hip_is_known_by_the_file_that_links_lead_to)
+TEST(symbolic_links_to_one_hip_count_once)
 {
 	struct patient patient;
 
@@ -43,7 +43,7 @@ TEST(hip_is_known_by_the_file_that_links_lead_to)
 	patient_done(&patient);
 }
 
-TEST(hip_is_found_where_the_linker_is_sent)
+TEST(hip_is_found_by_ld_library_path)
 {
 	struct patient patient;
 	char path[256];
@@ -58,7 +58,7 @@ TEST(hip_is_found_where_the_linker_is_sent)
 	patient_done(&patient);
 }
 
-TEST(more_runtimes_than_anybody_has_are_not_all_listed)
+TEST(the_number_of_listed_runtimes_is_limited)
 {
 	struct patient patient;
 	char path[64];
@@ -75,7 +75,7 @@ TEST(more_runtimes_than_anybody_has_are_not_all_listed)
 
 /* ---- environment ----------------------------------------------------------------------- */
 
-TEST(variables_that_undo_masks_are_told)
+TEST(variables_that_change_masks_have_findings)
 {
 	struct patient patient;
 
@@ -104,7 +104,7 @@ TEST(variables_that_undo_masks_are_told)
 
 /* ---- bus, daemon ----------------------------------------------------------------------- */
 
-TEST(a_bus_that_is_missing_is_told_with_what_to_do_about_that_one)
+TEST(a_missing_bus_gets_advice_for_its_address)
 {
 	struct patient patient;
 
@@ -138,7 +138,7 @@ static void no_version(struct doctor *doctor)
 	judge_daemon(doctor, "", 1);
 }
 
-TEST(a_daemon_of_another_version_or_with_fewer_gpus_is_told)
+TEST(another_version_or_fewer_gpus_of_the_daemon_have_findings)
 {
 	static const char *const gpus[] = { "radeon-vii", "mi210" };
 	struct patient patient;
@@ -171,7 +171,7 @@ static void strange(struct doctor *doctor)
 	judge_silence(doctor, -EPROTO, "Leases: of type s");
 }
 
-TEST(why_a_daemon_gives_no_answer_is_told_apart)
+TEST(each_error_of_the_daemon_has_its_advice)
 {
 	struct patient patient;
 
@@ -220,7 +220,7 @@ TEST(the_tenant_of_this_user_is_found)
 	patient_done(&patient);
 }
 
-TEST(a_configuration_that_the_daemon_would_refuse_is_a_problem)
+TEST(a_configuration_with_an_error_is_a_problem)
 {
 	struct patient patient;
 
@@ -237,7 +237,7 @@ TEST(a_configuration_that_the_daemon_would_refuse_is_a_problem)
 	patient_done(&patient);
 }
 
-TEST(a_directory_that_others_can_write_is_a_problem)
+TEST(a_directory_that_other_users_can_write_is_a_problem)
 {
 	struct patient patient;
 
@@ -262,8 +262,8 @@ TEST(a_directory_of_another_user_is_a_problem)
 	patient_done(&patient);
 }
 
-/* Root may read everything, and whom gpuarbd runs as may not. */
-TEST(a_file_that_the_service_may_not_read_is_a_problem_though_root_may)
+/* Root may read every file, the user of gpuarbd may not. */
+TEST(a_file_that_the_service_user_may_not_read_is_a_problem_for_root)
 {
 	struct patient patient;
 
@@ -283,7 +283,7 @@ TEST(a_file_that_the_service_may_not_read_is_a_problem_though_root_may)
 
 /* ---- installed ------------------------------------------------------------------------- */
 
-TEST(files_of_the_bus_and_polkit_are_looked_for)
+TEST(missing_files_of_bus_and_polkit_have_findings)
 {
 	struct patient patient;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What `gpuarbctl doctor` says of units, by their file and by what systemctl answers. */
+/* Checks of doctor: the systemd unit, by its file and by the answer of systemctl. */
 
 #include <errno.h>
 
@@ -9,7 +9,7 @@
 
 #define UNIT_FILE "usr/lib/systemd/system/gpuarbd.service"
 
-/* A machine whose systemd answers so. */
+/* A machine with a systemctl that prints these lines. */
 static void new_booted(struct patient *patient, const char *answer, int code)
 {
 	char path[512];
@@ -27,7 +27,7 @@ static void new_booted(struct patient *patient, const char *answer, int code)
 	patient->doctor.settings->max_holders = 4096;
 }
 
-TEST(a_machine_without_the_unit_is_told_so)
+TEST(a_missing_unit_is_a_note)
 {
 	struct patient patient;
 
@@ -42,7 +42,7 @@ TEST(a_machine_without_the_unit_is_told_so)
 	patient_done(&patient);
 }
 
-TEST(without_systemd_the_unit_is_judged_by_its_file)
+TEST(without_systemd_the_unit_file_is_checked)
 {
 	struct patient patient;
 
@@ -60,7 +60,7 @@ TEST(without_systemd_the_unit_is_judged_by_its_file)
 	patient_done(&patient);
 }
 
-TEST(the_shipped_unit_has_the_limits_that_are_asked_for)
+TEST(the_shipped_unit_has_the_limits_that_doctor_requires)
 {
 	struct patient patient;
 	char *text = NULL, path[512];
@@ -80,7 +80,7 @@ TEST(the_shipped_unit_has_the_limits_that_are_asked_for)
 	patient_done(&patient);
 }
 
-TEST(systemd_is_asked_where_there_is_one)
+TEST(a_running_systemd_is_asked_first)
 {
 	static const struct {
 		const char *state;
@@ -118,8 +118,7 @@ TEST(a_unit_that_cannot_be_loaded_is_a_problem)
 	patient_done(&patient);
 }
 
-/* Part of an answer is none. */
-TEST(a_systemctl_that_fails_leaves_the_file)
+TEST(the_unit_file_is_checked_if_systemctl_fails)
 {
 	struct patient patient;
 

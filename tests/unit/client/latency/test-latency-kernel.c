@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The kernel compiled for every target that hiprtc and hipcc's compiler have. */
+/* Compiles the kernel for all targets of hiprtc and hipcc. */
 
 #include <errno.h>
 #include <signal.h>
@@ -45,7 +45,7 @@ static bool contains(const char *data, size_t size, const char *text)
 	return memmem(data, size, text, strlen(text)) != NULL;
 }
 
-TEST(hiprtc_compiles_the_kernel_for_the_targets_that_it_has)
+TEST(hiprtc_compiles_the_kernel_for_each_target)
 {
 	size_t compiled = 0;
 
@@ -70,7 +70,7 @@ TEST(hiprtc_compiles_the_kernel_for_the_targets_that_it_has)
 	CHECK(compiled >= 6);
 }
 
-TEST(a_target_that_hiprtc_does_not_know_is_a_sentence)
+TEST(an_unknown_target_is_reported)
 {
 	char *code = NULL, why[320] = "", longest[200];
 	size_t size = 0;
@@ -84,7 +84,7 @@ TEST(a_target_that_hiprtc_does_not_know_is_a_sentence)
 	CHECK(strstr(why, "asked"));
 }
 
-TEST(a_compiler_that_is_not_asked_ends)
+TEST(an_unused_compiler_process_ends)
 {
 	struct compiler compiler;
 	pid_t pid;
@@ -127,7 +127,7 @@ static bool build(const char *dir, const char *target)
 		   target, (int)GAME_ROUNDS, GAME_TRIPS, GAME_SPINS, dir, dir, dir) == 0;
 }
 
-TEST(hipcc_compiles_the_kernel_for_the_targets_that_it_has)
+TEST(hipcc_compiles_the_kernel_for_each_target)
 {
 	const char *const *list = getenv("GPUARB_LONG") ? targets : some_targets;
 	size_t n = list == targets ? N_TARGETS : N_SOME, compiled = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Whole measurements on a GPU that answers as a real one might. */
+/* Whole measurements on the device of latency-model.h. */
 
 #include <errno.h>
 #include <math.h>
@@ -114,7 +114,7 @@ TEST(all_pairs_are_measured_with_two_streams_at_a_time)
 	}
 }
 
-TEST(the_matrix_is_symmetric_and_the_classes_are_told_apart)
+TEST(the_matrix_is_symmetric_and_has_three_classes)
 {
 	struct run run;
 
@@ -137,7 +137,7 @@ TEST(the_matrix_is_symmetric_and_the_classes_are_told_apart)
 	done(&run);
 }
 
-TEST(a_slow_wgp_is_found_and_its_pairs_are_not_told_again)
+TEST(a_slow_wgp_is_an_outlier_and_its_pairs_are_not)
 {
 	const struct place slow = { 0, 2, 1, 4 };
 	struct run run;
@@ -151,7 +151,7 @@ TEST(a_slow_wgp_is_found_and_its_pairs_are_not_told_again)
 	done(&run);
 }
 
-TEST(a_slow_pair_is_found_though_its_units_are_like_the_others)
+TEST(a_slow_pair_of_normal_units_is_an_outlier)
 {
 	struct run run;
 
@@ -163,7 +163,7 @@ TEST(a_slow_pair_is_found_though_its_units_are_like_the_others)
 	done(&run);
 }
 
-TEST(a_unit_that_ran_elsewhere_is_marked_and_no_other)
+TEST(only_the_unit_that_ran_elsewhere_is_marked)
 {
 	static const struct place stray = { 0, 1, 0, 5 }, targets[] = {
 		{ 0, 3, 0, 2 }, /* another engine */
@@ -183,7 +183,7 @@ TEST(a_unit_that_ran_elsewhere_is_marked_and_no_other)
 	}
 }
 
-TEST(masks_that_the_gpu_ignores_are_noticed_and_so_is_a_unit_that_moves)
+TEST(ignored_masks_and_moving_units_are_marked)
 {
 	struct run run;
 
@@ -200,7 +200,7 @@ TEST(masks_that_the_gpu_ignores_are_noticed_and_so_is_a_unit_that_moves)
 	done(&run);
 }
 
-TEST(a_failure_to_make_a_stream_ends_it_and_leaves_no_stream)
+TEST(a_failed_stream_ends_the_measurement_without_a_leak)
 {
 	static const int errors[] = { -EDQUOT, -EBUSY, -ENOMEM, -EINVAL, -ENOENT };
 
@@ -219,7 +219,7 @@ TEST(a_failure_to_make_a_stream_ends_it_and_leaves_no_stream)
 	}
 }
 
-TEST(a_kernel_that_writes_nothing_is_no_latency_of_zero)
+TEST(a_kernel_that_writes_nothing_is_an_error)
 {
 	struct run run;
 
@@ -237,7 +237,7 @@ TEST(a_kernel_that_writes_nothing_is_no_latency_of_zero)
 	done(&run);
 }
 
-TEST(players_that_never_meet_end_it_after_three_games)
+TEST(the_measurement_ends_after_three_games_without_a_meeting)
 {
 	struct run run;
 
@@ -253,7 +253,7 @@ TEST(players_that_never_meet_end_it_after_three_games)
 	done(&run);
 }
 
-TEST(a_pair_that_did_not_meet_is_unknown_and_the_others_are_measured)
+TEST(a_pair_that_did_not_meet_is_unknown)
 {
 	struct run run;
 
@@ -269,7 +269,7 @@ TEST(a_pair_that_did_not_meet_is_unknown_and_the_others_are_measured)
 	done(&run);
 }
 
-TEST(a_reason_to_stop_is_taken_before_the_next_pair)
+TEST(a_stop_takes_effect_before_the_next_pair)
 {
 	static const int reasons[] = { -EINTR, -ENOENT, -ESTALE };
 

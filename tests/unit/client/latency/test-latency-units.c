@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What is played in which order, and what the registers and the figures mean. */
+/* Units, the order of pairs, registers and statistics. */
 
 #include <errno.h>
 #include <math.h>
@@ -44,7 +44,7 @@ static void check_disjoint(const struct model *model, const struct units *units,
 	CHECK(cuset_count(&all) == cus);
 }
 
-TEST(a_unit_is_a_cu_and_units_are_in_the_order_of_shader_engines)
+TEST(units_are_cus_sorted_by_shader_engine)
 {
 	struct model model = latency_gpu("radeon-vii");
 	struct units units = cut_whole(&model);
@@ -63,7 +63,7 @@ TEST(a_unit_is_a_cu_and_units_are_in_the_order_of_shader_engines)
 	units_done(&units);
 }
 
-TEST(a_unit_is_a_whole_wgp_where_cus_come_in_pairs)
+TEST(units_are_wgps_on_gpus_with_wgps)
 {
 	struct model model = latency_gpu("rx6900xt");
 	struct units units = cut_whole(&model);
@@ -106,7 +106,7 @@ TEST(xccs_that_were_harvested_differently_leave_units_in_several_shader_engines)
 	units_done(&units);
 }
 
-TEST(only_what_the_mask_has_becomes_a_unit)
+TEST(only_cus_of_the_mask_become_units)
 {
 	struct model model = latency_gpu("radeon-vii"), several = latency_gpu("mi300x-spx");
 	const uint32_t three[] = { 0x7 }, one_xcc[] = { 0x1 }, none[] = { 0 };
@@ -118,7 +118,7 @@ TEST(only_what_the_mask_has_becomes_a_unit)
 	CHECK(units_init(&several, one_xcc, 1, &empty) == -ENOENT);
 }
 
-TEST(each_pair_is_played_once_and_neighbours_have_no_unit_in_common)
+TEST(each_pair_is_played_once_and_consecutive_pairs_share_no_unit)
 {
 	enum { N = 38 };
 	static bool seen[N][N];
@@ -139,7 +139,7 @@ TEST(each_pair_is_played_once_and_neighbours_have_no_unit_in_common)
 	CHECK(together < 2 * N);
 }
 
-TEST(the_registers_of_each_generation_say_where_a_wave_runs)
+TEST(registers_of_each_generation_are_decoded)
 {
 	static const struct {
 		const char *target;
@@ -164,7 +164,7 @@ TEST(the_registers_of_each_generation_say_where_a_wave_runs)
 	}
 }
 
-TEST(the_median_leaves_out_what_is_not_known)
+TEST(the_median_ignores_unknown_values)
 {
 	double odd[] = { 5, NAN, 1, 3 }, even[] = { 4, 1, 2, 3, NAN }, none[] = { NAN };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What can be loaded into a command, as far as its file says. */
+/* Which commands LD_PRELOAD works for. */
 
 #include "client/launch/program.h"
 
@@ -30,7 +30,7 @@ static void write_file(const char *name, const void *data, size_t size)
 	CHECK(fd >= 0 && write(fd, data, size) == (ssize_t)size && close(fd) == 0);
 }
 
-/* A 64-bit program for this machine, changed as the test likes; loader NULL: static. */
+/* Writes a 64-bit program for this machine; loader NULL: static. */
 struct image {
 	Elf64_Ehdr header;
 	Elf64_Phdr segments[2];
@@ -57,7 +57,7 @@ static struct image make_image(const char *loader)
 	return image;
 }
 
-/* That of this program. */
+/* The loader of this program. */
 static const char *own_loader(void)
 {
 	static char loader[PATH_MAX];
@@ -77,7 +77,7 @@ static const char *own_loader(void)
 	return loader;
 }
 
-/* Whether it takes what is preloaded; if not, it is said with these words. */
+/* Whether the program can be preloaded; if not, the reason contains `words`. */
 static bool takes(const char *command, const char *words)
 {
 	char why[256] = "";
@@ -99,7 +99,7 @@ static bool file_takes(const char *name, const char *words)
 	return takes(path, words);
 }
 
-TEST(an_ordinary_program_takes_it)
+TEST(an_ordinary_program_can_be_preloaded)
 {
 	struct image image = make_image(own_loader());
 
@@ -109,7 +109,7 @@ TEST(an_ordinary_program_takes_it)
 	CHECK(file_takes("good", NULL));
 }
 
-TEST(what_is_not_there_is_for_exec_to_judge)
+TEST(a_missing_program_is_left_to_exec)
 {
 	CHECK(takes("/nowhere/at/all", NULL) && takes("no-such-command-anywhere", NULL));
 	write_file("text", "not a program", 13);
@@ -118,7 +118,7 @@ TEST(what_is_not_there_is_for_exec_to_judge)
 	CHECK(file_takes("text", NULL) && file_takes("empty", NULL) && file_takes("short", NULL));
 }
 
-TEST(what_nothing_can_be_loaded_into_is_named)
+TEST(a_program_that_cannot_be_preloaded_has_a_reason)
 {
 	struct image image = make_image(NULL);
 
@@ -136,7 +136,7 @@ TEST(what_nothing_can_be_loaded_into_is_named)
 	CHECK(!file_takes("narrow", "not a 64-bit program"));
 }
 
-TEST(a_broken_program_is_for_exec_to_judge)
+TEST(a_broken_program_is_left_to_exec)
 {
 	struct image image = make_image(own_loader());
 
@@ -157,7 +157,7 @@ static void write_script(const char *name, const char *interpreter)
 		   (size_t)snprintf(text, sizeof(text), "#! %s/%s -x\necho\n", dir, interpreter));
 }
 
-TEST(of_a_script_the_interpreter_counts)
+TEST(a_script_is_judged_by_its_interpreter)
 {
 	char text[64] = "#!/bin/sh\n";
 
@@ -191,7 +191,7 @@ TEST(a_command_is_found_in_the_path)
 	CHECK(takes("sh", NULL));
 }
 
-TEST(a_program_that_gives_rights_does_not_take_it)
+TEST(a_setuid_program_cannot_be_preloaded)
 {
 	struct image image = make_image(own_loader());
 	char path[PATH_MAX], command[PATH_MAX + 16];

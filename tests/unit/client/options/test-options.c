@@ -8,7 +8,7 @@
 
 #define ALL (OPTIONS_GENERAL | OPTIONS_WANT | OPTIONS_LEASE)
 
-/* Parses words, NULL-terminated as argv is, which lives as long as the program. */
+/* Parses words, terminated by NULL. */
 static int parse(struct command *command, unsigned groups, bool stops, char **words)
 {
 	static char *argv[REQUEST_WANTS + 2];
@@ -30,32 +30,32 @@ static bool says(const struct command *command, const char *part)
 	return strstr(command->problem, part) != NULL;
 }
 
-TEST(nothing_typed_is_one_want_with_the_defaults)
+TEST(no_options_are_one_want_with_the_defaults)
 {
 	static struct command command;
 
 	CHECK(PARSE(&command) == 0);
-	CHECK(command.n_asks == 1 && command.n_rest == 0 && !command.json);
-	CHECK(command.asks[0].want.size == sizeof(struct gpuarb_want));
-	CHECK(command.asks[0].want.gpu == NULL && command.asks[0].want.cus == 0);
-	CHECK(command.asks[0].want.priority == GPUARB_PRIORITY_DEFAULT);
+	CHECK(command.n_wants == 1 && command.n_rest == 0 && !command.json);
+	CHECK(command.wants[0].want.size == sizeof(struct gpuarb_want));
+	CHECK(command.wants[0].want.gpu == NULL && command.wants[0].want.cus == 0);
+	CHECK(command.wants[0].want.priority == GPUARB_PRIORITY_DEFAULT);
 	CHECK(command.options.process_fd == -1 && command.options.wait_usec == 0);
 }
 
-TEST(a_value_may_follow_an_equals_sign_or_be_a_word)
+TEST(a_value_follows_an_equals_sign_or_is_a_word)
 {
 	static struct command command;
 
 	CHECK(PARSE(&command, "--cus=30", "--queues", "4", "--vram=2G", "--name", "a b") == 0);
-	CHECK(command.asks[0].want.cus == 30 && command.asks[0].want.queues == 4);
-	CHECK(command.asks[0].want.vram == UINT64_C(2) << 30);
+	CHECK(command.wants[0].want.cus == 30 && command.wants[0].want.queues == 4);
+	CHECK(command.wants[0].want.vram == UINT64_C(2) << 30);
 	CHECK(strcmp(command.options.name, "a b") == 0);
 }
 
-TEST(every_option_of_a_want_arrives_in_it)
+TEST(every_option_of_a_want_is_stored)
 {
 	static struct command command;
-	const struct gpuarb_want *want = &command.asks[0].want;
+	const struct gpuarb_want *want = &command.wants[0].want;
 
 	CHECK(PARSE(&command, "--gpu=0000:03:00.0", "--cus=30", "--cus-min=20", "--cus-max=40",
 		    "--shader-engines=2", "--exact", "--shape=any", "--queues=9", "--streams=1",
@@ -68,7 +68,7 @@ TEST(every_option_of_a_want_arrives_in_it)
 	CHECK(want->priority == 11 && strcmp(want->isolation, "cu") == 0);
 }
 
-TEST(every_option_of_a_lease_arrives_in_it)
+TEST(every_option_of_a_lease_is_stored)
 {
 	static struct command command;
 
@@ -81,7 +81,7 @@ TEST(every_option_of_a_lease_arrives_in_it)
 	CHECK(command.options.wait_usec == 3000000);
 }
 
-TEST(wait_alone_is_for_ever_and_takes_no_word)
+TEST(wait_without_a_value_has_no_limit)
 {
 	static struct command command;
 
@@ -90,17 +90,17 @@ TEST(wait_alone_is_for_ever_and_takes_no_word)
 	CHECK(command.n_rest == 1 && strcmp(command.rest[0], "7") == 0);
 }
 
-TEST(gpu_again_starts_the_next_want)
+TEST(each_further_gpu_starts_the_next_want)
 {
 	static struct command command;
 
 	CHECK(PARSE(&command, "--cus=4", "--gpu=0", "--queues=3", "--gpu=1", "--cus=8") == 0);
-	CHECK(command.n_asks == 2);
-	CHECK(command.asks[0].want.cus == 4 && command.asks[0].want.queues == 3);
-	CHECK(strcmp(command.asks[0].want.gpu, "0") == 0);
-	CHECK(command.asks[1].want.cus == 8 && command.asks[1].want.queues == 0);
-	CHECK(strcmp(command.asks[1].want.gpu, "1") == 0);
-	CHECK(command.asks[1].want.priority == GPUARB_PRIORITY_DEFAULT);
+	CHECK(command.n_wants == 2);
+	CHECK(command.wants[0].want.cus == 4 && command.wants[0].want.queues == 3);
+	CHECK(strcmp(command.wants[0].want.gpu, "0") == 0);
+	CHECK(command.wants[1].want.cus == 8 && command.wants[1].want.queues == 0);
+	CHECK(strcmp(command.wants[1].want.gpu, "1") == 0);
+	CHECK(command.wants[1].want.priority == GPUARB_PRIORITY_DEFAULT);
 }
 
 TEST(more_gpus_than_a_lease_can_have_are_refused)
@@ -112,13 +112,13 @@ TEST(more_gpus_than_a_lease_can_have_are_refused)
 		words[i] = "--gpu=any";
 	words[REQUEST_WANTS + 1] = NULL;
 	CHECK(parse(&command, ALL, false, words) == -EINVAL);
-	CHECK(command.n_asks == REQUEST_WANTS && says(&command, "64"));
+	CHECK(command.n_wants == REQUEST_WANTS && says(&command, "64"));
 
 	words[REQUEST_WANTS] = NULL;
 	CHECK(parse(&command, ALL, false, words) == 0);
 }
 
-TEST(what_is_asked_of_a_lease_that_is_there_has_its_own_options)
+TEST(activate_and_revoke_have_their_own_options)
 {
 	static struct command command;
 	char *revoke[] = { "17", "--grace=3", "--reason", "a b", NULL };
@@ -141,14 +141,14 @@ TEST(cus_may_be_a_share)
 	static struct command command;
 
 	CHECK(PARSE(&command, "--cus=25%", "--cus-min=10%", "--cus-max=100%") == 0);
-	CHECK(command.asks[0].share.cus == 25 && command.asks[0].want.cus == 0);
-	CHECK(command.asks[0].share.cus_min == 10 && command.asks[0].share.cus_max == 100);
+	CHECK(command.wants[0].share.cus == 25 && command.wants[0].want.cus == 0);
+	CHECK(command.wants[0].share.cus_min == 10 && command.wants[0].share.cus_max == 100);
 
 	CHECK(PARSE(&command, "--cus=25%", "--cus=7") == 0);
-	CHECK(command.asks[0].share.cus == 0 && command.asks[0].want.cus == 7);
+	CHECK(command.wants[0].share.cus == 0 && command.wants[0].want.cus == 7);
 }
 
-TEST(bad_numbers_are_refused_by_name_with_what_would_work)
+TEST(an_invalid_number_is_quoted_with_the_valid_range)
 {
 	static const struct {
 		const char *option, *works;
@@ -183,12 +183,13 @@ TEST(a_negative_number_as_a_word_of_its_own_is_still_a_value)
 	CHECK(says(&command, "--cus=-5"));
 }
 
-TEST(none_is_a_number_where_the_default_is_none)
+TEST(zero_is_valid_if_it_is_the_default)
 {
 	static struct command command;
 
 	CHECK(PARSE(&command, "--streams=0", "--sdma-queues=0", "--vram=0", "--wait=0") == 0);
-	CHECK(option_given(&command.asks[0], "streams") && !option_given(&command.asks[0], "cus"));
+	CHECK(option_given(&command.wants[0], "streams") &&
+	      !option_given(&command.wants[0], "cus"));
 	CHECK(PARSE(&command, "--streams=-1") == -EINVAL && says(&command, "0 to 1024"));
 	CHECK(PARSE(&command, "--wait=1h") == -EINVAL && says(&command, "seconds"));
 }
@@ -207,7 +208,7 @@ TEST(bytes_take_a_suffix_and_do_not_overflow)
 	CHECK(number_bytes("1k", &bytes) == -EINVAL && number_bytes("", &bytes) == -EINVAL);
 }
 
-TEST(words_that_are_no_value_name_those_that_are)
+TEST(an_invalid_word_lists_the_valid_ones)
 {
 	static struct command command;
 
@@ -220,7 +221,7 @@ TEST(words_that_are_no_value_name_those_that_are)
 	CHECK(PARSE(&command, "--gpu=") == -EINVAL && says(&command, "PCI"));
 }
 
-TEST(an_unknown_option_names_the_nearest)
+TEST(an_unknown_option_suggests_the_nearest)
 {
 	static struct command command;
 
@@ -251,7 +252,7 @@ TEST(options_and_words_may_be_mixed)
 	static struct command command;
 
 	CHECK(PARSE(&command, "17", "--json", "-", "--cus=3", "x") == 0);
-	CHECK(command.json && command.asks[0].want.cus == 3 && command.n_rest == 3);
+	CHECK(command.json && command.wants[0].want.cus == 3 && command.n_rest == 3);
 	CHECK(strcmp(command.rest[0], "17") == 0 && strcmp(command.rest[1], "-") == 0);
 	CHECK(strcmp(command.rest[2], "x") == 0 && command.rest[3] == NULL);
 }
@@ -261,7 +262,7 @@ TEST(a_command_keeps_its_own_options)
 	static struct command command;
 
 	CHECK(PARSE_RUN(&command, "--cus=3", "--", "app", "--cus=4", "--") == 0);
-	CHECK(command.asks[0].want.cus == 3 && command.n_rest == 3);
+	CHECK(command.wants[0].want.cus == 3 && command.n_rest == 3);
 	CHECK(strcmp(command.rest[0], "app") == 0 && strcmp(command.rest[2], "--") == 0);
 	CHECK(command.rest[3] == NULL);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What `gpuarbctl verify` sees by itself, and what it makes of that; and who lends what to whom. */
+/* The observation and the findings of verify; lent and borrowed CUs. */
 
 #include "client/output/drift.h"
 
@@ -103,9 +103,9 @@ static bool uses(const struct stage *stage, size_t lease, struct observed_use wa
 	       use.processes == wanted.processes;
 }
 
-/* ---- seeing ------------------------------------------------------------------------------ */
+/* ---- observing --------------------------------------------------------------------------- */
 
-TEST(what_descends_from_who_asked_is_the_leases)
+TEST(descendants_of_the_owner_belong_to_the_lease)
 {
 	struct stage stage;
 
@@ -126,7 +126,7 @@ TEST(what_descends_from_who_asked_is_the_leases)
 	stage_done(&stage);
 }
 
-TEST(who_has_no_queue_uses_none)
+TEST(a_process_without_queues_uses_nothing)
 {
 	struct stage stage;
 
@@ -137,7 +137,7 @@ TEST(who_has_no_queue_uses_none)
 	stage_done(&stage);
 }
 
-TEST(what_cannot_be_known_is_not_guessed)
+TEST(unknown_use_is_not_guessed)
 {
 	struct observed_use use;
 	struct stage stage;
@@ -159,7 +159,7 @@ TEST(what_cannot_be_known_is_not_guessed)
 	stage_done(&stage);
 }
 
-TEST(a_machine_without_a_driver_shows_nothing)
+TEST(without_a_driver_no_use_is_observed)
 {
 	struct observed observed = { 0 };
 
@@ -169,7 +169,7 @@ TEST(a_machine_without_a_driver_shows_nothing)
 
 /* ---- judging ----------------------------------------------------------------------------- */
 
-/* The finding that says this, which must be one of that result. */
+/* The only finding of this check with this text; it must have this result. */
 static const struct verify_finding *only(const struct stage *stage, enum verify_result result,
 					 const char *check, const char *part)
 {
@@ -187,7 +187,7 @@ static const struct verify_finding *only(const struct stage *stage, enum verify_
 	return found;
 }
 
-/* Judges lease 5 as it is now. */
+/* Checks lease 5. */
 static void judge(struct stage *stage)
 {
 	verify_done(&stage->verify);
@@ -212,7 +212,7 @@ TEST(a_lease_within_its_budget_does_not_drift)
 	stage_done(&stage);
 }
 
-TEST(more_than_was_granted_is_drift)
+TEST(use_above_the_grant_is_drift)
 {
 	struct stage stage;
 
@@ -230,7 +230,7 @@ TEST(more_than_was_granted_is_drift)
 	stage_done(&stage);
 }
 
-TEST(a_tier_says_who_has_seen_the_mask)
+TEST(the_tier_decides_the_finding_about_the_mask)
 {
 	struct stage stage;
 
@@ -246,7 +246,7 @@ TEST(a_tier_says_who_has_seen_the_mask)
 	stage_done(&stage);
 }
 
-/* What is made of a state, a reason and a deadline; now is 1000. */
+/* The finding for a state, a reason and a deadline; now is 1000. */
 static void state_is(const char *state, const char *reason, uint64_t deadline,
 		     enum verify_result result, const char *part)
 {
@@ -261,7 +261,7 @@ static void state_is(const char *state, const char *reason, uint64_t deadline,
 	stage_done(&stage);
 }
 
-TEST(a_priority_that_nobody_granted_is_drift)
+TEST(a_priority_above_the_grant_is_drift)
 {
 	static const uint32_t observed[] = { 7, 15 };
 	struct stage stage;
@@ -282,7 +282,7 @@ TEST(a_priority_that_nobody_granted_is_drift)
 	stage_done(&stage);
 }
 
-TEST(what_the_daemon_says_of_a_lease_is_judged)
+TEST(state_reason_and_deadline_of_a_lease_are_checked)
 {
 	state_is("granted", "has 5 queues", GPUARB_FOREVER, VERIFY_DRIFT, "granted: has 5 queues");
 	state_is("granted", "", 1001, VERIFY_NOTE, "granted, with CUs to return");
@@ -296,7 +296,7 @@ TEST(what_the_daemon_says_of_a_lease_is_judged)
 	state_is("ending", "x", 500, VERIFY_NOTE, "ending: x");
 }
 
-TEST(what_waits_has_nothing_to_compare)
+TEST(a_waiting_lease_has_no_findings)
 {
 	struct stage stage;
 
@@ -308,7 +308,7 @@ TEST(what_waits_has_nothing_to_compare)
 	stage_done(&stage);
 }
 
-TEST(a_gpu_drifts_when_it_is_oversubscribed_and_tells_of_unmanaged_processes)
+TEST(an_oversubscribed_gpu_is_drift_and_unmanaged_processes_are_notes)
 {
 	struct stage stage;
 
@@ -340,7 +340,7 @@ static bool lends(const struct stage *stage, size_t lease, const char *wanted)
 	return false;
 }
 
-TEST(cus_are_lent_where_an_inactive_lease_and_another_have_them)
+TEST(cus_in_masks_of_an_inactive_and_another_lease_are_lent)
 {
 	struct stage stage;
 

@@ -15,7 +15,7 @@ static uint64_t now_usec(void)
 	return (uint64_t)now.tv_sec * SECOND + (uint64_t)now.tv_nsec / 1000;
 }
 
-/* Half a second may pass meanwhile; where it was more, again. */
+/* Repeats the check if more than half a second has passed. */
 static bool deadline_is(const char *state, uint64_t seconds, const char *wanted)
 {
 	uint64_t now;
@@ -43,7 +43,7 @@ static bool why_is(const char *state, unsigned position, const char *reason, uin
 	return false;
 }
 
-TEST(the_time_left_is_told_in_a_unit_for_people)
+TEST(the_remaining_time_has_a_readable_unit)
 {
 	CHECK(deadline_is("waiting", 41, "gives up in 42 s"));
 	CHECK(deadline_is("waiting", 150, "gives up in 2 min"));
@@ -55,7 +55,7 @@ TEST(the_time_left_is_told_in_a_unit_for_people)
 	CHECK(deadline_is("ending", 9, ""));
 }
 
-TEST(a_deadline_that_has_passed_is_now)
+TEST(a_passed_deadline_is_zero_seconds)
 {
 	CHECK(why_is("waiting", 0, "", 1, "gives up in 0 s"));
 	CHECK(why_is("revoking", 0, "", 1, "ends in 0 s"));
@@ -63,7 +63,7 @@ TEST(a_deadline_that_has_passed_is_now)
 	CHECK(why_is("granted", 0, "", 1, "overdue"));
 }
 
-TEST(what_there_is_to_say_is_put_together)
+TEST(reason_position_and_deadline_are_joined)
 {
 	CHECK(why_is("granted", 0, "", GPUARB_FOREVER, ""));
 	CHECK(why_is("granted", 0, "has 5 queues", GPUARB_FOREVER, "has 5 queues"));

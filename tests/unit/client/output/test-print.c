@@ -26,14 +26,14 @@ static bool granted_is(const struct gpuarb_partition *partition, const char *wan
 	return strcmp(line, wanted) == 0;
 }
 
-TEST(what_a_terminal_would_obey_is_escaped)
+TEST(control_characters_are_escaped)
 {
 	CHECK(escaped_is("plain text", SIZE_MAX, "plain text"));
 	CHECK(escaped_is("a\033[31mb\n\t\x7f", SIZE_MAX, "a\\x1b[31mb\\x0a\\x09\\x7f"));
 	CHECK(escaped_is("", SIZE_MAX, ""));
 }
 
-TEST(letters_beyond_ascii_stay_where_the_locale_has_them)
+TEST(printable_characters_of_the_locale_are_kept)
 {
 	setlocale(LC_CTYPE, "C");
 	CHECK(escaped_is("\xc3\xa9", SIZE_MAX, "\\xc3\\xa9"));
@@ -55,7 +55,7 @@ TEST(long_text_is_cut_to_its_columns)
 	CHECK(escaped_is("1234\033678", 8, "1234.."));
 }
 
-TEST(ranges_are_joined)
+TEST(consecutive_numbers_become_ranges)
 {
 	const uint32_t numbers[] = { 0, 1, 2, 4, 6, 7 };
 	char text[32];
@@ -68,7 +68,7 @@ TEST(ranges_are_joined)
 	CHECK(strcmp(text, "0-2") == 0);
 }
 
-TEST(bytes_are_rounded_for_people)
+TEST(bytes_are_rounded_with_a_suffix)
 {
 	char text[PRINT_BYTES];
 
@@ -82,7 +82,7 @@ TEST(bytes_are_rounded_for_people)
 	CHECK(strcmp(text, "16.0E") == 0);
 }
 
-TEST(a_grant_is_one_honest_line)
+TEST(a_grant_is_printed_as_one_line)
 {
 	const uint32_t engines[] = { 0, 1 };
 	struct gpuarb_partition partition = {
@@ -104,7 +104,7 @@ TEST(a_grant_is_one_honest_line)
 				     "(0000:03:00.0 SE  uneven)\n"));
 }
 
-TEST(users_without_a_name_are_numbers)
+TEST(a_user_without_a_name_is_a_number)
 {
 	char text[PRINT_USER];
 

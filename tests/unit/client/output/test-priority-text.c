@@ -23,7 +23,7 @@ static bool text_is(uint32_t asked, const uint32_t *observed, size_t n, enum pri
 #define SEEN(...) \
 	(const uint32_t[]){ __VA_ARGS__ }, sizeof((uint32_t[]){ __VA_ARGS__ }) / sizeof(uint32_t)
 
-TEST(what_was_not_seen_is_said_to_be_asked)
+TEST(a_priority_that_was_not_observed_is_marked_as_asked)
 {
 	CHECK(text_is(7, NULL, 0, PRIORITY_AS_ASKED, "normal"));
 	CHECK(text_is(11, NULL, 0, PRIORITY_AS_ASKED,
@@ -33,7 +33,7 @@ TEST(what_was_not_seen_is_said_to_be_asked)
 }
 
 /* HIP makes streams with a mask of normal priority only, and newer ones make no others. */
-TEST(what_has_less_than_was_asked_is_told)
+TEST(a_lower_priority_than_asked_is_shown)
 {
 	CHECK(text_is(11, SEEN(7), PRIORITY_LESS, "normal (asked high)"));
 	CHECK(text_is(15, SEEN(7), PRIORITY_LESS, "normal (asked 15)"));
@@ -42,7 +42,7 @@ TEST(what_has_less_than_was_asked_is_told)
 }
 
 /* Among them is the runtime's own queue, which is normal. HIP's high is 11, or 15 in older ones. */
-TEST(one_queue_of_the_class_that_was_asked_is_enough)
+TEST(one_queue_of_the_asked_class_is_enough)
 {
 	CHECK(text_is(11, SEEN(7, 11), PRIORITY_AS_ASKED, "high"));
 	CHECK(text_is(11, SEEN(7, 15), PRIORITY_AS_ASKED, "high"));
@@ -51,7 +51,7 @@ TEST(one_queue_of_the_class_that_was_asked_is_enough)
 	CHECK(text_is(9, SEEN(7), PRIORITY_AS_ASKED, "9"));
 }
 
-TEST(more_than_normal_that_nobody_granted_is_told)
+TEST(a_higher_priority_than_asked_is_shown)
 {
 	CHECK(text_is(7, SEEN(7, 11), PRIORITY_MORE, "high (asked normal)"));
 	CHECK(text_is(0, SEEN(0, 15), PRIORITY_MORE, "15 (asked low)"));

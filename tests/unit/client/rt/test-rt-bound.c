@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The bound of rt plan by itself, and the tables of execution times. */
+/* The response time bound of rt plan, and the tables of execution times. */
 
 #include "client/rt/bound.h"
 #include "client/rt/wcet.h"
@@ -19,7 +19,7 @@ static struct bound quiet(void)
 	return (struct bound){ .interval = 1000000 };
 }
 
-TEST(without_anything_else_the_response_is_one_job_of_each)
+TEST(without_disturbance_the_response_is_one_job_of_each_task)
 {
 	struct bound bound = quiet();
 
@@ -40,7 +40,7 @@ TEST(margin_is_rounded_up_and_host_and_latency_are_added)
 	CHECK(bound_margin(&bound, 1001) == 601);
 }
 
-TEST(changes_lengthen_the_window_in_which_further_ones_fall)
+TEST(mask_changes_lengthen_the_window_for_further_changes)
 {
 	struct bound bound = { .change = 3, .interval = 10 };
 
@@ -55,7 +55,7 @@ TEST(changes_lengthen_the_window_in_which_further_ones_fall)
 	CHECK(bound_response(&bound, 10) == 1019);
 }
 
-TEST(changes_without_a_pause_have_no_bound)
+TEST(mask_changes_without_a_pause_have_no_bound)
 {
 	struct bound bound = { .change = 10, .interval = 10 };
 
@@ -115,7 +115,7 @@ static struct rt_task table(unsigned n, const struct rt_point *points)
 	return task;
 }
 
-TEST(what_was_measured_is_taken_as_it_is)
+TEST(a_measured_time_is_used_unchanged)
 {
 	const struct rt_task task = table(2, (struct rt_point[]){ { 15, 2000 }, { 30, 1200 } });
 	enum rt_source source;
@@ -138,7 +138,7 @@ TEST(between_two_measurements_the_longer_answer_of_the_law_counts)
 	CHECK(rt_wcet(&slow, 20, false, &source) == 2000 && source == RT_KEPT);
 }
 
-TEST(nothing_is_said_outside_of_what_was_measured_but_that_cus_do_not_harm)
+TEST(times_beyond_the_measurements_are_kept_or_unknown)
 {
 	const struct rt_task task = table(2, (struct rt_point[]){ { 15, 2000 }, { 30, 1200 } });
 	enum rt_source source;
@@ -147,7 +147,7 @@ TEST(nothing_is_said_outside_of_what_was_measured_but_that_cus_do_not_harm)
 	CHECK(rt_wcet(&task, 60, true, &source) == 1200 && source == RT_KEPT);
 }
 
-TEST(filled_in_times_never_grow_with_cus_nor_leave_what_was_measured)
+TEST(modelled_times_never_grow_with_cus_and_stay_between_measurements)
 {
 	unsigned seed = (unsigned)time(NULL);
 
@@ -174,7 +174,7 @@ TEST(filled_in_times_never_grow_with_cus_nor_leave_what_was_measured)
 
 #define SAMPLES 64
 
-/* The longest of 99 runs on each mask whose CUs are the same in all engines, in microseconds. */
+/* The longest of 99 runs in microseconds, on each mask with equal CUs in all shader engines. */
 static size_t load(struct rt_point *points)
 {
 	FILE *f = measured_open("cu_mask_distributed.tsv");
@@ -202,8 +202,8 @@ static size_t load(struct rt_point *points)
 	return n;
 }
 
-/* From every third mask, the others: by how much was the time longer than was filled in? */
-TEST(the_law_fills_in_what_a_radeon_vii_was_measured_to_take)
+/* Models two of three masks from the third: by how much is a measured time longer? */
+TEST(modelled_times_match_the_measurements_of_a_radeon_vii)
 {
 	struct rt_point points[SAMPLES];
 	struct rt_task task = { 0 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * What rt plan takes for granted of gpuarbd, against what core does: how long an activation may
- * take, and how often masks change.
+ * Checks the assumptions of rt plan about gpuarbd against core: the longest activation, and how
+ * often masks change.
  */
 
 #include <time.h>
@@ -14,7 +14,7 @@
 
 /* ---- activation ---------------------------------------------------------------------------- */
 
-/* Everybody follows, until all that can be borrowed is. */
+/* Acknowledges all changes until all CUs are borrowed. */
 static void share_out(struct lending *l)
 {
 	const struct arbiter *arbiter = l->s.arbiter;
@@ -55,7 +55,7 @@ static void climb(struct lending *l, unsigned to_kill)
 	settle(l);
 }
 
-/* From the activation to when the last who does not answer is killed. */
+/* The time from the activation until the last borrower without an acknowledgement is killed. */
 static uint64_t until_killed(const struct rt_daemon *daemon, unsigned borrowers)
 {
 	struct lending l = lending_of(1);
@@ -82,7 +82,7 @@ static uint64_t until_killed(const struct rt_daemon *daemon, unsigned borrowers)
 	return began;
 }
 
-TEST(an_activation_takes_as_long_as_the_ladder_of_the_daemon)
+TEST(the_activation_bound_covers_the_enforcement_of_the_daemon)
 {
 	unsigned seed = (unsigned)time(NULL);
 	struct gpu_info gpu = radeon_vii("g");
@@ -116,7 +116,7 @@ struct watch {
 	unsigned rounds, given;
 };
 
-/* Masks that changed now: because a lease was activated, or of themselves. */
+/* Masks that changed at this time, by an activation or by growth. */
 static void look(struct watch *w, bool activated)
 {
 	bool changed = false;
@@ -159,7 +159,7 @@ static void act(struct watch *w)
 	look(w, false);
 }
 
-TEST(masks_change_for_each_activation_once_and_else_no_oftener_than_the_interval)
+TEST(masks_change_once_per_activation_and_at_most_once_per_interval)
 {
 	unsigned seed = (unsigned)time(NULL);
 	struct watch w = { .l = lending_of(1) };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * What rt plan accepts, against everything that such a set can do, explored whole (rt-model.h):
- * every set of one or two tasks up to a size, and random larger ones. None that is accepted may
- * ever miss a deadline. How much is refused, or foretold longer than it ever gets, is printed.
+ * Explores all behaviours of sets that rt plan accepts (rt-model.h): all sets of one or two tasks
+ * up to a size, and random larger ones. No accepted set may ever miss a deadline. The test prints
+ * how many sets are refused, and how much longer the bound is than the longest response.
  *
- * RT_SEED: the seed; RT_SETS: how many random ones.
+ * RT_SEED: the seed; RT_SETS: the number of random sets.
  */
 
 #include <inttypes.h>
@@ -72,7 +72,7 @@ static void draw_set(struct rt_rig *rig)
 	}
 }
 
-/* Standstill that is not of masks that grow: steps, as each preemption is one. */
+/* Steps of standstill without growing masks: one for each preemption. */
 static unsigned others_once(const struct rt_set *set)
 {
 	uint64_t activations = set->activations == RT_UNSET ? 0 : set->activations;
@@ -81,8 +81,8 @@ static unsigned others_once(const struct rt_set *set)
 			  (set->borrowers ? activations * set->changed_queues : 0));
 }
 
-/* The same set, as it may behave on the CUs that it was given; of what was computed of it only
- * the window, in which so many of other changes may come. */
+/* The model of the set on its CUs. Of the computed bound only the window is used, within which a
+ * number of other changes may occur. */
 static void make_model(const struct rt_plan *plan, struct rt_model *ret)
 {
 	const struct rt_set *set = plan->set;
@@ -121,7 +121,7 @@ static void compare(const struct rt_plan *plan, const struct rt_seen *observed, 
 	}
 }
 
-/* refused_too: explores what is refused, to see whether it had to be. */
+/* refused_too: explores refused sets, too, to count those that never miss. */
 static void play(const struct rt_rig *rig, const struct gpu_info *gpu, bool refused_too,
 		 struct tally *tally)
 {
@@ -151,7 +151,7 @@ static void play(const struct rt_rig *rig, const struct gpu_info *gpu, bool refu
 	compare(plan, &observed, tally);
 }
 
-TEST(what_is_accepted_never_misses_whatever_happens)
+TEST(an_accepted_set_never_misses)
 {
 	unsigned seed = number("RT_SEED", (unsigned)time(NULL)), sets = number("RT_SETS", SETS);
 	struct gpu_info gpu = radeon_vii("g");
@@ -231,7 +231,7 @@ static void play_around(const struct tiny *a, const struct tiny *b, unsigned aro
 	play(&rig, gpu, false, tally);
 }
 
-TEST(no_small_set_that_is_accepted_ever_misses)
+TEST(no_accepted_small_set_ever_misses)
 {
 	struct gpu_info gpu = radeon_vii("g");
 	struct tiny tasks[128];
@@ -252,9 +252,9 @@ TEST(no_small_set_that_is_accepted_ever_misses)
 	CHECK(tally.accepted > 100 && tally.exact > tally.tasks / 2);
 }
 
-/* ---- that a miss is seen -------------------------------------------------------------------- */
+/* ---- controls: the model finds misses ------------------------------------------------------- */
 
-/* The bound without one of its terms is not safe, and the model sees that. */
+/* Without one of its terms the bound is not safe, and the model finds a miss. */
 static bool misses(struct rt_model *model)
 {
 	struct rt_seen observed;
@@ -263,7 +263,7 @@ static bool misses(struct rt_model *model)
 	return observed.missed;
 }
 
-TEST(the_model_finds_what_breaks_a_set_that_just_passes)
+TEST(the_model_finds_a_miss_if_a_term_of_the_bound_is_left_out)
 {
 	struct rt_model model = { .n_tasks = 2, .task = { { 8, 5, 1, 2 }, { 8, 4, 0, 2 } } };
 
@@ -289,8 +289,8 @@ TEST(the_model_finds_what_breaks_a_set_that_just_passes)
 	CHECK(misses(&model));
 }
 
-/* Two changes close together, the first of them late: what the "+ 1" is for. */
-TEST(a_borrower_that_is_late_can_change_its_masks_twice_in_one_response)
+/* The reason for the "+ 1" in the bound: two changes close together, the first of them late. */
+TEST(a_late_borrower_can_change_masks_twice_in_one_response)
 {
 	struct rt_model model = {
 		.n_tasks = 1, .task = { { 12, 3, 0, 2 } }, .queues = 1, .interval = 10

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Which CUs rt plan finds, and that there was no better way. */
+/* The placement of rt plan, compared with the best possible one. */
 
 #include <time.h>
 
@@ -23,9 +23,9 @@ static unsigned engines_of(const struct rt_plan *plan, size_t i)
 	return (unsigned)__builtin_popcount(plan->layout.places[i].engines);
 }
 
-/* ---- where -------------------------------------------------------------------------------- */
+/* ---- placement ---------------------------------------------------------------------------- */
 
-TEST(whole_shader_engines_as_few_as_pass)
+TEST(a_partition_gets_the_fewest_whole_shader_engines)
 {
 	struct gpu_info gpu = radeon_vii("g");
 	struct rt_rig rig;
@@ -62,7 +62,7 @@ TEST(isolation_cu_takes_the_fewest_cus_and_shares_engines)
 					     &plan->layout.places[j].set));
 }
 
-TEST(an_uneven_harvest_gives_the_small_engine_to_who_needs_little)
+TEST(a_small_partition_gets_the_shader_engine_with_fewer_cus)
 {
 	struct geometry g = { .xccs = 1,
 			      .engines = 4,
@@ -84,7 +84,7 @@ TEST(an_uneven_harvest_gives_the_small_engine_to_who_needs_little)
 	CHECK(plan->layout.places[1].engines == 1 << 1);
 }
 
-TEST(an_uneven_gpu_as_a_whole_is_no_more_than_its_effective_cus)
+TEST(an_uneven_gpu_counts_its_effective_cus)
 {
 	struct geometry g = { .xccs = 1,
 			      .engines = 4,
@@ -106,7 +106,7 @@ TEST(an_uneven_gpu_as_a_whole_is_no_more_than_its_effective_cus)
 	}
 }
 
-TEST(wgps_and_xccs_count_whole)
+TEST(wgps_and_xccs_are_not_split)
 {
 	struct geometry wgp = { .xccs = 1,
 				.engines = 2,
@@ -131,7 +131,7 @@ TEST(wgps_and_xccs_count_whole)
 	CHECK(dies->layout.places[0].cus == 80 && engines_of(dies, 0) == 2);
 }
 
-TEST(what_does_not_fit_side_by_side_says_which_and_what_would_do)
+TEST(a_set_that_does_not_fit_names_the_partition_and_advice)
 {
 	struct gpu_info gpu = radeon_vii("g");
 	struct rt_rig rig;
@@ -150,7 +150,7 @@ TEST(what_does_not_fit_side_by_side_says_which_and_what_would_do)
 	CHECK(strstr(more->reason, "engines"));
 }
 
-TEST(queue_slots_and_process_slots_count)
+TEST(queue_and_process_slots_limit_a_set)
 {
 	struct gpu_info gpu = radeon_vii("g");
 	struct rt_rig rig;
@@ -187,7 +187,7 @@ TEST(alone_keeps_others_out_of_shared_engines)
 	CHECK(fewer->result == RT_ACCEPTED);
 }
 
-/* ---- against every way to give engines away ------------------------------------------------ */
+/* ---- compared with all placements ---------------------------------------------------------- */
 
 /* CUs of these engines as one rectangle, of those that a mask can reach. */
 static unsigned rectangle(const struct gpu *gpu, uint32_t engines)
@@ -201,7 +201,7 @@ static unsigned rectangle(const struct gpu *gpu, uint32_t engines)
 	return engines ? least * (unsigned)__builtin_popcount(engines) * g->xccs : 0;
 }
 
-/* The fewest engines that give each partition from i on what it needs; 99: they cannot. */
+/* The fewest engines with enough CUs for each partition from i on; 99: there is no way. */
 static unsigned fewest(const struct gpu *g, const unsigned *least, size_t n, uint32_t free)
 {
 	unsigned best = 99;
@@ -258,7 +258,7 @@ static void fit_random(struct tally *tally)
 	tally->wider += used > best;
 }
 
-TEST(partitions_fit_where_there_is_a_way_and_take_no_engine_too_many)
+TEST(the_placement_is_optimal_in_shader_engines)
 {
 	unsigned seed = (unsigned)time(NULL);
 	struct tally tally = { 0 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What rt plan proves of the CUs that it found, and what it says where it cannot. */
+/* The results of rt plan: bounds, conditions and reasons. */
 
 #include <errno.h>
 #include <time.h>
@@ -9,7 +9,7 @@
 #include "random-geometry.h"
 #include "rt-rig.h"
 
-/* ---- how much ----------------------------------------------------------------------------- */
+/* ---- bounds ------------------------------------------------------------------------------- */
 
 TEST(the_fewest_cus_and_the_growth_are_exact)
 {
@@ -67,9 +67,9 @@ TEST(the_fewest_cus_and_the_growth_are_exact)
 	CHECK(judged > 50);
 }
 
-/* ---- what a verdict rests on -------------------------------------------------------------- */
+/* ---- conditions --------------------------------------------------------------------------- */
 
-TEST(what_nobody_has_stated_makes_it_conditional)
+TEST(an_unstated_condition_makes_the_result_conditional)
 {
 	struct gpu_info gpu = radeon_vii("g"), mes = gpu;
 	struct rt_rig rig;
@@ -96,7 +96,7 @@ TEST(what_nobody_has_stated_makes_it_conditional)
 	CHECK(none->result == RT_ACCEPTED);
 }
 
-TEST(before_gfx11_the_cost_of_a_preemption_has_to_be_known)
+TEST(before_gfx11_the_cost_of_a_preemption_is_required)
 {
 	struct gpu_info gpu = radeon_vii("g");
 	struct rt_plan *plan = NULL;
@@ -133,7 +133,7 @@ TEST(mask_changes_count_before_gfx11_only)
 	CHECK(mes->tasks[0].bound == 500);
 }
 
-TEST(others_that_start_inactive_may_be_activated_once_meanwhile)
+TEST(each_other_inactive_partition_counts_one_activation)
 {
 	struct gpu_info gpu = radeon_vii("g");
 	struct rt_rig rig;
@@ -153,7 +153,7 @@ TEST(others_that_start_inactive_may_be_activated_once_meanwhile)
 	CHECK(more->tasks[1].bound == 500 + 2 * 30 + 4 * 30 + 5 * 10);
 }
 
-TEST(activation_is_joined_unless_the_first_job_waits_for_the_grant)
+TEST(activation_counts_unless_the_first_job_waits_for_the_grant)
 {
 	struct gpu_info gpu = radeon_vii("g");
 	struct rt_partition *partition;
@@ -175,7 +175,7 @@ TEST(activation_is_joined_unless_the_first_job_waits_for_the_grant)
 	CHECK(patient->result == RT_ACCEPTED && patient->tasks[0].bound == 500);
 }
 
-/* ---- why not ------------------------------------------------------------------------------ */
+/* ---- reasons ------------------------------------------------------------------------------ */
 
 /* Rejected, and the reason of the first task has these words. */
 static void rejects(const struct rt_rig *rig, const char *words)
@@ -223,7 +223,7 @@ TEST(the_reason_of_a_rejected_task_says_what_would_help)
 	rejects(&rig, "longer");
 }
 
-TEST(what_passes_is_placed_though_another_partition_does_not)
+TEST(a_passing_partition_is_placed_although_another_fails)
 {
 	struct gpu_info gpu = radeon_vii("g");
 	struct rt_rig rig;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Files of task sets: what they come to, and what is said of bad ones. */
+/* Reading files of task sets, and errors in them. */
 
 #include "client/rt/set.h"
 
@@ -48,7 +48,7 @@ static struct rt_set *good(const char *text)
 	return set;
 }
 
-/* Refused with one complaint, at this line, that has these words. */
+/* Refused with one error in this line that contains `words`. */
 static void bad(const char *text, unsigned line, const char *words)
 {
 	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
@@ -63,7 +63,7 @@ static void bad(const char *text, unsigned line, const char *words)
 	CHECK(strstr(diagnostics.list[0].text, place) && strstr(diagnostics.list[0].text, words));
 }
 
-TEST(what_is_not_said_has_the_daemons_defaults)
+TEST(missing_keys_have_the_defaults_of_the_daemon)
 {
 	_cleanup_(rt_set_freep) struct rt_set *set = good(TASK);
 	_cleanup_(settings_freep) struct settings *settings = NULL;
@@ -80,7 +80,7 @@ TEST(what_is_not_said_has_the_daemons_defaults)
 	CHECK(set->partitions[0].isolation == ISOLATION_SHADER_ENGINE);
 }
 
-TEST(what_is_not_said_is_by_the_configuration_and_what_is_said_is_not)
+TEST(keys_of_the_file_override_the_configuration)
 {
 	_cleanup_(rt_set_freep) struct rt_set *silent = NULL, *loud = NULL;
 	_cleanup_(settings_freep) struct settings *settings = NULL;
@@ -101,7 +101,7 @@ TEST(what_is_not_said_is_by_the_configuration_and_what_is_said_is_not)
 	CHECK(loud->in_force.activate_grace == 2000000 && loud->daemon.enforce_delay == 500000);
 }
 
-TEST(times_have_units_and_are_microseconds_without)
+TEST(times_without_a_unit_are_microseconds)
 {
 	_cleanup_(rt_set_freep) struct rt_set *set = good(
 		HEAD "host-submission = 70us\n[task t]\npartition = p\nperiod = 2min\n"
@@ -114,7 +114,7 @@ TEST(times_have_units_and_are_microseconds_without)
 	CHECK(set->tasks[0].points[1].cus == 30 && set->tasks[0].points[1].usec == 1200);
 }
 
-TEST(everything_can_be_said)
+TEST(every_key_is_stored)
 {
 	_cleanup_(rt_set_freep) struct rt_set *set = good(
 		"[taskset]\nmargin = 25%\nevery-client-capped = yes\nno-graphics = yes\n"
@@ -146,7 +146,7 @@ TEST(an_empty_set_is_refused)
 	bad("[taskset]\nmargin = 10%\n", 1, "add a section [task NAME]");
 }
 
-TEST(what_a_task_lacks_is_named)
+TEST(a_missing_key_of_a_task_is_named)
 {
 	bad(HEAD "[task t]\npartition = p\nwcet = 1:1\n", 2, "[task t] has no period");
 	bad(HEAD "[task t]\npartition = p\nperiod = 1s\n", 2, "[task t] has no wcet");
@@ -183,7 +183,7 @@ TEST(execution_times_that_grow_with_cus_are_refused)
 	rt_set_free(good(HEAD "[task t]\npartition = p\nperiod = 1s\nwcet = 15:9 30:9\n"));
 }
 
-TEST(unknown_keys_and_sections_have_the_nearest)
+TEST(unknown_keys_and_sections_suggest_the_nearest)
 {
 	bad(TASK "perod = 1s\n", 6, "unknown key 'perod' in [task]; did you mean 'period'?");
 	bad(TASK "colour = red\n", 6,
@@ -215,7 +215,7 @@ TEST(a_task_is_in_one_partition)
 	bad(TASK "partition = p\n", 6, "duplicate key 'partition'");
 }
 
-TEST(numbers_that_are_negative_huge_or_none_are_refused)
+TEST(invalid_numbers_are_refused)
 {
 	static const char *const times[] = { "-1",  "0",     "1.5ms", "ms",
 					     "2h",  "3601s", "5 ms",  "99999999999999999999",
@@ -245,7 +245,7 @@ TEST(numbers_that_are_negative_huge_or_none_are_refused)
 	bad("[taskset]\nno-graphics = perhaps\n" TASK, 2, "is not yes or no");
 }
 
-TEST(what_a_partition_cannot_be_is_refused)
+TEST(invalid_keys_of_a_partition_are_refused)
 {
 	bad(TASK "[partition q]\nisolation = shared\n", 7, "use shader-engine or cu");
 	bad(TASK "[partition q]\npriority = 16\n", 7, "0 to 15");
@@ -266,7 +266,7 @@ TEST(what_a_partition_cannot_be_is_refused)
 	bad(TASK "[task abcdefghijklmnopqrstuvwxyz0123456]\n", 6, "use up to 32 letters");
 }
 
-TEST(everything_that_is_wrong_is_told_at_once)
+TEST(all_errors_are_reported_at_once)
 {
 	static const char text[] = HEAD "[task t]\npartition = q\nwcet = 1:1\n[task u]\n";
 	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
@@ -277,7 +277,7 @@ TEST(everything_that_is_wrong_is_told_at_once)
 	CHECK(diagnostics.n == 6);
 }
 
-TEST(a_file_that_is_not_there_or_no_text_is_refused)
+TEST(a_missing_or_binary_file_is_refused)
 {
 	_cleanup_(settings_freep) struct settings *settings = NULL;
 	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
@@ -304,7 +304,7 @@ static char *many(size_t tasks)
 	return text;
 }
 
-TEST(thousands_of_tasks_are_read_and_more_are_refused)
+TEST(the_number_of_tasks_is_limited)
 {
 	_cleanup_(freep) char *text = many(RT_TASKS_MAX), *more = many(RT_TASKS_MAX + 900);
 	struct rt_set *set;
@@ -321,7 +321,7 @@ TEST(thousands_of_tasks_are_read_and_more_are_refused)
 	CHECK(strstr(diagnostics.list[0].text, "4096 tasks"));
 }
 
-TEST(too_many_partitions_and_points_are_refused)
+TEST(the_numbers_of_partitions_and_points_are_limited)
 {
 	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	_cleanup_(freep) char *text = NULL;
