@@ -162,18 +162,22 @@ static int place_one(const struct fit *fit, struct arbiter *arbiter, size_t i, s
 static void say_why(const struct fit *fit, size_t i, const struct result *result,
 		    struct rt_layout *ret)
 {
-	const struct refusal *refusal = result->n_refusals > 0 ? &result->refusals[0] : NULL;
+	struct refusal refusal;
+	char line[REFUSAL_TEXT];
 
 	ret->failed = i;
-	ret->lacks = refusal ? refusal->reason : REASON_SHAPE;
-	if (refusal)
-		snprintf(ret->why, sizeof(ret->why), "%s: %s: %llu asked, %llu free%s%s",
-			 fit->set->partitions[i].name, reason_name(refusal->reason),
-			 (unsigned long long)refusal->asked, (unsigned long long)refusal->free,
-			 refusal->hint[0] ? "; " : "", refusal->hint);
-	else
+	ret->lacks = REASON_SHAPE;
+	if (result->n_refusals == 0) {
 		snprintf(ret->why, sizeof(ret->why), "%s: no rectangle of %u effective CUs is left",
 			 fit->set->partitions[i].name, fit->least[i]);
+		return;
+	}
+	refusal = result->refusals[0];
+	refusal.n_leases = 0; /* their ids mean nothing outside this plan */
+	ret->lacks = refusal.reason;
+	refusal_line(&refusal, line);
+	snprintf(ret->why, sizeof(ret->why), "%s: %s: %s", fit->set->partitions[i].name,
+		 reason_name(refusal.reason), line);
 }
 
 /* Places ret->order. */

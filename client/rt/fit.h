@@ -30,7 +30,7 @@ struct rt_layout {
 	size_t order[RT_PARTITIONS_MAX];           /* in which the leases are requested */
 	size_t n;
 	bool any_order;    /* they fit in any order */
-	char why[320];     /* they do not fit: the refusal of the arbiter */
+	char why[512];     /* they do not fit: the refusal of the arbiter */
 	size_t failed;     /* the partition that was refused */
 	enum reason lacks; /* the reason of that refusal */
 };

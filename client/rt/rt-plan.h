@@ -46,7 +46,7 @@ struct rt_plan {
 	struct rt_partition_plan partitions[RT_PARTITIONS_MAX];
 	struct rt_task_plan *tasks; /* as in the set */
 	struct rt_layout layout;
-	char reason[512]; /* of a set that is rejected although each partition passes alone */
+	char reason[768]; /* of a set that is rejected although each partition passes alone */
 
 	char **assumptions, **conditions; /* sentences, owned */
 	size_t n_assumptions, n_conditions;

@@ -46,19 +46,6 @@ static bool end_could_help(enum result_kind kind)
 	return kind == RESULT_NO_CAPACITY || kind == RESULT_QUOTA_EXCEEDED;
 }
 
-/* The answer of Plan has no sentence: if no GPU refused, a refusal without a GPU carries it. */
-static int append_why(sd_bus_message *m, const struct result *result, const struct advice *advice)
-{
-	struct refusal row = {
-		.reason = result->kind == RESULT_NOT_PERMITTED ? REASON_POLICY : REASON_QUOTA,
-	};
-
-	if (result->kind == RESULT_OK || result->n_refusals > 0)
-		return bus_append_refusals(m, result->refusals, result->n_refusals, advice);
-	text_clean(row.hint, sizeof(row.hint), result->sentence);
-	return bus_append_refusals(m, &row, 1, advice);
-}
-
 /* A lease that starts inactive, or after borrowers have given back their CUs, is a grant. */
 static const char *plan_result(const struct lease *proposal)
 {
@@ -79,7 +66,7 @@ static int reply_plan(struct bus *bus, sd_bus_message *call, const struct lease 
 	if (r >= 0)
 		r = bus_append_partitions(reply, bus->arbiter, proposal);
 	if (r >= 0)
-		r = append_why(reply, result, advice);
+		r = bus_append_refusals(reply, result->refusals, result->n_refusals, advice);
 	if (r >= 0)
 		r = sd_bus_send(NULL, reply, NULL);
 	return r < 0 ? r : 1;

@@ -222,6 +222,8 @@ PROPERTY(get_partitions, bus_append_partitions, ((struct bus *)userdata)->arbite
 PROPERTY(get_position, sd_bus_message_append, "u",
 	 queue_position(((struct bus *)userdata)->arbiter, lease))
 PROPERTY(get_reason, bus_append_text, lease->reason)
+PROPERTY(get_waits_for, bus_append_refusals, &lease->wait.refusal,
+	 lease->state == STATE_WAITING && lease->wait.refusal.gpu[0], NULL)
 PROPERTY(get_deadline, sd_bus_message_append, "t", lease->deadline_usec)
 PROPERTY(get_disturbances, sd_bus_message_append, "t", lease->lend.disturbances)
 
@@ -258,6 +260,7 @@ static const sd_bus_vtable vtable[] = {
 	SD_BUS_PROPERTY("Partitions", "aa{sv}", get_partitions, 0, CHANGES),
 	SD_BUS_PROPERTY("Position", "u", get_position, 0, 0),
 	SD_BUS_PROPERTY("Reason", "s", get_reason, 0, CHANGES),
+	SD_BUS_PROPERTY("WaitsFor", "aa{sv}", get_waits_for, 0, 0),
 	SD_BUS_PROPERTY("Deadline", "t", get_deadline, 0, CHANGES),
 	SD_BUS_PROPERTY("Disturbances", "t", get_disturbances, 0, CHANGES),
 	SD_BUS_VTABLE_END,

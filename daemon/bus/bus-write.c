@@ -126,20 +126,109 @@ static int append_advice(sd_bus_message *m, const struct advice *advice)
 	return r < 0 ? r : sd_bus_message_append(m, "{sv}", "end-exact", "b", advice->exact);
 }
 
+static int append_process(sd_bus_message *m, pid_t pid, uid_t uid, const char *command,
+			  unsigned queues)
+{
+	char clean[16];
+
+	return sd_bus_message_append(
+		m, "a{sv}", 4, "pid", "u", (uint32_t)pid, "uid", "u", (uint32_t)uid, "command", "s",
+		text_clean(clean, sizeof(clean), command), "queues", "u", queues);
+}
+
+static int append_processes(sd_bus_message *m, const struct refusal *refusal)
+{
+	int r;
+
+	r = sd_bus_message_open_container(m, 'e', "sv");
+	if (r >= 0)
+		r = sd_bus_message_append_basic(m, 's', "processes");
+	if (r >= 0)
+		r = sd_bus_message_open_container(m, 'v', "aa{sv}");
+	if (r >= 0)
+		r = sd_bus_message_open_container(m, 'a', "a{sv}");
+	for (size_t i = 0; i < refusal->n_processes && i < REFUSAL_PROCESSES && r >= 0; i++)
+		r = append_process(m, refusal->processes[i].pid, refusal->processes[i].uid,
+				   refusal->processes[i].command, refusal->processes[i].queues);
+	for (unsigned depth = 0; depth < 3 && r >= 0; depth++)
+		r = sd_bus_message_close_container(m);
+	return r < 0 ? r
+		     : sd_bus_message_append(m, "{sv}", "process-count", "u",
+					     (uint32_t)refusal->n_processes);
+}
+
+/* A bound: of the tenant, or (without one) of the request. */
+static int append_bound(sd_bus_message *m, const struct refusal *refusal)
+{
+	char tenant[sizeof(refusal->tenant)];
+	int r;
+
+	r = sd_bus_message_append(m, "{sv}{sv}{sv}", "key", "s", refusal->key, "limit", "t",
+				  refusal->limit, "held", "t", refusal->held);
+	if (r >= 0 && refusal->resource == RESOURCE_CLASS)
+		r = sd_bus_message_append(m, "{sv}{sv}", "asked-class", "s",
+					  class_name((enum lease_class)refusal->asked),
+					  "limit-class", "s",
+					  class_name((enum lease_class)refusal->limit));
+	if (r >= 0 && (refusal->reason == REASON_QUOTA || refusal->reason == REASON_POLICY))
+		r = sd_bus_message_append(m, "{sv}{sv}", "tenant", "s",
+					  text_clean(tenant, sizeof(tenant), refusal->tenant),
+					  "uid", "u", (uint32_t)refusal->uid);
+	return r;
+}
+
+/* The facts that this refusal has. */
+static int append_facts(sd_bus_message *m, const struct refusal *refusal)
+{
+	size_t n_leases = refusal->n_leases < REFUSAL_LEASES ? refusal->n_leases : REFUSAL_LEASES;
+	int r = 0;
+
+	if (refusal->resource != RESOURCE_NONE)
+		r = sd_bus_message_append(m, "{sv}{sv}", "resource", "s",
+					  resource_name(refusal->resource), "total", "t",
+					  refusal->total);
+	if (r >= 0 && refusal->reserved > 0)
+		r = sd_bus_message_append(m, "{sv}", "reserved", "t", refusal->reserved);
+	if (r >= 0 && refusal->key)
+		r = append_bound(m, refusal);
+	else if (r >= 0 && refusal->held > 0)
+		r = sd_bus_message_append(m, "{sv}", "held", "t", refusal->held);
+	if (r >= 0 && refusal->n_fits > 0)
+		r = append_numbers(m, "fits", "t", refusal->fits,
+				   refusal->n_fits * sizeof(*refusal->fits));
+	if (r >= 0 && refusal->n_fits > 0)
+		r = sd_bus_message_append(m, "{sv}", "fits-resource", "s",
+					  resource_name(refusal->fit_resource));
+	if (r >= 0 && n_leases > 0)
+		r = append_numbers(m, "leases", "t", refusal->leases,
+				   n_leases * sizeof(*refusal->leases));
+	if (r >= 0 && n_leases > 0)
+		r = sd_bus_message_append(m, "{sv}", "lease-count", "u",
+					  (uint32_t)refusal->n_leases);
+	if (r >= 0 && refusal->n_processes > 0)
+		r = append_processes(m, refusal);
+	if (r >= 0 && refusal->behind)
+		r = sd_bus_message_append(m, "{sv}", "behind", "t", refusal->behind);
+	return r;
+}
+
 static int append_refusal(sd_bus_message *m, const struct refusal *refusal,
 			  const struct advice *advice)
 {
-	char gpu[sizeof(refusal->gpu)], hint[sizeof(refusal->hint)];
+	char gpu[sizeof(refusal->gpu)], hint[REFUSAL_TEXT], clean[REFUSAL_TEXT];
 	int r;
 
+	refusal_hint(refusal, hint);
 	r = sd_bus_message_open_container(m, 'a', "{sv}");
 	if (r >= 0)
 		r = sd_bus_message_append(m, "{sv}{sv}{sv}{sv}{sv}{sv}", "gpu", "s",
 					  text_clean(gpu, sizeof(gpu), refusal->gpu), "reason", "s",
 					  reason_name(refusal->reason), "asked", "t",
 					  refusal->asked, "free", "t", refusal->free, "hint", "s",
-					  text_clean(hint, sizeof(hint), refusal->hint), "retry",
-					  "b", refusal->retry);
+					  text_clean(clean, sizeof(clean), hint), "retry", "b",
+					  refusal->retry);
+	if (r >= 0)
+		r = append_facts(m, refusal);
 	if (r >= 0 && advice)
 		r = append_advice(m, advice);
 	return r < 0 ? r : sd_bus_message_close_container(m);
@@ -162,14 +251,10 @@ int bus_append_unmanaged(sd_bus_message *m, const struct gpu *gpu)
 
 	r = sd_bus_message_open_container(m, 'a', "a{sv}");
 	for (size_t i = 0; i < gpu->observed.n_processes && r >= 0; i++) {
-		const struct unmanaged_process *unmanaged_process = &gpu->observed.processes[i];
-		char command[sizeof(unmanaged_process->command)];
+		const struct unmanaged_process *process = &gpu->observed.processes[i];
 
-		r = sd_bus_message_append(
-			m, "a{sv}", 4, "pid", "u", (uint32_t)unmanaged_process->pid, "uid", "u",
-			(uint32_t)unmanaged_process->uid, "command", "s",
-			text_clean(command, sizeof(command), unmanaged_process->command), "queues",
-			"u", unmanaged_process->queues);
+		r = append_process(m, process->pid, process->uid, process->command,
+				   process->queues);
 	}
 	return r < 0 ? r : sd_bus_message_close_container(m);
 }

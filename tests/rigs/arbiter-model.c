@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "refusal-check.h"
+
 #define LEASES 40 /* that a run tries to keep alive at the most */
 
 unsigned model_below(struct model *model, unsigned n)
@@ -89,8 +91,12 @@ static void check_refusal(struct model *model, const struct result *result)
 	if (result->kind == RESULT_OK || !result->sentence[0])
 		model_fail("a refusal without a sentence");
 	for (size_t i = 0; i < result->n_refusals; i++) {
-		if (!result->refusals[i].gpu[0] || !result->refusals[i].hint[0])
-			model_fail("a refusal without a name or a hint");
+		const char *lacks = refusal_lacks(&result->refusals[i]);
+
+		if (lacks)
+			fprintf(stderr, "%s: ", reason_name(result->refusals[i].reason));
+		if (lacks)
+			model_fail(lacks);
 		model->refused[result->refusals[i].reason]++;
 	}
 	if (result->kind == RESULT_NO_CAPACITY && result->n_refusals == 0)

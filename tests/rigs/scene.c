@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "scene.h"
 
+#include "refusal-check.h"
+
 #include "check-cond.h"
 
 struct scene scene_of(size_t n_gpus)
@@ -34,9 +36,13 @@ struct lease *grant(struct scene *scene, uid_t uid, unsigned cus)
 
 bool refused(const struct scene *scene, enum result_kind kind, enum reason reason)
 {
-	if (scene->result.kind == kind && scene->result.n_refusals > 0 &&
-	    scene->result.refusals[0].reason == reason && scene->result.refusals[0].hint[0])
+	const char *lacks = scene->result.n_refusals > 0
+				    ? refusal_lacks(&scene->result.refusals[0])
+				    : "a refusal";
+
+	if (scene->result.kind == kind && !lacks && scene->result.refusals[0].reason == reason)
 		return true;
-	fprintf(stderr, "verdict %d: %s\n", scene->result.kind, scene->result.sentence);
+	fprintf(stderr, "result %d lacks %s: %s\n", scene->result.kind, lacks ? lacks : "nothing",
+		scene->result.sentence);
 	return false;
 }

@@ -4,6 +4,7 @@
 /* Some Radeon VIIs and three users: one realtime, one guaranteed, one of everybody else. */
 
 #include "ledger-rig.h"
+#include "refusal-check.h"
 
 #define VR 1  /* a realtime user */
 #define LAB 2 /* a guaranteed user */

@@ -9,7 +9,6 @@
 #include "core/change/lifecycle.h"
 #include "core/decide/borrow.h"
 #include "core/decide/gang.h"
-#include "core/decide/hint.h"
 #include "core/decide/plan.h"
 #include "core/ledger/waiting-queue.h"
 #include "core/policy/tenant.h"
@@ -20,13 +19,15 @@
 /* The outcome of examining a waiting lease. */
 enum outcome_of_look { LOOK_WAITS, LOOK_FITS, LOOK_ENDED };
 
-static void wait_on(struct arbiter *arbiter, struct lease *lease,
-		    const char reason[static REQUEST_TEXT], uint64_t candidates, bool over_quota)
+static void wait_on(struct arbiter *arbiter, struct lease *lease, const struct refusal *refusal,
+		    uint64_t candidates, bool over_quota)
 {
-	if (strcmp(reason, lease->reason) != 0) {
-		memcpy(lease->reason, reason, sizeof(lease->reason));
+	char before[sizeof(lease->reason)];
+
+	memcpy(before, lease->reason, sizeof(before));
+	lease_set_waiting(lease, refusal);
+	if (strcmp(before, lease->reason) != 0)
 		ledger_touch(arbiter, lease, TOUCH_REASON);
-	}
 	queue_judged(arbiter, lease, candidates, over_quota);
 }
 
@@ -76,7 +77,9 @@ void wait_find_candidates(const struct arbiter *arbiter, struct lease *lease)
 	_cleanup_(result_done) struct result result = { 0 };
 	struct partition partitions[REQUEST_WANTS];
 
-	decide(arbiter, lease, lease->owner, partitions, &lease->wait.candidates, &result);
+	if (decide(arbiter, lease, lease->owner, partitions, &lease->wait.candidates, &result) < 0 &&
+	    result.n_refusals > 0)
+		lease->wait.refusal = result.refusals[result.deciding];
 }
 
 /* Is the request above the quota even of a user that holds nothing? Then it can never be granted. */
@@ -137,7 +140,6 @@ static const struct lease *find_failed(const struct failed *failed, const struct
 static int look_at(struct arbiter *arbiter, struct lease *lease, struct partition *partitions)
 {
 	_cleanup_(result_done) struct result result = { 0 };
-	char reason[REQUEST_TEXT];
 	uint64_t candidates;
 
 	if (decide(arbiter, lease, lease->owner, partitions, &candidates, &result) >= 0)
@@ -147,8 +149,8 @@ static int look_at(struct arbiter *arbiter, struct lease *lease, struct partitio
 	if (result.kind == RESULT_NO_CAPACITY ||
 	    (result.kind == RESULT_QUOTA_EXCEEDED &&
 	     !is_above_any_quota(arbiter, lease, partitions))) {
-		hint_waits_for(&result, reason);
-		wait_on(arbiter, lease, reason, candidates, result.kind == RESULT_QUOTA_EXCEEDED);
+		wait_on(arbiter, lease, &result.refusals[result.deciding], candidates,
+			result.kind == RESULT_QUOTA_EXCEEDED);
 		return LOOK_WAITS;
 	}
 	arbiter_end(arbiter, lease, result.kind, result.sentence);
@@ -167,7 +169,8 @@ static int look(struct arbiter *arbiter, struct lease *lease, struct failed *fai
 		return LOOK_WAITS;
 	same = find_failed(failed, lease);
 	if (same) {
-		wait_on(arbiter, lease, same->reason, same->wait.candidates, same->wait.over_quota);
+		wait_on(arbiter, lease, &same->wait.refusal, same->wait.candidates,
+			same->wait.over_quota);
 		return LOOK_WAITS;
 	}
 	r = look_at(arbiter, lease, partitions);
@@ -231,12 +234,13 @@ void arbiter_expire(struct arbiter *arbiter, uint64_t now_usec)
 {
 	for (size_t i = arbiter->n_waiting; i-- > 0;) {
 		struct lease *lease = arbiter->waiting[i];
-		char reason[2 * REQUEST_TEXT];
+		char wait[REFUSAL_TEXT], reason[REFUSAL_TEXT + 64];
 
 		if (lease->deadline_usec > now_usec)
 			continue;
-		snprintf(reason, sizeof(reason), "its deadline passed; it waited%s",
-			 strncmp(lease->reason, "waits", 5) == 0 ? lease->reason + 5 : "");
+		refusal_wait(&lease->wait.refusal, wait);
+		snprintf(reason, sizeof(reason), "its deadline passed while it waited for %s",
+			 wait);
 		arbiter_end(arbiter, lease, RESULT_TIMED_OUT, reason);
 	}
 	for (size_t i = 0; i < arbiter->n_leases; i++) {

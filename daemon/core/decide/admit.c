@@ -3,22 +3,309 @@
 
 #include <string.h>
 
-#include "core/decide/candidate.h"
-#include "core/decide/hint.h"
 #include "core/ledger/waiting-queue.h"
 #include "core/mask/place.h"
 
-/* ---- budgets --------------------------------------------------------------------- */
-
-/* One countable thing: what is asked, left, there in all, gone to leases, and what the
- * lease that is resized has of it. */
-struct countable {
-	enum reason reason;
-	uint64_t asked, free, whole, leased, had;
+/* A want on a GPU while it is being judged. */
+struct candidate {
+	const struct admit_context *admit_context;
+	const struct want *want;
+	const struct gpu *gpu;
+	unsigned index;              /* of the GPU */
+	const struct partition *had; /* of the lease that is resized; else NULL */
+	unsigned aim;                /* CUs asked */
+	bool confined; /* to CUs that the lease has: a waiting lease ranks before it for others */
+	struct share held; /* by this user under this tenant; zero unless a quota bounds it */
+	struct refusal *refusal;
 };
 
-/* A best-effort lease may go beyond the slots where policy says so and no realtime lease
- * would suffer. */
+/* What a refusal counts: the reason and the numbers go together. */
+struct shortage {
+	enum reason reason;
+	enum resource resource;
+	uint64_t asked, free, total;
+};
+
+static enum outcome refuse(const struct candidate *a, enum outcome outcome,
+			   const struct shortage *shortage)
+{
+	struct refusal *refusal = a->refusal;
+
+	refusal->reason = shortage->reason;
+	refusal->resource = shortage->resource;
+	refusal->asked = shortage->asked;
+	refusal->free = shortage->free;
+	refusal->total = shortage->total;
+	refusal->retry = outcome == OUTCOME_NOT_NOW;
+	return outcome;
+}
+
+/* A later check refuses for something else. */
+static void forget_facts(struct refusal *refusal)
+{
+	char gpu[GPU_NAME_MAX];
+
+	memcpy(gpu, refusal->gpu, sizeof(gpu));
+	*refusal = (struct refusal){ 0 };
+	memcpy(refusal->gpu, gpu, sizeof(gpu));
+}
+
+/* The unmanaged processes with the most queues come first in gpu->observed.processes. */
+static void name_processes(struct refusal *refusal, const struct gpu *gpu)
+{
+	refusal->n_processes = gpu->observed.n_processes;
+	for (size_t i = 0; i < gpu->observed.n_processes && i < REFUSAL_PROCESSES; i++) {
+		const struct unmanaged_process *process = &gpu->observed.processes[i];
+		struct refusal_process *named = &refusal->processes[i];
+
+		named->pid = process->pid;
+		named->uid = process->uid;
+		named->queues = process->queues;
+		memcpy(named->command, process->command, sizeof(named->command));
+	}
+}
+
+/* ---- CUs --------------------------------------------------------------------------- */
+
+void admit_available(const struct gpu *gpu, enum lease_class lease_class, enum isolation isolation,
+		     bool alone, struct cuset *ret)
+{
+	*ret = gpu->all;
+	cuset_remove(ret, &gpu->taken);
+	if (isolation != ISOLATION_SHARED)
+		cuset_remove(ret, &gpu->shared);
+
+	for (unsigned e = 0; e < gpu->info.geometry.engines; e++) {
+		bool closed = gpu->alone[e] > 0;
+		uint32_t others = 0;
+
+		if (lease_class == CLASS_REALTIME)
+			closed |= gpu->rt_exclusive[e] > 0 ||
+				  (isolation == ISOLATION_SHADER_ENGINE && gpu->rt_tolerant[e] > 0);
+		for (unsigned x = 0; x < gpu->info.geometry.xccs; x++)
+			others |= gpu->taken.pair[cuset_pair(x, e)] |
+				  gpu->shared.pair[cuset_pair(x, e)];
+		if (!closed && !(alone && others))
+			continue;
+		for (unsigned x = 0; x < gpu->info.geometry.xccs; x++)
+			ret->pair[cuset_pair(x, e)] = 0;
+	}
+}
+
+/* The upper bound of CUs: what max-cus leaves beside the CUs that the user holds, and cus-max. */
+static unsigned limit_cus(const struct candidate *a, unsigned held)
+{
+	uint64_t quota = limit_of(&a->admit_context->tenant->max_cus, a->gpu->cus);
+	unsigned limit = a->want->cus_max ? a->want->cus_max : UINT32_MAX;
+
+	quota = quota > held ? quota - held : 0;
+	return quota < limit ? (unsigned)quota : limit;
+}
+
+/* Engines that no realtime lease can be granted now, as bits. */
+static uint32_t closed_engines(const struct gpu *gpu)
+{
+	uint32_t closed = 0;
+
+	for (unsigned e = 0; e < gpu->info.geometry.engines; e++)
+		if (gpu->rt_exclusive[e] > 0 || gpu->rt_tolerant[e] > 0 || gpu->alone[e] > 0)
+			closed |= UINT32_C(1) << e;
+	return closed;
+}
+
+static void prepare(const struct candidate *a, struct place_request *ret)
+{
+	const struct admit_context *admit_context = a->admit_context;
+	const struct want *want = a->want;
+	bool realtime = admit_context->class == CLASS_REALTIME;
+
+	*ret = (struct place_request){
+		.all = &a->gpu->all,
+		.keep = a->had ? &a->had->cus : NULL,
+		.aim = a->aim,
+		.floor = want->cus_min ? want->cus_min : a->aim - a->aim / 10, /* 9/10, up */
+		.ceiling = max_u(a->aim, want->cus_max),
+		.limit = limit_cus(a, a->held.cus),
+		.engines = want->shader_engines,
+		.exact = want->exact,
+		.any_shape = want->any_shape,
+		.columns = realtime,
+		.few_engines = realtime,
+		.closed = closed_engines(a->gpu),
+	};
+	if (admit_context->adaptable) {
+		ret->aim = ret->ceiling = max_u(ret->floor, 1);
+		ret->few_engines = true;
+	}
+	admit_available(a->gpu, admit_context->class, want->isolation, admit_context->alone,
+			&ret->avail);
+	if (admit_context->previous) { /* a resize takes effect at once: it cannot reclaim CUs */
+		struct cuset borrowed = a->gpu->lend.borrowed;
+
+		if (admit_context->alone)
+			gpu_add_engines(a->gpu, &borrowed);
+		cuset_remove(&ret->avail, &borrowed);
+	}
+	if (a->confined && a->had)
+		cuset_keep(&ret->avail, &a->had->occupied);
+	ret->preferred = ret->avail;
+	cuset_remove(&ret->preferred, &a->gpu->shared);
+	cuset_remove(&ret->preferred, &a->gpu->lend.borrowed);
+}
+
+/* Of placements with as many CUs prefers the one that reclaims nothing from borrowers. */
+static void place_preferred(const struct candidate *a, const struct place_request *request,
+			    struct placement *placement)
+{
+	struct place_request preferred = *request;
+	struct placement other;
+	struct place_miss miss;
+
+	if (!cuset_overlap(&placement->cus, &a->gpu->lend.borrowed))
+		return;
+	cuset_remove(&preferred.avail, &a->gpu->lend.borrowed);
+	if (place(&a->gpu->info.geometry, &preferred, &other, &miss) >= 0 &&
+	    other.count >= placement->count)
+		*placement = other;
+}
+
+/* Would the request fit if realtime leases did not close their engines to it? */
+static bool fits_without_engines(const struct candidate *a, const struct place_request *request)
+{
+	struct place_request open = *request;
+
+	admit_available(a->gpu, CLASS_GUARANTEED, ISOLATION_CU, false, &open.avail);
+	return place_fits(&a->gpu->info.geometry, &open);
+}
+
+/* Engines that have an available CU on every XCC. */
+static unsigned open_engines(const struct gpu *gpu, const struct cuset *avail)
+{
+	unsigned n = 0;
+
+	for (unsigned e = 0; e < gpu->info.geometry.engines; e++) {
+		bool open = true;
+
+		for (unsigned x = 0; x < gpu->info.geometry.xccs; x++)
+			open &= avail->pair[cuset_pair(x, e)] != 0;
+		n += open;
+	}
+	return n;
+}
+
+/* The fewest engines that hold the CUs asked for. */
+static unsigned engines_for(const struct candidate *a)
+{
+	unsigned one = place_engines_aim(&a->gpu->info.geometry, &a->gpu->all, 1);
+
+	if (a->want->shader_engines > 0 || one == 0)
+		return a->want->shader_engines;
+	return (a->aim + one - 1) / one;
+}
+
+/* The most whole engines that would fit, n at most; 0 where the want bounds its CUs, too. */
+static unsigned engines_that_fit(const struct candidate *a, const struct place_request *request,
+				 unsigned n)
+{
+	const struct geometry *geometry = &a->gpu->info.geometry;
+	struct place_request fewer = *request;
+
+	if (a->want->cus > 0 || a->want->cus_min > 0 || a->want->cus_max > 0)
+		return 0;
+	for (; n > 0; n--) {
+		fewer.engines = n;
+		fewer.aim = fewer.ceiling = place_engines_aim(geometry, &a->gpu->all, n);
+		fewer.floor = fewer.aim - fewer.aim / 10;
+		if (place_fits(geometry, &fewer))
+			break;
+	}
+	return n;
+}
+
+static enum outcome refuse_engines(struct candidate *a, const struct place_request *request,
+				   unsigned engines, enum outcome outcome)
+{
+	const struct shortage shortage = { REASON_SHADER_ENGINES, RESOURCE_SHADER_ENGINES,
+					   a->want->shader_engines, engines,
+					   a->gpu->info.geometry.engines };
+	unsigned fit = engines_that_fit(a, request, engines);
+
+	if (fit > 0)
+		refusal_set_fits(a->refusal, RESOURCE_SHADER_ENGINES, fit, 0);
+	return refuse(a, outcome, &shortage);
+}
+
+static enum outcome refuse_cus(struct candidate *a, const struct place_request *request,
+			       const struct place_miss *miss, enum outcome outcome)
+{
+	struct shortage shortage = { REASON_SHAPE, RESOURCE_CUS, a->aim,
+				     cuset_count(&request->avail), a->gpu->cus };
+	unsigned engines = open_engines(a->gpu, &request->avail);
+
+	refusal_set_fits(a->refusal, RESOURCE_CUS, miss->below, miss->above);
+	if (engines < a->want->shader_engines)
+		return refuse_engines(a, request, engines, outcome);
+	if (a->admit_context->class == CLASS_REALTIME && outcome == OUTCOME_NOT_NOW &&
+	    fits_without_engines(a, request))
+		shortage = (struct shortage){ REASON_SHADER_ENGINES, RESOURCE_SHADER_ENGINES,
+					      engines_for(a), engines,
+					      a->gpu->info.geometry.engines };
+	else if (shortage.free < (request->exact ? request->aim : request->floor))
+		shortage.reason = REASON_CUS;
+	return refuse(a, outcome, &shortage);
+}
+
+/* Would the CUs fit if the GPU were empty? OUTCOME_FITS, or OUTCOME_NEVER with the refusal. */
+static enum outcome admit_cus_ever(struct candidate *a)
+{
+	struct place_request request;
+	struct place_miss miss = { 0 };
+	struct placement placement;
+
+	prepare(a, &request);
+	request.avail = request.preferred = a->gpu->all;
+	request.limit = limit_cus(a, 0);
+	if (place_fits(&a->gpu->info.geometry, &request) ||
+	    place(&a->gpu->info.geometry, &request, &placement, &miss) == 0)
+		return OUTCOME_FITS;
+	forget_facts(a->refusal);
+	return refuse_cus(a, &request, &miss, OUTCOME_NEVER);
+}
+
+/* Finds the CUs. Everything else has been judged. */
+static enum outcome admit_cus(struct candidate *a, struct partition *partition)
+{
+	struct place_request request;
+	struct place_miss miss = { 0 };
+	struct placement placement;
+
+	prepare(a, &request);
+	if (place(&a->gpu->info.geometry, &request, &placement, &miss) < 0) {
+		if (admit_cus_ever(a) != OUTCOME_FITS)
+			return OUTCOME_NEVER;
+		return refuse_cus(a, &request, &miss, OUTCOME_NOT_NOW);
+	}
+	place_preferred(a, &request, &placement);
+	partition->cus = partition->occupied = placement.cus;
+	if (a->admit_context->adaptable)
+		partition->base = placement.cus;
+	partition->count = placement.count;
+	partition->effective = placement.effective;
+	return OUTCOME_FITS;
+}
+
+/* ---- budgets --------------------------------------------------------------------- */
+
+/* A countable resource: what is asked, free, there in all for leases, charged to leases, and
+ * charged to the lease that is resized. */
+struct countable {
+	enum reason reason;
+	enum resource resource;
+	uint64_t asked, free, total, leased, had;
+};
+
+/* With oversubscribe-besteffort a best-effort lease may take more slots than there are, unless
+ * a realtime lease is on the GPU. */
 static bool may_oversubscribe(const struct candidate *a)
 {
 	return a->admit_context->arbiter->settings->oversubscribe_besteffort &&
@@ -35,40 +322,42 @@ static void count_up(const struct candidate *a, struct countable ret[static COUN
 	const struct budget had = a->had ? a->had->charged : (struct budget){ 0 };
 	bool slots = !may_oversubscribe(a);
 	const struct countable list[COUNTABLES] = {
-		{ REASON_QUEUES, want->queues, slots ? gpu_queues_free(gpu) : UINT64_MAX,
+		{ REASON_QUEUES, RESOURCE_QUEUES, want->queues,
+		  slots ? gpu_queues_free(gpu) : UINT64_MAX,
 		  gpu->info.queue_slots - min_u(gpu->reserve_queues, gpu->info.queue_slots),
 		  charged->queues + excess->queues, had.queues },
-		{ REASON_PROCESSES, want->processes, slots ? gpu_processes_free(gpu) : UINT64_MAX,
-		  gpu->info.process_slots, charged->processes + excess->processes, had.processes },
-		{ REASON_SDMA, want->sdma_queues, gpu_sdma_free(gpu), gpu->info.sdma_queues,
-		  charged->sdma_queues + excess->sdma_queues, had.sdma_queues },
-		{ REASON_VRAM, want->vram, gpu_vram_free(gpu), gpu->info.vram_bytes,
+		{ REASON_PROCESSES, RESOURCE_PROCESSES, want->processes,
+		  slots ? gpu_processes_free(gpu) : UINT64_MAX, gpu->info.process_slots,
+		  charged->processes + excess->processes, had.processes },
+		{ REASON_SDMA, RESOURCE_SDMA_QUEUES, want->sdma_queues, gpu_sdma_free(gpu),
+		  gpu->info.sdma_queues, charged->sdma_queues + excess->sdma_queues,
+		  had.sdma_queues },
+		{ REASON_VRAM, RESOURCE_VRAM, want->vram, gpu_vram_free(gpu), gpu->info.vram_bytes,
 		  charged->vram + excess->vram, had.vram },
 		/* More than one queue with GWS oversubscribes the run list:
 		 * pm_calc_rlib_size(), kfd_packet_manager.c. */
-		{ REASON_COOPERATIVE, want->cooperative, charged->cooperative == 0, 1,
-		  charged->cooperative, had.cooperative },
+		{ REASON_COOPERATIVE, RESOURCE_COOPERATIVE_QUEUES, want->cooperative,
+		  charged->cooperative == 0, 1, charged->cooperative, had.cooperative },
 	};
 
 	memcpy(ret, list, sizeof(list));
 }
 
-/* More than there is in all; told before anything that may pass. */
-static enum outcome admit_whole(struct candidate *a)
+/* More than the GPU has in all: checked before anything that may change. */
+static enum outcome admit_total(struct candidate *a)
 {
 	struct countable list[COUNTABLES];
-	char whole[HINT_AMOUNT];
 
 	count_up(a, list);
 	for (size_t i = 0; i < COUNTABLES; i++) {
 		const struct countable *c = &list[i];
+		const struct shortage shortage = { c->reason, c->resource, c->asked, c->total,
+						   c->total };
 
-		if (c->asked <= c->had || c->asked <= c->whole)
+		if (c->asked <= c->had || c->asked <= c->total)
 			continue;
-		hint_format(a->refusal, "there %s %s in all to give",
-			    c->whole == 1 || c->reason == REASON_VRAM ? "is" : "are",
-			    hint_amount(c->reason, c->whole, whole));
-		return candidate_refuse(a, OUTCOME_NEVER, c->reason, c->asked, c->whole);
+		refusal_set_fits(a->refusal, c->resource, c->total, 0);
+		return refuse(a, OUTCOME_NEVER, &shortage);
 	}
 	return OUTCOME_FITS;
 }
@@ -80,15 +369,18 @@ static enum outcome admit_budgets(struct candidate *a)
 	count_up(a, list);
 	for (size_t i = 0; i < COUNTABLES; i++) {
 		const struct countable *c = &list[i];
-		bool unmanaged_processes = c->asked + c->leased <=
-					   c->whole; /* but for them it would fit */
+		struct shortage shortage = { c->reason, c->resource, c->asked, c->free, c->total };
 
 		if (c->asked <= c->had || c->asked <= c->free)
 			continue;
-		hint_countable(a->refusal, a->gpu, c->reason, c->free);
-		return candidate_refuse(a, OUTCOME_NOT_NOW,
-					unmanaged_processes ? REASON_UNMANAGED : c->reason,
-					c->asked, c->free);
+		if (c->asked + c->leased <= c->total) /* it would fit without unmanaged processes */
+			shortage.reason = REASON_UNMANAGED;
+		refusal_set_fits(a->refusal, c->resource, c->free, 0);
+		if (c->resource == RESOURCE_QUEUES)
+			a->refusal->reserved = a->gpu->reserve_queues;
+		if (c->resource == RESOURCE_QUEUES || c->resource == RESOURCE_PROCESSES)
+			name_processes(a->refusal, a->gpu);
+		return refuse(a, OUTCOME_NOT_NOW, &shortage);
 	}
 	return OUTCOME_FITS;
 }
@@ -100,39 +392,41 @@ static enum outcome admit_quota(struct candidate *a)
 	const struct tenant *tenant = a->admit_context->tenant;
 	const struct gpu_info *info = &a->gpu->info;
 	const struct want *want = a->want;
-	char limit[HINT_AMOUNT], held[HINT_AMOUNT];
 	const struct {
 		const char *key;
-		enum reason reason;
-		uint64_t asked, held, limit;
+		enum resource resource;
+		uint64_t asked, held, total;
+		const struct limit *limit;
 	} list[] = {
-		{ "max-cus", REASON_CUS, a->aim, a->held.cus,
-		  limit_of(&tenant->max_cus, a->gpu->cus) },
-		{ "max-queues", REASON_QUEUES, want->queues, a->held.budget.queues,
-		  limit_of(&tenant->max_queues, info->queue_slots) },
-		{ "max-processes", REASON_PROCESSES, want->processes, a->held.budget.processes,
-		  limit_of(&tenant->max_processes, info->process_slots) },
-		{ "max-vram", REASON_VRAM, want->vram, a->held.budget.vram,
-		  limit_of(&tenant->max_vram, info->vram_bytes) },
+		{ "max-cus", RESOURCE_CUS, a->aim, a->held.cus, a->gpu->cus, &tenant->max_cus },
+		{ "max-queues", RESOURCE_QUEUES, want->queues, a->held.budget.queues,
+		  info->queue_slots, &tenant->max_queues },
+		{ "max-processes", RESOURCE_PROCESSES, want->processes, a->held.budget.processes,
+		  info->process_slots, &tenant->max_processes },
+		{ "max-vram", RESOURCE_VRAM, want->vram, a->held.budget.vram, info->vram_bytes,
+		  &tenant->max_vram },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(list); i++) {
-		uint64_t left = list[i].limit > list[i].held ? list[i].limit - list[i].held : 0;
+		uint64_t limit = limit_of(list[i].limit, list[i].total);
+		uint64_t left = limit > list[i].held ? limit - list[i].held : 0;
+		const struct shortage shortage = { REASON_QUOTA, list[i].resource, list[i].asked,
+						   left, list[i].total };
 
 		if (list[i].asked <= left)
 			continue;
-		hint_format(a->refusal, "%s of tenant %s is %s, %s of it held by uid %u",
-			    list[i].key, tenant->name,
-			    hint_amount(list[i].reason, list[i].limit, limit),
-			    hint_amount(list[i].reason, list[i].held, held), a->admit_context->uid);
-		return candidate_refuse(a, OUTCOME_QUOTA, REASON_QUOTA, list[i].asked, left);
+		refusal_set_bound(a->refusal, list[i].key, limit, tenant->name);
+		a->refusal->held = list[i].held;
+		a->refusal->uid = a->admit_context->uid;
+		refusal_set_fits(a->refusal, list[i].resource, left, 0);
+		return refuse(a, OUTCOME_QUOTA, &shortage);
 	}
 	return OUTCOME_FITS;
 }
 
-/* ---- all of it ------------------------------------------------------------------- */
+/* ---- all checks ------------------------------------------------------------------ */
 
-/* A resize that asks for nothing that the lease does not have: it only gives. */
+/* A resize that asks for no more of anything than the lease has. */
 static bool only_gives(const struct candidate *a)
 {
 	const struct partition *had = a->had;
@@ -144,7 +438,7 @@ static bool only_gives(const struct candidate *a)
 	       want->cooperative <= had->charged.cooperative;
 }
 
-/* A lease has waited here for as long as it must, and ranks before who asks now. */
+/* A waiting lease that was passed LEASE_PASSES_MAX times on this GPU ranks before the request. */
 static bool is_barred(const struct candidate *a)
 {
 	const struct admit_context *admit_context = a->admit_context;
@@ -153,58 +447,79 @@ static bool is_barred(const struct candidate *a)
 						  admit_context->class, admit_context->id);
 }
 
+static enum outcome refuse_oversubscribed(struct candidate *a)
+{
+	const struct gpu *gpu = a->gpu;
+	const struct budget *c = &gpu->charged, *e = &gpu->observed.excess, *u = &gpu->observed.unmanaged;
+	unsigned queues = max_u(gpu->observed.used.queues, c->queues + e->queues + u->queues);
+	unsigned processes = max_u(gpu->observed.used.processes, c->processes + e->processes + u->processes);
+	struct shortage shortage = { REASON_OVERSUBSCRIBED, RESOURCE_QUEUES, a->want->queues, 0,
+				     gpu->info.queue_slots };
+
+	a->refusal->held = queues;
+	if (queues <= gpu->info.queue_slots) {
+		shortage.resource = RESOURCE_PROCESSES;
+		shortage.asked = a->want->processes;
+		shortage.total = gpu->info.process_slots;
+		a->refusal->held = processes;
+	}
+	name_processes(a->refusal, gpu);
+	return refuse(a, OUTCOME_NOT_NOW, &shortage);
+}
+
 static enum outcome admit_state(struct candidate *a)
 {
 	const struct gpu *gpu = a->gpu;
+	struct shortage shortage = { REASON_DRAIN, RESOURCE_CUS, a->aim, 0, gpu->cus };
 
 	a->confined = is_barred(a);
 	if (only_gives(a))
 		return OUTCOME_FITS;
-	if (gpu->draining) {
-		hint_format(a->refusal, "it is being drained: an administrator can undrain it");
-		return candidate_refuse(a, OUTCOME_NOT_NOW, REASON_DRAIN, a->aim, 0);
-	}
-	if (gpu->observed.oversubscribed && !may_oversubscribe(a)) {
-		hint_oversubscribed(a->refusal, gpu);
-		return candidate_refuse(a, OUTCOME_NOT_NOW, REASON_OVERSUBSCRIBED, a->want->queues,
-					0);
-	}
+	if (gpu->draining)
+		return refuse(a, OUTCOME_NOT_NOW, &shortage);
+	if (gpu->observed.oversubscribed && !may_oversubscribe(a))
+		return refuse_oversubscribed(a);
 	if (a->confined) {
+		shortage.reason = REASON_CUS;
 		a->refusal->behind = gpu->barrier.id;
-		hint_format(a->refusal,
-			    "lease %llu has waited for it while %u others were granted: "
-			    "nothing else is granted there before it",
-			    (unsigned long long)gpu->barrier.id, LEASE_PASSES_MAX);
-		return candidate_refuse(a, OUTCOME_NOT_NOW, REASON_CUS, a->aim, 0);
+		return refuse(a, OUTCOME_NOT_NOW, &shortage);
 	}
 	return OUTCOME_FITS;
+}
+
+/* The engines that are asked for have fewer CUs than cus-min, or more than cus-max. */
+static enum outcome refuse_bound(struct candidate *a, const char *key, unsigned value)
+{
+	const struct shortage shortage = { REASON_SHAPE, RESOURCE_CUS, value, a->aim, a->gpu->cus };
+
+	refusal_set_bound(a->refusal, key, a->aim, "");
+	refusal_set_fits(a->refusal, RESOURCE_CUS, a->aim, 0);
+	return refuse(a, OUTCOME_NEVER, &shortage);
 }
 
 static enum outcome admit_aim(struct candidate *a)
 {
 	const struct geometry *geometry = &a->gpu->info.geometry;
+	const struct want *want = a->want;
 
-	a->aim = a->want->cus ? a->want->cus
-			      : place_engines_aim(geometry, &a->gpu->all, a->want->shader_engines);
-	if (a->want->shader_engines > geometry->engines) {
-		hint_format(a->refusal, "there are %u shader engines", geometry->engines);
-		return candidate_refuse(a, OUTCOME_NEVER, REASON_SHADER_ENGINES,
-					a->want->shader_engines, geometry->engines);
+	a->aim = want->cus ? want->cus
+			   : place_engines_aim(geometry, &a->gpu->all, want->shader_engines);
+	if (want->shader_engines > geometry->engines) {
+		const struct shortage shortage = { REASON_SHADER_ENGINES, RESOURCE_SHADER_ENGINES,
+						   want->shader_engines, geometry->engines,
+						   geometry->engines };
+
+		refusal_set_fits(a->refusal, RESOURCE_SHADER_ENGINES, geometry->engines, 0);
+		return refuse(a, OUTCOME_NEVER, &shortage);
 	}
-	if (a->want->cus_min > a->aim) {
-		hint_format(a->refusal, "cus-min %u: %u shader engines have %u CUs",
-			    a->want->cus_min, a->want->shader_engines, a->aim);
-		return candidate_refuse(a, OUTCOME_NEVER, REASON_SHAPE, a->want->cus_min, a->aim);
-	}
-	if (a->want->cus_max && a->want->cus_max < a->aim) {
-		hint_format(a->refusal, "cus-max %u: %u shader engines have %u CUs; say cus too",
-			    a->want->cus_max, a->want->shader_engines, a->aim);
-		return candidate_refuse(a, OUTCOME_NEVER, REASON_SHAPE, a->want->cus_max, a->aim);
-	}
+	if (want->cus_min > a->aim)
+		return refuse_bound(a, "cus-min", want->cus_min);
+	if (want->cus_max && want->cus_max < a->aim)
+		return refuse_bound(a, "cus-max", want->cus_max);
 	return OUTCOME_FITS;
 }
 
-/* The share of the GPU that the lease which is resized has. */
+/* What the lease that is resized has on this GPU; NULL: nothing. */
 static const struct partition *partition_had(const struct lease *previous, unsigned gpu)
 {
 	for (size_t i = 0; previous && i < previous->n_partitions; i++)
@@ -239,7 +554,7 @@ enum outcome admit(const struct admit_context *admit_context, const struct want 
 		   struct partition *ret, struct refusal *ret_refusal)
 {
 	static enum outcome (*const steps[])(struct candidate *) = {
-		admit_aim, admit_quota, admit_whole, admit_state, admit_budgets,
+		admit_aim, admit_quota, admit_total, admit_state, admit_budgets,
 	};
 	struct candidate a = {
 		.admit_context = admit_context,
@@ -259,14 +574,14 @@ enum outcome admit(const struct admit_context *admit_context, const struct want 
 	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
 		outcome = steps[i](&a);
 
-		/* What would not fit an empty GPU is not to be tried again. */
-		if (outcome == OUTCOME_NOT_NOW && candidate_cus_ever(&a) != OUTCOME_FITS)
+		/* What an empty GPU would refuse as well can never be granted. */
+		if (outcome == OUTCOME_NOT_NOW && admit_cus_ever(&a) != OUTCOME_FITS)
 			return OUTCOME_NEVER;
 		if (outcome != OUTCOME_FITS)
 			return outcome;
 	}
 	fill(&a, &partition);
-	outcome = candidate_cus(&a, &partition);
+	outcome = admit_cus(&a, &partition);
 	if (outcome == OUTCOME_FITS)
 		*ret = partition;
 	return outcome;

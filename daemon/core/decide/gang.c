@@ -2,29 +2,33 @@
 #include "core/decide/gang.h"
 
 #include <errno.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/policy/tenant.h"
 
-#define NOBODY (-1)
+#define UNMATCHED (-1)
 
+/* What admit() said of one want on one GPU: the partition if it fits, else the refusal. */
+union judgement {
+	struct partition partition;
+	struct refusal refusal;
+};
+
+/* Large: init() sets only the members that are read before they are written. */
 struct gang {
 	const struct admit_context *admit_context; /* &own */
 	struct admit_context own;
-	struct share shares[REQUEST_WANTS]; /* set where a quota asks */
+	struct share shares[REQUEST_WANTS]; /* set if a quota bounds parts of GPUs */
 	const struct request *request;
 	size_t n_gpus, n_present;                      /* GPUs; those that are not absent */
 	uint64_t present;                              /* as bits */
 	uint64_t candidates[REQUEST_WANTS];            /* GPUs that the want names, as bits */
 	uint8_t outcome[REQUEST_WANTS][REQUEST_WANTS]; /* by want and GPU */
-	unsigned most[REQUEST_WANTS]; /* by GPU: the best that a want would get there */
+	union judgement *judgements;                   /* by want and GPU; owned */
+	unsigned most[REQUEST_WANTS]; /* by GPU: the worth of the best partition there */
 	uint64_t max_gpus;
-	uint64_t held;                  /* GPUs that the user is on, if max_gpus bounds it */
-	uint8_t refused[REQUEST_WANTS]; /* by GPU: an outcome; OUTCOME_FITS: not */
-	struct refusal refusals[REQUEST_WANTS]; /* valid where refused */
-	struct partition last;                  /* the last that fitted: of one want and GPU all */
-	size_t last_want, last_gpu;
+	uint64_t held; /* GPUs that the user holds partitions of, if max_gpus bounds them */
 };
 
 static uint64_t bit(size_t i)
@@ -80,35 +84,49 @@ static int find_candidates(struct gang *gang, struct result *result)
 	return 0;
 }
 
-/* As much as can be had of what was asked; rounding up past it is worth less than that. */
+/* The more CUs up to those asked for, the better; a partition that had to be rounded up beyond
+ * them is worth less than all of these. */
 static unsigned worth(const struct partition *p)
 {
 	return p->count <= p->asked ? CODEC_BITS + p->count
 				    : CODEC_BITS - min_u(p->count - p->asked, CODEC_BITS);
 }
 
-/* Judges every want on each of its GPUs. */
-static void judge(struct gang *gang)
+static union judgement *judgement_of(const struct gang *gang, size_t want, size_t gpu)
 {
-	for (size_t i = 0; i < gang->request->n_wants; i++) {
-		for (size_t g = 0; g < gang->n_gpus; g++) {
-			struct refusal refusal;
+	return &gang->judgements[want * gang->n_gpus + gpu];
+}
 
-			if (!(gang->candidates[i] & bit(g)))
-				continue;
-			gang->outcome[i][g] = (uint8_t)admit(gang->admit_context,
-							     &gang->request->wants[i], (unsigned)g,
-							     &gang->last, &refusal);
-			if (gang->outcome[i][g] == OUTCOME_FITS) {
-				gang->most[g] = max_u(gang->most[g], worth(&gang->last));
-				gang->last_want = i;
-				gang->last_gpu = g;
-			} else if (!gang->refused[g]) {
-				gang->refused[g] = gang->outcome[i][g];
-				gang->refusals[g] = refusal;
-			}
-		}
+static void judge_want(struct gang *gang, size_t i, size_t g)
+{
+	union judgement *judgement = judgement_of(gang, i, g);
+	struct partition partition;
+	struct refusal refusal;
+	enum outcome outcome;
+
+	outcome = admit(gang->admit_context, &gang->request->wants[i], (unsigned)g, &partition,
+			&refusal);
+	gang->outcome[i][g] = (uint8_t)outcome;
+	if (outcome == OUTCOME_FITS) {
+		gang->most[g] = max_u(gang->most[g], worth(&partition));
+		judgement->partition = partition;
+	} else {
+		judgement->refusal = refusal;
 	}
+}
+
+/* Judges every want on each GPU that it names. */
+static int judge(struct gang *gang)
+{
+	gang->judgements = reallocarray(NULL, gang->request->n_wants * gang->n_gpus,
+					sizeof(*gang->judgements));
+	if (!gang->judgements)
+		return -ENOMEM;
+	for (size_t i = 0; i < gang->request->n_wants; i++)
+		for (size_t g = 0; g < gang->n_gpus; g++)
+			if (gang->candidates[i] & bit(g))
+				judge_want(gang, i, g);
+	return 0;
 }
 
 /* GPUs that could ever take a want. */
@@ -154,7 +172,8 @@ static bool augment(const struct gang *gang, enum outcome worst, size_t gpu, uin
 		    (*tried & bit(i)))
 			continue;
 		*tried |= bit(i);
-		if (gpu_of[i] != NOBODY && !augment(gang, worst, (size_t)gpu_of[i], tried, gpu_of))
+		if (gpu_of[i] != UNMATCHED &&
+		    !augment(gang, worst, (size_t)gpu_of[i], tried, gpu_of))
 			continue;
 		gpu_of[i] = (int)gpu;
 		return true;
@@ -169,7 +188,7 @@ static bool match(const struct gang *gang, enum outcome worst, const size_t *ord
 	size_t matched = 0;
 
 	for (size_t i = 0; i < gang->request->n_wants; i++)
-		gpu_of[i] = NOBODY;
+		gpu_of[i] = UNMATCHED;
 	for (size_t g = 0; g < gang->n_gpus && matched < gang->request->n_wants; g++) {
 		uint64_t tried = 0;
 
@@ -178,62 +197,142 @@ static bool match(const struct gang *gang, enum outcome worst, const size_t *ord
 	return matched == gang->request->n_wants;
 }
 
-/* Wants may be refused for different reasons: the row is about what decides. */
-static void tell_deciding(struct gang *gang, size_t gpu, enum outcome deciding)
-{
-	struct partition unused;
+/* ---- refusals ------------------------------------------------------------------------- */
 
-	for (size_t i = 0; gang->refused[gpu] != deciding && i < gang->request->n_wants; i++)
-		if ((gang->candidates[i] & bit(gpu)) && gang->outcome[i][gpu] == deciding)
-			gang->refused[gpu] = (uint8_t)admit(gang->admit_context,
-							    &gang->request->wants[i], (unsigned)gpu,
-							    &unused, &gang->refusals[gpu]);
+/* The amount of the refusal's resource that the partition is charged. */
+static uint64_t charge_of(const struct partition *partition, enum resource resource)
+{
+	switch (resource) {
+	case RESOURCE_CUS:
+	case RESOURCE_SHADER_ENGINES: return cuset_count(partition_claim(partition));
+	case RESOURCE_QUEUES: return partition->charged.queues;
+	case RESOURCE_PROCESSES: return partition->charged.processes;
+	case RESOURCE_SDMA_QUEUES: return partition->charged.sdma_queues;
+	case RESOURCE_VRAM: return partition->charged.vram;
+	case RESOURCE_COOPERATIVE_QUEUES: return partition->charged.cooperative;
+	default: return 0;
+	}
+}
+
+/* Keeps the leases with the largest shares, in that order. */
+static void name_lease(struct refusal *refusal, uint64_t shares[static REFUSAL_LEASES], uint64_t id,
+		       uint64_t share)
+{
+	size_t at = refusal->n_leases < REFUSAL_LEASES ? refusal->n_leases : REFUSAL_LEASES;
+
+	refusal->n_leases++;
+	if (at == REFUSAL_LEASES && shares[--at] >= share)
+		return;
+	for (; at > 0 && shares[at - 1] < share; at--) {
+		shares[at] = shares[at - 1];
+		refusal->leases[at] = refusal->leases[at - 1];
+	}
+	shares[at] = share;
+	refusal->leases[at] = id;
+}
+
+/* Does the end of a lease make room for what was refused? */
+static bool leases_matter(const struct refusal *refusal)
+{
+	return refusal->reason != REASON_UNMANAGED && refusal->reason != REASON_DRAIN &&
+	       refusal->reason != REASON_OVERSUBSCRIBED && !refusal->behind &&
+	       (refusal->retry || refusal->reason == REASON_QUOTA);
+}
+
+static bool counts(const struct gang *gang, const struct refusal *refusal,
+		   const struct lease *lease)
+{
+	const struct admit_context *admit_context = gang->admit_context;
+
+	if (admit_context->previous && admit_context->previous->id == lease->id)
+		return false;
+	return refusal->reason != REASON_QUOTA ||
+	       (lease->owner == admit_context->uid &&
+		strcmp(lease->tenant, admit_context->tenant->name) == 0);
+}
+
+/* Names in each refusal the leases that have what it lacks: one walk for all. */
+static void name_leases(const struct gang *gang, struct refusal *const by_gpu[REQUEST_WANTS])
+{
+	const struct arbiter *arbiter = gang->admit_context->arbiter;
+	uint64_t shares[REQUEST_WANTS][REFUSAL_LEASES];
+
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		const struct lease *lease = arbiter->leases[i];
+
+		for (size_t j = 0; j < lease->n_partitions; j++) {
+			const struct partition *partition = &lease->partitions[j];
+			struct refusal *refusal = partition->gpu < gang->n_gpus
+							  ? by_gpu[partition->gpu]
+							  : NULL;
+			uint64_t share;
+
+			if (!refusal || !leases_matter(refusal) || !counts(gang, refusal, lease))
+				continue;
+			share = charge_of(partition, refusal->resource);
+			if (share > 0)
+				name_lease(refusal, shares[partition->gpu], lease->id, share);
+		}
+	}
+}
+
+/* Of the wants that a GPU refuses, the first with the outcome that decides, else the first;
+ * NULL: it refuses none. */
+static const struct refusal *refusal_of(const struct gang *gang, size_t gpu, enum outcome deciding,
+					bool *ret_decides)
+{
+	const struct refusal *first = NULL;
+
+	*ret_decides = false;
+	for (size_t i = 0; i < gang->request->n_wants && !*ret_decides; i++) {
+		if (!(gang->candidates[i] & bit(gpu)) || gang->outcome[i][gpu] == OUTCOME_FITS)
+			continue;
+		*ret_decides = gang->outcome[i][gpu] == deciding;
+		if (*ret_decides || !first)
+			first = &judgement_of(gang, i, gpu)->refusal;
+	}
+	return first;
 }
 
 static int keep_refusals(struct gang *gang, enum outcome deciding, struct result *result)
 {
+	struct refusal *by_gpu[REQUEST_WANTS] = { NULL };
+	size_t index[REQUEST_WANTS];
+	bool found = false, decides;
+
 	for (size_t g = 0; g < gang->n_gpus; g++) {
-		if (!gang->refused[g])
+		const struct refusal *refusal = refusal_of(gang, g, deciding, &decides);
+
+		if (!refusal)
 			continue;
-		tell_deciding(gang, g, deciding);
-		if (result_refuse(result, &gang->refusals[g]) < 0)
+		if (result_refuse(result, refusal) < 0)
 			return result_set(result, RESULT_NO_MEMORY, "out of memory");
+		index[result->n_refusals - 1] = g;
+		if (decides && !found)
+			result->deciding = result->n_refusals - 1;
+		found |= decides;
 	}
+	for (size_t i = 0; i < result->n_refusals; i++) {
+		by_gpu[index[i]] = &result->refusals[i];
+		result->refusals[i].others = result->n_refusals > 1;
+	}
+	name_leases(gang, by_gpu);
 	return 0;
 }
 
 static int too_few_gpus(const struct gang *gang, struct result *result)
 {
-	struct refusal refusal = { .gpu = "any",
-				   .reason = REASON_ABSENT,
-				   .asked = gang->request->n_wants,
-				   .free = gang->n_present };
+	const struct refusal refusal = { .gpu = "any",
+					 .reason = REASON_ABSENT,
+					 .resource = RESOURCE_GPUS,
+					 .asked = gang->request->n_wants,
+					 .free = gang->n_present,
+					 .total = gang->n_present };
 
-	snprintf(refusal.hint, sizeof(refusal.hint), "%zu GPU%s here", gang->n_present,
-		 gang->n_present == 1 ? " is" : "s are");
-	if (result_refuse(result, &refusal) < 0)
-		return result_set(result, RESULT_NO_MEMORY, "out of memory");
-	return result_set(result, RESULT_NEVER_FITS,
-			  "%zu GPU%s asked for, %zu here: gpuarbctl gpus lists them",
-			  gang->request->n_wants, gang->request->n_wants == 1 ? "" : "s",
-			  gang->n_present);
+	return result_refuse_all(result, RESULT_NEVER_FITS, &refusal);
 }
 
-/* The first GPU that refused so; else the first that refused. */
-static const struct refusal *first_refusal(const struct gang *gang, enum outcome outcome)
-{
-	const struct refusal *first = NULL;
-
-	for (size_t g = 0; g < gang->n_gpus; g++) {
-		if (gang->refused[g] == outcome)
-			return &gang->refusals[g];
-		if (gang->refused[g] && !first)
-			first = &gang->refusals[g];
-	}
-	return first;
-}
-
-/* Why no matching: the mildest outcome that would have to change. */
+/* Why there is no matching: the mildest outcome that would have to change. */
 static int refuse(struct gang *gang, const size_t *order, struct result *result)
 {
 	static const struct {
@@ -245,7 +344,8 @@ static int refuse(struct gang *gang, const size_t *order, struct result *result)
 		{ OUTCOME_QUOTA, RESULT_QUOTA_EXCEEDED, "above the quota" },
 		{ OUTCOME_NEVER, RESULT_NEVER_FITS, "can never fit" },
 	};
-	const struct refusal *first;
+	const struct refusal *refusal;
+	char line[REFUSAL_TEXT];
 	int gpu_of[REQUEST_WANTS], r;
 	size_t i = 0;
 
@@ -254,40 +354,34 @@ static int refuse(struct gang *gang, const size_t *order, struct result *result)
 	r = keep_refusals(gang, kinds[i].worst, result);
 	if (r < 0)
 		return r;
-	first = first_refusal(gang, kinds[i].worst);
-	return result_set(result, kinds[i].kind,
-			  "%s: %s refuses for %s (%llu asked, %llu free): %s%s", kinds[i].text,
-			  first->gpu, reason_name(first->reason), (unsigned long long)first->asked,
-			  (unsigned long long)first->free, first->hint,
-			  result->n_refusals > 1 ? "; other GPUs refuse too" : "");
+	refusal = &result->refusals[result->deciding];
+	refusal_line(refusal, line);
+	return result_set(result, kinds[i].kind, "%s: %s: %s: %s%s", kinds[i].text, refusal->gpu,
+			  reason_name(refusal->reason), line,
+			  refusal->others ? "; other GPUs refuse too" : "");
 }
 
 static int check_max_gpus(const struct gang *gang, const int *gpu_of, struct result *result)
 {
-	struct refusal refusal = { .reason = REASON_QUOTA };
+	struct refusal refusal = { .reason = REASON_QUOTA, .resource = RESOURCE_GPUS };
+	const struct admit_context *admit_context = gang->admit_context;
 	uint64_t used = gang->held;
-	unsigned n;
 
 	for (size_t i = 0; i < gang->request->n_wants; i++)
 		used |= bit((size_t)gpu_of[i]);
-	n = (unsigned)__builtin_popcountll(used);
-	if (n <= gang->max_gpus)
+	refusal.asked = (unsigned)__builtin_popcountll(used);
+	if (refusal.asked <= gang->max_gpus)
 		return 0;
 
-	memcpy(refusal.gpu, gang->admit_context->arbiter->gpus[gpu_of[0]].info.name,
-	       sizeof(refusal.gpu));
-	refusal.asked = n;
+	memcpy(refusal.gpu, admit_context->arbiter->gpus[gpu_of[0]].info.name, sizeof(refusal.gpu));
 	refusal.free = gang->max_gpus;
-	snprintf(refusal.hint, sizeof(refusal.hint), "max-gpus of tenant %s is %llu",
-		 gang->admit_context->tenant->name, (unsigned long long)gang->max_gpus);
-	if (result_refuse(result, &refusal) < 0)
-		return result_set(result, RESULT_NO_MEMORY, "out of memory");
-	return result_set(result, RESULT_QUOTA_EXCEEDED,
-			  "above the quota: with this lease uid %u would be on %u GPUs; %s",
-			  gang->admit_context->uid, n, refusal.hint);
+	refusal.total = gang->n_present;
+	refusal.held = (unsigned)__builtin_popcountll(gang->held);
+	refusal.uid = admit_context->uid;
+	refusal_set_bound(&refusal, "max-gpus", gang->max_gpus, admit_context->tenant->name);
+	return result_refuse_all(result, RESULT_QUOTA_EXCEEDED, &refusal);
 }
 
-/* Large: what is read is set, the rest is not touched. */
 static int init(struct gang *gang, const struct admit_context *admit_context,
 		const struct request *request, struct result *result)
 {
@@ -298,9 +392,8 @@ static int init(struct gang *gang, const struct admit_context *admit_context,
 	gang->admit_context = &gang->own;
 	gang->request = request;
 	gang->held = 0;
-	gang->last_want = REQUEST_WANTS;
+	gang->judgements = NULL;
 	memset(gang->most, 0, sizeof(gang->most));
-	memset(gang->refused, 0, sizeof(gang->refused));
 	find_present(admit_context->arbiter, gang);
 	gang->max_gpus = limit_of(&admit_context->tenant->max_gpus, gang->n_present);
 	r = find_candidates(gang, result);
@@ -320,33 +413,35 @@ static int init(struct gang *gang, const struct admit_context *admit_context,
 	return 0;
 }
 
-int gang_assign(const struct admit_context *admit_context, const struct request *request,
-		struct partition *partitions, uint64_t *ret_candidates, struct result *result)
+/* Matches the judged wants with GPUs. */
+static int assign(struct gang *gang, struct partition *partitions, struct result *result)
 {
 	size_t order[REQUEST_WANTS];
 	int gpu_of[REQUEST_WANTS], r;
+
+	order_gpus(gang, gang->max_gpus != UINT64_MAX, order);
+	if (!match(gang, OUTCOME_FITS, order, gpu_of))
+		return refuse(gang, order, result);
+	r = check_max_gpus(gang, gpu_of, result);
+	for (size_t i = 0; r >= 0 && i < gang->request->n_wants; i++)
+		partitions[i] = judgement_of(gang, i, (size_t)gpu_of[i])->partition;
+	return r;
+}
+
+int gang_assign(const struct admit_context *admit_context, const struct request *request,
+		struct partition *partitions, uint64_t *ret_candidates, struct result *result)
+{
 	struct gang gang;
+	int r;
 
 	*ret_candidates = 0;
 	r = init(&gang, admit_context, request, result);
 	if (r < 0)
 		return r;
-	judge(&gang);
+	if (judge(&gang) < 0)
+		return result_set(result, RESULT_NO_MEMORY, "out of memory");
 	*ret_candidates = possible(&gang);
-	order_gpus(&gang, gang.max_gpus != UINT64_MAX, order);
-	if (!match(&gang, OUTCOME_FITS, order, gpu_of))
-		return refuse(&gang, order, result);
-	r = check_max_gpus(&gang, gpu_of, result);
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < request->n_wants; i++) {
-		struct refusal unused;
-
-		if (gang.last_want == i && gang.last_gpu == (size_t)gpu_of[i])
-			partitions[i] = gang.last;
-		else
-			admit(gang.admit_context, &request->wants[i], (unsigned)gpu_of[i],
-			      &partitions[i], &unused);
-	}
-	return 0;
+	r = assign(&gang, partitions, result);
+	free(gang.judgements);
+	return r;
 }

@@ -8,7 +8,6 @@
 
 #include "core/decide/borrow.h"
 #include "core/decide/gang.h"
-#include "core/decide/hint.h"
 #include "core/ledger/quota.h"
 #include "core/policy/tenant.h"
 
@@ -17,39 +16,30 @@ static int no_memory(struct result *result)
 	return result_set(result, RESULT_NO_MEMORY, "out of memory");
 }
 
-/* A request that policy refuses, whatever the GPUs: one row for each that it names. */
-static int not_permitted(struct result *result, const struct want *want, const char *hint)
+/* A request that policy refuses on every GPU. */
+static int not_permitted(struct result *result, const struct tenant *tenant,
+			 const struct want *want, enum resource resource, uint64_t asked,
+			 uint64_t allowed)
 {
-	struct refusal refusal = { .reason = REASON_POLICY };
+	struct refusal refusal = { .reason = REASON_POLICY, .resource = resource, .asked = asked };
 
 	memcpy(refusal.gpu, want->gpu, sizeof(refusal.gpu));
-	snprintf(refusal.hint, sizeof(refusal.hint), "%s", hint);
-	if (result_refuse(result, &refusal) < 0)
-		return no_memory(result);
-	return result_set(result, RESULT_NOT_PERMITTED, "%s", hint);
+	refusal_set_bound(&refusal, resource_name(resource), allowed, tenant->name);
+	return result_refuse_all(result, RESULT_NOT_PERMITTED, &refusal);
 }
 
 static int check_policy(const struct tenant *tenant, const struct request *request,
 			enum lease_class lease_class, struct result *result)
 {
 	unsigned most = max_u(tenant->priority, PRIORITY_NORMAL); /* the default is for all */
-	char hint[192];
 
-	if (lease_class > tenant->class) {
-		snprintf(hint, sizeof(hint),
-			 "class %s: tenant %s may ask for %s at most; a tenant "
-			 "in gpuarb-tenants(5) can allow more",
-			 class_name(lease_class), tenant->name, class_name(tenant->class));
-		return not_permitted(result, &request->wants[0], hint);
-	}
-	for (size_t i = 0; i < request->n_wants; i++) {
-		if (request->wants[i].priority <= most)
-			continue;
-		snprintf(hint, sizeof(hint),
-			 "want %zu: priority %u: tenant %s may ask for %u at most", i + 1,
-			 request->wants[i].priority, tenant->name, most);
-		return not_permitted(result, &request->wants[i], hint);
-	}
+	if (lease_class > tenant->class)
+		return not_permitted(result, tenant, &request->wants[0], RESOURCE_CLASS,
+				     lease_class, tenant->class);
+	for (size_t i = 0; i < request->n_wants; i++)
+		if (request->wants[i].priority > most)
+			return not_permitted(result, tenant, &request->wants[i], RESOURCE_PRIORITY,
+					     request->wants[i].priority, most);
 	return 0;
 }
 
@@ -62,6 +52,19 @@ int plan_complete(const struct tenant *tenant, enum lease_class lease_class,
 	if (r < 0)
 		return r;
 	return check_policy(tenant, request, lease_class, result);
+}
+
+static int too_many_leases(const struct tenant *tenant, uid_t uid, uint64_t held, uint64_t max,
+			   struct result *result)
+{
+	struct refusal refusal = { .reason = REASON_QUOTA,
+				   .resource = RESOURCE_LEASES,
+				   .asked = 1,
+				   .held = held,
+				   .uid = uid };
+
+	refusal_set_bound(&refusal, "max-leases", max, tenant->name);
+	return result_refuse_all(result, RESULT_QUOTA_EXCEEDED, &refusal);
 }
 
 static int check_counts(const struct arbiter *arbiter, const struct tenant *tenant, uid_t uid,
@@ -83,11 +86,10 @@ static int check_counts(const struct arbiter *arbiter, const struct tenant *tena
 		return result_set(result, RESULT_TOO_MANY_LEASES,
 				  "uid %u has %zu leases, and max-leases-per-user is %u", uid,
 				  of_user, settings->max_leases_per_user);
-	if (max != UINT64_MAX && quota_holding(arbiter, tenant, uid, 0).n_leases >= max)
-		return result_set(result, RESULT_QUOTA_EXCEEDED,
-				  "uid %u has %llu leases, and max-leases of tenant %s is that",
-				  uid, (unsigned long long)max, tenant->name);
-	return 0;
+	if (max == UINT64_MAX)
+		return 0;
+	of_user = quota_holding(arbiter, tenant, uid, 0).n_leases;
+	return of_user < max ? 0 : too_many_leases(tenant, uid, of_user, max, result);
 }
 
 static int make_proposal(const struct arbiter *arbiter, const struct caller *caller,
@@ -127,7 +129,7 @@ static void make_waiting(struct lease *lease, uint64_t candidates, const struct 
 	lease->partitions = NULL;
 	lease->n_partitions = 0;
 	lease->wait.candidates = candidates;
-	hint_waits_for(result, lease->reason);
+	lease_set_waiting(lease, &result->refusals[result->deciding]);
 }
 
 static void make_granted(const struct arbiter *arbiter, struct lease *lease, bool inactive)

@@ -2,6 +2,7 @@
 #include "core/ledger/lease.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -106,6 +107,16 @@ void lease_set_ending(struct lease *lease, enum result_kind cause, const char *r
 	lease->lend.give_up_usec = UINT64_MAX;
 	lease->state = STATE_ENDING;
 	lease->cause = cause;
+	lease_set_reason(lease, reason);
+}
+
+void lease_set_waiting(struct lease *lease, const struct refusal *refusal)
+{
+	char wait[REFUSAL_TEXT], reason[REFUSAL_TEXT + 16];
+
+	lease->wait.refusal = *refusal;
+	refusal_wait(refusal, wait);
+	snprintf(reason, sizeof(reason), "waits for %s", wait);
 	lease_set_reason(lease, reason);
 }
 

@@ -104,6 +104,7 @@ struct lease {
 
 	/* waiting: ledger/waiting-queue.c, change/wait.c */
 	struct {
+		struct refusal refusal; /* of the last decision; all zero before the first */
 		uint64_t candidates; /* GPUs that could ever take one of its wants (bits) */
 		unsigned passed;     /* later requests that were granted on a candidate */
 		bool over_quota;     /* only its user's quota stops it: it bars no GPU */
@@ -197,6 +198,9 @@ void lease_set_reason(struct lease *lease, const char *reason);
 
 /* The state ending, with its cause and reason; changes no other lease and no GPU. */
 void lease_set_ending(struct lease *lease, enum result_kind cause, const char *reason);
+
+/* Keeps the refusal of the last decision about a waiting lease, and sets the reason from it. */
+void lease_set_waiting(struct lease *lease, const struct refusal *refusal);
 
 /* Tier and gaps are facts about how a partition is kept: see gpuarb(7) and README. */
 const char *partition_tier(const struct partition *partition);

@@ -40,30 +40,18 @@ int result_refuse(struct result *result, const struct refusal *refusal)
 	return 0;
 }
 
+int result_refuse_all(struct result *result, enum result_kind kind, const struct refusal *refusal)
+{
+	char line[REFUSAL_TEXT];
+
+	if (result_refuse(result, refusal) < 0)
+		return result_set(result, RESULT_NO_MEMORY, "out of memory");
+	refusal_line(refusal, line);
+	return result_set(result, kind, "%s: %s", reason_name(refusal->reason), line);
+}
+
 void result_done(struct result *result)
 {
 	free(result->refusals);
 	*result = (struct result){ 0 };
-}
-
-const char *reason_name(enum reason reason)
-{
-	static const char *const names[REASONS] = {
-		[REASON_CUS] = "cus",
-		[REASON_SHADER_ENGINES] = "shader-engines",
-		[REASON_SHAPE] = "shape",
-		[REASON_QUEUES] = "queues",
-		[REASON_PROCESSES] = "processes",
-		[REASON_SDMA] = "sdma",
-		[REASON_VRAM] = "vram",
-		[REASON_COOPERATIVE] = "cooperative",
-		[REASON_QUOTA] = "quota",
-		[REASON_POLICY] = "policy",
-		[REASON_DRAIN] = "drain",
-		[REASON_UNMANAGED] = "unmanaged",
-		[REASON_OVERSUBSCRIBED] = "oversubscribed",
-		[REASON_ABSENT] = "absent",
-	};
-
-	return names[reason];
 }

@@ -2,16 +2,14 @@
 #pragma once
 
 /*
- * Why not: the error a caller gets, as one sentence and, where GPUs refused, a row for
- * each. bus/bus-error.c has the one table from kinds to error names.
+ * The outcome of a decision: the error that a caller gets, as a sentence, with a refusal for
+ * each GPU that refused. bus/bus-error.c has the table from kinds to D-Bus error names.
  */
 
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "util/base.h"
-#include "core/mask/gpu-info.h"
+#include "core/policy/refusal.h"
 
 enum result_kind {
 	RESULT_OK,
@@ -30,35 +28,8 @@ enum result_kind {
 	RESULT_TOO_MANY_LEASES,
 	RESULT_TIMED_OUT,
 	RESULT_SHUTDOWN,
-	RESULT_NO_MEMORY, /* the bus's own NoMemory */
+	RESULT_NO_MEMORY, /* D-Bus has an error name for it */
 	RESULT_KINDS,
-};
-
-enum reason {
-	REASON_CUS,
-	REASON_SHADER_ENGINES,
-	REASON_SHAPE,
-	REASON_QUEUES,
-	REASON_PROCESSES,
-	REASON_SDMA,
-	REASON_VRAM,
-	REASON_COOPERATIVE,
-	REASON_QUOTA,
-	REASON_POLICY,
-	REASON_DRAIN,
-	REASON_UNMANAGED,
-	REASON_OVERSUBSCRIBED,
-	REASON_ABSENT,
-	REASONS,
-};
-
-struct refusal {
-	char gpu[GPU_NAME_MAX];
-	enum reason reason;
-	uint64_t asked, free;
-	bool retry;      /* trying again may help */
-	uint64_t behind; /* a lease that waits, and comes first; 0: none */
-	char hint[192];  /* what would fit */
 };
 
 struct result {
@@ -66,15 +37,19 @@ struct result {
 	char sentence[512];
 	struct refusal *refusals; /* owned */
 	size_t n_refusals;
+	size_t deciding; /* the index of the refusal that the kind follows from */
 };
 
-/* Replaces what it held; always returns the negative errno that stands for the kind, so
- * that a decision can end in `return verdict_set(…)`. */
+/* Replaces kind and sentence, keeps the refusals. Returns the negative errno of the kind, so
+ * that a decision can end in `return result_set(…)`. */
 int result_set(struct result *result, enum result_kind kind, const char *format, ...)
 	PRINTF_LIKE(3, 4);
 
-/* Keeps a copy of the row. -ENOMEM. */
+/* Appends a copy. -ENOMEM. */
 int result_refuse(struct result *result, const struct refusal *refusal);
 
+/* For a request that is refused as a whole: appends the refusal and sets the kind, with the
+ * sentence of the refusal. Returns the errno of the kind. */
+int result_refuse_all(struct result *result, enum result_kind kind, const struct refusal *refusal);
+
 void result_done(struct result *result);
-const char *reason_name(enum reason reason);

@@ -51,6 +51,15 @@ bool tenant_bounds_parts(const struct tenant *tenant)
 	       tenant->max_processes.kind != LIMIT_NONE || tenant->max_vram.kind != LIMIT_NONE;
 }
 
+/* name: of the tenant that the caller asked for; "": none. */
+static int no_match(const struct caller *caller, const char *name, struct result *result)
+{
+	struct refusal refusal = { .gpu = "any", .reason = REASON_POLICY, .uid = caller->uid };
+
+	refusal_set_bound(&refusal, "tenant", 0, name);
+	return result_refuse_all(result, RESULT_NOT_PERMITTED, &refusal);
+}
+
 static int find_named(const struct settings *settings, const struct caller *caller,
 		      const char *name, const struct tenant **ret, struct result *result)
 {
@@ -60,8 +69,7 @@ static int find_named(const struct settings *settings, const struct caller *call
 		return result_set(result, RESULT_NO_SUCH_TENANT,
 				  "there is no tenant %s; the Tenants property lists them", name);
 	if (!matches(tenant, caller))
-		return result_set(result, RESULT_NOT_PERMITTED, "tenant %s is not for uid %u", name,
-				  caller->uid);
+		return no_match(caller, name, result);
 	*ret = tenant;
 	return 0;
 }
@@ -78,5 +86,5 @@ int tenant_find(const struct settings *settings, const struct caller *caller, co
 		*ret = &settings->tenants[i];
 		return 0;
 	}
-	return result_set(result, RESULT_NOT_PERMITTED, "no tenant matches uid %u", caller->uid);
+	return no_match(caller, "", result);
 }

@@ -159,13 +159,13 @@ TEST(queue_and_process_slots_limit_a_set)
 	rt_rig_needs(&rig, 1)->queues = 20;
 	rt_rig_needs(&rig, 1)->queues = 5;
 	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
-	CHECK(plan->result == RT_REJECTED && strstr(plan->reason, "queues: 5 asked, 4 free"));
+	CHECK(plan->result == RT_REJECTED && strstr(plan->reason, "queues: 5 asked, 4 of 24 free"));
 	CHECK(strstr(plan->reason, "="));
 
 	rt_rig_init(&rig);
 	rt_rig_needs(&rig, 1)->processes = 9;
 	_cleanup_(rt_plan_freep) struct rt_plan *crowd = rt_rig_plan(&rig, &gpu);
-	CHECK(crowd->result == RT_REJECTED && strstr(crowd->reason, "processes: 9 asked"));
+	CHECK(crowd->result == RT_REJECTED && strstr(crowd->reason, "9 process slots asked"));
 }
 
 TEST(alone_keeps_others_out_of_shared_engines)

@@ -58,7 +58,8 @@ TEST(end_of_an_unmanaged_process_wakes_a_waiting_lease)
 	request.wants[0].queues = 8;
 	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0);
 	lease = ask(&s, ANY, request);
-	CHECK(says(lease, "waits for what processes without a lease use of 0000:03:00.0"));
+	CHECK(says(lease,
+		   "waits for queue slots that processes without a lease use on 0000:03:00.0"));
 	row.queues = 18;
 	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0 && grant_waiting(&s, NULL) == 0);
 	row.queues = 25;
@@ -98,7 +99,7 @@ TEST(end_of_excess_use_wakes_a_waiting_lease)
 	CHECK(arbiter_bind(s.arbiter, lease->id, 9) == 0);
 	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0);
 	request.wants[0].queues = 8;
-	CHECK(says(ask(&s, LAB, request), "waits for queues on 0000:03:00.0, 8 asked"));
+	CHECK(says(ask(&s, LAB, request), "waits for 8 queue slots on 0000:03:00.0"));
 	CHECK(grant_waiting(&s, NULL) == 0);
 	row.queues = 2;
 	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0 && grant_waiting(&s, NULL) == 1);
@@ -246,7 +247,7 @@ TEST(lease_ended_by_policy_has_a_reason)
 {
 	static const char *const reasons[] = {
 		"policy has no tenant lab any more", "tenant lab is not for uid 2 any more",
-		"class guaranteed: tenant lab may ask for besteffort", "max-cus of tenant lab is 10"
+		"class guaranteed asked, tenant lab allows besteffort", "max-cus of tenant lab is 10"
 	};
 
 	for (unsigned i = 0; i < 4; i++) {
@@ -281,7 +282,7 @@ TEST(freed_quota_wakes_a_waiting_lease)
 	release(s.arbiter, all->id);
 	forget_touched(&s);
 	CHECK(grant_waiting(&s, NULL) == 0 && lease->wait.over_quota);
-	CHECK(says(lease, "waits for the user's own quota on 0000:03:00.0"));
+	CHECK(says(lease, "waits for room under max-cus of tenant lab on 0000:03:00.0"));
 	CHECK(touched_of(&s, lease->id, NULL) == TOUCH_REASON);
 	/* No pass: its quota stops it. */
 	CHECK(grant(&s, LAB, 10) && lease->wait.passed == 1);
@@ -302,7 +303,7 @@ TEST(freed_quota_on_another_gpu_wakes_a_waiting_lease)
 	own = grant_on(&s, LAB, "0", 10);
 	release(s.arbiter, all->id);
 	CHECK(own && grant_waiting(&s, NULL) == 0 && lease->wait.over_quota);
-	CHECK(says(lease, "waits for the user's own quota on 0000:04:00.0"));
+	CHECK(says(lease, "waits for room under max-gpus of tenant lab on 0000:04:00.0"));
 	release(s.arbiter, own->id);
 	CHECK(grant_waiting(&s, NULL) == 1 && lease->partitions[0].gpu == 1);
 	scene_done(&s);
@@ -347,7 +348,7 @@ TEST(a_gang_holds_nothing_while_it_waits)
 	struct lease *gang = ask(&s, ANY, gang_of("0", "1", 40));
 
 	CHECK(gang->state == STATE_WAITING && gang->wait.candidates == 3);
-	CHECK(says(gang, "waits for cus on 0000:04:00.0, 40 asked"));
+	CHECK(says(gang, "waits for 40 CUs on 0000:04:00.0"));
 	other = grant_on(&s, ANY, "0", 60);
 	CHECK(other && gang->wait.passed == 1);
 	release(s.arbiter, busy->id);
@@ -387,7 +388,7 @@ TEST(a_gang_of_any_gpus_takes_those_that_are_free)
 	struct lease *gang = ask(&s, ANY, gang_of("any", "any", 20));
 
 	CHECK(gang->wait.candidates == 7);
-	CHECK(says(gang, "waits for cus on 0000:03:00.0, 20 asked; other GPUs refuse too"));
+	CHECK(says(gang, "waits for 20 CUs on 0000:03:00.0; other GPUs refuse too"));
 	release(s.arbiter, busy[2]->id);
 	CHECK(grant_waiting(&s, NULL) == 0);
 	release(s.arbiter, busy[0]->id);

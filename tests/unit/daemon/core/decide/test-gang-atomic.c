@@ -84,7 +84,8 @@ static bool names(const struct result *result, const char *gpu, bool retry)
 {
 	for (size_t i = 0; i < result->n_refusals; i++)
 		if (strcmp(result->refusals[i].gpu, gpu) == 0)
-			return result->refusals[i].retry == retry && result->refusals[i].hint[0];
+			return result->refusals[i].retry == retry &&
+			       !refusal_lacks(&result->refusals[i]);
 	return false;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Small random machines: gang_assign() against all assignments of wants to GPUs, hints
+/* Small random machines: gang_assign() against all assignments of wants to GPUs, amounts
  * against asking for what they name. */
 
 #include "core/decide/gang.h"
@@ -178,27 +178,9 @@ TEST(a_gang_is_refused_only_where_no_assignment_would_do)
 	}
 }
 
-/* CUs that a hint says would fit now. */
-static unsigned named(const char *hint, unsigned *ret)
+TEST(amounts_that_fit_now_are_granted)
 {
-	unsigned free;
-
-	if (!strstr(hint, " fit now") || strstr(hint, "nothing"))
-		return 0;
-	if (sscanf(hint, "%u or %u CUs would fit", &ret[0], &ret[1]) == 2)
-		return 2;
-	if (strstr(hint, "free for it, and would fit"))
-		return (unsigned)(sscanf(hint, "%u", &ret[0]) == 1);
-	if (sscanf(hint, "%u CUs are free for it; %u would fit", &free, &ret[0]) == 2 ||
-	    sscanf(hint, "%u CU is free for it; %u would fit", &free, &ret[0]) == 2)
-		return 1;
-	return (unsigned)(sscanf(hint, "%u CU", &ret[0]) == 1 &&
-			  (strstr(hint, " CU would fit") || strstr(hint, " CUs would fit")));
-}
-
-TEST(what_a_hint_says_would_fit_now_does)
-{
-	unsigned seed = (unsigned)time(NULL), hints = 0, slots = 0;
+	unsigned seed = (unsigned)time(NULL), fits = 0, slots = 0;
 
 	printf("seed %u\n", seed);
 	for (unsigned round = 0; round < 8000; round++) {
@@ -206,27 +188,32 @@ TEST(what_a_hint_says_would_fit_now_does)
 		struct result result = { 0 }, again = { 0 };
 		struct request request, next;
 		uid_t uid = below(&seed, 3);
-		unsigned cus[2], n = 0;
+		const struct refusal *refusal;
 
 		arbiter->settings->tenants[0].max_gpus.kind = LIMIT_NONE; /* is not about CUs */
 		random_request(&seed, &request, 1);
 		snprintf(request.wants[0].gpu, sizeof(request.wants[0].gpu), "0");
 		next = request;
-		if (!reserve(arbiter, uid, &request, &result) && result.n_refusals == 1)
-			n = named(result.refusals[0].hint, cus);
-		for (unsigned i = 0; i < n; i++) {
+		if (reserve(arbiter, uid, &request, &result) || result.n_refusals != 1 ||
+		    result.kind != RESULT_NO_CAPACITY) {
+			result_done(&result);
+			arbiter_free(arbiter);
+			continue;
+		}
+		refusal = &result.refusals[0];
+		for (unsigned i = 0; refusal->fit_resource == RESOURCE_CUS && i < refusal->n_fits;
+		     i++) {
 			struct caller caller = caller_of(uid);
 			struct lease *lease = NULL;
 
-			next.wants[0].cus = cus[i];
+			next.wants[0].cus = (unsigned)refusal->fits[i];
 			CHECK(arbiter_plan(arbiter, &caller, &next, &lease, &again) == 0);
-			CHECK(lease->partitions[0].count == cus[i]);
+			CHECK(lease->partitions[0].count == refusal->fits[i]);
 			lease_free(lease);
-			hints++;
+			fits++;
 		}
-		if (result.n_refusals == 1 && result.refusals[0].reason == REASON_QUEUES &&
-		    result.kind == RESULT_NO_CAPACITY && result.refusals[0].free > 0) {
-			next.wants[0].queues = (unsigned)result.refusals[0].free;
+		if (refusal->reason == REASON_QUEUES && refusal->n_fits > 0) {
+			next.wants[0].queues = (unsigned)refusal->fits[0];
 			CHECK(reserve(arbiter, uid, &next, &again) ||
 			      again.refusals[0].reason != REASON_QUEUES);
 			slots++;
@@ -235,7 +222,7 @@ TEST(what_a_hint_says_would_fit_now_does)
 		result_done(&again);
 		arbiter_free(arbiter);
 	}
-	CHECK(hints > 100 && slots > 10);
+	CHECK(fits > 100 && slots > 10);
 }
 
 TEST(policy_packs_gpus_or_spreads_over_them)

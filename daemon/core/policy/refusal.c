@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/policy/refusal.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "util/base.h"
+
+static const char *const reason_names[REASONS] = {
+	[REASON_CUS] = "cus",
+	[REASON_SHADER_ENGINES] = "shader-engines",
+	[REASON_SHAPE] = "shape",
+	[REASON_QUEUES] = "queues",
+	[REASON_PROCESSES] = "processes",
+	[REASON_SDMA] = "sdma",
+	[REASON_VRAM] = "vram",
+	[REASON_COOPERATIVE] = "cooperative",
+	[REASON_QUOTA] = "quota",
+	[REASON_POLICY] = "policy",
+	[REASON_DRAIN] = "drain",
+	[REASON_UNMANAGED] = "unmanaged",
+	[REASON_OVERSUBSCRIBED] = "oversubscribed",
+	[REASON_ABSENT] = "absent",
+};
+
+static const struct {
+	const char *name, *unit, *units;
+} resources[RESOURCES] = {
+	[RESOURCE_NONE] = { "", "", "" },
+	[RESOURCE_CUS] = { "cus", "CU", "CUs" },
+	[RESOURCE_SHADER_ENGINES] = { "shader-engines", "shader engine", "shader engines" },
+	[RESOURCE_QUEUES] = { "queues", "queue slot", "queue slots" },
+	[RESOURCE_PROCESSES] = { "processes", "process slot", "process slots" },
+	[RESOURCE_SDMA_QUEUES] = { "sdma-queues", "SDMA queue", "SDMA queues" },
+	[RESOURCE_VRAM] = { "vram", "of VRAM", "of VRAM" },
+	[RESOURCE_COOPERATIVE_QUEUES] = { "cooperative", "cooperative (GWS) queue",
+					  "cooperative (GWS) queues" },
+	[RESOURCE_LEASES] = { "leases", "lease", "leases" },
+	[RESOURCE_GPUS] = { "gpus", "GPU", "GPUs" },
+	[RESOURCE_CLASS] = { "class", "", "" },
+	[RESOURCE_PRIORITY] = { "priority", "", "" },
+};
+
+const char *reason_name(enum reason reason)
+{
+	return reason_names[reason];
+}
+
+const char *resource_name(enum resource resource)
+{
+	return resources[resource].name;
+}
+
+int reason_from_name(const char *name)
+{
+	for (int i = 0; i < REASONS; i++)
+		if (strcmp(reason_names[i], name) == 0)
+			return i;
+	return -EINVAL;
+}
+
+int resource_from_name(const char *name)
+{
+	for (int i = 0; i < RESOURCES; i++)
+		if (strcmp(resources[i].name, name) == 0)
+			return i;
+	return -EINVAL;
+}
+
+void refusal_set_fits(struct refusal *refusal, enum resource resource, uint64_t below,
+		      uint64_t above)
+{
+	refusal->fit_resource = resource;
+	refusal->n_fits = 0;
+	if (below > 0)
+		refusal->fits[refusal->n_fits++] = below;
+	if (above > 0)
+		refusal->fits[refusal->n_fits++] = above;
+}
+
+void refusal_set_bound(struct refusal *refusal, const char *key, uint64_t limit, const char *tenant)
+{
+	refusal->key = key;
+	refusal->limit = limit;
+	snprintf(refusal->tenant, sizeof(refusal->tenant), "%s", tenant);
+}
+
+/* ---- text --------------------------------------------------------------------------------- */
+
+/* A sentence that grows; what does not fit is cut. */
+struct text {
+	char *buf;
+	size_t used;
+};
+
+static struct text text_start(char *buf)
+{
+	buf[0] = '\0';
+	return (struct text){ .buf = buf };
+}
+
+static void put(struct text *text, const char *format, ...) PRINTF_LIKE(2, 3);
+
+static void put(struct text *text, const char *format, ...)
+{
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(text->buf + text->used, REFUSAL_TEXT - text->used, format, args);
+	va_end(args);
+	if (n > 0)
+		text->used = min_u((unsigned)(text->used + (size_t)n), REFUSAL_TEXT - 1);
+}
+
+/* Before every part of a sentence but the first. */
+static void put_break(struct text *text)
+{
+	if (text->used > 0)
+		put(text, "; ");
+}
+
+/* "24"; of memory "1.5G", rounded down: free memory must not look like more. */
+static void put_number(struct text *text, enum resource resource, uint64_t n)
+{
+	static const char units[] = "KMGTPE";
+	uint64_t tenths = n;
+	size_t i = 0;
+
+	if (resource == RESOURCE_CLASS) {
+		put(text, "%s", class_name((enum lease_class)n));
+		return;
+	}
+	if (resource != RESOURCE_VRAM || n < 1024) {
+		put(text, "%llu", (unsigned long long)n);
+		return;
+	}
+	for (; tenths >> 10 >= 1024; tenths >>= 10)
+		i++;
+	tenths = (tenths >> 10) * 10 + (tenths & 1023) * 10 / 1024;
+	put(text, "%llu.%llu%c", (unsigned long long)tenths / 10, (unsigned long long)tenths % 10,
+	    units[i]);
+}
+
+/* "24 queue slots", "1 CU", "1.5G of VRAM". */
+static void put_amount(struct text *text, enum resource resource, uint64_t n)
+{
+	put_number(text, resource, n);
+	if (*resources[resource].unit)
+		put(text, " %s", n == 1 ? resources[resource].unit : resources[resource].units);
+}
+
+/* ---- what was asked, and what there is --------------------------------------------------- */
+
+static bool is_geometric(const struct refusal *refusal)
+{
+	return refusal->reason == REASON_CUS || refusal->reason == REASON_SHADER_ENGINES ||
+	       refusal->reason == REASON_SHAPE;
+}
+
+/* "30 free of 60", in the words of the reason. */
+static void put_available(struct text *text, const struct refusal *refusal)
+{
+	enum resource resource = refusal->resource;
+
+	if (refusal->reason == REASON_POLICY) {
+		put(text, "tenant %s allows ", refusal->tenant);
+		put_number(text, resource, refusal->limit);
+	} else if (refusal->reason == REASON_QUOTA) {
+		put_number(text, resource, refusal->free);
+		put(text, " left");
+	} else if (refusal->retry) {
+		put_number(text, resource, refusal->free);
+		put(text, " of ");
+		put_number(text, resource, refusal->total);
+		put(text, " free");
+	} else {
+		put(text, "the %s has ", resource == RESOURCE_GPUS ? "machine" : "GPU");
+		put_number(text, resource, refusal->total);
+	}
+}
+
+static void put_amounts(struct text *text, const struct refusal *refusal)
+{
+	enum resource resource = refusal->resource;
+
+	if (resource == RESOURCE_NONE || refusal->reason == REASON_DRAIN)
+		return;
+	if (refusal->reason == REASON_OVERSUBSCRIBED && refusal->held <= refusal->total) {
+		put(text, "more was in use at the last scan than the GPU has");
+		return;
+	}
+	if (refusal->reason == REASON_OVERSUBSCRIBED) {
+		put_number(text, resource, refusal->held);
+		put(text, " in use, the GPU has ");
+		put_amount(text, resource, refusal->total);
+		return;
+	}
+	if (refusal->reason == REASON_SHAPE && refusal->key) {
+		put(text, "%s %llu, but the shader engines asked for have ", refusal->key,
+		    (unsigned long long)refusal->asked);
+		put_amount(text, resource, refusal->limit);
+		return;
+	}
+	if (refusal->reason == REASON_POLICY)
+		put(text, "%s ", refusal->key);
+	put_amount(text, resource, refusal->asked);
+	put(text, " asked");
+	if (refusal->behind)
+		return;
+	put(text, ", ");
+	put_available(text, refusal);
+}
+
+/* ---- what is in the way, and what would fit ---------------------------------------------- */
+
+static void put_fits(struct text *text, const struct refusal *refusal)
+{
+	const char *where = refusal->retry ? "now" : "an empty GPU";
+	enum resource resource = refusal->fit_resource;
+	uint64_t last = refusal->n_fits > 0 ? refusal->fits[refusal->n_fits - 1] : 0;
+
+	if (last == 0 && refusal->free == 0 && text->used > 0)
+		return; /* that nothing is free has been written */
+	put_break(text);
+	if (last == 0) {
+		put(text, "no number of %s fits %s", resources[resource].units, where);
+		return;
+	}
+	if (refusal->n_fits == 2) {
+		put_number(text, resource, refusal->fits[0]);
+		put(text, " or ");
+	}
+	put_amount(text, resource, last);
+	put(text, " fit%s %s", last == 1 ? "s" : "", where);
+	if (refusal->n_fits == 1 && resource == refusal->resource && last > refusal->asked)
+		put(text, ", fewer do not");
+}
+
+static void put_quota(struct text *text, const struct refusal *refusal)
+{
+	put_break(text);
+	put(text, "%s of tenant %s is ", refusal->key, refusal->tenant);
+	put_number(text, refusal->resource, refusal->limit);
+	put(text, ", uid %u holds ", refusal->uid);
+	put_number(text, refusal->resource, refusal->held);
+}
+
+static void put_policy(struct text *text, const struct refusal *refusal)
+{
+	put_break(text);
+	if (refusal->resource != RESOURCE_NONE)
+		put(text, "see gpuarb-tenants(5)");
+	else if (refusal->tenant[0])
+		put(text, "tenant %s does not match uid %u", refusal->tenant, refusal->uid);
+	else
+		put(text, "no tenant matches uid %u", refusal->uid);
+}
+
+static void put_leases(struct text *text, const struct refusal *refusal)
+{
+	size_t listed = min_u((unsigned)refusal->n_leases, 3);
+
+	if (listed == 0)
+		return;
+	put_break(text);
+	put(text, "held by lease%s", refusal->n_leases == 1 ? "" : "s");
+	for (size_t i = 0; i < listed; i++)
+		put(text, "%s %llu", i == 0 ? "" : ",", (unsigned long long)refusal->leases[i]);
+	if (refusal->n_leases > listed)
+		put(text, " and %zu more", refusal->n_leases - listed);
+}
+
+static void put_processes(struct text *text, const struct refusal *refusal)
+{
+	size_t listed = min_u((unsigned)refusal->n_processes, 3);
+
+	for (size_t i = 0; i < listed; i++) {
+		const struct refusal_process *process = &refusal->processes[i];
+
+		if (i == 0)
+			put_break(text);
+		put(text, "%spid %d (%s) has %u queue%s", i > 0 ? ", " : "", process->pid,
+		    process->command, process->queues, process->queues == 1 ? "" : "s");
+	}
+	if (refusal->n_processes > listed)
+		put(text, " and %zu more", refusal->n_processes - listed);
+}
+
+static void put_detail(struct text *text, const struct refusal *refusal)
+{
+	if (refusal->reason == REASON_QUOTA)
+		put_quota(text, refusal);
+	if (refusal->reason == REASON_POLICY)
+		put_policy(text, refusal);
+	if (refusal->reason == REASON_DRAIN) {
+		put_break(text);
+		put(text, "the GPU is being drained: an administrator can undrain it");
+	}
+	if (refusal->behind) {
+		put_break(text);
+		put(text, "lease %llu waits for this GPU and is granted first",
+		    (unsigned long long)refusal->behind);
+	} else if (is_geometric(refusal) && !refusal->key) {
+		put_fits(text, refusal);
+	}
+	if (refusal->reserved > 0) {
+		put_break(text);
+		put(text, "%llu reserved", (unsigned long long)refusal->reserved);
+	}
+	put_leases(text, refusal);
+	put_processes(text, refusal);
+}
+
+void refusal_line(const struct refusal *refusal, char ret[static REFUSAL_TEXT])
+{
+	struct text text = text_start(ret);
+
+	put_amounts(&text, refusal);
+	put_detail(&text, refusal);
+}
+
+void refusal_hint(const struct refusal *refusal, char ret[static REFUSAL_TEXT])
+{
+	struct text text = text_start(ret);
+
+	/* What can be counted fits up to what is free, which put_detail() leaves out. */
+	if (!is_geometric(refusal) || refusal->key)
+		put_amounts(&text, refusal);
+	put_detail(&text, refusal);
+}
+
+void refusal_wait(const struct refusal *refusal, char ret[static REFUSAL_TEXT])
+{
+	const char *gpu = refusal->gpu[0] ? refusal->gpu : "a GPU";
+	struct text text = text_start(ret);
+
+	if (refusal->behind) {
+		put(&text, "its turn on %s, behind lease %llu", gpu,
+		    (unsigned long long)refusal->behind);
+	} else if (refusal->resource == RESOURCE_NONE) {
+		put(&text, "%s", gpu);
+	} else if (refusal->reason == REASON_DRAIN) {
+		put(&text, "%s, which is being drained", gpu);
+	} else if (refusal->reason == REASON_OVERSUBSCRIBED) {
+		put(&text, "%s, which is oversubscribed", gpu);
+	} else if (refusal->reason == REASON_UNMANAGED) {
+		put(&text, "%s that processes without a lease use on %s",
+		    resources[refusal->resource].units, gpu);
+	} else if (refusal->reason == REASON_QUOTA) {
+		put(&text, "room under %s of tenant %s on %s", refusal->key, refusal->tenant, gpu);
+	} else {
+		put(&text, "%s", refusal->reason == REASON_SHAPE ? "a rectangle of " : "");
+		put_amount(&text, refusal->resource, refusal->asked);
+		put(&text, " on %s", gpu);
+	}
+	if (refusal->others)
+		put(&text, "; other GPUs refuse too");
+}

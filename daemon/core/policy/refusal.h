@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Why one GPU, or policy, refuses a request: facts, and the one place that makes sentences of
+ * them. core/decide fills the facts; the bus sends them as keys; gpuarbctl fills the same
+ * structure from those keys.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "core/mask/gpu-info.h"
+#include "core/policy/class.h"
+
+enum reason {
+	REASON_CUS,
+	REASON_SHADER_ENGINES,
+	REASON_SHAPE,
+	REASON_QUEUES,
+	REASON_PROCESSES,
+	REASON_SDMA,
+	REASON_VRAM,
+	REASON_COOPERATIVE,
+	REASON_QUOTA,
+	REASON_POLICY,
+	REASON_DRAIN,
+	REASON_UNMANAGED,
+	REASON_OVERSUBSCRIBED,
+	REASON_ABSENT,
+	REASONS,
+};
+
+/* What the numbers of a refusal count. */
+enum resource {
+	RESOURCE_NONE, /* there are no numbers */
+	RESOURCE_CUS,
+	RESOURCE_SHADER_ENGINES,
+	RESOURCE_QUEUES,
+	RESOURCE_PROCESSES,
+	RESOURCE_SDMA_QUEUES,
+	RESOURCE_VRAM, /* bytes */
+	RESOURCE_COOPERATIVE_QUEUES,
+	RESOURCE_LEASES,
+	RESOURCE_GPUS,
+	RESOURCE_CLASS, /* enum lease_class */
+	RESOURCE_PRIORITY,
+	RESOURCES,
+};
+
+#define REFUSAL_TENANT 128U
+#define REFUSAL_LEASES 8U
+#define REFUSAL_PROCESSES 4U
+
+struct refusal_process {
+	pid_t pid;
+	uid_t uid; /* (uid_t) -1: unknown */
+	char command[16];
+	unsigned queues;
+};
+
+struct refusal {
+	char gpu[GPU_NAME_MAX]; /* "any": every GPU; "": not about GPUs */
+	enum reason reason;
+	enum resource resource;
+	bool retry;  /* the same may be granted here later */
+	bool others; /* other GPUs refuse, too */
+
+	uint64_t asked, free;
+	uint64_t total;    /* what the GPU has in all for leases; 0: not told */
+	uint64_t reserved; /* queue slots that reserve-queues keeps from leases */
+
+	/* A bound: the request key, or the tenant key, whose value `limit` is. */
+	const char *key; /* a literal: "max-cus"; NULL: none */
+	uint64_t limit, held;
+	char tenant[REFUSAL_TENANT]; /* whose bound it is; "": none */
+	uid_t uid;                   /* the user that holds `held` under the tenant */
+
+	/* Amounts of fit_resource that this check would pass: of CUs the next below and above what
+	 * was asked. With retry: on the GPU as it is now, else on an empty one. */
+	uint64_t fits[2];
+	size_t n_fits;
+	enum resource fit_resource;
+
+	/* Leases that have of the resource on this GPU, the largest share first, and processes
+	 * without a lease: as many as have a place here, and how many there are. */
+	uint64_t leases[REFUSAL_LEASES];
+	size_t n_leases;
+	struct refusal_process processes[REFUSAL_PROCESSES];
+	size_t n_processes;
+
+	uint64_t behind; /* a waiting lease that ranks before the request; 0: none */
+};
+
+const char *reason_name(enum reason reason);
+const char *resource_name(enum resource resource); /* "" for RESOURCE_NONE */
+
+/* -EINVAL: there is none of this name. */
+int reason_from_name(const char *name);
+int resource_from_name(const char *name);
+
+/* Replaces the amounts that would fit; 0: none. */
+void refusal_set_fits(struct refusal *refusal, enum resource resource, uint64_t below,
+		      uint64_t above);
+
+/* key: a literal. tenant: "" for a bound of the request itself. */
+void refusal_set_bound(struct refusal *refusal, const char *key, uint64_t limit,
+		       const char *tenant);
+
+#define REFUSAL_TEXT 384U
+
+/* "queues: 3 queue slots asked, 2 of 24 free; held by lease 5": all but the GPU. */
+void refusal_line(const struct refusal *refusal, char ret[static REFUSAL_TEXT]);
+
+/* What would fit, and what is in the way; never empty. */
+void refusal_hint(const struct refusal *refusal, char ret[static REFUSAL_TEXT]);
+
+/* "30 CUs on 0000:03:00.0; other GPUs refuse too": what a waiting lease waits for. It has no
+ * number that changes while the lease waits. */
+void refusal_wait(const struct refusal *refusal, char ret[static REFUSAL_TEXT]);
