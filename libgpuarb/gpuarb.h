@@ -128,6 +128,57 @@ struct gpuarb_refusal {
 /* Refusals of the last failed reserve or resize, or of the last plan. *ret_n may be 0. */
 const struct gpuarb_refusal *gpuarb_last_refusals(const struct gpuarb *gpuarb, size_t *ret_n);
 
+/* A process that has queues on a GPU and no lease. */
+struct gpuarb_process {
+	uint32_t pid, uid; /* uid UINT32_MAX: unknown */
+	const char *command;
+	uint32_t queues;
+};
+
+/*
+ * The facts behind a refusal, for programs that act on it: which number to change, which lease
+ * to end. Facts that do not apply are 0, NULL or "". Later versions add members at the end:
+ * read only those that lie within `size`.
+ */
+struct gpuarb_refusal_facts {
+	size_t size; /* bytes of this structure that the library filled in */
+
+	/* What asked, free, total, limit and held count: cus shader-engines queues processes
+	 * sdma-queues vram (bytes) cooperative leases gpus class priority; "": nothing */
+	const char *resource;
+	uint64_t total;    /* what the GPU has in all */
+	uint64_t reserved; /* queue slots that reserve-queues keeps from leases */
+
+	/* The key of the tenant (max-cus, class, …) or of the want (cus-min, cus-max) whose value
+	 * `limit` is. held: what user `uid` holds under the tenant. */
+	const char *key;
+	uint64_t limit, held;
+	const char *tenant;
+	uint32_t uid;
+	const char *asked_class, *limit_class; /* where class is the key */
+
+	/* Amounts that would pass this check: on the GPU as it is now if trying again may help, else
+	 * on an empty one. */
+	const uint64_t *fits;
+	size_t n_fits;
+	const char *fits_resource; /* what they count */
+
+	/* Leases that hold the resource there, the largest share first; there are lease_count. */
+	const uint64_t *leases;
+	size_t n_leases;
+	uint32_t lease_count;
+
+	/* Processes without a lease that use the GPU, the most queues first. */
+	const struct gpuarb_process *processes;
+	size_t n_processes;
+	uint32_t process_count;
+
+	uint64_t behind; /* a waiting lease that is granted first; 0: none */
+};
+
+/* Those of refusal i of gpuarb_last_refusals(), valid as long; NULL: there is no such refusal. */
+const struct gpuarb_refusal_facts *gpuarb_last_refusal_facts(const struct gpuarb *gpuarb, size_t i);
+
 /* ---- requests -------------------------------------------------------------------- */
 
 #define GPUARB_PRIORITY_DEFAULT UINT32_MAX
@@ -394,13 +445,6 @@ int gpuarb_lease_environment(struct gpuarb_lease *lease, char ***ret);
 
 /* ---- snapshots ------------------------------------------------------------------- */
 
-/* A process that has queues on a GPU and no lease. */
-struct gpuarb_process {
-	uint32_t pid, uid; /* uid UINT32_MAX: unknown */
-	const char *command;
-	uint32_t queues;
-};
-
 struct gpuarb_gpu {
 	const char *name, *device, *gfx_target;       /* name: PCI address */
 	uint32_t kfd_gpu_id;                          /* 0: a simulated GPU */
@@ -456,6 +500,11 @@ size_t gpuarb_view_tenants(const struct gpuarb_view *view, const char *const **r
 size_t gpuarb_view_gpus(const struct gpuarb_view *view, const struct gpuarb_gpu **ret);
 size_t gpuarb_view_leases(const struct gpuarb_view *view,
 			  const struct gpuarb_lease_info **ret); /* sorted by id */
+
+/* Why lease i of gpuarb_view_leases() still waits: the refusal that the last decision about it
+ * was made for. NULL: it does not wait, or the daemon does not tell. */
+const struct gpuarb_refusal *gpuarb_view_waits_for(const struct gpuarb_view *view, size_t i,
+						   const struct gpuarb_refusal_facts **ret_facts);
 
 /*
  * Calls callback for every change. Blocks until usec microseconds are over (0), a signal handler

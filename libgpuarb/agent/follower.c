@@ -148,7 +148,7 @@ int follower_read(struct follower *follower, struct lease_copy *ret)
 	if (r < 0)
 		return r;
 	dbus_message_iter_init(reply, &iter);
-	r = read_lease(&iter, &ret->arena, &ret->info, &key);
+	r = read_lease(&iter, &ret->arena, &ret->info, NULL, &key);
 	if (r < 0) {
 		lease_copy_clear(ret);
 		return note_result(follower,

@@ -52,6 +52,16 @@ void arena_clear(struct arena *arena); /* frees everything; the arena is empty a
 /* Frees what *arena has and moves the allocations of *from there. */
 void arena_take(struct arena *arena, struct arena *from);
 
+struct gpuarb_refusal;
+struct gpuarb_refusal_facts;
+
+/* Rows and their facts, in the same order. */
+struct refusals {
+	const struct gpuarb_refusal *rows;
+	const struct gpuarb_refusal_facts *facts;
+	size_t n;
+};
+
 /* ---- waiting ------------------------------------------------------------------------- */
 
 uint64_t now_usec(void);                /* CLOCK_MONOTONIC */

@@ -168,8 +168,7 @@ static int fail_by_reply(struct gpuarb *gpuarb, DBusMessage *reply)
 	    dbus_message_iter_get_arg_type(&iter) == DBUS_TYPE_STRING) {
 		dbus_message_iter_get_basic(&iter, &sentence);
 		if (dbus_message_iter_next(&iter) &&
-		    read_refusals(&iter, &gpuarb->answer, &gpuarb->refusals, &gpuarb->n_refusals,
-				  NULL) == -ENOMEM)
+		    read_refusals(&iter, &gpuarb->answer, &gpuarb->refusals, NULL) == -ENOMEM)
 			return -ENOMEM;
 	}
 

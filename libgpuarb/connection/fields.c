@@ -50,6 +50,28 @@ static const struct field refusal_fields[] = {
 	FIELD('b', "end-exact", gpuarb_refusal, end_exact),
 };
 
+static int read_processes(DBusMessageIter *value, struct arena *arena, void *object);
+
+static const struct field fact_fields[] = {
+	FIELD('s', "resource", gpuarb_refusal_facts, resource),
+	FIELD('t', "total", gpuarb_refusal_facts, total),
+	FIELD('t', "reserved", gpuarb_refusal_facts, reserved),
+	FIELD('s', "key", gpuarb_refusal_facts, key),
+	FIELD('t', "limit", gpuarb_refusal_facts, limit),
+	FIELD('t', "held", gpuarb_refusal_facts, held),
+	FIELD('s', "tenant", gpuarb_refusal_facts, tenant),
+	FIELD('u', "uid", gpuarb_refusal_facts, uid),
+	FIELD('s', "asked-class", gpuarb_refusal_facts, asked_class),
+	FIELD('s', "limit-class", gpuarb_refusal_facts, limit_class),
+	LIST('T', "fits", gpuarb_refusal_facts, fits, n_fits),
+	FIELD('s', "fits-resource", gpuarb_refusal_facts, fits_resource),
+	LIST('T', "leases", gpuarb_refusal_facts, leases, n_leases),
+	FIELD('u', "lease-count", gpuarb_refusal_facts, lease_count),
+	SPECIAL("processes", read_processes),
+	FIELD('u', "process-count", gpuarb_refusal_facts, process_count),
+	FIELD('t', "behind", gpuarb_refusal_facts, behind),
+};
+
 static const struct field process_fields[] = {
 	FIELD('u', "pid", gpuarb_process, pid),
 	FIELD('u', "uid", gpuarb_process, uid),
@@ -64,18 +86,55 @@ int read_partitions(DBusMessageIter *rows, struct arena *arena, const struct gpu
 			 sizeof(struct gpuarb_partition), ret, ret_n, ret_key);
 }
 
-int read_refusals(DBusMessageIter *rows, struct arena *arena, const struct gpuarb_refusal **ret,
-		  size_t *ret_n, const char **ret_key)
+static int read_processes(DBusMessageIter *value, struct arena *arena, void *object)
 {
-	return read_rows(rows, refusal_fields, ARRAY_SIZE(refusal_fields), arena,
-			 sizeof(struct gpuarb_refusal), ret, ret_n, ret_key);
+	struct gpuarb_refusal_facts *facts = object;
+
+	return read_rows(value, process_fields, ARRAY_SIZE(process_fields), arena,
+			 sizeof(struct gpuarb_process), &facts->processes, &facts->n_processes,
+			 NULL);
 }
+
+int read_refusals(DBusMessageIter *rows, struct arena *arena, struct refusals *ret,
+		  const char **ret_key)
+{
+	struct gpuarb_refusal_facts *facts;
+	struct refusals refusals;
+	int r;
+
+	r = read_rows(rows, refusal_fields, ARRAY_SIZE(refusal_fields), arena,
+		      sizeof(struct gpuarb_refusal), &refusals.rows, &refusals.n, ret_key);
+	if (r >= 0)
+		r = read_rows(rows, fact_fields, ARRAY_SIZE(fact_fields), arena,
+			      sizeof(struct gpuarb_refusal_facts), &facts, &refusals.n, ret_key);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < refusals.n; i++)
+		facts[i].size = sizeof(facts[i]);
+	refusals.facts = facts;
+	*ret = refusals;
+	return 0;
+}
+
+/* A lease while it is read: its public structure cannot grow. */
+struct lease_reading {
+	struct gpuarb_lease_info info;
+	struct refusals waits_for;
+};
 
 static int read_lease_partitions(DBusMessageIter *value, struct arena *arena, void *object)
 {
-	struct gpuarb_lease_info *info = object;
+	struct lease_reading *lease = object;
 
-	return read_partitions(value, arena, &info->partitions, &info->n_partitions, NULL);
+	return read_partitions(value, arena, &lease->info.partitions, &lease->info.n_partitions,
+			       NULL);
+}
+
+static int read_waits_for(DBusMessageIter *value, struct arena *arena, void *object)
+{
+	struct lease_reading *lease = object;
+
+	return read_refusals(value, arena, &lease->waits_for, NULL);
 }
 
 static const struct field lease_fields[] = {
@@ -93,15 +152,21 @@ static const struct field lease_fields[] = {
 	SPECIAL("Partitions", read_lease_partitions),
 	FIELD('u', "Position", gpuarb_lease_info, position),
 	FIELD('s', "Reason", gpuarb_lease_info, reason),
+	SPECIAL("WaitsFor", read_waits_for),
 	FIELD('t', "Deadline", gpuarb_lease_info, deadline),
 	FIELD('t', "Disturbances", gpuarb_lease_info, disturbances),
 };
 
 int read_lease(DBusMessageIter *dict, struct arena *arena, struct gpuarb_lease_info *ret,
-	       const char **ret_key)
+	       struct refusals *ret_waits_for, const char **ret_key)
 {
-	*ret = (struct gpuarb_lease_info){ .owner_uid = UINT32_MAX, .deadline = UINT64_MAX };
-	return read_fields(dict, lease_fields, ARRAY_SIZE(lease_fields), arena, ret, ret_key);
+	struct lease_reading lease = { .info.owner_uid = UINT32_MAX, .info.deadline = UINT64_MAX };
+	int r = read_fields(dict, lease_fields, ARRAY_SIZE(lease_fields), arena, &lease, ret_key);
+
+	*ret = lease.info;
+	if (ret_waits_for)
+		*ret_waits_for = lease.waits_for;
+	return r;
 }
 
 static int read_unmanaged(DBusMessageIter *value, struct arena *arena, void *object)

@@ -72,8 +72,7 @@ void handle_begin(struct gpuarb *gpuarb)
 	gpuarb->sentence = gpuarb->error_name = NULL;
 	gpuarb->no_memory = false;
 	arena_clear(&gpuarb->answer);
-	gpuarb->refusals = NULL;
-	gpuarb->n_refusals = 0;
+	gpuarb->refusals = (struct refusals){ 0 };
 	gpuarb->plan = NULL;
 	gpuarb->n_plan = 0;
 }
@@ -139,6 +138,12 @@ GPUARB_EXPORT const struct gpuarb_refusal *gpuarb_last_refusals(const struct gpu
 								size_t *ret_n)
 {
 	if (ret_n)
-		*ret_n = gpuarb ? gpuarb->n_refusals : 0;
-	return gpuarb ? gpuarb->refusals : NULL;
+		*ret_n = gpuarb ? gpuarb->refusals.n : 0;
+	return gpuarb ? gpuarb->refusals.rows : NULL;
+}
+
+GPUARB_EXPORT const struct gpuarb_refusal_facts *
+gpuarb_last_refusal_facts(const struct gpuarb *gpuarb, size_t i)
+{
+	return gpuarb && i < gpuarb->refusals.n ? &gpuarb->refusals.facts[i] : NULL;
 }

@@ -29,8 +29,7 @@ struct gpuarb {
 	char *sentence, *error_name;
 	bool no_memory;
 	struct arena answer; /* what the lists point to */
-	const struct gpuarb_refusal *refusals;
-	size_t n_refusals;
+	struct refusals refusals;
 	const struct gpuarb_partition *plan;
 	size_t n_plan;
 };

@@ -24,6 +24,7 @@ struct gpuarb_view {
 	uint64_t *gpu_numbers; /* of their object paths, in the same order */
 	size_t n_gpus;
 	struct gpuarb_lease_info *leases;
+	struct refusals *waits_for; /* by lease, in the same order */
 	size_t n_leases;
 };
 
@@ -42,6 +43,7 @@ struct object {
 		struct gpuarb_gpu gpu;
 		struct gpuarb_lease_info lease;
 	};
+	struct refusals waits_for; /* of a lease */
 };
 
 /* GPU or lease: where its objects are, and how to read them. */
@@ -60,7 +62,7 @@ static int read_gpu_object(DBusMessageIter *dict, struct arena *arena, struct ob
 static int read_lease_object(DBusMessageIter *dict, struct arena *arena, struct object *ret,
 			     const char **ret_key)
 {
-	return read_lease(dict, arena, &ret->lease, ret_key);
+	return read_lease(dict, arena, &ret->lease, &ret->waits_for, ret_key);
 }
 
 static const struct kind gpu_kind = { GPUARB_PATH_GPU, GPUARB_INTERFACE_GPU, read_gpu_object };
@@ -163,10 +165,12 @@ static int read_leases(DBusMessageIter *answer, struct gpuarb_view *view, const 
 		return r;
 
 	view->leases = arena_alloc(&view->arena, n, sizeof(*view->leases));
-	if (!view->leases)
+	view->waits_for = arena_alloc(&view->arena, n, sizeof(*view->waits_for));
+	if (!view->leases || !view->waits_for)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
 		view->leases[i] = objects[i].lease;
+		view->waits_for[i] = objects[i].waits_for;
 		view->leases[i].id = objects[i].number;
 	}
 	view->n_leases = n;
@@ -276,4 +280,17 @@ GPUARB_EXPORT size_t gpuarb_view_leases(const struct gpuarb_view *view,
 	if (ret)
 		*ret = view ? view->leases : NULL;
 	return view ? view->n_leases : 0;
+}
+
+GPUARB_EXPORT const struct gpuarb_refusal *
+gpuarb_view_waits_for(const struct gpuarb_view *view, size_t i,
+		      const struct gpuarb_refusal_facts **ret_facts)
+{
+	const struct refusals *waits_for = view && i < view->n_leases ? &view->waits_for[i] : NULL;
+
+	if (!waits_for || waits_for->n == 0)
+		return NULL;
+	if (ret_facts)
+		*ret_facts = waits_for->facts;
+	return waits_for->rows;
 }

@@ -62,7 +62,7 @@ int lease_refresh(struct gpuarb_lease *lease)
 		return r;
 
 	dbus_message_iter_init(reply, &iter);
-	r = read_lease(&iter, &arena, &info, &key);
+	r = read_lease(&iter, &arena, &info, NULL, &key);
 	if (r < 0)
 		return r == -EPROTO ? fail_answer(lease->gpuarb, "GetAll", key) : r;
 

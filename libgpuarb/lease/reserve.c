@@ -220,8 +220,7 @@ static int read_plan(struct gpuarb *gpuarb, DBusMessage *reply, const char **ret
 	r = read_partitions(&iter, &gpuarb->answer, &gpuarb->plan, &gpuarb->n_plan, &key);
 	if (r >= 0) {
 		dbus_message_iter_next(&iter);
-		r = read_refusals(&iter, &gpuarb->answer, &gpuarb->refusals, &gpuarb->n_refusals,
-				  &key);
+		r = read_refusals(&iter, &gpuarb->answer, &gpuarb->refusals, &key);
 	}
 	if (r == -EPROTO)
 		return fail_answer(gpuarb, "Plan", key);

@@ -134,7 +134,7 @@ TEST(partitions_are_read_and_unknown_keys_skipped)
 
 TEST(missing_strings_are_empty_and_never_null)
 {
-	const struct gpuarb_refusal *refusals;
+	struct refusals refusals;
 	const struct gpuarb_partition *partitions;
 	struct arena arena = { NULL };
 	DBusMessageIter iter;
@@ -143,8 +143,10 @@ TEST(missing_strings_are_empty_and_never_null)
 
 	CHECK(read_partitions(&iter, &arena, &partitions, &n, NULL) == 0 && n == 1);
 	CHECK(*partitions[0].gpu == '\0' && *partitions[0].tier == '\0');
-	CHECK(read_refusals(&iter, &arena, &refusals, &n, NULL) == 0 && n == 1);
-	CHECK(*refusals[0].gpu == '\0' && *refusals[0].hint == '\0');
+	CHECK(read_refusals(&iter, &arena, &refusals, NULL) == 0 && refusals.n == 1);
+	CHECK(*refusals.rows[0].gpu == '\0' && *refusals.rows[0].hint == '\0');
+	CHECK(*refusals.facts[0].resource == '\0' && *refusals.facts[0].tenant == '\0');
+	CHECK(refusals.facts[0].size == sizeof(refusals.facts[0]) && !refusals.facts[0].leases);
 	dbus_message_unref(m);
 	arena_clear(&arena);
 }
@@ -152,14 +154,13 @@ TEST(missing_strings_are_empty_and_never_null)
 TEST(numbers_of_refusals_are_read_in_both_widths)
 {
 	static const struct pair narrow[] = { { "asked", "u" }, { "free", "t" } };
-	const struct gpuarb_refusal *refusals;
+	struct refusals refusals;
 	struct arena arena = { NULL };
 	DBusMessageIter iter;
 	DBusMessage *m = rows_of(narrow, 2, 1, &iter);
-	size_t n;
 
-	CHECK(read_refusals(&iter, &arena, &refusals, &n, NULL) == 0);
-	CHECK(refusals[0].asked == 7 && refusals[0].free == 7);
+	CHECK(read_refusals(&iter, &arena, &refusals, NULL) == 0);
+	CHECK(refusals.rows[0].asked == 7 && refusals.rows[0].free == 7);
 	dbus_message_unref(m);
 	arena_clear(&arena);
 }
@@ -167,14 +168,36 @@ TEST(numbers_of_refusals_are_read_in_both_widths)
 TEST(a_refusal_can_list_leases)
 {
 	static const struct pair end[] = { { "end", "at" }, { "end-exact", "b" } };
-	const struct gpuarb_refusal *refusals;
+	struct refusals refusals;
 	struct arena arena = { NULL };
 	DBusMessageIter iter;
 	DBusMessage *m = rows_of(end, 2, 1, &iter);
-	size_t n;
 
-	CHECK(read_refusals(&iter, &arena, &refusals, &n, NULL) == 0);
-	CHECK(refusals[0].n_end == 3 && refusals[0].end[2] == 2 && refusals[0].end_exact);
+	CHECK(read_refusals(&iter, &arena, &refusals, NULL) == 0);
+	CHECK(refusals.rows[0].n_end == 3 && refusals.rows[0].end[2] == 2 &&
+	      refusals.rows[0].end_exact);
+	dbus_message_unref(m);
+	arena_clear(&arena);
+}
+
+TEST(facts_of_a_refusal_are_beside_it)
+{
+	static const struct pair pairs[] = { { "resource", "s" },    { "total", "t" },
+					     { "limit", "u" },       { "key", "s" },
+					     { "fits", "at" },       { "leases", "at" },
+					     { "lease-count", "u" }, { "behind", "t" } };
+	const struct gpuarb_refusal_facts *facts;
+	struct arena arena = { NULL };
+	struct refusals refusals;
+	DBusMessageIter iter;
+	DBusMessage *m = rows_of(pairs, ARRAY_SIZE(pairs), 2, &iter);
+
+	CHECK(read_refusals(&iter, &arena, &refusals, NULL) == 0 && refusals.n == 2);
+	facts = &refusals.facts[1];
+	CHECK(strcmp(facts->resource, "/text") == 0 && strcmp(facts->key, "/text") == 0);
+	CHECK(facts->total == 7 && facts->limit == 7 && facts->behind == 7);
+	CHECK(facts->n_fits == 3 && facts->n_leases == 3 && facts->leases[2] == 2);
+	CHECK(facts->lease_count == 7 && facts->n_processes == 0);
 	dbus_message_unref(m);
 	arena_clear(&arena);
 }
