@@ -10,6 +10,7 @@
 #include "client/output/json-view.h"
 #include "client/output/json.h"
 #include "client/output/print.h"
+#include "core/policy/refusal.h"
 
 int fail_code(int error)
 {
@@ -30,21 +31,19 @@ int fail_code(int error)
 	return EXIT_FAILED;
 }
 
-/* The first `length` bytes. A sentence of several lines, such as all that is wrong with a
- * configuration, is told in as many. */
-static void print_failure(const struct command *command, const char *sentence, size_t length)
+/* A sentence of several lines, such as all that is wrong with a configuration, becomes as many
+ * lines. */
+static void print_failure(const struct command *command, const char *sentence)
 {
-	const char *end = sentence + length;
-	size_t n;
+	for (;;) {
+		size_t n = strcspn(sentence, "\n");
 
-	do {
-		n = strcspn(sentence, "\n");
-		if (n > (size_t)(end - sentence))
-			n = (size_t)(end - sentence);
 		print_line(stderr, "gpuarbctl%s%s: %.*s", *command->verb ? " " : "", command->verb,
 			   (int)n, sentence);
 		sentence += n;
-	} while (sentence < end && ++sentence < end);
+		if (!*sentence || !*++sentence)
+			return;
+	}
 }
 
 static void json_failure(const char *sentence, const struct gpuarb *gpuarb)
@@ -73,121 +72,137 @@ int fail(const struct command *command, int code, const char *format, ...)
 	if (command->json)
 		json_failure(sentence, NULL);
 	else
-		print_failure(command, sentence, strlen(sentence));
+		print_failure(command, sentence);
 	free(sentence);
 	return code;
 }
 
-/* What policy says can change any time, and it is said already. */
+/* ---- refusals ------------------------------------------------------------------------- */
+
+static void take_lists(const struct gpuarb_refusal_facts *facts, struct refusal *ret)
+{
+	for (size_t i = 0; i < facts->n_fits && i < ARRAY_SIZE(ret->fits); i++)
+		ret->fits[ret->n_fits++] = facts->fits[i];
+	for (size_t i = 0; i < facts->n_leases && i < REFUSAL_LEASES; i++)
+		ret->leases[i] = facts->leases[i];
+	ret->n_leases = facts->n_leases ? facts->lease_count : 0;
+	for (size_t i = 0; i < facts->n_processes && i < REFUSAL_PROCESSES; i++) {
+		struct refusal_process *process = &ret->processes[i];
+
+		process->pid = (pid_t)facts->processes[i].pid;
+		process->queues = facts->processes[i].queues;
+		snprintf(process->command, sizeof(process->command), "%.15s",
+			 facts->processes[i].command);
+	}
+	ret->n_processes = facts->n_processes ? facts->process_count : 0;
+}
+
+/* The facts as the daemon has them. False: an older daemon sent none, or a newer one sent names
+ * that this program does not have. */
+static bool take_facts(const struct gpuarb_refusal *row, const struct gpuarb_refusal_facts *facts,
+		       struct refusal *ret)
+{
+	int reason = reason_from_name(row->reason), resource = resource_from_name(facts->resource);
+	int fits = resource_from_name(facts->fits_resource);
+	int asked = class_from_name(facts->asked_class),
+	    limit = class_from_name(facts->limit_class);
+
+	if (reason < 0 || resource < 0 || fits < 0 || (!*facts->resource && !*facts->key))
+		return false;
+	if (resource == RESOURCE_CLASS && (asked < 0 || limit < 0))
+		return false;
+	*ret = (struct refusal){
+		.reason = (enum reason)reason,
+		.resource = (enum resource)resource,
+		.retry = row->retry,
+		.asked = resource == RESOURCE_CLASS ? (uint64_t)asked : row->asked,
+		.free = row->free,
+		.total = facts->total,
+		.reserved = facts->reserved,
+		.key = *facts->key ? facts->key : NULL,
+		.limit = resource == RESOURCE_CLASS ? (uint64_t)limit : facts->limit,
+		.held = facts->held,
+		.uid = facts->uid,
+		.fit_resource = (enum resource)fits,
+		.behind = facts->behind,
+	};
+	snprintf(ret->tenant, sizeof(ret->tenant), "%s", facts->tenant);
+	take_lists(facts, ret);
+	return true;
+}
+
+/* Policy can change at any time: neither is said of it. */
 static const char *prospects(const struct gpuarb_refusal *refusal)
 {
 	if (refusal->retry)
-		return "; later it may";
+		return "; may succeed later";
 	if (strcmp(refusal->reason, "policy") == 0 || strcmp(refusal->reason, "quota") == 0)
 		return "";
-	return "; it never will";
+	return "; can never succeed";
 }
 
-/* "2 queue slots are free; …": with a unit, and needs no number beside it. */
-static bool says_what_is_free(const struct gpuarb_refusal *refusal, bool bytes)
+static void print_refusal(FILE *out, const struct gpuarb_refusal *row,
+			  const struct gpuarb_refusal_facts *facts)
 {
-	const char *text = strstr(refusal->hint, " free");
-	char *end;
-	uint64_t number = strtoull(refusal->hint, &end, 10);
+	bool every = !*row->gpu || strcmp(row->gpu, "any") == 0;
+	struct refusal refusal;
+	char line[REFUSAL_TEXT];
 
-	return text && (size_t)(text - refusal->hint) < strcspn(refusal->hint, ";") &&
-	       end > refusal->hint && (bytes || number == refusal->free);
-}
-
-/* ": 31 asked, 30 free", or "". */
-static void describe_amounts(const struct gpuarb_refusal *refusal, char *buf, size_t size)
-{
-	/* A quota on memory is called quota; nothing but bytes comes in millions. */
-	bool bytes = strcmp(refusal->reason, "vram") == 0 || refusal->asked >= 1U << 20;
-	char asked[PRINT_BYTES], left[PRINT_BYTES];
-
-	buf[0] = '\0';
-	if (refusal->asked == 0 && refusal->free == 0)
-		return;
-	if (bytes) {
-		print_bytes(refusal->asked, asked);
-		print_bytes(refusal->free, left);
-	} else {
-		snprintf(asked, sizeof(asked), "%" PRIu64, refusal->asked);
-		snprintf(left, sizeof(left), "%" PRIu64, refusal->free);
-	}
-	if (says_what_is_free(refusal, bytes))
-		snprintf(buf, size, ": %s asked", asked);
+	if (take_facts(row, facts, &refusal))
+		refusal_line(&refusal, line);
 	else
-		snprintf(buf, size, ": %s asked, %s free", asked, left);
+		snprintf(line, sizeof(line), "%" PRIu64 " asked, %" PRIu64 " free; %s", row->asked,
+			 row->free, row->hint);
+	print_line(out, "  %s%s%s: %s%s", every ? "" : row->gpu, every ? "" : "  ", row->reason,
+		   line, prospects(row));
 }
 
-/* said: what the reader has read before it, and need not read again. */
-static void print_refusal(FILE *out, const struct gpuarb_refusal *refusal, const char *said)
-{
-	const char *hint = strstr(said, refusal->hint) ? "" : refusal->hint;
-	char amounts[96];
-
-	describe_amounts(refusal, amounts, sizeof(amounts));
-	print_line(out, "  %s  %s%s%s%s%s", refusal->gpu, refusal->reason, amounts,
-		   *hint ? "; " : "", hint, prospects(refusal));
-}
-
-static void print_refusals(FILE *out, const struct gpuarb *gpuarb, const char *said)
+void fail_print_refusals(FILE *out, const struct gpuarb *gpuarb)
 {
 	const struct gpuarb_refusal *refusals;
 	size_t n;
 
 	refusals = gpuarb_last_refusals(gpuarb, &n);
 	for (size_t i = 0; i < n; i++)
-		print_refusal(out, &refusals[i], said);
+		print_refusal(out, &refusals[i], gpuarb_last_refusal_facts(gpuarb, i));
 }
 
-void fail_print_refusals(FILE *out, const struct gpuarb *gpuarb)
+/* What the refusals that follow have in common; NULL: the sentence of the library says more. */
+static const char *head_of(const struct gpuarb *gpuarb, int error)
 {
-	print_refusals(out, gpuarb, "");
-}
-
-/* How much of "no room now: 0000:03:00.0 refuses for queues …" is not in the refusals. */
-static size_t head_of(const char *sentence, const struct gpuarb *gpuarb)
-{
-	const struct gpuarb_refusal *refusals;
-	char tail[128];
-	const char *at;
 	size_t n;
 
-	refusals = gpuarb_last_refusals(gpuarb, &n);
-	for (size_t i = 0; i < n; i++) {
-		snprintf(tail, sizeof(tail), ": %s refuses for %s ", refusals[i].gpu,
-			 refusals[i].reason);
-		at = strstr(sentence, tail);
-		if (at)
-			return (size_t)(at - sentence);
+	gpuarb_last_refusals(gpuarb, &n);
+	if (n == 0)
+		return NULL;
+	switch (error) {
+	case -EBUSY: return "no room now";
+	case -EDQUOT: return "above the quota";
+	case -ENOSPC: return "can never fit";
+	case -EACCES: return "policy does not allow it";
+	default: return NULL;
 	}
-	return strlen(sentence);
 }
 
-/* The sentence that is said instead of the library's. */
-static int fail_saying(const struct command *command, const struct gpuarb *gpuarb, int code,
-		       const char *sentence)
+/* head: instead of the sentence, before the refusals; NULL: the sentence. */
+static void print_asked(const struct command *command, const struct gpuarb *gpuarb,
+			const char *head, const char *sentence)
 {
-	size_t head = head_of(sentence, gpuarb);
-
 	if (command->json) {
 		json_failure(sentence, gpuarb);
-		return code;
+		return;
 	}
-	print_failure(command, sentence, head);
-	print_refusals(stderr, gpuarb, sentence[head] ? "" : sentence);
-	return code;
+	print_failure(command, head ? head : sentence);
+	fail_print_refusals(stderr, gpuarb);
 }
 
 int fail_asked(const struct command *command, const struct gpuarb *gpuarb, int error)
 {
 	const char *sentence = gpuarb_last_error(gpuarb);
 
-	return fail_saying(command, gpuarb, fail_code(error),
-			   *sentence ? sentence : strerror(-error));
+	print_asked(command, gpuarb, head_of(gpuarb, error),
+		    *sentence ? sentence : strerror(-error));
+	return fail_code(error);
 }
 
 int fail_lease(const struct command *command, const struct gpuarb *gpuarb, int error, uint64_t id)
@@ -198,5 +213,6 @@ int fail_lease(const struct command *command, const struct gpuarb *gpuarb, int e
 		return fail_asked(command, gpuarb, error);
 
 	snprintf(sentence, sizeof(sentence), "no lease %" PRIu64 "; it may have ended", id);
-	return fail_saying(command, gpuarb, EXIT_FAILED, sentence);
+	print_asked(command, gpuarb, NULL, sentence);
+	return EXIT_FAILED;
 }

@@ -126,39 +126,101 @@ void json_lease_into(struct json_object *map, const struct gpuarb_lease_info *le
 	json_number(map, "disturbances", lease->disturbances);
 }
 
-void json_lease(struct json_object *in, const char *key, const struct gpuarb_lease_info *lease)
+static void json_ids(struct json_object *in, const char *key, const uint64_t *ids, size_t n)
 {
-	json_lease_into(json_map(in, key), lease);
+	struct json_object *list = json_list(in, key);
+
+	for (size_t i = 0; i < n; i++)
+		json_number(list, NULL, ids[i]);
 }
 
-static void json_advice(struct json_object *map, const struct gpuarb_refusal *refusal)
+static void json_bound(struct json_object *map, const struct gpuarb_refusal_facts *facts)
 {
-	struct json_object *list = json_list(map, "end");
+	json_text(map, "key", facts->key);
+	json_number(map, "limit", facts->limit);
+	json_text(map, "tenant", known(facts->tenant));
+	json_number(map, "uid", facts->uid);
+	if (*facts->asked_class)
+		json_text(map, "asked_class", facts->asked_class);
+	if (*facts->limit_class)
+		json_text(map, "limit_class", facts->limit_class);
+}
 
-	for (size_t i = 0; i < refusal->n_end; i++)
-		json_number(list, NULL, refusal->end[i]);
-	json_flag(map, "end_exact", refusal->end_exact);
+/* The keys of the facts that this refusal has. */
+static void json_facts(struct json_object *map, const struct gpuarb_refusal_facts *facts)
+{
+	if (*facts->resource) {
+		json_text(map, "resource", facts->resource);
+		json_number(map, "total", facts->total);
+	}
+	if (facts->reserved > 0)
+		json_number(map, "reserved", facts->reserved);
+	if (*facts->key)
+		json_bound(map, facts);
+	if (*facts->key || facts->held > 0)
+		json_number(map, "held", facts->held);
+	if (facts->n_fits > 0) {
+		json_ids(map, "fits", facts->fits, facts->n_fits);
+		json_text(map, "fits_resource", facts->fits_resource);
+	}
+	if (facts->n_leases > 0) {
+		json_ids(map, "leases", facts->leases, facts->n_leases);
+		json_number(map, "lease_count", facts->lease_count);
+	}
+	if (facts->n_processes > 0) {
+		json_processes(map, "processes", facts->processes, facts->n_processes);
+		json_number(map, "process_count", facts->process_count);
+	}
+	if (facts->behind > 0)
+		json_number(map, "behind", facts->behind);
+}
+
+static void json_refusal(struct json_object *map, const struct gpuarb_refusal *refusal,
+			 const struct gpuarb_refusal_facts *facts)
+{
+	json_text(map, "gpu", refusal->gpu);
+	json_text(map, "reason", refusal->reason);
+	json_number(map, "asked", refusal->asked);
+	json_number(map, "free", refusal->free);
+	json_text(map, "hint", refusal->hint);
+	json_flag(map, "retry", refusal->retry);
+	json_facts(map, facts);
+	if (refusal->n_end > 0) {
+		json_ids(map, "end", refusal->end, refusal->n_end);
+		json_flag(map, "end_exact", refusal->end_exact);
+	}
 }
 
 void json_refusals(struct json_object *in, const char *key, const struct gpuarb *gpuarb)
 {
 	struct json_object *list = json_list(in, key);
-	const struct gpuarb_refusal *refusals = NULL;
-	size_t n = 0;
+	const struct gpuarb_refusal *refusals;
+	size_t n;
 
-	if (gpuarb)
-		refusals = gpuarb_last_refusals(gpuarb, &n);
+	refusals = gpuarb_last_refusals(gpuarb, &n);
+	for (size_t i = 0; i < n; i++)
+		json_refusal(json_map(list, NULL), &refusals[i],
+			     gpuarb_last_refusal_facts(gpuarb, i));
+}
+
+void json_waits_for(struct json_object *map, const struct gpuarb_view *view, size_t i)
+{
+	const struct gpuarb_refusal_facts *facts;
+	const struct gpuarb_refusal *refusal = gpuarb_view_waits_for(view, i, &facts);
+
+	if (refusal)
+		json_refusal(json_map(map, "waits_for"), refusal, facts);
+}
+
+void json_leases(struct json_object *list, const struct gpuarb_view *view)
+{
+	const struct gpuarb_lease_info *leases;
+	size_t n = gpuarb_view_leases(view, &leases);
 
 	for (size_t i = 0; i < n; i++) {
 		struct json_object *map = json_map(list, NULL);
 
-		json_text(map, "gpu", refusals[i].gpu);
-		json_text(map, "reason", refusals[i].reason);
-		json_number(map, "asked", refusals[i].asked);
-		json_number(map, "free", refusals[i].free);
-		json_text(map, "hint", refusals[i].hint);
-		json_flag(map, "retry", refusals[i].retry);
-		if (refusals[i].n_end > 0)
-			json_advice(map, &refusals[i]);
+		json_lease_into(map, &leases[i]);
+		json_waits_for(map, view, i);
 	}
 }

@@ -35,8 +35,7 @@ static void json_status(const struct gpuarb_view *view, const struct snapshot *s
 	for (size_t i = 0; i < snapshot->n_gpus; i++)
 		json_gpu(list, NULL, &snapshot->gpus[i]);
 	list = json_list(map, "leases");
-	for (size_t i = 0; i < snapshot->n_leases; i++)
-		json_lease(list, NULL, &snapshot->leases[i]);
+	json_leases(list, view);
 	json_print(stdout, map);
 }
 
@@ -237,17 +236,9 @@ int run_gpus(struct command *command)
 
 /* ---- list ----------------------------------------------------------------------------------- */
 
-static void json_leases(const struct gpuarb_lease_info *leases, size_t n)
-{
-	_cleanup_(json_freep) struct json_object *list = json_list(NULL, NULL);
-
-	for (size_t i = 0; i < n; i++)
-		json_lease(list, NULL, &leases[i]);
-	json_print(stdout, list);
-}
-
 int run_list(struct command *command)
 {
+	_cleanup_(json_freep) struct json_object *list = NULL;
 	_cleanup_(session_done) struct session session = { 0 };
 	const struct gpuarb_lease_info *leases;
 	size_t n;
@@ -257,11 +248,14 @@ int run_list(struct command *command)
 	if (r != EXIT_OK)
 		return r;
 
-	n = gpuarb_view_leases(session.view, &leases);
-	if (command->json)
-		json_leases(leases, n);
-	else
+	if (!command->json) {
+		n = gpuarb_view_leases(session.view, &leases);
 		lease_table(command, leases, n);
+		return EXIT_OK;
+	}
+	list = json_list(NULL, NULL);
+	json_leases(list, session.view);
+	json_print(stdout, list);
 	return EXIT_OK;
 }
 
@@ -345,6 +339,10 @@ int run_show(struct command *command)
 	}
 	map = json_map(NULL, NULL);
 	json_lease_into(map, lease);
+	gpuarb_view_leases(session.view, &all.leases);
+	json_waits_for(map, session.view, (size_t)(lease - all.leases));
+	gpuarb_view_leases(session.view, &all.leases);
+	json_waits_for(map, session.view, (size_t)(lease - all.leases));
 	json_print(stdout, map);
 	return EXIT_OK;
 }

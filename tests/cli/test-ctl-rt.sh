@@ -175,7 +175,7 @@ enact()
 	printf '[gpu 0000:03:00.0]\nreserve-queues = 1000\n' >"$dir/reserve.conf"
 	plan 3 "$1" --gpu=0 --config="$dir/reserve.conf"
 	out_has 'queues: '
-	out_has 'there are 0 in all to give'
+	out_has 'the GPU has 0'
 	plan 0 "$1" --gpu=0 --config="$dir/gpuarbd.conf"
 	cp "$dir/out" "$dir/text"
 	: >"$dir/typed"

@@ -62,7 +62,7 @@ err_has 'never'
 
 wait_in_line reserve --cus=30 --class=guaranteed --name=second --wait
 check 'it has the first place, and says for what' \
-	grep -q ' waits for cus on 0000:03:00.0, 30 asked; position 1$' <<<"$waits"
+	grep -q ' waits for 30 CUs on 0000:03:00.0; position 1$' <<<"$waits"
 ends 0 show "$id" --json
 json_out '.state == "waiting" and .position == 1 and .partitions == [] and .deadline == null
 	and (.reason | length > 0)'

@@ -100,13 +100,13 @@ err_has '--cus=1%'
 ends 0 plan --json
 json_out '.partitions[0] | .cus == 60 and .queues == 5'
 ends 3 plan --cus=30 --queues=1000 --json
-json_out '.verdict == "refused" and (.refusals[0] | keys == ["asked","free","gpu","hint","reason","retry"])'
-json_out '.refusals[0].reason == "queues" and .refusals[0].asked == 1000'
+json_out '.verdict == "refused" and (.refusals[0] | keys == ["asked","fits","fits_resource","free","gpu","hint","reason","resource","retry","total"])'
+json_out '.refusals[0] | .reason == "queues" and .asked == 1000 and .total == 24 and .fits == [24]'
 ends 3 plan --cus=30 --queues=1000
 out_has 'queues: 1000 asked'
 out_has 'never'
 ends 3 plan --cus=30 --vram=1T
-out_has 'vram: 1.0T asked, 16.0G free'
+out_has 'vram: 1.0T asked, the GPU has 16.0G'
 ends 2 plan --class=realtime
 err_has '--cus'
 ends 2 plan --gpu=0 --cus=3 --gpu=1

@@ -11,6 +11,6 @@ fi
 said=$(mktemp)
 trap 'rm -f "$said"' EXIT
 "$GPUARB_SOURCE_ROOT/tests/demo" >"$said" 2>&1 || { cat "$said"; exit 1; }
-for what in 'HSA_CU_MASK=0:' 'waits for cus' 'refused now' 'leases and masks are what they were' 'Done.'; do
+for what in 'HSA_CU_MASK=0:' 'waits for ' 'refused now' 'leases and masks are what they were' 'Done.'; do
 	grep -qF "$what" "$said" || { cat "$said"; echo "it does not say: $what"; exit 1; }
 done

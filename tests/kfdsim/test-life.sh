@@ -73,7 +73,7 @@ settles "$(named first) | .state == \"ending\" and .reason == \"the last bound p
 holder=$!
 settles "$(named second) | .state == \"waiting\""
 ends 3 plan --gpu "$vii" --cus 1
-out_has 'cus: 1 asked, 0 free'
+out_has 'cus: 1 asked, 0 of '
 ends 3 plan --class besteffort --isolation shared --gpu "$vii" --cus 1 --queues 5
 out_has 'queues: 5 asked'
 driver ".gpus[0].compute_queues == 2 and ($(of first) | .alive | not)"
