@@ -72,7 +72,7 @@ static void print_activating(const struct gpuarb_lease *lease, const char *befor
 		   why);
 }
 
-/* "lease 12 waits for cus on 0000:03:00.0, 30 asked; position 2; gives up in 60 s". */
+/* "lease 12 waits for 30 CUs on 0000:03:00.0; position 2; gives up in 60 s". */
 static int print_waiting(const struct command *command, struct session *session,
 			 struct gpuarb_lease *lease, const char *before)
 {

@@ -14,8 +14,8 @@
  * ending. */
 void lease_text_deadline(const char *state, uint64_t deadline, char *buf, size_t size);
 
-/* "waits for cus on 0000:03:00.0, 30 asked; position 2; gives up in 42 s". An empty reason,
- * position 0 and GPUARB_FOREVER are left out. */
+/* "waits for 30 CUs on 0000:03:00.0; position 2; gives up in 42 s". An empty reason, position
+ * 0 and GPUARB_FOREVER are left out. */
 void lease_text_why(const char *state, unsigned position, const char *reason, uint64_t deadline,
 		    char *buf, size_t size);
 

@@ -8,7 +8,7 @@ enum fact {
 	FACT_RETRY = 1 << 2,   /* always may succeed later */
 	FACT_BOUND = 1 << 3,   /* key, limit, tenant */
 	FACT_PROCESSES = 1 << 4,
-	FACT_USED = 1 << 5, /* total, which held is compared with */
+	FACT_USED = 1 << 5,  /* total, which held is compared with */
 	FACT_NAMED = 1 << 6, /* the reason is all */
 };
 

@@ -36,9 +36,8 @@ struct lease *grant(struct scene *scene, uid_t uid, unsigned cus)
 
 bool refused(const struct scene *scene, enum result_kind kind, enum reason reason)
 {
-	const char *lacks = scene->result.n_refusals > 0
-				    ? refusal_lacks(&scene->result.refusals[0])
-				    : "a refusal";
+	const char *lacks = scene->result.n_refusals > 0 ? refusal_lacks(&scene->result.refusals[0])
+							 : "a refusal";
 
 	if (scene->result.kind == kind && !lacks && scene->result.refusals[0].reason == reason)
 		return true;

@@ -77,7 +77,8 @@ void wait_find_candidates(const struct arbiter *arbiter, struct lease *lease)
 	_cleanup_(result_done) struct result result = { 0 };
 	struct partition partitions[REQUEST_WANTS];
 
-	if (decide(arbiter, lease, lease->owner, partitions, &lease->wait.candidates, &result) < 0 &&
+	if (decide(arbiter, lease, lease->owner, partitions, &lease->wait.candidates, &result) <
+		    0 &&
 	    result.n_refusals > 0)
 		lease->wait.refusal = result.refusals[result.deciding];
 }

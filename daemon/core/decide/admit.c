@@ -450,9 +450,11 @@ static bool is_barred(const struct candidate *a)
 static enum outcome refuse_oversubscribed(struct candidate *a)
 {
 	const struct gpu *gpu = a->gpu;
-	const struct budget *c = &gpu->charged, *e = &gpu->observed.excess, *u = &gpu->observed.unmanaged;
+	const struct budget *c = &gpu->charged, *e = &gpu->observed.excess,
+			    *u = &gpu->observed.unmanaged;
 	unsigned queues = max_u(gpu->observed.used.queues, c->queues + e->queues + u->queues);
-	unsigned processes = max_u(gpu->observed.used.processes, c->processes + e->processes + u->processes);
+	unsigned processes = max_u(gpu->observed.used.processes,
+				   c->processes + e->processes + u->processes);
 	struct shortage shortage = { REASON_OVERSUBSCRIBED, RESOURCE_QUEUES, a->want->queues, 0,
 				     gpu->info.queue_slots };
 

@@ -105,9 +105,9 @@ struct lease {
 	/* waiting: ledger/waiting-queue.c, change/wait.c */
 	struct {
 		struct refusal refusal; /* of the last decision; all zero before the first */
-		uint64_t candidates; /* GPUs that could ever take one of its wants (bits) */
-		unsigned passed;     /* later requests that were granted on a candidate */
-		bool over_quota;     /* only its user's quota stops it: it bars no GPU */
+		uint64_t candidates;    /* GPUs that could ever take one of its wants (bits) */
+		unsigned passed;        /* later requests that were granted on a candidate */
+		bool over_quota;        /* only its user's quota stops it: it bars no GPU */
 	} wait;
 
 	/* lending and borrowing: change/lend.c */

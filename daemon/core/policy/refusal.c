@@ -182,7 +182,8 @@ static void put_available(struct text *text, const struct refusal *refusal)
 	}
 }
 
-static void put_amounts(struct text *text, const struct refusal *refusal)
+/* named: the unit, which the reason names as well in "queues: 3 asked". */
+static void put_amounts(struct text *text, const struct refusal *refusal, bool named)
 {
 	enum resource resource = refusal->resource;
 
@@ -206,7 +207,10 @@ static void put_amounts(struct text *text, const struct refusal *refusal)
 	}
 	if (refusal->reason == REASON_POLICY)
 		put(text, "%s ", refusal->key);
-	put_amount(text, resource, refusal->asked);
+	if (named)
+		put_amount(text, resource, refusal->asked);
+	else
+		put_number(text, resource, refusal->asked);
 	put(text, " asked");
 	if (refusal->behind)
 		return;
@@ -316,9 +320,10 @@ static void put_detail(struct text *text, const struct refusal *refusal)
 
 void refusal_line(const struct refusal *refusal, char ret[static REFUSAL_TEXT])
 {
+	bool same = strcmp(reason_name(refusal->reason), resource_name(refusal->resource)) == 0;
 	struct text text = text_start(ret);
 
-	put_amounts(&text, refusal);
+	put_amounts(&text, refusal, !same);
 	put_detail(&text, refusal);
 }
 
@@ -328,7 +333,7 @@ void refusal_hint(const struct refusal *refusal, char ret[static REFUSAL_TEXT])
 
 	/* What can be counted fits up to what is free, which put_detail() leaves out. */
 	if (!is_geometric(refusal) || refusal->key)
-		put_amounts(&text, refusal);
+		put_amounts(&text, refusal, true);
 	put_detail(&text, refusal);
 }
 

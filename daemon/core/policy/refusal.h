@@ -111,7 +111,7 @@ void refusal_set_bound(struct refusal *refusal, const char *key, uint64_t limit,
 
 #define REFUSAL_TEXT 384U
 
-/* "queues: 3 queue slots asked, 2 of 24 free; held by lease 5": all but the GPU. */
+/* "3 asked, 2 of 24 free; held by lease 5": what follows the GPU and the reason. */
 void refusal_line(const struct refusal *refusal, char ret[static REFUSAL_TEXT]);
 
 /* What would fit, and what is in the way; never empty. */

@@ -165,7 +165,7 @@ TEST(queue_and_process_slots_limit_a_set)
 	rt_rig_init(&rig);
 	rt_rig_needs(&rig, 1)->processes = 9;
 	_cleanup_(rt_plan_freep) struct rt_plan *crowd = rt_rig_plan(&rig, &gpu);
-	CHECK(crowd->result == RT_REJECTED && strstr(crowd->reason, "9 process slots asked"));
+	CHECK(crowd->result == RT_REJECTED && strstr(crowd->reason, "processes: 9 asked"));
 }
 
 TEST(alone_keeps_others_out_of_shared_engines)

@@ -247,7 +247,8 @@ TEST(lease_ended_by_policy_has_a_reason)
 {
 	static const char *const reasons[] = {
 		"policy has no tenant lab any more", "tenant lab is not for uid 2 any more",
-		"class guaranteed asked, tenant lab allows besteffort", "max-cus of tenant lab is 10"
+		"class guaranteed asked, tenant lab allows besteffort",
+		"max-cus of tenant lab is 10"
 	};
 
 	for (unsigned i = 0; i < 4; i++) {

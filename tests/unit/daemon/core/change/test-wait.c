@@ -16,7 +16,8 @@ TEST(request_without_room_waits_if_it_may)
 	forget_touched(&s);
 	lease = wait_for(&s, ANY, "0", 30);
 	CHECK(lease->n_partitions == 0 && !lease->partitions && lease->generation == 1);
-	CHECK(lease->wait.candidates == 1 && lease->wait.passed == 0 && lease->deadline_usec == UINT64_MAX);
+	CHECK(lease->wait.candidates == 1 && lease->wait.passed == 0 &&
+	      lease->deadline_usec == UINT64_MAX);
 	CHECK(strcmp(lease->reason, "waits for 30 CUs on 0000:03:00.0") == 0);
 	CHECK(refused(&s, RESULT_NO_CAPACITY, REASON_CUS) && s.result.refusals[0].retry);
 	CHECK(s.result.sentence[0] && queue_position(s.arbiter, lease) == 1);

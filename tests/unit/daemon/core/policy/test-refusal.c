@@ -69,21 +69,21 @@ TEST(memory_has_units_and_is_rounded_down)
 
 	for (size_t i = 0; i < 6; i++) {
 		refusal = refusal_of(REASON_VRAM, RESOURCE_VRAM, UINT64_MAX, free[i], UINT64_MAX);
-		snprintf(line, sizeof(line), "15.9E of VRAM asked, %s of 15.9E free", wanted[i]);
+		snprintf(line, sizeof(line), "15.9E asked, %s of 15.9E free", wanted[i]);
 		CHECK(line_is(&refusal, line));
 	}
 	refusal = refusal_of(REASON_QUEUES, RESOURCE_QUEUES, UINT64_MAX, 4096, 5000);
-	CHECK(line_is(&refusal, "18446744073709551615 queue slots asked, 4096 of 5000 free"));
+	CHECK(line_is(&refusal, "18446744073709551615 asked, 4096 of 5000 free"));
 }
 
 TEST(one_is_singular)
 {
 	struct refusal refusal = refusal_of(REASON_PROCESSES, RESOURCE_PROCESSES, 1, 0, 8);
 
-	CHECK(line_is(&refusal, "1 process slot asked, 0 of 8 free"));
+	CHECK(line_is(&refusal, "1 asked, 0 of 8 free"));
 	refusal.n_leases = 1;
 	refusal.leases[0] = 7;
-	CHECK(line_is(&refusal, "1 process slot asked, 0 of 8 free; held by lease 7"));
+	CHECK(line_is(&refusal, "1 asked, 0 of 8 free; held by lease 7"));
 	CHECK(fits_are(7, 1, 0, "1 CU fits now"));
 	CHECK(fits_are(7, 1, 2, "1 or 2 CUs fit now"));
 }
@@ -102,7 +102,7 @@ TEST(a_gpu_that_is_too_small_is_compared_with_what_it_has)
 
 	refusal.retry = false;
 	refusal_set_fits(&refusal, RESOURCE_CUS, 60, 0);
-	CHECK(line_is(&refusal, "90 CUs asked, the GPU has 60; 60 CUs fit an empty GPU"));
+	CHECK(line_is(&refusal, "90 asked, the GPU has 60; 60 CUs fit an empty GPU"));
 	refusal = refusal_of(REASON_ABSENT, RESOURCE_GPUS, 3, 1, 1);
 	refusal.retry = false;
 	CHECK(line_is(&refusal, "3 GPUs asked, the machine has 1"));
@@ -153,7 +153,7 @@ TEST(lists_of_leases_are_cut)
 	refusal.n_leases = 9;
 	for (unsigned i = 0; i < REFUSAL_LEASES; i++)
 		refusal.leases[i] = i + 1;
-	CHECK(line_is(&refusal, "3 queue slots asked, 2 of 24 free; held by leases 1, 2, 3 and 6 "
+	CHECK(line_is(&refusal, "3 asked, 2 of 24 free; held by leases 1, 2, 3 and 6 "
 				"more"));
 }
 
