@@ -27,11 +27,11 @@ daemon/core/policy      util/|core/(mask|policy)/                         -none-
 daemon/core/ledger      util/|core/(mask|policy|ledger)/                  -none-
 daemon/core/decide      util/|core/(mask|policy|ledger|decide)/           -none-
 daemon/core/change      util/|core/(mask|policy|ledger|decide|change)/    -none-
-daemon/hw               util/|core/|hw/                                   -none-
+daemon/hw               util/|core/(mask|policy)/|hw/                     -none-
 daemon/sys              util/|core/|sys/                                  systemd
-daemon/sys/config       util/|core/|sys/                                  systemd
-daemon/sys/state        util/|core/|sys/                                  json
-daemon/sys/liveness     util/|core/|sys/                                  systemd
+daemon/sys/config       util/|core/(mask|policy)/|sys/config/             -none-
+daemon/sys/state        util/|core/|sys/state/                                  json
+daemon/sys/liveness     util/|sys/(liveness/|process.h)                   systemd
 daemon/helpers          util/|core/|sys/|helpers/                         systemd
 daemon/helpers/enforce  util/|core/|helpers/|sys/                         systemd
 daemon/bus              util/|core/|bus/|dbus/                            systemd

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Configurations for tests: a gpuarbd.conf and a tenants.d in a directory of their own. */
+/* A configuration for a test: gpuarbd.conf and tenants.d in a scratch directory. */
 
 #include "check-cond.h"
 #include "scratch.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Holders on an event loop of their own, with what was told of them, and processes to bind. */
+/* Holders on an event loop, counts of their callbacks, and processes to bind. */
 
 #include <signal.h>
 #include <sys/syscall.h>
@@ -16,19 +16,19 @@ struct rig {
 	struct store *store;
 	struct holders *holders;
 	unsigned holders_gone, bound_gone;
-	uint64_t lease; /* the last that lost something */
+	uint64_t lease; /* of the last callback */
 	pid_t pid;
-	bool drop; /* drop the lease in the callback */
+	bool drop; /* the callback drops the lease */
 };
 
 void rig_holders(struct rig *rig);
 
-/* Without a service manager. */
+/* Starts without a service manager. */
 void holder_rig_init(struct rig *rig);
 
 void holder_rig_done(struct rig *rig);
 
-/* Handles all that is there now, without waiting. */
+/* Handles all pending events without waiting. */
 void holder_rig_settle(struct rig *rig);
 
 int add(struct rig *rig, uint64_t lease);

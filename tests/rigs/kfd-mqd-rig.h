@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Texts of kfd/mqds, written by hand. */
+/* Texts of kfd/mqds that tests write. */
 
 #include <string.h>
 #include <stdbool.h>
@@ -12,9 +12,9 @@
 #include "util/base.h"
 #include "hw/kfd-mqd.h"
 
-#define ROWS 64U /* of a whole descriptor */
+#define ROWS 64U /* of a complete descriptor */
 
-/* A text that is written by hand, and what was read in it. */
+/* A text and the queues that were parsed from it. */
 struct page {
 	char *text;
 	size_t size;
@@ -79,7 +79,7 @@ struct page page_new(void);
 PRINTF_LIKE(2, 3)
 void page_add(struct page *page, const char *format, ...);
 
-/* Rows of a descriptor whose word i is word(i). */
+/* Adds rows of a descriptor, whose word i is word(i). */
 void dump(struct page *page, unsigned rows, uint32_t (*word)(unsigned i));
 
 uint32_t ones(unsigned i);
@@ -93,5 +93,5 @@ int parse(struct page *page);
 
 void page_done(struct page *page);
 
-/* Whether it is refused with these words, and leaves what it returns alone. */
+/* Whether the text is refused with these words, and the results are unchanged. */
 bool page_refused(struct page *page, const char *words);

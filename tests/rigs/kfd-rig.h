@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A sysfs tree in a directory of its own, and what the kfd backend reads from it. */
+/* A simulated sysfs in a scratch directory, and the GPUs that the kfd backend reads from it. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -29,12 +29,12 @@ struct rig {
 
 void kfd_rig_start(struct rig *rig, const struct gpu_info *gpus, size_t n);
 
-/* Lists anew; only GPUs that geometry_check() accepts may come out of it. */
+/* Lists the GPUs again, and checks that geometry_check() accepts each of them. */
 int kfd_rig_list(struct rig *rig);
 
 void kfd_rig_end(struct rig *rig);
 
-/* Is there a sentence with both words in it? */
+/* Whether a diagnostic contains both words. */
 bool kfd_rig_says(const struct rig *rig, const char *file, const char *word);
 
 struct geometry shape(unsigned xccs, unsigned engines, unsigned arrays, unsigned array_cus,
@@ -44,16 +44,16 @@ struct gpu_info kfd_radeon_vii(void);
 
 struct gpu_info mi300x_cpx(unsigned bus, unsigned partition);
 
-/* A tree of two GPUs, of which node 1 gets broken: node 2 has to come through. */
+/* Makes two GPUs. Tests damage node 1; node 2 must always be listed. */
 void start_two(struct rig *rig);
 
-/* Node 1 is there with less said of it. */
+/* Checks that node 1 is listed with a warning about the file. */
 void check_degraded(struct rig *rig, const char *file);
 
 void put_path(const struct rig *rig, const char *file, char *buf, size_t size);
 
 void in_place_of(struct rig *rig, const char *file, const char *kind);
 
-/* What may be in the place of a file. */
+/* What in_place_of() can put in the place of a file. */
 static const char *const intruders[] = { "nothing", "directory", "pipe", "loop",
 					 "empty",   "binary",    "large" };

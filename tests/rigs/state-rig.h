@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A state directory of its own, an arbiter of one small GPU, and a lease on it. */
+/* A scratch runtime directory, an arbiter with one GPU, and a lease on it. */
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ void state_rig_free(struct rig *rig);
 
 struct state *open_state(struct rig *rig);
 
-/* Another daemon's, with the notes of its start put away. */
+/* Opens the directory as the next daemon and drops the diagnostics of its start. */
 struct state *open_again(struct rig *rig);
 
 void save(struct rig *rig, struct state *state, uint64_t id);
@@ -38,7 +38,6 @@ bool state_says(const struct rig *rig, const char *part);
 
 bool there(const struct rig *rig, const char *name);
 
-/* Is what was read the lease that was saved? All but what is counted anew: E, use, holders,
- * bound processes, candidates. */
-
+/* Whether the saved members of both are equal. E, use, holders, bound processes and candidates are
+ * computed again after a restart. */
 bool same_lease(const struct lease *a, const struct lease *b);

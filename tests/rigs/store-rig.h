@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A service manager inside of the test: what it is sent waits until the test has it read. */
+/* A service manager inside of the test. Messages wait until the test lets it read them. */
 
 #include <errno.h>
 #include <poll.h>
@@ -22,8 +22,8 @@ struct manager {
 	int socket;
 	char address[64]; /* for NOTIFY_SOCKET */
 	unsigned kept, forgotten, barriers;
-	bool tardy; /* what it does not keep it closes after the barrier */
-	int late;   /* that; -1: nothing */
+	bool tardy; /* closes descriptors that it does not keep after the barrier only */
+	int late;   /* such a descriptor; -1: none */
 };
 
 void manager_bind(struct manager *manager);
@@ -32,7 +32,7 @@ void manager_start(struct manager *manager, size_t max);
 
 void manager_stop(struct manager *manager);
 
-/* One message, if there is one and the manager is there. */
+/* Reads one message. false: there is none, or the manager has ended. */
 bool manager_read(struct manager *manager);
 
 struct manager_thread {
@@ -40,16 +40,16 @@ struct manager_thread {
 	int stop;
 };
 
-/* Who looks for a store waits for answers. */
+/* Calls store_new() while a thread lets the manager answer. */
 struct store *manager_store_new(struct manager *manager, sd_event *event,
 				struct diagnostics *diagnostics);
 
-/* Lets the two go on until there is nothing more to do. */
+/* Runs the manager and the event loop until both are idle. */
 void manager_settle(struct manager *manager, sd_event *event);
 
 bool manager_has(const struct manager *manager, const char *name);
 
 unsigned count_fds(void);
 
-/* No fd can be opened but so many. */
+/* Limits how many more descriptors can be opened to n; returns the old limit. */
 struct rlimit leave_fds(unsigned n);

@@ -286,7 +286,7 @@ static void check_row(struct config *config, const struct row *row)
 			row->tenant.name);
 }
 
-/* Reports what is wrong with tenants as a whole. */
+/* Reports tenants without a match and contradicting keys. */
 static void check_tenants(struct config *config)
 {
 	for (size_t i = 0; i < config->n_rows; i++)

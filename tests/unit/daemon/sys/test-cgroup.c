@@ -13,7 +13,7 @@
 #include "check.h"
 #include "scratch.h"
 
-/* ---- cgroup of a unit ----------------------------------------------------------------------- */
+/* ---- cgroup of a unit ---------------------------------------------------------------- */
 
 static int part(const char *path, const char *unit, const char *expected)
 {
@@ -51,7 +51,7 @@ TEST(unit_that_is_not_in_the_path_is_enodata)
 		   "a.scope", "") == -ENAMETOOLONG);
 }
 
-/* ---- a tree of files ------------------------------------------------------------------------ */
+/* ---- a tree of files ----------------------------------------------------------------- */
 
 struct tree {
 	struct scratch scratch;
@@ -248,7 +248,7 @@ TEST(missing_file_descriptors_are_reported)
 	tree_end(&tree);
 }
 
-/* ---- real cgroups ---------------------------------------------------------------------------- */
+/* ---- real cgroups -------------------------------------------------------------------- */
 
 #define SLICE CGROUP_ROOT "/gpuarb.test.slice"
 #define UNIT SLICE "/gpuarb-test-%d.service"

@@ -249,7 +249,7 @@ TEST(link_to_dev_null_masks_a_file)
 	tree_done(&tree);
 }
 
-/* ---- the sample, the manual and the table have the same keys ------------------------------- */
+/* ---- the sample, the manual and the table have the same keys ------------------------- */
 
 static bool load_source(const char *name, char *ret, size_t size)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Holders and the store: what a restart takes over. The manager sees what it is sent when
- * the test has it read. */
+/* Holders and the store over a restart. The manager gets messages when the test lets it read
+ * them. */
 
 #include <fcntl.h>
 

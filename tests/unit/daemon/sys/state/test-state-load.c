@@ -27,7 +27,7 @@ static unsigned seed_of_run(void)
 	return seed;
 }
 
-/* ---- random ledgers ---------------------------------------------------------------- */
+/* ---- random ledgers ------------------------------------------------------------------ */
 
 static struct play played(unsigned seed)
 {
@@ -113,7 +113,7 @@ TEST(random_ledger_is_read_as_it_was_saved)
 	CHECK(leases > 100 && waiting > 0 && ending > 0);
 }
 
-/* ---- random values -------------------------------------------------- */
+/* ---- random values ------------------------------------------------------------------- */
 
 /* Often a small number or the largest one. */
 static uint64_t any_number(struct play *play, uint64_t max)
@@ -304,7 +304,7 @@ TEST(at_most_1024_processes_of_a_lease_are_saved)
 	arbiter_free(play.arbiter);
 }
 
-/* ---- GPUs that changed -------------------------------------------------------------- */
+/* ---- GPUs that changed --------------------------------------------------------------- */
 
 /* Loads lease 17 of one GPU and returns the lost GPU. A lost partition must be on no GPU. */
 static const char *lost_with(struct rig *rig, struct state *state, char lost[GPU_NAME_MAX])
@@ -349,7 +349,7 @@ TEST(missing_or_replaced_gpu_is_reported_as_lost)
 	state_rig_free(rig);
 }
 
-/* ---- no file descriptors ---------------------------------------------------------------------- */
+/* ---- no file descriptors ------------------------------------------------------------- */
 
 TEST(files_stay_in_place_when_file_descriptors_are_used_up)
 {

@@ -137,7 +137,7 @@ TEST(lost_or_doubled_byte_outside_of_a_value_never_changes_the_lease)
 	state_rig_free(rig);
 }
 
-/* ---- edited files ---------------------------------------------------------- */
+/* ---- edited files -------------------------------------------------------------------- */
 
 /* Replaces a part of the text that occurs once. */
 static char *replaced(const char *text, const char *old, const char *new)
