@@ -12,8 +12,10 @@
 #include "util/text.h"
 
 static const char exit_codes[] =
-	"Exit codes: 0 success, 1 failure, 2 usage, 3 refused, 4 not authorised, 5 no daemon or bus,\n"
-	"6 configuration error, 7 timed out, 8 lease lost, 9 drift found. run: the exit code of the\n"
+	"Exit codes: 0 success, 1 failure, 2 usage, 3 refused, 4 not authorised, 5 no daemon or "
+	"bus,\n"
+	"6 configuration error, 7 timed out, 8 lease lost, 9 drift found. run: the exit code of "
+	"the\n"
 	"command; 125 failure of gpuarb, 126 command not executable, 127 command not found.\n";
 
 static void print_options(unsigned groups)

@@ -118,7 +118,8 @@ static void judge_sched_policy(struct doctor *doctor, const char *policy)
 		      "without any error. gpuarbd grants leases so that this does not happen.");
 	} else if (strcmp(policy, "1") == 0) {
 		report(doctor, MARK_NOTE,
-		       "sched_policy=1: firmware schedules queues, and no more than there are slots");
+		       "sched_policy=1: firmware schedules queues, and no more than there are "
+		       "slots");
 		means(doctor,
 		      "The driver refuses queues beyond the slots and counts SDMA queues as "
 		      "queues: it can refuse a queue of a program that stays within its "

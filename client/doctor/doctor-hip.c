@@ -133,7 +133,8 @@ static const struct variable {
 	  "The runtime would combine it with the mask of a lease, so gpuarbctl run fails.",
 	  "unset ROC_GLOBAL_CU_MASK" },
 	{ "HSA_CU_MASK_SKIP_INIT", MARK_NOTE,
-	  "Queues start without the mask of HSA_CU_MASK. gpuarbctl run removes the variable; a program "
+	  "Queues start without the mask of HSA_CU_MASK. gpuarbctl run removes the variable; a "
+	  "program "
 	  "that sets it uses the whole GPU.",
 	  "unset HSA_CU_MASK_SKIP_INIT" },
 	{ "GPU_MAX_HW_QUEUES", MARK_NOTE,

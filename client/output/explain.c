@@ -157,7 +157,8 @@ static void print_advice(const struct model *model, const struct explanation *e)
 		return;
 	}
 	printf("cliff: E %u of %u. Each shader engine in use gets the same share of the work, and\n"
-	       "the one with the fewest CUs sets the time. Without engines below %u CU%s: E %u of %u.\n",
+	       "the one with the fewest CUs sets the time. Without engines below %u CU%s: E %u of "
+	       "%u.\n",
 	       e->effective, e->cus, e->each, print_s(e->each), e->best, e->best);
 	print_thin(model, e);
 }

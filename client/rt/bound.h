@@ -25,8 +25,8 @@
  * standstill within that time are over: not later than R. A contradiction. That a task has at
  * most one job outstanding is so a result for sets that pass, not something to be believed;
  * for a set that does not, the bound holds for programs that ask again only when their last
- * job is done, even if jobs miss their deadlines. h may lie before the queue, after it, or partly on
- * each side: in the steps above r' is then late and "done" early by the two parts of h.
+ * job is done, even if jobs miss their deadlines. h may lie before the queue, after it, or partly
+ * on each side: in the steps above r' is then late and "done" early by the two parts of h.
  *
  * Standstill. Before gfx11 a change of any queue's mask takes every queue of the GPU off and
  * puts it back (update_queue(), kfd_device_queue_manager.c, Linux 6.12), and so does a queue

@@ -214,9 +214,9 @@ static void reason_fit(struct rt_plan *plan, const unsigned *least)
 	const char *advice = "use a GPU with more shader engines, or fewer partitions";
 
 	if (plan->layout.lacks == REASON_QUEUES || plan->layout.lacks == REASON_PROCESSES)
-		advice =
-			"request fewer (queues = N, processes = N), or move tasks of several partitions "
-			"into one";
+		advice = "request fewer (queues = N, processes = N), or move tasks of several "
+			 "partitions "
+			 "into one";
 	else if (fits_sharing_engines(plan, least))
 		advice = "with isolation = cu in each partition they fit, and share shader engines";
 	snprintf(plan->reason, sizeof(plan->reason),
@@ -353,7 +353,8 @@ static void say_times(const struct rt_plan *plan, struct list *list)
 
 	say(list,
 	    "Execution times are the longest possible ones, measured with masks that have the same "
-	    "number of CUs in each shader engine. %u %% are added for interference by neighbours (up "
+	    "number of CUs in each shader engine. %u %% are added for interference by neighbours "
+	    "(up "
 	    "to 41 %% were measured) and for the law of masks.",
 	    plan->set->margin_percent);
 	if (modelled > 0)
@@ -381,7 +382,8 @@ static void say_changes(const struct rt_plan *plan, struct list *list)
 		say(list, "No lease on the GPU borrows CUs, so no mask changes while tasks run.");
 	else
 		say(list,
-		    "Masks of borrowers grow at most once in %llu us. Each such change is for up to "
+		    "Masks of borrowers grow at most once in %llu us. Each such change is for up "
+		    "to "
 		    "%llu queues, and each of these stops the GPU for up to %llu us.",
 		    ull(set->daemon.activate_min_interval), ull(plan->changed_queues),
 		    ull(set->preemption));
@@ -412,7 +414,8 @@ static void say_activation(const struct rt_plan *plan, struct list *list)
 		if (p->activation == RT_UNSET)
 			say(list,
 			    "%s is active %llu us after its activation (activate-grace, "
-			    "enforce-delay and the preemption time-out of the kernel), provided that "
+			    "enforce-delay and the preemption time-out of the kernel), provided "
+			    "that "
 			    "every tenant whose leases borrow has enforce = kill, and that "
 			    "gpuarb-enforce.socket is active.",
 			    p->name, ull(plan->partitions[i].activation));
@@ -421,7 +424,8 @@ static void say_activation(const struct rt_plan *plan, struct list *list)
 			    ull(p->activation));
 		if (p->waits_for_grant)
 			say(list,
-			    "%s releases its first job when the activation has completed, not when it "
+			    "%s releases its first job when the activation has completed, not when "
+			    "it "
 			    "is requested.",
 			    p->name);
 	}
@@ -429,9 +433,9 @@ static void say_activation(const struct rt_plan *plan, struct list *list)
 
 static void say_gpu(const struct rt_plan *plan, struct list *list)
 {
-	say(list,
-	    "The plan uses the GPU as if no other lease were granted on it. Leases of other classes "
-	    "get the CUs that are left.");
+	say(list, "The plan uses the GPU as if no other lease were granted on it. Leases of other "
+		  "classes "
+		  "get the CUs that are left.");
 	if (plan->layout.n > 1)
 		say(list, plan->layout.any_order
 				  ? "The partitions fit in any order of their start."
@@ -439,7 +443,8 @@ static void say_gpu(const struct rt_plan *plan, struct list *list)
 	if (!plan->gpu->harvest_known)
 		say(list, "It is assumed which CUs of the GPU are fused off.");
 	say(list,
-	    "The GPU clock is the one of the measurements. No reset, no page fault, no lack of memory "
+	    "The GPU clock is the one of the measurements. No reset, no page fault, no lack of "
+	    "memory "
 	    "that evicts queues, and no debugger stops the GPU.");
 }
 
@@ -457,8 +462,10 @@ static void say_conditions(const struct rt_plan *plan, struct list *list)
 		    "CU masks (no-graphics = yes).");
 	if (plan->preempts && set->queue_changes == RT_UNSET)
 		say(list,
-		    "The file does not state how many queues other programs create, destroy or mask "
-		    "within one response time: each such change stops the GPU (queue-changes = N).");
+		    "The file does not state how many queues other programs create, destroy or "
+		    "mask "
+		    "within one response time: each such change stops the GPU (queue-changes = "
+		    "N).");
 }
 
 static int plan_assume(struct rt_plan *plan)

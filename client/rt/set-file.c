@@ -218,7 +218,8 @@ static void take_interval(const struct ini_place *place, const struct key *key, 
 
 	if (read_time(value, &usec) < 0 || usec < 1000 || usec > RT_TIME_MAX || usec % 1000 != 0)
 		ini_bad(place,
-			"%s: invalid time '%s': use 1ms to 1h in whole milliseconds, as 500ms or 2s",
+			"%s: invalid time '%s': use 1ms to 1h in whole milliseconds, as 500ms or "
+			"2s",
 			key->name, value);
 	else
 		*(uint64_t *)field(key, target) = usec;

@@ -84,7 +84,8 @@ static void check_table(const struct ini_place *whole, struct rt_task *task)
 		else if (more->usec > less->usec)
 			ini_bad(&place,
 				"[task %s]: wcet grows with CUs: %llu us on %u, %llu us on %u; "
-				"measure with masks that have the same number of CUs in each shader "
+				"measure with masks that have the same number of CUs in each "
+				"shader "
 				"engine (gpuarbctl mask explain), and use the longest of many runs",
 				task->name, ull(less->usec), less->cus, ull(more->usec), more->cus);
 	}
@@ -160,8 +161,10 @@ static void check_utilisation(const struct ini_place *whole, const struct rt_set
 		/* A rounding error is no error here: the response time bound rejects such a set. */
 		if (load[i] > 1 + 1e-9)
 			ini_bad(&place,
-				"[partition %s]: utilisation %.2f is above one even with the shortest "
-				"times of each wcet: move tasks to another partition, or use longer "
+				"[partition %s]: utilisation %.2f is above one even with the "
+				"shortest "
+				"times of each wcet: move tasks to another partition, or use "
+				"longer "
 				"periods",
 				set->partitions[i].name, load[i]);
 	}
@@ -175,14 +178,16 @@ static void check_partition(const struct ini_place *whole, const struct rt_parti
 		ini_bad(&place, "[partition %s] has no task", partition->name);
 	if (partition->queues > 0 && partition->queues < 2 * partition->processes)
 		ini_bad(&place,
-			"[partition %s]: queues = %u is too small for %u process%s: HIP needs at least "
+			"[partition %s]: queues = %u is too small for %u process%s: HIP needs at "
+			"least "
 			"2 per process",
 			partition->name, partition->queues, partition->processes,
 			partition->processes == 1 ? "" : "es");
 	if (!partition->start_inactive &&
 	    (partition->activation != RT_UNSET || partition->waits_for_grant))
 		ini_bad(&place,
-			"[partition %s]: %s needs a lease that starts inactive: set start-inactive = "
+			"[partition %s]: %s needs a lease that starts inactive: set start-inactive "
+			"= "
 			"yes",
 			partition->name,
 			partition->waits_for_grant ? "waits-for-grant" : "activation-latency");
