@@ -254,7 +254,7 @@ read -r -t 60 line <&6
 waits=$(sed -n 's/^lease \([0-9]*\) waits .*/\1/p' <<<"$line")
 check "it waits: $line" test -n "$waits"
 ends 1 activate "$waits"
-err_has 'is waiting'
+err_has 'waiting'
 ends 1 deactivate "$waits"
 kill "$waiter"
 wait "$waiter"

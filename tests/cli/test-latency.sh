@@ -213,5 +213,5 @@ model '' 0
 out_has '8 XCCs'
 out_has '541 pairs'
 model wanders 0
-out_has 'fused off'
+out_has 'fused'
 rig_done

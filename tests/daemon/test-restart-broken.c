@@ -128,7 +128,7 @@ TEST(damaged_state_files_are_set_aside_and_logged)
 	said = log_end(&rig, log);
 	CHECK(strstr(said, "notes.txt"));
 	CHECK(log_names(said, torn.id, "") && log_names(said, newer.id, "version"));
-	CHECK(log_names(said, newer.id + 1, "") && log_names(said, newer.id + 2, "it is lease"));
+	CHECK(log_names(said, newer.id + 1, "") && log_names(said, newer.id + 2, "lease"));
 
 	CHECK(strstr(await_record(torn.holder, GPUARB_RECORD_ENDING).record.reason, "damaged"));
 	await_record(newer.holder, GPUARB_RECORD_ENDING);

@@ -62,8 +62,7 @@ TEST(a_missing_device_is_named)
 	patient_remove(&patient, "dev");
 	examine(&patient, check_permissions);
 	CHECK(patient.doctor.n_findings == 3);
-	CHECK(strstr(finding_of(&patient, MARK_PROBLEM, "/dev/kfd does not exist")->means,
-		     "any GPU"));
+	CHECK(strstr(finding_of(&patient, MARK_PROBLEM, "/dev/kfd")->means, "any GPU"));
 	patient_done(&patient);
 }
 

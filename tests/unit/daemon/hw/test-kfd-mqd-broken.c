@@ -69,12 +69,12 @@ TEST(row_at_a_wrong_place_is_refused)
 	page_add(&page, "Process 1 PASID 0x8001:\n  SDMA queue on device 3a7c\n");
 	dump(&page, 2, ones);
 	page_add(&page, "    00000060: 00000000\n");
-	CHECK(page_refused(&page, "0x60 instead of 0x40"));
+	CHECK(page_refused(&page, "0x60"));
 
 	page = page_new();
 	page_add(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 3a7c\n"
 			"    00000000: 00000000 00000000\n");
-	CHECK(page_refused(&page, "line 3: a row of 2 words"));
+	CHECK(page_refused(&page, "line 3"));
 
 	page = page_new();
 	dump(&page, 1, ones);
