@@ -28,6 +28,7 @@ from there on ("; example: WORD" in a page, "<!-- example: WORD -->" in README.m
 
 import difflib
 import os
+import pwd
 import queue
 import re
 import shutil
@@ -184,8 +185,8 @@ class Environment:
         programs = self.top / 'bin'
         for directory in (self.dir / 'run', self.dir / 'tenants.d', programs, self.top / 'work'):
             directory.mkdir(parents=True)
-        for name, path in (('gpuarbctl', os.environ['GPUARBCTL']), ('gpuarbd', os.environ['GPUARBD'])):
-            (programs / name).symlink_to(path)
+        for name in ('gpuarbctl', 'gpuarbd'):
+            (programs / name).symlink_to(os.environ[name.upper()])
         for name in ('train', 'serve', 'compositor', 'solve', 'speech'):
             program = self.top / 'work' / name
             program.write_text('#!/bin/sh\n[ -z "$STAY" ] || exec sleep 600\n')
@@ -198,11 +199,12 @@ class Environment:
         shutil.copy(SOURCE / 'docs/examples/taskset.ini', self.top / 'work')
         (self.dir / 'gpuarbd.conf').write_text('[daemon]\n')
         (self.dir / 'run/next-id').write_text('17\n')
+        package = Path(os.environ['GPUARB_PKG_CONFIG'])
         self.env = dict(os.environ, PATH=f'{programs}:{os.environ["PATH"]}', NO_COLOR='1',
                         PROFILES=str(SOURCE / 'conf/gpus'), COLUMNS='200', LC_ALL='C.UTF-8',
                         USER=environment_user(),
-                        PKG_CONFIG_PATH=os.environ['GPUARB_PKG_CONFIG'],
-                        LD_LIBRARY_PATH=str(Path(os.environ['GPUARB_PKG_CONFIG']).parent / 'libgpuarb'),
+                        PKG_CONFIG_PATH=str(package),
+                        LD_LIBRARY_PATH=str(package.parent / 'libgpuarb'),
                         RUNTIME_DIRECTORY=str(self.dir / 'run'))
         for name in ('GPUARB_BUS_ADDRESS', 'NOTIFY_SOCKET', 'HSA_CU_MASK', 'ROC_GLOBAL_CU_MASK'):
             self.env.pop(name, None)
@@ -270,7 +272,8 @@ class Environment:
         for line in lines:
             user = re.match(r'match-(user|group) *=', line)
             if user:
-                line = f'match-{user.group(1)} = {os.getuid() if user.group(1) == "user" else os.getgid()}'
+                number = os.getuid() if user.group(1) == 'user' else os.getgid()
+                line = f'match-{user.group(1)} = {number}'
             # The commands of the test are in no such unit, slice or directory.
             if not re.match(r'match-(unit|slice|executable) *=', line):
                 text.append(line)
@@ -330,7 +333,8 @@ class Environment:
             process.interrupt(signal.SIGKILL)
             return lines, False
         if keep.exists():
-            self.env = dict(item.split('=', 1) for item in keep.read_text().split('\0') if '=' in item)
+            items = keep.read_text().split('\0')
+            self.env = dict(item.split('=', 1) for item in items if '=' in item)
         return lines, True
 
     @staticmethod
@@ -391,14 +395,13 @@ def masked(lines: List[str], environment: Environment, shown: bool) -> List[str]
                 line = re.sub(rf'\b{re.escape(user)}\b', 'USER', line)
         words = line.split()
         table = (table or 'PID' in words) and bool(words)
-        words = ['PID' if word in pids or shown and table and re.fullmatch(r'\d{4,5}', word) else word
-                 for word in words]
+        words = ['PID' if word in pids or shown and table and re.fullmatch(r'\d{4,5}', word)
+                 else word for word in words]
         result.append(' '.join(words))
     return result
 
 
 def environment_user() -> str:
-    import pwd
     return pwd.getpwuid(os.getuid()).pw_name
 
 
@@ -411,8 +414,7 @@ def agree(shown: List[str], printed: List[str]) -> bool:
     if not printed:
         return False
     first = shown[0]
-    same = printed[0].startswith(first[:-1].rstrip()) if first.endswith(' …') else printed[0] == first
-    return same and agree(shown[1:], printed[1:])
+    return printed[0] == first and agree(shown[1:], printed[1:])
 
 
 def named(line: str, environment: Environment) -> str:
@@ -422,7 +424,7 @@ def named(line: str, environment: Environment) -> str:
     return re.sub(rf'(?<![/\w]){re.escape(environment_user())}(?=[ ,]|$)', USERS[0], line)
 
 
-def judge(path: Path, example: Example, environment: Environment, text: List[str],
+def judge(path: Path, example: Example, environment: Environment,
           edits: List[Tuple[int, int, List[str]]]) -> None:
     where = f'{path.name}:{example.line + 1}'
     lines, ended = environment.run(example)
@@ -447,71 +449,97 @@ def judge(path: Path, example: Example, environment: Environment, text: List[str
 def check_block(path: Path, block: Block) -> None:
     """A command without its prompt would not be run."""
     for n, line in enumerate(block.lines, block.line + 1):
-        if re.match(r'(gpuarb(ctl|d)|sudo|systemctl|journalctl|meson|ninja|export|tests/\w+) ?', line):
+        if re.match(r'(gpuarb(ctl|d)|sudo|systemctl|journalctl|meson|ninja|export|tests/)', line):
             complain(f'{path.name}:{n}', f'a command without "$ " before it: {line}')
 
 
-def run_file(path: Path, rewrite: bool) -> int:
-    manual = path.suffix == '.scd'
-    text = path.read_text().split('\n')
-    if manual:
-        for n, line in enumerate(text, 1):
-            if re.match(r'\t\$ ', line):
-                complain(f'{path.name}:{n}', 'an example outside of a fenced block')
-    edits: List[Tuple[int, int, List[str]]] = []
-    own = None if manual else Environment()
-    environment = own
-    program = ''
-    n = 0
-    for step in steps_of(text, manual):
-        if step.word.startswith('file='):
-            program = step.word[len('file='):]
-            continue
-        if step.section or step.word:
-            if environment and environment is not own:
-                environment.done()
-            environment = own
-        if step.word.startswith('simulate='):
-            environment = Environment()
-            environment.start_daemon('--' + step.word)
-        elif step.word.startswith('sysfs='):
-            environment = Environment()
-            environment.start_daemon(f'--sysfs={environment.make_sysfs(step.word[len("sysfs="):])[0]}')
-        elif step.word == 'oversubscribed':
-            environment = Environment()
-            environment.oversubscribed()
-        elif step.word == 'nothing':
-            environment = Environment()
-        elif step.word and step.word != 'end':
-            complain(path.name, f'unknown example comment: {step.word}')
-        if not step.block or not step.block.lines:
-            continue
-        first = step.block.lines[0]
-        if first.startswith('#include') and environment and program:
-            source = '\n'.join(step.block.lines) + '\n'
-            (environment.top / 'work' / program).write_text(source.replace('\\\\', '\\'))
-        if not first.startswith('$ ') and not CONFIGURATION.match(first):
-            check_block(path, step.block)
-            continue
-        if not environment:
-            environment = Environment()
-            environment.start_daemon('--simulate=radeon-vii')
+class Run:
+    """The examples of one file. The environment is the one of the present section."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.manual = path.suffix == '.scd'
+        self.edits: List[Tuple[int, int, List[str]]] = []
+        self.own = None if self.manual else Environment()
+        self.environment = self.own
+        self.program = ''
+        self.n = 0
+
+    def leave(self) -> None:
+        if self.environment and self.environment is not self.own:
+            self.environment.done()
+        self.environment = self.own
+
+    def enter(self, word: str) -> None:
+        """Changes the machine as an example comment says."""
+        name, _, value = word.partition('=')
+        if name == 'file':
+            self.program = value
+            return
+        self.leave()
+        if word == 'end':
+            return
+        self.environment = Environment()
+        if name == 'simulate':
+            self.environment.start_daemon(f'--simulate={value}')
+        elif name == 'sysfs':
+            tree, _ = self.environment.make_sysfs(value)
+            self.environment.start_daemon(f'--sysfs={tree}')
+        elif word == 'oversubscribed':
+            self.environment.oversubscribed()
+        elif word != 'nothing':
+            complain(self.path.name, f'unknown example comment: {word}')
+
+    def need(self) -> Environment:
+        if not self.environment:
+            self.environment = Environment()
+            self.environment.start_daemon('--simulate=radeon-vii')
+        return self.environment
+
+    def block(self, block: Block) -> None:
+        first = block.lines[0]
         if CONFIGURATION.match(first):
-            wrong = environment.configure(step.block.lines)
+            wrong = self.need().configure(block.lines)
             if wrong:
-                complain(f'{path.name}:{step.block.line + 1}', wrong)
-            continue
-        for example in examples_of(step.block):
-            if not_run(example.command) is None:
-                judge(path, example, environment, text, edits)
-                n += 1
-    for one in {id(e): e for e in (own, environment) if e}.values():
-        one.done()
-    if rewrite and edits:
-        for at, length, lines in reversed(edits):
+                complain(f'{self.path.name}:{block.line + 1}', wrong)
+        elif first.startswith('$ '):
+            for example in examples_of(block):
+                if not_run(example.command) is None:
+                    judge(self.path, example, self.need(), self.edits)
+                    self.n += 1
+        elif first.startswith('#include') and self.program:
+            source = '\n'.join(block.lines) + '\n'
+            (self.need().top / 'work' / self.program).write_text(source.replace('\\\\', '\\'))
+        else:
+            check_block(self.path, block)
+
+    def done(self) -> None:
+        self.leave()
+        if self.own:
+            self.own.done()
+
+
+def run_file(path: Path, rewrite: bool) -> int:
+    text = path.read_text().split('\n')
+    run = Run(path)
+    try:
+        for n, line in enumerate(text, 1):
+            if run.manual and re.match(r'\t\$ ', line):
+                complain(f'{path.name}:{n}', 'an example outside of a fenced block')
+        for step in steps_of(text, run.manual):
+            if step.section:
+                run.leave()
+            elif step.word:
+                run.enter(step.word)
+            elif step.block and step.block.lines:
+                run.block(step.block)
+    finally:
+        run.done()
+    if rewrite and run.edits:
+        for at, length, lines in reversed(run.edits):
             text[at:at + length] = lines
         path.write_text('\n'.join(text))
-    return n
+    return run.n
 
 
 def differences_are_found() -> bool:
