@@ -35,12 +35,13 @@
 #define RETRY_MSEC 100
 #define RETRY_MSEC_MAX 10000
 
-/* For the agent's thread. The thread-local data of the program's libraries come on top. */
+/* The stack of the agent's thread. glibc puts the thread-local data of all libraries there, too. */
 #define STACK_SIZE 262144U
 
 struct process {
 	char name[108]; /* of the socket; "": the library does nothing */
 	bool debug;
+
 	/* The ioctl() that this library replaces. */
 	int (*next)(int fd, unsigned long request, ...);
 
@@ -139,8 +140,8 @@ static void enter(struct held *held)
 	held->error = errno;
 	block_all(&held->signals);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &held->cancel);
-	if (process.pid != 0 &&
-	    process.pid != getpid()) /* a fork without the handler, such as clone() */
+	/* A child of clone() has not run the fork handler. */
+	if (process.pid != 0 && process.pid != getpid())
 		reset_in_child();
 	pthread_mutex_lock(&process.lock);
 }
