@@ -107,25 +107,26 @@ const char *gpuarb_last_error(const struct gpuarb *gpuarb);
  * "". */
 const char *gpuarb_last_error_name(const struct gpuarb *gpuarb);
 
-/* One GPU that refused, and why. Strings are owned by the handle, valid until the next
- * call with it. */
+/* The reason why one GPU does not fit. The handle owns strings and arrays; they are valid until the
+ * next call with it. */
 struct gpuarb_refusal {
-	const char *gpu;      /* "0000:03:00.0" */
-	const char *reason;   /* cus shader-engines shape queues processes sdma vram
-			     * cooperative quota policy drain unmanaged oversubscribed
-			     * absent */
-	uint64_t asked, free; /* in the reason's unit: CUs, slots, bytes */
-	const char *hint;     /* what would fit, a sentence */
-	bool retry;           /* trying again may help */
+	const char *gpu; /* PCI address */
 
-	/* Of a plan, in the first refusal: leases whose end would make room for all of it, the
-	 * fewest and cheapest; end_exact: nothing cheaper would do. */
+	/* "cus", "shader-engines", "shape", "queues", "processes", "sdma", "vram", "cooperative",
+	 * "quota", "policy", "drain", "unmanaged", "oversubscribed", "absent". */
+	const char *reason;
+	uint64_t asked, free; /* in the unit of the reason: CUs, slots, bytes */
+	const char *hint;     /* a sentence: what would fit */
+	bool retry;           /* the request may fit later */
+
+	/* In the first refusal of a plan: the leases whose end would make room for the whole
+	 * request, as few and as cheap as possible. end_exact: no cheaper choice exists. */
 	const uint64_t *end;
 	size_t n_end;
 	bool end_exact;
 };
 
-/* Refusals of the last failed reserve or resize, or of the last plan. *ret_n may be 0. */
+/* The *ret_n refusals of the last failed reserve or resize, or of the last plan; maybe 0. */
 const struct gpuarb_refusal *gpuarb_last_refusals(const struct gpuarb *gpuarb, size_t *ret_n);
 
 /* A process that has queues on a GPU and no lease. */
@@ -136,9 +137,9 @@ struct gpuarb_process {
 };
 
 /*
- * The facts behind a refusal, for programs that act on it: which number to change, which lease
- * to end. Facts that do not apply are 0, NULL or "". Later versions add members at the end:
- * read only those that lie within `size`.
+ * The facts of a refusal, for programs that react to it: which number to change, which lease to
+ * end. Facts that do not apply are 0, NULL or "". Later versions add members at the end: read only
+ * members that are within size.
  */
 struct gpuarb_refusal_facts {
 	size_t size; /* bytes of this structure that the library filled in */
@@ -146,8 +147,8 @@ struct gpuarb_refusal_facts {
 	/* What asked, free, total, limit and held count: cus shader-engines queues processes
 	 * sdma-queues vram (bytes) cooperative leases gpus class priority; "": nothing */
 	const char *resource;
-	uint64_t total;    /* what the GPU has in all */
-	uint64_t reserved; /* queue slots that reserve-queues keeps from leases */
+	uint64_t total;    /* of the GPU */
+	uint64_t reserved; /* queue slots that reserve-queues excludes from leases */
 
 	/* The key of the tenant (max-cus, class, …) or of the want (cus-min, cus-max) whose value
 	 * `limit` is. held: what user `uid` holds under the tenant. */
@@ -157,18 +158,20 @@ struct gpuarb_refusal_facts {
 	uint32_t uid;
 	const char *asked_class, *limit_class; /* where class is the key */
 
-	/* Amounts that would pass this check: on the GPU as it is now if trying again may help, else
-	 * on an empty one. */
+	/* Amounts that would pass this check: on the GPU at this moment if the request may fit
+	 * later, else on an idle GPU. */
 	const uint64_t *fits;
 	size_t n_fits;
 	const char *fits_resource; /* what they count */
 
-	/* Leases that hold the resource there, the largest share first; there are lease_count. */
+	/* Leases that hold the resource on the GPU, the largest share first; lease_count in
+	 * total. */
 	const uint64_t *leases;
 	size_t n_leases;
 	uint32_t lease_count;
 
-	/* Processes without a lease that use the GPU, the most queues first. */
+	/* Processes without a lease that use the GPU, the most queues first; process_count in
+	 * total. */
 	const struct gpuarb_process *processes;
 	size_t n_processes;
 	uint32_t process_count;
@@ -176,7 +179,7 @@ struct gpuarb_refusal_facts {
 	uint64_t behind; /* a waiting lease that is granted first; 0: none */
 };
 
-/* Those of refusal i of gpuarb_last_refusals(), valid as long; NULL: there is no such refusal. */
+/* The facts of refusal i of gpuarb_last_refusals(), valid as long as that; NULL: no refusal i. */
 const struct gpuarb_refusal_facts *gpuarb_last_refusal_facts(const struct gpuarb *gpuarb, size_t i);
 
 /* ---- requests -------------------------------------------------------------------- */

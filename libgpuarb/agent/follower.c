@@ -10,7 +10,7 @@
 
 #include "dbus/names.h"
 #include "libgpuarb/connection/call.h"
-#include "libgpuarb/connection/fields.h"
+#include "libgpuarb/connection/read.h"
 #include "libgpuarb/connection/open.h"
 #include "libgpuarb/connection/reconnect.h"
 #include "libgpuarb/lease/lease-calls.h"

@@ -13,7 +13,7 @@
 
 #include "libgpuarb/connection/connection.h"
 
-#include "libgpuarb/connection/fields.h"
+#include "libgpuarb/connection/read.h"
 
 #define WATCHES 4U /* libdbus uses two for a socket: one to read, one to write */
 #define MESSAGE_MAX (16L << 20)

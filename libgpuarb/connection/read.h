@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Reads D-Bus dictionaries into structures and checks the type of every value. */
+/* Reads the answers of the daemon into structures and checks the type of every value. */
 
 #include <dbus/dbus.h>
 
 #include "libgpuarb/connection/basics.h"
+#include "libgpuarb/gpuarb.h"
 
 /*
  * One key of a dictionary and the member that it fills. type: 'b' bool, 'u' uint32_t, 't'
@@ -27,15 +28,20 @@ struct field {
 int read_fields(DBusMessageIter *dict, const struct field *fields, size_t n_fields,
 		struct arena *arena, void *object, const char **ret_key);
 
-/* Sets *ret_array to an array of *ret_n objects of size bytes, one for each dictionary of an
- * aa{sv}. */
-int read_rows(DBusMessageIter *rows, const struct field *fields, size_t n_fields,
-	      struct arena *arena, size_t size, void *ret_array, size_t *ret_n,
-	      const char **ret_key);
-
-/* -EPROTO unless the iterator is at a value of this single complete type. */
-int iter_check(DBusMessageIter *iter, const char *signature);
 size_t iter_count(const DBusMessageIter *array); /* elements of the array at the iterator */
 
 /* Reads the number in the object path PREFIX/NUMBER. -EPROTO for every other path. */
 int path_number(const char *path, const char *prefix, uint64_t *ret);
+
+/* ---- GPUs and leases; failures as of read_fields() --------------------------------------- */
+
+int read_partitions(DBusMessageIter *rows, struct arena *arena, const struct gpuarb_partition **ret,
+		    size_t *ret_n, const char **ret_key);
+int read_refusals(DBusMessageIter *rows, struct arena *arena, struct refusals *ret,
+		  const char **ret_key);
+
+/* ret_waits_for (or NULL): why a waiting lease is not granted. */
+int read_lease(DBusMessageIter *dict, struct arena *arena, struct gpuarb_lease_info *ret,
+	       struct refusals *ret_waits_for, const char **ret_key);
+int read_gpu(DBusMessageIter *dict, struct arena *arena, struct gpuarb_gpu *ret,
+	     const char **ret_key);

@@ -14,7 +14,7 @@
 #include "dbus/names.h"
 #include "dbus/record.h"
 #include "libgpuarb/connection/call.h"
-#include "libgpuarb/connection/fields.h"
+#include "libgpuarb/connection/read.h"
 #include "libgpuarb/connection/open.h"
 #include "libgpuarb/lease/lease-calls.h"
 #include "libgpuarb/lease/record-read.h"

@@ -6,7 +6,6 @@
 
 #include "check.h"
 #include "dbus/names.h"
-#include "libgpuarb/connection/fields.h"
 #include "libgpuarb/connection/handle.h"
 #include "libgpuarb/connection/read.h"
 
