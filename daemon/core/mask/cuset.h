@@ -8,7 +8,7 @@
  * bits 0..15 are the CUs of shader array 0, bits 16..31 those of array 1, each counted
  * among the CUs that work (harvested ones take no bit). That is the layout of
  * COMPUTE_STATIC_THREAD_MGMT_SEn (Linux, kfd_mqd_manager.c). The mask that SET_CU_MASK
- * takes is another order: deal.h.
+ * takes has another order: codec.h.
  *
  * A cuset is a plain value: copy it with =, free nothing.
  */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "util/base.h"
-#include "core/mask/pick.h"
+#include "core/mask/place.h"
 
 /* One XCC: units (CUs, or WGPs) by engine. */
 struct row {
@@ -121,7 +121,7 @@ static void take(const struct geometry *g, const struct rows *rows, const struct
 			unsigned has = cuset_count_word(ret->pair[pair]) / rows->step;
 
 			if ((engines[x] & (UINT32_C(1) << e)) && has < k)
-				pick_units(g, &pick, pair, k - has, ret);
+				place_pick(g, &pick, pair, k - has, ret);
 		}
 }
 

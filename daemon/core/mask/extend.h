@@ -11,7 +11,7 @@
 struct extend {
 	const struct cuset *base; /* a rectangle, which the result contains */
 	struct cuset avail;       /* what may be taken; base is added */
-	struct cuset preferred;   /* the part of it to take first: nobody will want it back */
+	struct cuset preferred;   /* the part of it to take first: it will not be reclaimed */
 	struct cuset keep;        /* what to have rather than others */
 	const struct cuset *all;  /* the GPU's: may be had as they are, however uneven */
 	unsigned cap;             /* CUs; base may have more */

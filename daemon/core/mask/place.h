@@ -19,11 +19,11 @@
 struct place_request {
 	const struct cuset *all;  /* what the GPU has, were it empty */
 	struct cuset avail;       /* what may be taken */
-	struct cuset preferred;   /* the part of it to take first: nobody shares it */
+	struct cuset preferred;   /* the part of it to take first: no other lease shares it */
 	const struct cuset *keep; /* what the lease has now and should move off little; or NULL */
 	unsigned aim;             /* CUs */
 	unsigned floor;           /* fewer will not do */
-	unsigned ceiling;         /* as many as can be had up to here; = aim but for best effort */
+	unsigned ceiling;         /* as many as fit up to here; equals aim unless best effort */
 	unsigned limit;           /* not one more, whatever the rounding */
 	unsigned engines;         /* spread over exactly so many; 0: over any number */
 	bool exact;               /* the aim or nothing */
@@ -39,8 +39,8 @@ struct placement {
 	unsigned count, effective;
 };
 
-/* What would do instead of an aim that was missed: the most below or at it, the least
- * above it that the limit allows; 0 where there is none. */
+/* The numbers of CUs that fit instead of an aim that does not: the largest up to it, and the smallest
+ * above it that the limit allows; 0: none. */
 struct place_miss {
 	unsigned below, above;
 };
@@ -49,9 +49,14 @@ struct place_miss {
 int place(const struct geometry *geometry, const struct place_request *request,
 	  struct placement *ret, struct place_miss *ret_miss);
 
-/* Would place() find something? Cheaper than to ask it. */
+/* Whether place() succeeds; cheaper than place(). */
 bool place_fits(const struct geometry *geometry, const struct place_request *request);
 
 /* CUs that n whole engines stand for: what `shader-engines` alone asks. 0 if there are
  * fewer engines. all: as in a request. */
 unsigned place_engines_aim(const struct geometry *geometry, const struct cuset *all, unsigned n);
+
+/* Adds n units (CUs, or WGPs) of one (XCC, engine) pair to the set: first those to keep, then those
+ * that no other lease shares, both shader arrays evenly. The pair must have n available. */
+void place_pick(const struct geometry *geometry, const struct place_request *request, unsigned pair,
+		unsigned n, struct cuset *set);

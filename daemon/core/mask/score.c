@@ -41,7 +41,8 @@ void columns_init(struct columns *columns, unsigned n, const unsigned *free, con
 	}
 }
 
-/* What is left: two falling rows, of the engines that are taken and of the others, merged. */
+/* Scores the remainder by merging two descending lists: the engines that are taken, each with k units
+ * less, and the others. */
 static uint64_t score_left(const struct columns *c, uint32_t taken, unsigned k, uint32_t closed)
 {
 	uint32_t rest = ((UINT32_C(1) << c->n) - 1) & ~taken;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Which shader engines a rectangle takes: those that leave the most for who comes next. */
+/* Chooses the shader engines of a rectangle so that the most is left for later requests. */
 
 #include <stdbool.h>
 #include <stdint.h>
