@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The shipped daemon is killed at the n-th thing that others could see of lending, for every n,
- * and started again: what it told before is so, and nothing is granted that is not given back.
+ * Kills the shipped daemon at the n-th visible step of an operation of lending, for every n, and
+ * starts it again: what it has published is true, and no CU is granted that a borrower still has.
  */
 
 #include "check.h"
@@ -36,7 +36,7 @@ static void arrive(struct cut *cut, const char *settings)
 				  "org.freedesktop.DBus", "NameOwnerChanged", on_owner, s) >= 0);
 }
 
-/* When nobody holds anything nothing is left. */
+/* Closes all holders: nothing is left. */
 static void give_up_all(struct cut *cut)
 {
 	struct stage *s = &cut->stage;
@@ -50,7 +50,7 @@ static void give_up_all(struct cut *cut)
 	rig_await_stored(&s->rig, 0);
 }
 
-/* Returns whether it was killed there. */
+/* Returns whether the daemon was killed at that step. */
 static bool try_at(struct cut *cut, const struct cutting *cutting, unsigned at)
 {
 	struct stage *s = &cut->stage;
@@ -143,9 +143,9 @@ static sd_bus_message *make_revoke(const struct cut *cut)
 	return with(call_lease(cut->stage.bus, cut->borrower.path, "Revoke"), "ts", HOUR_USEC, "x");
 }
 
-/* ---- what has to be so then -------------------------------------------------------------- */
+/* ---- after the restart -------------------------------------------------------------- */
 
-/* From wherever it is: granted, when the borrower says that it follows what it is told now. */
+/* From any state: the lease is granted when the borrower acknowledges its present mask. */
 static void finish(struct cut *cut)
 {
 	if (is(cut, &cut->rt, "inactive"))
@@ -173,7 +173,7 @@ static void check_acknowledged(struct cut *cut)
 	ssize_t n;
 	bool was_granted = false;
 
-	/* Who was told that it has its CUs has them. */
+	/* A lease whose holder got a record with the state granted is granted. */
 	while ((n = recv(cut->rt.holder, bytes, sizeof(bytes), MSG_DONTWAIT)) > 0) {
 		struct gpuarb_record record;
 

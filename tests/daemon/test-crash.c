@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The shipped daemon is killed at the n-th thing that others could see of an operation, for
- * every n, and started again: then its ledger must agree with what clients were told.
- * GPUARB_LONG: for each of them, that start is cut off at every point, too.
+ * Kills the shipped daemon at the n-th visible step of an operation, for every n, and starts it
+ * again: then its ledger must agree with what clients were told. GPUARB_LONG: kills that start at
+ * every step, too.
  */
 
 #include "check.h"
@@ -53,7 +53,7 @@ static void reserve_token(struct stage *stage)
 	take_grant(&stage->known[0], crash_try(ask_token(stage->bus, 15, "crash")));
 }
 
-/* The repetition finds what there is, and never makes a second one. */
+/* The repeated request finds the lease, and never makes a second one. */
 static void repeat_token(struct stage *stage)
 {
 	struct known again = { .lease.holder = -1 };
@@ -67,7 +67,7 @@ static void repeat_token(struct stage *stage)
 	close(again.lease.holder);
 }
 
-/* What was released is not found by its token. */
+/* The token does not find a lease that was released. */
 static void repeat_token_anew(struct stage *stage)
 {
 	uint64_t before = stage->known[0].told == GONE ? stage->known[0].lease.id : 0;
@@ -110,7 +110,7 @@ static void hold_with_process(struct stage *stage)
 	stage->process = idler(0, &stage->pidfd);
 }
 
-/* A process that was bound keeps the lease when nothing else does. */
+/* The bound process alone keeps the lease alive. */
 static void close_and_end(struct stage *stage)
 {
 	struct known *known = &stage->known[0];
@@ -178,7 +178,7 @@ static void release_for_another(struct stage *stage)
 		await_news(stage, &stage->known[1]);
 }
 
-/* Who waits gets what nobody has any more. */
+/* The waiting lease is granted when the other one is removed. */
 static void await_grant(struct stage *stage)
 {
 	struct known *known = &stage->known[1];

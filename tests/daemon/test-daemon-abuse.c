@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Clients of the shipped daemon that mean no good, or know no better. */
+/* Malicious and broken clients of the shipped daemon. */
 
 #include <sys/stat.h>
 
@@ -50,7 +50,7 @@ static const char *const option_names[] = {
 	"start-inactive", "adaptable", "process", "unheard-of", "\x1b[2J",
 };
 
-/* One entry beside what makes a request; in a want or in the options. */
+/* A valid request with one more entry, in the want or in the options. */
 static sd_bus_message *ask_odd(sd_bus *bus, bool option, const char *name, const char *type,
 			       uint64_t number, const char *text)
 {
@@ -226,7 +226,7 @@ TEST(one_user_can_have_half_of_the_holders)
 	CHECK(sd_bus_message_has_signature(answer, "s")); /* that no GPU has room is no reason */
 	CHECK(is_error(answer, GPUARB_ERROR_TOO_MANY_LEASES, "max-holders"));
 	CHECK(gpu_number(bus, "CusFree") == 45);
-	/* What is done already needs no room. */
+	/* A repeated Bind needs no room. */
 	CHECK(is_fine(call(with(call_lease(user, lease.path, "Bind"), "h", fd))));
 
 	for (unsigned i = 0; i < 4; i++)
@@ -270,7 +270,7 @@ TEST(ten_thousand_leases_leave_nothing_behind)
 	int log;
 
 	NEEDS_DAEMON();
-	/* A sanitizer keeps what is freed, but not that much of it. */
+	/* A sanitizer keeps freed memory for a while, but not that much. */
 	setenv("ASAN_OPTIONS", "quarantine_size_mb=1:thread_local_quarantine_size_kb=64", 1);
 	rig_new(&rig);
 	log = log_begin(&rig);
@@ -343,7 +343,7 @@ TEST(few_file_descriptors_mean_fewer_leases)
 	depart(&rig, bus);
 }
 
-/* Of connections that the daemon does not know yet, so that its calls wait. */
+/* From new connections, whose calls wait for the look-up of the caller. */
 TEST(calls_full_of_file_descriptors_do_no_harm)
 {
 	enum { CLIENTS = 20, CALLS = 100, FDS = 16 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The watchdog, and the clocks that the shipped daemon goes by: no date moves any of them, and what
- * the watchdog counts stands still in suspend. */
+/* The watchdog and the clocks of the shipped daemon: setting the date changes none of them, and the
+ * clock of the watchdog stops in suspend. */
 
 #include <dirent.h>
 

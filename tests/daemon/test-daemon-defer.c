@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Reserve of the shipped daemon where what is asked for is lent: who would not wait gets an
- * answer when borrowers have given way, or have not. */
+/* Reserve of CUs that are borrowed: without wait-usec the shipped daemon answers when the borrowers have
+ * given them back, or have not. */
 
 #include "check.h"
 #include "lend-live.h"
@@ -40,7 +40,7 @@ static sd_bus_message *ask_for(sd_bus *bus, unsigned cus, uint64_t wait_usec)
 		    "u", 2, 2, "wait-usec", "t", wait_usec, "class", "s", "guaranteed");
 }
 
-/* The lease of a call that was sent on this connection, when the daemon has it. */
+/* Waits until the daemon has the lease of a call that was sent on this connection. */
 static void await_added(struct stage *s, unsigned n)
 {
 	AWAIT(s->bus, s->told.added == n);
@@ -224,7 +224,7 @@ TEST(a_stopping_daemon_answers_deferred_calls)
 	depart(&s);
 }
 
-/* ---- who has gone ------------------------------------------------------------------------ */
+/* ---- closed connections ------------------------------------------------------------------------ */
 
 TEST(a_client_that_disconnects_before_its_answer_leaves_nothing)
 {
@@ -249,7 +249,7 @@ TEST(a_client_that_disconnects_before_its_answer_leaves_nothing)
 #define MANY 1000U
 #define LOST 100U
 
-/* They share what they are granted; the GPU has slots for a few only. */
+/* isolation=shared: the GPU has slots for a few leases only. */
 static void send_many(sd_bus *bus, struct answer *answers, unsigned n)
 {
 	CHECK(sd_bus_set_method_call_timeout(bus, 10 * 60 * UINT64_C(1000000)) >= 0);
@@ -277,7 +277,7 @@ TEST(a_thousand_answers_wait_for_one_borrower)
 	sd_bus_close_unref(client);
 	AWAIT(s.bus, s.told.removed == LOST);
 	CHECK(lease_number(s.bus, &s.borrower, "Generation") == 2);
-	/* The bus passes nothing on behind so many fds that nobody takes. */
+	/* The bus delivers no message behind so many fds that are not received. */
 	call_send(with(call_lease(s.crowd, s.borrower.path, "Acknowledge"), "t", UINT64_C(2)),
 		  &followed);
 	CHECK(sd_bus_flush(s.crowd) >= 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * Borrowers of the shipped daemon on a KFD tree: what they acknowledge is compared with what
- * the hardware is said to have, and what is killed is gone when its queues are.
+ * Borrowers of the shipped daemon on a KFD tree: their acknowledgements are compared with the queue
+ * descriptors, and the CUs of a killed lease are free when its queues are gone.
  */
 
 #include "core/mask/codec.h"
@@ -27,7 +27,7 @@ struct stage {
 
 /* ---- descriptors ------------------------------------------------------------------------- */
 
-/* Where a descriptor of gfx9 has the masks of its four engines. */
+/* Offsets of the masks of the four shader engines in a gfx9 descriptor. */
 static const unsigned registers[] = { 23, 24, 26, 27 };
 
 static void print_queue(FILE *file, const struct stage *s, const uint32_t masks[static 4])
@@ -45,8 +45,8 @@ static void print_queue(FILE *file, const struct stage *s, const uint32_t masks[
 	}
 }
 
-/* The hardware has a queue of the borrower's process with this mask, and before it one of a
- * stranger with all CUs. NULL: with all CUs, too. */
+/* Writes a queue of an unmanaged process with all CUs, and one of the borrower with this mask; NULL:
+ * with all CUs. */
 static void show(const struct stage *s, const struct book_part *part)
 {
 	static const uint32_t all[4] = { UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX };
@@ -87,7 +87,7 @@ static void prepare(struct stage *s)
 	make_debugfs(s);
 }
 
-/* A borrower with a process that has a queue; what it lends from is kept for another. */
+/* A borrower whose process has a queue, and the inactive lease that it borrows from. */
 static void settle_in(struct stage *s, const char *settings, const char *enforce)
 {
 	char options[256];
@@ -135,7 +135,7 @@ static void await_text(struct stage *s, const struct live_lease *lease, const ch
 
 #define LOOKS "audit-interval = 100ms\n" GROW_NEVER
 
-/* ---- what is seen ------------------------------------------------------------------------ */
+/* ---- verification ------------------------------------------------------------------------ */
 
 TEST(a_false_acknowledgement_frees_no_cu)
 {
@@ -255,7 +255,7 @@ TEST(a_borrower_that_widens_a_queue_loses_the_tier_verified)
 	depart(&s);
 }
 
-/* ---- what is done about it --------------------------------------------------------------- */
+/* ---- enforcement --------------------------------------------------------------- */
 
 #define SOON LOOKS "activate-grace = 50ms\nenforce-delay = 50ms\n"
 
@@ -313,7 +313,7 @@ TEST(a_process_that_goes_on_after_acknowledging_its_revocation_is_killed)
 	depart(&s);
 }
 
-/* A process that has one child, to which fd belongs after that; both wait to be killed. */
+/* Starts a process with one child; both wait to be killed. fd becomes a pidfd of the child. */
 static pid_t family(const struct stage *s, pid_t *ret_child)
 {
 	int ends[2];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The shipped daemon has the unit of a borrower that does not answer frozen, if nobody else is
- * in it, and thawed when nobody needs its CUs any more. */
+/* The shipped daemon freezes the unit of an overdue borrower, if all processes in it belong to the lease,
+ * and thaws it when its CUs are not needed any more. */
 
 #include <sched.h>
 #include <sys/mount.h>
@@ -36,8 +36,8 @@ static bool is_unified(const char *path)
 	return statfs(path, &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC;
 }
 
-/* Whether there is a hierarchy in which we may make a cgroup; if need be, it is put in its usual
- * place for this process and its children. */
+/* Whether this process can create cgroups; mounts the hierarchy at its usual place for this process and
+ * its children where that is needed. */
 static bool have_cgroups(void)
 {
 	if (is_unified(CGROUPS))
@@ -57,7 +57,7 @@ static void move_in(const struct stage *s, pid_t pid)
 	CHECK(file && fprintf(file, "%d\n", pid) > 0 && fclose(file) == 0);
 }
 
-/* false: there can be no unit here. */
+/* false: no unit can be made here. */
 static bool arrive(struct stage *s)
 {
 	char options[256];

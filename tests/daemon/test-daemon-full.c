@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The shipped daemon where its runtime directory has no room: nothing is granted that is not
- * saved, and nothing that was granted is lost. */
+/* The shipped daemon with a full runtime directory: nothing is granted that is not saved, and no granted
+ * lease is lost. */
 
 #include <sched.h>
 #include <sys/mount.h>
@@ -14,7 +14,7 @@ static char junk[4096] = { 1 };
 /* In a mount namespace of its own, which the daemon inherits. */
 static void mount_small(struct rig *rig, const char *size)
 {
-	/* Not to be had everywhere: in a chroot "/" is no mount point. */
+	/* Fails in a chroot, where "/" is no mount point. */
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		_exit(77);
 	rig_new(rig);
@@ -42,7 +42,7 @@ static void done(struct rig *rig)
 	_exit(0);
 }
 
-/* In a process of its own, for the namespace. */
+/* Runs it in a child process, for the namespace. */
 static int run(void (*play)(void))
 {
 	int status;
@@ -115,7 +115,7 @@ TEST(leases_outlive_a_restart_on_a_full_file_system)
 	PLAY(restart_without_room);
 }
 
-/* Each is refused and leaves the lease, or the GPU, as it was. */
+/* Each call fails and leaves the lease, or the GPU, unchanged. */
 static void change_without_room(void)
 {
 	struct live_lease rt;

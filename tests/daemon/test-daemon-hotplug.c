@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* GPUs that go, come back, and are others then, under the shipped daemon. */
+/* GPUs that are removed, added and replaced under the shipped daemon. */
 
 #include <sys/inotify.h>
 
@@ -48,7 +48,7 @@ static void await_gone(const struct live_lease *lease, const char *gpu)
 	CHECK(strstr(record.record.reason, gpu));
 }
 
-/* What was on the second GPU has ended, as a whole; what was not is as it was. */
+/* Every lease with a part on the second GPU has ended as a whole; the others are unchanged. */
 static void check_end(struct machine *machine, struct leases *leases)
 {
 	const struct book_lease *first;
@@ -83,8 +83,8 @@ TEST(a_removed_gpu_ends_its_leases_and_no_other)
 	machine_halt(&machine);
 }
 
-/* Takes a node away or puts it back, as the driver does with all of them when one goes: it
- * has counted before. */
+/* Removes a node or puts it back without a change of the generation, as the driver does with all nodes
+ * when one is removed. */
 static void move_node(const struct machine *machine, const char *from, const char *to)
 {
 	char source[160], target[160];
@@ -94,7 +94,7 @@ static void move_node(const struct machine *machine, const char *from, const cha
 	CHECK(rename(source, target) == 0);
 }
 
-/* The daemon lists them when it opens the directory. */
+/* Waits until the daemon opens the directory to list the nodes. */
 static void await_listing(int watch)
 {
 	char events[4096];
@@ -112,7 +112,7 @@ static int watch_nodes(const struct machine *machine)
 	return watch;
 }
 
-/* False: this process was held up for so long that the daemon may believe it has gone. */
+/* False: this process was delayed so long that the daemon may take the GPU for removed. */
 static bool missing_for_a_moment(struct machine *machine)
 {
 	uint64_t began = boottime_usec();
@@ -139,7 +139,7 @@ TEST(a_gpu_missing_while_the_driver_rebuilds_its_tree_is_kept)
 		fill(&machine, &leases, "radeon-vii");
 	}
 
-	/* What comes later is seen later. */
+	/* A later change is seen later. */
 	machine_replug(&machine, 3);
 	AWAIT(machine.bus, told->added > 0 && strstr(told->last_added, GPUARB_PATH_GPU "/"));
 	book_read(machine.bus, &leases.after);
@@ -246,7 +246,7 @@ TEST(a_lease_that_waits_for_a_gpu_is_granted_when_it_is_added)
 	CHECK(strcmp(record.partitions[0].gpu, "0000:04:00.0") == 0);
 	close(named.holder);
 
-	/* Who waits for one by its name does not wait for one that is gone. */
+	/* A request that names a removed GPU does not wait. */
 	named = waiting(call(ask_on(machine.bus, "1", 60, UINT64_MAX)));
 	machine_replug(&machine, 1);
 	await_gone(&any, "0000:04:00.0");

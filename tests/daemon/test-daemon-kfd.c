@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The shipped daemon on a KFD tree: whose the processes on the hardware are. */
+/* The shipped daemon on a KFD tree: which lease the processes on the hardware belong to. */
 
 #include "hw/hw.h"
 #include "check.h"
 #include "machine.h"
 
-/* Of Unmanaged: how many; and the first one's pid and queues. */
+/* The length of the property Unmanaged, and pid and queues of its first entry. */
 static unsigned unmanaged_processes(const struct machine *machine, pid_t *ret_pid,
 				    unsigned *ret_queues)
 {
@@ -100,7 +100,7 @@ TEST(a_bound_process_is_managed_and_compared_with_its_budget)
 	machine_halt(&machine);
 }
 
-/* A process that is nobody's child, so that only its being bound makes it the lease's. */
+/* A process that is no child of this one: it belongs to a lease only if it is bound. */
 static pid_t orphan(int *ret_pidfd)
 {
 	pid_t parent, pid;
@@ -123,7 +123,7 @@ static pid_t orphan(int *ret_pidfd)
 	return pid;
 }
 
-/* The process dies; its queues are there still. */
+/* The process ends, and its queues stay. */
 static void linger(bool seen_before)
 {
 	static struct machine machine;
@@ -172,7 +172,7 @@ TEST(queues_of_a_bound_process_that_died_unobserved_belong_to_its_lease)
 	linger(false);
 }
 
-/* Counts lines with this in them. */
+/* Counts the lines that contain the text. */
 static unsigned count(const char *text, const char *what)
 {
 	unsigned n = 0;

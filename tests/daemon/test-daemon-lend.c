@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Realtime leases of the shipped daemon that lend their CUs, and have them back. */
+/* Realtime leases of the shipped daemon that lend and reclaim their CUs. */
 
 #include "check.h"
 #include "lend-live.h"
@@ -31,7 +31,7 @@ static void depart(struct stage *stage)
 	rig_done(&stage->rig);
 }
 
-/* ---- giving way ---------------------------------------------------------------------------- */
+/* ---- borrowers that shrink ---------------------------------------------------------------------------- */
 
 TEST(an_activation_is_granted_when_borrowers_have_acknowledged)
 {
@@ -124,7 +124,7 @@ TEST(a_lease_without_borrowers_is_active_at_once)
 	depart(&s);
 }
 
-/* ---- having it back ------------------------------------------------------------------------ */
+/* ---- borrowers that grow ------------------------------------------------------------------------ */
 
 static void deactivate_it(struct stage *s, const struct live_lease *rt)
 {
@@ -219,7 +219,7 @@ TEST(a_killed_holder_frees_the_cus_that_it_activated)
 	depart(&s);
 }
 
-/* ---- what is counted ----------------------------------------------------------------------- */
+/* ---- disturbances ----------------------------------------------------------------------- */
 
 TEST(an_active_realtime_lease_counts_disturbances)
 {
@@ -243,7 +243,7 @@ TEST(an_active_realtime_lease_counts_disturbances)
 	depart(&s);
 }
 
-/* ---- what is refused ----------------------------------------------------------------------- */
+/* ---- refusals ----------------------------------------------------------------------- */
 
 TEST(only_the_owner_activates_an_inactive_lease)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What keeps leases of the shipped daemon alive, what ends them, and what the hardware says
- * of their processes. */
+/* What keeps leases of the shipped daemon alive, and what ends them. */
 
 #include "check.h"
 #include "live.h"
@@ -25,7 +24,7 @@ static void depart(struct rig *rig, sd_bus *bus)
 
 /* ---- holders ----------------------------------------------------------------------- */
 
-/* A process that takes an fd from the socket, says so, and keeps it until it is killed. */
+/* A process that receives an fd from the socket, confirms that, and keeps it until it is killed. */
 static pid_t start_keeper(int sockets[2])
 {
 	pid_t pid;
@@ -118,7 +117,7 @@ TEST(a_caller_that_disconnects_before_the_answer_leaves_nothing)
 		sd_bus *client = rig_connect(&rig, STRANGER);
 		sd_bus_message *m;
 
-		/* Known already, so that the next call is granted at once. */
+		/* The daemon knows the caller, so the next call is granted at once. */
 		sd_bus_message_unref(call(ask(client, "Plan", 15)));
 		m = ask(client, "Reserve", 15);
 		CHECK(sd_bus_send(client, m, NULL) >= 0);
@@ -238,7 +237,7 @@ TEST(data_sent_through_a_holder_keeps_no_lease_alive)
 	AWAIT(bus, told.removed == 1);
 	close(lease.holder);
 
-	/* Its only copy in a queue that goes with its ends. */
+	/* The only copy is in the queue of a socket pair that is closed. */
 	lease = reserve(bus, 15);
 	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) == 0);
 	pass(sockets[0], lease.holder);
@@ -268,7 +267,7 @@ TEST(a_stopping_daemon_tells_its_holders)
 	depart(&rig, bus);
 }
 
-/* ---- what may be bound --------------------------------------------------------------- */
+/* ---- bound processes --------------------------------------------------------------- */
 
 TEST(only_a_live_process_of_the_same_user_can_be_bound)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Borrowers that do not answer the shipped daemon, and what policy lets it do to them. */
+/* Borrowers that do not acknowledge in time, and the enforcement that policy allows. */
 
 #include "core/change/arbiter.h"
 #include "check.h"
@@ -29,7 +29,7 @@ static void settle_in(struct stage *stage)
 	CHECK(part_of(stage->bus, &stage->borrower).cus > 41); /* that is some of what is kept */
 }
 
-/* helped: there is a gpuarb-enforce. */
+/* helped: gpuarb-enforce runs. */
 static void arrive(struct stage *stage, const char *enforce, bool helped)
 {
 	char options[256];
@@ -82,7 +82,7 @@ TEST(enforce_report_reports_and_waits)
 	CHECK(is_fine(activate(s.bus, &s.rt)));
 	await_reason(&s, &s.borrower, "has not given back CUs that others need");
 	CHECK(boottime_usec() >= lease_number(s.bus, &s.borrower, "Deadline"));
-	/* It says what it lacks, and who has that. */
+	/* The reason names the missing CUs and the lease that has them. */
 	CHECK(is_in_state(s.bus, &s.rt, "activating"));
 	CHECK(lease_says(s.bus, s.rt.path, "Reason", " CUs of 0000:03:00.0, which lease "));
 	CHECK(lease_number(s.bus, &s.rt, "Deadline") ==
@@ -167,7 +167,7 @@ TEST(an_overdue_lease_is_killed_and_no_other_process)
 	depart(&s);
 }
 
-/* The CUs come back all the same: the process occupies none. */
+/* Its CUs are free all the same: the process uses none. */
 TEST(a_bound_process_that_uses_no_gpu_is_not_killed)
 {
 	static struct stage s;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* GPUs that go, come back and are others then, as the bus is told and as the next daemon finds
- * them. */
+/* GPUs that are removed, added and replaced: the signals on the bus, and the state after a restart. */
 
 #include "check.h"
 #include "book.h"
@@ -43,8 +42,8 @@ static void replug(struct machine *machine)
 	AWAIT(machine->bus, machine->told.added == 2); /* a lease, and now the GPU */
 }
 
-/* All of the GPU of now for another lease, which has it still after a crash; and the old one
- * is ending until the hardware has let go. */
+/* Another lease gets all of the new GPU, and still has it after a crash. The old lease is ending until
+ * its processes have left the hardware. */
 static void grant_and_crash(struct machine *machine, const struct live_lease *old, pid_t pid)
 {
 	static struct book before, after;

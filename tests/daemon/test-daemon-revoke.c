@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Leases that an administrator takes away from the shipped daemon's clients, with notice. */
+/* Leases that an administrator revokes with notice. */
 
 #include "check.h"
 #include "lend-live.h"
@@ -131,7 +131,7 @@ TEST(a_grace_above_a_day_is_refused)
 	depart(&s);
 }
 
-/* ---- twice ------------------------------------------------------------------------------- */
+/* ---- a second revocation ------------------------------------------------------------------------------- */
 
 static void send_revocation(const struct stage *s, uint64_t usec, struct answer *answer)
 {
@@ -179,7 +179,7 @@ TEST(acknowledging_the_first_revocation_does_not_acknowledge_the_second)
 	depart(&s);
 }
 
-/* ---- whose, and of what ------------------------------------------------------------------ */
+/* ---- callers and states ------------------------------------------------------------------ */
 
 TEST(only_administrators_revoke)
 {
@@ -232,7 +232,7 @@ TEST(a_waiting_lease_is_revoked_at_once)
 	depart(&s);
 }
 
-/* What it cannot have for itself as it is taken away, those who have it keep. */
+/* The CUs that a revoked inactive lease lends stay with their borrowers. */
 TEST(revoking_an_inactive_lease_leaves_borrowers_their_cus)
 {
 	struct live_lease rt, borrower;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* How the shipped daemon comes up where another is, was, or cannot be. */
+/* The start of the shipped daemon: beside another one, after a crash, and where it must fail. */
 
 #include <sys/stat.h>
 
@@ -73,7 +73,7 @@ TEST(a_second_daemon_fails_to_start_and_does_no_harm)
 	rig_done(&rig);
 }
 
-/* One with a directory of its own, as a package of another prefix would have. */
+/* A second daemon with another runtime directory, as of a package with another prefix. */
 TEST(a_second_daemon_on_the_same_bus_fails_to_start_and_does_no_harm)
 {
 	struct live_lease lease;
@@ -99,7 +99,7 @@ TEST(a_second_daemon_on_the_same_bus_fails_to_start_and_does_no_harm)
 	rig_done(&rig);
 }
 
-/* The bus of an installed gpuarbd, and somebody who starts another by hand. */
+/* A bus with the installed policy, and a daemon that is started by hand. */
 TEST(a_bus_that_denies_the_name_is_logged_with_a_remedy)
 {
 	const char *said;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The shipped daemon as a user without any privilege, as its unit has it. */
+/* The shipped daemon as a user without privileges, as its unit starts it. */
 
 #include <sys/stat.h>
 
@@ -10,19 +10,19 @@
 
 #define SERVICE 65534 /* "nobody" */
 
-static void arrive(struct rig *rig, sd_bus **ret_root, sd_bus **ret_unmanaged_process)
+static void arrive(struct rig *rig, sd_bus **ret_root, sd_bus **ret_user)
 {
 	rig_new(rig);
 	rig_run_as(rig, SERVICE);
 	rig_start_managed(rig, "--simulate=radeon-vii", "--store-max=64");
 	*ret_root = rig_connect(rig, 0);
-	*ret_unmanaged_process = rig_connect(rig, STRANGER);
+	*ret_user = rig_connect(rig, STRANGER);
 }
 
-static void leave_all(struct rig *rig, sd_bus *root, sd_bus *unmanaged_process)
+static void leave_all(struct rig *rig, sd_bus *root, sd_bus *user)
 {
 	leave(root);
-	leave(unmanaged_process);
+	leave(user);
 	rig_done(rig);
 }
 
@@ -37,80 +37,77 @@ static uid_t owner_of(const char *path, mode_t *ret_mode)
 
 TEST(an_unprivileged_daemon_serves_every_user_and_keeps_its_files_private)
 {
-	struct live_lease roots, unmanaged_processes;
-	sd_bus *root, *unmanaged_process;
+	struct live_lease roots, of_user;
+	sd_bus *root, *user;
 	struct rig rig;
 	char saved[64];
 	mode_t mode;
 
 	NEEDS_DAEMON();
-	arrive(&rig, &root, &unmanaged_process);
+	arrive(&rig, &root, &user);
 	CHECK(owner_of(rig_path(&rig, "run/leases"), &mode) == SERVICE && mode == 0700);
 	roots = reserve(root, 15);
-	unmanaged_processes = reserve(unmanaged_process, 15);
-	CHECK(number_of(root, unmanaged_processes.path, GPUARB_INTERFACE_LEASE, "OwnerUid") ==
-	      STRANGER);
+	of_user = reserve(user, 15);
+	CHECK(number_of(root, of_user.path, GPUARB_INTERFACE_LEASE, "OwnerUid") == STRANGER);
 	CHECK(number_of(root, roots.path, GPUARB_INTERFACE_LEASE, "OwnerPid") ==
 	      (uint64_t)getpid());
 	snprintf(saved, sizeof(saved), "run/leases/%" PRIu64 ".json", roots.id);
 	CHECK(owner_of(rig_path(&rig, saved), &mode) == SERVICE && mode == 0600);
-	CHECK(is_error(call(release(unmanaged_process, roots.path)), GPUARB_ERROR_NOT_PERMITTED,
-		       ""));
-	CHECK(is_fine(call(release(root, unmanaged_processes.path)))); /* an administrator */
+	CHECK(is_error(call(release(user, roots.path)), GPUARB_ERROR_NOT_PERMITTED, ""));
+	CHECK(is_fine(call(release(root, of_user.path)))); /* an administrator */
 	CHECK(is_fine(call(drain(root, "0"))));
-	leave_all(&rig, root, unmanaged_process);
+	leave_all(&rig, root, user);
 }
 
 TEST(an_unprivileged_daemon_identifies_processes_and_their_ends)
 {
-	sd_bus *root, *unmanaged_process;
+	sd_bus *root, *user;
 	struct live_lease lease;
 	struct rig rig;
 	int own, roots;
 	pid_t a, b;
 
 	NEEDS_DAEMON();
-	arrive(&rig, &root, &unmanaged_process);
+	arrive(&rig, &root, &user);
 	a = idler(STRANGER, &own);
 	b = idler(0, &roots);
-	lease = granted(call(ask_bound(unmanaged_process, 15, own)));
-	CHECK(is_error(call(ask_bound(unmanaged_process, 15, roots)), GPUARB_ERROR_NOT_PERMITTED,
-		       ""));
+	lease = granted(call(ask_bound(user, 15, own)));
+	CHECK(is_error(call(ask_bound(user, 15, roots)), GPUARB_ERROR_NOT_PERMITTED, ""));
 	close(lease.holder);
-	CHECK(lease_exists(unmanaged_process, lease.path)); /* by its process */
+	CHECK(lease_exists(user, lease.path)); /* by its process */
 	rig_crash(&rig);
-	CHECK(lease_exists(unmanaged_process, lease.path));
+	CHECK(lease_exists(user, lease.path));
 	end_process(a);
-	while (lease_exists(unmanaged_process, lease.path))
+	while (lease_exists(user, lease.path))
 		continue;
 	end_process(b);
 	close(own);
 	close(roots);
-	leave_all(&rig, root, unmanaged_process);
+	leave_all(&rig, root, user);
 }
 
 TEST(leases_outlive_an_unprivileged_daemon)
 {
-	sd_bus *root, *unmanaged_process;
+	sd_bus *root, *user;
 	struct live_lease lease;
 	struct rig rig;
 
 	NEEDS_DAEMON();
-	arrive(&rig, &root, &unmanaged_process);
-	lease = reserve(unmanaged_process, 15);
+	arrive(&rig, &root, &user);
+	lease = reserve(user, 15);
 	rig_crash(&rig);
-	CHECK(lease_exists(unmanaged_process, lease.path));
+	CHECK(lease_exists(user, lease.path));
 	rig_restart(&rig);
-	CHECK(lease_exists(unmanaged_process, lease.path) && gpu_number(root, "CusFree") == 45);
-	leave_all(&rig, root, unmanaged_process);
+	CHECK(lease_exists(user, lease.path) && gpu_number(root, "CusFree") == 45);
+	leave_all(&rig, root, user);
 }
 
 #define UNREADABLE "10-t.conf: not readable by uid 65534: chmod a+r"
 
-/* Where the policy cannot be read, there is none that could be kept to. */
+/* An unreadable policy is an error, not an empty policy. */
 TEST(an_unreadable_policy_is_refused_at_start_and_at_reload)
 {
-	sd_bus *root, *unmanaged_process;
+	sd_bus *root, *user;
 	struct rig rig;
 	int log;
 
@@ -126,20 +123,19 @@ TEST(an_unreadable_policy_is_refused_at_start_and_at_reload)
 	CHECK(chmod(rig_path(&rig, "tenants.d/10-t.conf"), 0644) == 0);
 	rig_start(&rig, "--simulate=radeon-vii");
 	root = rig_connect(&rig, 0);
-	unmanaged_process = rig_connect(&rig, STRANGER);
+	user = rig_connect(&rig, STRANGER);
 	CHECK(chmod(rig_path(&rig, "tenants.d/10-t.conf"), 0600) == 0);
 	CHECK(is_error(call(call_arbiter(root, "Reload")), GPUARB_ERROR_INVALID_REQUEST,
 		       UNREADABLE));
-	CHECK(is_error(call(ask(unmanaged_process, "Reserve", 16)), GPUARB_ERROR_QUOTA_EXCEEDED,
-		       ""));
-	leave_all(&rig, root, unmanaged_process);
+	CHECK(is_error(call(ask(user, "Reserve", 16)), GPUARB_ERROR_QUOTA_EXCEEDED, ""));
+	leave_all(&rig, root, user);
 }
 
-/* CAP_SYS_PTRACE makes it see them, and is not worth it. */
+/* With CAP_SYS_PTRACE the daemon can read executables; the unit does not have it. */
 TEST(match_executable_without_ptrace_is_logged)
 {
 	struct live_lease lease;
-	sd_bus *root, *unmanaged_process;
+	sd_bus *root, *user;
 	const char *said;
 	struct rig rig;
 	int log;
@@ -155,10 +151,10 @@ TEST(match_executable_without_ptrace_is_logged)
 	CHECK(strstr(said, "match-executable"));
 	CHECK(strstr(said, "CAP_SYS_PTRACE"));
 	root = rig_connect(&rig, 0);
-	unmanaged_process = rig_connect(&rig, STRANGER);
-	lease = reserve(unmanaged_process, 15);
-	CHECK(lease_says(unmanaged_process, lease.path, "Tenant", "*"));
-	leave_all(&rig, root, unmanaged_process);
+	user = rig_connect(&rig, STRANGER);
+	lease = reserve(user, 15);
+	CHECK(lease_says(user, lease.path, "Tenant", "*"));
+	leave_all(&rig, root, user);
 }
 
 TEST(match_executable_with_ptrace_is_not_logged)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Waiting for the shipped daemon: who is let in when, and what ends a wait. */
+/* Waiting leases of the shipped daemon: their order, and the end of a wait. */
 
 #include <sched.h>
 #include <sys/prctl.h>
@@ -43,7 +43,7 @@ static unsigned position(sd_bus *bus, const struct live_lease *lease)
 	return (unsigned)number_of(bus, lease->path, GPUARB_INTERFACE_LEASE, "Position");
 }
 
-/* ---- what is told -------------------------------------------------------------------------- */
+/* ---- properties and records -------------------------------------------------------------------------- */
 
 TEST(a_waiting_lease_has_position_reason_and_deadline)
 {
@@ -105,7 +105,7 @@ TEST(a_plan_says_that_it_would_wait)
 	CHECK(sd_bus_message_read(m, "s", &result) >= 0 && strcmp(result, "waiting") == 0);
 	sd_bus_message_unref(m);
 	CHECK(told.added == 1);
-	/* What can never be had is not waited for. */
+	/* A request that can never fit does not wait. */
 	CHECK(is_error(call(ask_to_wait(bus, "besteffort", 100, 1000)), GPUARB_ERROR_NEVER_FITS,
 		       ""));
 	close(all.holder);
@@ -140,7 +140,7 @@ TEST(waiting_leases_are_granted_by_class_then_by_age)
 	depart(&rig, bus);
 }
 
-/* LEASE_PASSES_MAX is what arbiter.h promises. */
+/* LEASE_PASSES_MAX */
 TEST(small_requests_pass_a_waiting_lease_16_times)
 {
 	struct live_lease some, large, small;
@@ -332,10 +332,10 @@ TEST(a_waiting_lease_cannot_be_resized)
 	depart(&rig, bus);
 }
 
-/* ---- from elsewhere ------------------------------------------------------------------------ */
+/* ---- another namespace ------------------------------------------------------------------------ */
 
-/* A process in a PID namespace of its own that takes an fd, says so, and keeps it until it
- * is told: the pid of who waits for its end. */
+/* Starts a process in its own PID namespace that receives an fd, confirms that, and keeps it until it
+ * is told to end. Returns the pid of its parent, which waits for that. */
 static pid_t start_keeper(int socket)
 {
 	pid_t pid = fork();

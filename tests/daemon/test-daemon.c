@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The shipped daemon keeps what the contract says: asking, owning, saving, administering. */
+/* The shipped daemon and its D-Bus contract: requests, ownership, saving, administration. */
 
 #include <sched.h>
 #include <sys/mount.h>
@@ -18,7 +18,7 @@ static void arrive(struct rig *rig, sd_bus **ret)
 	*ret = rig_connect(rig, 0);
 }
 
-/* What is next in the message, as text; the caller's. */
+/* The next value of the message as text, for free(). */
 static char *text_of(sd_bus_message *m)
 {
 	sd_bus_message *copy;
@@ -193,7 +193,7 @@ TEST(a_hundred_calls_of_a_new_client_are_answered_in_order)
 	rig_done(&rig);
 }
 
-/* A lease's file. */
+/* The file of a lease. */
 static const char *saved_at(const struct rig *rig, uint64_t id)
 {
 	char name[64];
@@ -266,7 +266,7 @@ static void fill_up(void)
 	sd_bus *bus;
 	int fd;
 
-	/* Not to be had everywhere: in a chroot "/" is no mount point. */
+	/* Fails in a chroot, where "/" is no mount point. */
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		_exit(77);
 	rig_new(&rig);

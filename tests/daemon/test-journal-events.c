@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What the shipped daemon tells the journal: the story of leases, in entries with fields. */
+/* Journal entries of the shipped daemon: lease changes with their fields. */
 
 #include "check.h"
 #include "journal-rig.h"
@@ -17,7 +17,7 @@
 			SKIP("there can be no journal of its own here"); \
 	} while (0)
 
-/* Daemons that are started from now on write to a file that they take for the journal. */
+/* Daemons that are started from now on take a file for the journal. */
 static int begin(struct rig *rig)
 {
 	int before = log_begin(rig);
@@ -31,7 +31,7 @@ static void begun(const struct rig *rig, int before)
 	log_end(rig, before);
 }
 
-/* A simulated GPU under a manager that keeps leases, and a user who is tenant gold. */
+/* A simulated GPU, a service manager with a store, and a user who matches tenant gold. */
 struct scene {
 	struct rig rig;
 	sd_bus *root, *user;
@@ -134,7 +134,7 @@ TEST(refusals_are_logged_under_a_tenant_only_if_the_caller_matches_it)
 	depart(&scene);
 }
 
-/* The middle of the night: a client that tries without a pause. */
+/* A client that repeats a refused request without a pause. */
 TEST(a_flood_of_refusals_is_bounded_for_each_user)
 {
 	unsigned told = 0, more = 0, others = 0, windows;
@@ -247,7 +247,7 @@ TEST(leases_that_cannot_be_left_to_the_next_daemon_are_revoked)
 	close(journal);
 }
 
-/* net.unix.max_dgram_qlen is 10 where nobody changed it, and seldom above 512. */
+/* net.unix.max_dgram_qlen is 10 by default, and seldom above 512. */
 TEST(a_stopped_journal_blocks_neither_clients_nor_entries)
 {
 	struct live_lease lease;

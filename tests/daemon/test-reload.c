@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A new policy, and the leases that the old one has granted. */
+/* A new policy, and the leases that the old policy granted. */
 
 #include <sys/stat.h>
 
@@ -162,7 +162,7 @@ TEST(a_bad_file_changes_nothing_and_is_named)
 	CHECK(lease_exists(bus, lease.path) && told.removed == 0);
 	close(reserve(user, 30).holder);
 
-	/* Nor does a daemon start with it, and nothing is lost when it is mended. */
+	/* No daemon starts with it; after the correction no lease is lost. */
 	log = log_begin(&rig);
 	rig_down(&rig);
 	rig_write(&rig, "gpuarbd.conf", KEEP);

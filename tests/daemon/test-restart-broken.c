@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* What a daemon finds at its start is not always what the one before has left: files that
- * are none, stores that are too small, hardware that is slow. */
+/* Restarts with damaged state files, stores that are too small, and processes that still use the
+ * hardware. */
 
 #include <sys/stat.h>
 
@@ -47,7 +47,7 @@ static void write_file(const struct rig *rig, uint64_t id, const char *text)
 	rig_write(rig, name, text);
 }
 
-/* Puts another number behind the first "key":. */
+/* Replaces the number behind the first "key":. */
 static void set_number(char *text, size_t size, const char *key, uint64_t number)
 {
 	char *at = strstr(text, key), rest[8192];
@@ -67,7 +67,7 @@ static bool is_set_aside(const struct rig *rig, const char *name)
 	return access(path, F_OK) == 0;
 }
 
-/* Whether a line of the log names the file, and says so of it. */
+/* Whether a line of the log has the name of the file and the text. */
 static bool log_names(const char *log, uint64_t id, const char *what)
 {
 	char name[32];
@@ -172,17 +172,16 @@ TEST(a_full_store_refuses_leases_and_loses_none)
 	struct live_lease leases[3];
 	struct told told;
 	struct rig rig;
-	sd_bus *bus, *unmanaged_process;
+	sd_bus *bus, *user;
 
 	NEEDS_DAEMON();
 	arrive(&rig, "--store-max=3", &bus, &told);
-	unmanaged_process = rig_connect(&rig, STRANGER);
+	user = rig_connect(&rig, STRANGER);
 	leases[0] = reserve(bus, 15);
 	leases[1] = reserve(bus, 15);
 	CHECK(is_error(call(ask(bus, "Reserve", 15)), GPUARB_ERROR_TOO_MANY_LEASES, "3"));
-	leases[2] = reserve(unmanaged_process, 15);
-	CHECK(is_error(call(ask(unmanaged_process, "Reserve", 15)), GPUARB_ERROR_TOO_MANY_LEASES,
-		       "3"));
+	leases[2] = reserve(user, 15);
+	CHECK(is_error(call(ask(user, "Reserve", 15)), GPUARB_ERROR_TOO_MANY_LEASES, "3"));
 	rig_await_stored(&rig, 3);
 	rig_crash(&rig);
 	for (unsigned i = 0; i < 3; i++)
@@ -193,7 +192,7 @@ TEST(a_full_store_refuses_leases_and_loses_none)
 	close(leases[0].holder);
 	AWAIT(bus, told.removed == 1);
 	reserve(bus, 15);
-	leave(unmanaged_process);
+	leave(user);
 	depart(&rig, bus);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A daemon that is killed, or restarted, while leases lend, borrow, give way and are taken away:
- * the next one goes on where it was. */
+/* A daemon that is killed or restarted while leases lend, borrow, shrink and are revoked: the next one
+ * continues from there. */
 
 #include "check.h"
 #include "lend-live.h"
@@ -40,7 +40,7 @@ static sd_bus_message *ask_plain(sd_bus *bus, uint64_t wait_usec)
 		    "u", 2, 1, "wait-usec", "t", wait_usec);
 }
 
-/* All that the bus tells of leases and GPUs is the same after it. */
+/* All properties of leases and GPUs are the same after the restart. */
 static void check_restart(struct stage *s, void (*restart)(struct rig *rig))
 {
 	book_read(s->bus, &s->before);
@@ -94,7 +94,7 @@ TEST(an_activation_continues_after_a_restart)
 		await_generation(s.borrower.holder, 2);
 		check_restart(&s, restarts[i]);
 		CHECK(is_in_state(s.bus, &s.rt, "activating"));
-		/* It is told again, for it may not have got that. */
+		/* The record is sent again: the holder may not have received it. */
 		record = await_generation(s.borrower.holder, 2);
 		CHECK(record.partitions[0].cus == 45 && record.record.generation == 2);
 		CHECK(record.record.deadline_usec != UINT64_MAX);
@@ -216,7 +216,7 @@ TEST(disturbances_survive_a_restart)
 	depart(&s);
 }
 
-/* ---- while nobody answers ---------------------------------------------------------------- */
+/* ---- during the restart ---------------------------------------------------------------- */
 
 TEST(a_borrower_deadline_that_passed_during_the_restart_is_enforced)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* A daemon that is killed, or restarted, with leases held: the next one goes on with them. */
+/* A daemon that is killed or restarted while leases are held: the next one recovers them. */
 
 #include "check.h"
 #include "book.h"
@@ -59,8 +59,9 @@ static void depart(struct scene *scene)
 	rig_done(&scene->rig);
 }
 
-/* GPU 0: 15 CUs each of a holder, a process and a gang, and two who wait for all of it.
- * GPU 1: the gang's 15, 15 under a token, 15 of a lease that had 30; drained. */
+/* GPU 0: 15 CUs each for a lease with a holder, one with a process and one on both GPUs, and two leases
+ * that wait for all of it. GPU 1: 15 CUs of the lease on both, 15 of one with a token, 15 of one that
+ * was resized from 30; drained. */
 static void fill(struct scene *scene)
 {
 	sd_bus *bus = scene->bus;
@@ -98,7 +99,7 @@ static void compare(const struct book *before, struct book *after)
 	}
 }
 
-/* Each lease still lives by what it lived by, and by nothing else. */
+/* Each lease is still kept alive by its holder or process, and by nothing else. */
 static void end_one_by_one(struct scene *scene)
 {
 	sd_bus *bus = scene->bus;
@@ -163,7 +164,7 @@ TEST(leases_of_all_kinds_survive_under_a_manager_that_hides_its_store_size)
 	go_through("--store-max=64 --no-fdstore-variable", rig_crash);
 }
 
-/* As of a package: what is installed meanwhile is started later. */
+/* An upgrade of the package: the new program is installed first and started later. */
 static void upgrade(struct rig *rig)
 {
 	rig_say(rig, "hold");
@@ -182,7 +183,7 @@ TEST(a_token_finds_its_lease_after_a_restart)
 {
 	static struct scene scene;
 	struct live_lease again;
-	sd_bus *unmanaged_process;
+	sd_bus *user;
 
 	NEEDS_DAEMON();
 	arrive(&scene, TWO_GPUS, "--store-max=64");
@@ -191,8 +192,8 @@ TEST(a_token_finds_its_lease_after_a_restart)
 	again = granted(call(ask_with_token(scene.bus, 15)));
 	CHECK(again.id == scene.token.id);
 	CHECK(is_error(call(ask_with_token(scene.bus, 30)), GPUARB_ERROR_TOKEN_CONFLICT, ""));
-	unmanaged_process = rig_connect(&scene.rig, STRANGER);
-	scene.held = granted(call(ask_with_token(unmanaged_process, 15)));
+	user = rig_connect(&scene.rig, STRANGER);
+	scene.held = granted(call(ask_with_token(user, 15)));
 	CHECK(scene.held.id > again.id);
 
 	close(scene.token.holder);
@@ -200,7 +201,7 @@ TEST(a_token_finds_its_lease_after_a_restart)
 	CHECK(lease_exists(scene.bus, again.path));
 	close(again.holder);
 	AWAIT(scene.bus, scene.told.removed == 1);
-	leave(unmanaged_process);
+	leave(user);
 	depart(&scene);
 }
 
@@ -223,7 +224,7 @@ TEST(ids_go_on_after_a_restart)
 	depart(&scene);
 }
 
-/* ---- while it is down --------------------------------------------------------------------- */
+/* ---- during the restart --------------------------------------------------------------------- */
 
 TEST(leases_that_lost_their_holders_during_the_restart_end)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * A realtime lease that is activated and deactivated over and over, and a borrower that gives
- * way and grows back: nothing of it is left. SOAK_CYCLES: how often; 1000 if it is not set, and
- * 100,000 with GPUARB_LONG.
+ * Activates and deactivates a realtime lease repeatedly, so that a borrower shrinks and grows: nothing is
+ * left behind. SOAK_CYCLES: how often; default 1000, with GPUARB_LONG 100,000.
  */
 
 #include "check.h"

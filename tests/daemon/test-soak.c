@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * 64 clients that reserve, resize, release and die at random: when they are gone nothing of
- * them is left. SOAK_CYCLES: how many leases they ask for in all; 1000 if it is not set, and
- * 100,000 with GPUARB_LONG.
+ * 64 clients that reserve, resize, release and die at random: when they have ended, nothing is left
+ * behind. SOAK_CYCLES: how many leases they request in all; default 1000, with GPUARB_LONG 100,000.
  */
 
 #include <stdatomic.h>
@@ -18,7 +17,7 @@
 #define KEPT 4 /* leases that a client has at a time */
 #define GPUS "--simulate=radeon-vii,radeon-vii,mi300x-cpx"
 
-/* What the allocator may keep for the next time. */
+/* Memory that the allocator may keep for later. */
 #define MEMORY_KIB 8192
 
 /* ---- a client ---------------------------------------------------------------------------- */
@@ -61,8 +60,8 @@ static sd_bus_message *any_reserve(struct client *client)
 	}
 }
 
-/* Whether it is an answer that anybody can get at any time; to a lease that is not what it
- * is taken for (a gang, or without a second generation), InvalidRequest is one, too. */
+/* Whether any client can get this answer at any time. InvalidRequest is expected from a lease on several
+ * GPUs, or without a second generation. */
 static bool is_ordinary(sd_bus_message *answer, bool of_lease)
 {
 	if (!sd_bus_message_is_method_error(answer, NULL) ||
@@ -119,7 +118,7 @@ static void do_something(struct client *client, struct live_lease *lease)
 	sd_bus_message_unref(answer);
 }
 
-/* Dies with a call under way. */
+/* Dies during a call. */
 static void die(struct client *client, struct shared *shared)
 {
 	sd_bus_message *m = any_reserve(client);
@@ -161,7 +160,7 @@ static void start_client(const struct rig *rig, struct shared *shared, unsigned 
 	}
 }
 
-/* Who dies makes room for another, until all is done. */
+/* Starts a client for each that died, until all leases were requested. */
 static void run(const struct rig *rig, struct shared *shared, unsigned cycles, unsigned *seed)
 {
 	unsigned living = 0;
@@ -206,7 +205,7 @@ static unsigned count_leases(sd_bus *bus)
 	return n;
 }
 
-/* What is left when all that has ended is away. */
+/* What is left when all ended leases are removed. */
 static struct figures take_figures(struct rig *rig, sd_bus *bus)
 {
 	struct figures figures = { 0 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The bus is killed under the shipped daemon: leases stay, and it comes back. */
+/* Kills the bus of the shipped daemon: leases stay, and the daemon reconnects. */
 
 #include "check.h"
 #include "book.h"
@@ -34,7 +34,7 @@ static bool has_owner(sd_bus *bus)
 				  "GetNameOwner", NULL, NULL, "s", GPUARB_BUS_NAME) >= 0;
 }
 
-/* A connection to the new bus on which the daemon is. */
+/* A connection to the new bus, after the daemon has its name there. */
 static sd_bus *connect_again(const struct rig *rig, struct told *told)
 {
 	sd_bus *bus = rig_connect(rig, 0);

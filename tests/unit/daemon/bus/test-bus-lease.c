@@ -56,19 +56,18 @@ TEST(a_waiting_call_for_a_lease_that_ended_gets_no_such_lease)
 TEST(only_the_owner_calls_the_methods_of_a_lease)
 {
 	struct adapter a;
-	sd_bus *owner, *unmanaged_process;
+	sd_bus *owner, *user;
 
 	NEEDS_BUS();
 	adapter_new(&a);
 	owner = adapter_connect(&a, 0);
-	unmanaged_process = adapter_connect(&a, STRANGER);
+	user = adapter_connect(&a, STRANGER);
 	CHECK(is_fine(call_run(&a, ask(owner, "Reserve", 15))));
 	for (unsigned i = 0; i < LEASE_METHODS; i++)
-		CHECK(is_error(
-			call_run(&a, method_of_lease(unmanaged_process, GPUARB_PATH_LEASE "/1", i)),
-			GPUARB_ERROR_NOT_PERMITTED, ""));
+		CHECK(is_error(call_run(&a, method_of_lease(user, GPUARB_PATH_LEASE "/1", i)),
+			       GPUARB_ERROR_NOT_PERMITTED, ""));
 	sd_bus_flush_close_unref(owner);
-	sd_bus_flush_close_unref(unmanaged_process);
+	sd_bus_flush_close_unref(user);
 	adapter_done(&a);
 }
 
@@ -131,7 +130,7 @@ TEST(only_an_administrator_revokes_a_lease)
 					UINT64_C(1000000), "a fan\nis\x01 broken"))));
 	CHECK(ledger_find(a.arbiter, 1)->state == STATE_REVOKING);
 	CHECK(ledger_find(a.arbiter, 1)->deadline_usec == 1000000);
-	/* A line for journals and terminals, whatever somebody wrote. */
+	/* One line without control characters, whatever the administrator wrote. */
 	CHECK(strstr(ledger_find(a.arbiter, 1)->reason, "a fan?is? broken"));
 	sd_bus_flush_close_unref(owner);
 	sd_bus_flush_close_unref(administrator);

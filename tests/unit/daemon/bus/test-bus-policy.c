@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The policy that is installed for the bus, on a bus that forbids what it does not allow, as
- * system buses do. */
+/* The installed bus policy, on a bus that denies by default, as system buses do. */
 
 #include <errno.h>
 
@@ -20,7 +19,7 @@ static const char forbidding[] = "<busconfig>\n"
 				 "  <include>%s/policy.conf</include>\n"
 				 "</busconfig>\n";
 
-/* The shipped file, with another name in the place of the service's user. */
+/* The shipped file with another user instead of the user of the service. */
 static void write_policy(const struct rig *rig)
 {
 	static const char shipped[] = "user=\"gpuarb\"", here[] = "user=\"" SERVICE "\"";
@@ -55,7 +54,7 @@ static void arrive(struct rig *rig)
 	rig_start_bus(rig);
 }
 
-/* As which user the name was asked for, and what came of it. */
+/* The user that requested the name, and the outcome. */
 static int take_name(const struct rig *rig, uid_t uid, sd_bus **ret)
 {
 	*ret = rig_connect(rig, uid);
@@ -77,7 +76,7 @@ static void process_all(sd_bus *bus)
 		continue;
 }
 
-/* A call of the client's, whom the service answers. */
+/* A call of the client, which the service answers. */
 static sd_bus_message *converse(sd_bus *client, sd_bus *service, const char *interface,
 				const char *member)
 {
@@ -123,7 +122,7 @@ TEST(every_user_may_call_every_method)
 	CHECK(is_error(converse(other, service, GPUARB_INTERFACE, "Drain"),
 		       SD_BUS_ERROR_UNKNOWN_OBJECT, "")); /* it came there */
 
-	/* The bus that this is played on does forbid. */
+	/* This bus does deny by default. */
 	third = rig_connect(&rig, 0);
 	CHECK(sd_bus_get_unique_name(third, &name) >= 0);
 	CHECK(sd_bus_call_method(other, name, "/", "org.freedesktop.DBus.Peer", "Ping", NULL,
@@ -145,7 +144,7 @@ TEST(no_user_can_listen_to_calls_of_others)
 	CHECK(take_name(&rig, 1, &service) >= 0);
 	other = rig_connect(&rig, OTHER);
 	CHECK(sd_bus_add_filter(other, NULL, count, &calls) >= 0);
-	/* Which a bus may refuse, or take and then ask its policy of every message. */
+	/* A bus may refuse the match, or accept it and apply its policy to every message. */
 	sd_bus_call_method(other, "org.freedesktop.DBus", "/org/freedesktop/DBus",
 			   "org.freedesktop.DBus", "AddMatch", NULL, NULL, "s",
 			   "eavesdrop='true',type='method_call'");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Who may administer: polkit is asked, and nothing waits for it. A connection of the test's own
- * is polkit here. */
+/* Administration with polkit, which the daemon asks without waiting. A connection of the test plays
+ * polkit. */
 
 #include "check.h"
 #include "adapter.h"
@@ -45,7 +45,7 @@ static void take_question(struct polkit *p, sd_bus_message *m)
 		polkit_answer(p);
 }
 
-/* No vtable: that would see to it that answers have the right type. */
+/* Without a vtable, which would only let answers of the right type pass. */
 static int on_call(sd_bus_message *m, void *userdata, sd_bus_error *error)
 {
 	struct polkit *p = userdata;
@@ -188,7 +188,7 @@ TEST(other_calls_are_served_while_polkit_decides_and_its_death_denies)
 	polkit_done(&p);
 }
 
-/* polkit's own time-out is five seconds; nobody types a password here. */
+/* The time-out is five seconds, because no password is typed here. */
 TEST(a_polkit_timeout_denies_and_cancels_the_question)
 {
 	struct polkit p;

@@ -9,7 +9,7 @@
 
 #define SIGNATURE "aa{sv}a{sv}"
 
-/* What reading made of a message, which it frees. */
+/* The outcome of reading a message. */
 struct read_message {
 	int r;
 	struct request request;
@@ -34,7 +34,7 @@ static struct read_message *take(sd_bus_message *m)
 	return &reading;
 }
 
-/* Refused, and the sentence has all of these in it. */
+/* Whether it is refused with a sentence that contains both texts. */
 static bool refused(sd_bus_message *m, const char *a, const char *b)
 {
 	struct read_message *reading = take(m);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Who calls, as the bus adapter knows it. */
+/* The caller of a method, as the bus adapter identifies it. */
 
 #include <grp.h>
 
@@ -10,24 +10,24 @@
 TEST(a_caller_is_looked_up_once_with_the_credentials_of_the_bus)
 {
 	struct adapter a;
-	sd_bus *root, *unmanaged_process;
+	sd_bus *root, *user;
 
 	NEEDS_BUS();
 	adapter_new(&a);
 	root = adapter_connect(&a, 0);
-	unmanaged_process = adapter_connect(&a, STRANGER);
+	user = adapter_connect(&a, STRANGER);
 
-	CHECK(is_fine(call_run(&a, ask(unmanaged_process, "Reserve", 15))));
+	CHECK(is_fine(call_run(&a, ask(user, "Reserve", 15))));
 	CHECK(a.caller.uid == STRANGER && !a.caller.administrator);
 	CHECK(a.caller.n_groups > 0 && a.caller.groups[0] == 1);
 	CHECK(a.caller.pid == getpid() && strncmp(a.caller.unit, "pid-", 4) == 0);
-	CHECK(is_fine(call_run(&a, ask(unmanaged_process, "Plan", 15))));
+	CHECK(is_fine(call_run(&a, ask(user, "Plan", 15))));
 	CHECK(a.described == 1);
 
 	CHECK(is_fine(call_run(&a, drain(root, "1"))));
 	CHECK(a.caller.uid == 0 && a.caller.administrator && a.described == 2);
 	sd_bus_flush_close_unref(root);
-	sd_bus_flush_close_unref(unmanaged_process);
+	sd_bus_flush_close_unref(user);
 	adapter_done(&a);
 }
 
@@ -164,17 +164,16 @@ TEST(waiting_calls_are_answered_with_shutdown)
 TEST(only_administrators_drain_and_reload)
 {
 	struct adapter a;
-	sd_bus *root, *unmanaged_process;
+	sd_bus *root, *user;
 	sd_bus_message *m;
 
 	NEEDS_BUS();
 	adapter_new(&a);
 	root = adapter_connect(&a, 0);
-	unmanaged_process = adapter_connect(&a, STRANGER);
-	CHECK(is_error(call_run(&a, drain(unmanaged_process, "0")), GPUARB_ERROR_NOT_PERMITTED,
-		       ""));
-	CHECK(is_error(call_run(&a, call_arbiter(unmanaged_process, "Reload")),
-		       GPUARB_ERROR_NOT_PERMITTED, "org.gpuarb.Arbiter1.manage"));
+	user = adapter_connect(&a, STRANGER);
+	CHECK(is_error(call_run(&a, drain(user, "0")), GPUARB_ERROR_NOT_PERMITTED, ""));
+	CHECK(is_error(call_run(&a, call_arbiter(user, "Reload")), GPUARB_ERROR_NOT_PERMITTED,
+		       "org.gpuarb.Arbiter1.manage"));
 	CHECK(!a.arbiter->gpus[0].draining);
 
 	CHECK(is_fine(call_run(&a, call_arbiter(root, "Reload"))));
@@ -184,6 +183,6 @@ TEST(only_administrators_drain_and_reload)
 	CHECK(sd_bus_message_append(m, "s", "0") >= 0);
 	CHECK(is_fine(call_run(&a, m)) && !a.arbiter->gpus[0].draining);
 	sd_bus_flush_close_unref(root);
-	sd_bus_flush_close_unref(unmanaged_process);
+	sd_bus_flush_close_unref(user);
 	adapter_done(&a);
 }

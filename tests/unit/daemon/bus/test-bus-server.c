@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* Answers that wait until what they tell outlives the daemon; the connection's own life; what
- * systemd says of our unit. */
+/* Answers that wait until the holder is stored; the loss of the connection; the size of the store as
+ * systemd tells it. */
 
 #include <poll.h>
 
@@ -132,7 +132,7 @@ static const sd_bus_vtable manager[] = {
 	SD_BUS_METHOD("GetUnitByPID", "u", "o", unit_by_pid, SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_VTABLE_END,
 };
-static const sd_bus_vtable unmanaged_process[] = {
+static const sd_bus_vtable other_unit[] = {
 	SD_BUS_VTABLE_START(0),
 	SD_BUS_METHOD("GetUnitByPID", "u", "o", no_systemd, SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_VTABLE_END,
@@ -143,7 +143,7 @@ static const sd_bus_vtable service[] = {
 	SD_BUS_VTABLE_END,
 };
 
-/* In a child: it serves while the parent waits for its answers. */
+/* Runs systemd in a child process, which serves while the parent waits for its answers. */
 static pid_t serve_systemd(const struct rig *rig, const sd_bus_vtable *vtable)
 {
 	int ready[2];
@@ -184,7 +184,7 @@ TEST(the_size_of_the_store_is_read_from_systemd)
 	adapter_new(&a);
 	CHECK(bus_store_max(a.bus, &max) < 0 && max == 0); /* there is none */
 
-	systemd = serve_systemd(&a.rig, unmanaged_process);
+	systemd = serve_systemd(&a.rig, other_unit);
 	CHECK(bus_store_max(a.bus, &max) < 0 && max == 0);
 	end_process(systemd);
 

@@ -109,7 +109,7 @@ TEST(a_refusal_names_the_gpu)
 	adapter_done(&a);
 }
 
-/* Verdict and how many partitions and refusals; takes the answer. */
+/* The result and the numbers of partitions and refusals; frees the answer. */
 static bool planned(sd_bus_message *m, const char *result, bool partitions, bool refusals)
 {
 	const char *said;
