@@ -277,8 +277,8 @@ void journal_events_active(const struct daemon *daemon, const struct lease *leas
 void journal_events_inactive(const struct daemon *daemon, const struct lease *lease);
 void journal_events_revoking(const struct daemon *daemon, const struct lease *lease,
 			     uint64_t grace_usec);
-void journal_events_forced(const struct daemon *daemon, const struct lease *lease,
-			   const char *what);
+void journal_events_overdue(const struct daemon *daemon, const struct lease *lease,
+			    const char *what);
 void journal_events_drift(const struct daemon *daemon, const struct lease *lease);
 void journal_events_refused(struct daemon *daemon, const struct caller *caller,
 			    const struct request *request, const struct result *result);

@@ -139,7 +139,8 @@ void journal_events_revoking(const struct daemon *daemon, const struct lease *le
 		  lease->id, lease->owner, (double)grace_usec / 1e6, lease->reason);
 }
 
-void journal_events_forced(const struct daemon *daemon, const struct lease *lease, const char *what)
+void journal_events_overdue(const struct daemon *daemon, const struct lease *lease,
+			    const char *what)
 {
 	struct log_fields fields = fields_of(daemon, lease);
 

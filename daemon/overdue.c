@@ -201,13 +201,13 @@ static void freeze(struct daemon *daemon, struct lease *lease)
 	if (!find_unit(lease, &place, why, sizeof(why)) ||
 	    freeze_unit(daemon, lease, place.unit, why, sizeof(why)) < 0) {
 		snprintf(what, sizeof(what), "its unit is not frozen: %s", why);
-		journal_events_forced(daemon, lease, what);
+		journal_events_overdue(daemon, lease, what);
 		return;
 	}
 	lease->enforce.frozen = true;
 	snprintf(what, sizeof(what), "%s is frozen; work that its queues have already continues",
 		 place.unit);
-	journal_events_forced(daemon, lease, what);
+	journal_events_overdue(daemon, lease, what);
 }
 
 void overdue_thaw(struct daemon *daemon, const struct lease *lease)
@@ -220,7 +220,7 @@ void overdue_thaw(struct daemon *daemon, const struct lease *lease)
 	if (enforce_thaw(daemon->enforce, place.unit, lease->id, why, sizeof(why)) < 0)
 		log_warning("lease %" PRIu64 ": cannot thaw %s: %s", lease->id, place.unit, why);
 	else
-		journal_events_forced(daemon, lease, "its unit is thawed");
+		journal_events_overdue(daemon, lease, "its unit is thawed");
 }
 
 /* ---- what is due ------------------------------------------------------------------------- */
@@ -230,7 +230,7 @@ static void apply(struct daemon *daemon, struct lease *lease, enum enforce_step 
 	char what[128];
 
 	if (enforce_step == ENFORCE_STEP_REPORT) {
-		journal_events_forced(
+		journal_events_overdue(
 			daemon, lease,
 			lease->state == STATE_ENDING
 				? "its deadline has passed without an acknowledgement"
@@ -240,7 +240,7 @@ static void apply(struct daemon *daemon, struct lease *lease, enum enforce_step 
 	} else {
 		snprintf(what, sizeof(what), "%u of its processes were killed",
 			 kill_all(daemon, lease));
-		journal_events_forced(daemon, lease, what);
+		journal_events_overdue(daemon, lease, what);
 	}
 }
 

@@ -49,7 +49,7 @@ explains()
 	entries granted GPUARB_LEASE="${ids[0]}" -x -o short |
 		grep -A 3 "Subject: Lease ${ids[0]} was granted" | grep man:gpuarbd &&
 		entries refused GPUARB_UID=1002 -x | grep 'Subject: User 1002 was refused a lease' &&
-		entries adopted GPUARB_LEASE="${ids[1]}" -x | grep "Subject: Lease ${ids[1]} goes on"
+		entries adopted GPUARB_LEASE="${ids[1]}" -x | grep "Subject: Lease ${ids[1]} was recovered"
 }
 
 # Only what was taken away is of note: everyday life is info.
