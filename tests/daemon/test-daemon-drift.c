@@ -232,7 +232,7 @@ TEST(acknowledgements_are_verified_when_descriptors_become_readable)
 	await_text(&s, &s.borrower, "Reason", "acknowledged generation");
 	said = log_end(&s.machine.rig, log);
 	CHECK(strstr(said, "descriptors can be read:"));
-	CHECK(strstr(said, "descriptors cannot be read any more ("));
+	CHECK(strstr(said, "descriptors cannot be read any more:"));
 	CHECK(strstr(said, "descriptors can be read again:"));
 	depart(&s);
 }

@@ -161,7 +161,7 @@ TEST(a_unit_with_a_foreign_process_is_not_frozen)
 	end_process(other);
 	close(fd);
 	said = log_end(&s.rig, log);
-	snprintf(pid, sizeof(pid), "pid %d is in %s too", other, s.unit);
+	snprintf(pid, sizeof(pid), "pid %d in %s ", other, s.unit);
 	CHECK(strstr(said, pid));
 	depart(&s);
 }
