@@ -173,8 +173,8 @@ static int fail_by_reply(struct gpuarb *gpuarb, DBusMessage *reply)
 	}
 
 	if (r == -ECONNREFUSED)
-		return fail(gpuarb, r, "no gpuarbd on the bus at %s: %s", gpuarb->address,
-			    sentence);
+		return fail(gpuarb, r, "no gpuarbd on the bus at %s (%s): start it",
+			    gpuarb->address, sentence);
 	if (r == -ECONNRESET)
 		return fail(gpuarb, r, "gpuarbd left the bus before it answered: %s", sentence);
 	return fail(gpuarb, r, "%s", sentence);
