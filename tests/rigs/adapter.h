@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * The bus adapter alone, in this process, on a bus of its own: two GPUs that are plain
- * values, a host that saves nothing, and clients that wait in the same loop. So a test
- * decides what has happened when.
+ * The bus adapter of the daemon in the process of the test, on a private bus: two GPUs, a host
+ * that saves nothing, and clients in the same event loop, so that a test controls the order of
+ * events.
  */
 
 #include <errno.h>
@@ -23,13 +23,13 @@ struct adapter {
 	struct arbiter *arbiter;
 	struct bus *bus;
 
-	struct caller caller; /* of the last call that came to the host */
+	struct caller caller; /* of the last call that reached the host */
 	unsigned refreshed, described;
-	int fail; /* reserve fails so, without a verdict; 0: it does not */
+	int fail; /* negative errno that reserve returns without a result; 0: reserve works */
 
-	/* Answers that must outlive the daemon: the last one is kept here if hold is set. */
+	/* With hold set, settle keeps the last answer here instead of sending it. */
 	bool hold;
-	int settle_fails; /* why none is taken; 0: they are */
+	int settle_fails; /* negative errno that settle returns; 0: settle works */
 	void (*settled)(void *call, int r);
 	void *call;
 	bool disconnected;
@@ -44,17 +44,17 @@ void adapter_new(struct adapter *ret);
 
 void adapter_done(struct adapter *adapter);
 
-/* Clients of an adapter under test: connections in its loop, calls, answers. */
+/* ---- clients ---- */
 
-/* A connection in the adapter's loop. */
+/* Connects as uid; the connection runs in the adapter's loop. */
 sd_bus *adapter_connect(struct adapter *adapter, uid_t uid);
 
 void adapter_run(struct adapter *adapter, const bool *until);
 
-/* An answer that is awaited. */
+/* The answer to a call that was sent. */
 struct answer {
 	bool came;
-	unsigned number; /* counts answers */
+	unsigned number; /* position among all answers */
 	sd_bus_message *m;
 };
 
@@ -62,19 +62,19 @@ extern unsigned answer_count;
 
 sd_bus_message *call_new(sd_bus *bus, const char *path, const char *interface, const char *member);
 
-/* Sends a call, which it frees. */
+/* Sends the call and frees it. The answer arrives in *answer. */
 void call_send(sd_bus_message *call, struct answer *answer);
 
-/* Sends a call and runs the loop until it is answered. The answer is the caller's. */
+/* Sends the call, runs the loop until the answer arrives, and returns it for the caller to free. */
 sd_bus_message *call_run(struct adapter *adapter, sd_bus_message *call);
 
-/* Whether the answer is this error, and the sentence says so; frees it. */
+/* Whether the answer is the error NAME and its message contains the text; frees the answer. */
 bool is_error(sd_bus_message *answer, const char *name, const char *says);
 
-/* Whether it is no error; frees it. */
+/* Whether the answer is no error; frees it. */
 bool is_fine(sd_bus_message *answer);
 
-/* ---- what is called ---- */
+/* ---- calls ---- */
 
 #define STRANGER 1 /* "daemon", on every Debian and Fedora */
 
@@ -90,7 +90,7 @@ sd_bus_message *call_arbiter(sd_bus *bus, const char *member);
 
 sd_bus_message *call_lease(sd_bus *bus, const char *path, const char *member);
 
-/* Appends to a call. */
+/* Appends arguments to a call and returns it. */
 sd_bus_message *with(sd_bus_message *m, const char *types, ...);
 
 sd_bus_message *drain(sd_bus *bus, const char *gpu);
@@ -99,5 +99,5 @@ sd_bus_message *ask(sd_bus *bus, const char *member, unsigned cus);
 
 sd_bus_message *get(sd_bus *bus, const char *path, const char *interface, const char *name);
 
-/* Until the bus has passed on all that this connection sent. */
+/* Waits until the bus has forwarded every message that this connection sent. */
 void settle(sd_bus *bus);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The ledger as the bus shows it, to be compared with what clients were told. */
+/* The ledger as read from the bus, to compare it with what clients received. */
 
 #include "live.h"
 
@@ -42,9 +42,9 @@ struct book_lease *book_find(struct book *book, uint64_t id);
 
 bool book_same_parts(const struct book_lease *lease, const struct book_part *parts, unsigned n);
 
-/* Of leases that do not share: no CU is in two masks, and what is granted and what is free
- * is not more than there is; where nothing waits to be acknowledged, it is just that. */
+/* Checks a ledger without shared leases: no CU is in two masks; granted and free resources are
+ * at most those of the GPU, and exactly those when settled (no acknowledgement is pending). */
 void book_check(const struct book *book, bool settled);
 
-/* Everything is free. */
+/* Whether no lease exists and everything is free. */
 bool book_is_empty(const struct book *book);

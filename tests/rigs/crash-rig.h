@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Clients whose daemon may be killed at any moment: what they were told, and the comparison
- * of that with the ledger of the next one. */
+/* Clients of a daemon that is killed at any moment: they compare what they received with the
+ * ledger of the next daemon. */
 
 #include <poll.h>
 
@@ -12,7 +12,7 @@
 
 enum knowledge { NOTHING, WAITING, GRANTED, GONE };
 
-/* What a client knows of a lease. */
+/* A lease as one client received it. */
 struct known {
 	struct live_lease lease; /* holder -1: none, or closed */
 	enum knowledge told;
@@ -40,24 +40,22 @@ struct stage {
 
 int on_owner(sd_bus_message *m, void *userdata, sd_bus_error *error);
 
-/* Sends a call, which it frees. The answer; NULL: the daemon has gone. */
+/* Sends the call and frees it. Returns the answer; NULL: the daemon has ended. */
 sd_bus_message *crash_try(sd_bus_message *m);
 
-/* Whether it was told that this was done. */
+/* Whether the call succeeded. */
 bool crash_done(sd_bus_message *m);
 
-/* What a daemon does after an answer is done before the next one. */
+/* Calls the daemon once: what it does after its previous answer is done then. */
 void ping(struct stage *stage);
 
 void take_grant(struct known *known, sd_bus_message *answer);
 
-/* All records that are there. */
+/* Reads all records that have arrived. */
 void hear(struct known *known);
 
-/* Until something else is told, or the daemon is gone. */
+/* Waits until the state of the lease changes, or the daemon ends. */
 void await_news(struct stage *stage, struct known *known);
-
-/* ---- the ledger, and what was told -------------------------------------------------------- */
 
 bool no_file_is_left(const struct stage *stage);
 
@@ -78,8 +76,8 @@ bool crash_start_next(struct stage *stage, unsigned at);
 struct operation {
 	const char *hardware;
 	void (*before)(struct stage *stage);
-	void (*run)(struct stage *stage);   /* may lose the daemon at any moment; NULL: only
-					     * the start after a crash is cut off */
+	void (*run)(struct stage *stage);   /* the daemon may end at any moment in it; NULL:
+					     * only the start after a crash is tested */
 	void (*after)(struct stage *stage); /* with the next daemon */
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A journal that is a test's own: its socket at the real place, in a mount namespace of the
- * test's process and of what that starts. Needs root. */
+/* A private journal socket at the real path, in a mount namespace of the test and its children.
+ * Needs root. */
 
 #include <string.h>
 #include <stdbool.h>
@@ -22,23 +22,23 @@ struct entry {
 	char text[sizeof(((struct journal_entry *)NULL)->text) + 1];
 };
 
-/* The socket; -1: it cannot be had, as without root. */
+/* Returns the socket; -1 where it cannot be made, as without root. */
 int journal_open(void);
 
-/* Says, as a service manager does, that the journal reads what is stderr now. */
+/* Sets JOURNAL_STREAM to the current stderr, as a service manager does. */
 void journal_reads_stderr(void);
 
 /* Whether a field has this value, or one of its values: "GPUARB_LEASE=7". */
 bool entry_has(const struct entry *entry, const char *field);
 
-/* Whether it has such a field at all: "GPUARB_TENANT=". */
+/* Whether the entry has the field: "GPUARB_TENANT=". */
 bool entry_names(const struct entry *entry, const char *name);
 
-/* Whether the message says so. */
+/* Whether MESSAGE contains the text. */
 bool entry_says(const struct entry *entry, const char *text);
 
-/* false: none has come. */
+/* Reads one entry; false: none has arrived. */
 bool entry_take(int journal, struct entry *ret);
 
-/* The next entry, which has to be of this event, and of its level. */
+/* Reads the next entry, and checks that it has the event's id and level. */
 struct entry entry_next(int journal, enum log_event event);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Clients of the shipped daemon: calls that are awaited, leases, what the bus tells. */
+/* Clients of the shipped daemon: synchronous calls, leases, signals, the daemon's log. */
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -23,7 +23,7 @@
 			SKIP(rig_missing()); \
 	} while (0)
 
-/* Hundreds of leases on one GPU: besteffort, shared and beyond the slots. */
+/* A configuration that allows hundreds of besteffort leases on one GPU. */
 #define CROWD "[daemon]\noversubscribe = besteffort\n"
 
 /* Runs the connection until the condition holds. */
@@ -35,7 +35,7 @@
 
 void live_turn(sd_bus *bus);
 
-/* Sends a call, which it frees, and awaits the answer, which is the caller's. */
+/* Sends the call, frees it, waits for the answer, and returns that for the caller to free. */
 sd_bus_message *call(sd_bus_message *m);
 
 uint64_t boottime_usec(void);
@@ -50,7 +50,7 @@ struct live_lease {
 	int holder;
 };
 
-/* Out of the answer of Reserve, which it frees. */
+/* Takes the lease out of an answer of Reserve, and frees the answer. */
 struct live_lease reserved(sd_bus_message *m, const char *in_state);
 
 struct live_lease granted(sd_bus_message *m);
@@ -59,7 +59,7 @@ struct live_lease waiting(sd_bus_message *m);
 
 struct live_lease reserve(sd_bus *bus, unsigned cus);
 
-/* A call for one of a crowd. */
+/* A Reserve call for a shared lease of 15 CUs; see CROWD. */
 sd_bus_message *ask_shared(sd_bus *bus);
 
 sd_bus_message *ask_token(sd_bus *bus, unsigned cus, const char *token);
@@ -70,17 +70,17 @@ sd_bus_message *resize(sd_bus *bus, const char *path, unsigned cus);
 
 sd_bus_message *release(sd_bus *bus, const char *path);
 
-/* ---- what a holder carries ---- */
+/* ---- records on a holder ---- */
 
 struct live_record {
 	struct gpuarb_record record;
 	struct gpuarb_record_partition partitions[8];
 };
 
-/* The next record; false at the end. */
+/* Reads the next record; false at the end of the stream. */
 bool next_record(int holder, struct live_record *ret);
 
-/* The first record that says this, of those that come. */
+/* Reads records until one has the state. */
 struct live_record await_record(int holder, enum gpuarb_record_state state);
 
 /* ---- properties ---- */
@@ -89,12 +89,12 @@ uint64_t number_of(sd_bus *bus, const char *path, const char *interface, const c
 
 unsigned gpu_number(sd_bus *bus, const char *name);
 
-/* Whether a text property of the lease has this in it. */
+/* Whether a text property of the lease contains the text. */
 bool lease_says(sd_bus *bus, const char *path, const char *name, const char *text);
 
 bool lease_exists(sd_bus *bus, const char *path);
 
-/* ---- what the bus tells ---- */
+/* ---- signals ---- */
 
 struct told {
 	unsigned added, removed;
@@ -107,21 +107,21 @@ void listen_in(sd_bus *bus, struct told *told);
 
 /* ---- processes ---- */
 
-/* A process that waits to be killed, and its pidfd. */
+/* Starts a process of uid that waits to be killed; returns its pid and pidfd. */
 pid_t idler(uid_t uid, int *ret_pidfd);
 
 void end_process(pid_t pid);
 
-/* Sends an fd over a socket; with fd -1 it receives one, and returns it. */
+/* Sends fd over a socket; with fd -1 receives one. Returns the fd. */
 int pass(int socket, int fd);
 
 /* ---- the daemon's log ---- */
 
-/* Until log_end() what is written to stderr, by daemons started meanwhile too, goes to a
- * file of the rig. Returns what stderr was. */
+/* Redirects stderr, also of daemons that start now, to a file of the rig until log_end().
+ * Returns the previous stderr. */
 int log_begin(const struct rig *rig);
 
-/* What was written, valid until the next call. */
+/* Restores stderr and returns the text of the file, valid until the next call. */
 const char *log_end(const struct rig *rig, int before);
 
 /* ---- the end of a test ---- */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* A directory of its own for a test, gone afterwards. Files in it are 0644, whatever the
- * umask. */
+/* A temporary directory of a test. Files in it have mode 0644 with any umask. */
 
 #include <dirent.h>
 #include <ftw.h>
@@ -20,12 +19,12 @@ struct scratch {
 
 struct scratch scratch_new(void);
 
-/* For thousands of files; where there is no /dev/shm, as above. */
+/* The same in /dev/shm where that exists: for tests with thousands of files. */
 struct scratch scratch_in_memory(void);
 
 void scratch_done(const struct scratch *scratch);
 
-/* The path of a name in it: a buffer of 64 that are used in turn. */
+/* The path of a name in the directory, in one of 64 buffers that are used in turn. */
 const char *scratch_at(const struct scratch *scratch, const char *name);
 
 const char *scratch_put(const struct scratch *scratch, const char *name, const void *bytes,
@@ -35,12 +34,10 @@ const char *scratch_write(const struct scratch *scratch, const char *name, const
 
 const char *scratch_mkdir(const struct scratch *scratch, const char *name);
 
-/* How many there are in a directory, without those that begin with a dot: fds that are open,
- * leases that are saved. */
+/* The number of entries of a directory, without names that begin with a dot. */
 unsigned count_entries(const char *path);
 
-/* What sysfs shows of GPU 7 and of the compute queues that process 5 has on it, in a directory
- * of their own; scratch_done() ends it. */
+/* A sysfs tree with GPU 7 and compute queues of process 5 on it; free it with scratch_done(). */
 
 void queue_tree_add(const struct scratch *tree, unsigned queue);
 
