@@ -59,7 +59,7 @@ uint64_t enforce_over_at(const struct arbiter *arbiter, const struct lease *leas
 	return first + settings->enforce_delay_usec + let_go_usec(arbiter, lease);
 }
 
-/* What a step means for the lease itself. */
+/* Changes the state and the reason of the lease as the step requires. */
 static void apply(struct arbiter *arbiter, struct lease *lease)
 {
 	char reason[REQUEST_TEXT];

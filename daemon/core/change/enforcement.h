@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* What is done to a lease that does not give back CUs by its deadline: one enforcement step after
- * the other, up to the last one that policy allows for its tenant. Core decides which step is
- * due; daemon/enforce.c carries it out. */
+/* Enforcement against a lease that does not give back CUs by its deadline: one step after the
+ * other, up to the last one that policy allows for its tenant. Core decides which step is due; the
+ * daemon carries it out. */
 
 #include "core/ledger/ledger.h"
 

@@ -10,7 +10,7 @@
  * neither policy nor any GPU would ever grant end on the way. Without memory it is 0. */
 int arbiter_plan_next(struct arbiter *arbiter, struct lease **ret);
 
-/* Ends the leases whose deadline to be granted has passed. */
+/* Ends waiting and activating leases that were not granted by their deadline. */
 void arbiter_expire(struct arbiter *arbiter, uint64_t now_usec);
 
 /* Finds anew which GPUs could ever take a want of a waiting lease. */

@@ -140,7 +140,7 @@ struct lease {
 		bool excessive;     /* they used more than its budgets */
 	} observed;
 
-	/* What keeps it alive. */
+	/* Holders and bound processes keep the lease alive. */
 	unsigned n_holders;
 	pid_t bound[LEASE_BOUND_MAX];
 	size_t n_bound;
@@ -150,20 +150,20 @@ struct lease {
 	struct lease *touched_next;
 };
 
-/* What the daemon has to do for a touched lease. */
+/* What happened to a touched lease, and what the daemon does for it. */
 enum touch {
-	TOUCH_ADDED = 1 << 0,     /* tell the bus */
-	TOUCH_CHANGED = 1 << 1,   /* save, tell the bus and its holders */
-	TOUCH_COMMITTED = 1 << 8, /* its next version was saved: tell the bus and its holders */
-	TOUCH_ENDING = 1 << 2,    /* save, tell the bus and its holders; look at the hardware */
-	TOUCH_REMOVED = 1 << 3,   /* out of the ledger: forget its file, holders, object */
-	TOUCH_SAVE = 1 << 5,      /* save it: more is known of its processes */
-	TOUCH_REASON = 1 << 4,    /* a waiting lease's reason: tell the bus, nobody else */
-	TOUCH_DRIFT = 1 << 6,     /* it has become excessive, or no longer is: tell the log */
-	TOUCH_ACTIVE = 1 << 7,    /* it was activating, and is granted: tell the log */
+	TOUCH_ADDED = 1 << 0,     /* new and saved: publish it on the bus */
+	TOUCH_CHANGED = 1 << 1,   /* save it, publish it on the bus and to its holders */
+	TOUCH_ENDING = 1 << 2,    /* the same, and scan the hardware */
+	TOUCH_REMOVED = 1 << 3,   /* remove its file, its holders and its object */
+	TOUCH_REASON = 1 << 4,    /* a reason or an observed value: publish it on the bus */
+	TOUCH_SAVE = 1 << 5,      /* members that are not published: save it */
+	TOUCH_DRIFT = 1 << 6,     /* drift began or ended: log it */
+	TOUCH_ACTIVE = 1 << 7,    /* activating before, granted now: log it */
+	TOUCH_COMMITTED = 1 << 8, /* its next version was saved: publish it as changed */
 };
 
-/* The CUs that nobody else can be granted: those that the ledger is charged. */
+/* The CUs that the ledger is charged: no other lease can be granted them. */
 static inline const struct cuset *partition_claim(const struct partition *partition)
 {
 	return partition->adaptable ? &partition->base : &partition->occupied;
@@ -181,7 +181,7 @@ DEFINE_CLEANUP(struct lease *, lease_free)
 
 bool lease_alive(const struct lease *lease); /* has a holder or a bound process */
 bool lease_is_bound(const struct lease *lease, pid_t pid);
-uint64_t lease_gpus(const struct lease *lease); /* those of its partitions, as bits */
+uint64_t lease_gpus(const struct lease *lease); /* the GPUs of its partitions, as bits */
 
 /* The partition on the GPU with this index; NULL. */
 struct partition *lease_partition_on(const struct lease *lease, unsigned gpu);
@@ -202,7 +202,7 @@ void lease_set_ending(struct lease *lease, enum result_kind cause, const char *r
 /* Keeps the refusal of the last decision about a waiting lease, and sets the reason from it. */
 void lease_set_waiting(struct lease *lease, const struct refusal *refusal);
 
-/* Tier and gaps are facts about how a partition is kept: see gpuarb(7) and README. */
+/* "verified" or "cooperative": gpuarb(7). */
 const char *partition_tier(const struct partition *partition);
 
 /* Changes the mask of a partition. CUs that leave the mask stay occupied. */
