@@ -8,7 +8,7 @@
 #include "core/decide/plan.h"
 #include "core/policy/tenant.h"
 
-/* What a set of leases costs who has them; ordered by its members in their order. */
+/* The cost of ending a set of leases; compared member by member, in their order. */
 struct cost {
 	unsigned n, realtime, guaranteed, cus;
 };
@@ -17,10 +17,10 @@ struct search {
 	const struct arbiter *arbiter;
 	const struct caller *caller;
 	struct request request;
-	struct arbiter without; /* the ledger without the leases of the set that is tried */
+	struct arbiter without; /* the ledger without the set that is being tried */
 	unsigned tries;         /* left */
 
-	/* Leases whose end may help where it is looked now, the dearest last. */
+	/* Leases whose end may help on the GPUs that are being searched, the most expensive last. */
 	struct lease **candidates;
 	size_t n_candidates;
 

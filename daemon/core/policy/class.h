@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The small vocabularies of the bus, and their words. */
+/* Enumerations of the bus contract and their names. */
 
 enum lease_class {
 	CLASS_BESTEFFORT, /* ordered: a tenant's class is the highest it may ask for */
@@ -25,12 +25,12 @@ enum lease_state {
 	STATE_ENDING,
 };
 
-/* What may be done to a lease that does not give back what it must; ordered: a tenant's is the
- * last that may be used on it. */
+/* Steps against a lease that is overdue, in the order in which they are taken; a tenant's policy names
+ * the last one. */
 enum enforce_step {
 	ENFORCE_STEP_NONE,
-	ENFORCE_STEP_REPORT, /* the log and the bus say so */
-	ENFORCE_STEP_FREEZE, /* its unit is frozen; what its queues have runs on */
+	ENFORCE_STEP_REPORT, /* in the log and on the bus */
+	ENFORCE_STEP_FREEZE, /* its unit is frozen; work that its queues already have runs on */
 	ENFORCE_STEP_KILL,   /* its processes are killed, and it ends */
 };
 
@@ -47,8 +47,8 @@ const char *isolation_name(enum isolation isolation);
 const char *state_name(enum lease_state state);
 const char *enforce_step_name(enum enforce_step enforce_step);
 
-/* The word's value, -EINVAL if it is none. */
+/* The value of a name; -EINVAL: unknown name. */
 int class_from_name(const char *name);
-int isolation_from_name(const char *name);    /* knows no word for the default */
-int enforce_step_from_name(const char *name); /* knows no word for none */
+int isolation_from_name(const char *name);    /* there is no name for the default */
+int enforce_step_from_name(const char *name); /* there is no name for NONE */
 int priority_from_name(const char *name);     /* low normal high, or 0..15 in digits */

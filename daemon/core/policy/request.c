@@ -13,7 +13,7 @@ void want_init(struct want *want)
 	want->priority = PRIORITY_NORMAL;
 }
 
-/* What of a request is kept, or read of one that was: the wants that it has, no more. */
+/* The bytes that request_keep() copies: without the wants behind n_wants. */
 static size_t size_of(const struct request *request)
 {
 	return offsetof(struct request, wants) + request->n_wants * sizeof(request->wants[0]);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What is asked, and by whom. Plain values with the defaults of the bus contract already
- * in place of what was left out; bus/bus-read.c makes them, request_check() judges them.
+ * A request and its caller, as plain values. bus/bus-read.c fills them, with the defaults of the
+ * bus contract for keys that are missing; request_complete() checks them.
  */
 
 #include <stdbool.h>
@@ -21,10 +21,10 @@
 #define REQUEST_TEXT 128U /* bytes of a name, token or tenant with the NUL */
 #define CALLER_GROUPS 64U
 
-/* What is asked of one GPU. */
+/* One partition as requested. */
 struct want {
 	char gpu[GPU_NAME_MAX];  /* "any", an index in decimal, or a name */
-	unsigned cus;            /* the aim; 0: shader_engines says it */
+	unsigned cus;            /* the aim; 0: that of shader_engines */
 	unsigned shader_engines; /* 0: any number of them */
 	unsigned cus_min;        /* 0: nine tenths of the aim */
 	unsigned cus_max;        /* 0: the aim; best effort only */
@@ -52,15 +52,15 @@ struct request {
 	uint64_t wait_usec;
 	bool start_inactive;
 	bool adaptable;
-	struct want wants[REQUEST_WANTS]; /* last: what is kept has n_wants of them */
+	struct want wants[REQUEST_WANTS]; /* last: request_keep() copies n_wants of them */
 };
 
-/* A copy for keeps, in no more memory than its wants need: to be read by its fields, by
- * request_equal() and request_recall() alone, never copied whole. NULL: no memory. */
+/* A copy in no more memory than its wants need. Read its members, or give it to request_equal() and
+ * request_recall(); never copy the structure, which is shorter than its type. NULL: no memory. */
 struct request *request_keep(const struct request *request);
 void request_recall(const struct request *kept, struct request *ret);
 
-/* Who asks: uid and groups are what the bus vouches for, the rest are hints. */
+/* The process that sent the request. The bus guarantees uid and groups; the rest are hints. */
 struct caller {
 	uid_t uid;
 	gid_t groups[CALLER_GROUPS];
@@ -74,13 +74,12 @@ struct caller {
 
 struct result;
 
-/* Judges what can be judged without looking at a GPU, and fills in the defaults that
- * depend on other values, for a lease of this class. -EINVAL or -EOPNOTSUPP, with a
- * sentence that names the want (from 1) and the key. */
+/* Checks what needs no GPU, and fills in the defaults that depend on other values, for a lease of
+ * this class. -EINVAL or -EOPNOTSUPP, with a sentence that names the want (from 1) and the key. */
 int request_complete(struct request *request, enum lease_class lease_class, struct result *result);
 
-/* Do they ask the same of GPUs, whatever they are called? */
+/* Whether all wants are equal; name, token and tenant are not compared. */
 bool request_wants_equal(const struct request *a, const struct request *b);
 
-/* Do two requests, both as they came, ask the same? */
+/* Whether two requests, both before request_complete(), are equal; wait_usec is not compared. */
 bool request_equal(const struct request *a, const struct request *b);

@@ -15,28 +15,28 @@
 #include "core/policy/class.h"
 #include "core/mask/gpu-info.h"
 
-/* How often the hardware is looked at while a lease is ending: others wait for what it had. */
+/* The scan interval while a lease is ending, because other leases wait for its resources. */
 #define LOOK_WHILE_ENDING_USEC UINT64_C(50000)
 
 enum backend { BACKEND_AUTO, BACKEND_KFD, BACKEND_SIMULATED };
 enum unmanaged { UNMANAGED_IGNORE, UNMANAGED_COUNT, UNMANAGED_WARN };
 
-/* A bound on how much of something: none, a count, or a share of what a GPU has. */
+/* An upper bound: none, a count, or a percentage of what a GPU has. */
 struct limit {
 	enum { LIMIT_NONE, LIMIT_COUNT, LIMIT_PERCENT } kind;
 	uint64_t value;
 };
 
-/* The bound in units, where the GPU has `whole` of them; UINT64_MAX for none. Shares are
- * rounded down. */
+/* The bound in units if the GPU has `whole` of them; UINT64_MAX: none. Percentages are rounded
+ * down. */
 uint64_t limit_of(const struct limit *limit, uint64_t whole);
 
-/* One row of policy: who may ask for what. Numbers bound what one user holds under this
- * tenant, over all its leases; those about parts of a GPU count for each GPU. */
+/* One row of policy: which users may have which leases. Limits bound what one user holds under this
+ * tenant, over all its leases; limits of parts of a GPU hold for each GPU. */
 struct tenant {
-	char *name; /* "*" matches everybody and is always the last */
+	char *name; /* "*" matches every user and is always the last */
 
-	/* Who: uid or gid in one of the lists. The strings only narrow that. */
+	/* It matches a uid or gid in one of the lists; the patterns narrow that. */
 	uid_t *users;
 	size_t n_users;
 	gid_t *groups;
@@ -46,10 +46,9 @@ struct tenant {
 	enum lease_class class;
 	struct limit max_leases, max_gpus;
 	struct limit max_cus, max_queues, max_processes, max_vram;
-	unsigned priority; /* the highest it may ask for */
-	bool alone;        /* realtime: nobody else in its shader engines */
-	enum enforce_step
-		enforce; /* the last thing that may be done to a lease that does not give back */
+	unsigned priority;         /* the highest it may ask for */
+	bool alone;                /* realtime: no other lease in its shader engines */
+	enum enforce_step enforce; /* the last step against a lease that is overdue */
 };
 
 struct gpu_settings {
@@ -63,17 +62,17 @@ struct settings {
 	uint64_t audit_interval_usec;
 	enum unmanaged unmanaged;
 	bool oversubscribe_besteffort;
-	unsigned margin_percent; /* for who reckons with running times: gpuarbctl rt plan */
-	bool spread_gpus;        /* of GPUs that do, the emptiest; else the fullest */
-	bool revoke_on_reload;   /* end what the policy of now would not grant; else it stays */
+	unsigned margin_percent; /* added to running times by gpuarbctl rt plan */
+	bool spread_gpus;        /* prefer the GPU with the most free CUs; else the fewest */
+	bool revoke_on_reload;   /* a reload ends leases that the new policy would not grant */
 
 	/* Lending. */
-	uint64_t activate_grace_usec;        /* for borrowers to give back */
-	uint64_t activate_min_interval_usec; /* between two times that masks of a GPU grow */
-	uint64_t grow_delay_usec;            /* from when something is free */
-	uint64_t enforce_delay_usec;         /* between two rungs */
+	uint64_t activate_grace_usec;        /* for borrowers to give CUs back */
+	uint64_t activate_min_interval_usec; /* between two growths of masks on a GPU */
+	uint64_t grow_delay_usec;            /* from the moment when CUs become free */
+	uint64_t enforce_delay_usec;         /* between two enforcement steps */
 
-	/* What one daemon, and one user, can make it hold. */
+	/* Limits of the daemon, and of one user. */
 	unsigned max_leases, max_leases_per_user, max_holders;
 
 	struct gpu_settings *gpus;
@@ -91,5 +90,5 @@ DEFINE_CLEANUP(struct settings *, settings_free)
 int tenant_init(struct tenant *tenant, const char *name);
 void tenant_done(struct tenant *tenant); /* frees what it points to */
 
-/* NULL: the configuration says nothing of this GPU. */
+/* NULL: the configuration has no section for this GPU. */
 const struct gpu_settings *settings_gpu(const struct settings *settings, const char *name);

@@ -21,7 +21,7 @@ static bool matches_who(const struct tenant *tenant, const struct caller *caller
 	return strcmp(tenant->name, "*") == 0;
 }
 
-/* uid and groups authorise, for the bus vouches for them; the rest only narrows. */
+/* uid and groups authorise, because the bus guarantees them; the hints only narrow the match. */
 static bool matches(const struct tenant *tenant, const struct caller *caller)
 {
 	return matches_who(tenant, caller) && matches_pattern(tenant->unit, caller->unit) &&

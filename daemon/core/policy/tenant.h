@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Which row of policy a caller falls under. */
+/* The tenant of a caller. */
 
 #include "core/policy/request.h"
 #include "core/policy/result.h"
 #include "core/policy/settings.h"
 
-/* The tenant for this caller: the first that matches, or the one it names if that matches
- * too. -ESRCH if there is none of that name, -EACCES if none matches. */
+/* The first tenant that matches the caller, or the named one if it matches. -ESRCH: no tenant has
+ * this name; -EACCES: none matches, with the refusal. */
 int tenant_find(const struct settings *settings, const struct caller *caller, const char *name,
 		const struct tenant **ret, struct result *result);
 
-/* NULL: policy has none of this name. */
+/* NULL: no tenant has this name. */
 const struct tenant *tenant_named(const struct settings *settings, const char *name);
 
-/* Might the tenant be this user's? Groups were those of the process that asked and are not
- * kept: a tenant that has some may. */
+/* Whether the tenant may match this user. The groups of a caller are not kept, so a tenant with
+ * groups may match every user. */
 bool tenant_may_match(const struct tenant *tenant, uid_t uid);
 
-/* Has it limits for parts of a GPU? Else what a user holds there is of no interest. */
+/* Whether it limits what a user holds of one GPU. */
 bool tenant_bounds_parts(const struct tenant *tenant);
