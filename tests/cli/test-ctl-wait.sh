@@ -66,6 +66,8 @@ check 'it has the first place, and says for what' \
 ends 0 show "$id" --json
 json_out '.state == "waiting" and .position == 1 and .partitions == [] and .deadline == null
 	and (.reason | length > 0)'
+json_out '.waits_for | .reason == "cus" and .resource == "cus" and .asked == 30 and .total == 60
+	and .retry and .lease_count == 1 and (.leases | length) == 1'
 ends 0 show "$id"
 out_has 'state        waiting'
 out_has 'position     1'

@@ -162,6 +162,7 @@ err_has 'asked'
 err_has '0000:03:00.0  '
 ends 3 reserve --cus=40 --class=realtime --json
 json_err '.refusals[0].gpu == "0000:03:00.0" and .error_name == "org.gpuarb.Arbiter1.Error.NoCapacity"'
+json_err '.refusals[0] | .resource == "cus" and .total == 60 and .lease_count == 1'
 ends 2 reserve --cus=3 --name="$(printf 'a\033b')"
 err_has 'name'
 err_lacks "$(printf '\033')"
