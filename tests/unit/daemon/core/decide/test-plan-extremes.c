@@ -60,7 +60,7 @@ TEST(gpu_without_an_engine_is_invalid)
 	char why[256];
 
 	CHECK(geometry_check(&g, why, sizeof(why)) < 0);
-	CHECK(strstr(why, "0 shader engines per XCC: 1 to 8 are possible"));
+	CHECK(strstr(why, "XCC: 1 to 8"));
 	CHECK(geometry_spread(&g, 16) < 0);
 }
 
@@ -208,6 +208,6 @@ TEST(cus_max_below_the_engines_never_fits)
 	want->cus = 28;
 	CHECK(ask(arbiter, 0, &request, &result).count == 0);
 	CHECK(result.kind == RESULT_INVALID_REQUEST);
-	CHECK(strstr(result.sentence, "cus-min 29 is above cus 28"));
+	CHECK(strstr(result.sentence, "cus-min 29"));
 	done(arbiter, &result);
 }
