@@ -7,10 +7,10 @@
  *   2. save: the proposal is written to the lease's file. If that fails the proposal is dropped,
  *      and nothing has changed.
  *   3. commit: core puts the proposal into force, which cannot fail.
- *   4. publish: holders, the journal and the bus are told (publish.c).
+ *   4. publish: records for holders, journal entries and signals on the bus (publish.c).
  *
  * So nothing is granted that a restart would not know: after a crash between two steps the next
- * daemon finds either the old lease, which was the last one told, or the new one, and tells it
+ * daemon finds either the old lease, which was published last, or the new one, and publishes it
  * again. Reserve, resize, activate, deactivate, drain, undrain, grants to waiting leases and growth
  * follow the protocol.
  *
@@ -19,7 +19,8 @@
  * revocation take effect even if they cannot be saved, because nothing is granted by them and
  * because refusing them would not make them untrue. If the daemon crashes before they are saved,
  * the next start ends the lease again or waits for the same fact again. While one of them is not
- * saved nothing is granted: the old file may still claim what would be granted.
+ * saved nothing is granted: the old file may still claim what would be granted. The step of a lease
+ * from activating to granted is such a fact, too: its CUs are charged since its activation was saved.
  */
 
 #include <inttypes.h>
@@ -48,7 +49,7 @@ void commit_save_all(struct daemon *daemon)
 }
 
 /* All are saved before the first is published: the CUs that one lease gave back may be the CUs
- * that another one is told to have. */
+ * in the next record of another one. */
 void commit_save_touched(struct daemon *daemon)
 {
 	for (const struct lease *l = daemon->arbiter->touched; l; l = l->touched_next) {

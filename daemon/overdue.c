@@ -223,7 +223,7 @@ void overdue_thaw(struct daemon *daemon, const struct lease *lease)
 		journal_events_overdue(daemon, lease, "its unit is thawed");
 }
 
-/* ---- what is due ------------------------------------------------------------------------- */
+/* ---- steps that are due ------------------------------------------------------------------------- */
 
 static void apply(struct daemon *daemon, struct lease *lease, enum enforce_step enforce_step)
 {

@@ -37,7 +37,7 @@ static void describe(void *userdata, pid_t pid, struct caller *caller)
 	process_place(pid, caller);
 }
 
-/* outcome: what is so because of that, and what to do. */
+/* outcome: the state after the failure, and what to do. */
 static int not_saved(const struct daemon *daemon, uint64_t id, int r, const char *outcome,
 		     struct result *result)
 {
@@ -59,7 +59,7 @@ static int plan(void *userdata, const struct caller *caller, struct request *req
 	return arbiter_plan(daemon->arbiter, caller, request, ret, result);
 }
 
-/* outcome: what is so where the proposal cannot be saved. */
+/* outcome: the state of the lease if the proposal cannot be saved. */
 static int save_and_commit(struct daemon *daemon, struct lease *proposal, const char *outcome,
 			   struct lease **ret, struct result *result)
 {
