@@ -32,7 +32,7 @@
  * puts it back (update_queue(), kfd_device_queue_manager.c, Linux 6.12), and so does a queue
  * that is created or destroyed. The daemon lets masks of a GPU grow once in `interval`, and a
  * borrower gets a mask only after it has acknowledged the previous one, however late
- * (is_settled() in core/change/grow.c). Let it get a mask at s_k and change its queues within
+ * (is_settled() in core/change/lend.c). Let it get a mask at s_k and change its queues within
  * [b_k, e_k]: s_k <= b_k, e_k <= s_{k+1} and s_k + interval <= s_{k+1}. If e_0 is the first to
  * lie in a window of length R that begins at t, then t <= e_0 <= s_1, and the k-th is within it
  * only if s_1 + (k - 1) interval < t + R. So there are at most
