@@ -18,14 +18,12 @@ struct search {
 	const struct caller *caller;
 	struct request request;
 	struct arbiter without; /* the ledger without the set that is being tried */
-	unsigned tries;         /* left */
 
 	/* Leases whose end may help on the GPUs that are being searched, the most expensive last. */
 	struct lease **candidates;
 	size_t n_candidates;
 
-	struct lease *set[ADVICE_LEASES]; /* that is tried */
-	size_t n_set;
+	bool some_helps;       /* the end of all candidates of a GPU makes room */
 	struct cost best_cost; /* n 0: none is known */
 	struct advice best;
 };
@@ -172,9 +170,9 @@ static void keep_best(struct search *search, struct lease *const *set, size_t n)
 
 /* ---- the search --------------------------------------------------------------------------- */
 
-/* Some set that fits and has nothing that is not needed: the dearest are kept first. False
- * if not even the end of all candidates helps. */
-static bool find_some(struct search *search)
+/* Leaves all candidates out and puts back, the most expensive first, each that is not in the way: a
+ * set of which every member is needed. */
+static void find_some(struct search *search)
 {
 	struct lease *needed[ADVICE_LEASES];
 	size_t i = search->n_candidates, n = 0;
@@ -198,65 +196,34 @@ static bool find_some(struct search *search)
 		put_back(&search->without, needed[i]);
 	if (any && small && is_cheaper(search, needed, n))
 		keep_best(search, needed, n);
-	return any;
+	search->some_helps |= any;
 }
 
-/* Not even the cheapest of what follows can be better: candidates are ordered. */
-static bool is_dearer(const struct search *search, size_t from, size_t more)
+/* The cheapest lease whose end alone makes room. Candidates are ordered by cost. */
+static bool find_single(struct search *search)
 {
-	struct lease *set[ADVICE_LEASES];
-	struct cost cost;
-
-	memcpy(set, search->set, search->n_set * sizeof(struct lease *));
-	memcpy(&set[search->n_set], &search->candidates[from], more * sizeof(struct lease *));
-	cost = cost_of(set, search->n_set + more);
-	return search->best_cost.n > 0 && compare(&cost, &search->best_cost) > 0;
-}
-
-/* Every set of `more` candidates from `from` on, with those that are in it. False: the tries
- * have run out. */
-static bool try_sets(struct search *search, size_t from, size_t more)
-{
-	if (more == 0) {
-		if (search->tries == 0)
-			return false;
-		search->tries--;
-		if (is_cheaper(search, search->set, search->n_set) && fits(search))
-			keep_best(search, search->set, search->n_set);
-		return true;
-	}
-	for (size_t i = from; i + more <= search->n_candidates; i++) {
+	for (size_t i = 0; i < search->n_candidates; i++) {
 		struct lease *lease = search->candidates[i];
-		bool all;
+		bool enough;
 
-		if (is_dearer(search, i, more))
-			break;
+		if (!is_cheaper(search, &lease, 1))
+			return true;
 		leave_out(&search->without, lease);
-		search->set[search->n_set++] = lease;
-		all = try_sets(search, i + 1, more - 1);
-		search->n_set--;
+		enough = fits(search);
 		put_back(&search->without, lease);
-		if (!all)
-			return false;
+		if (enough) {
+			keep_best(search, &lease, 1);
+			return true;
+		}
 	}
-	return true;
+	return false;
 }
 
-/* The best set of these candidates, if it is better than what is known. */
 static void search_candidates(struct search *search)
 {
 	qsort(search->candidates, search->n_candidates, sizeof(struct lease *), by_cost);
-	if (search->n_candidates == 0 || !find_some(search))
-		return;
-	for (size_t n = 1; n <= ADVICE_LEASES; n++) {
-		if (search->best_cost.n > 0 && n > search->best_cost.n)
-			return;
-		if (!try_sets(search, 0, n)) {
-			search->best.exact = false;
-			return;
-		}
-	}
-	search->best.exact &= search->best_cost.n > 0; /* a larger set might do */
+	if (search->n_candidates > 0 && !find_single(search))
+		find_some(search);
 }
 
 /* ---- where to look ------------------------------------------------------------------------ */
@@ -327,17 +294,12 @@ static int search_all(struct search *search)
 int arbiter_advise(const struct arbiter *arbiter, const struct caller *caller,
 		   const struct request *request, struct advice *ret)
 {
-	struct search search = { .arbiter = arbiter,
-				 .caller = caller,
-				 .request = *request,
-				 .without = *arbiter,
-				 .best.exact = true };
+	struct search search = {
+		.arbiter = arbiter, .caller = caller, .request = *request, .without = *arbiter
+	};
 	enum result_kind kind;
 	int r = 0;
 
-	search.tries = ADVICE_TRIES;
-	if (arbiter->n_leases > ADVICE_QUICK) /* a try takes longer, too */
-		search.tries = (unsigned)(ADVICE_TRIES * ADVICE_QUICK / arbiter->n_leases);
 	search.request.wait_usec = 0;
 	kind = plan(&search);
 	if (kind == RESULT_NO_MEMORY)
@@ -351,6 +313,8 @@ int arbiter_advise(const struct arbiter *arbiter, const struct caller *caller,
 		free(search.without.leases);
 		free(search.candidates);
 	}
+	/* One lease is the cheapest set, and none is exact where nothing helps. */
+	search.best.exact = search.best.n == 1 || (search.best.n == 0 && !search.some_helps);
 	if (r == 0)
 		*ret = search.best;
 	return r;

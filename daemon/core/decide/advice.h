@@ -5,9 +5,7 @@
 
 #include "core/ledger/ledger.h"
 
-#define ADVICE_LEASES 16U  /* in one advice at most */
-#define ADVICE_TRIES 2048U /* sets of leases that are tried at most, in some milliseconds */
-#define ADVICE_QUICK 64U   /* with more leases than this, fewer in proportion */
+#define ADVICE_LEASES 16U /* in one advice at most */
 
 struct advice {
 	uint64_t ids[ADVICE_LEASES]; /* ascending */
@@ -16,9 +14,10 @@ struct advice {
 };
 
 /*
- * The cheapest set of granted leases without which arbiter_plan() would grant the request:
- * the fewest; of those the ones with the fewest realtime, then the fewest guaranteed leases;
- * then the fewest CUs; then the lowest ids. Never more than is needed, whether exact or not.
+ * A set of granted leases without which arbiter_plan() would grant the request. Every member is
+ * needed. If one lease is enough, it is the cheapest one: lower classes first, then fewer CUs, then
+ * the lower id. Otherwise the most expensive leases are spared first, which finds the cheapest set
+ * almost always: test-advice prints how often.
  *
  * Leases that are ending are not proposed, because they end anyway; nor are waiting leases, which
  * hold nothing. Observed use beyond budgets and by unmanaged processes counts as if it stayed.
