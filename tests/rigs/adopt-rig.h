@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* Leases as a file would bring them. */
+/* Leases as loaded from a state file. */
 
 #include "scene.h"
 
 struct lease *saved(const struct lease *lease);
 
-/* 0; or the error, and then the lease is freed, nothing has changed, and why says something.
- * The promises hold. */
+/* Returns 0, or a negative errno: then the lease is freed, the ledger is unchanged and why is
+ * set. Checks the promises of the ledger. */
 int adopt_saved(struct arbiter *arbiter, struct lease *lease, const char *lost, char *why,
 		size_t size);
 
-/* The daemon before, and the one that adopts. */
+/* The ledger of the previous daemon, and the one that adopts its leases. */
 struct pair {
 	struct scene old, new;
 	char why[256];

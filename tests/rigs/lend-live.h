@@ -12,16 +12,16 @@
 #define GROW_SOON "grow-delay = 1ms\nactivate-min-interval = 1ms\n"
 #define GROW_NEVER "grow-delay = 1h\n"
 
-/* Root is realtime; what it asks for may be of any class. enforce: of who borrows, who is the
- * user STRANGER. */
+/* Writes tenants: root may ask for any class up to realtime; the user STRANGER borrows, with the
+ * given enforce key. */
 void lend_configure(const struct rig *rig, const char *daemon, const char *enforce);
 
 /* ---- calls ---- */
 
-/* Never less CUs than least, and up to most, which may be borrowed. */
+/* A Reserve call for an adaptable lease of LEAST to MOST CUs, which may be borrowed ones. */
 sd_bus_message *ask_to_borrow(sd_bus *bus, unsigned least, unsigned most, uint64_t wait_usec);
 
-/* All that is idle. */
+/* Reserves an adaptable lease of all idle CUs. */
 struct live_lease borrow(sd_bus *bus);
 
 struct live_lease keep_inactive(sd_bus *bus, unsigned cus);
@@ -35,16 +35,16 @@ sd_bus_message *acknowledge(sd_bus *bus, const struct live_lease *lease, uint64_
 sd_bus_message *take_away(sd_bus *bus, const struct live_lease *lease, uint64_t usec,
 			  const char *reason);
 
-/* ---- what is seen of them ---- */
+/* ---- state ---- */
 
 bool is_in_state(sd_bus *bus, const struct live_lease *lease, const char *state);
 
 uint64_t lease_number(sd_bus *bus, const struct live_lease *lease, const char *name);
 
-/* The record of this generation, or a later one, of those that come. */
+/* Reads records until one has this generation or a later one. */
 struct live_record await_generation(int holder, uint64_t generation);
 
-/* Follows what it is told until it has so many CUs. Returns the generation. */
+/* Acknowledges records until the lease has CUS. Returns the generation. */
 uint64_t follow_until(sd_bus *bus, const struct live_lease *lease, unsigned cus);
 
 struct book_part part_of(sd_bus *bus, const struct live_lease *lease);

@@ -12,26 +12,26 @@ struct lending {
 	uint64_t now;
 };
 
-/* What a daemon does after everything. */
+/* Does what the daemon does after each event. */
 void settle(struct lending *l);
 
 void pass(struct lending *l, uint64_t usec);
 
 struct lending lending_of(size_t gpus);
 
-/* An adaptable lease of anybody's. */
+/* Reserves an adaptable lease for the user ANY. */
 struct lease *borrow(struct lending *l, unsigned least, unsigned most);
 
 struct lease *keep_inactive(struct lending *l, unsigned cus);
 
-/* 0, or the error. */
+/* Returns 0 or a negative errno. */
 int activate(struct lending *l, uint64_t id, bool active);
 
 void follow(struct lending *l, const struct lease *lease);
 
 unsigned cus_of(const struct lease *lease);
 
-/* A borrower that does not answer, and who needs what it has. */
+/* A borrower that does not acknowledge, and the realtime lease that reclaims its CUs. */
 struct contest {
 	struct lending l;
 	struct lease *rt, *borrower;

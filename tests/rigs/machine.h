@@ -23,7 +23,7 @@ struct machine {
 
 struct gpu_info machine_model(const char *name);
 
-/* So many Radeon VII; the daemon looks every 100 ms. */
+/* Starts the daemon on N Radeon VII; it scans every 100 ms. */
 void machine_build(struct machine *machine, size_t n);
 
 void machine_connect(struct machine *machine);
@@ -32,11 +32,11 @@ void machine_boot(struct machine *machine);
 
 void machine_halt(struct machine *machine);
 
-/* Puts another topology in the place of the one that is there, as it looks when the driver
- * has done: so many GPUs, from the first on. Processes stay. */
+/* Replaces the topology by one with the first N GPUs, as after the driver is done. Processes
+ * stay. */
 void machine_replug(struct machine *machine, size_t n);
 
 uint32_t machine_gpu_id(const struct machine *machine, size_t gpu);
 
-/* A process has so many compute queues on a GPU. */
+/* Sets the number of compute queues that a process has on a GPU. */
 void machine_use(const struct machine *machine, pid_t pid, size_t gpu, unsigned queues);

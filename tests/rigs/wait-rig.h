@@ -7,20 +7,20 @@
 
 void check_promises(const struct scene *s);
 
-/* Asks and would wait, with one holder. */
+/* Reserves with a wait of any length and one holder. */
 struct lease *ask(struct scene *s, uid_t uid, struct request request);
 
-/* So many CUs of one GPU ("any": of whichever), and it has to wait. */
+/* Reserves CUS of one GPU ("any": of any GPU), and checks that the lease waits. */
 struct lease *wait_for(struct scene *s, uid_t uid, const char *gpu, unsigned cus);
 
 struct lease *grant_on(struct scene *s, uid_t uid, const char *gpu, unsigned cus);
 
-/* Grants what can be granted, as the daemon does; how many that were. Their ids, in order,
- * go to ids[] if there is one. */
+/* Grants waiting leases as the daemon does. Returns their number, and their ids in order in
+ * ids[] unless that is NULL. */
 size_t grant_waiting(struct scene *s, uint64_t *ids);
 
-/* What became of a lease, all in all; of one that was removed *ret is a copy, to be read by
- * its plain values. */
+/* Returns all touched flags of a lease. If it was removed, *ret is a copy: use only its values,
+ * not its pointers. */
 unsigned touched_of(struct scene *s, uint64_t id, struct lease *ret);
 
 void forget_touched(struct scene *s);
