@@ -7,7 +7,7 @@
 
 void check_promises(const struct scene *s);
 
-/* Reserves with a wait of any length and one holder. */
+/* Reserves with one holder, waiting at most a second. */
 struct lease *ask(struct scene *s, uid_t uid, struct request request);
 
 /* Reserves CUS of one GPU ("any": of any GPU), and checks that the lease waits. */
