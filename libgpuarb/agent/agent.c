@@ -373,10 +373,7 @@ GPUARB_EXPORT int gpuarb_lease_start_agent(struct gpuarb_lease *lease)
 	struct apply process;
 	int r;
 
-	if (!lease)
-		return -EINVAL;
-
-	handle_begin(lease->gpuarb);
+	HANDLE_BEGIN(lease, lease->gpuarb);
 	r = apply_this_process(lease->gpuarb, &process);
 	return handle_end(lease->gpuarb, r < 0 ? r : agent_start(lease, &process));
 }
@@ -395,10 +392,7 @@ static int get_error(struct agent *agent, struct gpuarb *gpuarb)
 
 GPUARB_EXPORT int gpuarb_lease_agent_error(struct gpuarb_lease *lease)
 {
-	if (!lease)
-		return -EINVAL;
-
-	handle_begin(lease->gpuarb);
+	HANDLE_BEGIN(lease, lease->gpuarb);
 	return handle_end(lease->gpuarb,
 			  lease->agent ? get_error(agent_of(lease->agent), lease->gpuarb)
 				       : fail(lease->gpuarb, -EBADFD,

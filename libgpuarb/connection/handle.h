@@ -34,8 +34,17 @@ struct gpuarb {
 	size_t n_plan;
 };
 
-/* Forgets the last failure and answer. Every public function that can fail starts with it. */
+/* Forgets the last failure and answer. */
 void handle_begin(struct gpuarb *gpuarb);
+
+/* Every public function that can fail starts with it: returns -EINVAL if an argument is NULL that
+ * must not be. */
+#define HANDLE_BEGIN(valid, gpuarb)     \
+	do {                            \
+		if (!(valid))           \
+			return -EINVAL; \
+		handle_begin(gpuarb);   \
+	} while (0)
 
 /* Every public function that can fail returns through it: for -ENOMEM there may be no room for a
  * sentence, so only the fact is kept. Returns r. */

@@ -241,10 +241,7 @@ static const char *view_gpu_name(const struct gpuarb_view *view, uint64_t number
 
 GPUARB_EXPORT int gpuarb_look(struct gpuarb *gpuarb, struct gpuarb_view **ret)
 {
-	if (!gpuarb || !ret)
-		return -EINVAL;
-
-	handle_begin(gpuarb);
+	HANDLE_BEGIN(gpuarb && ret, gpuarb);
 	return handle_end(gpuarb, view_new(gpuarb, ret));
 }
 
@@ -503,10 +500,7 @@ GPUARB_EXPORT int gpuarb_watch(struct gpuarb *gpuarb, uint64_t usec, gpuarb_chan
 	struct watch watch = { .gpuarb = gpuarb, .callback = callback, .userdata = userdata };
 	int r;
 
-	if (!gpuarb || !callback)
-		return -EINVAL;
-
-	handle_begin(gpuarb);
+	HANDLE_BEGIN(gpuarb && callback, gpuarb);
 	gpuarb->stop_watch = false;
 	watch.deadline = deadline_after(usec);
 	r = handle_end(gpuarb, watch_all(&watch));

@@ -394,10 +394,7 @@ GPUARB_EXPORT int gpuarb_lease_environment(struct gpuarb_lease *lease, char ***r
 {
 	int r;
 
-	if (!lease || !ret)
-		return -EINVAL;
-
-	handle_begin(lease->gpuarb);
+	HANDLE_BEGIN(lease && ret, lease->gpuarb);
 	if (lease_is(lease, "waiting") || lease_is(lease, "ending"))
 		r = fail(lease->gpuarb, -EBADFD, "lease %" PRIu64 " is %s, not granted",
 			 lease->info.id, lease->info.state);

@@ -32,10 +32,7 @@ int lease_call_release(struct gpuarb *gpuarb, uint64_t id)
 
 GPUARB_EXPORT int gpuarb_release(struct gpuarb *gpuarb, uint64_t id)
 {
-	if (!gpuarb)
-		return -EINVAL;
-
-	handle_begin(gpuarb);
+	HANDLE_BEGIN(gpuarb, gpuarb);
 	return handle_end(gpuarb, lease_call_release(gpuarb, id));
 }
 
@@ -45,10 +42,7 @@ GPUARB_EXPORT int gpuarb_resize(struct gpuarb *gpuarb, uint64_t id, const struct
 	_cleanup_(free_message) DBusMessage *call = NULL;
 	int r;
 
-	if (!gpuarb)
-		return -EINVAL;
-
-	handle_begin(gpuarb);
+	HANDLE_BEGIN(gpuarb, gpuarb);
 	r = request_new(gpuarb, lease_path(id).text, GPUARB_INTERFACE_LEASE, "Resize", wants, n,
 			NULL, &call);
 	if (r >= 0)
@@ -131,10 +125,7 @@ int lease_call_deactivate(struct gpuarb *gpuarb, uint64_t id)
 
 static int change_by_id(struct gpuarb *gpuarb, uint64_t id, const struct change *change)
 {
-	if (!gpuarb)
-		return -EINVAL;
-
-	handle_begin(gpuarb);
+	HANDLE_BEGIN(gpuarb, gpuarb);
 	return handle_end(gpuarb, call_change(gpuarb, id, change));
 }
 
@@ -172,10 +163,7 @@ static int call_revoke(struct gpuarb *gpuarb, uint64_t id, dbus_uint64_t grace_u
 GPUARB_EXPORT int gpuarb_revoke(struct gpuarb *gpuarb, uint64_t id, uint64_t grace_usec,
 				const char *reason)
 {
-	if (!gpuarb)
-		return -EINVAL;
-
-	handle_begin(gpuarb);
+	HANDLE_BEGIN(gpuarb, gpuarb);
 	return handle_end(gpuarb, call_revoke(gpuarb, id, grace_usec, reason ? reason : ""));
 }
 
@@ -185,10 +173,7 @@ GPUARB_EXPORT int gpuarb_drain(struct gpuarb *gpuarb, const char *gpu, bool drai
 {
 	int r;
 
-	if (!gpuarb || !gpu)
-		return -EINVAL;
-
-	handle_begin(gpuarb);
+	HANDLE_BEGIN(gpuarb && gpu, gpuarb);
 	r = check_string(gpuarb, "gpu", gpu);
 	if (r >= 0)
 		r = call_simple(gpuarb, GPUARB_PATH, GPUARB_INTERFACE, drain ? "Drain" : "Undrain",
@@ -198,10 +183,7 @@ GPUARB_EXPORT int gpuarb_drain(struct gpuarb *gpuarb, const char *gpu, bool drai
 
 GPUARB_EXPORT int gpuarb_reload(struct gpuarb *gpuarb)
 {
-	if (!gpuarb)
-		return -EINVAL;
-
-	handle_begin(gpuarb);
+	HANDLE_BEGIN(gpuarb, gpuarb);
 	return handle_end(gpuarb, call_simple(gpuarb, GPUARB_PATH, GPUARB_INTERFACE, "Reload",
 					      DBUS_TYPE_INVALID, NULL));
 }

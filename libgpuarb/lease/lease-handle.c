@@ -180,10 +180,7 @@ int lease_dispatch(struct gpuarb_lease *lease, gpuarb_lease_changed_t callback, 
 GPUARB_EXPORT int gpuarb_lease_dispatch(struct gpuarb_lease *lease, gpuarb_lease_changed_t callback,
 					void *userdata)
 {
-	if (!lease)
-		return -EINVAL;
-
-	handle_begin(lease->gpuarb);
+	HANDLE_BEGIN(lease, lease->gpuarb);
 	return handle_end(lease->gpuarb, lease_dispatch(lease, callback, userdata));
 }
 
@@ -218,10 +215,7 @@ GPUARB_EXPORT int gpuarb_lease_wait(struct gpuarb_lease *lease, uint64_t usec)
 {
 	int r;
 
-	if (!lease)
-		return -EINVAL;
-
-	handle_begin(lease->gpuarb);
+	HANDLE_BEGIN(lease, lease->gpuarb);
 	r = lease_wait_until(lease, deadline_after(usec));
 	return handle_end(lease->gpuarb, r < 0 ? r : lease_bind_process(lease));
 }
@@ -236,15 +230,10 @@ static int lease_call(struct gpuarb_lease *lease, const char *member, int type, 
 
 GPUARB_EXPORT int gpuarb_lease_release(struct gpuarb_lease *lease)
 {
-	struct gpuarb *gpuarb;
 	int r;
 
-	if (!lease)
-		return -EINVAL;
-
-	gpuarb = lease->gpuarb;
-	handle_begin(gpuarb);
-	r = handle_end(gpuarb, lease_call_release(gpuarb, lease->info.id));
+	HANDLE_BEGIN(lease, lease->gpuarb);
+	r = handle_end(lease->gpuarb, lease_call_release(lease->gpuarb, lease->info.id));
 	gpuarb_lease_close(lease);
 	return r;
 }
@@ -271,10 +260,7 @@ GPUARB_EXPORT int gpuarb_lease_acknowledge(struct gpuarb_lease *lease)
 {
 	dbus_uint64_t generation;
 
-	if (!lease)
-		return -EINVAL;
-
-	handle_begin(lease->gpuarb);
+	HANDLE_BEGIN(lease, lease->gpuarb);
 	generation = lease->info.generation;
 	/* To acknowledge a revocation ends the lease, so its queues do not matter. */
 	if (lease->agent && !lease_is(lease, "revoking") &&
@@ -304,18 +290,13 @@ int lease_bind_process(struct gpuarb_lease *lease)
 
 GPUARB_EXPORT int gpuarb_lease_bind(struct gpuarb_lease *lease, int process_fd)
 {
-	struct gpuarb *gpuarb;
 	int r;
 
-	if (!lease)
-		return -EINVAL;
-
-	gpuarb = lease->gpuarb;
-	handle_begin(gpuarb);
-	r = check_fd(gpuarb, "process_fd", process_fd);
+	HANDLE_BEGIN(lease, lease->gpuarb);
+	r = check_fd(lease->gpuarb, "process_fd", process_fd);
 	if (r >= 0)
 		r = lease_call(lease, "Bind", DBUS_TYPE_UNIX_FD, &process_fd);
-	return handle_end(gpuarb, r);
+	return handle_end(lease->gpuarb, r);
 }
 
 /* Afterwards the records that came before are outdated, so they are read without a callback. */
@@ -323,10 +304,7 @@ static int change_state(struct gpuarb_lease *lease, int (*call)(struct gpuarb *g
 {
 	int r;
 
-	if (!lease)
-		return -EINVAL;
-
-	handle_begin(lease->gpuarb);
+	HANDLE_BEGIN(lease, lease->gpuarb);
 	r = call(lease->gpuarb, lease->info.id);
 	if (r >= 0)
 		r = lease_update(lease);
@@ -365,10 +343,7 @@ GPUARB_EXPORT int gpuarb_lease_position(struct gpuarb_lease *lease, unsigned *re
 	_cleanup_(free_message) DBusMessage *reply = NULL;
 	int r;
 
-	if (!lease || !ret)
-		return -EINVAL;
-
-	handle_begin(lease->gpuarb);
+	HANDLE_BEGIN(lease && ret, lease->gpuarb);
 	r = call_property(lease->gpuarb, lease_path(lease->info.id).text, GPUARB_INTERFACE_LEASE,
 			  "Position", &reply);
 	if (r >= 0)
@@ -378,10 +353,7 @@ GPUARB_EXPORT int gpuarb_lease_position(struct gpuarb_lease *lease, unsigned *re
 
 GPUARB_EXPORT int gpuarb_lease_fail(struct gpuarb_lease *lease, int error, const char *sentence)
 {
-	if (!lease || !sentence)
-		return -EINVAL;
-
-	handle_begin(lease->gpuarb);
+	HANDLE_BEGIN(lease && sentence, lease->gpuarb);
 	return handle_end(lease->gpuarb, fail(lease->gpuarb, error, "%s", sentence));
 }
 
@@ -414,30 +386,18 @@ GPUARB_EXPORT int gpuarb_lease_fd(const struct gpuarb_lease *lease)
 	return lease ? lease->fd : -EINVAL;
 }
 
-GPUARB_EXPORT uint64_t gpuarb_lease_id(const struct gpuarb_lease *lease)
-{
-	return lease ? lease->info.id : 0;
-}
+/* Defines the function that returns this member, or the value for a lease that is NULL. */
+#define LEASE_MEMBER(type, function, member, null)                    \
+	GPUARB_EXPORT type function(const struct gpuarb_lease *lease) \
+	{                                                             \
+		return lease ? lease->info.member : (null);           \
+	}
 
-GPUARB_EXPORT uint64_t gpuarb_lease_generation(const struct gpuarb_lease *lease)
-{
-	return lease ? lease->info.generation : 0;
-}
-
-GPUARB_EXPORT const char *gpuarb_lease_state(const struct gpuarb_lease *lease)
-{
-	return lease ? lease->info.state : "";
-}
-
-GPUARB_EXPORT const char *gpuarb_lease_reason(const struct gpuarb_lease *lease)
-{
-	return lease ? lease->info.reason : "";
-}
-
-GPUARB_EXPORT uint64_t gpuarb_lease_deadline(const struct gpuarb_lease *lease)
-{
-	return lease ? lease->info.deadline : 0;
-}
+LEASE_MEMBER(uint64_t, gpuarb_lease_id, id, 0)
+LEASE_MEMBER(uint64_t, gpuarb_lease_generation, generation, 0)
+LEASE_MEMBER(uint64_t, gpuarb_lease_deadline, deadline, 0)
+LEASE_MEMBER(const char *, gpuarb_lease_state, state, "")
+LEASE_MEMBER(const char *, gpuarb_lease_reason, reason, "")
 
 GPUARB_EXPORT size_t gpuarb_lease_partitions(const struct gpuarb_lease *lease)
 {
@@ -450,13 +410,6 @@ gpuarb_lease_partition(const struct gpuarb_lease *lease, size_t i)
 	return i < gpuarb_lease_partitions(lease) ? &lease->info.partitions[i] : NULL;
 }
 
-GPUARB_EXPORT const char *gpuarb_lease_gpu(const struct gpuarb_lease *lease, size_t i)
-{
-	const struct gpuarb_partition *partition = gpuarb_lease_partition(lease, i);
-
-	return partition ? partition->gpu : NULL;
-}
-
 GPUARB_EXPORT const uint32_t *gpuarb_lease_cu_mask(const struct gpuarb_lease *lease, size_t i,
 						   size_t *ret_words)
 {
@@ -467,44 +420,19 @@ GPUARB_EXPORT const uint32_t *gpuarb_lease_cu_mask(const struct gpuarb_lease *le
 	return partition ? partition->cu_mask : NULL;
 }
 
-GPUARB_EXPORT unsigned gpuarb_lease_cus(const struct gpuarb_lease *lease, size_t i)
-{
-	const struct gpuarb_partition *partition = gpuarb_lease_partition(lease, i);
+/* The same for a member of partition i; 0 or NULL: no such partition. */
+#define PARTITION_MEMBER(type, function, member)                                             \
+	GPUARB_EXPORT type function(const struct gpuarb_lease *lease, size_t i)              \
+	{                                                                                    \
+		const struct gpuarb_partition *partition = gpuarb_lease_partition(lease, i); \
+                                                                                             \
+		return partition ? partition->member : 0;                                    \
+	}
 
-	return partition ? partition->cus : 0;
-}
-
-GPUARB_EXPORT unsigned gpuarb_lease_effective_cus(const struct gpuarb_lease *lease, size_t i)
-{
-	const struct gpuarb_partition *partition = gpuarb_lease_partition(lease, i);
-
-	return partition ? partition->effective_cus : 0;
-}
-
-GPUARB_EXPORT unsigned gpuarb_lease_queues(const struct gpuarb_lease *lease, size_t i)
-{
-	const struct gpuarb_partition *partition = gpuarb_lease_partition(lease, i);
-
-	return partition ? partition->queues : 0;
-}
-
-GPUARB_EXPORT unsigned gpuarb_lease_streams(const struct gpuarb_lease *lease, size_t i)
-{
-	const struct gpuarb_partition *partition = gpuarb_lease_partition(lease, i);
-
-	return partition ? partition->streams : 0;
-}
-
-GPUARB_EXPORT unsigned gpuarb_lease_processes(const struct gpuarb_lease *lease, size_t i)
-{
-	const struct gpuarb_partition *partition = gpuarb_lease_partition(lease, i);
-
-	return partition ? partition->processes : 0;
-}
-
-GPUARB_EXPORT unsigned gpuarb_lease_priority(const struct gpuarb_lease *lease, size_t i)
-{
-	const struct gpuarb_partition *partition = gpuarb_lease_partition(lease, i);
-
-	return partition ? partition->priority : 0;
-}
+PARTITION_MEMBER(const char *, gpuarb_lease_gpu, gpu)
+PARTITION_MEMBER(unsigned, gpuarb_lease_cus, cus)
+PARTITION_MEMBER(unsigned, gpuarb_lease_effective_cus, effective_cus)
+PARTITION_MEMBER(unsigned, gpuarb_lease_queues, queues)
+PARTITION_MEMBER(unsigned, gpuarb_lease_streams, streams)
+PARTITION_MEMBER(unsigned, gpuarb_lease_processes, processes)
+PARTITION_MEMBER(unsigned, gpuarb_lease_priority, priority)

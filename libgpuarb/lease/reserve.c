@@ -139,10 +139,7 @@ GPUARB_EXPORT int gpuarb_reserve_start(struct gpuarb *gpuarb, const struct gpuar
 	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = NULL;
 	int r;
 
-	if (!gpuarb || !ret)
-		return -EINVAL;
-
-	handle_begin(gpuarb);
+	HANDLE_BEGIN(gpuarb && ret, gpuarb);
 	r = reserve(gpuarb, wants, n, options, &lease);
 	if (r >= 0 && lease_usable(lease))
 		r = bind_or_abandon(lease);
@@ -186,10 +183,7 @@ GPUARB_EXPORT int gpuarb_reserve(struct gpuarb *gpuarb, const struct gpuarb_want
 	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = NULL;
 	int r;
 
-	if (!gpuarb || !ret)
-		return -EINVAL;
-
-	handle_begin(gpuarb);
+	HANDLE_BEGIN(gpuarb && ret, gpuarb);
 	r = reserve(gpuarb, wants, n, options, &lease);
 	if (r >= 0)
 		r = wait_for(lease, options ? options->wait_usec : 0);
@@ -234,10 +228,7 @@ GPUARB_EXPORT int gpuarb_plan(struct gpuarb *gpuarb, const struct gpuarb_want *w
 	_cleanup_(free_message) DBusMessage *call = NULL, *reply = NULL;
 	int r;
 
-	if (!gpuarb || !ret_result)
-		return -EINVAL;
-
-	handle_begin(gpuarb);
+	HANDLE_BEGIN(gpuarb && ret_result, gpuarb);
 	r = request_new(gpuarb, GPUARB_PATH, GPUARB_INTERFACE, "Plan", wants, n, options, &call);
 	if (r >= 0)
 		r = call_send(gpuarb, call, "saa{sv}aa{sv}", &reply);

@@ -19,8 +19,10 @@ nm -D --defined-only "$1" | grep -vE ' A GPUARB_[0-9A-Z_]+(@@GPUARB_[0-9A-Z_]+)?
 	grep -vE ' T gpuarb_[a-z0-9_]+@@GPUARB_[0-9A-Z_]+$' >"$dir/stray"
 sed 's,/\*.*\*/,,' "$2" | grep ';' | names >"$dir/symbols"
 
-# The name stands before the first parenthesis, on that line or the next ones.
-find "$sources" -name "*.c" ! -path "$sources/hip/*" -exec cat {} + | tr '\n' ' ' | grep -oE 'GPUARB_EXPORT [^(]*\(' | sed 's/ *($//' |
+# The name stands before the first parenthesis, on that line or the next ones, or is the second
+# argument of a macro that defines the function.
+find "$sources" -name "*.c" ! -path "$sources/hip/*" -exec cat {} + | tr '\n' ' ' |
+	grep -oE 'GPUARB_EXPORT [^(]*\(|_MEMBER\([^,]*, [a-z0-9_]+' | sed 's/ *($//' |
 	grep -oE 'gpuarb_[a-z0-9_]+$' | sort -u >"$dir/sources"
 
 # Declarations, without comments, macros and types.
