@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,8 +21,7 @@ void check_bus(struct doctor *doctor)
 		report(doctor, MARK_PROBLEM, "%s", gpuarb_last_error(NULL));
 		means(doctor, "No program can reach gpuarbd.");
 		advise(doctor,
-		       address ? "Correct GPUARB_BUS_ADDRESS, or unset it to use the system "
-				 "bus."
+		       address ? "Correct GPUARB_BUS_ADDRESS, or unset it to use the system bus."
 			       : "Run systemctl start dbus. In a container, mount "
 				 "/run/dbus/system_bus_socket.");
 		return;

@@ -122,8 +122,7 @@ static void judge_sched_policy(struct doctor *doctor, const char *policy)
 		       "slots");
 		means(doctor,
 		      "The driver refuses queues beyond the slots and counts SDMA queues as "
-		      "queues: it can refuse a queue of a program that stays within its "
-		      "lease.");
+		      "queues: it can refuse a queue of a program that stays within its lease.");
 		advise(doctor, "Unless you need it, remove amdgpu.sched_policy=1 from the kernel "
 			       "command line or modprobe.d.");
 	} else if (strcmp(policy, "2") == 0) {
@@ -250,9 +249,8 @@ static void describe(struct doctor *doctor, const struct gpu_info *gpu)
 
 	gpu_info_target_name(gpu->gfx_target, target, sizeof(target));
 	report(doctor, few ? MARK_NOTE : MARK_OK,
-	       "%s (%s): %u queue slot%s, %u process slot%s "
-	       "(VMIDs), %u SDMA queue%s",
-	       gpu->name, target, gpu->queue_slots, print_s(gpu->queue_slots), gpu->process_slots,
+	       "%s (%s): %u queue slot%s, %u process slot%s (VMIDs), %u SDMA queue%s", gpu->name,
+	       target, gpu->queue_slots, print_s(gpu->queue_slots), gpu->process_slots,
 	       print_s(gpu->process_slots), gpu->sdma_queues, print_s(gpu->sdma_queues));
 	if (!few) {
 		means(doctor, "So many queues and processes run at a time; more take turns.");

@@ -134,8 +134,7 @@ static const struct variable {
 	  "unset ROC_GLOBAL_CU_MASK" },
 	{ "HSA_CU_MASK_SKIP_INIT", MARK_NOTE,
 	  "Queues start without the mask of HSA_CU_MASK. gpuarbctl run removes the variable; a "
-	  "program "
-	  "that sets it uses the whole GPU.",
+	  "program that sets it uses the whole GPU.",
 	  "unset HSA_CU_MASK_SKIP_INIT" },
 	{ "GPU_MAX_HW_QUEUES", MARK_NOTE,
 	  "HIP creates up to so many queues for each priority class. gpuarbctl run sets it by the "

@@ -11,8 +11,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
-#include <sys/types.h>
 
 #include "util/base.h"
 #include "util/diagnostics.h"

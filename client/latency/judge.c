@@ -2,7 +2,6 @@
 #include "client/latency/judge.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

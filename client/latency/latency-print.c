@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "client/output/json.h"
 #include "client/output/mask-text.h"
@@ -49,9 +48,7 @@ static void print_legend(const struct findings *findings, FILE *out)
 {
 	const struct units *units = findings->units;
 
-	print_line(out,
-		   "%s: from %s to %s, nanoseconds one way, median of %u rounds; flags in "
-		   "%s",
+	print_line(out, "%s: from %s to %s, nanoseconds one way, median of %u rounds; flags in %s",
 		   findings->gpu, unit_kind(units), unit_kind(units), GAME_ROUNDS,
 		   findings->same_line ? "one cache line" : "cache lines of their own");
 	if (units->lanes > 1)

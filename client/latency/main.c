@@ -15,7 +15,6 @@
 #include "client/launch/grant.h"
 #include "client/output/fail.h"
 #include "client/output/model.h"
-#include "client/output/print.h"
 #include "util/base.h"
 
 /* Two streams, and the queue that ROCr creates for itself. */

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "client/latency/unit.h"
 
 int matrix_init(size_t n, struct matrix *ret)
 {

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "client/latency/unit.h"
 
 #define UNMET_IN_A_ROW 3U /* each takes seconds */
 

@@ -4,9 +4,7 @@
 #include "client/output/fail.h"
 #include "client/launch/model-load.h"
 #include "client/output/print.h"
-#include "client/launch/session.h"
 #include "util/base.h"
-#include "sys/config/profile.h"
 
 int model_find_gpu(const struct command *command, struct session *session,
 		   const struct gpuarb_gpu **ret_gpu, struct model *ret)

@@ -56,8 +56,7 @@ static int share_base(const struct command *command, const struct candidates *ca
 			return fail(
 				command, EXIT_USAGE,
 				"a share needs one size of GPU: %s has %u CUs, %s has %u; name a "
-				"GPU "
-				"with --gpu",
+				"GPU with --gpu",
 				candidates->gpus[0].name, candidates->gpus[0].cus,
 				candidates->gpus[i].name, candidates->gpus[i].cus);
 	}

@@ -2,7 +2,6 @@
 #include "client/output/json-view.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "client/output/mask-text.h"
 

@@ -2,7 +2,6 @@
 #include "client/output/lease-text.h"
 
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>

@@ -28,8 +28,7 @@ int model_of_gpu(const struct gpuarb_gpu *gpu, struct model *ret, char *buf, siz
 	if (gpu->xccs > CUSET_XCCS || gpu->shader_engines > CUSET_ENGINES ||
 	    gpu->shader_arrays > CUSET_ARRAYS) {
 		snprintf(buf, size,
-			 "%u XCCs x %u shader engines x %u arrays: more than gpuarbctl "
-			 "supports",
+			 "%u XCCs x %u shader engines x %u arrays: more than gpuarbctl supports",
 			 gpu->xccs, gpu->shader_engines, gpu->shader_arrays);
 		return -EINVAL;
 	}

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <wchar.h>
 
-#include "client/output/lease-text.h"
 #include "client/output/print.h"
 
 #define CELL_COLUMNS 32U

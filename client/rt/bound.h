@@ -46,7 +46,6 @@
  * With MES (gfx11 and later) only the queue that is changed stops, so both are 0.
  */
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #define BOUND_NONE UINT64_MAX /* no bound: the iteration does not converge within a day */

@@ -109,9 +109,7 @@ static int check_preemption(const struct rt_plan *plan, char *problem, size_t si
 	snprintf(problem, size,
 		 "[taskset] has no preemption: on this GPU (before gfx11) a change of a mask or of "
 		 "queues stops all queues for a time; measure that time (preemption = TIME)%s",
-		 others ? ""
-			: ", or state that no lease borrows CUs "
-			  "(borrowers = no)");
+		 others ? "" : ", or state that no lease borrows CUs (borrowers = no)");
 	return -EINVAL;
 }
 
@@ -215,8 +213,7 @@ static void reason_fit(struct rt_plan *plan, const unsigned *least)
 
 	if (plan->layout.lacks == REASON_QUEUES || plan->layout.lacks == REASON_PROCESSES)
 		advice = "request fewer (queues = N, processes = N), or move tasks of several "
-			 "partitions "
-			 "into one";
+			 "partitions into one";
 	else if (fits_sharing_engines(plan, least))
 		advice = "with isolation = cu in each partition they fit, and share shader engines";
 	snprintf(plan->reason, sizeof(plan->reason),
@@ -354,8 +351,7 @@ static void say_times(const struct rt_plan *plan, struct list *list)
 	say(list,
 	    "Execution times are the longest possible ones, measured with masks that have the same "
 	    "number of CUs in each shader engine. %u %% are added for interference by neighbours "
-	    "(up "
-	    "to 41 %% were measured) and for the law of masks.",
+	    "(up to 41 %% were measured) and for the law of masks.",
 	    plan->set->margin_percent);
 	if (modelled > 0)
 		say(list,
@@ -383,8 +379,7 @@ static void say_changes(const struct rt_plan *plan, struct list *list)
 	else
 		say(list,
 		    "Masks of borrowers grow at most once in %llu us. Each such change is for up "
-		    "to "
-		    "%llu queues, and each of these stops the GPU for up to %llu us.",
+		    "to %llu queues, and each of these stops the GPU for up to %llu us.",
 		    ull(set->daemon.activate_min_interval), ull(plan->changed_queues),
 		    ull(set->preemption));
 	if (set->borrowers && set->activations != RT_UNSET)
@@ -415,8 +410,7 @@ static void say_activation(const struct rt_plan *plan, struct list *list)
 			say(list,
 			    "%s is active %llu us after its activation (activate-grace, "
 			    "enforce-delay and the preemption time-out of the kernel), provided "
-			    "that "
-			    "every tenant whose leases borrow has enforce = kill, and that "
+			    "that every tenant whose leases borrow has enforce = kill, and that "
 			    "gpuarb-enforce.socket is active.",
 			    p->name, ull(plan->partitions[i].activation));
 		else
@@ -425,8 +419,7 @@ static void say_activation(const struct rt_plan *plan, struct list *list)
 		if (p->waits_for_grant)
 			say(list,
 			    "%s releases its first job when the activation has completed, not when "
-			    "it "
-			    "is requested.",
+			    "it is requested.",
 			    p->name);
 	}
 }
@@ -434,8 +427,7 @@ static void say_activation(const struct rt_plan *plan, struct list *list)
 static void say_gpu(const struct rt_plan *plan, struct list *list)
 {
 	say(list, "The plan uses the GPU as if no other lease were granted on it. Leases of other "
-		  "classes "
-		  "get the CUs that are left.");
+		  "classes get the CUs that are left.");
 	if (plan->layout.n > 1)
 		say(list, plan->layout.any_order
 				  ? "The partitions fit in any order of their start."
@@ -444,8 +436,7 @@ static void say_gpu(const struct rt_plan *plan, struct list *list)
 		say(list, "It is assumed which CUs of the GPU are fused off.");
 	say(list,
 	    "The GPU clock is the one of the measurements. No reset, no page fault, no lack of "
-	    "memory "
-	    "that evicts queues, and no debugger stops the GPU.");
+	    "memory that evicts queues, and no debugger stops the GPU.");
 }
 
 static void say_conditions(const struct rt_plan *plan, struct list *list)
@@ -463,9 +454,8 @@ static void say_conditions(const struct rt_plan *plan, struct list *list)
 	if (plan->preempts && set->queue_changes == RT_UNSET)
 		say(list,
 		    "The file does not state how many queues other programs create, destroy or "
-		    "mask "
-		    "within one response time: each such change stops the GPU (queue-changes = "
-		    "N).");
+		    "mask within one response time: each such change stops the GPU (queue-changes "
+		    "= N).");
 }
 
 static int plan_assume(struct rt_plan *plan)

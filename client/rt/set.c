@@ -11,8 +11,8 @@
 
 bool rt_is_name(const char *name)
 {
-	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				      "0123456789-._@";
+	static const char allowed[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._@";
 	size_t size = strlen(name);
 
 	return size > 0 && size < RT_NAME_MAX && strspn(name, allowed) == size;
@@ -162,10 +162,8 @@ static void check_utilisation(const struct ini_place *whole, const struct rt_set
 		if (load[i] > 1 + 1e-9)
 			ini_bad(&place,
 				"[partition %s]: utilisation %.2f is above one even with the "
-				"shortest "
-				"times of each wcet: move tasks to another partition, or use "
-				"longer "
-				"periods",
+				"shortest times of each wcet: move tasks to another partition, or "
+				"use longer periods",
 				set->partitions[i].name, load[i]);
 	}
 }
@@ -179,16 +177,14 @@ static void check_partition(const struct ini_place *whole, const struct rt_parti
 	if (partition->queues > 0 && partition->queues < 2 * partition->processes)
 		ini_bad(&place,
 			"[partition %s]: queues = %u is too small for %u process%s: HIP needs at "
-			"least "
-			"2 per process",
+			"least 2 per process",
 			partition->name, partition->queues, partition->processes,
 			partition->processes == 1 ? "" : "es");
 	if (!partition->start_inactive &&
 	    (partition->activation != RT_UNSET || partition->waits_for_grant))
 		ini_bad(&place,
 			"[partition %s]: %s needs a lease that starts inactive: set start-inactive "
-			"= "
-			"yes",
+			"= yes",
 			partition->name,
 			partition->waits_for_grant ? "waits-for-grant" : "activation-latency");
 }

@@ -297,9 +297,8 @@ void rt_show_text(const struct command *command, const struct rt_gpu *gpu,
 {
 	print_head(gpu, plan);
 	if (!command->no_legend)
-		printf("\nTimes are microseconds. A partition that is not placed is judged on the most "
-		       "CUs "
-		       "that one lease can have.\n");
+		printf("\nTimes are microseconds. A partition that is not placed is judged on the "
+		       "most CUs that one lease can have.\n");
 	print_partitions(command, plan);
 	putchar('\n');
 	print_tasks(command, plan);

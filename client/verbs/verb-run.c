@@ -114,8 +114,7 @@ static int lease_self(struct command *command)
 	self = open_self();
 	if (self < 0)
 		return fail(command, EXIT_FAILED,
-			    "cannot bind the lease to this process: "
-			    "pidfd_open: %s",
+			    "cannot bind the lease to this process: pidfd_open: %s",
 			    strerror(errno));
 
 	command->options.process_fd = self;

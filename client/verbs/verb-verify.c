@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
