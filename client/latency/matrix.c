@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-
 int matrix_init(size_t n, struct matrix *ret)
 {
 	struct matrix matrix = { .n = n };

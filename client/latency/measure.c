@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-
 #define UNMET_IN_A_ROW 3U /* each takes seconds */
 
 static int play(const struct measurement *m, void **streams, struct matrix *matrix, size_t a,

@@ -3,8 +3,15 @@
 
 /* Prints a plan, and the lines of policy and of a shell that put it into effect. */
 
-#include "client/rt/rt-gpu.h"
+#include "client/options/options.h"
 #include "client/rt/rt-plan.h"
+
+/* The GPU of a plan. */
+struct rt_gpu {
+	struct gpu_info info; /* its name is that of the GPU, or of the profile */
+	char target[16];      /* gfx906 */
+	bool here;            /* one of this machine */
+};
 
 void rt_show_text(const struct command *command, const struct rt_gpu *gpu,
 		  const struct rt_plan *plan);

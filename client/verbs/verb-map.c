@@ -1,46 +1,303 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/launch/session.h"
 #include "client/output/fail.h"
 #include "client/output/json.h"
-#include "client/output/map.h"
+#include "client/output/lease-text.h"
+#include "client/output/model.h"
 #include "client/output/print.h"
-#include "client/launch/session.h"
 #include "client/verbs/verb.h"
+
+/* A cell is an index of grid.here, or one of these. */
+#define GRID_FREE (-1)
+#define GRID_SHARED (-2) /* in masks of several leases; a lent CU belongs to its borrower */
+
+/* The lease of each CU of a GPU. */
+struct grid {
+	struct model model;
+	const struct gpuarb_gpu *gpu;
+	struct lent all;                       /* leases of all GPUs */
+	const struct gpuarb_lease_info **here; /* leases with a partition of this GPU, owned */
+	size_t n_here;
+	int cell[CUSET_PAIRS][CUSET_ARRAYS * CUSET_ARRAY_CUS];
+};
 
 struct grids {
 	struct grid *list;
 	size_t n;
 };
 
-static void grids_done(struct grids *grids)
+/* A lent CU belongs to its borrower. */
+static int both(const struct grid *grid, int one, int other)
 {
-	for (size_t i = 0; i < grids->n; i++)
-		grid_done(&grids->list[i]);
-	free(grids->list);
+	if (one == GRID_FREE || (one >= 0 && lent_by(grid->here[one])))
+		return other;
+	return lent_by(grid->here[other]) ? one : GRID_SHARED;
 }
 
-static int fill(const struct command *command, const struct session *session,
-		const struct gpuarb_gpu *gpus, size_t n, struct grids *ret)
+static void mark(struct grid *grid, const struct cuset *set, int lease)
 {
-	const struct gpuarb_lease_info *leases;
-	size_t n_leases = gpuarb_view_leases(session->view, &leases);
-	char problem[256];
+	for (size_t pair = 0; pair < CUSET_PAIRS; pair++) {
+		for (unsigned bit = 0; bit < CUSET_ARRAYS * CUSET_ARRAY_CUS; bit++) {
+			int *cell = &grid->cell[pair][bit];
 
-	ret->list = calloc(n + 1, sizeof(*ret->list));
-	if (!ret->list)
-		return fail(command, EXIT_FAILED, "out of memory");
-
-	for (size_t i = 0; i < n; i++) {
-		if (grid_init(&ret->list[i], &gpus[i], leases, n_leases, problem, sizeof(problem)) <
-		    0)
-			return fail(command, EXIT_FAILED, "%s: %s", gpus[i].name, problem);
-		ret->n++;
+			if (set->pair[pair] >> bit & 1)
+				*cell = both(grid, *cell, lease);
+		}
 	}
-	return EXIT_OK;
 }
+
+static void add_lease(struct grid *grid, const struct gpuarb_lease_info *lease)
+{
+	for (size_t i = 0; i < lease->n_partitions; i++) {
+		const struct gpuarb_partition *partition = &lease->partitions[i];
+		struct cuset set;
+
+		if (strcmp(partition->gpu, grid->gpu->name) != 0)
+			continue;
+		codec_decode(&grid->model.codec, partition->cu_mask, partition->cu_mask_words,
+			     &set);
+		grid->here[grid->n_here] = lease;
+		mark(grid, &set, (int)grid->n_here++);
+		return; /* a lease has one partition on a GPU */
+	}
+}
+
+/* -EINVAL: the daemon describes an impossible GPU; -ENOMEM. Both with an error in buf. */
+static int grid_init(struct grid *grid, const struct gpuarb_gpu *gpu,
+		     const struct gpuarb_lease_info *leases, size_t n, char *buf, size_t size)
+{
+	if (model_of_gpu(gpu, &grid->model, buf, size) < 0)
+		return -EINVAL;
+
+	grid->gpu = gpu;
+	grid->all = (struct lent){ leases, n };
+	grid->n_here = 0;
+	grid->here = calloc(n + 1, sizeof(struct gpuarb_lease_info *));
+	if (!grid->here) {
+		snprintf(buf, size, "no memory");
+		return -ENOMEM;
+	}
+	for (size_t pair = 0; pair < CUSET_PAIRS; pair++)
+		for (unsigned bit = 0; bit < CUSET_ARRAYS * CUSET_ARRAY_CUS; bit++)
+			grid->cell[pair][bit] = GRID_FREE;
+	for (size_t i = 0; i < n; i++)
+		add_lease(grid, &leases[i]);
+	return 0;
+}
+
+/* '.', '+' for shared, else the lease's letter: a to z, A to Z, then '#'. */
+static char grid_letter(int cell)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+	if (cell == GRID_FREE)
+		return '.';
+	if (cell == GRID_SHARED)
+		return '+';
+	return (size_t)cell < sizeof(letters) - 1 ? letters[cell] : '#';
+}
+
+/* The cell of a working CU. */
+static int grid_cell(const struct grid *grid, unsigned xcc, unsigned engine, unsigned array,
+		     unsigned cu)
+{
+	return grid->cell[cuset_pair(xcc, engine)][array * CUSET_ARRAY_CUS + cu];
+}
+
+/* ---- text ----------------------------------------------------------------------------------- */
+
+/* Colours that are legible on light and dark backgrounds. */
+static void put_cell(const struct command *command, int cell)
+{
+	static const unsigned colours[] = { 31, 32, 33, 34, 35, 36, 91, 92, 93, 94, 95, 96 };
+
+	if (command->colour && cell >= 0)
+		printf("\033[%um%c" COLOUR_NONE, colours[(size_t)cell % ARRAY_SIZE(colours)],
+		       grid_letter(cell));
+	else
+		putchar(grid_letter(cell));
+}
+
+static void draw_engine(const struct command *command, const struct grid *grid, unsigned xcc,
+			unsigned engine)
+{
+	const struct geometry *geometry = &grid->model.geometry;
+
+	if (geometry->xccs > 1)
+		printf("XCC %u ", xcc);
+	printf("SE %u ", engine);
+	for (unsigned a = 0; a < geometry->arrays; a++) {
+		putchar(a > 0 ? '|' : ' ');
+		for (unsigned cu = 0; cu < geometry->active[xcc][engine][a]; cu++)
+			put_cell(command, grid_cell(grid, xcc, engine, a, cu));
+	}
+	putchar('\n');
+}
+
+static void print_legend(const struct command *command, const struct grid *grid)
+{
+	for (size_t i = 0; i < grid->n_here; i++) {
+		const struct gpuarb_lease_info *lease = grid->here[i];
+		char lent[64];
+
+		lent_text(&grid->all, lease, lent, sizeof(lent));
+		put_cell(command, (int)i);
+		print_line(stdout, "  lease %" PRIu64 " %.40s, %s, tenant %.40s, %s%s%s", lease->id,
+			   lease->name, lease->lease_class, lease->tenant, lease->state,
+			   *lent ? ", " : "", lent);
+	}
+	print_line(stdout, ".  free%s",
+		   grid->model.geometry.arrays > 1 ? "; | between shader arrays" : "");
+}
+
+static void draw_text(const struct command *command, const struct grid *grid)
+{
+	const struct geometry *geometry = &grid->model.geometry;
+
+	print_line(stdout, "%s  %s, %u of %u CUs free%s", grid->gpu->name, grid->gpu->device,
+		   grid->gpu->cus_free, grid->gpu->cus,
+		   grid->gpu->harvest_known ? "" : " (which CUs are fused off is assumed)");
+	for (unsigned x = 0; x < geometry->xccs; x++)
+		for (unsigned e = 0; e < geometry->engines; e++)
+			draw_engine(command, grid, x, e);
+	if (!command->no_legend)
+		print_legend(command, grid);
+}
+
+/* ---- SVG ------------------------------------------------------------------------------------ */
+
+#define CELL 18U /* pixels from CU to CU */
+#define LINE 22U
+#define MARGIN 16U
+#define LABEL 90U /* room for "XCC 7 SE 7" */
+
+/* Escapes text of any user. XML cannot express most control characters. */
+static void svg_text(FILE *out, const char *text)
+{
+	for (; *text; text++) {
+		unsigned char c = (unsigned char)*text;
+
+		if (c == '&')
+			fputs("&amp;", out);
+		else if (c == '<')
+			fputs("&lt;", out);
+		else if (c == '>')
+			fputs("&gt;", out);
+		else if (c == '"')
+			fputs("&quot;", out);
+		else if (c < 0x20 || c == 0x7f)
+			fprintf(out, "\\x%02x", c);
+		else
+			fputc(c, out);
+	}
+}
+
+/* Neighbouring numbers get hues that are far apart. */
+static void svg_fill(FILE *out, int cell)
+{
+	if (cell == GRID_FREE)
+		fputs("#eeeeee", out);
+	else if (cell == GRID_SHARED)
+		fputs("#888888", out);
+	else
+		fprintf(out, "hsl(%u,65%%,70%%)", (unsigned)cell * 137 % 360);
+}
+
+static void svg_cell(FILE *out, unsigned x, unsigned y, int cell)
+{
+	fprintf(out, "<rect x=\"%u\" y=\"%u\" width=\"%u\" height=\"%u\" fill=\"", x, y, CELL - 2,
+		CELL - 2);
+	svg_fill(out, cell);
+	fputs("\"/>", out);
+	if (cell != GRID_FREE)
+		fprintf(out, "<text x=\"%u\" y=\"%u\" text-anchor=\"middle\">%c</text>",
+			x + (CELL - 2) / 2, y + CELL - 6, grid_letter(cell));
+	fputc('\n', out);
+}
+
+static void svg_engine(FILE *out, const struct grid *grid, unsigned xcc, unsigned engine,
+		       unsigned y)
+{
+	const struct geometry *geometry = &grid->model.geometry;
+	unsigned x = MARGIN + LABEL;
+
+	fprintf(out, "<text x=\"%u\" y=\"%u\">", MARGIN, y + CELL - 6);
+	if (geometry->xccs > 1)
+		fprintf(out, "XCC %u ", xcc);
+	fprintf(out, "SE %u</text>\n", engine);
+
+	for (unsigned a = 0; a < geometry->arrays; a++, x += CELL / 2) {
+		for (unsigned cu = 0; cu < geometry->active[xcc][engine][a]; cu++, x += CELL)
+			svg_cell(out, x, y, grid_cell(grid, xcc, engine, a, cu));
+	}
+}
+
+static void svg_legend(FILE *out, const struct grid *grid, size_t i, unsigned y)
+{
+	const struct gpuarb_lease_info *lease = grid->here[i];
+
+	svg_cell(out, MARGIN, y, (int)i);
+	fprintf(out, "<text x=\"%u\" y=\"%u\">lease %" PRIu64 " ", MARGIN + LINE, y + CELL - 6,
+		lease->id);
+	svg_text(out, lease->name);
+	fputs(", ", out);
+	svg_text(out, lease->lease_class);
+	fputs(", tenant ", out);
+	svg_text(out, lease->tenant);
+	fputs("</text>\n", out);
+}
+
+static unsigned height_of(const struct grid *grid)
+{
+	unsigned rows = grid->model.geometry.xccs * grid->model.geometry.engines;
+
+	return LINE + rows * CELL + ((unsigned)grid->n_here + 1) * LINE;
+}
+
+static void svg_grid(FILE *out, const struct grid *grid, unsigned y)
+{
+	const struct geometry *geometry = &grid->model.geometry;
+
+	fprintf(out, "<text x=\"%u\" y=\"%u\" font-weight=\"bold\">", MARGIN, y + CELL - 6);
+	svg_text(out, grid->gpu->name);
+	fputs(" ", out);
+	svg_text(out, grid->gpu->device);
+	fprintf(out, ", %u of %u CUs free</text>\n", grid->gpu->cus_free, grid->gpu->cus);
+	y += LINE;
+	for (unsigned xcc = 0; xcc < geometry->xccs; xcc++)
+		for (unsigned e = 0; e < geometry->engines; e++, y += CELL)
+			svg_engine(out, grid, xcc, e, y);
+	for (size_t i = 0; i < grid->n_here; i++, y += LINE)
+		svg_legend(out, grid, i, y);
+}
+
+/* Draws all grids below each other. */
+static void draw_svg(FILE *out, const struct grids *grids)
+{
+	unsigned width = 2 * MARGIN + LABEL + CUSET_ARRAYS * CUSET_ARRAY_CUS * CELL + CELL;
+	unsigned height = 2 * MARGIN, y = MARGIN;
+
+	for (size_t i = 0; i < grids->n; i++)
+		height += height_of(&grids->list[i]);
+
+	fprintf(out,
+		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%u\" height=\"%u\" "
+		"font-family=\"sans-serif\" font-size=\"12\">\n",
+		width, height);
+	for (size_t i = 0; i < grids->n; i++) {
+		svg_grid(out, &grids->list[i], y);
+		y += height_of(&grids->list[i]);
+	}
+	fputs("</svg>\n", out);
+}
+
+/* ---- JSON ----------------------------------------------------------------------------------- */
 
 /* One shader array: the lease of each working CU, null for a free CU. */
 static void json_row(struct json_object *list, const struct grid *grid, unsigned xcc,
@@ -83,20 +340,43 @@ static void print_json(const struct grids *grids)
 	json_print(stdout, list);
 }
 
+/* ---- the verb ------------------------------------------------------------------------------- */
+
+static void grids_done(struct grids *grids)
+{
+	for (size_t i = 0; i < grids->n; i++)
+		free(grids->list[i].here);
+	free(grids->list);
+}
+
+static int fill(const struct command *command, const struct session *session,
+		const struct gpuarb_gpu *gpus, size_t n, struct grids *ret)
+{
+	const struct gpuarb_lease_info *leases;
+	size_t n_leases = gpuarb_view_leases(session->view, &leases);
+	char problem[256];
+
+	ret->list = calloc(n + 1, sizeof(*ret->list));
+	if (!ret->list)
+		return fail(command, EXIT_FAILED, "out of memory");
+
+	for (size_t i = 0; i < n; i++) {
+		if (grid_init(&ret->list[i], &gpus[i], leases, n_leases, problem, sizeof(problem)) <
+		    0)
+			return fail(command, EXIT_FAILED, "%s: %s", gpus[i].name, problem);
+		ret->n++;
+	}
+	return EXIT_OK;
+}
+
 static int write_svg(const struct command *command, const struct grids *grids)
 {
-	FILE *out;
+	FILE *out = strcmp(command->svg, "-") == 0 ? stdout : fopen(command->svg, "we");
 
-	if (strcmp(command->svg, "-") == 0) {
-		map_draw_svg(stdout, grids->list, grids->n);
-		return EXIT_OK;
-	}
-
-	out = fopen(command->svg, "we");
 	if (!out)
 		return fail(command, EXIT_FAILED, "%s: %s", command->svg, strerror(errno));
-	map_draw_svg(out, grids->list, grids->n);
-	if (ferror(out) | (fclose(out) != 0))
+	draw_svg(out, grids);
+	if (out != stdout && (ferror(out) | (fclose(out) != 0)))
 		return fail(command, EXIT_FAILED, "%s: cannot write the drawing", command->svg);
 	return EXIT_OK;
 }
@@ -113,7 +393,7 @@ static int draw(const struct command *command, const struct grids *grids)
 	for (size_t i = 0; i < grids->n; i++) {
 		if (i > 0)
 			putchar('\n');
-		map_draw_text(command, &grids->list[i]);
+		draw_text(command, &grids->list[i]);
 	}
 	if (grids->n == 0)
 		print_line(stdout, "No GPU: gpuarbd found none on this machine.");

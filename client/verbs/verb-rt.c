@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,6 +71,54 @@ static int load_set(const struct command *command, const struct settings *settin
 	return EXIT_OK;
 }
 
+static int load_profile(const struct command *command, struct rt_gpu *ret)
+{
+	struct profile profile;
+	int r = model_load_profile(command, &profile);
+
+	if (r != EXIT_OK)
+		return r;
+	*ret = (struct rt_gpu){ .info = profile.info };
+	snprintf(ret->info.name, sizeof(ret->info.name), "%s", command->profile);
+	gpu_info_target_name(ret->info.gfx_target, ret->target, sizeof(ret->target));
+	return EXIT_OK;
+}
+
+/* The GPU without any lease. */
+static void take_gpu(const struct gpuarb_gpu *gpu, const struct model *model, struct rt_gpu *ret)
+{
+	int scheduler = scheduler_from_name(gpu->scheduler);
+
+	*ret = (struct rt_gpu){ .here = true };
+	ret->info = (struct gpu_info){
+		.geometry = model->geometry,
+		.harvest_known = gpu->harvest_known,
+		.law_measured = gpu->law[0] == 'm',
+		.queue_slots = gpu->queue_slots,
+		.process_slots = gpu->process_slots,
+		.pipes = gpu->pipes,
+		.queues_per_pipe = gpu->queues_per_pipe,
+		.sdma_queues = gpu->sdma_queues,
+		.vram_bytes = gpu->vram_bytes,
+		.scheduler = scheduler < 0 ? SCHEDULER_UNKNOWN : (enum scheduler)scheduler,
+	};
+	snprintf(ret->info.name, sizeof(ret->info.name), "%s", gpu->name);
+	snprintf(ret->info.device, sizeof(ret->info.device), "%s", gpu->device);
+	snprintf(ret->target, sizeof(ret->target), "%s", gpu->gfx_target);
+}
+
+static int load_live_gpu(const struct command *command, struct rt_gpu *ret)
+{
+	_cleanup_(session_done) struct session session = { 0 };
+	const struct gpuarb_gpu *gpu;
+	struct model model;
+	int r = model_find_gpu(command, &session, &gpu, &model);
+
+	if (r == EXIT_OK)
+		take_gpu(gpu, &model, ret);
+	return r;
+}
+
 static int load(const struct command *command, struct rt_gpu *gpu, struct rt_set **ret)
 {
 	_cleanup_(settings_freep) struct settings *settings = NULL;
@@ -80,7 +129,7 @@ static int load(const struct command *command, struct rt_gpu *gpu, struct rt_set
 	if (r == EXIT_OK)
 		r = load_settings(command, &settings);
 	if (r == EXIT_OK)
-		r = rt_gpu_load(command, gpu);
+		r = command->gpu ? load_live_gpu(command, gpu) : load_profile(command, gpu);
 	if (r == EXIT_OK)
 		r = load_set(command, settings, ret);
 	if (r != EXIT_OK)

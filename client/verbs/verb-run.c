@@ -1,20 +1,257 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/launch/adapt.h"
-#include "client/output/fail.h"
 #include "client/launch/grant.h"
-#include "client/output/print.h"
+#include "client/launch/program.h"
+#include "client/output/fail.h"
 #include "client/output/lease-text.h"
+#include "client/output/print.h"
 #include "client/verbs/verb.h"
 #include "core/policy/class.h"
 
 #define PREFIX "gpuarbctl run: " /* standard error is shared with the command */
+#define PRELOAD "LD_PRELOAD"
+#define VARIABLE "GPUARB_AGENT" /* as libgpuarb/agent/message.h has it */
+
+/*
+ * The agent makes an unmodified command follow an adaptable lease: LD_PRELOAD loads libgpuarb-agent
+ * into the command and its children, and the process gpuarb-agent sends them each new mask.
+ */
+struct adapt {
+	char library[PATH_MAX], program[PATH_MAX];
+};
+
+/* ---- checks ------------------------------------------------------------------------------ */
+
+/* GPUARB_AGENT_DIR is for a gpuarb that is not installed. */
+static int find_parts(const struct command *command, struct adapt *ret)
+{
+	const char *dir = getenv("GPUARB_AGENT_DIR");
+	bool given = dir && *dir;
+
+	snprintf(ret->library, sizeof(ret->library), "%s/libgpuarb-agent.so",
+		 given ? dir : GPUARB_AGENT_LIBRARY_DIR);
+	snprintf(ret->program, sizeof(ret->program), "%s/gpuarb-agent",
+		 given ? dir : GPUARB_AGENT_PROGRAM_DIR);
+	if (ret->library[0] != '/' || strpbrk(ret->library, " :"))
+		return fail(
+			command, EXIT_RUN_FAILED,
+			"--adaptable: cannot load %s: LD_PRELOAD needs an absolute path without "
+			"spaces and colons",
+			ret->library);
+	if (access(ret->library, R_OK) < 0)
+		return fail(command, EXIT_RUN_FAILED,
+			    "--adaptable: cannot read %s: %s; install all of gpuarb, or set "
+			    "GPUARB_AGENT_DIR to the directory of both files of the agent",
+			    ret->library, strerror(errno));
+	if (access(ret->program, X_OK) < 0)
+		return fail(command, EXIT_RUN_FAILED,
+			    "--adaptable: cannot start %s: %s; install all of gpuarb, or set "
+			    "GPUARB_AGENT_DIR to the directory of both files of the agent",
+			    ret->program, strerror(errno));
+	return EXIT_OK;
+}
+
+/* Before the lease is requested: checks the installation, the options and the command. */
+static int adapt_check(const struct command *command, struct adapt *ret)
+{
+	const char *lease_class = command->options.lease_class;
+	char why[512];
+	int r;
+
+	if (lease_class && strcmp(lease_class, "besteffort") != 0)
+		return fail(
+			command, EXIT_RUN_FAILED,
+			"--adaptable and --class=%s exclude each other: only best effort leases "
+			"grow and shrink",
+			lease_class);
+	if (command->options.token)
+		return fail(command, EXIT_RUN_FAILED,
+			    "--adaptable and --token=%s exclude each other: several commands would "
+			    "share the lease, and each would acknowledge masks for all",
+			    command->options.token);
+
+	r = find_parts(command, ret);
+	if (r != EXIT_OK)
+		return r;
+	if (!program_preloads(command->rest[0], why, sizeof(why)))
+		return fail(command, EXIT_RUN_FAILED,
+			    "--adaptable cannot follow %s: %s; run it without --adaptable, or let "
+			    "the program use libgpuarb",
+			    command->rest[0], why);
+	return EXIT_OK;
+}
+
+/* ---- the socket -------------------------------------------------------------------------- */
+
+/* An abstract socket needs no directory and leaves no file. */
+static int listen_on(const char *name)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	socklen_t length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name));
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	memcpy(address.sun_path + 1, name, strlen(name));
+	if (fd < 0)
+		return -errno;
+	if (bind(fd, (struct sockaddr *)&address, length) < 0 || listen(fd, SOMAXCONN) < 0) {
+		int error = -errno;
+
+		close(fd);
+		return error;
+	}
+	return fd;
+}
+
+static int make_socket(uint64_t lease, char name[64])
+{
+	uint64_t random;
+
+	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		return -EIO;
+	snprintf(name, 64, "gpuarb-agent-%" PRIu64 "-%016" PRIx64, lease, random);
+	return listen_on(name);
+}
+
+/* ---- the agent --------------------------------------------------------------------------- */
+
+/* Moves these fds to 3 and on, and closes all others: an inherited pipe would never reach its
+ * end. */
+static int keep_fds(const int *fds, int n)
+{
+	int high[3], null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int i = 0; i < n; i++) {
+		high[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 16);
+		if (high[i] < 0)
+			return -errno;
+	}
+	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0)
+		return -errno;
+	for (int i = 0; i < n; i++)
+		if (dup2(high[i], 3 + i) < 0)
+			return -errno;
+	(void)syscall(SYS_close_range, 3U + (unsigned)n, ~0U,
+		      0U); /* Linux 5.9; not needed for correctness */
+	return 0;
+}
+
+struct agent {
+	const char *program;
+	uint64_t lease;
+	pid_t root;
+	int fds[3]; /* listening, process, ready */
+};
+
+/* A grandchild in a session of its own: the command has no unknown child, and Ctrl-C on the
+ * terminal does not end the agent. */
+__attribute__((noreturn)) static void become_agent(const struct agent *agent)
+{
+	char lease[24], root[16];
+	pid_t pid;
+
+	if (setsid() < 0)
+		_exit(EXIT_FAILED);
+	pid = fork();
+	if (pid != 0)
+		_exit(pid < 0 ? EXIT_FAILED : EXIT_OK);
+
+	if (keep_fds(agent->fds, 3) < 0)
+		_exit(EXIT_FAILED);
+	snprintf(lease, sizeof(lease), "%" PRIu64, agent->lease);
+	snprintf(root, sizeof(root), "%d", (int)agent->root);
+	execl(agent->program, agent->program, lease, root, "3", "4", "5", (char *)NULL);
+	_exit(EXIT_FAILED);
+}
+
+/* Waits until the agent reports that it follows the lease. It prints its own errors. */
+static int await(int ready)
+{
+	ssize_t n;
+	char c;
+
+	do
+		n = read(ready, &c, 1);
+	while (n < 0 && errno == EINTR);
+	return n == 1 ? 0 : -EPIPE;
+}
+
+static int start(const struct adapt *adapt, uint64_t lease, int listening, int process)
+{
+	struct agent agent = { .program = adapt->program, .lease = lease, .root = getpid() };
+	int ready[2], r = -1;
+	pid_t pid;
+
+	if (pipe2(ready, O_CLOEXEC) < 0)
+		return -errno;
+	agent.fds[0] = listening;
+	agent.fds[1] = process;
+	agent.fds[2] = ready[1];
+	fflush(NULL);
+	pid = fork();
+	if (pid == 0)
+		become_agent(&agent);
+	close(ready[1]);
+	if (pid > 0) {
+		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+			continue;
+		r = await(ready[0]);
+	}
+	close(ready[0]);
+	return r;
+}
+
+/* ---- the environment --------------------------------------------------------------------- */
+
+static int preload(const struct adapt *adapt, const char *name)
+{
+	const char *before = getenv(PRELOAD);
+	_cleanup_(freep) char *value = NULL;
+
+	if (asprintf(&value, "%s%s%s", adapt->library, before && *before ? ":" : "",
+		     before ? before : "") < 0)
+		return -ENOMEM;
+	if (setenv(PRELOAD, value, 1) < 0 || setenv(VARIABLE, name, 1) < 0)
+		return -errno;
+	return 0;
+}
+
+/* Starts gpuarb-agent for the lease and sets LD_PRELOAD and GPUARB_AGENT. process: a pidfd of this
+ * process, which will become the command. */
+static int adapt_start(const struct command *command, const struct adapt *adapt, uint64_t lease,
+		       int process)
+{
+	char name[64];
+	int listening, r;
+
+	listening = make_socket(lease, name);
+	if (listening < 0)
+		return fail(command, EXIT_RUN_FAILED, "cannot make a socket for %s: %s",
+			    adapt->program, strerror(-listening));
+	r = start(adapt, lease, listening, process);
+	close(listening);
+	if (r < 0)
+		return fail(command, EXIT_RUN_FAILED, "%s cannot follow lease %" PRIu64,
+			    adapt->program, lease);
+	r = preload(adapt, name);
+	return r < 0 ? fail(command, EXIT_RUN_FAILED,
+			    "cannot set the environment of the command: %s", strerror(-r))
+		     : EXIT_OK;
+}
+
+/* ---- the lease --------------------------------------------------------------------------- */
 
 /* glibc has no pidfd_open() before 2.36. */
 static int open_self(void)
