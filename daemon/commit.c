@@ -17,7 +17,7 @@
  * The exception: facts and ends are in force at once, and are saved and published after. A holder
  * that was closed, an acknowledgement, an observation of the hardware, a deadline, a release and a
  * revocation take effect even if they cannot be saved, because nothing is granted by them and
- * because refusing them would not make them untrue. If the daemon crashes before they are saved,
+ * because a refusal would not undo them. If the daemon crashes before they are saved,
  * the next start ends the lease again or waits for the same fact again. While one of them is not
  * saved nothing is granted: the old file may still claim what would be granted. The step of a lease
  * from activating to granted is such a fact, too: its CUs are charged since its activation was saved.

@@ -256,14 +256,21 @@ class Environment:
     def oversubscribed(self) -> None:
         """A V620 with 8 queue slots and three processes of 5 queues each."""
         tree, gpu = self.make_sysfs('v620')
+        programs = []
         for n, name in enumerate(('python3', 'llama-server', 'llama-server')):
             program = self.top / str(n) / name
             program.parent.mkdir()
             shutil.copy(shutil.which('sleep') or '/bin/sleep', program)
-            process = subprocess.Popen([program, '600'], text=True)
-            self.own.append(process)
-            subprocess.run([os.environ['FAKE_SYSFS'], tree, '--process', str(process.pid),
-                            gpu, '5'], check=True)
+            programs.append(program)
+        # gpuarbctl sorts by pid, and pids start again at a low number now and then.
+        pids: List[int] = []
+        while not pids or pids != sorted(pids):
+            started = [subprocess.Popen([program, '600'], text=True) for program in programs]
+            self.own += started
+            pids = [process.pid for process in started]
+        for pid in pids:
+            subprocess.run([os.environ['FAKE_SYSFS'], tree, '--process', str(pid), gpu, '5'],
+                           check=True)
         self.start_daemon(f'--sysfs={tree}')
 
     def configure(self, lines: List[str]) -> str:

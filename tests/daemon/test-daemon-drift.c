@@ -5,6 +5,8 @@
  * descriptors, and the CUs of a killed lease are free when its queues are gone.
  */
 
+#include <sys/prctl.h>
+
 #include "core/mask/codec.h"
 #include "check.h"
 #include "enforce-rig.h"
@@ -325,6 +327,7 @@ static pid_t family(const struct stage *s, pid_t *ret_child)
 	if (pid == 0) {
 		CHECK(setuid(STRANGER) == 0);
 		*ret_child = fork();
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* after setuid(), which clears it */
 		if (*ret_child > 0)
 			CHECK(write(ends[1], ret_child, sizeof(*ret_child)) == sizeof(*ret_child));
 		for (;;)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "live.h"
 
+#include <sys/prctl.h>
+
 #include "check-cond.h"
 
 void live_turn(sd_bus *bus)
@@ -233,6 +235,7 @@ pid_t idler(uid_t uid, int *ret_pidfd)
 	CHECK(pid >= 0);
 	if (pid == 0) {
 		CHECK(uid == 0 || setuid(uid) == 0);
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* after setuid(), which clears it */
 		CHECK(write(ready[1], "", 1) == 1);
 		for (;;)
 			pause();

@@ -14,7 +14,7 @@ static bool mask_has(const uint32_t *mask, unsigned bit)
 	return (mask[bit / 32] >> (bit % 32)) & 1;
 }
 
-/* Bits from `bit` on go to the CUs from `cu` on of one array: one CU, or a WGP's two. */
+/* Maps the bits from `bit` on to the CUs from `cu` on: one CU, or the two of a WGP. */
 static void place(struct codec *codec, unsigned bit, unsigned pair, unsigned cu)
 {
 	for (unsigned i = 0; i < codec->step && bit + i < codec->n_bits; i++) {
@@ -23,8 +23,8 @@ static void place(struct codec *codec, unsigned bit, unsigned pair, unsigned cu)
 	}
 }
 
-/* The kernel's loop for one XCC. It stops at the last bit even where other XCCs had fewer
- * CUs than their share of the bits: what this one has more is then out of reach. */
+/* The loop of the kernel for one XCC. It stops at the last bit. Where another XCC has fewer CUs, some
+ * CUs of this XCC have no bit then. */
 static void codec_xcc(struct codec *codec, const struct geometry *geometry, unsigned xcc)
 {
 	unsigned bit = xcc;
@@ -64,7 +64,7 @@ void codec_decode(const struct codec *codec, const uint32_t *mask, size_t n_word
 	unsigned n_bits = (unsigned)(n_words < codec_words(codec) ? n_words * 32 : codec->n_bits);
 
 	for (unsigned bit = 0; bit < n_bits; bit++) {
-		/* The first of the bits that go together knows where its unit begins. */
+		/* The first bit of a WGP says where the WGP begins. */
 		unsigned first = bit - bit % codec->step;
 
 		if (mask_has(mask, bit) && codec->at[first].pair != CODEC_NONE)

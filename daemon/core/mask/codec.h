@@ -2,14 +2,15 @@
 #pragma once
 
 /*
- * How the kernel deals the bits of a CU mask over a GPU: mqd_symmetrically_map_cu_mask()
- * in drivers/gpu/drm/amd/amdkfd/kfd_mqd_manager.c (Linux 6.12; since 5.15 for one XCC).
+ * Encodes a set of CUs to a CU mask in KFD order, and decodes it. The order is that of
+ * mqd_symmetrically_map_cu_mask() in drivers/gpu/drm/amd/amdkfd/kfd_mqd_manager.c (Linux 6.12;
+ * since 5.15 for one XCC).
  *
- * Bits go to the XCCs in turn, within one to the shader engines in turn, then to the
- * other shader array, then to the next CU; with WGPs two bits at a time. Where an engine
- * has run out of CUs it is skipped and takes no bit, so bit % engines is wrong in the
- * tail of an uneven harvest. A mask in this order is 32-bit words, bit i % 32 of word
- * i / 32: what SET_CU_MASK, HSA_CU_MASK and "au" on the bus carry.
+ * The kernel gives bits to the XCCs in turn. Within an XCC it gives them to the shader engines in
+ * turn, then to the other shader array, then to the next CU; with WGPs two bits at a time. It skips
+ * an engine that has no further CU, so bit % engines is wrong for the last bits of an uneven
+ * harvest. A CU mask is a list of 32-bit words: bit i is bit i % 32 of word i / 32. SET_CU_MASK,
+ * HSA_CU_MASK and "au" on the bus have this order.
  */
 
 #include <stdint.h>
@@ -26,23 +27,22 @@ struct codec {
 	unsigned n_bits; /* the GPU's CUs: the kernel ignores what follows */
 	unsigned step;   /* bits that go together: 2 with WGPs */
 	struct {
-		uint8_t pair; /* DEAL_NONE: this bit reaches no CU */
+		uint8_t pair; /* CODEC_NONE: this bit stands for no CU */
 		uint8_t cu;   /* bit in the pair's word */
 	} at[CODEC_BITS];
 };
 
 void codec_init(struct codec *codec, const struct geometry *geometry);
 
-/* Words that a full mask of this GPU takes. */
+/* The number of words of a mask of this GPU. */
 size_t codec_words(const struct codec *codec);
 
-/* What the hardware gets of a mask, as the kernel computes it: a bit that is missing is
- * a CU that is off, bits past the GPU's last CU mean nothing, either bit of a WGP's pair
- * turns both on. */
+/* The CUs that the hardware uses with this mask. A word that is missing counts as 0, bits above
+ * the last CU of the GPU are ignored, and either bit of a WGP selects both of its CUs. */
 void codec_decode(const struct codec *codec, const uint32_t *mask, size_t n_words,
 		  struct cuset *ret);
 
-/* The mask for a set; writes deal_words() words. CUs that no bit reaches are left out. */
+/* Writes the mask of a set, codec_words() words. CUs that no bit stands for are left out. */
 void codec_encode(const struct codec *codec, const struct cuset *set, uint32_t *ret_mask);
 
 /* Returns 0 if the kernel takes the mask and every XCC gets a CU; else -EINVAL and in

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Sets of compute units of one GPU, as its hardware sees them.
+ * Sets of compute units of one GPU, in the layout of its registers.
  *
  * One 32-bit word for each (XCC, shader engine) pair, at xcc * CUSET_ENGINES + engine;
  * bits 0..15 are the CUs of shader array 0, bits 16..31 those of array 1, each counted

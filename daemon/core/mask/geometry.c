@@ -104,7 +104,7 @@ int geometry_spread(struct geometry *geometry, unsigned cus)
 	if ((each + (left > 0)) * step > geometry->array_cus)
 		return -EINVAL;
 
-	/* What is left over goes to XCCs first, then engines: in the order of the deal. */
+	/* The remainder goes to the XCCs first, then to the engines, in the order of the mask bits. */
 	memset(geometry->active, 0, sizeof(geometry->active));
 	for (unsigned array = 0; array < geometry->arrays; array++)
 		for (unsigned engine = 0; engine < geometry->engines; engine++)

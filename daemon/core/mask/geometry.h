@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The shape of one GPU: XCCs x shader engines x shader arrays x compute units, with the
- * CUs that were fused off taken out. A plain value.
+ * The geometry of one GPU: XCCs x shader engines x shader arrays x compute units, without the CUs
+ * that were harvested (fused off). A plain value.
  */
 
 #include <stdbool.h>
@@ -22,16 +22,15 @@ struct geometry {
 	uint8_t active[CUSET_XCCS][CUSET_ENGINES][CUSET_ARRAYS];
 };
 
-/* Fills active[] with `cus` CUs dealt as evenly as whole units allow: what is assumed
- * where a harvest map is not known. Returns -EINVAL where they do not fit, are not whole
- * WGPs, or the shape itself is out of range. */
+/* Spreads `cus` CUs over active[] as evenly as whole units (CUs, or WGPs) allow, for a GPU whose
+ * harvest is not known. Returns -EINVAL where they do not fit, are not whole WGPs, or the geometry
+ * is out of range. */
 int geometry_spread(struct geometry *geometry, unsigned cus);
 
-/* Returns 0, or -EINVAL and in buf a sentence that says what is wrong with it: a count
- * out of range, no CU at all, an XCC without a CU, an odd array on a part with WGPs,
- * more CUs in an array than it has places, WGPs together with several XCCs (no such
- * part is known, and the kernel's dealing would overlap). An engine without a CU is
- * fine: the kernel skips it. */
+/* Returns 0, or -EINVAL with a sentence in buf: a count out of range, no CU, an XCC without a CU,
+ * an odd number of CUs in an array of a GPU with WGPs, more CUs in an array than array_cus, or WGPs
+ * together with several XCCs (no such GPU is known, and the bits of the kernel would overlap). An
+ * engine without a CU is allowed: the kernel skips it. */
 int geometry_check(const struct geometry *geometry, char *buf, size_t size);
 
 unsigned geometry_cus(const struct geometry *geometry);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Which CUs the hardware lets a compute queue use, and with what priority: what was read of it,
- * not what was asked. A plain value.
+ * The CUs and the priority that a compute queue has, read from its hardware queue descriptor. A plain
+ * value.
  */
 
 #include <stdbool.h>
@@ -24,10 +24,9 @@ struct observed_mask {
 
 /*
  * The registers COMPUTE_STATIC_THREAD_MGMT_SEn of one queue, at cuset_pair(xcc, engine), as CUs
- * of the GPU: the inverse of what core/mask/codec.h computes. Bits of CUs, arrays, engines and XCCs
- * that the GPU does not have mean nothing; deal_encode() makes a mask of the set. Returns whether
- * the queue is unrestricted: every register of the GPU has all 32 bits, which is what the
- * kernel starts a queue with and what no mask leads to unless it names every CU.
+ * of the GPU. Bits of CUs, arrays, engines and XCCs that the GPU does not have are ignored;
+ * codec_encode() makes a mask of the set. Returns whether the queue is unrestricted: every register
+ * of the GPU has all 32 bits. The kernel creates a queue so, and only a mask of all CUs does the same.
  */
 bool observed_mask_from_words(const struct geometry *geometry, const uint32_t words[CUSET_PAIRS],
 			      struct cuset *ret);

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Which CUs of one GPU. A good mask is a rectangle: the same number of CUs in each shader
- * engine that it touches, on every XCC, since the dispatcher deals work-groups evenly to
- * every engine that has any CU and the thinnest one sets the time (geometry_effective()).
+ * Chooses CUs of one GPU. A good mask is a rectangle: the same number of CUs in each shader engine
+ * that it uses, on every XCC. The dispatcher gives each engine that has a CU the same number of
+ * work-groups, so the engine with the fewest CUs sets the time (geometry_effective()).
  *
  * On several XCCs a rectangle has the same number of engines on each XCC, because a grid
  * is spread over all XCCs evenly. Within an engine CUs are alike; where it has two shader
