@@ -137,10 +137,10 @@ int follower_read(struct follower *follower, struct lease_copy *ret)
 	int r;
 
 	lease_copy_clear(ret);
-	r = call_new(lease_path(follower->id).text, DBUS_INTERFACE_PROPERTIES, "GetAll", &call);
-	if (r < 0 ||
-	    !dbus_message_append_args(call, DBUS_TYPE_STRING, &interface, DBUS_TYPE_INVALID))
-		return note_result(follower, -ENOMEM);
+	r = call_new(lease_path(follower->id).text, DBUS_INTERFACE_PROPERTIES, "GetAll", &call,
+		     DBUS_TYPE_STRING, &interface, DBUS_TYPE_INVALID);
+	if (r < 0)
+		return note_result(follower, r);
 
 	/* The answer has all earlier changes, and signals for later ones follow it. */
 	follower->stale = false;
@@ -165,9 +165,10 @@ int follower_acknowledge(struct follower *follower, uint64_t generation)
 	_cleanup_(free_message) DBusMessage *call = NULL;
 	int r;
 
-	r = call_new(lease_path(follower->id).text, GPUARB_INTERFACE_LEASE, "Acknowledge", &call);
-	if (r < 0 || !dbus_message_append_args(call, DBUS_TYPE_UINT64, &value, DBUS_TYPE_INVALID))
-		return note_result(follower, -ENOMEM);
+	r = call_new(lease_path(follower->id).text, GPUARB_INTERFACE_LEASE, "Acknowledge", &call,
+		     DBUS_TYPE_UINT64, &value, DBUS_TYPE_INVALID);
+	if (r < 0)
+		return note_result(follower, r);
 	follower->stale = true;
 	return send_call(follower, call, NULL, NULL);
 }
@@ -232,10 +233,10 @@ int follower_wait(struct follower *follower, const int *cancel, uint64_t deadlin
 	if (follower_due(follower))
 		return 0;
 	if (follower->connection) {
-		connection_set_cancel(follower->connection, cancel);
+		follower->connection->cancel = cancel;
 		r = listen_until(follower, until);
 		if (follower->connection)
-			connection_set_cancel(follower->connection, follower->gpuarb->cancel);
+			follower->connection->cancel = follower->gpuarb->cancel;
 	} else {
 		r = sleep_until(cancel, until);
 	}

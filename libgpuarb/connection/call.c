@@ -2,19 +2,27 @@
 #include "libgpuarb/connection/call.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "dbus/names.h"
 #include "libgpuarb/connection/reconnect.h"
 
-int call_new(const char *path, const char *interface, const char *member, DBusMessage **ret)
+int call_new(const char *path, const char *interface, const char *member, DBusMessage **ret,
+	     int type, ...)
 {
-	DBusMessage *m = dbus_message_new_method_call(GPUARB_BUS_NAME, path, interface, member);
+	_cleanup_(free_message) DBusMessage *m = dbus_message_new_method_call(GPUARB_BUS_NAME, path,
+									      interface, member);
+	bool complete;
+	va_list args;
 
-	if (!m)
+	va_start(args, type);
+	complete = m && dbus_message_append_args_valist(m, type, args);
+	va_end(args);
+	if (!complete)
 		return -ENOMEM;
-	*ret = m;
+	*ret = TAKE_PTR(m);
 	return 0;
 }
 
@@ -27,7 +35,7 @@ static int send_once(struct gpuarb *gpuarb, DBusMessage *call, const char *signa
 	if (r < 0)
 		return r;
 	if ((reply_has_fd || dbus_message_contains_unix_fds(call)) &&
-	    !connection_passes_fds(gpuarb->connection))
+	    !dbus_connection_can_send_type(gpuarb->connection->dbus, DBUS_TYPE_UNIX_FD))
 		return fail(gpuarb, -EOPNOTSUPP,
 			    "the bus at %s passes no file descriptors: use a bus on a unix socket",
 			    gpuarb->address);
@@ -61,63 +69,43 @@ int call_send(struct gpuarb *gpuarb, DBusMessage *call, const char *signature, D
 	return r;
 }
 
-void call_no_reply(struct gpuarb *gpuarb, const char *path, const char *interface,
-		   const char *member)
-{
-	_cleanup_(free_message) DBusMessage *call = NULL;
-
-	if (!gpuarb->connection || call_new(path, interface, member, &call) < 0)
-		return;
-
-	/* libdbus writes at once as much as the socket takes. */
-	dbus_message_set_no_reply(call, TRUE);
-	dbus_message_set_auto_start(call, FALSE);
-	connection_send(gpuarb->connection, call, NULL);
-}
-
 int call_simple(struct gpuarb *gpuarb, const char *path, const char *interface, const char *member,
 		int type, const void *value)
 {
 	_cleanup_(free_message) DBusMessage *call = NULL;
-	int r;
+	int r = call_new(path, interface, member, &call, type, value, DBUS_TYPE_INVALID);
 
-	r = call_new(path, interface, member, &call);
-	if (r < 0)
-		return r;
-
-	if (type != DBUS_TYPE_INVALID &&
-	    !dbus_message_append_args(call, type, value, DBUS_TYPE_INVALID))
-		return -ENOMEM;
-	return call_send(gpuarb, call, NULL, NULL);
+	return r < 0 ? r : call_send(gpuarb, call, NULL, NULL);
 }
 
 int call_properties(struct gpuarb *gpuarb, const char *path, const char *interface,
 		    DBusMessage **ret)
 {
 	_cleanup_(free_message) DBusMessage *call = NULL;
-	int r;
+	int r = call_new(path, DBUS_INTERFACE_PROPERTIES, "GetAll", &call, DBUS_TYPE_STRING,
+			 &interface, DBUS_TYPE_INVALID);
 
-	r = call_new(path, DBUS_INTERFACE_PROPERTIES, "GetAll", &call);
-	if (r < 0)
-		return r;
-
-	if (!dbus_message_append_args(call, DBUS_TYPE_STRING, &interface, DBUS_TYPE_INVALID))
-		return -ENOMEM;
-	return call_send(gpuarb, call, "a{sv}", ret);
+	return r < 0 ? r : call_send(gpuarb, call, "a{sv}", ret);
 }
 
 int call_property(struct gpuarb *gpuarb, const char *path, const char *interface,
-		  const char *property, DBusMessage **ret)
+		  const char *property, int type, DBusMessage **ret, void *ret_value)
 {
 	_cleanup_(free_message) DBusMessage *call = NULL;
+	DBusMessageIter iter, value;
 	int r;
 
-	r = call_new(path, DBUS_INTERFACE_PROPERTIES, "Get", &call);
+	r = call_new(path, DBUS_INTERFACE_PROPERTIES, "Get", &call, DBUS_TYPE_STRING, &interface,
+		     DBUS_TYPE_STRING, &property, DBUS_TYPE_INVALID);
+	if (r >= 0)
+		r = call_send(gpuarb, call, "v", ret);
 	if (r < 0)
 		return r;
 
-	if (!dbus_message_append_args(call, DBUS_TYPE_STRING, &interface, DBUS_TYPE_STRING,
-				      &property, DBUS_TYPE_INVALID))
-		return -ENOMEM;
-	return call_send(gpuarb, call, "v", ret);
+	dbus_message_iter_init(*ret, &iter);
+	dbus_message_iter_recurse(&iter, &value);
+	if (dbus_message_iter_get_arg_type(&value) != type)
+		return fail_answer(gpuarb, "Get", property);
+	dbus_message_iter_get_basic(&value, ret_value);
+	return 0;
 }

@@ -5,8 +5,9 @@
 
 #include "libgpuarb/connection/connection.h"
 
-/* Makes a call of the daemon's method. */
-int call_new(const char *path, const char *interface, const char *member, DBusMessage **ret);
+/* Makes a call of the daemon's method; arguments as of dbus_message_append_args(). */
+int call_new(const char *path, const char *interface, const char *member, DBusMessage **ret,
+	     int type, ...);
 
 /*
  * Sends the call and waits for the answer, which must have this signature unless it is NULL. When
@@ -18,11 +19,6 @@ int call_new(const char *path, const char *interface, const char *member, DBusMe
  */
 int call_send(struct gpuarb *gpuarb, DBusMessage *call, const char *signature, DBusMessage **ret);
 
-/* Sends a call without arguments and does not wait for the answer. Does nothing without a
- * connection or memory. */
-void call_no_reply(struct gpuarb *gpuarb, const char *path, const char *interface,
-		   const char *member);
-
 /* Calls with no argument (type DBUS_TYPE_INVALID) or one; the answer is ignored. */
 int call_simple(struct gpuarb *gpuarb, const char *path, const char *interface, const char *member,
 		int type, const void *value);
@@ -31,6 +27,6 @@ int call_simple(struct gpuarb *gpuarb, const char *path, const char *interface, 
 int call_properties(struct gpuarb *gpuarb, const char *path, const char *interface,
 		    DBusMessage **ret);
 
-/* Properties.Get; *ret has the signature "v". */
+/* Properties.Get for a value of this basic type. A string belongs to *ret. */
 int call_property(struct gpuarb *gpuarb, const char *path, const char *interface,
-		  const char *property, DBusMessage **ret);
+		  const char *property, int type, DBusMessage **ret, void *ret_value);

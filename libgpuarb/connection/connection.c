@@ -15,17 +15,10 @@
 
 #include "libgpuarb/connection/read.h"
 
-#define WATCHES 4U /* libdbus uses two for a socket: one to read, one to write */
 #define MESSAGE_MAX (16L << 20)
 
 /* For calls that may ask a person: polkit waits two minutes for the password (bus-polkit.c). */
 #define PERSON_USEC UINT64_C(130000000)
-
-struct connection {
-	DBusConnection *dbus;
-	DBusWatch *watches[WATCHES];
-	const int *cancel; /* as in struct gpuarb */
-};
 
 void free_message(DBusMessage **m)
 {
@@ -136,21 +129,6 @@ int connection_receive(struct connection *connection, uint64_t deadline, DBusMes
 	}
 }
 
-int connection_send(struct connection *connection, DBusMessage *m, dbus_uint32_t *ret_serial)
-{
-	return dbus_connection_send(connection->dbus, m, ret_serial) ? 0 : -ENOMEM;
-}
-
-void connection_set_cancel(struct connection *connection, const int *cancel)
-{
-	connection->cancel = cancel;
-}
-
-bool connection_passes_fds(const struct connection *connection)
-{
-	return dbus_connection_can_send_type(connection->dbus, DBUS_TYPE_UNIX_FD);
-}
-
 /* ---- calls ------------------------------------------------------------------------------- */
 
 /* Reads (s) or (s aa{sv}): the sentence of the daemon, then the refusals. */
@@ -221,10 +199,8 @@ int connection_call(struct gpuarb *gpuarb, struct connection *connection, DBusMe
 	free(gpuarb->error_name);
 	gpuarb->error_name = NULL;
 	dbus_message_set_allow_interactive_authorization(call, gpuarb->interactive);
-	r = connection_send(connection, call, &serial);
-	if (r < 0)
-		return r;
-
+	if (!dbus_connection_send(connection->dbus, call, &serial))
+		return -ENOMEM;
 	r = await_reply(gpuarb, connection, serial, &reply);
 	if (r < 0)
 		return r;

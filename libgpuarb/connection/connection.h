@@ -12,6 +12,14 @@
 
 #include "libgpuarb/connection/handle.h"
 
+#define WATCHES 4U /* libdbus uses two for a socket: one to read, one to write */
+
+struct connection {
+	DBusConnection *dbus;
+	DBusWatch *watches[WATCHES];
+	const int *cancel; /* as in struct gpuarb */
+};
+
 void free_message(DBusMessage **m);
 
 /* Connects and says Hello, within the handle's answer_usec. A failure is noted in gpuarb. */
@@ -22,17 +30,9 @@ DEFINE_CLEANUP(struct connection *, connection_free)
 /* Makes gpuarb->connection unless it is there and the bus has not closed it. */
 int connection_ensure(struct gpuarb *gpuarb);
 
-bool connection_passes_fds(const struct connection *connection);
-
-/* Replaces the fd that cancels waits on this connection; a new connection has the handle's. */
-void connection_set_cancel(struct connection *connection, const int *cancel);
-
 /* Returns the next message, waiting for it until the deadline: 0, -ETIMEDOUT, -EINTR, -ECANCELED,
  * -ECONNRESET, -ENOMEM. */
 int connection_receive(struct connection *connection, uint64_t deadline, DBusMessage **ret);
-
-/* Queues a message, and sends as much as the socket takes. -ENOMEM. */
-int connection_send(struct connection *connection, DBusMessage *m, dbus_uint32_t *ret_serial);
 
 /*
  * Sends the call once and waits for the answer, which must have this signature unless it is NULL.

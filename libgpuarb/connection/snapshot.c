@@ -201,7 +201,7 @@ static int read_tree(struct gpuarb *gpuarb, struct gpuarb_view *view)
 	DBusMessageIter iter;
 	int r;
 
-	r = call_new(GPUARB_PATH, OBJECT_MANAGER, "GetManagedObjects", &call);
+	r = call_new(GPUARB_PATH, OBJECT_MANAGER, "GetManagedObjects", &call, DBUS_TYPE_INVALID);
 	if (r >= 0)
 		r = call_send(gpuarb, call, "a{oa{sa{sv}}}", &reply);
 	if (r < 0)
@@ -259,27 +259,18 @@ GPUARB_EXPORT const char *gpuarb_view_version(const struct gpuarb_view *view)
 	return view ? view->version : "";
 }
 
-GPUARB_EXPORT size_t gpuarb_view_tenants(const struct gpuarb_view *view, const char *const **ret)
-{
-	if (ret)
-		*ret = view ? view->tenants : NULL;
-	return view ? view->n_tenants : 0;
-}
+/* Defines the function that returns this list. */
+#define VIEW_MEMBER(type, function, member)                                             \
+	GPUARB_EXPORT size_t function(const struct gpuarb_view *view, const type **ret) \
+	{                                                                               \
+		if (ret)                                                                \
+			*ret = view ? view->member : NULL;                              \
+		return view ? view->n_##member : 0;                                     \
+	}
 
-GPUARB_EXPORT size_t gpuarb_view_gpus(const struct gpuarb_view *view, const struct gpuarb_gpu **ret)
-{
-	if (ret)
-		*ret = view ? view->gpus : NULL;
-	return view ? view->n_gpus : 0;
-}
-
-GPUARB_EXPORT size_t gpuarb_view_leases(const struct gpuarb_view *view,
-					const struct gpuarb_lease_info **ret)
-{
-	if (ret)
-		*ret = view ? view->leases : NULL;
-	return view ? view->n_leases : 0;
-}
+VIEW_MEMBER(char *const, gpuarb_view_tenants, tenants)
+VIEW_MEMBER(struct gpuarb_gpu, gpuarb_view_gpus, gpus)
+VIEW_MEMBER(struct gpuarb_lease_info, gpuarb_view_leases, leases)
 
 GPUARB_EXPORT const struct gpuarb_refusal *
 gpuarb_view_waits_for(const struct gpuarb_view *view, size_t i,

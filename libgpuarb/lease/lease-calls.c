@@ -18,16 +18,22 @@ struct lease_path lease_path(uint64_t id)
 	return path;
 }
 
+/* Whether a call that was repeated failed because its first attempt, whose answer was lost, was
+ * carried out: then forgets the failure. */
+static bool done_before(struct gpuarb *gpuarb, int r, int sign)
+{
+	if (r != sign || !gpuarb->repeated)
+		return false;
+	handle_begin(gpuarb);
+	return true;
+}
+
 int lease_call_release(struct gpuarb *gpuarb, uint64_t id)
 {
 	int r = call_simple(gpuarb, lease_path(id).text, GPUARB_INTERFACE_LEASE, "Release",
 			    DBUS_TYPE_INVALID, NULL);
 
-	if (r != -ENOENT || !gpuarb->repeated)
-		return r;
-
-	handle_begin(gpuarb); /* the first attempt released the lease, and its answer was lost */
-	return 0;
+	return done_before(gpuarb, r, -ENOENT) ? 0 : r;
 }
 
 GPUARB_EXPORT int gpuarb_release(struct gpuarb *gpuarb, uint64_t id)
@@ -70,73 +76,46 @@ static bool leads_to(const struct change *change, const char *state)
 	return false;
 }
 
-/* Reads (v), the state of the lease. 0: the change led to it. */
-static int check_state(struct gpuarb *gpuarb, uint64_t id, const struct change *change,
-		       DBusMessage *reply)
-{
-	DBusMessageIter iter, value;
-	const char *state;
-
-	dbus_message_iter_init(reply, &iter);
-	dbus_message_iter_recurse(&iter, &value);
-	if (dbus_message_iter_get_arg_type(&value) != DBUS_TYPE_STRING)
-		return fail_answer(gpuarb, "Get", "State");
-	dbus_message_iter_get_basic(&value, &state);
-	if (leads_to(change, state))
-		return 0;
-	return fail_as(gpuarb, GPUARB_ERROR_INVALID_STATE,
-		       "lease %" PRIu64 " is %s: it cannot be changed by %s", id, state,
-		       change->member);
-}
-
-/* The daemon may carry out an attempt whose answer is lost. It then refuses the next attempt with
- * -EBADFD, because the lease is in the new state already. */
+/* After an attempt whose answer was lost the daemon refuses the next one with -EBADFD, because the
+ * lease is in the new state already. */
 static int send_change(struct gpuarb *gpuarb, uint64_t id, const struct change *change,
 		       DBusMessage *call)
 {
 	_cleanup_(free_message) DBusMessage *reply = NULL;
 	int r = call_send(gpuarb, call, NULL, NULL);
+	const char *state;
 
-	if (r != -EBADFD || !gpuarb->repeated)
+	if (!done_before(gpuarb, r, -EBADFD))
 		return r;
-
-	handle_begin(gpuarb);
-	r = call_property(gpuarb, lease_path(id).text, GPUARB_INTERFACE_LEASE, "State", &reply);
-	return r < 0 ? r : check_state(gpuarb, id, change, reply);
+	r = call_property(gpuarb, lease_path(id).text, GPUARB_INTERFACE_LEASE, "State",
+			  DBUS_TYPE_STRING, &reply, &state);
+	if (r < 0 || leads_to(change, state))
+		return r;
+	return fail_as(gpuarb, GPUARB_ERROR_INVALID_STATE,
+		       "lease %" PRIu64 " is %s: it cannot be changed by %s", id, state,
+		       change->member);
 }
 
-static int call_change(struct gpuarb *gpuarb, uint64_t id, const struct change *change)
+int lease_call_set_active(struct gpuarb *gpuarb, uint64_t id, bool active)
 {
+	const struct change *change = active ? &activate : &deactivate;
 	_cleanup_(free_message) DBusMessage *call = NULL;
-	int r = call_new(lease_path(id).text, GPUARB_INTERFACE_LEASE, change->member, &call);
+	int r = call_new(lease_path(id).text, GPUARB_INTERFACE_LEASE, change->member, &call,
+			 DBUS_TYPE_INVALID);
 
 	return r < 0 ? r : send_change(gpuarb, id, change, call);
 }
 
-int lease_call_activate(struct gpuarb *gpuarb, uint64_t id)
-{
-	return call_change(gpuarb, id, &activate);
-}
-
-int lease_call_deactivate(struct gpuarb *gpuarb, uint64_t id)
-{
-	return call_change(gpuarb, id, &deactivate);
-}
-
-static int change_by_id(struct gpuarb *gpuarb, uint64_t id, const struct change *change)
-{
-	HANDLE_BEGIN(gpuarb, gpuarb);
-	return handle_end(gpuarb, call_change(gpuarb, id, change));
-}
-
 GPUARB_EXPORT int gpuarb_activate(struct gpuarb *gpuarb, uint64_t id)
 {
-	return change_by_id(gpuarb, id, &activate);
+	HANDLE_BEGIN(gpuarb, gpuarb);
+	return handle_end(gpuarb, lease_call_set_active(gpuarb, id, true));
 }
 
 GPUARB_EXPORT int gpuarb_deactivate(struct gpuarb *gpuarb, uint64_t id)
 {
-	return change_by_id(gpuarb, id, &deactivate);
+	HANDLE_BEGIN(gpuarb, gpuarb);
+	return handle_end(gpuarb, lease_call_set_active(gpuarb, id, false));
 }
 
 static int call_revoke(struct gpuarb *gpuarb, uint64_t id, dbus_uint64_t grace_usec,
@@ -146,18 +125,12 @@ static int call_revoke(struct gpuarb *gpuarb, uint64_t id, dbus_uint64_t grace_u
 	int r = check_string(gpuarb, "reason", reason);
 
 	if (r >= 0)
-		r = call_new(lease_path(id).text, GPUARB_INTERFACE_LEASE, revoke.member, &call);
-	if (r < 0)
-		return r;
-	if (!dbus_message_append_args(call, DBUS_TYPE_UINT64, &grace_usec, DBUS_TYPE_STRING,
-				      &reason, DBUS_TYPE_INVALID))
-		return -ENOMEM;
-
-	r = send_change(gpuarb, id, &revoke, call);
-	if (r != -ENOENT || !gpuarb->repeated)
-		return r;
-	handle_begin(gpuarb); /* the first attempt was carried out, and the lease has ended since */
-	return 0;
+		r = call_new(lease_path(id).text, GPUARB_INTERFACE_LEASE, revoke.member, &call,
+			     DBUS_TYPE_UINT64, &grace_usec, DBUS_TYPE_STRING, &reason,
+			     DBUS_TYPE_INVALID);
+	if (r >= 0)
+		r = send_change(gpuarb, id, &revoke, call);
+	return done_before(gpuarb, r, -ENOENT) ? 0 : r; /* the lease has ended since */
 }
 
 GPUARB_EXPORT int gpuarb_revoke(struct gpuarb *gpuarb, uint64_t id, uint64_t grace_usec,

@@ -13,5 +13,4 @@ struct lease_path lease_path(uint64_t id); /* of the object */
 /* -ENOENT from a call that was repeated counts as success: the first attempt released the lease. */
 int lease_call_release(struct gpuarb *gpuarb, uint64_t id);
 
-int lease_call_activate(struct gpuarb *gpuarb, uint64_t id);
-int lease_call_deactivate(struct gpuarb *gpuarb, uint64_t id);
+int lease_call_set_active(struct gpuarb *gpuarb, uint64_t id, bool active);

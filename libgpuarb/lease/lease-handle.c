@@ -240,8 +240,16 @@ GPUARB_EXPORT int gpuarb_lease_release(struct gpuarb_lease *lease)
 
 void lease_abandon(struct gpuarb_lease *lease)
 {
-	call_no_reply(lease->gpuarb, lease_path(lease->info.id).text, GPUARB_INTERFACE_LEASE,
-		      "Release");
+	struct connection *connection = lease->gpuarb->connection;
+	_cleanup_(free_message) DBusMessage *call = NULL;
+
+	if (!connection || call_new(lease_path(lease->info.id).text, GPUARB_INTERFACE_LEASE,
+				    "Release", &call, DBUS_TYPE_INVALID) < 0)
+		return;
+	dbus_message_set_no_reply(call, TRUE);
+	dbus_message_set_auto_start(call, FALSE);
+	/* libdbus writes at once as much as the socket takes. */
+	dbus_connection_send(connection->dbus, call, NULL);
 }
 
 GPUARB_EXPORT int gpuarb_lease_resize(struct gpuarb_lease *lease, const struct gpuarb_want *wants,
@@ -300,12 +308,12 @@ GPUARB_EXPORT int gpuarb_lease_bind(struct gpuarb_lease *lease, int process_fd)
 }
 
 /* Afterwards the records that came before are outdated, so they are read without a callback. */
-static int change_state(struct gpuarb_lease *lease, int (*call)(struct gpuarb *gpuarb, uint64_t id))
+static int change_state(struct gpuarb_lease *lease, bool active)
 {
 	int r;
 
 	HANDLE_BEGIN(lease, lease->gpuarb);
-	r = call(lease->gpuarb, lease->info.id);
+	r = lease_call_set_active(lease->gpuarb, lease->info.id, active);
 	if (r >= 0)
 		r = lease_update(lease);
 	if (r >= 0)
@@ -315,27 +323,12 @@ static int change_state(struct gpuarb_lease *lease, int (*call)(struct gpuarb *g
 
 GPUARB_EXPORT int gpuarb_lease_activate(struct gpuarb_lease *lease)
 {
-	return change_state(lease, lease_call_activate);
+	return change_state(lease, true);
 }
 
 GPUARB_EXPORT int gpuarb_lease_deactivate(struct gpuarb_lease *lease)
 {
-	return change_state(lease, lease_call_deactivate);
-}
-
-/* Reads (v), a uint32_t. */
-static int read_position(struct gpuarb *gpuarb, DBusMessage *reply, unsigned *ret)
-{
-	DBusMessageIter iter, value;
-	dbus_uint32_t number;
-
-	dbus_message_iter_init(reply, &iter);
-	dbus_message_iter_recurse(&iter, &value);
-	if (dbus_message_iter_get_arg_type(&value) != DBUS_TYPE_UINT32)
-		return fail_answer(gpuarb, "Get", "Position");
-	dbus_message_iter_get_basic(&value, &number);
-	*ret = number;
-	return 0;
+	return change_state(lease, false);
 }
 
 GPUARB_EXPORT int gpuarb_lease_position(struct gpuarb_lease *lease, unsigned *ret)
@@ -345,9 +338,7 @@ GPUARB_EXPORT int gpuarb_lease_position(struct gpuarb_lease *lease, unsigned *re
 
 	HANDLE_BEGIN(lease && ret, lease->gpuarb);
 	r = call_property(lease->gpuarb, lease_path(lease->info.id).text, GPUARB_INTERFACE_LEASE,
-			  "Position", &reply);
-	if (r >= 0)
-		r = read_position(lease->gpuarb, reply, ret);
+			  "Position", DBUS_TYPE_UINT32, &reply, ret);
 	return handle_end(lease->gpuarb, r);
 }
 

@@ -122,32 +122,6 @@ static int reserve(struct gpuarb *gpuarb, const struct gpuarb_want *wants, size_
 	return r;
 }
 
-/* Binds the process, or gives up the lease. */
-static int bind_or_abandon(struct gpuarb_lease *lease)
-{
-	int r = lease_bind_process(lease);
-
-	if (r < 0)
-		lease_abandon(lease);
-	return r;
-}
-
-GPUARB_EXPORT int gpuarb_reserve_start(struct gpuarb *gpuarb, const struct gpuarb_want *wants,
-				       size_t n, const struct gpuarb_options *options,
-				       struct gpuarb_lease **ret)
-{
-	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = NULL;
-	int r;
-
-	HANDLE_BEGIN(gpuarb && ret, gpuarb);
-	r = reserve(gpuarb, wants, n, options, &lease);
-	if (r >= 0 && lease_usable(lease))
-		r = bind_or_abandon(lease);
-	if (r >= 0)
-		*ret = TAKE_PTR(lease);
-	return handle_end(gpuarb, r);
-}
-
 /* Without wait_usec a token may still find a lease that waits. */
 static int refuse_to_wait(struct gpuarb_lease *lease)
 {
@@ -177,21 +151,40 @@ static int wait_for(struct gpuarb_lease *lease, uint64_t usec)
 	return r < 0 ? r : lease_wait_until(lease, deadline_after(usec));
 }
 
-GPUARB_EXPORT int gpuarb_reserve(struct gpuarb *gpuarb, const struct gpuarb_want *wants, size_t n,
-				 const struct gpuarb_options *options, struct gpuarb_lease **ret)
+/* Reserves, waits for the grant if that is asked for, and binds the process or gives up the lease
+ * when it is granted. */
+static int reserve_and_bind(struct gpuarb *gpuarb, const struct gpuarb_want *wants, size_t n,
+			    const struct gpuarb_options *options, bool wait,
+			    struct gpuarb_lease **ret)
 {
 	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = NULL;
-	int r;
+	int r = reserve(gpuarb, wants, n, options, &lease);
 
-	HANDLE_BEGIN(gpuarb && ret, gpuarb);
-	r = reserve(gpuarb, wants, n, options, &lease);
-	if (r >= 0)
+	if (r >= 0 && wait)
 		r = wait_for(lease, options ? options->wait_usec : 0);
-	if (r >= 0)
-		r = bind_or_abandon(lease);
+	if (r >= 0 && lease_usable(lease)) {
+		r = lease_bind_process(lease);
+		if (r < 0)
+			lease_abandon(lease);
+	}
 	if (r >= 0)
 		*ret = TAKE_PTR(lease);
 	return handle_end(gpuarb, r);
+}
+
+GPUARB_EXPORT int gpuarb_reserve_start(struct gpuarb *gpuarb, const struct gpuarb_want *wants,
+				       size_t n, const struct gpuarb_options *options,
+				       struct gpuarb_lease **ret)
+{
+	HANDLE_BEGIN(gpuarb && ret, gpuarb);
+	return reserve_and_bind(gpuarb, wants, n, options, false, ret);
+}
+
+GPUARB_EXPORT int gpuarb_reserve(struct gpuarb *gpuarb, const struct gpuarb_want *wants, size_t n,
+				 const struct gpuarb_options *options, struct gpuarb_lease **ret)
+{
+	HANDLE_BEGIN(gpuarb && ret, gpuarb);
+	return reserve_and_bind(gpuarb, wants, n, options, true, ret);
 }
 
 /* Reads (s result, aa{sv} partitions, aa{sv} refusals). */

@@ -243,7 +243,7 @@ int request_new(struct gpuarb *gpuarb, const char *path, const char *interface, 
 	_cleanup_(free_message) DBusMessage *call = NULL;
 	int r;
 
-	r = call_new(path, interface, member, &call);
+	r = call_new(path, interface, member, &call, DBUS_TYPE_INVALID);
 	if (r >= 0)
 		r = append_wants(gpuarb, call, wants, n);
 	if (r >= 0)
