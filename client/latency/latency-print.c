@@ -221,10 +221,7 @@ static void json_unit(struct json_object *list, const struct findings *findings,
 	json_text(map, "name", name);
 	json_text(map, "cu_mask", mask);
 	free(mask);
-	if (unit->engine == UNIT_MIXED)
-		json_null(map, "shader_engine");
-	else
-		json_number(map, "shader_engine", unit->engine);
+	json_known(map, "shader_engine", unit->engine, UNIT_MIXED);
 	json_places(map, "xccs", unit->lane, units->lanes);
 	if (ran->known)
 		json_places(map, "ran_on", ran->lane, units->lanes);

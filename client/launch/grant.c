@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "client/output/fail.h"
-#include "client/output/json-view.h"
+#include "client/output/json.h"
 #include "client/output/lease-text.h"
 #include "client/output/print.h"
 #include "client/launch/wants.h"
@@ -21,20 +21,15 @@ void grant_close(struct gpuarb_lease *lease)
 static int print_json(const struct command *command, struct session *session,
 		      const struct gpuarb_lease *lease, FILE *out)
 {
-	_cleanup_(json_freep) struct json_object *map = NULL;
 	const struct gpuarb_lease_info *info;
 	int r;
 
 	r = session_snapshot(command, session);
 	if (r == EXIT_OK)
 		r = session_lease(command, session, gpuarb_lease_id(lease), &info);
-	if (r != EXIT_OK)
-		return r;
-
-	map = json_map(NULL, NULL);
-	json_lease_into(map, info);
-	json_print(out, map);
-	return EXIT_OK;
+	if (r == EXIT_OK)
+		json_print_lease(out, info);
+	return r;
 }
 
 static int request(struct command *command, struct session *session, struct gpuarb_lease **ret)

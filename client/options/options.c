@@ -38,20 +38,18 @@ static int option_wrong(struct command *command, const struct option *option, co
 	return -EINVAL;
 }
 
-static void *want_field(struct command *command, const struct option *option)
+/* The field that the option sets, of the want or of the command. */
+static void *field_of(struct command *command, const struct option *option)
 {
-	return (char *)&last_want(command)->want + option->offset;
-}
+	void *base = option->group == OPTIONS_WANT ? (void *)&last_want(command)->want : command;
 
-static void *command_field(struct command *command, const struct option *option)
-{
-	return (char *)command + option->offset;
+	return (char *)base + option->offset;
 }
 
 static int take_flag(struct command *command, const struct option *option, const char *value)
 {
 	(void)value;
-	*(bool *)command_field(command, option) = true;
+	*(bool *)field_of(command, option) = true;
 	return 0;
 }
 
@@ -60,7 +58,7 @@ static int take_text(struct command *command, const struct option *option, const
 	if (!*value)
 		return option_wrong(command, option, value, "must not be empty");
 
-	*(const char **)command_field(command, option) = value;
+	*(const char **)field_of(command, option) = value;
 	return 0;
 }
 
@@ -74,7 +72,7 @@ static int take_count(struct command *command, const struct option *option, cons
 			 option->max);
 		return option_wrong(command, option, value, works);
 	}
-	*(uint32_t *)want_field(command, option) = (uint32_t)count;
+	*(uint32_t *)field_of(command, option) = (uint32_t)count;
 	return 0;
 }
 
@@ -92,7 +90,7 @@ static int take_cus(struct command *command, const struct option *option, const 
 			"must be a number of CUs from 1 to 1024, or a share from 1% to 100%");
 
 	*share = percent;
-	*(uint32_t *)want_field(command, option) = (uint32_t)count;
+	*(uint32_t *)field_of(command, option) = (uint32_t)count;
 	return 0;
 }
 
@@ -113,16 +111,9 @@ static int take_gpu(struct command *command, const struct option *option, const 
 	return 0;
 }
 
-static int take_exact(struct command *command, const struct option *option, const char *value)
-{
-	(void)value;
-	*(bool *)want_field(command, option) = true;
-	return 0;
-}
-
 static int take_bytes(struct command *command, const struct option *option, const char *value)
 {
-	if (number_bytes(value, want_field(command, option)) < 0)
+	if (number_bytes(value, field_of(command, option)) < 0)
 		return option_wrong(
 			command, option, value,
 			"must be a number of bytes, or a number with K, M, G or T: 512M, 2G");
@@ -137,7 +128,7 @@ static int take_priority(struct command *command, const struct option *option, c
 		return option_wrong(command, option, value,
 				    "must be low, normal, high or a number from 0 to 15");
 
-	*(uint32_t *)want_field(command, option) = (uint32_t)priority;
+	*(uint32_t *)field_of(command, option) = (uint32_t)priority;
 	return 0;
 }
 
@@ -146,7 +137,7 @@ static int take_shape(struct command *command, const struct option *option, cons
 	if (strcmp(value, "rectangle") != 0 && strcmp(value, "any") != 0)
 		return option_wrong(command, option, value, "must be rectangle or any");
 
-	*(const char **)want_field(command, option) = value;
+	*(const char **)field_of(command, option) = value;
 	return 0;
 }
 
@@ -155,7 +146,7 @@ static int take_isolation(struct command *command, const struct option *option, 
 	if (isolation_from_name(value) < 0)
 		return option_wrong(command, option, value, "must be shader-engine, cu or shared");
 
-	*(const char **)want_field(command, option) = value;
+	*(const char **)field_of(command, option) = value;
 	return 0;
 }
 
@@ -176,7 +167,7 @@ static int take_seconds(struct command *command, const struct option *option, co
 	if (number_parse(value, 0, most, &seconds) < 0)
 		return option_wrong(command, option, value, works);
 
-	*(uint64_t *)command_field(command, option) = seconds * UINT64_C(1000000);
+	*(uint64_t *)field_of(command, option) = seconds * UINT64_C(1000000);
 	return 0;
 }
 
@@ -234,7 +225,7 @@ const struct option option_table[] = {
 	{ "shader-engines", "N",
 	  "N whole shader engines; with --cus: spread the CUs over exactly N", WANT(shader_engines),
 	  .take = take_count, .min = 1, .max = CUSET_ENGINES },
-	{ "exact", NULL, "grant exactly --cus or nothing", WANT(exact), .take = take_exact },
+	{ "exact", NULL, "grant exactly --cus or nothing", WANT(exact), .take = take_flag },
 	{ "shape", "SHAPE", "rectangle: equal CUs in each shader engine; any (rectangle)",
 	  WANT(shape), .take = take_shape, .values = "rectangle|any" },
 	{ "queues", "N", "hardware queues, including the runtime's own (2 per process)",

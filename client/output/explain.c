@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "client/output/explain.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,14 +93,8 @@ static void json_law(struct json_object *map, const struct model *model,
 	double time = explain_relative_time(e);
 
 	json_number(map, "effective_cus", e->effective);
-	if (e->cus > 0)
-		json_real(map, "efficiency", (double)e->effective / e->cus);
-	else
-		json_null(map, "efficiency");
-	if (time > 0)
-		json_real(map, "relative_time", time);
-	else
-		json_null(map, "relative_time");
+	json_real(map, "efficiency", e->cus > 0 ? (double)e->effective / e->cus : NAN);
+	json_real(map, "relative_time", time > 0 ? time : NAN);
 	json_text(map, "law", model->law);
 }
 

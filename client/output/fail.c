@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/output/json-view.h"
 #include "client/output/json.h"
 #include "client/output/print.h"
 #include "core/policy/refusal.h"
@@ -52,7 +51,7 @@ static void json_failure(const char *sentence, const struct gpuarb *gpuarb)
 	const char *name = gpuarb ? gpuarb_last_error_name(gpuarb) : "";
 
 	json_text(failure, "error", sentence);
-	json_text(failure, "error_name", *name ? name : NULL);
+	json_text_known(failure, "error_name", name);
 	json_refusals(failure, "refusals", gpuarb);
 	json_print(stderr, failure);
 }

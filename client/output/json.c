@@ -2,8 +2,11 @@
 #include "client/output/json.h"
 
 #include <json-c/json.h>
+#include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+#include "client/output/mask-text.h"
 
 static void no_memory(void)
 {
@@ -50,9 +53,19 @@ void json_text(struct json_object *in, const char *key, const char *value)
 	put(in, key, value ? have(json_object_new_string(value)) : NULL);
 }
 
+void json_text_known(struct json_object *in, const char *key, const char *value)
+{
+	json_text(in, key, value && *value ? value : NULL);
+}
+
 void json_number(struct json_object *in, const char *key, uint64_t value)
 {
 	put(in, key, have(json_object_new_uint64(value)));
+}
+
+void json_known(struct json_object *in, const char *key, uint64_t value, uint64_t unknown)
+{
+	put(in, key, value == unknown ? NULL : have(json_object_new_uint64(value)));
 }
 
 void json_signed(struct json_object *in, const char *key, int64_t value)
@@ -62,7 +75,7 @@ void json_signed(struct json_object *in, const char *key, int64_t value)
 
 void json_real(struct json_object *in, const char *key, double value)
 {
-	put(in, key, have(json_object_new_double(value)));
+	put(in, key, isnan(value) ? NULL : have(json_object_new_double(value)));
 }
 
 void json_flag(struct json_object *in, const char *key, bool value)
@@ -108,4 +121,220 @@ struct json_object *json_free(struct json_object *value)
 {
 	json_object_put(value);
 	return NULL;
+}
+
+/* ---- objects of the bus --------------------------------------------------------------------- */
+
+static void json_processes(struct json_object *in, const char *key,
+			   const struct gpuarb_process *processes, size_t n)
+{
+	struct json_object *list = json_list(in, key);
+
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *map = json_map(list, NULL);
+
+		json_number(map, "pid", processes[i].pid);
+		json_known(map, "uid", processes[i].uid, UINT32_MAX);
+		json_text_known(map, "command", processes[i].command);
+		json_number(map, "queues", processes[i].queues);
+	}
+}
+
+static void json_slots(struct json_object *map, const struct gpuarb_gpu *gpu)
+{
+	json_number(map, "queue_slots", gpu->queue_slots);
+	json_number(map, "queue_slots_free", gpu->queue_slots_free);
+	json_number(map, "process_slots", gpu->process_slots);
+	json_number(map, "process_slots_free", gpu->process_slots_free);
+	json_number(map, "pipes", gpu->pipes);
+	json_number(map, "queues_per_pipe", gpu->queues_per_pipe);
+	json_number(map, "sdma_queues", gpu->sdma_queues);
+	json_number(map, "vram_bytes", gpu->vram_bytes);
+	json_number(map, "vram_free", gpu->vram_free);
+}
+
+void json_gpu(struct json_object *in, const char *key, const struct gpuarb_gpu *gpu)
+{
+	struct json_object *map = json_map(in, key), *xccs;
+
+	json_text(map, "name", gpu->name);
+	json_text_known(map, "device", gpu->device);
+	json_text_known(map, "gfx_target", gpu->gfx_target);
+	json_number(map, "xccs", gpu->xccs);
+	json_number(map, "shader_engines", gpu->shader_engines);
+	json_number(map, "cus", gpu->cus);
+	xccs = json_list(map, "cus_per_shader_engine");
+	for (uint32_t x = 0; x < gpu->xccs; x++)
+		json_numbers(xccs, NULL, gpu->cus_per_shader_engine + x * gpu->shader_engines,
+			     gpu->shader_engines);
+	json_number(map, "cus_free", gpu->cus_free);
+	json_flag(map, "wgp_mode", gpu->wgp_mode);
+	json_flag(map, "harvest_known", gpu->harvest_known);
+	json_text_known(map, "law", gpu->law);
+	json_slots(map, gpu);
+	json_text_known(map, "scheduler", gpu->scheduler);
+	json_processes(map, "unmanaged", gpu->unmanaged, gpu->n_unmanaged);
+	json_flag(map, "oversubscribed", gpu->oversubscribed);
+	json_flag(map, "draining", gpu->draining);
+}
+
+void json_partition(struct json_object *in, const char *key,
+		    const struct gpuarb_partition *partition)
+{
+	struct json_object *map = json_map(in, key), *gaps;
+	char *mask = mask_hex(partition->cu_mask, partition->cu_mask_words);
+
+	json_text(map, "gpu", partition->gpu);
+	json_number(map, "kfd_gpu_id", partition->kfd_gpu_id);
+	json_text(map, "cu_mask", mask);
+	free(mask);
+	json_number(map, "cus", partition->cus);
+	json_number(map, "cus_asked", partition->cus_asked);
+	json_number(map, "effective_cus", partition->effective_cus);
+	json_numbers(map, "shader_engines", partition->shader_engines, partition->n_shader_engines);
+	json_number(map, "queues", partition->queues);
+	json_number(map, "streams", partition->streams);
+	json_number(map, "processes", partition->processes);
+	json_number(map, "sdma_queues", partition->sdma_queues);
+	json_number(map, "vram", partition->vram);
+	json_number(map, "priority", partition->priority);
+	if (partition->n_priorities_seen > 0)
+		json_numbers(map, "priorities_seen", partition->priorities_seen,
+			     partition->n_priorities_seen);
+	json_text_known(map, "tier", partition->tier);
+	gaps = json_list(map, "gaps");
+	for (size_t i = 0; i < partition->n_gaps; i++)
+		json_text(gaps, NULL, partition->gaps[i]);
+}
+
+void json_lease_into(struct json_object *map, const struct gpuarb_lease_info *lease)
+{
+	struct json_object *owner, *partitions;
+
+	json_number(map, "id", lease->id);
+	json_text(map, "name", lease->name);
+	json_text(map, "state", lease->state);
+	json_text(map, "class", lease->lease_class);
+	json_text(map, "tenant", lease->tenant);
+	owner = json_map(map, "owner");
+	json_known(owner, "uid", lease->owner_uid, UINT32_MAX);
+	json_known(owner, "pid", lease->owner_pid, 0);
+	json_text_known(owner, "unit", lease->owner_unit);
+	json_flag(map, "adaptable", lease->adaptable);
+	json_number(map, "generation", lease->generation);
+	json_text_known(map, "tier", lease->tier);
+	partitions = json_list(map, "partitions");
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		json_partition(partitions, NULL, &lease->partitions[i]);
+	json_number(map, "position", lease->position);
+	json_text(map, "reason", lease->reason);
+	json_known(map, "deadline", lease->deadline, GPUARB_FOREVER);
+	json_number(map, "disturbances", lease->disturbances);
+}
+
+static void json_ids(struct json_object *in, const char *key, const uint64_t *ids, size_t n)
+{
+	struct json_object *list = json_list(in, key);
+
+	for (size_t i = 0; i < n; i++)
+		json_number(list, NULL, ids[i]);
+}
+
+static void json_bound(struct json_object *map, const struct gpuarb_refusal_facts *facts)
+{
+	json_text(map, "key", facts->key);
+	json_number(map, "limit", facts->limit);
+	json_text_known(map, "tenant", facts->tenant);
+	json_number(map, "uid", facts->uid);
+	if (*facts->asked_class)
+		json_text(map, "asked_class", facts->asked_class);
+	if (*facts->limit_class)
+		json_text(map, "limit_class", facts->limit_class);
+}
+
+/* The keys of the facts that this refusal has. */
+static void json_facts(struct json_object *map, const struct gpuarb_refusal_facts *facts)
+{
+	if (*facts->resource) {
+		json_text(map, "resource", facts->resource);
+		json_number(map, "total", facts->total);
+	}
+	if (facts->reserved > 0)
+		json_number(map, "reserved", facts->reserved);
+	if (*facts->key)
+		json_bound(map, facts);
+	if (*facts->key || facts->held > 0)
+		json_number(map, "held", facts->held);
+	if (facts->n_fits > 0) {
+		json_ids(map, "fits", facts->fits, facts->n_fits);
+		json_text(map, "fits_resource", facts->fits_resource);
+	}
+	if (facts->n_leases > 0) {
+		json_ids(map, "leases", facts->leases, facts->n_leases);
+		json_number(map, "lease_count", facts->lease_count);
+	}
+	if (facts->n_processes > 0) {
+		json_processes(map, "processes", facts->processes, facts->n_processes);
+		json_number(map, "process_count", facts->process_count);
+	}
+	if (facts->behind > 0)
+		json_number(map, "behind", facts->behind);
+}
+
+static void json_refusal(struct json_object *map, const struct gpuarb_refusal *refusal,
+			 const struct gpuarb_refusal_facts *facts)
+{
+	json_text(map, "gpu", refusal->gpu);
+	json_text(map, "reason", refusal->reason);
+	json_number(map, "asked", refusal->asked);
+	json_number(map, "free", refusal->free);
+	json_text(map, "hint", refusal->hint);
+	json_flag(map, "retry", refusal->retry);
+	json_facts(map, facts);
+	if (refusal->n_end > 0) {
+		json_ids(map, "end", refusal->end, refusal->n_end);
+		json_flag(map, "end_exact", refusal->end_exact);
+	}
+}
+
+void json_refusals(struct json_object *in, const char *key, const struct gpuarb *gpuarb)
+{
+	struct json_object *list = json_list(in, key);
+	const struct gpuarb_refusal *refusals;
+	size_t n;
+
+	refusals = gpuarb_last_refusals(gpuarb, &n);
+	for (size_t i = 0; i < n; i++)
+		json_refusal(json_map(list, NULL), &refusals[i],
+			     gpuarb_last_refusal_facts(gpuarb, i));
+}
+
+void json_waits_for(struct json_object *map, const struct gpuarb_view *view, size_t i)
+{
+	const struct gpuarb_refusal_facts *facts;
+	const struct gpuarb_refusal *refusal = gpuarb_view_waits_for(view, i, &facts);
+
+	if (refusal)
+		json_refusal(json_map(map, "waits_for"), refusal, facts);
+}
+
+void json_print_lease(FILE *out, const struct gpuarb_lease_info *lease)
+{
+	_cleanup_(json_freep) struct json_object *map = json_map(NULL, NULL);
+
+	json_lease_into(map, lease);
+	json_print(out, map);
+}
+
+void json_leases(struct json_object *list, const struct gpuarb_view *view)
+{
+	const struct gpuarb_lease_info *leases;
+	size_t n = gpuarb_view_leases(view, &leases);
+
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *map = json_map(list, NULL);
+
+		json_lease_into(map, &leases[i]);
+		json_waits_for(map, view, i);
+	}
 }

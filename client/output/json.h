@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "libgpuarb/gpuarb.h"
 #include "util/base.h"
 
 struct json_object;
@@ -18,9 +19,13 @@ struct json_object;
 struct json_object *json_map(struct json_object *in, const char *key); /* in may be NULL */
 struct json_object *json_list(struct json_object *in, const char *key);
 void json_text(struct json_object *in, const char *key, const char *value); /* NULL: null */
+void json_text_known(struct json_object *in, const char *key,
+		     const char *value); /* "": null, too */
 void json_number(struct json_object *in, const char *key, uint64_t value);
+void json_known(struct json_object *in, const char *key, uint64_t value,
+		uint64_t unknown); /* null */
 void json_signed(struct json_object *in, const char *key, int64_t value);
-void json_real(struct json_object *in, const char *key, double value);
+void json_real(struct json_object *in, const char *key, double value); /* NAN: null */
 void json_flag(struct json_object *in, const char *key, bool value);
 void json_null(struct json_object *in, const char *key);
 void json_numbers(struct json_object *in, const char *key, const uint32_t *values, size_t n);
@@ -32,3 +37,22 @@ void json_print_line(FILE *out, struct json_object *value);
 
 struct json_object *json_free(struct json_object *value);
 DEFINE_CLEANUP(struct json_object *, json_free)
+
+/* Objects of the bus: keys as on the bus with underscores, null for unknown values. */
+
+void json_gpu(struct json_object *in, const char *key, const struct gpuarb_gpu *gpu);
+void json_partition(struct json_object *in, const char *key,
+		    const struct gpuarb_partition *partition);
+
+/* Adds the keys of the lease to an object. */
+void json_lease_into(struct json_object *map, const struct gpuarb_lease_info *lease);
+void json_print_lease(FILE *out, const struct gpuarb_lease_info *lease);
+
+/* The last refusals; an empty array for NULL. */
+void json_refusals(struct json_object *in, const char *key, const struct gpuarb *gpuarb);
+
+/* The refusal that lease i of gpuarb_view_leases() waits for the end of, if it waits. */
+void json_waits_for(struct json_object *map, const struct gpuarb_view *view, size_t i);
+
+/* All leases of the view, with what waiting ones wait for. */
+void json_leases(struct json_object *list, const struct gpuarb_view *view);

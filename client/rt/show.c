@@ -316,15 +316,7 @@ void rt_show_text(const struct command *command, const struct rt_gpu *gpu,
 
 static void time_or_null(struct json_object *map, const char *key, uint64_t usec)
 {
-	if (usec == BOUND_NONE) /* the value of RT_UNSET, too */
-		json_null(map, key);
-	else
-		json_number(map, key, usec);
-}
-
-static void text_or_null(struct json_object *map, const char *key, const char *text)
-{
-	json_text(map, key, text && text[0] ? text : NULL);
+	json_known(map, key, usec, BOUND_NONE); /* the value of RT_UNSET, too */
 }
 
 static void json_place(struct json_object *map, const struct rt_plan *plan,
@@ -359,10 +351,7 @@ static void json_rt_partition(struct json_object *list, const struct rt_plan *pl
 	json_flag(map, "passes", p->passes);
 	json_text(map, "isolation", isolation_name(partition->isolation));
 	json_number(map, "effective_cus", p->effective);
-	if (p->least > 0)
-		json_number(map, "least_cus", p->least);
-	else
-		json_null(map, "least_cus");
+	json_known(map, "least_cus", p->least, 0);
 	time_or_null(map, "work_usec", p->work);
 	time_or_null(map, "margin_usec",
 		     p->work == RT_UNSET ? BOUND_NONE : bound_margin(&p->bound, p->work));
@@ -396,11 +385,9 @@ static void json_task(struct json_object *list, const struct rt_plan *plan, size
 		json_null(map, "slack_usec");
 	else
 		json_signed(map, "slack_usec", t->slack);
-	if (plan->partitions[task->partition].passes)
-		json_number(map, "growth_usec", t->growth);
-	else
-		json_null(map, "growth_usec");
-	text_or_null(map, "reason", t->reason);
+	time_or_null(map, "growth_usec",
+		     plan->partitions[task->partition].passes ? t->growth : BOUND_NONE);
+	json_text_known(map, "reason", t->reason);
 }
 
 static void json_texts(struct json_object *map, const char *key, char *const *texts, size_t n)
@@ -431,7 +418,7 @@ void rt_show_json(const struct rt_gpu *gpu, const struct rt_plan *plan)
 	struct json_object *list;
 
 	json_text(map, "verdict", rt_result_name(plan->result));
-	text_or_null(map, "reason", plan->reason);
+	json_text_known(map, "reason", plan->reason);
 	json_text(map, "gpu", gpu->info.name);
 	json_text(map, "device", gpu->info.device);
 	json_text(map, "gfx_target", gpu->target);

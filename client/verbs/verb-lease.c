@@ -5,7 +5,6 @@
 #include "client/launch/session.h"
 #include "client/launch/wants.h"
 #include "client/output/fail.h"
-#include "client/output/json-view.h"
 #include "client/output/json.h"
 #include "client/output/lease-text.h"
 #include "client/output/print.h"
@@ -35,7 +34,6 @@ static void act_print(FILE *out, const struct gpuarb_lease_info *lease)
 
 static int act_tell(const struct command *command, struct session *session, uint64_t id)
 {
-	_cleanup_(json_freep) struct json_object *map = NULL;
 	const struct gpuarb_lease_info *lease;
 	int r;
 
@@ -45,13 +43,10 @@ static int act_tell(const struct command *command, struct session *session, uint
 	if (r != EXIT_OK)
 		return r;
 
-	if (!command->json) {
+	if (command->json)
+		json_print_lease(stdout, lease);
+	else
 		act_print(stdout, lease);
-		return EXIT_OK;
-	}
-	map = json_map(NULL, NULL);
-	json_lease_into(map, lease);
-	json_print(stdout, map);
 	return EXIT_OK;
 }
 
@@ -64,13 +59,10 @@ int run_release(struct command *command)
 	uint64_t id;
 	int r;
 
-	r = session_id(command, command->rest[0], &id);
-	if (r == EXIT_OK)
-		r = session_open(command, &session);
+	r = act_begin(command, &session, &id);
 	if (r != EXIT_OK)
 		return r;
 
-	session_administer(&session);
 	r = gpuarb_release(session.gpuarb, id);
 	if (r < 0)
 		return fail_lease(command, session.gpuarb, r, id);
@@ -96,10 +88,8 @@ static void print_revoked(const struct command *command, uint64_t id,
 	if (command->json) {
 		map = json_map(NULL, NULL);
 		json_number(map, "revoked", id);
-		if (lease && lease->deadline != GPUARB_FOREVER)
-			json_number(map, "deadline", lease->deadline);
-		else
-			json_null(map, "deadline");
+		json_known(map, "deadline", lease ? lease->deadline : GPUARB_FOREVER,
+			   GPUARB_FOREVER);
 		json_print(stdout, map);
 	} else if (lease) {
 		act_print(stdout, lease);
@@ -257,13 +247,10 @@ int run_deactivate(struct command *command)
 
 static void print_grants(const struct command *command, const struct gpuarb_lease_info *lease)
 {
-	_cleanup_(json_freep) struct json_object *map = NULL;
 	char head[40];
 
 	if (command->json) {
-		map = json_map(NULL, NULL);
-		json_lease_into(map, lease);
-		json_print(stdout, map);
+		json_print_lease(stdout, lease);
 		return;
 	}
 	snprintf(head, sizeof(head), "lease %" PRIu64 ": ", lease->id);

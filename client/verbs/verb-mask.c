@@ -14,10 +14,14 @@ static void free_mask(uint32_t **mask)
 	free(*mask);
 }
 
-static int read_mask(const struct command *command, uint32_t **ret, size_t *ret_words)
+/* Explains the mask of the command line. */
+static int read_mask(const struct command *command, const struct model *model,
+		     struct explanation *ret)
 {
+	_cleanup_(free_mask) uint32_t *mask = NULL;
 	const char *text = command->rest[1];
-	int r = mask_parse(text, ret, ret_words);
+	size_t words;
+	int r = mask_parse(text, &mask, &words);
 
 	if (r == -ERANGE)
 		return fail(command, EXIT_USAGE, "invalid mask '%.80s': bits go up to 65535", text);
@@ -26,39 +30,28 @@ static int read_mask(const struct command *command, uint32_t **ret, size_t *ret_
 			    "invalid mask '%.80s': use hexadecimal digits (0x3fffffff) or "
 			    "bits (0-15,32-47)",
 			    text);
+	explain(model, mask, words, ret);
 	return EXIT_OK;
 }
 
 static int explain_mask(const struct command *command, const struct model *model)
 {
-	_cleanup_(free_mask) uint32_t *mask = NULL;
 	struct explanation explanation;
-	size_t words;
-	int r;
+	int r = read_mask(command, model, &explanation);
 
-	r = read_mask(command, &mask, &words);
-	if (r != EXIT_OK)
-		return r;
-
-	explain(model, mask, words, &explanation);
-	mask_print_explanation(command, model, &explanation);
-	return EXIT_OK;
+	if (r == EXIT_OK)
+		mask_print_explanation(command, model, &explanation);
+	return r;
 }
 
 static int decode_mask(const struct command *command, const struct model *model)
 {
-	_cleanup_(free_mask) uint32_t *mask = NULL;
 	struct explanation explanation;
-	size_t words;
-	int r;
+	int r = read_mask(command, model, &explanation);
 
-	r = read_mask(command, &mask, &words);
-	if (r != EXIT_OK)
-		return r;
-
-	explain(model, mask, words, &explanation);
-	mask_print_places(command, model, &explanation);
-	return EXIT_OK;
+	if (r == EXIT_OK)
+		mask_print_places(command, model, &explanation);
+	return r;
 }
 
 static int encode_mask(const struct command *command, const struct model *model)

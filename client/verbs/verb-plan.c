@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "client/output/fail.h"
-#include "client/output/json-view.h"
+#include "client/output/json.h"
 #include "client/output/print.h"
 #include "client/verbs/verb.h"
 #include "client/launch/wants.h"

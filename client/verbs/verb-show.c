@@ -6,7 +6,7 @@
 #include "client/launch/session.h"
 #include "client/output/fail.h"
 #include "client/output/table.h"
-#include "client/output/json-view.h"
+#include "client/output/json.h"
 #include "client/output/lease-text.h"
 #include "client/output/mask-text.h"
 #include "client/output/print.h"
@@ -332,16 +332,13 @@ int run_show(struct command *command)
 	if (r != EXIT_OK)
 		return r;
 
+	all.n = gpuarb_view_leases(session.view, &all.leases);
 	if (!command->json) {
-		all.n = gpuarb_view_leases(session.view, &all.leases);
 		print_lease(&all, lease);
 		return EXIT_OK;
 	}
 	map = json_map(NULL, NULL);
 	json_lease_into(map, lease);
-	gpuarb_view_leases(session.view, &all.leases);
-	json_waits_for(map, session.view, (size_t)(lease - all.leases));
-	gpuarb_view_leases(session.view, &all.leases);
 	json_waits_for(map, session.view, (size_t)(lease - all.leases));
 	json_print(stdout, map);
 	return EXIT_OK;

@@ -416,7 +416,7 @@ static void print_event(const char *kind, const char *what, void *userdata)
 	}
 	event = json_map(NULL, NULL);
 	json_text(event, "event", kind);
-	json_text(event, "what", *what ? what : NULL);
+	json_text_known(event, "what", what);
 	json_print_line(stdout, event);
 }
 

@@ -51,11 +51,8 @@ static void print_json(const struct verify *verify)
 		const struct verify_finding *finding = &verify->findings[i];
 		struct json_object *map = json_map(list, NULL);
 
-		if (finding->lease > 0)
-			json_number(map, "lease", finding->lease);
-		else
-			json_null(map, "lease");
-		json_text(map, "gpu", *finding->gpu ? finding->gpu : NULL);
+		json_known(map, "lease", finding->lease, 0);
+		json_text_known(map, "gpu", finding->gpu);
 		json_text(map, "check", finding->check);
 		json_text(map, "result", results[finding->result]);
 		json_text(map, "found", finding->found);
