@@ -15,8 +15,6 @@
 #define POLL_USEC UINT64_C(100000)
 #define POLL_USEC_MAX UINT64_C(10000000)
 
-/* ---- shared by both threads -------------------------------------------------------------- */
-
 /* Describes the process and the present lease. Failures of applying it are noted in gpuarb. */
 static void describe(const struct agent *agent, struct gpuarb *gpuarb, struct apply *ret)
 {
@@ -159,8 +157,6 @@ static void *run(void *userdata)
 		end(agent);
 	return NULL;
 }
-
-/* ---- starting ---------------------------------------------------------------------------- */
 
 static struct agent *agent_free(struct agent *agent)
 {

@@ -53,8 +53,6 @@ int follower_new(const char *address, uint64_t id, const int *cancel, struct fol
 	return 0;
 }
 
-/* ---- the connection ---------------------------------------------------------------------- */
-
 /* Subscribes to changes of the lease, to its end, and to the arrival of the daemon. */
 static int subscribe(struct follower *follower, struct connection *connection)
 {
@@ -113,8 +111,6 @@ static int note_result(struct follower *follower, int r)
 	return r;
 }
 
-/* ---- calls ------------------------------------------------------------------------------- */
-
 /* Does not start the daemon: leases exist only while it runs. */
 static int send_call(struct follower *follower, DBusMessage *call, const char *signature,
 		     DBusMessage **ret)
@@ -172,8 +168,6 @@ int follower_acknowledge(struct follower *follower, uint64_t generation)
 	follower->stale = true;
 	return send_call(follower, call, NULL, NULL);
 }
-
-/* ---- waiting ----------------------------------------------------------------------------- */
 
 static bool announces_change(DBusMessage *m)
 {

@@ -32,9 +32,7 @@
 #define UNFOLLOWED_USEC UINT64_C(100000) /* between two searches for an unfollowed process */
 
 struct server {
-	const char *sys, *dev, *proc;
 	const char *environment; /* HSA_CU_MASK of the processes; NULL: none */
-	bool queues_visible;     /* so unfollowed processes can be found */
 	bool debug;
 
 	struct follower *follower;
@@ -62,8 +60,6 @@ __attribute__((format(printf, 2, 3))) static void say(const struct server *serve
 	fputc('\n', stderr);
 	va_end(args);
 }
-
-/* ---- lifecycle --------------------------------------------------------------------------- */
 
 static struct server *server_free(struct server *server)
 {
@@ -97,10 +93,6 @@ static int server_new(uint64_t lease, int listening, int process, pid_t root, st
 	if (!server)
 		return -ENOMEM;
 
-	server->sys = "/sys";
-	server->dev = "/dev";
-	server->proc = "/proc";
-	server->queues_visible = queues_visible();
 	server->root = root;
 	server->listening = listening;
 	server->process = process;
@@ -117,8 +109,6 @@ static int server_new(uint64_t lease, int listening, int process, pid_t root, st
 	*ret = TAKE_PTR(server);
 	return 0;
 }
-
-/* ---- the lease --------------------------------------------------------------------------- */
 
 static void describe_partition(const struct server *server, const struct topology *topology,
 			       size_t i, struct agent_partition *ret)
@@ -158,7 +148,7 @@ static int describe(struct server *server)
 				    server->follower->id, info->partitions[i].cu_mask_words,
 				    info->partitions[i].gpu);
 
-	r = topology_read(server->sys, server->dev, &topology);
+	r = topology_read("/sys", "/dev", &topology);
 	if (r == -ENOMEM)
 		return r;
 	server->grant = (struct agent_grant){
@@ -211,17 +201,15 @@ static int server_begin(struct server *server)
 	return r;
 }
 
-/* ---- acknowledging ----------------------------------------------------------------------- */
-
 /* Whether a process of the lease has queues and cannot be reached. */
 static bool has_unfollowed(struct server *server)
 {
-	const struct unfollowed_search search = { .sys = server->sys,
-						  .proc = server->proc,
+	const struct unfollowed_search search = { .sys = "/sys",
+						  .proc = "/proc",
 						  .root = server->root,
 						  .members = &server->members,
 						  .grant = &server->grant };
-	pid_t unfollowed = server->queues_visible ? members_find_unfollowed(&search) : 0;
+	pid_t unfollowed = queues_visible() ? members_find_unfollowed(&search) : 0;
 
 	if (unfollowed > 0 && unfollowed != server->unfollowed)
 		say(server,
@@ -249,8 +237,6 @@ static int acknowledge(struct server *server)
 	}
 	return r;
 }
-
-/* ---- the processes ----------------------------------------------------------------------- */
 
 /* Other users may find the name of the socket, so their processes are refused. */
 static void accept_member(struct server *server)
@@ -292,8 +278,6 @@ static int handle_events(struct server *server)
 	return 0;
 }
 
-/* ---- the loop ---------------------------------------------------------------------------- */
-
 static int turn(struct server *server)
 {
 	uint64_t deadline = UINT64_MAX;
@@ -327,8 +311,6 @@ static int server_run(struct server *server)
 	say(server, r > 0 ? "the process has ended" : "the lease has ended");
 	return 0;
 }
-
-/* ---- the program ------------------------------------------------------------------------- */
 
 static bool parse_number(const char *text, unsigned long long max, unsigned long long *ret)
 {

@@ -129,8 +129,6 @@ bool members_follow(const struct members *members, uint64_t generation)
 	return true;
 }
 
-/* ---- unfollowed processes ---------------------------------------------------------------- */
-
 static FILE *open_file(const struct unfollowed_search *search, pid_t pid, const char *name)
 {
 	char path[PATH_MAX];

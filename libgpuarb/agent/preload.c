@@ -117,8 +117,6 @@ static void reset_in_child(void)
 	process.pid = 0;
 }
 
-/* ---- the lock ---------------------------------------------------------------------------- */
-
 static void block_all(sigset_t *before)
 {
 	sigset_t all;
@@ -153,8 +151,6 @@ static void leave(const struct held *held)
 	pthread_sigmask(SIG_SETMASK, &held->signals, NULL);
 	errno = held->error;
 }
-
-/* ---- following the lease ----------------------------------------------------------------- */
 
 static void answer(void)
 {

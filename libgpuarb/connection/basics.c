@@ -20,8 +20,6 @@ void close_fd(int *fd)
 	*fd = -1;
 }
 
-/* ---- arena ------------------------------------------------------------------------------- */
-
 struct arena_block {
 	struct arena_block *next;
 	max_align_t data[];
@@ -75,8 +73,6 @@ void arena_take(struct arena *arena, struct arena *from)
 	*arena = *from;
 	*from = (struct arena){ NULL };
 }
-
-/* ---- waiting ----------------------------------------------------------------------------- */
 
 uint64_t now_usec(void)
 {

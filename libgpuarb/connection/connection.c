@@ -129,8 +129,6 @@ int connection_receive(struct connection *connection, uint64_t deadline, DBusMes
 	}
 }
 
-/* ---- calls ------------------------------------------------------------------------------- */
-
 /* Reads (s) or (s aa{sv}): the sentence of the daemon, then the refusals. */
 static int fail_by_reply(struct gpuarb *gpuarb, DBusMessage *reply)
 {
@@ -227,8 +225,6 @@ int connection_call_bus(struct gpuarb *gpuarb, struct connection *connection, co
 		return -ENOMEM;
 	return connection_call(gpuarb, connection, call, signature, ret);
 }
-
-/* ---- connecting -------------------------------------------------------------------------- */
 
 static int open_private(struct gpuarb *gpuarb, struct connection *connection)
 {

@@ -37,38 +37,11 @@ static const struct field root_fields[] = {
 	  .count_offset = offsetof(struct gpuarb_view, n_tenants) },
 };
 
-/* One object of the answer, with the properties of one interface. */
+/* An object of the answer. */
 struct object {
-	uint64_t number; /* at the end of its object path */
-	union {
-		struct gpuarb_gpu gpu;
-		struct gpuarb_lease_info lease;
-	};
-	struct refusals waits_for; /* of a lease */
+	uint64_t number;            /* at the end of its object path */
+	DBusMessageIter properties; /* of one interface */
 };
-
-/* GPU or lease: where its objects are, and how to read them. */
-struct kind {
-	const char *prefix, *interface;
-	int (*read)(DBusMessageIter *dict, struct arena *arena, struct object *ret,
-		    const char **ret_key);
-};
-
-static int read_gpu_object(DBusMessageIter *dict, struct arena *arena, struct object *ret,
-			   const char **ret_key)
-{
-	return read_gpu(dict, arena, &ret->gpu, ret_key);
-}
-
-static int read_lease_object(DBusMessageIter *dict, struct arena *arena, struct object *ret,
-			     const char **ret_key)
-{
-	return read_lease(dict, arena, &ret->lease, &ret->waits_for, ret_key);
-}
-
-static const struct kind gpu_kind = { GPUARB_PATH_GPU, GPUARB_INTERFACE_GPU, read_gpu_object };
-static const struct kind lease_kind = { GPUARB_PATH_LEASE, GPUARB_INTERFACE_LEASE,
-					read_lease_object };
 
 /* Sets *ret to the properties of the interface. False: the object (a{sa{sv}}) does not have it. */
 static bool find_interface(DBusMessageIter *object, const char *interface, DBusMessageIter *ret)
@@ -96,16 +69,14 @@ static int compare_objects(const void *a, const void *b)
 	return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* Reads all objects of a kind, sorted by number, into scratch; their strings and lists into
- * arena. */
-static int read_objects(DBusMessageIter *answer, const struct kind *kind, struct arena *arena,
-			struct arena *scratch, struct object **ret, size_t *ret_n,
-			const char **ret_key)
+/* Lists the objects PREFIX/NUMBER that have the interface, sorted by number. */
+static int find_objects(DBusMessageIter *answer, const char *prefix, const char *interface,
+			struct arena *arena, struct object **ret, size_t *ret_n)
 {
 	size_t room = iter_count(answer), n = 0;
-	struct object *objects = room <= OBJECTS_MAX ? arena_alloc(scratch, room, sizeof(*objects))
+	struct object *objects = room <= OBJECTS_MAX ? arena_alloc(arena, room, sizeof(*objects))
 						     : NULL;
-	DBusMessageIter entries, entry, properties;
+	DBusMessageIter entries, entry;
 
 	if (!objects)
 		return -ENOMEM;
@@ -114,18 +85,13 @@ static int read_objects(DBusMessageIter *answer, const struct kind *kind, struct
 	for (; dbus_message_iter_get_arg_type(&entries) != DBUS_TYPE_INVALID;
 	     dbus_message_iter_next(&entries)) {
 		const char *path;
-		int r;
 
 		dbus_message_iter_recurse(&entries, &entry);
 		dbus_message_iter_get_basic(&entry, &path);
 		dbus_message_iter_next(&entry);
-		if (path_number(path, kind->prefix, &objects[n].number) < 0 ||
-		    !find_interface(&entry, kind->interface, &properties))
-			continue;
-		r = kind->read(&properties, arena, &objects[n], ret_key);
-		if (r < 0)
-			return r;
-		n++;
+		if (path_number(path, prefix, &objects[n].number) >= 0 &&
+		    find_interface(&entry, interface, &objects[n].properties))
+			n++;
 	}
 	qsort(objects, n, sizeof(*objects), compare_objects);
 	*ret = objects;
@@ -138,8 +104,9 @@ static int read_gpus(DBusMessageIter *answer, struct gpuarb_view *view, const ch
 	_cleanup_(arena_clear) struct arena scratch = { NULL };
 	struct object *objects;
 	size_t n;
-	int r = read_objects(answer, &gpu_kind, &view->arena, &scratch, &objects, &n, ret_key);
+	int r;
 
+	r = find_objects(answer, GPUARB_PATH_GPU, GPUARB_INTERFACE_GPU, &scratch, &objects, &n);
 	if (r < 0)
 		return r;
 
@@ -147,12 +114,12 @@ static int read_gpus(DBusMessageIter *answer, struct gpuarb_view *view, const ch
 	view->gpu_numbers = arena_alloc(&view->arena, n, sizeof(*view->gpu_numbers));
 	if (!view->gpus || !view->gpu_numbers)
 		return -ENOMEM;
-	for (size_t i = 0; i < n; i++) {
-		view->gpus[i] = objects[i].gpu;
+	for (size_t i = 0; i < n && r >= 0; i++) {
+		r = read_gpu(&objects[i].properties, &view->arena, &view->gpus[i], ret_key);
 		view->gpu_numbers[i] = objects[i].number;
 	}
 	view->n_gpus = n;
-	return 0;
+	return r;
 }
 
 static int read_leases(DBusMessageIter *answer, struct gpuarb_view *view, const char **ret_key)
@@ -160,8 +127,9 @@ static int read_leases(DBusMessageIter *answer, struct gpuarb_view *view, const 
 	_cleanup_(arena_clear) struct arena scratch = { NULL };
 	struct object *objects;
 	size_t n;
-	int r = read_objects(answer, &lease_kind, &view->arena, &scratch, &objects, &n, ret_key);
+	int r;
 
+	r = find_objects(answer, GPUARB_PATH_LEASE, GPUARB_INTERFACE_LEASE, &scratch, &objects, &n);
 	if (r < 0)
 		return r;
 
@@ -169,13 +137,13 @@ static int read_leases(DBusMessageIter *answer, struct gpuarb_view *view, const 
 	view->waits_for = arena_alloc(&view->arena, n, sizeof(*view->waits_for));
 	if (!view->leases || !view->waits_for)
 		return -ENOMEM;
-	for (size_t i = 0; i < n; i++) {
-		view->leases[i] = objects[i].lease;
-		view->waits_for[i] = objects[i].waits_for;
+	for (size_t i = 0; i < n && r >= 0; i++) {
+		r = read_lease(&objects[i].properties, &view->arena, &view->leases[i],
+			       &view->waits_for[i], ret_key);
 		view->leases[i].id = objects[i].number;
 	}
 	view->n_leases = n;
-	return 0;
+	return r;
 }
 
 static int read_root(struct gpuarb *gpuarb, struct gpuarb_view *view)

@@ -19,11 +19,6 @@ static const char *const order_variables[] = { "ROCR_VISIBLE_DEVICES", "HIP_VISI
 					       "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL" };
 #define N_ORDERS (sizeof(order_variables) / sizeof(order_variables[0]))
 
-int hip_fail_memory(struct gpuarb_lease *lease)
-{
-	return gpuarb_lease_fail(lease, -ENOMEM, "out of memory");
-}
-
 int hip_fail(struct gpuarb_lease *lease, int error, const char *format, ...)
 {
 	char *sentence = NULL;
@@ -34,7 +29,7 @@ int hip_fail(struct gpuarb_lease *lease, int error, const char *format, ...)
 	r = vasprintf(&sentence, format, args);
 	va_end(args);
 	if (r < 0)
-		return hip_fail_memory(lease);
+		return gpuarb_lease_fail(lease, -ENOMEM, "out of memory");
 	error = gpuarb_lease_fail(lease, error, sentence);
 	free(sentence);
 	return error;
@@ -153,7 +148,7 @@ int hip_find_device(struct gpuarb_lease *lease, const struct gpuarb_partition *p
 
 	addresses = calloc((size_t)count + 1, sizeof(*addresses));
 	if (!addresses)
-		return hip_fail_memory(lease);
+		return hip_fail(lease, -ENOMEM, "out of memory");
 	r = read_addresses(lease, count, addresses);
 	if (r >= 0)
 		r = choose(lease, partition, addresses, count, ret);

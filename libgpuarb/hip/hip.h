@@ -13,8 +13,6 @@
 int hip_fail(struct gpuarb_lease *lease, int error, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-int hip_fail_memory(struct gpuarb_lease *lease); /* -ENOMEM */
-
 /* The same for a failed call of HIP; also clears hipGetLastError(). */
 int hip_fail_call(struct gpuarb_lease *lease, const char *call, hipError_t error);
 

@@ -45,8 +45,6 @@ struct creation {
 	struct queue_ids before, after, new_queues;
 };
 
-/* ---- the queue of a new stream ----------------------------------------------------------- */
-
 /* Lists the queues of this process. -EOPNOTSUPP: they cannot be found. */
 static int list_queues(const struct creation *creation, struct queue_ids *ret)
 {
@@ -171,8 +169,6 @@ static int mask_new_queues(const struct creation *creation, struct hip_stream *s
 	return 0;
 }
 
-/* ---- asking HIP ------------------------------------------------------------------------- */
-
 static int fail_stream(const struct creation *creation, const char *call, hipError_t error)
 {
 	const char *mask = hip_variable("HSA_CU_MASK");
@@ -267,8 +263,6 @@ static int create_and_mask(struct creation *creation, hipStream_t *ret)
 	return 0;
 }
 
-/* ---- the streams of a lease -------------------------------------------------------------- */
-
 static void hip_lease_free(void *data)
 {
 	struct hip_lease *hip = data;
@@ -286,12 +280,12 @@ static int hip_lease_get(struct gpuarb_lease *lease, struct hip_lease **ret)
 	if (!hip) {
 		hip = calloc(1, sizeof(*hip));
 		if (!hip)
-			return hip_fail_memory(lease);
+			return hip_fail(lease, -ENOMEM, "out of memory");
 		gpuarb_lease_attach(lease, hip, hip_lease_free);
 	}
 	streams = realloc(hip->streams, (hip->n + 1) * sizeof(*streams));
 	if (!streams)
-		return hip_fail_memory(lease);
+		return hip_fail(lease, -ENOMEM, "out of memory");
 	hip->streams = streams;
 	*ret = hip;
 	return 0;
@@ -366,7 +360,7 @@ static int create_stream_within(struct gpuarb_lease *lease, size_t i, const uint
 
 	creation = calloc(1, sizeof(*creation));
 	if (!creation)
-		return hip_fail_memory(lease);
+		return hip_fail(lease, -ENOMEM, "out of memory");
 	creation->lease = lease;
 	creation->i = i;
 	r = create(creation, own, words, ret);

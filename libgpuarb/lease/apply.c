@@ -19,8 +19,6 @@ static void mask_of(const struct gpuarb_partition *partition, struct mask *ret)
 	memcpy(ret->word, partition->cu_mask, ret->words * sizeof(*ret->word));
 }
 
-/* ---- the lease --------------------------------------------------------------------------- */
-
 static int check_lease(const struct apply *apply)
 {
 	if (strcmp(apply->state, "waiting") == 0 || strcmp(apply->state, "ending") == 0 ||
@@ -48,8 +46,6 @@ static int check_lease(const struct apply *apply)
 	}
 	return 0;
 }
-
-/* ---- masks of the environment ------------------------------------------------------------ */
 
 static const char *value_of(const struct apply *apply, const char *name)
 {
@@ -103,8 +99,6 @@ static void inherited_mask(const struct apply *apply, size_t i, struct mask *ret
 	}
 }
 
-/* ---- the queues -------------------------------------------------------------------------- */
-
 static int refresh(const struct apply *apply)
 {
 	struct queue_list list;
@@ -123,8 +117,6 @@ static int refresh(const struct apply *apply)
 	free(list.queues);
 	return r;
 }
-
-/* ---- the mask that a queue is to have --------------------------------------------------- */
 
 static bool half_pair(const struct mask *mask)
 {
@@ -165,8 +157,6 @@ static int narrow(const struct apply *apply, struct mask_cache_entry *entry, boo
 	entry->next = grant;
 	return 0;
 }
-
-/* ---- setting ---------------------------------------------------------------------------- */
 
 static int fail_refused(const struct apply *apply, const struct mask_cache_entry *entry, int error)
 {
@@ -432,12 +422,6 @@ static int set_kfd_mask(void *userdata, int fd, uint32_t queue, const struct mas
 
 static const struct driver kfd_driver = { .open = open_kfd, .set_mask = set_kfd_mask };
 
-static const char *get_variable(void *userdata, const char *name)
-{
-	(void)userdata;
-	return getenv(name);
-}
-
 int apply_this_process(struct gpuarb *gpuarb, struct apply *ret)
 {
 	*ret = (struct apply){
@@ -446,7 +430,7 @@ int apply_this_process(struct gpuarb *gpuarb, struct apply *ret)
 		.dev = "/dev",
 		.pid = getpid(),
 		.driver = &kfd_driver,
-		.get = get_variable,
+		.get = environment_variable,
 	};
 	if (queues_visible())
 		return 0;

@@ -14,8 +14,6 @@
 #define VISIBLE "ROCR_VISIBLE_DEVICES"
 #define UUID_LENGTH 20U /* "GPU-" and 16 digits */
 
-/* ---- reading ----------------------------------------------------------------------------- */
-
 /* The only GPU whose unique id begins with the item, or n. */
 static size_t find_unique(const char *item, const struct topology *topology)
 {
@@ -132,8 +130,6 @@ bool environment_mask(const char *value, size_t i, struct mask *ret)
 	return found;
 }
 
-/* ---- checking ---------------------------------------------------------------------------- */
-
 /* The runtime would combine an inherited mask with that of the lease. */
 static const char *const mask_variables[] = { "HSA_CU_MASK", "ROC_GLOBAL_CU_MASK" };
 
@@ -226,8 +222,6 @@ static int count_hip_queues(struct gpuarb *gpuarb, const struct environment *env
 	*ret = least;
 	return 0;
 }
-
-/* ---- writing ----------------------------------------------------------------------------- */
 
 /* Variables to unset. HSA_CU_MASK_SKIP_INIT leaves queues without a mask. The others contain
  * indices into ROCR_VISIBLE_DEVICES, which changes. */
@@ -356,7 +350,7 @@ static int simulated_topology(size_t n, struct topology *ret)
 	return 0;
 }
 
-static const char *get_variable(void *userdata, const char *name)
+const char *environment_variable(void *userdata, const char *name)
 {
 	(void)userdata;
 	return getenv(name);
@@ -371,7 +365,7 @@ static int make_for_this_process(struct gpuarb_lease *lease, char ***ret)
 		.partitions = info->partitions,
 		.n = info->n_partitions,
 		.topology = &topology,
-		.get = get_variable,
+		.get = environment_variable,
 	};
 	int r;
 

@@ -13,10 +13,12 @@ struct environment {
 	size_t n;
 	const struct topology *topology;
 
-	/* getenv() of the program that is to be started. */
+	/* As environment_variable(). */
 	const char *(*get)(void *userdata, const char *name);
 	void *userdata;
 };
+
+const char *environment_variable(void *userdata, const char *name); /* getenv() */
 
 /* gpuarb_lease_environment(); the failure is noted in gpuarb. */
 int environment_make(struct gpuarb *gpuarb, const struct environment *environment, char ***ret);

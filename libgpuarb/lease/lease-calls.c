@@ -56,8 +56,6 @@ GPUARB_EXPORT int gpuarb_resize(struct gpuarb *gpuarb, uint64_t id, const struct
 	return handle_end(gpuarb, r);
 }
 
-/* ---- changes of the state ---------------------------------------------------------------- */
-
 /* A method of the lease and the states that it leads to. */
 struct change {
 	const char *member;
@@ -139,8 +137,6 @@ GPUARB_EXPORT int gpuarb_revoke(struct gpuarb *gpuarb, uint64_t id, uint64_t gra
 	HANDLE_BEGIN(gpuarb, gpuarb);
 	return handle_end(gpuarb, call_revoke(gpuarb, id, grace_usec, reason ? reason : ""));
 }
-
-/* ---- GPUs and the daemon ----------------------------------------------------------------- */
 
 GPUARB_EXPORT int gpuarb_drain(struct gpuarb *gpuarb, const char *gpu, bool drain)
 {

@@ -17,7 +17,6 @@
 #include "libgpuarb/connection/read.h"
 #include "libgpuarb/connection/open.h"
 #include "libgpuarb/lease/lease-calls.h"
-#include "libgpuarb/lease/record-read.h"
 #include "libgpuarb/lease/want.h"
 
 /* The D-Bus error names for the reasons of an end. */
@@ -42,7 +41,6 @@ GPUARB_EXPORT void gpuarb_lease_close(struct gpuarb_lease *lease)
 	close_fd(&lease->process_fd);
 	arena_clear(&lease->arena);
 	mask_cache_clear(&lease->mask_cache);
-	free(lease->record);
 	gpuarb_unreference(lease->gpuarb);
 	free(lease);
 }
@@ -220,8 +218,6 @@ GPUARB_EXPORT int gpuarb_lease_wait(struct gpuarb_lease *lease, uint64_t usec)
 	return handle_end(lease->gpuarb, r < 0 ? r : lease_bind_process(lease));
 }
 
-/* ---- calls ------------------------------------------------------------------------------- */
-
 static int lease_call(struct gpuarb_lease *lease, const char *member, int type, const void *value)
 {
 	return call_simple(lease->gpuarb, lease_path(lease->info.id).text, GPUARB_INTERFACE_LEASE,
@@ -369,8 +365,6 @@ GPUARB_EXPORT void *gpuarb_lease_attached(const struct gpuarb_lease *lease)
 {
 	return lease ? lease->attached : NULL;
 }
-
-/* ---- the last known state ---------------------------------------------------------------- */
 
 GPUARB_EXPORT int gpuarb_lease_fd(const struct gpuarb_lease *lease)
 {

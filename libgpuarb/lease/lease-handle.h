@@ -5,6 +5,7 @@
 
 #include "libgpuarb/connection/handle.h"
 #include "libgpuarb/lease/queues.h"
+#include "libgpuarb/lease/record-read.h"
 
 DEFINE_CLEANUP(struct gpuarb_lease *, gpuarb_lease_close)
 
@@ -33,7 +34,6 @@ struct gpuarb_lease {
 	struct gpuarb *gpuarb;
 	int fd;         /* the holder */
 	int process_fd; /* bind this process when the lease is granted; -1: none */
-	void *record;   /* buffer for one datagram */
 
 	struct gpuarb_lease_info info;
 	struct arena arena; /* what info points to */
@@ -43,6 +43,7 @@ struct gpuarb_lease {
 	struct lease_agent *agent;    /* NULL: none */
 	void *attached;
 	void (*attached_done)(void *data);
+	unsigned char record[RECORD_MAX]; /* buffer for one datagram */
 };
 
 /* Reads all properties of the lease from the daemon. */

@@ -42,20 +42,13 @@ int mask_narrow(const struct mask *grant, const struct mask *own, uint32_t xccs,
 {
 	struct mask narrow = *grant;
 	uint32_t xcc;
+	bool empty;
 
-	if (own->words == 0) {
-		*ret = narrow;
-		return 0;
-	}
-
-	for (size_t i = 0; i < narrow.words; i++)
+	for (size_t i = 0; own->words > 0 && i < narrow.words; i++)
 		narrow.word[i] &= word_of(own, i);
-	if (mask_empty(&narrow)) {
-		*ret_xcc = xccs;
-		return -ERANGE;
-	}
-	xcc = mask_idle_xcc(&narrow, xccs);
-	if (xcc < xccs) {
+	empty = mask_empty(&narrow);
+	xcc = empty ? xccs : mask_idle_xcc(&narrow, xccs);
+	if (own->words > 0 && (empty || xcc < xccs)) {
 		*ret_xcc = xcc;
 		return -ERANGE;
 	}

@@ -71,15 +71,11 @@ static int read_queue(int queues, const struct dirent *entry, struct queue *ret)
 
 static int append(struct queue_list *list, const struct queue *queue)
 {
-	struct queue *queues;
+	struct queue *queues = realloc(list->queues, (list->n + 1) * sizeof(*queues));
 
-	/* The room starts with 8 queues and doubles when it is full. */
-	if (list->n == 0 || (list->n >= 8 && (list->n & (list->n - 1)) == 0)) {
-		queues = realloc(list->queues, (list->n ? list->n * 2 : 8) * sizeof(*queues));
-		if (!queues)
-			return -ENOMEM;
-		list->queues = queues;
-	}
+	if (!queues)
+		return -ENOMEM;
+	list->queues = queues;
 	list->queues[list->n++] = *queue;
 	return 0;
 }

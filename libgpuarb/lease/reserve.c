@@ -12,7 +12,6 @@
 #include "libgpuarb/connection/open.h"
 #include "libgpuarb/connection/read.h"
 #include "libgpuarb/lease/lease-handle.h"
-#include "libgpuarb/lease/record-read.h"
 #include "libgpuarb/lease/want.h"
 
 /* How much longer than wait_usec gpuarb_reserve() waits: the daemon ends the lease at its deadline,
@@ -28,11 +27,6 @@ static int lease_new(struct gpuarb *gpuarb, struct gpuarb_lease **ret)
 
 	lease->gpuarb = gpuarb_reference(gpuarb);
 	lease->fd = lease->process_fd = -1;
-	lease->record = malloc(RECORD_MAX);
-	if (!lease->record) {
-		gpuarb_lease_close(lease);
-		return -ENOMEM;
-	}
 	*ret = lease;
 	return 0;
 }
