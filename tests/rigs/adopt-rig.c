@@ -2,6 +2,7 @@
 #include "adopt-rig.h"
 
 #include "check-cond.h"
+#include "ledger-check.h"
 
 struct lease *saved(const struct lease *lease)
 {

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "ledger-check.h"
 #include "refusal-check.h"
 
 #define LEASES 40 /* that a run tries to keep alive at the most */

@@ -2,6 +2,7 @@
 #include "ledger-play.h"
 
 #include "check-cond.h"
+#include "ledger-check.h"
 
 unsigned play_below(struct play *play, unsigned n)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "ledger-rig.h"
 
+#include "ledger-check.h"
+
 struct gpu_info radeon_vii(const char *name)
 {
 	struct gpu_info info = {

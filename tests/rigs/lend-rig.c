@@ -2,6 +2,7 @@
 #include "lend-rig.h"
 
 #include "check-cond.h"
+#include "ledger-check.h"
 
 static bool is_sound(const struct arbiter *arbiter)
 {

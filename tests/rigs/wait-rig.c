@@ -2,6 +2,7 @@
 #include "wait-rig.h"
 
 #include "check-cond.h"
+#include "ledger-check.h"
 
 void check_promises(const struct scene *s)
 {

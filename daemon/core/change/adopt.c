@@ -178,7 +178,7 @@ static bool is_possible(const struct gpu *gpu, const struct partition *p, char *
 	struct budget whole = whole_of(gpu);
 
 	if (within(&p->charged, &whole))
-		return check_partition(gpu, p, buf, size);
+		return check_partition(gpu, p, buf, size) == 0;
 	snprintf(buf, size, "it has more queues, processes or VRAM than the GPU");
 	return false;
 }

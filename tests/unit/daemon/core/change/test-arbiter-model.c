@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "check.h"
+#include "ledger-check.h"
 #include "sys/config/profile.h"
 
 /* When every lease is released, every GPU is as at the start. */

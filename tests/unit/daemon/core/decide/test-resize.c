@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "check.h"
+#include "ledger-check.h"
 #include "scene.h"
 
 static struct lease *resize(struct scene *scene, uid_t uid, uint64_t id, unsigned cus)

@@ -5,6 +5,7 @@
 #include "core/change/arbiter.h"
 
 #include "check.h"
+#include "ledger-check.h"
 #include "scene.h"
 
 static struct tenant *tenant(struct scene *s, const char *name)
