@@ -122,15 +122,14 @@ int compiler_ask(struct compiler *compiler, const char *target, char **ret_code,
 		return r;
 	}
 	death = death_of(compiler);
-	if (death == SIGINT ||
-	    death == SIGTERM) /* Ctrl-C on the terminal reaches this process, too */
+	/* Ctrl-C on the terminal reaches the child, too. */
+	if (death == SIGINT || death == SIGTERM)
 		return -EINTR;
 	if (got == 0 || death > 0) {
-		snprintf(
-			buf, size,
-			"the kernel was not compiled: hiprtc crashed with the target %s (%s); this "
-			"HIP does not support it",
-			target, death > 0 ? strsignal(death) : "no answer");
+		snprintf(buf, size,
+			 "the kernel was not compiled: hiprtc crashed with the target %s (%s); "
+			 "this HIP does not support it",
+			 target, death > 0 ? strsignal(death) : "no answer");
 		return -EIO;
 	}
 	if (answer[0] == IS_MESSAGE) {

@@ -81,7 +81,7 @@ TEST(an_unknown_target_is_reported)
 	memset(longest, 'g', sizeof(longest) - 1);
 	longest[sizeof(longest) - 1] = '\0';
 	CHECK(compile(longest, &code, &size, why, sizeof(why)) == -EIO);
-	CHECK(strstr(why, "asked"));
+	CHECK(strstr(why, "target gggg"));
 }
 
 TEST(an_unused_compiler_process_ends)
