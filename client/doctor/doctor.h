@@ -85,13 +85,13 @@ void check_scheduler(struct doctor *doctor);
 void check_debugfs(struct doctor *doctor);
 void check_slots(struct doctor *doctor);
 void check_isolation(struct doctor *doctor);
-void check_permissions(struct doctor *doctor); /* doctor-access.c */
-void check_hip(struct doctor *doctor);         /* doctor-hip.c */
+void check_permissions(struct doctor *doctor); /* doctor-programs.c */
+void check_hip(struct doctor *doctor);
 void check_environment(struct doctor *doctor);
-void check_bus(struct doctor *doctor); /* doctor-daemon.c */
+void check_bus(struct doctor *doctor); /* doctor-service.c */
 void check_daemon(struct doctor *doctor);
 void check_policy(struct doctor *doctor);
-void check_unit(struct doctor *doctor); /* doctor-install.c */
+void check_unit(struct doctor *doctor);
 void check_installed(struct doctor *doctor);
 
 /* Findings for an answer of the daemon, and for a failure to get one. */

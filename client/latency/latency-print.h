@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "client/latency/judge.h"
+#include "client/latency/matrix.h"
 #include "client/options/options.h"
 
 struct findings {

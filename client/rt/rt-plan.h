@@ -5,7 +5,7 @@
 
 #include "client/rt/bound.h"
 #include "client/rt/fit.h"
-#include "client/rt/wcet.h"
+#include "client/rt/set.h"
 
 enum rt_result {
 	RT_ACCEPTED,

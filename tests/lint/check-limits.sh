@@ -29,8 +29,8 @@ for text in docs/gpuarbd.8.scd docs/gpuarbd.conf.5.scd systemd/gpuarbd.service.i
 	grep -q "LimitNOFILE.* $((own + queue))\b\|FileDescriptorStoreMax by $((own + queue)):" "$1/$text" ||
 		complain "$text does not say that LimitNOFILE= is more by $((own + queue))"
 done
-grep -q "^#define FDS_BESIDE_STORE $((own + queue))U\$" "$1/client/doctor/doctor-install.c" ||
-	complain "client/doctor/doctor-install.c does not count $((own + queue)) beside the store"
+grep -q "^#define FDS_BESIDE_STORE $((own + queue))U\$" "$1/client/doctor/doctor-service.c" ||
+	complain "client/doctor/doctor-service.c does not count $((own + queue)) beside the store"
 [ "$(of_unit StartLimitIntervalSec)" = 0 ] ||
 	complain "StartLimitIntervalSec is not 0: after quick failures the store is emptied"
 [ "$(of_unit RuntimeDirectoryPreserve)" = restart ] ||

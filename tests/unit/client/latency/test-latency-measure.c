@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "check.h"
-#include "client/latency/judge.h"
+#include "client/latency/matrix.h"
 #include "client/latency/measure.h"
 #include "client/latency/unit.h"
 #include "latency-model.h"

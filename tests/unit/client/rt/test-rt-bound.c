@@ -3,7 +3,7 @@
 /* The response time bound of rt plan, and the tables of execution times. */
 
 #include "client/rt/bound.h"
-#include "client/rt/wcet.h"
+#include "client/rt/set.h"
 
 #include <inttypes.h>
 #include <math.h>
