@@ -130,14 +130,6 @@ static int connect_helper(struct enforce *enforce, char *why, size_t size)
 	return refuse(why, size, r, "cannot connect to %s: %s", enforce->socket, strerror(-r));
 }
 
-static int send_request(struct enforce *enforce, const struct request *request)
-{
-	char text[ENFORCE_TEXT_MAX];
-	size_t size = enforce_request_write(text, &request->body);
-
-	return send_with_fd(enforce->fd, text, size, request->pidfd);
-}
-
 /* Sends until the socket is full. A helper that reads no more hangs up, which is an event. */
 static void flush(struct enforce *enforce)
 {
@@ -146,7 +138,8 @@ static void flush(struct enforce *enforce)
 	for (struct request *request = enforce->queue; request; request = request->next) {
 		if (request->sent || enforce->leaving)
 			continue;
-		r = send_request(enforce, request);
+		r = send_with_fd(enforce->fd, &request->body, sizeof(request->body),
+				 request->pidfd);
 		if (r < 0)
 			break;
 		request->sent = true;
@@ -187,9 +180,8 @@ static void lost(struct enforce *enforce, int r, const char *sentence)
 /* Returns whether there may be more. */
 static bool receive(struct enforce *enforce)
 {
-	char text[ENFORCE_TEXT_MAX], sentence[ENFORCE_TEXT_MAX];
-	ssize_t n = recv(enforce->fd, text, sizeof(text), MSG_DONTWAIT | MSG_TRUNC);
-	int r;
+	struct enforce_answer packet;
+	ssize_t n = recv(enforce->fd, &packet, sizeof(packet), MSG_DONTWAIT | MSG_TRUNC);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
@@ -198,12 +190,11 @@ static bool receive(struct enforce *enforce)
 		return false;
 	}
 	/* The helper may refuse the connection before it gets a request. */
-	if (!enforce->queue || (size_t)n > sizeof(text) ||
-	    enforce_answer_read(text, (size_t)n, &r, sentence) < 0) {
+	if (!enforce->queue || enforce_answer_check(&packet, (size_t)n) < 0) {
 		lost(enforce, -EBADMSG, "gpuarb-enforce sent an invalid answer");
 		return false;
 	}
-	answer(enforce, r, sentence);
+	answer(enforce, packet.r, packet.sentence);
 	return enforce->fd >= 0;
 }
 

@@ -2,26 +2,28 @@
 #pragma once
 
 /*
- * The protocol between gpuarbd and gpuarb-enforce, one packet of a SOCK_SEQPACKET socket each.
- *
- * Requests: "kill START" and "freeze START UNIT" with the pidfd of one process beside them, and
- * "thaw UNIT". START is the start time of that process, the 22nd field of /proc/PID/stat. The
- * answers come in the order of the requests: "ok" or "error ERRNO SENTENCE", with the number of the
- * errno.
+ * The protocol between gpuarbd and gpuarb-enforce: one struct in each packet of a SOCK_SEQPACKET
+ * socket, in the byte order of the host. The pidfd of one process comes with a kill or a freeze. The
+ * answers come in the order of the requests. The fields leave no padding.
  */
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define ENFORCE_TEXT_MAX 512U /* bytes of a packet */
 #define ENFORCE_UNIT_MAX 256U /* a unit's name and its NUL, as systemd has it */
+#define ENFORCE_SENTENCE_MAX 508U
 
-enum enforce_verb { ENFORCE_KILL, ENFORCE_FREEZE, ENFORCE_THAW };
+enum enforce_verb { ENFORCE_KILL = 1, ENFORCE_FREEZE, ENFORCE_THAW };
 
 struct enforce_request {
-	enum enforce_verb verb;
-	uint64_t start_time;         /* of the process; 0 for a thaw, which names none */
+	uint64_t verb;               /* enum enforce_verb */
+	uint64_t start_time;         /* 22nd field of /proc/PID/stat; 0 for a thaw */
 	char unit[ENFORCE_UNIT_MAX]; /* "" for a kill */
+};
+
+struct enforce_answer {
+	int32_t r;                           /* 0 or a negative errno */
+	char sentence[ENFORCE_SENTENCE_MAX]; /* "" where r is 0 */
 };
 
 /* Returns 0 for a service or scope that may be frozen. -EINVAL: no such name by systemd's rules;
@@ -29,16 +31,14 @@ struct enforce_request {
  * thawed), and a user's manager. With a sentence in why. */
 int enforce_unit_check(const char *unit, char *why, size_t size);
 
-/* Returns the length. */
-size_t enforce_request_write(char buf[ENFORCE_TEXT_MAX], const struct enforce_request *request);
+/* Checks a received packet of length bytes, of which the struct has the first. Returns 0; with a
+ * sentence in why: -EMSGSIZE, too long; -EBADMSG, too short or no such request; -EINVAL or -EPERM for
+ * the unit, as enforce_unit_check(). */
+int enforce_request_check(const struct enforce_request *request, size_t length, char *why,
+			  size_t size);
 
-/* Returns -EBADMSG, -EINVAL or -EPERM with a sentence in why. The text need not end with a NUL. */
-int enforce_request_read(const char *text, size_t length, struct enforce_request *ret, char *why,
-			 size_t size);
+/* The sentence is truncated to fit and cleaned. */
+struct enforce_answer enforce_answer_new(int r, const char *sentence);
 
-/* r: 0, or a negative errno with a sentence, which is cut to fit and cleaned. Returns the length. */
-size_t enforce_answer_write(char buf[ENFORCE_TEXT_MAX], int r, const char *sentence);
-
-/* *ret_r as it was given; sentence is "" after an "ok". -EBADMSG: that is no answer. */
-int enforce_answer_read(const char *text, size_t length, int *ret_r,
-			char ret_sentence[ENFORCE_TEXT_MAX]);
+/* Checks a received packet of length bytes and cleans its sentence. -EBADMSG: not an answer. */
+int enforce_answer_check(struct enforce_answer *answer, size_t length);

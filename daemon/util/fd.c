@@ -6,13 +6,13 @@
 #include <string.h>
 #include <sys/socket.h>
 
-int send_with_fd(int socket, const char *text, size_t size, int fd)
+int send_with_fd(int socket, const void *data, size_t size, int fd)
 {
 	union {
 		char bytes[CMSG_SPACE(sizeof(int))];
 		struct cmsghdr align;
 	} control = { 0 };
-	struct iovec io = { .iov_base = (void *)(uintptr_t)text, /* sendmsg() only reads it */
+	struct iovec io = { .iov_base = (void *)(uintptr_t)data, /* sendmsg() only reads it */
 			    .iov_len = size };
 	struct msghdr message = { .msg_iov = &io, .msg_iovlen = 1 };
 	struct cmsghdr *header;

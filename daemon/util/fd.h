@@ -24,4 +24,4 @@ static inline bool is_dev_null(const struct stat *st)
 }
 
 /* Sends one message, with a copy of fd unless that is negative. Never waits: -EAGAIN. */
-int send_with_fd(int socket, const char *text, size_t size, int fd);
+int send_with_fd(int socket, const void *data, size_t size, int fd);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "enforce-client-rig.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <unistd.h>
 #include "sys/process.h"
 
@@ -100,5 +102,17 @@ int accept_one(const struct stage *stage)
 
 void client_answer(int fd, const char *text)
 {
-	CHECK(send(fd, text, strlen(text), MSG_NOSIGNAL) == (ssize_t)strlen(text));
+	struct enforce_answer answer = { 0 };
+	const void *packet = &answer;
+	size_t size = sizeof(answer);
+	int n = 0;
+
+	if (sscanf(text, "error %" SCNd32 " %n", &answer.r, &n) == 1) {
+		answer.r = -answer.r;
+		snprintf(answer.sentence, sizeof(answer.sentence), "%s", text + n);
+	} else if (strcmp(text, "ok") != 0) {
+		packet = text;
+		size = strlen(text);
+	}
+	CHECK(send(fd, packet, size, MSG_NOSIGNAL) == (ssize_t)size);
 }

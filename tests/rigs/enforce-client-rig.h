@@ -58,4 +58,5 @@ bool client_says(const struct stage *stage, const char *words);
 
 int accept_one(const struct stage *stage);
 
+/* Sends the answer "ok" or "error ERRNO SENTENCE", or the bytes of another text. */
 void client_answer(int fd, const char *text);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -159,13 +160,36 @@ int client_connect(const struct helper *helper)
 	return fd;
 }
 
+static bool request_of_text(const void *text, size_t length, struct enforce_request *ret)
+{
+	char copy[ENFORCE_TEXT_MAX] = "";
+	int unit = 0, end = 0;
+
+	*ret = (struct enforce_request){ 0 };
+	if (length >= sizeof(copy))
+		return false;
+	memcpy(copy, text, length);
+	if (sscanf(copy, "kill %" SCNu64 "%n", &ret->start_time, &end) == 1 && end == (int)length)
+		ret->verb = ENFORCE_KILL;
+	else if (sscanf(copy, "freeze %" SCNu64 " %n", &ret->start_time, &unit) == 1 && unit > 0)
+		ret->verb = ENFORCE_FREEZE;
+	else if (sscanf(copy, "thaw %n", &unit) == 0 && unit > 0)
+		ret->verb = ENFORCE_THAW;
+	if (unit > 0)
+		memcpy(ret->unit, copy + unit, strnlen(copy + unit, sizeof(ret->unit)));
+	return ret->verb != 0;
+}
+
 bool client_send(int client, const void *text, size_t length, const int *fds, unsigned n_fds)
 {
 	union {
 		char bytes[CMSG_SPACE(16 * sizeof(int))];
 		struct cmsghdr align;
 	} control = { 0 };
-	struct iovec io = { .iov_base = (void *)(uintptr_t)text, .iov_len = length };
+	struct enforce_request request;
+	bool is_request = request_of_text(text, length, &request);
+	struct iovec io = { .iov_base = is_request ? &request : (void *)(uintptr_t)text,
+			    .iov_len = is_request ? sizeof(request) : length };
 	struct msghdr message = { .msg_iov = &io, .msg_iovlen = 1 };
 
 	if (n_fds > 0) {
@@ -185,13 +209,37 @@ bool client_send(int client, const void *text, size_t length, const int *fds, un
 	return false;
 }
 
+static void write_text(char buf[ENFORCE_TEXT_MAX], const struct enforce_request *request)
+{
+	if (request->verb == ENFORCE_KILL)
+		snprintf(buf, ENFORCE_TEXT_MAX, "kill %" PRIu64, request->start_time);
+	else if (request->verb == ENFORCE_FREEZE)
+		snprintf(buf, ENFORCE_TEXT_MAX, "freeze %" PRIu64 " %s", request->start_time,
+			 request->unit);
+	else
+		snprintf(buf, ENFORCE_TEXT_MAX, "thaw %s", request->unit);
+}
+
 size_t client_receive(int client, char buf[ENFORCE_TEXT_MAX])
 {
-	ssize_t n = recv(client, buf, ENFORCE_TEXT_MAX - 1, 0);
+	union {
+		struct enforce_request request;
+		struct enforce_answer answer;
+	} packet;
+	ssize_t n = recv(client, &packet, sizeof(packet), 0);
 
 	/* A helper that ends with something unread resets the connection. */
 	CHECK(n >= 0 || errno == ECONNRESET);
-	buf[n > 0 ? n : 0] = '\0';
+	buf[0] = '\0';
+	if (n == (ssize_t)sizeof(packet.request))
+		write_text(buf, &packet.request);
+	else if (n == (ssize_t)sizeof(packet.answer) && packet.answer.r == 0)
+		strcpy(buf, "ok");
+	else if (n == (ssize_t)sizeof(packet.answer))
+		snprintf(buf, ENFORCE_TEXT_MAX, "error %d %s", -packet.answer.r,
+			 packet.answer.sentence);
+	else
+		CHECK(n <= 0);
 	return n > 0 ? (size_t)n : 0;
 }
 
@@ -212,50 +260,40 @@ bool client_asks(int client, const char *text, int fd, const char *answer)
 	return client_hears(client, answer);
 }
 
-/* "kill START" or "freeze START UNIT" for the process of this pidfd. */
-static void write_request(char text[ENFORCE_TEXT_MAX], enum enforce_verb verb, int pidfd,
-			  const char *unit)
-{
-	struct enforce_request request = { .verb = verb };
-	struct observed row = { 0 };
-
-	if (process_pid_of_pidfd(pidfd, &row.pid) == 0)
-		process_describe(&row);
-	request.start_time = row.start_time;
-	snprintf(request.unit, sizeof(request.unit), "%s", unit ? unit : "");
-	text[enforce_request_write(text, &request)] = '\0';
-}
-
-void client_sends_kill(int client, int pidfd)
-{
-	char text[ENFORCE_TEXT_MAX];
-
-	write_request(text, ENFORCE_KILL, pidfd, NULL);
-	CHECK(client_send(client, text, strlen(text), &pidfd, 1));
-}
-
-bool client_kills(int client, int pidfd, const char *answer)
-{
-	char text[ENFORCE_TEXT_MAX];
-
-	write_request(text, ENFORCE_KILL, pidfd, NULL);
-	return client_asks(client, text, pidfd, answer);
-}
-
-bool client_freezes(int client, const char *unit, int pidfd, const char *answer)
-{
-	char text[ENFORCE_TEXT_MAX];
-
-	write_request(text, ENFORCE_FREEZE, pidfd, unit);
-	return client_asks(client, text, pidfd, answer);
-}
-
 uint64_t start_time_of(pid_t pid)
 {
 	struct observed row = { .pid = pid };
 
 	process_describe(&row);
 	return row.start_time;
+}
+
+static void send_request(int client, enum enforce_verb verb, int pidfd, const char *unit)
+{
+	struct enforce_request request = { .verb = verb };
+	pid_t pid;
+
+	if (process_pid_of_pidfd(pidfd, &pid) == 0)
+		request.start_time = start_time_of(pid);
+	snprintf(request.unit, sizeof(request.unit), "%s", unit);
+	CHECK(client_send(client, &request, sizeof(request), &pidfd, pidfd >= 0));
+}
+
+void client_sends_kill(int client, int pidfd)
+{
+	send_request(client, ENFORCE_KILL, pidfd, "");
+}
+
+bool client_kills(int client, int pidfd, const char *answer)
+{
+	client_sends_kill(client, pidfd);
+	return client_hears(client, answer);
+}
+
+bool client_freezes(int client, const char *unit, int pidfd, const char *answer)
+{
+	send_request(client, ENFORCE_FREEZE, pidfd, unit);
+	return client_hears(client, answer);
 }
 
 /* ---- processes ---------------------------------------------------------------------------- */

@@ -13,6 +13,9 @@
 
 #include "helpers/enforce-protocol.h"
 
+/* A packet as text: "kill START", "freeze START UNIT", "thaw UNIT", "ok" or "error ERRNO SENTENCE". */
+#define ENFORCE_TEXT_MAX 544U
+
 struct helper {
 	char dir[64];
 	char path[96];  /* of the socket, in it */
@@ -48,10 +51,11 @@ void helper_uses_kfd(const struct helper *helper, pid_t pid, bool uses);
 
 int client_connect(const struct helper *helper);
 
-/* One packet with these fds; whether there was room for it. */
+/* One packet with these fds: a request where the text is one, else the bytes of the text. Returns
+ * whether there was room for it. */
 bool client_send(int client, const void *text, size_t length, const int *fds, unsigned n_fds);
 
-/* Waits for the next packet: its length, 0 at the end of the connection. */
+/* Waits for the next packet and writes it as text. Returns its length, 0 at the end of the connection. */
 size_t client_receive(int client, char buf[ENFORCE_TEXT_MAX]);
 
 /* Sends, receives, and says whether the answer begins so; prints it if not. */

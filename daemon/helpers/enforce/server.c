@@ -26,8 +26,7 @@ struct slot {
 	struct server *server;
 	struct freezer_call *call; /* NULL: systemd was not asked, or has answered */
 	bool answered;
-	char text[ENFORCE_TEXT_MAX];
-	size_t length;
+	struct enforce_answer answer;
 	struct slot *next;
 };
 
@@ -59,9 +58,8 @@ static void touch(struct server *server)
 #define PACKET_FDS 2U
 
 struct packet {
-	char text[ENFORCE_TEXT_MAX];
-	size_t length;
-	bool cut;       /* it was longer than that */
+	struct enforce_request request;
+	size_t length;  /* as it was sent: the struct may have only the first bytes */
 	int fd;         /* the first; -1: none */
 	unsigned n_fds; /* 0, 1, or PACKET_FDS for several */
 };
@@ -101,21 +99,20 @@ static int packet_receive(int socket, struct packet *ret)
 		char bytes[CMSG_SPACE(PACKET_FDS * sizeof(int))];
 		struct cmsghdr align;
 	} control;
-	struct iovec io = { .iov_base = ret->text, .iov_len = sizeof(ret->text) };
+	struct iovec io = { .iov_base = &ret->request, .iov_len = sizeof(ret->request) };
 	struct msghdr message = { .msg_iov = &io,
 				  .msg_iovlen = 1,
 				  .msg_control = control.bytes,
 				  .msg_controllen = sizeof(control.bytes) };
 	ssize_t n;
 
-	n = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	n = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC | MSG_TRUNC);
 	if (n < 0)
 		return errno == EINTR ? -EAGAIN : -errno;
 	ret->fd = -1;
 	ret->n_fds = 0;
 	take_fds(&message, ret);
 	ret->length = (size_t)n;
-	ret->cut = message.msg_flags & MSG_TRUNC;
 	if (n == 0)
 		packet_done(ret);
 	return n > 0;
@@ -168,7 +165,7 @@ static void flush(struct server *server)
 	uint32_t events = 0;
 
 	while (server->slots && server->slots->answered && events == 0) {
-		if (send(server->client, server->slots->text, server->slots->length,
+		if (send(server->client, &server->slots->answer, sizeof(server->slots->answer),
 			 MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) {
 			slot_drop_first(server);
 		} else if (errno == EAGAIN) {
@@ -189,7 +186,7 @@ static void flush(struct server *server)
 
 static void settle(struct slot *slot, int r, const char *sentence)
 {
-	slot->length = enforce_answer_write(slot->text, r, sentence);
+	slot->answer = enforce_answer_new(r, sentence);
 	slot->answered = true;
 }
 
@@ -206,19 +203,15 @@ static void on_done(void *userdata, int r, const char *sentence)
 	flush(server);
 }
 
-static int check_packet(const struct packet *packet, struct enforce_request *ret, char *why,
-			size_t size)
+static int check_packet(const struct packet *packet, char *why, size_t size)
 {
 	unsigned needed;
 	int r;
 
-	if (packet->cut)
-		return refuse(why, size, -EMSGSIZE, "the request is longer than %u bytes",
-			      ENFORCE_TEXT_MAX);
-	r = enforce_request_read(packet->text, packet->length, ret, why, size);
+	r = enforce_request_check(&packet->request, packet->length, why, size);
 	if (r < 0)
 		return r;
-	needed = ret->verb == ENFORCE_THAW ? 0 : 1;
+	needed = packet->request.verb == ENFORCE_THAW ? 0 : 1;
 	if (packet->n_fds == needed)
 		return 0;
 	return refuse(why, size, -EBADMSG,
@@ -233,21 +226,21 @@ static int check_packet(const struct packet *packet, struct enforce_request *ret
 static int carry_out(struct slot *slot, const struct packet *packet, char *why, size_t size)
 {
 	struct server *server = slot->server;
-	struct enforce_request request;
+	const struct enforce_request *request = &packet->request;
 	struct target target;
 	int r;
 
-	r = check_packet(packet, &request, why, size);
-	if (r >= 0 && request.verb != ENFORCE_THAW)
-		r = target_check(server->sysfs, packet->fd, request.start_time, server->client_pid,
+	r = check_packet(packet, why, size);
+	if (r >= 0 && request->verb != ENFORCE_THAW)
+		r = target_check(server->sysfs, packet->fd, request->start_time, server->client_pid,
 				 &target, why, size);
-	if (r >= 0 && request.verb == ENFORCE_FREEZE)
-		r = target_check_unit(&target, request.unit, why, size);
+	if (r >= 0 && request->verb == ENFORCE_FREEZE)
+		r = target_check_unit(&target, request->unit, why, size);
 	if (r < 0)
 		return r;
-	if (request.verb == ENFORCE_KILL)
+	if (request->verb == ENFORCE_KILL)
 		return target_kill(&target, why, size);
-	r = freezer_start(server->freezer, request.verb == ENFORCE_FREEZE, request.unit, on_done,
+	r = freezer_start(server->freezer, request->verb == ENFORCE_FREEZE, request->unit, on_done,
 			  slot, &slot->call, why, size);
 	return r < 0 ? r : 1;
 }
@@ -255,7 +248,7 @@ static int carry_out(struct slot *slot, const struct packet *packet, char *why, 
 /* Reads and carries out one request. Returns whether to try another. */
 static bool take_request(struct server *server)
 {
-	char why[ENFORCE_TEXT_MAX] = "";
+	char why[ENFORCE_SENTENCE_MAX] = "";
 	struct packet packet;
 	struct slot *slot;
 	int r;
@@ -327,13 +320,14 @@ static bool may_ask(int listening, int client, struct ucred *ret)
 
 static void send_away(int client, const struct ucred *who)
 {
-	char text[ENFORCE_TEXT_MAX], sentence[128];
+	struct enforce_answer answer;
+	char sentence[128];
 
 	snprintf(sentence, sizeof(sentence), "uid %u is neither root nor the owner of the socket",
 		 who->uid);
 	log_warning("process %d: %s", (int)who->pid, sentence);
-	send(client, text, enforce_answer_write(text, -EPERM, sentence),
-	     MSG_DONTWAIT | MSG_NOSIGNAL);
+	answer = enforce_answer_new(-EPERM, sentence);
+	send(client, &answer, sizeof(answer), MSG_DONTWAIT | MSG_NOSIGNAL);
 	close(client);
 }
 

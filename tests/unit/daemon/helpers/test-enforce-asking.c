@@ -45,9 +45,9 @@ TEST(a_packet_that_is_too_long_is_refused_whole)
 	memcpy(large, "kill", 4);
 	CHECK(client_send(client, large, sizeof(large), NULL, 0));
 	CHECK(client_hears(client, "error 90 "));
-	CHECK(client_send(client, large, ENFORCE_TEXT_MAX + 1, NULL, 0));
+	CHECK(client_send(client, large, sizeof(struct enforce_request) + 1, NULL, 0));
 	CHECK(client_hears(client, "error 90 "));
-	CHECK(client_send(client, large, ENFORCE_TEXT_MAX, NULL, 0));
+	CHECK(client_send(client, large, sizeof(struct enforce_request), NULL, 0));
 	CHECK(client_hears(client, "error 74 "));
 	close(client);
 	helper_stop(&helper);

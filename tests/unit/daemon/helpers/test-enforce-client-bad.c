@@ -81,7 +81,7 @@ TEST(answers_that_make_no_sense_end_the_connection)
 {
 	static const char *const answers[] = { "yes", "ok ok", "error", "error 0 x", "error x" };
 	struct stage *stage = client_stage_new(FOR_EVER);
-	char large[ENFORCE_TEXT_MAX + 1], buf[ENFORCE_TEXT_MAX];
+	char large[sizeof(struct enforce_answer) + 1], buf[ENFORCE_TEXT_MAX];
 	unsigned n = 0;
 	int fd;
 

@@ -88,169 +88,153 @@ TEST(what_the_system_depends_on_is_never_frozen)
 	}
 }
 
-static int request(const char *text, size_t length, struct enforce_request *ret)
+static int request(const struct enforce_request *request, size_t length)
 {
-	return enforce_request_read(text, length, ret, why, sizeof(why));
+	why[0] = '\0';
+	return enforce_request_check(request, length, why, sizeof(why));
 }
 
-TEST(a_request_is_read_as_it_was_written)
+TEST(requests_are_accepted)
 {
-	static const struct {
-		struct enforce_request request;
-		const char *text;
-	} rows[] = {
-		{ { ENFORCE_KILL, 4711, "" }, "kill 4711" },
-		{ { ENFORCE_KILL, UINT64_MAX, "" }, "kill 18446744073709551615" },
-		{ { ENFORCE_FREEZE, 8, "a.service" }, "freeze 8 a.service" },
-		{ { ENFORCE_THAW, 0, "b.scope" }, "thaw b.scope" },
+	static const struct enforce_request rows[] = {
+		{ ENFORCE_KILL, 4711, "" },
+		{ ENFORCE_KILL, UINT64_MAX, "" },
+		{ ENFORCE_FREEZE, 8, "a.service" },
+		{ ENFORCE_THAW, 0, "b.scope" },
 	};
-	char buf[ENFORCE_TEXT_MAX];
-	struct enforce_request read;
 
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		size_t n = enforce_request_write(buf, &rows[i].request);
-
-		CHECK(n == strlen(rows[i].text) && memcmp(buf, rows[i].text, n) == 0);
-		CHECK(request(buf, n, &read) == 0 && read.verb == rows[i].request.verb);
-		CHECK(read.start_time == rows[i].request.start_time);
-		CHECK(strcmp(read.unit, rows[i].request.unit) == 0);
-	}
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		CHECK(request(&rows[i], sizeof(rows[i])) == 0);
 }
 
 TEST(an_invalid_request_is_refused_with_a_sentence)
 {
 	static const struct {
-		const char *text;
-		size_t length;
+		struct enforce_request request;
 		int r;
 	} rows[] = {
-		{ "", 0, -EBADMSG },
-		{ "kil 1", 5, -EBADMSG },
-		{ "kill", 4, -EBADMSG },
-		{ "kill ", 5, -EBADMSG },
-		{ "kill 1\n", 7, -EBADMSG },
-		{ "kill 1 ", 7, -EBADMSG },
-		{ "kill -1", 7, -EBADMSG },
-		{ "kill 18446744073709551616", 25, -EBADMSG },
-		{ "kill 99999999999999999999999", 28, -EBADMSG },
-		{ "kill 1\0", 7, -EBADMSG },
-		{ "KILL 1", 6, -EBADMSG },
-		{ "freeze", 6, -EBADMSG },
-		{ "freeze a.service", 16, -EBADMSG },
-		{ "freeze 1", 8, -EBADMSG },
-		{ "freeze 1a.service", 17, -EBADMSG },
-		{ "freeze 1 ", 9, -EINVAL },
-		{ "freeze 1  a.service", 19, -EINVAL },
-		{ "freeze 1 a.service\0", 19, -EINVAL },
-		{ "freeze 1 a\0.service", 19, -EINVAL },
-		{ "thaw a.service\n", 15, -EINVAL },
-		{ "thaw init.scope", 15, -EPERM },
-		{ "freeze 1 gpuarbd.service", 24, -EPERM },
+		{ { 0, 1, "" }, -EBADMSG },
+		{ { 0, 1, "a.service" }, -EBADMSG },
+		{ { ENFORCE_THAW + 1, 1, "a.service" }, -EBADMSG },
+		{ { ENFORCE_KILL + (UINT64_C(1) << 32), 1, "" }, -EBADMSG },
+		{ { UINT64_MAX, 1, "a.service" }, -EBADMSG },
+		{ { ENFORCE_KILL, 1, "a.service" }, -EBADMSG },
+		{ { ENFORCE_FREEZE, 1, "" }, -EINVAL },
+		{ { ENFORCE_FREEZE, 1, " a.service" }, -EINVAL },
+		{ { ENFORCE_FREEZE, 1, "a\0.service" }, -EINVAL },
+		{ { ENFORCE_THAW, 0, "a.service\n" }, -EINVAL },
+		{ { ENFORCE_THAW, 0, "init.scope" }, -EPERM },
+		{ { ENFORCE_FREEZE, 1, "gpuarbd.service" }, -EPERM },
 	};
-	char large[2 * ENFORCE_TEXT_MAX];
-	struct enforce_request read;
 
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		why[0] = '\0';
-		memset(&read, 0x5a, sizeof(read));
-		CHECK(request(rows[i].text, rows[i].length, &read) == rows[i].r && why[0]);
-		CHECK(read.start_time == UINT64_C(0x5a5a5a5a5a5a5a5a)); /* untouched */
-	}
-	memset(large, 'a', sizeof(large));
-	memcpy(large, "freeze 1 ", 9);
-	CHECK(request(large, sizeof(large), &read) == -EINVAL);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		CHECK(request(&rows[i].request, sizeof(rows[i].request)) == rows[i].r && why[0]);
 }
 
-TEST(an_answer_is_read_as_it_was_written)
+TEST(a_request_of_another_size_is_refused)
 {
-	char buf[ENFORCE_TEXT_MAX], sentence[ENFORCE_TEXT_MAX];
-	size_t n;
-	int r;
+	const struct enforce_request thaw = { ENFORCE_THAW, 0, "a.service" };
 
-	n = enforce_answer_write(buf, 0, "");
-	CHECK(n == 2 && enforce_answer_read(buf, n, &r, sentence) == 0);
-	CHECK(r == 0 && sentence[0] == '\0');
-	n = enforce_answer_write(buf, -ESRCH, "gone");
-	CHECK(strcmp(buf, "error 3 gone") == 0);
-	CHECK(enforce_answer_read(buf, n, &r, sentence) == 0);
-	CHECK(r == -ESRCH && strcmp(sentence, "gone") == 0);
-	n = enforce_answer_write(buf, -EIO, "");
-	CHECK(enforce_answer_read(buf, n, &r, sentence) == 0 && r == -EIO && sentence[0] == '\0');
+	for (size_t length = 0; length < sizeof(thaw); length++)
+		CHECK(request(&thaw, length) == -EBADMSG && why[0]);
+	CHECK(request(&thaw, sizeof(thaw)) == 0);
+	CHECK(request(&thaw, sizeof(thaw) + 1) == -EMSGSIZE && why[0]);
+}
+
+TEST(a_unit_without_its_end_is_refused)
+{
+	struct enforce_request thaw = { .verb = ENFORCE_THAW };
+
+	memset(thaw.unit, 'a', sizeof(thaw.unit));
+	memcpy(thaw.unit + sizeof(thaw.unit) - 8, ".service", 8);
+	CHECK(request(&thaw, sizeof(thaw)) == -EINVAL && why[0]);
+	memcpy(thaw.unit + sizeof(thaw.unit) - 9, ".service", 9);
+	CHECK(request(&thaw, sizeof(thaw)) == 0);
+}
+
+static bool is_answer(const struct enforce_answer *answer, int r, const char *sentence)
+{
+	struct enforce_answer copy = *answer;
+
+	return enforce_answer_check(&copy, sizeof(copy)) == 0 && copy.r == r &&
+	       strcmp(copy.sentence, sentence) == 0;
+}
+
+TEST(an_answer_is_received_as_it_was_made)
+{
+	static const struct {
+		int r;
+		const char *sentence, *expected;
+	} rows[] = {
+		{ 0, "", "" },    { 0, "not sent", "" },      { -ESRCH, "gone", "gone" },
+		{ -EIO, "", "" }, { -4095, "a\033b", "a?b" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct enforce_answer answer = enforce_answer_new(rows[i].r, rows[i].sentence);
+
+		CHECK(is_answer(&answer, rows[i].r, rows[i].expected));
+	}
 }
 
 TEST(a_sentence_is_cut_and_cleaned)
 {
-	char buf[ENFORCE_TEXT_MAX], sentence[ENFORCE_TEXT_MAX], large[2000];
-	size_t n;
-	int r;
+	struct enforce_answer answer = { .r = -EIO, .sentence = "a\033b" };
+	char large[2000];
 
+	CHECK(is_answer(&answer, -EIO, "a?b"));
 	memset(large, 'x', sizeof(large) - 1);
 	large[sizeof(large) - 1] = '\0';
 	large[3] = '\033';
-	n = enforce_answer_write(buf, -EIO, large);
-	CHECK(n < ENFORCE_TEXT_MAX && enforce_answer_read(buf, n, &r, sentence) == 0);
-	CHECK(r == -EIO && strncmp(sentence, "xxx?xxx", 7) == 0);
-	CHECK(enforce_answer_read("error 5 a\033b", 11, &r, sentence) == 0);
-	CHECK(strcmp(sentence, "a?b") == 0);
+	answer = enforce_answer_new(-EIO, large);
+	CHECK(strlen(answer.sentence) == sizeof(answer.sentence) - 1);
+	CHECK(strncmp(answer.sentence, "xxx?xxx", 7) == 0);
+	CHECK(is_answer(&answer, -EIO, answer.sentence));
 }
 
 TEST(what_is_no_answer_is_refused)
 {
-	static const char *const texts[] = {
-		"",
-		"o",
-		"ok ",
-		"okay",
-		"OK",
-		"error",
-		"error ",
-		"error 3",
-		"error 0 none",
-		"error -3 x",
-		"error x y",
-		"error  3 x",
-		"error 4096 x",
-		"error 99999999999999 x",
-		"error 3x y",
-	};
-	char sentence[ENFORCE_TEXT_MAX];
-	int r;
+	struct enforce_answer rows[] = { { 1, "" },
+					 { 0, "none" },
+					 { -4096, "x" },
+					 { INT32_MIN, "x" } },
+			      answer = { -EIO, "x" };
 
-	for (size_t i = 0; i < ARRAY_SIZE(texts); i++)
-		CHECK(enforce_answer_read(texts[i], strlen(texts[i]), &r, sentence) == -EBADMSG);
-	CHECK(enforce_answer_read("error 3 a\0b", 11, &r, sentence) == -EBADMSG);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		CHECK(enforce_answer_check(&rows[i], sizeof(rows[i])) == -EBADMSG);
+	for (size_t length = 0; length < sizeof(answer); length++)
+		CHECK(enforce_answer_check(&answer, length) == -EBADMSG);
+	CHECK(enforce_answer_check(&answer, sizeof(answer) + 1) == -EBADMSG);
+	memset(answer.sentence, 'x', sizeof(answer.sentence));
+	CHECK(enforce_answer_check(&answer, sizeof(answer)) == -EBADMSG);
 }
 
-/* Under the sanitizers, and without a NUL behind the text. */
-TEST(random_bytes_are_read_within_their_length)
+/* Under the sanitizers, in memory of exactly this size. */
+TEST(random_bytes_are_checked)
 {
-	static const char *const words[] = { "kill ",    "freeze ", "thaw ", "ok", "error ", "5 ",
-					     ".service", ".scope",  "a",     "@",  " " };
+	unsigned accepted = 0;
 
 	printf("seed %ld\n", SEED);
 	srand48(SEED);
 	for (unsigned round = 0; round < 20000; round++) {
-		char sentence[ENFORCE_TEXT_MAX], buf[64];
-		struct enforce_request read;
-		size_t n = 0;
-		char *copy;
-		int r;
+		struct enforce_request *random = malloc(sizeof(*random));
+		struct enforce_answer answer;
 
-		for (unsigned i = (unsigned)lrand48() % 5; i > 0; i--) {
-			const char *word = words[(size_t)lrand48() % ARRAY_SIZE(words)];
-
-			memcpy(buf + n, word, strlen(word));
-			n += strlen(word);
-			if (lrand48() % 8 == 0)
-				buf[n++] = (char)lrand48();
-		}
-		copy = malloc(n > 0 ? n : 1);
-		CHECK(copy);
-		memcpy(copy, buf, n);
-		if (request(copy, n, &read) == 0 && read.verb != ENFORCE_KILL)
-			CHECK(enforce_unit_check(read.unit, why, sizeof(why)) == 0);
-		if (enforce_answer_read(copy, n, &r, sentence) == 0)
-			CHECK(r <= 0);
-		free(copy);
+		CHECK(random);
+		random->verb = (uint64_t)lrand48() % 5;
+		random->start_time = (uint64_t)lrand48();
+		for (size_t i = 0; i < sizeof(random->unit); i++)
+			random->unit[i] = (char)lrand48();
+		if (lrand48() % 4 == 0)
+			strcpy(random->unit + lrand48() % 3, "a.scope");
+		if (request(random, sizeof(*random)) == 0)
+			accepted++;
+		memset(&answer, (int)lrand48(), sizeof(answer));
+		answer.r = -(int32_t)(lrand48() % 5000);
+		answer.sentence[(size_t)lrand48() % sizeof(answer.sentence)] = '\0';
+		if (enforce_answer_check(&answer, sizeof(answer)) == 0)
+			CHECK(answer.r <= 0 && answer.r >= -4095);
+		free(random);
 	}
+	CHECK(accepted > 0);
 }
