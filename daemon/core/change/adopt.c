@@ -86,13 +86,6 @@ static int check_request(const struct lease *lease, char *why, size_t size)
 	return r < 0 ? -EINVAL : 0;
 }
 
-static bool within(const struct budget *a, const struct budget *b)
-{
-	return a->queues <= b->queues && a->processes <= b->processes &&
-	       a->sdma_queues <= b->sdma_queues && a->cooperative <= b->cooperative &&
-	       a->vram <= b->vram;
-}
-
 static int check_terms(const struct lease *lease, const struct partition *p, char *why, size_t size)
 {
 	bool realtime = lease->class == CLASS_REALTIME;
@@ -109,7 +102,7 @@ static int check_terms(const struct lease *lease, const struct partition *p, cha
 			      PRIORITY_MAX);
 	if (cuset_empty(&p->cus))
 		return refuse(why, size, -EINVAL, "a partition has no CUs");
-	if (!cuset_within(&p->cus, &p->occupied) || !within(&p->granted, &p->charged))
+	if (!cuset_within(&p->cus, &p->occupied) || !budget_within(&p->granted, &p->charged))
 		return refuse(why, size, -EINVAL, "a partition is granted more than it is charged");
 	if (p->adaptable != lease->adaptable || cuset_empty(&p->base) == p->adaptable ||
 	    !cuset_within(&p->base, &p->cus) || !cuset_empty(&p->before) > p->adaptable ||
@@ -177,7 +170,7 @@ static bool is_possible(const struct gpu *gpu, const struct partition *p, char *
 {
 	struct budget whole = whole_of(gpu);
 
-	if (within(&p->charged, &whole))
+	if (budget_within(&p->charged, &whole))
 		return check_partition(gpu, p, buf, size) == 0;
 	snprintf(buf, size, "it has more queues, processes or VRAM than the GPU");
 	return false;
@@ -400,7 +393,6 @@ static void mark_oversubscribed(struct arbiter *arbiter, const struct lease *lea
 static void put_into_force(struct arbiter *arbiter, struct lease *lease)
 {
 	ledger_insert(arbiter, lease);
-	ledger_charge(arbiter, lease);
 	mark_oversubscribed(arbiter, lease);
 	if (lease->state == STATE_WAITING) {
 		wait_find_candidates(arbiter, lease);

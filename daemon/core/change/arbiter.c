@@ -8,12 +8,8 @@
 /* Does the next version claim CUs or budgets that the present one does not? */
 static bool takes_more(const struct partition *next, const struct partition *now)
 {
-	const struct budget *a = &next->charged, *b = &now->charged;
-
 	return !cuset_within(partition_claim(next), partition_claim(now)) ||
-	       a->queues > b->queues || a->processes > b->processes ||
-	       a->sdma_queues > b->sdma_queues || a->cooperative > b->cooperative ||
-	       a->vram > b->vram;
+	       !budget_within(&next->charged, &now->charged);
 }
 
 /* The parts of a proposal that every kind of commit takes over. */
@@ -71,7 +67,6 @@ static void grant(struct arbiter *arbiter, struct lease *lease, struct lease *pr
 static void add(struct arbiter *arbiter, struct lease *lease)
 {
 	ledger_insert(arbiter, lease);
-	ledger_charge(arbiter, lease);
 	ledger_touch(arbiter, lease, TOUCH_ADDED);
 	if (lease->state == STATE_WAITING)
 		queue_add(arbiter, lease);

@@ -521,15 +521,6 @@ static enum outcome admit_aim(struct candidate *a)
 	return OUTCOME_FITS;
 }
 
-/* What the lease that is resized has on this GPU; NULL: nothing. */
-static const struct partition *partition_had(const struct lease *previous, unsigned gpu)
-{
-	for (size_t i = 0; previous && i < previous->n_partitions; i++)
-		if (previous->partitions[i].gpu == gpu)
-			return &previous->partitions[i];
-	return NULL;
-}
-
 static void fill(const struct candidate *a, struct partition *ret)
 {
 	const struct want *want = a->want;
@@ -563,7 +554,8 @@ enum outcome admit(const struct admit_context *admit_context, const struct want 
 		.want = want,
 		.gpu = &admit_context->arbiter->gpus[gpu],
 		.index = gpu,
-		.had = partition_had(admit_context->previous, gpu),
+		.had = admit_context->previous ? lease_partition_on(admit_context->previous, gpu)
+					       : NULL,
 		.refusal = ret_refusal,
 	};
 	struct partition partition;

@@ -28,54 +28,10 @@ struct search {
 	struct advice best;
 };
 
-/* ---- a ledger without some leases ------------------------------------------------------- */
-
-static int without_init(struct arbiter *without, const struct arbiter *arbiter)
-{
-	*without = *arbiter;
-	without->gpus = calloc(arbiter->n_gpus, sizeof(*without->gpus));
-	without->leases = calloc(arbiter->n_leases, sizeof(struct lease *));
-	if (!without->gpus || !without->leases)
-		return -ENOMEM;
-	memcpy(without->gpus, arbiter->gpus, arbiter->n_gpus * sizeof(*without->gpus));
-	memcpy(without->leases, arbiter->leases, arbiter->n_leases * sizeof(struct lease *));
-	return 0;
-}
-
-static void take_out(struct arbiter *without, struct lease *lease)
-{
-	size_t at = ledger_position(without, lease->id);
-
-	without->n_leases--;
-	memmove(&without->leases[at], &without->leases[at + 1],
-		(without->n_leases - at) * sizeof(struct lease *));
-	ledger_discharge(without, lease);
-}
-
 static void leave_out(struct arbiter *without, struct lease *lease)
 {
-	take_out(without, lease);
+	ledger_take_out(without, lease);
 	ledger_recount_shared(without, lease);
-}
-
-/* To count what is still shared takes as long as there are leases left: once they have gone. */
-static void leave_all_out(struct arbiter *without, struct lease *const *leases, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		take_out(without, leases[i]);
-	for (size_t i = 0; i < n; i++)
-		ledger_recount_shared(without, leases[i]);
-}
-
-static void put_back(struct arbiter *without, struct lease *lease)
-{
-	size_t at = ledger_position(without, lease->id);
-
-	memmove(&without->leases[at + 1], &without->leases[at],
-		(without->n_leases - at) * sizeof(struct lease *));
-	without->leases[at] = lease;
-	without->n_leases++;
-	ledger_charge(without, lease);
 }
 
 static enum result_kind plan(const struct search *search)
@@ -178,12 +134,16 @@ static void find_some(struct search *search)
 	size_t i = search->n_candidates, n = 0;
 	bool small = true, any;
 
-	leave_all_out(&search->without, search->candidates, search->n_candidates);
+	/* Once all have gone, there are the fewest leases to count shared CUs of. */
+	for (size_t c = 0; c < search->n_candidates; c++)
+		ledger_take_out(&search->without, search->candidates[c]);
+	for (size_t c = 0; c < search->n_candidates; c++)
+		ledger_recount_shared(&search->without, search->candidates[c]);
 	any = fits(search);
 	while (i > 0) {
 		struct lease *lease = search->candidates[--i];
 
-		put_back(&search->without, lease);
+		ledger_put_back(&search->without, lease);
 		if (!any || !small || fits(search))
 			continue;
 		small = n < ADVICE_LEASES;
@@ -193,7 +153,7 @@ static void find_some(struct search *search)
 		leave_out(&search->without, lease);
 	}
 	for (i = 0; i < n; i++)
-		put_back(&search->without, needed[i]);
+		ledger_put_back(&search->without, needed[i]);
 	if (any && small && is_cheaper(search, needed, n))
 		keep_best(search, needed, n);
 	search->some_helps |= any;
@@ -210,7 +170,7 @@ static bool find_single(struct search *search)
 			return true;
 		leave_out(&search->without, lease);
 		enough = fits(search);
-		put_back(&search->without, lease);
+		ledger_put_back(&search->without, lease);
 		if (enough) {
 			keep_best(search, &lease, 1);
 			return true;
@@ -306,11 +266,11 @@ int arbiter_advise(const struct arbiter *arbiter, const struct caller *caller,
 		return -ENOMEM;
 	if (arbiter->n_leases > 0 &&
 	    (kind == RESULT_NO_CAPACITY || kind == RESULT_QUOTA_EXCEEDED)) {
-		r = without_init(&search.without, arbiter);
-		if (r == 0)
-			r = search_all(&search);
-		free(search.without.gpus);
-		free(search.without.leases);
+		r = ledger_copy(arbiter, &search.without);
+		if (r < 0)
+			return r;
+		r = search_all(&search);
+		ledger_copy_done(&search.without);
 		free(search.candidates);
 	}
 	/* One lease is the cheapest set, and none is exact where nothing helps. */

@@ -215,31 +215,6 @@ static int fit_wants(const struct arbiter *arbiter, const struct lease *lease,
 	return 0;
 }
 
-/* A copy of the ledger without one lease. */
-static int ledger_without(const struct arbiter *arbiter, const struct lease *lease,
-			  struct arbiter *ret)
-{
-	struct arbiter without = *arbiter;
-	size_t kept = 0;
-
-	without.gpus = calloc(arbiter->n_gpus, sizeof(*without.gpus));
-	without.leases = calloc(arbiter->n_leases, sizeof(struct lease *));
-	if (!without.gpus || !without.leases) {
-		free(without.gpus);
-		free(without.leases);
-		return -ENOMEM;
-	}
-	memcpy(without.gpus, arbiter->gpus, arbiter->n_gpus * sizeof(*without.gpus));
-	for (size_t i = 0; i < arbiter->n_leases; i++)
-		if (arbiter->leases[i] != lease)
-			without.leases[kept++] = arbiter->leases[i];
-	without.n_leases = kept;
-	ledger_discharge(&without, lease);
-	ledger_recount_shared(&without, lease);
-	*ret = without;
-	return 0;
-}
-
 /* CUs and budgets that the lease gives up stay charged until the holder acknowledges. */
 static void keep_charged(struct partition *next, const struct partition *now)
 {
@@ -268,11 +243,12 @@ static int assign_next(const struct arbiter *arbiter, const struct lease *lease,
 	uint64_t unused;
 	int r;
 
-	if (ledger_without(arbiter, lease, &without) < 0)
+	if (ledger_copy(arbiter, &without) < 0)
 		return no_memory(result);
+	ledger_take_out(&without, lease);
+	ledger_recount_shared(&without, lease);
 	r = gang_assign(&admit_context, request, next->partitions, &unused, result);
-	free(without.gpus);
-	free(without.leases);
+	ledger_copy_done(&without);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < next->n_partitions; i++)

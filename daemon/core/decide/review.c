@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/ledger/quota.h"
 #include "core/policy/tenant.h"
 
 struct review {
@@ -59,25 +60,15 @@ static bool check_tenant(struct review *review)
  * exceeded by the latest leases. */
 struct held {
 	uint64_t leases, gpus; /* gpus: as bits */
-	struct {
-		uint64_t cus, queues, processes, vram;
-	} on[REQUEST_WANTS];
+	struct share on[REQUEST_WANTS];
 };
 
 static void hold(struct held *held, const struct lease *lease)
 {
 	held->leases++;
-	for (size_t i = 0; i < lease->n_partitions; i++) {
-		const struct partition *p = &lease->partitions[i];
-
-		held->gpus |= UINT64_C(1) << p->gpu;
-		held->on[p->gpu].cus += lease->acknowledged < lease->generation
-						? cuset_count(&p->occupied)
-						: p->count;
-		held->on[p->gpu].queues += p->charged.queues;
-		held->on[p->gpu].processes += p->charged.processes;
-		held->on[p->gpu].vram += p->charged.vram;
-	}
+	held->gpus |= lease_gpus(lease);
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		quota_add_share(lease, &lease->partitions[i], &held->on[lease->partitions[i].gpu]);
 }
 
 static void hold_all(const struct review *review, struct held *ret)
@@ -119,12 +110,12 @@ static bool check_gpu(struct review *review, const struct held *held, unsigned i
 			   held->on[index].cus) &&
 	       check_limit(review, "max-queues",
 			   limit_of(&tenant->max_queues, gpu->info.queue_slots),
-			   held->on[index].queues) &&
+			   held->on[index].budget.queues) &&
 	       check_limit(review, "max-processes",
 			   limit_of(&tenant->max_processes, gpu->info.process_slots),
-			   held->on[index].processes) &&
+			   held->on[index].budget.processes) &&
 	       check_limit(review, "max-vram", limit_of(&tenant->max_vram, gpu->info.vram_bytes),
-			   held->on[index].vram);
+			   held->on[index].budget.vram);
 }
 
 static bool check_quotas(struct review *review)

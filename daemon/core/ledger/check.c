@@ -5,19 +5,6 @@
 
 #include "util/text.h"
 
-static bool on_every_xcc(const struct geometry *g, const struct cuset *set)
-{
-	for (unsigned x = 0; x < g->xccs; x++) {
-		uint32_t any = 0;
-
-		for (unsigned e = 0; e < CUSET_ENGINES; e++)
-			any |= set->pair[cuset_pair(x, e)];
-		if (!any)
-			return false;
-	}
-	return true;
-}
-
 /* Does the mask codec reproduce the set? It would not if the set had half a WGP. */
 static bool is_whole(const struct codec *codec, const struct cuset *set)
 {
@@ -40,7 +27,7 @@ static int check_mask(const struct gpu *gpu, const struct partition *p, char *bu
 	if (cuset_count(&p->cus) != p->count || p->count == 0)
 		return refuse(buf, size, -EINVAL, "count %u of %u CUs", p->count,
 			      cuset_count(&p->cus));
-	if (!on_every_xcc(&gpu->info.geometry, &p->cus))
+	if (!geometry_on_every_xcc(&gpu->info.geometry, &p->cus))
 		return refuse(buf, size, -EINVAL, "an XCC without a CU");
 	if (geometry_effective(&gpu->info.geometry, &p->cus) != p->effective)
 		return refuse(buf, size, -EINVAL, "E is not %u", p->effective);
@@ -63,7 +50,7 @@ int check_partition(const struct gpu *gpu, const struct partition *p, char *buf,
 		return r;
 	if (p->adaptable &&
 	    (!cuset_within(&p->base, &p->cus) || cuset_empty(&p->base) ||
-	     !on_every_xcc(&gpu->info.geometry, &p->base) ||
+	     !geometry_on_every_xcc(&gpu->info.geometry, &p->base) ||
 	     (geometry_effective(&gpu->info.geometry, &p->base) != cuset_count(&p->base) &&
 	      !cuset_equal(&p->base, &gpu->all))))
 		return refuse(buf, size, -EINVAL, "the base is no rectangle within the mask");

@@ -21,35 +21,22 @@ void gpu_init(struct gpu *gpu, const struct gpu_info *info, unsigned reserve_que
 	gpu->cus = cuset_count(&gpu->all);
 }
 
-static void budget_add(struct budget *sum, const struct budget *b)
+/* by: 1 to add, -1 to remove. */
+static void budget_add(struct budget *sum, const struct budget *b, int by)
 {
-	sum->queues += b->queues;
-	sum->processes += b->processes;
-	sum->sdma_queues += b->sdma_queues;
-	sum->cooperative += b->cooperative;
-	sum->vram += b->vram;
+	sum->queues += (unsigned)by * b->queues;
+	sum->processes += (unsigned)by * b->processes;
+	sum->sdma_queues += (unsigned)by * b->sdma_queues;
+	sum->cooperative += (unsigned)by * b->cooperative;
+	sum->vram += (uint64_t)by * b->vram;
 }
 
-static void budget_remove(struct budget *sum, const struct budget *b)
-{
-	sum->queues -= b->queues;
-	sum->processes -= b->processes;
-	sum->sdma_queues -= b->sdma_queues;
-	sum->cooperative -= b->cooperative;
-	sum->vram -= b->vram;
-}
-
-/* by: 1 to charge, -1 (wrapping) to discharge. */
-static void count_engines(struct gpu *gpu, const struct partition *partition,
-			  enum lease_class lease_class, unsigned by)
+static void count_engines(struct gpu *gpu, const struct partition *partition, unsigned by)
 {
 	uint32_t engines = cuset_engines(partition_claim(partition));
 	unsigned *owners = partition->isolation == ISOLATION_SHADER_ENGINE ? gpu->rt_exclusive
 									   : gpu->rt_tolerant;
 
-	if (lease_class != CLASS_REALTIME)
-		return;
-	gpu->n_realtime += by;
 	for (unsigned e = 0; e < CUSET_ENGINES; e++) {
 		if (!(engines & (UINT32_C(1) << e)))
 			continue;
@@ -58,29 +45,34 @@ static void count_engines(struct gpu *gpu, const struct partition *partition,
 	}
 }
 
+/* All sums but the sets of CUs. */
+static void count(struct gpu *gpu, const struct partition *partition, enum lease_class lease_class,
+		  int by)
+{
+	budget_add(&gpu->charged, &partition->charged, by);
+	gpu->n_partitions += (unsigned)by;
+	if (partition->isolation == ISOLATION_SHARED)
+		gpu->n_shared += (unsigned)by;
+	if (lease_class == CLASS_REALTIME) {
+		gpu->n_realtime += (unsigned)by;
+		count_engines(gpu, partition, (unsigned)by);
+	}
+	gpu->changed = true;
+}
+
 void gpu_charge(struct gpu *gpu, const struct partition *partition, enum lease_class lease_class)
 {
 	bool shared = partition->isolation == ISOLATION_SHARED;
 
 	cuset_add(shared ? &gpu->shared : &gpu->taken, partition_claim(partition));
-	budget_add(&gpu->charged, &partition->charged);
-	count_engines(gpu, partition, lease_class, 1);
-	gpu->n_partitions++;
-	gpu->n_shared += shared;
-	gpu->changed = true;
+	count(gpu, partition, lease_class, 1);
 }
 
 void gpu_discharge(struct gpu *gpu, const struct partition *partition, enum lease_class lease_class)
 {
-	bool shared = partition->isolation == ISOLATION_SHARED;
-
-	if (!shared)
+	if (partition->isolation != ISOLATION_SHARED)
 		cuset_remove(&gpu->taken, partition_claim(partition));
-	budget_remove(&gpu->charged, &partition->charged);
-	count_engines(gpu, partition, lease_class, -1U);
-	gpu->n_partitions--;
-	gpu->n_shared -= shared;
-	gpu->changed = true;
+	count(gpu, partition, lease_class, -1);
 }
 
 static uint64_t left(uint64_t whole, uint64_t charged, uint64_t excess, uint64_t unmanaged,

@@ -31,6 +31,9 @@ struct budget {
 	uint64_t vram;
 };
 
+/* Is no amount of a above that of b? */
+bool budget_within(const struct budget *a, const struct budget *b);
+
 /* The part of a lease on one GPU. */
 struct partition {
 	unsigned gpu;          /* index in arbiter->gpus */

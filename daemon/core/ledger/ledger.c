@@ -142,7 +142,7 @@ void ledger_name_gpus(const struct arbiter *arbiter, struct request *request)
 }
 
 /* Where the lease with this id stands, or would. */
-size_t ledger_position(const struct arbiter *arbiter, uint64_t id)
+static size_t position(const struct arbiter *arbiter, uint64_t id)
 {
 	size_t low = 0, high = arbiter->n_leases;
 
@@ -159,7 +159,7 @@ size_t ledger_position(const struct arbiter *arbiter, uint64_t id)
 
 struct lease *ledger_find(const struct arbiter *arbiter, uint64_t id)
 {
-	size_t at = ledger_position(arbiter, id);
+	size_t at = position(arbiter, id);
 
 	if (at == arbiter->n_leases || arbiter->leases[at]->id != id)
 		return NULL;
@@ -247,13 +247,10 @@ static void recount_shared(struct arbiter *arbiter, unsigned gpu)
 {
 	memset(&arbiter->gpus[gpu].shared, 0, sizeof(arbiter->gpus[gpu].shared));
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		const struct lease *lease = arbiter->leases[i];
+		const struct partition *p = lease_partition_on(arbiter->leases[i], gpu);
 
-		for (size_t j = 0; j < lease->n_partitions; j++)
-			if (lease->partitions[j].gpu == gpu &&
-			    lease->partitions[j].isolation == ISOLATION_SHARED)
-				cuset_add(&arbiter->gpus[gpu].shared,
-					  partition_claim(&lease->partitions[j]));
+		if (p && p->isolation == ISOLATION_SHARED)
+			cuset_add(&arbiter->gpus[gpu].shared, partition_claim(p));
 	}
 }
 
@@ -278,30 +275,63 @@ void ledger_recount_shared(struct arbiter *arbiter, const struct lease *gone)
 			recount_shared(arbiter, gone->partitions[i].gpu);
 }
 
-void ledger_insert(struct arbiter *arbiter, struct lease *lease)
+void ledger_put_back(struct arbiter *arbiter, struct lease *lease)
 {
-	size_t at = ledger_position(arbiter, lease->id);
+	size_t at = position(arbiter, lease->id);
 
 	memmove(&arbiter->leases[at + 1], &arbiter->leases[at],
 		(arbiter->n_leases - at) * sizeof(*arbiter->leases));
 	arbiter->leases[at] = lease;
 	arbiter->n_leases++;
+	ledger_charge(arbiter, lease);
+}
+
+void ledger_insert(struct arbiter *arbiter, struct lease *lease)
+{
+	ledger_put_back(arbiter, lease);
 	if (arbiter->next_id <= lease->id)
 		arbiter->next_id = lease->id + 1;
 	ledger_reserve(arbiter); /* if it fails, the next request is refused for lack of memory */
 }
 
-void ledger_remove(struct arbiter *arbiter, struct lease *lease)
+void ledger_take_out(struct arbiter *arbiter, const struct lease *lease)
 {
-	size_t at = ledger_position(arbiter, lease->id);
+	size_t at = position(arbiter, lease->id);
 
 	ledger_discharge(arbiter, lease);
 	arbiter->n_leases--;
 	memmove(&arbiter->leases[at], &arbiter->leases[at + 1],
 		(arbiter->n_leases - at) * sizeof(*arbiter->leases));
+}
+
+void ledger_remove(struct arbiter *arbiter, struct lease *lease)
+{
+	ledger_take_out(arbiter, lease);
 	ledger_recount_shared(arbiter, lease);
 	ledger_wake(arbiter, lease_gpus(lease));
 	ledger_touch(arbiter, lease, TOUCH_REMOVED);
+}
+
+int ledger_copy(const struct arbiter *arbiter, struct arbiter *ret)
+{
+	struct arbiter copy = *arbiter;
+
+	copy.gpus = calloc(arbiter->n_gpus, sizeof(*copy.gpus));
+	copy.leases = calloc(arbiter->n_leases, sizeof(*copy.leases));
+	if (!copy.gpus || !copy.leases) {
+		ledger_copy_done(&copy);
+		return -ENOMEM;
+	}
+	memcpy(copy.gpus, arbiter->gpus, arbiter->n_gpus * sizeof(*copy.gpus));
+	memcpy(copy.leases, arbiter->leases, arbiter->n_leases * sizeof(*copy.leases));
+	*ret = copy;
+	return 0;
+}
+
+void ledger_copy_done(struct arbiter *copy)
+{
+	free(copy->gpus);
+	free(copy->leases);
 }
 
 void ledger_follow(struct arbiter *arbiter, struct lease *lease)

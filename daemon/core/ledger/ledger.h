@@ -78,15 +78,12 @@ struct lease *ledger_find_token(const struct arbiter *arbiter, uid_t uid, const 
 int ledger_find_owned(const struct arbiter *arbiter, const struct caller *caller, uint64_t id,
 		      struct lease **ret, struct result *result);
 
-/* Position in arbiter->leases of the lease with this id, or where it would be inserted. */
-size_t ledger_position(const struct arbiter *arbiter, uint64_t id);
-
 /* ---- change ------------------------------------------------------------------------ */
 
 /* Makes sure that one more lease can be inserted, so that a commit cannot fail. */
 int ledger_reserve(struct arbiter *arbiter); /* -ENOMEM */
 
-/* Inserts a lease by its id; there must be room. Raises next_id above its id. */
+/* Inserts a lease by its id and charges it; there must be room. Raises next_id above its id. */
 void ledger_insert(struct arbiter *arbiter, struct lease *lease);
 
 /* Removes a lease; it stays on the list of touched leases until the daemon takes it. */
@@ -101,6 +98,13 @@ void ledger_recount_shared(struct arbiter *arbiter, const struct lease *gone);
 
 /* The holder uses the granted masks: CUs and budgets that left them are discharged. */
 void ledger_follow(struct arbiter *arbiter, struct lease *lease);
+
+/* A copy to try changes on, with an own list of the same leases: take leases out and put them back,
+ * and nothing else. ledger_recount_shared() has to follow ledger_take_out(). -ENOMEM. */
+int ledger_copy(const struct arbiter *arbiter, struct arbiter *ret);
+void ledger_copy_done(struct arbiter *copy);
+void ledger_take_out(struct arbiter *copy, const struct lease *lease);
+void ledger_put_back(struct arbiter *copy, struct lease *lease);
 
 /* ---- notice ------------------------------------------------------------------------ */
 

@@ -24,14 +24,13 @@ struct holding quota_holding(const struct arbiter *arbiter, const struct tenant 
 		if (!held_by(lease, tenant, uid, except_lease))
 			continue;
 		holding.n_leases++;
-		for (size_t j = 0; j < lease->n_partitions; j++)
-			holding.gpus |= UINT64_C(1) << lease->partitions[j].gpu;
+		holding.gpus |= lease_gpus(lease);
 	}
 	return holding;
 }
 
-static void add_share(const struct lease *lease, const struct partition *partition,
-		      struct share *share)
+void quota_add_share(const struct lease *lease, const struct partition *partition,
+		     struct share *share)
 {
 	/* CUs that left the mask count until their release is certain: the lease may use them. */
 	share->cus += lease->verify.pending || lease->acknowledged < lease->generation
@@ -52,7 +51,8 @@ void quota_shares(const struct arbiter *arbiter, const struct tenant *tenant, ui
 		if (lease->n_partitions == 0 || !held_by(lease, tenant, uid, except_lease))
 			continue;
 		for (size_t j = 0; j < lease->n_partitions; j++)
-			add_share(lease, &lease->partitions[j], &ret[lease->partitions[j].gpu]);
+			quota_add_share(lease, &lease->partitions[j],
+					&ret[lease->partitions[j].gpu]);
 	}
 }
 

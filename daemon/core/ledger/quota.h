@@ -19,6 +19,10 @@ struct share {
 	unsigned cus;
 };
 
+/* Adds a partition of the lease to what its user holds on the GPU. */
+void quota_add_share(const struct lease *lease, const struct partition *partition,
+		     struct share *share);
+
 /* For every GPU, by index; without one lease. */
 void quota_shares(const struct arbiter *arbiter, const struct tenant *tenant, uid_t uid,
 		  uint64_t except_lease, struct share ret[static REQUEST_WANTS]);

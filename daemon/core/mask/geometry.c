@@ -169,3 +169,16 @@ unsigned geometry_effective(const struct geometry *geometry, const struct cuset 
 		}
 	return used > 0 ? used * least : 0;
 }
+
+bool geometry_on_every_xcc(const struct geometry *geometry, const struct cuset *set)
+{
+	for (unsigned x = 0; x < geometry->xccs; x++) {
+		uint32_t any = 0;
+
+		for (unsigned e = 0; e < geometry->engines; e++)
+			any |= set->pair[cuset_pair(x, e)];
+		if (!any)
+			return false;
+	}
+	return true;
+}

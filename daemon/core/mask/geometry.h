@@ -38,6 +38,9 @@ unsigned geometry_engine_cus(const struct geometry *geometry, unsigned xcc, unsi
 unsigned geometry_step(const struct geometry *geometry); /* CUs per unit: 2 with WGPs */
 void geometry_all(const struct geometry *geometry, struct cuset *ret);
 
+/* Has the set a CU on every XCC? */
+bool geometry_on_every_xcc(const struct geometry *geometry, const struct cuset *set);
+
 /* E of a set: (XCC, engine) pairs with any CU x the least CUs in such a pair. A large
  * kernel's time goes as 1/E (measured on gfx906: Otterness, Anderson, RTNS 2021). */
 unsigned geometry_effective(const struct geometry *geometry, const struct cuset *set);

@@ -320,19 +320,6 @@ static unsigned level(const struct geometry *geometry, const struct place_reques
 	return taken;
 }
 
-static bool on_every_xcc(const struct geometry *geometry, const struct cuset *set)
-{
-	for (unsigned x = 0; x < geometry->xccs; x++) {
-		uint32_t any = 0;
-
-		for (unsigned e = 0; e < geometry->engines; e++)
-			any |= set->pair[cuset_pair(x, e)];
-		if (!any)
-			return false;
-	}
-	return true;
-}
-
 /* The fewest CUs that cover every XCC and each engine that was asked for. */
 static unsigned least(const struct geometry *geometry, const struct place_request *request)
 {
@@ -350,7 +337,7 @@ static unsigned level_well(const struct geometry *geometry, const struct place_r
 	if (taken < least(geometry, request) ||
 	    (request->engines > 0 && engines != request->engines))
 		return 0;
-	return on_every_xcc(geometry, set) ? taken : 0;
+	return geometry_on_every_xcc(geometry, set) ? taken : 0;
 }
 
 /* For a realtime lease: as many CUs on as few engines as have them. */
