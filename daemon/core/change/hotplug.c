@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "core/change/hotplug.h"
+#include "core/change/arbiter.h"
 
 #include <errno.h>
 #include <limits.h>
