@@ -158,11 +158,8 @@ static void *run(void *userdata)
 	return NULL;
 }
 
-static struct agent *agent_free(struct agent *agent)
+static void agent_free(struct agent *agent)
 {
-	if (!agent)
-		return NULL;
-
 	follower_free(agent->follower);
 	lease_copy_clear(&agent->now);
 	close_fd(&agent->stop);
@@ -170,7 +167,6 @@ static struct agent *agent_free(struct agent *agent)
 		free(agent->values[i]);
 	free(agent->sentence);
 	free(agent);
-	return NULL;
 }
 DEFINE_CLEANUP(struct agent *, agent_free)
 

@@ -2,11 +2,9 @@
 #include "libgpuarb/agent/follower.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "dbus/names.h"
 #include "libgpuarb/connection/call.h"
@@ -24,15 +22,14 @@ void lease_copy_clear(struct lease_copy *copy)
 	*copy = (struct lease_copy){ .info.state = "" };
 }
 
-struct follower *follower_free(struct follower *follower)
+void follower_free(struct follower *follower)
 {
 	if (!follower)
-		return NULL;
+		return;
 
 	connection_free(follower->connection);
 	gpuarb_close(follower->gpuarb);
 	free(follower);
-	return NULL;
 }
 
 int follower_new(const char *address, uint64_t id, const int *cancel, struct follower **ret)
@@ -88,8 +85,7 @@ static int connect_follower(struct follower *follower)
 
 static void disconnect(struct follower *follower)
 {
-	connection_free(follower->connection);
-	follower->connection = NULL;
+	connection_free(TAKE_PTR(follower->connection));
 }
 
 /* Keeps the result of a call for follower_due(). After a failure without an error name the answer

@@ -27,7 +27,7 @@ void lease_copy_clear(struct lease_copy *copy);
 
 /* Does not connect. cancel: an fd; while it is readable waits end with -ECANCELED. NULL: none. */
 int follower_new(const char *address, uint64_t id, const int *cancel, struct follower **ret);
-struct follower *follower_free(struct follower *follower); /* takes NULL, returns NULL */
+void follower_free(struct follower *follower); /* takes NULL */
 DEFINE_CLEANUP(struct follower *, follower_free)
 
 /*

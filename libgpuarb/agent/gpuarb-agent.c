@@ -61,11 +61,8 @@ __attribute__((format(printf, 2, 3))) static void say(const struct server *serve
 	va_end(args);
 }
 
-static struct server *server_free(struct server *server)
+static void server_free(struct server *server)
 {
-	if (!server)
-		return NULL;
-
 	members_clear(&server->members);
 	close_fd(&server->listening);
 	close_fd(&server->process);
@@ -73,7 +70,6 @@ static struct server *server_free(struct server *server)
 	lease_copy_clear(&server->now);
 	follower_free(server->follower);
 	free(server);
-	return NULL;
 }
 DEFINE_CLEANUP(struct server *, server_free)
 
@@ -256,14 +252,6 @@ static void accept_member(struct server *server)
 		say(server, "process %d has queues", (int)peer.pid);
 }
 
-static void handle_event(struct server *server, const struct epoll_event *event)
-{
-	if (event->data.fd == server->listening)
-		accept_member(server);
-	else if (members_receive(&server->members, event->data.fd) < 0)
-		members_remove(&server->members, event->data.fd);
-}
-
 /* 1: the root process has ended. */
 static int handle_events(struct server *server)
 {
@@ -271,9 +259,14 @@ static int handle_events(struct server *server)
 	int n = epoll_wait(server->epoll, events, (int)ARRAY_SIZE(events), 0);
 
 	for (int i = 0; i < n; i++) {
-		if (events[i].data.fd == server->process)
+		int fd = events[i].data.fd;
+
+		if (fd == server->process)
 			return 1;
-		handle_event(server, &events[i]);
+		if (fd == server->listening)
+			accept_member(server);
+		else if (members_receive(&server->members, fd) < 0)
+			members_remove(&server->members, fd);
 	}
 	return 0;
 }
@@ -301,7 +294,7 @@ static int turn(struct server *server)
 }
 
 /* Runs until the lease or the root process ends. */
-static int server_run(struct server *server)
+static void server_run(struct server *server)
 {
 	int r;
 
@@ -309,7 +302,6 @@ static int server_run(struct server *server)
 		r = turn(server);
 	while (r == 0);
 	say(server, r > 0 ? "the process has ended" : "the lease has ended");
-	return 0;
 }
 
 static bool parse_number(const char *text, unsigned long long max, unsigned long long *ret)
@@ -363,7 +355,8 @@ static int serve(const unsigned long long *values)
 	if (write(ready, "", 1) != 1)
 		return EXIT_FAILURE;
 	close(ready);
-	return server_run(server) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	server_run(server);
+	return EXIT_SUCCESS;
 }
 
 int main(int argc, char *argv[])

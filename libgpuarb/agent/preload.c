@@ -117,14 +117,6 @@ static void reset_in_child(void)
 	process.pid = 0;
 }
 
-static void block_all(sigset_t *before)
-{
-	sigset_t all;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, before);
-}
-
 /* What is to be restored after the lock was held. */
 struct held {
 	sigset_t signals;
@@ -135,8 +127,11 @@ struct held {
  * leave(). Keeps errno. */
 static void enter(struct held *held)
 {
+	sigset_t all;
+
 	held->error = errno;
-	block_all(&held->signals);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &held->signals);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &held->cancel);
 	/* A child of clone() has not run the fork handler. */
 	if (process.pid != 0 && process.pid != getpid())

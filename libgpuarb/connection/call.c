@@ -41,10 +41,8 @@ static int send_once(struct gpuarb *gpuarb, DBusMessage *call, const char *signa
 			    gpuarb->address);
 
 	r = connection_call(gpuarb, gpuarb->connection, call, signature, ret);
-	if (r < 0 && reply_has_fd && !gpuarb->error_name) {
-		connection_free(gpuarb->connection);
-		gpuarb->connection = NULL;
-	}
+	if (r < 0 && reply_has_fd && !gpuarb->error_name)
+		connection_free(TAKE_PTR(gpuarb->connection));
 	return r;
 }
 

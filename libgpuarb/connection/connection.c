@@ -276,15 +276,11 @@ int connection_new(struct gpuarb *gpuarb, struct connection **ret)
 	connection->cancel = gpuarb->cancel;
 
 	r = open_private(gpuarb, connection);
-	if (r < 0)
-		return r;
-
-	r = hello(gpuarb, connection);
-	if (r < 0)
-		return r;
-
-	*ret = TAKE_PTR(connection);
-	return 0;
+	if (r >= 0)
+		r = hello(gpuarb, connection);
+	if (r >= 0)
+		*ret = TAKE_PTR(connection);
+	return r;
 }
 
 /* Drops the messages that came since the last call. False: the bus has closed the connection. */
@@ -305,7 +301,6 @@ int connection_ensure(struct gpuarb *gpuarb)
 	if (gpuarb->connection && alive(gpuarb->connection))
 		return 0;
 
-	connection_free(gpuarb->connection);
-	gpuarb->connection = NULL;
+	connection_free(TAKE_PTR(gpuarb->connection));
 	return connection_new(gpuarb, &gpuarb->connection);
 }

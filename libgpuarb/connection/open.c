@@ -102,8 +102,7 @@ GPUARB_EXPORT void gpuarb_close(struct gpuarb *gpuarb)
 		return;
 
 	/* The leases that remain connect again when they have to call the daemon. */
-	connection_free(gpuarb->connection);
-	gpuarb->connection = NULL;
+	connection_free(TAKE_PTR(gpuarb->connection));
 	gpuarb_unreference(gpuarb);
 }
 

@@ -54,23 +54,15 @@ int daemon_presence(DBusMessage *m)
 	return *to != '\0';
 }
 
-/* Sleeps until the earlier of the two. 0 or -EINTR. */
-static int pause_until(struct gpuarb *gpuarb, uint64_t until, uint64_t deadline)
-{
-	int r = poll_until(NULL, 0, until < deadline ? until : deadline);
-
-	return r == -EINTR ? fail_interrupted(gpuarb) : 0;
-}
-
 int reconnect_bus(struct gpuarb *gpuarb, uint64_t deadline, struct connection **ret)
 {
 	uint64_t pause = PAUSE_MIN_USEC;
 
 	for (;;) {
-		int r = pause_until(gpuarb, deadline_after(pause), deadline);
+		uint64_t until = deadline_after(pause);
+		int r = poll_until(NULL, 0, until < deadline ? until : deadline);
 
-		if (r >= 0)
-			r = connection_new(gpuarb, ret);
+		r = r == -EINTR ? fail_interrupted(gpuarb) : connection_new(gpuarb, ret);
 		if (r != -ECONNREFUSED || now_usec() >= deadline)
 			return r;
 		pause = pause < PAUSE_MAX_USEC / 2 ? pause * 2 : PAUSE_MAX_USEC;
@@ -97,14 +89,6 @@ static int wait_for_daemon(struct gpuarb *gpuarb, uint64_t deadline)
 	if (r == -EINTR)
 		return fail_interrupted(gpuarb);
 	return r == -ECONNRESET || r == -ECONNREFUSED ? 0 : r;
-}
-
-/* Replaces the connection of the handle, for the next attempt of the call. */
-static int reconnect(struct gpuarb *gpuarb, uint64_t deadline)
-{
-	connection_free(gpuarb->connection);
-	gpuarb->connection = NULL;
-	return reconnect_bus(gpuarb, deadline, &gpuarb->connection);
 }
 
 void outage_clear(struct outage *outage)
@@ -156,9 +140,11 @@ int outage_wait(struct gpuarb *gpuarb, struct outage *outage, int r)
 	if (r == -ECONNRESET) {
 		gpuarb->daemon_seen = gpuarb->repeated = true;
 		r = ++outage->losses < LOSSES_MAX ? 0 : -ETIMEDOUT;
+	} else if (named) {
+		r = wait_for_daemon(gpuarb, outage->deadline);
 	} else {
-		r = named ? wait_for_daemon(gpuarb, outage->deadline)
-			  : reconnect(gpuarb, outage->deadline);
+		connection_free(TAKE_PTR(gpuarb->connection));
+		r = reconnect_bus(gpuarb, outage->deadline, &gpuarb->connection);
 	}
 	if (r == -ETIMEDOUT || r == -ECONNREFUSED || (r >= 0 && now_usec() >= outage->deadline))
 		return outage_over(gpuarb, outage);

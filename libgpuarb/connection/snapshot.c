@@ -277,14 +277,6 @@ static int subscribe(struct gpuarb *gpuarb, struct connection *connection, bool 
 	return r < 0 ? r : daemon_subscribe(gpuarb, connection, ret_present);
 }
 
-static void report_lease(struct watch *watch, const char *kind, uint64_t id)
-{
-	char decimal[24];
-
-	snprintf(decimal, sizeof(decimal), "%" PRIu64, id);
-	watch->callback(kind, decimal, watch->userdata);
-}
-
 /* Takes a snapshot without waiting for a daemon that is away: its departure is reported by the
  * next signal. */
 static int view_without_waiting(struct gpuarb *gpuarb, struct gpuarb_view **ret)
@@ -327,12 +319,15 @@ static int report_gpu(struct watch *watch, const char *kind, uint64_t number)
 static int report_object(struct watch *watch, const char *lease_event, const char *gpu_event,
 			 const char *path)
 {
+	char decimal[24];
 	uint64_t number;
 
 	if (path_number(path, GPUARB_PATH_GPU, &number) >= 0)
 		return report_gpu(watch, gpu_event, number);
-	if (path_number(path, GPUARB_PATH_LEASE, &number) >= 0)
-		report_lease(watch, lease_event, number);
+	if (path_number(path, GPUARB_PATH_LEASE, &number) >= 0) {
+		snprintf(decimal, sizeof(decimal), "%" PRIu64, number);
+		watch->callback(lease_event, decimal, watch->userdata);
+	}
 	return 0;
 }
 
@@ -386,24 +381,17 @@ static int watch_on(struct watch *watch, struct connection *connection)
 	}
 }
 
-static int connect_and_wait(struct gpuarb *gpuarb, struct connection **ret)
-{
-	_cleanup_(outage_clear) struct outage outage = { .error = 0 };
-	int r;
-
-	do
-		r = outage_wait(gpuarb, &outage, connection_new(gpuarb, ret));
-	while (r > 0);
-	return r;
-}
-
 static int watch_begin(struct watch *watch, struct connection **ret)
 {
 	_cleanup_(connection_freep) struct connection *connection = NULL;
+	_cleanup_(outage_clear) struct outage outage = { .error = 0 };
+	struct gpuarb *gpuarb = watch->gpuarb;
 	bool present;
 	int r;
 
-	r = connect_and_wait(watch->gpuarb, &connection);
+	do
+		r = outage_wait(gpuarb, &outage, connection_new(gpuarb, &connection));
+	while (r > 0);
 	if (r >= 0)
 		r = subscribe(watch->gpuarb, connection, &present);
 	if (r >= 0)

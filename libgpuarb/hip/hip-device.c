@@ -7,7 +7,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "libgpuarb/hip/hip.h"
 #include "libgpuarb/hip/stream-plan.h"

@@ -447,7 +447,6 @@ static int enter(struct gpuarb_lease *lease, struct apply *ret)
 {
 	int r;
 
-	handle_begin(lease->gpuarb);
 	if (lease->agent) {
 		lease->agent->enter(lease->agent, lease->gpuarb, ret);
 		return 0;
@@ -473,9 +472,7 @@ GPUARB_EXPORT int gpuarb_lease_apply(struct gpuarb_lease *lease)
 	struct apply apply;
 	int r;
 
-	if (!lease)
-		return -EINVAL;
-
+	HANDLE_BEGIN(lease, lease->gpuarb);
 	r = enter(lease, &apply);
 	if (r >= 0)
 		r = apply_all(&apply);
@@ -488,9 +485,7 @@ GPUARB_EXPORT int gpuarb_lease_queue_ids(struct gpuarb_lease *lease, size_t i, u
 	struct apply apply;
 	int r;
 
-	if (!lease || (!ids && max > 0))
-		return -EINVAL;
-
+	HANDLE_BEGIN(lease && (ids || max == 0), lease->gpuarb);
 	r = enter(lease, &apply);
 	return leave(lease, r < 0 ? r : apply_queue_ids(&apply, i, ids, max), false);
 }
@@ -501,9 +496,7 @@ GPUARB_EXPORT int gpuarb_lease_mask_queue(struct gpuarb_lease *lease, size_t i, 
 	struct apply apply;
 	int r;
 
-	if (!lease)
-		return -EINVAL;
-
+	HANDLE_BEGIN(lease, lease->gpuarb);
 	r = enter(lease, &apply);
 	return leave(lease, r < 0 ? r : apply_own(&apply, i, queue, mask, words), false);
 }
