@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "util/fd.h"
+
 int kfd_dir_open(const struct kfd_dir *parent, const char *name, struct kfd_dir *ret)
 {
 	struct kfd_dir dir;
@@ -138,22 +140,15 @@ static int read_all(int fd, char *buf, size_t size)
 
 int kfd_read(const struct kfd_dir *dir, const char *name, char *buf, size_t size)
 {
-	struct stat st;
-	int fd, r;
-
 	/* O_NONBLOCK: opening a FIFO must not wait for its other end. */
-	fd = openat(dir->fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0)
-		return -errno;
+	_cleanup_fd_ int fd = openat(dir->fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
 
-	if (fstat(fd, &st) < 0)
-		r = -errno;
-	else if (!S_ISREG(st.st_mode))
-		r = S_ISDIR(st.st_mode) ? -EISDIR : -EBADMSG;
-	else
-		r = read_all(fd, buf, size);
-	close(fd);
-	return r;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return S_ISDIR(st.st_mode) ? -EISDIR : -EBADMSG;
+	return read_all(fd, buf, size);
 }
 
 int kfd_number(const char *text, size_t length, uint64_t max, uint64_t *ret)

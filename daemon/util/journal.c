@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
+#include "util/fd.h"
 #include "util/text.h"
 
 #define VALUE_MAX_BYTES 2048
@@ -33,17 +33,14 @@ void journal_add(struct journal_entry *entry, const char *name, const char *form
 int journal_send(const char *path, const struct journal_entry *entry)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
-	int fd, r = 0;
+	_cleanup_fd_ int fd = -1;
 
 	if (strlen(path) >= sizeof(un.sun_path))
 		return -ENAMETOOLONG;
 	memcpy(un.sun_path, path, strlen(path));
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
+	if (fd < 0 || sendto(fd, entry->text, entry->size, MSG_DONTWAIT | MSG_NOSIGNAL,
+			     (const struct sockaddr *)&un, sizeof(un)) < 0)
 		return -errno;
-	if (sendto(fd, entry->text, entry->size, MSG_DONTWAIT | MSG_NOSIGNAL,
-		   (const struct sockaddr *)&un, sizeof(un)) < 0)
-		r = -errno;
-	close(fd);
-	return r;
+	return 0;
 }

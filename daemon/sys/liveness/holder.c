@@ -244,9 +244,9 @@ static int holder_entry_new(struct holders *holders, uint64_t lease, pid_t pid, 
 	return 0;
 }
 
-static struct holder_entry *find_process(struct holders *holders, uint64_t lease, pid_t pid)
+static struct holder_entry *find_process(const struct holders *holders, uint64_t lease, pid_t pid)
 {
-	struct holder_entry *holder_entry = *bucket(holders, lease);
+	struct holder_entry *holder_entry = holders->buckets[lease % BUCKETS];
 
 	while (holder_entry && (holder_entry->lease != lease || holder_entry->pid != pid))
 		holder_entry = holder_entry->next;
@@ -427,11 +427,9 @@ int holders_bind(struct holders *holders, uint64_t lease, int pidfd, pid_t pid)
 
 int holders_process(const struct holders *holders, uint64_t lease, pid_t pid)
 {
-	for (const struct holder_entry *k = holders->buckets[lease % BUCKETS]; k && pid;
-	     k = k->next)
-		if (k->lease == lease && k->pid == pid)
-			return k->fd;
-	return -1;
+	const struct holder_entry *process = pid ? find_process(holders, lease, pid) : NULL;
+
+	return process ? process->fd : -1;
 }
 
 void holders_unbind(struct holders *holders, uint64_t lease, pid_t pid)
