@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/options/number.h"
 #include "client/output/fail.h"
 #include "client/output/print.h"
 #include "client/verbs/verb.h"
@@ -64,7 +65,7 @@ static int usage_code(const struct verb *verb)
 	return verb->command ? EXIT_RUN_FAILED : EXIT_USAGE;
 }
 
-static int check_words(const struct command *command, const struct verb *verb)
+static int check_words(struct command *command, const struct verb *verb)
 {
 	if (command->n_rest < verb->min_words)
 		return fail(command, usage_code(verb), "missing argument: gpuarbctl %s %s",
@@ -74,6 +75,12 @@ static int check_words(const struct command *command, const struct verb *verb)
 			    "unexpected argument '%.80s': gpuarbctl %s%s%s",
 			    command->rest[verb->max_words], verb->name, *verb->arguments ? " " : "",
 			    verb->arguments);
+	/* "ID" and "[ID]" */
+	if (strncmp(verb->arguments + (*verb->arguments == '['), "ID", 2) == 0 &&
+	    command->n_rest > 0 && number_parse(command->rest[0], 1, UINT64_MAX, &command->id) < 0)
+		return fail(command, usage_code(verb),
+			    "invalid lease '%.80s': use a number of gpuarbctl list",
+			    command->rest[0]);
 	return EXIT_OK;
 }
 

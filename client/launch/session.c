@@ -89,11 +89,3 @@ int session_lease(const struct command *command, const struct session *session, 
 	*ret = lease;
 	return EXIT_OK;
 }
-
-int session_id(const struct command *command, const char *text, uint64_t *ret)
-{
-	if (number_parse(text, 1, UINT64_MAX, ret) < 0)
-		return fail(command, EXIT_USAGE,
-			    "invalid lease '%.80s': use a number of gpuarbctl list", text);
-	return EXIT_OK;
-}

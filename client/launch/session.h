@@ -26,6 +26,3 @@ int session_lease(const struct command *command, const struct session *session, 
 
 /* NULL: the snapshot has no lease of that number. */
 const struct gpuarb_lease_info *session_find(const struct session *session, uint64_t id);
-
-/* Parses the number of a lease. */
-int session_id(const struct command *command, const char *text, uint64_t *ret);

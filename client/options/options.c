@@ -137,8 +137,7 @@ static int take_shape(struct command *command, const struct option *option, cons
 	if (strcmp(value, "rectangle") != 0 && strcmp(value, "any") != 0)
 		return option_wrong(command, option, value, "must be rectangle or any");
 
-	*(const char **)field_of(command, option) = value;
-	return 0;
+	return take_text(command, option, value);
 }
 
 static int take_isolation(struct command *command, const struct option *option, const char *value)
@@ -146,8 +145,7 @@ static int take_isolation(struct command *command, const struct option *option, 
 	if (isolation_from_name(value) < 0)
 		return option_wrong(command, option, value, "must be shader-engine, cu or shared");
 
-	*(const char **)field_of(command, option) = value;
-	return 0;
+	return take_text(command, option, value);
 }
 
 static int take_class(struct command *command, const struct option *option, const char *value)

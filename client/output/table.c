@@ -46,6 +46,14 @@ void table_add(struct table *table, const char *format, ...)
 		free(text);
 }
 
+void table_number(struct table *table, uint64_t number)
+{
+	if (number > 0)
+		table_add(table, "%" PRIu64, number);
+	else
+		table_add(table, "-");
+}
+
 static const char *cell_text(const char *cell)
 {
 	return cell && *cell ? cell : "-";
@@ -201,10 +209,7 @@ static void add_lease(struct table *table, const struct lent *all,
 	table_add(table, "%s", lease->lease_class);
 	table_add(table, "%s", lease->tenant);
 	table_add(table, "%s", user);
-	if (lease->owner_pid > 0)
-		table_add(table, "%u", lease->owner_pid);
-	else
-		table_add(table, "-");
+	table_number(table, lease->owner_pid);
 	add_partitions(table, lease);
 	table_add(table, "%s", why);
 }

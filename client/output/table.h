@@ -20,6 +20,7 @@ struct table {
 
 /* Adds the next cell, row by row. Out of memory leaves the cell empty. */
 void table_add(struct table *table, const char *format, ...) PRINTF_LIKE(2, 3);
+void table_number(struct table *table, uint64_t number); /* 0: "-" */
 
 /* Prints the table, with its heads unless --no-legend. A table without rows prints nothing. */
 void table_print(const struct table *table, const struct command *command, FILE *out);

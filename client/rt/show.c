@@ -152,13 +152,13 @@ static void print_head(const struct rt_gpu *gpu, const struct rt_plan *plan)
 			   tasks == 1 ? " keeps its" : "s keep their", on);
 }
 
-/* Microseconds; "none" for a time without a bound. */
-static void add_time(struct table *table, uint64_t usec)
+/* Microseconds, or a number of CUs; "none" for BOUND_NONE. */
+static void add_bound(struct table *table, uint64_t bound)
 {
-	if (usec == BOUND_NONE)
+	if (bound == BOUND_NONE)
 		table_add(table, "none");
 	else
-		table_add(table, "%" PRIu64, usec);
+		table_add(table, "%" PRIu64, bound);
 }
 
 static void add_engines(struct table *table, const struct rt_place *place)
@@ -190,27 +190,24 @@ static void print_partitions(const struct command *command, const struct rt_plan
 
 		table_add(&table, "%s", plan->set->partitions[i].name);
 		table_add(&table, "%u", p->effective);
-		if (p->least > 0)
-			table_add(&table, "%u", p->least);
-		else
-			table_add(&table, "none");
+		add_bound(&table, p->least > 0 ? p->least : BOUND_NONE);
 		if (p->placed)
 			add_engines(&table, &plan->layout.places[i]);
 		else
 			table_add(&table, "not placed");
-		add_time(&table, p->work);
-		add_time(&table,
-			 p->work == RT_UNSET ? BOUND_NONE : bound_margin(&p->bound, p->work));
-		add_time(&table, p->bound.host);
-		add_time(&table, p->response == BOUND_NONE
-					 ? BOUND_NONE
-					 : bound_standstill(&p->bound, p->response));
+		add_bound(&table, p->work);
+		add_bound(&table,
+			  p->work == RT_UNSET ? BOUND_NONE : bound_margin(&p->bound, p->work));
+		add_bound(&table, p->bound.host);
+		add_bound(&table, p->response == BOUND_NONE
+					  ? BOUND_NONE
+					  : bound_standstill(&p->bound, p->response));
 		if (p->activation == RT_UNSET)
 			table_add(&table, "-");
 		else
 			table_add(&table, p->bound.latency > 0 ? "%" PRIu64 : "(%" PRIu64 ")",
 				  p->activation);
-		add_time(&table, p->response);
+		add_bound(&table, p->response);
 	}
 	table_print(&table, command, stdout);
 }
@@ -222,11 +219,11 @@ static void add_task(struct table *table, const struct rt_plan *plan, size_t i)
 
 	table_add(table, "%s", task->name);
 	table_add(table, "%s", plan->set->partitions[task->partition].name);
-	add_time(table, t->wcet);
+	add_bound(table, t->wcet);
 	table_add(table, "%s", rt_source_name(t->source));
-	add_time(table, task->jitter);
-	add_time(table, t->bound);
-	add_time(table, task->deadline);
+	add_bound(table, task->jitter);
+	add_bound(table, t->bound);
+	add_bound(table, task->deadline);
 	if (t->bound == BOUND_NONE)
 		table_add(table, "-");
 	else

@@ -10,13 +10,10 @@
 #include "client/output/print.h"
 #include "client/verbs/verb.h"
 
-static int act_begin(const struct command *command, struct session *session, uint64_t *ret_id)
+static int act_begin(const struct command *command, struct session *session)
 {
-	int r;
+	int r = session_open(command, session);
 
-	r = session_id(command, command->rest[0], ret_id);
-	if (r == EXIT_OK)
-		r = session_open(command, session);
 	if (r == EXIT_OK)
 		session_administer(session);
 	return r;
@@ -32,14 +29,14 @@ static void act_print(FILE *out, const struct gpuarb_lease_info *lease)
 		   why);
 }
 
-static int act_tell(const struct command *command, struct session *session, uint64_t id)
+static int act_tell(const struct command *command, struct session *session)
 {
 	const struct gpuarb_lease_info *lease;
 	int r;
 
 	r = session_snapshot(command, session);
 	if (r == EXIT_OK)
-		r = session_lease(command, session, id, &lease);
+		r = session_lease(command, session, command->id, &lease);
 	if (r != EXIT_OK)
 		return r;
 
@@ -56,23 +53,22 @@ int run_release(struct command *command)
 {
 	_cleanup_(session_done) struct session session = { 0 };
 	_cleanup_(json_freep) struct json_object *map = NULL;
-	uint64_t id;
 	int r;
 
-	r = act_begin(command, &session, &id);
+	r = act_begin(command, &session);
 	if (r != EXIT_OK)
 		return r;
 
-	r = gpuarb_release(session.gpuarb, id);
+	r = gpuarb_release(session.gpuarb, command->id);
 	if (r < 0)
-		return fail_lease(command, session.gpuarb, r, id);
+		return fail_lease(command, session.gpuarb, r, command->id);
 
 	if (!command->json) {
-		print_line(stdout, "lease %" PRIu64 " released", id);
+		print_line(stdout, "lease %" PRIu64 " released", command->id);
 		return EXIT_OK;
 	}
 	map = json_map(NULL, NULL);
-	json_number(map, "released", id);
+	json_number(map, "released", command->id);
 	json_print(stdout, map);
 	return EXIT_OK;
 }
@@ -80,41 +76,39 @@ int run_release(struct command *command)
 /* ---- revoke --------------------------------------------------------------------------------- */
 
 /* lease NULL: it has ended, because it had no grace or its holder acknowledged. */
-static void print_revoked(const struct command *command, uint64_t id,
-			  const struct gpuarb_lease_info *lease)
+static void print_revoked(const struct command *command, const struct gpuarb_lease_info *lease)
 {
 	_cleanup_(json_freep) struct json_object *map = NULL;
 
 	if (command->json) {
 		map = json_map(NULL, NULL);
-		json_number(map, "revoked", id);
+		json_number(map, "revoked", command->id);
 		json_known(map, "deadline", lease ? lease->deadline : GPUARB_FOREVER,
 			   GPUARB_FOREVER);
 		json_print(stdout, map);
 	} else if (lease) {
 		act_print(stdout, lease);
 	} else {
-		print_line(stdout, "lease %" PRIu64 " has ended", id);
+		print_line(stdout, "lease %" PRIu64 " has ended", command->id);
 	}
 }
 
 int run_revoke(struct command *command)
 {
 	_cleanup_(session_done) struct session session = { 0 };
-	uint64_t id;
 	int r;
 
-	r = act_begin(command, &session, &id);
+	r = act_begin(command, &session);
 	if (r != EXIT_OK)
 		return r;
 
-	r = gpuarb_revoke(session.gpuarb, id, command->grace_usec, command->reason);
+	r = gpuarb_revoke(session.gpuarb, command->id, command->grace_usec, command->reason);
 	if (r < 0)
-		return fail_lease(command, session.gpuarb, r, id);
+		return fail_lease(command, session.gpuarb, r, command->id);
 
 	r = session_snapshot(command, &session);
 	if (r == EXIT_OK)
-		print_revoked(command, id, session_find(&session, id));
+		print_revoked(command, session_find(&session, command->id));
 	return r;
 }
 
@@ -126,7 +120,6 @@ int run_revoke(struct command *command)
 struct activation {
 	const struct command *command;
 	struct session *session;
-	uint64_t id;
 	bool requested;
 	int code; /* or UNDECIDED */
 };
@@ -134,7 +127,8 @@ struct activation {
 /* The exit code by the state of the lease in the last snapshot, or UNDECIDED. */
 static int decide(const struct activation *activation)
 {
-	const struct gpuarb_lease_info *lease = session_find(activation->session, activation->id);
+	const struct gpuarb_lease_info *lease = session_find(activation->session,
+							     activation->command->id);
 	const char *reason = lease ? lease->reason : "";
 
 	if (lease && strcmp(lease->state, "granted") == 0)
@@ -143,18 +137,19 @@ static int decide(const struct activation *activation)
 		return UNDECIDED;
 	if (lease && strcmp(lease->state, "inactive") == 0)
 		return fail(activation->command, EXIT_FAILED,
-			    "lease %" PRIu64 " is inactive again%s%s", activation->id,
+			    "lease %" PRIu64 " is inactive again%s%s", activation->command->id,
 			    *reason ? ": " : "", reason);
-	return fail(activation->command, EXIT_LOST, "lease %" PRIu64 " is lost%s%s", activation->id,
-		    *reason ? ": " : "", reason);
+	return fail(activation->command, EXIT_LOST, "lease %" PRIu64 " is lost%s%s",
+		    activation->command->id, *reason ? ": " : "", reason);
 }
 
 static int activate(struct activation *activation)
 {
 	struct gpuarb *gpuarb = activation->session->gpuarb;
-	int r = gpuarb_activate(gpuarb, activation->id);
+	int r = gpuarb_activate(gpuarb, activation->command->id);
 
-	return r < 0 ? fail_lease(activation->command, gpuarb, r, activation->id) : EXIT_OK;
+	return r < 0 ? fail_lease(activation->command, gpuarb, r, activation->command->id)
+		     : EXIT_OK;
 }
 
 /* Activates only once the watch reports changes, so that none is missed. Prints once that the
@@ -172,7 +167,7 @@ static int step(struct activation *activation)
 	if (r == EXIT_OK)
 		r = decide(activation);
 	if (r == UNDECIDED && first && !activation->command->json)
-		act_print(stderr, session_find(activation->session, activation->id));
+		act_print(stderr, session_find(activation->session, activation->command->id));
 	return r;
 }
 
@@ -181,7 +176,7 @@ static void on_change(const char *kind, const char *what, void *userdata)
 	struct activation *activation = userdata;
 	char id[24];
 
-	snprintf(id, sizeof(id), "%" PRIu64, activation->id);
+	snprintf(id, sizeof(id), "%" PRIu64, activation->command->id);
 	if (strcmp(kind, "watching") != 0 && strcmp(kind, "daemon-back") != 0 &&
 	    strcmp(what, id) != 0)
 		return;
@@ -191,11 +186,11 @@ static void on_change(const char *kind, const char *what, void *userdata)
 		gpuarb_watch_stop(activation->session->gpuarb);
 }
 
-static int activate_and_wait(const struct command *command, struct session *session, uint64_t id)
+static int activate_and_wait(const struct command *command, struct session *session)
 {
-	struct activation activation = {
-		.command = command, .session = session, .id = id, .code = UNDECIDED
-	};
+	struct activation activation = { .command = command,
+					 .session = session,
+					 .code = UNDECIDED };
 	const struct gpuarb_lease_info *lease;
 	const char *reason;
 	int r;
@@ -206,9 +201,9 @@ static int activate_and_wait(const struct command *command, struct session *sess
 	if (activation.code != UNDECIDED)
 		return activation.code;
 
-	lease = session_find(session, id);
+	lease = session_find(session, command->id);
 	reason = lease ? lease->reason : "";
-	return fail(command, EXIT_WAITED, "lease %" PRIu64 " is still activating%s%s", id,
+	return fail(command, EXIT_WAITED, "lease %" PRIu64 " is still activating%s%s", command->id,
 		    *reason ? ": " : "", reason);
 }
 
@@ -218,29 +213,28 @@ int run_activate(struct command *command)
 	struct activation activation = { .command = command, .session = &session };
 	int r;
 
-	r = act_begin(command, &session, &activation.id);
+	r = act_begin(command, &session);
 	if (r != EXIT_OK)
 		return r;
 
-	r = command->options.wait_usec > 0 ? activate_and_wait(command, &session, activation.id)
+	r = command->options.wait_usec > 0 ? activate_and_wait(command, &session)
 					   : activate(&activation);
-	return r == EXIT_OK ? act_tell(command, &session, activation.id) : r;
+	return r == EXIT_OK ? act_tell(command, &session) : r;
 }
 
 int run_deactivate(struct command *command)
 {
 	_cleanup_(session_done) struct session session = { 0 };
-	uint64_t id;
 	int r;
 
-	r = act_begin(command, &session, &id);
+	r = act_begin(command, &session);
 	if (r != EXIT_OK)
 		return r;
 
-	r = gpuarb_deactivate(session.gpuarb, id);
+	r = gpuarb_deactivate(session.gpuarb, command->id);
 	if (r < 0)
-		return fail_lease(command, session.gpuarb, r, id);
-	return act_tell(command, &session, id);
+		return fail_lease(command, session.gpuarb, r, command->id);
+	return act_tell(command, &session);
 }
 
 /* ---- resize --------------------------------------------------------------------------------- */
@@ -263,29 +257,27 @@ int run_resize(struct command *command)
 	_cleanup_(session_done) struct session session = { 0 };
 	struct gpuarb_want wants[REQUEST_WANTS];
 	const struct gpuarb_lease_info *lease;
-	uint64_t id;
 	int r;
 
-	r = session_id(command, command->rest[0], &id);
-	if (r == EXIT_OK && command->wants[0].given == 0)
-		r = fail(command, EXIT_USAGE, "no change requested: use an option such as --cus=N");
+	if (command->wants[0].given == 0)
+		return fail(command, EXIT_USAGE,
+			    "no change requested: use an option such as --cus=N");
+	r = session_snapshot(command, &session);
 	if (r == EXIT_OK)
-		r = session_snapshot(command, &session);
-	if (r == EXIT_OK)
-		r = session_lease(command, &session, id, &lease);
+		r = session_lease(command, &session, command->id, &lease);
 	if (r == EXIT_OK)
 		r = want_resolve_resize(command, &session, lease, wants);
 	if (r != EXIT_OK)
 		return r;
 
 	session_administer(&session);
-	r = gpuarb_resize(session.gpuarb, id, wants, command->n_wants);
+	r = gpuarb_resize(session.gpuarb, command->id, wants, command->n_wants);
 	if (r < 0)
-		return fail_lease(command, session.gpuarb, r, id);
+		return fail_lease(command, session.gpuarb, r, command->id);
 
 	r = session_snapshot(command, &session);
 	if (r == EXIT_OK)
-		r = session_lease(command, &session, id, &lease);
+		r = session_lease(command, &session, command->id, &lease);
 	if (r == EXIT_OK)
 		print_grants(command, lease);
 	return r;

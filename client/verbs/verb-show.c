@@ -39,50 +39,41 @@ static void json_status(const struct gpuarb_view *view, const struct snapshot *s
 	json_print(stdout, map);
 }
 
-static void add_lease_user(struct table *table, const struct gpuarb_lease_info *lease,
-			   const struct gpuarb_partition *partition)
+static void add_user(struct table *table, const char *gpu, unsigned queues, const char *used_by,
+		     uint32_t pid, uint32_t uid, const char *name)
 {
 	char user[PRINT_USER];
 
-	print_user(lease->owner_uid, user);
-	table_add(table, "%s", partition->gpu);
-	table_add(table, "%u", partition->queues);
-	table_add(table, "lease %" PRIu64, lease->id);
-	if (lease->owner_pid > 0)
-		table_add(table, "%u", lease->owner_pid);
-	else
-		table_add(table, "-");
+	print_user(uid, user);
+	table_add(table, "%s", gpu);
+	table_add(table, "%u", queues);
+	table_add(table, "%s", used_by);
+	table_number(table, pid);
 	table_add(table, "%s", user);
-	table_add(table, "%s", lease->name);
-}
-
-static void add_unmanaged(struct table *table, const struct gpuarb_gpu *gpu,
-			  const struct gpuarb_process *process)
-{
-	char user[PRINT_USER];
-
-	print_user(process->uid, user);
-	table_add(table, "%s", gpu->name);
-	table_add(table, "%u", process->queues);
-	table_add(table, "unmanaged");
-	table_add(table, "%u", process->pid);
-	table_add(table, "%s", user);
-	table_add(table, "%s", process->command);
+	table_add(table, "%s", name);
 }
 
 static void add_users_of(struct table *table, const struct snapshot *snapshot,
 			 const struct gpuarb_gpu *gpu)
 {
+	char used_by[32];
+
 	for (size_t l = 0; l < snapshot->n_leases; l++) {
 		const struct gpuarb_lease_info *lease = &snapshot->leases[l];
 
+		snprintf(used_by, sizeof(used_by), "lease %" PRIu64, lease->id);
 		for (size_t i = 0; i < lease->n_partitions; i++) {
 			if (strcmp(lease->partitions[i].gpu, gpu->name) == 0)
-				add_lease_user(table, lease, &lease->partitions[i]);
+				add_user(table, gpu->name, lease->partitions[i].queues, used_by,
+					 lease->owner_pid, lease->owner_uid, lease->name);
 		}
 	}
-	for (size_t i = 0; i < gpu->n_unmanaged; i++)
-		add_unmanaged(table, gpu, &gpu->unmanaged[i]);
+	for (size_t i = 0; i < gpu->n_unmanaged; i++) {
+		const struct gpuarb_process *process = &gpu->unmanaged[i];
+
+		add_user(table, gpu->name, process->queues, "unmanaged", process->pid, process->uid,
+			 process->command);
+	}
 }
 
 /* The users of queue slots: leases with their budgets, unmanaged processes with their use. */
@@ -321,14 +312,11 @@ int run_show(struct command *command)
 	_cleanup_(json_freep) struct json_object *map = NULL;
 	const struct gpuarb_lease_info *lease;
 	struct lent all = { 0 };
-	uint64_t id;
 	int r;
 
-	r = session_id(command, command->rest[0], &id);
+	r = session_snapshot(command, &session);
 	if (r == EXIT_OK)
-		r = session_snapshot(command, &session);
-	if (r == EXIT_OK)
-		r = session_lease(command, &session, id, &lease);
+		r = session_lease(command, &session, command->id, &lease);
 	if (r != EXIT_OK)
 		return r;
 

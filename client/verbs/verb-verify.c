@@ -90,15 +90,11 @@ int run_verify(struct command *command)
 	_cleanup_(verify_done) struct verify verify = { 0 };
 	_cleanup_(observed_done) struct observed observed = { 0 };
 	const struct gpuarb_lease_info *only = NULL;
-	uint64_t id = 0;
-	int r = EXIT_OK;
+	int r;
 
-	if (command->n_rest > 0)
-		r = session_id(command, command->rest[0], &id);
-	if (r == EXIT_OK)
-		r = session_snapshot(command, &session);
-	if (r == EXIT_OK && id > 0)
-		r = session_lease(command, &session, id, &only);
+	r = session_snapshot(command, &session);
+	if (r == EXIT_OK && command->id > 0)
+		r = session_lease(command, &session, command->id, &only);
 	if (r != EXIT_OK)
 		return r;
 	if (observed_read(NULL, "/proc", &observed) < 0)
