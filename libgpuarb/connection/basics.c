@@ -89,17 +89,11 @@ uint64_t deadline_after(uint64_t usec)
 	return usec > UINT64_MAX - now ? UINT64_MAX : now + usec;
 }
 
-static struct timespec left_until(uint64_t deadline)
-{
-	uint64_t now = now_usec(), left = deadline > now ? deadline - now : 0;
-
-	return (struct timespec){ .tv_sec = (time_t)(left / 1000000),
-				  .tv_nsec = (long)(left % 1000000) * 1000 };
-}
-
 int poll_until(struct pollfd *fds, size_t n, uint64_t deadline)
 {
-	struct timespec left = left_until(deadline);
+	uint64_t now = now_usec(), usec = deadline > now ? deadline - now : 0;
+	struct timespec left = { .tv_sec = (time_t)(usec / 1000000),
+				 .tv_nsec = (long)(usec % 1000000) * 1000 };
 	int r = ppoll(fds, n, deadline == UINT64_MAX ? NULL : &left, NULL);
 
 	if (r < 0)

@@ -234,20 +234,6 @@ GPUARB_EXPORT int gpuarb_lease_release(struct gpuarb_lease *lease)
 	return r;
 }
 
-void lease_abandon(struct gpuarb_lease *lease)
-{
-	struct connection *connection = lease->gpuarb->connection;
-	_cleanup_(free_message) DBusMessage *call = NULL;
-
-	if (!connection || call_new(lease_path(lease->info.id).text, GPUARB_INTERFACE_LEASE,
-				    "Release", &call, DBUS_TYPE_INVALID) < 0)
-		return;
-	dbus_message_set_no_reply(call, TRUE);
-	dbus_message_set_auto_start(call, FALSE);
-	/* libdbus writes at once as much as the socket takes. */
-	dbus_connection_send(connection->dbus, call, NULL);
-}
-
 GPUARB_EXPORT int gpuarb_lease_resize(struct gpuarb_lease *lease, const struct gpuarb_want *wants,
 				      size_t n)
 {

@@ -64,6 +64,3 @@ int lease_wait_until(struct gpuarb_lease *lease, uint64_t deadline);
 
 /* Binds the process of the reservation, if there is one and it is not bound yet. */
 int lease_bind_process(struct gpuarb_lease *lease);
-
-/* Asks the daemon to end the lease for all holders, and does not wait for the answer. */
-void lease_abandon(struct gpuarb_lease *lease);

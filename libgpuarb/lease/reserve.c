@@ -11,6 +11,7 @@
 #include "libgpuarb/connection/call.h"
 #include "libgpuarb/connection/open.h"
 #include "libgpuarb/connection/read.h"
+#include "libgpuarb/lease/lease-calls.h"
 #include "libgpuarb/lease/lease-handle.h"
 #include "libgpuarb/lease/want.h"
 
@@ -145,6 +146,21 @@ static int wait_for(struct gpuarb_lease *lease, uint64_t usec)
 	return r < 0 ? r : lease_wait_until(lease, deadline_after(usec));
 }
 
+/* Asks the daemon to end the lease for all holders, and does not wait for the answer. */
+static void abandon(struct gpuarb_lease *lease)
+{
+	struct connection *connection = lease->gpuarb->connection;
+	_cleanup_(free_message) DBusMessage *call = NULL;
+
+	if (!connection || call_new(lease_path(lease->info.id).text, GPUARB_INTERFACE_LEASE,
+				    "Release", &call, DBUS_TYPE_INVALID) < 0)
+		return;
+	dbus_message_set_no_reply(call, TRUE);
+	dbus_message_set_auto_start(call, FALSE);
+	/* libdbus writes at once as much as the socket takes. */
+	dbus_connection_send(connection->dbus, call, NULL);
+}
+
 /* Reserves, waits for the grant if that is asked for, and binds the process or gives up the lease
  * when it is granted. */
 static int reserve_and_bind(struct gpuarb *gpuarb, const struct gpuarb_want *wants, size_t n,
@@ -159,7 +175,7 @@ static int reserve_and_bind(struct gpuarb *gpuarb, const struct gpuarb_want *wan
 	if (r >= 0 && lease_usable(lease)) {
 		r = lease_bind_process(lease);
 		if (r < 0)
-			lease_abandon(lease);
+			abandon(lease);
 	}
 	if (r >= 0)
 		*ret = TAKE_PTR(lease);
