@@ -19,8 +19,8 @@ sim() { local code=$1; shift; ends "$code" kfdsim --gpu radeon-vii "$@"; }
 
 for test in every_thread_can_use_the_file inherited_file_returns_ebadf_and_a_new_one_works \
 	a_signal_ends_a_wait foreign_ioctls_return_enotty \
-	a_place_is_the_same_memory_for_everyone \
-	a_device_keeps_its_memory_whoever_opens_it_to_be_emptied \
+	mapping_an_offset_twice_gives_the_same_memory \
+	opening_with_truncation_does_not_clear_the_device \
 	the_last_close_of_several_changes_nothing_while_the_process_lives; do
 	sim 0 -- "$test_kfd" "$test"
 	out_is "$test"
@@ -32,7 +32,7 @@ sim 0 -- bash -c 'exec 3<>/dev/kfd; test -t 3; test "$(stat -c %F /dev/kfd)" = "
 
 # A fault takes hold before what is called after it; one that is wrong is said by kfdsim.
 # shellcheck disable=SC2016
-sim 0 -- bash -c 'echo get-version:1:ENODEV >"$1"; "$2" every_thread_may_ask; test $? = 134' \
+sim 0 -- bash -c 'echo get-version:1:ENODEV >"$1"; "$2" every_thread_can_use_the_file; test $? = 134' \
 	sh "$control" "$test_kfd"
 sim 0 -- sh -c "printf 'nonsense\\nslow:0000:03:00.0:1\\nrubbish\\n' >$control; cat $state"
 err_has 'debug/kfdsim/control: '
