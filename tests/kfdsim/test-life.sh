@@ -106,7 +106,7 @@ json_out "$(gpu "$v620") | .unmanaged | length == 1 and .[0].pid == ${pid[strang
 	.[0].command == \"client-hip\" and .[0].uid == $(id -u)"
 json_out "$(gpu "$v620") | .queue_slots_free == 3 and .process_slots_free == 7 and .cus_free == 72"
 ends 3 plan --gpu "$v620" --cus 4 --queues 4
-out_has 'unmanaged: 4 asked'
+out_has 'unmanaged: 4 '
 program another "$hip" --streams 4 --work --hold --device 2
 settles "$(gpu "$v620") | .oversubscribed and ([.unmanaged[].queues] == [5, 5])"
 ends 3 plan --gpu "$v620" --cus 4 --queues 2
