@@ -31,6 +31,7 @@ import os
 import pwd
 import queue
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -192,7 +193,9 @@ class Environment:
             program.write_text('#!/bin/sh\n[ -z "$STAY" ] || exec sleep 600\n')
             program.chmod(0o755)
         compiler = programs / 'cc'
-        compiler.write_text(f'#!/bin/sh\nexec {os.environ["GPUARB_CC"]} "$@"\n')
+        # The compiler may be named cc itself: it is looked for where this script is not.
+        path = shlex.quote(os.environ['PATH'])
+        compiler.write_text(f'#!/bin/sh\nPATH={path} exec {os.environ["GPUARB_CC"]} "$@"\n')
         compiler.chmod(0o755)
         for name in ('conf', 'docs'):
             (self.top / 'work' / name).symlink_to(SOURCE / name)
