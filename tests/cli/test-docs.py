@@ -31,6 +31,7 @@ import os
 import pwd
 import queue
 import re
+import select
 import shlex
 import shutil
 import signal
@@ -376,13 +377,40 @@ class Environment:
         for popen in self.own:
             popen.kill()
             popen.wait()
-        for link in Path('/proc').glob('[0-9]*/cmdline'):
-            try:
-                if str(self.top).encode() in link.read_bytes():
-                    os.kill(int(link.parent.name), signal.SIGTERM)
-            except (OSError, ProcessLookupError):
-                pass
+        self.end_left_over()
         shutil.rmtree(self.top)
+
+    def end_left_over(self) -> None:
+        """Ends the processes that know this directory, so that none of them writes there again."""
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            end = time.monotonic() + SECONDS
+            while pidfds := self.left_over():
+                for pidfd in pidfds:
+                    signal.pidfd_send_signal(pidfd, number)
+                for pidfd in pidfds:
+                    select.select([pidfd], [], [], max(end - time.monotonic(), 0))
+                    os.close(pidfd)
+                if time.monotonic() > end:
+                    break
+
+    def left_over(self) -> List[int]:
+        """Pidfds of the processes whose command line or environment names this directory."""
+        pidfds = []
+        for directory in Path('/proc').glob('[0-9]*'):
+            try:
+                pidfd = os.pidfd_open(int(directory.name))
+            except OSError:
+                continue
+            try:
+                known = (directory / 'cmdline').read_bytes() + (directory / 'environ').read_bytes()
+            except OSError:  # It has ended.
+                known = b''
+            # A process that has ended and was not waited for yet has an empty environment.
+            if str(self.top).encode() in known:
+                pidfds.append(pidfd)
+            else:
+                os.close(pidfd)
+        return pidfds
 
 
 # ---- comparing ---------------------------------------------------------------------------------
