@@ -1,5 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "config-rig.h"
+#include "sys/config/config-keys.h"
+
+const char *config_key(size_t i, const char **ret_section)
+{
+	for (size_t s = 0; s < CONFIG_KINDS; s++) {
+		*ret_section = config_sections[s].name;
+		if (i < config_sections[s].n_keys)
+			return config_sections[s].keys[i].name;
+		i -= config_sections[s].n_keys;
+	}
+	return NULL;
+}
 
 bool config_says(const struct diagnostics *diagnostics, const char *part)
 {

@@ -7,6 +7,9 @@
 #include "scratch.h"
 #include "sys/config/config.h"
 
+/* All keys; NULL after the last. */
+const char *config_key(size_t i, const char **ret_section);
+
 bool config_says(const struct diagnostics *diagnostics, const char *part);
 
 struct tree {

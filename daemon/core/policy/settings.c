@@ -34,6 +34,7 @@ int tenant_init(struct tenant *tenant, const char *name)
 void tenant_done(struct tenant *tenant)
 {
 	free(tenant->name);
+	free(tenant->file);
 	free(tenant->users);
 	free(tenant->groups);
 	free(tenant->unit);

@@ -35,6 +35,9 @@ uint64_t limit_of(const struct limit *limit, uint64_t whole);
  * tenant, over all its leases; limits of parts of a GPU hold for each GPU. */
 struct tenant {
 	char *name; /* "*" matches every user and is always the last */
+	char *file; /* that configures it; NULL: built in */
+	unsigned line;
+	bool has_match; /* match-user or match-group is configured, valid or not */
 
 	/* It matches a uid or gid in one of the lists; the patterns narrow that. */
 	uid_t *users;

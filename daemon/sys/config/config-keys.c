@@ -319,6 +319,14 @@ static void set_path_pattern(const struct ini_place *place, const struct config_
 		set_string(place, value, field);
 }
 
+int config_is_conf(const struct dirent *entry)
+{
+	size_t size = strlen(entry->d_name);
+
+	return entry->d_name[0] != '.' && size > strlen(CONFIG_SUFFIX) &&
+	       strcmp(entry->d_name + size - strlen(CONFIG_SUFFIX), CONFIG_SUFFIX) == 0;
+}
+
 bool config_is_profile_name(const char *name)
 {
 	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"

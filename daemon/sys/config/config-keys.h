@@ -3,6 +3,7 @@
 
 /* Tables of INI keys: which function parses the value of a key, and into which field. */
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -31,6 +32,7 @@ struct config_section {
 	size_t n_keys;
 };
 
+#define CONFIG_SUFFIX ".conf"
 #define CONFIG_KEYS_MAX 32U /* of one section */
 
 enum config_kind { CONFIG_DAEMON, CONFIG_GPU, CONFIG_TENANT, CONFIG_KINDS };
@@ -45,6 +47,9 @@ config_set_t config_set_flag; /* a bool: the second word is true */
  * about an unknown key. */
 int config_take_key(const struct ini_place *place, const struct config_section *section,
 		    const char *name, const char *value, void *target);
+
+/* Whether the file is called NAME.conf and is not hidden; for scandir(). */
+int config_is_conf(const struct dirent *entry);
 
 /* A profile is named like its file: no path, not hidden. */
 bool config_is_profile_name(const char *name);

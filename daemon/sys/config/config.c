@@ -10,7 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/policy/tenant.h"
 #include "sys/config/config-keys.h"
+#include "util/fd.h"
 #include "util/text.h"
 
 static const char *const main_directories[] = {
@@ -26,19 +28,9 @@ static const char *const tenant_directories[] = {
 	NULL,
 };
 
-/* A tenant while the files are read, and its place in them. */
-struct row {
-	struct tenant tenant;
-	char *file;
-	unsigned line;
-	bool matches; /* it has match-user or match-group, valid or not */
-};
-
 /* The configuration while its files are read. */
 struct config {
 	struct settings *settings;
-	struct row *rows;
-	size_t n_rows;
 	bool tenants_only;                    /* this file may have [tenant NAME] sections only */
 	const struct config_section *section; /* NULL: none, or an unknown one */
 	void *target;                         /* the struct that its keys fill, or NULL */
@@ -47,12 +39,6 @@ struct config {
 };
 
 /* ---- files --------------------------------------------------------------------------- */
-
-static void close_directory(DIR **directory)
-{
-	if (*directory)
-		closedir(*directory);
-}
 
 static const char *file_name(const char *path)
 {
@@ -80,37 +66,15 @@ static int find_entry(const char *directory, const char *name, const struct trus
 	return -EINVAL;
 }
 
-int config_find(const char *const *directories, const char *name, const struct trust *trust,
-		char **ret, struct diagnostics *diagnostics)
+/* Adds DIRECTORY/NAME, in the place of a file of the same name. -ENOMEM. */
+static int list_put(struct config_list *list, const char *directory, const char *name)
 {
-	_cleanup_(freep) char *found = NULL;
-	int r, worst = 0;
+	char *path, **paths;
 
-	for (; *directories; directories++) {
-		char *path;
-
-		r = find_entry(*directories, name, trust, diagnostics);
-		if (r < 0 && r != -ENOENT)
-			worst = r;
-		if (r < 0)
-			continue;
-		if (asprintf(&path, "%s/%s", *directories, name) < 0)
-			return -ENOMEM;
-		free(found);
-		found = path;
-	}
-	if (worst == 0)
-		*ret = TAKE_PTR(found);
-	return worst;
-}
-
-/* Takes ownership of path. A file of the same name is replaced. */
-static int list_put(struct config_list *list, char *path)
-{
-	char **paths;
-
+	if (asprintf(&path, "%s/%s", directory, name) < 0)
+		return -ENOMEM;
 	for (size_t i = 0; i < list->n; i++) {
-		if (strcmp(file_name(list->paths[i]), file_name(path)) != 0)
+		if (strcmp(file_name(list->paths[i]), name) != 0)
 			continue;
 		free(list->paths[i]);
 		list->paths[i] = path;
@@ -127,50 +91,46 @@ static int list_put(struct config_list *list, char *path)
 	return 0;
 }
 
-static bool is_conf(const char *name)
+int config_find(const char *const *directories, const char *name, const struct trust *trust,
+		struct config_list *list, struct diagnostics *diagnostics)
 {
-	size_t size = strlen(name);
+	int r, worst = 0;
 
-	return *name != '.' && size > 5 && strcmp(name + size - 5, ".conf") == 0;
-}
-
-static DIR *open_directory(int fd)
-{
-	DIR *directory = fdopendir(fd);
-	int r = errno;
-
-	if (!directory)
-		close(fd);
-	errno = r;
-	return directory;
+	for (; *directories; directories++) {
+		r = find_entry(*directories, name, trust, diagnostics);
+		if (r == 0)
+			r = list_put(list, *directories, name);
+		if (r == -ENOMEM)
+			return r;
+		if (r < 0 && r != -ENOENT)
+			worst = r;
+	}
+	return worst;
 }
 
 static int list_directory(const char *path, bool required, const struct trust *trust,
 			  struct config_list *list, struct diagnostics *diagnostics)
 {
-	int fd = trust_open(path, trust, O_RDONLY | O_DIRECTORY, diagnostics);
-	_cleanup_(close_directory) DIR *directory = fd >= 0 ? open_directory(fd) : NULL;
-	const struct dirent *entry;
-	char *file;
-	int r;
+	_cleanup_fd_ int fd = trust_open(path, trust, O_RDONLY | O_DIRECTORY, diagnostics);
+	struct dirent **entries;
+	int n, r = 0;
 
 	if (fd == -ENOENT && required)
 		diagnostics_add(diagnostics, true, "%s: %s", path, strerror(ENOENT));
 	if (fd < 0)
 		return fd == -ENOENT && !required ? 0 : -EINVAL;
-	while (directory && (errno = 0, entry = readdir(directory))) {
-		if (!is_conf(entry->d_name))
-			continue;
-		if (asprintf(&file, "%s/%s", path, entry->d_name) < 0)
-			return -ENOMEM;
-		r = list_put(list, file);
-		if (r < 0)
-			return r;
+	n = scandirat(fd, ".", &entries, config_is_conf, alphasort);
+	if (n < 0) {
+		diagnostics_add(diagnostics, true, "%s: %s", path, strerror(errno));
+		return -EINVAL;
 	}
-	if (directory && errno == 0)
-		return 0;
-	diagnostics_add(diagnostics, true, "%s: %s", path, strerror(errno));
-	return -EINVAL;
+	for (int i = 0; i < n; i++) {
+		if (r == 0)
+			r = list_put(list, path, entries[i]->d_name);
+		free(entries[i]);
+	}
+	free(entries);
+	return r;
 }
 
 static int compare_names(const void *left, const void *right)
@@ -205,9 +165,9 @@ void config_list_done(struct config_list *list)
 
 /* ---- tenants ------------------------------------------------------------------------- */
 
-static bool is_everybody(const struct row *row)
+static bool is_everybody(const char *name)
 {
-	return strcmp(row->tenant.name, "*") == 0;
+	return strcmp(name, "*") == 0;
 }
 
 static bool is_tenant_name(const char *name)
@@ -215,30 +175,43 @@ static bool is_tenant_name(const char *name)
 	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				      "0123456789-._@";
 
-	return strcmp(name, "*") == 0 || (*name && name[strspn(name, allowed)] == '\0');
+	return is_everybody(name) || (*name && name[strspn(name, allowed)] == '\0');
 }
 
-static bool tenant_is_new(const struct config *config, const struct ini_place *place,
+static bool tenant_is_new(const struct settings *settings, const struct ini_place *place,
 			  const char *name)
 {
-	for (size_t i = 0; i < config->n_rows; i++) {
-		const struct row *row = &config->rows[i];
+	const struct tenant *tenant = tenant_named(settings, name);
 
-		if (strcmp(row->tenant.name, name) != 0)
-			continue;
-		ini_bad(place, "[tenant %s]: duplicate tenant, the first is at %s:%u", name,
-			row->file, row->line);
-		return false;
-	}
-	return true;
+	if (!tenant || !tenant->file)
+		return true;
+	ini_bad(place, "[tenant %s]: duplicate tenant, the first is at %s:%u", name, tenant->file,
+		tenant->line);
+	return false;
+}
+
+/* Inserts a tenant before "*", which stays the last. NULL: no memory. */
+static struct tenant *insert_tenant(struct settings *settings, const char *name)
+{
+	struct tenant *last, added, *tenants;
+
+	tenants = reallocarray(settings->tenants, settings->n_tenants + 1, sizeof(*tenants));
+	if (!tenants)
+		return NULL;
+	settings->tenants = tenants;
+	if (tenant_init(&added, name) < 0)
+		return NULL;
+	last = &tenants[settings->n_tenants++];
+	last[0] = last[-1];
+	last[-1] = added;
+	return &last[-1];
 }
 
 /* Returns the tenant for "[tenant NAME]", NULL after an error. */
-static struct tenant *add_tenant(struct config *config, const struct ini_place *place,
+static struct tenant *add_tenant(struct settings *settings, const struct ini_place *place,
 				 const char *name)
 {
-	_cleanup_(freep) char *file = NULL;
-	struct row *rows;
+	struct tenant *tenant;
 
 	if (!is_tenant_name(name)) {
 		ini_bad(place,
@@ -247,90 +220,40 @@ static struct tenant *add_tenant(struct config *config, const struct ini_place *
 			name);
 		return NULL;
 	}
-	if (!tenant_is_new(config, place, name))
+	if (!tenant_is_new(settings, place, name))
 		return NULL;
 
-	file = strdup(place->file);
-	rows = reallocarray(config->rows, config->n_rows + 1, sizeof(*rows));
-	if (rows)
-		config->rows = rows;
-	if (!file || !rows || tenant_init(&rows[config->n_rows].tenant, name) < 0) {
+	tenant = is_everybody(name) ? &settings->tenants[settings->n_tenants - 1]
+				    : insert_tenant(settings, name);
+	if (tenant)
+		tenant->file = strdup(place->file);
+	if (!tenant || !tenant->file) {
 		ini_bad(place, "out of memory");
 		return NULL;
 	}
-	rows += config->n_rows++;
-	rows->file = TAKE_PTR(file);
-	rows->line = place->line;
-	rows->matches = false;
-	return &rows->tenant;
+	tenant->line = place->line;
+	return tenant;
 }
 
-static void check_row(struct config *config, const struct row *row)
+static void check_tenant(struct config *config, const struct tenant *tenant)
 {
 	struct ini_place place = {
-		.file = row->file,
-		.line = row->line,
+		.file = tenant->file,
+		.line = tenant->line,
 		.diagnostics = config->diagnostics,
 		.errors = &config->errors,
 	};
 
-	if (!row->matches && !is_everybody(row))
+	if (!tenant->has_match && !is_everybody(tenant->name))
 		ini_bad(&place,
 			"[tenant %s] matches no user: add match-user or match-group; the other "
 			"match keys only narrow them",
-			row->tenant.name);
-	if (row->tenant.alone && row->tenant.class != CLASS_REALTIME)
+			tenant->name);
+	if (tenant->alone && tenant->class != CLASS_REALTIME)
 		ini_bad(&place,
 			"[tenant %s]: alone = yes needs class = realtime: it keeps other leases "
 			"out of the shader engines of realtime leases",
-			row->tenant.name);
-}
-
-/* Reports tenants without a match and contradicting keys. */
-static void check_tenants(struct config *config)
-{
-	for (size_t i = 0; i < config->n_rows; i++)
-		check_row(config, &config->rows[i]);
-}
-
-/* Moves the tenants into the settings; "*", built in or from a file, is the last. -ENOMEM. */
-static int settle_tenants(struct config *config)
-{
-	struct settings *settings = config->settings;
-	struct tenant *tenants, everybody = settings->tenants[0];
-	size_t n = 0;
-
-	tenants = calloc(config->n_rows + 1, sizeof(*tenants));
-	if (!tenants)
-		return -ENOMEM;
-
-	for (size_t i = 0; i < config->n_rows; i++) {
-		struct tenant *tenant = &config->rows[i].tenant;
-
-		if (is_everybody(&config->rows[i])) {
-			tenant_done(&everybody);
-			everybody = *tenant;
-		} else {
-			tenants[n++] = *tenant;
-		}
-		free(config->rows[i].file);
-	}
-	tenants[n++] = everybody;
-	config->n_rows = 0;
-
-	free(settings->tenants);
-	settings->tenants = tenants;
-	settings->n_tenants = n;
-	return 0;
-}
-
-static void drop_tenants(struct config *config)
-{
-	for (size_t i = 0; i < config->n_rows; i++) {
-		tenant_done(&config->rows[i].tenant);
-		free(config->rows[i].file);
-	}
-	free(config->rows);
+			tenant->name);
 }
 
 /* ---- sections and keys --------------------------------------------------------------- */
@@ -353,9 +276,8 @@ static bool is_gpu_name(const char *name)
 }
 
 /* Returns the struct for "[gpu NAME]", NULL after an error. */
-static void *add_gpu(struct config *config, const struct ini_place *place, const char *name)
+static void *add_gpu(struct settings *settings, const struct ini_place *place, const char *name)
 {
-	struct settings *settings = config->settings;
 	struct gpu_settings *gpus;
 
 	if (!is_gpu_name(name)) {
@@ -432,11 +354,11 @@ static void on_section(const struct ini_place *place, const char *section, void 
 		return;
 
 	if (config->section == &config_sections[CONFIG_TENANT])
-		config->target = add_tenant(config, place, name);
+		config->target = add_tenant(config->settings, place, name);
 	else if (config->tenants_only)
 		ini_bad(place, "[%s] is not valid in tenants.d: move it to gpuarbd.conf", section);
 	else if (config->section == &config_sections[CONFIG_GPU])
-		config->target = add_gpu(config, place, name);
+		config->target = add_gpu(config->settings, place, name);
 	else
 		config->target = config->settings;
 }
@@ -445,7 +367,7 @@ static void on_key(const struct ini_place *place, const char *section, const cha
 		   const char *value, void *userdata)
 {
 	struct config *config = userdata;
-	struct row *row = NULL;
+	struct tenant *tenant = NULL;
 
 	if (!*section) {
 		ini_bad(place,
@@ -458,55 +380,17 @@ static void on_key(const struct ini_place *place, const char *section, const cha
 		return; /* the section was refused */
 
 	if (config->section == &config_sections[CONFIG_TENANT])
-		row = &config->rows[config->n_rows - 1];
-	if (row && is_everybody(row) && strncmp(name, "match-", 6) == 0) {
+		tenant = config->target;
+	if (tenant && is_everybody(tenant->name) && strncmp(name, "match-", 6) == 0) {
 		ini_bad(place, "%s: not valid in [tenant *], which matches all other users", name);
 		return;
 	}
-	if (row && (strcmp(name, "match-user") == 0 || strcmp(name, "match-group") == 0))
-		row->matches = true;
+	if (tenant && (strcmp(name, "match-user") == 0 || strcmp(name, "match-group") == 0))
+		tenant->has_match = true;
 	config_take_key(place, config->section, name, value, config->target);
 }
 
-const char *config_key(size_t i, const char **ret_section)
-{
-	for (size_t s = 0; s < CONFIG_KINDS; s++) {
-		*ret_section = config_sections[s].name;
-		if (i < config_sections[s].n_keys)
-			return config_sections[s].keys[i].name;
-		i -= config_sections[s].n_keys;
-	}
-	return NULL;
-}
-
 /* ---- loading ------------------------------------------------------------------------- */
-
-static void config_done(struct config *config)
-{
-	drop_tenants(config);
-	settings_free(config->settings);
-}
-
-static int config_init(struct config *config, struct diagnostics *diagnostics)
-{
-	*config = (struct config){ .diagnostics = diagnostics };
-	return settings_new(&config->settings);
-}
-
-/* Checks what only all files together can show, and returns the settings. */
-static int config_finish(struct config *config, struct settings **ret)
-{
-	int r;
-
-	check_tenants(config);
-	if (config->errors > 0)
-		return -EINVAL;
-	r = settle_tenants(config);
-	if (r < 0)
-		return r;
-	*ret = TAKE_PTR(config->settings);
-	return 0;
-}
 
 static void read_file(struct config *config, const char *path, const struct trust *trust)
 {
@@ -522,84 +406,70 @@ static void read_file(struct config *config, const char *path, const struct trus
 		config->errors++;
 }
 
-/* Returns the number of files: 0 or 1. */
-static int read_main_file(struct config *config, const struct config_files *files)
+/* Reads the files that a search has found. r: the result of the search. Returns how many files. */
+static int read_found(struct config *config, int r, const struct config_list *list,
+		      const struct trust *trust)
 {
-	_cleanup_(freep) char *found = NULL;
-	int r = 0;
-
-	if (!files->config)
-		r = config_find(main_directories, "gpuarbd.conf", &files->trust, &found,
-				config->diagnostics);
 	if (r == -ENOMEM)
 		return r;
 	if (r < 0)
 		config->errors++;
-	if (!files->config && !found)
-		return 0;
-	read_file(config, found ? found : files->config, &files->trust);
-	return 1;
-}
-
-static int read_tenants(struct config *config, const struct config_files *files)
-{
-	const char *const one[] = { files->tenants, NULL };
-	_cleanup_(config_list_done) struct config_list list = { 0 };
-	int r;
-
-	r = config_find_all(files->tenants ? one : tenant_directories, files->tenants != NULL,
-			    &files->trust, &list, config->diagnostics);
-	if (r == -ENOMEM)
-		return r;
-	if (r < 0)
-		config->errors++;
-
-	config->tenants_only = true;
-	for (size_t i = 0; i < list.n; i++)
-		read_file(config, list.paths[i], &files->trust);
-	return (int)list.n;
+	for (size_t i = 0; i < list->n; i++)
+		read_file(config, list->paths[i], trust);
+	return (int)list->n;
 }
 
 /* Returns the number of files. */
 static int read_all(struct config *config, const struct config_files *files)
 {
-	int main_files = read_main_file(config, files), tenants;
+	const char *const one[] = { files->tenants, NULL };
+	_cleanup_(config_list_done) struct config_list list = { 0 }, tenants = { 0 };
+	int n_main = 1, n_tenants, r;
 
-	if (main_files < 0)
-		return main_files;
-	tenants = read_tenants(config, files);
-	return tenants < 0 ? tenants : main_files + tenants;
+	if (files->config) {
+		read_file(config, files->config, files->single ? NULL : &files->trust);
+	} else {
+		r = config_find(main_directories, "gpuarbd.conf", &files->trust, &list,
+				config->diagnostics);
+		n_main = read_found(config, r, &list, &files->trust);
+	}
+	if (n_main < 0 || files->single)
+		return n_main;
+
+	config->tenants_only = true;
+	r = config_find_all(files->tenants ? one : tenant_directories, files->tenants != NULL,
+			    &files->trust, &tenants, config->diagnostics);
+	n_tenants = read_found(config, r, &tenants, &files->trust);
+	return n_tenants < 0 ? n_tenants : n_main + n_tenants;
 }
 
 int config_load(const struct config_files *files, struct settings **ret,
 		struct diagnostics *diagnostics)
 {
-	_cleanup_(config_done) struct config config;
-	int n = 0, r;
+	_cleanup_(settings_freep) struct settings *settings = NULL;
+	struct config config = { .diagnostics = diagnostics };
+	int n = settings_new(&settings);
 
-	r = config_init(&config, diagnostics);
-	if (r >= 0)
-		r = n = read_all(&config, files);
-	if (r >= 0)
-		r = config_finish(&config, ret);
-	if (r == -ENOMEM)
+	config.settings = settings;
+	if (n >= 0)
+		n = read_all(&config, files);
+	if (n == -ENOMEM)
 		diagnostics_add(diagnostics, true, "configuration: out of memory");
-	return r < 0 ? r : n == 0 && !files->tenants;
+	if (n < 0)
+		return n;
+	for (size_t i = 0; i < settings->n_tenants; i++)
+		check_tenant(&config, &settings->tenants[i]);
+	if (config.errors > 0)
+		return -EINVAL;
+	*ret = TAKE_PTR(settings);
+	return n == 0 && !files->tenants;
 }
 
 int config_load_file(const char *path, struct settings **ret, struct diagnostics *diagnostics)
 {
-	_cleanup_(config_done) struct config config;
-	int r;
+	const struct config_files files = { .config = path, .single = true };
 
-	r = config_init(&config, diagnostics);
-	if (r >= 0) {
-		read_file(&config, path, NULL);
-		r = config_finish(&config, ret);
-	}
-	if (r == -ENOMEM)
-		diagnostics_add(diagnostics, true, "%s: out of memory", path);
-	return r;
+	return config_load(&files, ret, diagnostics);
 }
 
 int config_check_file(const char *path, struct diagnostics *diagnostics)

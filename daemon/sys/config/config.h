@@ -17,6 +17,7 @@ struct config_files {
 	const char *config;  /* one file instead of the search for gpuarbd.conf; NULL: search */
 	const char *tenants; /* one directory instead of the search for tenants.d; NULL: search */
 	struct trust trust;  /* who may own the files and directories */
+	bool single;         /* read config alone, whoever owns it */
 };
 
 /* Reads all files and reports all errors, each as "FILE:LINE: …", with the nearest known section or
@@ -37,9 +38,6 @@ int config_load(const struct config_files *files, struct settings **ret,
 int config_load_file(const char *path, struct settings **ret, struct diagnostics *diagnostics);
 int config_check_file(const char *path, struct diagnostics *diagnostics);
 
-/* All keys, for tests that compare them with the sample and the manual; NULL after the last. */
-const char *config_key(size_t i, const char **ret_section);
-
 /* ---- which files to read: config_load() uses these ----------------------------------- */
 
 struct config_list {
@@ -47,11 +45,10 @@ struct config_list {
 	size_t n;
 };
 
-/* Finds DIRECTORY/NAME in the last directory (of a NULL-terminated list) that has it; *ret stays
- * NULL if none has. Every directory that exists must pass trust_open(). -EINVAL with a diagnostic,
- * -ENOMEM. */
+/* Lists DIRECTORY/NAME of the last directory (of a NULL-terminated list) that has it; no file if
+ * none has. Every directory that exists must pass trust_open(). -EINVAL with a diagnostic, -ENOMEM. */
 int config_find(const char *const *directories, const char *name, const struct trust *trust,
-		char **ret, struct diagnostics *diagnostics);
+		struct config_list *list, struct diagnostics *diagnostics);
 
 /* Lists DIRECTORY/?*.conf of all directories, sorted by file name; a file replaces one of the same
  * name in an earlier directory. Directories as above, and must exist if required. -EINVAL with a

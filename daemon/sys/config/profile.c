@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "sys/config/profile.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -10,7 +9,6 @@
 
 #include "sys/config/config-keys.h"
 
-#define SUFFIX ".conf"
 #define ARRAYS_MAX (CUSET_PAIRS * CUSET_ARRAYS)
 
 enum key {
@@ -252,13 +250,6 @@ static int check_queues(const char *path, const struct draft *draft,
 	return 0;
 }
 
-static int is_profile(const struct dirent *entry)
-{
-	size_t size = strlen(entry->d_name);
-
-	return size > strlen(SUFFIX) && strcmp(entry->d_name + size - strlen(SUFFIX), SUFFIX) == 0;
-}
-
 /* Reports a missing profile with those that exist. */
 static void report_missing(const char *dir, const char *name, struct diagnostics *diagnostics)
 {
@@ -266,11 +257,12 @@ static void report_missing(const char *dir, const char *name, struct diagnostics
 	struct dirent **list = NULL;
 	size_t size = 0;
 	FILE *stream = open_memstream(&there, &size);
-	int n = scandir(dir, &list, is_profile, alphasort);
+	int n = scandir(dir, &list, config_is_conf, alphasort);
 
 	for (int i = 0; i < n; i++) {
 		if (stream)
-			fprintf(stream, " %.*s", (int)(strlen(list[i]->d_name) - strlen(SUFFIX)),
+			fprintf(stream, " %.*s",
+				(int)(strlen(list[i]->d_name) - strlen(CONFIG_SUFFIX)),
 				list[i]->d_name);
 		free(list[i]);
 	}
@@ -298,7 +290,7 @@ int profile_load(const char *dir, const char *name, struct profile *ret,
 			name);
 		return -EINVAL;
 	}
-	if (asprintf(&path, "%s/%s" SUFFIX, dir, name) < 0) {
+	if (asprintf(&path, "%s/%s" CONFIG_SUFFIX, dir, name) < 0) {
 		path = NULL;
 		return -ENOMEM;
 	}

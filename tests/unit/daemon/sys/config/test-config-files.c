@@ -98,13 +98,12 @@ TEST(empty_directory_that_others_can_write_is_refused)
 	};
 	struct config_list list = { 0 };
 	struct diagnostics diagnostics = { 0 };
-	char *found = NULL;
 
 	scratch_write(&scratch, "lib/gpuarbd.conf", "");
 	scratch_write(&scratch, "lib/a.conf", "");
 	CHECK(chmod(directories[1], 01777) == 0);
-	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &found, &diagnostics) == -EINVAL);
-	CHECK(!found && config_says(&diagnostics, "/etc"));
+	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &list, &diagnostics) == -EINVAL);
+	CHECK(config_says(&diagnostics, "/etc"));
 	CHECK(config_find_all(directories, false, &OURS, &list, &diagnostics) == -EINVAL);
 	CHECK(diagnostics.n == 1); /* reported once */
 	config_list_done(&list);
@@ -116,15 +115,16 @@ TEST(config_find_reports_a_file_in_the_place_of_a_directory)
 {
 	struct scratch scratch = scratch_new();
 	const char *const directories[] = { scratch_write(&scratch, "etc", ""), NULL };
+	struct config_list list = { 0 };
 	struct diagnostics diagnostics = { 0 };
-	char *found = NULL, long_name[300] = "";
+	char long_name[300] = "";
 
 	memset(long_name, 'x', sizeof(long_name) - 1);
-	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &found, &diagnostics) == -EINVAL);
-	CHECK(!found && config_says(&diagnostics, "/etc"));
+	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &list, &diagnostics) == -EINVAL);
+	CHECK(list.n == 0 && config_says(&diagnostics, "/etc"));
 	CHECK(unlink(directories[0]) == 0 && mkdir(directories[0], 0755) == 0);
-	CHECK(config_find(directories, long_name, &OURS, &found, &diagnostics) == -EINVAL);
-	CHECK(!found && config_says(&diagnostics, strerror(ENAMETOOLONG)));
+	CHECK(config_find(directories, long_name, &OURS, &list, &diagnostics) == -EINVAL);
+	CHECK(list.n == 0 && config_says(&diagnostics, strerror(ENAMETOOLONG)));
 	diagnostics_done(&diagnostics);
 	scratch_done(&scratch);
 }
@@ -134,10 +134,9 @@ static void look_into(const struct scratch *scratch)
 	const char *const directories[] = { scratch_at(scratch, "etc"), NULL };
 	struct config_list list = { 0 };
 	struct diagnostics diagnostics = { 0 };
-	char *found = NULL;
 
-	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &found, &diagnostics) == -EINVAL);
-	CHECK(diagnostics.n == 1 && config_says(&diagnostics, "uid 65534") && !found);
+	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &list, &diagnostics) == -EINVAL);
+	CHECK(diagnostics.n == 1 && config_says(&diagnostics, "uid 65534") && list.n == 0);
 	CHECK(config_find_all(directories, false, &OURS, &list, &diagnostics) == -EINVAL);
 	CHECK(diagnostics.n == 1);
 	diagnostics_done(&diagnostics);
@@ -202,7 +201,6 @@ TEST(later_directory_overrides_by_file_name)
 	};
 	struct config_list list = { 0 };
 	struct diagnostics diagnostics = { 0 };
-	char *found = NULL;
 
 	scratch_write(&scratch, "lib/b.conf", "");
 	scratch_write(&scratch, "lib/a.conf", "");
@@ -213,15 +211,16 @@ TEST(later_directory_overrides_by_file_name)
 	CHECK(strcmp(list.paths[0], scratch_at(&scratch, "etc/a.conf")) == 0);
 	CHECK(strcmp(list.paths[1], scratch_at(&scratch, "etc/b.conf")) == 0);
 
-	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &found, &diagnostics) == 0 && !found);
+	config_list_done(&list);
+
+	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &list, &diagnostics) == 0);
+	CHECK(list.n == 0);
 	scratch_write(&scratch, "lib/gpuarbd.conf", "");
-	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &found, &diagnostics) == 0);
-	CHECK(strcmp(found, scratch_at(&scratch, "lib/gpuarbd.conf")) == 0);
-	free(found);
+	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &list, &diagnostics) == 0);
+	CHECK(list.n == 1 && strcmp(list.paths[0], scratch_at(&scratch, "lib/gpuarbd.conf")) == 0);
 	CHECK(symlink("nowhere", scratch_at(&scratch, "etc/gpuarbd.conf")) == 0);
-	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &found, &diagnostics) == 0);
-	CHECK(strcmp(found, scratch_at(&scratch, "etc/gpuarbd.conf")) == 0);
-	free(found);
+	CHECK(config_find(directories, "gpuarbd.conf", &OURS, &list, &diagnostics) == 0);
+	CHECK(list.n == 1 && strcmp(list.paths[0], scratch_at(&scratch, "etc/gpuarbd.conf")) == 0);
 	config_list_done(&list);
 	scratch_done(&scratch);
 }
