@@ -6,7 +6,7 @@
 #include "util/text.h"
 #include "dbus/names.h"
 
-static int method_reserve(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int method_reserve(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
 	_cleanup_(result_done) struct result result = { 0 };
 	const struct lease *lease;
@@ -15,7 +15,6 @@ static int method_reserve(sd_bus_message *m, void *userdata, sd_bus_error *error
 	struct request request;
 	int r, process_fd, holder;
 
-	(void)error;
 	caller = bus_sender(bus, m, method_reserve);
 	if (!caller)
 		return 1;
@@ -72,7 +71,7 @@ static int reply_plan(struct bus *bus, sd_bus_message *call, const struct lease 
 	return r < 0 ? r : 1;
 }
 
-static int method_plan(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int method_plan(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
 	_cleanup_(lease_freep) struct lease *proposal = NULL;
 	_cleanup_(result_done) struct result result = { 0 };
@@ -82,7 +81,6 @@ static int method_plan(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	struct request request;
 	int r, process_fd;
 
-	(void)error;
 	caller = bus_sender(bus, m, method_plan);
 	if (!caller)
 		return 1;
@@ -96,13 +94,12 @@ static int method_plan(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	return reply_plan(bus, m, proposal, &result, r >= 0 && advice.n > 0 ? &advice : NULL);
 }
 
-static int method_reload(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int method_reload(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
 	_cleanup_(result_done) struct result result = { 0 };
 	struct bus *bus = userdata;
 	int r;
 
-	(void)error;
 	if (!bus_administrator(bus, m, method_reload, "reload the configuration"))
 		return 1;
 	r = bus->host->reload(bus->userdata, &result);
@@ -129,15 +126,13 @@ static int set_drain(sd_bus_message *m, struct bus *bus, sd_bus_message_handler_
 	return sd_bus_reply_method_return(m, NULL);
 }
 
-static int method_drain(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int method_drain(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
-	(void)error;
 	return set_drain(m, userdata, method_drain, true);
 }
 
-static int method_undrain(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int method_undrain(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
-	(void)error;
 	return set_drain(m, userdata, method_undrain, false);
 }
 

@@ -17,13 +17,11 @@ static const struct gpu *gpu_at(const struct bus *bus, const char *path)
 }
 
 /* Any call to a path below gpu/ that is no GPU is answered with NoSuchGpu. */
-static int find(sd_bus *sd, const char *path, const char *interface, void *userdata,
-		void **ret_found, sd_bus_error *error)
+static int find(sd_bus *, const char *path, const char *, void *userdata, void **ret_found,
+		sd_bus_error *error)
 {
 	struct bus *bus = userdata;
 
-	(void)sd;
-	(void)interface;
 	if (strcmp(path, GPUARB_PATH_GPU) == 0)
 		return 0;
 	if (!gpu_at(bus, path))
@@ -53,14 +51,11 @@ static uint64_t gpu_number(const struct bus *bus, size_t i)
 	return number;
 }
 
-static int enumerate(sd_bus *sd, const char *prefix, void *userdata, char ***ret_nodes,
-		     sd_bus_error *error)
+/* sd-bus passes the path of the object that is introspected, which can be a parent. */
+static int enumerate(sd_bus *, const char *, void *userdata, char ***ret_nodes, sd_bus_error *)
 {
 	const struct bus *bus = userdata;
 
-	(void)sd;
-	(void)prefix; /* of the object that is introspected, which can be a parent */
-	(void)error;
 	return bus_list_nodes(bus, GPUARB_PATH_GPU, count_present(bus), gpu_number, ret_nodes);
 }
 

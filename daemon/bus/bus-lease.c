@@ -18,13 +18,11 @@ static const struct lease *lease_at(const struct bus *bus, const char *path)
 }
 
 /* Any call to a path below lease/ that is no lease is answered with NoSuchLease. */
-static int find(sd_bus *sd, const char *path, const char *interface, void *userdata,
-		void **ret_found, sd_bus_error *error)
+static int find(sd_bus *, const char *path, const char *, void *userdata, void **ret_found,
+		sd_bus_error *error)
 {
 	struct bus *bus = userdata;
 
-	(void)sd;
-	(void)interface;
 	if (strcmp(path, GPUARB_PATH_LEASE) == 0)
 		return 0;
 	if (!lease_at(bus, path))
@@ -40,14 +38,11 @@ static uint64_t lease_number(const struct bus *bus, size_t i)
 	return bus->arbiter->leases[i]->id;
 }
 
-static int enumerate(sd_bus *sd, const char *prefix, void *userdata, char ***ret_nodes,
-		     sd_bus_error *error)
+/* sd-bus passes the path of the object that is introspected, which can be a parent. */
+static int enumerate(sd_bus *, const char *, void *userdata, char ***ret_nodes, sd_bus_error *)
 {
 	const struct bus *bus = userdata;
 
-	(void)sd;
-	(void)prefix; /* of the object that is introspected, which can be a parent */
-	(void)error;
 	return bus_list_nodes(bus, GPUARB_PATH_LEASE, bus->arbiter->n_leases, lease_number,
 			      ret_nodes);
 }
@@ -66,14 +61,13 @@ static int answer(sd_bus_message *call, int r, const struct result *result)
 	return r < 0 ? bus_refuse(call, r, result) : sd_bus_reply_method_return(call, NULL);
 }
 
-static int method_release(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int method_release(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
 	_cleanup_(result_done) struct result result = { 0 };
 	const struct caller *caller;
 	struct bus *bus = userdata;
 	int r;
 
-	(void)error;
 	caller = bus_owner(bus, m, method_release, lease_id(m));
 	if (!caller)
 		return 1;
@@ -81,7 +75,7 @@ static int method_release(sd_bus_message *m, void *userdata, sd_bus_error *error
 	return answer(m, r, &result);
 }
 
-static int method_resize(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int method_resize(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
 	_cleanup_(result_done) struct result result = { 0 };
 	const struct caller *caller;
@@ -89,7 +83,6 @@ static int method_resize(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	struct request request;
 	int r;
 
-	(void)error;
 	caller = bus_owner(bus, m, method_resize, lease_id(m));
 	if (!caller)
 		return 1;
@@ -99,7 +92,7 @@ static int method_resize(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	return answer(m, r, &result);
 }
 
-static int method_acknowledge(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int method_acknowledge(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
 	_cleanup_(result_done) struct result result = { 0 };
 	const struct caller *caller;
@@ -107,7 +100,6 @@ static int method_acknowledge(sd_bus_message *m, void *userdata, sd_bus_error *e
 	uint64_t generation;
 	int r;
 
-	(void)error;
 	caller = bus_owner(bus, m, method_acknowledge, lease_id(m));
 	if (!caller)
 		return 1;
@@ -118,7 +110,7 @@ static int method_acknowledge(sd_bus_message *m, void *userdata, sd_bus_error *e
 	return answer(m, r, &result);
 }
 
-static int method_bind(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int method_bind(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	_cleanup_(result_done) struct result result = { 0 };
@@ -126,7 +118,6 @@ static int method_bind(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	struct bus *bus = userdata;
 	int r, process_fd;
 
-	(void)error;
 	caller = bus_owner(bus, m, method_bind, lease_id(m));
 	if (!caller)
 		return 1;
@@ -140,33 +131,31 @@ static int method_bind(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	return r < 0 ? r : bus_send_settled(bus, m, reply);
 }
 
-static int method_activate(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int method_activate(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
 	_cleanup_(result_done) struct result result = { 0 };
 	const struct caller *caller = bus_owner(userdata, m, method_activate, lease_id(m));
 	struct bus *bus = userdata;
 
-	(void)error;
 	if (!caller)
 		return 1;
 	return answer(m, bus->host->activate(bus->userdata, caller, lease_id(m), true, &result),
 		      &result);
 }
 
-static int method_deactivate(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int method_deactivate(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
 	_cleanup_(result_done) struct result result = { 0 };
 	const struct caller *caller = bus_owner(userdata, m, method_deactivate, lease_id(m));
 	struct bus *bus = userdata;
 
-	(void)error;
 	if (!caller)
 		return 1;
 	return answer(m, bus->host->activate(bus->userdata, caller, lease_id(m), false, &result),
 		      &result);
 }
 
-static int method_revoke(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int method_revoke(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
 	_cleanup_(result_done) struct result result = { 0 };
 	char reason[REQUEST_TEXT];
@@ -175,7 +164,6 @@ static int method_revoke(sd_bus_message *m, void *userdata, sd_bus_error *error)
 	const char *text;
 	int r;
 
-	(void)error;
 	if (!bus_administrator(bus, m, method_revoke, "revoke a lease"))
 		return 1;
 	r = sd_bus_message_read(m, "ts", &grace_usec, &text);

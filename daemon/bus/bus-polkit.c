@@ -109,13 +109,12 @@ static void take_answer(struct question *question, sd_bus_message *m)
 	question->answered = true;
 }
 
-static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
 	_cleanup_(sd_bus_error_free) sd_bus_error failed = SD_BUS_ERROR_NULL;
 	struct question *question = userdata;
 	int r;
 
-	(void)error;
 	take_answer(question, m);
 	r = question->handler(question->call, question->bus, &failed);
 	if (r < 0 || sd_bus_error_is_set(&failed))
@@ -200,9 +199,8 @@ sender(struct bus *bus, sd_bus_message *call, sd_bus_message_handler_t handler,
 	return NULL;
 }
 
-static bool always(const struct bus *bus, const struct caller *caller, uint64_t lease)
+static bool always(const struct bus *, const struct caller *, uint64_t)
 {
-	(void)bus, (void)caller, (void)lease;
 	return true;
 }
 

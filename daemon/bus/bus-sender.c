@@ -172,12 +172,11 @@ static int read_credentials(sd_bus_message *m, struct caller *ret)
 	return 0;
 }
 
-static int on_credentials(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int on_credentials(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
 	_cleanup_(result_done) struct result result = { 0 };
 	struct peer *peer = userdata;
 
-	(void)error;
 	/* No error for a connection that has closed: the bus sends NameOwnerChanged first, and
 	 * on_name_lost() forgets the peer and this look-up. */
 	if (sd_bus_message_is_method_error(m, NULL) || read_credentials(m, &peer->caller) < 0) {
@@ -265,13 +264,12 @@ const struct caller *bus_sender(struct bus *bus, sd_bus_message *call,
 	return NULL;
 }
 
-static int on_name_lost(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int on_name_lost(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
 	struct bus *bus = userdata;
 	struct peer *peer;
 	const char *name;
 
-	(void)error;
 	if (sd_bus_message_read(m, "s", &name) < 0)
 		return 0;
 	bus_forget_deferred(bus, name);

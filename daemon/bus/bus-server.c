@@ -14,12 +14,11 @@
 #include "dbus/names.h"
 
 /* A filter, so that it runs before sd-bus finds the object: the scan may remove it. */
-static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
 	struct bus *bus = userdata;
 	const char *path = sd_bus_message_get_path(m);
 
-	(void)error;
 	if (sd_bus_message_is_method_call(m, NULL, NULL) > 0 && path &&
 	    strncmp(path, GPUARB_PATH, strlen(GPUARB_PATH)) == 0)
 		bus->host->refresh(bus->userdata);
@@ -27,12 +26,10 @@ static int on_message(sd_bus_message *m, void *userdata, sd_bus_error *error)
 }
 
 /* sd-bus does not connect again: the daemon makes another bus. */
-static int on_disconnected(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int on_disconnected(sd_bus_message *, void *userdata, sd_bus_error *)
 {
 	struct bus *bus = userdata;
 
-	(void)m;
-	(void)error;
 	bus->events->disconnected(bus->userdata);
 	return 0;
 }
@@ -129,13 +126,12 @@ int bus_own_name(struct bus *bus)
 	return r < 0 ? r : 0;
 }
 
-static int on_name(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int on_name(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
 	struct bus *bus = userdata;
 	uint32_t answer = 0;
 	int r;
 
-	(void)error;
 	r = sd_bus_message_is_method_error(m, NULL) ? -sd_bus_message_get_errno(m)
 						    : sd_bus_message_read(m, "u", &answer);
 	/* RequestName, D-Bus specification: 3: another connection has it; 1, 4: this one. */

@@ -198,12 +198,10 @@ static bool receive(struct enforce *enforce)
 	return enforce->fd >= 0;
 }
 
-static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdata)
+static int on_io(sd_event_source *, int, uint32_t events, void *userdata)
 {
 	struct enforce *enforce = userdata;
 
-	(void)source;
-	(void)fd;
 	if (events & ~(uint32_t)EPOLLOUT)
 		while (receive(enforce))
 			;
@@ -213,12 +211,10 @@ static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdat
 }
 
 /* The helper does not answer. The requests that were not sent to it keep their own deadlines. */
-static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
+static int on_timer(sd_event_source *, uint64_t, void *userdata)
 {
 	struct enforce *enforce = userdata;
 
-	(void)source;
-	(void)usec;
 	if (!enforce->queue->sent)
 		answer(enforce, -ETIMEDOUT, "gpuarb-enforce read no request in time");
 	lost(enforce, -ETIMEDOUT, "gpuarb-enforce did not answer in time");

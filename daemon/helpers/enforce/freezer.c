@@ -107,12 +107,11 @@ static void finish(struct freezer_call *call, int r, const char *sentence)
 	done(userdata, r, sentence);
 }
 
-static int on_reply(sd_bus_message *m, void *userdata, sd_bus_error *error)
+static int on_reply(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
 	const sd_bus_error *e = sd_bus_message_get_error(m);
 	char sentence[400];
 
-	(void)error;
 	if (!e) {
 		finish(userdata, 0, "");
 		return 0;
@@ -124,10 +123,8 @@ static int on_reply(sd_bus_message *m, void *userdata, sd_bus_error *error)
 }
 
 /* A timer of its own: the time-out of sd-bus starts only when the bus has answered Hello. */
-static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata)
+static int on_timeout(sd_event_source *, uint64_t, void *userdata)
 {
-	(void)source;
-	(void)usec;
 	finish(userdata, -ETIMEDOUT, "the service manager does not answer");
 	return 0;
 }

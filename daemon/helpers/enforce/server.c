@@ -284,12 +284,10 @@ static void take_requests(struct server *server)
 /* ---- clients --------------------------------------------------------------------------- */
 
 /* Requests of a client that has hung up are dropped. */
-static int on_client(sd_event_source *source, int fd, uint32_t events, void *userdata)
+static int on_client(sd_event_source *, int, uint32_t events, void *userdata)
 {
 	struct server *server = userdata;
 
-	(void)source;
-	(void)fd;
 	if (events & (EPOLLHUP | EPOLLERR))
 		close_client(server);
 	else
@@ -331,14 +329,12 @@ static void send_away(int client, const struct ucred *who)
 	close(client);
 }
 
-static int on_accept(sd_event_source *source, int fd, uint32_t events, void *userdata)
+static int on_accept(sd_event_source *, int fd, uint32_t, void *userdata)
 {
 	struct server *server = userdata;
 	struct ucred who;
 	int client;
 
-	(void)source;
-	(void)events;
 	client = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (client < 0)
 		return 0;
@@ -358,12 +354,10 @@ static int on_accept(sd_event_source *source, int fd, uint32_t events, void *use
 }
 
 /* Carries out what the client has sent until now, and then exits. */
-static int on_idle(sd_event_source *source, uint64_t usec, void *userdata)
+static int on_idle(sd_event_source *, uint64_t, void *userdata)
 {
 	struct server *server = userdata;
 
-	(void)source;
-	(void)usec;
 	if (server->slots) {
 		touch(server);
 		return 0;
