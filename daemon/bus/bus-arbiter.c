@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <string.h>
 
 #include "bus/bus-private.h"
-#include "bus/bus-read.h"
-#include "bus/bus-write.h"
 #include "util/text.h"
 #include "dbus/names.h"
 
@@ -108,14 +107,16 @@ static int method_reload(sd_bus_message *m, void *userdata, sd_bus_error *)
 	return sd_bus_reply_method_return(m, NULL);
 }
 
-static int set_drain(sd_bus_message *m, struct bus *bus, sd_bus_message_handler_t handler,
-		     bool drain)
+/* Drain and Undrain. */
+static int method_drain(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
 	_cleanup_(result_done) struct result result = { 0 };
+	bool drain = strcmp(sd_bus_message_get_member(m), "Drain") == 0;
+	struct bus *bus = userdata;
 	const char *gpu;
 	int r;
 
-	if (!bus_administrator(bus, m, handler, drain ? "drain a GPU" : "undrain a GPU"))
+	if (!bus_administrator(bus, m, method_drain, drain ? "drain a GPU" : "undrain a GPU"))
 		return 1;
 	r = sd_bus_message_read(m, "s", &gpu);
 	if (r < 0)
@@ -124,16 +125,6 @@ static int set_drain(sd_bus_message *m, struct bus *bus, sd_bus_message_handler_
 	if (r < 0)
 		return bus_refuse(m, r, &result);
 	return sd_bus_reply_method_return(m, NULL);
-}
-
-static int method_drain(sd_bus_message *m, void *userdata, sd_bus_error *)
-{
-	return set_drain(m, userdata, method_drain, true);
-}
-
-static int method_undrain(sd_bus_message *m, void *userdata, sd_bus_error *)
-{
-	return set_drain(m, userdata, method_undrain, false);
 }
 
 BUS_GETTER(get_version)
@@ -169,7 +160,7 @@ static const sd_bus_vtable vtable[] = {
 				SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS("Drain", SD_BUS_ARGS("s", gpu), SD_BUS_NO_RESULT, method_drain,
 				SD_BUS_VTABLE_UNPRIVILEGED),
-	SD_BUS_METHOD_WITH_ARGS("Undrain", SD_BUS_ARGS("s", gpu), SD_BUS_NO_RESULT, method_undrain,
+	SD_BUS_METHOD_WITH_ARGS("Undrain", SD_BUS_ARGS("s", gpu), SD_BUS_NO_RESULT, method_drain,
 				SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_PROPERTY("Version", "s", get_version, 0, SD_BUS_VTABLE_PROPERTY_CONST),
 	SD_BUS_PROPERTY("Tenants", "as", get_tenants, 0, SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE),

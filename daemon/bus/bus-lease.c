@@ -3,8 +3,6 @@
 #include <string.h>
 
 #include "bus/bus-private.h"
-#include "bus/bus-read.h"
-#include "bus/bus-write.h"
 #include "util/text.h"
 #include "dbus/names.h"
 
@@ -86,7 +84,7 @@ static int method_resize(sd_bus_message *m, void *userdata, sd_bus_error *)
 	caller = bus_owner(bus, m, method_resize, lease_id(m));
 	if (!caller)
 		return 1;
-	r = bus_read_resize(m, &request, &result);
+	r = bus_read_request(m, &request, NULL, &result);
 	if (r >= 0)
 		r = bus->host->resize(bus->userdata, caller, lease_id(m), &request, &result);
 	return answer(m, r, &result);
@@ -131,27 +129,17 @@ static int method_bind(sd_bus_message *m, void *userdata, sd_bus_error *)
 	return r < 0 ? r : bus_send_settled(bus, m, reply);
 }
 
+/* Activate and Deactivate. */
 static int method_activate(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
 	_cleanup_(result_done) struct result result = { 0 };
 	const struct caller *caller = bus_owner(userdata, m, method_activate, lease_id(m));
+	bool active = strcmp(sd_bus_message_get_member(m), "Activate") == 0;
 	struct bus *bus = userdata;
 
 	if (!caller)
 		return 1;
-	return answer(m, bus->host->activate(bus->userdata, caller, lease_id(m), true, &result),
-		      &result);
-}
-
-static int method_deactivate(sd_bus_message *m, void *userdata, sd_bus_error *)
-{
-	_cleanup_(result_done) struct result result = { 0 };
-	const struct caller *caller = bus_owner(userdata, m, method_deactivate, lease_id(m));
-	struct bus *bus = userdata;
-
-	if (!caller)
-		return 1;
-	return answer(m, bus->host->activate(bus->userdata, caller, lease_id(m), false, &result),
+	return answer(m, bus->host->activate(bus->userdata, caller, lease_id(m), active, &result),
 		      &result);
 }
 
@@ -187,36 +175,45 @@ static const char *tier(const struct lease *lease)
 	return tiers[t];
 }
 
-#define PROPERTY(name, append, ...)                                   \
-	BUS_GETTER(name)                                              \
-	{                                                             \
-		const struct lease *lease = lease_at(userdata, path); \
-                                                                      \
-		return append(reply, __VA_ARGS__);                    \
+/* No or one dictionary: the refusal of a lease that waits. */
+static int append_waits_for(sd_bus_message *m, const struct lease *lease)
+{
+	bool refused = lease->state == STATE_WAITING && lease->wait.refusal.gpu[0];
+
+	return bus_append_refusals(m, &lease->wait.refusal, refused, NULL);
+}
+
+/* clang-format off */
+#define PROPERTIES(ROW)                                                                       \
+	ROW(Id, "t", CONST, VALUE("t", lease->id))                                            \
+	ROW(Name, "s", CONST, bus_append_text(reply, lease->name))                            \
+	ROW(State, "s", CHANGES, VALUE("s", state_name(lease->state)))                        \
+	ROW(Class, "s", CONST, VALUE("s", class_name(lease->class)))                          \
+	ROW(Tenant, "s", CONST, bus_append_text(reply, lease->tenant))                        \
+	ROW(OwnerUid, "u", CONST, VALUE("u", lease->owner))                                   \
+	ROW(OwnerPid, "u", CONST, VALUE("u", (uint32_t)lease->pid))                           \
+	ROW(OwnerUnit, "s", CONST, bus_append_text(reply, lease->unit))                       \
+	ROW(Adaptable, "b", CONST, VALUE("b", lease->adaptable))                              \
+	ROW(Generation, "t", CHANGES, VALUE("t", lease->generation))                          \
+	ROW(Tier, "s", CHANGES, VALUE("s", tier(lease)))                                      \
+	ROW(Partitions, "aa{sv}", CHANGES, bus_append_partitions(reply, bus->arbiter, lease)) \
+	ROW(Position, "u", 0, VALUE("u", queue_position(bus->arbiter, lease)))                \
+	ROW(Reason, "s", CHANGES, bus_append_text(reply, lease->reason))                      \
+	ROW(WaitsFor, "aa{sv}", 0, append_waits_for(reply, lease))                            \
+	ROW(Deadline, "t", CHANGES, VALUE("t", lease->deadline_usec))                         \
+	ROW(Disturbances, "t", CHANGES, VALUE("t", lease->lend.disturbances))
+/* clang-format on */
+
+#define GETTER(name, type, flags, append)                        \
+	BUS_GETTER(get_##name)                                   \
+	{                                                        \
+		const struct bus *bus = userdata;                \
+		const struct lease *lease = lease_at(bus, path); \
+                                                                 \
+		return append;                                   \
 	}
 
-PROPERTY(get_id, sd_bus_message_append, "t", lease->id)
-PROPERTY(get_name, bus_append_text, lease->name)
-PROPERTY(get_state, sd_bus_message_append, "s", state_name(lease->state))
-PROPERTY(get_class, sd_bus_message_append, "s", class_name(lease->class))
-PROPERTY(get_tenant, bus_append_text, lease->tenant)
-PROPERTY(get_owner_uid, sd_bus_message_append, "u", lease->owner)
-PROPERTY(get_owner_pid, sd_bus_message_append, "u", (uint32_t)lease->pid)
-PROPERTY(get_owner_unit, bus_append_text, lease->unit)
-PROPERTY(get_adaptable, sd_bus_message_append, "b", lease->adaptable)
-PROPERTY(get_generation, sd_bus_message_append, "t", lease->generation)
-PROPERTY(get_tier, sd_bus_message_append, "s", tier(lease))
-PROPERTY(get_partitions, bus_append_partitions, ((struct bus *)userdata)->arbiter, lease)
-PROPERTY(get_position, sd_bus_message_append, "u",
-	 queue_position(((struct bus *)userdata)->arbiter, lease))
-PROPERTY(get_reason, bus_append_text, lease->reason)
-PROPERTY(get_waits_for, bus_append_refusals, &lease->wait.refusal,
-	 lease->state == STATE_WAITING && lease->wait.refusal.gpu[0], NULL)
-PROPERTY(get_deadline, sd_bus_message_append, "t", lease->deadline_usec)
-PROPERTY(get_disturbances, sd_bus_message_append, "t", lease->lend.disturbances)
-
-#define CONST SD_BUS_VTABLE_PROPERTY_CONST
-#define CHANGES SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE
+PROPERTIES(GETTER)
 
 static const sd_bus_vtable vtable[] = {
 	SD_BUS_VTABLE_START(0),
@@ -226,7 +223,7 @@ static const sd_bus_vtable vtable[] = {
 				SD_BUS_NO_RESULT, method_resize, SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS("Activate", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_activate,
 				SD_BUS_VTABLE_UNPRIVILEGED),
-	SD_BUS_METHOD_WITH_ARGS("Deactivate", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_deactivate,
+	SD_BUS_METHOD_WITH_ARGS("Deactivate", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_activate,
 				SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS("Acknowledge", SD_BUS_ARGS("t", generation), SD_BUS_NO_RESULT,
 				method_acknowledge, SD_BUS_VTABLE_UNPRIVILEGED),
@@ -234,24 +231,7 @@ static const sd_bus_vtable vtable[] = {
 				SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS("Revoke", SD_BUS_ARGS("t", grace_usec, "s", reason),
 				SD_BUS_NO_RESULT, method_revoke, SD_BUS_VTABLE_UNPRIVILEGED),
-	SD_BUS_PROPERTY("Id", "t", get_id, 0, CONST),
-	SD_BUS_PROPERTY("Name", "s", get_name, 0, CONST),
-	SD_BUS_PROPERTY("State", "s", get_state, 0, CHANGES),
-	SD_BUS_PROPERTY("Class", "s", get_class, 0, CONST),
-	SD_BUS_PROPERTY("Tenant", "s", get_tenant, 0, CONST),
-	SD_BUS_PROPERTY("OwnerUid", "u", get_owner_uid, 0, CONST),
-	SD_BUS_PROPERTY("OwnerPid", "u", get_owner_pid, 0, CONST),
-	SD_BUS_PROPERTY("OwnerUnit", "s", get_owner_unit, 0, CONST),
-	SD_BUS_PROPERTY("Adaptable", "b", get_adaptable, 0, CONST),
-	SD_BUS_PROPERTY("Generation", "t", get_generation, 0, CHANGES),
-	SD_BUS_PROPERTY("Tier", "s", get_tier, 0, CHANGES),
-	SD_BUS_PROPERTY("Partitions", "aa{sv}", get_partitions, 0, CHANGES),
-	SD_BUS_PROPERTY("Position", "u", get_position, 0, 0),
-	SD_BUS_PROPERTY("Reason", "s", get_reason, 0, CHANGES),
-	SD_BUS_PROPERTY("WaitsFor", "aa{sv}", get_waits_for, 0, 0),
-	SD_BUS_PROPERTY("Deadline", "t", get_deadline, 0, CHANGES),
-	SD_BUS_PROPERTY("Disturbances", "t", get_disturbances, 0, CHANGES),
-	SD_BUS_VTABLE_END,
+	PROPERTIES(BUS_PROPERTY_ROW) SD_BUS_VTABLE_END,
 };
 
 int bus_export_leases(struct bus *bus)

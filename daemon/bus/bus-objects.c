@@ -3,6 +3,7 @@
 /* What the objects of all interfaces need: paths, lists of child objects, texts, removal. */
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,19 +34,25 @@ int bus_list_nodes(const struct bus *bus, const char *prefix, size_t n,
 		   uint64_t (*number)(const struct bus *bus, size_t i), char ***ret)
 {
 	char **nodes = calloc(n + 1, sizeof(*nodes));
-	size_t i = 0;
+	size_t i, used = 0;
 
 	if (!nodes)
 		return -ENOMEM;
-	while (i < n &&
-	       asprintf(&nodes[i], "%s/%llu", prefix, (unsigned long long)number(bus, i)) >= 0)
-		i++;
+	for (i = 0; i < n; i++) {
+		uint64_t node = number(bus, i);
+
+		if (node == BUS_NO_NODE)
+			continue;
+		if (asprintf(&nodes[used], "%s/%" PRIu64, prefix, node) < 0)
+			break;
+		used++;
+	}
 	if (i == n) {
 		*ret = nodes;
 		return 0;
 	}
-	while (i > 0)
-		free(nodes[--i]);
+	while (used > 0)
+		free(nodes[--used]);
 	free(nodes);
 	return -ENOMEM;
 }

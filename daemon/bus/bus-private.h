@@ -4,6 +4,7 @@
 /* What the files of this folder share. Arrows go from bus-server.c down; no file calls it. */
 
 #include "bus/bus.h"
+#include "core/decide/advice.h"
 
 struct bus {
 	sd_bus *sd;
@@ -33,7 +34,9 @@ int bus_export_leases(struct bus *bus);
 /* The number in PREFIX/NUMBER; -ENOENT: the path has another form. */
 int bus_path_number(const char *path, const char *prefix, uint64_t *ret);
 
-/* The child paths PREFIX/number(bus, i) for each i < n, as sd_bus_node_enumerator_t returns them. */
+/* The child paths PREFIX/number(bus, i) for each i < n, as sd_bus_node_enumerator_t returns them.
+ * BUS_NO_NODE: i has no object. */
+#define BUS_NO_NODE UINT64_MAX
 int bus_list_nodes(const struct bus *bus, const char *prefix, size_t n,
 		   uint64_t (*number)(const struct bus *bus, size_t i), char ***ret);
 
@@ -43,12 +46,41 @@ void bus_emit_removed(struct bus *bus, const char *path, const char *interface);
 int bus_append_text(sd_bus_message *m, const char *text); /* text_clean() first */
 
 /* Defines the getter of a property: its body appends to `reply`. */
-#define BUS_GETTER(name)                                                                     \
-	static int name(sd_bus *sd __attribute__((unused)),                                  \
-			const char *path __attribute__((unused)),                            \
-			const char *interface __attribute__((unused)),                       \
-			const char *property __attribute__((unused)), sd_bus_message *reply, \
-			void *userdata, sd_bus_error *error __attribute__((unused)))
+#define BUS_GETTER(name)                                                                  \
+	static int name(sd_bus *, const char *path __attribute__((unused)), const char *, \
+			const char *, sd_bus_message *reply, void *userdata, sd_bus_error *)
+
+/* For the table PROPERTIES of an interface: ROW(name, type, flags, append). The getter returns what
+ * append returns: VALUE(), or a function that appends to `reply`. */
+#define BUS_PROPERTY_ROW(name, type, flags, append) \
+	SD_BUS_PROPERTY(#name, type, get_##name, 0, flags),
+#define VALUE(type, value) sd_bus_message_append(reply, type, value)
+#define CONST SD_BUS_VTABLE_PROPERTY_CONST
+#define CHANGES SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE
+
+/* ---- bus-read.c ------------------------------------------------------------------- */
+
+/* Reads the arguments of Reserve and Plan: aa{sv} a{sv}. *ret_process_fd belongs to the message; -1:
+ * none. ret_process_fd is NULL for Resize, which has no options yet. -EINVAL, with the result set. */
+int bus_read_request(sd_bus_message *m, struct request *ret, int *ret_process_fd,
+		     struct result *result);
+
+/* ---- bus-write.c: dictionaries of the bus contract ---------------------------------- */
+
+/* aa{sv}: a dictionary for each partition of the lease; none for NULL. */
+int bus_append_partitions(sd_bus_message *m, const struct arbiter *arbiter,
+			  const struct lease *lease);
+
+/* aa{sv}: a dictionary for each GPU that refused. */
+int bus_append_refusals(sd_bus_message *m, const struct refusal *refusals, size_t n,
+			const struct advice *advice);
+
+/* aa{sv}: a dictionary for each process without a lease that uses the GPU. */
+int bus_append_unmanaged(sd_bus_message *m, const struct gpu *gpu);
+
+/* aau and, with arrays, aaau: CUs by XCC and shader engine (and shader array). */
+int bus_append_engine_cus(sd_bus_message *m, const struct geometry *geometry);
+int bus_append_array_cus(sd_bus_message *m, const struct geometry *geometry);
 
 /* ---- bus-reply.c ------------------------------------------------------------------ */
 

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "bus/bus-read.h"
+
+/*
+ * Reads wants and options from a message into a struct request. A key that is unknown, duplicate,
+ * of another type or out of range is refused as InvalidRequest, with the key, the number of the
+ * want (from 1) and the values that would work.
+ */
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "util/base.h"
+#include "bus/bus-private.h"
 #include "util/text.h"
 
 /* ---- keys: one row for each key and type; rows of one key follow one another ----------- */
@@ -18,60 +23,28 @@ struct reading {
 
 struct key {
 	const char *name;
-	char type;                                  /* of the value on the bus: u t b s h */
-	size_t offset;                              /* of the field that it fills */
-	uint64_t min, max;                          /* u, t: its value; s: its length in bytes */
-	int (*word)(const char *word, void *field); /* s from a vocabulary */
-	const char *works; /* the values that work, where min and max do not tell */
+	char type;                     /* of the value on the bus: u t b s h */
+	size_t offset, size;           /* of the field that it fills */
+	uint64_t min, max;             /* u, t: its value; s: its length in bytes */
+	int (*word)(const char *word); /* s from a vocabulary: the value of a bool or an enum */
+	const char *works;             /* the values that work, where min and max do not tell */
 };
 
 #define COUNT_MAX 65535U             /* more than any GPU has; sums of 64 of it fit unsigned */
 #define VRAM_MAX (UINT64_C(1) << 50) /* likewise, in bytes */
 
-static int set_shape(const char *word, void *field)
+static int shape_from_name(const char *name)
 {
-	bool any = strcmp(word, "any") == 0;
-
-	if (!any && strcmp(word, "rectangle") != 0)
-		return -EINVAL;
-	*(bool *)field = any;
-	return 0;
-}
-
-static int set_priority(const char *word, void *field)
-{
-	int priority = priority_from_name(word);
-
-	if (priority < 0)
-		return priority;
-	*(unsigned *)field = (unsigned)priority;
-	return 0;
-}
-
-static int set_isolation(const char *word, void *field)
-{
-	int isolation = isolation_from_name(word);
-
-	if (isolation < 0)
-		return isolation;
-	*(enum isolation *)field = (enum isolation)isolation;
-	return 0;
-}
-
-static int set_class(const char *word, void *field)
-{
-	int lease_class = class_from_name(word);
-
-	if (lease_class < 0)
-		return lease_class;
-	*(int *)field = lease_class;
-	return 0;
+	if (strcmp(name, "any") == 0)
+		return true;
+	return strcmp(name, "rectangle") == 0 ? false : -EINVAL;
 }
 
 #define PRIORITY_WORKS "low, normal or high (s), or a number (u) from 0 to 15"
 /* clang-format off */
 #define WANT(n, t, field, ...)                                                             \
-	{ .name = n, .type = t, .offset = offsetof(struct want, field), __VA_ARGS__ }
+	{ .name = n, .type = t, .offset = offsetof(struct want, field),                    \
+	  .size = sizeof(((struct want *)NULL)->field), __VA_ARGS__ }
 /* clang-format on */
 
 static const struct key want_keys[] = {
@@ -81,26 +54,27 @@ static const struct key want_keys[] = {
 	WANT("cus-min", 'u', cus_min, .min = 1, .max = COUNT_MAX),
 	WANT("cus-max", 'u', cus_max, .min = 1, .max = COUNT_MAX),
 	WANT("exact", 'b', exact),
-	WANT("shape", 's', any_shape, .word = set_shape, .works = "rectangle or any (s)"),
+	WANT("shape", 's', any_shape, .word = shape_from_name, .works = "rectangle or any (s)"),
 	WANT("queues", 'u', queues, .min = 1, .max = COUNT_MAX),
 	WANT("streams", 'u', streams, .max = COUNT_MAX),
 	WANT("processes", 'u', processes, .min = 1, .max = COUNT_MAX),
 	WANT("sdma-queues", 'u', sdma_queues, .max = COUNT_MAX),
 	WANT("vram", 't', vram, .max = VRAM_MAX),
 	WANT("cooperative", 'b', cooperative),
-	WANT("priority", 's', priority, .word = set_priority, .works = PRIORITY_WORKS),
+	WANT("priority", 's', priority, .word = priority_from_name, .works = PRIORITY_WORKS),
 	WANT("priority", 'u', priority, .max = PRIORITY_MAX, .works = PRIORITY_WORKS),
-	WANT("isolation", 's', isolation, .word = set_isolation,
+	WANT("isolation", 's', isolation, .word = isolation_from_name,
 	     .works = "shader-engine, cu or shared (s)"),
 };
 
 /* clang-format off */
 #define OPTION(n, t, field, ...)                                                           \
-	{ .name = n, .type = t, .offset = offsetof(struct reading, field), __VA_ARGS__ }
+	{ .name = n, .type = t, .offset = offsetof(struct reading, field),                 \
+	  .size = sizeof(((struct reading *)NULL)->field), __VA_ARGS__ }
 /* clang-format on */
 
 static const struct key option_keys[] = {
-	OPTION("class", 's', request.class, .word = set_class,
+	OPTION("class", 's', request.class, .word = class_from_name,
 	       .works = "realtime, guaranteed or besteffort (s)"),
 	OPTION("name", 's', request.name, .max = REQUEST_TEXT - 1),
 	OPTION("tenant", 's', request.tenant, .min = 1, .max = REQUEST_TEXT - 1),
@@ -180,16 +154,29 @@ static int take_number(const struct dict *dict, const struct key *key, uint64_t 
 	return 0;
 }
 
+static bool take_word(const struct key *key, const char *word, char *field)
+{
+	int value = key->word(word);
+
+	if (value < 0)
+		return false;
+	if (key->size == sizeof(bool))
+		*(bool *)field = value;
+	else
+		*(int *)(void *)field = value;
+	return true;
+}
+
 static int take_text(const struct dict *dict, const struct key *key, const char *text)
 {
 	char *field = (char *)dict->target + key->offset;
 	size_t length = strlen(text);
 	char shown[40], got[48];
 
-	if (key->word ? key->word(text, field) >= 0
-		      : length >= key->min && length <= key->max && text_printable(text)) {
-		if (!key->word)
-			memcpy(field, text, length + 1);
+	if (key->word && take_word(key, text, field))
+		return 0;
+	if (!key->word && length >= key->min && length <= key->max && text_printable(text)) {
+		memcpy(field, text, length + 1);
 		return 0;
 	}
 	snprintf(got, sizeof(got), "\"%s\"", text_clean(shown, sizeof(shown), text));
@@ -310,43 +297,25 @@ static int read_wants(sd_bus_message *m, struct request *request, struct result 
 	return 0;
 }
 
-static int read_all(sd_bus_message *m, const struct key *options, size_t n_options,
-		    struct reading *reading, struct result *result)
-{
-	struct dict dict = { .m = m,
-			     .keys = options,
-			     .n_keys = n_options,
-			     .place = "options",
-			     .target = reading,
-			     .result = result };
-	int r;
-
-	r = read_wants(m, &reading->request, result);
-	return r < 0 ? r : read_dict(&dict);
-}
-
 int bus_read_request(sd_bus_message *m, struct request *ret, int *ret_process_fd,
 		     struct result *result)
 {
 	struct reading reading = { .request.class = -1, .process_fd = -1 };
+	struct dict options = { .m = m,
+				.keys = option_keys,
+				.n_keys = ret_process_fd ? ARRAY_SIZE(option_keys) : 0,
+				.place = "options",
+				.target = &reading,
+				.result = result };
 	int r;
 
-	r = read_all(m, option_keys, ARRAY_SIZE(option_keys), &reading, result);
+	r = read_wants(m, &reading.request, result);
+	if (r >= 0)
+		r = read_dict(&options);
 	if (r < 0)
 		return r;
 	*ret = reading.request;
-	*ret_process_fd = reading.process_fd;
-	return 0;
-}
-
-int bus_read_resize(sd_bus_message *m, struct request *ret, struct result *result)
-{
-	struct reading reading = { .request.class = -1 };
-	int r;
-
-	r = read_all(m, NULL, 0, &reading, result);
-	if (r < 0)
-		return r;
-	*ret = reading.request;
+	if (ret_process_fd)
+		*ret_process_fd = reading.process_fd;
 	return 0;
 }

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "bus/bus-private.h"
-#include "bus/bus-write.h"
 #include "dbus/names.h"
 #include "util/text.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "bus/bus-write.h"
+#include "bus/bus-private.h"
 
 #include "util/text.h"
 

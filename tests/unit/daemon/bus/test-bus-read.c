@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "bus/bus-read.h"
+#include "bus/bus-private.h"
 
 #include <errno.h>
 
@@ -257,12 +257,12 @@ TEST(resize_reads_wants_and_refuses_options)
 	struct request request;
 	sd_bus_message *m = sealed(make(SIGNATURE, 1, 1, "cus", "u", 4, 0));
 
-	CHECK(bus_read_resize(m, &request, &result) == 0);
+	CHECK(bus_read_request(m, &request, NULL, &result) == 0);
 	CHECK(request.n_wants == 1 && request.wants[0].cus == 4);
 	sd_bus_message_unref(m);
 
 	m = sealed(make(SIGNATURE, 1, 1, "cus", "u", 4, 1, "name", "s", "x"));
-	CHECK(bus_read_resize(m, &request, &result) == -EINVAL);
+	CHECK(bus_read_request(m, &request, NULL, &result) == -EINVAL);
 	CHECK(strstr(result.sentence, "\"name\""));
 	sd_bus_message_unref(m);
 	result_done(&result);
