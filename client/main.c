@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/launch/session.h"
 #include "client/options/number.h"
 #include "client/output/fail.h"
 #include "client/output/print.h"
@@ -94,7 +95,9 @@ static int run_verb(struct command *command, const struct verb *verb)
 	command->colour = print_may_colour(stdout);
 	if (page)
 		pager = pager_start();
-	r = verb->run(command);
+	r = verb->connect ? verb->connect(command) : EXIT_OK;
+	if (r == EXIT_OK)
+		r = verb->run(command);
 	if (pager > 0)
 		pager_finish(pager);
 	return r;
@@ -148,6 +151,7 @@ int main(int argc, char **argv)
 		r = complete(argc - 2, argv + 2);
 	else
 		r = take_words(&command, argc - 1, argv + 1);
+	session_done(&command);
 	if ((fflush(stdout) != 0 || ferror(stdout)) && r == EXIT_OK)
 		return fail(&command, EXIT_FAILED, "standard output: %s", strerror(errno));
 	return r;

@@ -292,7 +292,7 @@ static void json_outliers(struct json_object *map, const struct findings *findin
 
 void print_json(const struct findings *findings, FILE *out)
 {
-	_cleanup_(json_freep) struct json_object *map = json_map(NULL, NULL);
+	struct json_object *map = json_map(NULL, NULL);
 	struct json_object *list;
 
 	json_text(map, "gpu", findings->gpu);

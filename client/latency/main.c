@@ -88,7 +88,6 @@ static int watch_wait(void *data, int msec)
 
 /* The state of a measurement, freed by bench_done(). */
 struct bench {
-	struct session session;
 	struct gpuarb_lease *lease;
 	struct watch watch;
 	struct stop stop;
@@ -107,7 +106,6 @@ static void bench_done(struct bench *bench)
 	device_done(&bench->device);
 	compiler_done(&bench->compiler);
 	gpuarb_lease_close(bench->lease);
-	session_done(&bench->session);
 	summary_done(&bench->summary);
 	matrix_done(&bench->matrix);
 	units_done(&bench->units);
@@ -143,7 +141,7 @@ static int reserve(struct command *command, struct bench *bench)
 	command->options.name = "latency";
 	command->quiet = true;
 
-	r = grant_reserve(command, &bench->session, "", &bench->lease);
+	r = grant_reserve(command, "", &bench->lease);
 	if (r != EXIT_OK)
 		return r;
 
@@ -155,17 +153,16 @@ static int reserve(struct command *command, struct bench *bench)
 	return EXIT_OK;
 }
 
-static int look(const struct command *command, struct bench *bench)
+static int look(struct command *command, struct bench *bench)
 {
 	const uint32_t *mask;
 	char problem[256];
 	size_t words;
 	int r;
 
-	r = session_snapshot(command, &bench->session);
+	r = session_snapshot(command);
 	if (r == EXIT_OK)
-		r = session_gpu(command, &bench->session, gpuarb_lease_gpu(bench->lease, 0),
-				&bench->gpu);
+		r = session_gpu(command, gpuarb_lease_gpu(bench->lease, 0), &bench->gpu);
 	if (r != EXIT_OK)
 		return r;
 	if (model_of_gpu(bench->gpu, &bench->model, problem, sizeof(problem)) < 0)
@@ -204,7 +201,7 @@ static int play(const struct command *command, struct bench *bench)
 	char problem[320] = "";
 	int r;
 
-	r = device_open(bench->session.gpuarb, bench->lease, &bench->stop, &bench->compiler,
+	r = device_open(command->gpuarb, bench->lease, &bench->stop, &bench->compiler,
 			&bench->device);
 	if (r < 0)
 		return failed(command, r, bench->device.problem);
@@ -284,6 +281,7 @@ int main(int argc, char **argv)
 		return fail(&command, EXIT_USAGE, "%s", command.problem);
 
 	r = run(&command);
+	session_done(&command);
 	if ((fflush(stdout) != 0 || ferror(stdout)) && r == EXIT_OK)
 		return fail(&command, EXIT_FAILED, "standard output: %s", strerror(errno));
 	return r;

@@ -13,41 +13,35 @@
 
 #define DAEMON_LATE_USEC UINT64_C(2000000)
 
-void grant_close(struct gpuarb_lease *lease)
-{
-	gpuarb_lease_close(lease);
-}
-
-static int print_json(const struct command *command, struct session *session,
-		      const struct gpuarb_lease *lease, FILE *out)
+static int print_json(struct command *command, const struct gpuarb_lease *lease, FILE *out)
 {
 	const struct gpuarb_lease_info *info;
 	int r;
 
-	r = session_snapshot(command, session);
+	r = session_snapshot(command);
 	if (r == EXIT_OK)
-		r = session_lease(command, session, gpuarb_lease_id(lease), &info);
+		r = session_lease(command, gpuarb_lease_id(lease), &info);
 	if (r == EXIT_OK)
 		json_print_lease(out, info);
 	return r;
 }
 
-static int request(struct command *command, struct session *session, struct gpuarb_lease **ret)
+static int request(struct command *command, struct gpuarb_lease **ret)
 {
 	struct gpuarb_want wants[REQUEST_WANTS];
 	int r;
 
-	r = want_resolve(command, session, wants);
-	if (r == EXIT_OK && !session->gpuarb)
-		r = session_open(command, session);
+	r = want_resolve(command, wants);
+	if (r == EXIT_OK)
+		r = session_open(command);
 	if (r != EXIT_OK)
 		return r;
 
 	do {
-		r = gpuarb_reserve_start(session->gpuarb, wants, command->n_wants,
+		r = gpuarb_reserve_start(command->gpuarb, wants, command->n_wants,
 					 &command->options, ret);
-	} while (r < 0 && want_ask_less(command, session->gpuarb, wants));
-	return r < 0 ? fail_asked(command, session->gpuarb, r) : EXIT_OK;
+	} while (r < 0 && want_ask_less(command, wants));
+	return r < 0 ? fail_asked(command, r) : EXIT_OK;
 }
 
 static bool is(const struct gpuarb_lease *lease, const char *state)
@@ -68,8 +62,7 @@ static void print_activating(const struct gpuarb_lease *lease, const char *befor
 }
 
 /* "lease 12 waits for 30 CUs on 0000:03:00.0; position 2; gives up in 60 s". */
-static int print_waiting(const struct command *command, struct session *session,
-			 struct gpuarb_lease *lease, const char *before)
+static int print_waiting(struct command *command, struct gpuarb_lease *lease, const char *before)
 {
 	const char *reason;
 	unsigned position;
@@ -79,7 +72,7 @@ static int print_waiting(const struct command *command, struct session *session,
 	if (command->quiet)
 		return EXIT_OK;
 	if (command->json)
-		return print_json(command, session, lease, stderr);
+		return print_json(command, lease, stderr);
 	if (is(lease, "activating"))
 		print_activating(lease, before);
 	if (!is(lease, "waiting"))
@@ -87,7 +80,7 @@ static int print_waiting(const struct command *command, struct session *session,
 
 	r = gpuarb_lease_position(lease, &position);
 	if (r < 0)
-		return fail_asked(command, session->gpuarb, r);
+		return fail_asked(command, r);
 	if (position == 0) /* it no longer waits */
 		return EXIT_OK;
 
@@ -116,48 +109,46 @@ static int refuse_to_wait(const struct command *command, const struct gpuarb_lea
 		    gpuarb_lease_id(lease), gpuarb_lease_state(lease), *reason ? ": " : "", reason);
 }
 
-static int wait_for_it(const struct command *command, struct session *session,
-		       struct gpuarb_lease *lease, const char *before)
+static int wait_for_it(struct command *command, struct gpuarb_lease *lease, const char *before)
 {
 	int r;
 
 	if (command->options.wait_usec == 0 && !is(lease, "revoking"))
 		return refuse_to_wait(command, lease);
 
-	r = print_waiting(command, session, lease, before);
+	r = print_waiting(command, lease, before);
 	if (r != EXIT_OK)
 		return r;
 
 	r = gpuarb_lease_wait(lease, wait_limit(command));
 	if (r >= 0)
 		return EXIT_OK;
-	(void)fail_asked(command, session->gpuarb, r);
+	(void)fail_asked(command, r);
 	return r == -ENOENT || r == -EBADFD ? EXIT_LOST : fail_code(r);
 }
 
-int grant_reserve(struct command *command, struct session *session, const char *before,
-		  struct gpuarb_lease **ret)
+int grant_reserve(struct command *command, const char *before, struct gpuarb_lease **ret)
 {
-	_cleanup_(grant_closep) struct gpuarb_lease *lease = NULL;
+	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = NULL;
 	int r;
 
-	r = request(command, session, &lease);
+	r = request(command, &lease);
 	if (r == EXIT_OK && !is(lease, "granted") && !is(lease, "inactive"))
-		r = wait_for_it(command, session, lease, before);
+		r = wait_for_it(command, lease, before);
 	if (r == EXIT_OK)
 		*ret = TAKE_PTR(lease);
 	return r;
 }
 
-int grant_print(const struct command *command, struct session *session,
-		const struct gpuarb_lease *lease, const char *before, FILE *out)
+int grant_print(struct command *command, const struct gpuarb_lease *lease, const char *before,
+		FILE *out)
 {
 	char head[64];
 
 	if (command->quiet)
 		return EXIT_OK;
 	if (command->json)
-		return print_json(command, session, lease, out);
+		return print_json(command, lease, out);
 
 	snprintf(head, sizeof(head), "%slease %" PRIu64 ": ", before, gpuarb_lease_id(lease));
 	for (size_t i = 0; i < gpuarb_lease_partitions(lease); i++)

@@ -9,15 +9,13 @@
 #include "client/launch/session.h"
 #include "util/base.h"
 
-void grant_close(struct gpuarb_lease *lease);
-DEFINE_CLEANUP(struct gpuarb_lease *, grant_close)
+DEFINE_CLEANUP(struct gpuarb_lease *, gpuarb_lease_close)
 
 /* Reserves the wants of the command line and waits until they are granted, as long as --wait says.
  * Prints on standard error, after `before`, that the lease waits. If a signal ends the program, the
  * lease loses its place in the queue. */
-int grant_reserve(struct command *command, struct session *session, const char *before,
-		  struct gpuarb_lease **ret);
+int grant_reserve(struct command *command, const char *before, struct gpuarb_lease **ret);
 
 /* Prints "BEFORElease 17: cus: …" for each partition, or the lease as a JSON object. */
-int grant_print(const struct command *command, struct session *session,
-		const struct gpuarb_lease *lease, const char *before, FILE *out);
+int grant_print(struct command *command, const struct gpuarb_lease *lease, const char *before,
+		FILE *out);

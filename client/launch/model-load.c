@@ -6,29 +6,20 @@
 #include "client/output/print.h"
 #include "util/base.h"
 
-int model_find_gpu(const struct command *command, struct session *session,
-		   const struct gpuarb_gpu **ret_gpu, struct model *ret)
+int model_find_gpu(struct command *command, const struct gpuarb_gpu **ret_gpu, struct model *ret)
 {
 	char problem[256];
 	int r;
 
-	r = session_snapshot(command, session);
+	r = session_snapshot(command);
 	if (r == EXIT_OK)
-		r = session_gpu(command, session, command->gpu, ret_gpu);
+		r = session_gpu(command, command->gpu, ret_gpu);
 	if (r != EXIT_OK)
 		return r;
 
 	if (model_of_gpu(*ret_gpu, ret, problem, sizeof(problem)) < 0)
 		return fail(command, EXIT_FAILED, "%s: %s", (*ret_gpu)->name, problem);
 	return EXIT_OK;
-}
-
-static int load_gpu(const struct command *command, struct model *ret)
-{
-	_cleanup_(session_done) struct session session = { 0 };
-	const struct gpuarb_gpu *gpu;
-
-	return model_find_gpu(command, &session, &gpu, ret);
 }
 
 int model_load_profile(const struct command *command, struct profile *ret)
@@ -48,17 +39,6 @@ int model_load_profile(const struct command *command, struct profile *ret)
 				      : "cannot read the profile");
 }
 
-static int load_profile(const struct command *command, struct model *ret)
-{
-	struct profile profile;
-	int r;
-
-	r = model_load_profile(command, &profile);
-	if (r == EXIT_OK)
-		model_init(ret, &profile.info.geometry, profile.info.law_measured);
-	return r;
-}
-
 int model_names_gpu(const struct command *command)
 {
 	if (!command->gpu == !command->profile)
@@ -69,11 +49,18 @@ int model_names_gpu(const struct command *command)
 	return EXIT_OK;
 }
 
-int model_load(const struct command *command, struct model *ret)
+int model_load(struct command *command, struct model *ret)
 {
+	const struct gpuarb_gpu *gpu;
+	struct profile profile;
 	int r = model_names_gpu(command);
 
 	if (r != EXIT_OK)
 		return r;
-	return command->gpu ? load_gpu(command, ret) : load_profile(command, ret);
+	if (command->gpu)
+		return model_find_gpu(command, &gpu, ret);
+	r = model_load_profile(command, &profile);
+	if (r == EXIT_OK)
+		model_init(ret, &profile.info.geometry, profile.info.law_measured);
+	return r;
 }

@@ -8,12 +8,11 @@
 #include "client/output/model.h"
 #include "sys/config/profile.h"
 
-int model_load(const struct command *command, struct model *ret);
+int model_load(struct command *command, struct model *ret);
 
 /* Its steps, for callers that need more than the shape. */
 int model_names_gpu(const struct command *command); /* exactly one of the two options is there */
 int model_load_profile(const struct command *command, struct profile *ret);
 
-/* *ret_gpu is valid as long as the session. */
-int model_find_gpu(const struct command *command, struct session *session,
-		   const struct gpuarb_gpu **ret_gpu, struct model *ret);
+/* *ret_gpu is valid as long as the snapshot. */
+int model_find_gpu(struct command *command, const struct gpuarb_gpu **ret_gpu, struct model *ret);

@@ -8,55 +8,63 @@
 #include "client/output/fail.h"
 #include "client/options/number.h"
 
-int session_open(const struct command *command, struct session *ret)
+int session_open(struct command *command)
 {
-	int r = gpuarb_open(&ret->gpuarb);
+	int r = command->gpuarb ? 0 : gpuarb_open(&command->gpuarb);
 
-	return r < 0 ? fail_asked(command, ret->gpuarb, r) : EXIT_OK;
+	return r < 0 ? fail_asked(command, r) : EXIT_OK;
 }
 
-int session_snapshot(const struct command *command, struct session *session)
+int session_look(struct command *command)
 {
 	struct gpuarb_view *view = NULL;
-	int r;
+	int r = gpuarb_look(command->gpuarb, &view);
 
-	if (!session->gpuarb) {
-		r = session_open(command, session);
-		if (r != EXIT_OK)
-			return r;
-	}
-
-	r = gpuarb_look(session->gpuarb, &view);
 	if (r < 0)
-		return fail_asked(command, session->gpuarb, r);
-
-	gpuarb_view_free(session->view);
-	session->view = view;
-	return EXIT_OK;
+		return r;
+	gpuarb_view_free(command->view);
+	command->view = view;
+	command->n_gpus = gpuarb_view_gpus(view, &command->gpus);
+	command->n_leases = gpuarb_view_leases(view, &command->leases);
+	return 0;
 }
 
-void session_administer(const struct session *session)
+int session_snapshot(struct command *command)
 {
-	gpuarb_set_interactive(session->gpuarb, isatty(STDIN_FILENO));
+	int r = session_open(command);
+
+	if (r != EXIT_OK)
+		return r;
+	r = session_look(command);
+	return r < 0 ? fail_asked(command, r) : EXIT_OK;
 }
 
-void session_done(struct session *session)
+int session_administer(struct command *command)
 {
-	gpuarb_view_free(session->view);
-	gpuarb_close(session->gpuarb);
+	int r = session_open(command);
+
+	if (r == EXIT_OK)
+		gpuarb_set_interactive(command->gpuarb, isatty(STDIN_FILENO));
+	return r;
 }
 
-int session_gpu(const struct command *command, const struct session *session, const char *gpu,
-		const struct gpuarb_gpu **ret)
+void session_done(struct command *command)
 {
-	const struct gpuarb_gpu *gpus;
-	size_t n = gpuarb_view_gpus(session->view, &gpus);
+	gpuarb_view_free(command->view);
+	gpuarb_close(command->gpuarb);
+	command->view = NULL;
+	command->gpuarb = NULL;
+}
+
+int session_gpu(const struct command *command, const char *gpu, const struct gpuarb_gpu **ret)
+{
+	size_t n = command->n_gpus;
 	uint64_t index = UINT64_MAX;
 
 	(void)number_parse(gpu, 0, n, &index);
 	for (size_t i = 0; i < n; i++) {
-		if (i == index || strcmp(gpus[i].name, gpu) == 0) {
-			*ret = &gpus[i];
+		if (i == index || strcmp(command->gpus[i].name, gpu) == 0) {
+			*ret = &command->gpus[i];
 			return EXIT_OK;
 		}
 	}
@@ -65,21 +73,17 @@ int session_gpu(const struct command *command, const struct session *session, co
 		    n == 1 ? "" : "s");
 }
 
-const struct gpuarb_lease_info *session_find(const struct session *session, uint64_t id)
+const struct gpuarb_lease_info *session_find(const struct command *command, uint64_t id)
 {
-	const struct gpuarb_lease_info *leases;
-	size_t n = gpuarb_view_leases(session->view, &leases);
-
-	for (size_t i = 0; i < n; i++)
-		if (leases[i].id == id)
-			return &leases[i];
+	for (size_t i = 0; i < command->n_leases; i++)
+		if (command->leases[i].id == id)
+			return &command->leases[i];
 	return NULL;
 }
 
-int session_lease(const struct command *command, const struct session *session, uint64_t id,
-		  const struct gpuarb_lease_info **ret)
+int session_lease(const struct command *command, uint64_t id, const struct gpuarb_lease_info **ret)
 {
-	const struct gpuarb_lease_info *lease = session_find(session, id);
+	const struct gpuarb_lease_info *lease = session_find(command, id);
 
 	if (!lease)
 		return fail(command, EXIT_FAILED,

@@ -27,21 +27,20 @@ static bool has_share(const struct typed_want *typed)
 	return typed->share.cus > 0 || typed->share.cus_min > 0 || typed->share.cus_max > 0;
 }
 
-static int find_candidates(const struct command *command, struct session *session, const char *gpu,
-			   struct candidates *ret)
+static int find_candidates(struct command *command, const char *gpu, struct candidates *ret)
 {
 	int r;
 
-	if (!session->view) {
-		r = session_snapshot(command, session);
+	if (!command->view) {
+		r = session_snapshot(command);
 		if (r != EXIT_OK)
 			return r;
 	}
 	if (gpu && strcmp(gpu, "any") != 0) {
 		ret->n = 1;
-		return session_gpu(command, session, gpu, &ret->gpus);
+		return session_gpu(command, gpu, &ret->gpus);
 	}
-	ret->n = gpuarb_view_gpus(session->view, &ret->gpus);
+	*ret = (struct candidates){ command->gpus, command->n_gpus };
 	if (ret->n == 0)
 		return fail(command, EXIT_REFUSED, "no GPU: gpuarbd found none on this machine");
 	return EXIT_OK;
@@ -80,8 +79,8 @@ static int resolve_share(const struct command *command, const char *option, unsi
 	return EXIT_OK;
 }
 
-static int resolve_shares(const struct command *command, struct session *session,
-			  const struct typed_want *typed, const char *gpu, struct gpuarb_want *want)
+static int resolve_shares(struct command *command, const struct typed_want *typed, const char *gpu,
+			  struct gpuarb_want *want)
 {
 	struct candidates candidates = { 0 };
 	unsigned cus = 0;
@@ -90,7 +89,7 @@ static int resolve_shares(const struct command *command, struct session *session
 	if (!has_share(typed))
 		return EXIT_OK;
 
-	r = find_candidates(command, session, gpu, &candidates);
+	r = find_candidates(command, gpu, &candidates);
 	if (r == EXIT_OK)
 		r = share_base(command, &candidates, &cus);
 	if (r == EXIT_OK)
@@ -112,14 +111,13 @@ static unsigned fair_queues(const struct candidates *candidates)
 	return most / 2;
 }
 
-static int ask_for_all(const struct command *command, struct session *session,
-		       struct gpuarb_want *want)
+static int ask_for_all(struct command *command, struct gpuarb_want *want)
 {
 	unsigned processes = max_u(want->processes, 1), fair, most = 0;
 	struct candidates candidates = { 0 };
 	int r;
 
-	r = find_candidates(command, session, want->gpu, &candidates);
+	r = find_candidates(command, want->gpu, &candidates);
 	if (r != EXIT_OK)
 		return r;
 
@@ -165,8 +163,7 @@ static int check_wants(struct command *command, bool *ret_all)
 	return EXIT_OK;
 }
 
-int want_resolve(struct command *command, struct session *session,
-		 struct gpuarb_want ret[static REQUEST_WANTS])
+int want_resolve(struct command *command, struct gpuarb_want ret[static REQUEST_WANTS])
 {
 	bool all = false;
 	int r;
@@ -179,9 +176,9 @@ int want_resolve(struct command *command, struct session *session,
 		const struct typed_want *typed = &command->wants[i];
 
 		ret[i] = typed->want;
-		r = resolve_shares(command, session, typed, typed->want.gpu, &ret[i]);
+		r = resolve_shares(command, typed, typed->want.gpu, &ret[i]);
 		if (r == EXIT_OK && all)
-			r = ask_for_all(command, session, &ret[i]);
+			r = ask_for_all(command, &ret[i]);
 	}
 	return r;
 }
@@ -201,12 +198,11 @@ static bool refused_for_queues(const struct gpuarb *gpuarb)
 	return false;
 }
 
-bool want_ask_less(const struct command *command, const struct gpuarb *gpuarb,
-		   struct gpuarb_want wants[static REQUEST_WANTS])
+bool want_ask_less(const struct command *command, struct gpuarb_want wants[static REQUEST_WANTS])
 {
 	bool less = false;
 
-	if (!refused_for_queues(gpuarb))
+	if (!refused_for_queues(command->gpuarb))
 		return false;
 
 	for (size_t i = 0; i < command->n_wants; i++) {
@@ -241,8 +237,7 @@ static void keep_others(const struct typed_want *typed, const struct gpuarb_part
 		want->priority = partition->priority;
 }
 
-int want_resolve_resize(const struct command *command, struct session *session,
-			const struct gpuarb_lease_info *lease,
+int want_resolve_resize(struct command *command, const struct gpuarb_lease_info *lease,
 			struct gpuarb_want ret[static REQUEST_WANTS])
 {
 	int r = EXIT_OK;
@@ -264,7 +259,7 @@ int want_resolve_resize(const struct command *command, struct session *session,
 		const struct gpuarb_partition *partition = &lease->partitions[i];
 
 		ret[i] = typed->want;
-		r = resolve_shares(command, session, typed, partition->gpu, &ret[i]);
+		r = resolve_shares(command, typed, partition->gpu, &ret[i]);
 		if (r == EXIT_OK)
 			keep_others(typed, partition, &ret[i]);
 	}

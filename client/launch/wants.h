@@ -12,15 +12,12 @@
 /* For run, reserve and plan. If no want has a number of CUs: best effort with as many CUs as
  * possible; and per process 5 queues more than masked streams, or its share of half the free queue
  * slots if that is less, but at least 2. */
-int want_resolve(struct command *command, struct session *session,
-		 struct gpuarb_want ret[static REQUEST_WANTS]);
+int want_resolve(struct command *command, struct gpuarb_want ret[static REQUEST_WANTS]);
 
 /* After a refusal for queues or a quota: takes one queue per process off wants without --queues and
  * --streams. false: there is none, or each has the fewest queues that HIP can work with. */
-bool want_ask_less(const struct command *command, const struct gpuarb *gpuarb,
-		   struct gpuarb_want wants[static REQUEST_WANTS]);
+bool want_ask_less(const struct command *command, struct gpuarb_want wants[static REQUEST_WANTS]);
 
 /* For resize: what is not typed stays as the lease has it. */
-int want_resolve_resize(const struct command *command, struct session *session,
-			const struct gpuarb_lease_info *lease,
+int want_resolve_resize(struct command *command, const struct gpuarb_lease_info *lease,
 			struct gpuarb_want ret[static REQUEST_WANTS]);

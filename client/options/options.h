@@ -53,6 +53,13 @@ struct command {
 	size_t n_rest;
 
 	char problem[320]; /* the error of options_parse() */
+
+	/* The connection to the daemon and its last snapshot: see launch/session.h. */
+	struct gpuarb *gpuarb;    /* NULL: not open */
+	struct gpuarb_view *view; /* NULL: none; owns the arrays */
+	const struct gpuarb_gpu *gpus;
+	const struct gpuarb_lease_info *leases;
+	size_t n_gpus, n_leases;
 };
 
 /* One row of the table of options. */

@@ -100,7 +100,7 @@ static void json_law(struct json_object *map, const struct model *model,
 
 static void print_json(const struct model *model, const struct explanation *e)
 {
-	_cleanup_(json_freep) struct json_object *map = json_map(NULL, NULL);
+	struct json_object *map = json_map(NULL, NULL);
 	struct json_object *xccs;
 
 	json_explanation(map, e);
@@ -203,7 +203,7 @@ static void json_array(struct json_object *list, unsigned xcc, unsigned engine, 
 
 static void json_places(const struct model *model, const struct explanation *e, const char *places)
 {
-	_cleanup_(json_freep) struct json_object *map = json_map(NULL, NULL);
+	struct json_object *map = json_map(NULL, NULL);
 	struct json_object *list;
 	uint32_t cus[CUSET_ARRAY_CUS];
 
@@ -240,7 +240,7 @@ void mask_print_places(const struct command *command, const struct model *model,
 void mask_print_encoded(const struct command *command, const struct cuset *wanted,
 			const uint32_t *mask, size_t words, const struct explanation *e)
 {
-	_cleanup_(json_freep) struct json_object *map = NULL;
+	struct json_object *map = NULL;
 	char *hex = mask_hex(mask, words), *list = mask_list(mask, words);
 	unsigned beyond = cuset_count(wanted) - e->cus;
 

@@ -47,12 +47,12 @@ static void print_failure(const struct command *command, const char *sentence)
 
 static void json_failure(const char *sentence, const struct gpuarb *gpuarb)
 {
-	_cleanup_(json_freep) struct json_object *failure = json_map(NULL, NULL);
+	struct json_object *failure = json_map(NULL, NULL);
 	const char *name = gpuarb ? gpuarb_last_error_name(gpuarb) : "";
 
 	json_text(failure, "error", sentence);
 	json_text_known(failure, "error_name", name);
-	json_refusals(failure, "refusals", gpuarb);
+	json_refusals(failure, gpuarb);
 	json_print(stderr, failure);
 }
 
@@ -184,34 +184,34 @@ static const char *head_of(const struct gpuarb *gpuarb, int error)
 }
 
 /* head: instead of the sentence, before the refusals; NULL: the sentence. */
-static void print_asked(const struct command *command, const struct gpuarb *gpuarb,
-			const char *head, const char *sentence)
+static void print_asked(const struct command *command, const char *head, const char *sentence)
 {
 	if (command->json) {
-		json_failure(sentence, gpuarb);
+		json_failure(sentence, command->gpuarb);
 		return;
 	}
 	print_failure(command, head ? head : sentence);
-	fail_print_refusals(stderr, gpuarb);
+	fail_print_refusals(stderr, command->gpuarb);
 }
 
-int fail_asked(const struct command *command, const struct gpuarb *gpuarb, int error)
+int fail_asked(const struct command *command, int error)
 {
-	const char *sentence = gpuarb_last_error(gpuarb);
+	const char *sentence = gpuarb_last_error(command->gpuarb);
 
-	print_asked(command, gpuarb, head_of(gpuarb, error),
+	print_asked(command, head_of(command->gpuarb, error),
 		    *sentence ? sentence : strerror(-error));
 	return fail_code(error);
 }
 
-int fail_lease(const struct command *command, const struct gpuarb *gpuarb, int error, uint64_t id)
+int fail_lease(const struct command *command, int error)
 {
 	char sentence[64];
 
 	if (error != -ENOENT)
-		return fail_asked(command, gpuarb, error);
+		return fail_asked(command, error);
 
-	snprintf(sentence, sizeof(sentence), "no lease %" PRIu64 "; it may have ended", id);
-	print_asked(command, gpuarb, NULL, sentence);
+	snprintf(sentence, sizeof(sentence), "no lease %" PRIu64 "; it may have ended",
+		 command->id);
+	print_asked(command, NULL, sentence);
 	return EXIT_FAILED;
 }

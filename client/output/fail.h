@@ -31,10 +31,10 @@ int fail_code(int error);
 int fail(const struct command *command, int code, const char *format, ...) PRINTF_LIKE(3, 4);
 
 /* The library's last failure, with the GPUs that refused and what would fit there. */
-int fail_asked(const struct command *command, const struct gpuarb *gpuarb, int error);
+int fail_asked(const struct command *command, int error);
 
-/* The same for what was asked of one lease. */
-int fail_lease(const struct command *command, const struct gpuarb *gpuarb, int error, uint64_t id);
+/* The same for what was asked of the lease of the command line. */
+int fail_lease(const struct command *command, int error);
 
 /* A line for each refusal, on standard output of plan or with a failure. */
 void fail_print_refusals(FILE *out, const struct gpuarb *gpuarb);

@@ -105,6 +105,7 @@ static void print(FILE *out, struct json_object *value, int flags)
 		no_memory();
 	fprintf(out, "%s\n", text);
 	fflush(out);
+	json_object_put(value);
 }
 
 void json_print(FILE *out, struct json_object *value)
@@ -115,12 +116,6 @@ void json_print(FILE *out, struct json_object *value)
 void json_print_line(FILE *out, struct json_object *value)
 {
 	print(out, value, 0);
-}
-
-struct json_object *json_free(struct json_object *value)
-{
-	json_object_put(value);
-	return NULL;
 }
 
 /* ---- objects of the bus --------------------------------------------------------------------- */
@@ -153,9 +148,9 @@ static void json_slots(struct json_object *map, const struct gpuarb_gpu *gpu)
 	json_number(map, "vram_free", gpu->vram_free);
 }
 
-void json_gpu(struct json_object *in, const char *key, const struct gpuarb_gpu *gpu)
+static void json_gpu(struct json_object *list, const struct gpuarb_gpu *gpu)
 {
-	struct json_object *map = json_map(in, key), *xccs;
+	struct json_object *map = json_map(list, NULL), *xccs;
 
 	json_text(map, "name", gpu->name);
 	json_text_known(map, "device", gpu->device);
@@ -178,10 +173,18 @@ void json_gpu(struct json_object *in, const char *key, const struct gpuarb_gpu *
 	json_flag(map, "draining", gpu->draining);
 }
 
-void json_partition(struct json_object *in, const char *key,
-		    const struct gpuarb_partition *partition)
+void json_gpus(struct json_object *list, const struct gpuarb_view *view)
 {
-	struct json_object *map = json_map(in, key), *gaps;
+	const struct gpuarb_gpu *gpus;
+	size_t n = gpuarb_view_gpus(view, &gpus);
+
+	for (size_t i = 0; i < n; i++)
+		json_gpu(list, &gpus[i]);
+}
+
+void json_partition(struct json_object *list, const struct gpuarb_partition *partition)
+{
+	struct json_object *map = json_map(list, NULL), *gaps;
 	char *mask = mask_hex(partition->cu_mask, partition->cu_mask_words);
 
 	json_text(map, "gpu", partition->gpu);
@@ -225,7 +228,7 @@ void json_lease_into(struct json_object *map, const struct gpuarb_lease_info *le
 	json_text_known(map, "tier", lease->tier);
 	partitions = json_list(map, "partitions");
 	for (size_t i = 0; i < lease->n_partitions; i++)
-		json_partition(partitions, NULL, &lease->partitions[i]);
+		json_partition(partitions, &lease->partitions[i]);
 	json_number(map, "position", lease->position);
 	json_text(map, "reason", lease->reason);
 	json_known(map, "deadline", lease->deadline, GPUARB_FOREVER);
@@ -297,9 +300,9 @@ static void json_refusal(struct json_object *map, const struct gpuarb_refusal *r
 	}
 }
 
-void json_refusals(struct json_object *in, const char *key, const struct gpuarb *gpuarb)
+void json_refusals(struct json_object *map, const struct gpuarb *gpuarb)
 {
-	struct json_object *list = json_list(in, key);
+	struct json_object *list = json_list(map, "refusals");
 	const struct gpuarb_refusal *refusals;
 	size_t n;
 
@@ -320,7 +323,7 @@ void json_waits_for(struct json_object *map, const struct gpuarb_view *view, siz
 
 void json_print_lease(FILE *out, const struct gpuarb_lease_info *lease)
 {
-	_cleanup_(json_freep) struct json_object *map = json_map(NULL, NULL);
+	struct json_object *map = json_map(NULL, NULL);
 
 	json_lease_into(map, lease);
 	json_print(out, map);

@@ -12,7 +12,6 @@
 #include <stdio.h>
 
 #include "libgpuarb/gpuarb.h"
-#include "util/base.h"
 
 struct json_object;
 
@@ -30,26 +29,22 @@ void json_flag(struct json_object *in, const char *key, bool value);
 void json_null(struct json_object *in, const char *key);
 void json_numbers(struct json_object *in, const char *key, const uint32_t *values, size_t n);
 
-/* Prints one value and a newline, and flushes: on several lines if out is a terminal, on one line
- * otherwise. json_print_line() always prints one line. */
+/* Prints one value and a newline, flushes, and frees the value: on several lines if out is a
+ * terminal, on one line otherwise. json_print_line() always prints one line. */
 void json_print(FILE *out, struct json_object *value);
 void json_print_line(FILE *out, struct json_object *value);
 
-struct json_object *json_free(struct json_object *value);
-DEFINE_CLEANUP(struct json_object *, json_free)
-
 /* Objects of the bus: keys as on the bus with underscores, null for unknown values. */
 
-void json_gpu(struct json_object *in, const char *key, const struct gpuarb_gpu *gpu);
-void json_partition(struct json_object *in, const char *key,
-		    const struct gpuarb_partition *partition);
+void json_gpus(struct json_object *list, const struct gpuarb_view *view);
+void json_partition(struct json_object *list, const struct gpuarb_partition *partition);
 
 /* Adds the keys of the lease to an object. */
 void json_lease_into(struct json_object *map, const struct gpuarb_lease_info *lease);
 void json_print_lease(FILE *out, const struct gpuarb_lease_info *lease);
 
-/* The last refusals; an empty array for NULL. */
-void json_refusals(struct json_object *in, const char *key, const struct gpuarb *gpuarb);
+/* Adds the last refusals; an empty array for NULL. */
+void json_refusals(struct json_object *map, const struct gpuarb *gpuarb);
 
 /* The refusal that lease i of gpuarb_view_leases() waits for the end of, if it waits. */
 void json_waits_for(struct json_object *map, const struct gpuarb_view *view, size_t i);

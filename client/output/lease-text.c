@@ -11,14 +11,12 @@
 
 /* ---- state and deadline --------------------------------------------------------------------- */
 
-static uint64_t seconds_until(uint64_t deadline)
+uint64_t lease_clock_usec(void)
 {
 	struct timespec now;
-	uint64_t usec;
 
 	clock_gettime(CLOCK_BOOTTIME, &now);
-	usec = (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-	return deadline > usec ? (deadline - usec + 999999) / 1000000 : 0;
+	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
 /* What happens at the deadline of a lease in this state. */
@@ -42,14 +40,14 @@ void lease_text_deadline(const char *state, uint64_t deadline, char *buf, size_t
 		{ 48 * 3600, 3600, "h" },
 		{ UINT64_MAX, 24 * 3600, "days" },
 	};
-	uint64_t left;
+	uint64_t now = lease_clock_usec(), left;
 	size_t i = 0;
 
 	buf[0] = '\0';
 	if (deadline == GPUARB_FOREVER || strcmp(state, "ending") == 0)
 		return;
 
-	left = seconds_until(deadline);
+	left = deadline > now ? (deadline - now + 999999) / 1000000 : 0;
 	if (left == 0 && (strcmp(state, "activating") == 0 || strcmp(state, "granted") == 0)) {
 		snprintf(buf, size, "overdue"); /* a borrower has not acknowledged */
 		return;

@@ -9,6 +9,8 @@
 
 #include "libgpuarb/gpuarb.h"
 
+uint64_t lease_clock_usec(void); /* the clock of deadlines, CLOCK_BOOTTIME */
+
 /* The deadline by state: waiting "gives up in 42 s", activating "active in 1 s", granted "must
  * return CUs in 1 s", others "ends in 42 s"; "" without a deadline and for a lease that is
  * ending. */

@@ -122,14 +122,14 @@ static const char *state_of(const struct gpuarb_gpu *gpu)
 	return gpu->draining ? "draining" : "ok";
 }
 
-void gpu_table(const struct command *command, const struct gpuarb_gpu *gpus, size_t n, FILE *out)
+void gpu_table(const struct command *command, FILE *out)
 {
 	static const char *const heads[] = { "GPU",       "DEVICE", "TARGET", "FREE: CUS", "QUEUES",
 					     "PROCESSES", "VRAM",   "STATE",  NULL };
 	_cleanup_(table_done) struct table table = { .heads = heads };
 
-	for (size_t i = 0; i < n; i++) {
-		const struct gpuarb_gpu *gpu = &gpus[i];
+	for (size_t i = 0; i < command->n_gpus; i++) {
+		const struct gpuarb_gpu *gpu = &command->gpus[i];
 		char left[PRINT_BYTES], all[PRINT_BYTES];
 
 		print_bytes(gpu->vram_free, left);
@@ -214,17 +214,16 @@ static void add_lease(struct table *table, const struct lent *all,
 	table_add(table, "%s", why);
 }
 
-void lease_table(const struct command *command, const struct gpuarb_lease_info *leases, size_t n)
+void lease_table(const struct command *command)
 {
 	static const char *const heads[] = { "ID",  "NAME", "STATE",  "CLASS", "TENANT", "USER",
 					     "PID", "CUS",  "QUEUES", "GPU",   "REASON", NULL };
-	const struct lent all = { leases, n };
-	struct table table = { .heads = heads };
+	const struct lent all = { command->leases, command->n_leases };
+	_cleanup_(table_done) struct table table = { .heads = heads };
 
-	for (size_t i = 0; i < n; i++)
-		add_lease(&table, &all, &leases[i]);
+	for (size_t i = 0; i < all.n; i++)
+		add_lease(&table, &all, &all.leases[i]);
 	table_print(&table, command, stdout);
-	table_done(&table);
-	if (n == 0 && !command->no_legend)
+	if (all.n == 0 && !command->no_legend)
 		print_line(stdout, "No leases.");
 }

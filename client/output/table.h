@@ -27,11 +27,11 @@ void table_print(const struct table *table, const struct command *command, FILE 
 
 void table_done(struct table *table);
 
-/* The free resources and the state of each GPU. */
-void gpu_table(const struct command *command, const struct gpuarb_gpu *gpus, size_t n, FILE *out);
+/* The free resources and the state of each GPU of the snapshot. */
+void gpu_table(const struct command *command, FILE *out);
 
-/* Leases on standard output, or "No leases." */
-void lease_table(const struct command *command, const struct gpuarb_lease_info *leases, size_t n);
+/* The leases of the snapshot on standard output, or "No leases." */
+void lease_table(const struct command *command);
 
 /* The last column: the CUs lent or borrowed, a priority that differs from the requested one, the
  * reason of the state. */

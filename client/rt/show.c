@@ -411,7 +411,7 @@ static void json_start(struct json_object *map, const struct rt_plan *plan)
 
 void rt_show_json(const struct rt_gpu *gpu, const struct rt_plan *plan)
 {
-	_cleanup_(json_freep) struct json_object *map = json_map(NULL, NULL);
+	struct json_object *map = json_map(NULL, NULL);
 	struct json_object *list;
 
 	json_text(map, "verdict", rt_result_name(plan->result));

@@ -19,6 +19,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,30 +138,30 @@ static void offer_profiles(const struct completion *completion, const char *pref
 }
 
 static void offer_gpus(const struct completion *completion, const char *prefix,
-		       const struct gpuarb_view *view)
+		       const struct command *command)
 {
-	const struct gpuarb_gpu *gpus;
-	size_t n = gpuarb_view_gpus(view, &gpus);
 	char text[256];
 
-	for (size_t i = 0; i < n; i++) {
-		snprintf(text, sizeof(text), "%s, %u of %u CUs free", gpus[i].device,
-			 gpus[i].cus_free, gpus[i].cus);
-		offer(completion, prefix, gpus[i].name, text);
+	for (size_t i = 0; i < command->n_gpus; i++) {
+		const struct gpuarb_gpu *gpu = &command->gpus[i];
+
+		snprintf(text, sizeof(text), "%s, %u of %u CUs free", gpu->device, gpu->cus_free,
+			 gpu->cus);
+		offer(completion, prefix, gpu->name, text);
 	}
 }
 
 static void offer_leases(const struct completion *completion, const char *prefix,
-			 const struct gpuarb_view *view)
+			 const struct command *command)
 {
-	const struct gpuarb_lease_info *leases;
-	size_t n = gpuarb_view_leases(view, &leases);
 	char id[24], text[256];
 
-	for (size_t i = 0; i < n; i++) {
-		snprintf(id, sizeof(id), "%llu", (unsigned long long)leases[i].id);
-		snprintf(text, sizeof(text), "%s, %s %s", leases[i].state, leases[i].lease_class,
-			 leases[i].name);
+	for (size_t i = 0; i < command->n_leases; i++) {
+		const struct gpuarb_lease_info *lease = &command->leases[i];
+
+		snprintf(id, sizeof(id), "%" PRIu64, lease->id);
+		snprintf(text, sizeof(text), "%s, %s %s", lease->state, lease->lease_class,
+			 lease->name);
 		offer(completion, prefix, id, text);
 	}
 }
@@ -178,18 +179,18 @@ static void offer_tenants(const struct completion *completion, const char *prefi
 /* Nothing where no daemon answers in time: the alarm ends this process. */
 static void offer_live(const struct completion *completion, const char *prefix, const char *kind)
 {
-	_cleanup_(session_done) struct session session = { 0 };
+	_cleanup_(session_done) struct command command = { 0 };
 
 	fflush(stdout);
 	alarm(DAEMON_SECONDS);
-	if (gpuarb_open(&session.gpuarb) < 0 || gpuarb_look(session.gpuarb, &session.view) < 0)
+	if (gpuarb_open(&command.gpuarb) < 0 || session_look(&command) < 0)
 		return;
 	if (strcmp(kind, "GPU") == 0)
-		offer_gpus(completion, prefix, session.view);
+		offer_gpus(completion, prefix, &command);
 	else if (strcmp(kind, "ID") == 0)
-		offer_leases(completion, prefix, session.view);
+		offer_leases(completion, prefix, &command);
 	else
-		offer_tenants(completion, prefix, session.view);
+		offer_tenants(completion, prefix, command.view);
 }
 
 static void offer_values(const struct completion *completion, const char *prefix,

@@ -36,8 +36,7 @@ static int check(const struct command *command, struct diagnostics *diagnostics)
 
 static void print_json(const struct diagnostics *diagnostics, bool valid)
 {
-	_cleanup_(json_freep) struct json_object *map = json_map(NULL, NULL);
-	struct json_object *problems, *warnings;
+	struct json_object *map = json_map(NULL, NULL), *problems, *warnings;
 
 	json_flag(map, "valid", valid);
 	problems = json_list(map, "problems");
@@ -76,36 +75,34 @@ int run_config(struct command *command)
 
 /* ---- drain, undrain and reload ----------------------------------------------------------- */
 
-static int set_drain(const struct command *command, bool drain)
+static int set_drain(struct command *command, bool drain)
 {
-	_cleanup_(session_done) struct session session = { 0 };
-	_cleanup_(json_freep) struct json_object *map = NULL;
 	const struct gpuarb_gpu *gpu;
+	struct json_object *map;
 	int r;
 
-	r = session_snapshot(command, &session);
+	r = session_gpu(command, command->rest[0], &gpu);
 	if (r == EXIT_OK)
-		r = session_gpu(command, &session, command->rest[0], &gpu);
+		r = session_administer(command);
 	if (r != EXIT_OK)
 		return r;
 
-	session_administer(&session);
-	r = gpuarb_drain(session.gpuarb, gpu->name, drain);
+	r = gpuarb_drain(command->gpuarb, gpu->name, drain);
 	if (r < 0)
-		return fail_asked(command, session.gpuarb, r);
+		return fail_asked(command, r);
 
-	if (!command->json) {
+	if (command->json) {
+		map = json_map(NULL, NULL);
+		json_text(map, "gpu", gpu->name);
+		json_flag(map, "draining", drain);
+		json_print(stdout, map);
+	} else {
 		print_line(
 			stdout,
 			drain ? "%s is draining: its leases stay, and no new lease is granted on it"
 			      : "%s accepts leases again",
 			gpu->name);
-		return EXIT_OK;
 	}
-	map = json_map(NULL, NULL);
-	json_text(map, "gpu", gpu->name);
-	json_flag(map, "draining", drain);
-	json_print(stdout, map);
 	return EXIT_OK;
 }
 
@@ -121,29 +118,19 @@ int run_undrain(struct command *command)
 
 int run_reload(struct command *command)
 {
-	_cleanup_(session_done) struct session session = { 0 };
-	_cleanup_(json_freep) struct json_object *map = NULL;
-	int r;
+	struct json_object *map;
+	int r = gpuarb_reload(command->gpuarb), code;
 
-	r = session_open(command, &session);
-	if (r != EXIT_OK)
-		return r;
-
-	session_administer(&session);
-	r = gpuarb_reload(session.gpuarb);
-	if (r == -EINVAL) {
-		(void)fail_asked(command, session.gpuarb, r);
-		return EXIT_CONFIGURATION;
+	if (r < 0) {
+		code = fail_asked(command, r);
+		return r == -EINVAL ? EXIT_CONFIGURATION : code;
 	}
-	if (r < 0)
-		return fail_asked(command, session.gpuarb, r);
-
-	if (!command->json) {
+	if (command->json) {
+		map = json_map(NULL, NULL);
+		json_flag(map, "reloaded", true);
+		json_print(stdout, map);
+	} else {
 		print_line(stdout, "the configuration was reloaded");
-		return EXIT_OK;
 	}
-	map = json_map(NULL, NULL);
-	json_flag(map, "reloaded", true);
-	json_print(stdout, map);
 	return EXIT_OK;
 }

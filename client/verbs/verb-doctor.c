@@ -31,7 +31,7 @@ static const char *const marks[] = {
 
 static void print_json(const struct doctor *doctor)
 {
-	_cleanup_(json_freep) struct json_object *list = json_list(NULL, NULL);
+	struct json_object *list = json_list(NULL, NULL);
 
 	for (size_t i = 0; i < doctor->n_findings; i++) {
 		const struct finding *finding = &doctor->findings[i];

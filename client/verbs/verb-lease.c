@@ -10,15 +10,6 @@
 #include "client/output/print.h"
 #include "client/verbs/verb.h"
 
-static int act_begin(const struct command *command, struct session *session)
-{
-	int r = session_open(command, session);
-
-	if (r == EXIT_OK)
-		session_administer(session);
-	return r;
-}
-
 static void act_print(FILE *out, const struct gpuarb_lease_info *lease)
 {
 	char why[256];
@@ -29,14 +20,14 @@ static void act_print(FILE *out, const struct gpuarb_lease_info *lease)
 		   why);
 }
 
-static int act_tell(const struct command *command, struct session *session)
+static int act_tell(struct command *command)
 {
 	const struct gpuarb_lease_info *lease;
 	int r;
 
-	r = session_snapshot(command, session);
+	r = session_snapshot(command);
 	if (r == EXIT_OK)
-		r = session_lease(command, session, command->id, &lease);
+		r = session_lease(command, command->id, &lease);
 	if (r != EXIT_OK)
 		return r;
 
@@ -51,25 +42,18 @@ static int act_tell(const struct command *command, struct session *session)
 
 int run_release(struct command *command)
 {
-	_cleanup_(session_done) struct session session = { 0 };
-	_cleanup_(json_freep) struct json_object *map = NULL;
-	int r;
+	struct json_object *map;
+	int r = gpuarb_release(command->gpuarb, command->id);
 
-	r = act_begin(command, &session);
-	if (r != EXIT_OK)
-		return r;
-
-	r = gpuarb_release(session.gpuarb, command->id);
 	if (r < 0)
-		return fail_lease(command, session.gpuarb, r, command->id);
-
-	if (!command->json) {
+		return fail_lease(command, r);
+	if (command->json) {
+		map = json_map(NULL, NULL);
+		json_number(map, "released", command->id);
+		json_print(stdout, map);
+	} else {
 		print_line(stdout, "lease %" PRIu64 " released", command->id);
-		return EXIT_OK;
 	}
-	map = json_map(NULL, NULL);
-	json_number(map, "released", command->id);
-	json_print(stdout, map);
 	return EXIT_OK;
 }
 
@@ -78,7 +62,7 @@ int run_release(struct command *command)
 /* lease NULL: it has ended, because it had no grace or its holder acknowledged. */
 static void print_revoked(const struct command *command, const struct gpuarb_lease_info *lease)
 {
-	_cleanup_(json_freep) struct json_object *map = NULL;
+	struct json_object *map;
 
 	if (command->json) {
 		map = json_map(NULL, NULL);
@@ -95,20 +79,13 @@ static void print_revoked(const struct command *command, const struct gpuarb_lea
 
 int run_revoke(struct command *command)
 {
-	_cleanup_(session_done) struct session session = { 0 };
-	int r;
+	int r = gpuarb_revoke(command->gpuarb, command->id, command->grace_usec, command->reason);
 
-	r = act_begin(command, &session);
-	if (r != EXIT_OK)
-		return r;
-
-	r = gpuarb_revoke(session.gpuarb, command->id, command->grace_usec, command->reason);
 	if (r < 0)
-		return fail_lease(command, session.gpuarb, r, command->id);
-
-	r = session_snapshot(command, &session);
+		return fail_lease(command, r);
+	r = session_snapshot(command);
 	if (r == EXIT_OK)
-		print_revoked(command, session_find(&session, command->id));
+		print_revoked(command, session_find(command, command->id));
 	return r;
 }
 
@@ -118,8 +95,7 @@ int run_revoke(struct command *command)
 
 /* One activation with --wait, from the request until the borrowers have returned the CUs. */
 struct activation {
-	const struct command *command;
-	struct session *session;
+	struct command *command;
 	bool requested;
 	int code; /* or UNDECIDED */
 };
@@ -127,7 +103,7 @@ struct activation {
 /* The exit code by the state of the lease in the last snapshot, or UNDECIDED. */
 static int decide(const struct activation *activation)
 {
-	const struct gpuarb_lease_info *lease = session_find(activation->session,
+	const struct gpuarb_lease_info *lease = session_find(activation->command,
 							     activation->command->id);
 	const char *reason = lease ? lease->reason : "";
 
@@ -143,13 +119,11 @@ static int decide(const struct activation *activation)
 		    activation->command->id, *reason ? ": " : "", reason);
 }
 
-static int activate(struct activation *activation)
+static int activate(const struct command *command)
 {
-	struct gpuarb *gpuarb = activation->session->gpuarb;
-	int r = gpuarb_activate(gpuarb, activation->command->id);
+	int r = gpuarb_activate(command->gpuarb, command->id);
 
-	return r < 0 ? fail_lease(activation->command, gpuarb, r, activation->command->id)
-		     : EXIT_OK;
+	return r < 0 ? fail_lease(command, r) : EXIT_OK;
 }
 
 /* Activates only once the watch reports changes, so that none is missed. Prints once that the
@@ -160,14 +134,14 @@ static int step(struct activation *activation)
 	int r = EXIT_OK;
 
 	if (first)
-		r = activate(activation);
+		r = activate(activation->command);
 	activation->requested = true;
 	if (r == EXIT_OK)
-		r = session_snapshot(activation->command, activation->session);
+		r = session_snapshot(activation->command);
 	if (r == EXIT_OK)
 		r = decide(activation);
 	if (r == UNDECIDED && first && !activation->command->json)
-		act_print(stderr, session_find(activation->session, activation->command->id));
+		act_print(stderr, session_find(activation->command, activation->command->id));
 	return r;
 }
 
@@ -183,25 +157,23 @@ static void on_change(const char *kind, const char *what, void *userdata)
 
 	activation->code = step(activation);
 	if (activation->code != UNDECIDED)
-		gpuarb_watch_stop(activation->session->gpuarb);
+		gpuarb_watch_stop(activation->command->gpuarb);
 }
 
-static int activate_and_wait(const struct command *command, struct session *session)
+static int activate_and_wait(struct command *command)
 {
-	struct activation activation = { .command = command,
-					 .session = session,
-					 .code = UNDECIDED };
+	struct activation activation = { .command = command, .code = UNDECIDED };
 	const struct gpuarb_lease_info *lease;
 	const char *reason;
 	int r;
 
-	r = gpuarb_watch(session->gpuarb, command->options.wait_usec, on_change, &activation);
+	r = gpuarb_watch(command->gpuarb, command->options.wait_usec, on_change, &activation);
 	if (r < 0)
-		return fail_asked(command, session->gpuarb, r);
+		return fail_asked(command, r);
 	if (activation.code != UNDECIDED)
 		return activation.code;
 
-	lease = session_find(session, command->id);
+	lease = session_find(command, command->id);
 	reason = lease ? lease->reason : "";
 	return fail(command, EXIT_WAITED, "lease %" PRIu64 " is still activating%s%s", command->id,
 		    *reason ? ": " : "", reason);
@@ -209,32 +181,16 @@ static int activate_and_wait(const struct command *command, struct session *sess
 
 int run_activate(struct command *command)
 {
-	_cleanup_(session_done) struct session session = { 0 };
-	struct activation activation = { .command = command, .session = &session };
-	int r;
+	int r = command->options.wait_usec > 0 ? activate_and_wait(command) : activate(command);
 
-	r = act_begin(command, &session);
-	if (r != EXIT_OK)
-		return r;
-
-	r = command->options.wait_usec > 0 ? activate_and_wait(command, &session)
-					   : activate(&activation);
-	return r == EXIT_OK ? act_tell(command, &session) : r;
+	return r == EXIT_OK ? act_tell(command) : r;
 }
 
 int run_deactivate(struct command *command)
 {
-	_cleanup_(session_done) struct session session = { 0 };
-	int r;
+	int r = gpuarb_deactivate(command->gpuarb, command->id);
 
-	r = act_begin(command, &session);
-	if (r != EXIT_OK)
-		return r;
-
-	r = gpuarb_deactivate(session.gpuarb, command->id);
-	if (r < 0)
-		return fail_lease(command, session.gpuarb, r, command->id);
-	return act_tell(command, &session);
+	return r < 0 ? fail_lease(command, r) : act_tell(command);
 }
 
 /* ---- resize --------------------------------------------------------------------------------- */
@@ -254,7 +210,6 @@ static void print_grants(const struct command *command, const struct gpuarb_leas
 
 int run_resize(struct command *command)
 {
-	_cleanup_(session_done) struct session session = { 0 };
 	struct gpuarb_want wants[REQUEST_WANTS];
 	const struct gpuarb_lease_info *lease;
 	int r;
@@ -262,22 +217,23 @@ int run_resize(struct command *command)
 	if (command->wants[0].given == 0)
 		return fail(command, EXIT_USAGE,
 			    "no change requested: use an option such as --cus=N");
-	r = session_snapshot(command, &session);
+	r = session_snapshot(command);
 	if (r == EXIT_OK)
-		r = session_lease(command, &session, command->id, &lease);
+		r = session_lease(command, command->id, &lease);
 	if (r == EXIT_OK)
-		r = want_resolve_resize(command, &session, lease, wants);
+		r = want_resolve_resize(command, lease, wants);
+	if (r == EXIT_OK)
+		r = session_administer(command);
 	if (r != EXIT_OK)
 		return r;
 
-	session_administer(&session);
-	r = gpuarb_resize(session.gpuarb, command->id, wants, command->n_wants);
+	r = gpuarb_resize(command->gpuarb, command->id, wants, command->n_wants);
 	if (r < 0)
-		return fail_lease(command, session.gpuarb, r, command->id);
+		return fail_lease(command, r);
 
-	r = session_snapshot(command, &session);
+	r = session_snapshot(command);
 	if (r == EXIT_OK)
-		r = session_lease(command, &session, command->id, &lease);
+		r = session_lease(command, command->id, &lease);
 	if (r == EXIT_OK)
 		print_grants(command, lease);
 	return r;

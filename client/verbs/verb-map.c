@@ -68,16 +68,16 @@ static void add_lease(struct grid *grid, const struct gpuarb_lease_info *lease)
 }
 
 /* -EINVAL: the daemon describes an impossible GPU; -ENOMEM. Both with an error in buf. */
-static int grid_init(struct grid *grid, const struct gpuarb_gpu *gpu,
-		     const struct gpuarb_lease_info *leases, size_t n, char *buf, size_t size)
+static int grid_init(struct grid *grid, const struct gpuarb_gpu *gpu, const struct lent *all,
+		     char *buf, size_t size)
 {
 	if (model_of_gpu(gpu, &grid->model, buf, size) < 0)
 		return -EINVAL;
 
 	grid->gpu = gpu;
-	grid->all = (struct lent){ leases, n };
+	grid->all = *all;
 	grid->n_here = 0;
-	grid->here = calloc(n + 1, sizeof(struct gpuarb_lease_info *));
+	grid->here = calloc(all->n + 1, sizeof(struct gpuarb_lease_info *));
 	if (!grid->here) {
 		snprintf(buf, size, "no memory");
 		return -ENOMEM;
@@ -85,8 +85,8 @@ static int grid_init(struct grid *grid, const struct gpuarb_gpu *gpu,
 	for (size_t pair = 0; pair < CUSET_PAIRS; pair++)
 		for (unsigned bit = 0; bit < CUSET_ARRAYS * CUSET_ARRAY_CUS; bit++)
 			grid->cell[pair][bit] = GRID_FREE;
-	for (size_t i = 0; i < n; i++)
-		add_lease(grid, &leases[i]);
+	for (size_t i = 0; i < all->n; i++)
+		add_lease(grid, &all->leases[i]);
 	return 0;
 }
 
@@ -323,7 +323,7 @@ static void json_row(struct json_object *list, const struct grid *grid, unsigned
 
 static void print_json(const struct grids *grids)
 {
-	_cleanup_(json_freep) struct json_object *list = json_list(NULL, NULL);
+	struct json_object *list = json_list(NULL, NULL);
 
 	for (size_t i = 0; i < grids->n; i++) {
 		const struct grid *grid = &grids->list[i];
@@ -349,11 +349,10 @@ static void grids_done(struct grids *grids)
 	free(grids->list);
 }
 
-static int fill(const struct command *command, const struct session *session,
-		const struct gpuarb_gpu *gpus, size_t n, struct grids *ret)
+static int fill(const struct command *command, const struct gpuarb_gpu *gpus, size_t n,
+		struct grids *ret)
 {
-	const struct gpuarb_lease_info *leases;
-	size_t n_leases = gpuarb_view_leases(session->view, &leases);
+	const struct lent all = { command->leases, command->n_leases };
 	char problem[256];
 
 	ret->list = calloc(n + 1, sizeof(*ret->list));
@@ -361,8 +360,7 @@ static int fill(const struct command *command, const struct session *session,
 		return fail(command, EXIT_FAILED, "out of memory");
 
 	for (size_t i = 0; i < n; i++) {
-		if (grid_init(&ret->list[i], &gpus[i], leases, n_leases, problem, sizeof(problem)) <
-		    0)
+		if (grid_init(&ret->list[i], &gpus[i], &all, problem, sizeof(problem)) < 0)
 			return fail(command, EXIT_FAILED, "%s: %s", gpus[i].name, problem);
 		ret->n++;
 	}
@@ -402,21 +400,14 @@ static int draw(const struct command *command, const struct grids *grids)
 
 int run_map(struct command *command)
 {
-	_cleanup_(session_done) struct session session = { 0 };
 	_cleanup_(grids_done) struct grids grids = { 0 };
-	const struct gpuarb_gpu *gpus = NULL;
-	size_t n = 1;
-	int r;
+	const struct gpuarb_gpu *gpus = command->gpus;
+	bool all = command->n_rest == 0;
+	int r = EXIT_OK;
 
-	r = session_snapshot(command, &session);
-	if (r != EXIT_OK)
-		return r;
-
-	if (command->n_rest > 0)
-		r = session_gpu(command, &session, command->rest[0], &gpus);
-	else
-		n = gpuarb_view_gpus(session.view, &gpus);
+	if (!all)
+		r = session_gpu(command, command->rest[0], &gpus);
 	if (r == EXIT_OK)
-		r = fill(command, &session, gpus, n, &grids);
+		r = fill(command, gpus, all ? command->n_gpus : 1, &grids);
 	return r == EXIT_OK ? draw(command, &grids) : r;
 }

@@ -25,19 +25,18 @@ static void print_lease(const struct gpuarb_lease_info *lease)
 static void print_json(const struct gpuarb *gpuarb, const char *result,
 		       const struct gpuarb_partition *partitions, size_t n)
 {
-	_cleanup_(json_freep) struct json_object *map = json_map(NULL, NULL);
-	struct json_object *list;
+	struct json_object *map = json_map(NULL, NULL), *list;
 
 	json_text(map, "verdict", result);
 	list = json_list(map, "partitions");
 	for (size_t i = 0; i < n; i++)
-		json_partition(list, NULL, &partitions[i]);
-	json_refusals(map, "refusals", gpuarb);
+		json_partition(list, &partitions[i]);
+	json_refusals(map, gpuarb);
 	json_print(stdout, map);
 }
 
 /* Leases whose end would make room. A new snapshot has their owners. */
-static void print_advice(struct command *command, struct session *session)
+static void print_advice(struct command *command)
 {
 	const struct gpuarb_refusal *refusals;
 	const struct gpuarb_lease_info *lease;
@@ -45,7 +44,7 @@ static void print_advice(struct command *command, struct session *session)
 	bool exact;
 	size_t n;
 
-	refusals = gpuarb_last_refusals(session->gpuarb, &n);
+	refusals = gpuarb_last_refusals(command->gpuarb, &n);
 	if (n == 0 || refusals[0].n_end == 0 || refusals[0].n_end > ADVICE_MAX)
 		return;
 	n = refusals[0].n_end;
@@ -55,16 +54,15 @@ static void print_advice(struct command *command, struct session *session)
 	print_line(stdout,
 		   "  the request would fit if %s ended%s:", n == 1 ? "this lease" : "these leases",
 		   exact ? "" : " (ending fewer leases may be enough)");
-	if (session_snapshot(command, session) != EXIT_OK)
+	if (session_snapshot(command) != EXIT_OK)
 		return;
 	for (size_t i = 0; i < n; i++)
-		if (session_lease(command, session, ids[i], &lease) == EXIT_OK)
+		if (session_lease(command, ids[i], &lease) == EXIT_OK)
 			print_lease(lease);
 }
 
 int run_plan(struct command *command)
 {
-	_cleanup_(session_done) struct session session = { 0 };
 	const struct gpuarb_partition *partitions;
 	struct gpuarb_want wants[REQUEST_WANTS];
 	const char *result;
@@ -72,30 +70,29 @@ int run_plan(struct command *command)
 	size_t n;
 	int r;
 
-	r = want_resolve(command, &session, wants);
-	if (r == EXIT_OK && !session.gpuarb)
-		r = session_open(command, &session);
+	r = want_resolve(command, wants);
+	if (r == EXIT_OK)
+		r = session_open(command);
 	if (r != EXIT_OK)
 		return r;
 
 	do {
-		r = gpuarb_plan(session.gpuarb, wants, command->n_wants, &command->options,
+		r = gpuarb_plan(command->gpuarb, wants, command->n_wants, &command->options,
 				&result);
-	} while (r >= 0 && strcmp(result, "refused") == 0 &&
-		 want_ask_less(command, session.gpuarb, wants));
+	} while (r >= 0 && strcmp(result, "refused") == 0 && want_ask_less(command, wants));
 	if (r < 0)
-		return fail_asked(command, session.gpuarb, r);
+		return fail_asked(command, r);
 
 	granted = strcmp(result, "granted") == 0;
-	partitions = gpuarb_last_plan(session.gpuarb, &n);
+	partitions = gpuarb_last_plan(command->gpuarb, &n);
 	if (command->json) {
-		print_json(session.gpuarb, result, partitions, n);
+		print_json(command->gpuarb, result, partitions, n);
 	} else {
 		print_line(stdout, "%s", result);
 		for (size_t i = 0; i < n; i++)
 			print_grant(stdout, "  ", &partitions[i]);
-		fail_print_refusals(stdout, session.gpuarb);
-		print_advice(command, &session);
+		fail_print_refusals(stdout, command->gpuarb);
+		print_advice(command);
 	}
 	return granted ? EXIT_OK : EXIT_REFUSED;
 }

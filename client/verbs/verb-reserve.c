@@ -54,8 +54,8 @@ static int lost(const struct command *command, const struct gpuarb_lease *lease)
 
 /* This process has no queues, so it can acknowledge a new mask of an adaptable lease at once. An
  * acknowledgement ends a lease that is being revoked. */
-static int acknowledge(const struct command *command, const struct session *session,
-		       struct gpuarb_lease *lease, uint64_t *generation)
+static int acknowledge(const struct command *command, struct gpuarb_lease *lease,
+		       uint64_t *generation)
 {
 	uint64_t now = gpuarb_lease_generation(lease);
 	int r;
@@ -66,12 +66,11 @@ static int acknowledge(const struct command *command, const struct session *sess
 
 	*generation = now;
 	r = gpuarb_lease_acknowledge(lease);
-	return r < 0 && r != -ENOENT ? fail_asked(command, session->gpuarb, r) : EXIT_OK;
+	return r < 0 && r != -ENOENT ? fail_asked(command, r) : EXIT_OK;
 }
 
 /* Holds the lease until a signal arrives or the lease is lost. */
-static int hold(struct command *command, const struct session *session, struct gpuarb_lease *lease,
-		int signals)
+static int hold(struct command *command, struct gpuarb_lease *lease, int signals)
 {
 	uint64_t generation = gpuarb_lease_generation(lease);
 	struct pollfd fds[] = {
@@ -91,7 +90,7 @@ static int hold(struct command *command, const struct session *session, struct g
 		r = gpuarb_lease_dispatch(lease, print_change, command);
 		if (r < 0)
 			return lost(command, lease);
-		r = acknowledge(command, session, lease, &generation);
+		r = acknowledge(command, lease, &generation);
 		if (r != EXIT_OK)
 			return r;
 	}
@@ -99,11 +98,10 @@ static int hold(struct command *command, const struct session *session, struct g
 
 int run_reserve(struct command *command)
 {
-	_cleanup_(session_done) struct session session = { 0 };
-	_cleanup_(grant_closep) struct gpuarb_lease *lease = NULL;
+	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = NULL;
 	int r, signals;
 
-	r = grant_reserve(command, &session, "", &lease);
+	r = grant_reserve(command, "", &lease);
 	if (r != EXIT_OK)
 		return r;
 
@@ -112,9 +110,9 @@ int run_reserve(struct command *command)
 	if (signals < 0)
 		return fail(command, EXIT_FAILED, "cannot read signals: %s", strerror(errno));
 
-	r = grant_print(command, &session, lease, "", stdout);
+	r = grant_print(command, lease, "", stdout);
 	if (r == EXIT_OK)
-		r = hold(command, &session, lease, signals);
+		r = hold(command, lease, signals);
 	close(signals);
 	return r;
 }

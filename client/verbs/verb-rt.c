@@ -107,19 +107,18 @@ static void take_gpu(const struct gpuarb_gpu *gpu, const struct model *model, st
 	snprintf(ret->target, sizeof(ret->target), "%s", gpu->gfx_target);
 }
 
-static int load_live_gpu(const struct command *command, struct rt_gpu *ret)
+static int load_live_gpu(struct command *command, struct rt_gpu *ret)
 {
-	_cleanup_(session_done) struct session session = { 0 };
 	const struct gpuarb_gpu *gpu;
 	struct model model;
-	int r = model_find_gpu(command, &session, &gpu, &model);
+	int r = model_find_gpu(command, &gpu, &model);
 
 	if (r == EXIT_OK)
 		take_gpu(gpu, &model, ret);
 	return r;
 }
 
-static int load(const struct command *command, struct rt_gpu *gpu, struct rt_set **ret)
+static int load(struct command *command, struct rt_gpu *gpu, struct rt_set **ret)
 {
 	_cleanup_(settings_freep) struct settings *settings = NULL;
 	const struct gpu_settings *own;

@@ -284,15 +284,14 @@ static int apply_environment(char **variables)
 	return 0;
 }
 
-static int set_environment(const struct command *command, const struct session *session,
-			   struct gpuarb_lease *lease)
+static int set_environment(const struct command *command, struct gpuarb_lease *lease)
 {
 	char **variables = NULL;
 	int r;
 
 	r = gpuarb_lease_environment(lease, &variables);
 	if (r < 0)
-		return fail_asked(command, session->gpuarb, r);
+		return fail_asked(command, r);
 
 	r = apply_environment(variables);
 	free(variables);
@@ -322,17 +321,16 @@ static void print_priority(const struct gpuarb_lease *lease)
  * adaptable lease. */
 static int take_lease(struct command *command, const struct adapt *adapt, int self)
 {
-	_cleanup_(session_done) struct session session = { 0 };
-	_cleanup_(grant_closep) struct gpuarb_lease *lease = NULL;
+	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = NULL;
 	int r;
 
-	r = grant_reserve(command, &session, PREFIX, &lease);
+	r = grant_reserve(command, PREFIX, &lease);
 	if (r == EXIT_OK)
-		r = set_environment(command, &session, lease);
+		r = set_environment(command, lease);
 	if (r == EXIT_OK && command->options.adaptable)
 		r = adapt_start(command, adapt, gpuarb_lease_id(lease), self);
 	if (r == EXIT_OK)
-		r = grant_print(command, &session, lease, PREFIX, stderr);
+		r = grant_print(command, lease, PREFIX, stderr);
 	if (r == EXIT_OK && !command->quiet && !command->json)
 		print_priority(lease);
 	return r;
@@ -358,6 +356,7 @@ static int lease_self(struct command *command)
 	if (!command->options.name)
 		command->options.name = base_name(command->rest[0]);
 	r = take_lease(command, &adapt, self);
+	session_done(command);
 	close(self);
 	return r;
 }

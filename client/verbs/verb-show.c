@@ -14,28 +14,18 @@
 
 /* ---- status --------------------------------------------------------------------------------- */
 
-struct snapshot {
-	const struct gpuarb_gpu *gpus;
-	const struct gpuarb_lease_info *leases;
-	size_t n_gpus, n_leases;
-};
-
-static void json_status(const struct gpuarb_view *view, const struct snapshot *snapshot)
+static void json_status(const struct command *command)
 {
-	_cleanup_(json_freep) struct json_object *map = json_map(NULL, NULL);
-	struct json_object *list;
+	struct json_object *map = json_map(NULL, NULL), *list;
 	const char *const *tenants;
-	size_t n = gpuarb_view_tenants(view, &tenants);
+	size_t n = gpuarb_view_tenants(command->view, &tenants);
 
-	json_text(map, "version", gpuarb_view_version(view));
+	json_text(map, "version", gpuarb_view_version(command->view));
 	list = json_list(map, "tenants");
 	for (size_t i = 0; i < n; i++)
 		json_text(list, NULL, tenants[i]);
-	list = json_list(map, "gpus");
-	for (size_t i = 0; i < snapshot->n_gpus; i++)
-		json_gpu(list, NULL, &snapshot->gpus[i]);
-	list = json_list(map, "leases");
-	json_leases(list, view);
+	json_gpus(json_list(map, "gpus"), command->view);
+	json_leases(json_list(map, "leases"), command->view);
 	json_print(stdout, map);
 }
 
@@ -53,13 +43,13 @@ static void add_user(struct table *table, const char *gpu, unsigned queues, cons
 	table_add(table, "%s", name);
 }
 
-static void add_users_of(struct table *table, const struct snapshot *snapshot,
+static void add_users_of(struct table *table, const struct command *command,
 			 const struct gpuarb_gpu *gpu)
 {
 	char used_by[32];
 
-	for (size_t l = 0; l < snapshot->n_leases; l++) {
-		const struct gpuarb_lease_info *lease = &snapshot->leases[l];
+	for (size_t l = 0; l < command->n_leases; l++) {
+		const struct gpuarb_lease_info *lease = &command->leases[l];
 
 		snprintf(used_by, sizeof(used_by), "lease %" PRIu64, lease->id);
 		for (size_t i = 0; i < lease->n_partitions; i++) {
@@ -77,14 +67,14 @@ static void add_users_of(struct table *table, const struct snapshot *snapshot,
 }
 
 /* The users of queue slots: leases with their budgets, unmanaged processes with their use. */
-static void print_users(const struct command *command, const struct snapshot *snapshot)
+static void print_users(const struct command *command)
 {
 	static const char *const heads[] = { "GPU",  "QUEUES",          "USED BY", "PID",
 					     "USER", "NAME OR COMMAND", NULL };
 	_cleanup_(table_done) struct table table = { .heads = heads };
 
-	for (size_t i = 0; i < snapshot->n_gpus; i++)
-		add_users_of(&table, snapshot, &snapshot->gpus[i]);
+	for (size_t i = 0; i < command->n_gpus; i++)
+		add_users_of(&table, command, &command->gpus[i]);
 	if (table.n > 0)
 		putchar('\n');
 	table_print(&table, command, stdout);
@@ -113,49 +103,30 @@ static void print_alarm(const struct command *command, const struct gpuarb_gpu *
 	fputs(command->colour ? COLOUR_NONE : "", stdout);
 }
 
-static void print_snapshot(const struct command *command, const struct snapshot *snapshot)
+static void print_status(const struct command *command)
 {
-	if (snapshot->n_gpus == 0)
+	if (command->n_gpus == 0)
 		print_line(stdout, "No GPU: gpuarbd found none on this machine.");
-	gpu_table(command, snapshot->gpus, snapshot->n_gpus, stdout);
-	for (size_t i = 0; i < snapshot->n_gpus; i++) {
-		if (snapshot->gpus[i].oversubscribed)
-			print_alarm(command, &snapshot->gpus[i]);
+	gpu_table(command, stdout);
+	for (size_t i = 0; i < command->n_gpus; i++) {
+		if (command->gpus[i].oversubscribed)
+			print_alarm(command, &command->gpus[i]);
 	}
-	print_users(command, snapshot);
+	print_users(command);
 	putchar('\n');
-	lease_table(command, snapshot->leases, snapshot->n_leases);
+	lease_table(command);
 }
 
 int run_status(struct command *command)
 {
-	_cleanup_(session_done) struct session session = { 0 };
-	struct snapshot snapshot;
-	int r;
-
-	r = session_snapshot(command, &session);
-	if (r != EXIT_OK)
-		return r;
-
-	snapshot.n_gpus = gpuarb_view_gpus(session.view, &snapshot.gpus);
-	snapshot.n_leases = gpuarb_view_leases(session.view, &snapshot.leases);
 	if (command->json)
-		json_status(session.view, &snapshot);
+		json_status(command);
 	else
-		print_snapshot(command, &snapshot);
+		print_status(command);
 	return EXIT_OK;
 }
 
 /* ---- gpus ----------------------------------------------------------------------------------- */
-
-static void json_gpus(const struct gpuarb_gpu *gpus, size_t n)
-{
-	_cleanup_(json_freep) struct json_object *list = json_list(NULL, NULL);
-
-	for (size_t i = 0; i < n; i++)
-		json_gpu(list, NULL, &gpus[i]);
-	json_print(stdout, list);
-}
 
 /* "15", or "13-14" if the shader engines differ, over all XCCs. */
 static void per_engine(const struct gpuarb_gpu *gpu, char *buf, size_t size)
@@ -202,25 +173,19 @@ int run_gpus(struct command *command)
 					     "SE",     "CUS",       "CUS/SE",    "WGP",
 					     "QUEUES", "PIPES",     "PROCESSES", "SDMA",
 					     "VRAM",   "SCHEDULER", "LAW",       NULL };
-	_cleanup_(session_done) struct session session = { 0 };
 	_cleanup_(table_done) struct table table = { .heads = heads };
-	const struct gpuarb_gpu *gpus;
-	size_t n;
-	int r;
+	struct json_object *list;
 
-	r = session_snapshot(command, &session);
-	if (r != EXIT_OK)
-		return r;
-
-	n = gpuarb_view_gpus(session.view, &gpus);
 	if (command->json) {
-		json_gpus(gpus, n);
+		list = json_list(NULL, NULL);
+		json_gpus(list, command->view);
+		json_print(stdout, list);
 		return EXIT_OK;
 	}
-	for (size_t i = 0; i < n; i++)
-		add_gpu(&table, &gpus[i]);
+	for (size_t i = 0; i < command->n_gpus; i++)
+		add_gpu(&table, &command->gpus[i]);
 	table_print(&table, command, stdout);
-	if (n == 0)
+	if (command->n_gpus == 0)
 		print_line(stdout, "No GPU: gpuarbd found none on this machine.");
 	return EXIT_OK;
 }
@@ -229,24 +194,15 @@ int run_gpus(struct command *command)
 
 int run_list(struct command *command)
 {
-	_cleanup_(json_freep) struct json_object *list = NULL;
-	_cleanup_(session_done) struct session session = { 0 };
-	const struct gpuarb_lease_info *leases;
-	size_t n;
-	int r;
+	struct json_object *list;
 
-	r = session_snapshot(command, &session);
-	if (r != EXIT_OK)
-		return r;
-
-	if (!command->json) {
-		n = gpuarb_view_leases(session.view, &leases);
-		lease_table(command, leases, n);
-		return EXIT_OK;
+	if (command->json) {
+		list = json_list(NULL, NULL);
+		json_leases(list, command->view);
+		json_print(stdout, list);
+	} else {
+		lease_table(command);
 	}
-	list = json_list(NULL, NULL);
-	json_leases(list, session.view);
-	json_print(stdout, list);
 	return EXIT_OK;
 }
 
@@ -308,26 +264,20 @@ static void print_lease(const struct lent *all, const struct gpuarb_lease_info *
 
 int run_show(struct command *command)
 {
-	_cleanup_(session_done) struct session session = { 0 };
-	_cleanup_(json_freep) struct json_object *map = NULL;
+	const struct lent all = { command->leases, command->n_leases };
 	const struct gpuarb_lease_info *lease;
-	struct lent all = { 0 };
-	int r;
+	struct json_object *map;
+	int r = session_lease(command, command->id, &lease);
 
-	r = session_snapshot(command, &session);
-	if (r == EXIT_OK)
-		r = session_lease(command, &session, command->id, &lease);
 	if (r != EXIT_OK)
 		return r;
-
-	all.n = gpuarb_view_leases(session.view, &all.leases);
 	if (!command->json) {
 		print_lease(&all, lease);
 		return EXIT_OK;
 	}
 	map = json_map(NULL, NULL);
 	json_lease_into(map, lease);
-	json_waits_for(map, session.view, (size_t)(lease - all.leases));
+	json_waits_for(map, command->view, (size_t)(lease - all.leases));
 	json_print(stdout, map);
 	return EXIT_OK;
 }

@@ -32,12 +32,6 @@
 #define LINE_REST "\033[K" /* clears the rest of the line */
 #define PAGE_REST "\033[J" /* clears the rest of the screen */
 
-struct rows {
-	const struct gpuarb_lease_info *leases;
-	size_t n;
-	const struct observed *observed;
-};
-
 static void add_head(struct table *table, const struct gpuarb_lease_info *lease)
 {
 	char user[PRINT_USER];
@@ -50,10 +44,10 @@ static void add_head(struct table *table, const struct gpuarb_lease_info *lease)
 	table_add(table, "%s", user);
 }
 
-static void add_tail(struct table *table, const struct rows *rows,
+static void add_tail(struct table *table, const struct command *command,
 		     const struct gpuarb_lease_info *lease)
 {
-	const struct lent all = { rows->leases, rows->n };
+	const struct lent all = { command->leases, command->n_leases };
 	char why[LEASE_TABLE_WHY];
 
 	lease_table_why(&all, lease, why, sizeof(why));
@@ -61,34 +55,36 @@ static void add_tail(struct table *table, const struct rows *rows,
 	table_add(table, "%s", why);
 }
 
-static void add_part(struct table *table, const struct rows *rows, size_t l, size_t i)
+static void add_part(struct table *table, const struct command *command,
+		     const struct observed *observed, size_t l, size_t i)
 {
-	const struct gpuarb_partition *partition = &rows->leases[l].partitions[i];
+	const struct gpuarb_partition *partition = &command->leases[l].partitions[i];
 	struct observed_use use;
 
 	table_add(table, "%s", partition->gpu);
 	table_add(table, "%u", partition->cus);
-	if (observed_use(rows->observed, rows->leases, rows->n, l, i, &use))
+	if (observed_use(observed, command->leases, command->n_leases, l, i, &use))
 		table_add(table, "%u of %u", use.queues, partition->queues);
 	else
 		table_add(table, "? of %u", partition->queues);
 }
 
-static void add_lease(struct table *table, const struct rows *rows, size_t l)
+static void add_lease(struct table *table, const struct command *command,
+		      const struct observed *observed, size_t l)
 {
-	const struct gpuarb_lease_info *lease = &rows->leases[l];
+	const struct gpuarb_lease_info *lease = &command->leases[l];
 
 	for (size_t i = 0; i < lease->n_partitions; i++) {
 		add_head(table, lease);
-		add_part(table, rows, l, i);
-		add_tail(table, rows, lease);
+		add_part(table, command, observed, l, i);
+		add_tail(table, command, lease);
 	}
 	if (lease->n_partitions > 0)
 		return;
 	add_head(table, lease);
 	for (size_t i = 0; i < 3; i++)
 		table_add(table, "-");
-	add_tail(table, rows, lease);
+	add_tail(table, command, lease);
 }
 
 static void add_unmanaged(struct table *table, const struct gpuarb_gpu *gpu)
@@ -112,24 +108,19 @@ static void add_unmanaged(struct table *table, const struct gpuarb_gpu *gpu)
 }
 
 /* A table of GPUs, and one with a row for each lease and GPU and for each unmanaged process. */
-static void top_print(const struct command *command, const struct gpuarb_view *view,
-		      const struct observed *observed, FILE *out)
+static void top_print(const struct command *command, const struct observed *observed, FILE *out)
 {
 	static const char *const heads[] = { "ID",        "NAME",   "STATE", "CLASS",
 					     "USER",      "GPU",    "CUS",   "USED QUEUES",
 					     "DISTURBED", "REASON", NULL };
 	_cleanup_(table_done) struct table table = { .heads = heads };
-	struct rows rows = { .observed = observed };
-	const struct gpuarb_gpu *gpus;
-	size_t n = gpuarb_view_gpus(view, &gpus);
 
-	rows.n = gpuarb_view_leases(view, &rows.leases);
-	gpu_table(command, gpus, n, out);
-	for (size_t l = 0; l < rows.n; l++)
-		add_lease(&table, &rows, l);
-	for (size_t i = 0; i < n; i++)
-		add_unmanaged(&table, &gpus[i]);
-	if (n > 0 && table.n > 0)
+	gpu_table(command, out);
+	for (size_t l = 0; l < command->n_leases; l++)
+		add_lease(&table, command, observed, l);
+	for (size_t i = 0; i < command->n_gpus; i++)
+		add_unmanaged(&table, &command->gpus[i]);
+	if (command->n_gpus > 0 && table.n > 0)
 		fputc('\n', out);
 	table_print(&table, command, out);
 }
@@ -157,9 +148,9 @@ static void put_lines(const char *text)
 }
 
 /* Replaces the text on the terminal, cut at its last line. note: printed above the tables, "" for
- * none; view NULL: the note alone. */
-static void top_draw(const struct command *command, const struct gpuarb_view *view,
-		     const struct observed *observed, const char *note)
+ * none. */
+static void top_draw(const struct command *command, const struct observed *observed,
+		     const char *note)
 {
 	char *text = NULL;
 	size_t size = 0;
@@ -170,8 +161,7 @@ static void top_draw(const struct command *command, const struct gpuarb_view *vi
 
 	print_line(out, "gpuarbctl top: q quits%s%s", *note ? "; " : "", note);
 	fputc('\n', out);
-	if (view)
-		top_print(command, view, observed, out);
+	top_print(command, observed, out);
 	if (fclose(out) == 0)
 		put_lines(text);
 	free(text);
@@ -186,9 +176,7 @@ static void top_draw(const struct command *command, const struct gpuarb_view *vi
 #define SCREEN_LEAVE "\033[?7h\033[?25h\033[?1049l"
 
 struct painter {
-	const struct command *command;
-	struct gpuarb *gpuarb;
-	struct gpuarb_view *view; /* the last snapshot; NULL: none yet */
+	struct command *command; /* at first with the snapshot of the parent */
 	struct observed observed;
 	uint64_t drawn_usec;
 };
@@ -199,23 +187,11 @@ static void put_screen(const char *text)
 	fflush(stdout);
 }
 
-static uint64_t now_usec(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
-
 static void take_snapshot(struct painter *painter)
 {
-	struct gpuarb_view *view = NULL;
 	struct observed observed;
 
-	if (gpuarb_look(painter->gpuarb, &view) >= 0) {
-		gpuarb_view_free(painter->view);
-		painter->view = view;
-	}
+	(void)session_look(painter->command);
 	if (observed_read(NULL, "/proc", &observed) >= 0) {
 		observed_done(&painter->observed);
 		painter->observed = observed;
@@ -224,8 +200,8 @@ static void take_snapshot(struct painter *painter)
 
 static void draw(struct painter *painter, const char *note)
 {
-	top_draw(painter->command, painter->view, &painter->observed, note);
-	painter->drawn_usec = now_usec();
+	top_draw(painter->command, &painter->observed, note);
+	painter->drawn_usec = lease_clock_usec();
 }
 
 /* Many changes at once stop the watch. It is restarted after a pause, with a new snapshot. */
@@ -236,8 +212,9 @@ static void on_change(const char *kind, const char *what, void *userdata)
 	(void)what;
 	if (strcmp(kind, "daemon-gone") == 0) {
 		draw(painter, "gpuarbd does not run");
-	} else if (strcmp(kind, "watching") != 0 && now_usec() - painter->drawn_usec < PAUSE_USEC) {
-		gpuarb_watch_stop(painter->gpuarb);
+	} else if (strcmp(kind, "watching") != 0 &&
+		   lease_clock_usec() - painter->drawn_usec < PAUSE_USEC) {
+		gpuarb_watch_stop(painter->command->gpuarb);
 	} else {
 		take_snapshot(painter);
 		draw(painter, "");
@@ -246,31 +223,33 @@ static void on_change(const char *kind, const char *what, void *userdata)
 
 static void pause_a_little(const struct painter *painter)
 {
-	uint64_t passed = now_usec() - painter->drawn_usec;
+	uint64_t passed = lease_clock_usec() - painter->drawn_usec;
 
 	if (passed < PAUSE_USEC)
 		poll(NULL, 0, (int)((PAUSE_USEC - passed) / 1000));
 }
 
-/* Runs until it is killed. */
-static int paint(const struct command *command)
+/* Runs until it is killed, with a connection of its own. */
+static int paint(struct command *command)
 {
 	struct painter painter = { .command = command };
-	int r = gpuarb_open(&painter.gpuarb);
+	int r;
 
+	command->gpuarb = NULL; /* the parent's */
+	r = gpuarb_open(&command->gpuarb);
 	while (r >= 0) {
-		r = gpuarb_watch(painter.gpuarb, SECOND_USEC, on_change, &painter);
+		r = gpuarb_watch(command->gpuarb, SECOND_USEC, on_change, &painter);
 		if (r == -ECONNREFUSED || r == -ECONNRESET || r == -ETIMEDOUT) {
-			draw(&painter, gpuarb_last_error(painter.gpuarb));
+			draw(&painter, gpuarb_last_error(command->gpuarb));
 			r = 0;
 		}
 		pause_a_little(&painter);
 	}
 	put_screen(SCREEN_LEAVE); /* so that the error stays visible */
-	return fail_asked(command, painter.gpuarb, r);
+	return fail_asked(command, r);
 }
 
-static pid_t start_painter(const struct command *command, const sigset_t *before)
+static pid_t start_painter(struct command *command, const sigset_t *before)
 {
 	pid_t parent = getpid(), pid = fork();
 
@@ -347,7 +326,7 @@ static int no_painter(const struct command *command)
 	return fail(command, EXIT_FAILED, "cannot start a process: %s", strerror(error));
 }
 
-static int show(const struct command *command)
+static int show(struct command *command)
 {
 	struct termios before, raw;
 	sigset_t mask;
@@ -374,7 +353,7 @@ static int show(const struct command *command)
 	return r;
 }
 
-static int print_once(struct command *command, const struct session *session)
+static int print_once(struct command *command)
 {
 	struct observed observed;
 
@@ -382,24 +361,16 @@ static int print_once(struct command *command, const struct session *session)
 		return run_status(command);
 	if (observed_read(NULL, "/proc", &observed) < 0)
 		return fail(command, EXIT_FAILED, "out of memory");
-	top_print(command, session->view, &observed, stdout);
+	top_print(command, &observed, stdout);
 	observed_done(&observed);
 	return EXIT_OK;
 }
 
 int run_top(struct command *command)
 {
-	struct session session = { 0 };
-	int r;
-
-	/* Fail at once if there is no daemon. */
-	r = session_snapshot(command, &session);
-	if (r == EXIT_OK && (command->json || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)))
-		r = print_once(command, &session);
-	else if (r == EXIT_OK)
-		r = show(command);
-	session_done(&session);
-	return r;
+	if (command->json || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+		return print_once(command);
+	return show(command);
 }
 
 /* ---- monitor ------------------------------------------------------------------------------ */
@@ -407,7 +378,7 @@ int run_top(struct command *command)
 static void print_event(const char *kind, const char *what, void *userdata)
 {
 	const struct command *command = userdata;
-	_cleanup_(json_freep) struct json_object *event = NULL;
+	struct json_object *event;
 
 	if (!command->json) {
 		print_line(stdout, "%s%s%s", kind, *what ? " " : "", what);
@@ -422,14 +393,7 @@ static void print_event(const char *kind, const char *what, void *userdata)
 
 int run_monitor(struct command *command)
 {
-	_cleanup_(session_done) struct session session = { 0 };
-	int r;
+	int r = gpuarb_watch(command->gpuarb, GPUARB_FOREVER, print_event, command);
 
-	/* Fail at once if there is no daemon. */
-	r = session_snapshot(command, &session);
-	if (r != EXIT_OK)
-		return r;
-
-	r = gpuarb_watch(session.gpuarb, GPUARB_FOREVER, print_event, command);
-	return r < 0 ? fail_asked(command, session.gpuarb, r) : EXIT_OK;
+	return r < 0 ? fail_asked(command, r) : EXIT_OK;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
 #include "client/output/fail.h"
 #include "client/output/json.h"
+#include "client/output/lease-text.h"
 #include "client/output/print.h"
 #include "client/launch/session.h"
 #include "client/verbs/verb.h"
@@ -15,14 +15,6 @@ static const char *const results[] = {
 	[VERIFY_NOTE] = "note",
 	[VERIFY_DRIFT] = "drift",
 };
-
-static uint64_t now_usec(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
 
 static bool uses(const struct gpuarb_lease_info *lease, const char *gpu)
 {
@@ -45,7 +37,7 @@ static void check(struct verify *verify, const struct gpuarb_lease_info *only)
 
 static void print_json(const struct verify *verify)
 {
-	_cleanup_(json_freep) struct json_object *list = json_list(NULL, NULL);
+	struct json_object *list = json_list(NULL, NULL);
 
 	for (size_t i = 0; i < verify->n_findings; i++) {
 		const struct verify_finding *finding = &verify->findings[i];
@@ -86,24 +78,26 @@ static int print(const struct command *command, const struct verify *verify)
 
 int run_verify(struct command *command)
 {
-	_cleanup_(session_done) struct session session = { 0 };
-	_cleanup_(verify_done) struct verify verify = { 0 };
+	_cleanup_(verify_done) struct verify verify = {
+		.gpus = command->gpus,
+		.n_gpus = command->n_gpus,
+		.leases = command->leases,
+		.n_leases = command->n_leases,
+		.now_usec = lease_clock_usec(),
+	};
 	_cleanup_(observed_done) struct observed observed = { 0 };
 	const struct gpuarb_lease_info *only = NULL;
 	int r;
 
-	r = session_snapshot(command, &session);
-	if (r == EXIT_OK && command->id > 0)
-		r = session_lease(command, &session, command->id, &only);
-	if (r != EXIT_OK)
-		return r;
+	if (command->id > 0) {
+		r = session_lease(command, command->id, &only);
+		if (r != EXIT_OK)
+			return r;
+	}
 	if (observed_read(NULL, "/proc", &observed) < 0)
 		return fail(command, EXIT_FAILED, "out of memory");
 
-	verify.n_gpus = gpuarb_view_gpus(session.view, &verify.gpus);
-	verify.n_leases = gpuarb_view_leases(session.view, &verify.leases);
 	verify.observed = &observed;
-	verify.now_usec = now_usec();
 	check(&verify, only);
 	return print(command, &verify);
 }

@@ -16,6 +16,9 @@ struct verb {
 	size_t min_words, max_words; /* words that are no options */
 	bool paged;
 	bool command; /* its words are another program's command line */
+	/* Before run: opens the connection that the verb needs, as session_snapshot() does, so that
+	 * the verb fails at once without a daemon. NULL: run opens it. */
+	int (*connect)(struct command *command);
 	int (*run)(struct command *command);
 };
 
