@@ -3,7 +3,7 @@
 
 /*
  * One partition as it may behave, explored whole: a server in steps of a microsecond, with up to
- * three tasks. At each moment anything may happen that the model of rt/bound.h allows: a
+ * three tasks. At each moment anything may happen that the model of gpuarbctl-rt(1) allows: a
  * release as soon as the period is over or later, a job ready within its jitter, host time
  * before the queue or after the end, ties in any order, an end after any time up to the
  * longest, changes of masks told and applied when they may be, other standstill wherever as
