@@ -189,22 +189,14 @@ static void judge_partition(struct rt_plan *plan, size_t i, unsigned most)
 /* Whether the partitions fit if they share shader engines. */
 static bool fits_sharing_engines(const struct rt_plan *plan, const unsigned *least)
 {
-	struct rt_partition *partitions = calloc(plan->set->n_partitions, sizeof(*partitions));
-	struct rt_layout *layout = calloc(1, sizeof(*layout));
 	struct rt_set set = *plan->set;
-	bool fits = false;
+	struct rt_layout layout;
 
-	set.partitions = partitions;
-	for (size_t i = 0; partitions && i < set.n_partitions; i++) {
-		partitions[i] = plan->set->partitions[i];
-		partitions[i].isolation = ISOLATION_CU;
-		partitions[i].alone = false;
+	for (size_t i = 0; i < set.n_partitions; i++) {
+		set.partitions[i].isolation = ISOLATION_CU;
+		set.partitions[i].alone = false;
 	}
-	if (partitions && layout)
-		fits = rt_fit(plan->gpu, &set, least, layout) == 0;
-	free(partitions);
-	free(layout);
-	return fits;
+	return rt_fit(plan->gpu, &set, least, &layout) == 0;
 }
 
 static void reason_fit(struct rt_plan *plan, const unsigned *least)

@@ -17,10 +17,8 @@ enum rt_section { RT_SET, RT_PARTITION, RT_TASK, RT_SECTIONS };
 
 struct rt_reader {
 	struct rt_set *set;
-	size_t room_partitions, room_tasks;
-	bool within;             /* a section has begun */
-	enum rt_section section; /* its kind */
-	void *target;            /* the row that its keys fill; NULL: the section is not valid */
+	enum rt_section section;
+	void *target; /* the row that its keys fill; NULL: the section is not valid */
 	unsigned errors;
 };
 
@@ -33,64 +31,41 @@ static const char *const section_names[] = {
 
 /* ---- sections ----------------------------------------------------------------------------- */
 
-/* Makes room for one more row of *rows. NULL after an error. */
-static void *add_row(const struct ini_place *place, void **rows, size_t *n, size_t *room,
-		     size_t size, size_t max, const char *what)
+static bool has_room(const struct ini_place *place, size_t n, size_t max, const char *rows)
 {
-	void *more;
-
-	if (*n == max) {
+	if (n == max)
 		ini_bad(place, "more than %zu %s: use several files, each for GPUs of its own", max,
-			what);
-		return NULL;
-	}
-	if (*n == *room) {
-		more = reallocarray(*rows, *room * 2 + 8, size);
-		if (!more) {
-			ini_bad(place, "out of memory");
-			return NULL;
-		}
-		*rows = more;
-		*room = *room * 2 + 8;
-	}
-	more = (char *)*rows + (*n)++ * size;
-	memset(more, 0, size);
-	return more;
+			rows);
+	return n < max;
 }
 
-static void *add_partition(struct rt_reader *reader, const struct ini_place *place,
-			   const char *name)
+static void *add_partition(struct rt_set *set, const struct ini_place *place, const char *name)
 {
-	struct rt_set *set = reader->set;
-	void *rows = set->partitions;
-	struct rt_partition *row = add_row(place, &rows, &set->n_partitions,
-					   &reader->room_partitions, sizeof(*row),
-					   RT_PARTITIONS_MAX, "partitions");
+	struct rt_partition *row = &set->partitions[set->n_partitions];
 
-	set->partitions = rows;
-	if (!row)
+	if (!has_room(place, set->n_partitions, RT_PARTITIONS_MAX, "partitions"))
 		return NULL;
-	snprintf(row->name, sizeof(row->name), "%s", name);
-	row->line = place->line;
-	row->isolation = ISOLATION_SHADER_ENGINE;
-	row->activation = RT_UNSET;
-	row->processes = 1;
-	row->priority = PRIORITY_NORMAL;
+	*row = (struct rt_partition){
+		.line = place->line,
+		.isolation = ISOLATION_SHADER_ENGINE,
+		.activation = RT_UNSET,
+		.processes = 1,
+		.priority = PRIORITY_NORMAL,
+	};
+	strcpy(row->name, name);
+	set->n_partitions++;
 	return row;
 }
 
-static void *add_task(struct rt_reader *reader, const struct ini_place *place, const char *name)
+static void *add_task(struct rt_set *set, const struct ini_place *place, const char *name)
 {
-	struct rt_set *set = reader->set;
-	void *rows = set->tasks;
-	struct rt_task *row = add_row(place, &rows, &set->n_tasks, &reader->room_tasks,
-				      sizeof(*row), RT_TASKS_MAX, "tasks");
+	struct rt_task *row = &set->tasks[set->n_tasks];
 
-	set->tasks = rows;
-	if (!row)
+	if (!has_room(place, set->n_tasks, RT_TASKS_MAX, "tasks"))
 		return NULL;
-	snprintf(row->name, sizeof(row->name), "%s", name);
 	row->line = place->line;
+	strcpy(row->name, name);
+	set->n_tasks++;
 	return row;
 }
 
@@ -137,7 +112,6 @@ static void take_section(const struct ini_place *place, const char *section, voi
 	const char *name;
 
 	reader->target = NULL;
-	reader->within = true;
 	if (!find_section(reader, place, section, &name))
 		return;
 	if (reader->section == RT_SET) {
@@ -149,25 +123,30 @@ static void take_section(const struct ini_place *place, const char *section, voi
 			RT_NAME_MAX - 1);
 		return;
 	}
-	reader->target = reader->section == RT_PARTITION ? add_partition(reader, place, name)
-							 : add_task(reader, place, name);
+	reader->target = reader->section == RT_PARTITION ? add_partition(reader->set, place, name)
+							 : add_task(reader->set, place, name);
 }
 
 /* ---- keys --------------------------------------------------------------------------------- */
 
+struct entry;
+
 struct key {
 	enum rt_section section;
 	const char *name;
-	void (*take)(const struct ini_place *place, const struct key *key, const char *value,
-		     void *target);
-	size_t offset;     /* of what it sets */
+	void (*take)(const struct entry *entry);
+	size_t offset;     /* of the member that it sets */
 	uint64_t min, max; /* of numbers and times */
 };
 
-static void *field(const struct key *key, void *target)
-{
-	return (char *)target + key->offset;
-}
+/* KEY = VALUE in a valid section. */
+struct entry {
+	const struct ini_place *place;
+	const struct key *key;
+	const char *value;
+	void *target; /* the row of its section */
+	void *field;  /* the member that the key sets */
+};
 
 /* ---- values ------------------------------------------------------------------------------- */
 
@@ -198,100 +177,94 @@ static int read_time(const char *text, uint64_t *ret)
 	return -EINVAL;
 }
 
-static void take_time(const struct ini_place *place, const struct key *key, const char *value,
-		      void *target)
+static void take_time(const struct entry *entry)
 {
 	uint64_t usec;
 
-	if (read_time(value, &usec) < 0 || usec < key->min || usec > RT_TIME_MAX)
-		ini_bad(place, "%s: invalid time '%s': use %llu us to 1 h, as 250us, 11ms or 2s",
-			key->name, value, (unsigned long long)key->min);
+	if (read_time(entry->value, &usec) < 0 || usec < entry->key->min || usec > RT_TIME_MAX)
+		ini_bad(entry->place,
+			"%s: invalid time '%s': use %llu us to 1 h, as 250us, 11ms or 2s",
+			entry->key->name, entry->value, (unsigned long long)entry->key->min);
 	else
-		*(uint64_t *)field(key, target) = usec;
+		*(uint64_t *)entry->field = usec;
 }
 
 /* Whole milliseconds, as in gpuarbd.conf(5). */
-static void take_interval(const struct ini_place *place, const struct key *key, const char *value,
-			  void *target)
+static void take_interval(const struct entry *entry)
 {
 	uint64_t usec;
 
-	if (read_time(value, &usec) < 0 || usec < 1000 || usec > RT_TIME_MAX || usec % 1000 != 0)
-		ini_bad(place,
+	if (read_time(entry->value, &usec) < 0 || usec < 1000 || usec > RT_TIME_MAX ||
+	    usec % 1000 != 0)
+		ini_bad(entry->place,
 			"%s: invalid time '%s': use 1ms to 1h in whole milliseconds, as 500ms or "
 			"2s",
-			key->name, value);
+			entry->key->name, entry->value);
 	else
-		*(uint64_t *)field(key, target) = usec;
+		*(uint64_t *)entry->field = usec;
 }
 
-static void take_number(const struct ini_place *place, const struct key *key, const char *value,
-			void *target)
+static void take_number(const struct entry *entry)
 {
-	ini_unsigned(place, key->name, value, (unsigned)key->min, (unsigned)key->max,
-		     field(key, target));
+	ini_unsigned(entry->place, entry->key->name, entry->value, (unsigned)entry->key->min,
+		     (unsigned)entry->key->max, entry->field);
 }
 
-static void take_count(const struct ini_place *place, const struct key *key, const char *value,
-		       void *target)
+static void take_count(const struct entry *entry)
 {
 	unsigned count;
 
-	if (ini_unsigned(place, key->name, value, (unsigned)key->min, (unsigned)key->max, &count) >=
-	    0)
-		*(uint64_t *)field(key, target) = count;
+	if (ini_unsigned(entry->place, entry->key->name, entry->value, (unsigned)entry->key->min,
+			 (unsigned)entry->key->max, &count) >= 0)
+		*(uint64_t *)entry->field = count;
 }
 
-static void take_percent(const struct ini_place *place, const struct key *key, const char *value,
-			 void *target)
+static void take_percent(const struct entry *entry)
 {
-	ini_percent(place, key->name, value, (unsigned)key->min, (unsigned)key->max,
-		    field(key, target));
+	ini_percent(entry->place, entry->key->name, entry->value, (unsigned)entry->key->min,
+		    (unsigned)entry->key->max, entry->field);
 }
 
-static void take_bool(const struct ini_place *place, const struct key *key, const char *value,
-		      void *target)
+static void take_bool(const struct entry *entry)
 {
-	ini_bool(place, key->name, value, field(key, target));
+	ini_bool(entry->place, entry->key->name, entry->value, entry->field);
 }
 
-static void take_isolation(const struct ini_place *place, const struct key *key, const char *value,
-			   void *target)
+static void take_isolation(const struct entry *entry)
 {
-	int isolation = isolation_from_name(value);
+	int isolation = isolation_from_name(entry->value);
 
 	if (isolation == ISOLATION_SHADER_ENGINE || isolation == ISOLATION_CU)
-		*(enum isolation *)field(key, target) = (enum isolation)isolation;
+		*(enum isolation *)entry->field = (enum isolation)isolation;
 	else
-		ini_bad(place,
+		ini_bad(entry->place,
 			"%s: invalid isolation '%s' of a realtime lease: use shader-engine or cu",
-			key->name, value);
+			entry->key->name, entry->value);
 }
 
-static void take_priority(const struct ini_place *place, const struct key *key, const char *value,
-			  void *target)
+static void take_priority(const struct entry *entry)
 {
-	int priority = priority_from_name(value);
+	int priority = priority_from_name(entry->value);
 
 	if (priority >= 0)
-		*(unsigned *)field(key, target) = (unsigned)priority;
+		*(unsigned *)entry->field = (unsigned)priority;
 	else
-		ini_bad(place,
+		ini_bad(entry->place,
 			"%s: invalid priority '%s': use low, normal, high or a number from 0 to 15",
-			key->name, value);
+			entry->key->name, entry->value);
 }
 
-static void take_text(const struct ini_place *place, const struct key *key, const char *value,
-		      void *target)
+static void take_text(const struct entry *entry)
 {
-	char **text = field(key, target), *copy = strdup(value);
+	char **text = entry->field, *copy;
 
-	if (!*value)
-		ini_bad(place, "%s: the value must not be empty", key->name);
-	else if (!copy)
-		ini_bad(place, "out of memory");
-	if (!*value || !copy) {
-		free(copy);
+	if (!*entry->value) {
+		ini_bad(entry->place, "%s: the value must not be empty", entry->key->name);
+		return;
+	}
+	copy = strdup(entry->value);
+	if (!copy) {
+		ini_bad(entry->place, "out of memory");
 		return;
 	}
 	free(*text);
@@ -299,35 +272,34 @@ static void take_text(const struct ini_place *place, const struct key *key, cons
 }
 
 /* The name becomes the value of match-user: no list, no blanks. */
-static void take_user(const struct ini_place *place, const struct key *key, const char *value,
-		      void *target)
+static void take_user(const struct entry *entry)
 {
-	if (rt_is_name(value))
-		take_text(place, key, value, target);
+	if (rt_is_name(entry->value))
+		take_text(entry);
 	else
-		ini_bad(place, "%s: invalid user '%s': use one name or number", key->name, value);
+		ini_bad(entry->place, "%s: invalid user '%s': use one name or number",
+			entry->key->name, entry->value);
 }
 
-static void take_partition(const struct ini_place *place, const struct key *key, const char *value,
-			   void *target)
+static void take_partition(const struct entry *entry)
 {
-	if (rt_is_name(value))
-		strcpy(field(key, target), value);
-	else if (strpbrk(value, ", \t"))
-		ini_bad(place,
+	if (rt_is_name(entry->value))
+		strcpy(entry->field, entry->value);
+	else if (strpbrk(entry->value, ", \t"))
+		ini_bad(entry->place,
 			"%s: '%s' is more than one partition: use one task for each partition",
-			key->name, value);
+			entry->key->name, entry->value);
 	else
-		ini_bad(place, "%s: invalid name '%s' of a [partition NAME]", key->name, value);
+		ini_bad(entry->place, "%s: invalid name '%s' of a [partition NAME]",
+			entry->key->name, entry->value);
 }
 
-static void take_deadline(const struct ini_place *place, const struct key *key, const char *value,
-			  void *target)
+static void take_deadline(const struct entry *entry)
 {
-	struct rt_task *task = target;
+	struct rt_task *task = entry->target;
 
-	task->deadline_line = place->line;
-	take_time(place, key, value, target);
+	task->deadline_line = entry->place->line;
+	take_time(entry);
 }
 
 /* ---- the table of execution times --------------------------------------------------------- */
@@ -351,9 +323,9 @@ static int read_point(char *text, struct rt_point *ret)
 	return 0;
 }
 
-static int take_point(const struct ini_place *place, const struct key *key, char *word,
-		      struct rt_task *task)
+static int take_point(const struct entry *entry, char *word)
 {
+	struct rt_task *task = entry->target;
 	struct rt_point point;
 	char copy[64];
 	int r;
@@ -361,38 +333,37 @@ static int take_point(const struct ini_place *place, const struct key *key, char
 	snprintf(copy, sizeof(copy), "%s", word);
 	r = read_point(word, &point);
 	if (r < 0) {
-		ini_bad(place,
+		ini_bad(entry->place,
 			"%s: invalid point '%s': use CUS:TIME, as 15:2100 or 15:2100us, with 1 to "
 			"1024 CUs and 1 us to 1 h",
-			key->name, copy);
+			entry->key->name, copy);
 		return r;
 	}
 	if (task->n_points == RT_POINTS_MAX) {
-		ini_bad(place, "%s: more than %u points", key->name, RT_POINTS_MAX);
+		ini_bad(entry->place, "%s: more than %u points", entry->key->name, RT_POINTS_MAX);
 		return -E2BIG;
 	}
 	task->points[task->n_points++] = point;
 	return 0;
 }
 
-static void take_wcet(const struct ini_place *place, const struct key *key, const char *value,
-		      void *target)
+static void take_wcet(const struct entry *entry)
 {
-	_cleanup_(freep) char *copy = strdup(value);
-	struct rt_task *task = target;
+	_cleanup_(freep) char *copy = strdup(entry->value);
+	struct rt_task *task = entry->target;
 	char *word, *rest = copy;
 
-	task->wcet_line = place->line;
+	task->wcet_line = entry->place->line;
 	if (!copy)
-		ini_bad(place, "out of memory");
+		ini_bad(entry->place, "out of memory");
 	while (copy && (word = strtok_r(rest, " \t,", &rest)))
-		if (take_point(place, key, word, task) < 0)
+		if (take_point(entry, word) < 0)
 			return;
 	if (copy && task->n_points == 0)
-		ini_bad(place,
+		ini_bad(entry->place,
 			"%s: the table is empty: add CUS:TIME for each measured mask, as 15:2100 "
 			"30:1100",
-			key->name);
+			entry->key->name);
 }
 
 /* ---- rows --------------------------------------------------------------------------------- */
@@ -464,8 +435,7 @@ static void take_key(const struct ini_place *place, const char *section, const c
 {
 	struct rt_reader *reader = userdata;
 
-	(void)section;
-	if (!reader->within) {
+	if (!*section) {
 		ini_bad(place, "%s: the key needs a [section] above it", name);
 		return;
 	}
@@ -474,7 +444,13 @@ static void take_key(const struct ini_place *place, const char *section, const c
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
 		if (keys[i].section != reader->section || strcmp(keys[i].name, name) != 0)
 			continue;
-		keys[i].take(place, &keys[i], value, reader->target);
+		keys[i].take(&(struct entry){
+			.place = place,
+			.key = &keys[i],
+			.value = value,
+			.target = reader->target,
+			.field = (char *)reader->target + keys[i].offset,
+		});
 		return;
 	}
 	unknown_key(place, reader->section, name);
@@ -484,9 +460,11 @@ static void take_key(const struct ini_place *place, const char *section, const c
 
 static int set_new(const struct settings *settings, struct rt_set **ret)
 {
-	struct rt_set *set = calloc(1, sizeof(*set));
+	_cleanup_(rt_set_freep) struct rt_set *set = calloc(1, sizeof(*set));
 
-	if (!set)
+	if (set)
+		set->tasks = calloc(RT_TASKS_MAX, sizeof(*set->tasks));
+	if (!set || !set->tasks)
 		return -ENOMEM;
 
 	set->margin_percent = settings->margin_percent;
@@ -499,7 +477,7 @@ static int set_new(const struct settings *settings, struct rt_set **ret)
 	};
 	set->daemon = set->in_force;
 	set->preemption_timeout = PREEMPTION_MSEC * UINT64_C(1000);
-	*ret = set;
+	*ret = TAKE_PTR(set);
 	return 0;
 }
 

@@ -41,7 +41,6 @@ struct rt_set *rt_set_free(struct rt_set *set)
 		free(set->partitions[i].user);
 		free(set->partitions[i].command);
 	}
-	free(set->partitions);
 	free(set->tasks);
 	free(set);
 	return NULL;

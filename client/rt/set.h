@@ -67,18 +67,19 @@ struct rt_set {
 	struct rt_daemon daemon;     /* settings of gpuarbd that the plan assumes */
 	struct rt_daemon in_force;   /* settings of its configuration */
 
-	struct rt_partition *partitions;
+	struct rt_partition partitions[RT_PARTITIONS_MAX];
 	size_t n_partitions;
-	struct rt_task *tasks;
+	struct rt_task *tasks; /* room for RT_TASKS_MAX */
 	size_t n_tasks;
 };
 
 /* Letters, digits and -._@, up to RT_NAME_MAX - 1 of them. */
 bool rt_is_name(const char *name);
 
+struct ini_place;
+
 /* Reports what only the whole set shows; connects tasks with their partitions and sorts their
  * tables. whole: the file, and the counter of errors. */
-struct ini_place;
 void rt_set_check(struct rt_set *set, const struct ini_place *whole);
 
 /* Reads and checks the file; the settings are the defaults of margin and of the keys of gpuarbd.

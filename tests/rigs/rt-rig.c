@@ -18,14 +18,13 @@ void rt_rig_init(struct rt_rig *rig)
 			    .activate_min_interval = 1000000,
 			    .enforce_delay = 1000000 },
 		.preemption_timeout = 9000000,
-		.partitions = rig->partitions,
 		.tasks = rig->tasks,
 	};
 }
 
 struct rt_partition *rt_rig_partition(struct rt_rig *rig, const char *name)
 {
-	struct rt_partition *partition = &rig->partitions[rig->set.n_partitions++];
+	struct rt_partition *partition = &rig->set.partitions[rig->set.n_partitions++];
 
 	snprintf(partition->name, sizeof(partition->name), "%s", name);
 	partition->isolation = ISOLATION_SHADER_ENGINE;
@@ -42,7 +41,7 @@ struct rt_task *rt_rig_task(struct rt_rig *rig, uint64_t period, uint64_t deadli
 
 	snprintf(task->name, sizeof(task->name), "t%zu", rig->set.n_tasks);
 	task->partition = rig->set.n_partitions - 1;
-	rig->partitions[task->partition].n_tasks++;
+	rig->set.partitions[task->partition].n_tasks++;
 	task->period = period;
 	task->deadline = deadline;
 	task->points[0] = (struct rt_point){ cus, usec };

@@ -12,7 +12,6 @@
 
 struct rt_rig {
 	struct rt_set set;
-	struct rt_partition partitions[RIG_TASKS];
 	struct rt_task tasks[RIG_TASKS];
 };
 

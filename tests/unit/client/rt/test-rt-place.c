@@ -182,7 +182,7 @@ TEST(alone_keeps_others_out_of_shared_engines)
 	}
 	_cleanup_(rt_plan_freep) struct rt_plan *plan = rt_rig_plan(&rig, &gpu);
 	CHECK(plan->result == RT_REJECTED);
-	rig.partitions[3].alone = false;
+	rig.set.partitions[3].alone = false;
 	_cleanup_(rt_plan_freep) struct rt_plan *fewer = rt_rig_plan(&rig, &gpu);
 	CHECK(fewer->result == RT_ACCEPTED);
 }

@@ -141,7 +141,7 @@ TEST(each_other_inactive_partition_counts_one_activation)
 	rt_rig_init(&rig);
 	rt_rig_needs(&rig, 15);
 	rt_rig_needs(&rig, 15)->start_inactive = true;
-	rig.partitions[1].waits_for_grant = true;
+	rig.set.partitions[1].waits_for_grant = true;
 	rig.set.borrowers = true;
 	rig.set.preemption = 10;
 	rig.set.changed_queues = 3;
