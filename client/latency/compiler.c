@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/latency/compile.h"
+#include "client/latency/kernel.h"
 #include "util/base.h"
 
 #define TARGET_MAX 64U

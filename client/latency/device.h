@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "client/latency/report.h"
+#include "client/latency/kernel.h"
 #include "libgpuarb/gpuarb.h"
 
 /* Waits for up to msec, or until there is a reason to stop: -EINTR: a signal; -ENOENT: the lease is

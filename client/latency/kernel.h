@@ -1,120 +1,46 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/*
- * The source of the kernels, for hiprtc. ROUNDS, TRIPS and SPINS are options of the compiler;
- * struct report is that of report.h.
- *
- * gpuarb_play: one workgroup of one thread on each XCC. Each lane plays with the lane of the same
- * number of the other kernel. The player waits for its flag `mine` and writes the other player's
- * flag `theirs`. Turns are numbers that only grow, so no flag is cleared during a game. Each wait
- * is limited: the other player may never come.
- */
+/* The kernels of a game, and the report that they write. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/mask/cuset.h"
 
 #define KERNEL_NAME "gpuarb_play"
 #define KERNEL_CLEAR "gpuarb_clear"
 #define KERNEL_CLOCK "gpuarb_clock"
 
-/* clang-format off */
-static const char kernel_source[] =
-"struct report {\n"
-"	unsigned state, hw_id, xcc_id, rounds;\n"
-"	unsigned long long ticks[ROUNDS];\n"
-"};\n"
-"\n"
-"#if defined(__GFX8__) || defined(__GFX9__)\n"
-"#define PLACE_REGISTER 4\n"
-"#else\n"
-"#define PLACE_REGISTER 23\n"
-"#endif\n"
-"#define XCC_REGISTER 20\n"
-"#define WHOLE_REGISTER(id) (31 << 11 | (id))\n"
-"#define SCOPE __HIP_MEMORY_SCOPE_AGENT\n"
-"\n"
-"static __device__ unsigned long long now()\n"
-"{\n"
-"#if defined(__GFX8__) || defined(__GFX9__) || defined(__GFX10__)\n"
-"	return __builtin_amdgcn_s_memrealtime();\n"
-"#else\n"
-"	return __builtin_amdgcn_s_sendmsg_rtnl(0x83);\n"
-"#endif\n"
-"}\n"
-"\n"
-"static __device__ unsigned xcc_id()\n"
-"{\n"
-"#if defined(__gfx940__) || defined(__gfx941__) || defined(__gfx942__) || defined(__gfx950__)\n"
-"	return __builtin_amdgcn_s_getreg(WHOLE_REGISTER(XCC_REGISTER));\n"
-"#else\n"
-"	return 0;\n"
-"#endif\n"
-"}\n"
-"\n"
-"static __device__ void pass(unsigned *flag, unsigned turn)\n"
-"{\n"
-"	__hip_atomic_store(flag, turn, __ATOMIC_RELAXED, SCOPE);\n"
-"}\n"
-"\n"
-"static __device__ bool await(unsigned *flag, unsigned turn)\n"
-"{\n"
-"	for (unsigned i = 0; i < SPINS; i++)\n"
-"		if (__hip_atomic_load(flag, __ATOMIC_RELAXED, SCOPE) == turn)\n"
-"			return true;\n"
-"	return false;\n"
-"}\n"
-"\n"
-"static __device__ bool serve(unsigned *mine, unsigned *theirs, unsigned turn, bool first)\n"
-"{\n"
-"	if (first) {\n"
-"		pass(theirs, turn);\n"
-"		return await(mine, turn);\n"
-"	}\n"
-"	if (!await(mine, turn))\n"
-"		return false;\n"
-"	pass(theirs, turn);\n"
-"	return true;\n"
-"}\n"
-"\n"
-"extern \"C\" __global__ void gpuarb_play(unsigned *mine, unsigned *theirs, unsigned stride,\n"
-"		unsigned first, struct report *reports)\n"
-"{\n"
-"	unsigned lane = __builtin_amdgcn_workgroup_id_x();\n"
-"	struct report *report = reports + lane;\n"
-"	unsigned turn = 1;\n"
-"\n"
-"	mine += lane * stride;\n"
-"	theirs += lane * stride;\n"
-"	report->hw_id = __builtin_amdgcn_s_getreg(WHOLE_REGISTER(PLACE_REGISTER));\n"
-"	report->xcc_id = xcc_id();\n"
-"	report->state = 1;\n"
-"\n"
-"	if (!serve(mine, theirs, turn++, first)) {\n"
-"		report->state = 2;\n"
-"		return;\n"
-"	}\n"
-"	for (int round = -1; round < ROUNDS; round++) {\n"
-"		unsigned long long start = now();\n"
-"\n"
-"		for (unsigned trip = 0; trip < TRIPS; trip++) {\n"
-"			if (!serve(mine, theirs, turn++, first)) {\n"
-"				report->state = 3;\n"
-"				return;\n"
-"			}\n"
-"		}\n"
-"		if (round >= 0 && first)\n"
-"			report->ticks[round] = now() - start;\n"
-"	}\n"
-"	report->rounds = ROUNDS;\n"
-"	report->state = 4;\n"
-"}\n"
-"\n"
-"extern \"C\" __global__ void gpuarb_clear(unsigned *flags, unsigned n)\n"
-"{\n"
-"	for (unsigned i = 0; i < n; i++)\n"
-"		pass(flags + i, 0);\n"
-"}\n"
-"\n"
-"extern \"C\" __global__ void gpuarb_clock(unsigned long long *time)\n"
-"{\n"
-"	*time = now();\n"
-"}\n";
-/* clang-format on */
+extern const char kernel_source[];
+
+/* Compiles the kernels with hiprtc for a target ("gfx906:sramecc+:xnack-"), without a GPU. -ENOMEM;
+ * -EIO with a message in buf. The caller frees *ret_code. */
+int kernel_compile(const char *target, char **ret_code, size_t *ret_size, char *buf, size_t size);
+
+#define GAME_ROUNDS 9U                 /* counted rounds, after one for warming up */
+#define GAME_TRIPS 256U                /* round trips in each round */
+#define GAME_SPINS (UINT32_C(1) << 22) /* of waiting, some seconds; then a player gives up */
+
+enum report_state {
+	REPORT_NONE = 0,
+	REPORT_CAME = 1,  /* but did not report its end */
+	REPORT_ALONE = 2, /* the other player did not come */
+	REPORT_LEFT = 3,  /* the other player came and stopped answering */
+	REPORT_ENDED = 4,
+};
+
+/* The report of a player. The host clears it before a game: a field that is 0 afterwards was not
+ * written. */
+struct report {
+	uint32_t state;         /* enum report_state */
+	uint32_t hw_id, xcc_id; /* values of the registers */
+	uint32_t rounds;
+	uint64_t ticks[GAME_ROUNDS]; /* of the first player only */
+};
+
+/* One game: a workgroup of each player on every XCC. */
+struct outcome {
+	struct report report[2][CUSET_XCCS];
+	double tick_ns;
+};

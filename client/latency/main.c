@@ -11,7 +11,6 @@
 #include "client/latency/compiler.h"
 #include "client/latency/device.h"
 #include "client/latency/latency-print.h"
-#include "client/latency/measure.h"
 #include "client/launch/grant.h"
 #include "client/output/fail.h"
 #include "client/output/model.h"
@@ -179,9 +178,8 @@ static int look(struct command *command, struct bench *bench)
 }
 
 /* Prints on a line of the terminal that the next output overwrites. */
-static void progress(size_t done, size_t of, void *data)
+static void progress(size_t done, size_t of)
 {
-	(void)data;
 	if (done % 16 == 0)
 		fprintf(stderr, "\r%zu of %zu pairs ", done, of);
 	if (done + 1 == of)
@@ -205,7 +203,7 @@ static int play(const struct command *command, struct bench *bench)
 			&bench->device);
 	if (r < 0)
 		return failed(command, r, bench->device.problem);
-	r = measure(&measurement, &bench->matrix, problem, sizeof(problem));
+	r = matrix_measure(&measurement, &bench->matrix, problem, sizeof(problem));
 	if (r < 0)
 		return failed(command, r, problem);
 

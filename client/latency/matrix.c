@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,38 +30,34 @@ void matrix_done(struct matrix *matrix)
 	*matrix = (struct matrix){ 0 };
 }
 
-static bool all_are(const struct outcome *outcome, unsigned lanes, enum report_state state)
-{
-	for (unsigned lane = 0; lane < lanes; lane++) {
-		if (outcome->report[0][lane].state != state ||
-		    outcome->report[1][lane].state != state)
-			return false;
-	}
-	return true;
-}
+/* ---- games -------------------------------------------------------------------------------- */
 
-static bool any_is(const struct outcome *outcome, unsigned lanes, enum report_state state)
+#define UNMET_IN_A_ROW 3U /* each takes seconds */
+
+/* How many of the reports have this state. */
+static unsigned count_state(const struct outcome *outcome, unsigned lanes, enum report_state state)
 {
-	for (unsigned lane = 0; lane < lanes; lane++) {
-		if (outcome->report[0][lane].state == state ||
-		    outcome->report[1][lane].state == state)
-			return true;
-	}
-	return false;
+	unsigned n = 0;
+
+	for (unsigned lane = 0; lane < lanes; lane++)
+		for (unsigned player = 0; player < 2; player++)
+			n += outcome->report[player][lane].state == state;
+	return n;
 }
 
 static int judge(const struct outcome *outcome, unsigned lanes)
 {
-	if (all_are(outcome, lanes, REPORT_ENDED))
+	if (count_state(outcome, lanes, REPORT_ENDED) == 2 * lanes)
 		return 0;
-	if (all_are(outcome, lanes, REPORT_NONE))
+	if (count_state(outcome, lanes, REPORT_NONE) == 2 * lanes)
 		return -ENODATA;
-	if (any_is(outcome, lanes, REPORT_ALONE) || any_is(outcome, lanes, REPORT_LEFT))
+	if (count_state(outcome, lanes, REPORT_ALONE) + count_state(outcome, lanes, REPORT_LEFT))
 		return -EAGAIN;
 	return -EPROTO;
 }
 
-const struct place *ran_on_xcc(const struct ran *ran, unsigned lanes, unsigned xcc)
+/* The place on an XCC; NULL: none. The dispatcher chooses the workgroup that runs there. */
+static const struct place *ran_on_xcc(const struct ran *ran, unsigned lanes, unsigned xcc)
 {
 	for (unsigned i = 0; i < lanes; i++) {
 		if (ran->lane[i].xcc == xcc)
@@ -86,9 +83,14 @@ static void found(struct ran *ran, const struct report *reports, unsigned lanes,
 	ran->known = true;
 }
 
-int matrix_take(struct matrix *matrix, const struct units *units, const char *target, size_t a,
-		size_t b, const struct outcome *outcome)
+/*
+ * Adds a game of units a and b. The latency of the pair stays unknown after -ENODATA: nothing was
+ * written back; -EAGAIN: the players did not meet; -EPROTO: a player did not report its end.
+ */
+static int take_game(struct matrix *matrix, const struct measurement *m, size_t a, size_t b,
+		     const struct outcome *outcome)
 {
+	const struct units *units = m->units;
 	double ns[CUSET_XCCS * GAME_ROUNDS], median;
 	int r = judge(outcome, units->lanes);
 
@@ -104,10 +106,91 @@ int matrix_take(struct matrix *matrix, const struct units *units, const char *ta
 	median = statistic_median(ns, units->lanes * GAME_ROUNDS);
 	matrix->ns[a * matrix->n + b] = median;
 	matrix->ns[b * matrix->n + a] = median;
-	found(&matrix->ran[a], outcome->report[0], units->lanes, target);
-	found(&matrix->ran[b], outcome->report[1], units->lanes, target);
+	found(&matrix->ran[a], outcome->report[0], units->lanes, m->target);
+	found(&matrix->ran[b], outcome->report[1], units->lanes, m->target);
 	return 0;
 }
+
+static int play(const struct measurement *m, void **streams, struct matrix *matrix, size_t a,
+		size_t b, char *buf, size_t size)
+{
+	const struct device *device = m->device;
+	struct outcome outcome;
+	int r;
+
+	r = device->calls->play(device->data, streams, m->same_line, m->units->lanes, &outcome);
+	if (r < 0) {
+		snprintf(buf, size, "%s", device->problem);
+		return r;
+	}
+
+	r = take_game(matrix, m, a, b, &outcome);
+	if (r == -ENODATA)
+		snprintf(buf, size,
+			 "the kernel did not run: HIP reports its end, but it has written nothing "
+			 "(an emulated GPU behaves like this)");
+	else if (r == -EPROTO)
+		snprintf(buf, size,
+			 "a kernel was cut off: HIP reports its end, but not all of its workgroups "
+			 "have written a report");
+	return r;
+}
+
+/* Creates two streams for each pair: one stream for each unit would be too many queues. */
+static int play_pair(const struct measurement *m, struct matrix *matrix, size_t a, size_t b,
+		     char *buf, size_t size)
+{
+	const size_t units[2] = { a, b };
+	void *streams[2] = { NULL, NULL };
+	const struct device *device = m->device;
+	int r = 0;
+
+	for (size_t i = 0; r >= 0 && i < 2; i++) {
+		r = device->calls->create(device->data, m->units->list[units[i]].mask,
+					  m->units->words, &streams[i]);
+		if (r < 0)
+			snprintf(buf, size, "%s", device->problem);
+	}
+	if (r >= 0)
+		r = play(m, streams, matrix, a, b, buf, size);
+	for (size_t i = 2; i-- > 0;) {
+		if (streams[i])
+			device->calls->destroy(device->data, streams[i]);
+	}
+	return r;
+}
+
+int matrix_measure(const struct measurement *m, struct matrix *matrix, char *buf, size_t size)
+{
+	size_t n = pairs_count(m->units->n), unmet = 0;
+
+	for (size_t k = 0; k < n; k++) {
+		size_t a, b;
+		int r;
+
+		if (m->progress)
+			m->progress(k, n);
+		r = m->stop->wait(m->stop->data, 0);
+		pairs_get(m->units->n, k, &a, &b);
+		if (r >= 0)
+			r = play_pair(m, matrix, a, b, buf, size);
+		if (r < 0 && r != -EAGAIN)
+			return r;
+
+		unmet = r < 0 ? unmet + 1 : 0;
+		matrix->unmet += r < 0;
+		if (unmet == UNMET_IN_A_ROW || unmet == n) {
+			snprintf(buf, size,
+				 "the two kernels did not meet: each waited for the other, %zu "
+				 "times in a row; their queues may take turns (gpuarbctl status)",
+				 unmet);
+			return -EAGAIN;
+		}
+	}
+	return 0;
+}
+
+/* ---- statistics ---------------------------------------------------------------------------- */
 
 #define NORMAL 1.4826 /* deviation / median distance of a normal distribution */
 #define FENCE 5.0     /* among thousands of pairs some exceed 3 by chance */

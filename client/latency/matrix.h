@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "client/latency/report.h"
+#include "client/latency/device.h"
 #include "client/latency/unit.h"
 
 /* The place where a unit ran. */
@@ -32,16 +32,23 @@ static inline double matrix_get(const struct matrix *matrix, size_t a, size_t b)
 	return matrix->ns[a * matrix->n + b];
 }
 
-/*
- * Adds a game of units a and b. target: of the GPU, "gfx906". The latency of the pair stays unknown
- * after -ENODATA: nothing was written back; -EAGAIN: the players did not meet; -EPROTO: a player
- * did not report its end.
- */
-int matrix_take(struct matrix *matrix, const struct units *units, const char *target, size_t a,
-		size_t b, const struct outcome *outcome);
+struct measurement {
+	const struct device *device;
+	const struct stop *stop;
+	const struct units *units;
+	const char *target; /* "gfx906" */
+	bool same_line;
+	void (*progress)(size_t done, size_t of); /* may be NULL */
+};
 
-/* The place on an XCC; NULL: none. The dispatcher chooses the workgroup that runs there. */
-const struct place *ran_on_xcc(const struct ran *ran, unsigned lanes, unsigned xcc);
+/*
+ * Plays all games, two streams at a time, and fills an initialised matrix. Errors are those of the
+ * device and of the stop, and -ENODATA: the kernel did not run; -EAGAIN: players did not meet
+ * several times in a row; -EPROTO: a player did not report its end. The message is in buf. Destroys
+ * all its streams.
+ */
+int matrix_measure(const struct measurement *measurement, struct matrix *matrix, char *buf,
+		   size_t size);
 
 /* Statistics. NAN is an unknown value and is left out. */
 

@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/latency/compile.h"
 #include "client/latency/compiler.h"
+#include "client/latency/kernel.h"
 #include "latency-model.h"
 
 struct whole {

@@ -13,7 +13,6 @@
 #include "check.h"
 #include "client/latency/compiler.h"
 #include "client/latency/kernel.h"
-#include "client/latency/report.h"
 
 static const char *const targets[] = {
 	"gfx803",  "gfx900",  "gfx906", "gfx906:sramecc+:xnack-",

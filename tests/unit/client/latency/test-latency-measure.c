@@ -8,7 +8,6 @@
 
 #include "check.h"
 #include "client/latency/matrix.h"
-#include "client/latency/measure.h"
 #include "client/latency/unit.h"
 #include "latency-model.h"
 
@@ -48,7 +47,7 @@ static int play(struct run *run, bool same_line)
 						       : "gfx906",
 		.same_line = same_line,
 	};
-	int r = measure(&measurement, &run->matrix, run->problem, sizeof(run->problem));
+	int r = matrix_measure(&measurement, &run->matrix, run->problem, sizeof(run->problem));
 
 	CHECK(run->model.live == 0 && run->model.peak <= 2);
 	if (r < 0)
