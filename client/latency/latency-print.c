@@ -13,7 +13,10 @@
 #define LABEL 16 /* columns for the name of a row */
 #define CELL 5
 
-void pair_name(const struct findings *findings, size_t a, size_t b, char buf[static PAIR_NAME])
+/* "SE0:3 and SE2:1", "SE0:3 with itself". */
+#define PAIR_NAME (2 * UNIT_NAME + 16)
+static void pair_name(const struct findings *findings, size_t a, size_t b,
+		      char buf[static PAIR_NAME])
 {
 	char first[UNIT_NAME], second[UNIT_NAME];
 
@@ -25,7 +28,9 @@ void pair_name(const struct findings *findings, size_t a, size_t b, char buf[sta
 		snprintf(buf, PAIR_NAME, "%s and %s", first, second);
 }
 
-void ran_name(const struct findings *findings, size_t i, char buf[static RAN_NAME])
+/* The place where a unit ran: "SE0:5", or on all XCCs "XCC0.SE0:5 …". */
+#define RAN_NAME (CUSET_XCCS * UNIT_NAME)
+static void ran_name(const struct findings *findings, size_t i, char buf[static RAN_NAME])
 {
 	const struct ran *ran = &findings->matrix->ran[i];
 	unsigned lanes = findings->units->lanes;
@@ -49,7 +54,7 @@ static void print_legend(const struct findings *findings, FILE *out)
 	const struct units *units = findings->units;
 
 	print_line(out, "%s: from %s to %s, nanoseconds one way, median of %u rounds; flags in %s",
-		   findings->gpu, unit_kind(units), unit_kind(units), GAME_ROUNDS,
+		   findings->gpu->name, unit_kind(units), unit_kind(units), GAME_ROUNDS,
 		   findings->same_line ? "one cache line" : "cache lines of their own");
 	if (units->lanes > 1)
 		print_line(out,
@@ -155,7 +160,7 @@ static void print_elsewhere(const struct findings *findings, FILE *out)
 		ran_name(findings, i, place);
 		print_line(out, "mask not honoured: %s ran on %s%s", name, place,
 			   ran->moved ? ", and elsewhere in other games" : "");
-		guessed = !findings->harvest_known;
+		guessed = !findings->gpu->harvest_known;
 	}
 	if (guessed)
 		print_line(out,
@@ -179,7 +184,7 @@ void print_text(const struct command *command, const struct findings *findings, 
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
-const char *const pair_class_keys[PAIR_CLASSES] = {
+static const char *const pair_class_keys[PAIR_CLASSES] = {
 	[PAIR_SAME_UNIT] = "same_unit",
 	[PAIR_SAME_ENGINE] = "same_shader_engine",
 	[PAIR_ACROSS] = "across",
@@ -227,7 +232,7 @@ static void json_unit(struct json_object *list, const struct findings *findings,
 		json_places(map, "ran_on", ran->lane, units->lanes);
 	else
 		json_null(map, "ran_on");
-	if (!ran->known || (ran->elsewhere && !ran->moved && !findings->harvest_known))
+	if (!ran->known || (ran->elsewhere && !ran->moved && !findings->gpu->harvest_known))
 		json_null(map, "mask_honoured");
 	else
 		json_flag(map, "mask_honoured", !ran->elsewhere);
@@ -295,11 +300,11 @@ void print_json(const struct findings *findings, FILE *out)
 	struct json_object *map = json_map(NULL, NULL);
 	struct json_object *list;
 
-	json_text(map, "gpu", findings->gpu);
+	json_text(map, "gpu", findings->gpu->name);
 	json_text(map, "unit", findings->units->step > 1 ? "wgp" : "cu");
 	json_flag(map, "same_line", findings->same_line);
 	json_number(map, "rounds", GAME_ROUNDS);
-	json_flag(map, "harvest_known", findings->harvest_known);
+	json_flag(map, "harvest_known", findings->gpu->harvest_known);
 	list = json_list(map, "units");
 	for (size_t i = 0; i < findings->units->n; i++)
 		json_unit(list, findings, i);
@@ -406,7 +411,7 @@ void print_svg(const struct findings *findings, FILE *out)
 	fprintf(out,
 		"<text x=\"%u\" y=\"%u\" font-weight=\"bold\">%s: from %s to %s, one way, "
 		"flags in %s</text>\n",
-		MARGIN, MARGIN + LINE / 2, findings->gpu, unit_kind(units), unit_kind(units),
+		MARGIN, MARGIN + LINE / 2, findings->gpu->name, unit_kind(units), unit_kind(units),
 		findings->same_line ? "one cache line" : "lines of their own");
 	for (size_t a = 0; a < units->n; a++)
 		draw_row(out, findings, a, least, most);

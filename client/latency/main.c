@@ -227,13 +227,12 @@ static int write_svg(const struct command *command, const struct findings *findi
 static int tell(const struct command *command, const struct bench *bench)
 {
 	const struct findings findings = {
-		.gpu = bench->gpu->name,
+		.gpu = bench->gpu,
 		.model = &bench->model,
 		.units = &bench->units,
 		.matrix = &bench->matrix,
 		.summary = &bench->summary,
 		.same_line = command->same_line,
-		.harvest_known = bench->gpu->harvest_known,
 	};
 
 	if (command->svg)

@@ -165,7 +165,6 @@ static void say_why(const struct fit *fit, size_t i, const struct result *result
 	struct refusal refusal;
 	char line[REFUSAL_TEXT];
 
-	ret->failed = i;
 	ret->lacks = REASON_SHAPE;
 	if (result->n_refusals == 0) {
 		snprintf(ret->why, sizeof(ret->why), "%s: no rectangle of %u effective CUs is left",

@@ -31,7 +31,6 @@ struct rt_layout {
 	size_t n;
 	bool any_order;    /* they fit in any order */
 	char why[512];     /* they do not fit: the refusal of the arbiter */
-	size_t failed;     /* the partition that was refused */
 	enum reason lacks; /* the reason of that refusal */
 };
 

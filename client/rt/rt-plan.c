@@ -11,17 +11,6 @@
 
 #define CUS_MAX 1024U
 
-const char *rt_result_name(enum rt_result result)
-{
-	static const char *const names[] = {
-		[RT_ACCEPTED] = "accepted",
-		[RT_CONDITIONAL] = "conditional",
-		[RT_REJECTED] = "rejected",
-	};
-
-	return names[result];
-}
-
 uint64_t rt_plan_allowed(const struct rt_set *set, size_t partition)
 {
 	uint64_t allowed = UINT64_MAX;
@@ -182,6 +171,13 @@ static void judge_partition(struct rt_plan *plan, size_t i, unsigned most)
 	ret->work = work_of(plan->set, i, ret->effective);
 	ret->response = ret->work == RT_UNSET ? BOUND_NONE : bound_response(&ret->bound, ret->work);
 	ret->passes = ret->response <= rt_plan_allowed(plan->set, i);
+	ret->margin = ret->changes = ret->standstill = BOUND_NONE;
+	if (ret->work != RT_UNSET)
+		ret->margin = bound_margin(&ret->bound, ret->work);
+	if (ret->response != BOUND_NONE) {
+		ret->changes = bound_changes(&ret->bound, ret->response);
+		ret->standstill = bound_standstill(&ret->bound, ret->response);
+	}
 }
 
 /* ---- reasons of the set ------------------------------------------------------------------- */
@@ -244,17 +240,16 @@ static void advise(const struct rt_plan *plan, size_t i, char *buf, size_t size)
 		snprintf(buf, size,
 			 "it passes without the %llu us of activation: release the first job "
 			 "when the lease is granted (waits-for-grant = yes)",
-			 (unsigned long long)partition->bound.latency);
+			 ull(partition->bound.latency));
 	else if (t->bound <= task->period)
-		snprintf(buf, size, "it passes with a deadline of %llu us",
-			 (unsigned long long)t->bound);
+		snprintf(buf, size, "it passes with a deadline of %llu us", ull(t->bound));
 	else if (plan->set->partitions[task->partition].n_tasks > 1 && passes_alone(plan, i))
 		snprintf(buf, size, "it passes in a partition of its own with as many CUs");
 	else
 		snprintf(buf, size,
 			 "no deadline within its period is long enough: it needs a period of "
 			 "%llu us, or shorter execution times",
-			 (unsigned long long)t->bound);
+			 ull(t->bound));
 }
 
 static void reason_task(struct rt_plan *plan, size_t i)
@@ -282,8 +277,7 @@ static void reason_task(struct rt_plan *plan, size_t i)
 			ret->reason, sizeof(ret->reason),
 			"changes of masks stop the GPU for %llu us and can come every %llu us: use "
 			"fewer changed-queues or a longer activate-min-interval",
-			(unsigned long long)partition->bound.change,
-			(unsigned long long)partition->bound.interval);
+			ull(partition->bound.change), ull(partition->bound.interval));
 		return;
 	}
 	advise(plan, i, advice, sizeof(advice));
@@ -320,11 +314,6 @@ static PRINTF_LIKE(2, 3) void say(struct list *list, const char *format, ...)
 		list->error = -ENOMEM;
 	if (n >= 0 && !more)
 		free(text);
-}
-
-static unsigned long long ull(uint64_t number)
-{
-	return number;
 }
 
 static size_t count_source(const struct rt_plan *plan, enum rt_source source)

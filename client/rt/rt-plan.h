@@ -13,8 +13,6 @@ enum rt_result {
 	RT_REJECTED,
 };
 
-const char *rt_result_name(enum rt_result result); /* accepted conditional rejected */
-
 struct rt_task_plan {
 	bool meets;
 	uint64_t wcet;
@@ -31,10 +29,10 @@ struct rt_partition_plan {
 	unsigned least;     /* the fewest effective CUs on which it passes; 0: none */
 	unsigned effective; /* the effective CUs of all figures below */
 	struct bound bound;
-	uint64_t activation; /* RT_UNSET: the lease is active from the start */
-	uint64_t work;       /* sum of one job of each task */
-	uint64_t response;   /* BOUND_NONE */
-	char reason[320];
+	uint64_t activation;                  /* RT_UNSET: the lease is active from the start */
+	uint64_t work;                        /* sum of one job of each task */
+	uint64_t response;                    /* BOUND_NONE */
+	uint64_t margin, changes, standstill; /* parts of the response; BOUND_NONE */
 };
 
 struct rt_plan {

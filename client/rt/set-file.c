@@ -29,6 +29,16 @@ static const char *const section_names[] = {
 	NULL,
 };
 
+/* Letters, digits and -._@, up to RT_NAME_MAX - 1 of them. */
+static bool is_name(const char *name)
+{
+	static const char allowed[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._@";
+	size_t size = strlen(name);
+
+	return size > 0 && size < RT_NAME_MAX && strspn(name, allowed) == size;
+}
+
 /* ---- sections ----------------------------------------------------------------------------- */
 
 static bool has_room(const struct ini_place *place, size_t n, size_t max, const char *rows)
@@ -118,7 +128,7 @@ static void take_section(const struct ini_place *place, const char *section, voi
 		reader->target = reader->set;
 		return;
 	}
-	if (!rt_is_name(name)) {
+	if (!is_name(name)) {
 		ini_bad(place, "[%s]: invalid name: use up to %u letters, digits and -._@", section,
 			RT_NAME_MAX - 1);
 		return;
@@ -274,7 +284,7 @@ static void take_text(const struct entry *entry)
 /* The name becomes the value of match-user: no list, no blanks. */
 static void take_user(const struct entry *entry)
 {
-	if (rt_is_name(entry->value))
+	if (is_name(entry->value))
 		take_text(entry);
 	else
 		ini_bad(entry->place, "%s: invalid user '%s': use one name or number",
@@ -283,7 +293,7 @@ static void take_user(const struct entry *entry)
 
 static void take_partition(const struct entry *entry)
 {
-	if (rt_is_name(entry->value))
+	if (is_name(entry->value))
 		strcpy(entry->field, entry->value);
 	else if (strpbrk(entry->value, ", \t"))
 		ini_bad(entry->place,

@@ -9,27 +9,9 @@
 
 #define ERRORS_MAX 100U /* more do not help the reader */
 
-bool rt_is_name(const char *name)
-{
-	static const char allowed[] =
-		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._@";
-	size_t size = strlen(name);
-
-	return size > 0 && size < RT_NAME_MAX && strspn(name, allowed) == size;
-}
-
 unsigned rt_partition_queues(const struct rt_partition *partition)
 {
 	return partition->queues > 0 ? partition->queues : 2 * partition->processes;
-}
-
-const char *rt_set_nearest_partition(const struct rt_set *set, const char *name)
-{
-	const char *names[RT_PARTITIONS_MAX + 1] = { 0 };
-
-	for (size_t i = 0; i < set->n_partitions; i++)
-		names[i] = set->partitions[i].name;
-	return text_nearest(name, names);
 }
 
 struct rt_set *rt_set_free(struct rt_set *set)
@@ -47,18 +29,6 @@ struct rt_set *rt_set_free(struct rt_set *set)
 }
 
 /* ---- execution times ---------------------------------------------------------------------- */
-
-const char *rt_source_name(enum rt_source source)
-{
-	static const char *const names[] = {
-		[RT_MEASURED] = "measured",
-		[RT_MODELLED] = "modelled",
-		[RT_KEPT] = "kept",
-		[RT_UNKNOWN] = "unknown",
-	};
-
-	return names[source];
-}
 
 /* The time on so many CUs by the law of masks, rounded up. */
 static uint64_t scaled(const struct rt_point *point, unsigned cus)
@@ -105,11 +75,6 @@ static struct ini_place at_line(const struct ini_place *whole, unsigned line)
 
 	place.line = line;
 	return place;
-}
-
-static unsigned long long ull(uint64_t number)
-{
-	return number;
 }
 
 /* ---- one task ----------------------------------------------------------------------------- */
@@ -170,8 +135,8 @@ static void check_times(const struct ini_place *whole, struct rt_task *task)
 
 static void find_partition(const struct ini_place *whole, struct rt_set *set, struct rt_task *task)
 {
+	const char *names[RT_PARTITIONS_MAX + 1] = { 0 }, *nearest;
 	struct ini_place place = at_line(whole, task->line);
-	const char *nearest;
 
 	if (!task->partition_name[0]) {
 		ini_bad(&place,
@@ -180,13 +145,14 @@ static void find_partition(const struct ini_place *whole, struct rt_set *set, st
 		return;
 	}
 	for (size_t i = 0; i < set->n_partitions; i++) {
-		if (strcmp(set->partitions[i].name, task->partition_name) != 0)
+		names[i] = set->partitions[i].name;
+		if (strcmp(names[i], task->partition_name) != 0)
 			continue;
 		task->partition = i;
 		set->partitions[i].n_tasks++;
 		return;
 	}
-	nearest = rt_set_nearest_partition(set, task->partition_name);
+	nearest = text_nearest(task->partition_name, names);
 	ini_bad(&place, "[task %s]: no section [partition %s]%s%s%s", task->name,
 		task->partition_name, nearest ? "; did you mean " : "", nearest ? nearest : "",
 		nearest ? "?" : "");

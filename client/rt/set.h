@@ -73,9 +73,6 @@ struct rt_set {
 	size_t n_tasks;
 };
 
-/* Letters, digits and -._@, up to RT_NAME_MAX - 1 of them. */
-bool rt_is_name(const char *name);
-
 struct ini_place;
 
 /* Reports what only the whole set shows; connects tasks with their partitions and sorts their
@@ -90,13 +87,16 @@ int rt_set_load(const char *path, const struct settings *settings, struct rt_set
 struct rt_set *rt_set_free(struct rt_set *set);
 DEFINE_CLEANUP(struct rt_set *, rt_set_free)
 
+/* For printf(). */
+static inline unsigned long long ull(uint64_t number)
+{
+	return number;
+}
+
 unsigned rt_partition_queues(const struct rt_partition *partition);
 
 /* The i-th key of the file, for tests that compare with the manual; NULL past the last. */
 const char *rt_set_key(size_t i, const char **ret_section);
-
-/* The name of a partition that is similar to a misspelt one; NULL. */
-const char *rt_set_nearest_partition(const struct rt_set *set, const char *name);
 
 /* How an execution time is known. */
 enum rt_source {
@@ -105,8 +105,6 @@ enum rt_source {
 	RT_KEPT,     /* measured on fewer CUs; more CUs do not make a task slower */
 	RT_UNKNOWN,  /* fewer CUs than in any measurement */
 };
-
-const char *rt_source_name(enum rt_source source); /* measured modelled kept unknown */
 
 /*
  * The longest time of one job on so many effective CUs; RT_UNSET: unknown.

@@ -12,6 +12,19 @@
 #include "client/output/table.h"
 #include "core/policy/class.h"
 
+static const char *const result_names[] = {
+	[RT_ACCEPTED] = "accepted",
+	[RT_CONDITIONAL] = "conditional",
+	[RT_REJECTED] = "rejected",
+};
+
+static const char *const source_names[] = {
+	[RT_MEASURED] = "measured",
+	[RT_MODELLED] = "modelled",
+	[RT_KEPT] = "kept",
+	[RT_UNKNOWN] = "unknown",
+};
+
 /* ---- lines of policy and of a shell --------------------------------------------------------- */
 
 static char *close_text(FILE *out, char **text)
@@ -47,7 +60,8 @@ static bool needs_kill(const struct rt_set *set)
 	return false;
 }
 
-char *rt_tenant_lines(const struct rt_plan *plan)
+/* A file for tenants.d. Owned; NULL: out of memory. */
+static char *tenant_lines(const struct rt_plan *plan)
 {
 	char *text = NULL;
 	size_t size;
@@ -66,7 +80,8 @@ char *rt_tenant_lines(const struct rt_plan *plan)
 	return close_text(out, &text);
 }
 
-char *rt_run_line(const struct rt_plan *plan, const struct rt_gpu *gpu, size_t i)
+/* The command that starts a partition that is placed. Owned; NULL: out of memory. */
+static char *run_line(const struct rt_plan *plan, const struct rt_gpu *gpu, size_t i)
 {
 	const struct rt_partition *partition = &plan->set->partitions[i];
 	const struct rt_ask *ask = &plan->layout.places[i].ask;
@@ -105,7 +120,9 @@ static void interval(FILE *out, const char *key, uint64_t usec)
 		fprintf(out, "%s = %llums\n", key, (unsigned long long)usec / 1000);
 }
 
-char *rt_daemon_lines(const struct rt_plan *plan)
+/* Lines for gpuarbd.conf if its configuration differs from that of the plan; NULL: none, or out of
+ * memory. */
+static char *daemon_lines(const struct rt_plan *plan)
 {
 	const struct rt_daemon *daemon = &plan->set->daemon, *now = &plan->set->in_force;
 	bool paced, graced;
@@ -145,10 +162,10 @@ static void print_head(const struct rt_gpu *gpu, const struct rt_plan *plan)
 	for (size_t i = 0; i < tasks; i++)
 		meet += plan->tasks[i].meets;
 	if (plan->reason[0])
-		print_line(stdout, "%s on %s: %s", rt_result_name(plan->result), on, plan->reason);
+		print_line(stdout, "%s on %s: %s", result_names[plan->result], on, plan->reason);
 	else
 		print_line(stdout, "%s: %zu of %zu task%s deadline on %s",
-			   rt_result_name(plan->result), meet, tasks,
+			   result_names[plan->result], meet, tasks,
 			   tasks == 1 ? " keeps its" : "s keep their", on);
 }
 
@@ -161,15 +178,22 @@ static void add_bound(struct table *table, uint64_t bound)
 		table_add(table, "%" PRIu64, bound);
 }
 
-static void add_engines(struct table *table, const struct rt_place *place)
+static size_t list_engines(const struct rt_place *place, uint32_t ret[static CUSET_ENGINES])
 {
-	uint32_t engines[CUSET_ENGINES];
-	char ranges[64];
 	size_t n = 0;
 
 	for (unsigned e = 0; e < CUSET_ENGINES; e++)
 		if (place->engines >> e & 1)
-			engines[n++] = e;
+			ret[n++] = e;
+	return n;
+}
+
+static void add_engines(struct table *table, const struct rt_place *place)
+{
+	uint32_t engines[CUSET_ENGINES];
+	size_t n = list_engines(place, engines);
+	char ranges[64];
+
 	print_ranges(engines, n, ranges, sizeof(ranges));
 	if (place->effective == place->cus && n > 0)
 		table_add(table, "SE %s x%zu", ranges, place->cus / n);
@@ -196,12 +220,9 @@ static void print_partitions(const struct command *command, const struct rt_plan
 		else
 			table_add(&table, "not placed");
 		add_bound(&table, p->work);
-		add_bound(&table,
-			  p->work == RT_UNSET ? BOUND_NONE : bound_margin(&p->bound, p->work));
+		add_bound(&table, p->margin);
 		add_bound(&table, p->bound.host);
-		add_bound(&table, p->response == BOUND_NONE
-					  ? BOUND_NONE
-					  : bound_standstill(&p->bound, p->response));
+		add_bound(&table, p->standstill);
 		if (p->activation == RT_UNSET)
 			table_add(&table, "-");
 		else
@@ -220,7 +241,7 @@ static void add_task(struct table *table, const struct rt_plan *plan, size_t i)
 	table_add(table, "%s", task->name);
 	table_add(table, "%s", plan->set->partitions[task->partition].name);
 	add_bound(table, t->wcet);
-	table_add(table, "%s", rt_source_name(t->source));
+	table_add(table, "%s", source_names[t->source]);
 	add_bound(table, task->jitter);
 	add_bound(table, t->bound);
 	add_bound(table, task->deadline);
@@ -276,14 +297,14 @@ static void print_lines(const char *head, char *text)
 
 static void print_start(const struct rt_gpu *gpu, const struct rt_plan *plan)
 {
-	_cleanup_(freep) char *daemon = rt_daemon_lines(plan), *tenants = rt_tenant_lines(plan);
+	_cleanup_(freep) char *daemon = daemon_lines(plan), *tenants = tenant_lines(plan);
 
 	print_lines("gpuarbd.conf:", daemon);
 	print_lines("tenants.d/50-realtime.conf:", tenants);
 	printf("\n%s\n",
 	       plan->layout.any_order ? "To start them:" : "To start them, in this order:");
 	for (size_t n = 0; n < plan->layout.n; n++) {
-		_cleanup_(freep) char *line = rt_run_line(plan, gpu, plan->layout.order[n]);
+		_cleanup_(freep) char *line = run_line(plan, gpu, plan->layout.order[n]);
 
 		print_line(stdout, "%s", line ? line : "");
 	}
@@ -319,20 +340,18 @@ static void time_or_null(struct json_object *map, const char *key, uint64_t usec
 static void json_place(struct json_object *map, const struct rt_plan *plan,
 		       const struct rt_gpu *gpu, size_t i)
 {
-	const struct rt_place *place = &plan->layout.places[i];
 	_cleanup_(freep) char *run = NULL;
-	struct json_object *list;
+	uint32_t engines[CUSET_ENGINES];
+	size_t n;
 
 	if (!plan->partitions[i].placed || plan->result == RT_REJECTED) {
 		json_null(map, "shader_engines");
 		json_null(map, "run");
 		return;
 	}
-	list = json_list(map, "shader_engines");
-	for (unsigned e = 0; e < CUSET_ENGINES; e++)
-		if (place->engines >> e & 1)
-			json_number(list, NULL, e);
-	run = rt_run_line(plan, gpu, i);
+	n = list_engines(&plan->layout.places[i], engines);
+	json_numbers(map, "shader_engines", engines, n);
+	run = run_line(plan, gpu, i);
 	json_text(map, "run", run);
 }
 
@@ -342,7 +361,6 @@ static void json_rt_partition(struct json_object *list, const struct rt_plan *pl
 	const struct rt_partition *partition = &plan->set->partitions[i];
 	const struct rt_partition_plan *p = &plan->partitions[i];
 	struct json_object *map = json_map(list, NULL);
-	bool bounded = p->response != BOUND_NONE;
 
 	json_text(map, "name", partition->name);
 	json_flag(map, "passes", p->passes);
@@ -350,13 +368,10 @@ static void json_rt_partition(struct json_object *list, const struct rt_plan *pl
 	json_number(map, "effective_cus", p->effective);
 	json_known(map, "least_cus", p->least, 0);
 	time_or_null(map, "work_usec", p->work);
-	time_or_null(map, "margin_usec",
-		     p->work == RT_UNSET ? BOUND_NONE : bound_margin(&p->bound, p->work));
+	time_or_null(map, "margin_usec", p->margin);
 	json_number(map, "host_usec", p->bound.host);
-	time_or_null(map, "mask_changes",
-		     bounded ? bound_changes(&p->bound, p->response) : BOUND_NONE);
-	time_or_null(map, "standstill_usec",
-		     bounded ? bound_standstill(&p->bound, p->response) : BOUND_NONE);
+	time_or_null(map, "mask_changes", p->changes);
+	time_or_null(map, "standstill_usec", p->standstill);
 	time_or_null(map, "activation_usec", p->activation);
 	json_flag(map, "activation_counts", p->bound.latency > 0);
 	time_or_null(map, "response_usec", p->response);
@@ -376,7 +391,7 @@ static void json_task(struct json_object *list, const struct rt_plan *plan, size
 	json_number(map, "deadline_usec", task->deadline);
 	json_number(map, "jitter_usec", task->jitter);
 	time_or_null(map, "wcet_usec", t->wcet);
-	json_text(map, "wcet_source", rt_source_name(t->source));
+	json_text(map, "wcet_source", source_names[t->source]);
 	time_or_null(map, "bound_usec", t->bound);
 	if (t->bound == BOUND_NONE)
 		json_null(map, "slack_usec");
@@ -398,8 +413,8 @@ static void json_texts(struct json_object *map, const char *key, char *const *te
 static void json_start(struct json_object *map, const struct rt_plan *plan)
 {
 	bool way = plan->result != RT_REJECTED;
-	_cleanup_(freep) char *tenants = way ? rt_tenant_lines(plan) : NULL;
-	_cleanup_(freep) char *daemon = way ? rt_daemon_lines(plan) : NULL;
+	_cleanup_(freep) char *tenants = way ? tenant_lines(plan) : NULL;
+	_cleanup_(freep) char *daemon = way ? daemon_lines(plan) : NULL;
 	struct json_object *order = json_list(map, "order");
 
 	for (size_t n = 0; way && n < plan->layout.n; n++)
@@ -414,7 +429,7 @@ void rt_show_json(const struct rt_gpu *gpu, const struct rt_plan *plan)
 	struct json_object *map = json_map(NULL, NULL);
 	struct json_object *list;
 
-	json_text(map, "verdict", rt_result_name(plan->result));
+	json_text(map, "verdict", result_names[plan->result]);
 	json_text_known(map, "reason", plan->reason);
 	json_text(map, "gpu", gpu->info.name);
 	json_text(map, "device", gpu->info.device);

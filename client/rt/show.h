@@ -16,12 +16,3 @@ struct rt_gpu {
 void rt_show_text(const struct command *command, const struct rt_gpu *gpu,
 		  const struct rt_plan *plan);
 void rt_show_json(const struct rt_gpu *gpu, const struct rt_plan *plan);
-
-/* A file for tenants.d, and the command that starts one partition. Owned; NULL: out of memory. Only
- * for partitions that are placed. */
-char *rt_tenant_lines(const struct rt_plan *plan);
-char *rt_run_line(const struct rt_plan *plan, const struct rt_gpu *gpu, size_t partition);
-
-/* Lines for gpuarbd.conf if its configuration differs from that of the plan; NULL: none, or out of
- * memory. */
-char *rt_daemon_lines(const struct rt_plan *plan);
