@@ -60,22 +60,10 @@ static int each_entry(DIR *stream, int (*each)(const char *name, void *userdata)
 int kfd_dir_each(const struct kfd_dir *dir, int (*each)(const char *name, void *userdata),
 		 void *userdata)
 {
-	DIR *stream;
-	int fd, r;
+	_cleanup_(closedirp) DIR *stream =
+		open_directory(openat(dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 
-	fd = openat(dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-
-	stream = fdopendir(fd);
-	if (!stream) {
-		r = -errno;
-		close(fd);
-		return r;
-	}
-	r = each_entry(stream, each, userdata);
-	closedir(stream);
-	return r;
+	return stream ? each_entry(stream, each, userdata) : -errno;
 }
 
 struct numbers {
@@ -117,38 +105,24 @@ int kfd_dir_numbers(const struct kfd_dir *dir, unsigned *numbers, size_t max)
 	return (int)found.n;
 }
 
-static int read_all(int fd, char *buf, size_t size)
-{
-	size_t n = 0;
-	ssize_t k;
-
-	for (;;) {
-		k = read(fd, buf + n, size - n);
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k < 0)
-			return -errno;
-		if (k == 0)
-			break;
-		n += (size_t)k;
-		if (n == size)
-			return -EFBIG;
-	}
-	buf[n] = '\0';
-	return strlen(buf) == n ? 0 : -EBADMSG;
-}
-
 int kfd_read(const struct kfd_dir *dir, const char *name, char *buf, size_t size)
 {
 	/* O_NONBLOCK: opening a FIFO must not wait for its other end. */
 	_cleanup_fd_ int fd = openat(dir->fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
+	ssize_t n;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return S_ISDIR(st.st_mode) ? -EISDIR : -EBADMSG;
-	return read_all(fd, buf, size);
+	n = read_to_end(fd, buf, size);
+	if (n < 0)
+		return (int)n;
+	if ((size_t)n == size)
+		return -EFBIG;
+	buf[n] = '\0';
+	return strlen(buf) == (size_t)n ? 0 : -EBADMSG;
 }
 
 int kfd_number(const char *text, size_t length, uint64_t max, uint64_t *ret)

@@ -14,6 +14,8 @@
 #include <systemd/sd-login.h>
 #include <unistd.h>
 
+#include "util/fd.h"
+
 #define LEVELS_MAX 32U
 
 /* ---- the unit of a process--------------------------------------------------------------- */
@@ -88,11 +90,6 @@ struct members {
 	unsigned cgroups;
 };
 
-static void members_done(struct members *members)
-{
-	free(members->list);
-}
-
 static int add(struct members *members, pid_t pid)
 {
 	size_t room = members->room > 0 ? members->room * 2 : 64;
@@ -111,17 +108,7 @@ static int add(struct members *members, pid_t pid)
 	return 0;
 }
 
-static void close_file(FILE **file)
-{
-	if (*file)
-		fclose(*file);
-}
-
-static void close_directory(DIR **directory)
-{
-	if (*directory)
-		closedir(*directory);
-}
+DEFINE_CLEANUP(FILE *, fclose)
 
 static int open_below(int directory, const char *name, int flags)
 {
@@ -145,7 +132,7 @@ static int take_line(struct members *members, const char *line)
 
 static int read_procs(int directory, struct members *members)
 {
-	_cleanup_(close_file) FILE *file = NULL;
+	_cleanup_(fclosep) FILE *file = NULL;
 	int fd = open_below(directory, "cgroup.procs", 0), r;
 	struct stat st;
 	char line[32];
@@ -185,14 +172,12 @@ static int read_below(int parent, const char *name, unsigned level, struct membe
 /* Takes ownership of fd. */
 static int read_tree(int fd, unsigned level, struct members *members)
 {
-	_cleanup_(close_directory) DIR *directory = fdopendir(fd);
+	_cleanup_(closedirp) DIR *directory = open_directory(fd);
 	const struct dirent *entry;
 	int r;
 
-	if (!directory) {
-		close(fd);
-		return -ENOMEM;
-	}
+	if (!directory)
+		return -errno;
 	if (level == LEVELS_MAX || ++members->cgroups > UNIT_CGROUPS_MAX)
 		return -E2BIG;
 	r = read_procs(fd, members);
@@ -226,7 +211,7 @@ static void sort(struct members *members)
 
 int unit_processes(const char *root, const char *cgroup, pid_t **ret, size_t *ret_n)
 {
-	_cleanup_(members_done) struct members members = { 0 };
+	struct members members = { 0 };
 	char path[4096];
 	int fd, r;
 
@@ -236,11 +221,13 @@ int unit_processes(const char *root, const char *cgroup, pid_t **ret, size_t *re
 	if (fd < 0)
 		return fd;
 	r = read_tree(fd, 0, &members);
-	if (r < 0)
+	if (r < 0) {
+		free(members.list);
 		return r;
+	}
 	if (members.n > 0)
 		sort(&members);
-	*ret = TAKE_PTR(members.list);
+	*ret = members.list;
 	*ret_n = members.n;
 	return 0;
 }

@@ -6,6 +6,35 @@
 #include <string.h>
 #include <sys/socket.h>
 
+DIR *open_directory(int fd)
+{
+	DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
+	int r = errno;
+
+	if (!directory)
+		close_fd(&fd);
+	errno = r;
+	return directory;
+}
+
+ssize_t read_to_end(int fd, char *buf, size_t size)
+{
+	size_t length = 0;
+	ssize_t n;
+
+	while (length < size) {
+		n = read(fd, buf + length, size - length);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		length += (size_t)n;
+	}
+	return (ssize_t)length;
+}
+
 int send_with_fd(int socket, const void *data, size_t size, int fd)
 {
 	union {

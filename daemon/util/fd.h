@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 #include "util/base.h"
@@ -22,6 +24,15 @@ static inline bool is_dev_null(const struct stat *st)
 {
 	return S_ISCHR(st->st_mode) && st->st_rdev == makedev(1, 3);
 }
+
+DEFINE_CLEANUP(DIR *, closedir)
+
+/* As fdopendir(), but takes ownership of fd also on failure, and a negative fd is the error of the
+ * call before. */
+DIR *open_directory(int fd);
+
+/* Reads up to size bytes, fewer only at the end of the file. Returns how many, or -errno. */
+ssize_t read_to_end(int fd, char *buf, size_t size);
 
 /* Sends one message, with a copy of fd unless that is negative. Never waits: -EAGAIN. */
 int send_with_fd(int socket, const void *data, size_t size, int fd);

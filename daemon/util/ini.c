@@ -77,27 +77,21 @@ static int read_all(int fd, const char *path, char **ret, size_t *ret_size,
 		    struct diagnostics *diagnostics)
 {
 	_cleanup_(freep) char *text = malloc(FILE_BYTES + 2);
-	size_t size = 0;
-	ssize_t n;
+	ssize_t size;
 
 	if (!text)
 		return out_of_memory(diagnostics, path);
 
 	/* Read one byte more than is allowed: the file can grow while it is read. */
-	while (size <= FILE_BYTES) {
-		n = read(fd, text + size, FILE_BYTES + 1 - size);
-		if (n < 0)
-			return refuse_file(path, strerror(errno), diagnostics);
-		if (n == 0)
-			break;
-		size += (size_t)n;
-	}
-	if (size > FILE_BYTES)
+	size = read_to_end(fd, text, FILE_BYTES + 1);
+	if (size < 0)
+		return refuse_file(path, strerror((int)-size), diagnostics);
+	if (size > (ssize_t)FILE_BYTES)
 		return refuse_file(path, "larger than 1 MiB", diagnostics);
 
 	text[size] = '\0';
 	*ret = TAKE_PTR(text);
-	*ret_size = size;
+	*ret_size = (size_t)size;
 	return 0;
 }
 
