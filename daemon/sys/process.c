@@ -19,29 +19,23 @@
 struct stat_line {
 	char command[16];
 	pid_t parent;
+	unsigned flags;
 	uint64_t start_time;
 };
+
+#define PF_KTHREAD 0x00200000U /* Linux, include/linux/sched.h */
 
 /* Reads the beginning of a file in /proc, up to size - 1 bytes. */
 static int read_text(int dir, const char *name, char *buf, size_t size)
 {
 	_cleanup_fd_ int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
-	size_t n = 0;
-	ssize_t k;
+	ssize_t n;
 
 	if (fd < 0)
 		return -errno;
-
-	while (n < size - 1) {
-		k = read(fd, buf + n, size - 1 - n);
-		if (k < 0 && errno == EINTR)
-			continue;
-		if (k < 0)
-			return -errno;
-		if (k == 0)
-			break;
-		n += (size_t)k;
-	}
+	n = read_to_end(fd, buf, size - 1);
+	if (n < 0)
+		return (int)n;
 	buf[n] = '\0';
 	return 0;
 }
@@ -66,7 +60,7 @@ static void copy_command(char buf[16], const char *command, size_t length)
 	buf[n] = '\0';
 }
 
-/* "PID (COMMAND) STATE PPID … STARTTIME …", where COMMAND may contain any bytes, also ") ". */
+/* "PID (COMMAND) STATE PPID … FLAGS … STARTTIME …", where COMMAND may contain any bytes, also ") ". */
 static int read_stat(int dir, struct stat_line *ret)
 {
 	struct stat_line line = { 0 };
@@ -82,9 +76,9 @@ static int read_stat(int dir, struct stat_line *ret)
 	close_paren = strrchr(text, ')');
 	if (!open_paren || !close_paren || close_paren < open_paren ||
 	    sscanf(close_paren + 1,
-		   " %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d "
+		   " %*c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d "
 		   "%*d %*d %*d %*d %llu",
-		   &line.parent, &start) != 2)
+		   &line.parent, &line.flags, &start) != 3)
 		return -EBADMSG;
 
 	copy_command(line.command, open_paren + 1, (size_t)(close_paren - open_paren - 1));
@@ -124,6 +118,13 @@ static int read_process(pid_t pid, struct stat_line *ret, uid_t *ret_uid)
 			return r;
 	}
 	return read_stat(dir, ret);
+}
+
+bool process_is_kernel_thread(pid_t pid)
+{
+	struct stat_line line;
+
+	return read_process(pid, &line, NULL) < 0 ? getsid(pid) == 0 : line.flags & PF_KTHREAD;
 }
 
 /* Up to and without init, which is the parent of all orphans. A parent that is younger than its
@@ -231,10 +232,16 @@ int process_pid_of_pidfd(int fd, pid_t *ret)
 	return 0;
 }
 
+bool process_is_alive(int pidfd)
+{
+	struct pollfd end = { .fd = pidfd, .events = POLLIN };
+
+	return poll(&end, 1, 0) == 0;
+}
+
 int process_of_pidfd(int fd, pid_t *ret_pid, uid_t *ret_uid)
 {
 	_cleanup_fd_ int dir = -1;
-	struct pollfd end = { .fd = fd, .events = POLLIN };
 	pid_t pid;
 	uid_t uid;
 	int r;
@@ -246,9 +253,7 @@ int process_of_pidfd(int fd, pid_t *ret_pid, uid_t *ret_uid)
 	if (dir < 0 || read_uid(dir, &uid) < 0)
 		return -ESRCH;
 
-	/* The process is still alive, so all that was read is its own. */
-	r = poll(&end, 1, 0);
-	if (r != 0)
+	if (!process_is_alive(fd))
 		return -ESRCH;
 	*ret_pid = pid;
 	*ret_uid = uid;

@@ -19,8 +19,15 @@ void process_describe(struct observed *row);
 /* Fills unit, slice and executable of the caller from its pid; "": unknown. */
 void process_place(pid_t pid, struct caller *caller);
 
-/* The pid of a pidfd, which is valid as long as poll(2) does not report the pidfd as readable. Like
- * process_of_pidfd(), but the process need not be visible in /proc. */
+/* Where /proc does not show the process, a kernel thread is one without a session. */
+bool process_is_kernel_thread(pid_t pid);
+
+/* Whether the process of a pidfd has not ended. Then all that was read by its pid before belongs to
+ * it: until then the kernel does not give the number away again. */
+bool process_is_alive(int pidfd);
+
+/* The pid of a pidfd, which is valid as long as process_is_alive(). Like process_of_pidfd(), but the
+ * process need not be visible in /proc. */
 int process_pid_of_pidfd(int fd, pid_t *ret);
 
 /* Whether process_place() can find the executable of processes of other users. */

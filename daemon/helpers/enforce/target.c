@@ -2,10 +2,8 @@
 #include "helpers/enforce/target.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,53 +11,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "util/base.h"
 #include "core/change/observe.h"
-#include "util/fd.h"
 #include "util/log.h"
 #include "util/text.h"
 #include "sys/cgroup.h"
 #include "sys/process.h"
-
-#define PF_KTHREAD 0x00200000U /* Linux, include/linux/sched.h */
-
-/* The ninth field of /proc/PID/stat, where the second may hold anything. */
-static bool read_flags(pid_t pid, unsigned *ret)
-{
-	_cleanup_fd_ int fd = -1;
-	char path[32], text[1024];
-	const char *end;
-	ssize_t n;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	n = read(fd, text, sizeof(text) - 1);
-	if (n <= 0)
-		return false;
-	text[n] = '\0';
-	end = strrchr(text, ')');
-	return end && sscanf(end + 1, " %*c %*d %*d %*d %*d %*d %u", ret) == 1;
-}
-
-/* Where /proc does not show the process, a kernel thread is one without a session. It would not
- * take the signal anyway. */
-static bool is_kernel_thread(pid_t pid)
-{
-	unsigned flags;
-
-	return read_flags(pid, &flags) ? flags & PF_KTHREAD : getsid(pid) == 0;
-}
-
-/* What was read by pid belongs to this process if the pidfd is not readable yet: until then the
- * kernel does not give the number away again. */
-static bool is_alive(int pidfd)
-{
-	struct pollfd end = { .fd = pidfd, .events = POLLIN };
-
-	return poll(&end, 1, 0) == 0;
-}
 
 /* amdkfd has a directory for each process that has opened /dev/kfd, named by its pid in the initial
  * namespace (kfd_procfs in drivers/gpu/drm/amd/amdkfd/kfd_process.c). */
@@ -95,9 +51,9 @@ int target_check(const char *sysfs, int pidfd, uint64_t start_time, pid_t spared
 	if (r < 0)
 		return r;
 	never = process.pid == 1 || process.pid == getpid() || process.pid == spared ||
-		is_kernel_thread(process.pid);
+		process_is_kernel_thread(process.pid);
 	kfd = uses_kfd(sysfs, process.pid);
-	if (!is_alive(pidfd))
+	if (!process_is_alive(pidfd))
 		return refuse(why, size, -ESRCH, "the process has ended");
 	if (never)
 		return refuse(why, size, -EPERM, "process %d (%s) is never killed or frozen",
@@ -120,7 +76,7 @@ int target_check_unit(const struct target *target, const char *unit, char *why, 
 	struct unit_place place;
 	int r = unit_of_process(target->pid, &place);
 
-	if (r >= 0 && is_alive(target->pidfd) && strcmp(place.unit, unit) == 0)
+	if (r >= 0 && process_is_alive(target->pidfd) && strcmp(place.unit, unit) == 0)
 		return 0;
 	return refuse(why, size, -EPERM, "process %d (%s) is in %s, not in %s", (int)target->pid,
 		      target->command, r >= 0 ? place.unit : "no unit", unit);

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,7 +82,6 @@ static int new_pair(int pair[static 2])
  * and which the store keeps only once. */
 static int copy_pidfd(int pidfd, pid_t pid)
 {
-	struct pollfd end = { .fd = pidfd, .events = POLLIN };
 	int copy = fcntl(pidfd, F_DUPFD_CLOEXEC, 3), own;
 
 	if (copy < 0)
@@ -93,7 +91,7 @@ static int copy_pidfd(int pidfd, pid_t pid)
 		return copy;
 	if (own < 0)
 		own = -errno;
-	if (own < 0 || poll(&end, 1, 0) == 0) {
+	if (own < 0 || process_is_alive(pidfd)) {
 		close(copy);
 		return own;
 	}
@@ -203,17 +201,12 @@ static void holder_entry_free(struct holder_entry *holder_entry)
 		holder_entry->holders->n--;
 	}
 	sd_event_source_disable_unref(holder_entry->source);
-	if (holder_entry->fd >= 0)
-		close(holder_entry->fd);
+	close(holder_entry->fd);
 	free(holder_entry->waiting);
 	free(holder_entry);
 }
 
-static void holder_entry_freep(struct holder_entry *const *holder_entry)
-{
-	if (*holder_entry)
-		holder_entry_free(*holder_entry);
-}
+DEFINE_CLEANUP(struct holder_entry *, holder_entry_free)
 
 /* Takes ownership of fd, also on failure. */
 static int holder_entry_new(struct holders *holders, uint64_t lease, pid_t pid, int fd,
