@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,13 +15,22 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "sys/state/state-file.h"
+#include "util/fd.h"
+
+/*
+ * There is no fsync(): the runtime directory is a tmpfs, whose files last as long as the kernel
+ * that the leases are about. The files only have to survive the end of this process at any moment,
+ * and for that a rename is enough.
+ */
 
 #define ID_MAX (UINT64_C(1) << 53) /* JSON readers hold integers up to here */
 #define ID_BLOCK 1024U
 #define NEXT_ID "next-id"
 #define DRAINED "drained"
+#define NEW_FILE ".new" /* the name of a file while it is written; a crash may leave it behind */
 #define NAME_BYTES 32U
+#define FILE_MAX (1024U * 1024U)
+#define ASIDE_TRIES 1000U
 
 struct state {
 	char *path;
@@ -33,15 +43,126 @@ struct state {
 	size_t n_away;
 };
 
-static struct state_place leases_of(const struct state *state)
+/* ---- files --------------------------------------------------------------------------- */
+
+static int write_all(int fd, const char *text)
 {
-	return (struct state_place){ state->runtime, state->path, state->leases, "leases/" };
+	size_t size = strlen(text);
+	ssize_t n;
+
+	while (size > 0) {
+		n = write(fd, text, size);
+		if (n < 0)
+			return -errno;
+		text += n;
+		size -= (size_t)n;
+	}
+	return 0;
 }
 
-static struct state_place runtime_of(const struct state *state)
+/* Writes a file beside and renames it: after a failure the old file, if any, is unchanged. */
+static int put_file(int directory, const char *name, const char *text)
 {
-	return (struct state_place){ state->runtime, state->path, state->runtime, "" };
+	int fd, r;
+
+	fd = openat(directory, NEW_FILE, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+		    0600);
+	if (fd < 0)
+		return -errno;
+
+	r = write_all(fd, text);
+	if (close(fd) < 0 && r == 0)
+		r = -errno;
+	if (r == 0 && renameat(directory, NEW_FILE, directory, name) < 0)
+		r = -errno;
+	if (r < 0)
+		unlinkat(directory, NEW_FILE, 0);
+	return r;
 }
+
+static int remove_file(int directory, const char *name)
+{
+	return unlinkat(directory, name, 0) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+static int read_open(int fd, char **ret, size_t *ret_length)
+{
+	_cleanup_(freep) char *text = NULL;
+	struct stat st;
+	ssize_t n;
+
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > (off_t)FILE_MAX)
+		return -EINVAL;
+	text = malloc((size_t)st.st_size + 1);
+	if (!text)
+		return -ENOMEM;
+	n = read_to_end(fd, text, (size_t)st.st_size);
+	if (n != st.st_size)
+		return n < 0 ? (int)n : -EINVAL; /* the file became shorter since fstat() */
+	text[n] = '\0';
+	*ret = TAKE_PTR(text);
+	*ret_length = (size_t)n;
+	return 0;
+}
+
+/* Reads a regular file of up to FILE_MAX bytes and adds a NUL. -ENOENT; -ENOMEM, -EMFILE and
+ * -ENFILE, after which it can be read later; -EINVAL for anything else. */
+static int read_file(int directory, const char *name, char **ret, size_t *ret_length)
+{
+	/* O_NONBLOCK: opening a FIFO must not wait for its other end. */
+	_cleanup_fd_ int fd = openat(directory, name,
+				     O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	int r = fd < 0 ? -errno : read_open(fd, ret, ret_length);
+
+	if (r == 0 || r == -ENOENT || r == -ENOMEM || r == -EMFILE || r == -ENFILE)
+		return r;
+	return -EINVAL;
+}
+
+/* Never replaces a file that was set aside before. */
+static int try_move_aside(const struct state *state, int directory, const char *name, char *to,
+			  size_t size)
+{
+	if (mkdirat(state->runtime, "set-aside", 0700) < 0 && errno != EEXIST)
+		return -errno;
+	for (unsigned i = 1; i <= ASIDE_TRIES; i++) {
+		if (i == 1)
+			snprintf(to, size, "set-aside/%s", name);
+		else
+			snprintf(to, size, "set-aside/%s.%u", name, i);
+		if (renameat2(directory, name, state->runtime, to, RENAME_NOREPLACE) == 0)
+			return 0;
+		if (errno != EEXIST)
+			return -errno;
+	}
+	return -EEXIST;
+}
+
+/* Moves a file of one of the two directories to RUNTIME/set-aside, where an administrator can read
+ * it, and adds a diagnostic with the reason. */
+static void move_aside(const struct state *state, int directory, const char *name, const char *why,
+		       struct diagnostics *diagnostics)
+{
+	const char *below = directory == state->leases ? "leases/" : "";
+	char to[NAME_MAX + 32];
+	int r;
+
+	r = try_move_aside(state, directory, name, to, sizeof(to));
+	if (r == 0)
+		diagnostics_add(diagnostics, false, "%s/%s%s: %s; moved to %s/%s", state->path,
+				below, name, why, state->path, to);
+	else
+		diagnostics_add(diagnostics, false, "%s/%s%s: %s; cannot be moved to set-aside: %s",
+				state->path, below, name, why, strerror(-r));
+}
+
+static void remove_new(const struct state *state, int directory, struct diagnostics *diagnostics)
+{
+	if (unlinkat(directory, NEW_FILE, 0) < 0 && errno == EISDIR)
+		move_aside(state, directory, NEW_FILE, "prevents writing", diagnostics);
+}
+
+/* ---- names --------------------------------------------------------------------------- */
 
 static void name_of_id(uint64_t id, char ret[static NAME_BYTES])
 {
@@ -60,21 +181,16 @@ static uint64_t id_of_name(const char *name)
 	return strcmp(name, again) == 0 ? id : 0;
 }
 
-static DIR *open_list(const struct state *state)
+static DIR *list_leases(const struct state *state)
 {
-	int fd = openat(state->leases, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
-
-	if (!directory && fd >= 0)
-		close(fd);
-	return directory;
+	return open_directory(openat(state->leases, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 }
 
 /* ---- ids: never used again, so they are reserved on disk in blocks before they are used  */
 
 static uint64_t highest_id(const struct state *state)
 {
-	DIR *directory = open_list(state);
+	_cleanup_(closedirp) DIR *directory = list_leases(state);
 	const struct dirent *entry;
 	uint64_t id, highest = 0;
 
@@ -85,7 +201,6 @@ static uint64_t highest_id(const struct state *state)
 		if (id > highest)
 			highest = id;
 	}
-	closedir(directory);
 	return highest;
 }
 
@@ -103,16 +218,16 @@ static uint64_t id_from_clock(void)
 /* -ENOENT; -EINVAL if the file is damaged. */
 static int read_next_id(const struct state *state, uint64_t *ret)
 {
-	int fd = openat(state->runtime, NEXT_ID, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	char text[32] = "", again[32];
+	_cleanup_(freep) char *text = NULL;
+	char again[32];
+	size_t length;
 	uint64_t id;
-	ssize_t n;
+	int r;
 
-	if (fd < 0)
-		return errno == ENOENT ? -ENOENT : -EINVAL;
-	n = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (n <= 0 || sscanf(text, "%20" SCNu64, &id) != 1 || id == 0 || id >= ID_MAX)
+	r = read_file(state->runtime, NEXT_ID, &text, &length);
+	if (r < 0)
+		return r == -ENOENT ? -ENOENT : -EINVAL;
+	if (sscanf(text, "%20" SCNu64, &id) != 1 || id == 0 || id >= ID_MAX)
 		return -EINVAL;
 	snprintf(again, sizeof(again), "%" PRIu64 "\n", id);
 	if (strcmp(text, again) != 0)
@@ -154,7 +269,7 @@ int state_ids_until(struct state *state, uint64_t id)
 	if (id < state->reserved_until)
 		return 0;
 	snprintf(text, sizeof(text), "%" PRIu64 "\n", id + ID_BLOCK);
-	r = state_put_file(state->runtime, NEXT_ID, text);
+	r = put_file(state->runtime, NEXT_ID, text);
 	if (r == 0)
 		state->reserved_until = id + ID_BLOCK;
 	return r;
@@ -167,10 +282,8 @@ struct state *state_close(struct state *state)
 	if (!state)
 		return NULL;
 
-	if (state->leases >= 0)
-		close(state->leases);
-	if (state->runtime >= 0)
-		close(state->runtime);
+	close_fd(&state->leases);
+	close_fd(&state->runtime);
 	free(state->path);
 	free(state);
 	return NULL;
@@ -179,25 +292,20 @@ struct state *state_close(struct state *state)
 /* Opens the directory of leases, which only this user may read because leases have tokens. */
 static int open_leases(struct state *state)
 {
+	_cleanup_fd_ int fd = openat(state->runtime, "leases",
+				     O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
-	int fd, r = 0;
 
-	fd = openat(state->runtime, "leases", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) < 0)
-		r = -errno;
-	else if (st.st_uid != geteuid())
-		r = -EPERM;
-	else if (fchmod(fd, 0700) < 0)
-		r = -errno;
-	if (r < 0) {
-		if (fd >= 0)
-			close(fd);
-		return r;
-	}
+		return -errno;
+	if (st.st_uid != geteuid())
+		return -EPERM;
+	if (fchmod(fd, 0700) < 0)
+		return -errno;
 
-	if (state->leases >= 0)
-		close(state->leases);
+	close_fd(&state->leases);
 	state->leases = fd;
+	fd = -1;
 	return 0;
 }
 
@@ -231,7 +339,6 @@ static int open_runtime(struct state *state, struct diagnostics *diagnostics)
 int state_open(const char *runtime_directory, struct state **ret, struct diagnostics *diagnostics)
 {
 	_cleanup_(state_closep) struct state *state = calloc(1, sizeof(*state));
-	struct state_place place;
 	int r;
 
 	if (!state)
@@ -250,10 +357,8 @@ int state_open(const char *runtime_directory, struct state **ret, struct diagnos
 				runtime_directory, strerror(-r));
 		return r;
 	}
-	place = runtime_of(state);
-	state_remove_new(&place, diagnostics);
-	place = leases_of(state);
-	state_remove_new(&place, diagnostics);
+	remove_new(state, state->runtime, diagnostics);
+	remove_new(state, state->leases, diagnostics);
 	find_first_id(state, diagnostics);
 
 	*ret = TAKE_PTR(state);
@@ -272,10 +377,10 @@ int state_save(struct state *state, const struct arbiter *arbiter, const struct 
 	if (r < 0)
 		return r;
 	name_of_id(lease->id, name);
-	r = state_put_file(state->leases, name, text);
+	r = put_file(state->leases, name, text);
 	/* The directory was removed and perhaps made again: open the new one. */
 	if (r == -ENOENT && open_leases(state) == 0)
-		r = state_put_file(state->leases, name, text);
+		r = put_file(state->leases, name, text);
 	return r;
 }
 
@@ -284,19 +389,16 @@ int state_forget(struct state *state, uint64_t id)
 	char name[NAME_BYTES];
 
 	name_of_id(id, name);
-	if (unlinkat(state->leases, name, 0) < 0 && errno != ENOENT)
-		return -errno;
-	return 0;
+	return remove_file(state->leases, name);
 }
 
 void state_set_aside(struct state *state, uint64_t id, const char *why,
 		     struct diagnostics *diagnostics)
 {
-	struct state_place place = leases_of(state);
 	char name[NAME_BYTES];
 
 	name_of_id(id, name);
-	state_move_aside(&place, name, why, diagnostics);
+	move_aside(state, state->leases, name, why, diagnostics);
 }
 
 struct ids {
@@ -319,21 +421,20 @@ static int add_id(struct ids *ids, uint64_t id)
 	return 0;
 }
 
-/* Where readdir() does not tell the type, state_read_file() refuses all but regular files. */
+/* Where readdir() does not tell the type, read_file() refuses all but regular files. */
 static int list_one(const struct state *state, const struct dirent *entry, struct ids *ids,
 		    struct diagnostics *diagnostics)
 {
-	struct state_place place = leases_of(state);
 	uint64_t id = id_of_name(entry->d_name);
 
 	if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 		return 0;
 	if (id > 0 && (entry->d_type == DT_REG || entry->d_type == DT_UNKNOWN))
 		return add_id(ids, id);
-	if (strcmp(entry->d_name, STATE_NEW_FILE) == 0)
-		state_remove_new(&place, diagnostics);
+	if (strcmp(entry->d_name, NEW_FILE) == 0)
+		remove_new(state, state->leases, diagnostics);
 	else
-		state_move_aside(&place, entry->d_name, "not a saved lease", diagnostics);
+		move_aside(state, state->leases, entry->d_name, "not a saved lease", diagnostics);
 	return 0;
 }
 
@@ -346,23 +447,15 @@ static int compare_ids(const void *a, const void *b)
 
 static int list_all(const struct state *state, struct ids *ids, struct diagnostics *diagnostics)
 {
-	DIR *directory = open_list(state);
+	_cleanup_(closedirp) DIR *directory = list_leases(state);
 	const struct dirent *entry;
 	int r = 0;
 
 	if (!directory)
 		return -errno;
-	while (r == 0) {
-		errno = 0;
-		entry = readdir(directory);
-		if (!entry) {
-			r = -errno;
-			break;
-		}
+	while (r == 0 && (errno = 0, entry = readdir(directory)))
 		r = list_one(state, entry, ids, diagnostics);
-	}
-	closedir(directory);
-	return r;
+	return r < 0 ? r : -errno;
 }
 
 int state_list(struct state *state, uint64_t **ret, size_t *ret_n, struct diagnostics *diagnostics)
@@ -393,7 +486,7 @@ static int load(struct state *state, const struct arbiter *arbiter, uint64_t id,
 	int r;
 
 	snprintf(why, size, "not a saved lease");
-	r = state_read_file(state->leases, name, &text, &length);
+	r = read_file(state->leases, name, &text, &length);
 	if (r < 0)
 		return r == -ENOENT ? -EINVAL : r;
 	r = state_json_read(arbiter, text, length, ret, why, size);
@@ -444,11 +537,8 @@ int state_save_drained(struct state *state, const struct arbiter *arbiter, uint6
 		if (!gpu_named(arbiter, state->away[i]))
 			end += sprintf(end, "%s\n", state->away[i]);
 
-	if (end > text)
-		return state_put_file(state->runtime, DRAINED, text);
-	if (unlinkat(state->runtime, DRAINED, 0) < 0 && errno != ENOENT)
-		return -errno;
-	return 0;
+	return end > text ? put_file(state->runtime, DRAINED, text)
+			  : remove_file(state->runtime, DRAINED);
 }
 
 static bool is_gpu_name(const char *line)
@@ -486,16 +576,14 @@ void state_load_drained(struct state *state, struct arbiter *arbiter,
 			struct diagnostics *diagnostics)
 {
 	_cleanup_(freep) char *text = NULL;
-	struct state_place place;
 	unsigned number = 0;
 	size_t length;
 	int r;
 
 	state->n_away = 0;
-	r = state_read_file(state->runtime, DRAINED, &text, &length);
+	r = read_file(state->runtime, DRAINED, &text, &length);
 	if (r == -EINVAL || (r == 0 && strlen(text) != length)) {
-		place = runtime_of(state);
-		state_move_aside(&place, DRAINED, "not a list of GPUs", diagnostics);
+		move_aside(state, state->runtime, DRAINED, "not a list of GPUs", diagnostics);
 		return;
 	}
 	if (r < 0) {
