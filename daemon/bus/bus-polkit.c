@@ -36,7 +36,7 @@ struct question {
 	struct caller caller;
 	bool answered;
 	const char *why; /* answered and denied: the reason */
-	struct question *next;
+	LIST_ENTRY(question) link;
 };
 
 static struct question *question_free(struct question *question)
@@ -53,11 +53,7 @@ DEFINE_CLEANUP(struct question *, question_free)
 
 static void forget(struct question *question)
 {
-	struct question **p = &question->bus->questions;
-
-	while (*p != question)
-		p = &(*p)->next;
-	*p = question->next;
+	LIST_REMOVE(question, link);
 	question->bus->n_questions--;
 	question_free(question);
 }
@@ -69,10 +65,10 @@ static void question_id(const struct question *question, char *buf, size_t size)
 
 static struct question *find(const struct bus *bus, const sd_bus_message *call)
 {
-	struct question *question = bus->questions;
+	struct question *question = LIST_FIRST(&bus->questions);
 
 	while (question && question->call != call)
-		question = question->next;
+		question = LIST_NEXT(question, link);
 	return question;
 }
 
@@ -167,18 +163,25 @@ static int ask(struct bus *bus, sd_bus_message *call, sd_bus_message_handler_t h
 	if (r < 0)
 		return r;
 
-	question->next = bus->questions;
-	bus->questions = TAKE_PTR(question);
+	LIST_INSERT_HEAD(&bus->questions, question, link);
+	TAKE_PTR(question);
 	bus->n_questions++;
 	return 0;
 }
 
-/* As bus_sender(), but asks polkit about a caller that is no administrator and for which needs() is
- * true. *ret_why: why polkit denied it; NULL: it was not asked, or allowed it. */
-static const struct caller *
-sender(struct bus *bus, sd_bus_message *call, sd_bus_message_handler_t handler,
-       bool (*needs)(const struct bus *bus, const struct caller *caller, uint64_t lease),
-       uint64_t lease, const char **ret_why)
+static bool is_owner(const struct bus *bus, const struct caller *caller, uint64_t id)
+{
+	const struct lease *lease = ledger_find(bus->arbiter, id);
+
+	return !lease ||
+	       lease->owner == caller->uid; /* the daemon refuses a lease that has ended */
+}
+
+/* As bus_sender(), but asks polkit about a caller that is no administrator, and not the owner of the
+ * lease unless that is NULL. *ret_why: why polkit denied it; NULL: it was not asked, or allowed it. */
+static const struct caller *sender(struct bus *bus, sd_bus_message *call,
+				   sd_bus_message_handler_t handler, const uint64_t *lease,
+				   const char **ret_why)
 {
 	const struct question *question = find(bus, call);
 	const struct caller *caller;
@@ -190,25 +193,13 @@ sender(struct bus *bus, sd_bus_message *call, sd_bus_message_handler_t handler,
 	}
 	caller = bus_sender(bus, call, handler);
 	*ret_why = NULL;
-	if (!caller || caller->administrator || !needs(bus, caller, lease))
+	if (!caller || caller->administrator || (lease && is_owner(bus, caller, *lease)))
 		return caller;
 
 	r = ask(bus, call, handler, caller);
 	if (r < 0)
 		sd_bus_reply_method_errno(call, r, NULL);
 	return NULL;
-}
-
-static bool always(const struct bus *, const struct caller *, uint64_t)
-{
-	return true;
-}
-
-static bool is_other_owner(const struct bus *bus, const struct caller *caller, uint64_t id)
-{
-	const struct lease *lease = ledger_find(bus->arbiter, id);
-
-	return lease && lease->owner != caller->uid;
 }
 
 const struct caller *bus_administrator(struct bus *bus, sd_bus_message *call,
@@ -218,7 +209,7 @@ const struct caller *bus_administrator(struct bus *bus, sd_bus_message *call,
 	const struct caller *caller;
 	const char *why;
 
-	caller = sender(bus, call, handler, always, 0, &why);
+	caller = sender(bus, call, handler, NULL, &why);
 	if (!caller || caller->administrator)
 		return caller;
 
@@ -234,16 +225,13 @@ const struct caller *bus_owner(struct bus *bus, sd_bus_message *call,
 {
 	const char *why;
 
-	return sender(bus, call, handler, is_other_owner, lease, &why);
+	return sender(bus, call, handler, &lease, &why);
 }
 
 void bus_drop_questions(struct bus *bus)
 {
-	_cleanup_(result_done) struct result result = { 0 };
-
-	result_set(&result, RESULT_SHUTDOWN, "gpuarbd is stopping");
-	while (bus->questions) {
-		bus_refuse(bus->questions->call, -ESHUTDOWN, &result);
-		forget(bus->questions);
+	for (struct question *question; (question = LIST_FIRST(&bus->questions));) {
+		bus_refuse_as(question->call, RESULT_SHUTDOWN, BUS_STOPPING);
+		forget(question);
 	}
 }

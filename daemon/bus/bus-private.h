@@ -3,6 +3,8 @@
 
 /* What the files of this folder share. Arrows go from bus-server.c down; no file calls it. */
 
+#include <sys/queue.h>
+
 #include "bus/bus.h"
 #include "core/decide/advice.h"
 
@@ -16,11 +18,11 @@ struct bus {
 	void *peers;    /* bus-sender.c: tsearch(3) tree by unique name */
 
 	/* bus-polkit.c: questions that polkit has not answered yet. */
-	struct question *questions;
+	LIST_HEAD(, question) questions;
 	size_t n_questions;
 	uint64_t last_question;
 
-	struct deferred *deferred; /* bus-reply.c: Reserves whose borrowers have to shrink first */
+	LIST_HEAD(, deferred) deferred; /* bus-reply.c: Reserves whose borrowers shrink first */
 };
 
 /* ---- bus-arbiter.c, bus-gpu.c, bus-lease.c: each adds its interface to the bus ----------- */
@@ -90,6 +92,11 @@ const char *bus_error_name(enum result_kind kind);
 /* Answers a call with the error of the result, its sentence and its refusals; with the errno r
  * where the result has no kind. Returns what a method handler returns. */
 int bus_refuse(sd_bus_message *call, int r, const struct result *result);
+
+#define BUS_STOPPING "gpuarbd is stopping" /* the sentence of RESULT_SHUTDOWN */
+
+/* Answers a call with an error that has no refusals. Returns what a method handler returns. */
+int bus_refuse_as(sd_bus_message *call, enum result_kind kind, const char *sentence);
 
 /* Sends the reply when a restart of the daemon would keep the holders that were made so far:
  * host->settle(). Returns what a method handler returns. */

@@ -74,6 +74,13 @@ int bus_refuse(sd_bus_message *call, int r, const struct result *result)
 	return r < 0 ? r : 1;
 }
 
+int bus_refuse_as(sd_bus_message *call, enum result_kind kind, const char *sentence)
+{
+	_cleanup_(result_done) struct result result = { 0 };
+
+	return bus_refuse(call, result_set(&result, kind, "%s", sentence), &result);
+}
+
 /* ---- answers that wait for the service manager -------------------------------------------- */
 
 /* If the connection is lost before the answer is sent, sending fails, and the holder in the reply
@@ -91,16 +98,12 @@ static void answer_free(struct answer *answer)
 
 static void on_settled(void *userdata, int r)
 {
-	_cleanup_(result_done) struct result result = { 0 };
 	struct answer *answer = userdata;
 
-	if (r == -ECANCELED) {
-		result_set(&result, RESULT_SHUTDOWN, "gpuarbd is stopping");
-		bus_refuse(answer->call, r, &result);
-	} else {
-		/* Without a service manager no lease outlives the daemon, which it has logged. */
+	if (r == -ECANCELED)
+		bus_refuse_as(answer->call, RESULT_SHUTDOWN, BUS_STOPPING);
+	else /* without a service manager no lease outlives the daemon, which it has logged */
 		sd_bus_send(NULL, answer->reply, NULL);
-	}
 	answer_free(answer);
 }
 
@@ -150,7 +153,7 @@ int bus_reply_reserve(struct bus *bus, sd_bus_message *call, const struct lease 
 /* A Reserve without wait-usec whose CUs are borrowed is answered when the borrowers have given them
  * back, or when the lease has ended because they did not. */
 struct deferred {
-	struct deferred *next;
+	LIST_ENTRY(deferred) link;
 	sd_bus_message *call;
 	uint64_t lease;
 	int holder;
@@ -158,6 +161,7 @@ struct deferred {
 
 static void deferred_free(struct deferred *deferred)
 {
+	LIST_REMOVE(deferred, link);
 	if (deferred->holder >= 0)
 		close(deferred->holder);
 	sd_bus_message_unref(deferred->call);
@@ -175,8 +179,7 @@ int bus_defer_reserve(struct bus *bus, sd_bus_message *call, const struct lease 
 	deferred->call = sd_bus_message_ref(call);
 	deferred->lease = lease->id;
 	deferred->holder = holder;
-	deferred->next = bus->deferred;
-	bus->deferred = deferred;
+	LIST_INSERT_HEAD(&bus->deferred, deferred, link);
 	return 1;
 }
 
@@ -190,12 +193,10 @@ static enum result_kind error_of_end(const struct lease *lease)
 
 static void answer_reserve(struct bus *bus, struct deferred *deferred, const struct lease *lease)
 {
-	_cleanup_(result_done) struct result result = { 0 };
 	int holder = deferred->holder, r;
 
 	if (lease->state == STATE_ENDING) {
-		r = result_set(&result, error_of_end(lease), "%s", lease->reason);
-		bus_refuse(deferred->call, r, &result);
+		bus_refuse_as(deferred->call, error_of_end(lease), lease->reason);
 		return;
 	}
 	deferred->holder = -1;
@@ -206,50 +207,35 @@ static void answer_reserve(struct bus *bus, struct deferred *deferred, const str
 
 void bus_answer_deferred(struct bus *bus, const struct lease *lease, unsigned touched)
 {
-	struct deferred **at = &bus->deferred;
+	struct deferred *next;
 
 	if (!(touched & (TOUCH_CHANGED | TOUCH_COMMITTED | TOUCH_ENDING | TOUCH_REMOVED)) ||
 	    lease->state == STATE_ACTIVATING)
 		return;
-	while (*at) {
-		struct deferred *deferred = *at;
-
-		if (deferred->lease != lease->id) {
-			at = &deferred->next;
+	for (struct deferred *d = LIST_FIRST(&bus->deferred); d; d = next) {
+		next = LIST_NEXT(d, link);
+		if (d->lease != lease->id)
 			continue;
-		}
-		*at = deferred->next;
-		answer_reserve(bus, deferred, lease);
-		deferred_free(deferred);
+		answer_reserve(bus, d, lease);
+		deferred_free(d);
 	}
 }
 
 void bus_forget_deferred(struct bus *bus, const char *sender)
 {
-	struct deferred **at = &bus->deferred;
+	struct deferred *next;
 
-	while (*at) {
-		struct deferred *deferred = *at;
-
-		if (strcmp(sd_bus_message_get_sender(deferred->call), sender) != 0) {
-			at = &deferred->next;
-			continue;
-		}
-		*at = deferred->next;
-		deferred_free(deferred);
+	for (struct deferred *d = LIST_FIRST(&bus->deferred); d; d = next) {
+		next = LIST_NEXT(d, link);
+		if (strcmp(sd_bus_message_get_sender(d->call), sender) == 0)
+			deferred_free(d);
 	}
 }
 
 void bus_drop_deferred(struct bus *bus)
 {
-	while (bus->deferred) {
-		struct deferred *deferred = bus->deferred;
-
-		_cleanup_(result_done) struct result result = { 0 };
-
-		bus->deferred = deferred->next;
-		result_set(&result, RESULT_SHUTDOWN, "gpuarbd is stopping");
-		bus_refuse(deferred->call, -ESHUTDOWN, &result);
-		deferred_free(deferred);
+	for (struct deferred *d; (d = LIST_FIRST(&bus->deferred));) {
+		bus_refuse_as(d->call, RESULT_SHUTDOWN, BUS_STOPPING);
+		deferred_free(d);
 	}
 }

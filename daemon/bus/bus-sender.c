@@ -20,7 +20,7 @@
 struct waiting {
 	sd_bus_message *call;
 	sd_bus_message_handler_t handler;
-	struct waiting *next;
+	STAILQ_ENTRY(waiting) link;
 };
 
 /* A connection that has called a method. */
@@ -29,7 +29,7 @@ struct peer {
 	char name[256];      /* unique name: names on a bus are at most 255 bytes long */
 	sd_bus_slot *lookup; /* NULL: the caller is known */
 	struct caller caller;
-	struct waiting *first, **last;
+	STAILQ_HEAD(, waiting) waiting;
 	size_t n_waiting;
 };
 
@@ -43,13 +43,11 @@ static int compare(const void *a, const void *b)
 /* The call that has waited longest, for waiting_free(); NULL: none. */
 static struct waiting *take_waiting(struct peer *peer)
 {
-	struct waiting *waiting = peer->first;
+	struct waiting *waiting = STAILQ_FIRST(&peer->waiting);
 
 	if (!waiting)
 		return NULL;
-	peer->first = waiting->next;
-	if (!peer->first)
-		peer->last = &peer->first;
+	STAILQ_REMOVE_HEAD(&peer->waiting, link);
 	peer->n_waiting--;
 	return waiting;
 }
@@ -80,10 +78,10 @@ static void forget(struct peer *peer)
 }
 
 /* Answers the waiting calls and forgets the peer: its next call starts another look-up. */
-static void refuse_waiting(struct peer *peer, const struct result *result)
+static void refuse_waiting(struct peer *peer, enum result_kind kind, const char *sentence)
 {
 	for (struct waiting *w; (w = take_waiting(peer));) {
-		bus_refuse(w->call, -EIO, result);
+		bus_refuse_as(w->call, kind, sentence);
 		waiting_free(w);
 	}
 	forget(peer);
@@ -174,16 +172,14 @@ static int read_credentials(sd_bus_message *m, struct caller *ret)
 
 static int on_credentials(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
-	_cleanup_(result_done) struct result result = { 0 };
 	struct peer *peer = userdata;
 
 	/* No error for a connection that has closed: the bus sends NameOwnerChanged first, and
 	 * on_name_lost() forgets the peer and this look-up. */
 	if (sd_bus_message_is_method_error(m, NULL) || read_credentials(m, &peer->caller) < 0) {
-		result_set(&result, RESULT_NOT_PERMITTED,
-			   "Access denied: the bus does not know the user of this connection: "
-			   "connect from a process that the bus can identify");
-		refuse_waiting(peer, &result);
+		refuse_waiting(peer, RESULT_NOT_PERMITTED,
+			       "Access denied: the bus does not know the user of this connection: "
+			       "connect from a process that the bus can identify");
 		return 1;
 	}
 
@@ -212,7 +208,7 @@ static int add(struct bus *bus, const char *name, struct peer **ret)
 	if (!peer)
 		return -ENOMEM;
 	peer->bus = bus;
-	peer->last = &peer->first;
+	STAILQ_INIT(&peer->waiting);
 	snprintf(peer->name, sizeof(peer->name), "%s", name);
 	r = sd_bus_call_method_async(bus->sd, &peer->lookup, "org.freedesktop.DBus",
 				     "/org/freedesktop/DBus", "org.freedesktop.DBus",
@@ -240,8 +236,7 @@ static int queue(struct peer *peer, sd_bus_message *call, sd_bus_message_handler
 		return -ENOMEM;
 	waiting->call = sd_bus_message_ref(call);
 	waiting->handler = handler;
-	*peer->last = waiting;
-	peer->last = &waiting->next;
+	STAILQ_INSERT_TAIL(&peer->waiting, waiting, link);
 	peer->n_waiting++;
 	return 0;
 }
@@ -291,9 +286,6 @@ int bus_watch_senders(struct bus *bus)
 
 void bus_drop_senders(struct bus *bus)
 {
-	_cleanup_(result_done) struct result result = { 0 };
-
-	result_set(&result, RESULT_SHUTDOWN, "gpuarbd is stopping");
 	while (bus->peers)
-		refuse_waiting(*(struct peer **)bus->peers, &result);
+		refuse_waiting(*(struct peer **)bus->peers, RESULT_SHUTDOWN, BUS_STOPPING);
 }

@@ -5,10 +5,8 @@
 #include "bus/bus.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "bus/bus-private.h"
 #include "dbus/names.h"
@@ -148,42 +146,24 @@ int bus_own_name_async(struct bus *bus)
 
 /* ---- systemd ---------------------------------------------------------------------- */
 
-#define MANAGER "org.freedesktop.systemd1"
 #define TIMEOUT_USEC 2000000U
-
-static int call_systemd(struct bus *bus, const char *path, const char *interface,
-			const char *member, sd_bus_message **ret, const char *types, ...)
-{
-	_cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
-	va_list arguments;
-	int r;
-
-	r = sd_bus_message_new_method_call(bus->sd, &m, MANAGER, path, interface, member);
-	if (r >= 0)
-		r = sd_bus_message_set_auto_start(m, false);
-	if (r < 0)
-		return r;
-	va_start(arguments, types);
-	r = sd_bus_message_appendv(m, types, arguments);
-	va_end(arguments);
-	return r < 0 ? r : sd_bus_call(bus->sd, m, TIMEOUT_USEC, NULL, ret);
-}
 
 int bus_store_max(struct bus *bus, unsigned *ret)
 {
-	_cleanup_(sd_bus_message_unrefp) sd_bus_message *unit = NULL, *property = NULL;
-	const char *path;
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL, *property = NULL;
 	uint32_t max;
 	int r;
 
-	r = call_systemd(bus, "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager",
-			 "GetUnitByPID", &unit, "u", (uint32_t)getpid());
+	r = sd_bus_message_new_method_call(bus->sd, &m, "org.freedesktop.systemd1",
+					   "/org/freedesktop/systemd1/unit/self",
+					   "org.freedesktop.DBus.Properties", "Get");
 	if (r >= 0)
-		r = sd_bus_message_read(unit, "o", &path);
+		r = sd_bus_message_set_auto_start(m, false);
 	if (r >= 0)
-		r = call_systemd(bus, path, "org.freedesktop.DBus.Properties", "Get", &property,
-				 "ss", "org.freedesktop.systemd1.Service",
-				 "FileDescriptorStoreMax");
+		r = sd_bus_message_append(m, "ss", "org.freedesktop.systemd1.Service",
+					  "FileDescriptorStoreMax");
+	if (r >= 0)
+		r = sd_bus_call(bus->sd, m, TIMEOUT_USEC, NULL, &property);
 	if (r >= 0)
 		r = sd_bus_message_read(property, "v", "u", &max);
 	if (r < 0)

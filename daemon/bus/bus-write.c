@@ -3,6 +3,25 @@
 
 #include "util/text.h"
 
+/* Begins an entry of a{sv} whose value has this type, which is an array. */
+static int open_entry(sd_bus_message *m, const char *key, const char *type)
+{
+	int r;
+
+	r = sd_bus_message_open_container(m, 'e', "sv");
+	if (r >= 0)
+		r = sd_bus_message_append_basic(m, 's', key);
+	return r < 0 ? r : sd_bus_message_open_container(m, 'v', type);
+}
+
+/* Ends that entry; r: the result of what was appended to it. */
+static int close_entry(sd_bus_message *m, int r)
+{
+	if (r >= 0)
+		r = sd_bus_message_close_container(m);
+	return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
 /* Numbers of this type ("u", "t"), as many bytes of them. */
 static int append_numbers(sd_bus_message *m, const char *key, const char *type, const void *numbers,
 			  size_t size)
@@ -10,16 +29,10 @@ static int append_numbers(sd_bus_message *m, const char *key, const char *type, 
 	const char array[] = { 'a', type[0], '\0' };
 	int r;
 
-	r = sd_bus_message_open_container(m, 'e', "sv");
-	if (r >= 0)
-		r = sd_bus_message_append_basic(m, 's', key);
-	if (r >= 0)
-		r = sd_bus_message_open_container(m, 'v', array);
+	r = open_entry(m, key, array);
 	if (r >= 0)
 		r = sd_bus_message_append_array(m, type[0], numbers, size);
-	if (r >= 0)
-		r = sd_bus_message_close_container(m);
-	return r < 0 ? r : sd_bus_message_close_container(m);
+	return close_entry(m, r);
 }
 
 static int append_mask(sd_bus_message *m, const struct gpu *gpu, const struct partition *partition)
@@ -53,25 +66,18 @@ static int append_priorities(sd_bus_message *m, const struct partition *partitio
 	return n == 0 ? 0 : append_numbers(m, "priorities-seen", "u", seen, n * sizeof(*seen));
 }
 
-static int append_gaps(sd_bus_message *m, const struct arbiter *arbiter,
-		       const struct partition *partition)
+static int append_gaps(sd_bus_message *m, const struct gpu *gpu)
 {
 	const char *gaps[6];
-	size_t n = gpu_info_gaps(&arbiter->gpus[partition->gpu].info, gaps);
+	size_t n = gpu_info_gaps(&gpu->info, gaps);
 	int r;
 
-	r = sd_bus_message_open_container(m, 'e', "sv");
-	if (r >= 0)
-		r = sd_bus_message_append_basic(m, 's', "gaps");
-	if (r >= 0)
-		r = sd_bus_message_open_container(m, 'v', "as");
+	r = open_entry(m, "gaps", "as");
 	if (r >= 0)
 		r = sd_bus_message_open_container(m, 'a', "s");
 	for (size_t i = 0; i < n && r >= 0; i++)
 		r = sd_bus_message_append_basic(m, 's', gaps[i]);
-	for (unsigned depth = 0; depth < 3 && r >= 0; depth++)
-		r = sd_bus_message_close_container(m);
-	return r;
+	return r < 0 ? r : close_entry(m, sd_bus_message_close_container(m));
 }
 
 static int append_partition(sd_bus_message *m, const struct arbiter *arbiter,
@@ -103,7 +109,7 @@ static int append_partition(sd_bus_message *m, const struct arbiter *arbiter,
 	if (r >= 0)
 		r = append_priorities(m, partition);
 	if (r >= 0)
-		r = append_gaps(m, arbiter, partition);
+		r = append_gaps(m, gpu);
 	return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
@@ -140,18 +146,14 @@ static int append_processes(sd_bus_message *m, const struct refusal *refusal)
 {
 	int r;
 
-	r = sd_bus_message_open_container(m, 'e', "sv");
-	if (r >= 0)
-		r = sd_bus_message_append_basic(m, 's', "processes");
-	if (r >= 0)
-		r = sd_bus_message_open_container(m, 'v', "aa{sv}");
+	r = open_entry(m, "processes", "aa{sv}");
 	if (r >= 0)
 		r = sd_bus_message_open_container(m, 'a', "a{sv}");
 	for (size_t i = 0; i < refusal->n_processes && i < REFUSAL_PROCESSES && r >= 0; i++)
 		r = append_process(m, refusal->processes[i].pid, refusal->processes[i].uid,
 				   refusal->processes[i].command, refusal->processes[i].queues);
-	for (unsigned depth = 0; depth < 3 && r >= 0; depth++)
-		r = sd_bus_message_close_container(m);
+	if (r >= 0)
+		r = close_entry(m, sd_bus_message_close_container(m));
 	return r < 0 ? r
 		     : sd_bus_message_append(m, "{sv}", "process-count", "u",
 					     (uint32_t)refusal->n_processes);

@@ -102,23 +102,6 @@ TEST(an_answer_without_a_connection_closes_its_holder)
 	adapter_done(&a);
 }
 
-static int no_systemd(sd_bus_message *m, void *userdata, sd_bus_error *error)
-{
-	(void)userdata;
-	(void)error;
-	return sd_bus_reply_method_errorf(m, "org.freedesktop.systemd1.NoUnitForPID", "none");
-}
-
-static int unit_by_pid(sd_bus_message *m, void *userdata, sd_bus_error *error)
-{
-	uint32_t pid;
-
-	(void)userdata;
-	(void)error;
-	CHECK(sd_bus_message_read(m, "u", &pid) >= 0);
-	return sd_bus_reply_method_return(m, "o", "/unit");
-}
-
 static int store_max_property(sd_bus *bus, const char *path, const char *interface,
 			      const char *property, sd_bus_message *reply, void *userdata,
 			      sd_bus_error *error)
@@ -127,14 +110,8 @@ static int store_max_property(sd_bus *bus, const char *path, const char *interfa
 	return sd_bus_message_append(reply, "u", UINT32_C(4200));
 }
 
-static const sd_bus_vtable manager[] = {
+static const sd_bus_vtable scope[] = {
 	SD_BUS_VTABLE_START(0),
-	SD_BUS_METHOD("GetUnitByPID", "u", "o", unit_by_pid, SD_BUS_VTABLE_UNPRIVILEGED),
-	SD_BUS_VTABLE_END,
-};
-static const sd_bus_vtable other_unit[] = {
-	SD_BUS_VTABLE_START(0),
-	SD_BUS_METHOD("GetUnitByPID", "u", "o", no_systemd, SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_VTABLE_END,
 };
 static const sd_bus_vtable service[] = {
@@ -143,8 +120,10 @@ static const sd_bus_vtable service[] = {
 	SD_BUS_VTABLE_END,
 };
 
-/* Runs systemd in a child process, which serves while the parent waits for its answers. */
-static pid_t serve_systemd(const struct rig *rig, const sd_bus_vtable *vtable)
+/* Runs systemd in a child process, which serves while the parent waits for its answers. interface: of
+ * the unit of the parent. */
+static pid_t serve_systemd(const struct rig *rig, const char *interface,
+			   const sd_bus_vtable *vtable)
 {
 	int ready[2];
 	char byte;
@@ -156,12 +135,8 @@ static pid_t serve_systemd(const struct rig *rig, const sd_bus_vtable *vtable)
 	if (pid == 0) {
 		sd_bus *bus = rig_connect(rig, 0);
 
-		CHECK(sd_bus_add_object_vtable(bus, NULL, "/org/freedesktop/systemd1",
-					       "org.freedesktop.systemd1.Manager", vtable,
-					       NULL) >= 0);
-		CHECK(sd_bus_add_object_vtable(bus, NULL, "/unit",
-					       "org.freedesktop.systemd1.Service", service,
-					       NULL) >= 0);
+		CHECK(sd_bus_add_object_vtable(bus, NULL, "/org/freedesktop/systemd1/unit/self",
+					       interface, vtable, NULL) >= 0);
 		CHECK(sd_bus_request_name(bus, "org.freedesktop.systemd1", 0) >= 0);
 		CHECK(write(ready[1], "", 1) == 1);
 		for (;;)
@@ -184,11 +159,11 @@ TEST(the_size_of_the_store_is_read_from_systemd)
 	adapter_new(&a);
 	CHECK(bus_store_max(a.bus, &max) < 0 && max == 0); /* there is none */
 
-	systemd = serve_systemd(&a.rig, other_unit);
+	systemd = serve_systemd(&a.rig, "org.freedesktop.systemd1.Scope", scope);
 	CHECK(bus_store_max(a.bus, &max) < 0 && max == 0);
 	end_process(systemd);
 
-	systemd = serve_systemd(&a.rig, manager);
+	systemd = serve_systemd(&a.rig, "org.freedesktop.systemd1.Service", service);
 	CHECK(bus_store_max(a.bus, &max) == 0 && max == 4200);
 	end_process(systemd);
 	adapter_done(&a);
