@@ -6,11 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/change/lend.h"
-#include "core/change/wait.h"
 #include "core/decide/borrow.h"
 #include "core/ledger/check.h"
-#include "core/ledger/waiting-queue.h"
 #include "util/text.h"
 
 #define ID(lease) ((unsigned long long)(lease)->id)

@@ -4,7 +4,7 @@
 /*
  * The arbiter decides which part of which GPU belongs to which lease. It is pure: no file, bus,
  * device or clock; the time and every observation are arguments. This header is its face for the
- * daemon and the bus; sources of core include the header of the module that they use.
+ * daemon and the bus.
  *
  * A change that grants something has two steps, so that nothing is granted before it is saved:
  * arbiter_plan*() decides and returns a proposal while the ledger stays as it is;
@@ -17,11 +17,7 @@
 
 #include <limits.h>
 
-#include "core/change/enforcement.h"
-#include "core/change/lend.h"
-#include "core/change/lifecycle.h"
 #include "core/change/observe.h"
-#include "core/change/wait.h"
 #include "core/decide/plan.h"
 #include "core/ledger/known.h"
 #include "core/ledger/ledger.h"
@@ -42,7 +38,7 @@ int arbiter_drain(struct arbiter *arbiter, const char *gpu, bool drain);
  * next; UINT64_MAX: never. */
 uint64_t arbiter_next_deadline(const struct arbiter *arbiter);
 
-/* ---- adopt.c: leases that an earlier daemon granted and saved ------------------------ */
+/* ---- adopt.c: leases that an earlier daemon granted and saved -------------------- */
 
 /*
  * Puts a saved lease into force, without holders. lost: the name of a GPU of the lease that is
@@ -59,7 +55,7 @@ int arbiter_adopt(struct arbiter *arbiter, struct lease *lease, const char *lost
 /* Call it when all saved leases are adopted. */
 void arbiter_adopted(struct arbiter *arbiter);
 
-/* ---- hotplug.c ----------------------------------------------------------------------- */
+/* ---- hotplug.c ------------------------------------------------------------------- */
 
 /* Replaces the list of GPUs. The leases of a GPU that is gone, or has another kfd_gpu_id, shape
  * or number of slots, end; all other leases stay. A GPU that was drained is still drained when
@@ -77,3 +73,95 @@ bool arbiter_wants_masks(const struct arbiter *arbiter, bool *ret_urgent);
  * left the masks; after a false one they stay occupied and the lease is reported. n 0: there are
  * no queues, or the descriptors cannot be read: every acknowledgement counts as true. */
 void arbiter_masks_observed(struct arbiter *arbiter, const struct observed_mask *rows, size_t n);
+
+/* ---- lifecycle.c: what keeps a lease alive, and how it ends ---------------------- */
+
+/* Holders and bound processes keep a lease alive; without any it is ending. Unknown ids do
+ * nothing. */
+void arbiter_add_holder(struct arbiter *arbiter, uint64_t id);
+void arbiter_holder_gone(struct arbiter *arbiter, uint64_t id);
+int arbiter_bind(struct arbiter *arbiter, uint64_t id, pid_t pid); /* -ENOENT, -ENOSPC */
+void arbiter_bound_gone(struct arbiter *arbiter, uint64_t id, pid_t pid);
+
+/* The holder uses the masks of this generation. -ENOENT; -ERANGE: a generation that was never
+ * sent. */
+int arbiter_acknowledge(struct arbiter *arbiter, uint64_t id, uint64_t generation);
+
+/* Ends a lease; does nothing if it is ending. cause: the error for a program that waits for the
+ * lease; RESULT_OK: none. */
+void arbiter_end(struct arbiter *arbiter, struct lease *lease, enum result_kind cause,
+		 const char *reason);
+
+/* The lease ends when its holder acknowledges a new generation, or at the deadline. A second
+ * revocation can only bring the deadline forward. */
+int arbiter_revoke(struct arbiter *arbiter, uint64_t id, uint64_t now_usec, uint64_t grace_usec,
+		   const char *reason, struct result *result);
+
+/* ---- review.c -------------------------------------------------------------------- */
+
+/* Ends leases that the present policy would not grant: tenant, user, class, priority and quotas. A
+ * quota is exceeded by the latest leases of the user, not by the earlier ones. A tenant with groups
+ * may match any user: the groups of the process that asked are not stored. Waiting leases are
+ * judged when they are to be granted. */
+void arbiter_review(struct arbiter *arbiter);
+
+/* ---- wait.c: waiting leases: granted, still waiting, or refused for ever --------- */
+
+/* 1: *ret is the next version of a waiting lease that fits now, to be saved and committed; the
+ * next call continues behind it. 0: no lease fits until something becomes free. Leases that
+ * neither policy nor any GPU would ever grant end on the way. Without memory it is 0. */
+int arbiter_plan_next(struct arbiter *arbiter, struct lease **ret);
+
+/* Ends waiting and activating leases that were not granted by their deadline. */
+void arbiter_expire(struct arbiter *arbiter, uint64_t now_usec);
+
+/* Finds anew which GPUs could ever take a want of a waiting lease. */
+void wait_find_candidates(const struct arbiter *arbiter, struct lease *lease);
+
+/* The same for all waiting leases, after GPUs came or went; barriers follow. */
+void wait_gpus_changed(struct arbiter *arbiter);
+
+/* ---- lend.c: adaptable leases borrow CUs that no active lease claims ------------- */
+
+/*
+ * Adjusts the masks of adaptable leases to the present claims. Call it after every change.
+ * Borrowers of claimed CUs shrink, activating leases whose CUs are free are granted, deadlines of
+ * borrowers are set, and the time of the next growth is fixed. New generations are touched.
+ */
+void arbiter_lend(struct arbiter *arbiter, uint64_t now_usec);
+
+/* 1: *ret is the next version of an adaptable lease with larger masks, to be saved and committed.
+ * Each lease is considered once in a round; a round begins grow-delay after something became free
+ * and at least activate-min-interval after the last. 0: none. Without memory it is 0. */
+int arbiter_plan_growth(struct arbiter *arbiter, uint64_t now_usec, struct lease **ret);
+
+/* A growth could not be saved: repeats the round after grow-delay. */
+void arbiter_grow_later(struct arbiter *arbiter);
+
+/* The masks of this lease on the GPU change: counts a disturbance for the realtime leases whose
+ * queues leave the hardware for it. */
+void lend_disturb(struct arbiter *arbiter, const struct lease *by, unsigned gpu);
+
+/* Counts anew which CUs of each GPU are borrowed. */
+void lend_sum_up(struct arbiter *arbiter);
+
+/* ---- enforcement.c --------------------------------------------------------------- */
+
+/* Time between the kill of a lease's processes and their absence from the GPU: the driver's
+ * default preemption time-out, after which the GPU is reset, and one scan. */
+#define ENFORCE_LET_GO_USEC (PREEMPTION_MSEC * UINT64_C(1000) + LOOK_WHILE_ENDING_USEC)
+
+/* The next step against a lease that has not given back CUs by its deadline, up to the last one
+ * that policy allows for its tenant; it counts as done, and the daemon carries it out.
+ * ENFORCE_STEP_NONE: nothing is due. A revoked lease ends at its deadline, other leases when they
+ * are killed. */
+enum enforce_step arbiter_next_enforce_step(struct arbiter *arbiter, uint64_t now_usec,
+					    struct lease **ret);
+
+/* A lease whose unit is frozen and need not be any more; NULL. */
+struct lease *arbiter_next_thaw(struct arbiter *arbiter);
+
+/* When the lease has released its CUs at the latest if it never answers; UINT64_MAX: policy does
+ * not allow to kill it. */
+uint64_t enforce_over_at(const struct arbiter *arbiter, const struct lease *lease,
+			 uint64_t now_usec);

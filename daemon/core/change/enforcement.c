@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "core/change/enforcement.h"
+#include "core/change/arbiter.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "core/change/lifecycle.h"
 #include "core/policy/tenant.h"
 
 /* The last step that policy allows for the lease; to report it is always allowed. */

@@ -3,12 +3,8 @@
 #include "core/change/arbiter.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "core/change/lifecycle.h"
-#include "core/change/wait.h"
 
 #define NO_SLOT UINT_MAX
 

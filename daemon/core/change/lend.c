@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "core/change/lend.h"
+#include "core/change/arbiter.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/change/enforcement.h"
-#include "core/change/lifecycle.h"
 #include "core/decide/borrow.h"
 #include "core/ledger/quota.h"
 #include "core/mask/extend.h"

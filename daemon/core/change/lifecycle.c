@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "core/change/lifecycle.h"
+#include "core/change/arbiter.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "core/decide/review.h"
-#include "core/ledger/known.h"
-#include "core/ledger/waiting-queue.h"
 
 void arbiter_end(struct arbiter *arbiter, struct lease *lease, enum result_kind cause,
 		 const char *reason)
@@ -145,17 +141,4 @@ int arbiter_revoke(struct arbiter *arbiter, uint64_t id, uint64_t now_usec, uint
 	lease_set_reason(lease, text);
 	ledger_touch(arbiter, lease, TOUCH_CHANGED);
 	return 0;
-}
-
-void arbiter_review(struct arbiter *arbiter)
-{
-	for (size_t i = 0; i < arbiter->n_leases; i++) {
-		struct lease *lease = arbiter->leases[i];
-		char reason[512]; /* arbiter_end() cuts it */
-
-		if (lease->n_partitions == 0 || lease->state == STATE_ENDING)
-			continue;
-		if (!review_lease(arbiter, lease, reason, sizeof(reason)))
-			arbiter_end(arbiter, lease, RESULT_NOT_PERMITTED, reason);
-	}
 }

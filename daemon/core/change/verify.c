@@ -3,8 +3,6 @@
 
 #include <stdio.h>
 
-#include "core/ledger/known.h"
-
 /* The lease that the last scan attributed this process to, or that it is bound to; NULL. */
 static const struct lease *lease_of(const struct arbiter *arbiter, pid_t pid)
 {

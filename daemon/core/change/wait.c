@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-#include "core/change/wait.h"
+#include "core/change/arbiter.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "core/change/lifecycle.h"
 #include "core/decide/borrow.h"
 #include "core/decide/gang.h"
-#include "core/decide/plan.h"
-#include "core/ledger/waiting-queue.h"
 #include "core/policy/tenant.h"
 
 /* No lease has this owner. */

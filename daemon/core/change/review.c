@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "core/decide/review.h"
+#include "core/change/arbiter.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,8 +12,7 @@ struct review {
 	const struct arbiter *arbiter;
 	const struct lease *lease;
 	const struct tenant *tenant;
-	char *reason;
-	size_t size;
+	char reason[512]; /* arbiter_end() cuts it */
 };
 
 /* Sets the reason; returns false, so that a check can end with it. */
@@ -21,13 +20,11 @@ static bool forbidden(struct review *review, const char *format, ...) PRINTF_LIK
 
 static bool forbidden(struct review *review, const char *format, ...)
 {
-	static const char before[] = "policy was reloaded: ";
+	size_t n = (size_t)snprintf(review->reason, sizeof(review->reason), "policy was reloaded: ");
 	va_list args;
 
-	snprintf(review->reason, review->size, "%s", before);
 	va_start(args, format);
-	vsnprintf(review->reason + sizeof(before) - 1, review->size - sizeof(before) + 1, format,
-		  args);
+	vsnprintf(review->reason + n, sizeof(review->reason) - n, format, args);
 	va_end(args);
 	return false;
 }
@@ -136,14 +133,17 @@ static bool check_quotas(struct review *review)
 	return true;
 }
 
-bool review_lease(const struct arbiter *arbiter, const struct lease *lease, char *reason,
-		  size_t size)
+void arbiter_review(struct arbiter *arbiter)
 {
-	struct review review = { .arbiter = arbiter,
-				 .lease = lease,
-				 .tenant = tenant_named(arbiter->settings, lease->tenant),
-				 .reason = reason,
-				 .size = size };
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		struct lease *lease = arbiter->leases[i];
+		struct review review = { .arbiter = arbiter,
+					 .lease = lease,
+					 .tenant = tenant_named(arbiter->settings, lease->tenant) };
 
-	return check_tenant(&review) && check_quotas(&review);
+		if (lease->n_partitions == 0 || lease->state == STATE_ENDING)
+			continue;
+		if (!check_tenant(&review) || !check_quotas(&review))
+			arbiter_end(arbiter, lease, RESULT_NOT_PERMITTED, review.reason);
+	}
 }
