@@ -464,8 +464,6 @@ static int make_next(const struct growth *growth, const struct grower *grower, s
 
 	if (lease_next_version(lease, lease->n_partitions, &next) < 0)
 		return 0;
-	memcpy(next->partitions, lease->partitions,
-	       lease->n_partitions * sizeof(*next->partitions));
 	next->generation++;
 	p = &next->partitions[grower->p - lease->partitions];
 	partition_set_mask(p, &growth->gpu->info.geometry, &grower->target);

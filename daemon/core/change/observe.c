@@ -311,16 +311,10 @@ static bool is_shown_changed(const struct gpu_observed *now, const struct gpu_ob
 	       now->oversubscribed != before->oversubscribed;
 }
 
-static bool is_less(const struct budget *now, const struct budget *before)
-{
-	return now->queues < before->queues || now->processes < before->processes ||
-	       now->sdma_queues < before->sdma_queues || now->vram < before->vram;
-}
-
 static bool is_freed(const struct gpu_observed *now, const struct gpu_observed *before)
 {
-	return is_less(&now->unmanaged, &before->unmanaged) ||
-	       is_less(&now->excess, &before->excess) ||
+	return !budget_within(&before->unmanaged, &now->unmanaged) ||
+	       !budget_within(&before->excess, &now->excess) ||
 	       (before->oversubscribed && !now->oversubscribed);
 }
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/decide/borrow.h"
-#include "core/decide/gang.h"
+#include "core/decide/admit.h"
 #include "core/policy/tenant.h"
 
 /* No lease has this owner. */
@@ -60,9 +60,8 @@ static int decide(const struct arbiter *arbiter, const struct lease *lease, uid_
 	r = find_tenant(arbiter, lease, &admit_context.tenant, result);
 	if (r < 0)
 		return r;
-	admit_context.alone = lease->class == CLASS_REALTIME && admit_context.tenant->alone;
-	admit_context.adaptable = lease->adaptable;
 	request_recall(lease->request, &complete);
+	complete.adaptable = lease->adaptable;
 	r = plan_complete(admit_context.tenant, lease->class, &complete, result);
 	if (r < 0)
 		return r;

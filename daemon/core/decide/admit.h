@@ -21,16 +21,34 @@ struct admit_context {
 	enum lease_class class;
 	uint64_t id; /* of the lease: its rank among waiting leases of its class */
 	uid_t uid;
-	bool alone;                   /* no other lease in its shader engines */
-	bool adaptable;               /* is granted cus-min and borrows the rest */
 	const struct lease *previous; /* the lease that is resized; else NULL */
-	const struct share *shares;   /* by GPU, quota_shares(); NULL: no quota asks */
+
+	/* Set by gang_assign(). */
+	bool alone;                 /* no other lease in its shader engines */
+	bool adaptable;             /* is granted cus-min and borrows the rest */
+	const struct share *shares; /* by GPU, quota_shares(); NULL: no quota asks */
 };
 
-/* want: complete. Sets *ret on OUTCOME_FITS; else *ret_refusal, all but its leases. */
+/* want: complete. Sets *ret on OUTCOME_FITS; else *ret_refusal, all but its leases. The two may be
+ * members of one union. */
 enum outcome admit(const struct admit_context *admit_context, const struct want *want, unsigned gpu,
 		   struct partition *ret, struct refusal *ret_refusal);
 
 /* The CUs that a partition of this class and isolation may take on the GPU as it is now. */
 void admit_available(const struct gpu *gpu, enum lease_class lease_class, enum isolation isolation,
 		     bool alone, struct cuset *ret);
+
+/* ---- gang.c: all wants of a request, or none ---------------------------------------- */
+
+/*
+ * Finds a GPU for each want, a different GPU for each, and fills partitions[] in the order of
+ * the wants. Wants on different GPUs do not influence each other, so the assignment is a
+ * bipartite matching, and it is found whenever there is one. Among GPUs that fit it prefers
+ * those that the user holds partitions of, if max-gpus bounds them; then those that grant
+ * more CUs; then those with fewer CUs free (with spread-gpus: more).
+ *
+ * *ret_candidates: the GPUs that could ever take one of the wants, as bits; 0 if there are too
+ * few GPUs.
+ */
+int gang_assign(const struct admit_context *admit_context, const struct request *request,
+		struct partition *partitions, uint64_t *ret_candidates, struct result *result);

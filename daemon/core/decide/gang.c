@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "core/decide/gang.h"
+#include "core/decide/admit.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -17,8 +17,7 @@ union judgement {
 
 /* Large: init() sets only the members that are read before they are written. */
 struct gang {
-	const struct admit_context *admit_context; /* &own */
-	struct admit_context own;
+	struct admit_context context;
 	struct share shares[REQUEST_WANTS]; /* set if a quota bounds parts of GPUs */
 	const struct request *request;
 	size_t n_gpus, n_present;                      /* GPUs; those that are not absent */
@@ -49,7 +48,7 @@ static void find_present(const struct arbiter *arbiter, struct gang *gang)
 static int no_such_gpu(const struct gang *gang, size_t want, struct result *result)
 {
 	const char *name = gang->request->wants[want].gpu;
-	const struct gpu *gone = ledger_find_absent(gang->admit_context->arbiter, name);
+	const struct gpu *gone = ledger_find_absent(gang->context.arbiter, name);
 
 	if (gone)
 		return result_set(result, RESULT_NO_SUCH_GPU, "want %zu: %s is gone", want + 1,
@@ -70,7 +69,7 @@ static int find_candidates(struct gang *gang, struct result *result)
 			gang->candidates[i] = gang->present;
 			continue;
 		}
-		index = ledger_find_gpu(gang->admit_context->arbiter, name);
+		index = ledger_find_gpu(gang->context.arbiter, name);
 		if (index < 0)
 			return no_such_gpu(gang, i, result);
 		if (named & bit((size_t)index))
@@ -100,19 +99,12 @@ static union judgement *judgement_of(const struct gang *gang, size_t want, size_
 static void judge_want(struct gang *gang, size_t i, size_t g)
 {
 	union judgement *judgement = judgement_of(gang, i, g);
-	struct partition partition;
-	struct refusal refusal;
-	enum outcome outcome;
+	enum outcome outcome = admit(&gang->context, &gang->request->wants[i], (unsigned)g,
+				     &judgement->partition, &judgement->refusal);
 
-	outcome = admit(gang->admit_context, &gang->request->wants[i], (unsigned)g, &partition,
-			&refusal);
 	gang->outcome[i][g] = (uint8_t)outcome;
-	if (outcome == OUTCOME_FITS) {
-		gang->most[g] = max_u(gang->most[g], worth(&partition));
-		judgement->partition = partition;
-	} else {
-		judgement->refusal = refusal;
-	}
+	if (outcome == OUTCOME_FITS)
+		gang->most[g] = max_u(gang->most[g], worth(&judgement->partition));
 }
 
 /* Judges every want on each GPU that it names. */
@@ -144,7 +136,7 @@ static uint64_t possible(const struct gang *gang)
 /* GPUs in the order in which they should be used. */
 static void order_gpus(const struct gang *gang, bool few, size_t *order)
 {
-	const struct arbiter *arbiter = gang->admit_context->arbiter;
+	const struct arbiter *arbiter = gang->context.arbiter;
 	uint64_t key[REQUEST_WANTS];
 
 	for (size_t g = 0; g < gang->n_gpus; g++) {
@@ -242,7 +234,7 @@ static bool leases_matter(const struct refusal *refusal)
 static bool counts(const struct gang *gang, const struct refusal *refusal,
 		   const struct lease *lease)
 {
-	const struct admit_context *admit_context = gang->admit_context;
+	const struct admit_context *admit_context = &gang->context;
 
 	if (admit_context->previous && admit_context->previous->id == lease->id)
 		return false;
@@ -254,7 +246,7 @@ static bool counts(const struct gang *gang, const struct refusal *refusal,
 /* Names in each refusal the leases that have what it lacks: one walk for all. */
 static void name_leases(const struct gang *gang, struct refusal *const by_gpu[REQUEST_WANTS])
 {
-	const struct arbiter *arbiter = gang->admit_context->arbiter;
+	const struct arbiter *arbiter = gang->context.arbiter;
 	uint64_t shares[REQUEST_WANTS][REFUSAL_LEASES];
 
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
@@ -364,7 +356,7 @@ static int refuse(struct gang *gang, const size_t *order, struct result *result)
 static int check_max_gpus(const struct gang *gang, const int *gpu_of, struct result *result)
 {
 	struct refusal refusal = { .reason = REASON_QUOTA, .resource = RESOURCE_GPUS };
-	const struct admit_context *admit_context = gang->admit_context;
+	const struct admit_context *admit_context = &gang->context;
 	uint64_t used = gang->held;
 
 	for (size_t i = 0; i < gang->request->n_wants; i++)
@@ -388,8 +380,12 @@ static int init(struct gang *gang, const struct admit_context *admit_context,
 	const struct lease *previous = admit_context->previous;
 	int r;
 
-	gang->own = *admit_context;
-	gang->admit_context = &gang->own;
+	gang->context = *admit_context;
+	/* A lease keeps its terms when it is resized. */
+	gang->context.alone = previous ? previous->partitions[0].alone
+				       : admit_context->class == CLASS_REALTIME &&
+						 admit_context->tenant->alone;
+	gang->context.adaptable = !previous && request->adaptable;
 	gang->request = request;
 	gang->held = 0;
 	gang->judgements = NULL;
@@ -404,7 +400,7 @@ static int init(struct gang *gang, const struct admit_context *admit_context,
 	if (tenant_bounds_parts(admit_context->tenant)) {
 		quota_shares(admit_context->arbiter, admit_context->tenant, admit_context->uid,
 			     previous ? previous->id : 0, gang->shares);
-		gang->own.shares = gang->shares;
+		gang->context.shares = gang->shares;
 	}
 	if (gang->max_gpus != UINT64_MAX)
 		gang->held = quota_holding(admit_context->arbiter, admit_context->tenant,

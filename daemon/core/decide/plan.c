@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/decide/borrow.h"
-#include "core/decide/gang.h"
+#include "core/decide/admit.h"
 #include "core/ledger/quota.h"
 #include "core/policy/tenant.h"
 
@@ -157,8 +157,6 @@ int arbiter_plan(const struct arbiter *arbiter, const struct caller *caller,
 		return r;
 	admit_context.class =
 		request->class < 0 ? admit_context.tenant->class : (enum lease_class)request->class;
-	admit_context.alone = admit_context.class == CLASS_REALTIME && admit_context.tenant->alone;
-	admit_context.adaptable = request->adaptable;
 	r = plan_complete(admit_context.tenant, admit_context.class, &complete, result);
 	if (r < 0)
 		return r;
@@ -238,7 +236,6 @@ static int assign_next(const struct arbiter *arbiter, const struct lease *lease,
 					       .class = lease->class,
 					       .id = UINT64_MAX,
 					       .uid = lease->owner,
-					       .alone = lease->partitions[0].alone,
 					       .previous = lease };
 	uint64_t unused;
 	int r;
@@ -328,8 +325,6 @@ int arbiter_plan_activate(const struct arbiter *arbiter, const struct caller *ca
 		return r;
 	if (lease_next_version(lease, lease->n_partitions, &next) < 0)
 		return no_memory(result);
-	memcpy(next->partitions, lease->partitions,
-	       lease->n_partitions * sizeof(*next->partitions));
 	next->state = active ? STATE_ACTIVATING : STATE_INACTIVE;
 	next->deadline_usec = UINT64_MAX; /* arbiter_lend() sets it if a borrower has to shrink */
 	if (!active) {

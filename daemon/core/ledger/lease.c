@@ -74,6 +74,8 @@ int lease_next_version(const struct lease *lease, size_t n_partitions, struct le
 	if (r < 0)
 		return r;
 	partitions = next->partitions;
+	if (lease->n_partitions > 0) /* a waiting lease has none */
+		memcpy(partitions, lease->partitions, n_partitions * sizeof(*partitions));
 	*next = *lease;
 	next->partitions = partitions;
 	next->n_partitions = n_partitions;

@@ -3,7 +3,7 @@
 /* Small random machines: gang_assign() against all assignments of wants to GPUs, amounts
  * against asking for what they name. */
 
-#include "core/decide/gang.h"
+#include "core/decide/admit.h"
 #include "core/policy/tenant.h"
 
 #include <errno.h>
