@@ -38,13 +38,11 @@ static void try_later(struct daemon *daemon)
 	sd_event_source_set_enabled(daemon->connection.retry, SD_EVENT_ONESHOT);
 }
 
-static int on_reconnect(sd_event_source *source, uint64_t usec, void *userdata)
+static int on_reconnect(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata)
 {
 	struct daemon *daemon = userdata;
 	int r;
 
-	(void)source;
-	(void)usec;
 	daemon->bus = bus_free(daemon->bus);
 	r = open_bus(daemon);
 	if (r >= 0)

@@ -18,7 +18,7 @@
  *   overdue.c          enforcement against leases that do not give back in time
  *   liveness.c         holders and bound processes
  *   descriptors.c      reads the hardware queue descriptors
- *   scan.c, gpus.c     reads what processes use, and which GPUs there are
+ *   scan.c             reads which GPUs there are, and which processes use them
  *   journal-events.c   the journal entry of each change of a lease
  *   schedule.c         timers and the clock
  */
@@ -91,7 +91,7 @@ struct daemon {
 		bool stored;        /* leases outlive this process; false was logged */
 	} liveness;
 
-	/* gpus.c */
+	/* scan.c */
 	const struct hw_ops *ops;
 	struct hw *hw;
 	struct {
@@ -103,7 +103,6 @@ struct daemon {
 		bool fails;         /* the last attempt failed, which was logged */
 	} list;
 
-	/* scan.c */
 	struct {
 		uint64_t usec; /* of the last scan */
 		bool in_use;   /* a process used a GPU then */
@@ -247,22 +246,18 @@ void descriptors_refresh(struct daemon *daemon);
 
 /* ---- scan.c ------------------------------------------------------------------------- */
 
+/* Lists GPUs of the backend that options and settings ask for: for --check too. */
+int scan_find_gpus(const struct daemon_options *options, const struct settings *settings,
+		   const struct hw_ops **ret_ops, struct hw **ret_hw, struct gpu_info *gpus,
+		   size_t max, struct diagnostics *diagnostics);
+
+/* While the driver builds its tree again, which it does for all GPUs when one goes, GPUs are
+ * missing from it: a list counts when it has been the same for this time. */
+#define SCAN_SETTLE_USEC UINT64_C(200000)
+
 /* Reads the hardware if the last scan is older than this. Returns whether it did: then
  * update_now() is due. */
 bool scan_hardware(struct daemon *daemon, uint64_t max_age_usec);
-
-/* ---- gpus.c ------------------------------------------------------------------------- */
-
-/* Lists GPUs of the backend that options and settings ask for: for --check too. */
-int gpus_find(const struct daemon_options *options, const struct settings *settings,
-	      const struct hw_ops **ret_ops, struct hw **ret_hw, struct gpu_info *gpus, size_t max,
-	      struct diagnostics *diagnostics);
-
-/* Lists them again if they may have changed. While the driver builds its tree again, which it
- * does for all GPUs when one goes, GPUs are missing from it: a list counts when it has been the
- * same for this time. */
-#define GPUS_SETTLE_USEC UINT64_C(200000)
-void gpus_check(struct daemon *daemon);
 
 /* ---- journal-events.c --------------------------------------------------------------- */
 

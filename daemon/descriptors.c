@@ -64,7 +64,8 @@ static void compare(struct daemon *daemon, const char *text, size_t size)
 	arbiter_masks_observed(daemon->arbiter, rows, n);
 }
 
-static int on_probe(sd_event_source *source, int fd, uint32_t events, void *userdata)
+static int on_probe(_unused_ sd_event_source *source, _unused_ int fd, _unused_ uint32_t events,
+		    void *userdata)
 {
 	_cleanup_(freep) char *text = NULL;
 	struct daemon *daemon = userdata;
@@ -72,9 +73,6 @@ static int on_probe(sd_event_source *source, int fd, uint32_t events, void *user
 	size_t size;
 	int r;
 
-	(void)source;
-	(void)fd;
-	(void)events;
 	r = probe_read(daemon->descriptors.probe, &text, &size, why, sizeof(why));
 	if (r == -EAGAIN || r == -EINVAL)
 		return 0;

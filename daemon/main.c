@@ -123,7 +123,7 @@ static int check(const struct daemon_options *options)
 	if (n > 0)
 		diagnostics_add(&diagnostics, false, CONFIG_NONE);
 	if (n >= 0)
-		n = gpus_find(options, settings, &ops, &hw, gpus, REQUEST_WANTS, &diagnostics);
+		n = scan_find_gpus(options, settings, &ops, &hw, gpus, REQUEST_WANTS, &diagnostics);
 	for (size_t i = 0; i < diagnostics.n; i++)
 		fprintf(stderr, "%s%s\n",
 			diagnostics.list[i].error ? "" : "note: ", diagnostics.list[i].text);
@@ -138,13 +138,12 @@ static int check(const struct daemon_options *options)
 	return EXIT_SUCCESS;
 }
 
-static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
+static int on_hangup(_unused_ sd_event_source *source, _unused_ const struct signalfd_siginfo *info,
+		     void *userdata)
 {
 	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	struct timespec now;
 
-	(void)source;
-	(void)info;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%llu",
 		   (unsigned long long)now.tv_sec * 1000000 +

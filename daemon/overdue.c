@@ -7,7 +7,6 @@
  */
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,9 +22,8 @@
 
 #define ANSWER_USEC UINT64_C(15000000) /* gpuarb-enforce gives the service manager 10 s */
 
-static void on_done(void *userdata, uint64_t tag, int r, const char *sentence)
+static void on_done(_unused_ void *userdata, uint64_t tag, int r, const char *sentence)
 {
-	(void)userdata;
 	if (r < 0 && r != -ESRCH)
 		log_warning("lease %" PRIu64 ": gpuarb-enforce: %s (%s)", tag, sentence,
 			    strerror(-r));
@@ -39,62 +37,36 @@ int overdue_start(struct daemon *daemon)
 
 /* ---- processes that are named to gpuarb-enforce -------------------------------------------- */
 
-struct named_process {
-	int pidfd; /* -1: none */
-	uint64_t start_time;
-};
-
-static void named_process_done(struct named_process *named)
-{
-	if (named->pidfd >= 0)
-		close(named->pidfd);
-}
-#define _cleanup_named_ _cleanup_(named_process_done)
-
-/* A process that was observed on a GPU. Its pid may be another process's by now: start_time tells. */
-static bool name_observed(const struct lease_process *process, struct named_process *ret)
-{
-	_cleanup_fd_ int fd = (int)syscall(SYS_pidfd_open, process->pid, 0);
-	struct observed row = { .pid = process->pid };
-
-	if (fd < 0)
-		return false;
-	process_describe(&row);
-	if (row.start_time != process->start_time)
-		return false;
-	ret->pidfd = fd;
-	fd = -1;
-	ret->start_time = row.start_time;
-	return true;
-}
-
-/* A bound process, whose pidfd the daemon holds. */
-static bool name_bound(struct daemon *daemon, const struct lease *lease, pid_t pid,
-		       struct named_process *ret)
+static uint64_t start_time_of(pid_t pid)
 {
 	struct observed row = { .pid = pid };
-	int fd = holders_process(daemon->liveness.holders, lease->id, pid);
 
-	if (fd < 0)
-		return false;
 	process_describe(&row);
-	fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-	if (fd < 0)
-		return false;
-	ret->pidfd = fd;
-	ret->start_time = row.start_time;
-	return true;
+	return row.start_time;
+}
+
+/* The pidfd of a process that was observed on a GPU; -1. Its pid may be another process's by now:
+ * start_time tells. */
+static int open_observed(const struct lease_process *process)
+{
+	int fd = (int)syscall(SYS_pidfd_open, process->pid, 0);
+
+	if (fd < 0 || start_time_of(process->pid) == process->start_time)
+		return fd;
+	close(fd);
+	return -1;
 }
 
 /* ---- killing --------------------------------------------------------------------------- */
 
-static bool kill_named(struct daemon *daemon, const struct lease *lease,
-		       const struct named_process *named)
+static bool kill_process(struct daemon *daemon, const struct lease *lease, int pidfd,
+			 uint64_t start_time)
 {
 	char why[256];
 
-	if (enforce_kill(daemon->enforce, named->pidfd, named->start_time, lease->id, why,
-			 sizeof(why)) >= 0)
+	if (pidfd < 0)
+		return false;
+	if (enforce_kill(daemon->enforce, pidfd, start_time, lease->id, why, sizeof(why)) >= 0)
 		return true;
 	log_warning("lease %" PRIu64 ": cannot kill a process: %s", lease->id, why);
 	return false;
@@ -103,16 +75,16 @@ static bool kill_named(struct daemon *daemon, const struct lease *lease,
 static bool kill_observed(struct daemon *daemon, const struct lease *lease,
 			  const struct lease_process *process)
 {
-	_cleanup_named_ struct named_process named = { .pidfd = -1 };
+	_cleanup_fd_ int fd = open_observed(process);
 
-	return name_observed(process, &named) && kill_named(daemon, lease, &named);
+	return kill_process(daemon, lease, fd, process->start_time);
 }
 
 static bool kill_bound(struct daemon *daemon, const struct lease *lease, pid_t pid)
 {
-	_cleanup_named_ struct named_process named = { .pidfd = -1 };
+	int fd = holders_process(daemon->liveness.holders, lease->id, pid);
 
-	return name_bound(daemon, lease, pid, &named) && kill_named(daemon, lease, &named);
+	return kill_process(daemon, lease, fd, start_time_of(pid));
 }
 
 /* Returns how many processes gpuarb-enforce was asked to kill. */
@@ -140,13 +112,8 @@ static bool is_of(const struct lease *lease, pid_t pid)
 {
 	struct observed row = { .pid = pid };
 
-	if (lease_is_bound(lease, pid))
-		return true;
 	process_describe(&row);
-	for (size_t i = 0; i < row.n_ancestors; i++)
-		if (lease_is_bound(lease, row.ancestors[i]))
-			return true;
-	return false;
+	return observed_is_bound(&row, lease);
 }
 
 /* Finds the unit of the lease, if every process in it belongs to the lease. An agent in the unit does
@@ -183,14 +150,18 @@ static bool find_unit(const struct lease *lease, struct unit_place *place, char 
 static int freeze_unit(struct daemon *daemon, const struct lease *lease, const char *unit,
 		       char *why, size_t size)
 {
-	_cleanup_named_ struct named_process named = { .pidfd = -1 };
 	struct lease_process process;
+	_cleanup_fd_ int observed = -1;
+	int fd;
 
-	if (known_own_processes(daemon->arbiter, lease->id, &process, 1) == 0 ||
-	    !name_observed(&process, &named))
-		name_bound(daemon, lease, lease->bound[0], &named);
-	return enforce_freeze(daemon->enforce, unit, named.pidfd, named.start_time, lease->id, why,
-			      size);
+	if (known_own_processes(daemon->arbiter, lease->id, &process, 1) > 0)
+		observed = open_observed(&process);
+	fd = observed;
+	if (observed < 0) {
+		fd = holders_process(daemon->liveness.holders, lease->id, lease->bound[0]);
+		process.start_time = start_time_of(lease->bound[0]);
+	}
+	return enforce_freeze(daemon->enforce, unit, fd, process.start_time, lease->id, why, size);
 }
 
 static void freeze(struct daemon *daemon, struct lease *lease)

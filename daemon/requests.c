@@ -31,9 +31,8 @@ static int settle(void *userdata, void (*settled)(void *call, int r), void *call
 	return store_settle(daemon->liveness.store, settled, call);
 }
 
-static void describe(void *userdata, pid_t pid, struct caller *caller)
+static void describe(_unused_ void *userdata, pid_t pid, struct caller *caller)
 {
-	(void)userdata;
 	process_place(pid, caller);
 }
 
@@ -189,6 +188,16 @@ static int reserve(void *userdata, const struct caller *caller, struct request *
 
 /* ---- what a holder does -------------------------------------------------------------------- */
 
+/* Publishes that a lease is being ended. again: what to do if that cannot be saved. */
+static int publish_end(struct daemon *daemon, uint64_t id, const char *again, struct result *result)
+{
+	int r;
+
+	update_now(daemon);
+	r = ledger_find(daemon->arbiter, id) ? commit_save_again(daemon) : 0;
+	return r < 0 ? not_saved(daemon, id, r, again, result) : 0;
+}
+
 static int release(void *userdata, const struct caller *caller, uint64_t id, struct result *result)
 {
 	struct daemon *daemon = userdata;
@@ -201,15 +210,10 @@ static int release(void *userdata, const struct caller *caller, uint64_t id, str
 	lease->revoked |= caller->uid != lease->owner;
 	arbiter_end(daemon->arbiter, lease, RESULT_OK,
 		    caller->uid == lease->owner ? "released" : "released by an administrator");
-	update_now(daemon);
-	r = ledger_find(daemon->arbiter, id) ? commit_save_again(daemon) : 0;
-	if (r < 0)
-		return not_saved(
-			daemon, id, r,
-			"it is ending; release it again if gpuarbd is restarted before it has "
-			"ended",
-			result);
-	return 0;
+	return publish_end(daemon, id,
+			   "it is ending; release it again if gpuarbd is restarted before it has "
+			   "ended",
+			   result);
 }
 
 static int bind_process(void *userdata, const struct caller *caller, uint64_t id, int process_fd,
@@ -314,15 +318,10 @@ static int revoke_lease(void *userdata, uint64_t id, uint64_t grace_usec, const 
 		return r;
 	if (ledger_find(daemon->arbiter, id))
 		journal_events_revoking(daemon, ledger_find(daemon->arbiter, id), grace_usec);
-	update_now(daemon);
-	r = ledger_find(daemon->arbiter, id) ? commit_save_again(daemon) : 0;
-	if (r < 0)
-		return not_saved(
-			daemon, id, r,
-			"it is being revoked; revoke it again if gpuarbd is restarted before "
-			"its deadline",
-			result);
-	return 0;
+	return publish_end(daemon, id,
+			   "it is being revoked; revoke it again if gpuarbd is restarted before "
+			   "its deadline",
+			   result);
 }
 
 static int drain(void *userdata, const char *gpu, bool on, struct result *result)

@@ -1,14 +1,153 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
-/* The scan: which processes use the GPUs. */
+/* The scan of the hardware: which GPUs there are, and which processes use them. */
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon.h"
-#include "util/log.h"
+#include "sys/config/profile.h"
 #include "sys/process.h"
+#include "util/log.h"
+
+/* ---- the list of GPUs ---------------------------------------------------------------- */
+
+static int simulate(const struct daemon_options *options, const char *profiles, struct hw **ret,
+		    struct diagnostics *diagnostics)
+{
+	_cleanup_(freep) char *list = strdup(profiles);
+	struct gpu_info cards[REQUEST_WANTS];
+	unsigned partitions[REQUEST_WANTS];
+	char *rest = NULL;
+	size_t n = 0;
+
+	if (!list)
+		return -ENOMEM;
+	for (char *name = strtok_r(list, ",", &rest); name; name = strtok_r(NULL, ",", &rest)) {
+		struct profile profile;
+		int r;
+
+		if (n == REQUEST_WANTS) {
+			diagnostics_add(diagnostics, true, "simulate: too many cards: at most %u",
+					REQUEST_WANTS);
+			return -EINVAL;
+		}
+		r = profile_load(options->profiles, name, &profile, diagnostics);
+		if (r < 0)
+			return r == -ENOMEM ? r : -EINVAL;
+		cards[n] = profile.info;
+		partitions[n++] = profile.partitions;
+	}
+	if (n == 0) {
+		diagnostics_add(diagnostics, true, "simulate: \"%s\" names no profile", profiles);
+		return -EINVAL;
+	}
+	return hw_simulated_new(cards, partitions, n, ret);
+}
+
+int scan_find_gpus(const struct daemon_options *options, const struct settings *settings,
+		   const struct hw_ops **ret_ops, struct hw **ret_hw, struct gpu_info *gpus,
+		   size_t max, struct diagnostics *diagnostics)
+{
+	bool simulated = options->simulate ||
+			 (!options->sysfs && settings->backend == BACKEND_SIMULATED);
+	const struct hw_ops *ops = simulated ? &hw_simulated : &hw_kfd;
+	struct hw *hw = NULL;
+	int r;
+
+	if (simulated)
+		r = simulate(options, options->simulate ? options->simulate : settings->simulate,
+			     &hw, diagnostics);
+	else
+		r = ops->open(options->sysfs ? options->sysfs : "/sys", &hw, diagnostics);
+	if (r < 0)
+		return r;
+	r = ops->list(hw, gpus, max, diagnostics);
+	if (r >= 0 && (size_t)r > max) {
+		diagnostics_add(diagnostics, false, "%d GPUs found: only the first %zu are used", r,
+				max);
+		r = (int)max;
+	}
+	if (r < 0) {
+		ops->close(hw);
+		return r;
+	}
+	*ret_ops = ops;
+	*ret_hw = hw;
+	return r;
+}
+
+static bool is_settled(struct daemon *daemon, const struct gpu_info *gpus, size_t n)
+{
+	bool same = n == daemon->list.n_last && daemon->list.last_usec > 0;
+
+	for (size_t i = 0; same && i < n; i++)
+		same = gpu_info_same(&gpus[i], &daemon->list.last[i]);
+	if (same)
+		return daemon->scan.usec - daemon->list.last_usec >= SCAN_SETTLE_USEC;
+	memcpy(daemon->list.last, gpus, n * sizeof(*gpus));
+	daemon->list.n_last = n;
+	daemon->list.last_usec = daemon->scan.usec;
+	return false;
+}
+
+/* 1: the list is in force. 0: it has not settled yet. */
+static int list_again(struct daemon *daemon, struct diagnostics *diagnostics)
+{
+	_cleanup_(freep) struct gpu_info *gpus = calloc(REQUEST_WANTS, sizeof(*gpus));
+	int n, r;
+
+	if (!gpus)
+		return -ENOMEM;
+	n = daemon->ops->list(daemon->hw, gpus, REQUEST_WANTS, diagnostics);
+	if (n < 0)
+		return n;
+	n = (int)min_u((unsigned)n, REQUEST_WANTS);
+	if (!is_settled(daemon, gpus, (size_t)n))
+		return 0;
+	r = arbiter_set_gpus(daemon->arbiter, gpus, (size_t)n);
+	if (r == 0 || r == -E2BIG)
+		state_load_drained(daemon->state, daemon->arbiter,
+				   diagnostics); /* a drained GPU may be back */
+	return r < 0 ? r : 1;
+}
+
+static void warn_unlisted(int r)
+{
+	if (r == -E2BIG)
+		log_warning(
+			"too many GPUs: added ones cannot be used until leases on removed ones have ended");
+	else
+		log_warning("the GPUs have changed and cannot be listed: %s: the last list stays "
+			    "in force",
+			    strerror(-r));
+}
+
+/* Lists the GPUs again if they may have changed. */
+static void check_gpus(struct daemon *daemon)
+{
+	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
+	uint64_t generation = daemon->ops->generation(daemon->hw);
+	int r;
+
+	daemon->list.unsettled = false;
+	if (generation == daemon->list.generation)
+		return;
+	r = list_again(daemon, &diagnostics);
+	daemon->list.unsettled = r == 0;
+	if (r == 0)
+		return;
+	if (r > 0)
+		daemon->list.generation = generation;
+	if (r > 0 || !daemon->list.fails)
+		log_diagnostics(&diagnostics);
+	if (r < 0 && !daemon->list.fails)
+		warn_unlisted(r);
+	daemon->list.fails = r < 0;
+}
+
+/* ---- processes that use them ---------------------------------------------------------- */
 
 /* Reads all rows; there may be more of them than at the last call. */
 static int read_uses(struct daemon *daemon)
@@ -65,7 +204,7 @@ bool scan_hardware(struct daemon *daemon, uint64_t max_age_usec)
 	if (now - daemon->scan.usec < max_age_usec)
 		return false;
 	daemon->scan.usec = now;
-	gpus_check(daemon);
+	check_gpus(daemon);
 	r = observe(daemon);
 	if (r < 0 && !daemon->scan.fails)
 		log_warning("cannot read which processes use the GPUs: %s: until then ending "

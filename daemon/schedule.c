@@ -43,8 +43,8 @@ static void schedule_scan(struct daemon *daemon)
 	bool wanted = daemon->scan.in_use || daemon->arbiter->n_leases > 0 ||
 		      daemon->list.unsettled;
 
-	if (daemon->list.unsettled && delay > GPUS_SETTLE_USEC)
-		delay = GPUS_SETTLE_USEC;
+	if (daemon->list.unsettled && delay > SCAN_SETTLE_USEC)
+		delay = SCAN_SETTLE_USEC;
 	if (any_lease_ending(daemon->arbiter) && delay > LOOK_WHILE_ENDING_USEC)
 		delay = LOOK_WHILE_ENDING_USEC;
 	if (wanted)

@@ -21,8 +21,8 @@ static int make_arbiter(struct daemon *daemon, struct diagnostics *diagnostics)
 	r = reload_read(daemon, &settings, diagnostics);
 	if (r < 0)
 		return r;
-	n = gpus_find(daemon->options, settings, &daemon->ops, &daemon->hw, gpus, REQUEST_WANTS,
-		      diagnostics);
+	n = scan_find_gpus(daemon->options, settings, &daemon->ops, &daemon->hw, gpus,
+			   REQUEST_WANTS, diagnostics);
 	if (n < 0)
 		return n;
 	r = state_open(daemon->options->runtime_directory, &daemon->state, diagnostics);

@@ -56,31 +56,26 @@ void update_now(struct daemon *daemon)
 
 /* ---- timers ------------------------------------------------------------------------- */
 
-static int on_update(sd_event_source *source, void *userdata)
+static int on_update(_unused_ sd_event_source *source, void *userdata)
 {
-	(void)source;
 	update_now(userdata);
 	return 0;
 }
 
-static int on_scan(sd_event_source *source, uint64_t usec, void *userdata)
+static int on_scan(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata)
 {
 	struct daemon *daemon = userdata;
 
-	(void)source;
-	(void)usec;
 	scan_hardware(daemon, 0);
 	commit_save_again(daemon);
 	update_now(daemon); /* also tries again to grant what could not be saved */
 	return 0;
 }
 
-static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata)
+static int on_deadline(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata)
 {
 	struct daemon *daemon = userdata;
 
-	(void)source;
-	(void)usec;
 	arbiter_expire(daemon->arbiter, daemon_now_usec());
 	update_now(daemon);
 	return 0;

@@ -123,7 +123,7 @@ static bool missing_for_a_moment(struct machine *machine)
 	await_listing(watch);
 	move_node(machine, "away", FAKE_NODES "/2");
 	close(watch);
-	return boottime_usec() < began + 200000; /* GPUS_SETTLE_USEC */
+	return boottime_usec() < began + 200000; /* SCAN_SETTLE_USEC */
 }
 
 TEST(a_gpu_missing_while_the_driver_rebuilds_its_tree_is_kept)

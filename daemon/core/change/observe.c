@@ -46,7 +46,7 @@ static const struct lease *lease_of_unit(const struct arbiter *arbiter, const ch
 }
 
 /* A pidfd proves that a process is bound. The pid of a lease's owner proves nothing. */
-static bool is_bound_to(const struct lease *lease, const struct observed *row)
+bool observed_is_bound(const struct observed *row, const struct lease *lease)
 {
 	if (lease_is_bound(lease, row->pid))
 		return true;
@@ -66,7 +66,7 @@ static struct known_process attribute(const struct arbiter *arbiter, const struc
 
 	for (size_t i = 0; !lease && i < row->n_ancestors; i++)
 		lease = lease_of_pid(arbiter, row->ancestors[i], row->uid);
-	ret.own = lease && is_bound_to(lease, row);
+	ret.own = lease && observed_is_bound(row, lease);
 	if (!lease)
 		lease = lease_of_unit(arbiter, row->unit);
 	ret.lease = lease ? lease->id : 0;

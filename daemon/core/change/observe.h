@@ -3,6 +3,7 @@
 
 /* What processes are observed to use of the GPUs, and to which lease each process belongs. */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -26,6 +27,9 @@ struct observed {
 	unsigned queues, sdma_queues;
 	uint64_t vram;
 };
+
+/* Is the process, or one of its ancestors, bound to the lease? */
+bool observed_is_bound(const struct observed *row, const struct lease *lease);
 
 /* Takes one scan: all processes that use GPUs now, ordered by pid. Attributes them to leases,
  * counts unmanaged use, finds oversubscription, and removes ending leases that no process uses

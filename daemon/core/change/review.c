@@ -20,7 +20,8 @@ static bool forbidden(struct review *review, const char *format, ...) PRINTF_LIK
 
 static bool forbidden(struct review *review, const char *format, ...)
 {
-	size_t n = (size_t)snprintf(review->reason, sizeof(review->reason), "policy was reloaded: ");
+	size_t n = (size_t)snprintf(review->reason, sizeof(review->reason),
+				    "policy was reloaded: ");
 	va_list args;
 
 	va_start(args, format);
