@@ -24,6 +24,8 @@
 #include "core/ledger/waiting-queue.h"
 #include "core/mask/observed-mask.h"
 
+/* ---- proposal.c ---------------------------------------------------------------------- */
+
 /* Takes a proposal: a new lease, or the next version of the lease with its id. Returns the lease
  * in force. */
 struct lease *arbiter_commit(struct arbiter *arbiter, struct lease *proposal);
