@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "client/launch/session.h"
-#include "client/options/number.h"
 #include "client/output/fail.h"
 #include "client/output/print.h"
 #include "client/verbs/verb.h"

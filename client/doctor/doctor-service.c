@@ -12,7 +12,7 @@
 
 #include "client/doctor/doctor.h"
 #include "client/doctor/service-user.h"
-#include "client/options/number.h"
+#include "client/options/options.h"
 #include "client/output/print.h"
 #include "core/policy/class.h"
 #include "core/policy/tenant.h"

@@ -115,13 +115,6 @@ static bool is_privileged(int fd)
 	return geteuid() != 0 && fgetxattr(fd, "security.capability", NULL, 0) > 0;
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* Compares with gpuarbctl, which is of the same build as the agent's library. */
 static bool judge_image(const struct image *image, const char *path, char *why, size_t size)
 {
@@ -144,7 +137,7 @@ static bool judge_image(const struct image *image, const char *path, char *why, 
 			 path);
 		return false;
 	}
-	if (known && strcmp(base_name(image->loader), base_name(own.loader)) != 0) {
+	if (known && strcmp(basename(image->loader), basename(own.loader)) != 0) {
 		snprintf(why, size, "%s uses another C library (%s)", path, image->loader);
 		return false;
 	}

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "client/output/fail.h"
-#include "client/options/number.h"
 
 int session_open(struct command *command)
 {

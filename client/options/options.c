@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/options/number.h"
 #include "core/mask/codec.h"
 #include "core/policy/class.h"
 #include "util/base.h"
@@ -15,6 +14,72 @@
 #define SECONDS_MAX UINT64_C(1000000000)
 #define GRACE_USEC UINT64_C(10000000) /* of revoke without --grace */
 #define GRACE_MAX (REVOKE_GRACE_MAX_USEC / 1000000)
+
+/* ---- numbers ------------------------------------------------------------------------------ */
+
+int number_take(const char **text, uint64_t *ret)
+{
+	const char *p = *text;
+	uint64_t value = 0;
+
+	if (*p < '0' || *p > '9')
+		return -EINVAL;
+
+	for (; *p >= '0' && *p <= '9'; p++) {
+		if (__builtin_mul_overflow(value, 10U, &value) ||
+		    __builtin_add_overflow(value, (uint64_t)(*p - '0'), &value))
+			return -ERANGE;
+	}
+	*text = p;
+	*ret = value;
+	return 0;
+}
+
+/* A number with `unit` after it. */
+static int parse_unit(const char *text, const char *unit, uint64_t min, uint64_t max, uint64_t *ret)
+{
+	uint64_t value;
+	int r;
+
+	r = number_take(&text, &value);
+	if (r < 0)
+		return r;
+	if (strcmp(text, unit) != 0)
+		return -EINVAL;
+	if (value < min || value > max)
+		return -ERANGE;
+
+	*ret = value;
+	return 0;
+}
+
+int number_parse(const char *text, uint64_t min, uint64_t max, uint64_t *ret)
+{
+	return parse_unit(text, "", min, max, ret);
+}
+
+int number_bytes(const char *text, uint64_t *ret)
+{
+	static const char suffixes[] = "KMGT";
+	const char *suffix;
+	uint64_t value;
+	int r;
+
+	r = number_take(&text, &value);
+	if (r < 0)
+		return r;
+
+	if (*text) {
+		suffix = strchr(suffixes, *text);
+		if (!suffix || text[1])
+			return -EINVAL;
+		if (__builtin_mul_overflow(value, UINT64_C(1024) << (10 * (suffix - suffixes)),
+					   &value))
+			return -ERANGE;
+	}
+	*ret = value;
+	return 0;
+}
 
 /* ---- values ------------------------------------------------------------------------------- */
 
@@ -80,16 +145,15 @@ static int take_cus(struct command *command, const struct option *option, const 
 {
 	struct typed_want *typed = last_want(command);
 	unsigned *share = (unsigned *)(void *)((char *)&typed->share + option->share);
-	uint64_t count = 0;
-	unsigned percent = 0;
+	uint64_t count = 0, percent = 0;
 
-	if (number_share(value, &percent) < 0 &&
+	if (parse_unit(value, "%", 1, 100, &percent) < 0 &&
 	    number_parse(value, option->min, option->max, &count) < 0)
 		return option_wrong(
 			command, option, value,
 			"must be a number of CUs from 1 to 1024, or a share from 1% to 100%");
 
-	*share = percent;
+	*share = (unsigned)percent;
 	*(uint32_t *)field_of(command, option) = (uint32_t)count;
 	return 0;
 }
@@ -132,29 +196,20 @@ static int take_priority(struct command *command, const struct option *option, c
 	return 0;
 }
 
-static int take_shape(struct command *command, const struct option *option, const char *value)
+/* One of the words of option->values. */
+static int take_word(struct command *command, const struct option *option, const char *value)
 {
-	if (strcmp(value, "rectangle") != 0 && strcmp(value, "any") != 0)
-		return option_wrong(command, option, value, "must be rectangle or any");
+	char works[64];
 
-	return take_text(command, option, value);
-}
+	for (const char *word = option->values; *word; word += strspn(word, "|")) {
+		size_t n = strcspn(word, "|");
 
-static int take_isolation(struct command *command, const struct option *option, const char *value)
-{
-	if (isolation_from_name(value) < 0)
-		return option_wrong(command, option, value, "must be shader-engine, cu or shared");
-
-	return take_text(command, option, value);
-}
-
-static int take_class(struct command *command, const struct option *option, const char *value)
-{
-	if (class_from_name(value) < 0)
-		return option_wrong(command, option, value,
-				    "must be realtime, guaranteed or besteffort");
-
-	return take_text(command, option, value);
+		if (strlen(value) == n && strncmp(word, value, n) == 0)
+			return take_text(command, option, value);
+		word += n;
+	}
+	snprintf(works, sizeof(works), "must be one of %s", option->values);
+	return option_wrong(command, option, value, works);
 }
 
 static int take_seconds(struct command *command, const struct option *option, const char *value,
@@ -184,9 +239,7 @@ static int take_margin(struct command *command, const struct option *option, con
 {
 	uint64_t percent;
 
-	if (number_take(&(const char *){ value }, &percent) < 0 || percent > option->max ||
-	    value[strspn(value, "0123456789")] != '%' ||
-	    value[strspn(value, "0123456789") + 1] != '\0')
+	if (parse_unit(value, "%", 0, option->max, &percent) < 0)
 		return option_wrong(command, option, value, "must be a share from 0% to 1000%");
 
 	command->margin_percent = (unsigned)percent;
@@ -225,7 +278,7 @@ const struct option option_table[] = {
 	  .take = take_count, .min = 1, .max = CUSET_ENGINES },
 	{ "exact", NULL, "grant exactly --cus or nothing", WANT(exact), .take = take_flag },
 	{ "shape", "SHAPE", "rectangle: equal CUs in each shader engine; any (rectangle)",
-	  WANT(shape), .take = take_shape, .values = "rectangle|any" },
+	  WANT(shape), .take = take_word, .values = "rectangle|any" },
 	{ "queues", "N", "hardware queues, including the runtime's own (2 per process)",
 	  COUNT(queues) },
 	{ "streams", "N", "streams that each process masks itself; each takes a queue (0)",
@@ -237,10 +290,10 @@ const struct option option_table[] = {
 	{ "priority", "PRIORITY", "low, normal, high or 0 to 15 (normal)", WANT(priority),
 	  .take = take_priority, .values = "low|normal|high" },
 	{ "isolation", "HOW", "shader-engine, cu or shared (by class)", WANT(isolation),
-	  .take = take_isolation, .values = "shader-engine|cu|shared" },
+	  .take = take_word, .values = "shader-engine|cu|shared" },
 
 	{ "class", "CLASS", "realtime, guaranteed or besteffort (as the tenant)",
-	  LEASE(lease_class), .take = take_class, .values = "realtime|guaranteed|besteffort" },
+	  LEASE(lease_class), .take = take_word, .values = "realtime|guaranteed|besteffort" },
 	{ "tenant", "TENANT", "use this tenant of the policy (the first that matches)",
 	  LEASE(tenant), .take = take_text },
 	{ "name", "NAME", "name of the lease, shown in lists", LEASE(name), .take = take_text },

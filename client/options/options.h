@@ -105,3 +105,14 @@ const struct option *option_find(unsigned groups, const char *name);
 /* For help: the i-th option of these groups as "--cus=N|N%", and what it does; false past the
  * last. */
 bool option_describe(unsigned groups, size_t i, char *buf, size_t size, const char **ret_help);
+
+/* Numbers: digits and nothing after them. -EINVAL: not a number; -ERANGE: out of bounds. */
+
+/* Takes the digits off the front of *text. */
+int number_take(const char **text, uint64_t *ret);
+
+/* The whole text, min and max included. */
+int number_parse(const char *text, uint64_t min, uint64_t max, uint64_t *ret);
+
+/* "4096", "512M", "2G", "1T": powers of 1024. */
+int number_bytes(const char *text, uint64_t *ret);

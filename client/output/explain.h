@@ -27,15 +27,3 @@ void explain(const struct model *model, const uint32_t *mask, size_t words,
 
 /* Time of a large kernel relative to the whole GPU; 0: unknown, for a mask that is not valid. */
 double explain_relative_time(const struct explanation *explanation);
-
-/* Print text or JSON on standard output, for the verb mask. */
-
-void mask_print_explanation(const struct command *command, const struct model *model,
-			    const struct explanation *explanation);
-
-void mask_print_places(const struct command *command, const struct model *model,
-		       const struct explanation *explanation);
-
-/* wanted: the CUs that were typed; the explanation is of the encoded mask. */
-void mask_print_encoded(const struct command *command, const struct cuset *wanted,
-			const uint32_t *mask, size_t words, const struct explanation *explanation);

@@ -70,6 +70,15 @@ void lease_text_why(const char *state, unsigned position, const char *reason, ui
 		 *when && (*reason || *place) ? "; " : "", when);
 }
 
+const struct gpuarb_partition *partition_on_gpu(const struct gpuarb_lease_info *lease,
+						const char *gpu)
+{
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		if (strcmp(lease->partitions[i].gpu, gpu) == 0)
+			return &lease->partitions[i];
+	return NULL;
+}
+
 /* ---- lent and borrowed CUs ------------------------------------------------------------------ */
 
 bool lent_by(const struct gpuarb_lease_info *lease)
@@ -86,15 +95,11 @@ static uint32_t common(const struct lent *all, const struct gpuarb_lease_info *l
 
 	for (size_t l = 0; l < all->n; l++) {
 		const struct gpuarb_lease_info *other = &all->leases[l];
+		const struct gpuarb_partition *shared = partition_on_gpu(other, partition->gpu);
 
-		if (other->id == lease->id || lent_by(other) != lends)
-			continue;
-		for (size_t i = 0; i < other->n_partitions; i++) {
-			const struct gpuarb_partition *shared = &other->partitions[i];
-
-			if (strcmp(shared->gpu, partition->gpu) == 0 && w < shared->cu_mask_words)
-				others |= shared->cu_mask[w];
-		}
+		if (other->id != lease->id && lent_by(other) == lends && shared &&
+		    w < shared->cu_mask_words)
+			others |= shared->cu_mask[w];
 	}
 	return partition->cu_mask[w] & others;
 }

@@ -21,6 +21,10 @@ void lease_text_deadline(const char *state, uint64_t deadline, char *buf, size_t
 void lease_text_why(const char *state, unsigned position, const char *reason, uint64_t deadline,
 		    char *buf, size_t size);
 
+/* The partition of the lease on this GPU; NULL: none. */
+const struct gpuarb_partition *partition_on_gpu(const struct gpuarb_lease_info *lease,
+						const char *gpu);
+
 /* CUs that an inactive lease lends are in its mask and in the masks of the borrowers. */
 
 /* All leases of a snapshot. */

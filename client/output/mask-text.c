@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "client/options/number.h"
+#include "client/options/options.h"
 #include "util/base.h"
 
 /* ---- bits ----------------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/output/lease-text.h"
 #include "util/base.h"
 
 #define GENERATIONS_MAX 32U
@@ -79,15 +80,6 @@ static pid_t parent_of(const struct observed *observed, pid_t pid)
 	return end && sscanf(end + 1, " %*c %d", &parent) == 1 ? parent : 0;
 }
 
-static const struct gpuarb_partition *part_on(const struct gpuarb_lease_info *lease,
-					      const char *gpu)
-{
-	for (size_t i = 0; i < lease->n_partitions; i++)
-		if (strcmp(lease->partitions[i].gpu, gpu) == 0)
-			return &lease->partitions[i];
-	return NULL;
-}
-
 /* How many leases on the GPU the process requested; leases[*ret] is one of them. */
 static unsigned owned(const struct gpuarb_lease_info *leases, size_t n, pid_t pid, const char *gpu,
 		      size_t *ret)
@@ -95,7 +87,7 @@ static unsigned owned(const struct gpuarb_lease_info *leases, size_t n, pid_t pi
 	unsigned found = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		if (leases[i].owner_pid != (uint32_t)pid || !part_on(&leases[i], gpu))
+		if (leases[i].owner_pid != (uint32_t)pid || !partition_on_gpu(&leases[i], gpu))
 			continue;
 		*ret = i;
 		found++;

@@ -53,18 +53,14 @@ static void mark(struct grid *grid, const struct cuset *set, int lease)
 
 static void add_lease(struct grid *grid, const struct gpuarb_lease_info *lease)
 {
-	for (size_t i = 0; i < lease->n_partitions; i++) {
-		const struct gpuarb_partition *partition = &lease->partitions[i];
-		struct cuset set;
+	const struct gpuarb_partition *partition = partition_on_gpu(lease, grid->gpu->name);
+	struct cuset set;
 
-		if (strcmp(partition->gpu, grid->gpu->name) != 0)
-			continue;
-		codec_decode(&grid->model.codec, partition->cu_mask, partition->cu_mask_words,
-			     &set);
-		grid->here[grid->n_here] = lease;
-		mark(grid, &set, (int)grid->n_here++);
-		return; /* a lease has one partition on a GPU */
-	}
+	if (!partition)
+		return;
+	codec_decode(&grid->model.codec, partition->cu_mask, partition->cu_mask_words, &set);
+	grid->here[grid->n_here] = lease;
+	mark(grid, &set, (int)grid->n_here++);
 }
 
 /* -EINVAL: the daemon describes an impossible GPU; -ENOMEM. Both with an error in buf. */

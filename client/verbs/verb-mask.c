@@ -1,24 +1,208 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/launch/model-load.h"
 #include "client/output/explain.h"
 #include "client/output/fail.h"
+#include "client/output/json.h"
 #include "client/output/mask-text.h"
+#include "client/output/print.h"
 #include "client/verbs/verb.h"
 
-static void free_mask(uint32_t **mask)
+/* ---- output ------------------------------------------------------------------------------ */
+
+static void json_explanation(struct json_object *map, const struct explanation *e)
 {
-	free(*mask);
+	json_number(map, "cus", e->cus);
+	json_flag(map, "valid", e->valid);
+	json_text(map, "problem", e->valid ? NULL : e->problem);
 }
+
+static void json_law(struct json_object *map, const struct model *model,
+		     const struct explanation *e)
+{
+	double time = explain_relative_time(e);
+
+	json_number(map, "effective_cus", e->effective);
+	json_real(map, "efficiency", e->cus > 0 ? (double)e->effective / e->cus : NAN);
+	json_real(map, "relative_time", time > 0 ? time : NAN);
+	json_text(map, "law", model->law);
+}
+
+static void print_json(const struct model *model, const struct explanation *e)
+{
+	struct json_object *map = json_map(NULL, NULL);
+	struct json_object *xccs;
+
+	json_explanation(map, e);
+	json_numbers(map, "shader_engines", e->engine, model->geometry.engines);
+	xccs = json_list(map, "per_xcc");
+	for (unsigned x = 0; x < model->geometry.xccs; x++)
+		json_numbers(xccs, NULL, e->pair[x], model->geometry.engines);
+	json_number(map, "shader_engines_used", e->engines_used);
+	json_law(map, model, e);
+	json_print(stdout, map);
+}
+
+static void print_counts(const struct model *model, const struct explanation *e)
+{
+	for (unsigned x = 0; x < model->geometry.xccs; x++) {
+		if (model->geometry.xccs > 1)
+			printf("XCC %u   ", x);
+		printf("CUs by shader engine:");
+		for (unsigned s = 0; s < model->geometry.engines; s++)
+			printf(" %u", e->pair[x][s]);
+		putchar('\n');
+	}
+}
+
+/* The shader engines with fewer CUs than the best subset uses. */
+static void print_thin(const struct model *model, const struct explanation *e)
+{
+	for (unsigned x = 0; x < model->geometry.xccs; x++) {
+		for (unsigned s = 0; s < model->geometry.engines; s++) {
+			if (e->pair[x][s] == 0 || e->pair[x][s] >= e->each)
+				continue;
+			if (model->geometry.xccs > 1)
+				printf("XCC %u ", x);
+			printf("SE %u has only %u %s\n", s, e->pair[x][s],
+			       e->pair[x][s] == 1 ? "CU" : "CUs");
+		}
+	}
+}
+
+/* The hardware gives each shader engine in use the same share of a grid, so the engine with the
+ * fewest CUs sets the time. */
+static void print_advice(const struct model *model, const struct explanation *e)
+{
+	if (e->effective == e->cus)
+		return;
+	if (e->best <= e->effective) {
+		printf("uneven: E %u of %u; the mask is as fast with %u CU%s less\n", e->effective,
+		       e->cus, e->cus - e->effective, print_s(e->cus - e->effective));
+		return;
+	}
+	printf("cliff: E %u of %u. Each shader engine in use gets the same share of the work, and\n"
+	       "the one with the fewest CUs sets the time. Without engines below %u CU%s: E %u of "
+	       "%u.\n",
+	       e->effective, e->cus, e->each, print_s(e->each), e->best, e->best);
+	print_thin(model, e);
+}
+
+static void print_explanation(const struct command *command, const struct model *model,
+			      const struct explanation *e)
+{
+	if (command->json) {
+		print_json(model, e);
+		return;
+	}
+	print_line(stdout, "%u of %u CUs, %s%s", e->cus, e->all_cus,
+		   e->valid ? "valid" : "not valid: ", e->problem);
+	print_counts(model, e);
+	if (e->effective == 0)
+		return;
+	printf("effective CUs: %u (efficiency %.2f)\n", e->effective,
+	       (double)e->effective / e->cus);
+	if (e->valid)
+		printf("a large kernel takes %.2f times as long as on the whole GPU (law %s)\n",
+		       explain_relative_time(e), model->law);
+	print_advice(model, e);
+}
+
+/* The CUs of one array as numbers. */
+static size_t array_cus(uint32_t pair, unsigned array, uint32_t ret[static CUSET_ARRAY_CUS])
+{
+	size_t n = 0;
+
+	for (unsigned cu = 0; cu < CUSET_ARRAY_CUS; cu++) {
+		if (pair >> (cu + array * CUSET_ARRAY_CUS) & 1)
+			ret[n++] = cu;
+	}
+	return n;
+}
+
+static void json_array(struct json_object *list, unsigned xcc, unsigned engine, unsigned array,
+		       const uint32_t *cus, size_t n)
+{
+	struct json_object *map = json_map(list, NULL);
+
+	json_number(map, "xcc", xcc);
+	json_number(map, "shader_engine", engine);
+	json_number(map, "shader_array", array);
+	json_numbers(map, "cus", cus, n);
+}
+
+static void json_places(const struct model *model, const struct explanation *e, const char *places)
+{
+	struct json_object *map = json_map(NULL, NULL);
+	struct json_object *list;
+	uint32_t cus[CUSET_ARRAY_CUS];
+
+	json_explanation(map, e);
+	json_text(map, "places", places);
+	list = json_list(map, "shader_arrays");
+	for (unsigned x = 0; x < model->geometry.xccs; x++)
+		for (unsigned s = 0; s < model->geometry.engines; s++)
+			for (unsigned a = 0; a < model->geometry.arrays; a++)
+				json_array(list, x, s, a, cus,
+					   array_cus(e->set.pair[cuset_pair(x, s)], a, cus));
+	json_print(stdout, map);
+}
+
+static void print_places(const struct command *command, const struct model *model,
+			 const struct explanation *e)
+{
+	char *places = places_format(model, &e->set), *place, *rest;
+
+	if (command->json) {
+		json_places(model, e, places);
+		free(places);
+		return;
+	}
+	if (!e->valid)
+		print_line(stdout, "not valid: %s", e->problem);
+	for (rest = places; (place = strsep(&rest, ",")) != NULL;) {
+		if (*place)
+			puts(place);
+	}
+	free(places);
+}
+
+static void print_encoded(const struct command *command, const struct cuset *wanted,
+			  const uint32_t *mask, size_t words, const struct explanation *e)
+{
+	struct json_object *map = NULL;
+	char *hex = mask_hex(mask, words), *list = mask_list(mask, words);
+	unsigned beyond = cuset_count(wanted) - e->cus;
+
+	if (beyond > 0)
+		print_line(stderr, "gpuarbctl mask: left out %u CU%s that no bit of a mask reaches",
+			   beyond, print_s(beyond));
+	if (command->json) {
+		map = json_map(NULL, NULL);
+		json_text(map, "cu_mask", hex);
+		json_text(map, "list", list);
+		json_explanation(map, e);
+		json_number(map, "effective_cus", e->effective);
+		json_print(stdout, map);
+	} else {
+		print_line(stdout, "%s", hex ? hex : "");
+		print_line(stdout, "%s", list ? list : "");
+	}
+	free(hex);
+	free(list);
+}
+
+/* ---- the actions ------------------------------------------------------------------------- */
 
 /* Explains the mask of the command line. */
 static int read_mask(const struct command *command, const struct model *model,
 		     struct explanation *ret)
 {
-	_cleanup_(free_mask) uint32_t *mask = NULL;
+	_cleanup_(freep) uint32_t *mask = NULL;
 	const char *text = command->rest[1];
 	size_t words;
 	int r = mask_parse(text, &mask, &words);
@@ -40,7 +224,7 @@ static int explain_mask(const struct command *command, const struct model *model
 	int r = read_mask(command, model, &explanation);
 
 	if (r == EXIT_OK)
-		mask_print_explanation(command, model, &explanation);
+		print_explanation(command, model, &explanation);
 	return r;
 }
 
@@ -50,7 +234,7 @@ static int decode_mask(const struct command *command, const struct model *model)
 	int r = read_mask(command, model, &explanation);
 
 	if (r == EXIT_OK)
-		mask_print_places(command, model, &explanation);
+		print_places(command, model, &explanation);
 	return r;
 }
 
@@ -67,7 +251,7 @@ static int encode_mask(const struct command *command, const struct model *model)
 
 	codec_encode(&model->codec, &set, mask);
 	explain(model, mask, words, &explanation);
-	mask_print_encoded(command, &set, mask, words, &explanation);
+	print_encoded(command, &set, mask, words, &explanation);
 	if (explanation.valid)
 		return EXIT_OK;
 

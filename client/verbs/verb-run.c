@@ -259,13 +259,6 @@ static int open_self(void)
 	return (int)syscall(SYS_pidfd_open, getpid(), 0U);
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
-
 /* Sets "NAME=value" and unsets "NAME". The strings live until exec. */
 static int apply_environment(char **variables)
 {
@@ -354,7 +347,7 @@ static int lease_self(struct command *command)
 
 	command->options.process_fd = self;
 	if (!command->options.name)
-		command->options.name = base_name(command->rest[0]);
+		command->options.name = basename(command->rest[0]);
 	r = take_lease(command, &adapt, self);
 	session_done(command);
 	close(self);

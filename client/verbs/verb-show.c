@@ -50,13 +50,12 @@ static void add_users_of(struct table *table, const struct command *command,
 
 	for (size_t l = 0; l < command->n_leases; l++) {
 		const struct gpuarb_lease_info *lease = &command->leases[l];
+		const struct gpuarb_partition *partition = partition_on_gpu(lease, gpu->name);
 
 		snprintf(used_by, sizeof(used_by), "lease %" PRIu64, lease->id);
-		for (size_t i = 0; i < lease->n_partitions; i++) {
-			if (strcmp(lease->partitions[i].gpu, gpu->name) == 0)
-				add_user(table, gpu->name, lease->partitions[i].queues, used_by,
-					 lease->owner_pid, lease->owner_uid, lease->name);
-		}
+		if (partition)
+			add_user(table, gpu->name, partition->queues, used_by, lease->owner_pid,
+				 lease->owner_uid, lease->name);
 	}
 	for (size_t i = 0; i < gpu->n_unmanaged; i++) {
 		const struct gpuarb_process *process = &gpu->unmanaged[i];

@@ -16,19 +16,11 @@ static const char *const results[] = {
 	[VERIFY_DRIFT] = "drift",
 };
 
-static bool uses(const struct gpuarb_lease_info *lease, const char *gpu)
-{
-	for (size_t i = 0; i < lease->n_partitions; i++)
-		if (strcmp(lease->partitions[i].gpu, gpu) == 0)
-			return true;
-	return false;
-}
-
 /* Checks everything, or one lease and its GPUs. */
 static void check(struct verify *verify, const struct gpuarb_lease_info *only)
 {
 	for (size_t i = 0; i < verify->n_gpus; i++)
-		if (!only || uses(only, verify->gpus[i].name))
+		if (!only || partition_on_gpu(only, verify->gpus[i].name))
 			verify_gpu(verify, &verify->gpus[i]);
 	for (size_t i = 0; i < verify->n_leases; i++)
 		if (!only || only == &verify->leases[i])

@@ -4,7 +4,6 @@
 #include <errno.h>
 
 #include "check.h"
-#include "client/options/number.h"
 
 #define ALL (OPTIONS_GENERAL | OPTIONS_WANT | OPTIONS_LEASE)
 
