@@ -66,7 +66,7 @@ int liveness_start(struct daemon *daemon)
 	struct store **store = &daemon->liveness.store;
 	int r;
 
-	r = store_new(daemon->event, store, &diagnostics);
+	r = store_new(daemon->event, STORE_PATIENCE_MSEC, store, &diagnostics);
 	log_diagnostics(&diagnostics);
 	if (r < 0)
 		return r;

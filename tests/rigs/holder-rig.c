@@ -36,7 +36,7 @@ void holder_rig_init(struct rig *rig)
 	*rig = (struct rig){ 0 };
 	CHECK(unsetenv("NOTIFY_SOCKET") == 0);
 	CHECK(sd_event_new(&rig->event) >= 0);
-	CHECK(store_new(rig->event, &rig->store, &diagnostics) == 0);
+	CHECK(store_new(rig->event, STORE_PATIENCE_MSEC, &rig->store, &diagnostics) == 0);
 	diagnostics_done(&diagnostics);
 	rig_holders(rig);
 }

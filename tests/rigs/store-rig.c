@@ -119,7 +119,7 @@ struct store *manager_store_new(struct manager *manager, sd_event *event,
 	thread.stop = stop[0];
 	CHECK(setenv("NOTIFY_SOCKET", manager->address, 1) == 0);
 	CHECK(pthread_create(&id, NULL, manager_serve, &thread) == 0);
-	CHECK(store_new(event, &store, diagnostics) == 0);
+	CHECK(store_new(event, STORE_PATIENCE_MSEC, &store, diagnostics) == 0);
 	close(stop[1]);
 	CHECK(pthread_join(id, NULL) == 0);
 	close(stop[0]);

@@ -4,23 +4,35 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <systemd/sd-daemon.h>
+#include <time.h>
 #include <unistd.h>
 
-#include "sys/liveness/notify.h"
+#include "util/fd.h"
 
-#define PATIENCE_MSEC 5000
+#define PROBE "probe" /* the name of a descriptor that is kept for a moment */
+
+/* Newer managers close a descriptor that they do not keep in a thread, perhaps after the
+ * barrier. */
+#define LATE_CLOSE_MSEC 5
+
 #define SO_LEASES_END "when gpuarbd stops or restarts, leases end"
 
 enum kind { KEEP, FORGET, BARRIER };
 
 /* A message that waits for room in the manager's queue. */
 struct message {
-	struct message *next;
+	STAILQ_ENTRY(message) next;
 	enum kind kind;
 	int fd; /* a copy; -1: none */
 	char text[];
@@ -34,7 +46,7 @@ enum stage {
 };
 
 struct waiter {
-	struct waiter *next;
+	STAILQ_ENTRY(waiter) next;
 	enum stage stage;
 	int r;
 	store_settled_t settled;
@@ -50,11 +62,11 @@ struct store {
 	int next_fd, end_fd; /* from an earlier process */
 	char *names, *next_name;
 
-	struct message *queue, **queue_end;
+	STAILQ_HEAD(, message) queue;
 	unsigned n_kept_back; /* messages of kind KEEP in the queue */
 	sd_event_source *room;
 
-	struct waiter *waiters, **waiters_end;
+	STAILQ_HEAD(, waiter) waiters;
 	int barrier; /* hangs up when the manager has read all messages before it; -1: none */
 	sd_event_source *passed;
 	sd_event_source *deliver; /* runs callbacks that became due outside of the loop */
@@ -62,20 +74,43 @@ struct store {
 	int barrier_failed;       /* the first error before that barrier */
 };
 
-static void close_fd(int *fd)
+/* ---- the socket ---------------------------------------------------------------------- */
+
+/* address: as in NOTIFY_SOCKET, a path, or "@" and an abstract name. An error on a socket that was
+ * connected means that the manager has ended. */
+static int connect_to(int socket, const char *address)
 {
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	size_t length = strlen(address);
+
+	if (address[0] != '/' && address[0] != '@')
+		return -EAFNOSUPPORT;
+	if (length >= sizeof(un.sun_path))
+		return -ENAMETOOLONG;
+	memcpy(un.sun_path, address, length);
+	if (address[0] == '@')
+		un.sun_path[0] = '\0'; /* an abstract name has no final NUL */
+	else
+		length++;
+	length += offsetof(struct sockaddr_un, sun_path);
+	return connect(socket, (const struct sockaddr *)&un, (socklen_t)length) < 0 ? -errno : 0;
+}
+
+/* Sends a text, with a copy of fd unless that is -1. -EAGAIN: there is no room; wait for
+ * POLLOUT. */
+static int send_text(int socket, const char *text, int fd)
+{
+	return send_with_fd(socket, text, strlen(text), fd);
 }
 
 /* ---- waiters ------------------------------------------------------------------------- */
 
 static bool advance(struct store *store, enum stage from, enum stage to, int r)
 {
+	struct waiter *waiter;
 	bool any = false;
 
-	for (struct waiter *waiter = store->waiters; waiter; waiter = waiter->next) {
+	for (waiter = STAILQ_FIRST(&store->waiters); waiter; waiter = STAILQ_NEXT(waiter, next)) {
 		if (waiter->stage != from)
 			continue;
 		waiter->stage = to;
@@ -85,21 +120,13 @@ static bool advance(struct store *store, enum stage from, enum stage to, int r)
 	return any;
 }
 
-static void append(struct store *store, struct waiter *waiter)
-{
-	*store->waiters_end = waiter;
-	store->waiters_end = &waiter->next;
-}
-
 /* A callback may add waiters. */
 static void deliver(struct store *store)
 {
 	struct waiter *waiter;
 
-	while ((waiter = store->waiters) && waiter->stage == DONE) {
-		store->waiters = waiter->next;
-		if (!store->waiters)
-			store->waiters_end = &store->waiters;
+	while ((waiter = STAILQ_FIRST(&store->waiters)) && waiter->stage == DONE) {
+		STAILQ_REMOVE_HEAD(&store->waiters, next);
 		waiter->settled(waiter->userdata, waiter->r);
 		free(waiter);
 	}
@@ -116,11 +143,9 @@ static int on_deliver(sd_event_source *source, void *userdata)
 
 static void pop(struct store *store)
 {
-	struct message *message = store->queue;
+	struct message *message = STAILQ_FIRST(&store->queue);
 
-	store->queue = message->next;
-	if (!store->queue)
-		store->queue_end = &store->queue;
+	STAILQ_REMOVE_HEAD(&store->queue, next);
 	if (message->kind == KEEP)
 		store->n_kept_back--;
 	close_fd(&message->fd);
@@ -131,6 +156,7 @@ static void stop_barrier(struct store *store)
 {
 	store->passed = sd_event_source_disable_unref(store->passed);
 	close_fd(&store->barrier);
+	store->barrier = -1;
 }
 
 /* Gives up the store. */
@@ -138,12 +164,13 @@ static void lose(struct store *store, int r)
 {
 	store->room = sd_event_source_disable_unref(store->room);
 	close_fd(&store->socket);
-	while (store->queue)
+	store->socket = -1;
+	while (!STAILQ_EMPTY(&store->queue))
 		pop(store);
 	stop_barrier(store);
 	advance(store, SETTLING, DONE, r);
 	advance(store, NEXT, DONE, r);
-	if (store->waiters)
+	if (!STAILQ_EMPTY(&store->waiters))
 		sd_event_source_set_enabled(store->deliver, SD_EVENT_ONESHOT);
 }
 
@@ -166,18 +193,19 @@ static bool is_gone(int r)
 static int on_room(sd_event_source *source, int fd, uint32_t events, void *userdata)
 {
 	struct store *store = userdata;
+	struct message *message;
 	int r;
 
 	(void)source, (void)fd, (void)events;
-	while (store->queue) {
-		r = notify_send(store->socket, store->queue->text, store->queue->fd);
+	while ((message = STAILQ_FIRST(&store->queue))) {
+		r = send_text(store->socket, message->text, message->fd);
 		if (r == -EAGAIN)
 			return 0;
 		if (is_gone(r)) {
 			lose(store, r);
 			return 0;
 		}
-		account(store, store->queue->kind, r);
+		account(store, message->kind, r);
 		pop(store);
 	}
 	sd_event_source_set_enabled(store->room, SD_EVENT_OFF);
@@ -203,8 +231,7 @@ static int enqueue(struct store *store, enum kind kind, const char *text, int fd
 			return -errno;
 		}
 	}
-	*store->queue_end = message;
-	store->queue_end = &message->next;
+	STAILQ_INSERT_TAIL(&store->queue, message, next);
 	if (kind == KEEP)
 		store->n_kept_back++;
 	sd_event_source_set_enabled(store->room, SD_EVENT_ON);
@@ -215,8 +242,8 @@ static int hand_over(struct store *store, enum kind kind, const char *text, int 
 {
 	int r = -EAGAIN;
 
-	if (!store->queue)
-		r = notify_send(store->socket, text, fd);
+	if (STAILQ_EMPTY(&store->queue))
+		r = send_text(store->socket, text, fd);
 	if (r == -EAGAIN)
 		return enqueue(store, kind, text, fd);
 	if (is_gone(r))
@@ -293,7 +320,7 @@ static int on_passed(sd_event_source *source, int fd, uint32_t events, void *use
 
 	/* If the manager ends before it reads the messages, the barrier hangs up as well: reconnect
 	 * to find out. */
-	r = notify_connect(store->socket, store->address);
+	r = connect_to(store->socket, store->address);
 	if (r < 0) {
 		lose(store, r);
 	} else {
@@ -332,8 +359,82 @@ int store_settle(struct store *store, store_settled_t settled, void *userdata)
 		}
 		waiter->stage = SETTLING;
 	}
-	append(store, waiter);
+	STAILQ_INSERT_TAIL(&store->waiters, waiter, next);
 	return 0;
+}
+
+/* ---- the probe: only it waits -------------------------------------------------------- */
+
+static int64_t now_msec(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Waits for the events or a hang-up. */
+static int await(int fd, short events, int64_t deadline)
+{
+	struct pollfd end = { .fd = fd, .events = events };
+	int64_t left;
+	int n;
+
+	do {
+		left = deadline - now_msec();
+		n = poll(&end, 1, left > 0 ? (int)left : 0);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	return n > 0 ? 0 : -ETIMEDOUT;
+}
+
+static int send_patiently(int socket, const char *text, int fd, int64_t deadline)
+{
+	int r;
+
+	while ((r = send_text(socket, text, fd)) == -EAGAIN) {
+		r = await(socket, POLLOUT, deadline);
+		if (r < 0)
+			return r;
+	}
+	return r;
+}
+
+static int pass_barrier(int socket, int64_t deadline)
+{
+	_cleanup_fd_ int passed = -1;
+	int ends[2], r;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	passed = ends[0];
+	r = send_patiently(socket, "BARRIER=1", ends[1], deadline);
+	close(ends[1]);
+	return r < 0 ? r : await(passed, 0, deadline);
+}
+
+/* Asks the manager to keep one end of a pair for a moment. -ENOSPC: it was not kept; -ETIMEDOUT: no
+ * answer. */
+static int probe_socket(int socket, int patience_msec)
+{
+	int64_t deadline = now_msec() + patience_msec;
+	_cleanup_fd_ int other = -1;
+	int pair[2], r;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	other = pair[0];
+	r = send_patiently(socket, "FDSTORE=1\nFDNAME=" PROBE, pair[1], deadline);
+	close(pair[1]);
+	if (r == 0)
+		r = pass_barrier(socket, deadline);
+	if (r < 0)
+		return r;
+
+	if (await(other, 0, now_msec() + LATE_CLOSE_MSEC) == 0)
+		return -ENOSPC;
+	return send_patiently(socket, "FDSTOREREMOVE=1\nFDNAME=" PROBE, -1, deadline);
 }
 
 /* ---- the environment ----------------------------------------------------------------- */
@@ -371,26 +472,21 @@ static unsigned read_max(void)
 
 static void explain(struct diagnostics *diagnostics, const char *address, int r)
 {
+	const char *why = strerror(-r);
+
 	if (r == -ENOSPC)
-		diagnostics_add(
-			diagnostics, false,
-			"the service manager keeps no file descriptors for this "
-			"service (FileDescriptorStoreMax=), or has no room for more: " SO_LEASES_END);
+		why = "the service manager keeps none for this service (FileDescriptorStoreMax=), or "
+		      "has no room for more";
 	else if (r == -ETIMEDOUT)
-		diagnostics_add(diagnostics, false,
-				"the service manager does not answer (NOTIFY_SOCKET=%s) and "
-				"keeps no file descriptors: " SO_LEASES_END,
-				address);
-	else
-		diagnostics_add(
-			diagnostics, false,
+		why = "the service manager does not answer";
+	diagnostics_add(diagnostics, false,
 			"no file descriptors can be kept (NOTIFY_SOCKET=%s: %s): " SO_LEASES_END,
-			address, strerror(-r));
+			address, why);
 }
 
 static int probe(const struct store *store, int patience_msec)
 {
-	int r = notify_probe(store->socket, patience_msec);
+	int r = probe_socket(store->socket, patience_msec);
 
 	/* A manager that gave descriptors back has a store, even if it is full of them. */
 	return r == -ENOSPC && store->next_fd < store->end_fd ? 0 : r;
@@ -410,12 +506,13 @@ static int find_manager(struct store *store, int patience_msec, struct diagnosti
 	store->address = strdup(address);
 	if (!store->address)
 		return -ENOMEM;
-	store->socket = notify_open(address);
-	r = store->socket < 0 ? store->socket : probe(store, patience_msec);
+	store->socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	r = store->socket < 0 ? -errno : connect_to(store->socket, address);
+	if (r == 0)
+		r = probe(store, patience_msec);
 	if (r < 0) {
 		explain(diagnostics, address, r);
-		if (store->socket >= 0)
-			close(store->socket);
+		close_fd(&store->socket);
 		store->socket = -1;
 		return 0;
 	}
@@ -432,7 +529,7 @@ int store_take(struct store *store, char name[static STORE_NAME_MAX], int *ret)
 		fd = store->next_fd++;
 		next = strsep(&store->next_name, ":");
 		snprintf(name, STORE_NAME_MAX, "%s", next ? next : "");
-		if (strcmp(name, NOTIFY_PROBE) != 0) {
+		if (strcmp(name, PROBE) != 0) {
 			*ret = fd;
 			return 1;
 		}
@@ -451,8 +548,8 @@ static int watch_room(struct store *store)
 	return r < 0 ? r : sd_event_source_set_enabled(store->room, SD_EVENT_OFF);
 }
 
-int store_new_patient(sd_event *event, int patience_msec, struct store **ret,
-		      struct diagnostics *diagnostics)
+int store_new(sd_event *event, int patience_msec, struct store **ret,
+	      struct diagnostics *diagnostics)
 {
 	_cleanup_(store_freep) struct store *store = calloc(1, sizeof(*store));
 	int r;
@@ -462,8 +559,8 @@ int store_new_patient(sd_event *event, int patience_msec, struct store **ret,
 	store->event = sd_event_ref(event);
 	store->max = UINT_MAX;
 	store->socket = store->barrier = -1;
-	store->queue_end = &store->queue;
-	store->waiters_end = &store->waiters;
+	STAILQ_INIT(&store->queue);
+	STAILQ_INIT(&store->waiters);
 
 	r = take_over(store, diagnostics);
 	if (r >= 0)
@@ -478,11 +575,6 @@ int store_new_patient(sd_event *event, int patience_msec, struct store **ret,
 		return r;
 	*ret = TAKE_PTR(store);
 	return 0;
-}
-
-int store_new(sd_event *event, struct store **ret, struct diagnostics *diagnostics)
-{
-	return store_new_patient(event, PATIENCE_MSEC, ret, diagnostics);
 }
 
 struct store *store_free(struct store *store)

@@ -17,6 +17,7 @@
 #include "util/diagnostics.h"
 
 #define STORE_NAME_MAX 64U
+#define STORE_PATIENCE_MSEC 5000
 
 /* At most this many copies of kept descriptors wait until the manager reads earlier messages. The
  * limit of open files must have room for them and one barrier. */
@@ -27,13 +28,12 @@ struct store;
 /*
  * Reads the environment: NOTIFY_SOCKET, FDSTORE (the size of the store, if the manager tells it),
  * and LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES, which are unset. Probes with a socket pair whether
- * the manager has a store with room: the only call that waits, for at most patience_msec, by
- * default five seconds. If there is no store, a diagnostic says what a restart does to leases.
- * -errno if that could not be found out.
+ * the manager has a store with room: the only call that waits, for at most patience_msec. If there
+ * is no store, a diagnostic tells what a restart does to leases. -errno if that could not be found
+ * out.
  */
-int store_new(sd_event *event, struct store **ret, struct diagnostics *diagnostics);
-int store_new_patient(sd_event *event, int patience_msec, struct store **ret,
-		      struct diagnostics *diagnostics);
+int store_new(sd_event *event, int patience_msec, struct store **ret,
+	      struct diagnostics *diagnostics);
 struct store *store_free(struct store *store); /* takes NULL; kept descriptors stay in the store */
 DEFINE_CLEANUP(struct store *, store_free)
 

@@ -22,7 +22,7 @@ static void check_absent(const char *address, int patience_msec, const char *sen
 
 	CHECK(address ? setenv("NOTIFY_SOCKET", address, 1) == 0 : unsetenv("NOTIFY_SOCKET") == 0);
 	CHECK(sd_event_new(&event) >= 0);
-	CHECK(store_new_patient(event, patience_msec, &store, &diagnostics) == 0);
+	CHECK(store_new(event, patience_msec, &store, &diagnostics) == 0);
 	CHECK(!store_works(store) && store_max(store) == UINT_MAX);
 	CHECK(diagnostics.n == 1 && !diagnostics.list[0].error &&
 	      strstr(diagnostics.list[0].text, sentence));
@@ -76,7 +76,7 @@ TEST(store_without_free_descriptors_is_reported)
 	CHECK(setenv("NOTIFY_SOCKET", manager.address, 1) == 0);
 	for (unsigned n = 0; n < 4; n++) { /* the socket, the pair, the barrier */
 		limit = leave_fds(n);
-		CHECK(store_new(event, &store, &diagnostics) == 0);
+		CHECK(store_new(event, STORE_PATIENCE_MSEC, &store, &diagnostics) == 0);
 		CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
 		CHECK(!store_works(store) && diagnostics.n == n + 1);
 		CHECK(strstr(diagnostics.list[n].text, strerror(EMFILE)));
