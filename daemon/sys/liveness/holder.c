@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -30,7 +31,7 @@
 /* What keeps a lease alive: the daemon's end of a holder pair, or a bound process. */
 struct holder_entry {
 	struct holders *holders;
-	struct holder_entry *next, **link; /* in its bucket */
+	LIST_ENTRY(holder_entry) link;
 	uint64_t lease;
 	pid_t pid;    /* 0: a holder */
 	bool leaving; /* the lease was dropped, and its last record waits */
@@ -40,19 +41,18 @@ struct holder_entry {
 	size_t waiting_size;
 };
 
+LIST_HEAD(entries, holder_entry);
+
 struct holders {
 	sd_event *event;
 	struct store *store;
 	struct holders_callbacks callbacks;
 	void *userdata;
 	size_t n;
-	struct holder_entry *buckets[BUCKETS];
-	struct holder_entry *leaving[HOLDERS_LEAVING_MAX]; /* a ring of lists with one entry each */
+	struct entries buckets[BUCKETS];
+	struct entries leaving[HOLDERS_LEAVING_MAX]; /* a ring of lists with one entry each */
 	unsigned next_leaving;
 };
-
-static int on_holder(sd_event_source *source, int fd, uint32_t events, void *userdata);
-static int on_process(sd_event_source *source, int fd, uint32_t events, void *userdata);
 
 /* ---- file descriptors and their names in the store ----------------------------------- */
 
@@ -118,12 +118,6 @@ static bool is_pidfd_of(int fd, pid_t pid)
 	return r == -ESRCH || (r == 0 && of == pid);
 }
 
-/* Whether fd is the end of a holder (pid 0), or a pidfd of the process. */
-static bool is_entry_fd(int fd, pid_t pid)
-{
-	return pid ? is_pidfd_of(fd, pid) : is_end_of_pair(fd);
-}
-
 static void write_name(char name[static STORE_NAME_MAX], uint64_t lease, pid_t pid, uint64_t inode)
 {
 	if (pid)
@@ -172,34 +166,16 @@ bool holders_parse_name(const char *name, uint64_t *ret_lease, pid_t *ret_pid)
 
 /* ---- entries ------------------------------------------------------------------------- */
 
-static struct holder_entry **bucket(struct holders *holders, uint64_t lease)
+static struct holder_entry *first_in_bucket(const struct holders *holders, uint64_t lease)
 {
-	return &holders->buckets[lease % BUCKETS];
-}
-
-static void link_holder_entry(struct holder_entry **head, struct holder_entry *holder_entry)
-{
-	holder_entry->next = *head;
-	holder_entry->link = head;
-	if (holder_entry->next)
-		holder_entry->next->link = &holder_entry->next;
-	*head = holder_entry;
-}
-
-static void unlink_holder_entry(struct holder_entry *holder_entry)
-{
-	*holder_entry->link = holder_entry->next;
-	if (holder_entry->next)
-		holder_entry->next->link = holder_entry->link;
+	return LIST_FIRST(&holders->buckets[lease % BUCKETS]);
 }
 
 /* Leaves the store as it is. */
 static void holder_entry_free(struct holder_entry *holder_entry)
 {
-	if (holder_entry->link) {
-		unlink_holder_entry(holder_entry);
-		holder_entry->holders->n--;
-	}
+	LIST_REMOVE(holder_entry, link);
+	holder_entry->holders->n--;
 	sd_event_source_disable_unref(holder_entry->source);
 	close(holder_entry->fd);
 	free(holder_entry->waiting);
@@ -208,41 +184,12 @@ static void holder_entry_free(struct holder_entry *holder_entry)
 
 DEFINE_CLEANUP(struct holder_entry *, holder_entry_free)
 
-/* Takes ownership of fd, also on failure. */
-static int holder_entry_new(struct holders *holders, uint64_t lease, pid_t pid, int fd,
-			    struct holder_entry **ret)
-{
-	_cleanup_(holder_entry_freep) struct holder_entry *holder_entry =
-		calloc(1, sizeof(*holder_entry));
-	int r;
-
-	if (!holder_entry) {
-		close(fd);
-		return -ENOMEM;
-	}
-	*holder_entry =
-		(struct holder_entry){ .holders = holders, .lease = lease, .pid = pid, .fd = fd };
-
-	r = sd_event_add_io(holders->event, &holder_entry->source, fd, pid ? EXIT : HANG_UP,
-			    pid ? on_process : on_holder, holder_entry);
-	/* Ends are handled before requests that arrived at the same time. */
-	if (r >= 0)
-		r = sd_event_source_set_priority(holder_entry->source, SD_EVENT_PRIORITY_IMPORTANT);
-	if (r < 0)
-		return r;
-
-	link_holder_entry(bucket(holders, lease), holder_entry);
-	holders->n++;
-	*ret = TAKE_PTR(holder_entry);
-	return 0;
-}
-
 static struct holder_entry *find_process(const struct holders *holders, uint64_t lease, pid_t pid)
 {
-	struct holder_entry *holder_entry = holders->buckets[lease % BUCKETS];
+	struct holder_entry *holder_entry = first_in_bucket(holders, lease);
 
 	while (holder_entry && (holder_entry->lease != lease || holder_entry->pid != pid))
-		holder_entry = holder_entry->next;
+		holder_entry = LIST_NEXT(holder_entry, link);
 	return holder_entry;
 }
 
@@ -368,14 +315,41 @@ struct holders *holders_free(struct holders *holders)
 		return NULL;
 
 	for (size_t i = 0; i < BUCKETS; i++)
-		while (holders->buckets[i])
-			holder_entry_free(holders->buckets[i]);
+		while (!LIST_EMPTY(&holders->buckets[i]))
+			holder_entry_free(LIST_FIRST(&holders->buckets[i]));
 	for (size_t i = 0; i < HOLDERS_LEAVING_MAX; i++)
-		if (holders->leaving[i])
-			holder_entry_free(holders->leaving[i]);
+		if (!LIST_EMPTY(&holders->leaving[i]))
+			holder_entry_free(LIST_FIRST(&holders->leaving[i]));
 	sd_event_unref(holders->event);
 	free(holders);
 	return NULL;
+}
+
+/* Takes ownership of fd, also on failure. */
+static int holder_entry_new(struct holders *holders, uint64_t lease, pid_t pid, int fd,
+			    struct holder_entry **ret)
+{
+	_cleanup_(holder_entry_freep) struct holder_entry *holder_entry =
+		calloc(1, sizeof(*holder_entry));
+	int r;
+
+	if (!holder_entry) {
+		close(fd);
+		return -ENOMEM;
+	}
+	*holder_entry =
+		(struct holder_entry){ .holders = holders, .lease = lease, .pid = pid, .fd = fd };
+	LIST_INSERT_HEAD(&holders->buckets[lease % BUCKETS], holder_entry, link);
+	holders->n++;
+	r = sd_event_add_io(holders->event, &holder_entry->source, fd, pid ? EXIT : HANG_UP,
+			    pid ? on_process : on_holder, holder_entry);
+	/* Ends are handled before requests that arrived at the same time. */
+	if (r >= 0)
+		r = sd_event_source_set_priority(holder_entry->source, SD_EVENT_PRIORITY_IMPORTANT);
+	if (r < 0)
+		return r;
+	*ret = TAKE_PTR(holder_entry);
+	return 0;
 }
 
 /* Takes ownership of fd, also on failure. */
@@ -438,7 +412,7 @@ int holders_adopt(struct holders *holders, uint64_t lease, pid_t pid, int fd)
 	struct holder_entry *holder_entry;
 	int r = 0;
 
-	if (!is_entry_fd(fd, pid))
+	if (pid ? !is_pidfd_of(fd, pid) : !is_end_of_pair(fd))
 		r = -EINVAL;
 	else if (pid && find_process(holders, lease, pid))
 		r = -EEXIST;
@@ -451,8 +425,8 @@ int holders_adopt(struct holders *holders, uint64_t lease, pid_t pid, int fd)
 
 void holders_tell(struct holders *holders, uint64_t lease, const void *record, size_t size)
 {
-	for (struct holder_entry *holder_entry = *bucket(holders, lease); holder_entry;
-	     holder_entry = holder_entry->next) {
+	for (struct holder_entry *holder_entry = first_in_bucket(holders, lease); holder_entry;
+	     holder_entry = LIST_NEXT(holder_entry, link)) {
 		if (holder_entry->lease != lease || holder_entry->pid != 0)
 			continue;
 		/* Never overtake a record that waits. */
@@ -465,13 +439,12 @@ void holders_tell(struct holders *holders, uint64_t lease, const void *record, s
 static void let_leave(struct holder_entry *holder_entry)
 {
 	struct holders *holders = holder_entry->holders;
-	struct holder_entry **place =
-		&holders->leaving[holders->next_leaving++ % HOLDERS_LEAVING_MAX];
+	struct entries *place = &holders->leaving[holders->next_leaving++ % HOLDERS_LEAVING_MAX];
 
-	if (*place)
-		holder_entry_free(*place);
-	unlink_holder_entry(holder_entry);
-	link_holder_entry(place, holder_entry);
+	if (!LIST_EMPTY(place))
+		holder_entry_free(LIST_FIRST(place));
+	LIST_REMOVE(holder_entry, link);
+	LIST_INSERT_HEAD(place, holder_entry, link);
 	holder_entry->leaving = true;
 }
 
@@ -479,8 +452,8 @@ void holders_drop(struct holders *holders, uint64_t lease)
 {
 	struct holder_entry *holder_entry, *next;
 
-	for (holder_entry = *bucket(holders, lease); holder_entry; holder_entry = next) {
-		next = holder_entry->next;
+	for (holder_entry = first_in_bucket(holders, lease); holder_entry; holder_entry = next) {
+		next = LIST_NEXT(holder_entry, link);
 		if (holder_entry->lease != lease)
 			continue;
 		holder_entry_forget(holder_entry);
