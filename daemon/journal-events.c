@@ -78,7 +78,7 @@ void journal_events_granted(const struct daemon *daemon, const struct lease *lea
 {
 	char how[2 * REQUEST_TEXT];
 
-	snprintf(how, sizeof(how), "%s to uid %u, tenant %s%s", class_name(lease->class),
+	snprintf(how, sizeof(how), "%s to uid %u, tenant %s%s", class_names[lease->class],
 		 lease->owner, lease->tenant, when);
 	log_partitions(daemon, EVENT_GRANTED, lease, how);
 }
@@ -93,7 +93,7 @@ void journal_events_adopted(const struct daemon *daemon, const struct lease *lea
 	struct log_fields fields = fields_of(daemon, lease);
 
 	log_event(EVENT_ADOPTED, &fields, "lease %" PRIu64 " of uid %u recovered: %s", lease->id,
-		  lease->owner, state_name(lease->state));
+		  lease->owner, state_names[lease->state]);
 }
 
 void journal_events_lost(uint64_t lease)

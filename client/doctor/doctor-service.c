@@ -168,7 +168,7 @@ static void find_tenant(struct doctor *doctor)
 		return;
 	report(doctor, MARK_OK, "%zu tenant%s; user %s is tenant %s with class %s",
 	       doctor->settings->n_tenants, print_s(doctor->settings->n_tenants), user,
-	       tenant->name, class_name(tenant->class));
+	       tenant->name, class_names[tenant->class]);
 	means(doctor, "This is by user and groups. A tenant that matches a unit, slice or program "
 		      "can come first.");
 }

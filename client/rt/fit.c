@@ -176,7 +176,7 @@ static void say_why(const struct fit *fit, size_t i, const struct result *result
 	ret->lacks = refusal.reason;
 	refusal_line(&refusal, line);
 	snprintf(ret->why, sizeof(ret->why), "%s: %s: %s", fit->set->partitions[i].name,
-		 reason_name(refusal.reason), line);
+		 reason_names[refusal.reason], line);
 }
 
 /* Places ret->order. */

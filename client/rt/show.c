@@ -364,7 +364,7 @@ static void json_rt_partition(struct json_object *list, const struct rt_plan *pl
 
 	json_text(map, "name", partition->name);
 	json_flag(map, "passes", p->passes);
-	json_text(map, "isolation", isolation_name(partition->isolation));
+	json_text(map, "isolation", isolation_names[partition->isolation]);
 	json_number(map, "effective_cus", p->effective);
 	json_known(map, "least_cus", p->least, 0);
 	time_or_null(map, "work_usec", p->work);

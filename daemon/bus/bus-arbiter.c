@@ -24,11 +24,11 @@ static int method_reserve(sd_bus_message *m, void *userdata, sd_bus_error *)
 	if (r < 0)
 		return bus_refuse(m, r, &result);
 	if (lease->state != STATE_ACTIVATING)
-		return bus_reply_reserve(bus, m, lease, holder, state_name(lease->state));
+		return bus_reply_reserve(bus, m, lease, holder, state_names[lease->state]);
 	/* Borrowers have a limited time to give back the CUs; then the call can be answered. */
 	if (request.wait_usec == 0)
 		return bus_defer_reserve(bus, m, lease, holder);
-	return bus_reply_reserve(bus, m, lease, holder, state_name(STATE_WAITING));
+	return bus_reply_reserve(bus, m, lease, holder, state_names[STATE_WAITING]);
 }
 
 /* The errors that Plan answers as the result "refused". */
@@ -49,7 +49,7 @@ static const char *plan_result(const struct lease *proposal)
 {
 	if (!proposal)
 		return "refused";
-	return state_name(proposal->state == STATE_WAITING ? STATE_WAITING : STATE_GRANTED);
+	return state_names[proposal->state == STATE_WAITING ? STATE_WAITING : STATE_GRANTED];
 }
 
 static int reply_plan(struct bus *bus, sd_bus_message *call, const struct lease *proposal,

@@ -76,7 +76,7 @@ static int append_target(sd_bus_message *m, const struct gpu *gpu)
 	ROW(SdmaQueues, "u", CONST, VALUE("u", gpu->info.sdma_queues))                           \
 	ROW(VramBytes, "t", CONST, VALUE("t", gpu->info.vram_bytes))                             \
 	ROW(VramFree, "t", CHANGES, VALUE("t", gpu_vram_free(gpu)))                              \
-	ROW(Scheduler, "s", CONST, VALUE("s", scheduler_name(gpu->info.scheduler)))              \
+	ROW(Scheduler, "s", CONST, VALUE("s", scheduler_names[gpu->info.scheduler]))              \
 	ROW(Unmanaged, "aa{sv}", CHANGES, bus_append_unmanaged(reply, gpu))                      \
 	ROW(Oversubscribed, "b", CHANGES, VALUE("b", gpu->observed.oversubscribed))              \
 	ROW(Draining, "b", CHANGES, VALUE("b", gpu->draining))

@@ -187,8 +187,8 @@ static int append_waits_for(sd_bus_message *m, const struct lease *lease)
 #define PROPERTIES(ROW)                                                                       \
 	ROW(Id, "t", CONST, VALUE("t", lease->id))                                            \
 	ROW(Name, "s", CONST, bus_append_text(reply, lease->name))                            \
-	ROW(State, "s", CHANGES, VALUE("s", state_name(lease->state)))                        \
-	ROW(Class, "s", CONST, VALUE("s", class_name(lease->class)))                          \
+	ROW(State, "s", CHANGES, VALUE("s", state_names[lease->state]))                        \
+	ROW(Class, "s", CONST, VALUE("s", class_names[lease->class]))                          \
 	ROW(Tenant, "s", CONST, bus_append_text(reply, lease->tenant))                        \
 	ROW(OwnerUid, "u", CONST, VALUE("u", lease->owner))                                   \
 	ROW(OwnerPid, "u", CONST, VALUE("u", (uint32_t)lease->pid))                           \

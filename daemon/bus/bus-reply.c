@@ -200,7 +200,7 @@ static void answer_reserve(struct bus *bus, struct deferred *deferred, const str
 		return;
 	}
 	deferred->holder = -1;
-	r = bus_reply_reserve(bus, deferred->call, lease, holder, state_name(lease->state));
+	r = bus_reply_reserve(bus, deferred->call, lease, holder, state_names[lease->state]);
 	if (r < 0)
 		sd_bus_reply_method_errno(deferred->call, r, NULL);
 }

@@ -169,9 +169,8 @@ static int append_bound(sd_bus_message *m, const struct refusal *refusal)
 				  refusal->limit, "held", "t", refusal->held);
 	if (r >= 0 && refusal->resource == RESOURCE_CLASS)
 		r = sd_bus_message_append(m, "{sv}{sv}", "asked-class", "s",
-					  class_name((enum lease_class)refusal->asked),
-					  "limit-class", "s",
-					  class_name((enum lease_class)refusal->limit));
+					  class_names[refusal->asked], "limit-class", "s",
+					  class_names[refusal->limit]);
 	if (r >= 0 && (refusal->reason == REASON_QUOTA || refusal->reason == REASON_POLICY))
 		r = sd_bus_message_append(m, "{sv}{sv}", "tenant", "s",
 					  text_clean(tenant, sizeof(tenant), refusal->tenant),
@@ -225,7 +224,7 @@ static int append_refusal(sd_bus_message *m, const struct refusal *refusal,
 	if (r >= 0)
 		r = sd_bus_message_append(m, "{sv}{sv}{sv}{sv}{sv}{sv}", "gpu", "s",
 					  text_clean(gpu, sizeof(gpu), refusal->gpu), "reason", "s",
-					  reason_name(refusal->reason), "asked", "t",
+					  reason_names[refusal->reason], "asked", "t",
 					  refusal->asked, "free", "t", refusal->free, "hint", "s",
 					  text_clean(clean, sizeof(clean), hint), "retry", "b",
 					  refusal->retry);

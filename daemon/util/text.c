@@ -2,6 +2,7 @@
 #include "util/text.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -72,6 +73,14 @@ const char *text_clean(char *buf, size_t size, const char *text)
 	}
 	buf[used] = '\0';
 	return buf;
+}
+
+int text_index(const char *const *words, const char *word)
+{
+	for (int i = 0; words[i]; i++)
+		if (strcmp(words[i], word) == 0)
+			return i;
+	return -EINVAL;
 }
 
 /* Levenshtein distance, without case. */

@@ -18,6 +18,9 @@ bool text_printable(const char *text); /* UTF-8 without control characters */
  * truncates it between characters. Returns buf. */
 const char *text_clean(char *buf, size_t size, const char *text);
 
+/* The index of a word in words (NULL-terminated); -EINVAL: it is not there. */
+int text_index(const char *const *words, const char *word);
+
 /* The word of words (NULL-terminated) nearest to word, where at most about a third of the letters
  * differ; else NULL. */
 const char *text_nearest(const char *word, const char *const *words);

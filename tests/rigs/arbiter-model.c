@@ -95,7 +95,7 @@ static void check_refusal(struct model *model, const struct result *result)
 		const char *lacks = refusal_lacks(&result->refusals[i]);
 
 		if (lacks)
-			fprintf(stderr, "%s: ", reason_name(result->refusals[i].reason));
+			fprintf(stderr, "%s: ", reason_names[result->refusals[i].reason]);
 		if (lacks)
 			model_fail(lacks);
 		model->refused[result->refusals[i].reason]++;

@@ -41,11 +41,11 @@ static int check_values(const struct lease *lease, char *why, size_t size)
 	if ((lease->adaptable && lease->class != CLASS_BESTEFFORT) ||
 	    (lease->state == STATE_INACTIVE && lease->class != CLASS_REALTIME))
 		return refuse(why, size, -EINVAL, "a lease of class %s cannot be %s",
-			      class_name(lease->class),
+			      class_names[lease->class],
 			      lease->adaptable ? "adaptable" : "inactive");
 	if (lease->lend.idle && lease->state != STATE_REVOKING && lease->state != STATE_ENDING)
 		return refuse(why, size, -EINVAL, "a lease that is %s cannot be idle",
-			      state_name(lease->state));
+			      state_names[lease->state]);
 	if (!texts_are_terminated(lease))
 		return refuse(why, size, -EINVAL, "a text is longer than %u bytes",
 			      REQUEST_TEXT - 1);
@@ -92,7 +92,7 @@ static int check_terms(const struct lease *lease, const struct partition *p, cha
 	if ((p->isolation == ISOLATION_SHARED && lease->class != CLASS_BESTEFFORT) ||
 	    ((p->isolation == ISOLATION_SHADER_ENGINE || p->alone) && !realtime))
 		return refuse(why, size, -EINVAL, "class %s cannot have isolation %s%s",
-			      class_name(lease->class), isolation_name(p->isolation),
+			      class_names[lease->class], isolation_names[p->isolation],
 			      p->alone ? ", alone" : "");
 	if (p->priority > PRIORITY_MAX)
 		return refuse(why, size, -EINVAL, "priority %u is above %u", p->priority,
@@ -141,7 +141,7 @@ static int check_self(const struct arbiter *arbiter, const struct lease *lease, 
 		most = 0;
 	if (lease->n_partitions < least || lease->n_partitions > most)
 		return refuse(why, size, -EINVAL, "a lease that is %s cannot have %zu partitions",
-			      state_name(lease->state), lease->n_partitions);
+			      state_names[lease->state], lease->n_partitions);
 	for (size_t i = 0; i < lease->n_partitions; i++) {
 		r = check_place(arbiter, lease, i, lost, why, size);
 		if (r == 0 && lease->partitions[i].gpu != GPU_ABSENT)

@@ -42,7 +42,8 @@ static bool check_tenant(struct review *review)
 		return forbidden(review, "tenant %s is not for uid %u", tenant->name, lease->owner);
 	if (lease->class > tenant->class)
 		return forbidden(review, "class %s is above class %s of tenant %s",
-				 class_name(lease->class), class_name(tenant->class), tenant->name);
+				 class_names[lease->class], class_names[tenant->class],
+				 tenant->name);
 	most = max_u(tenant->priority, PRIORITY_NORMAL);
 	for (size_t i = 0; i < lease->n_partitions; i++)
 		if (lease->partitions[i].priority > most)

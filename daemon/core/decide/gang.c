@@ -349,7 +349,7 @@ static int refuse(struct gang *gang, const size_t *order, struct result *result)
 	refusal = &result->refusals[result->deciding];
 	refusal_line(refusal, line);
 	return result_set(result, kinds[i].kind, "%s: %s: %s: %s%s", kinds[i].text, refusal->gpu,
-			  reason_name(refusal->reason), line,
+			  reason_names[refusal->reason], line,
 			  refusal->others ? "; other GPUs refuse too" : "");
 }
 

@@ -206,8 +206,8 @@ static int fit_wants(const struct arbiter *arbiter, const struct lease *lease,
 		if (*isolation != ISOLATION_DEFAULT && *isolation != lease->partitions[i].isolation)
 			return result_set(result, RESULT_INVALID_REQUEST,
 					  "want %zu: isolation %s: a lease keeps its own, %s",
-					  i + 1, isolation_name(*isolation),
-					  isolation_name(lease->partitions[i].isolation));
+					  i + 1, isolation_names[*isolation],
+					  isolation_names[lease->partitions[i].isolation]);
 		*isolation = lease->partitions[i].isolation;
 	}
 	return 0;
@@ -267,7 +267,7 @@ int arbiter_plan_resize(const struct arbiter *arbiter, const struct caller *call
 		return r;
 	if (lease->state != STATE_GRANTED)
 		return result_set(result, RESULT_INVALID_STATE, "lease %llu is %s",
-				  (unsigned long long)id, state_name(lease->state));
+				  (unsigned long long)id, state_names[lease->state]);
 	if (lease->adaptable)
 		return result_set(
 			result, RESULT_NOT_SUPPORTED,
@@ -304,7 +304,7 @@ static int check_lender(const struct lease *lease, bool active, struct result *r
 		return result_set(result, RESULT_INVALID_STATE,
 				  "lease %llu is of class %s: only realtime leases lend and are "
 				  "activated",
-				  (unsigned long long)lease->id, class_name(lease->class));
+				  (unsigned long long)lease->id, class_names[lease->class]);
 	if (active && lease->state != STATE_INACTIVE)
 		return lease_wrong_state(lease, result, "only an inactive lease can be activated");
 	if (!active && lease->state != STATE_GRANTED && lease->state != STATE_ACTIVATING)

@@ -150,5 +150,5 @@ void partition_set_mask(struct partition *partition, const struct geometry *geom
 int lease_wrong_state(const struct lease *lease, struct result *result, const char *hint)
 {
 	return result_set(result, RESULT_INVALID_STATE, "lease %llu is %s: %s",
-			  (unsigned long long)lease->id, state_name(lease->state), hint);
+			  (unsigned long long)lease->id, state_names[lease->state], hint);
 }

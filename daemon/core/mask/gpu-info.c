@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "core/mask/gpu-info.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "util/base.h"
+#include "util/text.h"
 
-static const char *const scheduler_names[] = {
+const char *const scheduler_names[] = {
 	[SCHEDULER_UNKNOWN] = "unknown",
 	[SCHEDULER_HWS] = "hws",
 	[SCHEDULER_HWS_STRICT] = "hws-strict",
 	[SCHEDULER_NONE] = "none",
 	[SCHEDULER_MES] = "mes",
+	NULL,
 };
 
 void gpu_info_target_name(unsigned gfx_target, char *buf, unsigned size)
@@ -22,17 +22,9 @@ void gpu_info_target_name(unsigned gfx_target, char *buf, unsigned size)
 		 gfx_target % 100);
 }
 
-const char *scheduler_name(enum scheduler scheduler)
-{
-	return scheduler_names[scheduler];
-}
-
 int scheduler_from_name(const char *name)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(scheduler_names); i++)
-		if (strcmp(scheduler_names[i], name) == 0)
-			return (int)i;
-	return -EINVAL;
+	return text_index(scheduler_names, name);
 }
 
 static bool same_geometry(const struct geometry *a, const struct geometry *b)

@@ -51,5 +51,6 @@ size_t gpu_info_gaps(const struct gpu_info *info, const char *ret[static 6]);
 /* "gfx906" for 90006, "gfx90a" for 90010. Writes at most size bytes, always a NUL. */
 void gpu_info_target_name(unsigned gfx_target, char *buf, unsigned size);
 
-const char *scheduler_name(enum scheduler scheduler); /* hws hws-strict none mes unknown */
-int scheduler_from_name(const char *name);            /* -EINVAL */
+/* unknown hws hws-strict none mes, by enum scheduler; NULL after the last. */
+extern const char *const scheduler_names[];
+int scheduler_from_name(const char *name); /* -EINVAL */

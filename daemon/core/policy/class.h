@@ -42,13 +42,12 @@ enum enforce_step {
 #define PRIORITY_HIGH 11U
 #define PRIORITY_MAX 15U
 
-const char *class_name(enum lease_class lease_class);
-const char *isolation_name(enum isolation isolation);
-const char *state_name(enum lease_state state);
-const char *enforce_step_name(enum enforce_step enforce_step);
+/* The names by value, NULL after the last. */
+extern const char *const class_names[], *const isolation_names[], *const state_names[];
+extern const char *const enforce_step_names[];
+extern const char *const priority_names[]; /* low normal high */
 
 /* The value of a name; -EINVAL: unknown name. */
 int class_from_name(const char *name);
-int isolation_from_name(const char *name);    /* there is no name for the default */
-int enforce_step_from_name(const char *name); /* there is no name for NONE */
-int priority_from_name(const char *name);     /* low normal high, or 0..15 in digits */
+int isolation_from_name(const char *name); /* there is no name for the default */
+int priority_from_name(const char *name);  /* low normal high, or 0..15 in digits */

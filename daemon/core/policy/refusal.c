@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "util/base.h"
+#include "util/text.h"
 
-static const char *const reason_names[REASONS] = {
+const char *const reason_names[] = {
 	[REASON_CUS] = "cus",
 	[REASON_SHADER_ENGINES] = "shader-engines",
 	[REASON_SHAPE] = "shape",
@@ -23,6 +23,7 @@ static const char *const reason_names[REASONS] = {
 	[REASON_UNMANAGED] = "unmanaged",
 	[REASON_OVERSUBSCRIBED] = "oversubscribed",
 	[REASON_ABSENT] = "absent",
+	NULL,
 };
 
 static const struct {
@@ -43,11 +44,6 @@ static const struct {
 	[RESOURCE_PRIORITY] = { "priority", "", "" },
 };
 
-const char *reason_name(enum reason reason)
-{
-	return reason_names[reason];
-}
-
 const char *resource_name(enum resource resource)
 {
 	return resources[resource].name;
@@ -55,10 +51,7 @@ const char *resource_name(enum resource resource)
 
 int reason_from_name(const char *name)
 {
-	for (int i = 0; i < REASONS; i++)
-		if (strcmp(reason_names[i], name) == 0)
-			return i;
-	return -EINVAL;
+	return text_index(reason_names, name);
 }
 
 int resource_from_name(const char *name)
@@ -130,7 +123,7 @@ static void put_number(struct text *text, enum resource resource, uint64_t n)
 	size_t i = 0;
 
 	if (resource == RESOURCE_CLASS) {
-		put(text, "%s", class_name((enum lease_class)n));
+		put(text, "%s", class_names[n]);
 		return;
 	}
 	if (resource != RESOURCE_VRAM || n < 1024) {
@@ -320,7 +313,7 @@ static void put_detail(struct text *text, const struct refusal *refusal)
 
 void refusal_line(const struct refusal *refusal, char ret[static REFUSAL_TEXT])
 {
-	bool same = strcmp(reason_name(refusal->reason), resource_name(refusal->resource)) == 0;
+	bool same = strcmp(reason_names[refusal->reason], resource_name(refusal->resource)) == 0;
 	struct text text = text_start(ret);
 
 	put_amounts(&text, refusal, !same);

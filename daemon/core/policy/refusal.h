@@ -94,7 +94,7 @@ struct refusal {
 	uint64_t behind; /* a waiting lease that ranks before the request; 0: none */
 };
 
-const char *reason_name(enum reason reason);
+extern const char *const reason_names[];           /* by enum reason; NULL after the last */
 const char *resource_name(enum resource resource); /* "" for RESOURCE_NONE */
 
 /* -EINVAL: there is none of this name. */

@@ -51,7 +51,7 @@ static int check_cus(const struct want *want, size_t i, enum lease_class lease_c
 		return result_set(result, RESULT_INVALID_REQUEST,
 				  "want %zu: cus-max is for class besteffort; a %s lease gets "
 				  "what cus says",
-				  i, class_name(lease_class));
+				  i, class_names[lease_class]);
 	if (want->exact && want->cus_max > want->cus)
 		return result_set(result, RESULT_INVALID_REQUEST,
 				  "want %zu: exact and cus-max contradict each other", i);
@@ -67,12 +67,12 @@ static int check_isolation(const struct want *want, size_t i, enum lease_class l
 		return result_set(result, RESULT_INVALID_REQUEST,
 				  "want %zu: isolation shared is for class besteffort; the CUs "
 				  "of a %s lease are its own",
-				  i, class_name(lease_class));
+				  i, class_names[lease_class]);
 	if (want->isolation == ISOLATION_SHADER_ENGINE && !realtime)
 		return result_set(result, RESULT_INVALID_REQUEST,
 				  "want %zu: isolation shader-engine is for class realtime; a %s "
 				  "lease can have cu%s",
-				  i, class_name(lease_class),
+				  i, class_names[lease_class],
 				  lease_class == CLASS_BESTEFFORT ? " or shared" : "");
 	return 0;
 }
@@ -126,13 +126,13 @@ static int check_options(const struct request *request, enum lease_class lease_c
 	if (request->start_inactive && lease_class != CLASS_REALTIME)
 		return result_set(result, RESULT_INVALID_REQUEST,
 				  "start-inactive: class %s does not lend; only realtime does",
-				  class_name(lease_class));
+				  class_names[lease_class]);
 	if (request->adaptable && lease_class != CLASS_BESTEFFORT)
 		return result_set(
 			result, RESULT_INVALID_REQUEST,
 			"adaptable: a %s lease keeps what it has; only besteffort shrinks "
 			"and grows",
-			class_name(lease_class));
+			class_names[lease_class]);
 	return 0;
 }
 

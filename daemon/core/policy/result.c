@@ -47,7 +47,7 @@ int result_refuse_all(struct result *result, enum result_kind kind, const struct
 	if (result_refuse(result, refusal) < 0)
 		return result_set(result, RESULT_NO_MEMORY, "out of memory");
 	refusal_line(refusal, line);
-	return result_set(result, kind, "%s: %s", reason_name(refusal->reason), line);
+	return result_set(result, kind, "%s: %s", reason_names[refusal->reason], line);
 }
 
 void result_done(struct result *result)

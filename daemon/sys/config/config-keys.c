@@ -15,24 +15,24 @@
 
 /* ---- words, numbers and times -------------------------------------------------------- */
 
-/* The index of a word, or -1 after an error with all words and the nearest. more: what else would
- * be valid, or NULL. */
+/* The index of a word, or -1 after an error with all words from key->min on and the nearest. more:
+ * what else would be valid, or NULL. */
 static int find_word(const struct ini_place *place, const struct config_key *key, const char *value,
 		     const char *more)
 {
-	const char *const *words = key->words, *nearest = text_nearest(value, words);
+	const char *const *words = key->words + key->min, *nearest = text_nearest(value, words);
+	int found = text_index(words, value);
 	char choice[128] = "";
 	size_t size = 0;
 
-	for (int i = 0; words[i]; i++) {
-		if (strcmp(value, words[i]) == 0)
-			return i;
+	if (found >= 0)
+		return found + (int)key->min;
+	for (int i = 0; words[i]; i++)
 		size += (size_t)snprintf(choice + size, sizeof(choice) - size, "%s%s",
 					 i == 0                 ? ""
 					 : more || words[i + 1] ? ", "
 								: " or ",
 					 words[i]);
-	}
 	ini_bad(place, "%s: '%s' is not %s%s%s%s%s%s", key->name, value, choice, more ? " or " : "",
 		more ? more : "", nearest ? "; did you mean '" : "", nearest ? nearest : "",
 		nearest ? "'?" : "");
@@ -45,7 +45,7 @@ void config_set_word(const struct ini_place *place, const struct config_key *key
 	int i = find_word(place, key, value, NULL);
 
 	if (i >= 0)
-		*(unsigned *)field = key->min + (unsigned)i;
+		*(unsigned *)field = (unsigned)i;
 }
 
 void config_set_flag(const struct ini_place *place, const struct config_key *key, const char *value,
@@ -369,14 +369,9 @@ static const char *const unmanaged[] = { "ignore", "count", "warn", NULL };
 static const char *const oversubscribe[] = { "no", "besteffort", NULL };
 static const char *const reload[] = { "keep", "revoke", NULL };
 static const char *const gpu_orders[] = { "pack", "spread", NULL };
-static const char *const classes[] = { "besteffort", "guaranteed", "realtime", NULL };
-static const char *const priorities[] = { "low", "normal", "high", NULL };
-static const char *const enforce_steps[] = { "report", "freeze", "kill", NULL };
 
 _Static_assert(BACKEND_SIMULATED == ARRAY_SIZE(backends) - 2, "backends are in order");
 _Static_assert(UNMANAGED_WARN == ARRAY_SIZE(unmanaged) - 2, "words are in order");
-_Static_assert(CLASS_REALTIME == ARRAY_SIZE(classes) - 2, "classes are in order");
-_Static_assert(ENFORCE_STEP_KILL == ENFORCE_STEP_REPORT + 2, "steps are in order");
 
 #define KEY(key, setter, ...)                               \
 	{                                                   \
@@ -416,17 +411,17 @@ static const struct config_key tenant_keys[] = {
 	KEY("match-unit", set_pattern, TENANT(unit)),
 	KEY("match-slice", set_pattern, TENANT(slice)),
 	KEY("match-executable", set_path_pattern, TENANT(executable)),
-	KEY("class", config_set_word, TENANT(class), .words = classes),
+	KEY("class", config_set_word, TENANT(class), .words = class_names),
 	KEY("max-leases", set_count, TENANT(max_leases), RANGE(0, 65536)),
 	KEY("max-gpus", set_count, TENANT(max_gpus), RANGE(0, 65536)),
 	KEY("max-cus", set_count_or_percent, TENANT(max_cus), RANGE(1, 1024)),
 	KEY("max-queues", set_count, TENANT(max_queues), RANGE(1, 65536)),
 	KEY("max-processes", set_count, TENANT(max_processes), RANGE(1, 65536)),
 	KEY("max-vram", set_bytes_or_percent, TENANT(max_vram)),
-	KEY("priority", set_priority, TENANT(priority), .words = priorities),
+	KEY("priority", set_priority, TENANT(priority), .words = priority_names),
 	KEY("alone", config_set_bool, TENANT(alone)),
-	KEY("enforce", config_set_word, TENANT(enforce), .min = ENFORCE_STEP_REPORT,
-	    .words = enforce_steps),
+	KEY("enforce", config_set_word, TENANT(enforce), .words = enforce_step_names,
+	    .min = ENFORCE_STEP_REPORT),
 };
 /* clang-format on */
 

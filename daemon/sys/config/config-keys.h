@@ -19,7 +19,7 @@ struct config_key {
 	const char *name;
 	config_set_t *set;
 	size_t offset;            /* of the field in the struct of the section */
-	unsigned min, max;        /* of a number */
+	unsigned min, max;        /* of a number; min also: the first word that is valid */
 	const char *const *words; /* of config_set_word() and config_set_flag() */
 	bool optional;            /* in a GPU profile */
 };
@@ -40,7 +40,7 @@ enum config_kind { CONFIG_DAEMON, CONFIG_GPU, CONFIG_TENANT, CONFIG_KINDS };
 extern const struct config_section config_sections[CONFIG_KINDS];
 
 config_set_t config_set_unsigned, config_set_bool;
-config_set_t config_set_word; /* an enum: min is the value of the first word */
+config_set_t config_set_word; /* an enum: the index of the word */
 config_set_t config_set_flag; /* a bool: the second word is true */
 
 /* Calls the key's function with its field in target. Returns the key's index, or -1 after an error

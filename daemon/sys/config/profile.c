@@ -91,12 +91,8 @@ static void set_active(const struct ini_place *place, const struct config_key *k
 	}
 }
 
-static const char *const schedulers[] = { "unknown", "hws", "hws-strict", "none", "mes", NULL };
 static const char *const law_words[] = { "assumed", "measured", NULL };
 static const char *const harvest_words[] = { "assumed", "known", NULL };
-
-_Static_assert(SCHEDULER_UNKNOWN == 0 && SCHEDULER_MES == ARRAY_SIZE(schedulers) - 2,
-	       "schedulers are in order");
 
 #define DRAFT(member) .offset = offsetof(struct draft, member)
 #define INFO(member) DRAFT(profile.info.member)
@@ -124,7 +120,7 @@ static const struct config_key keys[KEYS] = {
 	[KEY_QUEUES_PER_PIPE] = NUMBER("queues-per-pipe", 1, 32, INFO(queues_per_pipe)),
 	[KEY_SDMA_QUEUES] = NUMBER("sdma-queues", 0, 1024, INFO(sdma_queues)),
 	[KEY_VRAM] = { "vram", set_vram, INFO(vram_bytes) },
-	[KEY_SCHEDULER] = { "scheduler", config_set_word, INFO(scheduler), .words = schedulers },
+	[KEY_SCHEDULER] = { "scheduler", config_set_word, INFO(scheduler), .words = scheduler_names },
 	[KEY_LAW] = { "law", config_set_flag, INFO(law_measured), .words = law_words },
 	[KEY_HARVEST] = { "harvest", config_set_flag, INFO(harvest_known), .words = harvest_words },
 	[KEY_RESERVE_QUEUES] = NUMBER("reserve-queues", 0, 255, INFO(reserve_queues), .optional = true),

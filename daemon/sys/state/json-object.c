@@ -59,7 +59,7 @@ static struct json_object *member_json(bool *failed, const struct member *member
 	case NUMBER: return json_object_new_uint64(get_number(member, field));
 	case BOOL: return json_object_new_boolean(*(const bool *)field);
 	case TEXT: return json_object_new_string(field);
-	case WORD: return json_object_new_string(member->word((unsigned)get_number(member, field)));
+	case WORD: return json_object_new_string(member->words[get_number(member, field)]);
 	case OBJECT: break;
 	}
 	object = json_object_new_object();
@@ -152,7 +152,7 @@ static uint64_t take_word(struct object *object, const struct member *member)
 
 	object_take_text(object, member->key, text, sizeof(text));
 	for (uint64_t value = member->min; value <= member->max; value++)
-		if (strcmp(text, member->word((unsigned)value)) == 0)
+		if (strcmp(text, member->words[value]) == 0)
 			return value;
 	read_invalid(object->error, member->key, "is a word that this version does not know");
 	return member->min;

@@ -16,10 +16,10 @@ enum member_kind { NUMBER, BOOL, TEXT, WORD, OBJECT };
 struct member {
 	const char *key;
 	enum member_kind kind;
-	bool optional;       /* of a WORD: left out if the field has a value without a word */
-	size_t offset, size; /* of the field: 4 or 8 bytes for a NUMBER, 4 for a WORD */
-	uint64_t min, max;   /* of a NUMBER or WORD */
-	const char *(*word)(unsigned value);
+	bool optional;            /* of a WORD: left out if the field has a value without a word */
+	size_t offset, size;      /* of the field: 4 or 8 bytes for a NUMBER, 4 for a WORD */
+	uint64_t min, max;        /* of a NUMBER or WORD */
+	const char *const *words; /* by value */
 	const struct member *members; /* of an OBJECT */
 	size_t n_members;
 };
@@ -39,10 +39,10 @@ struct member {
 	{                                                       \
 		.key = (name), .kind = TEXT, FIELD(type, field) \
 	}
-#define WORD_OF(name, type, field, words, least, most)                                       \
-	{                                                                                    \
-		.key = (name), .kind = WORD, .word = (words), .min = (least), .max = (most), \
-		FIELD(type, field)                                                           \
+#define WORD_OF(name, type, field, names, least, most)                                        \
+	{                                                                                     \
+		.key = (name), .kind = WORD, .words = (names), .min = (least), .max = (most), \
+		FIELD(type, field)                                                            \
 	}
 #define OBJECT_OF(name, type, field, table)                                                        \
 	{                                                                                          \

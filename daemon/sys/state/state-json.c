@@ -14,65 +14,40 @@
 
 /* ---- the members of saved objects ---------------------------------------------------- */
 
-static const char *class_word(unsigned value)
-{
-	return class_name((enum lease_class)value);
-}
-
-static const char *state_word(unsigned value)
-{
-	return state_name((enum lease_state)value);
-}
-
-static const char *isolation_word(unsigned value)
-{
-	return isolation_name((enum isolation)value);
-}
-
-static const char *enforce_step_word(unsigned value)
-{
-	return enforce_step_name((enum enforce_step)value);
-}
-
 /* Words and not numbers: the order of the enum may change. */
-static const char *cause_word(unsigned value)
-{
-	static const char *const causes[RESULT_KINDS] = {
-		[RESULT_OK] = "ok",
-		[RESULT_INVALID_REQUEST] = "invalid-request",
-		[RESULT_INVALID_STATE] = "invalid-state",
-		[RESULT_TOKEN_CONFLICT] = "token-conflict",
-		[RESULT_NOT_PERMITTED] = "not-permitted",
-		[RESULT_QUOTA_EXCEEDED] = "quota-exceeded",
-		[RESULT_NO_CAPACITY] = "no-capacity",
-		[RESULT_NEVER_FITS] = "never-fits",
-		[RESULT_NO_SUCH_GPU] = "no-such-gpu",
-		[RESULT_NO_SUCH_LEASE] = "no-such-lease",
-		[RESULT_NO_SUCH_TENANT] = "no-such-tenant",
-		[RESULT_NOT_SUPPORTED] = "not-supported",
-		[RESULT_NOT_SAVED] = "not-saved",
-		[RESULT_TOO_MANY_LEASES] = "too-many-leases",
-		[RESULT_TIMED_OUT] = "timed-out",
-		[RESULT_SHUTDOWN] = "shutdown",
-		[RESULT_NO_MEMORY] = "no-memory",
-	};
-
-	return causes[value];
-}
+static const char *const cause_names[] = {
+	[RESULT_OK] = "ok",
+	[RESULT_INVALID_REQUEST] = "invalid-request",
+	[RESULT_INVALID_STATE] = "invalid-state",
+	[RESULT_TOKEN_CONFLICT] = "token-conflict",
+	[RESULT_NOT_PERMITTED] = "not-permitted",
+	[RESULT_QUOTA_EXCEEDED] = "quota-exceeded",
+	[RESULT_NO_CAPACITY] = "no-capacity",
+	[RESULT_NEVER_FITS] = "never-fits",
+	[RESULT_NO_SUCH_GPU] = "no-such-gpu",
+	[RESULT_NO_SUCH_LEASE] = "no-such-lease",
+	[RESULT_NO_SUCH_TENANT] = "no-such-tenant",
+	[RESULT_NOT_SUPPORTED] = "not-supported",
+	[RESULT_NOT_SAVED] = "not-saved",
+	[RESULT_TOO_MANY_LEASES] = "too-many-leases",
+	[RESULT_TIMED_OUT] = "timed-out",
+	[RESULT_SHUTDOWN] = "shutdown",
+	[RESULT_NO_MEMORY] = "no-memory",
+};
 
 static const struct member identity[] = {
 	RANGE_OF("id", struct lease, id, 1, ID_MAX),
 	TEXT_OF("name", struct lease, name),
 	TEXT_OF("tenant", struct lease, tenant),
-	WORD_OF("class", struct lease, class, class_word, 0, CLASS_REALTIME),
+	WORD_OF("class", struct lease, class, class_names, 0, CLASS_REALTIME),
 	TEXT_OF("token", struct lease, token),
 	NUMBER_OF("owner", struct lease, owner),
 	RANGE_OF("pid", struct lease, pid, 0, INT32_MAX),
 	TEXT_OF("unit", struct lease, unit),
 	BOOL_OF("adaptable", struct lease, adaptable),
-	WORD_OF("state", struct lease, state, state_word, 0, STATE_ENDING),
+	WORD_OF("state", struct lease, state, state_names, 0, STATE_ENDING),
 	TEXT_OF("reason", struct lease, reason),
-	WORD_OF("cause", struct lease, cause, cause_word, 0, RESULT_KINDS - 1),
+	WORD_OF("cause", struct lease, cause, cause_names, 0, RESULT_KINDS - 1),
 	RANGE_OF("generation", struct lease, generation, 1, UINT64_MAX),
 	RANGE_OF("acknowledged", struct lease, acknowledged, 1, UINT64_MAX),
 	NUMBER_OF("deadline_usec", struct lease, deadline_usec),
@@ -87,7 +62,7 @@ static const struct member duties[] = {
 	BOOL_OF("unseen", struct lease, verify.pending),
 	BOOL_OF("revoked", struct lease, revoked),
 	BOOL_OF("frozen", struct lease, enforce.frozen),
-	WORD_OF("rung", struct lease, enforce.step, enforce_step_word, 0, ENFORCE_STEP_KILL),
+	WORD_OF("rung", struct lease, enforce.step, enforce_step_names, 0, ENFORCE_STEP_KILL),
 	NUMBER_OF("rung_usec", struct lease, enforce.due_usec),
 	NUMBER_OF("give_up_usec", struct lease, lend.give_up_usec),
 };
@@ -106,7 +81,7 @@ static const struct member partition[] = {
 	OBJECT_OF("charged", struct partition, charged, budget),
 	NUMBER_OF("streams", struct partition, streams),
 	RANGE_OF("priority", struct partition, priority, 0, PRIORITY_MAX),
-	WORD_OF("isolation", struct partition, isolation, isolation_word, ISOLATION_SHADER_ENGINE,
+	WORD_OF("isolation", struct partition, isolation, isolation_names, ISOLATION_SHADER_ENGINE,
 		ISOLATION_SHARED),
 	BOOL_OF("alone", struct partition, alone),
 	BOOL_OF("any_shape", struct partition, any_shape),
@@ -144,7 +119,7 @@ static const struct member want[] = {
 	{ .key = "isolation",
 	  .kind = WORD,
 	  .optional = true,
-	  .word = isolation_word,
+	  .words = isolation_names,
 	  .min = ISOLATION_SHADER_ENGINE,
 	  .max = ISOLATION_SHARED,
 	  FIELD(struct want, isolation) },
@@ -155,7 +130,7 @@ static const struct member request[] = {
 	{ .key = "class",
 	  .kind = WORD,
 	  .optional = true,
-	  .word = class_word,
+	  .words = class_names,
 	  .min = 0,
 	  .max = CLASS_REALTIME,
 	  FIELD(struct request, class) },

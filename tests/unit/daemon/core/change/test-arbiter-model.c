@@ -72,7 +72,7 @@ static void check_reached(const struct model *model)
 	       model->waited, model->waited_gangs, model->granted_later, model->timed_out,
 	       model->cancelled, model->never, model->barred);
 	for (size_t i = 0; i < REASONS; i++)
-		printf(" %s %u", reason_name((enum reason)i), model->refused[i]);
+		printf(" %s %u", reason_names[i], model->refused[i]);
 	printf("\n%u borrowed, %u activated, %u grown, %u revoked, %u acknowledged what was not so; "
 	       "reported %u, frozen %u, killed %u; all settled %u times\n",
 	       model->borrowed, model->activated, model->grown, model->revoked, model->untrue,

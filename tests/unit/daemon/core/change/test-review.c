@@ -40,7 +40,7 @@ static bool ended(const struct lease *lease, const char *named)
 	    (lease->touched & TOUCH_ENDING) && strstr(lease->reason, named))
 		return true;
 	fprintf(stderr, "lease %llu is %s: %s\n", (unsigned long long)lease->id,
-		state_name(lease->state), lease->reason);
+		state_names[lease->state], lease->reason);
 	return false;
 }
 

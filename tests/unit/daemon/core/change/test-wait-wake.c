@@ -16,7 +16,7 @@ static bool says(const struct lease *lease, const char *named)
 {
 	if (lease->state == STATE_WAITING && strstr(lease->reason, named))
 		return true;
-	fprintf(stderr, "%s: %s\n", state_name(lease->state), lease->reason);
+	fprintf(stderr, "%s: %s\n", state_names[lease->state], lease->reason);
 	return false;
 }
 

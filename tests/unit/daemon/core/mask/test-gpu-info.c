@@ -36,7 +36,7 @@ TEST(each_scheduler_is_found_by_its_word)
 	static const char *const words[] = { "unknown", "hws", "hws-strict", "none", "mes" };
 
 	for (enum scheduler s = SCHEDULER_UNKNOWN; s <= SCHEDULER_MES; s++) {
-		CHECK(strcmp(scheduler_name(s), words[s]) == 0);
+		CHECK(strcmp(scheduler_names[s], words[s]) == 0);
 		CHECK(scheduler_from_name(words[s]) == (int)s);
 	}
 	CHECK(scheduler_from_name("HWS") == -EINVAL && scheduler_from_name("") == -EINVAL);

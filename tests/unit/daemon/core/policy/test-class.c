@@ -13,32 +13,32 @@ TEST(a_tenants_class_is_the_highest_it_may_ask_for)
 TEST(each_class_and_isolation_is_found_by_its_word)
 {
 	for (enum lease_class c = CLASS_BESTEFFORT; c <= CLASS_REALTIME; c++)
-		CHECK(class_from_name(class_name(c)) == (int)c);
+		CHECK(class_from_name(class_names[c]) == (int)c);
 	for (enum isolation i = ISOLATION_SHADER_ENGINE; i <= ISOLATION_SHARED; i++)
-		CHECK(isolation_from_name(isolation_name(i)) == (int)i);
+		CHECK(isolation_from_name(isolation_names[i]) == (int)i);
 }
 
 TEST(words_are_those_of_the_bus)
 {
-	CHECK(strcmp(class_name(CLASS_BESTEFFORT), "besteffort") == 0);
-	CHECK(strcmp(class_name(CLASS_GUARANTEED), "guaranteed") == 0);
-	CHECK(strcmp(class_name(CLASS_REALTIME), "realtime") == 0);
-	CHECK(strcmp(isolation_name(ISOLATION_SHADER_ENGINE), "shader-engine") == 0);
-	CHECK(strcmp(isolation_name(ISOLATION_CU), "cu") == 0);
-	CHECK(strcmp(isolation_name(ISOLATION_SHARED), "shared") == 0);
-	CHECK(strcmp(state_name(STATE_WAITING), "waiting") == 0);
-	CHECK(strcmp(state_name(STATE_GRANTED), "granted") == 0);
-	CHECK(strcmp(state_name(STATE_INACTIVE), "inactive") == 0);
-	CHECK(strcmp(state_name(STATE_ACTIVATING), "activating") == 0);
-	CHECK(strcmp(state_name(STATE_REVOKING), "revoking") == 0);
-	CHECK(strcmp(state_name(STATE_ENDING), "ending") == 0);
+	CHECK(strcmp(class_names[CLASS_BESTEFFORT], "besteffort") == 0);
+	CHECK(strcmp(class_names[CLASS_GUARANTEED], "guaranteed") == 0);
+	CHECK(strcmp(class_names[CLASS_REALTIME], "realtime") == 0);
+	CHECK(strcmp(isolation_names[ISOLATION_SHADER_ENGINE], "shader-engine") == 0);
+	CHECK(strcmp(isolation_names[ISOLATION_CU], "cu") == 0);
+	CHECK(strcmp(isolation_names[ISOLATION_SHARED], "shared") == 0);
+	CHECK(strcmp(state_names[STATE_WAITING], "waiting") == 0);
+	CHECK(strcmp(state_names[STATE_GRANTED], "granted") == 0);
+	CHECK(strcmp(state_names[STATE_INACTIVE], "inactive") == 0);
+	CHECK(strcmp(state_names[STATE_ACTIVATING], "activating") == 0);
+	CHECK(strcmp(state_names[STATE_REVOKING], "revoking") == 0);
+	CHECK(strcmp(state_names[STATE_ENDING], "ending") == 0);
 }
 
 TEST(other_words_are_none)
 {
 	CHECK(class_from_name("") == -EINVAL && class_from_name("Realtime") == -EINVAL);
 	CHECK(isolation_from_name("se") == -EINVAL);
-	CHECK(isolation_from_name(isolation_name(ISOLATION_DEFAULT)) == -EINVAL);
+	CHECK(isolation_from_name(isolation_names[ISOLATION_DEFAULT]) == -EINVAL);
 }
 
 TEST(priorities_are_words_or_kfds_numbers)

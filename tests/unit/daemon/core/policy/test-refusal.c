@@ -177,7 +177,7 @@ TEST(a_waiting_lease_names_what_it_waits_for)
 TEST(names_are_read_back)
 {
 	for (int i = 0; i < REASONS; i++)
-		CHECK(reason_from_name(reason_name((enum reason)i)) == i);
+		CHECK(reason_from_name(reason_names[i]) == i);
 	for (int i = 0; i < RESOURCES; i++)
 		CHECK(resource_from_name(resource_name((enum resource)i)) == i);
 	CHECK(reason_from_name("bandwidth") < 0 && resource_from_name("bandwidth") < 0);
