@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -22,7 +23,7 @@ struct request {
 	int pidfd; /* -1: none */
 	bool sent;
 	uint64_t deadline;
-	struct request *next;
+	STAILQ_ENTRY(request) link;
 };
 
 struct enforce {
@@ -36,7 +37,7 @@ struct enforce {
 	bool full;    /* the socket is full */
 	bool leaving; /* the helper reads no more and will hang up */
 	sd_event_source *io, *timer;
-	struct request *queue, **end; /* those that were sent are first */
+	STAILQ_HEAD(, request) queue; /* those that were sent are first */
 	size_t n;
 };
 
@@ -50,20 +51,11 @@ static void request_free(struct request *request)
 }
 DEFINE_CLEANUP(struct request *, request_free)
 
-static void append(struct enforce *enforce, struct request *request)
-{
-	*enforce->end = request;
-	enforce->end = &request->next;
-	enforce->n++;
-}
-
 static struct request *take_first(struct enforce *enforce)
 {
-	struct request *first = enforce->queue;
+	struct request *first = STAILQ_FIRST(&enforce->queue);
 
-	enforce->queue = first->next;
-	if (!enforce->queue)
-		enforce->end = &enforce->queue;
+	STAILQ_REMOVE_HEAD(&enforce->queue, link);
 	enforce->n--;
 	return first;
 }
@@ -71,10 +63,11 @@ static struct request *take_first(struct enforce *enforce)
 /* For the first request: all requests have the same time. */
 static void set_timer(struct enforce *enforce)
 {
-	if (enforce->queue)
-		sd_event_source_set_time(enforce->timer, enforce->queue->deadline);
-	sd_event_source_set_enabled(enforce->timer,
-				    enforce->queue ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
+	const struct request *first = STAILQ_FIRST(&enforce->queue);
+
+	if (first)
+		sd_event_source_set_time(enforce->timer, first->deadline);
+	sd_event_source_set_enabled(enforce->timer, first ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
 }
 
 static void answer(struct enforce *enforce, int r, const char *sentence)
@@ -96,8 +89,8 @@ static size_t count_sent(const struct enforce *enforce)
 {
 	size_t n = 0;
 
-	for (const struct request *request = enforce->queue; request && request->sent;
-	     request = request->next)
+	for (const struct request *request = STAILQ_FIRST(&enforce->queue);
+	     request && request->sent; request = STAILQ_NEXT(request, link))
 		n++;
 	return n;
 }
@@ -135,7 +128,8 @@ static void flush(struct enforce *enforce)
 {
 	int r = 0;
 
-	for (struct request *request = enforce->queue; request; request = request->next) {
+	for (struct request *request = STAILQ_FIRST(&enforce->queue); request;
+	     request = STAILQ_NEXT(request, link)) {
 		if (request->sent || enforce->leaving)
 			continue;
 		r = send_with_fd(enforce->fd, &request->body, sizeof(request->body),
@@ -190,7 +184,7 @@ static bool receive(struct enforce *enforce)
 		return false;
 	}
 	/* The helper may refuse the connection before it gets a request. */
-	if (!enforce->queue || enforce_answer_check(&packet, (size_t)n) < 0) {
+	if (enforce->n == 0 || enforce_answer_check(&packet, (size_t)n) < 0) {
 		lost(enforce, -EBADMSG, "gpuarb-enforce sent an invalid answer");
 		return false;
 	}
@@ -215,7 +209,7 @@ static int on_timer(sd_event_source *, uint64_t, void *userdata)
 {
 	struct enforce *enforce = userdata;
 
-	if (!enforce->queue->sent)
+	if (!STAILQ_FIRST(&enforce->queue)->sent)
 		answer(enforce, -ETIMEDOUT, "gpuarb-enforce read no request in time");
 	lost(enforce, -ETIMEDOUT, "gpuarb-enforce did not answer in time");
 	return 0;
@@ -249,7 +243,9 @@ static int queue_request(struct enforce *enforce, const struct request *wanted, 
 		return r;
 
 	request->deadline += enforce->patience_usec;
-	append(enforce, TAKE_PTR(request));
+	STAILQ_INSERT_TAIL(&enforce->queue, request, link);
+	enforce->n++;
+	TAKE_PTR(request);
 	set_timer(enforce);
 	if (!enforce->full)
 		flush(enforce);
@@ -310,7 +306,7 @@ int enforce_new(sd_event *event, const char *socket, uint64_t patience_usec, enf
 		return -ENOMEM;
 	enforce->event = sd_event_ref(event);
 	enforce->fd = -1;
-	enforce->end = &enforce->queue;
+	STAILQ_INIT(&enforce->queue);
 	enforce->patience_usec = patience_usec;
 	enforce->done = done;
 	enforce->userdata = userdata;
@@ -331,7 +327,7 @@ struct enforce *enforce_free(struct enforce *enforce)
 		return NULL;
 
 	hang_up(enforce);
-	while (enforce->queue)
+	while (enforce->n > 0)
 		request_free(take_first(enforce));
 	sd_event_source_disable_unref(enforce->timer);
 	sd_event_unref(enforce->event);

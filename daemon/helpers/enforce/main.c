@@ -133,21 +133,21 @@ static int leave_on_signals(sd_event *event)
 static int run(const struct command_line *line)
 {
 	_cleanup_(sd_event_unrefp) sd_event *event = NULL;
-	_cleanup_(freezer_freep) struct freezer *freezer = NULL;
 	_cleanup_(server_freep) struct server *server = NULL;
+	const char *address = getenv("GPUARB_BUS_ADDRESS");
 	int r, fd;
 
 	fd = find_socket();
 	if (fd < 0)
 		return fd;
+	if (address && setenv("DBUS_SYSTEM_BUS_ADDRESS", address, true) < 0)
+		return -errno;
 	r = sd_event_default(&event);
 	if (r >= 0)
 		r = leave_on_signals(event);
 	if (r >= 0)
-		r = freezer_new(event, getenv("GPUARB_BUS_ADDRESS"), line->timeout * 1000000,
-				&freezer);
-	if (r >= 0)
-		r = server_new(event, fd, freezer, line->sysfs, line->idle * 1000000, &server);
+		r = server_new(event, fd, line->sysfs, line->timeout * 1000000,
+			       line->idle * 1000000, &server);
 	if (r >= 0)
 		r = sd_event_loop(event);
 	if (r < 0)

@@ -7,9 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <systemd/sd-bus.h>
 #include <unistd.h>
 
 #include "helpers/enforce-protocol.h"
@@ -24,25 +26,26 @@
 /* A request, until its answer is sent. */
 struct slot {
 	struct server *server;
-	struct freezer_call *call; /* NULL: systemd was not asked, or has answered */
+	struct enforce_request request;
+	sd_bus_slot *call; /* NULL: systemd was not asked, or has answered */
+	sd_event_source *timer;
 	bool answered;
 	struct enforce_answer answer;
-	struct slot *next;
+	STAILQ_ENTRY(slot) link;
 };
 
 struct server {
 	sd_event *event;
-	int listening;
-	struct freezer *freezer;
+	sd_bus *bus; /* NULL: not connected */
 	const char *sysfs;
-	uint64_t idle_usec;
+	uint64_t timeout_usec, idle_usec;
 	sd_event_source *accept, *io, *timer;
 
 	int client; /* -1: none */
 	pid_t client_pid;
 	bool ended;   /* the client sends nothing more */
 	bool leaving; /* this program exits after this client */
-	struct slot *slots, **end;
+	STAILQ_HEAD(, slot) slots;
 	unsigned n_slots;
 };
 
@@ -127,27 +130,38 @@ static struct slot *slot_add(struct server *server)
 	if (!slot)
 		return NULL;
 	slot->server = server;
-	*server->end = slot;
-	server->end = &slot->next;
+	STAILQ_INSERT_TAIL(&server->slots, slot, link);
 	server->n_slots++;
 	return slot;
 }
 
+/* Cancels the wait for an answer of systemd, which carries out the call all the same. */
+static void slot_cancel(struct slot *slot)
+{
+	slot->call = sd_bus_slot_unref(slot->call);
+	slot->timer = sd_event_source_disable_unref(slot->timer);
+}
+
+static void slot_settle(struct slot *slot, int r, const char *sentence)
+{
+	slot_cancel(slot);
+	slot->answer = enforce_answer_new(r, sentence);
+	slot->answered = true;
+}
+
 static void slot_drop_first(struct server *server)
 {
-	struct slot *first = server->slots;
+	struct slot *first = STAILQ_FIRST(&server->slots);
 
-	server->slots = first->next;
-	if (!server->slots)
-		server->end = &server->slots;
+	STAILQ_REMOVE_HEAD(&server->slots, link);
 	server->n_slots--;
-	freezer_call_free(first->call);
+	slot_cancel(first);
 	free(first);
 }
 
 static void close_client(struct server *server)
 {
-	while (server->slots)
+	while (server->n_slots > 0)
 		slot_drop_first(server);
 	server->io = sd_event_source_disable_unref(server->io);
 	if (server->client >= 0)
@@ -164,8 +178,9 @@ static void flush(struct server *server)
 {
 	uint32_t events = 0;
 
-	while (server->slots && server->slots->answered && events == 0) {
-		if (send(server->client, &server->slots->answer, sizeof(server->slots->answer),
+	for (struct slot *first;
+	     (first = STAILQ_FIRST(&server->slots)) && first->answered && events == 0;) {
+		if (send(server->client, &first->answer, sizeof(first->answer),
 			 MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) {
 			slot_drop_first(server);
 		} else if (errno == EAGAIN) {
@@ -175,7 +190,7 @@ static void flush(struct server *server)
 			return;
 		}
 	}
-	if (server->ended && !server->slots) {
+	if (server->ended && server->n_slots == 0) {
 		close_client(server);
 		return;
 	}
@@ -184,24 +199,107 @@ static void flush(struct server *server)
 	sd_event_source_set_io_events(server->io, events);
 }
 
-static void settle(struct slot *slot, int r, const char *sentence)
+/* ---- units: FreezeUnit and ThawUnit of org.freedesktop.systemd1 -------------------------- */
+
+/* Errors of FreezeUnit and ThawUnit, and of the bus. */
+static const struct {
+	const char *name;
+	int r;
+} errors[] = {
+	{ "org.freedesktop.systemd1.NoSuchUnit", -ENOENT },
+	{ "org.freedesktop.systemd1.UnitInactive", -ESRCH },
+	{ "org.freedesktop.systemd1.UnitBusy", -EBUSY },
+	{ SD_BUS_ERROR_NOT_SUPPORTED, -EOPNOTSUPP },
+	{ SD_BUS_ERROR_UNKNOWN_METHOD, -EOPNOTSUPP }, /* before systemd 246 */
+	{ SD_BUS_ERROR_SERVICE_UNKNOWN, -EOPNOTSUPP },
+	{ SD_BUS_ERROR_ACCESS_DENIED, -EACCES },
+	{ SD_BUS_ERROR_INTERACTIVE_AUTHORIZATION_REQUIRED, -EACCES },
+};
+
+static int errno_of(const sd_bus_error *error)
 {
-	slot->answer = enforce_answer_new(r, sentence);
-	slot->answered = true;
+	for (size_t i = 0; i < ARRAY_SIZE(errors); i++)
+		if (sd_bus_error_has_name(error, errors[i].name))
+			return errors[i].r;
+	return -EIO;
 }
 
-/* ---- requests -------------------------------------------------------------------------- */
-
-static void on_done(void *userdata, int r, const char *sentence)
+static void on_done(struct slot *slot, int r, const char *sentence)
 {
-	struct slot *slot = userdata;
 	struct server *server = slot->server;
 
-	slot->call = NULL;
-	settle(slot, r, sentence);
+	if (r == 0)
+		log_notice("%s: %s", slot->request.unit,
+			   slot->request.verb == ENFORCE_FREEZE ? "frozen" : "thawed");
+	slot_settle(slot, r, sentence);
 	touch(server);
 	flush(server);
 }
+
+static int on_reply(sd_bus_message *m, void *userdata, sd_bus_error *)
+{
+	const sd_bus_error *e = sd_bus_message_get_error(m);
+	char sentence[400];
+
+	if (!e) {
+		on_done(userdata, 0, "");
+		return 0;
+	}
+	snprintf(sentence, sizeof(sentence), "%s (%s)", e->message ? e->message : "no reason given",
+		 e->name);
+	on_done(userdata, errno_of(e), sentence);
+	return 0;
+}
+
+/* A timer of its own: the time-out of sd-bus starts only when the bus has answered Hello. */
+static int on_timeout(sd_event_source *, uint64_t, void *userdata)
+{
+	on_done(userdata, -ETIMEDOUT, "the service manager does not answer");
+	return 0;
+}
+
+static int connect_bus(struct server *server)
+{
+	_cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
+	int r;
+
+	if (server->bus && sd_bus_is_open(server->bus) > 0)
+		return 0;
+	server->bus = sd_bus_close_unref(server->bus);
+	r = sd_bus_open_system(&bus);
+	if (r >= 0)
+		r = sd_bus_attach_event(bus, server->event, SD_EVENT_PRIORITY_NORMAL);
+	if (r >= 0)
+		server->bus = TAKE_PTR(bus);
+	return r;
+}
+
+/* Returns 1: the event loop calls on_done(); or a negative errno with a sentence in why. */
+static int call_systemd(struct slot *slot, char *why, size_t size)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
+	struct server *server = slot->server;
+	int r;
+
+	r = connect_bus(server);
+	if (r >= 0)
+		r = sd_bus_message_new_method_call(
+			server->bus, &m, "org.freedesktop.systemd1", "/org/freedesktop/systemd1",
+			"org.freedesktop.systemd1.Manager",
+			slot->request.verb == ENFORCE_FREEZE ? "FreezeUnit" : "ThawUnit");
+	if (r >= 0)
+		r = sd_bus_message_append(m, "s", slot->request.unit);
+	if (r >= 0)
+		r = sd_bus_call_async(server->bus, &slot->call, m, on_reply, slot, UINT64_MAX);
+	if (r >= 0)
+		r = sd_event_add_time_relative(server->event, &slot->timer, CLOCK_MONOTONIC,
+					       server->timeout_usec, 1000, on_timeout, slot);
+	if (r >= 0)
+		return 1;
+	return refuse(why, size, r, "cannot ask the service manager: %s", strerror(-r));
+}
+
+/* ---- requests -------------------------------------------------------------------------- */
 
 static int check_packet(const struct packet *packet, char *why, size_t size)
 {
@@ -240,9 +338,8 @@ static int carry_out(struct slot *slot, const struct packet *packet, char *why, 
 		return r;
 	if (request->verb == ENFORCE_KILL)
 		return target_kill(&target, why, size);
-	r = freezer_start(server->freezer, request->verb == ENFORCE_FREEZE, request->unit, on_done,
-			  slot, &slot->call, why, size);
-	return r < 0 ? r : 1;
+	slot->request = *request;
+	return call_systemd(slot, why, size);
 }
 
 /* Reads and carries out one request. Returns whether to try another. */
@@ -269,7 +366,7 @@ static bool take_request(struct server *server)
 	}
 	r = carry_out(slot, &packet, why, sizeof(why));
 	if (r <= 0)
-		settle(slot, r, why);
+		slot_settle(slot, r, why);
 	packet_done(&packet);
 	return true;
 }
@@ -358,7 +455,7 @@ static int on_idle(sd_event_source *, uint64_t, void *userdata)
 {
 	struct server *server = userdata;
 
-	if (server->slots) {
+	if (server->n_slots > 0) {
 		touch(server);
 		return 0;
 	}
@@ -372,7 +469,7 @@ static int on_idle(sd_event_source *, uint64_t, void *userdata)
 
 /* ---- life ------------------------------------------------------------------------------ */
 
-int server_new(sd_event *event, int listening, struct freezer *freezer, const char *sysfs,
+int server_new(sd_event *event, int listening, const char *sysfs, uint64_t timeout_usec,
 	       uint64_t idle_usec, struct server **ret)
 {
 	_cleanup_(server_freep) struct server *server = calloc(1, sizeof(*server));
@@ -380,13 +477,12 @@ int server_new(sd_event *event, int listening, struct freezer *freezer, const ch
 
 	if (!server)
 		return -ENOMEM;
-	*server = (struct server){ .listening = listening,
-				   .freezer = freezer,
+	*server = (struct server){ .event = sd_event_ref(event),
 				   .sysfs = sysfs,
 				   .client = -1,
+				   .timeout_usec = timeout_usec,
 				   .idle_usec = idle_usec };
-	server->event = sd_event_ref(event);
-	server->end = &server->slots;
+	STAILQ_INIT(&server->slots);
 	r = sd_event_add_io(event, &server->accept, listening, EPOLLIN, on_accept, server);
 	if (r >= 0)
 		r = sd_event_add_time_relative(event, &server->timer, CLOCK_MONOTONIC, idle_usec,
@@ -406,6 +502,7 @@ struct server *server_free(struct server *server)
 	close_client(server);
 	sd_event_source_disable_unref(server->accept);
 	sd_event_source_disable_unref(server->timer);
+	sd_bus_close_unref(server->bus);
 	sd_event_unref(server->event);
 	free(server);
 	return NULL;

@@ -7,14 +7,14 @@
 #include <systemd/sd-event.h>
 
 #include "util/base.h"
-#include "helpers/enforce/freezer.h"
 
 struct server;
 
 /* listening: a SOCK_SEQPACKET socket that does not block; the caller keeps it. sysfs: see target_check();
- * it has to outlive the server. The event loop ends with 0 after idle_usec without a request and without
- * one that is under way. */
-int server_new(sd_event *event, int listening, struct freezer *freezer, const char *sysfs,
+ * it has to outlive the server. The server asks systemd on the system bus to freeze and thaw units; the
+ * request fails with -ETIMEDOUT after timeout_usec without an answer. The event loop ends with 0 after
+ * idle_usec without a request and without one that is under way. */
+int server_new(sd_event *event, int listening, const char *sysfs, uint64_t timeout_usec,
 	       uint64_t idle_usec, struct server **ret);
 
 /* Takes NULL. */
