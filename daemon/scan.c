@@ -60,7 +60,7 @@ int scan_find_gpus(const struct daemon_options *options, const struct settings *
 		r = simulate(options, options->simulate ? options->simulate : settings->simulate,
 			     &hw, diagnostics);
 	else
-		r = ops->open(options->sysfs ? options->sysfs : "/sys", &hw, diagnostics);
+		r = hw_kfd_open(options->sysfs ? options->sysfs : "/sys", &hw, diagnostics);
 	if (r < 0)
 		return r;
 	r = ops->list(hw, gpus, max, diagnostics);

@@ -112,7 +112,7 @@ void doctor_read_gpus(struct doctor *doctor)
 	struct hw *hw;
 	int n;
 
-	doctor->listed = hw_kfd.open(doctor_path(doctor, sys, "/sys"), &hw, &doctor->diagnostics);
+	doctor->listed = hw_kfd_open(doctor_path(doctor, sys, "/sys"), &hw, &doctor->diagnostics);
 	if (doctor->listed < 0)
 		return;
 

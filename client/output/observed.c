@@ -40,7 +40,7 @@ int observed_read(const char *sys, const char *proc, struct observed *ret)
 	int r;
 
 	snprintf(observed.proc, sizeof(observed.proc), "%s", proc);
-	r = hw_kfd.open(sys, &hw, &diagnostics);
+	r = hw_kfd_open(sys, &hw, &diagnostics);
 	diagnostics_done(&diagnostics);
 	r = r < 0 ? 0 : read_uses(hw, &observed);
 	hw_kfd.close(hw);

@@ -27,11 +27,6 @@ struct hw_use {
 struct hw_ops {
 	const char *name; /* "kfd", "simulated" */
 
-	/* where: the directory to use instead of /sys (kfd), or NULL. Succeeds also if there is no
-	 * GPU or the driver is not loaded yet: list() reports that and finds GPUs that come later.
-	 * A negative errno with a diagnostic if `where` is not a directory. */
-	int (*open)(const char *where, struct hw **ret, struct diagnostics *diagnostics);
-
 	/* Takes NULL. */
 	void (*close)(struct hw *hw);
 
@@ -51,11 +46,15 @@ struct hw_ops {
 	int (*use)(struct hw *hw, struct hw_use *uses, size_t max);
 };
 
+/* sys: "/sys" or a directory to use instead. Succeeds also if there is no GPU or the driver is not
+ * loaded yet: list() reports that and finds GPUs that come later. A negative errno with a
+ * diagnostic if it is not a directory. */
+int hw_kfd_open(const char *sys, struct hw **ret, struct diagnostics *diagnostics);
 extern const struct hw_ops hw_kfd;
 
 /* GPUs from profiles: card i has partitions[i] GPUs like cards[i] (1, or 8 for an MI300X in CPX
  * mode). Their names are 0000:03:00.0, 0000:04:00.0, … with /0 to /7 for partitions; their
- * kfd_gpu_id is 0 and no process ever uses them. hw_simulated.open() returns -EOPNOTSUPP. */
+ * kfd_gpu_id is 0 and no process ever uses them. */
 int hw_simulated_new(const struct gpu_info *cards, const unsigned *partitions, size_t n,
 		     struct hw **ret);
 extern const struct hw_ops hw_simulated;

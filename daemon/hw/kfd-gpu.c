@@ -91,11 +91,6 @@ static unsigned target_process_slots(unsigned target, bool cpx)
 	return target == 90008 || target == 90010 ? 13 : 8;
 }
 
-static unsigned target_queue_slots(unsigned target)
-{
-	return generation(target)->pipes * (generation(target)->queues_per_pipe - 2);
-}
-
 /* ---- nodes --------------------------------------------------------------------------- */
 
 /* Other properties are ignored: each release of the driver adds some. */
@@ -343,24 +338,25 @@ static int add_cache(struct map *map, const char *text)
 	return r < 0 ? r : add_siblings(map, id, siblings);
 }
 
-static int map_caches(const struct kfd_dir *caches, struct map *map, char *why, size_t size)
+static int map_caches(const struct kfd_dir *node, struct map *map, char *why, size_t size)
 {
+	_cleanup_dir_ struct kfd_dir caches = KFD_DIR_NONE;
 	unsigned numbers[CACHES];
 	char name[32], text[KFD_TEXT];
 	int n, r;
 
-	n = kfd_dir_numbers(caches, numbers, CACHES);
+	n = kfd_dir_open_numbers(node, "caches", numbers, CACHES, &caches);
 	if (n < 0) {
-		snprintf(why, size, "%s: %s", caches->path, kfd_trouble(n));
+		snprintf(why, size, "%s/caches: %s", node->path, kfd_trouble(n));
 		return n;
 	}
 	for (int i = 0; i < n; i++) {
 		snprintf(name, sizeof(name), "%u/properties", numbers[i]);
-		r = kfd_read(caches, name, text, sizeof(text));
+		r = kfd_read(&caches, name, text, sizeof(text));
 		if (r == 0)
 			r = add_cache(map, text);
 		if (r < 0) {
-			snprintf(why, size, "%s/%s: %s", caches->path, name, kfd_trouble(r));
+			snprintf(why, size, "%s/%s: %s", caches.path, name, kfd_trouble(r));
 			return r;
 		}
 	}
@@ -383,30 +379,24 @@ static void fill_active(const struct map *map, struct geometry *geometry)
 static int read_caches(const struct kfd_dir *node, uint64_t first_id, unsigned cus,
 		       struct geometry *geometry, char *why, size_t size)
 {
-	_cleanup_dir_ struct kfd_dir caches = KFD_DIR_NONE;
 	struct map map = { .geometry = geometry, .first_id = first_id };
 	struct geometry found = *geometry;
 	char problem[160];
 	int r;
 
-	r = kfd_dir_open(node, "caches", &caches);
-	if (r < 0) {
-		snprintf(why, size, "%s/caches: %s", node->path, kfd_trouble(r));
-		return r;
-	}
-	r = map_caches(&caches, &map, why, size);
+	r = map_caches(node, &map, why, size);
 	if (r < 0)
 		return r;
 
 	fill_active(&map, &found);
 	if (geometry_cus(&found) != cus) {
-		snprintf(why, size, "%s: has %u CUs, simd_count has %u", caches.path,
+		snprintf(why, size, "%s/caches: has %u CUs, simd_count has %u", node->path,
 			 geometry_cus(&found), cus);
 		return -EBADMSG;
 	}
 	r = geometry_check(&found, problem, sizeof(problem));
 	if (r < 0) {
-		snprintf(why, size, "%s: %s", caches.path, problem);
+		snprintf(why, size, "%s/caches: %s", node->path, problem);
 		return r;
 	}
 	*geometry = found;
@@ -527,9 +517,7 @@ static uint64_t read_vram(const struct kfd_dir *dir, struct diagnostics *diagnos
 	uint64_t bytes = 0;
 	int n;
 
-	n = kfd_dir_open(dir, "mem_banks", &banks);
-	if (n == 0)
-		n = kfd_dir_numbers(&banks, numbers, ARRAY_SIZE(numbers));
+	n = kfd_dir_open_numbers(dir, "mem_banks", numbers, ARRAY_SIZE(numbers), &banks);
 	if (n < 0) {
 		diagnostics_add(diagnostics, false, "%s/mem_banks: %s; its VRAM is unknown",
 				dir->path, kfd_trouble(n));
@@ -542,11 +530,12 @@ static uint64_t read_vram(const struct kfd_dir *dir, struct diagnostics *diagnos
 
 static unsigned queue_slots(const struct kfd_node *node, struct diagnostics *diagnostics)
 {
+	const struct generation *like = generation(value(node, KFD_TARGET));
 	unsigned slots = value(node, KFD_CP_QUEUES);
 
 	if (slots > 0)
 		return slots;
-	slots = target_queue_slots(value(node, KFD_TARGET));
+	slots = like->pipes * (like->queues_per_pipe - 2);
 	diagnostics_add(diagnostics, false,
 			"%s/properties: num_cp_queues: missing; assuming %u as in others of this "
 			"generation",

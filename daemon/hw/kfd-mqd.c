@@ -107,24 +107,18 @@ static bool starts_with(const struct parser *parser, const char *word)
 	return parser->length >= n && memcmp(parser->line, word, n) == 0;
 }
 
-static int hex_digit(char c)
+/* Parses a number of n digits, up to eight; seq_hex_dump() prints offsets and words with eight. */
+static bool hex(const char *text, size_t n, uint32_t *ret)
 {
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* Exactly eight digits, as seq_hex_dump() prints offsets and words. */
-static bool hex8(const char *text, uint32_t *ret)
-{
+	static const char digits[] = "0123456789abcdef";
 	uint32_t value = 0;
 
-	for (unsigned i = 0; i < 8; i++) {
-		int digit = hex_digit(text[i]);
+	for (size_t i = 0; i < n; i++) {
+		const char *digit = memchr(digits, text[i], 16);
 
-		if (digit < 0)
+		if (!digit)
 			return false;
-		value = value << 4 | (uint32_t)digit;
+		value = value << 4 | (uint32_t)(digit - digits);
 	}
 	*ret = value;
 	return true;
@@ -154,18 +148,10 @@ static int take_process(struct parser *parser)
 /* Parses the hexadecimal number after the heading, which has no leading zeros. */
 static bool device_of(const struct parser *parser, const char *heading, uint32_t *ret)
 {
-	size_t i = strlen(heading), first = i;
-	uint32_t id = 0;
+	const char *number = parser->line + strlen(heading);
+	size_t n = parser->length - strlen(heading);
 
-	for (; i < parser->length; i++) {
-		int digit = hex_digit(parser->line[i]);
-
-		if (digit < 0 || i - first == 8 || (i > first && id == 0))
-			return false;
-		id = id << 4 | (uint32_t)digit;
-	}
-	*ret = id;
-	return i > first;
+	return n > 0 && n <= 8 && (n == 1 || number[0] != '0') && hex(number, n, ret);
 }
 
 static const struct gpu_info *find_gpu(const struct parser *parser, uint32_t id)
@@ -269,10 +255,10 @@ static int take_row(struct parser *parser)
 
 	if (parser->kind == NO_PROCESS || parser->kind == NO_QUEUE)
 		return refuse_line(parser, "data without a queue");
-	if (end - at < 9 || !hex8(at, &offset) || at[8] != ':')
+	if (end - at < 9 || !hex(at, 8, &offset) || at[8] != ':')
 		return refuse_line(parser, "invalid row of a descriptor");
 	for (at += 9; at != end; at += 9)
-		if (n == ROW_WORDS || end - at < 9 || at[0] != ' ' || !hex8(at + 1, &words[n++]))
+		if (n == ROW_WORDS || end - at < 9 || at[0] != ' ' || !hex(at + 1, 8, &words[n++]))
 			return refuse_line(parser, "invalid row of a descriptor");
 
 	r = offset == 0 ? next_descriptor(parser) : 0;

@@ -31,30 +31,7 @@ int kfd_dir_open(const struct kfd_dir *parent, const char *name, struct kfd_dir 
 
 void kfd_dir_close(struct kfd_dir *dir)
 {
-	if (dir->fd >= 0)
-		close(dir->fd);
-	dir->fd = -1;
-}
-
-static int each_entry(DIR *stream, int (*each)(const char *name, void *userdata), void *userdata)
-{
-	const struct dirent *entry;
-	unsigned n = 0;
-	int r;
-
-	for (;;) {
-		errno = 0;
-		entry = readdir(stream);
-		if (!entry)
-			return -errno;
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-			continue;
-		if (++n > KFD_ENTRIES)
-			return -E2BIG;
-		r = each(entry->d_name, userdata);
-		if (r < 0)
-			return r;
-	}
+	close_fd(&dir->fd);
 }
 
 int kfd_dir_each(const struct kfd_dir *dir, int (*each)(const char *name, void *userdata),
@@ -62,8 +39,16 @@ int kfd_dir_each(const struct kfd_dir *dir, int (*each)(const char *name, void *
 {
 	_cleanup_(closedirp) DIR *stream =
 		open_directory(openat(dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	const struct dirent *entry;
+	unsigned n = 0;
+	int r = 0;
 
-	return stream ? each_entry(stream, each, userdata) : -errno;
+	while (r >= 0 && stream && (errno = 0, entry = readdir(stream))) {
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		r = ++n > KFD_ENTRIES ? -E2BIG : each(entry->d_name, userdata);
+	}
+	return r < 0 ? r : -errno;
 }
 
 struct numbers {
@@ -92,12 +77,15 @@ static int compare_numbers(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-int kfd_dir_numbers(const struct kfd_dir *dir, unsigned *numbers, size_t max)
+int kfd_dir_open_numbers(const struct kfd_dir *parent, const char *name, unsigned *numbers,
+			 size_t max, struct kfd_dir *ret)
 {
 	struct numbers found = { .list = numbers, .max = max };
 	int r;
 
-	r = kfd_dir_each(dir, add_number, &found);
+	r = kfd_dir_open(parent, name, ret);
+	if (r == 0)
+		r = kfd_dir_each(ret, add_number, &found);
 	if (r < 0)
 		return r;
 

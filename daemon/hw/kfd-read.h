@@ -35,9 +35,11 @@ void kfd_dir_close(struct kfd_dir *dir);
 int kfd_dir_each(const struct kfd_dir *dir, int (*each)(const char *name, void *userdata),
 		 void *userdata);
 
-/* Fills numbers[] with the names that are decimal numbers up to INT32_MAX, ascending, and ignores
- * other names. Returns how many, or -E2BIG for more than max. */
-int kfd_dir_numbers(const struct kfd_dir *dir, unsigned *numbers, size_t max);
+/* Opens a directory and fills numbers[] with the names in it that are decimal numbers up to
+ * INT32_MAX, ascending. Ignores other names. Returns how many, or -E2BIG for more than max. *ret is
+ * for kfd_dir_close() also after an error. */
+int kfd_dir_open_numbers(const struct kfd_dir *parent, const char *name, unsigned *numbers,
+			 size_t max, struct kfd_dir *ret);
 
 /* Reads a whole file and adds a NUL. -EFBIG: buf is too small; -EBADMSG: not a regular file or not
  * text; or the error of open() or read(). */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "hw/kfd-gpu.h"
 #include "hw/kfd-read.h"
@@ -31,7 +32,7 @@ static void kfd_close(struct hw *hw)
 }
 DEFINE_CLEANUP(struct hw *, kfd_close)
 
-static int kfd_open(const char *where, struct hw **ret, struct diagnostics *diagnostics)
+int hw_kfd_open(const char *where, struct hw **ret, struct diagnostics *diagnostics)
 {
 	_cleanup_(kfd_closep) struct hw *hw = calloc(1, sizeof(*hw));
 	int n, r;
@@ -39,8 +40,6 @@ static int kfd_open(const char *where, struct hw **ret, struct diagnostics *diag
 	if (!hw)
 		return -ENOMEM;
 
-	if (!where)
-		where = "/sys";
 	n = snprintf(hw->sys.path, sizeof(hw->sys.path), "%s", where);
 	hw->sys.fd = open(where, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	r = hw->sys.fd < 0 ? -errno : (size_t)n >= sizeof(hw->sys.path) ? -ENAMETOOLONG : 0;
@@ -56,11 +55,22 @@ static int kfd_open(const char *where, struct hw **ret, struct diagnostics *diag
 
 #define PARAMETERS "module/amdgpu/parameters"
 
-static void guess(const struct kfd_dir *sys, const char *name, int error, const char *instead,
-		  struct diagnostics *diagnostics)
+/* otherwise: the value if the file cannot be read, which `assumed` describes. */
+static unsigned read_parameter(const struct kfd_dir *sys, const char *name, unsigned max,
+			       unsigned otherwise, const char *assumed,
+			       struct diagnostics *diagnostics)
 {
-	diagnostics_add(diagnostics, false, "%s/" PARAMETERS "/%s: %s; %s", sys->path, name,
-			kfd_trouble(error), instead);
+	char path[64];
+	uint64_t value;
+	int r;
+
+	snprintf(path, sizeof(path), PARAMETERS "/%s", name);
+	r = kfd_read_number(sys, path, max, &value);
+	if (r == 0)
+		return (unsigned)value;
+	diagnostics_add(diagnostics, false, "%s/%s: %s; %s", sys->path, path, kfd_trouble(r),
+			assumed);
+	return otherwise;
 }
 
 static enum scheduler read_scheduler(const struct kfd_dir *sys, struct diagnostics *diagnostics)
@@ -69,16 +79,11 @@ static enum scheduler read_scheduler(const struct kfd_dir *sys, struct diagnosti
 		SCHEDULER_HWS,
 		SCHEDULER_HWS_STRICT,
 		SCHEDULER_NONE,
+		SCHEDULER_UNKNOWN,
 	};
-	uint64_t policy;
-	int r;
 
-	r = kfd_read_number(sys, PARAMETERS "/sched_policy", ARRAY_SIZE(policies) - 1, &policy);
-	if (r < 0) {
-		guess(sys, "sched_policy", r, "the scheduler is unknown", diagnostics);
-		return SCHEDULER_UNKNOWN;
-	}
-	return policies[policy];
+	return policies[read_parameter(sys, "sched_policy", 2, 3, "the scheduler is unknown",
+				       diagnostics)];
 }
 
 /* -1, the default, means no limit; 0 means one process (pm_calc_rlib_size() in
@@ -86,33 +91,23 @@ static enum scheduler read_scheduler(const struct kfd_dir *sys, struct diagnosti
 static unsigned read_max_processes(const struct kfd_dir *sys, struct diagnostics *diagnostics)
 {
 	char text[64];
-	uint64_t limit;
-	int r;
 
-	r = kfd_read(sys, PARAMETERS "/hws_max_conc_proc", text, sizeof(text));
-	if (r == 0) {
-		text[strcspn(text, "\n")] = '\0';
-		if (text[0] == '-')
-			return UINT_MAX;
-		r = kfd_number(text, strlen(text), INT_MAX, &limit);
-	}
-	if (r < 0) {
-		guess(sys, "hws_max_conc_proc", r, "assuming no limit", diagnostics);
+	if (kfd_read(sys, PARAMETERS "/hws_max_conc_proc", text, sizeof(text)) == 0 &&
+	    text[0] == '-')
 		return UINT_MAX;
-	}
-	return max_u((unsigned)limit, 1);
+	return max_u(read_parameter(sys, "hws_max_conc_proc", INT_MAX, UINT_MAX,
+				    "assuming no limit", diagnostics),
+		     1);
 }
 
 /* Grants do not depend on it, so a missing file is not reported. */
 static unsigned read_preemption(const struct kfd_dir *sys, struct diagnostics *diagnostics)
 {
-	uint64_t msec;
-	int r;
-
-	r = kfd_read_number(sys, PARAMETERS "/queue_preemption_timeout_ms", INT_MAX, &msec);
-	if (r < 0 && r != -ENOENT)
-		guess(sys, "queue_preemption_timeout_ms", r, "assuming its default", diagnostics);
-	return r < 0 ? 0 : (unsigned)msec;
+	if (faccessat(sys->fd, PARAMETERS "/queue_preemption_timeout_ms", F_OK, 0) < 0 &&
+	    errno == ENOENT)
+		return 0;
+	return read_parameter(sys, "queue_preemption_timeout_ms", INT_MAX, 0,
+			      "assuming its default", diagnostics);
 }
 
 static void read_parameters(const struct kfd_dir *sys, struct kfd_parameters *ret,
@@ -177,9 +172,7 @@ static int read_nodes(const struct kfd_dir *topology, struct listing *listing)
 	unsigned numbers[KFD_NODES];
 	int n;
 
-	n = kfd_dir_open(topology, "nodes", &nodes);
-	if (n == 0)
-		n = kfd_dir_numbers(&nodes, numbers, KFD_NODES);
+	n = kfd_dir_open_numbers(topology, "nodes", numbers, KFD_NODES, &nodes);
 	if (n <= 0) {
 		diagnostics_add(&listing->diagnostics, true, "%s/nodes: %s", topology->path,
 				n < 0 ? kfd_trouble(n) : "has no node, not even one of the CPU");
@@ -398,10 +391,7 @@ static int read_queues(const struct kfd_dir *process, struct rows *rows)
 	unsigned numbers[QUEUES];
 	int n;
 
-	if (kfd_dir_open(process, "queues", &queues) < 0)
-		return 0;
-
-	n = kfd_dir_numbers(&queues, numbers, QUEUES);
+	n = kfd_dir_open_numbers(process, "queues", numbers, QUEUES, &queues);
 	if (n == -E2BIG)
 		return n;
 	for (int i = 0; i < n; i++)
@@ -488,11 +478,7 @@ static int kfd_use(struct hw *hw, struct hw_use *uses, size_t max)
 	char name[16];
 	int n, r;
 
-	r = kfd_dir_open(&hw->sys, PROC, &proc);
-	if (r < 0)
-		return r == -ENOENT ? 0 : r;
-
-	n = kfd_dir_numbers(&proc, pids, PROCESSES);
+	n = kfd_dir_open_numbers(&hw->sys, PROC, pids, PROCESSES, &proc);
 	for (int i = 0; i < n; i++) {
 		struct rows rows = { .pid = (pid_t)pids[i] };
 
@@ -502,12 +488,11 @@ static int kfd_use(struct hw *hw, struct hw_use *uses, size_t max)
 			return r;
 		n_uses = add_rows(&rows, uses, max, n_uses);
 	}
-	return n < 0 ? n : (int)n_uses;
+	return n < 0 && n != -ENOENT ? n : (int)n_uses;
 }
 
 const struct hw_ops hw_kfd = {
 	.name = "kfd",
-	.open = kfd_open,
 	.close = kfd_close,
 	.list = kfd_list,
 	.generation = kfd_generation,

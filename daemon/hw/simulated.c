@@ -21,7 +21,6 @@ static void simulated_close(struct hw *hw)
 {
 	free(hw);
 }
-DEFINE_CLEANUP(struct hw *, simulated_close)
 
 static int count_gpus(const struct gpu_info *cards, const unsigned *partitions, size_t n,
 		      size_t *ret)
@@ -57,7 +56,7 @@ static void add_card(struct hw *hw, const struct gpu_info *card, unsigned partit
 int hw_simulated_new(const struct gpu_info *cards, const unsigned *partitions, size_t n,
 		     struct hw **ret)
 {
-	_cleanup_(simulated_closep) struct hw *hw = NULL;
+	struct hw *hw;
 	size_t gpus;
 	int r;
 
@@ -70,16 +69,8 @@ int hw_simulated_new(const struct gpu_info *cards, const unsigned *partitions, s
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
 		add_card(hw, &cards[i], partitions[i], FIRST_BUS + (unsigned)i);
-	*ret = TAKE_PTR(hw);
+	*ret = hw;
 	return 0;
-}
-
-static int simulated_open(const char *where, struct hw **ret, struct diagnostics *diagnostics)
-{
-	(void)where;
-	(void)ret;
-	diagnostics_add(diagnostics, true, "simulated GPUs come from profiles: --simulate=PROFILE");
-	return -EOPNOTSUPP;
 }
 
 static int simulated_list(struct hw *hw, struct gpu_info *gpus, size_t max,
@@ -107,7 +98,6 @@ static int simulated_use(struct hw *hw, struct hw_use *uses, size_t max)
 
 const struct hw_ops hw_simulated = {
 	.name = "simulated",
-	.open = simulated_open,
 	.close = simulated_close,
 	.list = simulated_list,
 	.generation = simulated_generation,

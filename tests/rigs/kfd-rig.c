@@ -9,7 +9,7 @@ void kfd_rig_start(struct rig *rig, const struct gpu_info *gpus, size_t n)
 		CHECK(mkdtemp(rig->dir));
 	}
 	CHECK(fake_sysfs_build(rig->dir, gpus, n) == 0);
-	CHECK(hw_kfd.open(rig->dir, &rig->hw, &rig->diagnostics) == 0);
+	CHECK(hw_kfd_open(rig->dir, &rig->hw, &rig->diagnostics) == 0);
 	CHECK(rig->diagnostics.n == 0);
 }
 

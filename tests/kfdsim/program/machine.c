@@ -163,7 +163,7 @@ int machine_from_topology(struct machine *machine, const char *sysfs)
 	struct hw *hw = NULL;
 	int r;
 
-	r = hw_kfd.open(sysfs, &hw, &diagnostics);
+	r = hw_kfd_open(sysfs, &hw, &diagnostics);
 	if (r == 0)
 		r = hw_kfd.list(hw, machine->gpus, SIM_GPUS_MAX, &diagnostics);
 	hw_kfd.close(hw);

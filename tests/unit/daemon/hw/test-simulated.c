@@ -82,13 +82,3 @@ TEST(machine_without_cards_has_no_gpu)
 	hw_simulated.close(hw);
 	hw_simulated.close(NULL);
 }
-
-TEST(opening_the_simulated_backend_is_refused)
-{
-	struct diagnostics diagnostics = { 0 };
-	struct hw *hw = NULL;
-
-	CHECK(hw_simulated.open("/sys", &hw, &diagnostics) == -EOPNOTSUPP && !hw);
-	CHECK(diagnostics.n == 1 && strstr(diagnostics.list[0].text, "--simulate"));
-	diagnostics_done(&diagnostics);
-}
