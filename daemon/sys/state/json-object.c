@@ -2,8 +2,9 @@
 #include "sys/state/json-object.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
+
+#include "util/text.h"
 
 #define DEPTH 8 /* of nested objects; a lease has five levels */
 
@@ -82,17 +83,10 @@ void object_add_members(bool *failed, struct json_object *object, const struct m
 
 /* ---- reading ------------------------------------------------------------------------- */
 
-static void fail(struct read_error *error, int r, const char *key, const char *what)
-{
-	if (error->r < 0)
-		return;
-	error->r = r;
-	snprintf(error->why, error->size, "%s: %s", key, what);
-}
-
 void read_invalid(struct read_error *error, const char *key, const char *what)
 {
-	fail(error, -EINVAL, key, what);
+	if (error->r == 0)
+		error->r = refuse(error->why, error->size, -EINVAL, "%s: %s", key, what);
 }
 
 bool object_has(const struct object *object, const char *key)
@@ -259,7 +253,7 @@ struct json_object *object_parse(const char *text, size_t length, struct read_er
 	struct json_object *json;
 
 	if (!tokener) {
-		fail(error, -ENOMEM, "text", "out of memory");
+		error->r = refuse(error->why, error->size, -ENOMEM, "out of memory");
 		return NULL;
 	}
 	json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);

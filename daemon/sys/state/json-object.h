@@ -44,6 +44,11 @@ struct member {
 		.key = (name), .kind = WORD, .words = (names), .min = (least), .max = (most), \
 		FIELD(type, field)                                                            \
 	}
+#define OPTIONAL_WORD_OF(name, type, field, names, least, most)                               \
+	{                                                                                     \
+		.key = (name), .kind = WORD, .words = (names), .min = (least), .max = (most), \
+		.optional = true, FIELD(type, field)                                          \
+	}
 #define OBJECT_OF(name, type, field, table)                                                        \
 	{                                                                                          \
 		.key = (name), .kind = OBJECT, .members = (table), .n_members = ARRAY_SIZE(table), \

@@ -116,24 +116,13 @@ static const struct member want[] = {
 	BOOL_OF("cooperative", struct want, cooperative),
 	NUMBER_OF("priority", struct want, priority),
 	/* Without a word: the default of the class. */
-	{ .key = "isolation",
-	  .kind = WORD,
-	  .optional = true,
-	  .words = isolation_names,
-	  .min = ISOLATION_SHADER_ENGINE,
-	  .max = ISOLATION_SHARED,
-	  FIELD(struct want, isolation) },
+	OPTIONAL_WORD_OF("isolation", struct want, isolation, isolation_names,
+			 ISOLATION_SHADER_ENGINE, ISOLATION_SHARED),
 };
 
 static const struct member request[] = {
 	/* -1, which has no word: the class of the tenant. */
-	{ .key = "class",
-	  .kind = WORD,
-	  .optional = true,
-	  .words = class_names,
-	  .min = 0,
-	  .max = CLASS_REALTIME,
-	  FIELD(struct request, class) },
+	OPTIONAL_WORD_OF("class", struct request, class, class_names, 0, CLASS_REALTIME),
 	TEXT_OF("name", struct request, name),
 	TEXT_OF("tenant", struct request, tenant),
 	TEXT_OF("token", struct request, token),
