@@ -31,6 +31,12 @@ enum gpuarb_record_cause {
 	GPUARB_RECORD_SHUTDOWN,      /* the daemon stopped */
 };
 
+enum gpuarb_record_flag {
+	/* The queues of the lease on this GPU have to be off the run list: queue_percentage 0. The
+	 * holder acknowledges when they are. */
+	GPUARB_RECORD_PAUSED = 1 << 0,
+};
+
 struct gpuarb_record {
 	uint32_t version;
 	uint32_t header_size;
@@ -54,7 +60,7 @@ struct gpuarb_record_partition {
 	uint32_t cus, cus_asked, effective_cus;
 	uint32_t shader_engines; /* bits */
 	uint32_t queues, streams, processes, sdma_queues, priority;
-	uint32_t reserved;
+	uint32_t flags; /* bits of enum gpuarb_record_flag; a reader ignores unknown ones */
 	uint32_t n_words;
 	uint32_t cu_mask[GPUARB_RECORD_WORDS]; /* KFD bit order */
 };

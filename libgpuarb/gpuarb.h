@@ -300,6 +300,7 @@ struct gpuarb_partition {
 	uint32_t queues, streams, processes, sdma_queues;
 	uint64_t vram;     /* bytes */
 	uint32_t priority; /* 0 to 15 */
+	uint32_t paused;   /* 1: the queues on this GPU have to be inactive; else 0 */
 
 	/* How the mask is enforced: "cooperative", "verified", "capped", "hardware". */
 	const char *tier;

@@ -92,6 +92,7 @@ static int read_partition(const struct gpuarb_record_partition *from, struct are
 		.sdma_queues = from->sdma_queues,
 		.vram = from->vram,
 		.priority = from->priority,
+		.paused = (from->flags & GPUARB_RECORD_PAUSED) != 0,
 		.tier = arena_string(arena, from->tier),
 	};
 	if (!ret->gpu || !ret->cu_mask || !ret->tier)

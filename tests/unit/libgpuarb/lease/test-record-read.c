@@ -92,6 +92,22 @@ TEST(a_record_has_all_values_of_a_partition)
 	arena_clear(&arena);
 }
 
+TEST(a_record_has_the_paused_flag_and_unknown_flags_are_ignored)
+{
+	struct gpuarb_lease_info info;
+	struct arena arena = { NULL };
+	struct datagram datagram;
+	size_t size = datagram_init(&datagram, 3);
+	uint32_t cause;
+
+	datagram.partitions[1].flags = UINT32_MAX;
+	datagram.partitions[2].flags = UINT32_MAX - GPUARB_RECORD_PAUSED;
+	CHECK(record_read(&datagram, size, &arena, &info, &cause) == 1);
+	CHECK(info.partitions[0].paused == 0 && info.partitions[1].paused == 1);
+	CHECK(info.partitions[2].paused == 0);
+	arena_clear(&arena);
+}
+
 TEST(header_and_partitions_of_a_record_may_be_longer)
 {
 	struct gpuarb_lease_info info;
