@@ -58,10 +58,11 @@ static void log_partitions(const struct daemon *daemon, enum log_event event,
 {
 	struct log_fields fields = fields_of(daemon, lease);
 	const struct partition *first = &lease->partitions[0];
+	uint32_t queues = first->granted.queues;
 
-	log_event(event, &fields, "lease %" PRIu64 ": %s: %u CUs and %u queues on %s%s", lease->id,
-		  how, first->count, first->granted.queues,
-		  daemon->arbiter->gpus[first->gpu].info.name,
+	log_event(event, &fields, "lease %" PRIu64 ": %s: %u CU%s and %u queue%s on %s%s",
+		  lease->id, how, first->count, first->count == 1 ? "" : "s", queues,
+		  queues == 1 ? "" : "s", daemon->arbiter->gpus[first->gpu].info.name,
 		  lease->n_partitions > 1 ? " and more GPUs" : "");
 }
 
