@@ -109,7 +109,7 @@ refuses_what_it_cannot_save()
 		mount -t tmpfs -o size=64k,mode=755,uid=gpuarb,gid=gpuarb tmpfs /run/gpuarb &&
 		systemctl start gpuarbd || return
 	dd if=/dev/zero of=/run/gpuarb/full status=none # until there is no room
-	fails 1 'saved' as alice gpuarbctl reserve --cus=15 && no_leases &&
+	fails 1 'org.gpuarb.Arbiter1.Error.NotSaved' as alice gpuarbctl reserve --json --cus=15 && no_leases &&
 		fails 0 '' as alice gpuarbctl gpus && rm /run/gpuarb/full &&
 		as alice gpuarbctl run --cus=15 -- true
 	local status=$?

@@ -114,12 +114,12 @@ no_leases() { [ "$(leases)" = 0 ]; }
 stores() { [ "$(of_unit NFileDescriptorStore)" = "$1" ]; }
 object() { echo "/org/gpuarb/Arbiter1/lease/$1"; }
 
-# ask USER LEASE METHOD…, without gpuarbctl and its sentences.
+# ask USER LEASE METHOD…, without gpuarbctl. busctl prints the name of an error for debugging only.
 ask()
 {
 	local user=$1 id=$2
 	shift 2
-	as "$user" busctl call org.gpuarb.Arbiter1 "$(object "$id")" \
+	as "$user" env SYSTEMD_LOG_LEVEL=debug busctl call org.gpuarb.Arbiter1 "$(object "$id")" \
 		org.gpuarb.Arbiter1.Lease "$@"
 }
 
