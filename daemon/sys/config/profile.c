@@ -11,37 +11,13 @@
 
 #define ARRAYS_MAX (CUSET_PAIRS * CUSET_ARRAYS)
 
-enum key {
-	KEY_DEVICE,
-	KEY_GFX_TARGET,
-	KEY_XCCS,
-	KEY_SHADER_ENGINES,
-	KEY_SHADER_ARRAYS,
-	KEY_CUS_PER_ARRAY,
-	KEY_CUS,
-	KEY_ACTIVE,
-	KEY_WGP,
-	KEY_QUEUE_SLOTS,
-	KEY_PROCESS_SLOTS,
-	KEY_PIPES,
-	KEY_QUEUES_PER_PIPE,
-	KEY_SDMA_QUEUES,
-	KEY_VRAM,
-	KEY_SCHEDULER,
-	KEY_LAW,
-	KEY_HARVEST,
-	KEY_RESERVE_QUEUES,
-	KEY_PARTITIONS,
-	KEYS,
-};
-
 /* The keys that have been read. */
 struct draft {
 	struct profile profile;
 	unsigned cus;
 	uint8_t active[ARRAYS_MAX]; /* by XCC, engine, array */
 	size_t n_active;
-	unsigned line[KEYS]; /* of the key; 0: it is missing */
+	unsigned line[CONFIG_KEYS_MAX]; /* of each of keys[]; 0: it is missing */
 };
 
 /* ---- keys ---------------------------------------------------------------------------- */
@@ -103,35 +79,35 @@ static const char *const harvest_words[] = { "assumed", "known", NULL };
 	}
 
 /* clang-format off */
-static const struct config_key keys[KEYS] = {
-	[KEY_DEVICE] = { "device", set_device, INFO(device) },
+static const struct config_key keys[] = {
+	{ "device", set_device, INFO(device) },
 	/* gfx7 is the first that KFD supported. */
-	[KEY_GFX_TARGET] = NUMBER("gfx-target", 70000, 999999, INFO(gfx_target)),
-	[KEY_XCCS] = NUMBER("xccs", 1, CUSET_XCCS, INFO(geometry.xccs), .optional = true),
-	[KEY_SHADER_ENGINES] = NUMBER("shader-engines", 1, CUSET_ENGINES, INFO(geometry.engines)),
-	[KEY_SHADER_ARRAYS] = NUMBER("shader-arrays", 1, CUSET_ARRAYS, INFO(geometry.arrays)),
-	[KEY_CUS_PER_ARRAY] = NUMBER("cus-per-array", 1, CUSET_ARRAY_CUS, INFO(geometry.array_cus)),
-	[KEY_CUS] = NUMBER("cus", 1, ARRAYS_MAX * CUSET_ARRAY_CUS, DRAFT(cus), .optional = true),
-	[KEY_ACTIVE] = { "active", set_active, .max = CUSET_ARRAY_CUS, .optional = true },
-	[KEY_WGP] = { "wgp", config_set_bool, INFO(geometry.wgp) },
-	[KEY_QUEUE_SLOTS] = NUMBER("queue-slots", 1, 256, INFO(queue_slots)),
-	[KEY_PROCESS_SLOTS] = NUMBER("process-slots", 1, 15, INFO(process_slots)),
-	[KEY_PIPES] = NUMBER("pipes", 1, 8, INFO(pipes)),
-	[KEY_QUEUES_PER_PIPE] = NUMBER("queues-per-pipe", 1, 32, INFO(queues_per_pipe)),
-	[KEY_SDMA_QUEUES] = NUMBER("sdma-queues", 0, 1024, INFO(sdma_queues)),
-	[KEY_VRAM] = { "vram", set_vram, INFO(vram_bytes) },
-	[KEY_SCHEDULER] = { "scheduler", config_set_word, INFO(scheduler), .words = scheduler_names },
-	[KEY_LAW] = { "law", config_set_flag, INFO(law_measured), .words = law_words },
-	[KEY_HARVEST] = { "harvest", config_set_flag, INFO(harvest_known), .words = harvest_words },
-	[KEY_RESERVE_QUEUES] = NUMBER("reserve-queues", 0, 255, INFO(reserve_queues), .optional = true),
-	[KEY_PARTITIONS] = NUMBER("partitions", 1, CUSET_XCCS, DRAFT(profile.partitions), .optional = true),
+	NUMBER("gfx-target", 70000, 999999, INFO(gfx_target)),
+	NUMBER("xccs", 1, CUSET_XCCS, INFO(geometry.xccs), .optional = true),
+	NUMBER("shader-engines", 1, CUSET_ENGINES, INFO(geometry.engines)),
+	NUMBER("shader-arrays", 1, CUSET_ARRAYS, INFO(geometry.arrays)),
+	NUMBER("cus-per-array", 1, CUSET_ARRAY_CUS, INFO(geometry.array_cus)),
+	NUMBER("cus", 1, ARRAYS_MAX * CUSET_ARRAY_CUS, DRAFT(cus), .optional = true),
+	{ "active", set_active, .max = CUSET_ARRAY_CUS, .optional = true },
+	{ "wgp", config_set_bool, INFO(geometry.wgp) },
+	NUMBER("queue-slots", 1, 256, INFO(queue_slots)),
+	NUMBER("process-slots", 1, 15, INFO(process_slots)),
+	NUMBER("pipes", 1, 8, INFO(pipes)),
+	NUMBER("queues-per-pipe", 1, 32, INFO(queues_per_pipe)),
+	NUMBER("sdma-queues", 0, 1024, INFO(sdma_queues)),
+	{ "vram", set_vram, INFO(vram_bytes) },
+	{ "scheduler", config_set_word, INFO(scheduler), .words = scheduler_names },
+	{ "law", config_set_flag, INFO(law_measured), .words = law_words },
+	{ "harvest", config_set_flag, INFO(harvest_known), .words = harvest_words },
+	NUMBER("reserve-queues", 0, 255, INFO(reserve_queues), .optional = true),
+	NUMBER("partitions", 1, CUSET_XCCS, DRAFT(profile.partitions), .optional = true),
 };
 /* clang-format on */
 
 static void on_key(const struct ini_place *place, const char *section, const char *name,
 		   const char *value, void *userdata)
 {
-	static const struct config_section gpu = { "gpu", false, keys, KEYS };
+	static const struct config_section gpu = { "gpu", false, keys, ARRAY_SIZE(keys) };
 	struct draft *draft = userdata;
 	int i;
 
@@ -148,12 +124,21 @@ static void on_key(const struct ini_place *place, const char *section, const cha
 
 /* ---- checks of the whole ------------------------------------------------------------- */
 
+/* The line of a key; 0: it is missing. */
+static unsigned line_of(const struct draft *draft, const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		if (strcmp(keys[i].name, name) == 0)
+			return draft->line[i];
+	return 0;
+}
+
 /* The place of a key, for errors that show when the whole file was read. */
-static struct ini_place place_of(const char *path, const struct draft *draft, enum key key,
+static struct ini_place place_of(const char *path, const struct draft *draft, const char *key,
 				 struct diagnostics *diagnostics)
 {
 	return (struct ini_place){ .file = path,
-				   .line = draft->line[key],
+				   .line = line_of(draft, key),
 				   .diagnostics = diagnostics };
 }
 
@@ -162,13 +147,13 @@ static int check_missing(const char *path, const struct draft *draft,
 {
 	int r = 0;
 
-	for (enum key key = 0; key < KEYS; key++) {
+	for (size_t key = 0; key < ARRAY_SIZE(keys); key++) {
 		if (draft->line[key] > 0 || keys[key].optional)
 			continue;
 		diagnostics_add(diagnostics, true, "%s: missing key '%s'", path, keys[key].name);
 		r = -EINVAL;
 	}
-	if (draft->line[KEY_CUS] == 0 && draft->line[KEY_ACTIVE] == 0) {
+	if (line_of(draft, "cus") == 0 && line_of(draft, "active") == 0) {
 		diagnostics_add(diagnostics, true, "%s: missing key 'cus' or 'active'", path);
 		r = -EINVAL;
 	}
@@ -206,13 +191,13 @@ static int place_active(struct draft *draft, const struct ini_place *place)
 
 static int finish_geometry(const char *path, struct draft *draft, struct diagnostics *diagnostics)
 {
-	bool listed = draft->line[KEY_ACTIVE] > 0;
-	enum key key = listed ? KEY_ACTIVE : KEY_CUS;
+	bool listed = line_of(draft, "active") > 0;
+	const char *key = listed ? "active" : "cus";
 	struct ini_place place = place_of(path, draft, key, diagnostics);
 	char why[160];
 	int r;
 
-	if (listed && draft->line[KEY_CUS] > 0) {
+	if (listed && line_of(draft, "cus") > 0) {
 		ini_bad(&place, "active: 'cus' is set too: remove one of them");
 		return -EINVAL;
 	}
@@ -221,7 +206,7 @@ static int finish_geometry(const char *path, struct draft *draft, struct diagnos
 		return r;
 	r = geometry_check(&draft->profile.info.geometry, why, sizeof(why));
 	if (r < 0)
-		ini_bad(&place, "%s: %s", keys[key].name, why);
+		ini_bad(&place, "%s: %s", key, why);
 	return r;
 }
 
@@ -230,8 +215,8 @@ static int check_queues(const char *path, const struct draft *draft,
 			struct diagnostics *diagnostics)
 {
 	const struct gpu_info *info = &draft->profile.info;
-	struct ini_place slots = place_of(path, draft, KEY_QUEUE_SLOTS, diagnostics);
-	struct ini_place reserve = place_of(path, draft, KEY_RESERVE_QUEUES, diagnostics);
+	struct ini_place slots = place_of(path, draft, "queue-slots", diagnostics);
+	struct ini_place reserve = place_of(path, draft, "reserve-queues", diagnostics);
 
 	if (info->queue_slots > info->pipes * info->queues_per_pipe) {
 		ini_bad(&slots, "queue-slots: %u is more than %u pipes x %u queues",
