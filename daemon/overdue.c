@@ -97,7 +97,7 @@ static unsigned kill_all(struct daemon *daemon, const struct lease *lease)
 
 	if (!processes)
 		return 0;
-	n = known_own_processes(daemon->arbiter, lease->id, processes, LEASE_PROCESSES_MAX);
+	n = known_processes(daemon->arbiter, lease->id, true, processes, LEASE_PROCESSES_MAX);
 	for (size_t i = 0; i < n && i < LEASE_PROCESSES_MAX; i++)
 		killed += !lease_is_bound(lease, processes[i].pid) &&
 			  kill_observed(daemon, lease, &processes[i]);
@@ -154,7 +154,7 @@ static int freeze_unit(struct daemon *daemon, const struct lease *lease, const c
 	_cleanup_fd_ int observed = -1;
 	int fd;
 
-	if (known_own_processes(daemon->arbiter, lease->id, &process, 1) > 0)
+	if (known_processes(daemon->arbiter, lease->id, true, &process, 1) > 0)
 		observed = open_observed(&process);
 	fd = observed;
 	if (observed < 0) {

@@ -70,8 +70,8 @@ void known_bound_died(struct arbiter *arbiter, uint64_t id, pid_t pid)
 	insert(arbiter, arbiter->n_known, &known);
 }
 
-static size_t list(const struct arbiter *arbiter, uint64_t id, bool own, struct lease_process *ret,
-		   size_t max)
+size_t known_processes(const struct arbiter *arbiter, uint64_t id, bool own,
+		       struct lease_process *ret, size_t max)
 {
 	size_t n = 0;
 
@@ -92,16 +92,4 @@ static size_t list(const struct arbiter *arbiter, uint64_t id, bool own, struct 
 		n++;
 	}
 	return n;
-}
-
-size_t known_processes(const struct arbiter *arbiter, uint64_t id, struct lease_process *ret,
-		       size_t max)
-{
-	return list(arbiter, id, false, ret, max);
-}
-
-size_t known_own_processes(const struct arbiter *arbiter, uint64_t id, struct lease_process *ret,
-			   size_t max)
-{
-	return list(arbiter, id, true, ret, max);
 }

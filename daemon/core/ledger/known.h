@@ -33,10 +33,7 @@ int known_add(struct arbiter *arbiter, uint64_t id, const struct lease_process *
  * memory they count as unmanaged. */
 void known_bound_died(struct arbiter *arbiter, uint64_t id, pid_t pid);
 
-/* Processes of a lease, to be saved with it. Returns how many there are. */
-size_t known_processes(const struct arbiter *arbiter, uint64_t id, struct lease_process *ret,
-		       size_t max);
-
-/* Those that are bound to the lease or descend from a bound process: only these may be killed. */
-size_t known_own_processes(const struct arbiter *arbiter, uint64_t id, struct lease_process *ret,
-			   size_t max);
+/* Processes of a lease; own: only those that are bound to it or descend from a bound process, because
+ * only these may be killed. Returns how many there are. */
+size_t known_processes(const struct arbiter *arbiter, uint64_t id, bool own,
+		       struct lease_process *ret, size_t max);

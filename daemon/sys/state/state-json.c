@@ -227,7 +227,7 @@ static struct json_object *processes_json(bool *failed, const struct arbiter *ar
 {
 	struct json_object *array = json_object_new_array();
 	struct lease_process processes[LEASE_PROCESSES_MAX];
-	size_t n = known_processes(arbiter, id, processes, LEASE_PROCESSES_MAX);
+	size_t n = known_processes(arbiter, id, false, processes, LEASE_PROCESSES_MAX);
 
 	for (size_t i = 0; i < n && i < LEASE_PROCESSES_MAX; i++) {
 		struct json_object *pair = json_object_new_array_ext(2);

@@ -207,7 +207,7 @@ TEST(dead_process_keeps_its_lease_after_a_restart)
 	CHECK(arbiter_set_gpus(new.arbiter, &info, 1) == 0);
 	lease = grant(&old, ANY, 10);
 	CHECK(arbiter_observe(old.arbiter, &row, 1) == 0);
-	CHECK(known_processes(old.arbiter, lease->id, processes, 2) == 1);
+	CHECK(known_processes(old.arbiter, lease->id, false, processes, 2) == 1);
 	CHECK(processes[0].pid == 1000 + ANY && processes[0].start_time == 7);
 	arbiter_holder_gone(old.arbiter, lease->id);
 
@@ -236,10 +236,10 @@ TEST(processes_are_listed_once_and_counted_beyond_the_array)
 	for (size_t i = 0; i < ARRAY_SIZE(list); i++)
 		CHECK(known_add(s.arbiter, a->id, &list[i]) == 0);
 	CHECK(known_add(s.arbiter, b->id, &(struct lease_process){ 15, 1 }) == 0);
-	CHECK(known_processes(s.arbiter, a->id, got, 3) == 4 && got[3].pid == 0);
+	CHECK(known_processes(s.arbiter, a->id, false, got, 3) == 4 && got[3].pid == 0);
 	CHECK(got[0].pid == 10 && got[1].pid == 10 && got[2].pid == 20);
-	CHECK(known_processes(s.arbiter, b->id, got, 4) == 1 && got[0].pid == 15);
-	CHECK(known_processes(s.arbiter, 77, NULL, 0) == 0);
+	CHECK(known_processes(s.arbiter, b->id, false, got, 4) == 1 && got[0].pid == 15);
+	CHECK(known_processes(s.arbiter, 77, false, NULL, 0) == 0);
 	scene_done(&s);
 }
 
@@ -253,7 +253,7 @@ TEST(process_on_two_gpus_is_listed_once)
 	};
 
 	CHECK(arbiter_observe(s.arbiter, rows, 2) == 0);
-	CHECK(known_processes(s.arbiter, lease->id, NULL, 0) == 1);
+	CHECK(known_processes(s.arbiter, lease->id, false, NULL, 0) == 1);
 	scene_done(&s);
 }
 

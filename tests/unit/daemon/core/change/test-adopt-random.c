@@ -36,12 +36,12 @@ static struct play played(unsigned seed)
 static void adopt_processes(struct arbiter *new, const struct arbiter *old, uint64_t id)
 {
 	struct lease_process processes[8];
-	size_t n = known_processes(old, id, processes, ARRAY_SIZE(processes));
+	size_t n = known_processes(old, id, false, processes, ARRAY_SIZE(processes));
 
 	CHECK(n <= ARRAY_SIZE(processes));
 	for (size_t i = 0; i < n; i++)
 		CHECK(known_add(new, id, &processes[i]) == 0);
-	CHECK(known_processes(new, id, NULL, 0) == n);
+	CHECK(known_processes(new, id, false, NULL, 0) == n);
 }
 
 static void check_same_gpu(const struct gpu *a, const struct gpu *b)

@@ -254,7 +254,7 @@ TEST(only_bound_processes_and_their_descendants_may_be_killed)
 	CHECK(arbiter_bind(l.s.arbiter, lab->id, 10) == 0);
 	CHECK(arbiter_observe(l.s.arbiter, rows, 3) == 0);
 	CHECK(lab->observed.processes == 3);
-	CHECK(known_own_processes(l.s.arbiter, lab->id, own, 8) == 2);
+	CHECK(known_processes(l.s.arbiter, lab->id, true, own, 8) == 2);
 	CHECK(own[0].pid == 10 && own[1].pid == 11 && own[1].start_time == 2);
 	scene_done(&l.s);
 }

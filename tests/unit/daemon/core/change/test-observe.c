@@ -300,7 +300,7 @@ TEST(newly_attributed_process_is_saved_with_its_lease)
 		;
 	CHECK(arbiter_observe(a, &row, 1) == 0);
 	CHECK(ledger_take_touched(a, &touched) == lease && touched == TOUCH_SAVE);
-	CHECK(known_processes(a, lease->id, known, 2) == 1 && known[0].pid == row.pid);
+	CHECK(known_processes(a, lease->id, false, known, 2) == 1 && known[0].pid == row.pid);
 	CHECK(arbiter_observe(a, &row, 1) == 0 && !ledger_take_touched(a, &touched));
 	arbiter_free(a);
 }

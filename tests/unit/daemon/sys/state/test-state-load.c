@@ -41,7 +41,7 @@ static struct play played(unsigned seed)
 static bool same_processes(const struct state_lease *read, const struct arbiter *old)
 {
 	struct lease_process processes[16];
-	size_t n = known_processes(old, read->lease->id, processes, ARRAY_SIZE(processes));
+	size_t n = known_processes(old, read->lease->id, false, processes, ARRAY_SIZE(processes));
 
 	if (n != read->n_processes)
 		return false;
