@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/policy/tenant.h"
 #include "daemon.h"
 #include "util/log.h"
 

@@ -15,7 +15,7 @@
 #include "client/options/options.h"
 #include "client/output/print.h"
 #include "core/policy/class.h"
-#include "core/policy/tenant.h"
+#include "core/policy/settings.h"
 
 void check_bus(struct doctor *doctor)
 {

@@ -52,10 +52,10 @@ static int make_settings(struct settings **ret)
 		return -ENOMEM;
 	}
 	settings->n_tenants = 2;
-	tenants[0].users = calloc(1, sizeof(uid_t)); /* root, the caller of the requests */
-	if (!tenants[0].users)
+	tenants[0].users.ids = calloc(1, sizeof(uid_t)); /* root, the caller of the requests */
+	if (!tenants[0].users.ids)
 		return -ENOMEM;
-	tenants[0].n_users = 1;
+	tenants[0].users.n = 1;
 	tenants[0].alone = true;
 	for (size_t i = 0; i < 2; i++) {
 		tenants[i].class = CLASS_REALTIME;

@@ -14,7 +14,7 @@
 #include <stddef.h>
 
 #include "core/mask/gpu-info.h"
-#include "core/mask/observed-mask.h"
+#include "core/mask/codec.h"
 
 /*
  * Returns every compute queue on one of these GPUs, in the order of the text: within a process the

@@ -11,7 +11,6 @@
  */
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "util/diagnostics.h"
 #include "util/trust.h"

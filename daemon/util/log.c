@@ -10,10 +10,11 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include "util/fd.h"
 #include "util/text.h"
-#include "util/journal.h"
 
 #define LINE_MAX_BYTES 2048
 
@@ -72,6 +73,40 @@ void log_diagnostics(const struct diagnostics *diagnostics)
 	for (size_t i = 0; i < diagnostics->n; i++)
 		log_line(diagnostics->list[i].error ? LOG_ERR : LOG_WARNING, "%s",
 			 diagnostics->list[i].text);
+}
+
+/* ---- the journal's protocol ---------------------------------------------------------- */
+
+/* The format "NAME=VALUE\n" is for values without a newline; text_clean() removes newlines. */
+void journal_add(struct journal_entry *entry, const char *name, const char *format, ...)
+{
+	char raw[LINE_MAX_BYTES], value[LINE_MAX_BYTES];
+	size_t room = sizeof(entry->text) - entry->size;
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	vsnprintf(raw, sizeof(raw), format, args);
+	va_end(args);
+	text_clean(value, sizeof(value), raw);
+	n = snprintf(entry->text + entry->size, room, "%s=%s\n", name, value);
+	if (n > 0 && (size_t)n < room)
+		entry->size += (size_t)n;
+}
+
+int journal_send(const char *path, const struct journal_entry *entry)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	_cleanup_fd_ int fd = -1;
+
+	if (strlen(path) >= sizeof(un.sun_path))
+		return -ENAMETOOLONG;
+	memcpy(un.sun_path, path, strlen(path));
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || sendto(fd, entry->text, entry->size, MSG_DONTWAIT | MSG_NOSIGNAL,
+			     (const struct sockaddr *)&un, sizeof(un)) < 0)
+		return -errno;
+	return 0;
 }
 
 /* ---- entries with fields ------------------------------------------------------------- */

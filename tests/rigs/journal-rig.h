@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "check-cond.h"
-#include "util/journal.h"
+#include "util/log.h"
 #include "util/log-events.h"
 
 struct entry {

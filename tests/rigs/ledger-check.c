@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/ledger/check.h"
 #include "core/ledger/waiting-queue.h"
 
 struct check {
@@ -34,11 +33,11 @@ static bool broken(const struct check *check, const char *format, ...)
 static bool check_pair(const struct check *check, const struct lease *a, const struct partition *p,
 		       const struct lease *b, const struct partition *q)
 {
-	const char *shared = p->gpu == q->gpu ? check_apart(a->class, p, b->class, q) : NULL;
+	const char *shared = p->gpu == q->gpu ? partition_conflict(a->class, p, b->class, q) : NULL;
 
 	if (shared)
 		return broken(check, "leases %llu and %llu share %s", ID(a), ID(b), shared);
-	if (p->gpu == q->gpu && check_active(a) && check_active(b) &&
+	if (p->gpu == q->gpu && lease_is_active(a) && lease_is_active(b) &&
 	    (p->adaptable || q->adaptable) &&
 	    (cuset_overlap(&p->occupied, &q->occupied) ||
 	     ((p->alone || q->alone) &&
@@ -90,7 +89,7 @@ static bool check_lease(const struct check *check, size_t i)
 		if (p->isolation == ISOLATION_SHARED && lease->class != CLASS_BESTEFFORT)
 			return broken(check, "lease %llu shares CUs, and its class may not",
 				      ID(lease));
-		if (check_partition(gpu, p, why, sizeof(why)) < 0)
+		if (gpu_check_partition(gpu, p, why, sizeof(why)) < 0)
 			return broken(check, "lease %llu: %s", ID(lease), why);
 	}
 	return lease->n_partitions == 0 || check_others(check, i);

@@ -46,9 +46,9 @@ struct tenant *add_tenant(struct arbiter *arbiter, const char *name, uid_t uid,
 	s->tenants = tenants;
 	s->n_tenants++;
 	tenants[0].name = strdup(name);
-	tenants[0].users = malloc(sizeof(uid_t));
-	tenants[0].users[0] = uid;
-	tenants[0].n_users = 1;
+	tenants[0].users.ids = malloc(sizeof(uid_t));
+	tenants[0].users.ids[0] = uid;
+	tenants[0].users.n = 1;
 	tenants[0].class = lease_class;
 	tenants[0].priority = PRIORITY_NORMAL;
 	tenants[0].enforce = ENFORCE_STEP_REPORT;

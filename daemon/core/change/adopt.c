@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "core/decide/borrow.h"
-#include "core/ledger/check.h"
 #include "util/text.h"
 
 #define ID(lease) ((unsigned long long)(lease)->id)
@@ -168,7 +167,7 @@ static bool is_possible(const struct gpu *gpu, const struct partition *p, char *
 	struct budget whole = whole_of(gpu);
 
 	if (budget_within(&p->charged, &whole))
-		return check_partition(gpu, p, buf, size) == 0;
+		return gpu_check_partition(gpu, p, buf, size) == 0;
 	snprintf(buf, size, "it has more queues, processes or VRAM than the GPU");
 	return false;
 }
@@ -219,11 +218,11 @@ static int check_pair(const struct arbiter *arbiter, const struct lease *lease,
 	for (size_t i = 0; i < other->n_partitions; i++) {
 		const struct partition *q = &other->partitions[i];
 		const char *shared = p->gpu == q->gpu
-					     ? check_apart(lease->class, p, other->class, q)
+					     ? partition_conflict(lease->class, p, other->class, q)
 					     : NULL;
 
-		if (p->gpu == q->gpu && p->adaptable && q->adaptable && check_active(lease) &&
-		    check_active(other) && cuset_overlap(&p->cus, &q->cus))
+		if (p->gpu == q->gpu && p->adaptable && q->adaptable && lease_is_active(lease) &&
+		    lease_is_active(other) && cuset_overlap(&p->cus, &q->cus))
 			shared = "CUs";
 		if (shared)
 			return refuse(why, size, -EEXIST, "lease %llu already has %s of it on %s",
@@ -444,7 +443,7 @@ static bool was_acknowledged(const struct arbiter *arbiter, const struct lease *
 		cuset_remove(&left, &p->cus);
 		for (size_t j = 0; !cuset_empty(&left) && j < arbiter->n_leases; j++)
 			if (arbiter->leases[j] != lease && arbiter->leases[j]->adaptable &&
-			    check_active(arbiter->leases[j]) &&
+			    lease_is_active(arbiter->leases[j]) &&
 			    occupies_any(arbiter->leases[j], p->gpu, &left))
 				return true;
 	}
@@ -457,7 +456,7 @@ static void reactivate(struct arbiter *arbiter, struct lease *lease)
 {
 	unsigned gpu, cus;
 
-	if (!check_active(lease) || lease->state == STATE_ENDING ||
+	if (!lease_is_active(lease) || lease->state == STATE_ENDING ||
 	    !borrow_contested(arbiter, lease, &gpu, &cus))
 		return;
 	if (lease->state == STATE_GRANTED)

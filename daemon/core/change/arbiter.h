@@ -22,7 +22,6 @@
 #include "core/ledger/known.h"
 #include "core/ledger/ledger.h"
 #include "core/ledger/waiting-queue.h"
-#include "core/mask/observed-mask.h"
 
 /* ---- proposal.c ---------------------------------------------------------------------- */
 

@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/policy/tenant.h"
-
 /* The last step that policy allows for the lease; to report it is always allowed. */
 static enum enforce_step last_step(const struct arbiter *arbiter, const struct lease *lease)
 {

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "core/ledger/quota.h"
-#include "core/policy/tenant.h"
 
 struct review {
 	const struct arbiter *arbiter;

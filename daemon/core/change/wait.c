@@ -8,7 +8,6 @@
 
 #include "core/decide/borrow.h"
 #include "core/decide/admit.h"
-#include "core/policy/tenant.h"
 
 /* No lease has this owner. */
 #define HOLDS_NOTHING UINT32_MAX

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "core/decide/plan.h"
-#include "core/policy/tenant.h"
 
 /* The cost of ending a set of leases; compared member by member, in their order. */
 struct cost {

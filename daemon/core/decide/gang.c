@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/policy/tenant.h"
-
 #define UNMATCHED (-1)
 
 /* What admit() said of one want on one GPU: the partition if it fits, else the refusal. */

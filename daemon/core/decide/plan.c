@@ -9,7 +9,6 @@
 #include "core/decide/borrow.h"
 #include "core/decide/admit.h"
 #include "core/ledger/quota.h"
-#include "core/policy/tenant.h"
 
 static int no_memory(struct result *result)
 {

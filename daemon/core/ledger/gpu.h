@@ -94,3 +94,17 @@ unsigned gpu_queues_free(const struct gpu *gpu);
 unsigned gpu_processes_free(const struct gpu *gpu);
 unsigned gpu_sdma_free(const struct gpu *gpu);
 uint64_t gpu_vram_free(const struct gpu *gpu);
+
+/* ---- invariants of partitions and leases ------------------------------------------------- */
+
+/* Can an empty GPU have this partition? Its cus, count and effective must agree. 0, or -EINVAL and
+ * in buf why not. */
+int gpu_check_partition(const struct gpu *gpu, const struct partition *p, char *buf, size_t size);
+
+/* What two partitions of one GPU share although their classes forbid it: "CUs", "a shader engine";
+ * NULL: nothing. */
+const char *partition_conflict(enum lease_class a, const struct partition *p, enum lease_class b,
+			       const struct partition *q);
+
+/* Do the queues of the lease use its CUs? Not before it is granted, nor while it lends them. */
+bool lease_is_active(const struct lease *lease);

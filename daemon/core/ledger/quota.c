@@ -4,8 +4,6 @@
 #include <limits.h>
 #include <string.h>
 
-#include "core/policy/tenant.h"
-
 static bool held_by(const struct lease *lease, const struct tenant *tenant, uid_t uid,
 		    uint64_t except_lease)
 {

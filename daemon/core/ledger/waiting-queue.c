@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "core/policy/tenant.h"
-
 /* ---- order ------------------------------------------------------------------------- */
 
 /* How many waiting leases rank before this class and id. */

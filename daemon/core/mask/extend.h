@@ -3,8 +3,6 @@
 
 /* Rectangles around a rectangle: what an adaptable lease's mask is made of. See place.h. */
 
-#include <stdbool.h>
-
 #include "core/mask/cuset.h"
 #include "core/mask/geometry.h"
 

@@ -12,8 +12,10 @@
 #include <sys/types.h>
 
 #include "util/base.h"
-#include "core/policy/class.h"
 #include "core/mask/gpu-info.h"
+#include "core/policy/class.h"
+#include "core/policy/request.h"
+#include "core/policy/result.h"
 
 /* The scan interval while a lease is ending, because other leases wait for its resources. */
 #define LOOK_WHILE_ENDING_USEC UINT64_C(50000)
@@ -31,6 +33,14 @@ struct limit {
  * down. */
 uint64_t limit_of(const struct limit *limit, uint64_t whole);
 
+struct id_list {
+	unsigned *ids;
+	size_t n;
+};
+
+_Static_assert(sizeof(uid_t) == sizeof(unsigned) && sizeof(gid_t) == sizeof(unsigned),
+	       "ids of users and groups are unsigned");
+
 /* One row of policy: which users may have which leases. Limits bound what one user holds under this
  * tenant, over all its leases; limits of parts of a GPU hold for each GPU. */
 struct tenant {
@@ -40,10 +50,7 @@ struct tenant {
 	bool has_match; /* match-user or match-group is configured, valid or not */
 
 	/* It matches a uid or gid in one of the lists; the patterns narrow that. */
-	uid_t *users;
-	size_t n_users;
-	gid_t *groups;
-	size_t n_groups;
+	struct id_list users, groups;
 	char *unit, *slice, *executable; /* glob patterns, NULL: any */
 
 	enum lease_class class;
@@ -95,3 +102,20 @@ void tenant_done(struct tenant *tenant); /* frees what it points to */
 
 /* NULL: the configuration has no section for this GPU. */
 const struct gpu_settings *settings_gpu(const struct settings *settings, const char *name);
+
+/* ---- the tenant of a caller -------------------------------------------------------------- */
+
+/* The first tenant that matches the caller, or the named one if it matches. -ESRCH: no tenant has
+ * this name; -EACCES: none matches, with the refusal. */
+int tenant_find(const struct settings *settings, const struct caller *caller, const char *name,
+		const struct tenant **ret, struct result *result);
+
+/* NULL: no tenant has this name. */
+const struct tenant *tenant_named(const struct settings *settings, const char *name);
+
+/* Whether the tenant may match this user. The groups of a caller are not kept, so a tenant with
+ * groups may match every user. */
+bool tenant_may_match(const struct tenant *tenant, uid_t uid);
+
+/* Whether it limits what a user holds of one GPU. */
+bool tenant_bounds_parts(const struct tenant *tenant);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "sys/config/config-keys.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>
@@ -188,15 +187,14 @@ static void set_bytes_or_percent(const struct ini_place *place, const struct con
  * the last item. */
 static char *next_item(char **rest)
 {
-	char *item = *rest, *comma = strchr(item, ','), *end;
+	char *item = strsep(rest, ",");
+	size_t size;
 
-	*rest = comma ? comma + 1 : NULL;
-	end = comma ? comma : item + strlen(item);
-	while (isblank((unsigned char)*item))
-		item++;
-	while (end > item && isblank((unsigned char)end[-1]))
-		end--;
-	*end = '\0';
+	item += strspn(item, " \t");
+	size = strlen(item);
+	while (size > 0 && strchr(" \t", item[size - 1]))
+		size--;
+	item[size] = '\0';
 	return item;
 }
 
@@ -253,39 +251,29 @@ static size_t parse_ids(const struct ini_place *place, const struct config_key *
 }
 
 static void set_ids(const struct ini_place *place, const struct config_key *key, const char *value,
-		    bool group, unsigned **field, size_t *field_n)
+		    bool group, struct id_list *list)
 {
 	_cleanup_(freep) char *copy = strdup(value);
 	_cleanup_(freep) unsigned *ids = calloc(strlen(value) + 1, sizeof(*ids));
-	size_t n;
 
 	if (!copy || !ids) {
 		ini_bad(place, "out of memory");
 		return;
 	}
-	n = parse_ids(place, key, copy, group, ids);
-	if (n == 0)
-		return;
-	*field = TAKE_PTR(ids);
-	*field_n = n;
+	list->n = parse_ids(place, key, copy, group, ids);
+	list->ids = TAKE_PTR(ids);
 }
 
 static void set_users(const struct ini_place *place, const struct config_key *key,
 		      const char *value, void *field)
 {
-	struct tenant *tenant = field;
-
-	_Static_assert(sizeof(uid_t) == sizeof(unsigned), "user ids are unsigned");
-	set_ids(place, key, value, false, &tenant->users, &tenant->n_users);
+	set_ids(place, key, value, false, field);
 }
 
 static void set_groups(const struct ini_place *place, const struct config_key *key,
 		       const char *value, void *field)
 {
-	struct tenant *tenant = field;
-
-	_Static_assert(sizeof(gid_t) == sizeof(unsigned), "group ids are unsigned");
-	set_ids(place, key, value, true, &tenant->groups, &tenant->n_groups);
+	set_ids(place, key, value, true, field);
 }
 
 static void set_string(const struct ini_place *place, const char *value, char **field)
@@ -406,8 +394,8 @@ static const struct config_key gpu_keys[] = {
 };
 
 static const struct config_key tenant_keys[] = {
-	KEY("match-user", set_users), /* the field is the tenant, as two members are filled */
-	KEY("match-group", set_groups),
+	KEY("match-user", set_users, TENANT(users)),
+	KEY("match-group", set_groups, TENANT(groups)),
 	KEY("match-unit", set_pattern, TENANT(unit)),
 	KEY("match-slice", set_pattern, TENANT(slice)),
 	KEY("match-executable", set_path_pattern, TENANT(executable)),

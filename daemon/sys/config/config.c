@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/policy/tenant.h"
 #include "sys/config/config-keys.h"
 #include "util/fd.h"
 #include "util/text.h"

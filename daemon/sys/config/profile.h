@@ -7,8 +7,6 @@
  * and keys.
  */
 
-#include <stddef.h>
-
 #include "core/mask/gpu-info.h"
 #include "util/diagnostics.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "util/journal.h"
+#include "util/log.h"
 
 #include <errno.h>
 #include <sys/resource.h>

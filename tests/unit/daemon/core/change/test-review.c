@@ -73,11 +73,11 @@ TEST(user_removed_from_a_tenant_loses_its_leases_unless_a_group_may_match)
 	struct scene s = scene_of(1);
 	struct lease *a = grant(&s, VR, 10), *b = grant(&s, LAB, 10), *c = grant(&s, ANY, 10);
 
-	tenant(&s, "vr")->users[0] = 77;
-	tenant(&s, "lab")->users[0] = 77;
-	tenant(&s, "lab")->groups = malloc(sizeof(gid_t));
-	tenant(&s, "lab")->groups[0] = 5;
-	tenant(&s, "lab")->n_groups = 1;
+	tenant(&s, "vr")->users.ids[0] = 77;
+	tenant(&s, "lab")->users.ids[0] = 77;
+	tenant(&s, "lab")->groups.ids = malloc(sizeof(gid_t));
+	tenant(&s, "lab")->groups.ids[0] = 5;
+	tenant(&s, "lab")->groups.n = 1;
 	review(&s);
 	CHECK(ended(a, "uid 1") && stays(b) && stays(c));
 	scene_done(&s);

@@ -239,7 +239,7 @@ TEST(changed_policy_ends_a_waiting_lease_that_it_forbids)
 	CHECK(grant_waiting(&s, NULL) == 1);
 	CHECK(ledger_find(s.arbiter, any_id)->state == STATE_GRANTED);
 	CHECK(!ledger_find(s.arbiter, lab_id) && !ledger_find(s.arbiter, vr_id));
-	CHECK(vr->n_users == 1);
+	CHECK(vr->users.n == 1);
 	scene_done(&s);
 }
 

@@ -4,7 +4,6 @@
  * against asking for what they name. */
 
 #include "core/decide/admit.h"
-#include "core/policy/tenant.h"
 
 #include <errno.h>
 #include <time.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "core/mask/observed-mask.h"
 
 #include "check.h"
 #include "core/mask/codec.h"

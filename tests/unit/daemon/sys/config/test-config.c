@@ -73,8 +73,8 @@ TEST(every_key_is_stored_in_its_field)
 	CHECK(s->n_tenants == 3);
 	t = &s->tenants[0];
 	CHECK(strcmp(t->name, "compositor") == 0);
-	CHECK(t->n_users == 2 && t->users[0] == 0 && t->users[1] == 4294967294);
-	CHECK(t->n_groups == 1 && t->groups[0] == 0);
+	CHECK(t->users.n == 2 && t->users.ids[0] == 0 && t->users.ids[1] == 4294967294);
+	CHECK(t->groups.n == 1 && t->groups.ids[0] == 0);
 	CHECK(strcmp(t->unit, "vr-*.service") == 0 && strcmp(t->slice, "*.slice") == 0);
 	CHECK(strcmp(t->executable, "/usr/bin/vr*") == 0 && t->class == CLASS_REALTIME);
 	CHECK(t->max_leases.kind == LIMIT_COUNT && t->max_leases.value == 0);
@@ -86,7 +86,8 @@ TEST(every_key_is_stored_in_its_field)
 	CHECK(t->priority == PRIORITY_HIGH && t->alone && t->enforce == ENFORCE_STEP_KILL);
 
 	t = &s->tenants[1];
-	CHECK(strcmp(t->name, "small") == 0 && t->groups[0] == 7 && t->class == CLASS_BESTEFFORT);
+	CHECK(strcmp(t->name, "small") == 0 && t->groups.ids[0] == 7 &&
+	      t->class == CLASS_BESTEFFORT);
 	CHECK(t->max_cus.kind == LIMIT_COUNT && t->max_cus.value == 16);
 	CHECK(t->max_vram.kind == LIMIT_PERCENT && t->max_vram.value == 50);
 	CHECK(t->priority == 15 && !t->alone && t->max_leases.kind == LIMIT_NONE);
