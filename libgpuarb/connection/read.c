@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define ROWS_MAX 4096U /* more than the GPUs or KFD processes of any machine */
+#define TABLE_DEPTH 3U /* XCCs, shader engines, shader arrays */
 
 /* -EPROTO unless the iterator is at a value of this single complete type. */
 static int iter_check(DBusMessageIter *iter, const char *signature)
@@ -88,6 +89,9 @@ static int read_basic(DBusMessageIter *value, char type, struct arena *arena, vo
 	}
 }
 
+static int read_rows(DBusMessageIter *rows, const struct dictionary *dictionary,
+		     struct arena *arena, void *ret_array, size_t *ret_n, const char **ret_key);
+
 static void *member_at(void *object, size_t offset)
 {
 	return (char *)object + offset;
@@ -102,6 +106,7 @@ static int read_field(DBusMessageIter *value, const struct field *field, struct 
 
 	switch (field->type) {
 	case 0: return field->read(value, arena, object);
+	case 'R': return read_rows(value, field->rows, arena, member, count, NULL);
 	case 'U':
 		r = iter_check(value, "au");
 		return r < 0 ? r : read_numbers(value, arena, sizeof(uint32_t), member, count);
@@ -115,15 +120,15 @@ static int read_field(DBusMessageIter *value, const struct field *field, struct 
 	}
 }
 
-static const struct field *field_find(const struct field *fields, size_t n, const char *key)
+static const struct field *field_find(const struct dictionary *dictionary, const char *key)
 {
-	for (size_t i = 0; i < n; i++)
-		if (strcmp(fields[i].key, key) == 0)
-			return &fields[i];
+	for (size_t i = 0; i < dictionary->n; i++)
+		if (strcmp(dictionary->fields[i].key, key) == 0)
+			return &dictionary->fields[i];
 	return NULL;
 }
 
-static int read_entry(DBusMessageIter *entry, const struct field *fields, size_t n_fields,
+static int read_entry(DBusMessageIter *entry, const struct dictionary *dictionary,
 		      struct arena *arena, void *object, const char **ret_key)
 {
 	const struct field *field;
@@ -132,7 +137,7 @@ static int read_entry(DBusMessageIter *entry, const struct field *fields, size_t
 	int r;
 
 	dbus_message_iter_get_basic(entry, &key);
-	field = field_find(fields, n_fields, key);
+	field = field_find(dictionary, key);
 	if (!field)
 		return 0;
 
@@ -144,14 +149,14 @@ static int read_entry(DBusMessageIter *entry, const struct field *fields, size_t
 	return r;
 }
 
-int read_fields(DBusMessageIter *dict, const struct field *fields, size_t n_fields,
-		struct arena *arena, void *object, const char **ret_key)
+int read_dictionary(DBusMessageIter *dict, const struct dictionary *dictionary, struct arena *arena,
+		    void *object, const char **ret_key)
 {
 	DBusMessageIter entries, entry;
 
-	for (size_t i = 0; i < n_fields; i++)
-		if (fields[i].type == 's')
-			*(const char **)member_at(object, fields[i].offset) = "";
+	for (size_t i = 0; i < dictionary->n; i++)
+		if (dictionary->fields[i].type == 's')
+			*(const char **)member_at(object, dictionary->fields[i].offset) = "";
 
 	dbus_message_iter_recurse(dict, &entries);
 	for (; dbus_message_iter_get_arg_type(&entries) != DBUS_TYPE_INVALID;
@@ -159,18 +164,16 @@ int read_fields(DBusMessageIter *dict, const struct field *fields, size_t n_fiel
 		int r;
 
 		dbus_message_iter_recurse(&entries, &entry);
-		r = read_entry(&entry, fields, n_fields, arena, object, ret_key);
+		r = read_entry(&entry, dictionary, arena, object, ret_key);
 		if (r < 0)
 			return r;
 	}
 	return 0;
 }
 
-/* Sets *ret_array to an array of *ret_n objects of size bytes, one for each dictionary of an
- * aa{sv}. */
-static int read_rows(DBusMessageIter *rows, const struct field *fields, size_t n_fields,
-		     struct arena *arena, size_t size, void *ret_array, size_t *ret_n,
-		     const char **ret_key)
+/* Sets *ret_array to an array of *ret_n objects, one for each dictionary of an aa{sv}. */
+static int read_rows(DBusMessageIter *rows, const struct dictionary *dictionary,
+		     struct arena *arena, void *ret_array, size_t *ret_n, const char **ret_key)
 {
 	DBusMessageIter row;
 	char *array;
@@ -184,17 +187,15 @@ static int read_rows(DBusMessageIter *rows, const struct field *fields, size_t n
 	n = iter_count(rows);
 	if (n > ROWS_MAX)
 		return -EPROTO;
-	array = arena_alloc(arena, n, size);
+	array = arena_alloc(arena, n, dictionary->size);
 	if (!array)
 		return -ENOMEM;
 
 	dbus_message_iter_recurse(rows, &row);
-	for (size_t i = 0; i < n; i++) {
-		r = read_fields(&row, fields, n_fields, arena, array + i * size, ret_key);
-		if (r < 0)
-			return r;
-		dbus_message_iter_next(&row);
-	}
+	for (size_t i = 0; i < n && r >= 0; i++, dbus_message_iter_next(&row))
+		r = read_dictionary(&row, dictionary, arena, array + i * dictionary->size, ret_key);
+	if (r < 0)
+		return r;
 	*(void **)ret_array = array;
 	*ret_n = n;
 	return 0;
@@ -219,17 +220,6 @@ int path_number(const char *path, const char *prefix, uint64_t *ret)
 
 /* ---- which key fills which member: partitions, refusals, leases and GPUs ------------------ */
 
-/* clang-format off */
-#define FIELD(type_, key_, object, member) \
-	{ .key = (key_), .type = (type_), .offset = offsetof(struct object, member) }
-#define LIST(type_, key_, object, member, count)                                        \
-	{                                                                               \
-		.key = (key_), .type = (type_), .offset = offsetof(struct object, member), \
-		.count_offset = offsetof(struct object, count)                          \
-	}
-#define SPECIAL(key_, read_) { .key = (key_), .read = (read_) }
-/* clang-format on */
-
 static const struct field partition_fields[] = {
 	FIELD('s', "gpu", gpuarb_partition, gpu),
 	FIELD('u', "kfd-gpu-id", gpuarb_partition, kfd_gpu_id),
@@ -249,6 +239,9 @@ static const struct field partition_fields[] = {
 	LIST('S', "gaps", gpuarb_partition, gaps, n_gaps),
 };
 
+static const struct dictionary partition_dictionary = DICTIONARY(partition_fields,
+								 gpuarb_partition);
+
 static const struct field refusal_fields[] = {
 	FIELD('s', "gpu", gpuarb_refusal, gpu),
 	FIELD('s', "reason", gpuarb_refusal, reason),
@@ -260,7 +253,16 @@ static const struct field refusal_fields[] = {
 	FIELD('b', "end-exact", gpuarb_refusal, end_exact),
 };
 
-static int read_processes(DBusMessageIter *value, struct arena *arena, void *object);
+static const struct dictionary refusal_dictionary = DICTIONARY(refusal_fields, gpuarb_refusal);
+
+static const struct field process_fields[] = {
+	FIELD('u', "pid", gpuarb_process, pid),
+	FIELD('u', "uid", gpuarb_process, uid),
+	FIELD('s', "command", gpuarb_process, command),
+	FIELD('u', "queues", gpuarb_process, queues),
+};
+
+static const struct dictionary process_dictionary = DICTIONARY(process_fields, gpuarb_process);
 
 static const struct field fact_fields[] = {
 	FIELD('s', "resource", gpuarb_refusal_facts, resource),
@@ -277,32 +279,17 @@ static const struct field fact_fields[] = {
 	FIELD('s', "fits-resource", gpuarb_refusal_facts, fits_resource),
 	LIST('T', "leases", gpuarb_refusal_facts, leases, n_leases),
 	FIELD('u', "lease-count", gpuarb_refusal_facts, lease_count),
-	SPECIAL("processes", read_processes),
+	ROWS('R', "processes", &process_dictionary, gpuarb_refusal_facts, processes, n_processes),
 	FIELD('u', "process-count", gpuarb_refusal_facts, process_count),
 	FIELD('t', "behind", gpuarb_refusal_facts, behind),
 };
 
-static const struct field process_fields[] = {
-	FIELD('u', "pid", gpuarb_process, pid),
-	FIELD('u', "uid", gpuarb_process, uid),
-	FIELD('s', "command", gpuarb_process, command),
-	FIELD('u', "queues", gpuarb_process, queues),
-};
+static const struct dictionary fact_dictionary = DICTIONARY(fact_fields, gpuarb_refusal_facts);
 
 int read_partitions(DBusMessageIter *rows, struct arena *arena, const struct gpuarb_partition **ret,
 		    size_t *ret_n, const char **ret_key)
 {
-	return read_rows(rows, partition_fields, ARRAY_SIZE(partition_fields), arena,
-			 sizeof(struct gpuarb_partition), ret, ret_n, ret_key);
-}
-
-static int read_processes(DBusMessageIter *value, struct arena *arena, void *object)
-{
-	struct gpuarb_refusal_facts *facts = object;
-
-	return read_rows(value, process_fields, ARRAY_SIZE(process_fields), arena,
-			 sizeof(struct gpuarb_process), &facts->processes, &facts->n_processes,
-			 NULL);
+	return read_rows(rows, &partition_dictionary, arena, ret, ret_n, ret_key);
 }
 
 int read_refusals(DBusMessageIter *rows, struct arena *arena, struct refusals *ret,
@@ -312,11 +299,9 @@ int read_refusals(DBusMessageIter *rows, struct arena *arena, struct refusals *r
 	struct refusals refusals;
 	int r;
 
-	r = read_rows(rows, refusal_fields, ARRAY_SIZE(refusal_fields), arena,
-		      sizeof(struct gpuarb_refusal), &refusals.rows, &refusals.n, ret_key);
+	r = read_rows(rows, &refusal_dictionary, arena, &refusals.rows, &refusals.n, ret_key);
 	if (r >= 0)
-		r = read_rows(rows, fact_fields, ARRAY_SIZE(fact_fields), arena,
-			      sizeof(struct gpuarb_refusal_facts), &facts, &refusals.n, ret_key);
+		r = read_rows(rows, &fact_dictionary, arena, &facts, &refusals.n, ret_key);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < refusals.n; i++)
@@ -331,14 +316,6 @@ struct lease_reading {
 	struct gpuarb_lease_info info;
 	struct refusals waits_for;
 };
-
-static int read_lease_partitions(DBusMessageIter *value, struct arena *arena, void *object)
-{
-	struct lease_reading *lease = object;
-
-	return read_partitions(value, arena, &lease->info.partitions, &lease->info.n_partitions,
-			       NULL);
-}
 
 static int read_waits_for(DBusMessageIter *value, struct arena *arena, void *object)
 {
@@ -359,7 +336,7 @@ static const struct field lease_fields[] = {
 	FIELD('b', "Adaptable", gpuarb_lease_info, adaptable),
 	FIELD('t', "Generation", gpuarb_lease_info, generation),
 	FIELD('s', "Tier", gpuarb_lease_info, tier),
-	SPECIAL("Partitions", read_lease_partitions),
+	ROWS('R', "Partitions", &partition_dictionary, gpuarb_lease_info, partitions, n_partitions),
 	FIELD('u', "Position", gpuarb_lease_info, position),
 	FIELD('s', "Reason", gpuarb_lease_info, reason),
 	SPECIAL("WaitsFor", read_waits_for),
@@ -367,11 +344,13 @@ static const struct field lease_fields[] = {
 	FIELD('t', "Disturbances", gpuarb_lease_info, disturbances),
 };
 
+static const struct dictionary lease_dictionary = DICTIONARY(lease_fields, lease_reading);
+
 int read_lease(DBusMessageIter *dict, struct arena *arena, struct gpuarb_lease_info *ret,
 	       struct refusals *ret_waits_for, const char **ret_key)
 {
 	struct lease_reading lease = { .info.owner_uid = UINT32_MAX, .info.deadline = UINT64_MAX };
-	int r = read_fields(dict, lease_fields, ARRAY_SIZE(lease_fields), arena, &lease, ret_key);
+	int r = read_dictionary(dict, &lease_dictionary, arena, &lease, ret_key);
 
 	*ret = lease.info;
 	if (ret_waits_for)
@@ -379,102 +358,80 @@ int read_lease(DBusMessageIter *dict, struct arena *arena, struct gpuarb_lease_i
 	return r;
 }
 
-static int read_unmanaged(DBusMessageIter *value, struct arena *arena, void *object)
+/*
+ * Copies the numbers of nested arrays to *next, row by row. Arrays of one depth have equal sizes:
+ * sizes[0] is that of the outermost array.
+ */
+static int copy_nested(DBusMessageIter *value, size_t depth, const size_t *sizes, uint32_t **next)
 {
-	struct gpuarb_gpu *gpu = object;
+	DBusMessageIter element;
+	const uint32_t *numbers = NULL;
+	int n = 0, r = 0;
 
-	return read_rows(value, process_fields, ARRAY_SIZE(process_fields), arena,
-			 sizeof(struct gpuarb_process), &gpu->unmanaged, &gpu->n_unmanaged, NULL);
-}
-
-/* Reads an array of equally long rows into one array, row by row. *ret_columns: the length of a
- * row, or 0 if no table was read before. */
-static int read_table(DBusMessageIter *value, struct arena *arena, size_t *ret_columns,
-		      const uint32_t **ret, size_t *ret_rows)
-{
-	size_t rows = iter_count(value), columns = *ret_columns;
-	uint32_t *table = NULL;
-	DBusMessageIter row;
-
-	dbus_message_iter_recurse(value, &row);
-	for (size_t i = 0; i < rows; i++, dbus_message_iter_next(&row)) {
-		DBusMessageIter numbers;
-		const uint32_t *from = NULL;
-		int n = 0;
-
-		dbus_message_iter_recurse(&row, &numbers);
-		dbus_message_iter_get_fixed_array(&numbers, &from, &n);
-		if (columns == 0)
-			columns = (size_t)n;
-		if (n == 0 || (size_t)n != columns)
-			return -EPROTO;
-		if (!table)
-			table = arena_alloc(arena, rows, columns * sizeof(*table));
-		if (!table)
-			return -ENOMEM;
-		memcpy(table + i * columns, from, columns * sizeof(*table));
+	if (iter_count(value) != sizes[0])
+		return -EPROTO;
+	dbus_message_iter_recurse(value, &element);
+	if (depth > 1) {
+		for (size_t i = 0; i < sizes[0] && r >= 0; i++, dbus_message_iter_next(&element))
+			r = copy_nested(&element, depth - 1, sizes + 1, next);
+		return r;
 	}
-	*ret_columns = columns;
-	*ret = table;
-	*ret_rows = rows;
+	dbus_message_iter_get_fixed_array(&element, &numbers, &n);
+	memcpy(*next, numbers, (size_t)n * sizeof(*numbers));
+	*next += n;
 	return 0;
 }
 
-/* A GPU while it is read, with the dimensions of its tables. */
+/* Reads nested arrays into one array. sizes: those of the arrays of each depth. No table for an
+ * empty outermost array. */
+static int read_table(DBusMessageIter *value, size_t depth, struct arena *arena, size_t *sizes,
+		      const uint32_t **ret)
+{
+	static const char *const signatures[] = { [2] = "aau", [TABLE_DEPTH] = "aaau" };
+	DBusMessageIter array = *value, inner;
+	uint32_t *table, *next;
+	size_t n = 1;
+	int r;
+
+	r = iter_check(value, signatures[depth]);
+	if (r < 0 || iter_count(value) == 0)
+		return r;
+
+	for (size_t i = 0; i < depth; i++) {
+		sizes[i] = iter_count(&array);
+		if (sizes[i] == 0 || sizes[i] > ROWS_MAX)
+			return -EPROTO;
+		n *= sizes[i];
+		dbus_message_iter_recurse(&array, &inner);
+		array = inner;
+	}
+	table = next = arena_alloc(arena, n, sizeof(*table));
+	if (!table)
+		return -ENOMEM;
+	*ret = table;
+	return copy_nested(value, depth, sizes, &next);
+}
+
+/* A GPU while it is read, with the sizes of its tables. */
 struct reading {
 	struct gpuarb_gpu gpu;
-	size_t engine_xccs, engines;
-	size_t array_xccs, array_engines, arrays;
+	size_t engine_sizes[TABLE_DEPTH], array_sizes[TABLE_DEPTH];
 };
 
 static int read_engines(DBusMessageIter *value, struct arena *arena, void *object)
 {
 	struct reading *reading = object;
-	int r = iter_check(value, "aau");
 
-	if (r < 0)
-		return r;
-	return read_table(value, arena, &reading->engines, &reading->gpu.cus_per_shader_engine,
-			  &reading->engine_xccs);
+	return read_table(value, 2, arena, reading->engine_sizes,
+			  &reading->gpu.cus_per_shader_engine);
 }
 
 static int read_arrays(DBusMessageIter *value, struct arena *arena, void *object)
 {
 	struct reading *reading = object;
-	size_t xccs, engines = 0, arrays = 0, of_xcc;
-	uint32_t *all = NULL;
-	DBusMessageIter xcc;
-	int r;
 
-	r = iter_check(value, "aaau");
-	if (r < 0)
-		return r;
-
-	xccs = iter_count(value);
-	dbus_message_iter_recurse(value, &xcc);
-	for (size_t i = 0; i < xccs; i++, dbus_message_iter_next(&xcc)) {
-		const uint32_t *part = NULL;
-		size_t n = 0;
-
-		r = read_table(&xcc, arena, &arrays, &part, &n);
-		if (r < 0)
-			return r;
-		if (i == 0)
-			engines = n;
-		if (n == 0 || n != engines)
-			return -EPROTO;
-		of_xcc = engines * arrays;
-		if (!all)
-			all = arena_alloc(arena, xccs, of_xcc * sizeof(*all));
-		if (!all)
-			return -ENOMEM;
-		memcpy(all + i * of_xcc, part, of_xcc * sizeof(*all));
-	}
-	reading->gpu.cus_per_shader_array = all;
-	reading->array_xccs = xccs;
-	reading->array_engines = engines;
-	reading->arrays = arrays;
-	return 0;
+	return read_table(value, TABLE_DEPTH, arena, reading->array_sizes,
+			  &reading->gpu.cus_per_shader_array);
 }
 
 static const struct field gpu_fields[] = {
@@ -501,36 +458,39 @@ static const struct field gpu_fields[] = {
 	FIELD('t', "VramBytes", gpuarb_gpu, vram_bytes),
 	FIELD('t', "VramFree", gpuarb_gpu, vram_free),
 	FIELD('s', "Scheduler", gpuarb_gpu, scheduler),
-	SPECIAL("Unmanaged", read_unmanaged),
+	ROWS('R', "Unmanaged", &process_dictionary, gpuarb_gpu, unmanaged, n_unmanaged),
 	FIELD('b', "Oversubscribed", gpuarb_gpu, oversubscribed),
 	FIELD('b', "Draining", gpuarb_gpu, draining),
 };
 
-/* The dimensions of the tables must match Xccs and ShaderEngines: programs index by these. */
+static const struct dictionary gpu_dictionary = DICTIONARY(gpu_fields, reading);
+
+/* Whether a table has a row for each XCC and shader engine: programs index it by these. */
+static bool table_matches(const struct gpuarb_gpu *gpu, const uint32_t *table, const size_t *sizes)
+{
+	return !table || (sizes[0] == gpu->xccs && sizes[1] == gpu->shader_engines);
+}
+
 static int check_tables(struct reading *reading, const char **ret_key)
 {
 	struct gpuarb_gpu *gpu = &reading->gpu;
 
-	if (gpu->cus_per_shader_engine &&
-	    (reading->engine_xccs != gpu->xccs || reading->engines != gpu->shader_engines)) {
+	if (!table_matches(gpu, gpu->cus_per_shader_engine, reading->engine_sizes))
 		*ret_key = "CusPerShaderEngine";
-		return -EPROTO;
-	}
-	if (gpu->cus_per_shader_array &&
-	    (reading->array_xccs != gpu->xccs || reading->array_engines != gpu->shader_engines)) {
+	else if (!table_matches(gpu, gpu->cus_per_shader_array, reading->array_sizes))
 		*ret_key = "CusPerShaderArray";
-		return -EPROTO;
-	}
-	gpu->shader_arrays = (uint32_t)reading->arrays;
-	return 0;
+	else
+		return 0;
+	return -EPROTO;
 }
 
 int read_gpu(DBusMessageIter *dict, struct arena *arena, struct gpuarb_gpu *ret,
 	     const char **ret_key)
 {
 	struct reading reading = {};
-	int r = read_fields(dict, gpu_fields, ARRAY_SIZE(gpu_fields), arena, &reading, ret_key);
+	int r = read_dictionary(dict, &gpu_dictionary, arena, &reading, ret_key);
 
+	reading.gpu.shader_arrays = (uint32_t)reading.array_sizes[2];
 	if (r >= 0)
 		r = check_tables(&reading, ret_key);
 	if (r >= 0)

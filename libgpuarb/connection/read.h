@@ -10,30 +10,50 @@
 
 /*
  * One key of a dictionary and the member that it fills. type: 'b' bool, 'u' uint32_t, 't'
- * uint64_t (from u or t), 's' const char *; 'U' const uint32_t *, 'T' const uint64_t * and 'S'
- * const char *const *, with their number in the member at count_offset; 0: read() does it.
+ * uint64_t (from u or t), 's' const char *; 'U' const uint32_t *, 'T' const uint64_t *, 'S'
+ * const char *const * and 'R' an array of the objects of rows (from aa{sv}), with their number in
+ * the member at count_offset; 0: read() does it.
  */
 struct field {
 	const char *key;
 	char type;
 	size_t offset, count_offset;
+	const struct dictionary *rows;
 	int (*read)(DBusMessageIter *value, struct arena *arena, void *object);
 };
+
+struct dictionary {
+	const struct field *fields;
+	size_t n;
+	size_t size; /* of the object that it fills */
+};
+
+/* clang-format off */
+#define FIELD(type_, key_, object, member) \
+	{ .key = (key_), .type = (type_), .offset = offsetof(struct object, member) }
+#define ROWS(type_, key_, rows_, object, member, count)                            \
+	{ .key = (key_), .type = (type_), .offset = offsetof(struct object, member), \
+	  .rows = (rows_), .count_offset = offsetof(struct object, count) }
+#define LIST(type, key, object, member, count) ROWS(type, key, NULL, object, member, count)
+#define SPECIAL(key_, read_) { .key = (key_), .read = (read_) }
+#define DICTIONARY(fields_, object) \
+	{ .fields = (fields_), .n = ARRAY_SIZE(fields_), .size = sizeof(struct object) }
+/* clang-format on */
 
 /*
  * Fills object from an a{sv}. Keys without a field are skipped, because newer daemons send more
  * keys. A string whose key is missing is "". -EPROTO: *ret_key (unless ret_key is NULL) is the key
  * whose value has the wrong type. -ENOMEM.
  */
-int read_fields(DBusMessageIter *dict, const struct field *fields, size_t n_fields,
-		struct arena *arena, void *object, const char **ret_key);
+int read_dictionary(DBusMessageIter *dict, const struct dictionary *dictionary, struct arena *arena,
+		    void *object, const char **ret_key);
 
 size_t iter_count(const DBusMessageIter *array); /* elements of the array at the iterator */
 
 /* Reads the number in the object path PREFIX/NUMBER. -EPROTO for every other path. */
 int path_number(const char *path, const char *prefix, uint64_t *ret);
 
-/* ---- GPUs and leases; failures as of read_fields() --------------------------------------- */
+/* ---- GPUs and leases; failures as of read_dictionary() --------------------------------------- */
 
 int read_partitions(DBusMessageIter *rows, struct arena *arena, const struct gpuarb_partition **ret,
 		    size_t *ret_n, const char **ret_key);

@@ -30,12 +30,11 @@ struct gpuarb_view {
 };
 
 static const struct field root_fields[] = {
-	{ .key = "Version", .type = 's', .offset = offsetof(struct gpuarb_view, version) },
-	{ .key = "Tenants",
-	  .type = 'S',
-	  .offset = offsetof(struct gpuarb_view, tenants),
-	  .count_offset = offsetof(struct gpuarb_view, n_tenants) },
+	FIELD('s', "Version", gpuarb_view, version),
+	LIST('S', "Tenants", gpuarb_view, tenants, n_tenants),
 };
+
+static const struct dictionary root_dictionary = DICTIONARY(root_fields, gpuarb_view);
 
 /* An object of the answer. */
 struct object {
@@ -158,7 +157,7 @@ static int read_root(struct gpuarb *gpuarb, struct gpuarb_view *view)
 		return r;
 
 	dbus_message_iter_init(reply, &iter);
-	r = read_fields(&iter, root_fields, ARRAY_SIZE(root_fields), &view->arena, view, &key);
+	r = read_dictionary(&iter, &root_dictionary, &view->arena, view, &key);
 	return r == -EPROTO ? fail_answer(gpuarb, "GetAll", key) : r;
 }
 
