@@ -9,8 +9,6 @@
 #include "dbus/names.h"
 #include "libgpuarb/connection/call.h"
 #include "libgpuarb/connection/read.h"
-#include "libgpuarb/connection/open.h"
-#include "libgpuarb/connection/reconnect.h"
 #include "libgpuarb/lease/lease-calls.h"
 
 #define PAUSE_MIN_USEC UINT64_C(10000)

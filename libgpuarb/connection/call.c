@@ -1,13 +1,158 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "libgpuarb/connection/call.h"
+
+/*
+ * A call is sent again when the connection was lost during the call, or when the daemon or the bus
+ * was there before and is away now. The bus announces the return of the daemon. Nothing announces
+ * the return of the bus, so reconnect_bus() tries to connect with growing pauses.
+ */
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "dbus/names.h"
-#include "libgpuarb/connection/reconnect.h"
+#include "libgpuarb/connection/call.h"
+
+#define PAUSE_MIN_USEC 10000U /* between two attempts to connect */
+#define PAUSE_MAX_USEC 250000U
+
+/* A call that lost the connection so often may be the reason why the daemon crashes. */
+#define LOSSES_MAX 3U
+
+#define NAME_RULE                                                                 \
+	"type='signal',sender='" DBUS_SERVICE_DBUS "',member='NameOwnerChanged'," \
+	"arg0='" GPUARB_BUS_NAME "'"
+
+int daemon_subscribe(struct gpuarb *gpuarb, struct connection *connection, bool *ret_present)
+{
+	_cleanup_(free_message) DBusMessage *reply = NULL;
+	dbus_bool_t present = FALSE;
+	int r;
+
+	r = connection_call_bus(gpuarb, connection, "AddMatch", NAME_RULE, NULL, NULL);
+	if (r >= 0)
+		r = connection_call_bus(gpuarb, connection, "NameHasOwner", GPUARB_BUS_NAME, "b",
+					&reply);
+	if (r < 0)
+		return r;
+
+	dbus_message_get_args(reply, NULL, DBUS_TYPE_BOOLEAN, &present, DBUS_TYPE_INVALID);
+	*ret_present = present;
+	return 0;
+}
+
+int daemon_presence(DBusMessage *m)
+{
+	const char *name, *from, *to;
+
+	if (!dbus_message_is_signal(m, DBUS_INTERFACE_DBUS, "NameOwnerChanged") ||
+	    !dbus_message_get_args(m, NULL, DBUS_TYPE_STRING, &name, DBUS_TYPE_STRING, &from,
+				   DBUS_TYPE_STRING, &to, DBUS_TYPE_INVALID) ||
+	    strcmp(name, GPUARB_BUS_NAME) != 0)
+		return -1;
+	return *to != '\0';
+}
+
+int reconnect_bus(struct gpuarb *gpuarb, uint64_t deadline, struct connection **ret)
+{
+	uint64_t pause = PAUSE_MIN_USEC;
+
+	for (;;) {
+		uint64_t until = deadline_after(pause);
+		int r = poll_until(NULL, 0, until < deadline ? until : deadline);
+
+		r = r == -EINTR ? fail_interrupted(gpuarb) : connection_new(gpuarb, ret);
+		if (r != -ECONNREFUSED || now_usec() >= deadline)
+			return r;
+		pause = pause < PAUSE_MAX_USEC / 2 ? pause * 2 : PAUSE_MAX_USEC;
+	}
+}
+
+/* 0: the daemon may be back, or the bus is gone too; the next call shows which. -ETIMEDOUT. */
+static int wait_for_daemon(struct gpuarb *gpuarb, uint64_t deadline)
+{
+	_cleanup_(connection_freep) struct connection *connection = NULL;
+	bool present = false;
+	int r;
+
+	r = connection_new(gpuarb, &connection);
+	if (r >= 0)
+		r = daemon_subscribe(gpuarb, connection, &present);
+	while (r >= 0 && !present) {
+		_cleanup_(free_message) DBusMessage *m = NULL;
+
+		r = connection_receive(connection, deadline, &m);
+		if (r >= 0)
+			present = daemon_presence(m) > 0;
+	}
+	if (r == -EINTR)
+		return fail_interrupted(gpuarb);
+	return r == -ECONNRESET || r == -ECONNREFUSED ? 0 : r;
+}
+
+void outage_clear(struct outage *outage)
+{
+	free(outage->sentence);
+	free(outage->error_name);
+}
+
+/* The final result is the first failure, or the first -ECONNRESET: after that the daemon may have
+ * carried the call out. */
+static void outage_note(struct gpuarb *gpuarb, struct outage *outage, int r)
+{
+	uint64_t window = gpuarb->reconnect_usec < gpuarb->answer_usec ? gpuarb->reconnect_usec
+								       : gpuarb->answer_usec;
+
+	if (outage->error == 0) {
+		outage->since = now_usec();
+		outage->deadline = outage->since + window;
+	}
+	if (outage->error == 0 || (outage->error == -ECONNREFUSED && r == -ECONNRESET)) {
+		outage_clear(outage);
+		outage->error = r;
+		outage->sentence = TAKE_PTR(gpuarb->sentence);
+		outage->error_name = TAKE_PTR(gpuarb->error_name);
+	}
+	free(gpuarb->error_name); /* the next failure may have none */
+	gpuarb->error_name = NULL;
+}
+
+static int outage_over(struct gpuarb *gpuarb, struct outage *outage)
+{
+	uint64_t tenths = (now_usec() - outage->since) / 100000;
+
+	free(gpuarb->error_name);
+	gpuarb->error_name = TAKE_PTR(outage->error_name);
+	return fail(gpuarb, outage->error, "%s; waited %u.%u s for its return", outage->sentence,
+		    (unsigned)(tenths / 10), (unsigned)(tenths % 10));
+}
+
+int outage_wait(struct gpuarb *gpuarb, struct outage *outage, int r)
+{
+	bool named = gpuarb->error_name;
+
+	if (gpuarb->reconnect_usec == 0 ||
+	    (r != -ECONNRESET && (r != -ECONNREFUSED || (named && !gpuarb->daemon_seen))))
+		return r;
+
+	outage_note(gpuarb, outage, r);
+	if (r == -ECONNRESET) {
+		gpuarb->daemon_seen = gpuarb->repeated = true;
+		r = ++outage->losses < LOSSES_MAX ? 0 : -ETIMEDOUT;
+	} else if (named) {
+		r = wait_for_daemon(gpuarb, outage->deadline);
+	} else {
+		connection_free(TAKE_PTR(gpuarb->connection));
+		r = reconnect_bus(gpuarb, outage->deadline, &gpuarb->connection);
+	}
+	if (r == -ETIMEDOUT || r == -ECONNREFUSED || (r >= 0 && now_usec() >= outage->deadline))
+		return outage_over(gpuarb, outage);
+	return r < 0 ? r : 1;
+}
+
+/* ---- calls ------------------------------------------------------------------------------- */
 
 int call_new(const char *path, const char *interface, const char *member, DBusMessage **ret,
 	     int type, ...)

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * One connection to the bus, and single calls on it.
+ * One connection to the bus, single calls on it, and opening a handle.
  *
  * libdbus aborts the program when it gets a string that is not UTF-8, or an invalid path or name.
  * Check every string of the program with check_string() before it gets here.
@@ -11,6 +11,13 @@
 #include <dbus/dbus.h>
 
 #include "libgpuarb/connection/handle.h"
+
+/* The daemon answers at once. This limit is for a daemon that is stopped, or that hangs because
+ * the service manager does. */
+#define ANSWER_USEC (25U * UINT64_C(1000000))
+
+/* How long a call waits for a daemon or a bus that went away, at most ANSWER_USEC. */
+#define RECONNECT_USEC (10U * UINT64_C(1000000))
 
 #define WATCHES 4U /* libdbus uses two for a socket: one to read, one to write */
 
@@ -44,3 +51,9 @@ int connection_call(struct gpuarb *gpuarb, struct connection *connection, DBusMe
 /* Calls a method of the bus itself with no argument (NULL) or one string. */
 int connection_call_bus(struct gpuarb *gpuarb, struct connection *connection, const char *member,
 			const char *argument, const char *signature, DBusMessage **ret);
+
+/* Makes a handle without connecting. address NULL: the bus that gpuarb_open() uses. */
+int gpuarb_new(const char *address, struct gpuarb **ret);
+
+struct gpuarb *gpuarb_reference(struct gpuarb *gpuarb);
+void gpuarb_unreference(struct gpuarb *gpuarb);

@@ -11,7 +11,6 @@
 #include "dbus/names.h"
 #include "libgpuarb/connection/call.h"
 #include "libgpuarb/connection/read.h"
-#include "libgpuarb/connection/reconnect.h"
 
 #define OBJECT_MANAGER "org.freedesktop.DBus.ObjectManager"
 #define OBJECTS_MAX 65536U

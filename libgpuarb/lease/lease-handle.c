@@ -15,7 +15,6 @@
 #include "dbus/record.h"
 #include "libgpuarb/connection/call.h"
 #include "libgpuarb/connection/read.h"
-#include "libgpuarb/connection/open.h"
 #include "libgpuarb/lease/lease-calls.h"
 #include "libgpuarb/lease/want.h"
 

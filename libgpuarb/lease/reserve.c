@@ -9,7 +9,6 @@
 
 #include "dbus/names.h"
 #include "libgpuarb/connection/call.h"
-#include "libgpuarb/connection/open.h"
 #include "libgpuarb/connection/read.h"
 #include "libgpuarb/lease/lease-calls.h"
 #include "libgpuarb/lease/lease-handle.h"

@@ -13,7 +13,6 @@
 #include "check.h"
 #include "lib-rig.h"
 #include "libgpuarb/connection/connection.h"
-#include "libgpuarb/connection/open.h"
 #include "private-bus.h"
 
 static void count(const char *kind, const char *what, void *userdata)

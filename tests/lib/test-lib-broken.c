@@ -14,7 +14,6 @@
 #include "check.h"
 #include "lib-rig.h"
 #include "libgpuarb/connection/connection.h"
-#include "libgpuarb/connection/open.h"
 #include "libgpuarb/lease/lease-handle.h"
 #include "private-bus.h"
 

@@ -11,7 +11,7 @@
 #include "dbus/names.h"
 #include "fake-lease.h"
 #include "lib-rig.h"
-#include "libgpuarb/connection/open.h"
+#include "libgpuarb/connection/connection.h"
 
 /* ---- granted -------------------------------------------------------------------------- */
 

@@ -12,7 +12,7 @@
 #include "dbus/names.h"
 #include "lib-rig.h"
 #include "libgpuarb/agent/agent.h"
-#include "libgpuarb/connection/open.h"
+#include "libgpuarb/connection/connection.h"
 #include "libgpuarb/lease/want.h"
 #include "private-bus.h"
 #include "scratch.h"

@@ -10,7 +10,7 @@
 #include "check.h"
 #include "dbus/names.h"
 #include "lib-rig.h"
-#include "libgpuarb/connection/open.h"
+#include "libgpuarb/connection/connection.h"
 #include "libgpuarb/lease/lease-handle.h"
 #include "private-bus.h"
 

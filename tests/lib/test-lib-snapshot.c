@@ -7,7 +7,7 @@
 #include "check.h"
 #include "dbus/names.h"
 #include "lib-rig.h"
-#include "libgpuarb/connection/open.h"
+#include "libgpuarb/connection/connection.h"
 #include "private-bus.h"
 
 static void open_object(sd_bus_message *m, const char *path, const char *interface)

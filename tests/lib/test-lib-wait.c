@@ -12,7 +12,7 @@
 #include "dbus/names.h"
 #include "fake-lease.h"
 #include "lib-rig.h"
-#include "libgpuarb/connection/open.h"
+#include "libgpuarb/connection/connection.h"
 #include "libgpuarb/lease/record-read.h"
 
 static void count(struct gpuarb_lease *lease, void *userdata)
