@@ -22,7 +22,7 @@
 #include "libgpuarb/agent/follower.h"
 #include "libgpuarb/agent/members.h"
 #include "libgpuarb/lease/environment.h"
-#include "libgpuarb/lease/queues.h"
+#include "libgpuarb/lease/kfd-sysfs.h"
 
 /* No process is served during a call of the daemon. Must be shorter than GRANT_MSEC, which is how
  * long a process waits with its first queue. */

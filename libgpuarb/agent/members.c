@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "libgpuarb/connection/basics.h"
-#include "libgpuarb/lease/queues.h"
+#include "libgpuarb/lease/kfd-sysfs.h"
 
 #define ANCESTORS_MAX 256
 

@@ -6,7 +6,7 @@
 #include <sys/types.h>
 
 #include "libgpuarb/connection/handle.h"
-#include "libgpuarb/lease/queues.h"
+#include "libgpuarb/lease/kfd-sysfs.h"
 
 struct driver {
 	void *userdata;

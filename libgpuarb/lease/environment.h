@@ -5,7 +5,7 @@
 
 #include "libgpuarb/connection/handle.h"
 #include "libgpuarb/lease/mask.h"
-#include "libgpuarb/lease/topology.h"
+#include "libgpuarb/lease/kfd-sysfs.h"
 
 struct environment {
 	uint64_t lease;

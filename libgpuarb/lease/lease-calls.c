@@ -2,13 +2,260 @@
 #include "libgpuarb/lease/lease-calls.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "dbus/names.h"
 #include "libgpuarb/connection/call.h"
-#include "libgpuarb/lease/want.h"
+
+#define STRING_MAX 1024U /* more than the daemon accepts for any string */
+#define WANTS_MAX 256U
+
+int check_string(struct gpuarb *gpuarb, const char *name, const char *string)
+{
+	if (!string)
+		return 0;
+	if (strnlen(string, STRING_MAX) == STRING_MAX)
+		return fail(gpuarb, -EINVAL, "%s is longer than %u bytes", name, STRING_MAX - 1);
+	if (!dbus_validate_utf8(string, NULL))
+		return fail(gpuarb, -EINVAL, "%s is not UTF-8", name);
+	return 0;
+}
+
+int check_fd(struct gpuarb *gpuarb, const char *name, int fd)
+{
+	if (fcntl(fd, F_GETFD) < 0)
+		return fail(gpuarb, -EINVAL, "%s: %d is not an open file descriptor", name, fd);
+	return 0;
+}
+
+/*
+ * Copies a structure of the program, whose size is that of the header it was compiled with. A
+ * longer structure of a newer header is accepted if its additional bytes are 0.
+ */
+static int copy_sized(struct gpuarb *gpuarb, const char *init, const void *from, size_t have,
+		      void *ret, size_t size)
+{
+	const unsigned char *bytes = from;
+
+	if (have < size || have > 4 * size)
+		return fail(gpuarb, -EINVAL,
+			    "size is %zu instead of %zu: initialise the structure with %s", have,
+			    size, init);
+	for (size_t i = size; i < have; i++)
+		if (bytes[i] != 0)
+			return fail(
+				gpuarb, -EOPNOTSUPP,
+				"this libgpuarb is older than the header of the program and does "
+				"not know all members that it sets");
+	memcpy(ret, from, size);
+	return 0;
+}
+
+/* Without memory libdbus 1.14 leaves a copy of the parent in ret, which looks open. Abandoning it
+ * would free memory of the parent twice. */
+static bool open_in(DBusMessageIter *parent, int type, const char *signature, DBusMessageIter *ret)
+{
+	static const DBusMessageIter closed = DBUS_MESSAGE_ITER_INIT_CLOSED;
+
+	if (dbus_message_iter_open_container(parent, type, signature, ret))
+		return true;
+	*ret = closed;
+	return false;
+}
+
+static bool put(DBusMessageIter *dict, const char *key, int type, const void *value)
+{
+	const char signature[] = { (char)type, '\0' };
+	DBusMessageIter entry = DBUS_MESSAGE_ITER_INIT_CLOSED;
+	DBusMessageIter variant = DBUS_MESSAGE_ITER_INIT_CLOSED;
+
+	if (open_in(dict, DBUS_TYPE_DICT_ENTRY, NULL, &entry) &&
+	    dbus_message_iter_append_basic(&entry, DBUS_TYPE_STRING, &key) &&
+	    open_in(&entry, DBUS_TYPE_VARIANT, signature, &variant) &&
+	    dbus_message_iter_append_basic(&variant, type, value) &&
+	    dbus_message_iter_close_container(&entry, &variant) &&
+	    dbus_message_iter_close_container(dict, &entry))
+		return true;
+
+	dbus_message_iter_abandon_container_if_open(&entry, &variant);
+	dbus_message_iter_abandon_container_if_open(dict, &entry);
+	return false;
+}
+
+static bool put_string(DBusMessageIter *dict, const char *key, const char *value,
+		       const char *unless)
+{
+	return !value || strcmp(value, unless) == 0 || put(dict, key, DBUS_TYPE_STRING, &value);
+}
+
+static bool put_u32(DBusMessageIter *dict, const char *key, uint32_t value, uint32_t unless)
+{
+	return value == unless || put(dict, key, DBUS_TYPE_UINT32, &value);
+}
+
+static bool put_u64(DBusMessageIter *dict, const char *key, uint64_t value)
+{
+	return value == 0 || put(dict, key, DBUS_TYPE_UINT64, &value);
+}
+
+static bool put_true(DBusMessageIter *dict, const char *key, bool value)
+{
+	dbus_bool_t basic = TRUE;
+
+	return !value || put(dict, key, DBUS_TYPE_BOOLEAN, &basic);
+}
+
+static int check_want(struct gpuarb *gpuarb, const struct gpuarb_want *want)
+{
+	int r = check_string(gpuarb, "gpu", want->gpu);
+
+	if (r >= 0)
+		r = check_string(gpuarb, "shape", want->shape);
+	if (r >= 0)
+		r = check_string(gpuarb, "isolation", want->isolation);
+	return r;
+}
+
+static bool put_want(DBusMessageIter *dict, const struct gpuarb_want *want)
+{
+	return put_string(dict, "gpu", want->gpu, "any") && put_u32(dict, "cus", want->cus, 0) &&
+	       put_u32(dict, "shader-engines", want->shader_engines, 0) &&
+	       put_u32(dict, "cus-min", want->cus_min, 0) &&
+	       put_u32(dict, "cus-max", want->cus_max, 0) && put_true(dict, "exact", want->exact) &&
+	       put_string(dict, "shape", want->shape, "rectangle") &&
+	       put_u32(dict, "queues", want->queues, 0) &&
+	       put_u32(dict, "streams", want->streams, 0) &&
+	       put_u32(dict, "processes", want->processes ? want->processes : 1, 1) &&
+	       put_u32(dict, "sdma-queues", want->sdma_queues, 0) &&
+	       put_u64(dict, "vram", want->vram) &&
+	       put_true(dict, "cooperative", want->cooperative) &&
+	       put_u32(dict, "priority", want->priority, GPUARB_PRIORITY_DEFAULT) &&
+	       put_string(dict, "isolation", want->isolation, "");
+}
+
+/* Appends want i. All elements of the array have the size that the first one states. */
+static int append_want(struct gpuarb *gpuarb, DBusMessageIter *array,
+		       const struct gpuarb_want *wants, size_t i)
+{
+	struct gpuarb_want want = GPUARB_WANT_INIT;
+	const char *from = (const char *)wants + i * wants->size;
+	DBusMessageIter dict = DBUS_MESSAGE_ITER_INIT_CLOSED;
+	int r;
+
+	r = copy_sized(gpuarb, "GPUARB_WANT_INIT", from, wants->size, &want, sizeof(want));
+	if (r < 0)
+		return r;
+	if (want.size != wants->size)
+		return fail(gpuarb, -EINVAL,
+			    "want %zu has another size than want 0: initialise it with "
+			    "GPUARB_WANT_INIT",
+			    i);
+
+	r = check_want(gpuarb, &want);
+	if (r < 0)
+		return r;
+
+	if (open_in(array, DBUS_TYPE_ARRAY, "{sv}", &dict) && put_want(&dict, &want) &&
+	    dbus_message_iter_close_container(array, &dict))
+		return 0;
+
+	dbus_message_iter_abandon_container_if_open(array, &dict);
+	return -ENOMEM;
+}
+
+static int append_wants(struct gpuarb *gpuarb, DBusMessage *m, const struct gpuarb_want *wants,
+			size_t n)
+{
+	DBusMessageIter iter, array = DBUS_MESSAGE_ITER_INIT_CLOSED;
+	int r = 0;
+
+	if (!wants || n == 0 || n > WANTS_MAX)
+		return fail(gpuarb, -EINVAL, "%zu wants are invalid: pass 1 to %u", wants ? n : 0,
+			    WANTS_MAX);
+
+	dbus_message_iter_init_append(m, &iter);
+	if (!open_in(&iter, DBUS_TYPE_ARRAY, "a{sv}", &array))
+		return -ENOMEM;
+	for (size_t i = 0; i < n && r >= 0; i++)
+		r = append_want(gpuarb, &array, wants, i);
+	if (r >= 0 && !dbus_message_iter_close_container(&iter, &array))
+		r = -ENOMEM;
+
+	dbus_message_iter_abandon_container_if_open(&iter, &array);
+	return r;
+}
+
+static int check_options(struct gpuarb *gpuarb, const struct gpuarb_options *options)
+{
+	int r = check_string(gpuarb, "class", options->lease_class);
+
+	if (r >= 0)
+		r = check_string(gpuarb, "name", options->name);
+	if (r >= 0)
+		r = check_string(gpuarb, "tenant", options->tenant);
+	if (r >= 0)
+		r = check_string(gpuarb, "token", options->token);
+	if (r >= 0 && options->process_fd != -1)
+		r = check_fd(gpuarb, "process", options->process_fd);
+	return r;
+}
+
+static bool put_options(DBusMessageIter *dict, const struct gpuarb_options *options)
+{
+	return put_string(dict, "class", options->lease_class, "") &&
+	       put_string(dict, "name", options->name, "") &&
+	       put_string(dict, "tenant", options->tenant, "") &&
+	       put_string(dict, "token", options->token, "") &&
+	       put_u64(dict, "wait-usec", options->wait_usec) &&
+	       put_true(dict, "start-inactive", options->start_inactive) &&
+	       put_true(dict, "adaptable", options->adaptable);
+}
+
+static int append_options(struct gpuarb *gpuarb, DBusMessage *m,
+			  const struct gpuarb_options *options)
+{
+	struct gpuarb_options copy = GPUARB_OPTIONS_INIT;
+	DBusMessageIter iter, dict = DBUS_MESSAGE_ITER_INIT_CLOSED;
+	int r = 0;
+
+	if (options)
+		r = copy_sized(gpuarb, "GPUARB_OPTIONS_INIT", options, options->size, &copy,
+			       sizeof(copy));
+	if (r >= 0)
+		r = check_options(gpuarb, &copy);
+	if (r < 0)
+		return r;
+
+	dbus_message_iter_init_append(m, &iter);
+	if (open_in(&iter, DBUS_TYPE_ARRAY, "{sv}", &dict) && put_options(&dict, &copy) &&
+	    dbus_message_iter_close_container(&iter, &dict))
+		return 0;
+
+	dbus_message_iter_abandon_container_if_open(&iter, &dict);
+	return -ENOMEM;
+}
+
+int request_new(struct gpuarb *gpuarb, const char *path, const char *interface, const char *member,
+		const struct gpuarb_want *wants, size_t n, const struct gpuarb_options *options,
+		DBusMessage **ret)
+{
+	_cleanup_(free_message) DBusMessage *call = NULL;
+	int r;
+
+	r = call_new(path, interface, member, &call, DBUS_TYPE_INVALID);
+	if (r >= 0)
+		r = append_wants(gpuarb, call, wants, n);
+	if (r >= 0)
+		r = append_options(gpuarb, call, options);
+	if (r >= 0)
+		*ret = TAKE_PTR(call);
+	return r;
+}
+
+/* ---- calls by the number of the lease ---------------------------------------------------- */
 
 struct lease_path lease_path(uint64_t id)
 {

@@ -16,7 +16,6 @@
 #include "libgpuarb/connection/call.h"
 #include "libgpuarb/connection/read.h"
 #include "libgpuarb/lease/lease-calls.h"
-#include "libgpuarb/lease/want.h"
 
 /* The D-Bus error names for the reasons of an end. */
 static const char *const causes[] = {

@@ -4,7 +4,7 @@
 /* A lease that this program holds. */
 
 #include "libgpuarb/connection/handle.h"
-#include "libgpuarb/lease/queues.h"
+#include "libgpuarb/lease/kfd-sysfs.h"
 #include "libgpuarb/lease/record-read.h"
 
 DEFINE_CLEANUP(struct gpuarb_lease *, gpuarb_lease_close)

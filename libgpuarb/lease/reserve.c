@@ -12,7 +12,6 @@
 #include "libgpuarb/connection/read.h"
 #include "libgpuarb/lease/lease-calls.h"
 #include "libgpuarb/lease/lease-handle.h"
-#include "libgpuarb/lease/want.h"
 
 /* How much longer than wait_usec gpuarb_reserve() waits: the daemon ends the lease at its deadline,
  * and its record has the reason. */

@@ -13,7 +13,7 @@
 #include "lib-rig.h"
 #include "libgpuarb/agent/agent.h"
 #include "libgpuarb/connection/connection.h"
-#include "libgpuarb/lease/want.h"
+#include "libgpuarb/lease/lease-calls.h"
 #include "private-bus.h"
 #include "scratch.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "libgpuarb/lease/topology.h"
+#include "libgpuarb/lease/kfd-sysfs.h"
 
 #include <errno.h>
 #include <sys/stat.h>

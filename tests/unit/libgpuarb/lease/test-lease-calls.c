@@ -7,7 +7,7 @@
 #include "check.h"
 #include "dbus/names.h"
 #include "libgpuarb/connection/connection.h"
-#include "libgpuarb/lease/want.h"
+#include "libgpuarb/lease/lease-calls.h"
 
 /* ---- a message as text ---------------------------------------------------------------- */
 

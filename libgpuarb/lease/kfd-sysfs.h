@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* The compute queues of a process, as KFD lists them in sysfs, and the masks that they have. */
+/* The GPUs that this process sees in sysfs, and the compute queues of a process with the masks that
+ * they have. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,6 +11,33 @@
 
 #include "libgpuarb/gpuarb.h"
 #include "libgpuarb/lease/mask.h"
+
+/* KFD's id identifies a GPU: in a container that sees one partition of a card the name differs. */
+struct topology_gpu {
+	uint32_t kfd_gpu_id;
+	uint64_t unique_id;  /* 0: none */
+	uint32_t gfx_target; /* 90006: gfx906 */
+	uint32_t xccs;       /* at least 1 */
+};
+
+/* An index in ROCR_VISIBLE_DEVICES is a position in this list. */
+struct topology {
+	struct topology_gpu *gpus;
+	size_t n;
+};
+
+/*
+ * Reads SYS/class/kfd/kfd/topology/nodes in the order of the node numbers. Skips nodes that this
+ * process may not read (device cgroup) and nodes without a render node in DEV/dri: ROCm skips them
+ * too (topology_sysfs_check_node_supported() in libhsakmt). The caller frees ret->gpus.
+ * -ENODEV: no KFD. -ENOMEM.
+ */
+int topology_read(const char *sys, const char *dev, struct topology *ret);
+
+/* The GPU with this id; NULL: none, or more than one. */
+const struct topology_gpu *topology_find(const struct topology *topology, uint32_t kfd_gpu_id);
+
+/* ---- queues ------------------------------------------------------------------------------ */
 
 struct queue {
 	uint32_t id, kfd_gpu_id;
