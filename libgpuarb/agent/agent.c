@@ -370,23 +370,23 @@ GPUARB_EXPORT int gpuarb_lease_start_agent(struct gpuarb_lease *lease)
 	return handle_end(lease->gpuarb, r < 0 ? r : agent_start(lease, &process));
 }
 
-static int get_error(struct agent *agent, struct gpuarb *gpuarb)
+GPUARB_EXPORT int gpuarb_lease_agent_error(struct gpuarb_lease *lease)
 {
+	struct agent *agent;
 	int r;
 
+	HANDLE_BEGIN(lease, lease->gpuarb);
+	if (!lease->agent)
+		return handle_end(lease->gpuarb,
+				  fail(lease->gpuarb, -EBADFD, "lease %" PRIu64 " has no agent",
+				       lease->info.id));
+
+	agent = agent_of(lease->agent);
 	pthread_mutex_lock(&agent->lock);
 	r = agent->error;
 	if (r < 0)
-		r = fail(gpuarb, r, "%s", agent->sentence ? agent->sentence : "out of memory");
+		r = fail(lease->gpuarb, r, "%s",
+			 agent->sentence ? agent->sentence : "out of memory");
 	pthread_mutex_unlock(&agent->lock);
-	return r;
-}
-
-GPUARB_EXPORT int gpuarb_lease_agent_error(struct gpuarb_lease *lease)
-{
-	HANDLE_BEGIN(lease, lease->gpuarb);
-	return handle_end(lease->gpuarb,
-			  lease->agent ? get_error(agent_of(lease->agent), lease->gpuarb)
-				       : fail(lease->gpuarb, -EBADFD,
-					      "lease %" PRIu64 " has no agent", lease->info.id));
+	return handle_end(lease->gpuarb, r);
 }

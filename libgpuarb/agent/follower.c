@@ -81,11 +81,6 @@ static int connect_follower(struct follower *follower)
 	return r;
 }
 
-static void disconnect(struct follower *follower)
-{
-	connection_free(TAKE_PTR(follower->connection));
-}
-
 /* Keeps the result of a call for follower_due(). After a failure without an error name the answer
  * may still come, so the connection is closed. */
 static int note_result(struct follower *follower, int r)
@@ -95,7 +90,7 @@ static int note_result(struct follower *follower, int r)
 		return r;
 	}
 	if (!follower->gpuarb->error_name)
-		disconnect(follower);
+		connection_free(TAKE_PTR(follower->connection));
 	follower->stale = true;
 	follower->pause_usec = follower->pause_usec == 0 ? PAUSE_MIN_USEC
 							 : follower->pause_usec * 2;
@@ -181,7 +176,7 @@ static int listen_until(struct follower *follower, uint64_t deadline)
 		if (r == -EINTR)
 			continue;
 		if (r == -ECONNRESET || r == -ENOMEM) {
-			disconnect(follower);
+			connection_free(TAKE_PTR(follower->connection));
 			(void)note_result(follower, r);
 			return 0;
 		}

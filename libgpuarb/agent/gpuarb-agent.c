@@ -237,18 +237,14 @@ static int acknowledge(struct server *server)
 /* Other users may find the name of the socket, so their processes are refused. */
 static void accept_member(struct server *server)
 {
-	int fd = accept4(server->listening, NULL, NULL, SOCK_CLOEXEC);
+	_cleanup_(close_fd) int fd = accept4(server->listening, NULL, NULL, SOCK_CLOEXEC);
 	struct ucred peer;
 	socklen_t size = sizeof(peer);
 
-	if (fd < 0)
+	if (fd < 0 || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 ||
+	    peer.uid != getuid() || watch(server, fd) < 0)
 		return;
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 || peer.uid != getuid() ||
-	    watch(server, fd) < 0) {
-		close(fd);
-		return;
-	}
-	if (members_add(&server->members, fd, peer.pid) >= 0)
+	if (members_add(&server->members, TAKE_FD(fd), peer.pid) >= 0)
 		say(server, "process %d has queues", (int)peer.pid);
 }
 
@@ -325,12 +321,10 @@ static int report_failure(const struct server *server, int error)
 /* Detaches from the terminal and the current folder of the user, which the command may outlive. */
 static void leave_terminal(const struct server *server)
 {
-	int null = server->debug ? -1 : open("/dev/null", O_RDWR | O_CLOEXEC);
+	_cleanup_(close_fd) int null = server->debug ? -1 : open("/dev/null", O_RDWR | O_CLOEXEC);
 
-	if (null >= 0) {
+	if (null >= 0)
 		dup2(null, STDERR_FILENO);
-		close(null);
-	}
 	if (chdir("/") < 0)
 		return;
 }

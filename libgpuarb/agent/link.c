@@ -10,6 +10,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "libgpuarb/connection/basics.h"
+
 /* Above the fds that programs assume to be free, and that daemons close one by one. */
 #define FD_HIGH 500
 
@@ -38,7 +40,7 @@ static int connect_to(const char *name)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	size_t length = strlen(name);
-	int fd;
+	_cleanup_(close_fd) int fd = -1;
 
 	if (length + 1 > sizeof(address.sun_path))
 		return -EINVAL;
@@ -47,33 +49,24 @@ static int connect_to(const char *name)
 	if (fd < 0)
 		return -errno;
 	if (connect(fd, (struct sockaddr *)&address,
-		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length)) < 0) {
-		int error = -errno;
-
-		close(fd);
-		return error;
-	}
-	return fd;
+		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length)) < 0)
+		return -errno;
+	return TAKE_FD(fd);
 }
 
 int link_open(struct link *link, const char *name)
 {
+	_cleanup_(close_fd) int fd = connect_to(name);
 	struct stat st;
-	int fd;
 
-	fd = connect_to(name);
 	if (fd < 0)
 		return fd;
-	if (!trusted(fd)) {
-		close(fd);
+	if (!trusted(fd))
 		return -EPERM;
-	}
 	fd = move_up(fd);
-	if (fstat(fd, &st) < 0) {
-		close(fd);
+	if (fstat(fd, &st) < 0)
 		return -EIO;
-	}
-	link->fd = fd;
+	link->fd = TAKE_FD(fd);
 	link->inode = st.st_ino;
 	return 0;
 }

@@ -27,6 +27,7 @@
 
 #include "libgpuarb/agent/link.h"
 #include "libgpuarb/agent/queue-set.h"
+#include "libgpuarb/connection/basics.h"
 
 /* How long the first queue waits for the grant. gpuarb-agent sends it at once. */
 #define GRANT_MSEC 10000
@@ -65,19 +66,13 @@ __attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
 {
 	char text[512];
 	va_list args;
-	int n;
 
 	if (!process.debug)
 		return;
 	va_start(args, format);
-	n = snprintf(text, sizeof(text), "gpuarb-agent[%d]: ", (int)getpid());
-	n += vsnprintf(text + n, sizeof(text) - (size_t)n, format, args);
+	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	if (n >= (int)sizeof(text))
-		n = (int)sizeof(text) - 1;
-	text[n++] = '\n'; /* in place of the NUL */
-	if (write(STDERR_FILENO, text, (size_t)n) < 0)
-		return;
+	dprintf(STDERR_FILENO, "gpuarb-agent[%d]: %s\n", (int)getpid(), text);
 }
 
 /* Constructors of other libraries may call ioctl() before ours has run. */
@@ -100,18 +95,12 @@ static int set_mask(int fd, uint32_t queue, const struct mask *mask, void *userd
  */
 static void reset_in_child(void)
 {
-	int fd = process.link.fd;
-
 	pthread_mutex_init(&process.lock, NULL);
 	if (process.pid == 0)
 		return;
-	if (link_is_ours(&process.link))
-		close(fd);
-	process.link.fd = -1;
+	link_close(&process.link);
 	process.queue_set.queues = NULL;
-	process.queue_set.n = 0;
-	process.queue_set.grant.generation = 0;
-	process.queue_set.grant.n_partitions = 0;
+	queue_set_clear(&process.queue_set);
 	process.thread = false;
 	process.error = 0;
 	process.pid = 0;
@@ -159,20 +148,14 @@ static void answer(void)
 /* Takes over process.incoming, and masks the queues if there are any. */
 static void follow(void)
 {
-	int fd = -1;
+	bool needed = process.queue_set.n > 0;
+	_cleanup_(close_fd) int fd = needed ? open("/dev/kfd", O_RDWR | O_CLOEXEC) : -1;
 
-	process.error = 0;
-	if (process.queue_set.n > 0) {
-		fd = open("/dev/kfd", O_RDWR | O_CLOEXEC);
-		if (fd < 0)
-			process.error = -errno;
-	}
+	process.error = needed && fd < 0 ? -errno : 0;
 	if (process.error == 0)
 		process.error = queue_set_follow(&process.queue_set, fd, &process.incoming);
 	else
 		process.queue_set.grant = process.incoming;
-	if (fd >= 0)
-		close(fd);
 	say("lease %llu, generation %llu: %zu queues",
 	    (unsigned long long)process.queue_set.grant.lease,
 	    (unsigned long long)process.queue_set.grant.generation, process.queue_set.n);
@@ -348,7 +331,7 @@ static enum call call_of(unsigned long request)
 		{ 0x1A, _IOC_WRITE, sizeof(struct kfd_set_cu_mask), CALL_MASK },
 	};
 
-	for (size_t i = 0; _IOC_TYPE(request) == 'K' && i < sizeof(calls) / sizeof(calls[0]); i++)
+	for (size_t i = 0; _IOC_TYPE(request) == 'K' && i < ARRAY_SIZE(calls); i++)
 		if (_IOC_NR(request) == calls[i].number &&
 		    _IOC_DIR(request) == calls[i].direction &&
 		    _IOC_SIZE(request) >= calls[i].min_size)
@@ -388,6 +371,15 @@ static int mask_or_destroy(int fd, uint32_t id, uint32_t gpu_id)
 	return r;
 }
 
+/* The result of ioctl() for 0 or a negative errno. */
+static int ioctl_result(int r)
+{
+	if (r >= 0)
+		return 0;
+	errno = -r;
+	return -1;
+}
+
 static int create(int fd, unsigned long request, struct create_queue *args)
 {
 	int r = next_ioctl(fd, request, args);
@@ -400,10 +392,7 @@ static int create(int fd, unsigned long request, struct create_queue *args)
 	enter(&held);
 	r = mask_or_destroy(fd, args->queue_id, args->gpu_id);
 	leave(&held);
-	if (r == 0)
-		return 0;
-	errno = -r;
-	return -1;
+	return ioctl_result(r);
 }
 
 /* The lock is held during the call, because KFD may give the id to another queue at once. */
@@ -471,10 +460,7 @@ static int mask(int fd, unsigned long request, void *argument)
 	leave(&held);
 	if (r == -ENOENT) /* no queue of the set, or an invalid argument */
 		return next_ioctl(fd, request, argument);
-	if (r >= 0)
-		return 0;
-	errno = -r;
-	return -1;
+	return ioctl_result(r);
 }
 
 __attribute__((visibility("default"))) int ioctl(int fd, unsigned long request, ...)

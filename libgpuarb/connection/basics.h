@@ -28,6 +28,14 @@
 		take_v_;                          \
 	})
 
+/* Returns the fd and sets the variable to -1. */
+#define TAKE_FD(fd)             \
+	({                      \
+		int take_ = fd; \
+		fd = -1;        \
+		take_;          \
+	})
+
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
 #define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))

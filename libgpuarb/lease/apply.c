@@ -233,14 +233,11 @@ static int set_all(const struct apply *apply, int fd)
 
 static int set_masks(const struct apply *apply)
 {
-	int r, fd;
+	_cleanup_(close_fd) int fd = apply->driver->open(apply->driver->userdata);
 
-	fd = apply->driver->open(apply->driver->userdata);
 	if (fd < 0)
 		return fail(apply->gpuarb, fd, "cannot open /dev/kfd again: %s", strerror(-fd));
-	r = set_all(apply, fd);
-	close_fd(&fd);
-	return r;
+	return set_all(apply, fd);
 }
 
 /* Finds all queues and their next masks. Returns the number of queues. */

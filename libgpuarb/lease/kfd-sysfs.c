@@ -28,10 +28,9 @@ DEFINE_CLEANUP(DIR *, closedir)
 /* Reads an attribute below the directory; buf ends with a NUL. */
 static int attribute_read(int dir, const char *name, char buf[ATTRIBUTE_MAX])
 {
-	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+	_cleanup_(close_fd) int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
 	size_t size = 0;
 	ssize_t n;
-	int r;
 
 	if (fd < 0)
 		return -errno;
@@ -40,10 +39,8 @@ static int attribute_read(int dir, const char *name, char buf[ATTRIBUTE_MAX])
 		if (n > 0)
 			size += (size_t)n;
 	} while ((n > 0 && size < ATTRIBUTE_MAX - 1) || (n < 0 && errno == EINTR));
-	r = n < 0 ? -errno : 0;
-	close_fd(&fd);
 	buf[size] = '\0';
-	return r;
+	return n < 0 ? -errno : 0;
 }
 
 /* The value in the line "NAME VALUE"; 0 without such a line. */

@@ -24,7 +24,9 @@ bool mask_same(const struct mask *a, const struct mask *b)
 	return true;
 }
 
-uint32_t mask_idle_xcc(const struct mask *mask, uint32_t xccs)
+/* The first XCC without a bit in the mask, or xccs if there is none. Bit i belongs to XCC
+ * i % xccs. */
+static uint32_t idle_xcc(const struct mask *mask, uint32_t xccs)
 {
 	for (uint32_t xcc = 0; xcc < xccs; xcc++) {
 		size_t i = xcc;
@@ -47,7 +49,7 @@ int mask_narrow(const struct mask *grant, const struct mask *own, uint32_t xccs,
 	for (size_t i = 0; own->words > 0 && i < narrow.words; i++)
 		narrow.word[i] &= word_of(own, i);
 	empty = mask_empty(&narrow);
-	xcc = empty ? xccs : mask_idle_xcc(&narrow, xccs);
+	xcc = empty ? xccs : idle_xcc(&narrow, xccs);
 	if (own->words > 0 && (empty || xcc < xccs)) {
 		*ret_xcc = xcc;
 		return -ERANGE;

@@ -20,10 +20,6 @@ bool mask_empty(const struct mask *mask);
 /* Whether both have the same bits; missing words are 0. */
 bool mask_same(const struct mask *a, const struct mask *b);
 
-/* The first XCC without a bit in the mask, or xccs if there is none. Bit i belongs to XCC
- * i % xccs. */
-uint32_t mask_idle_xcc(const struct mask *mask, uint32_t xccs);
-
 /*
  * The bits of the grant that are in own, too; the whole grant if own has no words. -ERANGE: no bit
  * is left, with *ret_xcc = xccs; or none on XCC *ret_xcc, where dispatched work would never end.
