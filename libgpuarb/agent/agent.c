@@ -20,10 +20,7 @@ static void describe(const struct agent *agent, struct gpuarb *gpuarb, struct ap
 {
 	*ret = agent->process;
 	ret->gpuarb = gpuarb;
-	ret->lease = agent->now.info.id;
-	ret->state = agent->now.info.state;
-	ret->partitions = agent->now.info.partitions;
-	ret->n = agent->now.info.n_partitions;
+	ret->lease = &agent->now.info;
 	ret->mask_cache = agent->mask_cache;
 	ret->override_own = true;
 }

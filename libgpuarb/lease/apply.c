@@ -21,13 +21,13 @@ static void mask_of(const struct gpuarb_partition *partition, struct mask *ret)
 
 static int check_lease(const struct apply *apply)
 {
-	if (strcmp(apply->state, "waiting") == 0 || strcmp(apply->state, "ending") == 0 ||
-	    apply->n == 0)
+	if (strcmp(apply->lease->state, "waiting") == 0 ||
+	    strcmp(apply->lease->state, "ending") == 0 || apply->lease->n_partitions == 0)
 		return fail(apply->gpuarb, -EBADFD, "lease %" PRIu64 " is %s, not granted",
-			    apply->lease, apply->state);
+			    apply->lease->id, apply->lease->state);
 
-	for (size_t i = 0; i < apply->n; i++) {
-		const struct gpuarb_partition *partition = &apply->partitions[i];
+	for (size_t i = 0; i < apply->lease->n_partitions; i++) {
+		const struct gpuarb_partition *partition = &apply->lease->partitions[i];
 		struct mask mask;
 
 		if (partition->kfd_gpu_id == 0)
@@ -42,7 +42,7 @@ static int check_lease(const struct apply *apply)
 		if (mask_empty(&mask))
 			return fail(apply->gpuarb, -EBADFD,
 				    "lease %" PRIu64 " has no CUs on GPU %s at the moment",
-				    apply->lease, partition->gpu);
+				    apply->lease->id, partition->gpu);
 	}
 	return 0;
 }
@@ -61,10 +61,10 @@ static bool of_this_lease(const struct apply *apply, const char *masks)
 	char number[24];
 	struct mask mask;
 
-	snprintf(number, sizeof(number), "%" PRIu64, apply->lease);
+	snprintf(number, sizeof(number), "%" PRIu64, apply->lease->id);
 	if (!lease || strcmp(lease, number) != 0)
 		return false;
-	for (size_t i = 0; i < apply->n; i++)
+	for (size_t i = 0; i < apply->lease->n_partitions; i++)
 		if (!environment_mask(masks, i, &mask))
 			return false;
 	return true;
@@ -84,7 +84,7 @@ static int check_inherited(const struct apply *apply)
 		    " would replace that mask: start the program "
 		    "without the variable, and do not ask for a lease inside another one",
 		    global ? "ROC_GLOBAL_CU_MASK" : "HSA_CU_MASK", global ? global : masks,
-		    apply->lease);
+		    apply->lease->id);
 }
 
 /* The mask that the runtime gave to the queues of partition i. */
@@ -113,7 +113,8 @@ static int refresh(const struct apply *apply)
 			    "%s/class/kfd/kfd/proc/%d: %s",
 			    apply->sys, (int)apply->pid, strerror(-r));
 
-	r = mask_cache_refresh(apply->mask_cache, &list, apply->partitions, apply->n);
+	r = mask_cache_refresh(apply->mask_cache, &list, apply->lease->partitions,
+			       apply->lease->n_partitions);
 	free(list.queues);
 	return r;
 }
@@ -129,18 +130,18 @@ static bool half_pair(const struct mask *mask)
 static int fail_disjoint(const struct apply *apply, const struct mask_cache_entry *entry,
 			 uint32_t xcc)
 {
-	const char *gpu = apply->partitions[entry->partition].gpu;
+	const char *gpu = apply->lease->partitions[entry->partition].gpu;
 
 	if (xcc == entry->xccs)
 		return fail(apply->gpuarb, -ERANGE,
 			    "the mask of queue %" PRIu32 " has none of the CUs of lease %" PRIu64
 			    " on GPU %s: use another mask or none",
-			    entry->queue.id, apply->lease, gpu);
+			    entry->queue.id, apply->lease->id, gpu);
 	return fail(apply->gpuarb, -ERANGE,
 		    "the mask of queue %" PRIu32 " within lease %" PRIu64
 		    " has no CU on XCC %" PRIu32
 		    " of GPU %s, where dispatched work would never end: use another mask or none",
-		    entry->queue.id, apply->lease, xcc, gpu);
+		    entry->queue.id, apply->lease->id, xcc, gpu);
 }
 
 /* Sets the next mask of a queue: the CUs of the lease, or those of them in the own mask. */
@@ -149,7 +150,7 @@ static int narrow(const struct apply *apply, struct mask_cache_entry *entry, boo
 	struct mask grant;
 	uint32_t xcc = 0;
 
-	mask_of(&apply->partitions[entry->partition], &grant);
+	mask_of(&apply->lease->partitions[entry->partition], &grant);
 	if (mask_narrow(&grant, &entry->own, entry->xccs, &entry->next, &xcc) >= 0)
 		return 0;
 	if (!override_own)
@@ -160,7 +161,7 @@ static int narrow(const struct apply *apply, struct mask_cache_entry *entry, boo
 
 static int fail_refused(const struct apply *apply, const struct mask_cache_entry *entry, int error)
 {
-	const char *gpu = apply->partitions[entry->partition].gpu, *why;
+	const char *gpu = apply->lease->partitions[entry->partition].gpu, *why;
 
 	switch (error) {
 	case -EACCES:
@@ -282,11 +283,11 @@ int apply_missing(const struct apply *apply)
 
 static int check_partition(const struct apply *apply, size_t i)
 {
-	if (i < apply->n)
+	if (i < apply->lease->n_partitions)
 		return 0;
 	return fail(apply->gpuarb, -EINVAL,
-		    "lease %" PRIu64 " has %zu partitions: there is no partition %zu", apply->lease,
-		    apply->n, i);
+		    "lease %" PRIu64 " has %zu partitions: there is no partition %zu",
+		    apply->lease->id, apply->lease->n_partitions, i);
 }
 
 int apply_queue_ids(const struct apply *apply, size_t i, uint32_t *ids, size_t max)
@@ -331,7 +332,7 @@ static int read_gpu(const struct apply *apply, struct mask_cache_entry *entry, b
 	return gpu ? 0
 		   : fail(apply->gpuarb, -ENODEV,
 			  "the topology of KFD does not list GPU %s (id %" PRIu32 ") exactly once",
-			  apply->partitions[entry->partition].gpu, entry->queue.kfd_gpu_id);
+			  apply->lease->partitions[entry->partition].gpu, entry->queue.kfd_gpu_id);
 }
 
 static int read_own(const struct apply *apply, struct mask_cache_entry *entry, const uint32_t *mask,
@@ -354,7 +355,7 @@ static int read_own(const struct apply *apply, struct mask_cache_entry *entry, c
 		return fail(apply->gpuarb, -EINVAL,
 			    "the mask of queue %" PRIu32 " has one CU of a pair alone: on GPU %s "
 			    "bits 2n and 2n + 1 must be equal",
-			    entry->queue.id, apply->partitions[entry->partition].gpu);
+			    entry->queue.id, apply->lease->partitions[entry->partition].gpu);
 	return 0;
 }
 
@@ -378,7 +379,7 @@ int apply_own(const struct apply *apply, size_t i, uint32_t queue, const uint32_
 	if (!entry)
 		return fail(apply->gpuarb, -ENOENT,
 			    "this process has no compute queue %" PRIu32 " on GPU %s", queue,
-			    apply->partitions[i].gpu);
+			    apply->lease->partitions[i].gpu);
 	before = *entry;
 	entry->own.words = 0;
 	r = mask ? read_own(apply, entry, mask, words) : 0;
@@ -388,7 +389,7 @@ int apply_own(const struct apply *apply, size_t i, uint32_t queue, const uint32_
 		r = set_masks(apply);
 	if (r == 0)
 		r = fail(apply->gpuarb, -ENOENT, "queue %" PRIu32 " on GPU %s was just destroyed",
-			 queue, apply->partitions[i].gpu);
+			 queue, apply->lease->partitions[i].gpu);
 	if (r < 0)
 		*entry = before;
 	return r < 0 ? r : 0;
@@ -449,10 +450,7 @@ static int enter(struct gpuarb_lease *lease, struct apply *ret)
 		return 0;
 	}
 	r = apply_this_process(lease->gpuarb, ret);
-	ret->lease = lease->info.id;
-	ret->state = lease->info.state;
-	ret->partitions = lease->info.partitions;
-	ret->n = lease->info.n_partitions;
+	ret->lease = &lease->info;
 	ret->mask_cache = &lease->mask_cache;
 	return r;
 }

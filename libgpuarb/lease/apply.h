@@ -19,11 +19,7 @@ struct driver {
 struct apply {
 	struct gpuarb *gpuarb; /* failures are noted here */
 
-	/* The lease. */
-	uint64_t lease;
-	const char *state;
-	const struct gpuarb_partition *partitions;
-	size_t n;
+	const struct gpuarb_lease_info *lease;
 	struct mask_cache *mask_cache;
 	/* a queue whose own mask has no CU of the lease gets the mask of the lease; otherwise that
 	 * is -ERANGE */

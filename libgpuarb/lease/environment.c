@@ -133,13 +133,13 @@ bool environment_mask(const char *value, size_t i, struct mask *ret)
 /* The runtime would combine an inherited mask with that of the lease. */
 static const char *const mask_variables[] = { "HSA_CU_MASK", "ROC_GLOBAL_CU_MASK" };
 
-static int check_masks(struct gpuarb *gpuarb, const struct environment *environment)
+static int check_masks(const struct environment *environment)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(mask_variables); i++) {
 		const char *value = environment->get(environment->userdata, mask_variables[i]);
 
 		if (value && *value)
-			return fail(gpuarb, -EEXIST,
+			return fail(environment->gpuarb, -EEXIST,
 				    "%s=%s is set already: unset it, and do not ask for a lease "
 				    "inside another one",
 				    mask_variables[i], value);
@@ -149,12 +149,12 @@ static int check_masks(struct gpuarb *gpuarb, const struct environment *environm
 
 /* Finds the indices of the lease's GPUs among those that this process sees. Simulated GPUs have no
  * id; for them the topology is the list of the lease. */
-static int find_gpus(struct gpuarb *gpuarb, const struct environment *environment, size_t *indices)
+static int find_gpus(const struct environment *environment, size_t *indices)
 {
 	const struct topology *topology = environment->topology;
 
-	for (size_t i = 0; i < environment->n; i++) {
-		const struct gpuarb_partition *partition = &environment->partitions[i];
+	for (size_t i = 0; i < environment->lease->n_partitions; i++) {
+		const struct gpuarb_partition *partition = &environment->lease->partitions[i];
 		const struct topology_gpu *gpu = NULL;
 
 		if (partition->kfd_gpu_id != 0)
@@ -162,7 +162,7 @@ static int find_gpus(struct gpuarb *gpuarb, const struct environment *environmen
 		else if (i < topology->n && topology->gpus[i].kfd_gpu_id == 0)
 			gpu = &topology->gpus[i];
 		if (!gpu)
-			return fail(gpuarb, -ENODEV,
+			return fail(environment->gpuarb, -ENODEV,
 				    "this process sees GPU %s (KFD id %" PRIu32
 				    ") not at all or twice: give it access to /dev/kfd and to the "
 				    "GPU's /dev/dri/renderD*",
@@ -172,8 +172,7 @@ static int find_gpus(struct gpuarb *gpuarb, const struct environment *environmen
 	return 0;
 }
 
-static int check_visible(struct gpuarb *gpuarb, const struct environment *environment,
-			 const size_t *indices)
+static int check_visible(const struct environment *environment, const size_t *indices)
 {
 	const char *value = environment->get(environment->userdata, VISIBLE);
 	bool *visible;
@@ -186,31 +185,30 @@ static int check_visible(struct gpuarb *gpuarb, const struct environment *enviro
 	if (!visible)
 		return -ENOMEM;
 	visible_parse(value, environment->topology, visible);
-	for (size_t i = 0; i < environment->n && r == 0; i++)
+	for (size_t i = 0; i < environment->lease->n_partitions && r == 0; i++)
 		if (!visible[indices[i]])
-			r = fail(gpuarb, -EEXIST,
+			r = fail(environment->gpuarb, -EEXIST,
 				 VISIBLE
 				 "=%s hides GPU %s of the lease, which has index %zu: unset "
 				 "it, or ask for a visible GPU",
-				 value, environment->partitions[i].gpu, indices[i]);
+				 value, environment->lease->partitions[i].gpu, indices[i]);
 	free(visible);
 	return r;
 }
 
 /* How many queues each process may use for HIP streams without a mask: one queue is ROCr's, and
  * each masked stream has its own. */
-static int count_hip_queues(struct gpuarb *gpuarb, const struct environment *environment,
-			    uint32_t *ret)
+static int count_hip_queues(const struct environment *environment, uint32_t *ret)
 {
 	uint32_t least = UINT32_MAX;
 
-	for (size_t i = 0; i < environment->n; i++) {
-		const struct gpuarb_partition *partition = &environment->partitions[i];
+	for (size_t i = 0; i < environment->lease->n_partitions; i++) {
+		const struct gpuarb_partition *partition = &environment->lease->partitions[i];
 		uint64_t processes = partition->processes ? partition->processes : 1;
 		uint64_t each = partition->queues / processes, other = 1ULL + partition->streams;
 
 		if (each <= other)
-			return fail(gpuarb, -ERANGE,
+			return fail(environment->gpuarb, -ERANGE,
 				    "%" PRIu32 " queues on GPU %s are too few for HIP: %" PRIu64
 				    " processes with %" PRIu32 " masked streams each need at "
 				    "least %" PRIu64 " queues",
@@ -229,15 +227,16 @@ static const char *const unset_variables[] = { "HSA_CU_MASK_SKIP_INIT", "HIP_VIS
 					       "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL" };
 
 /* Writes "0x" and the mask as one number. ROCr reads every bit of this form. */
-static int write_mask(struct gpuarb *gpuarb, FILE *file, const struct gpuarb_partition *partition)
+static int write_mask(const struct environment *environment, size_t i, FILE *file)
 {
+	const struct gpuarb_partition *partition = &environment->lease->partitions[i];
 	size_t words = partition->cu_mask_words;
 
 	while (words > 0 && partition->cu_mask[words - 1] == 0)
 		words--;
 	if (words == 0)
-		return fail(gpuarb, -EBADFD, "the lease has no CUs on GPU %s at the moment",
-			    partition->gpu);
+		return fail(environment->gpuarb, -EBADFD,
+			    "the lease has no CUs on GPU %s at the moment", partition->gpu);
 
 	fprintf(file, "0x%" PRIx32, partition->cu_mask[words - 1]);
 	while (--words > 0)
@@ -246,23 +245,23 @@ static int write_mask(struct gpuarb *gpuarb, FILE *file, const struct gpuarb_par
 }
 
 /* Writes all settings, each with a NUL behind it. *ret_n: their number. */
-static int write_settings(struct gpuarb *gpuarb, FILE *file, const struct environment *environment,
-			  const size_t *indices, uint32_t hip_queues, size_t *ret_n)
+static int write_settings(FILE *file, const struct environment *environment, const size_t *indices,
+			  uint32_t hip_queues, size_t *ret_n)
 {
 	int r = 0;
 
 	fprintf(file, VISIBLE "=");
-	for (size_t i = 0; i < environment->n; i++)
+	for (size_t i = 0; i < environment->lease->n_partitions; i++)
 		fprintf(file, "%s%zu", i > 0 ? "," : "", indices[i]);
 
 	fprintf(file, "%cHSA_CU_MASK=", '\0');
-	for (size_t i = 0; i < environment->n && r >= 0; i++) {
+	for (size_t i = 0; i < environment->lease->n_partitions && r >= 0; i++) {
 		fprintf(file, "%s%zu:", i > 0 ? ";" : "", i);
-		r = write_mask(gpuarb, file, &environment->partitions[i]);
+		r = write_mask(environment, i, file);
 	}
 
 	fprintf(file, "%cGPU_MAX_HW_QUEUES=%" PRIu32, '\0', hip_queues);
-	fprintf(file, "%cGPUARB_LEASE=%" PRIu64 "%c", '\0', environment->lease, '\0');
+	fprintf(file, "%cGPUARB_LEASE=%" PRIu64 "%c", '\0', environment->lease->id, '\0');
 	for (size_t i = 0; i < ARRAY_SIZE(unset_variables); i++)
 		fprintf(file, "%s%c", unset_variables[i], '\0');
 
@@ -290,8 +289,7 @@ static int pack(const char *text, size_t size, size_t n, char ***ret)
 	return 0;
 }
 
-static int write_all(struct gpuarb *gpuarb, const struct environment *environment,
-		     const size_t *indices, char ***ret)
+static int write_all(const struct environment *environment, const size_t *indices, char ***ret)
 {
 	_cleanup_(free_charp) char *text = NULL;
 	size_t size = 0, n = 0;
@@ -299,14 +297,14 @@ static int write_all(struct gpuarb *gpuarb, const struct environment *environmen
 	FILE *file;
 	int r;
 
-	r = count_hip_queues(gpuarb, environment, &hip_queues);
+	r = count_hip_queues(environment, &hip_queues);
 	if (r < 0)
 		return r;
 
 	file = open_memstream(&text, &size);
 	if (!file)
 		return -ENOMEM;
-	r = write_settings(gpuarb, file, environment, indices, hip_queues, &n);
+	r = write_settings(file, environment, indices, hip_queues, &n);
 	if (ferror(file) && r >= 0)
 		r = -ENOMEM;
 	if (fclose(file) != 0 && r >= 0)
@@ -314,41 +312,31 @@ static int write_all(struct gpuarb *gpuarb, const struct environment *environmen
 	return r < 0 ? r : pack(text, size, n, ret);
 }
 
-int environment_make(struct gpuarb *gpuarb, const struct environment *environment, char ***ret)
+int environment_make(const struct environment *environment, char ***ret)
 {
 	size_t *indices;
 	int r;
 
-	if (environment->n == 0)
-		return fail(gpuarb, -EBADFD, "lease %" PRIu64 " is not granted yet",
-			    environment->lease);
+	if (environment->lease->n_partitions == 0)
+		return fail(environment->gpuarb, -EBADFD, "lease %" PRIu64 " is not granted yet",
+			    environment->lease->id);
 
-	indices = calloc(environment->n, sizeof(*indices));
+	indices = calloc(environment->lease->n_partitions, sizeof(*indices));
 	if (!indices)
 		return -ENOMEM;
 
-	r = check_masks(gpuarb, environment);
+	r = check_masks(environment);
 	if (r >= 0)
-		r = find_gpus(gpuarb, environment, indices);
+		r = find_gpus(environment, indices);
 	if (r >= 0)
-		r = check_visible(gpuarb, environment, indices);
+		r = check_visible(environment, indices);
 	if (r >= 0)
-		r = write_all(gpuarb, environment, indices, ret);
+		r = write_all(environment, indices, ret);
 	free(indices);
 	return r;
 }
 
 /* ---- this process ------------------------------------------------------------------------ */
-
-/* KFD does not know simulated GPUs, so the GPUs of the lease are taken for the topology. */
-static int simulated_topology(size_t n, struct topology *ret)
-{
-	ret->gpus = calloc(n, sizeof(*ret->gpus));
-	if (!ret->gpus)
-		return -ENOMEM;
-	ret->n = n;
-	return 0;
-}
 
 const char *environment_variable(void *userdata, const char *name)
 {
@@ -356,30 +344,34 @@ const char *environment_variable(void *userdata, const char *name)
 	return getenv(name);
 }
 
+/* KFD does not know simulated GPUs, so the GPUs of the lease are taken for the topology. */
+static int read_topology(const struct gpuarb_lease_info *lease, struct topology *ret)
+{
+	if (lease->n_partitions == 0 || lease->partitions[0].kfd_gpu_id != 0)
+		return topology_read("/sys", "/dev", ret);
+
+	ret->gpus = calloc(lease->n_partitions, sizeof(*ret->gpus));
+	ret->n = lease->n_partitions;
+	return ret->gpus ? 0 : -ENOMEM;
+}
+
 static int make_for_this_process(struct gpuarb_lease *lease, char ***ret)
 {
-	const struct gpuarb_lease_info *info = &lease->info;
 	struct topology topology = { NULL, 0 };
-	struct environment environment = {
-		.lease = info->id,
-		.partitions = info->partitions,
-		.n = info->n_partitions,
+	const struct environment environment = {
+		.gpuarb = lease->gpuarb,
+		.lease = &lease->info,
 		.topology = &topology,
 		.get = environment_variable,
 	};
-	int r;
+	int r = read_topology(&lease->info, &topology);
 
-	r = info->n_partitions > 0 && info->partitions[0].kfd_gpu_id == 0
-		    ? simulated_topology(info->n_partitions, &topology)
-		    : topology_read("/sys", "/dev", &topology);
 	if (r == -ENODEV)
 		return fail(lease->gpuarb, r,
 			    "this process sees no AMD GPU: /sys/class/kfd/kfd/topology/nodes does "
 			    "not exist");
-	if (r < 0)
-		return r;
-
-	r = environment_make(lease->gpuarb, &environment, ret);
+	if (r >= 0)
+		r = environment_make(&environment, ret);
 	free(topology.gpus);
 	return r;
 }

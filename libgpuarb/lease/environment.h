@@ -8,9 +8,8 @@
 #include "libgpuarb/lease/kfd-sysfs.h"
 
 struct environment {
-	uint64_t lease;
-	const struct gpuarb_partition *partitions;
-	size_t n;
+	struct gpuarb *gpuarb; /* failures are noted here */
+	const struct gpuarb_lease_info *lease;
 	const struct topology *topology;
 
 	/* As environment_variable(). */
@@ -20,8 +19,8 @@ struct environment {
 
 const char *environment_variable(void *userdata, const char *name); /* getenv() */
 
-/* gpuarb_lease_environment(); the failure is noted in gpuarb. */
-int environment_make(struct gpuarb *gpuarb, const struct environment *environment, char ***ret);
+/* gpuarb_lease_environment(). */
+int environment_make(const struct environment *environment, char ***ret);
 
 /*
  * Which GPUs a value of ROCR_VISIBLE_DEVICES leaves visible, in visible[topology->n]. Follows ROCr

@@ -302,11 +302,11 @@ static int mask_queues(struct gpuarb *gpuarb)
 		.gpu = "0000:03:00.0", .kfd_gpu_id = 7, .cu_mask = mask, .cu_mask_words = 1
 	};
 	struct mask_cache mask_cache = { NULL, 0 };
+	const struct gpuarb_lease_info info = {
+		.id = 1, .state = "granted", .partitions = &partition, .n_partitions = 1
+	};
 	struct apply apply = { .gpuarb = gpuarb,
-			       .lease = 1,
-			       .state = "granted",
-			       .partitions = &partition,
-			       .n = 1,
+			       .lease = &info,
 			       .mask_cache = &mask_cache,
 			       .sys = tree.path,
 			       .dev = tree.path,

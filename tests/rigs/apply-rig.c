@@ -87,12 +87,15 @@ void apply_rig_new(struct apply_rig *rig, size_t n)
 		apply_rig_mask(rig, i, 0xffff, 0);
 	}
 	rig->driver = (struct driver){ rig, open_device, set_mask };
-	rig->apply = (struct apply){
-		.gpuarb = &rig->gpuarb,
-		.lease = 12,
+	rig->info = (struct gpuarb_lease_info){
+		.id = 12,
 		.state = "granted",
 		.partitions = rig->partitions,
-		.n = n,
+		.n_partitions = n,
+	};
+	rig->apply = (struct apply){
+		.gpuarb = &rig->gpuarb,
+		.lease = &rig->info,
 		.mask_cache = &rig->mask_cache,
 		.sys = rig->sys,
 		.dev = rig->dev,

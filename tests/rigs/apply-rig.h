@@ -19,6 +19,7 @@ struct apply_rig {
 
 	/* The lease and the handle. */
 	struct gpuarb gpuarb;
+	struct gpuarb_lease_info info;
 	struct gpuarb_partition partitions[APPLY_GPUS];
 	uint32_t masks[APPLY_GPUS][MASK_WORDS];
 	struct mask_cache mask_cache;

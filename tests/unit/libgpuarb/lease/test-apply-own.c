@@ -111,7 +111,7 @@ TEST(unknown_partitions_and_queues_are_refused)
 	CHECK(apply_rig_own(&rig, 0, 2, wide, 1) == -ENOENT);
 	CHECK(apply_rig_own(&rig, 1, 9, wide, 1) == -ENOENT && rig.opened == 0);
 	CHECK(apply_rig_own(&rig, 0, 0, wide, MASK_WORDS) == 0 && apply_rig_has(&rig, 0, 0xff, 0));
-	rig.apply.state = "waiting";
+	rig.info.state = "waiting";
 	CHECK(apply_rig_own(&rig, 0, 0, wide, 1) == -EBADFD);
 	apply_rig_done(&rig);
 }
@@ -208,7 +208,7 @@ TEST(queue_ids_are_those_of_compute_queues_on_the_gpu_in_order)
 	CHECK(apply_queue_ids(&rig.apply, 2, ids, 8) == -EINVAL);
 	rig.hsa_mask = "0:0-15"; /* listing is allowed with any mask */
 	CHECK(apply_queue_ids(&rig.apply, 0, ids, 8) == 3 && ids[0] == 15 && rig.opened == 0);
-	rig.apply.state = "ending";
+	rig.info.state = "ending";
 	CHECK(apply_queue_ids(&rig.apply, 0, ids, 8) == -EBADFD);
 	apply_rig_done(&rig);
 }

@@ -158,13 +158,13 @@ TEST(no_queue_is_masked_for_a_lease_without_cus)
 	apply_rig_new(&rig, 2);
 	apply_rig_queue(&rig, 0, 0, 0);
 	for (size_t i = 0; i < 2; i++) {
-		rig.apply.state = states[i];
+		rig.info.state = states[i];
 		CHECK(apply_rig_apply(&rig) == -EBADFD && apply_rig_said(&rig, states[i]));
 	}
-	rig.apply.state = "granted";
-	rig.apply.n = 0;
+	rig.info.state = "granted";
+	rig.info.n_partitions = 0;
 	CHECK(apply_rig_apply(&rig) == -EBADFD);
-	rig.apply.n = 2;
+	rig.info.n_partitions = 2;
 	apply_rig_mask(&rig, 1, 0, 0);
 	CHECK(apply_rig_apply(&rig) == -EBADFD && apply_rig_said(&rig, "0000:04:00.0"));
 	rig.partitions[1].cu_mask_words = MASK_WORDS + 1;

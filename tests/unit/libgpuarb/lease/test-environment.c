@@ -77,13 +77,15 @@ static int make(const struct gpuarb_partition *partitions, size_t n, struct vari
 {
 	struct gpuarb gpuarb = { .references = 1 };
 	struct topology topology = four();
-	struct environment environment = { .lease = 7,
-					   .partitions = partitions,
-					   .n = n,
+	const struct gpuarb_lease_info lease = { .id = 7,
+						 .partitions = partitions,
+						 .n_partitions = n };
+	struct environment environment = { .gpuarb = &gpuarb,
+					   .lease = &lease,
 					   .topology = &topology,
 					   .get = lookup,
 					   .userdata = variables };
-	int r = environment_make(&gpuarb, &environment, ret);
+	int r = environment_make(&environment, ret);
 
 	snprintf(buf, size, "%s", gpuarb_last_error(&gpuarb));
 	handle_begin(&gpuarb);
@@ -135,11 +137,12 @@ TEST(simulated_gpus_are_numbered_in_the_order_of_the_lease)
 	struct gpuarb gpuarb = { .references = 1 };
 	struct topology_gpu none[2] = { { .kfd_gpu_id = 0 }, { .kfd_gpu_id = 0 } };
 	struct topology topology = { none, 2 };
+	const struct gpuarb_lease_info lease = { .partitions = partitions, .n_partitions = 2 };
 	struct environment asked = {
-		.lease = 7, .partitions = partitions, .n = 2, .topology = &topology, .get = lookup
+		.gpuarb = &gpuarb, .lease = &lease, .topology = &topology, .get = lookup
 	};
 
-	CHECK(environment_make(&gpuarb, &asked, &environment) == 0);
+	CHECK(environment_make(&asked, &environment) == 0);
 	CHECK(strcmp(value_of(environment, "ROCR_VISIBLE_DEVICES"), "0,1") == 0);
 	free(environment);
 }
@@ -262,17 +265,18 @@ TEST(a_gpu_listed_twice_is_refused)
 	struct gpuarb_partition partition = partition_on(1001);
 	struct topology topology = { twins, 2 };
 	struct gpuarb gpuarb = { .references = 1 };
+	const struct gpuarb_lease_info lease = { .partitions = &partition, .n_partitions = 1 };
 	struct environment asked = {
-		.lease = 7, .partitions = &partition, .n = 1, .topology = &topology, .get = lookup
+		.gpuarb = &gpuarb, .lease = &lease, .topology = &topology, .get = lookup
 	};
 	char **environment;
 
-	CHECK(environment_make(&gpuarb, &asked, &environment) == -ENODEV);
+	CHECK(environment_make(&asked, &environment) == -ENODEV);
 	CHECK(strstr(gpuarb_last_error(&gpuarb), "0000:03:00.0"));
 	handle_begin(&gpuarb);
 
 	partition.kfd_gpu_id = 0; /* a simulated GPU is not in the topology */
-	CHECK(environment_make(&gpuarb, &asked, &environment) == -ENODEV);
+	CHECK(environment_make(&asked, &environment) == -ENODEV);
 	handle_begin(&gpuarb);
 }
 
@@ -384,25 +388,26 @@ TEST(rocr_reads_every_written_mask)
 		struct topology topology = { gpus, 0 };
 		struct gpuarb_partition partitions[8];
 		uint32_t words[8][CU_WORDS];
-		struct environment asked = { .partitions = partitions,
-					     .topology = &topology,
-					     .get = lookup };
+		struct gpuarb_lease_info lease = { .partitions = partitions };
+		struct environment asked = {
+			.gpuarb = &gpuarb, .lease = &lease, .topology = &topology, .get = lookup
+		};
 		struct rocr_masks masks;
 		char **environment;
 		bool shown[16];
 
-		asked.n = random_grant(partitions, words, &topology);
-		CHECK(environment_make(&gpuarb, &asked, &environment) == 0);
-		rocr_parse_masks(value_of(environment, "HSA_CU_MASK"), (unsigned)asked.n, 320,
-				 &masks);
+		lease.n_partitions = random_grant(partitions, words, &topology);
+		CHECK(environment_make(&asked, &environment) == 0);
+		rocr_parse_masks(value_of(environment, "HSA_CU_MASK"), (unsigned)lease.n_partitions,
+				 320, &masks);
 		CHECK(!masks.ignored);
 		for (size_t i = 0; i < ROCR_GPUS; i++)
-			CHECK(masks.set[i] == (i < asked.n));
-		for (size_t i = 0; i < asked.n; i++)
+			CHECK(masks.set[i] == (i < lease.n_partitions));
+		for (size_t i = 0; i < lease.n_partitions; i++)
 			CHECK(memcmp(masks.word[i], words[i], sizeof(words[i])) == 0);
 
 		visible_parse(value_of(environment, "ROCR_VISIBLE_DEVICES"), &topology, shown);
-		for (size_t i = 0; i < asked.n; i++)
+		for (size_t i = 0; i < lease.n_partitions; i++)
 			CHECK(shown[partitions[i].kfd_gpu_id - 100]);
 		free(environment);
 	}
