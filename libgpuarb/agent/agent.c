@@ -284,31 +284,21 @@ static int start_thread(struct agent *agent, struct gpuarb *gpuarb)
 
 /* ---- called by the program's thread ------------------------------------------------------ */
 
-static struct agent *agent_of(struct lease_agent *lease_agent)
+static void enter(struct agent *agent, struct gpuarb *gpuarb, struct apply *ret)
 {
-	return (struct agent *)lease_agent; /* its first member */
-}
-
-static void enter(struct lease_agent *lease_agent, struct gpuarb *gpuarb, struct apply *ret)
-{
-	struct agent *agent = agent_of(lease_agent);
-
 	pthread_mutex_lock(&agent->lock);
 	describe(agent, gpuarb, ret);
 }
 
-static void leave(struct lease_agent *lease_agent, bool all_applied)
+static void leave(struct agent *agent, bool all_applied)
 {
-	struct agent *agent = agent_of(lease_agent);
-
 	if (all_applied)
 		set_applied(agent);
 	pthread_mutex_unlock(&agent->lock);
 }
 
-static bool has_applied(struct lease_agent *lease_agent, uint64_t generation)
+static bool has_applied(struct agent *agent, uint64_t generation)
 {
-	struct agent *agent = agent_of(lease_agent);
 	bool applied;
 
 	pthread_mutex_lock(&agent->lock);
@@ -317,10 +307,8 @@ static bool has_applied(struct lease_agent *lease_agent, uint64_t generation)
 	return applied;
 }
 
-static void stop(struct lease_agent *lease_agent)
+static void stop(struct agent *agent)
 {
-	struct agent *agent = agent_of(lease_agent);
-
 	/* A forked child has no such thread, and its copy may be inconsistent. */
 	if (agent->pid != getpid())
 		return;
@@ -330,6 +318,13 @@ static void stop(struct lease_agent *lease_agent)
 	pthread_mutex_destroy(&agent->lock);
 	agent_free(agent);
 }
+
+static const struct agent_calls agent_calls = {
+	.stop = stop,
+	.has_applied = has_applied,
+	.enter = enter,
+	.leave = leave,
+};
 
 int agent_start(struct gpuarb_lease *lease, const struct apply *process)
 {
@@ -343,18 +338,15 @@ int agent_start(struct gpuarb_lease *lease, const struct apply *process)
 	r = agent_new(lease, process, &agent);
 	if (r < 0)
 		return r;
-	agent->lease_agent = (struct lease_agent){
-		.stop = stop,
-		.has_applied = has_applied,
-		.enter = enter,
-		.leave = leave,
-	};
 	r = first_turn(agent, lease->gpuarb);
 	if (r >= 0)
 		r = start_thread(agent, lease->gpuarb);
-	if (r >= 0)
-		lease->agent = &TAKE_PTR(agent)->lease_agent;
-	return r;
+	if (r < 0)
+		return r;
+
+	lease->agent = TAKE_PTR(agent);
+	lease->agent_calls = &agent_calls;
+	return 0;
 }
 
 GPUARB_EXPORT int gpuarb_lease_start_agent(struct gpuarb_lease *lease)
@@ -373,12 +365,12 @@ GPUARB_EXPORT int gpuarb_lease_agent_error(struct gpuarb_lease *lease)
 	int r;
 
 	HANDLE_BEGIN(lease, lease->gpuarb);
-	if (!lease->agent)
+	agent = lease->agent;
+	if (!agent)
 		return handle_end(lease->gpuarb,
 				  fail(lease->gpuarb, -EBADFD, "lease %" PRIu64 " has no agent",
 				       lease->info.id));
 
-	agent = agent_of(lease->agent);
 	pthread_mutex_lock(&agent->lock);
 	r = agent->error;
 	if (r < 0)

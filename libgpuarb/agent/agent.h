@@ -15,7 +15,6 @@
 #define AGENT_VARIABLES 3U
 
 struct agent {
-	struct lease_agent lease_agent; /* first: what the lease knows of this */
 	pid_t pid; /* the process that has the thread; a forked child has none */
 	pthread_t thread;
 	int stop; /* an eventfd */

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "libgpuarb/agent/message.h"
+#include "libgpuarb/agent/link.h"
 
 struct member {
 	int fd;

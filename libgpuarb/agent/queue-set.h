@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "libgpuarb/agent/message.h"
+#include "libgpuarb/agent/link.h"
 
 struct queue_set_queue {
 	uint32_t id, kfd_gpu_id;

@@ -60,6 +60,11 @@ static bool find_interface(DBusMessageIter *object, const char *interface, DBusM
 	return false;
 }
 
+struct objects {
+	struct object *list;
+	size_t n;
+};
+
 static int compare_objects(const void *a, const void *b)
 {
 	const struct object *x = a, *y = b;
@@ -69,14 +74,13 @@ static int compare_objects(const void *a, const void *b)
 
 /* Lists the objects PREFIX/NUMBER that have the interface, sorted by number. */
 static int find_objects(DBusMessageIter *answer, const char *prefix, const char *interface,
-			struct arena *arena, struct object **ret, size_t *ret_n)
+			struct arena *arena, struct objects *ret)
 {
 	size_t room = iter_count(answer), n = 0;
-	struct object *objects = room <= OBJECTS_MAX ? arena_alloc(arena, room, sizeof(*objects))
-						     : NULL;
+	struct object *list = room <= OBJECTS_MAX ? arena_alloc(arena, room, sizeof(*list)) : NULL;
 	DBusMessageIter entries, entry;
 
-	if (!objects)
+	if (!list)
 		return -ENOMEM;
 
 	dbus_message_iter_recurse(answer, &entries);
@@ -87,60 +91,46 @@ static int find_objects(DBusMessageIter *answer, const char *prefix, const char 
 		dbus_message_iter_recurse(&entries, &entry);
 		dbus_message_iter_get_basic(&entry, &path);
 		dbus_message_iter_next(&entry);
-		if (path_number(path, prefix, &objects[n].number) >= 0 &&
-		    find_interface(&entry, interface, &objects[n].properties))
+		if (path_number(path, prefix, &list[n].number) >= 0 &&
+		    find_interface(&entry, interface, &list[n].properties))
 			n++;
 	}
-	qsort(objects, n, sizeof(*objects), compare_objects);
-	*ret = objects;
-	*ret_n = n;
+	qsort(list, n, sizeof(*list), compare_objects);
+	*ret = (struct objects){ list, n };
 	return 0;
 }
 
-static int read_gpus(DBusMessageIter *answer, struct gpuarb_view *view, const char **ret_key)
+static int read_gpus(const struct objects *objects, struct gpuarb_view *view, const char **ret_key)
 {
-	_cleanup_(arena_clear) struct arena scratch = { NULL };
-	struct object *objects;
-	size_t n;
-	int r;
+	int r = 0;
 
-	r = find_objects(answer, GPUARB_PATH_GPU, GPUARB_INTERFACE_GPU, &scratch, &objects, &n);
-	if (r < 0)
-		return r;
-
-	view->gpus = arena_alloc(&view->arena, n, sizeof(*view->gpus));
-	view->gpu_numbers = arena_alloc(&view->arena, n, sizeof(*view->gpu_numbers));
+	view->gpus = arena_alloc(&view->arena, objects->n, sizeof(*view->gpus));
+	view->gpu_numbers = arena_alloc(&view->arena, objects->n, sizeof(*view->gpu_numbers));
 	if (!view->gpus || !view->gpu_numbers)
 		return -ENOMEM;
-	for (size_t i = 0; i < n && r >= 0; i++) {
-		r = read_gpu(&objects[i].properties, &view->arena, &view->gpus[i], ret_key);
-		view->gpu_numbers[i] = objects[i].number;
+	view->n_gpus = objects->n;
+	for (size_t i = 0; i < objects->n && r >= 0; i++) {
+		view->gpu_numbers[i] = objects->list[i].number;
+		r = read_gpu(&objects->list[i].properties, &view->arena, &view->gpus[i], ret_key);
 	}
-	view->n_gpus = n;
 	return r;
 }
 
-static int read_leases(DBusMessageIter *answer, struct gpuarb_view *view, const char **ret_key)
+static int read_leases(const struct objects *objects, struct gpuarb_view *view,
+		       const char **ret_key)
 {
-	_cleanup_(arena_clear) struct arena scratch = { NULL };
-	struct object *objects;
-	size_t n;
-	int r;
+	int r = 0;
 
-	r = find_objects(answer, GPUARB_PATH_LEASE, GPUARB_INTERFACE_LEASE, &scratch, &objects, &n);
-	if (r < 0)
-		return r;
-
-	view->leases = arena_alloc(&view->arena, n, sizeof(*view->leases));
-	view->waits_for = arena_alloc(&view->arena, n, sizeof(*view->waits_for));
+	view->leases = arena_alloc(&view->arena, objects->n, sizeof(*view->leases));
+	view->waits_for = arena_alloc(&view->arena, objects->n, sizeof(*view->waits_for));
 	if (!view->leases || !view->waits_for)
 		return -ENOMEM;
-	for (size_t i = 0; i < n && r >= 0; i++) {
-		r = read_lease(&objects[i].properties, &view->arena, &view->leases[i],
+	view->n_leases = objects->n;
+	for (size_t i = 0; i < objects->n && r >= 0; i++) {
+		r = read_lease(&objects->list[i].properties, &view->arena, &view->leases[i],
 			       &view->waits_for[i], ret_key);
-		view->leases[i].id = objects[i].number;
+		view->leases[i].id = objects->list[i].number;
 	}
-	view->n_leases = n;
 	return r;
 }
 
@@ -163,6 +153,8 @@ static int read_root(struct gpuarb *gpuarb, struct gpuarb_view *view)
 static int read_tree(struct gpuarb *gpuarb, struct gpuarb_view *view)
 {
 	_cleanup_(free_message) DBusMessage *call = NULL, *reply = NULL;
+	_cleanup_(arena_clear) struct arena scratch = { NULL };
+	struct objects gpus, leases;
 	const char *key = NULL;
 	DBusMessageIter iter;
 	int r;
@@ -174,9 +166,14 @@ static int read_tree(struct gpuarb *gpuarb, struct gpuarb_view *view)
 		return r;
 
 	dbus_message_iter_init(reply, &iter);
-	r = read_gpus(&iter, view, &key);
+	r = find_objects(&iter, GPUARB_PATH_GPU, GPUARB_INTERFACE_GPU, &scratch, &gpus);
 	if (r >= 0)
-		r = read_leases(&iter, view, &key);
+		r = find_objects(&iter, GPUARB_PATH_LEASE, GPUARB_INTERFACE_LEASE, &scratch,
+				 &leases);
+	if (r >= 0)
+		r = read_gpus(&gpus, view, &key);
+	if (r >= 0)
+		r = read_leases(&leases, view, &key);
 	return r == -EPROTO ? fail_answer(gpuarb, "GetManagedObjects", key) : r;
 }
 

@@ -446,7 +446,7 @@ static int enter(struct gpuarb_lease *lease, struct apply *ret)
 	int r;
 
 	if (lease->agent) {
-		lease->agent->enter(lease->agent, lease->gpuarb, ret);
+		lease->agent_calls->enter(lease->agent, lease->gpuarb, ret);
 		return 0;
 	}
 	r = apply_this_process(lease->gpuarb, ret);
@@ -458,7 +458,7 @@ static int enter(struct gpuarb_lease *lease, struct apply *ret)
 static int leave(struct gpuarb_lease *lease, int r, bool all_applied)
 {
 	if (lease->agent)
-		lease->agent->leave(lease->agent, all_applied);
+		lease->agent_calls->leave(lease->agent, all_applied);
 	return handle_end(lease->gpuarb, r);
 }
 

@@ -5,29 +5,32 @@
 
 #include "libgpuarb/connection/handle.h"
 #include "libgpuarb/lease/kfd-sysfs.h"
-#include "libgpuarb/lease/record-read.h"
 
 DEFINE_CLEANUP(struct gpuarb_lease *, gpuarb_lease_close)
 
+/* Room for one record; a longer one is invalid. */
+#define RECORD_MAX 65536U
+
+struct agent;
 struct apply;
 
 /*
  * What the lease calls of its agent, which is built on top of it (libgpuarb/agent/agent.c). All
  * functions may be called from the thread of the program.
  */
-struct lease_agent {
+struct agent_calls {
 	/* Stops the thread, waits for its end, and frees the agent. */
-	void (*stop)(struct lease_agent *agent);
+	void (*stop)(struct agent *agent);
 
 	/* Whether all queues have the masks of this generation. */
-	bool (*has_applied)(struct lease_agent *agent, uint64_t generation);
+	bool (*has_applied)(struct agent *agent, uint64_t generation);
 
 	/* Locks out the thread and describes the newest state of the lease; failures are to be
 	 * noted in gpuarb. */
-	void (*enter)(struct lease_agent *agent, struct gpuarb *gpuarb, struct apply *ret);
+	void (*enter)(struct agent *agent, struct gpuarb *gpuarb, struct apply *ret);
 
 	/* Ends enter(). all_applied: all queues have their masks now. */
-	void (*leave)(struct lease_agent *agent, bool all_applied);
+	void (*leave)(struct agent *agent, bool all_applied);
 };
 
 struct gpuarb_lease {
@@ -40,7 +43,8 @@ struct gpuarb_lease {
 	uint32_t cause;     /* of the end: enum gpuarb_record_cause */
 
 	struct mask_cache mask_cache; /* masks of the queues of this process */
-	struct lease_agent *agent;    /* NULL: none */
+	struct agent *agent;          /* NULL: none */
+	const struct agent_calls *agent_calls;
 	void *attached;
 	void (*attached_done)(void *data);
 	unsigned char record[RECORD_MAX]; /* buffer for one datagram */
@@ -64,3 +68,11 @@ int lease_wait_until(struct gpuarb_lease *lease, uint64_t deadline);
 
 /* Binds the process of the reservation, if there is one and it is not bound yet. */
 int lease_bind_process(struct gpuarb_lease *lease);
+
+/*
+ * Reads one record. Of *ret it fills the members that a holder can ask for; *ret_cause is an
+ * enum gpuarb_record_cause. Returns 1; 0 for a record of an unknown version, which the caller
+ * skips; -EPROTO or -ENOMEM.
+ */
+int record_read(const void *data, size_t size, struct arena *arena, struct gpuarb_lease_info *ret,
+		uint32_t *ret_cause);

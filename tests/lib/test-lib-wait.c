@@ -13,7 +13,7 @@
 #include "fake-lease.h"
 #include "lib-rig.h"
 #include "libgpuarb/connection/connection.h"
-#include "libgpuarb/lease/record-read.h"
+#include "libgpuarb/lease/lease-handle.h"
 
 static void count(struct gpuarb_lease *lease, void *userdata)
 {

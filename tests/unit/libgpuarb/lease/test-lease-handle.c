@@ -4,7 +4,7 @@
 
 #include "check.h"
 #include "dbus/record.h"
-#include "libgpuarb/lease/record-read.h"
+#include "libgpuarb/lease/lease-handle.h"
 
 #define PARTITIONS 3U
 
