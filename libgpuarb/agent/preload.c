@@ -82,9 +82,8 @@ static int next_ioctl(int fd, unsigned long request, const void *argument)
 			    : (int)syscall(SYS_ioctl, fd, request, argument);
 }
 
-static int set_mask(int fd, uint32_t queue, const struct mask *mask, void *userdata)
+static int set_mask(int fd, uint32_t queue, const struct mask *mask, void *)
 {
-	(void)userdata;
 	return mask_set(next_ioctl, fd, queue, mask);
 }
 
@@ -230,11 +229,10 @@ static void set_again(void)
 	pthread_mutex_unlock(&process.lock);
 }
 
-static void *run(void *userdata)
+static void *run(void *)
 {
 	int fd, timeout;
 
-	(void)userdata;
 	pthread_setname_np(pthread_self(), "gpuarb-agent");
 	do {
 		pthread_mutex_lock(&process.lock);

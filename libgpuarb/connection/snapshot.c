@@ -333,29 +333,24 @@ static void report_daemon(struct watch *watch, bool present)
 	watch->callback(present ? "daemon-back" : "daemon-gone", "", watch->userdata);
 }
 
-/* The first argument of InterfacesAdded and InterfacesRemoved is the path of the object. */
-static int report_argument(struct watch *watch, const char *lease_event, const char *gpu_event,
-			   DBusMessage *m)
-{
-	DBusMessageIter iter;
-	const char *path;
-
-	if (!dbus_message_iter_init(m, &iter) ||
-	    dbus_message_iter_get_arg_type(&iter) != DBUS_TYPE_OBJECT_PATH)
-		return 0;
-	dbus_message_iter_get_basic(&iter, &path);
-	return report_object(watch, lease_event, gpu_event, path);
-}
+static const struct {
+	const char *interface, *member, *lease_event, *gpu_event;
+} signals[] = {
+	{ DBUS_INTERFACE_PROPERTIES, "PropertiesChanged", "lease-changed", "gpu-changed" },
+	{ OBJECT_MANAGER, "InterfacesAdded", "lease-added", "gpu-added" },
+	{ OBJECT_MANAGER, "InterfacesRemoved", "lease-removed", "gpu-removed" },
+};
 
 static int report(struct watch *watch, DBusMessage *m)
 {
-	if (dbus_message_is_signal(m, DBUS_INTERFACE_PROPERTIES, "PropertiesChanged"))
-		return report_object(watch, "lease-changed", "gpu-changed",
-				     dbus_message_get_path(m));
-	if (dbus_message_is_signal(m, OBJECT_MANAGER, "InterfacesAdded"))
-		return report_argument(watch, "lease-added", "gpu-added", m);
-	if (dbus_message_is_signal(m, OBJECT_MANAGER, "InterfacesRemoved"))
-		return report_argument(watch, "lease-removed", "gpu-removed", m);
+	const char *path = dbus_message_get_path(m);
+
+	/* The signals of the object manager have the path of the object as their first argument. */
+	dbus_message_get_args(m, NULL, DBUS_TYPE_OBJECT_PATH, &path, DBUS_TYPE_INVALID);
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+		if (dbus_message_is_signal(m, signals[i].interface, signals[i].member))
+			return report_object(watch, signals[i].lease_event, signals[i].gpu_event,
+					     path);
 	if (daemon_presence(m) >= 0)
 		report_daemon(watch, daemon_presence(m));
 	return 0;

@@ -399,11 +399,10 @@ int apply_own(const struct apply *apply, size_t i, uint32_t queue, const uint32_
 
 /* KFD keeps one set of queues for a process, however often it opens the device
  * (kfd_create_process()). An inherited fd acts on no queue, so a fd of the program is no use. */
-static int open_kfd(void *userdata)
+static int open_kfd(void *)
 {
 	int fd = open("/dev/kfd", O_RDWR | O_CLOEXEC);
 
-	(void)userdata;
 	return fd < 0 ? -errno : fd;
 }
 
@@ -412,9 +411,8 @@ static int call_ioctl(int fd, unsigned long request, const void *argument)
 	return ioctl(fd, request, argument);
 }
 
-static int set_kfd_mask(void *userdata, int fd, uint32_t queue, const struct mask *mask)
+static int set_kfd_mask(void *, int fd, uint32_t queue, const struct mask *mask)
 {
-	(void)userdata;
 	return mask_set(call_ioctl, fd, queue, mask);
 }
 

@@ -338,9 +338,8 @@ int environment_make(const struct environment *environment, char ***ret)
 
 /* ---- this process ------------------------------------------------------------------------ */
 
-const char *environment_variable(void *userdata, const char *name)
+const char *environment_variable(void *, const char *name)
 {
-	(void)userdata;
 	return getenv(name);
 }
 

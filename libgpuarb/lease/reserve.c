@@ -38,9 +38,7 @@ static int read_reserved(struct gpuarb *gpuarb, DBusMessage *reply, struct gpuar
 	DBusMessageIter iter;
 	int r;
 
-	if (!dbus_message_iter_init(reply, &iter))
-		return -EPROTO;
-
+	dbus_message_iter_init(reply, &iter);
 	dbus_message_iter_get_basic(&iter, &path);
 	dbus_message_iter_next(&iter);
 	dbus_message_iter_get_basic(&iter, &lease->fd);
@@ -202,9 +200,7 @@ static int read_plan(struct gpuarb *gpuarb, DBusMessage *reply, const char **ret
 	DBusMessageIter iter;
 	int r;
 
-	if (!dbus_message_iter_init(reply, &iter))
-		return -EPROTO;
-
+	dbus_message_iter_init(reply, &iter);
 	dbus_message_iter_get_basic(&iter, &text);
 	result = arena_string(&gpuarb->answer, text);
 	if (!result)

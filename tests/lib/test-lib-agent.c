@@ -140,9 +140,9 @@ static unsigned agent_masked(struct gpuarb_lease *lease)
 	struct apply apply;
 	unsigned masked;
 
-	lease->agent->enter(lease->agent, lease->gpuarb, &apply);
+	lease->agent_calls->enter(lease->agent, lease->gpuarb, &apply);
 	masked = play->masked;
-	lease->agent->leave(lease->agent, false);
+	lease->agent_calls->leave(lease->agent, false);
 	return masked;
 }
 
@@ -302,7 +302,7 @@ static void fork_one(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	fflush(stdout);
 	pid = fork();
 	if (pid == 0) {
-		lease->agent->stop(lease->agent); /* the child has no thread to wait for */
+		lease->agent_calls->stop(lease->agent); /* the child has no thread to wait for */
 		_exit(0);
 	}
 	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
