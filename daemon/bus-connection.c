@@ -7,7 +7,6 @@
 
 #include "daemon.h"
 #include "dbus/names.h"
-#include "util/log.h"
 
 #define PAUSE_USEC UINT64_C(10000)
 #define PAUSE_MAX_USEC UINT64_C(500000)

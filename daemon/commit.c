@@ -1,33 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * The protocol for changes of the ledger:
- *
- *   1. plan: core decides and hands out a proposal; the ledger stays as it is.
- *   2. save: the proposal is written to the lease's file. If that fails the proposal is dropped,
- *      and nothing has changed.
- *   3. commit: core puts the proposal into force, which cannot fail.
- *   4. publish: records for holders, journal entries and signals on the bus (publish.c).
- *
- * So nothing is granted that a restart would not know: after a crash between two steps the next
- * daemon finds either the old lease, which was published last, or the new one, and publishes it
- * again. Reserve, resize, activate, deactivate, drain, undrain, grants to waiting leases and growth
- * follow the protocol.
- *
- * The exception: facts and ends are in force at once, and are saved and published after. A holder
- * that was closed, an acknowledgement, an observation of the hardware, a deadline, a release and a
- * revocation take effect even if they cannot be saved, because nothing is granted by them and
- * because a refusal would not undo them. If the daemon crashes before they are saved,
- * the next start ends the lease again or waits for the same fact again. While one of them is not
- * saved nothing is granted: the old file may still claim what would be granted. The step of a lease
- * from activating to granted is such a fact, too: its CUs are charged since its activation was saved.
+ * Saves what is to be granted and puts it into force: the middle steps of the protocol plan, save,
+ * commit, publish. Nothing is granted that a restart would not know. ARCHITECTURE.md has the reasons
+ * and the exception, facts and ends, which are in force before they are saved.
  */
 
 #include <inttypes.h>
 #include <string.h>
 
 #include "daemon.h"
-#include "util/log.h"
 
 /* ---- saving ------------------------------------------------------------------------------ */
 

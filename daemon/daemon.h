@@ -36,6 +36,7 @@
 #include "sys/liveness/holder.h"
 #include "sys/liveness/store.h"
 #include "sys/state/state.h"
+#include "util/log.h"
 #include "util/ratelimit.h"
 
 struct daemon_options {

@@ -9,7 +9,6 @@
 
 #include "daemon.h"
 #include "hw/kfd-mqd.h"
-#include "util/log.h"
 
 /* After this time the helper is asked again: the kernel prints a process under a mutex that the
  * process can hold for any time. */

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "daemon.h"
-#include "util/log.h"
 
 #define UNMANAGED_LOGGED 8U
 

@@ -11,7 +11,6 @@
 
 #include "daemon.h"
 #include "sys/process.h"
-#include "util/log.h"
 
 /* fds for the bus, the event loop, files being written, and above all for calls under way: each
  * call can bring 16 fds (max_message_unix_fds of a bus), and dbus-daemon has up to 64 of them on

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "daemon.h"
-#include "util/log.h"
 
 #define EXIT_USAGE 2
 #define EXIT_CONFIGURATION 6
@@ -55,16 +54,12 @@ static int take_option(struct command_line *line, int option, const char *value)
 	case 'd': line->options.debugfs = value; return 0;
 	case 'e': line->options.enforce = value; return 0;
 	case 'k': line->check = true; return 0;
-	case 'v':
-		puts("gpuarbd " GPUARB_VERSION);
-		line->done = true;
-		return 0;
-	case 'h':
-		print_help();
-		line->done = true;
-		return 0;
+	case 'v': puts("gpuarbd " GPUARB_VERSION); break;
+	case 'h': print_help(); break;
 	default: return -EINVAL; /* getopt_long() has printed why */
 	}
+	line->done = true;
+	return 0;
 }
 
 static int parse(int argc, char *argv[], struct command_line *line)

@@ -17,7 +17,6 @@
 #include "daemon.h"
 #include "sys/cgroup.h"
 #include "util/fd.h"
-#include "util/log.h"
 #include "sys/process.h"
 
 #define ANSWER_USEC UINT64_C(15000000) /* gpuarb-enforce gives the service manager 10 s */

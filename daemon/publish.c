@@ -14,7 +14,6 @@
 
 #include "daemon.h"
 #include "dbus/record.h"
-#include "util/log.h"
 
 /* ---- holders: records after dbus/record.h ------------------------------------------------ */
 

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "daemon.h"
-#include "util/log.h"
 
 /* -EINVAL: the lease contradicts itself, the hardware or another lease, and its file is set aside. */
 static int adopt_lease(struct daemon *daemon, struct state_lease *saved,

@@ -4,7 +4,6 @@
 
 #include "daemon.h"
 #include "sys/process.h"
-#include "util/log.h"
 
 int reload_read(const struct daemon *daemon, struct settings **ret, struct diagnostics *diagnostics)
 {

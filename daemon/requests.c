@@ -5,7 +5,6 @@
  * acknowledge and revoke are its exceptions.
  */
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +12,6 @@
 
 #include "daemon.h"
 #include "sys/process.h"
-#include "util/log.h"
 
 /* One scan serves all requests of a burst. */
 #define SCAN_MAX_AGE_USEC UINT64_C(20000)

@@ -9,7 +9,6 @@
 #include "daemon.h"
 #include "sys/config/profile.h"
 #include "sys/process.h"
-#include "util/log.h"
 
 /* ---- the list of GPUs ---------------------------------------------------------------- */
 

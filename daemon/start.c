@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "daemon.h"
-#include "util/log.h"
 
 #define NEVER_LISTED (UINT64_MAX - 1) /* no generation of the hardware's list */
 

@@ -7,7 +7,6 @@
  */
 
 #include "daemon.h"
-#include "util/log.h"
 
 /* An ending lease has CUs that other leases wait for: the default accuracy of sd-event, a
  * quarter of a second, is too long. */

@@ -454,10 +454,8 @@ static bool was_acknowledged(const struct arbiter *arbiter, const struct lease *
  * and the borrower have the same CUs: the lease is activating again. */
 static void reactivate(struct arbiter *arbiter, struct lease *lease)
 {
-	unsigned gpu, cus;
-
 	if (!lease_is_active(lease) || lease->state == STATE_ENDING ||
-	    !borrow_contested(arbiter, lease, &gpu, &cus))
+	    !borrow_contested(arbiter, lease))
 		return;
 	if (lease->state == STATE_GRANTED)
 		lease->state = STATE_ACTIVATING;

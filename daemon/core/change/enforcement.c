@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "core/change/arbiter.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* The last step that policy allows for the lease; to report it is always allowed. */

@@ -96,13 +96,12 @@ static uint64_t granted_by(const struct arbiter *arbiter, const struct lease *le
 			   uint64_t now_usec)
 {
 	uint64_t by = 0, over;
-	unsigned gpu;
 
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		const struct lease *other = arbiter->leases[i];
 
 		if (!lease_borrows(other) || other->id == lease->id ||
-		    borrow_overlap(arbiter, lease, other, &gpu) == 0)
+		    borrow_overlap(arbiter, lease, other, NULL) == 0)
 			continue;
 		over = enforce_over_at(arbiter, other, now_usec);
 		if (over > by)
@@ -117,8 +116,8 @@ static uint64_t granted_by(const struct arbiter *arbiter, const struct lease *le
 static void grant_or_wait(struct arbiter *arbiter, struct lease *lease, uint64_t now_usec)
 {
 	char reason[REQUEST_TEXT];
-	unsigned gpu = 0, cus = 0;
-	const struct lease *by = borrow_contested(arbiter, lease, &gpu, &cus);
+	unsigned gpu = 0, cus;
+	const struct lease *by = borrow_contested(arbiter, lease);
 
 	if (!by) {
 		grant(arbiter, lease);
@@ -128,6 +127,7 @@ static void grant_or_wait(struct arbiter *arbiter, struct lease *lease, uint64_t
 		lease->deadline_usec = granted_by(arbiter, lease, now_usec);
 		ledger_touch(arbiter, lease, TOUCH_CHANGED);
 	}
+	cus = borrow_overlap(arbiter, lease, by, &gpu);
 	snprintf(reason, sizeof(reason), "waits for %u CUs of %s, which lease %llu gives back", cus,
 		 arbiter->gpus[gpu].info.name, (unsigned long long)by->id);
 	set_reason(arbiter, lease, reason);
@@ -136,12 +136,10 @@ static void grant_or_wait(struct arbiter *arbiter, struct lease *lease, uint64_t
 /* Does an activating lease need CUs that the borrower occupies? */
 static bool is_needed(const struct arbiter *arbiter, const struct lease *borrower)
 {
-	unsigned unused;
-
 	for (size_t i = 0; i < arbiter->n_leases; i++)
 		if (arbiter->leases[i]->state == STATE_ACTIVATING &&
 		    arbiter->leases[i]->id != borrower->id &&
-		    borrow_overlap(arbiter, arbiter->leases[i], borrower, &unused) > 0)
+		    borrow_overlap(arbiter, arbiter->leases[i], borrower, NULL) > 0)
 			return true;
 	return false;
 }

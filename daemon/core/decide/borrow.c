@@ -61,22 +61,20 @@ unsigned borrow_overlap(const struct arbiter *arbiter, const struct lease *lease
 		cuset_keep(&needed, &p->occupied);
 		if (cuset_empty(&needed))
 			continue;
-		*ret_gpu = p->gpu;
+		if (ret_gpu)
+			*ret_gpu = p->gpu;
 		return cuset_count(&needed);
 	}
 	return 0;
 }
 
-const struct lease *borrow_contested(const struct arbiter *arbiter, const struct lease *lease,
-				     unsigned *ret_gpu, unsigned *ret_cus)
+const struct lease *borrow_contested(const struct arbiter *arbiter, const struct lease *lease)
 {
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		const struct lease *other = arbiter->leases[i];
 
-		if (!lease_borrows(other) || other->id == lease->id)
-			continue;
-		*ret_cus = borrow_overlap(arbiter, lease, other, ret_gpu);
-		if (*ret_cus > 0)
+		if (lease_borrows(other) && other->id != lease->id &&
+		    borrow_overlap(arbiter, lease, other, NULL) > 0)
 			return other;
 	}
 	return NULL;
@@ -106,12 +104,10 @@ static void borrow_free(const struct arbiter *arbiter, const struct lease *propo
 
 void borrow_start(const struct arbiter *arbiter, struct lease *proposal, bool inactive)
 {
-	unsigned gpu, cus;
-
 	proposal->state = inactive ? STATE_INACTIVE : STATE_GRANTED;
 	if (inactive)
 		return;
-	if (borrow_contested(arbiter, proposal, &gpu, &cus)) {
+	if (borrow_contested(arbiter, proposal)) {
 		proposal->state = STATE_ACTIVATING;
 		proposal->lend.never_granted = true;
 	}

@@ -23,14 +23,12 @@ void borrow_occupied(const struct arbiter *arbiter, unsigned gpu, const struct l
 		     struct cuset *ret);
 
 /* How many CUs the borrower still occupies of those that the lease needs, on the first GPU where
- * there are any. */
+ * there are any. ret_gpu may be NULL. */
 unsigned borrow_overlap(const struct arbiter *arbiter, const struct lease *lease,
 			const struct lease *borrower, unsigned *ret_gpu);
 
-/* The first borrower that still occupies CUs which this lease needs, and how many on which GPU;
- * NULL. */
-const struct lease *borrow_contested(const struct arbiter *arbiter, const struct lease *lease,
-				     unsigned *ret_gpu, unsigned *ret_cus);
+/* The first borrower that still occupies CUs which this lease needs; NULL. */
+const struct lease *borrow_contested(const struct arbiter *arbiter, const struct lease *lease);
 
 /* Gives a proposal whose claims are placed the state that it starts in, and what it can borrow at
  * once: its queues do not exist yet. */
