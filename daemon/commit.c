@@ -105,7 +105,7 @@ static bool grow_next(struct daemon *daemon)
 		arbiter_grow_later(daemon->arbiter);
 		return false;
 	}
-	journal_events_resized(daemon, lease);
+	journal_events_changed(daemon, EVENT_RESIZED, lease);
 	return true;
 }
 

@@ -226,12 +226,10 @@ struct liveness {
 	pid_t pid;  /* newly bound; 0: none, or bound before */
 };
 
-/* Watches a process for the lease; with liveness_add_holder() also makes a holder, whose client
- * end is the caller's to close. Both or none. process_fd: -1 if there is no process. */
-int liveness_add_process(struct daemon *daemon, uint64_t lease, uid_t owner, int process_fd,
-			 pid_t pid, struct liveness *ret, struct result *result);
-int liveness_add_holder(struct daemon *daemon, uint64_t lease, uid_t owner, int process_fd,
-			pid_t pid, struct liveness *ret, struct result *result);
+/* Watches a process for the lease, and with holder also makes a holder, whose client end is the
+ * caller's to close. Both or none. process_fd: -1 if there is no process. */
+int liveness_add(struct daemon *daemon, const struct lease *lease, bool holder, int process_fd,
+		 pid_t pid, struct liveness *ret, struct result *result);
 
 /* Counts it in the ledger, once the lease is in force. */
 void liveness_count(struct daemon *daemon, const struct liveness *liveness);
@@ -265,12 +263,14 @@ bool scan_hardware(struct daemon *daemon, uint64_t max_age_usec);
 void journal_events_waits(const struct daemon *daemon, const struct lease *lease);
 void journal_events_granted(const struct daemon *daemon, const struct lease *lease,
 			    const char *when);
-void journal_events_resized(const struct daemon *daemon, const struct lease *lease);
+
+/* EVENT_RESIZED, EVENT_ACTIVATED or EVENT_DEACTIVATED, with what the lease has now. */
+void journal_events_changed(const struct daemon *daemon, enum log_event event,
+			    const struct lease *lease);
+
 void journal_events_adopted(const struct daemon *daemon, const struct lease *lease);
 void journal_events_lost(uint64_t lease); /* its file is set aside */
 void journal_events_ended(const struct daemon *daemon, const struct lease *lease);
-void journal_events_active(const struct daemon *daemon, const struct lease *lease);
-void journal_events_inactive(const struct daemon *daemon, const struct lease *lease);
 void journal_events_revoking(const struct daemon *daemon, const struct lease *lease,
 			     uint64_t grace_usec);
 void journal_events_overdue(const struct daemon *daemon, const struct lease *lease,

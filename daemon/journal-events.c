@@ -82,9 +82,13 @@ void journal_events_granted(const struct daemon *daemon, const struct lease *lea
 	log_partitions(daemon, EVENT_GRANTED, lease, how);
 }
 
-void journal_events_resized(const struct daemon *daemon, const struct lease *lease)
+void journal_events_changed(const struct daemon *daemon, enum log_event event,
+			    const struct lease *lease)
 {
-	log_partitions(daemon, EVENT_RESIZED, lease, "resized");
+	log_partitions(daemon, event, lease,
+		       event == EVENT_RESIZED     ? "resized"
+		       : event == EVENT_ACTIVATED ? "active"
+						  : "inactive, and lends its CUs");
 }
 
 void journal_events_adopted(const struct daemon *daemon, const struct lease *lease)
@@ -117,16 +121,6 @@ void journal_events_ended(const struct daemon *daemon, const struct lease *lease
 
 	log_event(is_revoked(lease) ? EVENT_REVOKED : EVENT_ENDED, &fields,
 		  "lease %" PRIu64 " of uid %u ended: %s", lease->id, lease->owner, lease->reason);
-}
-
-void journal_events_active(const struct daemon *daemon, const struct lease *lease)
-{
-	log_partitions(daemon, EVENT_ACTIVATED, lease, "active");
-}
-
-void journal_events_inactive(const struct daemon *daemon, const struct lease *lease)
-{
-	log_partitions(daemon, EVENT_DEACTIVATED, lease, "inactive, and lends its CUs");
 }
 
 void journal_events_revoking(const struct daemon *daemon, const struct lease *lease,

@@ -173,32 +173,22 @@ static int bind_process(struct daemon *daemon, struct liveness *liveness, int pr
 	return 0;
 }
 
-int liveness_add_process(struct daemon *daemon, uint64_t lease, uid_t owner, int process_fd,
-			 pid_t pid, struct liveness *ret, struct result *result)
+int liveness_add(struct daemon *daemon, const struct lease *lease, bool holder, int process_fd,
+		 pid_t pid, struct liveness *ret, struct result *result)
 {
 	int r;
 
-	*ret = (struct liveness){ .lease = lease, .holder = -1 };
-	r = check_room(daemon, owner, 1, result);
-	return r < 0 ? r : bind_process(daemon, ret, process_fd, pid, result);
-}
-
-int liveness_add_holder(struct daemon *daemon, uint64_t lease, uid_t owner, int process_fd,
-			pid_t pid, struct liveness *ret, struct result *result)
-{
-	int r;
-
-	*ret = (struct liveness){ .lease = lease, .holder = -1 };
-	r = check_room(daemon, owner, process_fd >= 0 ? 2 : 1, result);
+	*ret = (struct liveness){ .lease = lease->id, .holder = -1 };
+	r = check_room(daemon, lease->owner, holder + (process_fd >= 0), result);
 	if (r >= 0 && process_fd >= 0)
 		r = bind_process(daemon, ret, process_fd, pid, result);
-	if (r < 0)
+	if (r < 0 || !holder)
 		return r;
-	ret->holder = holders_add(daemon->liveness.holders, lease);
+	ret->holder = holders_add(daemon->liveness.holders, lease->id);
 	if (ret->holder >= 0)
 		return 0;
 	if (ret->pid)
-		holders_unbind(daemon->liveness.holders, lease, ret->pid);
+		holders_unbind(daemon->liveness.holders, lease->id, ret->pid);
 	return too_many_fds(result, ret->holder);
 }
 

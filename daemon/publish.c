@@ -137,7 +137,7 @@ static void tell_journal(struct daemon *daemon, const struct lease *lease, unsig
 	else if (touched & TOUCH_DRIFT)
 		journal_events_drift(daemon, lease);
 	else if (touched & TOUCH_ACTIVE)
-		journal_events_active(daemon, lease);
+		journal_events_changed(daemon, EVENT_ACTIVATED, lease);
 }
 
 /*

@@ -86,8 +86,7 @@ static int reserve_again(struct daemon *daemon, struct lease *lease, const struc
 				  "possible",
 				  lease->id, lease->n_holders, lease->n_bound, LEASE_HOLDERS_MAX,
 				  LEASE_BOUND_MAX);
-	return liveness_add_holder(daemon, lease->id, lease->owner, process_fd, pid, liveness,
-				   result);
+	return liveness_add(daemon, lease, true, process_fd, pid, liveness, result);
 }
 
 static uint64_t deadline_of(uint64_t wait_usec)
@@ -123,8 +122,7 @@ static int reserve_new(struct daemon *daemon, const struct caller *caller, struc
 		return r;
 	result_done(result); /* why the lease waits is not why a later step fails */
 	set_deadline(daemon, request, proposal);
-	r = liveness_add_holder(daemon, proposal->id, proposal->owner, process_fd, pid, liveness,
-				result);
+	r = liveness_add(daemon, proposal, true, process_fd, pid, liveness, result);
 	if (r < 0) {
 		lease_free(proposal);
 		return r;
@@ -237,7 +235,7 @@ static int bind_process(void *userdata, const struct caller *caller, uint64_t id
 		return result_set(result, RESULT_TOO_MANY_LEASES,
 				  "lease %" PRIu64 " is bound to %zu processes, the maximum", id,
 				  lease->n_bound);
-	r = liveness_add_process(daemon, id, lease->owner, process_fd, pid, &liveness, result);
+	r = liveness_add(daemon, lease, false, process_fd, pid, &liveness, result);
 	if (r < 0)
 		return r;
 	liveness_count(daemon, &liveness);
@@ -258,7 +256,7 @@ static int resize(void *userdata, const struct caller *caller, uint64_t id,
 		journal_events_resize_refused(daemon, caller, id, result);
 		return r;
 	}
-	journal_events_resized(daemon, lease);
+	journal_events_changed(daemon, EVENT_RESIZED, lease);
 	update_now(daemon);
 	return 0;
 }
@@ -298,7 +296,7 @@ static int activate(void *userdata, const struct caller *caller, uint64_t id, bo
 	if (r < 0)
 		return r;
 	if (!active)
-		journal_events_inactive(daemon, lease);
+		journal_events_changed(daemon, EVENT_DEACTIVATED, lease);
 	update_now(daemon);
 	return 0;
 }

@@ -153,18 +153,13 @@ static int check_self(const struct arbiter *arbiter, const struct lease *lease, 
 
 /* ---- can the present hardware have its partitions? --------------------------------- */
 
-static struct budget whole_of(const struct gpu *gpu)
-{
-	return (struct budget){ .queues = gpu->info.queue_slots,
-				.processes = gpu->info.process_slots,
-				.sdma_queues = gpu->info.sdma_queues,
-				.cooperative = 1,
-				.vram = gpu->info.vram_bytes };
-}
-
 static bool is_possible(const struct gpu *gpu, const struct partition *p, char *buf, size_t size)
 {
-	struct budget whole = whole_of(gpu);
+	const struct budget whole = { .queues = gpu->info.queue_slots,
+				      .processes = gpu->info.process_slots,
+				      .sdma_queues = gpu->info.sdma_queues,
+				      .cooperative = 1,
+				      .vram = gpu->info.vram_bytes };
 
 	if (budget_within(&p->charged, &whole))
 		return gpu_check_partition(gpu, p, buf, size) == 0;
@@ -409,10 +404,8 @@ int arbiter_adopt(struct arbiter *arbiter, struct lease *lease, const char *lost
 	r = check_self(arbiter, lease, lost, why, size);
 	if (r < 0)
 		return r;
-	if (arbiter->n_leases == arbiter->room) {
-		snprintf(why, size, "out of memory");
-		return -ENOMEM;
-	}
+	if (arbiter->n_leases == arbiter->room)
+		return refuse(why, size, -ENOMEM, "out of memory");
 	reset(arbiter, lease);
 	possible = check_hardware(arbiter, lease, lost, reason, sizeof(reason));
 	r = check_others(arbiter, lease, possible, why, size);
@@ -426,13 +419,6 @@ int arbiter_adopt(struct arbiter *arbiter, struct lease *lease, const char *lost
 	return 0;
 }
 
-static bool occupies_any(const struct lease *borrower, unsigned gpu, const struct cuset *cus)
-{
-	const struct partition *p = lease_partition_on(borrower, gpu);
-
-	return p && cuset_overlap(&p->occupied, cus);
-}
-
 /* Does another borrower occupy CUs that left the mask of this one? */
 static bool was_acknowledged(const struct arbiter *arbiter, const struct lease *lease)
 {
@@ -441,11 +427,14 @@ static bool was_acknowledged(const struct arbiter *arbiter, const struct lease *
 		struct cuset left = p->occupied;
 
 		cuset_remove(&left, &p->cus);
-		for (size_t j = 0; !cuset_empty(&left) && j < arbiter->n_leases; j++)
-			if (arbiter->leases[j] != lease && arbiter->leases[j]->adaptable &&
-			    lease_is_active(arbiter->leases[j]) &&
-			    occupies_any(arbiter->leases[j], p->gpu, &left))
+		for (size_t j = 0; !cuset_empty(&left) && j < arbiter->n_leases; j++) {
+			const struct lease *other = arbiter->leases[j];
+			const struct partition *q = lease_partition_on(other, p->gpu);
+
+			if (other != lease && other->adaptable && lease_is_active(other) && q &&
+			    cuset_overlap(&q->occupied, &left))
 				return true;
+		}
 	}
 	return false;
 }
