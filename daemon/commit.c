@@ -102,7 +102,7 @@ static bool grow_next(struct daemon *daemon)
 	if (arbiter_plan_growth(daemon->arbiter, daemon_now_usec(), &proposal) <= 0)
 		return false;
 	if (commit_proposal(daemon, proposal, &lease) < 0) {
-		arbiter_grow_later(daemon->arbiter);
+		ledger_grow(daemon->arbiter, UINT64_MAX); /* repeats the round after grow-delay */
 		return false;
 	}
 	journal_events_changed(daemon, EVENT_RESIZED, lease);

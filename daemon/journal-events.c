@@ -228,15 +228,14 @@ void journal_events_resize_refused(struct daemon *daemon, const struct caller *c
 static void log_unmanaged_processes(const struct gpu *gpu)
 {
 	for (size_t i = 0; i < gpu->observed.n_processes && i < UNMANAGED_LOGGED; i++) {
-		const struct unmanaged_process *unmanaged_process = &gpu->observed.processes[i];
-		const struct log_fields fields = { .uid = unmanaged_process->uid,
+		const struct unmanaged_process *process = &gpu->observed.processes[i];
+		const struct log_fields fields = { .uid = process->uid,
 						   .gpus = { gpu->info.name },
 						   .n_gpus = 1 };
 
 		log_event(EVENT_UNMANAGED, &fields,
 			  "%s: pid %d (%s) of uid %u has %u queues and no lease", gpu->info.name,
-			  unmanaged_process->pid, unmanaged_process->command,
-			  unmanaged_process->uid, unmanaged_process->queues);
+			  process->pid, process->command, process->uid, process->queues);
 	}
 }
 

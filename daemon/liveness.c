@@ -179,7 +179,7 @@ int liveness_add(struct daemon *daemon, const struct lease *lease, bool holder, 
 	int r;
 
 	*ret = (struct liveness){ .lease = lease->id, .holder = -1 };
-	r = check_room(daemon, lease->owner, holder + (process_fd >= 0), result);
+	r = check_room(daemon, lease->owner, holder && process_fd >= 0 ? 2 : 1, result);
 	if (r >= 0 && process_fd >= 0)
 		r = bind_process(daemon, ret, process_fd, pid, result);
 	if (r < 0 || !holder)

@@ -86,7 +86,7 @@ static void take_lists(const struct gpuarb_refusal_facts *facts, struct refusal 
 		ret->leases[i] = facts->leases[i];
 	ret->n_leases = facts->n_leases ? facts->lease_count : 0;
 	for (size_t i = 0; i < facts->n_processes && i < REFUSAL_PROCESSES; i++) {
-		struct refusal_process *process = &ret->processes[i];
+		struct unmanaged_process *process = &ret->processes[i];
 
 		process->pid = (pid_t)facts->processes[i].pid;
 		process->queues = facts->processes[i].queues;

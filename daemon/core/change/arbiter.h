@@ -136,9 +136,6 @@ void arbiter_lend(struct arbiter *arbiter, uint64_t now_usec);
  * and at least activate-min-interval after the last. 0: none. Without memory it is 0. */
 int arbiter_plan_growth(struct arbiter *arbiter, uint64_t now_usec, struct lease **ret);
 
-/* A growth could not be saved: repeats the round after grow-delay. */
-void arbiter_grow_later(struct arbiter *arbiter);
-
 /* The masks of this lease on the GPU change: counts a disturbance for the realtime leases whose
  * queues leave the hardware for it. */
 void lend_disturb(struct arbiter *arbiter, const struct lease *by, unsigned gpu);

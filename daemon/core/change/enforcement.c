@@ -86,9 +86,7 @@ enum enforce_step arbiter_next_enforce_step(struct arbiter *arbiter, uint64_t no
 			lease->enforce.due_usec = UINT64_MAX;
 			continue;
 		}
-		lease->enforce.step = lease->enforce.step < ENFORCE_STEP_KILL
-					      ? lease->enforce.step + 1
-					      : ENFORCE_STEP_KILL;
+		lease->enforce.step++;
 		lease->enforce.due_usec = next_due(arbiter, lease, now_usec);
 		ledger_touch(arbiter, lease, TOUCH_SAVE);
 		apply(arbiter, lease);

@@ -73,14 +73,6 @@ static void shrink(struct arbiter *arbiter, struct lease *lease)
 
 /* ---- grants and deadlines ---------------------------------------------------------- */
 
-static void set_reason(struct arbiter *arbiter, struct lease *lease, const char *reason)
-{
-	if (strncmp(lease->reason, reason, sizeof(lease->reason) - 1) == 0)
-		return;
-	lease_set_reason(lease, reason);
-	ledger_touch(arbiter, lease, TOUCH_CHANGED);
-}
-
 static void grant(struct arbiter *arbiter, struct lease *lease)
 {
 	lease->state = STATE_GRANTED;
@@ -130,7 +122,10 @@ static void grant_or_wait(struct arbiter *arbiter, struct lease *lease, uint64_t
 	cus = borrow_overlap(arbiter, lease, by, &gpu);
 	snprintf(reason, sizeof(reason), "waits for %u CUs of %s, which lease %llu gives back", cus,
 		 arbiter->gpus[gpu].info.name, (unsigned long long)by->id);
-	set_reason(arbiter, lease, reason);
+	if (strncmp(lease->reason, reason, sizeof(lease->reason) - 1) == 0)
+		return;
+	lease_set_reason(lease, reason);
+	ledger_touch(arbiter, lease, TOUCH_CHANGED);
 }
 
 /* Does an activating lease need CUs that the borrower occupies? */
@@ -269,11 +264,6 @@ struct growth {
 	size_t n;
 	unsigned share; /* CUs for each adaptable lease if the pool were divided equally */
 };
-
-void arbiter_grow_later(struct arbiter *arbiter)
-{
-	ledger_grow(arbiter, UINT64_MAX);
-}
 
 /* Has the holder acknowledged everything, and is the lease neither activating nor ending? */
 static bool is_settled(const struct lease *lease, const struct partition *p)

@@ -54,15 +54,8 @@ static void forget_facts(struct refusal *refusal)
 static void name_processes(struct refusal *refusal, const struct gpu *gpu)
 {
 	refusal->n_processes = gpu->observed.n_processes;
-	for (size_t i = 0; i < gpu->observed.n_processes && i < REFUSAL_PROCESSES; i++) {
-		const struct unmanaged_process *process = &gpu->observed.processes[i];
-		struct refusal_process *named = &refusal->processes[i];
-
-		named->pid = process->pid;
-		named->uid = process->uid;
-		named->queues = process->queues;
-		memcpy(named->command, process->command, sizeof(named->command));
-	}
+	for (size_t i = 0; i < gpu->observed.n_processes && i < REFUSAL_PROCESSES; i++)
+		refusal->processes[i] = gpu->observed.processes[i];
 }
 
 /* ---- CUs --------------------------------------------------------------------------- */

@@ -14,14 +14,6 @@
 
 #define GPU_UNMANAGED_MAX 64U /* unmanaged processes listed by name; all are counted */
 
-/* A process without a lease on the GPU. */
-struct unmanaged_process {
-	pid_t pid;
-	uid_t uid; /* (uid_t) -1: unknown */
-	char command[16];
-	unsigned queues;
-};
-
 /* What the last scan observed on a GPU. */
 struct gpu_observed {
 	struct unmanaged_process processes[GPU_UNMANAGED_MAX]; /* most queues first */

@@ -275,7 +275,7 @@ static void put_processes(struct text *text, const struct refusal *refusal)
 	size_t listed = min_u((unsigned)refusal->n_processes, 3);
 
 	for (size_t i = 0; i < listed; i++) {
-		const struct refusal_process *process = &refusal->processes[i];
+		const struct unmanaged_process *process = &refusal->processes[i];
 
 		if (i == 0)
 			put_break(text);

@@ -54,7 +54,8 @@ enum resource {
 #define REFUSAL_LEASES 8U
 #define REFUSAL_PROCESSES 4U
 
-struct refusal_process {
+/* A process that uses a GPU on which it has no lease. */
+struct unmanaged_process {
 	pid_t pid;
 	uid_t uid; /* (uid_t) -1: unknown */
 	char command[16];
@@ -88,7 +89,7 @@ struct refusal {
 	 * without a lease: as many as have a place here, and how many there are. */
 	uint64_t leases[REFUSAL_LEASES];
 	size_t n_leases;
-	struct refusal_process processes[REFUSAL_PROCESSES];
+	struct unmanaged_process processes[REFUSAL_PROCESSES];
 	size_t n_processes;
 
 	uint64_t behind; /* a waiting lease that ranks before the request; 0: none */
