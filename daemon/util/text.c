@@ -23,8 +23,7 @@ static const struct lead {
 	{ 0xf4, 0xf4, 4, 0x80, 0x8f },
 };
 
-/* Length in bytes of the printable character at the start of text; 0: there is none. */
-static size_t character_length(const char *text)
+size_t text_character_length(const char *text)
 {
 	const struct lead *lead = NULL;
 	uint8_t byte[4] = { 0 };
@@ -47,7 +46,7 @@ static size_t character_length(const char *text)
 bool text_printable(const char *text)
 {
 	while (*text) {
-		size_t n = character_length(text);
+		size_t n = text_character_length(text);
 
 		if (n == 0)
 			return false;
@@ -61,7 +60,7 @@ const char *text_clean(char *buf, size_t size, const char *text)
 	size_t used = 0;
 
 	while (*text) {
-		size_t n = character_length(text);
+		size_t n = text_character_length(text);
 		const char *from = n > 0 ? text : "?";
 		size_t length = n > 0 ? n : 1;
 

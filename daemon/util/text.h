@@ -12,6 +12,9 @@
 
 #include "util/base.h"
 
+/* Length in bytes of the printable character at the start of text; 0: there is none. */
+size_t text_character_length(const char *text);
+
 bool text_printable(const char *text); /* UTF-8 without control characters */
 
 /* Copies text to buf with '?' for each byte that is not part of a printable character, and

@@ -2,6 +2,7 @@
 #include "sys/state/json-object.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "util/text.h"
@@ -29,6 +30,41 @@ static void set_number(const struct member *member, char *field, uint64_t number
 		memcpy(field, &number, sizeof(number));
 	else
 		memcpy(field, &small, sizeof(small));
+}
+
+/* ---- ASCII: json-c 0.18 refuses other bytes in strict mode (its issue 875) ------------- */
+
+/* The code point of a well-formed UTF-8 sequence of n bytes. */
+static uint32_t code_point(const char *text, size_t n)
+{
+	uint32_t code = (uint8_t)text[0] & (0x7fU >> n);
+
+	for (size_t i = 1; i < n; i++)
+		code = code << 6 | ((uint8_t)text[i] & 0x3f);
+	return code;
+}
+
+char *json_ascii(const char *text, size_t length)
+{
+	char *ascii = malloc(length * 3 + 1), *end = ascii; /* "é", two bytes: "\\u00e9" */
+	const char *text_end = text + length;
+
+	while (ascii && text < text_end) {
+		size_t n = (uint8_t)*text < 0x80 ? 1 : text_character_length(text);
+		uint32_t code = n > 1 ? code_point(text, n) : 0;
+
+		if (n < 2)
+			*end++ = n == 1 ? *text : '?';
+		else if (code < 0x10000)
+			end += sprintf(end, "\\u%04x", code);
+		else /* a pair of surrogates */
+			end += sprintf(end, "\\u%04x\\u%04x", 0xd7c0 + (code >> 10),
+				       0xdc00 + (code & 0x3ff));
+		text += n > 0 ? n : 1;
+	}
+	if (ascii)
+		*end = '\0';
+	return ascii;
 }
 
 /* ---- writing ------------------------------------------------------------------------- */
@@ -250,17 +286,19 @@ void object_take_members(struct object *object, const struct member *members, si
 struct json_object *object_parse(const char *text, size_t length, struct read_error *error)
 {
 	struct json_tokener *tokener = json_tokener_new_ex(DEPTH);
-	struct json_object *json;
+	_cleanup_(freep) char *ascii = json_ascii(text, length);
+	struct json_object *json = NULL;
 
-	if (!tokener) {
+	if (!tokener || !ascii) {
 		error->r = refuse(error->why, error->size, -ENOMEM, "out of memory");
-		return NULL;
+	} else {
+		json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
+		if (!memchr(text, '\0', length))
+			json = json_tokener_parse_ex(tokener, ascii, (int)strlen(ascii));
+		if (!json)
+			read_invalid(error, "text", "is truncated or not JSON");
 	}
-	json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
-	json = memchr(text, '\0', length) ? NULL
-					  : json_tokener_parse_ex(tokener, text, (int)length);
-	if (!json)
-		read_invalid(error, "text", "is truncated or not JSON");
-	json_tokener_free(tokener);
+	if (tokener)
+		json_tokener_free(tokener);
 	return json;
 }

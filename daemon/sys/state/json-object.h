@@ -66,6 +66,10 @@ void array_append(bool *failed, struct json_object *array, struct json_object *v
 void object_add_members(bool *failed, struct json_object *object, const struct member *members,
 			size_t n, const void *base);
 
+/* Copies JSON text with escapes in place of all but ASCII, and with '?' in place of bytes that are
+ * not a printable character of UTF-8. NULL: out of memory. */
+char *json_ascii(const char *text, size_t length);
+
 /* ---- reading ------------------------------------------------------------------------- */
 
 /* The first error is kept. After an error functions return a value in range, which must not be
@@ -84,7 +88,7 @@ struct object {
 	int taken;                /* members that have been read */
 };
 
-/* text: at most INT_MAX bytes. NULL with an error if it is not JSON from its first to its last
+/* text: NUL-terminated, and read up to length, at most INT_MAX / 3. NULL with an error if it is not JSON from its first to its last
  * byte, or -ENOMEM. */
 struct json_object *object_parse(const char *text, size_t length, struct read_error *error);
 

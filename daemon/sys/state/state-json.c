@@ -242,19 +242,15 @@ static struct json_object *processes_json(bool *failed, const struct arbiter *ar
 /* If json-c cannot enlarge the text it silently leaves a part out; errno shows it. */
 static int text_of(struct json_object *object, char **ret)
 {
-	size_t length;
+	_cleanup_(freep) char *ascii = NULL;
 	const char *text;
-	char *copy;
+	size_t length;
 
 	errno = 0;
 	text = json_object_to_json_string_length(object, JSON_C_TO_STRING_PLAIN, &length);
-	copy = text && errno != ENOMEM ? malloc(length + 2) : NULL;
-	if (!copy)
-		return -ENOMEM;
-	memcpy(copy, text, length);
-	memcpy(copy + length, "\n", 2);
-	*ret = copy;
-	return 0;
+	if (text && errno != ENOMEM)
+		ascii = json_ascii(text, length);
+	return ascii && asprintf(ret, "%s\n", ascii) > 0 ? 0 : -ENOMEM;
 }
 
 int state_json_write(const struct arbiter *arbiter, const struct lease *lease, char **ret)

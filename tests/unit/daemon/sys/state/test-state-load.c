@@ -133,14 +133,24 @@ static unsigned any_unsigned(struct play *play)
 	return (unsigned)any_number(play, UINT_MAX);
 }
 
-/* Random bytes, also those that JSON has to escape or that are not UTF-8. */
+/* Random characters, also those that JSON has to escape. */
 static void any_text(struct play *play, char *buf, size_t size)
 {
+	static const char *const characters[] = { "\u00a0",     "\u07ff",     "\u0800",
+						  "\ud7ff",     "\ue000",     "\uffff",
+						  "\U00010000", "\U0001f600", "\U0010ffff" };
 	size_t length = play_chance(play, 20) ? size - 1 : play_below(play, (unsigned)size);
+	char *end = buf, *last = buf + length;
 
-	for (size_t i = 0; i < length; i++)
-		buf[i] = (char)(1 + play_below(play, 255));
-	buf[length] = '\0';
+	while (end < last) {
+		const char *one = characters[play_below(play, ARRAY_SIZE(characters))];
+
+		if (play_chance(play, 30) && end + strlen(one) <= last)
+			end = stpcpy(end, one);
+		else
+			*end++ = (char)(1 + play_below(play, 127));
+	}
+	*end = '\0';
 }
 
 static void any_budget(struct play *play, struct budget *budget)

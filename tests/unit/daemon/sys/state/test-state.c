@@ -64,6 +64,83 @@ TEST(saved_lease_has_every_member)
 	state_rig_free(rig);
 }
 
+static void read_saved(const struct rig *rig, char *buf, size_t size)
+{
+	FILE *file = fopen(scratch_at(&rig->scratch, "leases/17.json"), "r");
+	size_t n;
+
+	CHECK(file);
+	n = fread(buf, 1, size - 1, file);
+	fclose(file);
+	buf[n] = '\0';
+}
+
+static void write_saved(const struct rig *rig, const char *text)
+{
+	FILE *file = fopen(scratch_at(&rig->scratch, "leases/17.json"), "w");
+
+	CHECK(file && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+static bool loads_name(struct rig *rig, struct state *state, const char *name)
+{
+	static struct state_lease read;
+	bool same;
+
+	CHECK(state_load(state, &rig->arbiter, 17, &read, &rig->diagnostics) == 0);
+	same = strcmp(read.lease->name, name) == 0;
+	lease_free(read.lease);
+	return same;
+}
+
+/* json-c 0.18 refuses bytes above 0x7f in strict mode. */
+TEST(saved_lease_is_ascii_whatever_its_name)
+{
+	static const char name[] = "\u00e9t\u00e9 \u6f22 \U0001f600";
+	struct rig *rig = state_rig_new();
+	_cleanup_(state_closep) struct state *state = open_state(rig);
+	char text[8192];
+
+	strcpy(rig->lease.name, name);
+	save(rig, state, 17);
+	read_saved(rig, text, sizeof(text));
+	for (const char *c = text; *c; c++)
+		CHECK((unsigned char)*c < 0x80);
+	CHECK(strstr(text, "\"\\u00e9t\\u00e9 \\u6f22 \\ud83d\\ude00\""));
+	CHECK(loads_name(rig, state, name));
+	state_rig_free(rig);
+}
+
+TEST(text_that_is_not_utf8_is_saved_with_question_marks)
+{
+	struct rig *rig = state_rig_new();
+	_cleanup_(state_closep) struct state *state = open_state(rig);
+
+	strcpy(rig->lease.name, "a\xff"
+				"b\xc3"); /* a sentence may be truncated within a character */
+	save(rig, state, 17);
+	CHECK(loads_name(rig, state, "a?b?"));
+	state_rig_free(rig);
+}
+
+TEST(lease_that_an_older_daemon_saved_as_utf8_is_read)
+{
+	struct rig *rig = state_rig_new();
+	_cleanup_(state_closep) struct state *state = open_state(rig);
+	char text[8192], old[8192], *at;
+
+	strcpy(rig->lease.name, "\u6f22");
+	save(rig, state, 17);
+	read_saved(rig, text, sizeof(text));
+	at = strstr(text, "\\u6f22");
+	CHECK(at);
+	snprintf(old, sizeof(old), "%.*s\u6f22%s", (int)(at - text), text, at + strlen("\\u6f22"));
+	write_saved(rig, old);
+	CHECK(loads_name(rig, state, "\u6f22"));
+	CHECK(rig->diagnostics.n == 0);
+	state_rig_free(rig);
+}
+
 TEST(forgotten_lease_leaves_no_file)
 {
 	struct rig *rig = state_rig_new();
