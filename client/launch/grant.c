@@ -26,7 +26,26 @@ static int print_json(struct command *command, const struct gpuarb_lease *lease,
 	return r;
 }
 
-static int request(struct command *command, struct gpuarb_lease **ret)
+/* Requests an adaptable lease where nothing prevents it. A class or a want, such as --exact, that
+ * excludes it makes the planned request invalid. */
+static void try_adaptable(struct command *command, const struct gpuarb_want *wants,
+			  const char *before)
+{
+	const char *result;
+
+	command->options.adaptable = true;
+	if (gpuarb_plan(command->gpuarb, wants, command->n_wants, &command->options, &result) ==
+	    -EINVAL) {
+		command->options.adaptable = false;
+	} else if (*command->fixed_reason) {
+		command->options.adaptable = false;
+		if (!command->quiet && !command->json)
+			print_line(stderr, "%sthe lease is fixed: %s", before,
+				   command->fixed_reason);
+	}
+}
+
+static int request(struct command *command, const char *before, struct gpuarb_lease **ret)
 {
 	struct gpuarb_want wants[REQUEST_WANTS];
 	int r;
@@ -36,6 +55,8 @@ static int request(struct command *command, struct gpuarb_lease **ret)
 		r = session_open(command);
 	if (r != EXIT_OK)
 		return r;
+	if (command->fixed_reason)
+		try_adaptable(command, wants, before);
 
 	do {
 		r = gpuarb_reserve_start(command->gpuarb, wants, command->n_wants,
@@ -132,7 +153,7 @@ int grant_reserve(struct command *command, const char *before, struct gpuarb_lea
 	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = NULL;
 	int r;
 
-	r = request(command, &lease);
+	r = request(command, before, &lease);
 	if (r == EXIT_OK && !is(lease, "granted") && !is(lease, "inactive"))
 		r = wait_for_it(command, lease, before);
 	if (r == EXIT_OK)

@@ -306,7 +306,9 @@ const struct option option_table[] = {
 	{ "wait", "[=SECONDS]", "wait until the request fits, for SECONDS or without limit",
 	  LEASE(wait_usec), .take = take_wait },
 
-	{ "quiet", NULL, "do not print what was granted", FIELD(OPTIONS_QUIET, quiet),
+	{ "fixed", NULL, "keep the granted CUs; the default of run is --adaptable, if possible",
+	  FIELD(OPTIONS_RUN, fixed), .take = take_flag },
+	{ "quiet", NULL, "do not print what was granted", FIELD(OPTIONS_RUN, quiet),
 	  .take = take_flag },
 	{ "gpu", "GPU", "a GPU of this machine: its PCI address or index",
 	  FIELD(OPTIONS_MODEL | OPTIONS_LATENCY, gpu), .take = take_text },

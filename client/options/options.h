@@ -15,7 +15,7 @@ enum option_group {
 	OPTIONS_GENERAL = 1 << 0, /* every verb */
 	OPTIONS_WANT = 1 << 1,    /* one want */
 	OPTIONS_LEASE = 1 << 2,   /* the request as a whole */
-	OPTIONS_QUIET = 1 << 3,
+	OPTIONS_RUN = 1 << 3,
 	OPTIONS_MODEL = 1 << 4, /* the GPU or profile of a mask */
 	OPTIONS_SVG = 1 << 5,
 	OPTIONS_LATENCY = 1 << 6,
@@ -34,7 +34,9 @@ struct typed_want {
 };
 
 struct command {
-	bool json, no_legend, no_pager, help, version, quiet, same_line;
+	bool json, no_legend, no_pager, help, version, quiet, same_line, fixed;
+	const char *fixed_reason; /* by run: why the lease cannot be adaptable; "": it can; NULL: it is
+				   * not to be */
 	bool colour;      /* decided by main */
 	const char *verb; /* for messages; "": none yet */
 	const char *gpu, *profile, *profiles, *svg;

@@ -31,12 +31,13 @@
  */
 struct adapt {
 	char library[PATH_MAX], program[PATH_MAX];
+	char why[3 * PATH_MAX]; /* it cannot be loaded; "": it can */
 };
 
 /* ---- checks ------------------------------------------------------------------------------ */
 
 /* GPUARB_AGENT_DIR is for a gpuarb that is not installed. */
-static int find_parts(const struct command *command, struct adapt *ret)
+static bool find_parts(struct adapt *ret)
 {
 	const char *dir = getenv("GPUARB_AGENT_DIR");
 	bool given = dir && *dir;
@@ -46,51 +47,57 @@ static int find_parts(const struct command *command, struct adapt *ret)
 	snprintf(ret->program, sizeof(ret->program), "%s/gpuarb-agent",
 		 given ? dir : GPUARB_AGENT_PROGRAM_DIR);
 	if (ret->library[0] != '/' || strpbrk(ret->library, " :"))
-		return fail(
-			command, EXIT_RUN_FAILED,
-			"--adaptable: cannot load %s: LD_PRELOAD needs an absolute path without "
-			"spaces and colons",
-			ret->library);
-	if (access(ret->library, R_OK) < 0)
-		return fail(command, EXIT_RUN_FAILED,
-			    "--adaptable: cannot read %s: %s; install all of gpuarb, or set "
-			    "GPUARB_AGENT_DIR to the directory of both files of the agent",
-			    ret->library, strerror(errno));
-	if (access(ret->program, X_OK) < 0)
-		return fail(command, EXIT_RUN_FAILED,
-			    "--adaptable: cannot start %s: %s; install all of gpuarb, or set "
-			    "GPUARB_AGENT_DIR to the directory of both files of the agent",
-			    ret->program, strerror(errno));
-	return EXIT_OK;
+		snprintf(ret->why, sizeof(ret->why),
+			 "cannot load %s: LD_PRELOAD needs an absolute path without spaces and "
+			 "colons",
+			 ret->library);
+	else if (access(ret->library, R_OK) < 0 || access(ret->program, X_OK) < 0)
+		snprintf(ret->why, sizeof(ret->why),
+			 "cannot use %s and %s: %s; install all of gpuarb, or set GPUARB_AGENT_DIR "
+			 "to the directory of both",
+			 ret->library, ret->program, strerror(errno));
+	return !*ret->why;
 }
 
-/* Before the lease is requested: checks the installation, the options and the command. */
-static int adapt_check(const struct command *command, struct adapt *ret)
+/* Finds the agent and inspects the command. */
+static void find_agent(const struct command *command, struct adapt *ret)
+{
+	ret->why[0] = '\0';
+	if (command->options.token)
+		snprintf(ret->why, sizeof(ret->why),
+			 "several commands with --token=%s share the lease, and each would "
+			 "acknowledge masks for all",
+			 command->options.token);
+	else if (find_parts(ret))
+		(void)program_preloads(command->rest[0], ret->why, sizeof(ret->why));
+}
+
+/* Before the lease is requested: whether it is to be adaptable. */
+static int choose_adaptable(struct command *command, struct adapt *ret)
 {
 	const char *lease_class = command->options.lease_class;
-	char why[512];
-	int r;
+	bool asked = command->options.adaptable;
+	bool besteffort = !lease_class || strcmp(lease_class, "besteffort") == 0;
 
-	if (lease_class && strcmp(lease_class, "besteffort") != 0)
+	if (asked && command->fixed)
+		return fail(command, EXIT_RUN_FAILED, "--adaptable and --fixed exclude each other");
+	if (asked && !besteffort)
 		return fail(
 			command, EXIT_RUN_FAILED,
 			"--adaptable and --class=%s exclude each other: only best effort leases "
 			"grow and shrink",
 			lease_class);
-	if (command->options.token)
-		return fail(command, EXIT_RUN_FAILED,
-			    "--adaptable and --token=%s exclude each other: several commands would "
-			    "share the lease, and each would acknowledge masks for all",
-			    command->options.token);
+	if (!asked && (command->fixed || !besteffort || command->options.start_inactive))
+		return EXIT_OK;
 
-	r = find_parts(command, ret);
-	if (r != EXIT_OK)
-		return r;
-	if (!program_preloads(command->rest[0], why, sizeof(why)))
+	find_agent(command, ret);
+	if (!asked)
+		command->fixed_reason = ret->why;
+	else if (*ret->why)
 		return fail(command, EXIT_RUN_FAILED,
-			    "--adaptable cannot follow %s: %s; run it without --adaptable, or let "
-			    "the program use libgpuarb",
-			    command->rest[0], why);
+			    "--adaptable: %s; run it without --adaptable, or let the program use "
+			    "libgpuarb",
+			    ret->why);
 	return EXIT_OK;
 }
 
@@ -333,10 +340,8 @@ static int take_lease(struct command *command, const struct adapt *adapt, int se
 static int lease_self(struct command *command)
 {
 	struct adapt adapt;
-	int self, r = EXIT_OK;
+	int self, r = choose_adaptable(command, &adapt);
 
-	if (command->options.adaptable)
-		r = adapt_check(command, &adapt);
 	if (r != EXIT_OK)
 		return r;
 	self = open_self();

@@ -18,7 +18,7 @@ const struct verb verb_table[] = {
 	{ "show", "ID", "show one lease in full", .min_words = 1, .max_words = 1, .paged = true,
 	  .connect = session_snapshot, .run = run_show },
 	{ "run", "[OPTIONS] -- COMMAND [ARGUMENT…]", "run a program in a new lease",
-	  .groups = WANTS | OPTIONS_QUIET, .min_words = 1, .max_words = SIZE_MAX, .command = true,
+	  .groups = WANTS | OPTIONS_RUN, .min_words = 1, .max_words = SIZE_MAX, .command = true,
 	  .run = run_run },
 	{ "reserve", "[OPTIONS]", "reserve a lease and hold it until interrupted", .groups = WANTS,
 	  .run = run_reserve },

@@ -261,11 +261,16 @@ static int write_settings(FILE *file, const struct environment *environment, con
 	}
 
 	fprintf(file, "%cGPU_MAX_HW_QUEUES=%" PRIu32, '\0', hip_queues);
-	fprintf(file, "%cGPUARB_LEASE=%" PRIu64 "%c", '\0', environment->lease->id, '\0');
+	fprintf(file, "%cGPUARB_LEASE=%" PRIu64, '\0', environment->lease->id);
+	fprintf(file, "%cGPUARB_EFFECTIVE_CUS=", '\0');
+	for (size_t i = 0; i < environment->lease->n_partitions; i++)
+		fprintf(file, "%s%" PRIu32, i > 0 ? "," : "",
+			environment->lease->partitions[i].effective_cus);
+	fputc('\0', file);
 	for (size_t i = 0; i < ARRAY_SIZE(unset_variables); i++)
 		fprintf(file, "%s%c", unset_variables[i], '\0');
 
-	*ret_n = 4 + ARRAY_SIZE(unset_variables);
+	*ret_n = 5 + ARRAY_SIZE(unset_variables);
 	return r;
 }
 

@@ -270,6 +270,7 @@ TEST(the_environment_has_the_mask_of_the_lease)
 	CHECK(strcmp(environment[1], "HSA_CU_MASK=0:0x3fffffff") == 0);
 	CHECK(strcmp(environment[2], "GPU_MAX_HW_QUEUES=3") == 0);
 	CHECK(strcmp(environment[3], "GPUARB_LEASE=17") == 0);
+	CHECK(strcmp(environment[4], "GPUARB_EFFECTIVE_CUS=30") == 0);
 	free(environment);
 
 	stage_tell(&stage, 3, GPUARB_RECORD_GRANTED, 7);

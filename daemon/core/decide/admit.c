@@ -126,8 +126,10 @@ static void prepare(const struct candidate *a, struct place_request *ret)
 		.few_engines = realtime,
 		.closed = closed_engines(a->gpu),
 	};
-	if (admit_context->adaptable) {
-		ret->aim = ret->ceiling = max_u(ret->floor, 1);
+	if (admit_context->adaptable) { /* its base; without cus-min what a fixed lease gets */
+		if (want->cus_min > 0)
+			ret->aim = ret->floor;
+		ret->ceiling = ret->aim;
 		ret->few_engines = true;
 	}
 	admit_available(a->gpu, admit_context->class, want->isolation, admit_context->alone,
