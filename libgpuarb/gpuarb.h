@@ -235,7 +235,7 @@ struct gpuarb_options {
 	bool start_inactive; /* realtime: lend the CUs until gpuarb_lease_activate() */
 
 	/* Best effort: the holder applies and acknowledges every change, so the daemon may grant
-	 * more or fewer CUs later. */
+	 * more or fewer CUs later: at least cus_min; if that is 0, what a fixed lease would get. */
 	bool adaptable;
 
 	/* A pidfd: bind this process when the lease is granted; -1: none. The library copies it.

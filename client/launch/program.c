@@ -86,17 +86,34 @@ static bool read_image(int fd, struct image *ret)
 	return read_loader(fd, &header, ret);
 }
 
-/* The word after "#!". */
+/* Takes the next word off the front of *text. */
+static char *next_word(char **text)
+{
+	char *word = *text + strspn(*text, " \t");
+	size_t n = strcspn(word, " \t\n");
+
+	*text = word + n + (word[n] != '\0');
+	word[n] = '\0';
+	return word;
+}
+
+/* The word after "#!"; after "#!/usr/bin/env [-S]" the program that env starts. */
 static bool read_interpreter(int fd, char path[PATH_MAX])
 {
-	char line[256] = "", *word;
+	char line[256] = "", *rest = line + 2, *word;
 	ssize_t n = pread(fd, line, sizeof(line) - 1, 0);
 
 	if (n < 2 || line[0] != '#' || line[1] != '!')
 		return false;
-	line[n] = '\0';
-	word = line + 2 + strspn(line + 2, " \t");
-	word[strcspn(word, " \t\n")] = '\0';
+	line[strcspn(line, "\n")] = '\0';
+	word = next_word(&rest);
+	if (strcmp(basename(word), "env") == 0) {
+		word = next_word(&rest);
+		if (strcmp(word, "-S") == 0)
+			word = next_word(&rest);
+		if (find(word, path))
+			return true;
+	}
 	return snprintf(path, PATH_MAX, "%s", word) > 0;
 }
 

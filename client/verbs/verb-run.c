@@ -23,6 +23,7 @@
 
 #define PREFIX "gpuarbctl run: " /* standard error is shared with the command */
 #define PRELOAD "LD_PRELOAD"
+#define ASAN "ASAN_OPTIONS"
 #define VARIABLE "GPUARB_AGENT" /* as libgpuarb/agent/message.h has it */
 
 /*
@@ -225,12 +226,18 @@ static int start(const struct adapt *adapt, uint64_t lease, int listening, int p
 static int preload(const struct adapt *adapt, const char *name)
 {
 	const char *before = getenv(PRELOAD);
-	_cleanup_(freep) char *value = NULL;
+	const char *asan = getenv(ASAN);
+	_cleanup_(freep) char *value = NULL, *options = NULL;
 
 	if (asprintf(&value, "%s%s%s", adapt->library, before && *before ? ":" : "",
 		     before ? before : "") < 0)
 		return -ENOMEM;
-	if (setenv(PRELOAD, value, 1) < 0 || setenv(VARIABLE, name, 1) < 0)
+	/* gcc's address sanitizer otherwise refuses to be loaded second. */
+	if (asprintf(&options, "%s%sverify_asan_link_order=0", asan ? asan : "",
+		     asan && *asan ? ":" : "") < 0)
+		return -ENOMEM;
+	if (setenv(PRELOAD, value, 1) < 0 || setenv(VARIABLE, name, 1) < 0 ||
+	    setenv(ASAN, options, 1) < 0)
 		return -errno;
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * gpuarb-agent LEASE ROOT LISTENING PROCESS READY: started by `gpuarbctl run --adaptable` only.
+ * gpuarb-agent LEASE ROOT LISTENING PROCESS READY: started by `gpuarbctl run` only.
  * ROOT is the process id of the command. The last three are fds: a listening socket, a pidfd of the
  * command, and a pipe, into which the agent writes one byte when it follows the lease.
  *
@@ -364,7 +364,7 @@ int main(int argc, char *argv[])
 		valid = parse_number(argv[1 + i], maxima[i], &values[i]);
 	if (!valid) {
 		fprintf(stderr, "usage: gpuarb-agent LEASE ROOT LISTENING PROCESS READY\n"
-				"Do not start it by hand: use gpuarbctl run --adaptable.\n");
+				"Do not start it by hand: use gpuarbctl run.\n");
 		return 2;
 	}
 	return serve(values);

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * The protocol between gpuarb-agent, which follows the lease of `gpuarbctl run --adaptable`, and
+ * The protocol between gpuarb-agent, which follows the lease of `gpuarbctl run`, and
  * libgpuarb-agent.so, which is loaded into each process of the command. Both are of one version and
  * run on one machine, so a message is one datagram with a structure in host byte order. The name of
  * the abstract socket is in the environment variable AGENT_VARIABLE. gpuarb-agent sends the grant

@@ -2,7 +2,7 @@
 
 /*
  * libgpuarb-agent.so: makes the queues of a program follow its lease. The program does not know of
- * the lease; `gpuarbctl run --adaptable` preloads this library into it and into its children. The
+ * the lease; `gpuarbctl run` preloads this library into it and into its children. The
  * library replaces ioctl() to see when the program creates, destroys and masks queues of KFD. It
  * exports nothing else, links only the C library, and does nothing in a process without queues.
  *

@@ -124,6 +124,52 @@ LD_PRELOAD=$dir/other.so ends 0 run --adaptable --cus=30 -- sh -c 'echo "$LD_PRE
 out_has "libgpuarb-agent.so:$dir/other.so"
 list_becomes '. == []'
 
+# ---- run is adaptable where it can be ------------------------------------------------------
+# is_adaptable true|false OPTION…: what the command of run sees of its own lease.
+is_adaptable()
+{
+	local wanted=$1
+	shift
+	ends 0 run "$@" -- "$GPUARBCTL" list --json
+	json_out "map(.adaptable) == [$wanted]"
+}
+is_adaptable true
+err_lacks 'fixed'
+is_adaptable true --class=besteffort --cus=30
+is_adaptable false --fixed
+is_adaptable false --class=besteffort --cus=30 --fixed
+err_lacks 'fixed'
+is_adaptable false --cus=30 # the class of the tenant is realtime
+is_adaptable false --tenant=small --cus=30
+is_adaptable false --class=besteffort --cus=31 --exact --shape=any
+is_adaptable false --class=besteffort --shader-engines=1
+err_lacks 'fixed'
+is_adaptable false --class=besteffort --cus=30 --token=x
+err_has 'the lease is fixed: several commands'
+ends 125 run --adaptable --fixed -- true
+err_has '--fixed'
+# shellcheck disable=SC2016
+ends 0 run --class=besteffort --cus=30 -- sh -c 'echo "$GPUARB_EFFECTIVE_CUS $ASAN_OPTIONS"'
+out_has '30 '
+out_has 'verify_asan_link_order=0'
+# shellcheck disable=SC2016
+ends 0 run --class=besteffort --cus=30 --fixed -- sh -c 'echo "$GPUARB_EFFECTIVE_CUS $LD_PRELOAD"'
+out_lacks 'libgpuarb-agent'
+GPUARB_AGENT_DIR=$dir/none
+is_adaptable false
+err_has "the lease is fixed: cannot use $dir/none/libgpuarb-agent.so"
+is_adaptable false --quiet
+err_lacks 'fixed'
+is_adaptable false --tenant=small --cus=30
+err_lacks 'fixed'
+GPUARB_AGENT_DIR=$with_dir
+# Nothing can be loaded into the interpreter of a script. (execvp() then starts a shell.)
+printf '#!%s\n' "$dir/static" >"$dir/script"
+chmod +x "$dir/script"
+ends 0 run -- "$dir/script"
+err_has "the lease is fixed: $dir/static"
+list_becomes '. == []'
+
 # ---- lending and reclaiming -----------------------------------------------------------------
 # borrower NAME: starts a borrower of all CUs; its pid is in $borrower, its lease in $ml.
 borrower()

@@ -4,8 +4,8 @@
 
     test-docs.py [--rewrite] [FILE...]
 
-Environment: GPUARBD, GPUARBCTL and FAKE_SYSFS are the programs, GPUARB_SOURCE_ROOT is the source
-tree, GPUARB_CC is the compiler with options, GPUARB_PKG_CONFIG is the directory of gpuarb.pc.
+Environment: GPUARBD, GPUARBCTL and FAKE_SYSFS are the programs, GPUARB_AGENT_DIR is the directory
+of gpuarb-agent and its library, GPUARB_SOURCE_ROOT is the source tree, GPUARB_CC is the compiler with options, GPUARB_PKG_CONFIG is the directory of gpuarb.pc.
 --rewrite replaces the outputs that differ in the files: read the diff before committing it.
 
 An example is a fenced block whose first line begins with "$ ". A line "$ COMMAND" is followed by
@@ -201,6 +201,8 @@ class Environment:
         for name in ('conf', 'docs'):
             (self.top / 'work' / name).symlink_to(SOURCE / name)
         shutil.copy(SOURCE / 'docs/examples/taskset.ini', self.top / 'work')
+        (self.top / 'work/build/libgpuarb').mkdir(parents=True)
+        (self.top / 'work/build/libgpuarb/agent').symlink_to(os.environ['GPUARB_AGENT_DIR'])
         (self.dir / 'gpuarbd.conf').write_text('[daemon]\n')
         (self.dir / 'run/next-id').write_text('17\n')
         package = Path(os.environ['GPUARB_PKG_CONFIG'])

@@ -175,6 +175,25 @@ TEST(a_script_is_judged_by_its_interpreter)
 	CHECK(file_takes("nothing", NULL));
 }
 
+TEST(a_script_of_env_is_judged_by_the_program_that_env_starts)
+{
+	const char *path = getenv("PATH");
+	char *before = path ? strdup(path) : NULL;
+
+	CHECK(before && setenv("PATH", dir, 1) == 0);
+	write_file("env-bad", "#!/usr/bin/env static\n", 22);
+	CHECK(!file_takes("env-bad", "static"));
+	write_file("env-words", "#! /usr/bin/env -S static -x\n", 29);
+	CHECK(!file_takes("env-words", "static"));
+	write_file("env-good", "#!/usr/bin/env\tgood", 19);
+	CHECK(file_takes("env-good", NULL));
+	write_file("env-lost", "#!/usr/bin/env nowhere\n", 23);
+	write_file("env-none", "#!/usr/bin/env\n", 15);
+	CHECK(file_takes("env-lost", NULL) && file_takes("env-none", NULL));
+	CHECK(setenv("PATH", before, 1) == 0);
+	free(before);
+}
+
 TEST(a_command_is_found_in_the_path)
 {
 	char path[PATH_MAX];
