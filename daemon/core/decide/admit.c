@@ -131,6 +131,8 @@ static void prepare(const struct candidate *a, struct place_request *ret)
 			ret->aim = ret->floor;
 		ret->ceiling = ret->aim;
 		ret->few_engines = true;
+		/* A claim closes its engines to requests for whole ones. */
+		ret->closed |= cuset_engines(&a->gpu->taken) | cuset_engines(&a->gpu->shared);
 	}
 	admit_available(a->gpu, admit_context->class, want->isolation, admit_context->alone,
 			&ret->avail);
@@ -148,6 +150,12 @@ static void prepare(const struct candidate *a, struct place_request *ret)
 	cuset_remove(&ret->preferred, &a->gpu->lend.borrowed);
 }
 
+/* How many engines the placement closes to realtime leases. */
+static int closes(const struct place_request *request, const struct placement *placement)
+{
+	return __builtin_popcount(cuset_engines(&placement->cus) & ~request->closed);
+}
+
 /* Of placements with as many CUs prefers the one that reclaims nothing from borrowers. */
 static void place_preferred(const struct candidate *a, const struct place_request *request,
 			    struct placement *placement)
@@ -160,7 +168,8 @@ static void place_preferred(const struct candidate *a, const struct place_reques
 		return;
 	cuset_remove(&preferred.avail, &a->gpu->lend.borrowed);
 	if (place(&a->gpu->info.geometry, &preferred, &other, &miss) >= 0 &&
-	    other.count >= placement->count)
+	    other.count >= placement->count &&
+	    !(request->few_engines && closes(request, &other) > closes(request, placement)))
 		*placement = other;
 }
 

@@ -83,15 +83,15 @@ static uint64_t score_left(const struct columns *c, uint32_t taken, unsigned k, 
 	return (uint64_t)(2 * largest + realtime) << 16 | squares;
 }
 
-static uint64_t score(const struct columns *c, uint32_t taken, unsigned m, unsigned k,
-		      unsigned unit, bool realtime)
+static uint64_t score(const struct columns *c, uint32_t taken, unsigned k, unsigned unit,
+		      bool few_engines)
 {
-	unsigned kept = 0;
+	unsigned kept = 0, closes = (unsigned)__builtin_popcount(taken & ~c->closed);
 
 	for (uint32_t left = taken; left; left &= left - 1)
 		kept += min_u(c->kept[__builtin_ctz(left)], k * unit);
-	return (uint64_t)kept << 40 | (uint64_t)(realtime ? CUSET_ENGINES - m : 0) << 32 |
-	       score_left(c, taken, k, realtime ? c->closed | taken : c->closed);
+	return (uint64_t)kept << 40 | (uint64_t)(few_engines ? CUSET_ENGINES - closes : 0) << 32 |
+	       score_left(c, taken, k, few_engines ? c->closed | taken : c->closed);
 }
 
 /* The next larger number with as many bits. */
@@ -108,12 +108,12 @@ static uint32_t next_set(uint32_t set)
  * by these, the first that differs decides:
  *
  * 1. CUs that a lease which is resized stays on: what it moves off stays charged;
- * 2. realtime: few engines, since it closes them to others;
+ * 2. few_engines: few engines that are not closed to realtime leases already;
  * 3. the largest rectangle that is left, twice, and the largest one for a realtime lease;
  * 4. what is left in few engines rather than a little in each (sum of squares).
  */
 static uint64_t score_engines(const struct columns *columns, unsigned m, unsigned k, unsigned unit,
-			      bool realtime, uint32_t *ret_engines)
+			      bool few_engines, uint32_t *ret_engines)
 {
 	uint32_t best = 0, end = 1;
 	uint64_t best_score = 0;
@@ -126,7 +126,7 @@ static uint64_t score_engines(const struct columns *columns, unsigned m, unsigne
 		/* Of engines that are alike, the first. */
 		if (set & columns->same & ~(set << 1))
 			continue;
-		s = score(columns, set, m, k, unit, realtime) + 1;
+		s = score(columns, set, k, unit, few_engines) + 1;
 		if (s > best_score) {
 			best = set;
 			best_score = s;

@@ -29,7 +29,7 @@ struct place_request {
 	bool exact;               /* the aim or nothing */
 	bool any_shape;
 	bool columns;     /* the same engines on every XCC (realtime), as `engines` has it */
-	bool few_engines; /* rather few, whole engines (realtime) */
+	bool few_engines; /* close few engines to realtime leases: they take whole engines */
 	uint32_t closed;  /* engines that no realtime lease could have now: the others are
 			     * kept for one as far as that costs nothing */
 };
