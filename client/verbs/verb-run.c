@@ -160,64 +160,58 @@ struct agent {
 	const char *program;
 	uint64_t lease;
 	pid_t root;
-	int fds[3]; /* listening, process, ready */
+	int fds[3]; /* listening, process, and a pipe for the errno of a failure to start */
 };
 
 /* A grandchild in a session of its own: the command has no unknown child, and Ctrl-C on the
  * terminal does not end the agent. */
 __attribute__((noreturn)) static void become_agent(const struct agent *agent)
 {
+	int failure = agent->fds[2], r = 0;
 	char lease[24], root[16];
-	pid_t pid;
+	pid_t pid = setsid() < 0 ? -1 : fork();
 
-	if (setsid() < 0)
-		_exit(EXIT_FAILED);
-	pid = fork();
-	if (pid != 0)
-		_exit(pid < 0 ? EXIT_FAILED : EXIT_OK);
-
-	if (keep_fds(agent->fds, 3) < 0)
-		_exit(EXIT_FAILED);
-	snprintf(lease, sizeof(lease), "%" PRIu64, agent->lease);
-	snprintf(root, sizeof(root), "%d", (int)agent->root);
-	execl(agent->program, agent->program, lease, root, "3", "4", "5", (char *)NULL);
-	_exit(EXIT_FAILED);
+	if (pid > 0)
+		_exit(EXIT_OK);
+	if (pid < 0)
+		r = -errno;
+	if (r >= 0)
+		r = keep_fds(agent->fds, 3);
+	if (r >= 0) {
+		failure = 5;
+		fcntl(failure, F_SETFD, FD_CLOEXEC);
+		snprintf(lease, sizeof(lease), "%" PRIu64, agent->lease);
+		snprintf(root, sizeof(root), "%d", (int)agent->root);
+		execl(agent->program, agent->program, lease, root, "3", "4", (char *)NULL);
+		r = -errno;
+	}
+	_exit(write(failure, &r, sizeof(r)) < 0 ? EXIT_USAGE : EXIT_FAILED);
 }
 
-/* Waits until the agent reports that it follows the lease. It prints its own errors. */
-static int await(int ready)
-{
-	ssize_t n;
-	char c;
-
-	do
-		n = read(ready, &c, 1);
-	while (n < 0 && errno == EINTR);
-	return n == 1 ? 0 : -EPIPE;
-}
-
+/* Does not wait until the agent follows the lease: the first queue of the command does. */
 static int start(const struct adapt *adapt, uint64_t lease, int listening, int process)
 {
 	struct agent agent = { .program = adapt->program, .lease = lease, .root = getpid() };
-	int ready[2], r = -1;
+	int failure[2], r = 0;
 	pid_t pid;
 
-	if (pipe2(ready, O_CLOEXEC) < 0)
+	if (pipe2(failure, O_CLOEXEC) < 0)
 		return -errno;
 	agent.fds[0] = listening;
 	agent.fds[1] = process;
-	agent.fds[2] = ready[1];
+	agent.fds[2] = failure[1];
 	fflush(NULL);
 	pid = fork();
 	if (pid == 0)
 		become_agent(&agent);
-	close(ready[1]);
-	if (pid > 0) {
-		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-			continue;
-		r = await(ready[0]);
-	}
-	close(ready[0]);
+	close(failure[1]);
+	if (pid < 0)
+		r = -errno;
+	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		continue;
+	if (pid > 0 && read(failure[0], &r, sizeof(r)) < 0)
+		r = -errno;
+	close(failure[0]);
 	return r;
 }
 
@@ -257,8 +251,8 @@ static int adapt_start(const struct command *command, const struct adapt *adapt,
 	r = start(adapt, lease, listening, process);
 	close(listening);
 	if (r < 0)
-		return fail(command, EXIT_RUN_FAILED, "%s cannot follow lease %" PRIu64,
-			    adapt->program, lease);
+		return fail(command, EXIT_RUN_FAILED, "cannot start %s: %s", adapt->program,
+			    strerror(-r));
 	r = preload(adapt, name);
 	return r < 0 ? fail(command, EXIT_RUN_FAILED,
 			    "cannot set the environment of the command: %s", strerror(-r))

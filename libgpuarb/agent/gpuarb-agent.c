@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * gpuarb-agent LEASE ROOT LISTENING PROCESS READY: started by `gpuarbctl run` only.
- * ROOT is the process id of the command. The last three are fds: a listening socket, a pidfd of the
- * command, and a pipe, into which the agent writes one byte when it follows the lease.
+ * gpuarb-agent LEASE ROOT LISTENING PROCESS: started by `gpuarbctl run` only.
+ * ROOT is the process id of the command. The last two are fds: a listening socket, and a pidfd of
+ * the command. A process that connects early waits for the first grant.
  *
  * It follows one lease for all processes of the command. It sends them each grant, and acknowledges
  * a generation when every queue of every process has its masks.
@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -329,11 +330,19 @@ static void leave_terminal(const struct server *server)
 		return;
 }
 
+/* Whether the process of the pidfd has ended. */
+static bool has_ended(int process)
+{
+	struct pollfd fd = { .fd = process, .events = POLLIN };
+
+	return poll(&fd, 1, 0) > 0;
+}
+
 static int serve(const unsigned long long *values)
 {
 	_cleanup_(server_freep) struct server *server = NULL;
 	const char *debug = getenv(AGENT_DEBUG);
-	int ready = (int)values[4], r;
+	int r;
 
 	r = server_new(values[0], (int)values[2], (int)values[3], (pid_t)values[1], &server);
 	if (r < 0)
@@ -342,28 +351,26 @@ static int serve(const unsigned long long *values)
 	server->environment = getenv("HSA_CU_MASK");
 	server->debug = debug && *debug && strcmp(debug, "0") != 0;
 	r = server_begin(server);
+	if (r < 0 && has_ended(server->process))
+		return EXIT_SUCCESS;
 	if (r < 0)
 		return report_failure(server, r);
 
 	leave_terminal(server);
-	if (write(ready, "", 1) != 1)
-		return EXIT_FAILURE;
-	close(ready);
 	server_run(server);
 	return EXIT_SUCCESS;
 }
 
 int main(int argc, char *argv[])
 {
-	static const unsigned long long maxima[] = { UINT64_MAX, INT32_MAX, INT32_MAX, INT32_MAX,
-						     INT32_MAX };
+	static const unsigned long long maxima[] = { UINT64_MAX, INT32_MAX, INT32_MAX, INT32_MAX };
 	unsigned long long values[ARRAY_SIZE(maxima)];
 	bool valid = argc == 1 + (int)ARRAY_SIZE(maxima);
 
 	for (size_t i = 0; valid && i < ARRAY_SIZE(maxima); i++)
 		valid = parse_number(argv[1 + i], maxima[i], &values[i]);
 	if (!valid) {
-		fprintf(stderr, "usage: gpuarb-agent LEASE ROOT LISTENING PROCESS READY\n"
+		fprintf(stderr, "usage: gpuarb-agent LEASE ROOT LISTENING PROCESS\n"
 				"Do not start it by hand: use gpuarbctl run.\n");
 		return 2;
 	}

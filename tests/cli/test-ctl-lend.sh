@@ -106,11 +106,14 @@ cp "$with_dir/libgpuarb-agent.so" "$dir/half"
 GPUARB_AGENT_DIR=$dir/half
 ends 125 run --adaptable -- true
 err_has "$dir/half/gpuarb-agent"
-printf '#!/bin/sh\necho "it does not work" >&2\nexit 1\n' >"$dir/half/gpuarb-agent"
+echo 'not a program' >"$dir/half/gpuarb-agent"
 chmod +x "$dir/half/gpuarb-agent"
 ends 125 run --adaptable -- true
+err_has "cannot start $dir/half/gpuarb-agent: Exec format error"
+# An agent that ends: the command starts, and gets no queues.
+printf '#!/bin/sh\necho "it does not work" >&2\nexit 1\n' >"$dir/half/gpuarb-agent"
+ends 0 run --adaptable -- sleep 0.2
 err_has 'it does not work'
-err_has "$dir/half/gpuarb-agent"
 list_becomes '. == []'
 GPUARB_AGENT_DIR=$with_dir
 
