@@ -440,6 +440,7 @@ int gpuarb_lease_bind(struct gpuarb_lease *lease, int process_fd);
  * Makes the environment in which the runtime of an unmodified ROCm program masks every queue when
  * it is created. *ret is NULL-terminated: "NAME=value" is to be set, "NAME" to be unset. Free it
  * with one free(). It is made for the GPUs that this process sees. Does not call the daemon.
+ * GPUARB_EFFECTIVE_CUS has the effective CUs of each partition, separated by commas.
  *
  * -EEXIST: HSA_CU_MASK or ROC_GLOBAL_CU_MASK is set already, or ROCR_VISIBLE_DEVICES hides a GPU of
  * the lease. -ENODEV: this process cannot see a GPU of the lease. -ERANGE: the queues of the lease
