@@ -173,6 +173,23 @@ ends 0 run -- "$dir/script"
 err_has "the lease is fixed: $dir/static"
 list_becomes '. == []'
 
+# ---- and nothing else changes for the command ------------------------------------------------
+adapted=(run --class=besteffort --cus=30)
+ends 7 "${adapted[@]}" -- sh -c 'exit 7'
+# shellcheck disable=SC2016
+ends 143 "${adapted[@]}" -- sh -c 'kill -TERM $$'
+said='standard input'
+echo question | "$GPUARBCTL" "${adapted[@]}" -- sed s/question/answer/ >"$dir/out" 2>"$dir/err"
+out_has 'answer'
+# Its descriptors, and its children: the agent is none of them.
+for what in 'ls /proc/self/fd' 'cat /proc/$$/task/$$/children; echo' 'ps -o pgid=,sid=,ppid= -p $$'; do
+	ends 0 "${adapted[@]}" --fixed -- sh -c "exec 2>&1; $what"
+	sed 's/[0-9]\{3,\}/N/g' "$dir/out" >"$dir/fixed"
+	ends 0 "${adapted[@]}" -- sh -c "exec 2>&1; $what"
+	sed -i 's/[0-9]\{3,\}/N/g' "$dir/out"
+	out_is "$dir/fixed"
+done
+
 # ---- lending and reclaiming -----------------------------------------------------------------
 # borrower NAME: starts a borrower of all CUs; its pid is in $borrower, its lease in $ml.
 borrower()
