@@ -411,7 +411,9 @@ int gpuarb_lease_dispatch(struct gpuarb_lease *lease, gpuarb_lease_changed_t cal
 
 /* Requests other partitions on the same GPUs: one want for each partition, in their order. The
  * masks change at once. CUs and queues that the lease gave up remain charged to it until
- * gpuarb_lease_acknowledge(), because only the holder can take them from its queues. */
+ * gpuarb_lease_acknowledge(), because only the holder can take them from its queues. An adaptable
+ * lease gets new bounds: without cus its limit stays, and without cus_min its base stays, as far as
+ * cus allows. */
 int gpuarb_lease_resize(struct gpuarb_lease *lease, const struct gpuarb_want *wants, size_t n);
 
 /* Acknowledges the generation: every queue of the holder has the present masks. Acknowledging a

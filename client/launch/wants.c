@@ -218,10 +218,11 @@ bool want_ask_less(const struct command *command, struct gpuarb_want wants[stati
 	return less;
 }
 
+/* The daemon keeps the CUs of an adaptable lease between its bounds. */
 static void keep_others(const struct typed_want *typed, const struct gpuarb_partition *partition,
-			struct gpuarb_want *want)
+			bool adaptable, struct gpuarb_want *want)
 {
-	if (want->cus == 0 && want->shader_engines == 0)
+	if (want->cus == 0 && want->shader_engines == 0 && !adaptable)
 		want->cus = partition->cus;
 	if (want->processes == 0)
 		want->processes = partition->processes;
@@ -261,7 +262,7 @@ int want_resolve_resize(struct command *command, const struct gpuarb_lease_info 
 		ret[i] = typed->want;
 		r = resolve_shares(command, typed, partition->gpu, &ret[i]);
 		if (r == EXIT_OK)
-			keep_others(typed, partition, &ret[i]);
+			keep_others(typed, partition, lease->adaptable, &ret[i]);
 	}
 	return r;
 }

@@ -252,6 +252,17 @@ json_err '.error_name == "org.gpuarb.Arbiter1.Error.InvalidState"'
 ends 0 deactivate "$vr" --json
 json_out ".id == $vr and .state == \"inactive\""
 list_becomes "$(of "$ml") | .partitions[0].cus == 60"
+
+# A borrower can be resized; what is not typed stays.
+ends 0 resize "$ml" --priority=low --json
+json_out '.partitions[0] | .cus == 60 and .cus_asked == 60 and .priority == 0'
+ends 0 resize "$ml" --cus=30 --json
+json_out '.partitions[0] | .cus == 30 and .cus_asked == 30 and .priority == 0'
+ends 2 resize "$ml" --shader-engines=1
+err_has 'adaptable'
+ends 0 resize "$ml" --cus-min=15 --cus-max=60 --priority=normal --json
+json_out '.partitions[0] | .cus == 60 and .cus_asked == 60 and .priority == 7'
+
 ends 0 activate "$vr" --wait --json
 json_out ".id == $vr and .state == \"granted\" and .deadline == null"
 ends 0 deactivate "$vr"

@@ -25,14 +25,22 @@ static void take_state(struct lease *lease, const struct lease *proposal)
 static void replace(struct arbiter *arbiter, struct lease *lease, struct lease *proposal)
 {
 	struct partition *old = lease->partitions;
-	uint64_t more = 0;
+	uint64_t more = 0, freed = 0;
 
-	for (size_t i = 0; i < lease->n_partitions; i++)
-		if (takes_more(&proposal->partitions[i], &old[i]))
-			more |= UINT64_C(1) << old[i].gpu;
+	for (size_t i = 0; i < lease->n_partitions; i++) {
+		const struct partition *next = &proposal->partitions[i];
+
+		if (takes_more(next, &old[i]))
+			more |= UINT64_C(1) << next->gpu;
+		if (!cuset_within(partition_claim(&old[i]), partition_claim(next)))
+			freed |= UINT64_C(1) << next->gpu; /* the base of an adaptable lease */
+	}
 	ledger_discharge(arbiter, lease);
 	lease->partitions = proposal->partitions;
 	proposal->partitions = old;
+	if (lease->generation !=
+	    proposal->generation) /* the present masks need no check any more */
+		lease->verify.pending = lease->verify.false_ack = false;
 	lease->generation = proposal->generation;
 	lease->acknowledged = proposal->acknowledged;
 	take_state(lease, proposal);
@@ -41,6 +49,7 @@ static void replace(struct arbiter *arbiter, struct lease *lease, struct lease *
 	for (size_t i = 0; i < lease->n_partitions; i++)
 		if (!cuset_equal(&lease->partitions[i].cus, &old[i].cus))
 			lend_disturb(arbiter, lease, old[i].gpu);
+	ledger_wake(arbiter, freed);
 	queue_pass(arbiter, lease, more, UINT64_MAX);
 	if (lease->state == STATE_INACTIVE)
 		ledger_grow(arbiter, lease_gpus(lease));

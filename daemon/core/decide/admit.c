@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "core/decide/borrow.h"
 #include "core/ledger/waiting-queue.h"
 #include "core/mask/place.h"
 
@@ -137,8 +138,10 @@ static void prepare(const struct candidate *a, struct place_request *ret)
 	admit_available(a->gpu, admit_context->class, want->isolation, admit_context->alone,
 			&ret->avail);
 	if (admit_context->previous) { /* a resize takes effect at once: it cannot reclaim CUs */
-		struct cuset borrowed = a->gpu->lend.borrowed;
+		struct cuset borrowed;
 
+		borrow_occupied(admit_context->arbiter, a->index, admit_context->previous,
+				&borrowed);
 		if (admit_context->alone)
 			gpu_add_engines(a->gpu, &borrowed);
 		cuset_remove(&ret->avail, &borrowed);
@@ -435,9 +438,17 @@ static bool only_gives(const struct candidate *a)
 {
 	const struct partition *had = a->had;
 	const struct want *want = a->want;
+	unsigned has, asks = max_u(a->aim, want->cus_max);
 
-	return had && max_u(a->aim, want->cus_max) <= had->count &&
-	       want->queues <= had->charged.queues && want->processes <= had->charged.processes &&
+	if (!had)
+		return false;
+	has = had->count;
+	if (had->adaptable) { /* what it borrows is nobody's claim */
+		has = cuset_count(&had->base);
+		asks = want->cus_min;
+	}
+	return asks <= has && want->queues <= had->charged.queues &&
+	       want->processes <= had->charged.processes &&
 	       want->sdma_queues <= had->charged.sdma_queues && want->vram <= had->charged.vram &&
 	       want->cooperative <= had->charged.cooperative;
 }

@@ -80,9 +80,8 @@ const struct lease *borrow_contested(const struct arbiter *arbiter, const struct
 	return NULL;
 }
 
-/* Extends the mask of a new partition by CUs that no other lease claims or occupies. */
-static void borrow_free(const struct arbiter *arbiter, const struct lease *proposal,
-			struct partition *p)
+void borrow_free(const struct arbiter *arbiter, const struct lease *proposal, struct partition *p,
+		 const struct partition *now)
 {
 	const struct gpu *gpu = &arbiter->gpus[p->gpu];
 	struct extend request = {
@@ -98,8 +97,12 @@ static void borrow_free(const struct arbiter *arbiter, const struct lease *propo
 	request.preferred = request.avail;
 	cuset_remove(&request.preferred, &gpu->taken);
 	request.cap = min_u(request.cap, quota_cus_left(arbiter, proposal, p->gpu));
+	if (now)
+		request.keep = now->cus;
 	extend(&gpu->info.geometry, &request, &cus);
 	partition_set_mask(p, &gpu->info.geometry, &cus);
+	if (now && cuset_within(&p->cus, &now->before))
+		p->before = now->before;
 }
 
 void borrow_start(const struct arbiter *arbiter, struct lease *proposal, bool inactive)
@@ -112,5 +115,5 @@ void borrow_start(const struct arbiter *arbiter, struct lease *proposal, bool in
 		proposal->lend.never_granted = true;
 	}
 	for (size_t i = 0; proposal->adaptable && i < proposal->n_partitions; i++)
-		borrow_free(arbiter, proposal, &proposal->partitions[i]);
+		borrow_free(arbiter, proposal, &proposal->partitions[i], NULL);
 }

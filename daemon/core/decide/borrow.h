@@ -30,6 +30,11 @@ unsigned borrow_overlap(const struct arbiter *arbiter, const struct lease *lease
 /* The first borrower that still occupies CUs which this lease needs; NULL. */
 const struct lease *borrow_contested(const struct arbiter *arbiter, const struct lease *lease);
 
+/* Extends the mask of a partition, which is its base, by CUs that no other lease claims or occupies.
+ * now: the partition that is resized, whose CUs it keeps as far as it can; NULL: a new lease. */
+void borrow_free(const struct arbiter *arbiter, const struct lease *proposal, struct partition *p,
+		 const struct partition *now);
+
 /* Gives a proposal whose claims are placed the state that it starts in, and what it can borrow at
  * once: its queues do not exist yet. */
 void borrow_start(const struct arbiter *arbiter, struct lease *proposal, bool inactive);

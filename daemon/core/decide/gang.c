@@ -383,7 +383,7 @@ static int init(struct gang *gang, const struct admit_context *admit_context,
 	gang->context.alone = previous ? previous->partitions[0].alone
 				       : admit_context->class == CLASS_REALTIME &&
 						 admit_context->tenant->alone;
-	gang->context.adaptable = !previous && request->adaptable;
+	gang->context.adaptable = request->adaptable;
 	gang->request = request;
 	gang->held = 0;
 	gang->judgements = NULL;

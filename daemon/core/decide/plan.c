@@ -179,6 +179,19 @@ int arbiter_plan(const struct arbiter *arbiter, const struct caller *caller,
 
 /* ---- resize ------------------------------------------------------------------------ */
 
+/* What a want does not tell about the CUs of an adaptable partition stays: its base and its limit. */
+static void keep_bounds(const struct partition *p, struct want *want)
+{
+	unsigned base = max_u(cuset_count(&p->base), want->cus_min);
+
+	if (want->cus == 0) {
+		want->cus_max = want->cus_max ? want->cus_max : p->asked;
+		want->cus = min_u(base, want->cus_max);
+	}
+	if (want->cus_min == 0)
+		want->cus_min = min_u(base, want->cus);
+}
+
 /* The wants of a resize belong to the partitions in their order; gpu "any" is the partition's GPU. */
 static int fit_wants(const struct arbiter *arbiter, const struct lease *lease,
 		     struct request *request, struct result *result)
@@ -208,7 +221,10 @@ static int fit_wants(const struct arbiter *arbiter, const struct lease *lease,
 					  i + 1, isolation_names[*isolation],
 					  isolation_names[lease->partitions[i].isolation]);
 		*isolation = lease->partitions[i].isolation;
+		if (lease->adaptable)
+			keep_bounds(&lease->partitions[i], &request->wants[i]);
 	}
+	request->adaptable = lease->adaptable;
 	return 0;
 }
 
@@ -247,8 +263,11 @@ static int assign_next(const struct arbiter *arbiter, const struct lease *lease,
 	ledger_copy_done(&without);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < next->n_partitions; i++)
+	for (size_t i = 0; i < next->n_partitions; i++) {
+		if (lease->adaptable)
+			borrow_free(arbiter, next, &next->partitions[i], &lease->partitions[i]);
 		keep_charged(&next->partitions[i], &lease->partitions[i]);
+	}
 	return 0;
 }
 
@@ -267,12 +286,6 @@ int arbiter_plan_resize(const struct arbiter *arbiter, const struct caller *call
 	if (lease->state != STATE_GRANTED)
 		return result_set(result, RESULT_INVALID_STATE, "lease %llu is %s",
 				  (unsigned long long)id, state_names[lease->state]);
-	if (lease->adaptable)
-		return result_set(
-			result, RESULT_NOT_SUPPORTED,
-			"lease %llu is adaptable: gpuarbd sets its size; release it and ask "
-			"for another to have other bounds",
-			(unsigned long long)id);
 	tenant = tenant_named(arbiter->settings, lease->tenant);
 	if (!tenant)
 		return result_set(result, RESULT_NO_SUCH_TENANT,

@@ -341,16 +341,145 @@ TEST(adaptable_and_start_inactive_are_refused_for_other_classes)
 	scene_done(&l.s);
 }
 
-TEST(an_adaptable_lease_is_not_resized)
+/* Resizes an adaptable lease; 0: the want has no such key. Returns 0 or a negative errno. */
+static int resize(struct lending *l, const struct lease *lease, unsigned cus, unsigned least,
+		  unsigned most)
+{
+	struct request request = request_for(cus);
+	struct caller caller = caller_of(ANY);
+	struct lease *next;
+	int r;
+
+	request.wants[0].cus_min = least;
+	request.wants[0].cus_max = most;
+	request.wants[0].queues = 2;
+	result_done(&l->s.result);
+	r = arbiter_plan_resize(l->s.arbiter, &caller, lease->id, &request, &next, &l->s.result);
+	if (r < 0)
+		return r;
+	arbiter_commit(l->s.arbiter, next);
+	settle(l);
+	return 0;
+}
+
+static unsigned base_of(const struct lease *lease)
+{
+	return cuset_count(&lease->partitions[0].base);
+}
+
+TEST(resize_changes_the_bounds_of_an_adaptable_lease)
+{
+	struct lending l = lending_of(1);
+	struct lease *lease = borrow(&l, 4, 60);
+	struct cuset had;
+
+	CHECK(resize(&l, lease, 30, 10, 0) == 0);
+	CHECK(lease->generation == 2 && cus_of(lease) == 30 && base_of(lease) == 10);
+	CHECK(lease->partitions[0].asked == 30);
+	CHECK(cuset_count(&lease->partitions[0].occupied) == 60); /* until it is acknowledged */
+	CHECK(!grant(&l.s, LAB, 60) && grant(&l.s, LAB, 15)->state == STATE_ACTIVATING);
+	follow(&l, lease);
+	CHECK(cuset_count(&lease->partitions[0].occupied) == 30);
+	had = lease->partitions[0].cus;
+	CHECK(resize(&l, lease, 0, 0, 45) == 0); /* the base stays */
+	CHECK(base_of(lease) == 10 && cus_of(lease) == 45);
+	CHECK(cuset_within(&had, &lease->partitions[0].cus));
+	scene_done(&l.s);
+}
+
+TEST(resize_without_bounds_keeps_those_of_an_adaptable_lease)
+{
+	struct lending l = lending_of(1);
+	struct lease *lease = borrow(&l, 4, 45);
+
+	CHECK(resize(&l, lease, 0, 0, 0) == 0 && cus_of(lease) == 45 && base_of(lease) == 4);
+	CHECK(resize(&l, lease, 0, 12, 0) == 0 && cus_of(lease) == 45 && base_of(lease) == 12);
+	CHECK(resize(&l, lease, 3, 0, 0) == 0 && cus_of(lease) == 3 && base_of(lease) == 3);
+	CHECK(resize(&l, lease, 0, 0, 2) == 0 && cus_of(lease) == 2 && base_of(lease) == 2);
+	CHECK(lease->generation == 5);
+	CHECK(resize(&l, lease, 0, 20, 10) == -EINVAL && lease->generation == 5);
+	scene_done(&l.s);
+}
+
+TEST(resize_of_an_adaptable_lease_reclaims_nothing)
+{
+	struct lending l = lending_of(1);
+	struct lease *first = borrow(&l, 4, 30), *second = borrow(&l, 4, 30);
+	uint64_t generation;
+
+	for (int i = 0; i < 4; i++) {
+		follow(&l, first);
+		follow(&l, second);
+		pass(&l, 3 * SECOND_USEC);
+	}
+	generation = second->generation;
+	CHECK(resize(&l, first, 50, 45, 0) < 0 && l.s.result.kind == RESULT_NO_CAPACITY);
+	CHECK(resize(&l, first, 60, 20, 0) == 0 && base_of(first) == 20);
+	CHECK(second->generation == generation);
+	CHECK(!cuset_overlap(&first->partitions[0].cus, &second->partitions[0].cus));
+	release(l.s.arbiter, second->id);
+	follow(&l, first);
+	pass(&l, 3 * SECOND_USEC);
+	CHECK(cus_of(first) == 60);
+	scene_done(&l.s);
+}
+
+TEST(request_that_waits_gets_what_a_smaller_base_frees)
+{
+	struct lending l = lending_of(1);
+	struct lease *lease = borrow(&l, 50, 60), *waits, *next;
+	struct request request = request_for(30);
+
+	request.wait_usec = 60 * SECOND_USEC;
+	waits = reserve(l.s.arbiter, LAB, &request, &l.s.result);
+	CHECK(waits && waits->state == STATE_WAITING);
+	CHECK(resize(&l, lease, 60, 10, 0) == 0);
+	CHECK(arbiter_plan_next(l.s.arbiter, &next) == 1 && next->id == waits->id);
+	arbiter_commit(l.s.arbiter, next);
+	settle(&l);
+	CHECK(waits->state == STATE_ACTIVATING);
+	follow(&l, lease);
+	CHECK(waits->state == STATE_GRANTED);
+	scene_done(&l.s);
+}
+
+TEST(resize_of_a_borrower_that_shrinks_keeps_its_deadline)
+{
+	struct lending l = lending_of(1);
+	struct lease *rt = keep_inactive(&l, 15), *lease = borrow(&l, 4, 60);
+	uint64_t deadline;
+
+	CHECK(activate(&l, rt->id, true) == 0 && cus_of(lease) == 45);
+	deadline = lease->deadline_usec;
+	CHECK(resize(&l, lease, 0, 10, 0) == 0);
+	CHECK(lease->generation == 3 && lease->deadline_usec == deadline);
+	CHECK(rt->state == STATE_ACTIVATING && base_of(lease) == 10);
+	CHECK(arbiter_acknowledge(l.s.arbiter, lease->id, 2) == 0);
+	settle(&l);
+	CHECK(rt->state == STATE_ACTIVATING);
+	follow(&l, lease);
+	CHECK(rt->state == STATE_GRANTED && lease->deadline_usec == UINT64_MAX);
+	CHECK(activate(&l, rt->id, false) == 0);
+	pass(&l, 3 * SECOND_USEC);
+	CHECK(cus_of(lease) == 60);
+	scene_done(&l.s);
+}
+
+TEST(adaptable_lease_cannot_be_resized_to_what_it_cannot_be)
 {
 	struct lending l = lending_of(1);
 	struct lease *lease = borrow(&l, 4, 60), *next;
 	struct request request = request_for(30);
 	struct caller caller = caller_of(ANY);
 
-	CHECK(arbiter_plan_resize(l.s.arbiter, &caller, lease->id, &request, &next, &l.s.result) <
-	      0);
-	CHECK(l.s.result.kind == RESULT_NOT_SUPPORTED);
+	request.wants[0].exact = true;
+	CHECK(arbiter_plan_resize(l.s.arbiter, &caller, lease->id, &request, &next, &l.s.result) ==
+	      -EINVAL);
+	request = request_for(0);
+	request.wants[0].shader_engines = 2;
+	CHECK(arbiter_plan_resize(l.s.arbiter, &caller, lease->id, &request, &next, &l.s.result) ==
+	      -EINVAL);
+	CHECK(lease->generation == 1);
 	scene_done(&l.s);
 }
 
