@@ -157,6 +157,7 @@ int reload_read(const struct daemon *daemon, struct settings **ret,
 /* Reads the configuration and puts it into force. On failure the one in force stays, and
  * diagnostics have the errors. */
 int reload_settings(struct daemon *daemon, struct diagnostics *diagnostics);
+void reload_check_floors(const struct daemon *daemon, struct diagnostics *diagnostics);
 
 /* ---- update.c ----------------------------------------------------------------------- */
 

@@ -22,6 +22,26 @@ int reload_read(const struct daemon *daemon, struct settings **ret, struct diagn
 	return r;
 }
 
+/* Warns of floors that the GPUs do not have, and of those on GPUs that are not there. */
+void reload_check_floors(const struct daemon *daemon, struct diagnostics *diagnostics)
+{
+	const struct arbiter *arbiter = daemon->arbiter;
+	const struct settings *settings = arbiter->settings;
+	char why[256];
+
+	for (size_t i = 0; i < arbiter->n_gpus; i++)
+		if (!arbiter->gpus[i].absent &&
+		    settings_check_floors(settings, &arbiter->gpus[i].info, why, sizeof(why)) < 0)
+			diagnostics_add(diagnostics, false, "%s: not all of it can be kept free",
+					why);
+	for (size_t i = 0; i < settings->n_tenants; i++)
+		if (settings->tenants[i].reserved_gpu &&
+		    ledger_find_gpu(arbiter, settings->tenants[i].reserved_gpu) < 0)
+			diagnostics_add(
+				diagnostics, false, "tenant %s: reserved-gpu: there is no GPU %s",
+				settings->tenants[i].name, settings->tenants[i].reserved_gpu);
+}
+
 int reload_settings(struct daemon *daemon, struct diagnostics *diagnostics)
 {
 	struct settings *settings = NULL;
@@ -31,6 +51,7 @@ int reload_settings(struct daemon *daemon, struct diagnostics *diagnostics)
 	if (r < 0)
 		return r;
 	arbiter_set_settings(daemon->arbiter, settings);
+	reload_check_floors(daemon, diagnostics);
 	if (settings->revoke_on_reload)
 		arbiter_review(daemon->arbiter);
 	liveness_limit(daemon);

@@ -31,6 +31,7 @@ static int make_arbiter(struct daemon *daemon, struct diagnostics *diagnostics)
 	if (r < 0)
 		return r;
 	TAKE_PTR(settings);
+	reload_check_floors(daemon, diagnostics);
 	for (size_t i = 0; i < daemon->arbiter->n_gpus; i++)
 		daemon->arbiter->gpus[i].shown = true; /* no signal tells that they were added */
 	return n;

@@ -113,7 +113,7 @@ struct gpuarb_refusal {
 	const char *gpu; /* PCI address */
 
 	/* "cus", "shader-engines", "shape", "queues", "processes", "sdma", "vram", "cooperative",
-	 * "quota", "policy", "drain", "unmanaged", "oversubscribed", "absent". */
+	 * "quota", "policy", "drain", "unmanaged", "oversubscribed", "absent", "floor". */
 	const char *reason;
 	uint64_t asked, free; /* in the unit of the reason: CUs, slots, bytes */
 	const char *hint;     /* a sentence: what would fit */

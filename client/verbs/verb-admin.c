@@ -8,8 +8,32 @@
 #include "client/output/json.h"
 #include "client/output/print.h"
 #include "client/verbs/verb.h"
+#include "sys/config/profile.h"
 
 /* ---- config ------------------------------------------------------------------------------ */
+
+/* Floors that add up to more than one of the simulated GPUs has. */
+static int check_simulated(const struct settings *settings, struct diagnostics *diagnostics)
+{
+	_cleanup_(freep) char *list = strdup(settings->simulate);
+	char *rest = list, *name, why[256];
+	struct profile profile;
+	int result = 0;
+
+	/* A profile that is missing or wrong is reported by gpuarbd. */
+	if (settings->backend != BACKEND_SIMULATED || !list)
+		return 0;
+	while ((name = strtok_r(rest, ",", &rest))) {
+		_cleanup_(diagnostics_done) struct diagnostics unused = { 0 };
+
+		if (profile_load(GPUARB_PROFILE_DIR, name, &profile, &unused) < 0 ||
+		    settings_check_floors(settings, &profile.info, why, sizeof(why)) >= 0)
+			continue;
+		diagnostics_add(diagnostics, true, "%s", why);
+		result = -EINVAL;
+	}
+	return result;
+}
 
 /* The files named, or all files that the daemon reads, with its rules of trust. */
 static int check(const struct command *command, struct diagnostics *diagnostics)
@@ -18,13 +42,18 @@ static int check(const struct command *command, struct diagnostics *diagnostics)
 	_cleanup_(settings_freep) struct settings *settings = NULL;
 	int result = 0, r;
 
-	if (command->n_rest == 1)
-		return service_load_config(&files, &settings, diagnostics);
+	if (command->n_rest == 1) {
+		r = service_load_config(&files, &settings, diagnostics);
+		return r < 0 || check_simulated(settings, diagnostics) >= 0 ? r : -EINVAL;
+	}
 
 	for (size_t i = 1; i < command->n_rest; i++) {
 		size_t before = diagnostics->n;
 
-		r = config_check_file(command->rest[i], diagnostics);
+		r = config_load_file(command->rest[i], &settings, diagnostics);
+		if (r >= 0)
+			r = check_simulated(settings, diagnostics);
+		settings = settings_free(settings);
 		if (r < 0 && diagnostics->n == before)
 			diagnostics_add(diagnostics, true, "%s: %s", command->rest[i],
 					strerror(-r));

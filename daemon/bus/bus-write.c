@@ -175,6 +175,9 @@ static int append_bound(sd_bus_message *m, const struct refusal *refusal)
 		r = sd_bus_message_append(m, "{sv}{sv}", "tenant", "s",
 					  text_clean(tenant, sizeof(tenant), refusal->tenant),
 					  "uid", "u", (uint32_t)refusal->uid);
+	if (r >= 0 && refusal->reason == REASON_FLOOR)
+		r = sd_bus_message_append(m, "{sv}", "tenant", "s",
+					  text_clean(tenant, sizeof(tenant), refusal->tenant));
 	return r;
 }
 

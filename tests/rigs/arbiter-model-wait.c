@@ -43,7 +43,9 @@ void model_check_grant(const struct model *model, const struct request *request,
 			model_fail("not so many shader engines");
 		if (strcmp(want->gpu, "any") != 0 && (unsigned)atoi(want->gpu) != p->gpu)
 			model_fail("another GPU");
-		if (is_closed(model, p->gpu, lease))
+		/* What a floor keeps for its tenant is granted all the same. */
+		if (is_closed(model, p->gpu, lease) &&
+		    !tenant_has_floor(tenant_named(model->arbiter->settings, lease->tenant)))
 			model_fail("granted on a GPU that is closed");
 		if (p->priority != want->priority ||
 		    (want->queues && p->granted.queues != want->queues))

@@ -240,6 +240,10 @@ void model_set_policy(struct model *model)
 	tenant->priority = PRIORITY_HIGH;
 	tenant->alone = model_chance(model, 30);
 	tenant->max_queues = (struct limit){ LIMIT_COUNT, 8 + model_below(model, 16) };
+	if (model_chance(model, 30)) {
+		tenant->reserved_engines = 1;
+		tenant->reserved_queues = 2;
+	}
 	model_set_lending(model, model->arbiter->settings);
 }
 

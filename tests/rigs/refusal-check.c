@@ -27,6 +27,7 @@ static const unsigned promised[REASONS] = {
 	[REASON_UNMANAGED] = FACT_GPU | FACT_AMOUNTS | FACT_RETRY,
 	[REASON_OVERSUBSCRIBED] = FACT_GPU | FACT_RETRY | FACT_USED,
 	[REASON_ABSENT] = FACT_AMOUNTS,
+	[REASON_FLOOR] = FACT_GPU | FACT_BOUND,
 };
 
 static bool has_bound(const struct refusal *refusal)

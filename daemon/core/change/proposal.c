@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/decide/floor.h"
+
 /* Does the next version claim CUs or budgets that the present one does not? */
 static bool takes_more(const struct partition *next, const struct partition *now)
 {
@@ -83,18 +85,27 @@ static void add(struct arbiter *arbiter, struct lease *lease)
 	ledger_grow(arbiter, lease_gpus(lease));
 }
 
+/* A grant changes which CUs the floors keep: others may be free for a waiting lease then. */
+static void look_at_floors(struct arbiter *arbiter, const struct lease *lease)
+{
+	if (floor_configured(arbiter->settings))
+		ledger_look_again(arbiter, lease_gpus(lease));
+}
+
 struct lease *arbiter_commit(struct arbiter *arbiter, struct lease *proposal)
 {
 	struct lease *lease = ledger_find(arbiter, proposal->id);
 
 	if (!lease) {
 		add(arbiter, proposal);
+		look_at_floors(arbiter, proposal);
 		return proposal;
 	}
 	if (lease->state == STATE_WAITING)
 		grant(arbiter, lease, proposal);
 	else
 		replace(arbiter, lease, proposal);
+	look_at_floors(arbiter, lease);
 	ledger_touch(arbiter, lease, TOUCH_COMMITTED);
 	lease_free(proposal);
 	return lease;

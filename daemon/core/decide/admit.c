@@ -15,7 +15,9 @@ struct candidate {
 	unsigned index;              /* of the GPU */
 	const struct partition *had; /* of the lease that is resized; else NULL */
 	unsigned aim;                /* CUs asked */
-	bool confined; /* to CUs that the lease has: a waiting lease ranks before it for others */
+	bool confined; /* to CUs that the lease has or that its tenant's floor keeps: a waiting
+			* lease ranks before it for others */
+	const struct floor *floor; /* of other tenants; NULL: none */
 	struct share held; /* by this user under this tenant; zero unless a quota bounds it */
 	struct refusal *refusal;
 };
@@ -86,6 +88,21 @@ void admit_available(const struct gpu *gpu, enum lease_class lease_class, enum i
 	}
 }
 
+/* The same, without what the floors of other tenants keep. */
+static void available(const struct candidate *a, enum lease_class lease_class,
+		      enum isolation isolation, bool alone, struct cuset *ret)
+{
+	struct cuset kept;
+
+	admit_available(a->gpu, lease_class, isolation, alone, ret);
+	if (!a->floor)
+		return;
+	kept = a->floor->now.cus;
+	if (alone)
+		gpu_add_engines(a->gpu, &kept);
+	cuset_remove(ret, &kept);
+}
+
 /* The upper bound of CUs: what max-cus leaves beside the CUs that the user holds, and cus-max. */
 static unsigned limit_cus(const struct candidate *a, unsigned held)
 {
@@ -135,8 +152,7 @@ static void prepare(const struct candidate *a, struct place_request *ret)
 		/* A claim closes its engines to requests for whole ones. */
 		ret->closed |= cuset_engines(&a->gpu->taken) | cuset_engines(&a->gpu->shared);
 	}
-	admit_available(a->gpu, admit_context->class, want->isolation, admit_context->alone,
-			&ret->avail);
+	available(a, admit_context->class, want->isolation, admit_context->alone, &ret->avail);
 	if (admit_context->previous) { /* a resize takes effect at once: it cannot reclaim CUs */
 		struct cuset borrowed;
 
@@ -146,8 +162,13 @@ static void prepare(const struct candidate *a, struct place_request *ret)
 			gpu_add_engines(a->gpu, &borrowed);
 		cuset_remove(&ret->avail, &borrowed);
 	}
-	if (a->confined && a->had)
-		cuset_keep(&ret->avail, &a->had->occupied);
+	if (a->confined) {
+		struct cuset own = a->floor ? a->floor->own.cus : (struct cuset){ 0 };
+
+		if (a->had)
+			cuset_add(&own, &a->had->occupied);
+		cuset_keep(&ret->avail, &own);
+	}
 	ret->preferred = ret->avail;
 	cuset_remove(&ret->preferred, &a->gpu->shared);
 	cuset_remove(&ret->preferred, &a->gpu->lend.borrowed);
@@ -181,7 +202,7 @@ static bool fits_without_engines(const struct candidate *a, const struct place_r
 {
 	struct place_request open = *request;
 
-	admit_available(a->gpu, CLASS_GUARANTEED, ISOLATION_CU, false, &open.avail);
+	available(a, CLASS_GUARANTEED, ISOLATION_CU, false, &open.avail);
 	return place_fits(&a->gpu->info.geometry, &open);
 }
 
@@ -262,6 +283,39 @@ static enum outcome refuse_cus(struct candidate *a, const struct place_request *
 	return refuse(a, outcome, &shortage);
 }
 
+/* Names the tenant whose floor keeps what the request lacks. */
+static enum outcome refuse_floor(struct candidate *a, enum outcome outcome, const char *key,
+				 const struct tenant *tenant, uint64_t kept,
+				 const struct shortage *lacks)
+{
+	struct shortage shortage = *lacks;
+
+	shortage.reason = REASON_FLOOR;
+	refusal_set_bound(a->refusal, key, kept, tenant->name);
+	return refuse(a, outcome, &shortage);
+}
+
+/* CUs do not fit. Would they without the floors of other tenants? */
+static enum outcome refuse_cus_or_floor(struct candidate *a, const struct place_request *request,
+					const struct place_miss *miss, const struct kept *kept,
+					enum outcome outcome)
+{
+	const struct shortage shortage = { REASON_CUS, RESOURCE_CUS, a->aim,
+					   cuset_count(&request->avail), a->gpu->cus };
+	struct place_request open = *request;
+
+	if (!kept || !kept->of_cus)
+		return refuse_cus(a, request, miss, outcome);
+	cuset_add(&open.avail, &kept->cus);
+	if (!place_fits(&a->gpu->info.geometry, &open))
+		return refuse_cus(a, request, miss, outcome);
+	refusal_set_fits(a->refusal, RESOURCE_CUS, miss->below, miss->above);
+	return refuse_floor(a, outcome,
+			    kept->of_cus->reserved_engines > 0 ? "reserved-shader-engines"
+							       : "reserved-cus",
+			    kept->of_cus, cuset_count(&kept->cus), &shortage);
+}
+
 /* Would the CUs fit if the GPU were empty? OUTCOME_FITS, or OUTCOME_NEVER with the refusal. */
 static enum outcome admit_cus_ever(struct candidate *a)
 {
@@ -270,13 +324,17 @@ static enum outcome admit_cus_ever(struct candidate *a)
 	struct placement placement;
 
 	prepare(a, &request);
-	request.avail = request.preferred = a->gpu->all;
+	request.avail = a->gpu->all;
+	if (a->floor)
+		cuset_remove(&request.avail, &a->floor->ever.cus);
+	request.preferred = request.avail;
 	request.limit = limit_cus(a, 0);
 	if (place_fits(&a->gpu->info.geometry, &request) ||
 	    place(&a->gpu->info.geometry, &request, &placement, &miss) == 0)
 		return OUTCOME_FITS;
 	forget_facts(a->refusal);
-	return refuse_cus(a, &request, &miss, OUTCOME_NEVER);
+	return refuse_cus_or_floor(a, &request, &miss, a->floor ? &a->floor->ever : NULL,
+				   OUTCOME_NEVER);
 }
 
 /* Finds the CUs. Everything else has been judged. */
@@ -290,7 +348,10 @@ static enum outcome admit_cus(struct candidate *a, struct partition *partition)
 	if (place(&a->gpu->info.geometry, &request, &placement, &miss) < 0) {
 		if (admit_cus_ever(a) != OUTCOME_FITS)
 			return OUTCOME_NEVER;
-		return refuse_cus(a, &request, &miss, OUTCOME_NOT_NOW);
+		if (a->confined)
+			a->refusal->behind = a->gpu->barrier.id;
+		return refuse_cus_or_floor(a, &request, &miss, a->floor ? &a->floor->now : NULL,
+					   OUTCOME_NOT_NOW);
 	}
 	place_preferred(a, &request, &placement);
 	partition->cus = partition->occupied = placement.cus;
@@ -311,12 +372,38 @@ struct countable {
 	uint64_t asked, free, total, leased, had;
 };
 
+/* What the floors of other tenants keep of a countable resource. */
+struct kept_count {
+	uint64_t now, ever; /* ever: were the GPU empty */
+	const char *key;
+	const struct tenant *tenant; /* the first that it is kept for, were the GPU empty */
+};
+
+static struct kept_count kept_count(const struct candidate *a, enum resource resource)
+{
+	const struct floor *floor = a->floor;
+
+	if (floor && resource == RESOURCE_QUEUES)
+		return (struct kept_count){ floor->now.queues, floor->ever.queues,
+					    "reserved-queues", floor->ever.of_queues };
+	if (floor && resource == RESOURCE_PROCESSES)
+		return (struct kept_count){ floor->now.processes, floor->ever.processes,
+					    "reserved-processes", floor->ever.of_processes };
+	return (struct kept_count){ 0 };
+}
+
+static uint64_t without(uint64_t n, uint64_t kept)
+{
+	return n > kept ? n - kept : 0;
+}
+
 /* With oversubscribe-besteffort a best-effort lease may take more slots than there are, unless
- * a realtime lease is on the GPU. */
+ * a realtime lease is on the GPU or a floor keeps slots there. */
 static bool may_oversubscribe(const struct candidate *a)
 {
 	return a->admit_context->arbiter->settings->oversubscribe_besteffort &&
-	       a->admit_context->class == CLASS_BESTEFFORT && a->gpu->n_realtime == 0;
+	       a->admit_context->class == CLASS_BESTEFFORT && a->gpu->n_realtime == 0 &&
+	       !(a->floor && (a->floor->ever.of_queues || a->floor->ever.of_processes));
 }
 
 #define COUNTABLES 5U
@@ -358,12 +445,17 @@ static enum outcome admit_total(struct candidate *a)
 	count_up(a, list);
 	for (size_t i = 0; i < COUNTABLES; i++) {
 		const struct countable *c = &list[i];
-		const struct shortage shortage = { c->reason, c->resource, c->asked, c->total,
+		const struct kept_count kept = kept_count(a, c->resource);
+		uint64_t most = without(c->total, kept.ever);
+		const struct shortage shortage = { c->reason, c->resource, c->asked, most,
 						   c->total };
 
-		if (c->asked <= c->had || c->asked <= c->total)
+		if (c->asked <= c->had || c->asked <= most)
 			continue;
-		refusal_set_fits(a->refusal, c->resource, c->total, 0);
+		refusal_set_fits(a->refusal, c->resource, most, 0);
+		if (c->asked <= c->total)
+			return refuse_floor(a, OUTCOME_NEVER, kept.key, kept.tenant, kept.ever,
+					    &shortage);
 		return refuse(a, OUTCOME_NEVER, &shortage);
 	}
 	return OUTCOME_FITS;
@@ -376,13 +468,19 @@ static enum outcome admit_budgets(struct candidate *a)
 	count_up(a, list);
 	for (size_t i = 0; i < COUNTABLES; i++) {
 		const struct countable *c = &list[i];
-		struct shortage shortage = { c->reason, c->resource, c->asked, c->free, c->total };
+		const struct kept_count kept = kept_count(a, c->resource);
+		uint64_t free = without(c->free, kept.now);
+		struct shortage shortage = { c->reason, c->resource, c->asked, free, c->total };
 
-		if (c->asked <= c->had || c->asked <= c->free)
+		if (c->asked <= c->had || c->asked <= free)
 			continue;
-		if (c->asked + c->leased <= c->total) /* it would fit without unmanaged processes */
+		refusal_set_fits(a->refusal, c->resource, free, 0);
+		if (c->asked <= c->free)
+			return refuse_floor(a, OUTCOME_NOT_NOW, kept.key, kept.tenant, kept.now,
+					    &shortage);
+		/* Would it fit without unmanaged processes? */
+		if (c->asked + c->leased + kept.now <= c->total)
 			shortage.reason = REASON_UNMANAGED;
-		refusal_set_fits(a->refusal, c->resource, c->free, 0);
 		if (c->resource == RESOURCE_QUEUES)
 			a->refusal->reserved = a->gpu->reserve_queues;
 		if (c->resource == RESOURCE_QUEUES || c->resource == RESOURCE_PROCESSES)
@@ -484,6 +582,16 @@ static enum outcome refuse_oversubscribed(struct candidate *a)
 	return refuse(a, OUTCOME_NOT_NOW, &shortage);
 }
 
+/* What the floor of its own tenant keeps can be granted at any time. */
+static bool is_within_floor(const struct candidate *a)
+{
+	const struct kept *own = a->floor ? &a->floor->own : NULL;
+
+	return own && a->aim <= cuset_count(&own->cus) && a->want->queues <= own->queues &&
+	       a->want->processes <= own->processes && a->want->sdma_queues == 0 &&
+	       a->want->vram == 0 && !a->want->cooperative;
+}
+
 static enum outcome admit_state(struct candidate *a)
 {
 	const struct gpu *gpu = a->gpu;
@@ -496,7 +604,7 @@ static enum outcome admit_state(struct candidate *a)
 		return refuse(a, OUTCOME_NOT_NOW, &shortage);
 	if (gpu->observed.oversubscribed && !may_oversubscribe(a))
 		return refuse_oversubscribed(a);
-	if (a->confined) {
+	if (a->confined && !is_within_floor(a)) {
 		shortage.reason = REASON_CUS;
 		a->refusal->behind = gpu->barrier.id;
 		return refuse(a, OUTCOME_NOT_NOW, &shortage);
@@ -580,6 +688,8 @@ enum outcome admit(const struct admit_context *admit_context, const struct want 
 	memcpy(ret_refusal->gpu, a.gpu->info.name, sizeof(ret_refusal->gpu));
 	if (admit_context->shares)
 		a.held = admit_context->shares[gpu];
+	if (admit_context->floors)
+		a.floor = &admit_context->floors[gpu];
 	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
 		outcome = steps[i](&a);
 

@@ -3,6 +3,7 @@
 
 /* Judges one want on one GPU: whether there is room, whether policy allows it, and which CUs. */
 
+#include "core/decide/floor.h"
 #include "core/ledger/quota.h"
 
 /* Ordered: a want that is NEVER granted on this GPU is further from a grant than one that is
@@ -27,6 +28,7 @@ struct admit_context {
 	bool alone;                 /* no other lease in its shader engines */
 	bool adaptable;             /* is granted cus-min and borrows the rest */
 	const struct share *shares; /* by GPU, quota_shares(); NULL: no quota asks */
+	const struct floor *floors; /* by GPU; NULL: policy has none */
 };
 
 /* want: complete. Sets *ret on OUTCOME_FITS; else *ret_refusal, all but its leases. The two may be

@@ -17,6 +17,7 @@ union judgement {
 struct gang {
 	struct admit_context context;
 	struct share shares[REQUEST_WANTS]; /* set if a quota bounds parts of GPUs */
+	struct floor *floors; /* by GPU, for candidates; NULL: policy has none; owned */
 	const struct request *request;
 	size_t n_gpus, n_present;                      /* GPUs; those that are not absent */
 	uint64_t present;                              /* as bits */
@@ -105,9 +106,33 @@ static void judge_want(struct gang *gang, size_t i, size_t g)
 		gang->most[g] = max_u(gang->most[g], worth(&judgement->partition));
 }
 
+static int find_floors(struct gang *gang)
+{
+	const struct admit_context *context = &gang->context;
+	uint64_t all = 0;
+
+	if (!floor_configured(context->arbiter->settings))
+		return 0;
+	gang->floors = reallocarray(NULL, gang->n_gpus, sizeof(*gang->floors));
+	if (!gang->floors)
+		return -ENOMEM;
+	for (size_t i = 0; i < gang->request->n_wants; i++)
+		all |= gang->candidates[i];
+	for (; all; all &= all - 1) {
+		unsigned g = (unsigned)__builtin_ctzll(all);
+
+		floor_find(context->arbiter, g, context->tenant, context->previous,
+			   &gang->floors[g]);
+	}
+	gang->context.floors = gang->floors;
+	return 0;
+}
+
 /* Judges every want on each GPU that it names. */
 static int judge(struct gang *gang)
 {
+	if (find_floors(gang) < 0)
+		return -ENOMEM;
 	gang->judgements = reallocarray(NULL, gang->request->n_wants * gang->n_gpus,
 					sizeof(*gang->judgements));
 	if (!gang->judgements)
@@ -387,6 +412,7 @@ static int init(struct gang *gang, const struct admit_context *admit_context,
 	gang->request = request;
 	gang->held = 0;
 	gang->judgements = NULL;
+	gang->floors = NULL;
 	memset(gang->most, 0, sizeof(gang->most));
 	find_present(admit_context->arbiter, gang);
 	gang->max_gpus = limit_of(&admit_context->tenant->max_gpus, gang->n_present);
@@ -432,10 +458,13 @@ int gang_assign(const struct admit_context *admit_context, const struct request 
 	r = init(&gang, admit_context, request, result);
 	if (r < 0)
 		return r;
-	if (judge(&gang) < 0)
-		return result_set(result, RESULT_NO_MEMORY, "out of memory");
-	*ret_candidates = possible(&gang);
-	r = assign(&gang, partitions, result);
+	if (judge(&gang) < 0) {
+		r = result_set(result, RESULT_NO_MEMORY, "out of memory");
+	} else {
+		*ret_candidates = possible(&gang);
+		r = assign(&gang, partitions, result);
+	}
 	free(gang.judgements);
+	free(gang.floors);
 	return r;
 }

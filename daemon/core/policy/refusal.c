@@ -23,6 +23,7 @@ const char *const reason_names[] = {
 	[REASON_UNMANAGED] = "unmanaged",
 	[REASON_OVERSUBSCRIBED] = "oversubscribed",
 	[REASON_ABSENT] = "absent",
+	[REASON_FLOOR] = "floor",
 	NULL,
 };
 
@@ -292,6 +293,12 @@ static void put_detail(struct text *text, const struct refusal *refusal)
 		put_quota(text, refusal);
 	if (refusal->reason == REASON_POLICY)
 		put_policy(text, refusal);
+	if (refusal->reason == REASON_FLOOR) {
+		put_break(text);
+		put(text, "%s of tenant %s keeps ", refusal->key, refusal->tenant);
+		put_number(text, refusal->resource, refusal->limit);
+		put(text, " free");
+	}
 	if (refusal->reason == REASON_DRAIN) {
 		put_break(text);
 		put(text, "the GPU is being drained: an administrator can undrain it");
@@ -347,6 +354,8 @@ void refusal_wait(const struct refusal *refusal, char ret[static REFUSAL_TEXT])
 	} else if (refusal->reason == REASON_UNMANAGED) {
 		put(&text, "%s that processes without a lease use on %s",
 		    resources[refusal->resource].units, gpu);
+	} else if (refusal->reason == REASON_FLOOR) {
+		put(&text, "room beside %s of tenant %s on %s", refusal->key, refusal->tenant, gpu);
 	} else if (refusal->reason == REASON_QUOTA) {
 		put(&text, "room under %s of tenant %s on %s", refusal->key, refusal->tenant, gpu);
 	} else {

@@ -30,6 +30,7 @@ enum reason {
 	REASON_UNMANAGED,
 	REASON_OVERSUBSCRIBED,
 	REASON_ABSENT,
+	REASON_FLOOR, /* the GPU has it, and policy keeps it for another tenant */
 	REASONS,
 };
 

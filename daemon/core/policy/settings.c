@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/text.h"
+
 uint64_t limit_of(const struct limit *limit, uint64_t whole)
 {
 	switch (limit->kind) {
@@ -14,6 +16,11 @@ uint64_t limit_of(const struct limit *limit, uint64_t whole)
 	case LIMIT_NONE: break;
 	}
 	return UINT64_MAX;
+}
+
+uint64_t limit_reserved(const struct limit *limit, uint64_t whole)
+{
+	return limit->kind == LIMIT_NONE ? 0 : limit_of(limit, whole);
 }
 
 int tenant_init(struct tenant *tenant, const char *name)
@@ -41,6 +48,7 @@ void tenant_done(struct tenant *tenant)
 	free(tenant->unit);
 	free(tenant->slice);
 	free(tenant->executable);
+	free(tenant->reserved_gpu);
 	*tenant = (struct tenant){ 0 };
 }
 
@@ -144,6 +152,66 @@ bool tenant_may_match(const struct tenant *tenant, uid_t uid)
 {
 	return has_id(&tenant->users, uid) || tenant->groups.n > 0 ||
 	       strcmp(tenant->name, "*") == 0;
+}
+
+bool tenant_has_floor(const struct tenant *tenant)
+{
+	return tenant->reserved_cus.kind != LIMIT_NONE || tenant->reserved_engines > 0 ||
+	       tenant->reserved_queues > 0 || tenant->reserved_processes > 0;
+}
+
+bool tenant_floor_is_on(const struct tenant *tenant, const char *gpu)
+{
+	return !tenant->reserved_gpu || strcmp(tenant->reserved_gpu, gpu) == 0;
+}
+
+/* Whole engines that hold a floor of CUs. */
+static uint64_t engines_of(const struct geometry *geometry, uint64_t cus)
+{
+	uint64_t each = geometry_cus(geometry) / geometry->engines;
+
+	return each > 0 ? (cus + each - 1) / each : 0;
+}
+
+int settings_check_floors(const struct settings *settings, const struct gpu_info *gpu, char *buf,
+			  size_t size)
+{
+	uint64_t all = geometry_cus(&gpu->geometry), each = all / gpu->geometry.engines;
+	uint64_t cus = 0, engines = 0, queues = 0, processes = 0;
+
+	for (size_t i = 0; i < settings->n_tenants; i++) {
+		const struct tenant *tenant = &settings->tenants[i];
+		uint64_t own = limit_reserved(&tenant->reserved_cus, all);
+		uint64_t whole = tenant->class == CLASS_REALTIME || tenant->reserved_engines > 0
+					 ? engines_of(&gpu->geometry, own)
+					 : 0;
+
+		if (!tenant_floor_is_on(tenant, gpu->name))
+			continue;
+		whole = whole > tenant->reserved_engines ? whole : tenant->reserved_engines;
+		engines += whole;
+		cus += own > whole * each ? own : whole * each;
+		queues += tenant->reserved_queues;
+		processes += tenant->reserved_processes;
+	}
+	const struct {
+		const char *key;
+		uint64_t sum, has;
+	} sums[] = {
+		{ "reserved-shader-engines", engines, gpu->geometry.engines },
+		{ "reserved-cus", cus, all },
+		{ "reserved-queues", queues, gpu->queue_slots },
+		{ "reserved-processes", processes, gpu->process_slots },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(sums); i++)
+		if (sums[i].sum > sums[i].has)
+			return refuse(buf, size, -ENOSPC,
+				      "%s of all tenants adds up to %llu, and %s has %llu",
+				      sums[i].key, (unsigned long long)sums[i].sum,
+				      gpu->name[0] ? gpu->name : gpu->device,
+				      (unsigned long long)sums[i].has);
+	return 0;
 }
 
 bool tenant_bounds_parts(const struct tenant *tenant)

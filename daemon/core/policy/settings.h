@@ -41,6 +41,9 @@ struct id_list {
 _Static_assert(sizeof(uid_t) == sizeof(unsigned) && sizeof(gid_t) == sizeof(unsigned),
 	       "ids of users and groups are unsigned");
 
+/* The same for a floor; LIMIT_NONE: 0. */
+uint64_t limit_reserved(const struct limit *limit, uint64_t whole);
+
 /* One row of policy: which users may have which leases. Limits bound what one user holds under this
  * tenant, over all its leases; limits of parts of a GPU hold for each GPU. */
 struct tenant {
@@ -56,7 +59,13 @@ struct tenant {
 	enum lease_class class;
 	struct limit max_leases, max_gpus;
 	struct limit max_cus, max_queues, max_processes, max_vram;
-	unsigned priority;         /* the highest it may ask for */
+	unsigned priority; /* the highest it may ask for */
+
+	/* Floors: kept free for all its users together, on each GPU or one. 0: none. */
+	struct limit reserved_cus;
+	unsigned reserved_engines, reserved_queues, reserved_processes;
+	char *reserved_gpu; /* NULL: each */
+
 	bool alone;                /* realtime: no other lease in its shader engines */
 	enum enforce_step enforce; /* the last step against a lease that is overdue */
 };
@@ -116,6 +125,13 @@ const struct tenant *tenant_named(const struct settings *settings, const char *n
 /* Whether the tenant may match this user. The groups of a caller are not kept, so a tenant with
  * groups may match every user. */
 bool tenant_may_match(const struct tenant *tenant, uid_t uid);
+
+bool tenant_has_floor(const struct tenant *tenant);
+bool tenant_floor_is_on(const struct tenant *tenant, const char *gpu);
+
+/* Whether this GPU has what all floors reserve; else -ENOSPC with the sum in buf. */
+int settings_check_floors(const struct settings *settings, const struct gpu_info *gpu, char *buf,
+			  size_t size);
 
 /* Whether it limits what a user holds of one GPU. */
 bool tenant_bounds_parts(const struct tenant *tenant);

@@ -315,6 +315,35 @@ int config_is_conf(const struct dirent *entry)
 	       strcmp(entry->d_name + size - strlen(CONFIG_SUFFIX), CONFIG_SUFFIX) == 0;
 }
 
+/* A PCI address as the kernel writes it. */
+bool config_is_gpu_name(const char *name)
+{
+	unsigned domain, bus, device, function, partition;
+	char again[64];
+	int n = sscanf(name, "%8x:%2x:%2x.%1x/%2u", &domain, &bus, &device, &function, &partition);
+
+	if (n < 4 || device > 0x1f || function > 7)
+		return false;
+	if (n == 4)
+		snprintf(again, sizeof(again), "%04x:%02x:%02x.%x", domain, bus, device, function);
+	else
+		snprintf(again, sizeof(again), "%04x:%02x:%02x.%x/%u", domain, bus, device,
+			 function, partition);
+	return strcmp(name, again) == 0 && strlen(name) < GPU_NAME_MAX;
+}
+
+static void set_gpu(const struct ini_place *place, const struct config_key *key, const char *value,
+		    void *field)
+{
+	if (config_is_gpu_name(value))
+		set_string(place, value, field);
+	else
+		ini_bad(place,
+			"%s: '%s' is not a GPU name: use a PCI address in lower case such as "
+			"0000:03:00.0",
+			key->name, value);
+}
+
 bool config_is_profile_name(const char *name)
 {
 	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -406,6 +435,11 @@ static const struct config_key tenant_keys[] = {
 	KEY("max-queues", set_count, TENANT(max_queues), RANGE(1, 65536)),
 	KEY("max-processes", set_count, TENANT(max_processes), RANGE(1, 65536)),
 	KEY("max-vram", set_bytes_or_percent, TENANT(max_vram)),
+	KEY("reserved-cus", set_count_or_percent, TENANT(reserved_cus), RANGE(1, 1024)),
+	KEY("reserved-shader-engines", config_set_unsigned, TENANT(reserved_engines), RANGE(1, CUSET_ENGINES)),
+	KEY("reserved-queues", config_set_unsigned, TENANT(reserved_queues), RANGE(1, 65536)),
+	KEY("reserved-processes", config_set_unsigned, TENANT(reserved_processes), RANGE(1, 65536)),
+	KEY("reserved-gpu", set_gpu, TENANT(reserved_gpu)),
 	KEY("priority", set_priority, TENANT(priority), .words = priority_names),
 	KEY("alone", config_set_bool, TENANT(alone)),
 	KEY("enforce", config_set_word, TENANT(enforce), .words = enforce_step_names,

@@ -51,5 +51,8 @@ int config_take_key(const struct ini_place *place, const struct config_section *
 /* Whether the file is called NAME.conf and is not hidden; for scandir(). */
 int config_is_conf(const struct dirent *entry);
 
+/* "0000:03:00.0", or "0000:03:00.0/2" for a partition. */
+bool config_is_gpu_name(const char *name);
+
 /* A profile is named like its file: no path, not hidden. */
 bool config_is_profile_name(const char *name);

@@ -234,14 +234,19 @@ static struct tenant *add_tenant(struct settings *settings, const struct ini_pla
 	return tenant;
 }
 
-static void check_tenant(struct config *config, const struct tenant *tenant)
+static struct ini_place place_of(struct config *config, const struct tenant *tenant)
 {
-	struct ini_place place = {
+	return (struct ini_place){
 		.file = tenant->file,
 		.line = tenant->line,
 		.diagnostics = config->diagnostics,
 		.errors = &config->errors,
 	};
+}
+
+static void check_tenant(struct config *config, const struct tenant *tenant)
+{
+	struct ini_place place = place_of(config, tenant);
 
 	if (!tenant->has_match && !is_everybody(tenant->name))
 		ini_bad(&place,
@@ -255,31 +260,45 @@ static void check_tenant(struct config *config, const struct tenant *tenant)
 			tenant->name);
 }
 
-/* ---- sections and keys --------------------------------------------------------------- */
-
-/* "0000:03:00.0" or "0000:03:00.0/2": a PCI address as the kernel writes it. */
-static bool is_gpu_name(const char *name)
+/* The shares that floors reserve of one GPU; NULL: of each GPU that no key names. */
+static uint64_t reserved_percent(const struct settings *settings, const char *gpu)
 {
-	unsigned domain, bus, device, function, partition;
-	char again[64];
-	int n = sscanf(name, "%8x:%2x:%2x.%1x/%2u", &domain, &bus, &device, &function, &partition);
+	uint64_t sum = 0;
 
-	if (n < 4 || device > 0x1f || function > 7)
-		return false;
-	if (n == 4)
-		snprintf(again, sizeof(again), "%04x:%02x:%02x.%x", domain, bus, device, function);
-	else
-		snprintf(again, sizeof(again), "%04x:%02x:%02x.%x/%u", domain, bus, device,
-			 function, partition);
-	return strcmp(name, again) == 0 && strlen(name) < GPU_NAME_MAX;
+	for (size_t i = 0; i < settings->n_tenants; i++) {
+		const struct tenant *tenant = &settings->tenants[i];
+
+		if (tenant->reserved_cus.kind == LIMIT_PERCENT &&
+		    (!tenant->reserved_gpu || (gpu && strcmp(tenant->reserved_gpu, gpu) == 0)))
+			sum += tenant->reserved_cus.value;
+	}
+	return sum;
 }
+
+static void check_floor(struct config *config, const struct tenant *tenant)
+{
+	uint64_t sum = reserved_percent(config->settings, tenant->reserved_gpu);
+	struct ini_place place = place_of(config, tenant);
+
+	if (tenant->reserved_gpu && !tenant_has_floor(tenant))
+		ini_bad(&place,
+			"[tenant %s]: reserved-gpu reserves nothing: add reserved-cus, "
+			"reserved-shader-engines, reserved-queues or reserved-processes",
+			tenant->name);
+	if (tenant->reserved_cus.kind == LIMIT_PERCENT && sum > 100)
+		ini_bad(&place,
+			"[tenant %s]: reserved-cus of all tenants adds up to %llu%% of a GPU",
+			tenant->name, (unsigned long long)sum);
+}
+
+/* ---- sections and keys --------------------------------------------------------------- */
 
 /* Returns the struct for "[gpu NAME]", NULL after an error. */
 static void *add_gpu(struct settings *settings, const struct ini_place *place, const char *name)
 {
 	struct gpu_settings *gpus;
 
-	if (!is_gpu_name(name)) {
+	if (!config_is_gpu_name(name)) {
 		ini_bad(place,
 			"[gpu %s]: invalid GPU name: use a PCI address in lower case such as "
 			"0000:03:00.0, for a partition 0000:03:00.0/2",
@@ -456,8 +475,10 @@ int config_load(const struct config_files *files, struct settings **ret,
 		diagnostics_add(diagnostics, true, "configuration: out of memory");
 	if (n < 0)
 		return n;
-	for (size_t i = 0; i < settings->n_tenants; i++)
+	for (size_t i = 0; i < settings->n_tenants; i++) {
 		check_tenant(&config, &settings->tenants[i]);
+		check_floor(&config, &settings->tenants[i]);
+	}
 	if (config.errors > 0)
 		return -EINVAL;
 	*ret = TAKE_PTR(settings);
@@ -469,11 +490,4 @@ int config_load_file(const char *path, struct settings **ret, struct diagnostics
 	const struct config_files files = { .config = path, .single = true };
 
 	return config_load(&files, ret, diagnostics);
-}
-
-int config_check_file(const char *path, struct diagnostics *diagnostics)
-{
-	_cleanup_(settings_freep) struct settings *settings = NULL;
-
-	return config_load_file(path, &settings, diagnostics);
 }

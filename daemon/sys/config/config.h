@@ -36,7 +36,6 @@ int config_load(const struct config_files *files, struct settings **ret,
 
 /* The same for one file of any name and owner, for `gpuarbctl config check FILE`. */
 int config_load_file(const char *path, struct settings **ret, struct diagnostics *diagnostics);
-int config_check_file(const char *path, struct diagnostics *diagnostics);
 
 /* ---- which files to read: config_load() uses these ----------------------------------- */
 

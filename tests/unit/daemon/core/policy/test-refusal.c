@@ -76,6 +76,16 @@ TEST(memory_has_units_and_is_rounded_down)
 	CHECK(line_is(&refusal, "18446744073709551615 asked, 4096 of 5000 free"));
 }
 
+TEST(floor_names_the_tenant_that_it_is_kept_for)
+{
+	struct refusal refusal = refusal_of(REASON_FLOOR, RESOURCE_CUS, 30, 15, 60);
+
+	refusal_set_bound(&refusal, "reserved-cus", 15, "vr");
+	CHECK(line_is(&refusal, "30 CUs asked, 15 of 60 free; reserved-cus of tenant vr keeps 15 "
+				"free"));
+	CHECK(wait_is(&refusal, "room beside reserved-cus of tenant vr on g"));
+}
+
 TEST(one_is_singular)
 {
 	struct refusal refusal = refusal_of(REASON_PROCESSES, RESOURCE_PROCESSES, 1, 0, 8);

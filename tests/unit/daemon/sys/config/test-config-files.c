@@ -177,14 +177,15 @@ TEST(single_file_is_checked_whoever_owns_it)
 	struct scratch scratch = scratch_new();
 	const char *draft = scratch_write(&scratch, "draft", "[daemon]\nmargin = 1%\n");
 	struct diagnostics diagnostics = { 0 };
+	_cleanup_(settings_freep) struct settings *settings = NULL;
 
 	CHECK(chmod(draft, 0666) == 0);
-	CHECK(config_check_file(draft, &diagnostics) == 0 && diagnostics.n == 0);
-	CHECK(config_check_file(scratch_write(&scratch, "bad", "[x]\n[tenant y]\n"),
-				&diagnostics) == -EINVAL);
+	CHECK(config_load_file(draft, &settings, &diagnostics) == 0 && diagnostics.n == 0);
+	CHECK(config_load_file(scratch_write(&scratch, "bad", "[x]\n[tenant y]\n"), &settings,
+			       &diagnostics) == -EINVAL);
 	CHECK(diagnostics.n == 2 && config_says(&diagnostics, "/bad:1"));
 	CHECK(config_says(&diagnostics, "/bad:2: [tenant"));
-	CHECK(config_check_file(scratch_at(&scratch, "none"), &diagnostics) == -EINVAL);
+	CHECK(config_load_file(scratch_at(&scratch, "none"), &settings, &diagnostics) == -EINVAL);
 	CHECK(config_says(&diagnostics, "/none"));
 	diagnostics_done(&diagnostics);
 	scratch_done(&scratch);

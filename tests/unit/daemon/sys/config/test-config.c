@@ -41,6 +41,11 @@ static const char full[] = "[daemon]\n"
 			   "max-queues = 4\n"
 			   "max-processes = 2\n"
 			   "max-vram = 2G\n"
+			   "reserved-cus = 20%\n"
+			   "reserved-shader-engines = 2\n"
+			   "reserved-queues = 4\n"
+			   "reserved-processes = 3\n"
+			   "reserved-gpu = 0000:03:00.0\n"
 			   "priority = high\n"
 			   "alone = yes\n"
 			   "enforce = kill\n"
@@ -83,6 +88,9 @@ TEST(every_key_is_stored_in_its_field)
 	CHECK(t->max_queues.kind == LIMIT_COUNT && t->max_queues.value == 4);
 	CHECK(t->max_processes.kind == LIMIT_COUNT && t->max_processes.value == 2);
 	CHECK(t->max_vram.kind == LIMIT_COUNT && t->max_vram.value == 2ULL << 30);
+	CHECK(t->reserved_cus.kind == LIMIT_PERCENT && t->reserved_cus.value == 20);
+	CHECK(t->reserved_engines == 2 && t->reserved_queues == 4 && t->reserved_processes == 3);
+	CHECK(strcmp(t->reserved_gpu, "0000:03:00.0") == 0);
 	CHECK(t->priority == PRIORITY_HIGH && t->alone && t->enforce == ENFORCE_STEP_KILL);
 
 	t = &s->tenants[1];
@@ -92,6 +100,18 @@ TEST(every_key_is_stored_in_its_field)
 	CHECK(t->max_vram.kind == LIMIT_PERCENT && t->max_vram.value == 50);
 	CHECK(t->priority == 15 && !t->alone && t->max_leases.kind == LIMIT_NONE);
 	CHECK(t->enforce == ENFORCE_STEP_FREEZE);
+	tree_done(&tree);
+}
+
+TEST(shares_of_floors_above_a_gpu_are_refused)
+{
+	struct tree tree = tree_new("[tenant a]\nmatch-user = 1\nreserved-cus = 60%\n"
+				    "[tenant b]\nmatch-user = 2\nreserved-cus = 41%\n"
+				    "reserved-gpu = 0000:03:00.0\n");
+
+	CHECK(tree_load(&tree) == -EINVAL && tree.diagnostics.n == 1);
+	CHECK(config_says(&tree.diagnostics, ":4: [tenant b]: reserved-cus of all tenants adds "
+					     "up to 101% of a GPU"));
 	tree_done(&tree);
 }
 
@@ -138,7 +158,7 @@ TEST(full_configuration_has_every_key)
 		snprintf(needle, sizeof(needle), "\n%s = ", key);
 		CHECK(strstr(full, needle));
 	}
-	CHECK(n == 31);
+	CHECK(n == 36);
 }
 
 TEST(invalid_value_is_refused_with_file_line_and_key)
@@ -226,6 +246,13 @@ TEST(invalid_value_is_refused_with_file_line_and_key)
 		{ "tenant t", "max-vram = 0", "0 has no effect" },
 		{ "tenant t", "max-vram = 2GB", "is not a size in bytes" },
 		{ "tenant t", "max-vram = 99999999T", "is not a size in bytes" },
+		{ "tenant t", "reserved-cus = 0", "is not a number from 1 to 1024" },
+		{ "tenant t", "reserved-cus = 101%", "is not a percentage from 1% to 100%" },
+		{ "tenant t", "reserved-shader-engines = 9", "is not a number from 1 to 8" },
+		{ "tenant t", "reserved-queues = -1", "is not a number from 1 to 65536" },
+		{ "tenant t", "reserved-processes = 0", "is not a number from 1 to 65536" },
+		{ "tenant t", "reserved-gpu = card0", "'card0' is not a GPU name" },
+		{ "tenant t", "reserved-gpu = 0000:03:00.0", "reserved-gpu reserves nothing" },
 		{ "tenant t", "priority = 16",
 		  "is not low, normal, high or a number from 0 to 15" },
 		{ "tenant t", "priority = hihg", "from 0 to 15; did you mean 'high'?" },
@@ -249,8 +276,11 @@ TEST(invalid_value_is_refused_with_file_line_and_key)
 		snprintf(text, sizeof(text), "[%s]\n%s\n%s", wrong[i].section, wrong[i].line,
 			 all ? "match-user = root\n" : "");
 		tree = tree_new(text);
-		snprintf(where, sizeof(where),
-			 "/gpuarbd.conf:%d: ", strstr(wrong[i].says, "needs class") ? 1 : 2);
+		snprintf(where, sizeof(where), "/gpuarbd.conf:%d: ",
+			 strstr(wrong[i].says, "needs class") ||
+					 strstr(wrong[i].says, "reserves nothing")
+				 ? 1
+				 : 2);
 		CHECK(tree_load(&tree) == -EINVAL && !tree.settings);
 		if (tree.diagnostics.n != 1 || !config_says(&tree.diagnostics, wrong[i].says) ||
 		    !config_says(&tree.diagnostics, where)) {

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/decide/floor.h"
+
+#include <string.h>
+
+#include "core/mask/place.h"
+
+/* What all leases of a tenant hold of a GPU. */
+struct holding_of {
+	unsigned cus, queues, processes;
+	uint32_t engines;
+};
+
+bool floor_configured(const struct settings *settings)
+{
+	for (size_t i = 0; i < settings->n_tenants; i++)
+		if (tenant_has_floor(&settings->tenants[i]))
+			return true;
+	return false;
+}
+
+static struct holding_of find_holding(const struct arbiter *arbiter, unsigned gpu,
+				      const struct tenant *tenant)
+{
+	struct holding_of holding = { 0 };
+
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		const struct lease *lease = arbiter->leases[i];
+		const struct partition *p = lease_partition_on(lease, gpu);
+
+		if (!p || strcmp(lease->tenant, tenant->name) != 0)
+			continue;
+		holding.cus += cuset_count(partition_claim(p));
+		holding.engines |= cuset_engines(partition_claim(p));
+		holding.queues += p->charged.queues;
+		holding.processes += p->charged.processes;
+	}
+	return holding;
+}
+
+static unsigned beyond(uint64_t reserved, unsigned held)
+{
+	return reserved > held ? (unsigned)reserved - held : 0;
+}
+
+/* The CUs of one shader engine that are free. */
+static void free_in_engine(const struct gpu *gpu, const struct cuset *free, unsigned engine,
+			   struct cuset *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	for (unsigned x = 0; x < gpu->info.geometry.xccs; x++)
+		ret->pair[cuset_pair(x, engine)] = free->pair[cuset_pair(x, engine)];
+}
+
+/* Moves the best engine from free to kept: an empty one, else the one with the most free CUs; the
+ * last of several. Returns its CUs; 0: none is free. */
+static unsigned keep_engine(const struct gpu *gpu, struct cuset *free, struct cuset *kept)
+{
+	struct cuset best = { 0 }, all, cus;
+	unsigned most = 0;
+
+	for (unsigned e = 0; e < gpu->info.geometry.engines; e++) {
+		unsigned worth;
+
+		free_in_engine(gpu, free, e, &cus);
+		free_in_engine(gpu, &gpu->all, e, &all);
+		worth = cuset_count(&cus) + (cuset_equal(&cus, &all) ? CODEC_BITS : 0);
+		if (cuset_empty(&cus) || worth < most)
+			continue;
+		most = worth;
+		best = cus;
+	}
+	cuset_remove(free, &best);
+	cuset_add(kept, &best);
+	return cuset_count(&best);
+}
+
+/* Moves n CUs from free to kept: a rectangle if there is one, else any. */
+static void keep_cus(const struct gpu *gpu, unsigned n, struct cuset *free, struct cuset *kept)
+{
+	struct place_request request = { .all = &gpu->all,
+					 .avail = *free,
+					 .preferred = *free,
+					 .aim = n,
+					 .floor = n,
+					 .ceiling = n,
+					 .limit = gpu->cus,
+					 .few_engines = true };
+	struct placement placement;
+	struct place_miss miss;
+
+	if (n == 0)
+		return;
+	if (place(&gpu->info.geometry, &request, &placement, &miss) < 0) {
+		request.any_shape = true;
+		request.floor = 1;
+		if (place(&gpu->info.geometry, &request, &placement, &miss) < 0)
+			return;
+	}
+	cuset_remove(free, &placement.cus);
+	cuset_add(kept, &placement.cus);
+}
+
+/* Is the floor kept as whole engines? Realtime leases take those. */
+static bool keeps_engines(const struct tenant *tenant)
+{
+	return tenant->class == CLASS_REALTIME || tenant->reserved_engines > 0;
+}
+
+static void keep_engines(const struct gpu *gpu, const struct tenant *tenant,
+			 const struct holding_of *holding, struct cuset *free, struct cuset *kept)
+{
+	unsigned engines = beyond(tenant->reserved_engines,
+				  (unsigned)__builtin_popcount(holding->engines));
+	unsigned cus = beyond(limit_reserved(&tenant->reserved_cus, gpu->cus), holding->cus);
+
+	while (engines > 0 || cus > 0) {
+		unsigned n = keep_engine(gpu, free, kept);
+
+		if (n == 0)
+			return;
+		engines -= engines > 0;
+		cus = beyond(cus, n);
+	}
+}
+
+static void add_slots(const struct tenant *tenant, const struct holding_of *holding,
+		      struct kept *kept)
+{
+	unsigned queues = beyond(tenant->reserved_queues, holding->queues);
+	unsigned processes = beyond(tenant->reserved_processes, holding->processes);
+
+	kept->queues += queues;
+	kept->processes += processes;
+	if (!kept->of_queues && queues > 0)
+		kept->of_queues = tenant;
+	if (!kept->of_processes && processes > 0)
+		kept->of_processes = tenant;
+}
+
+/* arbiter NULL: the GPU is empty. free: the CUs that no lease claims. */
+static void find_kept(const struct arbiter *arbiter, const struct settings *settings,
+		      unsigned index, const struct gpu *gpu, const struct tenant *self,
+		      struct cuset *free, struct kept *ret, struct kept *ret_own)
+{
+	*ret = (struct kept){ 0 };
+	*ret_own = (struct kept){ 0 };
+	/* Engines first: other CUs can be kept anywhere. Own ones are placed as well: those of others
+	 * must not need them. */
+	for (size_t i = 0; i < 2 * settings->n_tenants; i++) {
+		const struct tenant *tenant = &settings->tenants[i % settings->n_tenants];
+		bool engines = i < settings->n_tenants;
+		struct holding_of holding = { 0 };
+		struct cuset cus = { 0 };
+		struct kept *kept;
+
+		if (!tenant_has_floor(tenant) || !tenant_floor_is_on(tenant, gpu->info.name) ||
+		    engines != keeps_engines(tenant))
+			continue;
+		if (arbiter)
+			holding = find_holding(arbiter, index, tenant);
+		if (engines)
+			keep_engines(gpu, tenant, &holding, free, &cus);
+		else
+			keep_cus(gpu,
+				 beyond(limit_reserved(&tenant->reserved_cus, gpu->cus),
+					holding.cus),
+				 free, &cus);
+		kept = strcmp(tenant->name, self->name) == 0 ? ret_own : ret;
+		cuset_add(&kept->cus, &cus);
+		if (!kept->of_cus && !cuset_empty(&cus))
+			kept->of_cus = tenant;
+		add_slots(tenant, &holding, kept);
+	}
+}
+
+void floor_find(const struct arbiter *arbiter, unsigned gpu, const struct tenant *self,
+		const struct lease *previous, struct floor *ret)
+{
+	const struct gpu *of = &arbiter->gpus[gpu];
+	const struct partition *had = previous ? lease_partition_on(previous, gpu) : NULL;
+	struct cuset free = of->all;
+
+	find_kept(NULL, arbiter->settings, gpu, of, self, &free, &ret->ever, &ret->own);
+	free = of->all;
+	cuset_remove(&free, &of->taken);
+	cuset_remove(&free, &of->shared);
+	if (had)
+		cuset_remove(&free, partition_claim(had));
+	find_kept(arbiter, arbiter->settings, gpu, of, self, &free, &ret->now, &ret->own);
+}

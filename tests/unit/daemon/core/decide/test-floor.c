@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Floors: what policy keeps for a tenant is granted to it, whatever other tenants do. */
+
+#include "core/decide/floor.h"
+
+#include <errno.h>
+
+#include "check.h"
+#include "ledger-play.h"
+#include "scene.h"
+
+#define AR 7 /* a realtime user with a floor */
+
+static struct lease *grant_engines(struct scene *s, uid_t uid, unsigned engines)
+{
+	struct request request = request_for(0);
+
+	request.wants[0].shader_engines = engines;
+	return reserve(s->arbiter, uid, &request, &s->result);
+}
+
+static struct tenant *add_floor(struct scene *s, unsigned engines)
+{
+	struct tenant *tenant = add_tenant(s->arbiter, "ar", AR, CLASS_REALTIME);
+
+	tenant->reserved_engines = engines;
+	return tenant;
+}
+
+static bool refused_by_floor(const struct scene *s, enum result_kind kind, const char *key)
+{
+	const struct refusal *refusal = &s->result.refusals[0];
+
+	return refused(s, kind, REASON_FLOOR) && strcmp(refusal->key, key) == 0 &&
+	       strcmp(refusal->tenant, "ar") == 0 && refusal->retry == (kind == RESULT_NO_CAPACITY);
+}
+
+TEST(engines_of_a_floor_are_left_by_other_tenants)
+{
+	struct scene s = scene_of(1);
+
+	add_floor(&s, 1);
+	CHECK(!grant(&s, ANY, 60) &&
+	      refused_by_floor(&s, RESULT_NEVER_FITS, "reserved-shader-engines"));
+	CHECK(grant(&s, ANY, 45));
+	CHECK(!grant(&s, VR, 15) && s.result.kind == RESULT_NO_CAPACITY);
+	CHECK(grant_engines(&s, AR, 1)->partitions[0].count == 15);
+	scene_done(&s);
+}
+
+TEST(refusal_names_the_floor_that_keeps_what_is_free)
+{
+	struct scene s = scene_of(1);
+
+	add_floor(&s, 1);
+	CHECK(grant(&s, ANY, 30));
+	CHECK(!grant(&s, LAB, 30) &&
+	      refused_by_floor(&s, RESULT_NO_CAPACITY, "reserved-shader-engines"));
+	CHECK(s.result.refusals[0].limit == 15 && s.result.refusals[0].free == 15);
+	scene_done(&s);
+}
+
+TEST(floor_that_is_held_keeps_nothing_more)
+{
+	struct scene s = scene_of(1);
+
+	add_floor(&s, 1);
+	CHECK(grant_engines(&s, AR, 1) && grant(&s, ANY, 45));
+	scene_done(&s);
+}
+
+TEST(floor_of_cus_is_kept_as_whole_engines_for_a_realtime_tenant)
+{
+	struct scene s = scene_of(1);
+	struct tenant *ar = add_floor(&s, 0);
+
+	ar->reserved_cus = (struct limit){ LIMIT_PERCENT, 30 }; /* 18 CUs: two engines */
+	CHECK(!grant(&s, ANY, 36) && s.result.kind == RESULT_NEVER_FITS);
+	CHECK(grant(&s, ANY, 30) && grant_engines(&s, AR, 2));
+	scene_done(&s);
+}
+
+TEST(floor_of_cus_of_another_class_is_any_rectangle)
+{
+	struct scene s = scene_of(1);
+	struct tenant *ar = add_floor(&s, 0);
+
+	ar->class = CLASS_GUARANTEED;
+	ar->reserved_cus = (struct limit){ LIMIT_COUNT, 10 };
+	CHECK(grant(&s, ANY, 45) && !grant(&s, LAB, 6));
+	CHECK(refused_by_floor(&s, RESULT_NO_CAPACITY, "reserved-cus"));
+	CHECK(grant(&s, LAB, 5) && grant(&s, AR, 10)->partitions[0].count == 10);
+	scene_done(&s);
+}
+
+TEST(slots_of_a_floor_are_left_by_other_tenants)
+{
+	struct scene s = scene_of(1);
+	struct tenant *ar = add_floor(&s, 0);
+	struct request request = request_for(4);
+
+	ar->reserved_queues = 4;
+	ar->reserved_processes = 2;
+	request.wants[0].queues = 21;
+	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
+	CHECK(refused_by_floor(&s, RESULT_NEVER_FITS, "reserved-queues"));
+	request.wants[0].queues = 20;
+	request.wants[0].processes = 6;
+	CHECK(reserve(s.arbiter, ANY, &request, &s.result));
+	request.wants[0].queues = request.wants[0].processes = 2;
+	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
+	CHECK(refused_by_floor(&s, RESULT_NO_CAPACITY, "reserved-queues"));
+	request.wants[0].queues = 4;
+	CHECK(reserve(s.arbiter, AR, &request, &s.result));
+	scene_done(&s);
+}
+
+TEST(slots_of_a_floor_are_not_oversubscribed)
+{
+	struct scene s = scene_of(1);
+	struct request request = request_for(4);
+
+	s.arbiter->settings->oversubscribe_besteffort = true;
+	add_floor(&s, 0)->reserved_queues = 4;
+	request.wants[0].queues = 20;
+	CHECK(reserve(s.arbiter, ANY, &request, &s.result));
+	CHECK(!grant(&s, ANY, 4) && refused_by_floor(&s, RESULT_NO_CAPACITY, "reserved-queues"));
+	scene_done(&s);
+}
+
+TEST(floor_on_one_gpu_leaves_the_others_alone)
+{
+	struct scene s = scene_of(2);
+
+	add_floor(&s, 1)->reserved_gpu = strdup(s.arbiter->gpus[1].info.name);
+	CHECK(grant(&s, ANY, 60)->partitions[0].gpu == 0);
+	CHECK(!grant(&s, ANY, 60) && grant_engines(&s, AR, 1)->partitions[0].gpu == 1);
+	scene_done(&s);
+}
+
+TEST(adaptable_lease_borrows_a_floor_and_returns_it)
+{
+	struct scene s = scene_of(1);
+	struct request request = request_for(20);
+	struct lease *lease, *ar;
+
+	add_floor(&s, 1);
+	request.adaptable = true;
+	request.wants[0].cus_min = 15;
+	request.wants[0].cus_max = 60;
+	lease = reserve(s.arbiter, ANY, &request, &s.result);
+	CHECK(lease->partitions[0].count == 60);
+	ar = grant_engines(&s, AR, 1);
+	CHECK(ar && ar->state == STATE_ACTIVATING);
+	arbiter_lend(s.arbiter, 1000000);
+	CHECK(lease->partitions[0].count == 45);
+	CHECK(arbiter_acknowledge(s.arbiter, lease->id, lease->generation) == 0);
+	arbiter_lend(s.arbiter, 2000000);
+	CHECK(ar->state == STATE_GRANTED);
+	scene_done(&s);
+}
+
+TEST(resize_keeps_its_cus_but_does_not_take_a_floor)
+{
+	struct scene s = scene_of(1);
+	struct caller caller = caller_of(LAB);
+	struct request request = request_for(45);
+	struct lease *lease = grant(&s, LAB, 30), *next;
+
+	add_floor(&s, 1);
+	CHECK(arbiter_plan_resize(s.arbiter, &caller, lease->id, &request, &next, &s.result) == 0);
+	lease = arbiter_commit(s.arbiter, next);
+	CHECK(arbiter_acknowledge(s.arbiter, lease->id, lease->generation) == 0);
+	request.wants[0].cus = 60;
+	CHECK(arbiter_plan_resize(s.arbiter, &caller, lease->id, &request, &next, &s.result) < 0);
+	CHECK(s.result.kind == RESULT_NEVER_FITS);
+	CHECK(grant_engines(&s, AR, 1));
+	scene_done(&s);
+}
+
+/* A lease that was there before the floor keeps what it has; what it returns is kept. */
+TEST(floor_fills_when_older_leases_end)
+{
+	struct scene s = scene_of(1);
+	struct lease *all = grant(&s, ANY, 60);
+
+	add_floor(&s, 2);
+	CHECK(!grant_engines(&s, AR, 1) && s.result.kind == RESULT_NO_CAPACITY);
+	release(s.arbiter, all->id);
+	CHECK(grant(&s, ANY, 30) && !grant(&s, ANY, 15) && grant_engines(&s, AR, 2));
+	scene_done(&s);
+}
+
+TEST(sum_of_all_floors_is_compared_with_the_gpu)
+{
+	struct scene s = scene_of(1);
+	const struct settings *settings = s.arbiter->settings;
+	struct gpu_info gpu = radeon_vii("0000:03:00.0");
+	struct tenant *a, *b;
+	char why[256];
+
+	add_floor(&s, 2);
+	b = add_tenant(s.arbiter, "b", 8, CLASS_GUARANTEED);
+	a = &s.arbiter->settings->tenants[1];
+	b->reserved_cus = (struct limit){ LIMIT_COUNT, 30 };
+	CHECK(settings_check_floors(settings, &gpu, why, sizeof(why)) == 0);
+	b->reserved_cus.value = 31;
+	CHECK(settings_check_floors(settings, &gpu, why, sizeof(why)) == -ENOSPC);
+	CHECK(strstr(why, "reserved-cus of all tenants adds up to 61, and 0000:03:00.0 has 60"));
+	b->reserved_cus.value = 30;
+	a->reserved_engines = 5;
+	CHECK(settings_check_floors(settings, &gpu, why, sizeof(why)) == -ENOSPC);
+	CHECK(strstr(why, "reserved-shader-engines"));
+	a->reserved_engines = 0;
+	a->reserved_cus = (struct limit){ LIMIT_COUNT, 16 }; /* two engines: 30 */
+	CHECK(settings_check_floors(settings, &gpu, why, sizeof(why)) == 0);
+	a->reserved_queues = 20;
+	b->reserved_queues = 5;
+	CHECK(settings_check_floors(settings, &gpu, why, sizeof(why)) == -ENOSPC);
+	b->reserved_queues = 4;
+	a->reserved_processes = 9;
+	CHECK(settings_check_floors(settings, &gpu, why, sizeof(why)) == -ENOSPC);
+	CHECK(strstr(why, "reserved-processes of all tenants adds up to 9"));
+	a->reserved_gpu = strdup("0000:04:00.0");
+	CHECK(settings_check_floors(settings, &gpu, why, sizeof(why)) == 0);
+	scene_done(&s);
+}
+
+/* Plans what is left of the floor on each GPU. */
+static void check_floor(struct play *play, unsigned engines)
+{
+	struct caller caller = caller_of(AR);
+
+	for (unsigned g = 0; g < PLAY_GPUS; g++) {
+		struct request request = request_for(0);
+		struct result result = { 0 };
+		struct lease *lease = NULL;
+
+		request.wants[0].shader_engines = engines;
+		request.wants[0].queues = 2;
+		snprintf(request.wants[0].gpu, sizeof(request.wants[0].gpu), "%u", g);
+		if (arbiter_plan(play->arbiter, &caller, &request, &lease, &result) < 0 &&
+		    result.refusals[0].reason != REASON_UNMANAGED &&
+		    result.refusals[0].reason != REASON_OVERSUBSCRIBED) {
+			fprintf(stderr, "seed %u: %s\n", play->seed, result.sentence);
+			CHECK(false);
+		}
+		lease_free(lease);
+		result_done(&result);
+	}
+}
+
+TEST(unused_floor_is_granted_at_any_time)
+{
+	for (unsigned seed = 1; seed <= 60; seed++) {
+		struct play play = play_new(seed);
+		unsigned engines = 1 + seed % 2;
+		struct tenant *ar = add_tenant(play.arbiter, "ar", AR, CLASS_REALTIME), *b;
+
+		ar->reserved_engines = engines;
+		ar->reserved_queues = 2;
+		ar->reserved_processes = 1;
+		if (engines == 1) {
+			b = add_tenant(play.arbiter, "b", 8, CLASS_GUARANTEED);
+			b->reserved_cus = (struct limit){ LIMIT_PERCENT, 20 };
+		}
+		for (unsigned i = 0; i < 150; i++) {
+			play_step(&play);
+			play_promises(&play);
+			check_floor(&play, engines);
+		}
+		play_end(&play);
+	}
+}
