@@ -106,6 +106,16 @@ echo set-cu-mask:1:EBUSY >/sys/kernel/debug/kfdsim/control
 runs 0 "${ctl[@]}" --gpu "$vii" --cus 15 --queues 3 -- "$hip" --streams 1 --work
 json_out "$compute | map(.mask) | sort == [null, \"$quarter\"]"
 
+# multiProcessorCount does not follow the mask, and counts WGPs on RDNA.
+# shellcheck disable=SC2016
+blocks=(sh -c 'echo "$GPUARB_EFFECTIVE_CUS effective"; exec "$0" --streams 1' "$hip")
+runs 0 "${ctl[@]}" --gpu "$vii" --cus 30 -- "${blocks[@]}"
+err_has '30 effective'
+err_has ', 60 CUs'
+runs 0 "${ctl[@]}" --gpu "$v620" --cus 18 -- "${blocks[@]}"
+err_has '18 effective'
+err_has ', 36 CUs'
+
 # GPU_MAX_HW_QUEUES is for each priority: a stream of another one has a queue more.
 runs 0 env GPU_MAX_HW_QUEUES=1 "$hip" --streams 3 --high --work
 json_out "$compute | length == 3 and (map(.priority) | sort) == [7, 7, 15]"
