@@ -173,13 +173,32 @@ static int bind_process(struct daemon *daemon, struct liveness *liveness, int pr
 	return 0;
 }
 
+/* The queues of a process on one GPU cannot follow two leases. */
+static int check_rival(const struct daemon *daemon, const struct lease *lease, pid_t pid,
+		       struct result *result)
+{
+	const struct lease *rival = ledger_find_rival(daemon->arbiter, lease, pid);
+
+	if (!rival)
+		return 0;
+	return result_set(result, RESULT_INVALID_STATE,
+			  "process %d is bound to lease %llu on the same GPU, and %s is adaptable: "
+			  "all its queues there follow one lease. Release lease %llu, or make both "
+			  "fixed",
+			  pid, (unsigned long long)rival->id,
+			  rival->adaptable ? "that lease" : "this one",
+			  (unsigned long long)rival->id);
+}
+
 int liveness_add(struct daemon *daemon, const struct lease *lease, bool holder, int process_fd,
 		 pid_t pid, struct liveness *ret, struct result *result)
 {
 	int r;
 
 	*ret = (struct liveness){ .lease = lease->id, .holder = -1 };
-	r = check_room(daemon, lease->owner, holder && process_fd >= 0 ? 2 : 1, result);
+	r = process_fd >= 0 ? check_rival(daemon, lease, pid, result) : 0;
+	if (r >= 0)
+		r = check_room(daemon, lease->owner, holder && process_fd >= 0 ? 2 : 1, result);
 	if (r >= 0 && process_fd >= 0)
 		r = bind_process(daemon, ret, process_fd, pid, result);
 	if (r < 0 || !holder)

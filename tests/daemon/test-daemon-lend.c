@@ -297,3 +297,39 @@ TEST(only_the_owner_acknowledges_an_existing_generation)
 	CHECK(is_in_state(s.bus, &rt, "granted"));
 	depart(&s);
 }
+
+/* ---- two leases of one process ------------------------------------------------------------------------- */
+
+TEST(process_is_bound_to_one_lease_on_a_gpu_if_one_is_adaptable)
+{
+	struct live_lease first, second, waits;
+	static struct stage s;
+	char name[32];
+	pid_t pid;
+	int fd;
+
+	NEEDS_DAEMON();
+	arrive(&s, PATIENT GROW_NEVER);
+	pid = idler(0, &fd);
+	first = granted(call(ask_to_borrow(s.bus, 4, 20, 0)));
+	snprintf(name, sizeof(name), "lease %" PRIu64, first.id);
+	CHECK(is_fine(call(with(call_lease(s.bus, first.path, "Bind"), "h", fd))));
+	CHECK(is_fine(call(with(call_lease(s.bus, first.path, "Bind"), "h", fd))));
+
+	CHECK(is_error(call(ask_bound(s.bus, 15, fd)), GPUARB_ERROR_INVALID_STATE, name));
+	second = reserve(s.bus, 15);
+	CHECK(is_error(call(with(call_lease(s.bus, second.path, "Bind"), "h", fd)),
+		       GPUARB_ERROR_INVALID_STATE, name));
+	waits = waiting(call(ask_to_borrow(s.bus, 50, 60, HOUR_USEC)));
+	CHECK(is_error(call(with(call_lease(s.bus, waits.path, "Bind"), "h", fd)),
+		       GPUARB_ERROR_INVALID_STATE, name));
+
+	CHECK(is_fine(call(release(s.bus, first.path))));
+	CHECK(is_fine(call(with(call_lease(s.bus, second.path, "Bind"), "h", fd))));
+	CHECK(is_fine(call(release(s.bus, waits.path))));
+	CHECK(is_fine(call(ask_bound(s.bus, 5, fd)))); /* both are fixed */
+	kill(pid, SIGKILL);
+	CHECK(waitpid(pid, NULL, 0) == pid);
+	close(fd);
+	depart(&s);
+}

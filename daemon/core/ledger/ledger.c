@@ -178,6 +178,25 @@ struct lease *ledger_find_token(const struct arbiter *arbiter, uid_t uid, const 
 	return NULL;
 }
 
+static uint64_t possible_gpus(const struct lease *lease)
+{
+	return lease->state == STATE_WAITING ? lease->wait.candidates : lease_gpus(lease);
+}
+
+const struct lease *ledger_find_rival(const struct arbiter *arbiter, const struct lease *lease,
+				      pid_t pid)
+{
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		const struct lease *other = arbiter->leases[i];
+
+		if (other->id != lease->id && other->state != STATE_ENDING &&
+		    (other->adaptable || lease->adaptable) && lease_is_bound(other, pid) &&
+		    possible_gpus(other) & possible_gpus(lease))
+			return other;
+	}
+	return NULL;
+}
+
 int ledger_find_owned(const struct arbiter *arbiter, const struct caller *caller, uint64_t id,
 		      struct lease **ret, struct result *result)
 {

@@ -74,6 +74,12 @@ struct lease *ledger_find(const struct arbiter *arbiter, uint64_t id); /* NULL *
 /* The lease that this uid holds under this token; NULL if there is none, or it is ending. */
 struct lease *ledger_find_token(const struct arbiter *arbiter, uid_t uid, const char *token);
 
+/* Another lease that the process is bound to and that shares a GPU with this lease (a waiting one: a
+ * GPU that it could get), where one of the two is adaptable; NULL. The agent of an adaptable lease
+ * gives every queue of the process on the GPU one mask. */
+const struct lease *ledger_find_rival(const struct arbiter *arbiter, const struct lease *lease,
+				      pid_t pid);
+
 /* The lease, if the caller may act on it: its owner or an administrator. */
 int ledger_find_owned(const struct arbiter *arbiter, const struct caller *caller, uint64_t id,
 		      struct lease **ret, struct result *result);
