@@ -41,9 +41,10 @@ void update_now(struct daemon *daemon)
 	check_store(daemon);
 	do {
 		overdue_enforce(daemon);
-		arbiter_lend(daemon->arbiter, daemon_now_usec());
 		if (any_just_ended(daemon->arbiter))
 			scan_hardware(daemon, 0);
+		/* After the scan: what a removed lease leaves free lets borrowers grow. */
+		arbiter_lend(daemon->arbiter, daemon_now_usec());
 		commit_save_touched(daemon);
 		publish_leases(daemon);
 	} while (commit_next(daemon) || daemon->arbiter->touched);

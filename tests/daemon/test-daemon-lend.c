@@ -181,6 +181,36 @@ TEST(borrowers_receive_their_previous_mask_after_an_activation)
 	}
 }
 
+/* The next scan, an hour later, would let it grow, too. */
+TEST(a_borrower_grows_back_when_a_lease_is_released)
+{
+	struct live_lease rt, borrower;
+	struct live_record record;
+	struct answer answer;
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s, PATIENT GROW_SOON "audit-interval = 1h\n");
+	borrower = borrow(s.crowd);
+	for (uint64_t generation = 2; generation < 8; generation += 2) {
+		call_send(with(call_arbiter(s.bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u", 15,
+			       0),
+			  &answer);
+		CHECK(sd_bus_flush(s.bus) >= 0);
+		await_generation(borrower.holder, generation);
+		CHECK(is_fine(acknowledge(s.crowd, &borrower, generation)));
+		AWAIT(s.bus, answer.came);
+		rt = granted(answer.m);
+		await_time(boottime_usec() + 20000); /* the grant was an occasion to grow, too */
+		CHECK(is_fine(call(release(s.bus, rt.path))));
+		record = await_generation(borrower.holder, generation + 1);
+		CHECK(record.partitions[0].cus == LEND_CUS);
+		CHECK(is_fine(acknowledge(s.crowd, &borrower, generation + 1)));
+		close(rt.holder);
+	}
+	depart(&s);
+}
+
 TEST(a_killed_holder_frees_the_cus_that_it_activated)
 {
 	struct book_part before, after;
