@@ -274,6 +274,7 @@ void journal_events_lost(uint64_t lease); /* its file is set aside */
 void journal_events_ended(const struct daemon *daemon, const struct lease *lease);
 void journal_events_revoking(const struct daemon *daemon, const struct lease *lease,
 			     uint64_t grace_usec);
+void journal_events_preempt(const struct daemon *daemon, const struct lease *lease);
 void journal_events_overdue(const struct daemon *daemon, const struct lease *lease,
 			    const char *what);
 void journal_events_drift(const struct daemon *daemon, const struct lease *lease);

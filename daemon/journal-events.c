@@ -132,6 +132,24 @@ void journal_events_revoking(const struct daemon *daemon, const struct lease *le
 		  lease->id, lease->owner, (double)grace_usec / 1e6, lease->reason);
 }
 
+/* Of both sides: the lease that is revoked, or kept after all, and the lease that needs its room. */
+void journal_events_preempt(const struct daemon *daemon, const struct lease *lease)
+{
+	struct log_fields fields = fields_of(daemon, lease);
+	uint64_t now = daemon_now_usec();
+
+	if (lease->state == STATE_REVOKING)
+		journal_events_revoking(
+			daemon, lease, lease->deadline_usec > now ? lease->deadline_usec - now : 0);
+	else if (lease->state == STATE_WAITING)
+		journal_events_waits(daemon, lease);
+	else if (lease->state == STATE_GRANTED)
+		log_event(EVENT_KEPT, &fields,
+			  "lease %" PRIu64 " of uid %u is no longer revoked: the lease that needed "
+			  "its room does not wait any more",
+			  lease->id, lease->owner);
+}
+
 void journal_events_overdue(const struct daemon *daemon, const struct lease *lease,
 			    const char *what)
 {

@@ -136,6 +136,8 @@ static void tell_journal(struct daemon *daemon, const struct lease *lease, unsig
 		journal_events_ended(daemon, lease);
 	else if (touched & TOUCH_DRIFT)
 		journal_events_drift(daemon, lease);
+	else if (touched & TOUCH_PREEMPT)
+		journal_events_preempt(daemon, lease);
 	else if (touched & TOUCH_ACTIVE)
 		journal_events_changed(daemon, EVENT_ACTIVATED, lease);
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/decide/preempt.h"
 #include "daemon.h"
 #include "sys/process.h"
 
@@ -53,7 +54,7 @@ static int plan(void *userdata, const struct caller *caller, struct request *req
 	struct daemon *daemon = userdata;
 
 	ledger_name_gpus(daemon->arbiter, request);
-	return arbiter_plan(daemon->arbiter, caller, request, ret, result);
+	return preempt_plan(daemon->arbiter, caller, request, ret, result);
 }
 
 /* outcome: the state of the lease if the proposal cannot be saved. */
@@ -102,8 +103,10 @@ static void set_deadline(const struct daemon *daemon, const struct request *requ
 	const struct settings *settings = daemon->arbiter->settings;
 	uint64_t least = settings->activate_grace_usec + 2 * settings->enforce_delay_usec;
 
+	/* A request that may not wait does so only for leases that are revoked for it. */
 	if (proposal->state == STATE_WAITING)
-		proposal->deadline_usec = deadline_of(request->wait_usec);
+		proposal->deadline_usec = deadline_of(
+			request->wait_usec > 0 ? request->wait_usec : least + ENFORCE_LET_GO_USEC);
 	/* Borrowers have their grace to shrink, and enforcement its delay after that. */
 	if (proposal->state == STATE_ACTIVATING)
 		proposal->lend.give_up_usec =
@@ -133,9 +136,9 @@ static int reserve_new(struct daemon *daemon, const struct caller *caller, struc
 		close(liveness->holder);
 		return r;
 	}
-	if (lease->state == STATE_WAITING)
+	if (lease->state == STATE_WAITING && request->wait_usec > 0)
 		journal_events_waits(daemon, lease);
-	else if (lease->state != STATE_ACTIVATING)
+	else if (lease->n_partitions > 0 && lease->state != STATE_ACTIVATING)
 		journal_events_granted(daemon, lease, "");
 	return 0;
 }

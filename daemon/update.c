@@ -38,6 +38,8 @@ static void check_store(struct daemon *daemon)
 
 void update_now(struct daemon *daemon)
 {
+	bool more;
+
 	check_store(daemon);
 	do {
 		overdue_enforce(daemon);
@@ -47,7 +49,10 @@ void update_now(struct daemon *daemon)
 		arbiter_lend(daemon->arbiter, daemon_now_usec());
 		commit_save_touched(daemon);
 		publish_leases(daemon);
-	} while (commit_next(daemon) || daemon->arbiter->touched);
+		more = commit_next(daemon);
+		if (!more)
+			arbiter_preempt(daemon->arbiter, daemon_now_usec());
+	} while (more || daemon->arbiter->touched);
 	publish_gpus(daemon);
 	sd_event_source_set_enabled(daemon->timer.update, SD_EVENT_OFF);
 	descriptors_refresh(daemon);

@@ -210,7 +210,7 @@ void bus_answer_deferred(struct bus *bus, const struct lease *lease, unsigned to
 	struct deferred *next;
 
 	if (!(touched & (TOUCH_CHANGED | TOUCH_COMMITTED | TOUCH_ENDING | TOUCH_REMOVED)) ||
-	    lease->state == STATE_ACTIVATING)
+	    lease->state == STATE_ACTIVATING || lease->state == STATE_WAITING)
 		return;
 	for (struct deferred *d = LIST_FIRST(&bus->deferred); d; d = next) {
 		next = LIST_NEXT(d, link);

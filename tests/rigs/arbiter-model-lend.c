@@ -13,6 +13,8 @@ void model_set_lending(struct model *model, struct settings *settings)
 	settings->enforce_delay_usec = 10;
 	for (size_t i = 0; i < settings->n_tenants; i++)
 		settings->tenants[i].enforce = ENFORCE_STEP_REPORT + model_below(model, 3);
+	for (size_t i = 0; i < settings->n_tenants; i++)
+		settings->tenants[i].preempt = model_chance(model, 50);
 }
 
 /* What no adaptable lease may ask for is left in now and then: it is refused. */
@@ -185,6 +187,52 @@ static bool grow_one(struct model *model)
 	return true;
 }
 
+static bool may_be_revoked(const struct model *model, const struct lease *lease,
+			   enum lease_class lease_class)
+{
+	const struct settings *settings = model->arbiter->settings;
+
+	for (size_t i = 0; i < settings->n_tenants; i++)
+		if (strcmp(settings->tenants[i].name, lease->tenant) == 0)
+			return settings->tenants[i].preempt && lease->class < lease_class;
+	return false;
+}
+
+/* Preemption revokes for a higher class only, and only what policy allows. */
+static void preempt(struct model *model)
+{
+	struct arbiter *arbiter = model->arbiter;
+	uint64_t before[256], states[256];
+	size_t n = arbiter->n_leases;
+
+	if (n > 256)
+		model_fail("more leases than expected");
+	for (size_t i = 0; i < n; i++) {
+		before[i] = arbiter->leases[i]->revoked_for;
+		states[i] = arbiter->leases[i]->state;
+	}
+	arbiter_preempt(arbiter, model->now);
+	if (arbiter->n_leases != n)
+		model_fail("preemption removed a lease");
+	for (size_t i = 0; i < n; i++) {
+		const struct lease *lease = arbiter->leases[i];
+		const struct lease *by = ledger_find(arbiter, lease->revoked_for);
+
+		if (lease->revoked_for && lease->state == STATE_REVOKING &&
+		    (!by || by->state != STATE_WAITING))
+			model_fail("revoked for a lease that does not wait");
+		model->kept += before[i] && !lease->revoked_for;
+		if (before[i] == lease->revoked_for)
+			continue;
+		if (lease->revoked_for && !may_be_revoked(model, lease, by->class))
+			model_fail("revoked against policy or for its own class");
+		if (!lease->revoked_for && states[i] == STATE_REVOKING &&
+		    lease->state != STATE_GRANTED)
+			model_fail("not revoked any more, and not granted");
+		model->preempted += lease->revoked_for != 0;
+	}
+}
+
 void model_settle(struct model *model)
 {
 	unsigned rounds = 0;
@@ -196,6 +244,7 @@ void model_settle(struct model *model)
 		arbiter_lend(model->arbiter, model->now);
 		model_carry_out(model);
 		model_grant_waiting(model);
+		preempt(model);
 		model_check(model);
 	} while (grow_one(model) || model->arbiter->touched);
 }

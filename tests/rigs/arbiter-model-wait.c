@@ -15,6 +15,8 @@ static bool is_closed(const struct model *model, unsigned gpu, const struct leas
 		if (other->wait.passed >= LEASE_PASSES_MAX && !other->wait.over_quota &&
 		    (other->wait.candidates >> gpu & 1) && ranks_before(other, lease))
 			return true;
+		if ((other->wait.preempts >> gpu & 1) && ranks_before(other, lease))
+			return true;
 	}
 	return false;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "arbiter-model.h"
+#include "core/decide/preempt.h"
 
 #include <stdlib.h>
 
@@ -137,7 +138,7 @@ static void reserve_one(struct model *model)
 		caller = caller_of(2); /* whose tenant may have realtime leases */
 	if (ledger_find_token(model->arbiter, caller.uid, request.token))
 		return;
-	if (arbiter_plan(model->arbiter, &caller, &request, &lease, &result) < 0) {
+	if (preempt_plan(model->arbiter, &caller, &request, &lease, &result) < 0) {
 		check_refusal(model, &result);
 	} else {
 		count_new(model, &request, lease);

@@ -190,6 +190,8 @@ static bool check_barrier(const struct check *check, unsigned index)
 		if (lease->wait.passed == LEASE_PASSES_MAX && !lease->wait.over_quota &&
 		    (lease->wait.candidates >> index & 1))
 			first = lease;
+		if (lease->wait.preempts >> index & 1)
+			first = lease;
 	}
 	if (gpu->barrier.id != (first ? first->id : 0) ||
 	    (first && gpu->barrier.class != first->class))

@@ -348,6 +348,8 @@ static void reset(struct arbiter *arbiter, struct lease *lease)
 	}
 	lease->wait.candidates = 0;
 	lease->wait.over_quota = false;
+	lease->wait.refused = true;
+	lease->wait.preempts = 0;
 	lease->wait.passed = lease->state == STATE_WAITING ? count_passes(lease->wait.passed) : 0;
 	lease->n_holders = 0;
 	lease->n_bound = 0;
@@ -469,6 +471,7 @@ void arbiter_adopted(struct arbiter *arbiter)
 		reactivate(arbiter, arbiter->leases[i]);
 	for (size_t i = 0; i < arbiter->n_leases; i++)
 		assume_acknowledged(arbiter, arbiter->leases[i]);
+	preemption_adopted(arbiter);
 	arbiter->lending = true; /* the next arbiter_lend() counts the borrowers */
 	lend_sum_up(arbiter);
 	ledger_grow(arbiter, UINT64_MAX);

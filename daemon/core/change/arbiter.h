@@ -98,6 +98,20 @@ void arbiter_end(struct arbiter *arbiter, struct lease *lease, enum result_kind 
 int arbiter_revoke(struct arbiter *arbiter, uint64_t id, uint64_t now_usec, uint64_t grace_usec,
 		   const char *reason, struct result *result);
 
+/* The lease, which is not ending, is revoked with this deadline. */
+void lifecycle_revoke(struct arbiter *arbiter, struct lease *lease, uint64_t deadline_usec,
+		      const char *reason);
+
+/* ---- preemption.c -------------------------------------------------------------------- */
+
+/* Revokes leases for waiting leases of higher classes (decide/preempt.h), with activate-grace as their
+ * notice; keeps leases that were revoked for a lease which does not wait any more. Call it when
+ * arbiter_plan_next() has returned 0. Without memory it is to be called again. */
+void arbiter_preempt(struct arbiter *arbiter, uint64_t now_usec);
+
+/* Derives from the adopted leases for which lease they are revoked. */
+void preemption_adopted(struct arbiter *arbiter);
+
 /* ---- review.c -------------------------------------------------------------------- */
 
 /* Ends leases that the present policy would not grant: tenant, user, class, priority and quotas. A

@@ -105,6 +105,24 @@ static uint64_t deadline_of(uint64_t now_usec, uint64_t grace_usec)
 	return grace_usec > UINT64_MAX - 1 - now_usec ? UINT64_MAX - 1 : now_usec + grace_usec;
 }
 
+void lifecycle_revoke(struct arbiter *arbiter, struct lease *lease, uint64_t deadline_usec,
+		      const char *reason)
+{
+	lease->revoked = true;
+	if (lease->state == STATE_WAITING || lease->lend.never_granted) {
+		arbiter_end(arbiter, lease, RESULT_NOT_PERMITTED, reason);
+		return;
+	}
+	lease->lend.idle |= lease->state == STATE_INACTIVE || lease->state == STATE_ACTIVATING;
+	lease->state = STATE_REVOKING;
+	lease->generation++;
+	lease->deadline_usec = lease->enforce.due_usec = deadline_usec;
+	lease->lend.give_up_usec = UINT64_MAX;
+	lease->enforce.step = ENFORCE_STEP_NONE;
+	lease_set_reason(lease, reason);
+	ledger_touch(arbiter, lease, TOUCH_CHANGED);
+}
+
 int arbiter_revoke(struct arbiter *arbiter, uint64_t id, uint64_t now_usec, uint64_t grace_usec,
 		   const char *reason, struct result *result)
 {
@@ -127,18 +145,7 @@ int arbiter_revoke(struct arbiter *arbiter, uint64_t id, uint64_t now_usec, uint
 					 "forward");
 	snprintf(text, sizeof(text), "revoked by an administrator%s%s", reason[0] ? ": " : "",
 		 reason);
-	lease->revoked = true;
-	if (lease->state == STATE_WAITING || lease->lend.never_granted) {
-		arbiter_end(arbiter, lease, RESULT_NOT_PERMITTED, text);
-		return 0;
-	}
-	lease->lend.idle |= lease->state == STATE_INACTIVE || lease->state == STATE_ACTIVATING;
-	lease->state = STATE_REVOKING;
-	lease->generation++;
-	lease->deadline_usec = lease->enforce.due_usec = deadline;
-	lease->lend.give_up_usec = UINT64_MAX;
-	lease->enforce.step = ENFORCE_STEP_NONE;
-	lease_set_reason(lease, text);
-	ledger_touch(arbiter, lease, TOUCH_CHANGED);
+	lease->revoked_for = 0;
+	lifecycle_revoke(arbiter, lease, deadline, text);
 	return 0;
 }

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "core/decide/borrow.h"
-#include "core/decide/admit.h"
 
 /* No lease has this owner. */
 #define HOLDS_NOTHING UINT32_MAX
@@ -29,42 +28,14 @@ static void wait_on(struct arbiter *arbiter, struct lease *lease, const struct r
 
 /* ---- one lease --------------------------------------------------------------------- */
 
-static int find_tenant(const struct arbiter *arbiter, const struct lease *lease,
-		       const struct tenant **ret, struct result *result)
-{
-	const struct tenant *tenant = tenant_named(arbiter->settings, lease->tenant);
-
-	if (!tenant)
-		return result_set(result, RESULT_NOT_PERMITTED, "policy has no tenant %s any more",
-				  lease->tenant);
-	if (!tenant_may_match(tenant, lease->owner))
-		return result_set(result, RESULT_NOT_PERMITTED,
-				  "tenant %s is not for uid %u any more", tenant->name,
-				  lease->owner);
-	*ret = tenant;
-	return 0;
-}
-
-/* Decides as for a new request, with the rank of the lease. holder: the uid whose quota counts. */
+/* Decides with the request of the lease. holder: the uid whose quota counts. */
 static int decide(const struct arbiter *arbiter, const struct lease *lease, uid_t holder,
 		  struct partition *partitions, uint64_t *ret_candidates, struct result *result)
 {
-	struct admit_context admit_context = {
-		.arbiter = arbiter, .class = lease->class, .id = lease->id, .uid = holder
-	};
-	struct request complete;
-	int r;
+	struct request request;
 
-	*ret_candidates = 0;
-	r = find_tenant(arbiter, lease, &admit_context.tenant, result);
-	if (r < 0)
-		return r;
-	request_recall(lease->request, &complete);
-	complete.adaptable = lease->adaptable;
-	r = plan_complete(admit_context.tenant, lease->class, &complete, result);
-	if (r < 0)
-		return r;
-	return gang_assign(&admit_context, &complete, partitions, ret_candidates, result);
+	request_recall(lease->request, &request);
+	return plan_waiting(arbiter, lease, holder, &request, partitions, ret_candidates, result);
 }
 
 void wait_find_candidates(const struct arbiter *arbiter, struct lease *lease)
@@ -191,6 +162,7 @@ static int make_granted(const struct arbiter *arbiter, const struct lease *lease
 	next->wait.candidates = 0;
 	next->wait.passed = 0;
 	next->wait.over_quota = false;
+	next->wait.preempts = 0;
 	memset(next->reason, 0, sizeof(next->reason));
 	borrow_start(arbiter, next, lease->request->start_inactive);
 	if (!next->lend.never_granted)

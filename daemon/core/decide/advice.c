@@ -14,7 +14,8 @@ struct cost {
 
 struct search {
 	const struct arbiter *arbiter;
-	const struct caller *caller;
+	const struct advice_question *question;
+	const struct tenant *tenant; /* of the request */
 	struct request request;
 	struct arbiter without; /* the ledger without the set that is being tried */
 
@@ -35,13 +36,20 @@ static void leave_out(struct arbiter *without, struct lease *lease)
 
 static enum result_kind plan(const struct search *search)
 {
+	const struct advice_question *question = search->question;
+	struct partition partitions[REQUEST_WANTS];
+	_cleanup_(lease_freep) struct lease *lease = NULL;
 	struct result result = { 0 };
-	struct lease *lease = NULL;
 	enum result_kind kind;
+	uint64_t unused;
 
-	arbiter_plan(&search->without, search->caller, &search->request, &lease, &result);
+	if (question->waiting)
+		plan_waiting(&search->without, question->waiting, question->waiting->owner,
+			     &search->request, partitions, &unused, &result);
+	else
+		plan_new(&search->without, question->caller, &search->request, false, &lease,
+			 &result);
 	kind = result.kind;
-	lease_free(lease);
 	result_done(&result);
 	return kind;
 }
@@ -96,7 +104,7 @@ static int by_id(const void *a, const void *b)
 /* The set is worth knowing if it fits. */
 static bool is_cheaper(const struct search *search, struct lease *const *set, size_t n)
 {
-	uint64_t ids[ADVICE_LEASES];
+	uint64_t ids[ADVICE_MAX];
 	struct cost cost = cost_of(set, n);
 	int r;
 
@@ -129,7 +137,7 @@ static void keep_best(struct search *search, struct lease *const *set, size_t n)
  * set of which every member is needed. */
 static void find_some(struct search *search)
 {
-	struct lease *needed[ADVICE_LEASES];
+	struct lease *needed[ADVICE_MAX];
 	size_t i = search->n_candidates, n = 0;
 	bool small = true, any;
 
@@ -145,7 +153,7 @@ static void find_some(struct search *search)
 		ledger_put_back(&search->without, lease);
 		if (!any || !small || fits(search))
 			continue;
-		small = n < ADVICE_LEASES;
+		small = n < search->question->most;
 		if (!small)
 			continue;
 		needed[n++] = lease;
@@ -187,31 +195,44 @@ static void search_candidates(struct search *search)
 
 /* ---- where to look ------------------------------------------------------------------------ */
 
-/* The caller's own, where quotas count over all GPUs. */
-static bool counts_for_quota(const struct search *search, const struct tenant *tenant,
-			     const struct lease *lease)
+/* May it be revoked for the request? Only leases of lower classes, where their tenant allows it, and
+ * which are not revoked for another lease already. */
+static bool is_revocable(const struct search *search, const struct lease *lease)
 {
-	if (lease->owner != search->caller->uid || strcmp(lease->tenant, tenant->name) != 0)
+	const struct tenant *tenant = tenant_named(search->arbiter->settings, lease->tenant);
+
+	return lease->class < search->question->class && tenant && tenant->preempt &&
+	       !lease->revoked_for;
+}
+
+/* The caller's own, where quotas count over all GPUs. */
+static bool counts_for_quota(const struct search *search, const struct lease *lease)
+{
+	const struct tenant *tenant = search->tenant;
+
+	if (search->question->revocable || lease->owner != search->question->caller->uid ||
+	    strcmp(lease->tenant, tenant->name) != 0)
 		return false;
 	return tenant->max_leases.kind != LIMIT_NONE || tenant->max_gpus.kind != LIMIT_NONE;
 }
 
-static void find_candidates(struct search *search, const struct tenant *tenant, uint64_t gpus)
+static void find_candidates(struct search *search, uint64_t gpus)
 {
 	search->n_candidates = 0;
 	for (size_t i = 0; i < search->arbiter->n_leases; i++) {
 		struct lease *lease = search->arbiter->leases[i];
-		bool there = counts_for_quota(search, tenant, lease);
+		bool there = counts_for_quota(search, lease);
 
 		for (size_t j = 0; j < lease->n_partitions; j++)
 			there |= gpus >> lease->partitions[j].gpu & 1;
-		if (there && lease->state != STATE_ENDING && lease->state != STATE_WAITING)
+		if (there && lease->state != STATE_ENDING && lease->state != STATE_WAITING &&
+		    (!search->question->revocable || is_revocable(search, lease)))
 			search->candidates[search->n_candidates++] = lease;
 	}
 }
 
 /* One want needs room on one GPU: what is elsewhere is not in its way. */
-static void search_each_gpu(struct search *search, const struct tenant *tenant)
+static void search_each_gpu(struct search *search)
 {
 	char *name = search->request.wants[0].gpu;
 	int named = strcmp(name, "any") == 0 ? -1 : ledger_find_gpu(search->arbiter, name);
@@ -222,49 +243,44 @@ static void search_each_gpu(struct search *search, const struct tenant *tenant)
 		if (gpu->absent || (named >= 0 && (size_t)named != g))
 			continue;
 		memcpy(name, gpu->info.name, sizeof(gpu->info.name));
-		find_candidates(search, tenant, UINT64_C(1) << g);
+		find_candidates(search, UINT64_C(1) << g);
 		search_candidates(search);
 	}
 }
 
 static int search_all(struct search *search)
 {
-	struct result result = { 0 };
-	const struct tenant *tenant;
-	int r;
+	_cleanup_(result_done) struct result result = { 0 };
+	const struct advice_question *question = search->question;
 
-	r = tenant_find(search->arbiter->settings, search->caller, search->request.tenant, &tenant,
-			&result);
-	result_done(&result);
-	if (r < 0)
+	if (question->caller && tenant_find(search->arbiter->settings, question->caller,
+					    search->request.tenant, &search->tenant, &result) < 0)
 		return 0;
 	search->candidates = calloc(search->arbiter->n_leases, sizeof(struct lease *));
 	if (!search->candidates)
 		return -ENOMEM;
 	if (search->request.n_wants == 1) {
-		search_each_gpu(search, tenant);
+		search_each_gpu(search);
 	} else {
-		find_candidates(search, tenant, UINT64_MAX);
+		find_candidates(search, UINT64_MAX);
 		search_candidates(search);
 	}
 	return 0;
 }
 
-int arbiter_advise(const struct arbiter *arbiter, const struct caller *caller,
-		   const struct request *request, struct advice *ret)
+int advice_find(const struct arbiter *arbiter, const struct advice_question *question,
+		struct advice *ret)
 {
-	struct search search = {
-		.arbiter = arbiter, .caller = caller, .request = *request, .without = *arbiter
-	};
+	struct search search = { .arbiter = arbiter, .question = question, .without = *arbiter };
 	enum result_kind kind;
 	int r = 0;
 
-	search.request.wait_usec = 0;
+	request_recall(question->request, &search.request);
 	kind = plan(&search);
 	if (kind == RESULT_NO_MEMORY)
 		return -ENOMEM;
-	if (arbiter->n_leases > 0 &&
-	    (kind == RESULT_NO_CAPACITY || kind == RESULT_QUOTA_EXCEEDED)) {
+	if (arbiter->n_leases > 0 && (kind == RESULT_NO_CAPACITY ||
+				      (kind == RESULT_QUOTA_EXCEEDED && !question->revocable))) {
 		r = ledger_copy(arbiter, &search.without);
 		if (r < 0)
 			return r;
@@ -277,4 +293,14 @@ int arbiter_advise(const struct arbiter *arbiter, const struct caller *caller,
 	if (r == 0)
 		*ret = search.best;
 	return r;
+}
+
+int arbiter_advise(const struct arbiter *arbiter, const struct caller *caller,
+		   const struct request *request, struct advice *ret)
+{
+	const struct advice_question question = { .caller = caller,
+						  .request = request,
+						  .most = ADVICE_LEASES };
+
+	return advice_find(arbiter, &question, ret);
 }

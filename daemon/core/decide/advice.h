@@ -5,12 +5,23 @@
 
 #include "core/ledger/ledger.h"
 
-#define ADVICE_LEASES 16U /* in one advice at most */
+#define ADVICE_LEASES 16U /* in the advice for a person at most */
+#define ADVICE_MAX 256U   /* in any advice at most */
 
 struct advice {
-	uint64_t ids[ADVICE_LEASES]; /* ascending */
-	size_t n;                    /* 0: no set of at most ADVICE_LEASES leases would help */
+	uint64_t ids[ADVICE_MAX]; /* ascending */
+	size_t n;                 /* 0: no set of that many leases would help */
 	bool exact; /* no cheaper set would do; false: not every cheaper set was tried */
+};
+
+/* What would fit without which leases? */
+struct advice_question {
+	const struct caller *caller;   /* of a new request; NULL: waiting asks */
+	const struct request *request; /* of the caller or the waiting lease */
+	const struct lease *waiting;   /* with its rank; NULL: caller asks */
+	bool revocable;                /* only leases that policy allows to revoke for the class */
+	enum lease_class class;        /* of the request, with revocable */
+	size_t most;                   /* leases; ADVICE_MAX at most */
 };
 
 /*
@@ -26,3 +37,7 @@ struct advice {
  */
 int arbiter_advise(const struct arbiter *arbiter, const struct caller *caller,
 		   const struct request *request, struct advice *ret);
+
+/* The same for any question. */
+int advice_find(const struct arbiter *arbiter, const struct advice_question *question,
+		struct advice *ret);

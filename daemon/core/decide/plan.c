@@ -42,8 +42,9 @@ static int check_policy(const struct tenant *tenant, const struct request *reque
 	return 0;
 }
 
-int plan_complete(const struct tenant *tenant, enum lease_class lease_class,
-		  struct request *request, struct result *result)
+/* Fills in the defaults of a request and checks it against the policy; looks at no GPU. */
+static int complete_request(const struct tenant *tenant, enum lease_class lease_class,
+			    struct request *request, struct result *result)
 {
 	int r;
 
@@ -92,8 +93,8 @@ static int check_counts(const struct arbiter *arbiter, const struct tenant *tena
 }
 
 static int make_proposal(const struct arbiter *arbiter, const struct caller *caller,
-			 const struct request *asked, const struct admit_context *admit_context,
-			 struct lease **ret)
+			 const struct request *asked, bool keep,
+			 const struct admit_context *admit_context, struct lease **ret)
 {
 	_cleanup_(lease_freep) struct lease *lease = NULL;
 	int r;
@@ -101,7 +102,7 @@ static int make_proposal(const struct arbiter *arbiter, const struct caller *cal
 	r = lease_new(asked->n_wants, &lease);
 	if (r < 0)
 		return r;
-	if (asked->token[0] || asked->wait_usec > 0) {
+	if (asked->token[0] || keep) {
 		lease->request = request_keep(asked);
 		if (!lease->request)
 			return -ENOMEM;
@@ -140,8 +141,9 @@ static void make_granted(const struct arbiter *arbiter, struct lease *lease, boo
 	lease->request = NULL;
 }
 
-int arbiter_plan(const struct arbiter *arbiter, const struct caller *caller,
-		 const struct request *request, struct lease **ret, struct result *result)
+int plan_new(const struct arbiter *arbiter, const struct caller *caller,
+	     const struct request *request, bool may_wait, struct lease **ret,
+	     struct result *result)
 {
 	_cleanup_(lease_freep) struct lease *lease = NULL;
 	struct admit_context admit_context = { .arbiter = arbiter,
@@ -156,25 +158,70 @@ int arbiter_plan(const struct arbiter *arbiter, const struct caller *caller,
 		return r;
 	admit_context.class =
 		request->class < 0 ? admit_context.tenant->class : (enum lease_class)request->class;
-	r = plan_complete(admit_context.tenant, admit_context.class, &complete, result);
+	r = complete_request(admit_context.tenant, admit_context.class, &complete, result);
 	if (r < 0)
 		return r;
 	r = check_counts(arbiter, admit_context.tenant, caller->uid, result);
 	if (r < 0)
 		return r;
-	r = make_proposal(arbiter, caller, request, &admit_context, &lease);
+	r = make_proposal(arbiter, caller, request, may_wait, &admit_context, &lease);
 	if (r < 0)
 		return no_memory(result);
 	r = gang_assign(&admit_context, &complete, lease->partitions, &candidates, result);
 	if (r >= 0)
 		make_granted(arbiter, lease, request->start_inactive);
-	else if (result->kind == RESULT_NO_CAPACITY && request->wait_usec > 0)
+	else if (result->kind == RESULT_NO_CAPACITY && may_wait)
 		make_waiting(lease, candidates, result);
 	else
 		return r;
 
 	*ret = TAKE_PTR(lease);
 	return 0;
+}
+
+int arbiter_plan(const struct arbiter *arbiter, const struct caller *caller,
+		 const struct request *request, struct lease **ret, struct result *result)
+{
+	return plan_new(arbiter, caller, request, request->wait_usec > 0, ret, result);
+}
+
+/* ---- waiting leases ---------------------------------------------------------------- */
+
+static int find_tenant(const struct arbiter *arbiter, const struct lease *lease,
+		       const struct tenant **ret, struct result *result)
+{
+	const struct tenant *tenant = tenant_named(arbiter->settings, lease->tenant);
+
+	if (!tenant)
+		return result_set(result, RESULT_NOT_PERMITTED, "policy has no tenant %s any more",
+				  lease->tenant);
+	if (!tenant_may_match(tenant, lease->owner))
+		return result_set(result, RESULT_NOT_PERMITTED,
+				  "tenant %s is not for uid %u any more", tenant->name,
+				  lease->owner);
+	*ret = tenant;
+	return 0;
+}
+
+int plan_waiting(const struct arbiter *arbiter, const struct lease *lease, uid_t holder,
+		 const struct request *request, struct partition *partitions,
+		 uint64_t *ret_candidates, struct result *result)
+{
+	struct admit_context admit_context = {
+		.arbiter = arbiter, .class = lease->class, .id = lease->id, .uid = holder
+	};
+	struct request complete = *request;
+	int r;
+
+	*ret_candidates = 0;
+	r = find_tenant(arbiter, lease, &admit_context.tenant, result);
+	if (r < 0)
+		return r;
+	complete.adaptable = lease->adaptable;
+	r = complete_request(admit_context.tenant, lease->class, &complete, result);
+	if (r < 0)
+		return r;
+	return gang_assign(&admit_context, &complete, partitions, ret_candidates, result);
 }
 
 /* ---- resize ------------------------------------------------------------------------ */
@@ -294,7 +341,7 @@ int arbiter_plan_resize(const struct arbiter *arbiter, const struct caller *call
 	r = fit_wants(arbiter, lease, &complete, result);
 	if (r < 0)
 		return r;
-	r = plan_complete(tenant, lease->class, &complete, result);
+	r = complete_request(tenant, lease->class, &complete, result);
 	if (r < 0)
 		return r;
 	if (lease_next_version(lease, lease->n_partitions, &next) < 0)

@@ -30,6 +30,13 @@ int arbiter_plan_activate(const struct arbiter *arbiter, const struct caller *ca
  * are draining then, as bits. -ENOENT. */
 int arbiter_plan_drain(const struct arbiter *arbiter, const char *gpu, bool drain, uint64_t *ret);
 
-/* Fills in the defaults of a request and checks it against the policy; looks at no GPU. */
-int plan_complete(const struct tenant *tenant, enum lease_class lease_class,
-		  struct request *request, struct result *result);
+/* arbiter_plan() where wait_usec does not decide whether the request may wait. */
+int plan_new(const struct arbiter *arbiter, const struct caller *caller,
+	     const struct request *request, bool may_wait, struct lease **ret,
+	     struct result *result);
+
+/* Decides about a waiting lease with the rank of the lease, as if it had this request. holder: the
+ * uid whose quota counts. */
+int plan_waiting(const struct arbiter *arbiter, const struct lease *lease, uid_t holder,
+		 const struct request *request, struct partition *partitions,
+		 uint64_t *ret_candidates, struct result *result);

@@ -117,6 +117,9 @@ void lease_set_waiting(struct lease *lease, const struct refusal *refusal)
 	char wait[REFUSAL_TEXT], reason[REFUSAL_TEXT + 16];
 
 	lease->wait.refusal = *refusal;
+	lease->wait.refused = true;
+	if (lease->wait.preempts)
+		return; /* the reason names the leases that are revoked for it */
 	refusal_wait(refusal, wait);
 	snprintf(reason, sizeof(reason), "waits for %s", wait);
 	lease_set_reason(lease, reason);

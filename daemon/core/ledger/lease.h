@@ -111,7 +111,11 @@ struct lease {
 		uint64_t candidates;    /* GPUs that could ever take one of its wants (bits) */
 		unsigned passed;        /* later requests that were granted on a candidate */
 		bool over_quota;        /* only its user's quota stops it: it bars no GPU */
+		bool refused;           /* since arbiter_preempt() last looked at it */
+		uint64_t preempts; /* GPUs where leases are revoked for it (bits): it bars them */
 	} wait;
+
+	uint64_t revoked_for; /* the waiting lease that it is revoked for; 0: none */
 
 	/* lending and borrowing: change/lend.c */
 	struct {
@@ -164,6 +168,8 @@ enum touch {
 	TOUCH_DRIFT = 1 << 6,     /* drift began or ended: log it */
 	TOUCH_ACTIVE = 1 << 7,    /* activating before, granted now: log it */
 	TOUCH_COMMITTED = 1 << 8, /* its next version was saved: publish it as changed */
+	TOUCH_PREEMPT = 1 << 9,   /* revoked for another lease, kept after all, or waiting for
+				   * leases that are revoked for it: log it */
 };
 
 /* The CUs that the ledger is charged: no other lease can be granted them. */

@@ -37,6 +37,12 @@ static bool bars(const struct lease *lease)
 	return lease->wait.passed >= LEASE_PASSES_MAX && !lease->wait.over_quota;
 }
 
+/* The GPUs that it bars, as bits. */
+static uint64_t barred_by(const struct lease *lease)
+{
+	return lease->wait.preempts | (bars(lease) ? lease->wait.candidates : 0);
+}
+
 /* by: the lease that bars the GPU; NULL: none. Leases that rank between the old and the new one are
  * not barred any more. */
 static void set_barrier(struct arbiter *arbiter, unsigned index, const struct lease *by)
@@ -57,7 +63,7 @@ void queue_find_barriers(struct arbiter *arbiter)
 
 	for (size_t i = 0; i < arbiter->n_waiting && left; i++) {
 		const struct lease *lease = arbiter->waiting[i];
-		uint64_t barred = bars(lease) ? lease->wait.candidates & left : 0;
+		uint64_t barred = barred_by(lease) & left;
 
 		left &= ~barred;
 		for (; barred; barred &= barred - 1)
@@ -124,7 +130,7 @@ void queue_add(struct arbiter *arbiter, struct lease *lease)
 		(arbiter->n_waiting - at) * sizeof(struct lease *));
 	arbiter->waiting[at] = lease;
 	arbiter->n_waiting++;
-	if (bars(lease))
+	if (barred_by(lease))
 		queue_find_barriers(arbiter);
 }
 
@@ -137,6 +143,6 @@ void queue_remove(struct arbiter *arbiter, struct lease *lease)
 		(arbiter->n_waiting - at) * sizeof(struct lease *));
 	if (at < arbiter->next_look)
 		arbiter->next_look--;
-	if (bars(lease))
+	if (barred_by(lease))
 		queue_find_barriers(arbiter);
 }

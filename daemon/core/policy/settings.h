@@ -68,6 +68,7 @@ struct tenant {
 
 	bool alone;                /* realtime: no other lease in its shader engines */
 	enum enforce_step enforce; /* the last step against a lease that is overdue */
+	bool preempt;              /* its leases may be revoked for a lease of a higher class */
 };
 
 struct gpu_settings {

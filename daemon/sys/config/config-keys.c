@@ -385,6 +385,7 @@ static const char *const backends[] = { "auto", "kfd", "simulated", NULL };
 static const char *const unmanaged[] = { "ignore", "count", "warn", NULL };
 static const char *const oversubscribe[] = { "no", "besteffort", NULL };
 static const char *const reload[] = { "keep", "revoke", NULL };
+static const char *const preempt[] = { "no", "revoke", NULL };
 static const char *const gpu_orders[] = { "pack", "spread", NULL };
 
 _Static_assert(BACKEND_SIMULATED == ARRAY_SIZE(backends) - 2, "backends are in order");
@@ -444,6 +445,7 @@ static const struct config_key tenant_keys[] = {
 	KEY("alone", config_set_bool, TENANT(alone)),
 	KEY("enforce", config_set_word, TENANT(enforce), .words = enforce_step_names,
 	    .min = ENFORCE_STEP_REPORT),
+	KEY("preempt", config_set_flag, TENANT(preempt), .words = preempt),
 };
 /* clang-format on */
 

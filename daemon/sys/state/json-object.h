@@ -31,6 +31,11 @@ struct member {
 	}
 #define NUMBER_OF(name, type, field) \
 	RANGE_OF(name, type, field, 0, sizeof(((type *)0)->field) == 4 ? UINT32_MAX : UINT64_MAX)
+#define OPTIONAL_NUMBER_OF(name, type, field)                                       \
+	{                                                                           \
+		.key = (name), .kind = NUMBER, .max = UINT64_MAX, .optional = true, \
+		FIELD(type, field)                                                  \
+	}
 #define BOOL_OF(name, type, field)                              \
 	{                                                       \
 		.key = (name), .kind = BOOL, FIELD(type, field) \

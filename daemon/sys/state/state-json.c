@@ -65,6 +65,7 @@ static const struct member duties[] = {
 	WORD_OF("rung", struct lease, enforce.step, enforce_step_names, 0, ENFORCE_STEP_KILL),
 	NUMBER_OF("rung_usec", struct lease, enforce.due_usec),
 	NUMBER_OF("give_up_usec", struct lease, lend.give_up_usec),
+	OPTIONAL_NUMBER_OF("revoked_for", struct lease, revoked_for),
 };
 
 static const struct member budget[] = {

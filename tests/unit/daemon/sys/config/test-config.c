@@ -262,6 +262,7 @@ TEST(invalid_value_is_refused_with_file_line_and_key)
 		  "is not report, freeze or kill; did you mean 'kill'?" },
 		{ "tenant t", "enforce = none", "'none' is not report, freeze or kill" },
 		{ "tenant t", "enforce = no", "'no' is not report, freeze or kill" },
+		{ "tenant t", "preempt = yes", "'yes' is not no or revoke" },
 		{ "tenant t", "enforce =", "'' is not report, freeze or kill" },
 		{ "daemon", "enforce = kill", "unknown key 'enforce' in [daemon]" },
 		{ "tenant t", "activate-grace = 1s", "unknown key 'activate-grace' in [tenant]" },

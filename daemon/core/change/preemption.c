@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/change/arbiter.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "core/decide/preempt.h"
+
+#define NAMED 3U /* leases in a reason */
+
+/* ---- leases that are kept after all -------------------------------------------------------- */
+
+static void keep(struct arbiter *arbiter, struct lease *lease)
+{
+	lease->state = STATE_GRANTED;
+	lease->revoked = false;
+	lease->revoked_for = 0;
+	lease->generation++; /* an acknowledgement of the revocation that arrives now is void */
+	lease->verify.pending = lease->verify.false_ack = false;
+	lease->deadline_usec = lease->enforce.due_usec = UINT64_MAX;
+	lease_set_reason(lease, "");
+	ledger_touch(arbiter, lease, TOUCH_CHANGED | TOUCH_PREEMPT);
+}
+
+static bool is_waited_for(const struct arbiter *arbiter, const struct lease *lease)
+{
+	const struct lease *by = ledger_find(arbiter, lease->revoked_for);
+
+	return by && by->state == STATE_WAITING;
+}
+
+/* ---- leases that are revoked --------------------------------------------------------------- */
+
+static bool any_revoked_for(const struct arbiter *arbiter, uint64_t id)
+{
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		if (arbiter->leases[i]->revoked_for == id)
+			return true;
+	return false;
+}
+
+/* An administrator may have revoked the lease before, with a later deadline: it stays revoked. */
+static void revoke(struct arbiter *arbiter, struct lease *lease, const struct lease *by,
+		   uint64_t now_usec)
+{
+	uint64_t deadline = now_usec + arbiter->settings->activate_grace_usec;
+	char reason[REQUEST_TEXT];
+
+	if (lease->state == STATE_REVOKING && lease->deadline_usec <= deadline)
+		return;
+	if (lease->state == STATE_REVOKING) {
+		lease->deadline_usec = lease->enforce.due_usec = deadline;
+		ledger_touch(arbiter, lease, TOUCH_CHANGED);
+		return;
+	}
+	snprintf(reason, sizeof(reason), "revoked for lease %" PRIu64 " of class %s", by->id,
+		 class_names[by->class]);
+	lease->revoked_for = by->id;
+	lifecycle_revoke(arbiter, lease, deadline, reason);
+	ledger_touch(arbiter, lease, TOUCH_PREEMPT);
+}
+
+/* "waits for leases 3, 4, 7 and 2 more, which are revoked for it" */
+static void set_reason(struct lease *lease, const struct advice *revoked)
+{
+	char reason[2 * REQUEST_TEXT];
+	size_t n = (size_t)snprintf(reason, sizeof(reason), "waits for lease%s",
+				    revoked->n == 1 ? "" : "s");
+
+	for (size_t i = 0; i < revoked->n && i < NAMED; i++)
+		n += (size_t)snprintf(reason + n, sizeof(reason) - n, "%s %" PRIu64,
+				      i > 0 ? "," : "", revoked->ids[i]);
+	if (revoked->n > NAMED)
+		n += (size_t)snprintf(reason + n, sizeof(reason) - n, " and %zu more",
+				      revoked->n - NAMED);
+	snprintf(reason + n, sizeof(reason) - n, ", which %s revoked for it",
+		 revoked->n == 1 ? "is" : "are");
+	lease_set_reason(lease, reason);
+}
+
+static void set_preempts(struct arbiter *arbiter, struct lease *lease, uint64_t gpus)
+{
+	if (lease->wait.preempts == gpus)
+		return;
+	lease->wait.preempts = gpus;
+	queue_find_barriers(arbiter);
+}
+
+/* Revokes what is in the way of a waiting lease, unless leases are revoked for it already. */
+static void preempt(struct arbiter *arbiter, struct lease *lease, uint64_t now_usec)
+{
+	struct advice advice;
+	uint64_t gpus = 0;
+
+	if (!lease->wait.refused || lease->wait.over_quota || lease->class == CLASS_BESTEFFORT ||
+	    any_revoked_for(arbiter, lease->id) || preempt_find(arbiter, lease, &advice) < 0)
+		return;
+	lease->wait.refused = false;
+	for (size_t i = 0; i < advice.n; i++) {
+		struct lease *revoked = ledger_find(arbiter, advice.ids[i]);
+
+		gpus |= lease_gpus(revoked);
+		revoke(arbiter, revoked, lease, now_usec);
+	}
+	set_preempts(arbiter, lease, gpus);
+	if (advice.n == 0)
+		return;
+	set_reason(lease, &advice);
+	ledger_touch(arbiter, lease, TOUCH_REASON | TOUCH_SAVE | TOUCH_PREEMPT);
+}
+
+void arbiter_preempt(struct arbiter *arbiter, uint64_t now_usec)
+{
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		struct lease *lease = arbiter->leases[i];
+
+		if (lease->revoked_for && lease->state == STATE_REVOKING &&
+		    !is_waited_for(arbiter, lease))
+			keep(arbiter, lease);
+	}
+	for (size_t i = 0; i < arbiter->n_waiting; i++)
+		preempt(arbiter, arbiter->waiting[i], now_usec);
+}
+
+void preemption_adopted(struct arbiter *arbiter)
+{
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		const struct lease *lease = arbiter->leases[i];
+		struct lease *by = ledger_find(arbiter, lease->revoked_for);
+
+		if (by && by->state == STATE_WAITING)
+			set_preempts(arbiter, by, by->wait.preempts | lease_gpus(lease));
+	}
+}

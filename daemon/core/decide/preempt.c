@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/decide/preempt.h"
+
+#include "core/decide/plan.h"
+
+/* The leases to revoke for a new request, which has the class of its tenant unless it names one. */
+static int find_for(const struct arbiter *arbiter, const struct caller *caller,
+		    const struct request *request, struct advice *ret)
+{
+	struct advice_question question = {
+		.caller = caller, .request = request, .revocable = true, .most = ADVICE_MAX
+	};
+	_cleanup_(result_done) struct result result = { 0 };
+	const struct tenant *tenant;
+
+	if (tenant_find(arbiter->settings, caller, request->tenant, &tenant, &result) < 0)
+		return 0;
+	question.class = request->class < 0 ? tenant->class : (enum lease_class)request->class;
+	return advice_find(arbiter, &question, ret);
+}
+
+int preempt_plan(const struct arbiter *arbiter, const struct caller *caller,
+		 const struct request *request, struct lease **ret, struct result *result)
+{
+	struct advice advice = { 0 };
+	int r = arbiter_plan(arbiter, caller, request, ret, result);
+
+	if (r >= 0 || result->kind != RESULT_NO_CAPACITY ||
+	    find_for(arbiter, caller, request, &advice) < 0 || advice.n == 0)
+		return r;
+	result_done(result);
+	return plan_new(arbiter, caller, request, true, ret, result);
+}
+
+int preempt_find(const struct arbiter *arbiter, const struct lease *waiting, struct advice *ret)
+{
+	const struct advice_question question = { .request = waiting->request,
+						  .waiting = waiting,
+						  .revocable = true,
+						  .class = waiting->class,
+						  .most = ADVICE_MAX };
+
+	*ret = (struct advice){ 0 };
+	return advice_find(arbiter, &question, ret);
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The shipped daemon revokes leases for a request of a higher class. */
+
+#include "check.h"
+#include "lend-live.h"
+
+struct stage {
+	struct rig rig;
+	sd_bus *bus, *crowd;
+	struct told told;
+	struct live_lease lease; /* of the crowd: the whole GPU */
+};
+
+static void arrive(struct stage *stage, const char *grace, const char *preempt)
+{
+	char text[256];
+
+	memset(stage, 0, sizeof(*stage));
+	rig_new(&stage->rig);
+	lend_configure(&stage->rig, grace, "report");
+	snprintf(text, sizeof(text), "[tenant crowd]\nmatch-user = daemon\npreempt = %s\n",
+		 preempt);
+	rig_write(&stage->rig, "tenants.d/20-crowd.conf", text);
+	rig_start_managed(&stage->rig, LEND_GPU, "--store-max=64");
+	stage->bus = rig_connect(&stage->rig, 0);
+	stage->crowd = rig_connect(&stage->rig, STRANGER);
+	listen_in(stage->bus, &stage->told);
+	stage->lease = reserve(stage->crowd, 60);
+}
+
+static void depart(struct stage *stage)
+{
+	leave(stage->bus);
+	leave(stage->crowd);
+	rig_done(&stage->rig);
+}
+
+#define PATIENT "activate-grace = 1h\n"
+
+static sd_bus_message *ask_for(sd_bus *bus, unsigned cus, uint64_t wait_usec)
+{
+	return with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u", cus, 2,
+		    "wait-usec", "t", wait_usec, "class", "s", "realtime");
+}
+
+TEST(reserve_without_wait_is_answered_when_revoked_leases_have_ended)
+{
+	struct live_record record;
+	struct live_lease lease;
+	struct answer answer;
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s, PATIENT, "revoke");
+	call_send(ask_for(s.bus, 15, 0), &answer);
+	record = await_record(s.lease.holder, GPUARB_RECORD_REVOKING);
+	CHECK(strstr(record.record.reason, "of class realtime"));
+	CHECK(record.record.deadline_usec > boottime_usec());
+	AWAIT(s.bus, s.told.added == 2);
+	CHECK(!answer.came && lease_says(s.bus, s.told.last_added, "State", "waiting"));
+	CHECK(lease_says(s.bus, s.told.last_added, "Reason", "which is revoked for it"));
+	CHECK(is_fine(acknowledge(s.crowd, &s.lease, record.record.generation)));
+	AWAIT(s.bus, answer.came);
+	lease = granted(answer.m);
+	CHECK(part_of(s.bus, &lease).cus == 15);
+	await_record(s.lease.holder, GPUARB_RECORD_ENDING);
+	depart(&s);
+}
+
+TEST(a_revoked_lease_that_never_answers_ends_at_its_deadline)
+{
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s, "activate-grace = 50ms\n", "revoke");
+	granted(call(ask_for(s.bus, 60, 0)));
+	await_record(s.lease.holder, GPUARB_RECORD_ENDING);
+	depart(&s);
+}
+
+TEST(a_lease_is_kept_when_the_request_is_cancelled)
+{
+	struct live_lease lease;
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s, PATIENT, "revoke");
+	lease = waiting(call(ask_for(s.bus, 60, HOUR_USEC)));
+	await_record(s.lease.holder, GPUARB_RECORD_REVOKING);
+	close(lease.holder);
+	CHECK(await_record(s.lease.holder, GPUARB_RECORD_GRANTED).partitions[0].cus == 60);
+	CHECK(lease_number(s.bus, &s.lease, "Deadline") == UINT64_MAX);
+	depart(&s);
+}
+
+TEST(a_caller_that_leaves_cancels_its_request)
+{
+	struct answer answer;
+	static struct stage s;
+	sd_bus *other;
+
+	NEEDS_DAEMON();
+	arrive(&s, PATIENT, "revoke");
+	other = rig_connect(&s.rig, 0);
+	call_send(ask_for(other, 60, 0), &answer);
+	sd_bus_flush(other);
+	await_record(s.lease.holder, GPUARB_RECORD_REVOKING);
+	leave(other);
+	await_record(s.lease.holder, GPUARB_RECORD_GRANTED);
+	depart(&s);
+}
+
+TEST(policy_decides_whether_a_lease_is_revoked)
+{
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s, PATIENT, "no");
+	CHECK(is_error(call(ask_for(s.bus, 15, 0)), GPUARB_ERROR_NO_CAPACITY, ""));
+	CHECK(is_in_state(s.bus, &s.lease, "granted"));
+	depart(&s);
+}
+
+TEST(a_preemption_continues_after_the_daemon_was_killed)
+{
+	struct live_record record;
+	struct live_lease lease;
+	static struct stage s;
+	uint64_t deadline;
+
+	NEEDS_DAEMON();
+	arrive(&s, PATIENT, "revoke");
+	lease = waiting(call(ask_for(s.bus, 30, HOUR_USEC)));
+	record = await_record(s.lease.holder, GPUARB_RECORD_REVOKING);
+	deadline = lease_number(s.bus, &s.lease, "Deadline");
+	rig_crash(&s.rig);
+	CHECK(is_in_state(s.bus, &s.lease, "revoking") && is_in_state(s.bus, &lease, "waiting"));
+	CHECK(lease_number(s.bus, &s.lease, "Deadline") == deadline);
+	CHECK(lease_says(s.bus, lease.path, "Reason", "which is revoked for it"));
+	/* Lower classes stay barred from the GPU, and a cancelled request still gives back. */
+	CHECK(is_error(
+		call(with(call_arbiter(s.crowd, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u", 1, 0)),
+		GPUARB_ERROR_NO_CAPACITY, ""));
+	CHECK(is_fine(acknowledge(s.crowd, &s.lease, record.record.generation)));
+	CHECK(await_record(lease.holder, GPUARB_RECORD_GRANTED).partitions[0].cus == 30);
+	depart(&s);
+}
+
+TEST(a_request_that_is_cancelled_after_a_restart_gives_back)
+{
+	struct live_lease lease;
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s, PATIENT, "revoke");
+	lease = waiting(call(ask_for(s.bus, 30, HOUR_USEC)));
+	await_record(s.lease.holder, GPUARB_RECORD_REVOKING);
+	rig_crash(&s.rig);
+	close(lease.holder);
+	await_record(s.lease.holder, GPUARB_RECORD_GRANTED);
+	depart(&s);
+}

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Preemption: leases that are revoked for a waiting lease of a higher class. */
+
+#include "core/decide/preempt.h"
+
+#include "check.h"
+#include "lend-rig.h"
+
+/* One GPU of 60 CUs, on which policy allows to revoke the leases of everybody else. */
+static struct lending preemptible(void)
+{
+	struct lending l = lending_of(1);
+	struct settings *settings = l.s.arbiter->settings;
+
+	settings->tenants[settings->n_tenants - 1].preempt = true;
+	return l;
+}
+
+/* All that the daemon does after an event. */
+static void turn(struct lending *l)
+{
+	struct lease *next;
+
+	do {
+		settle(l);
+		while (arbiter_plan_next(l->s.arbiter, &next) == 1)
+			arbiter_commit(l->s.arbiter, next);
+		arbiter_preempt(l->s.arbiter, l->now);
+	} while (l->s.arbiter->touched);
+}
+
+/* Reserves as the daemon does, without --wait. NULL: refused. */
+static struct lease *want(struct lending *l, uid_t uid, int lease_class, unsigned cus)
+{
+	struct request request = request_for(cus);
+	struct caller caller = caller_of(uid);
+	struct lease *lease;
+
+	request.class = lease_class;
+	result_done(&l->s.result);
+	if (preempt_plan(l->s.arbiter, &caller, &request, &lease, &l->s.result) < 0)
+		return NULL;
+	if (lease->state == STATE_WAITING)
+		lease->deadline_usec = l->now + 10 * SECOND_USEC;
+	lease = arbiter_commit(l->s.arbiter, lease);
+	arbiter_add_holder(l->s.arbiter, lease->id);
+	turn(l);
+	return lease;
+}
+
+static void answer(struct lending *l, const struct lease *lease)
+{
+	CHECK(arbiter_acknowledge(l->s.arbiter, lease->id, lease->generation) == 0);
+	CHECK(arbiter_observe(l->s.arbiter, NULL, 0) == 0);
+	turn(l);
+}
+
+TEST(a_higher_class_gets_the_room_of_the_cheapest_lease_that_may_be_revoked)
+{
+	struct lending l = preemptible();
+	struct lease *large = grant(&l.s, ANY, 40), *small = grant(&l.s, ANY, 20), *rt;
+	uint64_t id = small->id;
+	char text[64];
+
+	rt = want(&l, VR, -1, 15);
+	CHECK(rt && rt->state == STATE_WAITING && rt->wait.preempts == 1);
+	CHECK(small->state == STATE_REVOKING && small->revoked_for == rt->id && small->revoked);
+	CHECK(small->deadline_usec == l.now + l.s.arbiter->settings->activate_grace_usec);
+	snprintf(text, sizeof(text), "lease %llu of class realtime", (unsigned long long)rt->id);
+	CHECK(strstr(small->reason, text));
+	snprintf(text, sizeof(text), "waits for lease %llu, which is revoked for it",
+		 (unsigned long long)id);
+	CHECK(strcmp(rt->reason, text) == 0);
+	CHECK(large->state == STATE_GRANTED && !large->revoked_for);
+	answer(&l, small);
+	CHECK(!ledger_find(l.s.arbiter, id));
+	CHECK(rt->state == STATE_GRANTED && rt->partitions[0].count == 15 && !rt->reason[0]);
+	CHECK(rt->wait.preempts == 0 && l.s.arbiter->gpus[0].barrier.id == 0);
+	scene_done(&l.s);
+}
+
+TEST(several_leases_are_revoked_where_one_is_not_enough)
+{
+	struct lending l = preemptible();
+	struct lease *leases[5], *rt;
+
+	for (unsigned i = 0; i < 5; i++)
+		leases[i] = grant(&l.s, ANY, 12);
+	rt = want(&l, VR, -1, 60);
+	CHECK(rt && strstr(rt->reason, " and 2 more, which are revoked for it"));
+	for (unsigned i = 0; i < 5; i++) {
+		CHECK(leases[i]->state == STATE_REVOKING && rt->state == STATE_WAITING);
+		answer(&l, leases[i]);
+	}
+	CHECK(rt->state == STATE_GRANTED && rt->partitions[0].count == 60);
+	scene_done(&l.s);
+}
+
+TEST(no_lease_is_revoked_against_policy_or_for_its_own_class)
+{
+	struct lending l = preemptible();
+	struct settings *settings = l.s.arbiter->settings;
+	struct lease *lab = grant(&l.s, LAB, 30), *any = grant(&l.s, ANY, 30);
+
+	CHECK(lab && any);
+	CHECK(!want(&l, ANY, CLASS_BESTEFFORT, 20) && l.s.result.kind == RESULT_NO_CAPACITY);
+	CHECK(!want(&l, VR, -1, 60) && l.s.result.kind == RESULT_NO_CAPACITY);
+	CHECK(lab->state == STATE_GRANTED && any->state == STATE_GRANTED);
+	settings->tenants[settings->n_tenants - 1].preempt = false;
+	CHECK(!want(&l, VR, -1, 30) && l.s.result.kind == RESULT_NO_CAPACITY);
+	for (size_t i = 0; i < settings->n_tenants; i++)
+		settings->tenants[i].preempt = true;
+	CHECK(!want(&l, LAB, -1, 60) && l.s.result.kind == RESULT_NO_CAPACITY);
+	CHECK(want(&l, VR, -1, 60));
+	CHECK(lab->state == STATE_REVOKING && any->state == STATE_REVOKING);
+	scene_done(&l.s);
+}
+
+TEST(a_quota_of_its_own_user_revokes_no_lease)
+{
+	struct lending l = preemptible();
+	struct lease *all = grant(&l.s, ANY, 60);
+
+	l.s.arbiter->settings->tenants[0].max_cus = (struct limit){ LIMIT_COUNT, 10 };
+	CHECK(!want(&l, VR, -1, 15) && l.s.result.kind == RESULT_QUOTA_EXCEEDED);
+	CHECK(all->state == STATE_GRANTED);
+	scene_done(&l.s);
+}
+
+TEST(the_gpu_is_barred_while_leases_are_revoked)
+{
+	struct lending l = preemptible();
+	struct lease *all = grant(&l.s, ANY, 50), *rt = want(&l, VR, -1, 30);
+
+	CHECK(all->state == STATE_REVOKING && l.s.arbiter->gpus[0].barrier.id == rt->id);
+	CHECK(!want(&l, ANY, -1, 5) && l.s.result.kind == RESULT_NO_CAPACITY);
+	CHECK(l.s.result.refusals[0].behind == rt->id);
+	answer(&l, all);
+	CHECK(rt->state == STATE_GRANTED && want(&l, ANY, -1, 5));
+	scene_done(&l.s);
+}
+
+TEST(a_lease_is_kept_when_the_lease_that_needs_its_room_is_released)
+{
+	struct lending l = preemptible();
+	struct lease *all = grant(&l.s, ANY, 60), *rt = want(&l, VR, -1, 30);
+	uint64_t revocation = all->generation;
+
+	CHECK(all->state == STATE_REVOKING);
+	release(l.s.arbiter, rt->id);
+	turn(&l);
+	CHECK(all->state == STATE_GRANTED && !all->revoked && !all->revoked_for);
+	CHECK(!all->reason[0] && all->deadline_usec == UINT64_MAX);
+	CHECK(all->generation == revocation + 1 && l.s.arbiter->gpus[0].barrier.id == 0);
+	/* The answer to the revocation arrives late. */
+	CHECK(arbiter_acknowledge(l.s.arbiter, all->id, revocation) == 0);
+	CHECK(all->state == STATE_GRANTED);
+	pass(&l, 3600 * SECOND_USEC);
+	CHECK(arbiter_next_enforce_step(l.s.arbiter, l.now, &rt) == ENFORCE_STEP_NONE);
+	CHECK(all->state == STATE_GRANTED && all->partitions[0].count == 60);
+	scene_done(&l.s);
+}
+
+TEST(leases_that_are_not_needed_any_more_are_kept)
+{
+	struct lending l = preemptible();
+	struct lease *leases[2] = { grant(&l.s, ANY, 15), grant(&l.s, ANY, 15) };
+	struct lease *other = grant(&l.s, LAB, 30), *rt = want(&l, VR, -1, 30);
+
+	CHECK(leases[0]->state == STATE_REVOKING && leases[1]->state == STATE_REVOKING);
+	answer(&l, leases[1]);
+	CHECK(rt->state == STATE_WAITING);
+	release(l.s.arbiter, other->id); /* room that needs no revocation */
+	turn(&l);
+	CHECK(rt->state == STATE_GRANTED && leases[0]->state == STATE_GRANTED);
+	scene_done(&l.s);
+}
+
+TEST(a_revocation_by_an_administrator_stays_and_is_only_hastened)
+{
+	struct lending l = preemptible();
+	struct lease *all = grant(&l.s, ANY, 60), *rt;
+
+	CHECK(arbiter_revoke(l.s.arbiter, all->id, l.now, 3600 * SECOND_USEC, "", &l.s.result) ==
+	      0);
+	rt = want(&l, VR, -1, 30);
+	CHECK(rt && rt->state == STATE_WAITING && all->revoked_for == 0);
+	CHECK(all->deadline_usec == l.now + l.s.arbiter->settings->activate_grace_usec);
+	release(l.s.arbiter, rt->id);
+	turn(&l);
+	CHECK(all->state == STATE_REVOKING && strstr(all->reason, "administrator"));
+	scene_done(&l.s);
+}
+
+TEST(a_lease_that_never_answers_ends_at_its_deadline)
+{
+	struct lending l = preemptible();
+	struct lease *all = grant(&l.s, ANY, 60), *rt = want(&l, VR, -1, 30), *due = NULL;
+
+	pass(&l, l.s.arbiter->settings->activate_grace_usec);
+	CHECK(arbiter_next_enforce_step(l.s.arbiter, l.now, &due) == ENFORCE_STEP_REPORT);
+	CHECK(due == all && all->state == STATE_ENDING);
+	turn(&l);
+	CHECK(rt->state == STATE_WAITING); /* its processes still use the GPU */
+	CHECK(arbiter_observe(l.s.arbiter, NULL, 0) == 0);
+	turn(&l);
+	CHECK(rt->state == STATE_GRANTED);
+	scene_done(&l.s);
+}
+
+TEST(a_request_ends_when_the_room_does_not_come_in_time)
+{
+	struct lending l = preemptible();
+	struct lease *all = grant(&l.s, ANY, 60), *rt = want(&l, VR, -1, 30);
+	uint64_t id = rt->id;
+
+	CHECK(all->state == STATE_REVOKING);
+	l.now = rt->deadline_usec;
+	arbiter_expire(l.s.arbiter, l.now);
+	CHECK(rt->state == STATE_ENDING && rt->cause == RESULT_TIMED_OUT);
+	turn(&l);
+	CHECK(!ledger_find(l.s.arbiter, id) && all->state == STATE_GRANTED);
+	scene_done(&l.s);
+}
+
+TEST(a_gpu_that_vanishes_ends_both_sides)
+{
+	struct lending l = preemptible();
+	struct lease *all = grant(&l.s, ANY, 60), *rt = want(&l, VR, -1, 30);
+
+	CHECK(all->state == STATE_REVOKING && rt->wait.preempts == 1);
+	CHECK(arbiter_set_gpus(l.s.arbiter, NULL, 0) == 0);
+	CHECK(all->state == STATE_ENDING && all->cause == RESULT_NO_SUCH_GPU);
+	CHECK(arbiter_observe(l.s.arbiter, NULL, 0) == 0);
+	turn(&l);
+	CHECK(l.s.arbiter->n_leases == 0 && l.s.arbiter->n_waiting == 0);
+	scene_done(&l.s);
+}
+
+TEST(a_waiting_lease_revokes_when_a_new_policy_allows_it)
+{
+	struct lending l = lending_of(1);
+	struct settings *settings = l.s.arbiter->settings;
+	struct lease *all = grant(&l.s, ANY, 60), *rt;
+	struct request request = request_for(30);
+
+	request.wait_usec = 3600 * SECOND_USEC;
+	rt = reserve(l.s.arbiter, VR, &request, &l.s.result);
+	turn(&l);
+	CHECK(rt->state == STATE_WAITING && all->state == STATE_GRANTED);
+	settings->tenants[settings->n_tenants - 1].preempt = true;
+	ledger_wake(l.s.arbiter, UINT64_MAX); /* as arbiter_set_settings() does */
+	turn(&l);
+	CHECK(all->state == STATE_REVOKING && all->revoked_for == rt->id);
+	scene_done(&l.s);
+}
+
+TEST(borrowers_shrink_and_are_not_revoked_where_that_is_enough)
+{
+	struct lending l = preemptible();
+	struct lease *borrower = borrow(&l, 4, 60), *rt;
+
+	rt = want(&l, VR, -1, 30);
+	CHECK(rt && rt->state == STATE_ACTIVATING && borrower->state == STATE_GRANTED);
+	CHECK(borrower->partitions[0].count <= 30);
+	scene_done(&l.s);
+}
