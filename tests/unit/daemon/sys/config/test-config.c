@@ -49,6 +49,7 @@ static const char full[] = "[daemon]\n"
 			   "priority = high\n"
 			   "alone = yes\n"
 			   "enforce = kill\n"
+			   "preempt = revoke\n"
 			   "[tenant small]\n"
 			   "match-group = 7\n"
 			   "max-cus = 16\n"
@@ -92,6 +93,7 @@ TEST(every_key_is_stored_in_its_field)
 	CHECK(t->reserved_engines == 2 && t->reserved_queues == 4 && t->reserved_processes == 3);
 	CHECK(strcmp(t->reserved_gpu, "0000:03:00.0") == 0);
 	CHECK(t->priority == PRIORITY_HIGH && t->alone && t->enforce == ENFORCE_STEP_KILL);
+	CHECK(t->preempt);
 
 	t = &s->tenants[1];
 	CHECK(strcmp(t->name, "small") == 0 && t->groups.ids[0] == 7 &&
@@ -158,7 +160,7 @@ TEST(full_configuration_has_every_key)
 		snprintf(needle, sizeof(needle), "\n%s = ", key);
 		CHECK(strstr(full, needle));
 	}
-	CHECK(n == 36);
+	CHECK(n == 37);
 }
 
 TEST(invalid_value_is_refused_with_file_line_and_key)
