@@ -16,14 +16,21 @@ extern "C" {
 struct gpuarb_lease;
 
 /*
- * Gives every compute queue of this process on the GPUs of the lease the CU mask of the lease, by
- * this process's own /dev/kfd. Returns the number of queues; 0 for a process without queues there,
+ * Gives every compute queue of this process on the GPUs of the lease the CU mask and the priority of
+ * the lease, by this process's own /dev/kfd. Returns the number of queues; 0 for a process without queues there,
  * which does not open /dev/kfd.
  *
  * Call it after you created queues: they have all CUs unless HSA_CU_MASK is set. Call it when the
  * lease has changed: gpuarb_lease_dispatch() or gpuarb_lease_resize(), then gpuarb_lease_apply(),
  * then gpuarb_lease_acknowledge(). Queues on other GPUs and SDMA queues are not touched. A queue
  * that is destroyed meanwhile is not counted and is not an error.
+ *
+ * Priorities: a queue for which the program asked a lower priority by itself keeps that, and none
+ * has more than the lease. To set a priority the library must know the ring of the queue: it
+ * replaces ioctl() and sees the queues that the program creates. It does not see them if another
+ * library with ioctl(), such as the C library, comes first in the order of symbols, as when
+ * libgpuarb is loaded by dlopen(). While an adaptable lease is paused on a GPU (struct
+ * gpuarb_partition), its queues there are taken off the run list in the same way.
  *
  * It masks all queues or none: if one queue is refused, the queues before it get their previous
  * masks again: the mask that was set last with this lease, or that of HSA_CU_MASK if this lease set
@@ -39,7 +46,9 @@ struct gpuarb_lease;
  * it.
  *
  *	-EBADFD      the lease is not granted, or has no CUs at the moment
- *	-EOPNOTSUPP  the GPU is simulated; or this process is in a PID namespace of its own (a
+ *	-EOPNOTSUPP  the GPU is simulated; or the queues have their masks, but one cannot get the
+ *		     priority, because the library did not see how it was created; or, for the same
+ *		     reason, one cannot be paused; or this process is in a PID namespace of its own (a
  *		     container), where it cannot find its queues: start it with the variables of
  *		     gpuarb_lease_environment() instead
  *	-EEXIST      HSA_CU_MASK or ROC_GLOBAL_CU_MASK is set, and not by this lease
@@ -85,15 +94,17 @@ int gpuarb_lease_mask_queue(struct gpuarb_lease *lease, size_t i, uint32_t queue
 
 /*
  * Starts an agent: a thread that makes the queues of this process follow an adaptable lease (struct
- * gpuarb_options). Whenever the lease changes, the agent masks all queues as gpuarb_lease_apply()
- * does and then acknowledges the generation. The first time it does so before this function
+ * gpuarb_options). Whenever the lease changes, the agent changes the queues as gpuarb_lease_apply()
+ * does, but only those that are not right yet, and then acknowledges the generation. The first time it does so before this function
  * returns: after 0 all existing queues are masked.
  *
- * New queues: those of gpuarb-hip.h are masked before the program gets them, and
- * gpuarb_lease_apply() masks all queues at once. KFD announces no new queues, so the agent searches
- * for others ten times a second. Until it finds it, such a queue has all CUs, even if the agent
+ * New queues have their mask before the program gets them: the library replaces ioctl() and masks
+ * each queue that the program creates by it; if that fails, the queue is destroyed and ioctl() fails
+ * with the error. A mask that the program sets by itself is narrowed to the lease, as by
+ * gpuarb_lease_mask_queue(). For queues that the library does not see (gpuarb_lease_apply()) the
+ * agent searches ten times a second. Until it finds it, such a queue has all CUs, even if the agent
  * acknowledges a change meanwhile. To avoid that call gpuarb_lease_apply() after creating a queue
- * and before using it.
+ * and before using it. A priority that cannot be set is no failure of the agent.
  *
  * With an agent gpuarb_lease_apply(), gpuarb_lease_queue_ids() and gpuarb_lease_mask_queue() use
  * the newest state of the lease that the agent knows. All other functions return the state that the
@@ -104,7 +115,7 @@ int gpuarb_lease_mask_queue(struct gpuarb_lease *lease, size_t i, uint32_t queue
  * Do not call gpuarb_lease_acknowledge() for changes: it returns -EBUSY for a generation that the
  * agent has not applied. A revocation is different: acknowledging it ends the lease, so the agent
  * does not, and the program may at any time. After the end of the lease the queues keep their
- * masks, and the thread ends.
+ * masks, paused queues run again, and the thread ends.
  *
  * The thread blocks all signals, has its own connection to the bus, and does not use the handle of
  * the program. gpuarb_lease_close() and gpuarb_lease_release() stop it and wait for it, which may

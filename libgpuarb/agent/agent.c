@@ -10,7 +10,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* sysfs sends no event for a new queue, so the thread polls. While the driver refuses masks the
+/* sysfs sends no event for a new queue that ioctl() did not create, so the thread polls. While the driver refuses masks the
  * interval grows to the second value. */
 #define POLL_USEC UINT64_C(100000)
 #define POLL_USEC_MAX UINT64_C(10000000)
@@ -22,7 +22,7 @@ static void describe(const struct agent *agent, struct gpuarb *gpuarb, struct ap
 	ret->gpuarb = gpuarb;
 	ret->lease = &agent->now.info;
 	ret->mask_cache = agent->mask_cache;
-	ret->override_own = true;
+	ret->override_own = ret->ignore_priority = true;
 }
 
 /* Without memory the sentence is NULL. */
@@ -41,11 +41,12 @@ static void set_applied(struct agent *agent)
 
 /* ---- the thread -------------------------------------------------------------------------- */
 
-/* Keeps the result of masking the queues. */
-static int note_result(struct agent *agent, int r)
-{
-	struct gpuarb *gpuarb = agent->follower->gpuarb;
+/* The agents of this process. */
+static struct agent *agents;
 
+/* Keeps the result of masking the queues, which is noted in gpuarb. */
+static int note_result(struct agent *agent, struct gpuarb *gpuarb, int r)
+{
 	r = handle_end(gpuarb, r);
 	if (r >= 0)
 		set_applied(agent);
@@ -54,35 +55,43 @@ static int note_result(struct agent *agent, int r)
 	return r;
 }
 
-/* Takes over the new state of the lease and masks all queues. */
-static int take(struct agent *agent, struct lease_copy *copy)
+/* Masks the queues whose state is not right, or all queues if that failed before. */
+static int mask_queues(struct agent *agent)
 {
+	struct gpuarb *gpuarb = agent->follower->gpuarb;
 	struct apply apply;
-	int r = 0;
 
-	handle_begin(agent->follower->gpuarb);
-	pthread_mutex_lock(&agent->lock);
-	lease_copy_clear(&agent->now);
-	agent->now = *copy;
-	*copy = (struct lease_copy){ .info.state = "" };
-	describe(agent, agent->follower->gpuarb, &apply);
-	if (agent->error < 0 || agent->applied != agent->now.info.generation)
-		r = note_result(agent, apply_all(&apply));
-	pthread_mutex_unlock(&agent->lock);
-	return r;
+	describe(agent, gpuarb, &apply);
+	return note_result(agent, gpuarb,
+			   agent->error < 0 ? apply_all(&apply) : apply_missing(&apply));
 }
 
-/* Masks new queues, or all queues if that failed before. */
-static void mask_new_queues(struct agent *agent)
+/* Takes over the new state of the lease and masks the queues. */
+static int take(struct agent *agent, struct lease_copy *copy)
 {
-	struct apply apply;
+	struct kfd_held held;
 	int r;
 
 	handle_begin(agent->follower->gpuarb);
-	pthread_mutex_lock(&agent->lock);
-	describe(agent, agent->follower->gpuarb, &apply);
-	r = note_result(agent, agent->error < 0 ? apply_all(&apply) : apply_missing(&apply));
-	pthread_mutex_unlock(&agent->lock);
+	kfd_lock(&held);
+	lease_copy_clear(&agent->now);
+	agent->now = *copy;
+	*copy = (struct lease_copy){ .info.state = "" };
+	r = mask_queues(agent);
+	kfd_unlock(&held);
+	return r;
+}
+
+/* Masks queues that were created in another way than by ioctl(). */
+static void mask_new_queues(struct agent *agent)
+{
+	struct kfd_held held;
+	int r;
+
+	handle_begin(agent->follower->gpuarb);
+	kfd_lock(&held);
+	r = mask_queues(agent);
+	kfd_unlock(&held);
 
 	agent->poll_usec = r >= 0 ? POLL_USEC : agent->poll_usec * 2;
 	if (agent->poll_usec > POLL_USEC_MAX)
@@ -92,14 +101,15 @@ static void mask_new_queues(struct agent *agent)
 /* To acknowledge a revocation ends the lease at once, so that is left to the program. */
 static int acknowledge(struct agent *agent)
 {
+	struct kfd_held held;
 	uint64_t applied;
 	bool revoking;
 	int r;
 
-	pthread_mutex_lock(&agent->lock);
+	kfd_lock(&held);
 	applied = agent->applied;
 	revoking = strcmp(agent->now.info.state, "revoking") == 0;
-	pthread_mutex_unlock(&agent->lock);
+	kfd_unlock(&held);
 
 	if (applied <= agent->acknowledged || revoking)
 		return 0;
@@ -109,16 +119,42 @@ static int acknowledge(struct agent *agent)
 	return r;
 }
 
-/* The lease has ended. The queues keep their masks. */
+/* Nothing changes the queues any more: they keep their masks, and are not left paused. */
+static void retire(struct agent *agent)
+{
+	_cleanup_(close_fd) int fd = -1;
+	struct agent **p = &agents;
+
+	while (*p && *p != agent)
+		p = &(*p)->next;
+	if (*p)
+		*p = agent->next;
+	for (size_t i = 0; i < agent->mask_cache->n; i++) {
+		struct mask_cache_entry *entry = &agent->mask_cache->entries[i];
+		struct queue_state next = entry->now;
+
+		if (!entry->now.paused)
+			continue;
+		next.paused = false;
+		if (fd < 0)
+			fd = agent->process.driver->open(agent->process.driver->userdata);
+		if (fd >= 0)
+			(void)queue_state_set(agent->process.driver, fd, entry->queue.id,
+					      &entry->now, &next);
+	}
+}
+
 static void end(struct agent *agent)
 {
 	char sentence[64];
+	struct kfd_held held;
 
 	snprintf(sentence, sizeof(sentence), "lease %" PRIu64 " has ended", agent->follower->id);
-	pthread_mutex_lock(&agent->lock);
+	kfd_lock(&held);
 	agent->now.info.state = "ending";
 	set_error(agent, -ENOENT, sentence);
-	pthread_mutex_unlock(&agent->lock);
+	retire(agent);
+	kfd_unlock(&held);
 }
 
 static int turn(struct agent *agent)
@@ -157,6 +193,11 @@ static void *run(void *userdata)
 
 static void agent_free(struct agent *agent)
 {
+	struct kfd_held held;
+
+	kfd_lock(&held);
+	retire(agent);
+	kfd_unlock(&held);
 	follower_free(agent->follower);
 	lease_copy_clear(&agent->now);
 	close_fd(&agent->stop);
@@ -208,7 +249,6 @@ static int agent_new(struct gpuarb_lease *lease, const struct apply *process, st
 	agent->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (agent->stop < 0)
 		return fail(lease->gpuarb, -errno, "cannot create an eventfd: %s", strerror(errno));
-	pthread_mutex_init(&agent->lock, NULL);
 	agent->pid = getpid();
 	agent->poll_usec = POLL_USEC;
 	agent->mask_cache = &lease->mask_cache;
@@ -284,26 +324,14 @@ static int start_thread(struct agent *agent, struct gpuarb *gpuarb)
 
 /* ---- called by the program's thread ------------------------------------------------------ */
 
-static void enter(struct agent *agent, struct gpuarb *gpuarb, struct apply *ret)
-{
-	pthread_mutex_lock(&agent->lock);
-	describe(agent, gpuarb, ret);
-}
-
-static void leave(struct agent *agent, bool all_applied)
-{
-	if (all_applied)
-		set_applied(agent);
-	pthread_mutex_unlock(&agent->lock);
-}
-
 static bool has_applied(struct agent *agent, uint64_t generation)
 {
+	struct kfd_held held;
 	bool applied;
 
-	pthread_mutex_lock(&agent->lock);
+	kfd_lock(&held);
 	applied = agent->applied >= generation;
-	pthread_mutex_unlock(&agent->lock);
+	kfd_unlock(&held);
 	return applied;
 }
 
@@ -315,20 +343,78 @@ static void stop(struct agent *agent)
 
 	eventfd_write(agent->stop, 1);
 	pthread_join(agent->thread, NULL);
-	pthread_mutex_destroy(&agent->lock);
 	agent_free(agent);
 }
 
 static const struct agent_calls agent_calls = {
 	.stop = stop,
 	.has_applied = has_applied,
-	.enter = enter,
-	.leave = leave,
+	.describe = describe,
+	.applied = set_applied,
 };
+
+/* ---- called by ioctl() of the program, with kfd_lock() ------------------------------------- */
+
+/* The partition on this GPU, or their number. */
+static size_t find_partition(const struct agent *agent, uint32_t kfd_gpu_id)
+{
+	size_t i = 0;
+
+	while (i < agent->now.info.n_partitions &&
+	       agent->now.info.partitions[i].kfd_gpu_id != kfd_gpu_id)
+		i++;
+	return i;
+}
+
+/* The handle of the follower is for the thread, so failures are noted in another one. */
+static int created(int, uint32_t queue, uint32_t kfd_gpu_id)
+{
+	struct gpuarb gpuarb = { .references = 1 };
+	int r = 0;
+
+	for (struct agent *agent = agents; agent && r >= 0; agent = agent->next) {
+		struct apply apply;
+
+		if (find_partition(agent, kfd_gpu_id) == agent->now.info.n_partitions)
+			continue;
+		describe(agent, &gpuarb, &apply);
+		r = apply_queue(&apply, queue);
+	}
+	handle_begin(&gpuarb);
+	return r;
+}
+
+static int mask_own(int, uint32_t queue, const struct mask *own)
+{
+	struct gpuarb gpuarb = { .references = 1 };
+	int r = -ENOENT;
+
+	for (struct agent *agent = agents; agent && r == -ENOENT; agent = agent->next)
+		for (size_t i = 0; i < agent->now.info.n_partitions && r == -ENOENT; i++) {
+			struct apply apply;
+
+			describe(agent, &gpuarb, &apply);
+			r = apply_own(&apply, i, queue, own->word, own->words);
+			if (r == -ERANGE)
+				r = apply_own(&apply, i, queue, NULL, 0);
+		}
+	handle_begin(&gpuarb);
+	return r;
+}
+
+static void forked(void)
+{
+	agents = NULL;
+}
+
+static const struct kfd_hooks kfd_hooks = { .created = created,
+					    .mask = mask_own,
+					    .forked = forked };
 
 int agent_start(struct gpuarb_lease *lease, const struct apply *process)
 {
 	_cleanup_(agent_freep) struct agent *agent = NULL;
+	struct kfd_held held;
 	int r;
 
 	if (lease->agent)
@@ -338,6 +424,11 @@ int agent_start(struct gpuarb_lease *lease, const struct apply *process)
 	r = agent_new(lease, process, &agent);
 	if (r < 0)
 		return r;
+	kfd_lock(&held);
+	agent->next = agents;
+	agents = agent;
+	kfd_hook(&kfd_hooks);
+	kfd_unlock(&held);
 	r = first_turn(agent, lease->gpuarb);
 	if (r >= 0)
 		r = start_thread(agent, lease->gpuarb);
@@ -362,6 +453,7 @@ GPUARB_EXPORT int gpuarb_lease_start_agent(struct gpuarb_lease *lease)
 GPUARB_EXPORT int gpuarb_lease_agent_error(struct gpuarb_lease *lease)
 {
 	struct agent *agent;
+	struct kfd_held held;
 	int r;
 
 	HANDLE_BEGIN(lease, lease->gpuarb);
@@ -371,11 +463,11 @@ GPUARB_EXPORT int gpuarb_lease_agent_error(struct gpuarb_lease *lease)
 				  fail(lease->gpuarb, -EBADFD, "lease %" PRIu64 " has no agent",
 				       lease->info.id));
 
-	pthread_mutex_lock(&agent->lock);
+	kfd_lock(&held);
 	r = agent->error;
 	if (r < 0)
 		r = fail(lease->gpuarb, r, "%s",
 			 agent->sentence ? agent->sentence : "out of memory");
-	pthread_mutex_unlock(&agent->lock);
+	kfd_unlock(&held);
 	return handle_end(lease->gpuarb, r);
 }

@@ -3,7 +3,9 @@
 
 /*
  * The thread behind gpuarb_lease_start_agent(). It follows the lease on a connection of its own and
- * does not touch the handle of the program. The lock protects what both threads use.
+ * does not touch the handle of the program. A queue that the program creates has its mask, priority
+ * and turn before ioctl() returns (libgpuarb/lease/kfd-ioctl.h); for queues that are created in
+ * another way the thread searches.
  */
 
 #include <pthread.h>
@@ -24,7 +26,8 @@ struct agent {
 	uint64_t acknowledged; /* the highest generation that the daemon accepted */
 	uint64_t poll_usec;    /* how often to search for new queues */
 
-	pthread_mutex_t lock;          /* of all members below, and of the mask cache */
+	/* With kfd_lock(), as the mask cache. */
+	struct agent *next;            /* of this process */
 	struct mask_cache *mask_cache; /* of the lease */
 	struct apply process;          /* the process to mask */
 	char *values[AGENT_VARIABLES]; /* a copy of its environment */

@@ -117,6 +117,8 @@ static void describe_partition(const struct server *server, const struct topolog
 	*ret = (struct agent_partition){
 		.kfd_gpu_id = partition->kfd_gpu_id,
 		.xccs = gpu ? gpu->xccs : 1,
+		.paused = partition->paused,
+		.priority = partition->priority,
 		.n_words = (uint32_t)partition->cu_mask_words,
 	};
 	memcpy(ret->cu_mask, partition->cu_mask, ret->n_words * sizeof(ret->cu_mask[0]));

@@ -17,12 +17,13 @@
 
 #define AGENT_VARIABLE "GPUARB_AGENT"
 #define AGENT_DEBUG "GPUARB_AGENT_DEBUG"
-#define AGENT_VERSION 1U
+#define AGENT_VERSION 2U
 #define AGENT_PARTITIONS 64U
 
 struct agent_partition {
 	uint32_t kfd_gpu_id;
-	uint32_t xccs;          /* every XCC needs a bit */
+	uint32_t xccs; /* every XCC needs a bit */
+	uint32_t paused, priority;
 	uint32_t n_words;       /* of cu_mask */
 	uint32_t n_environment; /* words of environment */
 	uint32_t cu_mask[MASK_WORDS];

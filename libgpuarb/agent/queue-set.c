@@ -39,33 +39,36 @@ static void mask_of_words(const uint32_t *word, uint32_t words, struct mask *ret
 
 /* The granted CUs in the own mask. If there are none, or an XCC has none, all granted CUs: the
  * program does not know of the grant, and must not hang. */
-static void next_mask(const struct agent_partition *partition, const struct queue_set_queue *queue,
-		      struct mask *ret)
+static struct queue_state next_state(const struct agent_partition *partition,
+				     const struct queue_set_queue *queue)
 {
+	struct queue_state next = { .has_turn = true,
+				    .paused = partition->paused,
+				    .priority = partition->priority };
 	struct mask grant;
 	uint32_t xcc;
 
 	mask_of_words(partition->cu_mask, partition->n_words, &grant);
-	if (mask_narrow(&grant, &queue->own, partition->xccs, ret, &xcc) < 0)
-		*ret = grant;
+	if (mask_narrow(&grant, &queue->own, partition->xccs, &next.mask, &xcc) < 0)
+		next.mask = grant;
+	return next;
 }
 
-/* Sets the mask of a queue unless it has it: a change preempts the GPU. */
+/* Sets the state of a queue unless it has it: a change preempts the GPU. */
 static int update(const struct queue_set *queue_set, int fd, struct queue_set_queue *queue)
 {
 	const struct agent_partition *partition = find_partition(queue_set, queue->kfd_gpu_id);
-	struct mask next;
+	struct queue_state next;
 	int r;
 
 	if (!partition)
 		return 0;
-	next_mask(partition, queue, &next);
-	if (queue->now.words > 0 && mask_same(&queue->now, &next))
-		return 0;
-	r = queue_set->set_mask(fd, queue->id, &next, queue_set->userdata);
-	if (r >= 0)
-		queue->now = next;
-	return r;
+	next = next_state(partition, queue);
+	r = queue_state_set(queue_set->driver, fd, queue->id, &queue->now, &next);
+	if (r < 0 && r != -ENODATA)
+		return r;
+	queue->now.mask = next.mask;
+	return 0;
 }
 
 static struct queue_set_queue *append(struct queue_set *queue_set)

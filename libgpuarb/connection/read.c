@@ -75,12 +75,13 @@ static int read_basic(DBusMessageIter *value, char type, struct arena *arena, vo
 	int have = dbus_message_iter_get_arg_type(value);
 	DBusBasicValue basic = { .u64 = 0 };
 
-	if (have != type && !(type == 't' && have == 'u'))
+	if (have != type && !(type == 't' && have == 'u') && !(type == 'f' && have == 'b'))
 		return -EPROTO;
 
 	dbus_message_iter_get_basic(value, &basic);
 	switch (type) {
 	case 'b': *(bool *)member = basic.bool_val; return 0;
+	case 'f': *(uint32_t *)member = basic.bool_val; return 0;
 	case 'u': *(uint32_t *)member = basic.u32; return 0;
 	case 't': *(uint64_t *)member = have == 'u' ? basic.u32 : basic.u64; return 0;
 	default:
@@ -234,6 +235,7 @@ static const struct field partition_fields[] = {
 	FIELD('u', "sdma-queues", gpuarb_partition, sdma_queues),
 	FIELD('t', "vram", gpuarb_partition, vram),
 	FIELD('u', "priority", gpuarb_partition, priority),
+	FIELD('f', "paused", gpuarb_partition, paused),
 	LIST('U', "priorities-seen", gpuarb_partition, priorities_seen, n_priorities_seen),
 	FIELD('s', "tier", gpuarb_partition, tier),
 	LIST('S', "gaps", gpuarb_partition, gaps, n_gaps),

@@ -9,8 +9,8 @@
 #include "libgpuarb/gpuarb.h"
 
 /*
- * One key of a dictionary and the member that it fills. type: 'b' bool, 'u' uint32_t, 't'
- * uint64_t (from u or t), 's' const char *; 'U' const uint32_t *, 'T' const uint64_t *, 'S'
+ * One key of a dictionary and the member that it fills. type: 'b' bool, 'f'
+ * uint32_t (from b), 'u' uint32_t, 't' uint64_t (from u or t), 's' const char *; 'U' const uint32_t *, 'T' const uint64_t *, 'S'
  * const char *const * and 'R' an array of the objects of rows (from aa{sv}), with their number in
  * the member at count_offset; 0: read() does it.
  */

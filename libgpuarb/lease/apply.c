@@ -2,12 +2,10 @@
 #include "libgpuarb/lease/apply.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "libgpuarb/lease/environment.h"
@@ -144,18 +142,23 @@ static int fail_disjoint(const struct apply *apply, const struct mask_cache_entr
 		    entry->queue.id, apply->lease->id, xcc, gpu);
 }
 
-/* Sets the next mask of a queue: the CUs of the lease, or those of them in the own mask. */
+/* Sets the next state of a queue: the CUs of the lease, or those of them in the own mask. */
 static int narrow(const struct apply *apply, struct mask_cache_entry *entry, bool override_own)
 {
+	const struct gpuarb_partition *partition = &apply->lease->partitions[entry->partition];
 	struct mask grant;
 	uint32_t xcc = 0;
+	int r;
 
-	mask_of(&apply->lease->partitions[entry->partition], &grant);
-	if (mask_narrow(&grant, &entry->own, entry->xccs, &entry->next, &xcc) >= 0)
-		return 0;
-	if (!override_own)
+	mask_of(partition, &grant);
+	r = mask_narrow(&grant, &entry->own, entry->xccs, &entry->next.mask, &xcc);
+	if (r < 0 && !override_own)
 		return fail_disjoint(apply, entry, xcc);
-	entry->next = grant;
+	if (r < 0)
+		entry->next.mask = grant;
+	entry->next.has_turn = true;
+	entry->next.paused = partition->paused;
+	entry->next.priority = partition->priority;
 	return 0;
 }
 
@@ -175,6 +178,10 @@ static int fail_refused(const struct apply *apply, const struct mask_cache_entry
 	case -EFAULT:
 		why = "KFD lists the queue but does not know it, as after exec: try again";
 		break;
+	case -EOPNOTSUPP:
+		why = "libgpuarb did not see how the program created the queue, so it cannot pause "
+		      "it: load libgpuarb before the C library, not by dlopen()";
+		break;
 	case -EIO:
 	case -ETIME: why = "the GPU did not preempt its queues: see the kernel log"; break;
 	default: why = strerror(-error);
@@ -188,9 +195,9 @@ static int fail_refused(const struct apply *apply, const struct mask_cache_entry
 static void restore(const struct apply *apply, int fd, const struct mask_cache_entry *end)
 {
 	for (struct mask_cache_entry *entry = apply->mask_cache->entries; entry < end; entry++) {
-		struct mask before = entry->now;
+		struct mask before = entry->now.mask;
 
-		if (entry->next.words == 0)
+		if (entry->next.mask.words == 0)
 			continue;
 		if (before.words == 0)
 			inherited_mask(apply, entry->partition, &before);
@@ -199,26 +206,47 @@ static void restore(const struct apply *apply, int fd, const struct mask_cache_e
 }
 
 /* 1: set. 0: the queue is gone. */
-static int set_one(const struct apply *apply, int fd, const struct mask_cache_entry *entry)
+static int set_one(const struct apply *apply, int fd, struct mask_cache_entry *entry, bool again)
 {
-	int r = apply->driver->set_mask(apply->driver->userdata, fd, entry->queue.id, &entry->next);
+	struct queue_state now = entry->now;
+	int r;
 
+	if (again)
+		now.mask.words = 0;
+	r = queue_state_set(apply->driver, fd, entry->queue.id, &now, &entry->next);
+	now.mask = entry->now.mask;
+	entry->now = now;
 	if (r == -EFAULT && !queue_exists(apply->sys, apply->pid, entry->queue.id))
 		return 0;
 	return r < 0 ? r : 1;
 }
 
-/* Sets the next masks of all queues that have one, or of none. Returns the number of queues. */
-static int set_all(const struct apply *apply, int fd)
+static int fail_priority(const struct apply *apply, const struct mask_cache_entry *entry)
+{
+	return fail(apply->gpuarb, -EOPNOTSUPP,
+		    "the queues have their masks, but queue %" PRIu32 " on GPU %s cannot get "
+		    "priority %" PRIu32 ": libgpuarb did not see how the program created it",
+		    entry->queue.id, apply->lease->partitions[entry->partition].gpu,
+		    entry->next.priority);
+}
+
+/* Sets the next states of all queues that have one; masks of all or of none. again: masks also
+ * where they are right. Returns the number of queues. */
+static int set_all(const struct apply *apply, int fd, bool again)
 {
 	struct mask_cache_entry *entries = apply->mask_cache->entries,
 				*end = entries + apply->mask_cache->n;
+	const struct mask_cache_entry *no_priority = NULL;
 	int r, n = 0;
 
 	for (struct mask_cache_entry *entry = entries; entry < end; entry++) {
-		if (entry->next.words == 0)
+		if (entry->next.mask.words == 0)
 			continue;
-		r = set_one(apply, fd, entry);
+		r = set_one(apply, fd, entry, again);
+		if (r == -ENODATA) {
+			no_priority = entry;
+			r = 1;
+		}
 		if (r < 0) {
 			/* With these two errors the mask may have been written. */
 			restore(apply, fd, r == -EIO || r == -ETIME ? entry + 1 : entry);
@@ -227,18 +255,18 @@ static int set_all(const struct apply *apply, int fd)
 		n += r;
 	}
 	for (struct mask_cache_entry *entry = entries; entry < end; entry++)
-		if (entry->next.words > 0)
-			entry->now = entry->next;
-	return n;
+		if (entry->next.mask.words > 0)
+			entry->now.mask = entry->next.mask;
+	return no_priority && !apply->ignore_priority ? fail_priority(apply, no_priority) : n;
 }
 
-static int set_masks(const struct apply *apply)
+static int set_masks(const struct apply *apply, bool again)
 {
 	_cleanup_(close_fd) int fd = apply->driver->open(apply->driver->userdata);
 
 	if (fd < 0)
 		return fail(apply->gpuarb, fd, "cannot open /dev/kfd again: %s", strerror(-fd));
-	return set_all(apply, fd);
+	return set_all(apply, fd, again);
 }
 
 /* Finds all queues and their next masks. Returns the number of queues. */
@@ -261,7 +289,7 @@ int apply_all(const struct apply *apply)
 {
 	int r = prepare(apply);
 
-	return r <= 0 ? r : set_masks(apply);
+	return r <= 0 ? r : set_masks(apply, true);
 }
 
 int apply_missing(const struct apply *apply)
@@ -271,12 +299,22 @@ int apply_missing(const struct apply *apply)
 	for (size_t i = 0; r > 0 && i < apply->mask_cache->n; i++) {
 		struct mask_cache_entry *entry = &apply->mask_cache->entries[i];
 
-		if (entry->now.words > 0 && mask_same(&entry->now, &entry->next))
-			entry->next.words = 0;
+		if (queue_state_same(&entry->now, &entry->next))
+			entry->next.mask.words = 0;
 		else
 			n++;
 	}
-	return r <= 0 ? r : n == 0 ? 0 : set_masks(apply);
+	return r <= 0 ? r : n == 0 ? 0 : set_masks(apply, false);
+}
+
+int apply_queue(const struct apply *apply, uint32_t queue)
+{
+	int r = prepare(apply);
+
+	for (size_t i = 0; r > 0 && i < apply->mask_cache->n; i++)
+		if (apply->mask_cache->entries[i].queue.id != queue)
+			apply->mask_cache->entries[i].next.mask.words = 0;
+	return r <= 0 ? r : set_masks(apply, true);
 }
 
 /* ---- single queues ---------------------------------------------------------------------- */
@@ -386,7 +424,7 @@ int apply_own(const struct apply *apply, size_t i, uint32_t queue, const uint32_
 	if (r >= 0)
 		r = narrow(apply, entry, false);
 	if (r >= 0)
-		r = set_masks(apply);
+		r = set_masks(apply, true);
 	if (r == 0)
 		r = fail(apply->gpuarb, -ENOENT, "queue %" PRIu32 " on GPU %s was just destroyed",
 			 queue, apply->lease->partitions[i].gpu);
@@ -396,27 +434,6 @@ int apply_own(const struct apply *apply, size_t i, uint32_t queue, const uint32_
 }
 
 /* ---- this process ------------------------------------------------------------------------ */
-
-/* KFD keeps one set of queues for a process, however often it opens the device
- * (kfd_create_process()). An inherited fd acts on no queue, so a fd of the program is no use. */
-static int open_kfd(void *)
-{
-	int fd = open("/dev/kfd", O_RDWR | O_CLOEXEC);
-
-	return fd < 0 ? -errno : fd;
-}
-
-static int call_ioctl(int fd, unsigned long request, const void *argument)
-{
-	return ioctl(fd, request, argument);
-}
-
-static int set_kfd_mask(void *, int fd, uint32_t queue, const struct mask *mask)
-{
-	return mask_set(call_ioctl, fd, queue, mask);
-}
-
-static const struct driver kfd_driver = { .open = open_kfd, .set_mask = set_kfd_mask };
 
 int apply_this_process(struct gpuarb *gpuarb, struct apply *ret)
 {
@@ -441,22 +458,27 @@ int apply_this_process(struct gpuarb *gpuarb, struct apply *ret)
 /* While an agent follows the lease, its state is newer than the one that the program dispatched. */
 static int enter(struct gpuarb_lease *lease, struct apply *ret)
 {
-	int r;
+	struct kfd_held held;
+	int r = 0;
 
+	kfd_lock(&held);
 	if (lease->agent) {
-		lease->agent_calls->enter(lease->agent, lease->gpuarb, ret);
-		return 0;
+		lease->agent_calls->describe(lease->agent, lease->gpuarb, ret);
+	} else {
+		r = apply_this_process(lease->gpuarb, ret);
+		ret->lease = &lease->info;
+		ret->mask_cache = &lease->mask_cache;
 	}
-	r = apply_this_process(lease->gpuarb, ret);
-	ret->lease = &lease->info;
-	ret->mask_cache = &lease->mask_cache;
+	ret->ignore_priority = false;
+	ret->held = held;
 	return r;
 }
 
-static int leave(struct gpuarb_lease *lease, int r, bool all_applied)
+static int leave(struct gpuarb_lease *lease, const struct apply *apply, int r, bool all_applied)
 {
-	if (lease->agent)
-		lease->agent_calls->leave(lease->agent, all_applied);
+	if (lease->agent && all_applied)
+		lease->agent_calls->applied(lease->agent);
+	kfd_unlock(&apply->held);
 	return handle_end(lease->gpuarb, r);
 }
 
@@ -469,7 +491,7 @@ GPUARB_EXPORT int gpuarb_lease_apply(struct gpuarb_lease *lease)
 	r = enter(lease, &apply);
 	if (r >= 0)
 		r = apply_all(&apply);
-	return leave(lease, r, r >= 0);
+	return leave(lease, &apply, r, r >= 0);
 }
 
 GPUARB_EXPORT int gpuarb_lease_queue_ids(struct gpuarb_lease *lease, size_t i, uint32_t *ids,
@@ -480,7 +502,7 @@ GPUARB_EXPORT int gpuarb_lease_queue_ids(struct gpuarb_lease *lease, size_t i, u
 
 	HANDLE_BEGIN(lease && (ids || max == 0), lease->gpuarb);
 	r = enter(lease, &apply);
-	return leave(lease, r < 0 ? r : apply_queue_ids(&apply, i, ids, max), false);
+	return leave(lease, &apply, r < 0 ? r : apply_queue_ids(&apply, i, ids, max), false);
 }
 
 GPUARB_EXPORT int gpuarb_lease_mask_queue(struct gpuarb_lease *lease, size_t i, uint32_t queue,
@@ -491,5 +513,5 @@ GPUARB_EXPORT int gpuarb_lease_mask_queue(struct gpuarb_lease *lease, size_t i, 
 
 	HANDLE_BEGIN(lease, lease->gpuarb);
 	r = enter(lease, &apply);
-	return leave(lease, r < 0 ? r : apply_own(&apply, i, queue, mask, words), false);
+	return leave(lease, &apply, r < 0 ? r : apply_own(&apply, i, queue, mask, words), false);
 }

@@ -8,14 +8,6 @@
 #include "libgpuarb/connection/handle.h"
 #include "libgpuarb/lease/kfd-sysfs.h"
 
-struct driver {
-	void *userdata;
-
-	/* Opens /dev/kfd: the fd acts on the queues of the process that opened it. */
-	int (*open)(void *userdata);
-	int (*set_mask)(void *userdata, int fd, uint32_t queue, const struct mask *mask);
-};
-
 struct apply {
 	struct gpuarb *gpuarb; /* failures are noted here */
 
@@ -24,6 +16,7 @@ struct apply {
 	/* a queue whose own mask has no CU of the lease gets the mask of the lease; otherwise that
 	 * is -ERANGE */
 	bool override_own;
+	bool ignore_priority; /* a priority that cannot be set is no failure */
 
 	/* The process. */
 	const char *sys, *dev;
@@ -31,6 +24,8 @@ struct apply {
 	const struct driver *driver;
 	const char *(*get)(void *userdata, const char *name); /* getenv() */
 	void *userdata;
+
+	struct kfd_held held; /* by gpuarb_lease_apply() and the like */
 };
 
 /* Fills the members of the process with those of this one, and zeroes the others. -EOPNOTSUPP,
@@ -43,6 +38,9 @@ int apply_queue_ids(const struct apply *apply, size_t i, uint32_t *ids, size_t m
 int apply_own(const struct apply *apply, size_t i, uint32_t queue, const uint32_t *mask,
 	      size_t words);
 
-/* apply_all() for queues that do not have their mask yet. Without such queues the driver is not
- * opened. */
+/* apply_all() for queues that do not have their mask and turn yet. Without such queues the driver is
+ * not opened. */
 int apply_missing(const struct apply *apply);
+
+/* apply_all() for this queue alone. */
+int apply_queue(const struct apply *apply, uint32_t queue);

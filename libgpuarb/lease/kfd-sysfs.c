@@ -309,7 +309,7 @@ int mask_cache_refresh(struct mask_cache *mask_cache, const struct queue_list *l
 			found.entries[found.n] = *known;
 		found.entries[found.n].queue = *queue;
 		found.entries[found.n].partition = partition;
-		found.entries[found.n].next.words = 0;
+		found.entries[found.n].next.mask.words = 0;
 		found.n++;
 	}
 	mask_cache_clear(mask_cache);

@@ -10,7 +10,7 @@
 #include <sys/types.h>
 
 #include "libgpuarb/gpuarb.h"
-#include "libgpuarb/lease/mask.h"
+#include "libgpuarb/lease/kfd-ioctl.h"
 
 /* KFD's id identifies a GPU: in a container that sees one partition of a card the name differs. */
 struct topology_gpu {
@@ -64,10 +64,10 @@ struct mask_cache_entry {
 	struct queue queue;
 	size_t partition; /* the partition of the lease on the queue's GPU */
 
-	struct mask own;  /* what the program asked for; no words: nothing */
-	uint32_t xccs;    /* of the GPU, if own is set: every XCC needs a bit */
-	struct mask now;  /* what the library set last; no words: nothing yet */
-	struct mask next; /* what is to be set now; no words: nothing */
+	struct mask own;         /* what the program asked for; no words: nothing */
+	uint32_t xccs;           /* of the GPU, if own is set: every XCC needs a bit */
+	struct queue_state now;  /* what the library set last */
+	struct queue_state next; /* what is to be set now; a mask without words: nothing */
 };
 
 struct mask_cache {

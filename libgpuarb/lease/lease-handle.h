@@ -25,12 +25,12 @@ struct agent_calls {
 	/* Whether all queues have the masks of this generation. */
 	bool (*has_applied)(struct agent *agent, uint64_t generation);
 
-	/* Locks out the thread and describes the newest state of the lease; failures are to be
-	 * noted in gpuarb. */
-	void (*enter)(struct agent *agent, struct gpuarb *gpuarb, struct apply *ret);
+	/* With kfd_lock(): describes the newest state of the lease; failures are to be noted in
+	 * gpuarb. */
+	void (*describe)(const struct agent *agent, struct gpuarb *gpuarb, struct apply *ret);
 
-	/* Ends enter(). all_applied: all queues have their masks now. */
-	void (*leave)(struct agent *agent, bool all_applied);
+	/* With kfd_lock(): all queues have the masks of this state now. */
+	void (*applied)(struct agent *agent);
 };
 
 struct gpuarb_lease {

@@ -57,18 +57,3 @@ int mask_narrow(const struct mask *grant, const struct mask *own, uint32_t xccs,
 	*ret = narrow;
 	return 0;
 }
-
-int mask_set(int (*call_ioctl)(int fd, unsigned long request, const void *argument), int fd,
-	     uint32_t queue, const struct mask *mask)
-{
-	struct kfd_set_cu_mask args = {
-		.queue_id = queue,
-		.num_cu_mask = (uint32_t)(mask->words * 32),
-		.cu_mask_ptr = (uintptr_t)mask->word,
-	};
-
-	while (call_ioctl(fd, KFD_SET_CU_MASK, &args) < 0)
-		if (errno != EINTR)
-			return -errno;
-	return 0;
-}

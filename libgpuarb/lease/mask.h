@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #pragma once
 
-/* CU masks in the form that the driver takes. */
+/* CU masks in the form that KFD takes. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/ioctl.h>
 
 #define MASK_WORDS 32U /* the driver reads at most 1024 bits (kfd_ioctl_set_cu_mask()) */
 
@@ -26,16 +25,3 @@ bool mask_same(const struct mask *a, const struct mask *b);
  */
 int mask_narrow(const struct mask *grant, const struct mask *own, uint32_t xccs, struct mask *ret,
 		uint32_t *ret_xcc);
-
-/* The argument of AMDKFD_IOC_SET_CU_MASK in <linux/kfd_ioctl.h>, which needs headers of libdrm. */
-struct kfd_set_cu_mask {
-	uint32_t queue_id;
-	uint32_t num_cu_mask; /* bits, a multiple of 32 */
-	uint64_t cu_mask_ptr;
-};
-#define KFD_SET_CU_MASK _IOW('K', 0x1A, struct kfd_set_cu_mask)
-
-/* Gives a queue of the calling process the mask: by this ioctl(), on an fd of /dev/kfd. A negative
- * errno of the driver. */
-int mask_set(int (*call_ioctl)(int fd, unsigned long request, const void *argument), int fd,
-	     uint32_t queue, const struct mask *mask);

@@ -16,7 +16,9 @@ if [ "${INSIDE:-}" != yes ]; then
 	[ "$story" != late ] || rig_need systemd-socket-activate
 	rig_need_kfdsim
 	export INSIDE=yes
-	kfdsim --gpu radeon-vii -- "$BASH" ./test-lend.sh "$story" "${clients[@]}" || failed=1
+	gpus=(--gpu radeon-vii)
+	[ "$story" != exact ] || gpus+=(--gpu mi210)
+	kfdsim "${gpus[@]}" -- "$BASH" ./test-lend.sh "$story" "${clients[@]}" || failed=1
 	rig_done
 	exit 0
 fi
@@ -40,7 +42,8 @@ policy()
 		activate-min-interval = 1ms
 		grow-delay = 1ms
 	CONF
-	printf '[tenant all]\nmatch-user = %s\nclass = realtime\nenforce = %s\n' "$(id -un)" "$2" \
+	printf '[tenant all]\nmatch-user = %s\nclass = realtime\npriority = 15\nenforce = %s\n' \
+		"$(id -un)" "$2" \
 		>"$dir/tenants.d/all.conf"
 }
 policy_now() { policy "$@"; ends 0 reload; }
@@ -163,6 +166,52 @@ story_follow()
 	driver "$(have $rest 2)"
 	ends 0 deactivate "$vr"
 	driver_becomes "$masks == [\"$all\", \"$first\"]"
+	leave ml
+}
+
+# changes GPU: how often the driver preempted the queues of a GPU to change one of them.
+changes() { jq ".gpus[$1].run_lists" /sys/kernel/debug/kfdsim/state; }
+
+# A queue is changed only where something changes, and from the moment that it exists.
+story_exact()
+{
+	local before
+	# shellcheck disable=SC2154 # the stage sets it
+	local on_vii="[.processes[] | select(.alive) | $compute | select(.gpu == \"$vii\")]"
+
+	policy 600s report
+	start --debugfs=/sys/kernel/debug
+	lend
+	program both "$agent" both
+	tell both quiet
+	tell both second
+	borrows agent
+	driver "$on_vii | length == 2 and all(.mask == \"$all\")"
+
+	# Changes on one GPU do not preempt the other one.
+	before=$(changes 1)
+	activates
+	driver "$on_vii | all(.mask == \"$rest\")"
+	ends 0 deactivate "$vr"
+	borrows agent
+	driver_becomes "$on_vii | all(.mask == \"$all\")"
+	activates
+	check "the other GPU was not preempted" test "$(changes 1)" = "$before"
+
+	# A new queue has its mask at once, and nothing else before.
+	tell both quiet
+	driver "$on_vii | last | .masks | length > 0 and all(. == \"$rest\")"
+
+	# The priority is that of the lease, also for a stream that asks for more.
+	tell both high
+	driver "$on_vii | all(.priority == 7)"
+	leave both
+	ends 0 deactivate "$vr"
+
+	# With a higher one the queues of a program that knows nothing of it have that.
+	program ml "${borrow[@]}" --priority 13 --name ml -- "$hip" --streams 2 --work --hold
+	borrows ml
+	driver "$on_vii | length == 3 and all(.priority == 13)"
 	leave ml
 }
 

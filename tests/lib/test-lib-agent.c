@@ -117,6 +117,12 @@ static int set_mask(void *userdata, int fd, uint32_t queue, const struct mask *m
 	return play->refused;
 }
 
+static int set_turn(void *userdata, int fd, uint32_t queue, bool paused, uint32_t priority)
+{
+	(void)userdata, (void)fd, (void)queue, (void)paused, (void)priority;
+	return 0;
+}
+
 static const char *no_environment(void *userdata, const char *name)
 {
 	(void)userdata, (void)name;
@@ -125,7 +131,7 @@ static const char *no_environment(void *userdata, const char *name)
 
 static int start(struct gpuarb_lease *lease, const char *sys)
 {
-	static const struct driver driver = { NULL, open_null, set_mask };
+	static const struct driver driver = { NULL, open_null, set_mask, set_turn };
 	const struct apply process = {
 		.sys = sys, .dev = tree.path, .pid = 5, .driver = &driver, .get = no_environment
 	};
@@ -137,12 +143,13 @@ static int start(struct gpuarb_lease *lease, const char *sys)
 /* Reads it while the thread is locked out. */
 static unsigned agent_masked(struct gpuarb_lease *lease)
 {
-	struct apply apply;
+	struct kfd_held held;
 	unsigned masked;
 
-	lease->agent_calls->enter(lease->agent, lease->gpuarb, &apply);
+	(void)lease;
+	kfd_lock(&held);
 	masked = play->masked;
-	lease->agent_calls->leave(lease->agent, false);
+	kfd_unlock(&held);
 	return masked;
 }
 

@@ -288,6 +288,12 @@ static int set_first(void *userdata, int fd, uint32_t queue, const struct mask *
 	return queue == 1 ? -EBUSY : 0;
 }
 
+static int set_turn(void *userdata, int fd, uint32_t queue, bool paused, uint32_t priority)
+{
+	(void)userdata, (void)fd, (void)queue, (void)paused, (void)priority;
+	return 0;
+}
+
 static const char *no_environment(void *userdata, const char *name)
 {
 	(void)userdata, (void)name;
@@ -296,7 +302,7 @@ static const char *no_environment(void *userdata, const char *name)
 
 static int mask_queues(struct gpuarb *gpuarb)
 {
-	static const struct driver driver = { NULL, open_null, set_first };
+	static const struct driver driver = { NULL, open_null, set_first, set_turn };
 	static const uint32_t mask[] = { 0xff };
 	struct gpuarb_partition partition = {
 		.gpu = "0000:03:00.0", .kfd_gpu_id = 7, .cu_mask = mask, .cu_mask_words = 1
@@ -344,7 +350,7 @@ static int set_all(void *userdata, int fd, uint32_t queue, const struct mask *ma
 /* The thread may run out of memory, too; it then tries again without an error here. */
 static int follow(struct gpuarb *gpuarb)
 {
-	static const struct driver driver = { NULL, open_null, set_all };
+	static const struct driver driver = { NULL, open_null, set_all, set_turn };
 	const struct apply process = { .sys = tree.path,
 				       .dev = tree.path,
 				       .pid = 5,

@@ -16,7 +16,7 @@ names() {
 nm -D --defined-only "$1" | sed -n 's/^[0-9a-f]* T \(.*@@GPUARB_[0-9A-Z_]*\)$/\1/p' |
 	names >"$dir/library"
 nm -D --defined-only "$1" | grep -vE ' A GPUARB_[0-9A-Z_]+(@@GPUARB_[0-9A-Z_]+)?$' |
-	grep -vE ' T gpuarb_[a-z0-9_]+@@GPUARB_[0-9A-Z_]+$' >"$dir/stray"
+	grep -vE ' T (gpuarb_[a-z0-9_]+@@GPUARB_[0-9A-Z_]+|ioctl)$' >"$dir/stray"
 sed 's,/\*.*\*/,,' "$2" | grep ';' | names >"$dir/symbols"
 
 # The name stands before the first parenthesis, on that line or the next ones, or is the second

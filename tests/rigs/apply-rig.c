@@ -35,6 +35,19 @@ static int set_mask(void *userdata, int fd, uint32_t queue, const struct mask *m
 	return rig->calls == rig->fail_at ? rig->fail_with : 0;
 }
 
+static int set_turn(void *userdata, int fd, uint32_t queue, bool paused, uint32_t priority)
+{
+	struct apply_rig *rig = userdata;
+
+	CHECK(fcntl(fd, F_GETFD) == FD_CLOEXEC && queue < APPLY_QUEUES);
+	rig->turns++;
+	if (rig->turn_error < 0)
+		return rig->turn_error;
+	rig->paused[queue] = paused;
+	rig->priority[queue] = priority;
+	return 0;
+}
+
 static const char *get(void *userdata, const char *name)
 {
 	struct apply_rig *rig = userdata;
@@ -83,10 +96,11 @@ void apply_rig_new(struct apply_rig *rig, size_t n)
 			.kfd_gpu_id = rig->gpu_ids[i],
 			.cu_mask = rig->masks[i],
 			.cu_mask_words = i == 1 ? 10 : 3,
+			.priority = 7,
 		};
 		apply_rig_mask(rig, i, 0xffff, 0);
 	}
-	rig->driver = (struct driver){ rig, open_device, set_mask };
+	rig->driver = (struct driver){ rig, open_device, set_mask, set_turn };
 	rig->info = (struct gpuarb_lease_info){
 		.id = 12,
 		.state = "granted",

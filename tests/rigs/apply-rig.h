@@ -32,6 +32,10 @@ struct apply_rig {
 	int open_error;
 	unsigned fail_at; /* this call (from 1) fails; 0: none */
 	int fail_with;
+	unsigned turns; /* calls that pause, resume or set the priority */
+	int turn_error; /* of all of them */
+	bool paused[APPLY_QUEUES];
+	uint32_t priority[APPLY_QUEUES];
 	bool writes_anyway; /* the mask is written nevertheless */
 	unsigned vanish_at; /* before this call its queue goes away */
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 
 /*
- * A HIP program that holds an adaptable lease itself, of GPU 0, and follows it: by the library's
- * agent, or by itself. It prints "ready" after each line of standard input:
+ * A HIP program that holds an adaptable lease itself and follows it: of GPU 0 by the library's agent
+ * or by itself, or of GPUs 0 and 1 by the agent. It prints "ready" after each line of standard input:
  *
- *	client-agent agent|own
+ *	client-agent agent|own|both
  *
  *	stream    one more stream, whose queue has its mask before it is used
  *	quiet     one more, of which the library is told nothing
+ *	second    the same on GPU 1
+ *	high      the same with high priority, on GPU 0
  *	follow    own: what the lease is now is applied and acknowledged
  *	lie       own: it is acknowledged alone
  *	fork      a child that closes the lease, and ends
@@ -42,20 +44,23 @@ static void must_hip(const struct state *state, hipError_t error)
 	must(state, hipGetErrorName(error), error == hipSuccess ? 0 : -1);
 }
 
-static void reserve(struct state *state, bool agent)
+static void reserve(struct state *state, bool agent, size_t gpus)
 {
 	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
-	struct gpuarb_want want = GPUARB_WANT_INIT;
+	struct gpuarb_want wants[2] = { GPUARB_WANT_INIT, GPUARB_WANT_INIT };
 
-	want.gpu = "0";
-	want.cus = 60;
-	want.cus_min = 15;
-	want.queues = 8;
+	wants[0].gpu = "0";
+	wants[0].cus = 60;
+	wants[0].cus_min = 15;
+	wants[0].queues = wants[1].queues = 8;
+	wants[1].gpu = "1";
+	wants[1].cus = 104;
+	wants[1].cus_min = 26;
 	options.lease_class = "besteffort";
 	options.name = agent ? "agent" : "own";
 	options.adaptable = true;
 	must(state, "open", gpuarb_open(&state->gpuarb));
-	must(state, "reserve", gpuarb_reserve(state->gpuarb, &want, 1, &options, &state->lease));
+	must(state, "reserve", gpuarb_reserve(state->gpuarb, wants, gpus, &options, &state->lease));
 	if (agent)
 		must(state, "agent", gpuarb_lease_start_agent(state->lease));
 }
@@ -71,11 +76,12 @@ static void use(struct state *state, hipStream_t stream)
 	must_hip(state, hipEventDestroy(event));
 }
 
-static void make(struct state *state, bool told)
+static void make(struct state *state, bool told, int device, int priority)
 {
 	hipStream_t stream;
 
-	must_hip(state, hipStreamCreate(&stream));
+	must_hip(state, hipSetDevice(device));
+	must_hip(state, hipStreamCreateWithPriority(&stream, hipStreamDefault, priority));
 	if (told)
 		must(state, "apply", gpuarb_lease_apply(state->lease));
 	use(state, stream);
@@ -107,9 +113,13 @@ static void fork_one(struct state *state)
 static void step(struct state *state, const char *line)
 {
 	if (strcmp(line, "stream\n") == 0)
-		make(state, true);
+		make(state, true, 0, 0);
 	else if (strcmp(line, "quiet\n") == 0)
-		make(state, false);
+		make(state, false, 0, 0);
+	else if (strcmp(line, "second\n") == 0)
+		make(state, false, 1, 0);
+	else if (strcmp(line, "high\n") == 0)
+		make(state, false, 0, -1);
 	else if (strcmp(line, "follow\n") == 0)
 		follow(state, true);
 	else if (strcmp(line, "lie\n") == 0)
@@ -125,9 +135,9 @@ int main(int argc, char *argv[])
 	struct state state = { NULL, NULL };
 	char line[64];
 
-	if (argc != 2 || (strcmp(argv[1], "agent") != 0 && strcmp(argv[1], "own") != 0))
+	if (argc != 2)
 		return 2;
-	reserve(&state, strcmp(argv[1], "agent") == 0);
+	reserve(&state, strcmp(argv[1], "own") != 0, strcmp(argv[1], "both") == 0 ? 2 : 1);
 	do {
 		puts("ready");
 		fflush(stdout);

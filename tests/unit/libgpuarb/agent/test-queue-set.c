@@ -12,22 +12,38 @@
 #define MI300X 1002U /* of two, here */
 #define OTHER 1003U  /* outside of the lease */
 
-struct driver {
+struct fake {
 	struct mask has[QUEUES]; /* words 0: never masked */
 	unsigned calls;
 	uint32_t refuse; /* the queue to refuse; QUEUES: none */
 	int error;
+	unsigned turns; /* calls of set_turn() */
+	bool paused[QUEUES];
+	uint32_t priority[QUEUES];
 };
 
-static int set_mask(int fd, uint32_t queue, const struct mask *mask, void *userdata)
+static int set_mask(void *userdata, int fd, uint32_t queue, const struct mask *mask)
 {
-	struct driver *driver = userdata;
+	struct fake *driver = userdata;
 
 	CHECK(fd == 42 && queue < QUEUES && mask->words > 0 && mask->words <= MASK_WORDS);
 	driver->calls++;
 	if (queue == driver->refuse)
 		return driver->error;
 	driver->has[queue] = *mask;
+	return 0;
+}
+
+static int set_turn(void *userdata, int fd, uint32_t queue, bool paused, uint32_t priority)
+{
+	struct fake *driver = userdata;
+
+	CHECK(fd == 42 && queue < QUEUES);
+	if (queue == driver->refuse)
+		return driver->error;
+	driver->turns++;
+	driver->paused[queue] = paused;
+	driver->priority[queue] = priority;
 	return 0;
 }
 
@@ -45,7 +61,8 @@ static struct agent_grant grant_of(uint64_t generation, uint32_t first, uint32_t
 
 /* A process with a grant and, on the first GPU, queue 0. */
 struct stage {
-	struct driver driver;
+	struct fake driver;
+	struct driver calls;
 	struct queue_set queue_set;
 };
 
@@ -54,8 +71,8 @@ static void stage_set(struct stage *stage)
 	struct agent_grant grant = grant_of(1, 0xffff, 0xff);
 
 	*stage = (struct stage){ .driver.refuse = QUEUES };
-	stage->queue_set.set_mask = set_mask;
-	stage->queue_set.userdata = &stage->driver;
+	stage->calls = (struct driver){ &stage->driver, NULL, set_mask, set_turn };
+	stage->queue_set.driver = &stage->calls;
 	CHECK(queue_set_follow(&stage->queue_set, 42, &grant) == 0 && stage->driver.calls == 0);
 	CHECK(queue_set_add(&stage->queue_set, 42, 0, VII) == 0);
 }
@@ -215,6 +232,37 @@ TEST(a_queue_that_the_driver_does_not_know_is_removed)
 	stage.driver.refuse = QUEUES;
 	CHECK(ask(&stage, 2, 0x1) == 0 && queue_set_add(&stage.queue_set, 42, 2, VII) == 0);
 	CHECK(stage.queue_set.n == 2 && has(&stage, 2, 0x3));
+	queue_set_clear(&stage.queue_set);
+}
+
+TEST(queues_are_paused_and_get_the_priority_of_the_grant)
+{
+	struct agent_grant grant = grant_of(2, 0xffff, 0xff);
+	struct stage stage;
+
+	stage_set(&stage);
+	CHECK(queue_set_add(&stage.queue_set, 42, 1, MI300X) == 0);
+	grant.partitions[0].paused = 1;
+	grant.partitions[0].priority = grant.partitions[1].priority = 9;
+	CHECK(queue_set_follow(&stage.queue_set, 42, &grant) == 0);
+	CHECK(stage.driver.paused[0] && !stage.driver.paused[1]);
+	CHECK(stage.driver.priority[0] == 9 && stage.driver.priority[1] == 9);
+	CHECK(queue_set_add(&stage.queue_set, 42, 2, VII) == 0); /* it starts paused */
+	CHECK(stage.driver.paused[2] && has(&stage, 2, 0xffff));
+	queue_set_remove(&stage.queue_set, 2);
+
+	/* One that cannot be resumed: the others are. */
+	CHECK(queue_set_add(&stage.queue_set, 42, 3, VII) == 0 && stage.driver.paused[3]);
+	grant.generation = 3;
+	grant.partitions[0].paused = 0;
+	stage.driver.refuse = 0;
+	stage.driver.error = -EBUSY;
+	CHECK(queue_set_follow(&stage.queue_set, 42, &grant) == -EBUSY);
+	CHECK(stage.driver.paused[0] && !stage.driver.paused[3]);
+	stage.driver.refuse = QUEUES;
+	stage.driver.turns = 0;
+	CHECK(queue_set_follow(&stage.queue_set, 42, &grant) == 0);
+	CHECK(!stage.driver.paused[0] && stage.driver.turns == 1);
 	queue_set_clear(&stage.queue_set);
 }
 

@@ -161,14 +161,14 @@ TEST(a_reused_queue_id_is_a_new_queue)
 	struct mask_cache mask_cache = { NULL, 0 };
 
 	CHECK(mask_cache_refresh(&mask_cache, &list, &partition, 1) == 0);
-	mask_cache.entries[0].own.words = mask_cache.entries[0].now.words = 1;
+	mask_cache.entries[0].own.words = mask_cache.entries[0].now.mask.words = 1;
 	CHECK(mask_cache_refresh(&mask_cache, &list, &partition, 1) == 0);
 	CHECK(mask_cache.n == 1 && mask_cache.entries[0].own.words == 1 &&
-	      mask_cache.entries[0].now.words == 1);
+	      mask_cache.entries[0].now.mask.words == 1);
 	queue.inode = 101;
 	CHECK(mask_cache_refresh(&mask_cache, &list, &partition, 1) == 0);
 	CHECK(mask_cache.n == 1 && mask_cache.entries[0].own.words == 0 &&
-	      mask_cache.entries[0].now.words == 0);
+	      mask_cache.entries[0].now.mask.words == 0);
 	mask_cache_clear(&mask_cache);
 }
 

@@ -118,6 +118,68 @@ TEST(all_queues_keep_their_masks_when_one_is_refused)
 	}
 }
 
+TEST(queues_are_paused_and_get_the_priority_of_the_lease)
+{
+	struct apply_rig rig;
+
+	apply_rig_new(&rig, 2);
+	rig.partitions[0].paused = 1;
+	rig.partitions[1].priority = 13;
+	apply_rig_queue(&rig, 1, 0, 0);
+	apply_rig_queue(&rig, 2, 1, 0);
+	CHECK(apply_rig_apply(&rig) == 2 && rig.turns == 2);
+	CHECK(rig.paused[1] && !rig.paused[2] && rig.priority[1] == 7 && rig.priority[2] == 13);
+
+	/* Only what changes is set again. */
+	rig.partitions[0].paused = 0;
+	rig.calls = rig.turns = 0;
+	CHECK(apply_missing(&rig.apply) == 1 && rig.turns == 1 && rig.calls == 0);
+	CHECK(!rig.paused[1] && apply_missing(&rig.apply) == 0 && rig.turns == 1);
+	apply_rig_mask(&rig, 1, 0xff, 0);
+	CHECK(apply_missing(&rig.apply) == 1 && rig.calls == 1 && rig.turns == 1);
+	CHECK(apply_rig_has(&rig, 2, 0xff, 0) && apply_rig_has(&rig, 1, 0xffff, 0));
+
+	/* A new queue alone. */
+	apply_rig_queue(&rig, 3, 0, 0);
+	apply_rig_mask(&rig, 1, 0xf, 0);
+	CHECK(apply_queue(&rig.apply, 3) == 1 && apply_rig_has(&rig, 3, 0xffff, 0));
+	CHECK(apply_rig_has(&rig, 2, 0xff, 0));
+	apply_rig_done(&rig);
+}
+
+TEST(a_queue_that_cannot_be_paused_is_an_error)
+{
+	struct apply_rig rig;
+
+	apply_rig_new(&rig, 1);
+	rig.partitions[0].paused = 1;
+	apply_rig_queue(&rig, 1, 0, 0);
+	rig.turn_error = -EOPNOTSUPP;
+	CHECK(apply_rig_apply(&rig) == -EOPNOTSUPP && rig.calls == 0);
+	rig.turn_error = -EBUSY;
+	CHECK(apply_rig_apply(&rig) == -EBUSY && rig.calls == 0);
+	rig.turn_error = 0;
+	CHECK(apply_rig_apply(&rig) == 1 && rig.paused[1]);
+	apply_rig_done(&rig);
+}
+
+TEST(a_priority_that_cannot_be_set_is_reported_after_the_masks_are)
+{
+	struct apply_rig rig;
+
+	apply_rig_new(&rig, 1);
+	rig.partitions[0].priority = 11;
+	apply_rig_queue(&rig, 1, 0, 0);
+	apply_rig_queue(&rig, 2, 0, 0);
+	rig.turn_error = -ENODATA;
+	CHECK(apply_rig_apply(&rig) == -EOPNOTSUPP);
+	CHECK(apply_rig_has(&rig, 1, 0xffff, 0) && apply_rig_has(&rig, 2, 0xffff, 0));
+	rig.apply.ignore_priority = true;
+	apply_rig_mask(&rig, 0, 0xff, 0);
+	CHECK(apply_rig_apply(&rig) == 2 && apply_rig_has(&rig, 2, 0xff, 0));
+	apply_rig_done(&rig);
+}
+
 TEST(a_new_queue_gets_all_cus_again_when_another_is_refused)
 {
 	struct apply_rig rig;
