@@ -79,7 +79,7 @@ int gpuarb_lease_queue_ids(struct gpuarb_lease *lease, size_t i, uint32_t *ids, 
  * gpuarb_lease_cu_mask(). The mask is copied; it has 1 to 32 words, and missing words are 0. Sets
  * the CUs that are in both masks, now and in every later gpuarb_lease_apply(): so the queue follows
  * the lease and never has a CU outside of it. With mask NULL the queue has the mask of the lease
- * again. A mask is forgotten when a later call of these three functions finds that its queue was
+ * again. The queue gets the priority of the lease, too, if that can be set. A mask is forgotten when a later call of these three functions finds that its queue was
  * destroyed.
  *
  * Errors: those of gpuarb_lease_apply(), without a change of any queue, and

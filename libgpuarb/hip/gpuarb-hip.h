@@ -39,7 +39,7 @@
  * Priority: HIP creates masked streams with normal priority only. For a lease of priority 0 to 6
  * (low) or 11 to 15 (high) the stream is created by hipStreamCreateWithPriority(), and its queue is
  * masked afterwards. HIP then requests its own low or high priority from KFD (0 or 11; 15 in older
- * versions), not the number of the lease. HIP shares the queues of such streams when there are
+ * versions); libgpuarb lowers it to that of the lease if that is less. HIP shares the queues of such streams when there are
  * GPU_MAX_HW_QUEUES of them; a stream on a shared queue is returned after all queues of the process
  * on the GPU were masked. The firmware decides what a priority means.
  *

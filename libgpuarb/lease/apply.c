@@ -513,5 +513,6 @@ GPUARB_EXPORT int gpuarb_lease_mask_queue(struct gpuarb_lease *lease, size_t i, 
 
 	HANDLE_BEGIN(lease, lease->gpuarb);
 	r = enter(lease, &apply);
+	apply.ignore_priority = true;
 	return leave(lease, &apply, r < 0 ? r : apply_own(&apply, i, queue, mask, words), false);
 }

@@ -72,6 +72,8 @@ driver_becomes()
 masks="[.processes[] | select(.alive) | $compute | .mask]"
 have() { echo "($masks | length == $2 and all(. == \"$1\"))"; }
 
+compute_now="[.processes[] | select(.alive) | $compute]"
+
 # Of the queue that was made last: the masks that it ever had.
 newest="[.processes[] | select(.alive) | $compute] | last | .masks"
 
@@ -212,6 +214,10 @@ story_exact()
 	program ml "${borrow[@]}" --priority 13 --name ml -- "$hip" --streams 2 --work --hold
 	borrows ml
 	driver "$on_vii | length == 3 and all(.priority == 13)"
+	settles "$(named ml)"
+	ends 0 resize "$(jq "$(named ml) | .id" "$dir/out")" --gpu "$vii" --cus 60 --cus-min 15 \
+		--queues 6 --priority 3
+	driver_becomes "$on_vii | length == 3 and all(.priority == 3)"
 	leave ml
 }
 
@@ -297,6 +303,26 @@ story_raw()
 	check "what is wrong is the driver's to say: ${bad[*]}" \
 		test "${bad[*]}" = 'nowhere: EFAULT no bits: EINVAL 33 bits: EINVAL no such queue: EFAULT no arguments: -1 EFAULT'
 	driver "$(have $rest 2)"
+
+	# It has no more than the priority of the lease, and less if it asks for that.
+	driver "$compute_now | all(.priority == 7)"
+	tell raw 'update 100 15'
+	driver "$compute_now | last | .priority == 7"
+	tell raw 'update 80 2'
+	driver "$compute_now | last | .priority == 2 and .percentage == 80"
+	tell raw 'update 100 9'
+	driver "$compute_now | last | .priority == 7 and .percentage == 100"
+	ends 0 verify
+
+	# What it does in another way is found.
+	tell raw 'hidden 15'
+	driver "$compute_now | last | .priority == 15"
+	settles "$(named raw) | .partitions[0].priorities_seen == [7, 15]"
+	ends 9 verify
+	out_has 'priority'
+	tell raw 'update 100 7'
+	settles "$(named raw) | .partitions[0].priorities_seen == [7]"
+	ends 0 verify
 
 	# It closes every fd there is, and forks: neither takes it out of what is followed.
 	tell raw close

@@ -8,6 +8,7 @@
  *	hidden     one more, by syscall()
  *	destroy    the last one that it made goes
  *	mask HEX   32 bits for the last one
+ *	update P N percentage P and priority N for the last one; "hidden N": the priority by syscall()
  *	bad        masks that the driver does not take: what came of each is printed
  *	close      every fd but the first three is closed, and KFD opened again
  *	fork       a child, which lives as long as this one, makes one of its own
@@ -35,6 +36,7 @@
 struct state {
 	int kfd, render;
 	uint32_t gpu_id, last;
+	uint64_t ring; /* of the last one */
 };
 
 static void must(bool so, const char *what)
@@ -85,6 +87,22 @@ static void make(struct state *state, bool hidden)
 		   : ioctl(state->kfd, AMDKFD_IOC_CREATE_QUEUE, &args);
 	must(r == 0, "queue");
 	state->last = args.queue_id;
+	state->ring = args.ring_base_address;
+}
+
+static void update(const struct state *state, uint32_t percentage, uint32_t priority, bool hidden)
+{
+	struct kfd_ioctl_update_queue_args args = {
+		.ring_base_address = state->ring,
+		.queue_id = state->last,
+		.ring_size = RING,
+		.queue_percentage = percentage,
+		.queue_priority = priority,
+	};
+	long r = hidden ? syscall(SYS_ioctl, state->kfd, AMDKFD_IOC_UPDATE_QUEUE, &args)
+			: ioctl(state->kfd, AMDKFD_IOC_UPDATE_QUEUE, &args);
+
+	must(r == 0, "update");
 }
 
 static void destroy(const struct state *state)
@@ -139,7 +157,7 @@ static void fork_one(struct state *state)
 
 static void step(struct state *state, char *line)
 {
-	uint32_t mask;
+	uint32_t mask, percentage, priority;
 
 	line[strcspn(line, "\n")] = '\0';
 	if (strcmp(line, "queue") == 0 || strcmp(line, "hidden") == 0) {
@@ -148,6 +166,10 @@ static void step(struct state *state, char *line)
 		destroy(state);
 	} else if (sscanf(line, "mask %x", &mask) == 1) {
 		must((errno = set_mask(state, state->last, 32, &mask)) == 0, "mask");
+	} else if (sscanf(line, "update %u %u", &percentage, &priority) == 2) {
+		update(state, percentage, priority, false);
+	} else if (sscanf(line, "hidden %u", &priority) == 1) {
+		update(state, 100, priority, true);
 	} else if (strcmp(line, "bad") == 0) {
 		bad(state);
 	} else if (strcmp(line, "close") == 0) {

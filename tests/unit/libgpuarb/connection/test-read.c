@@ -106,6 +106,7 @@ static const struct pair partition_pairs[] = {
 	{ "sdma-queues", "u" },
 	{ "vram", "t" },
 	{ "priority", "u" },
+	{ "paused", "b" },
 	{ "tier", "s" },
 	{ "gaps", "as" },
 	{ "priorities-seen", "au" },
