@@ -49,6 +49,18 @@ static bool check_pair(const struct check *check, const struct lease *a, const s
 	return true;
 }
 
+/* May the second partition be as it is while the first one is exclusive and in use? */
+static bool check_exclusive(const struct check *check, const struct lease *a,
+			    const struct partition *p, const struct lease *b,
+			    const struct partition *q)
+{
+	if (p->gpu != q->gpu || !p->exclusive || !lease_is_active(a) ||
+	    (q->adaptable ? q->stopped : !lease_is_active(b)))
+		return true;
+	return broken(check, "lease %llu is active and exclusive, and lease %llu has not paused",
+		      ID(a), ID(b));
+}
+
 static bool check_others(const struct check *check, size_t i)
 {
 	const struct arbiter *arbiter = check->arbiter;
@@ -59,7 +71,12 @@ static bool check_others(const struct check *check, size_t i)
 
 		for (size_t k = 0; k < a->n_partitions; k++)
 			for (size_t l = 0; l < b->n_partitions; l++)
-				if (!check_pair(check, a, &a->partitions[k], b, &b->partitions[l]))
+				if (!check_pair(check, a, &a->partitions[k], b,
+						&b->partitions[l]) ||
+				    !check_exclusive(check, a, &a->partitions[k], b,
+						     &b->partitions[l]) ||
+				    !check_exclusive(check, b, &b->partitions[l], a,
+						     &a->partitions[k]))
 					return false;
 	}
 	return true;

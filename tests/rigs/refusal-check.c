@@ -28,6 +28,7 @@ static const unsigned promised[REASONS] = {
 	[REASON_OVERSUBSCRIBED] = FACT_GPU | FACT_RETRY | FACT_USED,
 	[REASON_ABSENT] = FACT_AMOUNTS,
 	[REASON_FLOOR] = FACT_GPU | FACT_BOUND,
+	[REASON_EXCLUSIVE] = FACT_GPU | FACT_RETRY | FACT_NAMED,
 };
 
 static bool has_bound(const struct refusal *refusal)

@@ -89,10 +89,12 @@ static int check_terms(const struct lease *lease, const struct partition *p, cha
 	if (p->isolation == ISOLATION_DEFAULT || (unsigned)p->isolation > ISOLATION_SHARED)
 		return refuse(why, size, -EINVAL, "unknown isolation %u", (unsigned)p->isolation);
 	if ((p->isolation == ISOLATION_SHARED && lease->class != CLASS_BESTEFFORT) ||
-	    ((p->isolation == ISOLATION_SHADER_ENGINE || p->alone) && !realtime))
+	    ((p->isolation == ISOLATION_SHADER_ENGINE || p->alone || p->exclusive) && !realtime))
 		return refuse(why, size, -EINVAL, "class %s cannot have isolation %s%s",
 			      class_names[lease->class], isolation_names[p->isolation],
 			      p->alone ? ", alone" : "");
+	if ((p->paused && !p->adaptable) || (p->stopped && !p->paused))
+		return refuse(why, size, -EINVAL, "a partition that does not adapt is paused");
 	if (p->priority > PRIORITY_MAX)
 		return refuse(why, size, -EINVAL, "priority %u is above %u", p->priority,
 			      PRIORITY_MAX);

@@ -157,6 +157,24 @@ void lend_disturb(struct arbiter *arbiter, const struct lease *by, unsigned gpu)
 /* Counts anew which CUs of each GPU are borrowed. */
 void lend_sum_up(struct arbiter *arbiter);
 
+/* ---- pause.c: adaptable leases beside an active exclusive lease -------------------- */
+
+/* Pauses or resumes a partition of an adaptable lease; returns whether it has changed, which needs a
+ * new generation. */
+bool pause_partition(const struct arbiter *arbiter, const struct lease *lease, struct partition *p);
+
+/* Counts a pause that has begun, and the time of one that has ended. */
+void pause_count(struct lease *lease, uint64_t now_usec);
+
+/* Is there a pause that the holder has not acknowledged? */
+bool pause_is_due(const struct lease *lease);
+
+/* Sets or clears the reason of a paused lease, and reports a pause longer than max-pause. */
+void pause_tell(struct arbiter *arbiter, struct lease *lease, uint64_t now_usec);
+
+/* When pause_tell() reports a long pause; UINT64_MAX: never. */
+uint64_t pause_told_at(const struct arbiter *arbiter, const struct lease *lease);
+
 /* ---- enforcement.c --------------------------------------------------------------- */
 
 /* Time between the kill of a lease's processes and their absence from the GPU: the driver's

@@ -66,10 +66,15 @@ static void apply(struct arbiter *arbiter, struct lease *lease)
 	} else if (lease->enforce.step == ENFORCE_STEP_KILL && lease->state != STATE_ENDING) {
 		lease->revoked = true;
 		arbiter_end(arbiter, lease, RESULT_OK,
-			    "its CUs were needed, and it did not give them back in time");
+			    pause_is_due(lease)
+				    ? "it had to pause for an exclusive lease, and did not in time"
+				    : "its CUs were needed, and it did not give them back in time");
 	} else if (lease->enforce.step == ENFORCE_STEP_REPORT && lease->state == STATE_GRANTED) {
-		lease_set_reason(lease, "has not given back CUs that others need, and its deadline "
-					"has passed");
+		lease_set_reason(lease,
+				 pause_is_due(lease)
+					 ? "has not paused, and its deadline has passed"
+					 : "has not given back CUs that others need, and its "
+					   "deadline has passed");
 		ledger_touch(arbiter, lease, TOUCH_CHANGED);
 	}
 }

@@ -57,12 +57,18 @@ static bool shrink_partition(struct arbiter *arbiter, const struct lease *lease,
 	return true;
 }
 
-static void shrink(struct arbiter *arbiter, struct lease *lease)
+static void shrink(struct arbiter *arbiter, struct lease *lease, uint64_t now_usec)
 {
-	bool changed = false;
+	bool changed = false, paused;
 
-	for (size_t i = 0; i < lease->n_partitions; i++)
+	for (size_t i = 0; i < lease->n_partitions; i++) {
+		paused = pause_partition(arbiter, lease, &lease->partitions[i]);
+		if (paused && !lease->lend.never_granted)
+			lend_disturb(arbiter, lease, lease->partitions[i].gpu);
+		changed |= paused;
 		changed |= shrink_partition(arbiter, lease, &lease->partitions[i]);
+	}
+	pause_count(lease, now_usec);
 	if (!changed)
 		return;
 	lease->generation++;
@@ -120,8 +126,13 @@ static void grant_or_wait(struct arbiter *arbiter, struct lease *lease, uint64_t
 		ledger_touch(arbiter, lease, TOUCH_CHANGED);
 	}
 	cus = borrow_overlap(arbiter, lease, by, &gpu);
-	snprintf(reason, sizeof(reason), "waits for %u CUs of %s, which lease %llu gives back", cus,
-		 arbiter->gpus[gpu].info.name, (unsigned long long)by->id);
+	if (pause_is_due(by))
+		snprintf(reason, sizeof(reason), "waits until lease %llu has paused on %s",
+			 (unsigned long long)by->id, arbiter->gpus[gpu].info.name);
+	else
+		snprintf(reason, sizeof(reason),
+			 "waits for %u CUs of %s, which lease %llu gives back", cus,
+			 arbiter->gpus[gpu].info.name, (unsigned long long)by->id);
 	if (strncmp(lease->reason, reason, sizeof(lease->reason) - 1) == 0)
 		return;
 	lease_set_reason(lease, reason);
@@ -224,13 +235,15 @@ void arbiter_lend(struct arbiter *arbiter, uint64_t now_usec)
 	arbiter->lending = borrowers > 0;
 	for (size_t i = 0; i < arbiter->n_leases; i++)
 		if (lease_borrows(arbiter->leases[i]) && arbiter->leases[i]->state != STATE_ENDING)
-			shrink(arbiter, arbiter->leases[i]);
+			shrink(arbiter, arbiter->leases[i], now_usec);
 	for (size_t i = 0; activating > 0 && i < arbiter->n_leases; i++)
 		if (arbiter->leases[i]->state == STATE_ACTIVATING)
 			grant_or_wait(arbiter, arbiter->leases[i], now_usec);
 	for (size_t i = 0; i < arbiter->n_leases; i++)
-		if (lease_borrows(arbiter->leases[i]))
+		if (lease_borrows(arbiter->leases[i])) {
 			set_deadline(arbiter, arbiter->leases[i], now_usec);
+			pause_tell(arbiter, arbiter->leases[i], now_usec);
+		}
 	lend_sum_up(arbiter);
 	schedule_growth(arbiter, now_usec);
 }
@@ -265,11 +278,12 @@ struct growth {
 	unsigned share; /* CUs for each adaptable lease if the pool were divided equally */
 };
 
-/* Has the holder acknowledged everything, and is the lease neither activating nor ending? */
+/* Has the holder acknowledged everything, and is the lease neither activating, paused nor ending? */
 static bool is_settled(const struct lease *lease, const struct partition *p)
 {
-	return lease->state == STATE_GRANTED && lease->generation == lease->acknowledged &&
-	       !lease->verify.pending && cuset_equal(&p->cus, &p->occupied);
+	return lease->state == STATE_GRANTED && !p->paused &&
+	       lease->generation == lease->acknowledged && !lease->verify.pending &&
+	       cuset_equal(&p->cus, &p->occupied);
 }
 
 /* Finds the leases that may get another mask, and collects in the pool the CUs that are not to be

@@ -53,8 +53,8 @@ static void replace(struct arbiter *arbiter, struct lease *lease, struct lease *
 			lend_disturb(arbiter, lease, old[i].gpu);
 	ledger_wake(arbiter, freed);
 	queue_pass(arbiter, lease, more, UINT64_MAX);
-	if (lease->state == STATE_INACTIVE)
-		ledger_grow(arbiter, lease_gpus(lease));
+	if (lease->state == STATE_INACTIVE) /* an exclusive lease may be in the way no more */
+		ledger_wake(arbiter, lease_gpus(lease));
 }
 
 /* Gives a waiting lease its first partitions; the generation stays 1. */
@@ -148,6 +148,7 @@ uint64_t arbiter_next_deadline(const struct arbiter *arbiter)
 
 		next = lease->lend.give_up_usec < next ? lease->lend.give_up_usec : next;
 		next = lease->enforce.due_usec < next ? lease->enforce.due_usec : next;
+		next = pause_told_at(arbiter, lease) < next ? pause_told_at(arbiter, lease) : next;
 	}
 	for (size_t i = 0; arbiter->lending && i < arbiter->n_gpus; i++)
 		if (arbiter->gpus[i].lend.may_grow && arbiter->gpus[i].lend.grow_usec < next)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/decide/borrow.h"
+#include "core/decide/exclusive.h"
 #include "core/ledger/waiting-queue.h"
 #include "core/mask/place.h"
 
@@ -51,14 +52,6 @@ static void forget_facts(struct refusal *refusal)
 	memcpy(gpu, refusal->gpu, sizeof(gpu));
 	*refusal = (struct refusal){ 0 };
 	memcpy(refusal->gpu, gpu, sizeof(gpu));
-}
-
-/* The unmanaged processes with the most queues come first in gpu->observed.processes. */
-static void name_processes(struct refusal *refusal, const struct gpu *gpu)
-{
-	refusal->n_processes = gpu->observed.n_processes;
-	for (size_t i = 0; i < gpu->observed.n_processes && i < REFUSAL_PROCESSES; i++)
-		refusal->processes[i] = gpu->observed.processes[i];
 }
 
 /* ---- CUs --------------------------------------------------------------------------- */
@@ -484,7 +477,7 @@ static enum outcome admit_budgets(struct candidate *a)
 		if (c->resource == RESOURCE_QUEUES)
 			a->refusal->reserved = a->gpu->reserve_queues;
 		if (c->resource == RESOURCE_QUEUES || c->resource == RESOURCE_PROCESSES)
-			name_processes(a->refusal, a->gpu);
+			gpu_name_processes(a->gpu, a->refusal);
 		return refuse(a, OUTCOME_NOT_NOW, &shortage);
 	}
 	return OUTCOME_FITS;
@@ -578,7 +571,18 @@ static enum outcome refuse_oversubscribed(struct candidate *a)
 		shortage.total = gpu->info.process_slots;
 		a->refusal->held = processes;
 	}
-	name_processes(a->refusal, gpu);
+	gpu_name_processes(gpu, a->refusal);
+	return refuse(a, OUTCOME_NOT_NOW, &shortage);
+}
+
+static enum outcome admit_exclusive(struct candidate *a)
+{
+	const struct admit_context *context = a->admit_context;
+	const struct shortage shortage = { .reason = REASON_EXCLUSIVE };
+
+	if (a->had || context->adaptable || context->inactive ||
+	    !exclusive_refuses(context->arbiter, a->index, NULL, context->exclusive, a->refusal))
+		return OUTCOME_FITS;
 	return refuse(a, OUTCOME_NOT_NOW, &shortage);
 }
 
@@ -660,6 +664,7 @@ static void fill(const struct candidate *a, struct partition *ret)
 		.priority = want->priority,
 		.isolation = want->isolation,
 		.alone = a->admit_context->alone,
+		.exclusive = a->admit_context->exclusive,
 		.any_shape = want->any_shape,
 		.adaptable = a->admit_context->adaptable,
 	};
@@ -670,7 +675,7 @@ enum outcome admit(const struct admit_context *admit_context, const struct want 
 		   struct partition *ret, struct refusal *ret_refusal)
 {
 	static enum outcome (*const steps[])(struct candidate *) = {
-		admit_aim, admit_quota, admit_total, admit_state, admit_budgets,
+		admit_aim, admit_quota, admit_total, admit_state, admit_exclusive, admit_budgets,
 	};
 	struct candidate a = {
 		.admit_context = admit_context,

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "core/decide/exclusive.h"
 #include "core/ledger/quota.h"
 #include "core/mask/extend.h"
 
@@ -58,6 +59,8 @@ unsigned borrow_overlap(const struct arbiter *arbiter, const struct lease *lease
 		if (!p)
 			continue;
 		needs(arbiter, &lease->partitions[i], &needed);
+		if (lease->partitions[i].exclusive && !p->stopped)
+			needed = p->occupied;
 		cuset_keep(&needed, &p->occupied);
 		if (cuset_empty(&needed))
 			continue;
@@ -114,6 +117,10 @@ void borrow_start(const struct arbiter *arbiter, struct lease *proposal, bool in
 		proposal->state = STATE_ACTIVATING;
 		proposal->lend.never_granted = true;
 	}
-	for (size_t i = 0; proposal->adaptable && i < proposal->n_partitions; i++)
-		borrow_free(arbiter, proposal, &proposal->partitions[i], NULL);
+	for (size_t i = 0; proposal->adaptable && i < proposal->n_partitions; i++) {
+		struct partition *p = &proposal->partitions[i];
+
+		borrow_free(arbiter, proposal, p, NULL);
+		p->paused = p->stopped = exclusive_on(arbiter, p->gpu, proposal);
+	}
 }

@@ -23,7 +23,8 @@ void borrow_occupied(const struct arbiter *arbiter, unsigned gpu, const struct l
 		     struct cuset *ret);
 
 /* How many CUs the borrower still occupies of those that the lease needs, on the first GPU where
- * there are any. ret_gpu may be NULL. */
+ * there are any. An exclusive lease needs all of them until the borrower has paused. ret_gpu may be
+ * NULL. */
 unsigned borrow_overlap(const struct arbiter *arbiter, const struct lease *lease,
 			const struct lease *borrower, unsigned *ret_gpu);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "core/decide/admit.h"
+#include "core/decide/exclusive.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -250,8 +251,8 @@ static void name_lease(struct refusal *refusal, uint64_t shares[static REFUSAL_L
 static bool leases_matter(const struct refusal *refusal)
 {
 	return refusal->reason != REASON_UNMANAGED && refusal->reason != REASON_DRAIN &&
-	       refusal->reason != REASON_OVERSUBSCRIBED && !refusal->behind &&
-	       (refusal->retry || refusal->reason == REASON_QUOTA);
+	       refusal->reason != REASON_EXCLUSIVE && refusal->reason != REASON_OVERSUBSCRIBED &&
+	       !refusal->behind && (refusal->retry || refusal->reason == REASON_QUOTA);
 }
 
 static bool counts(const struct gang *gang, const struct refusal *refusal,
@@ -408,6 +409,10 @@ static int init(struct gang *gang, const struct admit_context *admit_context,
 	gang->context.alone = previous ? previous->partitions[0].alone
 				       : admit_context->class == CLASS_REALTIME &&
 						 admit_context->tenant->alone;
+	gang->context.exclusive = previous ? previous->partitions[0].exclusive
+					   : exclusive_asked(admit_context->tenant,
+							     admit_context->class, request);
+	gang->context.inactive = request->start_inactive;
 	gang->context.adaptable = request->adaptable;
 	gang->request = request;
 	gang->held = 0;

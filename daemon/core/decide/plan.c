@@ -8,6 +8,7 @@
 
 #include "core/decide/borrow.h"
 #include "core/decide/admit.h"
+#include "core/decide/exclusive.h"
 #include "core/ledger/quota.h"
 
 static int no_memory(struct result *result)
@@ -39,6 +40,9 @@ static int check_policy(const struct tenant *tenant, const struct request *reque
 		if (request->wants[i].priority > most)
 			return not_permitted(result, tenant, &request->wants[i], RESOURCE_PRIORITY,
 					     request->wants[i].priority, most);
+	if (request->exclusive && tenant->exclusive == EXCLUSIVE_NO)
+		return not_permitted(result, tenant, &request->wants[0], RESOURCE_EXCLUSIVE,
+				     EXCLUSIVE_ACTIVE, EXCLUSIVE_NO);
 	return 0;
 }
 
@@ -286,6 +290,8 @@ static void keep_charged(struct partition *next, const struct partition *now)
 	if (next->charged.vram < now->charged.vram)
 		next->charged.vram = now->charged.vram;
 	next->used = now->used;
+	next->paused = now->paused;
+	next->stopped = now->stopped;
 }
 
 static int assign_next(const struct arbiter *arbiter, const struct lease *lease,
@@ -380,6 +386,8 @@ int arbiter_plan_activate(const struct arbiter *arbiter, const struct caller *ca
 	r = ledger_find_owned(arbiter, caller, id, &lease, result);
 	if (r >= 0)
 		r = check_lender(lease, active, result);
+	if (r >= 0 && active)
+		r = exclusive_check(arbiter, lease, result);
 	if (r < 0)
 		return r;
 	if (lease_next_version(lease, lease->n_partitions, &next) < 0)

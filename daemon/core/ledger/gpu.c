@@ -130,6 +130,13 @@ void gpu_add_engines(const struct gpu *gpu, struct cuset *set)
 				set->pair[cuset_pair(x, e)] |= gpu->all.pair[cuset_pair(x, e)];
 }
 
+void gpu_name_processes(const struct gpu *gpu, struct refusal *refusal)
+{
+	refusal->n_processes = gpu->observed.n_processes;
+	for (size_t i = 0; i < gpu->observed.n_processes && i < REFUSAL_PROCESSES; i++)
+		refusal->processes[i] = gpu->observed.processes[i];
+}
+
 /* ---- invariants of partitions and leases ------------------------------------------------- */
 
 /* Does the mask codec reproduce the set? It would not if the set had half a WGP. */

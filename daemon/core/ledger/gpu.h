@@ -87,6 +87,9 @@ unsigned gpu_processes_free(const struct gpu *gpu);
 unsigned gpu_sdma_free(const struct gpu *gpu);
 uint64_t gpu_vram_free(const struct gpu *gpu);
 
+/* Names the unmanaged processes with the most queues in a refusal. */
+void gpu_name_processes(const struct gpu *gpu, struct refusal *refusal);
+
 /* ---- invariants of partitions and leases ------------------------------------------------- */
 
 /* Can an empty GPU have this partition? Its cus, count and effective must agree. 0, or -EINVAL and

@@ -52,11 +52,15 @@ struct partition {
 	enum isolation isolation; /* never ISOLATION_DEFAULT */
 	bool alone;               /* no other lease in its shader engines */
 	bool any_shape;           /* shape=any was asked: E may be less than count */
+	bool exclusive;           /* while the lease is active, adaptable leases on the GPU pause */
 
 	bool adaptable;      /* the lease is adaptable */
 	struct cuset base;   /* adaptable: at least cus-min CUs, which it never loses and which
 			     * the GPU is charged; the rest of cus is borrowed */
 	struct cuset before; /* adaptable: cus before it first shrank; empty: nothing to restore */
+
+	bool paused;  /* adaptable: its queues have to be inactive: change/pause.c */
+	bool stopped; /* paused, and the holder has acknowledged it */
 
 	/* Its queues, as the hardware's descriptors show them: change/verify.c. */
 	struct {
@@ -128,6 +132,14 @@ struct lease {
 		uint64_t grown_usec;   /* the round of growth that last considered it */
 	} lend;
 
+	/* adaptable: time in which a partition was paused: change/pause.c */
+	struct {
+		uint64_t count, usec; /* of all pauses; usec: of those that have ended */
+		uint64_t since_usec;  /* of the present one; 0: none */
+		bool told;            /* the reason says that it is paused */
+		bool long_told;       /* the same, for longer than max-pause */
+	} pause;
+
 	/* does not give back in time: change/enforcement.c */
 	struct {
 		enum enforce_step step; /* the last one that was taken */
@@ -170,6 +182,7 @@ enum touch {
 	TOUCH_COMMITTED = 1 << 8, /* its next version was saved: publish it as changed */
 	TOUCH_PREEMPT = 1 << 9,   /* revoked for another lease, kept after all, or waiting for
 				   * leases that are revoked for it: log it */
+	TOUCH_PAUSED = 1 << 10,   /* it is paused for longer than max-pause: log it */
 };
 
 /* The CUs that the ledger is charged: no other lease can be granted them. */

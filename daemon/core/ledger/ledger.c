@@ -360,6 +360,7 @@ void ledger_follow(struct arbiter *arbiter, struct lease *lease)
 	for (size_t i = 0; i < lease->n_partitions; i++) {
 		lease->partitions[i].occupied = lease->partitions[i].cus;
 		lease->partitions[i].charged = lease->partitions[i].granted;
+		lease->partitions[i].stopped = lease->partitions[i].paused;
 	}
 	ledger_recount_shared(arbiter, lease);
 	ledger_charge(arbiter, lease);

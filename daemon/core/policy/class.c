@@ -41,6 +41,8 @@ const char *const enforce_step_names[] = {
 	NULL,
 };
 
+const char *const exclusive_names[] = { "no", "ask", "active", NULL };
+
 const char *const priority_names[] = { "low", "normal", "high", NULL };
 
 int class_from_name(const char *name)

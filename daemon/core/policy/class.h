@@ -34,6 +34,10 @@ enum enforce_step {
 	ENFORCE_STEP_KILL,   /* its processes are killed, and it ends */
 };
 
+/* Does a realtime lease have its GPUs for itself while it is active: the adaptable leases there are
+ * paused? A tenant's policy: for none of its leases, for those that ask, for all. */
+enum exclusive { EXCLUSIVE_NO, EXCLUSIVE_ASK, EXCLUSIVE_ACTIVE };
+
 /* KFD queue priorities: 0..15, where 0..6 is the low pipe priority, 7..10 the medium one,
  * 11..15 the high one (pipe_priority_map, kfd_mqd_manager.c). The words are the ones
  * ROCr maps HSA_AMD_QUEUE_PRIORITY_{LOW,NORMAL,HIGH} to. */
@@ -44,7 +48,7 @@ enum enforce_step {
 
 /* The names by value, NULL after the last. */
 extern const char *const class_names[], *const isolation_names[], *const state_names[];
-extern const char *const enforce_step_names[];
+extern const char *const enforce_step_names[], *const exclusive_names[];
 extern const char *const priority_names[]; /* low normal high */
 
 /* The value of a name; -EINVAL: unknown name. */

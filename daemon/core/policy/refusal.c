@@ -24,6 +24,7 @@ const char *const reason_names[] = {
 	[REASON_OVERSUBSCRIBED] = "oversubscribed",
 	[REASON_ABSENT] = "absent",
 	[REASON_FLOOR] = "floor",
+	[REASON_EXCLUSIVE] = "exclusive",
 	NULL,
 };
 
@@ -43,6 +44,7 @@ static const struct {
 	[RESOURCE_GPUS] = { "gpus", "GPU", "GPUs" },
 	[RESOURCE_CLASS] = { "class", "", "" },
 	[RESOURCE_PRIORITY] = { "priority", "", "" },
+	[RESOURCE_EXCLUSIVE] = { "exclusive", "", "" },
 };
 
 const char *resource_name(enum resource resource)
@@ -123,8 +125,8 @@ static void put_number(struct text *text, enum resource resource, uint64_t n)
 	uint64_t tenths = n;
 	size_t i = 0;
 
-	if (resource == RESOURCE_CLASS) {
-		put(text, "%s", class_names[n]);
+	if (resource == RESOURCE_CLASS || resource == RESOURCE_EXCLUSIVE) {
+		put(text, "%s", (resource == RESOURCE_CLASS ? class_names : exclusive_names)[n]);
 		return;
 	}
 	if (resource != RESOURCE_VRAM || n < 1024) {
@@ -264,7 +266,8 @@ static void put_leases(struct text *text, const struct refusal *refusal)
 	if (listed == 0)
 		return;
 	put_break(text);
-	put(text, "held by lease%s", refusal->n_leases == 1 ? "" : "s");
+	put(text, "%s lease%s", refusal->reason == REASON_EXCLUSIVE ? "active:" : "held by",
+	    refusal->n_leases == 1 ? "" : "s");
 	for (size_t i = 0; i < listed; i++)
 		put(text, "%s %llu", i == 0 ? "" : ",", (unsigned long long)refusal->leases[i]);
 	if (refusal->n_leases > listed)
@@ -314,6 +317,10 @@ static void put_detail(struct text *text, const struct refusal *refusal)
 		put_break(text);
 		put(text, "%llu reserved", (unsigned long long)refusal->reserved);
 	}
+	if (refusal->reason == REASON_EXCLUSIVE) {
+		put_break(text);
+		put(text, "an exclusive lease is active only beside adaptable leases");
+	}
 	put_leases(text, refusal);
 	put_processes(text, refusal);
 }
@@ -345,6 +352,8 @@ void refusal_wait(const struct refusal *refusal, char ret[static REFUSAL_TEXT])
 	if (refusal->behind) {
 		put(&text, "its turn on %s, behind lease %llu", gpu,
 		    (unsigned long long)refusal->behind);
+	} else if (refusal->reason == REASON_EXCLUSIVE) {
+		put(&text, "%s: an exclusive lease is active only beside adaptable leases", gpu);
 	} else if (refusal->resource == RESOURCE_NONE) {
 		put(&text, "%s", gpu);
 	} else if (refusal->reason == REASON_DRAIN) {

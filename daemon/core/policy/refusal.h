@@ -31,6 +31,7 @@ enum reason {
 	REASON_OVERSUBSCRIBED,
 	REASON_ABSENT,
 	REASON_FLOOR, /* the GPU has it, and policy keeps it for another tenant */
+	REASON_EXCLUSIVE, /* leases and processes that cannot pause, or a lease that they pause for */
 	REASONS,
 };
 
@@ -48,6 +49,7 @@ enum resource {
 	RESOURCE_GPUS,
 	RESOURCE_CLASS, /* enum lease_class */
 	RESOURCE_PRIORITY,
+	RESOURCE_EXCLUSIVE, /* enum exclusive */
 	RESOURCES,
 };
 

@@ -127,6 +127,11 @@ static int check_options(const struct request *request, enum lease_class lease_c
 		return result_set(result, RESULT_INVALID_REQUEST,
 				  "start-inactive: class %s does not lend; only realtime does",
 				  class_names[lease_class]);
+	if (request->exclusive && lease_class != CLASS_REALTIME)
+		return result_set(result, RESULT_INVALID_REQUEST,
+				  "exclusive: class %s shares its GPUs; only realtime can have "
+				  "them for itself",
+				  class_names[lease_class]);
 	if (request->adaptable && lease_class != CLASS_BESTEFFORT)
 		return result_set(
 			result, RESULT_INVALID_REQUEST,
@@ -199,5 +204,5 @@ bool request_equal(const struct request *a, const struct request *b)
 	return a->class == b->class && strcmp(a->name, b->name) == 0 &&
 	       strcmp(a->tenant, b->tenant) == 0 && strcmp(a->token, b->token) == 0 &&
 	       a->start_inactive == b->start_inactive && a->adaptable == b->adaptable &&
-	       request_wants_equal(a, b);
+	       a->exclusive == b->exclusive && request_wants_equal(a, b);
 }

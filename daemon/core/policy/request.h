@@ -52,6 +52,7 @@ struct request {
 	uint64_t wait_usec;
 	bool start_inactive;
 	bool adaptable;
+	bool exclusive;                   /* exclusive = active was asked for */
 	struct want wants[REQUEST_WANTS]; /* last: request_keep() copies n_wants of them */
 };
 

@@ -67,6 +67,8 @@ struct tenant {
 	char *reserved_gpu; /* NULL: each */
 
 	bool alone;                /* realtime: no other lease in its shader engines */
+	enum exclusive exclusive;  /* realtime: adaptable leases pause while it is active */
+	uint64_t max_pause_usec;   /* adaptable: a longer pause is reported; 0: no bound */
 	enum enforce_step enforce; /* the last step against a lease that is overdue */
 	bool preempt;              /* its leases may be revoked for a lease of a higher class */
 };

@@ -258,6 +258,11 @@ static void check_tenant(struct config *config, const struct tenant *tenant)
 			"[tenant %s]: alone = yes needs class = realtime: it keeps other leases "
 			"out of the shader engines of realtime leases",
 			tenant->name);
+	if (tenant->exclusive != EXCLUSIVE_NO && tenant->class != CLASS_REALTIME)
+		ini_bad(&place,
+			"[tenant %s]: exclusive = %s needs class = realtime: only realtime leases "
+			"pause the adaptable leases on their GPUs",
+			tenant->name, exclusive_names[tenant->exclusive]);
 }
 
 /* The shares that floors reserve of one GPU; NULL: of each GPU that no key names. */

@@ -14,6 +14,8 @@ static uint64_t get_number(const struct member *member, const char *field)
 	uint32_t small;
 	uint64_t large;
 
+	if (member->kind == BOOL)
+		return *(const bool *)field;
 	if (member->size == sizeof(large)) {
 		memcpy(&large, field, sizeof(large));
 		return large;

@@ -16,9 +16,9 @@ enum member_kind { NUMBER, BOOL, TEXT, WORD, OBJECT };
 struct member {
 	const char *key;
 	enum member_kind kind;
-	bool optional;            /* of a WORD: left out if the field has a value without a word */
+	bool optional;            /* left out if the value of the field is not from min to max */
 	size_t offset, size;      /* of the field: 4 or 8 bytes for a NUMBER, 4 for a WORD */
-	uint64_t min, max;        /* of a NUMBER or WORD */
+	uint64_t min, max;        /* of a NUMBER, a WORD, or an optional BOOL */
 	const char *const *words; /* by value */
 	const struct member *members; /* of an OBJECT */
 	size_t n_members;
@@ -31,11 +31,6 @@ struct member {
 	}
 #define NUMBER_OF(name, type, field) \
 	RANGE_OF(name, type, field, 0, sizeof(((type *)0)->field) == 4 ? UINT32_MAX : UINT64_MAX)
-#define OPTIONAL_NUMBER_OF(name, type, field)                                       \
-	{                                                                           \
-		.key = (name), .kind = NUMBER, .max = UINT64_MAX, .optional = true, \
-		FIELD(type, field)                                                  \
-	}
 #define BOOL_OF(name, type, field)                              \
 	{                                                       \
 		.key = (name), .kind = BOOL, FIELD(type, field) \
@@ -53,6 +48,18 @@ struct member {
 	{                                                                                     \
 		.key = (name), .kind = WORD, .words = (names), .min = (least), .max = (most), \
 		.optional = true, FIELD(type, field)                                          \
+	}
+/* Left out while they are false or 0: members that older files do not have. */
+#define OPTIONAL_BOOL_OF(name, type, field)                                        \
+	{                                                                          \
+		.key = (name), .kind = BOOL, .min = 1, .max = 1, .optional = true, \
+		FIELD(type, field)                                                 \
+	}
+#define OPTIONAL_NUMBER_OF(name, type, field)                                     \
+	{                                                                         \
+		.key = (name), .kind = NUMBER, .min = 1,                          \
+		.max = sizeof(((type *)0)->field) == 4 ? UINT32_MAX : UINT64_MAX, \
+		.optional = true, FIELD(type, field)                              \
 	}
 #define OBJECT_OF(name, type, field, table)                                                        \
 	{                                                                                          \

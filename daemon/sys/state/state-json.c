@@ -53,6 +53,11 @@ static const struct member identity[] = {
 	NUMBER_OF("deadline_usec", struct lease, deadline_usec),
 	NUMBER_OF("disturbances", struct lease, lend.disturbances),
 	NUMBER_OF("passed", struct lease, wait.passed),
+	OPTIONAL_NUMBER_OF("pauses", struct lease, pause.count),
+	OPTIONAL_NUMBER_OF("paused_usec", struct lease, pause.usec),
+	OPTIONAL_NUMBER_OF("paused_since_usec", struct lease, pause.since_usec),
+	OPTIONAL_BOOL_OF("pause_told", struct lease, pause.told),
+	OPTIONAL_BOOL_OF("long_pause_told", struct lease, pause.long_told),
 };
 
 /* Left out where all have their defaults: needs_duties(). */
@@ -86,6 +91,9 @@ static const struct member partition[] = {
 		ISOLATION_SHARED),
 	BOOL_OF("alone", struct partition, alone),
 	BOOL_OF("any_shape", struct partition, any_shape),
+	OPTIONAL_BOOL_OF("exclusive", struct partition, exclusive),
+	OPTIONAL_BOOL_OF("paused", struct partition, paused),
+	OPTIONAL_BOOL_OF("stopped", struct partition, stopped),
 };
 
 /* What identifies a GPU after a restart, beside its name. */
@@ -130,6 +138,7 @@ static const struct member request[] = {
 	NUMBER_OF("wait_usec", struct request, wait_usec),
 	BOOL_OF("start_inactive", struct request, start_inactive),
 	BOOL_OF("adaptable", struct request, adaptable),
+	OPTIONAL_BOOL_OF("exclusive", struct request, exclusive),
 };
 
 /* ---- writing ------------------------------------------------------------------------- */

@@ -48,6 +48,8 @@ static const char full[] = "[daemon]\n"
 			   "reserved-gpu = 0000:03:00.0\n"
 			   "priority = high\n"
 			   "alone = yes\n"
+			   "exclusive = active\n"
+			   "max-pause = 1min\n"
 			   "enforce = kill\n"
 			   "preempt = revoke\n"
 			   "[tenant small]\n"
@@ -94,6 +96,7 @@ TEST(every_key_is_stored_in_its_field)
 	CHECK(strcmp(t->reserved_gpu, "0000:03:00.0") == 0);
 	CHECK(t->priority == PRIORITY_HIGH && t->alone && t->enforce == ENFORCE_STEP_KILL);
 	CHECK(t->preempt);
+	CHECK(t->exclusive == EXCLUSIVE_ACTIVE && t->max_pause_usec == 60000000);
 
 	t = &s->tenants[1];
 	CHECK(strcmp(t->name, "small") == 0 && t->groups.ids[0] == 7 &&
@@ -114,6 +117,15 @@ TEST(shares_of_floors_above_a_gpu_are_refused)
 	CHECK(tree_load(&tree) == -EINVAL && tree.diagnostics.n == 1);
 	CHECK(config_says(&tree.diagnostics, ":4: [tenant b]: reserved-cus of all tenants adds "
 					     "up to 101% of a GPU"));
+	tree_done(&tree);
+}
+
+TEST(exclusive_leases_of_a_tenant_without_realtime_are_refused)
+{
+	struct tree tree = tree_new("[tenant a]\nmatch-user = 1\nexclusive = ask\n");
+
+	CHECK(tree_load(&tree) == -EINVAL && tree.diagnostics.n == 1);
+	CHECK(config_says(&tree.diagnostics, ":1: [tenant a]: exclusive = ask"));
 	tree_done(&tree);
 }
 
@@ -160,7 +172,7 @@ TEST(full_configuration_has_every_key)
 		snprintf(needle, sizeof(needle), "\n%s = ", key);
 		CHECK(strstr(full, needle));
 	}
-	CHECK(n == 37);
+	CHECK(n == 39);
 }
 
 TEST(invalid_value_is_refused_with_file_line_and_key)

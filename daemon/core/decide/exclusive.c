@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/decide/exclusive.h"
+
+#include <errno.h>
+#include <string.h>
+
+bool exclusive_asked(const struct tenant *tenant, enum lease_class lease_class,
+		     const struct request *request)
+{
+	return lease_class == CLASS_REALTIME &&
+	       (tenant->exclusive == EXCLUSIVE_ACTIVE || request->exclusive);
+}
+
+/* Its partition on the GPU while it is active; NULL. */
+static const struct partition *active_on(const struct lease *lease, unsigned gpu,
+					 const struct lease *self)
+{
+	if (lease->state == STATE_INACTIVE || lease->lend.idle || (self && lease->id == self->id))
+		return NULL;
+	return lease_partition_on(lease, gpu);
+}
+
+const struct lease *exclusive_on(const struct arbiter *arbiter, unsigned gpu,
+				 const struct lease *self)
+{
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		const struct partition *p = active_on(arbiter->leases[i], gpu, self);
+
+		if (p && p->exclusive)
+			return arbiter->leases[i];
+	}
+	return NULL;
+}
+
+bool exclusive_refuses(const struct arbiter *arbiter, unsigned gpu, const struct lease *self,
+		       bool exclusive, struct refusal *refusal)
+{
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		const struct lease *lease = arbiter->leases[i];
+		const struct partition *p = active_on(lease, gpu, self);
+
+		if (!p || !(exclusive ? !p->adaptable : p->exclusive))
+			continue;
+		if (refusal->n_leases < REFUSAL_LEASES)
+			refusal->leases[refusal->n_leases] = lease->id;
+		refusal->n_leases++;
+	}
+	if (exclusive && arbiter->gpus[gpu].observed.unmanaged.queues > 0)
+		gpu_name_processes(&arbiter->gpus[gpu], refusal);
+	return refusal->n_leases + refusal->n_processes > 0;
+}
+
+int exclusive_check(const struct arbiter *arbiter, const struct lease *lease, struct result *result)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < lease->n_partitions && r != -ENOMEM; i++) {
+		const struct partition *p = &lease->partitions[i];
+		struct refusal refusal = { .reason = REASON_EXCLUSIVE, .retry = true };
+
+		memcpy(refusal.gpu, arbiter->gpus[p->gpu].info.name, sizeof(refusal.gpu));
+		if (exclusive_refuses(arbiter, p->gpu, lease, p->exclusive, &refusal))
+			r = result_refuse_all(result, RESULT_NO_CAPACITY, &refusal);
+	}
+	return r;
+}

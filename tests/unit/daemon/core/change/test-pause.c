@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/change/arbiter.h"
+
+#include <errno.h>
+
+#include "check.h"
+#include "lend-rig.h"
+
+/* One GPU, a tenant whose realtime leases are exclusive when they ask, and max-pause for others. */
+static struct lending lending(void)
+{
+	struct lending l = lending_of(1);
+
+	l.s.arbiter->settings->tenants[0].max_pause_usec = 0;
+	for (size_t i = 0; i < l.s.arbiter->settings->n_tenants; i++) {
+		struct tenant *tenant = &l.s.arbiter->settings->tenants[i];
+
+		if (tenant->class == CLASS_REALTIME)
+			tenant->exclusive = EXCLUSIVE_ASK;
+		else
+			tenant->max_pause_usec = 10 * SECOND_USEC;
+	}
+	return l;
+}
+
+static struct lease *ask(struct lending *l, bool inactive)
+{
+	struct request request = request_for(15);
+	struct lease *lease;
+
+	request.exclusive = true;
+	request.start_inactive = inactive;
+	request.wants[0].queues = 2;
+	lease = reserve(l->s.arbiter, VR, &request, &l->s.result);
+	settle(l);
+	return lease;
+}
+
+static struct partition *part(const struct lease *lease)
+{
+	return &lease->partitions[0];
+}
+
+TEST(activation_of_an_exclusive_lease_waits_until_every_adaptable_lease_has_paused)
+{
+	struct lending l = lending();
+	struct lease *rt = ask(&l, true), *a = borrow(&l, 4, 20), *b = borrow(&l, 4, 10);
+
+	CHECK(!part(a)->paused && part(rt)->exclusive);
+	CHECK(activate(&l, rt->id, true) == 0);
+	CHECK(rt->state == STATE_ACTIVATING && rt->deadline_usec == l.now + SECOND_USEC);
+	CHECK(part(a)->paused && !part(a)->stopped && a->generation == 2);
+	CHECK(part(b)->paused && b->deadline_usec == l.now + SECOND_USEC);
+	follow(&l, a);
+	CHECK(part(a)->stopped && rt->state == STATE_ACTIVATING);
+	follow(&l, b);
+	CHECK(rt->state == STATE_GRANTED && b->deadline_usec == UINT64_MAX);
+	CHECK(strstr(a->reason, "paused"));
+	scene_done(&l.s);
+}
+
+TEST(a_paused_lease_keeps_its_mask_and_resumes_when_the_exclusive_lease_is_inactive)
+{
+	struct lending l = lending();
+	struct lease *rt = ask(&l, true), *lease = borrow(&l, 15, 15);
+	struct cuset before = part(lease)->cus;
+
+	CHECK(activate(&l, rt->id, true) == 0);
+	follow(&l, lease);
+	pass(&l, 5 * SECOND_USEC);
+	CHECK(cuset_equal(&part(lease)->cus, &before) && lease->pause.count == 1);
+	CHECK(activate(&l, rt->id, false) == 0);
+	CHECK(!part(lease)->paused && !part(lease)->stopped && lease->generation == 3);
+	CHECK(lease->pause.usec == 5 * SECOND_USEC && lease->pause.since_usec == 0);
+	CHECK(lease->reason[0] == '\0');
+	scene_done(&l.s);
+}
+
+TEST(a_paused_lease_resumes_when_the_exclusive_lease_is_gone)
+{
+	struct lending l = lending();
+	struct lease *lease = borrow(&l, 4, 20), *rt = ask(&l, false);
+
+	CHECK(rt->state == STATE_ACTIVATING && part(lease)->paused);
+	follow(&l, lease);
+	CHECK(rt->state == STATE_GRANTED);
+	arbiter_holder_gone(l.s.arbiter, rt->id);
+	settle(&l);
+	CHECK(part(lease)->paused); /* its queues may still run */
+	CHECK(arbiter_observe(l.s.arbiter, NULL, 0) == 0);
+	settle(&l);
+	CHECK(!part(lease)->paused && lease->state == STATE_GRANTED);
+	scene_done(&l.s);
+}
+
+TEST(an_adaptable_lease_starts_paused_beside_an_active_exclusive_lease)
+{
+	struct lending l = lending();
+	struct lease *rt = ask(&l, false), *lease = borrow(&l, 4, 20);
+
+	CHECK(rt->state == STATE_GRANTED && lease->state == STATE_GRANTED);
+	CHECK(part(lease)->paused && part(lease)->stopped && lease->generation == 1);
+	CHECK(activate(&l, rt->id, false) == 0);
+	CHECK(!part(lease)->paused && lease->generation == 2);
+	scene_done(&l.s);
+}
+
+TEST(a_fixed_lease_and_an_active_exclusive_lease_refuse_each_other)
+{
+	struct lending l = lending();
+	struct lease *rt = ask(&l, true), *fixed = grant(&l.s, LAB, 10);
+
+	CHECK(fixed && activate(&l, rt->id, true) == -EBUSY);
+	CHECK(refused(&l.s, RESULT_NO_CAPACITY, REASON_EXCLUSIVE));
+	CHECK(l.s.result.refusals[0].n_leases == 1 &&
+	      l.s.result.refusals[0].leases[0] == fixed->id && rt->state == STATE_INACTIVE);
+	CHECK(!ask(&l, false) && refused(&l.s, RESULT_NO_CAPACITY, REASON_EXCLUSIVE));
+	arbiter_holder_gone(l.s.arbiter, fixed->id);
+	CHECK(arbiter_observe(l.s.arbiter, NULL, 0) == 0);
+	settle(&l);
+	CHECK(activate(&l, rt->id, true) == 0 && rt->state == STATE_GRANTED);
+	CHECK(!grant(&l.s, LAB, 10) && refused(&l.s, RESULT_NO_CAPACITY, REASON_EXCLUSIVE));
+	CHECK(l.s.result.refusals[0].leases[0] == rt->id);
+	scene_done(&l.s);
+}
+
+TEST(a_process_without_a_lease_refuses_an_exclusive_lease)
+{
+	struct lending l = lending();
+	const struct observed row = {
+		.kfd_gpu_id = 4, .pid = 4711, .start_time = 1, .command = "ollama", .queues = 3
+	};
+
+	l.s.arbiter->gpus[0].info.kfd_gpu_id = 4;
+	CHECK(arbiter_observe(l.s.arbiter, &row, 1) == 0);
+	CHECK(!ask(&l, false) && refused(&l.s, RESULT_NO_CAPACITY, REASON_EXCLUSIVE));
+	CHECK(l.s.result.refusals[0].n_processes == 1 &&
+	      l.s.result.refusals[0].processes[0].pid == 4711);
+	CHECK(ask(&l, true));
+	scene_done(&l.s);
+}
+
+TEST(a_lease_that_does_not_pause_is_killed_as_policy_says)
+{
+	struct lending l = lending();
+	struct lease *rt = ask(&l, true), *lease = borrow(&l, 4, 20), *over;
+
+	l.s.arbiter->settings->tenants[l.s.arbiter->settings->n_tenants - 1].enforce =
+		ENFORCE_STEP_KILL;
+	CHECK(activate(&l, rt->id, true) == 0);
+	l.now += SECOND_USEC;
+	CHECK(arbiter_next_enforce_step(l.s.arbiter, l.now, &over) == ENFORCE_STEP_REPORT);
+	CHECK(over == lease && strstr(lease->reason, "has not paused"));
+	CHECK(arbiter_next_enforce_step(l.s.arbiter, l.now, &over) == ENFORCE_STEP_FREEZE);
+	l.now += SECOND_USEC;
+	CHECK(arbiter_next_enforce_step(l.s.arbiter, l.now, &over) == ENFORCE_STEP_KILL);
+	CHECK(lease->state == STATE_ENDING && strstr(lease->reason, "had to pause"));
+	CHECK(arbiter_observe(l.s.arbiter, NULL, 0) == 0);
+	settle(&l);
+	CHECK(rt->state == STATE_GRANTED);
+	scene_done(&l.s);
+}
+
+TEST(a_pause_that_is_longer_than_max_pause_is_reported_once)
+{
+	struct lending l = lending();
+	struct lease *rt = ask(&l, true), *lease = borrow(&l, 4, 20);
+
+	CHECK(activate(&l, rt->id, true) == 0);
+	follow(&l, lease);
+	CHECK(arbiter_next_deadline(l.s.arbiter) <= l.now + 10 * SECOND_USEC);
+	pass(&l, 10 * SECOND_USEC);
+	CHECK(lease->pause.long_told && strstr(lease->reason, "10 s, more than max-pause"));
+	pass(&l, 5 * SECOND_USEC);
+	CHECK(strstr(lease->reason, "10 s, more than max-pause"));
+	CHECK(activate(&l, rt->id, false) == 0 && !lease->pause.long_told);
+	scene_done(&l.s);
+}
+
+TEST(policy_allows_exclusive_leases)
+{
+	struct lending l = lending_of(1);
+
+	CHECK(!ask(&l, false) && refused(&l.s, RESULT_NOT_PERMITTED, REASON_POLICY));
+	CHECK(l.s.result.refusals[0].resource == RESOURCE_EXCLUSIVE);
+	scene_done(&l.s);
+}
+
+TEST(a_tenant_can_make_every_realtime_lease_exclusive)
+{
+	struct lending l = lending();
+	struct lease *rt;
+
+	for (size_t i = 0; i < l.s.arbiter->settings->n_tenants; i++)
+		l.s.arbiter->settings->tenants[i].exclusive = EXCLUSIVE_ACTIVE;
+	rt = keep_inactive(&l, 15);
+	CHECK(part(rt)->exclusive);
+	CHECK(!part(borrow(&l, 4, 20))->exclusive);
+	scene_done(&l.s);
+}
+
+TEST(only_a_realtime_lease_can_be_exclusive)
+{
+	struct lending l = lending();
+	struct request request = request_for(15);
+
+	request.exclusive = true;
+	CHECK(!reserve(l.s.arbiter, LAB, &request, &l.s.result));
+	CHECK(l.s.result.kind == RESULT_INVALID_REQUEST);
+	scene_done(&l.s);
+}
+
+TEST(a_waiting_fixed_lease_is_granted_when_the_exclusive_lease_is_inactive)
+{
+	struct lending l = lending();
+	struct lease *rt = ask(&l, false), *waiting, *next;
+	struct request request = request_for(10);
+
+	request.wait_usec = 100 * SECOND_USEC;
+	waiting = reserve(l.s.arbiter, LAB, &request, &l.s.result);
+	CHECK(waiting && waiting->state == STATE_WAITING);
+	CHECK(activate(&l, rt->id, false) == 0);
+	CHECK(arbiter_plan_next(l.s.arbiter, &next) == 1 && next->id == waiting->id);
+	arbiter_commit(l.s.arbiter, next);
+	settle(&l);
+	CHECK(waiting->state == STATE_GRANTED);
+	CHECK(activate(&l, rt->id, true) == -EBUSY);
+	scene_done(&l.s);
+}
