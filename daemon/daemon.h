@@ -277,6 +277,7 @@ void journal_events_revoking(const struct daemon *daemon, const struct lease *le
 void journal_events_preempt(const struct daemon *daemon, const struct lease *lease);
 void journal_events_overdue(const struct daemon *daemon, const struct lease *lease,
 			    const char *what);
+void journal_events_paused(const struct daemon *daemon, const struct lease *lease);
 void journal_events_drift(const struct daemon *daemon, const struct lease *lease);
 void journal_events_refused(struct daemon *daemon, const struct caller *caller,
 			    const struct request *request, const struct result *result);

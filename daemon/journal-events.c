@@ -159,6 +159,14 @@ void journal_events_overdue(const struct daemon *daemon, const struct lease *lea
 		  lease->owner, what);
 }
 
+void journal_events_paused(const struct daemon *daemon, const struct lease *lease)
+{
+	struct log_fields fields = fields_of(daemon, lease);
+
+	log_event(EVENT_PAUSED, &fields, "lease %" PRIu64 " of uid %u: %s", lease->id, lease->owner,
+		  lease->reason);
+}
+
 void journal_events_drift(const struct daemon *daemon, const struct lease *lease)
 {
 	struct log_fields fields = fields_of(daemon, lease);

@@ -61,6 +61,7 @@ static void fill_partition(const struct arbiter *arbiter, const struct partition
 	ret->processes = p->granted.processes;
 	ret->sdma_queues = p->granted.sdma_queues;
 	ret->priority = p->priority;
+	ret->flags = p->paused ? GPUARB_RECORD_PAUSED : 0;
 	ret->n_words = (uint32_t)codec_words(&gpu->codec);
 	codec_encode(&gpu->codec, &p->cus, ret->cu_mask);
 }
@@ -138,6 +139,8 @@ static void tell_journal(struct daemon *daemon, const struct lease *lease, unsig
 		journal_events_drift(daemon, lease);
 	else if (touched & TOUCH_PREEMPT)
 		journal_events_preempt(daemon, lease);
+	else if (touched & TOUCH_PAUSED)
+		journal_events_paused(daemon, lease);
 	else if (touched & TOUCH_ACTIVE)
 		journal_events_changed(daemon, EVENT_ACTIVATED, lease);
 }

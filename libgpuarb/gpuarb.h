@@ -113,7 +113,8 @@ struct gpuarb_refusal {
 	const char *gpu; /* PCI address */
 
 	/* "cus", "shader-engines", "shape", "queues", "processes", "sdma", "vram", "cooperative",
-	 * "quota", "policy", "drain", "unmanaged", "oversubscribed", "absent", "floor". */
+	 * "quota", "policy", "drain", "unmanaged", "oversubscribed", "absent", "floor",
+	 * "exclusive". */
 	const char *reason;
 	uint64_t asked, free; /* in the unit of the reason: CUs, slots, bytes */
 	const char *hint;     /* a sentence: what would fit */
@@ -241,11 +242,15 @@ struct gpuarb_options {
 	/* A pidfd: bind this process when the lease is granted; -1: none. The library copies it.
 	 * gpuarb_plan() ignores it. */
 	int process_fd;
+
+	/* Realtime: "active": while the lease is active, adaptable leases on its GPUs are paused,
+	 * and all else there refuses it; NULL: as the tenant. */
+	const char *exclusive;
 };
 
 /* clang-format off */
 #define GPUARB_OPTIONS_INIT                                                              \
-	{ sizeof(struct gpuarb_options), NULL, NULL, NULL, NULL, 0, false, false, -1 }
+	{ sizeof(struct gpuarb_options), NULL, NULL, NULL, NULL, 0, false, false, -1, NULL }
 /* clang-format on */
 
 /*
@@ -300,7 +305,8 @@ struct gpuarb_partition {
 	uint32_t queues, streams, processes, sdma_queues;
 	uint64_t vram;     /* bytes */
 	uint32_t priority; /* 0 to 15 */
-	uint32_t paused;   /* 1: the queues on this GPU have to be inactive; else 0 */
+	bool paused;       /* adaptable: the queues on this GPU have to be inactive */
+	bool exclusive;    /* realtime: others on this GPU pause while the lease is active */
 
 	/* How the mask is enforced: "cooperative", "verified", "capped", "hardware". */
 	const char *tier;
@@ -512,6 +518,16 @@ size_t gpuarb_view_leases(const struct gpuarb_view *view,
  * was made for. NULL: it does not wait, or the daemon does not tell. */
 const struct gpuarb_refusal *gpuarb_view_waits_for(const struct gpuarb_view *view, size_t i,
 						   const struct gpuarb_refusal_facts **ret_facts);
+
+/* How long lease i of gpuarb_view_leases() was paused. */
+struct gpuarb_pause {
+	uint64_t count; /* of all pauses */
+	uint64_t usec;  /* in all the pauses that have ended */
+	uint64_t since; /* when the present one began, in microseconds of CLOCK_BOOTTIME; 0: none */
+};
+
+/* NULL: there is no lease i. */
+const struct gpuarb_pause *gpuarb_view_pause(const struct gpuarb_view *view, size_t i);
 
 /*
  * Calls callback for every change. Blocks until usec microseconds are over (0), a signal handler

@@ -301,6 +301,8 @@ const struct option option_table[] = {
 	  .take = take_text },
 	{ "start-inactive", NULL, "realtime: lend the CUs until the lease is activated",
 	  LEASE(start_inactive), .take = take_flag },
+	{ "alone", "WHEN", "realtime: pause adaptable leases on its GPUs while it is active",
+	  LEASE(exclusive), .take = take_word, .values = "active" },
 	{ "adaptable", NULL, "best effort: grow and shrink with the CUs that are free",
 	  LEASE(adaptable), .take = take_flag },
 	{ "wait", "[=SECONDS]", "wait until the request fits, for SECONDS or without limit",

@@ -106,7 +106,11 @@ static bool take_facts(const struct gpuarb_refusal *row, const struct gpuarb_ref
 	int asked = class_from_name(facts->asked_class),
 	    limit = class_from_name(facts->limit_class);
 
-	if (reason < 0 || resource < 0 || fits < 0 || (!*facts->resource && !*facts->key))
+	if (reason < 0 || resource < 0 || fits < 0 ||
+	    (!*facts->resource && !*facts->key && reason != REASON_EXCLUSIVE))
+		return false;
+	if (resource == RESOURCE_EXCLUSIVE &&
+	    (row->asked > EXCLUSIVE_ACTIVE || facts->limit > EXCLUSIVE_ACTIVE))
 		return false;
 	if (resource == RESOURCE_CLASS && (asked < 0 || limit < 0))
 		return false;

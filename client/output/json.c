@@ -201,6 +201,8 @@ void json_partition(struct json_object *list, const struct gpuarb_partition *par
 	json_number(map, "sdma_queues", partition->sdma_queues);
 	json_number(map, "vram", partition->vram);
 	json_number(map, "priority", partition->priority);
+	json_flag(map, "paused", partition->paused);
+	json_flag(map, "exclusive", partition->exclusive);
 	if (partition->n_priorities_seen > 0)
 		json_numbers(map, "priorities_seen", partition->priorities_seen,
 			     partition->n_priorities_seen);
@@ -312,13 +314,21 @@ void json_refusals(struct json_object *map, const struct gpuarb *gpuarb)
 			     gpuarb_last_refusal_facts(gpuarb, i));
 }
 
-void json_waits_for(struct json_object *map, const struct gpuarb_view *view, size_t i)
+void json_lease_facts(struct json_object *map, const struct gpuarb_view *view, size_t i)
 {
 	const struct gpuarb_refusal_facts *facts;
 	const struct gpuarb_refusal *refusal = gpuarb_view_waits_for(view, i, &facts);
+	const struct gpuarb_pause *pause = gpuarb_view_pause(view, i);
+	struct json_object *paused;
 
 	if (refusal)
 		json_refusal(json_map(map, "waits_for"), refusal, facts);
+	if (!pause || pause->count == 0)
+		return;
+	paused = json_map(map, "pauses");
+	json_number(paused, "count", pause->count);
+	json_number(paused, "usec", pause->usec);
+	json_known(paused, "since", pause->since, 0);
 }
 
 void json_print_lease(FILE *out, const struct gpuarb_lease_info *lease)
@@ -338,6 +348,6 @@ void json_leases(struct json_object *list, const struct gpuarb_view *view)
 		struct json_object *map = json_map(list, NULL);
 
 		json_lease_into(map, &leases[i]);
-		json_waits_for(map, view, i);
+		json_lease_facts(map, view, i);
 	}
 }

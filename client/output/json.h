@@ -46,8 +46,9 @@ void json_print_lease(FILE *out, const struct gpuarb_lease_info *lease);
 /* Adds the last refusals; an empty array for NULL. */
 void json_refusals(struct json_object *map, const struct gpuarb *gpuarb);
 
-/* The refusal that lease i of gpuarb_view_leases() waits for the end of, if it waits. */
-void json_waits_for(struct json_object *map, const struct gpuarb_view *view, size_t i);
+/* The refusal that lease i of gpuarb_view_leases() waits for the end of, if it waits, and its
+ * pauses, if there were any. */
+void json_lease_facts(struct json_object *map, const struct gpuarb_view *view, size_t i);
 
-/* All leases of the view, with what waiting ones wait for. */
+/* All leases of the view, with these facts. */
 void json_leases(struct json_object *list, const struct gpuarb_view *view);

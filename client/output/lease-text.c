@@ -58,6 +58,14 @@ void lease_text_deadline(const char *state, uint64_t deadline, char *buf, size_t
 		 units[i].name);
 }
 
+const char *lease_text_state(const struct gpuarb_lease_info *lease)
+{
+	for (size_t i = 0; strcmp(lease->state, "granted") == 0 && i < lease->n_partitions; i++)
+		if (lease->partitions[i].paused)
+			return "paused";
+	return lease->state;
+}
+
 void lease_text_why(const char *state, unsigned position, const char *reason, uint64_t deadline,
 		    char *buf, size_t size)
 {

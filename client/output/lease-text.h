@@ -16,6 +16,9 @@ uint64_t lease_clock_usec(void); /* the clock of deadlines, CLOCK_BOOTTIME */
  * ending. */
 void lease_text_deadline(const char *state, uint64_t deadline, char *buf, size_t size);
 
+/* The state; "paused" for a granted lease whose queues have to be inactive on a GPU. */
+const char *lease_text_state(const struct gpuarb_lease_info *lease);
+
 /* "waits for 30 CUs on 0000:03:00.0; position 2; gives up in 42 s". An empty reason, position
  * 0 and GPUARB_FOREVER are left out. */
 void lease_text_why(const char *state, unsigned position, const char *reason, uint64_t deadline,

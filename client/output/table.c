@@ -205,7 +205,7 @@ static void add_lease(struct table *table, const struct lent *all,
 
 	table_add(table, "%" PRIu64, lease->id);
 	table_add(table, "%s", lease->name);
-	table_add(table, "%s", lease->state);
+	table_add(table, "%s", lease_text_state(lease));
 	table_add(table, "%s", lease->lease_class);
 	table_add(table, "%s", lease->tenant);
 	table_add(table, "%s", user);

@@ -236,7 +236,20 @@ static void print_partition(const struct lent *all, const struct gpuarb_lease_in
 	free(mask);
 }
 
-static void print_lease(const struct lent *all, const struct gpuarb_lease_info *lease)
+static void print_pauses(const struct gpuarb_pause *pause)
+{
+	uint64_t usec = pause->usec;
+
+	if (pause->count == 0)
+		return;
+	if (pause->since > 0)
+		usec += lease_clock_usec() - pause->since;
+	print_line(stdout, "pauses       %" PRIu64 ", %" PRIu64 " s in all", pause->count,
+		   usec / 1000000);
+}
+
+static void print_lease(const struct command *command, const struct lent *all,
+			const struct gpuarb_lease_info *lease)
 {
 	char user[PRINT_USER], when[48];
 
@@ -244,8 +257,8 @@ static void print_lease(const struct lent *all, const struct gpuarb_lease_info *
 	lease_text_deadline(lease->state, lease->deadline, when, sizeof(when));
 	print_line(stdout, "lease        %" PRIu64, lease->id);
 	print_line(stdout, "name         %s", lease->name);
-	print_line(stdout, "state        %s%s%s", lease->state, *lease->reason ? ": " : "",
-		   lease->reason);
+	print_line(stdout, "state        %s%s%s", lease_text_state(lease),
+		   *lease->reason ? ": " : "", lease->reason);
 	if (lease->position > 0)
 		print_line(stdout, "position     %u", lease->position);
 	if (*when)
@@ -257,6 +270,7 @@ static void print_lease(const struct lent *all, const struct gpuarb_lease_info *
 	print_line(stdout, "adaptable    %s", lease->adaptable ? "yes" : "no");
 	print_line(stdout, "generation   %" PRIu64, lease->generation);
 	print_line(stdout, "disturbances %" PRIu64, lease->disturbances);
+	print_pauses(gpuarb_view_pause(command->view, (size_t)(lease - all->leases)));
 	for (size_t i = 0; i < lease->n_partitions; i++)
 		print_partition(all, lease, i);
 }
@@ -271,12 +285,12 @@ int run_show(struct command *command)
 	if (r != EXIT_OK)
 		return r;
 	if (!command->json) {
-		print_lease(&all, lease);
+		print_lease(command, &all, lease);
 		return EXIT_OK;
 	}
 	map = json_map(NULL, NULL);
 	json_lease_into(map, lease);
-	json_waits_for(map, command->view, (size_t)(lease - all.leases));
+	json_lease_facts(map, command->view, (size_t)(lease - all.leases));
 	json_print(stdout, map);
 	return EXIT_OK;
 }

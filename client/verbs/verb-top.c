@@ -39,7 +39,7 @@ static void add_head(struct table *table, const struct gpuarb_lease_info *lease)
 	print_user(lease->owner_uid, user);
 	table_add(table, "%" PRIu64, lease->id);
 	table_add(table, "%s", lease->name);
-	table_add(table, "%s", lease->state);
+	table_add(table, "%s", lease_text_state(lease));
 	table_add(table, "%s", lease->lease_class);
 	table_add(table, "%s", user);
 }

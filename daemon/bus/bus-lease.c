@@ -201,7 +201,10 @@ static int append_waits_for(sd_bus_message *m, const struct lease *lease)
 	ROW(Reason, "s", CHANGES, bus_append_text(reply, lease->reason))                      \
 	ROW(WaitsFor, "aa{sv}", 0, append_waits_for(reply, lease))                            \
 	ROW(Deadline, "t", CHANGES, VALUE("t", lease->deadline_usec))                         \
-	ROW(Disturbances, "t", CHANGES, VALUE("t", lease->lend.disturbances))
+	ROW(Disturbances, "t", CHANGES, VALUE("t", lease->lend.disturbances))                 \
+	ROW(PausedCount, "t", CHANGES, VALUE("t", lease->pause.count))                        \
+	ROW(PausedUsec, "t", CHANGES, VALUE("t", lease->pause.usec))                          \
+	ROW(PausedSince, "t", CHANGES, VALUE("t", lease->pause.since_usec))
 /* clang-format on */
 
 #define GETTER(name, type, flags, append)                        \
@@ -259,5 +262,6 @@ void bus_tell_lease(struct bus *bus, const struct lease *lease, unsigned touched
 	else if (touched & (TOUCH_CHANGED | TOUCH_COMMITTED | TOUCH_ENDING | TOUCH_REASON))
 		sd_bus_emit_properties_changed(bus->sd, path, GPUARB_INTERFACE_LEASE, "State",
 					       "Generation", "Tier", "Partitions", "Reason",
-					       "Deadline", "Disturbances", NULL);
+					       "Deadline", "Disturbances", "PausedCount",
+					       "PausedUsec", "PausedSince", NULL);
 }

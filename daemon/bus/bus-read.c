@@ -33,6 +33,11 @@ struct key {
 #define COUNT_MAX 65535U             /* more than any GPU has; sums of 64 of it fit unsigned */
 #define VRAM_MAX (UINT64_C(1) << 50) /* likewise, in bytes */
 
+static int exclusive_from_name(const char *name)
+{
+	return strcmp(name, exclusive_names[EXCLUSIVE_ACTIVE]) == 0 ? true : -EINVAL;
+}
+
 static int shape_from_name(const char *name)
 {
 	if (strcmp(name, "any") == 0)
@@ -82,6 +87,8 @@ static const struct key option_keys[] = {
 	OPTION("wait-usec", 't', request.wait_usec, .max = UINT64_MAX),
 	OPTION("start-inactive", 'b', request.start_inactive),
 	OPTION("adaptable", 'b', request.adaptable),
+	OPTION("exclusive", 's', request.exclusive, .word = exclusive_from_name,
+	       .works = "active (s)"),
 	OPTION("process", 'h', process_fd, .works = "a pidfd (h)"),
 };
 

@@ -107,6 +107,9 @@ static int append_partition(sd_bus_message *m, const struct arbiter *arbiter,
 			"priority", "u", partition->priority, "tier", "s",
 			partition_tier(partition));
 	if (r >= 0)
+		r = sd_bus_message_append(m, "{sv}{sv}", "exclusive", "b", partition->exclusive,
+					  "paused", "b", partition->paused);
+	if (r >= 0)
 		r = append_priorities(m, partition);
 	if (r >= 0)
 		r = append_gaps(m, gpu);

@@ -75,13 +75,12 @@ static int read_basic(DBusMessageIter *value, char type, struct arena *arena, vo
 	int have = dbus_message_iter_get_arg_type(value);
 	DBusBasicValue basic = { .u64 = 0 };
 
-	if (have != type && !(type == 't' && have == 'u') && !(type == 'f' && have == 'b'))
+	if (have != type && !(type == 't' && have == 'u'))
 		return -EPROTO;
 
 	dbus_message_iter_get_basic(value, &basic);
 	switch (type) {
 	case 'b': *(bool *)member = basic.bool_val; return 0;
-	case 'f': *(uint32_t *)member = basic.bool_val; return 0;
 	case 'u': *(uint32_t *)member = basic.u32; return 0;
 	case 't': *(uint64_t *)member = have == 'u' ? basic.u32 : basic.u64; return 0;
 	default:
@@ -235,7 +234,8 @@ static const struct field partition_fields[] = {
 	FIELD('u', "sdma-queues", gpuarb_partition, sdma_queues),
 	FIELD('t', "vram", gpuarb_partition, vram),
 	FIELD('u', "priority", gpuarb_partition, priority),
-	FIELD('f', "paused", gpuarb_partition, paused),
+	FIELD('b', "paused", gpuarb_partition, paused),
+	FIELD('b', "exclusive", gpuarb_partition, exclusive),
 	LIST('U', "priorities-seen", gpuarb_partition, priorities_seen, n_priorities_seen),
 	FIELD('s', "tier", gpuarb_partition, tier),
 	LIST('S', "gaps", gpuarb_partition, gaps, n_gaps),
@@ -316,14 +316,14 @@ int read_refusals(DBusMessageIter *rows, struct arena *arena, struct refusals *r
 /* A lease while it is read: its public structure cannot grow. */
 struct lease_reading {
 	struct gpuarb_lease_info info;
-	struct refusals waits_for;
+	struct lease_facts facts;
 };
 
 static int read_waits_for(DBusMessageIter *value, struct arena *arena, void *object)
 {
 	struct lease_reading *lease = object;
 
-	return read_refusals(value, arena, &lease->waits_for, NULL);
+	return read_refusals(value, arena, &lease->facts.waits_for, NULL);
 }
 
 static const struct field lease_fields[] = {
@@ -344,19 +344,22 @@ static const struct field lease_fields[] = {
 	SPECIAL("WaitsFor", read_waits_for),
 	FIELD('t', "Deadline", gpuarb_lease_info, deadline),
 	FIELD('t', "Disturbances", gpuarb_lease_info, disturbances),
+	FIELD('t', "PausedCount", lease_reading, facts.pause.count),
+	FIELD('t', "PausedUsec", lease_reading, facts.pause.usec),
+	FIELD('t', "PausedSince", lease_reading, facts.pause.since),
 };
 
 static const struct dictionary lease_dictionary = DICTIONARY(lease_fields, lease_reading);
 
 int read_lease(DBusMessageIter *dict, struct arena *arena, struct gpuarb_lease_info *ret,
-	       struct refusals *ret_waits_for, const char **ret_key)
+	       struct lease_facts *ret_facts, const char **ret_key)
 {
 	struct lease_reading lease = { .info.owner_uid = UINT32_MAX, .info.deadline = UINT64_MAX };
 	int r = read_dictionary(dict, &lease_dictionary, arena, &lease, ret_key);
 
 	*ret = lease.info;
-	if (ret_waits_for)
-		*ret_waits_for = lease.waits_for;
+	if (ret_facts)
+		*ret_facts = lease.facts;
 	return r;
 }
 

@@ -9,8 +9,8 @@
 #include "libgpuarb/gpuarb.h"
 
 /*
- * One key of a dictionary and the member that it fills. type: 'b' bool, 'f'
- * uint32_t (from b), 'u' uint32_t, 't' uint64_t (from u or t), 's' const char *; 'U' const uint32_t *, 'T' const uint64_t *, 'S'
+ * One key of a dictionary and the member that it fills. type: 'b' bool, 'u' uint32_t, 't'
+ * uint64_t (from u or t), 's' const char *; 'U' const uint32_t *, 'T' const uint64_t *, 'S'
  * const char *const * and 'R' an array of the objects of rows (from aa{sv}), with their number in
  * the member at count_offset; 0: read() does it.
  */
@@ -60,8 +60,14 @@ int read_partitions(DBusMessageIter *rows, struct arena *arena, const struct gpu
 int read_refusals(DBusMessageIter *rows, struct arena *arena, struct refusals *ret,
 		  const char **ret_key);
 
-/* ret_waits_for (or NULL): why a waiting lease is not granted. */
+/* What struct gpuarb_lease_info has no place for. */
+struct lease_facts {
+	struct refusals waits_for; /* why a waiting lease is not granted */
+	struct gpuarb_pause pause;
+};
+
+/* ret_facts: or NULL. */
 int read_lease(DBusMessageIter *dict, struct arena *arena, struct gpuarb_lease_info *ret,
-	       struct refusals *ret_waits_for, const char **ret_key);
+	       struct lease_facts *ret_facts, const char **ret_key);
 int read_gpu(DBusMessageIter *dict, struct arena *arena, struct gpuarb_gpu *ret,
 	     const char **ret_key);

@@ -24,7 +24,7 @@ struct gpuarb_view {
 	uint64_t *gpu_numbers; /* of their object paths, in the same order */
 	size_t n_gpus;
 	struct gpuarb_lease_info *leases;
-	struct refusals *waits_for; /* by lease, in the same order */
+	struct lease_facts *facts; /* by lease, in the same order */
 	size_t n_leases;
 };
 
@@ -122,13 +122,13 @@ static int read_leases(const struct objects *objects, struct gpuarb_view *view,
 	int r = 0;
 
 	view->leases = arena_alloc(&view->arena, objects->n, sizeof(*view->leases));
-	view->waits_for = arena_alloc(&view->arena, objects->n, sizeof(*view->waits_for));
-	if (!view->leases || !view->waits_for)
+	view->facts = arena_alloc(&view->arena, objects->n, sizeof(*view->facts));
+	if (!view->leases || !view->facts)
 		return -ENOMEM;
 	view->n_leases = objects->n;
 	for (size_t i = 0; i < objects->n && r >= 0; i++) {
 		r = read_lease(&objects->list[i].properties, &view->arena, &view->leases[i],
-			       &view->waits_for[i], ret_key);
+			       &view->facts[i], ret_key);
 		view->leases[i].id = objects->list[i].number;
 	}
 	return r;
@@ -239,13 +239,19 @@ GPUARB_EXPORT const struct gpuarb_refusal *
 gpuarb_view_waits_for(const struct gpuarb_view *view, size_t i,
 		      const struct gpuarb_refusal_facts **ret_facts)
 {
-	const struct refusals *waits_for = view && i < view->n_leases ? &view->waits_for[i] : NULL;
+	const struct refusals *waits_for;
 
-	if (!waits_for || waits_for->n == 0)
+	if (!view || i >= view->n_leases || view->facts[i].waits_for.n == 0)
 		return NULL;
+	waits_for = &view->facts[i].waits_for;
 	if (ret_facts)
 		*ret_facts = waits_for->facts;
 	return waits_for->rows;
+}
+
+GPUARB_EXPORT const struct gpuarb_pause *gpuarb_view_pause(const struct gpuarb_view *view, size_t i)
+{
+	return view && i < view->n_leases ? &view->facts[i].pause : NULL;
 }
 
 /* ---- watching ---------------------------------------------------------------------------- */

@@ -198,6 +198,8 @@ static int check_options(struct gpuarb *gpuarb, const struct gpuarb_options *opt
 		r = check_string(gpuarb, "tenant", options->tenant);
 	if (r >= 0)
 		r = check_string(gpuarb, "token", options->token);
+	if (r >= 0)
+		r = check_string(gpuarb, "exclusive", options->exclusive);
 	if (r >= 0 && options->process_fd != -1)
 		r = check_fd(gpuarb, "process", options->process_fd);
 	return r;
@@ -211,7 +213,8 @@ static bool put_options(DBusMessageIter *dict, const struct gpuarb_options *opti
 	       put_string(dict, "token", options->token, "") &&
 	       put_u64(dict, "wait-usec", options->wait_usec) &&
 	       put_true(dict, "start-inactive", options->start_inactive) &&
-	       put_true(dict, "adaptable", options->adaptable);
+	       put_true(dict, "adaptable", options->adaptable) &&
+	       put_string(dict, "exclusive", options->exclusive, "");
 }
 
 static int append_options(struct gpuarb *gpuarb, DBusMessage *m,

@@ -30,7 +30,7 @@ enum reason {
 	REASON_UNMANAGED,
 	REASON_OVERSUBSCRIBED,
 	REASON_ABSENT,
-	REASON_FLOOR, /* the GPU has it, and policy keeps it for another tenant */
+	REASON_FLOOR,     /* the GPU has it, and policy keeps it for another tenant */
 	REASON_EXCLUSIVE, /* leases and processes that cannot pause, or a lease that they pause for */
 	REASONS,
 };
