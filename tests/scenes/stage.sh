@@ -21,8 +21,8 @@ quietly()
 
 # ---- outside ---------------------------------------------------------------------------------
 
-# stage_build NAME…: KFDSIM, KFDSIM_TIMING, GPUARBD, GPUARBCTL, SERVICE_MANAGER, GPUARB_AGENT_DIR and
-# CLIENT_NAME of each program that was named, from the environment or built.
+# stage_build NAME…: KFDSIM, KFDSIM_TIMING, GPUARBD, GPUARBCTL, GPUARB_ENFORCE, SERVICE_MANAGER,
+# GPUARB_AGENT_DIR and CLIENT_NAME of each program that was named, from the environment or built.
 stage_build()
 {
 	local build=$tree/build/scenes name clients=()
@@ -34,12 +34,13 @@ stage_build()
 		[ -f "$build/build.ninja" ] ||
 			quietly meson setup "$build" "$tree" --buildtype=release -Dman=disabled
 		quietly ninja -C "$build" daemon/gpuarbd client/gpuarbctl tests/rigs/service-manager \
-			tests/kfdsim/kfdsim tests/kfdsim/kfdsim-timing \
+			daemon/helpers/enforce/gpuarb-enforce tests/kfdsim/kfdsim tests/kfdsim/kfdsim-timing \
 			libgpuarb/agent/gpuarb-agent libgpuarb/agent/libgpuarb-agent.so "${clients[@]}"
 		KFDSIM=$build/tests/kfdsim/kfdsim
 		KFDSIM_TIMING=$build/tests/kfdsim/kfdsim-timing
 		GPUARBD=$build/daemon/gpuarbd
 		GPUARBCTL=$build/client/gpuarbctl
+		GPUARB_ENFORCE=$build/daemon/helpers/enforce/gpuarb-enforce
 		SERVICE_MANAGER=$build/tests/rigs/service-manager
 		GPUARB_AGENT_DIR=$build/libgpuarb/agent
 		for name; do declare -g "CLIENT_${name^^}=$build/tests/kfdsim/client-$name"; done
@@ -50,8 +51,8 @@ stage_build()
 			{ echo "skipped: no HIP or no hipcc, so no HIP programs"; exit 77; }
 		export "${name?}"
 	done
-	export KFDSIM KFDSIM_TIMING GPUARBD GPUARBCTL SERVICE_MANAGER GPUARB_AGENT_DIR
-	stage_need jq dbus-daemon
+	export KFDSIM KFDSIM_TIMING GPUARBD GPUARBCTL GPUARB_ENFORCE SERVICE_MANAGER GPUARB_AGENT_DIR
+	stage_need jq dbus-daemon systemd-socket-activate
 }
 
 # Leaves with 77 where a command is missing, or the emulated machine cannot be had.
@@ -97,7 +98,7 @@ stage_alone()
 }
 
 # A bus of its own and gpuarbd on it, which reads this machine as any other: with $stage_daemon in
-# its configuration and $stage_tenants as its policy.
+# its configuration and $stage_tenants as its policy. gpuarb-enforce starts when gpuarbd asks for it.
 stage_enter()
 {
 	stage_alone
@@ -119,6 +120,8 @@ stage_enter()
 	export GPUARB_BUS_ADDRESS=unix:path=$stage/bus RUNTIME_DIRECTORY=$stage/run NO_COLOR=1
 	export PATH=${GPUARBCTL%/*}:$PATH
 
+	systemd-socket-activate --seqpacket -l "$stage/enforce" "$GPUARB_ENFORCE" 2>>"$stage/log" &
+	stage_pids+=($!)
 	# It prints its address when it listens.
 	exec 3< <(exec dbus-daemon --config-file="$stage/bus.conf" --nofork --nopidfile \
 		--print-address 2>"$stage/log")
@@ -126,8 +129,8 @@ stage_enter()
 	read -r _ <&3
 	# It stands for systemd, and says when gpuarbd is ready.
 	exec 4< <(exec "$SERVICE_MANAGER" --store-max=64 -- "$GPUARBD" \
-		--config="$stage/gpuarbd.conf" --tenants="$stage/tenants.d" 2>>"$stage/log" \
-		</dev/null)
+		--config="$stage/gpuarbd.conf" --tenants="$stage/tenants.d" \
+		--enforce="$stage/enforce" 2>>"$stage/log" </dev/null)
 	stage_pids+=($!)
 	while read -r -t 60 what _ <&4; do
 		[ "$what" != ready ] || return 0
