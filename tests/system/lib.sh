@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=sh disable=SC2034
 #
-# What run and kernel share. Both take
-#   --prepare      only make what is kept in build/system for the next time
-#   --if-prepared  leave with 77 where that was not done, but for tests/run --long, which does it
-#   --if-long      leave with 77 but for tests/run --long
-# and without any do what is needed.
+# Functions of run and kernel. Options of both:
+#   --prepare      make the image in build/system, and run no test
+#   --if-prepared  exit with 77 if there is no image; tests/run --long makes it
+#   --if-long      exit with 77, except under tests/run --long
+# Without an option the script makes the image if it is missing, and runs the test.
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 work=$root/build/system
@@ -35,10 +35,10 @@ take_options()
 	esac
 }
 
-# prepared FILE KEY: whether that is there, and what would be made today.
+# prepared FILE KEY: whether the image of FILE exists and was made from the inputs of today.
 prepared() { [ -f "$1" ] && [ "$(cat "$1")" = "$2" ]; }
 
-# Where it was not: leaves, or says what happens now.
+# prepare_or_skip IMAGE: with --if-prepared exits with 77, otherwise says that IMAGE is made now.
 prepare_or_skip()
 {
 	[ "$mode" != if-prepared ] ||

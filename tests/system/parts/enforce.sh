@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash disable=SC2154,SC2016
 #
-# CUs that are lent and not given back: bob's program borrows alice's, and stands still. What is
-# done about it is what his tenant's policy allows, through gpuarb-enforce and systemd.
+# bob's program borrows CUs of alice's lease and does not return them. gpuarb-enforce freezes or
+# kills the program, as enforce= of the tenant of bob allows.
 
-# There is no amdkfd here: a tree of files says which processes use a KFD device.
+# The container has no amdkfd: gpuarb-enforce looks for processes that use KFD in this directory.
 kfd=/run/kfd-of-tests
 mkdir -p "$kfd/class/kfd/kfd/proc" /run/systemd/system/gpuarb-enforce.service.d
 cat >/run/systemd/system/gpuarb-enforce.service.d/sysfs.conf <<-UNIT
@@ -14,10 +14,10 @@ cat >/run/systemd/system/gpuarb-enforce.service.d/sysfs.conf <<-UNIT
 UNIT
 systemctl daemon-reload
 
-# uses_kfd: the main process of bob's unit does.
+# uses_kfd: makes the main process of bob's unit a process that uses KFD.
 uses_kfd() { mkdir -p "$kfd/class/kfd/kfd/proc/$(systemctl show -P MainPID job)"; }
 
-# allows STEP: to be used on bob's leases.
+# allows STEP: sets enforce= of the tenant of bob.
 allows()
 {
 	sed -i "/^enforce = /d; s/^\[tenant lab\]\$/&\nenforce = $1/; s/^max-cus = 30\$/max-cus = 100%/" \
@@ -31,7 +31,7 @@ state_is() { [ "$(of_lease "$1" .state)" = "$2" ]; }
 borrows() { [ "$(of_lease job '.partitions[0].cus')" = 60 ]; }
 job_is() { [ "$(systemctl show -P "$1" job)" = "$2" ]; }
 
-# job COMMAND…: bob's, in a unit of its own.
+# job VERB ARGUMENT…: starts gpuarbctl VERB of bob as job.service.
 job()
 {
 	systemd-run -q --unit=job -p User=bob -p Group=bob gpuarbctl "$1" --adaptable --name=job \
@@ -59,7 +59,7 @@ thaws()
 		state_is film inactive && state_is job granted
 }
 
-# has_killed LEASE: and told of it.
+# has_killed LEASE: its program was killed, alice has her CUs, and the journal has the event.
 has_killed()
 {
 	soon state_is film granted && soon job_is ActiveState failed && job_is Result signal &&
@@ -73,7 +73,7 @@ kills()
 	allows kill && as alice gpuarbctl activate "$(lease film)" && has_killed "$id"
 }
 
-# Its program would run on; what would follow for it stands still.
+# The program itself is not stopped, but its agent, which would apply the smaller mask.
 kills_what_has_lost_its_agent()
 {
 	local id
@@ -84,8 +84,8 @@ kills_what_has_lost_its_agent()
 		let_go film && soon no_leases
 }
 
-check 'CUs are lent to a program that says it follows' lends
-check 'one that does not give them back is frozen' freezes
-check 'and goes on when nobody wants them any more' thaws
-check 'or is killed, where policy says so, and who lent them has them' kills
-check 'as is a program without its agent' kills_what_has_lost_its_agent
+check 'an adaptable lease borrows CUs of an inactive lease' lends
+check 'the unit of a borrower that does not return CUs is frozen' freezes
+check 'the unit is thawed when the CUs are not needed any more' thaws
+check 'with enforce = kill the borrower is killed, and the lender has its CUs' kills
+check 'a program whose agent is stopped is killed' kills_what_has_lost_its_agent

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash disable=SC2154,SC2016
 #
-# The packages on a machine without a GPU, and then with simulated ones.
+# The packages are installed on a machine without a GPU, then gpuarbd simulates one.
 
 installs()
 {
@@ -55,17 +55,17 @@ does_without_a_configuration()
 	return "$status"
 }
 
-# But that there is no GPU.
+# Only one message has the level notice: that there is no GPU.
 says_nothing_of_note()
 {
 	! journal -p notice _COMM=gpuarbd | grep -v ': no AMD GPU here, or amdgpu is not loaded$'
 }
 
 check 'the packages install, and nothing fails' installs
-check 'a call of an ordinary user starts it, and no GPU is nothing wrong' is_activated
-check 'it runs as its own user' runs_as_its_user
-check 'a first start is nothing to tell' says_nothing_of_note
-check 'doctor finds no fault with a machine without a GPU' doctor_finds_no_fault
-check 'doctor finds all of the service in its place' doctor_finds_all_in_place
-check 'no configuration is no fault' does_without_a_configuration
-check 'what an administrator writes into /etc counts' has_simulated_gpus
+check 'a call of an ordinary user starts gpuarbd, also without a GPU' is_activated
+check 'gpuarbd runs under its own user' runs_as_its_user
+check 'the first start logs no other notice or warning' says_nothing_of_note
+check 'doctor finds no problem on a machine without a GPU' doctor_finds_no_fault
+check 'doctor finds the bus, the daemon, the unit and all files' doctor_finds_all_in_place
+check 'gpuarbd starts without /etc/gpuarb' does_without_a_configuration
+check 'gpuarbd reads /etc/gpuarb/gpuarbd.conf' has_simulated_gpus

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
 #
-# What the journal tells, to those who may read it.
+# The journal has the events of each lease, tenant and GPU.
 
 plays_a_story()
 {
@@ -12,7 +12,7 @@ plays_a_story()
 		journalctl --sync
 }
 
-# story FIELD=VALUE: what happened, in order.
+# story FIELD=VALUE: the events in their order.
 story()
 {
 	journalctl -b -q --no-pager -o json "$@" | jq -r '
@@ -29,7 +29,7 @@ tells_of_a_lease()
 		same "$(story "GPUARB_LEASE=${ids[1]}")" 'granted adopted ended'
 }
 
-# bob's tenant, and nothing of alice's.
+# The events of a tenant are of its users only.
 tells_of_a_tenant()
 {
 	[[ $(story GPUARB_TENANT=lab) == *'granted refused adopted ended' ]] &&
@@ -52,7 +52,7 @@ explains()
 		entries adopted GPUARB_LEASE="${ids[1]}" -x | grep "Subject: Lease ${ids[1]} was recovered"
 }
 
-# Only what was taken away is of note: everyday life is info.
+# Only revoked leases have the level notice.
 has_its_levels()
 {
 	entries granted PRIORITY=6 | grep -q . && entries refused PRIORITY=6 | grep -q . &&
@@ -60,9 +60,9 @@ has_its_levels()
 		! entries granted PRIORITY=5 | grep .
 }
 
-check 'leases come, are refused, go on and go' plays_a_story
-check 'journalctl GPUARB_LEASE= is the story of a lease' tells_of_a_lease
-check 'journalctl GPUARB_TENANT= is that of a tenant, and of no other' tells_of_a_tenant
-check 'journalctl GPUARB_GPU= is that of a GPU' tells_of_a_gpu
-check 'journalctl -x explains it' explains
-check 'everyday life is no notice' has_its_levels
+check 'leases are granted, refused, recovered and released' plays_a_story
+check 'journalctl GPUARB_LEASE= shows the events of a lease' tells_of_a_lease
+check 'journalctl GPUARB_TENANT= shows the events of a tenant, and of no other' tells_of_a_tenant
+check 'journalctl GPUARB_GPU= shows the events of a GPU' tells_of_a_gpu
+check 'journalctl -x explains the events' explains
+check 'granted, refused, recovered and released have the level info' has_its_levels

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash disable=SC2154,SC2016
 #
-# Who may administer: root, and whom polkit lets. carol gets a rule, bob none.
+# Administrators are root and users that polkit allows. carol gets a rule, bob none.
 rule=/etc/polkit-1/rules.d/50-gpuarb.rules
 
 gpu_is() { [ "$(gpuarbctl gpus --json | jq -c 'map(.draining)')" = "[$1]" ]; }
@@ -38,7 +38,7 @@ lets_whom_a_rule_names()
 		as carol gpuarbctl reload && denies_a_user
 }
 
-# What a rule takes back, it does not let any longer.
+# After the rule has changed, the user is denied.
 denies_whom_a_rule_names()
 {
 	rules carol NO
@@ -48,7 +48,7 @@ denies_whom_a_rule_names()
 	soon as carol gpuarbctl reload
 }
 
-# An administrator's end of a lease is told as such.
+# The journal says that an administrator has ended the lease.
 takes_leases_away()
 {
 	local id
@@ -58,7 +58,7 @@ takes_leases_away()
 		ended film 8 && soon eval 'entries revoked GPUARB_LEASE=$id PRIORITY=5 | grep .'
 }
 
-# Waits until the bus has carried the question.
+# asks_polkit USER: stops polkit, and waits until gpuarbd has asked it for USER.
 asks_polkit()
 {
 	local line
@@ -113,12 +113,12 @@ denies_without_polkit()
 	lets_when_polkit_is_back
 }
 
-check 'a user administers nothing' denies_a_user
-check 'root does' lets_root
-check 'a rule lets a user, and no other' lets_whom_a_rule_names
-check 'and denies whom it names' denies_whom_a_rule_names
-check 'who administers takes leases away, and the journal tells of it' takes_leases_away
-check 'a polkit that dies has not allowed it, and meanwhile others are served' denies_when_polkit_dies
-check 'a polkit that is back is asked again' lets_when_polkit_is_back
-check 'a polkit that does not answer has not allowed it' denies_when_polkit_is_slow
-check 'nor one that is not there' denies_without_polkit
+check 'polkit denies administration to a user' denies_a_user
+check 'root needs no polkit rule' lets_root
+check 'a rule allows one user, and no other' lets_whom_a_rule_names
+check 'a rule denies a user' denies_whom_a_rule_names
+check 'an administrator revokes a lease, and the journal has the event' takes_leases_away
+check 'a request is denied when polkit dies, and other users are served meanwhile' denies_when_polkit_dies
+check 'a request is allowed when polkit runs again' lets_when_polkit_is_back
+check 'a request is denied when polkit does not answer' denies_when_polkit_is_slow
+check 'a request is denied when polkit cannot be started' denies_without_polkit

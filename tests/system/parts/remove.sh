@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash disable=SC2154
 #
-# Removed, then purged.
+# The packages are removed, then purged.
 
 removes()
 {
@@ -9,7 +9,7 @@ removes()
 		let_go command
 }
 
-# The slice of a template stays with systemd, as empty as it is.
+# systemd keeps the empty slice of the template gpuarb-mqds@.service.
 leaves_nothing_running()
 {
 	! pgrep -u gpuarb -a && ! pgrep -a gpuarb &&
@@ -30,7 +30,7 @@ keeps_what_was_configured_until_purged()
 	keeps_what_was_configured && [ -f "$policy" ]
 }
 
-# What is an administrator's own, users and the log of dpkg stay, as Debian has it.
+# By the policy of Debian, files of the administrator, users and the log of dpkg stay.
 purges()
 {
 	dpkg -P gpuarb libgpuarb0 && ! find / -xdev -path /proc -prune -o -path /opt -prune -o \
@@ -39,9 +39,9 @@ purges()
 
 installs_again() { installs && fails 0 '' as alice gpuarbctl; }
 
-check 'it is removed while leases are held, and holders see that' removes
-check 'nothing of it runs' leaves_nothing_running
-check 'its name is free' frees_the_name
-check 'what was configured stays' keeps_what_was_configured_until_purged
-check 'purged, nothing of it is left' purges
-check 'and it can be installed again' installs_again
+check 'the package is removed while leases are held, and the holders are notified' removes
+check 'no process, unit or socket is left' leaves_nothing_running
+check 'the bus name is free' frees_the_name
+check 'the configuration stays' keeps_what_was_configured_until_purged
+check 'no file is left after a purge' purges
+check 'the packages can be installed again' installs_again

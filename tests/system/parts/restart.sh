@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash disable=SC2154,SC2016
 #
-# What leases outlive, and what they do not.
+# Events that leases survive, and events that end them.
 drop_in=/run/systemd/system/gpuarbd.service.d
 before=
 
@@ -14,13 +14,13 @@ arrive()
 			--class=besteffort --wait=3600 && before=$(gpuarbctl list --json)
 }
 
-# Ids, masks, places, and what they live by: all as it was.
+# Ids, masks, the stored file descriptors and the clients are the same as before.
 as_before()
 {
 	same "$(gpuarbctl list --json)" "$before" && stores 4 && kill -0 "${client[@]}"
 }
 
-# Sends a signal that ends it, and waits for the next.
+# die_of SIGNAL: ends gpuarbd by the signal, and waits until systemd has started it again.
 die_of()
 {
 	local pid
@@ -87,7 +87,8 @@ ends_by_themselves()
 	soon stores 0 && soon no_leases
 }
 
-# More than its socket takes (net.unix.max_dgram_qlen, which systemd makes 512).
+# 300 leases log more messages than the socket of the journal can queue (net.unix.max_dgram_qlen,
+# which systemd sets to 512).
 serves_while_the_journal_stands_still()
 {
 	local n=0 before
@@ -102,7 +103,7 @@ serves_while_the_journal_stands_still()
 	soon more_ends_told "$before"
 }
 
-# A runtime directory of 64 KiB.
+# The runtime directory is a file system of 64 KiB, and full.
 refuses_what_it_cannot_save()
 {
 	systemctl stop gpuarbd && mkdir /run/gpuarb &&
@@ -120,7 +121,7 @@ refuses_what_it_cannot_save()
 ends_told() { entries ended -o cat | wc -l; }
 more_ends_told() { [ "$(ends_told)" -gt "$1" ]; }
 
-check 'there are leases, and what they live by is in the store' eval 'arrive && as_before'
+check 'systemd stores the file descriptors of the leases' eval 'arrive && as_before'
 check 'leases outlive systemctl restart' eval 'systemctl restart gpuarbd && as_before'
 for signal in TERM KILL SEGV ABRT; do
 	check "leases outlive SIG$signal" restarted_after "$signal"
@@ -130,12 +131,12 @@ check 'leases outlive a daemon that hangs' caught_by_the_watchdog
 check 'leases stay in a reload' eval 'systemctl reload gpuarbd && as_before'
 check 'leases stay in a daemon-reload' eval 'systemctl daemon-reload && as_before'
 check 'leases stay in a daemon-reexec' eval 'systemctl daemon-reexec && as_before'
-check 'and outlive a restart behind it' eval 'systemctl restart gpuarbd && as_before'
+check 'leases outlive a restart after a daemon-reexec' eval 'systemctl restart gpuarbd && as_before'
 check 'a bad configuration loses no lease' refuses_to_start_and_keeps_leases
 check 'leases outlive a restart of the bus' bus_restarts
 check 'leases outlive a crash of the bus' bus_dies
 check 'leases outlive bus and daemon at once' both_die
 check 'systemctl stop ends leases, and holders see it' stops
 check 'leases that end leave nothing in the store' ends_by_themselves
-check 'nothing is granted that cannot be saved' refuses_what_it_cannot_save
-check 'a journal that stands still holds nobody up' serves_while_the_journal_stands_still
+check 'a lease that cannot be saved is not granted' refuses_what_it_cannot_save
+check 'a journal that is stopped delays no request' serves_while_the_journal_stands_still

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash disable=SC2034,SC2154,SC2016
 #
-# What the parts share: checks, users, clients that hold leases.
+# Functions of the parts: checks, users, clients that hold leases.
 checks=0 failed=0
 export DEBIAN_FRONTEND=noninteractive
 settings=/etc/gpuarb/gpuarbd.conf
 policy=/etc/gpuarb/tenants.d/50-site.conf
 declare -A client # name: pid
-turns=3000 # of who waits; so many that only what has failed gets there
-progress=${progress:-/dev/null} # has the check that runs
+turns=3000 # of soon(): a condition that can become true does so long before
+progress=${progress:-/dev/null} # this file names the check that runs
 
 of_unit() { systemctl show -P "$1" gpuarbd; }
 journal() { journalctl -b -q -u gpuarbd -o cat --no-pager "$@"; }
 
-# check SENTENCE COMMAND…: what it printed is shown where it fails.
+# check SENTENCE COMMAND…: runs the command. If it fails, prints SENTENCE and the output.
 check()
 {
 	local what=$1
@@ -33,7 +33,8 @@ told()
 	[ "$failed" = 0 ]
 }
 
-# Until it is so; each turn asks somebody, and so waits.
+# soon COMMAND…: repeats the command until it succeeds. It needs no sleep: each command starts
+# processes and asks a service.
 soon()
 {
 	local n
@@ -45,7 +46,7 @@ soon()
 	return 1
 }
 
-# as USER COMMAND…, with that user's groups.
+# as USER COMMAND…: runs the command under USER, with the groups of USER.
 as()
 {
 	local user=$1
@@ -53,7 +54,7 @@ as()
 	setpriv --reuid="$user" --regid="$user" --init-groups "$@"
 }
 
-# fails STATUS TEXT COMMAND…: it ends so (* with any), and says that.
+# fails STATUS TEXT COMMAND…: expects that exit status (*: any) and TEXT in the output.
 fails()
 {
 	local status=$1 text=$2 is=0
@@ -73,8 +74,8 @@ same()
 	return 1
 }
 
-# hold USER NAME ARGUMENT…: a client of its own, which has said what it got: reserve on
-# standard output, run and what waits on standard error. Both stay open, for what comes later.
+# hold USER NAME ARGUMENT…: starts gpuarbctl ARGUMENT… in the background and waits for its first
+# line, which names the lease. Its output stays open, for later lines.
 hold()
 {
 	local user=$1 name=$2 line fd
@@ -91,7 +92,7 @@ hold()
 	return 1
 }
 
-# How a client ended.
+# ended NAME STATUS: waits for the client, and expects that exit status.
 ended()
 {
 	local status=0
@@ -107,7 +108,7 @@ let_go()
 	unset "client[$1]"
 }
 
-# The number of the lease that has this name.
+# lease NAME: the id of the lease.
 lease() { gpuarbctl list --json | jq -r ".[] | select(.name == \"$1\") | .id"; }
 leases() { gpuarbctl list --json | jq length; }
 no_leases() { [ "$(leases)" = 0 ]; }
@@ -125,7 +126,7 @@ ask()
 
 another_runs() { [ "$(of_unit ActiveState)" = active ] && [ "$(of_unit MainPID)" != "$1" ]; }
 
-# entries EVENT FIELD=VALUE…: those of this boot. The ids are those of gpuarbd(8).
+# entries EVENT FIELD=VALUE…: the journal entries of this event since boot. gpuarbd(8) lists the ids.
 entries()
 {
 	local id

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash
 #
-# What the daemon and its helpers may do to the machine.
+# The sandbox of the daemon and of its helpers.
 
-# 2.0 of 10.
+# is_little UNIT: systemd-analyze rates its exposure at 2.0 of 10 at most.
 is_little() { systemd-analyze security --no-pager --threshold=20 "$1"; }
 
-# of_process FIELD: of the daemon, as the kernel has it.
+# of_process FIELD: the field of /proc/PID/status of the daemon.
 of_process() { sed -n "s/^$1:[[:space:]]*//p" "/proc/$(of_unit MainPID)/status"; }
 
 has_no_privilege()
@@ -15,7 +15,7 @@ has_no_privilege()
 		same "$(of_process NoNewPrivs) $(of_process Seccomp)" '1 2'
 }
 
-# In its file system, as root: what root cannot, it cannot.
+# within COMMAND…: runs it as root in the mount namespace of the daemon.
 within() { nsenter -t "$(of_unit MainPID)" -m "$@"; }
 
 writes_nowhere()
@@ -28,8 +28,8 @@ writes_nowhere()
 	as alice touch /tmp/of-alice && fails 2 'No such file' within ls /tmp/of-alice
 }
 
-# In its control group, which is what the kernel asks. 10:229, which is there on any machine (fuse),
-# stands for /dev/kfd.
+# The kernel checks the cgroup of the process that opens a device. 10:229 (fuse), which exists on every
+# machine, stands for /dev/kfd.
 opens_no_device()
 {
 	local tasks
@@ -41,14 +41,14 @@ opens_no_device()
 		bash -c "echo \$\$ >$tasks; exec 3<>/dev/null" && rm /dev/kfd
 }
 
-# The kernel hides a GPU from who might not open its render node.
+# amdkfd hides a GPU from processes that may not open its render node.
 may_see_gpus()
 {
 	systemctl show -P DeviceAllow gpuarbd | grep -x 'char-drm rw' &&
 		[ "$(of_unit DevicePolicy)" = closed ]
 }
 
-# Sockets of helpers are the daemon's alone.
+# Only the user gpuarb can connect to the sockets of the helpers.
 keeps_its_helpers()
 {
 	same "$(stat -c '%a %U' /run/gpuarb-enforce.socket /run/gpuarb-mqds.socket)" \
@@ -56,10 +56,10 @@ keeps_its_helpers()
 }
 
 for unit in gpuarbd.service gpuarb-enforce.service gpuarb-mqds@0.service; do
-	check "what $unit may do is little" is_little "$unit"
+	check "the exposure of $unit is low" is_little "$unit"
 done
-check 'it has no privilege, and gets none' has_no_privilege
-check 'it writes nowhere but in its directory' writes_nowhere
-check 'it opens no device' opens_no_device
-check 'it may see GPUs' may_see_gpus
-check 'nobody else talks to its helpers' keeps_its_helpers
+check 'gpuarbd has no capability, and cannot get one' has_no_privilege
+check 'gpuarbd can write in its runtime directory only' writes_nowhere
+check 'gpuarbd cannot open /dev/kfd' opens_no_device
+check 'the device policy lets gpuarbd see GPUs' may_see_gpus
+check 'only gpuarbd can connect to its helpers' keeps_its_helpers

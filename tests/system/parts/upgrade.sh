@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=bash disable=SC2154,SC2016
 #
-# The next version, while leases are held.
+# An upgrade to the next version while programs hold leases.
 
 version_is() { [ "$(dpkg-query -W -f '${Version}' gpuarb)" = "$1" ]; }
 version_of() { dpkg-deb -f "$1"/gpuarb_*.deb Version; }
 
-# With a helper that runs: a request that comes later needs one of the same version.
+# gpuarb-enforce runs during the upgrade: later requests need the helper of the next version.
 upgrades()
 {
 	local pid
@@ -16,7 +16,7 @@ upgrades()
 		version_is "$(version_of /opt/debs-next)" && another_runs "$pid"
 }
 
-# talks DEBS: gpuarbctl and the library of one version to the daemon of the other.
+# talks DEBS: gpuarbctl and the library of these packages work with the daemon of the other version.
 talks()
 {
 	local other=$dir/other status
@@ -34,7 +34,7 @@ talks()
 	return "$status"
 }
 
-# Holders of before, with the library of before, are holders still, and are told.
+# A holder that was started before the upgrade still gets signals: the waiting lease is granted.
 tells_what_was_there_before()
 {
 	let_go other && soon granted waiting && stores 3 && same "$(lease other)" ''
@@ -42,7 +42,7 @@ tells_what_was_there_before()
 
 granted() { [ "$(gpuarbctl list --json | jq -r ".[] | select(.id == $(lease "$1")) | .state")" = granted ]; }
 
-# None runs, or one of the files that are installed now.
+# Either no gpuarb-enforce runs, or it runs from the installed file.
 has_no_old_helper()
 {
 	! pgrep gpuarb-enforce >"$dir/helpers" ||
@@ -58,11 +58,11 @@ is_the_next_one()
 
 keeps_what_was_configured() { same "$(cat "$settings")" $'[daemon]\nbackend = simulated'; }
 
-check 'there are leases' eval 'arrive && as_before && version_is "$(version_of /opt/debs)"'
+check 'leases are held before the upgrade' eval 'arrive && as_before && version_is "$(version_of /opt/debs)"'
 check 'the library of the next version talks to the daemon of this one' talks /opt/debs-next
 check 'the next version installs while leases are held' upgrades
 check 'ids, masks and holders are the same' as_before
-check 'what runs is the next version, and doctor finds all in its place' is_the_next_one
+check 'the daemon and the helper of the next version run, and doctor finds no problem' is_the_next_one
 check 'the library of this version talks to the daemon of the next' talks /opt/debs
-check 'what was configured is kept' keeps_what_was_configured
-check 'the library of before is told by the daemon of now' tells_what_was_there_before
+check 'the upgrade keeps the configuration' keeps_what_was_configured
+check 'the library of this version gets signals of the daemon of the next' tells_what_was_there_before

@@ -50,7 +50,7 @@ is_refused_what_policy_does_not()
 		same "$(leases)" 2
 }
 
-# Whatever of it bob tries, with gpuarbctl and without; it answers that he may not.
+# bob tries each method on a lease of alice, with gpuarbctl and without, and is refused.
 leaves_others_leases_alone()
 {
 	local id method before
@@ -73,7 +73,7 @@ leaves_ones_own_to_oneself()
 		ended paper 8
 }
 
-# Under one token two users hold two leases, and neither learns of the other's.
+# Two users with the same token hold two leases, and no output contains the token.
 shows_no_token()
 {
 	local id
@@ -96,7 +96,7 @@ is_nobody_elses_name()
 		RequestName su org.gpuarb.Arbiter1 0
 }
 
-# In its directory, beside it on the bus, and by somebody who has no business to.
+# A second gpuarbd is refused: with the same directory, with another directory, and under another user.
 is_the_only_one()
 {
 	local before daemon=/usr/libexec/gpuarb/gpuarbd
@@ -109,7 +109,7 @@ is_the_only_one()
 		same "$(gpuarbctl list --json)" "$before"
 }
 
-# With what was in force before a reload that fails.
+# A reload that fails keeps the policy in force, and the lease.
 keeps_what_was_in_force()
 {
 	refuses 3 '* max-leases 0' carol --cus=1 &&
@@ -122,13 +122,13 @@ refuses_a_bad_policy()
 	fails 6 "$policy:10: unknown key 'max-leasses'" gpuarbctl config check &&
 		fails 6 "$policy:10: .*the configuration in force stays" gpuarbctl reload &&
 		keeps_what_was_in_force || return
-	# It sends a signal, and cannot fail.
+	# systemctl reload sends a signal: it does not see that the reload fails.
 	systemctl reload gpuarbd || return
 	soon eval 'journal -n 3 -p err | grep "in force stays"' && keeps_what_was_in_force &&
 		sed -i 's/^max-leasses = 5/max-leases = 0/' "$policy" && gpuarbctl reload
 }
 
-# What others can write is no policy.
+# A file or directory that users other than root can write is refused.
 refuses_a_policy_of_others()
 {
 	chmod o+w "$policy"
@@ -150,15 +150,15 @@ takes_a_good_policy()
 	soon as carol gpuarbctl plan --cus=1 && [ "$(leases)" = 1 ] && let_go film && soon no_leases
 }
 
-check 'systemctl reload takes a policy' takes_a_policy
+check 'systemctl reload puts a policy into force' takes_a_policy
 check 'users get what their tenants allow' gets_what_policy_allows
-check 'users are refused what their tenants do not allow, and told why' is_refused_what_policy_does_not
+check 'users are refused what their tenants do not allow, with the limit' is_refused_what_policy_does_not
 check 'nobody releases, resizes, binds, activates or acknowledges the lease of another' \
 	leaves_others_leases_alone
-check 'and everybody his own' leaves_ones_own_to_oneself
-check 'tokens are not shown, and no key to the lease of another' shows_no_token
-check 'a user cannot be the arbiter' is_nobody_elses_name
-check 'a second daemon leaves the first alone' is_the_only_one
-check 'a bad policy is refused by its line, and what was in force stays' refuses_a_bad_policy
-check 'files that others may write are no policy' refuses_a_policy_of_others
-check 'a good one counts, and leases stay' takes_a_good_policy
+check 'a user resizes and releases a lease of his own' leaves_ones_own_to_oneself
+check 'a token is never shown, and gives no access to the lease of another user' shows_no_token
+check 'a user cannot own the bus name of gpuarbd' is_nobody_elses_name
+check 'a second gpuarbd exits, and the first keeps its leases' is_the_only_one
+check 'a bad policy is refused with its line, and the policy in force stays' refuses_a_bad_policy
+check 'a policy that other users can write is refused' refuses_a_policy_of_others
+check 'a corrected policy takes effect, and leases stay' takes_a_good_policy
