@@ -27,6 +27,9 @@ struct play {
 	const char *state;
 	int refused;           /* the errno of the driver for every queue; 0: none */
 	unsigned masked;       /* calls of the driver */
+	bool paused;           /* what the daemon wants */
+	bool stopped[2];       /* what the driver was told, by queue */
+	int turn_refused;      /* its errno; 0: none */
 	uint64_t acknowledged; /* the last generation */
 	unsigned acknowledgements;
 };
@@ -63,6 +66,7 @@ static int append_partition(sd_bus_message *m)
 	CHECK(fake_append(m, "kfd-gpu-id", "u", play->kfd_gpu_id) >= 0);
 	CHECK(fake_append(m, "cu-mask", "au", 1, 0xff) >= 0);
 	CHECK(fake_append(m, "processes", "u", play->processes) >= 0);
+	CHECK(fake_append(m, "paused", "b", (int)play->paused) >= 0);
 	for (int i = 0; i < 4; i++)
 		CHECK(sd_bus_message_close_container(m) >= 0);
 	return 0;
@@ -119,8 +123,10 @@ static int set_mask(void *userdata, int fd, uint32_t queue, const struct mask *m
 
 static int set_turn(void *userdata, int fd, uint32_t queue, bool paused, uint32_t priority)
 {
-	(void)userdata, (void)fd, (void)queue, (void)paused, (void)priority;
-	return 0;
+	(void)userdata, (void)fd, (void)priority;
+	if (play->turn_refused == 0)
+		play->stopped[queue] = paused;
+	return play->turn_refused;
 }
 
 static const char *no_environment(void *userdata, const char *name)
@@ -296,6 +302,30 @@ static void be_revoked(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 TEST(an_agent_does_not_acknowledge_a_revocation)
 {
 	perform(be_revoked);
+}
+
+static void be_paused(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+{
+	struct gpuarb_lease *lease = reserve(gpuarb);
+
+	(void)fake;
+	play->paused = true;
+	play->turn_refused = -EBUSY;
+	CHECK(start(lease, tree.path) == -EBUSY && says(gpuarb, "queue 0 on GPU 0000:03:00.0"));
+	CHECK(play->acknowledgements == 0);
+	play->turn_refused = 0;
+	CHECK(start(lease, tree.path) == 0 && play->stopped[0] && play->acknowledged == 3);
+
+	queue_tree_add(&tree, 1); /* starts paused */
+	AWAIT(agent_masked(lease) == 2);
+	CHECK(play->stopped[1]);
+	gpuarb_lease_close(lease); /* nothing would resume them later */
+	CHECK(!play->stopped[0] && !play->stopped[1]);
+}
+
+TEST(an_agent_pauses_queues_and_resumes_them_when_it_ends)
+{
+	perform(be_paused);
 }
 
 static void fork_one(struct gpuarb *gpuarb, struct fake_arbiter *fake)
