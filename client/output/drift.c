@@ -115,7 +115,19 @@ static void judge_priority(struct verify *verify, const struct gpuarb_lease_info
 	add_finding(verify, finding, "%s", text);
 }
 
-/* The state and reason by gpuarbd. The reason of a granted lease is a deviation. */
+/* Paused, and gpuarbd waits for nothing more. */
+static bool is_paused(const struct gpuarb_lease_info *lease)
+{
+	if (lease->deadline != GPUARB_FOREVER)
+		return false;
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		if (lease->partitions[i].paused)
+			return true;
+	return false;
+}
+
+/* The state and reason by gpuarbd. The reason of a granted lease is a deviation, but not that it is
+ * paused. */
 static void judge_state(struct verify *verify, const struct gpuarb_lease_info *lease)
 {
 	struct verify_finding finding = { lease->id, "", "state", VERIFY_NOTE, NULL };
@@ -124,13 +136,14 @@ static void judge_state(struct verify *verify, const struct gpuarb_lease_info *l
 
 	if (granted && !*lease->reason && lease->deadline == GPUARB_FOREVER)
 		return;
-	if (overdue || (granted && *lease->reason))
+	if (overdue || (granted && *lease->reason && !is_paused(lease)))
 		finding.result = VERIFY_DRIFT;
 	add_finding(verify, finding, "%s%s%s%s", lease->state, *lease->reason ? ": " : "",
 		    lease->reason,
-		    overdue                                    ? "; the deadline has passed"
-		    : finding.result == VERIFY_NOTE && granted ? ", with CUs to return"
-							       : "");
+		    overdue ? "; the deadline has passed"
+		    : finding.result == VERIFY_NOTE && granted && !*lease->reason
+			    ? ", with CUs to return"
+			    : "");
 }
 
 void verify_lease(struct verify *verify, size_t i)

@@ -221,6 +221,85 @@ story_exact()
 	leave ml
 }
 
+# While an exclusive lease is active, no queue of an adaptable lease is on the run list.
+story_turns()
+{
+	local agent_pid
+	local stopped="$compute_now | length > 0 and all(.active == false and .percentage == 0)"
+	local running="$compute_now | all(.active and .percentage == 100)"
+
+	policy 600s report
+	echo 'exclusive = ask' >>"$dir/tenants.d/all.conf"
+	start --debugfs=/sys/kernel/debug
+	hold reserve --name vr --class realtime --gpu "$vii" --shader-engines 1 --start-inactive \
+		--alone=active
+	vr=$(sed -n 's/^lease \([0-9]*\): .*/\1/p' <<<"$held")
+
+	# An unmodified program and one that follows by libgpuarb; neither knows of the pause.
+	program ml "${run[@]}" --adaptable --gpu "$vii" --cus 30 --cus-min 15 --queues 6 --name ml -- \
+		"$hip" --streams 3 --work --hold
+	program raw "${run[@]}" --adaptable --gpu "$vii" --cus 15 --cus-min 15 --queues 6 --name raw \
+		--processes 2 -- "$raw"
+	tell raw queue
+	tell raw queue
+	driver "$compute_now | length == 6"
+	driver "$running"
+	activates
+	driver "$stopped"
+	driver '.gpus[0].compute_queues == 0'
+	ends 0 verify
+
+	# Nothing that the program does makes a queue run: a new one, one of a child, an update.
+	tell raw queue
+	tell raw 'update 100 7'
+	tell raw fork
+	driver "$compute_now | length == 8"
+	driver "$stopped"
+	tell raw destroy # a paused one
+	driver "$stopped"
+	ends 0 deactivate "$vr"
+	driver_becomes "$running"
+	tell ml stream
+	driver_becomes "$running"
+
+	# A stopped program is waited for, and a call that the driver refuses is repeated.
+	kill -STOP "${pid[ml]}"
+	ends 0 activate "$vr"
+	settles "$(named vr) | .state == \"activating\""
+	driver "$compute_now | any(.active)"
+	kill -CONT "${pid[ml]}"
+	settles "$(named vr) | .state == \"granted\""
+	driver "$stopped"
+	control "update-queue:2:EBUSY"
+	ends 0 deactivate "$vr"
+	driver_becomes "$running"
+	control "update-queue:2:EBUSY"
+	activates
+	driver "$stopped"
+
+	# Without gpuarb-agent nothing would resume the queues.
+	"$GPUARBCTL" status --json >"$dir/out"
+	agent_pid=$(pgrep -f "gpuarb-agent $(jq "$(named ml) | .id" "$dir/out") ")
+	kill -KILL "$agent_pid"
+	driver_becomes "$(of ml) | [$compute] | all(.active)"
+	leave ml
+	leave raw
+	settles '[.leases[].name] == ["vr"]'
+	ends 0 deactivate "$vr"
+
+	# The library's agent.
+	program agent "$agent" agent
+	tell agent stream
+	activates
+	driver "$stopped"
+	ends 0 deactivate "$vr"
+	driver_becomes "$running"
+	tell agent quiet
+	activates
+	driver "$stopped"
+	leave agent
+}
+
 story_processes()
 {
 	local pids

@@ -296,6 +296,21 @@ TEST(state_reason_and_deadline_of_a_lease_are_checked)
 	state_is("ending", "x", 500, VERIFY_NOTE, "ending: x");
 }
 
+TEST(a_paused_lease_is_a_note_unless_it_is_late)
+{
+	struct stage stage;
+
+	stage_new(&stage);
+	stage.partitions[0].paused = true;
+	stage.leases[0].reason = "paused by lease 1";
+	judge(&stage);
+	only(&stage, VERIFY_NOTE, "state", "granted: paused by lease 1");
+	stage.leases[0].deadline = 2000;
+	judge(&stage);
+	only(&stage, VERIFY_DRIFT, "state", "granted: paused by lease 1");
+	stage_done(&stage);
+}
+
 TEST(a_waiting_lease_has_no_findings)
 {
 	struct stage stage;
