@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Adaptable leases that pause for an exclusive lease of the shipped daemon. */
+
+#include "check.h"
+#include "lend-live.h"
+
+struct stage {
+	struct rig rig;
+	sd_bus *bus, *crowd;
+	struct told told;
+	struct live_lease rt, borrower;
+};
+
+static struct live_lease keep_exclusive(sd_bus *bus)
+{
+	return reserved(call(with(call_arbiter(bus, "Reserve"), "aa{sv}a{sv}", 1, 2, "cus", "u", 15,
+				  "queues", "u", 2, 2, "start-inactive", "b", 1, "exclusive", "s",
+				  "active")),
+			"inactive");
+}
+
+static void arrive(struct stage *s)
+{
+	memset(s, 0, sizeof(*s));
+	rig_new(&s->rig);
+	lend_configure(&s->rig, "activate-grace = 1h\n" GROW_NEVER, "kill");
+	rig_write(&s->rig, "tenants.d/10-urgent.conf",
+		  "[tenant urgent]\nmatch-user = root\nclass = realtime\nexclusive = ask\n");
+	rig_start_managed(&s->rig, LEND_GPU, "--store-max=64");
+	s->bus = rig_connect(&s->rig, 0);
+	s->crowd = rig_connect(&s->rig, STRANGER);
+	listen_in(s->bus, &s->told);
+	s->rt = keep_exclusive(s->bus);
+	s->borrower = borrow(s->crowd);
+}
+
+static void depart(struct stage *s)
+{
+	leave(s->bus);
+	leave(s->crowd);
+	rig_done(&s->rig);
+}
+
+/* The record with this generation, and whether its partition is paused. */
+static struct live_record record_of(struct stage *s, uint64_t generation, bool paused)
+{
+	struct live_record record = await_generation(s->borrower.holder, generation);
+
+	CHECK(record.record.generation == generation && record.record.n_partitions == 1);
+	CHECK(record.partitions[0].flags == (paused ? GPUARB_RECORD_PAUSED : 0));
+	return record;
+}
+
+static void pause_all(struct stage *s)
+{
+	struct live_record record;
+
+	CHECK(is_fine(activate(s->bus, &s->rt)));
+	CHECK(is_in_state(s->bus, &s->rt, "activating"));
+	record = record_of(s, 2, true);
+	CHECK(record.record.deadline_usec != UINT64_MAX);
+	CHECK(is_fine(acknowledge(s->crowd, &s->borrower, 2)));
+	await_record(s->rt.holder, GPUARB_RECORD_GRANTED);
+}
+
+TEST(an_adaptable_lease_pauses_and_resumes)
+{
+	static struct stage s;
+	uint64_t since;
+
+	NEEDS_DAEMON();
+	arrive(&s);
+	CHECK(lease_number(s.bus, &s.borrower, "PausedCount") == 0);
+	CHECK(lease_number(s.bus, &s.borrower, "PausedSince") == 0);
+	pause_all(&s);
+	since = lease_number(s.bus, &s.borrower, "PausedSince");
+	CHECK(since > 0 && since <= boottime_usec());
+	CHECK(lease_number(s.bus, &s.borrower, "PausedCount") == 1);
+	CHECK(lease_says(s.bus, s.borrower.path, "Reason", "paused"));
+	CHECK(is_fine(deactivate(s.bus, &s.rt)));
+	record_of(&s, 3, false);
+	CHECK(lease_number(s.bus, &s.borrower, "PausedSince") == 0);
+	CHECK(lease_number(s.bus, &s.borrower, "PausedUsec") > 0);
+	depart(&s);
+}
+
+TEST(a_pause_survives_a_crash_and_ends_afterwards)
+{
+	static struct stage s;
+	uint64_t since;
+
+	NEEDS_DAEMON();
+	arrive(&s);
+	pause_all(&s);
+	since = lease_number(s.bus, &s.borrower, "PausedSince");
+	rig_crash(&s.rig);
+	CHECK(is_in_state(s.bus, &s.rt, "granted"));
+	CHECK(lease_number(s.bus, &s.borrower, "PausedSince") == since);
+	CHECK(lease_number(s.bus, &s.borrower, "Generation") == 2);
+	CHECK(is_fine(deactivate(s.bus, &s.rt)));
+	record_of(&s, 3, false);
+	CHECK(lease_number(s.bus, &s.borrower, "PausedCount") == 1);
+	depart(&s);
+}
+
+TEST(a_pause_that_was_not_acknowledged_is_still_waited_for_after_a_crash)
+{
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s);
+	CHECK(is_fine(activate(s.bus, &s.rt)));
+	record_of(&s, 2, true);
+	rig_crash(&s.rig);
+	CHECK(is_in_state(s.bus, &s.rt, "activating"));
+	record_of(&s, 2, true);
+	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
+	await_record(s.rt.holder, GPUARB_RECORD_GRANTED);
+	depart(&s);
+}
+
+TEST(a_paused_lease_resumes_when_the_exclusive_lease_is_released)
+{
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s);
+	pause_all(&s);
+	CHECK(is_fine(call(call_lease(s.bus, s.rt.path, "Release"))));
+	record_of(&s, 3, false);
+	CHECK(!lease_says(s.bus, s.borrower.path, "Reason", "paused"));
+	depart(&s);
+}
