@@ -60,6 +60,7 @@ static void fill_partition(const struct arbiter *arbiter, const struct partition
 	ret->streams = p->streams;
 	ret->processes = p->granted.processes;
 	ret->sdma_queues = p->granted.sdma_queues;
+	ret->sdma_xgmi_queues = p->granted.sdma_xgmi_queues;
 	ret->priority = p->priority;
 	ret->flags = p->paused ? GPUARB_RECORD_PAUSED : 0;
 	ret->n_words = (uint32_t)codec_words(&gpu->codec);

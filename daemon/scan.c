@@ -173,6 +173,7 @@ static void describe(const struct hw_use *use, struct observed *row)
 	row->kfd_gpu_id = use->kfd_gpu_id;
 	row->queues = use->queues;
 	row->sdma_queues = use->sdma_queues;
+	row->sdma_xgmi_queues = use->sdma_xgmi_queues;
 	row->vram = use->vram;
 	process_describe(row);
 	process_place(use->pid, &place);

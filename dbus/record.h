@@ -7,6 +7,7 @@
  * partition_size bytes follow the first header_size bytes, so both structs can grow.
  */
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define GPUARB_RECORD_VERSION 1U
@@ -63,4 +64,9 @@ struct gpuarb_record_partition {
 	uint32_t flags; /* bits of enum gpuarb_record_flag; a reader ignores unknown ones */
 	uint32_t n_words;
 	uint32_t cu_mask[GPUARB_RECORD_WORDS]; /* KFD bit order */
+	uint32_t sdma_xgmi_queues;             /* absent in records of gpuarb 0.1 */
+	uint32_t reserved;
 };
+
+/* The size of a partition in records of gpuarb 0.1. */
+#define GPUARB_RECORD_PARTITION_0_1 offsetof(struct gpuarb_record_partition, sdma_xgmi_queues)

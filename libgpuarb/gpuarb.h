@@ -112,9 +112,9 @@ const char *gpuarb_last_error_name(const struct gpuarb *gpuarb);
 struct gpuarb_refusal {
 	const char *gpu; /* PCI address */
 
-	/* "cus", "shader-engines", "shape", "queues", "processes", "sdma", "vram", "cooperative",
-	 * "quota", "policy", "drain", "unmanaged", "oversubscribed", "absent", "floor",
-	 * "exclusive". */
+	/* "cus", "shader-engines", "shape", "queues", "processes", "sdma", "sdma-xgmi", "vram",
+	 * "cooperative", "quota", "policy", "drain", "unmanaged", "oversubscribed", "absent",
+	 * "floor", "exclusive". */
 	const char *reason;
 	uint64_t asked, free; /* in the unit of the reason: CUs, slots, bytes */
 	const char *hint;     /* a sentence: what would fit */
@@ -146,7 +146,7 @@ struct gpuarb_refusal_facts {
 	size_t size; /* bytes of this structure that the library filled in */
 
 	/* What asked, free, total, limit and held count: cus shader-engines queues processes
-	 * sdma-queues vram (bytes) cooperative leases gpus class priority; "": nothing */
+	 * sdma-queues sdma-xgmi-queues vram (bytes) cooperative leases gpus class priority; "": nothing */
 	const char *resource;
 	uint64_t total;    /* of the GPU */
 	uint64_t reserved; /* queue slots that reserve-queues excludes from leases */
@@ -207,18 +207,19 @@ struct gpuarb_want {
 	uint32_t queues;       /* hardware queues of all processes; 0: 2 + streams per process */
 	uint32_t streams;      /* masked streams per process; each needs a queue */
 	uint32_t processes;    /* 0: 1 */
-	uint32_t sdma_queues;  /* 0: none */
+	uint32_t sdma_queues;  /* of the SDMA engines for PCIe; 0: none */
 	uint64_t vram;         /* bytes; 0: not counted */
 	bool cooperative;      /* cooperative launches, which one lease per GPU can have */
 	uint32_t priority;     /* 0 to 15; GPUARB_PRIORITY_DEFAULT: normal */
 	const char *isolation; /* "shader-engine", "cu", "shared"; NULL: by class */
+	uint32_t sdma_xgmi_queues; /* queues of the SDMA engines for XGMI; 0: none */
 };
 
 /* All members in their order, because C++ before C++20 has no designated initialisers. */
 /* clang-format off */
 #define GPUARB_WANT_INIT                                                                 \
 	{ sizeof(struct gpuarb_want), NULL, 0, 0, 0, 0, false, NULL, 0, 0, 0, 0, 0, false, \
-	  GPUARB_PRIORITY_DEFAULT, NULL }
+	  GPUARB_PRIORITY_DEFAULT, NULL, 0 }
 /* clang-format on */
 
 /* Options of a request. Initialise it with GPUARB_OPTIONS_INIT. NULL instead of the structure, and
@@ -291,8 +292,9 @@ int gpuarb_reserve_start(struct gpuarb *gpuarb, const struct gpuarb_want *wants,
 
 /* One partition of a plan or a lease, which owns the strings and arrays. */
 struct gpuarb_partition {
-	const char *gpu;         /* PCI address */
-	uint32_t kfd_gpu_id;     /* 0: a simulated GPU */
+	const char *gpu;     /* PCI address */
+	uint32_t kfd_gpu_id; /* 0: a simulated GPU */
+	uint32_t sdma_xgmi_queues;
 	const uint32_t *cu_mask; /* in KFD bit order: bit i % 32 of word i / 32 */
 	size_t cu_mask_words;
 	uint32_t cus, cus_asked;
@@ -472,7 +474,7 @@ struct gpuarb_gpu {
 	 * is "assumed". */
 	const char *law;
 	uint32_t queue_slots, queue_slots_free, process_slots, process_slots_free;
-	uint32_t pipes, queues_per_pipe, sdma_queues;
+	uint32_t pipes, queues_per_pipe, sdma_queues, sdma_xgmi_queues;
 	uint64_t vram_bytes, vram_free;
 	const char *scheduler;                  /* "hws", "hws-strict", "none", "mes", "unknown" */
 	const struct gpuarb_process *unmanaged; /* at most 64 */

@@ -249,9 +249,11 @@ static void describe(struct doctor *doctor, const struct gpu_info *gpu)
 
 	gpu_info_target_name(gpu->gfx_target, target, sizeof(target));
 	report(doctor, few ? MARK_NOTE : MARK_OK,
-	       "%s (%s): %u queue slot%s, %u process slot%s (VMIDs), %u SDMA queue%s", gpu->name,
-	       target, gpu->queue_slots, print_s(gpu->queue_slots), gpu->process_slots,
-	       print_s(gpu->process_slots), gpu->sdma_queues, print_s(gpu->sdma_queues));
+	       "%s (%s): %u queue slot%s, %u process slot%s (VMIDs), %u SDMA queue%s, and "
+	       "%u for XGMI",
+	       gpu->name, target, gpu->queue_slots, print_s(gpu->queue_slots), gpu->process_slots,
+	       print_s(gpu->process_slots), gpu->sdma_queues, print_s(gpu->sdma_queues),
+	       gpu->sdma_xgmi_queues);
 	if (!few) {
 		means(doctor, "So many queues and processes run at a time; more take turns.");
 		return;

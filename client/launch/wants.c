@@ -232,6 +232,8 @@ static void keep_others(const struct typed_want *typed, const struct gpuarb_part
 		want->streams = partition->streams;
 	if (!option_given(typed, "sdma-queues"))
 		want->sdma_queues = partition->sdma_queues;
+	if (!option_given(typed, "sdma-xgmi-queues"))
+		want->sdma_xgmi_queues = partition->sdma_xgmi_queues;
 	if (!option_given(typed, "vram"))
 		want->vram = partition->vram;
 	if (!option_given(typed, "priority"))

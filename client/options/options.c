@@ -285,6 +285,7 @@ const struct option option_table[] = {
 	  COUNT_0(streams) },
 	{ "processes", "N", "processes that share the lease (1)", COUNT(processes) },
 	{ "sdma-queues", "N", "SDMA queues (0)", COUNT_0(sdma_queues) },
+	{ "sdma-xgmi-queues", "N", "SDMA queues for XGMI (0)", COUNT_0(sdma_xgmi_queues) },
 	{ "vram", "BYTES", "device memory to count, as 512M or 2G (0: not counted)", WANT(vram),
 	  .take = take_bytes },
 	{ "priority", "PRIORITY", "low, normal, high or 0 to 15 (normal)", WANT(priority),

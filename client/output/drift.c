@@ -95,6 +95,9 @@ static void judge_use(struct verify *verify, size_t l, size_t i)
 	if (partition->sdma_queues > 0)
 		judge_count(verify, finding, "sdma-queues", partition->sdma_queues,
 			    use.sdma_queues);
+	if (partition->sdma_xgmi_queues > 0)
+		judge_count(verify, finding, "sdma-xgmi-queues", partition->sdma_xgmi_queues,
+			    use.sdma_xgmi_queues);
 }
 
 /* KFD lets each program set any priority for its queues. */

@@ -144,6 +144,7 @@ static void json_slots(struct json_object *map, const struct gpuarb_gpu *gpu)
 	json_number(map, "pipes", gpu->pipes);
 	json_number(map, "queues_per_pipe", gpu->queues_per_pipe);
 	json_number(map, "sdma_queues", gpu->sdma_queues);
+	json_number(map, "sdma_xgmi_queues", gpu->sdma_xgmi_queues);
 	json_number(map, "vram_bytes", gpu->vram_bytes);
 	json_number(map, "vram_free", gpu->vram_free);
 }
@@ -199,6 +200,7 @@ void json_partition(struct json_object *list, const struct gpuarb_partition *par
 	json_number(map, "streams", partition->streams);
 	json_number(map, "processes", partition->processes);
 	json_number(map, "sdma_queues", partition->sdma_queues);
+	json_number(map, "sdma_xgmi_queues", partition->sdma_xgmi_queues);
 	json_number(map, "vram", partition->vram);
 	json_number(map, "priority", partition->priority);
 	json_flag(map, "paused", partition->paused);

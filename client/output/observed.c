@@ -130,6 +130,7 @@ bool observed_use(const struct observed *observed, const struct gpuarb_lease_inf
 			continue;
 		use.queues += has->queues;
 		use.sdma_queues += has->sdma_queues;
+		use.sdma_xgmi_queues += has->sdma_xgmi_queues;
 		use.processes += has->queues > 0;
 	}
 	*ret = use;

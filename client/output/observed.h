@@ -24,7 +24,7 @@ int observed_read(const char *sys, const char *proc, struct observed *ret);
 void observed_done(struct observed *observed);
 
 struct observed_use {
-	unsigned queues, sdma_queues, processes;
+	unsigned queues, sdma_queues, sdma_xgmi_queues, processes;
 };
 
 /* The use of partition i of leases[of]. False if it cannot be known: the GPU is simulated, or the

@@ -99,6 +99,7 @@ static void take_gpu(const struct gpuarb_gpu *gpu, const struct model *model, st
 		.pipes = gpu->pipes,
 		.queues_per_pipe = gpu->queues_per_pipe,
 		.sdma_queues = gpu->sdma_queues,
+		.sdma_xgmi_queues = gpu->sdma_xgmi_queues,
 		.vram_bytes = gpu->vram_bytes,
 		.scheduler = scheduler < 0 ? SCHEDULER_UNKNOWN : (enum scheduler)scheduler,
 	};

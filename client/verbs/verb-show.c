@@ -160,7 +160,7 @@ static void add_gpu(struct table *table, const struct gpuarb_gpu *gpu)
 	table_add(table, "%u", gpu->queue_slots);
 	table_add(table, "%ux%u", gpu->pipes, gpu->queues_per_pipe);
 	table_add(table, "%u", gpu->process_slots);
-	table_add(table, "%u", gpu->sdma_queues);
+	table_add(table, "%u+%u", gpu->sdma_queues, gpu->sdma_xgmi_queues);
 	table_add(table, "%s", vram);
 	table_add(table, "%s", gpu->scheduler);
 	table_add(table, "%s", gpu->law);
@@ -225,9 +225,9 @@ static void print_partition(const struct lent *all, const struct gpuarb_lease_in
 	print_line(stdout, "  mask: %s", mask ? mask : "?");
 	print_line(stdout,
 		   "  queues: %u, of them %u masked streams a process; processes: %u; "
-		   "SDMA queues: %u",
+		   "SDMA queues: %u, for XGMI: %u",
 		   partition->queues, partition->streams, partition->processes,
-		   partition->sdma_queues);
+		   partition->sdma_queues, partition->sdma_xgmi_queues);
 	print_line(stdout, "  priority: %s", priority);
 	print_line(stdout, "  vram: %s", partition->vram > 0 ? vram : "not counted");
 	print_line(stdout, "  tier: %s", partition->tier);

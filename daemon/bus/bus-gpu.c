@@ -74,6 +74,7 @@ static int append_target(sd_bus_message *m, const struct gpu *gpu)
 	ROW(Pipes, "u", CONST, VALUE("u", gpu->info.pipes))                                      \
 	ROW(QueuesPerPipe, "u", CONST, VALUE("u", gpu->info.queues_per_pipe))                    \
 	ROW(SdmaQueues, "u", CONST, VALUE("u", gpu->info.sdma_queues))                           \
+	ROW(SdmaXgmiQueues, "u", CONST, VALUE("u", gpu->info.sdma_xgmi_queues))                  \
 	ROW(VramBytes, "t", CONST, VALUE("t", gpu->info.vram_bytes))                             \
 	ROW(VramFree, "t", CHANGES, VALUE("t", gpu_vram_free(gpu)))                              \
 	ROW(Scheduler, "s", CONST, VALUE("s", scheduler_names[gpu->info.scheduler]))              \

@@ -64,6 +64,7 @@ static const struct key want_keys[] = {
 	WANT("streams", 'u', streams, .max = COUNT_MAX),
 	WANT("processes", 'u', processes, .min = 1, .max = COUNT_MAX),
 	WANT("sdma-queues", 'u', sdma_queues, .max = COUNT_MAX),
+	WANT("sdma-xgmi-queues", 'u', sdma_xgmi_queues, .max = COUNT_MAX),
 	WANT("vram", 't', vram, .max = VRAM_MAX),
 	WANT("cooperative", 'b', cooperative),
 	WANT("priority", 's', priority, .word = priority_from_name, .works = PRIORITY_WORKS),

@@ -100,10 +100,11 @@ static int append_partition(sd_bus_message *m, const struct arbiter *arbiter,
 		r = append_engines(m, partition);
 	if (r >= 0)
 		r = sd_bus_message_append(
-			m, "{sv}{sv}{sv}{sv}{sv}{sv}{sv}", "queues", "u", partition->granted.queues,
-			"streams", "u", partition->streams, "processes", "u",
-			partition->granted.processes, "sdma-queues", "u",
-			partition->granted.sdma_queues, "vram", "t", partition->granted.vram,
+			m, "{sv}{sv}{sv}{sv}{sv}{sv}{sv}{sv}", "queues", "u",
+			partition->granted.queues, "streams", "u", partition->streams, "processes",
+			"u", partition->granted.processes, "sdma-queues", "u",
+			partition->granted.sdma_queues, "sdma-xgmi-queues", "u",
+			partition->granted.sdma_xgmi_queues, "vram", "t", partition->granted.vram,
 			"priority", "u", partition->priority, "tier", "s",
 			partition_tier(partition));
 	if (r >= 0)

@@ -20,7 +20,7 @@ struct hw_use {
 	pid_t pid; /* in the initial pid namespace */
 	uint32_t kfd_gpu_id;
 	unsigned queues; /* compute queues: each needs a queue slot */
-	unsigned sdma_queues;
+	unsigned sdma_queues, sdma_xgmi_queues;
 	uint64_t vram; /* bytes */
 };
 

@@ -544,16 +544,14 @@ static unsigned queue_slots(const struct kfd_node *node, struct diagnostics *dia
 }
 
 /* The first GPUs had two queues per engine (kfd_device_info_set_sdma_info()). */
-static unsigned sdma_queues(const struct kfd_node *node, struct diagnostics *diagnostics)
+static unsigned sdma_per_engine(const struct kfd_node *node, struct diagnostics *diagnostics)
 {
-	unsigned engines = value(node, KFD_SDMA_ENGINES) + value(node, KFD_SDMA_XGMI_ENGINES);
-
 	if (node->has[KFD_SDMA_QUEUES])
-		return engines * value(node, KFD_SDMA_QUEUES);
+		return value(node, KFD_SDMA_QUEUES);
 	diagnostics_add(diagnostics, false,
 			"%s/properties: num_sdma_queues_per_engine: missing; assuming 2",
 			node->path);
-	return engines * 2;
+	return 2;
 }
 
 static void write_device(const struct kfd_node *node, char *buf, size_t size)
@@ -575,7 +573,7 @@ int kfd_gpu_read(const struct kfd_dir *dir, const struct kfd_node *node, struct 
 		.gfx_target = value(node, KFD_TARGET),
 		.kfd_gpu_id = node->gpu_id,
 	};
-	unsigned cus;
+	unsigned cus, per_engine;
 	int r;
 
 	r = read_shape(node, &info.geometry, &cus, diagnostics);
@@ -588,7 +586,10 @@ int kfd_gpu_read(const struct kfd_dir *dir, const struct kfd_node *node, struct 
 	info.queue_slots = queue_slots(node, diagnostics);
 	info.pipes = generation(info.gfx_target)->pipes;
 	info.queues_per_pipe = generation(info.gfx_target)->queues_per_pipe;
-	info.sdma_queues = sdma_queues(node, diagnostics);
+	/* Two pools: allocate_sdma_queue() in kfd_device_queue_manager.c. */
+	per_engine = sdma_per_engine(node, diagnostics);
+	info.sdma_queues = value(node, KFD_SDMA_ENGINES) * per_engine;
+	info.sdma_xgmi_queues = value(node, KFD_SDMA_XGMI_ENGINES) * per_engine;
 	info.vram_bytes = read_vram(dir, diagnostics);
 	*ret = info;
 	return 0;

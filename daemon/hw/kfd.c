@@ -381,8 +381,10 @@ static void read_queue(const struct kfd_dir *queues, unsigned number, struct row
 		return;
 	if (type == TYPE_COMPUTE)
 		row->queues++;
-	else if (type == TYPE_SDMA || type == TYPE_SDMA_XGMI)
+	else if (type == TYPE_SDMA)
 		row->sdma_queues++;
+	else if (type == TYPE_SDMA_XGMI)
+		row->sdma_xgmi_queues++;
 }
 
 static int read_queues(const struct kfd_dir *process, struct rows *rows)
@@ -461,7 +463,8 @@ static size_t add_rows(struct rows *rows, struct hw_use *uses, size_t max, size_
 	for (size_t i = 0; i < rows->n; i++) {
 		const struct hw_use *row = &rows->list[i];
 
-		if (row->queues == 0 && row->sdma_queues == 0 && row->vram == 0)
+		if (row->queues == 0 && row->sdma_queues == 0 && row->sdma_xgmi_queues == 0 &&
+		    row->vram == 0)
 			continue;
 		if (n < max)
 			uses[n] = *row;

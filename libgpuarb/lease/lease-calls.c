@@ -32,15 +32,16 @@ int check_fd(struct gpuarb *gpuarb, const char *name, int fd)
 }
 
 /*
- * Copies a structure of the program, whose size is that of the header it was compiled with. A
- * longer structure of a newer header is accepted if its additional bytes are 0.
+ * Copies a structure of the program, whose size is that of the header it was compiled with, at
+ * least that of gpuarb 0.1; later members are 0 then. A longer structure of a newer header is
+ * accepted if its additional bytes are 0.
  */
 static int copy_sized(struct gpuarb *gpuarb, const char *init, const void *from, size_t have,
-		      void *ret, size_t size)
+		      size_t least, void *ret, size_t size)
 {
 	const unsigned char *bytes = from;
 
-	if (have < size || have > 4 * size)
+	if (have < least || have > 4 * size)
 		return fail(gpuarb, -EINVAL,
 			    "size is %zu instead of %zu: initialise the structure with %s", have,
 			    size, init);
@@ -50,7 +51,8 @@ static int copy_sized(struct gpuarb *gpuarb, const char *init, const void *from,
 				gpuarb, -EOPNOTSUPP,
 				"this libgpuarb is older than the header of the program and does "
 				"not know all members that it sets");
-	memcpy(ret, from, size);
+	memset(ret, 0, size);
+	memcpy(ret, from, have < size ? have : size);
 	return 0;
 }
 
@@ -130,6 +132,7 @@ static bool put_want(DBusMessageIter *dict, const struct gpuarb_want *want)
 	       put_u32(dict, "streams", want->streams, 0) &&
 	       put_u32(dict, "processes", want->processes ? want->processes : 1, 1) &&
 	       put_u32(dict, "sdma-queues", want->sdma_queues, 0) &&
+	       put_u32(dict, "sdma-xgmi-queues", want->sdma_xgmi_queues, 0) &&
 	       put_u64(dict, "vram", want->vram) &&
 	       put_true(dict, "cooperative", want->cooperative) &&
 	       put_u32(dict, "priority", want->priority, GPUARB_PRIORITY_DEFAULT) &&
@@ -145,7 +148,8 @@ static int append_want(struct gpuarb *gpuarb, DBusMessageIter *array,
 	DBusMessageIter dict = DBUS_MESSAGE_ITER_INIT_CLOSED;
 	int r;
 
-	r = copy_sized(gpuarb, "GPUARB_WANT_INIT", from, wants->size, &want, sizeof(want));
+	r = copy_sized(gpuarb, "GPUARB_WANT_INIT", from, wants->size,
+		       offsetof(struct gpuarb_want, sdma_xgmi_queues), &want, sizeof(want));
 	if (r < 0)
 		return r;
 	if (want.size != wants->size)
@@ -225,8 +229,8 @@ static int append_options(struct gpuarb *gpuarb, DBusMessage *m,
 	int r = 0;
 
 	if (options)
-		r = copy_sized(gpuarb, "GPUARB_OPTIONS_INIT", options, options->size, &copy,
-			       sizeof(copy));
+		r = copy_sized(gpuarb, "GPUARB_OPTIONS_INIT", options, options->size,
+			       offsetof(struct gpuarb_options, exclusive), &copy, sizeof(copy));
 	if (r >= 0)
 		r = check_options(gpuarb, &copy);
 	if (r < 0)

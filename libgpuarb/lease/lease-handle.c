@@ -113,7 +113,7 @@ static bool record_valid(const struct gpuarb_record *record, size_t size)
 	size_t rest;
 
 	if (record->header_size < sizeof(*record) || record->header_size > size ||
-	    record->partition_size < sizeof(struct gpuarb_record_partition))
+	    record->partition_size < GPUARB_RECORD_PARTITION_0_1)
 		return false;
 
 	rest = size - record->header_size;
@@ -180,6 +180,7 @@ static int read_partition(const struct gpuarb_record_partition *from, struct are
 		.streams = from->streams,
 		.processes = from->processes,
 		.sdma_queues = from->sdma_queues,
+		.sdma_xgmi_queues = from->sdma_xgmi_queues,
 		.vram = from->vram,
 		.priority = from->priority,
 		.paused = (from->flags & GPUARB_RECORD_PAUSED) != 0,
@@ -202,11 +203,12 @@ static int read_all(const unsigned char *data, const struct gpuarb_record *recor
 		return -ENOMEM;
 
 	for (size_t i = 0; i < record->n_partitions; i++) {
-		struct gpuarb_record_partition from;
+		struct gpuarb_record_partition from = { .sdma_xgmi_queues = 0 };
 		int r;
 
 		memcpy(&from, data + record->header_size + i * record->partition_size,
-		       sizeof(from));
+		       record->partition_size < sizeof(from) ? record->partition_size
+							     : sizeof(from));
 		if (!partition_valid(&from))
 			return -EPROTO;
 		r = read_partition(&from, arena, &partitions[i]);

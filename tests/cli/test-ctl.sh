@@ -62,8 +62,8 @@ ends 0 gpus --json
 json_out '.[0] | keys == (["name","device","gfx_target","xccs","shader_engines","cus",
 	"cus_per_shader_engine","cus_free","wgp_mode","harvest_known","law","queue_slots",
 	"queue_slots_free","process_slots","process_slots_free","pipes","queues_per_pipe",
-	"sdma_queues","vram_bytes","vram_free","scheduler","unmanaged","oversubscribed",
-	"draining"] | sort)'
+	"sdma_queues","sdma_xgmi_queues","vram_bytes","vram_free","scheduler","unmanaged",
+	"oversubscribed","draining"] | sort)'
 json_out '.[0] | .name == "0000:03:00.0" and .cus == 60 and .gfx_target == "gfx906"
 	and .cus_per_shader_engine == [[15,15,15,15]] and .unmanaged == []'
 ends 0 gpus
@@ -87,8 +87,8 @@ out_has ' x15)'
 ends 0 plan --cus=31 --json
 json_out 'keys == ["partitions","refusals","verdict"] and .verdict == "granted"'
 json_out '.partitions[0] | keys == (["gpu","kfd_gpu_id","cu_mask","cus","cus_asked",
-	"effective_cus","shader_engines","queues","streams","processes","sdma_queues","vram",
-	"priority","tier","gaps"] | sort)'
+	"effective_cus","shader_engines","queues","streams","processes","sdma_queues",
+	"sdma_xgmi_queues","vram","priority","paused","exclusive","tier","gaps"] | sort)'
 json_out '.partitions[0] | .cus == 30 and .cus_asked == 31 and (.cu_mask | test("^0x[0-9a-f]+$"))'
 ends 0 plan --cus=25% --json
 json_out '.partitions[0].cus == 15'

@@ -67,6 +67,7 @@ static void random_want(struct model *model, struct want *want)
 	want->streams = model_chance(model, 10) ? model_below(model, 3) : 0;
 	want->processes = model_chance(model, 20) ? 1 + model_below(model, 3) : 0;
 	want->sdma_queues = model_chance(model, 20) ? model_below(model, 4) : 0;
+	want->sdma_xgmi_queues = model_chance(model, 5) ? model_below(model, 8) : 0;
 	want->vram = model_chance(model, 20) ? (uint64_t)model_below(model, 1000) << 24 : 0;
 	want->cooperative = model_chance(model, 5);
 	want->priority = model_chance(model, 10) ? model_below(model, 17) : PRIORITY_NORMAL;
@@ -213,6 +214,7 @@ static void look(struct model *model)
 		rows[i].kfd_gpu_id = 1 + model_below(model, 5);
 		rows[i].queues = model_below(model, 4);
 		rows[i].sdma_queues = model_below(model, 2);
+		rows[i].sdma_xgmi_queues = model_below(model, 2);
 		rows[i].vram = (uint64_t)model_below(model, 100) << 20;
 	}
 	if (arbiter_observe(model->arbiter, rows, n) < 0)

@@ -201,6 +201,7 @@ static void send_record(const struct stage *stage, struct gpuarb_record record, 
 			       .queues = 5,
 			       .processes = 1,
 			       .sdma_queues = 3,
+			       .sdma_xgmi_queues = 5,
 			       .n_words = 1,
 			       .cu_mask = { (UINT32_C(1) << cus) - 1 } },
 	};

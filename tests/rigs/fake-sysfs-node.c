@@ -178,7 +178,6 @@ static int write_properties(const struct node *node)
 	const struct gpu_info *info = node->info;
 	const struct geometry *geometry = &info->geometry;
 	unsigned simds = geometry->wgp ? 2 : 4, per_engine = sdma_per_engine(info->sdma_queues);
-	unsigned engines = info->sdma_queues / per_engine, pcie = min_u(engines, 2);
 	char file[128];
 
 	snprintf(file, sizeof(file), FAKE_NODES "/%u/properties", node->number);
@@ -199,9 +198,10 @@ static int write_properties(const struct node *node)
 		node->model->lds, geometry->wgp ? 32U : 64U,
 		geometry->xccs * geometry->engines * geometry->arrays, geometry->arrays,
 		geometry->array_cus, simds, info->gfx_target, 0x1002U, node->model->device,
-		node->location, node->domain, 127 + node->number, pcie, engines - pcie, per_engine,
-		info->queue_slots, node->model->firmware, node->model->capability,
-		node->model->sdma_firmware, 0x1122334400000000ULL | node->card, geometry->xccs);
+		node->location, node->domain, 127 + node->number, info->sdma_queues / per_engine,
+		info->sdma_xgmi_queues / per_engine, per_engine, info->queue_slots,
+		node->model->firmware, node->model->capability, node->model->sdma_firmware,
+		0x1122334400000000ULL | node->card, geometry->xccs);
 }
 
 /* The driver ORs the partition into the bits of the function. */

@@ -153,7 +153,8 @@ static bool check_budgets(const struct check *check, const struct gpu *gpu)
 	if (slots && c->processes > gpu->info.process_slots)
 		return broken(check, "%s: %u processes granted of %u", gpu->info.name, c->processes,
 			      gpu->info.process_slots);
-	if (c->sdma_queues > gpu->info.sdma_queues || c->vram > gpu->info.vram_bytes ||
+	if (c->sdma_queues > gpu->info.sdma_queues ||
+	    c->sdma_xgmi_queues > gpu->info.sdma_xgmi_queues || c->vram > gpu->info.vram_bytes ||
 	    c->cooperative > 1)
 		return broken(check,
 			      "%s: more SDMA queues, VRAM or cooperative queues granted "

@@ -87,6 +87,7 @@ static void play_request(struct play *play, struct request *ret)
 		want->any_shape = play_chance(play, 10);
 		want->queues = play_chance(play, 50) ? 1 + play_below(play, 8) : 0;
 		want->sdma_queues = play_chance(play, 20) ? play_below(play, 6) : 0;
+		want->sdma_xgmi_queues = play_chance(play, 20) ? play_below(play, 6) : 0;
 		want->vram = play_chance(play, 20) ? (uint64_t)play_below(play, 500) << 24 : 0;
 		want->cooperative = play_chance(play, 5);
 		want->isolation = play_chance(play, 40) ? (enum isolation)play_below(play, 4)

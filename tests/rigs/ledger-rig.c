@@ -15,6 +15,7 @@ struct gpu_info radeon_vii(const char *name)
 		.pipes = 4,
 		.queues_per_pipe = 8,
 		.sdma_queues = 16,
+		.sdma_xgmi_queues = 16, /* for tests: the card has none */
 		.vram_bytes = UINT64_C(16) << 30,
 		.scheduler = SCHEDULER_HWS,
 	};

@@ -107,8 +107,8 @@ bool there(const struct rig *rig, const char *name)
 static bool same_budget(const struct budget *a, const struct budget *b)
 {
 	return a->queues == b->queues && a->processes == b->processes &&
-	       a->sdma_queues == b->sdma_queues && a->cooperative == b->cooperative &&
-	       a->vram == b->vram;
+	       a->sdma_queues == b->sdma_queues && a->sdma_xgmi_queues == b->sdma_xgmi_queues &&
+	       a->cooperative == b->cooperative && a->vram == b->vram;
 }
 
 static bool same_partition(const struct partition *a, const struct partition *b)

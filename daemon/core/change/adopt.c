@@ -160,6 +160,7 @@ static bool is_possible(const struct gpu *gpu, const struct partition *p, char *
 	const struct budget whole = { .queues = gpu->info.queue_slots,
 				      .processes = gpu->info.process_slots,
 				      .sdma_queues = gpu->info.sdma_queues,
+				      .sdma_xgmi_queues = gpu->info.sdma_xgmi_queues,
 				      .cooperative = 1,
 				      .vram = gpu->info.vram_bytes };
 
@@ -295,6 +296,8 @@ static bool fits_rest(const struct gpu *gpu, const struct partition *p)
 	const struct budget *c = &gpu->charged;
 
 	return (uint64_t)c->sdma_queues + p->charged.sdma_queues <= gpu->info.sdma_queues &&
+	       (uint64_t)c->sdma_xgmi_queues + p->charged.sdma_xgmi_queues <=
+		       gpu->info.sdma_xgmi_queues &&
 	       c->cooperative + p->charged.cooperative <= 1 &&
 	       p->charged.vram <= gpu->info.vram_bytes - c->vram;
 }

@@ -103,9 +103,10 @@ static void add_use(struct budget *sum, const struct observed *row)
 {
 	sum->queues += row->queues;
 	sum->sdma_queues += row->sdma_queues;
+	sum->sdma_xgmi_queues += row->sdma_xgmi_queues;
 	sum->vram += row->vram;
 	/* KFD counts a process on a GPU from its first queue there to its last. */
-	sum->processes += row->queues > 0 || row->sdma_queues > 0;
+	sum->processes += row->queues > 0 || row->sdma_queues > 0 || row->sdma_xgmi_queues > 0;
 }
 
 /* Keeps the unmanaged processes with the most queues, most queues first. */
@@ -181,7 +182,7 @@ static void count_row(struct arbiter *arbiter, const struct observed *row, uint6
 
 /* ---- beyond the budgets ------------------------------------------------------------ */
 
-#define COUNTED 4U
+#define COUNTED 5U
 
 struct counted {
 	const char *name;
@@ -198,7 +199,10 @@ static void count(const struct partition *p, struct counted ret[static COUNTED])
 	ret[1] = (struct counted){ "processes", used->processes, charged->processes };
 	ret[2] = (struct counted){ "SDMA queues", charged->sdma_queues > 0 ? used->sdma_queues : 0,
 				   charged->sdma_queues };
-	ret[3] = (struct counted){ "bytes of VRAM", charged->vram > 0 ? used->vram : 0,
+	ret[3] = (struct counted){ "SDMA queues for XGMI",
+				   charged->sdma_xgmi_queues > 0 ? used->sdma_xgmi_queues : 0,
+				   charged->sdma_xgmi_queues };
+	ret[4] = (struct counted){ "bytes of VRAM", charged->vram > 0 ? used->vram : 0,
 				   charged->vram };
 }
 
@@ -247,6 +251,8 @@ static void count_excess(struct arbiter *arbiter, struct lease *lease)
 		gpu->observed.excess.processes += beyond(p->used.processes, p->charged.processes);
 		gpu->observed.excess.sdma_queues += beyond(p->used.sdma_queues,
 							   p->charged.sdma_queues);
+		gpu->observed.excess.sdma_xgmi_queues += beyond(p->used.sdma_xgmi_queues,
+								p->charged.sdma_xgmi_queues);
 		if (p->charged.vram > 0 && p->used.vram > p->charged.vram)
 			gpu->observed.excess.vram += p->used.vram - p->charged.vram;
 		if (p->used.queues > p->charged.queues)

@@ -24,7 +24,7 @@ struct observed {
 	char unit[128]; /* "": unknown */
 
 	uint32_t kfd_gpu_id;
-	unsigned queues, sdma_queues;
+	unsigned queues, sdma_queues, sdma_xgmi_queues;
 	uint64_t vram;
 };
 

@@ -399,7 +399,7 @@ static bool may_oversubscribe(const struct candidate *a)
 	       !(a->floor && (a->floor->ever.of_queues || a->floor->ever.of_processes));
 }
 
-#define COUNTABLES 5U
+#define COUNTABLES 6U
 
 static void count_up(const struct candidate *a, struct countable ret[static COUNTABLES])
 {
@@ -419,6 +419,9 @@ static void count_up(const struct candidate *a, struct countable ret[static COUN
 		{ REASON_SDMA, RESOURCE_SDMA_QUEUES, want->sdma_queues, gpu_sdma_free(gpu),
 		  gpu->info.sdma_queues, charged->sdma_queues + excess->sdma_queues,
 		  had.sdma_queues },
+		{ REASON_SDMA_XGMI, RESOURCE_SDMA_XGMI_QUEUES, want->sdma_xgmi_queues,
+		  gpu_sdma_xgmi_free(gpu), gpu->info.sdma_xgmi_queues,
+		  charged->sdma_xgmi_queues + excess->sdma_xgmi_queues, had.sdma_xgmi_queues },
 		{ REASON_VRAM, RESOURCE_VRAM, want->vram, gpu_vram_free(gpu), gpu->info.vram_bytes,
 		  charged->vram + excess->vram, had.vram },
 		/* More than one queue with GWS oversubscribes the run list:
@@ -540,8 +543,9 @@ static bool only_gives(const struct candidate *a)
 	}
 	return asks <= has && want->queues <= had->charged.queues &&
 	       want->processes <= had->charged.processes &&
-	       want->sdma_queues <= had->charged.sdma_queues && want->vram <= had->charged.vram &&
-	       want->cooperative <= had->charged.cooperative;
+	       want->sdma_queues <= had->charged.sdma_queues &&
+	       want->sdma_xgmi_queues <= had->charged.sdma_xgmi_queues &&
+	       want->vram <= had->charged.vram && want->cooperative <= had->charged.cooperative;
 }
 
 /* A waiting lease that was passed LEASE_PASSES_MAX times on this GPU ranks before the request. */
@@ -593,7 +597,7 @@ static bool is_within_floor(const struct candidate *a)
 
 	return own && a->aim <= cuset_count(&own->cus) && a->want->queues <= own->queues &&
 	       a->want->processes <= own->processes && a->want->sdma_queues == 0 &&
-	       a->want->vram == 0 && !a->want->cooperative;
+	       a->want->sdma_xgmi_queues == 0 && a->want->vram == 0 && !a->want->cooperative;
 }
 
 static enum outcome admit_state(struct candidate *a)
@@ -658,6 +662,7 @@ static void fill(const struct candidate *a, struct partition *ret)
 		.granted = { .queues = want->queues,
 			     .processes = want->processes,
 			     .sdma_queues = want->sdma_queues,
+			     .sdma_xgmi_queues = want->sdma_xgmi_queues,
 			     .cooperative = want->cooperative,
 			     .vram = want->vram },
 		.streams = want->streams,

@@ -224,6 +224,7 @@ static uint64_t charge_of(const struct partition *partition, enum resource resou
 	case RESOURCE_QUEUES: return partition->charged.queues;
 	case RESOURCE_PROCESSES: return partition->charged.processes;
 	case RESOURCE_SDMA_QUEUES: return partition->charged.sdma_queues;
+	case RESOURCE_SDMA_XGMI_QUEUES: return partition->charged.sdma_xgmi_queues;
 	case RESOURCE_VRAM: return partition->charged.vram;
 	case RESOURCE_COOPERATIVE_QUEUES: return partition->charged.cooperative;
 	default: return 0;

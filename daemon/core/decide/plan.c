@@ -286,6 +286,8 @@ static void keep_charged(struct partition *next, const struct partition *now)
 	next->charged.queues = max_u(next->charged.queues, now->charged.queues);
 	next->charged.processes = max_u(next->charged.processes, now->charged.processes);
 	next->charged.sdma_queues = max_u(next->charged.sdma_queues, now->charged.sdma_queues);
+	next->charged.sdma_xgmi_queues = max_u(next->charged.sdma_xgmi_queues,
+					       now->charged.sdma_xgmi_queues);
 	next->charged.cooperative = max_u(next->charged.cooperative, now->charged.cooperative);
 	if (next->charged.vram < now->charged.vram)
 		next->charged.vram = now->charged.vram;

@@ -28,6 +28,7 @@ static void budget_add(struct budget *sum, const struct budget *b, int by)
 	sum->queues += (unsigned)by * b->queues;
 	sum->processes += (unsigned)by * b->processes;
 	sum->sdma_queues += (unsigned)by * b->sdma_queues;
+	sum->sdma_xgmi_queues += (unsigned)by * b->sdma_xgmi_queues;
 	sum->cooperative += (unsigned)by * b->cooperative;
 	sum->vram += (uint64_t)by * b->vram;
 }
@@ -112,6 +113,13 @@ unsigned gpu_sdma_free(const struct gpu *gpu)
 	return (unsigned)left(gpu->info.sdma_queues, gpu->charged.sdma_queues,
 			      gpu->observed.excess.sdma_queues, gpu->observed.unmanaged.sdma_queues,
 			      0);
+}
+
+unsigned gpu_sdma_xgmi_free(const struct gpu *gpu)
+{
+	return (unsigned)left(gpu->info.sdma_xgmi_queues, gpu->charged.sdma_xgmi_queues,
+			      gpu->observed.excess.sdma_xgmi_queues,
+			      gpu->observed.unmanaged.sdma_xgmi_queues, 0);
 }
 
 uint64_t gpu_vram_free(const struct gpu *gpu)

@@ -85,6 +85,7 @@ unsigned gpu_cus_free(const struct gpu *gpu);
 unsigned gpu_queues_free(const struct gpu *gpu);
 unsigned gpu_processes_free(const struct gpu *gpu);
 unsigned gpu_sdma_free(const struct gpu *gpu);
+unsigned gpu_sdma_xgmi_free(const struct gpu *gpu);
 uint64_t gpu_vram_free(const struct gpu *gpu);
 
 /* Names the unmanaged processes with the most queues in a refusal. */

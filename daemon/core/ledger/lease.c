@@ -128,8 +128,8 @@ void lease_set_waiting(struct lease *lease, const struct refusal *refusal)
 bool budget_within(const struct budget *a, const struct budget *b)
 {
 	return a->queues <= b->queues && a->processes <= b->processes &&
-	       a->sdma_queues <= b->sdma_queues && a->cooperative <= b->cooperative &&
-	       a->vram <= b->vram;
+	       a->sdma_queues <= b->sdma_queues && a->sdma_xgmi_queues <= b->sdma_xgmi_queues &&
+	       a->cooperative <= b->cooperative && a->vram <= b->vram;
 }
 
 struct partition *lease_partition_on(const struct lease *lease, unsigned gpu)

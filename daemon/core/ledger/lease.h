@@ -27,7 +27,7 @@
 #define LEASE_PASSES_SAVED 4U
 
 struct budget {
-	unsigned queues, processes, sdma_queues, cooperative;
+	unsigned queues, processes, sdma_queues, sdma_xgmi_queues, cooperative;
 	uint64_t vram;
 };
 

@@ -39,7 +39,8 @@ bool gpu_info_same(const struct gpu_info *a, const struct gpu_info *b)
 	return strcmp(a->name, b->name) == 0 && a->kfd_gpu_id == b->kfd_gpu_id &&
 	       a->gfx_target == b->gfx_target && a->queue_slots == b->queue_slots &&
 	       a->process_slots == b->process_slots && a->sdma_queues == b->sdma_queues &&
-	       a->vram_bytes == b->vram_bytes && same_geometry(&a->geometry, &b->geometry);
+	       a->sdma_xgmi_queues == b->sdma_xgmi_queues && a->vram_bytes == b->vram_bytes &&
+	       same_geometry(&a->geometry, &b->geometry);
 }
 
 /* Parts without a graphics pipe: gfx908, gfx90a, gfx94x, gfx950 (gfx_v9_0.c,

@@ -35,7 +35,8 @@ struct gpu_info {
 	unsigned queue_slots;   /* num_cp_queues: HQDs that KFD owns */
 	unsigned process_slots; /* VMIDs that KFD owns */
 	unsigned pipes, queues_per_pipe;
-	unsigned sdma_queues;
+	unsigned sdma_queues;      /* of the engines for PCIe */
+	unsigned sdma_xgmi_queues; /* of those for XGMI: the driver has two pools */
 	uint64_t vram_bytes;
 	enum scheduler scheduler;
 	unsigned preemption_msec; /* queue_preemption_timeout_ms; 0: PREEMPTION_MSEC */

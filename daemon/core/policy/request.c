@@ -184,9 +184,9 @@ static bool want_equal(const struct want *a, const struct want *b)
 	       a->shader_engines == b->shader_engines && a->cus_min == b->cus_min &&
 	       a->cus_max == b->cus_max && a->exact == b->exact && a->any_shape == b->any_shape &&
 	       a->queues == b->queues && a->streams == b->streams && a->processes == b->processes &&
-	       a->sdma_queues == b->sdma_queues && a->vram == b->vram &&
-	       a->cooperative == b->cooperative && a->priority == b->priority &&
-	       a->isolation == b->isolation;
+	       a->sdma_queues == b->sdma_queues && a->sdma_xgmi_queues == b->sdma_xgmi_queues &&
+	       a->vram == b->vram && a->cooperative == b->cooperative &&
+	       a->priority == b->priority && a->isolation == b->isolation;
 }
 
 bool request_wants_equal(const struct request *a, const struct request *b)

@@ -33,7 +33,7 @@ struct want {
 	unsigned queues;    /* 0: 2 x processes */
 	unsigned streams;   /* masked streams of each process: a queue each */
 	unsigned processes; /* 0: 1 */
-	unsigned sdma_queues;
+	unsigned sdma_queues, sdma_xgmi_queues;
 	uint64_t vram; /* bytes; 0: not counted */
 	bool cooperative;
 	unsigned priority; /* 0..15 */

@@ -95,6 +95,7 @@ static const struct config_key keys[] = {
 	NUMBER("pipes", 1, 8, INFO(pipes)),
 	NUMBER("queues-per-pipe", 1, 32, INFO(queues_per_pipe)),
 	NUMBER("sdma-queues", 0, 1024, INFO(sdma_queues)),
+	NUMBER("sdma-xgmi-queues", 0, 1024, INFO(sdma_xgmi_queues), .optional = true),
 	{ "vram", set_vram, INFO(vram_bytes) },
 	{ "scheduler", config_set_word, INFO(scheduler), .words = scheduler_names },
 	{ "law", config_set_flag, INFO(law_measured), .words = law_words },

@@ -77,6 +77,7 @@ static const struct member budget[] = {
 	NUMBER_OF("queues", struct budget, queues),
 	NUMBER_OF("processes", struct budget, processes),
 	NUMBER_OF("sdma_queues", struct budget, sdma_queues),
+	OPTIONAL_NUMBER_OF("sdma_xgmi_queues", struct budget, sdma_xgmi_queues),
 	NUMBER_OF("cooperative", struct budget, cooperative),
 	NUMBER_OF("vram", struct budget, vram),
 };
@@ -121,6 +122,7 @@ static const struct member want[] = {
 	NUMBER_OF("streams", struct want, streams),
 	NUMBER_OF("processes", struct want, processes),
 	NUMBER_OF("sdma_queues", struct want, sdma_queues),
+	OPTIONAL_NUMBER_OF("sdma_xgmi_queues", struct want, sdma_xgmi_queues),
 	NUMBER_OF("vram", struct want, vram),
 	BOOL_OF("cooperative", struct want, cooperative),
 	NUMBER_OF("priority", struct want, priority),

@@ -58,7 +58,7 @@ static int check_create(const struct kfd_ioctl_create_queue_args *args)
 
 /* Made so far on a GPU, active or not, by all processes. */
 struct made {
-	unsigned all, compute, sdma, processes;
+	unsigned all, compute, sdma, sdma_xgmi, processes;
 };
 
 static struct made count_made(const struct sim_gpu *gpu)
@@ -73,7 +73,8 @@ static struct made count_made(const struct sim_gpu *gpu)
 				continue;
 			made.all++;
 			made.compute += queue->type == SIM_COMPUTE;
-			made.sdma += queue->type != SIM_COMPUTE;
+			made.sdma += queue->type == SIM_SDMA;
+			made.sdma_xgmi += queue->type == SIM_SDMA_XGMI;
 		}
 		made.processes += made.all > before;
 	}
@@ -135,7 +136,10 @@ static int check_room(const struct sim_process *process, const struct sim_gpu *g
 	r = check_static(gpu, type, processes, &made);
 	if (r < 0)
 		return r;
-	return type != SIM_COMPUTE && made.sdma >= gpu->info.sdma_queues ? -ENOMEM : 0;
+	/* Two pools: allocate_sdma_queue(), kfd_device_queue_manager.c. */
+	if (type == SIM_SDMA && made.sdma >= gpu->info.sdma_queues)
+		return -ENOMEM;
+	return type == SIM_SDMA_XGMI && made.sdma_xgmi >= gpu->info.sdma_xgmi_queues ? -ENOMEM : 0;
 }
 
 /* ---- making and unmaking ---- */

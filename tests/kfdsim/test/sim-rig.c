@@ -70,6 +70,7 @@ struct gpu_info rig_info(unsigned target, enum scheduler scheduler, unsigned que
 		.pipes = 4,
 		.queues_per_pipe = wgp ? 4 : 8,
 		.sdma_queues = 16,
+		.sdma_xgmi_queues = 8,
 		.vram_bytes = 8U << 20,
 		.geometry = { .xccs = 1,
 			      .engines = 4,

@@ -300,8 +300,10 @@ TEST(number_of_sdma_queues_is_limited_by_the_engines)
 	for (int i = 0; i < 16; i++)
 		CHECK(rig_try_queue(&rig, process, 0, KFD_IOC_QUEUE_TYPE_SDMA) == i);
 	CHECK(rig_try_queue(&rig, process, 0, KFD_IOC_QUEUE_TYPE_SDMA) == -ENOMEM);
+	for (int i = 0; i < 8; i++) /* a pool of its own */
+		CHECK(rig_try_queue(&rig, process, 0, KFD_IOC_QUEUE_TYPE_SDMA_XGMI) == 16 + i);
 	CHECK(rig_try_queue(&rig, process, 0, KFD_IOC_QUEUE_TYPE_SDMA_XGMI) == -ENOMEM);
-	CHECK(rig.sim->gpus[0].sdma_queues == 16 && rig.sim->gpus[0].compute_queues == 0);
+	CHECK(rig.sim->gpus[0].sdma_queues == 24 && rig.sim->gpus[0].compute_queues == 0);
 	rig_queue(&rig, process, 0);
 	rig_stop(&rig);
 }

@@ -128,9 +128,10 @@ static void print_slots(const struct sim_gpu *gpu, unsigned xcc, FILE *out)
 		}
 }
 
-/* The n-th SDMA queue of this GPU, oldest first: ids of engines and rings are given out so. */
+/* The n-th SDMA queue of this type on this GPU, oldest first: ids of engines and rings are given
+ * out so. */
 static const struct sim_queue *sdma_queue(const struct sim_gpu *gpu, const struct sim *sim,
-					  unsigned n)
+					  enum sim_queue_type type, unsigned n)
 {
 	const struct sim_queue *found = NULL;
 	uint64_t after = 0;
@@ -139,7 +140,7 @@ static const struct sim_queue *sdma_queue(const struct sim_gpu *gpu, const struc
 		found = NULL;
 		for (const struct sim_process *p = sim->processes; p; p = p->next)
 			for (const struct sim_queue *q = p->queues; q; q = q->next)
-				if (q->gpu == gpu && q->active && q->type != SIM_COMPUTE &&
+				if (q->gpu == gpu && q->active && q->type == type &&
 				    q->serial > after && (!found || q->serial < found->serial))
 					found = q;
 		if (!found)
@@ -177,13 +178,18 @@ static void print_sdma_ring(const struct sim_queue *queue, unsigned engine, unsi
 static void print_sdma_rings(const struct sim_gpu *gpu, const struct sim *sim, FILE *out)
 {
 	unsigned per_engine = sdma_per_engine(gpu->info.sdma_queues);
-	unsigned engines = gpu->info.sdma_queues / per_engine;
+	unsigned pcie = gpu->info.sdma_queues / per_engine;
+	unsigned xgmi = gpu->info.sdma_xgmi_queues / per_engine;
 
-	for (unsigned i = 0; i < gpu->info.sdma_queues; i++) {
+	for (unsigned i = 0; i < (pcie + xgmi) * per_engine; i++) {
 		unsigned engine = i / per_engine, ring = i % per_engine;
+		const struct sim_queue *queue =
+			engine < pcie
+				? sdma_queue(gpu, sim, SIM_SDMA, ring * pcie + engine)
+				: sdma_queue(gpu, sim, SIM_SDMA_XGMI, ring * xgmi + engine - pcie);
 
 		fprintf(out, "  SDMA Engine %u, RLC %u\n", engine, ring);
-		print_sdma_ring(sdma_queue(gpu, sim, ring * engines + engine), engine, ring, out);
+		print_sdma_ring(queue, engine, ring, out);
 	}
 }
 

@@ -100,7 +100,7 @@ static bool uses(const struct stage *stage, size_t lease, struct observed_use wa
 
 	return observed_use(&stage->observed, stage->leases, 2, lease, 0, &use) &&
 	       use.queues == wanted.queues && use.sdma_queues == wanted.sdma_queues &&
-	       use.processes == wanted.processes;
+	       use.sdma_xgmi_queues == wanted.sdma_xgmi_queues && use.processes == wanted.processes;
 }
 
 /* ---- observing --------------------------------------------------------------------------- */
@@ -121,8 +121,8 @@ TEST(descendants_of_the_owner_belong_to_the_lease)
 	add_queues(&stage, 61, 4, 1);
 	add_queues(&stage, 90, 5, 0);
 	look(&stage);
-	CHECK(uses(&stage, 0, (struct observed_use){ 3, 1, 2 }));
-	CHECK(uses(&stage, 1, (struct observed_use){ 4, 1, 1 }));
+	CHECK(uses(&stage, 0, (struct observed_use){ 3, 1, 0, 2 }));
+	CHECK(uses(&stage, 1, (struct observed_use){ 4, 1, 0, 1 }));
 	stage_done(&stage);
 }
 
@@ -133,7 +133,7 @@ TEST(a_process_without_queues_uses_nothing)
 	stage_new(&stage);
 	add_process(&stage, 50, 7);
 	look(&stage);
-	CHECK(uses(&stage, 0, (struct observed_use){ 0, 0, 0 }));
+	CHECK(uses(&stage, 0, (struct observed_use){ 0 }));
 	stage_done(&stage);
 }
 
@@ -227,6 +227,23 @@ TEST(use_above_the_grant_is_drift)
 	only(&stage, VERIFY_DRIFT, "processes", "1 granted, 2 observed");
 	only(&stage, VERIFY_DRIFT, "sdma-queues", "1 granted, 2 observed");
 	CHECK(verify_drifts(&stage.verify));
+	stage_done(&stage);
+}
+
+TEST(queues_for_xgmi_are_compared_with_their_own_grant)
+{
+	struct stage stage;
+
+	stage_new(&stage);
+	stage.partitions[0].sdma_xgmi_queues = 1;
+	add_process(&stage, 50, 7);
+	add_queues(&stage, 50, 2, 1);
+	for (unsigned q = 3; q < 5; q++)
+		CHECK(fake_sysfs_queue(stage.scratch.path, 50, q, GPU_ID, 4) == 0);
+	look(&stage);
+	judge(&stage);
+	only(&stage, VERIFY_OK, "sdma-queues", "1 granted, 1 observed");
+	only(&stage, VERIFY_DRIFT, "sdma-xgmi-queues", "1 granted, 2 observed");
 	stage_done(&stage);
 }
 

@@ -8,25 +8,25 @@
 static const struct kind {
 	const char *what;
 	unsigned target, xccs, engines, arrays, array_cus, cus;
-	unsigned queue_slots, sdma_queues, process_slots, pipes, queues_per_pipe;
+	unsigned queue_slots, sdma_queues, sdma_xgmi_queues, process_slots, pipes, queues_per_pipe;
 } kinds[] = {
-	{ "Polaris10", 80003, 1, 4, 1, 9, 36, 24, 4, 8, 4, 8 },
-	{ "MI25", 90000, 1, 4, 1, 16, 64, 24, 4, 8, 4, 8 },
-	{ "Radeon VII", 90006, 1, 4, 1, 16, 60, 24, 16, 8, 4, 8 },
-	{ "MI100", 90008, 1, 8, 1, 16, 120, 24, 64, 13, 4, 8 },
-	{ "MI210", 90010, 1, 8, 1, 14, 104, 24, 40, 13, 4, 8 },
-	{ "MI250", 90010, 1, 8, 1, 14, 110, 24, 40, 13, 4, 8 },
-	{ "MI300A", 90402, 6, 4, 1, 10, 228, 24, 96, 13, 4, 8 },
-	{ "MI300X", 90402, 8, 4, 1, 10, 304, 24, 128, 13, 4, 8 },
-	{ "MI350X", 90500, 8, 4, 1, 9, 256, 24, 128, 13, 4, 8 },
-	{ "RX 6900 XT", 100300, 1, 4, 2, 10, 80, 8, 16, 8, 4, 4 },
-	{ "RX 6800", 100300, 1, 3, 2, 10, 60, 8, 16, 8, 4, 4 },
-	{ "RX 6800 XT", 100300, 1, 4, 2, 10, 72, 8, 16, 8, 4, 4 },
-	{ "RX 7900 XTX", 110000, 1, 6, 2, 8, 96, 8, 12, 8, 4, 4 },
-	{ "8060S", 110501, 1, 2, 2, 10, 40, 8, 6, 8, 4, 4 },
-	{ "8050S", 110501, 1, 2, 2, 8, 32, 8, 6, 8, 4, 4 },
-	{ "RX 9070 XT", 120001, 1, 4, 2, 8, 64, 4, 12, 8, 2, 4 },
-	{ "RX 9070", 120001, 1, 4, 2, 8, 56, 4, 12, 8, 2, 4 },
+	{ "Polaris10", 80003, 1, 4, 1, 9, 36, 24, 4, 0, 8, 4, 8 },
+	{ "MI25", 90000, 1, 4, 1, 16, 64, 24, 4, 0, 8, 4, 8 },
+	{ "Radeon VII", 90006, 1, 4, 1, 16, 60, 24, 16, 0, 8, 4, 8 },
+	{ "MI100", 90008, 1, 8, 1, 16, 120, 24, 16, 48, 13, 4, 8 },
+	{ "MI210", 90010, 1, 8, 1, 14, 104, 24, 16, 24, 13, 4, 8 },
+	{ "MI250", 90010, 1, 8, 1, 14, 110, 24, 16, 24, 13, 4, 8 },
+	{ "MI300A", 90402, 6, 4, 1, 10, 228, 24, 16, 80, 13, 4, 8 },
+	{ "MI300X", 90402, 8, 4, 1, 10, 304, 24, 16, 112, 13, 4, 8 },
+	{ "MI350X", 90500, 8, 4, 1, 9, 256, 24, 16, 112, 13, 4, 8 },
+	{ "RX 6900 XT", 100300, 1, 4, 2, 10, 80, 8, 16, 0, 8, 4, 4 },
+	{ "RX 6800", 100300, 1, 3, 2, 10, 60, 8, 16, 0, 8, 4, 4 },
+	{ "RX 6800 XT", 100300, 1, 4, 2, 10, 72, 8, 16, 0, 8, 4, 4 },
+	{ "RX 7900 XTX", 110000, 1, 6, 2, 8, 96, 8, 12, 0, 8, 4, 4 },
+	{ "8060S", 110501, 1, 2, 2, 10, 40, 8, 6, 0, 8, 4, 4 },
+	{ "8050S", 110501, 1, 2, 2, 8, 32, 8, 6, 0, 8, 4, 4 },
+	{ "RX 9070 XT", 120001, 1, 4, 2, 8, 64, 4, 12, 0, 8, 2, 4 },
+	{ "RX 9070", 120001, 1, 4, 2, 8, 56, 4, 12, 0, 8, 2, 4 },
 };
 
 static struct gpu_info info_of(const struct kind *kind)
@@ -38,6 +38,7 @@ static struct gpu_info info_of(const struct kind *kind)
 				  kind->target >= 100000, kind->cus),
 		.queue_slots = kind->queue_slots,
 		.sdma_queues = kind->sdma_queues,
+		.sdma_xgmi_queues = kind->sdma_xgmi_queues,
 		.vram_bytes = UINT64_C(24) << 30,
 		.scheduler = kind->target >= 110000 ? SCHEDULER_MES : SCHEDULER_HWS,
 	};
@@ -59,6 +60,7 @@ TEST(every_kind_of_gpu_is_read)
 		CHECK(gpu->law_measured == (kind->target == 90006));
 		CHECK(gpu->queue_slots == kind->queue_slots);
 		CHECK(gpu->sdma_queues == kind->sdma_queues);
+		CHECK(gpu->sdma_xgmi_queues == kind->sdma_xgmi_queues);
 		CHECK(gpu->process_slots == kind->process_slots);
 		CHECK(gpu->pipes == kind->pipes);
 		CHECK(gpu->queues_per_pipe == kind->queues_per_pipe);

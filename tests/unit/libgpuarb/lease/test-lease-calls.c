@@ -130,6 +130,7 @@ TEST(every_key_is_sent_with_its_type)
 	want.streams = 1;
 	want.processes = 2;
 	want.sdma_queues = 3;
+	want.sdma_xgmi_queues = 4;
 	want.vram = UINT64_C(1) << 40;
 	want.cooperative = true;
 	want.priority = 0;
@@ -142,12 +143,13 @@ TEST(every_key_is_sent_with_its_type)
 	options.start_inactive = true;
 	options.adaptable = true;
 	options.process_fd = pipe_fds[0]; /* not sent: it is bound by a separate call */
-	check_request(&want, 1, &options,
-		      "[[gpu=0000:03:00.0/2 cus=30u shader-engines=2u cus-min=20u cus-max=40u "
-		      "exact=true shape=any queues=5u streams=1u processes=2u sdma-queues=3u "
-		      "vram=1099511627776t cooperative=true priority=0u isolation=cu]] "
-		      "[class=realtime name=kompositør tenant=compositor token=t "
-		      "wait-usec=18446744073709551615t start-inactive=true adaptable=true]");
+	check_request(
+		&want, 1, &options,
+		"[[gpu=0000:03:00.0/2 cus=30u shader-engines=2u cus-min=20u cus-max=40u "
+		"exact=true shape=any queues=5u streams=1u processes=2u sdma-queues=3u "
+		"sdma-xgmi-queues=4u vram=1099511627776t cooperative=true priority=0u isolation=cu]] "
+		"[class=realtime name=kompositør tenant=compositor token=t "
+		"wait-usec=18446744073709551615t start-inactive=true adaptable=true]");
 	close(pipe_fds[0]);
 	close(pipe_fds[1]);
 }
@@ -186,6 +188,21 @@ TEST(longer_structures_are_accepted_if_their_new_members_are_zero)
 	CHECK(refused(&wants[0].want, 2, &options.options, "") == -EOPNOTSUPP);
 }
 
+TEST(structures_of_gpuarb_0_1_are_accepted)
+{
+	struct gpuarb_want wants[2] = { GPUARB_WANT_INIT, GPUARB_WANT_INIT };
+	struct gpuarb_options options = GPUARB_OPTIONS_INIT;
+	size_t size = offsetof(struct gpuarb_want, sdma_xgmi_queues);
+
+	options.size = offsetof(struct gpuarb_options, exclusive);
+	options.exclusive = "active"; /* what is behind the structure */
+	wants[0].size = wants[1].size = size;
+	wants[0].cus = 1;
+	wants[1].cus = 2;
+	memmove((char *)wants + size, &wants[1], size);
+	check_request(wants, 2, &options, "[[cus=1u] [cus=2u]] []");
+}
+
 TEST(structures_without_initialiser_are_refused)
 {
 	struct gpuarb_want wants[2] = { GPUARB_WANT_INIT, GPUARB_WANT_INIT };
@@ -196,6 +213,8 @@ TEST(structures_without_initialiser_are_refused)
 	wants[0].size = 0;
 	CHECK(refused(wants, 1, NULL, "GPUARB_WANT_INIT") == -EINVAL);
 	wants[0].size = SIZE_MAX;
+	CHECK(refused(wants, 1, NULL, "GPUARB_WANT_INIT") == -EINVAL);
+	wants[0].size = offsetof(struct gpuarb_want, sdma_xgmi_queues) - 1;
 	CHECK(refused(wants, 1, NULL, "GPUARB_WANT_INIT") == -EINVAL);
 	wants[0].size = sizeof(wants[0]);
 	options.size = 3;

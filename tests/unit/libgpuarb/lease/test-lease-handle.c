@@ -46,6 +46,7 @@ static size_t datagram_init(struct datagram *ret, unsigned n)
 			.streams = 1,
 			.processes = 2,
 			.sdma_queues = 3,
+			.sdma_xgmi_queues = 9,
 			.priority = 11,
 			.n_words = 2,
 			.cu_mask = { 0x0f, 0 },
@@ -83,6 +84,7 @@ TEST(a_record_has_all_values_of_a_partition)
 	CHECK(partition->cus == 4 && partition->cus_asked == 5 && partition->effective_cus == 3);
 	CHECK(partition->queues == 6 && partition->streams == 1 && partition->processes == 2);
 	CHECK(partition->sdma_queues == 3 && partition->priority == 11);
+	CHECK(partition->sdma_xgmi_queues == 9);
 	CHECK(partition->kfd_gpu_id == 4711 && partition->vram == 1 << 20);
 	CHECK(partition->cu_mask_words == 2 && partition->cu_mask[0] == 0x0f);
 	CHECK(partition->n_shader_engines == 3 && partition->shader_engines[0] == 0);
@@ -132,6 +134,26 @@ TEST(header_and_partitions_of_a_record_may_be_longer)
 	free(grown);
 }
 
+TEST(record_of_a_daemon_that_knows_no_xgmi_queues_is_read)
+{
+	struct gpuarb_lease_info info;
+	struct arena arena = { NULL };
+	struct datagram from;
+	size_t size = datagram_init(&from, 2), each = GPUARB_RECORD_PARTITION_0_1;
+	unsigned char *old = (unsigned char *)from.partitions;
+	uint32_t cause;
+
+	CHECK(size > 0);
+	from.record.partition_size = (uint32_t)each;
+	memcpy(from.partitions[1].gpu, "0000:04:00.0", 13);
+	memmove(old + each, &from.partitions[1], each);
+	CHECK(record_read(&from, sizeof(from.record) + 2 * each, &arena, &info, &cause) == 1);
+	CHECK(info.n_partitions == 2 && strcmp(info.partitions[1].gpu, "0000:04:00.0") == 0);
+	CHECK(info.partitions[0].sdma_queues == 3 && info.partitions[0].sdma_xgmi_queues == 0);
+	CHECK(info.partitions[1].sdma_xgmi_queues == 0);
+	arena_clear(&arena);
+}
+
 TEST(a_record_of_another_version_is_skipped)
 {
 	struct gpuarb_lease_info info = known;
@@ -165,7 +187,7 @@ TEST(an_inconsistent_record_is_rejected)
 	bad.record.header_size = UINT32_MAX;
 	CHECK(record_read(&bad, size, &arena, &info, &cause) == -EPROTO);
 	bad = good;
-	bad.record.partition_size--;
+	bad.record.partition_size = GPUARB_RECORD_PARTITION_0_1 - 1;
 	CHECK(record_read(&bad, size, &arena, &info, &cause) == -EPROTO);
 	bad.record.partition_size = UINT32_MAX;
 	CHECK(record_read(&bad, size, &arena, &info, &cause) == -EPROTO);

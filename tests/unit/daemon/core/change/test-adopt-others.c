@@ -110,6 +110,11 @@ static void many_sdma_queues(struct partition *p)
 	p->granted.sdma_queues = p->charged.sdma_queues = 9;
 }
 
+static void many_sdma_xgmi_queues(struct partition *p)
+{
+	p->granted.sdma_xgmi_queues = p->charged.sdma_xgmi_queues = 9;
+}
+
 static void much_vram(struct partition *p)
 {
 	p->granted.vram = p->charged.vram = UINT64_C(9) << 30;
@@ -123,7 +128,8 @@ static void cooperates(struct partition *p)
 TEST(adopted_budgets_never_exceed_the_gpu)
 {
 	static void (*const budgets[])(struct partition *) = {
-		many_sdma_queues, much_vram, cooperates, many_queues, many_processes,
+		many_sdma_queues, many_sdma_xgmi_queues, much_vram,
+		cooperates,       many_queues,           many_processes,
 	};
 	static const uid_t users[] = { VR, LAB, ANY };
 

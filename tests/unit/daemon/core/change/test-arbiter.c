@@ -119,8 +119,10 @@ TEST(released_cus_are_granted_again_bit_for_bit)
 
 TEST(each_budget_has_its_own_refusal)
 {
-	static const enum reason table[] = { REASON_QUEUES, REASON_PROCESSES, REASON_SDMA,
-					     REASON_VRAM, REASON_COOPERATIVE };
+	static const enum reason table[] = {
+		REASON_QUEUES,    REASON_PROCESSES, REASON_SDMA,
+		REASON_SDMA_XGMI, REASON_VRAM,      REASON_COOPERATIVE
+	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
 		struct scene s = scene_of(1);
@@ -130,6 +132,7 @@ TEST(each_budget_has_its_own_refusal)
 		want->queues = table[i] == REASON_QUEUES ? 13 : 8;
 		want->processes = table[i] == REASON_PROCESSES ? 5 : 1;
 		want->sdma_queues = table[i] == REASON_SDMA ? 9 : 0;
+		want->sdma_xgmi_queues = table[i] == REASON_SDMA_XGMI ? 9 : 0;
 		want->vram = table[i] == REASON_VRAM ? UINT64_C(9) << 30 : 0;
 		want->cooperative = table[i] == REASON_COOPERATIVE;
 		CHECK(reserve(s.arbiter, ANY, &request, &s.result));

@@ -148,6 +148,11 @@ static void fewer_sdma_queues(struct gpu_info *info)
 	info->sdma_queues--;
 }
 
+static void fewer_sdma_xgmi_queues(struct gpu_info *info)
+{
+	info->sdma_xgmi_queues--;
+}
+
 static void less_vram(struct gpu_info *info)
 {
 	info->vram_bytes /= 2;
@@ -156,8 +161,14 @@ static void less_vram(struct gpu_info *info)
 TEST(replaced_gpu_ends_its_leases)
 {
 	static void (*const changes[])(struct gpu_info *) = {
-		other_id,        other_target,      other_shape, more_queues,
-		fewer_processes, fewer_sdma_queues, less_vram,
+		other_id,
+		other_target,
+		other_shape,
+		more_queues,
+		fewer_processes,
+		fewer_sdma_queues,
+		fewer_sdma_xgmi_queues,
+		less_vram,
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {

@@ -266,7 +266,7 @@ TEST(excess_lists_all_use_beyond_the_budgets)
 	struct lease *plain = held(a, 7, 2), *lease;
 	struct observed row = process(plain->pid, 2);
 
-	row.sdma_queues = 2; /* not counted: the lease asked for none */
+	row.sdma_queues = row.sdma_xgmi_queues = 2; /* not counted: the lease asked for none */
 	row.vram = 1 << 30;
 	CHECK(exceeds(a, plain, &row, ""));
 	row.queues = 3;
@@ -275,14 +275,16 @@ TEST(excess_lists_all_use_beyond_the_budgets)
 	CHECK(arbiter_observe(a, NULL, 0) == 0);
 
 	request.wants[0].queues = 2;
-	request.wants[0].sdma_queues = 1;
+	request.wants[0].sdma_queues = request.wants[0].sdma_xgmi_queues = 1;
 	request.wants[0].vram = 4096;
 	lease = reserve(a, 7, &request, &result);
 	row = process(lease->pid, 2);
 	row.sdma_queues = 2;
+	row.sdma_xgmi_queues = 3;
 	row.vram = 4097;
 	CHECK(exceeds(a, lease, &row,
 		      "2 SDMA queues on 0000:03:00.0 (granted: 1), "
+		      "3 SDMA queues for XGMI on 0000:03:00.0 (granted: 1), "
 		      "4097 bytes of VRAM on 0000:03:00.0 (granted: 4096)"));
 	result_done(&result);
 	arbiter_free(a);

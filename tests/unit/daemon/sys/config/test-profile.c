@@ -133,7 +133,7 @@ TEST(profile_keys_are_stored_in_their_fields)
 	CHECK(profile.info.geometry.wgp && geometry_cus(&profile.info.geometry) == 72);
 	CHECK(profile.info.queue_slots == 8 && profile.info.process_slots == 8);
 	CHECK(profile.info.pipes == 4 && profile.info.queues_per_pipe == 4);
-	CHECK(profile.info.sdma_queues == 16);
+	CHECK(profile.info.sdma_queues == 16 && profile.info.sdma_xgmi_queues == 0);
 	CHECK(profile.info.vram_bytes == UINT64_C(32) << 30);
 	CHECK(profile.info.scheduler == SCHEDULER_HWS);
 	CHECK(!profile.info.law_measured && !profile.info.harvest_known);
@@ -148,6 +148,8 @@ TEST(optional_keys_override_their_defaults)
 	CHECK(loads("partitions = 8", NULL, &profile) && profile.partitions == 8);
 	CHECK(loads("law = measured", NULL, &profile) && profile.info.law_measured);
 	CHECK(loads("harvest = known", NULL, &profile) && profile.info.harvest_known);
+	CHECK(loads("sdma-xgmi-queues = 24", NULL, &profile));
+	CHECK(profile.info.sdma_xgmi_queues == 24);
 	CHECK(loads("scheduler = mes", NULL, &profile) && profile.info.scheduler == SCHEDULER_MES);
 }
 
@@ -187,9 +189,11 @@ TEST(every_missing_key_is_reported)
 TEST(invalid_number_is_refused)
 {
 	static const char *const keys[] = {
-		"gfx-target", "xccs",        "shader-engines", "shader-arrays", "cus-per-array",
-		"cus",        "queue-slots", "process-slots",  "pipes",         "queues-per-pipe",
-		"partitions", "sdma-queues", "reserve-queues", "vram",
+		"gfx-target",       "xccs",           "shader-engines",
+		"shader-arrays",    "cus-per-array",  "cus",
+		"queue-slots",      "process-slots",  "pipes",
+		"queues-per-pipe",  "partitions",     "sdma-queues",
+		"sdma-xgmi-queues", "reserve-queues", "vram",
 	};
 	static const char *const values[] = {
 		"-1",
@@ -207,6 +211,7 @@ TEST(invalid_number_is_refused)
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		for (size_t j = 0; j < sizeof(values) / sizeof(values[0]); j++) {
 			bool may_be_zero = !strcmp(keys[i], "sdma-queues") ||
+					   !strcmp(keys[i], "sdma-xgmi-queues") ||
 					   !strcmp(keys[i], "reserve-queues");
 
 			if (!strcmp(values[j], "0") && may_be_zero)

@@ -69,15 +69,22 @@ TEST(shipped_profiles_have_the_numbers_of_their_cards)
 {
 	static const struct {
 		const char *name;
-		unsigned cus, queue_slots, process_slots, sdma_queues, reserve, partitions;
+		unsigned cus, queue_slots, process_slots, sdma_queues, sdma_xgmi_queues, reserve,
+			partitions;
 	} rows[] = {
-		{ "radeon-vii", 60, 24, 8, 16, 0, 1 },    { "polaris10", 36, 24, 8, 4, 0, 1 },
-		{ "vega10", 64, 24, 8, 4, 0, 1 },         { "mi100", 120, 24, 13, 64, 0, 1 },
-		{ "mi210", 104, 24, 13, 40, 0, 1 },       { "mi250", 104, 24, 13, 40, 3, 1 },
-		{ "mi300x-spx", 304, 24, 13, 128, 0, 1 }, { "mi300x-cpx", 38, 24, 6, 16, 0, 8 },
-		{ "v620", 72, 8, 8, 16, 0, 1 },           { "rx6900xt", 80, 8, 8, 16, 0, 1 },
-		{ "rx7900xtx", 96, 8, 8, 12, 0, 1 },      { "strix-halo", 40, 8, 8, 6, 0, 1 },
-		{ "rx9070xt", 64, 4, 8, 12, 0, 1 },
+		{ "radeon-vii", 60, 24, 8, 16, 0, 0, 1 },
+		{ "polaris10", 36, 24, 8, 4, 0, 0, 1 },
+		{ "vega10", 64, 24, 8, 4, 0, 0, 1 },
+		{ "mi100", 120, 24, 13, 16, 48, 0, 1 },
+		{ "mi210", 104, 24, 13, 16, 24, 0, 1 },
+		{ "mi250", 104, 24, 13, 16, 24, 3, 1 },
+		{ "mi300x-spx", 304, 24, 13, 16, 112, 0, 1 },
+		{ "mi300x-cpx", 38, 24, 6, 16, 0, 0, 8 },
+		{ "v620", 72, 8, 8, 16, 0, 0, 1 },
+		{ "rx6900xt", 80, 8, 8, 16, 0, 0, 1 },
+		{ "rx7900xtx", 96, 8, 8, 12, 0, 0, 1 },
+		{ "strix-halo", 40, 8, 8, 6, 0, 0, 1 },
+		{ "rx9070xt", 64, 4, 8, 12, 0, 0, 1 },
 	};
 	const char *root = getenv("GPUARB_SOURCE_ROOT");
 	struct diagnostics diagnostics = { 0 };
@@ -93,6 +100,7 @@ TEST(shipped_profiles_have_the_numbers_of_their_cards)
 		CHECK(profile.info.queue_slots == rows[i].queue_slots);
 		CHECK(profile.info.process_slots == rows[i].process_slots);
 		CHECK(profile.info.sdma_queues == rows[i].sdma_queues);
+		CHECK(profile.info.sdma_xgmi_queues == rows[i].sdma_xgmi_queues);
 		CHECK(profile.info.reserve_queues == rows[i].reserve);
 		CHECK(profile.partitions == rows[i].partitions);
 	}

@@ -158,6 +158,7 @@ static void any_budget(struct play *play, struct budget *budget)
 	budget->queues = any_unsigned(play);
 	budget->processes = any_unsigned(play);
 	budget->sdma_queues = any_unsigned(play);
+	budget->sdma_xgmi_queues = any_unsigned(play);
 	budget->cooperative = any_unsigned(play);
 	budget->vram = any_number(play, UINT64_MAX);
 }
@@ -201,6 +202,7 @@ static void any_want(struct play *play, struct want *want)
 	want->streams = any_unsigned(play);
 	want->processes = any_unsigned(play);
 	want->sdma_queues = any_unsigned(play);
+	want->sdma_xgmi_queues = any_unsigned(play);
 	want->vram = any_number(play, UINT64_MAX);
 	want->cooperative = play_chance(play, 50);
 	want->priority = any_unsigned(play);
