@@ -211,6 +211,67 @@ TEST(a_borrower_grows_back_when_a_lease_is_released)
 	depart(&s);
 }
 
+TEST(borrowers_get_their_cus_back_when_a_request_is_cancelled)
+{
+	struct live_lease borrower;
+	struct live_record record;
+	struct answer answer;
+	static struct stage s;
+	static struct book book;
+	sd_bus *caller;
+
+	NEEDS_DAEMON();
+	arrive(&s, PATIENT GROW_SOON "audit-interval = 1h\n");
+	borrower = borrow(s.crowd);
+	caller = rig_connect(&s.rig, 0);
+	call_send(with(call_arbiter(caller, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u", 15, 0),
+		  &answer);
+	CHECK(sd_bus_flush(caller) >= 0);
+	await_generation(borrower.holder, 2);
+	leave(caller);
+	CHECK(!answer.came);
+	AWAIT(s.bus, s.told.removed == 1);
+	CHECK(is_fine(acknowledge(s.crowd, &borrower, 2)));
+	record = await_generation(borrower.holder, 3);
+	CHECK(record.partitions[0].cus == LEND_CUS && record.record.deadline_usec == UINT64_MAX);
+	CHECK(is_fine(acknowledge(s.crowd, &borrower, 3)));
+	book_read(s.bus, &book);
+	CHECK(book.n_leases == 1);
+	depart(&s);
+}
+
+TEST(a_borrower_that_dies_while_it_shrinks_returns_its_cus)
+{
+	struct live_lease dying, other, rt;
+	struct live_record record;
+	struct answer answer;
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s, PATIENT GROW_SOON "audit-interval = 1h\n");
+	dying = granted(call(ask_to_borrow(s.crowd, LEND_LEAST, LEND_CUS, 0)));
+	call_send(ask_to_borrow(s.crowd, LEND_LEAST, LEND_CUS, 0), &answer);
+	CHECK(sd_bus_flush(s.crowd) >= 0);
+	record = await_generation(dying.holder, 2);
+	CHECK(record.partitions[0].cus < LEND_CUS);
+	CHECK(is_fine(acknowledge(s.crowd, &dying, 2)));
+	AWAIT(s.crowd, answer.came);
+	other = granted(answer.m);
+
+	call_send(with(call_arbiter(s.bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u", 45, 0),
+		  &answer);
+	CHECK(sd_bus_flush(s.bus) >= 0);
+	await_generation(dying.holder, 3);
+	close(dying.holder);
+	follow_until(s.crowd, &other, 15);
+	AWAIT(s.bus, answer.came);
+	rt = granted(answer.m);
+	CHECK(part_of(s.bus, &rt).cus == 45 && !lease_exists(s.bus, dying.path));
+	close(rt.holder);
+	follow_until(s.crowd, &other, LEND_CUS);
+	depart(&s);
+}
+
 TEST(a_killed_holder_frees_the_cus_that_it_activated)
 {
 	struct book_part before, after;
