@@ -6,6 +6,8 @@
 #include "lend-live.h"
 
 #define PATIENT "activate-grace = 1h\n"
+#define MANY 500U
+#define MANY_ALLOWED "oversubscribe = besteffort\nmax-leases-per-user = 1000\n"
 
 struct stage {
 	struct rig rig;
@@ -269,6 +271,67 @@ TEST(a_borrower_that_dies_while_it_shrinks_returns_its_cus)
 	CHECK(part_of(s.bus, &rt).cus == 45 && !lease_exists(s.bus, dying.path));
 	close(rt.holder);
 	follow_until(s.crowd, &other, LEND_CUS);
+	depart(&s);
+}
+
+/* Acknowledges what arrives until nothing arrives for a while. */
+static void follow_all(sd_bus *bus, const struct live_lease *leases, struct live_record *last,
+		       size_t n)
+{
+	static struct pollfd fds[MANY];
+
+	for (size_t i = 0; i < n; i++)
+		fds[i] = (struct pollfd){ .fd = leases[i].holder, .events = POLLIN };
+	while (poll(fds, n, 1000) > 0)
+		for (size_t i = 0; i < n; i++) {
+			if (!fds[i].revents)
+				continue;
+			CHECK(next_record(leases[i].holder, &last[i]));
+			if (last[i].record.state == GPUARB_RECORD_GRANTED)
+				CHECK(is_fine(
+					acknowledge(bus, &leases[i], last[i].record.generation)));
+		}
+}
+
+/* As many as there are CUs get one each; the others wait for the first to end. */
+TEST(hundreds_of_adaptable_leases_share_a_gpu)
+{
+	static struct live_lease leases[MANY];
+	static struct live_record last[MANY];
+	static struct stage s;
+	const char *path, *state;
+	uint32_t taken[2] = { 0 };
+	unsigned granted = 0;
+	sd_bus_message *m;
+
+	NEEDS_DAEMON();
+	arrive(&s, PATIENT GROW_SOON MANY_ALLOWED);
+	for (size_t i = 0; i < MANY; i++) {
+		m = call(ask_to_borrow(s.crowd, 1, LEND_CUS, HOUR_USEC));
+		CHECK(sd_bus_message_read(m, "ohs", &path, &leases[i].holder, &state) >= 0);
+		snprintf(leases[i].path, sizeof(leases[i].path), "%s", path);
+		leases[i].holder = fcntl(leases[i].holder, F_DUPFD_CLOEXEC, 3);
+		CHECK(leases[i].holder >= 0);
+		sd_bus_message_unref(m);
+	}
+	follow_all(s.crowd, leases, last, MANY);
+	for (size_t i = 0; i < MANY; i++) {
+		if (last[i].record.state != GPUARB_RECORD_GRANTED)
+			continue;
+		granted++;
+		CHECK(last[i].partitions[0].cus == 1);
+		for (unsigned w = 0; w < 2; w++) {
+			CHECK(!(taken[w] & last[i].partitions[0].cu_mask[w]));
+			taken[w] |= last[i].partitions[0].cu_mask[w];
+		}
+	}
+	CHECK(granted == LEND_CUS);
+	CHECK(is_error(
+		call(with(call_arbiter(s.bus, "Reserve"), "aa{sv}a{sv}", 1, 1, "cus", "u", 15, 0)),
+		GPUARB_ERROR_NO_CAPACITY, "0000:03:00.0"));
+	for (size_t i = 0; i < MANY; i++)
+		close(leases[i].holder);
+	AWAIT(s.bus, s.told.removed == MANY && s.told.cus_free == LEND_CUS);
 	depart(&s);
 }
 
