@@ -95,6 +95,30 @@ static bool grant_next(struct daemon *daemon)
 	return true;
 }
 
+bool commit_moves(struct daemon *daemon, struct move_set *set)
+{
+	bool all = true;
+
+	for (size_t i = 0; i < set->n && all; i++) {
+		struct lease *lease;
+
+		all = commit_proposal(daemon, TAKE_PTR(set->next[i]), &lease) >= 0;
+		if (all)
+			journal_events_changed(daemon, EVENT_RESIZED, lease);
+	}
+	move_set_done(set);
+	return all;
+}
+
+/* Makes room for a waiting lease. */
+static bool move_next(struct daemon *daemon)
+{
+	struct move_set set;
+
+	return arbiter_plan_moves_waiting(daemon->arbiter, daemon_now_usec(), &set) > 0 &&
+	       commit_moves(daemon, &set);
+}
+
 static bool grow_next(struct daemon *daemon)
 {
 	struct lease *proposal, *lease;
@@ -111,5 +135,5 @@ static bool grow_next(struct daemon *daemon)
 
 bool commit_next(struct daemon *daemon)
 {
-	return grant_next(daemon) || grow_next(daemon);
+	return grant_next(daemon) || move_next(daemon) || grow_next(daemon);
 }

@@ -173,6 +173,9 @@ void update_now(struct daemon *daemon);
  * nothing has changed. */
 int commit_proposal(struct daemon *daemon, struct lease *proposal, struct lease **ret_lease);
 
+/* The same for leases that move; frees the rest after a failure. Returns whether all are in force. */
+bool commit_moves(struct daemon *daemon, struct move_set *set);
+
 /* Grants the next waiting lease that fits, or lets the next adaptable lease grow. false: there
  * is none, or it cannot be saved. */
 bool commit_next(struct daemon *daemon);

@@ -57,6 +57,37 @@ static int plan(void *userdata, const struct caller *caller, struct request *req
 	return preempt_plan(daemon->arbiter, caller, request, ret, result);
 }
 
+/* Plans without reserving: also what would fit after moves. */
+static int plan_only(void *userdata, const struct caller *caller, struct request *request,
+		     struct lease **ret, struct result *result)
+{
+	const struct daemon *daemon = userdata;
+	struct lease *moved = NULL;
+	struct move_set set;
+	int r = plan(userdata, caller, request, ret, result);
+
+	if (result->kind != RESULT_NO_CAPACITY ||
+	    arbiter_plan_moves(daemon->arbiter, caller, request, daemon_now_usec(), &set) <= 0)
+		return r;
+	if (r >= 0)
+		lease_free(*ret);
+	result_done(result);
+	r = arbiter_plan_after(daemon->arbiter, caller, request, &set, &moved, result);
+	move_set_done(&set);
+	*ret = moved;
+	return r;
+}
+
+/* Moves adaptable leases so that a request fits which did not. */
+static bool make_room(struct daemon *daemon, const struct caller *caller,
+		      const struct request *request)
+{
+	struct move_set set;
+
+	return arbiter_plan_moves(daemon->arbiter, caller, request, daemon_now_usec(), &set) > 0 &&
+	       commit_moves(daemon, &set);
+}
+
 /* outcome: the state of the lease if the proposal cannot be saved. */
 static int save_and_commit(struct daemon *daemon, struct lease *proposal, const char *outcome,
 			   struct lease **ret, struct result *result)
@@ -121,6 +152,12 @@ static int reserve_new(struct daemon *daemon, const struct caller *caller, struc
 	int r;
 
 	r = plan(daemon, caller, request, &proposal, result);
+	if (result->kind == RESULT_NO_CAPACITY && make_room(daemon, caller, request)) {
+		if (r >= 0)
+			lease_free(proposal);
+		result_done(result);
+		r = plan(daemon, caller, request, &proposal, result);
+	}
 	if (r < 0)
 		return r;
 	result_done(result); /* why the lease waits is not why a later step fails */
@@ -380,7 +417,7 @@ const struct bus_host requests_host = {
 	.refresh = refresh,
 	.describe = describe,
 	.settle = settle,
-	.plan = plan,
+	.plan = plan_only,
 	.reserve = reserve,
 	.resize = resize,
 	.release = release,

@@ -196,11 +196,12 @@ static int append_waits_for(sd_bus_message *m, const struct lease *lease)
 	ROW(Adaptable, "b", CONST, VALUE("b", lease->adaptable))                              \
 	ROW(Generation, "t", CHANGES, VALUE("t", lease->generation))                          \
 	ROW(Tier, "s", CHANGES, VALUE("s", tier(lease)))                                      \
-	ROW(Partitions, "aa{sv}", CHANGES, bus_append_partitions(reply, bus->arbiter, lease)) \
+	ROW(Partitions, "aa{sv}", CHANGES, bus_append_partitions(reply, bus->arbiter, lease, NULL)) \
 	ROW(Position, "u", 0, VALUE("u", queue_position(bus->arbiter, lease)))                \
 	ROW(Reason, "s", CHANGES, bus_append_text(reply, lease->reason))                      \
 	ROW(WaitsFor, "aa{sv}", 0, append_waits_for(reply, lease))                            \
 	ROW(Deadline, "t", CHANGES, VALUE("t", lease->deadline_usec))                         \
+	ROW(Moves, "t", CHANGES, VALUE("t", lease->lend.moves))                               \
 	ROW(Disturbances, "t", CHANGES, VALUE("t", lease->lend.disturbances))                 \
 	ROW(PausedCount, "t", CHANGES, VALUE("t", lease->pause.count))                        \
 	ROW(PausedUsec, "t", CHANGES, VALUE("t", lease->pause.usec))                          \
@@ -262,6 +263,6 @@ void bus_tell_lease(struct bus *bus, const struct lease *lease, unsigned touched
 	else if (touched & (TOUCH_CHANGED | TOUCH_COMMITTED | TOUCH_ENDING | TOUCH_REASON))
 		sd_bus_emit_properties_changed(bus->sd, path, GPUARB_INTERFACE_LEASE, "State",
 					       "Generation", "Tier", "Partitions", "Reason",
-					       "Deadline", "Disturbances", "PausedCount",
+					       "Deadline", "Moves", "Disturbances", "PausedCount",
 					       "PausedUsec", "PausedSince", NULL);
 }

@@ -81,7 +81,7 @@ static int append_gaps(sd_bus_message *m, const struct gpu *gpu)
 }
 
 static int append_partition(sd_bus_message *m, const struct arbiter *arbiter,
-			    const struct partition *partition)
+			    const struct partition *partition, const struct result *planned)
 {
 	const struct gpu *gpu = &arbiter->gpus[partition->gpu];
 	int r;
@@ -114,17 +114,20 @@ static int append_partition(sd_bus_message *m, const struct arbiter *arbiter,
 		r = append_priorities(m, partition);
 	if (r >= 0)
 		r = append_gaps(m, gpu);
+	if (r >= 0 && planned && planned->n_moves > 0)
+		r = append_numbers(m, "moves", "t", planned->moves,
+				   planned->n_moves * sizeof(*planned->moves));
 	return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
 int bus_append_partitions(sd_bus_message *m, const struct arbiter *arbiter,
-			  const struct lease *lease)
+			  const struct lease *lease, const struct result *planned)
 {
 	int r;
 
 	r = sd_bus_message_open_container(m, 'a', "a{sv}");
 	for (size_t i = 0; lease && i < lease->n_partitions && r >= 0; i++)
-		r = append_partition(m, arbiter, &lease->partitions[i]);
+		r = append_partition(m, arbiter, &lease->partitions[i], i == 0 ? planned : NULL);
 	return r < 0 ? r : sd_bus_message_close_container(m);
 }
 

@@ -255,3 +255,65 @@ TEST(an_unanswered_request_ends_with_the_daemon)
 	CHECK(lease_number(s.bus, &s.borrower, "Deadline") == UINT64_MAX);
 	depart(&s);
 }
+
+/* ---- moves ------------------------------------------------------------------------------- */
+
+static sd_bus_message *ask_engine(sd_bus *bus, const char *method)
+{
+	return with(call_arbiter(bus, method), "aa{sv}a{sv}", 1, 2, "shader-engines", "u", 1,
+		    "queues", "u", 2, 1, "wait-usec", "t", HOUR_USEC);
+}
+
+static struct live_lease *find_moved(struct stage *s, struct live_lease *leases, size_t n)
+{
+	struct live_lease *moved = NULL;
+
+	for (size_t i = 0; i < n; i++)
+		if (lease_number(s->bus, &leases[i], "Moves") > 0)
+			moved = &leases[i];
+	CHECK(moved);
+	return moved;
+}
+
+/* An adaptable lease of 4 CUs stands in each engine: one of them moves for a realtime lease. */
+TEST(move_and_the_lease_that_it_is_for_survive_a_restart)
+{
+	struct live_lease leases[4], fill[4], rt, *moved;
+	sd_bus_message *reply;
+	static struct stage s;
+	struct book_part old;
+	const char *result;
+
+	NEEDS_DAEMON();
+	for (size_t i = 0; i < ARRAY_SIZE(restarts); i++) {
+		arrive(&s, PATIENT GROW_NEVER);
+		CHECK(is_fine(call(release(s.bus, s.rt.path))));
+		CHECK(is_fine(call(release(s.crowd, s.borrower.path))));
+		for (size_t j = 0; j < 4; j++) {
+			leases[j] = granted(call(ask_to_borrow(s.crowd, 4, 4, 0)));
+			fill[j] = reserve(s.bus, 11);
+		}
+		for (size_t j = 0; j < 4; j++)
+			CHECK(is_fine(call(release(s.bus, fill[j].path))));
+
+		reply = call(ask_engine(s.bus, "Plan"));
+		CHECK(sd_bus_message_read(reply, "s", &result) > 0);
+		CHECK(strcmp(result, "granted") == 0);
+		sd_bus_message_unref(reply);
+		for (size_t j = 0; j < 4; j++)
+			CHECK(lease_number(s.bus, &leases[j], "Moves") == 0);
+
+		rt = waiting(call(ask_engine(s.bus, "Reserve")));
+		CHECK(is_in_state(s.bus, &rt, "activating"));
+		moved = find_moved(&s, leases, 4);
+		old = part_of(s.bus, moved);
+		check_restart(&s, restarts[i]);
+		CHECK(lease_number(s.bus, moved, "Moves") == 1 && old.cus == 4);
+		await_generation(moved->holder, 2);
+		CHECK(is_fine(acknowledge(s.crowd, moved, 2)));
+		await_record(rt.holder, GPUARB_RECORD_GRANTED);
+		book_read(s.bus, &s.after);
+		book_check(&s.after, true);
+		depart(&s);
+	}
+}

@@ -127,6 +127,10 @@ void arbiter_review(struct arbiter *arbiter);
  * neither policy nor any GPU would ever grant end on the way. Without memory it is 0. */
 int arbiter_plan_next(struct arbiter *arbiter, struct lease **ret);
 
+/* Finds moves of adaptable leases after which a waiting lease fits, when arbiter_plan_next() has
+ * returned 0. 1, or 0: there are none. */
+int arbiter_plan_moves_waiting(struct arbiter *arbiter, uint64_t now_usec, struct move_set *ret);
+
 /* Ends waiting and activating leases that were not granted by their deadline. */
 void arbiter_expire(struct arbiter *arbiter, uint64_t now_usec);
 

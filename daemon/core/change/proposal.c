@@ -52,7 +52,13 @@ static void replace(struct arbiter *arbiter, struct lease *lease, struct lease *
 		if (!cuset_equal(&lease->partitions[i].cus, &old[i].cus))
 			lend_disturb(arbiter, lease, old[i].gpu);
 	ledger_wake(arbiter, freed);
-	queue_pass(arbiter, lease, more, UINT64_MAX);
+	if (lease->lend.moves == proposal->lend.moves) {
+		queue_pass(arbiter, lease, more, UINT64_MAX);
+	} else { /* it made room for the leases that wait */
+		lease->lend.moves = proposal->lend.moves;
+		lease->lend.moved_usec = proposal->lend.moved_usec;
+		ledger_wake(arbiter, lease_gpus(lease));
+	}
 	if (lease->state == STATE_INACTIVE) /* an exclusive lease may be in the way no more */
 		ledger_wake(arbiter, lease_gpus(lease));
 }

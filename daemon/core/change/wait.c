@@ -193,6 +193,7 @@ int arbiter_plan_next(struct arbiter *arbiter, struct lease **ret)
 		arbiter->next_look = 0; /* try again when there is memory */
 		return 0;
 	}
+	arbiter->may_move |= arbiter->woken != 0;
 	arbiter->woken = 0;
 	arbiter->next_look = 0;
 	return 0;
@@ -228,4 +229,35 @@ void wait_gpus_changed(struct arbiter *arbiter)
 		wait_find_candidates(arbiter, arbiter->waiting[i]);
 	queue_find_barriers(arbiter);
 	ledger_wake(arbiter, UINT64_MAX);
+}
+
+/* ---- moves ------------------------------------------------------------------------- */
+
+static int place_waiting(const struct arbiter *arbiter, const void *request,
+			 struct partition partitions[static REQUEST_WANTS])
+{
+	_cleanup_(result_done) struct result result = { 0 };
+	const struct lease *lease = request;
+	uint64_t unused;
+	int r = decide(arbiter, lease, lease->owner, partitions, &unused, &result);
+
+	return r < 0 ? r : (int)lease->request->n_wants;
+}
+
+/* How many leases are tried after something became free: those that are granted first. */
+#define MOVE_FOR_MAX 4U
+
+int arbiter_plan_moves_waiting(struct arbiter *arbiter, uint64_t now_usec, struct move_set *ret)
+{
+	size_t n = min_u((unsigned)arbiter->n_waiting, MOVE_FOR_MAX);
+
+	*ret = (struct move_set){ 0 };
+	if (!arbiter->may_move)
+		return 0;
+	arbiter->may_move = false;
+	for (size_t i = 0; i < n; i++)
+		if (!arbiter->waiting[i]->wait.over_quota &&
+		    move_find(arbiter, place_waiting, arbiter->waiting[i], now_usec, ret) > 0)
+			return 1;
+	return 0;
 }

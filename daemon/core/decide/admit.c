@@ -125,7 +125,7 @@ static void prepare(const struct candidate *a, struct place_request *ret)
 
 	*ret = (struct place_request){
 		.all = &a->gpu->all,
-		.keep = a->had ? &a->had->cus : NULL,
+		.keep = a->had ? &a->had->cus : a->gpu->prefer,
 		.aim = a->aim,
 		.floor = want->cus_min ? want->cus_min : a->aim - a->aim / 10, /* 9/10, up */
 		.ceiling = max_u(a->aim, want->cus_max),

@@ -228,6 +228,56 @@ int plan_waiting(const struct arbiter *arbiter, const struct lease *lease, uid_t
 	return gang_assign(&admit_context, &complete, partitions, ret_candidates, result);
 }
 
+/* ---- moves ------------------------------------------------------------------------- */
+
+struct move_request {
+	const struct caller *caller;
+	const struct request *request;
+};
+
+static int place_new(const struct arbiter *arbiter, const void *request,
+		     struct partition partitions[static REQUEST_WANTS])
+{
+	const struct move_request *asked = request;
+	_cleanup_(lease_freep) struct lease *lease = NULL;
+	_cleanup_(result_done) struct result result = { 0 };
+	int r = arbiter_plan(arbiter, asked->caller, asked->request, &lease, &result);
+
+	if (r < 0 || lease->state == STATE_WAITING)
+		return -EBUSY;
+	memcpy(partitions, lease->partitions, lease->n_partitions * sizeof(*partitions));
+	return (int)lease->n_partitions;
+}
+
+int arbiter_plan_moves(const struct arbiter *arbiter, const struct caller *caller,
+		       const struct request *request, uint64_t now_usec, struct move_set *ret)
+{
+	const struct move_request asked = { caller, request };
+
+	return move_find(arbiter, place_new, &asked, now_usec, ret);
+}
+
+int arbiter_plan_after(const struct arbiter *arbiter, const struct caller *caller,
+		       const struct request *request, const struct move_set *set,
+		       struct lease **ret, struct result *result)
+{
+	struct arbiter after;
+	int r;
+
+	_Static_assert(MOVES_MAX <= ARRAY_SIZE(result->moves), "a result has room for all moves");
+	if (ledger_copy(arbiter, &after) < 0)
+		return no_memory(result);
+	for (size_t i = 0; i < set->n; i++)
+		ledger_take_out(&after, ledger_find(arbiter, set->next[i]->id));
+	for (size_t i = 0; i < set->n; i++)
+		ledger_put_back(&after, set->next[i]);
+	r = arbiter_plan(&after, caller, request, ret, result);
+	for (size_t i = 0; i < set->n; i++)
+		result->moves[result->n_moves++] = set->next[i]->id;
+	ledger_copy_done(&after);
+	return r;
+}
+
 /* ---- resize ------------------------------------------------------------------------ */
 
 /* What a want does not tell about the CUs of an adaptable partition stays: its base and its limit. */

@@ -6,6 +6,7 @@
  * arbiter_commit(); no other change of the ledger may come between plan and commit.
  */
 
+#include "core/decide/move.h"
 #include "core/ledger/ledger.h"
 
 /* Plans a new lease. On 0 the caller owns the proposal, which has the id that the lease will get.
@@ -14,6 +15,16 @@
  * deadline: the caller sets the deadline, and result says what the lease waits for. */
 int arbiter_plan(const struct arbiter *arbiter, const struct caller *caller,
 		 const struct request *request, struct lease **ret, struct result *result);
+
+/* Finds moves of adaptable leases after which arbiter_plan() grants a request that it refuses or
+ * lets wait now. 1, or 0: there are none. */
+int arbiter_plan_moves(const struct arbiter *arbiter, const struct caller *caller,
+		       const struct request *request, uint64_t now_usec, struct move_set *ret);
+
+/* As arbiter_plan() when these moves have been made; result->moves names the leases. */
+int arbiter_plan_after(const struct arbiter *arbiter, const struct caller *caller,
+		       const struct request *request, const struct move_set *set,
+		       struct lease **ret, struct result *result);
 
 /* Plans other wants for a granted lease: one want for each of its partitions, placed as if the
  * lease held nothing. CUs that leave its masks stay charged until the holder acknowledges the

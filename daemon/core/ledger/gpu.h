@@ -63,6 +63,9 @@ struct gpu {
 		uint64_t grown_usec; /* the last one that changed a mask */
 	} lend;
 
+	/* CUs to be taken before others, while moves are planned in a copy of the ledger; NULL. */
+	const struct cuset *prefer;
+
 	bool changed; /* since the daemon last published it */
 };
 

@@ -58,6 +58,7 @@ struct partition {
 	struct cuset base;   /* adaptable: at least cus-min CUs, which it never loses and which
 			     * the GPU is charged; the rest of cus is borrowed */
 	struct cuset before; /* adaptable: cus before it first shrank; empty: nothing to restore */
+	struct cuset moved_from; /* adaptable: base before its last move; empty: none */
 
 	bool paused;  /* adaptable: its queues have to be inactive: change/pause.c */
 	bool stopped; /* paused, and the holder has acknowledged it */
@@ -130,6 +131,8 @@ struct lease {
 		uint64_t disturbances; /* mask changes of other leases that took its queues off
 					* the GPU */
 		uint64_t grown_usec;   /* the round of growth that last considered it */
+		uint64_t moves;        /* to other CUs, for requests: decide/move.c */
+		uint64_t moved_usec;   /* the last of them */
 	} lend;
 
 	/* adaptable: time in which a partition was paused: change/pause.c */

@@ -41,6 +41,7 @@ struct arbiter {
 	uint64_t woken;   /* bits of GPUs where something became free since the last round */
 	size_t next_look; /* position in `waiting` where arbiter_plan_next() goes on */
 
+	bool may_move; /* a round through the waiting leases ended, and no moves were planned since */
 	bool lending;  /* there were adaptable leases at the last arbiter_lend() */
 	bool verifies; /* queue descriptors can be read: an acknowledgement is checked */
 

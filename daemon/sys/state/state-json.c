@@ -58,6 +58,7 @@ static const struct member identity[] = {
 	OPTIONAL_NUMBER_OF("paused_since_usec", struct lease, pause.since_usec),
 	OPTIONAL_BOOL_OF("pause_told", struct lease, pause.told),
 	OPTIONAL_BOOL_OF("long_pause_told", struct lease, pause.long_told),
+	OPTIONAL_NUMBER_OF("moves", struct lease, lend.moves),
 };
 
 /* Left out where all have their defaults: needs_duties(). */

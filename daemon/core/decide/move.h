@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Moves: an adaptable lease may be given other CUs of the same number if that makes room for a
+ * request which would be refused. Only leases move whose holders have acknowledged everything, each
+ * at most once in activate-min-interval and never back to where it was before its last move.
+ */
+
+#include "core/ledger/ledger.h"
+
+#define MOVES_MAX 16U
+
+/* The next versions of the leases that move, each of another lease, to be saved and committed. */
+struct move_set {
+	struct lease *next[MOVES_MAX]; /* owned */
+	size_t n;
+};
+
+/* Places the request in a ledger: fills partitions and returns how many, negative if it does not fit. */
+typedef int (*move_place_t)(const struct arbiter *arbiter, const void *request,
+			    struct partition partitions[static REQUEST_WANTS]);
+
+/* Finds moves after all of which the request fits. 1: *ret has them; 0: there are none. */
+int move_find(const struct arbiter *arbiter, move_place_t place, const void *request,
+	      uint64_t now_usec, struct move_set *ret);
+void move_set_done(struct move_set *set);
