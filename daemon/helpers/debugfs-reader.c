@@ -25,7 +25,7 @@
 #define DIE_MSEC 1000
 
 struct probe {
-	char *file; /* NULL: ask at the socket */
+	char *file, *run_lists; /* NULL: ask at the socket */
 	char *socket;
 	int epoll;
 
@@ -38,12 +38,14 @@ struct probe {
 
 /* ---- the child ------------------------------------------------------------------------- */
 
-/* A process of its own reads the file, because a read of debugfs may block in the kernel. Its standard
+/* A process of its own reads the files, because a read of debugfs may block in the kernel. Its standard
  * error is that of gpuarbd. */
-static int spawn_cat(const char *path, int out, pid_t *ret)
+static int spawn_cat(const struct probe *probe, int out, pid_t *ret)
 {
-	char cat[] = "cat", end[] = "--", language[] = "LC_ALL=C", *file = strdupa(path);
-	char *const argv[] = { cat, end, file, NULL }, *const environment[] = { language, NULL };
+	bool lists = faccessat(AT_FDCWD, probe->run_lists, R_OK, AT_EACCESS) == 0;
+	char cat[] = "cat", end[] = "--", language[] = "LC_ALL=C";
+	char *const argv[] = { cat, end, probe->file, lists ? probe->run_lists : NULL, NULL };
+	char *const environment[] = { language, NULL };
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
 	sigset_t none, pipe;
@@ -89,7 +91,7 @@ static int child_start(struct probe *probe)
 	out = fds[1];
 	if (fcntl(in, F_SETFL, O_NONBLOCK) < 0)
 		return -errno;
-	r = spawn_cat(probe->file, out, &pid);
+	r = spawn_cat(probe, out, &pid);
 	if (r < 0)
 		return r;
 
@@ -151,6 +153,10 @@ int probe_new(const char *debugfs, const char *socket, struct probe **ret)
 		probe->file = NULL;
 		return -ENOMEM;
 	}
+	if (debugfs && asprintf(&probe->run_lists, "%s/kfd/rls", debugfs) < 0) {
+		probe->run_lists = NULL;
+		return -ENOMEM;
+	}
 	probe->socket = strdup(socket);
 	if (!probe->socket)
 		return -ENOMEM;
@@ -205,6 +211,7 @@ struct probe *probe_free(struct probe *probe)
 	if (probe->epoll >= 0)
 		close(probe->epoll);
 	free(probe->socket);
+	free(probe->run_lists);
 	free(probe->file);
 	free(probe);
 	return NULL;

@@ -2,7 +2,8 @@
 #pragma once
 
 /*
- * Reads the hardware queue descriptors (MQDs) from debugfs kfd/mqds without blocking.
+ * Reads the hardware queue descriptors (MQDs) from debugfs kfd/mqds without blocking, and behind them
+ * the run lists from kfd/rls, if there is such a file.
  *
  * debugfs belongs to root, and the kernel prints each process under a mutex that the process may hold for
  * any time. So another process reads the file: the service behind the socket, or a child that runs cat

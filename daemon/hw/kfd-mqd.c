@@ -26,6 +26,12 @@ enum { SE0 = 23, SE2 = 26, SE4_GFX9 = 39, SE4_GFX11 = 44 };
 /* cp_hqd_queue_priority, at the same place in all generations: 0 to 15 as in KFD. */
 #define QUEUE_PRIORITY 134U
 
+/* cp_hqd_pq_doorbell_control, likewise, and the third word of a MAP_QUEUES packet of the run list have the
+ * offset of the queue's doorbell in these bits. */
+#define DOORBELL_CONTROL 143U
+#define DOORBELL_OFFSET 0x0ffffffcU
+#define MAP_QUEUES 0xa2U
+
 /* Quotes of lines in diagnostics; the kernel prints no longer ones. */
 #define QUOTE_MAX 60
 
@@ -34,6 +40,7 @@ enum kind {
 	NO_QUEUE,
 	COMPUTE,
 	IGNORED,
+	RUN_LIST,
 };
 
 struct parser {
@@ -52,6 +59,10 @@ struct parser {
 	uint32_t offset; /* of the next row */
 	uint32_t words[CUSET_PAIRS];
 	unsigned priority;
+	uint32_t doorbell;
+
+	uint32_t opcode;      /* of the packet of a run list */
+	unsigned index, left; /* words of it that were read, and that follow */
 
 	struct observed_mask *seen;
 	size_t n, room;
@@ -221,6 +232,8 @@ static int take_words(struct parser *parser, const uint32_t words[ROW_WORDS], un
 	for (unsigned i = 0; i < n; i++) {
 		if (parser->offset / 4 + i == QUEUE_PRIORITY)
 			parser->priority = min_u(words[i], PRIORITY_MAX);
+		if (parser->offset / 4 + i == DOORBELL_CONTROL)
+			parser->doorbell = words[i] & DOORBELL_OFFSET;
 		engine = engine_of(parser->gpu->gfx_target, parser->offset / 4 + i);
 		if (engine >= 0)
 			parser->words[cuset_pair(parser->xcc, (unsigned)engine)] = words[i];
@@ -246,21 +259,33 @@ static int next_descriptor(struct parser *parser)
 	return 0;
 }
 
-static int take_row(struct parser *parser)
+/* Parses the offset and the words of a row that is indented by so much. */
+static int read_row(const struct parser *parser, size_t indent, uint32_t *ret_offset,
+		    uint32_t words[static ROW_WORDS], unsigned *ret_n)
 {
-	const char *at = parser->line + 4, *end = parser->line + parser->length;
-	uint32_t offset, words[ROW_WORDS];
-	unsigned n = 0;
-	int r;
+	const char *at = parser->line + indent, *end = parser->line + parser->length;
 
-	if (parser->kind == NO_PROCESS || parser->kind == NO_QUEUE)
-		return refuse_line(parser, "data without a queue");
-	if (end - at < 9 || !hex(at, 8, &offset) || at[8] != ':')
+	*ret_n = 0;
+	if (end - at < 9 || !hex(at, 8, ret_offset) || at[8] != ':')
 		return refuse_line(parser, "invalid row of a descriptor");
 	for (at += 9; at != end; at += 9)
-		if (n == ROW_WORDS || end - at < 9 || at[0] != ' ' || !hex(at + 1, 8, &words[n++]))
+		if (*ret_n == ROW_WORDS || end - at < 9 || at[0] != ' ' ||
+		    !hex(at + 1, 8, &words[(*ret_n)++]))
 			return refuse_line(parser, "invalid row of a descriptor");
+	return 0;
+}
 
+static int take_row(struct parser *parser)
+{
+	uint32_t offset, words[ROW_WORDS];
+	unsigned n;
+	int r;
+
+	if (parser->kind != COMPUTE && parser->kind != IGNORED)
+		return refuse_line(parser, "data without a queue");
+	r = read_row(parser, 4, &offset, words, &n);
+	if (r < 0)
+		return r;
 	r = offset == 0 ? next_descriptor(parser) : 0;
 	if (r < 0)
 		return r;
@@ -313,10 +338,69 @@ static int end_queue(struct parser *parser)
 	row->pid = parser->pid;
 	row->kfd_gpu_id = parser->gpu->kfd_gpu_id;
 	row->priority = parser->priority;
+	row->doorbell = parser->doorbell;
+	row->active = false;
 	row->unrestricted = observed_mask_from_words(&parser->gpu->geometry, parser->words,
 						     &row->cus);
 	parser->kind = NO_QUEUE;
 	return 0;
+}
+
+/* ---- run lists ----------------------------------------------------------------------- */
+
+/* "Node N, gpu_id ID:" */
+static int take_node(struct parser *parser)
+{
+	const char *id = memmem(parser->line, parser->length, ", gpu_id ", 9);
+	const char *end = parser->line + parser->length - 1;
+	uint32_t gpu;
+
+	if (!id || *end != ':' || end <= id + 9 || end > id + 17 ||
+	    !hex(id + 9, (size_t)(end - (id + 9)), &gpu))
+		return refuse_line(parser, "invalid id of a GPU");
+	parser->gpu = find_gpu(parser, gpu);
+	parser->kind = RUN_LIST;
+	parser->left = 0;
+	return 0;
+}
+
+static void set_active(struct parser *parser, uint32_t doorbell)
+{
+	for (size_t i = 0; parser->gpu && i < parser->n; i++)
+		if (parser->seen[i].kfd_gpu_id == parser->gpu->kfd_gpu_id &&
+		    parser->seen[i].doorbell == (doorbell & DOORBELL_OFFSET))
+			parser->seen[i].active = true;
+}
+
+/* The words are packets of type 3: a header with the number of words and the opcode, then the words. The
+ * kernel fills the rest of the buffer with zeros. */
+static void take_packet(struct parser *parser, uint32_t word)
+{
+	if (parser->left == 0 && word >> 30 != 3)
+		return;
+	if (parser->left == 0) {
+		parser->opcode = word >> 8 & 0xff;
+		parser->left = (word >> 16 & 0x3fff) + 1;
+		parser->index = 0;
+		return;
+	}
+	parser->left--;
+	if (++parser->index == 2 && parser->opcode == MAP_QUEUES)
+		set_active(parser, word);
+}
+
+static int take_list(struct parser *parser)
+{
+	uint32_t offset, words[ROW_WORDS];
+	unsigned n;
+	int r;
+
+	if (starts_with(parser, "  No active runlist"))
+		return 0;
+	r = read_row(parser, 2, &offset, words, &n);
+	for (unsigned i = 0; r >= 0 && i < n; i++)
+		take_packet(parser, words[i]);
+	return r;
 }
 
 static int take_heading(struct parser *parser)
@@ -330,6 +414,8 @@ static int take_heading(struct parser *parser)
 		return r;
 	if (starts_with(parser, "Process "))
 		return take_process(parser);
+	if (starts_with(parser, "Node "))
+		return take_node(parser);
 	if (parser->kind == NO_PROCESS)
 		return refuse_line(parser, "expected a process first");
 	if (starts_with(parser, COMPUTE_HEADING))
@@ -350,7 +436,10 @@ static int take_all(struct parser *parser)
 		return refuse_line(parser, "the text ends within a line");
 	}
 	while (next_line(parser)) {
-		r = starts_with(parser, "    ") ? take_row(parser) : take_heading(parser);
+		if (parser->kind == RUN_LIST && starts_with(parser, "  "))
+			r = take_list(parser);
+		else
+			r = starts_with(parser, "    ") ? take_row(parser) : take_heading(parser);
 		if (r < 0)
 			return r;
 	}

@@ -4,11 +4,14 @@
 /*
  * Parses the text of debugfs kfd/mqds, which has the descriptor of every queue as the hardware gets
  * it, as pqm_debugfs_mqds() in drivers/gpu/drm/amd/amdkfd/kfd_process_queue_manager.c prints it
- * (Linux 6.1 to 6.12). helpers/debugfs-reader.c reads the text.
+ * (Linux 6.1 to 6.12), and of kfd/rls behind it, which has the run list of every GPU, as
+ * pm_debugfs_runlist() in kfd_packet_manager.c prints it. helpers/debugfs-reader.c reads the text.
  *
  *	Process 4711 PASID 0x8001:
  *	  Compute queue on device 3a7c
  *	    00000000: c0310800 00000000 …   8 words per line, one descriptor per XCC
+ *	Node 0, gpu_id 3a7c:
+ *	  00000000: c00ea100 14008001 …     packets for the scheduler; "No active runlist" with MES
  */
 
 #include <stddef.h>
@@ -25,7 +28,7 @@
  * are not in gpus[], because GPUs come and go; processes without a queue.
  *
  * -EBADMSG with the line and the reason in why if the text is not what the kernel prints, or not
- * all of it; -ENOMEM. A text that ends between two queues looks complete, and a text without a
+ * all of it; -ENOMEM. Without run lists no queue is active. A text that ends between two queues looks complete, and a text without a
  * process may be of a reader without access: a queue that is absent here may still exist.
  */
 int kfd_mqds_parse(const char *text, size_t size, const struct gpu_info *gpus, size_t n_gpus,

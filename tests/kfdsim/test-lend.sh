@@ -298,6 +298,23 @@ story_turns()
 	activates
 	driver "$stopped"
 	leave agent
+
+	# One that acknowledges a pause and does not pause is found on the run list.
+	ends 0 deactivate "$vr"
+	program own "$agent" own
+	tell own stream
+	tell own follow
+	ends 0 activate "$vr"
+	settles "$(named own) | .partitions[0].paused"
+	tell own lie
+	settles "$(named own) | .reason | test(\"^acknowledged generation [0-9]+, but a queue of pid ${pid[own]} still runs on $vii\")"
+	json_out "$(named vr) | .state == \"activating\""
+	ends 9 verify
+	tell own follow
+	settles "$(named vr) | .state == \"granted\""
+	driver "$stopped"
+	ends 0 verify
+	leave own
 }
 
 story_processes()

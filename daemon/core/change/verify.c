@@ -40,6 +40,8 @@ static void add_queue(struct partition *p, const struct observed_mask *row)
 {
 	p->queues.verified = p->queues.wide_pid == 0;
 	p->queues.priorities |= (uint16_t)(1U << row->priority);
+	if (p->paused && row->active)
+		p->queues.active_pid = row->pid;
 }
 
 /* Attributes a queue to the first lease whose mask contains it. A queue within no mask may belong to
@@ -68,32 +70,50 @@ static void compare(const struct arbiter *arbiter, const struct observed_mask *r
 	}
 }
 
-static const struct partition *find_wide(const struct lease *lease)
+/* The first partition with a queue that has CUs beyond its mask, or runs although it is paused. A pause
+ * that is not acknowledged yet is none. */
+static const struct partition *find_untrue(const struct lease *lease)
 {
-	for (size_t i = 0; i < lease->n_partitions; i++)
-		if (lease->partitions[i].queues.wide_pid)
-			return &lease->partitions[i];
+	for (size_t i = 0; i < lease->n_partitions; i++) {
+		const struct partition *p = &lease->partitions[i];
+
+		if ((lease->verify.pending && p->queues.wide_pid) ||
+		    (p->queues.active_pid && (lease->verify.pending || p->stopped)))
+			return p;
+	}
 	return NULL;
 }
 
 static void judge(struct arbiter *arbiter, struct lease *lease)
 {
-	const struct partition *p = find_wide(lease);
+	const struct partition *p = find_untrue(lease);
 	char reason[REQUEST_TEXT];
 
 	if (!p) {
-		ledger_follow(arbiter, lease);
+		if (lease->verify.false_ack)
+			lease_set_reason(lease, "");
+		lease->verify.false_ack = false;
+		if (lease->verify.pending)
+			ledger_follow(arbiter, lease);
 		ledger_touch(arbiter, lease, TOUCH_CHANGED);
 		return;
 	}
 	if (lease->verify.false_ack)
 		return;
 	lease->verify.false_ack = true;
-	snprintf(reason, sizeof(reason),
-		 "acknowledged generation %llu, but a queue of pid %d still has CUs of %s outside "
-		 "its mask",
-		 (unsigned long long)lease->generation, p->queues.wide_pid,
-		 arbiter->gpus[p->gpu].info.name);
+	if (p->queues.active_pid)
+		snprintf(
+			reason, sizeof(reason),
+			"acknowledged generation %llu, but a queue of pid %d still runs on %s, where "
+			"it is paused",
+			(unsigned long long)lease->generation, p->queues.active_pid,
+			arbiter->gpus[p->gpu].info.name);
+	else
+		snprintf(reason, sizeof(reason),
+			 "acknowledged generation %llu, but a queue of pid %d still has CUs of %s "
+			 "outside its mask",
+			 (unsigned long long)lease->generation, p->queues.wide_pid,
+			 arbiter->gpus[p->gpu].info.name);
 	lease_set_reason(lease, reason);
 	ledger_touch(arbiter, lease, TOUCH_CHANGED | TOUCH_DRIFT);
 }
@@ -127,7 +147,7 @@ static void clear(struct lease *lease)
 
 		p->queues.verified_before = p->queues.verified;
 		p->queues.verified = false;
-		p->queues.wide_pid = 0;
+		p->queues.wide_pid = p->queues.active_pid = 0;
 		p->queues.priorities_before = p->queues.priorities;
 		p->queues.priorities = 0;
 		p->queues.scanned = true;
@@ -157,7 +177,7 @@ void arbiter_masks_observed(struct arbiter *arbiter, const struct observed_mask 
 
 		if (has_changed(lease))
 			ledger_touch(arbiter, lease, TOUCH_REASON);
-		if (lease->verify.pending)
+		if (lease->verify.pending || lease->verify.false_ack || find_untrue(lease))
 			judge(arbiter, lease);
 	}
 }

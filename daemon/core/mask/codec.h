@@ -60,6 +60,8 @@ struct observed_mask {
 	bool unrestricted; /* never masked; cus are then all of the GPU's */
 	struct cuset cus;  /* CUs that work: those fused off are left out */
 	unsigned priority; /* 0 to 15 */
+	uint32_t doorbell; /* identifies the queue on its GPU */
+	bool active;       /* on the run list; false where the kernel shows none */
 };
 
 /*

@@ -21,6 +21,17 @@ TEST(the_file_is_read_by_a_child)
 	probe_stage_end(&stage);
 }
 
+TEST(run_lists_follow_the_descriptors)
+{
+	struct stage stage = probe_stage_new();
+
+	scratch_write(&stage.scratch, "kfd/mqds", "Process 1 PASID 0x8001:\n");
+	scratch_write(&stage.scratch, "kfd/rls", "Node 1, gpu_id 3a7c:\n");
+	CHECK(start(&stage) == 0 && finish(&stage) == 0);
+	CHECK(strcmp(stage.text, "Process 1 PASID 0x8001:\nNode 1, gpu_id 3a7c:\n") == 0);
+	probe_stage_end(&stage);
+}
+
 TEST(one_probe_asks_again_and_again)
 {
 	struct stage stage = probe_stage_new();

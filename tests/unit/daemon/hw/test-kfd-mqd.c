@@ -151,3 +151,84 @@ TEST(longer_descriptor_is_accepted)
 	CHECK(parse(&page) == 0 && page.n == 1);
 	page_done(&page);
 }
+
+/* ---- run lists --------------------------------------------------------------------------- */
+
+static uint32_t doorbell_of_7(unsigned i)
+{
+	return i == 0x23c / 4 ? 7 << 2 | 1U << 30 : 0;
+}
+
+static uint32_t doorbell_of_8(unsigned i)
+{
+	return i == 0x23c / 4 ? 8 << 2 : 0;
+}
+
+static void add_two_queues(struct page *page)
+{
+	page_add(page, "Process 1 PASID 0x8001:\n  Compute queue on device 3a7c\n");
+	dump(page, ROWS, doorbell_of_7);
+	page_add(page, "  Compute queue on device 3a7c\n");
+	dump(page, ROWS, doorbell_of_8);
+}
+
+TEST(a_queue_is_active_that_is_on_the_run_list_of_its_gpu)
+{
+	struct page page = page_new();
+
+	add_two_queues(&page);
+	page_add(
+		&page,
+		"Node 1, gpu_id 3a7c:\n"
+		"  00000000: c001a100 00008001 00000000 c005a200 20000010 00000020 00001000 00000000\n"
+		"  00000020: 00000000 00000000 00000000 00000000\n"
+		"Node 2, gpu_id 1234:\n"
+		"  00000000: c005a200 20000010 0000001c 00001000 00000000 00000000 00000000\n"
+		"Node 3, gpu_id 5:\n  No active runlist\n");
+	CHECK(parse(&page) == 0 && page.n == 2);
+	CHECK(!page.seen[0].active && page.seen[1].active);
+	page_done(&page);
+}
+
+TEST(a_packet_of_a_run_list_goes_on_in_the_next_row)
+{
+	struct page page = page_new();
+
+	add_two_queues(&page);
+	page_add(
+		&page,
+		"Node 1, gpu_id 3a7c:\n"
+		"  00000000: c004a100 0000a2c0 c005a200 0000001c 00000020 00000000 c005a200 20000010\n"
+		"  00000020: 0000001c 00001000 00000000 00000000 00000000\n");
+	CHECK(parse(&page) == 0 && page.n == 2);
+	CHECK(page.seen[0].active && !page.seen[1].active);
+	page_done(&page);
+}
+
+TEST(run_lists_without_processes_have_no_queue)
+{
+	struct page page = page_new();
+
+	page_add(&page, "Node 1, gpu_id 3a7c:\n  No active runlist\n");
+	CHECK(parse(&page) == 0 && page.n == 0);
+	page_done(&page);
+}
+
+TEST(invalid_run_lists_are_refused)
+{
+	static const char *const lines[] = {
+		"Node 1:\n",
+		"Node 1, gpu_id :\n",
+		"Node 1, gpu_id 3g:\n",
+		"Node 1, gpu_id 3a7c\n",
+		"Node 1, gpu_id 3a7c:\n  00000000: c005a20\n",
+		"Node 1, gpu_id 3a7c:\n  nothing\n",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+		struct page page = page_new();
+
+		page_add(&page, "%s", lines[i]);
+		CHECK(page_refused(&page, "line"));
+	}
+}

@@ -227,3 +227,56 @@ TEST(a_waiting_fixed_lease_is_granted_when_the_exclusive_lease_is_inactive)
 	CHECK(activate(&l, rt->id, true) == -EBUSY);
 	scene_done(&l.s);
 }
+
+TEST(an_acknowledged_pause_is_false_while_a_queue_is_on_the_run_list)
+{
+	struct lending l = lending();
+	struct arbiter *arbiter = l.s.arbiter;
+	struct lease *rt = ask(&l, true), *lease = borrow(&l, 15, 15);
+	struct observed_mask row = {
+		.pid = 10, .kfd_gpu_id = 77, .cus = part(lease)->cus, .active = true
+	};
+
+	arbiter->verifies = true;
+	arbiter->gpus[0].info.kfd_gpu_id = 77;
+	CHECK(arbiter_bind(arbiter, lease->id, 10) == 0);
+	CHECK(activate(&l, rt->id, true) == 0);
+	follow(&l, lease);
+	arbiter_masks_observed(arbiter, &row, 1);
+	settle(&l);
+	CHECK(rt->state == STATE_ACTIVATING && lease->verify.false_ack && !part(lease)->stopped);
+	CHECK(strstr(lease->reason, "pid 10"));
+
+	row.active = false;
+	arbiter_masks_observed(arbiter, &row, 1);
+	settle(&l);
+	CHECK(rt->state == STATE_GRANTED && part(lease)->stopped && !lease->verify.false_ack);
+
+	/* The program makes it active again, against its agent. */
+	row.active = true;
+	arbiter_masks_observed(arbiter, &row, 1);
+	settle(&l);
+	CHECK(lease->verify.false_ack && strstr(lease->reason, "pid 10"));
+	CHECK(rt->state == STATE_GRANTED);
+	row.active = false;
+	arbiter_masks_observed(arbiter, &row, 1);
+	settle(&l);
+	CHECK(!lease->verify.false_ack && strstr(lease->reason, "paused by"));
+	scene_done(&l.s);
+}
+
+TEST(an_active_queue_of_a_lease_that_is_not_paused_is_as_it_should_be)
+{
+	struct lending l = lending();
+	struct lease *lease = borrow(&l, 15, 15);
+	const struct observed_mask row = {
+		.pid = 10, .kfd_gpu_id = 77, .cus = part(lease)->cus, .active = true
+	};
+
+	l.s.arbiter->verifies = true;
+	l.s.arbiter->gpus[0].info.kfd_gpu_id = 77;
+	CHECK(arbiter_bind(l.s.arbiter, lease->id, 10) == 0);
+	arbiter_masks_observed(l.s.arbiter, &row, 1);
+	CHECK(!lease->verify.false_ack && part(lease)->queues.verified);
+	scene_done(&l.s);
+}
