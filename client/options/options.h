@@ -35,11 +35,10 @@ struct typed_want {
 
 struct command {
 	bool json, no_legend, no_pager, help, version, quiet, same_line, fixed;
-	const char
-		*fixed_reason; /* by run: why the lease cannot be adaptable; "": it can; NULL: it is
-				   * not to be */
-	bool colour;           /* decided by main */
-	const char *verb;      /* for messages; "": none yet */
+	/* run: why the lease cannot be adaptable. "": it can be; NULL: the options decide. */
+	const char *fixed_reason;
+	bool colour;      /* decided by main */
+	const char *verb; /* for messages; "": none yet */
 	const char *gpu, *profile, *profiles, *svg;
 	uint64_t grace_usec;
 	const char *reason; /* NULL: none */

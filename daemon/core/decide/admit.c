@@ -537,7 +537,7 @@ static bool only_gives(const struct candidate *a)
 	if (!had)
 		return false;
 	has = had->count;
-	if (had->adaptable) { /* what it borrows is nobody's claim */
+	if (had->adaptable) { /* borrowed CUs are not claimed */
 		has = cuset_count(&had->base);
 		asks = want->cus_min;
 	}

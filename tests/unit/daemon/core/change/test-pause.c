@@ -150,11 +150,11 @@ TEST(a_lease_that_does_not_pause_is_killed_as_policy_says)
 	CHECK(activate(&l, rt->id, true) == 0);
 	l.now += SECOND_USEC;
 	CHECK(arbiter_next_enforce_step(l.s.arbiter, l.now, &over) == ENFORCE_STEP_REPORT);
-	CHECK(over == lease && strstr(lease->reason, "has not paused"));
+	CHECK(over == lease && strstr(lease->reason, "pause"));
 	CHECK(arbiter_next_enforce_step(l.s.arbiter, l.now, &over) == ENFORCE_STEP_FREEZE);
 	l.now += SECOND_USEC;
 	CHECK(arbiter_next_enforce_step(l.s.arbiter, l.now, &over) == ENFORCE_STEP_KILL);
-	CHECK(lease->state == STATE_ENDING && strstr(lease->reason, "had to pause"));
+	CHECK(lease->state == STATE_ENDING && strstr(lease->reason, "pause"));
 	CHECK(arbiter_observe(l.s.arbiter, NULL, 0) == 0);
 	settle(&l);
 	CHECK(rt->state == STATE_GRANTED);
@@ -170,9 +170,10 @@ TEST(a_pause_that_is_longer_than_max_pause_is_reported_once)
 	follow(&l, lease);
 	CHECK(arbiter_next_deadline(l.s.arbiter) <= l.now + 10 * SECOND_USEC);
 	pass(&l, 10 * SECOND_USEC);
-	CHECK(lease->pause.long_told && strstr(lease->reason, "10 s, more than max-pause"));
+	CHECK(lease->pause.long_told);
+	CHECK(strstr(lease->reason, " 10 s") && strstr(lease->reason, "max-pause"));
 	pass(&l, 5 * SECOND_USEC);
-	CHECK(strstr(lease->reason, "10 s, more than max-pause"));
+	CHECK(strstr(lease->reason, " 10 s"));
 	CHECK(activate(&l, rt->id, false) == 0 && !lease->pause.long_told);
 	scene_done(&l.s);
 }

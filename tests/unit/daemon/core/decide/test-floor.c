@@ -207,7 +207,8 @@ TEST(sum_of_all_floors_is_compared_with_the_gpu)
 	CHECK(settings_check_floors(settings, &gpu, why, sizeof(why)) == 0);
 	b->reserved_cus.value = 31;
 	CHECK(settings_check_floors(settings, &gpu, why, sizeof(why)) == -ENOSPC);
-	CHECK(strstr(why, "reserved-cus of all tenants adds up to 61, and 0000:03:00.0 has 60"));
+	CHECK(strstr(why, "reserved-cus") && strstr(why, "0000:03:00.0"));
+	CHECK(strstr(why, " 61,") && strstr(why, " 60"));
 	b->reserved_cus.value = 30;
 	a->reserved_engines = 5;
 	CHECK(settings_check_floors(settings, &gpu, why, sizeof(why)) == -ENOSPC);
@@ -221,7 +222,7 @@ TEST(sum_of_all_floors_is_compared_with_the_gpu)
 	b->reserved_queues = 4;
 	a->reserved_processes = 9;
 	CHECK(settings_check_floors(settings, &gpu, why, sizeof(why)) == -ENOSPC);
-	CHECK(strstr(why, "reserved-processes of all tenants adds up to 9"));
+	CHECK(strstr(why, "reserved-processes") && strstr(why, " 9,"));
 	a->reserved_gpu = strdup("0000:04:00.0");
 	CHECK(settings_check_floors(settings, &gpu, why, sizeof(why)) == 0);
 	scene_done(&s);

@@ -115,8 +115,8 @@ TEST(shares_of_floors_above_a_gpu_are_refused)
 				    "reserved-gpu = 0000:03:00.0\n");
 
 	CHECK(tree_load(&tree) == -EINVAL && tree.diagnostics.n == 1);
-	CHECK(config_says(&tree.diagnostics, ":4: [tenant b]: reserved-cus of all tenants adds "
-					     "up to 101% of a GPU"));
+	CHECK(config_says(&tree.diagnostics, ":4: [tenant b]: reserved-cus"));
+	CHECK(config_says(&tree.diagnostics, " 101%"));
 	tree_done(&tree);
 }
 
