@@ -70,9 +70,9 @@ static void compare(const struct arbiter *arbiter, const struct observed_mask *r
 	}
 }
 
-/* The first partition with a queue that has CUs beyond its mask, or runs although it is paused. A pause
- * that is not acknowledged yet is none. */
-static const struct partition *find_untrue(const struct lease *lease)
+/* The first partition with a queue that has CUs beyond its mask, or runs although the partition is
+ * paused. Before the holder has acknowledged the pause, its queues may run. */
+static const struct partition *find_drift(const struct lease *lease)
 {
 	for (size_t i = 0; i < lease->n_partitions; i++) {
 		const struct partition *p = &lease->partitions[i];
@@ -86,7 +86,7 @@ static const struct partition *find_untrue(const struct lease *lease)
 
 static void judge(struct arbiter *arbiter, struct lease *lease)
 {
-	const struct partition *p = find_untrue(lease);
+	const struct partition *p = find_drift(lease);
 	char reason[REQUEST_TEXT];
 
 	if (!p) {
@@ -177,7 +177,7 @@ void arbiter_masks_observed(struct arbiter *arbiter, const struct observed_mask 
 
 		if (has_changed(lease))
 			ledger_touch(arbiter, lease, TOUCH_REASON);
-		if (lease->verify.pending || lease->verify.false_ack || find_untrue(lease))
+		if (lease->verify.pending || lease->verify.false_ack || find_drift(lease))
 			judge(arbiter, lease);
 	}
 }
