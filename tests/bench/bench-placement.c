@@ -19,8 +19,6 @@
 #define INSTANCES 8U
 #define JOBS 1500U
 #define FORGET 150U /* the GPU fills up */
-#define GPUARB 0
-#define FLUID (POLICIES - 1)
 
 static const char *const profiles[] = {
 	"strix-halo", "radeon-vii", "rx7900xtx", "mi100", "mi300x-spx",
@@ -44,12 +42,13 @@ static void add_instance(const struct gpu_info *info, const struct load *load, s
 		mean_add(&row->by[i].useful, runs[i].useful);
 		mean_add(&row->by[i].per_granted, runs[i].per_granted);
 		mean_add(&row->by[i].largest, runs[i].largest);
-		if (i != GPUARB && i != FLUID && runs[i].useful > rival)
+		mean_add(&row->by[i].moves, runs[i].moves);
+		if (i >= GPUARB && i != FLUID && runs[i].useful > rival)
 			rival = runs[i].useful;
 	}
 	for (size_t i = 0; i < POLICIES; i++)
 		mean_add(&row->by[i].of_fluid, runs[i].useful / runs[FLUID].useful);
-	mean_add(&row->ahead, runs[GPUARB].useful / rival);
+	mean_add(&row->ahead, runs[0].useful / rival);
 }
 
 static void measure(const char *name, const struct gpu_info *info, unsigned instances,
@@ -163,7 +162,7 @@ static void print_useful(const struct row *rows, size_t n)
 	printf("Useful work of work offered, mean and standard error; (of fluid repacking)\n");
 	printf("%-11s %3s %4s %3s", "profile", "SE", "load", "RT");
 	for (size_t i = 0; i < POLICIES; i++)
-		printf("  %*s", i == GPUARB ? 19 : 11, policies[i].name);
+		printf("  %*s", i < GPUARB ? 19 : 11, policies[i].name);
 	printf("  ahead\n");
 	for (size_t j = 0; j < n; j++) {
 		const struct row *r = &rows[j];
@@ -171,10 +170,33 @@ static void print_useful(const struct row *rows, size_t n)
 		print_key(r);
 		for (size_t i = 0; i < POLICIES; i++) {
 			print_mean(&r->by[i].useful);
-			if (i == GPUARB)
+			if (i < GPUARB)
 				printf(" (%.3f)", mean_of(&r->by[i].of_fluid));
 		}
 		printf("  %.3f\n", mean_of(&r->ahead));
+	}
+}
+
+/* Over all loads and shares of realtime leases. */
+static void print_summary(const struct row *rows, size_t n)
+{
+	printf("\nOf fluid repacking, by profile; moves of a GPU in an hour if jobs take an hour\n");
+	printf("%-11s %3s", "profile", "SE");
+	for (size_t i = 0; i < GPUARB; i++)
+		printf("  %9s", policies[i].name);
+	printf("  moves (half, adaptable)\n");
+	for (size_t j = 0, next; j < n; j = next) {
+		struct mean of_fluid[GPUARB] = { 0 }, moves[GPUARB] = { 0 };
+
+		for (next = j; next < n && strcmp(rows[next].profile, rows[j].profile) == 0; next++)
+			for (size_t i = 0; i < GPUARB; i++) {
+				mean_add(&of_fluid[i], mean_of(&rows[next].by[i].of_fluid));
+				mean_add(&moves[i], mean_of(&rows[next].by[i].moves));
+			}
+		printf("%-11s %ux%u", rows[j].profile, rows[j].xccs, rows[j].engines);
+		for (size_t i = 0; i < GPUARB; i++)
+			printf("  %9.3f", mean_of(&of_fluid[i]));
+		printf("  %.2f %.2f\n", mean_of(&moves[1]), mean_of(&moves[2]));
 	}
 }
 
@@ -233,6 +255,8 @@ static void json_row(const struct row *r)
 		json_mean("per_granted", &r->by[i].per_granted);
 		putchar(',');
 		json_mean("largest", &r->by[i].largest);
+		putchar(',');
+		json_mean("moves_an_hour", &r->by[i].moves);
 		putchar('}');
 	}
 	putchar(',');
@@ -277,6 +301,7 @@ int main(int argc, char *argv[])
 		r = measure_small(&small[i]);
 	printf("seed %u, %u instances of %u requests\n", SEED, instances, JOBS - FORGET);
 	print_useful(rows, n);
+	print_summary(rows, n);
 	print_others(rows, n);
 	print_small(small, ARRAY_SIZE(small), r);
 	print_json(rows, n, small, r == 0 ? ARRAY_SIZE(small) : 0, instances);

@@ -16,6 +16,8 @@
 
 static const char *const strokes[POLICIES] = {
 	"stroke=\"#d62728\" stroke-width=\"3\"",
+	"stroke=\"#ff7f0e\"",
+	"stroke=\"#2ca02c\"",
 	"stroke=\"#7f7f7f\"",
 	"stroke=\"#9467bd\"",
 	"stroke=\"#1f77b4\"",

@@ -58,6 +58,7 @@ struct job *load_make(const struct load *load, unsigned cus, unsigned step)
 		jobs[i].until = now + exponential(&source);
 		jobs[i].cus = size(&source, cus / step) * step;
 		jobs[i].realtime = uniform(&source) < load->realtime;
+		jobs[i].second = i % 2;
 	}
 	return jobs;
 }

@@ -10,6 +10,8 @@
 #include "core/mask/place.h"
 #include "ledger-rig.h"
 
+#define HOUR_USEC 3600e6
+
 /* ---- what they share -------------------------------------------------------------------- */
 
 /* CUs in each pair, and what they do: E; nothing without a CU on some XCC. */
@@ -75,34 +77,92 @@ static bool give(const struct machine *m, const struct cuset *set, struct grant 
 
 /* ---- gpuarb, and gpuarb told to use every engine ---------------------------------------- */
 
-static bool ask(struct machine *m, const struct job *job, unsigned engines, struct grant *ret)
+/* The holders have changed their masks. */
+static void acknowledge(struct machine *m)
 {
-	struct request request = request_for(job->cus);
+	for (size_t i = 0; i < m->arbiter->n_leases; i++) {
+		const struct lease *lease = m->arbiter->leases[i];
+
+		if (arbiter_acknowledge(m->arbiter, lease->id, lease->generation) < 0)
+			abort();
+	}
+	arbiter_lend(m->arbiter, m->now_usec);
+}
+
+static bool move_for(struct machine *m, const struct caller *caller, const struct request *request)
+{
+	struct move_set set;
+
+	if (arbiter_plan_moves(m->arbiter, caller, request, m->now_usec, &set) <= 0)
+		return false;
+	for (size_t i = 0; i < set.n; i++)
+		arbiter_commit(m->arbiter, TAKE_PTR(set.next[i]));
+	m->moves += (unsigned)set.n;
+	move_set_done(&set);
+	acknowledge(m);
+	return true;
+}
+
+static bool ask(struct machine *m, const struct request *request, struct grant *ret)
+{
 	const struct caller caller = caller_of(1);
 	struct result result = { 0 };
 	struct lease *lease = NULL;
 
-	request.class = job->realtime ? CLASS_REALTIME : CLASS_GUARANTEED;
-	request.wants[0].shader_engines = engines;
-	request.wants[0].queues = 1;
-	if (arbiter_plan(m->arbiter, &caller, &request, &lease, &result) < 0) {
+	while (arbiter_plan(m->arbiter, &caller, request, &lease, &result) < 0) {
 		result_done(&result);
-		return false;
+		if (!move_for(m, &caller, request))
+			return false;
 	}
 	lease = arbiter_commit(m->arbiter, lease);
 	arbiter_add_holder(m->arbiter, lease->id);
+	acknowledge(m);
+	if (lease->state != STATE_GRANTED)
+		abort();
 	ret->id = lease->id;
 	return give(m, &lease->partitions[0].cus, ret);
 }
 
+static struct request request_of(const struct job *job, bool adaptable)
+{
+	struct request request = request_for(job->cus);
+
+	request.class = job->realtime ? CLASS_REALTIME : CLASS_GUARANTEED;
+	request.wants[0].queues = 1;
+	if (adaptable && !job->realtime) {
+		request.class = CLASS_BESTEFFORT;
+		request.adaptable = true;
+	}
+	return request;
+}
+
 static bool take_gpuarb(struct machine *m, const struct job *job, struct grant *ret)
 {
-	return ask(m, job, 0, ret);
+	struct request request = request_of(job, false);
+
+	return ask(m, &request, ret);
+}
+
+static bool take_half_adaptable(struct machine *m, const struct job *job, struct grant *ret)
+{
+	struct request request = request_of(job, job->second);
+
+	return ask(m, &request, ret);
+}
+
+static bool take_adaptable(struct machine *m, const struct job *job, struct grant *ret)
+{
+	struct request request = request_of(job, true);
+
+	return ask(m, &request, ret);
 }
 
 static bool take_spread(struct machine *m, const struct job *job, struct grant *ret)
 {
-	return ask(m, job, m->info.geometry.engines, ret);
+	struct request request = request_of(job, false);
+
+	request.wants[0].shader_engines = m->info.geometry.engines;
+	return ask(m, &request, ret);
 }
 
 static unsigned largest_rectangle(const struct machine *m, unsigned engines)
@@ -302,6 +362,8 @@ static unsigned largest_fluid(const struct machine *m)
 
 const struct policy policies[POLICIES] = {
 	{ "gpuarb", "the arbiter", true, take_gpuarb, largest_gpuarb },
+	{ "half", "the arbiter, 50 % adaptable", true, take_half_adaptable, largest_gpuarb },
+	{ "adaptable", "the arbiter, all adaptable", true, take_adaptable, largest_gpuarb },
 	{ "lowest", "lowest free bits", false, take_lowest, largest_lowest },
 	{ "range", "contiguous range of whole per cent", false, take_range, largest_range },
 	{ "spread", "spread over all engines", true, take_spread, largest_spread },
@@ -341,16 +403,45 @@ struct machine *machine_free(struct machine *m)
 	return NULL;
 }
 
+/* What the leases of the arbiter have, after any of them may have moved. */
+static void survey(struct machine *m)
+{
+	m->taken = (struct cuset){ 0 };
+	m->engines = 0;
+	for (size_t i = 0; i < m->arbiter->n_leases; i++) {
+		const struct lease *lease = m->arbiter->leases[i];
+		const struct cuset *cus = &lease->partitions[0].cus;
+		uint32_t engines = lease->class == CLASS_REALTIME ? cuset_engines(cus) : 0;
+
+		if (cuset_overlap(&m->taken, cus) || (m->engines & engines))
+			abort(); /* a promise broken: nothing that follows would mean anything */
+		cuset_add(&m->taken, cus);
+		m->engines |= engines;
+	}
+}
+
+void machine_refresh(const struct machine *m, struct grant *grant)
+{
+	const struct lease *lease = ledger_find(m->arbiter, grant->id);
+
+	give(m, &lease->partitions[0].cus, grant);
+}
+
 bool machine_take(struct machine *m, const struct policy *policy, const struct job *job,
 		  struct grant *ret)
 {
 	memset(ret, 0, sizeof(*ret));
+	m->now_usec = (uint64_t)(job->at * HOUR_USEC);
 	if (!policy->take(m, job, ret))
 		return false;
+	if (policy->arbiter) {
+		survey(m);
+		return true;
+	}
 	if (job->realtime)
 		ret->engines = cuset_engines(&ret->cus);
 	if (cuset_overlap(&m->taken, &ret->cus) || (m->engines & ret->engines))
-		abort(); /* a promise broken: nothing that follows would mean anything */
+		abort();
 	cuset_add(&m->taken, &ret->cus);
 	m->engines |= ret->engines;
 	m->used += ret->granted;
@@ -360,8 +451,11 @@ bool machine_take(struct machine *m, const struct policy *policy, const struct j
 
 void machine_drop(struct machine *m, const struct policy *policy, const struct grant *grant)
 {
-	if (policy->arbiter)
+	if (policy->arbiter) {
 		release(m->arbiter, grant->id);
+		survey(m);
+		return;
+	}
 	cuset_remove(&m->taken, &grant->cus);
 	m->engines &= ~grant->engines;
 	m->used -= grant->granted;

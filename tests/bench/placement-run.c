@@ -9,6 +9,8 @@
 
 struct live {
 	double until;
+	unsigned asked;
+	bool counts; /* it was offered after the start had been forgotten */
 	struct grant grant;
 };
 
@@ -17,17 +19,33 @@ struct run {
 	const struct policy *policy;
 	struct live *live;
 	size_t n_live;
-	double from, now; /* counted from; last event */
-	double largest;   /* x time */
+	double from, last; /* counted: between these requests, and what was granted there */
+	double now;
+	double largest; /* x time */
+	double useful, granted, effective;
 };
+
+/* A grant does what it does for this long. */
+static void work(struct run *run, double duration)
+{
+	for (size_t i = 0; i < run->n_live; i++) {
+		const struct live *live = &run->live[i];
+
+		if (!live->counts)
+			continue;
+		run->useful += min_u(live->grant.effective, live->asked) * duration;
+		run->granted += live->grant.granted * duration;
+		run->effective += live->grant.effective * duration;
+	}
+}
 
 static void advance(struct run *run, double to)
 {
-	if (to > run->from) {
-		double since = run->now > run->from ? run->now : run->from;
+	double since = fmax(run->now, run->from), until = fmin(to, run->last);
 
-		run->largest += run->policy->largest(run->machine) * (to - since);
-	}
+	if (until > since)
+		run->largest += run->policy->largest(run->machine) * (until - since);
+	work(run, to - run->now);
 	run->now = to;
 }
 
@@ -50,36 +68,50 @@ static void end_until(struct run *run, double to)
 	advance(run, to);
 }
 
+static void refresh(struct run *run)
+{
+	for (size_t i = 0; i < run->n_live; i++)
+		machine_refresh(run->machine, &run->live[i].grant);
+}
+
 void run_policy(const struct gpu_info *info, const struct policy *policy, const struct job *jobs,
 		size_t n, size_t forget, struct outcome_of_run *ret)
 {
 	_cleanup_(machine_freep) struct machine *machine = machine_new(info, policy);
 	_cleanup_(freep) struct live *live = calloc(machine->cus, sizeof(*live));
 	struct run run = {
-		.machine = machine, .policy = policy, .live = live, .from = jobs[forget].at
+		.machine = machine,
+		.policy = policy,
+		.live = live,
+		.from = jobs[forget].at,
+		.last = jobs[n - 1].at,
 	};
-	double offered = 0, useful = 0, granted = 0, effective = 0;
+	double offered = 0, span = run.last - run.from;
+	unsigned moves = 0;
 
 	for (size_t i = 0; i < n; i++) {
-		double duration = jobs[i].until - jobs[i].at;
-		struct grant *grant;
+		struct live *next;
 
 		end_until(&run, jobs[i].at);
-		grant = &live[run.n_live].grant;
+		if (i == forget)
+			moves = machine->moves;
 		if (i >= forget)
-			offered += jobs[i].cus * duration;
-		if (!machine_take(machine, policy, &jobs[i], grant))
+			offered += jobs[i].cus * (jobs[i].until - jobs[i].at);
+		next = &live[run.n_live];
+		if (!machine_take(machine, policy, &jobs[i], &next->grant))
 			continue;
-		live[run.n_live++].until = jobs[i].until;
-		if (i < forget)
-			continue;
-		useful += min_u(grant->effective, jobs[i].cus) * duration;
-		granted += grant->granted * duration;
-		effective += grant->effective * duration;
+		next->until = jobs[i].until;
+		next->asked = jobs[i].cus;
+		next->counts = i >= forget;
+		run.n_live++;
+		if (machine->moves > 0)
+			refresh(&run);
 	}
-	ret->useful = useful / offered;
-	ret->per_granted = granted > 0 ? effective / granted : 0;
-	ret->largest = run.largest / (run.now - run.from) / machine->cus;
+	end_until(&run, INFINITY);
+	ret->useful = run.useful / offered;
+	ret->per_granted = run.granted > 0 ? run.effective / run.granted : 0;
+	ret->largest = run.largest / span / machine->cus;
+	ret->moves = (machine->moves - moves) / span;
 }
 
 /* ---- several instances ------------------------------------------------------------------ */

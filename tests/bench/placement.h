@@ -14,16 +14,19 @@
 
 #include "core/change/arbiter.h"
 
-#define POLICIES 6
+#define POLICIES 8
+#define GPUARB 3 /* of them are the arbiter, the first of them without adaptable leases */
+#define FLUID (POLICIES - 1)
 #define EIGHTHS 8U
 
 struct job {
 	double at, until;
 	unsigned cus;
 	bool realtime;
+	bool second; /* every second one */
 };
 
-/* Poisson arrivals, exponential durations of mean 1; half of the requests are for 1 to an
+/* Poisson arrivals, exponential durations of mean 1 (an hour, for what happens in an hour); half of the requests are for 1 to an
  * eighth of the GPU, 35 % for 1 to a quarter, 15 % for 1 to a half, each number as likely, in
  * what a mask can name (CUs, or WGPs). */
 struct load {
@@ -53,6 +56,8 @@ struct machine {
 	unsigned cus, used, used_engines;
 	struct cuset part[EIGHTHS];
 	struct arbiter *arbiter; /* those policies that ask it */
+	uint64_t now_usec;
+	unsigned moves; /* of adaptable leases */
 };
 
 struct policy {
@@ -62,7 +67,7 @@ struct policy {
 	unsigned (*largest)(const struct machine *machine); /* E of what it would give now */
 };
 
-extern const struct policy policies[POLICIES]; /* the first is gpuarb's, the last the upper line */
+extern const struct policy policies[POLICIES]; /* the first are gpuarb's, the last the upper line */
 
 struct machine *machine_new(const struct gpu_info *info, const struct policy *policy);
 struct machine *machine_free(struct machine *machine);
@@ -70,6 +75,8 @@ DEFINE_CLEANUP(struct machine *, machine_free)
 
 bool machine_take(struct machine *machine, const struct policy *policy, const struct job *job,
 		  struct grant *ret);
+/* Brings a grant up to date after moves. */
+void machine_refresh(const struct machine *machine, struct grant *grant);
 void machine_drop(struct machine *machine, const struct policy *policy, const struct grant *grant);
 
 /* What came of a policy, of what was offered after the start had been forgotten. */
@@ -77,6 +84,7 @@ struct outcome_of_run {
 	double useful;      /* min(E, asked) x time, of asked x time */
 	double per_granted; /* E of granted CUs */
 	double largest;     /* request still possible, of the GPU, over time */
+	double moves;       /* for each mean duration of a job */
 };
 
 void run_policy(const struct gpu_info *info, const struct policy *policy, const struct job *jobs,
@@ -98,7 +106,7 @@ struct row {
 	unsigned xccs, engines, cus;
 	double offered, realtime;
 	struct {
-		struct mean useful, per_granted, largest, of_fluid;
+		struct mean useful, per_granted, largest, of_fluid, moves;
 	} by[POLICIES];
 	struct mean ahead; /* of the best rival in useful work, of that */
 };
