@@ -37,7 +37,7 @@ static void try_later(struct daemon *daemon)
 	sd_event_source_set_enabled(daemon->connection.retry, SD_EVENT_ONESHOT);
 }
 
-static int on_reconnect(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata)
+static int on_reconnect(sd_event_source *, uint64_t, void *userdata)
 {
 	struct daemon *daemon = userdata;
 	int r;

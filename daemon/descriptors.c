@@ -63,8 +63,7 @@ static void compare(struct daemon *daemon, const char *text, size_t size)
 	arbiter_masks_observed(daemon->arbiter, rows, n);
 }
 
-static int on_probe(_unused_ sd_event_source *source, _unused_ int fd, _unused_ uint32_t events,
-		    void *userdata)
+static int on_probe(sd_event_source *, int, uint32_t, void *userdata)
 {
 	_cleanup_(freep) char *text = NULL;
 	struct daemon *daemon = userdata;

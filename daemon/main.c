@@ -133,8 +133,7 @@ static int check(const struct daemon_options *options)
 	return EXIT_SUCCESS;
 }
 
-static int on_hangup(_unused_ sd_event_source *source, _unused_ const struct signalfd_siginfo *info,
-		     void *userdata)
+static int on_hangup(sd_event_source *, const struct signalfd_siginfo *, void *userdata)
 {
 	_cleanup_(diagnostics_done) struct diagnostics diagnostics = { 0 };
 	struct timespec now;

@@ -21,7 +21,7 @@
 
 #define ANSWER_USEC UINT64_C(15000000) /* gpuarb-enforce gives the service manager 10 s */
 
-static void on_done(_unused_ void *userdata, uint64_t tag, int r, const char *sentence)
+static void on_done(void *, uint64_t tag, int r, const char *sentence)
 {
 	if (r < 0 && r != -ESRCH)
 		log_warning("lease %" PRIu64 ": gpuarb-enforce: %s (%s)", tag, sentence,

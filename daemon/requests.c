@@ -30,7 +30,7 @@ static int settle(void *userdata, void (*settled)(void *call, int r), void *call
 	return store_settle(daemon->liveness.store, settled, call);
 }
 
-static void describe(_unused_ void *userdata, pid_t pid, struct caller *caller)
+static void describe(void *, pid_t pid, struct caller *caller)
 {
 	process_place(pid, caller);
 }

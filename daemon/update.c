@@ -61,13 +61,13 @@ void update_now(struct daemon *daemon)
 
 /* ---- timers ------------------------------------------------------------------------- */
 
-static int on_update(_unused_ sd_event_source *source, void *userdata)
+static int on_update(sd_event_source *, void *userdata)
 {
 	update_now(userdata);
 	return 0;
 }
 
-static int on_scan(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata)
+static int on_scan(sd_event_source *, uint64_t, void *userdata)
 {
 	struct daemon *daemon = userdata;
 
@@ -77,7 +77,7 @@ static int on_scan(_unused_ sd_event_source *source, _unused_ uint64_t usec, voi
 	return 0;
 }
 
-static int on_deadline(_unused_ sd_event_source *source, _unused_ uint64_t usec, void *userdata)
+static int on_deadline(sd_event_source *, uint64_t, void *userdata)
 {
 	struct daemon *daemon = userdata;
 

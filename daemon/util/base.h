@@ -25,9 +25,6 @@
 		take_v_;                          \
 	})
 
-/* For a parameter that the type of a callback requires and this callback does not need. */
-#define _unused_ __attribute__((unused))
-
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
 #define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
