@@ -30,6 +30,7 @@ cat >"$dir/tenants.d/10-all.conf" <<-CONF
 	[tenant everything]
 	match-user = $(id -un)
 	class = realtime
+	exclusive = ask
 
 	[tenant small]
 	match-user = $(id -un)
@@ -73,6 +74,13 @@ ends 0 plan --start-inactive --class=realtime --shader-engines=1
 out_has 'granted'
 ends 0 plan --adaptable --cus=60 --cus-min=15
 ends 2 release 1 --adaptable
+ends 2 plan --alone=never --class=realtime --shader-engines=1
+err_has 'active'
+ends 2 plan --alone=active --class=besteffort --cus=3
+err_has 'realtime'
+ends 3 plan --alone=active --class=realtime --tenant=small --shader-engines=1
+ends 0 plan --alone=active --class=realtime --shader-engines=1 --json
+json_out '.partitions[0].exclusive'
 
 # ---- run --adaptable needs a program that can be preloaded ---------------------------------
 ends 125 run --adaptable --class=realtime -- true
@@ -254,6 +262,43 @@ ends 1 activate "$vr" --wait --json
 json_err '.error_name == "org.gpuarb.Arbiter1.Error.InvalidState"'
 ends 0 deactivate "$vr" --json
 json_out ".id == $vr and .state == \"inactive\""
+list_becomes "$(of "$ml") | .partitions[0].cus == 60"
+
+# An exclusive lease takes turns with the borrower, and with nothing else.
+exec 7< <(exec "$GPUARBCTL" reserve --class=realtime --shader-engines=1 --start-inactive \
+	--alone=active --name=turns 2>&1)
+turner=$! line=
+read -r -t 60 line <&7
+turns=$(sed -n 's/^lease \([0-9]*\): .*/\1/p' <<<"$line")
+check "it says what it has: $line" test -n "$turns"
+ends 0 activate "$turns" --wait=60
+ends 0 list
+out_has 'paused'
+out_has "paused by exclusive lease $turns on 0000:03:00.0"
+ends 0 show "$ml"
+out_has 'state        paused'
+out_has 'pauses       1, '
+ends 0 show "$ml" --json
+json_out '.state == "granted" and .partitions[0].paused and .pauses.count == 1 and .pauses.since > 0'
+ends 0 show "$turns" --json
+json_out '.partitions[0].exclusive and (.pauses == null)'
+ends 0 top
+out_has 'paused'
+ends 3 activate "$vr"
+err_has "lease $turns"
+ends 3 reserve --cus=3 --class=besteffort --json
+json_err ".refusals[0] | .reason == \"exclusive\" and .leases == [$turns] and .retry"
+ends 3 plan --cus=3 --class=besteffort --json
+json_out ".verdict == \"refused\" and .refusals[0].end == [$turns]"
+ends 0 deactivate "$turns"
+list_becomes "$(of "$ml") | .pauses.since == null and .pauses.usec > 0 and .reason == \"\""
+ends 0 activate "$vr" --wait=60
+ends 3 activate "$turns" --json
+json_err ".refusals[0] | .reason == \"exclusive\" and .leases == [$vr]"
+ends 0 release "$turns"
+wait "$turner"
+exec 7<&-
+ends 0 deactivate "$vr"
 list_becomes "$(of "$ml") | .partitions[0].cus == 60"
 
 # A borrower can be resized; what is not typed stays.
