@@ -54,11 +54,17 @@ bool pause_partition(const struct arbiter *arbiter, const struct lease *lease, s
 
 /* ---- what the user is told ----------------------------------------------------------- */
 
+/* The reason of a lease that is revoked or overdue says that. */
+static bool may_tell(const struct lease *lease)
+{
+	return lease->state == STATE_GRANTED && lease->enforce.step == ENFORCE_STEP_NONE;
+}
+
 uint64_t pause_told_at(const struct arbiter *arbiter, const struct lease *lease)
 {
 	const struct tenant *tenant;
 
-	if (lease->pause.since_usec == 0 || lease->pause.long_told)
+	if (lease->pause.since_usec == 0 || lease->pause.long_told || !may_tell(lease))
 		return UINT64_MAX;
 	tenant = tenant_named(arbiter->settings, lease->tenant);
 	return tenant && tenant->max_pause_usec > 0
@@ -94,7 +100,7 @@ void pause_tell(struct arbiter *arbiter, struct lease *lease, uint64_t now_usec)
 	bool paused = lease->pause.since_usec > 0;
 	bool longer = pause_told_at(arbiter, lease) <= now_usec;
 
-	if (lease->state != STATE_GRANTED || lease->enforce.step != ENFORCE_STEP_NONE ||
+	if (!may_tell(lease) ||
 	    (paused ? lease->pause.told && !longer && lease->reason[0] : !lease->pause.told))
 		return;
 	lease->pause.told = paused;

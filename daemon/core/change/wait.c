@@ -93,6 +93,8 @@ struct failed {
 static bool is_equal(const struct lease *a, const struct lease *b)
 {
 	return a->class == b->class && a->owner == b->owner && strcmp(a->tenant, b->tenant) == 0 &&
+	       a->adaptable == b->adaptable && a->request->exclusive == b->request->exclusive &&
+	       a->request->start_inactive == b->request->start_inactive &&
 	       request_wants_equal(a->request, b->request);
 }
 
