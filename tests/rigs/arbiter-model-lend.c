@@ -22,9 +22,10 @@ void model_random_lending(struct model *model, struct request *request)
 {
 	request->start_inactive = model_chance(model, 15);
 	request->adaptable = !request->start_inactive && model_chance(model, 20);
+	request->exclusive = model_chance(model, 5);
 	if (model_chance(model, 5))
 		return;
-	if (request->start_inactive)
+	if (request->start_inactive || request->exclusive)
 		request->class = CLASS_REALTIME;
 	if (!request->adaptable)
 		return;
@@ -97,7 +98,8 @@ static size_t add_rows(struct model *model, const struct lease *lease, struct ob
 		rows[i] = (struct observed_mask){
 			.pid = lease->bound[0],
 			.kfd_gpu_id = model->arbiter->gpus[p->gpu].info.kfd_gpu_id,
-			.cus = p->cus
+			.cus = p->cus,
+			.active = !p->paused || model_chance(model, 30)
 		};
 		if (model_chance(model, 60))
 			rows[i].cus = p->occupied;

@@ -242,6 +242,8 @@ void model_set_policy(struct model *model)
 			    model_chance(model, 90) ? CLASS_REALTIME : CLASS_GUARANTEED);
 	tenant->priority = PRIORITY_HIGH;
 	tenant->alone = model_chance(model, 30);
+	tenant->exclusive = model_below(model, EXCLUSIVE_ACTIVE + 1);
+	tenant->max_pause_usec = model_below(model, 50);
 	tenant->max_queues = (struct limit){ LIMIT_COUNT, 8 + model_below(model, 16) };
 	if (model_chance(model, 30)) {
 		tenant->reserved_engines = 1;

@@ -85,10 +85,10 @@ TEST(every_key_of_a_want_is_read)
 TEST(every_option_is_read)
 {
 	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	sd_bus_message *m = make(SIGNATURE, 1, 0, 8, "class", "s", "realtime", "name", "s",
+	sd_bus_message *m = make(SIGNATURE, 1, 0, 9, "class", "s", "realtime", "name", "s",
 				 "left eye", "tenant", "s", "vr", "token", "s", "t1", "wait-usec",
 				 "t", UINT64_MAX, "start-inactive", "b", 1, "adaptable", "b", 1,
-				 "process", "h", fd);
+				 "process", "h", fd, "exclusive", "s", "active");
 	struct read_message *reading = take(m);
 	const struct request *request = &reading->request;
 
@@ -96,7 +96,8 @@ TEST(every_option_is_read)
 	CHECK(reading->r == 0 && request->class == CLASS_REALTIME);
 	CHECK(strcmp(request->name, "left eye") == 0 && strcmp(request->tenant, "vr") == 0);
 	CHECK(strcmp(request->token, "t1") == 0 && request->wait_usec == UINT64_MAX);
-	CHECK(request->start_inactive && request->adaptable && reading->process_fd >= 0);
+	CHECK(request->start_inactive && request->adaptable && request->exclusive &&
+	      reading->process_fd >= 0);
 }
 
 TEST(a_priority_is_a_word_or_a_number)
@@ -117,6 +118,7 @@ TEST(unknown_words_are_refused)
 	CHECK(refused(ONE_WANT(1, "shape", "s", "circle"), "shape is \"circle\"", "rectangle"));
 	CHECK(refused(ONE_WANT(1, "isolation", "s", ""), "isolation", "shader-engine"));
 	CHECK(refused(ONE_OPTION("class", "s", "Realtime"), "options: class", "besteffort"));
+	CHECK(refused(ONE_OPTION("exclusive", "s", "always"), "options: exclusive", "active (s)"));
 	CHECK(take(ONE_WANT(1, "shape", "s", "rectangle"))->r == 0);
 }
 
@@ -188,8 +190,9 @@ static const char *const want_types[][2] = {
 };
 
 static const char *const option_types[][2] = {
-	{ "class", "s" },     { "name", "s" },           { "tenant", "s" },    { "token", "s" },
-	{ "wait-usec", "t" }, { "start-inactive", "b" }, { "adaptable", "b" }, { "process", "h" },
+	{ "class", "s" },     { "name", "s" },      { "tenant", "s" },
+	{ "token", "s" },     { "wait-usec", "t" }, { "start-inactive", "b" },
+	{ "adaptable", "b" }, { "process", "h" },   { "exclusive", "s" },
 };
 
 static sd_bus_message *with_type(bool option, const char *key, const char *type)
