@@ -133,7 +133,19 @@ static bool grow_next(struct daemon *daemon)
 	return true;
 }
 
+/* What cannot be saved stays revoked until the next scan. */
+static bool requeue_next(struct daemon *daemon)
+{
+	struct lease *proposal, *lease;
+
+	if (arbiter_plan_requeue(daemon->arbiter, &proposal) <= 0 ||
+	    commit_proposal(daemon, proposal, &lease) < 0)
+		return false;
+	journal_events_preempt(daemon, lease);
+	return true;
+}
+
 bool commit_next(struct daemon *daemon)
 {
-	return grant_next(daemon) || move_next(daemon) || grow_next(daemon);
+	return requeue_next(daemon) || grant_next(daemon) || move_next(daemon) || grow_next(daemon);
 }

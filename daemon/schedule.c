@@ -22,7 +22,7 @@ void schedule_update(struct daemon *daemon)
 static bool any_lease_ending(const struct arbiter *arbiter)
 {
 	for (size_t i = 0; i < arbiter->n_leases; i++)
-		if (arbiter->leases[i]->state == STATE_ENDING)
+		if (arbiter->leases[i]->state == STATE_ENDING || lease_requeues(arbiter->leases[i]))
 			return true;
 	return false;
 }

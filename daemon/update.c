@@ -22,7 +22,8 @@
 static bool any_just_ended(const struct arbiter *arbiter)
 {
 	for (const struct lease *l = arbiter->touched; l; l = l->touched_next)
-		if ((l->touched & (TOUCH_ENDING | TOUCH_REMOVED)) == TOUCH_ENDING)
+		if ((l->touched & (TOUCH_ENDING | TOUCH_REMOVED)) == TOUCH_ENDING ||
+		    (!(l->touched & TOUCH_REMOVED) && lease_requeues(l)))
 			return true;
 	return false;
 }

@@ -247,11 +247,15 @@ struct gpuarb_options {
 	/* Realtime: "active": while the lease is active, adaptable leases on its GPUs are paused,
 	 * and all else there refuses it; NULL: as the tenant. */
 	const char *exclusive;
+
+	/* If the lease is revoked for a lease of a higher class, it waits again. While it is
+	 * "revoking", release everything and acknowledge; then it is "waiting". */
+	bool requeue;
 };
 
 /* clang-format off */
 #define GPUARB_OPTIONS_INIT                                                              \
-	{ sizeof(struct gpuarb_options), NULL, NULL, NULL, NULL, 0, false, false, -1, NULL }
+	{ sizeof(struct gpuarb_options), NULL, NULL, NULL, NULL, 0, false, false, -1, NULL, false }
 /* clang-format on */
 
 /*

@@ -309,6 +309,9 @@ const struct option option_table[] = {
 	{ "wait", "[=SECONDS]", "wait until the request fits, for SECONDS or without limit",
 	  LEASE(wait_usec), .take = take_wait },
 
+	{ "requeue", NULL, "wait again if the lease is revoked for a higher class",
+	  FIELD(OPTIONS_RESERVE, options.requeue), .take = take_flag },
+
 	{ "fixed", NULL, "keep the granted CUs; the default of run is --adaptable, if possible",
 	  FIELD(OPTIONS_RUN, fixed), .take = take_flag },
 	{ "quiet", NULL, "do not print what was granted", FIELD(OPTIONS_RUN, quiet),

@@ -52,16 +52,21 @@ static int lost(const struct command *command, const struct gpuarb_lease *lease)
 		    *reason ? reason : "gpuarbd ended, and no service manager kept the lease");
 }
 
+static bool is_state(const struct gpuarb_lease *lease, const char *state)
+{
+	return strcmp(gpuarb_lease_state(lease), state) == 0;
+}
+
 /* This process has no queues, so it can acknowledge a new mask of an adaptable lease at once. An
- * acknowledgement ends a lease that is being revoked. */
+ * acknowledgement ends a lease that is being revoked, except with --requeue. */
 static int acknowledge(const struct command *command, struct gpuarb_lease *lease,
 		       uint64_t *generation)
 {
 	uint64_t now = gpuarb_lease_generation(lease);
 	int r;
 
-	if (!command->options.adaptable || now == *generation ||
-	    strcmp(gpuarb_lease_state(lease), "granted") != 0)
+	if (now == *generation || !((command->options.adaptable && is_state(lease, "granted")) ||
+				    (command->options.requeue && is_state(lease, "revoking"))))
 		return EXIT_OK;
 
 	*generation = now;

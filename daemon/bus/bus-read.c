@@ -88,6 +88,7 @@ static const struct key option_keys[] = {
 	OPTION("wait-usec", 't', request.wait_usec, .max = UINT64_MAX),
 	OPTION("start-inactive", 'b', request.start_inactive),
 	OPTION("adaptable", 'b', request.adaptable),
+	OPTION("requeue", 'b', request.requeue),
 	OPTION("exclusive", 's', request.exclusive, .word = exclusive_from_name,
 	       .works = "active (s)"),
 	OPTION("process", 'h', process_fd, .works = "a pidfd (h)"),

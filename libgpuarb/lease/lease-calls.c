@@ -218,6 +218,7 @@ static bool put_options(DBusMessageIter *dict, const struct gpuarb_options *opti
 	       put_u64(dict, "wait-usec", options->wait_usec) &&
 	       put_true(dict, "start-inactive", options->start_inactive) &&
 	       put_true(dict, "adaptable", options->adaptable) &&
+	       put_true(dict, "requeue", options->requeue) &&
 	       put_string(dict, "exclusive", options->exclusive, "");
 }
 

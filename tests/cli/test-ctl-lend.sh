@@ -452,6 +452,26 @@ err_has 'administrator'
 ends 0 list --json
 json_out '. == []'
 
+# ---- requeue -----------------------------------------------------------------------------
+sed -i '/^class = realtime/a preempt = revoke' "$dir/tenants.d/10-all.conf"
+ends 0 reload
+exec 5< <(exec "$GPUARBCTL" reserve --class=besteffort --cus=60 --exact --requeue --name=again 2>&1)
+again=$!
+read -r -t 60 line <&5
+again_lease=$(sed -n 's/^lease \([0-9]*\): .*/\1/p' <<<"$line")
+ends 0 run --class=realtime --shader-engines=1 -- "$GPUARBCTL" list --json
+json_out "$(of "$again_lease") | .state == \"waiting\" and .partitions == [] and .position == 1"
+list_becomes "length == 1 and ($(of "$again_lease") | .state == \"granted\" and .partitions[0].cus == 60)"
+for state in revoking waiting granted; do
+	line=
+	while read -r -t 60 line <&5 && [[ $line != "lease $again_lease: $state"* ]]; do :; done
+	check "it prints that it is $state: $line" test -n "$line"
+done
+kill "$again"
+wait "$again"
+exec 5<&-
+list_becomes '. == []'
+
 # ---- permissions to revoke ----------------------------------------------------------------
 chmod 755 "$dir"
 other=(setpriv --reuid=65534 --clear-groups)

@@ -170,3 +170,55 @@ TEST(a_request_that_is_cancelled_after_a_restart_gives_back)
 	await_record(s.lease.holder, GPUARB_RECORD_GRANTED);
 	depart(&s);
 }
+
+/* ---- requeue ----------------------------------------------------------------------------- */
+
+/* A lease of the crowd on the whole GPU instead of the one that arrive() reserved. */
+static void reserve_requeue(struct stage *stage)
+{
+	close(stage->lease.holder);
+	AWAIT(stage->bus, stage->told.removed == 1);
+	stage->lease = granted(call(with(call_arbiter(stage->crowd, "Reserve"), "aa{sv}a{sv}", 1, 1,
+					 "cus", "u", 60, 1, "requeue", "b", 1)));
+}
+
+TEST(a_lease_with_requeue_waits_under_its_id_until_the_other_lease_ends)
+{
+	struct live_record record;
+	struct live_lease lease;
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s, PATIENT, "revoke");
+	reserve_requeue(&s);
+	lease = waiting(call(ask_for(s.bus, 30, HOUR_USEC)));
+	record = await_record(s.lease.holder, GPUARB_RECORD_REVOKING);
+	CHECK(is_fine(acknowledge(s.crowd, &s.lease, record.record.generation)));
+	record = await_record(s.lease.holder, GPUARB_RECORD_WAITING);
+	CHECK(record.record.n_partitions == 0 && record.record.lease == s.lease.id);
+	CHECK(await_record(lease.holder, GPUARB_RECORD_GRANTED).partitions[0].cus == 30);
+	rig_crash(&s.rig);
+	CHECK(is_in_state(s.bus, &s.lease, "waiting") && is_in_state(s.bus, &lease, "granted"));
+	close(lease.holder);
+	record = await_record(s.lease.holder, GPUARB_RECORD_GRANTED);
+	CHECK(record.partitions[0].cus == 60 && record.record.lease == s.lease.id);
+	depart(&s);
+}
+
+TEST(a_lease_that_was_acknowledged_before_the_daemon_was_killed_waits_again)
+{
+	struct live_record record;
+	struct live_lease lease;
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s, PATIENT, "revoke");
+	reserve_requeue(&s);
+	lease = waiting(call(ask_for(s.bus, 30, HOUR_USEC)));
+	record = await_record(s.lease.holder, GPUARB_RECORD_REVOKING);
+	rig_crash(&s.rig);
+	CHECK(is_fine(acknowledge(s.crowd, &s.lease, record.record.generation)));
+	await_record(s.lease.holder, GPUARB_RECORD_WAITING);
+	await_record(lease.holder, GPUARB_RECORD_GRANTED);
+	depart(&s);
+}

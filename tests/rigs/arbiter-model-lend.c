@@ -235,6 +235,23 @@ static void preempt(struct model *model)
 	}
 }
 
+static void requeue(struct model *model)
+{
+	struct arbiter *arbiter = model->arbiter;
+	struct lease *next;
+
+	while (arbiter_plan_requeue(arbiter, &next) == 1) {
+		const struct lease *lease = ledger_find(arbiter, next->id);
+
+		if (lease->state != STATE_REVOKING || lease->observed.processes > 0)
+			model_fail("a lease waits again that has not returned everything");
+		lease = arbiter_commit(arbiter, next);
+		if (lease->state != STATE_WAITING || lease->n_partitions > 0 || lease->revoked)
+			model_fail("revoked, and not as if it had always waited");
+		model->requeued++;
+	}
+}
+
 void model_settle(struct model *model)
 {
 	unsigned rounds = 0;
@@ -245,6 +262,7 @@ void model_settle(struct model *model)
 		enforce(model);
 		arbiter_lend(model->arbiter, model->now);
 		model_carry_out(model);
+		requeue(model);
 		model_grant_waiting(model);
 		preempt(model);
 		model_check(model);

@@ -89,7 +89,7 @@ void model_grant_waiting(struct model *model)
 		lease = arbiter_commit(arbiter, next);
 		if (!is_in_force(lease) || lease->reason[0] || lease->wait.passed ||
 		    !(lease->touched & TOUCH_COMMITTED) ||
-		    (lease->request != NULL) != (lease->token[0] != '\0'))
+		    (lease->request != NULL) != lease_keeps_request(lease))
 			model_fail("granted, and not as if it never waited");
 		model->granted_later++;
 	}

@@ -85,6 +85,7 @@ static void random_request(struct model *model, struct request *request)
 	model_random_lending(model, request);
 	if (model_chance(model, 50))
 		request->wait_usec = 1;
+	request->requeue = model_chance(model, 30);
 	if (model_chance(model, 10))
 		snprintf(request->token, sizeof(request->token), "t%u", model_below(model, 5));
 }

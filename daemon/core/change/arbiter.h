@@ -109,6 +109,10 @@ void lifecycle_revoke(struct arbiter *arbiter, struct lease *lease, uint64_t dea
  * arbiter_plan_next() has returned 0. Without memory it is to be called again. */
 void arbiter_preempt(struct arbiter *arbiter, uint64_t now_usec);
 
+/* 1: *ret is the next version of a lease that was revoked for another one and has returned
+ * everything: it waits again, to be saved and committed. 0: none, or no memory. */
+int arbiter_plan_requeue(const struct arbiter *arbiter, struct lease **ret);
+
 /* Derives from the adopted leases for which lease they are revoked. */
 void preemption_adopted(struct arbiter *arbiter);
 

@@ -95,7 +95,7 @@ int arbiter_acknowledge(struct arbiter *arbiter, uint64_t id, uint64_t generatio
 	lease->acknowledged = generation;
 	if (generation < lease->generation)
 		return 0; /* a later generation was sent: its charges stay */
-	if (lease->state == STATE_REVOKING) {
+	if (lease->state == STATE_REVOKING && !lease_requeues(lease)) {
 		arbiter_end(arbiter, lease, RESULT_OK, lease->reason);
 		return 0;
 	}

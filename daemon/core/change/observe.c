@@ -324,12 +324,13 @@ static bool is_freed(const struct gpu_observed *now, const struct gpu_observed *
 	       (before->oversubscribed && !now->oversubscribed);
 }
 
-/* Removes ending leases of which no process uses a GPU. */
+/* Removes ending leases of which no process uses a GPU, and notes which can wait again. */
 static void remove_ended(struct arbiter *arbiter)
 {
 	for (size_t i = arbiter->n_leases; i-- > 0;) {
 		struct lease *lease = arbiter->leases[i];
 
+		lease->returned = lease_requeues(lease) && lease->observed.processes == 0;
 		if (lease->state == STATE_ENDING && lease->observed.processes == 0)
 			ledger_remove(arbiter, lease);
 	}

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "core/decide/preempt.h"
 
@@ -15,6 +16,7 @@ static void keep(struct arbiter *arbiter, struct lease *lease)
 	lease->state = STATE_GRANTED;
 	lease->revoked = false;
 	lease->revoked_for = 0;
+	lease->returned = false;
 	lease->generation++; /* an acknowledgement of the revocation that arrives now is void */
 	lease->verify.pending = lease->verify.false_ack = false;
 	lease->deadline_usec = lease->enforce.due_usec = UINT64_MAX;
@@ -27,6 +29,41 @@ static bool is_waited_for(const struct arbiter *arbiter, const struct lease *lea
 	const struct lease *by = ledger_find(arbiter, lease->revoked_for);
 
 	return by && by->state == STATE_WAITING;
+}
+
+/* ---- leases that wait again ------------------------------------------------------------------ */
+
+static void make_waiting(const struct arbiter *arbiter, struct lease *next)
+{
+	char reason[REQUEST_TEXT];
+
+	snprintf(reason, sizeof(reason), "waits again: it was revoked for lease %" PRIu64,
+		 next->revoked_for);
+	lease_set_reason(next, reason);
+	next->state = STATE_WAITING;
+	next->revoked = next->returned = false;
+	next->revoked_for = 0;
+	next->generation++; /* it has no partitions any more */
+	next->acknowledged = next->generation;
+	next->deadline_usec = next->lend.give_up_usec = next->enforce.due_usec = UINT64_MAX;
+	next->lend.idle = false;
+	memset(&next->wait, 0, sizeof(next->wait));
+	wait_find_candidates(arbiter, next);
+}
+
+int arbiter_plan_requeue(const struct arbiter *arbiter, struct lease **ret)
+{
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		const struct lease *lease = arbiter->leases[i];
+
+		if (!lease->returned || !lease_requeues(lease))
+			continue;
+		if (lease_next_version(lease, 0, ret) < 0)
+			return 0;
+		make_waiting(arbiter, *ret);
+		return 1;
+	}
+	return 0;
 }
 
 /* ---- leases that are revoked --------------------------------------------------------------- */

@@ -71,13 +71,29 @@ static void grant(struct arbiter *arbiter, struct lease *lease, struct lease *pr
 	lease->n_partitions = proposal->n_partitions;
 	take_state(lease, proposal);
 	lease->wait = proposal->wait;
-	if (!lease->token[0]) {
+	if (!lease_keeps_request(lease)) {
 		free(lease->request);
 		lease->request = NULL;
 	}
 	ledger_charge(arbiter, lease);
 	queue_pass(arbiter, lease, lease_gpus(lease), lease->id);
 	ledger_grow(arbiter, lease_gpus(lease));
+}
+
+/* A lease that was revoked for another one waits again. */
+static void requeue(struct arbiter *arbiter, struct lease *lease, struct lease *proposal)
+{
+	struct lease old = *lease;
+
+	ledger_discharge(arbiter, lease);
+	*lease = *proposal;
+	lease->touched = old.touched;
+	lease->touched_next = old.touched_next;
+	*proposal = old;
+	ledger_recount_shared(arbiter, proposal);
+	queue_add(arbiter, lease);
+	ledger_wake(arbiter, lease_gpus(proposal));
+	ledger_look_again(arbiter, UINT64_MAX); /* it may fit on another GPU */
 }
 
 static void add(struct arbiter *arbiter, struct lease *lease)
@@ -109,6 +125,8 @@ struct lease *arbiter_commit(struct arbiter *arbiter, struct lease *proposal)
 	}
 	if (lease->state == STATE_WAITING)
 		grant(arbiter, lease, proposal);
+	else if (proposal->state == STATE_WAITING)
+		requeue(arbiter, lease, proposal);
 	else
 		replace(arbiter, lease, proposal);
 	look_at_floors(arbiter, lease);

@@ -106,7 +106,7 @@ static int make_proposal(const struct arbiter *arbiter, const struct caller *cal
 	r = lease_new(asked->n_wants, &lease);
 	if (r < 0)
 		return r;
-	if (asked->token[0] || keep) {
+	if (asked->token[0] || asked->requeue || keep) {
 		lease->request = request_keep(asked);
 		if (!lease->request)
 			return -ENOMEM;
@@ -139,7 +139,7 @@ static void make_waiting(struct lease *lease, uint64_t candidates, const struct 
 static void make_granted(const struct arbiter *arbiter, struct lease *lease, bool inactive)
 {
 	borrow_start(arbiter, lease, inactive);
-	if (lease->token[0])
+	if (lease_keeps_request(lease))
 		return;
 	free(lease->request);
 	lease->request = NULL;

@@ -74,7 +74,7 @@ int lease_next_version(const struct lease *lease, size_t n_partitions, struct le
 	if (r < 0)
 		return r;
 	partitions = next->partitions;
-	if (lease->n_partitions > 0) /* a waiting lease has none */
+	if (lease->n_partitions > 0 && n_partitions > 0) /* a waiting lease has none */
 		memcpy(partitions, lease->partitions, n_partitions * sizeof(*partitions));
 	*next = *lease;
 	next->partitions = partitions;
@@ -83,8 +83,9 @@ int lease_next_version(const struct lease *lease, size_t n_partitions, struct le
 	next->touched_next = NULL;
 	/* The next version is saved in place of this one: without the request, a repeated
 	 * request with this token could not be compared after a crash. */
-	next->request = lease->token[0] && lease->request ? request_keep(lease->request) : NULL;
-	if (lease->token[0] && lease->request && !next->request)
+	next->request = lease_keeps_request(lease) && lease->request ? request_keep(lease->request)
+								     : NULL;
+	if (lease_keeps_request(lease) && lease->request && !next->request)
 		return -ENOMEM;
 	*ret = TAKE_PTR(next);
 	return 0;

@@ -122,6 +122,7 @@ struct lease {
 	} wait;
 
 	uint64_t revoked_for; /* the waiting lease that it is revoked for; 0: none */
+	bool returned;        /* revoking: acknowledged, and no process of it used a GPU since */
 
 	/* lending and borrowing: change/lend.c */
 	struct {
@@ -188,6 +189,20 @@ enum touch {
 				   * leases that are revoked for it: log it */
 	TOUCH_PAUSED = 1 << 10,   /* it is paused for longer than max-pause: log it */
 };
+
+/* Does it need its request as long as it lives: for a repeated request, or to wait again? */
+static inline bool lease_keeps_request(const struct lease *lease)
+{
+	return lease->token[0] || (lease->request && lease->request->requeue);
+}
+
+/* Has the holder returned everything of a lease that will wait again? The hardware may still have
+ * its queues. */
+static inline bool lease_requeues(const struct lease *lease)
+{
+	return lease->state == STATE_REVOKING && lease->revoked_for && lease->request &&
+	       lease->request->requeue && lease->acknowledged == lease->generation;
+}
 
 /* The CUs that the ledger is charged: no other lease can be granted them. */
 static inline const struct cuset *partition_claim(const struct partition *partition)

@@ -204,5 +204,6 @@ bool request_equal(const struct request *a, const struct request *b)
 	return a->class == b->class && strcmp(a->name, b->name) == 0 &&
 	       strcmp(a->tenant, b->tenant) == 0 && strcmp(a->token, b->token) == 0 &&
 	       a->start_inactive == b->start_inactive && a->adaptable == b->adaptable &&
-	       a->exclusive == b->exclusive && request_wants_equal(a, b);
+	       a->exclusive == b->exclusive && a->requeue == b->requeue &&
+	       request_wants_equal(a, b);
 }

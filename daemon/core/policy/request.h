@@ -53,6 +53,7 @@ struct request {
 	bool start_inactive;
 	bool adaptable;
 	bool exclusive;                   /* exclusive = active was asked for */
+	bool requeue;                     /* if it is revoked for another lease, it waits again */
 	struct want wants[REQUEST_WANTS]; /* last: request_keep() copies n_wants of them */
 };
 

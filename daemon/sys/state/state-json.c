@@ -142,6 +142,7 @@ static const struct member request[] = {
 	BOOL_OF("start_inactive", struct request, start_inactive),
 	BOOL_OF("adaptable", struct request, adaptable),
 	OPTIONAL_BOOL_OF("exclusive", struct request, exclusive),
+	OPTIONAL_BOOL_OF("requeue", struct request, requeue),
 };
 
 /* ---- writing ------------------------------------------------------------------------- */

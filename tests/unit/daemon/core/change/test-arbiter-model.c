@@ -79,9 +79,9 @@ static void check_reached(const struct model *model)
 	       model->forced[ENFORCE_STEP_REPORT], model->forced[ENFORCE_STEP_FREEZE],
 	       model->forced[ENFORCE_STEP_KILL], model->settled);
 	CHECK(model->borrowed > 0 && model->activated > 0 && model->grown > 0);
-	printf("%u revoked for a higher class, %u of them kept after all\n", model->preempted,
-	       model->kept);
-	CHECK(model->preempted > 0 && model->kept > 0);
+	printf("%u revoked for a higher class, %u of them kept after all, %u waited again\n",
+	       model->preempted, model->kept, model->requeued);
+	CHECK(model->preempted > 0 && model->kept > 0 && model->requeued > 0);
 	CHECK(model->revoked > 0 && model->untrue > 0 && model->settled > 0);
 	for (size_t i = ENFORCE_STEP_REPORT; i <= ENFORCE_STEP_KILL; i++)
 		CHECK(model->forced[i] > 0);

@@ -24,7 +24,8 @@ static void turn(struct lending *l)
 
 	do {
 		settle(l);
-		while (arbiter_plan_next(l->s.arbiter, &next) == 1)
+		while (arbiter_plan_requeue(l->s.arbiter, &next) == 1 ||
+		       arbiter_plan_next(l->s.arbiter, &next) == 1)
 			arbiter_commit(l->s.arbiter, next);
 		arbiter_preempt(l->s.arbiter, l->now);
 	} while (l->s.arbiter->touched);
@@ -264,5 +265,87 @@ TEST(borrowers_shrink_and_are_not_revoked_where_that_is_enough)
 	rt = want(&l, VR, -1, 30);
 	CHECK(rt && rt->state == STATE_ACTIVATING && borrower->state == STATE_GRANTED);
 	CHECK(borrower->partitions[0].count <= 30);
+	scene_done(&l.s);
+}
+
+/* ---- requeue ------------------------------------------------------------------------------- */
+
+static struct lease *requeueable(struct lending *l, unsigned cus)
+{
+	struct request request = request_for(cus);
+	struct lease *lease;
+
+	request.requeue = true;
+	lease = reserve(l->s.arbiter, ANY, &request, &l->s.result);
+	settle(l);
+	return lease;
+}
+
+TEST(a_lease_with_requeue_waits_again_and_is_granted_again)
+{
+	struct lending l = preemptible();
+	struct lease *lease = requeueable(&l, 60), *rt = want(&l, VR, -1, 30);
+	uint64_t id = lease->id;
+
+	CHECK(lease->state == STATE_REVOKING && lease->generation == 2 && lease->request);
+	answer(&l, lease);
+	CHECK(ledger_find(l.s.arbiter, id) == lease && lease->state == STATE_WAITING);
+	CHECK(lease->n_partitions == 0 && lease->generation == 3 && lease->acknowledged == 3);
+	CHECK(!lease->revoked && !lease->revoked_for && lease->deadline_usec == UINT64_MAX);
+	CHECK(queue_position(l.s.arbiter, lease) == 1);
+	CHECK(rt->state == STATE_GRANTED && rt->partitions[0].count == 30);
+	arbiter_holder_gone(l.s.arbiter, rt->id);
+	CHECK(arbiter_observe(l.s.arbiter, NULL, 0) == 0);
+	turn(&l);
+	CHECK(lease->state == STATE_GRANTED && lease->partitions[0].count == 60);
+	CHECK(lease->request && lease->id == id);
+	/* And once more. */
+	rt = want(&l, VR, -1, 30);
+	CHECK(rt && lease->state == STATE_REVOKING);
+	answer(&l, lease);
+	CHECK(lease->state == STATE_WAITING);
+	scene_done(&l.s);
+}
+
+TEST(a_lease_waits_again_only_when_no_process_of_it_uses_a_gpu)
+{
+	struct lending l = preemptible();
+	struct lease *lease = requeueable(&l, 60), *rt = want(&l, VR, -1, 30);
+	struct observed row = { .pid = 7, .start_time = 1, .kfd_gpu_id = 1, .queues = 1 };
+
+	l.s.arbiter->gpus[0].info.kfd_gpu_id = row.kfd_gpu_id;
+	CHECK(arbiter_bind(l.s.arbiter, lease->id, 7) == 0);
+	CHECK(arbiter_acknowledge(l.s.arbiter, lease->id, lease->generation) == 0);
+	CHECK(arbiter_observe(l.s.arbiter, &row, 1) == 0);
+	turn(&l);
+	CHECK(lease->state == STATE_REVOKING && rt->state == STATE_WAITING);
+	CHECK(arbiter_observe(l.s.arbiter, NULL, 0) == 0);
+	turn(&l);
+	CHECK(lease->state == STATE_WAITING && rt->state == STATE_GRANTED);
+	scene_done(&l.s);
+}
+
+TEST(requeue_does_not_outlive_the_holder_an_administrator_or_the_request)
+{
+	struct lending l = preemptible();
+	struct lease *lease = requeueable(&l, 60), *rt = want(&l, VR, -1, 30);
+	uint64_t id = lease->id;
+
+	/* The request ends after the acknowledgement, before the hardware has let go. */
+	CHECK(arbiter_acknowledge(l.s.arbiter, id, lease->generation) == 0);
+	arbiter_holder_gone(l.s.arbiter, rt->id);
+	turn(&l);
+	CHECK(lease->state == STATE_GRANTED && !lease->returned && cus_of(lease) == 60);
+	CHECK(arbiter_revoke(l.s.arbiter, id, l.now, SECOND_USEC, "", &l.s.result) == 0);
+	answer(&l, lease);
+	CHECK(!ledger_find(l.s.arbiter, id));
+
+	lease = requeueable(&l, 60);
+	id = lease->id;
+	CHECK(want(&l, VR, -1, 30) && lease->state == STATE_REVOKING);
+	arbiter_holder_gone(l.s.arbiter, id);
+	CHECK(arbiter_observe(l.s.arbiter, NULL, 0) == 0);
+	turn(&l);
+	CHECK(!ledger_find(l.s.arbiter, id));
 	scene_done(&l.s);
 }
