@@ -350,8 +350,8 @@ int gpuarb_lease_release(struct gpuarb_lease *lease);
  * lease. Strings are valid until then.
  */
 uint64_t gpuarb_lease_id(const struct gpuarb_lease *lease);
-uint64_t
-gpuarb_lease_generation(const struct gpuarb_lease *lease); /* counts changes of partitions */
+/* Counts the changes of the partitions. */
+uint64_t gpuarb_lease_generation(const struct gpuarb_lease *lease);
 const char *gpuarb_lease_reason(const struct gpuarb_lease *lease); /* for the state; "": none */
 
 /*

@@ -20,8 +20,8 @@ enum verify_result { VERIFY_OK, VERIFY_NOTE, VERIFY_DRIFT };
 struct verify_finding {
 	uint64_t lease;  /* 0: the finding is about the GPU */
 	const char *gpu; /* "": the finding is about the lease; owned by the view */
-	const char *
-		check; /* state mask priority queues processes sdma-queues sdma-xgmi-queues; slots unmanaged */
+	/* state mask priority queues processes sdma-queues sdma-xgmi-queues; slots unmanaged */
+	const char *check;
 	enum verify_result result;
 	char *found;
 };

@@ -106,8 +106,8 @@ static int grant(struct arbiter *arbiter, const struct rt_partition *partition,
 	if (r < 0)
 		return r;
 	part = &lease->partitions[0];
-	if (part->effective <
-	    ask->least) { /* an uneven GPU: all CUs were granted, and E is too small */
+	/* On an uneven GPU all CUs may be granted although E is too small. */
+	if (part->effective < ask->least) {
 		lease_free(lease);
 		return -ENOSPC;
 	}

@@ -173,8 +173,8 @@ static bool is_owner(const struct bus *bus, const struct caller *caller, uint64_
 {
 	const struct lease *lease = ledger_find(bus->arbiter, id);
 
-	return !lease ||
-	       lease->owner == caller->uid; /* the daemon refuses a lease that has ended */
+	/* A lease that has ended has no owner; the daemon refuses the call. */
+	return !lease || lease->owner == caller->uid;
 }
 
 /* As bus_sender(), but asks polkit about a caller that is no administrator, and not the owner of the

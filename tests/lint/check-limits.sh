@@ -44,4 +44,6 @@ for text in docs/gpuarbctl-run.1.scd dbus/org.gpuarb.Arbiter1.xml; do
 	tr '\n' ' ' <"$1/$text" | grep -qi "after $passes .*granted on a GPU" ||
 		complain "$text does not say that a request is passed ${passes:-?} times"
 done
+
+[ "$(wc -l <"$1/README.md")" -le 200 ] || complain "README.md has more than 200 lines"
 exit $status

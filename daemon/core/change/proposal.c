@@ -40,8 +40,8 @@ static void replace(struct arbiter *arbiter, struct lease *lease, struct lease *
 	ledger_discharge(arbiter, lease);
 	lease->partitions = proposal->partitions;
 	proposal->partitions = old;
-	if (lease->generation !=
-	    proposal->generation) /* the present masks need no check any more */
+	/* The masks that the holder acknowledged last are replaced: they need no check any more. */
+	if (lease->generation != proposal->generation)
 		lease->verify.pending = lease->verify.false_ack = false;
 	lease->generation = proposal->generation;
 	lease->acknowledged = proposal->acknowledged;
@@ -59,7 +59,8 @@ static void replace(struct arbiter *arbiter, struct lease *lease, struct lease *
 		lease->lend.moved_usec = proposal->lend.moved_usec;
 		ledger_wake(arbiter, lease_gpus(lease));
 	}
-	if (lease->state == STATE_INACTIVE) /* an exclusive lease may be in the way no more */
+	/* An inactive exclusive lease does not refuse others any more. */
+	if (lease->state == STATE_INACTIVE)
 		ledger_wake(arbiter, lease_gpus(lease));
 }
 

@@ -39,8 +39,8 @@ TEST(invalid_gpu_id_leaves_the_node_out)
 		if (i > 0) {
 			check_left_out(&rig, NODE(1) "/gpu_id");
 		} else {
-			CHECK(kfd_rig_list(&rig) == 1 &&
-			      rig.diagnostics.n == 0); /* a node without a GPU */
+			/* A node without a GPU. */
+			CHECK(kfd_rig_list(&rig) == 1 && rig.diagnostics.n == 0);
 		}
 		kfd_rig_end(&rig);
 	}

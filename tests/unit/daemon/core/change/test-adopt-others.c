@@ -140,8 +140,8 @@ TEST(adopted_budgets_never_exceed_the_gpu)
 		struct lease *a = saved(grant(&p.old, user, 15)),
 			     *b = saved(grant(&p.old, user, 15));
 
-		if (user == ANY &&
-		    i >= 9) /* slots: policy may have allowed to oversubscribe them */
+		/* Slots: policy may have allowed best-effort leases to oversubscribe them. */
+		if (user == ANY && i >= 9)
 			b->class = a->class = CLASS_GUARANTEED;
 		spend(&a->partitions[0]);
 		spend(&b->partitions[0]);

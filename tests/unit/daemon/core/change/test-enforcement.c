@@ -100,8 +100,8 @@ TEST(an_activation_is_due_when_the_slowest_of_its_borrowers_is_killed)
 	CHECK(other->deadline_usec <= due + SECOND_USEC / 2);
 	tenant->enforce = ENFORCE_STEP_FREEZE;
 	CHECK(activate(&l, other->id, false) == 0 && activate(&l, other->id, true) == 0);
-	CHECK(other->deadline_usec ==
-	      l.now + SECOND_USEC); /* policy does not allow to kill the borrower: no bound */
+	/* Policy does not allow to kill the borrower: no bound. */
+	CHECK(other->deadline_usec == l.now + SECOND_USEC);
 	scene_done(&l.s);
 }
 

@@ -273,8 +273,8 @@ TEST(realtime_lease_counts_disturbances_by_mask_changes)
 	struct lease *lease = borrow(&l, 4, 60);
 
 	CHECK(activate(&l, rt->id, true) == 0);
-	CHECK(rt->lend.disturbances == 0 &&
-	      other->lend.disturbances == 0); /* inactive: they had no queues */
+	/* Inactive leases have no queues. */
+	CHECK(rt->lend.disturbances == 0 && other->lend.disturbances == 0);
 	follow(&l, lease);
 	CHECK(activate(&l, other->id, true) == 0);
 	CHECK(rt->lend.disturbances == 1);

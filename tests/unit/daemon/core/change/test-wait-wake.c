@@ -77,8 +77,8 @@ TEST(end_of_oversubscription_wakes_a_waiting_lease)
 	struct lease *lease;
 
 	s.arbiter->gpus[0].info.kfd_gpu_id = 1;
-	s.arbiter->settings->unmanaged =
-		UNMANAGED_IGNORE; /* unmanaged queues are not subtracted, but still oversubscribe */
+	/* Unmanaged queues are not subtracted, but still oversubscribe. */
+	s.arbiter->settings->unmanaged = UNMANAGED_IGNORE;
 	CHECK(arbiter_observe(s.arbiter, &row, 1) == 0);
 	lease = wait_for(&s, ANY, "any", 20);
 	CHECK(says(lease, "oversubscribed"));

@@ -195,9 +195,9 @@ TEST(cus_that_nobody_shares_come_first)
 	struct placement p;
 	struct place_miss miss;
 
+	/* Five preferred CUs in each engine. */
 	for (unsigned e = 0; e < 4; e++)
-		request.preferred.pair[e] &=
-			~UINT32_C(0x3ff); /* five preferred CUs in each engine */
+		request.preferred.pair[e] &= ~UINT32_C(0x3ff);
 	request.engines = 4;
 	CHECK(place(&g, &request, &p, &miss) == 0);
 	CHECK(cuset_within(&p.cus, &request.preferred));

@@ -137,8 +137,8 @@ TEST(settle_calls_back_in_order_when_the_manager_has_read)
 	CHECK(store_settle(rig.store, on_settled, &c) == 0);
 	turn(&rig);
 	CHECK(rig.log[0] == '\0');
-	CHECK(manager_read(&rig.manager) &&
-	      manager_read(&rig.manager)); /* the descriptor, the barrier */
+	/* The descriptor, then the barrier. */
+	CHECK(manager_read(&rig.manager) && manager_read(&rig.manager));
 	turn(&rig);
 	CHECK(strcmp(rig.log, "a ok ") == 0);
 	manager_settle(&rig.manager, rig.event);

@@ -116,8 +116,9 @@ TEST(text_that_is_not_utf8_is_saved_with_question_marks)
 	struct rig *rig = state_rig_new();
 	_cleanup_(state_closep) struct state *state = open_state(rig);
 
+	/* A sentence may be truncated within a character. */
 	strcpy(rig->lease.name, "a\xff"
-				"b\xc3"); /* a sentence may be truncated within a character */
+				"b\xc3");
 	save(rig, state, 17);
 	CHECK(loads_name(rig, state, "a?b?"));
 	state_rig_free(rig);
