@@ -52,6 +52,11 @@ static int append_target(sd_bus_message *m, const struct gpu *gpu)
 	return sd_bus_message_append_basic(m, 's', name);
 }
 
+static double fairness(const struct bus *bus, const struct gpu *gpu)
+{
+	return lend_fairness(bus->arbiter, (unsigned)(gpu - bus->arbiter->gpus));
+}
+
 /* clang-format off */
 #define PROPERTIES(ROW)                                                                          \
 	ROW(Name, "s", CONST, VALUE("s", gpu->info.name))                                        \
@@ -64,6 +69,7 @@ static int append_target(sd_bus_message *m, const struct gpu *gpu)
 	ROW(CusPerShaderEngine, "aau", CONST, bus_append_engine_cus(reply, &gpu->info.geometry)) \
 	ROW(CusPerShaderArray, "aaau", CONST, bus_append_array_cus(reply, &gpu->info.geometry))  \
 	ROW(CusFree, "u", CHANGES, VALUE("u", gpu_cus_free(gpu)))                                \
+	ROW(Fairness, "d", CHANGES, VALUE("d", fairness(userdata, gpu))) \
 	ROW(WgpMode, "b", CONST, VALUE("b", gpu->info.geometry.wgp))                             \
 	ROW(HarvestKnown, "b", CONST, VALUE("b", gpu->info.harvest_known))                       \
 	ROW(Law, "s", CONST, VALUE("s", gpu->info.law_measured ? "measured" : "assumed"))        \
@@ -133,6 +139,6 @@ void bus_tell_gpu_removed(struct bus *bus, unsigned gpu)
 void bus_tell_gpu(struct bus *bus, unsigned gpu)
 {
 	sd_bus_emit_properties_changed(bus->sd, gpu_path(gpu).text, GPUARB_INTERFACE_GPU, "CusFree",
-				       "QueueSlotsFree", "ProcessSlotsFree", "VramFree",
+				       "Fairness", "QueueSlotsFree", "ProcessSlotsFree", "VramFree",
 				       "Unmanaged", "Oversubscribed", "Draining", NULL);
 }

@@ -162,6 +162,10 @@ int arbiter_plan_growth(struct arbiter *arbiter, uint64_t now_usec, struct lease
  * queues leave the hardware for it. */
 void lend_disturb(struct arbiter *arbiter, const struct lease *by, unsigned gpu);
 
+/* Jain's index of the CUs for each unit of weight that the adaptable leases on a GPU have: 1 if all
+ * have as many, or there are none; 1/n if one of n has all. */
+double lend_fairness(const struct arbiter *arbiter, unsigned gpu);
+
 /* Counts anew which CUs of each GPU are borrowed. */
 void lend_sum_up(struct arbiter *arbiter);
 

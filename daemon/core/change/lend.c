@@ -30,18 +30,18 @@ void lend_disturb(struct arbiter *arbiter, const struct lease *by, unsigned gpu)
 	}
 }
 
-/* Takes from the mask the CUs that other leases claim; the rest is a rectangle that contains the
+/* Takes from the mask the CUs that other leases claim (claims: of all leases); the rest is a rectangle that contains the
  * base. false: there were none. */
 static bool shrink_partition(struct arbiter *arbiter, const struct lease *lease,
-			     struct partition *p)
+			     struct partition *p, const struct cuset *claims)
 {
 	const struct gpu *gpu = &arbiter->gpus[p->gpu];
 	struct extend request = {
 		.base = &p->base, .avail = p->cus, .keep = p->cus, .all = &gpu->all, .cap = p->count
 	};
-	struct cuset forbidden, cus;
+	struct cuset forbidden = claims[p->gpu], cus;
 
-	borrow_forbidden(arbiter, p->gpu, lease, &forbidden);
+	cuset_remove(&forbidden, &p->base);
 	if (!cuset_overlap(&p->cus, &forbidden))
 		return false;
 	cuset_remove(&request.avail, &forbidden);
@@ -57,7 +57,8 @@ static bool shrink_partition(struct arbiter *arbiter, const struct lease *lease,
 	return true;
 }
 
-static void shrink(struct arbiter *arbiter, struct lease *lease, uint64_t now_usec)
+static void shrink(struct arbiter *arbiter, struct lease *lease, const struct cuset *claims,
+		   uint64_t now_usec)
 {
 	bool changed = false, paused;
 
@@ -66,7 +67,7 @@ static void shrink(struct arbiter *arbiter, struct lease *lease, uint64_t now_us
 		if (paused && !lease->lend.never_granted)
 			lend_disturb(arbiter, lease, lease->partitions[i].gpu);
 		changed |= paused;
-		changed |= shrink_partition(arbiter, lease, &lease->partitions[i]);
+		changed |= shrink_partition(arbiter, lease, &lease->partitions[i], claims);
 	}
 	pause_count(lease, now_usec);
 	if (!changed)
@@ -224,6 +225,7 @@ static void schedule_growth(struct arbiter *arbiter, uint64_t now_usec)
 
 void arbiter_lend(struct arbiter *arbiter, uint64_t now_usec)
 {
+	struct cuset claims[REQUEST_WANTS]; /* of all active leases, by GPU */
 	size_t borrowers = 0, activating = 0;
 
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
@@ -233,9 +235,11 @@ void arbiter_lend(struct arbiter *arbiter, uint64_t now_usec)
 	if (borrowers + activating == 0 && !arbiter->lending)
 		return;
 	arbiter->lending = borrowers > 0;
+	for (unsigned i = 0; borrowers > 0 && i < arbiter->n_gpus; i++)
+		borrow_forbidden(arbiter, i, NULL, &claims[i]);
 	for (size_t i = 0; i < arbiter->n_leases; i++)
 		if (lease_borrows(arbiter->leases[i]) && arbiter->leases[i]->state != STATE_ENDING)
-			shrink(arbiter, arbiter->leases[i], now_usec);
+			shrink(arbiter, arbiter->leases[i], claims, now_usec);
 	for (size_t i = 0; activating > 0 && i < arbiter->n_leases; i++)
 		if (arbiter->leases[i]->state == STATE_ACTIVATING)
 			grant_or_wait(arbiter, arbiter->leases[i], now_usec);
@@ -253,8 +257,11 @@ void arbiter_lend(struct arbiter *arbiter, uint64_t now_usec)
  *
  * arbiter_plan_growth() divides the free CUs of a GPU among its adaptable leases. A lease that
  * shrank gets its previous mask back, bit for bit, if all of it is free; the remaining CUs go to
- * the smallest leases first. If a lease would stay below STARVED / STARVED_OF of its share, the
- * others shrink for it first.
+ * the leases with the fewest CUs for their weight first. If a lease would stay below STARVED /
+ * STARVED_OF of its share, the others shrink for it first.
+ *
+ * The shares are weighted max-min: as many CUs for each unit of weight as there are, but no lease
+ * gets less than its base or more than it asked for.
  */
 #define STARVED 3U
 #define STARVED_OF 4U
@@ -263,7 +270,9 @@ struct grower {
 	struct lease *lease;
 	struct partition *p;
 	struct cuset target; /* the mask that it is to get; contains its base */
-	unsigned cap;        /* CUs that it may have at most */
+	unsigned base, cap;  /* CUs that it has at least and may have at most */
+	unsigned weight;     /* of its tenant */
+	unsigned share;      /* CUs */
 	bool restored;       /* target is the mask before it shrank */
 };
 
@@ -272,11 +281,19 @@ struct growth {
 	struct arbiter *arbiter;
 	struct gpu *gpu;
 	unsigned index;
-	struct cuset pool; /* CUs to be divided: free ones, and those that the growers have */
-	struct grower *growers;
-	size_t n;
-	unsigned share; /* CUs for each adaptable lease if the pool were divided equally */
+	struct cuset pool;      /* CUs to be divided: free ones, and those that the growers have */
+	struct cuset left;      /* of it: in no target */
+	struct grower *growers; /* n, and behind them the leases that keep their masks for now */
+	size_t n, n_all;
+	unsigned cus; /* to be shared by all: those of the pool, and of leases that keep theirs */
 };
+
+static unsigned weight_of(const struct arbiter *arbiter, const struct lease *lease)
+{
+	const struct tenant *tenant = tenant_named(arbiter->settings, lease->tenant);
+
+	return tenant && tenant->weight > 0 ? tenant->weight : TENANT_WEIGHT;
+}
 
 /* Has the holder acknowledged everything, and is the lease neither activating, paused nor ending? */
 static bool is_settled(const struct lease *lease, const struct partition *p)
@@ -286,40 +303,49 @@ static bool is_settled(const struct lease *lease, const struct partition *p)
 	       cuset_equal(&p->cus, &p->occupied);
 }
 
-/* Finds the leases that may get another mask, and collects in the pool the CUs that are not to be
- * divided. Returns the number of adaptable leases. */
-static size_t find_growers(struct growth *growth)
+static struct grower make_grower(const struct growth *growth, struct lease *lease,
+				 struct partition *p)
+{
+	return (struct grower){ .lease = lease,
+				.p = p,
+				.base = cuset_count(&p->base),
+				.cap = min_u(p->asked,
+					     quota_cus_left(growth->arbiter, lease, p->gpu)),
+				.weight = weight_of(growth->arbiter, lease) };
+}
+
+/* Finds the adaptable leases, those that may get another mask first, and collects in the pool the
+ * CUs that are not to be divided. */
+static void find_growers(struct growth *growth)
 {
 	struct arbiter *arbiter = growth->arbiter;
-	size_t all = 0;
 
 	borrow_forbidden(arbiter, growth->index, NULL, &growth->pool);
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		struct lease *lease = arbiter->leases[i];
+		struct partition *p = lease->adaptable ? lease_partition_on(lease, growth->index)
+						       : NULL;
 
-		for (size_t j = 0; lease->adaptable && j < lease->n_partitions; j++) {
-			struct partition *p = &lease->partitions[j];
+		if (!p)
+			continue;
+		growth->growers[growth->n_all] = make_grower(growth, lease, p);
+		if (is_settled(lease, p)) {
+			struct grower other = growth->growers[growth->n];
 
-			if (p->gpu != growth->index)
-				continue;
-			all++;
-			if (is_settled(lease, p))
-				growth->growers[growth->n++] = (struct grower){
-					.lease = lease,
-					.p = p,
-					.cap = min_u(p->asked,
-						     quota_cus_left(arbiter, lease, p->gpu))
-				};
-			else
-				cuset_add(&growth->pool, &p->occupied);
+			growth->growers[growth->n++] = growth->growers[growth->n_all];
+			if (growth->n_all >= growth->n)
+				growth->growers[growth->n_all] = other;
+		} else {
+			cuset_add(&growth->pool, &p->occupied);
+			growth->cus += cuset_count(&p->occupied);
 		}
+		growth->n_all++;
 	}
-	return all;
 }
 
 /* Turns the pool into the CUs to be divided. The bases of growers are claims and so were among the
  * forbidden CUs: all CUs of growers are added again. */
-static void invert_pool(struct growth *growth, size_t all)
+static void invert_pool(struct growth *growth)
 {
 	struct cuset forbidden = growth->pool;
 
@@ -327,19 +353,49 @@ static void invert_pool(struct growth *growth, size_t all)
 	cuset_remove(&growth->pool, &forbidden);
 	for (size_t i = 0; i < growth->n; i++)
 		cuset_add(&growth->pool, &growth->growers[i].p->cus);
-	growth->share = cuset_count(&growth->pool) / (unsigned)max_u((unsigned)all, 1);
+	growth->cus += cuset_count(&growth->pool);
 }
 
-static unsigned wanted(const struct growth *growth, const struct grower *grower)
+#define LEVEL_BITS 16U
+
+/* Sets the shares for this many CUs (in 2^-LEVEL_BITS) for each unit of weight. Returns their sum. */
+static uint64_t set_shares(struct growth *growth, uint64_t level)
 {
-	return min_u(grower->cap, growth->share);
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < growth->n_all; i++) {
+		struct grower *grower = &growth->growers[i];
+		uint64_t share = level * grower->weight >> LEVEL_BITS;
+
+		if (share > grower->cap)
+			share = grower->cap;
+		grower->share = max_u((unsigned)share, grower->base);
+		sum += grower->share;
+	}
+	return sum;
+}
+
+/* Finds the highest level that the CUs suffice for. */
+static void find_shares(struct growth *growth)
+{
+	uint64_t low = 0, high = (uint64_t)growth->cus << LEVEL_BITS;
+
+	while (low < high) {
+		uint64_t middle = high - (high - low) / 2;
+
+		if (set_shares(growth, middle) <= growth->cus)
+			low = middle;
+		else
+			high = middle - 1;
+	}
+	set_shares(growth, low);
 }
 
 static bool any_starves(const struct growth *growth)
 {
 	for (size_t i = 0; i < growth->n; i++)
 		if (cuset_count(&growth->growers[i].target) * STARVED_OF <
-		    wanted(growth, &growth->growers[i]) * STARVED)
+		    growth->growers[i].share * STARVED)
 			return true;
 	return false;
 }
@@ -347,10 +403,15 @@ static bool any_starves(const struct growth *growth)
 /* CUs of the pool that are in no other grower's target. */
 static void left_for(const struct growth *growth, const struct grower *grower, struct cuset *ret)
 {
-	*ret = growth->pool;
-	for (size_t i = 0; i < growth->n; i++)
-		if (&growth->growers[i] != grower)
-			cuset_remove(ret, &growth->growers[i].target);
+	*ret = growth->left;
+	cuset_add(ret, &grower->target);
+}
+
+static void set_target(struct growth *growth, struct grower *grower, const struct cuset *target)
+{
+	cuset_add(&growth->left, &grower->target);
+	cuset_remove(&growth->left, target);
+	grower->target = *target;
 }
 
 static void restore(struct growth *growth, struct grower *grower)
@@ -362,63 +423,72 @@ static void restore(struct growth *growth, struct grower *grower)
 	grower->restored = !cuset_empty(before) && cuset_within(&grower->target, before) &&
 			   cuset_within(before, &avail) && cuset_count(before) <= grower->cap;
 	if (grower->restored)
-		grower->target = *before;
+		set_target(growth, grower, before);
 }
 
-static void extend_target(const struct growth *growth, struct grower *grower, unsigned cap)
+static void extend_target(struct growth *growth, struct grower *grower, unsigned cap)
 {
 	const struct gpu *gpu = growth->gpu;
 	struct extend request = { .all = &gpu->all, .cap = cap };
-	struct cuset base = grower->target;
+	struct cuset base = grower->target, target;
 
+	if (cuset_count(&base) >= cap || cuset_empty(&growth->left))
+		return;
 	request.base = &base;
 	left_for(growth, grower, &request.avail);
 	request.keep = grower->p->cus;
 	cuset_add(&request.keep, &grower->p->before);
 	request.preferred = request.avail;
 	cuset_remove(&request.preferred, &gpu->taken);
-	extend(&gpu->info.geometry, &request, &grower->target);
+	extend(&gpu->info.geometry, &request, &target);
+	set_target(growth, grower, &target);
 }
 
 static int by_size(const void *left, const void *right)
 {
 	const struct grower *a = left, *b = right;
 
-	if (a->p->count != b->p->count)
-		return a->p->count < b->p->count ? -1 : 1;
+	unsigned x = a->p->count * b->weight, y = b->p->count * a->weight;
+
+	if (x != y)
+		return x < y ? -1 : 1;
 	return a->lease->id < b->lease->id ? -1 : a->lease->id > b->lease->id;
 }
 
 /* from_base: leases may lose CUs that are not in their base. */
 static void share_out(struct growth *growth, bool from_base)
 {
+	growth->left = growth->pool;
 	for (size_t i = 0; i < growth->n; i++) {
 		struct grower *grower = &growth->growers[i];
 
 		grower->target = from_base ? grower->p->base : grower->p->cus;
 		grower->restored = false;
+		cuset_remove(&growth->left, &grower->target);
 	}
 	for (size_t i = 0; !from_base && i < growth->n; i++)
 		restore(growth, &growth->growers[i]);
 	for (size_t i = 0; i < growth->n; i++)
 		if (!growth->growers[i].restored)
-			extend_target(growth, &growth->growers[i],
-				      wanted(growth, &growth->growers[i]));
+			extend_target(growth, &growth->growers[i], growth->growers[i].share);
 	for (size_t i = 0; i < growth->n; i++)
 		if (!growth->growers[i].restored)
 			extend_target(growth, &growth->growers[i], growth->growers[i].cap);
 }
 
-/* The smallest target among the growers that get less than they want; UINT32_MAX: none does. */
-static unsigned least(const struct growth *growth)
+/* The fewest CUs for each unit of weight (in 2^-LEVEL_BITS) among the growers that get less than
+ * their share; UINT64_MAX: none does. */
+static uint64_t least(const struct growth *growth)
 {
-	unsigned least = UINT32_MAX;
+	uint64_t least = UINT64_MAX;
 
 	for (size_t i = 0; i < growth->n; i++) {
 		const struct grower *g = &growth->growers[i];
 		unsigned has = cuset_count(&g->target);
+		uint64_t level = ((uint64_t)has << LEVEL_BITS) / g->weight;
 
-		least = min_u(least, has >= wanted(growth, g) ? UINT32_MAX : has);
+		if (has < g->share && level < least)
+			least = level;
 	}
 	return least;
 }
@@ -444,7 +514,7 @@ static void shrink_only(struct growth *growth)
 
 static void decide(struct growth *growth)
 {
-	unsigned without;
+	uint64_t without;
 
 	qsort(growth->growers, growth->n, sizeof(*growth->growers), by_size);
 	share_out(growth, false);
@@ -499,7 +569,9 @@ static int grow(struct arbiter *arbiter, unsigned index, struct lease **ret)
 	if (!growers)
 		return 0;
 	growth.growers = growers;
-	invert_pool(&growth, find_growers(&growth));
+	find_growers(&growth);
+	invert_pool(&growth);
+	find_shares(&growth);
 	decide(&growth);
 	return next_of(&growth, ret);
 }
@@ -519,4 +591,22 @@ int arbiter_plan_growth(struct arbiter *arbiter, uint64_t now_usec, struct lease
 		gpu->lend.grow_usec = UINT64_MAX;
 	}
 	return 0;
+}
+
+double lend_fairness(const struct arbiter *arbiter, unsigned gpu)
+{
+	double sum = 0, squares = 0;
+	unsigned n = 0;
+
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		const struct lease *lease = arbiter->leases[i];
+		const struct partition *p = lease->adaptable ? lease_partition_on(lease, gpu)
+							     : NULL;
+		double x = p ? (double)p->count / weight_of(arbiter, lease) : 0;
+
+		n += p != NULL;
+		sum += x;
+		squares += x * x;
+	}
+	return squares > 0 ? sum * sum / (n * squares) : 1;
 }

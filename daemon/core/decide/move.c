@@ -41,7 +41,8 @@ static bool may_move(const struct search *search, const struct lease *lease)
 	    (lease->lend.moves > 0 && search->now_usec < lease->lend.moved_usec + interval))
 		return false;
 	for (size_t i = 0; i < lease->n_partitions; i++)
-		if (!cuset_equal(&lease->partitions[i].cus, &lease->partitions[i].occupied))
+		if (lease->partitions[i].paused ||
+		    !cuset_equal(&lease->partitions[i].cus, &lease->partitions[i].occupied))
 			return false;
 	return true;
 }

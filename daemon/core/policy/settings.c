@@ -35,6 +35,7 @@ int tenant_init(struct tenant *tenant, const char *name)
 		.class = CLASS_BESTEFFORT,
 		.priority = PRIORITY_NORMAL,
 		.enforce = ENFORCE_STEP_REPORT,
+		.weight = TENANT_WEIGHT,
 	};
 	return 0;
 }

@@ -44,6 +44,8 @@ _Static_assert(sizeof(uid_t) == sizeof(unsigned) && sizeof(gid_t) == sizeof(unsi
 /* The same for a floor; LIMIT_NONE: 0. */
 uint64_t limit_reserved(const struct limit *limit, uint64_t whole);
 
+#define TENANT_WEIGHT 100U /* the default */
+
 /* One row of policy: which users may have which leases. Limits bound what one user holds under this
  * tenant, over all its leases; limits of parts of a GPU hold for each GPU. */
 struct tenant {
@@ -60,6 +62,9 @@ struct tenant {
 	struct limit max_leases, max_gpus;
 	struct limit max_cus, max_queues, max_processes, max_vram;
 	unsigned priority; /* the highest it may ask for */
+
+	unsigned weight; /* of its adaptable leases, when CUs that they borrow are divided; 0: the
+			  * default */
 
 	/* Floors: kept free for all its users together, on each GPU or one. 0: none. */
 	struct limit reserved_cus;

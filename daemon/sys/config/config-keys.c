@@ -441,6 +441,7 @@ static const struct config_key tenant_keys[] = {
 	KEY("reserved-queues", config_set_unsigned, TENANT(reserved_queues), RANGE(1, 65536)),
 	KEY("reserved-processes", config_set_unsigned, TENANT(reserved_processes), RANGE(1, 65536)),
 	KEY("reserved-gpu", set_gpu, TENANT(reserved_gpu)),
+	KEY("weight", config_set_unsigned, TENANT(weight), RANGE(1, 10000)),
 	KEY("priority", set_priority, TENANT(priority), .words = priority_names),
 	KEY("alone", config_set_bool, TENANT(alone)),
 	KEY("exclusive", config_set_word, TENANT(exclusive), .words = exclusive_names),

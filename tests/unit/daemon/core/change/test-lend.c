@@ -2,6 +2,7 @@
 #include "core/change/arbiter.h"
 
 #include <errno.h>
+#include <time.h>
 
 #include "check.h"
 #include "lend-rig.h"
@@ -252,6 +253,115 @@ TEST(two_borrowers_share_the_free_cus)
 	CHECK(cus_of(b) >= 20 && cus_of(a) >= 20); /* bases of both are in one engine */
 	CHECK(a->generation <= 4 && b->generation <= 3);
 	scene_done(&l.s);
+}
+
+static struct lease *borrow_as(struct lending *l, uid_t uid, unsigned least, unsigned most)
+{
+	struct request request = request_for(least);
+	struct lease *lease;
+
+	request.class = CLASS_BESTEFFORT;
+	request.adaptable = true;
+	request.wants[0].cus_min = least;
+	request.wants[0].cus_max = most;
+	lease = reserve(l->s.arbiter, uid, &request, &l->s.result);
+	CHECK(lease);
+	settle(l);
+	return lease;
+}
+
+/* Lets time pass until all leases have followed and no mask changes any more. */
+static void balance(struct lending *l)
+{
+	for (int i = 0; i < 20; i++) {
+		for (size_t j = 0; j < l->s.arbiter->n_leases; j++)
+			follow(l, l->s.arbiter->leases[j]);
+		pass(l, 2 * SECOND_USEC);
+	}
+}
+
+TEST(weights_divide_the_cus_that_are_borrowed)
+{
+	static const unsigned weights[][2] = { { 100, 100 }, { 300, 100 }, { 100, 300 }, { 0, 0 } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(weights); i++) {
+		struct lending l = lending_of(1);
+		struct settings *settings = l.s.arbiter->settings;
+		struct lease *a, *b;
+		uint64_t generation;
+		double fairness;
+
+		for (size_t j = 0; j < settings->n_tenants; j++)
+			settings->tenants[j].weight =
+				weights[i][strcmp(settings->tenants[j].name, "lab") == 0];
+		CHECK(lend_fairness(l.s.arbiter, 0) == 1);
+		a = borrow_as(&l, ANY, 4, 60);
+		b = borrow_as(&l, LAB, 4, 60);
+		CHECK(lend_fairness(l.s.arbiter, 0) < 0.8);
+		balance(&l);
+		fairness = lend_fairness(l.s.arbiter, 0);
+		printf("weights %u and %u: %u and %u CUs, fairness %.3f\n", weights[i][0],
+		       weights[i][1], cus_of(a), cus_of(b), fairness);
+		CHECK(fairness > 0.89); /* whole rectangles */
+		if (weights[i][0] > weights[i][1])
+			CHECK(cus_of(a) >= 2 * cus_of(b));
+		if (weights[i][0] < weights[i][1])
+			CHECK(cus_of(b) >= 2 * cus_of(a));
+		generation = a->generation + b->generation;
+		balance(&l);
+		CHECK(a->generation + b->generation == generation); /* it is settled */
+		scene_done(&l.s);
+	}
+}
+
+/* A lease that asks for less than its share leaves the rest to the others. */
+TEST(share_of_a_lease_that_asks_for_less_goes_to_the_others)
+{
+	struct lending l = lending_of(1);
+	struct lease *a = borrow_as(&l, ANY, 4, 8), *b = borrow_as(&l, LAB, 4, 60);
+
+	balance(&l);
+	CHECK(cus_of(a) == 8 && cus_of(b) >= 25);
+	scene_done(&l.s);
+}
+
+TEST(hundreds_of_adaptable_leases_are_divided_in_time)
+{
+	struct gpu_info info = radeon_vii("0000:03:00.0");
+	struct caller caller = caller_of(ANY);
+	struct request request = request_for(1);
+	struct result result = { 0 };
+	struct arbiter *a;
+	struct lease *lease;
+	clock_t start;
+
+	info.geometry = (struct geometry){ .xccs = 1, .engines = 8, .arrays = 2, .array_cus = 16 };
+	CHECK(geometry_spread(&info.geometry, 256) == 0);
+	info.queue_slots = info.process_slots = 1024;
+	request.adaptable = true;
+	request.wants[0].cus_min = 1;
+	request.wants[0].cus_max = 4;
+	a = arbiter_of(&info, 1);
+	start = clock();
+	for (unsigned i = 0; i < 250; i++) {
+		CHECK(arbiter_plan(a, &caller, &request, &lease, &result) == 0);
+		lease = arbiter_commit(a, lease);
+		arbiter_add_holder(a, lease->id);
+		for (size_t j = 0; j < a->n_leases; j++)
+			arbiter_acknowledge(a, a->leases[j]->id, a->leases[j]->generation);
+		arbiter_lend(a, (i + 1) * 10 * SECOND_USEC);
+	}
+	for (unsigned i = 0; i < 5; i++) {
+		while (arbiter_plan_growth(a, (1000 + i) * 10 * SECOND_USEC, &lease) > 0)
+			arbiter_commit(a, lease);
+		for (size_t j = 0; j < a->n_leases; j++)
+			arbiter_acknowledge(a, a->leases[j]->id, a->leases[j]->generation);
+		arbiter_lend(a, (1000 + i) * 10 * SECOND_USEC);
+	}
+	printf("250 leases: %.0f ms\n", (double)(clock() - start) * 1000 / CLOCKS_PER_SEC);
+	CHECK(clock() - start < 60 * CLOCKS_PER_SEC);
+	CHECK(lend_fairness(a, 0) > 0.5);
+	arbiter_free(a);
 }
 
 TEST(quota_bounds_borrowed_cus)

@@ -46,6 +46,7 @@ static const char full[] = "[daemon]\n"
 			   "reserved-queues = 4\n"
 			   "reserved-processes = 3\n"
 			   "reserved-gpu = 0000:03:00.0\n"
+			   "weight = 300\n"
 			   "priority = high\n"
 			   "alone = yes\n"
 			   "exclusive = active\n"
@@ -91,6 +92,7 @@ TEST(every_key_is_stored_in_its_field)
 	CHECK(t->max_queues.kind == LIMIT_COUNT && t->max_queues.value == 4);
 	CHECK(t->max_processes.kind == LIMIT_COUNT && t->max_processes.value == 2);
 	CHECK(t->max_vram.kind == LIMIT_COUNT && t->max_vram.value == 2ULL << 30);
+	CHECK(t->weight == 300 && s->tenants[1].weight == TENANT_WEIGHT);
 	CHECK(t->reserved_cus.kind == LIMIT_PERCENT && t->reserved_cus.value == 20);
 	CHECK(t->reserved_engines == 2 && t->reserved_queues == 4 && t->reserved_processes == 3);
 	CHECK(strcmp(t->reserved_gpu, "0000:03:00.0") == 0);
@@ -172,7 +174,7 @@ TEST(full_configuration_has_every_key)
 		snprintf(needle, sizeof(needle), "\n%s = ", key);
 		CHECK(strstr(full, needle));
 	}
-	CHECK(n == 39);
+	CHECK(n == 40);
 }
 
 TEST(invalid_value_is_refused_with_file_line_and_key)
@@ -260,6 +262,10 @@ TEST(invalid_value_is_refused_with_file_line_and_key)
 		{ "tenant t", "max-vram = 0", "0 has no effect" },
 		{ "tenant t", "max-vram = 2GB", "is not a size in bytes" },
 		{ "tenant t", "max-vram = 99999999T", "is not a size in bytes" },
+		{ "tenant t", "weight = 0", "is not a number from 1 to 10000" },
+		{ "tenant t", "weight = -1", "is not a number from 1 to 10000" },
+		{ "tenant t", "weight = 10001", "is not a number from 1 to 10000" },
+		{ "tenant t", "weight = 1e3", "is not a number from 1 to 10000" },
 		{ "tenant t", "reserved-cus = 0", "is not a number from 1 to 1024" },
 		{ "tenant t", "reserved-cus = 101%", "is not a percentage from 1% to 100%" },
 		{ "tenant t", "reserved-shader-engines = 9", "is not a number from 1 to 8" },
