@@ -269,12 +269,13 @@ void model_settle(struct model *model)
 	} while (grow_one(model) || model->arbiter->touched);
 }
 
-/* When all follow what they were told, and who ends has let go, nothing is left to wait for. */
+/* When all follow what they were told, and who ends has let go, nothing is left to wait for. A lease that
+ * waited may be granted on the way, and be followed in turn. */
 void model_check_progress(struct model *model)
 {
 	struct arbiter *arbiter = model->arbiter;
 
-	for (unsigned again = 0; again < 3; again++) {
+	for (size_t again = 0; again < 3 + arbiter->n_waiting; again++) {
 		if (arbiter_observe(arbiter, NULL, 0) < 0)
 			model_fail("arbiter_observe");
 		for (size_t i = arbiter->n_leases; i-- > 0;)

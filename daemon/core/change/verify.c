@@ -90,7 +90,7 @@ static void judge(struct arbiter *arbiter, struct lease *lease)
 	char reason[REQUEST_TEXT];
 
 	if (!p) {
-		if (lease->verify.false_ack)
+		if (lease->verify.false_ack && lease->state == STATE_GRANTED)
 			lease_set_reason(lease, "");
 		lease->verify.false_ack = false;
 		if (lease->verify.pending)
@@ -177,7 +177,8 @@ void arbiter_masks_observed(struct arbiter *arbiter, const struct observed_mask 
 
 		if (has_changed(lease))
 			ledger_touch(arbiter, lease, TOUCH_REASON);
-		if (lease->verify.pending || lease->verify.false_ack || find_drift(lease))
+		if (lease->verify.pending || (lease->state == STATE_GRANTED &&
+					      (lease->verify.false_ack || find_drift(lease))))
 			judge(arbiter, lease);
 	}
 }
