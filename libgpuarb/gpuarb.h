@@ -535,6 +535,9 @@ struct gpuarb_pause {
 /* NULL: there is no lease i. */
 const struct gpuarb_pause *gpuarb_view_pause(const struct gpuarb_view *view, size_t i);
 
+/* How often lease i, which is adaptable, was given other CUs, so that another request fits. */
+uint64_t gpuarb_view_moves(const struct gpuarb_view *view, size_t i);
+
 /*
  * Calls callback for every change. Blocks until usec microseconds are over (0), a signal handler
  * runs (-EINTR), or the callback calls gpuarb_watch_stop() (0, without further callbacks).

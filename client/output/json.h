@@ -47,7 +47,7 @@ void json_print_lease(FILE *out, const struct gpuarb_lease_info *lease);
 void json_refusals(struct json_object *map, const struct gpuarb *gpuarb);
 
 /* The refusal that lease i of gpuarb_view_leases() waits for the end of, if it waits, and its
- * pauses, if there were any. */
+ * moves and pauses, if there were any. */
 void json_lease_facts(struct json_object *map, const struct gpuarb_view *view, size_t i);
 
 /* All leases of the view, with these facts. */

@@ -252,6 +252,7 @@ static void print_lease(const struct command *command, const struct lent *all,
 			const struct gpuarb_lease_info *lease)
 {
 	char user[PRINT_USER], when[48];
+	size_t at = (size_t)(lease - all->leases);
 
 	print_user(lease->owner_uid, user);
 	lease_text_deadline(lease->state, lease->deadline, when, sizeof(when));
@@ -270,7 +271,9 @@ static void print_lease(const struct command *command, const struct lent *all,
 	print_line(stdout, "adaptable    %s", lease->adaptable ? "yes" : "no");
 	print_line(stdout, "generation   %" PRIu64, lease->generation);
 	print_line(stdout, "disturbances %" PRIu64, lease->disturbances);
-	print_pauses(gpuarb_view_pause(command->view, (size_t)(lease - all->leases)));
+	if (gpuarb_view_moves(command->view, at) > 0)
+		print_line(stdout, "moves        %" PRIu64, gpuarb_view_moves(command->view, at));
+	print_pauses(gpuarb_view_pause(command->view, at));
 	for (size_t i = 0; i < lease->n_partitions; i++)
 		print_partition(all, lease, i);
 }

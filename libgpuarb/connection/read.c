@@ -345,6 +345,7 @@ static const struct field lease_fields[] = {
 	SPECIAL("WaitsFor", read_waits_for),
 	FIELD('t', "Deadline", gpuarb_lease_info, deadline),
 	FIELD('t', "Disturbances", gpuarb_lease_info, disturbances),
+	FIELD('t', "Moves", lease_reading, facts.moves),
 	FIELD('t', "PausedCount", lease_reading, facts.pause.count),
 	FIELD('t', "PausedUsec", lease_reading, facts.pause.usec),
 	FIELD('t', "PausedSince", lease_reading, facts.pause.since),

@@ -64,6 +64,7 @@ int read_refusals(DBusMessageIter *rows, struct arena *arena, struct refusals *r
 struct lease_facts {
 	struct refusals waits_for; /* why a waiting lease is not granted */
 	struct gpuarb_pause pause;
+	uint64_t moves;
 };
 
 /* ret_facts: or NULL. */

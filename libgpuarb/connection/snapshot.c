@@ -254,6 +254,11 @@ GPUARB_EXPORT const struct gpuarb_pause *gpuarb_view_pause(const struct gpuarb_v
 	return view && i < view->n_leases ? &view->facts[i].pause : NULL;
 }
 
+GPUARB_EXPORT uint64_t gpuarb_view_moves(const struct gpuarb_view *view, size_t i)
+{
+	return view && i < view->n_leases ? view->facts[i].moves : 0;
+}
+
 /* ---- watching ---------------------------------------------------------------------------- */
 
 /*

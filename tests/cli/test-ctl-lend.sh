@@ -472,6 +472,27 @@ wait "$again"
 exec 5<&-
 list_becomes '. == []'
 
+# ---- moves -------------------------------------------------------------------------------
+# A lease in each shader engine: one of them moves for a realtime lease.
+movers=()
+for i in 1 2 3 4; do
+	"$GPUARBCTL" reserve --adaptable --cus=4 --cus-min=4 --cus-max=4 >/dev/null 2>&1 &
+	movers+=($!)
+	list_becomes "length == $((2 * i - 1))"
+	"$GPUARBCTL" reserve --class=besteffort --cus=11 --name=fill >/dev/null 2>&1 &
+	list_becomes "length == $((2 * i))"
+done
+jq -r '.[] | select(.name == "fill").id' "$dir/out" >"$dir/fills"
+while read -r id; do ends 0 release "$id"; done <"$dir/fills"
+list_becomes 'length == 4 and all(.moves == null)'
+ends 0 run --class=realtime --shader-engines=1 -- "$GPUARBCTL" list --json
+json_out 'map(.moves // 0) | add == 1'
+moved=$(jq '.[] | select(.moves == 1).id' "$dir/out")
+ends 0 show "$moved"
+out_has 'moves        1'
+kill "${movers[@]}"
+list_becomes '. == []'
+
 # ---- permissions to revoke ----------------------------------------------------------------
 chmod 755 "$dir"
 other=(setpriv --reuid=65534 --clear-groups)
