@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/mask/codec.h"
+
 /* ---- properties that follow from the gfx target, as KFD writes it: 90006 for gfx906 -- */
 
 /* The targets of GPUs that are older than gfx_target_version: kfd_device.c, kgd2kfd_probe(). */
@@ -72,9 +74,10 @@ static bool target_splits(unsigned target)
 	return target >= 90400 && target < 100000;
 }
 
+/* Whether two bits of a mask stand for a WGP. On gfx12.1 one does. */
 static bool target_wgp(unsigned target)
 {
-	return target >= 100000;
+	return target >= 100000 && (target < 120100 || target >= 120600);
 }
 
 static bool target_mes(unsigned target)
@@ -579,6 +582,11 @@ int kfd_gpu_read(const struct kfd_dir *dir, const struct kfd_node *node, struct 
 	r = read_shape(node, &info.geometry, &cus, diagnostics);
 	if (r < 0)
 		return r;
+	if (!codec_knows(info.gfx_target))
+		diagnostics_add(diagnostics, false,
+				"%s/properties: gfx_target_version: %u is newer than this gpuarb: "
+				"leases can only have all CUs of this GPU",
+				node->path, info.gfx_target);
 
 	write_device(node, info.device, sizeof(info.device));
 	info.harvest_known = read_harvest(dir, node, cus, &info.geometry, diagnostics);

@@ -176,6 +176,13 @@ static const struct gpu_info *find_gpu(const struct parser *parser, uint32_t id)
 #define COMPUTE_HEADING "  Compute queue on device "
 #define SDMA_HEADING "  SDMA queue on device "
 
+/* gfx12.1 has a descriptor of its own (struct v12_1_compute_mqd), whose registers have two bits for a
+ * CU. */
+static bool is_layout_known(const struct gpu_info *gpu)
+{
+	return gpu->gfx_target < 120100 && codec_knows(gpu->gfx_target);
+}
+
 static int take_compute(struct parser *parser)
 {
 	uint32_t id;
@@ -183,7 +190,7 @@ static int take_compute(struct parser *parser)
 	if (!device_of(parser, COMPUTE_HEADING, &id))
 		return refuse_line(parser, "invalid id of a GPU");
 	parser->gpu = find_gpu(parser, id);
-	parser->kind = parser->gpu ? COMPUTE : IGNORED;
+	parser->kind = parser->gpu && is_layout_known(parser->gpu) ? COMPUTE : IGNORED;
 	parser->xcc = 0;
 	parser->offset = 0;
 	/* Without a register there is no restriction. */

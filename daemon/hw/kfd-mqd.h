@@ -25,7 +25,8 @@
  *
  * Ignored are: SDMA and debug queues, whose descriptors have no masks (the kernel prints them once
  * for each XCC of the compute queue before them, because it does not reset its count); GPUs that
- * are not in gpus[], because GPUs come and go; processes without a queue.
+ * are not in gpus[], because GPUs come and go; GPUs from gfx12.1 on, whose descriptors differ;
+ * processes without a queue.
  *
  * -EBADMSG with the line and the reason in why if the text is not what the kernel prints, or not
  * all of it; -ENOMEM. Without run lists no queue is active. A text that ends between two queues looks complete, and a text without a

@@ -137,6 +137,8 @@ static void prepare(const struct candidate *a, struct place_request *ret)
 		.few_engines = realtime,
 		.closed = closed_engines(a->gpu),
 	};
+	if (!a->gpu->masks_known)
+		ret->floor = ret->aim;  /* all CUs: admit_aim() */
 	if (admit_context->adaptable) { /* its base; without cus-min what a fixed lease gets */
 		if (want->cus_min > 0)
 			ret->aim = ret->floor;
@@ -643,6 +645,13 @@ static enum outcome admit_aim(struct candidate *a)
 						   geometry->engines };
 
 		refusal_set_fits(a->refusal, RESOURCE_SHADER_ENGINES, geometry->engines, 0);
+		return refuse(a, OUTCOME_NEVER, &shortage);
+	}
+	if (!a->gpu->masks_known && a->aim < a->gpu->cus) {
+		const struct shortage shortage = { REASON_MASK, RESOURCE_CUS, a->aim, 0,
+						   a->gpu->cus };
+
+		refusal_set_fits(a->refusal, RESOURCE_CUS, 0, a->gpu->cus);
 		return refuse(a, OUTCOME_NEVER, &shortage);
 	}
 	if (want->cus_min > a->aim)

@@ -14,6 +14,7 @@ void gpu_init(struct gpu *gpu, const struct gpu_info *info, unsigned reserve_que
 	gpu->info = *info;
 	gpu->reserve_queues = reserve_queues;
 	codec_init(&gpu->codec, &info->geometry);
+	gpu->masks_known = codec_knows(info->gfx_target);
 
 	/* A CU that no mask bit reaches cannot be granted. */
 	geometry_all(&info->geometry, &gpu->all);

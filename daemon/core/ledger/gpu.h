@@ -27,6 +27,7 @@ struct gpu_observed {
 struct gpu {
 	struct gpu_info info;
 	struct codec codec;
+	bool masks_known;        /* else only all CUs can be granted, whose mask has every bit */
 	struct cuset all;        /* CUs that a mask can reach */
 	unsigned cus;            /* how many */
 	unsigned reserve_queues; /* queue slots that no lease is granted */

@@ -2,11 +2,29 @@
 #include "core/mask/codec.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <string.h>
 
 #include "util/base.h"
 #include "util/text.h"
+
+bool codec_knows(unsigned gfx_target)
+{
+	/* Targets from which on one is unknown, and the next that is known. */
+	static const struct {
+		unsigned first, end;
+	} unknown[] = { { 90600, 100000 },
+			{ 100400, 110000 },
+			{ 110600, 120000 },
+			{ 120100, 120500 },
+			{ 120600, UINT_MAX } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(unknown); i++)
+		if (gfx_target >= unknown[i].first && gfx_target < unknown[i].end)
+			return false;
+	return true;
+}
 
 static bool mask_has(const uint32_t *mask, unsigned bit)
 {

@@ -13,6 +13,7 @@
  * HSA_CU_MASK and "au" on the bus have this order.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -32,6 +33,11 @@ struct codec {
 		uint8_t cu;   /* bit in the pair's word */
 	} at[CODEC_BITS];
 };
+
+/* Whether the kernel gives bits in this order on GPUs of this gfx target: 90006 for gfx906. On gfx12.1
+ * it does so by a function of its own, mqd_symmetrically_map_cu_mask_v12_1() in
+ * kfd_mqd_manager_v12_1.c, where each bit is a WGP. */
+bool codec_knows(unsigned gfx_target);
 
 void codec_init(struct codec *codec, const struct geometry *geometry);
 

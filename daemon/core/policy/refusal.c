@@ -25,6 +25,7 @@ const char *const reason_names[] = {
 	[REASON_OVERSUBSCRIBED] = "oversubscribed",
 	[REASON_ABSENT] = "absent",
 	[REASON_FLOOR] = "floor",
+	[REASON_MASK] = "mask",
 	[REASON_EXCLUSIVE] = "exclusive",
 	NULL,
 };
@@ -319,6 +320,11 @@ static void put_detail(struct text *text, const struct refusal *refusal)
 	if (refusal->reserved > 0) {
 		put_break(text);
 		put(text, "%llu reserved", (unsigned long long)refusal->reserved);
+	}
+	if (refusal->reason == REASON_MASK) {
+		put_break(text);
+		put(text, "its generation is newer than this gpuarb, which does not know the order "
+			  "of its CU masks: only all CUs can be granted");
 	}
 	if (refusal->reason == REASON_EXCLUSIVE) {
 		put_break(text);

@@ -127,7 +127,7 @@ TEST(several_xccs_with_wgps_are_refused)
 	struct gpu_info info = kfd_radeon_vii();
 	struct rig rig;
 
-	info.gfx_target = 120500;
+	info.gfx_target = 120000;
 	info.geometry = shape(8, 4, 1, 10, false, 320);
 	kfd_rig_start(&rig, &info, 1);
 	CHECK(kfd_rig_list(&rig) == 0 && kfd_rig_says(&rig, PROPERTIES, "left"));

@@ -128,6 +128,26 @@ TEST(queues_of_unknown_gpus_are_ignored)
 	page_done(&page);
 }
 
+TEST(descriptors_of_another_layout_are_ignored)
+{
+	static const unsigned targets[] = { 120500, 130000 };
+	struct gpu_info other = gpus[0];
+
+	for (size_t i = 0; i < ARRAY_SIZE(targets); i++) {
+		struct page page = page_new();
+
+		other.gfx_target = targets[i];
+		page_add(&page, "Process 1 PASID 0x8001:\n  Compute queue on device 3a7c\n");
+		dump(&page, ROWS, ones);
+		CHECK(fflush(page.out) == 0);
+		CHECK(kfd_mqds_parse(page.text, page.size, &other, 1, &page.seen, &page.n, page.why,
+				     sizeof(page.why)) == 0);
+		CHECK(page.n == 0);
+		CHECK(parse(&page) == 0 && page.n == 1);
+		page_done(&page);
+	}
+}
+
 TEST(other_queues_are_ignored)
 {
 	struct page page = page_new();

@@ -26,6 +26,7 @@ static const struct kind {
 	{ "8060S", 110501, 1, 2, 2, 10, 40, 8, 6, 0, 8, 4, 4 },
 	{ "8050S", 110501, 1, 2, 2, 8, 32, 8, 6, 0, 8, 4, 4 },
 	{ "RX 9070 XT", 120001, 1, 4, 2, 8, 64, 4, 12, 0, 8, 2, 4 },
+	{ "gfx1250", 120500, 8, 2, 2, 8, 256, 24, 16, 0, 8, 2, 4 },
 	{ "RX 9070", 120001, 1, 4, 2, 8, 56, 4, 12, 0, 8, 2, 4 },
 };
 
@@ -35,7 +36,7 @@ static struct gpu_info info_of(const struct kind *kind)
 		.name = "0000:c3:00.0",
 		.gfx_target = kind->target,
 		.geometry = shape(kind->xccs, kind->engines, kind->arrays, kind->array_cus,
-				  kind->target >= 100000, kind->cus),
+				  kind->target >= 100000 && kind->target != 120500, kind->cus),
 		.queue_slots = kind->queue_slots,
 		.sdma_queues = kind->sdma_queues,
 		.sdma_xgmi_queues = kind->sdma_xgmi_queues,
@@ -67,6 +68,21 @@ TEST(every_kind_of_gpu_is_read)
 		CHECK(gpu->vram_bytes == info.vram_bytes && gpu->scheduler == info.scheduler);
 		kfd_rig_end(&rig);
 	}
+}
+
+TEST(gpu_of_an_unknown_generation_is_listed_with_a_warning)
+{
+	struct gpu_info info = kfd_radeon_vii();
+	struct rig rig;
+
+	info.gfx_target = 130000;
+	info.geometry = shape(1, 4, 2, 8, true, 64);
+	kfd_rig_start(&rig, &info, 1);
+	CHECK(kfd_rig_list(&rig) == 1 && rig.gpus[0].gfx_target == 130000);
+	CHECK(rig.gpus[0].queue_slots == info.queue_slots);
+	CHECK(rig.diagnostics.n == 1 && !rig.diagnostics.list[0].error);
+	CHECK(kfd_rig_says(&rig, "gfx_target_version", "130000"));
+	kfd_rig_end(&rig);
 }
 
 TEST(uneven_harvest_is_read_from_the_caches)

@@ -117,6 +117,40 @@ TEST(released_cus_are_granted_again_bit_for_bit)
 	scene_done(&s);
 }
 
+TEST(gpu_of_an_unknown_generation_is_granted_as_a_whole)
+{
+	struct gpu_info info = radeon_vii("0000:03:00.0");
+	struct scene s = scene_of(1);
+	struct request request = request_for(60);
+	struct lease *lease;
+
+	arbiter_free(s.arbiter);
+	info.gfx_target = 130000;
+	s.arbiter = arbiter_of(&info, 1);
+	CHECK(!grant(&s, ANY, 59) && refused(&s, RESULT_NEVER_FITS, REASON_MASK));
+	CHECK(strstr(s.result.sentence, "mask") && s.result.refusals[0].fits[0] == 60);
+	request.wants[0].shader_engines = 1;
+	request.wants[0].cus = 0;
+	CHECK(!reserve(s.arbiter, ANY, &request, &s.result));
+	CHECK(refused(&s, RESULT_NEVER_FITS, REASON_MASK));
+
+	request = request_for(60);
+	request.adaptable = true;
+	request.wants[0].cus_min = 4;
+	request.wants[0].queues = 8;
+	lease = reserve(s.arbiter, ANY, &request, &s.result);
+	CHECK(lease && cuset_count(&lease->partitions[0].base) == 60);
+	CHECK(s.arbiter->gpus[0].charged.queues == 8);
+	CHECK(!grant(&s, ANY, 60) && refused(&s, RESULT_NO_CAPACITY, REASON_CUS));
+	release(s.arbiter, lease->id);
+
+	request.adaptable = false;
+	request.wants[0].isolation = ISOLATION_SHARED; /* several may have all CUs */
+	CHECK(reserve(s.arbiter, ANY, &request, &s.result));
+	CHECK(reserve(s.arbiter, ANY + 1, &request, &s.result));
+	scene_done(&s);
+}
+
 TEST(each_budget_has_its_own_refusal)
 {
 	static const enum reason table[] = {

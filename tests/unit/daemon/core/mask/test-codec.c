@@ -7,6 +7,7 @@
 
 #include "check.h"
 #include "measured.h"
+#include "util/base.h"
 
 static const struct geometry radeon_vii = {
 	.xccs = 1,
@@ -172,6 +173,35 @@ TEST(two_arrays_without_wgps_are_dealt_single_cus)
 	geometry.wgp = false;
 	set = decode(&geometry, 0x1ff);
 	CHECK(engines_are(set.pair, 0x00010003, 0x00010001, 0x00010001, 0x00010001));
+}
+
+/* mqd_symmetrically_map_cu_mask_v12_1(): XCCs, engines, arrays, then CUs; one bit each. */
+TEST(gfx12_1_gives_single_bits_to_xccs_engines_and_arrays_in_turn)
+{
+	struct geometry g = { .xccs = 8, .engines = 2, .arrays = 2, .array_cus = 8 };
+	struct codec codec;
+
+	CHECK(geometry_spread(&g, 256) == 0);
+	codec_init(&codec, &g);
+	CHECK(codec.n_bits == 256 && codec.step == 1);
+	for (unsigned bit = 0; bit < 256; bit++) {
+		unsigned xcc = bit % 8, engine = bit / 8 % 2, array = bit / 16 % 2, cu = bit / 32;
+
+		CHECK(codec.at[bit].pair == cuset_pair(xcc, engine));
+		CHECK(codec.at[bit].cu == array * CUSET_ARRAY_CUS + cu);
+	}
+}
+
+TEST(generations_without_a_known_order_are_told_apart)
+{
+	static const unsigned known[] = { 70001,  80003,  90000,  90012,  90402,  90500, 100100,
+					  100303, 110003, 110503, 120001, 120500, 120501 };
+	static const unsigned unknown[] = { 90600, 100400, 110600, 120100, 120600, 130000, 999999 };
+
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		CHECK(codec_knows(known[i]));
+	for (size_t i = 0; i < ARRAY_SIZE(unknown); i++)
+		CHECK(!codec_knows(unknown[i]));
 }
 
 TEST(xccs_take_turns_before_engines)
