@@ -161,7 +161,7 @@ static void prepare(const struct candidate *a, struct place_request *ret)
 		struct cuset own = a->floor ? a->floor->own.cus : (struct cuset){ 0 };
 
 		if (a->had)
-			cuset_add(&own, &a->had->occupied);
+			cuset_add(&own, partition_claim(a->had));
 		cuset_keep(&ret->avail, &own);
 	}
 	ret->preferred = ret->avail;
