@@ -122,26 +122,13 @@ static int acknowledge(struct agent *agent)
 /* Nothing changes the queues any more: they keep their masks, and are not left paused. */
 static void retire(struct agent *agent)
 {
-	_cleanup_(close_fd) int fd = -1;
 	struct agent **p = &agents;
 
 	while (*p && *p != agent)
 		p = &(*p)->next;
 	if (*p)
 		*p = agent->next;
-	for (size_t i = 0; i < agent->mask_cache->n; i++) {
-		struct mask_cache_entry *entry = &agent->mask_cache->entries[i];
-		struct queue_state next = entry->now;
-
-		if (!entry->now.paused)
-			continue;
-		next.paused = false;
-		if (fd < 0)
-			fd = agent->process.driver->open(agent->process.driver->userdata);
-		if (fd >= 0)
-			(void)queue_state_set(agent->process.driver, fd, entry->queue.id,
-					      &entry->now, &next);
-	}
+	mask_cache_resume(agent->mask_cache, agent->process.driver);
 }
 
 static void end(struct agent *agent)

@@ -44,18 +44,20 @@ struct set_cu_mask {
 #define UPDATE_QUEUE _IOW('K', 0x07, struct update_queue)
 #define SET_CU_MASK _IOW('K', 0x1A, struct set_cu_mask)
 
-/* Types 0 and 2 are compute queues, 1 and 3 SDMA (KFD_IOC_QUEUE_TYPE_*). */
+/* KFD_IOC_QUEUE_TYPE_*; the others are SDMA. */
 #define COMPUTE 0U
 #define COMPUTE_AQL 2U
 
 /* ---- the lock ---------------------------------------------------------------------------- */
 
-/* A compute queue of this process. */
+/* A queue of this process. SDMA queues are paused together with the compute queues on their GPU. */
 struct kfd_queue {
 	struct kfd_queue *next;
+	uint32_t gpu_id;
+	bool compute;
 	struct update_queue own; /* what the program asked for last */
 	bool own_priority;       /* it asked by UPDATE_QUEUE, not only when it created the queue */
-	bool governed;           /* set_turn() was called */
+	bool governed;           /* set_turn() was called for it */
 	bool paused;
 	uint32_t granted; /* the priority, if governed */
 };
@@ -151,27 +153,70 @@ static struct update_queue effective(const struct kfd_queue *queue)
 	return args;
 }
 
+/* KFD keeps one set of queues for a process, however often it opens the device
+ * (kfd_create_process()). An inherited fd acts on no queue, so a fd of the program is no use. */
+static int open_kfd(void *)
+{
+	int fd = open("/dev/kfd", O_RDWR | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* Changes the queue to this state, and calls KFD if that means something else for it. */
+static int change(int fd, struct kfd_queue *queue, const struct kfd_queue *next)
+{
+	struct update_queue had = effective(queue), args = effective(next);
+	_cleanup_(close_fd) int own = -1;
+	int r = 0;
+
+	if (memcmp(&had, &args, sizeof(args)) != 0) {
+		own = fd < 0 ? open_kfd(NULL) : -1;
+		r = call(fd < 0 ? own : fd, UPDATE_QUEUE, &args);
+	}
+	if (r >= 0)
+		*queue = *next;
+	return r;
+}
+
+/* Pauses or resumes the SDMA queues on a GPU. One that KFD does not know was destroyed without our
+ * ioctl(). */
+static int pause_sdma(int fd, uint32_t gpu_id, bool paused)
+{
+	struct kfd_queue **p = &kfd.queues, *queue;
+
+	while ((queue = *p)) {
+		struct kfd_queue next = *queue;
+		int r = 0;
+
+		next.paused = paused;
+		if (!queue->compute && queue->gpu_id == gpu_id)
+			r = change(fd, queue, &next);
+		if (r < 0 && r != -EFAULT)
+			return r;
+		if (r < 0) {
+			*p = queue->next;
+			free(queue);
+		} else {
+			p = &queue->next;
+		}
+	}
+	return 0;
+}
+
 static int set_turn(void *, int fd, uint32_t id, bool paused, uint32_t priority)
 {
-	struct kfd_queue *queue = *find(id), before;
-	struct update_queue had, args;
+	struct kfd_queue *queue = *find(id), next;
 	int r;
 
-	if (!queue)
+	if (!queue || !queue->compute)
 		return paused ? -EOPNOTSUPP : priority == KFD_PRIORITY_DEFAULT ? 0 : -ENODATA;
 
-	before = *queue;
-	had = effective(queue);
-	queue->governed = true;
-	queue->paused = paused;
-	queue->granted = priority;
-	args = effective(queue);
-	if (memcmp(&had, &args, sizeof(args)) == 0)
-		return 0;
-	r = call(fd, UPDATE_QUEUE, &args);
-	if (r < 0)
-		*queue = before;
-	return r;
+	next = *queue;
+	next.governed = true;
+	next.paused = paused;
+	next.granted = priority;
+	r = change(fd, queue, &next);
+	return r < 0 ? r : pause_sdma(fd, queue->gpu_id, paused);
 }
 
 static int set_mask(void *, int fd, uint32_t queue, const struct mask *mask)
@@ -183,15 +228,6 @@ static int set_mask(void *, int fd, uint32_t queue, const struct mask *mask)
 	};
 
 	return call(fd, SET_CU_MASK, &args);
-}
-
-/* KFD keeps one set of queues for a process, however often it opens the device
- * (kfd_create_process()). An inherited fd acts on no queue, so a fd of the program is no use. */
-static int open_kfd(void *)
-{
-	int fd = open("/dev/kfd", O_RDWR | O_CLOEXEC);
-
-	return fd < 0 ? -errno : fd;
 }
 
 const struct driver kfd_driver = { NULL, open_kfd, set_mask, set_turn };
@@ -285,23 +321,40 @@ static int ioctl_result(int r)
 	return -1;
 }
 
-static void forget(uint32_t id)
+/* The compute queues on this GPU; paused: those that are paused. */
+static size_t count_compute(uint32_t gpu_id, bool paused)
+{
+	size_t n = 0;
+
+	for (const struct kfd_queue *queue = kfd.queues; queue; queue = queue->next)
+		n += queue->compute && queue->gpu_id == gpu_id && (!paused || queue->paused);
+	return n;
+}
+
+/* Nothing would resume SDMA queues without a compute queue. */
+static void forget(int fd, uint32_t id)
 {
 	struct kfd_queue **p = find(id), *queue = *p;
+	uint32_t gpu_id;
 
 	if (!queue)
 		return;
 	*p = queue->next;
+	gpu_id = queue->gpu_id;
 	free(queue);
+	if (count_compute(gpu_id, false) == 0)
+		(void)pause_sdma(fd, gpu_id, false);
 }
 
-static int remember(const struct create_queue *args)
+static int remember(int fd, const struct create_queue *args)
 {
 	struct kfd_queue *queue = calloc(1, sizeof(*queue));
 
 	if (!queue)
 		return -ENOMEM;
-	forget(args->queue_id); /* it was destroyed without our ioctl() */
+	forget(fd, args->queue_id); /* it was destroyed without our ioctl() */
+	queue->gpu_id = args->gpu_id;
+	queue->compute = args->queue_type == COMPUTE || args->queue_type == COMPUTE_AQL;
 	queue->own = (struct update_queue){
 		.ring_base_address = args->ring_base_address,
 		.queue_id = args->queue_id,
@@ -314,22 +367,31 @@ static int remember(const struct create_queue *args)
 	return 0;
 }
 
+/* Gives a new queue its state before the program knows of it. */
+static int govern(int fd, const struct create_queue *args)
+{
+	int r = remember(fd, args);
+
+	if (r < 0)
+		return r;
+	if ((*find(args->queue_id))->compute)
+		return kfd.hooks ? kfd.hooks->created(fd, args->queue_id, args->gpu_id) : 0;
+	return pause_sdma(fd, args->gpu_id, count_compute(args->gpu_id, true) > 0);
+}
+
 static int create(int fd, unsigned long request, struct create_queue *args)
 {
 	int r = kfd_ioctl(fd, request, args);
 	struct destroy_queue undo;
 	struct kfd_held held;
 
-	if (r < 0 || (args->queue_type != COMPUTE && args->queue_type != COMPUTE_AQL) ||
-	    !is_kfd(fd))
+	if (r < 0 || !is_kfd(fd))
 		return r;
 
 	kfd_lock(&held);
-	r = remember(args);
-	if (r >= 0 && kfd.hooks)
-		r = kfd.hooks->created(fd, args->queue_id, args->gpu_id);
+	r = govern(fd, args);
 	if (r < 0) {
-		forget(args->queue_id);
+		forget(fd, args->queue_id);
 		undo = (struct destroy_queue){ .queue_id = args->queue_id };
 		(void)kfd_ioctl(fd, DESTROY_QUEUE, &undo);
 	}
@@ -348,7 +410,7 @@ static int destroy(int fd, unsigned long request, const struct destroy_queue *ar
 	if (r < 0) {
 		held.error = errno;
 	} else if (is_kfd(fd)) {
-		forget(args->queue_id);
+		forget(fd, args->queue_id);
 		if (kfd.hooks && kfd.hooks->destroyed)
 			kfd.hooks->destroyed(fd, args->queue_id);
 	}

@@ -61,8 +61,9 @@ struct driver {
 	int (*set_mask)(void *userdata, int fd, uint32_t queue, const struct mask *mask);
 
 	/*
-	 * Pauses a queue or lets it run, and holds it to the priority: if the program asked for
-	 * less by itself, it has that. Calls KFD only if something changes. -EOPNOTSUPP: the ring
+	 * Pauses a queue or lets it run, and the SDMA queues on its GPU with it, and holds it to
+	 * the priority: if the program asked for less by itself, it has that. Calls KFD only if
+	 * something changes. fd -1: opens the device for that. -EOPNOTSUPP: the ring
 	 * of the queue is not known, so it cannot be paused. -ENODATA: for the same reason its
 	 * priority cannot be set. Else a negative errno of KFD.
 	 */

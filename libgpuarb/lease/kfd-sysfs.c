@@ -332,3 +332,15 @@ struct mask_cache_entry *mask_cache_find(struct mask_cache *mask_cache, size_t p
 			return &mask_cache->entries[i];
 	return NULL;
 }
+
+void mask_cache_resume(struct mask_cache *mask_cache, const struct driver *driver)
+{
+	for (size_t i = 0; i < mask_cache->n; i++) {
+		struct mask_cache_entry *entry = &mask_cache->entries[i];
+
+		if (entry->now.paused)
+			(void)driver->set_turn(driver->userdata, -1, entry->queue.id, false,
+					       entry->now.priority);
+		entry->now.paused = false;
+	}
+}

@@ -83,3 +83,6 @@ int mask_cache_refresh(struct mask_cache *mask_cache, const struct queue_list *l
 struct mask_cache_entry *mask_cache_find(struct mask_cache *mask_cache, size_t partition,
 					 uint32_t id);
 void mask_cache_clear(struct mask_cache *mask_cache);
+
+/* With kfd_lock(): lets paused queues run, before nothing follows the lease any more. */
+void mask_cache_resume(struct mask_cache *mask_cache, const struct driver *driver);

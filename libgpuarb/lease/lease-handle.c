@@ -29,11 +29,16 @@ static const char *const causes[] = {
 
 GPUARB_EXPORT void gpuarb_lease_close(struct gpuarb_lease *lease)
 {
+	struct kfd_held held;
+
 	if (!lease)
 		return;
 
 	if (lease->agent)
 		lease->agent_calls->stop(lease->agent);
+	kfd_lock(&held);
+	mask_cache_resume(&lease->mask_cache, &kfd_driver);
+	kfd_unlock(&held);
 	gpuarb_lease_attach(lease, NULL, NULL); /* its done() may still use the lease */
 	close_fd(&lease->fd);
 	close_fd(&lease->process_fd);

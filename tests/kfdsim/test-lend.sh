@@ -237,23 +237,24 @@ story_turns()
 
 	# An unmodified program and one that follows by libgpuarb; neither knows of the pause.
 	program ml "${run[@]}" --adaptable --gpu "$vii" --cus 30 --cus-min 15 --queues 6 --name ml -- \
-		"$hip" --streams 3 --work --hold
+		"$hip" --streams 3 --work --copy --hold
 	program raw "${run[@]}" --adaptable --gpu "$vii" --cus 15 --cus-min 15 --queues 6 --name raw \
 		--processes 2 -- "$raw"
 	tell raw queue
 	tell raw queue
-	driver "$compute_now | length == 6"
+	driver "$compute_now | length == 7"
 	driver "$running"
+	driver '.gpus[0].sdma_queues > 0'
 	activates
 	driver "$stopped"
-	driver '.gpus[0].compute_queues == 0'
+	driver '.gpus[0].compute_queues == 0 and .gpus[0].sdma_queues == 0'
 	ends 0 verify
 
 	# Nothing that the program does makes a queue run: a new one, one of a child, an update.
 	tell raw queue
 	tell raw 'update 100 7'
 	tell raw fork
-	driver "$compute_now | length == 8"
+	driver "$compute_now | length == 9"
 	driver "$stopped"
 	tell raw destroy # a paused one
 	driver "$stopped"
@@ -278,8 +279,7 @@ story_turns()
 	driver "$stopped"
 
 	# Without gpuarb-agent nothing would resume the queues.
-	"$GPUARBCTL" status --json >"$dir/out"
-	agent_pid=$(pgrep -f "gpuarb-agent $(jq "$(named ml) | .id" "$dir/out") ")
+	agent_pid=$(pgrep -f "gpuarb-agent [0-9]+ ${pid[ml]} ")
 	kill -KILL "$agent_pid"
 	driver_becomes "$(of ml) | [$compute] | all(.active)"
 	leave ml
@@ -314,6 +314,10 @@ story_turns()
 	settles "$(named vr) | .state == \"granted\""
 	driver "$stopped"
 	ends 0 verify
+
+	# It gives its lease up while it is paused: nothing would resume its queues later.
+	tell own release
+	driver "$running"
 	leave own
 }
 

@@ -12,6 +12,7 @@
  *	high      the same with high priority, on GPU 0
  *	follow    own: what the lease is now is applied and acknowledged
  *	lie       own: it is acknowledged alone
+ *	release   the lease is given up, and the queues are kept
  *	fork      a child that closes the lease, and ends
  */
 
@@ -95,6 +96,12 @@ static void follow(struct state *state, bool apply)
 	must(state, "acknowledge", gpuarb_lease_acknowledge(state->lease));
 }
 
+static void release(struct state *state)
+{
+	must(state, "release", gpuarb_lease_release(state->lease));
+	state->lease = NULL;
+}
+
 static void fork_one(struct state *state)
 {
 	pid_t pid = fork();
@@ -124,6 +131,8 @@ static void step(struct state *state, const char *line)
 		follow(state, true);
 	else if (strcmp(line, "lie\n") == 0)
 		follow(state, false);
+	else if (strcmp(line, "release\n") == 0)
+		release(state);
 	else if (strcmp(line, "fork\n") == 0)
 		fork_one(state);
 	else

@@ -168,6 +168,38 @@ TEST(an_unknown_queue_cannot_be_paused)
 	destroy(id);
 }
 
+TEST(sdma_queues_are_paused_with_the_compute_queues)
+{
+	uint32_t compute, second, sdma, first, late;
+
+	need_no_kfd();
+	compute = new_queue();
+	second = new_queue();
+	CHECK(create(KFD_IOC_QUEUE_TYPE_SDMA, &sdma) == 0);
+	CHECK(set_turn(compute, true, 3) == 0);
+	CHECK(HAS(sdma)->percentage == 0 && HAS(sdma)->priority == 7);
+	CHECK(create(KFD_IOC_QUEUE_TYPE_SDMA_XGMI, &first) == 0 && HAS(first)->percentage == 0);
+	CHECK(update(sdma, 100, 15) == 0 && HAS(sdma)->percentage == 0);
+	CHECK(set_turn(compute, false, 3) == 0);
+	CHECK(HAS(sdma)->percentage == 100 && HAS(sdma)->priority == 15);
+	CHECK(HAS(first)->percentage == 100);
+
+	CHECK(set_turn(compute, true, 3) == 0 && set_turn(second, true, 3) == 0);
+	fake_kfd.error = EBUSY;
+	CHECK(create(KFD_IOC_QUEUE_TYPE_SDMA, &late) == -EBUSY && !HAS(late)->exists);
+	destroy(compute);
+	CHECK(HAS(sdma)->percentage == 0);
+	destroy(second); /* the last one: nothing would resume the SDMA queue */
+	CHECK(HAS(sdma)->percentage == 100);
+	destroy(sdma);
+
+	/* One of them was destroyed without ioctl(). */
+	compute = new_queue();
+	fake_kfd.queues[first].exists = false;
+	CHECK(set_turn(compute, true, 7) == 0 && set_turn(compute, false, 7) == 0);
+	destroy(compute);
+}
+
 TEST(an_id_that_is_used_again_is_another_queue)
 {
 	uint32_t id;
