@@ -88,7 +88,7 @@ TEST(a_waiting_lease_has_position_reason_and_deadline)
 	depart(&rig, bus);
 }
 
-TEST(a_plan_says_that_it_would_wait)
+TEST(plan_reports_that_a_request_would_wait)
 {
 	struct live_lease all;
 	sd_bus_message *m;

@@ -176,7 +176,7 @@ TEST(a_process_is_bound_by_the_restarted_daemon)
 
 /* ---- daemon and bus do not return ----------------------------------------------------- */
 
-TEST(a_call_fails_with_its_first_error_when_nobody_returns)
+TEST(call_fails_with_its_first_error_if_no_daemon_returns)
 {
 	struct gpuarb *gpuarb;
 	struct fate *fate;

@@ -167,7 +167,7 @@ static void start_pm4(void)
 	rig.queue.active_ns = rig.now_ns;
 }
 
-TEST(pm4_is_skipped_and_the_queue_says_so)
+TEST(pm4_packet_is_skipped_and_recorded_in_the_queue)
 {
 	start_pm4();
 	CHECK(!rig_work(&rig));

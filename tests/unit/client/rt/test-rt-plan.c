@@ -189,7 +189,7 @@ static void rejects(const struct rt_rig *rig, const char *words)
 	CHECK(strstr(plan->tasks[0].reason, words));
 }
 
-TEST(the_reason_of_a_rejected_task_says_what_would_help)
+TEST(reason_of_a_rejected_task_names_a_remedy)
 {
 	struct rt_rig rig;
 	struct rt_task *task;

@@ -59,7 +59,7 @@ TEST(the_socket_answers_a_connection_with_the_text)
 	probe_stage_end(&stage);
 }
 
-TEST(a_socket_that_is_not_there_or_that_nobody_listens_at_is_told)
+TEST(missing_socket_or_listener_is_reported)
 {
 	struct stage stage = stage_at_socket();
 
@@ -72,7 +72,7 @@ TEST(a_socket_that_is_not_there_or_that_nobody_listens_at_is_told)
 	probe_stage_end(&stage);
 }
 
-TEST(a_socket_for_others_is_told_with_the_reason)
+TEST(socket_without_permission_is_reported_with_the_reason)
 {
 	struct stage stage = stage_at_socket();
 	int listening = listen_at(scratch_at(&stage.scratch, "socket"), 1), r;
@@ -90,7 +90,7 @@ TEST(a_socket_for_others_is_told_with_the_reason)
 	probe_stage_end(&stage);
 }
 
-TEST(a_name_that_is_too_long_for_a_socket_is_told)
+TEST(socket_path_that_is_too_long_is_reported)
 {
 	struct probe *probe;
 	char name[200], why[300];

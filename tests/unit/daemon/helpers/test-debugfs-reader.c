@@ -81,7 +81,7 @@ TEST(a_text_is_taken_up_to_its_greatest_length)
 	check_no_children();
 }
 
-TEST(nothing_to_read_is_told_as_such)
+TEST(missing_file_is_reported_as_not_supported)
 {
 	struct stage stage = probe_stage_new();
 
@@ -95,7 +95,7 @@ TEST(nothing_to_read_is_told_as_such)
 	probe_stage_end(&stage);
 }
 
-TEST(what_may_not_be_read_is_told_with_the_reason)
+TEST(unreadable_file_is_reported_with_the_reason)
 {
 	struct stage stage = probe_stage_new();
 	int r;
@@ -183,7 +183,7 @@ TEST(a_child_that_closes_its_output_is_waited_for)
 	probe_stage_end(&stage);
 }
 
-TEST(a_system_without_cat_is_told)
+TEST(missing_cat_is_reported)
 {
 	struct stage stage = probe_stage_new();
 	char *path = path_before();
@@ -197,7 +197,7 @@ TEST(a_system_without_cat_is_told)
 }
 
 /* The signals of a daemon: the child must not inherit that they are blocked. */
-TEST(a_child_has_signals_as_if_nobody_had_touched_them)
+TEST(child_has_default_signals)
 {
 	struct stage stage = probe_stage_new();
 	char *path = path_before();

@@ -20,7 +20,7 @@
 
 /* ---- bad clients --------------------------------------------------------------------------- */
 
-TEST(what_makes_no_sense_is_answered_with_a_sentence)
+TEST(malformed_request_is_answered_with_an_error)
 {
 	struct helper helper = helper_new();
 	int client = client_connect(&helper);
@@ -136,7 +136,7 @@ TEST(one_client_is_served_after_the_other)
 	helper_stop(&helper);
 }
 
-TEST(a_client_that_says_that_it_is_done_hears_its_answers)
+TEST(client_that_shuts_down_writing_receives_its_answers)
 {
 	struct helper helper = helper_new();
 	int client = client_connect(&helper);
@@ -233,7 +233,7 @@ TEST(the_owner_of_the_socket_may_ask)
 	helper_stop(&helper);
 }
 
-TEST(others_are_sent_away_even_where_the_mode_lets_them_connect)
+TEST(other_users_are_refused_although_they_can_connect)
 {
 	struct helper helper;
 	int client, pidfd;

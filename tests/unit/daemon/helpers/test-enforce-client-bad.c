@@ -7,7 +7,7 @@
 #include "check.h"
 #include "enforce-client-rig.h"
 
-TEST(requests_are_what_the_protocol_says)
+TEST(requests_follow_the_protocol)
 {
 	struct stage *stage = client_stage_new(FOR_EVER);
 	char buf[ENFORCE_TEXT_MAX];
@@ -102,7 +102,7 @@ TEST(answers_that_make_no_sense_end_the_connection)
 	client_stage_end(stage);
 }
 
-TEST(an_answer_that_nobody_asked_for_ends_the_connection)
+TEST(unrequested_answer_ends_the_connection)
 {
 	struct stage *stage = client_stage_new(FOR_EVER);
 	char buf[ENFORCE_TEXT_MAX];
@@ -191,7 +191,7 @@ TEST(a_request_finds_a_helper_or_its_lack_not_a_loop)
 }
 
 /* One that is full: it takes nothing out of its socket. */
-TEST(what_there_is_no_room_for_goes_when_there_is)
+TEST(requests_that_the_socket_cannot_take_are_sent_later)
 {
 	struct stage *stage = client_stage_new(FOR_EVER);
 	char unit[ENFORCE_UNIT_MAX], expected[ENFORCE_TEXT_MAX], buf[ENFORCE_TEXT_MAX];

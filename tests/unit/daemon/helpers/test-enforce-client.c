@@ -11,7 +11,7 @@
 
 /* ---- the shipped helper ------------------------------------------------------------------ */
 
-TEST(a_process_is_killed_and_the_caller_is_told)
+TEST(process_is_killed_and_the_caller_receives_the_result)
 {
 	struct stage *stage = client_stage_new(FOR_EVER);
 	pid_t victims[3];
@@ -35,7 +35,7 @@ TEST(a_process_is_killed_and_the_caller_is_told)
 	client_stage_end(stage);
 }
 
-TEST(what_the_helper_refuses_comes_back_with_its_sentence)
+TEST(refusal_of_the_helper_is_returned_with_its_reason)
 {
 	struct stage *stage = client_stage_new(FOR_EVER);
 	int pidfd = victim_pidfd(1);
@@ -104,7 +104,7 @@ TEST(without_a_helper_the_caller_hears_what_to_do)
 	client_stage_end(stage);
 }
 
-TEST(what_can_be_refused_here_is)
+TEST(invalid_request_is_refused_without_the_helper)
 {
 	struct stage *stage = client_stage_new(FOR_EVER);
 
@@ -116,7 +116,7 @@ TEST(what_can_be_refused_here_is)
 	client_stage_end(stage);
 }
 
-TEST(a_name_that_is_too_long_for_a_socket_is_told)
+TEST(socket_path_that_is_too_long_is_reported)
 {
 	char name[200], why[300];
 	struct enforce *enforce;
@@ -192,7 +192,7 @@ TEST(requests_of_one_that_goes_are_forgotten)
 	client_stage_end(stage);
 }
 
-TEST(running_out_of_file_descriptors_is_told)
+TEST(lack_of_file_descriptors_is_reported)
 {
 	struct stage *stage = client_stage_new(FOR_EVER);
 	struct rlimit before, limit;

@@ -74,7 +74,7 @@ TEST(systemd_is_not_asked_about_units_that_are_never_frozen)
 	stage_end(&stage);
 }
 
-TEST(what_systemd_says_is_passed_on)
+TEST(answer_of_systemd_is_passed_on)
 {
 	struct stage stage;
 
@@ -153,7 +153,7 @@ TEST(many_requests_that_take_their_time_are_all_answered)
 	stage_end(&stage);
 }
 
-TEST(it_does_not_leave_while_something_is_under_way)
+TEST(helper_does_not_exit_during_a_request)
 {
 	struct stage stage;
 	char buf[ENFORCE_TEXT_MAX];
@@ -168,7 +168,7 @@ TEST(it_does_not_leave_while_something_is_under_way)
 	stage_end(&stage);
 }
 
-TEST(no_bus_no_systemd_and_one_that_dies_are_told)
+TEST(missing_bus_and_missing_or_dying_systemd_are_reported)
 {
 	struct stage stage;
 
@@ -204,7 +204,7 @@ TEST(without_an_address_it_is_the_system_bus)
 }
 
 /* Accepts, and says nothing: not even the hello of a bus comes back. */
-TEST(a_bus_that_does_not_answer_holds_nobody_up)
+TEST(silent_bus_does_not_delay_other_requests)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
 	struct helper helper;

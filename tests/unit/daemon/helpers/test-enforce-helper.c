@@ -200,7 +200,7 @@ TEST(kernel_threads_are_never_killed)
 	helper_stop(&helper);
 }
 
-TEST(a_kill_is_told_to_the_journal)
+TEST(kill_is_logged_to_the_journal)
 {
 	struct helper helper;
 	int client, pidfd, log[2];
@@ -237,7 +237,7 @@ static bool nobody_may_run(const char *program)
 	return status == 0;
 }
 
-TEST(what_the_kernel_does_not_allow_is_told)
+TEST(kill_that_the_kernel_refuses_is_reported)
 {
 	struct helper helper;
 	int client, pidfd;
@@ -321,7 +321,7 @@ TEST(without_its_socket_it_does_not_start)
 	close(null);
 }
 
-TEST(it_leaves_when_nobody_asks_anything)
+TEST(helper_exits_when_it_is_idle)
 {
 	struct helper helper;
 	int client;
@@ -354,7 +354,7 @@ static void let_pass(long msec)
 	close(fd);
 }
 
-TEST(what_is_sent_while_it_leaves_is_carried_out)
+TEST(request_sent_while_the_helper_exits_is_carried_out)
 {
 	struct helper helper;
 	int client, pidfd;

@@ -28,7 +28,7 @@ TEST(services_and_scopes_may_be_frozen)
 		CHECK(unit(names[i]) == 0);
 }
 
-TEST(what_is_no_unit_of_these_types_is_refused)
+TEST(units_of_other_types_are_refused)
 {
 	static const char *const names[] = {
 		"",
@@ -73,7 +73,7 @@ TEST(a_name_has_as_many_characters_as_systemd_takes)
 	CHECK(strlen(name) == 256 && unit(name) == -EINVAL);
 }
 
-TEST(what_the_system_depends_on_is_never_frozen)
+TEST(units_that_the_system_needs_are_never_frozen)
 {
 	static const char *const names[] = {
 		"init.scope",          "gpuarbd.service",          "gpuarb-enforce.service",
@@ -192,7 +192,7 @@ TEST(a_sentence_is_cut_and_cleaned)
 	CHECK(is_answer(&answer, -EIO, answer.sentence));
 }
 
-TEST(what_is_no_answer_is_refused)
+TEST(malformed_answer_is_refused)
 {
 	struct enforce_answer rows[] = { { 1, "" },
 					 { 0, "none" },

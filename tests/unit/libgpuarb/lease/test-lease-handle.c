@@ -134,7 +134,7 @@ TEST(header_and_partitions_of_a_record_may_be_longer)
 	free(grown);
 }
 
-TEST(record_of_a_daemon_that_knows_no_xgmi_queues_is_read)
+TEST(record_of_a_daemon_without_xgmi_queues_is_read)
 {
 	struct gpuarb_lease_info info;
 	struct arena arena = { NULL };

@@ -140,7 +140,7 @@ TEST(a_process_without_a_lease_refuses_an_exclusive_lease)
 	scene_done(&l.s);
 }
 
-TEST(a_lease_that_does_not_pause_is_killed_as_policy_says)
+TEST(lease_that_does_not_pause_is_killed_if_policy_allows)
 {
 	struct lending l = lending();
 	struct lease *rt = ask(&l, true), *lease = borrow(&l, 4, 20), *over;

@@ -44,7 +44,7 @@ static struct advice advise(const struct arbiter *arbiter, uid_t uid, const stru
 	return advice;
 }
 
-TEST(what_fits_needs_no_advice)
+TEST(request_that_fits_needs_no_advice)
 {
 	struct arbiter *arbiter = machine(1);
 	struct request request = request_for(30);
@@ -58,7 +58,7 @@ TEST(what_fits_needs_no_advice)
 	arbiter_free(arbiter);
 }
 
-TEST(what_can_never_fit_ends_nothing)
+TEST(advice_is_empty_for_a_request_that_can_never_fit)
 {
 	struct arbiter *arbiter = machine(1);
 	struct request request = request_for(90);
@@ -112,7 +112,7 @@ TEST(the_lower_class_goes_first_and_then_fewer_cus)
 	arbiter_free(arbiter);
 }
 
-TEST(queues_are_freed_by_who_has_enough_of_them)
+TEST(advice_names_the_lease_with_enough_queues)
 {
 	struct arbiter *arbiter = machine(1);
 	struct request request = request_for(4);

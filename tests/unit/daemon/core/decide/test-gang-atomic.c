@@ -149,7 +149,7 @@ TEST(every_gpu_that_refuses_is_named)
 	}
 }
 
-TEST(what_decides_is_what_is_told_of_a_gpu)
+TEST(refusal_of_a_gpu_is_the_deciding_one)
 {
 	struct scene s = scene_of_gpus();
 	struct request gang = gang_of(2);

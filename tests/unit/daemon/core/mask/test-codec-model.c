@@ -102,7 +102,7 @@ TEST(decoding_agrees_with_a_second_reading_of_the_kernel)
 	}
 }
 
-TEST(what_is_encoded_decodes_to_all_that_a_mask_can_reach)
+TEST(encoded_set_decodes_to_all_cus_that_a_mask_reaches)
 {
 	uint32_t mask[CODEC_WORDS], again[CODEC_WORDS], every[CODEC_WORDS];
 	struct cuset all, reach, set, back;

@@ -82,7 +82,7 @@ TEST(any_number_that_fits_is_spread_to_the_last_cu)
 	}
 }
 
-TEST(what_does_not_fit_is_not_spread_and_changes_nothing)
+TEST(cus_that_do_not_fit_are_not_spread)
 {
 	static const unsigned wrong[] = { 0, 65, 1000, UINT32_MAX };
 	struct geometry geometry = radeon_vii(), before = geometry;

@@ -249,7 +249,7 @@ static bool is_canonical(const struct small *s, uint32_t free)
 	return true;
 }
 
-TEST(whatever_is_free_place_finds_what_trying_every_subset_finds)
+TEST(place_finds_the_best_of_all_subsets)
 {
 	static const struct geometry shapes[] = {
 		{ 1, 4, 1, 4, false, { { { 3 }, { 3 }, { 3 }, { 3 } } } },

@@ -188,7 +188,7 @@ TEST(both_shader_arrays_are_filled_alike)
 		      __builtin_popcount(p.cus.pair[e] >> 16));
 }
 
-TEST(cus_that_nobody_shares_come_first)
+TEST(cus_without_shared_leases_are_preferred)
 {
 	struct geometry g = shape(1, 4, 1, 16, false, 60);
 	struct place_request request = ask(&g, 20);
@@ -203,7 +203,7 @@ TEST(cus_that_nobody_shares_come_first)
 	CHECK(cuset_within(&p.cus, &request.preferred));
 }
 
-TEST(others_go_where_no_realtime_lease_could_be)
+TEST(other_classes_use_engines_closed_to_realtime)
 {
 	struct geometry g = shape(1, 4, 1, 16, false, 60);
 	struct place_request request = ask(&g, 10);
@@ -255,7 +255,7 @@ static unsigned best_left_over(unsigned engines, const unsigned *free, unsigned 
 	return best;
 }
 
-TEST(no_other_choice_leaves_more_for_those_who_come)
+TEST(placement_leaves_the_most_for_later_requests)
 {
 	unsigned seed = (unsigned)time(NULL);
 

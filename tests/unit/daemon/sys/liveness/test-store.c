@@ -342,7 +342,7 @@ static void lose_one_on_its_way(void)
 	rig_done(&rig);
 }
 
-TEST(waiter_is_told_that_a_message_was_lost)
+TEST(waiter_receives_the_error_of_a_lost_message)
 {
 	pid_t pid = fork();
 	int status;
