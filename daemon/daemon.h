@@ -176,8 +176,9 @@ int commit_proposal(struct daemon *daemon, struct lease *proposal, struct lease 
 /* The same for leases that move; frees the rest after a failure. Returns whether all are in force. */
 bool commit_moves(struct daemon *daemon, struct move_set *set);
 
-/* Grants the next waiting lease that fits, or lets the next adaptable lease grow. false: there
- * is none, or it cannot be saved. */
+/* Makes the next change that became possible: a preempted lease waits again, a waiting lease is
+ * granted, leases move to make room for one, or an adaptable lease grows. false: there is none, or
+ * it cannot be saved. */
 bool commit_next(struct daemon *daemon);
 
 /* Saves every lease that has changed and was not published yet. */

@@ -134,7 +134,7 @@ static bool take_facts(const struct gpuarb_refusal *row, const struct gpuarb_ref
 	return true;
 }
 
-/* Policy can change at any time: neither is said of it. */
+/* Policy can change at any time: whether its refusal lasts is unknown. */
 static const char *prospects(const struct gpuarb_refusal *refusal)
 {
 	if (refusal->retry)

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Preemption, after decide/preempt.h has chosen: revokes leases for a waiting lease of a higher class,
+ * keeps them if it no longer waits, and lets those with the option requeue wait again.
+ */
+
 #include "core/change/arbiter.h"
 
 #include <inttypes.h>
