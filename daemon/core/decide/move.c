@@ -18,6 +18,8 @@ struct search {
 	struct arbiter without; /* the ledger without the CUs of leases that may move */
 	struct lease **movable;
 	size_t n_movable;
+	uint64_t stuck[MOVES_MAX]; /* ids of leases that found no room in an earlier try */
+	size_t n_stuck;
 	struct cuset prefer[REQUEST_WANTS]; /* by GPU: CUs that no lease has to leave */
 	struct partition partitions[REQUEST_WANTS];
 	size_t n_partitions;
@@ -30,12 +32,20 @@ void move_set_done(struct move_set *set)
 	set->n = 0;
 }
 
+static bool is_stuck(const struct search *search, const struct lease *lease)
+{
+	for (size_t i = 0; i < search->n_stuck; i++)
+		if (search->stuck[i] == lease->id)
+			return true;
+	return false;
+}
+
 /* May it move? Its queues have all of its CUs and no others. */
 static bool may_move(const struct search *search, const struct lease *lease)
 {
 	uint64_t interval = search->arbiter->settings->activate_min_interval_usec;
 
-	if (!lease->adaptable || lease->state != STATE_GRANTED ||
+	if (!lease->adaptable || is_stuck(search, lease) || lease->state != STATE_GRANTED ||
 	    lease->generation != lease->acknowledged || lease->verify.pending ||
 	    !(lease_gpus(lease) & search->gpus) ||
 	    (lease->lend.moves > 0 && search->now_usec < lease->lend.moved_usec + interval))
@@ -243,10 +253,35 @@ static bool search_moves(struct search *search, move_place_t place_it, const voi
 			claim(&search->without, lease, true);
 	}
 	qsort(search->movable, n, sizeof(*search->movable), by_base);
-	for (size_t i = 0; i < n; i++)
-		if (move_lease(search, search->movable[i], set) < 0)
-			return false;
+	for (size_t i = 0; i < n; i++) {
+		if (move_lease(search, search->movable[i], set) >= 0)
+			continue;
+		search->stuck[search->n_stuck++] = search->movable[i]->id;
+		return false;
+	}
 	return n > 0;
+}
+
+/* Moves leases of search->gpus. A lease that finds no room stays where it is in the next try, so
+ * that the request is placed elsewhere. */
+static bool try_moves(struct search *search, move_place_t place_it, const void *request,
+		      struct move_set *set)
+{
+	size_t before;
+	bool found;
+
+	search->n_stuck = 0;
+	do {
+		before = search->n_stuck;
+		find_movable(search);
+		if (search->n_movable == 0 || ledger_copy(search->arbiter, &search->without) < 0)
+			return false;
+		found = search_moves(search, place_it, request, set);
+		ledger_copy_done(&search->without);
+		if (!found)
+			move_set_done(set);
+	} while (!found && search->n_stuck > before && search->n_stuck < MOVES_MAX);
+	return found;
 }
 
 int move_find(const struct arbiter *arbiter, move_place_t place_it, const void *request,
@@ -264,15 +299,7 @@ int move_find(const struct arbiter *arbiter, move_place_t place_it, const void *
 	/* On one GPU, then on several at once. */
 	for (size_t i = 0; i <= arbiter->n_gpus && !found; i++) {
 		search.gpus = i < arbiter->n_gpus ? UINT64_C(1) << i : UINT64_MAX;
-		find_movable(&search);
-		if (search.n_movable == 0)
-			continue;
-		if (ledger_copy(arbiter, &search.without) < 0)
-			return 0;
-		found = search_moves(&search, place_it, request, ret);
-		ledger_copy_done(&search.without);
-		if (!found)
-			move_set_done(ret);
+		found = try_moves(&search, place_it, request, ret);
 	}
 	return found;
 }

@@ -102,6 +102,33 @@ TEST(several_leases_move_for_one_request)
 	scene_done(&s);
 }
 
+/* The engine with the fewest CUs in the way has a lease of 7, for which there is no room elsewhere. */
+TEST(a_lease_without_room_stays_and_others_move)
+{
+	struct scene s = scene_of(1);
+	struct caller vr = caller_of(VR);
+	struct request request = engines_request(1);
+	struct lease *large, *small[3], *fill[2];
+	struct move_set set;
+
+	large = adaptable(&s, ANY, 7, 7);
+	fill[0] = grant(&s, LAB, 8);
+	for (size_t i = 0; i < 3; i++)
+		small[i] = adaptable(&s, ANY, 4, 4);
+	fill[1] = grant(&s, LAB, 3);
+	CHECK(grant(&s, LAB, 11) && grant(&s, LAB, 11) && large && small[2]);
+	for (size_t i = 0; i < 2; i++)
+		release(s.arbiter, fill[i]->id);
+	CHECK(!reserve(s.arbiter, VR, &request, &s.result));
+	CHECK(arbiter_plan_moves(s.arbiter, &vr, &request, LATER, &set) == 1 && set.n == 3);
+	commit_all(s.arbiter, &set);
+	CHECK(reserve(s.arbiter, VR, &request, &s.result));
+	CHECK(large->lend.moves == 0);
+	for (size_t i = 0; i < 3; i++)
+		CHECK(small[i]->lend.moves == 1);
+	scene_done(&s);
+}
+
 TEST(nothing_moves_for_a_request_that_does_not_fit_afterwards)
 {
 	struct scene s = scene_of(1);
