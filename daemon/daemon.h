@@ -157,6 +157,8 @@ int reload_read(const struct daemon *daemon, struct settings **ret,
 /* Reads the configuration and puts it into force. On failure the one in force stays, and
  * diagnostics have the errors. */
 int reload_settings(struct daemon *daemon, struct diagnostics *diagnostics);
+
+/* Warns of floors that the GPUs do not have, and of those on GPUs that are not there. */
 void reload_check_floors(const struct daemon *daemon, struct diagnostics *diagnostics);
 
 /* ---- update.c ----------------------------------------------------------------------- */

@@ -22,7 +22,6 @@ int reload_read(const struct daemon *daemon, struct settings **ret, struct diagn
 	return r;
 }
 
-/* Warns of floors that the GPUs do not have, and of those on GPUs that are not there. */
 void reload_check_floors(const struct daemon *daemon, struct diagnostics *diagnostics)
 {
 	const struct arbiter *arbiter = daemon->arbiter;
