@@ -10,7 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/decide/preempt.h"
 #include "daemon.h"
 #include "sys/process.h"
 
@@ -48,33 +47,30 @@ static int not_saved(const struct daemon *daemon, uint64_t id, int r, const char
 
 /* ---- Plan and Reserve ---------------------------------------------------------------------- */
 
-static int plan(void *userdata, const struct caller *caller, struct request *request,
-		struct lease **ret, struct result *result)
-{
-	struct daemon *daemon = userdata;
-
-	ledger_name_gpus(daemon->arbiter, request);
-	return preempt_plan(daemon->arbiter, caller, request, ret, result);
-}
-
 /* Plans without reserving: also what would fit after moves. */
-static int plan_only(void *userdata, const struct caller *caller, struct request *request,
-		     struct lease **ret, struct result *result)
+static int plan(void *userdata, const struct caller *caller, struct request *request,
+		struct lease **ret, struct effects *effects, struct result *result)
 {
 	const struct daemon *daemon = userdata;
 	struct lease *moved = NULL;
 	struct move_set set;
-	int r = plan(userdata, caller, request, ret, result);
+	int r;
 
-	if (result->kind != RESULT_NO_CAPACITY ||
-	    arbiter_plan_moves(daemon->arbiter, caller, request, daemon_now_usec(), &set) <= 0)
+	ledger_name_gpus(daemon->arbiter, request);
+	r = preempt_plan(daemon->arbiter, caller, request, ret, result);
+	if (result->kind == RESULT_NO_CAPACITY &&
+	    arbiter_plan_moves(daemon->arbiter, caller, request, daemon_now_usec(), &set) > 0) {
+		if (r >= 0)
+			lease_free(*ret);
+		result_done(result);
+		r = arbiter_plan_after(daemon->arbiter, caller, request, &set, &moved, result);
+		move_set_done(&set);
+		*ret = moved;
 		return r;
-	if (r >= 0)
-		lease_free(*ret);
-	result_done(result);
-	r = arbiter_plan_after(daemon->arbiter, caller, request, &set, &moved, result);
-	move_set_done(&set);
-	*ret = moved;
+	}
+	if (r >= 0 &&
+	    arbiter_effects(daemon->arbiter, caller, request, *ret, daemon_now_usec(), effects) < 0)
+		return result_set(result, RESULT_NO_MEMORY, "out of memory");
 	return r;
 }
 
@@ -151,12 +147,12 @@ static int reserve_new(struct daemon *daemon, const struct caller *caller, struc
 	struct lease *proposal, *lease;
 	int r;
 
-	r = plan(daemon, caller, request, &proposal, result);
+	r = preempt_plan(daemon->arbiter, caller, request, &proposal, result);
 	if (result->kind == RESULT_NO_CAPACITY && make_room(daemon, caller, request)) {
 		if (r >= 0)
 			lease_free(proposal);
 		result_done(result);
-		r = plan(daemon, caller, request, &proposal, result);
+		r = preempt_plan(daemon->arbiter, caller, request, &proposal, result);
 	}
 	if (r < 0)
 		return r;
@@ -417,7 +413,7 @@ const struct bus_host requests_host = {
 	.refresh = refresh,
 	.describe = describe,
 	.settle = settle,
-	.plan = plan_only,
+	.plan = plan,
 	.reserve = reserve,
 	.resize = resize,
 	.release = release,

@@ -178,6 +178,9 @@ struct gpuarb_refusal_facts {
 	uint32_t process_count;
 
 	uint64_t behind; /* a waiting lease that is granted first; 0: none */
+
+	/* With "preempt = revoke" of this tenant, leases of lower classes would make room. */
+	const char *preempt_tenant;
 };
 
 /* The facts of refusal i of gpuarb_last_refusals(), valid as long as that; NULL: no refusal i. */
@@ -333,6 +336,30 @@ int gpuarb_plan(struct gpuarb *gpuarb, const struct gpuarb_want *wants, size_t n
 
 /* The *ret_n partitions of the last plan, valid until the next call with the handle. */
 const struct gpuarb_partition *gpuarb_last_plan(const struct gpuarb *gpuarb, size_t *ret_n);
+
+/* An adaptable lease that would get a smaller mask on one GPU. */
+struct gpuarb_shrink {
+	uint64_t lease;
+	const char *gpu; /* PCI address */
+	uint32_t from_cus, to_cus;
+};
+
+/* What the request of the last plan would take from other leases. Later versions add members at the
+ * end: read only members that are within size. */
+struct gpuarb_effects {
+	size_t size; /* bytes of this structure that the library filled in */
+	const struct gpuarb_shrink *shrinks;
+	size_t n_shrinks;
+	const uint64_t *revokes; /* leases that would be revoked, because policy allows it */
+	size_t n_revokes;
+
+	/* The grant follows within this time, even if no holder answers; GPUARB_FOREVER: policy does
+	 * not allow to kill one of them. */
+	uint64_t within_usec;
+};
+
+/* Valid until the next call with the handle; NULL: the last plan takes nothing from other leases. */
+const struct gpuarb_effects *gpuarb_last_plan_effects(const struct gpuarb *gpuarb);
 
 /* ---- a lease --------------------------------------------------------------------- */
 

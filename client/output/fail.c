@@ -130,6 +130,7 @@ static bool take_facts(const struct gpuarb_refusal *row, const struct gpuarb_ref
 		.behind = facts->behind,
 	};
 	snprintf(ret->tenant, sizeof(ret->tenant), "%s", facts->tenant);
+	snprintf(ret->preempt, sizeof(ret->preempt), "%s", facts->preempt_tenant);
 	take_lists(facts, ret);
 	return true;
 }

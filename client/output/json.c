@@ -286,6 +286,8 @@ static void json_facts(struct json_object *map, const struct gpuarb_refusal_fact
 	}
 	if (facts->behind > 0)
 		json_number(map, "behind", facts->behind);
+	if (*facts->preempt_tenant)
+		json_text(map, "preempt_tenant", facts->preempt_tenant);
 }
 
 static void json_refusal(struct json_object *map, const struct gpuarb_refusal *refusal,
@@ -314,6 +316,27 @@ void json_refusals(struct json_object *map, const struct gpuarb *gpuarb)
 	for (size_t i = 0; i < n; i++)
 		json_refusal(json_map(list, NULL), &refusals[i],
 			     gpuarb_last_refusal_facts(gpuarb, i));
+}
+
+void json_effects(struct json_object *map, const struct gpuarb *gpuarb)
+{
+	const struct gpuarb_effects *effects = gpuarb_last_plan_effects(gpuarb);
+	struct json_object *list, *shrink;
+
+	if (!effects)
+		return;
+	map = json_map(map, "effects");
+	list = json_list(map, "shrinks");
+	for (size_t i = 0; i < effects->n_shrinks; i++) {
+		shrink = json_map(list, NULL);
+		json_number(shrink, "lease", effects->shrinks[i].lease);
+		json_text(shrink, "gpu", effects->shrinks[i].gpu);
+		json_number(shrink, "from_cus", effects->shrinks[i].from_cus);
+		json_number(shrink, "to_cus", effects->shrinks[i].to_cus);
+	}
+	json_ids(map, "revokes", effects->revokes, effects->n_revokes);
+	if (effects->within_usec != GPUARB_FOREVER)
+		json_number(map, "within_usec", effects->within_usec);
 }
 
 void json_lease_facts(struct json_object *map, const struct gpuarb_view *view, size_t i)

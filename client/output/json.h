@@ -46,6 +46,9 @@ void json_print_lease(FILE *out, const struct gpuarb_lease_info *lease);
 /* Adds the last refusals; an empty array for NULL. */
 void json_refusals(struct json_object *map, const struct gpuarb *gpuarb);
 
+/* What the last plan would take from other leases. */
+void json_effects(struct json_object *map, const struct gpuarb *gpuarb);
+
 /* The refusal that lease i of gpuarb_view_leases() waits for the end of, if it waits, and its
  * moves and pauses, if there were any. */
 void json_lease_facts(struct json_object *map, const struct gpuarb_view *view, size_t i);

@@ -22,6 +22,26 @@ static void print_lease(const struct gpuarb_lease_info *lease)
 		   *lease->name ? ", " : "", lease->lease_class, user, cus, print_s(cus));
 }
 
+/* What the request would take from other leases, and how long that takes. */
+static void print_effects(const struct gpuarb *gpuarb)
+{
+	const struct gpuarb_effects *effects = gpuarb_last_plan_effects(gpuarb);
+
+	for (size_t i = 0; effects && i < effects->n_shrinks; i++)
+		print_line(stdout, "  lease %" PRIu64 " would shrink from %u to %u CUs on %s",
+			   effects->shrinks[i].lease, effects->shrinks[i].from_cus,
+			   effects->shrinks[i].to_cus, effects->shrinks[i].gpu);
+	for (size_t i = 0; effects && i < effects->n_revokes; i++)
+		print_line(stdout, "  lease %" PRIu64 " would be revoked", effects->revokes[i]);
+	if (effects && effects->within_usec == GPUARB_FOREVER)
+		print_line(stdout,
+			   "  the time until the grant has no limit: their tenants do not have "
+			   "enforce = kill");
+	else if (effects)
+		print_line(stdout, "  the grant follows within %.1f s",
+			   (double)effects->within_usec / 1e6);
+}
+
 static void print_json(const struct gpuarb *gpuarb, const char *result,
 		       const struct gpuarb_partition *partitions, size_t n)
 {
@@ -31,6 +51,7 @@ static void print_json(const struct gpuarb *gpuarb, const char *result,
 	list = json_list(map, "partitions");
 	for (size_t i = 0; i < n; i++)
 		json_partition(list, &partitions[i]);
+	json_effects(map, gpuarb);
 	json_refusals(map, gpuarb);
 	json_print(stdout, map);
 }
@@ -92,7 +113,9 @@ int run_plan(struct command *command)
 		for (size_t i = 0; i < n; i++)
 			print_grant(stdout, "  ", &partitions[i]);
 		fail_print_refusals(stdout, command->gpuarb);
-		print_advice(command);
+		print_effects(command->gpuarb);
+		if (!gpuarb_last_plan_effects(command->gpuarb))
+			print_advice(command);
 	}
 	return granted ? EXIT_OK : EXIT_REFUSED;
 }

@@ -54,7 +54,8 @@ static const char *plan_result(const struct lease *proposal)
 }
 
 static int reply_plan(struct bus *bus, sd_bus_message *call, const struct lease *proposal,
-		      const struct result *result, const struct advice *advice)
+		      const struct effects *effects, const struct result *result,
+		      const struct advice *advice)
 {
 	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
 	int r;
@@ -63,9 +64,10 @@ static int reply_plan(struct bus *bus, sd_bus_message *call, const struct lease 
 	if (r >= 0)
 		r = sd_bus_message_append(reply, "s", plan_result(proposal));
 	if (r >= 0)
-		r = bus_append_partitions(reply, bus->arbiter, proposal, result);
+		r = bus_append_partitions(reply, bus->arbiter, proposal, result, effects);
 	if (r >= 0)
-		r = bus_append_refusals(reply, result->refusals, result->n_refusals, advice);
+		r = bus_append_refusals(reply, result->refusals, result->n_refusals, advice,
+					effects);
 	if (r >= 0)
 		r = sd_bus_send(NULL, reply, NULL);
 	return r < 0 ? r : 1;
@@ -75,6 +77,7 @@ static int method_plan(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
 	_cleanup_(lease_freep) struct lease *proposal = NULL;
 	_cleanup_(result_done) struct result result = { 0 };
+	_cleanup_(effects_done) struct effects effects = { 0 };
 	const struct caller *caller;
 	struct bus *bus = userdata;
 	struct advice advice = { 0 };
@@ -86,12 +89,13 @@ static int method_plan(sd_bus_message *m, void *userdata, sd_bus_error *)
 		return 1;
 	r = bus_read_request(m, &request, &process_fd, &result);
 	if (r >= 0)
-		r = bus->host->plan(bus->userdata, caller, &request, &proposal, &result);
+		r = bus->host->plan(bus->userdata, caller, &request, &proposal, &effects, &result);
 	if (r < 0 && !is_refusal(result.kind))
 		return bus_refuse(m, r, &result);
 	if (end_could_help(result.kind))
 		r = arbiter_advise(bus->arbiter, caller, &request, &advice);
-	return reply_plan(bus, m, proposal, &result, r >= 0 && advice.n > 0 ? &advice : NULL);
+	return reply_plan(bus, m, proposal, &effects, &result,
+			  r >= 0 && advice.n > 0 ? &advice : NULL);
 }
 
 static int method_reload(sd_bus_message *m, void *userdata, sd_bus_error *)

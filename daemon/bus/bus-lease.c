@@ -180,7 +180,7 @@ static int append_waits_for(sd_bus_message *m, const struct lease *lease)
 {
 	bool refused = lease->state == STATE_WAITING && lease->wait.refusal.gpu[0];
 
-	return bus_append_refusals(m, &lease->wait.refusal, refused, NULL);
+	return bus_append_refusals(m, &lease->wait.refusal, refused, NULL, NULL);
 }
 
 /* clang-format off */
@@ -196,7 +196,7 @@ static int append_waits_for(sd_bus_message *m, const struct lease *lease)
 	ROW(Adaptable, "b", CONST, VALUE("b", lease->adaptable))                              \
 	ROW(Generation, "t", CHANGES, VALUE("t", lease->generation))                          \
 	ROW(Tier, "s", CHANGES, VALUE("s", tier(lease)))                                      \
-	ROW(Partitions, "aa{sv}", CHANGES, bus_append_partitions(reply, bus->arbiter, lease, NULL)) \
+	ROW(Partitions, "aa{sv}", CHANGES, bus_append_partitions(reply, bus->arbiter, lease, NULL, NULL)) \
 	ROW(Position, "u", 0, VALUE("u", queue_position(bus->arbiter, lease)))                \
 	ROW(Reason, "s", CHANGES, bus_append_text(reply, lease->reason))                      \
 	ROW(WaitsFor, "aa{sv}", 0, append_waits_for(reply, lease))                            \

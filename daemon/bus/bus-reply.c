@@ -66,7 +66,7 @@ int bus_refuse(sd_bus_message *call, int r, const struct result *result)
 	if (r < 0)
 		return r;
 	if (result->n_refusals > 0) {
-		r = bus_append_refusals(reply, result->refusals, result->n_refusals, NULL);
+		r = bus_append_refusals(reply, result->refusals, result->n_refusals, NULL, NULL);
 		if (r < 0)
 			return r;
 	}
@@ -144,7 +144,7 @@ int bus_reply_reserve(struct bus *bus, sd_bus_message *call, const struct lease 
 	if (r >= 0)
 		r = sd_bus_message_append(reply, "ohs", path, holder, state);
 	if (r >= 0)
-		r = bus_append_partitions(reply, bus->arbiter, lease, NULL);
+		r = bus_append_partitions(reply, bus->arbiter, lease, NULL, NULL);
 	return r < 0 ? r : bus_send_settled(bus, call, reply);
 }
 

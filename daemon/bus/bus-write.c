@@ -80,8 +80,33 @@ static int append_gaps(sd_bus_message *m, const struct gpu *gpu)
 	return r < 0 ? r : close_entry(m, sd_bus_message_close_container(m));
 }
 
+/* What a plan takes from other leases, in the first dictionary of its answer. */
+static int append_effects(sd_bus_message *m, const struct effects *effects)
+{
+	int r;
+
+	if (effects->n_shrinks + effects->revoked.n == 0)
+		return 0;
+	r = open_entry(m, "shrinks", "aa{sv}");
+	if (r >= 0)
+		r = sd_bus_message_open_container(m, 'a', "a{sv}");
+	for (size_t i = 0; i < effects->n_shrinks && r >= 0; i++)
+		r = sd_bus_message_append(m, "a{sv}", 4, "lease", "t", effects->shrinks[i].lease,
+					  "gpu", "s", effects->shrinks[i].gpu, "from", "u",
+					  effects->shrinks[i].from, "to", "u",
+					  effects->shrinks[i].to);
+	if (r >= 0)
+		r = close_entry(m, sd_bus_message_close_container(m));
+	if (r >= 0)
+		r = append_numbers(m, "revokes", "t", effects->revoked.ids,
+				   effects->revoked.n * sizeof(*effects->revoked.ids));
+	return r < 0 ? r
+		     : sd_bus_message_append(m, "{sv}", "within-usec", "t", effects->within_usec);
+}
+
 static int append_partition(sd_bus_message *m, const struct arbiter *arbiter,
-			    const struct partition *partition, const struct result *planned)
+			    const struct partition *partition, const struct result *planned,
+			    const struct effects *effects)
 {
 	const struct gpu *gpu = &arbiter->gpus[partition->gpu];
 	int r;
@@ -117,17 +142,21 @@ static int append_partition(sd_bus_message *m, const struct arbiter *arbiter,
 	if (r >= 0 && planned && planned->n_moves > 0)
 		r = append_numbers(m, "moves", "t", planned->moves,
 				   planned->n_moves * sizeof(*planned->moves));
+	if (r >= 0 && effects)
+		r = append_effects(m, effects);
 	return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
 int bus_append_partitions(sd_bus_message *m, const struct arbiter *arbiter,
-			  const struct lease *lease, const struct result *planned)
+			  const struct lease *lease, const struct result *planned,
+			  const struct effects *effects)
 {
 	int r;
 
 	r = sd_bus_message_open_container(m, 'a', "a{sv}");
 	for (size_t i = 0; lease && i < lease->n_partitions && r >= 0; i++)
-		r = append_partition(m, arbiter, &lease->partitions[i], i == 0 ? planned : NULL);
+		r = append_partition(m, arbiter, &lease->partitions[i], i == 0 ? planned : NULL,
+				     i == 0 ? effects : NULL);
 	return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
@@ -192,6 +221,7 @@ static int append_bound(sd_bus_message *m, const struct refusal *refusal)
 static int append_facts(sd_bus_message *m, const struct refusal *refusal)
 {
 	size_t n_leases = refusal->n_leases < REFUSAL_LEASES ? refusal->n_leases : REFUSAL_LEASES;
+	char tenant[sizeof(refusal->preempt)];
 	int r = 0;
 
 	if (refusal->resource != RESOURCE_NONE)
@@ -218,13 +248,16 @@ static int append_facts(sd_bus_message *m, const struct refusal *refusal)
 					  (uint32_t)refusal->n_leases);
 	if (r >= 0 && refusal->n_processes > 0)
 		r = append_processes(m, refusal);
+	if (r >= 0 && refusal->preempt[0])
+		r = sd_bus_message_append(m, "{sv}", "preempt-tenant", "s",
+					  text_clean(tenant, sizeof(tenant), refusal->preempt));
 	if (r >= 0 && refusal->behind)
 		r = sd_bus_message_append(m, "{sv}", "behind", "t", refusal->behind);
 	return r;
 }
 
 static int append_refusal(sd_bus_message *m, const struct refusal *refusal,
-			  const struct advice *advice)
+			  const struct advice *advice, const struct effects *effects)
 {
 	char gpu[sizeof(refusal->gpu)], hint[REFUSAL_TEXT], clean[REFUSAL_TEXT];
 	int r;
@@ -242,17 +275,20 @@ static int append_refusal(sd_bus_message *m, const struct refusal *refusal,
 		r = append_facts(m, refusal);
 	if (r >= 0 && advice)
 		r = append_advice(m, advice);
+	if (r >= 0 && effects)
+		r = append_effects(m, effects);
 	return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
 int bus_append_refusals(sd_bus_message *m, const struct refusal *refusals, size_t n,
-			const struct advice *advice)
+			const struct advice *advice, const struct effects *effects)
 {
 	int r;
 
 	r = sd_bus_message_open_container(m, 'a', "a{sv}");
 	for (size_t i = 0; i < n && r >= 0; i++)
-		r = append_refusal(m, &refusals[i], i == 0 ? advice : NULL);
+		r = append_refusal(m, &refusals[i], i == 0 ? advice : NULL,
+				   i == 0 ? effects : NULL);
 	return r < 0 ? r : sd_bus_message_close_container(m);
 }
 

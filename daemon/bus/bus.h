@@ -38,10 +38,11 @@ struct bus_host {
 	 * nothing any more. -errno: settled() will not be called. */
 	int (*settle)(void *userdata, void (*settled)(void *call, int r), void *call);
 
-	/* Plans a Reserve and changes nothing. *ret is the caller's. Here and in reserve() an
+	/* Plans a Reserve and changes nothing. *ret is the caller's, and effects, all zero before,
+	 * are for effects_done(). Here and in reserve() an
 	 * index of a GPU in the request is replaced by the name of that GPU. */
 	int (*plan)(void *userdata, const struct caller *caller, struct request *request,
-		    struct lease **ret, struct result *result);
+		    struct lease **ret, struct effects *effects, struct result *result);
 
 	/* process_fd: a pidfd to bind the lease to, or -1. On 0 the lease is saved and in force,
 	 * or waiting, and *ret_holder is an fd for the caller to close. settle() tells when a

@@ -75,6 +75,7 @@ void handle_begin(struct gpuarb *gpuarb)
 	gpuarb->refusals = (struct refusals){ 0 };
 	gpuarb->plan = NULL;
 	gpuarb->n_plan = 0;
+	gpuarb->effects = NULL;
 }
 
 int handle_end(struct gpuarb *gpuarb, int r)

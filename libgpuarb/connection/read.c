@@ -285,9 +285,40 @@ static const struct field fact_fields[] = {
 	ROWS('R', "processes", &process_dictionary, gpuarb_refusal_facts, processes, n_processes),
 	FIELD('u', "process-count", gpuarb_refusal_facts, process_count),
 	FIELD('t', "behind", gpuarb_refusal_facts, behind),
+	FIELD('s', "preempt-tenant", gpuarb_refusal_facts, preempt_tenant),
 };
 
 static const struct dictionary fact_dictionary = DICTIONARY(fact_fields, gpuarb_refusal_facts);
+
+static const struct field shrink_fields[] = {
+	FIELD('t', "lease", gpuarb_shrink, lease),
+	FIELD('s', "gpu", gpuarb_shrink, gpu),
+	FIELD('u', "from", gpuarb_shrink, from_cus),
+	FIELD('u', "to", gpuarb_shrink, to_cus),
+};
+
+static const struct dictionary shrink_dictionary = DICTIONARY(shrink_fields, gpuarb_shrink);
+
+static const struct field effect_fields[] = {
+	ROWS('R', "shrinks", &shrink_dictionary, gpuarb_effects, shrinks, n_shrinks),
+	LIST('T', "revokes", gpuarb_effects, revokes, n_revokes),
+	FIELD('t', "within-usec", gpuarb_effects, within_usec),
+};
+
+static const struct dictionary effect_dictionary = DICTIONARY(effect_fields, gpuarb_effects);
+
+int read_effects(DBusMessageIter *rows, struct arena *arena, const struct gpuarb_effects **ret)
+{
+	struct gpuarb_effects *effects;
+	size_t n;
+	int r = read_rows(rows, &effect_dictionary, arena, &effects, &n, NULL);
+
+	if (r < 0 || n == 0 || effects[0].n_shrinks + effects[0].n_revokes == 0)
+		return r;
+	effects[0].size = sizeof(effects[0]);
+	*ret = &effects[0];
+	return 0;
+}
 
 int read_partitions(DBusMessageIter *rows, struct arena *arena, const struct gpuarb_partition **ret,
 		    size_t *ret_n, const char **ret_key)

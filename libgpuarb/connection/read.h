@@ -57,6 +57,10 @@ int path_number(const char *path, const char *prefix, uint64_t *ret);
 
 int read_partitions(DBusMessageIter *rows, struct arena *arena, const struct gpuarb_partition **ret,
 		    size_t *ret_n, const char **ret_key);
+/* What a plan takes from other leases, which is in the first row of partitions or refusals. *ret stays
+ * as it is where there is nothing. */
+int read_effects(DBusMessageIter *rows, struct arena *arena, const struct gpuarb_effects **ret);
+
 int read_refusals(DBusMessageIter *rows, struct arena *arena, struct refusals *ret,
 		  const char **ret_key);
 

@@ -208,10 +208,14 @@ static int read_plan(struct gpuarb *gpuarb, DBusMessage *reply, const char **ret
 
 	dbus_message_iter_next(&iter);
 	r = read_partitions(&iter, &gpuarb->answer, &gpuarb->plan, &gpuarb->n_plan, &key);
+	if (r >= 0)
+		r = read_effects(&iter, &gpuarb->answer, &gpuarb->effects);
 	if (r >= 0) {
 		dbus_message_iter_next(&iter);
 		r = read_refusals(&iter, &gpuarb->answer, &gpuarb->refusals, &key);
 	}
+	if (r >= 0)
+		r = read_effects(&iter, &gpuarb->answer, &gpuarb->effects);
 	if (r == -EPROTO)
 		return fail_answer(gpuarb, "Plan", key);
 	if (r >= 0)
@@ -232,6 +236,11 @@ GPUARB_EXPORT int gpuarb_plan(struct gpuarb *gpuarb, const struct gpuarb_want *w
 	if (r >= 0)
 		r = read_plan(gpuarb, reply, ret_result);
 	return handle_end(gpuarb, r);
+}
+
+GPUARB_EXPORT const struct gpuarb_effects *gpuarb_last_plan_effects(const struct gpuarb *gpuarb)
+{
+	return gpuarb ? gpuarb->effects : NULL;
 }
 
 GPUARB_EXPORT const struct gpuarb_partition *gpuarb_last_plan(const struct gpuarb *gpuarb,

@@ -20,6 +20,11 @@ cat >"$dir/tenants.d/10-all.conf" <<-CONF
 	[tenant few]
 	match-user = $(id -un)
 	max-queues = 4
+
+	[tenant night]
+	match-user = $(id -un)
+	preempt = revoke
+	enforce = kill
 CONF
 rig_start_daemon --simulate=radeon-vii
 
@@ -200,5 +205,35 @@ kill -KILL "$gpuarbd"
 ready
 ends 0 release "$id"
 waiter_ends 8 'what was granted before can be released, and its holder knows'
+
+# ---- leases that are revoked for a higher class --------------------------------------------
+hold reserve --tenant=night --cus=60
+ends 0 list --json
+low=$(jq '.[] | select(.tenant == "night").id' "$dir/out") low_pid=$holder
+ends 3 plan --cus=30 --class=realtime
+out_has "lease $low would be revoked"
+out_has 'within'
+ends 3 plan --cus=30 --class=realtime --json
+json_out ".verdict == \"waiting\" and (.effects | .revokes == [$low] and .shrinks == [] and
+	.within_usec > 1000000)"
+ends 3 plan --cus=30 --tenant=night --json
+json_out '.verdict == "refused" and .effects == null'
+wait_in_line reserve --cus=30 --class=realtime --wait
+ends 0 list --json
+json_out "any(.[]; .id == $low and .state == \"revoking\" and (.reason | test(\"lease $id\")))"
+json_out "any(.[]; .id == $id and .state == \"waiting\" and (.reason | test(\"lease $low\")))"
+kill -TERM "$waiter"
+waiter_ends 143 'the request is cancelled'
+list_becomes "any(.[]; .id == $low and .state == \"granted\")"
+ends 0 run --cus=30 --class=realtime -- true
+ends 0 list --json
+json_out "all(.[]; .id != $low)"
+wait_for "$low_pid"
+hold reserve --tenant=few --cus=60
+ends 3 plan --cus=30 --class=realtime --json
+json_out '.refusals[0].preempt_tenant == "few" and .effects == null'
+ends 3 plan --cus=30 --class=realtime
+out_has 'preempt = revoke of tenant few would make room'
+let_go TERM "$holder"
 
 rig_done

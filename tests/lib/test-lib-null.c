@@ -41,6 +41,7 @@ TEST(every_function_accepts_null)
 	CHECK(gpuarb_last_error(NULL) && strcmp(gpuarb_last_error_name(NULL), "") == 0);
 	CHECK(!gpuarb_last_refusals(NULL, &n) && n == 0 && !gpuarb_last_refusals(NULL, NULL));
 	CHECK(!gpuarb_last_plan(NULL, &n) && !gpuarb_last_plan(NULL, NULL));
+	CHECK(!gpuarb_last_plan_effects(NULL));
 	CHECK(gpuarb_reserve(NULL, &want, 1, NULL, &lease) == -EINVAL);
 	CHECK(gpuarb_reserve_start(NULL, &want, 1, NULL, &lease) == -EINVAL);
 	CHECK(gpuarb_lease_position(NULL, &position) == -EINVAL && position == 1);

@@ -56,11 +56,12 @@ static void adapter_named(void *userdata, int r)
 }
 
 static int adapter_plan(void *userdata, const struct caller *caller, struct request *request,
-			struct lease **ret, struct result *result)
+			struct lease **ret, struct effects *effects, struct result *result)
 {
 	struct adapter *adapter = userdata;
+	int r = preempt_plan(adapter->arbiter, caller, request, ret, result);
 
-	return arbiter_plan(adapter->arbiter, caller, request, ret, result);
+	return r < 0 ? r : arbiter_effects(adapter->arbiter, caller, request, *ret, 0, effects);
 }
 
 static int adapter_reserve(void *userdata, const struct caller *caller, struct request *request,

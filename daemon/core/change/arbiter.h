@@ -19,6 +19,7 @@
 
 #include "core/change/observe.h"
 #include "core/decide/plan.h"
+#include "core/decide/preempt.h"
 #include "core/ledger/known.h"
 #include "core/ledger/ledger.h"
 #include "core/ledger/waiting-queue.h"
@@ -112,6 +113,27 @@ void arbiter_preempt(struct arbiter *arbiter, uint64_t now_usec);
 /* 1: *ret is the next version of a lease that was revoked for another one and has returned
  * everything: it waits again, to be saved and committed. 0: none, or no memory. */
 int arbiter_plan_requeue(const struct arbiter *arbiter, struct lease **ret);
+
+/* An adaptable lease that shrinks on one GPU. */
+struct shrinking {
+	uint64_t lease;
+	const char *gpu;   /* its name, in the ledger */
+	unsigned from, to; /* CUs */
+};
+
+/* What a planned grant takes from other leases. */
+struct effects {
+	struct shrinking *shrinks; /* owned */
+	size_t n_shrinks;
+	struct advice revoked;
+	uint64_t within_usec; /* until the grant at the latest; UINT64_MAX: no bound */
+};
+
+/* The effects of a proposal of preempt_plan(). -ENOMEM. */
+int arbiter_effects(const struct arbiter *arbiter, const struct caller *caller,
+		    const struct request *request, const struct lease *proposal, uint64_t now_usec,
+		    struct effects *ret);
+void effects_done(struct effects *effects);
 
 /* Derives from the adopted leases for which lease they are revoked. */
 void preemption_adopted(struct arbiter *arbiter);

@@ -30,26 +30,18 @@ void lend_disturb(struct arbiter *arbiter, const struct lease *by, unsigned gpu)
 	}
 }
 
-/* Takes from the mask the CUs that other leases claim (claims: of all leases); the rest is a rectangle that contains the
- * base. false: there were none. */
+/* Takes from the mask the CUs that other leases claim (claims: of all leases). false: there were
+ * none. */
 static bool shrink_partition(struct arbiter *arbiter, const struct lease *lease,
 			     struct partition *p, const struct cuset *claims)
 {
-	const struct gpu *gpu = &arbiter->gpus[p->gpu];
-	struct extend request = {
-		.base = &p->base, .avail = p->cus, .keep = p->cus, .all = &gpu->all, .cap = p->count
-	};
-	struct cuset forbidden = claims[p->gpu], cus;
+	struct cuset cus;
 
-	cuset_remove(&forbidden, &p->base);
-	if (!cuset_overlap(&p->cus, &forbidden))
+	if (!borrow_shrink(&arbiter->gpus[p->gpu], p, &claims[p->gpu], &cus))
 		return false;
-	cuset_remove(&request.avail, &forbidden);
-	request.preferred = request.avail;
 	if (cuset_empty(&p->before))
 		p->before = p->cus;
-	extend(&gpu->info.geometry, &request, &cus);
-	partition_set_mask(p, &gpu->info.geometry, &cus);
+	partition_set_mask(p, &arbiter->gpus[p->gpu].info.geometry, &cus);
 	if (lease->lend.never_granted)
 		p->occupied = cus; /* no queue ever had the other CUs */
 	else

@@ -7,11 +7,13 @@
 
 #include "core/change/arbiter.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "core/decide/preempt.h"
+#include "core/decide/borrow.h"
 
 #define NAMED 3U /* leases in a reason */
 
@@ -174,4 +176,120 @@ void preemption_adopted(struct arbiter *arbiter)
 		if (by && by->state == STATE_WAITING)
 			set_preempts(arbiter, by, by->wait.preempts | lease_gpus(lease));
 	}
+}
+
+/* ---- what a plan would do ------------------------------------------------------------------ */
+
+/* The lease returns what it must within this time. */
+static void add_time(const struct arbiter *arbiter, const struct lease *lease, uint64_t now_usec,
+		     uint64_t *within_usec)
+{
+	uint64_t over = enforce_over_at(arbiter, lease, now_usec);
+	uint64_t usec = over == UINT64_MAX ? UINT64_MAX : over - now_usec;
+
+	if (usec > *within_usec)
+		*within_usec = usec;
+}
+
+/* The CUs of a GPU that all leases and the proposal claim. */
+static void find_claims(const struct arbiter *arbiter, const struct lease *proposal, unsigned gpu,
+			struct cuset *ret)
+{
+	const struct partition *p = lease_partition_on(proposal, gpu);
+	struct cuset needed;
+
+	borrow_forbidden(arbiter, gpu, NULL, ret);
+	if (!p)
+		return;
+	needed = *partition_claim(p);
+	if (p->alone)
+		gpu_add_engines(&arbiter->gpus[gpu], &needed);
+	cuset_add(ret, &needed);
+}
+
+/* The adaptable leases that shrink for a grant. */
+static int add_shrinks(const struct arbiter *arbiter, const struct lease *proposal,
+		       uint64_t now_usec, struct effects *effects)
+{
+	size_t room = 0;
+
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		room += lease_borrows(arbiter->leases[i]) ? arbiter->leases[i]->n_partitions : 0;
+	effects->shrinks = calloc(room + 1, sizeof(*effects->shrinks));
+	if (!effects->shrinks)
+		return -ENOMEM;
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		const struct lease *lease = arbiter->leases[i];
+
+		for (size_t j = 0; lease_borrows(lease) && j < lease->n_partitions; j++) {
+			const struct partition *p = &lease->partitions[j];
+			struct cuset claims, left;
+
+			find_claims(arbiter, proposal, p->gpu, &claims);
+			if (lease->state == STATE_ENDING ||
+			    !borrow_shrink(&arbiter->gpus[p->gpu], p, &claims, &left))
+				continue;
+			effects->shrinks[effects->n_shrinks++] =
+				(struct shrinking){ lease->id, arbiter->gpus[p->gpu].info.name,
+						    p->count, cuset_count(&left) };
+			add_time(arbiter, lease, now_usec, &effects->within_usec);
+		}
+	}
+	return 0;
+}
+
+/* The leases that are revoked for a request, and those that shrink when they have ended. */
+static int add_revoked(const struct arbiter *arbiter, const struct caller *caller,
+		       const struct request *request, uint64_t now_usec, struct effects *effects)
+{
+	_cleanup_(result_done) struct result result = { 0 };
+	_cleanup_(lease_freep) struct lease *proposal = NULL;
+	uint64_t end_usec = 0;
+	struct arbiter without;
+	int r;
+
+	r = preempt_find_new(arbiter, caller, request, &effects->revoked);
+	if (r >= 0)
+		r = ledger_copy(arbiter, &without);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < effects->revoked.n; i++) {
+		const struct lease *lease = ledger_find(arbiter, effects->revoked.ids[i]);
+
+		ledger_take_out(&without, lease);
+		ledger_recount_shared(&without, lease);
+		add_time(arbiter, lease, now_usec, &end_usec);
+	}
+	if (effects->revoked.n > 0 &&
+	    plan_new(&without, caller, request, false, &proposal, &result) >= 0)
+		r = add_shrinks(&without, proposal, now_usec, effects);
+	ledger_copy_done(&without);
+	if (__builtin_add_overflow(effects->within_usec, end_usec, &effects->within_usec))
+		effects->within_usec = UINT64_MAX;
+	return r;
+}
+
+int arbiter_effects(const struct arbiter *arbiter, const struct caller *caller,
+		    const struct request *request, const struct lease *proposal, uint64_t now_usec,
+		    struct effects *ret)
+{
+	struct effects effects = { 0 };
+	int r = 0;
+
+	if (proposal && proposal->state == STATE_WAITING)
+		r = add_revoked(arbiter, caller, request, now_usec, &effects);
+	else if (proposal && proposal->state != STATE_INACTIVE)
+		r = add_shrinks(arbiter, proposal, now_usec, &effects);
+	if (r < 0)
+		effects_done(&effects);
+	else
+		*ret = effects;
+	return r;
+}
+
+void effects_done(struct effects *effects)
+{
+	free(effects->shrinks);
+	effects->shrinks = NULL;
+	effects->n_shrinks = 0;
 }

@@ -6,10 +6,14 @@
 
 #include "core/decide/floor.h"
 
-/* Does the next version claim CUs or budgets that the present one does not? */
+/* Does the next version claim more CUs, CUs that the present one does not occupy, or more of a
+ * budget? The base of an adaptable lease may move within its CUs. */
 static bool takes_more(const struct partition *next, const struct partition *now)
 {
-	return !cuset_within(partition_claim(next), partition_claim(now)) ||
+	const struct cuset *claim = partition_claim(next);
+
+	return cuset_count(claim) > cuset_count(partition_claim(now)) ||
+	       !cuset_within(claim, &now->occupied) ||
 	       !budget_within(&next->charged, &now->charged);
 }
 

@@ -201,8 +201,8 @@ static bool is_revocable(const struct search *search, const struct lease *lease)
 {
 	const struct tenant *tenant = tenant_named(search->arbiter->settings, lease->tenant);
 
-	return lease->class < search->question->class && tenant && tenant->preempt &&
-	       !lease->revoked_for;
+	return lease->class < search->question->class && tenant &&
+	       (tenant->preempt || search->question->any_policy) && !lease->revoked_for;
 }
 
 /* The caller's own, where quotas count over all GPUs. */

@@ -20,6 +20,7 @@ struct advice_question {
 	const struct request *request; /* of the caller or the waiting lease */
 	const struct lease *waiting;   /* with its rank; NULL: caller asks */
 	bool revocable;                /* only leases that policy allows to revoke for the class */
+	bool any_policy;               /* with revocable: if policy allowed it */
 	enum lease_class class;        /* of the request, with revocable */
 	size_t most;                   /* leases; ADVICE_MAX at most */
 };

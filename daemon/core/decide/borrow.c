@@ -83,6 +83,23 @@ const struct lease *borrow_contested(const struct arbiter *arbiter, const struct
 	return NULL;
 }
 
+bool borrow_shrink(const struct gpu *gpu, const struct partition *p, const struct cuset *claims,
+		   struct cuset *ret)
+{
+	struct extend request = {
+		.base = &p->base, .avail = p->cus, .keep = p->cus, .all = &gpu->all, .cap = p->count
+	};
+	struct cuset forbidden = *claims;
+
+	cuset_remove(&forbidden, &p->base);
+	if (!cuset_overlap(&p->cus, &forbidden))
+		return false;
+	cuset_remove(&request.avail, &forbidden);
+	request.preferred = request.avail;
+	extend(&gpu->info.geometry, &request, ret);
+	return true;
+}
+
 void borrow_free(const struct arbiter *arbiter, const struct lease *proposal, struct partition *p,
 		 const struct partition *now)
 {

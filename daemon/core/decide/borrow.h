@@ -31,6 +31,12 @@ unsigned borrow_overlap(const struct arbiter *arbiter, const struct lease *lease
 /* The first borrower that still occupies CUs which this lease needs; NULL. */
 const struct lease *borrow_contested(const struct arbiter *arbiter, const struct lease *lease);
 
+/* Finds the mask that is left of a partition of an adaptable lease without the CUs that other leases
+ * claim (claims: of all leases): a rectangle that contains the base. false: they claim none of its
+ * CUs. */
+bool borrow_shrink(const struct gpu *gpu, const struct partition *p, const struct cuset *claims,
+		   struct cuset *ret);
+
 /* Extends the mask of a partition, which is its base, by CUs that no other lease claims or occupies.
  * now: the partition that is resized, whose CUs it keeps as far as it can; NULL: a new lease. */
 void borrow_free(const struct arbiter *arbiter, const struct lease *proposal, struct partition *p,

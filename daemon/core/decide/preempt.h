@@ -14,5 +14,9 @@
 int preempt_plan(const struct arbiter *arbiter, const struct caller *caller,
 		 const struct request *request, struct lease **ret, struct result *result);
 
+/* The leases to revoke for a new request; n 0: none, or none would help. -ENOMEM. */
+int preempt_find_new(const struct arbiter *arbiter, const struct caller *caller,
+		     const struct request *request, struct advice *ret);
+
 /* The cheapest set of leases to revoke for a waiting lease; n 0: none would help. -ENOMEM. */
 int preempt_find(const struct arbiter *arbiter, const struct lease *waiting, struct advice *ret);

@@ -332,6 +332,10 @@ static void put_detail(struct text *text, const struct refusal *refusal)
 	}
 	put_leases(text, refusal);
 	put_processes(text, refusal);
+	if (refusal->preempt[0]) {
+		put_break(text);
+		put(text, "preempt = revoke of tenant %s would make room", refusal->preempt);
+	}
 }
 
 void refusal_line(const struct refusal *refusal, char ret[static REFUSAL_TEXT])

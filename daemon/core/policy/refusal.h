@@ -98,7 +98,8 @@ struct refusal {
 	struct unmanaged_process processes[REFUSAL_PROCESSES];
 	size_t n_processes;
 
-	uint64_t behind; /* a waiting lease that ranks before the request; 0: none */
+	char preempt[REFUSAL_TENANT]; /* with preempt = revoke of it there would be room; "" */
+	uint64_t behind;              /* a waiting lease that ranks before the request; 0: none */
 };
 
 extern const char *const reason_names[];           /* by enum reason; NULL after the last */

@@ -180,6 +180,30 @@ TEST(a_refusal_can_list_leases)
 	arena_clear(&arena);
 }
 
+TEST(effects_of_a_plan_are_in_its_first_row)
+{
+	static const struct pair pairs[] = { { "revokes", "at" }, { "within-usec", "t" } };
+	static const struct pair none[] = { { "gpu", "s" } };
+	static const struct pair wrong[] = { { "shrinks", "s" } };
+	const struct gpuarb_effects *effects = NULL;
+	struct arena arena = { NULL };
+	DBusMessageIter iter;
+	DBusMessage *m = rows_of(pairs, ARRAY_SIZE(pairs), 2, &iter);
+
+	CHECK(read_effects(&iter, &arena, &effects) == 0 && effects);
+	CHECK(effects->size == sizeof(*effects) && effects->n_shrinks == 0);
+	CHECK(effects->n_revokes == 3 && effects->revokes[2] == 2 && effects->within_usec == 7);
+	dbus_message_unref(m);
+	effects = NULL;
+	m = rows_of(none, ARRAY_SIZE(none), 2, &iter);
+	CHECK(read_effects(&iter, &arena, &effects) == 0 && !effects);
+	dbus_message_unref(m);
+	m = rows_of(wrong, ARRAY_SIZE(wrong), 1, &iter);
+	CHECK(read_effects(&iter, &arena, &effects) == -EPROTO && !effects);
+	dbus_message_unref(m);
+	arena_clear(&arena);
+}
+
 TEST(facts_of_a_refusal_are_beside_it)
 {
 	static const struct pair pairs[] = { { "resource", "s" },    { "total", "t" },

@@ -129,6 +129,77 @@ TEST(a_quota_of_its_own_user_revokes_no_lease)
 	scene_done(&l.s);
 }
 
+/* ---- plans ---- */
+
+static struct effects effects_of(struct lending *l, uid_t uid, unsigned cus)
+{
+	struct request request = request_for(cus);
+	struct caller caller = caller_of(uid);
+	struct lease *lease = NULL;
+	struct effects effects = { 0 };
+
+	result_done(&l->s.result);
+	preempt_plan(l->s.arbiter, &caller, &request, &lease, &l->s.result);
+	CHECK(arbiter_effects(l->s.arbiter, &caller, &request, lease, l->now, &effects) == 0);
+	lease_free(lease);
+	return effects;
+}
+
+TEST(a_plan_tells_which_lease_shrinks_and_for_how_long_at_most)
+{
+	struct lending l = preemptible();
+	const struct settings *settings = l.s.arbiter->settings;
+	struct lease *borrower = borrow(&l, 4, 60);
+	struct effects effects = effects_of(&l, VR, 30);
+
+	CHECK(effects.n_shrinks == 1 && effects.revoked.n == 0);
+	CHECK(effects.shrinks[0].lease == borrower->id && effects.shrinks[0].from == 60);
+	CHECK(effects.within_usec == UINT64_MAX); /* enforce = report */
+	settings->tenants[settings->n_tenants - 1].enforce = ENFORCE_STEP_KILL;
+	effects_done(&effects);
+	effects = effects_of(&l, VR, 30);
+	CHECK(effects.within_usec ==
+	      settings->activate_grace_usec + settings->enforce_delay_usec + ENFORCE_LET_GO_USEC);
+	CHECK(want(&l, VR, -1, 30));
+	CHECK(borrower->partitions[0].count == effects.shrinks[0].to);
+	effects_done(&effects);
+	effects = effects_of(&l, ANY, 60);
+	CHECK(effects.n_shrinks + effects.revoked.n == 0);
+	effects_done(&effects);
+	scene_done(&l.s);
+}
+
+TEST(a_plan_tells_which_leases_are_revoked_and_which_shrink_after_that)
+{
+	struct lending l = preemptible();
+	const struct settings *settings = l.s.arbiter->settings;
+	struct lease *fixed = grant(&l.s, ANY, 30), *borrower = borrow(&l, 4, 30);
+	struct effects effects;
+
+	settings->tenants[settings->n_tenants - 1].enforce = ENFORCE_STEP_KILL;
+	effects = effects_of(&l, VR, 45);
+	CHECK(effects.revoked.n == 1 && effects.revoked.ids[0] == fixed->id);
+	CHECK(effects.n_shrinks == 1 && effects.shrinks[0].lease == borrower->id);
+	CHECK(effects.shrinks[0].to >= 4 && effects.shrinks[0].to < effects.shrinks[0].from);
+	CHECK(effects.within_usec == 2 * (settings->activate_grace_usec +
+					  settings->enforce_delay_usec + ENFORCE_LET_GO_USEC));
+	effects_done(&effects);
+	CHECK(fixed->state == STATE_GRANTED && borrower->partitions[0].count == 30);
+	scene_done(&l.s);
+}
+
+TEST(a_refusal_names_the_tenant_whose_policy_is_in_the_way)
+{
+	struct lending l = lending_of(1);
+
+	CHECK(grant(&l.s, LAB, 60));
+	CHECK(!want(&l, VR, -1, 30) && strcmp(l.s.result.refusals[0].preempt, "lab") == 0);
+	CHECK(!want(&l, LAB, -1, 30) && !l.s.result.refusals[0].preempt[0]);
+	scene_done(&l.s);
+}
+
+/* ---- what happens meanwhile ---- */
+
 TEST(the_gpu_is_barred_while_leases_are_revoked)
 {
 	struct lending l = preemptible();
