@@ -274,8 +274,10 @@ void model_settle(struct model *model)
 void model_check_progress(struct model *model)
 {
 	struct arbiter *arbiter = model->arbiter;
+	size_t rounds = 3 +
+			arbiter->n_waiting; /* a lease that is granted meanwhile is paused, too */
 
-	for (size_t again = 0; again < 3 + arbiter->n_waiting; again++) {
+	for (size_t again = 0; again < rounds; again++) {
 		if (arbiter_observe(arbiter, NULL, 0) < 0)
 			model_fail("arbiter_observe");
 		for (size_t i = arbiter->n_leases; i-- > 0;)
