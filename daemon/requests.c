@@ -130,10 +130,12 @@ static void set_deadline(const struct daemon *daemon, const struct request *requ
 	const struct settings *settings = daemon->arbiter->settings;
 	uint64_t least = settings->activate_grace_usec + 2 * settings->enforce_delay_usec;
 
-	/* A request that may not wait does so only for leases that are revoked for it. */
+	/* A request that may not wait does so only for leases that are revoked for it, and for
+	 * borrowers that shrink after that. */
 	if (proposal->state == STATE_WAITING)
-		proposal->deadline_usec = deadline_of(
-			request->wait_usec > 0 ? request->wait_usec : least + ENFORCE_LET_GO_USEC);
+		proposal->deadline_usec = deadline_of(request->wait_usec > 0
+							      ? request->wait_usec
+							      : 2 * (least + ENFORCE_LET_GO_USEC));
 	/* Borrowers have their grace to shrink, and enforcement its delay after that. */
 	if (proposal->state == STATE_ACTIVATING)
 		proposal->lend.give_up_usec =
