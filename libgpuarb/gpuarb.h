@@ -547,6 +547,11 @@ size_t gpuarb_view_gpus(const struct gpuarb_view *view, const struct gpuarb_gpu 
 size_t gpuarb_view_leases(const struct gpuarb_view *view,
 			  const struct gpuarb_lease_info **ret); /* sorted by id */
 
+/* How equally the adaptable leases on GPU i of gpuarb_view_gpus() share it: Jain's index of their
+ * CUs for each unit of weight of their tenants. 1 if all have as many, or there are none; 1/n if
+ * one of n has all. NAN: there is no GPU i, or the daemon does not tell. */
+double gpuarb_view_fairness(const struct gpuarb_view *view, size_t i);
+
 /* Why lease i of gpuarb_view_leases() still waits: the refusal that the last decision about it
  * was made for. NULL: it does not wait, or the daemon does not tell. */
 const struct gpuarb_refusal *gpuarb_view_waits_for(const struct gpuarb_view *view, size_t i,

@@ -149,7 +149,7 @@ static void json_slots(struct json_object *map, const struct gpuarb_gpu *gpu)
 	json_number(map, "vram_free", gpu->vram_free);
 }
 
-static void json_gpu(struct json_object *list, const struct gpuarb_gpu *gpu)
+static void json_gpu(struct json_object *list, const struct gpuarb_gpu *gpu, double fairness)
 {
 	struct json_object *map = json_map(list, NULL), *xccs;
 
@@ -164,6 +164,7 @@ static void json_gpu(struct json_object *list, const struct gpuarb_gpu *gpu)
 		json_numbers(xccs, NULL, gpu->cus_per_shader_engine + x * gpu->shader_engines,
 			     gpu->shader_engines);
 	json_number(map, "cus_free", gpu->cus_free);
+	json_real(map, "fairness", fairness);
 	json_flag(map, "wgp_mode", gpu->wgp_mode);
 	json_flag(map, "harvest_known", gpu->harvest_known);
 	json_text_known(map, "law", gpu->law);
@@ -180,7 +181,7 @@ void json_gpus(struct json_object *list, const struct gpuarb_view *view)
 	size_t n = gpuarb_view_gpus(view, &gpus);
 
 	for (size_t i = 0; i < n; i++)
-		json_gpu(list, &gpus[i]);
+		json_gpu(list, &gpus[i], gpuarb_view_fairness(view, i));
 }
 
 void json_partition(struct json_object *list, const struct gpuarb_partition *partition)

@@ -3,6 +3,7 @@
 #include "libgpuarb/connection/read.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,6 +82,7 @@ static int read_basic(DBusMessageIter *value, char type, struct arena *arena, vo
 	dbus_message_iter_get_basic(value, &basic);
 	switch (type) {
 	case 'b': *(bool *)member = basic.bool_val; return 0;
+	case 'd': *(double *)member = basic.dbl; return 0;
 	case 'u': *(uint32_t *)member = basic.u32; return 0;
 	case 't': *(uint64_t *)member = have == 'u' ? basic.u32 : basic.u64; return 0;
 	default:
@@ -450,9 +452,10 @@ static int read_table(DBusMessageIter *value, size_t depth, struct arena *arena,
 	return copy_nested(value, depth, sizes, &next);
 }
 
-/* A GPU while it is read, with the sizes of its tables. */
+/* A GPU while it is read, with the sizes of its tables: its public structure cannot grow. */
 struct reading {
 	struct gpuarb_gpu gpu;
+	double fairness;
 	size_t engine_sizes[TABLE_DEPTH], array_sizes[TABLE_DEPTH];
 };
 
@@ -483,6 +486,7 @@ static const struct field gpu_fields[] = {
 	SPECIAL("CusPerShaderEngine", read_engines),
 	SPECIAL("CusPerShaderArray", read_arrays),
 	FIELD('u', "CusFree", gpuarb_gpu, cus_free),
+	FIELD('d', "Fairness", reading, fairness),
 	FIELD('b', "WgpMode", gpuarb_gpu, wgp_mode),
 	FIELD('b', "HarvestKnown", gpuarb_gpu, harvest_known),
 	FIELD('s', "Law", gpuarb_gpu, law),
@@ -524,15 +528,18 @@ static int check_tables(struct reading *reading, const char **ret_key)
 }
 
 int read_gpu(DBusMessageIter *dict, struct arena *arena, struct gpuarb_gpu *ret,
-	     const char **ret_key)
+	     double *ret_fairness, const char **ret_key)
 {
-	struct reading reading = {};
+	struct reading reading = { .fairness = NAN };
 	int r = read_dictionary(dict, &gpu_dictionary, arena, &reading, ret_key);
 
 	reading.gpu.shader_arrays = (uint32_t)reading.array_sizes[2];
 	if (r >= 0)
 		r = check_tables(&reading, ret_key);
-	if (r >= 0)
-		*ret = reading.gpu;
+	if (r < 0)
+		return r;
+	*ret = reading.gpu;
+	if (ret_fairness)
+		*ret_fairness = reading.fairness;
 	return r;
 }

@@ -9,8 +9,8 @@
 #include "libgpuarb/gpuarb.h"
 
 /*
- * One key of a dictionary and the member that it fills. type: 'b' bool, 'u' uint32_t, 't'
- * uint64_t (from u or t), 's' const char *; 'U' const uint32_t *, 'T' const uint64_t *, 'S'
+ * One key of a dictionary and the member that it fills. type: 'b' bool, 'd' double, 'u' uint32_t,
+ * 't' uint64_t (from u or t), 's' const char *; 'U' const uint32_t *, 'T' const uint64_t *, 'S'
  * const char *const * and 'R' an array of the objects of rows (from aa{sv}), with their number in
  * the member at count_offset; 0: read() does it.
  */
@@ -74,5 +74,6 @@ struct lease_facts {
 /* ret_facts: or NULL. */
 int read_lease(DBusMessageIter *dict, struct arena *arena, struct gpuarb_lease_info *ret,
 	       struct lease_facts *ret_facts, const char **ret_key);
+/* ret_fairness: as gpuarb_view_fairness(), or NULL. */
 int read_gpu(DBusMessageIter *dict, struct arena *arena, struct gpuarb_gpu *ret,
-	     const char **ret_key);
+	     double *ret_fairness, const char **ret_key);

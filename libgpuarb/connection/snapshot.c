@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@ struct gpuarb_view {
 	size_t n_tenants;
 	struct gpuarb_gpu *gpus;
 	uint64_t *gpu_numbers; /* of their object paths, in the same order */
+	double *fairness;      /* in the same order */
 	size_t n_gpus;
 	struct gpuarb_lease_info *leases;
 	struct lease_facts *facts; /* by lease, in the same order */
@@ -106,12 +108,14 @@ static int read_gpus(const struct objects *objects, struct gpuarb_view *view, co
 
 	view->gpus = arena_alloc(&view->arena, objects->n, sizeof(*view->gpus));
 	view->gpu_numbers = arena_alloc(&view->arena, objects->n, sizeof(*view->gpu_numbers));
-	if (!view->gpus || !view->gpu_numbers)
+	view->fairness = arena_alloc(&view->arena, objects->n, sizeof(*view->fairness));
+	if (!view->gpus || !view->gpu_numbers || !view->fairness)
 		return -ENOMEM;
 	view->n_gpus = objects->n;
 	for (size_t i = 0; i < objects->n && r >= 0; i++) {
 		view->gpu_numbers[i] = objects->list[i].number;
-		r = read_gpu(&objects->list[i].properties, &view->arena, &view->gpus[i], ret_key);
+		r = read_gpu(&objects->list[i].properties, &view->arena, &view->gpus[i],
+			     &view->fairness[i], ret_key);
 	}
 	return r;
 }
@@ -234,6 +238,11 @@ GPUARB_EXPORT const char *gpuarb_view_version(const struct gpuarb_view *view)
 VIEW_MEMBER(char *const, gpuarb_view_tenants, tenants)
 VIEW_MEMBER(struct gpuarb_gpu, gpuarb_view_gpus, gpus)
 VIEW_MEMBER(struct gpuarb_lease_info, gpuarb_view_leases, leases)
+
+GPUARB_EXPORT double gpuarb_view_fairness(const struct gpuarb_view *view, size_t i)
+{
+	return view && i < view->n_gpus ? view->fairness[i] : NAN;
+}
 
 GPUARB_EXPORT const struct gpuarb_refusal *
 gpuarb_view_waits_for(const struct gpuarb_view *view, size_t i,

@@ -490,6 +490,16 @@ json_out 'map(.moves // 0) | add == 1'
 moved=$(jq '.[] | select(.moves == 1).id' "$dir/out")
 ends 0 show "$moved"
 out_has 'moves        1'
+
+# ---- fairness ------------------------------------------------------------------------------
+# Four leases with 4 CUs each; then one more with 12: 28^2 / (5 * (4 * 4^2 + 12^2)).
+ends 0 gpus --json
+json_out '.[0].fairness == 1'
+"$GPUARBCTL" reserve --adaptable --cus=12 --cus-min=12 --cus-max=12 >/dev/null 2>&1 &
+movers+=($!)
+list_becomes 'length == 5'
+ends 0 status --json
+json_out '.gpus[0].fairness * 1000 | round == 754'
 kill "${movers[@]}"
 list_becomes '. == []'
 

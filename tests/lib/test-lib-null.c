@@ -3,6 +3,7 @@
 /* NULL and invalid values for every argument of every function. */
 
 #include <errno.h>
+#include <math.h>
 
 #include "check.h"
 #include "lib-rig.h"
@@ -77,6 +78,7 @@ TEST(every_function_accepts_null)
 
 	gpuarb_view_free(NULL);
 	CHECK(!*gpuarb_view_version(NULL) && gpuarb_view_tenants(NULL, &tenants) == 0);
+	CHECK(isnan(gpuarb_view_fairness(NULL, 0)));
 	CHECK(gpuarb_view_gpus(NULL, &gpus) == 0 && gpuarb_view_leases(NULL, &leases) == 0);
 }
 

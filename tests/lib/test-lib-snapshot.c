@@ -3,6 +3,7 @@
 /* Snapshots, watches and plans, with the answers of a fake daemon. */
 
 #include <errno.h>
+#include <math.h>
 
 #include "check.h"
 #include "dbus/names.h"
@@ -35,6 +36,7 @@ static void append_gpu(sd_bus_message *m, const char *path, const char *name)
 	CHECK(fake_append(m, "CusPerShaderEngine", "aau", 1, 2, 15, 14) >= 0);
 	CHECK(fake_append(m, "CusPerShaderArray", "aaau", 1, 2, 2, 8, 7, 2, 7, 7) >= 0);
 	CHECK(fake_append(m, "Cus", "u", 29) >= 0 && fake_append(m, "CusFree", "u", 9) >= 0);
+	CHECK(fake_append(m, "Fairness", "d", 0.75) >= 0);
 	CHECK(fake_append(m, "VramBytes", "t", UINT64_C(1) << 34) >= 0);
 	CHECK(fake_append(m, "WgpMode", "b", 1) >= 0 && fake_append(m, "Draining", "b", 0) >= 0);
 	CHECK(fake_append(m, "Scheduler", "s", "hws") >= 0);
@@ -125,6 +127,8 @@ static void look(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(gpus[0].unmanaged[0].uid == 1000 && gpus[0].unmanaged[0].queues == 5);
 	CHECK(strcmp(gpus[0].unmanaged[0].command, "ollama") == 0);
 
+	CHECK(gpuarb_view_fairness(view, 1) == 0.75 && isnan(gpuarb_view_fairness(view, 2)));
+
 	CHECK(gpuarb_view_leases(view, &leases) == 2);
 	CHECK(leases[0].id == 9 && leases[1].id == 100 && leases[0].adaptable);
 	CHECK(leases[0].owner_uid == 1000 && leases[0].n_partitions == 1);
@@ -175,6 +179,7 @@ TEST(a_property_of_the_wrong_type_is_named)
 {
 	static const char *const wrongs[][3] = {
 		{ GPUARB_INTERFACE_GPU, "Cus", GPUARB_PATH_GPU "/0" },
+		{ GPUARB_INTERFACE_GPU, "Fairness", GPUARB_PATH_GPU "/0" },
 		{ GPUARB_INTERFACE_GPU, "Unmanaged", GPUARB_PATH_GPU "/0" },
 		{ GPUARB_INTERFACE_GPU, "CusPerShaderEngine", GPUARB_PATH_GPU "/0" },
 		{ GPUARB_INTERFACE_GPU, "CusPerShaderArray", GPUARB_PATH_GPU "/0" },

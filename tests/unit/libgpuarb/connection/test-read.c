@@ -3,6 +3,7 @@
 /* Reading the answers of the daemon into structures. */
 
 #include <errno.h>
+#include <math.h>
 
 #include "check.h"
 #include "dbus/names.h"
@@ -272,16 +273,18 @@ TEST(tables_of_cus_must_match_the_gpu)
 	static const struct pair empty[] = { { "Name", "s" }, { "Oversubscribed", "b" } };
 	struct arena arena = { NULL };
 	struct gpuarb_gpu gpu;
+	double fairness = 0;
 	const char *key = NULL;
 	DBusMessageIter iter;
 	DBusMessage *m = dict_of(pairs, 3, &iter);
 
-	CHECK(read_gpu(&iter, &arena, &gpu, &key) == -EPROTO);
+	CHECK(read_gpu(&iter, &arena, &gpu, NULL, &key) == -EPROTO);
 	CHECK(strcmp(key, "CusPerShaderEngine") == 0);
 	dbus_message_unref(m);
 
 	m = dict_of(empty, 2, &iter);
-	CHECK(read_gpu(&iter, &arena, &gpu, &key) == 0);
+	CHECK(read_gpu(&iter, &arena, &gpu, &fairness, &key) == 0);
+	CHECK(isnan(fairness)); /* an older daemon */
 	CHECK(gpu.oversubscribed && !gpu.cus_per_shader_engine && gpu.shader_arrays == 0);
 	CHECK(*gpu.scheduler == '\0' && gpu.n_unmanaged == 0);
 	dbus_message_unref(m);
@@ -346,23 +349,23 @@ TEST(arrays_of_every_engine_and_xcc_are_read_in_order)
 	DBusMessageIter iter;
 	DBusMessage *m = gpu_of(2, 3, 2, false, &iter);
 
-	CHECK(read_gpu(&iter, &arena, &gpu, &key) == 0);
+	CHECK(read_gpu(&iter, &arena, &gpu, NULL, &key) == 0);
 	CHECK(gpu.xccs == 2 && gpu.shader_engines == 3 && gpu.shader_arrays == 2);
 	for (uint32_t i = 0; i < 12; i++)
 		CHECK(gpu.cus_per_shader_array[i] == i / 6 * 100 + i / 2 % 3 * 10 + i % 2);
 	dbus_message_unref(m);
 
 	m = gpu_of(2, 3, 2, true, &iter);
-	CHECK(read_gpu(&iter, &arena, &gpu, &key) == -EPROTO);
+	CHECK(read_gpu(&iter, &arena, &gpu, NULL, &key) == -EPROTO);
 	CHECK(strcmp(key, "CusPerShaderArray") == 0);
 	dbus_message_unref(m);
 
 	m = gpu_of(2, 3, 0, false, &iter);
-	CHECK(read_gpu(&iter, &arena, &gpu, &key) == -EPROTO);
+	CHECK(read_gpu(&iter, &arena, &gpu, NULL, &key) == -EPROTO);
 	dbus_message_unref(m);
 
 	m = gpu_of(2, 0, 0, false, &iter);
-	CHECK(read_gpu(&iter, &arena, &gpu, &key) == -EPROTO);
+	CHECK(read_gpu(&iter, &arena, &gpu, NULL, &key) == -EPROTO);
 	dbus_message_unref(m);
 	arena_clear(&arena);
 }
