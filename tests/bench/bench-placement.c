@@ -8,6 +8,7 @@
  */
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "bench/bench.h"
@@ -43,6 +44,8 @@ static void add_instance(const struct gpu_info *info, const struct load *load, s
 		mean_add(&row->by[i].per_granted, runs[i].per_granted);
 		mean_add(&row->by[i].largest, runs[i].largest);
 		mean_add(&row->by[i].moves, runs[i].moves);
+		if (!isnan(runs[i].fairness))
+			mean_add(&row->by[i].fairness, runs[i].fairness);
 		if (i >= GPUARB && i != FLUID && runs[i].useful > rival)
 			rival = runs[i].useful;
 	}
@@ -180,23 +183,29 @@ static void print_useful(const struct row *rows, size_t n)
 /* Over all loads and shares of realtime leases. */
 static void print_summary(const struct row *rows, size_t n)
 {
-	printf("\nOf fluid repacking, by profile; moves of a GPU in an hour if jobs take an hour\n");
+	printf("\nOf fluid repacking, by profile; moves of a GPU in an hour if jobs take an hour; "
+	       "Jain's index of\nthe CUs of adaptable leases while there are two or more, mostly "
+	       "the spread of the requests: they\ndo not grow here\n");
 	printf("%-11s %3s", "profile", "SE");
 	for (size_t i = 0; i < GPUARB; i++)
 		printf("  %9s", policies[i].name);
-	printf("  moves (half, adaptable)\n");
+	printf("  moves (half, adaptable)  Jain (half, adaptable)\n");
 	for (size_t j = 0, next; j < n; j = next) {
 		struct mean of_fluid[GPUARB] = { 0 }, moves[GPUARB] = { 0 };
+		struct mean fairness[GPUARB] = { 0 };
 
 		for (next = j; next < n && strcmp(rows[next].profile, rows[j].profile) == 0; next++)
 			for (size_t i = 0; i < GPUARB; i++) {
 				mean_add(&of_fluid[i], mean_of(&rows[next].by[i].of_fluid));
 				mean_add(&moves[i], mean_of(&rows[next].by[i].moves));
+				if (rows[next].by[i].fairness.n > 0)
+					mean_add(&fairness[i], mean_of(&rows[next].by[i].fairness));
 			}
 		printf("%-11s %ux%u", rows[j].profile, rows[j].xccs, rows[j].engines);
 		for (size_t i = 0; i < GPUARB; i++)
 			printf("  %9.3f", mean_of(&of_fluid[i]));
-		printf("  %.2f %.2f\n", mean_of(&moves[1]), mean_of(&moves[2]));
+		printf("  %10.2f %12.2f  %9.3f %12.3f\n", mean_of(&moves[1]), mean_of(&moves[2]),
+		       mean_of(&fairness[1]), mean_of(&fairness[2]));
 	}
 }
 
@@ -257,6 +266,10 @@ static void json_row(const struct row *r)
 		json_mean("largest", &r->by[i].largest);
 		putchar(',');
 		json_mean("moves_an_hour", &r->by[i].moves);
+		if (r->by[i].fairness.n > 0) {
+			putchar(',');
+			json_mean("jain", &r->by[i].fairness);
+		}
 		putchar('}');
 	}
 	putchar(',');

@@ -2,6 +2,7 @@
 
 /* The policies. Rivals choose as those who hand out masks do: by bits in the kernel's order. */
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -425,6 +426,15 @@ void machine_refresh(const struct machine *m, struct grant *grant)
 	const struct lease *lease = ledger_find(m->arbiter, grant->id);
 
 	give(m, &lease->partitions[0].cus, grant);
+}
+
+double machine_fairness(const struct machine *m)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; m->arbiter && i < m->arbiter->n_leases; i++)
+		n += m->arbiter->leases[i]->adaptable;
+	return n > 1 ? lend_fairness(m->arbiter, 0) : NAN;
 }
 
 bool machine_take(struct machine *m, const struct policy *policy, const struct job *job,

@@ -21,7 +21,8 @@ struct run {
 	size_t n_live;
 	double from, last; /* counted: between these requests, and what was granted there */
 	double now;
-	double largest; /* x time */
+	double largest;          /* x time */
+	double fairness, shared; /* x time, and the time with at least two adaptable leases */
 	double useful, granted, effective;
 };
 
@@ -43,8 +44,15 @@ static void advance(struct run *run, double to)
 {
 	double since = fmax(run->now, run->from), until = fmin(to, run->last);
 
-	if (until > since)
+	if (until > since) {
+		double fairness = machine_fairness(run->machine);
+
 		run->largest += run->policy->largest(run->machine) * (until - since);
+		if (!isnan(fairness)) {
+			run->fairness += fairness * (until - since);
+			run->shared += until - since;
+		}
+	}
 	work(run, to - run->now);
 	run->now = to;
 }
@@ -112,6 +120,7 @@ void run_policy(const struct gpu_info *info, const struct policy *policy, const 
 	ret->per_granted = run.granted > 0 ? run.effective / run.granted : 0;
 	ret->largest = run.largest / span / machine->cus;
 	ret->moves = (machine->moves - moves) / span;
+	ret->fairness = run.shared > 0 ? run.fairness / run.shared : NAN;
 }
 
 /* ---- several instances ------------------------------------------------------------------ */

@@ -77,6 +77,9 @@ bool machine_take(struct machine *machine, const struct policy *policy, const st
 		  struct grant *ret);
 /* Brings a grant up to date after moves. */
 void machine_refresh(const struct machine *machine, struct grant *grant);
+/* Jain's index of the CUs of the adaptable leases, or NAN: there are fewer than two. They do not
+ * grow here, so it is close to the index of the numbers of CUs that they asked for. */
+double machine_fairness(const struct machine *machine);
 void machine_drop(struct machine *machine, const struct policy *policy, const struct grant *grant);
 
 /* What came of a policy, of what was offered after the start had been forgotten. */
@@ -85,6 +88,7 @@ struct outcome_of_run {
 	double per_granted; /* E of granted CUs */
 	double largest;     /* request still possible, of the GPU, over time */
 	double moves;       /* for each mean duration of a job */
+	double fairness; /* over the time with at least two adaptable leases; NAN: there is none */
 };
 
 void run_policy(const struct gpu_info *info, const struct policy *policy, const struct job *jobs,
@@ -106,7 +110,7 @@ struct row {
 	unsigned xccs, engines, cus;
 	double offered, realtime;
 	struct {
-		struct mean useful, per_granted, largest, of_fluid, moves;
+		struct mean useful, per_granted, largest, of_fluid, moves, fairness;
 	} by[POLICIES];
 	struct mean ahead; /* of the best rival in useful work, of that */
 };
