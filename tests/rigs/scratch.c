@@ -78,16 +78,16 @@ unsigned count_entries(const char *path)
 	return n;
 }
 
+/* The queue appears with all of its files at once: an agent may scan the tree at any time. */
 void queue_tree_add(const struct scratch *tree, unsigned queue)
 {
+	const char *made = scratch_mkdir(tree, "new-queue");
 	char name[64];
 
+	scratch_write(tree, "new-queue/gpuid", "7");
+	scratch_write(tree, "new-queue/type", "0");
 	snprintf(name, sizeof(name), "class/kfd/kfd/proc/5/queues/%u", queue);
-	scratch_mkdir(tree, name);
-	snprintf(name, sizeof(name), "class/kfd/kfd/proc/5/queues/%u/gpuid", queue);
-	scratch_write(tree, name, "7");
-	snprintf(name, sizeof(name), "class/kfd/kfd/proc/5/queues/%u/type", queue);
-	scratch_write(tree, name, "0");
+	CHECK(rename(made, scratch_at(tree, name)) == 0);
 }
 
 struct scratch queue_tree_new(unsigned queues)
