@@ -22,7 +22,7 @@ void arbiter_end(struct arbiter *arbiter, struct lease *lease, enum result_kind 
 	if (waiting)
 		queue_remove(arbiter, lease);
 	lease_set_ending(lease, cause, reason);
-	look_if_idle(arbiter, lease);
+	ledger_look_again(arbiter, lease_gpus(lease));
 	ledger_touch(arbiter, lease, TOUCH_ENDING);
 	if (waiting)
 		ledger_remove(arbiter, lease);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/decide/borrow.h"
+#include "core/decide/floor.h"
 
 /* No lease has this owner. */
 #define HOLDS_NOTHING UINT32_MAX
@@ -79,6 +80,10 @@ static bool must_look(const struct arbiter *arbiter, const struct lease *lease)
 {
 	if (arbiter->woken == UINT64_MAX || lease->wait.over_quota || !lease->wait.candidates)
 		return true; /* a release on any GPU may help it */
+	/* What a floor keeps free, and on which GPU, depends on where its tenant holds leases; and a
+	 * request within its own floor passes a barrier. */
+	if (floor_configured(arbiter->settings))
+		return true;
 	return (lease->wait.candidates & arbiter->woken) && !is_barred(arbiter, lease);
 }
 
