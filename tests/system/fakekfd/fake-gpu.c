@@ -2,8 +2,9 @@
 /*
  * What amdkfd asks of amdgpu about one GPU that is not there: an MI200 with 8 shader engines of 13
  * CUs, 4 pipes of 8 queues, 13 VMIDs. A device of QEMU's (ivshmem, 1af4:1110) is its PCI function
- * and its doorbells. It executes nothing; without firmware to schedule queues (sched_policy=2)
- * loading one into its slot is all there is to do.
+ * and its doorbells. It executes nothing: to load a queue into its slot there is nothing to do. By
+ * default it has no firmware to schedule queues (sched_policy=2); fake-scheduler.c is that for
+ * sched_policy=0.
  */
 #include <linux/dma-fence.h>
 #include <linux/miscdevice.h>
@@ -169,6 +170,7 @@ const struct kfd2kgd_calls aldebaran_kfd2kgd = {
 	.set_pasid_vmid_mapping = no_mapping,
 	.init_interrupts = no_interrupts,
 	.hqd_load = no_load,
+	.hiq_mqd_load = fake_load_hiq,
 	.hqd_sdma_load = no_sdma_load,
 	.hqd_dump = one_register,
 	.hqd_sdma_dump = one_register,
