@@ -208,7 +208,8 @@ static int take_word(struct command *command, const struct option *option, const
 			return take_text(command, option, value);
 		word += n;
 	}
-	snprintf(works, sizeof(works), "must be one of %s", option->values);
+	snprintf(works, sizeof(works), "must be %s%s", strchr(option->values, '|') ? "one of " : "",
+		 option->values);
 	return option_wrong(command, option, value, works);
 }
 

@@ -129,8 +129,7 @@ static int check_options(const struct request *request, enum lease_class lease_c
 				  class_names[lease_class]);
 	if (request->exclusive && lease_class != CLASS_REALTIME)
 		return result_set(result, RESULT_INVALID_REQUEST,
-				  "exclusive: class %s shares its GPUs; only realtime can have "
-				  "them for itself",
+				  "exclusive: class %s shares its GPUs; ask for class realtime",
 				  class_names[lease_class]);
 	if (request->adaptable && lease_class != CLASS_BESTEFFORT)
 		return result_set(
