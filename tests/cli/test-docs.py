@@ -26,6 +26,7 @@ from there on ("; example: WORD" in a page, "<!-- example: WORD -->" in README.m
     end                     leaves the environment; README.md returns to its own
 """
 
+import contextlib
 import difflib
 import os
 import pwd
@@ -388,7 +389,8 @@ class Environment:
             end = time.monotonic() + SECONDS
             while pidfds := self.left_over():
                 for pidfd in pidfds:
-                    signal.pidfd_send_signal(pidfd, number)
+                    with contextlib.suppress(ProcessLookupError):  # It has just ended.
+                        signal.pidfd_send_signal(pidfd, number)
                 for pidfd in pidfds:
                     select.select([pidfd], [], [], max(end - time.monotonic(), 0))
                     os.close(pidfd)
