@@ -292,7 +292,7 @@ static enum outcome refuse_floor(struct candidate *a, enum outcome outcome, cons
 
 /* CUs do not fit. Would they without the floors of other tenants? */
 static enum outcome refuse_cus_or_floor(struct candidate *a, const struct place_request *request,
-					const struct place_miss *miss, const struct kept *kept,
+					const struct place_miss *miss, const struct reserved *kept,
 					enum outcome outcome)
 {
 	const struct shortage shortage = { REASON_CUS, RESOURCE_CUS, a->aim,
@@ -368,23 +368,23 @@ struct countable {
 };
 
 /* What the floors of other tenants keep of a countable resource. */
-struct kept_count {
+struct reserved_count {
 	uint64_t now, ever; /* ever: were the GPU empty */
 	const char *key;
 	const struct tenant *tenant; /* the first that it is kept for, were the GPU empty */
 };
 
-static struct kept_count kept_count(const struct candidate *a, enum resource resource)
+static struct reserved_count kept_count(const struct candidate *a, enum resource resource)
 {
 	const struct floor *floor = a->floor;
 
 	if (floor && resource == RESOURCE_QUEUES)
-		return (struct kept_count){ floor->now.queues, floor->ever.queues,
-					    "reserved-queues", floor->ever.of_queues };
+		return (struct reserved_count){ floor->now.queues, floor->ever.queues,
+						"reserved-queues", floor->ever.of_queues };
 	if (floor && resource == RESOURCE_PROCESSES)
-		return (struct kept_count){ floor->now.processes, floor->ever.processes,
-					    "reserved-processes", floor->ever.of_processes };
-	return (struct kept_count){ 0 };
+		return (struct reserved_count){ floor->now.processes, floor->ever.processes,
+						"reserved-processes", floor->ever.of_processes };
+	return (struct reserved_count){ 0 };
 }
 
 static uint64_t without(uint64_t n, uint64_t kept)
@@ -443,7 +443,7 @@ static enum outcome admit_total(struct candidate *a)
 	count_up(a, list);
 	for (size_t i = 0; i < COUNTABLES; i++) {
 		const struct countable *c = &list[i];
-		const struct kept_count kept = kept_count(a, c->resource);
+		const struct reserved_count kept = kept_count(a, c->resource);
 		uint64_t most = without(c->total, kept.ever);
 		const struct shortage shortage = { c->reason, c->resource, c->asked, most,
 						   c->total };
@@ -466,7 +466,7 @@ static enum outcome admit_budgets(struct candidate *a)
 	count_up(a, list);
 	for (size_t i = 0; i < COUNTABLES; i++) {
 		const struct countable *c = &list[i];
-		const struct kept_count kept = kept_count(a, c->resource);
+		const struct reserved_count kept = kept_count(a, c->resource);
 		uint64_t free = without(c->free, kept.now);
 		struct shortage shortage = { c->reason, c->resource, c->asked, free, c->total };
 
@@ -595,7 +595,7 @@ static enum outcome admit_exclusive(struct candidate *a)
 /* What the floor of its own tenant keeps can be granted at any time. */
 static bool is_within_floor(const struct candidate *a)
 {
-	const struct kept *own = a->floor ? &a->floor->own : NULL;
+	const struct reserved *own = a->floor ? &a->floor->own : NULL;
 
 	return own && a->aim <= cuset_count(&own->cus) && a->want->queues <= own->queues &&
 	       a->want->processes <= own->processes && a->want->sdma_queues == 0 &&

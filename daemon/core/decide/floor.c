@@ -6,7 +6,7 @@
 #include "core/mask/place.h"
 
 /* What all leases of a tenant hold of a GPU. */
-struct holding_of {
+struct tenant_holding {
 	unsigned cus, queues, processes;
 	uint32_t engines;
 };
@@ -19,10 +19,10 @@ bool floor_configured(const struct settings *settings)
 	return false;
 }
 
-static struct holding_of find_holding(const struct arbiter *arbiter, unsigned gpu,
-				      const struct tenant *tenant)
+static struct tenant_holding find_holding(const struct arbiter *arbiter, unsigned gpu,
+					  const struct tenant *tenant)
 {
-	struct holding_of holding = { 0 };
+	struct tenant_holding holding = { 0 };
 
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
 		const struct lease *lease = arbiter->leases[i];
@@ -108,7 +108,8 @@ static bool keeps_engines(const struct tenant *tenant)
 }
 
 static void keep_engines(const struct gpu *gpu, const struct tenant *tenant,
-			 const struct holding_of *holding, struct cuset *free, struct cuset *kept)
+			 const struct tenant_holding *holding, struct cuset *free,
+			 struct cuset *kept)
 {
 	unsigned engines = beyond(tenant->reserved_engines,
 				  (unsigned)__builtin_popcount(holding->engines));
@@ -124,8 +125,8 @@ static void keep_engines(const struct gpu *gpu, const struct tenant *tenant,
 	}
 }
 
-static void add_slots(const struct tenant *tenant, const struct holding_of *holding,
-		      struct kept *kept)
+static void add_slots(const struct tenant *tenant, const struct tenant_holding *holding,
+		      struct reserved *kept)
 {
 	unsigned queues = beyond(tenant->reserved_queues, holding->queues);
 	unsigned processes = beyond(tenant->reserved_processes, holding->processes);
@@ -139,20 +140,20 @@ static void add_slots(const struct tenant *tenant, const struct holding_of *hold
 }
 
 /* arbiter NULL: the GPU is empty. free: the CUs that no lease claims. */
-static void find_kept(const struct arbiter *arbiter, const struct settings *settings,
-		      unsigned index, const struct gpu *gpu, const struct tenant *self,
-		      struct cuset *free, struct kept *ret, struct kept *ret_own)
+static void find_reserved(const struct arbiter *arbiter, const struct settings *settings,
+			  unsigned index, const struct gpu *gpu, const struct tenant *self,
+			  struct cuset *free, struct reserved *ret, struct reserved *ret_own)
 {
-	*ret = (struct kept){ 0 };
-	*ret_own = (struct kept){ 0 };
+	*ret = (struct reserved){ 0 };
+	*ret_own = (struct reserved){ 0 };
 	/* Engines first: other CUs can be kept anywhere. Own ones are placed as well: those of others
 	 * must not need them. */
 	for (size_t i = 0; i < 2 * settings->n_tenants; i++) {
 		const struct tenant *tenant = &settings->tenants[i % settings->n_tenants];
 		bool engines = i < settings->n_tenants;
-		struct holding_of holding = { 0 };
+		struct tenant_holding holding = { 0 };
 		struct cuset cus = { 0 };
-		struct kept *kept;
+		struct reserved *kept;
 
 		if (!tenant_has_floor(tenant) || !tenant_floor_is_on(tenant, gpu->info.name) ||
 		    engines != keeps_engines(tenant))
@@ -181,11 +182,11 @@ void floor_find(const struct arbiter *arbiter, unsigned gpu, const struct tenant
 	const struct partition *had = previous ? lease_partition_on(previous, gpu) : NULL;
 	struct cuset free = of->all;
 
-	find_kept(NULL, arbiter->settings, gpu, of, self, &free, &ret->ever, &ret->own);
+	find_reserved(NULL, arbiter->settings, gpu, of, self, &free, &ret->ever, &ret->own);
 	free = of->all;
 	cuset_remove(&free, &of->taken);
 	cuset_remove(&free, &of->shared);
 	if (had)
 		cuset_remove(&free, partition_claim(had));
-	find_kept(arbiter, arbiter->settings, gpu, of, self, &free, &ret->now, &ret->own);
+	find_reserved(arbiter, arbiter->settings, gpu, of, self, &free, &ret->now, &ret->own);
 }

@@ -9,7 +9,7 @@
 
 #include "core/ledger/ledger.h"
 
-struct kept {
+struct reserved {
 	struct cuset cus;
 	unsigned queues, processes;
 	/* The first tenant that each is kept for; NULL: nothing is kept. */
@@ -18,9 +18,9 @@ struct kept {
 
 /* Kept from a tenant on one GPU. */
 struct floor {
-	struct kept now;
-	struct kept ever; /* were the GPU empty */
-	struct kept own;  /* now, for the tenant itself */
+	struct reserved now;
+	struct reserved ever; /* were the GPU empty */
+	struct reserved own;  /* now, for the tenant itself */
 };
 
 bool floor_configured(const struct settings *settings);
