@@ -5,13 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A lease that is activated no more is in the way of no exclusive lease, nor is an exclusive one. */
-static void look_if_idle(struct arbiter *arbiter, const struct lease *lease)
-{
-	if (lease->lend.idle)
-		ledger_look_again(arbiter, lease_gpus(lease));
-}
-
 void arbiter_end(struct arbiter *arbiter, struct lease *lease, enum result_kind cause,
 		 const char *reason)
 {
@@ -22,7 +15,7 @@ void arbiter_end(struct arbiter *arbiter, struct lease *lease, enum result_kind 
 	if (waiting)
 		queue_remove(arbiter, lease);
 	lease_set_ending(lease, cause, reason);
-	ledger_look_again(arbiter, lease_gpus(lease));
+	ledger_look_again(arbiter, lease_gpus(lease)); /* it is in the way of fewer requests */
 	ledger_touch(arbiter, lease, TOUCH_ENDING);
 	if (waiting)
 		ledger_remove(arbiter, lease);
@@ -122,7 +115,9 @@ void lifecycle_revoke(struct arbiter *arbiter, struct lease *lease, uint64_t dea
 		return;
 	}
 	lease->lend.idle |= lease->state == STATE_INACTIVE || lease->state == STATE_ACTIVATING;
-	look_if_idle(arbiter, lease);
+	/* A lease that is activated no more is in the way of no exclusive lease, nor is an exclusive one. */
+	if (lease->lend.idle)
+		ledger_look_again(arbiter, lease_gpus(lease));
 	lease->state = STATE_REVOKING;
 	lease->generation++;
 	lease->deadline_usec = lease->enforce.due_usec = deadline_usec;
