@@ -204,10 +204,10 @@ void pause_count(struct lease *lease, uint64_t now_usec);
 bool pause_is_due(const struct lease *lease);
 
 /* Sets or clears the reason of a paused lease, and reports a pause longer than max-pause. */
-void pause_tell(struct arbiter *arbiter, struct lease *lease, uint64_t now_usec);
+void pause_report(struct arbiter *arbiter, struct lease *lease, uint64_t now_usec);
 
-/* When pause_tell() reports a long pause; UINT64_MAX: never. */
-uint64_t pause_told_at(const struct arbiter *arbiter, const struct lease *lease);
+/* When pause_report() reports a long pause; UINT64_MAX: never. */
+uint64_t pause_report_at(const struct arbiter *arbiter, const struct lease *lease);
 
 /* ---- enforcement.c --------------------------------------------------------------- */
 

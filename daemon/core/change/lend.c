@@ -238,7 +238,7 @@ void arbiter_lend(struct arbiter *arbiter, uint64_t now_usec)
 	for (size_t i = 0; i < arbiter->n_leases; i++)
 		if (lease_borrows(arbiter->leases[i])) {
 			set_deadline(arbiter, arbiter->leases[i], now_usec);
-			pause_tell(arbiter, arbiter->leases[i], now_usec);
+			pause_report(arbiter, arbiter->leases[i], now_usec);
 		}
 	lend_sum_up(arbiter);
 	schedule_growth(arbiter, now_usec);

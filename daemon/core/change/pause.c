@@ -52,19 +52,19 @@ bool pause_partition(const struct arbiter *arbiter, const struct lease *lease, s
 	return true;
 }
 
-/* ---- what the user is told ----------------------------------------------------------- */
+/* ---- what the user reads ------------------------------------------------------------ */
 
 /* The reason of a lease that is revoked or overdue says that. */
-static bool may_tell(const struct lease *lease)
+static bool may_report(const struct lease *lease)
 {
 	return lease->state == STATE_GRANTED && lease->enforce.step == ENFORCE_STEP_NONE;
 }
 
-uint64_t pause_told_at(const struct arbiter *arbiter, const struct lease *lease)
+uint64_t pause_report_at(const struct arbiter *arbiter, const struct lease *lease)
 {
 	const struct tenant *tenant;
 
-	if (lease->pause.since_usec == 0 || lease->pause.long_told || !may_tell(lease))
+	if (lease->pause.since_usec == 0 || lease->pause.long_reported || !may_report(lease))
 		return UINT64_MAX;
 	tenant = tenant_named(arbiter->settings, lease->tenant);
 	return tenant && tenant->max_pause_usec > 0
@@ -84,7 +84,7 @@ static void set_reason(const struct arbiter *arbiter, struct lease *lease, uint6
 	}
 	if (!by)
 		return;
-	if (lease->pause.long_told)
+	if (lease->pause.long_reported)
 		snprintf(reason, sizeof(reason),
 			 "paused for %llu s, more than max-pause, by exclusive lease %llu on %s",
 			 (unsigned long long)(now_usec - lease->pause.since_usec) / 1000000,
@@ -95,16 +95,16 @@ static void set_reason(const struct arbiter *arbiter, struct lease *lease, uint6
 	lease_set_reason(lease, reason);
 }
 
-void pause_tell(struct arbiter *arbiter, struct lease *lease, uint64_t now_usec)
+void pause_report(struct arbiter *arbiter, struct lease *lease, uint64_t now_usec)
 {
 	bool paused = lease->pause.since_usec > 0;
-	bool longer = pause_told_at(arbiter, lease) <= now_usec;
+	bool longer = pause_report_at(arbiter, lease) <= now_usec;
 
-	if (!may_tell(lease) ||
-	    (paused ? lease->pause.told && !longer && lease->reason[0] : !lease->pause.told))
+	if (!may_report(lease) || (paused ? lease->pause.reported && !longer && lease->reason[0]
+					  : !lease->pause.reported))
 		return;
-	lease->pause.told = paused;
-	lease->pause.long_told = paused && (longer || lease->pause.long_told);
+	lease->pause.reported = paused;
+	lease->pause.long_reported = paused && (longer || lease->pause.long_reported);
 	if (paused)
 		set_reason(arbiter, lease, now_usec);
 	else

@@ -177,7 +177,8 @@ uint64_t arbiter_next_deadline(const struct arbiter *arbiter)
 
 		next = lease->lend.give_up_usec < next ? lease->lend.give_up_usec : next;
 		next = lease->enforce.due_usec < next ? lease->enforce.due_usec : next;
-		next = pause_told_at(arbiter, lease) < next ? pause_told_at(arbiter, lease) : next;
+		next = pause_report_at(arbiter, lease) < next ? pause_report_at(arbiter, lease)
+							      : next;
 	}
 	for (size_t i = 0; arbiter->lending && i < arbiter->n_gpus; i++)
 		if (arbiter->gpus[i].lend.may_grow && arbiter->gpus[i].lend.grow_usec < next)

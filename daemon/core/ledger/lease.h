@@ -141,8 +141,8 @@ struct lease {
 	struct {
 		uint64_t count, usec; /* of all pauses; usec: of those that have ended */
 		uint64_t since_usec;  /* of the present one; 0: none */
-		bool told;            /* the reason says that it is paused */
-		bool long_told;       /* the same, for longer than max-pause */
+		bool reported;        /* the reason says that it is paused */
+		bool long_reported;   /* the same, for longer than max-pause */
 	} pause;
 
 	/* does not give back in time: change/enforcement.c */

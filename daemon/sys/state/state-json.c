@@ -56,8 +56,8 @@ static const struct member identity[] = {
 	OPTIONAL_NUMBER_OF("pauses", struct lease, pause.count),
 	OPTIONAL_NUMBER_OF("paused_usec", struct lease, pause.usec),
 	OPTIONAL_NUMBER_OF("paused_since_usec", struct lease, pause.since_usec),
-	OPTIONAL_BOOL_OF("pause_told", struct lease, pause.told),
-	OPTIONAL_BOOL_OF("long_pause_told", struct lease, pause.long_told),
+	OPTIONAL_BOOL_OF("pause_reported", struct lease, pause.reported),
+	OPTIONAL_BOOL_OF("long_pause_reported", struct lease, pause.long_reported),
 	OPTIONAL_NUMBER_OF("moves", struct lease, lend.moves),
 };
 
