@@ -201,9 +201,7 @@ static void find_claims(const struct arbiter *arbiter, const struct lease *propo
 	borrow_forbidden(arbiter, gpu, NULL, ret);
 	if (!p)
 		return;
-	needed = *partition_claim(p);
-	if (p->alone)
-		gpu_add_engines(&arbiter->gpus[gpu], &needed);
+	borrow_needed(arbiter, p, &needed);
 	cuset_add(ret, &needed);
 }
 
@@ -256,8 +254,7 @@ static int add_revoked(const struct arbiter *arbiter, const struct caller *calle
 	for (size_t i = 0; i < effects->revoked.n; i++) {
 		const struct lease *lease = ledger_find(arbiter, effects->revoked.ids[i]);
 
-		ledger_take_out(&without, lease);
-		ledger_recount_shared(&without, lease);
+		ledger_leave_out(&without, lease);
 		add_time(arbiter, lease, now_usec, &end_usec);
 	}
 	if (effects->revoked.n > 0 &&

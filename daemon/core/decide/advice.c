@@ -28,12 +28,6 @@ struct search {
 	struct advice best;
 };
 
-static void leave_out(struct arbiter *without, struct lease *lease)
-{
-	ledger_take_out(without, lease);
-	ledger_recount_shared(without, lease);
-}
-
 static enum result_kind plan(const struct search *search)
 {
 	const struct advice_question *question = search->question;
@@ -157,7 +151,7 @@ static void find_some(struct search *search)
 		if (!small)
 			continue;
 		needed[n++] = lease;
-		leave_out(&search->without, lease);
+		ledger_leave_out(&search->without, lease);
 	}
 	for (i = 0; i < n; i++)
 		ledger_put_back(&search->without, needed[i]);
@@ -175,7 +169,7 @@ static bool find_single(struct search *search)
 
 		if (!is_cheaper(search, &lease, 1))
 			return true;
-		leave_out(&search->without, lease);
+		ledger_leave_out(&search->without, lease);
 		enough = fits(search);
 		ledger_put_back(&search->without, lease);
 		if (enough) {

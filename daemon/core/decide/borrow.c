@@ -7,8 +7,7 @@
 #include "core/ledger/quota.h"
 #include "core/mask/extend.h"
 
-/* The CUs that no other lease may have while the lease of this partition is active. */
-static void needs(const struct arbiter *arbiter, const struct partition *p, struct cuset *ret)
+void borrow_needed(const struct arbiter *arbiter, const struct partition *p, struct cuset *ret)
 {
 	*ret = *partition_claim(p);
 	if (p->alone)
@@ -30,7 +29,7 @@ void borrow_forbidden(const struct arbiter *arbiter, unsigned gpu, const struct 
 		p = lease_partition_on(lease, gpu);
 		if (!p)
 			continue;
-		needs(arbiter, p, &needed);
+		borrow_needed(arbiter, p, &needed);
 		cuset_add(ret, &needed);
 	}
 }
@@ -58,7 +57,7 @@ unsigned borrow_overlap(const struct arbiter *arbiter, const struct lease *lease
 
 		if (!p)
 			continue;
-		needs(arbiter, &lease->partitions[i], &needed);
+		borrow_needed(arbiter, &lease->partitions[i], &needed);
 		if (lease->partitions[i].exclusive && !p->stopped)
 			needed = p->occupied;
 		cuset_keep(&needed, &p->occupied);

@@ -13,6 +13,9 @@
 
 #include "core/ledger/ledger.h"
 
+/* The CUs that no other lease may have while the lease of this partition is active. */
+void borrow_needed(const struct arbiter *arbiter, const struct partition *p, struct cuset *ret);
+
 /* CUs of a GPU that this lease may not borrow: claims of all other leases that are not inactive,
  * and the engines of leases that exclude others from them. self: NULL for none. */
 void borrow_forbidden(const struct arbiter *arbiter, unsigned gpu, const struct lease *self,

@@ -111,11 +111,8 @@ static void needed_on(const struct search *search, unsigned gpu, struct cuset *r
 {
 	*ret = (struct cuset){ 0 };
 	for (size_t i = 0; i < search->n_partitions; i++)
-		if (search->partitions[i].gpu == gpu) {
-			*ret = *partition_claim(&search->partitions[i]);
-			if (search->partitions[i].alone)
-				gpu_add_engines(&search->arbiter->gpus[gpu], ret);
-		}
+		if (search->partitions[i].gpu == gpu)
+			borrow_needed(search->arbiter, &search->partitions[i], ret);
 }
 
 static bool is_in_the_way(const struct search *search, const struct lease *lease)

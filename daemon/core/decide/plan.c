@@ -268,7 +268,7 @@ int arbiter_plan_after(const struct arbiter *arbiter, const struct caller *calle
 	if (ledger_copy(arbiter, &after) < 0)
 		return no_memory(result);
 	for (size_t i = 0; i < set->n; i++)
-		ledger_take_out(&after, ledger_find(arbiter, set->next[i]->id));
+		ledger_leave_out(&after, ledger_find(arbiter, set->next[i]->id));
 	for (size_t i = 0; i < set->n; i++)
 		ledger_put_back(&after, set->next[i]);
 	r = arbiter_plan(&after, caller, request, ret, result);
@@ -362,8 +362,7 @@ static int assign_next(const struct arbiter *arbiter, const struct lease *lease,
 
 	if (ledger_copy(arbiter, &without) < 0)
 		return no_memory(result);
-	ledger_take_out(&without, lease);
-	ledger_recount_shared(&without, lease);
+	ledger_leave_out(&without, lease);
 	r = gang_assign(&admit_context, request, next->partitions, &unused, result);
 	ledger_copy_done(&without);
 	if (r < 0)

@@ -323,10 +323,15 @@ void ledger_take_out(struct arbiter *arbiter, const struct lease *lease)
 		(arbiter->n_leases - at) * sizeof(*arbiter->leases));
 }
 
-void ledger_remove(struct arbiter *arbiter, struct lease *lease)
+void ledger_leave_out(struct arbiter *arbiter, const struct lease *lease)
 {
 	ledger_take_out(arbiter, lease);
 	ledger_recount_shared(arbiter, lease);
+}
+
+void ledger_remove(struct arbiter *arbiter, struct lease *lease)
+{
+	ledger_leave_out(arbiter, lease);
 	ledger_wake(arbiter, lease_gpus(lease));
 	ledger_touch(arbiter, lease, TOUCH_REMOVED);
 }

@@ -106,12 +106,16 @@ void ledger_recount_shared(struct arbiter *arbiter, const struct lease *gone);
 /* The holder uses the granted masks: CUs and budgets that left them are discharged. */
 void ledger_follow(struct arbiter *arbiter, struct lease *lease);
 
-/* A copy to try changes on, with an own list of the same leases: take leases out and put them back,
- * and nothing else. ledger_recount_shared() has to follow ledger_take_out(). -ENOMEM. */
+/* A copy to try changes on, with an own list of the same leases: leave leases out and put them back,
+ * and nothing else. -ENOMEM. */
 int ledger_copy(const struct arbiter *arbiter, struct arbiter *ret);
 void ledger_copy_done(struct arbiter *copy);
-void ledger_take_out(struct arbiter *copy, const struct lease *lease);
+void ledger_leave_out(struct arbiter *copy, const struct lease *lease);
 void ledger_put_back(struct arbiter *copy, struct lease *lease);
+
+/* The first half of ledger_leave_out(), for several leases: ledger_recount_shared() of each has to
+ * follow. */
+void ledger_take_out(struct arbiter *copy, const struct lease *lease);
 
 /* ---- notice ------------------------------------------------------------------------ */
 
