@@ -26,23 +26,28 @@ static int print_json(struct command *command, const struct gpuarb_lease *lease,
 	return r;
 }
 
-/* Requests an adaptable lease where nothing prevents it. A class or a want, such as --exact, that
- * excludes it makes the planned request invalid. */
-static void try_adaptable(struct command *command, const struct gpuarb_want *wants,
-			  const char *before)
+/* Reports why a lease that could be adaptable is fixed. The daemon knows whether its class and its
+ * wants, such as --exact, allow an adaptable lease. */
+static void report_fixed(struct command *command, const struct gpuarb_want *wants,
+			 const char *before)
 {
 	const char *result;
+	int r;
 
 	command->options.adaptable = true;
-	if (gpuarb_plan(command->gpuarb, wants, command->n_wants, &command->options, &result) ==
-	    -EINVAL) {
-		command->options.adaptable = false;
-	} else if (*command->fixed_reason) {
-		command->options.adaptable = false;
-		if (!command->quiet && !command->json)
-			print_line(stderr, "%sthe lease is fixed: %s", before,
-				   command->fixed_reason);
-	}
+	r = gpuarb_plan(command->gpuarb, wants, command->n_wants, &command->options, &result);
+	command->options.adaptable = false;
+	if (r != -EINVAL && !command->quiet && !command->json)
+		print_line(stderr, "%sthe lease is fixed: %s", before, command->fixed_reason);
+}
+
+/* The class or a want excludes an adaptable lease that the user did not ask for. */
+static bool ask_fixed(struct command *command, int r)
+{
+	if (r != -EINVAL || !command->fixed_reason || !command->options.adaptable)
+		return false;
+	command->options.adaptable = false;
+	return true;
 }
 
 static int request(struct command *command, const char *before, struct gpuarb_lease **ret)
@@ -55,13 +60,15 @@ static int request(struct command *command, const char *before, struct gpuarb_le
 		r = session_open(command);
 	if (r != EXIT_OK)
 		return r;
-	if (command->fixed_reason)
-		try_adaptable(command, wants, before);
+	if (command->fixed_reason && *command->fixed_reason)
+		report_fixed(command, wants, before);
+	else if (command->fixed_reason)
+		command->options.adaptable = true;
 
 	do {
 		r = gpuarb_reserve_start(command->gpuarb, wants, command->n_wants,
 					 &command->options, ret);
-	} while (r < 0 && want_ask_less(command, wants));
+	} while (r < 0 && (ask_fixed(command, r) || want_ask_less(command, wants)));
 	return r < 0 ? fail_asked(command, r) : EXIT_OK;
 }
 
