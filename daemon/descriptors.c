@@ -107,12 +107,13 @@ static bool is_late(const struct daemon *daemon)
 static bool is_due(const struct daemon *daemon)
 {
 	uint64_t age = daemon_now_usec() - daemon->descriptors.usec;
-	uint64_t look = daemon->arbiter->settings->audit_interval_usec;
+	uint64_t interval = daemon->arbiter->settings->audit_interval_usec;
 	bool urgent;
 
 	if (daemon->arbiter->verifies && arbiter_wants_masks(daemon->arbiter, &urgent))
-		return urgent || age >= look;
-	return daemon->descriptors.readable && daemon->scan.in_use && age >= look * SCANS_BETWEEN;
+		return urgent || age >= interval;
+	return daemon->descriptors.readable && daemon->scan.in_use &&
+	       age >= interval * SCANS_BETWEEN;
 }
 
 void descriptors_refresh(struct daemon *daemon)

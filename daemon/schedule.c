@@ -45,8 +45,8 @@ static void schedule_scan(struct daemon *daemon)
 
 	if (daemon->list.unsettled && delay > SCAN_SETTLE_USEC)
 		delay = SCAN_SETTLE_USEC;
-	if (any_lease_ending(daemon->arbiter) && delay > LOOK_WHILE_ENDING_USEC)
-		delay = LOOK_WHILE_ENDING_USEC;
+	if (any_lease_ending(daemon->arbiter) && delay > SCAN_WHILE_ENDING_USEC)
+		delay = SCAN_WHILE_ENDING_USEC;
 	if (wanted)
 		sd_event_source_set_time(daemon->timer.scan, daemon->scan.usec + delay);
 	sd_event_source_set_enabled(daemon->timer.scan, wanted ? SD_EVENT_ONESHOT : SD_EVENT_OFF);

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * The checks of `gpuarbctl doctor`. Each looks at one part of the machine and adds findings: what
+ * The checks of `gpuarbctl doctor`. Each examines one part of the machine and adds findings: what
  * it found, what that means and what to do. No check changes anything or opens /dev/kfd: an open
  * /dev/kfd keeps administrators from changing the partition mode of GPUs.
  *

@@ -152,7 +152,7 @@ static int reserve(struct command *command, struct bench *bench)
 	return EXIT_OK;
 }
 
-static int look(struct command *command, struct bench *bench)
+static int read_lease_mask(struct command *command, struct bench *bench)
 {
 	const uint32_t *mask;
 	char problem[256];
@@ -258,7 +258,7 @@ static int run(struct command *command)
 
 	r = reserve(command, &bench);
 	if (r == EXIT_OK)
-		r = look(command, &bench);
+		r = read_lease_mask(command, &bench);
 	if (r == EXIT_OK)
 		r = play(command, &bench);
 	return r == EXIT_OK ? tell(command, &bench) : r;

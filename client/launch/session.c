@@ -14,7 +14,7 @@ int session_open(struct command *command)
 	return r < 0 ? fail_asked(command, r) : EXIT_OK;
 }
 
-int session_look(struct command *command)
+int session_refresh(struct command *command)
 {
 	struct gpuarb_view *view = NULL;
 	int r = gpuarb_look(command->gpuarb, &view);
@@ -34,7 +34,7 @@ int session_snapshot(struct command *command)
 
 	if (r != EXIT_OK)
 		return r;
-	r = session_look(command);
+	r = session_refresh(command);
 	return r < 0 ? fail_asked(command, r) : EXIT_OK;
 }
 

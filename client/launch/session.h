@@ -12,7 +12,7 @@ int session_snapshot(struct command *command);
 int session_administer(struct command *command); /* polkit may ask for a password on a terminal */
 
 /* Takes a snapshot. Prints nothing; negative errno: the last snapshot stays. */
-int session_look(struct command *command);
+int session_refresh(struct command *command);
 void session_done(struct command *command);
 
 /* Finds a GPU of the snapshot by name or index, a lease by number. */

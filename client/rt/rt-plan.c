@@ -59,7 +59,7 @@ static uint64_t activation(const struct rt_set *set, const struct rt_partition *
 	if (partition->activation != RT_UNSET)
 		return partition->activation;
 	return set->daemon.activate_grace + set->daemon.enforce_delay + set->preemption_timeout +
-	       LOOK_WHILE_ENDING_USEC;
+	       SCAN_WHILE_ENDING_USEC;
 }
 
 static void make_bound(const struct rt_plan *plan, size_t i, struct rt_partition_plan *ret)

@@ -182,7 +182,7 @@ static void offer_live(const struct completion *completion, const char *prefix, 
 
 	fflush(stdout);
 	alarm(DAEMON_SECONDS);
-	if (gpuarb_open(&command.gpuarb) < 0 || session_look(&command) < 0)
+	if (gpuarb_open(&command.gpuarb) < 0 || session_refresh(&command) < 0)
 		return;
 	if (strcmp(kind, "GPU") == 0)
 		offer_gpus(completion, prefix, &command);

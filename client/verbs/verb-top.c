@@ -191,7 +191,7 @@ static void take_snapshot(struct painter *painter)
 {
 	struct observed observed;
 
-	(void)session_look(painter->command);
+	(void)session_refresh(painter->command);
 	if (observed_read(NULL, "/proc", &observed) >= 0) {
 		observed_done(&painter->observed);
 		painter->observed = observed;

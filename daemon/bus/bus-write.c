@@ -54,7 +54,7 @@ static int append_engines(sd_bus_message *m, const struct partition *partition)
 	return append_numbers(m, "shader-engines", "u", engines, n * sizeof(*engines));
 }
 
-/* What was not looked at is not there. */
+/* A partition whose descriptors were not read has no keys of priorities. */
 static int append_priorities(sd_bus_message *m, const struct partition *partition)
 {
 	uint32_t seen[PRIORITY_MAX + 1];

@@ -29,7 +29,7 @@
  * processes without a queue.
  *
  * -EBADMSG with the line and the reason in why if the text is not what the kernel prints, or not
- * all of it; -ENOMEM. Without run lists no queue is active. A text that ends between two queues looks complete, and a text without a
+ * all of it; -ENOMEM. Without run lists no queue is active. A text that ends between two queues seems complete, and a text without a
  * process may be of a reader without access: a queue that is absent here may still exist.
  */
 int kfd_mqds_parse(const char *text, size_t size, const struct gpu_info *gpus, size_t n_gpus,

@@ -7,7 +7,7 @@
  * systemd/gpuarb.catalog and a row in gpuarbd(8), which a test compares.
  *
  * Level info: ordinary requests of clients. Notice: changes that the client did not request.
- * Warning: an administrator should look into it.
+ * Warning: an administrator should examine it.
  */
 #define LOG_EVENTS(EVENT)                                                      \
 	EVENT(GRANTED, LOG_INFO, "0f081a939f064962a08405ece957e56d")           \

@@ -86,7 +86,7 @@ bool link_is_ours(const struct link *link);
 /*
  * Waits for a message or the end of the connection, at most msec milliseconds, or without limit for
  * -1. False: nothing came. Without limit it waits in recv(), which keeps the socket that it started
- * with. poll() looks the number up again whenever it wakes up, so it could wait for another file.
+ * with. poll() resolves the number again whenever it wakes up, so it could wait for another file.
  */
 bool link_wait(int fd, int msec);
 

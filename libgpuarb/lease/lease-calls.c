@@ -56,7 +56,7 @@ static int copy_sized(struct gpuarb *gpuarb, const char *init, const void *from,
 	return 0;
 }
 
-/* Without memory libdbus 1.14 leaves a copy of the parent in ret, which looks open. Abandoning it
+/* Without memory libdbus 1.14 leaves a copy of the parent in ret, which seems open. Abandoning it
  * would free memory of the parent twice. */
 static bool open_in(DBusMessageIter *parent, int type, const char *signature, DBusMessageIter *ret)
 {

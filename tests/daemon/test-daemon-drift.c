@@ -135,7 +135,7 @@ static void await_text(struct stage *s, const struct live_lease *lease, const ch
 	AWAIT(s->machine.bus, lease_says(s->machine.bus, lease->path, name, text));
 }
 
-#define LOOKS "audit-interval = 100ms\n" GROW_NEVER
+#define SCANS_OFTEN "audit-interval = 100ms\n" GROW_NEVER
 
 /* ---- verification ------------------------------------------------------------------------ */
 
@@ -146,7 +146,7 @@ TEST(a_false_acknowledgement_frees_no_cu)
 	char pid[32];
 
 	NEEDS_DAEMON();
-	arrive(&s, LOOKS "activate-grace = 1h\n", "report");
+	arrive(&s, SCANS_OFTEN "activate-grace = 1h\n", "report");
 	CHECK(is_fine(activate(s.machine.bus, &s.rt)));
 	CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
 	await_text(&s, &s.borrower, "Reason", "acknowledged generation 2, but");
@@ -171,7 +171,7 @@ TEST(a_true_acknowledgement_counts_when_it_is_verified)
 	static struct stage s;
 
 	NEEDS_DAEMON();
-	arrive(&s, LOOKS "activate-grace = 1h\n", "report");
+	arrive(&s, SCANS_OFTEN "activate-grace = 1h\n", "report");
 	await_text(&s, &s.borrower, "Tier", "verified"); /* all CUs are what it has */
 	CHECK(is_fine(activate(s.machine.bus, &s.rt)));
 	CHECK(lease_says(s.machine.bus, s.borrower.path, "Tier", "cooperative"));
@@ -190,7 +190,7 @@ TEST(acknowledgements_are_accepted_when_descriptors_become_unreadable)
 
 	NEEDS_DAEMON();
 	for (unsigned broken = 0; broken < 2; broken++) {
-		arrive(&s, LOOKS "activate-grace = 1h\n", "report");
+		arrive(&s, SCANS_OFTEN "activate-grace = 1h\n", "report");
 		CHECK(is_fine(activate(s.machine.bus, &s.rt)));
 		CHECK(is_fine(acknowledge(s.crowd, &s.borrower, 2)));
 		await_text(&s, &s.borrower, "Reason", "acknowledged generation");
@@ -245,7 +245,7 @@ TEST(a_borrower_that_widens_a_queue_loses_the_tier_verified)
 	static struct stage s;
 
 	NEEDS_DAEMON();
-	arrive(&s, LOOKS "activate-grace = 1h\n", "report");
+	arrive(&s, SCANS_OFTEN "activate-grace = 1h\n", "report");
 	CHECK(is_fine(activate(s.machine.bus, &s.rt)));
 	part = part_of(s.machine.bus, &s.borrower);
 	show(&s, &part);
@@ -259,7 +259,7 @@ TEST(a_borrower_that_widens_a_queue_loses_the_tier_verified)
 
 /* ---- enforcement --------------------------------------------------------------- */
 
-#define SOON LOOKS "activate-grace = 50ms\nenforce-delay = 50ms\n"
+#define SOON SCANS_OFTEN "activate-grace = 50ms\nenforce-delay = 50ms\n"
 
 static void end_on_hardware(struct stage *s)
 {

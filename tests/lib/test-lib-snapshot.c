@@ -104,7 +104,7 @@ static int answer(sd_bus_message *call, void *userdata)
 
 /* ---- snapshots ------------------------------------------------------------------------ */
 
-static void look(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+static void read_snapshot(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 {
 	const struct gpuarb_lease_info *leases;
 	const struct gpuarb_gpu *gpus;
@@ -139,7 +139,7 @@ static void look(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 
 TEST(a_snapshot_has_all_gpus_and_leases_in_order)
 {
-	LIB_RIG_WITH(answer, NULL, look);
+	LIB_RIG_WITH(answer, NULL, read_snapshot);
 }
 
 static int answer_wrong(sd_bus_message *call, void *userdata)
@@ -166,7 +166,7 @@ static int answer_wrong(sd_bus_message *call, void *userdata)
 
 static const char *wrong_key;
 
-static void look_wrong(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+static void read_wrong_snapshot(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 {
 	struct gpuarb_view *view = NULL;
 
@@ -191,7 +191,7 @@ TEST(a_property_of_the_wrong_type_is_named)
 		const char *copy[] = { wrongs[i][0], wrongs[i][1], wrongs[i][2] };
 
 		wrong_key = wrongs[i][1];
-		LIB_RIG_WITH(answer_wrong, copy, look_wrong);
+		LIB_RIG_WITH(answer_wrong, copy, read_wrong_snapshot);
 	}
 }
 

@@ -39,6 +39,7 @@ WORDS = {
     r"pictures?": "snapshot",
     r"calm(ly)?": "preferred",
     r"legacy": "stored file descriptors",
+    r"look(s|ed|ing)?(?![ -]up\b)": "examine, scan, search, snapshot",
 }
 WORD = re.compile("|".join(rf"(?P<w{i}>\b(?:{w})\b)" for i, w in enumerate(WORDS)), re.I)
 

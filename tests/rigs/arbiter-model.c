@@ -202,7 +202,7 @@ static void end_one(struct model *model)
 		arbiter_end(model->arbiter, lease, RESULT_OK, "model");
 }
 
-static void look(struct model *model)
+static void observe(struct model *model)
 {
 	struct observed rows[6];
 	unsigned n = model_below(model, 7);
@@ -281,7 +281,7 @@ static void operate(struct model *model)
 				    lease->generation -
 					    (lease->generation > 1 && model_chance(model, 20)));
 	else if (what < 94)
-		look(model);
+		observe(model);
 	else if (what < 97)
 		drain(model);
 	else if (what < 98 && model_chance(model, 20))

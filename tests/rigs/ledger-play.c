@@ -161,7 +161,7 @@ static void play_lend(struct play *play, const struct lease *lease)
 	result_done(&result);
 }
 
-static void play_look(struct play *play)
+static void play_observe(struct play *play)
 {
 	struct observed rows[6];
 	unsigned n = play_below(play, 7);
@@ -222,7 +222,7 @@ void play_step(struct play *play)
 	else if (what < 88)
 		arbiter_acknowledge(play->arbiter, lease->id, lease->generation);
 	else
-		play_look(play);
+		play_observe(play);
 	if (play_chance(play, 80))
 		play_grant(play);
 	play_settle(play);

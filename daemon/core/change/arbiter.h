@@ -213,7 +213,7 @@ uint64_t pause_report_at(const struct arbiter *arbiter, const struct lease *leas
 
 /* Time between the kill of a lease's processes and their absence from the GPU: the driver's
  * default preemption time-out, after which the GPU is reset, and one scan. */
-#define ENFORCE_LET_GO_USEC (PREEMPTION_MSEC * UINT64_C(1000) + LOOK_WHILE_ENDING_USEC)
+#define ENFORCE_LET_GO_USEC (PREEMPTION_MSEC * UINT64_C(1000) + SCAN_WHILE_ENDING_USEC)
 
 /* The next step against a lease that has not given back CUs by its deadline, up to the last one
  * that policy allows for its tenant; it counts as done, and the daemon carries it out.

@@ -32,7 +32,7 @@ static uint64_t let_go_usec(const struct arbiter *arbiter, const struct lease *l
 	for (size_t i = 0; i < lease->n_partitions; i++) {
 		unsigned msec = arbiter->gpus[lease->partitions[i].gpu].info.preemption_msec;
 		uint64_t usec = msec == 0 ? ENFORCE_LET_GO_USEC
-					  : msec * UINT64_C(1000) + LOOK_WHILE_ENDING_USEC;
+					  : msec * UINT64_C(1000) + SCAN_WHILE_ENDING_USEC;
 
 		if (usec > longest)
 			longest = usec;

@@ -67,7 +67,7 @@ static void shrink(struct arbiter *arbiter, struct lease *lease, const struct cu
 	lease->generation++;
 	lease->verify.pending = lease->verify.false_ack = false;
 	ledger_touch(arbiter, lease, TOUCH_CHANGED);
-	ledger_look_again(arbiter, lease_gpus(lease)); /* its quota has room again */
+	ledger_examine_again(arbiter, lease_gpus(lease)); /* its quota has room again */
 }
 
 /* ---- grants and deadlines ---------------------------------------------------------- */

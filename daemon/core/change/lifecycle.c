@@ -15,7 +15,7 @@ void arbiter_end(struct arbiter *arbiter, struct lease *lease, enum result_kind 
 	if (waiting)
 		queue_remove(arbiter, lease);
 	lease_set_ending(lease, cause, reason);
-	ledger_look_again(arbiter, lease_gpus(lease)); /* it is in the way of fewer requests */
+	ledger_examine_again(arbiter, lease_gpus(lease)); /* it is in the way of fewer requests */
 	ledger_touch(arbiter, lease, TOUCH_ENDING);
 	if (waiting)
 		ledger_remove(arbiter, lease);
@@ -117,7 +117,7 @@ void lifecycle_revoke(struct arbiter *arbiter, struct lease *lease, uint64_t dea
 	lease->lend.idle |= lease->state == STATE_INACTIVE || lease->state == STATE_ACTIVATING;
 	/* A lease that is activated no more is in the way of no exclusive lease, nor is an exclusive one. */
 	if (lease->lend.idle)
-		ledger_look_again(arbiter, lease_gpus(lease));
+		ledger_examine_again(arbiter, lease_gpus(lease));
 	lease->state = STATE_REVOKING;
 	lease->generation++;
 	lease->deadline_usec = lease->enforce.due_usec = deadline_usec;

@@ -98,7 +98,7 @@ static void requeue(struct arbiter *arbiter, struct lease *lease, struct lease *
 	ledger_recount_shared(arbiter, proposal);
 	queue_add(arbiter, lease);
 	ledger_wake(arbiter, lease_gpus(proposal));
-	ledger_look_again(arbiter, UINT64_MAX); /* it may fit on another GPU */
+	ledger_examine_again(arbiter, UINT64_MAX); /* it may fit on another GPU */
 }
 
 static void add(struct arbiter *arbiter, struct lease *lease)
@@ -113,10 +113,10 @@ static void add(struct arbiter *arbiter, struct lease *lease)
 }
 
 /* A grant changes which CUs the floors keep: others may be free for a waiting lease then. */
-static void look_at_floors(struct arbiter *arbiter, const struct lease *lease)
+static void wake_for_floors(struct arbiter *arbiter, const struct lease *lease)
 {
 	if (floor_configured(arbiter->settings))
-		ledger_look_again(arbiter, lease_gpus(lease));
+		ledger_examine_again(arbiter, lease_gpus(lease));
 }
 
 struct lease *arbiter_commit(struct arbiter *arbiter, struct lease *proposal)
@@ -125,7 +125,7 @@ struct lease *arbiter_commit(struct arbiter *arbiter, struct lease *proposal)
 
 	if (!lease) {
 		add(arbiter, proposal);
-		look_at_floors(arbiter, proposal);
+		wake_for_floors(arbiter, proposal);
 		return proposal;
 	}
 	if (lease->state == STATE_WAITING)
@@ -134,7 +134,7 @@ struct lease *arbiter_commit(struct arbiter *arbiter, struct lease *proposal)
 		requeue(arbiter, lease, proposal);
 	else
 		replace(arbiter, lease, proposal);
-	look_at_floors(arbiter, lease);
+	wake_for_floors(arbiter, lease);
 	ledger_touch(arbiter, lease, TOUCH_COMMITTED);
 	lease_free(proposal);
 	return lease;

@@ -13,7 +13,7 @@
 #define HOLDS_NOTHING UINT32_MAX
 
 /* The outcome of examining a waiting lease. */
-enum outcome_of_look { LOOK_WAITS, LOOK_FITS, LOOK_ENDED };
+enum examined { EXAMINED_WAITS, EXAMINED_FITS, EXAMINED_ENDED };
 
 static void wait_on(struct arbiter *arbiter, struct lease *lease, const struct refusal *refusal,
 		    uint64_t candidates, bool over_quota)
@@ -76,7 +76,7 @@ static bool is_barred(const struct arbiter *arbiter, const struct lease *lease)
 	return true;
 }
 
-static bool must_look(const struct arbiter *arbiter, const struct lease *lease)
+static bool must_examine(const struct arbiter *arbiter, const struct lease *lease)
 {
 	if (arbiter->woken == UINT64_MAX || lease->wait.over_quota || !lease->wait.candidates)
 		return true; /* a release on any GPU may help it */
@@ -111,13 +111,13 @@ static const struct lease *find_failed(const struct failed *failed, const struct
 	return NULL;
 }
 
-static int look_at(struct arbiter *arbiter, struct lease *lease, struct partition *partitions)
+static int examine_now(struct arbiter *arbiter, struct lease *lease, struct partition *partitions)
 {
 	_cleanup_(result_done) struct result result = { 0 };
 	uint64_t candidates;
 
 	if (decide(arbiter, lease, lease->owner, partitions, &candidates, &result) >= 0)
-		return LOOK_FITS;
+		return EXAMINED_FITS;
 	if (result.kind == RESULT_NO_MEMORY)
 		return -ENOMEM;
 	if (result.kind == RESULT_NO_CAPACITY ||
@@ -125,30 +125,30 @@ static int look_at(struct arbiter *arbiter, struct lease *lease, struct partitio
 	     !is_above_any_quota(arbiter, lease, partitions))) {
 		wait_on(arbiter, lease, &result.refusals[result.deciding], candidates,
 			result.kind == RESULT_QUOTA_EXCEEDED);
-		return LOOK_WAITS;
+		return EXAMINED_WAITS;
 	}
 	arbiter_end(arbiter, lease, result.kind, result.sentence);
-	return LOOK_ENDED;
+	return EXAMINED_ENDED;
 }
 
-/* Examines a waiting lease if something that it could use became free. LOOK_FITS: partitions is
+/* Examines a waiting lease if something that it could use became free. EXAMINED_FITS: partitions is
  * what it gets. */
-static int look(struct arbiter *arbiter, struct lease *lease, struct failed *failed,
-		struct partition *partitions)
+static int examine(struct arbiter *arbiter, struct lease *lease, struct failed *failed,
+		   struct partition *partitions)
 {
 	const struct lease *same;
 	int r;
 
-	if (!must_look(arbiter, lease))
-		return LOOK_WAITS;
+	if (!must_examine(arbiter, lease))
+		return EXAMINED_WAITS;
 	same = find_failed(failed, lease);
 	if (same) {
 		wait_on(arbiter, lease, &same->wait.refusal, same->wait.candidates,
 			same->wait.over_quota);
-		return LOOK_WAITS;
+		return EXAMINED_WAITS;
 	}
-	r = look_at(arbiter, lease, partitions);
-	if (r == LOOK_WAITS && failed->n < FAILED_MAX)
+	r = examine_now(arbiter, lease, partitions);
+	if (r == EXAMINED_WAITS && failed->n < FAILED_MAX)
 		failed->leases[failed->n++] = lease;
 	return r;
 }
@@ -183,26 +183,26 @@ int arbiter_plan_next(struct arbiter *arbiter, struct lease **ret)
 	struct partition partitions[REQUEST_WANTS];
 	struct failed failed = { .n = 0 };
 
-	while (arbiter->woken && arbiter->next_look < arbiter->n_waiting) {
-		struct lease *lease = arbiter->waiting[arbiter->next_look];
+	while (arbiter->woken && arbiter->next_examined < arbiter->n_waiting) {
+		struct lease *lease = arbiter->waiting[arbiter->next_examined];
 		int r;
 
-		if (arbiter->next_look == 0)
-			failed.n = 0; /* a lease that ended on the way freed something */
-		arbiter->next_look++; /* queue_remove() corrects it */
-		r = look(arbiter, lease, &failed, partitions);
-		if (r == LOOK_FITS)
+		if (arbiter->next_examined == 0)
+			failed.n = 0;     /* a lease that ended on the way freed something */
+		arbiter->next_examined++; /* queue_remove() corrects it */
+		r = examine(arbiter, lease, &failed, partitions);
+		if (r == EXAMINED_FITS)
 			r = make_granted(arbiter, lease, partitions, ret);
 		else if (r >= 0)
 			continue;
 		if (r >= 0)
 			return 1;
-		arbiter->next_look = 0; /* try again when there is memory */
+		arbiter->next_examined = 0; /* try again when there is memory */
 		return 0;
 	}
 	arbiter->may_move |= arbiter->woken != 0;
 	arbiter->woken = 0;
-	arbiter->next_look = 0;
+	arbiter->next_examined = 0;
 	return 0;
 }
 

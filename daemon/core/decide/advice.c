@@ -187,7 +187,7 @@ static void search_candidates(struct search *search)
 		find_some(search);
 }
 
-/* ---- where to look ------------------------------------------------------------------------ */
+/* ---- which leases to examine -------------------------------------------------------------- */
 
 /* May it be revoked for the request? Only leases of lower classes, where their tenant allows it, and
  * which are not revoked for another lease already. */

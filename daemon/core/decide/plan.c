@@ -46,7 +46,7 @@ static int check_policy(const struct tenant *tenant, const struct request *reque
 	return 0;
 }
 
-/* Fills in the defaults of a request and checks it against the policy; looks at no GPU. */
+/* Fills in the defaults of a request and checks it against the policy; examines no GPU. */
 static int complete_request(const struct tenant *tenant, enum lease_class lease_class,
 			    struct request *request, struct result *result)
 {

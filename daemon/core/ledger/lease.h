@@ -117,7 +117,7 @@ struct lease {
 		uint64_t candidates;    /* GPUs that could ever take one of its wants (bits) */
 		unsigned passed;        /* later requests that were granted on a candidate */
 		bool over_quota;        /* only its user's quota stops it: it bars no GPU */
-		bool refused;           /* since arbiter_preempt() last looked at it */
+		bool refused;           /* since arbiter_preempt() last examined it */
 		uint64_t preempts; /* GPUs where leases are revoked for it (bits): it bars them */
 	} wait;
 

@@ -237,11 +237,11 @@ struct lease *ledger_take_touched(struct arbiter *arbiter, unsigned *ret_touched
 	return lease;
 }
 
-void ledger_look_again(struct arbiter *arbiter, uint64_t gpus)
+void ledger_examine_again(struct arbiter *arbiter, uint64_t gpus)
 {
 	arbiter->woken |= gpus;
 	if (gpus)
-		arbiter->next_look = 0;
+		arbiter->next_examined = 0;
 }
 
 void ledger_grow(struct arbiter *arbiter, uint64_t gpus)
@@ -256,7 +256,7 @@ void ledger_grow(struct arbiter *arbiter, uint64_t gpus)
 
 void ledger_wake(struct arbiter *arbiter, uint64_t gpus)
 {
-	ledger_look_again(arbiter, gpus);
+	ledger_examine_again(arbiter, gpus);
 	ledger_grow(arbiter, gpus);
 }
 

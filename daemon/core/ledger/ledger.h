@@ -38,8 +38,8 @@ struct arbiter {
 	/* The waiting leases in the order of grants: higher classes first, then by id. */
 	struct lease **waiting;
 	size_t n_waiting;
-	uint64_t woken;   /* bits of GPUs where something became free since the last round */
-	size_t next_look; /* position in `waiting` where arbiter_plan_next() goes on */
+	uint64_t woken;       /* bits of GPUs where something became free since the last round */
+	size_t next_examined; /* position in `waiting` where arbiter_plan_next() goes on */
 
 	bool may_move; /* a round through the waiting leases ended, and no moves were planned since */
 	bool lending;  /* there were adaptable leases at the last arbiter_lend() */
@@ -128,7 +128,7 @@ struct lease *ledger_take_touched(struct arbiter *arbiter, unsigned *ret_touched
 
 /* Something became free on these GPUs (bits): arbiter_plan_next() examines the waiting leases
  * that could use them. UINT64_MAX: all waiting leases. */
-void ledger_look_again(struct arbiter *arbiter, uint64_t gpus);
+void ledger_examine_again(struct arbiter *arbiter, uint64_t gpus);
 
 /* Adaptable leases may borrow free CUs of these GPUs (bits) after grow-delay. */
 void ledger_grow(struct arbiter *arbiter, uint64_t gpus);

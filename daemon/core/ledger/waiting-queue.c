@@ -141,8 +141,8 @@ void queue_remove(struct arbiter *arbiter, struct lease *lease)
 	arbiter->n_waiting--;
 	memmove(&arbiter->waiting[at], &arbiter->waiting[at + 1],
 		(arbiter->n_waiting - at) * sizeof(struct lease *));
-	if (at < arbiter->next_look)
-		arbiter->next_look--;
+	if (at < arbiter->next_examined)
+		arbiter->next_examined--;
 	if (barred_by(lease))
 		queue_find_barriers(arbiter);
 }

@@ -122,7 +122,7 @@ static void put_break(struct text *text)
 		put(text, "; ");
 }
 
-/* "24"; of memory "1.5G", rounded down: free memory must not look like more. */
+/* "24"; of memory "1.5G", rounded down: free memory must not appear as more. */
 static void put_number(struct text *text, enum resource resource, uint64_t n)
 {
 	static const char units[] = "KMGTPE";

@@ -18,7 +18,7 @@
 #include "core/policy/result.h"
 
 /* The scan interval while a lease is ending, because other leases wait for its resources. */
-#define LOOK_WHILE_ENDING_USEC UINT64_C(50000)
+#define SCAN_WHILE_ENDING_USEC UINT64_C(50000)
 
 enum backend { BACKEND_AUTO, BACKEND_KFD, BACKEND_SIMULATED };
 enum unmanaged { UNMANAGED_IGNORE, UNMANAGED_COUNT, UNMANAGED_WARN };

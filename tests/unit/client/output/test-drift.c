@@ -85,7 +85,7 @@ static void add_queues(const struct stage *stage, pid_t pid, unsigned compute, u
 		CHECK(fake_sysfs_queue(stage->scratch.path, pid, q, GPU_ID, q >= compute) == 0);
 }
 
-static void look(struct stage *stage)
+static void scan(struct stage *stage)
 {
 	char proc[128];
 
@@ -120,7 +120,7 @@ TEST(descendants_of_the_owner_belong_to_the_lease)
 	add_queues(&stage, 52, 2, 0);
 	add_queues(&stage, 61, 4, 1);
 	add_queues(&stage, 90, 5, 0);
-	look(&stage);
+	scan(&stage);
 	CHECK(uses(&stage, 0, (struct observed_use){ 3, 1, 0, 2 }));
 	CHECK(uses(&stage, 1, (struct observed_use){ 4, 1, 0, 1 }));
 	stage_done(&stage);
@@ -132,7 +132,7 @@ TEST(a_process_without_queues_uses_nothing)
 
 	stage_new(&stage);
 	add_process(&stage, 50, 7);
-	look(&stage);
+	scan(&stage);
 	CHECK(uses(&stage, 0, (struct observed_use){ 0 }));
 	stage_done(&stage);
 }
@@ -143,7 +143,7 @@ TEST(unknown_use_is_not_guessed)
 	struct stage stage;
 
 	stage_new(&stage);
-	look(&stage);
+	scan(&stage);
 	CHECK(!observed_use(&stage.observed, stage.leases, 2, 0, 0, &use)); /* the owner is gone */
 	add_process(&stage, 50, 7);
 	CHECK(observed_use(&stage.observed, stage.leases, 2, 0, 0, &use));
@@ -202,7 +202,7 @@ TEST(a_lease_within_its_budget_does_not_drift)
 	stage_new(&stage);
 	add_process(&stage, 50, 7);
 	add_queues(&stage, 50, 2, 1);
-	look(&stage);
+	scan(&stage);
 	judge(&stage);
 	CHECK(only(&stage, VERIFY_OK, "queues", "2 granted, 2 observed")->lease == 5);
 	only(&stage, VERIFY_OK, "processes", "1 granted, 1 observed");
@@ -221,7 +221,7 @@ TEST(use_above_the_grant_is_drift)
 	add_process(&stage, 51, 50);
 	add_queues(&stage, 50, 2, 1);
 	add_queues(&stage, 51, 1, 1);
-	look(&stage);
+	scan(&stage);
 	judge(&stage);
 	only(&stage, VERIFY_DRIFT, "queues", "2 granted, 3 observed");
 	only(&stage, VERIFY_DRIFT, "processes", "1 granted, 2 observed");
@@ -240,7 +240,7 @@ TEST(queues_for_xgmi_are_compared_with_their_own_grant)
 	add_queues(&stage, 50, 2, 1);
 	for (unsigned q = 3; q < 5; q++)
 		CHECK(fake_sysfs_queue(stage.scratch.path, 50, q, GPU_ID, 4) == 0);
-	look(&stage);
+	scan(&stage);
 	judge(&stage);
 	only(&stage, VERIFY_OK, "sdma-queues", "1 granted, 1 observed");
 	only(&stage, VERIFY_DRIFT, "sdma-xgmi-queues", "1 granted, 2 observed");
@@ -252,7 +252,7 @@ TEST(the_tier_decides_the_finding_about_the_mask)
 	struct stage stage;
 
 	stage_new(&stage);
-	look(&stage);
+	scan(&stage);
 	stage.partitions[0].tier = "verified";
 	judge(&stage);
 	only(&stage, VERIFY_OK, "mask", "no queue has more than 30 CUs");
@@ -284,7 +284,7 @@ TEST(a_priority_above_the_grant_is_drift)
 	struct stage stage;
 
 	stage_new(&stage);
-	look(&stage);
+	scan(&stage);
 	stage.partitions[0].priority = 11;
 	stage.partitions[0].priorities_seen = observed;
 	stage.partitions[0].n_priorities_seen = 1;

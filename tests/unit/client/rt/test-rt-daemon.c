@@ -101,7 +101,7 @@ TEST(the_activation_bound_covers_the_enforcement_of_the_daemon)
 
 		CHECK(plan->partitions[0].activation ==
 		      until_killed(&rig.set.daemon, 1 + below(4)) + rig.set.preemption_timeout +
-			      LOOK_WHILE_ENDING_USEC);
+			      SCAN_WHILE_ENDING_USEC);
 	}
 }
 
@@ -117,7 +117,7 @@ struct watch {
 };
 
 /* Masks that changed at this time, by an activation or by growth. */
-static void look(struct watch *w, bool activated)
+static void count_changes(struct watch *w, bool activated)
 {
 	bool changed = false;
 
@@ -148,7 +148,7 @@ static void act(struct watch *w)
 	switch (below(4)) {
 	case 0:
 		CHECK(activate(&w->l, rt->id, inactive) == 0);
-		look(w, inactive);
+		count_changes(w, inactive);
 		return;
 	case 1:
 		if (borrower->acknowledged != borrower->generation)
@@ -156,7 +156,7 @@ static void act(struct watch *w)
 		break;
 	default: pass(&w->l, 1 + below(2000000));
 	}
-	look(w, false);
+	count_changes(w, false);
 }
 
 TEST(masks_change_once_per_activation_and_at_most_once_per_interval)

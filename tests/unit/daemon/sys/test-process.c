@@ -234,7 +234,7 @@ TEST(object_that_is_no_pidfd_is_ebadf)
 }
 
 /* In a new pid namespace with its own /proc: 0 if a process outside of it cannot be found. */
-static int look_outside(int fd)
+static int find_outside(int fd)
 {
 	pid_t pid;
 	uid_t uid;
@@ -256,7 +256,7 @@ TEST(process_outside_of_the_pid_namespace_is_esrch)
 			_exit(77);
 		inner = fork();
 		if (inner == 0)
-			_exit(look_outside(fd));
+			_exit(find_outside(fd));
 		CHECK(waitpid(inner, &status, 0) == inner && WIFEXITED(status));
 		_exit(WEXITSTATUS(status));
 	}

@@ -46,7 +46,7 @@ static void place_done(struct place *place)
 	scratch_done(&place->scratch);
 }
 
-static int look(struct place *place, const char *name)
+static int open_trusted(struct place *place, const char *name)
 {
 	int fd = trust_open(scratch_at(&place->scratch, name), &OURS, O_RDONLY,
 			    &place->diagnostics);
@@ -65,7 +65,7 @@ static bool refused(struct place *place, const char *name, const char *sentence)
 
 	diagnostics_done(&place->diagnostics);
 	place->diagnostics = (struct diagnostics){ 0 };
-	r = look(place, name);
+	r = open_trusted(place, name);
 	says = r == -EINVAL && place->diagnostics.n == 1 && place->diagnostics.list[0].error &&
 	       strstr(place->diagnostics.list[0].text, sentence);
 	for (size_t i = 0; !says && i < place->diagnostics.n; i++)
@@ -89,8 +89,9 @@ TEST(file_of_a_trusted_owner_is_opened)
 	CHECK(fd >= 0 && read(fd, text, 2) == 1 && text[0] == 'x');
 	CHECK(fcntl(fd, F_GETFD) == FD_CLOEXEC);
 	close(fd);
-	CHECK(look(&place, "etc/conf.d") == 0 && look(&place, "links/conf.d") == 0);
-	CHECK(look(&place, "etc/../etc/./conf.d//x.conf") == 0 && look(&place, "links/..") == 0);
+	CHECK(open_trusted(&place, "etc/conf.d") == 0 && open_trusted(&place, "links/conf.d") == 0);
+	CHECK(open_trusted(&place, "etc/../etc/./conf.d//x.conf") == 0 &&
+	      open_trusted(&place, "links/..") == 0);
 	fd = trust_open("/", &OURS, O_PATH | O_DIRECTORY, &place.diagnostics);
 	CHECK(fd >= 0 && place.diagnostics.n == 0);
 	close(fd);
@@ -139,7 +140,7 @@ TEST(every_directory_of_the_path_is_checked)
 	set_mode(&place, "links", 0777);
 	CHECK(refused(&place, "links/x.conf", "/links: writable"));
 	CHECK(refused(&place, "links/../etc/conf.d/x.conf", "/links: writable"));
-	CHECK(look(&place, "etc/conf.d/x.conf") == 0);
+	CHECK(open_trusted(&place, "etc/conf.d/x.conf") == 0);
 	place_done(&place);
 }
 
@@ -148,7 +149,8 @@ TEST(sticky_directory_is_accepted_unless_it_is_the_last)
 	struct place place = place_new();
 
 	set_mode(&place, "etc", 01777);
-	CHECK(look(&place, "etc/conf.d/x.conf") == 0 && look(&place, "etc/conf.d") == 0);
+	CHECK(open_trusted(&place, "etc/conf.d/x.conf") == 0 &&
+	      open_trusted(&place, "etc/conf.d") == 0);
 	CHECK(refused(&place, "etc", "/etc"));
 	scratch_write(&place.scratch, "etc/y.conf", "y");
 	CHECK(refused(&place, "etc/y.conf", "/etc"));
@@ -175,7 +177,7 @@ TEST(object_of_another_user_is_named)
 		CHECK(refused(&place, "links/x.conf", sentence));
 		CHECK(lchown(path, 0, 0) == 0);
 	}
-	CHECK(look(&place, "links/x.conf") == 0);
+	CHECK(open_trusted(&place, "links/x.conf") == 0);
 	place_done(&place);
 }
 
@@ -205,7 +207,7 @@ TEST(dev_null_is_accepted_with_any_mode)
 	struct place place = place_new();
 
 	CHECK(symlink("/dev/null", scratch_at(&place.scratch, "links/none")) == 0);
-	CHECK(look(&place, "links/none") == 0);
+	CHECK(open_trusted(&place, "links/none") == 0);
 	place_done(&place);
 }
 
@@ -214,8 +216,9 @@ TEST(missing_file_is_enoent_without_diagnostic)
 	struct place place = place_new();
 
 	CHECK(symlink("nowhere", scratch_at(&place.scratch, "links/lost")) == 0);
-	CHECK(look(&place, "none") == -ENOENT && look(&place, "links/lost") == -ENOENT);
-	CHECK(look(&place, "none/x") == -ENOENT && place.diagnostics.n == 0);
+	CHECK(open_trusted(&place, "none") == -ENOENT &&
+	      open_trusted(&place, "links/lost") == -ENOENT);
+	CHECK(open_trusted(&place, "none/x") == -ENOENT && place.diagnostics.n == 0);
 	place_done(&place);
 }
 

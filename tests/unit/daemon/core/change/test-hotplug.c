@@ -49,7 +49,7 @@ static struct lease *on(struct arbiter *arbiter, const char *gpu, unsigned cus)
 	return lease;
 }
 
-static void look(struct arbiter *arbiter)
+static void observe(struct arbiter *arbiter)
 {
 	struct lease *lease;
 	unsigned touched;
@@ -109,7 +109,7 @@ TEST(missing_gpu_ends_its_leases_and_whole_gangs)
 	CHECK(strstr(both->reason, "0000:04:00.0"));
 	CHECK(both->cause == RESULT_NO_SUCH_GPU && (both->touched & TOUCH_ENDING));
 	CHECK(elsewhere->state == STATE_GRANTED && !(elsewhere->touched & TOUCH_ENDING));
-	look(a);
+	observe(a);
 	CHECK(a->n_leases == 1 && gpu->n_partitions == 0 && gpu_cus_free(&a->gpus[0]) == 60);
 
 	/* Nothing is granted there, neither by name nor by index. */
@@ -209,7 +209,7 @@ TEST(returning_gpu_takes_its_slot_if_it_is_free)
 
 	CHECK(on(a, "0", 20) && arbiter_set_gpus(a, &infos[1], 1) == 0);
 	CHECK(arbiter_set_gpus(a, infos, 2) == 0 && a->gpus[0].absent && a->n_gpus == 3);
-	look(a);
+	observe(a);
 	CHECK(arbiter_set_gpus(a, &infos[1], 1) == 0 && a->gpus[2].absent);
 	CHECK(arbiter_set_gpus(a, infos, 2) == 0 && !a->gpus[0].absent && a->n_gpus == 3);
 	arbiter_free(a);
@@ -301,7 +301,7 @@ TEST(new_gpu_without_a_slot_is_added_when_leases_have_ended)
 	CHECK(memcmp(&before, &a->gpus[6], sizeof(before)) == 0);
 	CHECK(leases[6]->state == STATE_GRANTED);
 
-	look(a);
+	observe(a);
 	CHECK(arbiter_set_gpus(a, infos, REQUEST_WANTS) == 0 && on(a, infos[5].name, 60));
 	CHECK(a->n_leases == REQUEST_WANTS);
 	arbiter_free(a);
@@ -349,7 +349,7 @@ TEST(waiting_lease_for_a_missing_gpu_ends)
 	id = lease->id;
 	CHECK(arbiter_set_gpus(a, &info, 1) == 0 && lease->wait.candidates == 0);
 	CHECK(arbiter_plan_next(a, &next) == 0 && !ledger_find(a, id));
-	look(a);
+	observe(a);
 	arbiter_free(a);
 }
 
@@ -370,7 +370,7 @@ TEST(process_is_counted_on_the_present_slot_of_its_gpu)
 	/* Its lease was on the old GPU, and its process still has queues. */
 	CHECK(lease->state == STATE_ENDING && lease->observed.processes == 1 && a->n_leases == 1);
 	CHECK(a->gpus[0].observed.used.queues == 0 && a->gpus[1].observed.unmanaged.queues == 3);
-	look(a);
+	observe(a);
 	CHECK(a->n_leases == 0);
 	arbiter_free(a);
 }

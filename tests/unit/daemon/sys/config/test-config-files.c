@@ -129,7 +129,7 @@ TEST(config_find_reports_a_file_in_the_place_of_a_directory)
 	scratch_done(&scratch);
 }
 
-static void look_into(const struct scratch *scratch)
+static void read_values(const struct scratch *scratch)
 {
 	const char *const directories[] = { scratch_at(scratch, "etc"), NULL };
 	struct config_list list = { 0 };
@@ -154,7 +154,7 @@ TEST(unreadable_directory_is_refused)
 	scratch_write(&scratch, "etc/gpuarbd.conf", "");
 	CHECK(chmod(scratch.path, 0755) == 0 && chmod(scratch_at(&scratch, "etc"), 0700) == 0);
 	CHECK(seteuid(65534) == 0);
-	look_into(&scratch);
+	read_values(&scratch);
 	CHECK(seteuid(0) == 0);
 	scratch_done(&scratch);
 }
