@@ -175,11 +175,6 @@ void wait_gpus_changed(struct arbiter *arbiter);
  */
 void arbiter_lend(struct arbiter *arbiter, uint64_t now_usec);
 
-/* 1: *ret is the next version of an adaptable lease with larger masks, to be saved and committed.
- * Each lease is considered once in a round; a round begins grow-delay after something became free
- * and at least activate-min-interval after the last. 0: none. Without memory it is 0. */
-int arbiter_plan_growth(struct arbiter *arbiter, uint64_t now_usec, struct lease **ret);
-
 /* The masks of this lease on the GPU change: counts a disturbance for the realtime leases whose
  * queues leave the hardware for it. */
 void lend_disturb(struct arbiter *arbiter, const struct lease *by, unsigned gpu);
@@ -190,6 +185,13 @@ double lend_fairness(const struct arbiter *arbiter, unsigned gpu);
 
 /* Counts anew which CUs of each GPU are borrowed. */
 void lend_sum_up(struct arbiter *arbiter);
+
+/* ---- growth.c: free CUs are divided among adaptable leases ----------------------- */
+
+/* 1: *ret is the next version of an adaptable lease with larger masks, to be saved and committed.
+ * Each lease is considered once in a round; a round begins grow-delay after something became free
+ * and at least activate-min-interval after the last. 0: none. Without memory it is 0. */
+int arbiter_plan_growth(struct arbiter *arbiter, uint64_t now_usec, struct lease **ret);
 
 /* ---- pause.c: adaptable leases beside an active exclusive lease -------------------- */
 

@@ -56,7 +56,7 @@ struct gpu {
 	struct gpu_observed observed;
 
 	/* CUs that adaptable leases occupy beyond what they are charged, and when they may
-	 * borrow more: change/lend.c. */
+	 * borrow more: change/growth.c. */
 	struct {
 		struct cuset borrowed;
 		bool may_grow;

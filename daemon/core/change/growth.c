@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * Growth: arbiter_plan_growth() divides the free CUs of a GPU among its adaptable leases. A lease
+ * that shrank gets its previous mask back, bit for bit, if all of it is free; the remaining CUs go
+ * to the leases with the fewest CUs for their weight first. If a lease would stay far below its
+ * share, the others shrink for it first.
+ */
+
+#include "core/change/arbiter.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/decide/borrow.h"
+#include "core/decide/share.h"
+#include "core/mask/extend.h"
+
+/* One GPU. */
+struct growth {
+	struct arbiter *arbiter;
+	struct gpu *gpu;
+	unsigned index;
+	struct cuset pool;      /* CUs to be divided: free ones, and those that the growers have */
+	struct cuset left;      /* of it: in no target */
+	struct grower *growers; /* n, and behind them the leases that keep their masks for now */
+	size_t n, n_all;
+	unsigned cus; /* to be shared by all: those of the pool, and of leases that keep theirs */
+};
+
+/* Has the holder acknowledged everything, and is the lease neither activating, paused nor ending? */
+static bool is_settled(const struct lease *lease, const struct partition *p)
+{
+	return lease->state == STATE_GRANTED && !p->paused &&
+	       lease->generation == lease->acknowledged && !lease->verify.pending &&
+	       cuset_equal(&p->cus, &p->occupied);
+}
+
+/* Finds the adaptable leases, those that may get another mask first, and collects in the pool the
+ * CUs that are not to be divided. */
+static void find_growers(struct growth *growth)
+{
+	struct arbiter *arbiter = growth->arbiter;
+
+	borrow_forbidden(arbiter, growth->index, NULL, &growth->pool);
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		struct lease *lease = arbiter->leases[i];
+		struct partition *p = lease->adaptable ? lease_partition_on(lease, growth->index)
+						       : NULL;
+
+		if (!p)
+			continue;
+		growth->growers[growth->n_all] = share_grower(arbiter, lease, p);
+		if (is_settled(lease, p)) {
+			struct grower other = growth->growers[growth->n];
+
+			growth->growers[growth->n++] = growth->growers[growth->n_all];
+			if (growth->n_all >= growth->n)
+				growth->growers[growth->n_all] = other;
+		} else {
+			cuset_add(&growth->pool, &p->occupied);
+			growth->cus += cuset_count(&p->occupied);
+		}
+		growth->n_all++;
+	}
+}
+
+/* Turns the pool into the CUs to be divided. The bases of growers are claims and so were among the
+ * forbidden CUs: all CUs of growers are added again. */
+static void invert_pool(struct growth *growth)
+{
+	struct cuset forbidden = growth->pool;
+
+	growth->pool = growth->gpu->all;
+	cuset_remove(&growth->pool, &forbidden);
+	for (size_t i = 0; i < growth->n; i++)
+		cuset_add(&growth->pool, &growth->growers[i].p->cus);
+	growth->cus += cuset_count(&growth->pool);
+}
+
+static bool any_starves(const struct growth *growth)
+{
+	for (size_t i = 0; i < growth->n; i++)
+		if (share_is_starved(&growth->growers[i], cuset_count(&growth->growers[i].target)))
+			return true;
+	return false;
+}
+
+/* CUs of the pool that are in no other grower's target. */
+static void left_for(const struct growth *growth, const struct grower *grower, struct cuset *ret)
+{
+	*ret = growth->left;
+	cuset_add(ret, &grower->target);
+}
+
+static void set_target(struct growth *growth, struct grower *grower, const struct cuset *target)
+{
+	cuset_add(&growth->left, &grower->target);
+	cuset_remove(&growth->left, target);
+	grower->target = *target;
+}
+
+static void restore(struct growth *growth, struct grower *grower)
+{
+	const struct cuset *before = &grower->p->before;
+	struct cuset avail;
+
+	left_for(growth, grower, &avail);
+	grower->restored = !cuset_empty(before) && cuset_within(&grower->target, before) &&
+			   cuset_within(before, &avail) && cuset_count(before) <= grower->cap;
+	if (grower->restored)
+		set_target(growth, grower, before);
+}
+
+static void extend_target(struct growth *growth, struct grower *grower, unsigned cap)
+{
+	const struct gpu *gpu = growth->gpu;
+	struct extend request = { .all = &gpu->all, .cap = cap };
+	struct cuset base = grower->target, target;
+
+	if (cuset_count(&base) >= cap || cuset_empty(&growth->left))
+		return;
+	request.base = &base;
+	left_for(growth, grower, &request.avail);
+	request.keep = grower->p->cus;
+	cuset_add(&request.keep, &grower->p->before);
+	request.preferred = request.avail;
+	cuset_remove(&request.preferred, &gpu->taken);
+	extend(&gpu->info.geometry, &request, &target);
+	set_target(growth, grower, &target);
+}
+
+static int by_size(const void *left, const void *right)
+{
+	const struct grower *a = left, *b = right;
+
+	unsigned x = a->p->count * b->weight, y = b->p->count * a->weight;
+
+	if (x != y)
+		return x < y ? -1 : 1;
+	return a->lease->id < b->lease->id ? -1 : a->lease->id > b->lease->id;
+}
+
+/* from_base: leases may lose CUs that are not in their base. */
+static void share_out(struct growth *growth, bool from_base)
+{
+	growth->left = growth->pool;
+	for (size_t i = 0; i < growth->n; i++) {
+		struct grower *grower = &growth->growers[i];
+
+		grower->target = from_base ? grower->p->base : grower->p->cus;
+		grower->restored = false;
+		cuset_remove(&growth->left, &grower->target);
+	}
+	for (size_t i = 0; !from_base && i < growth->n; i++)
+		restore(growth, &growth->growers[i]);
+	for (size_t i = 0; i < growth->n; i++)
+		if (!growth->growers[i].restored)
+			extend_target(growth, &growth->growers[i], growth->growers[i].share);
+	for (size_t i = 0; i < growth->n; i++)
+		if (!growth->growers[i].restored)
+			extend_target(growth, &growth->growers[i], growth->growers[i].cap);
+}
+
+/* The fewest CUs for each unit of weight (in 2^-SHARE_LEVEL_BITS) among the growers that get less than
+ * their share; UINT64_MAX: none does. */
+static uint64_t least(const struct growth *growth)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (size_t i = 0; i < growth->n; i++) {
+		const struct grower *g = &growth->growers[i];
+		unsigned has = cuset_count(&g->target);
+		uint64_t level = ((uint64_t)has << SHARE_LEVEL_BITS) / g->weight;
+
+		if (has < g->share && level < least)
+			least = level;
+	}
+	return least;
+}
+
+/* Keeps only the targets that shrink: what they free is divided in a later round, when their
+ * holders have acknowledged. */
+static void shrink_only(struct growth *growth)
+{
+	for (size_t i = 0; i < growth->n; i++) {
+		struct grower *grower = &growth->growers[i];
+		struct extend request = { .base = &grower->p->base, .all = &growth->gpu->all };
+
+		if (cuset_within(&grower->p->cus, &grower->target)) {
+			grower->target = grower->p->cus;
+			continue;
+		}
+		request.avail = request.keep = request.preferred = grower->p->cus;
+		cuset_keep(&request.avail, &grower->target);
+		request.cap = cuset_count(&grower->target);
+		extend(&growth->gpu->info.geometry, &request, &grower->target);
+	}
+}
+
+static void decide(struct growth *growth)
+{
+	uint64_t without;
+
+	qsort(growth->growers, growth->n, sizeof(*growth->growers), by_size);
+	share_out(growth, false);
+	if (!any_starves(growth))
+		return;
+	without = least(growth);
+	share_out(growth, true);
+	if (least(growth) > without)
+		shrink_only(growth);
+	else
+		share_out(growth, false);
+}
+
+static int make_next(const struct growth *growth, const struct grower *grower, struct lease **ret)
+{
+	const struct lease *lease = grower->lease;
+	struct partition *p;
+	struct lease *next;
+
+	if (lease_next_version(lease, lease->n_partitions, &next) < 0)
+		return 0;
+	next->generation++;
+	p = &next->partitions[grower->p - lease->partitions];
+	partition_set_mask(p, &growth->gpu->info.geometry, &grower->target);
+	if (cuset_within(&p->before, &p->cus))
+		p->before = (struct cuset){ 0 };
+	*ret = next;
+	return 1;
+}
+
+/* The next version of the first grower that gets another mask and was not considered in this
+ * round. */
+static int next_of(struct growth *growth, struct lease **ret)
+{
+	for (size_t i = 0; i < growth->n; i++) {
+		struct grower *grower = &growth->growers[i];
+
+		if (grower->lease->lend.grown_usec == growth->gpu->lend.grow_usec ||
+		    cuset_equal(&grower->target, &grower->p->cus))
+			continue;
+		grower->lease->lend.grown_usec = growth->gpu->lend.grow_usec;
+		return make_next(growth, grower, ret);
+	}
+	return 0;
+}
+
+static int grow(struct arbiter *arbiter, unsigned index, struct lease **ret)
+{
+	struct growth growth = { .arbiter = arbiter, .gpu = &arbiter->gpus[index], .index = index };
+	_cleanup_(freep) struct grower *growers = calloc(arbiter->n_leases + 1, sizeof(*growers));
+
+	if (!growers)
+		return 0;
+	growth.growers = growers;
+	find_growers(&growth);
+	invert_pool(&growth);
+	share_divide(growth.growers, growth.n_all, growth.cus);
+	decide(&growth);
+	return next_of(&growth, ret);
+}
+
+int arbiter_plan_growth(struct arbiter *arbiter, uint64_t now_usec, struct lease **ret)
+{
+	for (unsigned i = 0; arbiter->lending && i < arbiter->n_gpus; i++) {
+		struct gpu *gpu = &arbiter->gpus[i];
+
+		if (!gpu->lend.may_grow || gpu->lend.grow_usec > now_usec)
+			continue;
+		if (grow(arbiter, i, ret) > 0) {
+			gpu->lend.grown_usec = now_usec;
+			return 1;
+		}
+		gpu->lend.may_grow = false;
+		gpu->lend.grow_usec = UINT64_MAX;
+	}
+	return 0;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * The shares of the adaptable leases of a GPU: weighted max-min. Each has as many CUs for each unit
+ * of weight as there are, but none less than its base or more than it asked for.
+ */
+
+#include "core/ledger/ledger.h"
+
+/* An adaptable lease on one GPU. */
+struct grower {
+	struct lease *lease;
+	struct partition *p;
+	struct cuset target; /* the mask that it is to get; contains its base */
+	unsigned base, cap;  /* CUs that it has at least and may have at most */
+	unsigned weight;     /* of its tenant */
+	unsigned share;      /* CUs */
+	bool restored;       /* target is the mask before it shrank */
+};
+
+/* All of CUs, for each unit of weight, in 2^-SHARE_LEVEL_BITS. */
+#define SHARE_LEVEL_BITS 16U
+
+unsigned share_weight(const struct arbiter *arbiter, const struct lease *lease);
+
+/* Without a target and a share. */
+struct grower share_grower(const struct arbiter *arbiter, struct lease *lease, struct partition *p);
+
+/* Sets the share of each grower. */
+void share_divide(struct grower *growers, size_t n, unsigned cus);
+
+/* Is a grower with this many CUs so far below its share that others shrink for it? */
+bool share_is_starved(const struct grower *grower, unsigned cus);
