@@ -114,7 +114,7 @@ static int read_property(const struct doctor *doctor, unsigned node, const char 
 static int usable_node(struct doctor *doctor, unsigned node)
 {
 	char path[96], id[32], device[48];
-	uint64_t minor;
+	uint64_t minor = 0;
 	int r;
 
 	snprintf(path, sizeof(path), NODES "/%u/gpu_id", node);

@@ -338,14 +338,10 @@ static int take_lease(struct command *command, const struct adapt *adapt, int se
 }
 
 /* Leaves no descriptor of gpuarb open: the program may close all that it finds. */
-static int lease_self(struct command *command)
+static int bind_self(struct command *command, const struct adapt *adapt)
 {
-	struct adapt adapt;
-	int self, r = choose_adaptable(command, &adapt);
+	int r, self = open_self();
 
-	if (r != EXIT_OK)
-		return r;
-	self = open_self();
 	if (self < 0)
 		return fail(command, EXIT_FAILED,
 			    "cannot bind the lease to this process: pidfd_open: %s",
@@ -354,9 +350,20 @@ static int lease_self(struct command *command)
 	command->options.process_fd = self;
 	if (!command->options.name)
 		command->options.name = basename(command->rest[0]);
-	r = take_lease(command, &adapt, self);
+	r = take_lease(command, adapt, self);
 	session_done(command);
 	close(self);
+	return r;
+}
+
+static int lease_self(struct command *command)
+{
+	struct adapt adapt;
+	int r = choose_adaptable(command, &adapt);
+
+	if (r == EXIT_OK)
+		r = bind_self(command, &adapt);
+	command->fixed_reason = NULL; /* the sentence is in adapt */
 	return r;
 }
 
