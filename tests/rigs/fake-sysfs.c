@@ -190,7 +190,9 @@ static int write_parameters(const char *dir, const struct gpu_info *gpus, size_t
 	for (size_t i = n; i > 0; i--)
 		if (gpus[i - 1].scheduler != SCHEDULER_MES)
 			scheduler = gpus[i - 1].scheduler;
-	r = fake_sysfs_print(dir, FAKE_PARAMETERS "/hws_max_conc_proc", "-1\n");
+	r = fake_sysfs_print(dir, FAKE_MODULE "/initstate", "live\n");
+	if (r == 0)
+		r = fake_sysfs_print(dir, FAKE_PARAMETERS "/hws_max_conc_proc", "-1\n");
 	if (r == 0)
 		r = fake_sysfs_print(dir, FAKE_PARAMETERS "/queue_preemption_timeout_ms", "9000\n");
 	if (r < 0 || scheduler == SCHEDULER_UNKNOWN)

@@ -19,7 +19,8 @@
 #define FAKE_TOPOLOGY "class/kfd/kfd/topology"
 #define FAKE_NODES FAKE_TOPOLOGY "/nodes"
 #define FAKE_PROC "class/kfd/kfd/proc"
-#define FAKE_PARAMETERS "module/amdgpu/parameters"
+#define FAKE_MODULE "module/amdgpu"
+#define FAKE_PARAMETERS FAKE_MODULE "/parameters"
 
 /* Node 0 is the CPU's with a link to each GPU and one back, which is what libhsakmt asks
  * for before it takes a topology; GPU i is node i + 1. A GPU's name says where it sits; without one it

@@ -69,11 +69,14 @@ int sim_new(const struct sim_config *config, const struct sim_world *world, stru
 	sim->world = *world;
 	sim->teardown_ns = config->teardown_ns;
 	sim->timing = config->timing;
+	sim->kfd_minor = config->kfd_minor ? config->kfd_minor : KFD_LINUX_6_1;
 	sim->nodes = config->nodes ? config->nodes : (unsigned)config->n_gpus + 1;
 	sim->topology_generation = 1;
 	r = sim_arena_new(sim);
-	for (size_t i = 0; r == 0 && i < config->n_gpus; i++)
+	for (size_t i = 0; r == 0 && i < config->n_gpus; i++) {
 		r = sim_gpu_init(sim, i, &config->gpus[i], config->minors[i]);
+		sim->gpus[i].device_id = config->device_ids ? config->device_ids[i] : 0;
+	}
 	if (r < 0)
 		return r;
 	*ret = TAKE_PTR(sim);

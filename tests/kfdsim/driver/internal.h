@@ -19,6 +19,10 @@
 /* As the driver numbers them inside (enum kfd_queue_type): what sysfs shows. */
 enum sim_queue_type { SIM_COMPUTE, SIM_SDMA, SIM_HIQ, SIM_DIQ, SIM_SDMA_XGMI };
 
+/* KFD_IOCTL_MINOR_VERSION of the kernels whose driver this can be. */
+#define KFD_LINUX_6_1 11U
+#define KFD_LINUX_6_12 17U
+
 struct sim_gpu;
 
 struct sim_queue {
@@ -114,7 +118,7 @@ struct sim_process {
 struct sim_gpu {
 	struct sim *sim;
 	struct gpu_info info;
-	unsigned index, minor;
+	unsigned index, minor, device_id;
 	bool gone;
 	uint64_t slow_ns;
 	uint64_t vram_used; /* by all processes (memory.c) */
@@ -144,6 +148,7 @@ struct sim {
 	uint64_t serial;
 	uint64_t teardown_ns;
 	bool timing, places;
+	unsigned kfd_minor;           /* of the KFD version: which driver this is */
 	uint64_t topology_generation; /* counts up when a GPU goes */
 	unsigned nodes;               /* of the topology, CPUs too */
 	uint64_t queue_serial;

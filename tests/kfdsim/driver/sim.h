@@ -52,9 +52,11 @@ struct sim_world {
 struct sim_config {
 	const struct gpu_info *gpus; /* kfd_gpu_id and name are set; copied */
 	const unsigned *minors;      /* drm render minor of each */
+	const unsigned *device_ids;  /* PCI device of each; NULL: 0 */
 	size_t n_gpus;
 	unsigned nodes; /* of the topology, CPUs too; 0: one CPU and the GPUs */
 
+	unsigned kfd_minor;   /* the driver is that of KFD 1.11 or 1.17; 0: 1.11 */
 	uint64_t teardown_ns; /* queues of a dead process stay so long (0: gone at the next work) */
 	bool timing;          /* dispatches take time by the model of timing.h */
 };
@@ -97,6 +99,11 @@ void sim_exit(struct sim *sim, pid_t pid, uint64_t now_ns);
 #define SIM_ARGUMENT_MAX 4096U
 int sim_ioctl(struct sim *sim, struct sim_process *opener, pid_t caller, uint64_t request,
 	      unsigned cmd, void *argument, size_t size, uint64_t now_ns);
+
+/* One ioctl on the render node with that minor, as sim_ioctl(). -ENODEV: its GPU is gone. -ENOTTY: no
+ * request to a render node. -EOPNOTSUPP: one that is not emulated. */
+int sim_render_ioctl(struct sim *sim, unsigned minor, pid_t caller, unsigned cmd, void *argument,
+		     size_t size, uint64_t now_ns);
 
 /* A signal ended the wait: forgets the request; the front end answers EINTR. */
 void sim_cancel(struct sim *sim, uint64_t request);

@@ -124,3 +124,8 @@ int front_process_of(pid_t tid, pid_t *ret)
 	fclose(stream);
 	return r;
 }
+
+int front_render_minor(const char *path, unsigned *ret)
+{
+	return sscanf(basename(path), "renderD%u", ret) == 1 ? 0 : -EINVAL;
+}

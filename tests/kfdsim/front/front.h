@@ -88,6 +88,9 @@ void front_arena_free(struct front *front);
 /* The thread group that a thread belongs to, as /proc says: requests name threads. */
 int front_process_of(pid_t tid, pid_t *ret);
 
+/* The minor of a render node, by its path. -EINVAL: it is none. */
+int front_render_minor(const char *path, unsigned *ret);
+
 /* ---- front-client.c ---- */
 
 /* open("/dev/kfd") by a thread; each success wants a front_close(). The same process again:

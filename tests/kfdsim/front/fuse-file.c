@@ -51,7 +51,10 @@ int fuse_open(struct fuse *fuse, const struct fuse_request *request)
 	handle = calloc(1, sizeof(*handle));
 	if (!handle)
 		return -ENOMEM;
-	if (kind == TREE_KFD)
+	handle->render = kind == TREE_RENDER;
+	if (handle->render)
+		r = front_render_minor(request->node->path, &handle->minor);
+	else if (kind == TREE_KFD)
 		r = front_open(fuse->front, (pid_t)request->in->pid, &handle->client);
 	if (r < 0) {
 		free(handle);

@@ -83,6 +83,22 @@ static int kfd_ioctl(struct fuse *fuse, const struct fuse_request *request,
 	return reply_ioctl(fuse, unique, r, argument, room);
 }
 
+static int render_ioctl(struct fuse *fuse, const struct fuse_request *request, unsigned minor,
+			const struct fuse_ioctl_in *in)
+{
+	uint8_t argument[SIM_ARGUMENT_MAX] = { 0 };
+	size_t size = _IOC_SIZE(in->cmd);
+	int r;
+
+	if (size > sizeof(argument) || in->out_size > size || in->in_size > size ||
+	    request->size - sizeof(*in) < in->in_size)
+		return -EINVAL;
+	memcpy(argument, in + 1, in->in_size);
+	r = sim_render_ioctl(fuse->front->sim, minor, (pid_t)request->in->pid, in->cmd, argument,
+			     size, front_now());
+	return reply_ioctl(fuse, request->in->unique, r, argument, in->out_size);
+}
+
 int fuse_ioctl(struct fuse *fuse, const struct fuse_request *request)
 {
 	const struct fuse_ioctl_in *in = request->body;
@@ -91,6 +107,8 @@ int fuse_ioctl(struct fuse *fuse, const struct fuse_request *request)
 	if (request->size < sizeof(*in))
 		return -EINVAL;
 	handle = (const struct fuse_handle *)(uintptr_t)in->fh;
+	if (handle->render)
+		return render_ioctl(fuse, request, handle->minor, in);
 	return handle->client ? kfd_ioctl(fuse, request, handle->client, in) : -ENOTTY;
 }
 

@@ -79,6 +79,8 @@ void fuse_answer(struct front *front, uint64_t unique, int result, const void *a
 /* What an open file is: fh of the protocol. */
 struct fuse_handle {
 	struct front_client *client; /* of /dev/kfd */
-	char *data;                  /* a text, or a directory's entries */
+	bool render;                 /* a render node, and its minor */
+	unsigned minor;
+	char *data; /* a text, or a directory's entries */
 	size_t size;
 };

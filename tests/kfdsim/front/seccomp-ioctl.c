@@ -13,16 +13,18 @@
 
 #include "util/base.h"
 
-/* The filter sees numbers only: consoles have ioctls of that type too. Render nodes are the
- * same file by another name. */
-static bool is_kfd(const struct seccomp *seccomp, const struct seccomp_call *call)
-{
-	char path[64], target[64] = "";
+#define KFD_TYPE 'K'
 
+/* The filter sees numbers only: consoles have ioctls of those types too. Render nodes are the
+ * same file by another name. False: a file that is none of both. */
+static bool device_name(const struct seccomp *seccomp, const struct seccomp_call *call,
+			char target[64])
+{
+	char path[64];
+
+	memset(target, 0, 64);
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", call->tid, call->fd);
-	if (!seccomp_is_device(seccomp, path) || readlink(path, target, sizeof(target) - 1) < 0)
-		return false;
-	return strcmp(basename(target), "kfd") == 0;
+	return seccomp_is_device(seccomp, path) && readlink(path, target, 63) >= 0;
 }
 
 static bool alive(const struct front *front, pid_t pid)
@@ -146,9 +148,35 @@ static int serve(struct seccomp *seccomp, const struct seccomp_call *call)
 	return r;
 }
 
+static int serve_render(struct seccomp *seccomp, const struct seccomp_call *call, unsigned minor)
+{
+	const struct seccomp_wait wait = {
+		.id = call->id,
+		.tid = call->tid,
+		.address = call->address,
+		.room = call->cmd & IOC_OUT ? _IOC_SIZE(call->cmd) : 0,
+	};
+	uint8_t argument[SIM_ARGUMENT_MAX] = { 0 };
+	int r = take_argument(seccomp, call, argument);
+
+	r = r < 0 ? r
+		  : sim_render_ioctl(seccomp->front->sim, minor, call->tid, call->cmd, argument,
+				     _IOC_SIZE(call->cmd), front_now());
+	return seccomp_reply_call(seccomp, &wait, r, argument);
+}
+
 int seccomp_ioctl(struct seccomp *seccomp, struct seccomp_call *call)
 {
-	if (!is_kfd(seccomp, call) || front_process_of(call->tid, &call->pid) < 0)
-		return seccomp_reply(seccomp, call->id, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE);
-	return serve(seccomp, call);
+	char name[64];
+	unsigned minor;
+
+	if (device_name(seccomp, call, name) && front_process_of(call->tid, &call->pid) == 0) {
+		if (strcmp(basename(name), "kfd") == 0)
+			return _IOC_TYPE(call->cmd) == KFD_TYPE
+				       ? serve(seccomp, call)
+				       : seccomp_reply(seccomp, call->id, -ENOTTY, 0);
+		if (front_render_minor(name, &minor) == 0)
+			return serve_render(seccomp, call, minor);
+	}
+	return seccomp_reply(seccomp, call->id, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE);
 }

@@ -3,7 +3,7 @@
 
 /*
  * The emulator without FUSE: /dev/kfd is a plain sparse file on a tmpfs, so that mmap() of it
- * is the kernel's own; a filter (seccomp, user notification) hands every ioctl of type 'K' to
+ * is the kernel's own; a filter (seccomp, user notification) hands ioctls of types 'K' and 'd' to
  * this process; and texts are plain files that are written anew where they changed. It takes
  * no privilege: where there is none, a user namespace is made.
  *

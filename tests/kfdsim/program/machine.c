@@ -47,10 +47,10 @@ static int read_number(const char *path, const char *key, unsigned long *ret)
 	return r;
 }
 
-/* The render minor of the node with that gpu_id. */
-static int find_minor(const char *sysfs, uint32_t gpu_id, unsigned *ret)
+/* The render minor of the node with that gpu_id, and the PCI device, if the node tells it. */
+static int find_minor(const char *sysfs, uint32_t gpu_id, unsigned *ret, unsigned *ret_device)
 {
-	unsigned long id, minor;
+	unsigned long id, minor, device = 0;
 	char path[4096];
 
 	for (unsigned node = 0; node < NODES; node++) {
@@ -60,7 +60,9 @@ static int find_minor(const char *sysfs, uint32_t gpu_id, unsigned *ret)
 		snprintf(path, sizeof(path), "%s/" FAKE_NODES "/%u/properties", sysfs, node);
 		if (read_number(path, "drm_render_minor", &minor) < 0)
 			break;
+		(void)read_number(path, "device_id", &device);
 		*ret = (unsigned)minor;
+		*ret_device = (unsigned)device;
 		return 0;
 	}
 	fprintf(stderr, "kfdsim: %s: no drm_render_minor of GPU %u\n", sysfs, gpu_id);
@@ -98,7 +100,8 @@ static int find_minors(struct machine *machine, const char *sysfs)
 	for (size_t i = 0; i < machine->n && r == 0; i++)
 		r = check_id(sysfs, machine->gpus[i].kfd_gpu_id);
 	for (size_t i = 0; i < machine->n && r == 0; i++)
-		r = find_minor(sysfs, machine->gpus[i].kfd_gpu_id, &machine->minors[i]);
+		r = find_minor(sysfs, machine->gpus[i].kfd_gpu_id, &machine->minors[i],
+			       &machine->device_ids[i]);
 	return r;
 }
 

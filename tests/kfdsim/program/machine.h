@@ -16,6 +16,7 @@
 struct machine {
 	struct gpu_info gpus[SIM_GPUS_MAX];
 	unsigned minors[SIM_GPUS_MAX];
+	unsigned device_ids[SIM_GPUS_MAX];
 	size_t n;
 	unsigned nodes; /* of the topology, processors too */
 };

@@ -98,6 +98,7 @@ static int make_sim(struct front *front, const struct options *options)
 	config = (struct sim_config){
 		.gpus = machine->gpus,
 		.minors = machine->minors,
+		.device_ids = machine->device_ids,
 		.n_gpus = machine->n,
 		.nodes = machine->nodes,
 		.teardown_ns = options->teardown_ns,

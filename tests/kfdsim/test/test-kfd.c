@@ -62,6 +62,27 @@ static int wait_for_ever(int fd)
 	return ioctl(fd, AMDKFD_IOC_WAIT_EVENTS, &args) < 0 ? -errno : 0;
 }
 
+/* struct drm_version: Debian's kernel headers leave drm.h to libdrm. */
+struct drm_version {
+	int major, minor, patch;
+	size_t name_size;
+	char *name;
+	size_t rest[4];
+};
+
+TEST(a_render_node_names_its_driver)
+{
+	char name[16] = "";
+	struct drm_version version = { .name_size = sizeof(name), .name = name };
+	int fd = open("/dev/dri/renderD128", O_RDWR | O_CLOEXEC);
+
+	CHECK(fd >= 0);
+	CHECK(ioctl(fd, _IOWR('d', 0, struct drm_version), &version) == 0);
+	CHECK(version.major == 3 && strcmp(name, "amdgpu") == 0);
+	CHECK(ioctl(fd, AMDKFD_IOC_GET_VERSION, &version) < 0 && errno == ENOTTY);
+	close(fd);
+}
+
 static int status_of(pid_t pid)
 {
 	int status;
@@ -212,7 +233,7 @@ TEST(foreign_ioctls_return_enotty)
 	uint8_t argument[40] = { 0 };
 
 	CHECK(render >= 0);
-	CHECK(ioctl(render, _IOWR('d', 5, argument), argument) < 0);
+	CHECK(ioctl(render, AMDKFD_IOC_GET_VERSION, argument) < 0);
 	CHECK(ioctl(fd, _IOWR('d', 5, argument), argument) < 0 && errno == ENOTTY);
 	CHECK(ioctl(fd, _IOWR('K', 0xff, argument), argument) < 0);
 	close(fd);
