@@ -311,7 +311,7 @@ const struct option option_table[] = {
 	  LEASE(wait_usec), .take = take_wait },
 
 	{ "requeue", NULL, "wait again if the lease is revoked for a higher class",
-	  FIELD(OPTIONS_RESERVE, options.requeue), .take = take_flag },
+	  FIELD(OPTIONS_REQUEUE, options.requeue), .take = take_flag },
 
 	{ "fixed", NULL, "keep the granted CUs; the default of run is --adaptable, if possible",
 	  FIELD(OPTIONS_RUN, fixed), .take = take_flag },

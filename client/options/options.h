@@ -22,7 +22,7 @@ enum option_group {
 	OPTIONS_ACTIVATE = 1 << 7,
 	OPTIONS_REVOKE = 1 << 8,
 	OPTIONS_RT = 1 << 9,
-	OPTIONS_RESERVE = 1 << 10,
+	OPTIONS_REQUEUE = 1 << 10,
 };
 
 /* One want as it was typed. wants.h turns shares into CUs. */

@@ -15,6 +15,7 @@
 
 #include "client/launch/grant.h"
 #include "client/launch/program.h"
+#include "client/launch/supervisor.h"
 #include "client/output/fail.h"
 #include "client/output/lease-text.h"
 #include "client/output/print.h"
@@ -80,6 +81,11 @@ static int choose_adaptable(struct command *command, struct adapt *ret)
 	bool asked = command->options.adaptable;
 	bool besteffort = !lease_class || strcmp(lease_class, "besteffort") == 0;
 
+	if (command->options.requeue && command->options.token)
+		return fail(command, EXIT_RUN_FAILED,
+			    "--requeue and --token exclude each other: several commands with "
+			    "--token=%s share the lease, and each would return it for all",
+			    command->options.token);
 	if (asked && command->fixed)
 		return fail(command, EXIT_RUN_FAILED, "--adaptable and --fixed exclude each other");
 	if (asked && !besteffort)
@@ -318,65 +324,122 @@ static void print_priority(const struct gpuarb_lease *lease)
 	}
 }
 
-/* Reserves a lease bound to this process, sets the environment, and starts the agent of an
- * adaptable lease. */
-static int take_lease(struct command *command, const struct adapt *adapt, int self)
+static int print_grant_of(struct command *command, const struct gpuarb_lease *lease)
 {
-	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = NULL;
-	int r;
+	int r = grant_print(command, lease, PREFIX, stderr);
 
-	r = grant_reserve(command, PREFIX, &lease);
-	if (r == EXIT_OK)
-		r = set_environment(command, lease);
-	if (r == EXIT_OK && command->options.adaptable)
-		r = adapt_start(command, adapt, gpuarb_lease_id(lease), self);
-	if (r == EXIT_OK)
-		r = grant_print(command, lease, PREFIX, stderr);
 	if (r == EXIT_OK && !command->quiet && !command->json)
 		print_priority(lease);
 	return r;
 }
 
-/* Leaves no descriptor of gpuarb open: the program may close all that it finds. */
-static int bind_self(struct command *command, const struct adapt *adapt)
+/* Makes this process the one that executes the command: sets its environment, and starts the agent
+ * of an adaptable lease. self: a pidfd of this process. */
+static int prepare(const struct command *command, const struct adapt *adapt,
+		   struct gpuarb_lease *lease, int self)
 {
-	int r, self = open_self();
+	int r = set_environment(command, lease);
 
-	if (self < 0)
-		return fail(command, EXIT_FAILED,
-			    "cannot bind the lease to this process: pidfd_open: %s",
-			    strerror(errno));
-
-	command->options.process_fd = self;
-	if (!command->options.name)
-		command->options.name = basename(command->rest[0]);
-	r = take_lease(command, adapt, self);
-	session_done(command);
-	close(self);
+	if (r == EXIT_OK && command->options.adaptable)
+		r = adapt_start(command, adapt, gpuarb_lease_id(lease), self);
 	return r;
 }
 
-static int lease_self(struct command *command)
-{
-	struct adapt adapt;
-	int r = choose_adaptable(command, &adapt);
-
-	if (r == EXIT_OK)
-		r = bind_self(command, &adapt);
-	command->fixed_reason = NULL; /* the sentence is in adapt */
-	return r;
-}
-
-int run_run(struct command *command)
+static int execute(const struct command *command)
 {
 	int error;
-
-	/* Without the lease the program does not start. */
-	if (lease_self(command) != EXIT_OK)
-		return EXIT_RUN_FAILED;
 
 	execvp(command->rest[0], command->rest);
 	error = errno;
 	return fail(command, error == ENOENT ? EXIT_RUN_NOT_FOUND : EXIT_RUN_CANNOT,
 		    "cannot start %s: %s", command->rest[0], strerror(error));
+}
+
+/* Leaves no descriptor of gpuarb open: the program may close all that it finds. */
+static int run_here(struct command *command, const struct adapt *adapt, int self,
+		    struct gpuarb_lease *lease)
+{
+	int r = prepare(command, adapt, lease, self);
+
+	if (r == EXIT_OK)
+		r = print_grant_of(command, lease);
+	gpuarb_lease_close(lease);
+	session_done(command);
+	close(self);
+	return r == EXIT_OK ? execute(command) : EXIT_RUN_FAILED;
+}
+
+/* ---- run --requeue ------------------------------------------------------------------------- */
+
+struct restarts {
+	struct command *command;
+	const struct adapt *adapt;
+	struct gpuarb_lease *lease;
+};
+
+static int granted(void *userdata)
+{
+	const struct restarts *restarts = userdata;
+
+	return print_grant_of(restarts->command, restarts->lease);
+}
+
+/* The lease stays bound to the parent, of which the command is a child. */
+static int execute_child(void *userdata)
+{
+	const struct restarts *restarts = userdata;
+	int self = open_self();
+
+	if (self < 0 ||
+	    prepare(restarts->command, restarts->adapt, restarts->lease, self) != EXIT_OK)
+		return EXIT_RUN_FAILED;
+	return execute(restarts->command);
+}
+
+static int run_child(struct command *command, const struct adapt *adapt, int self,
+		     struct gpuarb_lease *lease)
+{
+	struct restarts restarts = { command, adapt, lease };
+	struct supervisor supervisor = { command, lease, execute_child, granted, &restarts };
+	int r = supervisor_run(&supervisor);
+
+	gpuarb_lease_close(lease);
+	session_done(command);
+	close(self);
+	return r;
+}
+
+/* Binds the lease to this process. Without the lease the command does not start. */
+static int run_bound(struct command *command, const struct adapt *adapt)
+{
+	struct gpuarb_lease *lease;
+	int self = open_self();
+
+	if (self < 0) {
+		(void)fail(command, EXIT_FAILED,
+			   "cannot bind the lease to this process: pidfd_open: %s",
+			   strerror(errno));
+		return EXIT_RUN_FAILED;
+	}
+	command->options.process_fd = self;
+	if (!command->options.name)
+		command->options.name = basename(command->rest[0]);
+	if (grant_reserve(command, PREFIX, &lease) != EXIT_OK) {
+		session_done(command);
+		close(self);
+		return EXIT_RUN_FAILED;
+	}
+	return command->options.requeue ? run_child(command, adapt, self, lease)
+					: run_here(command, adapt, self, lease);
+}
+
+int run_run(struct command *command)
+{
+	struct adapt adapt;
+	int r = EXIT_RUN_FAILED;
+
+	if (choose_adaptable(command, &adapt) == EXIT_OK)
+		r = run_bound(command, &adapt);
+	command->fixed_reason = NULL; /* the sentence is in adapt */
+	return r;
 }

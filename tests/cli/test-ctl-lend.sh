@@ -472,6 +472,91 @@ wait "$again"
 exec 5<&-
 list_becomes '. == []'
 
+# run --requeue ends its command, and starts it again when the lease is granted again.
+cat >"$dir/worker" <<-'SH'
+	#!/bin/bash
+	trap 'kill $!; echo "ends"; exit 0' TERM
+	echo "lease $GPUARB_LEASE, preload=${LD_PRELOAD:+set}"
+	sleep infinity &
+	wait
+SH
+chmod +x "$dir/worker"
+# says LINE: the worker of run --requeue prints it.
+says()
+{
+	line=
+	read -r -t 60 line <&5
+	check "the worker prints '$1', not '$line'" test "$line" = "$1"
+}
+for how in '--fixed --class=besteffort --cus=60 --exact' '--adaptable --cus=60 --cus-min=30'; do
+	# shellcheck disable=SC2086
+	exec 5< <(exec "$GPUARBCTL" run --requeue $how -- "$dir/worker" 2>"$dir/run.err")
+	again=$!
+	preload=
+	[[ $how != --adaptable* ]] || preload=set
+	line=
+	read -r -t 60 line <&5
+	again_lease=$(sed -n 's/^lease \([0-9]*\), .*/\1/p' <<<"$line")
+	check "the worker has a lease: $line" test "$line" = "lease $again_lease, preload=$preload"
+	ends 0 run --class=realtime --shader-engines=4 -- "$GPUARBCTL" list --json
+	json_out "$(of "$again_lease") | .state == \"waiting\""
+	says ends
+	says "lease $again_lease, preload=$preload"
+	check "it names the lease that revoked it" \
+		grep -q "lease $again_lease: revoked for lease [0-9]* of class realtime: ends $dir/worker" "$dir/run.err"
+	list_becomes "length == 1 and ($(of "$again_lease") | .state == \"granted\")"
+	kill "$again"
+	says ends
+	wait "$again"
+	check "the exit status is that of the command" test $? = 0
+	exec 5<&-
+	list_becomes '. == []'
+done
+
+# A command that ignores SIGTERM is killed before the deadline. A signal ends the wait.
+sed -i 's/^activate-grace = .*/activate-grace = 200ms/' "$dir/gpuarbd.conf"
+ends 0 reload
+exec 5< <(exec "$GPUARBCTL" run --requeue --quiet --fixed --class=besteffort --cus=60 --exact -- \
+	bash -c 'trap "" TERM; echo $$; exec sleep infinity' 2>"$dir/run.err")
+again=$!
+read -r -t 60 first <&5
+check 'another process runs the command' test "$first" != "$again"
+exec 6< <(exec "$GPUARBCTL" run --class=realtime --shader-engines=4 -- \
+	bash -c 'echo granted; exec sleep infinity' 2>"$dir/realtime.err")
+realtime=$!
+read -r -t 60 line <&6
+check "the realtime lease is granted: $line" test "$line" = granted
+check 'the command was killed' test ! -e "/proc/$first"
+list_becomes 'any(.state == "waiting")'
+kill -INT "$again"
+wait "$again"
+check 'SIGINT ends the wait' test $? = 130
+list_becomes 'all(.state != "waiting")'
+kill "$realtime"
+exec 5<&- 6<&-
+list_becomes '. == []'
+
+# The exit status is that of the command, and gpuarbctl forwards signals to it.
+ends 7 run --requeue -- sh -c 'exit 7'
+ends 130 run --requeue --cus=15 -- sh -c 'kill -INT $$'
+ends 127 run --requeue --cus=15 -- no-such-program
+ends 125 run --requeue --token=x -- true
+err_has 'token=x'
+# An administrator revokes it: there is nothing to wait for again.
+exec 5< <(exec "$GPUARBCTL" run --requeue --cus=15 -- "$dir/worker" 2>"$dir/run.err")
+again=$!
+read -r -t 60 line <&5
+again_lease=$(sed -n 's/^lease \([0-9]*\), .*/\1/p' <<<"$line")
+ends 0 revoke "$again_lease" --reason=tidy
+says ends
+wait "$again"
+check 'a command without a lease does not start again' test $? = 125
+check 'the message names the reason' grep -q "lease $again_lease is lost: .*tidy" "$dir/run.err"
+exec 5<&-
+list_becomes '. == []'
+sed -i 's/^activate-grace = .*/activate-grace = 600s/' "$dir/gpuarbd.conf"
+ends 0 reload
+
 # ---- moves -------------------------------------------------------------------------------
 # A lease in each shader engine: one of them moves for a realtime lease.
 movers=()

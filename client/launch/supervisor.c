@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/launch/supervisor.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client/output/fail.h"
+#include "client/output/lease-text.h"
+#include "client/output/print.h"
+
+#define PREFIX "gpuarbctl run: " /* standard error is shared with the command */
+
+static const int watched_signals[] = {
+	SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2
+};
+
+struct run {
+	const struct supervisor *supervisor;
+	pid_t child; /* 0: the command does not run */
+	int signals; /* a signalfd */
+	sigset_t unblocked;
+	bool lost;          /* the lease has ended: the command goes on without it */
+	bool ending;        /* the command was told to end, because the lease was revoked */
+	uint64_t kill_usec; /* when to kill it then; UINT64_MAX: never */
+	bool acknowledged;  /* the revocation */
+	int code;           /* of the last command that ended */
+};
+
+static bool is_state(const struct run *run, const char *state)
+{
+	return strcmp(gpuarb_lease_state(run->supervisor->lease), state) == 0;
+}
+
+static int watch_signals(struct run *run)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < ARRAY_SIZE(watched_signals); i++)
+		sigaddset(&set, watched_signals[i]);
+	if (sigprocmask(SIG_BLOCK, &set, &run->unblocked) < 0)
+		return -errno;
+	run->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return run->signals < 0 ? -errno : 0;
+}
+
+/* ---- the command --------------------------------------------------------------------------- */
+
+/* Without its supervisor the command has no lease, so it is not left behind. */
+__attribute__((noreturn)) static void become_command(const struct run *run, pid_t parent)
+{
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (getppid() != parent)
+		_exit(EXIT_RUN_FAILED);
+	sigprocmask(SIG_SETMASK, &run->unblocked, NULL);
+	_exit(run->supervisor->execute(run->supervisor->userdata));
+}
+
+static int start(struct run *run)
+{
+	pid_t parent = getpid();
+	int r = run->supervisor->granted(run->supervisor->userdata);
+
+	if (r != EXIT_OK)
+		return r;
+	fflush(NULL);
+	run->child = fork();
+	if (run->child == 0)
+		become_command(run, parent);
+	if (run->child < 0)
+		return fail(run->supervisor->command, EXIT_RUN_FAILED,
+			    "cannot start a process for %s: %s", run->supervisor->command->rest[0],
+			    strerror(errno));
+	run->ending = run->acknowledged = false;
+	run->kill_usec = UINT64_MAX;
+	return EXIT_OK;
+}
+
+static void reap(struct run *run)
+{
+	int status;
+
+	if (run->child <= 0 || waitpid(run->child, &status, WNOHANG) != run->child)
+		return;
+	run->child = 0;
+	run->code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* The terminal sends its signals to the command, too. */
+static void forward(const struct run *run, const struct signalfd_siginfo *info)
+{
+	if (run->child > 0 && info->ssi_code != SI_KERNEL)
+		kill(run->child, (int)info->ssi_signo);
+}
+
+/* A signal that ends gpuarbctl while no command runs, or 0. */
+static int read_signals(struct run *run)
+{
+	struct signalfd_siginfo info;
+
+	while (read(run->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		if (info.ssi_signo == SIGCHLD)
+			reap(run);
+		else if (run->child > 0)
+			forward(run, &info);
+		else
+			return (int)info.ssi_signo;
+	}
+	return 0;
+}
+
+/* ---- the lease ----------------------------------------------------------------------------- */
+
+static void print_revoked(const struct run *run)
+{
+	const struct supervisor *s = run->supervisor;
+
+	if (!s->command->quiet && !s->command->json)
+		print_line(stderr,
+			   PREFIX "lease %" PRIu64 ": %s: ends %s, which starts again when the "
+				  "lease is granted again",
+			   gpuarb_lease_id(s->lease), gpuarb_lease_reason(s->lease),
+			   s->command->rest[0]);
+}
+
+/* The lease must be returned before the deadline, where it would end. */
+static uint64_t kill_time(uint64_t deadline)
+{
+	uint64_t now = lease_clock_usec();
+
+	if (deadline == UINT64_MAX)
+		return UINT64_MAX;
+	return deadline <= now ? now : now + (deadline - now) / 4 * 3;
+}
+
+static void end_command(struct run *run)
+{
+	if (!run->ending) {
+		run->ending = true;
+		run->kill_usec = kill_time(gpuarb_lease_deadline(run->supervisor->lease));
+		print_revoked(run);
+		kill(run->child, SIGTERM);
+		kill(run->child, SIGCONT); /* a stopped process does not act on SIGTERM */
+	} else if (is_state(run, "revoking") && lease_clock_usec() >= run->kill_usec) {
+		run->kill_usec = UINT64_MAX;
+		kill(run->child, SIGKILL);
+	}
+}
+
+/* Nothing of the command uses the GPU any more. The daemon counts its other processes by itself. */
+static void acknowledge(struct run *run)
+{
+	int r;
+
+	run->acknowledged = true;
+	r = gpuarb_lease_acknowledge(run->supervisor->lease);
+	if (r < 0 && r != -ENOENT)
+		(void)fail_asked(run->supervisor->command, r);
+}
+
+static int lost(const struct run *run)
+{
+	const struct supervisor *s = run->supervisor;
+	const char *reason = gpuarb_lease_reason(s->lease);
+
+	return fail(s->command, EXIT_RUN_FAILED, "lease %" PRIu64 " is lost: %s",
+		    gpuarb_lease_id(s->lease),
+		    *reason ? reason : "gpuarbd ended, and no service manager kept the lease");
+}
+
+/* ---- the loop ------------------------------------------------------------------------------ */
+
+/* Milliseconds until the command is to be killed; -1: it is not. */
+static int timeout_of(const struct run *run)
+{
+	uint64_t now = lease_clock_usec(), msec;
+
+	if (run->child == 0 || run->kill_usec == UINT64_MAX || !is_state(run, "revoking"))
+		return -1;
+	if (run->kill_usec <= now)
+		return 0;
+	msec = (run->kill_usec - now) / 1000 + 1;
+	return msec > INT32_MAX ? INT32_MAX : (int)msec;
+}
+
+/* Waits for an event. A signal that ends gpuarbctl, 0, or a negative errno. */
+static int wait_event(struct run *run)
+{
+	struct pollfd fds[] = {
+		{ .fd = run->signals, .events = POLLIN },
+		{ .fd = run->lost ? -1 : gpuarb_lease_fd(run->supervisor->lease),
+		  .events = POLLIN },
+	};
+
+	if (poll(fds, ARRAY_SIZE(fds), timeout_of(run)) < 0)
+		return errno == EINTR ? 0 : -errno;
+	if (fds[1].revents && gpuarb_lease_dispatch(run->supervisor->lease, NULL, NULL) < 0)
+		run->lost = true;
+	return fds[0].revents ? read_signals(run) : 0;
+}
+
+/* Acts on the state of the lease and of the command. True: *ret is the exit code. */
+static bool act(struct run *run, int *ret)
+{
+	if (run->child > 0) {
+		if (!run->lost && (run->ending || is_state(run, "revoking")))
+			end_command(run);
+		return false;
+	}
+	*ret = run->lost && run->ending ? lost(run) : run->code;
+	if (!run->ending || run->lost)
+		return true;
+	if (is_state(run, "revoking") && !run->acknowledged)
+		acknowledge(run);
+	if (!is_state(run, "granted") && !is_state(run, "inactive"))
+		return false;
+	*ret = start(run);
+	return *ret != EXIT_OK;
+}
+
+int supervisor_run(const struct supervisor *supervisor)
+{
+	struct run run = { .supervisor = supervisor };
+	int r, code;
+
+	r = watch_signals(&run);
+	if (r < 0)
+		return fail(supervisor->command, EXIT_RUN_FAILED, "cannot read signals: %s",
+			    strerror(-r));
+	code = start(&run);
+	if (code != EXIT_OK)
+		return code;
+	do
+		r = wait_event(&run);
+	while (r == 0 && !act(&run, &code));
+	if (r < 0)
+		return fail(supervisor->command, EXIT_RUN_FAILED, "cannot wait for events: %s",
+			    strerror(-r));
+	return r > 0 ? 128 + r : code;
+}
