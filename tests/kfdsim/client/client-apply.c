@@ -11,7 +11,7 @@
  *	client-apply back     a lease on both GPUs; the third queue is refused
  */
 
-#include <hsakmt.h>
+#include HSAKMT_HEADER
 
 #include <errno.h>
 #include <inttypes.h>

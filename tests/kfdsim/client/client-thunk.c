@@ -2,7 +2,7 @@
 
 /* A program of libhsakmt alone: nodes, queues, masks. Options: client.h. */
 
-#include <hsakmt.h>
+#include HSAKMT_HEADER
 #include <stdio.h>
 #include <stdlib.h>
 
