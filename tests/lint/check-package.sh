@@ -41,7 +41,7 @@ installed()
 		s,^{libdir[a-z_]*},usr/lib/TRIPLET,
 		s,^{prefix},usr,
 		s,^usr/'"$libdir"'/gpuarb/,usr/lib/TRIPLET/gpuarb/,
-		s,^usr/lib/systemd/system/,lib/systemd/system/,
+		s,^lib/systemd/system/,usr/&,
 		s,^usr/share/zsh/site-functions/,usr/share/zsh/vendor-completions/,'
 }
 
@@ -49,6 +49,8 @@ packages_of()
 {
 	for list in "$source"/debian/*.install; do
 		while read -r pattern; do
+			# shellcheck disable=SC2016 # as it is written
+			[ "$pattern" != '${env:UNIT_DIR}' ] || pattern=usr/lib/systemd/system
 			# shellcheck disable=SC2254 # patterns they are
 			case $1 in $pattern | $pattern/*) basename "$list" .install ;; esac
 		done <"$list"

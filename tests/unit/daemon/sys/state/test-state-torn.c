@@ -164,8 +164,6 @@ TEST(every_member_is_checked_and_named_in_the_error)
 		{ "\"id\":17", "\"id\":17.0", "id: has another type" },
 		{ "\"id\":17", "\"id\":null", "id: has another type" },
 		{ "\"id\":17", "\"id\":9007199254740992", "id: is out of range" },
-		{ "\"id\":17", "\"id\":18446744073709551633", /* 2^64 + 17 */
-		  "id: is out of range" },
 		{ "\"id\":17", "\"id\":017", "not JSON" },
 		{ "\"owner\":1000", "\"owner\":4294967296", "owner: is out of range" },
 		{ "\"pid\":4242", "\"pid\":2147483648", "pid: is out of range" },
@@ -219,6 +217,20 @@ TEST(every_member_is_checked_and_named_in_the_error)
 		CHECK(strstr(read_why, wrong[i].why));
 		free(other);
 	}
+	free(text);
+	state_rig_free(rig);
+}
+
+/* json-c before 0.18 reads the largest number, later versions refuse the text. */
+TEST(number_beyond_64_bits_is_refused)
+{
+	struct rig *rig = state_rig_new();
+	char *text = text_of(rig);
+	char *other = replaced(text, "\"id\":17", "\"id\":18446744073709551633"); /* 2^64 + 17 */
+
+	CHECK(read_text(rig, other, strlen(other)) == -EINVAL);
+	CHECK(strstr(read_why, "id: is out of range") || strstr(read_why, "not JSON"));
+	free(other);
 	free(text);
 	state_rig_free(rig);
 }
