@@ -35,6 +35,10 @@ void model_random_lending(struct model *model, struct request *request)
 
 		want->exact = want->any_shape = false;
 		want->shader_engines = 0;
+		if (model_chance(model, 50)) { /* as run does: a small base, and all it can get */
+			want->cus = want->cus_min = 1 + model_below(model, 8);
+			want->cus_max = 400;
+		}
 		if (want->isolation == ISOLATION_SHARED)
 			want->isolation = ISOLATION_CU;
 	}

@@ -125,6 +125,7 @@ static void count_new(struct model *model, const struct request *request, struct
 	model_check_grant(model, request, proposal);
 	model->granted[proposal->class]++;
 	model->borrowed += proposal->adaptable;
+	model->promised += !cuset_empty(&proposal->partitions[0].promised);
 	model->gangs += proposal->n_partitions > 1;
 }
 

@@ -16,7 +16,7 @@ struct model {
 	unsigned granted[3], gangs, resized, refused[REASONS];
 	unsigned waited, waited_gangs, granted_later, timed_out, cancelled, never, barred;
 	unsigned borrowed, activated, revoked, grown, untrue, forced[ENFORCE_STEP_KILL + 1],
-		settled, preempted, kept, requeued;
+		settled, preempted, kept, requeued, promised;
 };
 
 unsigned model_below(struct model *model, unsigned n);

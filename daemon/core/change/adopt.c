@@ -342,6 +342,9 @@ static void reset(struct arbiter *arbiter, struct lease *lease)
 		p->used = (struct budget){ 0 };
 		p->queues.scanned = p->queues.verified = false;
 		p->queues.priorities = 0;
+		p->promised = (struct cuset){ 0 };
+		if (lease->adaptable && lease->lend.never_granted)
+			p->promised = p->cus;
 		if (p->gpu == GPU_ABSENT)
 			continue;
 		p->count = cuset_count(&p->cus);

@@ -179,6 +179,9 @@ void arbiter_lend(struct arbiter *arbiter, uint64_t now_usec);
  * queues leave the hardware for it. */
 void lend_disturb(struct arbiter *arbiter, const struct lease *by, unsigned gpu);
 
+/* Adaptable leases shrink for the masks that this lease, just committed, is promised. */
+void lend_join(struct arbiter *arbiter, const struct lease *lease);
+
 /* Jain's index of the CUs for each unit of weight that the adaptable leases on a GPU have: 1 if all
  * have as many, or there are none; 1/n if one of n has all. */
 double lend_fairness(const struct arbiter *arbiter, unsigned gpu);
@@ -190,8 +193,13 @@ void lend_sum_up(struct arbiter *arbiter);
 
 /* 1: *ret is the next version of an adaptable lease with larger masks, to be saved and committed.
  * Each lease is considered once in a round; a round begins grow-delay after something became free
- * and at least activate-min-interval after the last. 0: none. Without memory it is 0. */
+ * and at least activate-min-interval after the last. A promised mask that is free needs no
+ * grow-delay. 0: none. Without memory it is 0. */
 int arbiter_plan_growth(struct arbiter *arbiter, uint64_t now_usec, struct lease **ret);
+
+/* Can the lease be granted the mask that is promised? */
+bool growth_is_promised(const struct arbiter *arbiter, const struct lease *lease,
+			const struct partition *p);
 
 /* ---- pause.c: adaptable leases beside an active exclusive lease -------------------- */
 

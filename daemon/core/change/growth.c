@@ -14,6 +14,7 @@
 
 #include "core/decide/borrow.h"
 #include "core/decide/share.h"
+#include "core/ledger/quota.h"
 #include "core/mask/extend.h"
 
 /* One GPU. */
@@ -141,18 +142,24 @@ static int by_size(const void *left, const void *right)
 	return a->lease->id < b->lease->id ? -1 : a->lease->id > b->lease->id;
 }
 
-/* from_base: leases may lose CUs that are not in their base. */
-static void share_out(struct growth *growth, bool from_base)
+/* How the targets are found, in the order in which it is tried. */
+enum share_out {
+	SHARE_OUT_RESTORE, /* leases get their previous masks before free CUs are divided */
+	SHARE_OUT_FREE,    /* free CUs are divided by shares first */
+	SHARE_OUT_ALL,     /* leases may lose CUs that are not in their base */
+};
+
+static void share_out(struct growth *growth, enum share_out how)
 {
 	growth->left = growth->pool;
 	for (size_t i = 0; i < growth->n; i++) {
 		struct grower *grower = &growth->growers[i];
 
-		grower->target = from_base ? grower->p->base : grower->p->cus;
+		grower->target = how == SHARE_OUT_ALL ? grower->p->base : grower->p->cus;
 		grower->restored = false;
 		cuset_remove(&growth->left, &grower->target);
 	}
-	for (size_t i = 0; !from_base && i < growth->n; i++)
+	for (size_t i = 0; how == SHARE_OUT_RESTORE && i < growth->n; i++)
 		restore(growth, &growth->growers[i]);
 	for (size_t i = 0; i < growth->n; i++)
 		if (!growth->growers[i].restored)
@@ -203,28 +210,32 @@ static void decide(struct growth *growth)
 	uint64_t without;
 
 	qsort(growth->growers, growth->n, sizeof(*growth->growers), by_size);
-	share_out(growth, false);
+	share_out(growth, SHARE_OUT_RESTORE);
+	if (!any_starves(growth))
+		return;
+	share_out(growth, SHARE_OUT_FREE);
 	if (!any_starves(growth))
 		return;
 	without = least(growth);
-	share_out(growth, true);
+	share_out(growth, SHARE_OUT_ALL);
 	if (least(growth) > without)
 		shrink_only(growth);
 	else
-		share_out(growth, false);
+		share_out(growth, SHARE_OUT_FREE);
 }
 
-static int make_next(const struct growth *growth, const struct grower *grower, struct lease **ret)
+static int make_next(const struct gpu *gpu, const struct lease *lease, const struct partition *now,
+		     const struct cuset *mask, struct lease **ret)
 {
-	const struct lease *lease = grower->lease;
 	struct partition *p;
 	struct lease *next;
 
 	if (lease_next_version(lease, lease->n_partitions, &next) < 0)
 		return 0;
 	next->generation++;
-	p = &next->partitions[grower->p - lease->partitions];
-	partition_set_mask(p, &growth->gpu->info.geometry, &grower->target);
+	p = &next->partitions[now - lease->partitions];
+	partition_set_mask(p, &gpu->info.geometry, mask);
+	p->promised = (struct cuset){ 0 };
 	if (cuset_within(&p->before, &p->cus))
 		p->before = (struct cuset){ 0 };
 	*ret = next;
@@ -242,10 +253,55 @@ static int next_of(struct growth *growth, struct lease **ret)
 		    cuset_equal(&grower->target, &grower->p->cus))
 			continue;
 		grower->lease->lend.grown_usec = growth->gpu->lend.grow_usec;
-		return make_next(growth, grower, ret);
+		return make_next(growth->gpu, grower->lease, grower->p, &grower->target, ret);
 	}
 	return 0;
 }
+
+/* ---- promises ----------------------------------------------------------------------------- */
+
+bool growth_is_promised(const struct arbiter *arbiter, const struct lease *lease,
+			const struct partition *p)
+{
+	struct cuset others;
+
+	if (cuset_empty(&p->promised) || !is_settled(lease, p) ||
+	    !cuset_within(&p->cus, &p->promised) ||
+	    cuset_count(&p->promised) > quota_cus_left(arbiter, lease, p->gpu))
+		return false;
+	borrow_forbidden(arbiter, p->gpu, lease, &others);
+	if (cuset_overlap(&p->promised, &others))
+		return false;
+	borrow_occupied(arbiter, p->gpu, lease, &others);
+	return !cuset_overlap(&p->promised, &others);
+}
+
+/* The next version of a lease that gets a promised mask on the GPU. */
+static int keep_promise(const struct arbiter *arbiter, unsigned index, struct lease **ret)
+{
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		struct lease *lease = arbiter->leases[i];
+		struct partition *p = lease_partition_on(lease, index);
+
+		if (p && growth_is_promised(arbiter, lease, p))
+			return make_next(&arbiter->gpus[index], lease, p, &p->promised, ret);
+	}
+	return 0;
+}
+
+/* A round divides all free CUs: leases that have not got their promised masks by now are treated
+ * like the others. */
+static void end_promises(struct arbiter *arbiter, unsigned index)
+{
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		struct partition *p = lease_partition_on(arbiter->leases[i], index);
+
+		if (p && arbiter->leases[i]->state == STATE_GRANTED)
+			p->promised = (struct cuset){ 0 };
+	}
+}
+
+/* ---- rounds ------------------------------------------------------------------------------- */
 
 static int grow(struct arbiter *arbiter, unsigned index, struct lease **ret)
 {
@@ -267,8 +323,14 @@ int arbiter_plan_growth(struct arbiter *arbiter, uint64_t now_usec, struct lease
 	for (unsigned i = 0; arbiter->lending && i < arbiter->n_gpus; i++) {
 		struct gpu *gpu = &arbiter->gpus[i];
 
+		if (gpu->lend.join_usec <= now_usec && keep_promise(arbiter, i, ret) > 0) {
+			gpu->lend.join_usec = UINT64_MAX;
+			gpu->lend.grown_usec = now_usec;
+			return 1;
+		}
 		if (!gpu->lend.may_grow || gpu->lend.grow_usec > now_usec)
 			continue;
+		end_promises(arbiter, i);
 		if (grow(arbiter, i, ret) > 0) {
 			gpu->lend.grown_usec = now_usec;
 			return 1;

@@ -7,6 +7,67 @@
 #include "core/decide/borrow.h"
 #include "core/decide/share.h"
 
+/* What the leases of each GPU claim, and what they are promised. */
+struct claims {
+	struct cuset claimed[REQUEST_WANTS], promised[REQUEST_WANTS];
+};
+
+/* ---- promises ---------------------------------------------------------------------- */
+
+/* Ends a promise that is kept, or that CUs were claimed of. */
+static void end_promise(const struct lease *lease, struct partition *p, const struct cuset *claimed)
+{
+	struct cuset others = *claimed;
+
+	cuset_remove(&others, &p->base);
+	if (cuset_overlap(&p->promised, &others) ||
+	    (lease->state == STATE_GRANTED && cuset_within(&p->promised, &p->cus)))
+		p->promised = (struct cuset){ 0 };
+}
+
+/* The latest promise counts: earlier ones lose its CUs. */
+static void take_from_promises(struct arbiter *arbiter, const struct partition *p)
+{
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		struct partition *q = lease_partition_on(arbiter->leases[i], p->gpu);
+		struct cuset left;
+
+		if (q && q != p && !cuset_empty(&q->promised) &&
+		    borrow_shrink(&arbiter->gpus[p->gpu], &q->base, &q->promised, &p->promised,
+				  &left))
+			q->promised = left;
+	}
+}
+
+void lend_join(struct arbiter *arbiter, const struct lease *lease)
+{
+	for (size_t i = 0; i < lease->n_partitions; i++) {
+		const struct partition *p = &lease->partitions[i];
+		struct gpu *gpu = &arbiter->gpus[p->gpu];
+
+		if (cuset_empty(&p->promised))
+			continue;
+		take_from_promises(arbiter, p);
+		gpu->lend.may_grow = true;
+		gpu->lend.grow_usec = UINT64_MAX; /* the promise is kept before the next round */
+	}
+}
+
+static void find_claims(struct arbiter *arbiter, struct claims *ret)
+{
+	for (unsigned i = 0; i < arbiter->n_gpus; i++)
+		borrow_forbidden(arbiter, i, NULL, &ret->claimed[i]);
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		for (size_t j = 0; j < arbiter->leases[i]->n_partitions; j++) {
+			struct partition *p = &arbiter->leases[i]->partitions[j];
+
+			if (!cuset_empty(&p->promised))
+				end_promise(arbiter->leases[i], p, &ret->claimed[p->gpu]);
+		}
+	for (unsigned i = 0; i < arbiter->n_gpus; i++)
+		borrow_promised(arbiter, i, NULL, &ret->promised[i]);
+}
+
 /* ---- shrink ------------------------------------------------------------------------ */
 
 /* To change the mask of one queue, HWS takes all queues of the GPU off the hardware:
@@ -28,14 +89,16 @@ void lend_disturb(struct arbiter *arbiter, const struct lease *by, unsigned gpu)
 	}
 }
 
-/* Takes from the mask the CUs that other leases claim (claims: of all leases). false: there were
- * none. */
+/* Takes from the mask the CUs that other leases claim or are promised. false: there were none. */
 static bool shrink_partition(struct arbiter *arbiter, const struct lease *lease,
-			     struct partition *p, const struct cuset *claims)
+			     struct partition *p, const struct claims *claims)
 {
-	struct cuset cus;
+	struct cuset cus, others = claims->promised[p->gpu];
 
-	if (!borrow_shrink(&arbiter->gpus[p->gpu], p, &claims[p->gpu], &cus))
+	if (lease_joins(lease))
+		cuset_remove(&others, &p->promised);
+	cuset_add(&others, &claims->claimed[p->gpu]);
+	if (!borrow_shrink(&arbiter->gpus[p->gpu], &p->base, &p->cus, &others, &cus))
 		return false;
 	if (cuset_empty(&p->before))
 		p->before = p->cus;
@@ -47,7 +110,7 @@ static bool shrink_partition(struct arbiter *arbiter, const struct lease *lease,
 	return true;
 }
 
-static void shrink(struct arbiter *arbiter, struct lease *lease, const struct cuset *claims,
+static void shrink(struct arbiter *arbiter, struct lease *lease, const struct claims *claims,
 		   uint64_t now_usec)
 {
 	bool changed = false, paused;
@@ -70,8 +133,26 @@ static void shrink(struct arbiter *arbiter, struct lease *lease, const struct cu
 
 /* ---- grants and deadlines ---------------------------------------------------------- */
 
+/* Takes from the promised mask that an adaptable lease begins with the CUs that others have not
+ * returned yet: it gets them when they have. */
+static void cut_to_free(struct arbiter *arbiter, const struct lease *lease, struct partition *p)
+{
+	struct cuset occupied, cus;
+
+	borrow_occupied(arbiter, p->gpu, lease, &occupied);
+	if (!borrow_shrink(&arbiter->gpus[p->gpu], &p->base, &p->cus, &occupied, &cus)) {
+		p->promised = (struct cuset){ 0 };
+		return;
+	}
+	partition_set_mask(p, &arbiter->gpus[p->gpu].info.geometry, &cus);
+	p->occupied = cus;
+}
+
 static void grant(struct arbiter *arbiter, struct lease *lease)
 {
+	for (size_t i = 0; i < lease->n_partitions; i++)
+		if (lease->adaptable && lease->lend.never_granted)
+			cut_to_free(arbiter, lease, &lease->partitions[i]);
 	lease->state = STATE_GRANTED;
 	lease->lend.never_granted = false;
 	lease->deadline_usec = lease->lend.give_up_usec = UINT64_MAX;
@@ -213,9 +294,29 @@ static void schedule_growth(struct arbiter *arbiter, uint64_t now_usec)
 	}
 }
 
+/* Fixes when promised masks that are free are granted. */
+static void schedule_promises(struct arbiter *arbiter, uint64_t now_usec)
+{
+	for (unsigned i = 0; i < arbiter->n_gpus; i++)
+		arbiter->gpus[i].lend.join_usec = UINT64_MAX;
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		for (size_t j = 0; j < arbiter->leases[i]->n_partitions; j++) {
+			const struct partition *p = &arbiter->leases[i]->partitions[j];
+			struct gpu *gpu = &arbiter->gpus[p->gpu];
+			uint64_t next = gpu->lend.grown_usec +
+					arbiter->settings->activate_min_interval_usec;
+
+			if (!growth_is_promised(arbiter, arbiter->leases[i], p))
+				continue;
+			gpu->lend.join_usec = gpu->lend.grown_usec > 0 && next > now_usec
+						      ? next
+						      : now_usec;
+		}
+}
+
 void arbiter_lend(struct arbiter *arbiter, uint64_t now_usec)
 {
-	struct cuset claims[REQUEST_WANTS]; /* of all active leases, by GPU */
+	struct claims claims;
 	size_t borrowers = 0, activating = 0;
 
 	for (size_t i = 0; i < arbiter->n_leases; i++) {
@@ -225,11 +326,11 @@ void arbiter_lend(struct arbiter *arbiter, uint64_t now_usec)
 	if (borrowers + activating == 0 && !arbiter->lending)
 		return;
 	arbiter->lending = borrowers > 0;
-	for (unsigned i = 0; borrowers > 0 && i < arbiter->n_gpus; i++)
-		borrow_forbidden(arbiter, i, NULL, &claims[i]);
+	if (borrowers > 0)
+		find_claims(arbiter, &claims);
 	for (size_t i = 0; i < arbiter->n_leases; i++)
 		if (lease_borrows(arbiter->leases[i]) && arbiter->leases[i]->state != STATE_ENDING)
-			shrink(arbiter, arbiter->leases[i], claims, now_usec);
+			shrink(arbiter, arbiter->leases[i], &claims, now_usec);
 	for (size_t i = 0; activating > 0 && i < arbiter->n_leases; i++)
 		if (arbiter->leases[i]->state == STATE_ACTIVATING)
 			grant_or_wait(arbiter, arbiter->leases[i], now_usec);
@@ -240,6 +341,7 @@ void arbiter_lend(struct arbiter *arbiter, uint64_t now_usec)
 		}
 	lend_sum_up(arbiter);
 	schedule_growth(arbiter, now_usec);
+	schedule_promises(arbiter, now_usec);
 }
 
 double lend_fairness(const struct arbiter *arbiter, unsigned gpu)

@@ -191,7 +191,7 @@ static void add_time(const struct arbiter *arbiter, const struct lease *lease, u
 		*within_usec = usec;
 }
 
-/* The CUs of a GPU that all leases and the proposal claim. */
+/* The CUs of a GPU that all leases and the proposal claim, and those that it is promised. */
 static void find_claims(const struct arbiter *arbiter, const struct lease *proposal, unsigned gpu,
 			struct cuset *ret)
 {
@@ -203,6 +203,7 @@ static void find_claims(const struct arbiter *arbiter, const struct lease *propo
 		return;
 	borrow_needed(arbiter, p, &needed);
 	cuset_add(ret, &needed);
+	cuset_add(ret, &p->promised);
 }
 
 /* The adaptable leases that shrink for a grant. */
@@ -225,12 +226,14 @@ static int add_shrinks(const struct arbiter *arbiter, const struct lease *propos
 
 			find_claims(arbiter, proposal, p->gpu, &claims);
 			if (lease->state == STATE_ENDING ||
-			    !borrow_shrink(&arbiter->gpus[p->gpu], p, &claims, &left))
+			    !borrow_shrink(&arbiter->gpus[p->gpu], &p->base, &p->cus, &claims,
+					   &left))
 				continue;
 			effects->shrinks[effects->n_shrinks++] =
 				(struct shrinking){ lease->id, arbiter->gpus[p->gpu].info.name,
 						    p->count, cuset_count(&left) };
-			add_time(arbiter, lease, now_usec, &effects->within_usec);
+			if (borrow_overlap(arbiter, proposal, lease, NULL) > 0)
+				add_time(arbiter, lease, now_usec, &effects->within_usec);
 		}
 	}
 	return 0;

@@ -83,6 +83,7 @@ static void grant(struct arbiter *arbiter, struct lease *lease, struct lease *pr
 	ledger_charge(arbiter, lease);
 	queue_pass(arbiter, lease, lease_gpus(lease), lease->id);
 	ledger_grow(arbiter, lease_gpus(lease));
+	lend_join(arbiter, lease);
 }
 
 /* A lease that was revoked for another one waits again. */
@@ -110,6 +111,7 @@ static void add(struct arbiter *arbiter, struct lease *lease)
 	else
 		queue_pass(arbiter, lease, lease_gpus(lease), lease->id);
 	ledger_grow(arbiter, lease_gpus(lease));
+	lend_join(arbiter, lease);
 }
 
 /* A grant changes which CUs the floors keep: others may be free for a waiting lease then. */
@@ -183,5 +185,8 @@ uint64_t arbiter_next_deadline(const struct arbiter *arbiter)
 	for (size_t i = 0; arbiter->lending && i < arbiter->n_gpus; i++)
 		if (arbiter->gpus[i].lend.may_grow && arbiter->gpus[i].lend.grow_usec < next)
 			next = arbiter->gpus[i].lend.grow_usec;
+	for (size_t i = 0; arbiter->lending && i < arbiter->n_gpus; i++)
+		if (arbiter->gpus[i].lend.join_usec < next)
+			next = arbiter->gpus[i].lend.join_usec;
 	return next;
 }

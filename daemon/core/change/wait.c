@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/decide/borrow.h"
 #include "core/decide/floor.h"
+#include "core/decide/share.h"
 
 /* No lease has this owner. */
 #define HOLDS_NOTHING UINT32_MAX
@@ -171,7 +171,7 @@ static int make_granted(const struct arbiter *arbiter, const struct lease *lease
 	next->wait.over_quota = false;
 	next->wait.preempts = 0;
 	memset(next->reason, 0, sizeof(next->reason));
-	borrow_start(arbiter, next, lease->request->start_inactive);
+	share_start(arbiter, next, lease->request->start_inactive);
 	if (!next->lend.never_granted)
 		next->lend.give_up_usec = UINT64_MAX;
 	*ret = TAKE_PTR(next);

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "core/decide/exclusive.h"
 #include "core/ledger/quota.h"
 #include "core/mask/extend.h"
 
@@ -48,6 +47,20 @@ void borrow_occupied(const struct arbiter *arbiter, unsigned gpu, const struct l
 	}
 }
 
+void borrow_promised(const struct arbiter *arbiter, unsigned gpu, const struct lease *self,
+		     struct cuset *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		const struct lease *lease = arbiter->leases[i];
+		const struct partition *p = lease_joins(lease) ? lease_partition_on(lease, gpu)
+							       : NULL;
+
+		if (p && !(self && lease->id == self->id))
+			cuset_add(ret, &p->promised);
+	}
+}
+
 unsigned borrow_overlap(const struct arbiter *arbiter, const struct lease *lease,
 			const struct lease *borrower, unsigned *ret_gpu)
 {
@@ -82,16 +95,16 @@ const struct lease *borrow_contested(const struct arbiter *arbiter, const struct
 	return NULL;
 }
 
-bool borrow_shrink(const struct gpu *gpu, const struct partition *p, const struct cuset *claims,
-		   struct cuset *ret)
+bool borrow_shrink(const struct gpu *gpu, const struct cuset *base, const struct cuset *cus,
+		   const struct cuset *claims, struct cuset *ret)
 {
 	struct extend request = {
-		.base = &p->base, .avail = p->cus, .keep = p->cus, .all = &gpu->all, .cap = p->count
+		.base = base, .avail = *cus, .keep = *cus, .all = &gpu->all, .cap = cuset_count(cus)
 	};
 	struct cuset forbidden = *claims;
 
-	cuset_remove(&forbidden, &p->base);
-	if (!cuset_overlap(&p->cus, &forbidden))
+	cuset_remove(&forbidden, base);
+	if (!cuset_overlap(cus, &forbidden))
 		return false;
 	cuset_remove(&request.avail, &forbidden);
 	request.preferred = request.avail;
@@ -112,6 +125,8 @@ void borrow_free(const struct arbiter *arbiter, const struct lease *proposal, st
 	cuset_remove(&request.avail, &others);
 	borrow_occupied(arbiter, p->gpu, proposal, &others);
 	cuset_remove(&request.avail, &others);
+	borrow_promised(arbiter, p->gpu, proposal, &others);
+	cuset_remove(&request.avail, &others);
 	/* Avoid CUs that an inactive lease lends: it may want them back. */
 	request.preferred = request.avail;
 	cuset_remove(&request.preferred, &gpu->taken);
@@ -122,21 +137,4 @@ void borrow_free(const struct arbiter *arbiter, const struct lease *proposal, st
 	partition_set_mask(p, &gpu->info.geometry, &cus);
 	if (now && cuset_within(&p->cus, &now->before))
 		p->before = now->before;
-}
-
-void borrow_start(const struct arbiter *arbiter, struct lease *proposal, bool inactive)
-{
-	proposal->state = inactive ? STATE_INACTIVE : STATE_GRANTED;
-	if (inactive)
-		return;
-	if (borrow_contested(arbiter, proposal)) {
-		proposal->state = STATE_ACTIVATING;
-		proposal->lend.never_granted = true;
-	}
-	for (size_t i = 0; proposal->adaptable && i < proposal->n_partitions; i++) {
-		struct partition *p = &proposal->partitions[i];
-
-		borrow_free(arbiter, proposal, p, NULL);
-		p->paused = p->stopped = exclusive_on(arbiter, p->gpu, proposal);
-	}
 }

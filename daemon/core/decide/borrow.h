@@ -25,6 +25,10 @@ void borrow_forbidden(const struct arbiter *arbiter, unsigned gpu, const struct 
 void borrow_occupied(const struct arbiter *arbiter, unsigned gpu, const struct lease *self,
 		     struct cuset *ret);
 
+/* CUs of a GPU that are promised to other adaptable leases. */
+void borrow_promised(const struct arbiter *arbiter, unsigned gpu, const struct lease *self,
+		     struct cuset *ret);
+
 /* How many CUs the borrower still occupies of those that the lease needs, on the first GPU where
  * there are any. An exclusive lease needs all of them until the borrower has paused. ret_gpu may be
  * NULL. */
@@ -34,17 +38,12 @@ unsigned borrow_overlap(const struct arbiter *arbiter, const struct lease *lease
 /* The first borrower that still occupies CUs which this lease needs; NULL. */
 const struct lease *borrow_contested(const struct arbiter *arbiter, const struct lease *lease);
 
-/* Finds the mask that is left of a partition of an adaptable lease without the CUs that other leases
- * claim (claims: of all leases): a rectangle that contains the base. false: they claim none of its
- * CUs. */
-bool borrow_shrink(const struct gpu *gpu, const struct partition *p, const struct cuset *claims,
-		   struct cuset *ret);
+/* Finds what is left of the CUs of an adaptable lease without those that other leases claim (claims:
+ * of all leases): a rectangle that contains the base. false: they claim none of them. */
+bool borrow_shrink(const struct gpu *gpu, const struct cuset *base, const struct cuset *cus,
+		   const struct cuset *claims, struct cuset *ret);
 
-/* Extends the mask of a partition, which is its base, by CUs that no other lease claims or occupies.
- * now: the partition that is resized, whose CUs it keeps as far as it can; NULL: a new lease. */
+/* Extends the mask of a partition, which is its base, by CUs that no other lease claims or occupies
+ * and that are promised to none. now: the partition that is resized, whose CUs it keeps as far as it can; NULL: a new lease. */
 void borrow_free(const struct arbiter *arbiter, const struct lease *proposal, struct partition *p,
 		 const struct partition *now);
-
-/* Gives a proposal whose claims are placed the state that it starts in, and what it can borrow at
- * once: its queues do not exist yet. */
-void borrow_start(const struct arbiter *arbiter, struct lease *proposal, bool inactive);

@@ -139,6 +139,8 @@ static void find_room(const struct search *search, const struct lease *lease,
 	admit_available(&search->without.gpus[p->gpu], lease->class, p->isolation, false, ret);
 	borrow_occupied(search->arbiter, p->gpu, lease, &others);
 	cuset_remove(ret, &others);
+	borrow_promised(search->arbiter, p->gpu, lease, &others);
+	cuset_remove(ret, &others);
 	needed_on(search, p->gpu, &others);
 	cuset_remove(ret, &others);
 	if (tenant && floor_configured(search->arbiter->settings)) {
@@ -190,7 +192,7 @@ static bool move_partition(const struct search *search, const struct lease *leas
 	extend(&gpu->info.geometry, &request, &cus);
 	p->moved_from = p->base;
 	p->base = base;
-	p->before = (struct cuset){ 0 };
+	p->before = p->promised = (struct cuset){ 0 };
 	partition_set_mask(p, &gpu->info.geometry, &cus);
 	return true;
 }

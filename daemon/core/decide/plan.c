@@ -6,9 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/decide/borrow.h"
 #include "core/decide/admit.h"
+#include "core/decide/borrow.h"
 #include "core/decide/exclusive.h"
+#include "core/decide/share.h"
 #include "core/ledger/quota.h"
 
 static int no_memory(struct result *result)
@@ -138,7 +139,7 @@ static void make_waiting(struct lease *lease, uint64_t candidates, const struct 
 
 static void make_granted(const struct arbiter *arbiter, struct lease *lease, bool inactive)
 {
-	borrow_start(arbiter, lease, inactive);
+	share_start(arbiter, lease, inactive);
 	if (lease_keeps_request(lease))
 		return;
 	free(lease->request);

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "core/decide/share.h"
 
+#include <stdlib.h>
+
+#include "core/decide/borrow.h"
+#include "core/decide/exclusive.h"
 #include "core/ledger/quota.h"
+#include "core/mask/extend.h"
 
 #define STARVED 3U
 #define STARVED_OF 4U
@@ -59,4 +64,194 @@ void share_divide(struct grower *growers, size_t n, unsigned cus)
 bool share_is_starved(const struct grower *grower, unsigned cus)
 {
 	return cus * STARVED_OF < grower->share * STARVED;
+}
+
+/* ---- a lease that begins ------------------------------------------------------------------ */
+
+/* The other leases try to keep their shares, and smaller parts of them down to this one: whole
+ * rectangles may fit better beside each other then. */
+#define PARTS 16U
+#define LEAST_PART 9U
+
+/* A proposal on one GPU, and the leases that may shrink for it. The target of each is what it has
+ * or was promised, without what the proposal claims. */
+struct start {
+	const struct arbiter *arbiter;
+	const struct gpu *gpu;
+	struct partition *p;    /* of the proposal */
+	struct cuset pool;      /* CUs to be divided */
+	struct grower *growers; /* n, and the proposal */
+	size_t n;
+};
+
+/* What comes of a mask of the proposal. */
+struct score {
+	uint64_t
+		least; /* level of the lease that is furthest below its share; UINT64_MAX: none is */
+	unsigned cus;  /* of the proposal */
+};
+
+static void add_grower(struct start *start, struct lease *lease, struct partition *p)
+{
+	struct grower *grower = &start->growers[start->n++];
+	const struct cuset *has = cuset_empty(&p->promised) ? &p->cus : &p->promised;
+
+	*grower = share_grower(start->arbiter, lease, p);
+	if (!borrow_shrink(start->gpu, &p->base, has, &start->p->base, &grower->target))
+		grower->target = *has;
+}
+
+static void find_growers(struct start *start, struct lease *proposal)
+{
+	const struct arbiter *arbiter = start->arbiter;
+	struct cuset forbidden;
+
+	borrow_forbidden(arbiter, start->p->gpu, proposal, &forbidden);
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		struct lease *lease = arbiter->leases[i];
+		struct partition *p = lease_borrows(lease) && lease->id != proposal->id
+					      ? lease_partition_on(lease, start->p->gpu)
+					      : NULL;
+
+		if (p && lease_joins(lease) && !p->paused)
+			add_grower(start, lease, p);
+		else if (p)
+			cuset_add(&forbidden, &p->occupied);
+	}
+	start->pool = start->gpu->all;
+	cuset_remove(&start->pool, &forbidden);
+	for (size_t i = 0; i < start->n; i++)
+		cuset_add(&start->pool, &start->growers[i].target);
+	start->growers[start->n] = share_grower(arbiter, proposal, start->p);
+	share_divide(start->growers, start->n + 1, cuset_count(&start->pool));
+}
+
+static void add_level(const struct grower *grower, unsigned cus, struct score *score)
+{
+	uint64_t level = ((uint64_t)cus << SHARE_LEVEL_BITS) / grower->weight;
+
+	if (cus < grower->share && level < score->least)
+		score->least = level;
+}
+
+static struct score rate(const struct start *start, const struct cuset *mask)
+{
+	struct score score = { UINT64_MAX, cuset_count(mask) };
+	struct cuset left;
+
+	for (size_t i = 0; i < start->n; i++) {
+		const struct grower *grower = &start->growers[i];
+
+		if (!borrow_shrink(start->gpu, &grower->p->base, &grower->target, mask, &left))
+			left = grower->target;
+		add_level(grower, cuset_count(&left), &score);
+	}
+	add_level(&start->growers[start->n], score.cus, &score);
+	return score;
+}
+
+/* What a lease keeps of its target, if it keeps this part of its share. */
+static void keep_part(const struct start *start, const struct grower *grower, unsigned part,
+		      struct cuset *ret)
+{
+	struct extend request = { .base = &grower->p->base,
+				  .avail = grower->target,
+				  .preferred = grower->target,
+				  .keep = grower->target,
+				  .all = &start->gpu->all,
+				  .cap = grower->share * part / PARTS };
+
+	*ret = grower->target;
+	if (cuset_count(ret) > request.cap)
+		extend(&start->gpu->info.geometry, &request, ret);
+}
+
+/* The mask of the proposal, up to its share, if the others keep this part of their shares. */
+static void find_mask(const struct start *start, unsigned part, struct cuset *ret)
+{
+	const struct grower *self = &start->growers[start->n];
+	struct extend request = { .base = &start->p->base,
+				  .avail = start->pool,
+				  .keep = start->pool,
+				  .all = &start->gpu->all,
+				  .cap = self->share };
+	struct cuset kept;
+
+	for (size_t i = 0; i < start->n; i++) {
+		keep_part(start, &start->growers[i], part, &kept);
+		cuset_remove(&request.avail, &kept);
+		cuset_remove(&request.keep, &start->growers[i].target);
+	}
+	request.preferred = request.avail;
+	cuset_remove(&request.preferred, &start->gpu->taken);
+	extend(&start->gpu->info.geometry, &request, ret);
+}
+
+/* Finds the mask with which the leases of the GPU come closest to their shares. */
+static void find_promise(const struct start *start)
+{
+	struct score best = rate(start, &start->p->cus);
+	struct cuset mask;
+
+	for (unsigned part = PARTS; part >= LEAST_PART; part--) {
+		struct score score;
+
+		find_mask(start, part, &mask);
+		score = rate(start, &mask);
+		if (score.least < best.least ||
+		    (score.least == best.least && score.cus <= best.cus))
+			continue;
+		best = score;
+		start->p->promised = mask;
+	}
+}
+
+/* What the lease begins with: all of the promised mask if it has to wait for CUs in any case, or
+ * what is free of it. */
+static void begin_with_promised(const struct start *start, const struct lease *proposal)
+{
+	struct partition *p = start->p;
+	struct cuset occupied, cus = p->promised;
+
+	borrow_occupied(start->arbiter, p->gpu, proposal, &occupied);
+	if (!proposal->lend.never_granted)
+		borrow_shrink(start->gpu, &p->base, &p->promised, &occupied, &cus);
+	partition_set_mask(p, &start->gpu->info.geometry, &cus);
+	p->occupied = cus;
+}
+
+/* Without memory the lease is promised nothing. */
+static void promise(const struct arbiter *arbiter, struct lease *proposal, struct partition *p)
+{
+	_cleanup_(freep) struct grower *growers = calloc(arbiter->n_leases + 1, sizeof(*growers));
+	struct start start = {
+		.arbiter = arbiter, .gpu = &arbiter->gpus[p->gpu], .p = p, .growers = growers
+	};
+
+	if (!growers)
+		return;
+	find_growers(&start, proposal);
+	if (!share_is_starved(&growers[start.n], p->count))
+		return;
+	find_promise(&start);
+	if (!cuset_empty(&p->promised))
+		begin_with_promised(&start, proposal);
+}
+
+void share_start(const struct arbiter *arbiter, struct lease *proposal, bool inactive)
+{
+	proposal->state = inactive ? STATE_INACTIVE : STATE_GRANTED;
+	if (inactive)
+		return;
+	if (borrow_contested(arbiter, proposal)) {
+		proposal->state = STATE_ACTIVATING;
+		proposal->lend.never_granted = true;
+	}
+	for (size_t i = 0; proposal->adaptable && i < proposal->n_partitions; i++) {
+		struct partition *p = &proposal->partitions[i];
+
+		borrow_free(arbiter, proposal, p, NULL);
+		promise(arbiter, proposal, p);
+		p->paused = p->stopped = exclusive_on(arbiter, p->gpu, proposal);
+	}
 }

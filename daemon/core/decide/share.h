@@ -4,6 +4,9 @@
 /*
  * The shares of the adaptable leases of a GPU: weighted max-min. Each has as many CUs for each unit
  * of weight as there are, but none less than its base or more than it asked for.
+ *
+ * A lease that begins far below its share is promised a mask: the others shrink for it at once, and
+ * it gets the mask when they have acknowledged, without grow-delay.
  */
 
 #include "core/ledger/ledger.h"
@@ -29,6 +32,10 @@ struct grower share_grower(const struct arbiter *arbiter, struct lease *lease, s
 
 /* Sets the share of each grower. */
 void share_divide(struct grower *growers, size_t n, unsigned cus);
+
+/* Gives a proposal whose claims are placed the state that it starts in, what it can borrow at once,
+ * because its queues do not exist yet, and what it is promised. */
+void share_start(const struct arbiter *arbiter, struct lease *proposal, bool inactive);
 
 /* Is a grower with this many CUs so far below its share that others shrink for it? */
 bool share_is_starved(const struct grower *grower, unsigned cus);

@@ -13,6 +13,7 @@ void gpu_init(struct gpu *gpu, const struct gpu_info *info, unsigned reserve_que
 	memset(gpu, 0, sizeof(*gpu));
 	gpu->info = *info;
 	gpu->reserve_queues = reserve_queues;
+	gpu->lend.join_usec = UINT64_MAX;
 	codec_init(&gpu->codec, &info->geometry);
 	gpu->masks_known = codec_knows(info->gfx_target);
 

@@ -59,6 +59,9 @@ struct partition {
 			     * the GPU is charged; the rest of cus is borrowed */
 	struct cuset before; /* adaptable: cus before it first shrank; empty: nothing to restore */
 	struct cuset moved_from; /* adaptable: base before its last move; empty: none */
+	struct cuset promised; /* adaptable: the mask that it gets when other adaptable leases have
+				  * returned CUs for it, as it began below its share; empty: none.
+				  * Not saved */
 
 	bool paused;  /* adaptable: its queues have to be inactive: change/pause.c */
 	bool stopped; /* paused, and the holder has acknowledged it */
@@ -214,6 +217,14 @@ static inline const struct cuset *partition_claim(const struct partition *partit
 static inline bool lease_borrows(const struct lease *lease)
 {
 	return lease->adaptable && lease->n_partitions > 0;
+}
+
+/* Can CUs be promised to it? */
+static inline bool lease_joins(const struct lease *lease)
+{
+	return lease_borrows(lease) &&
+	       (lease->state == STATE_GRANTED ||
+		(lease->state == STATE_ACTIVATING && lease->lend.never_granted));
 }
 
 int lease_new(size_t n_partitions, struct lease **ret);

@@ -78,7 +78,9 @@ static void check_reached(const struct model *model)
 	       model->borrowed, model->activated, model->grown, model->revoked, model->untrue,
 	       model->forced[ENFORCE_STEP_REPORT], model->forced[ENFORCE_STEP_FREEZE],
 	       model->forced[ENFORCE_STEP_KILL], model->settled);
+	printf("%u were promised CUs of others\n", model->promised);
 	CHECK(model->borrowed > 0 && model->activated > 0 && model->grown > 0);
+	CHECK(model->promised > 0);
 	printf("%u revoked for a higher class, %u of them kept after all, %u waited again\n",
 	       model->preempted, model->kept, model->requeued);
 	CHECK(model->preempted > 0 && model->kept > 0 && model->requeued > 0);

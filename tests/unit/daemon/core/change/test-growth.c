@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* How adaptable leases divide the CUs of a GPU: shares, promises, rounds of growth. */
+
+#include "core/change/arbiter.h"
+
+#include <time.h>
+
+#include "check.h"
+#include "core/decide/borrow.h"
+#include "lend-rig.h"
+
+static bool overlaps(const struct lease *a, const struct lease *b)
+{
+	return cuset_overlap(&a->partitions[0].cus, &b->partitions[0].cus);
+}
+
+/* No mask changes although a minute passes. */
+static bool is_stable(struct lending *l)
+{
+	uint64_t before = 0, after = 0;
+
+	for (size_t i = 0; i < l->s.arbiter->n_leases; i++)
+		before += l->s.arbiter->leases[i]->generation;
+	for (int i = 0; i < 30; i++)
+		pass(l, 2 * SECOND_USEC);
+	for (size_t i = 0; i < l->s.arbiter->n_leases; i++)
+		after += l->s.arbiter->leases[i]->generation;
+	return after == before;
+}
+
+/* The bases are in different engines. */
+TEST(second_borrower_has_its_share_when_the_first_has_acknowledged)
+{
+	struct lending l = lending_of(1);
+	struct lease *a = borrow(&l, 15, 60), *b = borrow(&l, 15, 60);
+
+	CHECK(b->state == STATE_ACTIVATING && a->generation == 2);
+	CHECK(cus_of(a) == 30 && cus_of(b) == 30 && !overlaps(a, b));
+	follow(&l, a);
+	CHECK(b->state == STATE_GRANTED && cus_of(b) == 30 && b->generation == 1);
+	CHECK(cuset_empty(&b->partitions[0].promised));
+	CHECK(is_stable(&l));
+	scene_done(&l.s);
+}
+
+/* The bases of both are in one engine: 4 engines with 7 and 8 CUs are the fairest rectangles. */
+TEST(shares_are_whole_rectangles_beside_each_other)
+{
+	struct lending l = lending_of(1);
+	struct lease *a = borrow(&l, 4, 60), *b = borrow(&l, 4, 60);
+
+	CHECK(cus_of(a) == 32 && cus_of(b) == 28 && a->generation == 2);
+	follow(&l, a);
+	CHECK(b->state == STATE_GRANTED && cus_of(b) == 28 && b->generation == 1);
+	CHECK(is_stable(&l));
+	scene_done(&l.s);
+}
+
+TEST(third_borrower_takes_its_share_from_both)
+{
+	struct lending l = lending_of(1);
+	struct lease *a = borrow(&l, 4, 60), *b = borrow(&l, 4, 60), *c;
+
+	follow(&l, a);
+	c = borrow(&l, 4, 60);
+	CHECK(c->state == STATE_ACTIVATING && a->generation == 3 && b->generation == 2);
+	follow(&l, a);
+	follow(&l, b);
+	CHECK(cus_of(a) == 20 && cus_of(b) == 20 && cus_of(c) == 20);
+	CHECK(c->state == STATE_GRANTED && c->generation == 1);
+	CHECK(is_stable(&l));
+	scene_done(&l.s);
+}
+
+/* Two start at once: the third is admitted before the first has acknowledged anything. */
+TEST(borrowers_that_start_at_once_have_their_shares_when_all_have_acknowledged)
+{
+	struct lending l = lending_of(1);
+	struct lease *a = borrow(&l, 4, 60), *b = borrow(&l, 4, 60), *c = borrow(&l, 4, 60);
+
+	CHECK(b->state == STATE_ACTIVATING && c->state == STATE_ACTIVATING);
+	follow(&l, a);
+	CHECK(cus_of(a) == 20 && cus_of(b) == 20 && cus_of(c) == 20);
+	CHECK(b->state == STATE_GRANTED && c->state == STATE_GRANTED);
+	CHECK(b->generation == 2 && c->generation == 1); /* b was told less before it began */
+	follow(&l, b);
+	CHECK(is_stable(&l));
+	scene_done(&l.s);
+}
+
+/* A lease that needs no CU of others begins with what is free. */
+TEST(promised_mask_is_granted_at_once_when_the_others_have_acknowledged)
+{
+	struct lending l = lending_of(1);
+	struct lease *a = borrow(&l, 15, 45), *b = borrow(&l, 15, 60);
+	uint64_t now = l.now;
+
+	CHECK(b->state == STATE_GRANTED && cus_of(b) == 15 && cus_of(a) == 30);
+	CHECK(cuset_count(&b->partitions[0].promised) == 30 && a->generation == 2);
+	CHECK(a->deadline_usec == UINT64_MAX); /* the mask of b is no reason to enforce */
+	follow(&l, a);
+	CHECK(cus_of(b) == 30 && b->generation == 2 && l.now == now);
+	follow(&l, b);
+	CHECK(cuset_empty(&b->partitions[0].promised) && is_stable(&l));
+	scene_done(&l.s);
+}
+
+/* Masks of a GPU grow once in activate-min-interval: gpuarbctl-rt(1) relies on it. */
+TEST(promised_mask_waits_for_the_interval_of_growth)
+{
+	struct lending l = lending_of(1);
+	struct lease *a = borrow(&l, 15, 45), *b = borrow(&l, 15, 60);
+
+	l.s.arbiter->gpus[0].lend.grown_usec = l.now - SECOND_USEC / 2;
+	follow(&l, a);
+	CHECK(cus_of(b) == 15);
+	CHECK(arbiter_next_deadline(l.s.arbiter) == l.now + SECOND_USEC / 2);
+	pass(&l, SECOND_USEC / 2);
+	CHECK(cus_of(b) == 30);
+	scene_done(&l.s);
+}
+
+TEST(lease_begins_without_the_promised_cus_that_one_lease_has_not_returned)
+{
+	struct lending l = lending_of(1);
+	struct lease *a = borrow(&l, 15, 30), *b = borrow(&l, 15, 30), *c;
+
+	c = borrow(&l, 4, 60);
+	CHECK(c->state == STATE_ACTIVATING && cus_of(c) == 20);
+	CHECK(cus_of(a) < 30 && cus_of(b) < 30);
+	follow(&l, borrow_contested(l.s.arbiter, c));
+	CHECK(c->state == STATE_GRANTED && cus_of(c) < 20);
+	CHECK(cuset_count(&c->partitions[0].promised) == 20);
+	follow(&l, a->acknowledged < a->generation ? a : b);
+	CHECK(cus_of(c) == 20 && c->generation == 2);
+	scene_done(&l.s);
+}
+
+TEST(realtime_lease_that_claims_promised_cus_ends_the_promise)
+{
+	struct lending l = lending_of(1);
+	struct lease *rt = keep_inactive(&l, 30), *a = borrow(&l, 15, 45), *b = borrow(&l, 15, 60);
+	struct cuset promised = b->partitions[0].promised;
+
+	CHECK(cuset_count(&promised) > cus_of(b));
+	CHECK(cuset_overlap(&promised, &rt->partitions[0].cus));
+	CHECK(activate(&l, rt->id, true) == 0);
+	CHECK(cuset_empty(&b->partitions[0].promised));
+	follow(&l, a);
+	follow(&l, b);
+	CHECK(rt->state == STATE_GRANTED);
+	CHECK(!overlaps(a, b) && !overlaps(rt, a) && !overlaps(rt, b));
+	scene_done(&l.s);
+}
+
+TEST(end_of_a_lease_ends_its_promise)
+{
+	struct lending l = lending_of(1);
+	struct lease *a = borrow(&l, 15, 45), *b = borrow(&l, 15, 60);
+
+	release(l.s.arbiter, b->id);
+	settle(&l);
+	follow(&l, a);
+	CHECK(cus_of(a) == 30);
+	pass(&l, 3 * SECOND_USEC);
+	CHECK(cus_of(a) == 45 && a->generation == 3);
+	scene_done(&l.s);
+}
+
+/* Free CUs are not kept for ever while a lease does not answer. */
+TEST(round_of_growth_ends_a_promise_that_was_not_kept)
+{
+	struct lending l = lending_of(1);
+	struct lease *a = borrow(&l, 15, 45), *b = borrow(&l, 15, 60);
+
+	CHECK(cuset_count(&b->partitions[0].promised) == 30);
+	pass(&l, SECOND_USEC);
+	CHECK(cuset_count(&b->partitions[0].promised) == 30);
+	pass(&l, SECOND_USEC);
+	CHECK(cuset_empty(&b->partitions[0].promised));
+	follow(&l, a);
+	pass(&l, 2 * SECOND_USEC);
+	CHECK(cus_of(a) == 30 && cus_of(b) == 30);
+	scene_done(&l.s);
+}
+
+static struct lease *borrow_as(struct lending *l, uid_t uid, unsigned least, unsigned most)
+{
+	struct request request = request_for(least);
+	struct lease *lease;
+
+	request.class = CLASS_BESTEFFORT;
+	request.adaptable = true;
+	request.wants[0].cus_min = least;
+	request.wants[0].cus_max = most;
+	lease = reserve(l->s.arbiter, uid, &request, &l->s.result);
+	CHECK(lease);
+	settle(l);
+	return lease;
+}
+
+/* Lets time pass until all leases have followed and no mask changes any more. */
+static void balance(struct lending *l)
+{
+	for (int i = 0; i < 20; i++) {
+		for (size_t j = 0; j < l->s.arbiter->n_leases; j++)
+			follow(l, l->s.arbiter->leases[j]);
+		pass(l, 2 * SECOND_USEC);
+	}
+}
+
+TEST(weights_divide_the_cus_that_are_borrowed)
+{
+	static const unsigned weights[][2] = { { 100, 100 }, { 300, 100 }, { 100, 300 }, { 0, 0 } };
+
+	for (size_t i = 0; i < ARRAY_SIZE(weights); i++) {
+		struct lending l = lending_of(1);
+		struct settings *settings = l.s.arbiter->settings;
+		struct lease *a, *b;
+		uint64_t generation;
+		double fairness;
+
+		for (size_t j = 0; j < settings->n_tenants; j++)
+			settings->tenants[j].weight =
+				weights[i][strcmp(settings->tenants[j].name, "lab") == 0];
+		CHECK(lend_fairness(l.s.arbiter, 0) == 1);
+		a = borrow_as(&l, ANY, 4, 60);
+		b = borrow_as(&l, LAB, 4, 60);
+		balance(&l);
+		fairness = lend_fairness(l.s.arbiter, 0);
+		printf("weights %u and %u: %u and %u CUs, fairness %.3f\n", weights[i][0],
+		       weights[i][1], cus_of(a), cus_of(b), fairness);
+		CHECK(fairness > 0.89); /* whole rectangles */
+		if (weights[i][0] > weights[i][1])
+			CHECK(cus_of(a) >= 2 * cus_of(b));
+		if (weights[i][0] < weights[i][1])
+			CHECK(cus_of(b) >= 2 * cus_of(a));
+		generation = a->generation + b->generation;
+		balance(&l);
+		CHECK(a->generation + b->generation == generation); /* it is settled */
+		scene_done(&l.s);
+	}
+}
+
+/* A lease that asks for less than its share leaves the rest to the others. */
+TEST(share_of_a_lease_that_asks_for_less_goes_to_the_others)
+{
+	struct lending l = lending_of(1);
+	struct lease *a = borrow_as(&l, ANY, 4, 8), *b = borrow_as(&l, LAB, 4, 60);
+
+	balance(&l);
+	CHECK(cus_of(a) == 8 && cus_of(b) >= 25);
+	scene_done(&l.s);
+}
+
+TEST(hundreds_of_adaptable_leases_are_divided_in_time)
+{
+	struct gpu_info info = radeon_vii("0000:03:00.0");
+	struct caller caller = caller_of(ANY);
+	struct request request = request_for(1);
+	struct result result = { 0 };
+	struct arbiter *a;
+	struct lease *lease;
+	clock_t start;
+
+	info.geometry = (struct geometry){ .xccs = 1, .engines = 8, .arrays = 2, .array_cus = 16 };
+	CHECK(geometry_spread(&info.geometry, 256) == 0);
+	info.queue_slots = info.process_slots = 1024;
+	request.adaptable = true;
+	request.wants[0].cus_min = 1;
+	request.wants[0].cus_max = 4;
+	a = arbiter_of(&info, 1);
+	start = clock();
+	for (unsigned i = 0; i < 250; i++) {
+		CHECK(arbiter_plan(a, &caller, &request, &lease, &result) == 0);
+		lease = arbiter_commit(a, lease);
+		arbiter_add_holder(a, lease->id);
+		for (size_t j = 0; j < a->n_leases; j++)
+			arbiter_acknowledge(a, a->leases[j]->id, a->leases[j]->generation);
+		arbiter_lend(a, (i + 1) * 10 * SECOND_USEC);
+	}
+	for (unsigned i = 0; i < 5; i++) {
+		while (arbiter_plan_growth(a, (1000 + i) * 10 * SECOND_USEC, &lease) > 0)
+			arbiter_commit(a, lease);
+		for (size_t j = 0; j < a->n_leases; j++)
+			arbiter_acknowledge(a, a->leases[j]->id, a->leases[j]->generation);
+		arbiter_lend(a, (1000 + i) * 10 * SECOND_USEC);
+	}
+	printf("250 leases: %.0f ms\n", (double)(clock() - start) * 1000 / CLOCKS_PER_SEC);
+	CHECK(clock() - start < 60 * CLOCKS_PER_SEC);
+	CHECK(lend_fairness(a, 0) > 0.5);
+	arbiter_free(a);
+}
