@@ -93,7 +93,7 @@ TEST(an_activation_waits_for_the_last_of_its_borrowers)
 		arrive(&s, PATIENT GROW_NEVER);
 		rt = keep_inactive(s.bus, 30);
 		first = granted(call(ask_to_borrow(s.crowd, LEND_LEAST, 40, 0)));
-		second = granted(call(ask_to_borrow(s.crowd, LEND_LEAST, LEND_CUS, 0)));
+		second = granted(call(ask_to_borrow(s.crowd, LEND_LEAST, 20, 0)));
 		CHECK(is_fine(activate(s.bus, &rt)));
 		await_generation(first.holder, 2);
 		await_generation(second.holder, 2);
