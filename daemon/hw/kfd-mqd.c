@@ -2,14 +2,13 @@
 #include "hw/kfd-mqd.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "util/base.h"
 #include "core/policy/class.h"
+#include "hw/debugfs-lines.h"
 
 /*
  * struct vi_mqd, v9_mqd, v10_mqd, v11_mqd, v12_mqd in drivers/gpu/drm/amd/include have 2048 bytes,
@@ -32,9 +31,6 @@ enum { SE0 = 23, SE2 = 26, SE4_GFX9 = 39, SE4_GFX11 = 44 };
 #define DOORBELL_OFFSET 0x0ffffffcU
 #define MAP_QUEUES 0xa2U
 
-/* Quotes of lines in diagnostics; the kernel prints no longer ones. */
-#define QUOTE_MAX 60
-
 enum kind {
 	NO_PROCESS, /* the next line must be a process */
 	NO_QUEUE,
@@ -44,10 +40,7 @@ enum kind {
 };
 
 struct parser {
-	const char *at, *end; /* the rest of the text */
-	const char *line;     /* the present line */
-	size_t length;
-	size_t number;
+	struct lines lines;
 
 	const struct gpu_info *gpus;
 	size_t n_gpus;
@@ -66,91 +59,20 @@ struct parser {
 
 	struct observed_mask *seen;
 	size_t n, room;
-	char *why;
-	size_t why_size;
 };
-
-PRINTF_LIKE(2, 3)
-static int refuse(const struct parser *parser, const char *format, ...)
-{
-	char text[160];
-	va_list ap;
-
-	va_start(ap, format);
-	vsnprintf(text, sizeof(text), format, ap);
-	va_end(ap);
-	snprintf(parser->why, parser->why_size, "kfd/mqds, line %zu: %s", parser->number, text);
-	return -EBADMSG;
-}
-
-static int refuse_line(const struct parser *parser, const char *what)
-{
-	char quote[QUOTE_MAX + 1];
-	size_t n = parser->length < QUOTE_MAX ? parser->length : QUOTE_MAX;
-
-	for (size_t i = 0; i < n; i++)
-		quote[i] = parser->line[i] >= ' ' && parser->line[i] <= '~' ? parser->line[i] : '?';
-	quote[n] = '\0';
-	return refuse(parser, "%s: \"%s\"", what, quote);
-}
-
-/* ---- lines --------------------------------------------------------------------------- */
-
-/* Returns false at the end of the text. */
-static bool next_line(struct parser *parser)
-{
-	const char *newline;
-
-	if (parser->at == parser->end)
-		return false;
-	newline = memchr(parser->at, '\n', (size_t)(parser->end - parser->at));
-	parser->line = parser->at;
-	parser->length = (size_t)((newline ? newline : parser->end) - parser->at);
-	parser->at = newline ? newline + 1 : parser->end;
-	parser->number++;
-	return true;
-}
-
-static bool starts_with(const struct parser *parser, const char *word)
-{
-	size_t n = strlen(word);
-
-	return parser->length >= n && memcmp(parser->line, word, n) == 0;
-}
-
-/* Parses a number of n digits, up to eight; seq_hex_dump() prints offsets and words with eight. */
-static bool hex(const char *text, size_t n, uint32_t *ret)
-{
-	static const char digits[] = "0123456789abcdef";
-	uint32_t value = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		const char *digit = memchr(digits, text[i], 16);
-
-		if (!digit)
-			return false;
-		value = value << 4 | (uint32_t)(digit - digits);
-	}
-	*ret = value;
-	return true;
-}
 
 /* ---- headings ------------------------------------------------------------------------ */
 
 /* "Process NUMBER …:". The text between the number and the colon differs between kernels. */
 static int take_process(struct parser *parser)
 {
-	size_t i = strlen("Process ");
-	int64_t pid = 0;
+	const struct lines *lines = &parser->lines;
+	const char *at = lines->line + strlen("Process "), *end = lines->line + lines->length;
+	uint32_t pid;
 
-	for (; i < parser->length && parser->line[i] >= '0' && parser->line[i] <= '9'; i++) {
-		pid = pid * 10 + (parser->line[i] - '0');
-		if (pid > INT32_MAX)
-			return refuse_line(parser, "invalid number of a process");
-	}
-	if (pid == 0 || i == parser->length || (parser->line[i] != ' ' && parser->line[i] != ':') ||
-	    parser->line[parser->length - 1] != ':')
-		return refuse_line(parser, "invalid number of a process");
+	if (!lines_decimal(lines, &at, &pid) || pid == 0 || at == end ||
+	    (*at != ' ' && *at != ':') || end[-1] != ':')
+		return lines_refuse_line(&parser->lines, "invalid number of a process");
 	parser->pid = (pid_t)pid;
 	parser->kind = NO_QUEUE;
 	return 0;
@@ -159,10 +81,10 @@ static int take_process(struct parser *parser)
 /* Parses the hexadecimal number after the heading, which has no leading zeros. */
 static bool device_of(const struct parser *parser, const char *heading, uint32_t *ret)
 {
-	const char *number = parser->line + strlen(heading);
-	size_t n = parser->length - strlen(heading);
+	const char *number = parser->lines.line + strlen(heading);
+	size_t n = parser->lines.length - strlen(heading);
 
-	return n > 0 && n <= 8 && (n == 1 || number[0] != '0') && hex(number, n, ret);
+	return n > 0 && (n == 1 || number[0] != '0') && lines_hex(number, n, ret);
 }
 
 static const struct gpu_info *find_gpu(const struct parser *parser, uint32_t id)
@@ -188,7 +110,7 @@ static int take_compute(struct parser *parser)
 	uint32_t id;
 
 	if (!device_of(parser, COMPUTE_HEADING, &id))
-		return refuse_line(parser, "invalid id of a GPU");
+		return lines_refuse_line(&parser->lines, "invalid id of a GPU");
 	parser->gpu = find_gpu(parser, id);
 	parser->kind = parser->gpu && is_layout_known(parser->gpu) ? COMPUTE : IGNORED;
 	parser->xcc = 0;
@@ -202,8 +124,8 @@ static int take_other(struct parser *parser)
 {
 	uint32_t id;
 
-	if (starts_with(parser, SDMA_HEADING) && !device_of(parser, SDMA_HEADING, &id))
-		return refuse_line(parser, "invalid id of a GPU");
+	if (lines_start_with(&parser->lines, SDMA_HEADING) && !device_of(parser, SDMA_HEADING, &id))
+		return lines_refuse_line(&parser->lines, "invalid id of a GPU");
 	parser->kind = IGNORED;
 	parser->offset = 0;
 	return 0;
@@ -235,7 +157,8 @@ static int take_words(struct parser *parser, const uint32_t words[ROW_WORDS], un
 	int engine;
 
 	if (n != ROW_WORDS)
-		return refuse(parser, "a row of %u words instead of %u", n, ROW_WORDS);
+		return lines_refuse(&parser->lines, "a row of %u words instead of %u", n,
+				    ROW_WORDS);
 	for (unsigned i = 0; i < n; i++) {
 		if (parser->offset / 4 + i == QUEUE_PRIORITY)
 			parser->priority = min_u(words[i], PRIORITY_MAX);
@@ -255,12 +178,14 @@ static int next_descriptor(struct parser *parser)
 		return 0;
 	if (parser->kind == COMPUTE) {
 		if (parser->offset < MQD_BYTES)
-			return refuse(parser, "a descriptor ends after %u of %u bytes",
-				      parser->offset, MQD_BYTES);
+			return lines_refuse(&parser->lines,
+					    "a descriptor ends after %u of %u bytes",
+					    parser->offset, MQD_BYTES);
 		parser->xcc++;
 		if (parser->xcc >= parser->gpu->geometry.xccs)
-			return refuse(parser, "more descriptors than the %u XCCs of %s",
-				      parser->gpu->geometry.xccs, parser->gpu->name);
+			return lines_refuse(&parser->lines,
+					    "more descriptors than the %u XCCs of %s",
+					    parser->gpu->geometry.xccs, parser->gpu->name);
 	}
 	parser->offset = 0;
 	return 0;
@@ -270,15 +195,12 @@ static int next_descriptor(struct parser *parser)
 static int read_row(const struct parser *parser, size_t indent, uint32_t *ret_offset,
 		    uint32_t words[static ROW_WORDS], unsigned *ret_n)
 {
-	const char *at = parser->line + indent, *end = parser->line + parser->length;
+	const char *at = parser->lines.line + indent,
+		   *end = parser->lines.line + parser->lines.length;
 
-	*ret_n = 0;
-	if (end - at < 9 || !hex(at, 8, ret_offset) || at[8] != ':')
-		return refuse_line(parser, "invalid row of a descriptor");
-	for (at += 9; at != end; at += 9)
-		if (*ret_n == ROW_WORDS || end - at < 9 || at[0] != ' ' ||
-		    !hex(at + 1, 8, &words[(*ret_n)++]))
-			return refuse_line(parser, "invalid row of a descriptor");
+	if (end - at < 9 || !lines_hex(at, 8, ret_offset) || at[8] != ':' ||
+	    !lines_words(&parser->lines, at + 9, words, ROW_WORDS, ret_n))
+		return lines_refuse_line(&parser->lines, "invalid row of a descriptor");
 	return 0;
 }
 
@@ -289,7 +211,7 @@ static int take_row(struct parser *parser)
 	int r;
 
 	if (parser->kind != COMPUTE && parser->kind != IGNORED)
-		return refuse_line(parser, "data without a queue");
+		return lines_refuse_line(&parser->lines, "data without a queue");
 	r = read_row(parser, 4, &offset, words, &n);
 	if (r < 0)
 		return r;
@@ -297,7 +219,8 @@ static int take_row(struct parser *parser)
 	if (r < 0)
 		return r;
 	if (offset != parser->offset)
-		return refuse(parser, "a row at 0x%x instead of 0x%x", offset, parser->offset);
+		return lines_refuse(&parser->lines, "a row at 0x%x instead of 0x%x", offset,
+				    parser->offset);
 	r = parser->kind == COMPUTE ? take_words(parser, words, n) : 0;
 	if (r < 0)
 		return r;
@@ -316,7 +239,8 @@ static int make_room(struct parser *parser)
 		return 0;
 	seen = reallocarray(parser->seen, room, sizeof(*seen));
 	if (!seen) {
-		snprintf(parser->why, parser->why_size, "out of memory for %zu queues", room);
+		snprintf(parser->lines.why, parser->lines.why_size, "out of memory for %zu queues",
+			 room);
 		return -ENOMEM;
 	}
 	parser->seen = seen;
@@ -333,10 +257,11 @@ static int end_queue(struct parser *parser)
 	if (parser->kind != COMPUTE)
 		return 0;
 	if (parser->offset < MQD_BYTES || parser->xcc + 1 != parser->gpu->geometry.xccs)
-		return refuse(parser,
-			      "the queue above has %u complete descriptors, but %s has %u XCCs",
-			      parser->xcc + (parser->offset >= MQD_BYTES), parser->gpu->name,
-			      parser->gpu->geometry.xccs);
+		return lines_refuse(
+			&parser->lines,
+			"the queue above has %u complete descriptors, but %s has %u XCCs",
+			parser->xcc + (parser->offset >= MQD_BYTES), parser->gpu->name,
+			parser->gpu->geometry.xccs);
 	r = make_room(parser);
 	if (r < 0)
 		return r;
@@ -358,13 +283,11 @@ static int end_queue(struct parser *parser)
 /* "Node N, gpu_id ID:" */
 static int take_node(struct parser *parser)
 {
-	const char *id = memmem(parser->line, parser->length, ", gpu_id ", 9);
-	const char *end = parser->line + parser->length - 1;
+	const char *id = memmem(parser->lines.line, parser->lines.length, ", gpu_id ", 9);
 	uint32_t gpu;
 
-	if (!id || *end != ':' || end <= id + 9 || end > id + 17 ||
-	    !hex(id + 9, (size_t)(end - (id + 9)), &gpu))
-		return refuse_line(parser, "invalid id of a GPU");
+	if (!id || !lines_gpu_id(&parser->lines, id + 9, &gpu))
+		return lines_refuse_line(&parser->lines, "invalid id of a GPU");
 	parser->gpu = find_gpu(parser, gpu);
 	parser->kind = RUN_LIST;
 	parser->left = 0;
@@ -402,7 +325,7 @@ static int take_list(struct parser *parser)
 	unsigned n;
 	int r;
 
-	if (starts_with(parser, "  No active runlist"))
+	if (lines_start_with(&parser->lines, "  No active runlist"))
 		return 0;
 	r = read_row(parser, 2, &offset, words, &n);
 	for (unsigned i = 0; r >= 0 && i < n; i++)
@@ -419,34 +342,34 @@ static int take_heading(struct parser *parser)
 	r = end_queue(parser);
 	if (r < 0)
 		return r;
-	if (starts_with(parser, "Process "))
+	if (lines_start_with(&parser->lines, "Process "))
 		return take_process(parser);
-	if (starts_with(parser, "Node "))
+	if (lines_start_with(&parser->lines, "Node "))
 		return take_node(parser);
 	if (parser->kind == NO_PROCESS)
-		return refuse_line(parser, "expected a process first");
-	if (starts_with(parser, COMPUTE_HEADING))
+		return lines_refuse_line(&parser->lines, "expected a process first");
+	if (lines_start_with(&parser->lines, COMPUTE_HEADING))
 		return take_compute(parser);
 	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
-		if (starts_with(parser, others[i]))
+		if (lines_start_with(&parser->lines, others[i]))
 			return take_other(parser);
-	return refuse_line(parser, "expected a process, a queue or a row of a descriptor");
+	return lines_refuse_line(&parser->lines,
+				 "expected a process, a queue or a row of a descriptor");
 }
 
 static int take_all(struct parser *parser)
 {
 	int r;
 
-	if (parser->at != parser->end && parser->end[-1] != '\n') {
-		while (next_line(parser))
-			;
-		return refuse_line(parser, "the text ends within a line");
-	}
-	while (next_line(parser)) {
-		if (parser->kind == RUN_LIST && starts_with(parser, "  "))
+	r = lines_check_end(&parser->lines);
+	if (r < 0)
+		return r;
+	while (lines_next(&parser->lines)) {
+		if (parser->kind == RUN_LIST && lines_start_with(&parser->lines, "  "))
 			r = take_list(parser);
 		else
-			r = starts_with(parser, "    ") ? take_row(parser) : take_heading(parser);
+			r = lines_start_with(&parser->lines, "    ") ? take_row(parser)
+								     : take_heading(parser);
 		if (r < 0)
 			return r;
 	}
@@ -457,12 +380,13 @@ int kfd_mqds_parse(const char *text, size_t size, const struct gpu_info *gpus, s
 		   struct observed_mask **ret, size_t *ret_n, char *why, size_t why_size)
 {
 	struct parser parser = {
-		.at = text,
-		.end = text + size,
+		.lines = { .at = text,
+			   .end = text + size,
+			   .name = "kfd/mqds",
+			   .why = why,
+			   .why_size = why_size },
 		.gpus = gpus,
 		.n_gpus = n_gpus,
-		.why = why,
-		.why_size = why_size,
 	};
 	int r;
 

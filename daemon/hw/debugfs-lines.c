@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "hw/debugfs-lines.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Quotes of lines in diagnostics; the kernel prints no longer ones. */
+#define QUOTE_MAX 60
+
+bool lines_next(struct lines *lines)
+{
+	const char *newline;
+
+	if (lines->at == lines->end)
+		return false;
+	newline = memchr(lines->at, '\n', (size_t)(lines->end - lines->at));
+	lines->line = lines->at;
+	lines->length = (size_t)((newline ? newline : lines->end) - lines->at);
+	lines->at = newline ? newline + 1 : lines->end;
+	lines->number++;
+	return true;
+}
+
+int lines_check_end(struct lines *lines)
+{
+	if (lines->at == lines->end || lines->end[-1] == '\n')
+		return 0;
+	while (lines_next(lines))
+		;
+	return lines_refuse_line(lines, "the text ends within a line");
+}
+
+bool lines_start_with(const struct lines *lines, const char *word)
+{
+	size_t n = strlen(word);
+
+	return lines->length >= n && memcmp(lines->line, word, n) == 0;
+}
+
+bool lines_hex(const char *text, size_t n, uint32_t *ret)
+{
+	static const char digits[] = "0123456789abcdef";
+	uint32_t value = 0;
+
+	if (n == 0 || n > 8)
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		const char *digit = memchr(digits, text[i], 16);
+
+		if (!digit)
+			return false;
+		value = value << 4 | (uint32_t)(digit - digits);
+	}
+	*ret = value;
+	return true;
+}
+
+bool lines_decimal(const struct lines *lines, const char **at, uint32_t *ret)
+{
+	const char *end = lines->line + lines->length, *text = *at;
+	uint64_t value = 0;
+
+	for (; text < end && *text >= '0' && *text <= '9'; text++) {
+		value = value * 10 + (unsigned)(*text - '0');
+		if (value > INT32_MAX)
+			return false;
+	}
+	if (text == *at)
+		return false;
+	*at = text;
+	*ret = (uint32_t)value;
+	return true;
+}
+
+bool lines_gpu_id(const struct lines *lines, const char *at, uint32_t *ret)
+{
+	const char *end = lines->line + lines->length;
+
+	return end - at >= 2 && end - at <= 9 && end[-1] == ':' &&
+	       lines_hex(at, (size_t)(end - at - 1), ret);
+}
+
+bool lines_words(const struct lines *lines, const char *at, uint32_t *ret, unsigned max,
+		 unsigned *ret_n)
+{
+	const char *end = lines->line + lines->length;
+
+	for (*ret_n = 0; at != end; at += 9)
+		if (*ret_n == max || end - at < 9 || at[0] != ' ' ||
+		    !lines_hex(at + 1, 8, &ret[(*ret_n)++]))
+			return false;
+	return true;
+}
+
+int lines_refuse(const struct lines *lines, const char *format, ...)
+{
+	char text[160];
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(text, sizeof(text), format, ap);
+	va_end(ap);
+	snprintf(lines->why, lines->why_size, "%s, line %zu: %s", lines->name, lines->number, text);
+	return -EBADMSG;
+}
+
+int lines_refuse_line(const struct lines *lines, const char *what)
+{
+	char quote[QUOTE_MAX + 1];
+	size_t n = lines->length < QUOTE_MAX ? lines->length : QUOTE_MAX;
+
+	for (size_t i = 0; i < n; i++)
+		quote[i] = lines->line[i] >= ' ' && lines->line[i] <= '~' ? lines->line[i] : '?';
+	quote[n] = '\0';
+	return lines_refuse(lines, "%s: \"%s\"", what, quote);
+}

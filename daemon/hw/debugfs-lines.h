@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* The lines of a text that the kernel prints in debugfs. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "util/base.h"
+
+struct lines {
+	const char *at, *end; /* the rest of the text */
+	const char *line;     /* the present line, without its newline */
+	size_t length;
+	size_t number; /* of the present line, from 1 */
+
+	const char *name; /* of the file, in sentences */
+	char *why;
+	size_t why_size;
+};
+
+/* Returns false at the end of the text. */
+bool lines_next(struct lines *lines);
+
+/* -EBADMSG with the present line, the last one, if the text does not end with a newline. */
+int lines_check_end(struct lines *lines);
+
+bool lines_start_with(const struct lines *lines, const char *word);
+
+/* Parses a hexadecimal number of n digits, 1 to 8, in lower case. */
+bool lines_hex(const char *text, size_t n, uint32_t *ret);
+
+/* Parses a decimal number at *at, moves *at behind it. false: no digit, or above INT32_MAX. */
+bool lines_decimal(const struct lines *lines, const char **at, uint32_t *ret);
+
+/* Parses the rest of the line from `at`: "HEX:", a GPU id of up to 8 digits. */
+bool lines_gpu_id(const struct lines *lines, const char *at, uint32_t *ret);
+
+/* Parses " WORD" as often as it follows, each of 8 digits, until the end of the line. */
+bool lines_words(const struct lines *lines, const char *at, uint32_t *ret, unsigned max,
+		 unsigned *ret_n);
+
+/* Return -EBADMSG with a sentence: the file, the line number and the reason; the second also quotes
+ * the line. */
+int lines_refuse(const struct lines *lines, const char *format, ...) PRINTF_LIKE(2, 3);
+int lines_refuse_line(const struct lines *lines, const char *what);
