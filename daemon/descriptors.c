@@ -126,7 +126,7 @@ int descriptors_start(struct daemon *daemon)
 {
 	int r;
 
-	r = probe_new(daemon->options->debugfs, PROBE_SOCKET, &daemon->descriptors.probe);
+	r = probe_new(daemon->options->debugfs, &probe_mqds, &daemon->descriptors.probe);
 	if (r >= 0)
 		r = sd_event_add_io(daemon->event, &daemon->descriptors.source,
 				    probe_fd(daemon->descriptors.probe), EPOLLIN, on_probe, daemon);

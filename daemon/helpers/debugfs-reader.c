@@ -24,9 +24,24 @@
 #define TURN_BYTES (1024U * 1024U) /* what is read before others have their turn */
 #define DIE_MSEC 1000
 
+const struct probe_files probe_mqds = {
+	.first = "kfd/mqds",
+	.second = "kfd/rls",
+	.socket = "/run/gpuarb-mqds.socket",
+	.unit = "gpuarb-mqds.socket",
+};
+
+const struct probe_files probe_hqds = {
+	.first = "kfd/hqds",
+	.second = "kfd/mqds",
+	.socket = "/run/gpuarb-hqds.socket",
+	.unit = "gpuarb-hqds.socket",
+};
+
 struct probe {
-	char *file, *run_lists; /* NULL: ask at the socket */
+	char *file, *second; /* NULL: ask at the socket */
 	char *socket;
+	const char *unit;
 	int epoll;
 
 	bool asked;
@@ -42,9 +57,9 @@ struct probe {
  * error is that of gpuarbd. */
 static int spawn_cat(const struct probe *probe, int out, pid_t *ret)
 {
-	bool lists = faccessat(AT_FDCWD, probe->run_lists, R_OK, AT_EACCESS) == 0;
+	bool both = faccessat(AT_FDCWD, probe->second, R_OK, AT_EACCESS) == 0;
 	char cat[] = "cat", end[] = "--", language[] = "LC_ALL=C";
-	char *const argv[] = { cat, end, probe->file, lists ? probe->run_lists : NULL, NULL };
+	char *const argv[] = { cat, end, probe->file, both ? probe->second : NULL, NULL };
 	char *const environment[] = { language, NULL };
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
@@ -142,22 +157,23 @@ static int watch(struct probe *probe, int fd)
 	return epoll_ctl(probe->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
 
-int probe_new(const char *debugfs, const char *socket, struct probe **ret)
+int probe_new(const char *debugfs, const struct probe_files *files, struct probe **ret)
 {
 	_cleanup_(probe_freep) struct probe *probe = calloc(1, sizeof(*probe));
 
 	if (!probe)
 		return -ENOMEM;
 	probe->in = probe->epoll = probe->child = -1;
-	if (debugfs && asprintf(&probe->file, "%s/kfd/mqds", debugfs) < 0) {
+	if (debugfs && asprintf(&probe->file, "%s/%s", debugfs, files->first) < 0) {
 		probe->file = NULL;
 		return -ENOMEM;
 	}
-	if (debugfs && asprintf(&probe->run_lists, "%s/kfd/rls", debugfs) < 0) {
-		probe->run_lists = NULL;
+	if (debugfs && asprintf(&probe->second, "%s/%s", debugfs, files->second) < 0) {
+		probe->second = NULL;
 		return -ENOMEM;
 	}
-	probe->socket = strdup(socket);
+	probe->unit = files->unit;
+	probe->socket = strdup(files->socket);
 	if (!probe->socket)
 		return -ENOMEM;
 	probe->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -211,10 +227,15 @@ struct probe *probe_free(struct probe *probe)
 	if (probe->epoll >= 0)
 		close(probe->epoll);
 	free(probe->socket);
-	free(probe->run_lists);
+	free(probe->second);
 	free(probe->file);
 	free(probe);
 	return NULL;
+}
+
+static const char *from(const struct probe *probe)
+{
+	return probe->file ? probe->file : probe->socket;
 }
 
 /* ---- asking -------------------------------------------------------------------------- */
@@ -248,7 +269,7 @@ int probe_start(struct probe *probe, char *why, size_t size)
 	if (probe->file)
 		r = start_child(probe, why, size);
 	else
-		r = helper_connect(probe->socket, SOCK_STREAM, "gpuarb-mqds.socket", why, size);
+		r = helper_connect(probe->socket, SOCK_STREAM, probe->unit, why, size);
 	if (r < 0)
 		return r;
 	probe->in = r;
@@ -256,18 +277,13 @@ int probe_start(struct probe *probe, char *why, size_t size)
 	r = watch(probe, probe->in);
 	if (r < 0) {
 		probe_cancel(probe);
-		return refuse(why, size, r, "cannot wait for the text of kfd/mqds: %s",
+		return refuse(why, size, r, "cannot wait for the text of %s: %s", from(probe),
 			      strerror(-r));
 	}
 	return 0;
 }
 
 /* ---- reading ------------------------------------------------------------------------- */
-
-static const char *from(const struct probe *probe)
-{
-	return probe->file ? probe->file : probe->socket;
-}
 
 static int make_room(struct probe *probe)
 {

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Reads the hardware queue descriptors (MQDs) from debugfs kfd/mqds without blocking, and behind them
- * the run lists from kfd/rls, if there is such a file.
+ * Reads two files of debugfs without blocking: the hardware queue descriptors (MQDs) and the run lists
+ * behind them, or the queue slots (HQDs) and the descriptors behind them.
  *
  * debugfs belongs to root, and the kernel prints each process under a mutex that the process may hold for
  * any time. So another process reads the file: the service behind the socket, or a child that runs cat
@@ -14,14 +14,27 @@
 
 #include "util/base.h"
 
-#define PROBE_SOCKET "/run/gpuarb-mqds.socket" /* sends the text to each connection */
 #define PROBE_MAX (64U * 1024U * 1024U)
 
 struct probe;
 
+struct probe_files {
+	const char *first;  /* below debugfs */
+	const char *second; /* read behind the first, if it exists */
+	const char *socket; /* of the service that sends both to each connection */
+	const char *unit;   /* the socket unit of that service */
+};
+
+/* kfd/mqds and kfd/rls. */
+extern const struct probe_files probe_mqds;
+
+/* kfd/hqds and kfd/mqds. To print kfd/hqds the driver selects each slot in turn and reads its registers,
+ * which can wake an idle GPU: only on demand. */
+extern const struct probe_files probe_hqds;
+
 /* debugfs: the directory to read instead of /sys/kernel/debug, or NULL to use the socket. Neither needs
  * to exist yet. -ENOMEM, or what epoll_create1(2) says. */
-int probe_new(const char *debugfs, const char *socket, struct probe **ret);
+int probe_new(const char *debugfs, const struct probe_files *files, struct probe **ret);
 
 /* Takes NULL. Cancels the request and waits up to a second for a killed child: it takes longer to die
  * only while it is blocked in the kernel. */

@@ -6,7 +6,7 @@ struct stage probe_stage_new(void)
 	struct stage stage = { .scratch = scratch_new() };
 
 	scratch_mkdir(&stage.scratch, "kfd");
-	CHECK(probe_new(stage.scratch.path, NOWHERE, &stage.probe) == 0);
+	CHECK(probe_new(stage.scratch.path, &probe_mqds, &stage.probe) == 0);
 	return stage;
 }
 
@@ -16,6 +16,14 @@ void probe_stage_end(struct stage *stage)
 	stage->probe = probe_free(stage->probe);
 	CHECK(!stage->probe);
 	scratch_done(&stage->scratch);
+}
+
+struct probe_files probe_files_at(const char *socket)
+{
+	struct probe_files files = probe_mqds;
+
+	files.socket = socket;
+	return files;
 }
 
 int start(struct stage *stage)

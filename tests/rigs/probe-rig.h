@@ -17,7 +17,6 @@
 
 #define FOR_EVER 60000 /* ms: reached by a failure only */
 #define NOBODY 65534U
-#define NOWHERE "/nonexistent/socket"
 
 struct stage {
 	struct scratch scratch;
@@ -30,6 +29,9 @@ struct stage {
 struct stage probe_stage_new(void);
 
 void probe_stage_end(struct stage *stage);
+
+/* The files of kfd/mqds, with another socket. */
+struct probe_files probe_files_at(const char *socket);
 
 int start(struct stage *stage);
 

@@ -27,8 +27,9 @@ static int listen_at(const char *path, int backlog)
 static struct stage stage_at_socket(void)
 {
 	struct stage stage = { .scratch = scratch_new() };
+	struct probe_files files = probe_files_at(scratch_at(&stage.scratch, "socket"));
 
-	CHECK(probe_new(NULL, scratch_at(&stage.scratch, "socket"), &stage.probe) == 0);
+	CHECK(probe_new(NULL, &files, &stage.probe) == 0);
 	return stage;
 }
 
@@ -92,12 +93,14 @@ TEST(socket_without_permission_is_reported_with_the_reason)
 
 TEST(socket_path_that_is_too_long_is_reported)
 {
+	struct probe_files files;
 	struct probe *probe;
 	char name[200], why[300];
 
 	memset(name, 'x', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
-	CHECK(probe_new(NULL, name, &probe) == 0);
+	files = probe_files_at(name);
+	CHECK(probe_new(NULL, &files, &probe) == 0);
 	CHECK(probe_start(probe, why, sizeof(why)) == -ENAMETOOLONG);
 	probe_free(probe);
 }
@@ -106,9 +109,11 @@ TEST(a_socket_that_has_too_many_waiting_is_tried_another_time)
 {
 	struct stage stage = stage_at_socket();
 	int listening = listen_at(scratch_at(&stage.scratch, "socket"), 0);
+	struct probe_files files;
 	struct probe *first;
 
-	CHECK(probe_new(NULL, scratch_at(&stage.scratch, "socket"), &first) == 0);
+	files = probe_files_at(scratch_at(&stage.scratch, "socket"));
+	CHECK(probe_new(NULL, &files, &first) == 0);
 	CHECK(probe_start(first, stage.why, sizeof(stage.why)) == 0);
 	CHECK(start(&stage) == -EAGAIN && probe_says(&stage, "connect"));
 	close(accept_one(listening));
@@ -198,7 +203,7 @@ TEST(a_socket_takes_a_file_descriptor_too)
 	limit.rlim_cur = open_files();
 	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
 	r = start(&stage);
-	CHECK(probe_new(NULL, NOWHERE, &probe) == -EMFILE);
+	CHECK(probe_new(NULL, &probe_mqds, &probe) == -EMFILE);
 	CHECK(setrlimit(RLIMIT_NOFILE, &before) == 0);
 	CHECK(r == -EMFILE && probe_says(&stage, "socket"));
 	probe_stage_end(&stage);

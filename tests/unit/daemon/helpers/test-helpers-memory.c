@@ -131,7 +131,7 @@ static int read_probe(void)
 	size_t size = 0;
 	int r;
 
-	r = probe_new(dir, "/nonexistent", &probe);
+	r = probe_new(dir, &probe_mqds, &probe);
 	if (r < 0) {
 		CHECK(!probe);
 		return r;
