@@ -18,6 +18,7 @@
  *   overdue.c          enforcement against leases that do not give back in time
  *   liveness.c         holders and bound processes
  *   descriptors.c      reads the hardware queue descriptors
+ *   slots.c            reads the queue slots on demand
  *   scan.c             reads which GPUs there are, and which processes use them
  *   journal-events.c   the journal entry of each change of a lease
  *   schedule.c         timers and the clock
@@ -121,6 +122,20 @@ struct daemon {
 		bool readable; /* a read has succeeded once: later ones may, too */
 		bool outdated; /* a lease was acknowledged since the read was started */
 	} descriptors;
+
+	/* slots.c */
+	struct {
+		struct probe *probe;
+		sd_event_source *source, *timeout;
+		bool pending;  /* a reading has been started and has not ended */
+		uint64_t usec; /* of the last reading; 0: none */
+		int error;     /* of the last reading, with the sentence */
+		char why[256];
+		struct queue_slot *list;
+		size_t n;
+		struct observed_mask *queues; /* that were read with the slots */
+		size_t n_queues;
+	} slots;
 };
 
 /* ---- start.c ------------------------------------------------------------------------ */
@@ -249,6 +264,15 @@ int descriptors_start(struct daemon *daemon);
 
 /* Starts to read them if a lease needs it. */
 void descriptors_refresh(struct daemon *daemon);
+
+/* ---- slots.c ------------------------------------------------------------------------ */
+
+int slots_start(struct daemon *daemon);
+void slots_stop(struct daemon *daemon);
+
+/* The member read_slots of struct bus_host. */
+int slots_read(struct daemon *daemon, const char *name, struct slots_reading *ret,
+	       struct result *result);
 
 /* ---- scan.c ------------------------------------------------------------------------- */
 

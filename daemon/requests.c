@@ -319,6 +319,12 @@ static int acknowledge(void *userdata, const struct caller *caller, uint64_t id,
 	return 0;
 }
 
+static int read_slots(void *userdata, const char *gpu, struct slots_reading *ret,
+		      struct result *result)
+{
+	return slots_read(userdata, gpu, ret, result);
+}
+
 static int activate(void *userdata, const struct caller *caller, uint64_t id, bool active,
 		    struct result *result)
 {
@@ -421,6 +427,7 @@ const struct bus_host requests_host = {
 	.release = release,
 	.bind = bind_process,
 	.acknowledge = acknowledge,
+	.read_slots = read_slots,
 	.activate = activate,
 	.drain = drain,
 	.reload = reload,

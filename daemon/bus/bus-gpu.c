@@ -77,8 +77,10 @@ static double fairness(const struct bus *bus, const struct gpu *gpu)
 	ROW(QueueSlotsFree, "u", CHANGES, VALUE("u", gpu_queues_free(gpu)))                      \
 	ROW(ProcessSlots, "u", CONST, VALUE("u", gpu->info.process_slots))                       \
 	ROW(ProcessSlotsFree, "u", CHANGES, VALUE("u", gpu_processes_free(gpu)))                 \
-	ROW(Pipes, "u", CONST, VALUE("u", gpu->info.pipes))                                      \
-	ROW(QueuesPerPipe, "u", CONST, VALUE("u", gpu->info.queues_per_pipe))                    \
+	ROW(Pipes, "u", CHANGES, VALUE("u", gpu->pipes_observed ?: gpu->info.pipes))             \
+	ROW(QueuesPerPipe, "u", CHANGES,                                                         \
+	    VALUE("u", gpu->queues_per_pipe_observed ?: gpu->info.queues_per_pipe))              \
+	ROW(PipesSource, "s", CHANGES, VALUE("s", gpu->pipes_observed ? "observed" : "table"))   \
 	ROW(SdmaQueues, "u", CONST, VALUE("u", gpu->info.sdma_queues))                           \
 	ROW(SdmaXgmiQueues, "u", CONST, VALUE("u", gpu->info.sdma_xgmi_queues))                  \
 	ROW(VramBytes, "t", CONST, VALUE("t", gpu->info.vram_bytes))                             \
@@ -140,5 +142,6 @@ void bus_tell_gpu(struct bus *bus, unsigned gpu)
 {
 	sd_bus_emit_properties_changed(bus->sd, gpu_path(gpu).text, GPUARB_INTERFACE_GPU, "CusFree",
 				       "Fairness", "QueueSlotsFree", "ProcessSlotsFree", "VramFree",
-				       "Unmanaged", "Oversubscribed", "Draining", NULL);
+				       "Unmanaged", "Oversubscribed", "Draining", "Pipes",
+				       "QueuesPerPipe", "PipesSource", NULL);
 }

@@ -23,6 +23,10 @@ struct bus {
 	uint64_t last_question;
 
 	LIST_HEAD(, deferred) deferred; /* bus-reply.c: Reserves whose borrowers shrink first */
+
+	/* bus-slots.c: calls of ReadSlots that wait for the reading. */
+	STAILQ_HEAD(, slots_call) slots_calls;
+	size_t n_slots_calls;
 };
 
 /* ---- bus-arbiter.c, bus-gpu.c, bus-lease.c: each adds its interface to the bus ----------- */
@@ -113,6 +117,11 @@ int bus_defer_reserve(struct bus *bus, sd_bus_message *call, const struct lease 
 void bus_answer_deferred(struct bus *bus, const struct lease *lease, unsigned touched);
 void bus_forget_deferred(struct bus *bus, const char *sender); /* its connection has closed */
 void bus_drop_deferred(struct bus *bus);                       /* the daemon is ending */
+
+/* ---- bus-slots.c ------------------------------------------------------------------ */
+
+int bus_method_read_slots(sd_bus_message *m, void *userdata, sd_bus_error *error);
+void bus_drop_slots_calls(struct bus *bus); /* the daemon is ending */
 
 /* ---- bus-sender.c ----------------------------------------------------------------- */
 

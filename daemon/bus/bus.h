@@ -17,9 +17,19 @@
 #include <systemd/sd-event.h>
 
 #include "core/change/arbiter.h"
+#include "core/mask/queue-slot.h"
 #include "util/base.h"
 
 struct bus;
+
+/* The queue slots of a GPU at one moment, for ReadSlots. */
+struct slots_reading {
+	uint64_t usec;                  /* when they were read */
+	const struct queue_slot *slots; /* of all GPUs */
+	size_t n;
+	uint32_t kfd_gpu_id;           /* of the GPU that was asked for */
+	unsigned queues, without_slot; /* compute queues on it; those that are in no slot */
+};
 
 /* The daemon's side of the methods. The functions that return int return 0, or a negative errno
  * with the result set. */
@@ -59,6 +69,11 @@ struct bus_host {
 	int (*acknowledge)(void *userdata, const struct caller *caller, uint64_t id,
 			   uint64_t generation, struct result *result);
 
+	/* gpu: a name or an index. *ret is valid until the next event. -EINPROGRESS: the slots are being
+	 * read, and bus_answer_slots() follows. */
+	int (*read_slots)(void *userdata, const char *gpu, struct slots_reading *ret,
+			  struct result *result);
+
 	int (*activate)(void *userdata, const struct caller *caller, uint64_t id, bool active,
 			struct result *result);
 
@@ -96,6 +111,9 @@ int bus_own_name_async(struct bus *bus);
  * waits two seconds at most. -errno where systemd is not on this bus, or did not start this
  * process. */
 int bus_store_max(struct bus *bus, unsigned *ret);
+
+/* The slots were read, or cannot be read: answers the calls that wait for them. */
+void bus_answer_slots(struct bus *bus);
 
 /* Send the signals for a change. touched: bits of enum touch; call it for a removed lease before
  * the lease is freed. */

@@ -55,6 +55,10 @@ struct gpu {
 
 	struct gpu_observed observed;
 
+	/* Pipes and queue slots of each, as kfd/hqds showed them; 0: it was not read, info has those of
+	 * a table. */
+	unsigned pipes_observed, queues_per_pipe_observed;
+
 	/* CUs that adaptable leases occupy beyond what they are charged, and when they may
 	 * borrow more: change/growth.c. */
 	struct {

@@ -15,7 +15,8 @@ leaves_nothing_running()
 	! pgrep -u gpuarb -a && ! pgrep -a gpuarb &&
 		same "$(systemctl list-units --type=service,socket --all --plain --no-legend '*gpuarb*' |
 			grep -v not-found)" '' &&
-		[ ! -e /run/gpuarb ] && [ ! -e /run/gpuarb-enforce.socket ] && [ ! -e /run/gpuarb-mqds.socket ]
+		[ ! -e /run/gpuarb ] && [ ! -e /run/gpuarb-enforce.socket ] && [ ! -e /run/gpuarb-mqds.socket ] &&
+			[ ! -e /run/gpuarb-hqds.socket ]
 }
 
 frees_the_name()

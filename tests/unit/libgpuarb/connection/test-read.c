@@ -273,7 +273,7 @@ TEST(tables_of_cus_must_match_the_gpu)
 	static const struct pair empty[] = { { "Name", "s" }, { "Oversubscribed", "b" } };
 	struct arena arena = { NULL };
 	struct gpuarb_gpu gpu;
-	double fairness = 0;
+	struct gpu_facts facts = { 0 };
 	const char *key = NULL;
 	DBusMessageIter iter;
 	DBusMessage *m = dict_of(pairs, 3, &iter);
@@ -283,8 +283,8 @@ TEST(tables_of_cus_must_match_the_gpu)
 	dbus_message_unref(m);
 
 	m = dict_of(empty, 2, &iter);
-	CHECK(read_gpu(&iter, &arena, &gpu, &fairness, &key) == 0);
-	CHECK(isnan(fairness)); /* an older daemon */
+	CHECK(read_gpu(&iter, &arena, &gpu, &facts, &key) == 0);
+	CHECK(isnan(facts.fairness) && strcmp(facts.pipes_source, "") == 0); /* an older daemon */
 	CHECK(gpu.oversubscribed && !gpu.cus_per_shader_engine && gpu.shader_arrays == 0);
 	CHECK(*gpu.scheduler == '\0' && gpu.n_unmanaged == 0);
 	dbus_message_unref(m);

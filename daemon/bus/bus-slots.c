@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* ReadSlots. The call waits until the daemon has read the slots; several calls share one reading. */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "bus/bus-private.h"
+
+#define CALLS_MAX 64U
+
+struct slots_call {
+	sd_bus_message *call;
+	STAILQ_ENTRY(slots_call) link;
+};
+
+static struct slots_call *take_call(struct bus *bus)
+{
+	struct slots_call *call = STAILQ_FIRST(&bus->slots_calls);
+
+	if (!call)
+		return NULL;
+	STAILQ_REMOVE_HEAD(&bus->slots_calls, link);
+	bus->n_slots_calls--;
+	return call;
+}
+
+static void call_free(struct slots_call *call)
+{
+	sd_bus_message_unref(call->call);
+	free(call);
+}
+
+static int keep_call(struct bus *bus, sd_bus_message *m)
+{
+	struct slots_call *call;
+
+	if (bus->n_slots_calls >= CALLS_MAX)
+		return sd_bus_reply_method_errorf(
+			m, SD_BUS_ERROR_LIMITS_EXCEEDED,
+			"%u calls of ReadSlots are waiting already: try again later", CALLS_MAX);
+	call = calloc(1, sizeof(*call));
+	if (!call)
+		return -ENOMEM;
+	call->call = sd_bus_message_ref(m);
+	STAILQ_INSERT_TAIL(&bus->slots_calls, call, link);
+	bus->n_slots_calls++;
+	return 1;
+}
+
+/* ---- the answer ------------------------------------------------------------------- */
+
+static int append_queue(sd_bus_message *m, const struct queue_slot *slot)
+{
+	int r;
+
+	r = sd_bus_message_append(m, "{sv}{sv}{sv}", "vmid", "u", slot->vmid, "priority", "u",
+				  slot->priority, "doorbell", "u", slot->doorbell);
+	if (r < 0 || slot->pid == 0)
+		return r;
+	r = sd_bus_message_append(m, "{sv}{sv}", "pid", "u", (uint32_t)slot->pid, "lease", "t",
+				  slot->lease);
+	if (r >= 0)
+		r = sd_bus_message_open_container(m, 'e', "sv");
+	if (r >= 0)
+		r = sd_bus_message_append_basic(m, 's', "command");
+	if (r >= 0)
+		r = sd_bus_message_open_container(m, 'v', "s");
+	if (r >= 0)
+		r = bus_append_text(m, slot->command);
+	if (r >= 0)
+		r = sd_bus_message_close_container(m);
+	return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+static int append_slot(sd_bus_message *m, const struct queue_slot *slot)
+{
+	int r;
+
+	r = sd_bus_message_open_container(m, 'a', "{sv}");
+	if (r >= 0)
+		r = sd_bus_message_append(m, "{sv}{sv}{sv}{sv}", "xcc", "u", slot->xcc, "pipe", "u",
+					  slot->pipe, "queue", "u", slot->queue, "active", "b",
+					  slot->active);
+	if (r >= 0 && slot->active)
+		r = append_queue(m, slot);
+	return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+static int reply_slots(sd_bus_message *call, const struct slots_reading *reading)
+{
+	_cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+	int r;
+
+	r = sd_bus_message_new_method_return(call, &reply);
+	if (r >= 0)
+		r = sd_bus_message_open_container(reply, 'a', "a{sv}");
+	for (size_t i = 0; i < reading->n && r >= 0; i++)
+		if (reading->slots[i].kfd_gpu_id == reading->kfd_gpu_id)
+			r = append_slot(reply, &reading->slots[i]);
+	if (r >= 0)
+		r = sd_bus_message_close_container(reply);
+	if (r >= 0)
+		r = sd_bus_message_append(reply, "a{sv}", 3, "usec", "t", reading->usec, "queues",
+					  "u", reading->queues, "without-slot", "u",
+					  reading->without_slot);
+	if (r >= 0)
+		r = sd_bus_send(NULL, reply, NULL);
+	return r < 0 ? r : 1;
+}
+
+int bus_method_read_slots(sd_bus_message *m, void *userdata, sd_bus_error *)
+{
+	_cleanup_(result_done) struct result result = { 0 };
+	struct slots_reading reading;
+	struct bus *bus = userdata;
+	const char *gpu;
+	int r;
+
+	/* A call that waited is read again. */
+	r = sd_bus_message_rewind(m, true);
+	if (r >= 0)
+		r = sd_bus_message_read(m, "s", &gpu);
+	if (r < 0)
+		return r;
+	r = bus->host->read_slots(bus->userdata, gpu, &reading, &result);
+	if (r == -EINPROGRESS)
+		return keep_call(bus, m);
+	return r < 0 ? bus_refuse(m, r, &result) : reply_slots(m, &reading);
+}
+
+void bus_answer_slots(struct bus *bus)
+{
+	size_t n = bus->n_slots_calls; /* one that is kept again waits for the next reading */
+
+	for (size_t i = 0; i < n; i++) {
+		struct slots_call *call = take_call(bus);
+		int r = bus_method_read_slots(call->call, bus, NULL);
+
+		if (r < 0)
+			sd_bus_reply_method_errno(call->call, r, NULL);
+		call_free(call);
+	}
+}
+
+void bus_drop_slots_calls(struct bus *bus)
+{
+	for (struct slots_call *call; (call = take_call(bus));) {
+		bus_refuse_as(call->call, RESULT_SHUTDOWN, BUS_STOPPING);
+		call_free(call);
+	}
+}

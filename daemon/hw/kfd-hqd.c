@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "hw/kfd-hqd.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "hw/debugfs-lines.h"
+
+/*
+ * Registers behind CP_MQD_BASE_ADDR. hqd_dump() in amdgpu_amdkfd_gfx_v8.c to _v12.c prints them from
+ * there on without a gap, and the word 128 + k of a descriptor has the value of register k. gfx8 prints
+ * the four registers COMPUTE_STATIC_THREAD_MGMT_SE0 to SE3 first.
+ */
+enum { ACTIVE = 2, VMID = 3, QUEUE_PRIORITY = 6, DOORBELL_CONTROL = 15, NEEDED };
+
+#define ENGINE_REGISTERS_GFX8 4U
+#define DOORBELL_OFFSET 0x0ffffffcU
+#define ROW_WORDS 8U
+#define NUMBER_MAX 16U /* pipes of a GPU, slots of a pipe: more than any has */
+
+enum kind { NO_NODE, NO_SLOT, SLOT, IGNORED };
+
+struct parser {
+	struct lines lines;
+	const struct gpu_info *gpus;
+	size_t n_gpus;
+	uint64_t listed; /* bit i: gpus[i] was listed */
+
+	enum kind kind;
+	const struct gpu_info *gpu; /* of the node; NULL: ignored */
+	uint32_t inst;              /* as printed, of the last slot */
+	struct queue_slot slot;     /* the present one, or the last one of the node */
+	bool any;                   /* the node has had a slot */
+
+	unsigned skip; /* registers before CP_MQD_BASE_ADDR */
+	unsigned n_registers;
+	uint32_t address, registers[NEEDED];
+
+	struct queue_slot *slots;
+	size_t n, room;
+};
+
+static int add_slot(struct parser *parser)
+{
+	size_t room = parser->room > 0 ? parser->room * 2 : 32;
+	struct queue_slot *slots;
+
+	if (parser->n == parser->room) {
+		slots = reallocarray(parser->slots, room, sizeof(*slots));
+		if (!slots) {
+			snprintf(parser->lines.why, parser->lines.why_size,
+				 "out of memory for %zu queue slots", room);
+			return -ENOMEM;
+		}
+		parser->slots = slots;
+		parser->room = room;
+	}
+	parser->slots[parser->n++] = parser->slot;
+	return 0;
+}
+
+/* Ends the present slot: it must be complete. */
+static int end_slot(struct parser *parser)
+{
+	const uint32_t *registers = parser->registers;
+
+	if (parser->kind != SLOT)
+		return 0;
+	if (parser->n_registers < parser->skip + NEEDED)
+		return lines_refuse(&parser->lines,
+				    "the slot above has %u registers instead of %u or more",
+				    parser->n_registers, parser->skip + NEEDED);
+	parser->kind = NO_SLOT;
+	parser->slot.active = registers[ACTIVE] & 1;
+	parser->slot.vmid = parser->slot.active ? registers[VMID] & 0xf : 0;
+	parser->slot.priority = parser->slot.active ? registers[QUEUE_PRIORITY] & 0xf : 0;
+	parser->slot.doorbell = parser->slot.active ? registers[DOORBELL_CONTROL] & DOORBELL_OFFSET
+						    : 0;
+	return add_slot(parser);
+}
+
+/* ---- headings ------------------------------------------------------------------------ */
+
+/* The registers of gfx12.1 are not known. */
+static bool is_layout_known(const struct gpu_info *gpu)
+{
+	return gpu->gfx_target >= 80000 && gpu->gfx_target < 120100 && codec_knows(gpu->gfx_target);
+}
+
+/* "Node N, gpu_id ID:" */
+static int take_node(struct parser *parser)
+{
+	const char *id = memmem(parser->lines.line, parser->lines.length, ", gpu_id ", 9);
+	uint32_t gpu;
+
+	if (!id || !lines_gpu_id(&parser->lines, id + 9, &gpu))
+		return lines_refuse_line(&parser->lines, "invalid id of a GPU");
+	parser->gpu = NULL;
+	for (size_t i = 0; i < parser->n_gpus && gpu != 0; i++) {
+		if (parser->gpus[i].kfd_gpu_id != gpu)
+			continue;
+		if (i < 64 && parser->listed >> i & 1)
+			return lines_refuse_line(&parser->lines, "a GPU is listed twice");
+		parser->listed |= i < 64 ? UINT64_C(1) << i : 0;
+		parser->gpu = is_layout_known(&parser->gpus[i]) ? &parser->gpus[i] : NULL;
+		break;
+	}
+	parser->kind = parser->gpu ? NO_SLOT : IGNORED;
+	parser->any = false;
+	parser->slot = (struct queue_slot){ .kfd_gpu_id = gpu };
+	return 0;
+}
+
+/* Moves *at behind the word and the number behind that. */
+static bool take_number(const struct parser *parser, const char **at, const char *word,
+			uint32_t *ret)
+{
+	size_t n = strlen(word);
+
+	if ((size_t)(parser->lines.line + parser->lines.length - *at) < n ||
+	    memcmp(*at, word, n) != 0)
+		return false;
+	*at += n;
+	return lines_decimal(&parser->lines, at, ret);
+}
+
+/* Sets the place of the slot; it must be behind the place of the one before. */
+static int set_place(struct parser *parser, uint32_t inst, uint32_t pipe, uint32_t queue)
+{
+	const struct queue_slot before = parser->slot;
+	struct queue_slot *slot = &parser->slot;
+
+	if (pipe >= NUMBER_MAX || queue >= NUMBER_MAX)
+		return lines_refuse_line(&parser->lines, "a pipe or a queue of a number above 15");
+	slot->xcc = parser->any ? before.xcc + (inst != parser->inst) : 0;
+	slot->pipe = pipe;
+	slot->queue = queue;
+	if (slot->xcc >= parser->gpu->geometry.xccs)
+		return lines_refuse(&parser->lines, "more instances than the %u XCCs of %s",
+				    parser->gpu->geometry.xccs, parser->gpu->name);
+	if (parser->any && slot->xcc == before.xcc &&
+	    pipe * NUMBER_MAX + queue <= before.pipe * NUMBER_MAX + before.queue)
+		return lines_refuse_line(&parser->lines, "a slot out of order");
+	parser->inst = inst;
+	parser->any = true;
+	return 0;
+}
+
+/* " Inst X,  CP Pipe P, Queue Q" or "  CP Pipe P, Queue Q" */
+static int take_slot(struct parser *parser)
+{
+	const char *at = parser->lines.line, *end = at + parser->lines.length;
+	uint32_t inst = 0, pipe, queue;
+	int r;
+
+	if (lines_start_with(&parser->lines, " Inst ")) {
+		if (!take_number(parser, &at, " Inst ", &inst) || at == end || *at != ',')
+			return lines_refuse_line(&parser->lines, "invalid heading of a slot");
+		at++;
+	}
+	if (!take_number(parser, &at, "  CP Pipe ", &pipe) ||
+	    !take_number(parser, &at, ", Queue ", &queue) || at != end)
+		return lines_refuse_line(&parser->lines, "invalid heading of a slot");
+	if (!parser->gpu)
+		return 0;
+	r = set_place(parser, inst, pipe, queue);
+	if (r < 0)
+		return r;
+	parser->kind = SLOT;
+	parser->skip = parser->gpu->gfx_target < 90000 ? ENGINE_REGISTERS_GFX8 : 0;
+	parser->n_registers = 0;
+	return 0;
+}
+
+static int take_heading(struct parser *parser)
+{
+	static const char *const others[] = { "   Inst ", "  HIQ on MEC ", "  SDMA Engine ",
+					      " Inst ", " Device is stopped" };
+	int r;
+
+	r = end_slot(parser);
+	if (r < 0)
+		return r;
+	if (lines_start_with(&parser->lines, "Node "))
+		return take_node(parser);
+	if (parser->kind == NO_NODE)
+		return lines_refuse_line(&parser->lines, "expected a node first");
+	if (lines_start_with(&parser->lines, " Inst ") ||
+	    lines_start_with(&parser->lines, "  CP Pipe "))
+		return take_slot(parser);
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		if (lines_start_with(&parser->lines, others[i])) {
+			parser->kind = IGNORED;
+			return 0;
+		}
+	return lines_refuse_line(&parser->lines, "expected a node, a slot or registers");
+}
+
+/* ---- registers ----------------------------------------------------------------------- */
+
+static int take_register(struct parser *parser, uint32_t address, uint32_t value)
+{
+	unsigned k = parser->n_registers++;
+
+	if (k > parser->skip && k - parser->skip < NEEDED && address != parser->address + 4)
+		return lines_refuse(&parser->lines,
+				    "register 0x%x instead of 0x%x: the layout is not known",
+				    address, parser->address + 4);
+	if (k >= parser->skip && k - parser->skip < NEEDED)
+		parser->registers[k - parser->skip] = value;
+	parser->address = address;
+	return 0;
+}
+
+static int take_row(struct parser *parser)
+{
+	const char *at = parser->lines.line + 4, *end = parser->lines.line + parser->lines.length;
+	uint32_t address, words[ROW_WORDS];
+	unsigned n;
+	int r = 0;
+
+	if (parser->kind != SLOT && parser->kind != IGNORED)
+		return lines_refuse_line(&parser->lines, "registers without a slot");
+	if (end - at < 9 || !lines_hex(at, 8, &address) || at[8] != ':' ||
+	    !lines_words(&parser->lines, at + 9, words, ROW_WORDS, &n) || n == 0)
+		return lines_refuse_line(&parser->lines, "invalid row of registers");
+	for (unsigned i = 0; i < n && r >= 0 && parser->kind == SLOT; i++)
+		r = take_register(parser, address + 4 * i, words[i]);
+	return r;
+}
+
+static int take_all(struct parser *parser)
+{
+	int r;
+
+	r = lines_check_end(&parser->lines);
+	while (r >= 0 && lines_next(&parser->lines))
+		r = lines_start_with(&parser->lines, "    ") ? take_row(parser)
+							     : take_heading(parser);
+	return r < 0 ? r : end_slot(parser);
+}
+
+int kfd_hqds_parse(const char *text, size_t size, const struct gpu_info *gpus, size_t n_gpus,
+		   struct queue_slot **ret, size_t *ret_n, char *why, size_t why_size)
+{
+	struct parser parser = {
+		.lines = { .at = text,
+			   .end = text + size,
+			   .name = "kfd/hqds",
+			   .why = why,
+			   .why_size = why_size },
+		.gpus = gpus,
+		.n_gpus = n_gpus,
+	};
+	int r;
+
+	r = take_all(&parser);
+	if (r < 0) {
+		free(parser.slots);
+		return r;
+	}
+	*ret = parser.slots;
+	*ret_n = parser.n;
+	return 0;
+}

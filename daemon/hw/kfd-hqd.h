@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * Parses the text of debugfs kfd/hqds, which has the registers of every hardware queue slot, as
+ * dqm_debugfs_hqds() in drivers/gpu/drm/amd/amdkfd/kfd_device_queue_manager.c prints it (Linux 6.1 to
+ * 6.12). helpers/debugfs-reader.c reads the text.
+ *
+ *	Node 1, gpu_id 3a7c:
+ *	   Inst 0, HIQ on MEC 2 Pipe 0 Queue 0     the scheduler's own queue
+ *	    0000c914: 00000000 …                   address and up to 8 registers in a line
+ *	 Inst 0,  CP Pipe 0, Queue 2               a slot of KFD; Linux 6.1 prints no Inst
+ *	    0000c914: f0000000 …
+ *	  SDMA Engine 0, RLC 0
+ */
+
+#include <stddef.h>
+
+#include "core/mask/gpu-info.h"
+#include "core/mask/queue-slot.h"
+
+/*
+ * Returns the slots of these GPUs in the order of the text, without their processes. *ret is for free(),
+ * NULL if there is none. XCCs are numbered from 0 for each GPU.
+ *
+ * Ignored are: the scheduler's queue and SDMA rings, which are no slots of KFD; GPUs that are not in
+ * gpus[]; GPUs from gfx12.1 on, whose registers are not known. A GPU that is suspended has no slots.
+ *
+ * -EBADMSG with the line and the reason in why if the text is not what the kernel prints, or not all of
+ * it; -ENOMEM.
+ */
+int kfd_hqds_parse(const char *text, size_t size, const struct gpu_info *gpus, size_t n_gpus,
+		   struct queue_slot **ret, size_t *ret_n, char *why, size_t why_size);

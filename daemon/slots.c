@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/*
+ * The queue slots of the GPUs, read on demand: to print kfd/hqds the driver selects every slot in turn,
+ * so a reading serves all calls of the next second.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon.h"
+#include "core/ledger/known.h"
+#include "hw/kfd-hqd.h"
+#include "hw/kfd-mqd.h"
+#include "sys/process.h"
+
+#define MAX_AGE_USEC UINT64_C(1000000)
+
+#define SCAN_MAX_AGE_USEC UINT64_C(20000)
+
+/* The kernel prints the processes behind the slots, each under a mutex that the process may hold. */
+#define TIMEOUT_USEC UINT64_C(5000000)
+
+/* ---- what was read ------------------------------------------------------------------- */
+
+static void forget(struct daemon *daemon)
+{
+	free(daemon->slots.list);
+	free(daemon->slots.queues);
+	daemon->slots.list = NULL;
+	daemon->slots.queues = NULL;
+	daemon->slots.n = daemon->slots.n_queues = 0;
+}
+
+/* The lease and the command of the process in each slot. */
+static void name_processes(struct daemon *daemon)
+{
+	for (size_t i = 0; i < daemon->slots.n; i++) {
+		struct queue_slot *slot = &daemon->slots.list[i];
+		struct observed process = { .pid = slot->pid };
+
+		if (slot->pid == 0)
+			continue;
+		process_describe(&process);
+		memcpy(slot->command, process.command, sizeof(slot->command));
+		slot->lease = known_lease(daemon->arbiter, slot->pid);
+	}
+}
+
+static void set_shapes(struct daemon *daemon)
+{
+	for (size_t i = 0; i < daemon->arbiter->n_gpus; i++) {
+		struct gpu *gpu = &daemon->arbiter->gpus[i];
+		unsigned pipes, queues;
+
+		if (gpu->absent || !queue_slots_shape(daemon->slots.list, daemon->slots.n,
+						      gpu->info.kfd_gpu_id, &pipes, &queues))
+			continue;
+		gpu->changed |= gpu->pipes_observed != pipes ||
+				gpu->queues_per_pipe_observed != queues;
+		gpu->pipes_observed = pipes;
+		gpu->queues_per_pipe_observed = queues;
+	}
+}
+
+/* The descriptors begin with the first process behind the slots. */
+static size_t size_of_slots(const char *text, size_t size)
+{
+	const char *process = memmem(text, size, "\nProcess ", strlen("\nProcess "));
+
+	return process ? (size_t)(process + 1 - text) : size;
+}
+
+static int take_text(struct daemon *daemon, const char *text, size_t size, char *why,
+		     size_t why_size)
+{
+	_cleanup_(freep) struct gpu_info *gpus = calloc(REQUEST_WANTS, sizeof(*gpus));
+	size_t n_gpus = 0, hqds = size_of_slots(text, size);
+	int r;
+
+	if (!gpus)
+		return -ENOMEM;
+	for (size_t i = 0; i < daemon->arbiter->n_gpus; i++)
+		if (!daemon->arbiter->gpus[i].absent)
+			gpus[n_gpus++] = daemon->arbiter->gpus[i].info;
+	r = kfd_hqds_parse(text, hqds, gpus, n_gpus, &daemon->slots.list, &daemon->slots.n, why,
+			   why_size);
+	if (r >= 0)
+		r = kfd_mqds_parse(text + hqds, size - hqds, gpus, n_gpus, &daemon->slots.queues,
+				   &daemon->slots.n_queues, why, why_size);
+	if (r < 0) {
+		forget(daemon);
+		return r;
+	}
+	if (scan_hardware(daemon, SCAN_MAX_AGE_USEC)) /* which lease the processes have */
+		schedule_update(daemon);
+	queue_slots_join(daemon->slots.list, daemon->slots.n, daemon->slots.queues,
+			 daemon->slots.n_queues);
+	name_processes(daemon);
+	set_shapes(daemon);
+	return 0;
+}
+
+/* ---- reading ------------------------------------------------------------------------- */
+
+/* Answers all calls that wait. r: 0, or the error and daemon->slots.why. */
+static void finish(struct daemon *daemon, int r)
+{
+	daemon->slots.pending = false;
+	daemon->slots.error = r;
+	daemon->slots.usec = daemon_now_usec();
+	sd_event_source_set_enabled(daemon->slots.timeout, SD_EVENT_OFF);
+	if (daemon->bus)
+		bus_answer_slots(daemon->bus);
+	schedule_update(daemon);
+}
+
+static int on_probe(sd_event_source *, int, uint32_t, void *userdata)
+{
+	_cleanup_(freep) char *text = NULL;
+	struct daemon *daemon = userdata;
+	char *why = daemon->slots.why;
+	size_t size;
+	int r;
+
+	r = probe_read(daemon->slots.probe, &text, &size, why, sizeof(daemon->slots.why));
+	if (r == -EAGAIN)
+		return 0;
+	if (r >= 0)
+		r = take_text(daemon, text, size, why, sizeof(daemon->slots.why));
+	finish(daemon, r);
+	return 0;
+}
+
+static int on_timeout(sd_event_source *, uint64_t, void *userdata)
+{
+	struct daemon *daemon = userdata;
+
+	probe_cancel(daemon->slots.probe);
+	snprintf(
+		daemon->slots.why, sizeof(daemon->slots.why),
+		"kfd/hqds was not read within %u s: a process that uses a GPU may be blocked in the "
+		"driver: try again later",
+		(unsigned)(TIMEOUT_USEC / 1000000));
+	finish(daemon, -ETIMEDOUT);
+	return 0;
+}
+
+static int read_again(struct daemon *daemon)
+{
+	int r;
+
+	forget(daemon);
+	r = probe_start(daemon->slots.probe, daemon->slots.why, sizeof(daemon->slots.why));
+	if (r >= 0)
+		r = sd_event_source_set_time(daemon->slots.timeout,
+					     daemon_now_usec() + TIMEOUT_USEC);
+	if (r >= 0)
+		r = sd_event_source_set_enabled(daemon->slots.timeout, SD_EVENT_ONESHOT);
+	daemon->slots.error = r < 0 ? r : 0;
+	daemon->slots.usec = daemon_now_usec();
+	daemon->slots.pending = r >= 0;
+	return r;
+}
+
+/* ---- the call ------------------------------------------------------------------------ */
+
+static int refuse_reading(const struct daemon *daemon, const struct gpu *gpu, struct result *result)
+{
+	enum result_kind kind = RESULT_NOT_SUPPORTED;
+
+	if (daemon->slots.error == -ETIMEDOUT)
+		kind = RESULT_TIMED_OUT;
+	if (daemon->slots.error == -ENOMEM)
+		return result_set(result, RESULT_NO_MEMORY, "out of memory");
+	return result_set(result, kind, "%s: cannot read its queue slots: %s", gpu->info.name,
+			  daemon->slots.why);
+}
+
+static int answer(const struct daemon *daemon, const struct gpu *gpu, struct slots_reading *ret,
+		  struct result *result)
+{
+	unsigned pipes, queues;
+
+	if (daemon->slots.error < 0)
+		return refuse_reading(daemon, gpu, result);
+	if (!queue_slots_shape(daemon->slots.list, daemon->slots.n, gpu->info.kfd_gpu_id, &pipes,
+			       &queues))
+		return result_set(
+			result, RESULT_NOT_SUPPORTED,
+			"%s: kfd/hqds has no queue slots of it: the GPU is suspended, or its "
+			"registers are not known to this version",
+			gpu->info.name);
+	*ret = (struct slots_reading){ .usec = daemon->slots.usec,
+				       .slots = daemon->slots.list,
+				       .n = daemon->slots.n,
+				       .kfd_gpu_id = gpu->info.kfd_gpu_id };
+	queue_slots_count(daemon->slots.list, daemon->slots.n, daemon->slots.queues,
+			  daemon->slots.n_queues, gpu->info.kfd_gpu_id, &ret->queues,
+			  &ret->without_slot);
+	return 0;
+}
+
+int slots_read(struct daemon *daemon, const char *name, struct slots_reading *ret,
+	       struct result *result)
+{
+	int i = ledger_find_gpu(daemon->arbiter, name);
+	const struct gpu *gpu;
+
+	if (i < 0)
+		return result_set(result, RESULT_NO_SUCH_GPU, "%s: no such GPU", name);
+	gpu = &daemon->arbiter->gpus[i];
+	if (gpu->info.kfd_gpu_id == 0)
+		return result_set(result, RESULT_NOT_SUPPORTED,
+				  "%s: a simulated GPU has no queue slots to read", gpu->info.name);
+	if (daemon->slots.pending)
+		return -EINPROGRESS;
+	if (daemon->slots.usec > 0 && daemon_now_usec() - daemon->slots.usec < MAX_AGE_USEC)
+		return answer(daemon, gpu, ret, result);
+	return read_again(daemon) < 0 ? refuse_reading(daemon, gpu, result) : -EINPROGRESS;
+}
+
+int slots_start(struct daemon *daemon)
+{
+	int r;
+
+	r = probe_new(daemon->options->debugfs, &probe_hqds, &daemon->slots.probe);
+	if (r >= 0)
+		r = sd_event_add_io(daemon->event, &daemon->slots.source,
+				    probe_fd(daemon->slots.probe), EPOLLIN, on_probe, daemon);
+	if (r >= 0)
+		r = sd_event_add_time(daemon->event, &daemon->slots.timeout, CLOCK_BOOTTIME,
+				      UINT64_MAX, 0, on_timeout, daemon);
+	return r < 0 ? r : sd_event_source_set_enabled(daemon->slots.timeout, SD_EVENT_OFF);
+}
+
+void slots_stop(struct daemon *daemon)
+{
+	sd_event_source_disable_unref(daemon->slots.source);
+	sd_event_source_disable_unref(daemon->slots.timeout);
+	probe_free(daemon->slots.probe);
+	forget(daemon);
+}

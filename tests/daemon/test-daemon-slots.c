@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* ReadSlots of the shipped daemon, on texts of kfd/hqds that a test writes. */
+
+#include "check.h"
+#include "machine.h"
+
+#define DEBUGFS "debug"
+#define HQDS DEBUGFS "/kfd/hqds"
+#define MQDS DEBUGFS "/kfd/mqds"
+
+struct stage {
+	struct machine machine;
+	pid_t pid; /* a process without a lease */
+	int fd;
+};
+
+/* A directory for debugfs without a file. */
+static void arrive(struct stage *s)
+{
+	char options[256];
+
+	machine_build(&s->machine, 1);
+	CHECK(mkdir(rig_path(&s->machine.rig, DEBUGFS), 0755) == 0);
+	CHECK(mkdir(rig_path(&s->machine.rig, DEBUGFS "/kfd"), 0755) == 0);
+	s->pid = idler(STRANGER, &s->fd);
+	snprintf(options, sizeof(options), "%s --debugfs=%s", s->machine.option,
+		 rig_path(&s->machine.rig, DEBUGFS));
+	rig_start(&s->machine.rig, options);
+	machine_connect(&s->machine);
+}
+
+static void depart(struct stage *s)
+{
+	end_process(s->pid);
+	close(s->fd);
+	machine_halt(&s->machine);
+}
+
+static void print_words(FILE *file, unsigned first, unsigned n, unsigned queue_at,
+			uint32_t doorbell, uint32_t base, const char *indent)
+{
+	for (unsigned i = first; i < first + n; i++) {
+		uint32_t word = 0;
+
+		if (i == queue_at + 2)
+			word = 1;
+		if (i == queue_at + 3)
+			word = 9;
+		if (i == queue_at + 6)
+			word = 7;
+		if (i == queue_at + 15)
+			word = doorbell;
+		if (i % 8 == 0)
+			fprintf(file, "%s%08x:", indent, base + 4 * i);
+		fprintf(file, " %08x%s", word, i % 8 == 7 ? "\n" : "");
+	}
+}
+
+/* Writes one queue slot and the descriptor of the queue in it. tail: more lines of kfd/hqds. */
+static void show(const struct stage *s, const char *tail)
+{
+	FILE *file = fopen(rig_path(&s->machine.rig, HQDS), "we");
+
+	CHECK(file);
+	fprintf(file, "Node 1, gpu_id %x:\n Inst 0,  CP Pipe 2, Queue 5\n",
+		machine_gpu_id(&s->machine, 0));
+	print_words(file, 0, 56, 0, 0x40001008, 0xc914, "    ");
+	fprintf(file, "%s", tail);
+	CHECK(fclose(file) == 0);
+	file = fopen(rig_path(&s->machine.rig, MQDS), "we");
+	CHECK(file);
+	fprintf(file, "Process %d PASID 0x8000:\n  Compute queue on device %x\n", s->pid,
+		machine_gpu_id(&s->machine, 0));
+	print_words(file, 0, 512, 128, 0x40001008, 0, "    ");
+	CHECK(fclose(file) == 0);
+}
+
+static sd_bus_message *read_slots(const struct stage *s, const char *gpu)
+{
+	return with(call_arbiter(s->machine.bus, "ReadSlots"), "s", gpu);
+}
+
+static bool read_fails(const struct stage *s, const char *name, const char *says)
+{
+	return is_error(call(read_slots(s, "0")), name, says);
+}
+
+/* The value of the key in the dictionary at which the message is; it stays there. */
+static uint32_t number_in(sd_bus_message *m, const char *wanted)
+{
+	uint32_t number = UINT32_MAX;
+	const char *key;
+
+	CHECK(sd_bus_message_enter_container(m, 'a', "{sv}") > 0);
+	while (sd_bus_message_enter_container(m, 'e', "sv") > 0) {
+		CHECK(sd_bus_message_read(m, "s", &key) > 0);
+		if (strcmp(key, wanted) == 0)
+			CHECK(sd_bus_message_read(m, "v", "u", &number) > 0);
+		else
+			CHECK(sd_bus_message_skip(m, "v") >= 0);
+		CHECK(sd_bus_message_exit_container(m) >= 0);
+	}
+	CHECK(sd_bus_message_exit_container(m) >= 0);
+	return number;
+}
+
+/* ---- the answer ---------------------------------------------------------------------- */
+
+TEST(slots_have_the_process_of_their_queue)
+{
+	static struct stage s;
+	sd_bus_message *m;
+
+	NEEDS_DAEMON();
+	arrive(&s);
+	CHECK(gpu_number(s.machine.bus, "Pipes") == 4);
+	show(&s, "");
+	m = call(read_slots(&s, "0000:03:00.0"));
+	CHECK(sd_bus_message_enter_container(m, 'a', "a{sv}") > 0);
+	CHECK(number_in(m, "pid") == (uint32_t)s.pid);
+	CHECK(sd_bus_message_rewind(m, false) >= 0);
+	CHECK(number_in(m, "pipe") == 2);
+	CHECK(sd_bus_message_rewind(m, false) >= 0);
+	CHECK(number_in(m, "vmid") == 9);
+	CHECK(sd_bus_message_at_end(m, false) > 0 && sd_bus_message_exit_container(m) >= 0);
+	CHECK(number_in(m, "without-slot") == 0);
+	sd_bus_message_unref(m);
+	CHECK(gpu_number(s.machine.bus, "Pipes") == 3 &&
+	      gpu_number(s.machine.bus, "QueuesPerPipe") == 6);
+	depart(&s);
+}
+
+TEST(a_second_reading_within_a_second_is_not_made)
+{
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s);
+	show(&s, "");
+	CHECK(is_fine(call(read_slots(&s, "0"))));
+	show(&s, "stuff\n");
+	CHECK(is_fine(call(read_slots(&s, "0"))));
+	await_time(boottime_usec() + 1000000);
+	CHECK(read_fails(&s, GPUARB_ERROR_NOT_SUPPORTED, "kfd/hqds, line 10"));
+	CHECK(read_fails(&s, GPUARB_ERROR_NOT_SUPPORTED, "line 10")); /* nor after a failure */
+	depart(&s);
+}
+
+/* ---- what cannot be read --------------------------------------------------------------- */
+
+TEST(unreadable_slots_are_refused_with_the_reason)
+{
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s);
+	CHECK(is_error(call(read_slots(&s, "7")), GPUARB_ERROR_NO_SUCH_GPU, "7: "));
+	CHECK(read_fails(&s, GPUARB_ERROR_NOT_SUPPORTED, "/kfd/hqds"));
+	rig_write(&s.machine.rig, HQDS, "");
+	await_time(boottime_usec() + 1000000);
+	CHECK(read_fails(&s, GPUARB_ERROR_NOT_SUPPORTED, "0000:03:00.0: kfd/hqds"));
+	depart(&s);
+}
+
+TEST(simulated_gpus_have_no_slots)
+{
+	static struct rig rig;
+	sd_bus *bus;
+
+	NEEDS_DAEMON();
+	rig_new(&rig);
+	rig_start(&rig, "--simulate=radeon-vii");
+	bus = rig_connect(&rig, STRANGER);
+	CHECK(is_error(call(with(call_arbiter(bus, "ReadSlots"), "s", "0")),
+		       GPUARB_ERROR_NOT_SUPPORTED, "0000:03:00.0"));
+	leave(bus);
+	rig_done(&rig);
+}
+
+/* ---- a driver that does not answer --------------------------------------------------------- */
+
+#define CALLS 65U /* one more than can wait */
+
+struct answers {
+	unsigned n, timed_out, too_many;
+};
+
+static int on_answer(sd_bus_message *m, void *userdata, sd_bus_error *)
+{
+	struct answers *answers = userdata;
+
+	answers->n++;
+	answers->timed_out += sd_bus_message_is_method_error(m, GPUARB_ERROR_TIMED_OUT) > 0;
+	answers->too_many += sd_bus_message_is_method_error(m, SD_BUS_ERROR_LIMITS_EXCEEDED) > 0;
+	return 0;
+}
+
+TEST(calls_wait_for_a_driver_without_blocking_the_daemon)
+{
+	struct answers answers = { 0 };
+	static struct stage s;
+
+	NEEDS_DAEMON();
+	arrive(&s);
+	CHECK(mkfifo(rig_path(&s.machine.rig, HQDS), 0644) == 0);
+	for (unsigned i = 0; i < CALLS; i++) {
+		sd_bus_message *m = read_slots(&s, "0");
+
+		CHECK(sd_bus_call_async(s.machine.bus, NULL, m, on_answer, &answers, 0) >= 0);
+		sd_bus_message_unref(m);
+	}
+	CHECK(gpu_number(s.machine.bus, "Pipes") == 4); /* another call is answered */
+	CHECK(answers.timed_out == 0);
+	AWAIT(s.machine.bus, answers.n == CALLS);
+	CHECK(answers.timed_out == CALLS - 1 && answers.too_many == 1);
+	depart(&s);
+}
+
+TEST(waiting_calls_are_answered_when_the_daemon_stops)
+{
+	static struct stage s;
+	sd_bus_message *m;
+	struct answers answers = { 0 };
+
+	NEEDS_DAEMON();
+	arrive(&s);
+	CHECK(mkfifo(rig_path(&s.machine.rig, HQDS), 0644) == 0);
+	m = read_slots(&s, "0");
+	CHECK(sd_bus_call_async(s.machine.bus, NULL, m, on_answer, &answers, 0) >= 0);
+	sd_bus_message_unref(m);
+	CHECK(gpu_number(s.machine.bus, "Pipes") == 4);
+	rig_stop(&s.machine.rig);
+	AWAIT(s.machine.bus, answers.n == 1);
+	CHECK(answers.timed_out == 0);
+	depart(&s);
+}
