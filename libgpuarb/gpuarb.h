@@ -570,6 +570,48 @@ const struct gpuarb_pause *gpuarb_view_pause(const struct gpuarb_view *view, siz
 /* How often lease i, which is adaptable, was given other CUs, so that another request fits. */
 uint64_t gpuarb_view_moves(const struct gpuarb_view *view, size_t i);
 
+/* Where the members pipes and queues_per_pipe of GPU i come from: "observed": of the registers of the
+ * GPU, which a call of gpuarb_read_slots() has read; "table": of a table of GPU models. "": there is no
+ * GPU i, or the daemon does not tell. */
+const char *gpuarb_view_pipes_source(const struct gpuarb_view *view, size_t i);
+
+/* ---- queue slots ----------------------------------------------------------------- */
+
+/* A hardware queue slot (HQD) of KFD. Later versions add members at the end. */
+struct gpuarb_queue_slot {
+	uint32_t xcc, pipe;
+	uint32_t queue;          /* the number of the slot in its pipe */
+	bool active;             /* a queue is in it; the members below are 0 or "" if not */
+	uint32_t vmid, priority; /* priority 0 to 15 */
+	uint32_t doorbell;       /* identifies the queue on its GPU */
+	uint32_t pid;            /* 0: unknown */
+	uint64_t lease;          /* 0: the process has none */
+	const char *command;     /* of the process; "": unknown */
+};
+
+/* The queue slots of one GPU at one moment. */
+struct gpuarb_slots;
+
+/*
+ * Reads the queue slots of a GPU (a name or an index) from its registers. The driver selects each slot
+ * in turn for that, and may wake the GPU: not for a loop. gpuarbd reads once in a second at the most,
+ * and answers other calls of that second with the same slots. Free *ret with gpuarb_slots_free().
+ *
+ * -EOPNOTSUPP: a simulated GPU, or gpuarbd cannot read them. -ETIMEDOUT: the driver did not answer.
+ */
+int gpuarb_read_slots(struct gpuarb *gpuarb, const char *gpu, struct gpuarb_slots **ret);
+void gpuarb_slots_free(struct gpuarb_slots *slots); /* takes NULL */
+
+/* Slot i, sorted by XCC, pipe and queue; NULL: there is no slot i. */
+const struct gpuarb_queue_slot *gpuarb_slots_get(const struct gpuarb_slots *slots, size_t i);
+
+/* When they were read, in microseconds of CLOCK_BOOTTIME. */
+uint64_t gpuarb_slots_usec(const struct gpuarb_slots *slots);
+
+/* The compute queues on the GPU. *ret_without, unless NULL: those that were in no slot, because they are
+ * inactive or there are more queues than slots. */
+unsigned gpuarb_slots_queues(const struct gpuarb_slots *slots, unsigned *ret_without);
+
 /*
  * Calls callback for every change. Blocks until usec microseconds are over (0), a signal handler
  * runs (-EINTR), or the callback calls gpuarb_watch_stop() (0, without further callbacks).

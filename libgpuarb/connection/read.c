@@ -455,7 +455,7 @@ static int read_table(DBusMessageIter *value, size_t depth, struct arena *arena,
 /* A GPU while it is read, with the sizes of its tables: its public structure cannot grow. */
 struct reading {
 	struct gpuarb_gpu gpu;
-	double fairness;
+	struct gpu_facts facts;
 	size_t engine_sizes[TABLE_DEPTH], array_sizes[TABLE_DEPTH];
 };
 
@@ -486,7 +486,7 @@ static const struct field gpu_fields[] = {
 	SPECIAL("CusPerShaderEngine", read_engines),
 	SPECIAL("CusPerShaderArray", read_arrays),
 	FIELD('u', "CusFree", gpuarb_gpu, cus_free),
-	FIELD('d', "Fairness", reading, fairness),
+	FIELD('d', "Fairness", reading, facts.fairness),
 	FIELD('b', "WgpMode", gpuarb_gpu, wgp_mode),
 	FIELD('b', "HarvestKnown", gpuarb_gpu, harvest_known),
 	FIELD('s', "Law", gpuarb_gpu, law),
@@ -496,6 +496,7 @@ static const struct field gpu_fields[] = {
 	FIELD('u', "ProcessSlotsFree", gpuarb_gpu, process_slots_free),
 	FIELD('u', "Pipes", gpuarb_gpu, pipes),
 	FIELD('u', "QueuesPerPipe", gpuarb_gpu, queues_per_pipe),
+	FIELD('s', "PipesSource", reading, facts.pipes_source),
 	FIELD('u', "SdmaQueues", gpuarb_gpu, sdma_queues),
 	FIELD('u', "SdmaXgmiQueues", gpuarb_gpu, sdma_xgmi_queues),
 	FIELD('t', "VramBytes", gpuarb_gpu, vram_bytes),
@@ -528,9 +529,9 @@ static int check_tables(struct reading *reading, const char **ret_key)
 }
 
 int read_gpu(DBusMessageIter *dict, struct arena *arena, struct gpuarb_gpu *ret,
-	     double *ret_fairness, const char **ret_key)
+	     struct gpu_facts *ret_facts, const char **ret_key)
 {
-	struct reading reading = { .fairness = NAN };
+	struct reading reading = { .facts.fairness = NAN };
 	int r = read_dictionary(dict, &gpu_dictionary, arena, &reading, ret_key);
 
 	reading.gpu.shader_arrays = (uint32_t)reading.array_sizes[2];
@@ -539,7 +540,43 @@ int read_gpu(DBusMessageIter *dict, struct arena *arena, struct gpuarb_gpu *ret,
 	if (r < 0)
 		return r;
 	*ret = reading.gpu;
-	if (ret_fairness)
-		*ret_fairness = reading.fairness;
+	if (ret_facts)
+		*ret_facts = reading.facts;
 	return r;
+}
+
+/* ---- queue slots ------------------------------------------------------------------------- */
+
+static const struct field slot_fields[] = {
+	FIELD('u', "xcc", gpuarb_queue_slot, xcc),
+	FIELD('u', "pipe", gpuarb_queue_slot, pipe),
+	FIELD('u', "queue", gpuarb_queue_slot, queue),
+	FIELD('b', "active", gpuarb_queue_slot, active),
+	FIELD('u', "vmid", gpuarb_queue_slot, vmid),
+	FIELD('u', "priority", gpuarb_queue_slot, priority),
+	FIELD('u', "doorbell", gpuarb_queue_slot, doorbell),
+	FIELD('u', "pid", gpuarb_queue_slot, pid),
+	FIELD('t', "lease", gpuarb_queue_slot, lease),
+	FIELD('s', "command", gpuarb_queue_slot, command),
+};
+
+static const struct dictionary slot_dictionary = DICTIONARY(slot_fields, gpuarb_queue_slot);
+
+static const struct field slots_fields[] = {
+	FIELD('t', "usec", slots_facts, usec),
+	FIELD('u', "queues", slots_facts, queues),
+	FIELD('u', "without-slot", slots_facts, without_slot),
+};
+
+static const struct dictionary slots_dictionary = DICTIONARY(slots_fields, slots_facts);
+
+int read_slots(DBusMessageIter *iter, struct arena *arena, const struct gpuarb_queue_slot **ret,
+	       size_t *ret_n, struct slots_facts *ret_facts, const char **ret_key)
+{
+	int r = read_rows(iter, &slot_dictionary, arena, ret, ret_n, ret_key);
+
+	if (r < 0)
+		return r;
+	dbus_message_iter_next(iter);
+	return read_dictionary(iter, &slots_dictionary, arena, ret_facts, ret_key);
 }

@@ -74,6 +74,21 @@ struct lease_facts {
 /* ret_facts: or NULL. */
 int read_lease(DBusMessageIter *dict, struct arena *arena, struct gpuarb_lease_info *ret,
 	       struct lease_facts *ret_facts, const char **ret_key);
-/* ret_fairness: as gpuarb_view_fairness(), or NULL. */
+/* What struct gpuarb_gpu has no place for. */
+struct gpu_facts {
+	double fairness; /* as gpuarb_view_fairness() */
+	const char *pipes_source;
+};
+
+/* ret_facts: or NULL. */
 int read_gpu(DBusMessageIter *dict, struct arena *arena, struct gpuarb_gpu *ret,
-	     double *ret_fairness, const char **ret_key);
+	     struct gpu_facts *ret_facts, const char **ret_key);
+
+struct slots_facts {
+	uint64_t usec;
+	uint32_t queues, without_slot;
+};
+
+/* Reads aa{sv} a{sv}, the answer of ReadSlots. */
+int read_slots(DBusMessageIter *iter, struct arena *arena, const struct gpuarb_queue_slot **ret,
+	       size_t *ret_n, struct slots_facts *ret_facts, const char **ret_key);

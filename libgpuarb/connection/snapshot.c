@@ -22,8 +22,8 @@ struct gpuarb_view {
 	const char *const *tenants;
 	size_t n_tenants;
 	struct gpuarb_gpu *gpus;
-	uint64_t *gpu_numbers; /* of their object paths, in the same order */
-	double *fairness;      /* in the same order */
+	uint64_t *gpu_numbers;       /* of their object paths, in the same order */
+	struct gpu_facts *gpu_facts; /* in the same order */
 	size_t n_gpus;
 	struct gpuarb_lease_info *leases;
 	struct lease_facts *facts; /* by lease, in the same order */
@@ -108,14 +108,14 @@ static int read_gpus(const struct objects *objects, struct gpuarb_view *view, co
 
 	view->gpus = arena_alloc(&view->arena, objects->n, sizeof(*view->gpus));
 	view->gpu_numbers = arena_alloc(&view->arena, objects->n, sizeof(*view->gpu_numbers));
-	view->fairness = arena_alloc(&view->arena, objects->n, sizeof(*view->fairness));
-	if (!view->gpus || !view->gpu_numbers || !view->fairness)
+	view->gpu_facts = arena_alloc(&view->arena, objects->n, sizeof(*view->gpu_facts));
+	if (!view->gpus || !view->gpu_numbers || !view->gpu_facts)
 		return -ENOMEM;
 	view->n_gpus = objects->n;
 	for (size_t i = 0; i < objects->n && r >= 0; i++) {
 		view->gpu_numbers[i] = objects->list[i].number;
 		r = read_gpu(&objects->list[i].properties, &view->arena, &view->gpus[i],
-			     &view->fairness[i], ret_key);
+			     &view->gpu_facts[i], ret_key);
 	}
 	return r;
 }
@@ -241,7 +241,12 @@ VIEW_MEMBER(struct gpuarb_lease_info, gpuarb_view_leases, leases)
 
 GPUARB_EXPORT double gpuarb_view_fairness(const struct gpuarb_view *view, size_t i)
 {
-	return view && i < view->n_gpus ? view->fairness[i] : NAN;
+	return view && i < view->n_gpus ? view->gpu_facts[i].fairness : NAN;
+}
+
+GPUARB_EXPORT const char *gpuarb_view_pipes_source(const struct gpuarb_view *view, size_t i)
+{
+	return view && i < view->n_gpus ? view->gpu_facts[i].pipes_source : "";
 }
 
 GPUARB_EXPORT const struct gpuarb_refusal *
