@@ -135,7 +135,8 @@ static void json_processes(struct json_object *in, const char *key,
 	}
 }
 
-static void json_slots(struct json_object *map, const struct gpuarb_gpu *gpu)
+static void json_slots(struct json_object *map, const struct gpuarb_gpu *gpu,
+		       const char *pipes_source)
 {
 	json_number(map, "queue_slots", gpu->queue_slots);
 	json_number(map, "queue_slots_free", gpu->queue_slots_free);
@@ -143,13 +144,15 @@ static void json_slots(struct json_object *map, const struct gpuarb_gpu *gpu)
 	json_number(map, "process_slots_free", gpu->process_slots_free);
 	json_number(map, "pipes", gpu->pipes);
 	json_number(map, "queues_per_pipe", gpu->queues_per_pipe);
+	json_text_known(map, "pipes_source", pipes_source);
 	json_number(map, "sdma_queues", gpu->sdma_queues);
 	json_number(map, "sdma_xgmi_queues", gpu->sdma_xgmi_queues);
 	json_number(map, "vram_bytes", gpu->vram_bytes);
 	json_number(map, "vram_free", gpu->vram_free);
 }
 
-static void json_gpu(struct json_object *list, const struct gpuarb_gpu *gpu, double fairness)
+static void json_gpu(struct json_object *list, const struct gpuarb_view *view, size_t i,
+		     const struct gpuarb_gpu *gpu)
 {
 	struct json_object *map = json_map(list, NULL), *xccs;
 
@@ -164,11 +167,11 @@ static void json_gpu(struct json_object *list, const struct gpuarb_gpu *gpu, dou
 		json_numbers(xccs, NULL, gpu->cus_per_shader_engine + x * gpu->shader_engines,
 			     gpu->shader_engines);
 	json_number(map, "cus_free", gpu->cus_free);
-	json_real(map, "fairness", fairness);
+	json_real(map, "fairness", gpuarb_view_fairness(view, i));
 	json_flag(map, "wgp_mode", gpu->wgp_mode);
 	json_flag(map, "harvest_known", gpu->harvest_known);
 	json_text_known(map, "law", gpu->law);
-	json_slots(map, gpu);
+	json_slots(map, gpu, gpuarb_view_pipes_source(view, i));
 	json_text_known(map, "scheduler", gpu->scheduler);
 	json_processes(map, "unmanaged", gpu->unmanaged, gpu->n_unmanaged);
 	json_flag(map, "oversubscribed", gpu->oversubscribed);
@@ -181,7 +184,7 @@ void json_gpus(struct json_object *list, const struct gpuarb_view *view)
 	size_t n = gpuarb_view_gpus(view, &gpus);
 
 	for (size_t i = 0; i < n; i++)
-		json_gpu(list, &gpus[i], gpuarb_view_fairness(view, i));
+		json_gpu(list, view, i, &gpus[i]);
 }
 
 void json_partition(struct json_object *list, const struct gpuarb_partition *partition)

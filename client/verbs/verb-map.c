@@ -10,6 +10,7 @@
 #include "client/output/lease-text.h"
 #include "client/output/model.h"
 #include "client/output/print.h"
+#include "client/output/svg.h"
 #include "client/verbs/verb.h"
 
 /* A cell is an index of grid.here, or one of these. */
@@ -167,33 +168,9 @@ static void draw_text(const struct command *command, const struct grid *grid)
 
 /* ---- SVG ------------------------------------------------------------------------------------ */
 
-#define CELL 18U /* pixels from CU to CU */
-#define LINE 22U
-#define MARGIN 16U
+#define CELL 18U  /* pixels from CU to CU */
 #define LABEL 90U /* room for "XCC 7 SE 7" */
 
-/* Escapes text of any user. XML cannot express most control characters. */
-static void svg_text(FILE *out, const char *text)
-{
-	for (; *text; text++) {
-		unsigned char c = (unsigned char)*text;
-
-		if (c == '&')
-			fputs("&amp;", out);
-		else if (c == '<')
-			fputs("&lt;", out);
-		else if (c == '>')
-			fputs("&gt;", out);
-		else if (c == '"')
-			fputs("&quot;", out);
-		else if (c < 0x20 || c == 0x7f)
-			fprintf(out, "\\x%02x", c);
-		else
-			fputc(c, out);
-	}
-}
-
-/* Neighbouring numbers get hues that are far apart. */
 static void svg_fill(FILE *out, int cell)
 {
 	if (cell == GRID_FREE)
@@ -201,7 +178,7 @@ static void svg_fill(FILE *out, int cell)
 	else if (cell == GRID_SHARED)
 		fputs("#888888", out);
 	else
-		fprintf(out, "hsl(%u,65%%,70%%)", (unsigned)cell * 137 % 360);
+		svg_hue(out, (unsigned)cell);
 }
 
 static void svg_cell(FILE *out, unsigned x, unsigned y, int cell)
@@ -220,9 +197,9 @@ static void svg_engine(FILE *out, const struct grid *grid, unsigned xcc, unsigne
 		       unsigned y)
 {
 	const struct geometry *geometry = &grid->model.geometry;
-	unsigned x = MARGIN + LABEL;
+	unsigned x = SVG_MARGIN + LABEL;
 
-	fprintf(out, "<text x=\"%u\" y=\"%u\">", MARGIN, y + CELL - 6);
+	fprintf(out, "<text x=\"%u\" y=\"%u\">", SVG_MARGIN, y + CELL - 6);
 	if (geometry->xccs > 1)
 		fprintf(out, "XCC %u ", xcc);
 	fprintf(out, "SE %u</text>\n", engine);
@@ -237,9 +214,9 @@ static void svg_legend(FILE *out, const struct grid *grid, size_t i, unsigned y)
 {
 	const struct gpuarb_lease_info *lease = grid->here[i];
 
-	svg_cell(out, MARGIN, y, (int)i);
-	fprintf(out, "<text x=\"%u\" y=\"%u\">lease %" PRIu64 " ", MARGIN + LINE, y + CELL - 6,
-		lease->id);
+	svg_cell(out, SVG_MARGIN, y, (int)i);
+	fprintf(out, "<text x=\"%u\" y=\"%u\">lease %" PRIu64 " ", SVG_MARGIN + SVG_LINE,
+		y + CELL - 6, lease->id);
 	svg_text(out, lease->name);
 	fputs(", ", out);
 	svg_text(out, lease->lease_class);
@@ -252,40 +229,37 @@ static unsigned height_of(const struct grid *grid)
 {
 	unsigned rows = grid->model.geometry.xccs * grid->model.geometry.engines;
 
-	return LINE + rows * CELL + ((unsigned)grid->n_here + 1) * LINE;
+	return SVG_LINE + rows * CELL + ((unsigned)grid->n_here + 1) * SVG_LINE;
 }
 
 static void svg_grid(FILE *out, const struct grid *grid, unsigned y)
 {
 	const struct geometry *geometry = &grid->model.geometry;
 
-	fprintf(out, "<text x=\"%u\" y=\"%u\" font-weight=\"bold\">", MARGIN, y + CELL - 6);
+	fprintf(out, "<text x=\"%u\" y=\"%u\" font-weight=\"bold\">", SVG_MARGIN, y + CELL - 6);
 	svg_text(out, grid->gpu->name);
 	fputs(" ", out);
 	svg_text(out, grid->gpu->device);
 	fprintf(out, ", %u of %u CUs free</text>\n", grid->gpu->cus_free, grid->gpu->cus);
-	y += LINE;
+	y += SVG_LINE;
 	for (unsigned xcc = 0; xcc < geometry->xccs; xcc++)
 		for (unsigned e = 0; e < geometry->engines; e++, y += CELL)
 			svg_engine(out, grid, xcc, e, y);
-	for (size_t i = 0; i < grid->n_here; i++, y += LINE)
+	for (size_t i = 0; i < grid->n_here; i++, y += SVG_LINE)
 		svg_legend(out, grid, i, y);
 }
 
 /* Draws all grids below each other. */
-static void draw_svg(FILE *out, const struct grids *grids)
+static void draw_svg(FILE *out, const void *drawing)
 {
-	unsigned width = 2 * MARGIN + LABEL + CUSET_ARRAYS * CUSET_ARRAY_CUS * CELL + CELL;
-	unsigned height = 2 * MARGIN, y = MARGIN;
+	const struct grids *grids = drawing;
+	unsigned width = 2 * SVG_MARGIN + LABEL + CUSET_ARRAYS * CUSET_ARRAY_CUS * CELL + CELL;
+	unsigned height = 2 * SVG_MARGIN, y = SVG_MARGIN;
 
 	for (size_t i = 0; i < grids->n; i++)
 		height += height_of(&grids->list[i]);
 
-	fprintf(out,
-		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%u\" height=\"%u\" "
-		"font-family=\"sans-serif\" font-size=\"12\">\n",
-		width, height);
+	svg_begin(out, width, height);
 	for (size_t i = 0; i < grids->n; i++) {
 		svg_grid(out, &grids->list[i], y);
 		y += height_of(&grids->list[i]);
@@ -363,22 +337,10 @@ static int fill(const struct command *command, const struct gpuarb_gpu *gpus, si
 	return EXIT_OK;
 }
 
-static int write_svg(const struct command *command, const struct grids *grids)
-{
-	FILE *out = strcmp(command->svg, "-") == 0 ? stdout : fopen(command->svg, "we");
-
-	if (!out)
-		return fail(command, EXIT_FAILED, "%s: %s", command->svg, strerror(errno));
-	draw_svg(out, grids);
-	if (out != stdout && (ferror(out) | (fclose(out) != 0)))
-		return fail(command, EXIT_FAILED, "%s: cannot write the drawing", command->svg);
-	return EXIT_OK;
-}
-
 static int draw(const struct command *command, const struct grids *grids)
 {
 	if (command->svg)
-		return write_svg(command, grids);
+		return svg_write(command, draw_svg, grids);
 	if (command->json) {
 		print_json(grids);
 		return EXIT_OK;

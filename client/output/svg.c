@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "client/output/svg.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "client/output/fail.h"
+
+void svg_begin(FILE *out, unsigned width, unsigned height)
+{
+	fprintf(out,
+		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%u\" height=\"%u\" "
+		"font-family=\"sans-serif\" font-size=\"12\">\n",
+		width, height);
+}
+
+/* XML cannot express most control characters. */
+void svg_text(FILE *out, const char *text)
+{
+	for (; *text; text++) {
+		unsigned char c = (unsigned char)*text;
+
+		if (c == '&')
+			fputs("&amp;", out);
+		else if (c == '<')
+			fputs("&lt;", out);
+		else if (c == '>')
+			fputs("&gt;", out);
+		else if (c == '"')
+			fputs("&quot;", out);
+		else if (c < 0x20 || c == 0x7f)
+			fprintf(out, "\\x%02x", c);
+		else
+			fputc(c, out);
+	}
+}
+
+void svg_hue(FILE *out, unsigned i)
+{
+	fprintf(out, "hsl(%u,65%%,70%%)", i * 137 % 360);
+}
+
+int svg_write(const struct command *command, void (*draw)(FILE *out, const void *drawing),
+	      const void *drawing)
+{
+	FILE *out = strcmp(command->svg, "-") == 0 ? stdout : fopen(command->svg, "we");
+
+	if (!out)
+		return fail(command, EXIT_FAILED, "%s: %s", command->svg, strerror(errno));
+	draw(out, drawing);
+	if (out != stdout && (ferror(out) | (fclose(out) != 0)))
+		return fail(command, EXIT_FAILED, "%s: cannot write the drawing", command->svg);
+	return EXIT_OK;
+}

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/launch/session.h"
+#include "client/output/fail.h"
+#include "client/output/json.h"
+#include "client/output/lease-text.h"
+#include "client/output/print.h"
+#include "client/output/svg.h"
+#include "client/output/table.h"
+#include "client/verbs/verb.h"
+
+/* The queue slots of a GPU. */
+struct rack {
+	const struct gpuarb_gpu *gpu;
+	const char *source; /* of the number of pipes */
+	struct gpuarb_slots *slots;
+	size_t n, active;
+	unsigned queues, without; /* compute queues; those without a slot */
+	uint32_t *pids;           /* of the processes with a slot, each once; 0: unknown */
+	size_t n_pids;
+};
+
+struct racks {
+	const struct command *command;
+	struct rack *list;
+	size_t n;
+};
+
+static void racks_done(struct racks *racks)
+{
+	for (size_t i = 0; i < racks->n; i++) {
+		gpuarb_slots_free(racks->list[i].slots);
+		free(racks->list[i].pids);
+	}
+	free(racks->list);
+}
+
+static size_t index_of_pid(const struct rack *rack, uint32_t pid)
+{
+	size_t i = 0;
+
+	while (i < rack->n_pids && rack->pids[i] != pid)
+		i++;
+	return i;
+}
+
+/* Whether slot i is the first of its pipe. */
+static bool begins_pipe(const struct rack *rack, size_t i)
+{
+	const struct gpuarb_queue_slot *slot = gpuarb_slots_get(rack->slots, i), *before;
+
+	if (i == 0)
+		return true;
+	before = gpuarb_slots_get(rack->slots, i - 1);
+	return before->pipe != slot->pipe || before->xcc != slot->xcc;
+}
+
+/* The number of active queues in the pipe that begins with slot i. */
+static unsigned count_pipe(const struct rack *rack, size_t i)
+{
+	unsigned n = gpuarb_slots_get(rack->slots, i)->active;
+
+	while (++i < rack->n && !begins_pipe(rack, i))
+		n += gpuarb_slots_get(rack->slots, i)->active;
+	return n;
+}
+
+/* -ENOMEM as the exit code. */
+static int rack_count(const struct command *command, struct rack *rack)
+{
+	const struct gpuarb_queue_slot *slot;
+
+	while (gpuarb_slots_get(rack->slots, rack->n))
+		rack->n++;
+	rack->pids = calloc(rack->n + 1, sizeof(*rack->pids));
+	if (!rack->pids)
+		return fail(command, EXIT_FAILED, "out of memory");
+	for (size_t i = 0; (slot = gpuarb_slots_get(rack->slots, i)); i++) {
+		if (!slot->active)
+			continue;
+		rack->active++;
+		if (index_of_pid(rack, slot->pid) == rack->n_pids)
+			rack->pids[rack->n_pids++] = slot->pid;
+	}
+	rack->queues = gpuarb_slots_queues(rack->slots, &rack->without);
+	return EXIT_OK;
+}
+
+/* '.' for a free slot, else the letter of its process: a to z, A to Z, then '#'. */
+static char letter_of(const struct rack *rack, const struct gpuarb_queue_slot *slot)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	size_t i = index_of_pid(rack, slot->pid);
+
+	if (!slot->active)
+		return '.';
+	return i < sizeof(letters) - 1 ? letters[i] : '#';
+}
+
+static void lease_name(const struct command *command, uint64_t id, char *buf, size_t size)
+{
+	const struct gpuarb_lease_info *lease = session_find(command, id);
+
+	if (id == 0)
+		snprintf(buf, size, "no lease");
+	else
+		snprintf(buf, size, "lease %" PRIu64 "%s%.40s", id,
+			 lease && *lease->name ? " " : "", lease ? lease->name : "");
+}
+
+/* ---- text ----------------------------------------------------------------------------------- */
+
+static void print_pipes(const struct rack *rack)
+{
+	for (size_t i = 0; i < rack->n; i++) {
+		const struct gpuarb_queue_slot *slot = gpuarb_slots_get(rack->slots, i);
+		unsigned n = count_pipe(rack, i);
+
+		if (rack->gpu->xccs > 1)
+			printf("XCC %u ", slot->xcc);
+		printf("pipe %u  ", slot->pipe);
+		putchar(letter_of(rack, slot));
+		while (i + 1 < rack->n && !begins_pipe(rack, i + 1))
+			putchar(letter_of(rack, gpuarb_slots_get(rack->slots, ++i)));
+		print_line(stdout, "  %u queue%s", n, print_s(n));
+	}
+}
+
+static void add_slot(struct table *table, const struct command *command, const struct rack *rack,
+		     const struct gpuarb_queue_slot *slot)
+{
+	char lease[80], priority[PRIORITY_NAME];
+
+	lease_name(command, slot->lease, lease, sizeof(lease));
+	table_add(table, "%c", letter_of(rack, slot));
+	if (rack->gpu->xccs > 1)
+		table_add(table, "%u.%u.%u", slot->xcc, slot->pipe, slot->queue);
+	else
+		table_add(table, "%u.%u", slot->pipe, slot->queue);
+	table_number(table, slot->pid);
+	table_add(table, "%s", *slot->command ? slot->command : "?");
+	table_add(table, "%s", slot->pid ? lease : "?");
+	table_add(table, "%s", priority_name(slot->priority, priority));
+	table_add(table, "%u", slot->vmid);
+}
+
+static void print_active(const struct command *command, const struct rack *rack)
+{
+	static const char *const one[] = { "",      "PIPE.SLOT", "PID",  "COMMAND",
+					   "LEASE", "PRIORITY",  "VMID", NULL };
+	static const char *const many[] = { "",      "XCC.PIPE.SLOT", "PID",  "COMMAND",
+					    "LEASE", "PRIORITY",      "VMID", NULL };
+	_cleanup_(table_done) struct table table = { .heads = rack->gpu->xccs > 1 ? many : one };
+	const struct gpuarb_queue_slot *slot;
+
+	for (size_t i = 0; (slot = gpuarb_slots_get(rack->slots, i)); i++)
+		if (slot->active)
+			add_slot(&table, command, rack, slot);
+	table_print(&table, command, stdout);
+}
+
+static void print_rack(const struct command *command, const struct rack *rack)
+{
+	print_line(stdout, "%s  %s, %zu of %zu queue slots in use, %u pipes of %u (%s)",
+		   rack->gpu->name, rack->gpu->device, rack->active, rack->n, rack->gpu->pipes,
+		   rack->gpu->queues_per_pipe, rack->source);
+	print_pipes(rack);
+	if (rack->without > 0)
+		print_line(stdout, "%u of %u compute queue%s: inactive, or waiting for a slot",
+			   rack->without, rack->queues, print_s(rack->queues));
+	print_active(command, rack);
+}
+
+/* ---- JSON ----------------------------------------------------------------------------------- */
+
+static void json_slot(struct json_object *list, const struct gpuarb_queue_slot *slot)
+{
+	struct json_object *map = json_map(list, NULL);
+
+	json_number(map, "queue", slot->queue);
+	json_flag(map, "active", slot->active);
+	if (!slot->active)
+		return;
+	json_known(map, "pid", slot->pid, 0);
+	json_text_known(map, "command", slot->command);
+	json_known(map, "lease", slot->lease, 0);
+	json_number(map, "priority", slot->priority);
+	json_number(map, "vmid", slot->vmid);
+}
+
+static void json_rack(struct json_object *list, const struct rack *rack)
+{
+	struct json_object *map = json_map(list, NULL), *pipes, *pipe, *slots = NULL;
+
+	json_text(map, "gpu", rack->gpu->name);
+	json_number(map, "usec", gpuarb_slots_usec(rack->slots));
+	json_number(map, "pipes", rack->gpu->pipes);
+	json_number(map, "queues_per_pipe", rack->gpu->queues_per_pipe);
+	json_text_known(map, "pipes_source", rack->source);
+	json_number(map, "queues", rack->queues);
+	json_number(map, "queues_without_slot", rack->without);
+	pipes = json_list(map, "pipe_list");
+	for (size_t i = 0; i < rack->n; i++) {
+		const struct gpuarb_queue_slot *slot = gpuarb_slots_get(rack->slots, i);
+
+		if (begins_pipe(rack, i)) {
+			pipe = json_map(pipes, NULL);
+			json_number(pipe, "xcc", slot->xcc);
+			json_number(pipe, "pipe", slot->pipe);
+			json_number(pipe, "queues", count_pipe(rack, i));
+			slots = json_list(pipe, "slots");
+		}
+		json_slot(slots, slot);
+	}
+}
+
+static void print_json(const struct racks *racks)
+{
+	struct json_object *list = json_list(NULL, NULL);
+
+	for (size_t i = 0; i < racks->n; i++)
+		json_rack(list, &racks->list[i]);
+	json_print(stdout, list);
+}
+
+/* ---- SVG ------------------------------------------------------------------------------------ */
+
+#define CELL 18U
+#define LABEL 100U /* room for "XCC 7 pipe 3" */
+#define WIDTH 640U
+
+static void svg_cell(FILE *out, const struct rack *rack, const struct gpuarb_queue_slot *slot,
+		     unsigned x, unsigned y)
+{
+	fprintf(out, "<rect x=\"%u\" y=\"%u\" width=\"%u\" height=\"%u\" fill=\"", x, y, CELL - 2,
+		CELL - 2);
+	if (slot->active)
+		svg_hue(out, (unsigned)index_of_pid(rack, slot->pid));
+	else
+		fputs("#eeeeee", out);
+	fputs("\"/>", out);
+	if (slot->active)
+		fprintf(out, "<text x=\"%u\" y=\"%u\" text-anchor=\"middle\">%c</text>",
+			x + (CELL - 2) / 2, y + CELL - 6, letter_of(rack, slot));
+	fputc('\n', out);
+}
+
+/* Draws the pipes below each other; returns the y behind them. */
+static unsigned svg_pipes(FILE *out, const struct rack *rack, unsigned y)
+{
+	unsigned x = 0;
+
+	for (size_t i = 0; i < rack->n; i++, x += CELL) {
+		const struct gpuarb_queue_slot *slot = gpuarb_slots_get(rack->slots, i);
+
+		if (begins_pipe(rack, i)) {
+			y += i > 0 ? CELL : 0;
+			x = SVG_MARGIN + LABEL;
+			fprintf(out, "<text x=\"%u\" y=\"%u\">", SVG_MARGIN, y + CELL - 6);
+			if (rack->gpu->xccs > 1)
+				fprintf(out, "XCC %u ", slot->xcc);
+			fprintf(out, "pipe %u</text>\n", slot->pipe);
+		}
+		svg_cell(out, rack, slot, x, y);
+	}
+	return y + CELL;
+}
+
+/* A line for each process. */
+static unsigned svg_legend(FILE *out, const struct command *command, const struct rack *rack,
+			   unsigned y)
+{
+	const struct gpuarb_queue_slot *slot;
+	size_t next = 0;
+	char lease[80];
+
+	for (size_t i = 0; (slot = gpuarb_slots_get(rack->slots, i)); i++) {
+		if (!slot->active || index_of_pid(rack, slot->pid) != next)
+			continue;
+		next++;
+		lease_name(command, slot->lease, lease, sizeof(lease));
+		svg_cell(out, rack, slot, SVG_MARGIN, y);
+		fprintf(out, "<text x=\"%u\" y=\"%u\">pid %u ", SVG_MARGIN + SVG_LINE, y + CELL - 6,
+			slot->pid);
+		svg_text(out, slot->command);
+		fputs(", ", out);
+		svg_text(out, lease);
+		fputs("</text>\n", out);
+		y += SVG_LINE;
+	}
+	return y;
+}
+
+static unsigned height_of(const struct rack *rack)
+{
+	unsigned rows = 0;
+
+	for (size_t i = 0; i < rack->n; i++)
+		rows += begins_pipe(rack, i);
+	return 2 * SVG_LINE + rows * CELL + (unsigned)rack->n_pids * SVG_LINE;
+}
+
+static void draw_svg(FILE *out, const void *drawing)
+{
+	const struct racks *racks = drawing;
+	unsigned height = 2 * SVG_MARGIN, y = SVG_MARGIN;
+
+	for (size_t i = 0; i < racks->n; i++)
+		height += height_of(&racks->list[i]);
+	svg_begin(out, WIDTH, height);
+	for (size_t i = 0; i < racks->n; i++) {
+		const struct rack *rack = &racks->list[i];
+
+		fprintf(out, "<text x=\"%u\" y=\"%u\" font-weight=\"bold\">", SVG_MARGIN,
+			y + CELL - 6);
+		svg_text(out, rack->gpu->name);
+		fprintf(out, ", %zu of %zu queue slots in use</text>\n", rack->active, rack->n);
+		y = svg_pipes(out, rack, y + SVG_LINE);
+		y = svg_legend(out, racks->command, rack, y) + SVG_LINE;
+	}
+	fputs("</svg>\n", out);
+}
+
+/* ---- the verb ------------------------------------------------------------------------------- */
+
+static int read_rack(const struct command *command, const struct gpuarb_gpu *gpu, struct rack *rack)
+{
+	int r = gpuarb_read_slots(command->gpuarb, gpu->name, &rack->slots);
+
+	if (r < 0)
+		return fail_asked(command, r);
+	rack->gpu = gpu;
+	return rack_count(command, rack);
+}
+
+/* A reading tells the daemon the number of pipes, and leases may have come: takes another snapshot,
+ * and finds the GPUs in it. */
+static int refresh(struct command *command, struct racks *racks)
+{
+	struct gpuarb_view *before = TAKE_PTR(command->view);
+	int r = session_refresh(command);
+
+	r = r < 0 ? fail_asked(command, r) : EXIT_OK;
+	for (size_t i = 0; i < racks->n && r == EXIT_OK; i++) {
+		struct rack *rack = &racks->list[i];
+
+		r = session_gpu(command, rack->gpu->name, &rack->gpu);
+		if (r == EXIT_OK)
+			rack->source = gpuarb_view_pipes_source(
+				command->view, (size_t)(rack->gpu - command->gpus));
+	}
+	gpuarb_view_free(before);
+	return r;
+}
+
+static void print_racks(const struct racks *racks)
+{
+	for (size_t i = 0; i < racks->n; i++) {
+		if (i > 0)
+			putchar('\n');
+		print_rack(racks->command, &racks->list[i]);
+	}
+	if (racks->n == 0)
+		print_line(stdout, "No GPU: gpuarbd found none on this machine.");
+}
+
+static int print(const struct command *command, const struct racks *racks)
+{
+	if (command->svg)
+		return svg_write(command, draw_svg, racks);
+	if (command->json)
+		print_json(racks);
+	else
+		print_racks(racks);
+	return EXIT_OK;
+}
+
+int run_slots(struct command *command)
+{
+	_cleanup_(racks_done) struct racks racks = { .command = command };
+	const struct gpuarb_gpu *gpus = command->gpus;
+	size_t n = command->n_gpus;
+	int r = EXIT_OK;
+
+	if (command->n_rest > 0) {
+		r = session_gpu(command, command->rest[0], &gpus);
+		n = 1;
+	}
+	racks.list = calloc(n + 1, sizeof(*racks.list));
+	if (!racks.list)
+		return fail(command, EXIT_FAILED, "out of memory");
+	for (; racks.n < n && r == EXIT_OK; racks.n++)
+		r = read_rack(command, &gpus[racks.n], &racks.list[racks.n]);
+	if (r == EXIT_OK)
+		r = refresh(command, &racks);
+	return r == EXIT_OK ? print(command, &racks) : r;
+}

@@ -1,0 +1,89 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# test-slots.sh CLIENT-HIP: gpuarbctl slots shows the queues of unmodified HIP programs in the hardware
+# queue slots, as the emulated driver placed them, and says so where it cannot.
+set -u
+
+if [ "${INSIDE:-}" != yes ]; then
+	[ $# -gt 0 ] || { echo 'skipped: no HIP (libamdhip64-dev)'; exit 77; }
+	hip=$(realpath "$1")
+	cd "$GPUARB_ROOT/tests/kfdsim" || exit 1
+	. ./rig.sh
+	rig_need jq dbus-daemon dbus-monitor xmllint
+	rig_need_kfdsim
+	export INSIDE=yes
+	kfdsim --gpu radeon-vii --gpu mi210 --gpu v620 -- "$BASH" ./test-slots.sh "$hip" || failed=1
+	rig_done
+	exit 0
+fi
+
+hip=$1
+. ./stage.sh
+printf '[daemon]\nbackend = kfd\n' >"$dir/gpuarbd.conf"
+printf '[tenant *]\npriority = 11\n' >"$dir/tenants.d/all.conf"
+start --sysfs=/sys --debugfs=/sys/kernel/debug
+
+# in_slots: the queues in slots of GPU as "pipe queue pid", sorted: of the emulated driver, of gpuarbctl.
+driver_slots()
+{
+	jq -r ".gpus[] | select(.name == \"$1\") | .slots[] | \"\(.pipe) \(.queue) \(.pid)\"" \
+		/sys/kernel/debug/kfdsim/state | sort
+}
+shown_slots()
+{
+	jq -r '.[0].pipe_list[] | .pipe as $p | .slots[] | select(.active) | "\($p) \(.queue) \(.pid)"' \
+		"$dir/out" | sort
+}
+
+# ---- an idle GPU: every slot is free ----------------------------------------------------------
+ends 0 gpus --json
+json_out '.[0].pipes == 4 and .[0].queues_per_pipe == 8 and .[0].pipes_source == "table"'
+ends 0 slots "$vii" --json
+json_out '.[0].pipe_list | length == 4 and all(.queues == 0 and (.slots | length) == 6)'
+json_out '[.[0].pipe_list[].slots[].active] | any | not'
+json_out '.[0].pipes_source == "observed" and .[0].pipes == 4 and .[0].queues_per_pipe == 8'
+ends 0 gpus --json
+json_out 'map(.pipes_source) == ["observed", "observed", "observed"]'
+json_out '.[2].pipes == 4 and .[2].queues_per_pipe == 4'
+
+# ---- two programs with leases, and one without -----------------------------------------------
+program serve "${run[@]}" --name serve --gpu "$vii" --cus 15 --queues 3 --priority high -- \
+	"$hip" --streams 2 --work --hold
+program train "${run[@]}" --name train --gpu "$vii" --cus 30 --queues 5 -- \
+	"$hip" --streams 4 --work --hold
+program stranger "$hip" --streams 1 --work --hold
+ends 0 slots "$vii" --json
+check 'every queue is where the driver placed it' test "$(shown_slots)" = "$(driver_slots "$vii")"
+json_out '[.[0].pipe_list[].queues] | add == 10'
+json_out '.[0].queues == 10 and .[0].queues_without_slot == 0'
+json_out '[.[0].pipe_list[].slots[] | select(.active)] | group_by(.lease) | map(length) | sort == [2, 3, 5]'
+json_out "[.[0].pipe_list[].slots[] | select(.pid == ${pid[stranger]})] |
+	length == 2 and all(.lease == null and .command == \"client-hip\" and .vmid >= 8)"
+json_out "[.[0].pipe_list[].slots[] | select(.active) | .pid] | unique | length == 3"
+"$GPUARBCTL" list --json >"$dir/leases"
+serve=$(jq '.[] | select(.name == "serve").id' "$dir/leases")
+json_out "[.[0].pipe_list[].slots[] | select(.lease == $serve).priority] | length == 3 and any(. == 11)"
+
+ends 0 slots "$vii"
+out_has '10 of 24 '
+out_has '(observed)'
+out_has 'pipe 0  '
+out_has "lease $serve serve"
+ends 0 slots "$mi210"
+out_has ' 0 of 24 '
+ends 0 slots --svg="$dir/slots.svg"
+check 'the drawing is XML' xmllint --noout "$dir/slots.svg"
+check 'the drawing names the lease' grep -q "lease $serve serve" "$dir/slots.svg"
+
+# ---- what cannot be read is refused ----------------------------------------------------------
+ends 1 slots 0000:0f:00.0
+leave serve
+leave train
+leave stranger
+control "gone:$mi210"
+settles "[.gpus[].name] == [\"$vii\", \"$v620\"]"
+ends 1 slots "$mi210"
+err_has "no GPU '$mi210'"
+ends 0 slots "$v620"
+finish
