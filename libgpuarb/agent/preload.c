@@ -41,6 +41,7 @@
 
 struct process {
 	char name[108]; /* of the socket; "": the library does nothing */
+	char lease[24]; /* its number, for messages */
 	bool debug;
 
 	/* With kfd_lock(). */
@@ -48,6 +49,7 @@ struct process {
 	struct queue_set queue_set;
 	struct agent_grant incoming; /* buffer for one */
 	bool thread;                 /* it runs */
+	bool reported;               /* that gpuarb-agent cannot be reached */
 	int error;                   /* -errno of the last grant; 0: all queues have their masks */
 	int retry_msec;              /* with error: when to set the masks again */
 };
@@ -208,6 +210,39 @@ static int start_thread(void)
 	return -r;
 }
 
+/* Why the agent cannot be reached, and what to do. */
+static const char *explain(int error)
+{
+	switch (error) {
+	case -ECONNREFUSED:
+		return "gpuarb-agent has ended, or this process is in another network namespace "
+		       "(a container, unshare -n): start it in the network namespace of "
+		       "gpuarbctl run, or use gpuarbctl run --fixed";
+	case -EPERM:
+		return "another user listens on its socket: start this process as the user of "
+		       "gpuarbctl run, or use gpuarbctl run --fixed";
+	case -ETIMEDOUT:
+	case -ECONNRESET:
+		return "it sends no mask: examine gpuarbctl list, and start the command again if "
+		       "the lease has ended";
+	default:
+		return "allow socket() and connect() in the sandbox of this process, or use "
+		       "gpuarbctl run --fixed";
+	}
+}
+
+/* A program prints the failure of the driver at most, which does not name the cause. */
+static void report_unreachable(int error)
+{
+	if (process.reported)
+		return;
+	process.reported = true;
+	dprintf(STDERR_FILENO,
+		"gpuarb-agent: lease %s: process %d gets no queues, because it cannot reach "
+		"gpuarb-agent (%s): %s\n",
+		process.lease, (int)getpid(), strerror(-error), explain(error));
+}
+
 /* Connects to gpuarb-agent, takes the first grant, and starts the thread, unless that was done.
  * -EPERM: there is no grant. -EAGAIN: no thread. */
 static int join(void)
@@ -219,7 +254,10 @@ static int join(void)
 		if (r < 0) {
 			say("cannot reach gpuarb-agent: %s", strerror(-r));
 			/* With an earlier grant the process continues under that. */
-			return process.queue_set.grant.generation > 0 ? 0 : -EPERM;
+			if (process.queue_set.grant.generation > 0)
+				return 0;
+			report_unreachable(r);
+			return -EPERM;
 		}
 	}
 	if (process.thread)
@@ -270,7 +308,7 @@ static void forked(void)
 	link_close(&process.link);
 	process.queue_set.queues = NULL;
 	queue_set_clear(&process.queue_set);
-	process.thread = false;
+	process.thread = process.reported = false;
 	process.error = 0;
 }
 
@@ -279,10 +317,12 @@ static const struct kfd_hooks hooks = { created, destroyed, mask_own, forked };
 __attribute__((constructor)) static void init(void)
 {
 	const char *name = secure_getenv(AGENT_VARIABLE), *debug = secure_getenv(AGENT_DEBUG);
+	const char *lease = secure_getenv("GPUARB_LEASE");
 
 	process.debug = debug && *debug && strcmp(debug, "0") != 0;
 	if (!name || strlen(name) >= sizeof(process.name) - 1)
 		return;
 	strcpy(process.name, name);
+	snprintf(process.lease, sizeof(process.lease), "%s", lease ? lease : "?");
 	kfd_hook(&hooks);
 }

@@ -464,6 +464,28 @@ story_raw()
 	settles "$(named stray) | .partitions[0].cus == 45"
 	leave stray
 	settles "$(named vr) | .state == \"granted\""
+	ends 0 deactivate "$vr"
+
+	# One that cannot reach gpuarb-agent gets no queue, and is told why.
+	unreachable unshare -n "$raw"
+	unreachable sh -c '
+		kill -KILL "$(pgrep -f "gpuarb-agent [0-9]+ $$ ")"; exec "$@"' sh "$raw"
+}
+
+# unreachable COMMAND...: a command that gets no queue, and one line with the reason.
+unreachable()
+{
+	local lease
+
+	said="$*"
+	echo queue | "${borrow[@]}" --name unreachable -- "$@" >"$dir/out" 2>"$dir/err"
+	check 'the program fails' test $? = 1
+	lease=$(sed -n 's/.*: lease \([0-9]*\): cus: .*/\1/p' "$dir/err")
+	err_has "gpuarb-agent: lease $lease: "
+	err_has '(Connection refused)'
+	err_has '--fixed'
+	check 'that is one line' test "$(grep -c '^gpuarb-agent: ' "$dir/err")" = 1
+	settles '[.leases[].name] == ["vr"]'
 }
 
 story_late()
