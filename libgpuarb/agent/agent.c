@@ -10,8 +10,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* sysfs sends no event for a new queue that ioctl() did not create, so the thread polls. While the driver refuses masks the
- * interval grows to the second value. */
+/* sysfs sends no event for a new queue. Where ioctl() is not replaced, the thread polls for new queues,
+ * and everywhere it polls after a failure. While that lasts the interval grows to the second value. */
 #define POLL_USEC UINT64_C(100000)
 #define POLL_USEC_MAX UINT64_C(10000000)
 
@@ -55,15 +55,27 @@ static int note_result(struct agent *agent, struct gpuarb *gpuarb, int r)
 	return r;
 }
 
-/* Masks the queues whose state is not right, or all queues if that failed before. */
+/* When to search for new queues after this result. */
+static uint64_t next_poll(const struct agent *agent, int r)
+{
+	if (r >= 0)
+		return agent->process.driver->sees_queues() ? UINT64_MAX : POLL_USEC;
+	if (agent->error == 0 || agent->poll_usec == UINT64_MAX)
+		return POLL_USEC;
+	return agent->poll_usec < POLL_USEC_MAX / 2 ? agent->poll_usec * 2 : POLL_USEC_MAX;
+}
+
+/* Masks the queues whose state is not right. */
 static int mask_queues(struct agent *agent)
 {
 	struct gpuarb *gpuarb = agent->follower->gpuarb;
 	struct apply apply;
+	int r;
 
 	describe(agent, gpuarb, &apply);
-	return note_result(agent, gpuarb,
-			   agent->error < 0 ? apply_all(&apply) : apply_missing(&apply));
+	r = apply_missing(&apply);
+	agent->poll_usec = next_poll(agent, r);
+	return note_result(agent, gpuarb, r);
 }
 
 /* Takes over the new state of the lease and masks the queues. */
@@ -86,16 +98,11 @@ static int take(struct agent *agent, struct lease_copy *copy)
 static void mask_new_queues(struct agent *agent)
 {
 	struct kfd_held held;
-	int r;
 
 	handle_begin(agent->follower->gpuarb);
 	kfd_lock(&held);
-	r = mask_queues(agent);
+	(void)mask_queues(agent);
 	kfd_unlock(&held);
-
-	agent->poll_usec = r >= 0 ? POLL_USEC : agent->poll_usec * 2;
-	if (agent->poll_usec > POLL_USEC_MAX)
-		agent->poll_usec = POLL_USEC_MAX;
 }
 
 /* To acknowledge a revocation ends the lease at once, so that is left to the program. */

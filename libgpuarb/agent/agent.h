@@ -4,8 +4,8 @@
 /*
  * The thread behind gpuarb_lease_start_agent(). It follows the lease on a connection of its own and
  * does not touch the handle of the program. A queue that the program creates has its mask, priority
- * and turn before ioctl() returns (libgpuarb/lease/kfd-ioctl.h); for queues that are created in
- * another way the thread searches.
+ * and turn before ioctl() returns (libgpuarb/lease/kfd-ioctl.h). Queues that are created in another
+ * way are found with the next change of the lease, and where ioctl() is not replaced by polling.
  */
 
 #include <pthread.h>
@@ -24,7 +24,7 @@ struct agent {
 	/* Used by the thread alone. */
 	struct follower *follower;
 	uint64_t acknowledged; /* the highest generation that the daemon accepted */
-	uint64_t poll_usec;    /* how often to search for new queues */
+	uint64_t poll_usec;    /* when to search for new queues again; UINT64_MAX: not */
 
 	/* With kfd_lock(), as the mask cache. */
 	struct agent *next;            /* of this process */

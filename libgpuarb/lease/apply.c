@@ -190,8 +190,8 @@ static int fail_refused(const struct apply *apply, const struct mask_cache_entry
 		    entry->queue.id, gpu, why);
 }
 
-/* Gives the queues before end the masks that they had. The first failure is the one to report, so
- * errors are ignored here. */
+/* Gives the queues before end the masks that they had. The first failure is the one to report; a
+ * queue that cannot have its mask again is set the next time, whatever it has then. */
 static void restore(const struct apply *apply, int fd, const struct mask_cache_entry *end)
 {
 	for (struct mask_cache_entry *entry = apply->mask_cache->entries; entry < end; entry++) {
@@ -201,7 +201,9 @@ static void restore(const struct apply *apply, int fd, const struct mask_cache_e
 			continue;
 		if (before.words == 0)
 			inherited_mask(apply, entry->partition, &before);
-		apply->driver->set_mask(apply->driver->userdata, fd, entry->queue.id, &before);
+		if (apply->driver->set_mask(apply->driver->userdata, fd, entry->queue.id, &before) <
+		    0)
+			entry->now.mask.words = 0;
 	}
 }
 

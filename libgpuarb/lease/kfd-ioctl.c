@@ -230,7 +230,16 @@ static int set_mask(void *, int fd, uint32_t queue, const struct mask *mask)
 	return call(fd, SET_CU_MASK, &args);
 }
 
-const struct driver kfd_driver = { NULL, open_kfd, set_mask, set_turn };
+/* ioctl() of this library is in force if it is the first one in the order of symbols. */
+static bool replaces_ioctl(void)
+{
+	int (*own)(int fd, unsigned long request, ...) = ioctl;
+	void *first = dlsym(RTLD_DEFAULT, "ioctl");
+
+	return memcmp(&first, &own, sizeof(first)) == 0;
+}
+
+const struct driver kfd_driver = { NULL, open_kfd, set_mask, set_turn, replaces_ioctl };
 
 static bool turn_same(const struct queue_state *a, const struct queue_state *b)
 {

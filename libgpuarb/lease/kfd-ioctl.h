@@ -68,6 +68,9 @@ struct driver {
 	 * priority cannot be set. Else a negative errno of KFD.
 	 */
 	int (*set_turn)(void *userdata, int fd, uint32_t queue, bool paused, uint32_t priority);
+
+	/* Whether the hooks see each queue that a library of this process creates by ioctl(). */
+	bool (*sees_queues)(void);
 };
 extern const struct driver kfd_driver;
 

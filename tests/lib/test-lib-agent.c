@@ -5,6 +5,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -30,6 +32,7 @@ struct play {
 	bool paused;           /* what the daemon wants */
 	bool stopped[2];       /* what the driver was told, by queue */
 	int turn_refused;      /* its errno; 0: none */
+	bool sees_queues;      /* as if ioctl() was replaced */
 	uint64_t acknowledged; /* the last generation */
 	unsigned acknowledgements;
 };
@@ -129,6 +132,11 @@ static int set_turn(void *userdata, int fd, uint32_t queue, bool paused, uint32_
 	return play->turn_refused;
 }
 
+static bool sees_queues(void)
+{
+	return play->sees_queues;
+}
+
 static const char *no_environment(void *userdata, const char *name)
 {
 	(void)userdata, (void)name;
@@ -137,7 +145,7 @@ static const char *no_environment(void *userdata, const char *name)
 
 static int start(struct gpuarb_lease *lease, const char *sys)
 {
-	static const struct driver driver = { NULL, open_null, set_mask, set_turn };
+	static const struct driver driver = { NULL, open_null, set_mask, set_turn, sees_queues };
 	const struct apply process = {
 		.sys = sys, .dev = tree.path, .pid = 5, .driver = &driver, .get = no_environment
 	};
@@ -285,6 +293,73 @@ static void fail_and_mend(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 TEST(a_mask_that_the_driver_refused_is_reported_and_set_again)
 {
 	perform(fail_and_mend);
+}
+
+/* In one step: without its directory a process has no queues. */
+static void exchange_queues(void)
+{
+	CHECK(renameat2(AT_FDCWD, scratch_at(&tree, "other"), AT_FDCWD,
+			scratch_at(&tree, "class/kfd/kfd/proc/5/queues"), RENAME_EXCHANGE) == 0);
+}
+
+/* sysfs fails for a moment: nothing is known to have changed, so no queue is masked again. */
+static void fail_to_read(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+{
+	struct gpuarb_lease *lease = reserve(gpuarb);
+
+	(void)fake;
+	scratch_write(&tree, "other", "this is no directory");
+	CHECK(start(lease, tree.path) == 0 && play->masked == 1);
+	exchange_queues();
+	while (gpuarb_lease_agent_error(lease) == 0)
+		sched_yield();
+	CHECK(gpuarb_lease_agent_error(lease) == -ENOTDIR);
+	CHECK(says(gpuarb, "class/kfd/kfd/proc/5"));
+	exchange_queues();
+	while (gpuarb_lease_agent_error(lease) < 0)
+		sched_yield();
+	CHECK(agent_masked(lease) == 1);
+	gpuarb_lease_close(lease);
+}
+
+TEST(an_agent_that_could_not_read_the_queues_once_masks_none_again)
+{
+	perform(fail_to_read);
+}
+
+static uint64_t agent_polls(struct gpuarb_lease *lease)
+{
+	const struct agent *agent = lease->agent;
+	struct kfd_held held;
+	uint64_t usec;
+
+	kfd_lock(&held);
+	usec = agent->poll_usec;
+	kfd_unlock(&held);
+	return usec;
+}
+
+static void see_queues(struct gpuarb *gpuarb, struct fake_arbiter *fake)
+{
+	struct gpuarb_lease *lease = reserve(gpuarb);
+
+	(void)fake;
+	play->sees_queues = true;
+	play->refused = -EBUSY;
+	CHECK(start(lease, tree.path) == -EBUSY);
+	play->refused = 0;
+	CHECK(start(lease, tree.path) == 0 && agent_polls(lease) == UINT64_MAX);
+	gpuarb_lease_close(lease);
+
+	play->sees_queues = false;
+	lease = reserve(gpuarb);
+	CHECK(start(lease, tree.path) == 0 && agent_polls(lease) < UINT64_MAX);
+	gpuarb_lease_close(lease);
+}
+
+TEST(an_agent_that_sees_new_queues_does_not_search_for_them)
+{
+	perform(see_queues);
 }
 
 static void be_revoked(struct gpuarb *gpuarb, struct fake_arbiter *fake)

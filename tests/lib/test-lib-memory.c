@@ -294,6 +294,11 @@ static int set_turn(void *userdata, int fd, uint32_t queue, bool paused, uint32_
 	return 0;
 }
 
+static bool sees_none(void)
+{
+	return false;
+}
+
 static const char *no_environment(void *userdata, const char *name)
 {
 	(void)userdata, (void)name;
@@ -302,7 +307,7 @@ static const char *no_environment(void *userdata, const char *name)
 
 static int mask_queues(struct gpuarb *gpuarb)
 {
-	static const struct driver driver = { NULL, open_null, set_first, set_turn };
+	static const struct driver driver = { NULL, open_null, set_first, set_turn, sees_none };
 	static const uint32_t mask[] = { 0xff };
 	struct gpuarb_partition partition = {
 		.gpu = "0000:03:00.0", .kfd_gpu_id = 7, .cu_mask = mask, .cu_mask_words = 1
@@ -350,7 +355,7 @@ static int set_all(void *userdata, int fd, uint32_t queue, const struct mask *ma
 /* The thread may run out of memory, too; it then tries again without an error here. */
 static int follow(struct gpuarb *gpuarb)
 {
-	static const struct driver driver = { NULL, open_null, set_all, set_turn };
+	static const struct driver driver = { NULL, open_null, set_all, set_turn, sees_none };
 	const struct apply process = { .sys = tree.path,
 				       .dev = tree.path,
 				       .pid = 5,

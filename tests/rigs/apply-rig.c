@@ -100,7 +100,7 @@ void apply_rig_new(struct apply_rig *rig, size_t n)
 		};
 		apply_rig_mask(rig, i, 0xffff, 0);
 	}
-	rig->driver = (struct driver){ rig, open_device, set_mask, set_turn };
+	rig->driver = (struct driver){ rig, open_device, set_mask, set_turn, NULL };
 	rig->info = (struct gpuarb_lease_info){
 		.id = 12,
 		.state = "granted",

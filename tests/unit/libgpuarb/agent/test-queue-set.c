@@ -71,7 +71,7 @@ static void stage_set(struct stage *stage)
 	struct agent_grant grant = grant_of(1, 0xffff, 0xff);
 
 	*stage = (struct stage){ .driver.refuse = QUEUES };
-	stage->calls = (struct driver){ &stage->driver, NULL, set_mask, set_turn };
+	stage->calls = (struct driver){ &stage->driver, NULL, set_mask, set_turn, NULL };
 	stage->queue_set.driver = &stage->calls;
 	CHECK(queue_set_follow(&stage->queue_set, 42, &grant) == 0 && stage->driver.calls == 0);
 	CHECK(queue_set_add(&stage->queue_set, 42, 0, VII) == 0);

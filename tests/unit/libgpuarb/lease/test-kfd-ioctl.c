@@ -80,6 +80,11 @@ static int set_turn(uint32_t id, bool paused, uint32_t priority)
 	return r;
 }
 
+TEST(the_driver_sees_the_queues_of_ioctl)
+{
+	CHECK(kfd_driver.sees_queues());
+}
+
 TEST(a_paused_queue_stays_paused_until_it_is_resumed)
 {
 	uint32_t id;
