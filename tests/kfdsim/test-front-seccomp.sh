@@ -83,6 +83,7 @@ user()
 }
 user 0 --front seccomp -- id -u
 out_is 65534
+user 0 --front seccomp -- "$dir/test-kfd" smi_events_come_by_a_descriptor
 user 0 --front seccomp -- "$dir/test-kfd" a_render_node_names_its_driver
 user 0 --front seccomp -- "$dir/test-kfd" inherited_file_returns_ebadf_and_a_new_one_works
 user 0 -- jq .front $state # FUSE is not to be had, and nothing is said of it

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# kfdsim as a program: its command line, its namespace, what it leaves behind. Argument: test-kfd.
+# kfdsim as a program: its command line, its namespace, what it leaves behind. Arguments: test-kfd and
+# under-listener.
 
-kfd=$(realpath "$1")
+kfd=$(realpath "$1") listener=$(realpath "$2")
 cd "$GPUARB_ROOT/tests/kfdsim" || exit 1
 # shellcheck source=tests/kfdsim/rig.sh
 . ./rig.sh
@@ -38,6 +39,15 @@ sim() { local code=$1; shift; ends "$code" kfdsim --gpu radeon-vii "$@"; }
 
 # A program that opens /dev/kfd. Texts are not made at each look where they are plain files.
 [ "$front" != fuse ] || sim 0 -- "$kfd"
+
+# Under another listener all but SMI events works.
+if [ "$front" = fuse ]; then
+	ends 134 "$listener" "$KFDSIM" --front fuse --gpu radeon-vii -- \
+		"$kfd" smi_events_come_by_a_descriptor
+	err_has AMDKFD_IOC_SMI_EVENTS
+	ends 0 "$listener" "$KFDSIM" --front fuse --gpu radeon-vii -- \
+		"$kfd" every_thread_can_use_the_file
+fi
 
 # Trouble with what was asked for.
 ends 125 kfdsim --gpu radeon-viii -- true

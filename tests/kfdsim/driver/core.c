@@ -31,6 +31,7 @@ struct sim *sim_free(struct sim *sim)
 	}
 	for (size_t i = 0; i < sim->n_gpus; i++)
 		timing_free(sim->gpus[i].timing);
+	sim_smis_free(sim);
 	sim_faults_free(sim);
 	sim_record_free(sim);
 	sim_arena_free(sim);

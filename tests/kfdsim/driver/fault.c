@@ -97,6 +97,84 @@ static int fault_gone(struct sim *sim, char *rest, uint64_t now_ns,
 	return 0;
 }
 
+/* kgd2kfd_pre_reset() and kgd2kfd_post_reset(), kfd_device.c. */
+static int fault_reset(struct sim *sim, char *rest, uint64_t now_ns,
+		       const struct complaint *complaint)
+{
+	struct sim_gpu *gpu = find_name(sim, rest);
+
+	if (!gpu)
+		return bad(complaint, "reset: no GPU «%s»", rest);
+	gpu->resets++;
+	sim_smi_reset(gpu, false);
+	sim_gpu_reset(gpu, now_ns);
+	sim_events_of_gone(sim, gpu);
+	sim_smi_reset(gpu, true);
+	return 0;
+}
+
+static struct sim_process *find_pid(struct sim *sim, const char *text)
+{
+	uint64_t pid;
+
+	return parse_number(text, INT32_MAX, &pid) < 0 ? NULL : sim_find_process(sim, (pid_t)pid);
+}
+
+/* kfd_process_evict_queues() tells of each GPU, whether the process has queues there or not. */
+static int fault_evict(struct sim *sim, char *rest, uint64_t now_ns,
+		       const struct complaint *complaint)
+{
+	struct sim_process *process = find_pid(sim, rest);
+
+	if (!process)
+		return bad(complaint, "evict: no process «%s» has /dev/kfd open", rest);
+	if (process->evicted)
+		return bad(complaint, "evict: process %s is evicted already", rest);
+	for (size_t i = 0; i < sim->n_gpus; i++)
+		sim_smi_event(&sim->gpus[i], process->pid, KFD_SMI_EVENT_QUEUE_EVICTION,
+			      "%lld -%d %x %d\n", (long long)now_ns, process->pid,
+			      sim->gpus[i].info.kfd_gpu_id, KFD_QUEUE_EVICTION_TRIGGER_TTM);
+	return sim_queues_evict(process, true, now_ns);
+}
+
+static int fault_restore(struct sim *sim, char *rest, uint64_t now_ns,
+			 const struct complaint *complaint)
+{
+	struct sim_process *process = find_pid(sim, rest);
+	int r;
+
+	if (!process || !process->evicted)
+		return bad(complaint, "restore: no process «%s» is evicted", rest);
+	r = sim_queues_evict(process, false, now_ns);
+	for (size_t i = 0; i < sim->n_gpus; i++)
+		sim_smi_event(&sim->gpus[i], process->pid, KFD_SMI_EVENT_QUEUE_RESTORE,
+			      "%lld -%d %x %c\n", (long long)now_ns, process->pid,
+			      sim->gpus[i].info.kfd_gpu_id, '0');
+	return r;
+}
+
+/* The name of a GPU has colons in it, and so may the text. */
+static int fault_smi(struct sim *sim, char *rest, uint64_t now_ns,
+		     const struct complaint *complaint)
+{
+	unsigned event;
+	int n = 0;
+
+	(void)now_ns;
+	for (size_t i = 0; i < sim->n_gpus; i++) {
+		const char *name = sim->gpus[i].info.name, *text = rest + strlen(name);
+
+		if (strncmp(rest, name, strlen(name)) != 0 || *text++ != ':')
+			continue;
+		if (sscanf(text, "%2x %n", &event, &n) != 1 || n == 0 || event == 0 || event > 63)
+			return bad(complaint, "smi: «%s» does not begin with an event, 1 to 3f",
+				   text);
+		sim_smi_event(&sim->gpus[i], 0, event, "%s\n", text + n);
+		return 0;
+	}
+	return bad(complaint, "smi: want GPU:TEXT, not «%s»", rest);
+}
+
 /* A GPU's name has colons in it: the number is what follows the last one. */
 static int fault_slow(struct sim *sim, char *rest, uint64_t now_ns,
 		      const struct complaint *complaint)
@@ -208,10 +286,9 @@ int sim_fault(struct sim *sim, const char *text, uint64_t now_ns, char *why, siz
 		int (*run)(struct sim *sim, char *rest, uint64_t now_ns,
 			   const struct complaint *complaint);
 	} kinds[] = {
-		{ "cost", fault_cost },
-		{ "gone", fault_gone },
-		{ "slow", fault_slow },
-		{ "teardown", fault_teardown },
+		{ "cost", fault_cost },   { "evict", fault_evict },       { "gone", fault_gone },
+		{ "reset", fault_reset }, { "restore", fault_restore },   { "slow", fault_slow },
+		{ "smi", fault_smi },     { "teardown", fault_teardown },
 	};
 	const struct complaint complaint = { why, why_size };
 	_cleanup_(freep) char *copy = strdup(text);
@@ -228,7 +305,10 @@ int sim_fault(struct sim *sim, const char *text, uint64_t now_ns, char *why, siz
 			return kinds[i].run(sim, rest, now_ns, &complaint);
 	nr = parse_ioctl(kind);
 	if (nr == 0)
-		return bad(&complaint, "«%s»: no ioctl, nor cost, gone, slow or teardown", kind);
+		return bad(
+			&complaint,
+			"«%s»: no ioctl, nor cost, evict, gone, reset, restore, slow, smi or teardown",
+			kind);
 	return add_fault(sim, nr, rest, &complaint);
 }
 

@@ -182,9 +182,9 @@ void sim_gpu_submit(struct sim_gpu *gpu, uint64_t now_ns)
 
 /* ---- and later ---- */
 
-void sim_gpu_gone(struct sim *sim, struct sim_gpu *gpu, uint64_t now_ns)
+static void reset_queues(struct sim_gpu *gpu, uint64_t now_ns)
 {
-	for (struct sim_process *process = sim->processes; process; process = process->next)
+	for (struct sim_process *process = gpu->sim->processes; process; process = process->next)
 		for (struct sim_queue *queue = process->queues; queue; queue = queue->next) {
 			if (queue->gpu != gpu)
 				continue;
@@ -195,6 +195,17 @@ void sim_gpu_gone(struct sim *sim, struct sim_gpu *gpu, uint64_t now_ns)
 			queue->reset = true;
 			sim_gpu_leave(queue);
 		}
+}
+
+void sim_gpu_reset(struct sim_gpu *gpu, uint64_t now_ns)
+{
+	reset_queues(gpu, now_ns);
+	sim_gpu_submit(gpu, now_ns);
+}
+
+void sim_gpu_gone(struct sim *sim, struct sim_gpu *gpu, uint64_t now_ns)
+{
+	reset_queues(gpu, now_ns);
 	gpu->gone = true;
 	sim_gpu_submit(gpu, now_ns);
 	sim->topology_generation++;

@@ -112,6 +112,9 @@ struct sim_process {
 	uint32_t handles;               /* of buffers: the last one's low half */
 	bool xnack;
 	uint64_t sdma_usec[SIM_GPUS_MAX];
+	bool evicted;        /* its queues stand still (fault.c) */
+	uint64_t evicted_at; /* since then */
+	uint64_t evicted_ns; /* in evictions that are over */
 	struct sim_process *next;
 };
 
@@ -135,6 +138,8 @@ struct sim_gpu {
 	uint64_t oversubscriptions; /* from not to so */
 	unsigned peak_queues, peak_processes;
 
+	unsigned resets;
+
 	struct sim_queue *hqds[SIM_HQDS_MAX]; /* compute slots; index = pipe + pipes * queue */
 	struct timing *timing;                /* NULL: dispatches take no time */
 	uint64_t late_ns;                     /* that an end was told after its time, at most */
@@ -156,6 +161,7 @@ struct sim {
 	struct sim_fault *faults;
 	uint64_t block_ns[SIM_GROUP_MAX + 1]; /* of work-groups by threads; 0: the model's */
 	struct sim_wait *waits;
+	struct sim_smi *smis;
 	struct sim_arena *arena;
 	struct sim_record *record; /* of what was and is: state.c */
 				   /* Whatever a file needs more goes here, with its file named. */

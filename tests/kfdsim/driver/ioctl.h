@@ -60,8 +60,10 @@ int ioctl_set_memory_policy(const struct sim_call *call, void *argument);
 int ioctl_set_scratch(const struct sim_call *call, void *argument);
 int ioctl_set_trap_handler(const struct sim_call *call, void *argument);
 int ioctl_set_xnack_mode(const struct sim_call *call, void *argument);
-int ioctl_smi_events(const struct sim_call *call, void *argument);
 int ioctl_svm(const struct sim_call *call, void *argument);
+
+/* ---- smi.c ---- */
+int ioctl_smi_events(const struct sim_call *call, void *argument);
 
 /* ---- shared ---- */
 

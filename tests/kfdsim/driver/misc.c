@@ -157,7 +157,7 @@ int ioctl_get_tile_config(const struct sim_call *call, void *argument)
 			 MACRO_TILE_CONFIGS);
 }
 
-/* ---- retries of page faults, shared memory, events of the driver ---- */
+/* ---- retries of page faults, shared memory ---- */
 
 /* kfd_process_xnack_mode(): gfx90a and gfx94x choose by process. */
 static bool can_retry(const struct sim *sim)
@@ -196,12 +196,4 @@ int ioctl_svm(const struct sim_call *call, void *argument)
 			(uint64_t)args->nattr * sizeof(struct kfd_ioctl_svm_attribute);
 
 	return call->size < size ? -EINVAL : -EPERM;
-}
-
-/* The answer is a new file in the client, which nothing here can give it. */
-int ioctl_smi_events(const struct sim_call *call, void *argument)
-{
-	const struct kfd_ioctl_smi_events_args *args = argument;
-
-	return sim_find_gpu(call->sim, args->gpuid) ? -EOPNOTSUPP : -EINVAL;
 }

@@ -32,6 +32,9 @@ void sim_slices_free(struct sim_process *process);
 int sim_queue_changed(struct sim_queue *queue, bool active, uint64_t now_ns);
 bool sim_queue_wanted(const struct sim_queue *queue); /* has a ring and a percentage */
 
+/* Queues of the process stop, on every GPU, or run again. */
+int sim_queues_evict(struct sim_process *process, bool evicted, uint64_t now_ns);
+
 /* Takes all queues of a process away, each GPU's run list sent once. */
 void sim_queues_free(struct sim_process *process, uint64_t now_ns);
 
@@ -41,7 +44,10 @@ int sim_gpu_init(struct sim *sim, size_t index, const struct gpu_info *info, uns
 void sim_gpu_count(struct sim_gpu *gpu);     /* the counts alone: nothing is sent */
 void sim_gpu_leave(struct sim_queue *queue); /* its slot is free */
 
-/* Queues reset, slots free: what is left of it is for processes to destroy. */
+/* Queues reset, slots free: what is left of them is for processes to destroy. */
+void sim_gpu_reset(struct sim_gpu *gpu, uint64_t now_ns);
+
+/* The same, and the GPU is no more. */
 void sim_gpu_gone(struct sim *sim, struct sim_gpu *gpu, uint64_t now_ns);
 
 /* What a process has on a GPU. */
@@ -70,6 +76,15 @@ bool sim_waits_wake(struct sim_process *process, struct sim_event *event);
 void sim_waits_fail(struct sim_process *process, uint32_t event_id);       /* destroyed: -EIO */
 void sim_waits_work(struct sim *sim, uint64_t now_ns, uint64_t *next_ns);  /* time-outs */
 void sim_waits_forget(struct sim *sim, const struct sim_process *process); /* NULL: of all */
+
+/* ---- smi.c ---- */
+
+/* Tells a line, "EVENT FORMAT", to those who subscribed to that event of the GPU: of the process pid,
+ * or of the whole GPU where that is 0. */
+__attribute__((format(printf, 4, 5))) void sim_smi_event(const struct sim_gpu *gpu, pid_t pid,
+							 unsigned event, const char *format, ...);
+void sim_smi_reset(const struct sim_gpu *gpu, bool after);
+void sim_smis_free(struct sim *sim);
 
 /* ---- fault.c ---- */
 

@@ -13,7 +13,8 @@
 
 bool sim_queue_wanted(const struct sim_queue *queue)
 {
-	return queue->ring_base != 0 && queue->percentage > 0;
+	return queue->ring_base != 0 && queue->percentage > 0 && !queue->process->evicted &&
+	       !queue->reset;
 }
 
 /* ---- what the driver checks before it looks for anything ---- */
@@ -360,6 +361,21 @@ int ioctl_update_queue(const struct sim_call *call, void *argument)
 	queue->priority = args->queue_priority;
 	r = sim_queue_changed(queue, sim_queue_wanted(queue), call->now_ns);
 	sim_record_change(queue);
+	return r;
+}
+
+int sim_queues_evict(struct sim_process *process, bool evicted, uint64_t now_ns)
+{
+	int r = 0;
+
+	if (evicted)
+		process->evicted_at = now_ns;
+	else
+		process->evicted_ns += now_ns - process->evicted_at;
+	process->evicted = evicted;
+	for (struct sim_queue *queue = process->queues; queue && r == 0; queue = queue->next)
+		if (queue->active != sim_queue_wanted(queue))
+			r = sim_queue_changed(queue, !queue->active, now_ns);
 	return r;
 }
 

@@ -37,6 +37,21 @@ struct sim_world {
 	void (*answer)(void *userdata, uint64_t request, int result, const void *argument,
 		       size_t size);
 
+	/* A stream of bytes between the driver and the process that sent this request, which gets a
+	 * new descriptor of it. -EOPNOTSUPP. stream_open NULL: there are no such streams, and the
+	 * four below are NULL too. */
+	int (*stream_open)(void *userdata, uint64_t request, int *ret_stream, uint32_t *ret_fd);
+
+	/* All of it or nothing. *unread counts what the process has not taken yet: -ENOSPC where
+	 * that would be more than room. */
+	int (*stream_put)(void *userdata, int stream, const void *data, size_t size, size_t room,
+			  size_t *unread);
+
+	/* How many bytes were taken, 0: none are there; -EPIPE: the descriptor is closed. */
+	int (*stream_get)(void *userdata, int stream, void *buf, size_t size);
+	void (*stream_close)(void *userdata, int stream);
+	bool (*privileged)(void *userdata, pid_t pid); /* has CAP_SYS_ADMIN */
+
 	/* What stands for VRAM, GTT and doorbell pages: one sparse piece of memory that the front
 	 * end lets clients map. Offset 0 is never given out. */
 	uint8_t *arena;
@@ -73,6 +88,11 @@ struct sim *sim_free(struct sim *sim); /* takes NULL, returns NULL */
  *   slow:GPU:USEC         each packet of its packet processors takes that long; 0: no longer
  *   teardown:MSEC         queues of processes that die from now on go away so late
  *   teardown:now          those of processes that are dead go away
+ *   reset:GPU             the GPU is reset: its queues are lost, the GPU itself stays
+ *   evict:PID             the queues of that process stop on every GPU, until restore:PID
+ *   restore:PID           they run again
+ *   smi:GPU:TEXT          who subscribed to SMI events of that GPU reads TEXT, which begins with
+ *                         the number of an event in hexadecimal: "smi:0000:03:00.0:2 1:7f"
  *   cost:THREADS:NSEC     work-groups of so many threads take that long, alone on their CU, in
  *                         dispatches from now on; 0: what the timing model says
  */

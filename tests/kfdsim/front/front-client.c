@@ -91,6 +91,13 @@ static int client_new(struct front *front, pid_t pid, struct front_client **ret)
 	return 0;
 }
 
+struct front_client *front_find(struct front *front, pid_t tid)
+{
+	pid_t pid;
+
+	return front_process_of(tid, &pid) < 0 ? NULL : find(front, pid);
+}
+
 int front_open(struct front *front, pid_t tid, struct front_client **ret)
 {
 	struct front_client *client;

@@ -101,6 +101,7 @@ int front_arena(struct front *front, const char *path)
 		.arena_size = ARENA_SIZE,
 		.clear = clear,
 	};
+	front_streams(&front->world);
 	return 0;
 }
 

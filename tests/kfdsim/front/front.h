@@ -36,6 +36,10 @@ struct front_end {
 	/* front->data, whether it was run or not. */
 	void (*done)(struct front *front);
 
+	/* A descriptor of this process for the one that sent the request: its number there, or a
+	 * negative errno. */
+	int (*give)(struct front *front, uint64_t request, int fd);
+
 	/* struct sim_world's answer(). */
 	void (*answer)(struct front *front, uint64_t request, int result, const void *argument,
 		       size_t size);
@@ -91,6 +95,9 @@ int front_process_of(pid_t tid, pid_t *ret);
 /* The minor of a render node, by its path. -EINVAL: it is none. */
 int front_render_minor(const char *path, unsigned *ret);
 
+/* ---- front-stream.c: struct sim_world's streams, as pairs of sockets ---- */
+void front_streams(struct sim_world *world);
+
 /* ---- front-client.c ---- */
 
 /* open("/dev/kfd") by a thread; each success wants a front_close(). The same process again:
@@ -100,6 +107,9 @@ int front_open(struct front *front, pid_t tid, struct front_client **ret);
 /* The last close of what was opened once. A process whose handles are all closed and whose
  * memory is another one has called exec: that ends it for the driver. */
 void front_close(struct front *front, struct front_client *client);
+
+/* Who has opened /dev/kfd already, or NULL. */
+struct front_client *front_find(struct front *front, pid_t tid);
 
 /* sim_ioctl() by a thread, -EBADF where the opener has ended or is not the thread's. */
 int front_ioctl(struct front *front, struct front_client *client, pid_t tid, uint64_t request,

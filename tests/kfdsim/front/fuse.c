@@ -122,10 +122,10 @@ static int ready(struct front *front)
 
 	for (unsigned i = 0; i < BATCH && r == 0; i++) {
 		r = receive(fuse, &request);
-		if (r == -EAGAIN)
-			return 0;
 		r = r < 0 ? r : serve(fuse, &request);
 	}
+	if (r == 0 || r == -EAGAIN)
+		r = fuse_gate_ready(fuse);
 	if (r == 0)
 		return 0;
 	fprintf(stderr, "kfdsim: /dev/fuse: %s\n", strerror(-r));
@@ -200,6 +200,7 @@ static void fuse_free(struct fuse *fuse)
 	while (fuse->waits)
 		fuse_take_wait(fuse, fuse->waits->unique, &room);
 	fuse_nodes_done(&fuse->nodes);
+	fuse_gate_done(fuse);
 	if (fuse->fd >= 0)
 		close(fuse->fd);
 	free(fuse);
@@ -214,7 +215,7 @@ static int start(struct front *front, char *why, size_t size)
 
 	if (!fuse)
 		return -ENOMEM;
-	fuse->fd = -1;
+	fuse->fd = fuse->epoll_fd = fuse->gate_fd = fuse->pair[0] = fuse->pair[1] = -1;
 	fuse->front = front;
 	fuse->nodes.root = (struct fuse_node){ .path = root, .kind = TREE_DIRECTORY };
 	r = namespace_private(FRONT_SCRATCH, why, size);
@@ -233,7 +234,12 @@ static int start(struct front *front, char *why, size_t size)
 
 static int enter(struct front *front)
 {
-	return namespace_cover(FRONT_SCRATCH, front->sysfs);
+	int r = namespace_cover(FRONT_SCRATCH, front->sysfs);
+
+	r = r < 0 ? r : fuse_gate_install(front->data);
+	if (r < 0)
+		fprintf(stderr, "kfdsim: seccomp: %s\n", strerror(-r));
+	return r;
 }
 
 static int run(struct front *front, char *const command[])
@@ -241,8 +247,9 @@ static int run(struct front *front, char *const command[])
 	struct fuse *fuse = front->data;
 	int r;
 
-	r = front_spawn(front, command, enter);
-	return r < 0 ? r : front_loop(front, fuse->fd, ready);
+	r = fuse_gate_prepare(fuse);
+	r = r < 0 ? r : front_spawn(front, command, enter);
+	return r < 0 ? r : front_loop(front, fuse->epoll_fd, ready);
 }
 
 static void done(struct front *front)
@@ -256,5 +263,6 @@ const struct front_end front_fuse = {
 	.start = start,
 	.run = run,
 	.done = done,
+	.give = fuse_gate_give,
 	.answer = fuse_answer,
 };

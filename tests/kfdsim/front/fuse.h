@@ -39,6 +39,10 @@ struct fuse {
 	int32_t backing_id;
 	struct fuse_nodes nodes;
 	struct fuse_wait *waits;
+	int epoll_fd;   /* of fd and what the gate has */
+	int pair[2];    /* the listener comes over it */
+	int gate_fd;    /* the listener; -1: not there yet, or gone */
+	uint64_t gated; /* the call that came through it and is served now; 0: none */
 	uint8_t buffer[FUSE_MAX_WRITE + 4096];
 };
 
@@ -75,6 +79,13 @@ fuse_handler fuse_ioctl, fuse_interrupt;
 bool fuse_take_wait(struct fuse *fuse, uint64_t unique, size_t *ret_room);
 void fuse_answer(struct front *front, uint64_t unique, int result, const void *argument,
 		 size_t size);
+
+/* fuse-gate.c */
+int fuse_gate_prepare(struct fuse *fuse);
+void fuse_gate_done(struct fuse *fuse);
+int fuse_gate_install(struct fuse *fuse); /* in the command's process */
+int fuse_gate_ready(struct fuse *fuse);
+int fuse_gate_give(struct front *front, uint64_t request, int fd);
 
 /* What an open file is: fh of the protocol. */
 struct fuse_handle {

@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <linux/filter.h>
+#include <linux/kfd_ioctl.h>
 #include <linux/seccomp.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -30,9 +32,20 @@ bool seccomp_there(void)
 	return set_filter(NULL) == -EFAULT;
 }
 
+static int set_code(struct sock_filter *code, size_t n)
+{
+	struct sock_fprog program = { .len = (unsigned short)n, .filter = code };
+	int r = set_filter(&program);
+
+	/* Without CAP_SYS_ADMIN it takes this, and setuid programs are none then. */
+	if (r == -EACCES && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
+		r = set_filter(&program);
+	return r;
+}
+
 /* Two bytes of a word are the low ones of the ioctl's number, where its type is. The older calls
  * open() and creat() are not there on every machine, and the library has no use for them. */
-static int install(void)
+static int install_all(void)
 {
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -48,13 +61,22 @@ static int install(void)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
-	struct sock_fprog program = { .len = ARRAY_SIZE(code), .filter = code };
-	int r = set_filter(&program);
+	return set_code(code, ARRAY_SIZE(code));
+}
 
-	/* Without CAP_SYS_ADMIN it takes this, and setuid programs are none then. */
-	if (r == -EACCES && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
-		r = set_filter(&program);
-	return r;
+/* As the kernel compares it: the low half of the register alone. */
+static int install_smi(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AMDKFD_IOC_SMI_EVENTS, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+
+	return set_code(code, ARRAY_SIZE(code));
 }
 
 union control {
@@ -72,7 +94,7 @@ static struct msghdr one_fd(struct iovec *part, union control *control)
 	};
 }
 
-int seccomp_install(int socket_fd)
+int seccomp_install(int socket_fd, enum seccomp_calls calls)
 {
 	union control control = { 0 };
 	char byte = 0;
@@ -81,7 +103,7 @@ int seccomp_install(int socket_fd)
 	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
 	int fd, r = 0;
 
-	fd = install();
+	fd = calls == SECCOMP_CALLS_SMI ? install_smi() : install_all();
 	if (fd < 0)
 		return fd;
 	header->cmsg_level = SOL_SOCKET;
@@ -111,4 +133,12 @@ int seccomp_receive(int socket_fd, int *ret_listener_fd)
 		return -EPIPE; /* the other side has said why */
 	memcpy(ret_listener_fd, CMSG_DATA(header), sizeof(*ret_listener_fd));
 	return 0;
+}
+
+int seccomp_give(int listener_fd, uint64_t id, int fd)
+{
+	struct seccomp_notif_addfd give = { .id = id, .srcfd = (uint32_t)fd };
+	int r = ioctl(listener_fd, SECCOMP_IOCTL_NOTIF_ADDFD, &give);
+
+	return r < 0 ? -errno : r;
 }

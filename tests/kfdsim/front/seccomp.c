@@ -142,7 +142,7 @@ static int enter(struct front *front)
 	r = namespace_cover(FRONT_SCRATCH, front->sysfs);
 	if (r < 0)
 		return r;
-	r = seccomp_install(seccomp->pair[1]);
+	r = seccomp_install(seccomp->pair[1], SECCOMP_CALLS_ALL);
 	if (r < 0)
 		fprintf(stderr, "kfdsim: seccomp: %s\n",
 			r == -EBUSY ? "this is run under another's listener" : strerror(-r));
@@ -317,6 +317,13 @@ static int run(struct front *front, char *const command[])
 	return r < 0 ? r : front_loop(front, seccomp->epoll_fd, ready);
 }
 
+static int give(struct front *front, uint64_t request, int fd)
+{
+	const struct seccomp *seccomp = front->data;
+
+	return seccomp_give(seccomp->listener_fd, request, fd);
+}
+
 static void done(struct front *front)
 {
 	seccomp_free(front->data);
@@ -328,5 +335,6 @@ const struct front_end front_seccomp = {
 	.start = start,
 	.run = run,
 	.done = done,
+	.give = give,
 	.answer = seccomp_answer,
 };

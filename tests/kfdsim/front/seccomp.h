@@ -66,9 +66,16 @@ struct seccomp {
 /* True if this kernel can do it (Linux 5.19). */
 bool seccomp_there(void);
 
+/* What a filter hands over: all that the front end without FUSE serves, or only SMI_EVENTS, which
+ * FUSE cannot answer with a descriptor. */
+enum seccomp_calls { SECCOMP_CALLS_ALL, SECCOMP_CALLS_SMI };
+
 /* Puts the filter on this process, and what it starts, and sends the listener. */
-int seccomp_install(int socket_fd);
+int seccomp_install(int socket_fd, enum seccomp_calls calls);
 int seccomp_receive(int socket_fd, int *ret_listener_fd);
+
+/* Puts a descriptor of this process into the one whose call that is: its number there. */
+int seccomp_give(int listener_fd, uint64_t id, int fd);
 
 /* ---- seccomp-wait.c ---- */
 

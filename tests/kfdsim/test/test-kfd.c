@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/kfd_ioctl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -297,4 +298,44 @@ TEST(reading_from_offset_zero_refreshes_the_text)
 	CHECK(pread(fd, text, sizeof(text), 4096) == 0);
 	close(fd);
 	close(kfd);
+}
+
+static unsigned gpu_id(void)
+{
+	FILE *stream = fopen("/sys/class/kfd/kfd/topology/nodes/1/gpu_id", "re");
+	unsigned id = 0;
+
+	CHECK(stream && fscanf(stream, "%u", &id) == 1);
+	fclose(stream);
+	return id;
+}
+
+static void control(const char *fault)
+{
+	int fd = open("/sys/kernel/debug/kfdsim/control", O_WRONLY | O_CLOEXEC);
+
+	CHECK(fd >= 0 && write(fd, fault, strlen(fault)) == (ssize_t)strlen(fault));
+	close(fd);
+}
+
+TEST(smi_events_come_by_a_descriptor)
+{
+	struct kfd_ioctl_smi_events_args args = { .gpuid = gpu_id() };
+	uint64_t mask = KFD_SMI_EVENT_MASK_FROM_INDEX(KFD_SMI_EVENT_THERMAL_THROTTLE);
+	struct pollfd wait = { .events = POLLIN };
+	int fd = open_kfd(O_CLOEXEC);
+	char text[64] = "";
+
+	CHECK(ioctl(fd, AMDKFD_IOC_SMI_EVENTS, &args) == 0);
+	wait.fd = (int)args.anon_fd;
+	CHECK(read(wait.fd, text, sizeof(text)) < 0 && errno == EAGAIN);
+	CHECK(write(wait.fd, &mask, sizeof(mask)) == sizeof(mask));
+	control("smi:0000:03:00.0:2 1:7f\n");
+	CHECK(poll(&wait, 1, 60000) == 1);
+	CHECK(read(wait.fd, text, sizeof(text)) == 7 && strcmp(text, "2 1:7f\n") == 0);
+	CHECK(read(wait.fd, text, sizeof(text)) < 0 && errno == EAGAIN);
+	args.gpuid++;
+	CHECK(ioctl(fd, AMDKFD_IOC_SMI_EVENTS, &args) < 0 && errno == EINVAL);
+	close(fd);
+	close(wait.fd);
 }

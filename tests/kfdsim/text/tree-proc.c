@@ -320,7 +320,7 @@ int proc_print(const struct sim *sim, const char *path, FILE *out)
 	case SDMA:
 		fprintf(out, "%" PRIu64 "\n", place.process->sdma_usec[place.gpu->index]);
 		return 0;
-	case EVICTED: fprintf(out, "0\n"); return 0;
+	case EVICTED: fprintf(out, "%" PRIu64 "\n", place.process->evicted_ns / 1000000U); return 0;
 	case OCCUPANCY: fprintf(out, "%u\n", occupancy(&place)); return 0;
 	case QUEUE_GPU: fprintf(out, "%u", place.queue->gpu->info.kfd_gpu_id); return 0;
 	case QUEUE_SIZE: fprintf(out, "%" PRIu64, place.queue->ring_size); return 0;
