@@ -28,6 +28,8 @@ many=()
 for ((i = 0; i < 17; i++)); do many+=(--gpu mi210); done
 ends 2 "$KFDSIM" "${many[@]}" -- true
 err_has 'many'
+ends 2 "$KFDSIM" --gpu mi210 --kfd 1.12 -- true
+err_has '--kfd 1.12: wanted: 1.11'
 ends 0 "$KFDSIM" --help
 out_has '--topology DIR'
 ends 125 "$KFDSIM" --topology "$dir/nowhere" -- true

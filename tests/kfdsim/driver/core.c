@@ -15,6 +15,7 @@ static void process_free(struct sim_process *process, uint64_t now_ns)
 	sim_queues_free(process, now_ns);
 	sim_events_free(process);
 	sim_buffers_free(process);
+	sim_files_free(process);
 	sim_slices_free(process);
 	free(process);
 }
@@ -76,7 +77,7 @@ int sim_new(const struct sim_config *config, const struct sim_world *world, stru
 	r = sim_arena_new(sim);
 	for (size_t i = 0; r == 0 && i < config->n_gpus; i++) {
 		r = sim_gpu_init(sim, i, &config->gpus[i], config->minors[i]);
-		sim->gpus[i].device_id = config->device_ids ? config->device_ids[i] : 0;
+		sim->gpus[i].node = config->each ? config->each[i] : (struct sim_node){ 0 };
 	}
 	if (r < 0)
 		return r;

@@ -69,7 +69,7 @@ static int parse_errno(const char *text)
 
 static unsigned parse_ioctl(const char *text)
 {
-	for (unsigned nr = 1; nr < AMDKFD_COMMAND_END; nr++)
+	for (unsigned nr = 1; nr <= UINT8_MAX; nr++)
 		if (sim_ioctl_name(nr) && strcmp(sim_ioctl_name(nr), text) == 0)
 			return nr;
 	return 0;

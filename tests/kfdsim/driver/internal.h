@@ -32,6 +32,7 @@ struct sim_queue {
 	uint64_t serial; /* of the driver: 1 for the first ever made */
 	enum sim_queue_type type;
 	bool aql;
+	unsigned sdma; /* which one of its pool */
 
 	/* As the client said (queue.c). */
 	uint64_t ring_base, ring_size, read_pointer, write_pointer; /* addresses; bytes */
@@ -103,15 +104,15 @@ struct sim_process {
 	unsigned made, peak; /* queues ever made; most at a time */
 	struct sim_buffer *buffers;
 	struct sim_event *events;
-	uint64_t event_page;            /* place in the arena; 0: none yet */
-	uint64_t event_handle;          /* of the client's buffer that is it; 0: the driver's own */
-	unsigned event_slots;           /* ids that fit into what the client has mapped of it */
-	uint64_t slices[SIM_GPUS_MAX];  /* place of the doorbell slice on each GPU; 0: none yet */
-	bool acquired[SIM_GPUS_MAX];    /* ACQUIRE_VM was called */
-	uint32_t drm_fds[SIM_GPUS_MAX]; /* with this one */
-	uint32_t handles;               /* of buffers: the last one's low half */
-	bool xnack;
+	uint64_t event_page;           /* place in the arena; 0: none yet */
+	uint64_t event_handle;         /* of the client's buffer that is it; 0: the driver's own */
+	unsigned event_slots;          /* ids that fit into what the client has mapped of it */
+	uint64_t slices[SIM_GPUS_MAX]; /* place of the doorbell slice on each GPU; 0: none yet */
+	bool acquired[SIM_GPUS_MAX];   /* ACQUIRE_VM was called */
+	int drm_files[SIM_GPUS_MAX];   /* with this one, as world.file_keep() has it */
+	uint32_t handles;              /* of buffers: the last one's low half */
 	uint64_t sdma_usec[SIM_GPUS_MAX];
+	bool runtime_enabled;
 	bool evicted;        /* its queues stand still (fault.c) */
 	uint64_t evicted_at; /* since then */
 	uint64_t evicted_ns; /* in evictions that are over */
@@ -121,7 +122,8 @@ struct sim_process {
 struct sim_gpu {
 	struct sim *sim;
 	struct gpu_info info;
-	unsigned index, minor, device_id;
+	unsigned index, minor;
+	struct sim_node node;
 	bool gone;
 	uint64_t slow_ns;
 	uint64_t vram_used; /* by all processes (memory.c) */

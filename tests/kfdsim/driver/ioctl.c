@@ -11,6 +11,7 @@ struct entry {
 	const char *name; /* as faults have it */
 	unsigned cmd;     /* of the headers: which way the argument goes */
 	int (*run)(const struct sim_call *call, void *argument);
+	unsigned since; /* this minor version of KFD; 0: always */
 };
 
 /* The old debugger. */
@@ -37,7 +38,8 @@ static int no_dmabuf(const struct sim_call *call, void *argument)
 	return -EINVAL;
 }
 
-#define ENTRY(id, text, function) [_IOC_NR(AMDKFD_IOC_##id)] = { text, AMDKFD_IOC_##id, function }
+#define ENTRY(id, text, function) \
+	[_IOC_NR(AMDKFD_IOC_##id)] = { text, AMDKFD_IOC_##id, function, 0 }
 
 static const struct entry entries[] = {
 	ENTRY(GET_VERSION, "get-version", ioctl_get_version),
@@ -75,6 +77,10 @@ static const struct entry entries[] = {
 	ENTRY(SET_XNACK_MODE, "set-xnack-mode", ioctl_set_xnack_mode),
 	ENTRY(CRIU_OP, "criu-op", not_allowed),
 	ENTRY(AVAILABLE_MEMORY, "available-memory", ioctl_available_memory),
+	[0x24] = { "export-dmabuf", _IOWR('K', 0x24, uint64_t[2]), no_dmabuf, 12 },
+	[0x25] = { "runtime-enable", _IOWR('K', 0x25, struct sim_runtime_enable_args),
+		   ioctl_runtime_enable, 13 },
+	[0x26] = { "dbg-trap", _IOWR('K', 0x26, struct sim_dbg_trap_args), ioctl_dbg_trap, 13 },
 };
 
 #define N_ENTRIES (sizeof(entries) / sizeof(entries[0]))
@@ -130,7 +136,7 @@ int sim_ioctl(struct sim *sim, struct sim_process *opener, pid_t caller, uint64_
 	const struct entry *entry = &entries[_IOC_NR(cmd) < N_ENTRIES ? _IOC_NR(cmd) : 0];
 	int r;
 
-	if (!entry->run)
+	if (!entry->run || entry->since > sim->kfd_minor)
 		return -ENOTTY;
 	if (opener->dead || opener->pid != caller)
 		return -EBADF;

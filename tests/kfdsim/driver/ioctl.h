@@ -18,6 +18,17 @@ struct sim_call {
 	size_t size; /* as the client had it */
 };
 
+/* Arguments of later kernels than the headers of Debian 12 are of. */
+struct sim_runtime_enable_args {
+	uint64_t r_debug;
+	uint32_t mode_mask, capabilities;
+};
+
+struct sim_dbg_trap_args {
+	uint32_t pid, op;
+	uint64_t of_op[3];
+};
+
 /* The name as faults have it, "create-queue"; NULL: no such number. */
 const char *sim_ioctl_name(unsigned nr);
 
@@ -25,6 +36,12 @@ const char *sim_ioctl_name(unsigned nr);
 int ioctl_create_queue(const struct sim_call *call, void *argument);
 int ioctl_destroy_queue(const struct sim_call *call, void *argument);
 int ioctl_update_queue(const struct sim_call *call, void *argument);
+
+/* ---- queue-buffers.c ---- */
+
+/* -EINVAL: Linux 6.12 would refuse the buffers of that queue. */
+int sim_queue_check_buffers(const struct sim_process *process, const struct sim_gpu *gpu,
+			    const struct kfd_ioctl_create_queue_args *args);
 
 /* ---- queue-mask.c ---- */
 int ioctl_set_cu_mask(const struct sim_call *call, void *argument);
@@ -39,6 +56,10 @@ int ioctl_reset_event(const struct sim_call *call, void *argument);
 
 /* ---- event-wait.c ---- */
 int ioctl_wait_events(const struct sim_call *call, void *argument);
+
+/* ---- debug.c ---- */
+int ioctl_runtime_enable(const struct sim_call *call, void *argument);
+int ioctl_dbg_trap(const struct sim_call *call, void *argument);
 
 /* ---- memory.c ---- */
 int ioctl_acquire_vm(const struct sim_call *call, void *argument);

@@ -115,19 +115,44 @@ void sim_buffers_free(struct sim_process *process)
 		sim_arena_put(process->sim, process->event_page, 8ULL * SIM_EVENT_SLOTS_MAX);
 }
 
+/* The driver compares open files: one by another number is the same. */
+static bool same_file(const struct sim_process *process, int kept, int fd)
+{
+	const struct sim_world *world = &process->sim->world;
+
+	return world->file_keep ? world->file_same(world->userdata, kept, process->pid, fd)
+				: kept == fd;
+}
+
 int ioctl_acquire_vm(const struct sim_call *call, void *argument)
 {
 	const struct kfd_ioctl_acquire_vm_args *args = argument;
 	struct sim_process *process = call->process;
 	struct sim_gpu *gpu = sim_find_gpu(call->sim, args->gpu_id);
 
+	const struct sim_world *world = &call->sim->world;
+	int file = (int)args->drm_fd;
+
 	if (!gpu || args->drm_fd > INT_MAX)
 		return -EINVAL;
 	if (process->acquired[gpu->index])
-		return process->drm_fds[gpu->index] == args->drm_fd ? 0 : -EBUSY;
+		return same_file(process, process->drm_files[gpu->index], file) ? 0 : -EBUSY;
+	if (world->file_keep)
+		file = world->file_keep(world->userdata, process->pid, file);
+	if (file < 0)
+		return -EINVAL;
 	process->acquired[gpu->index] = true;
-	process->drm_fds[gpu->index] = args->drm_fd;
+	process->drm_files[gpu->index] = file;
 	return 0;
+}
+
+void sim_files_free(struct sim_process *process)
+{
+	const struct sim_world *world = &process->sim->world;
+
+	for (size_t i = 0; i < process->sim->n_gpus && world->file_keep; i++)
+		if (process->acquired[i])
+			world->put_away(world->userdata, process->drm_files[i]);
 }
 
 static uint64_t vram_left(const struct sim_gpu *gpu)

@@ -5,9 +5,7 @@
 #include "kfdsim/driver/ioctl.h"
 #include "kfdsim/driver/parts.h"
 
-/* Linux 6.1, whatever the headers are of. */
 #define VERSION_MAJOR 1
-#define VERSION_MINOR 11
 
 /* Linux, kfd_flat_memory.c, gfx9 and later; with 47 bits of addresses, libhsakmt keeps one
  * aperture for all. */
@@ -25,9 +23,8 @@ int ioctl_get_version(const struct sim_call *call, void *argument)
 {
 	struct kfd_ioctl_get_version_args *args = argument;
 
-	(void)call;
 	args->major_version = VERSION_MAJOR;
-	args->minor_version = VERSION_MINOR;
+	args->minor_version = call->sim->kfd_minor;
 	return 0;
 }
 
@@ -159,36 +156,14 @@ int ioctl_get_tile_config(const struct sim_call *call, void *argument)
 
 /* ---- retries of page faults, shared memory ---- */
 
-/* kfd_process_xnack_mode(): gfx90a and gfx94x choose by process. */
-static bool can_retry(const struct sim *sim)
-{
-	for (size_t i = 0; i < sim->n_gpus; i++) {
-		unsigned target = sim->gpus[i].info.gfx_target;
-
-		if (target != 90010 && (target < 90400 || target >= 90600))
-			return false;
-	}
-	return sim->n_gpus > 0;
-}
-
+/* As a kernel built without CONFIG_HSA_AMD_SVM, in which both fail, but the size is checked. */
 int ioctl_set_xnack_mode(const struct sim_call *call, void *argument)
 {
-	struct kfd_ioctl_set_xnack_mode_args *args = argument;
-	struct sim_process *process = call->process;
-
-	if (args->xnack_enabled < 0) {
-		args->xnack_enabled = process->xnack;
-		return 0;
-	}
-	if (process->queues)
-		return -EBUSY;
-	if (args->xnack_enabled > 0 && !process->xnack && !can_retry(call->sim))
-		return -EPERM;
-	process->xnack = args->xnack_enabled > 0;
-	return 0;
+	(void)call;
+	(void)argument;
+	return -EPERM;
 }
 
-/* As a kernel built without CONFIG_HSA_AMD_SVM: the size is checked, and that is all. */
 int ioctl_svm(const struct sim_call *call, void *argument)
 {
 	const struct kfd_ioctl_svm_args *args = argument;

@@ -60,6 +60,7 @@ bool sim_gpu_work(struct sim_gpu *gpu, uint64_t now_ns, uint64_t *next_ns);
 /* ---- memory.c ---- */
 struct sim_buffer *sim_find_buffer(const struct sim_process *process, uint64_t handle);
 void sim_buffers_free(struct sim_process *process);
+void sim_files_free(struct sim_process *process); /* of ACQUIRE_VM */
 
 /* ---- event.c ---- */
 #define SIM_EVENT_SLOTS_MAX 4096U /* KFD_SIGNAL_EVENT_LIMIT */

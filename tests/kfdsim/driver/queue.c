@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kfdsim/driver/ioctl.h"
 #include "kfdsim/driver/parts.h"
@@ -9,7 +10,9 @@
 #define DEVICE_QUEUES_MAX 4096U    /* amdgpu.max_num_of_queues_per_device */
 #define USER_END 0x7ffffffff000ULL /* TASK_SIZE_MAX: what access_ok() asks */
 #define SDMA_DOORBELLS 512U        /* KFD_QUEUE_DOORBELL_MIRROR_OFFSET: theirs follow */
-#define ENOTSUPP_KERNEL 524        /* include/linux/errno.h; user space has no name */
+#define QUEUE_TYPE_SDMA_BY_ENGINE 4U
+#define SDMA_ENGINE_OFFSET 88
+#define ENOTSUPP_KERNEL 524 /* include/linux/errno.h; user space has no name */
 
 bool sim_queue_wanted(const struct sim_queue *queue)
 {
@@ -17,11 +20,26 @@ bool sim_queue_wanted(const struct sim_queue *queue)
 	       !queue->reset;
 }
 
+/* sdma_engine_id of CREATE_QUEUE since 6.12, behind what the headers of Debian 12 have. */
+static uint32_t engine_of(const struct kfd_ioctl_create_queue_args *args)
+{
+	uint32_t engine;
+
+	memcpy(&engine, (const uint8_t *)args + SDMA_ENGINE_OFFSET, sizeof(engine));
+	return engine;
+}
+
 /* ---- what the driver checks before it looks for anything ---- */
 
 static bool user_address(uint64_t address, size_t size)
 {
 	return address <= USER_END - size;
+}
+
+/* From 6.5 on, bits 8 to 15 are the XCC of a PM4 queue. */
+static uint32_t percentage_of(const struct sim *sim, uint32_t percentage)
+{
+	return sim->kfd_minor < KFD_LINUX_6_12 ? percentage : percentage & 0xff;
 }
 
 static int check_ring(uint64_t base, uint32_t size, uint32_t percentage, uint32_t priority)
@@ -40,10 +58,12 @@ static uint32_t ring_size(uint32_t size)
 	return size < KFD_MIN_QUEUE_RING_SIZE ? KFD_MIN_QUEUE_RING_SIZE : size;
 }
 
-static int check_create(const struct kfd_ioctl_create_queue_args *args)
+static int check_create(const struct sim *sim, const struct kfd_ioctl_create_queue_args *args)
 {
-	int r = check_ring(args->ring_base_address, args->ring_size, args->queue_percentage,
-			   args->queue_priority);
+	int r = check_ring(args->ring_base_address, args->ring_size,
+			   percentage_of(sim, args->queue_percentage), args->queue_priority);
+	uint32_t last = sim->kfd_minor < KFD_LINUX_6_12 ? KFD_IOC_QUEUE_TYPE_SDMA_XGMI
+							: QUEUE_TYPE_SDMA_BY_ENGINE;
 
 	if (r < 0)
 		return r;
@@ -52,7 +72,7 @@ static int check_create(const struct kfd_ioctl_create_queue_args *args)
 	    !user_address(args->eop_buffer_address, sizeof(uint32_t)) ||
 	    !user_address(args->ctx_save_restore_address, sizeof(uint32_t)))
 		return -EFAULT;
-	return args->queue_type > KFD_IOC_QUEUE_TYPE_SDMA_XGMI ? -ENOTSUPP_KERNEL : 0;
+	return args->queue_type > last ? -ENOTSUPP_KERNEL : 0;
 }
 
 /* ---- room for one more ---- */
@@ -134,13 +154,54 @@ static int check_room(const struct sim_process *process, const struct sim_gpu *g
 		return r;
 	if (made.all >= DEVICE_QUEUES_MAX)
 		return -EPERM;
-	r = check_static(gpu, type, processes, &made);
-	if (r < 0)
-		return r;
-	/* Two pools: allocate_sdma_queue(), kfd_device_queue_manager.c. */
-	if (type == SIM_SDMA && made.sdma >= gpu->info.sdma_queues)
-		return -ENOMEM;
-	return type == SIM_SDMA_XGMI && made.sdma_xgmi >= gpu->info.sdma_xgmi_queues ? -ENOMEM : 0;
+	return check_static(gpu, type, processes, &made);
+}
+
+/* One by its engine is of the pool that the engine is of: those for XGMI come last. */
+static enum sim_queue_type type_of(const struct sim_gpu *gpu,
+				   const struct kfd_ioctl_create_queue_args *args)
+{
+	switch (args->queue_type) {
+	case QUEUE_TYPE_SDMA_BY_ENGINE:
+		return engine_of(args) < gpu->node.sdma_engines ? SIM_SDMA : SIM_SDMA_XGMI;
+	case KFD_IOC_QUEUE_TYPE_SDMA: return SIM_SDMA;
+	case KFD_IOC_QUEUE_TYPE_SDMA_XGMI: return SIM_SDMA_XGMI;
+	default: return SIM_COMPUTE;
+	}
+}
+
+static bool sdma_used(const struct sim_gpu *gpu, enum sim_queue_type type, unsigned id)
+{
+	for (struct sim_process *process = gpu->sim->processes; process; process = process->next)
+		for (struct sim_queue *queue = process->queues; queue; queue = queue->next)
+			if (queue->gpu == gpu && queue->type == type && queue->sdma == id)
+				return true;
+	return false;
+}
+
+/* allocate_sdma_queue(), kfd_device_queue_manager.c: two pools, in which queues go over the engines in
+ * turn. By its engine, a queue has to be one of that engine's. */
+static int find_sdma(const struct sim_gpu *gpu, const struct kfd_ioctl_create_queue_args *args,
+		     unsigned *ret)
+{
+	enum sim_queue_type type = type_of(gpu, args);
+	bool xgmi = type == SIM_SDMA_XGMI,
+	     by_engine = args->queue_type == QUEUE_TYPE_SDMA_BY_ENGINE;
+	unsigned n = xgmi ? gpu->info.sdma_xgmi_queues : gpu->info.sdma_queues, first = 0, step = 1;
+
+	if (by_engine) {
+		first = engine_of(args) - (xgmi ? gpu->node.sdma_engines : 0);
+		step = xgmi ? gpu->node.sdma_xgmi_engines : gpu->node.sdma_engines;
+	}
+	*ret = 0;
+	if (type == SIM_COMPUTE)
+		return 0;
+	for (unsigned i = first; i < n; i += step)
+		if (!sdma_used(gpu, type, i)) {
+			*ret = i;
+			return 0;
+		}
+	return -ENOMEM;
 }
 
 /* ---- making and unmaking ---- */
@@ -171,17 +232,8 @@ static unsigned lowest_doorbell(const struct sim_queue *queue)
 	return doorbell;
 }
 
-static enum sim_queue_type type_of(uint32_t type)
-{
-	switch (type) {
-	case KFD_IOC_QUEUE_TYPE_SDMA: return SIM_SDMA;
-	case KFD_IOC_QUEUE_TYPE_SDMA_XGMI: return SIM_SDMA_XGMI;
-	default: return SIM_COMPUTE;
-	}
-}
-
 static struct sim_queue *queue_new(const struct sim_call *call, struct sim_gpu *gpu,
-				   const struct kfd_ioctl_create_queue_args *args)
+				   const struct kfd_ioctl_create_queue_args *args, unsigned sdma)
 {
 	struct sim_queue *queue = calloc(1, sizeof(*queue));
 
@@ -189,7 +241,8 @@ static struct sim_queue *queue_new(const struct sim_call *call, struct sim_gpu *
 		return NULL;
 	queue->process = call->process;
 	queue->gpu = gpu;
-	queue->type = type_of(args->queue_type);
+	queue->type = type_of(gpu, args);
+	queue->sdma = sdma;
 	queue->aql = args->queue_type == KFD_IOC_QUEUE_TYPE_COMPUTE_AQL;
 	queue->id = lowest_id(call->process);
 	queue->serial = ++call->sim->queue_serial;
@@ -197,7 +250,7 @@ static struct sim_queue *queue_new(const struct sim_call *call, struct sim_gpu *
 	queue->ring_size = args->ring_size;
 	queue->read_pointer = args->read_pointer_address;
 	queue->write_pointer = args->write_pointer_address;
-	queue->percentage = args->queue_percentage;
+	queue->percentage = percentage_of(call->sim, args->queue_percentage);
 	queue->priority = args->queue_priority;
 	queue->hqd = -1;
 	queue->doorbell = lowest_doorbell(queue);
@@ -280,28 +333,43 @@ static uint64_t doorbell_offset(const struct sim_queue *queue)
 	return sim_mmap_encode(SIM_MMAP_DOORBELL, queue->gpu->info.kfd_gpu_id, offset);
 }
 
+/* What the driver asks before it makes a queue, in its order. */
+static int admit(const struct sim_call *call, struct kfd_ioctl_create_queue_args *args,
+		 struct sim_gpu **ret, unsigned *ret_sdma)
+{
+	const struct sim_gpu *gpu;
+	uint64_t slice;
+	int r;
+
+	r = check_create(call->sim, args);
+	if (r < 0)
+		return r;
+	args->ring_size = ring_size(args->ring_size);
+	r = sim_bound_gpu(call, args->gpu_id, ret);
+	if (r < 0)
+		return r;
+	gpu = *ret;
+	if (args->queue_type == QUEUE_TYPE_SDMA_BY_ENGINE &&
+	    engine_of(args) >= gpu->node.sdma_engines + gpu->node.sdma_xgmi_engines)
+		return -EINVAL;
+	r = sim_slice(call->process, gpu, &slice);
+	r = r < 0 ? r : sim_queue_check_buffers(call->process, gpu, args);
+	r = r < 0 ? r : check_room(call->process, gpu, type_of(gpu, args));
+	return r < 0 ? r : find_sdma(gpu, args, ret_sdma);
+}
+
 int ioctl_create_queue(const struct sim_call *call, void *argument)
 {
 	struct kfd_ioctl_create_queue_args *args = argument;
 	struct sim_queue *queue;
 	struct sim_gpu *gpu;
-	uint64_t slice;
+	unsigned sdma;
 	int r;
 
-	r = check_create(args);
+	r = admit(call, args, &gpu, &sdma);
 	if (r < 0)
 		return r;
-	args->ring_size = ring_size(args->ring_size);
-	r = sim_bound_gpu(call, args->gpu_id, &gpu);
-	if (r < 0)
-		return r;
-	r = sim_slice(call->process, gpu, &slice);
-	if (r < 0)
-		return r;
-	r = check_room(call->process, gpu, type_of(args->queue_type));
-	if (r < 0)
-		return r;
-	queue = queue_new(call, gpu, args);
+	queue = queue_new(call, gpu, args, sdma);
 	if (!queue)
 		return -ENOMEM;
 	link_queue(queue);
@@ -343,11 +411,11 @@ int ioctl_destroy_queue(const struct sim_call *call, void *argument)
 int ioctl_update_queue(const struct sim_call *call, void *argument)
 {
 	const struct kfd_ioctl_update_queue_args *args = argument;
+	uint32_t percentage = percentage_of(call->sim, args->queue_percentage);
 	struct sim_queue *queue;
 	int r;
 
-	r = check_ring(args->ring_base_address, args->ring_size, args->queue_percentage,
-		       args->queue_priority);
+	r = check_ring(args->ring_base_address, args->ring_size, percentage, args->queue_priority);
 	if (r < 0)
 		return r;
 	queue = sim_find_queue(call->process, args->queue_id);
@@ -357,7 +425,7 @@ int ioctl_update_queue(const struct sim_call *call, void *argument)
 		return -EACCES;
 	queue->ring_base = args->ring_base_address;
 	queue->ring_size = ring_size(args->ring_size);
-	queue->percentage = args->queue_percentage;
+	queue->percentage = percentage;
 	queue->priority = args->queue_priority;
 	r = sim_queue_changed(queue, sim_queue_wanted(queue), call->now_ns);
 	sim_record_change(queue);

@@ -165,7 +165,7 @@ static struct device_info device_info(const struct sim_gpu *gpu)
 {
 	const struct geometry *geometry = &gpu->info.geometry;
 	struct device_info info = {
-		.device_id = gpu->device_id,
+		.device_id = gpu->node.device_id,
 		.family = family_of(gpu->info.gfx_target),
 		.engines = geometry->engines,
 		.engine_arrays = geometry->arrays,

@@ -7,8 +7,9 @@
  * own: what it needs of the world comes by struct sim_world, and time as an argument. The front
  * ends (FUSE, seccomp) bring ioctls here and carry answers back.
  *
- * Written from what amdkfd does (Linux 6.1, KFD 1.11), as read for facts in the comments beside
- * each check; nothing here is shared with the daemon but the plain value struct gpu_info.
+ * Written from what amdkfd does (Linux 6.1 with KFD 1.11, or Linux 6.12 with KFD 1.17), as read for
+ * facts in the comments beside each check; nothing here is shared with the daemon but the plain value
+ * struct gpu_info.
  */
 
 #include <stdbool.h>
@@ -39,7 +40,7 @@ struct sim_world {
 
 	/* A stream of bytes between the driver and the process that sent this request, which gets a
 	 * new descriptor of it. -EOPNOTSUPP. stream_open NULL: there are no such streams, and the
-	 * four below are NULL too. */
+	 * three below are NULL too. */
 	int (*stream_open)(void *userdata, uint64_t request, int *ret_stream, uint32_t *ret_fd);
 
 	/* All of it or nothing. *unread counts what the process has not taken yet: -ENOSPC where
@@ -49,8 +50,13 @@ struct sim_world {
 
 	/* How many bytes were taken, 0: none are there; -EPIPE: the descriptor is closed. */
 	int (*stream_get)(void *userdata, int stream, void *buf, size_t size);
-	void (*stream_close)(void *userdata, int stream);
+	void (*put_away)(void *userdata, int stream);  /* or a kept file, below */
 	bool (*privileged)(void *userdata, pid_t pid); /* has CAP_SYS_ADMIN */
+
+	/* Keeps the open file that this number is in that process: -EBADF, or -EINVAL where it is no
+	 * render node. file_keep NULL: files are told apart by their numbers alone. */
+	int (*file_keep)(void *userdata, pid_t pid, int fd);
+	bool (*file_same)(void *userdata, int kept, pid_t pid, int fd);
 
 	/* What stands for VRAM, GTT and doorbell pages: one sparse piece of memory that the front
 	 * end lets clients map. Offset 0 is never given out. */
@@ -64,10 +70,16 @@ struct sim_world {
 
 /* ---- making it ---------------------------------------------------------------------------- */
 
+/* What the topology says of a GPU and struct gpu_info does not. */
+struct sim_node {
+	unsigned device_id; /* PCI */
+	unsigned sdma_engines, sdma_xgmi_engines;
+};
+
 struct sim_config {
 	const struct gpu_info *gpus; /* kfd_gpu_id and name are set; copied */
 	const unsigned *minors;      /* drm render minor of each */
-	const unsigned *device_ids;  /* PCI device of each; NULL: 0 */
+	const struct sim_node *each; /* more of each; NULL: all 0 */
 	size_t n_gpus;
 	unsigned nodes; /* of the topology, CPUs too; 0: one CPU and the GPUs */
 
@@ -75,6 +87,13 @@ struct sim_config {
 	uint64_t teardown_ns; /* queues of a dead process stay so long (0: gone at the next work) */
 	bool timing;          /* dispatches take time by the model of timing.h */
 };
+
+/* What a queue is saved to when it is preempted, in bytes: as topology's ctl_stack_size and cwsr_size
+ * have it since Linux 6.12, and for debuggers; of one XCC. */
+struct sim_save_area {
+	uint32_t control, all, debugger;
+};
+struct sim_save_area sim_save_area(const struct gpu_info *info);
 
 int sim_new(const struct sim_config *config, const struct sim_world *world, struct sim **ret);
 struct sim *sim_free(struct sim *sim); /* takes NULL, returns NULL */

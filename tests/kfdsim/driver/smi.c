@@ -85,7 +85,7 @@ static void tell(const struct sim_gpu *gpu, pid_t pid, unsigned event, const cha
 	while ((smi = *at)) {
 		if (take_mask(world, smi) < 0) {
 			*at = smi->next;
-			world->stream_close(world->userdata, smi->stream);
+			world->put_away(world->userdata, smi->stream);
 			free(smi);
 			continue;
 		}
@@ -129,7 +129,7 @@ void sim_smis_free(struct sim *sim)
 		struct sim_smi *smi = sim->smis;
 
 		sim->smis = smi->next;
-		world->stream_close(world->userdata, smi->stream);
+		world->put_away(world->userdata, smi->stream);
 		free(smi);
 	}
 }

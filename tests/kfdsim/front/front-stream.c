@@ -3,12 +3,15 @@
 
 #include <errno.h>
 #include <linux/capability.h>
+#include <linux/kcmp.h>
 #include <linux/sockios.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/pidfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "util/base.h"
@@ -60,7 +63,7 @@ static int stream_get(void *userdata, int stream, void *buf, size_t size)
 	return n < 0 ? 0 : (int)n;
 }
 
-static void stream_close(void *userdata, int stream)
+static void put_away(void *userdata, int stream)
 {
 	(void)userdata;
 	close(stream);
@@ -84,11 +87,41 @@ static bool privileged(void *userdata, pid_t pid)
 	return effective >> CAP_SYS_ADMIN & 1;
 }
 
+static int file_keep(void *userdata, pid_t pid, int fd)
+{
+	char path[64], target[64] = "";
+	unsigned minor;
+	int pidfd, file;
+
+	(void)userdata;
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, fd);
+	if (readlink(path, target, sizeof(target) - 1) < 0)
+		return -EBADF;
+	if (front_render_minor(target, &minor) < 0)
+		return -EINVAL;
+	pidfd = pidfd_open(pid, 0);
+	if (pidfd < 0)
+		return -errno;
+	file = pidfd_getfd(pidfd, fd, 0);
+	if (file < 0)
+		file = -errno;
+	close(pidfd);
+	return file;
+}
+
+static bool file_same(void *userdata, int kept, pid_t pid, int fd)
+{
+	(void)userdata;
+	return syscall(SYS_kcmp, getpid(), pid, KCMP_FILE, kept, fd) == 0;
+}
+
 void front_streams(struct sim_world *world)
 {
 	world->stream_open = stream_open;
 	world->stream_put = stream_put;
 	world->stream_get = stream_get;
-	world->stream_close = stream_close;
+	world->put_away = put_away;
 	world->privileged = privileged;
+	world->file_keep = file_keep;
+	world->file_same = file_same;
 }

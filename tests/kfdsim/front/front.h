@@ -95,7 +95,7 @@ int front_process_of(pid_t tid, pid_t *ret);
 /* The minor of a render node, by its path. -EINVAL: it is none. */
 int front_render_minor(const char *path, unsigned *ret);
 
-/* ---- front-stream.c: struct sim_world's streams, as pairs of sockets ---- */
+/* ---- front-stream.c: struct sim_world's streams, as pairs of sockets, and kept files ---- */
 void front_streams(struct sim_world *world);
 
 /* ---- front-client.c ---- */

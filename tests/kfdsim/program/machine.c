@@ -47,10 +47,18 @@ static int read_number(const char *path, const char *key, unsigned long *ret)
 	return r;
 }
 
-/* The render minor of the node with that gpu_id, and the PCI device, if the node tells it. */
-static int find_minor(const char *sysfs, uint32_t gpu_id, unsigned *ret, unsigned *ret_device)
+static unsigned property(const char *path, const char *key)
 {
-	unsigned long id, minor, device = 0;
+	unsigned long value = 0;
+
+	(void)read_number(path, key, &value);
+	return (unsigned)value;
+}
+
+/* The render minor of the node with that gpu_id, and what else the node tells. */
+static int find_minor(const char *sysfs, uint32_t gpu_id, unsigned *ret, struct sim_node *ret_node)
+{
+	unsigned long id, minor;
 	char path[4096];
 
 	for (unsigned node = 0; node < NODES; node++) {
@@ -60,9 +68,12 @@ static int find_minor(const char *sysfs, uint32_t gpu_id, unsigned *ret, unsigne
 		snprintf(path, sizeof(path), "%s/" FAKE_NODES "/%u/properties", sysfs, node);
 		if (read_number(path, "drm_render_minor", &minor) < 0)
 			break;
-		(void)read_number(path, "device_id", &device);
 		*ret = (unsigned)minor;
-		*ret_device = (unsigned)device;
+		*ret_node = (struct sim_node){
+			.device_id = property(path, "device_id"),
+			.sdma_engines = property(path, "num_sdma_engines"),
+			.sdma_xgmi_engines = property(path, "num_sdma_xgmi_engines"),
+		};
 		return 0;
 	}
 	fprintf(stderr, "kfdsim: %s: no drm_render_minor of GPU %u\n", sysfs, gpu_id);
@@ -101,7 +112,7 @@ static int find_minors(struct machine *machine, const char *sysfs)
 		r = check_id(sysfs, machine->gpus[i].kfd_gpu_id);
 	for (size_t i = 0; i < machine->n && r == 0; i++)
 		r = find_minor(sysfs, machine->gpus[i].kfd_gpu_id, &machine->minors[i],
-			       &machine->device_ids[i]);
+			       &machine->each[i]);
 	return r;
 }
 
@@ -158,6 +169,23 @@ int machine_from_profiles(struct machine *machine, const char *profiles, const c
 		return r;
 	r = fake_sysfs_build(sysfs, machine->gpus, machine->n);
 	return r < 0 ? fail(sysfs, r) : find_minors(machine, sysfs);
+}
+
+int machine_of_6_12(const struct machine *machine, const char *sysfs)
+{
+	char file[256], value[32];
+	int r = 0;
+
+	for (size_t i = 0; i < machine->n && r == 0; i++) {
+		struct sim_save_area area = sim_save_area(&machine->gpus[i]);
+
+		snprintf(file, sizeof(file), FAKE_NODES "/%zu/properties", i + 1);
+		snprintf(value, sizeof(value), "%u", area.control);
+		r = fake_sysfs_set(sysfs, file, "ctl_stack_size", value);
+		snprintf(value, sizeof(value), "%u", area.all);
+		r = r < 0 ? r : fake_sysfs_set(sysfs, file, "cwsr_size", value);
+	}
+	return r < 0 ? fail(sysfs, r) : 0;
 }
 
 int machine_from_topology(struct machine *machine, const char *sysfs)

@@ -16,7 +16,7 @@
 struct machine {
 	struct gpu_info gpus[SIM_GPUS_MAX];
 	unsigned minors[SIM_GPUS_MAX];
-	unsigned device_ids[SIM_GPUS_MAX];
+	struct sim_node each[SIM_GPUS_MAX];
 	size_t n;
 	unsigned nodes; /* of the topology, processors too */
 };
@@ -24,6 +24,9 @@ struct machine {
 /* Cards of these profiles, written to sysfs, a directory that is made. */
 int machine_from_profiles(struct machine *machine, const char *profiles, const char *const *names,
 			  size_t n, const char *sysfs);
+
+/* Adds what topology has since Linux 6.12. */
+int machine_of_6_12(const struct machine *machine, const char *sysfs);
 
 /* What class/kfd/kfd/topology below sysfs says, as the daemon reads it. */
 int machine_from_topology(struct machine *machine, const char *sysfs);

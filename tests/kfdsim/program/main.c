@@ -33,6 +33,7 @@ static void print_help(void)
 	     "  --fail SPEC       a fault, as control takes it: IOCTL:N:ERRNO[:PID], gone:GPU,\n"
 	     "                    reset:GPU, smi:GPU:TEXT, slow:GPU:USEC, teardown:MSEC or\n"
 	     "                    teardown:now\n"
+	     "  --kfd VERSION     the driver of Linux 6.1, 1.11, or of Linux 6.12, 1.17; 1.11\n"
 	     "  --timing          kernels take time (a model)\n"
 	     "  --teardown MSEC   queues of the dead stay so long\n"
 	     "  --front NAME      how: fuse (needs root and Linux 6.9) or seccomp (Linux 5.19);\n"
@@ -67,9 +68,13 @@ static int start_front(struct front *front, const struct options *options)
 
 static int make_machine(struct machine *machine, const struct options *options, const char *sysfs)
 {
-	return options->topology ? machine_from_topology(machine, sysfs)
-				 : machine_from_profiles(machine, options->profiles, options->gpus,
-							 options->n_gpus, sysfs);
+	int r;
+
+	if (options->topology)
+		return machine_from_topology(machine, sysfs);
+	r = machine_from_profiles(machine, options->profiles, options->gpus, options->n_gpus,
+				  sysfs);
+	return r < 0 || options->kfd_minor < 17 ? r : machine_of_6_12(machine, sysfs);
 }
 
 static int apply_faults(struct front *front, const struct options *options)
@@ -99,9 +104,10 @@ static int make_sim(struct front *front, const struct options *options)
 	config = (struct sim_config){
 		.gpus = machine->gpus,
 		.minors = machine->minors,
-		.device_ids = machine->device_ids,
+		.each = machine->each,
 		.n_gpus = machine->n,
 		.nodes = machine->nodes,
+		.kfd_minor = options->kfd_minor,
 		.teardown_ns = options->teardown_ns,
 		.timing = options->timing,
 	};

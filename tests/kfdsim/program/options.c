@@ -5,6 +5,7 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define TEARDOWN_MAX 600000UL /* milliseconds */
 
@@ -35,6 +36,21 @@ static int take_teardown(struct options *options, const char *value)
 	return 0;
 }
 
+static int take_kfd(struct options *options, const char *value)
+{
+	static const struct {
+		const char *name;
+		unsigned minor;
+	} versions[] = { { "1.11", 11 }, { "1.17", 17 } };
+
+	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++)
+		if (strcmp(versions[i].name, value) == 0) {
+			options->kfd_minor = versions[i].minor;
+			return 0;
+		}
+	return wrong("--kfd", value, "wanted: 1.11 (Linux 6.1) or 1.17 (Linux 6.12)");
+}
+
 static int take(struct options *options, int option, const char *value)
 {
 	switch (option) {
@@ -44,6 +60,7 @@ static int take(struct options *options, int option, const char *value)
 	case 'm': options->timing = true; return 0;
 	case 'r': options->front = value; return 0;
 	case 'p': options->profiles = value; return 0;
+	case 'k': return take_kfd(options, value);
 	case 'd': return take_teardown(options, value);
 	case 'h': options->help = true; return 0;
 	default: return -EINVAL; /* getopt has said why */
@@ -72,6 +89,7 @@ int options_parse(struct options *options, int argc, char *argv[])
 		{ "gpu", required_argument, NULL, 'g' },
 		{ "topology", required_argument, NULL, 't' },
 		{ "fail", required_argument, NULL, 'f' },
+		{ "kfd", required_argument, NULL, 'k' },
 		{ "timing", no_argument, NULL, 'm' },
 		{ "front", required_argument, NULL, 'r' },
 		{ "profiles", required_argument, NULL, 'p' },

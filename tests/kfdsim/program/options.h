@@ -19,6 +19,7 @@ struct options {
 	size_t n_faults;
 	const char *front; /* NULL: the first that can be had */
 	uint64_t teardown_ns;
+	unsigned kfd_minor; /* 0: as of Linux 6.1 */
 	bool timing, help;
 	char **command;
 };

@@ -339,3 +339,25 @@ TEST(smi_events_come_by_a_descriptor)
 	close(fd);
 	close(wait.fd);
 }
+
+/* Open files are compared, not their numbers. */
+TEST(a_render_node_is_acquired_by_any_descriptor_of_the_same_file)
+{
+	int fd = open_kfd(O_CLOEXEC), render = open("/dev/dri/renderD128", O_RDWR | O_CLOEXEC);
+	int again = dup(render), other = open("/dev/dri/renderD128", O_RDWR | O_CLOEXEC);
+	struct kfd_ioctl_acquire_vm_args args = { .drm_fd = 4095, .gpu_id = gpu_id() };
+
+	CHECK(ioctl(fd, AMDKFD_IOC_ACQUIRE_VM, &args) < 0 && errno == EINVAL);
+	args.drm_fd = (uint32_t)fd; /* no render node */
+	CHECK(ioctl(fd, AMDKFD_IOC_ACQUIRE_VM, &args) < 0 && errno == EINVAL);
+	args.drm_fd = (uint32_t)render;
+	CHECK(ioctl(fd, AMDKFD_IOC_ACQUIRE_VM, &args) == 0);
+	close(render);
+	args.drm_fd = (uint32_t)again;
+	CHECK(ioctl(fd, AMDKFD_IOC_ACQUIRE_VM, &args) == 0);
+	args.drm_fd = (uint32_t)other;
+	CHECK(ioctl(fd, AMDKFD_IOC_ACQUIRE_VM, &args) < 0 && errno == EBUSY);
+	close(again);
+	close(other);
+	close(fd);
+}

@@ -53,9 +53,9 @@ static uint32_t word(struct sim_rig *rig, unsigned offset)
 
 static void start(struct sim_rig *rig, unsigned kfd_minor)
 {
-	static const unsigned devices[] = { 0x66af, 0x744c };
+	static const struct sim_node each[] = { { .device_id = 0x66af }, { .device_id = 0x744c } };
 	struct gpu_info infos[] = { rig_vega(), rig_navi3() };
-	struct sim_config config = { .device_ids = devices, .kfd_minor = kfd_minor };
+	struct sim_config config = { .each = each, .kfd_minor = kfd_minor };
 
 	rig_start_with(rig, infos, 2, config, RIG_ARENA);
 }

@@ -62,7 +62,7 @@ static int stream_get(void *userdata, int stream, void *buf, size_t size)
 	return (int)size;
 }
 
-static void stream_close(void *userdata, int stream)
+static void put_away(void *userdata, int stream)
 {
 	(void)userdata;
 	CHECK(!streams[stream].freed);
@@ -87,7 +87,7 @@ static void start(struct sim_rig *rig, unsigned kfd_minor)
 	rig->sim->world.stream_open = stream_open;
 	rig->sim->world.stream_put = stream_put;
 	rig->sim->world.stream_get = stream_get;
-	rig->sim->world.stream_close = stream_close;
+	rig->sim->world.put_away = put_away;
 	rig->sim->world.privileged = privileged;
 }
 

@@ -219,26 +219,6 @@ TEST(gpu_settings_need_a_known_bound_gpu)
 	rig_stop(&rig);
 }
 
-TEST(retries_of_page_faults_are_for_some_gpus_and_for_processes_without_queues)
-{
-	static struct sim_rig rig;
-	struct sim_process *process = start(&rig, rig_info(90010, SCHEDULER_HWS, 24, 13));
-	struct kfd_ioctl_set_xnack_mode_args on = { 1 }, off = { 0 }, ask = { -1 };
-
-	CHECK(RIG_CALL(&rig, process, SET_XNACK_MODE, &ask) == 0 && ask.xnack_enabled == 0);
-	CHECK(RIG_CALL(&rig, process, SET_XNACK_MODE, &on) == 0);
-	ask.xnack_enabled = -1;
-	CHECK(RIG_CALL(&rig, process, SET_XNACK_MODE, &ask) == 0 && ask.xnack_enabled == 1);
-	rig_queue(&rig, process, 0);
-	CHECK(RIG_CALL(&rig, process, SET_XNACK_MODE, &off) == -EBUSY);
-	rig_stop(&rig);
-
-	process = start(&rig, rig_vega());
-	CHECK(RIG_CALL(&rig, process, SET_XNACK_MODE, &off) == 0);
-	CHECK(RIG_CALL(&rig, process, SET_XNACK_MODE, &on) == -EPERM);
-	rig_stop(&rig);
-}
-
 TEST(unsupported_ioctls_return_their_errno)
 {
 	static struct sim_rig rig;
@@ -248,6 +228,7 @@ TEST(unsupported_ioctls_return_their_errno)
 	struct kfd_ioctl_import_dmabuf_args import = { .gpu_id = rig_id(&rig, 0) };
 	struct kfd_ioctl_criu_args criu = { 0 };
 	struct kfd_ioctl_svm_args svm = { .start_addr = 4096, .size = 4096 };
+	struct kfd_ioctl_set_xnack_mode_args xnack = { -1 };
 	uint64_t debugger[4] = { 0 };
 
 	CHECK(RIG_CALL(&rig, process, SMI_EVENTS, &smi) == -EOPNOTSUPP);
@@ -256,6 +237,7 @@ TEST(unsupported_ioctls_return_their_errno)
 	CHECK(RIG_CALL(&rig, process, GET_DMABUF_INFO, &info) == -EINVAL);
 	CHECK(RIG_CALL(&rig, process, IMPORT_DMABUF, &import) == -EINVAL);
 	CHECK(RIG_CALL(&rig, process, CRIU_OP, &criu) == -EACCES);
+	CHECK(RIG_CALL(&rig, process, SET_XNACK_MODE, &xnack) == -EPERM);
 	CHECK(RIG_CALL(&rig, process, SVM, &svm) == -EPERM);
 	svm.nattr = 1; /* and not there */
 	CHECK(RIG_CALL(&rig, process, SVM, &svm) == -EINVAL);
