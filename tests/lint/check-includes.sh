@@ -32,8 +32,9 @@ daemon/sys              util/|core/|sys/                                  system
 daemon/sys/config       util/|core/(mask|policy)/|sys/config/             -none-
 daemon/sys/state        util/|core/|sys/state/                                  json
 daemon/sys/liveness     util/|sys/(liveness/|process.h)                   systemd
-daemon/helpers          util/|core/|sys/|helpers/                         systemd
+daemon/helpers          util/|core/|hw/|sys/|helpers/                     systemd
 daemon/helpers/enforce  util/|core/|helpers/|sys/                         systemd
+daemon/helpers/fdinfo   util/|hw/                                         -none-
 daemon/bus              util/|core/|bus/|dbus/                            systemd
 daemon                  util/|core/|hw/|sys/|helpers/|bus/|dbus/|daemon.h systemd
 libgpuarb/connection    libgpuarb/(gpuarb.h|connection/)|dbus/            dbus

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "hw/drm-fdinfo.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "util/fd.h"
+
+#define TEXT_MAX 4096U              /* of one fdinfo file: a client has about 1 KiB */
+#define DESCRIPTORS_MAX 65536U      /* of one process */
+#define SCAN_USEC UINT64_C(2000000) /* after this time the rest is unread */
+
+/* ---- one file -------------------------------------------------------------------------- */
+
+/* Saturates. Returns the number of digits. */
+static size_t parse_number(const char *text, uint64_t *ret)
+{
+	uint64_t number = 0;
+	bool large = false;
+	size_t i = 0;
+
+	for (; text[i] >= '0' && text[i] <= '9'; i++)
+		large |= __builtin_mul_overflow(number, 10, &number) ||
+			 __builtin_add_overflow(number, (uint64_t)(text[i] - '0'), &number);
+	*ret = large ? UINT64_MAX : number;
+	return i;
+}
+
+/* "123 ns", "4 KiB", "67". -EBADMSG: not a number with a unit that the documentation names. */
+static int parse_value(const char *text, uint64_t *ret)
+{
+	static const struct {
+		const char *name;
+		uint64_t factor;
+	} units[] = { { "", 1 }, { "ns", 1 }, { "KiB", 1024 }, { "MiB", 1024 * 1024 } };
+	uint64_t number;
+	size_t length;
+
+	text += strspn(text, " \t");
+	length = parse_number(text, &number);
+	if (length == 0)
+		return -EBADMSG;
+	text += length;
+	text += strspn(text, " \t");
+	length = strcspn(text, " \t\r\n");
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
+		if (strlen(units[i].name) != length || strncmp(text, units[i].name, length) != 0)
+			continue;
+		if (__builtin_mul_overflow(number, units[i].factor, ret))
+			*ret = UINT64_MAX;
+		return 0;
+	}
+	return -EBADMSG;
+}
+
+enum { KEY_DRIVER, KEY_DEVICE, KEY_ID, KEY_MEMORY_VRAM, KEY_MEMORY_GTT, KEY_NUMBERS };
+
+/* resident replaces memory, the name of the same amount before Linux 6.6. */
+static const struct {
+	const char *name;
+	size_t offset;
+} keys[] = {
+	[KEY_DRIVER] = { "drm-driver:", 0 },
+	[KEY_DEVICE] = { "drm-pdev:", 0 },
+	[KEY_ID] = { "drm-client-id:", offsetof(struct drm_client, id) },
+	[KEY_MEMORY_VRAM] = { "drm-memory-vram:", offsetof(struct drm_client, use.vram) },
+	[KEY_MEMORY_GTT] = { "drm-memory-gtt:", offsetof(struct drm_client, use.gtt) },
+	[KEY_NUMBERS] = { "drm-resident-vram:", offsetof(struct drm_client, use.vram) },
+	{ "drm-resident-gtt:", offsetof(struct drm_client, use.gtt) },
+	{ "drm-engine-gfx:", offsetof(struct drm_client, use.gfx_nsec) },
+	{ "drm-engine-compute:", offsetof(struct drm_client, use.compute_nsec) },
+	{ "drm-engine-dma:", offsetof(struct drm_client, use.dma_nsec) },
+};
+
+#define SEEN(key) (1U << (key))
+
+/* The value of the key at the beginning of the line; NULL: another key. */
+static const char *value_of(const char *line, const char *key)
+{
+	size_t length = strlen(key);
+
+	return strncmp(line, key, length) == 0 ? line + length : NULL;
+}
+
+static bool is_word(const char *value, const char *word)
+{
+	size_t length = strlen(word);
+
+	value += strspn(value, " \t");
+	return strncmp(value, word, length) == 0 && strchr("\n", value[length]);
+}
+
+static int take_device(const char *value, char ret[static GPU_NAME_MAX])
+{
+	size_t length;
+
+	value += strspn(value, " \t");
+	length = strspn(value, "0123456789abcdef:.");
+	if (length == 0 || length >= GPU_NAME_MAX || !strchr("\n", value[length]))
+		return -EBADMSG;
+	memcpy(ret, value, length);
+	return 0;
+}
+
+/* Is the amount in drm-memory- the one of a drm-resident- that came before? */
+static bool is_replaced(size_t key, unsigned seen)
+{
+	return (key == KEY_MEMORY_VRAM && (seen & SEEN(KEY_NUMBERS))) ||
+	       (key == KEY_MEMORY_GTT && (seen & SEEN(KEY_NUMBERS + 1)));
+}
+
+static void take_line(const char *line, unsigned *seen, struct drm_client *client)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		const char *value = value_of(line, keys[i].name);
+		uint64_t number;
+		bool good;
+
+		if (!value)
+			continue;
+		if (*seen & SEEN(i) || is_replaced(i, *seen))
+			return;
+		if (i == KEY_DRIVER)
+			good = is_word(value, "amdgpu");
+		else if (i == KEY_DEVICE)
+			good = take_device(value, client->use.device) == 0;
+		else
+			good = parse_value(value, &number) == 0;
+		if (good && i >= KEY_ID)
+			memcpy((char *)client + keys[i].offset, &number, sizeof(number));
+		*seen |= good ? SEEN(i) : 0;
+		return;
+	}
+}
+
+int drm_client_parse(const char *text, struct drm_client *ret)
+{
+	const unsigned needed = SEEN(KEY_DRIVER) | SEEN(KEY_DEVICE) | SEEN(KEY_ID);
+	struct drm_client client = { .use.clients = 1 };
+	unsigned seen = 0;
+
+	while (*text) {
+		if (strncmp(text, "drm-", 4) == 0)
+			take_line(text, &seen, &client);
+		text += strcspn(text, "\n");
+		text += *text == '\n';
+	}
+	if ((seen & needed) != needed)
+		return -ENODATA;
+	*ret = client;
+	return 0;
+}
+
+/* ---- processes ------------------------------------------------------------------------- */
+
+struct walk {
+	struct drm_client *clients;
+	size_t n;
+	struct drm_scan *scan;
+	uint64_t begin_usec;
+};
+
+static uint64_t clock_usec(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
+static ssize_t read_text(int dir, const char *name, char text[static TEXT_MAX])
+{
+	/* O_NONBLOCK: in a tree that is not the kernel's the file may be a FIFO. */
+	_cleanup_fd_ int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, TEXT_MAX - 1);
+
+	if (n < 0)
+		return -errno;
+	text[n] = '\0';
+	return n;
+}
+
+/* Field 22, counted from behind the command, which is in parentheses and may contain any others. */
+static int read_start_time(int process, uint64_t *ret)
+{
+	char text[TEXT_MAX];
+	ssize_t n = read_text(process, "stat", text);
+	const char *at = n > 0 ? strrchr(text, ')') : NULL;
+
+	for (unsigned field = 2; at && field < 22; field++)
+		at = strchr(at + 1, ' ');
+	return at && parse_number(at + 1, ret) > 0 ? 0 : -ESRCH;
+}
+
+/* Returns whether there is room for more clients. */
+static bool add_client(struct walk *walk, const char *text, int process, struct drm_use *of)
+{
+	struct drm_client client;
+
+	if (drm_client_parse(text, &client) < 0)
+		return true;
+	if (of->start_time == 0 && read_start_time(process, &of->start_time) < 0)
+		return false; /* it has ended */
+	if (walk->n == DRM_CLIENTS_MAX) {
+		walk->scan->dropped++;
+		return true;
+	}
+	client.use.pid = of->pid;
+	client.use.start_time = of->start_time;
+	walk->clients[walk->n++] = client;
+	return true;
+}
+
+/* All lookups start at the descriptor of /proc/PID: they fail when the process has ended, also if
+ * another process has its pid. */
+static void read_process(struct walk *walk, int process, pid_t pid)
+{
+	_cleanup_(closedirp) DIR *dir = open_directory(
+		openat(process, "fdinfo", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK));
+	struct drm_use of = { .pid = pid };
+	const struct dirent *entry;
+	char text[TEXT_MAX];
+	unsigned n = 0;
+	bool more = dir;
+
+	if (!dir) {
+		walk->scan->unread += errno == EACCES || errno == EPERM;
+		return;
+	}
+	while (more && (entry = readdir(dir))) {
+		ssize_t size;
+
+		if (entry->d_name[0] == '.')
+			continue;
+		if (n++ == DESCRIPTORS_MAX) {
+			walk->scan->unread++;
+			return;
+		}
+		size = read_text(dirfd(dir), entry->d_name, text);
+		if (size == -EACCES || size == -EPERM) {
+			walk->scan->unread++;
+			return;
+		}
+		if (size > 0)
+			more = add_client(walk, text, process, &of);
+	}
+}
+
+static void read_entry(struct walk *walk, int procfs, const char *name)
+{
+	_cleanup_fd_ int process = -1;
+	uint64_t pid;
+	size_t length = parse_number(name, &pid);
+
+	if (length == 0 || name[length] || pid == 0 || pid > INT32_MAX)
+		return;
+	if (clock_usec(CLOCK_MONOTONIC) - walk->begin_usec > SCAN_USEC) {
+		walk->scan->unread++;
+		return;
+	}
+	process = openat(procfs, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK);
+	if (process >= 0)
+		read_process(walk, process, (pid_t)pid);
+}
+
+/* ---- sums ------------------------------------------------------------------------------ */
+
+static int order(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+static int by_client(const void *a, const void *b)
+{
+	const struct drm_client *x = a, *y = b;
+	int r = strcmp(x->use.device, y->use.device);
+
+	if (r == 0)
+		r = order(x->id, y->id);
+	if (r == 0)
+		r = order(y->use.start_time, x->use.start_time);
+	return r ? r : order((uint64_t)y->use.pid, (uint64_t)x->use.pid);
+}
+
+static int by_process(const void *a, const void *b)
+{
+	const struct drm_client *x = a, *y = b;
+	int r = order((uint64_t)x->use.pid, (uint64_t)y->use.pid);
+
+	return r ? r : strcmp(x->use.device, y->use.device);
+}
+
+/* Leaves one row for each client: of the process that started last. */
+static void drop_shared(struct walk *walk)
+{
+	size_t n = 0;
+
+	qsort(walk->clients, walk->n, sizeof(*walk->clients), by_client);
+	for (size_t i = 0; i < walk->n; i++) {
+		const struct drm_client *last = n > 0 ? &walk->clients[n - 1] : NULL;
+
+		if (last && last->id == walk->clients[i].id &&
+		    strcmp(last->use.device, walk->clients[i].use.device) == 0)
+			continue;
+		walk->clients[n++] = walk->clients[i];
+	}
+	walk->n = n;
+}
+
+static void add(uint64_t *sum, uint64_t more)
+{
+	if (__builtin_add_overflow(*sum, more, sum))
+		*sum = UINT64_MAX;
+}
+
+static void add_use(struct drm_scan *scan, const struct drm_use *use)
+{
+	struct drm_use *last = scan->n > 0 ? &scan->uses[scan->n - 1] : NULL;
+
+	if (!last || last->pid != use->pid || strcmp(last->device, use->device) != 0) {
+		if (scan->n == DRM_USES_MAX)
+			scan->dropped++;
+		else
+			scan->uses[scan->n++] = *use;
+		return;
+	}
+	add(&last->gfx_nsec, use->gfx_nsec);
+	add(&last->compute_nsec, use->compute_nsec);
+	add(&last->dma_nsec, use->dma_nsec);
+	add(&last->vram, use->vram);
+	add(&last->gtt, use->gtt);
+	last->clients++;
+}
+
+int drm_scan_read(const char *procfs, struct drm_scan *ret)
+{
+	_cleanup_(freep) struct drm_client *clients = calloc(DRM_CLIENTS_MAX, sizeof(*clients));
+	_cleanup_(closedirp) DIR *dir = opendir(procfs);
+	uint64_t begin = clock_usec(CLOCK_THREAD_CPUTIME_ID);
+	struct walk walk = { .clients = clients,
+			     .scan = ret,
+			     .begin_usec = clock_usec(CLOCK_MONOTONIC) };
+	const struct dirent *entry;
+
+	if (!dir)
+		return -errno;
+	if (!clients)
+		return -ENOMEM;
+	*ret = (struct drm_scan){ .version = DRM_VERSION };
+	while ((entry = readdir(dir)))
+		read_entry(&walk, dirfd(dir), entry->d_name);
+	drop_shared(&walk);
+	qsort(clients, walk.n, sizeof(*clients), by_process);
+	for (size_t i = 0; i < walk.n; i++)
+		add_use(ret, &clients[i].use);
+	ret->cpu_usec = clock_usec(CLOCK_THREAD_CPUTIME_ID) - begin;
+	return 0;
+}
+
+/* ---- packets --------------------------------------------------------------------------- */
+
+size_t drm_scan_size(const struct drm_scan *scan)
+{
+	return offsetof(struct drm_scan, uses) + scan->n * sizeof(scan->uses[0]);
+}
+
+int drm_scan_check(const struct drm_scan *scan, size_t length)
+{
+	if (length < offsetof(struct drm_scan, uses) || scan->version != DRM_VERSION ||
+	    scan->n > DRM_USES_MAX || length != drm_scan_size(scan))
+		return -EBADMSG;
+	for (uint32_t i = 0; i < scan->n; i++)
+		if (scan->uses[i].pid <= 0 || !memchr(scan->uses[i].device, '\0', GPU_NAME_MAX))
+			return -EBADMSG;
+	return 0;
+}

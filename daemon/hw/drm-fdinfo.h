@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/*
+ * The clients of the amdgpu DRM driver: /proc/PID/fdinfo of each descriptor of a render or card node
+ * (Documentation/gpu/drm-usage-stats.rst, Linux 5.19 and later). They are what graphics, Vulkan, video
+ * and a program of ROCm have open; KFD shows nothing of their work.
+ *
+ * Reading fdinfo of processes of other users takes CAP_SYS_PTRACE, so gpuarb-fdinfo scans and sends a
+ * struct drm_scan to gpuarbd.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/mask/gpu-info.h"
+
+#define DRM_USES_MAX 512U     /* in one scan */
+#define DRM_CLIENTS_MAX 4096U /* that one scan tells apart */
+#define DRM_VERSION 1U
+
+/* What one process has open on one GPU. A client that several descriptors or processes share counts
+ * once, for the process that started last: systemd-logind opens cards for compositors. */
+struct drm_use {
+	uint64_t start_time; /* 22nd field of /proc/PID/stat */
+	uint64_t gfx_nsec, compute_nsec,
+		dma_nsec;   /* of the engines, since the clients were opened */
+	uint64_t vram, gtt; /* bytes that are resident */
+	int32_t pid;
+	uint32_t clients;
+	char device[GPU_NAME_MAX]; /* PCI address, "0000:03:00.0" */
+};
+
+/* Both a result and the packet that gpuarb-fdinfo sends, of which only n uses are sent. */
+struct drm_scan {
+	uint32_t version;
+	uint32_t n;
+	uint32_t unread;   /* processes whose descriptors could not be read, all or some */
+	uint32_t dropped;  /* clients and uses beyond the limits above */
+	uint64_t cpu_usec; /* CPU time of the scan */
+	struct drm_use uses[DRM_USES_MAX]; /* by pid and device */
+};
+
+/* One descriptor. */
+struct drm_client {
+	uint64_t id;
+	struct drm_use use; /* of this client alone */
+};
+
+/* Parses the text of one fdinfo file: client id, device, engines and memory. Ignores keys that it
+ * does not know and repeated ones; a number that is too large becomes UINT64_MAX. -ENODATA: not a
+ * client of amdgpu. */
+int drm_client_parse(const char *text, struct drm_client *ret);
+
+/* Scans all processes below procfs: "/proc" or a directory to use instead. A process that ends
+ * meanwhile is left out. -ENOMEM, or what opendir(3) says of procfs. */
+int drm_scan_read(const char *procfs, struct drm_scan *ret);
+
+/* The bytes of a packet with this scan. */
+size_t drm_scan_size(const struct drm_scan *scan);
+
+/* Checks a received packet of length bytes. -EBADMSG: not a scan of this version. */
+int drm_scan_check(const struct drm_scan *scan, size_t length);

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "hw/drm-fdinfo.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "fake-procfs.h"
+#include "scratch.h"
+
+#define SEED 20261123L
+#define HEAD "drm-driver:\tamdgpu\ndrm-client-id:\t7\ndrm-pdev:\t0000:03:00.0\n"
+
+static struct drm_scan scan;
+
+static struct drm_client parsed(const char *text)
+{
+	struct drm_client client;
+
+	CHECK(drm_client_parse(text, &client) == 0);
+	return client;
+}
+
+static int refused(const char *text)
+{
+	struct drm_client client = { .id = 4711 };
+	int r = drm_client_parse(text, &client);
+
+	CHECK(client.id == 4711);
+	return r;
+}
+
+/* ---- one descriptor ---------------------------------------------------------------------- */
+
+TEST(engines_and_resident_memory_of_a_client_are_read)
+{
+	struct drm_client client = parsed("pos:\t0\nflags:\t02\n" HEAD
+					  "drm-engine-gfx:\t1234567 ns\n"
+					  "drm-engine-compute:\t5 ns\ndrm-engine-dma:\t6 ns\n"
+					  "drm-total-vram:\t900 MiB\ndrm-resident-vram:\t3 MiB\n"
+					  "drm-memory-vram:\t4 MiB\ndrm-memory-gtt:\t8 KiB\n"
+					  "drm-resident-gtt:\t9 KiB\ndrm-shared-vram:\t1 KiB\n");
+
+	CHECK(client.id == 7 && strcmp(client.use.device, "0000:03:00.0") == 0);
+	CHECK(client.use.gfx_nsec == 1234567 && client.use.compute_nsec == 5 &&
+	      client.use.dma_nsec == 6);
+	CHECK(client.use.vram == 3U << 20 && client.use.gtt == 9U << 10);
+	CHECK(client.use.clients == 1);
+}
+
+TEST(memory_without_a_unit_is_bytes_and_other_units_are_ignored)
+{
+	CHECK(parsed(HEAD "drm-memory-vram: 4096\n").use.vram == 4096);
+	CHECK(parsed(HEAD "drm-memory-vram: 4096").use.vram == 4096);
+	CHECK(parsed(HEAD "drm-memory-vram:\t4 parsecs\n").use.vram == 0);
+	CHECK(parsed(HEAD "drm-memory-vram:\t-4 KiB\n").use.vram == 0);
+	CHECK(parsed(HEAD "drm-memory-vram:\n").use.vram == 0);
+}
+
+TEST(numbers_beyond_64_bits_become_the_largest)
+{
+	CHECK(parsed(HEAD "drm-engine-gfx:\t99999999999999999999999 ns\n").use.gfx_nsec ==
+	      UINT64_MAX);
+	CHECK(parsed(HEAD "drm-memory-vram:\t18446744073709551615 KiB\n").use.vram == UINT64_MAX);
+	CHECK(parsed(HEAD "drm-engine-gfx:\t18446744073709551614 ns\n").use.gfx_nsec ==
+	      UINT64_MAX - 1);
+}
+
+TEST(repeated_and_unknown_keys_are_ignored)
+{
+	struct drm_client client = parsed(HEAD
+					  "drm-engine-gfx:\t1 ns\ndrm-engine-gfx:\t2 ns\n"
+					  "drm-engine-capacity-gfx:\t2\ndrm-engine-warp:\t3 ns\n"
+					  "drm-cycles-gfx:\t9\ndrm-\ndrm-engine-gfx\n"
+					  "drm-driver:\ti915\ndrm-client-id:\t8\n");
+
+	CHECK(client.use.gfx_nsec == 1 && client.id == 7);
+}
+
+TEST(descriptors_of_other_files_and_drivers_are_no_clients)
+{
+	CHECK(refused("") == -ENODATA);
+	CHECK(refused("pos:\t0\nflags:\t02\nmnt_id:\t9\n") == -ENODATA);
+	CHECK(refused("drm-driver:\ti915\ndrm-client-id:\t7\ndrm-pdev:\t0000:03:00.0\n") ==
+	      -ENODATA);
+	CHECK(refused("drm-driver:\tamdgpux\ndrm-client-id:\t7\ndrm-pdev:\t0000:03:00.0\n") ==
+	      -ENODATA);
+	CHECK(refused("drm-driver:\tamdgpu\ndrm-pdev:\t0000:03:00.0\n") == -ENODATA);
+	CHECK(refused("drm-driver:\tamdgpu\ndrm-client-id:\t7\n") == -ENODATA);
+	CHECK(refused("drm-driver:\tamdgpu\ndrm-client-id:\tx\ndrm-pdev:\t0000:03:00.0\n") ==
+	      -ENODATA);
+	CHECK(refused("drm-driver:\tamdgpu\ndrm-client-id:\t7\ndrm-pdev:\t../../etc\n") ==
+	      -ENODATA);
+	CHECK(refused("drm-driver:\tamdgpu\ndrm-client-id:\t7\n"
+		      "drm-pdev:\t0000:03:00.0:00:00:00:00:00:00:00:00\n") == -ENODATA);
+}
+
+TEST(random_text_never_makes_a_device_without_an_end)
+{
+	static const char *const words[] = { "drm-",
+					     "driver:",
+					     "amdgpu",
+					     "\n",
+					     "\t",
+					     "pdev:",
+					     "client-id:",
+					     "0000:03:00.0",
+					     "18446744073709551616",
+					     "engine-gfx:",
+					     "ns",
+					     "memory-vram:",
+					     "KiB",
+					     ":",
+					     "x" };
+	char text[512];
+
+	printf("seed %ld\n", SEED);
+	srand48(SEED);
+	for (unsigned i = 0; i < 20000; i++) {
+		struct drm_client client;
+		size_t n = 0;
+
+		text[0] = '\0';
+		for (long k = lrand48() % 40; k >= 0; k--)
+			n += (size_t)snprintf(
+				text + n, sizeof(text) - n, "%s",
+				words[(size_t)lrand48() % (sizeof(words) / sizeof(*words))]);
+		if (drm_client_parse(text, &client) == 0)
+			CHECK(memchr(client.use.device, '\0', sizeof(client.use.device)));
+	}
+}
+
+/* ---- processes ----------------------------------------------------------------------------- */
+
+struct place {
+	struct scratch scratch;
+	struct fake_procfs procfs;
+};
+
+static struct place place_new(void)
+{
+	struct place place = { .scratch = scratch_new() };
+
+	procfs_new(place.scratch.path, &place.procfs);
+	return place;
+}
+
+TEST(clients_of_a_process_are_added_up_for_each_gpu)
+{
+	struct place place = place_new();
+
+	procfs_process(&place.procfs, 20, 500);
+	procfs_client(&place.procfs, 20, 3,
+		      &(struct procfs_client){ .id = 1, .gfx_nsec = 10, .vram = 4 });
+	procfs_client(&place.procfs, 20, 4,
+		      &(struct procfs_client){ .id = 2, .gfx_nsec = 5, .vram = 8 });
+	procfs_client(
+		&place.procfs, 20, 5,
+		&(struct procfs_client){ .id = 3, .device = "0000:04:00.0", .compute_nsec = 7 });
+	procfs_text(&place.procfs, 20, 6, "pos:\t0\nflags:\t02\n");
+	CHECK(drm_scan_read(place.procfs.dir, &scan) == 0);
+	CHECK(scan.n == 2 && scan.unread == 0 && scan.dropped == 0);
+	CHECK(scan.uses[0].pid == 20 && scan.uses[0].start_time == 500);
+	CHECK(strcmp(scan.uses[0].device, PROCFS_ADDRESS) == 0);
+	CHECK(scan.uses[0].gfx_nsec == 15 && scan.uses[0].vram == 12U << 10 &&
+	      scan.uses[0].gtt == 128U << 10 && scan.uses[0].clients == 2);
+	CHECK(strcmp(scan.uses[1].device, "0000:04:00.0") == 0 && scan.uses[1].compute_nsec == 7);
+	CHECK(drm_scan_check(&scan, drm_scan_size(&scan)) == 0);
+	scratch_done(&place.scratch);
+}
+
+TEST(a_client_of_several_descriptors_counts_once)
+{
+	struct place place = place_new();
+
+	procfs_process(&place.procfs, 20, 500);
+	for (unsigned fd = 3; fd < 9; fd++)
+		procfs_client(&place.procfs, 20, fd,
+			      &(struct procfs_client){ .id = 1, .gfx_nsec = 10, .vram = 4 });
+	CHECK(drm_scan_read(place.procfs.dir, &scan) == 0);
+	CHECK(scan.n == 1 && scan.uses[0].clients == 1 && scan.uses[0].gfx_nsec == 10);
+	scratch_done(&place.scratch);
+}
+
+TEST(a_client_of_several_processes_counts_for_the_one_that_started_last)
+{
+	struct place place = place_new();
+
+	procfs_process(&place.procfs, 20, 500); /* as systemd-logind */
+	procfs_process(&place.procfs, 19, 800); /* as a compositor */
+	procfs_client(&place.procfs, 20, 3, &(struct procfs_client){ .id = 1, .gfx_nsec = 10 });
+	procfs_client(&place.procfs, 19, 3, &(struct procfs_client){ .id = 1, .gfx_nsec = 10 });
+	CHECK(drm_scan_read(place.procfs.dir, &scan) == 0);
+	CHECK(scan.n == 1 && scan.uses[0].pid == 19);
+	scratch_done(&place.scratch);
+}
+
+TEST(entries_that_are_no_processes_and_processes_that_end_are_left_out)
+{
+	struct place place = place_new();
+	char path[160];
+
+	snprintf(path, sizeof(path), "%s/12", place.procfs.dir);
+	CHECK(mkdir(path, 0755) == 0); /* has ended: no fdinfo */
+	snprintf(path, sizeof(path), "%s/self", place.procfs.dir);
+	CHECK(symlink("12", path) == 0);
+	snprintf(path, sizeof(path), "%s/99999999999", place.procfs.dir);
+	CHECK(mkdir(path, 0755) == 0);
+	procfs_process(&place.procfs, 20, 500);
+	procfs_client(&place.procfs, 20, 3, &(struct procfs_client){ .id = 1 });
+	snprintf(path, sizeof(path), "%s/20/stat", place.procfs.dir);
+	CHECK(unlink(path) == 0);
+	CHECK(drm_scan_read(place.procfs.dir, &scan) == 0);
+	CHECK(scan.n == 0 && scan.unread == 0);
+	scratch_done(&place.scratch);
+}
+
+TEST(processes_that_cannot_be_read_are_counted)
+{
+	struct place place = place_new();
+	char path[160];
+
+	if (geteuid() == 0 && setegid(65534) == 0 && seteuid(65534) < 0)
+		SKIP("cannot become another user");
+	CHECK(seteuid(0) == 0 || geteuid() != 0);
+	procfs_process(&place.procfs, 20, 500);
+	procfs_client(&place.procfs, 20, 3, &(struct procfs_client){ .id = 1 });
+	snprintf(path, sizeof(path), "%s/20/fdinfo", place.procfs.dir);
+	CHECK(chmod(path, 0) == 0 && chmod(place.scratch.path, 0755) == 0);
+	if (geteuid() == 0)
+		CHECK(seteuid(65534) == 0);
+	CHECK(drm_scan_read(place.procfs.dir, &scan) == 0);
+	if (getuid() == 0)
+		CHECK(seteuid(0) == 0 && setegid(0) == 0);
+	CHECK(scan.n == 0 && scan.unread == 1);
+	scratch_done(&place.scratch);
+}
+
+TEST(more_clients_than_there_is_room_for_are_counted)
+{
+	struct place place = { .scratch = scratch_in_memory() };
+
+	procfs_new(place.scratch.path, &place.procfs);
+	for (int pid = 1; pid <= (int)DRM_USES_MAX + 3; pid++) {
+		procfs_process(&place.procfs, pid, 500);
+		procfs_client(&place.procfs, pid, 3,
+			      &(struct procfs_client){ .id = (unsigned)pid });
+	}
+	CHECK(drm_scan_read(place.procfs.dir, &scan) == 0);
+	CHECK(scan.n == DRM_USES_MAX && scan.dropped == 3);
+	CHECK(drm_scan_check(&scan, drm_scan_size(&scan)) == 0);
+	for (unsigned fd = 0; fd < DRM_CLIENTS_MAX; fd++)
+		procfs_client(&place.procfs, 1, fd, &(struct procfs_client){ .id = 100000 + fd });
+	CHECK(drm_scan_read(place.procfs.dir, &scan) == 0);
+	CHECK(scan.n > 0 && scan.dropped > 0);
+	scratch_done(&place.scratch);
+}
+
+TEST(a_directory_that_is_absent_is_an_error)
+{
+	CHECK(drm_scan_read("/nonexistent/proc", &scan) == -ENOENT);
+}
+
+TEST(the_real_proc_of_a_machine_without_a_gpu_has_no_client)
+{
+	int gpu = open("/sys/module/amdgpu", O_RDONLY | O_CLOEXEC);
+
+	if (gpu >= 0) {
+		close(gpu);
+		SKIP("this machine has amdgpu");
+	}
+	CHECK(drm_scan_read("/proc", &scan) == 0);
+	CHECK(scan.n == 0 && scan.dropped == 0 && scan.cpu_usec > 0);
+}
+
+/* ---- packets ------------------------------------------------------------------------------ */
+
+TEST(packets_that_are_no_scan_are_refused)
+{
+	scan = (struct drm_scan){ .version = DRM_VERSION, .n = 1 };
+	scan.uses[0] = (struct drm_use){ .pid = 1, .device = PROCFS_ADDRESS };
+	CHECK(drm_scan_check(&scan, drm_scan_size(&scan)) == 0);
+	CHECK(drm_scan_check(&scan, drm_scan_size(&scan) - 1) == -EBADMSG);
+	CHECK(drm_scan_check(&scan, drm_scan_size(&scan) + 1) == -EBADMSG);
+	CHECK(drm_scan_check(&scan, 4) == -EBADMSG);
+	scan.uses[0].pid = 0;
+	CHECK(drm_scan_check(&scan, drm_scan_size(&scan)) == -EBADMSG);
+	scan.uses[0].pid = 1;
+	memset(scan.uses[0].device, 'x', sizeof(scan.uses[0].device));
+	CHECK(drm_scan_check(&scan, drm_scan_size(&scan)) == -EBADMSG);
+	scan.n = 0;
+	CHECK(drm_scan_check(&scan, drm_scan_size(&scan)) == 0);
+	scan.version++;
+	CHECK(drm_scan_check(&scan, drm_scan_size(&scan)) == -EBADMSG);
+	scan = (struct drm_scan){ .version = DRM_VERSION, .n = DRM_USES_MAX + 1 };
+	CHECK(drm_scan_check(&scan, sizeof(scan)) == -EBADMSG);
+}
