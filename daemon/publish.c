@@ -35,7 +35,7 @@ static void fill_gaps(const struct arbiter *arbiter, const struct partition *p, 
 		      size_t size)
 {
 	const char *gaps[6];
-	size_t n = gpu_info_gaps(&arbiter->gpus[p->gpu].info, gaps), length = 0;
+	size_t n = gpu_gaps(&arbiter->gpus[p->gpu], gaps), length = 0;
 
 	for (size_t i = 0; i < n && length + 1 + strlen(gaps[i]) < size; i++)
 		length += (size_t)snprintf(ret + length, size - length, "%s%s", i > 0 ? " " : "",
@@ -205,6 +205,20 @@ static void tell_bus(struct daemon *daemon, unsigned index, struct gpu *gpu)
 		bus_tell_gpu(daemon->bus, index);
 }
 
+/* Once until no process draws any more. */
+static void tell_graphics(struct daemon *daemon, const struct gpu *gpu, uint64_t bit)
+{
+	if (gpu->graphics.state != GRAPHICS_DRAWN) {
+		daemon->drawn &= ~bit;
+		return;
+	}
+	if ((daemon->drawn & bit) || gpu->n_partitions == 0 ||
+	    daemon->arbiter->settings->graphics == GRAPHICS_IGNORE)
+		return;
+	daemon->drawn |= bit;
+	journal_events_graphics(gpu);
+}
+
 void publish_gpus(struct daemon *daemon)
 {
 	for (unsigned i = 0; i < daemon->arbiter->n_gpus; i++) {
@@ -217,6 +231,7 @@ void publish_gpus(struct daemon *daemon)
 		journal_events_gpu(daemon, gpu, daemon->oversubscribed & bit);
 		daemon->oversubscribed &= ~bit;
 		daemon->oversubscribed |= gpu->observed.oversubscribed ? bit : 0;
+		tell_graphics(daemon, gpu, bit);
 		tell_bus(daemon, i, gpu);
 	}
 }

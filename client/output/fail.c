@@ -89,6 +89,7 @@ static void take_lists(const struct gpuarb_refusal_facts *facts, struct refusal 
 		struct unmanaged_process *process = &ret->processes[i];
 
 		process->pid = (pid_t)facts->processes[i].pid;
+		process->uid = facts->processes[i].uid;
 		process->queues = facts->processes[i].queues;
 		snprintf(process->command, sizeof(process->command), "%.15s",
 			 facts->processes[i].command);
@@ -107,7 +108,8 @@ static bool take_facts(const struct gpuarb_refusal *row, const struct gpuarb_ref
 	    limit = class_from_name(facts->limit_class);
 
 	if (reason < 0 || resource < 0 || fits < 0 ||
-	    (!*facts->resource && !*facts->key && reason != REASON_EXCLUSIVE))
+	    (!*facts->resource && !*facts->key && reason != REASON_EXCLUSIVE &&
+	     reason != REASON_GRAPHICS))
 		return false;
 	if (resource == RESOURCE_EXCLUSIVE &&
 	    (row->asked > EXCLUSIVE_ACTIVE || facts->limit > EXCLUSIVE_ACTIVE))

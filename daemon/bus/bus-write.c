@@ -69,7 +69,7 @@ static int append_priorities(sd_bus_message *m, const struct partition *partitio
 static int append_gaps(sd_bus_message *m, const struct gpu *gpu)
 {
 	const char *gaps[6];
-	size_t n = gpu_info_gaps(&gpu->info, gaps);
+	size_t n = gpu_gaps(gpu, gaps);
 	int r;
 
 	r = open_entry(m, "gaps", "as");
@@ -303,6 +303,30 @@ int bus_append_unmanaged(sd_bus_message *m, const struct gpu *gpu)
 		r = append_process(m, process->pid, process->uid, process->command,
 				   process->queues);
 	}
+	return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+static int append_client(sd_bus_message *m, const struct gpu_client *client)
+{
+	char clean[sizeof(client->command)];
+
+	return sd_bus_message_append(
+		m, "a{sv}", 13, "pid", "u", (uint32_t)client->pid, "uid", "u",
+		(uint32_t)client->uid, "command", "s",
+		text_clean(clean, sizeof(clean), client->command), "lease", "t", client->lease,
+		"draws", "b", client->draws, "gfx-share", "d", client->shares.gfx, "compute-share",
+		"d", client->shares.compute, "dma-share", "d", client->shares.dma, "gfx-nsec", "t",
+		client->busy.gfx, "compute-nsec", "t", client->busy.compute, "dma-nsec", "t",
+		client->busy.dma, "vram", "t", client->vram, "gtt", "t", client->gtt);
+}
+
+int bus_append_clients(sd_bus_message *m, const struct gpu *gpu)
+{
+	int r;
+
+	r = sd_bus_message_open_container(m, 'a', "a{sv}");
+	for (size_t i = 0; i < gpu->graphics.n_clients && r >= 0; i++)
+		r = append_client(m, &gpu->graphics.clients[i]);
 	return r < 0 ? r : sd_bus_message_close_container(m);
 }
 

@@ -77,6 +77,11 @@ static struct known_process attribute(const struct arbiter *arbiter, const struc
 	return ret;
 }
 
+uint64_t observed_lease(const struct arbiter *arbiter, const struct observed *row)
+{
+	return attribute(arbiter, row).lease;
+}
+
 /* ---- counting ---------------------------------------------------------------------- */
 
 /* A present GPU rather than an absent one that had the same kfd_gpu_id. NULL. */
@@ -104,7 +109,7 @@ static void add_use(struct budget *sum, const struct observed *row)
 	sum->queues += row->queues;
 	sum->sdma_queues += row->sdma_queues;
 	sum->sdma_xgmi_queues += row->sdma_xgmi_queues;
-	sum->vram += row->vram;
+	sum->vram += row->drm_vram > row->vram ? row->drm_vram : row->vram;
 	/* KFD counts a process on a GPU from its first queue there to its last. */
 	sum->processes += row->queues > 0 || row->sdma_queues > 0 || row->sdma_xgmi_queues > 0;
 }
@@ -166,7 +171,7 @@ static void count_row(struct arbiter *arbiter, const struct observed *row, uint6
 
 	if (!gpu)
 		return;
-	if (lease)
+	if (lease && !row->drm_only)
 		lease->observed.processes++;
 	add_use(&gpu->observed.used, row);
 	partition = partition_on(arbiter, lease, gpu);
@@ -174,6 +179,8 @@ static void count_row(struct arbiter *arbiter, const struct observed *row, uint6
 		spread_use(arbiter, gpu, partition, row);
 		return;
 	}
+	if (row->drm_only)
+		return;
 	/* The process has no lease, or none on this GPU. */
 	if (arbiter->settings->unmanaged != UNMANAGED_IGNORE)
 		add_use(&gpu->observed.unmanaged, row);

@@ -25,8 +25,13 @@ struct observed {
 
 	uint32_t kfd_gpu_id;
 	unsigned queues, sdma_queues, sdma_xgmi_queues;
-	uint64_t vram;
+	uint64_t vram;     /* bytes, as KFD counts them */
+	uint64_t drm_vram; /* as DRM does, which includes what KFD has; 0: unknown or none */
+	bool drm_only;     /* KFD does not know the process: of use to compare its VRAM */
 };
+
+/* The lease that the process belongs to; 0: none. */
+uint64_t observed_lease(const struct arbiter *arbiter, const struct observed *row);
 
 /* Is the process, or one of its ancestors, bound to the lease? */
 bool observed_is_bound(const struct observed *row, const struct lease *lease);

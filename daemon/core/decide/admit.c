@@ -592,6 +592,36 @@ static enum outcome admit_exclusive(struct candidate *a)
 	return refuse(a, OUTCOME_NOT_NOW, &shortage);
 }
 
+/* Work of the graphics driver has no CU mask: it runs on the CUs of every lease. */
+static enum outcome admit_graphics(struct candidate *a)
+{
+	const struct admit_context *context = a->admit_context;
+	const struct gpu_graphics *graphics = &a->gpu->graphics;
+	const struct shortage shortage = { .reason = REASON_GRAPHICS };
+	size_t *n = &a->refusal->n_processes;
+
+	if (a->had || context->class != CLASS_REALTIME || a->gpu->info.kfd_gpu_id == 0 ||
+	    context->arbiter->settings->graphics != GRAPHICS_REFUSE_REALTIME)
+		return OUTCOME_FITS;
+	for (size_t i = 0; i < graphics->n_clients; i++) {
+		const struct gpu_client *client = &graphics->clients[i];
+
+		if (!client->draws || client->pid == context->pid)
+			continue;
+		if (*n < REFUSAL_PROCESSES) {
+			a->refusal->processes[*n] = (struct unmanaged_process){
+				.pid = client->pid, .uid = client->uid
+			};
+			memcpy(a->refusal->processes[*n].command, client->command,
+			       sizeof(client->command));
+		}
+		++*n;
+	}
+	if (*n == 0 && graphics->state != GRAPHICS_UNKNOWN)
+		return OUTCOME_FITS;
+	return refuse(a, OUTCOME_NOT_NOW, &shortage);
+}
+
 /* What the floor of its own tenant keeps can be granted at any time. */
 static bool is_within_floor(const struct candidate *a)
 {
@@ -689,7 +719,8 @@ enum outcome admit(const struct admit_context *admit_context, const struct want 
 		   struct partition *ret, struct refusal *ret_refusal)
 {
 	static enum outcome (*const steps[])(struct candidate *) = {
-		admit_aim, admit_quota, admit_total, admit_state, admit_exclusive, admit_budgets,
+		admit_aim,       admit_quota,    admit_total,   admit_state,
+		admit_exclusive, admit_graphics, admit_budgets,
 	};
 	struct candidate a = {
 		.admit_context = admit_context,

@@ -22,6 +22,7 @@ struct admit_context {
 	enum lease_class class;
 	uint64_t id; /* of the lease: its rank among waiting leases of its class */
 	uid_t uid;
+	pid_t pid;                    /* of the owner; 0: unknown */
 	const struct lease *previous; /* the lease that is resized; else NULL */
 
 	/* Set by gang_assign(). */

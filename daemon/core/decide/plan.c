@@ -151,9 +151,9 @@ int plan_new(const struct arbiter *arbiter, const struct caller *caller,
 	     struct result *result)
 {
 	_cleanup_(lease_freep) struct lease *lease = NULL;
-	struct admit_context admit_context = { .arbiter = arbiter,
-					       .id = arbiter->next_id,
-					       .uid = caller->uid };
+	struct admit_context admit_context = {
+		.arbiter = arbiter, .id = arbiter->next_id, .uid = caller->uid, .pid = caller->pid
+	};
 	struct request complete = *request;
 	uint64_t candidates;
 	int r;
@@ -212,9 +212,11 @@ int plan_waiting(const struct arbiter *arbiter, const struct lease *lease, uid_t
 		 const struct request *request, struct partition *partitions,
 		 uint64_t *ret_candidates, struct result *result)
 {
-	struct admit_context admit_context = {
-		.arbiter = arbiter, .class = lease->class, .id = lease->id, .uid = holder
-	};
+	struct admit_context admit_context = { .arbiter = arbiter,
+					       .class = lease->class,
+					       .id = lease->id,
+					       .uid = holder,
+					       .pid = lease->pid };
 	struct request complete = *request;
 	int r;
 

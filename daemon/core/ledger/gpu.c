@@ -6,6 +6,13 @@
 
 #include "util/text.h"
 
+const char *const graphics_state_names[] = {
+	[GRAPHICS_UNKNOWN] = "unknown",
+	[GRAPHICS_NONE] = "none",
+	[GRAPHICS_DRAWN] = "drawn",
+	NULL,
+};
+
 void gpu_init(struct gpu *gpu, const struct gpu_info *info, unsigned reserve_queues)
 {
 	uint32_t mask[CODEC_WORDS];
@@ -138,6 +145,16 @@ void gpu_add_engines(const struct gpu *gpu, struct cuset *set)
 		for (unsigned e = 0; e < gpu->info.geometry.engines; e++)
 			if (engines & (UINT32_C(1) << e))
 				set->pair[cuset_pair(x, e)] |= gpu->all.pair[cuset_pair(x, e)];
+}
+
+size_t gpu_gaps(const struct gpu *gpu, const char *ret[static 6])
+{
+	size_t n = gpu_info_gaps(&gpu->info, ret), kept = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (gpu->graphics.state != GRAPHICS_NONE || strcmp(ret[i], "graphics") != 0)
+			ret[kept++] = ret[i];
+	return kept;
 }
 
 void gpu_name_processes(const struct gpu *gpu, struct refusal *refusal)

@@ -13,6 +13,33 @@
 #include "core/ledger/lease.h"
 
 #define GPU_UNMANAGED_MAX 64U /* unmanaged processes listed by name; all are counted */
+#define GPU_CLIENTS_MAX 64U   /* processes with DRM clients listed by name */
+
+/* A process that has the GPU open through the graphics driver (DRM) instead of KFD. */
+struct gpu_client {
+	pid_t pid;
+	uid_t uid; /* (uid_t) -1: unknown */
+	uint64_t start_time;
+	char command[16];
+	uint64_t lease; /* that the process belongs to; 0: none */
+	bool draws; /* it has used the graphics or compute rings of DRM, which have no CU mask */
+	struct gpu_engines {
+		uint64_t gfx, compute, dma; /* nanoseconds since it opened the GPU */
+	} busy;
+	struct gpu_shares {
+		double gfx, compute, dma; /* of the time since the observation before; 0 to 1 */
+	} shares;
+	uint64_t vram, gtt; /* bytes that are resident */
+};
+
+/* What the last observation of DRM clients found on a GPU. */
+struct gpu_graphics {
+	enum { GRAPHICS_UNKNOWN, GRAPHICS_NONE, GRAPHICS_DRAWN } state;
+	struct gpu_client clients[GPU_CLIENTS_MAX]; /* those that draw first, then by memory */
+	size_t n_clients;
+};
+
+extern const char *const graphics_state_names[];
 
 /* What the last scan observed on a GPU. */
 struct gpu_observed {
@@ -54,6 +81,7 @@ struct gpu {
 	unsigned alone[CUSET_ENGINES];       /* partitions that exclude all others */
 
 	struct gpu_observed observed;
+	struct gpu_graphics graphics;
 
 	/* Pipes and queue slots of each, as kfd/hqds showed them; 0: it was not read, info has those of
 	 * a table. */
@@ -97,6 +125,10 @@ unsigned gpu_processes_free(const struct gpu *gpu);
 unsigned gpu_sdma_free(const struct gpu *gpu);
 unsigned gpu_sdma_xgmi_free(const struct gpu *gpu);
 uint64_t gpu_vram_free(const struct gpu *gpu);
+
+/* What a CU mask does not isolate on the GPU, as words of the bus contract: as gpu_info_gaps(), without
+ * "graphics" where it was observed that no process draws. Returns how many. */
+size_t gpu_gaps(const struct gpu *gpu, const char *ret[static 6]);
 
 /* Names the unmanaged processes with the most queues in a refusal. */
 void gpu_name_processes(const struct gpu *gpu, struct refusal *refusal);

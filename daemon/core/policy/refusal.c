@@ -27,6 +27,7 @@ const char *const reason_names[] = {
 	[REASON_FLOOR] = "floor",
 	[REASON_MASK] = "mask",
 	[REASON_EXCLUSIVE] = "exclusive",
+	[REASON_GRAPHICS] = "graphics",
 	NULL,
 };
 
@@ -287,11 +288,25 @@ static void put_processes(struct text *text, const struct refusal *refusal)
 
 		if (i == 0)
 			put_break(text);
-		put(text, "%spid %d (%s) has %u queue%s", i > 0 ? ", " : "", process->pid,
-		    process->command, process->queues, process->queues == 1 ? "" : "s");
+		put(text, "%spid %d (%s) ", i > 0 ? ", " : "", process->pid, process->command);
+		if (refusal->reason == REASON_GRAPHICS)
+			put(text, "of uid %u draws", process->uid);
+		else
+			put(text, "has %u queue%s", process->queues,
+			    process->queues == 1 ? "" : "s");
 	}
 	if (refusal->n_processes > listed)
 		put(text, " and %zu more", refusal->n_processes - listed);
+}
+
+static void put_graphics(struct text *text, const struct refusal *refusal)
+{
+	if (refusal->reason != REASON_GRAPHICS)
+		return;
+	put_break(text);
+	if (refusal->n_processes == 0)
+		put(text, "it is unknown which processes draw: enable gpuarb-fdinfo.socket; ");
+	put(text, "policy has graphics = refuse-realtime");
 }
 
 static void put_detail(struct text *text, const struct refusal *refusal)
@@ -332,6 +347,7 @@ static void put_detail(struct text *text, const struct refusal *refusal)
 	}
 	put_leases(text, refusal);
 	put_processes(text, refusal);
+	put_graphics(text, refusal);
 	if (refusal->preempt[0]) {
 		put_break(text);
 		put(text, "preempt = revoke of tenant %s would make room", refusal->preempt);
@@ -367,6 +383,8 @@ void refusal_wait(const struct refusal *refusal, char ret[static REFUSAL_TEXT])
 		    (unsigned long long)refusal->behind);
 	} else if (refusal->reason == REASON_EXCLUSIVE) {
 		put(&text, "%s: an exclusive lease is active only beside adaptable leases", gpu);
+	} else if (refusal->reason == REASON_GRAPHICS) {
+		put(&text, "%s, on which a process draws", gpu);
 	} else if (refusal->resource == RESOURCE_NONE) {
 		put(&text, "%s", gpu);
 	} else if (refusal->reason == REASON_DRAIN) {

@@ -34,6 +34,7 @@ enum reason {
 	REASON_FLOOR,     /* the GPU has it, and policy keeps it for another tenant */
 	REASON_MASK,      /* the order of the CU masks of the GPU's generation is unknown */
 	REASON_EXCLUSIVE, /* leases and processes that cannot pause, or a lease that they pause for */
+	REASON_GRAPHICS,  /* a process draws, or it is unknown whether one does */
 	REASONS,
 };
 
@@ -60,7 +61,7 @@ enum resource {
 #define REFUSAL_LEASES 8U
 #define REFUSAL_PROCESSES 4U
 
-/* A process that uses a GPU on which it has no lease. */
+/* A process that uses a GPU on which it has no lease, or draws on it. */
 struct unmanaged_process {
 	pid_t pid;
 	uid_t uid; /* (uid_t) -1: unknown */

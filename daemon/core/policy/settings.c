@@ -68,6 +68,7 @@ int settings_new(struct settings **ret)
 	settings->grow_delay_usec = 2000000;
 	settings->enforce_delay_usec = 1000000;
 	settings->unmanaged = UNMANAGED_COUNT;
+	settings->graphics = GRAPHICS_WARN;
 	settings->margin_percent = 60;
 	settings->max_leases = 4096;
 	settings->max_leases_per_user = 1024;

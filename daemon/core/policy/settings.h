@@ -22,6 +22,7 @@
 
 enum backend { BACKEND_AUTO, BACKEND_KFD, BACKEND_SIMULATED };
 enum unmanaged { UNMANAGED_IGNORE, UNMANAGED_COUNT, UNMANAGED_WARN };
+enum graphics { GRAPHICS_IGNORE, GRAPHICS_WARN, GRAPHICS_REFUSE_REALTIME };
 
 /* An upper bound: none, a count, or a percentage of what a GPU has. */
 struct limit {
@@ -88,6 +89,7 @@ struct settings {
 	char *simulate; /* comma-separated profiles, never NULL */
 	uint64_t audit_interval_usec;
 	enum unmanaged unmanaged;
+	enum graphics graphics; /* processes that draw beside leases */
 	bool oversubscribe_besteffort;
 	unsigned margin_percent; /* added to running times by gpuarbctl rt plan */
 	bool spread_gpus;        /* prefer the GPU with the most free CUs; else the fewest */

@@ -383,6 +383,7 @@ static void set_profiles(const struct ini_place *place, const struct config_key 
 
 static const char *const backends[] = { "auto", "kfd", "simulated", NULL };
 static const char *const unmanaged[] = { "ignore", "count", "warn", NULL };
+static const char *const graphics[] = { "ignore", "warn", "refuse-realtime", NULL };
 static const char *const oversubscribe[] = { "no", "besteffort", NULL };
 static const char *const reload[] = { "keep", "revoke", NULL };
 static const char *const preempt[] = { "no", "revoke", NULL };
@@ -390,6 +391,7 @@ static const char *const gpu_orders[] = { "pack", "spread", NULL };
 
 _Static_assert(BACKEND_SIMULATED == ARRAY_SIZE(backends) - 2, "backends are in order");
 _Static_assert(UNMANAGED_WARN == ARRAY_SIZE(unmanaged) - 2, "words are in order");
+_Static_assert(GRAPHICS_REFUSE_REALTIME == ARRAY_SIZE(graphics) - 2, "words are in order");
 
 #define KEY(key, setter, ...)                               \
 	{                                                   \
@@ -405,6 +407,7 @@ static const struct config_key daemon_keys[] = {
 	KEY("simulate", set_profiles, DAEMON(simulate)),
 	KEY("audit-interval", set_time, DAEMON(audit_interval_usec), .min = 100),
 	KEY("unmanaged", config_set_word, DAEMON(unmanaged), .words = unmanaged),
+	KEY("graphics", config_set_word, DAEMON(graphics), .words = graphics),
 	KEY("oversubscribe", config_set_flag, DAEMON(oversubscribe_besteffort), .words = oversubscribe),
 	KEY("margin", set_percent, DAEMON(margin_percent), RANGE(0, 1000)),
 	KEY("gpus", config_set_flag, DAEMON(spread_gpus), .words = gpu_orders),

@@ -192,3 +192,21 @@ TEST(names_are_read_back)
 		CHECK(resource_from_name(resource_name((enum resource)i)) == i);
 	CHECK(reason_from_name("bandwidth") < 0 && resource_from_name("bandwidth") < 0);
 }
+
+TEST(a_refusal_for_graphics_names_the_processes_that_draw)
+{
+	struct refusal refusal = { .gpu = "0000:03:00.0",
+				   .reason = REASON_GRAPHICS,
+				   .retry = true };
+	char text[REFUSAL_TEXT];
+
+	refusal_hint(&refusal, text);
+	CHECK(strstr(text, "unknown") && strstr(text, "gpuarb-fdinfo.socket"));
+	refusal.processes[0] =
+		(struct unmanaged_process){ .pid = 4711, .uid = 1000, .command = "Xorg" };
+	refusal.n_processes = 1;
+	refusal_hint(&refusal, text);
+	CHECK(strstr(text, "pid 4711 (Xorg) of uid 1000 draws") &&
+	      strstr(text, "graphics = refuse-realtime"));
+	CHECK(!strstr(text, "unknown") && !strstr(text, "queue"));
+}

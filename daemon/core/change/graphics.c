@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/change/graphics.h"
+
+#include <string.h>
+
+/* "0000:03:00.0" is the device of the GPUs 0000:03:00.0 and 0000:03:00.0/2. */
+static bool is_device_of(const char *device, const struct gpu *gpu)
+{
+	size_t length = strcspn(gpu->info.name, "/");
+
+	return strlen(device) == length && strncmp(device, gpu->info.name, length) == 0;
+}
+
+static const struct gpu_client *find_client(const struct gpu_graphics *graphics,
+					    const struct observed *process)
+{
+	for (size_t i = 0; i < graphics->n_clients; i++)
+		if (graphics->clients[i].pid == process->pid &&
+		    graphics->clients[i].start_time == process->start_time)
+			return &graphics->clients[i];
+	return NULL;
+}
+
+/* The counter of a process gets smaller when it closes one of its clients. */
+static double share_of(uint64_t now, uint64_t before, uint64_t elapsed_usec)
+{
+	double share;
+
+	if (elapsed_usec == 0 || now <= before)
+		return 0;
+	share = (double)(now - before) / 1000 / (double)elapsed_usec;
+	return share < 1 ? share : 1;
+}
+
+static struct gpu_client client_of(const struct arbiter *arbiter, const struct observed_client *row,
+				   const struct gpu_client *before, uint64_t elapsed_usec)
+{
+	struct gpu_client client = { .pid = row->process.pid,
+				     .uid = row->process.uid,
+				     .start_time = row->process.start_time,
+				     .lease = observed_lease(arbiter, &row->process),
+				     .draws = row->busy.gfx > 0 || row->busy.compute > 0,
+				     .busy = row->busy,
+				     .vram = row->vram,
+				     .gtt = row->gtt };
+
+	memcpy(client.command, row->process.command, sizeof(client.command));
+	if (before)
+		client.shares = (struct gpu_shares){
+			share_of(row->busy.gfx, before->busy.gfx, elapsed_usec),
+			share_of(row->busy.compute, before->busy.compute, elapsed_usec),
+			share_of(row->busy.dma, before->busy.dma, elapsed_usec),
+		};
+	return client;
+}
+
+static bool is_before(const struct gpu_client *a, const struct gpu_client *b)
+{
+	if (a->draws != b->draws)
+		return a->draws;
+	return a->vram > b->vram;
+}
+
+static void add_client(struct gpu_graphics *graphics, const struct gpu_client *client)
+{
+	size_t at = graphics->n_clients;
+
+	while (at > 0 && is_before(client, &graphics->clients[at - 1]))
+		at--;
+	if (at == GPU_CLIENTS_MAX)
+		return;
+	if (graphics->n_clients < GPU_CLIENTS_MAX)
+		graphics->n_clients++;
+	memmove(&graphics->clients[at + 1], &graphics->clients[at],
+		(graphics->n_clients - 1 - at) * sizeof(*client));
+	graphics->clients[at] = *client;
+}
+
+/* The bus shows which processes have clients and which draw; what they use changes all the time. */
+static bool is_shown_changed(const struct gpu_graphics *now, const struct gpu_graphics *before)
+{
+	if (now->state != before->state || now->n_clients != before->n_clients)
+		return true;
+	for (size_t i = 0; i < now->n_clients; i++)
+		if (now->clients[i].pid != before->clients[i].pid ||
+		    now->clients[i].start_time != before->clients[i].start_time ||
+		    now->clients[i].draws != before->clients[i].draws ||
+		    now->clients[i].lease != before->clients[i].lease)
+			return true;
+	return false;
+}
+
+/* The gaps of a partition tell whether a process draws. */
+static void touch_leases(struct arbiter *arbiter, unsigned gpu)
+{
+	for (size_t i = 0; i < arbiter->n_leases; i++)
+		if (lease_partition_on(arbiter->leases[i], gpu))
+			ledger_touch(arbiter, arbiter->leases[i], TOUCH_CHANGED);
+}
+
+static void replace(struct arbiter *arbiter, unsigned index, const struct gpu_graphics *now)
+{
+	struct gpu *gpu = &arbiter->gpus[index];
+	bool drawn = gpu->graphics.state != GRAPHICS_NONE;
+
+	gpu->changed |= is_shown_changed(now, &gpu->graphics);
+	if (drawn != (now->state != GRAPHICS_NONE))
+		touch_leases(arbiter, index);
+	if (drawn && now->state == GRAPHICS_NONE)
+		ledger_wake(arbiter, UINT64_C(1) << index);
+	memcpy(&gpu->graphics, now, sizeof(*now));
+}
+
+void arbiter_observe_clients(struct arbiter *arbiter, const struct observed_client *rows, size_t n,
+			     uint64_t elapsed_usec, bool complete)
+{
+	for (unsigned i = 0; i < arbiter->n_gpus; i++) {
+		const struct gpu *gpu = &arbiter->gpus[i];
+		struct gpu_graphics now = { .state = complete ? GRAPHICS_NONE : GRAPHICS_UNKNOWN };
+
+		for (size_t k = 0; k < n && !gpu->absent; k++) {
+			const struct gpu_client *before = find_client(&gpu->graphics,
+								      &rows[k].process);
+			struct gpu_client client;
+
+			if (!is_device_of(rows[k].device, gpu))
+				continue;
+			client = client_of(arbiter, &rows[k], before, elapsed_usec);
+			add_client(&now, &client);
+			if (client.draws)
+				now.state = GRAPHICS_DRAWN;
+		}
+		replace(arbiter, i, &now);
+	}
+}
+
+void arbiter_clients_unknown(struct arbiter *arbiter)
+{
+	arbiter_observe_clients(arbiter, NULL, 0, 0, false);
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#pragma once
+
+/* Which processes use GPUs through the graphics driver (DRM), whose work has no CU mask. */
+
+#include "core/change/observe.h"
+#include "core/ledger/ledger.h"
+
+/* One process on one device. */
+struct observed_client {
+	struct observed process;   /* without what KFD counts */
+	char device[GPU_NAME_MAX]; /* PCI address: of all partitions of the GPU */
+	struct gpu_engines busy;
+	uint64_t vram, gtt;
+};
+
+/*
+ * Takes one observation of all DRM clients. elapsed_usec: the time since the observation before; 0:
+ * there was none. complete: no process was left out; else a GPU where no process draws is as one
+ * that was not observed. A waiting lease is tried again on a GPU where the last process has stopped to
+ * draw.
+ */
+void arbiter_observe_clients(struct arbiter *arbiter, const struct observed_client *rows, size_t n,
+			     uint64_t elapsed_usec, bool complete);
+
+/* DRM clients cannot be observed: it is unknown on every GPU whether a process draws. */
+void arbiter_clients_unknown(struct arbiter *arbiter);

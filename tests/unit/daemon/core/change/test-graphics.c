@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#include "core/change/graphics.h"
+
+#include "check.h"
+#include "ledger-rig.h"
+#include "refusal-check.h"
+
+#define GPU_ID 4711
+#define RT 1  /* a realtime user */
+#define ANY 3 /* everybody else */
+#define DEVICE "0000:03:00.0"
+#define SECOND_USEC UINT64_C(1000000)
+
+static struct arbiter *arbiter_with(const char *gpu, enum graphics graphics)
+{
+	struct gpu_info info = radeon_vii(gpu);
+	struct arbiter *arbiter;
+
+	info.kfd_gpu_id = GPU_ID;
+	arbiter = arbiter_of(&info, 1);
+	add_tenant(arbiter, "rt", RT, CLASS_REALTIME);
+	arbiter->settings->graphics = graphics;
+	return arbiter;
+}
+
+static struct observed_client client(pid_t pid, uint64_t gfx_nsec, uint64_t vram)
+{
+	return (struct observed_client){ .process = { .pid = pid,
+						      .start_time = 100 + (uint64_t)pid,
+						      .uid = 7,
+						      .command = "Xorg" },
+					 .device = DEVICE,
+					 .busy.gfx = gfx_nsec,
+					 .vram = vram };
+}
+
+static void observe(struct arbiter *arbiter, const struct observed_client *rows, size_t n)
+{
+	arbiter_observe_clients(arbiter, rows, n, SECOND_USEC, true);
+}
+
+static struct lease *ask(struct arbiter *arbiter, uid_t uid, struct result *result)
+{
+	struct request request = request_for(15);
+
+	result_done(result);
+	return reserve(arbiter, uid, &request, result);
+}
+
+static bool names_gap(const struct gpu *gpu, const char *gap)
+{
+	const char *gaps[6];
+	size_t n = gpu_gaps(gpu, gaps);
+
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(gaps[i], gap) == 0)
+			return true;
+	return false;
+}
+
+TEST(the_state_of_a_gpu_is_drawn_none_or_unknown)
+{
+	struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_WARN);
+	struct gpu *gpu = &a->gpus[0];
+	struct observed_client rows[] = { client(10, 0, 5), client(11, 1, 5) };
+
+	CHECK(gpu->graphics.state == GRAPHICS_UNKNOWN && names_gap(gpu, "graphics"));
+	observe(a, rows, 1);
+	CHECK(gpu->graphics.state == GRAPHICS_NONE && gpu->graphics.n_clients == 1);
+	CHECK(!names_gap(gpu, "graphics") && names_gap(gpu, "memory-bandwidth"));
+	observe(a, rows, 2);
+	CHECK(gpu->graphics.state == GRAPHICS_DRAWN && names_gap(gpu, "graphics"));
+	CHECK(gpu->graphics.clients[0].pid == 11 && !gpu->graphics.clients[1].draws);
+	arbiter_observe_clients(a, rows, 1, SECOND_USEC, false);
+	CHECK(gpu->graphics.state == GRAPHICS_UNKNOWN && gpu->graphics.n_clients == 1);
+	arbiter_observe_clients(a, rows, 2, SECOND_USEC, false);
+	CHECK(gpu->graphics.state == GRAPHICS_DRAWN);
+	arbiter_clients_unknown(a);
+	CHECK(gpu->graphics.state == GRAPHICS_UNKNOWN && gpu->graphics.n_clients == 0);
+	arbiter_free(a);
+}
+
+TEST(compute_through_the_graphics_driver_draws_and_copies_do_not)
+{
+	struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_WARN);
+	struct observed_client row = client(10, 0, 5);
+
+	row.busy.dma = 5;
+	observe(a, &row, 1);
+	CHECK(a->gpus[0].graphics.state == GRAPHICS_NONE);
+	row.busy.compute = 5;
+	observe(a, &row, 1);
+	CHECK(a->gpus[0].graphics.state == GRAPHICS_DRAWN);
+	arbiter_free(a);
+}
+
+TEST(shares_are_of_the_elapsed_time_and_never_above_1_or_below_0)
+{
+	struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_WARN);
+	const struct gpu_client *first = &a->gpus[0].graphics.clients[0];
+	struct observed_client row = client(10, 1000000, 5);
+
+	observe(a, &row, 1);
+	CHECK(first->shares.gfx == 0); /* nothing to compare with */
+	row.busy.gfx += 250000000;
+	observe(a, &row, 1);
+	CHECK(first->shares.gfx > 0.2499 && first->shares.gfx < 0.2501);
+	row.busy.gfx = UINT64_MAX;
+	observe(a, &row, 1);
+	CHECK(first->shares.gfx == 1);
+	row.busy.gfx = 7; /* it closed a client */
+	observe(a, &row, 1);
+	CHECK(first->shares.gfx == 0);
+	row.busy.gfx = 500000007;
+	arbiter_observe_clients(a, &row, 1, 0, true);
+	CHECK(first->shares.gfx == 0);
+	row.process.start_time++; /* another process with this pid */
+	row.busy.gfx = UINT64_MAX;
+	observe(a, &row, 1);
+	CHECK(first->shares.gfx == 0);
+	arbiter_free(a);
+}
+
+TEST(those_that_draw_are_listed_first_then_those_with_most_memory)
+{
+	struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_WARN);
+	const struct gpu_graphics *graphics = &a->gpus[0].graphics;
+	struct observed_client rows[GPU_CLIENTS_MAX + 10];
+
+	for (unsigned i = 0; i < ARRAY_SIZE(rows); i++)
+		rows[i] = client((pid_t)i + 1, i == 70, i);
+	observe(a, rows, ARRAY_SIZE(rows));
+	CHECK(graphics->n_clients == GPU_CLIENTS_MAX && graphics->clients[0].pid == 71);
+	CHECK(graphics->clients[1].vram == ARRAY_SIZE(rows) - 1);
+	for (size_t i = 2; i < graphics->n_clients; i++)
+		CHECK(graphics->clients[i].vram < graphics->clients[i - 1].vram);
+	arbiter_free(a);
+}
+
+TEST(a_device_is_that_of_all_its_partitions_and_of_no_other_gpu)
+{
+	struct arbiter *partition = arbiter_with(DEVICE "/2", GRAPHICS_WARN);
+	struct arbiter *other = arbiter_with("0000:03:00.1", GRAPHICS_WARN);
+	struct observed_client row = client(10, 1, 5);
+
+	observe(partition, &row, 1);
+	observe(other, &row, 1);
+	CHECK(partition->gpus[0].graphics.state == GRAPHICS_DRAWN);
+	CHECK(other->gpus[0].graphics.state == GRAPHICS_NONE);
+	snprintf(row.device, sizeof(row.device), "0000:03:00");
+	observe(partition, &row, 1);
+	CHECK(partition->gpus[0].graphics.state == GRAPHICS_NONE);
+	arbiter_free(partition);
+	arbiter_free(other);
+}
+
+TEST(only_a_strict_policy_refuses_and_only_realtime_requests)
+{
+	struct observed_client row = client(10, 1, 5);
+	struct result result = { 0 };
+
+	for (enum graphics graphics = GRAPHICS_IGNORE; graphics <= GRAPHICS_REFUSE_REALTIME;
+	     graphics++) {
+		struct arbiter *a = arbiter_with(DEVICE, graphics);
+		bool strict = graphics == GRAPHICS_REFUSE_REALTIME;
+
+		observe(a, &row, 1);
+		CHECK(ask(a, ANY, &result));
+		CHECK(!ask(a, RT, &result) == strict);
+		if (strict) {
+			CHECK(result.kind == RESULT_NO_CAPACITY && result.n_refusals == 1);
+			CHECK(result.refusals[0].reason == REASON_GRAPHICS &&
+			      result.refusals[0].retry && result.refusals[0].n_processes == 1);
+			CHECK(result.refusals[0].processes[0].pid == 10 &&
+			      result.refusals[0].processes[0].uid == 7);
+			observe(a, NULL, 0);
+			CHECK(ask(a, RT, &result));
+		}
+		arbiter_free(a);
+	}
+	result_done(&result);
+}
+
+TEST(a_strict_policy_refuses_where_it_is_unknown_but_not_on_simulated_gpus)
+{
+	struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_REFUSE_REALTIME);
+	struct result result = { 0 };
+
+	CHECK(!ask(a, RT, &result) && result.refusals[0].reason == REASON_GRAPHICS &&
+	      result.refusals[0].n_processes == 0);
+	a->gpus[0].info.kfd_gpu_id = 0;
+	CHECK(ask(a, RT, &result));
+	result_done(&result);
+	arbiter_free(a);
+}
+
+TEST(the_caller_itself_may_draw)
+{
+	struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_REFUSE_REALTIME);
+	struct caller caller = caller_of(RT);
+	struct request request = request_for(15);
+	struct observed_client row = client(10, 1, 5);
+	struct result result = { 0 };
+	struct lease *proposal;
+
+	observe(a, &row, 1);
+	caller.pid = 11;
+	CHECK(arbiter_plan(a, &caller, &request, &proposal, &result) < 0);
+	result_done(&result);
+	caller.pid = 10;
+	CHECK(arbiter_plan(a, &caller, &request, &proposal, &result) == 0);
+	lease_free(proposal);
+	result_done(&result);
+	arbiter_free(a);
+}
+
+TEST(leases_are_published_again_when_a_process_begins_or_stops_to_draw)
+{
+	struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_WARN);
+	struct observed_client row = client(10, 1, 5);
+	struct result result = { 0 };
+	struct lease *lease = ask(a, ANY, &result);
+	unsigned touched;
+
+	while (ledger_take_touched(a, &touched))
+		continue;
+	observe(a, NULL, 0);
+	CHECK(ledger_take_touched(a, &touched) == lease && (touched & TOUCH_CHANGED));
+	observe(a, NULL, 0);
+	CHECK(!ledger_take_touched(a, &touched));
+	a->gpus[0].changed = false;
+	observe(a, &row, 1);
+	CHECK(ledger_take_touched(a, &touched) == lease && a->gpus[0].changed);
+	a->gpus[0].changed = false;
+	row.busy.gfx++;
+	observe(a, &row, 1);
+	CHECK(!ledger_take_touched(a, &touched) && !a->gpus[0].changed);
+	result_done(&result);
+	arbiter_free(a);
+}
+
+/* ---- VRAM ---------------------------------------------------------------------------------- */
+
+TEST(vram_of_a_lease_is_the_larger_of_what_kfd_and_drm_count)
+{
+	struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_WARN);
+	struct request request = request_for(15);
+	struct observed rows[] = {
+		{ .pid = 20, .start_time = 1, .kfd_gpu_id = GPU_ID, .queues = 1, .vram = 100 },
+		{ .pid = 21,
+		  .start_time = 1,
+		  .kfd_gpu_id = GPU_ID,
+		  .drm_vram = 50,
+		  .drm_only = true },
+	};
+	struct result result = { 0 };
+	struct lease *lease;
+
+	request.wants[0].vram = 140;
+	request.wants[0].queues = 2;
+	lease = reserve(a, ANY, &request, &result);
+	CHECK(lease && arbiter_bind(a, lease->id, 20) == 0 && arbiter_bind(a, lease->id, 21) == 0);
+	CHECK(arbiter_observe(a, rows, 1) == 0 && !lease->observed.excessive);
+	CHECK(lease->partitions[0].used.vram == 100);
+	rows[0].drm_vram = 90;
+	CHECK(arbiter_observe(a, rows, 1) == 0 && lease->partitions[0].used.vram == 100);
+	rows[0].drm_vram = 120;
+	CHECK(arbiter_observe(a, rows, 1) == 0 && lease->partitions[0].used.vram == 120);
+	CHECK(arbiter_observe(a, rows, 2) == 0 && lease->partitions[0].used.vram == 170);
+	CHECK(lease->observed.excessive && lease->observed.processes == 1);
+	result_done(&result);
+	arbiter_free(a);
+}
+
+TEST(a_process_that_kfd_does_not_know_is_not_unmanaged)
+{
+	struct arbiter *a = arbiter_with(DEVICE, GRAPHICS_WARN);
+	struct observed row = {
+		.pid = 20, .start_time = 1, .kfd_gpu_id = GPU_ID, .drm_vram = 50, .drm_only = true
+	};
+
+	CHECK(arbiter_observe(a, &row, 1) == 0);
+	CHECK(a->gpus[0].observed.n_processes == 0 && a->gpus[0].observed.unmanaged.vram == 0);
+	arbiter_free(a);
+}
