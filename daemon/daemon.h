@@ -19,6 +19,7 @@
  *   liveness.c         holders and bound processes
  *   descriptors.c      reads the hardware queue descriptors
  *   slots.c            reads the queue slots on demand
+ *   graphics.c         observes which processes draw
  *   scan.c             reads which GPUs there are, and which processes use them
  *   journal-events.c   the journal entry of each change of a lease
  *   schedule.c         timers and the clock
@@ -32,6 +33,7 @@
 #include "core/change/arbiter.h"
 #include "helpers/debugfs-reader.h"
 #include "helpers/enforce-client.h"
+#include "helpers/fdinfo-client.h"
 #include "hw/hw.h"
 #include "sys/config/config.h"
 #include "sys/liveness/holder.h"
@@ -47,6 +49,7 @@ struct daemon_options {
 	const char *sysfs;    /* a directory read instead of /sys; NULL: /sys */
 	const char *debugfs;  /* read instead of /sys/kernel/debug; NULL: ask gpuarb-mqds */
 	const char *enforce;  /* the socket of gpuarb-enforce */
+	const char *fdinfo;   /* the socket of gpuarb-fdinfo */
 	const char *runtime_directory;
 	const char *bus_address; /* NULL: the system bus */
 };
@@ -81,6 +84,7 @@ struct daemon {
 
 	/* publish.c, journal-events.c */
 	uint64_t oversubscribed;  /* GPUs whose oversubscription was logged, as bits */
+	uint64_t drawn;           /* GPUs on which it was logged that a process draws, as bits */
 	struct ratelimit refused; /* refusals that were logged */
 
 	/* liveness.c */
@@ -136,6 +140,16 @@ struct daemon {
 		struct observed_mask *queues; /* that were read with the slots */
 		size_t n_queues;
 	} slots;
+
+	/* graphics.c */
+	struct {
+		struct fdinfo *fdinfo;  /* NULL: simulated GPUs have no clients */
+		struct drm_scan *last;  /* the last observation; n is 0 where it failed */
+		uint64_t usec;          /* when the last attempt ended; 0: there was none */
+		uint64_t observed_usec; /* when the last observation ended; 0: there is none */
+		bool pending;           /* an attempt has not ended yet */
+		bool fails;             /* the last attempt failed, which was logged */
+	} graphics;
 };
 
 /* ---- start.c ------------------------------------------------------------------------ */
@@ -274,6 +288,17 @@ void slots_stop(struct daemon *daemon);
 int slots_read(struct daemon *daemon, const char *name, struct slots_reading *ret,
 	       struct result *result);
 
+/* ---- graphics.c --------------------------------------------------------------------- */
+
+int graphics_start(struct daemon *daemon);
+
+/* Starts an observation if one is due while a lease or a process uses a GPU. */
+void graphics_refresh(struct daemon *daemon);
+
+/* Starts an observation if the last one is older than the interval. Returns whether one is under way:
+ * bus_clients_observed() follows. */
+bool graphics_observe(struct daemon *daemon);
+
 /* ---- scan.c ------------------------------------------------------------------------- */
 
 /* Lists GPUs of the backend that options and settings ask for: for --check too. */
@@ -315,6 +340,7 @@ void journal_events_resize_refused(struct daemon *daemon, const struct caller *c
 				   const struct result *result);
 void journal_events_gpu(const struct daemon *daemon, const struct gpu *gpu,
 			bool was_oversubscribed);
+void journal_events_graphics(const struct gpu *gpu); /* a process draws beside leases */
 
 /* ---- schedule.c --------------------------------------------------------------------- */
 

@@ -285,3 +285,19 @@ void journal_events_gpu(const struct daemon *daemon, const struct gpu *gpu, bool
 		log_event(EVENT_RELIEVED, &fields, "%s is no longer oversubscribed",
 			  gpu->info.name);
 }
+
+void journal_events_graphics(const struct gpu *gpu)
+{
+	for (size_t i = 0; i < gpu->graphics.n_clients && i < UNMANAGED_LOGGED; i++) {
+		const struct gpu_client *client = &gpu->graphics.clients[i];
+		const struct log_fields fields = { .uid = client->uid,
+						   .gpus = { gpu->info.name },
+						   .n_gpus = 1 };
+
+		if (client->draws)
+			log_event(EVENT_GRAPHICS, &fields,
+				  "%s: pid %d (%s) of uid %u draws: CU masks of leases do not hold "
+				  "for it",
+				  gpu->info.name, client->pid, client->command, client->uid);
+	}
+}

@@ -22,6 +22,11 @@ static void refresh(void *userdata)
 		update_now(userdata);
 }
 
+static bool observe_clients(void *userdata)
+{
+	return graphics_observe(userdata);
+}
+
 static int settle(void *userdata, void (*settled)(void *call, int r), void *call)
 {
 	struct daemon *daemon = userdata;
@@ -419,6 +424,7 @@ static int reload(void *userdata, struct result *result)
 const struct bus_host requests_host = {
 	.version = GPUARB_VERSION,
 	.refresh = refresh,
+	.observe_clients = observe_clients,
 	.describe = describe,
 	.settle = settle,
 	.plan = plan,

@@ -180,20 +180,78 @@ static void describe(const struct hw_use *use, struct observed *row)
 	memcpy(row->unit, place.unit, sizeof(row->unit));
 }
 
+/* The GPU of this device that has no partitions: of a partition DRM does not tell the memory. */
+static const struct gpu *gpu_of_device(const struct arbiter *arbiter, const char *device)
+{
+	for (size_t i = 0; i < arbiter->n_gpus; i++)
+		if (!arbiter->gpus[i].absent && strcmp(arbiter->gpus[i].info.name, device) == 0)
+			return &arbiter->gpus[i];
+	return NULL;
+}
+
+static struct observed *find_row(struct observed *rows, size_t n, const struct drm_use *use,
+				 uint32_t kfd_gpu_id)
+{
+	for (size_t i = 0; i < n; i++)
+		if (rows[i].pid == use->pid && rows[i].kfd_gpu_id == kfd_gpu_id)
+			return &rows[i];
+	return NULL;
+}
+
+/* Adds the VRAM that DRM counts to the rows of n uses of KFD, and a row for each process that is
+ * unknown to KFD. Returns the number of rows, of which there is memory for DRM_USES_MAX more. */
+static size_t add_drm(const struct daemon *daemon, struct observed *rows, size_t n)
+{
+	const struct drm_scan *scan = daemon->graphics.last;
+	size_t all = n;
+
+	for (uint32_t i = 0; i < scan->n; i++) {
+		const struct drm_use *use = &scan->uses[i];
+		const struct gpu *gpu = gpu_of_device(daemon->arbiter, use->device);
+		const struct hw_use none = { .pid = use->pid,
+					     .kfd_gpu_id = gpu ? gpu->info.kfd_gpu_id : 0 };
+		struct observed *row;
+
+		if (!gpu)
+			continue;
+		row = find_row(rows, n, use, gpu->info.kfd_gpu_id);
+		if (!row) {
+			row = &rows[all];
+			describe(&none, row);
+			row->drm_only = true;
+			all += row->start_time == use->start_time;
+		}
+		if (row->start_time == use->start_time)
+			row->drm_vram = use->vram;
+	}
+	return all;
+}
+
+static int by_pid(const void *a, const void *b)
+{
+	const struct observed *x = a, *y = b;
+
+	return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
 static int observe(struct daemon *daemon)
 {
 	_cleanup_(freep) struct observed *rows = NULL;
 	int n = read_uses(daemon);
+	size_t n_rows;
 
 	if (n < 0)
 		return n;
-	rows = calloc((size_t)n + 1, sizeof(*rows));
+	rows = calloc((size_t)n + DRM_USES_MAX + 1, sizeof(*rows));
 	if (!rows)
 		return -ENOMEM;
 	for (int i = 0; i < n; i++)
 		describe(&daemon->scan.uses[i], &rows[i]);
 	daemon->scan.in_use = n > 0;
-	return arbiter_observe(daemon->arbiter, rows, (size_t)n);
+	n_rows = add_drm(daemon, rows, (size_t)n);
+	if (n_rows > (size_t)n)
+		qsort(rows, n_rows, sizeof(*rows), by_pid);
+	return arbiter_observe(daemon->arbiter, rows, n_rows);
 }
 
 bool scan_hardware(struct daemon *daemon, uint64_t max_age_usec)

@@ -53,6 +53,8 @@ static int start(struct daemon *daemon)
 	if (r >= 0)
 		r = slots_start(daemon);
 	if (r >= 0)
+		r = graphics_start(daemon);
+	if (r >= 0)
 		r = bus_connection_open(daemon);
 	if (r < 0)
 		return r;
@@ -135,6 +137,8 @@ struct daemon *daemon_free(struct daemon *daemon)
 	sd_event_source_disable_unref(daemon->descriptors.source);
 	probe_free(daemon->descriptors.probe);
 	slots_stop(daemon);
+	fdinfo_free(daemon->graphics.fdinfo);
+	free(daemon->graphics.last);
 	enforce_free(daemon->enforce);
 	arbiter_free(daemon->arbiter);
 	state_close(daemon->state);

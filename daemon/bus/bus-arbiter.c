@@ -5,6 +5,13 @@
 #include "util/text.h"
 #include "dbus/names.h"
 
+/* Where policy refuses GPUs on which a process draws, no request is decided before that was observed. */
+static bool waits_for_clients(struct bus *bus, sd_bus_message *m, sd_bus_message_handler_t handler)
+{
+	return bus->arbiter->settings->graphics == GRAPHICS_REFUSE_REALTIME &&
+	       bus_wait_for_clients(bus, m, handler);
+}
+
 static int method_reserve(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
 	_cleanup_(result_done) struct result result = { 0 };
@@ -15,7 +22,7 @@ static int method_reserve(sd_bus_message *m, void *userdata, sd_bus_error *)
 	int r, process_fd, holder;
 
 	caller = bus_sender(bus, m, method_reserve);
-	if (!caller)
+	if (!caller || waits_for_clients(bus, m, method_reserve))
 		return 1;
 	r = bus_read_request(m, &request, &process_fd, &result);
 	if (r >= 0)
@@ -85,7 +92,7 @@ static int method_plan(sd_bus_message *m, void *userdata, sd_bus_error *)
 	int r, process_fd;
 
 	caller = bus_sender(bus, m, method_plan);
-	if (!caller)
+	if (!caller || waits_for_clients(bus, m, method_plan))
 		return 1;
 	r = bus_read_request(m, &request, &process_fd, &result);
 	if (r >= 0)
@@ -96,6 +103,13 @@ static int method_plan(sd_bus_message *m, void *userdata, sd_bus_error *)
 		r = arbiter_advise(bus->arbiter, caller, &request, &advice);
 	return reply_plan(bus, m, proposal, &effects, &result,
 			  r >= 0 && advice.n > 0 ? &advice : NULL);
+}
+
+static int method_observe_clients(sd_bus_message *m, void *userdata, sd_bus_error *)
+{
+	if (bus_wait_for_clients(userdata, m, method_observe_clients))
+		return 1;
+	return sd_bus_reply_method_return(m, NULL);
 }
 
 static int method_reload(sd_bus_message *m, void *userdata, sd_bus_error *)
@@ -161,6 +175,8 @@ static const sd_bus_vtable vtable[] = {
 		"Plan", SD_BUS_ARGS("aa{sv}", wants, "a{sv}", options),
 		SD_BUS_RESULT("s", result, "aa{sv}", partitions, "aa{sv}", refusals), method_plan,
 		SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("ObserveClients", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT,
+				method_observe_clients, SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS("Reload", SD_BUS_NO_ARGS, SD_BUS_NO_RESULT, method_reload,
 				SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS("Drain", SD_BUS_ARGS("s", gpu), SD_BUS_NO_RESULT, method_drain,

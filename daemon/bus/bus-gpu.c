@@ -87,6 +87,8 @@ static double fairness(const struct bus *bus, const struct gpu *gpu)
 	ROW(VramFree, "t", CHANGES, VALUE("t", gpu_vram_free(gpu)))                              \
 	ROW(Scheduler, "s", CONST, VALUE("s", scheduler_names[gpu->info.scheduler]))              \
 	ROW(Unmanaged, "aa{sv}", CHANGES, bus_append_unmanaged(reply, gpu))                      \
+	ROW(Graphics, "s", CHANGES, VALUE("s", graphics_state_names[gpu->graphics.state]))       \
+	ROW(Clients, "aa{sv}", 0, bus_append_clients(reply, gpu))                                \
 	ROW(Oversubscribed, "b", CHANGES, VALUE("b", gpu->observed.oversubscribed))              \
 	ROW(Draining, "b", CHANGES, VALUE("b", gpu->draining))
 /* clang-format on */
@@ -142,6 +144,6 @@ void bus_tell_gpu(struct bus *bus, unsigned gpu)
 {
 	sd_bus_emit_properties_changed(bus->sd, gpu_path(gpu).text, GPUARB_INTERFACE_GPU, "CusFree",
 				       "Fairness", "QueueSlotsFree", "ProcessSlotsFree", "VramFree",
-				       "Unmanaged", "Oversubscribed", "Draining", "Pipes",
-				       "QueuesPerPipe", "PipesSource", NULL);
+				       "Unmanaged", "Graphics", "Oversubscribed", "Draining",
+				       "Pipes", "QueuesPerPipe", "PipesSource", NULL);
 }

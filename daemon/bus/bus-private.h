@@ -22,6 +22,10 @@ struct bus {
 	size_t n_questions;
 	uint64_t last_question;
 
+	/* bus-clients.c */
+	TAILQ_HEAD(, client_call) client_calls;
+	size_t n_client_calls;
+
 	LIST_HEAD(, deferred) deferred; /* bus-reply.c: Reserves whose borrowers shrink first */
 
 	/* bus-slots.c: calls of ReadSlots that wait for the reading. */
@@ -85,6 +89,9 @@ int bus_append_refusals(sd_bus_message *m, const struct refusal *refusals, size_
 /* aa{sv}: a dictionary for each process without a lease that uses the GPU. */
 int bus_append_unmanaged(sd_bus_message *m, const struct gpu *gpu);
 
+/* aa{sv}: a dictionary for each process that uses the GPU through DRM. */
+int bus_append_clients(sd_bus_message *m, const struct gpu *gpu);
+
 /* aau and, with arrays, aaau: CUs by XCC and shader engine (and shader array). */
 int bus_append_engine_cus(sd_bus_message *m, const struct geometry *geometry);
 int bus_append_array_cus(sd_bus_message *m, const struct geometry *geometry);
@@ -122,6 +129,16 @@ void bus_drop_deferred(struct bus *bus);                       /* the daemon is 
 
 int bus_method_read_slots(sd_bus_message *m, void *userdata, sd_bus_error *error);
 void bus_drop_slots_calls(struct bus *bus); /* the daemon is ending */
+
+/* ---- bus-clients.c ---------------------------------------------------------------- */
+
+/* Whether an observation of the processes that draw is under way: then the handler returns 1 and is
+ * called again when the observation has ended. */
+bool bus_wait_for_clients(struct bus *bus, sd_bus_message *call, sd_bus_message_handler_t handler);
+
+/* Forgets the calls of a connection that has closed; answers all of them with Shutdown. */
+void bus_forget_client_calls(struct bus *bus, const char *sender);
+void bus_drop_client_calls(struct bus *bus);
 
 /* ---- bus-sender.c ----------------------------------------------------------------- */
 

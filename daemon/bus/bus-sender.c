@@ -268,6 +268,7 @@ static int on_name_lost(sd_bus_message *m, void *userdata, sd_bus_error *)
 	if (sd_bus_message_read(m, "s", &name) < 0)
 		return 0;
 	bus_forget_deferred(bus, name);
+	bus_forget_client_calls(bus, name);
 	peer = find(bus, name);
 	if (peer)
 		forget(peer);

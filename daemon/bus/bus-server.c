@@ -79,6 +79,7 @@ int bus_new(sd_event *event, const char *address, const struct arbiter *arbiter,
 	if (!bus)
 		return -ENOMEM;
 	STAILQ_INIT(&bus->slots_calls);
+	TAILQ_INIT(&bus->client_calls);
 	bus->event = sd_event_ref(event);
 	bus->arbiter = arbiter;
 	bus->host = host;
@@ -111,6 +112,7 @@ struct bus *bus_free(struct bus *bus)
 
 	bus_drop_deferred(bus);
 	bus_drop_slots_calls(bus);
+	bus_drop_client_calls(bus);
 	bus_drop_questions(bus);
 	bus_drop_senders(bus);
 	sd_bus_flush_close_unref(bus->sd);

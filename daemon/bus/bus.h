@@ -40,6 +40,10 @@ struct bus_host {
 	 * a property. */
 	void (*refresh)(void *userdata);
 
+	/* Starts to observe which processes draw, if the last observation is old. Returns whether it
+	 * is under way: then bus_clients_observed() follows. */
+	bool (*observe_clients)(void *userdata);
+
 	/* Fills in where a process comes from: unit, slice, executable. */
 	void (*describe)(void *userdata, pid_t pid, struct caller *caller);
 
@@ -114,6 +118,9 @@ int bus_store_max(struct bus *bus, unsigned *ret);
 
 /* The slots were read, or cannot be read: answers the calls that wait for them. */
 void bus_answer_slots(struct bus *bus);
+
+/* An observation that host->observe_clients() announced has ended, or failed. */
+void bus_clients_observed(struct bus *bus);
 
 /* Send the signals for a change. touched: bits of enum touch; call it for a removed lease before
  * the lease is freed. */

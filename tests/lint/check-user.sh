@@ -24,6 +24,7 @@ source=$1
 has systemd/gpuarbd.service.in "User=$user" "Group=$user"
 has systemd/gpuarb-enforce.socket "SocketUser=$user" "SocketMode=0600"
 has systemd/gpuarb-debugfs.socket.in "SocketUser=$user" "SocketMode=0600"
+has systemd/gpuarb-fdinfo.socket "SocketUser=$user" "SocketMode=0600"
 has client/doctor/doctor-service.c "#define USER \"$user\""
 has daemon/util/trust.c "#define SERVICE_USER \"$user\" .*"
 has systemd/gpuarb.sysusers "u $user .*"

@@ -34,7 +34,7 @@ enum reason {
 	REASON_FLOOR,     /* the GPU has it, and policy keeps it for another tenant */
 	REASON_MASK,      /* the order of the CU masks of the GPU's generation is unknown */
 	REASON_EXCLUSIVE, /* leases and processes that cannot pause, or a lease that they pause for */
-	REASON_GRAPHICS,  /* a process draws, or it is unknown whether one does */
+	REASON_GRAPHICS, /* a process draws, or it is unknown whether one does */
 	REASONS,
 };
 

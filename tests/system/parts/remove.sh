@@ -9,14 +9,14 @@ removes()
 		let_go command
 }
 
-# systemd keeps the empty slice of the template gpuarb-mqds@.service.
+# systemd keeps the empty slices of the templates gpuarb-fdinfo@.service and gpuarb-mqds@.service.
 leaves_nothing_running()
 {
 	! pgrep -u gpuarb -a && ! pgrep -a gpuarb &&
 		same "$(systemctl list-units --type=service,socket --all --plain --no-legend '*gpuarb*' |
 			grep -v not-found)" '' &&
 		[ ! -e /run/gpuarb ] && [ ! -e /run/gpuarb-enforce.socket ] && [ ! -e /run/gpuarb-mqds.socket ] &&
-			[ ! -e /run/gpuarb-hqds.socket ]
+		[ ! -e /run/gpuarb-hqds.socket ] && [ ! -e /run/gpuarb-fdinfo.socket ]
 }
 
 frees_the_name()

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Calls that wait until it was observed which processes draw. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "bus/bus-private.h"
+
+#define CALLS_MAX 1024U
+
+struct client_call {
+	sd_bus_message *call;
+	sd_bus_message_handler_t handler;
+	TAILQ_ENTRY(client_call) link;
+};
+
+static void remove_call(struct bus *bus, struct client_call *call)
+{
+	TAILQ_REMOVE(&bus->client_calls, call, link);
+	bus->n_client_calls--;
+	sd_bus_message_unref(call->call);
+	free(call);
+}
+
+bool bus_wait_for_clients(struct bus *bus, sd_bus_message *m, sd_bus_message_handler_t handler)
+{
+	struct client_call *call;
+
+	/* Beyond the limit, and without memory, a call is answered by the last observation. */
+	if (bus->n_client_calls >= CALLS_MAX || !bus->host->observe_clients(bus->userdata))
+		return false;
+	call = calloc(1, sizeof(*call));
+	if (!call)
+		return false;
+	call->call = sd_bus_message_ref(m);
+	call->handler = handler;
+	TAILQ_INSERT_TAIL(&bus->client_calls, call, link);
+	bus->n_client_calls++;
+	return true;
+}
+
+static void answer(struct bus *bus, const struct client_call *call)
+{
+	_cleanup_(sd_bus_error_free) sd_bus_error failed = SD_BUS_ERROR_NULL;
+	int r = call->handler(call->call, bus, &failed);
+
+	if (r < 0 || sd_bus_error_is_set(&failed))
+		sd_bus_reply_method_errno(call->call, r, &failed);
+}
+
+/* A handler that has to wait again is put behind the calls that are here now. */
+void bus_clients_observed(struct bus *bus)
+{
+	for (size_t n = bus->n_client_calls; n > 0 && bus->n_client_calls > 0; n--) {
+		struct client_call *first = TAILQ_FIRST(&bus->client_calls);
+
+		answer(bus, first);
+		remove_call(bus, first);
+	}
+}
+
+void bus_forget_client_calls(struct bus *bus, const char *sender)
+{
+	struct client_call *next;
+
+	for (struct client_call *call = TAILQ_FIRST(&bus->client_calls); call; call = next) {
+		next = TAILQ_NEXT(call, link);
+		if (strcmp(sd_bus_message_get_sender(call->call), sender) == 0)
+			remove_call(bus, call);
+	}
+}
+
+void bus_drop_client_calls(struct bus *bus)
+{
+	for (struct client_call *call; (call = TAILQ_FIRST(&bus->client_calls));) {
+		bus_refuse_as(call->call, RESULT_SHUTDOWN, BUS_STOPPING);
+		remove_call(bus, call);
+	}
+}

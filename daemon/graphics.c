@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* Which processes draw: gpuarb-fdinfo reads the DRM clients of all processes, core/change/graphics.c
+ * compares them with GPUs and leases. */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/change/graphics.h"
+#include "daemon.h"
+#include "sys/process.h"
+
+#define READ_TIMEOUT_USEC UINT64_C(5000000)
+
+/* A scan reads each descriptor of each process. It takes at most this part of one CPU. */
+#define CPU_PART 100U
+
+static uint64_t interval_usec(const struct daemon *daemon)
+{
+	uint64_t least = daemon->arbiter->settings->audit_interval_usec;
+	uint64_t cost = daemon->graphics.last->cpu_usec;
+
+	return cost > least / CPU_PART ? cost * CPU_PART : least;
+}
+
+/* A process that has ended, or whose pid another process has, is left out. */
+static size_t describe(const struct drm_scan *scan, struct observed_client *rows)
+{
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < scan->n; i++) {
+		const struct drm_use *use = &scan->uses[i];
+		struct observed_client *row = &rows[n];
+		struct caller place = { 0 };
+
+		*row = (struct observed_client){ .process.pid = use->pid,
+						 .busy = { use->gfx_nsec, use->compute_nsec,
+							   use->dma_nsec },
+						 .vram = use->vram,
+						 .gtt = use->gtt };
+		process_describe(&row->process);
+		if (row->process.start_time != use->start_time)
+			continue;
+		process_place(use->pid, &place);
+		memcpy(row->process.unit, place.unit, sizeof(place.unit));
+		memcpy(row->device, use->device, sizeof(row->device));
+		n++;
+	}
+	return n;
+}
+
+static void fail(struct daemon *daemon, const char *why)
+{
+	if (!daemon->graphics.fails && daemon->arbiter->settings->graphics != GRAPHICS_IGNORE)
+		log_info("it is unknown which processes draw: %s", why);
+	daemon->graphics.fails = true;
+	daemon->graphics.last->n = 0;
+	daemon->graphics.observed_usec = 0;
+	arbiter_clients_unknown(daemon->arbiter);
+}
+
+static void take(struct daemon *daemon, const struct drm_scan *scan)
+{
+	_cleanup_(freep) struct observed_client *rows = calloc(scan->n + 1, sizeof(*rows));
+	uint64_t before = daemon->graphics.observed_usec, now = daemon_now_usec();
+
+	if (!rows) {
+		fail(daemon, "out of memory");
+		return;
+	}
+	if (daemon->graphics.fails)
+		log_info("it can be observed again which processes draw");
+	daemon->graphics.fails = false;
+	daemon->graphics.observed_usec = now;
+	memcpy(daemon->graphics.last, scan, drm_scan_size(scan));
+	arbiter_observe_clients(daemon->arbiter, rows, describe(scan, rows),
+				before > 0 ? now - before : 0, scan->unread + scan->dropped == 0);
+}
+
+static void on_done(void *userdata, int r, const struct drm_scan *scan, const char *why)
+{
+	struct daemon *daemon = userdata;
+
+	daemon->graphics.pending = false;
+	daemon->graphics.usec = daemon_now_usec();
+	if (r < 0)
+		fail(daemon, why);
+	else
+		take(daemon, scan);
+	update_now(daemon);
+	if (daemon->bus)
+		bus_clients_observed(daemon->bus);
+}
+
+bool graphics_observe(struct daemon *daemon)
+{
+	uint64_t now = daemon_now_usec();
+	char why[256];
+	int r;
+
+	if (!daemon->graphics.fdinfo)
+		return false;
+	if (daemon->graphics.pending)
+		return true;
+	if (daemon->graphics.usec > 0 && now - daemon->graphics.usec < interval_usec(daemon))
+		return false;
+	r = fdinfo_ask(daemon->graphics.fdinfo, why, sizeof(why));
+	daemon->graphics.pending = r >= 0;
+	if (r >= 0)
+		return true;
+	daemon->graphics.usec = now;
+	fail(daemon, why);
+	schedule_update(daemon);
+	return false;
+}
+
+void graphics_refresh(struct daemon *daemon)
+{
+	if (daemon->arbiter->settings->graphics != GRAPHICS_IGNORE &&
+	    (daemon->arbiter->n_leases > 0 || daemon->scan.in_use))
+		graphics_observe(daemon);
+}
+
+int graphics_start(struct daemon *daemon)
+{
+	daemon->graphics.last = calloc(1, sizeof(*daemon->graphics.last));
+	if (!daemon->graphics.last)
+		return -ENOMEM;
+	if (strcmp(daemon->ops->name, "kfd") != 0)
+		return 0; /* nothing draws on simulated GPUs */
+	return fdinfo_new(daemon->event, daemon->options->fdinfo, READ_TIMEOUT_USEC, on_done,
+			  daemon, &daemon->graphics.fdinfo);
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+
+/* The shipped daemon and gpuarb-fdinfo on a KFD tree and a fake /proc: processes that draw. */
+
+#include "check.h"
+#include "fake-procfs.h"
+#include "hw/hw.h"
+#include "machine.h"
+
+#define GPU_PATH GPUARB_PATH_GPU "/0"
+#define SECOND_NSEC UINT64_C(1000000000)
+
+struct stage {
+	struct machine machine;
+	struct fake_procfs procfs;
+};
+
+static struct stage s;
+
+/* graphics: the value of the key; helper: start gpuarb-fdinfo. */
+static void prepare(const char *graphics, bool helper)
+{
+	char text[512];
+
+	machine_build(&s.machine, 1);
+	procfs_new(s.machine.rig.dir, &s.procfs);
+	if (helper)
+		procfs_serve(&s.procfs, NULL, NULL);
+	snprintf(text, sizeof(text), "[daemon]\naudit-interval = 100ms\ngraphics = %s\n", graphics);
+	rig_write(&s.machine.rig, "gpuarbd.conf", text);
+	rig_write(&s.machine.rig, "tenants.d/10-all.conf", "[tenant *]\nclass = realtime\n");
+}
+
+static void start(void)
+{
+	char hardware[256];
+
+	snprintf(hardware, sizeof(hardware), "%s --fdinfo=%s", s.machine.option, s.procfs.socket);
+	rig_start(&s.machine.rig, hardware);
+	machine_connect(&s.machine);
+}
+
+static void boot(const char *graphics, bool helper)
+{
+	prepare(graphics, helper);
+	start();
+}
+
+static void halt(void)
+{
+	procfs_done(&s.procfs);
+	machine_halt(&s.machine);
+}
+
+/* A process that has drawn for so long. */
+static pid_t drawer(uint64_t gfx_nsec)
+{
+	pid_t pid;
+	int fd;
+
+	pid = idler(STRANGER, &fd);
+	close(fd);
+	procfs_process(&s.procfs, pid, 0);
+	procfs_client(
+		&s.procfs, pid, 5,
+		&(struct procfs_client){ .id = (unsigned)pid, .gfx_nsec = gfx_nsec, .vram = 4 });
+	return pid;
+}
+
+static void observe(void)
+{
+	CHECK(is_fine(call(call_arbiter(s.machine.bus, "ObserveClients"))));
+}
+
+static bool graphics_is(const char *state)
+{
+	sd_bus_message *m = call(get(s.machine.bus, GPU_PATH, GPUARB_INTERFACE_GPU, "Graphics"));
+	const char *text;
+	bool same;
+
+	CHECK(sd_bus_message_read(m, "v", "s", &text) >= 0);
+	same = strcmp(text, state) == 0;
+	sd_bus_message_unref(m);
+	return same;
+}
+
+struct client {
+	unsigned pid, uid, n;
+	char command[32];
+	int draws;
+	double gfx_share;
+	uint64_t gfx_nsec, vram;
+};
+
+static void read_member(sd_bus_message *m, struct client *ret)
+{
+	const char *key, *text;
+
+	CHECK(sd_bus_message_read(m, "s", &key) >= 0);
+	if (strcmp(key, "pid") == 0)
+		CHECK(sd_bus_message_read(m, "v", "u", &ret->pid) >= 0);
+	else if (strcmp(key, "uid") == 0)
+		CHECK(sd_bus_message_read(m, "v", "u", &ret->uid) >= 0);
+	else if (strcmp(key, "draws") == 0)
+		CHECK(sd_bus_message_read(m, "v", "b", &ret->draws) >= 0);
+	else if (strcmp(key, "gfx-share") == 0)
+		CHECK(sd_bus_message_read(m, "v", "d", &ret->gfx_share) >= 0);
+	else if (strcmp(key, "gfx-nsec") == 0)
+		CHECK(sd_bus_message_read(m, "v", "t", &ret->gfx_nsec) >= 0);
+	else if (strcmp(key, "vram") == 0)
+		CHECK(sd_bus_message_read(m, "v", "t", &ret->vram) >= 0);
+	else if (strcmp(key, "command") == 0) {
+		CHECK(sd_bus_message_read(m, "v", "s", &text) >= 0);
+		snprintf(ret->command, sizeof(ret->command), "%s", text);
+	} else {
+		CHECK(sd_bus_message_skip(m, "v") >= 0);
+	}
+}
+
+/* The first client of the GPU, and how many there are. */
+static struct client first_client(void)
+{
+	sd_bus_message *m = call(get(s.machine.bus, GPU_PATH, GPUARB_INTERFACE_GPU, "Clients"));
+	struct client first = { 0 }, other = { 0 };
+
+	CHECK(sd_bus_message_enter_container(m, 'v', "aa{sv}") >= 0);
+	CHECK(sd_bus_message_enter_container(m, 'a', "a{sv}") >= 0);
+	for (; sd_bus_message_enter_container(m, 'a', "{sv}") > 0; first.n++) {
+		while (sd_bus_message_enter_container(m, 'e', "sv") > 0) {
+			read_member(m, first.n == 0 ? &first : &other);
+			CHECK(sd_bus_message_exit_container(m) >= 0);
+		}
+		CHECK(sd_bus_message_exit_container(m) >= 0);
+	}
+	sd_bus_message_unref(m);
+	return first;
+}
+
+TEST(processes_that_draw_are_on_the_bus_when_a_client_asks)
+{
+	struct client client;
+	pid_t pid;
+
+	NEEDS_DAEMON();
+	boot("ignore", true);
+	CHECK(graphics_is("unknown"));
+	pid = drawer(SECOND_NSEC);
+	observe();
+	CHECK(graphics_is("drawn"));
+	client = first_client();
+	CHECK(client.n == 1 && (pid_t)client.pid == pid && client.uid == STRANGER);
+	CHECK(client.command[0] && client.draws && client.gfx_nsec == SECOND_NSEC);
+	CHECK(client.vram == 4096 && client.gfx_share == 0);
+
+	end_process(pid);
+	procfs_process_gone(&s.procfs, pid);
+	do
+		observe();
+	while (!graphics_is("none"));
+	CHECK(first_client().n == 0);
+	halt();
+}
+
+TEST(the_busy_share_of_a_process_is_that_of_the_time_between_two_observations)
+{
+	uint64_t nsec = SECOND_NSEC;
+	struct client client;
+	pid_t pid;
+
+	NEEDS_DAEMON();
+	boot("ignore", true);
+	pid = drawer(nsec);
+	observe();
+	do { /* the engine works all the time, as far as the kernel tells */
+		nsec += 3600 * SECOND_NSEC;
+		procfs_client(&s.procfs, pid, 5,
+			      &(struct procfs_client){ .id = (unsigned)pid, .gfx_nsec = nsec });
+		observe();
+		client = first_client();
+	} while (client.gfx_nsec == SECOND_NSEC);
+	CHECK(client.gfx_share == 1);
+	end_process(pid);
+	halt();
+}
+
+TEST(a_process_whose_pid_is_used_again_does_not_draw)
+{
+	pid_t pid;
+	int fd;
+
+	NEEDS_DAEMON();
+	boot("ignore", true);
+	pid = idler(STRANGER, &fd);
+	close(fd);
+	procfs_process(&s.procfs, pid, 1); /* another start time than /proc has */
+	procfs_client(&s.procfs, pid, 5, &(struct procfs_client){ .id = 1, .gfx_nsec = 1 });
+	observe();
+	CHECK(graphics_is("none") && first_client().n == 0);
+	end_process(pid);
+	halt();
+}
+
+TEST(a_process_that_only_has_a_device_open_does_not_draw)
+{
+	pid_t pid;
+
+	NEEDS_DAEMON();
+	boot("refuse-realtime", true);
+	pid = drawer(0);
+	reserve(s.machine.bus, 15);
+	CHECK(graphics_is("none") && first_client().n == 1 && !first_client().draws);
+	end_process(pid);
+	halt();
+}
+
+TEST(a_realtime_request_is_refused_where_a_process_draws_and_granted_afterwards)
+{
+	struct live_lease lease;
+	char says[64];
+	pid_t pid;
+
+	NEEDS_DAEMON();
+	boot("refuse-realtime", true);
+	pid = drawer(SECOND_NSEC);
+	snprintf(says, sizeof(says), "pid %d (", pid);
+	CHECK(is_error(call(ask(s.machine.bus, "Reserve", 15)), GPUARB_ERROR_NO_CAPACITY, says));
+	lease = waiting(call(with(call_arbiter(s.machine.bus, "Reserve"), "aa{sv}a{sv}", 1, 1,
+				  "cus", "u", 15, 1, "wait-usec", "t", UINT64_MAX)));
+	CHECK(lease_says(s.machine.bus, lease.path, "Reason", "draws"));
+	end_process(pid);
+	procfs_process_gone(&s.procfs, pid);
+	await_record(lease.holder, GPUARB_RECORD_GRANTED);
+	halt();
+}
+
+TEST(a_lease_in_force_stays_and_the_journal_names_the_process_once)
+{
+	struct live_lease lease;
+	const char *said, *first;
+	char line[64];
+	pid_t pid;
+	int log;
+
+	NEEDS_DAEMON();
+	prepare("warn", true);
+	log = log_begin(&s.machine.rig);
+	start();
+	lease = reserve(s.machine.bus, 15);
+	pid = drawer(SECOND_NSEC);
+	AWAIT(s.machine.bus, graphics_is("drawn"));
+	for (unsigned i = 0; i < 3; i++)
+		observe();
+	CHECK(lease_exists(s.machine.bus, lease.path));
+	end_process(pid);
+	said = log_end(&s.machine.rig, log);
+	snprintf(line, sizeof(line), "pid %d (", pid);
+	first = strstr(said, line);
+	CHECK(first && strstr(first, "draws") && !strstr(first + 1, line));
+	halt();
+}
+
+TEST(without_the_helper_it_is_unknown_and_a_strict_policy_refuses)
+{
+	NEEDS_DAEMON();
+	boot("refuse-realtime", false);
+	observe();
+	CHECK(graphics_is("unknown"));
+	CHECK(is_error(call(ask(s.machine.bus, "Reserve", 15)), GPUARB_ERROR_NO_CAPACITY,
+		       "gpuarb-fdinfo.socket"));
+	procfs_serve(&s.procfs, NULL, NULL);
+	while (!graphics_is("none"))
+		observe();
+	reserve(s.machine.bus, 15);
+	halt();
+}
+
+TEST(the_gap_graphics_of_a_partition_is_there_unless_no_process_draws)
+{
+	struct live_record record;
+	struct live_lease lease;
+	pid_t pid;
+
+	NEEDS_DAEMON();
+	boot("warn", true);
+	lease = reserve(s.machine.bus, 15);
+	do
+		CHECK(next_record(lease.holder, &record));
+	while (strstr(record.partitions[0].gaps, "graphics"));
+	pid = drawer(SECOND_NSEC);
+	do
+		CHECK(next_record(lease.holder, &record));
+	while (!strstr(record.partitions[0].gaps, "graphics"));
+	end_process(pid);
+	halt();
+}
