@@ -143,12 +143,13 @@ struct daemon {
 
 	/* graphics.c */
 	struct {
-		struct fdinfo *fdinfo;  /* NULL: simulated GPUs have no clients */
-		struct drm_scan *last;  /* the last observation; n is 0 where it failed */
-		uint64_t usec;          /* when the last attempt ended; 0: there was none */
-		uint64_t observed_usec; /* when the last observation ended; 0: there is none */
-		bool pending;           /* an attempt has not ended yet */
-		bool fails;             /* the last attempt failed, which was logged */
+		struct fdinfo *fdinfo;   /* NULL: simulated GPUs have no clients */
+		sd_event_source *answer; /* calls that wait for the observation */
+		struct drm_scan *last;   /* the last observation; n is 0 where it failed */
+		uint64_t usec;           /* when the last attempt ended; 0: there was none */
+		uint64_t observed_usec;  /* when the last observation ended; 0: there is none */
+		bool pending;            /* an attempt has not ended yet */
+		bool fails;              /* the last attempt failed, which was logged */
 	} graphics;
 };
 

@@ -138,6 +138,7 @@ struct daemon *daemon_free(struct daemon *daemon)
 	probe_free(daemon->descriptors.probe);
 	slots_stop(daemon);
 	fdinfo_free(daemon->graphics.fdinfo);
+	sd_event_source_disable_unref(daemon->graphics.answer);
 	free(daemon->graphics.last);
 	enforce_free(daemon->enforce);
 	arbiter_free(daemon->arbiter);

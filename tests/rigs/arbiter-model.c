@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 #include "arbiter-model.h"
+#include "core/change/graphics.h"
 #include "core/decide/preempt.h"
 
 #include <stdlib.h>
@@ -223,6 +224,27 @@ static void observe(struct model *model)
 		model_fail("arbiter_observe");
 }
 
+/* Processes that draw, or have a GPU open; now and then they cannot be observed. */
+static void observe_clients(struct model *model)
+{
+	struct observed_client rows[3];
+	unsigned n = model_below(model, 4);
+
+	memset(rows, 0, sizeof(rows));
+	for (unsigned i = 0; i < n; i++) {
+		const struct gpu *gpu =
+			&model->arbiter->gpus[model_below(model, (unsigned)model->arbiter->n_gpus)];
+
+		rows[i].process.pid = (pid_t)(100 + 10 * i + model_below(model, 10));
+		rows[i].process.start_time = 1;
+		rows[i].process.uid = model_below(model, 4);
+		snprintf(rows[i].device, sizeof(rows[i].device), "%.*s",
+			 (int)strcspn(gpu->info.name, "/"), gpu->info.name);
+		rows[i].busy.gfx = model_below(model, 2);
+	}
+	arbiter_observe_clients(model->arbiter, rows, n, 1000000, model_chance(model, 90));
+}
+
 /* ---- policy --------------------------------------------------------------------------- */
 
 void model_set_policy(struct model *model)
@@ -233,6 +255,7 @@ void model_set_policy(struct model *model)
 	if (settings_new(&settings) < 0)
 		model_fail("settings_new");
 	settings->oversubscribe_besteffort = model->oversubscribe;
+	settings->graphics = model_chance(model, 20) ? GRAPHICS_REFUSE_REALTIME : GRAPHICS_WARN;
 	arbiter_set_settings(model->arbiter, settings);
 	if (model_chance(model, 90)) {
 		tenant = add_tenant(model->arbiter, "lab", 1, CLASS_GUARANTEED);
@@ -282,7 +305,7 @@ static void operate(struct model *model)
 				    lease->generation -
 					    (lease->generation > 1 && model_chance(model, 20)));
 	else if (what < 94)
-		observe(model);
+		model_chance(model, 50) ? observe(model) : observe_clients(model);
 	else if (what < 97)
 		drain(model);
 	else if (what < 98 && model_chance(model, 20))

@@ -31,7 +31,7 @@ static const unsigned promised[REASONS] = {
 	[REASON_FLOOR] = FACT_GPU | FACT_BOUND,
 	[REASON_MASK] = FACT_GPU | FACT_AMOUNTS,
 	[REASON_EXCLUSIVE] = FACT_GPU | FACT_RETRY | FACT_NAMED,
-	[REASON_GRAPHICS] = FACT_GPU | FACT_RETRY,
+	[REASON_GRAPHICS] = FACT_GPU | FACT_RETRY | FACT_NAMED,
 };
 
 static bool has_bound(const struct refusal *refusal)

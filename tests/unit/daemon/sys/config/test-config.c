@@ -11,6 +11,7 @@ static const char full[] = "[daemon]\n"
 			   "simulate = radeon-vii , mi300x-cpx\n"
 			   "audit-interval = 500ms\n"
 			   "unmanaged = warn\n"
+			   "graphics = refuse-realtime\n"
 			   "oversubscribe = besteffort\n"
 			   "margin = 41%\n"
 			   "gpus = spread\n"
@@ -71,6 +72,7 @@ TEST(every_key_is_stored_in_its_field)
 	CHECK(s->backend == BACKEND_SIMULATED);
 	CHECK(strcmp(s->simulate, "radeon-vii,mi300x-cpx") == 0);
 	CHECK(s->audit_interval_usec == 500000 && s->unmanaged == UNMANAGED_WARN);
+	CHECK(s->graphics == GRAPHICS_REFUSE_REALTIME);
 	CHECK(s->oversubscribe_besteffort && s->margin_percent == 41 && s->revoke_on_reload);
 	CHECK(s->spread_gpus);
 	CHECK(s->activate_grace_usec == 1500000 && s->activate_min_interval_usec == 60000000);
@@ -174,7 +176,7 @@ TEST(full_configuration_has_every_key)
 		snprintf(needle, sizeof(needle), "\n%s = ", key);
 		CHECK(strstr(full, needle));
 	}
-	CHECK(n == 40);
+	CHECK(n == 41);
 }
 
 TEST(invalid_value_is_refused_with_file_line_and_key)
@@ -199,6 +201,7 @@ TEST(invalid_value_is_refused_with_file_line_and_key)
 		{ "daemon", "audit-interval = 99999999999999999999s", "is not a time" },
 		{ "daemon", "audit-interval = 999999999999999999999999999s", "is not a time" },
 		{ "daemon", "unmanaged = counts", "did you mean 'count'?" },
+		{ "daemon", "graphics = refuse", "refuse-realtime" },
 		{ "daemon", "oversubscribe = yes", "is not no or besteffort" },
 		{ "daemon", "margin = 60", "is not a percentage from 0% to 1000%, such as 60%" },
 		{ "daemon", "margin = 1001%", "'1001%' is not a percentage from 0% to 1000%" },
