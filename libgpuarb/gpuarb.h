@@ -552,6 +552,33 @@ size_t gpuarb_view_leases(const struct gpuarb_view *view,
  * one of n has all. NAN: there is no GPU i, or the daemon does not tell. */
 double gpuarb_view_fairness(const struct gpuarb_view *view, size_t i);
 
+/* Whether a process draws on GPU i of gpuarb_view_gpus(): its work has no CU mask. "drawn"; "none";
+ * "unknown": not observed, or not all processes were; "": there is no GPU i, or the daemon does not
+ * tell. */
+const char *gpuarb_view_graphics(const struct gpuarb_view *view, size_t i);
+
+/* A process that has a GPU open through the graphics driver (DRM). Later versions add members at the
+ * end. */
+struct gpuarb_client {
+	uint32_t pid, uid; /* uid UINT32_MAX: unknown */
+	const char *command;
+	uint64_t lease; /* that the process belongs to; 0: none */
+	bool draws;     /* it has used the graphics or compute rings of the driver */
+
+	/* The part of the time between the last two observations that engines worked for it, 0 to 1;
+	 * and nanoseconds since it opened the GPU. */
+	double gfx_share, compute_share, dma_share;
+	uint64_t gfx_nsec, compute_nsec, dma_nsec;
+	uint64_t vram, gtt; /* resident bytes */
+};
+
+/* Client n of GPU i, those that draw first; at most 64. NULL: there is none. */
+const struct gpuarb_client *gpuarb_view_client(const struct gpuarb_view *view, size_t i, size_t n);
+
+/* Lets the daemon observe which processes have GPUs open through the graphics driver, before a
+ * snapshot: it does so on its own only while leases or processes use GPUs. */
+int gpuarb_observe_clients(struct gpuarb *gpuarb);
+
 /* Why lease i of gpuarb_view_leases() still waits: the refusal that the last decision about it
  * was made for. NULL: it does not wait, or the daemon does not tell. */
 const struct gpuarb_refusal *gpuarb_view_waits_for(const struct gpuarb_view *view, size_t i,

@@ -475,6 +475,24 @@ static int read_arrays(DBusMessageIter *value, struct arena *arena, void *object
 			  &reading->gpu.cus_per_shader_array);
 }
 
+static const struct field client_fields[] = {
+	FIELD('u', "pid", gpuarb_client, pid),
+	FIELD('u', "uid", gpuarb_client, uid),
+	FIELD('s', "command", gpuarb_client, command),
+	FIELD('t', "lease", gpuarb_client, lease),
+	FIELD('b', "draws", gpuarb_client, draws),
+	FIELD('d', "gfx-share", gpuarb_client, gfx_share),
+	FIELD('d', "compute-share", gpuarb_client, compute_share),
+	FIELD('d', "dma-share", gpuarb_client, dma_share),
+	FIELD('t', "gfx-nsec", gpuarb_client, gfx_nsec),
+	FIELD('t', "compute-nsec", gpuarb_client, compute_nsec),
+	FIELD('t', "dma-nsec", gpuarb_client, dma_nsec),
+	FIELD('t', "vram", gpuarb_client, vram),
+	FIELD('t', "gtt", gpuarb_client, gtt),
+};
+
+static const struct dictionary client_dictionary = DICTIONARY(client_fields, gpuarb_client);
+
 static const struct field gpu_fields[] = {
 	FIELD('s', "Name", gpuarb_gpu, name),
 	FIELD('s', "Device", gpuarb_gpu, device),
@@ -503,6 +521,8 @@ static const struct field gpu_fields[] = {
 	FIELD('t', "VramFree", gpuarb_gpu, vram_free),
 	FIELD('s', "Scheduler", gpuarb_gpu, scheduler),
 	ROWS('R', "Unmanaged", &process_dictionary, gpuarb_gpu, unmanaged, n_unmanaged),
+	FIELD('s', "Graphics", reading, facts.graphics),
+	ROWS('R', "Clients", &client_dictionary, reading, facts.clients, facts.n_clients),
 	FIELD('b', "Oversubscribed", gpuarb_gpu, oversubscribed),
 	FIELD('b', "Draining", gpuarb_gpu, draining),
 };

@@ -78,6 +78,9 @@ int read_lease(DBusMessageIter *dict, struct arena *arena, struct gpuarb_lease_i
 struct gpu_facts {
 	double fairness; /* as gpuarb_view_fairness() */
 	const char *pipes_source;
+	const char *graphics;
+	const struct gpuarb_client *clients;
+	size_t n_clients;
 };
 
 /* ret_facts: or NULL. */

@@ -249,6 +249,19 @@ GPUARB_EXPORT const char *gpuarb_view_pipes_source(const struct gpuarb_view *vie
 	return view && i < view->n_gpus ? view->gpu_facts[i].pipes_source : "";
 }
 
+GPUARB_EXPORT const char *gpuarb_view_graphics(const struct gpuarb_view *view, size_t i)
+{
+	return view && i < view->n_gpus ? view->gpu_facts[i].graphics : "";
+}
+
+GPUARB_EXPORT const struct gpuarb_client *gpuarb_view_client(const struct gpuarb_view *view,
+							     size_t i, size_t n)
+{
+	if (!view || i >= view->n_gpus || n >= view->gpu_facts[i].n_clients)
+		return NULL;
+	return &view->gpu_facts[i].clients[n];
+}
+
 GPUARB_EXPORT const struct gpuarb_refusal *
 gpuarb_view_waits_for(const struct gpuarb_view *view, size_t i,
 		      const struct gpuarb_refusal_facts **ret_facts)

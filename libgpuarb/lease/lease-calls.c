@@ -411,3 +411,10 @@ GPUARB_EXPORT int gpuarb_reload(struct gpuarb *gpuarb)
 	return handle_end(gpuarb, call_simple(gpuarb, GPUARB_PATH, GPUARB_INTERFACE, "Reload",
 					      DBUS_TYPE_INVALID, NULL));
 }
+
+GPUARB_EXPORT int gpuarb_observe_clients(struct gpuarb *gpuarb)
+{
+	HANDLE_BEGIN(gpuarb, gpuarb);
+	return handle_end(gpuarb, call_simple(gpuarb, GPUARB_PATH, GPUARB_INTERFACE,
+					      "ObserveClients", DBUS_TYPE_INVALID, NULL));
+}

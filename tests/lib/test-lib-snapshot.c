@@ -42,6 +42,10 @@ static void append_gpu(sd_bus_message *m, const char *path, const char *name)
 	CHECK(fake_append(m, "Scheduler", "s", "hws") >= 0);
 	CHECK(fake_append(m, "Unmanaged", "aa{sv}", 1, 4, "pid", "u", 77, "uid", "u", 1000,
 			  "command", "s", "ollama", "queues", "u", 5) >= 0);
+	CHECK(fake_append(m, "Graphics", "s", "drawn") >= 0);
+	CHECK(fake_append(m, "Clients", "aa{sv}", 1, 5, "pid", "u", 88, "command", "s", "Xorg",
+			  "draws", "b", 1, "gfx-share", "d", 0.25, "vram", "t",
+			  UINT64_C(4096)) >= 0);
 	CHECK(fake_append(m, "Temperature", "d", 45.5) >= 0); /* an unknown key of a newer daemon */
 	close_object(m);
 }
@@ -128,6 +132,13 @@ static void read_snapshot(struct gpuarb *gpuarb, struct fake_arbiter *fake)
 	CHECK(strcmp(gpus[0].unmanaged[0].command, "ollama") == 0);
 
 	CHECK(gpuarb_view_fairness(view, 1) == 0.75 && isnan(gpuarb_view_fairness(view, 2)));
+	CHECK(strcmp(gpuarb_view_graphics(view, 1), "drawn") == 0 &&
+	      !*gpuarb_view_graphics(view, 2));
+	CHECK(gpuarb_view_client(view, 0, 0)->pid == 88 && gpuarb_view_client(view, 0, 0)->draws);
+	CHECK(strcmp(gpuarb_view_client(view, 0, 0)->command, "Xorg") == 0);
+	CHECK(gpuarb_view_client(view, 0, 0)->gfx_share == 0.25 &&
+	      gpuarb_view_client(view, 0, 0)->vram == 4096);
+	CHECK(!gpuarb_view_client(view, 0, 1) && !gpuarb_view_client(view, 2, 0));
 
 	CHECK(gpuarb_view_leases(view, &leases) == 2);
 	CHECK(leases[0].id == 9 && leases[1].id == 100 && leases[0].adaptable);
