@@ -38,6 +38,17 @@ int session_snapshot(struct command *command)
 	return r < 0 ? fail_asked(command, r) : EXIT_OK;
 }
 
+/* An older daemon does not know the call, and its snapshot is as good without. */
+int session_observe(struct command *command)
+{
+	int r = session_open(command);
+
+	if (r != EXIT_OK)
+		return r;
+	(void)gpuarb_observe_clients(command->gpuarb);
+	return session_snapshot(command);
+}
+
 int session_administer(struct command *command)
 {
 	int r = session_open(command);

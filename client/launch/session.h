@@ -9,6 +9,7 @@
 /* Each opens the connection, if it is not open. */
 int session_open(struct command *command);
 int session_snapshot(struct command *command);
+int session_observe(struct command *command);    /* a snapshot, with the processes that draw now */
 int session_administer(struct command *command); /* polkit may ask for a password on a terminal */
 
 /* Takes a snapshot. Prints nothing; negative errno: the last snapshot stays. */

@@ -151,6 +151,36 @@ static void json_slots(struct json_object *map, const struct gpuarb_gpu *gpu,
 	json_number(map, "vram_free", gpu->vram_free);
 }
 
+static void json_client(struct json_object *list, const struct gpuarb_client *client)
+{
+	struct json_object *map = json_map(list, NULL);
+
+	json_number(map, "pid", client->pid);
+	json_known(map, "uid", client->uid, UINT32_MAX);
+	json_text_known(map, "command", client->command);
+	json_known(map, "lease", client->lease, 0);
+	json_flag(map, "draws", client->draws);
+	json_real(map, "gfx_share", client->gfx_share);
+	json_real(map, "compute_share", client->compute_share);
+	json_real(map, "dma_share", client->dma_share);
+	json_number(map, "gfx_nsec", client->gfx_nsec);
+	json_number(map, "compute_nsec", client->compute_nsec);
+	json_number(map, "dma_nsec", client->dma_nsec);
+	json_number(map, "vram", client->vram);
+	json_number(map, "gtt", client->gtt);
+}
+
+static void json_clients(struct json_object *map, const struct gpuarb_view *view, size_t i)
+{
+	struct json_object *list;
+	const struct gpuarb_client *client;
+
+	json_text_known(map, "graphics", gpuarb_view_graphics(view, i));
+	list = json_list(map, "clients");
+	for (size_t n = 0; (client = gpuarb_view_client(view, i, n)); n++)
+		json_client(list, client);
+}
+
 static void json_gpu(struct json_object *list, const struct gpuarb_view *view, size_t i,
 		     const struct gpuarb_gpu *gpu)
 {
@@ -174,6 +204,7 @@ static void json_gpu(struct json_object *list, const struct gpuarb_view *view, s
 	json_slots(map, gpu, gpuarb_view_pipes_source(view, i));
 	json_text_known(map, "scheduler", gpu->scheduler);
 	json_processes(map, "unmanaged", gpu->unmanaged, gpu->n_unmanaged);
+	json_clients(map, view, i);
 	json_flag(map, "oversubscribed", gpu->oversubscribed);
 	json_flag(map, "draining", gpu->draining);
 }

@@ -146,6 +146,45 @@ void gpu_table(const struct command *command, FILE *out)
 	table_print(&table, command, out);
 }
 
+/* ---- clients of the graphics driver ------------------------------------------------------------- */
+
+static void add_client(struct table *table, const char *gpu, const struct gpuarb_client *client)
+{
+	char user[PRINT_USER], vram[PRINT_BYTES], gtt[PRINT_BYTES];
+
+	print_user(client->uid, user);
+	print_bytes(client->vram, vram);
+	print_bytes(client->gtt, gtt);
+	table_add(table, "%s", gpu);
+	table_add(table, "%s", client->draws ? "yes" : "no");
+	table_add(table, "%.0f%%", client->gfx_share * 100);
+	table_add(table, "%.0f%%", client->compute_share * 100);
+	table_add(table, "%.0f%%", client->dma_share * 100);
+	table_add(table, "%s", vram);
+	table_add(table, "%s", gtt);
+	table_number(table, client->lease);
+	table_add(table, "%u", client->pid);
+	table_add(table, "%s", user);
+	table_add(table, "%s", client->command);
+}
+
+void client_table(const struct command *command, FILE *out)
+{
+	static const char *const heads[] = { "GPU", "DRAWS", "GFX", "COMPUTE", "DMA",     "VRAM",
+					     "GTT", "LEASE", "PID", "USER",    "COMMAND", NULL };
+	_cleanup_(table_done) struct table table = { .heads = heads };
+
+	for (size_t i = 0; i < command->n_gpus; i++) {
+		const struct gpuarb_client *client;
+
+		for (size_t n = 0; (client = gpuarb_view_client(command->view, i, n)); n++)
+			add_client(&table, command->gpus[i].name, client);
+	}
+	if (table.n > 0)
+		fputc('\n', out);
+	table_print(&table, command, out);
+}
+
 /* ---- leases --------------------------------------------------------------------------------- */
 
 /* A waiting lease has no partitions. */

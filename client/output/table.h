@@ -30,6 +30,9 @@ void table_done(struct table *table);
 /* The free resources and the state of each GPU of the snapshot. */
 void gpu_table(const struct command *command, FILE *out);
 
+/* The processes that have a GPU of the snapshot open through the graphics driver. */
+void client_table(const struct command *command, FILE *out);
+
 /* The leases of the snapshot on standard output, or "No leases." */
 void lease_table(const struct command *command);
 

@@ -102,6 +102,24 @@ static void print_alarm(const struct command *command, const struct gpuarb_gpu *
 	fputs(command->colour ? COLOUR_NONE : "", stdout);
 }
 
+/* Says where leases are not alone, and where that is unknown. Nothing draws on a simulated GPU. */
+static void print_graphics(const struct command *command, size_t i)
+{
+	const char *graphics = gpuarb_view_graphics(command->view, i);
+	const struct gpuarb_gpu *gpu = &command->gpus[i];
+
+	if (strcmp(graphics, "drawn") == 0)
+		print_line(stdout,
+			   "%s: processes draw through the graphics driver. Their work has no CU "
+			   "mask: it runs on the CUs of every lease.",
+			   gpu->name);
+	else if (strcmp(graphics, "unknown") == 0 && gpu->kfd_gpu_id != 0)
+		print_line(stdout,
+			   "%s: it is unknown which processes draw. systemctl enable --now "
+			   "gpuarb-fdinfo.socket lets gpuarbd observe them.",
+			   gpu->name);
+}
+
 static void print_status(const struct command *command)
 {
 	if (command->n_gpus == 0)
@@ -110,8 +128,10 @@ static void print_status(const struct command *command)
 	for (size_t i = 0; i < command->n_gpus; i++) {
 		if (command->gpus[i].oversubscribed)
 			print_alarm(command, &command->gpus[i]);
+		print_graphics(command, i);
 	}
 	print_users(command);
+	client_table(command, stdout);
 	putchar('\n');
 	lease_table(command);
 }

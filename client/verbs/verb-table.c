@@ -10,9 +10,9 @@
 
 const struct verb verb_table[] = {
 	{ "status", "", "show GPUs, leases and free resources (the default)", .paged = true,
-	  .connect = session_snapshot, .run = run_status },
+	  .connect = session_observe, .run = run_status },
 	{ "gpus", "", "list GPUs with their geometry and slots", .paged = true,
-	  .connect = session_snapshot, .run = run_gpus },
+	  .connect = session_observe, .run = run_gpus },
 	{ "list", "", "list all leases", .paged = true, .connect = session_snapshot,
 	  .run = run_list },
 	{ "show", "ID", "show one lease in full", .min_words = 1, .max_words = 1, .paged = true,
@@ -60,7 +60,7 @@ const struct verb verb_table[] = {
 	  .run = run_reload },
 	{ "monitor", "", "print a line for each change", .connect = session_snapshot,
 	  .run = run_monitor },
-	{ "top", "", "show status continuously until q is typed", .connect = session_snapshot,
+	{ "top", "", "show status continuously until q is typed", .connect = session_observe,
 	  .run = run_top },
 	{ "verify", "[ID]", "compare grants with the usage that is observed", .max_words = 1,
 	  .paged = true, .connect = session_snapshot, .run = run_verify },

@@ -123,6 +123,7 @@ static void top_print(const struct command *command, const struct observed *obse
 	if (command->n_gpus > 0 && table.n > 0)
 		fputc('\n', out);
 	table_print(&table, command, out);
+	client_table(command, out);
 }
 
 static unsigned screen_lines(void)
@@ -191,6 +192,7 @@ static void take_snapshot(struct painter *painter)
 {
 	struct observed observed;
 
+	(void)gpuarb_observe_clients(painter->command->gpuarb);
 	(void)session_refresh(painter->command);
 	if (observed_read(NULL, "/proc", &observed) >= 0) {
 		observed_done(&painter->observed);
