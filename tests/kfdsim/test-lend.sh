@@ -14,6 +14,10 @@ if [ "${INSIDE:-}" != yes ]; then
 	. ./rig.sh
 	rig_need jq dbus-daemon setsid
 	[ "$story" != late ] || rig_need systemd-socket-activate
+	if [ "$story" = debuggers ]; then
+		rig_need gdb strace
+		strace -o /dev/null true || { echo 'skipped: ptrace() is not permitted'; exit 77; }
+	fi
 	rig_need_kfdsim
 	export INSIDE=yes
 	gpus=(--gpu radeon-vii)
@@ -486,6 +490,90 @@ unreachable()
 	err_has '--fixed'
 	check 'that is one line' test "$(grep -c '^gpuarb-agent: ' "$dir/err")" = 1
 	settles '[.leases[].name] == ["vr"]'
+}
+
+# traced NAME COMMAND...: a program under a debugger follows its lease.
+traced()
+{
+	local name=$1
+	shift
+	program "$name" "${borrow[@]}" --name "$name" -- "$@"
+	tell "$name" queue
+	tell "$name" queue
+	borrows "$name"
+	driver "$(have $all 2)"
+	activates
+	driver "$(have $rest 2)"
+	tell "$name" queue
+	driver "$(have $rest 3)"
+	gives_back "$name" 3
+	leave "$name"
+	check "$name ends with the exit status of the debugger" test $? = 0
+	settles '[.leases[].name] == ["vr"]'
+}
+
+# traces FILE COMMAND...: what a debugger prints of a program under a fixed and an adaptable lease,
+# without the numbers that differ from one process to the next.
+traces()
+{
+	local how
+	for how in --fixed --adaptable; do
+		said="run $how -- ${*:2}"
+		timeout 60 "${run[@]}" $how --quiet --class besteffort --gpu "$vii" --cus 15 -- "${@:2}" \
+			</dev/null 2>&1 | sed -E 's/0x[0-9a-f]+/0xN/g; s/[0-9]{3,}/N/g' >"$dir/$1$how"
+		check "$said ended" test "${PIPESTATUS[0]}" = 0
+	done
+	diff -u "$dir/$1--fixed" "$dir/$1--adaptable" || complain "$1 shows another program"
+}
+
+story_debuggers()
+{
+	local tracee debugger
+
+	policy 600s report
+	start --debugfs=/sys/kernel/debug
+	lend
+
+	# A program that starts under a debugger.
+	traced gdb gdb -q -nx -batch -ex 'set debuginfod enabled off' -ex 'handle SIGUSR1 nostop' -ex run \
+		-ex 'quit $_exitcode' --args "$raw"
+	traced strace strace -f -q -o "$dir/strace" "$raw"
+	check 'strace saw the calls' grep -q 'AMDKFD_IOC_SET_CU_MASK\|ioctl(.*0x1a' "$dir/strace"
+
+	# Breakpoints and signals are those of the program.
+	# shellcheck disable=SC2016
+	traces break gdb -q -nx -batch -ex 'set debuginfod enabled off' -ex 'set breakpoint pending on' \
+		-ex 'break kill' -ex run -ex 'bt 1' -ex finish -ex 'info program' -ex 'signal SIGUSR1' \
+		-ex 'print $_exitsignal' -ex 'quit 0' --args "$BASH" -c 'kill -USR1 $$'
+	check 'gdb stops at the breakpoint' grep -q '^Breakpoint 1, .*kill' "$dir/break--adaptable"
+	check 'gdb stops at the signal' grep -q '^Program received signal SIGUSR1' "$dir/break--adaptable"
+	check 'the signal ends the program' grep -q '= 10$' "$dir/break--adaptable"
+	# shellcheck disable=SC2016
+	traces signals strace -f -q -e trace=none -e signal=all "$BASH" -c 'trap "echo caught" USR1; kill -USR1 $$'
+	check 'strace shows the signal' grep -q -e '--- SIGUSR1' "$dir/signals--adaptable"
+
+	# A debugger that attaches stops the agent, too: its lease is waited for.
+	program ml "${borrow[@]}" --name ml -- "$raw"
+	tell ml queue
+	borrows ml
+	tracee=${pid[ml]}
+	mkfifo "$dir/gdb.in"
+	gdb -q -nx -batch -p "$tracee" -ex 'set debuginfod enabled off' -ex 'info threads' \
+		-ex "shell read -r line <'$dir/gdb.in'" -ex detach >"$dir/gdb.out" 2>&1 </dev/null &
+	debugger=$!
+	exec 9>"$dir/gdb.in" # returns when gdb has attached and reads
+	ends 0 activate "$vr"
+	settles "$(named vr) | .state == \"activating\""
+	driver "$(have $all 1)"
+	echo detach >&9
+	exec 9>&-
+	wait "$debugger"
+	check 'gdb detached' test $? = 0
+	settles "$(named vr) | .state == \"granted\""
+	driver "$(have $rest 1)"
+	tell ml queue
+	driver "$(have $rest 2)"
+	leave ml
 }
 
 story_late()
