@@ -67,8 +67,16 @@ hsa_works()
 	err_has "$2, $3 CUs"
 	json '.processes[0] | .made == 4 and .alive == false'
 	json '.processes[0].queues | map(.mask) == [null, null, "0x3ff00ff", null]'
-	json '.processes[0].queues[3].priority == 15'
+	json '.processes[0].queues[3].priority | . == 15 or . == 11' # 11 from ROCr 6.4 on
 	json '.processes[0].queues[1:] | all(.packets >= 1)'
+}
+
+# An invalid packet stops its queue; ROCr calls the queue's callback back.
+hsa_is_told()
+{
+	leaves 0 "$1" env "$2" "$hsa" --broken
+	err_has 'queue error: 0x1009' # HSA_STATUS_ERROR_INVALID_PACKET_FORMAT
+	json '[.processes[0].queues[] | select(.stopped) | .note] == ["AQL packet of type 47"]'
 }
 
 rocminfo_works()
@@ -88,7 +96,7 @@ hip_works()
 	err_has 'copy: the same'
 	json '.processes[0].queues | map(select(.type == "compute")) | length == 6'
 	json '[.processes[0].queues[] | select(.mask == "0x3ff00ff")] | length == 1'
-	json '[.processes[0].queues[] | select(.type == "compute" and .priority == 15)]
+	json '[.processes[0].queues[] | select(.type == "compute" and .priority >= 11)]
 		| length == 1'
 	json '[.processes[0].queues[] | .copied] | add >= 2097152'
 	json '.gpus[0] | .compute_queues == 0 and .sdma_queues == 0 and .processes == 0'
@@ -98,6 +106,7 @@ while read -r profile target cus counted override; do
 	[ "$override" != - ] || override=NOTHING=
 	[ -z "$thunk" ] || thunk_works "$profile" "$target" "$cus"
 	[ -z "$hsa" ] || hsa_works "$profile" "$target" "$cus" "$override"
+	[ -z "$hsa" ] || hsa_is_told "$profile" "$override"
 	[ -z "$hip" ] || hip_works "$profile" "$target" "$cus" "$override" "$counted"
 	! command -v rocminfo >/dev/null || rocminfo_works "$profile" "$target" "$cus" "$override"
 done <<<"$profiles"

@@ -4,6 +4,7 @@
 
 #include <hsa/hsa.h>
 #include <hsa/hsa_ext_amd.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "kfdsim/client/client.h"
 
 #define QUEUES 64U
+#define NO_PACKET 0x2fU /* no type of a packet */
 
 struct state {
 	hsa_queue_t *queues[QUEUES];
@@ -118,6 +120,37 @@ static void send_barrier(struct state *state, hsa_queue_t *queue)
 	hsa_signal_destroy(done);
 }
 
+/* What ROCr says of a queue that stopped. */
+static void see_error(hsa_status_t status, hsa_queue_t *queue, void *data)
+{
+	(void)queue;
+	__atomic_store_n((hsa_status_t *)data, status, __ATOMIC_RELEASE);
+}
+
+/* A packet of no known type: ROCr tells the queue's callback. */
+static void break_queue(struct state *state)
+{
+	static hsa_status_t seen; /* ROCr's thread may write it late */
+	hsa_queue_t *queue;
+	hsa_barrier_and_packet_t *packet;
+	uint64_t index;
+
+	if (!works(state, "hsa_queue_create",
+		   hsa_queue_create(state->gpu, 1024, HSA_QUEUE_TYPE_SINGLE, see_error, &seen,
+				    UINT32_MAX, UINT32_MAX, &queue)))
+		return;
+	index = hsa_queue_add_write_index_relaxed(queue, 1);
+	packet = (hsa_barrier_and_packet_t *)queue->base_address + index % queue->size;
+	memset((char *)packet + sizeof(packet->header), 0,
+	       sizeof(*packet) - sizeof(packet->header));
+	__atomic_store_n(&packet->header, NO_PACKET, __ATOMIC_RELEASE);
+	hsa_signal_store_screlease(queue->doorbell_signal, (hsa_signal_value_t)index);
+	while (__atomic_load_n(&seen, __ATOMIC_ACQUIRE) == HSA_STATUS_SUCCESS)
+		sched_yield();
+	printf("queue error: 0x%x\n", (unsigned)seen);
+	works(state, "hsa_queue_destroy", hsa_queue_destroy(queue));
+}
+
 int main(int argc, char *argv[])
 {
 	struct client_options options = { 0 };
@@ -135,6 +168,8 @@ int main(int argc, char *argv[])
 	make_queues(&state, &options);
 	for (size_t i = 0; i < state.n && options.work; i++)
 		send_barrier(&state, state.queues[i]);
+	if (options.broken)
+		break_queue(&state);
 	client_hold(&options);
 	for (size_t i = 0; i < state.n; i++)
 		works(&state, "hsa_queue_destroy", hsa_queue_destroy(state.queues[i]));

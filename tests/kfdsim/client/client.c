@@ -57,6 +57,7 @@ void client_options(struct client_options *options, int argc, char *argv[])
 		{ "high", no_argument, NULL, 'p' },
 		{ "copy", no_argument, NULL, 'c' },
 		{ "work", no_argument, NULL, 'w' },
+		{ "broken", no_argument, NULL, 'b' },
 		{ "hold", no_argument, NULL, 'h' },
 		{ 0 },
 	};
@@ -70,6 +71,7 @@ void client_options(struct client_options *options, int argc, char *argv[])
 		case 'p': options->high = true; break;
 		case 'c': options->copy = true; break;
 		case 'w': options->work = true; break;
+		case 'b': options->broken = true; break;
 		case 'h': options->hold = true; break;
 		default: usage("no such option");
 		}

@@ -23,6 +23,7 @@ struct client_mask {
  *	--high          one of high priority
  *	--copy          memory there and back (HIP)
  *	--work          a packet through each queue, and wait for it
+ *	--broken        an invalid packet to a queue of its own, and what ROCr says of it
  *	--hold          then print "ready" and wait until standard input ends; with HIP, each line
  *	                that comes there makes a plain stream more, and "ready" again
  */
@@ -30,7 +31,7 @@ struct client_options {
 	unsigned device, streams;
 	struct client_mask masks[CLIENT_MASKS];
 	size_t n_masks;
-	bool high, copy, work, hold;
+	bool high, copy, work, broken, hold;
 };
 
 /* Ends the program with 2 where the command line is wrong. */

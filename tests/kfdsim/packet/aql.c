@@ -97,6 +97,41 @@ static int update_limit(struct sim_queue *queue)
 	return 0;
 }
 
+/*
+ * What the packet processor writes to the queue's own signal when it stops at a packet, so that the
+ * runtime can tell the program why (ROCR-Runtime, amd_aql_queue.cpp). The signal is a field of struct
+ * amd_queue_s, of which the packet processor knows the place of the read index (amd_hsa_queue.h).
+ */
+#define READ_INDEX_OFFSET 128U
+#define INACTIVE_SIGNAL_OFFSET 192U
+
+enum queue_error {
+	ERROR_DIMENSIONS = 2,
+	ERROR_PACKET = 32,
+	ERROR_GROUP_SIZE = 64,
+	ERROR_VENDOR_PACKET = 256,
+};
+
+/* packet_stop() has said why. A queue that no ROCr made has no such signal. */
+static int tell_error(struct sim_queue *queue, enum queue_error error, uint64_t now_ns)
+{
+	uint64_t at = queue->read_pointer - READ_INDEX_OFFSET + INACTIVE_SIGNAL_OFFSET, handle = 0;
+	int64_t value = error;
+	struct signal signal;
+	uint64_t event;
+
+	if (sim_get(queue->process, at, &handle, sizeof(handle)) < 0 || handle == 0 ||
+	    sim_get(queue->process, handle, &signal, sizeof(signal)) < 0)
+		return -EIO;
+	event = signal.event;
+	if (sim_put(queue->process, handle + offsetof(struct signal, value), &value,
+		    sizeof(value)) == 0 &&
+	    signal.mailbox != 0 &&
+	    sim_put(queue->process, signal.mailbox, &event, sizeof(event)) == 0)
+		sim_raise(queue->process, signal.event, now_ns);
+	return -EIO;
+}
+
 static int signal_value(struct sim_queue *queue, uint64_t handle, int64_t *ret)
 {
 	return packet_get(queue, handle + offsetof(struct signal, value), ret, sizeof(*ret));
@@ -164,7 +199,7 @@ static int barrier_open(struct sim_queue *queue, const union packet *packet, boo
 	return all ? open == asked : open > 0 || asked == 0;
 }
 
-static int value_open(struct sim_queue *queue, const union packet *packet)
+static int value_open(struct sim_queue *queue, const union packet *packet, uint64_t now_ns)
 {
 	int64_t value, against = packet->compare.value;
 	int r;
@@ -182,17 +217,19 @@ static int value_open(struct sim_queue *queue, const union packet *packet)
 	case CONDITION_LESS: return value < against;
 	case CONDITION_NOT_LESS: return value >= against;
 	default:
-		return packet_stop(queue, "AQL barrier with condition %u",
-				   packet->compare.condition);
+		packet_stop(queue, "AQL barrier with condition %u", packet->compare.condition);
+		return tell_error(queue, ERROR_VENDOR_PACKET, now_ns);
 	}
 }
 
-static int vendor_open(struct sim_queue *queue, const union packet *packet)
+static int vendor_open(struct sim_queue *queue, const union packet *packet, uint64_t now_ns)
 {
 	switch (packet->format) {
 	case VENDOR_PM4_BUFFER: /* caches and trap state: nothing here has any */ return 1;
-	case VENDOR_BARRIER_VALUE: return value_open(queue, packet);
-	default: return packet_stop(queue, "AQL vendor packet of format %u", packet->format);
+	case VENDOR_BARRIER_VALUE: return value_open(queue, packet, now_ns);
+	default:
+		packet_stop(queue, "AQL vendor packet of format %u", packet->format);
+		return tell_error(queue, ERROR_VENDOR_PACKET, now_ns);
 	}
 }
 
@@ -202,21 +239,25 @@ static uint32_t clamp(uint64_t value)
 }
 
 /* Work-groups and threads of each; the last one of a row may be cut. */
-static int measure(struct sim_queue *queue, const union packet *packet, struct timing_kernel *ret)
+static int measure(struct sim_queue *queue, const union packet *packet, uint64_t now_ns,
+		   struct timing_kernel *ret)
 {
 	uint64_t blocks = 1, threads = 1;
 
 	for (unsigned i = 0; i < 3; i++) {
 		uint64_t grid = packet->dispatch.grid[i], group = packet->dispatch.group[i];
 
-		if (grid == 0 || group == 0)
-			return packet_stop(queue, "AQL dispatch of nothing");
+		if (grid == 0 || group == 0) {
+			packet_stop(queue, "AQL dispatch of nothing");
+			return tell_error(queue, ERROR_DIMENSIONS, now_ns);
+		}
 		blocks = clamp(blocks * ((grid + group - 1) / group));
 		threads = clamp(threads * group);
 	}
-	if (threads > SIM_GROUP_MAX)
-		return packet_stop(queue, "AQL dispatch with %" PRIu64 " threads a work-group",
-				   threads);
+	if (threads > SIM_GROUP_MAX) {
+		packet_stop(queue, "AQL dispatch with %" PRIu64 " threads a work-group", threads);
+		return tell_error(queue, ERROR_GROUP_SIZE, now_ns);
+	}
 	*ret = (struct timing_kernel){
 		.blocks = clamp(blocks),
 		.threads = clamp(threads),
@@ -260,7 +301,7 @@ static int give_away(struct sim_queue *queue, const struct timing_kernel *kernel
 static int dispatch(struct sim_queue *queue, const union packet *packet, uint64_t now_ns)
 {
 	struct timing_kernel kernel;
-	int r = measure(queue, packet, &kernel);
+	int r = measure(queue, packet, now_ns, &kernel);
 
 	if (r < 0)
 		return r;
@@ -272,15 +313,16 @@ static int dispatch(struct sim_queue *queue, const union packet *packet, uint64_
 	return retire(queue, packet, now_ns);
 }
 
-static int passes(struct sim_queue *queue, const union packet *packet)
+static int passes(struct sim_queue *queue, const union packet *packet, uint64_t now_ns)
 {
 	switch (packet->header & 0xff) {
 	case PACKET_INVALID: /* its producer is not ready */ return 0;
-	case PACKET_VENDOR: return vendor_open(queue, packet);
+	case PACKET_VENDOR: return vendor_open(queue, packet, now_ns);
 	case PACKET_BARRIER_AND: return barrier_open(queue, packet, true);
 	case PACKET_BARRIER_OR: return barrier_open(queue, packet, false);
 	default: /* agent dispatches are for agents that run software */
-		return packet_stop(queue, "AQL packet of type %u", packet->header & 0xffU);
+		packet_stop(queue, "AQL packet of type %u", packet->header & 0xffU);
+		return tell_error(queue, ERROR_PACKET, now_ns);
 	}
 }
 
@@ -302,7 +344,7 @@ int aql_step(struct sim_queue *queue, struct packet_step *step)
 
 	if ((packet.header & 0xff) == PACKET_DISPATCH)
 		return dispatch(queue, &packet, step->now_ns);
-	r = passes(queue, &packet);
+	r = passes(queue, &packet, step->now_ns);
 	if (r <= 0 || !packet_through(queue, step->now_ns))
 		return r < 0 ? r : 0;
 	return retire(queue, &packet, step->now_ns);
@@ -317,7 +359,7 @@ int aql_dispatch_ended(struct sim_queue *queue, uint64_t end_ns)
 	r = packet_get(queue, head(queue), &packet, sizeof(packet));
 	if (r < 0)
 		return r;
-	r = measure(queue, &packet, &kernel);
+	r = measure(queue, &packet, end_ns, &kernel);
 	if (r < 0)
 		return r;
 	note_dispatch(queue, &packet);

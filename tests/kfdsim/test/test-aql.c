@@ -231,6 +231,54 @@ TEST(invalid_dispatches_stop_the_queue)
 	rig_stop(&rig);
 }
 
+/* What ROCr gave the queue for it: a field of struct amd_queue_s. */
+static uint64_t give_error_signal(bool mailed)
+{
+	uint64_t handle = rig_signal(&rig, 7, 0, mailed);
+
+	rig_write64(&rig, RIG_READ - 128 + 192, handle);
+	return handle;
+}
+
+static int64_t error_of(unsigned type, uint8_t format)
+{
+	int64_t error;
+
+	start();
+	give_error_signal(true);
+	rig_packet(&rig, type, 0)[2] = format;
+	rig_ring(&rig, 0);
+	CHECK(rig_work(&rig) && rig.queue.stopped);
+	CHECK(rig.n_raised == 1 && rig.raised[0] == 8);
+	error = rig_value(&rig, 7);
+	rig_stop(&rig);
+	return error;
+}
+
+TEST(the_queues_own_signal_says_why_it_stopped)
+{
+	CHECK(error_of(4, 0) == 32);  /* packet */
+	CHECK(error_of(0, 9) == 256); /* vendor packet */
+	start();
+	give_error_signal(false);
+	rig_dispatch(&rig, 0, 64, 0);
+	rig_ring(&rig, 0);
+	CHECK(rig_work(&rig) && rig_value(&rig, 7) == 2 && rig.n_raised == 0);
+	rig_stop(&rig);
+	start();
+	give_error_signal(true);
+	rig_dispatch(&rig, 64, 1025, 0);
+	rig_ring(&rig, 0);
+	CHECK(rig_work(&rig) && rig_value(&rig, 7) == 64);
+	rig_stop(&rig);
+	start();
+	rig_write64(&rig, RIG_READ - 128 + 192, 8); /* nothing is there */
+	rig_packet(&rig, 4, 0);
+	rig_ring(&rig, 0);
+	CHECK(rig_work(&rig) && noted("type 4") && rig.n_raised == 0);
+	rig_stop(&rig);
+}
+
 /* Each address of a client in turn, where nothing is mapped. */
 TEST(unmapped_addresses_stop_the_queue)
 {
