@@ -239,6 +239,14 @@ static int add_shrinks(const struct arbiter *arbiter, const struct lease *propos
 	return 0;
 }
 
+static bool is_named(const struct advice *advice, uint64_t id)
+{
+	for (size_t i = 0; i < advice->n; i++)
+		if (advice->ids[i] == id)
+			return true;
+	return false;
+}
+
 /* The leases that are revoked for a request, and those that shrink when they have ended. */
 static int add_revoked(const struct arbiter *arbiter, const struct caller *caller,
 		       const struct request *request, uint64_t now_usec, struct effects *effects)
@@ -247,21 +255,21 @@ static int add_revoked(const struct arbiter *arbiter, const struct caller *calle
 	_cleanup_(lease_freep) struct lease *proposal = NULL;
 	uint64_t end_usec = 0;
 	struct arbiter without;
-	int r;
+	int found, r;
 
-	r = preempt_find_new(arbiter, caller, request, &effects->revoked);
-	if (r >= 0)
-		r = ledger_copy(arbiter, &without);
+	found = preempt_find_new(arbiter, caller, request, &effects->revoked);
+	r = found < 0 ? found : ledger_copy(arbiter, &without);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < effects->revoked.n; i++) {
-		const struct lease *lease = ledger_find(arbiter, effects->revoked.ids[i]);
+	for (size_t i = 0; found > 0 && i < arbiter->n_leases; i++) {
+		const struct lease *lease = arbiter->leases[i];
 
+		if (!preempt_is_leaving(lease) && !is_named(&effects->revoked, lease->id))
+			continue;
 		ledger_leave_out(&without, lease);
 		add_time(arbiter, lease, now_usec, &end_usec);
 	}
-	if (effects->revoked.n > 0 &&
-	    plan_new(&without, caller, request, false, &proposal, &result) >= 0)
+	if (found > 0 && plan_new(&without, caller, request, false, &proposal, &result) >= 0)
 		r = add_shrinks(&without, proposal, now_usec, effects);
 	ledger_copy_done(&without);
 	if (__builtin_add_overflow(effects->within_usec, end_usec, &effects->within_usec))

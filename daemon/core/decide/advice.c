@@ -9,7 +9,7 @@
 
 /* The cost of ending a set of leases; compared member by member, in their order. */
 struct cost {
-	unsigned n, realtime, guaranteed, cus;
+	unsigned n, standing, realtime, guaranteed, cus; /* standing: not revoked yet */
 };
 
 struct search {
@@ -60,6 +60,7 @@ static struct cost cost_of(struct lease *const *leases, size_t n)
 	struct cost cost = { .n = (unsigned)n };
 
 	for (size_t i = 0; i < n; i++) {
+		cost.standing += leases[i]->state != STATE_REVOKING;
 		cost.realtime += leases[i]->class == CLASS_REALTIME;
 		cost.guaranteed += leases[i]->class == CLASS_GUARANTEED;
 		for (size_t j = 0; j < leases[i]->n_partitions; j++)
@@ -72,6 +73,8 @@ static int compare(const struct cost *a, const struct cost *b)
 {
 	if (a->n != b->n)
 		return a->n < b->n ? -1 : 1;
+	if (a->standing != b->standing)
+		return a->standing < b->standing ? -1 : 1;
 	if (a->realtime != b->realtime)
 		return a->realtime < b->realtime ? -1 : 1;
 	if (a->guaranteed != b->guaranteed)

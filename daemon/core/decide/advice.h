@@ -27,8 +27,8 @@ struct advice_question {
 
 /*
  * A set of granted leases without which arbiter_plan() would grant the request. Every member is
- * needed. If one lease is enough, it is the cheapest one: lower classes first, then fewer CUs, then
- * the lower id. Otherwise the most expensive leases are spared first, which finds the cheapest set
+ * needed. If one lease is enough, it is the cheapest one: one that is revoked already, then lower
+ * classes, then fewer CUs, then the lower id. Otherwise the most expensive leases are spared first, which finds the cheapest set
  * almost always: test-advice prints how often.
  *
  * Leases that are ending are not proposed, because they end anyway; nor are waiting leases, which

@@ -5,6 +5,52 @@
 
 #include "core/decide/plan.h"
 
+bool preempt_is_leaving(const struct lease *lease)
+{
+	return lease->state == STATE_ENDING && lease->n_partitions > 0;
+}
+
+/* A copy of the ledger without the leases that are leaving. 0: there are none; 1, or -ENOMEM. */
+static int leave_out_leaving(const struct arbiter *arbiter, struct arbiter *ret)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < arbiter->n_leases; i++) {
+		if (!preempt_is_leaving(arbiter->leases[i]))
+			continue;
+		if (r == 0)
+			r = ledger_copy(arbiter, ret);
+		if (r < 0)
+			return r;
+		ledger_leave_out(ret, arbiter->leases[i]);
+		r = 1;
+	}
+	return r;
+}
+
+/* Leases that are leaving are not revoked, and not in the way. Where they leave enough room, the
+ * request waits for them only if another lease would be revoked for it otherwise. */
+static int find(const struct arbiter *arbiter, const struct advice_question *question,
+		struct advice *ret)
+{
+	struct arbiter without;
+	struct advice now;
+	int r = leave_out_leaving(arbiter, &without);
+
+	if (r < 0)
+		return r;
+	if (r == 0) {
+		r = advice_find(arbiter, question, ret);
+		return r < 0 ? r : ret->n > 0;
+	}
+	r = advice_find(&without, question, ret);
+	ledger_copy_done(&without);
+	if (r < 0 || ret->n > 0)
+		return r < 0 ? r : 1;
+	r = advice_find(arbiter, question, &now);
+	return r < 0 ? r : now.n > 0;
+}
+
 /* The leases to revoke for a new request, which has the class of its tenant unless it names one. */
 static int find_new(const struct arbiter *arbiter, const struct caller *caller,
 		    const struct request *request, bool any_policy, struct advice *ret)
@@ -22,7 +68,7 @@ static int find_new(const struct arbiter *arbiter, const struct caller *caller,
 	if (any_policy)
 		question.most = ADVICE_LEASES;
 	question.class = request->class < 0 ? tenant->class : (enum lease_class)request->class;
-	return advice_find(arbiter, &question, ret);
+	return find(arbiter, &question, ret);
 }
 
 int preempt_find_new(const struct arbiter *arbiter, const struct caller *caller,
@@ -54,12 +100,12 @@ int preempt_plan(const struct arbiter *arbiter, const struct caller *caller,
 		 const struct request *request, struct lease **ret, struct result *result)
 {
 	struct advice advice = { 0 };
-	int r = arbiter_plan(arbiter, caller, request, ret, result);
+	int r = arbiter_plan(arbiter, caller, request, ret, result), found;
 
 	if (r >= 0 || result->kind != RESULT_NO_CAPACITY ||
-	    find_new(arbiter, caller, request, false, &advice) < 0)
+	    (found = find_new(arbiter, caller, request, false, &advice)) < 0)
 		return r;
-	if (advice.n == 0) {
+	if (found == 0) {
 		name_tenant(arbiter, caller, request, result);
 		return r;
 	}
@@ -76,5 +122,5 @@ int preempt_find(const struct arbiter *arbiter, const struct lease *waiting, str
 						  .most = ADVICE_MAX };
 
 	*ret = (struct advice){ 0 };
-	return advice_find(arbiter, &question, ret);
+	return find(arbiter, &question, ret);
 }

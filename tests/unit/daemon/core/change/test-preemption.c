@@ -198,6 +198,70 @@ TEST(a_refusal_names_the_tenant_whose_policy_is_in_the_way)
 	scene_done(&l.s);
 }
 
+/* ---- leases that leave anyway ---- */
+
+TEST(no_lease_is_revoked_if_those_that_end_leave_enough_room)
+{
+	struct lending l = preemptible();
+	struct lease *ends = grant(&l.s, ANY, 30), *stays = grant(&l.s, ANY, 30), *rt;
+	struct effects effects;
+
+	arbiter_holder_gone(l.s.arbiter, ends->id);
+	CHECK(ends->state == STATE_ENDING); /* its processes still use the GPU */
+	effects = effects_of(&l, VR, 30);
+	CHECK(effects.revoked.n == 0 && effects.within_usec > 0);
+	effects_done(&effects);
+	rt = want(&l, VR, -1, 30);
+	CHECK(rt && rt->state == STATE_WAITING && stays->state == STATE_GRANTED);
+	CHECK(arbiter_observe(l.s.arbiter, NULL, 0) == 0);
+	turn(&l);
+	CHECK(rt->state == STATE_GRANTED && stays->state == STATE_GRANTED);
+	scene_done(&l.s);
+}
+
+TEST(fewer_leases_are_revoked_beside_one_that_ends)
+{
+	struct lending l = preemptible();
+	struct lease *leases[4], *rt;
+	unsigned revoked = 0;
+
+	for (size_t i = 0; i < 4; i++)
+		leases[i] = grant(&l.s, ANY, 15);
+	arbiter_holder_gone(l.s.arbiter, leases[0]->id);
+	rt = want(&l, VR, -1, 30);
+	for (size_t i = 1; i < 4; i++)
+		revoked += leases[i]->state == STATE_REVOKING;
+	CHECK(rt && rt->state == STATE_WAITING && revoked == 1);
+	scene_done(&l.s);
+}
+
+/* The GPU is barred for it: two realtime requests cannot have the same room. */
+TEST(room_of_a_lease_that_ends_for_an_earlier_request_is_not_promised_twice)
+{
+	struct lending l = preemptible();
+	struct lease *all = grant(&l.s, ANY, 30), *other = grant(&l.s, ANY, 30), *rt;
+
+	rt = want(&l, VR, -1, 60);
+	CHECK(rt && all->revoked_for == rt->id && other->revoked_for == rt->id);
+	arbiter_holder_gone(l.s.arbiter, all->id);
+	CHECK(all->state == STATE_ENDING);
+	CHECK(!want(&l, VR, -1, 30) && l.s.result.kind == RESULT_NO_CAPACITY);
+	scene_done(&l.s);
+}
+
+TEST(lease_that_an_administrator_revoked_is_taken_first)
+{
+	struct lending l = preemptible();
+	struct lease *small = grant(&l.s, ANY, 20), *large = grant(&l.s, ANY, 40), *rt;
+
+	CHECK(arbiter_revoke(l.s.arbiter, large->id, l.now, 3600 * SECOND_USEC, "", &l.s.result) ==
+	      0);
+	rt = want(&l, VR, -1, 15);
+	CHECK(rt && rt->state == STATE_WAITING && small->state == STATE_GRANTED);
+	CHECK(large->deadline_usec == l.now + l.s.arbiter->settings->activate_grace_usec);
+	scene_done(&l.s);
+}
+
 /* ---- what happens meanwhile ---- */
 
 TEST(the_gpu_is_barred_while_leases_are_revoked)
