@@ -44,6 +44,9 @@ struct hw_ops {
 	 * memory, sorted by pid and GPU, and returns the number of all. A process that ends
 	 * meanwhile is left out. -E2BIG: more processes or queues than the driver can have. */
 	int (*use)(struct hw *hw, struct hw_use *uses, size_t max);
+
+	/* The same for one process: no row if it uses no GPU or has ended. */
+	int (*use_of)(struct hw *hw, pid_t pid, struct hw_use *uses, size_t max);
 };
 
 /* sys: "/sys" or a directory to use instead. Succeeds also if there is no GPU or the driver is not

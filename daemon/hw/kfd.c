@@ -494,10 +494,26 @@ static int kfd_use(struct hw *hw, struct hw_use *uses, size_t max)
 	return n < 0 && n != -ENOENT ? n : (int)n_uses;
 }
 
+static int kfd_use_of(struct hw *hw, pid_t pid, struct hw_use *uses, size_t max)
+{
+	_cleanup_dir_ struct kfd_dir proc = KFD_DIR_NONE;
+	struct rows rows = { .pid = pid };
+	char name[16];
+	int r;
+
+	r = kfd_dir_open(&hw->sys, PROC, &proc);
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	snprintf(name, sizeof(name), "%d", (int)pid);
+	r = read_process(&proc, name, &rows);
+	return r < 0 ? r : (int)add_rows(&rows, uses, max, 0);
+}
+
 const struct hw_ops hw_kfd = {
 	.name = "kfd",
 	.close = kfd_close,
 	.list = kfd_list,
 	.generation = kfd_generation,
 	.use = kfd_use,
+	.use_of = kfd_use_of,
 };

@@ -96,10 +96,17 @@ static int simulated_use(struct hw *hw, struct hw_use *uses, size_t max)
 	return 0;
 }
 
+static int simulated_use_of(struct hw *hw, pid_t pid, struct hw_use *uses, size_t max)
+{
+	(void)pid;
+	return simulated_use(hw, uses, max);
+}
+
 const struct hw_ops hw_simulated = {
 	.name = "simulated",
 	.close = simulated_close,
 	.list = simulated_list,
 	.generation = simulated_generation,
 	.use = simulated_use,
+	.use_of = simulated_use_of,
 };
