@@ -105,6 +105,18 @@ static int read_uid(int dir, uid_t *ret)
 	return 0;
 }
 
+bool process_runs(pid_t pid, pid_t thread)
+{
+	char path[64], text[512] = "", state = 'X';
+	const char *end;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)thread);
+	if (read_text(AT_FDCWD, path, text, sizeof(text)) < 0)
+		return false;
+	end = strrchr(text, ')');
+	return end && sscanf(end + 1, " %c", &state) == 1 && state != 'Z' && state != 'X';
+}
+
 static int read_process(pid_t pid, struct stat_line *ret, uid_t *ret_uid)
 {
 	_cleanup_fd_ int dir = open_process(pid);

@@ -26,6 +26,9 @@ bool process_is_kernel_thread(pid_t pid);
  * it: until then the kernel does not give the number away again. */
 bool process_is_alive(int pidfd);
 
+/* Whether a thread of a process exists and has not ended; a zombie has. */
+bool process_runs(pid_t pid, pid_t thread);
+
 /* The pid of a pidfd, which is valid as long as process_is_alive(). Like process_of_pidfd(), but the
  * process need not be visible in /proc. */
 int process_pid_of_pidfd(int fd, pid_t *ret);
