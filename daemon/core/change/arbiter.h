@@ -76,6 +76,30 @@ bool arbiter_wants_masks(const struct arbiter *arbiter, bool *ret_urgent);
  * no queues, or the descriptors cannot be read: every acknowledgement counts as true. */
 void arbiter_masks_observed(struct arbiter *arbiter, const struct observed_mask *rows, size_t n);
 
+/* ---- cap.c: queues beyond the grant that the kernel refuses ------------------------ */
+
+/* What all processes of a lease have, counted when one of them is about to create a queue. */
+struct cap_use {
+	const struct lease *lease;
+	struct budget used[REQUEST_WANTS]; /* by partition: queues of each kind */
+	struct budget elsewhere;           /* on GPUs that the lease has no partition of */
+	unsigned in_flight;                /* calls that were allowed and may still run */
+};
+
+/* Adds the queues of one process on the GPU with this number. */
+void cap_add(const struct arbiter *arbiter, struct cap_use *use, uint32_t kfd_gpu_id,
+	     const struct budget *used);
+
+/* CAP_LATER: it depends on the outcome of a call in flight. */
+enum cap_decision { CAP_ALLOW, CAP_LATER, CAP_REFUSE };
+enum cap_decision cap_decide(const struct cap_use *use);
+
+/* Whether a filter stands between the kernel and every process that is bound to the lease. */
+void arbiter_set_capped(struct arbiter *arbiter, struct lease *lease, bool capped);
+
+/* The partitions of the lease are new: marks them as capped, or not. */
+void cap_mark(struct lease *lease);
+
 /* ---- lifecycle.c: what keeps a lease alive, and how it ends ---------------------- */
 
 /* Holders and bound processes keep a lease alive; without any it is ending. Unknown ids do

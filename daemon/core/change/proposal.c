@@ -50,6 +50,7 @@ static void replace(struct arbiter *arbiter, struct lease *lease, struct lease *
 	lease->generation = proposal->generation;
 	lease->acknowledged = proposal->acknowledged;
 	take_state(lease, proposal);
+	cap_mark(lease);
 	ledger_recount_shared(arbiter, proposal);
 	ledger_charge(arbiter, lease);
 	for (size_t i = 0; i < lease->n_partitions; i++)
@@ -75,6 +76,7 @@ static void grant(struct arbiter *arbiter, struct lease *lease, struct lease *pr
 	lease->partitions = TAKE_PTR(proposal->partitions);
 	lease->n_partitions = proposal->n_partitions;
 	take_state(lease, proposal);
+	cap_mark(lease);
 	lease->wait = proposal->wait;
 	if (!lease_keeps_request(lease)) {
 		free(lease->request);

@@ -61,6 +61,8 @@ uint64_t lease_gpus(const struct lease *lease)
 
 const char *partition_tier(const struct partition *partition)
 {
+	if (partition->capped && !partition->queues.wide_pid)
+		return "capped";
 	return partition->queues.verified ? "verified" : "cooperative";
 }
 

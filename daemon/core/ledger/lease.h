@@ -66,6 +66,8 @@ struct partition {
 	bool paused;  /* adaptable: its queues have to be inactive: change/pause.c */
 	bool stopped; /* paused, and the holder has acknowledged it */
 
+	bool capped; /* the kernel refuses queues beyond the grant: change/cap.c */
+
 	/* Its queues, as the hardware's descriptors show them: change/verify.c. */
 	struct {
 		bool scanned;  /* no queue came or changed since the last scan of descriptors */
@@ -161,6 +163,12 @@ struct lease {
 		bool false_ack; /* a queue was observed with CUs that left the mask */
 	} verify;
 
+	/* change/cap.c */
+	struct {
+		bool active;       /* every bound process is under a filter of gpuarbd */
+		uint64_t refusals; /* queues that were refused */
+	} cap;
+
 	/* The last scan: change/observe.c. */
 	struct {
 		unsigned processes; /* of this lease, on GPUs */
@@ -254,7 +262,7 @@ void lease_set_ending(struct lease *lease, enum result_kind cause, const char *r
 /* Keeps the refusal of the last decision about a waiting lease, and sets the reason from it. */
 void lease_set_waiting(struct lease *lease, const struct refusal *refusal);
 
-/* "verified" or "cooperative": gpuarb(7). */
+/* "capped", "verified" or "cooperative": gpuarb(7). */
 const char *partition_tier(const struct partition *partition);
 
 /* Changes the mask of a partition. CUs that leave the mask stay occupied. */

@@ -76,7 +76,8 @@ struct tenant {
 	enum exclusive exclusive;  /* realtime: adaptable leases pause while it is active */
 	uint64_t max_pause_usec;   /* adaptable: a longer pause is reported; 0: no bound */
 	enum enforce_step enforce; /* the last step against a lease that is overdue */
-	bool preempt;              /* its leases may be revoked for a lease of a higher class */
+	bool cap;     /* gpuarbctl run lets the kernel refuse queues beyond the grant */
+	bool preempt; /* its leases may be revoked for a lease of a higher class */
 };
 
 struct gpu_settings {

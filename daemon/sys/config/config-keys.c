@@ -451,6 +451,7 @@ static const struct config_key tenant_keys[] = {
 	KEY("max-pause", set_time, TENANT(max_pause_usec), .min = 1),
 	KEY("enforce", config_set_word, TENANT(enforce), .words = enforce_step_names,
 	    .min = ENFORCE_STEP_REPORT),
+	KEY("cap", config_set_bool, TENANT(cap)),
 	KEY("preempt", config_set_flag, TENANT(preempt), .words = preempt),
 };
 /* clang-format on */

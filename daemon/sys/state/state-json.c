@@ -59,6 +59,7 @@ static const struct member identity[] = {
 	OPTIONAL_BOOL_OF("pause_reported", struct lease, pause.reported),
 	OPTIONAL_BOOL_OF("long_pause_reported", struct lease, pause.long_reported),
 	OPTIONAL_NUMBER_OF("moves", struct lease, lend.moves),
+	OPTIONAL_NUMBER_OF("queue_refusals", struct lease, cap.refusals),
 };
 
 /* Left out where all have their defaults: needs_duties(). */
