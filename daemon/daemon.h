@@ -16,6 +16,7 @@
  *   commit.c           saves what is to be granted and puts it into force
  *   publish.c          tells holders, the journal and the bus what has changed
  *   overdue.c          enforcement against leases that do not give back in time
+ *   caps.c             queues beyond the grant that the kernel refuses
  *   liveness.c         holders and bound processes
  *   descriptors.c      reads the hardware queue descriptors
  *   slots.c            reads the queue slots on demand
@@ -96,6 +97,8 @@ struct daemon {
 		unsigned max;       /* holders and bound processes at most */
 		bool stored;        /* leases outlive this process; false was logged */
 	} liveness;
+
+	struct caps *caps; /* caps.c */
 
 	/* scan.c */
 	const struct hw_ops *ops;
@@ -268,8 +271,39 @@ struct liveness {
 int liveness_add(struct daemon *daemon, const struct lease *lease, bool holder, int process_fd,
 		 pid_t pid, struct liveness *ret, struct result *result);
 
+/* Whether there is room for this many more fds that keep or cap a lease of the user; else a negative
+ * errno with the result. */
+int liveness_check_room(const struct daemon *daemon, uid_t owner, unsigned more,
+			struct result *result);
+
 /* Counts it in the ledger, once the lease is in force. */
 void liveness_count(struct daemon *daemon, const struct liveness *liveness);
+
+/* ---- caps.c -------------------------------------------------------------------------- */
+
+int caps_start(struct daemon *daemon);
+
+/* Watches a copy of the listener. The lease is not capped before a bound process has made a call
+ * under the filter. */
+int caps_add(struct daemon *daemon, const struct lease *lease, int listener);
+
+/* The lease-ID-cap-PID that an earlier daemon kept in the store, and its listener, which it takes
+ * also on failure. -EBADF: it is none. */
+bool caps_parse_name(const char *name, uint64_t *ret_lease, pid_t *ret_pid);
+int caps_adopt(struct daemon *daemon, uint64_t lease, pid_t pid, int fd);
+
+/* Bound processes of the lease came or went: finds out whether it is still capped. */
+void caps_review(struct daemon *daemon, uint64_t lease);
+
+/* The listeners of a lease, and of all: an fd and an entry in the store each. */
+size_t caps_of(const struct daemon *daemon, uint64_t lease);
+size_t caps_count(const struct daemon *daemon);
+
+/* Closes the listeners of a lease that is removed. */
+void caps_drop(struct daemon *daemon, uint64_t lease);
+
+/* Closes all, and leaves the store as it is. Takes those of a daemon that has none. */
+void caps_free(struct daemon *daemon);
 
 /* ---- descriptors.c ------------------------------------------------------------------ */
 

@@ -32,6 +32,7 @@ static void on_bound_gone(void *userdata, uint64_t lease, pid_t pid)
 	struct daemon *daemon = userdata;
 
 	arbiter_bound_gone(daemon->arbiter, lease, pid);
+	caps_review(daemon, lease);
 	schedule_update(daemon);
 }
 
@@ -111,11 +112,11 @@ void liveness_limit(struct daemon *daemon)
 
 /* Clients keep each holder and bound process, an fd of this process each, for as long as they
  * like: one user can have at most half of them, so that other users always get some. */
-static int check_room(const struct daemon *daemon, uid_t owner, unsigned more,
-		      struct result *result)
+int liveness_check_room(const struct daemon *daemon, uid_t owner, unsigned more,
+			struct result *result)
 {
 	const struct arbiter *arbiter = daemon->arbiter;
-	size_t all = holders_count(daemon->liveness.holders), of_user = 0;
+	size_t all = holders_count(daemon->liveness.holders) + caps_count(daemon), of_user = 0;
 	unsigned max = daemon->liveness.max;
 
 	if (all + more > max)
@@ -124,7 +125,8 @@ static int check_room(const struct daemon *daemon, uid_t owner, unsigned more,
 				  max, all);
 	for (size_t i = 0; i < arbiter->n_leases; i++)
 		if (arbiter->leases[i]->owner == owner)
-			of_user += arbiter->leases[i]->n_holders + arbiter->leases[i]->n_bound;
+			of_user += arbiter->leases[i]->n_holders + arbiter->leases[i]->n_bound +
+				   caps_of(daemon, arbiter->leases[i]->id);
 	if (of_user + more > (max + 1) / 2)
 		return result_set(result, RESULT_TOO_MANY_LEASES,
 				  "uid %u has %zu holders and bound processes: one user can have "
@@ -198,7 +200,8 @@ int liveness_add(struct daemon *daemon, const struct lease *lease, bool holder, 
 	*ret = (struct liveness){ .lease = lease->id, .holder = -1 };
 	r = process_fd >= 0 ? check_rival(daemon, lease, pid, result) : 0;
 	if (r >= 0)
-		r = check_room(daemon, lease->owner, holder && process_fd >= 0 ? 2 : 1, result);
+		r = liveness_check_room(daemon, lease->owner, holder && process_fd >= 0 ? 2 : 1,
+					result);
 	if (r >= 0 && process_fd >= 0)
 		r = bind_process(daemon, ret, process_fd, pid, result);
 	if (r < 0 || !holder)
@@ -217,4 +220,5 @@ void liveness_count(struct daemon *daemon, const struct liveness *liveness)
 		arbiter_add_holder(daemon->arbiter, liveness->lease);
 	if (liveness->pid)
 		arbiter_bind(daemon->arbiter, liveness->lease, liveness->pid);
+	caps_review(daemon, liveness->lease);
 }

@@ -169,6 +169,7 @@ static void publish_lease(struct daemon *daemon, struct lease *lease, unsigned t
 	if (waited)
 		forget(daemon, lease);
 	holders_drop(daemon->liveness.holders, lease->id);
+	caps_drop(daemon, lease->id);
 	lease_free(lease);
 }
 

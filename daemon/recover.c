@@ -36,7 +36,8 @@ static int adopt_lease(struct daemon *daemon, struct state_lease *saved,
 struct stored_fd {
 	char name[STORE_NAME_MAX];
 	uint64_t lease; /* 0: the name is not from gpuarbd */
-	pid_t pid;      /* of a pidfd; 0: the fd is a holder */
+	pid_t pid;      /* of a pidfd or of a listener; 0: the fd is a holder */
+	bool cap;       /* the fd is a listener */
 	int fd;
 	bool damaged; /* the file of the lease was set aside */
 };
@@ -59,7 +60,8 @@ static int stored_fds_take(struct store *store, struct stored_fds *stored_fds)
 	struct stored_fd next = { 0 }, *more;
 
 	while (store_take(store, next.name, &next.fd) > 0) {
-		if (!holders_parse_name(next.name, &next.lease, &next.pid))
+		next.cap = caps_parse_name(next.name, &next.lease, &next.pid);
+		if (!next.cap && !holders_parse_name(next.name, &next.lease, &next.pid))
 			next.lease = 0;
 		/* Doubles: a daemon can have thousands of them. */
 		more = (stored_fds->n & (stored_fds->n - 1))
@@ -156,10 +158,11 @@ static int adopt_fd(struct daemon *daemon, struct stored_fd *stored)
 		return 0;
 	}
 	stored->fd = -1;
-	r = holders_adopt(daemon->liveness.holders, stored->lease, stored->pid, fd);
+	r = stored->cap ? caps_adopt(daemon, stored->lease, stored->pid, fd)
+			: holders_adopt(daemon->liveness.holders, stored->lease, stored->pid, fd);
 	if (r == -EEXIST)
 		return 0; /* the same process twice: the fd that is stored under this name is fine */
-	if (r == -EINVAL) {
+	if (r == -EINVAL || r == -EBADF) {
 		log_warning("lease %" PRIu64 ": the stored file descriptor %s is unusable",
 			    stored->lease, stored->name);
 		store_forget(daemon->liveness.store, stored->name);
@@ -167,6 +170,8 @@ static int adopt_fd(struct daemon *daemon, struct stored_fd *stored)
 	}
 	if (r < 0)
 		return r;
+	if (stored->cap)
+		return 0;
 	if (stored->pid == 0)
 		arbiter_add_holder(daemon->arbiter, stored->lease);
 	else if (arbiter_bind(daemon->arbiter, stored->lease, stored->pid) < 0)
@@ -238,6 +243,8 @@ int recover_leases(struct daemon *daemon)
 	r = adopt_fds(daemon, &stored_fds);
 	if (r < 0)
 		return r;
+	for (size_t i = 0; i < daemon->arbiter->n_leases; i++)
+		caps_review(daemon, daemon->arbiter->leases[i]->id);
 	arbiter_adopted(daemon->arbiter);
 	tell_again(daemon);
 	arbiter_expire(daemon->arbiter, daemon_now_usec());

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "daemon.h"
+#include "sys/listener.h"
 #include "sys/process.h"
 
 /* One scan serves all requests of a burst. */
@@ -285,6 +286,36 @@ static int bind_process(void *userdata, const struct caller *caller, uint64_t id
 	return 0;
 }
 
+static int cap(void *userdata, const struct caller *caller, uint64_t id, int listener,
+	       struct result *result)
+{
+	struct daemon *daemon = userdata;
+	struct lease *lease;
+	int r;
+
+	r = ledger_find_owned(daemon->arbiter, caller, id, &lease, result);
+	if (r < 0)
+		return r;
+	if (lease->n_partitions == 0 || lease->state == STATE_ENDING)
+		return lease_wrong_state(lease, result,
+					 "its queues can be capped when it is granted");
+	if (listener_check(listener) < 0)
+		return result_set(
+			result, RESULT_INVALID_REQUEST,
+			"listener: the file descriptor is no listener of a seccomp filter");
+	if (caps_of(daemon, id) >= LEASE_BOUND_MAX)
+		return result_set(result, RESULT_TOO_MANY_LEASES,
+				  "lease %" PRIu64 " has %u listeners, the maximum", id,
+				  LEASE_BOUND_MAX);
+	r = liveness_check_room(daemon, lease->owner, 1, result);
+	if (r < 0)
+		return r;
+	r = caps_add(daemon, lease, listener);
+	return r < 0 ? result_set(result, RESULT_NO_MEMORY, "cannot watch the listener: %s",
+				  strerror(-r))
+		     : 0;
+}
+
 static int resize(void *userdata, const struct caller *caller, uint64_t id,
 		  const struct request *request, struct result *result)
 {
@@ -432,6 +463,7 @@ const struct bus_host requests_host = {
 	.resize = resize,
 	.release = release,
 	.bind = bind_process,
+	.cap = cap,
 	.acknowledge = acknowledge,
 	.read_slots = read_slots,
 	.activate = activate,

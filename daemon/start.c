@@ -45,6 +45,8 @@ static int start(struct daemon *daemon)
 
 	r = liveness_start(daemon);
 	if (r >= 0)
+		r = caps_start(daemon);
+	if (r >= 0)
 		r = update_start(daemon);
 	if (r >= 0)
 		r = overdue_start(daemon);
@@ -129,6 +131,7 @@ struct daemon *daemon_free(struct daemon *daemon)
 		end_leases(daemon);
 	holders_free(daemon->liveness.holders);
 	store_free(daemon->liveness.store); /* sends the answers that wait for it: before the bus */
+	caps_free(daemon);
 	bus_free(daemon->bus);
 	sd_event_source_disable_unref(daemon->connection.retry);
 	sd_event_source_disable_unref(daemon->timer.update);

@@ -129,6 +129,24 @@ static int method_bind(sd_bus_message *m, void *userdata, sd_bus_error *)
 	return r < 0 ? r : bus_send_settled(bus, m, reply);
 }
 
+/* The lease is capped when a call under the filter has shown that gpuarbd answers it. */
+static int method_cap(sd_bus_message *m, void *userdata, sd_bus_error *)
+{
+	_cleanup_(result_done) struct result result = { 0 };
+	const struct caller *caller;
+	struct bus *bus = userdata;
+	int r, listener;
+
+	caller = bus_owner(bus, m, method_cap, lease_id(m));
+	if (!caller)
+		return 1;
+	r = sd_bus_message_read(m, "h", &listener);
+	if (r < 0)
+		return r;
+	r = bus->host->cap(bus->userdata, caller, lease_id(m), listener, &result);
+	return answer(m, r, &result);
+}
+
 /* Activate and Deactivate. */
 static int method_activate(sd_bus_message *m, void *userdata, sd_bus_error *)
 {
@@ -183,6 +201,13 @@ static int append_waits_for(sd_bus_message *m, const struct lease *lease)
 	return bus_append_refusals(m, &lease->wait.refusal, refused, NULL, NULL);
 }
 
+static bool wants_cap(const struct bus *bus, const struct lease *lease)
+{
+	const struct tenant *tenant = tenant_named(bus->arbiter->settings, lease->tenant);
+
+	return tenant && tenant->cap;
+}
+
 /* clang-format off */
 #define PROPERTIES(ROW)                                                                       \
 	ROW(Id, "t", CONST, VALUE("t", lease->id))                                            \
@@ -205,7 +230,9 @@ static int append_waits_for(sd_bus_message *m, const struct lease *lease)
 	ROW(Disturbances, "t", CHANGES, VALUE("t", lease->lend.disturbances))                 \
 	ROW(PausedCount, "t", CHANGES, VALUE("t", lease->pause.count))                        \
 	ROW(PausedUsec, "t", CHANGES, VALUE("t", lease->pause.usec))                          \
-	ROW(PausedSince, "t", CHANGES, VALUE("t", lease->pause.since_usec))
+	ROW(PausedSince, "t", CHANGES, VALUE("t", lease->pause.since_usec))                   \
+	ROW(Cap, "b", 0, VALUE("b", wants_cap(bus, lease)))                               \
+	ROW(QueueRefusals, "t", 0, VALUE("t", lease->cap.refusals))
 /* clang-format on */
 
 #define GETTER(name, type, flags, append)                        \
@@ -232,6 +259,8 @@ static const sd_bus_vtable vtable[] = {
 	SD_BUS_METHOD_WITH_ARGS("Acknowledge", SD_BUS_ARGS("t", generation), SD_BUS_NO_RESULT,
 				method_acknowledge, SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS("Bind", SD_BUS_ARGS("h", pidfd), SD_BUS_NO_RESULT, method_bind,
+				SD_BUS_VTABLE_UNPRIVILEGED),
+	SD_BUS_METHOD_WITH_ARGS("Cap", SD_BUS_ARGS("h", listener), SD_BUS_NO_RESULT, method_cap,
 				SD_BUS_VTABLE_UNPRIVILEGED),
 	SD_BUS_METHOD_WITH_ARGS("Revoke", SD_BUS_ARGS("t", grace_usec, "s", reason),
 				SD_BUS_NO_RESULT, method_revoke, SD_BUS_VTABLE_UNPRIVILEGED),

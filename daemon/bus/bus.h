@@ -70,6 +70,9 @@ struct bus_host {
 		       struct result *result);
 	int (*bind)(void *userdata, const struct caller *caller, uint64_t id, int process_fd,
 		    struct result *result);
+	/* listener: of a filter that reports calls which create queues. It stays the caller's. */
+	int (*cap)(void *userdata, const struct caller *caller, uint64_t id, int listener,
+		   struct result *result);
 	int (*acknowledge)(void *userdata, const struct caller *caller, uint64_t id,
 			   uint64_t generation, struct result *result);
 

@@ -130,6 +130,16 @@ static int adapter_bind(void *userdata, const struct caller *caller, uint64_t id
 	return ledger_find_owned(adapter->arbiter, caller, id, &lease, result);
 }
 
+static int adapter_cap(void *userdata, const struct caller *caller, uint64_t id, int listener,
+		       struct result *result)
+{
+	struct adapter *adapter = userdata;
+	struct lease *lease;
+
+	CHECK(listener >= 0);
+	return ledger_find_owned(adapter->arbiter, caller, id, &lease, result);
+}
+
 static int adapter_acknowledge(void *userdata, const struct caller *caller, uint64_t id,
 			       uint64_t generation, struct result *result)
 {
@@ -195,6 +205,7 @@ const struct bus_host adapter_host = {
 	.resize = adapter_resize,
 	.release = adapter_release,
 	.bind = adapter_bind,
+	.cap = adapter_cap,
 	.acknowledge = adapter_acknowledge,
 	.drain = adapter_drain,
 	.reload = adapter_reload,
