@@ -489,6 +489,19 @@ int gpuarb_lease_bind(struct gpuarb_lease *lease, int process_fd);
  */
 int gpuarb_lease_environment(struct gpuarb_lease *lease, char ***ret);
 
+/*
+ * Lets the kernel refuse queues beyond the grant, for this thread and all programs that it starts
+ * from now on: installs a seccomp filter, and passes its listener to gpuarbd. Call it just before
+ * exec(), in a process that is bound to the lease. Sets no_new_privs: setuid and setgid programs and
+ * those with file capabilities then start without additional rights. always false: only if the
+ * tenant's policy says "cap = yes". Returns 1: capped, or 0: not asked for by the policy.
+ *
+ * -EBUSY: a filter with a listener is installed already. -EOPNOTSUPP: the kernel or the daemon
+ * cannot do it. -EBADFD: the lease waits or is ending. -EIO: gpuarbd did not answer the first call.
+ * After a failure the filter may be installed, and then no queue can be created: do not go on.
+ */
+int gpuarb_lease_cap(struct gpuarb_lease *lease, bool always);
+
 /* ---- snapshots ------------------------------------------------------------------- */
 
 struct gpuarb_gpu {
@@ -596,6 +609,9 @@ const struct gpuarb_pause *gpuarb_view_pause(const struct gpuarb_view *view, siz
 
 /* How often lease i, which is adaptable, was given other CUs, so that another request fits. */
 uint64_t gpuarb_view_moves(const struct gpuarb_view *view, size_t i);
+
+/* How many queues the kernel has refused to lease i, because it had all that were granted. */
+uint64_t gpuarb_view_queue_refusals(const struct gpuarb_view *view, size_t i);
 
 /* Where the members pipes and queues_per_pipe of GPU i come from: "observed": of the registers of the
  * GPU, which a call of gpuarb_read_slots() has read; "table": of a table of GPU models. "": there is no

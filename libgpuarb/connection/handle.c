@@ -42,6 +42,7 @@ static const struct {
 	{ DBUS "LimitsExceeded", -EUSERS },
 	{ DBUS "NotSupported", -EOPNOTSUPP },
 	{ DBUS "UnknownMethod", -EOPNOTSUPP },
+	{ DBUS "UnknownProperty", -EOPNOTSUPP },
 	{ DBUS "UnknownInterface", -EOPNOTSUPP },
 	{ DBUS "UnknownObject", -ENOENT },
 	{ DBUS "ServiceUnknown", -ECONNREFUSED },

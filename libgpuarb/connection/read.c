@@ -379,6 +379,7 @@ static const struct field lease_fields[] = {
 	FIELD('t', "Deadline", gpuarb_lease_info, deadline),
 	FIELD('t', "Disturbances", gpuarb_lease_info, disturbances),
 	FIELD('t', "Moves", lease_reading, facts.moves),
+	FIELD('t', "QueueRefusals", lease_reading, facts.queue_refusals),
 	FIELD('t', "PausedCount", lease_reading, facts.pause.count),
 	FIELD('t', "PausedUsec", lease_reading, facts.pause.usec),
 	FIELD('t', "PausedSince", lease_reading, facts.pause.since),

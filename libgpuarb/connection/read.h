@@ -68,7 +68,7 @@ int read_refusals(DBusMessageIter *rows, struct arena *arena, struct refusals *r
 struct lease_facts {
 	struct refusals waits_for; /* why a waiting lease is not granted */
 	struct gpuarb_pause pause;
-	uint64_t moves;
+	uint64_t moves, queue_refusals;
 };
 
 /* ret_facts: or NULL. */

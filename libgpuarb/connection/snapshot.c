@@ -286,6 +286,11 @@ GPUARB_EXPORT uint64_t gpuarb_view_moves(const struct gpuarb_view *view, size_t 
 	return view && i < view->n_leases ? view->facts[i].moves : 0;
 }
 
+GPUARB_EXPORT uint64_t gpuarb_view_queue_refusals(const struct gpuarb_view *view, size_t i)
+{
+	return view && i < view->n_leases ? view->facts[i].queue_refusals : 0;
+}
+
 /* ---- watching ---------------------------------------------------------------------------- */
 
 /*

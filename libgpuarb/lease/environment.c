@@ -196,6 +196,21 @@ static int check_visible(const struct environment *environment, const size_t *in
 	return r;
 }
 
+/*
+ * The queues of one process. While a capped lease has all its compute queues the kernel refuses SDMA
+ * queues as well, because a call does not tell the type: one queue is left unused, if it can be
+ * spared.
+ */
+static uint64_t queues_of_process(const struct environment *environment,
+				  const struct gpuarb_partition *partition)
+{
+	uint64_t processes = partition->processes ? partition->processes : 1;
+	uint64_t each = partition->queues / processes;
+	uint64_t spared = partition->queues > 0 ? (partition->queues - 1) / processes : 0;
+
+	return environment->capped && spared > 1ULL + partition->streams ? spared : each;
+}
+
 /* How many queues each process may use for HIP streams without a mask: one queue is ROCr's, and
  * each masked stream has its own. */
 static int count_hip_queues(const struct environment *environment, uint32_t *ret)
@@ -205,7 +220,8 @@ static int count_hip_queues(const struct environment *environment, uint32_t *ret
 	for (size_t i = 0; i < environment->lease->n_partitions; i++) {
 		const struct gpuarb_partition *partition = &environment->lease->partitions[i];
 		uint64_t processes = partition->processes ? partition->processes : 1;
-		uint64_t each = partition->queues / processes, other = 1ULL + partition->streams;
+		uint64_t each = queues_of_process(environment, partition);
+		uint64_t other = 1ULL + partition->streams;
 
 		if (each <= other)
 			return fail(environment->gpuarb, -ERANGE,
@@ -366,6 +382,7 @@ static int make_for_this_process(struct gpuarb_lease *lease, char ***ret)
 		.gpuarb = lease->gpuarb,
 		.lease = &lease->info,
 		.topology = &topology,
+		.capped = lease->capped,
 		.get = environment_variable,
 	};
 	int r = read_topology(&lease->info, &topology);

@@ -11,6 +11,7 @@ struct environment {
 	struct gpuarb *gpuarb; /* failures are noted here */
 	const struct gpuarb_lease_info *lease;
 	const struct topology *topology;
+	bool capped; /* gpuarb_lease_cap() */
 
 	/* As environment_variable(). */
 	const char *(*get)(void *userdata, const char *name);
