@@ -315,6 +315,10 @@ const struct option option_table[] = {
 
 	{ "fixed", NULL, "keep the granted CUs; the default of run is --adaptable, if possible",
 	  FIELD(OPTIONS_RUN, fixed), .take = take_flag },
+	{ "cap", NULL, "let the kernel refuse queues beyond the grant (as the tenant)",
+	  FIELD(OPTIONS_RUN, cap), .take = take_flag },
+	{ "no-cap", NULL, "do not, although the tenant asks for it", FIELD(OPTIONS_RUN, no_cap),
+	  .take = take_flag },
 	{ "quiet", NULL, "do not print what was granted", FIELD(OPTIONS_RUN, quiet),
 	  .take = take_flag },
 	{ "gpu", "GPU", "a GPU of this machine: its PCI address or index",

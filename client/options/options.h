@@ -35,7 +35,7 @@ struct typed_want {
 };
 
 struct command {
-	bool json, no_legend, no_pager, help, version, quiet, same_line, fixed;
+	bool json, no_legend, no_pager, help, version, quiet, same_line, fixed, cap, no_cap;
 	/* run: why the lease cannot be adaptable. "": it can be; NULL: the options decide. */
 	const char *fixed_reason;
 	bool colour;      /* decided by main */

@@ -383,6 +383,8 @@ void json_lease_facts(struct json_object *map, const struct gpuarb_view *view, s
 
 	if (refusal)
 		json_refusal(json_map(map, "waits_for"), refusal, facts);
+	if (gpuarb_view_queue_refusals(view, i) > 0)
+		json_number(map, "queue_refusals", gpuarb_view_queue_refusals(view, i));
 	if (gpuarb_view_moves(view, i) > 0)
 		json_number(map, "moves", gpuarb_view_moves(view, i));
 	if (!pause || pause->count == 0)

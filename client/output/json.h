@@ -50,7 +50,7 @@ void json_refusals(struct json_object *map, const struct gpuarb *gpuarb);
 void json_effects(struct json_object *map, const struct gpuarb *gpuarb);
 
 /* The refusal that lease i of gpuarb_view_leases() waits for the end of, if it waits, and its
- * moves and pauses, if there were any. */
+ * refused queues, moves and pauses, if there were any. */
 void json_lease_facts(struct json_object *map, const struct gpuarb_view *view, size_t i);
 
 /* All leases of the view, with these facts. */

@@ -409,6 +409,27 @@ static int run_child(struct command *command, const struct adapt *adapt, int sel
 	return r;
 }
 
+/* After this neither this process nor the command can create a queue without an answer of gpuarbd. */
+static int cap_queues(const struct command *command, struct gpuarb_lease *lease)
+{
+	int r = command->no_cap ? 0 : gpuarb_lease_cap(lease, command->cap);
+
+	return r < 0 ? fail_asked(command, r) : EXIT_OK;
+}
+
+static int take_lease(struct command *command, struct gpuarb_lease **ret)
+{
+	_cleanup_(gpuarb_lease_closep) struct gpuarb_lease *lease = NULL;
+	int r;
+
+	r = grant_reserve(command, PREFIX, &lease);
+	if (r == EXIT_OK)
+		r = cap_queues(command, lease);
+	if (r == EXIT_OK)
+		*ret = TAKE_PTR(lease);
+	return r;
+}
+
 /* Binds the lease to this process. Without the lease the command does not start. */
 static int run_bound(struct command *command, const struct adapt *adapt)
 {
@@ -424,7 +445,7 @@ static int run_bound(struct command *command, const struct adapt *adapt)
 	command->options.process_fd = self;
 	if (!command->options.name)
 		command->options.name = basename(command->rest[0]);
-	if (grant_reserve(command, PREFIX, &lease) != EXIT_OK) {
+	if (take_lease(command, &lease) != EXIT_OK) {
 		session_done(command);
 		close(self);
 		return EXIT_RUN_FAILED;
@@ -438,7 +459,9 @@ int run_run(struct command *command)
 	struct adapt adapt;
 	int r = EXIT_RUN_FAILED;
 
-	if (choose_adaptable(command, &adapt) == EXIT_OK)
+	if (command->cap && command->no_cap)
+		(void)fail(command, EXIT_RUN_FAILED, "--cap and --no-cap exclude each other");
+	else if (choose_adaptable(command, &adapt) == EXIT_OK)
 		r = run_bound(command, &adapt);
 	command->fixed_reason = NULL; /* the sentence is in adapt */
 	return r;
