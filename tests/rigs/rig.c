@@ -15,6 +15,7 @@
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -218,7 +219,7 @@ static void copy(const struct rig *rig, const char *from, const char *to)
 	snprintf(path, sizeof(path), "%s/%s", rig->dir, to);
 	out = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
 	CHECK(in >= 0 && out >= 0);
-	while ((n = copy_file_range(in, NULL, out, NULL, 1 << 30, 0)) > 0)
+	while ((n = sendfile(out, in, NULL, 1 << 30)) > 0)
 		continue;
 	CHECK(n == 0 && fchmod(out, 0755) == 0);
 	close(in);
