@@ -1,17 +1,24 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 # shellcheck shell=sh disable=SC2034
 #
-# Functions of run and kernel. Options of both:
-#   --prepare      make the image in build/system, and run no test
+# Functions of the scripts. Options of run and kernel:
+#   --prepare      make the image, and run no test
 #   --if-prepared  exit with 77 if there is no image; tests/run --long makes it
 #   --if-long      exit with 77, except under tests/run --long
-# Without an option the script makes the image if it is missing, and runs the test.
+#   --suite=NAME   run, package, suites: the release of Debian; default: the one that runs here
+# Without an option the script makes the image if it is missing, and runs the test. GPUARB_IMAGES is the
+# directory of the images; default: build/system.
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 work=$root/build/system
+images=${GPUARB_IMAGES:-$work}
+known_suites='bookworm trixie forky sid'
 mode=
 
 skip() { echo "skipped: $*"; exit 77; }
+
+# wrong WHY: the command line is wrong.
+wrong() { echo "${0##*/}: $*" >&2; exit 2; }
 
 need()
 {
@@ -21,28 +28,66 @@ need()
 	done
 }
 
-take_options()
+# The release of this Debian; nothing elsewhere.
+# shellcheck disable=SC1091
+here_runs() { (. /etc/os-release && [ "$ID" != debian ] || echo "${VERSION_CODENAME:-sid}"); }
+
+# take_suite NAME: sets suite, and out, the directory of what is built for it.
+take_suite()
 {
-	case ${1:-} in
-	'') ;;
-	--prepare) mode=prepare ;;
-	--if-prepared) [ -n "${GPUARB_LONG:-}" ] || mode=if-prepared ;;
-	--if-long) [ -n "${GPUARB_LONG:-}" ] || skip "tests/system/${0##*/} is part of tests/run --long" ;;
-	*)
-		echo "${0##*/}: --prepare, --if-prepared, --if-long or nothing; not $1" >&2
-		exit 2
-		;;
+	suite=$1
+	case " $known_suites $(here_runs) " in
+	*" $suite "*) ;;
+	*) wrong "unknown suite '$suite': use one of $known_suites" ;;
 	esac
+	out=$work/$suite
+	within=
+	if [ "$suite" = "$(here_runs)" ]; then
+		out=$work
+	else
+		within="$here/enter $images/$suite/build"
+	fi
 }
 
-# prepared FILE KEY: whether the image of FILE exists and was made from the inputs of today.
-prepared() { [ -f "$1" ] && [ "$(cat "$1")" = "$2" ]; }
+take_options()
+{
+	suite=$(here_runs)
+	for option; do
+		case $option in
+		--prepare) mode=prepare ;;
+		--if-prepared) [ -n "${GPUARB_LONG:-}" ] || mode=if-prepared ;;
+		--if-long)
+			[ -n "${GPUARB_LONG:-}" ] ||
+				skip "tests/system/${0##*/} is part of tests/run --long"
+			;;
+		--suite=*) suite=${option#*=} ;;
+		*) wrong "--prepare, --if-prepared, --if-long, --suite=NAME or nothing; not $option" ;;
+		esac
+	done
+	[ -n "$suite" ] || skip "this is no Debian: --suite=NAME chooses a release to test on"
+	take_suite "$suite"
+}
+
+# prepared IMAGE KEY: whether IMAGE is complete and was made from the inputs of today.
+prepared() { [ -e "$1" ] && [ -f "$1.key" ] && [ "$(cat "$1.key")" = "$2" ]; }
 
 # prepare_or_skip IMAGE: with --if-prepared exits with 77, otherwise says that IMAGE is made now.
 prepare_or_skip()
 {
-	[ "$mode" != if-prepared ] ||
-		skip "no ${1##*/} in build/system: tests/system/${0##*/} --prepare makes it"
-	echo "making $1…"
-	mkdir -p "$work"
+	state='is missing'
+	[ ! -e "$1" ] || state='was made from other inputs'
+	[ ! -e "$1.new" ] || state='is half made'
+	[ "$mode" != if-prepared ] || skip "the image $1 $state:" \
+		"tests/system/${0##*/} --prepare${suite:+ --suite=$suite} makes it"
+	echo "making $1, which $state…"
+	mkdir -p "$(dirname "$1")" "$out"
+}
+
+# prepare_suite KIND: makes the image of the suite if necessary. Kinds: image.
+prepare_suite()
+{
+	prepared "$images/$suite/$1" "$("$here/image" --key "$suite" "$1")" || {
+		prepare_or_skip "$images/$suite/$1"
+		"$here/image" "$suite" "$1" "$images/$suite/$1" || exit 1
+	}
 }
