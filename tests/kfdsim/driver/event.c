@@ -7,7 +7,7 @@
 #include "kfdsim/driver/ioctl.h"
 #include "kfdsim/driver/parts.h"
 
-#define OTHER_FIRST 0x80000000U /* KFD_FIRST_NONSIGNAL_EVENT_ID */
+#define OTHER_FIRST 0x40000000U /* KFD_FIRST_NONSIGNAL_EVENT_ID */
 #define OWN_SLOTS 256U          /* until the client has mapped the page: as old ones expect */
 #define PAGE_SIZE_OWN (8ULL * SIM_EVENT_SLOTS_MAX)
 

@@ -91,7 +91,7 @@ TEST(signals_count_from_one_and_others_from_half_the_numbers)
 
 	CHECK(make_signal(&rig, process, false) == 1);
 	CHECK(make(&rig, process, KFD_IOC_EVENT_DEBUG_EVENT, false) == 2);
-	CHECK(make(&rig, process, KFD_IOC_EVENT_MEMORY, false) == 0x80000000);
+	CHECK(make(&rig, process, KFD_IOC_EVENT_MEMORY, false) == 0x40000000);
 	CHECK(make(&rig, process, KFD_IOC_EVENT_HW_EXCEPTION, false) == 0x80000001);
 	CHECK(destroy(&rig, process, 1) == 0 && destroy(&rig, process, 1) == -EINVAL);
 	CHECK(make_signal(&rig, process, false) == 1);
