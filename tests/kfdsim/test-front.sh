@@ -86,6 +86,10 @@ for name in renderD128 topology proc lo vega20 amdgpu control state; do
 	out_has "$name"
 done
 
+# Linux 6.12 tells how large the area of a preempted queue is: here for 4 engines of 512 waves.
+sim 0 --kfd 1.17 -- cat /sys/class/kfd/kfd/topology/nodes/1/properties
+out_has 'ctl_stack_size 20480'
+
 # A topology that was copied inside is the same machine again.
 sim 0 -- cp -r --no-preserve=mode /sys/devices/virtual/kfd "$dir/kfd"
 mkdir -p "$dir/sys/class"

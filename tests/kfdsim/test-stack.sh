@@ -111,6 +111,11 @@ while read -r profile target cus counted override; do
 	! command -v rocminfo >/dev/null || rocminfo_works "$profile" "$target" "$cus" "$override"
 done <<<"$profiles"
 
+# The driver of Linux 6.12 looks at every buffer of a queue.
+kfd_1_17=(kfdsim --kfd 1.17 --gpu mi210 --)
+[ -z "$thunk" ] || ends 0 "${kfd_1_17[@]}" "$thunk" --streams 1 --masked 0x3ff00ff --high
+[ -z "$hip" ] || ends 0 "${kfd_1_17[@]}" "$hip" --streams 1 --masked 0x3ff00ff --work --copy
+
 # Two GPUs: each program's queues are where it asked for them.
 if [ -n "$hip" ]; then
 	# shellcheck disable=SC2016
