@@ -8,7 +8,7 @@
 #include "client/output/print.h"
 #include "client/launch/session.h"
 #include "client/verbs/verb.h"
-#include "client/output/drift.h"
+#include "client/output/findings.h"
 
 static const char *const results[] = {
 	[VERIFY_OK] = "ok",

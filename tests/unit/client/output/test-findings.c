@@ -2,7 +2,7 @@
 
 /* The observation and the findings of verify; lent and borrowed CUs. */
 
-#include "client/output/drift.h"
+#include "client/output/findings.h"
 
 #include "check.h"
 #include "client/output/lease-text.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-#include "client/output/drift.h"
+#include "client/output/findings.h"
 
 #include <stdarg.h>
 #include <stdio.h>
